@@ -1,0 +1,184 @@
+/* libcairn: hand an application's state to the checkpoint daemon on its node, and get it back. C11 and C++.
+ *
+ * A session is one rank's connection. All calls of a session come from one thread at a time; sessions are independent
+ * of each other. Calls block at most as long as the session's deadline (cairn_options.deadline_ms; cairn_wait has its
+ * own) and then return CAIRN_DEADLINE_EXCEEDED, saying so in cairn_error. The library starts no thread, catches no
+ * signal and prints nothing (unless CAIRN_LOG is set: see README.md in this folder). If the daemon dies, the next call
+ * connects to its successor; nothing of the application needs to be restarted. After a fork the child's copy of a
+ * session answers CAIRN_FORKED: it opens one of its own.
+ *
+ * Every function returns one of the CAIRN_ codes below. Protected memory is borrowed: it must stay valid until it is
+ * unprotected, protected anew, or the session is closed. */
+#ifndef CAIRN_H_
+#define CAIRN_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CAIRN_API __attribute__((visibility("default")))
+
+/* What a call says. The number is part of the interface. */
+enum cairn_code {
+  CAIRN_OK = 0,
+  CAIRN_NOT_FOUND = 1,            /* no such dataset, variable or file; cairn_latest: nothing to restart from */
+  CAIRN_INVALID_ARGUMENT = 2,     /* the call itself is wrong: cairn_error says what */
+  CAIRN_FAILED_PRECONDITION = 3,  /* right call, wrong moment or another shape than stored */
+  CAIRN_BUSY = 4,                 /* an older launch of the run is still alive: wait, or open with takeover */
+  CAIRN_RETRY = 5,                /* the restore failed on some rank: call cairn_latest again, then restore that */
+  CAIRN_SUPERSEDED = 6,           /* the dataset was dropped: a newer one is safe (named in cairn_error) */
+  CAIRN_FAILED = 7,               /* the dataset failed; the next checkpoint can work */
+  CAIRN_FENCED = 8,               /* a newer launch of the run has taken over: stop */
+  CAIRN_RESOURCE_EXHAUSTED = 9,   /* no room in the cache or for the image */
+  CAIRN_DEADLINE_EXCEEDED = 10,   /* not done in time */
+  CAIRN_UNAVAILABLE = 11,         /* no daemon answers */
+  CAIRN_DATA_LOSS = 12,           /* damaged beyond what Cairn can repair */
+  CAIRN_PERMISSION_DENIED = 13,
+  CAIRN_UNSUPPORTED = 14,         /* e.g. waiting for `redundant` where no redundancy is configured */
+  CAIRN_FORKED = 15,              /* the session belongs to the parent process */
+  CAIRN_INTERNAL = 16             /* our bug */
+};
+
+/* Where a dataset's bytes are: see design in README.md. A dataset has a level when all ranks have it. */
+enum cairn_level {
+  CAIRN_LEVEL_NONE = 0,
+  CAIRN_LEVEL_FROZEN = 1,
+  CAIRN_LEVEL_CAPTURED = 2,       /* survives the death of the application */
+  CAIRN_LEVEL_LOCAL = 3,          /* ... of the daemon, and a reboot */
+  CAIRN_LEVEL_REDUNDANT = 4,      /* ... the loss of nodes */
+  CAIRN_LEVEL_PREFIX = 5          /* ... the loss of the cluster */
+};
+
+/* Which copy served a restore. */
+enum cairn_tier {
+  CAIRN_TIER_NONE = 0,
+  CAIRN_TIER_IMAGE = 1,
+  CAIRN_TIER_CACHE = 2,
+  CAIRN_TIER_PARTNER = 3,
+  CAIRN_TIER_REBUILT = 4,
+  CAIRN_TIER_PREFIX = 5
+};
+
+/* Element types; the numbers are those of ADIOS2's BP5 format. CAIRN_BYTE is for opaque bytes. */
+enum cairn_type {
+  CAIRN_INT8 = 1,
+  CAIRN_INT16 = 2,
+  CAIRN_INT32 = 3,
+  CAIRN_INT64 = 4,
+  CAIRN_UINT8 = 5,
+  CAIRN_UINT16 = 6,
+  CAIRN_UINT32 = 7,
+  CAIRN_UINT64 = 8,
+  CAIRN_FLOAT = 9,
+  CAIRN_DOUBLE = 10,
+  CAIRN_LONG_DOUBLE = 11,
+  CAIRN_COMPLEX_FLOAT = 12,
+  CAIRN_COMPLEX_DOUBLE = 13,
+  CAIRN_CHAR = 15,
+  CAIRN_BYTE = CAIRN_UINT8
+};
+
+#define CAIRN_DIMS_MAX 8
+#define CAIRN_NAME_MAX 256 /* bytes in cairn_stored_info.name, with the zero */
+
+typedef struct cairn_session cairn_session;
+
+/* Start with CAIRN_OPTIONS_INIT; zero or NULL means: the default in brackets. */
+typedef struct cairn_options {
+  size_t struct_size;    /* sizeof(cairn_options) */
+  const char* prefix;    /* the run's directory on the parallel file system [$CAIRN_PREFIX] */
+  int32_t rank;          /* [-1: $CAIRN_RANK, PMIX_RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID; alone: 0] */
+  int32_t nranks;        /* [-1: $CAIRN_NRANKS, OMPI_COMM_WORLD_SIZE, SLURM_NTASKS; alone: 1] */
+  const char* launch;    /* the same text on all ranks of one start, another one at the next start
+                            [$CAIRN_LAUNCH, PMIx name space with job id, Slurm job, step and restart count; one rank: random] */
+  const char* address;   /* unix:PATH, grpc://HOST:PORT, grpc+unix:PATH [$CAIRN_ADDRESS, then the usual sockets] */
+  int32_t takeover;      /* 1: an older launch that is still alive is shut out */
+  uint32_t deadline_ms;  /* of each call [120000] */
+} cairn_options;
+
+#define CAIRN_OPTIONS_INIT {sizeof(cairn_options), NULL, -1, -1, NULL, NULL, 0, 0}
+
+/* Opens this rank's session and joins the launch. */
+CAIRN_API int cairn_open(const cairn_options* options, cairn_session** session);
+
+/* Registers `count` elements at `data` under `id` (0 to 2^31-1). Again: replaces; effective at the next checkpoint. */
+CAIRN_API int cairn_protect(cairn_session* session, int32_t id, void* data, uint64_t count, int32_t type);
+
+/* A value that is the same on all ranks (loop counter, time): comes back on any number of ranks. */
+CAIRN_API int cairn_protect_value(cairn_session* session, int32_t id, const char* name, void* data, uint64_t count,
+                                  int32_t type);
+
+/* This rank's box [start, start+count) of a global array of `shape`, slowest dimension first. In memory the box lies
+ * at mem_start inside a block of mem_count elements (ghost cells around it); both NULL: the memory is the box. */
+CAIRN_API int cairn_protect_array(cairn_session* session, int32_t id, const char* name, void* data, int32_t type,
+                                  int32_t ndims, const uint64_t* shape, const uint64_t* start, const uint64_t* count,
+                                  const uint64_t* mem_count, const uint64_t* mem_start);
+
+CAIRN_API int cairn_unprotect(cairn_session* session, int32_t id);
+
+/* Captures all protected memory as this rank's part of a dataset; returns when the daemon has this rank's bytes. No
+ * barrier. step 0: this rank's call count in this launch. `dataset` (may be NULL) is set as soon as it is known. */
+CAIRN_API int cairn_checkpoint(cairn_session* session, uint64_t step, uint64_t* dataset);
+
+/* Has the dataset `level`? CAIRN_FAILED, naming the ranks, if it failed. */
+CAIRN_API int cairn_test(cairn_session* session, uint64_t dataset, int32_t level, int32_t* reached);
+CAIRN_API int cairn_wait(cairn_session* session, uint64_t dataset, int32_t level, uint32_t timeout_ms);
+
+/* The newest restorable checkpoint: the same for all ranks of the launch. */
+CAIRN_API int cairn_latest(cairn_session* session, uint64_t* dataset, uint64_t* step);
+
+enum cairn_kind { CAIRN_KIND_PLAIN = 0, CAIRN_KIND_VALUE = 1, CAIRN_KIND_ARRAY = 2 };
+
+typedef struct cairn_stored_info {
+  size_t struct_size;    /* set by the caller: sizeof(cairn_stored_info) */
+  int32_t id;
+  int32_t kind;
+  int32_t type;
+  int32_t ndims;         /* arrays */
+  uint64_t count;        /* plain: elements that this rank stored; value: elements; array: elements of this rank's box */
+  uint64_t shape[CAIRN_DIMS_MAX];
+  uint64_t start[CAIRN_DIMS_MAX];     /* this rank's box as stored; zero if this rank did not exist */
+  uint64_t box_count[CAIRN_DIMS_MAX];
+  uint32_t nranks;       /* that stored the dataset */
+  char name[CAIRN_NAME_MAX];          /* cut if longer */
+} cairn_stored_info;
+
+/* The stored variables, index 0, 1, ... (by id) until CAIRN_NOT_FOUND. */
+CAIRN_API int cairn_stored(cairn_session* session, uint64_t dataset, uint64_t index, cairn_stored_info* info);
+CAIRN_API int cairn_stored_by_id(cairn_session* session, uint64_t dataset, int32_t id, cairn_stored_info* info);
+
+/* Brings the dataset back into the protected memory: on all ranks or on none. All ranks call it. CAIRN_RETRY: some copy
+ * was damaged on some rank; ask cairn_latest again. CAIRN_FAILED_PRECONDITION names the variable that is missing or
+ * differs (no byte was written). Of a dataset of files: all files are in the cache and verified, no memory is written.
+ * After a failure in the middle the protected memory is unspecified. */
+CAIRN_API int cairn_restore(cairn_session* session, uint64_t dataset);
+
+/* Which copy served this rank in the last successful cairn_restore (enum cairn_tier). */
+CAIRN_API int cairn_restored_tier(cairn_session* session, int32_t* tier);
+
+/* The application's own files. Begin, route each file (write to `path` instead), end. */
+enum cairn_output_flags { CAIRN_CHECKPOINT = 1, CAIRN_OUTPUT = 2 };
+CAIRN_API int cairn_output_begin(cairn_session* session, uint64_t step, uint32_t flags, uint64_t* dataset);
+CAIRN_API int cairn_route_file(cairn_session* session, const char* file, char* path, size_t path_bytes);
+/* Returns at `captured`. valid 0: this rank could not write its files; the dataset fails. */
+CAIRN_API int cairn_output_end(cairn_session* session, int32_t valid);
+/* After cairn_restore of a dataset of files: where `file` can be read. */
+CAIRN_API int cairn_restart_file(cairn_session* session, uint64_t dataset, const char* file, char* path,
+                                 size_t path_bytes);
+
+/* Ends the session and frees it; captured datasets climb on without it. NULL is fine. */
+CAIRN_API int cairn_close(cairn_session* session);
+
+/* The session's last error in words; never NULL. session NULL: of this thread's last cairn_open that failed. */
+CAIRN_API const char* cairn_error(const cairn_session* session);
+CAIRN_API const char* cairn_strerror(int code);
+CAIRN_API const char* cairn_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CAIRN_H_ */

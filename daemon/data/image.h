@@ -1,0 +1,59 @@
+// Images: shared memory that a client fills and the daemon reads (or the other way round for a restore).
+// A memfd sealed against shrinking, growing and further seals, on a 2 MiB aligned mapping in huge pages where the
+// kernel gives them (MADV_COLLAPSE works for anybody), touched when made, so that no page is ever fresh when used.
+#ifndef CAIRN_DAEMON_DATA_IMAGE_H_
+#define CAIRN_DAEMON_DATA_IMAGE_H_
+
+#include <absl/status/statusor.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "storage/base/unique_fd.h"
+
+namespace cairn {
+
+// Counts the bytes of all images against `image_bytes_max`. Thread-safe. Outlives its images.
+class ImageBudget {
+ public:
+  explicit ImageBudget(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
+  bool Take(std::uint64_t bytes);
+  void Give(std::uint64_t bytes);
+  std::uint64_t used() const { return used_; }
+  std::uint64_t bytes_max() const { return bytes_max_; }
+
+ private:
+  const std::uint64_t bytes_max_;
+  std::atomic<std::uint64_t> used_{0};
+};
+
+class Image {
+ public:
+  static constexpr std::size_t kAlignment = 2 << 20;
+
+  // Makes and touches an image of `bytes`, rounded up to kAlignment. Takes long (0.3 s per GiB): I/O pool.
+  // kResourceExhausted: the budget or the machine has no room.
+  static absl::StatusOr<std::shared_ptr<Image>> Make(ImageBudget& budget, std::uint64_t bytes);
+  ~Image();
+  Image(const Image&) = delete;
+
+  std::uint64_t id() const { return id_; }  // unique in this process
+  int fd() const { return fd_.get(); }
+  // The daemon's own mapping. A client may write to it at any time: copy, then validate the copy.
+  std::span<std::byte> bytes() const { return {base_, size_}; }
+
+ private:
+  Image(ImageBudget& budget, UniqueFd fd, std::byte* base, std::size_t size);
+  ImageBudget& budget_;
+  const std::uint64_t id_;
+  UniqueFd fd_;
+  std::byte* base_;
+  std::size_t size_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_DATA_IMAGE_H_

@@ -1,0 +1,76 @@
+// One rank's restore: reads the MiB blocks that its pieces need from their sources into a restore image, checks each
+// against the catalogue's CRC32C, and tells which pieces are ready. Elastic by construction: a piece may come from
+// any rank's file.
+//
+// Sources are files (direct I/O, read ahead) or kept images (copied, then checked: the copy is what counts).
+// If the image is smaller than all blocks it is a ring; blocks are reused as the client says what it has copied.
+// Threads and callbacks: as Capture.
+#ifndef CAIRN_DAEMON_DATA_RESTORE_H_
+#define CAIRN_DAEMON_DATA_RESTORE_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/data/capture.h"
+#include "daemon/data/image.h"
+#include "daemon/data/work_pool.h"
+#include "storage/base/disk.h"
+
+namespace cairn {
+
+// A rank's checkpoint file in memory: its image and the metadata behind it.
+struct KeptImage {
+  std::shared_ptr<Image> image;
+  std::uint64_t data_bytes = 0;
+  std::vector<std::byte> metadata;     // file bytes from data_bytes on
+};
+
+struct RestoreSource {
+  std::string path;                    // of the file; or
+  std::shared_ptr<const KeptImage> kept;
+  std::uint64_t file_bytes = 0;
+  std::vector<std::uint32_t> crc32c;   // per MiB
+};
+
+struct RestorePiece {
+  std::uint32_t variable = 0;
+  std::uint64_t variable_offset = 0;
+  std::size_t source = 0;
+  std::uint64_t file_offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+class Restore : public std::enable_shared_from_this<Restore> {
+ public:
+  // Bytes of image that hold all blocks of these pieces; with less (at least kRingBytesMin) it is a ring.
+  static std::uint64_t ImageBytes(const std::vector<RestoreSource>& sources, const std::vector<RestorePiece>& pieces);
+
+  struct Callbacks {
+    std::function<void(std::uint64_t pieces)> on_ready;  // the first so many pieces of plan() are verified in the image
+    // Once: OK when all pieces are ready and copied; kDataLoss (with `source`: damaged), kNotFound or kUnavailable (of
+    // the source) when one could not be read; kCancelled after Abort.
+    std::function<void(absl::Status status, std::size_t source)> on_end;
+  };
+
+  // Pieces that cross blocks are cut. `image` may be null if there are no bytes.
+  static std::shared_ptr<Restore> Start(Disk& disk, WorkPool& pool, std::vector<RestoreSource> sources,
+                                        std::vector<RestorePiece> pieces, std::shared_ptr<Image> image,
+                                        Callbacks callbacks);
+  virtual ~Restore() = default;
+
+  // In the order in which they become ready; after_released is unused.
+  virtual const std::vector<PlanPiece>& plan() const = 0;
+  virtual absl::Status Copied(std::uint64_t pieces) = 0;  // kInvalidArgument: more than are ready, fewer than before
+  virtual void Abort() = 0;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_DATA_RESTORE_H_

@@ -1,0 +1,30 @@
+/* Frames of the local plane: how messages of local.proto travel over the Unix stream socket.
+ *
+ * A frame is this header, then `bytes` bytes of one serialized Request (client to daemon) or Reply (daemon to client).
+ * Little-endian. A descriptor (SCM_RIGHTS) travels with the first byte of the frame that it belongs to, at most one a
+ * frame, daemon to client only. C11 and C++: used by libcairn and by the daemon. */
+#ifndef CAIRN_PROTO_FRAME_H_
+#define CAIRN_PROTO_FRAME_H_
+
+#include <stdint.h>
+
+struct cairn_frame_header {
+  uint32_t magic; /* CAIRN_FRAME_MAGIC */
+  uint32_t bytes; /* of the message that follows; at most CAIRN_FRAME_BYTES_MAX */
+};
+
+#define CAIRN_FRAME_MAGIC 0x314e5243u /* "CRN1" */
+#define CAIRN_FRAME_BYTES_MAX (64u << 20)
+
+/* Protocol versions: a client offers a range, the daemon takes the newest that both speak and serves the one before
+ * its newest, too. */
+#define CAIRN_PROTOCOL_NEWEST 1u
+#define CAIRN_PROTOCOL_OLDEST 1u
+
+/* Limits that both sides keep. */
+#define CAIRN_NAME_BYTES_MAX 4096u
+#define CAIRN_VARIABLES_MAX 102400u /* FTI's default highest id: the layout may hold as many */
+#define CAIRN_DIMENSIONS_MAX 8u
+#define CAIRN_RANKS_MAX (1u << 20)
+
+#endif /* CAIRN_PROTO_FRAME_H_ */

@@ -1,0 +1,94 @@
+// One run's folder in a node's cache: where datasets lie, and the records that say which of them are whole.
+//
+//   <cache>/<user>/scr.<run>/run.cairn, cindex.scrinfo, flush.cairn
+//   <cache>/<user>/scr.<run>/scr.dataset.<id>/…  files, rank_<r>.cat, .scr/filemap_<r>, .scr/reddesc…
+//
+// Who owns the truth: the files. Order of a rank: data synced under work names (by the caller), catalogue synced,
+// renames, directories synced, then the filemap, synced. Order of a dataset: entry without COMPLETE synced before its
+// directory is made; ranks; redundancy descriptors (scheme SINGLE) with STATE 2 last; then COMPLETE 1, synced. A crash
+// anywhere leaves either a whole dataset with COMPLETE 1 or one that Load removes.
+// All calls block on disk: I/O pool, not a strand. Thread-safe: calls for different datasets run concurrently, the
+// cache index is written by one at a time and changes waiting for it are written together.
+#ifndef CAIRN_STORAGE_CACHE_CACHE_FOLDER_H_
+#define CAIRN_STORAGE_CACHE_CACHE_FOLDER_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "proto/catalogue.pb.h"
+#include "storage/base/disk.h"
+#include "storage/base/ids.h"
+#include "storage/scr/records.h"
+
+namespace cairn {
+
+struct CachedDataset {
+  scr::Descriptor descriptor;
+  std::vector<catalogue::Catalogue> ranks;  // index = rank; all there
+};
+
+struct CacheLoad {
+  std::map<DatasetId, CachedDataset> whole;
+  std::vector<DatasetId> removed;           // were never whole
+  std::vector<std::string> warnings;        // records damaged or set aside, for log and `cairn status`
+  DatasetId highest_id = 0;                 // of everything seen
+};
+
+class CacheFolder {
+ public:
+  // Finds the run's folder below `<cache>/<user>/` by the identity in run.cairn, or makes it (0700) as
+  // scr.<name>-<8 hex digits>. kPermissionDenied if it belongs to another user or others may write to it.
+  static absl::StatusOr<std::unique_ptr<CacheFolder>> Open(Disk& disk, const std::string& cache, std::string_view user,
+                                                           std::string_view run_name, const RunId& run,
+                                                           const std::string& prefix);
+  virtual ~CacheFolder() = default;
+
+  virtual const std::string& path() const = 0;
+  virtual const std::string& prefix() const = 0;
+  virtual std::string DatasetPath(DatasetId id) const = 0;
+
+  // After a start: removes what was never whole (work names, entries without COMPLETE, folders without entry), checks
+  // that every file of the rest is there in its size, reads the catalogues. A dataset whose records are damaged is set
+  // aside (folder renamed to damaged.<id>.<n>), reported, and not whole.
+  virtual absl::StatusOr<CacheLoad> Load() = 0;
+
+  // Enters the dataset and makes its directory.
+  virtual absl::Status Begin(const scr::Descriptor& descriptor) = 0;
+
+  // A rank's files of protected memory: `work_path` is complete and synced (empty: the rank has no variables and no
+  // file). Renames it to its catalogue's name, writes catalogue and filemap. OK: the rank is whole on disk.
+  virtual absl::Status CommitRank(const catalogue::Catalogue& catalogue, const std::string& work_path) = 0;
+
+  // The application's own files: already synced in place under the names in the catalogue.
+  virtual absl::Status CommitRankFiles(const catalogue::Catalogue& catalogue) = 0;
+
+  // All ranks are committed: scheme SINGLE's descriptors, then COMPLETE 1. OK: the dataset is at `local`.
+  virtual absl::Status Complete(const scr::Descriptor& descriptor) = 0;
+
+  // First the entry, synced, then the bytes. Not there: OK.
+  virtual absl::Status Remove(DatasetId id) = 0;
+
+  // A copy found damaged: the file keeps its bytes under a name of its own (<name>.damaged.<n>), the dataset's entry
+  // loses COMPLETE. It is never used again.
+  virtual absl::Status SetAside(DatasetId id, const std::string& file, std::string_view why) = 0;
+
+  // Work name for a rank's checkpoint file, in the dataset's directory.
+  virtual std::string WorkPath(DatasetId id, Rank rank) const = 0;
+  // Where the application's file `name` (normalized) lies; makes its directories.
+  virtual absl::StatusOr<std::string> RouteFile(DatasetId id, const std::string& name) = 0;
+
+  // flush.cairn: opaque progress of this node's flushes (datasets that are on the prefix), replaced atomically.
+  virtual absl::Status StoreFlushRecord(const kvtree::Tree& record) = 0;
+  virtual absl::StatusOr<kvtree::Tree> LoadFlushRecord() = 0;  // absent or damaged: empty
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_CACHE_CACHE_FOLDER_H_

@@ -1,0 +1,97 @@
+// A run's directory on the parallel file system: identity, launches, ids, committed datasets and SCR's index.
+//
+//   .cairn/run, launch.<n>, ids.<n>             (0700)
+//   .scr/index.scr, flush.scr, nodes.scr, .scr/scr.dataset.<id>/{rank2file*, summary.scr, commit.cairn}
+//   ckpt.<id>/Ckpt<id>-Rank<r>.fti, ckpt.<id>/rank_<r>.cat; the application's own files under their own names
+//
+// Order of a commit: data (by transfer/), rank2file parts and root, summary.scr, commit.cairn (exclusive link),
+// index.scr. Removal: index entry, commit.cairn renamed to removed.cairn, sync, bytes. All calls block: I/O pool.
+// Thread-safe: changes of the index are serialized inside; another process's changes are merged, not overwritten.
+#ifndef CAIRN_STORAGE_PREFIX_PREFIX_H_
+#define CAIRN_STORAGE_PREFIX_PREFIX_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proto/catalogue.pb.h"
+#include "storage/base/disk.h"
+#include "storage/base/ids.h"
+#include "storage/scr/records.h"
+
+namespace cairn {
+
+struct LaunchRecord {
+  LaunchId id = 0;
+  std::string key;
+  std::uint32_t nranks = 0;
+  std::string secret;            // 32 random bytes: session tokens are made from it
+  std::string host;              // of the daemon that made it
+  std::int64_t created_us = 0;
+};
+
+struct CommittedDataset {
+  scr::Descriptor descriptor;
+  bool current = false;          // SCR's CURRENT names it
+  bool by_cairn = false;         // has commit.cairn
+};
+
+class Prefix {
+ public:
+  // Opens `path` (absolute, symbolic links resolved by the caller), making it and the run's identity if need be.
+  //   kPermissionDenied  not writable, or .cairn belongs to another user or is open to others
+  static absl::StatusOr<std::unique_ptr<Prefix>> Open(Disk& disk, const std::string& path);
+  // Only looks: kNotFound if there is neither .cairn/run nor .scr/index.scr. Calls that change something are refused.
+  static absl::StatusOr<std::unique_ptr<Prefix>> OpenReadOnly(Disk& disk, const std::string& path);
+  virtual ~Prefix() = default;
+
+  virtual const std::string& path() const = 0;
+  virtual const RunId& run() const = 0;
+
+  // The identity as it is on disk now: kNotFound if the prefix was removed, another one if it was made anew.
+  virtual absl::StatusOr<RunId> CurrentRun() = 0;
+
+  // The newest launch, if any; and a new one (exclusive create, next number).
+  virtual absl::StatusOr<std::optional<LaunchRecord>> NewestLaunch() = 0;
+  virtual absl::StatusOr<LaunchRecord> FindLaunch(LaunchId id) = 0;
+  virtual absl::StatusOr<LaunchRecord> MakeLaunch(std::string_view key, std::uint32_t nranks) = 0;
+
+  // Reserves the next block of ids above `above` and above everything that the prefix knows: [first, first + count).
+  struct IdBlock {
+    DatasetId first = 0;
+    std::uint64_t count = 0;
+  };
+  virtual absl::StatusOr<IdBlock> ReserveIds(DatasetId above) = 0;
+
+  // Committed, restorable datasets (COMPLETE 1, no FAILED), by id.
+  virtual absl::StatusOr<std::map<DatasetId, CommittedDataset>> Committed() = 0;
+  // A committed dataset's catalogues, all ranks, each checked. kDataLoss, kNotFound (SCR's own datasets have none).
+  virtual absl::StatusOr<std::vector<catalogue::Catalogue>> Catalogues(DatasetId id) = 0;
+
+  // Absolute path of a rank's file in the prefix (`prefix_name` of its catalogue entry).
+  virtual std::string FilePath(const std::string& prefix_name) const = 0;
+  virtual std::string CataloguePath(DatasetId id, Rank rank) const = 0;  // ckpt.<id>/rank_<r>.cat
+
+  // All files are in place and synced, the catalogues too. Writes records in their order; a second commit is
+  // kAlreadyExists if the dataset is committed, kFailedPrecondition if it was removed.
+  virtual absl::Status Commit(const scr::Descriptor& descriptor,
+                              const std::vector<catalogue::Catalogue>& catalogues) = 0;
+  // Removes a committed or half-flushed dataset as ordered above; only files that its catalogues name.
+  virtual absl::Status Remove(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) = 0;
+  // Marks a dataset FAILED in the index: a restart from it failed on the bytes.
+  virtual absl::Status MarkFailed(DatasetId id) = 0;
+
+  // SCR's flush file: where a dataset is now (CACHE, FLUSHING, PFS).
+  virtual absl::Status PutFlush(DatasetId id, const scr::FlushEntry& entry) = 0;
+  virtual absl::Status EraseFlush(DatasetId id) = 0;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_PREFIX_PREFIX_H_
