@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything, runs every test. `tests/run.sh --help` tells the rest.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+usage() {
+  cat <<'END'
+usage: tests/run.sh [--soak] [--asan | --tsan] [TARGET…]
+
+Installs the Debian packages that are missing (deploy/packages.sh), builds everything with Bazel and runs all tests, or
+those of the given Bazel targets. The last line is `N passed, N failed`; the exit code is 0 if nothing failed.
+
+  --soak   the long form: many more random instants, operations and rounds
+  --asan   with AddressSanitizer and UndefinedBehaviorSanitizer
+  --tsan   with ThreadSanitizer
+  --help   this text
+
+Environment:
+  CAIRN_SHARED     folder with the format specifications and their test vectors; if unset, ../shared if it is there
+  CAIRN_TEST_SEED  seed of the randomized tests, as a failing one prints it
+  CI               `true`: the test vectors must be there
+END
+}
+
+soak=0
+sanitizer=
+targets=()
+for argument in "$@"; do
+  case "$argument" in
+    --soak) soak=1 ;;
+    --asan | --tsan)
+      if [ -n "$sanitizer" ]; then
+        echo "run.sh: --asan and --tsan cannot be combined" >&2
+        exit 2
+      fi
+      sanitizer=${argument#--}
+      ;;
+    --help | -h) usage; exit 0 ;;
+    -*) echo "run.sh: unknown option $argument" >&2; usage >&2; exit 2 ;;
+    *) targets+=("$argument") ;;
+  esac
+done
+[ ${#targets[@]} -gt 0 ] || targets=(//...)
+
+# What keeps the tests from running counts as one failure.
+give_up() {
+  echo "run.sh: $1" >&2
+  echo "0 passed, 1 failed"
+  exit 1
+}
+
+flags=(--keep_going)
+shared=${CAIRN_SHARED-}
+if [ -z "$shared" ] && [ -d ../shared ]; then shared=../shared; fi
+if [ -n "$shared" ]; then
+  [ -d "$shared" ] || give_up "CAIRN_SHARED names no folder: $shared"
+  flags+=(--test_env=CAIRN_SHARED="$(cd "$shared" && pwd -P)")
+elif [ "${CI-}" = true ]; then
+  give_up "CI is true, but neither CAIRN_SHARED nor ../shared is there: the tests against the formats' vectors would not run"
+fi
+[ -z "${CI-}" ] || flags+=(--test_env=CI="$CI")
+[ -z "${CAIRN_TEST_SEED-}" ] || flags+=(--test_env=CAIRN_TEST_SEED="$CAIRN_TEST_SEED")
+[ $soak -eq 0 ] || flags+=(--test_env=CAIRN_SOAK=1 --test_timeout=7200,7200,7200,7200 --cache_test_results=no)
+if [ -n "$sanitizer" ]; then
+  flags+=(--config="$sanitizer" --test_tag_filters="-no_$sanitizer")
+  suppressions=$PWD/tests/support
+  case "$sanitizer" in
+    asan)
+      flags+=(
+        --test_env=ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+        --test_env=LSAN_OPTIONS=suppressions="$suppressions/lsan.supp":print_suppressions=0
+        --test_env=UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+      )
+      ;;
+    tsan)
+      # Without address randomization: newer kernels randomize more bits than the run-time of GCC 12 can place.
+      flags+=(
+        --test_env=TSAN_OPTIONS=suppressions="$suppressions/tsan.supp":second_deadlock_stack=1:halt_on_error=0
+        --run_under="setarch -R"
+      )
+      ;;
+  esac
+fi
+
+deploy/packages.sh || give_up "packages are missing"
+# shellcheck source=deploy/bazel.sh
+. deploy/bazel.sh
+
+events=$(mktemp)
+trap 'rm -f "$events"' EXIT
+run_bazel test "${flags[@]}" --build_event_json_file="$events" "${targets[@]}"
+bazel_exit=$?
+python3 tests/support/tally.py "$events" "$bazel_exit"
