@@ -101,20 +101,23 @@ absl::StatusOr<std::string> ReadWhole(Disk& disk, const std::string& path, std::
 absl::Status ReplaceFile(Disk& disk, const std::string& path, std::string_view bytes, std::uint32_t mode = 0600);
 
 // Makes `path` with the content complete at once and durable, or kAlreadyExists: work name, sync, link, sync directory.
+// After kAlreadyExists what is there is durable, too, if it was made by this function.
 absl::Status CreateFileOnce(Disk& disk, const std::string& path, std::string_view bytes, std::uint32_t mode = 0600);
 
-// Makes the directory and its missing parents, each synced into its parent. There already: OK.
+// Makes the directory and its missing parents, each synced into its parent. There already, or a
+// link to one: OK. kAlreadyExists: `path` or a parent is there, but no directory.
 absl::Status MakeDirectories(Disk& disk, const std::string& path, std::uint32_t mode = 0700);
 
-// Removes a tree, never following links. Not there: OK.
+// Removes a tree, never following links. Not there: OK. Durable once the caller syncs the parent.
 absl::Status RemoveTree(Disk& disk, const std::string& path);
 
-// Work names end in kWorkSuffix plus a number of this process; what carries it is garbage after a crash.
+// Work names end in kWorkSuffix plus 16 random hex digits; what carries it is garbage after a crash. A name that would
+// become too long for the file system is cut before the suffix.
 inline constexpr std::string_view kWorkSuffix = ".cairn-work";
 std::string WorkName(const std::string& path);
 bool IsWorkName(std::string_view name);
 
-std::string ParentOf(const std::string& path);  // "/a/b" -> "/a"
+std::string ParentOf(const std::string& path);  // "/a/b" -> "/a", "/a" -> "/", "/" -> "/"
 std::string BaseOf(const std::string& path);    // "/a/b" -> "b"
 
 }  // namespace cairn
