@@ -3,6 +3,7 @@
 #ifndef CAIRN_STORAGE_FTIFF_CODEC_H_
 #define CAIRN_STORAGE_FTIFF_CODEC_H_
 
+#include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
 #include <cstddef>
@@ -20,9 +21,9 @@ namespace cairn::ftiff {
 
 struct FileHeader {
   std::int32_t checkpoint_id = 0;
-  std::uint64_t timestamp_ns = 0;       // only the low 32 bits are stored in F
-  std::int64_t file_bytes_max = -1;     // maxFs: level 3 only
-  std::int64_t partner_bytes = -1;      // ptFs: level 2 only
+  std::uint64_t timestamp_ns = 0;    // only the low 32 bits are stored in F
+  std::int64_t file_bytes_max = -1;  // maxFs: level 3 only
+  std::int64_t partner_bytes = -1;   // ptFs: level 2 only
 };
 
 // A checkpoint file's metadata: what the trailer, the blocks and the chunk records say.
@@ -31,6 +32,7 @@ struct FileMetadata {
   FileLayout layout;
   std::vector<Md5Digest> chunk_hashes;  // one per container
   std::string checksum_hex;             // as stored: 32 lower-case hex digits
+  Md5Digest record_hash{};              // "myHash", as stored
   std::uint64_t file_bytes = 0;
 };
 
@@ -45,7 +47,8 @@ using ReadAt = std::function<absl::Status(std::uint64_t offset, std::span<std::b
 // Decodes and checks the metadata of a file of `file_bytes` bytes: checks 1 to 5 of section 10 and the file checksum
 // against the *stored* chunk hashes (either rule); the data itself is not read (VerifyChunks does that).
 // Memory is bounded by the records that are there. `name` goes into errors, which name file, field, offset, found and
-// expected: kDataLoss; kFailedPrecondition for a layout other than F.
+// expected: kDataLoss; kFailedPrecondition for a layout other than F and for a level 3 code file. Errors of `read` pass
+// through. No hash covers checkpoint_id, in_file_before and the variables' ids: who knows them compares.
 absl::StatusOr<FileMetadata> DecodeMetadata(std::string_view name, std::uint64_t file_bytes, const ReadAt& read);
 
 struct BadChunk {
@@ -53,7 +56,8 @@ struct BadChunk {
   std::string why;
 };
 
-// Check 6: hashes the data of each container with content, many at once. Empty: all good. Errors of `read` pass through.
+// Check 6: hashes the data of each container with content, many at once. Empty: all good. Errors of `read` pass
+// through.
 absl::StatusOr<std::vector<BadChunk>> VerifyChunks(std::string_view name, const FileMetadata& metadata,
                                                    const ReadAt& read);
 

@@ -20,14 +20,14 @@ struct VariableSize {
 
 // A slot of the file and the chunk in it.
 struct Container {
-  std::int32_t id = 0;                  // of the variable
-  std::int32_t index = 0;               // 0 for the first container of the variable, 1 for the second, …
+  std::int32_t id = 0;     // of the variable
+  std::int32_t index = 0;  // 0 for the first container of the variable, 1 for the second, …
   bool has_content = true;
-  bool in_file_before = false;          // "hasCkpt"
-  std::uint64_t variable_offset = 0;    // dptr
-  std::uint64_t file_offset = 0;        // fptr
-  std::uint64_t chunk_bytes = 0;        // in use
-  std::uint64_t container_bytes = 0;    // reserved
+  bool in_file_before = false;        // "hasCkpt"
+  std::uint64_t variable_offset = 0;  // dptr
+  std::uint64_t file_offset = 0;      // fptr
+  std::uint64_t chunk_bytes = 0;      // in use
+  std::uint64_t container_bytes = 0;  // reserved
   friend bool operator==(const Container&, const Container&) = default;
 };
 
@@ -37,7 +37,7 @@ struct FileLayout {
   std::vector<std::uint32_t> block_containers;  // sums to containers.size()
   std::uint64_t data_bytes = 0;                 // all containers: where layout F's metadata begins
 
-  std::uint64_t meta_bytes_f() const;           // 106 + 12 * blocks + 58 * containers
+  std::uint64_t meta_bytes_f() const;  // 106 + 12 * blocks + 58 * containers
   std::uint64_t file_bytes_f() const { return data_bytes + meta_bytes_f(); }
 };
 
@@ -47,8 +47,11 @@ enum class Packing {
              // and a multiple of 1 MiB, so that windows are aligned and MD5 runs in lanes
 };
 
-// A fresh container list for `variables` in processing order (each id once; zero sizes are legal).
-//   kInvalidArgument   an id twice or negative, or sizes that overflow
+inline constexpr std::uint64_t kContainersMax = 1 << 20;  // of a planned file: 64 TiB in the largest containers
+
+// A fresh container list for `variables` in processing order (each id once; zero sizes are legal), all in one block.
+// No variables: an empty list; such a rank has no file.
+//   kInvalidArgument   an id twice or negative, sizes that overflow or that need more than kContainersMax containers
 absl::StatusOr<FileLayout> PlanFresh(std::span<const VariableSize> variables, Packing packing);
 
 }  // namespace cairn::ftiff
