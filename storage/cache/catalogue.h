@@ -6,9 +6,12 @@
 //   16  8   bytes of the message
 //   24  n   message
 //   24+n 4  CRC32C of all bytes before
+//
+// Every version begins with magic and version and ends with that CRC32C, so that damage is told from the future.
 #ifndef CAIRN_STORAGE_CACHE_CATALOGUE_H_
 #define CAIRN_STORAGE_CACHE_CATALOGUE_H_
 
+#include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
 #include <cstdint>
@@ -21,17 +24,27 @@
 namespace cairn {
 
 inline constexpr std::uint64_t kCatalogueBytesMax = 1u << 30;
+inline constexpr std::uint64_t kCatalogueFilesMax = 1u << 20;  // of one rank
+
+// Is it sound? kInvalidArgument naming the field: sizes against the number of CRCs, names (normalized as by
+// NormalizeFileName, each once), dimensions and boxes, ids, rank < nranks. A writer asks before it writes, since
+// DecodeCatalogue refuses what is not.
+absl::Status ValidateCatalogue(const catalogue::Catalogue& catalogue);
 
 std::string EncodeCatalogue(const catalogue::Catalogue& catalogue);
-// kDataLoss naming `name`, field and offset; kFailedPrecondition for a newer version. Also validated: sizes against the
-// number of CRCs, names (relative, no "..", no empty parts), dimensions, ids, rank < nranks.
+// kDataLoss naming `name`, field and offset, also if the message is not sound; kFailedPrecondition for a newer version.
+// Memory is bounded by a small multiple of the file's size: variables and files are counted before they are parsed.
 absl::StatusOr<catalogue::Catalogue> DecodeCatalogue(std::string_view name, std::string_view file);
 
-std::string CatalogueName(Rank rank);                       // rank_<r>.cat
-std::string CheckpointFileName(DatasetId id, Rank rank);    // Ckpt<id>-Rank<r>.fti
+std::string CatalogueName(Rank rank);                     // rank_<r>.cat
+std::string CheckpointFileName(DatasetId id, Rank rank);  // Ckpt<id>-Rank<r>.fti
 
 // A file name of the application below the prefix, normalized: relative, no ".", "..", "//", no control characters.
-//   kInvalidArgument   absolute outside `prefix`, leaves the prefix, empty, longer than 4096, or under .scr or .cairn
+// Symbolic links are not looked at: ".." takes away the part before it.
+//   kInvalidArgument   absolute outside `prefix`, leaves the prefix, empty, a directory (ends in "/"), longer than
+//   4096,
+//                      a part longer than 255, a control character, not UTF-8, under .scr or .cairn, the name of a
+//                      catalogue at the top, or a work name
 absl::StatusOr<std::string> NormalizeFileName(std::string_view prefix, std::string_view file);
 
 }  // namespace cairn
