@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by the scripts that build: `run_bazel COMMAND ARGS…`. Works without a writable HOME.
 run_bazel() {
   local startup=()

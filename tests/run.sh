@@ -60,7 +60,7 @@ elif [ "${CI-}" = true ]; then
 fi
 [ -z "${CI-}" ] || flags+=(--test_env=CI="$CI")
 [ -z "${CAIRN_TEST_SEED-}" ] || flags+=(--test_env=CAIRN_TEST_SEED="$CAIRN_TEST_SEED")
-[ $soak -eq 0 ] || flags+=(--test_env=CAIRN_SOAK=1 --test_timeout=7200,7200,7200,7200 --cache_test_results=no)
+[ $soak -eq 0 ] || flags+=(--test_env=CAIRN_SOAK=1 "--test_timeout=7200,7200,7200,7200" --cache_test_results=no)
 if [ -n "$sanitizer" ]; then
   flags+=(--config="$sanitizer" --test_tag_filters="-no_$sanitizer")
   suppressions=$PWD/tests/support

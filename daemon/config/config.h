@@ -1,51 +1,92 @@
-// The daemon's configuration: embedded defaults, then a TOML file, then flags.
+// The daemon's configuration: embedded defaults, then a TOML file, then flags (command_line.h).
 #ifndef CAIRN_DAEMON_CONFIG_CONFIG_H_
 #define CAIRN_DAEMON_CONFIG_CONFIG_H_
 
+#include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cairn {
 
 struct Config {
-  std::string runtime_dir;             // sockets: cairnd.sock, cairnd-grpc.sock, cairnd.lock; made 0700
+  std::string runtime_dir;  // sockets: cairnd.sock, cairnd-grpc.sock, cairnd.lock; made 0700; empty: see ResolvePaths
   struct Cache {
-    std::string path;                  // the cache directory: <path>/<user>/scr.<run>/…
-    std::uint64_t bytes_max = 0;       // 0: 90 % of the file system
-    std::uint32_t keep = 2;            // whole checkpoints kept per run beyond what must stay
-    std::uint64_t linger_ms = 0;       // keep a finished run's cached datasets that are on the prefix for so long; 0: until room is needed
-    bool direct = true;                // direct I/O where the file system has it
+    std::string path;             // the cache directory: <path>/<user>/scr.<run>/…; empty: see ResolvePaths
+    std::uint64_t bytes_max = 0;  // 0: 90 % of the file system
+    std::uint32_t keep = 2;       // whole checkpoints kept per run beyond what must stay
+    std::uint64_t linger_ms =
+        0;  // keep a finished run's cached datasets that are on the prefix for so long; 0: until room is needed
+    bool direct = true;  // direct I/O where the file system has it
   } cache;
   struct Images {
-    std::uint64_t bytes_max = 0;       // 0: 25 % of memory
+    std::uint64_t bytes_max = 0;  // 0: 25 % of memory
   } image;
   struct Flush {
-    std::uint32_t every = 1;           // every so many-th checkpoint of a launch goes to the prefix; 0: none by itself
-    bool superseded = false;           // false ("skip"): an unstarted flush of a superseded checkpoint is dropped; true ("keep")
-    std::uint64_t bytes_per_s = 0;     // 0: no limit
-    std::uint32_t parallel = 2;        // datasets in flight
+    std::uint32_t every = 1;  // every so many-th checkpoint of a launch goes to the prefix; 0: none by itself
+    bool superseded = false;  // false ("skip"): an unstarted flush of a superseded checkpoint is dropped; true ("keep")
+    std::uint64_t bytes_per_s = 0;  // 0: no limit
+    std::uint32_t parallel = 2;     // datasets in flight
     std::uint64_t retry_ms_min = 1000;
     std::uint64_t retry_ms_max = 300000;
   } flush;
   struct PrefixPolicy {
-    std::uint32_t keep_last = 0;       // 0: all
-    std::uint32_t keep_every = 0;      // every m-th step's checkpoint stays as well; 0: none
+    std::uint32_t keep_last = 0;   // 0: all
+    std::uint32_t keep_every = 0;  // every m-th step's checkpoint stays as well; 0: none
   } prefix;
   struct Ingest {
-    std::string listen;                // host:port; empty: no TCP
+    std::string listen;  // host:port; empty: no TCP
     std::string tls_ca, tls_cert, tls_key;
-    bool insecure_loopback = false;    // without TLS, only on a loopback address, only if asked for by this name
-    std::uint64_t resume_ms = 30000;   // a broken stream keeps its session so long
+    bool insecure_loopback = false;   // without TLS, only on a loopback address, only if asked for by this name
+    std::uint64_t resume_ms = 30000;  // a broken stream keeps its session so long
   } ingest;
   std::uint64_t call_ms_default = 120000;
-  std::uint64_t quiesce_ms = 60000;    // SIGTERM: at most so long to bring captured datasets to `local`
-  std::uint32_t threads = 0;           // of the pools; 0: number of cores, at most 8
+  std::uint64_t quiesce_ms = 60000;  // SIGTERM: at most so long to bring captured datasets to `local`
+  std::uint32_t threads = 0;         // of the pools; 0: number of cores, at most 8
   std::string log_level = "info";
-  std::string log_file;                // empty: standard error
+  std::string log_file;  // empty: standard error
 };
+
+// Lays a TOML file's text over `base`. Every error names `name`, line and key; all of them come in one message.
+//   kInvalidArgument  not TOML, unknown key, wrong type, unit or range
+absl::StatusOr<Config> ParseConfig(std::string_view name, std::string_view text, const Config& base);
+
+// Reads the file, at most 1 MiB, and parses it. kNotFound, kPermissionDenied, and as ParseConfig.
+absl::StatusOr<Config> LoadConfigFile(const std::string& path, const Config& base);
+
+// One field from text, as a flag gives it: key "flush.every", value "3". kInvalidArgument, kNotFound (no such key).
+absl::Status SetConfigField(Config& config, std::string_view key, std::string_view value);
+
+// What each field must be in itself and next to the others. The error names the keys.
+absl::Status ValidateConfig(const Config& config);
+
+// TOML with each field's explanation above it; ParseConfig reads it back to an equal Config.
+std::string PrintConfig(const Config& config);
+
+// The fields in the order of the file.
+struct ConfigFieldInfo {
+  std::string key;   // "flush.every"
+  std::string unit;  // what a value looks like: "size", "duration", "rate", "number", "true|false", "text", "skip|keep"
+  std::string help;
+  std::string value;  // the default, as PrintConfig writes it
+};
+std::vector<ConfigFieldInfo> ConfigFields();
+
+// What the defaults depend on.
+struct Surroundings {
+  std::function<std::optional<std::string>(const char* name)> variable;  // of the environment
+  std::uint32_t uid = 0;
+  static Surroundings OfThisProcess();
+};
+
+// Fills empty paths: runtime_dir with $XDG_RUNTIME_DIR/cairn, as root /run/cairn, else /tmp/cairn-<uid>; cache.path
+// with $CAIRN_CACHE, else /var/tmp/cairn-<uid>/cache. Touches no file.
+void ResolvePaths(Config& config, const Surroundings& surroundings);
 
 }  // namespace cairn
 

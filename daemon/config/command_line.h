@@ -1,0 +1,38 @@
+// What `cairnd` was asked to do: flags over a file over the embedded defaults.
+#ifndef CAIRN_DAEMON_CONFIG_COMMAND_LINE_H_
+#define CAIRN_DAEMON_CONFIG_COMMAND_LINE_H_
+
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/config/config.h"
+
+namespace cairn {
+
+inline constexpr char kSystemConfigFile[] = "/etc/cairn/cairnd.toml";
+
+struct CommandLine {
+  std::string config_file;                                  // --config; empty: not given
+  std::vector<std::pair<std::string, std::string>> fields;  // key and value of each flag that sets a field
+  bool check_config = false;
+  bool print_config = false;
+  bool background = false;
+  bool answered = false;  // --help or --version: `text` is the answer
+  std::string text;
+};
+
+// kInvalidArgument: an unknown flag, a missing or extra argument. Prints nothing.
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
+
+// The file that counts: --config, else $CAIRN_CONFIG, else kSystemConfigFile if it is there; empty: none.
+std::string ConfigFileOf(const CommandLine& line, const Surroundings& surroundings);
+
+// Defaults, file, flags, paths resolved, validated. Again at SIGHUP. A file that was named must be there.
+absl::StatusOr<Config> MakeConfig(const CommandLine& line, const Surroundings& surroundings);
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CONFIG_COMMAND_LINE_H_

@@ -1,0 +1,345 @@
+#include "daemon/config/config.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include "daemon/config/fields.h"
+#include "daemon/config/units.h"
+#include "storage/base/status.h"
+#include "storage/base/unique_fd.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::size_t kFileBytesMax = 1 << 20;
+constexpr std::size_t kSocketPathMax = 107;  // sizeof(sockaddr_un::sun_path) less the zero
+constexpr std::string_view kLongestSocketName = "/cairnd-grpc.sock";
+
+std::string_view UnitOf(FieldKind kind) {
+  switch (kind) {
+    case FieldKind::kText:
+      return "text";
+    case FieldKind::kPath:
+      return "path";
+    case FieldKind::kSize:
+      return "size";
+    case FieldKind::kRate:
+      return "rate";
+    case FieldKind::kDuration:
+      return "duration";
+    case FieldKind::kNumber:
+      return "number";
+    case FieldKind::kSwitch:
+      return "true|false";
+    case FieldKind::kSuperseded:
+      return "skip|keep";
+  }
+  return "";
+}
+
+// --- text to field ---
+
+absl::StatusOr<std::uint64_t> ParseNumber(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return InvalidArgument("\"{}\" is not a number", text);
+  return number;
+}
+
+absl::StatusOr<std::uint64_t> ParseInteger(FieldKind kind, std::string_view text) {
+  switch (kind) {
+    case FieldKind::kSize:
+      return ParseSize(text);
+    case FieldKind::kRate:
+      return ParseRate(text);
+    case FieldKind::kDuration:
+      return ParseDuration(text);
+    default:
+      return ParseNumber(text);
+  }
+}
+
+absl::StatusOr<bool> ParseChoice(std::string_view text, std::string_view no, std::string_view yes) {
+  if (text == no || text == yes) return text == yes;
+  return InvalidArgument("\"{}\" is neither {} nor {}", text, no, yes);
+}
+
+std::string FormatInteger(FieldKind kind, std::uint64_t value) {
+  switch (kind) {
+    case FieldKind::kSize:
+      return FormatSize(value);
+    case FieldKind::kRate:
+      return FormatRate(value);
+    case FieldKind::kDuration:
+      return FormatDuration(value);
+    default:
+      return fmt::format("{}", value);
+  }
+}
+
+absl::Status SetField(Config& config, const Field& field, std::string_view text) {
+  if (auto* place = std::get_if<std::string* (*)(Config&)>(&field.place)) {
+    *(*place)(config) = text;
+    return absl::OkStatus();
+  }
+  if (auto* place = std::get_if<bool* (*)(Config&)>(&field.place)) {
+    const bool choice = field.kind == FieldKind::kSuperseded;
+    CAIRN_ASSIGN_OR_RETURN(*(*place)(config), ParseChoice(text, choice ? "skip" : "false", choice ? "keep" : "true"));
+    return absl::OkStatus();
+  }
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t value, ParseInteger(field.kind, text));
+  auto* narrow = std::get_if<std::uint32_t* (*)(Config&)>(&field.place);
+  const std::uint64_t max = narrow ? std::min<std::uint64_t>(field.max, ~std::uint32_t{0}) : field.max;
+  if (value < field.min || value > max) {
+    return InvalidArgument("{} is not in {}..{}", text, FormatInteger(field.kind, field.min),
+                           FormatInteger(field.kind, max));
+  }
+  if (narrow) {
+    *(*narrow)(config) = static_cast<std::uint32_t>(value);
+  } else {
+    *std::get<std::uint64_t* (*)(Config&)>(field.place)(config) = value;
+  }
+  return absl::OkStatus();
+}
+
+// --- TOML to field ---
+
+bool IsQuantity(FieldKind kind) {
+  return kind == FieldKind::kSize || kind == FieldKind::kRate || kind == FieldKind::kDuration;
+}
+
+absl::Status SetFromNode(Config& config, const Field& field, const toml::node& node) {
+  if (const auto* text = node.as_string();
+      text && field.kind != FieldKind::kNumber && field.kind != FieldKind::kSwitch) {
+    return SetField(config, field, text->get());
+  }
+  if (const auto* number = node.as_integer(); number && (field.kind == FieldKind::kNumber || IsQuantity(field.kind))) {
+    return SetField(config, field, fmt::format("{}", number->get()));
+  }
+  if (const auto* value = node.as_boolean(); value && field.kind == FieldKind::kSwitch) {
+    return SetField(config, field, value->get() ? "true" : "false");
+  }
+  return InvalidArgument("expected {}", IsQuantity(field.kind) ? fmt::format("a {} such as \"{}\"", UnitOf(field.kind),
+                                                                             field.kind == FieldKind::kDuration ? "30s"
+                                                                             : field.kind == FieldKind::kRate ? "2 GB/s"
+                                                                                                              : "64MiB")
+                                                               : std::string(UnitOf(field.kind)));
+}
+
+bool IsSection(std::string_view key) {
+  return std::ranges::any_of(Fields(), [&](const Field& field) {
+    return field.key.size() > key.size() && field.key.starts_with(key) && field.key[key.size()] == '.';
+  });
+}
+
+// Walks a table; what is wrong is added to `errors`, a line each.
+void Lay(const toml::table& table, std::string_view name, const std::string& section, Config& config,
+         std::vector<std::string>& errors) {
+  for (const auto& [toml_key, node] : table) {
+    const std::string key = section + std::string(toml_key.str());
+    const auto where = [&] { return fmt::format("{}:{}: {}", name, toml_key.source().begin.line, key); };
+    const Field* field = FindField(key);
+    if (field != nullptr) {
+      const absl::Status status = SetFromNode(config, *field, node);
+      if (!status.ok()) errors.push_back(fmt::format("{}: {}", where(), MessageOf(status)));
+    } else if (node.is_table() && section.empty() && IsSection(key)) {
+      Lay(*node.as_table(), name, key + ".", config, errors);
+    } else {
+      errors.push_back(fmt::format("{}: unknown {}", where(), node.is_table() ? "section" : "key"));
+    }
+  }
+}
+
+// A TOML basic string.
+std::string Quote(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      quoted += '\\';
+      quoted += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      quoted += fmt::format("\\u{:04X}", static_cast<unsigned>(c));
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + '"';
+}
+
+std::string FormatField(const Field& field, Config& config) {
+  if (auto* place = std::get_if<std::string* (*)(Config&)>(&field.place)) return Quote(*(*place)(config));
+  if (auto* place = std::get_if<bool* (*)(Config&)>(&field.place)) {
+    const bool value = *(*place)(config);
+    if (field.kind == FieldKind::kSuperseded) return value ? "\"keep\"" : "\"skip\"";
+    return value ? "true" : "false";
+  }
+  auto* narrow = std::get_if<std::uint32_t* (*)(Config&)>(&field.place);
+  const std::uint64_t value = narrow ? *(*narrow)(config) : *std::get<std::uint64_t* (*)(Config&)>(field.place)(config);
+  const std::string text = FormatInteger(field.kind, value);
+  return IsQuantity(field.kind) ? Quote(text) : text;
+}
+
+bool IsLoopback(std::string_view listen) {
+  const std::string_view host = listen.substr(0, listen.rfind(':'));
+  return host == "localhost" || host == "[::1]" ||
+         (host.starts_with("127.") && host.find_first_not_of("0123456789.") == host.npos);
+}
+
+absl::Status ValidateIngest(const Config::Ingest& ingest) {
+  if (ingest.listen.empty()) return absl::OkStatus();
+  const std::size_t colon = ingest.listen.rfind(':');
+  const absl::StatusOr<std::uint64_t> port =
+      ParseNumber(colon == std::string::npos ? "" : std::string_view(ingest.listen).substr(colon + 1));
+  if (colon == 0 || !port.ok() || *port > 65535) {
+    return InvalidArgument("ingest.listen: \"{}\" is not host:port", ingest.listen);
+  }
+  const bool tls = !ingest.tls_ca.empty() && !ingest.tls_cert.empty() && !ingest.tls_key.empty();
+  const bool some_tls = !ingest.tls_ca.empty() || !ingest.tls_cert.empty() || !ingest.tls_key.empty();
+  if (some_tls && !tls) return InvalidArgument("ingest.tls_ca, ingest.tls_cert and ingest.tls_key: all three or none");
+  if (tls && ingest.insecure_loopback) {
+    return InvalidArgument("ingest.insecure_loopback: contradicts the ingest.tls_* files");
+  }
+  if (!tls && !ingest.insecure_loopback) {
+    return InvalidArgument("ingest.listen: needs ingest.tls_ca, tls_cert and tls_key (or insecure_loopback)");
+  }
+  if (!tls && !IsLoopback(ingest.listen)) {
+    return InvalidArgument("ingest.insecure_loopback: \"{}\" is not a loopback address", ingest.listen);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidatePath(std::string_view key, std::string_view path) {
+  if (!path.empty() && !path.starts_with('/')) return InvalidArgument("{}: \"{}\" is not an absolute path", key, path);
+  if (path.find('\0') != path.npos) return InvalidArgument("{}: contains a zero byte", key);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) {
+    const absl::StatusCode code = errno == ENOENT || errno == ENOTDIR ? absl::StatusCode::kNotFound
+                                  : errno == EACCES                   ? absl::StatusCode::kPermissionDenied
+                                                                      : absl::StatusCode::kInvalidArgument;
+    return MakeError(code, "{}: {}", path, std::strerror(errno));
+  }
+  std::string text;
+  std::array<char, 65536> block;
+  for (;;) {
+    const ssize_t n = ::read(fd.get(), block.data(), block.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return InvalidArgument("{}: {}", path, std::strerror(errno));
+    if (n == 0) return text;
+    text.append(block.data(), static_cast<std::size_t>(n));
+    if (text.size() > kFileBytesMax) return InvalidArgument("{}: larger than {}", path, FormatSize(kFileBytesMax));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Config> ParseConfig(std::string_view name, std::string_view text, const Config& base) {
+  const toml::parse_result parsed = toml::parse(text, name);
+  if (!parsed) {
+    const toml::parse_error& error = parsed.error();
+    return InvalidArgument("{}:{}:{}: {}", name, error.source().begin.line, error.source().begin.column,
+                           error.description());
+  }
+  Config config = base;
+  std::vector<std::string> errors;
+  Lay(parsed.table(), name, "", config, errors);
+  if (!errors.empty()) return InvalidArgument("{}", fmt::join(errors, "\n"));
+  return config;
+}
+
+absl::StatusOr<Config> LoadConfigFile(const std::string& path, const Config& base) {
+  CAIRN_ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  return ParseConfig(path, text, base);
+}
+
+absl::Status SetConfigField(Config& config, std::string_view key, std::string_view value) {
+  const Field* field = FindField(key);
+  if (field == nullptr) return NotFound("{}: unknown key", key);
+  return Annotate(SetField(config, *field, value), key);
+}
+
+absl::Status ValidateConfig(const Config& config) {
+  Config copy = config;
+  for (const Field& field : Fields()) {
+    if (field.kind != FieldKind::kPath) continue;
+    CAIRN_RETURN_IF_ERROR(ValidatePath(field.key, *std::get<std::string* (*)(Config&)>(field.place)(copy)));
+  }
+  if (config.runtime_dir.size() + kLongestSocketName.size() > kSocketPathMax) {
+    return InvalidArgument("runtime_dir: longer than {} bytes, which leaves no room for the sockets' names",
+                           kSocketPathMax - kLongestSocketName.size());
+  }
+  if (config.flush.retry_ms_min > config.flush.retry_ms_max) {
+    return InvalidArgument("flush.retry_min ({}) is more than flush.retry_max ({})",
+                           FormatDuration(config.flush.retry_ms_min), FormatDuration(config.flush.retry_ms_max));
+  }
+  constexpr std::array<std::string_view, 6> kLevels{"trace", "debug", "info", "warn", "error", "off"};
+  if (std::ranges::find(kLevels, config.log_level) == kLevels.end()) {
+    return InvalidArgument("log_level: \"{}\" is none of {}", config.log_level, fmt::join(kLevels, ", "));
+  }
+  return ValidateIngest(config.ingest);
+}
+
+std::string PrintConfig(const Config& config) {
+  Config copy = config;
+  std::string text, section;
+  for (const Field& field : Fields()) {
+    const std::size_t dot = field.key.find('.');
+    const std::string_view name = dot == field.key.npos ? field.key : field.key.substr(dot + 1);
+    const std::string_view of = dot == field.key.npos ? std::string_view() : field.key.substr(0, dot);
+    if (of != section) text += fmt::format("\n[{}]\n", section = of);
+    text += fmt::format("# {}\n{} = {}\n", field.help, name, FormatField(field, copy));
+  }
+  return text;
+}
+
+std::vector<ConfigFieldInfo> ConfigFields() {
+  Config defaults;
+  std::vector<ConfigFieldInfo> infos;
+  for (const Field& field : Fields()) {
+    infos.push_back({.key = std::string(field.key),
+                     .unit = std::string(UnitOf(field.kind)),
+                     .help = std::string(field.help),
+                     .value = FormatField(field, defaults)});
+  }
+  return infos;
+}
+
+Surroundings Surroundings::OfThisProcess() {
+  return {.variable = [](const char* name) -> std::optional<std::string> {
+            const char* value = std::getenv(name);
+            if (value == nullptr || *value == '\0') return std::nullopt;
+            return value;
+          },
+          .uid = ::geteuid()};
+}
+
+void ResolvePaths(Config& config, const Surroundings& surroundings) {
+  if (config.runtime_dir.empty()) {
+    if (const auto runtime = surroundings.variable("XDG_RUNTIME_DIR")) {
+      config.runtime_dir = *runtime + "/cairn";
+    } else {
+      config.runtime_dir = surroundings.uid == 0 ? "/run/cairn" : fmt::format("/tmp/cairn-{}", surroundings.uid);
+    }
+  }
+  if (config.cache.path.empty()) {
+    config.cache.path =
+        surroundings.variable("CAIRN_CACHE").value_or(fmt::format("/var/tmp/cairn-{}/cache", surroundings.uid));
+  }
+}
+
+}  // namespace cairn

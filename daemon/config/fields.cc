@@ -1,0 +1,83 @@
+#include "daemon/config/fields.h"
+
+#include <algorithm>
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t kDayMs = 86'400'000;
+
+#define CAIRN_FIELD_PLACE_(type, member) +[](Config& config) -> type* { return &config.member; }
+#define CAIRN_TEXT_(member) CAIRN_FIELD_PLACE_(std::string, member)
+#define CAIRN_U64_(member) CAIRN_FIELD_PLACE_(std::uint64_t, member)
+#define CAIRN_U32_(member) CAIRN_FIELD_PLACE_(std::uint32_t, member)
+#define CAIRN_BOOL_(member) CAIRN_FIELD_PLACE_(bool, member)
+
+using enum FieldKind;
+
+const Field kFields[] = {
+    {"runtime_dir", kPath,
+     "folder of the sockets and the lock, made with mode 0700; empty: $XDG_RUNTIME_DIR/cairn, as root /run/cairn, else "
+     "/tmp/cairn-<uid>",
+     CAIRN_TEXT_(runtime_dir)},
+    {"threads", kNumber, "threads of each pool; 0: as many as cores, at most 8", CAIRN_U32_(threads), 0, 256},
+    {"call_deadline", kDuration, "how long a client's call may take that names no deadline of its own",
+     CAIRN_U64_(call_ms_default), 1, kDayMs},
+    {"quiesce", kDuration, "on SIGTERM: at most so long to bring captured datasets to `local`; can be reloaded",
+     CAIRN_U64_(quiesce_ms), 0, kDayMs},
+    {"log_level", kText, "trace, debug, info, warn, error or off", CAIRN_TEXT_(log_level)},
+    {"log_file", kPath, "empty: standard error", CAIRN_TEXT_(log_file)},
+    {"cache.path", kPath,
+     "the node-local cache, on an SSD if there is one; empty: $CAIRN_CACHE, else /var/tmp/cairn-<uid>/cache",
+     CAIRN_TEXT_(cache.path)},
+    {"cache.bytes_max", kSize, "0: 90 % of the file system; can be reloaded", CAIRN_U64_(cache.bytes_max)},
+    {"cache.keep", kNumber, "whole checkpoints kept per run beyond the newest; can be reloaded",
+     CAIRN_U32_(cache.keep)},
+    {"cache.linger", kDuration,
+     "how long a finished run's datasets that are on the prefix stay cached; 0: until room is needed",
+     CAIRN_U64_(cache.linger_ms)},
+    {"cache.direct", kSwitch, "direct I/O where the file system has it", CAIRN_BOOL_(cache.direct)},
+    {"image.bytes_max", kSize, "shared memory for checkpoints on their way to the cache; 0: 25 % of the memory",
+     CAIRN_U64_(image.bytes_max)},
+    {"flush.every", kNumber,
+     "every so many-th checkpoint of a launch goes to the prefix; 0: none by itself; can be reloaded",
+     CAIRN_U32_(flush.every)},
+    {"flush.superseded", kSuperseded,
+     "a waiting flush of a checkpoint that a newer one supersedes: skip drops it, keep does not; can be reloaded",
+     CAIRN_BOOL_(flush.superseded)},
+    {"flush.bandwidth", kRate, "limit of all flushes together; 0: none; can be reloaded",
+     CAIRN_U64_(flush.bytes_per_s)},
+    {"flush.parallel", kNumber, "datasets flushed at the same time; can be reloaded", CAIRN_U32_(flush.parallel), 1,
+     64},
+    {"flush.retry_min", kDuration, "pause after the first failure of a flush; doubles with each; can be reloaded",
+     CAIRN_U64_(flush.retry_ms_min), 1, kDayMs},
+    {"flush.retry_max", kDuration, "the longest pause between two tries; can be reloaded",
+     CAIRN_U64_(flush.retry_ms_max), 1, kDayMs},
+    {"prefix.keep_last", kNumber, "so many newest checkpoints stay on the prefix; 0: all; can be reloaded",
+     CAIRN_U32_(prefix.keep_last)},
+    {"prefix.keep_every", kNumber,
+     "checkpoints whose step is a multiple of this stay on the prefix as well; 0: none; can be reloaded",
+     CAIRN_U32_(prefix.keep_every)},
+    {"ingest.listen", kText, "host:port for clients on other hosts (gRPC); empty: no TCP", CAIRN_TEXT_(ingest.listen)},
+    {"ingest.tls_ca", kPath, "PEM file: authority that the clients' certificates are checked against",
+     CAIRN_TEXT_(ingest.tls_ca)},
+    {"ingest.tls_cert", kPath, "PEM file: the daemon's certificate", CAIRN_TEXT_(ingest.tls_cert)},
+    {"ingest.tls_key", kPath, "PEM file: the daemon's private key", CAIRN_TEXT_(ingest.tls_key)},
+    {"ingest.insecure_loopback", kSwitch, "listen without TLS, on a loopback address only",
+     CAIRN_BOOL_(ingest.insecure_loopback)},
+    {"ingest.resume", kDuration, "how long the session of a broken stream is kept", CAIRN_U64_(ingest.resume_ms), 0,
+     kDayMs},
+};
+
+}  // namespace
+
+std::span<const Field> Fields() {
+  return kFields;
+}
+
+const Field* FindField(std::string_view key) {
+  const auto* field = std::ranges::find(kFields, key, &Field::key);
+  return field == std::end(kFields) ? nullptr : field;
+}
+
+}  // namespace cairn

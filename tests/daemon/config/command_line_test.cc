@@ -1,0 +1,90 @@
+#include "daemon/config/command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+using ::testing::HasSubstr;
+
+absl::StatusOr<CommandLine> Parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "cairnd");
+  return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
+}
+
+const Surroundings kNone{.variable = [](const char*) { return std::nullopt; }, .uid = 7};
+
+// A file of the test's own; the path is in `path`.
+class CommandLineTest : public ::testing::Test {
+ protected:
+  void Write(const std::string& text) { std::ofstream(path) << text; }
+  const std::string path = ::testing::TempDir() + "/cairnd.toml";
+};
+
+TEST_F(CommandLineTest, FlagsCountMoreThanTheFileAndTheFileMoreThanTheDefaults) {
+  Write("log_level = \"warn\"\n[flush]\nevery = 3\nparallel = 5\n");
+  const auto line = Parse({"--config", path.c_str(), "--flush-every", "4", "--cache=/ssd"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  const auto config = MakeConfig(*line, kNone);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->flush.every, 4u);
+  EXPECT_EQ(config->flush.parallel, 5u);
+  EXPECT_EQ(config->log_level, "warn");
+  EXPECT_EQ(config->cache.path, "/ssd");
+  EXPECT_EQ(config->cache.keep, Config().cache.keep);
+  EXPECT_EQ(config->runtime_dir, "/tmp/cairn-7");
+}
+
+TEST_F(CommandLineTest, EveryFieldHasAFlagThatHelpExplains) {
+  const auto help = Parse({"--help"});
+  ASSERT_TRUE(help.ok());
+  ASSERT_TRUE(help->answered);
+  for (const ConfigFieldInfo& info : ConfigFields()) {
+    std::string flag = "--" + info.key;
+    for (char& c : flag) c = c == '.' || c == '_' ? '-' : c;
+    EXPECT_THAT(help->text, HasSubstr(flag));
+    const auto line = Parse({flag.c_str(), "1"});
+    ASSERT_TRUE(line.ok()) << flag;
+    EXPECT_EQ(line->fields.front(), std::make_pair(info.key, std::string("1")));
+  }
+  EXPECT_THAT(help->text, HasSubstr("Exit codes"));
+}
+
+TEST_F(CommandLineTest, VersionAnswers) {
+  const auto version = Parse({"--version"});
+  ASSERT_TRUE(version.ok());
+  EXPECT_TRUE(version->answered);
+  EXPECT_THAT(version->text, HasSubstr("cairnd 0"));
+}
+
+TEST_F(CommandLineTest, UnknownFlagsAndArgumentsAreRefused) {
+  EXPECT_EQ(Parse({"--flush-evrey", "1"}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Parse({"extra"}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Parse({"--flush-every"}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CommandLineTest, AValueOutOfRangeNamesTheKey) {
+  const auto line = Parse({"--flush-parallel", "0"});
+  ASSERT_TRUE(line.ok());
+  EXPECT_THAT(std::string(MessageOf(MakeConfig(*line, kNone).status())), HasSubstr("flush.parallel"));
+}
+
+TEST_F(CommandLineTest, TheFileIsTheNamedOneElseTheVariables) {
+  const Surroundings variable{.variable = [](const char* name) -> std::optional<std::string> {
+                                return std::string_view(name) == "CAIRN_CONFIG" ? std::optional("/nonexistent/v.toml")
+                                                                                : std::nullopt;
+                              },
+                              .uid = 7};
+  EXPECT_EQ(ConfigFileOf(*Parse({"--config", "/f.toml"}), variable), "/f.toml");
+  EXPECT_EQ(ConfigFileOf(*Parse({}), variable), "/nonexistent/v.toml");
+  EXPECT_EQ(MakeConfig(*Parse({}), variable).status().code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace cairn

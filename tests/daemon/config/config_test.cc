@@ -1,0 +1,186 @@
+#include "daemon/config/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string ErrorOf(std::string_view toml) {
+  const absl::StatusOr<Config> config = ParseConfig("x.toml", toml, Config());
+  EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument) << toml;
+  return std::string(MessageOf(config.status()));
+}
+
+// Defaults with what a test of the other checks needs.
+Config Resolved() {
+  Config config;
+  config.runtime_dir = "/run/cairn";
+  config.cache.path = "/cache";
+  return config;
+}
+
+Surroundings With(std::map<std::string, std::string> variables, std::uint32_t uid) {
+  return {.variable = [variables](const char* name) -> std::optional<std::string> {
+            const auto it = variables.find(name);
+            return it == variables.end() ? std::nullopt : std::optional(it->second);
+          },
+          .uid = uid};
+}
+
+TEST(ConfigTest, SampleFileIsTheDefaultsWithEveryFieldExplained) {
+  std::ifstream file("deploy/cairnd.toml");
+  ASSERT_TRUE(file.is_open());
+  std::stringstream text;
+  text << file.rdbuf();
+  std::string sample = text.str();
+  const std::size_t first = sample.find("\n\n");  // the introduction ends with an empty line
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(sample.substr(first + 2), PrintConfig(Config()));
+}
+
+TEST(ConfigTest, FileOverridesOnlyWhatItNames) {
+  Config base;
+  base.flush.every = 7;
+  const auto config =
+      ParseConfig("x.toml", "[flush]\nbandwidth = \"2 GB/s\"\nsuperseded = \"keep\"\n[cache]\ndirect = false\n", base);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->flush.bytes_per_s, 2'000'000'000u);
+  EXPECT_TRUE(config->flush.superseded);
+  EXPECT_EQ(config->flush.every, 7u);
+  EXPECT_FALSE(config->cache.direct);
+}
+
+TEST(ConfigTest, PrintedConfigReadsBackEqual) {
+  Config config;
+  config.runtime_dir = "/a \"quoted\" \\ path\twith everything \xc3\xa9";
+  config.cache.bytes_max = (3ull << 30) + 1;
+  config.cache.linger_ms = 90'000;
+  config.flush.bytes_per_s = 1'500'000;
+  config.flush.superseded = true;
+  config.prefix.keep_every = 10;
+  config.ingest.insecure_loopback = true;
+  config.log_level = "debug";
+  const std::string printed = PrintConfig(config);
+  const auto again = ParseConfig("printed", printed, Config());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(PrintConfig(*again), printed);
+  EXPECT_EQ(again->runtime_dir, config.runtime_dir);
+  EXPECT_EQ(again->cache.bytes_max, config.cache.bytes_max);
+}
+
+TEST(ConfigTest, UnknownKeysAreErrorsNamingFileLineAndKey) {
+  EXPECT_EQ(ErrorOf("log_level = \"info\"\n[flush]\n\nevrey = 2\n"), "x.toml:4: flush.evrey: unknown key");
+  EXPECT_EQ(ErrorOf("[flash]\nevery = 2\n"), "x.toml:1: flash: unknown section");
+  EXPECT_EQ(ErrorOf("[flush.deep]\nevery = 2\n"), "x.toml:1: flush.deep: unknown section");
+}
+
+TEST(ConfigTest, AllErrorsOfAFileComeAtOnce) {
+  const std::string error = ErrorOf("a = 1\nthreads = \"two\"\n[cache]\nkeep = -1\nbytes_max = \"7 parsecs\"\n");
+  EXPECT_THAT(error, HasSubstr("x.toml:1: a: unknown key"));
+  EXPECT_THAT(error, HasSubstr("x.toml:2: threads: expected number"));
+  EXPECT_THAT(error, HasSubstr("x.toml:4: cache.keep: \"-1\" is not a number"));
+  EXPECT_THAT(error, HasSubstr("x.toml:5: cache.bytes_max: \"7 parsecs\": unknown unit \"parsecs\""));
+}
+
+TEST(ConfigTest, WrongTypesUnitsAndRangesAreRefused) {
+  EXPECT_THAT(ErrorOf("flush = 3"), HasSubstr("x.toml:1: flush: unknown key"));
+  EXPECT_THAT(ErrorOf("[flush]\nparallel = 0"), HasSubstr("0 is not in 1..64"));
+  EXPECT_THAT(ErrorOf("[flush]\nevery = 4294967296"), HasSubstr("flush.every"));
+  EXPECT_THAT(ErrorOf("[flush]\nretry_min = 30"), HasSubstr("unit"));
+  EXPECT_THAT(ErrorOf("[flush]\nretry_min = 1.5"), HasSubstr("expected a duration such as \"30s\""));
+  EXPECT_THAT(ErrorOf("[flush]\nsuperseded = \"maybe\""), HasSubstr("neither skip nor keep"));
+  EXPECT_THAT(ErrorOf("[cache]\ndirect = \"yes\""), HasSubstr("expected true|false"));
+  EXPECT_THAT(ErrorOf("log_level = 3"), HasSubstr("expected text"));
+}
+
+TEST(ConfigTest, WhatIsNotTomlNamesLineAndColumn) {
+  EXPECT_THAT(ErrorOf("a = 1\nb = ]"), HasSubstr("x.toml:2:"));
+}
+
+TEST(ConfigTest, AMissingFileIsNotFound) {
+  EXPECT_EQ(LoadConfigFile("/nonexistent/cairnd.toml", Config()).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(ConfigTest, AnEndlessFileIsRefused) {
+  EXPECT_EQ(LoadConfigFile("/dev/zero", Config()).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ConfigTest, EveryFieldCanBeSetFromText) {
+  for (const ConfigFieldInfo& info : ConfigFields()) {
+    Config config;
+    std::string value = info.value;
+    if (value.starts_with('"')) value = value.substr(1, value.size() - 2);
+    EXPECT_TRUE(SetConfigField(config, info.key, value).ok()) << info.key;
+    EXPECT_EQ(PrintConfig(config), PrintConfig(Config())) << info.key;
+    EXPECT_FALSE(info.help.empty()) << info.key;
+  }
+  Config config;
+  EXPECT_EQ(SetConfigField(config, "flush", "1").code(), absl::StatusCode::kNotFound);
+}
+
+TEST(ConfigTest, FieldsAreCheckedAgainstEachOther) {
+  EXPECT_TRUE(ValidateConfig(Resolved()).ok());
+  const auto error_after = [](void (*change)(Config&)) {
+    Config config = Resolved();
+    change(config);
+    return std::string(MessageOf(ValidateConfig(config)));
+  };
+  EXPECT_THAT(error_after([](Config& c) { c.runtime_dir = "relative"; }), HasSubstr("runtime_dir"));
+  EXPECT_THAT(error_after([](Config& c) { c.runtime_dir = "/" + std::string(100, 'x'); }), HasSubstr("sockets"));
+  EXPECT_THAT(error_after([](Config& c) { c.cache.path = "relative"; }), HasSubstr("cache.path"));
+  EXPECT_THAT(error_after([](Config& c) { c.flush.retry_ms_min = c.flush.retry_ms_max + 1; }), HasSubstr("retry_min"));
+  EXPECT_THAT(error_after([](Config& c) { c.log_level = "loud"; }), HasSubstr("log_level"));
+}
+
+TEST(ConfigTest, TcpNeedsTlsOrLoopbackByName) {
+  const auto listen = [](std::string address, bool loopback, bool tls) {
+    Config config = Resolved();
+    config.ingest.listen = address;
+    config.ingest.insecure_loopback = loopback;
+    if (tls) config.ingest.tls_ca = config.ingest.tls_cert = config.ingest.tls_key = "/x.pem";
+    return std::string(MessageOf(ValidateConfig(config)));
+  };
+  EXPECT_EQ(listen("0.0.0.0:7000", false, true), "");
+  EXPECT_EQ(listen("127.0.0.1:7000", true, false), "");
+  EXPECT_EQ(listen("[::1]:0", true, false), "");
+  EXPECT_THAT(listen("127.0.0.1:7000", false, false), HasSubstr("tls_ca"));
+  EXPECT_THAT(listen("10.0.0.1:7000", true, false), HasSubstr("loopback"));
+  EXPECT_THAT(listen("127.evil.example:7000", true, false), HasSubstr("loopback"));
+  EXPECT_THAT(listen("10.0.0.1:7000", true, true), HasSubstr("contradicts"));
+  EXPECT_THAT(listen("10.0.0.1", false, true), HasSubstr("host:port"));
+  EXPECT_THAT(listen("10.0.0.1:70000", false, true), HasSubstr("host:port"));
+  Config some = Resolved();
+  some.ingest.listen = "10.0.0.1:1";
+  some.ingest.tls_ca = "/x";
+  EXPECT_THAT(std::string(MessageOf(ValidateConfig(some))), HasSubstr("all three"));
+}
+
+TEST(ConfigTest, EmptyPathsAreFoundFromTheSurroundings) {
+  Config config;
+  ResolvePaths(config, With({{"XDG_RUNTIME_DIR", "/run/user/7"}, {"CAIRN_CACHE", "/ssd"}}, 7));
+  EXPECT_EQ(config.runtime_dir, "/run/user/7/cairn");
+  EXPECT_EQ(config.cache.path, "/ssd");
+
+  config = Config();
+  ResolvePaths(config, With({}, 0));
+  EXPECT_EQ(config.runtime_dir, "/run/cairn");
+  EXPECT_EQ(config.cache.path, "/var/tmp/cairn-0/cache");
+
+  config = Config();
+  config.cache.path = "/given";
+  ResolvePaths(config, With({{"CAIRN_CACHE", "/ssd"}}, 7));
+  EXPECT_EQ(config.runtime_dir, "/tmp/cairn-7");
+  EXPECT_EQ(config.cache.path, "/given");
+}
+
+}  // namespace
+}  // namespace cairn
