@@ -1,0 +1,217 @@
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "storage/base/check.h"
+#include "storage/base/checksum.h"
+#include "storage/base/status.h"
+#include "storage/kvtree/tree.h"
+
+namespace cairn::kvtree {
+namespace {
+
+// SCR specification, 1.2. All integers big-endian.
+constexpr std::uint32_t kMagic = 0x951fc3f5;
+constexpr std::uint32_t kTypeAndVersion = 0x00010001;
+constexpr std::uint32_t kFlagCrc = 1;
+constexpr std::uint64_t kHeaderBytes = 20;
+constexpr std::uint64_t kCrcBytes = 4;
+constexpr std::uint64_t kCountBytes = 4;
+constexpr std::uint64_t kElementBytesMin = 5;  // one NUL and the count of an empty tree
+
+std::span<const std::byte> BytesOf(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+std::uint64_t LoadBig(std::string_view bytes) {
+  std::uint64_t value = 0;
+  for (const char byte : bytes) value = value << 8 | static_cast<unsigned char>(byte);
+  return value;
+}
+
+// Writes into a buffer that was measured before.
+class Packer {
+ public:
+  explicit Packer(char* at) : at_(at) {}
+
+  void Put32(std::uint32_t value) {
+    for (int shift = 24; shift >= 0; shift -= 8) *at_++ = static_cast<char>(value >> shift);
+  }
+  void PutTree(const Tree& tree) {
+    Put32(static_cast<std::uint32_t>(tree.size()));
+    for (const auto& [key, child] : tree.elements()) {
+      std::memcpy(at_, key.c_str(), key.size() + 1);
+      at_ += key.size() + 1;
+      PutTree(child);
+    }
+  }
+  const char* at() const { return at_; }
+
+ private:
+  char* at_;
+};
+
+// Adds up `bytes` of the packed tree, and checks what Encodable promises about keys and levels.
+absl::Status Measure(const Tree& tree, int depth, std::uint64_t& bytes) {
+  bytes += kCountBytes;
+  if (tree.empty()) return absl::OkStatus();
+  if (depth == kDepthMax) return InvalidArgument("kvtree: more than {} levels", kDepthMax);
+  for (const auto& [key, child] : tree.elements()) {
+    if (const std::size_t nul = key.find('\0'); nul != std::string::npos) {
+      return InvalidArgument("kvtree: key '{}' has a NUL at {}", key.c_str(), nul);
+    }
+    bytes += key.size() + 1;
+    CAIRN_RETURN_IF_ERROR(Measure(child, depth + 1, bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::uint64_t> FileBytes(const Tree& tree) {
+  std::uint64_t bytes = kHeaderBytes + kCrcBytes;
+  CAIRN_RETURN_IF_ERROR(Measure(tree, 0, bytes));
+  if (bytes > kFileBytesMax) return InvalidArgument("kvtree: {} bytes, more than {}", bytes, kFileBytesMax);
+  return bytes;
+}
+
+void PrintLevel(const Tree& tree, std::size_t indent, std::string& text) {
+  for (const auto& [key, child] : tree.elements()) {
+    text.append(indent, ' ').append(key).push_back('\n');
+    PrintLevel(child, indent + 2, text);
+  }
+}
+
+}  // namespace
+
+// Reads packed trees out of foreign bytes.
+class LevelReader {
+ public:
+  // `file` ends where the tree must end at the latest.
+  LevelReader(std::string_view name, std::string_view file) : name_(name), file_(file), at_(kHeaderBytes) {}
+
+  absl::StatusOr<Tree> Read() {
+    Tree tree;
+    if (!ReadLevel(tree, 0)) return error_;
+    return tree;
+  }
+
+ private:
+  // The functions below answer false after Fail: a status for each of many small elements would cost more than they.
+  template <typename... Args>
+  bool Fail(fmt::format_string<Args...> format, Args&&... args) {
+    error_ = DataLoss("{}: kvtree, offset {}: {}", name_, at_, fmt::format(format, std::forward<Args>(args)...));
+    return false;
+  }
+
+  std::uint64_t left() const { return file_.size() - at_; }
+
+  bool ReadCount(int depth, std::uint32_t& count) {
+    if (left() < kCountBytes) return Fail("no room for an element count");
+    count = static_cast<std::uint32_t>(LoadBig(file_.substr(at_, kCountBytes)));
+    // What the levels above still wait for has to fit behind, too. So all counts together, and the room reserved for
+    // them, are bounded by the size of the file.
+    if ((count + pending_) * kElementBytesMin > left() - kCountBytes) {
+      return Fail("{} elements cannot fit in {} bytes", count, left() - kCountBytes);
+    }
+    if (count > 0 && depth == kDepthMax) return Fail("more than {} levels", kDepthMax);
+    at_ += kCountBytes;
+    return true;
+  }
+
+  bool ReadKey(std::string_view& key) {
+    const void* const end = std::memchr(file_.data() + at_, '\0', left());
+    if (end == nullptr) return Fail("key without an end");
+    key = file_.substr(at_, static_cast<std::size_t>(static_cast<const char*>(end) - file_.data()) - at_);
+    at_ += key.size() + 1;
+    return true;
+  }
+
+  // Into an empty tree, or into one that an equal key has filled before: the trees of equal keys are merged.
+  bool ReadLevel(Tree& tree, int depth) {
+    std::uint32_t count;
+    if (!ReadCount(depth, count)) return false;
+    const bool merging = !tree.empty();
+    if (!merging) tree.newest_last_.reserve(count);
+    pending_ += count;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      --pending_;
+      std::string_view key;
+      if (!ReadKey(key)) return false;
+      Tree* const twin = tree.Find(key);
+      if (!ReadLevel(twin != nullptr ? *twin : tree.Append(std::string(key), Tree()), depth + 1)) return false;
+    }
+    if (merging) return true;
+    // Appended in file order; a tree keeps the reverse.
+    std::reverse(tree.newest_last_.begin(), tree.newest_last_.end());
+    if (tree.index_) tree.index_->Reverse();
+    return true;
+  }
+
+  std::string_view name_;
+  std::string_view file_;
+  std::uint64_t at_;
+  std::uint64_t pending_ = 0;  // elements announced by the levels above and not yet begun
+  absl::Status error_;
+};
+
+std::uint64_t PackedBytes(const Tree& tree) {
+  std::uint64_t bytes = kCountBytes;
+  for (const auto& [key, child] : tree.elements()) bytes += key.size() + 1 + PackedBytes(child);
+  return bytes;
+}
+
+absl::Status Encodable(const Tree& tree) {
+  return FileBytes(tree).status();
+}
+
+std::string Encode(const Tree& tree) {
+  const absl::StatusOr<std::uint64_t> measured = FileBytes(tree);
+  CAIRN_CHECK(measured.ok());
+  const std::uint64_t bytes = *measured;
+  std::string file(bytes, '\0');
+  Packer packer(file.data());
+  packer.Put32(kMagic);
+  packer.Put32(kTypeAndVersion);
+  packer.Put32(static_cast<std::uint32_t>(bytes >> 32));
+  packer.Put32(static_cast<std::uint32_t>(bytes));
+  packer.Put32(kFlagCrc);
+  packer.PutTree(tree);
+  packer.Put32(Crc32(BytesOf(std::string_view(file).substr(0, bytes - kCrcBytes))));
+  CAIRN_CHECK(packer.at() == file.data() + file.size());
+  return file;
+}
+
+absl::StatusOr<Tree> Decode(std::string_view name, std::string_view file, std::uint64_t* declared_bytes) {
+  if (file.empty()) return NotFound("{}: zero bytes long", name);
+  if (file.size() < kHeaderBytes) return DataLoss("{}: kvtree header: {} of 20 bytes", name, file.size());
+  if (LoadBig(file.substr(0, 4)) != kMagic) return DataLoss("{}: kvtree header, offset 0: no kvtree file", name);
+  if (LoadBig(file.substr(4, 4)) != kTypeAndVersion) {
+    return DataLoss("{}: kvtree header, offset 4: type {} version {}, not type 1 version 1", name,
+                    LoadBig(file.substr(4, 2)), LoadBig(file.substr(6, 2)));
+  }
+  const std::uint64_t declared = LoadBig(file.substr(8, 8));
+  if (declared < kHeaderBytes || declared > file.size() || declared > kFileBytesMax) {
+    return DataLoss("{}: kvtree header, offset 8: declared size {} in a file of {} bytes (at most {})", name, declared,
+                    file.size(), kFileBytesMax);
+  }
+  std::uint64_t tree_end = declared;
+  if ((LoadBig(file.substr(16, 4)) & kFlagCrc) != 0) {
+    if (declared < kHeaderBytes + kCrcBytes) return DataLoss("{}: kvtree, offset 20: no room for the CRC", name);
+    tree_end -= kCrcBytes;
+    const auto stored = static_cast<std::uint32_t>(LoadBig(file.substr(tree_end, kCrcBytes)));
+    const std::uint32_t found = Crc32(BytesOf(file.substr(0, tree_end)));
+    if (stored != found) {
+      return DataLoss("{}: kvtree, offset {}: CRC {:#010x}, the bytes give {:#010x}", name, tree_end, stored, found);
+    }
+  }
+  CAIRN_ASSIGN_OR_RETURN(Tree tree, LevelReader(name, file.substr(0, tree_end)).Read());
+  if (declared_bytes != nullptr) *declared_bytes = declared;
+  return tree;
+}
+
+std::string Print(const Tree& tree) {
+  std::string text;
+  PrintLevel(tree, 2, text);
+  return text;
+}
+
+}  // namespace cairn::kvtree
