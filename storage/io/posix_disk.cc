@@ -1,0 +1,140 @@
+#include "storage/io/posix_disk.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <string>
+
+#include "storage/base/status.h"
+#include "storage/base/unique_fd.h"
+#include "storage/io/errno_status.h"
+#include "storage/io/posix_file.h"
+
+namespace cairn {
+namespace {
+
+absl::StatusOr<UniqueFd> OpenFd(std::string_view what, const std::string& path, int flags, std::uint32_t mode = 0) {
+  for (;;) {
+    const int fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+    if (fd >= 0) return UniqueFd(fd);
+    if (errno != EINTR) return ErrnoStatus(errno, fmt::format("{} {}", what, path));
+  }
+}
+
+int OpenFlags(const Disk::OpenOptions& options) {
+  // O_NONBLOCK: so that a named pipe cannot hold us.
+  int flags = O_NOFOLLOW | O_NONBLOCK | (options.writable ? O_RDWR : O_RDONLY);
+  if (options.create) flags |= options.exclusive ? O_CREAT | O_EXCL : O_CREAT | O_TRUNC;
+  return flags;
+}
+
+class PosixDiskImpl final : public PosixDisk {
+ public:
+  explicit PosixDiskImpl(const PosixDiskOptions& options) : engine_(MakeIoEngine(options.engine)) {}
+
+  std::string_view engine() const override { return engine_->name(); }
+
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenOptions options) override {
+    CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, OpenFd("open", path, OpenFlags(options), options.mode));
+    struct stat stat {};
+    if (::fstat(fd.get(), &stat) != 0) return ErrnoStatus(errno, fmt::format("stat {}", path));
+    if (!S_ISREG(stat.st_mode)) return InvalidArgument("open {}: not a regular file", path);
+    // Direct I/O is asked for only now: an open that refuses it has made the file already.
+    const bool direct = options.direct && ::fcntl(fd.get(), F_SETFL, O_DIRECT) == 0;
+    if (!direct && ::fcntl(fd.get(), F_SETFL, 0) != 0) return ErrnoStatus(errno, fmt::format("open {}", path));
+    return std::make_unique<PosixFile>(*engine_, std::move(fd), path, direct);
+  }
+
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    if (::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+    return ErrnoStatus(errno, fmt::format("rename {} to {}", from, to));
+  }
+
+  absl::Status Link(const std::string& existing, const std::string& link) override {
+    if (::link(existing.c_str(), link.c_str()) == 0) return absl::OkStatus();
+    return ErrnoStatus(errno, fmt::format("link {} to {}", link, existing));
+  }
+
+  absl::Status Symlink(const std::string& target, const std::string& link) override {
+    if (::symlink(target.c_str(), link.c_str()) == 0) return absl::OkStatus();
+    return ErrnoStatus(errno, fmt::format("make symbolic link {}", link));
+  }
+
+  absl::Status Remove(const std::string& path) override {
+    if (::remove(path.c_str()) == 0) return absl::OkStatus();
+    return ErrnoStatus(errno, fmt::format("remove {}", path));
+  }
+
+  absl::Status MakeDirectory(const std::string& path, std::uint32_t mode) override {
+    if (::mkdir(path.c_str(), mode) == 0) return absl::OkStatus();
+    return ErrnoStatus(errno, fmt::format("make directory {}", path));
+  }
+
+  absl::Status SyncDirectory(const std::string& path) override {
+    CAIRN_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFd("sync directory", path, O_RDONLY | O_DIRECTORY));
+    while (::fsync(fd.get()) != 0) {
+      if (errno == EINVAL) return absl::OkStatus();  // a file system that has nothing to sync in a directory
+      if (errno != EINTR) return ErrnoStatus(errno, fmt::format("sync directory {}", path));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
+    CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, OpenFd("list", path, O_RDONLY | O_DIRECTORY));
+    const std::unique_ptr<DIR, int (*)(DIR*)> directory(::fdopendir(fd.get()), ::closedir);
+    if (directory == nullptr) return ErrnoStatus(errno, fmt::format("list {}", path));
+    fd.Release();  // closed with the directory
+    std::vector<std::string> names;
+    errno = 0;
+    while (const dirent* entry = ::readdir(directory.get())) {
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+      errno = 0;
+    }
+    if (errno != 0) return ErrnoStatus(errno, fmt::format("list {}", path));
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  absl::StatusOr<FileInfo> Info(const std::string& path) override {
+    struct stat stat {};
+    if (::lstat(path.c_str(), &stat) != 0) return ErrnoStatus(errno, fmt::format("stat {}", path));
+    return FileInfoOf(stat);
+  }
+
+  absl::Status SetModeAndTimes(const std::string& path, std::uint32_t mode, timespec atime, timespec mtime) override {
+    if (::fchmodat(AT_FDCWD, path.c_str(), mode & 07777, AT_SYMLINK_NOFOLLOW) != 0) {
+      return ErrnoStatus(errno, fmt::format("set mode {:o} of {}", mode & 07777, path));
+    }
+    const timespec times[2] = {atime, mtime};
+    if (::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0) {
+      return ErrnoStatus(errno, fmt::format("set times of {}", path));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::uint64_t> FreeBytes(const std::string& path) override {
+    struct statvfs stat {};
+    if (::statvfs(path.c_str(), &stat) != 0) return ErrnoStatus(errno, fmt::format("free bytes of {}", path));
+    std::uint64_t bytes = 0;
+    if (__builtin_mul_overflow(stat.f_bavail, stat.f_frsize, &bytes)) return UINT64_MAX;
+    return bytes;
+  }
+
+ private:
+  const std::unique_ptr<IoEngine> engine_;
+};
+
+}  // namespace
+
+std::unique_ptr<PosixDisk> MakePosixDisk(const PosixDiskOptions& options) {
+  return std::make_unique<PosixDiskImpl>(options);
+}
+
+}  // namespace cairn

@@ -1,0 +1,36 @@
+// The Disk on the real file system. Everything happens with the rights of the calling process.
+#ifndef CAIRN_STORAGE_IO_POSIX_DISK_H_
+#define CAIRN_STORAGE_IO_POSIX_DISK_H_
+
+#include <memory>
+#include <string_view>
+
+#include "storage/base/disk.h"
+#include "storage/io/io_engine.h"
+
+namespace cairn {
+
+struct PosixDiskOptions {
+  IoEngineOptions engine;
+};
+
+// What storage/base/disk.h promises, and:
+//   Open        only regular files (else kInvalidArgument); `mode` is subject to the umask
+//   Truncate    growing a file also reserves its blocks where the file system can: kResourceExhausted comes then, not
+//   in
+//               the middle of the writes, and direct writes into it need not wait for each other
+//   ReadAt      direct, ending early: the rest of the last block is zero
+//   Sync        repeats its first error for as long as the file is open, since the kernel tells it only once
+//   WriteAsync, ReadAsync   block while the engine's queue is full (IoEngineOptions), except in a `done`
+// The disk outlives its files; its destructor finishes what was begun.
+class PosixDisk : public Disk {
+ public:
+  virtual std::string_view engine() const = 0;  // "io_uring" or "threads"
+};
+
+// Falls back to threads if the kernel refuses io_uring (ProbeIoUring says why).
+std::unique_ptr<PosixDisk> MakePosixDisk(const PosixDiskOptions& options = {});
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_IO_POSIX_DISK_H_

@@ -1,0 +1,163 @@
+#include "storage/io/posix_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include "storage/base/status.h"
+#include "storage/io/errno_status.h"
+#include "storage/io/io_job.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t kOffsetMax = std::numeric_limits<off_t>::max();
+
+// Repeats a call that a signal interrupted.
+template <typename Call>
+auto Uninterrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+}  // namespace
+
+FileInfo FileInfoOf(const struct stat& stat) {
+  return {.bytes = static_cast<std::uint64_t>(stat.st_size),
+          .allocated_bytes = static_cast<std::uint64_t>(stat.st_blocks) * 512,
+          .inode = stat.st_ino,
+          .device = stat.st_dev,
+          .mode = stat.st_mode,
+          .uid = stat.st_uid,
+          .gid = stat.st_gid,
+          .atime = stat.st_atim,
+          .mtime = stat.st_mtim,
+          .ctime = stat.st_ctim};
+}
+
+PosixFile::PosixFile(IoEngine& engine, UniqueFd fd, std::string path, bool direct)
+    : engine_(engine), handle_(std::make_shared<const Handle>(Handle{std::move(fd), std::move(path), direct})) {}
+
+absl::Status PosixFile::Handle::CheckAlignment(std::string_view what, std::uint64_t offset,
+                                               std::span<const std::byte> bytes) const {
+  if (offset > kOffsetMax - std::min<std::uint64_t>(bytes.size(), kOffsetMax)) {
+    return InvalidArgument("{} {}: {} bytes at {} are beyond what a file can hold", what, path, bytes.size(), offset);
+  }
+  if (!direct) return absl::OkStatus();
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+  if ((address | offset | bytes.size()) % kDirectAlignment != 0) {
+    return InvalidArgument("{} {}: {} bytes at {} from address {:#x} are not aligned to {} for direct I/O", what, path,
+                           bytes.size(), offset, address, kDirectAlignment);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PosixFile::Handle::ReadResult(int error, std::size_t got, std::uint64_t offset,
+                                           std::span<std::byte> target) const {
+  if (error != 0) return ErrnoStatus(error, fmt::format("read {} at {}", path, offset + got));
+  if (got == target.size()) return absl::OkStatus();
+  if (!direct || target.size() - got >= kDirectAlignment) {
+    return DataLoss("read {} at {}: the file ends after {} of {} bytes", path, offset, got, target.size());
+  }
+  std::fill(target.begin() + static_cast<std::ptrdiff_t>(got), target.end(), std::byte{0});
+  return absl::OkStatus();
+}
+
+absl::Status PosixFile::Handle::WriteResult(int error, std::size_t taken, std::uint64_t offset) const {
+  if (error == 0) return absl::OkStatus();
+  return ErrnoStatus(error, fmt::format("write {} at {}", path, offset + taken));
+}
+
+absl::Status PosixFile::ReadAt(std::uint64_t offset, std::span<std::byte> target) {
+  CAIRN_RETURN_IF_ERROR(handle_->CheckAlignment("read", offset, target));
+  IoJob job{{.fd = handle_->fd.get(),
+             .write = false,
+             .direct = handle_->direct,
+             .offset = offset,
+             .data = target.data(),
+             .bytes = target.size(),
+             .done = nullptr}};
+  const int error = job.RunHere();
+  return handle_->ReadResult(error, job.bytes_done, offset, target);
+}
+
+absl::Status PosixFile::WriteAt(std::uint64_t offset, std::span<const std::byte> bytes) {
+  CAIRN_RETURN_IF_ERROR(handle_->CheckAlignment("write", offset, bytes));
+  IoJob job{{.fd = handle_->fd.get(),
+             .write = true,
+             .direct = handle_->direct,
+             .offset = offset,
+             .data = const_cast<std::byte*>(bytes.data()),
+             .bytes = bytes.size(),
+             .done = nullptr}};
+  const int error = job.RunHere();
+  return handle_->WriteResult(error, job.bytes_done, offset);
+}
+
+void PosixFile::ReadAsync(std::uint64_t offset, std::span<std::byte> target, Done done) {
+  if (absl::Status status = handle_->CheckAlignment("read", offset, target); !status.ok()) return done(status);
+  engine_.Submit({.fd = handle_->fd.get(),
+                  .write = false,
+                  .direct = handle_->direct,
+                  .offset = offset,
+                  .data = target.data(),
+                  .bytes = target.size(),
+                  .done = [handle = handle_, offset, target, done = std::move(done)](int error, std::size_t bytes) {
+                    done(handle->ReadResult(error, bytes, offset, target));
+                  }});
+}
+
+void PosixFile::WriteAsync(std::uint64_t offset, std::span<const std::byte> bytes, Done done) {
+  if (absl::Status status = handle_->CheckAlignment("write", offset, bytes); !status.ok()) return done(status);
+  engine_.Submit({.fd = handle_->fd.get(),
+                  .write = true,
+                  .direct = handle_->direct,
+                  .offset = offset,
+                  .data = const_cast<std::byte*>(bytes.data()),  // a write only reads it
+                  .bytes = bytes.size(),
+                  .done = [handle = handle_, offset, done = std::move(done)](int error, std::size_t taken) {
+                    done(handle->WriteResult(error, taken, offset));
+                  }});
+}
+
+absl::Status PosixFile::Truncate(std::uint64_t bytes) {
+  const int fd = handle_->fd.get();
+  if (bytes > kOffsetMax) return InvalidArgument("truncate {}: {} bytes are beyond any file", path(), bytes);
+  struct stat now {};
+  if (::fstat(fd, &now) != 0) return ErrnoStatus(errno, fmt::format("stat {}", path()));
+  const auto size = static_cast<off_t>(bytes);
+  if (size > now.st_size) {
+    if (Uninterrupted([&] { return ::fallocate(fd, 0, now.st_size, size - now.st_size); }) == 0) {
+      return absl::OkStatus();
+    }
+    // EINVAL: some file systems say so instead of EOPNOTSUPP. Without reserved blocks the file just grows.
+    if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) {
+      return ErrnoStatus(errno, fmt::format("reserve {} bytes of {}", bytes, path()));
+    }
+  }
+  if (Uninterrupted([&] { return ::ftruncate(fd, size); }) != 0) {
+    return ErrnoStatus(errno, fmt::format("truncate {} to {}", path(), bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PosixFile::Sync() {
+  const std::lock_guard lock(sync_mutex_);
+  if (sync_error_.ok() && Uninterrupted([&] { return ::fdatasync(handle_->fd.get()); }) != 0) {
+    sync_error_ = ErrnoStatus(errno, fmt::format("sync {}", path()));
+  }
+  return sync_error_;
+}
+
+absl::StatusOr<FileInfo> PosixFile::Info() {
+  struct stat stat {};
+  if (::fstat(handle_->fd.get(), &stat) != 0) return ErrnoStatus(errno, fmt::format("stat {}", path()));
+  return FileInfoOf(stat);
+}
+
+}  // namespace cairn

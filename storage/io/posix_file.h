@@ -1,0 +1,53 @@
+// An open file of the PosixDisk.
+#ifndef CAIRN_STORAGE_IO_POSIX_FILE_H_
+#define CAIRN_STORAGE_IO_POSIX_FILE_H_
+
+#include <sys/stat.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "storage/base/disk.h"
+#include "storage/base/unique_fd.h"
+#include "storage/io/io_engine.h"
+
+namespace cairn {
+
+FileInfo FileInfoOf(const struct stat& stat);
+
+class PosixFile final : public File {
+ public:
+  PosixFile(IoEngine& engine, UniqueFd fd, std::string path, bool direct);
+
+  absl::Status ReadAt(std::uint64_t offset, std::span<std::byte> target) override;
+  absl::Status WriteAt(std::uint64_t offset, std::span<const std::byte> bytes) override;
+  void ReadAsync(std::uint64_t offset, std::span<std::byte> target, Done done) override;
+  void WriteAsync(std::uint64_t offset, std::span<const std::byte> bytes, Done done) override;
+  absl::Status Truncate(std::uint64_t bytes) override;
+  absl::Status Sync() override;
+  absl::StatusOr<FileInfo> Info() override;
+  bool direct() const override { return handle_->direct; }
+  const std::string& path() const override { return handle_->path; }
+
+ private:
+  // Transfers under way keep it alive: a File may go before they end.
+  struct Handle {
+    UniqueFd fd;
+    std::string path;
+    bool direct;
+
+    absl::Status CheckAlignment(std::string_view what, std::uint64_t offset, std::span<const std::byte> bytes) const;
+    absl::Status ReadResult(int error, std::size_t got, std::uint64_t offset, std::span<std::byte> target) const;
+    absl::Status WriteResult(int error, std::size_t taken, std::uint64_t offset) const;
+  };
+
+  IoEngine& engine_;
+  std::shared_ptr<const Handle> handle_;
+  std::mutex sync_mutex_;
+  absl::Status sync_error_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_IO_POSIX_FILE_H_
