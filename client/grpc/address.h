@@ -1,0 +1,34 @@
+// Where to connect, and with which certificates: the address as the user gave it, and the TLS variables.
+#ifndef CAIRN_CLIENT_GRPC_ADDRESS_H_
+#define CAIRN_CLIENT_GRPC_ADDRESS_H_
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace cairn::transport {
+
+// What every call of the plug-in comes to: a code of cairn.h and, if it is not CAIRN_OK, a sentence.
+struct Outcome {
+  int code = 0;
+  std::string text;
+  bool ok() const { return code == 0; }
+};
+
+struct Address {
+  std::string target;  // as gRPC names it: "host:port" or "unix:/path"
+  bool tls = false;
+  std::string ca, cert, key;  // PEM, if tls
+};
+
+// An environment variable; null if it is not set.
+using Variable = std::function<const char*(const char* name)>;
+
+// "grpc+unix:PATH" (absolute; never TLS) or "grpc://HOST:PORT" ("[…]" around an IPv6 address): with TLS if CAIRN_TLS_CA
+// is set, and then CAIRN_TLS_CERT and CAIRN_TLS_KEY must be, too, since both sides show a certificate; without it only
+// to a loopback address. Reads the files. CAIRN_INVALID_ARGUMENT says what is wrong and what to set.
+Outcome ParseAddress(std::string_view text, const Variable& variable, Address* address);
+
+}  // namespace cairn::transport
+
+#endif  // CAIRN_CLIENT_GRPC_ADDRESS_H_

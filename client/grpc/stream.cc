@@ -1,0 +1,244 @@
+#include "client/grpc/stream.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/client_callback.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/cairn.h"
+#include "proto/frame.h"
+
+namespace cairn::transport {
+namespace {
+
+constexpr const char* kMethod = "/cairn.ingest.Ingest/Connect";
+constexpr std::size_t kUnsentBytesMax = 32 << 20;
+constexpr std::size_t kUnreadBytesMax = 64 << 20;
+constexpr auto kCancelTime = std::chrono::milliseconds(500);
+
+// The call itself. gRPC keeps it until OnDone; a hold keeps OnDone away while reads may still be started.
+class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  Call(std::shared_ptr<grpc::Channel> channel, const Address& address)
+      : stub_(std::move(channel)), target_(address.target), tls_(address.tls) {}
+
+  void Begin(std::shared_ptr<Call> self) {
+    self_ = std::move(self);
+    stub_.PrepareBidiStreamingCall(&context_, kMethod, grpc::StubOptions(), this);
+    AddHold();
+    held_ = true;
+    reading_ = true;
+    StartRead(&incoming_);
+    StartCall();
+  }
+
+  Outcome WaitConnected(Stream::Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_until(lock, deadline, [this] { return connected_ || done_; })) {
+      return {CAIRN_DEADLINE_EXCEEDED, target_ + ": not connected in time"};
+    }
+    return connected_ ? Outcome{} : Broken();
+  }
+
+  Outcome Send(const void* bytes, std::size_t count, Stream::Deadline deadline) {
+    const grpc::Slice slice(bytes, count);
+    std::unique_lock lock(mutex_);
+    const auto room = [&] { return over_ || unsent_bytes_ == 0 || unsent_bytes_ + count <= kUnsentBytesMax; };
+    if (!changed_.wait_until(lock, deadline, room)) {
+      return {CAIRN_DEADLINE_EXCEEDED, target_ + ": the daemon did not take the message in time"};
+    }
+    if (over_) return WaitBroken(lock, deadline);
+    unsent_bytes_ += count;
+    unsent_.emplace_back(&slice, 1);
+    WriteNext();
+    return {};
+  }
+
+  Outcome Receive(Stream::Deadline deadline, void** reply, std::size_t* count) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_until(lock, deadline, [this] { return !unread_.empty() || done_; })) {
+      return {CAIRN_DEADLINE_EXCEEDED, target_ + ": no answer in time"};
+    }
+    if (unread_.empty()) return Broken();
+    grpc::ByteBuffer buffer = std::move(unread_.front());
+    unread_.pop_front();
+    unread_bytes_ -= buffer.Length();
+    ReadNext();
+    lock.unlock();
+    return Copy(buffer, reply, count);
+  }
+
+  void End() {
+    context_.TryCancel();
+    std::unique_lock lock(mutex_);
+    over_ = true;
+    LetGo();
+    changed_.wait_for(lock, kCancelTime, [this] { return done_; });
+  }
+
+  void OnReadInitialMetadataDone(bool ok) override {
+    const std::lock_guard lock(mutex_);
+    connected_ = ok;
+    changed_.notify_all();
+  }
+
+  void OnReadDone(bool ok) override {
+    const std::lock_guard lock(mutex_);
+    reading_ = false;
+    if (ok) {
+      unread_bytes_ += incoming_.Length();
+      unread_.push_back(std::exchange(incoming_, grpc::ByteBuffer()));
+      ReadNext();
+    } else {
+      over_ = true;
+      LetGo();
+    }
+    changed_.notify_all();
+  }
+
+  void OnWriteDone(bool ok) override {
+    const std::lock_guard lock(mutex_);
+    writing_ = false;
+    unsent_bytes_ -= unsent_.front().Length();
+    unsent_.pop_front();
+    if (!ok) over_ = true;  // OnReadDone comes, too
+    WriteNext();
+    changed_.notify_all();
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    const std::shared_ptr<Call> self = std::move(self_);  // until the lock is gone
+    const std::lock_guard lock(mutex_);
+    status_ = status;
+    over_ = true;
+    done_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  // All of these: mutex_ held.
+  void ReadNext() {
+    if (reading_ || over_ || unread_bytes_ > kUnreadBytesMax) return;
+    reading_ = true;
+    StartRead(&incoming_);
+  }
+  void WriteNext() {
+    if (writing_ || over_ || unsent_.empty()) return;
+    writing_ = true;
+    StartWrite(&unsent_.front());
+  }
+  void LetGo() {
+    if (std::exchange(held_, false)) RemoveHold();
+  }
+  Outcome WaitBroken(std::unique_lock<std::mutex>& lock, Stream::Deadline deadline) {
+    changed_.wait_until(lock, deadline, [this] { return done_; });
+    return Broken();
+  }
+  Outcome Broken() const;
+
+  static Outcome Copy(grpc::ByteBuffer& buffer, void** reply, std::size_t* count) {
+    std::vector<grpc::Slice> slices;
+    if (!buffer.Dump(&slices).ok()) return {CAIRN_INTERNAL, "gRPC cannot unpack a message"};
+    const std::size_t bytes = buffer.Length();
+    char* const copy = static_cast<char*>(std::malloc(bytes + 1));  // malloc(0) may be null
+    if (copy == nullptr) return {CAIRN_RESOURCE_EXHAUSTED, "no memory for a reply"};
+    std::size_t at = 0;
+    for (const grpc::Slice& slice : slices) {
+      std::memcpy(copy + at, slice.begin(), slice.size());
+      at += slice.size();
+    }
+    *reply = copy;
+    *count = bytes;
+    return {};
+  }
+
+  grpc::GenericStub stub_;
+  const std::string target_;
+  const bool tls_;
+  grpc::ClientContext context_;
+  std::shared_ptr<Call> self_;
+  grpc::ByteBuffer incoming_;  // of the read that is going on
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<grpc::ByteBuffer> unread_;
+  std::size_t unread_bytes_ = 0;
+  std::deque<grpc::ByteBuffer> unsent_;  // the front is with gRPC while writing_
+  std::size_t unsent_bytes_ = 0;
+  bool connected_ = false;
+  bool reading_ = false;
+  bool writing_ = false;
+  bool held_ = false;
+  bool over_ = false;  // nothing more can be sent or will come
+  bool done_ = false;  // and status_ says why
+  grpc::Status status_;
+};
+
+Outcome Call::Broken() const {
+  std::string text = target_ + ": " + (status_.error_message().empty() ? "the stream ended" : status_.error_message());
+  if (!done_ || connected_ || !tls_) return {CAIRN_UNAVAILABLE, std::move(text)};
+  // gRPC has one code for all that keeps it from connecting; only its words tell that it was TLS. The daemon's refusal
+  // of our certificate comes after our side's handshake is over (TLS 1.3), as a connection that is closed at once.
+  const bool refused_by_us = text.find("andshake") != std::string::npos;
+  const bool refused_by_it =
+      text.find("ailed to connect") == std::string::npos && status_.error_code() == grpc::StatusCode::UNAVAILABLE;
+  if (refused_by_us)
+    return {CAIRN_PERMISSION_DENIED, text + " (is the daemon's certificate for this name and from CAIRN_TLS_CA?)"};
+  if (refused_by_it) return {CAIRN_PERMISSION_DENIED, text + " (does the daemon accept CAIRN_TLS_CERT?)"};
+  return {CAIRN_UNAVAILABLE, std::move(text)};
+}
+
+class StreamImpl final : public Stream {
+ public:
+  explicit StreamImpl(std::shared_ptr<Call> call) : call_(std::move(call)) {}
+  ~StreamImpl() override { call_->End(); }
+  Outcome Send(const void* bytes, std::size_t count, Deadline deadline) override {
+    return call_->Send(bytes, count, deadline);
+  }
+  Outcome Receive(Deadline deadline, void** reply, std::size_t* count) override {
+    return call_->Receive(deadline, reply, count);
+  }
+
+ private:
+  const std::shared_ptr<Call> call_;
+};
+
+std::shared_ptr<grpc::Channel> MakeChannel(const Address& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(CAIRN_FRAME_BYTES_MAX);
+  arguments.SetMaxSendMessageSize(CAIRN_FRAME_BYTES_MAX);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  // A session that connects again must not inherit the back-off of an earlier try.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  if (!address.tls) return grpc::CreateCustomChannel(address.target, grpc::InsecureChannelCredentials(), arguments);
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = address.ca;
+  options.pem_cert_chain = address.cert;
+  options.pem_private_key = address.key;
+  return grpc::CreateCustomChannel(address.target, grpc::SslCredentials(options), arguments);
+}
+
+}  // namespace
+
+Outcome Stream::Connect(const Address& address, Deadline deadline, std::unique_ptr<Stream>* stream) {
+  const auto call = std::make_shared<Call>(MakeChannel(address), address);
+  auto result = std::make_unique<StreamImpl>(call);
+  call->Begin(call);
+  Outcome outcome = call->WaitConnected(deadline);
+  if (outcome.ok()) *stream = std::move(result);
+  return outcome;
+}
+
+}  // namespace cairn::transport

@@ -1,0 +1,91 @@
+// The C functions of grpc_transport.h: deadlines and buffers in, codes out; no exception leaves.
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "client/cairn.h"
+#include "client/grpc/address.h"
+#include "client/grpc/stream.h"
+#include "client/grpc_transport.h"
+
+struct cairn_grpc {
+  std::unique_ptr<cairn::transport::Stream> stream;
+};
+
+namespace {
+
+using cairn::transport::Outcome;
+using cairn::transport::Stream;
+
+Stream::Deadline In(std::uint32_t ms) {
+  return std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+}
+
+int Tell(int code, std::string_view text, char* error, std::size_t error_bytes) {
+  if (code == CAIRN_OK || error == nullptr || error_bytes == 0) return code;
+  const std::size_t bytes = std::min(text.size(), error_bytes - 1);
+  std::memcpy(error, text.data(), bytes);
+  error[bytes] = '\0';
+  return code;
+}
+
+// Runs `work`, which answers an Outcome; what it throws becomes a code.
+template <typename Work>
+int Guarded(char* error, std::size_t error_bytes, Work work) noexcept {
+  try {
+    const Outcome outcome = work();
+    return Tell(outcome.code, outcome.text, error, error_bytes);
+  } catch (const std::bad_alloc&) {
+    return Tell(CAIRN_RESOURCE_EXHAUSTED, "out of memory", error, error_bytes);
+  } catch (const std::exception& e) {
+    return Tell(CAIRN_INTERNAL, e.what(), error, error_bytes);
+  } catch (...) {
+    return Tell(CAIRN_INTERNAL, "unknown exception", error, error_bytes);
+  }
+}
+
+}  // namespace
+
+uint32_t cairn_grpc_abi(void) {
+  return CAIRN_GRPC_ABI;
+}
+
+int cairn_grpc_connect(const char* target, uint32_t deadline_ms, cairn_grpc** handle, char* error, size_t error_bytes) {
+  return Guarded(error, error_bytes, [&]() -> Outcome {
+    cairn::transport::Address address;
+    Outcome outcome = ParseAddress(
+        target, [](const char* name) { return std::getenv(name); }, &address);
+    if (!outcome.ok()) return outcome;
+    auto result = std::make_unique<cairn_grpc>();
+    outcome = Stream::Connect(address, In(deadline_ms), &result->stream);
+    if (outcome.ok()) *handle = result.release();
+    return outcome;
+  });
+}
+
+int cairn_grpc_send(cairn_grpc* handle, const void* request, size_t bytes, uint32_t deadline_ms, char* error,
+                    size_t error_bytes) {
+  return Guarded(error, error_bytes, [&] { return handle->stream->Send(request, bytes, In(deadline_ms)); });
+}
+
+int cairn_grpc_receive(cairn_grpc* handle, void** reply, size_t* bytes, uint32_t deadline_ms, char* error,
+                       size_t error_bytes) {
+  return Guarded(error, error_bytes, [&] { return handle->stream->Receive(In(deadline_ms), reply, bytes); });
+}
+
+void cairn_grpc_free(void* reply) {
+  std::free(reply);
+}
+
+void cairn_grpc_close(cairn_grpc* handle) {
+  Guarded(nullptr, 0, [&] {
+    delete handle;
+    return Outcome{};
+  });
+}
