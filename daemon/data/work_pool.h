@@ -1,6 +1,7 @@
 // The bounded pool for hashing, copying and checking. While a client copies into an image (a Hold is alive), only
 // threads of idle priority take jobs, so that the client has the cores; otherwise ordinary ones do.
 // (An ordinary user's thread can enter SCHED_IDLE but never leave it: hence two sets of threads.)
+// A third set, made as it is needed, runs what waits for a disk, so that no such wait keeps a core from hashing.
 #ifndef CAIRN_DAEMON_DATA_WORK_POOL_H_
 #define CAIRN_DAEMON_DATA_WORK_POOL_H_
 
@@ -12,10 +13,20 @@ namespace cairn {
 
 class WorkPool {
  public:
-  explicit WorkPool(std::size_t threads);  // of each kind
+  static constexpr std::size_t kWaitersMax = 16;
+
+  explicit WorkPool(std::size_t threads);  // of each kind; at least 1
   ~WorkPool();                             // runs what was posted, then ends
-  // Jobs are short (at most some ms of work), so that a switch of priority is felt soon. Any thread.
+  WorkPool(const WorkPool&) = delete;
+  WorkPool& operator=(const WorkPool&) = delete;
+
+  // Jobs are short (at most some ms of work), so that a switch of priority is felt soon, and let no exception out.
+  // Any thread.
   void Post(std::function<void()> job);
+  // For jobs that wait for a disk: ordinary priority at all times, at most kWaitersMax at once. Any thread.
+  void PostWaiting(std::function<void()> job);
+  // Threads that run posted jobs at once.
+  std::size_t threads() const;
 
   class Hold {
    public:
@@ -28,7 +39,7 @@ class WorkPool {
     explicit Hold(WorkPool* pool);
     WorkPool* pool_;
   };
-  // A client is copying.
+  // A client is copying. The pool outlives the Hold.
   Hold HoldForClient();
 
  private:

@@ -1,0 +1,108 @@
+#include "daemon/data/image.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+constexpr int kMadvCollapse = 25;  // MADV_COLLAPSE, Linux 6.1; the distribution's headers are older
+constexpr int kMadvPopulateWrite = 23;
+
+std::uint64_t NextId() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+// A mapping of the whole file whose address is a multiple of the alignment, so that huge pages fit.
+std::byte* MapAligned(int fd, std::size_t size) {
+  void* const space =
+      mmap(nullptr, size + Image::kAlignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (space == MAP_FAILED) return nullptr;
+  auto* const first = static_cast<std::byte*>(space);
+  const auto misaligned = reinterpret_cast<std::uintptr_t>(first) % Image::kAlignment;
+  const std::size_t before = misaligned == 0 ? 0 : Image::kAlignment - misaligned;
+  std::byte* const base = first + before;
+  void* const mapped = mmap(base, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+  if (mapped == MAP_FAILED) {
+    munmap(space, size + Image::kAlignment);
+    return nullptr;
+  }
+  if (before != 0) munmap(first, before);
+  munmap(base + size, Image::kAlignment - before);
+  return base;
+}
+
+// Touches every page: huge ones where the kernel gives them. False if the machine has no room.
+bool Populate(int fd, std::byte* base, std::size_t size) {
+  // Advice only: where it is refused the pages are small.
+  madvise(base, size, MADV_HUGEPAGE);
+  if (madvise(base, size, kMadvPopulateWrite) != 0) {
+    // Kernels before 5.14 do not know it. They can still answer for the room.
+    if (errno != EINVAL || fallocate(fd, 0, 0, static_cast<off_t>(size)) != 0) return false;
+  }
+  madvise(base, size, kMadvCollapse);
+  return true;
+}
+
+}  // namespace
+
+bool ImageBudget::Take(std::uint64_t bytes) {
+  std::uint64_t used = used_.load();
+  do {
+    if (bytes > bytes_max_ || used > bytes_max_ - bytes) return false;
+  } while (!used_.compare_exchange_weak(used, used + bytes));
+  return true;
+}
+
+void ImageBudget::Give(std::uint64_t bytes) {
+  used_ -= bytes;
+}
+
+Image::Image(ImageBudget& budget, UniqueFd fd, std::byte* base, std::size_t size)
+    : budget_(budget), id_(NextId()), fd_(std::move(fd)), base_(base), size_(size) {}
+
+Image::~Image() {
+  munmap(base_, size_);
+  budget_.Give(size_);
+}
+
+absl::StatusOr<std::shared_ptr<Image>> Image::Make(ImageBudget& budget, std::uint64_t bytes) {
+  if (bytes == 0) return InvalidArgument("image: no bytes asked for");
+  if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) - kAlignment) {
+    return ResourceExhausted("image: {} bytes are more than a file can have", bytes);
+  }
+  const std::uint64_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  if (!budget.Take(size)) {
+    return ResourceExhausted("image: {} bytes do not fit, {} of {} are in use", size, budget.used(),
+                             budget.bytes_max());
+  }
+  const auto refuse = [&](const char* what) {
+    const int error = errno;
+    budget.Give(size);
+    return ResourceExhausted("image of {} bytes: {}: {}", size, what, std::strerror(error));
+  };
+  UniqueFd fd(memfd_create("cairn-image", MFD_ALLOW_SEALING | MFD_CLOEXEC));
+  if (!fd.valid()) return refuse("memfd_create");
+  if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return refuse("ftruncate");
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return refuse("seals");
+  std::byte* const base = MapAligned(fd.get(), size);
+  if (base == nullptr) return refuse("mmap");
+  if (!Populate(fd.get(), base, size)) {
+    const int error = errno;
+    munmap(base, size);
+    errno = error;
+    return refuse("populate");
+  }
+  return std::shared_ptr<Image>(new Image(budget, std::move(fd), base, size));
+}
+
+}  // namespace cairn
