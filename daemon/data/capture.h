@@ -1,14 +1,17 @@
-// One rank's checkpoint file on its way from image to disk: hands the client its plan, hashes and writes windows as
-// they fill, writes metadata and trailer last. formats/ftiff layout F: offset in the image = offset in the file.
+// One rank's checkpoint file on its way from image to disk: takes what the client has filled by its plan (plan.h),
+// hashes and writes windows, writes metadata and trailer last. Layout F of FTI-FF: offset in the image = offset in the
+// file.
 //
-// A window is an aligned MiB of the file (kCrcBlockBytes), so that each has one CRC32C in the catalogue. The plan goes
-// round-robin over as many containers as there are MD5 lanes; pieces never cross a window or a container.
-// If the image is smaller than the file it is a ring of window slots: the plan then names for each piece the slot and
-// how many windows must have been released before (at most half as many containers are open at once as the ring has
-// slots, at least one).
+// While the client copies into an image of the whole file, hashing goes on at idle priority, and nothing is written:
+// the disk has its turn from the Commit on. In a ring windows are hashed and written as they are complete.
 //
-// Threads: calls come from one strand. Callbacks come from pool threads, never from inside a call, and must only post.
-// No callback comes after OnEnd; after Abort only OnEnd comes. The object lives as long as work is pending.
+// The image is the client's: it may change it at any time. Hashes, checksums and disk may then differ, which spoils
+// its own dataset only and is found when that is verified. Bytes of a container that are not in use, and whatever an
+// earlier use left in the image there, are written as zeros.
+//
+// Threads: calls come from one strand. Callbacks come from pool or I/O threads, never from inside a call, may come
+// under the object's lock and must only post. No callback comes after on_end; after Abort only on_end comes. The object
+// lives as long as work is pending. Who drops it before on_end aborts it first: else the work file stays.
 #ifndef CAIRN_DAEMON_DATA_CAPTURE_H_
 #define CAIRN_DAEMON_DATA_CAPTURE_H_
 
@@ -24,37 +27,19 @@
 #include <vector>
 
 #include "daemon/data/image.h"
+#include "daemon/data/plan.h"
 #include "daemon/data/work_pool.h"
-#include "storage/base/checksum.h"
 #include "storage/base/disk.h"
 #include "storage/ftiff/layout.h"
 
 namespace cairn {
 
-inline constexpr std::uint64_t kWindowBytes = kCrcBlockBytes;
-inline constexpr std::uint64_t kRingBytesMin = 2 * kWindowBytes;
-
-struct PlanPiece {
-  std::uint32_t variable = 0;        // index in the list of variables
-  std::uint64_t variable_offset = 0;
-  std::uint64_t file_offset = 0;
-  std::uint64_t image_offset = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t after_released = 0;
-};
-
-// The pieces of `layout` in copy order. `image_bytes` >= data_bytes (rounded up to windows): the whole file; else a
-// ring, >= kRingBytesMin (kResourceExhausted). `variables[i]` is the id of variable i. Pure.
-absl::StatusOr<std::vector<PlanPiece>> MakePlan(const ftiff::FileLayout& layout,
-                                                std::span<const ftiff::VariableSize> variables,
-                                                std::uint64_t image_bytes);
-
 // What is known of the file once it is written and synced under its work name.
 struct CaptureResult {
   std::uint64_t file_bytes = 0;
-  std::vector<std::uint32_t> crc32c;     // per MiB of the file
-  std::uint32_t crc32 = 0;               // of the whole file (zlib), from the CRCs of its parts
-  std::vector<std::byte> metadata;       // what lies behind the image's bytes in the file
+  std::vector<std::uint32_t> crc32c;  // per MiB of the file
+  std::uint32_t crc32 = 0;            // of the whole file (zlib), from the CRCs of its parts
+  std::vector<std::byte> metadata;    // what lies behind the image's bytes in the file
 };
 
 class Capture : public std::enable_shared_from_this<Capture> {
@@ -62,7 +47,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   struct Spec {
     ftiff::FileLayout layout;
     std::vector<PlanPiece> plan;
-    std::shared_ptr<Image> image;        // null if the layout has no bytes
+    std::shared_ptr<Image> image;  // null if the layout has no bytes
     std::int32_t checkpoint_id = 0;
     std::uint64_t timestamp_ns = 0;
     std::string work_path;
@@ -71,7 +56,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
     // Slots of the ring that are free again, counted from the begin. Never without a ring.
     std::function<void(std::uint64_t windows)> on_released;
     // Once: the file is written and synced under its work name, or failed, or was aborted (kCancelled; the work file
-    // is removed). After this the image is read no more.
+    // is removed). After this the image is the caller's again: what it becomes no longer matters.
     std::function<void(absl::StatusOr<CaptureResult>)> on_end;
   };
 
@@ -81,12 +66,16 @@ class Capture : public std::enable_shared_from_this<Capture> {
 
   virtual const std::vector<PlanPiece>& plan() const = 0;
   // The first `pieces` pieces are in the image. kInvalidArgument: fewer than before, more than there are, or (ring) a
-  // slot that was not yet released; the client is wrong and its dataset fails.
+  // slot that was not yet released; the client is wrong and its dataset fails. After a failure that on_end tells:
+  // counted only.
   virtual absl::Status Filled(std::uint64_t pieces) = 0;
   // For doors without shared memory: the bytes of the next piece, checked against `crc32c`, then as Filled.
+  //   kInvalidArgument  not the next piece, not its size, or as Filled
+  //   kDataLoss         the CRC differs; the piece was not taken and may come again
   virtual absl::Status Put(std::uint64_t index, std::span<const std::byte> bytes, std::uint32_t crc32c) = 0;
   virtual std::uint64_t pieces_filled() const = 0;
-  // All pieces must be filled: kFailedPrecondition. OK: the bytes are `captured`; on_end follows.
+  // OK: the bytes are `captured`; on_end follows. kFailedPrecondition: not all pieces are filled, or it was called
+  // before; other errors: the capture has failed already, as on_end tells.
   virtual absl::Status Commit() = 0;
   virtual void Abort() = 0;
 };

@@ -1,0 +1,122 @@
+#include "daemon/data/lane_hash.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace cairn {
+namespace {
+
+// Of each of 16 lanes: together they stay in the second-level cache for the checksums that follow.
+constexpr std::size_t kSliceBytes = 48 << 10;
+static_assert(kSliceBytes % kMd5BlockBytes == 0);
+
+constexpr std::uint32_t kCastagnoli = 0x82F63B78;  // reflected (RFC 3720, 12.1)
+
+// The product of two polynomials modulo Castagnoli's. Reflected: bit 31 is the coefficient of x^0.
+constexpr std::uint32_t Multiply(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t product = 0;
+  for (std::uint32_t bit = 0x80000000u; bit != 0; bit >>= 1) {
+    if ((a & bit) != 0) product ^= b;
+    b = (b & 1) != 0 ? (b >> 1) ^ kCastagnoli : b >> 1;
+  }
+  return product;
+}
+
+// x^(8 * 2^k) for k = 0…63.
+constexpr std::array<std::uint32_t, 64> MakeBytePowers() {
+  std::array<std::uint32_t, 64> powers{};
+  powers[0] = 0x80000000u >> 8;
+  for (std::size_t k = 1; k < powers.size(); ++k) powers[k] = Multiply(powers[k - 1], powers[k - 1]);
+  return powers;
+}
+constexpr std::array<std::uint32_t, 64> kBytePowers = MakeBytePowers();
+
+std::uint32_t ShiftCrc32c(std::uint32_t crc, std::uint64_t bytes) {
+  for (std::size_t k = 0; bytes != 0; ++k, bytes >>= 1) {
+    if ((bytes & 1) != 0) crc = Multiply(kBytePowers[k], crc);
+  }
+  return crc;
+}
+
+// Adding n zero bytes without the complements that a CRC begins and ends with.
+BlockCrc Shift(const BlockCrc& crc, std::uint64_t bytes) {
+  return {ShiftCrc32c(crc.crc32c, bytes), Crc32Combine(crc.crc32, 0, bytes)};
+}
+
+// Fills up the block that each lane carries.
+void FeedCarries(std::span<HashLane> lanes, std::vector<std::size_t>& done) {
+  std::vector<Md5Lane> blocks;
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    ChunkHash& hash = lanes[i].hash;
+    if (hash.carried == 0) continue;
+    done[i] = std::min(kMd5BlockBytes - hash.carried, lanes[i].data.size());
+    std::memcpy(hash.carry.data() + hash.carried, lanes[i].data.data(), done[i]);
+    hash.carried += done[i];
+    if (hash.carried < kMd5BlockBytes) continue;
+    blocks.push_back({&hash.md5, hash.carry.data(), kMd5BlockBytes});
+    hash.carried = 0;
+  }
+  if (!blocks.empty()) Md5Advance(blocks);
+}
+
+void AddCrc(HashLane& lane, std::size_t from, std::size_t bytes) {
+  const std::span<const std::byte> part = lane.data.subspan(from, bytes);
+  lane.crc.crc32c = Crc32c(part, lane.crc.crc32c);
+  lane.crc.crc32 = Crc32(part, lane.crc.crc32);
+}
+
+// One slice of each lane; false if none has whole blocks left.
+bool FeedSlices(std::span<HashLane> lanes, std::vector<std::size_t>& done) {
+  std::vector<Md5Lane> slices;
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    HashLane& lane = lanes[i];
+    const std::size_t whole = (lane.data.size() - done[i]) / kMd5BlockBytes * kMd5BlockBytes;
+    if (whole == 0) continue;
+    slices.push_back({&lane.hash.md5, lane.data.data() + done[i], std::min(whole, kSliceBytes)});
+  }
+  if (slices.empty()) return false;
+  Md5Advance(slices);
+  std::size_t slice = 0;
+  for (std::size_t i = 0; i < lanes.size() && slice < slices.size(); ++i) {
+    if (slices[slice].state != &lanes[i].hash.md5) continue;
+    AddCrc(lanes[i], done[i], slices[slice].bytes);
+    done[i] += slices[slice].bytes;
+    ++slice;
+  }
+  return true;
+}
+
+}  // namespace
+
+BlockCrc ZeroCrc(std::uint64_t bytes) {
+  BlockCrc crc = Shift({0xFFFFFFFFu, 0xFFFFFFFFu}, bytes);
+  crc ^= {0xFFFFFFFFu, 0xFFFFFFFFu};
+  return crc;
+}
+
+BlockCrc ShareOf(const BlockCrc& part, std::uint64_t part_bytes, std::uint64_t behind) {
+  BlockCrc change = ZeroCrc(part_bytes);
+  change ^= part;
+  return Shift(change, behind);
+}
+
+void HashLanes(std::span<HashLane> lanes, const std::function<bool()>& stop) {
+  std::vector<std::size_t> done(lanes.size(), 0);
+  for (HashLane& lane : lanes) lane.crc = {};
+  FeedCarries(lanes, done);
+  for (std::size_t i = 0; i < lanes.size(); ++i) AddCrc(lanes[i], 0, done[i]);
+  do {
+    if (stop()) return;
+  } while (FeedSlices(lanes, done));
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    HashLane& lane = lanes[i];
+    const std::size_t rest = lane.data.size() - done[i];
+    if (rest == 0) continue;
+    AddCrc(lane, done[i], rest);
+    std::memcpy(lane.hash.carry.data(), lane.data.data() + done[i], rest);
+    lane.hash.carried = rest;
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,59 @@
+// Hashing in one go what comes in pieces: MD5 of many chunks side by side, and on the way the CRCs of the windows that
+// the pieces lie in. The bytes may be shared memory: whatever they change to meanwhile, nothing but the results
+// suffers. Pure but for the memory that is read. Thread-safe: values only.
+#ifndef CAIRN_DAEMON_DATA_LANE_HASH_H_
+#define CAIRN_DAEMON_DATA_LANE_HASH_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "storage/base/checksum.h"
+#include "storage/base/md5_lanes.h"
+
+namespace cairn {
+
+// MD5 of a chunk that comes in parts of any length. Copyable.
+struct ChunkHash {
+  Md5State md5;
+  std::array<std::byte, kMd5BlockBytes> carry{};  // the begin of a block whose rest has not come
+  std::size_t carried = 0;
+
+  Md5Digest Finish() const { return Md5Finish(md5, std::span(carry).first(carried)); }
+};
+
+// Both checksums of some bytes.
+struct BlockCrc {
+  std::uint32_t crc32c = 0;
+  std::uint32_t crc32 = 0;
+  BlockCrc& operator^=(const BlockCrc& other) {
+    crc32c ^= other.crc32c;
+    crc32 ^= other.crc32;
+    return *this;
+  }
+  friend bool operator==(const BlockCrc&, const BlockCrc&) = default;
+};
+
+// Of so many zero bytes.
+BlockCrc ZeroCrc(std::uint64_t bytes);
+
+// By how much the checksums of a block change when `part_bytes` zeros of it, with `behind` bytes behind them, become a
+// part with checksums `part`. CRCs being linear, the parts of a block may come in any order: start with ZeroCrc of the
+// block and ^= each part's share.
+BlockCrc ShareOf(const BlockCrc& part, std::uint64_t part_bytes, std::uint64_t behind);
+
+struct HashLane {
+  ChunkHash hash;                   // in: before, out: after `data`
+  std::span<const std::byte> data;  // the next bytes of the chunk
+  BlockCrc crc;                     // out: of `data`
+};
+
+// Hashes all lanes, best 16 of about the same length. Asks `stop` every MiB or so: true ends it, and the results are
+// of no use.
+void HashLanes(std::span<HashLane> lanes, const std::function<bool()>& stop);
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_DATA_LANE_HASH_H_
