@@ -3,8 +3,9 @@
 // any rank's file.
 //
 // Sources are files (direct I/O, read ahead) or kept images (copied, then checked: the copy is what counts).
-// If the image is smaller than all blocks it is a ring; blocks are reused as the client says what it has copied.
-// Threads and callbacks: as Capture.
+// The plan goes source by source (in the order of their first pieces) and upwards in each, so that every block is read
+// once and every file is opened once. If the image is smaller than all blocks it is a ring; slots are reused as the
+// client says what it has copied. Threads and callbacks: as Capture.
 #ifndef CAIRN_DAEMON_DATA_RESTORE_H_
 #define CAIRN_DAEMON_DATA_RESTORE_H_
 
@@ -29,14 +30,14 @@ namespace cairn {
 struct KeptImage {
   std::shared_ptr<Image> image;
   std::uint64_t data_bytes = 0;
-  std::vector<std::byte> metadata;     // file bytes from data_bytes on
+  std::vector<std::byte> metadata;  // file bytes from data_bytes on
 };
 
 struct RestoreSource {
-  std::string path;                    // of the file; or
+  std::string path;  // of the file; or
   std::shared_ptr<const KeptImage> kept;
   std::uint64_t file_bytes = 0;
-  std::vector<std::uint32_t> crc32c;   // per MiB
+  std::vector<std::uint32_t> crc32c;  // per MiB
 };
 
 struct RestorePiece {
@@ -49,13 +50,16 @@ struct RestorePiece {
 
 class Restore : public std::enable_shared_from_this<Restore> {
  public:
-  // Bytes of image that hold all blocks of these pieces; with less (at least kRingBytesMin) it is a ring.
+  // Bytes of image that hold all blocks of these pieces; with less (at least kRingBytesMin) it is a ring. Pieces that
+  // do not lie in their source count for nothing.
   static std::uint64_t ImageBytes(const std::vector<RestoreSource>& sources, const std::vector<RestorePiece>& pieces);
 
   struct Callbacks {
     std::function<void(std::uint64_t pieces)> on_ready;  // the first so many pieces of plan() are verified in the image
-    // Once: OK when all pieces are ready and copied; kDataLoss (with `source`: damaged), kNotFound or kUnavailable (of
-    // the source) when one could not be read; kCancelled after Abort.
+    // Once: OK when all pieces are ready and copied; kDataLoss (with `source`: damaged, or not of its size), kNotFound,
+    // kUnavailable or what else the disk says (of the source) when one could not be read; kInvalidArgument: pieces,
+    // source and image do not fit; kResourceExhausted: the image is smaller than the smallest ring; kCancelled after
+    // Abort.
     std::function<void(absl::Status status, std::size_t source)> on_end;
   };
 

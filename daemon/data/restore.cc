@@ -1,0 +1,314 @@
+#include "daemon/data/restore.h"
+
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "daemon/data/restore_plan.h"
+#include "storage/base/checksum.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::size_t kRunBlocksMax = 4;  // adjacent blocks in one read
+constexpr std::size_t kReadsMax = 8;      // in flight
+
+class RestoreImpl final : public Restore {
+ public:
+  RestoreImpl(Disk& disk, WorkPool& pool, std::vector<RestoreSource> sources, const std::vector<RestorePiece>& pieces,
+              std::shared_ptr<Image> image, Callbacks callbacks)
+      : disk_(disk),
+        pool_(pool),
+        sources_(std::move(sources)),
+        kept_alive_(std::move(image)),
+        image_(kept_alive_ == nullptr ? std::span<std::byte>() : kept_alive_->bytes()),
+        slots_(image_.size() / kWindowBytes),
+        plan_(PlanRestore(sources_, pieces, slots_)),
+        callbacks_(std::move(callbacks)),
+        checked_(plan_.blocks.size()),
+        blocks_left_(sources_.size()) {
+    for (const RestoreBlock& block : plan_.blocks) ++blocks_left_[block.source];
+  }
+
+  void Begin(const std::vector<RestorePiece>& pieces) {
+    const absl::MutexLock lock(&mutex_);
+    CheckRequest(pieces);
+    PostReading();
+    Settle();
+  }
+
+  const std::vector<PlanPiece>& plan() const override { return plan_.pieces; }
+  absl::Status Copied(std::uint64_t pieces) override;
+  void Abort() override;
+
+ private:
+  // Adjacent blocks, in the file and in the image.
+  struct Run {
+    std::size_t first = 0;
+    std::size_t count = 0;
+  };
+
+  std::shared_ptr<RestoreImpl> Self() { return std::static_pointer_cast<RestoreImpl>(shared_from_this()); }
+  std::span<std::byte> Slot(const RestoreBlock& block) const {
+    return image_.subspan(block.slot * kWindowBytes, kWindowBytes);
+  }
+
+  void CheckRequest(const std::vector<RestorePiece>& pieces) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PostReading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Run NextRun() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReadSome();
+  absl::StatusOr<File*> OpenSource(std::size_t source);
+  void CloseFinished();
+  void Read(const Run& run);
+  void ReadDone(const Run& run, const absl::Status& status);
+  void CheckRun(const Run& run);
+  void CopyKept(const RestoreBlock& block);
+  absl::Status CheckBlock(const RestoreBlock& block) const;
+  void Fail(absl::Status status, std::size_t source) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Finish();
+
+  Disk& disk_;
+  WorkPool& pool_;
+  const std::vector<RestoreSource> sources_;
+  const std::shared_ptr<Image> kept_alive_;
+  const std::span<std::byte> image_;
+  const std::uint64_t slots_;
+  const RestorePlan plan_;
+
+  mutable absl::Mutex mutex_;
+  Callbacks callbacks_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::size_t, std::unique_ptr<File>> files_;              // by source; of the one reader, then of Finish
+  std::vector<bool> checked_ ABSL_GUARDED_BY(mutex_);               // by block
+  std::vector<std::uint64_t> blocks_left_ ABSL_GUARDED_BY(mutex_);  // by source: not yet read and checked
+  std::size_t next_ ABSL_GUARDED_BY(mutex_) = 0;                    // block to be read next
+  std::size_t ready_blocks_ ABSL_GUARDED_BY(mutex_) = 0;            // all before are checked
+  std::size_t free_blocks_ ABSL_GUARDED_BY(mutex_) = 0;             // all before are copied out
+  std::uint64_t copied_ ABSL_GUARDED_BY(mutex_) = 0;                // pieces
+  std::size_t reads_ ABSL_GUARDED_BY(mutex_) = 0;                   // runs being read or checked
+  bool reader_posted_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  std::size_t failed_source_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+void RestoreImpl::CheckRequest(const std::vector<RestorePiece>& pieces) {
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    if (absl::Status status = CheckSource(sources_[i]); !status.ok()) Fail(std::move(status), i);
+  }
+  for (const RestorePiece& piece : pieces) {
+    const std::size_t source = piece.source < sources_.size() ? piece.source : 0;
+    if (absl::Status status = CheckPiece(sources_, piece); !status.ok()) Fail(std::move(status), source);
+  }
+  if (image_.size() < kRingBytesMin && slots_ < plan_.blocks.size()) {
+    Fail(ResourceExhausted("restore: {} bytes of image for {} blocks, a ring has at least {}", image_.size(),
+                           plan_.blocks.size(), kRingBytesMin),
+         0);
+  }
+}
+
+absl::Status RestoreImpl::Copied(std::uint64_t pieces) {
+  const absl::MutexLock lock(&mutex_);
+  const std::uint64_t ready = ready_blocks_ == 0 ? 0 : plan_.blocks[ready_blocks_ - 1].pieces_end;
+  if (pieces < copied_ || pieces > ready) {
+    return InvalidArgument("restore: {} pieces copied after {}, {} are ready", pieces, copied_, ready);
+  }
+  copied_ = pieces;
+  while (free_blocks_ < ready_blocks_ && plan_.blocks[free_blocks_].pieces_end <= copied_) ++free_blocks_;
+  PostReading();
+  Settle();
+  return absl::OkStatus();
+}
+
+void RestoreImpl::Abort() {
+  const absl::MutexLock lock(&mutex_);
+  Fail(Cancelled("restore: aborted"), 0);
+  Settle();
+}
+
+// --- Reading ---
+
+bool RestoreImpl::MayRead() const {
+  return failure_.ok() && reads_ < kReadsMax && next_ < plan_.blocks.size() && next_ < free_blocks_ + slots_;
+}
+
+void RestoreImpl::PostReading() {
+  if (reader_posted_ || !MayRead()) return;
+  reader_posted_ = true;
+  pool_.PostWaiting([self = Self()] { self->ReadSome(); });
+}
+
+RestoreImpl::Run RestoreImpl::NextRun() {
+  Run run{next_++, 1};
+  while (run.count < kRunBlocksMax && next_ < plan_.blocks.size() && next_ < free_blocks_ + slots_) {
+    const RestoreBlock& last = plan_.blocks[next_ - 1];
+    const RestoreBlock& block = plan_.blocks[next_];
+    if (block.source != last.source || block.index != last.index + 1 || block.slot != last.slot + 1) break;
+    ++run.count;
+    ++next_;
+  }
+  return run;
+}
+
+void RestoreImpl::ReadSome() {
+  while (true) {
+    CloseFinished();
+    Run run;
+    {
+      const absl::MutexLock lock(&mutex_);
+      if (!MayRead()) {
+        reader_posted_ = false;
+        Settle();
+        return;
+      }
+      run = NextRun();
+      ++reads_;
+    }
+    Read(run);
+  }
+}
+
+// Files whose blocks have all been read and checked.
+void RestoreImpl::CloseFinished() {
+  for (auto file = files_.begin(); file != files_.end();) {
+    bool finished = false;
+    {
+      const absl::MutexLock lock(&mutex_);
+      finished = blocks_left_[file->first] == 0;
+    }
+    file = finished ? files_.erase(file) : std::next(file);
+  }
+}
+
+absl::StatusOr<File*> RestoreImpl::OpenSource(std::size_t source) {
+  if (const auto found = files_.find(source); found != files_.end()) return found->second.get();
+  const std::string& path = sources_[source].path;
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<File> file, disk_.Open(path, {.direct = true}));
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file->Info());
+  if (!info.is_regular()) return DataLoss("{}: is no regular file", path);
+  if (info.bytes != sources_[source].file_bytes) {
+    return DataLoss("{}: ends at offset {}, expected {}", path, info.bytes, sources_[source].file_bytes);
+  }
+  return (files_[source] = std::move(file)).get();
+}
+
+void RestoreImpl::Read(const Run& run) {
+  const RestoreBlock& first = plan_.blocks[run.first];
+  if (sources_[first.source].kept != nullptr) {
+    pool_.Post([self = Self(), run] { self->CheckRun(run); });
+    return;
+  }
+  const absl::StatusOr<File*> file = OpenSource(first.source);
+  if (!file.ok()) return ReadDone(run, file.status());
+  std::uint64_t bytes = (run.count - 1) * kWindowBytes + plan_.blocks[run.first + run.count - 1].bytes;
+  // The end of a file fills no block of direct I/O, but its slot has room for the whole block.
+  if ((*file)->direct()) bytes = (bytes + kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;
+  (*file)->ReadAsync(first.index * kWindowBytes, image_.subspan(first.slot * kWindowBytes, bytes),
+                     [self = Self(), run](const absl::Status& status) { self->ReadDone(run, status); });
+}
+
+void RestoreImpl::ReadDone(const Run& run, const absl::Status& status) {
+  if (status.ok()) {
+    pool_.Post([self = Self(), run] { self->CheckRun(run); });
+    return;
+  }
+  const absl::MutexLock lock(&mutex_);
+  --reads_;
+  Fail(status, plan_.blocks[run.first].source);
+  Settle();
+}
+
+// --- Checking ---
+
+void RestoreImpl::CopyKept(const RestoreBlock& block) {
+  const KeptImage& kept = *sources_[block.source].kept;
+  const std::uint64_t begin = block.index * kWindowBytes;
+  const std::uint64_t of_data = begin < kept.data_bytes ? std::min(block.bytes, kept.data_bytes - begin) : 0;
+  const std::span<std::byte> slot = Slot(block);
+  if (of_data > 0) std::memcpy(slot.data(), kept.image->bytes().data() + begin, of_data);
+  const std::uint64_t of_metadata = block.bytes - of_data;
+  if (of_metadata == 0) return;
+  std::memcpy(slot.data() + of_data, kept.metadata.data() + (begin + of_data - kept.data_bytes), of_metadata);
+}
+
+absl::Status RestoreImpl::CheckBlock(const RestoreBlock& block) const {
+  const RestoreSource& source = sources_[block.source];
+  const std::uint32_t found = Crc32c(Slot(block).first(block.bytes));
+  const std::uint32_t expected = source.crc32c[block.index];
+  if (found == expected) return absl::OkStatus();
+  return DataLoss("{}: the block of {} bytes at offset {} has CRC32C {:08x}, expected {:08x}",
+                  source.kept == nullptr ? source.path : "kept image", block.bytes, block.index * kWindowBytes, found,
+                  expected);
+}
+
+void RestoreImpl::CheckRun(const Run& run) {
+  const std::size_t source = plan_.blocks[run.first].source;
+  absl::Status status;
+  for (std::size_t i = run.first; status.ok() && i < run.first + run.count; ++i) {
+    if (sources_[source].kept != nullptr) CopyKept(plan_.blocks[i]);
+    status = CheckBlock(plan_.blocks[i]);
+  }
+  const absl::MutexLock lock(&mutex_);
+  --reads_;
+  if (!status.ok()) Fail(std::move(status), source);
+  blocks_left_[source] -= run.count;
+  std::fill_n(checked_.begin() + static_cast<std::ptrdiff_t>(run.first), run.count, true);
+  const std::size_t before = ready_blocks_;
+  while (ready_blocks_ < checked_.size() && checked_[ready_blocks_]) ++ready_blocks_;
+  if (failure_.ok() && ready_blocks_ > before) callbacks_.on_ready(plan_.blocks[ready_blocks_ - 1].pieces_end);
+  PostReading();
+  Settle();
+}
+
+// --- The end ---
+
+void RestoreImpl::Fail(absl::Status status, std::size_t source) {
+  if (!failure_.ok() || finishing_) return;
+  failure_ = std::move(status);
+  failed_source_ = source;
+}
+
+void RestoreImpl::Settle() {
+  if (finishing_ || reads_ > 0 || reader_posted_) return;
+  if (failure_.ok() && free_blocks_ < plan_.blocks.size()) return;
+  finishing_ = true;
+  pool_.PostWaiting([self = Self()] { self->Finish(); });
+}
+
+void RestoreImpl::Finish() {
+  Callbacks callbacks;
+  absl::Status status;
+  std::size_t source = 0;
+  {
+    const absl::MutexLock lock(&mutex_);
+    callbacks = std::exchange(callbacks_, {});
+    status = failure_;
+    source = failed_source_;
+  }
+  files_.clear();
+  callbacks.on_end(std::move(status), source);
+}
+
+}  // namespace
+
+std::uint64_t Restore::ImageBytes(const std::vector<RestoreSource>& sources, const std::vector<RestorePiece>& pieces) {
+  return PlanRestore(sources, pieces, 0).blocks.size() * kWindowBytes;
+}
+
+std::shared_ptr<Restore> Restore::Start(Disk& disk, WorkPool& pool, std::vector<RestoreSource> sources,
+                                        std::vector<RestorePiece> pieces, std::shared_ptr<Image> image,
+                                        Callbacks callbacks) {
+  auto restore =
+      std::make_shared<RestoreImpl>(disk, pool, std::move(sources), pieces, std::move(image), std::move(callbacks));
+  restore->Begin(pieces);
+  return restore;
+}
+
+}  // namespace cairn
