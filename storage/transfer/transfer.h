@@ -34,12 +34,12 @@ class Throttle {
 
 struct TransferProgress {
   std::atomic<std::uint64_t> bytes_done{0};
-  std::atomic<bool> stop{false};   // set by the owner: the copy ends with kCancelled at the next block
+  std::atomic<bool> stop{false};  // set by the owner: the copy ends with kCancelled at the next block
 };
 
 struct CopyJob {
-  std::string from;                // absolute
-  std::string to;                  // absolute; its directories are made
+  std::string from;                             // absolute
+  std::string to;                               // absolute; its directories are made
   const catalogue::FileEntry* entry = nullptr;  // size, CRC32C per MiB, CRC-32 if known, mode and times (if mode != 0)
 };
 
