@@ -36,9 +36,9 @@ struct CachedDataset {
 
 struct CacheLoad {
   std::map<DatasetId, CachedDataset> whole;
-  std::vector<DatasetId> removed;           // were never whole
-  std::vector<std::string> warnings;        // records damaged or set aside, for log and `cairn status`
-  DatasetId highest_id = 0;                 // of everything seen
+  std::vector<DatasetId> removed;     // were never whole
+  std::vector<std::string> warnings;  // records damaged or set aside, for log and `cairn status`
+  DatasetId highest_id = 0;           // of everything seen
 };
 
 class CacheFolder {
@@ -48,6 +48,16 @@ class CacheFolder {
   static absl::StatusOr<std::unique_ptr<CacheFolder>> Open(Disk& disk, const std::string& cache, std::string_view user,
                                                            std::string_view run_name, const RunId& run,
                                                            const std::string& prefix);
+  // The runs that have a folder below `<cache>/<user>/`, for a daemon that starts: what Open wants to know of each.
+  // Folders without a readable run.cairn are none. No such directory: none.
+  struct Found {
+    std::string path;
+    std::string run_name;
+    RunId run;
+    std::string prefix;  // as last opened on this node
+  };
+  static absl::StatusOr<std::vector<Found>> Find(Disk& disk, const std::string& cache, std::string_view user);
+
   virtual ~CacheFolder() = default;
 
   virtual const std::string& path() const = 0;

@@ -6,7 +6,14 @@
 //
 // Order of a commit: data (by transfer/), rank2file parts and root, summary.scr, commit.cairn (exclusive link),
 // index.scr. Removal: index entry, commit.cairn renamed to removed.cairn, sync, bytes. All calls block: I/O pool.
-// Thread-safe: changes of the index are serialized inside; another process's changes are merged, not overwritten.
+//
+// commit.cairn is the truth; the index is merged from it, never made anew: foreign entries, unknown keys, CURRENT,
+// FAILED and FETCHED stay, and so does the removal of an entry by SCR's own tools (the index keeps a list
+// CAIRN_COMMITTED of what was merged). What a crash left out is merged at the next Open or Committed.
+//
+// Thread-safe: changes of index.scr and flush.scr are made one at a time, each from the file as it is then and in place
+// of it at once. Other processes are not locked out (parallel file systems often have no locks): of two that change
+// the index at the same instant one may lose its entry there, which the next Committed of any of them mends.
 #ifndef CAIRN_STORAGE_PREFIX_PREFIX_H_
 #define CAIRN_STORAGE_PREFIX_PREFIX_H_
 
@@ -31,15 +38,15 @@ struct LaunchRecord {
   LaunchId id = 0;
   std::string key;
   std::uint32_t nranks = 0;
-  std::string secret;            // 32 random bytes: session tokens are made from it
-  std::string host;              // of the daemon that made it
+  std::string secret;  // 32 random bytes: session tokens are made from it
+  std::string host;    // of the daemon that made it
   std::int64_t created_us = 0;
 };
 
 struct CommittedDataset {
   scr::Descriptor descriptor;
-  bool current = false;          // SCR's CURRENT names it
-  bool by_cairn = false;         // has commit.cairn
+  bool current = false;   // SCR's CURRENT names it
+  bool by_cairn = false;  // has commit.cairn
 };
 
 class Prefix {
@@ -47,7 +54,8 @@ class Prefix {
   // Opens `path` (absolute, symbolic links resolved by the caller), making it and the run's identity if need be.
   //   kPermissionDenied  not writable, or .cairn belongs to another user or is open to others
   static absl::StatusOr<std::unique_ptr<Prefix>> Open(Disk& disk, const std::string& path);
-  // Only looks: kNotFound if there is neither .cairn/run nor .scr/index.scr. Calls that change something are refused.
+  // Only looks: kNotFound if there is neither .cairn/run nor .scr/index.scr. Calls that change something are refused
+  // with kPermissionDenied. The identity is all zeros if there is none, or it may not be read.
   static absl::StatusOr<std::unique_ptr<Prefix>> OpenReadOnly(Disk& disk, const std::string& path);
   virtual ~Prefix() = default;
 
@@ -57,19 +65,22 @@ class Prefix {
   // The identity as it is on disk now: kNotFound if the prefix was removed, another one if it was made anew.
   virtual absl::StatusOr<RunId> CurrentRun() = 0;
 
-  // The newest launch, if any; and a new one (exclusive create, next number).
+  // The newest launch, if any. kDataLoss: its record is damaged; MakeLaunch goes past it.
   virtual absl::StatusOr<std::optional<LaunchRecord>> NewestLaunch() = 0;
-  virtual absl::StatusOr<LaunchRecord> FindLaunch(LaunchId id) = 0;
+  virtual absl::StatusOr<LaunchRecord> FindLaunch(LaunchId id) = 0;  // kNotFound, kDataLoss
+  // A new one: exclusive create of the next number. kInvalidArgument: no ranks, or a key with NUL or above 4096 bytes.
   virtual absl::StatusOr<LaunchRecord> MakeLaunch(std::string_view key, std::uint32_t nranks) = 0;
 
   // Reserves the next block of ids above `above` and above everything that the prefix knows: [first, first + count).
+  // kResourceExhausted: SCR and FTI keep ids in an int, so they end at 2^31 - 1.
   struct IdBlock {
     DatasetId first = 0;
     std::uint64_t count = 0;
   };
   virtual absl::StatusOr<IdBlock> ReserveIds(DatasetId above) = 0;
 
-  // Committed, restorable datasets (COMPLETE 1, no FAILED), by id.
+  // Committed, restorable datasets (COMPLETE 1, no FAILED), by id. Cairn's own by their commit.cairn; SCR's by index
+  // and summary. A damaged index is moved aside and merged anew from what Cairn committed. Merges (not if read-only).
   virtual absl::StatusOr<std::map<DatasetId, CommittedDataset>> Committed() = 0;
   // A committed dataset's catalogues, all ranks, each checked. kDataLoss, kNotFound (SCR's own datasets have none).
   virtual absl::StatusOr<std::vector<catalogue::Catalogue>> Catalogues(DatasetId id) = 0;
@@ -78,18 +89,28 @@ class Prefix {
   virtual std::string FilePath(const std::string& prefix_name) const = 0;
   virtual std::string CataloguePath(DatasetId id, Rank rank) const = 0;  // ckpt.<id>/rank_<r>.cat
 
-  // All files are in place and synced, the catalogues too. Writes records in their order; a second commit is
-  // kAlreadyExists if the dataset is committed, kFailedPrecondition if it was removed.
+  // Writes ckpt.<id>/rank_<r>.cat, synced. The same again: OK.
+  virtual absl::Status StoreCatalogue(const catalogue::Catalogue& catalogue) = 0;
+
+  // All files are in place and synced; catalogues that are not are stored. Writes records in their order; a second
+  // commit is kAlreadyExists if the dataset is committed, kFailedPrecondition if it was removed. `catalogues`: all
+  // ranks of the dataset, by rank (kInvalidArgument). FILES and SIZE are counted here, the catalogues with them, as SCR
+  // would. CURRENT names the dataset afterwards, if it is a checkpoint and newer than the one that CURRENT named.
   virtual absl::Status Commit(const scr::Descriptor& descriptor,
                               const std::vector<catalogue::Catalogue>& catalogues) = 0;
-  // Removes a committed or half-flushed dataset as ordered above; only files that its catalogues name.
+  // Removes a committed or half-flushed dataset as ordered above; only files that its catalogues name, and of those not
+  // what another committed dataset has under the same name. Nothing there: OK; after an error it may be called again.
+  // Directories that the application's files were in stay. kFailedPrecondition: the dataset is SCR's own.
   virtual absl::Status Remove(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) = 0;
-  // Marks a dataset FAILED in the index: a restart from it failed on the bytes.
+  // Marks a dataset FAILED in the index: a restart from it failed on the bytes. If CURRENT named it, none is current.
   virtual absl::Status MarkFailed(DatasetId id) = 0;
 
   // SCR's flush file: where a dataset is now (CACHE, FLUSHING, PFS).
   virtual absl::Status PutFlush(DatasetId id, const scr::FlushEntry& entry) = 0;
   virtual absl::Status EraseFlush(DatasetId id) = 0;
+
+  // What was found damaged and moved aside or left out since the last call, for log and `cairn status`.
+  virtual std::vector<std::string> TakeWarnings() = 0;
 };
 
 }  // namespace cairn

@@ -1,0 +1,31 @@
+// Records that are kvtree files: read whole, replaced atomically, set aside when damaged. Calls block on disk.
+#ifndef CAIRN_STORAGE_CACHE_TREE_FILE_H_
+#define CAIRN_STORAGE_CACHE_TREE_FILE_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "storage/base/disk.h"
+#include "storage/kvtree/tree.h"
+
+namespace cairn {
+
+// kNotFound: no such file, or one of zero bytes (SCR specification, 1.5). kDataLoss: damaged, or too large to be one.
+absl::StatusOr<kvtree::Tree> ReadTree(Disk& disk, const std::string& path);
+
+absl::Status ReplaceTree(Disk& disk, const std::string& path, const kvtree::Tree& tree, std::uint32_t mode = 0600);
+
+// Renames a file or folder to the first free `<stem>.<n>`, n = 1, 2, …, durably; answers the new path.
+absl::StatusOr<std::string> MoveAside(Disk& disk, const std::string& path, const std::string& stem);
+
+// A number as Cairn puts it into names: decimal, no sign, no leading zero, below 2^63. `name` = stem + number.
+std::optional<std::uint64_t> NumberAfter(std::string_view name, std::string_view stem);
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_CACHE_TREE_FILE_H_

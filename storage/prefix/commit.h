@@ -1,0 +1,32 @@
+// Commits datasets in the prefix, and reads their catalogues. Calls block on disk.
+#ifndef CAIRN_STORAGE_PREFIX_COMMIT_H_
+#define CAIRN_STORAGE_PREFIX_COMMIT_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <vector>
+
+#include "proto/catalogue.pb.h"
+#include "storage/base/disk.h"
+#include "storage/base/ids.h"
+#include "storage/prefix/shared_records.h"
+#include "storage/scr/records.h"
+
+namespace cairn {
+
+std::string DataFolderName(DatasetId id);                  // ckpt.<id>
+std::string CataloguePrefixName(DatasetId id, Rank rank);  // ckpt.<id>/rank_<r>.cat
+
+absl::Status StoreCatalogue(Disk& disk, const std::string& prefix, const catalogue::Catalogue& catalogue);
+
+// As Prefix::Commit and Prefix::Catalogues.
+absl::Status CommitDataset(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
+                           const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues);
+absl::StatusOr<std::vector<catalogue::Catalogue>> ReadCatalogues(Disk& disk, const std::string& prefix,
+                                                                 SharedRecords& records, DatasetId id);
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_PREFIX_COMMIT_H_

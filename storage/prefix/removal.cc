@@ -1,0 +1,165 @@
+#include "storage/prefix/removal.h"
+
+#include <functional>
+#include <set>
+
+#include "storage/base/status.h"
+#include "storage/cache/catalogue.h"
+#include "storage/cache/tree_file.h"
+#include "storage/prefix/commit.h"
+#include "storage/prefix/identity.h"
+#include "storage/transfer/work_file.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint32_t kFileMode = 0666;  // less the umask
+constexpr std::uint32_t kFolderMode = 0777;
+
+// Removes one after the other, whatever happens, and keeps the first error.
+class Remover {
+ public:
+  explicit Remover(Disk& disk) : disk_(disk) {}
+
+  void File(const std::string& path) { Note(disk_.Remove(path)); }
+  void Files(const std::string& folder, const std::function<bool(const std::string&)>& which) {
+    const auto names = disk_.List(folder);
+    if (!names.ok()) return Note(names.status());
+    for (const std::string& name : *names) {
+      if (which(name)) File(folder + "/" + name);
+    }
+  }
+  void FolderIfEmpty(const std::string& folder) {
+    const absl::Status removed = disk_.Remove(folder);
+    if (!absl::IsAlreadyExists(removed)) Note(removed);  // not empty: what is in it is not ours
+  }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  void Note(const absl::Status& status) {
+    if (status_.ok() && !status.ok() && !absl::IsNotFound(status)) status_ = status;
+  }
+  Disk& disk_;
+  absl::Status status_;
+};
+
+// Under names of their own, later outputs may have taken the place of this one's files.
+absl::StatusOr<std::set<std::string>> NamesOfOthers(Disk& disk, const std::string& prefix, SharedRecords& records,
+                                                    DatasetId id) {
+  std::set<std::string> names;
+  CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records.Look());
+  for (const auto& [other, commit] : view.commits) {
+    if (other == id || !commit.descriptor.own_files) continue;
+    CAIRN_ASSIGN_OR_RETURN(const auto catalogues, ReadCatalogues(disk, prefix, records, other));
+    for (const catalogue::Catalogue& catalogue : catalogues) {
+      for (const catalogue::FileEntry& file : catalogue.file()) names.insert(file.prefix_name());
+    }
+  }
+  return names;
+}
+
+absl::Status CheckCatalogues(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) {
+  for (const catalogue::Catalogue& catalogue : catalogues) {
+    CAIRN_RETURN_IF_ERROR(ValidateCatalogue(catalogue));
+    if (catalogue.dataset() != id) {
+      return InvalidArgument("dataset {} cannot be removed by a catalogue of dataset {}", id, catalogue.dataset());
+    }
+  }
+  return absl::OkStatus();
+}
+
+// A late commit finds this record and gives up.
+absl::Status WriteRemoved(Disk& disk, SharedRecords& records, DatasetId id) {
+  const std::string folder = records.DatasetFolder(id);
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, folder, kFolderMode));
+  const absl::Status renamed = disk.Rename(records.CommitPath(id), records.RemovedPath(id));
+  if (renamed.ok()) return disk.SyncDirectory(folder);
+  if (!absl::IsNotFound(renamed)) return renamed;
+  kvtree::Tree tree;
+  tree.Set("VERSION", std::uint64_t{1});
+  tree.SetInt("REMOVED", identity::NowMicros());
+  const absl::Status made = CreateFileOnce(disk, records.RemovedPath(id), kvtree::Encode(tree), kFileMode);
+  return absl::IsAlreadyExists(made) ? absl::OkStatus() : made;
+}
+
+absl::Status ForgetEntry(SharedRecords& records, DatasetId id) {
+  return records.ChangeIndex([id](kvtree::Tree& index) -> absl::Status {
+    if (index.empty()) return absl::OkStatus();
+    CAIRN_ASSIGN_OR_RETURN(const scr::Index before, scr::GetIndex(index));
+    const auto entry = before.datasets.find(id);
+    if (entry != before.datasets.end() && !entry->second.descriptor.launch) {
+      return FailedPrecondition("dataset {} was written by SCR: SCR's tools remove it", id);
+    }
+    SharedRecords::Forget(id, index);
+    return absl::OkStatus();
+  });
+}
+
+// What Cairn puts into ckpt.<id>.
+bool IsOurs(const std::string& name, DatasetId id) {
+  const std::string stem = fmt::format("Ckpt{}-Rank", id);
+  return IsWorkName(name) || (name.starts_with(stem) && name.ends_with(".fti")) ||
+         (name.starts_with("rank_") && name.ends_with(".cat"));
+}
+
+// The lists go last: while the root is there, the removal is not finished.
+absl::Status RemoveLists(Disk& disk, const std::string& folder) {
+  Remover remover(disk);
+  const std::string root = "rank2file";
+  remover.Files(folder, [&](const std::string& name) {
+    return name == "summary.scr" || name == "commit.cairn" || IsWorkName(name) || name.starts_with(root + ".");
+  });
+  CAIRN_RETURN_IF_ERROR(remover.status());
+  remover.File(folder + "/" + root);
+  return remover.status();
+}
+
+}  // namespace
+
+absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id,
+                           const std::vector<catalogue::Catalogue>& catalogues) {
+  CAIRN_RETURN_IF_ERROR(CheckCatalogues(id, catalogues));
+  bool own_files = false;
+  for (const catalogue::Catalogue& catalogue : catalogues) own_files |= catalogue.files();
+  std::set<std::string> others;
+  if (own_files) {
+    CAIRN_ASSIGN_OR_RETURN(others, NamesOfOthers(disk, prefix, records, id));
+  }
+  CAIRN_RETURN_IF_ERROR(ForgetEntry(records, id));
+  CAIRN_RETURN_IF_ERROR(WriteRemoved(disk, records, id));
+  CAIRN_RETURN_IF_ERROR(ForgetEntry(records, id));  // another may have merged the commit between these two
+
+  Remover remover(disk);
+  for (const catalogue::Catalogue& catalogue : catalogues) {
+    for (const catalogue::FileEntry& file : catalogue.file()) {
+      const std::string path = prefix + "/" + file.prefix_name();
+      if (!others.contains(file.prefix_name())) remover.File(path);
+      remover.File(TransferWorkName(path, file));
+    }
+  }
+  const std::string data = prefix + "/" + DataFolderName(id);
+  remover.Files(data, [id](const std::string& name) { return IsOurs(name, id); });
+  remover.FolderIfEmpty(data);
+  CAIRN_RETURN_IF_ERROR(remover.status());
+  return RemoveLists(disk, records.DatasetFolder(id));
+}
+
+absl::Status FinishRemovals(Disk& disk, const std::string& prefix, SharedRecords& records) {
+  const auto names = disk.List(records.Folder());
+  if (!names.ok()) return absl::IsNotFound(names.status()) ? absl::OkStatus() : names.status();
+  for (const std::string& name : *names) {
+    const auto id = NumberAfter(name, "scr.dataset.");
+    if (!id || *id == 0 || *id > identity::kDatasetIdMax) continue;
+    CAIRN_ASSIGN_OR_RETURN(const bool removed, records.IsRemoved(*id));
+    if (!removed) continue;
+    Remover remover(disk);
+    const std::string data = prefix + "/" + DataFolderName(*id);
+    remover.Files(data, [&](const std::string& file) { return IsOurs(file, *id); });
+    remover.FolderIfEmpty(data);
+    CAIRN_RETURN_IF_ERROR(remover.status());
+    CAIRN_RETURN_IF_ERROR(RemoveLists(disk, records.DatasetFolder(*id)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

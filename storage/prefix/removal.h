@@ -1,0 +1,28 @@
+// Removes datasets from the prefix. Calls block on disk.
+#ifndef CAIRN_STORAGE_PREFIX_REMOVAL_H_
+#define CAIRN_STORAGE_PREFIX_REMOVAL_H_
+
+#include <absl/status/status.h>
+
+#include <string>
+#include <vector>
+
+#include "proto/catalogue.pb.h"
+#include "storage/base/disk.h"
+#include "storage/base/ids.h"
+#include "storage/prefix/shared_records.h"
+
+namespace cairn {
+
+// As Prefix::Remove.
+absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id,
+                           const std::vector<catalogue::Catalogue>& catalogues);
+
+// Takes away the bytes of removals that a crash cut short: checkpoint files, catalogues and work files in ckpt.<id>,
+// and SCR's lists. (The application's own files under names of their own are left: nobody says any more whose they
+// are.)
+absl::Status FinishRemovals(Disk& disk, const std::string& prefix, SharedRecords& records);
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_PREFIX_REMOVAL_H_

@@ -1,0 +1,253 @@
+#include "storage/prefix/shared_records.h"
+
+#include <utility>
+
+#include "storage/base/status.h"
+#include "storage/cache/tree_file.h"
+#include "storage/prefix/identity.h"
+
+namespace cairn {
+namespace {
+
+// SCR leaves the access to its files to the umask (SCR specification, section 2).
+constexpr std::uint32_t kFileMode = 0666;
+constexpr std::uint32_t kFolderMode = 0777;
+constexpr std::string_view kMergedKey = "CAIRN_COMMITTED";
+constexpr std::size_t kWarningsMax = 1000;
+
+std::string Key(DatasetId id) {
+  return fmt::format("{}", id);
+}
+
+// What an index that is not there, or of no datasets, reads as.
+absl::StatusOr<scr::Index> ParseIndex(const std::string& path, const kvtree::Tree& tree) {
+  if (tree.empty()) return scr::Index();
+  auto index = scr::GetIndex(tree);
+  if (!index.ok()) return Annotate(index.status(), path);
+  return index;
+}
+
+}  // namespace
+
+bool IsMerged(DatasetId id, const kvtree::Tree& index) {
+  return index.FindPath({kMergedKey, Key(id)}) != nullptr;
+}
+
+kvtree::Tree ToTree(const CommitRecord& commit) {
+  kvtree::Tree tree;
+  tree.Set("VERSION", std::uint64_t{1});
+  tree.Set("RUN", commit.run.Hex());
+  tree.SetInt("COMMITTED", commit.committed_us);
+  scr::PutDescriptor(commit.descriptor, tree.SetEmpty("DSET"));
+  return tree;
+}
+
+absl::StatusOr<CommitRecord> ParseCommit(const std::string& path, const kvtree::Tree& tree) {
+  const auto version = tree.GetUnsigned("VERSION");
+  if (!version.ok()) return DataLoss("{}: {}", path, MessageOf(version.status()));
+  if (*version != 1) return FailedPrecondition("{}: VERSION {}, this program knows 1", path, *version);
+  const auto run = RunId::Parse(tree.Get("RUN").value_or(""));
+  if (!run.ok()) return DataLoss("{}: RUN: {}", path, MessageOf(run.status()));
+  const auto committed = tree.GetInt("COMMITTED");
+  if (!committed.ok()) return DataLoss("{}: {}", path, MessageOf(committed.status()));
+  const kvtree::Tree* dataset = tree.Find("DSET");
+  if (dataset == nullptr) return DataLoss("{}: no DSET", path);
+  auto descriptor = scr::GetDescriptor(*dataset);
+  if (!descriptor.ok()) return DataLoss("{}: DSET: {}", path, MessageOf(descriptor.status()));
+  if (!descriptor->launch || !descriptor->ranks || *descriptor->ranks == 0) {
+    return DataLoss("{}: DSET without launch or ranks", path);
+  }
+  return CommitRecord{.run = *run, .committed_us = *committed, .descriptor = *std::move(descriptor)};
+}
+
+SharedRecords::SharedRecords(Disk& disk, std::string prefix, const RunId& run)
+    : disk_(disk), prefix_(std::move(prefix)), run_(run) {}
+
+std::string SharedRecords::DatasetFolder(DatasetId id) const {
+  return fmt::format("{}/scr.dataset.{}", Folder(), id);
+}
+
+absl::StatusOr<bool> SharedRecords::IsRemoved(DatasetId id) {
+  const auto info = disk_.Info(RemovedPath(id));
+  if (info.ok()) return true;
+  if (absl::IsNotFound(info.status())) return false;
+  return info.status();
+}
+
+absl::StatusOr<CommitRecord> SharedRecords::ReadCommit(DatasetId id) {
+  CAIRN_ASSIGN_OR_RETURN(const bool removed, IsRemoved(id));
+  if (removed) return NotFound("dataset {} was removed from {}", id, prefix_);
+  const std::string path = CommitPath(id);
+  const auto tree = ReadTree(disk_, path);
+  if (!tree.ok()) return tree.status();
+  CAIRN_ASSIGN_OR_RETURN(CommitRecord commit, ParseCommit(path, *tree));
+  if (commit.descriptor.id != id) return DataLoss("{}: DSET of dataset {}", path, commit.descriptor.id);
+  if (run_ != RunId() && commit.run != run_) {
+    return DataLoss("{}: written for run {}, this is {}", path, commit.run.Hex(), run_.Hex());
+  }
+  return commit;
+}
+
+absl::StatusOr<std::map<DatasetId, CommitRecord>> SharedRecords::ReadCommits() {
+  std::map<DatasetId, CommitRecord> commits;
+  const auto names = disk_.List(Folder());
+  if (absl::IsNotFound(names.status())) return commits;
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
+    const auto id = NumberAfter(name, "scr.dataset.");
+    if (!id || *id == 0 || *id > identity::kDatasetIdMax) continue;
+    auto commit = ReadCommit(*id);
+    if (commit.ok()) {
+      commits.emplace(*id, *std::move(commit));
+    } else if (absl::IsDataLoss(commit.status()) || absl::IsFailedPrecondition(commit.status()) ||
+               absl::IsInvalidArgument(commit.status())) {
+      Warn(fmt::format("dataset {} does not count: {}", *id, MessageOf(commit.status())));
+    } else if (!absl::IsNotFound(commit.status())) {
+      return commit.status();
+    }
+  }
+  return commits;
+}
+
+absl::StatusOr<kvtree::Tree> SharedRecords::ReadIndex() {
+  auto tree = ReadTree(disk_, IndexPath());
+  if (absl::IsNotFound(tree.status())) return kvtree::Tree();
+  return tree;
+}
+
+absl::StatusOr<PrefixView> SharedRecords::Look() {
+  PrefixView view;
+  auto tree = ReadIndex();
+  if (absl::IsDataLoss(tree.status())) {
+    Warn(fmt::format("read without index: {}", MessageOf(tree.status())));
+  } else if (!tree.ok()) {
+    return tree.status();
+  } else {
+    view.tree = *std::move(tree);
+    auto index = ParseIndex(IndexPath(), view.tree);
+    if (absl::IsDataLoss(index.status())) {
+      Warn(fmt::format("read without index: {}", MessageOf(index.status())));
+      view.tree = kvtree::Tree();
+    } else if (!index.ok()) {
+      return index.status();
+    } else {
+      view.index = *std::move(index);
+    }
+  }
+  CAIRN_ASSIGN_OR_RETURN(view.commits, ReadCommits());
+  return view;
+}
+
+absl::StatusOr<PrefixView> SharedRecords::LookAndMend() {
+  PrefixView view;
+  CAIRN_RETURN_IF_ERROR(ChangeIndex([&](kvtree::Tree& index) -> absl::Status {
+    CAIRN_ASSIGN_OR_RETURN(view.commits, ReadCommits());
+    CAIRN_RETURN_IF_ERROR(Mend(view.commits, index));
+    view.tree = index;
+    CAIRN_ASSIGN_OR_RETURN(view.index, ParseIndex(IndexPath(), index));
+    return absl::OkStatus();
+  }));
+  return view;
+}
+
+absl::Status SharedRecords::Mend(const std::map<DatasetId, CommitRecord>& commits, kvtree::Tree& index) {
+  for (const auto& [id, commit] : commits) {
+    if (IsMerged(id, index)) continue;  // and if its entry is gone, SCR's tools took it out
+    const kvtree::Tree* taken = index.FindPath({"DSET", Key(id), "DSET"});
+    if (taken != nullptr) {
+      const auto descriptor = scr::GetDescriptor(*taken);
+      if (descriptor.ok() && !descriptor->launch) continue;  // SCR gave the id out again (SCR specification, section 8)
+    }
+    CAIRN_RETURN_IF_ERROR(MergeCommit(commit, index));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SharedRecords::MergeCommit(const CommitRecord& commit, kvtree::Tree& index) {
+  const scr::Descriptor& descriptor = commit.descriptor;
+  scr::IndexEntry entry;
+  entry.descriptor = descriptor;
+  entry.complete = true;
+  entry.flushed = scr::LocalTime(commit.committed_us);
+  std::string current;
+  DatasetId current_id = 0;
+  if (!index.empty()) {
+    CAIRN_ASSIGN_OR_RETURN(const scr::Index before, scr::GetIndex(index));
+    current = before.current;
+    for (const auto& [id, other] : before.datasets) {
+      if (other.descriptor.name == current) current_id = id;
+    }
+    if (const auto there = before.datasets.find(descriptor.id); there != before.datasets.end()) {
+      entry.fetched = there->second.fetched;
+      entry.failed = there->second.failed;
+    }
+  }
+  scr::PutIndexEntry(entry, index);
+  index.At(kMergedKey).At(Key(descriptor.id));
+  if (descriptor.checkpoint && (current.empty() || current_id <= descriptor.id)) {
+    scr::SetCurrent(descriptor.name, index);
+  }
+  return absl::OkStatus();
+}
+
+void SharedRecords::Forget(DatasetId id, kvtree::Tree& index) {
+  scr::EraseIndexEntry(id, index);
+  if (kvtree::Tree* merged = index.Find(kMergedKey); merged != nullptr) merged->Erase(Key(id));
+}
+
+absl::StatusOr<kvtree::Tree> SharedRecords::ReadOrMoveAside(const std::string& path, bool* moved) {
+  auto tree = ReadTree(disk_, path);
+  if (absl::IsNotFound(tree.status())) return kvtree::Tree();
+  if (!absl::IsDataLoss(tree.status())) return tree;
+  CAIRN_ASSIGN_OR_RETURN(const std::string aside, MoveAside(disk_, path, path + ".damaged"));
+  Warn(fmt::format("moved aside to {}: {}", aside, MessageOf(tree.status())));
+  *moved = true;
+  return kvtree::Tree();
+}
+
+absl::Status SharedRecords::ChangeIndex(const Change& change) {
+  absl::MutexLock lock(&change_mutex_);
+  bool moved = false;
+  CAIRN_ASSIGN_OR_RETURN(kvtree::Tree index, ReadOrMoveAside(IndexPath(), &moved));
+  if (const auto parsed = ParseIndex(IndexPath(), index); absl::IsDataLoss(parsed.status())) {
+    CAIRN_ASSIGN_OR_RETURN(const std::string aside, MoveAside(disk_, IndexPath(), IndexPath() + ".damaged"));
+    Warn(fmt::format("moved aside to {}: {}", aside, MessageOf(parsed.status())));
+    moved = true;
+    index = kvtree::Tree();
+  } else if (!parsed.ok()) {
+    return parsed.status();
+  }
+  const kvtree::Tree before = index;
+  if (moved) {
+    CAIRN_ASSIGN_OR_RETURN(const auto commits, ReadCommits());
+    CAIRN_RETURN_IF_ERROR(Mend(commits, index));
+  }
+  CAIRN_RETURN_IF_ERROR(change(index));
+  if (index.SameAs(before)) return absl::OkStatus();
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, Folder(), kFolderMode));
+  return ReplaceTree(disk_, IndexPath(), index, kFileMode);
+}
+
+absl::Status SharedRecords::ChangeFlush(const Change& change) {
+  absl::MutexLock lock(&change_mutex_);
+  const std::string path = Folder() + "/flush.scr";
+  bool moved = false;
+  CAIRN_ASSIGN_OR_RETURN(kvtree::Tree flush, ReadOrMoveAside(path, &moved));
+  const kvtree::Tree before = flush;
+  CAIRN_RETURN_IF_ERROR(change(flush));
+  if (flush.SameAs(before)) return absl::OkStatus();
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, Folder(), kFolderMode));
+  return ReplaceTree(disk_, path, flush, kFileMode);
+}
+
+void SharedRecords::Warn(std::string text) {
+  absl::MutexLock lock(&warnings_mutex_);
+  if (warnings_.size() < kWarningsMax) warnings_.push_back(std::move(text));
+}
+
+std::vector<std::string> SharedRecords::TakeWarnings() {
+  absl::MutexLock lock(&warnings_mutex_);
+  return std::exchange(warnings_, {});
+}
+
+}  // namespace cairn

@@ -1,0 +1,93 @@
+// <prefix>/.scr: SCR's index and flush file, changed by re-reading, merging and replacing, and the commit records that
+// the index is merged from. Calls block on disk. Thread-safe: one change at a time.
+#ifndef CAIRN_STORAGE_PREFIX_SHARED_RECORDS_H_
+#define CAIRN_STORAGE_PREFIX_SHARED_RECORDS_H_
+
+#include <absl/base/thread_annotations.h>
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <absl/synchronization/mutex.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "storage/base/disk.h"
+#include "storage/base/ids.h"
+#include "storage/kvtree/tree.h"
+#include "storage/scr/records.h"
+
+namespace cairn {
+
+// commit.cairn: what makes a dataset Cairn's, and whole.
+struct CommitRecord {
+  RunId run;
+  std::int64_t committed_us = 0;
+  scr::Descriptor descriptor;
+};
+kvtree::Tree ToTree(const CommitRecord& commit);
+// kDataLoss naming `path` and field.
+absl::StatusOr<CommitRecord> ParseCommit(const std::string& path, const kvtree::Tree& tree);
+
+// What <prefix>/.scr says, read at one time.
+struct PrefixView {
+  kvtree::Tree tree;                          // index.scr
+  scr::Index index;                           // the same
+  std::map<DatasetId, CommitRecord> commits;  // valid, of this run, not removed
+};
+
+// Was the dataset's commit merged into this index (or its entry removed afterwards)?
+bool IsMerged(DatasetId id, const kvtree::Tree& index);
+
+class SharedRecords {
+ public:
+  // `disk` is borrowed. `run` all zeros: commit records of any run count.
+  SharedRecords(Disk& disk, std::string prefix, const RunId& run);
+
+  std::string Folder() const { return prefix_ + "/.scr"; }
+  std::string DatasetFolder(DatasetId id) const;
+  std::string CommitPath(DatasetId id) const { return DatasetFolder(id) + "/commit.cairn"; }
+  std::string RemovedPath(DatasetId id) const { return DatasetFolder(id) + "/removed.cairn"; }
+
+  // Only looks. A damaged index reads as an empty one, with a warning.
+  absl::StatusOr<PrefixView> Look();
+  // Looks, and merges into the index what was committed and is not in its list CAIRN_COMMITTED.
+  absl::StatusOr<PrefixView> LookAndMend();
+
+  // kNotFound: no commit record, or the dataset was removed.
+  absl::StatusOr<CommitRecord> ReadCommit(DatasetId id);
+  absl::StatusOr<bool> IsRemoved(DatasetId id);
+
+  // index.scr: as read, handed to `change`, written back if it differs. A damaged one is moved aside first and made of
+  // what Cairn committed. kFailedPrecondition: its VERSION is unknown.
+  using Change = std::function<absl::Status(kvtree::Tree&)>;
+  absl::Status ChangeIndex(const Change& change);
+  absl::Status ChangeFlush(const Change& change);
+
+  // Into the index: the entry, the list of what was merged, CURRENT if it is a newer checkpoint.
+  static absl::Status MergeCommit(const CommitRecord& commit, kvtree::Tree& index);
+  static void Forget(DatasetId id, kvtree::Tree& index);
+
+  void Warn(std::string text);
+  std::vector<std::string> TakeWarnings();
+
+ private:
+  std::string IndexPath() const { return Folder() + "/index.scr"; }
+  absl::StatusOr<kvtree::Tree> ReadIndex();
+  absl::StatusOr<kvtree::Tree> ReadOrMoveAside(const std::string& path, bool* moved);
+  absl::StatusOr<std::map<DatasetId, CommitRecord>> ReadCommits();
+  static absl::Status Mend(const std::map<DatasetId, CommitRecord>& commits, kvtree::Tree& index);
+
+  Disk& disk_;
+  const std::string prefix_;
+  const RunId run_;
+  absl::Mutex change_mutex_;  // held over read, change and write
+  absl::Mutex warnings_mutex_;
+  std::vector<std::string> warnings_ ABSL_GUARDED_BY(warnings_mutex_);
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_PREFIX_SHARED_RECORDS_H_
