@@ -93,6 +93,7 @@ class LevelReader {
     if (!ReadLevel(tree, 0)) return error_;
     return tree;
   }
+  std::uint64_t at() const { return at_; }
 
  private:
   // The functions below answer false after Fail: a status for each of many small elements would cost more than they.
@@ -203,7 +204,12 @@ absl::StatusOr<Tree> Decode(std::string_view name, std::string_view file, std::u
       return DataLoss("{}: kvtree, offset {}: CRC {:#010x}, the bytes give {:#010x}", name, tree_end, stored, found);
     }
   }
-  CAIRN_ASSIGN_OR_RETURN(Tree tree, LevelReader(name, file.substr(0, tree_end)).Read());
+  LevelReader reader(name, file.substr(0, tree_end));
+  CAIRN_ASSIGN_OR_RETURN(Tree tree, reader.Read());
+  // Bytes between tree and CRC are harmless. Without a CRC they may be one whose flag was lost.
+  if (tree_end == declared && reader.at() != declared) {
+    return DataLoss("{}: kvtree, offset {}: bytes behind the tree, and no CRC", name, reader.at());
+  }
   if (declared_bytes != nullptr) *declared_bytes = declared;
   return tree;
 }

@@ -132,7 +132,7 @@ void Tree::SetBool(std::string_view key, bool value) {
   Set(key, std::string_view(value ? "1" : "0"));
 }
 void Tree::SetCrc32(std::string_view key, std::uint32_t value) {
-  Set(key, std::string_view(fmt::format("{:#x}", value)));
+  Set(key, value == 0 ? std::string("0") : fmt::format("{:#x}", value));
 }
 
 std::optional<std::string_view> Tree::Get(std::string_view key) const {
