@@ -1,0 +1,16 @@
+/* Handing the protected memory over. A seam: this one copies (push); another may let the daemon pull. */
+#ifndef CAIRN_CLIENT_LIBRARY_CAPTURE_H_
+#define CAIRN_CLIENT_LIBRARY_CAPTURE_H_
+
+#include <stdint.h>
+
+#include "client/library/session.h"
+
+/* Begins, copies, commits; `dataset` (may be NULL) is set as soon as it is known, also if the call then fails. A
+ * connection that breaks on the way is made again and the attempt begun again, until the call's deadline. */
+int lc_capture(struct lc_call* call, uint64_t step, uint32_t attempt, uint64_t* dataset);
+
+/* Gets all protected memory of `dataset` back; sets the session's tier. */
+int lc_restore(struct lc_call* call, uint64_t dataset);
+
+#endif /* CAIRN_CLIENT_LIBRARY_CAPTURE_H_ */

@@ -1,0 +1,134 @@
+/* The transport of grpc:// and grpc+unix: addresses: client/grpc_transport.h, loaded when first asked for. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cairn.h"
+#include "client/grpc_transport.h"
+#include "client/library/clock.h"
+#include "client/library/transport.h"
+#include "proto/frame.h"
+
+struct grpc_functions {
+  cairn_grpc_abi_function* abi;
+  cairn_grpc_connect_function* connect;
+  cairn_grpc_send_function* send;
+  cairn_grpc_receive_function* receive;
+  cairn_grpc_free_function* free;
+  cairn_grpc_close_function* close;
+};
+
+struct grpc_transport {
+  struct lc_transport base;
+  struct grpc_functions functions;
+  struct cairn_grpc* handle;
+};
+
+static struct grpc_transport* self(struct lc_transport* transport) {
+  return (struct grpc_transport*)transport;
+}
+
+static int grpc_send(struct lc_transport* transport, const uint8_t* message, size_t bytes, int64_t deadline,
+                     struct lc_why* why) {
+  why->text[0] = '\0';
+  return self(transport)->functions.send(self(transport)->handle, message, bytes, (uint32_t)lc_left_ms(deadline),
+                                         why->text, sizeof why->text);
+}
+
+static int grpc_receive(struct lc_transport* transport, uint8_t** message, size_t* bytes, int* descriptor,
+                        int64_t deadline, struct lc_why* why) {
+  void* reply = NULL;
+  why->text[0] = '\0';
+  *descriptor = -1;
+  const int code = self(transport)->functions.receive(self(transport)->handle, &reply, bytes,
+                                                      (uint32_t)lc_left_ms(deadline), why->text, sizeof why->text);
+  if (code == CAIRN_OK) *message = reply;
+  return code;
+}
+
+static void grpc_free_message(struct lc_transport* transport, uint8_t* message) {
+  self(transport)->functions.free(message);
+}
+
+static void grpc_close(struct lc_transport* transport) {
+  self(transport)->functions.close(self(transport)->handle);
+  free(transport);
+}
+
+/* gRPC's threads are not in the child: its handle stays behind. */
+static void grpc_abandon(struct lc_transport* transport) {
+  free(transport);
+}
+
+static const struct lc_transport_ops kGrpcOps = {
+    .shares_memory = false,
+    .send = grpc_send,
+    .receive = grpc_receive,
+    .free_message = grpc_free_message,
+    .close = grpc_close,
+    .abandon = grpc_abandon,
+};
+
+/* Beside the object that this code is in, else wherever the loader looks. Never closed: gRPC cannot be unloaded. */
+static void* load_library(struct lc_why* why) {
+  Dl_info here;
+  if (dladdr((void*)&kGrpcOps, &here) != 0 && here.dli_fname != NULL) {
+    const char* slash = strrchr(here.dli_fname, '/');
+    char* path = NULL;
+    if (slash != NULL &&
+        asprintf(&path, "%.*s/%s", (int)(slash - here.dli_fname), here.dli_fname, CAIRN_GRPC_LIBRARY) >= 0) {
+      void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+      free(path);
+      if (library != NULL) return library;
+    }
+  }
+  void* library = dlopen(CAIRN_GRPC_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) {
+    lc_because(why, CAIRN_UNSUPPORTED, "a grpc address needs %s: %s", CAIRN_GRPC_LIBRARY, dlerror());
+  }
+  return library;
+}
+
+static int load_functions(struct grpc_functions* functions, struct lc_why* why) {
+  void* library = load_library(why);
+  if (library == NULL) return CAIRN_UNSUPPORTED;
+  /* POSIX lets the address of a function travel as a void pointer, ISO C does not convert it: hence the memcpy. */
+  const struct {
+    const char* name;
+    void* place;
+  } wanted[] = {
+      {"cairn_grpc_abi", &functions->abi},   {"cairn_grpc_connect", &functions->connect},
+      {"cairn_grpc_send", &functions->send}, {"cairn_grpc_receive", &functions->receive},
+      {"cairn_grpc_free", &functions->free}, {"cairn_grpc_close", &functions->close},
+  };
+  for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; ++i) {
+    void* found = dlsym(library, wanted[i].name);
+    if (found == NULL) {
+      return lc_because(why, CAIRN_UNSUPPORTED, "%s lacks %s", CAIRN_GRPC_LIBRARY, wanted[i].name);
+    }
+    memcpy(wanted[i].place, &found, sizeof found);
+  }
+  if (functions->abi() != CAIRN_GRPC_ABI) {
+    return lc_because(why, CAIRN_UNSUPPORTED, "%s is of another version: %u, this libcairn needs %u",
+                      CAIRN_GRPC_LIBRARY, functions->abi(), CAIRN_GRPC_ABI);
+  }
+  return CAIRN_OK;
+}
+
+int lc_grpc_connect(const char* address, int64_t deadline, struct lc_transport** transport, struct lc_why* why) {
+  struct grpc_transport* t = calloc(1, sizeof *t);
+  if (t == NULL) return lc_because(why, CAIRN_RESOURCE_EXHAUSTED, "no memory for a connection");
+  t->base.ops = &kGrpcOps;
+  int code = load_functions(&t->functions, why);
+  if (code == CAIRN_OK) {
+    why->text[0] = '\0';
+    code = t->functions.connect(address, (uint32_t)lc_left_ms(deadline), &t->handle, why->text, sizeof why->text);
+  }
+  if (code != CAIRN_OK) {
+    free(t);
+    return code;
+  }
+  *transport = &t->base;
+  return CAIRN_OK;
+}

@@ -1,0 +1,39 @@
+/* Protected memory as the daemon is told of it, and the plans that it answers with. */
+#ifndef CAIRN_CLIENT_LIBRARY_MESSAGES_H_
+#define CAIRN_CLIENT_LIBRARY_MESSAGES_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/library/text.h"
+#include "client/library/variables.h"
+#include "proto/local.pb-c.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The variables in order of first registration, in both forms. The messages borrow from the variables. */
+struct lc_listed {
+  size_t count;
+  struct lc_variable** variables;
+  Cairn__Local__Variable** messages;
+  uint64_t bytes; /* of all of them */
+  void* memory;
+};
+
+/* False: no memory. */
+bool lc_list_variables(const struct lc_variables* variables, struct lc_listed* listed);
+void lc_free_listed(struct lc_listed* listed);
+
+/* May the plan be followed? Every piece must lie in its variable and, with `image_bytes` given, in the image; all
+ * bytes of all variables must be named (`once`: exactly once in number). NULL is a plan without pieces. `image_bytes`
+ * NULL: the payload travels in Pieces, which must fit into a frame. CAIRN_INTERNAL, naming piece and field. */
+int lc_check_plan(const Cairn__Local__Plan* plan, const struct lc_listed* listed, const uint64_t* image_bytes,
+                  bool once, struct lc_why* why);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CAIRN_CLIENT_LIBRARY_MESSAGES_H_ */

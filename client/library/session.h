@@ -1,0 +1,111 @@
+/* A session, a call on it, and how calls talk to the daemon. */
+#ifndef CAIRN_CLIENT_LIBRARY_SESSION_H_
+#define CAIRN_CLIENT_LIBRARY_SESSION_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "client/cairn.h"
+#include "client/library/attempts.h"
+#include "client/library/images.h"
+#include "client/library/settings.h"
+#include "client/library/transport.h"
+#include "client/library/variables.h"
+#include "proto/local.pb-c.h"
+
+enum lc_log_level { LC_LOG_NONE, LC_LOG_ERROR, LC_LOG_INFO, LC_LOG_DEBUG };
+
+/* A dataset of files that was begun and not ended. */
+struct lc_output {
+  bool open;
+  uint64_t dataset;
+  uint64_t connection; /* in which it was begun */
+};
+
+struct cairn_session {
+  pid_t pid; /* that opened it */
+  struct lc_settings settings;
+  const char* address; /* the one that answered: where reconnects go; NULL before */
+  enum lc_log_level log_level;
+  char error[1024];
+
+  struct lc_transport* transport; /* NULL: not connected */
+  uint64_t connection;            /* counts them */
+  uint64_t call;                  /* number of the last request */
+  uint64_t launch;
+  ProtobufCBinaryData token;
+
+  struct lc_variables variables;
+  struct lc_attempts attempts;
+  uint64_t begins; /* calls that begin a dataset: the label that stands for step 0 */
+  struct lc_output output;
+  int32_t tier;
+
+  struct lc_images images;           /* of this connection */
+  Cairn__Local__Plan* plan;          /* of the last BeginReply, NULL: none */
+  uint64_t plan_connection;          /* where it came from */
+  Cairn__Local__StoredReply* stored; /* of dataset stored_dataset, NULL: none */
+  uint64_t stored_dataset;
+};
+
+/* One call of the interface, from lc_enter to lc_leave. */
+struct lc_call {
+  cairn_session* session;
+  const char* name;
+  uint32_t timeout_ms;
+  int64_t started;
+  int64_t deadline;
+  int saved_errno; /* the application's own */
+};
+
+/* Not a code of the interface: the connection broke (cairn_error says how), the caller decides what to do over. */
+#define LC_LOST (-1)
+
+/* CAIRN_INVALID_ARGUMENT: no session; CAIRN_FORKED. Every lc_enter has its lc_leave, which returns `code`. */
+int lc_enter(struct lc_call* call, cairn_session* session, const char* name);
+int lc_leave(struct lc_call* call, int code);
+void lc_set_timeout(struct lc_call* call, uint32_t timeout_ms);
+
+/* Writes the session's error, with the call's name before it, and returns `code`. */
+int lc_fail(struct lc_call* call, int code, const char* format, ...) __attribute__((format(printf, 3, 4)));
+/* CAIRN_DEADLINE_EXCEEDED: `what` is what did not come. */
+int lc_late(struct lc_call* call, const char* what);
+/* For cairn_error(NULL): of this thread. */
+void lc_keep_open_error(const char* text);
+
+void lc_log(const cairn_session* session, enum lc_log_level level, const char* format, ...)
+    __attribute__((format(printf, 3, 4)));
+enum lc_log_level lc_log_level_of(const char* value);
+
+/* connection.c: connects if there is no connection, says Hello and joins the launch, or joins it again. Tries until the
+ * deadline; when the session is new (no address yet) only until every address was tried once. Never LC_LOST. */
+int lc_connect(struct lc_call* call);
+void lc_disconnect(cairn_session* session);
+/* Sleeps before another try, longer each time (start with *delay_ms 0). False: the deadline comes first. */
+bool lc_back_off(struct lc_call* call, uint32_t* delay_ms);
+
+/* exchange.c: messages over the connection that lc_connect made. */
+/* Numbers, packs and sends. LC_LOST, or an error. */
+int lc_send(struct lc_call* call, Cairn__Local__Request* request);
+/* The next reply to one of the requests from number `first` on; those to older ones are dropped. `what` is what is
+ * waited for, in words. Images and plans that come along are kept in the session. With a status that is not OK that
+ * is the answer, and *reply is NULL; else free it with lc_free_reply. */
+int lc_receive(struct lc_call* call, uint64_t first, const char* what, Cairn__Local__Reply** reply);
+void lc_free_reply(Cairn__Local__Reply* reply);
+/* lc_connect, lc_send, lc_receive, done over while the connection breaks or the daemon says UNAVAILABLE. The answer
+ * must have body `expected`. Never LC_LOST. */
+int lc_ask(struct lc_call* call, Cairn__Local__Request* request, Cairn__Local__Reply__BodyCase expected,
+           const char* what, Cairn__Local__Reply** reply);
+/* The daemon broke the protocol: CAIRN_INTERNAL, and the connection is closed. */
+int lc_protocol_error(struct lc_call* call, const char* format, ...) __attribute__((format(printf, 2, 3)));
+/* After an LC_LOST: what it comes to if no time is left. */
+int lc_lost_for_good(struct lc_call* call);
+
+/* Counts one more begin of a dataset; a *step of 0 becomes the count. */
+int lc_next_attempt(struct lc_call* call, uint64_t* step, uint32_t* attempt);
+
+/* stored.c */
+void lc_forget_stored(cairn_session* session);
+
+#endif /* CAIRN_CLIENT_LIBRARY_SESSION_H_ */

@@ -1,0 +1,47 @@
+/* What cairn_open goes by, once options, environment and defaults are put together. */
+#ifndef CAIRN_CLIENT_LIBRARY_SETTINGS_H_
+#define CAIRN_CLIENT_LIBRARY_SETTINGS_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "client/cairn.h"
+#include "client/library/text.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LC_ADDRESSES_MAX 3
+#define LC_DEADLINE_MS_DEFAULT 120000u
+
+struct lc_settings {
+  char* prefix; /* absolute */
+  char* launch_key;
+  char* addresses[LC_ADDRESSES_MAX]; /* in the order in which they are tried; the first that answers is kept */
+  int address_count;
+  uint32_t rank;
+  uint32_t nranks;
+  uint32_t deadline_ms;
+  bool takeover;
+};
+
+/* Where the settings come from besides the options: the process's environment, or a test's. */
+struct lc_surroundings {
+  const char* (*variable)(void* context, const char* name); /* as getenv */
+  void* context;
+  uid_t user;
+  const char* temporary; /* "/tmp" */
+};
+
+/* CAIRN_INVALID_ARGUMENT, saying what to set; CAIRN_RESOURCE_EXHAUSTED. On any error nothing is left to free. */
+int lc_settings_resolve(const cairn_options* options, const struct lc_surroundings* surroundings,
+                        struct lc_settings* settings, struct lc_why* why);
+void lc_settings_free(struct lc_settings* settings);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CAIRN_CLIENT_LIBRARY_SETTINGS_H_ */

@@ -1,0 +1,48 @@
+/* How serialized messages reach a daemon: over its Unix socket, or over gRPC through a library loaded on demand. */
+#ifndef CAIRN_CLIENT_LIBRARY_TRANSPORT_H_
+#define CAIRN_CLIENT_LIBRARY_TRANSPORT_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/library/text.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct lc_transport;
+
+/* Codes besides CAIRN_OK: CAIRN_UNAVAILABLE the connection is broken; CAIRN_DEADLINE_EXCEEDED; CAIRN_INTERNAL the
+ * other side sent what is no message; CAIRN_RESOURCE_EXHAUSTED. After any of them but a receive's
+ * CAIRN_DEADLINE_EXCEEDED the transport can only be closed. */
+struct lc_transport_ops {
+  bool shares_memory; /* payload goes through images; else it travels in Pieces */
+  int (*send)(struct lc_transport* transport, const uint8_t* message, size_t bytes, int64_t deadline,
+              struct lc_why* why);
+  /* The message is freed with free_message; *descriptor is the caller's, -1 if none came. */
+  int (*receive)(struct lc_transport* transport, uint8_t** message, size_t* bytes, int* descriptor, int64_t deadline,
+                 struct lc_why* why);
+  void (*free_message)(struct lc_transport* transport, uint8_t* message);
+  void (*close)(struct lc_transport* transport);
+  /* In a forked child: frees what can be freed without a word to the daemon. */
+  void (*abandon)(struct lc_transport* transport);
+};
+
+/* The first member of each kind of transport. */
+struct lc_transport {
+  const struct lc_transport_ops* ops;
+};
+
+/* Connects to unix:PATH, grpc://HOST:PORT or grpc+unix:PATH. CAIRN_UNAVAILABLE: nobody answers there. */
+int lc_transport_connect(const char* address, int64_t deadline, struct lc_transport** transport, struct lc_why* why);
+
+int lc_unix_connect(const char* path, int64_t deadline, struct lc_transport** transport, struct lc_why* why);
+int lc_grpc_connect(const char* address, int64_t deadline, struct lc_transport** transport, struct lc_why* why);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CAIRN_CLIENT_LIBRARY_TRANSPORT_H_ */

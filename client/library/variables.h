@@ -1,0 +1,72 @@
+/* The protected memory of a session, by id and in the order of first registration. */
+#ifndef CAIRN_CLIENT_LIBRARY_VARIABLES_H_
+#define CAIRN_CLIENT_LIBRARY_VARIABLES_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/cairn.h"
+#include "client/library/gather.h"
+#include "client/library/text.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct lc_variable {
+  int32_t id;
+  int32_t kind; /* enum cairn_kind */
+  uint32_t type;
+  int32_t ndims;
+  char* name; /* NULL: plain */
+  void* data;
+  uint64_t count; /* elements stored */
+  uint64_t shape[CAIRN_DIMS_MAX];
+  uint64_t start[CAIRN_DIMS_MAX];
+  uint64_t box_count[CAIRN_DIMS_MAX];
+  struct lc_box box;        /* where the bytes are, from `data` on; box.bytes: stored bytes */
+  struct lc_variable* next; /* registered after this one */
+  struct lc_variable* before;
+  struct lc_variable* chain; /* same bucket */
+};
+
+struct lc_variables {
+  struct lc_variable* first;
+  struct lc_variable* last;
+  struct lc_variable** buckets;
+  size_t bucket_count; /* a power of two, or 0 */
+  size_t count;
+};
+
+/* Bytes of an element, 0 for a type that is none of enum cairn_type. */
+uint64_t lc_type_bytes(int32_t type);
+
+/* Checks and fills a variable of one dimension or none; `name` NULL for a plain one. On CAIRN_OK the caller owns
+ * variable->name until lc_variables_put. */
+int lc_variable_make(int32_t id, const char* name, void* data, uint64_t count, int32_t type,
+                     struct lc_variable* variable, struct lc_why* why);
+
+struct lc_array {
+  int32_t ndims;
+  const uint64_t* shape;
+  const uint64_t* start;
+  const uint64_t* count;
+  const uint64_t* mem_count; /* NULL with mem_start: the memory is the box */
+  const uint64_t* mem_start;
+};
+int lc_variable_make_array(int32_t id, const char* name, void* data, int32_t type, const struct lc_array* array,
+                           struct lc_variable* variable, struct lc_why* why);
+
+/* Takes the variable over in any case. Under an id that is there it replaces, keeping its place in the order. */
+int lc_variables_put(struct lc_variables* variables, const struct lc_variable* variable, struct lc_why* why);
+struct lc_variable* lc_variables_find(const struct lc_variables* variables, int32_t id);
+/* False: no such id. */
+bool lc_variables_remove(struct lc_variables* variables, int32_t id);
+void lc_variables_free(struct lc_variables* variables);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CAIRN_CLIENT_LIBRARY_VARIABLES_H_ */
