@@ -1,0 +1,92 @@
+#include "daemon/data/image.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+TEST(ImageTest, IsRoundedUpAlignedAndCountedUntilItGoes) {
+  ImageBudget budget(16 << 20);
+  {
+    ASSERT_OK_AND_ASSIGN(const auto image, Image::Make(budget, (2 << 20) + 1));
+    EXPECT_EQ(image->bytes().size(), std::size_t{4} << 20);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(image->bytes().data()) % Image::kAlignment, 0u);
+    EXPECT_EQ(budget.used(), std::uint64_t{4} << 20);
+    ASSERT_OK_AND_ASSIGN(const auto other, Image::Make(budget, 1));
+    EXPECT_NE(other->id(), image->id());
+    EXPECT_EQ(budget.used(), std::uint64_t{6} << 20);
+  }
+  EXPECT_EQ(budget.used(), 0u);
+}
+
+TEST(ImageTest, BeyondTheBudgetIsResourceExhaustedAndTakesNothing) {
+  ImageBudget budget(4 << 20);
+  ASSERT_OK_AND_ASSIGN(const auto image, Image::Make(budget, 2 << 20));
+  EXPECT_STATUS(absl::StatusCode::kResourceExhausted, Image::Make(budget, (2 << 20) + 1), "2097152 of 4194304");
+  EXPECT_STATUS(absl::StatusCode::kResourceExhausted, Image::Make(budget, UINT64_MAX), "");
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, Image::Make(budget, 0), "");
+  EXPECT_EQ(budget.used(), std::uint64_t{2} << 20);
+  EXPECT_OK(Image::Make(budget, 2 << 20));
+}
+
+TEST(ImageTest, WhatTheMachineCannotMapIsResourceExhaustedAndGivenBack) {
+  ImageBudget budget(UINT64_MAX);
+  EXPECT_STATUS(absl::StatusCode::kResourceExhausted, Image::Make(budget, std::uint64_t{1} << 60), "image of");
+  EXPECT_EQ(budget.used(), 0u);
+}
+
+TEST(ImageTest, NobodyCanShrinkGrowOrUnsealIt) {
+  ImageBudget budget(16 << 20);
+  ASSERT_OK_AND_ASSIGN(const auto image, Image::Make(budget, 2 << 20));
+  EXPECT_NE(ftruncate(image->fd(), 4096), 0);
+  EXPECT_NE(ftruncate(image->fd(), 4 << 20), 0);
+  EXPECT_NE(fcntl(image->fd(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+  EXPECT_EQ(fcntl(image->fd(), F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  EXPECT_NE(fcntl(image->fd(), F_GETFD) & FD_CLOEXEC, 0);
+}
+
+TEST(ImageTest, IsTouchedAndSharedThroughItsDescriptor) {
+  ImageBudget budget(16 << 20);
+  ASSERT_OK_AND_ASSIGN(const auto image, Image::Make(budget, 4 << 20));
+  const std::size_t size = image->bytes().size();
+  std::vector<unsigned char> resident(size / 4096);
+  ASSERT_EQ(mincore(image->bytes().data(), size, resident.data()), 0);
+  EXPECT_TRUE(std::all_of(resident.begin(), resident.end(), [](unsigned char page) { return (page & 1) != 0; }));
+  void* const client = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, image->fd(), 0);
+  ASSERT_NE(client, MAP_FAILED);
+  static_cast<std::byte*>(client)[size - 1] = std::byte{42};
+  EXPECT_EQ(image->bytes().back(), std::byte{42});
+  munmap(client, size);
+}
+
+TEST(ImageTest, TheBudgetHoldsAgainstManyThreads) {
+  ImageBudget budget(1000);
+  std::atomic<std::uint64_t> taken{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < 1000; ++n) {
+        if (budget.Take(7)) taken += 7;
+        EXPECT_LE(budget.used(), budget.bytes_max());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(taken, 994u);
+  EXPECT_EQ(budget.used(), 994u);
+  budget.Give(994);
+  EXPECT_FALSE(budget.Take(UINT64_MAX));
+  EXPECT_TRUE(budget.Take(1000));
+}
+
+}  // namespace
+}  // namespace cairn

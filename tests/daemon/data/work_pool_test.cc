@@ -1,0 +1,102 @@
+#include "daemon/data/work_pool.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <future>
+#include <latch>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace cairn {
+namespace {
+
+int PolicyOfNextJob(WorkPool& pool) {
+  std::promise<int> policy;
+  pool.Post([&policy] { policy.set_value(sched_getscheduler(0)); });
+  return policy.get_future().get();
+}
+
+TEST(WorkPoolTest, OnlyIdleThreadsTakeJobsWhileAClientCopies) {
+  WorkPool pool(2);
+  EXPECT_EQ(PolicyOfNextJob(pool), SCHED_OTHER);
+  {
+    const WorkPool::Hold hold = pool.HoldForClient();
+    EXPECT_EQ(PolicyOfNextJob(pool), SCHED_IDLE);
+    std::optional<WorkPool::Hold> second(pool.HoldForClient());
+    WorkPool::Hold third(std::move(*second));
+    second.reset();  // moved from: lets go of nothing
+    EXPECT_EQ(PolicyOfNextJob(pool), SCHED_IDLE);
+  }
+  EXPECT_EQ(PolicyOfNextJob(pool), SCHED_OTHER);
+}
+
+TEST(WorkPoolTest, AJobThatWaitedForTheClientRunsAtOrdinaryPriorityOnceItHasCopied) {
+  WorkPool pool(1);
+  std::optional<WorkPool::Hold> hold(pool.HoldForClient());
+  std::latch blocking(1);
+  std::promise<void> begun;
+  pool.Post([&] {
+    begun.set_value();
+    blocking.wait();
+  });
+  begun.get_future().wait();  // the one idle thread is taken
+  std::promise<int> policy;
+  pool.Post([&policy] { policy.set_value(sched_getscheduler(0)); });
+  hold.reset();
+  EXPECT_EQ(policy.get_future().get(), SCHED_OTHER);
+  blocking.count_down();
+}
+
+TEST(WorkPoolTest, TheDestructorRunsWhatWasPostedAndWhatThatPosts) {
+  std::atomic<int> ran{0};
+  {
+    WorkPool pool(2);
+    for (int i = 0; i < 100; ++i) {
+      pool.Post([&pool, &ran] {
+        ++ran;
+        pool.PostWaiting([&pool, &ran] {
+          ++ran;
+          pool.Post([&ran] { ++ran; });
+        });
+      });
+    }
+  }
+  EXPECT_EQ(ran, 300);
+}
+
+TEST(WorkPoolTest, JobsThatWaitForADiskKeepNoneFromHashing) {
+  WorkPool pool(1);
+  std::latch disk(1);
+  std::atomic<std::size_t> waiting{0}, most{0};
+  for (std::size_t i = 0; i < 2 * WorkPool::kWaitersMax; ++i) {
+    pool.PostWaiting([&] {
+      const std::size_t now = ++waiting;
+      for (std::size_t before = most; before < now && !most.compare_exchange_weak(before, now);) {
+      }
+      disk.wait();
+      --waiting;
+    });
+  }
+  EXPECT_EQ(PolicyOfNextJob(pool), SCHED_OTHER);
+  {
+    const WorkPool::Hold hold = pool.HoldForClient();
+    EXPECT_EQ(PolicyOfNextJob(pool), SCHED_IDLE);
+    std::promise<int> policy;
+    disk.count_down();
+    pool.PostWaiting([&policy] { policy.set_value(sched_getscheduler(0)); });
+    EXPECT_EQ(policy.get_future().get(), SCHED_OTHER) << "waiting costs a client nothing";
+  }
+  EXPECT_LE(most, WorkPool::kWaitersMax);
+}
+
+TEST(WorkPoolTest, HasAtLeastOneThreadOfEachKind) {
+  WorkPool pool(0);
+  EXPECT_EQ(pool.threads(), 1u);
+  EXPECT_EQ(PolicyOfNextJob(pool), SCHED_OTHER);
+}
+
+}  // namespace
+}  // namespace cairn
