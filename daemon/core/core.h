@@ -32,7 +32,8 @@ class Core : public Receiver {
   // request can be refused.
   virtual void Status(std::function<void(admin::StatusReply)> done) = 0;
   virtual void List(const admin::ListRequest& request, std::function<void(absl::StatusOr<admin::ListReply>)> done) = 0;
-  virtual void Show(const admin::DatasetRequest& request, std::function<void(absl::StatusOr<admin::ShowReply>)> done) = 0;
+  virtual void Show(const admin::DatasetRequest& request,
+                    std::function<void(absl::StatusOr<admin::ShowReply>)> done) = 0;
   virtual void Wait(const admin::WaitRequest& request, std::function<void(admin::WaitReply)> done) = 0;
   virtual void Flush(const admin::FlushRequest& request, std::function<void(admin::FlushReply)> done) = 0;
   virtual void Pin(const admin::PinRequest& request, std::function<void(admin::PinReply)> done) = 0;

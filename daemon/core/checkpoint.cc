@@ -1,0 +1,532 @@
+// Protected memory from Begin to `local`. The client is answered as soon as there is an image; the dataset's directory
+// and file are made while it copies.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "daemon/core/core_impl.h"
+#include "storage/base/check.h"
+#include "storage/base/status.h"
+#include "storage/cache/catalogue.h"
+
+namespace cairn {
+namespace {
+
+// A ring needs word of what is in it often; a whole image only now and then, since nobody waits for it.
+constexpr std::uint64_t kDoorbellBytes = 16 << 20;
+
+std::int64_t NowUs() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::vector<ftiff::VariableSize> SizesOf(const VariableList& variables) {
+  std::vector<ftiff::VariableSize> sizes;
+  sizes.reserve(static_cast<std::size_t>(variables.size()));
+  for (const local::Variable& variable : variables) sizes.push_back({.id = variable.id(), .bytes = variable.bytes()});
+  return sizes;
+}
+
+void PutPlan(const std::vector<PlanPiece>& pieces, bool ring, std::uint64_t doorbell_bytes, local::Plan* out) {
+  const int count = static_cast<int>(pieces.size());
+  out->mutable_variable()->Reserve(count);
+  out->mutable_variable_offset()->Reserve(count);
+  out->mutable_image_offset()->Reserve(count);
+  out->mutable_bytes()->Reserve(count);
+  for (const PlanPiece& piece : pieces) {
+    out->add_variable(piece.variable);
+    out->add_variable_offset(piece.variable_offset);
+    out->add_image_offset(piece.image_offset);
+    out->add_bytes(piece.bytes);
+    if (ring) out->add_after_released(piece.after_released);
+  }
+  out->set_doorbell_bytes(doorbell_bytes);
+}
+
+}  // namespace
+
+scr::Descriptor CoreImpl::DescriptorOf(const Dataset& dataset, bool complete) {
+  scr::Descriptor descriptor;
+  descriptor.id = dataset.id;
+  descriptor.name = fmt::format("ckpt.{}", dataset.id);
+  descriptor.checkpoint = dataset.checkpoint;
+  descriptor.output = dataset.output;
+  descriptor.created_us = dataset.created_us;
+  descriptor.launch = dataset.launch;
+  descriptor.step = dataset.step;
+  descriptor.ranks = dataset.nranks;
+  descriptor.own_files = dataset.files;
+  if (complete) {
+    descriptor.complete = true;
+    for (const Part& part : dataset.parts) {
+      // The catalogue is one of a rank's files, too.
+      descriptor.files += static_cast<std::uint64_t>(part.catalogue.file_size()) + 1;
+      descriptor.bytes += part.bytes;
+    }
+  }
+  return descriptor;
+}
+
+absl::StatusOr<DatasetId> CoreImpl::NextId(const RunPtr& run) {
+  if (run->ids.count == 0) std::swap(run->ids, run->next_ids);
+  if (run->ids.count == 0) return Unavailable("{}: no dataset ids: the prefix does not answer", run->prefix_path);
+  const DatasetId id = run->ids.first++;
+  --run->ids.count;
+  // The next block is fetched when half is used.
+  if (run->ids.count <= 32 && run->next_ids.count == 0 && !run->reserving) {
+    run->reserving = true;
+    ReserveIds(run, [this, run](const absl::Status& status) {
+      run->reserving = false;
+      if (!status.ok()) Warn(fmt::format("run {}: {}", run->name, MessageOf(status)));
+    });
+  }
+  return id;
+}
+
+// Joins or makes the dataset of this begin.
+absl::StatusOr<CoreImpl::DatasetPtr> CoreImpl::EnterDataset(const SessionPtr& session, const Ledger::BeginSpec& spec,
+                                                            const VariableList& variables) {
+  const RunPtr& run = session->run;
+  Launch* launch = run->ledger.Find(session->launch);
+  CAIRN_CHECK(launch != nullptr);
+  CAIRN_ASSIGN_OR_RETURN(DatasetPtr dataset, run->ledger.FindForBegin(*launch, session->rank, spec));
+  if (!dataset) {
+    CAIRN_RETURN_IF_ERROR(EnsureRoom(run, spec.bytes));
+    CAIRN_ASSIGN_OR_RETURN(const DatasetId id, NextId(run));
+    dataset = run->ledger.Create(*launch, id, spec);
+  } else if (absl::Status room = EnsureRoom(run, spec.bytes); !room.ok()) {
+    run->ledger.Fail(dataset->id, fmt::format("rank {}: {}", session->rank, MessageOf(room)));
+    return room;
+  }
+  CAIRN_RETURN_IF_ERROR(run->ledger.Begin(*launch, dataset, session->rank, spec, variables));
+  return dataset;
+}
+
+void CoreImpl::HandleBegin(const SessionPtr& session, const CallPtr& call, const local::Begin& begin) {
+  if (quiescing_) return call->Fail(Unavailable("the daemon is going away"));
+  if (session->writer || session->beginning) {
+    return call->Fail(FailedPrecondition("the last checkpoint of this session is not committed"));
+  }
+  if (session->files) return call->Fail(FailedPrecondition("an output of files is open: memory and files do not mix"));
+  if (absl::Status status = ValidateVariables(begin.variables()); !status.ok()) return call->Fail(status);
+  if (begin.attempt() == 0) return call->Fail(InvalidArgument("attempts count from 1"));
+
+  auto writer = std::make_shared<PartWriter>();
+  std::vector<ftiff::VariableSize> sizes = SizesOf(begin.variables());
+  if (!session->plan || sizes != session->plan_variables) {
+    auto layout = ftiff::PlanFresh(sizes, ftiff::Packing::kAligned);
+    if (!layout.ok()) return call->Fail(layout.status());
+    session->plan_layout = *std::move(layout);
+    session->plan_variables = std::move(sizes);
+    session->plan.reset();
+  }
+  writer->layout = session->plan_layout;
+  const std::uint64_t file_bytes = begin.variables().empty() ? 0 : writer->layout.file_bytes_f();
+  auto dataset =
+      EnterDataset(session, {.step = begin.step(), .attempt = begin.attempt(), .bytes = file_bytes, .now_us = NowUs()},
+                   begin.variables());
+  if (!dataset.ok()) {
+    call->Fail(dataset.status());
+    return Changed(session->run);
+  }
+  writer->run = session->run;
+  writer->dataset = *dataset;
+  writer->rank = session->rank;
+  writer->session = session;
+  writer->variables = begin.variables();
+  writer->work_path = session->run->cache->WorkPath((*dataset)->id, session->rank);
+  writer->begin_call = call->number();
+  writer->lease = LeaseOf(session->run, (*dataset)->id);
+  session->run->writers[(*dataset)->id][session->rank] = writer;
+  session->writer = writer;
+  session->beginning = true;
+  call->OnExpired([this, session, writer] {
+    session->beginning = false;
+    session->run->ledger.Fail(writer->dataset->id, fmt::format("rank {}: no image in time", writer->rank));
+    Changed(session->run);
+  });
+  AcquireImage({.session = session,
+                .call = call,
+                .bytes = writer->layout.data_bytes,
+                .then = [this, session, writer, call](absl::StatusOr<std::shared_ptr<Image>> image) {
+                  session->beginning = false;
+                  if (writer->ended || session->ended) {
+                    ReleaseImage(session, image.ok() ? *std::move(image) : nullptr);
+                    return call->Fail(Aborted("dataset {} failed meanwhile", writer->dataset->id));
+                  }
+                  if (image.ok()) return StartWriter(writer, call, *std::move(image));
+                  writer->run->ledger.Fail(writer->dataset->id,
+                                           fmt::format("rank {}: {}", writer->rank, MessageOf(image.status())));
+                  call->Fail(image.status());
+                  Changed(writer->run);
+                }});
+}
+
+void CoreImpl::StartWriter(const std::shared_ptr<PartWriter>& writer, const CallPtr& call,
+                           std::shared_ptr<Image> image) {
+  const SessionPtr session = writer->session.lock();
+  CAIRN_CHECK(session != nullptr);
+  const std::uint64_t image_bytes = image ? image->bytes().size() : 0;
+  const bool same = session->plan && session->plan_image_bytes == image_bytes;
+  if (!same) {
+    auto plan = MakePlan(writer->layout, session->plan_variables, image_bytes);
+    if (!plan.ok()) {
+      ReleaseImage(session, std::move(image));
+      writer->run->ledger.Fail(writer->dataset->id, fmt::format("rank {}: {}", writer->rank, MessageOf(plan.status())));
+      call->Fail(plan.status());
+      return Changed(writer->run);
+    }
+    session->plan = std::make_shared<const std::vector<PlanPiece>>(*std::move(plan));
+    session->plan_image_bytes = image_bytes;
+  }
+  writer->plan = session->plan;
+  writer->image = std::move(image);
+  writer->ring = image_bytes < writer->layout.data_bytes;
+
+  local::Reply reply;
+  local::BeginReply& begun = *reply.mutable_begin();
+  begun.set_dataset(writer->dataset->id);
+  std::shared_ptr<Image> descriptor;
+  if (writer->image && call->connection()->shares_memory()) {
+    DescribeImage(*session, writer->image, begun.mutable_image());
+    if (begun.image().fresh()) descriptor = writer->image;
+  }
+  if (same) {
+    begun.set_same_plan(true);
+  } else {
+    const std::uint64_t doorbell = writer->ring ? std::max(kWindowBytes, image_bytes / 8) : kDoorbellBytes;
+    PutPlan(*writer->plan, writer->ring, doorbell, begun.mutable_plan());
+  }
+  call->Reply(std::move(reply), std::move(descriptor));
+  WithDirectory(writer->run, writer->dataset, [this, writer](const absl::Status& status) {
+    if (writer->ended) return;
+    if (status.ok()) return StartCapture(writer);
+    writer->run->ledger.Fail(writer->dataset->id, std::string(MessageOf(status)));
+    Changed(writer->run);
+  });
+}
+
+// The dataset's entry and directory in the cache, made by the first rank that needs them.
+void CoreImpl::WithDirectory(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
+  auto [at, first] = run->directories.try_emplace(dataset->id);
+  if (at->second.ready) return then(absl::OkStatus());
+  at->second.waiting.push_back(std::move(then));
+  if (!first) return;
+  BlockingCache([cache = run->cache, descriptor = DescriptorOf(*dataset, false)] { return cache->Begin(descriptor); },
+                [run, id = dataset->id, lease = LeaseOf(run, dataset->id)](const absl::Status& status) {
+                  auto state = run->directories.find(id);
+                  if (state == run->directories.end()) return;  // the dataset failed meanwhile
+                  state->second.ready = status.ok();
+                  auto waiting = std::move(state->second.waiting);
+                  if (!status.ok()) run->directories.erase(state);
+                  for (auto& next : waiting) next(status);
+                });
+}
+
+void CoreImpl::StartCapture(const std::shared_ptr<PartWriter>& writer) {
+  if (writer->variables.empty()) return;  // no file: its commit alone makes the part whole
+  Capture::Spec spec;
+  spec.layout = writer->layout;
+  spec.plan = *writer->plan;
+  spec.image = writer->image;
+  spec.checkpoint_id = static_cast<std::int32_t>(writer->dataset->id);
+  spec.timestamp_ns = static_cast<std::uint64_t>(NowUs()) * 1000;
+  spec.work_path = writer->work_path;
+  Capture::Callbacks callbacks;
+  callbacks.on_released = [this, writer](std::uint64_t windows) {
+    loop_->Post([writer, windows] {
+      writer->released = windows;
+      SessionPtr session = writer->session.lock();
+      if (!session || !session->connection || session->writer != writer) return;
+      local::Reply reply;
+      reply.set_call(writer->begin_call);
+      reply.mutable_released()->set_windows(windows);
+      session->connection->Send(reply, nullptr);
+    });
+  };
+  callbacks.on_end = [this, writer](absl::StatusOr<CaptureResult> result) {
+    loop_->Post([this, writer, result = std::move(result)]() mutable { CaptureEnded(writer, std::move(result)); });
+  };
+  writer->capture = Capture::Start(cache_disk_, *work_pool_, std::move(spec), std::move(callbacks));
+  // What the client told while the directory was made. A wrong count was refused when it was told.
+  absl::Status status = writer->capture->Filled(writer->filled);
+  if (status.ok() && writer->committed) status = writer->capture->Commit();
+  if (!status.ok()) writer->run->ledger.Fail(writer->dataset->id, std::string(MessageOf(status)));
+}
+
+// --- While the client copies ---
+
+void CoreImpl::Misbehaved(const SessionPtr& session, const local::Request& request, const absl::Status& status) {
+  if (session->connection) {
+    local::Reply reply;
+    reply.set_call(request.call());
+    SetStatus(status, reply.mutable_status());
+    session->connection->Send(reply, nullptr);
+  }
+  if (session->writer) {
+    session->run->ledger.Fail(session->writer->dataset->id,
+                              fmt::format("rank {}: {}", session->rank, MessageOf(status)));
+  }
+  Changed(session->run);
+}
+
+void CoreImpl::HandleFilled(const SessionPtr& session, const local::Request& request) {
+  const std::shared_ptr<PartWriter> writer = session->writer;
+  if (!writer || !writer->plan) return;  // a failed dataset's last words
+  const std::uint64_t pieces = request.filled().pieces();
+  if (pieces < writer->filled || pieces > writer->plan->size()) {
+    return Misbehaved(session, request,
+                      InvalidArgument("{} pieces filled after {} of {}", pieces, writer->filled, writer->plan->size()));
+  }
+  writer->filled = pieces;
+  if (!writer->capture) return;
+  if (absl::Status status = writer->capture->Filled(pieces); !status.ok()) Misbehaved(session, request, status);
+}
+
+// The ingest door's payload. The image is the daemon's own then; the next piece goes where the plan says.
+void CoreImpl::HandlePiece(const SessionPtr& session, const local::Request& request) {
+  const std::shared_ptr<PartWriter> writer = session->writer;
+  if (!writer || !writer->plan) return;
+  const local::Piece& piece = request.piece();
+  if (piece.index() < writer->filled) return;  // sent again after a resume
+  if (piece.index() != writer->filled || piece.index() >= writer->plan->size()) {
+    return Misbehaved(
+        session, request,
+        InvalidArgument("piece {} came instead of {} of {}", piece.index(), writer->filled, writer->plan->size()));
+  }
+  const PlanPiece& planned = (*writer->plan)[piece.index()];
+  const std::span<const std::byte> data = std::as_bytes(std::span(piece.data()));
+  if (data.size() != planned.bytes || piece.offset() != planned.variable_offset ||
+      piece.id() != writer->variables.at(static_cast<int>(planned.variable)).id()) {
+    return Misbehaved(session, request,
+                      InvalidArgument("piece {}: variable {}, offset {}, {} bytes; the plan says {}, {}, {}",
+                                      piece.index(), piece.id(), piece.offset(), data.size(),
+                                      writer->variables.at(static_cast<int>(planned.variable)).id(),
+                                      planned.variable_offset, planned.bytes));
+  }
+  if (Crc32c(data) != piece.crc32c()) {
+    return Misbehaved(session, request, DataLoss("piece {}: the CRC32C of its bytes differs", piece.index()));
+  }
+  if (planned.after_released > 0 && !writer->capture) {
+    return Misbehaved(session, request, InvalidArgument("piece {}: its slot was not released", piece.index()));
+  }
+  const std::uint32_t crc = piece.crc32c();
+  writer->digest = Crc32c(std::as_bytes(std::span(&crc, 1)), writer->digest);
+  ++writer->filled;
+  if (writer->capture) {
+    if (absl::Status put = writer->capture->Put(piece.index(), data, crc); !put.ok()) {
+      return Misbehaved(session, request, put);
+    }
+  } else {
+    std::memcpy(writer->image->bytes().data() + planned.image_offset, data.data(), data.size());
+  }
+}
+
+void CoreImpl::HandleCommit(const SessionPtr& session, const CallPtr& call, const local::Commit& commit) {
+  const std::shared_ptr<PartWriter> writer = session->writer;
+  if (!writer) return call->Fail(FailedPrecondition("no checkpoint is begun"));
+  if (writer->ended) {
+    session->writer = nullptr;
+    const Gone* gone = session->run->ledger.FindGone(writer->dataset->id);
+    return call->Fail(Aborted("dataset {} (step {}): {}", writer->dataset->id, writer->dataset->step,
+                              gone ? gone->message : "failed"));
+  }
+  absl::Status wrong;
+  if (!writer->plan) {
+    return call->Fail(FailedPrecondition("the begin of this checkpoint is not answered"));
+  } else if (writer->filled != writer->plan->size()) {
+    wrong = FailedPrecondition("{} of {} pieces are filled", writer->filled, writer->plan->size());
+  } else if (commit.has_digest() && commit.digest() != writer->digest) {
+    wrong = DataLoss("the digest over all pieces differs");
+  }
+  if (wrong.ok() && writer->capture) wrong = writer->capture->Commit();
+  session->writer = nullptr;
+  const RunPtr run = session->run;
+  if (!wrong.ok()) {
+    run->ledger.Fail(writer->dataset->id, fmt::format("rank {}: {}", session->rank, MessageOf(wrong)));
+    call->Fail(wrong);
+    return Changed(run);
+  }
+  writer->committed = true;
+  run->ledger.Captured(*writer->dataset, session->rank);
+  local::Reply reply;
+  reply.mutable_committed()->set_dataset(writer->dataset->id);
+  call->Reply(std::move(reply));
+  if (writer->variables.empty()) {
+    WithDirectory(run, writer->dataset, [this, writer](const absl::Status& status) {
+      if (!status.ok()) return CaptureEnded(writer, status);
+      CaptureEnded(writer, CaptureResult{});
+    });
+  }
+  Changed(run);
+}
+
+void CoreImpl::HandleAbort(const SessionPtr& session, const CallPtr& call, const local::Abort& abort) {
+  const RunPtr run = session->run;
+  if (const std::shared_ptr<PartWriter> writer = std::exchange(session->writer, nullptr)) {
+    run->ledger.Fail(writer->dataset->id, fmt::format("rank {} gave up: {}", session->rank, abort.reason()));
+  }
+  if (const std::shared_ptr<FilesWriter> files = std::exchange(session->files, nullptr)) {
+    run->ledger.Fail(files->dataset->id, fmt::format("rank {} gave up: {}", session->rank, abort.reason()));
+  }
+  call->Reply({});
+  Changed(run);
+}
+
+void CoreImpl::HandleResume(const SessionPtr& session, const CallPtr& call, const local::Resume& resume) {
+  local::Reply reply;
+  local::ResumeReply& resumed = *reply.mutable_resume();
+  const std::shared_ptr<PartWriter> writer = session->writer;
+  if (writer && writer->dataset->id == resume.dataset() && writer->plan && !writer->ended) {
+    resumed.set_pieces(writer->filled);
+    writer->begin_call = call->number();  // Released replies follow under this call
+    resumed.set_released(writer->released);
+    return call->Reply(std::move(reply));
+  }
+  DatasetPtr dataset = session->run->ledger.Get(resume.dataset());
+  if (dataset && dataset->launch == session->launch && session->rank < dataset->parts.size() &&
+      dataset->parts[session->rank].state >= Part::State::kCaptured) {
+    resumed.set_committed(true);
+    return call->Reply(std::move(reply));
+  }
+  call->Fail(NotFound("dataset {} is not being written by rank {}", resume.dataset(), session->rank));
+}
+
+// --- Towards `local` ---
+
+void CoreImpl::CaptureEnded(const std::shared_ptr<PartWriter>& writer, absl::StatusOr<CaptureResult> result) {
+  const RunPtr run = writer->run;
+  const std::shared_ptr<void> lease = std::exchange(writer->lease, nullptr);
+  if (auto writers = run->writers.find(writer->dataset->id); writers != run->writers.end()) {
+    writers->second.erase(writer->rank);
+    if (writers->second.empty()) run->writers.erase(writers);
+  }
+  if (!result.ok() || writer->ended) {
+    ReleaseImage(writer->session, std::exchange(writer->image, nullptr));
+    if (!writer->ended) {
+      run->ledger.Fail(writer->dataset->id, fmt::format("rank {}: {}", writer->rank, MessageOf(result.status())));
+    }
+    return Changed(run);
+  }
+  catalogue::Catalogue catalogue;
+  catalogue.set_run(run->id.Hex());
+  catalogue.set_launch(writer->dataset->launch);
+  catalogue.set_dataset(writer->dataset->id);
+  catalogue.set_step(writer->dataset->step);
+  catalogue.set_rank(writer->rank);
+  catalogue.set_nranks(writer->dataset->nranks);
+  *catalogue.mutable_variables() = writer->variables;
+  if (!writer->variables.empty()) {
+    catalogue::FileEntry& file = *catalogue.add_file();
+    file.set_name(CheckpointFileName(writer->dataset->id, writer->rank));
+    file.set_prefix_name(fmt::format("ckpt.{}/{}", writer->dataset->id, file.name()));
+    file.set_bytes(result->file_bytes);
+    file.mutable_crc32c()->Assign(result->crc32c.begin(), result->crc32c.end());
+    file.set_crc32(result->crc32);
+    file.set_has_crc32(true);
+  }
+  if (writer->image && !writer->ring) {
+    auto kept = std::make_shared<KeptImage>();
+    kept->image = std::move(writer->image);
+    kept->data_bytes = writer->layout.data_bytes;
+    kept->metadata = std::move(result->metadata);
+    run->kept[writer->dataset->id][writer->rank] = {.kept = std::move(kept), .session = writer->session};
+  } else {
+    ReleaseImage(writer->session, std::exchange(writer->image, nullptr));
+  }
+  BlockingCache(
+      [cache = run->cache, catalogue, path = catalogue.file_size() > 0 ? writer->work_path : std::string()] {
+        return cache->CommitRank(catalogue, path);
+      },
+      [this, run, writer, catalogue, lease](const absl::Status& status) mutable {
+        if (writer->ended) return;
+        if (status.ok()) return PartLocal(run, writer->dataset, writer->rank, std::move(catalogue));
+        run->ledger.Fail(writer->dataset->id, fmt::format("rank {}: {}", writer->rank, MessageOf(status)));
+        Changed(run);
+      });
+}
+
+void CoreImpl::PartLocal(const RunPtr& run, const DatasetPtr& dataset, Rank rank, catalogue::Catalogue catalogue) {
+  if (run->ledger.Get(dataset->id) != dataset) return;  // failed meanwhile
+  run->ledger.Local(*dataset, rank, std::move(catalogue));
+  if (dataset->local == dataset->nranks) CompleteDataset(run, dataset);
+}
+
+void CoreImpl::CompleteDataset(const RunPtr& run, const DatasetPtr& dataset) {
+  BlockingCache([cache = run->cache, descriptor = DescriptorOf(*dataset, true)] { return cache->Complete(descriptor); },
+                [this, run, dataset, lease = LeaseOf(run, dataset->id)](const absl::Status& status) {
+                  if (run->ledger.Get(dataset->id) != dataset) return;
+                  if (!status.ok()) {
+                    run->ledger.Fail(dataset->id, std::string(MessageOf(status)));
+                    return Changed(run);
+                  }
+                  dataset->in_cache = true;
+                  if (dataset->checkpoint) RetireKept(run, dataset->id);
+                  if (auto kept = run->kept.find(dataset->id); kept != run->kept.end()) {
+                    for (auto& [rank, part] : kept->second) {
+                      MakeSpareImage(part.session.lock(), part.kept->image->bytes().size());
+                    }
+                  }
+                  Changed(run);
+                });
+}
+
+// The ledger has taken the dataset out; what belongs to it goes now.
+void CoreImpl::OnFailed(const RunPtr& run, const DatasetPtr& dataset, const std::string& why) {
+  Warn(fmt::format("run {}: dataset {} (step {}) failed: {}", run->name, dataset->id, dataset->step, why));
+  for (auto& [rank, session] : run->sessions) {
+    if (session->files && session->files->dataset == dataset) session->files = nullptr;
+  }
+  const std::shared_ptr<void> lease = LeaseOf(run, dataset->id);
+  run->failed_folders.insert(dataset->id);
+  if (auto writers = run->writers.find(dataset->id); writers != run->writers.end()) {
+    auto ranks = std::move(writers->second);
+    run->writers.erase(writers);
+    for (auto& [rank, writer] : ranks) {
+      writer->ended = true;
+      if (writer->capture) {
+        writer->capture->Abort();  // its end gives the image back
+      } else {
+        writer->lease = nullptr;
+        ReleaseImage(writer->session, std::exchange(writer->image, nullptr));
+      }
+    }
+  }
+  if (auto kept = run->kept.find(dataset->id); kept != run->kept.end()) {
+    auto ranks = std::move(kept->second);
+    run->kept.erase(kept);
+    for (auto& [rank, part] : ranks) ReleaseImage(part.session, part.kept->image);
+  }
+  run->directories.erase(dataset->id);
+}
+
+// While anybody holds a lease, something may still write to the dataset's folder. A failed one's folder is removed when
+// the last lease is gone.
+std::shared_ptr<void> CoreImpl::LeaseOf(const RunPtr& run, DatasetId id) {
+  std::weak_ptr<void>& known = run->leases[id];
+  if (std::shared_ptr<void> lease = known.lock()) return lease;
+  std::shared_ptr<void> lease(nullptr, [this, weak = std::weak_ptr<Run>(run), id](void*) {
+    if (!loop_) return;  // the core is ending: the next start removes what was never whole
+    loop_->Post([this, weak, id] {
+      if (RunPtr owner = weak.lock()) LeaseEnded(owner, id);
+    });
+  });
+  known = lease;
+  return lease;
+}
+
+void CoreImpl::LeaseEnded(const RunPtr& run, DatasetId id) {
+  auto known = run->leases.find(id);
+  if (known == run->leases.end() || !known->second.expired()) return;  // taken anew meanwhile
+  run->leases.erase(known);
+  if (run->failed_folders.erase(id) == 0) return;
+  BlockingCache([cache = run->cache, id] { return cache->Remove(id); },
+                [this, id](const absl::Status& status) {
+                  // What could not be removed now has no COMPLETE: the next start removes it.
+                  if (!status.ok()) Warn(fmt::format("dataset {}: {}", id, MessageOf(status)));
+                });
+}
+
+}  // namespace cairn

@@ -1,0 +1,267 @@
+#include "daemon/core/core.h"
+
+#include <pwd.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "daemon/core/core_impl.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+std::string UserName() {
+  passwd entry{};
+  passwd* found = nullptr;
+  char buffer[4096];
+  if (getpwuid_r(geteuid(), &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr) return found->pw_name;
+  return fmt::format("uid-{}", geteuid());
+}
+
+std::string HostName() {
+  char name[256] = "localhost";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::uint64_t RandomNumber() {
+  const RunId random = RunId::Random();
+  std::uint64_t number = 0;
+  std::memcpy(&number, random.bytes.data(), sizeof number);
+  return number;
+}
+
+std::size_t Threads(const Config& config) {
+  if (config.threads != 0) return config.threads;
+  return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
+}
+
+std::uint64_t ImageBytes(const Config& config) {
+  if (config.image.bytes_max != 0) return config.image.bytes_max;
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) / 4;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Core>> Core::Start(const Config& config, Disk& cache_disk, Disk& prefix_disk) {
+  auto core = std::make_unique<CoreImpl>(config, cache_disk, prefix_disk);
+  CAIRN_RETURN_IF_ERROR(core->LoadCachedRuns());
+  return core;
+}
+
+CoreImpl::CoreImpl(const Config& config, Disk& cache_disk, Disk& prefix_disk)
+    : config_(config),
+      cache_disk_(cache_disk),
+      prefix_disk_(prefix_disk),
+      user_(UserName()),
+      host_(HostName()),
+      budget_(ImageBytes(config)),
+      incarnation_(RandomNumber()),
+      throttle_(config.flush.bytes_per_s),
+      loop_(MakeThreadLoop()),
+      work_pool_(std::make_unique<WorkPool>(Threads(config))),
+      flush_pool_(MakeBlockingPool(std::max<std::uint32_t>(1, config.flush.parallel))),
+      io_pool_(MakeBlockingPool(4)),
+      cache_pool_(MakeBlockingPool(std::max<std::size_t>(4, Threads(config)))) {}
+
+CoreImpl::~CoreImpl() {
+  // Flushes look at their stop flag at every block; what waits in the pools finds a strand that still runs.
+  std::promise<void> stopped;
+  loop_->Post([this, &stopped] {
+    quiescing_ = true;
+    for (auto& [id, run] : runs_) {
+      for (auto& [dataset, job] : run->flushes) job->progress->stop = true;
+      for (auto& [rank, session] : run->sessions) {
+        if (session->writer && session->writer->capture) session->writer->capture->Abort();
+        if (session->connection) session->connection->Close();
+      }
+      run->watchers.clear();
+    }
+    stopped.set_value();
+  });
+  stopped.get_future().wait();
+  cache_pool_.reset();
+  io_pool_.reset();
+  flush_pool_.reset();
+  work_pool_.reset();
+  loop_.reset();
+}
+
+// --- Connections and dispatch ---
+
+void CoreImpl::Attach(std::shared_ptr<Connection> connection) {
+  loop_->Post([this, connection = std::move(connection)] { connections_[connection.get()].connection = connection; });
+}
+
+void CoreImpl::Receive(const std::shared_ptr<Connection>& connection, std::unique_ptr<local::Request> request) {
+  loop_->Post([this, connection, request = std::shared_ptr<local::Request>(std::move(request))] {
+    Dispatch(connection, request);
+  });
+}
+
+void CoreImpl::Detach(const std::shared_ptr<Connection>& connection) {
+  loop_->Post([this, connection] {
+    auto at = connections_.find(connection.get());
+    if (at == connections_.end()) return;
+    SessionPtr session = at->second.session;
+    connections_.erase(at);
+    if (!session || session->connection.get() != connection.get()) return;
+    if (!connection->resumable() || session->ended || quiescing_) return EndSession(session, /*closed=*/false);
+    session->connection = nullptr;
+    session->resume_timer = loop_->After(std::chrono::milliseconds(config_.ingest.resume_ms), [this, session] {
+      session->resume_timer = 0;
+      if (!session->connection) EndSession(session, /*closed=*/false);
+    });
+  });
+}
+
+CoreImpl::SessionPtr CoreImpl::SessionOf(const Connection* connection) const {
+  auto at = connections_.find(connection);
+  return at == connections_.end() ? nullptr : at->second.session;
+}
+
+CoreImpl::CallPtr CoreImpl::MakeCall(const std::shared_ptr<Connection>& connection, const local::Request& request) {
+  // A week is longer than any client means and short enough for every clock.
+  constexpr std::uint64_t kDeadlineMsMax = 7ull * 24 * 3600 * 1000;
+  const std::uint64_t ms = request.deadline_ms() != 0 ? request.deadline_ms() : config_.call_ms_default;
+  return Call::Make(*loop_, connection, request.call(), std::chrono::milliseconds(std::min(ms, kDeadlineMsMax)));
+}
+
+void CoreImpl::Dispatch(const std::shared_ptr<Connection>& given, Requested request) {
+  auto at = connections_.find(given.get());
+  if (at == connections_.end()) return;  // gone meanwhile
+  // `given` may count the request as in flight; calls, which may wait long, keep the plain pointer instead.
+  const std::shared_ptr<Connection> connection = at->second.connection;
+  const SessionPtr session = at->second.session;
+  switch (request->body_case()) {
+    case local::Request::kFilled:
+      if (session) HandleFilled(session, *request);
+      return;
+    case local::Request::kPiece:
+      if (session) HandlePiece(session, *request);
+      return;
+    case local::Request::kCopied:
+      if (session) HandleCopied(session, *request);
+      return;
+    default:
+      break;
+  }
+  const CallPtr call = MakeCall(connection, *request);
+  if (request->has_open()) return HandleOpen(connection, call, request->open());
+  if (!session) return call->Fail(FailedPrecondition("the first request after Hello must be Open"));
+  if (session->ended) return call->Fail(local::FENCED, "this session has ended");
+  const Launch* launch = session->run->ledger.Find(session->launch);
+  if (launch == nullptr || launch->fenced || session->run->replaced) {
+    if (request->has_close()) return HandleClose(session, call);
+    const Launch* newest = session->run->ledger.newest();
+    return call->Fail(local::FENCED, fmt::format("launch {} has been shut out: launch {} has taken over",
+                                                 session->launch, newest ? newest->id : 0));
+  }
+  DispatchInSession(session, call, request);
+}
+
+void CoreImpl::DispatchInSession(const SessionPtr& session, const CallPtr& call, Requested request) {
+  switch (request->body_case()) {
+    case local::Request::kBegin:
+      return HandleBegin(session, call, request->begin());
+    case local::Request::kCommit:
+      return HandleCommit(session, call, request->commit());
+    case local::Request::kAbort:
+      return HandleAbort(session, call, request->abort());
+    case local::Request::kResume:
+      return HandleResume(session, call, request->resume());
+    case local::Request::kTest:
+      return HandleTest(session, call, request->test());
+    case local::Request::kWait:
+      return HandleWait(session, call, request->wait());
+    case local::Request::kLatest:
+      return HandleLatest(session, call);
+    case local::Request::kStored:
+      return HandleStored(session, call, request->stored());
+    case local::Request::kRestore:
+      return HandleRestore(session, call, request->restore());
+    case local::Request::kOutputBegin:
+      return HandleOutputBegin(session, call, request->output_begin());
+    case local::Request::kRouteFile:
+      return HandleRouteFile(session, call, request->route_file());
+    case local::Request::kOutputEnd:
+      return HandleOutputEnd(session, call, request->output_end());
+    case local::Request::kRestartFile:
+      return HandleRestartFile(session, call, request->restart_file());
+    case local::Request::kClose:
+      return HandleClose(session, call);
+    default:
+      return call->Fail(InvalidArgument("request {} is unknown to this daemon", request->call()));
+  }
+}
+
+// --- Watching, warnings ---
+
+void CoreImpl::Watch(const RunPtr& run, std::function<bool()> watcher) {
+  if (!watcher()) run->watchers.push_back(std::move(watcher));
+}
+
+void CoreImpl::Changed(const RunPtr& run) {
+  // A watcher may cause a further change; what it adds meanwhile is looked at by that change's own round.
+  std::list<std::function<bool()>> watchers;
+  watchers.swap(run->watchers);
+  for (auto at = watchers.begin(); at != watchers.end();) at = (*at)() ? watchers.erase(at) : std::next(at);
+  run->watchers.splice(run->watchers.begin(), watchers);
+  ApplyPolicy(run);
+  CheckQuiesced();
+}
+
+void CoreImpl::Warn(std::string text) {
+  spdlog::warn("{}", text);
+  constexpr std::size_t kWarningsMax = 100;
+  warnings_.push_back(std::move(text));
+  if (warnings_.size() > kWarningsMax) warnings_.pop_front();
+}
+
+// --- Stop, reload ---
+
+void CoreImpl::Quiesce() {
+  auto quiesced = std::make_shared<std::promise<void>>();
+  std::future<void> done = quiesced->get_future();
+  loop_->Post([this, quiesced] {
+    quiescing_ = true;
+    for (auto& [id, run] : runs_) {
+      for (auto& [dataset, job] : run->flushes) job->progress->stop = true;
+    }
+    on_quiesced_ = [quiesced] { quiesced->set_value(); };
+    CheckQuiesced();
+  });
+  if (done.wait_for(std::chrono::milliseconds(config_.quiesce_ms)) != std::future_status::ready) {
+    spdlog::error("not all captured datasets reached `local` within {} ms", config_.quiesce_ms);
+  }
+}
+
+void CoreImpl::CheckQuiesced() {
+  if (!quiescing_ || !on_quiesced_ || flushes_running_ > 0) return;
+  for (const auto& [id, run] : runs_) {
+    for (const auto& [dataset_id, dataset] : run->ledger.datasets()) {
+      if (dataset->level() == Level::kCaptured) return;
+    }
+  }
+  std::exchange(on_quiesced_, nullptr)();
+}
+
+void CoreImpl::Reload(const Config& config) {
+  loop_->Post([this, config] {
+    config_.flush = config.flush;
+    config_.prefix = config.prefix;
+    config_.cache.keep = config.cache.keep;
+    config_.cache.linger_ms = config.cache.linger_ms;
+    config_.quiesce_ms = config.quiesce_ms;
+    if (config.cache.bytes_max != 0) cache_bytes_max_ = config.cache.bytes_max;
+    throttle_.SetLimit(config.flush.bytes_per_s);
+    spdlog::info("configuration read anew");
+    for (auto& [id, run] : runs_) ApplyPolicy(run);
+  });
+}
+
+}  // namespace cairn

@@ -1,0 +1,250 @@
+// The core's inside: one class whose handlers are grouped by file.
+//
+//   core.cc         start, stop, connections, dispatch          open.cc      launches and sessions
+//   checkpoint.cc   Begin to `local`                            images.cc    who gets which image
+//   levels.cc       test, wait, latest, stored; what is whole   restore.cc   restores, all ranks or none
+//   outputs.cc      the application's own files                 flush.cc     prefix and eviction
+//   admin.cc        the commands
+//
+// Everything runs on the strand unless a comment says otherwise.
+#ifndef CAIRN_DAEMON_CORE_CORE_IMPL_H_
+#define CAIRN_DAEMON_CORE_CORE_IMPL_H_
+
+#include <deque>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "daemon/core/call.h"
+#include "daemon/core/core.h"
+#include "daemon/core/loop.h"
+#include "daemon/core/run.h"
+#include "daemon/data/image.h"
+#include "daemon/data/work_pool.h"
+#include "daemon/flusher/policy.h"
+#include "storage/transfer/transfer.h"
+
+namespace cairn {
+
+class CoreImpl final : public Core {
+ public:
+  CoreImpl(const Config& config, Disk& cache_disk, Disk& prefix_disk);
+  ~CoreImpl() override;
+  absl::Status LoadCachedRuns();  // before anything else; blocks
+
+  // Receiver; any thread.
+  void Attach(std::shared_ptr<Connection> connection) override;
+  void Receive(const std::shared_ptr<Connection>& connection, std::unique_ptr<local::Request> request) override;
+  void Detach(const std::shared_ptr<Connection>& connection) override;
+
+  // Core; any thread.
+  void Quiesce() override;
+  void Reload(const Config& config) override;
+  void Status(std::function<void(admin::StatusReply)> done) override;
+  void List(const admin::ListRequest& request, std::function<void(absl::StatusOr<admin::ListReply>)> done) override;
+  void Show(const admin::DatasetRequest& request, std::function<void(absl::StatusOr<admin::ShowReply>)> done) override;
+  void Wait(const admin::WaitRequest& request, std::function<void(admin::WaitReply)> done) override;
+  void Flush(const admin::FlushRequest& request, std::function<void(admin::FlushReply)> done) override;
+  void Pin(const admin::PinRequest& request, std::function<void(admin::PinReply)> done) override;
+  void Remove(const admin::RemoveRequest& request, std::function<void(admin::RemoveReply)> done) override;
+
+ private:
+  using RunPtr = std::shared_ptr<Run>;
+  using SessionPtr = std::shared_ptr<Session>;
+  using DatasetPtr = std::shared_ptr<Dataset>;
+  using CallPtr = std::shared_ptr<Call>;
+  using Requested = const std::shared_ptr<local::Request>&;
+
+  // --- core.cc ---
+  void Dispatch(const std::shared_ptr<Connection>& connection, Requested request);
+  void DispatchInSession(const SessionPtr& session, const CallPtr& call, Requested request);
+  CallPtr MakeCall(const std::shared_ptr<Connection>& connection, const local::Request& request);
+  SessionPtr SessionOf(const Connection* connection) const;
+  void Warn(std::string text);
+  void Changed(const RunPtr& run);  // looks at the run's watchers
+  void Watch(const RunPtr& run, std::function<bool()> watcher);
+  void CheckQuiesced();
+  template <typename Work, typename Then>
+  void Blocking(Work work, Then then) {
+    RunBlocking(*io_pool_, *loop_, std::move(work), std::move(then));
+  }
+  // The cache's records: a pool of their own, so that a prefix that hangs cannot hold up `local`.
+  template <typename Work, typename Then>
+  void BlockingCache(Work work, Then then) {
+    RunBlocking(*cache_pool_, *loop_, std::move(work), std::move(then));
+  }
+
+  // --- open.cc ---
+  struct Opening;
+  struct Prepared;
+  void HandleOpen(const std::shared_ptr<Connection>& connection, const CallPtr& call, const local::Open& open);
+  void NextOpening(const std::string& prefix);
+  void PrepareOpening(std::shared_ptr<Opening> opening);
+  void RunKnown(std::shared_ptr<Opening> opening, std::shared_ptr<Prepared> prepared);
+  void Decide(std::shared_ptr<Opening> opening, const RunPtr& run);
+  void Reattach(std::shared_ptr<Opening> opening, const RunPtr& run);
+  void MakeLaunch(std::shared_ptr<Opening> opening, const RunPtr& run);
+  void Admit(std::shared_ptr<Opening> opening, const RunPtr& run, Launch& launch);
+  void EndOpening(std::shared_ptr<Opening> opening);
+  void ReserveIds(const RunPtr& run, std::function<void(absl::Status)> then);
+  RunPtr AddRun(const RunId& id, const std::string& prefix_path, std::shared_ptr<CacheFolder> cache);
+  void AdoptCached(const RunPtr& run, CacheLoad load);
+  void AdoptCommitted(const RunPtr& run, const std::map<DatasetId, CommittedDataset>& committed,
+                      const std::map<DatasetId, std::vector<catalogue::Catalogue>>& catalogues);
+  void EndSession(const SessionPtr& session, bool closed);
+  void HandleClose(const SessionPtr& session, const CallPtr& call);
+
+  // --- images.cc ---
+  struct ImageWish {
+    SessionPtr session;
+    CallPtr call;
+    std::uint64_t bytes = 0;  // of the whole file or all blocks
+    std::function<void(absl::StatusOr<std::shared_ptr<Image>>)> then;
+  };
+  void AcquireImage(ImageWish wish);
+  bool TakeIdleImage(ImageWish& wish);
+  std::uint64_t MakeRoomForImage(Session& session, std::uint64_t bytes);
+  void MakeImage(ImageWish wish, std::uint64_t bytes);
+  void ReleaseImage(const std::weak_ptr<Session>& session, std::shared_ptr<Image> image);
+  void RetryImageWishes();
+  void RetireKept(const RunPtr& run, DatasetId before);
+  bool DropOldestKept();
+  void MakeSpareImage(const SessionPtr& session, std::uint64_t bytes);
+  void DescribeImage(Session& session, const std::shared_ptr<Image>& image, local::Image* out);
+
+  // --- checkpoint.cc ---
+  void HandleBegin(const SessionPtr& session, const CallPtr& call, const local::Begin& begin);
+  absl::StatusOr<DatasetPtr> EnterDataset(const SessionPtr& session, const Ledger::BeginSpec& spec,
+                                          const VariableList& variables);
+  absl::StatusOr<DatasetId> NextId(const RunPtr& run);
+  absl::Status EnsureRoom(const RunPtr& run, std::uint64_t bytes);
+  void StartWriter(const std::shared_ptr<PartWriter>& writer, const CallPtr& call, std::shared_ptr<Image> image);
+  void AnswerBegin(const std::shared_ptr<PartWriter>& writer, const CallPtr& call);
+  void WithDirectory(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then);
+  void StartCapture(const std::shared_ptr<PartWriter>& writer);
+  void HandleFilled(const SessionPtr& session, const local::Request& request);
+  void HandlePiece(const SessionPtr& session, const local::Request& request);
+  void HandleCommit(const SessionPtr& session, const CallPtr& call, const local::Commit& commit);
+  void HandleAbort(const SessionPtr& session, const CallPtr& call, const local::Abort& abort);
+  void HandleResume(const SessionPtr& session, const CallPtr& call, const local::Resume& resume);
+  void CaptureEnded(const std::shared_ptr<PartWriter>& writer, absl::StatusOr<CaptureResult> result);
+  void PartLocal(const RunPtr& run, const DatasetPtr& dataset, Rank rank, catalogue::Catalogue catalogue);
+  void CompleteDataset(const RunPtr& run, const DatasetPtr& dataset);
+  void OnFailed(const RunPtr& run, const DatasetPtr& dataset, const std::string& why);
+  std::shared_ptr<void> LeaseOf(const RunPtr& run, DatasetId id);
+  void LeaseEnded(const RunPtr& run, DatasetId id);
+  void Misbehaved(const SessionPtr& session, const local::Request& request, const absl::Status& status);
+  static scr::Descriptor DescriptorOf(const Dataset& dataset, bool complete);
+
+  // --- outputs.cc ---
+  void HandleOutputBegin(const SessionPtr& session, const CallPtr& call, const local::OutputBegin& begin);
+  void HandleRouteFile(const SessionPtr& session, const CallPtr& call, const local::RouteFile& route);
+  void HandleOutputEnd(const SessionPtr& session, const CallPtr& call, const local::OutputEnd& end);
+  void OutputListed(const SessionPtr& session, const std::shared_ptr<FilesWriter>& files, const CallPtr& call,
+                    absl::StatusOr<std::map<std::string, FileInfo>> listed);
+  void HandleRestartFile(const SessionPtr& session, const CallPtr& call, const local::RestartFile& restart);
+
+  // --- levels.cc ---
+  void HandleTest(const SessionPtr& session, const CallPtr& call, const local::Test& test);
+  void HandleWait(const SessionPtr& session, const CallPtr& call, const local::Wait& wait);
+  void HandleLatest(const SessionPtr& session, const CallPtr& call);
+  bool TryLatest(const SessionPtr& session, const CallPtr& call);
+  void HandleStored(const SessionPtr& session, const CallPtr& call, const local::Stored& stored);
+  // What is to be said of a dataset's level: answered (OK: it has the level, or an error), or not yet.
+  struct LevelAnswer {
+    bool final = false;
+    local::Status status;
+    Level level = Level::kNone;
+  };
+  LevelAnswer AskLevel(const RunPtr& run, DatasetId id, Level level);
+  void WantFlushed(const RunPtr& run, DatasetId id);
+  bool Settling(const Run& run, LaunchId before) const;
+
+  // --- restore.cc ---
+  void HandleRestore(const SessionPtr& session, const CallPtr& call, const local::Restore& restore);
+  void HandleCopied(const SessionPtr& session, const local::Request& request);
+  void PlanPart(const RunPtr& run, std::shared_ptr<RestoreGroup> group, std::shared_ptr<RestorePart> part);
+  void PartMatched(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
+                   const std::shared_ptr<RestorePart>& part);
+  void StartPart(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
+                 const std::shared_ptr<RestorePart>& part);
+  void PartReady(const std::shared_ptr<RestorePart>& part, std::uint64_t pieces);
+  void PartEnded(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
+                 const std::shared_ptr<RestorePart>& part, const absl::Status& status, std::size_t source);
+  void CopyIsBad(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group, Rank rank, Tier tier,
+                 const std::string& why);
+  void EndGroup(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group, local::Code code,
+                const std::string& message);
+  void RetryGroup(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group, const std::string& why);
+  void GroupDone(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group);
+  void RestoreFiles(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
+                    const std::shared_ptr<RestorePart>& part);
+  void SessionLeftRestore(const SessionPtr& session);
+  void RemakeCached(const RunPtr& run, DatasetId id);
+
+  // --- flush.cc ---
+  std::vector<DatasetFacts> FactsOf(const Run& run) const;
+  void ApplyPolicy(const RunPtr& run);  // after every change of a run: flushes, drops, evictions
+  void PlanFlushesOf(const RunPtr& run);
+  void EvictOf(const RunPtr& run);
+  void StartFlush(const RunPtr& run, const DatasetPtr& dataset);
+  void RunFlush(const RunPtr& run, const std::shared_ptr<FlushJob>& job);
+  struct FlushResult {
+    absl::Status status;
+    std::string damaged_file;        // of the cache
+    std::shared_ptr<Prefix> prefix;  // reached meanwhile
+  };
+  void FlushEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& job, FlushResult result);
+  void Evict(const RunPtr& run, const DatasetPtr& dataset, const std::string& why);
+  void RemoveFromPrefix(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then);
+  void StoreFlushRecord(const RunPtr& run);
+  std::uint64_t CacheBytesUsed() const;
+
+  // --- admin.cc ---
+  absl::StatusOr<RunPtr> FindRun(const std::string& name) const;
+  admin::DatasetRow RowOf(const Run& run, const Dataset& dataset) const;
+  admin::RunStatus StatusOf(const Run& run) const;
+  std::vector<admin::DatasetRow> RowsOf(const Run& run) const;
+
+  Config config_;
+  Disk& cache_disk_;
+  Disk& prefix_disk_;
+  std::string user_, host_;
+  ImageBudget budget_;
+  std::uint64_t cache_bytes_max_ = 0;
+  const std::uint64_t incarnation_;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  Throttle throttle_;
+
+  struct ConnectionState {
+    std::shared_ptr<Connection> connection;
+    SessionPtr session;
+    bool opening = false;
+  };
+  std::unordered_map<const Connection*, ConnectionState> connections_;
+  std::map<RunId, RunPtr> runs_;
+  std::map<std::string, std::deque<std::shared_ptr<Opening>>> openings_;  // by prefix as given
+  std::deque<ImageWish> image_wishes_;
+  std::deque<std::string> warnings_;
+  std::uint64_t last_session_ = 0;
+  std::uint32_t flushes_running_ = 0;
+  std::uint32_t evictions_running_ = 0;
+  bool quiescing_ = false;
+  std::function<void()> on_quiesced_;
+
+  // Declared last: destroyed first, in this order reversed; pools end before the strand that they post to.
+  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<WorkPool> work_pool_;
+  std::unique_ptr<BlockingPool> flush_pool_;
+  std::unique_ptr<BlockingPool> io_pool_;
+  std::unique_ptr<BlockingPool> cache_pool_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_CORE_IMPL_H_

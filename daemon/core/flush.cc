@@ -1,0 +1,315 @@
+// To the prefix and out of the cache. What to do is decided in daemon/flusher/policy.h; here it is done: a flush runs
+// in its pool, at most flush.parallel at once and one a run (commits keep their order), and comes back with a status.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "daemon/core/core_impl.h"
+#include "storage/base/check.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+
+std::vector<DatasetFacts> CoreImpl::FactsOf(const Run& run) const {
+  std::vector<DatasetFacts> facts;
+  // When the application is gone, its newest checkpoint goes to the prefix whatever the rhythm is (unless there is
+  // none).
+  const Launch* newest = const_cast<Ledger&>(run.ledger).newest();
+  const bool over = newest == nullptr || newest->over();
+  const DatasetPtr last = over && config_.flush.every > 0 ? run.ledger.NewestRestorable() : nullptr;
+  for (const auto& [id, dataset] : run.ledger.datasets()) {
+    facts.push_back({.id = id,
+                     .step = dataset->step,
+                     .ordinal = dataset->ordinal,
+                     .checkpoint = dataset->checkpoint,
+                     .output = dataset->output,
+                     .safe = (dataset->in_cache || dataset->in_prefix) && !dataset->damaged,
+                     .in_cache = dataset->in_cache,
+                     .in_prefix = dataset->in_prefix,
+                     .flushing = run.flushes.contains(id),
+                     .dropped = run.flush_dropped.contains(id),
+                     .pinned = dataset->pinned,
+                     .held = dataset->readers > 0 || run.ledger.PinnedByLaunch(id),
+                     .asked = run.asked.contains(id) || dataset == last,
+                     .cache_bytes = dataset->in_cache ? dataset->bytes() : 0});
+  }
+  return facts;
+}
+
+void CoreImpl::ApplyPolicy(const RunPtr& run) {
+  if (quiescing_ || run->replaced) return;
+  PlanFlushesOf(run);
+  EvictOf(run);
+}
+
+void CoreImpl::PlanFlushesOf(const RunPtr& run) {
+  const bool running = std::any_of(run->flushes.begin(), run->flushes.end(),
+                                   [](const auto& item) { return item.second->state == FlushJob::State::kRunning; });
+  const std::uint32_t free = config_.flush.parallel - std::min(flushes_running_, config_.flush.parallel);
+  // What waits for a slot after a failed try comes first: it is older.
+  if (!running && free > 0) {
+    for (auto& [id, job] : run->flushes) {
+      if (job->state == FlushJob::State::kWaiting) return RunFlush(run, job);
+    }
+  }
+  const FlushPlan plan = PlanFlushes(FactsOf(*run), config_.flush, running ? 0 : std::min(free, 1u));
+  for (const FlushPlan::Dropped& dropped : plan.drop) {
+    run->flush_dropped.insert(dropped.id);
+    spdlog::info("run {}: dataset {} is not flushed: superseded by dataset {}", run->name, dropped.id,
+                 dropped.successor);
+  }
+  for (DatasetId id : plan.start) StartFlush(run, run->ledger.Get(id));
+}
+
+void CoreImpl::StartFlush(const RunPtr& run, const DatasetPtr& dataset) {
+  CAIRN_CHECK(dataset != nullptr);
+  auto job = std::make_shared<FlushJob>();
+  job->dataset = dataset;
+  job->progress = std::make_shared<TransferProgress>();
+  run->flushes[dataset->id] = job;
+  RunFlush(run, job);
+}
+
+namespace {
+
+// The flush itself; blocks. The catalogues go last: what they describe is there then.
+absl::Status FlushDataset(Disk& cache_disk, Disk& prefix_disk, CacheFolder& cache, Prefix& prefix,
+                          const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues,
+                          Throttle& throttle, TransferProgress& progress, std::string* damaged_file) {
+  scr::FlushEntry entry{.name = descriptor.name,
+                        .in_cache = true,
+                        .flushing = true,
+                        .checkpoint = descriptor.checkpoint,
+                        .output = descriptor.output,
+                        .descriptor = descriptor};
+  CAIRN_RETURN_IF_ERROR(prefix.PutFlush(descriptor.id, entry));
+  std::vector<CopyJob> jobs;
+  for (const catalogue::Catalogue& catalogue : catalogues) {
+    for (const catalogue::FileEntry& file : catalogue.file()) {
+      jobs.push_back({.from = cache.DatasetPath(descriptor.id) + "/" + file.name(),
+                      .to = prefix.FilePath(file.prefix_name()),
+                      .entry = &file});
+    }
+  }
+  std::size_t damaged = jobs.size();
+  if (absl::Status copied = CopyFiles(cache_disk, prefix_disk, jobs, throttle, progress, &damaged); !copied.ok()) {
+    if (copied.code() == absl::StatusCode::kDataLoss && damaged < jobs.size())
+      *damaged_file = jobs[damaged].entry->name();
+    return copied;
+  }
+  for (const catalogue::Catalogue& catalogue : catalogues) {
+    CAIRN_RETURN_IF_ERROR(prefix.StoreCatalogue(catalogue));
+  }
+  absl::Status committed = prefix.Commit(descriptor, catalogues);
+  if (!committed.ok() && committed.code() != absl::StatusCode::kAlreadyExists) return committed;
+  entry.flushing = false;
+  entry.in_prefix = true;
+  return prefix.PutFlush(descriptor.id, entry);
+}
+
+}  // namespace
+
+void CoreImpl::RunFlush(const RunPtr& run, const std::shared_ptr<FlushJob>& job) {
+  job->state = FlushJob::State::kRunning;
+  job->started = loop_->now();
+  job->progress->bytes_done = 0;
+  ++flushes_running_;
+  ++job->tries;
+  std::vector<catalogue::Catalogue> catalogues;
+  for (const Part& part : job->dataset->parts) catalogues.push_back(part.catalogue);
+  auto work = [this, cache = run->cache, prefix = run->prefix, run_id = run->id, path = run->prefix_path,
+               descriptor = DescriptorOf(*job->dataset, true), catalogues = std::move(catalogues),
+               progress = job->progress]() mutable {
+    FlushResult result;
+    result.status = [&]() -> absl::Status {
+      if (!prefix) {
+        // A daemon that has just started knows the run from its cache only. It never makes a prefix anew for a flush.
+        CAIRN_ASSIGN_OR_RETURN(auto seen, Prefix::OpenReadOnly(prefix_disk_, path));
+        if (seen->run() != run_id) return FailedPrecondition("{}: the prefix is run {} now", path, seen->run().Hex());
+        CAIRN_ASSIGN_OR_RETURN(auto opened, Prefix::Open(prefix_disk_, path));
+        prefix = std::move(opened);
+      }
+      CAIRN_ASSIGN_OR_RETURN(const RunId now, prefix->CurrentRun());
+      if (now != run_id) return FailedPrecondition("{}: the prefix is run {} now", path, now.Hex());
+      return FlushDataset(cache_disk_, prefix_disk_, *cache, *prefix, descriptor, catalogues, throttle_, *progress,
+                          &result.damaged_file);
+    }();
+    result.prefix = std::move(prefix);
+    return result;
+  };
+  RunBlocking(*flush_pool_, *loop_, std::move(work),
+              [this, run, job](FlushResult result) { FlushEnded(run, job, std::move(result)); });
+}
+
+void CoreImpl::FlushEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& job, FlushResult result) {
+  --flushes_running_;
+  const DatasetPtr& dataset = job->dataset;
+  const std::string what = fmt::format("run {}: flush of dataset {} (step {})", run->name, dataset->id, dataset->step);
+  if (!run->prefix && result.prefix && !run->replaced) run->prefix = std::move(result.prefix);
+  const absl::Status& status = result.status;
+  if (status.ok()) {
+    run->flushes.erase(dataset->id);
+    run->asked.erase(dataset->id);
+    dataset->in_prefix = true;
+    spdlog::info("{}: {} bytes are on the prefix", what, dataset->bytes());
+    StoreFlushRecord(run);
+    for (DatasetId id : PrefixRemovals(FactsOf(*run), config_.prefix)) {
+      if (DatasetPtr old = run->ledger.Get(id)) {
+        RemoveFromPrefix(run, old, [this, id](const absl::Status& removed) {
+          if (!removed.ok()) Warn(fmt::format("dataset {}: {}", id, MessageOf(removed)));
+        });
+      }
+    }
+  } else if (status.code() == absl::StatusCode::kDataLoss && !result.damaged_file.empty()) {
+    // The cached copy is damaged: another try would read the same bytes.
+    run->flushes.erase(dataset->id);
+    dataset->in_cache = false;
+    dataset->damaged = !dataset->in_prefix;
+    Warn(fmt::format("{}: {}", what, MessageOf(status)));
+    BlockingCache([cache = run->cache, id = dataset->id, file = result.damaged_file,
+                   why = std::string(MessageOf(status))] { return cache->SetAside(id, file, why); },
+                  [this, id = dataset->id](const absl::Status& aside) {
+                    if (!aside.ok()) Warn(fmt::format("dataset {}: {}", id, MessageOf(aside)));
+                  });
+  } else if (quiescing_ || run->replaced || job->progress->stop) {
+    run->flushes.erase(dataset->id);
+  } else {
+    job->error = MessageOf(status);
+    job->state = FlushJob::State::kBackingOff;
+    const std::uint64_t doubled = config_.flush.retry_ms_min << std::min<std::uint32_t>(job->tries - 1, 20);
+    const std::chrono::milliseconds pause(std::min(doubled, config_.flush.retry_ms_max));
+    job->retry_at = loop_->now() + pause;
+    Warn(fmt::format("{} failed, next try in {} ms: {}", what, pause.count(), job->error));
+    job->timer = loop_->After(pause, [this, run, job] {
+      job->timer = 0;
+      job->state = FlushJob::State::kWaiting;
+      ApplyPolicy(run);
+    });
+  }
+  Changed(run);
+  // A slot is free for the other runs, too.
+  for (auto& [id, other] : runs_) {
+    if (other != run) ApplyPolicy(other);
+  }
+}
+
+// --- Eviction, removal ---
+
+std::uint64_t CoreImpl::CacheBytesUsed() const {
+  std::uint64_t used = 0;
+  for (const auto& [id, run] : runs_) {
+    for (const auto& [dataset_id, dataset] : run->ledger.datasets()) {
+      // What is on its way counts as planned; what is only on the prefix does not count.
+      if (dataset->in_cache || dataset->local < dataset->nranks) used += dataset->bytes();
+    }
+  }
+  return used;
+}
+
+absl::Status CoreImpl::EnsureRoom(const RunPtr& run, std::uint64_t bytes) {
+  std::uint64_t used = CacheBytesUsed();
+  auto fits = [&] { return bytes <= cache_bytes_max_ && used <= cache_bytes_max_ - bytes; };
+  if (fits()) return absl::OkStatus();
+  // The run that wants room gives way first.
+  std::vector<RunPtr> order{run};
+  for (const auto& [id, other] : runs_) {
+    if (other != run) order.push_back(other);
+  }
+  for (const RunPtr& owner : order) {
+    if (fits()) break;
+    const std::uint64_t missing = used + std::min(bytes, cache_bytes_max_) - cache_bytes_max_;
+    for (DatasetId id : EvictForRoom(FactsOf(*owner), missing)) {
+      DatasetPtr dataset = owner->ledger.Get(id);
+      used -= std::min(used, dataset->bytes());
+      Evict(owner, dataset, "its place was needed");
+    }
+  }
+  if (fits()) return absl::OkStatus();
+  return ResourceExhausted("the cache {} is full: {} bytes are wanted, {} of {} are in use by what may not go",
+                           config_.cache.path, bytes, used, cache_bytes_max_);
+}
+
+void CoreImpl::EvictOf(const RunPtr& run) {
+  const std::vector<DatasetFacts> facts = FactsOf(*run);
+  for (DatasetId id : EvictBeyondKeep(facts, config_.cache.keep, config_.flush)) {
+    Evict(run, run->ledger.Get(id), "cache.keep");
+  }
+  const Launch* newest = run->ledger.newest();
+  if (config_.cache.linger_ms == 0 || (newest != nullptr && !newest->over())) {
+    run->idle_since.reset();
+    return;
+  }
+  if (!run->idle_since) {
+    run->idle_since = loop_->now();
+    loop_->After(std::chrono::milliseconds(config_.cache.linger_ms), [this, run] { ApplyPolicy(run); });
+  }
+  const auto idle = std::chrono::duration_cast<std::chrono::milliseconds>(loop_->now() - *run->idle_since);
+  for (DatasetId id :
+       EvictLingering(FactsOf(*run), static_cast<std::uint64_t>(idle.count()), config_.cache.linger_ms)) {
+    Evict(run, run->ledger.Get(id), "cache.linger");
+  }
+}
+
+void CoreImpl::Evict(const RunPtr& run, const DatasetPtr& dataset, const std::string& why) {
+  CAIRN_CHECK(dataset != nullptr && dataset->in_cache);
+  spdlog::info("run {}: dataset {} (step {}) leaves the cache: {}", run->name, dataset->id, dataset->step, why);
+  dataset->in_cache = false;
+  run->kept.erase(dataset->id);
+  run->directories.erase(dataset->id);
+  run->restored_files.erase(dataset->id);
+  if (!dataset->in_prefix) {
+    DatasetPtr newest = run->ledger.NewestRestorable();
+    run->ledger.Forget(
+        dataset->id,
+        {.why = Gone::Why::kSuperseded, .message = why, .successor = newest ? newest->id : 0, .step = dataset->step});
+    run->flush_dropped.erase(dataset->id);
+  }
+  BlockingCache([cache = run->cache, id = dataset->id] { return cache->Remove(id); },
+                [this, id = dataset->id](const absl::Status& status) {
+                  if (!status.ok()) Warn(fmt::format("dataset {}: {}", id, MessageOf(status)));
+                });
+}
+
+void CoreImpl::RemoveFromPrefix(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
+  std::vector<catalogue::Catalogue> catalogues;
+  for (const Part& part : dataset->parts) catalogues.push_back(part.catalogue);
+  dataset->in_prefix = false;
+  run->flush_dropped.insert(dataset->id);  // what was removed there is not flushed again
+  if (!dataset->in_cache) {
+    run->ledger.Forget(dataset->id, {.why = Gone::Why::kRemoved, .message = "was removed", .step = dataset->step});
+  }
+  StoreFlushRecord(run);
+  Blocking(
+      [prefix = run->prefix, id = dataset->id, catalogues]() -> absl::Status {
+        CAIRN_RETURN_IF_ERROR(prefix->Remove(id, catalogues));
+        return prefix->EraseFlush(id);
+      },
+      [this, run, then = std::move(then)](const absl::Status& status) {
+        then(status);
+        Changed(run);
+      });
+}
+
+// One write at a time, of the state as it is when the write begins: the last one always tells the latest.
+void CoreImpl::StoreFlushRecord(const RunPtr& run) {
+  if (run->record_storing) {
+    run->record_stale = true;
+    return;
+  }
+  run->record_storing = true;
+  kvtree::Tree record;
+  for (const auto& [id, dataset] : run->ledger.datasets()) {
+    if (!dataset->in_prefix && !dataset->pinned) continue;
+    kvtree::Tree& entry = record.At("DATASET").At(fmt::format("{}", id));
+    entry.SetBool("PREFIX", dataset->in_prefix);
+    entry.SetBool("PINNED", dataset->pinned);
+  }
+  BlockingCache([cache = run->cache, record] { return cache->StoreFlushRecord(record); },
+                [this, run](const absl::Status& status) {
+                  if (!status.ok()) Warn(fmt::format("run {}: {}", run->name, MessageOf(status)));
+                  run->record_storing = false;
+                  if (std::exchange(run->record_stale, false)) StoreFlushRecord(run);
+                });
+}
+
+}  // namespace cairn

@@ -1,0 +1,76 @@
+#include "daemon/core/loop.h"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <thread>
+#include <unordered_map>
+
+#include "storage/base/check.h"
+
+namespace cairn {
+namespace {
+
+namespace asio = boost::asio;
+
+class ThreadLoop : public Loop {
+ public:
+  ThreadLoop() : guard_(asio::make_work_guard(context_)), thread_([this] { context_.run(); }) {}
+  ~ThreadLoop() override {
+    context_.stop();
+    thread_.join();
+  }
+
+  void Post(std::function<void()> job) override { asio::post(context_, std::move(job)); }
+
+  TimerId After(std::chrono::milliseconds delay, std::function<void()> job) override {
+    CAIRN_CHECK(InStrand());
+    const TimerId id = ++last_timer_;
+    auto timer = std::make_unique<asio::steady_timer>(context_, delay);
+    timer->async_wait([this, id, job = std::move(job)](const boost::system::error_code& error) {
+      if (error) return;                   // cancelled
+      if (timers_.erase(id) == 0) return;  // cancelled after it had expired
+      job();
+    });
+    timers_.emplace(id, std::move(timer));
+    return id;
+  }
+
+  void Cancel(TimerId id) override {
+    CAIRN_CHECK(InStrand());
+    timers_.erase(id);
+  }
+
+  std::chrono::steady_clock::time_point now() const override { return std::chrono::steady_clock::now(); }
+  bool InStrand() const override { return std::this_thread::get_id() == thread_.get_id(); }
+
+ private:
+  asio::io_context context_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> guard_;
+  TimerId last_timer_ = 0;
+  std::unordered_map<TimerId, std::unique_ptr<asio::steady_timer>> timers_;
+  std::thread thread_;
+};
+
+class ThreadPool : public BlockingPool {
+ public:
+  explicit ThreadPool(std::size_t threads) : pool_(threads) {}
+  ~ThreadPool() override { pool_.join(); }
+  void Post(std::function<void()> job) override { asio::post(pool_, std::move(job)); }
+
+ private:
+  asio::thread_pool pool_;
+};
+
+}  // namespace
+
+std::unique_ptr<Loop> MakeThreadLoop() {
+  return std::make_unique<ThreadLoop>();
+}
+std::unique_ptr<BlockingPool> MakeBlockingPool(std::size_t threads) {
+  return std::make_unique<ThreadPool>(threads);
+}
+
+}  // namespace cairn

@@ -1,0 +1,50 @@
+// The core's strand and its pools: one thread that owns all control state, and threads for work that blocks.
+#ifndef CAIRN_DAEMON_CORE_LOOP_H_
+#define CAIRN_DAEMON_CORE_LOOP_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace cairn {
+
+// The strand. Post from any thread; everything posted runs on one thread, in order, never inside the call.
+class Loop {
+ public:
+  virtual ~Loop() = default;
+  virtual void Post(std::function<void()> job) = 0;
+  // Runs `job` on the strand once, `delay` from now, unless cancelled before. Strand only.
+  using TimerId = std::uint64_t;
+  virtual TimerId After(std::chrono::milliseconds delay, std::function<void()> job) = 0;
+  virtual void Cancel(TimerId id) = 0;  // unknown or run already: nothing happens
+  virtual std::chrono::steady_clock::time_point now() const = 0;
+  virtual bool InStrand() const = 0;
+};
+
+// The real one, on a thread of its own; the destructor ends it and drops what has not run.
+std::unique_ptr<Loop> MakeThreadLoop();
+
+// A bounded number of threads for blocking work. The destructor runs what was posted, then ends them.
+class BlockingPool {
+ public:
+  virtual ~BlockingPool() = default;
+  virtual void Post(std::function<void()> job) = 0;
+};
+std::unique_ptr<BlockingPool> MakeBlockingPool(std::size_t threads);
+
+// Runs `work` on the pool and hands its result to `then` on the strand.
+template <typename Work, typename Then>
+void RunBlocking(BlockingPool& pool, Loop& loop, Work work, Then then) {
+  pool.Post([&loop, work = std::move(work), then = std::move(then)]() mutable {
+    // A function object must be copyable: results such as unique_ptr travel in a shared one.
+    auto result = std::make_shared<decltype(work())>(work());
+    loop.Post([result, then = std::move(then)]() mutable { then(std::move(*result)); });
+  });
+}
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_LOOP_H_

@@ -1,0 +1,449 @@
+// Launches and sessions: who may join, who is shut out, what a lost rank means. design.md, "Identity".
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdlib>
+
+#include "daemon/core/core_impl.h"
+#include "proto/frame.h"
+#include "storage/base/check.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+// A token proves that its bearer was given this rank by this launch: any daemon that can read the launch's record can
+// check it, so that it holds over a restart of the daemon.
+std::string TokenOf(const std::string& secret, Rank rank) {
+  const std::string text = fmt::format("cairn session, rank {}", rank);
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int bytes = 0;
+  const unsigned char* ok = HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
+                                 reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest, &bytes);
+  CAIRN_CHECK(ok != nullptr);
+  return std::string(reinterpret_cast<const char*>(digest), bytes);
+}
+
+absl::Status ValidateOpen(const local::Open& open) {
+  if (open.prefix().empty() || open.prefix().front() != '/' || open.prefix().size() > CAIRN_NAME_BYTES_MAX ||
+      open.prefix().find('\0') != std::string::npos) {
+    return InvalidArgument("the prefix must be an absolute path of at most {} bytes", CAIRN_NAME_BYTES_MAX);
+  }
+  if (open.nranks() == 0 || open.nranks() > CAIRN_RANKS_MAX) {
+    return InvalidArgument("{} ranks, 1 to {} are possible", open.nranks(), CAIRN_RANKS_MAX);
+  }
+  if (open.rank() >= open.nranks()) return InvalidArgument("rank {} of {} ranks", open.rank(), open.nranks());
+  if (open.launch() == 0 && (open.launch_key().empty() || open.launch_key().size() > CAIRN_NAME_BYTES_MAX)) {
+    return InvalidArgument("the launch key must have 1 to {} bytes", CAIRN_NAME_BYTES_MAX);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> RealPath(Disk& disk, const std::string& path) {
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path, 0755));
+  char* resolved = ::realpath(path.c_str(), nullptr);
+  if (resolved == nullptr) return Unavailable("{}: cannot be resolved", path);
+  std::string real = resolved;
+  std::free(resolved);
+  return real;
+}
+
+}  // namespace
+
+struct CoreImpl::Opening {
+  std::shared_ptr<Connection> connection;
+  CallPtr call;
+  local::Open open;
+};
+
+// What the pool found out about a prefix.
+struct CoreImpl::Prepared {
+  absl::Status status;
+  std::string path;  // resolved
+  std::shared_ptr<Prefix> prefix;
+  std::optional<LaunchRecord> newest;
+  std::map<DatasetId, CommittedDataset> committed;
+  std::map<DatasetId, std::vector<catalogue::Catalogue>> catalogues;
+  std::vector<std::string> warnings;
+  std::shared_ptr<CacheFolder> cache;  // if the run was not known
+  CacheLoad load;
+};
+
+// --- Runs ---
+
+absl::Status CoreImpl::LoadCachedRuns() {
+  const std::string cache = config_.cache.path;
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(cache_disk_, cache, 0700));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<CacheFolder::Found> found, CacheFolder::Find(cache_disk_, cache, user_));
+  std::promise<void> entered;
+  std::vector<std::pair<CacheFolder::Found, std::pair<std::shared_ptr<CacheFolder>, CacheLoad>>> loaded;
+  for (const CacheFolder::Found& run : found) {
+    auto folder = CacheFolder::Open(cache_disk_, cache, user_, run.run_name, run.run, run.prefix);
+    if (!folder.ok()) return Annotate(folder.status(), run.path);
+    auto load = (*folder)->Load();
+    if (!load.ok()) return Annotate(load.status(), run.path);
+    loaded.push_back({run, {std::shared_ptr<CacheFolder>(std::move(*folder)), std::move(*load)}});
+  }
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t free_bytes, cache_disk_.FreeBytes(cache));
+  loop_->Post([&] {
+    for (auto& [run, parts] : loaded) {
+      RunPtr known = AddRun(run.run, run.prefix, std::move(parts.first));
+      AdoptCached(known, std::move(parts.second));
+    }
+    cache_bytes_max_ = config_.cache.bytes_max;
+    // Nine tenths of what we have or could have; the rest is for others on the same file system.
+    if (cache_bytes_max_ == 0) cache_bytes_max_ = (free_bytes + CacheBytesUsed()) / 10 * 9;
+    for (auto& [id, run] : runs_) ApplyPolicy(run);
+    entered.set_value();
+  });
+  entered.get_future().wait();
+  return absl::OkStatus();
+}
+
+CoreImpl::RunPtr CoreImpl::AddRun(const RunId& id, const std::string& prefix_path, std::shared_ptr<CacheFolder> cache) {
+  // The callback needs the run that owns the ledger that owns the callback: a weak pointer breaks the circle.
+  auto self = std::make_shared<std::weak_ptr<Run>>();
+  auto run = std::make_shared<Run>([this, self](DatasetPtr dataset, const std::string& why) {
+    if (RunPtr owner = self->lock()) OnFailed(owner, dataset, why);
+  });
+  *self = run;
+  run->id = id;
+  run->name = BaseOf(prefix_path);
+  run->prefix_path = prefix_path;
+  run->cache = std::move(cache);
+  for (auto& [other_id, other] : runs_) {
+    if (other_id == id || other->prefix_path != prefix_path || other->replaced) continue;
+    other->replaced = true;
+    Warn(fmt::format("{}: the prefix was made anew as run {}; run {} is history", prefix_path, id.Hex(),
+                     other_id.Hex()));
+    for (auto& [dataset, job] : other->flushes) job->progress->stop = true;
+  }
+  runs_[id] = run;
+  return run;
+}
+
+void CoreImpl::AdoptCached(const RunPtr& run, CacheLoad load) {
+  for (const std::string& warning : load.warnings) Warn(warning);
+  run->highest_id = std::max(run->highest_id, load.highest_id);
+  for (auto& [id, cached] : load.whole) {
+    DatasetPtr dataset = run->ledger.Get(id);
+    if (!dataset) {
+      dataset = std::make_shared<Dataset>();
+      dataset->id = id;
+      dataset->launch = cached.descriptor.launch.value_or(0);
+      dataset->step = cached.descriptor.step.value_or(0);
+      dataset->nranks = static_cast<std::uint32_t>(cached.ranks.size());
+      dataset->files = cached.descriptor.own_files;
+      dataset->checkpoint = cached.descriptor.checkpoint;
+      dataset->output = cached.descriptor.output;
+      dataset->created_us = cached.descriptor.created_us;
+      dataset->parts.resize(cached.ranks.size());
+      dataset->captured = dataset->local = dataset->nranks;
+      for (Rank rank = 0; rank < dataset->nranks; ++rank) {
+        Part& part = dataset->parts[rank];
+        part.state = Part::State::kLocal;
+        part.catalogue = std::move(cached.ranks[rank]);
+        for (const catalogue::FileEntry& file : part.catalogue.file()) part.bytes += file.bytes();
+      }
+      run->ledger.Adopt(dataset);
+    }
+    dataset->in_cache = true;
+    run->directories[id].ready = true;
+  }
+  // What this node knows of the prefix without asking it: it may be out of reach now.
+  auto record = run->cache->LoadFlushRecord();
+  if (!record.ok()) return Warn(fmt::format("{}: {}", run->cache->path(), MessageOf(record.status())));
+  const kvtree::Tree* datasets = record->Find("DATASET");
+  if (datasets == nullptr) return;
+  for (const auto& [key, entry] : datasets->elements()) {
+    DatasetPtr dataset = run->ledger.Get(std::strtoull(key.c_str(), nullptr, 10));
+    if (!dataset) continue;
+    dataset->in_prefix = entry.GetBool("PREFIX").value_or(false);
+    dataset->pinned = entry.GetBool("PINNED").value_or(false);
+  }
+}
+
+void CoreImpl::AdoptCommitted(const RunPtr& run, const std::map<DatasetId, CommittedDataset>& committed,
+                              const std::map<DatasetId, std::vector<catalogue::Catalogue>>& catalogues) {
+  for (const auto& [id, dataset] : run->ledger.datasets()) {
+    if (!committed.contains(id)) dataset->in_prefix = false;  // removed there by someone else
+  }
+  for (const auto& [id, found] : committed) {
+    run->highest_id = std::max(run->highest_id, id);
+    DatasetPtr dataset = run->ledger.Get(id);
+    if (dataset) {
+      dataset->in_prefix = dataset->in_prefix || catalogues.contains(id);
+      continue;
+    }
+    auto ranks = catalogues.find(id);
+    if (ranks == catalogues.end()) continue;
+    dataset = std::make_shared<Dataset>();
+    dataset->id = id;
+    dataset->launch = found.descriptor.launch.value_or(0);
+    dataset->step = found.descriptor.step.value_or(0);
+    dataset->nranks = static_cast<std::uint32_t>(ranks->second.size());
+    dataset->files = found.descriptor.own_files;
+    dataset->checkpoint = found.descriptor.checkpoint;
+    dataset->output = found.descriptor.output;
+    dataset->created_us = found.descriptor.created_us;
+    dataset->in_prefix = true;
+    dataset->parts.resize(dataset->nranks);
+    dataset->captured = dataset->local = dataset->nranks;
+    for (Rank rank = 0; rank < dataset->nranks; ++rank) {
+      dataset->parts[rank].state = Part::State::kLocal;
+      dataset->parts[rank].catalogue = ranks->second[rank];
+      for (const catalogue::FileEntry& file : ranks->second[rank].file()) dataset->parts[rank].bytes += file.bytes();
+    }
+    run->ledger.Adopt(std::move(dataset));
+  }
+}
+
+// --- Open: one at a time for each prefix, so that two ranks of a launch never both make it ---
+
+void CoreImpl::HandleOpen(const std::shared_ptr<Connection>& connection, const CallPtr& call, const local::Open& open) {
+  ConnectionState& state = connections_[connection.get()];
+  if (state.session || state.opening) return call->Fail(FailedPrecondition("this connection has a session already"));
+  if (absl::Status status = ValidateOpen(open); !status.ok()) return call->Fail(status);
+  if (quiescing_) return call->Fail(Unavailable("the daemon is going away"));
+  state.opening = true;
+  call->WaitingFor(fmt::format("the prefix {}", open.prefix()));
+  auto opening = std::make_shared<Opening>(Opening{connection, call, open});
+  auto& queue = openings_[open.prefix()];
+  queue.push_back(opening);
+  if (queue.size() == 1) PrepareOpening(opening);
+}
+
+void CoreImpl::EndOpening(std::shared_ptr<Opening> opening) {
+  if (auto at = connections_.find(opening->connection.get()); at != connections_.end()) at->second.opening = false;
+  auto queue = openings_.find(opening->open.prefix());
+  CAIRN_CHECK(queue != openings_.end() && queue->second.front() == opening);
+  queue->second.pop_front();
+  if (queue->second.empty()) {
+    openings_.erase(queue);
+  } else {
+    PrepareOpening(queue->second.front());
+  }
+}
+
+void CoreImpl::PrepareOpening(std::shared_ptr<Opening> opening) {
+  std::set<RunId> known;
+  for (const auto& [id, run] : runs_) {
+    if (run->prefix) known.insert(id);
+  }
+  auto work = [this, path = opening->open.prefix(), known]() -> std::shared_ptr<Prepared> {
+    auto prepared = std::make_shared<Prepared>();
+    prepared->status = [&]() -> absl::Status {
+      CAIRN_ASSIGN_OR_RETURN(prepared->path, RealPath(prefix_disk_, path));
+      CAIRN_ASSIGN_OR_RETURN(auto prefix, Prefix::Open(prefix_disk_, prepared->path));
+      prepared->prefix = std::move(prefix);
+      auto newest = prepared->prefix->NewestLaunch();
+      if (newest.ok()) {
+        prepared->newest = *newest;
+      } else if (newest.status().code() == absl::StatusCode::kDataLoss) {
+        prepared->warnings.push_back(std::string(MessageOf(newest.status())));  // a new launch goes past it
+      } else {
+        return newest.status();
+      }
+      if (known.contains(prepared->prefix->run())) return absl::OkStatus();
+      CAIRN_ASSIGN_OR_RETURN(prepared->committed, prepared->prefix->Committed());
+      for (const auto& [id, dataset] : prepared->committed) {
+        auto catalogues = prepared->prefix->Catalogues(id);
+        if (catalogues.ok()) {
+          prepared->catalogues[id] = *std::move(catalogues);
+        } else if (dataset.by_cairn) {
+          prepared->warnings.push_back(fmt::format("dataset {}: {}", id, MessageOf(catalogues.status())));
+        }
+      }
+      CAIRN_ASSIGN_OR_RETURN(auto cache,
+                             CacheFolder::Open(cache_disk_, config_.cache.path, user_, BaseOf(prepared->path),
+                                               prepared->prefix->run(), prepared->path));
+      prepared->cache = std::move(cache);
+      return absl::OkStatus();
+    }();
+    return prepared;
+  };
+  Blocking(std::move(work), [this, opening](std::shared_ptr<Prepared> prepared) { RunKnown(opening, prepared); });
+}
+
+void CoreImpl::RunKnown(std::shared_ptr<Opening> opening, std::shared_ptr<Prepared> prepared) {
+  if (!prepared->status.ok()) {
+    opening->call->Fail(prepared->status);
+    return EndOpening(opening);
+  }
+  for (const std::string& warning : prepared->warnings) Warn(warning);
+  const RunId id = prepared->prefix->run();
+  auto at = runs_.find(id);
+  RunPtr run = at != runs_.end() ? at->second : nullptr;
+  if (!run) run = AddRun(id, prepared->path, prepared->cache);
+  if (!run->prefix) {
+    run->prefix = prepared->prefix;
+    run->prefix_path = prepared->path;
+    AdoptCommitted(run, prepared->committed, prepared->catalogues);
+  }
+  run->replaced = false;
+  if (prepared->newest && (run->ledger.newest() == nullptr || run->ledger.newest()->id < prepared->newest->id)) {
+    run->ledger.Enter(prepared->newest->id, prepared->newest->key, prepared->newest->nranks, prepared->newest->secret);
+  }
+  if (run->ids.count > 0) return Decide(opening, run);
+  ReserveIds(run, [this, opening, run](const absl::Status& status) {
+    if (status.ok()) return Decide(opening, run);
+    opening->call->Fail(status);
+    EndOpening(opening);
+  });
+}
+
+void CoreImpl::ReserveIds(const RunPtr& run, std::function<void(absl::Status)> then) {
+  Blocking([prefix = run->prefix, above = run->highest_id] { return prefix->ReserveIds(above); },
+           [this, run, then = std::move(then)](absl::StatusOr<Prefix::IdBlock> block) {
+             if (!block.ok()) return then(block.status());
+             (run->ids.count == 0 ? run->ids : run->next_ids) = *block;
+             run->highest_id = std::max(run->highest_id, block->first + block->count - 1);
+             then(absl::OkStatus());
+           });
+}
+
+void CoreImpl::Decide(std::shared_ptr<Opening> opening, const RunPtr& run) {
+  if (opening->call->answered() || !connections_.contains(opening->connection.get())) return EndOpening(opening);
+  if (opening->open.launch() != 0) return Reattach(opening, run);
+  const local::Open& open = opening->open;
+  auto decided = run->ledger.Decide(open.launch_key(), open.rank(), open.nranks(), open.takeover());
+  if (!decided.ok()) {
+    opening->call->Fail(decided.status());
+    return EndOpening(opening);
+  }
+  switch (*decided) {
+    case Ledger::Joining::kJoin:
+      return Admit(opening, run, *run->ledger.newest());
+    case Ledger::Joining::kMakeNew:
+      return MakeLaunch(opening, run);
+    case Ledger::Joining::kBusy: {
+      std::string who;
+      for (const auto& [rank, session] : run->sessions) {
+        if (session->ended) continue;
+        if (!who.empty()) who += ", ";
+        who += fmt::format("rank {}: {} (pid {}) on {}", rank, session->peer.program, session->peer.pid,
+                           session->peer.host);
+        if (who.size() > 500) break;
+      }
+      opening->call->Fail(local::BUSY, fmt::format("launch {} of run {} is still alive ({}); wait for it, end it, or "
+                                                   "open with takeover",
+                                                   run->ledger.newest()->id, run->name, who));
+      return EndOpening(opening);
+    }
+  }
+}
+
+void CoreImpl::Reattach(std::shared_ptr<Opening> opening, const RunPtr& run) {
+  const local::Open& open = opening->open;
+  Launch* launch = run->ledger.newest();
+  absl::Status wrong;
+  if (launch == nullptr || launch->id != open.launch()) {
+    opening->call->Fail(local::FENCED, fmt::format("launch {} has been shut out: launch {} has taken over",
+                                                   open.launch(), launch ? launch->id : 0));
+    return EndOpening(opening);
+  }
+  if (launch->nranks != open.nranks()) {
+    wrong = InvalidArgument("launch {} has {} ranks, this rank says {}", launch->id, launch->nranks, open.nranks());
+  } else if (open.token() != TokenOf(launch->secret, open.rank())) {
+    wrong = PermissionDenied("launch {}: the token of rank {} is not right", launch->id, open.rank());
+  } else if (launch->ranks[open.rank()].state == RankSlot::State::kClosed) {
+    wrong = FailedPrecondition("launch {}: rank {} has closed its session", launch->id, open.rank());
+  }
+  if (!wrong.ok()) {
+    opening->call->Fail(wrong);
+    return EndOpening(opening);
+  }
+  Admit(opening, run, *launch);
+}
+
+void CoreImpl::MakeLaunch(std::shared_ptr<Opening> opening, const RunPtr& run) {
+  const local::Open& open = opening->open;
+  Blocking([prefix = run->prefix, key = open.launch_key(),
+            nranks = open.nranks()] { return prefix->MakeLaunch(key, nranks); },
+           [this, opening, run](absl::StatusOr<LaunchRecord> record) {
+             if (!record.ok()) {
+               opening->call->Fail(record.status());
+               return EndOpening(opening);
+             }
+             for (auto& [rank, session] : std::map(run->sessions)) EndSession(session, /*closed=*/false);
+             run->sessions.clear();
+             run->restored_files.clear();
+             Launch& launch = run->ledger.Enter(record->id, record->key, record->nranks, record->secret);
+             spdlog::info("run {}: launch {} with {} ranks", run->name, launch.id, launch.nranks);
+             Admit(opening, run, launch);
+           });
+}
+
+void CoreImpl::Admit(std::shared_ptr<Opening> opening, const RunPtr& run, Launch& launch) {
+  auto at = connections_.find(opening->connection.get());
+  if (opening->call->answered() || at == connections_.end()) return EndOpening(opening);
+  const Rank rank = opening->open.rank();
+  SessionPtr session;
+  if (auto known = run->sessions.find(rank); known != run->sessions.end() && !known->second->ended) {
+    // The old connection of this rank is broken, or about to be found so.
+    session = known->second;
+    if (session->resume_timer != 0) loop_->Cancel(std::exchange(session->resume_timer, 0));
+    if (session->connection) {
+      if (auto old = connections_.find(session->connection.get()); old != connections_.end())
+        old->second.session = nullptr;
+      session->connection->Close();
+    }
+    session->known_images.clear();
+    session->plan.reset();
+  } else {
+    session = std::make_shared<Session>();
+    session->id = ++last_session_;
+    session->run = run;
+    session->launch = launch.id;
+    session->rank = rank;
+    run->sessions[rank] = session;
+    run->ledger.SessionLive(launch, rank);
+  }
+  session->connection = at->second.connection;
+  session->peer = session->connection->peer();
+  at->second.session = session;
+  local::Reply reply;
+  local::OpenReply& opened = *reply.mutable_open();
+  opened.set_run(run->id.Hex());
+  opened.set_launch(launch.id);
+  opened.set_token(TokenOf(launch.secret, rank));
+  opened.set_image_alignment(Image::kAlignment);
+  opening->call->Reply(std::move(reply));
+  EndOpening(opening);
+  Changed(run);
+}
+
+// --- The end of a session ---
+
+void CoreImpl::EndSession(const SessionPtr& session, bool closed) {
+  if (std::exchange(session->ended, true)) return;
+  const RunPtr run = session->run;
+  if (session->resume_timer != 0) loop_->Cancel(std::exchange(session->resume_timer, 0));
+  if (!closed) {
+    spdlog::info("run {}: launch {} lost rank {} ({}, pid {})", run->name, session->launch, session->rank,
+                 session->peer.program, session->peer.pid);
+  }
+  SessionLeftRestore(session);
+  if (Launch* launch = run->ledger.Find(session->launch)) run->ledger.SessionEnded(*launch, session->rank, closed);
+  session->writer = nullptr;
+  session->files = nullptr;
+  session->idle_images.clear();
+  std::erase_if(image_wishes_, [&](const ImageWish& wish) { return wish.session == session; });
+  auto at = run->sessions.find(session->rank);
+  if (at != run->sessions.end() && at->second == session) run->sessions.erase(at);
+  if (session->connection) {
+    if (auto state = connections_.find(session->connection.get()); state != connections_.end() && closed) {
+      state->second.session = nullptr;
+    }
+  }
+  RetryImageWishes();
+  Changed(run);
+}
+
+void CoreImpl::HandleClose(const SessionPtr& session, const CallPtr& call) {
+  EndSession(session, /*closed=*/true);
+  call->Reply({});
+}
+
+}  // namespace cairn

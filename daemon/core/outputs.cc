@@ -1,0 +1,168 @@
+// The application's own files: written by it into the cache, then synced, summed up and taken up the ladder like a
+// checkpoint file.
+#include <algorithm>
+#include <chrono>
+
+#include "daemon/core/core_impl.h"
+#include "storage/base/check.h"
+#include "storage/base/status.h"
+#include "storage/cache/catalogue.h"
+
+namespace cairn {
+
+void CoreImpl::HandleOutputBegin(const SessionPtr& session, const CallPtr& call, const local::OutputBegin& begin) {
+  if (quiescing_) return call->Fail(Unavailable("the daemon is going away"));
+  if (session->writer || session->files) {
+    return call->Fail(FailedPrecondition("the last checkpoint or output of this session is not ended"));
+  }
+  if (!begin.checkpoint() && !begin.output()) {
+    return call->Fail(InvalidArgument("an output must be CAIRN_CHECKPOINT, CAIRN_OUTPUT or both"));
+  }
+  if (begin.attempt() == 0) return call->Fail(InvalidArgument("attempts count from 1"));
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  auto dataset = EnterDataset(session,
+                              {.step = begin.step(),
+                               .attempt = begin.attempt(),
+                               .files = true,
+                               .checkpoint = begin.checkpoint(),
+                               .output = begin.output(),
+                               .now_us = std::chrono::duration_cast<std::chrono::microseconds>(now).count()},
+                              {});
+  if (!dataset.ok()) {
+    call->Fail(dataset.status());
+    return Changed(session->run);
+  }
+  auto files = std::make_shared<FilesWriter>();
+  files->dataset = *dataset;
+  files->lease = LeaseOf(session->run, (*dataset)->id);
+  session->files = files;
+  WithDirectory(session->run, *dataset, [this, session, files, call](const absl::Status& status) {
+    if (!status.ok()) {
+      call->Fail(status);
+      session->run->ledger.Fail(files->dataset->id, std::string(MessageOf(status)));
+      return Changed(session->run);
+    }
+    local::Reply reply;
+    reply.mutable_output_begin()->set_dataset(files->dataset->id);
+    call->Reply(std::move(reply));
+  });
+}
+
+void CoreImpl::HandleRouteFile(const SessionPtr& session, const CallPtr& call, const local::RouteFile& route) {
+  const std::shared_ptr<FilesWriter> files = session->files;
+  if (!files) return call->Fail(FailedPrecondition("no output is begun, or it has failed"));
+  auto name = NormalizeFileName(session->run->prefix_path, route.file());
+  if (!name.ok()) return call->Fail(name.status());
+  constexpr std::size_t kFilesMax = 1 << 20;
+  auto& owners = session->run->routed[files->dataset->id];
+  auto [owner, first] = owners.try_emplace(*name, session->rank);
+  if (!first && owner->second != session->rank) {
+    return call->Fail(InvalidArgument("{} is rank {}'s file in dataset {}", *name, owner->second, files->dataset->id));
+  }
+  if (owners.size() > kFilesMax) return call->Fail(ResourceExhausted("more than {} files in a dataset", kFilesMax));
+  Blocking([cache = session->run->cache, id = files->dataset->id, name = *name] { return cache->RouteFile(id, name); },
+           [files, call, name = *name](absl::StatusOr<std::string> path) {
+             if (!path.ok()) return call->Fail(path.status());
+             files->routed[name] = *path;
+             local::Reply reply;
+             reply.mutable_route_file()->set_path(*path);
+             call->Reply(std::move(reply));
+           });
+}
+
+void CoreImpl::HandleOutputEnd(const SessionPtr& session, const CallPtr& call, const local::OutputEnd& end) {
+  const std::shared_ptr<FilesWriter> files = std::exchange(session->files, nullptr);
+  if (!files) return call->Fail(FailedPrecondition("no output is begun, or it has failed"));
+  if (!end.valid()) {
+    session->run->ledger.Fail(files->dataset->id, fmt::format("rank {} could not write its files", session->rank));
+    call->Reply({});
+    return Changed(session->run);
+  }
+  Blocking(
+      [this, routed = files->routed]() -> absl::StatusOr<std::map<std::string, FileInfo>> {
+        std::map<std::string, FileInfo> listed;
+        for (const auto& [name, path] : routed) {
+          CAIRN_ASSIGN_OR_RETURN(listed[name], cache_disk_.Info(path));
+          if (!listed[name].is_regular()) return FailedPrecondition("{} is not a regular file", path);
+        }
+        return listed;
+      },
+      [this, session, files, call](absl::StatusOr<std::map<std::string, FileInfo>> listed) {
+        OutputListed(session, files, call, std::move(listed));
+      });
+}
+
+// Names, sizes, times and inodes are taken: `captured`. The rest happens behind the application's back.
+void CoreImpl::OutputListed(const SessionPtr& session, const std::shared_ptr<FilesWriter>& files, const CallPtr& call,
+                            absl::StatusOr<std::map<std::string, FileInfo>> listed) {
+  const RunPtr run = session->run;
+  const DatasetPtr dataset = files->dataset;
+  const Rank rank = session->rank;
+  if (run->ledger.Get(dataset->id) != dataset) {
+    const Gone* gone = run->ledger.FindGone(dataset->id);
+    return call->Fail(Aborted("dataset {} (step {}): {}", dataset->id, dataset->step, gone ? gone->message : "failed"));
+  }
+  if (!listed.ok()) {
+    run->ledger.Fail(dataset->id, fmt::format("rank {}: {}", rank, MessageOf(listed.status())));
+    call->Fail(listed.status());
+    return Changed(run);
+  }
+  for (const auto& [name, info] : *listed) dataset->parts[rank].bytes += info.bytes;
+  run->ledger.Captured(*dataset, rank);
+  local::Reply reply;
+  reply.mutable_committed()->set_dataset(dataset->id);
+  call->Reply(std::move(reply));
+
+  catalogue::Catalogue catalogue;
+  catalogue.set_run(run->id.Hex());
+  catalogue.set_launch(dataset->launch);
+  catalogue.set_dataset(dataset->id);
+  catalogue.set_step(dataset->step);
+  catalogue.set_rank(rank);
+  catalogue.set_nranks(dataset->nranks);
+  catalogue.set_files(true);
+  BlockingCache(
+      [this, cache = run->cache, files, listed = *std::move(listed),
+       catalogue]() mutable -> absl::StatusOr<catalogue::Catalogue> {
+        for (const auto& [name, info] : listed) {
+          catalogue::FileEntry& entry = *catalogue.add_file();
+          entry.set_name(name);
+          entry.set_prefix_name(name);
+          CAIRN_RETURN_IF_ERROR(ChecksumFile(cache_disk_, files->routed.at(name), info, /*sync=*/true, &entry));
+        }
+        CAIRN_RETURN_IF_ERROR(cache->CommitRankFiles(catalogue));
+        return catalogue;
+      },
+      [this, run, dataset, rank, files](absl::StatusOr<catalogue::Catalogue> done) {
+        files->lease = nullptr;
+        if (run->ledger.Get(dataset->id) != dataset) return;
+        if (done.ok()) return PartLocal(run, dataset, rank, *std::move(done));
+        run->ledger.Fail(dataset->id, fmt::format("rank {}: {}", rank, MessageOf(done.status())));
+        Changed(run);
+      });
+  Changed(run);
+}
+
+void CoreImpl::HandleRestartFile(const SessionPtr& session, const CallPtr& call, const local::RestartFile& restart) {
+  const RunPtr& run = session->run;
+  DatasetPtr dataset = run->ledger.Get(restart.dataset());
+  if (!dataset || !dataset->files) {
+    return call->Fail(NotFound("run {} has no dataset {} of files", run->name, restart.dataset()));
+  }
+  if (!run->restored_files.contains(dataset->id)) {
+    return call->Fail(FailedPrecondition("dataset {} must be restored before its files can be read", dataset->id));
+  }
+  auto name = NormalizeFileName(run->prefix_path, restart.file());
+  if (!name.ok()) return call->Fail(name.status());
+  for (const Part& part : dataset->parts) {
+    for (const catalogue::FileEntry& file : part.catalogue.file()) {
+      if (file.prefix_name() != *name) continue;
+      local::Reply reply;
+      reply.mutable_restart_file()->set_path(run->cache->DatasetPath(dataset->id) + "/" + file.name());
+      return call->Reply(std::move(reply));
+    }
+  }
+  call->Fail(NotFound("dataset {} has no file {}", dataset->id, *name));
+}
+
+}  // namespace cairn

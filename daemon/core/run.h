@@ -1,0 +1,165 @@
+// What the core keeps of one run, and of each session of it. Owned and touched by the strand only.
+#ifndef CAIRN_DAEMON_CORE_RUN_H_
+#define CAIRN_DAEMON_CORE_RUN_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "daemon/core/call.h"
+#include "daemon/core/door.h"
+#include "daemon/core/ledger.h"
+#include "daemon/core/loop.h"
+#include "daemon/data/capture.h"
+#include "daemon/data/restore.h"
+#include "storage/cache/cache_folder.h"
+#include "storage/prefix/prefix.h"
+#include "storage/transfer/transfer.h"
+
+namespace cairn {
+
+struct Session;
+struct Run;
+
+// One rank's protected memory on its way from Begin to `local`. Kept alive by the session, then by the capture.
+struct PartWriter {
+  std::shared_ptr<Run> run;
+  std::shared_ptr<Dataset> dataset;
+  Rank rank = 0;
+  std::weak_ptr<Session> session;
+  VariableList variables;
+  ftiff::FileLayout layout;
+  std::shared_ptr<const std::vector<PlanPiece>> plan;
+  std::shared_ptr<Image> image;  // null: no bytes
+  bool ring = false;
+  std::string work_path;
+  std::uint64_t begin_call = 0;      // Released replies carry its number
+  std::shared_ptr<Capture> capture;  // from when the dataset's directory is there
+  std::uint64_t filled = 0;          // told before the capture was there
+  bool committed = false;
+  bool ended = false;           // failed or given up: nothing more comes of it
+  std::uint64_t released = 0;   // windows of the ring, as told
+  std::uint32_t digest = 0;     // over the pieces' CRCs (gRPC)
+  std::shared_ptr<void> lease;  // of the dataset's folder
+};
+
+// An open output of the application's own files.
+struct FilesWriter {
+  std::shared_ptr<Dataset> dataset;
+  std::map<std::string, std::string> routed;  // normalized name -> path in the cache
+  std::shared_ptr<void> lease;                // of the dataset's folder
+};
+
+struct Session {
+  std::uint64_t id = 0;
+  std::shared_ptr<Run> run;
+  LaunchId launch = 0;
+  Rank rank = 0;
+  Connection::Peer peer;
+  std::shared_ptr<Connection> connection;  // null: broken, may be resumed
+  Loop::TimerId resume_timer = 0;
+  bool ended = false;
+
+  std::shared_ptr<PartWriter> writer;
+  std::shared_ptr<FilesWriter> files;
+  bool beginning = false;  // a Begin waits for its image
+
+  std::vector<std::shared_ptr<Image>> idle_images;
+  std::set<std::uint64_t> known_images;  // whose descriptor this connection has
+  // The plan as last told to this connection, so that an unchanged one need not travel again.
+  std::vector<ftiff::VariableSize> plan_variables;
+  std::uint64_t plan_image_bytes = 0;
+  std::shared_ptr<const std::vector<PlanPiece>> plan;
+  ftiff::FileLayout plan_layout;
+};
+
+// One rank's restore within its launch's restore.
+struct RestorePart {
+  std::shared_ptr<Session> session;
+  std::shared_ptr<Call> call;
+  VariableList variables;
+  std::vector<RestoreSource> sources;  // as planned
+  std::vector<Rank> source_ranks;
+  std::vector<Tier> source_tiers;
+  std::vector<RestorePiece> pieces;
+  std::shared_ptr<Image> image;
+  std::shared_ptr<Restore> restore;
+  std::uint64_t sent = 0;  // pieces sent as Pieces (gRPC)
+  bool matched = false;
+  bool planning = false;
+  bool done = false;
+  Tier tier = Tier::kNone;
+};
+
+// All ranks restore the same dataset, or none does.
+struct RestoreGroup {
+  std::shared_ptr<Dataset> dataset;
+  std::map<Rank, std::shared_ptr<RestorePart>> parts;
+  std::set<std::pair<Rank, Tier>> bad;  // copies found damaged or missing meanwhile
+  bool started = false;                 // all ranks have matched
+  bool ended = false;
+};
+
+// A dataset's directory in the cache is being made, or is there.
+struct DirectoryState {
+  bool ready = false;
+  std::vector<std::function<void(absl::Status)>> waiting;
+};
+
+struct FlushJob {
+  std::shared_ptr<Dataset> dataset;
+  std::shared_ptr<TransferProgress> progress;
+  enum class State : std::uint8_t { kWaiting, kRunning, kBackingOff } state = State::kWaiting;
+  std::uint32_t tries = 0;
+  std::string error;
+  Loop::TimerId timer = 0;
+  std::chrono::steady_clock::time_point started, retry_at;
+};
+
+struct KeptPart {
+  std::shared_ptr<const KeptImage> kept;
+  std::weak_ptr<Session> session;  // gets the image back
+};
+
+struct Run {
+  explicit Run(Ledger::OnFailed on_failed) : ledger(std::move(on_failed)) {}
+
+  RunId id;
+  std::string name;  // last part of the prefix
+  std::string prefix_path;
+  std::shared_ptr<Prefix> prefix;  // null: gone or not reached yet
+  std::shared_ptr<CacheFolder> cache;
+  bool replaced = false;  // the prefix was made anew: this run is history
+  Ledger ledger;
+  Prefix::IdBlock ids, next_ids;  // `ids.first` is the next to be given out
+  bool reserving = false;
+  DatasetId highest_id = 0;
+  std::map<Rank, std::shared_ptr<Session>> sessions;  // of the newest launch
+  std::map<DatasetId, DirectoryState> directories;
+  std::map<DatasetId, std::map<Rank, std::shared_ptr<PartWriter>>> writers;  // until their capture has ended
+  std::map<DatasetId, std::weak_ptr<void>> leases;  // of folders that something may still write to
+  std::set<DatasetId> failed_folders;               // to be removed when their lease ends
+  std::map<DatasetId, std::map<Rank, KeptPart>> kept;
+  std::map<DatasetId, std::shared_ptr<FlushJob>> flushes;
+  std::set<DatasetId> flush_dropped;  // superseded before their flush began
+  std::set<DatasetId> asked;          // someone waits for `prefix`, or asked for the flush by name
+  std::shared_ptr<RestoreGroup> restore;
+  std::set<DatasetId> restored_files;                       // datasets of files that this launch has restored
+  std::map<DatasetId, std::map<std::string, Rank>> routed;  // which rank writes which of the application's files
+  std::optional<std::chrono::steady_clock::time_point> idle_since;  // no sessions
+  bool record_storing = false, record_stale = false;                // flush.cairn
+  std::set<DatasetId> remake;  // their cached copy was damaged: fetch it anew from the prefix
+  // Looked at after every change; true: answered, take it out.
+  std::list<std::function<bool()>> watchers;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_RUN_H_
