@@ -4,11 +4,13 @@
 //   <cache>/<user>/scr.<run>/scr.dataset.<id>/…  files, rank_<r>.cat, .scr/filemap_<r>, .scr/reddesc…
 //
 // Who owns the truth: the files. Order of a rank: data synced under work names (by the caller), catalogue synced,
-// renames, directories synced, then the filemap, synced. Order of a dataset: entry without COMPLETE synced before its
-// directory is made; ranks; redundancy descriptors (scheme SINGLE) with STATE 2 last; then COMPLETE 1, synced. A crash
-// anywhere leaves either a whole dataset with COMPLETE 1 or one that Load removes.
-// All calls block on disk: I/O pool, not a strand. Thread-safe: calls for different datasets run concurrently, the
-// cache index is written by one at a time and changes waiting for it are written together.
+// renames, directories synced, then the filemap and the rank's redundancy records (scheme SINGLE), synced. Order of a
+// dataset: entry without COMPLETE synced before its directory is made; ranks; ownership lists; the encode states
+// (STATE 2) when all that is synced; then COMPLETE 1, synced. A crash anywhere leaves either a whole dataset with
+// COMPLETE 1 or one that Load removes.
+// Open, then Load, then the rest. Where the index is damaged, nothing can be begun before Load has moved it aside.
+// All calls block on disk: I/O pool, not a strand. Thread-safe: calls for different datasets and ranks run
+// concurrently, the cache index is written by one at a time and changes waiting for it are written together.
 #ifndef CAIRN_STORAGE_CACHE_CACHE_FOLDER_H_
 #define CAIRN_STORAGE_CACHE_CACHE_FOLDER_H_
 
@@ -66,32 +68,40 @@ class CacheFolder {
 
   // After a start: removes what was never whole (work names, entries without COMPLETE, folders without entry), checks
   // that every file of the rest is there in its size, reads the catalogues. A dataset whose records are damaged is set
-  // aside (folder renamed to damaged.<id>.<n>), reported, and not whole.
+  // aside (folder renamed to damaged.<id>.<n>), reported, and not whole; a damaged index takes all with it. What SCR
+  // itself wrote into the folder is left alone. Errors are the disk's, for the folder as a whole.
   virtual absl::StatusOr<CacheLoad> Load() = 0;
 
-  // Enters the dataset and makes its directory.
+  // Enters the dataset and makes its directory. The descriptor needs id, name, launch and ranks. kAlreadyExists: begun
+  // before. After another error nothing of it is left that the next Load would not remove.
   virtual absl::Status Begin(const scr::Descriptor& descriptor) = 0;
 
   // A rank's files of protected memory: `work_path` is complete and synced (empty: the rank has no variables and no
-  // file). Renames it to its catalogue's name, writes catalogue and filemap. OK: the rank is whole on disk.
+  // file). Renames it to its catalogue's name, writes catalogue and filemap. OK: the rank is whole on disk. An error is
+  // final for the dataset's files: remove it.
+  //   kInvalidArgument     the catalogue is not sound, or not of this run and dataset
+  //   kFailedPrecondition  the dataset is not open, or the file's size is not the catalogue's
+  //   kAlreadyExists       the rank is committed
   virtual absl::Status CommitRank(const catalogue::Catalogue& catalogue, const std::string& work_path) = 0;
 
   // The application's own files: already synced in place under the names in the catalogue.
   virtual absl::Status CommitRankFiles(const catalogue::Catalogue& catalogue) = 0;
 
-  // All ranks are committed: scheme SINGLE's descriptors, then COMPLETE 1. OK: the dataset is at `local`.
+  // All ranks are committed (kFailedPrecondition): encode states, then COMPLETE 1. OK: the dataset is at `local`. FILES
+  // and SIZE are counted here, the catalogues with them, as SCR would.
   virtual absl::Status Complete(const scr::Descriptor& descriptor) = 0;
 
-  // First the entry, synced, then the bytes. Not there: OK.
+  // First the entry, synced, then the bytes, damaged ones that SetAside kept in there too. Not there: OK.
   virtual absl::Status Remove(DatasetId id) = 0;
 
   // A copy found damaged: the file keeps its bytes under a name of its own (<name>.damaged.<n>), the dataset's entry
-  // loses COMPLETE. It is never used again.
+  // loses COMPLETE. It is never used again; the next Load moves the folder aside. `file`: its name in the dataset's
+  // directory, or its path.
   virtual absl::Status SetAside(DatasetId id, const std::string& file, std::string_view why) = 0;
 
   // Work name for a rank's checkpoint file, in the dataset's directory.
   virtual std::string WorkPath(DatasetId id, Rank rank) const = 0;
-  // Where the application's file `name` (normalized) lies; makes its directories.
+  // Where the application's file `name` (normalized) lies; makes its directories. kNotFound: no such dataset.
   virtual absl::StatusOr<std::string> RouteFile(DatasetId id, const std::string& name) = 0;
 
   // flush.cairn: opaque progress of this node's flushes (datasets that are on the prefix), replaced atomically.

@@ -114,7 +114,7 @@ absl::Status CommitDataset(Disk& disk, const std::string& prefix, const RunId& r
   if (removed) return Removed(prefix, id);
   const auto before = records.ReadCommit(id);
   if (before.ok()) {
-    CAIRN_RETURN_IF_ERROR(records.LookAndMend().status());  // its maker may have died before the index
+    CAIRN_RETURN_IF_ERROR(records.Mend());  // its maker may have died before the index
     return AlreadyExists("{}: dataset {} is committed", prefix, id);
   }
   if (!absl::IsNotFound(before.status())) return before.status();

@@ -28,7 +28,7 @@ class PrefixOnDisk final : public Prefix {
 
   // What a crash left between two records: finished.
   absl::Status Mend() {
-    CAIRN_RETURN_IF_ERROR(records_.LookAndMend().status());
+    CAIRN_RETURN_IF_ERROR(records_.Mend());
     return FinishRemovals(disk_, path_, records_);
   }
 
@@ -115,7 +115,8 @@ bool PrefixOnDisk::SummaryIsComplete(DatasetId id) {
 }
 
 absl::StatusOr<std::map<DatasetId, CommittedDataset>> PrefixOnDisk::Committed() {
-  CAIRN_ASSIGN_OR_RETURN(const PrefixView view, writable_ ? records_.LookAndMend() : records_.Look());
+  if (writable_) CAIRN_RETURN_IF_ERROR(records_.Mend());
+  CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records_.Look());
   std::map<DatasetId, CommittedDataset> committed;
   for (const auto& [id, entry] : view.index.datasets) {
     if (!entry.complete || !entry.failed.empty() || id == 0) continue;

@@ -145,19 +145,16 @@ absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords&
 }
 
 absl::Status FinishRemovals(Disk& disk, const std::string& prefix, SharedRecords& records) {
-  const auto names = disk.List(records.Folder());
-  if (!names.ok()) return absl::IsNotFound(names.status()) ? absl::OkStatus() : names.status();
-  for (const std::string& name : *names) {
-    const auto id = NumberAfter(name, "scr.dataset.");
-    if (!id || *id == 0 || *id > identity::kDatasetIdMax) continue;
-    CAIRN_ASSIGN_OR_RETURN(const bool removed, records.IsRemoved(*id));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<DatasetId> ids, records.ListDatasets());
+  for (const DatasetId id : ids) {
+    CAIRN_ASSIGN_OR_RETURN(const bool removed, records.IsRemoved(id));
     if (!removed) continue;
     Remover remover(disk);
-    const std::string data = prefix + "/" + DataFolderName(*id);
-    remover.Files(data, [&](const std::string& file) { return IsOurs(file, *id); });
+    const std::string data = prefix + "/" + DataFolderName(id);
+    remover.Files(data, [&](const std::string& file) { return IsOurs(file, id); });
     remover.FolderIfEmpty(data);
     CAIRN_RETURN_IF_ERROR(remover.status());
-    CAIRN_RETURN_IF_ERROR(RemoveLists(disk, records.DatasetFolder(*id)));
+    CAIRN_RETURN_IF_ERROR(RemoveLists(disk, records.DatasetFolder(id)));
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,7 @@
 #include "storage/prefix/shared_records.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "storage/base/status.h"
@@ -17,6 +19,12 @@ constexpr std::size_t kWarningsMax = 1000;
 
 std::string Key(DatasetId id) {
   return fmt::format("{}", id);
+}
+
+// Held over reading, changing and writing. Prefixes may share one; that costs a wait, no more.
+absl::Mutex& ChangeMutex(const std::string& prefix) {
+  static std::array<absl::Mutex, 16> mutexes;
+  return mutexes[std::hash<std::string>()(prefix) % mutexes.size()];
 }
 
 // What an index that is not there, or of no datasets, reads as.
@@ -88,20 +96,30 @@ absl::StatusOr<CommitRecord> SharedRecords::ReadCommit(DatasetId id) {
   return commit;
 }
 
-absl::StatusOr<std::map<DatasetId, CommitRecord>> SharedRecords::ReadCommits() {
-  std::map<DatasetId, CommitRecord> commits;
+absl::StatusOr<std::vector<DatasetId>> SharedRecords::ListDatasets() {
+  std::vector<DatasetId> ids;
   const auto names = disk_.List(Folder());
-  if (absl::IsNotFound(names.status())) return commits;
+  if (absl::IsNotFound(names.status())) return ids;
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
     const auto id = NumberAfter(name, "scr.dataset.");
-    if (!id || *id == 0 || *id > identity::kDatasetIdMax) continue;
-    auto commit = ReadCommit(*id);
+    if (id && *id != 0 && *id <= identity::kDatasetIdMax) ids.push_back(*id);
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+absl::StatusOr<std::map<DatasetId, CommitRecord>> SharedRecords::ReadCommits(const kvtree::Tree* index) {
+  std::map<DatasetId, CommitRecord> commits;
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<DatasetId> ids, ListDatasets());
+  for (const DatasetId id : ids) {
+    if (index != nullptr && IsMerged(id, *index)) continue;
+    auto commit = ReadCommit(id);
     if (commit.ok()) {
-      commits.emplace(*id, *std::move(commit));
+      commits.emplace(id, *std::move(commit));
     } else if (absl::IsDataLoss(commit.status()) || absl::IsFailedPrecondition(commit.status()) ||
                absl::IsInvalidArgument(commit.status())) {
-      Warn(fmt::format("dataset {} does not count: {}", *id, MessageOf(commit.status())));
+      Warn(fmt::format("dataset {} does not count: {}", id, MessageOf(commit.status())));
     } else if (!absl::IsNotFound(commit.status())) {
       return commit.status();
     }
@@ -134,25 +152,18 @@ absl::StatusOr<PrefixView> SharedRecords::Look() {
       view.index = *std::move(index);
     }
   }
-  CAIRN_ASSIGN_OR_RETURN(view.commits, ReadCommits());
+  CAIRN_ASSIGN_OR_RETURN(view.commits, ReadCommits(nullptr));
   return view;
 }
 
-absl::StatusOr<PrefixView> SharedRecords::LookAndMend() {
-  PrefixView view;
-  CAIRN_RETURN_IF_ERROR(ChangeIndex([&](kvtree::Tree& index) -> absl::Status {
-    CAIRN_ASSIGN_OR_RETURN(view.commits, ReadCommits());
-    CAIRN_RETURN_IF_ERROR(Mend(view.commits, index));
-    view.tree = index;
-    CAIRN_ASSIGN_OR_RETURN(view.index, ParseIndex(IndexPath(), index));
-    return absl::OkStatus();
-  }));
-  return view;
+absl::Status SharedRecords::Mend() {
+  return ChangeIndex([this](kvtree::Tree& index) { return MendTree(index); });
 }
 
-absl::Status SharedRecords::Mend(const std::map<DatasetId, CommitRecord>& commits, kvtree::Tree& index) {
+absl::Status SharedRecords::MendTree(kvtree::Tree& index) {
+  // What is merged and has no entry was taken out by SCR's tools: it stays out.
+  CAIRN_ASSIGN_OR_RETURN(const auto commits, ReadCommits(&index));
   for (const auto& [id, commit] : commits) {
-    if (IsMerged(id, index)) continue;  // and if its entry is gone, SCR's tools took it out
     const kvtree::Tree* taken = index.FindPath({"DSET", Key(id), "DSET"});
     if (taken != nullptr) {
       const auto descriptor = scr::GetDescriptor(*taken);
@@ -206,7 +217,7 @@ absl::StatusOr<kvtree::Tree> SharedRecords::ReadOrMoveAside(const std::string& p
 }
 
 absl::Status SharedRecords::ChangeIndex(const Change& change) {
-  absl::MutexLock lock(&change_mutex_);
+  absl::MutexLock lock(&ChangeMutex(prefix_));
   bool moved = false;
   CAIRN_ASSIGN_OR_RETURN(kvtree::Tree index, ReadOrMoveAside(IndexPath(), &moved));
   if (const auto parsed = ParseIndex(IndexPath(), index); absl::IsDataLoss(parsed.status())) {
@@ -218,10 +229,7 @@ absl::Status SharedRecords::ChangeIndex(const Change& change) {
     return parsed.status();
   }
   const kvtree::Tree before = index;
-  if (moved) {
-    CAIRN_ASSIGN_OR_RETURN(const auto commits, ReadCommits());
-    CAIRN_RETURN_IF_ERROR(Mend(commits, index));
-  }
+  if (moved) CAIRN_RETURN_IF_ERROR(MendTree(index));
   CAIRN_RETURN_IF_ERROR(change(index));
   if (index.SameAs(before)) return absl::OkStatus();
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, Folder(), kFolderMode));
@@ -229,7 +237,7 @@ absl::Status SharedRecords::ChangeIndex(const Change& change) {
 }
 
 absl::Status SharedRecords::ChangeFlush(const Change& change) {
-  absl::MutexLock lock(&change_mutex_);
+  absl::MutexLock lock(&ChangeMutex(prefix_));
   const std::string path = Folder() + "/flush.scr";
   bool moved = false;
   CAIRN_ASSIGN_OR_RETURN(kvtree::Tree flush, ReadOrMoveAside(path, &moved));

@@ -1,5 +1,6 @@
 // <prefix>/.scr: SCR's index and flush file, changed by re-reading, merging and replacing, and the commit records that
-// the index is merged from. Calls block on disk. Thread-safe: one change at a time.
+// the index is merged from. Calls block on disk. Thread-safe: one change of a file at a time in this process, however
+// many objects there are for the prefix.
 #ifndef CAIRN_STORAGE_PREFIX_SHARED_RECORDS_H_
 #define CAIRN_STORAGE_PREFIX_SHARED_RECORDS_H_
 
@@ -53,12 +54,14 @@ class SharedRecords {
 
   // Only looks. A damaged index reads as an empty one, with a warning.
   absl::StatusOr<PrefixView> Look();
-  // Looks, and merges into the index what was committed and is not in its list CAIRN_COMMITTED.
-  absl::StatusOr<PrefixView> LookAndMend();
+  // Merges into the index what was committed and is not in its list CAIRN_COMMITTED. Reads only such commits.
+  absl::Status Mend();
 
   // kNotFound: no commit record, or the dataset was removed.
   absl::StatusOr<CommitRecord> ReadCommit(DatasetId id);
   absl::StatusOr<bool> IsRemoved(DatasetId id);
+  // Of all folders of records, ascending.
+  absl::StatusOr<std::vector<DatasetId>> ListDatasets();
 
   // index.scr: as read, handed to `change`, written back if it differs. A damaged one is moved aside first and made of
   // what Cairn committed. kFailedPrecondition: its VERSION is unknown.
@@ -77,13 +80,13 @@ class SharedRecords {
   std::string IndexPath() const { return Folder() + "/index.scr"; }
   absl::StatusOr<kvtree::Tree> ReadIndex();
   absl::StatusOr<kvtree::Tree> ReadOrMoveAside(const std::string& path, bool* moved);
-  absl::StatusOr<std::map<DatasetId, CommitRecord>> ReadCommits();
-  static absl::Status Mend(const std::map<DatasetId, CommitRecord>& commits, kvtree::Tree& index);
+  // Those that are not merged into `index`; all, if it is null.
+  absl::StatusOr<std::map<DatasetId, CommitRecord>> ReadCommits(const kvtree::Tree* index);
+  absl::Status MendTree(kvtree::Tree& index);
 
   Disk& disk_;
   const std::string prefix_;
   const RunId run_;
-  absl::Mutex change_mutex_;  // held over read, change and write
   absl::Mutex warnings_mutex_;
   std::vector<std::string> warnings_ ABSL_GUARDED_BY(warnings_mutex_);
 };

@@ -1,0 +1,274 @@
+#include "storage/cache/cache_folder.h"
+
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+
+#include <limits>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "storage/base/status.h"
+#include "storage/cache/cache_index.h"
+#include "storage/cache/catalogue.h"
+#include "storage/cache/dataset_folder.h"
+#include "storage/cache/load.h"
+#include "storage/cache/run_folder.h"
+#include "storage/cache/tree_file.h"
+
+namespace cairn {
+namespace {
+
+class CacheFolderOnDisk final : public CacheFolder {
+ public:
+  CacheFolderOnDisk(Disk& disk, RunFolder folder, std::string prefix, const RunId& run)
+      : disk_(disk),
+        path_(std::move(folder.path)),
+        prefix_(std::move(prefix)),
+        run_(run),
+        index_(disk, path_ + "/cindex.scrinfo"),
+        warnings_(std::move(folder.warnings)) {}
+
+  absl::Status ReadIndex() {
+    const absl::Status read = index_.Read();
+    return absl::IsDataLoss(read) ? absl::OkStatus() : read;  // Load moves it aside; until then nothing is written
+  }
+
+  const std::string& path() const override { return path_; }
+  const std::string& prefix() const override { return prefix_; }
+  std::string DatasetPath(DatasetId id) const override { return path_ + "/" + DatasetFolderName(id); }
+  std::string WorkPath(DatasetId id, Rank rank) const override {
+    return WorkName(DatasetPath(id) + "/" + CheckpointFileName(id, rank));
+  }
+
+  absl::StatusOr<CacheLoad> Load() override {
+    CAIRN_ASSIGN_OR_RETURN(CacheLoad load, LoadCache(disk_, path_, run_, index_));
+    absl::MutexLock lock(&mutex_);
+    load.warnings.insert(load.warnings.begin(), warnings_.begin(), warnings_.end());
+    warnings_.clear();
+    return load;
+  }
+
+  absl::Status Begin(const scr::Descriptor& descriptor) override;
+  absl::Status CommitRank(const catalogue::Catalogue& catalogue, const std::string& work_path) override;
+  absl::Status CommitRankFiles(const catalogue::Catalogue& catalogue) override;
+  absl::Status Complete(const scr::Descriptor& descriptor) override;
+  absl::Status Remove(DatasetId id) override;
+  absl::Status SetAside(DatasetId id, const std::string& file, std::string_view why) override;
+  absl::StatusOr<std::string> RouteFile(DatasetId id, const std::string& name) override;
+
+  absl::Status StoreFlushRecord(const kvtree::Tree& record) override { return ReplaceTree(disk_, FlushPath(), record); }
+  absl::StatusOr<kvtree::Tree> LoadFlushRecord() override {
+    auto record = ReadTree(disk_, FlushPath());
+    if (absl::IsNotFound(record.status()) || absl::IsDataLoss(record.status())) return kvtree::Tree();
+    return record;
+  }
+
+ private:
+  // A dataset between Begin and Complete.
+  struct Open {
+    std::uint32_t nranks = 0;
+    std::set<Rank> committing;
+    std::map<Rank, RankFiles> committed;
+  };
+
+  std::string FlushPath() const { return path_ + "/flush.cairn"; }
+  absl::Status MakeFolder(DatasetId id);
+  absl::Status CheckCatalogue(const catalogue::Catalogue& catalogue);
+  // Marks the rank as being committed, runs `write`, keeps what it answers.
+  template <typename Write>
+  absl::Status CommitAs(const catalogue::Catalogue& catalogue, Write write);
+
+  Disk& disk_;
+  const std::string path_;
+  const std::string prefix_;
+  const RunId run_;
+  CacheIndex index_;
+  absl::Mutex mutex_;
+  std::map<DatasetId, Open> open_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> warnings_ ABSL_GUARDED_BY(mutex_);
+};
+
+absl::Status CacheFolderOnDisk::Begin(const scr::Descriptor& descriptor) {
+  const DatasetId id = descriptor.id;
+  if (id == 0 || id > std::numeric_limits<std::int32_t>::max() || descriptor.name.empty() || !descriptor.launch ||
+      descriptor.ranks.value_or(0) == 0) {
+    return InvalidArgument("dataset {} named \"{}\": a number, a name, a launch and ranks are needed", id,
+                           descriptor.name);
+  }
+  scr::CacheEntry entry{.descriptor = descriptor, .path = DatasetPath(id), .bypass = false};
+  entry.descriptor.complete.reset();
+  bool there = false;
+  CAIRN_RETURN_IF_ERROR(index_.Apply([&](kvtree::Tree& tree) {
+    there = tree.FindPath({"DSET", std::to_string(id)}) != nullptr;
+    if (!there) scr::PutCacheEntry(entry, tree);
+  }));
+  if (there) return AlreadyExists("{}: dataset {} was begun before", path_, id);
+  if (absl::Status made = MakeFolder(id); !made.ok()) {
+    Remove(id).IgnoreError();  // what is left of it goes at the next start
+    return made;
+  }
+  absl::MutexLock lock(&mutex_);
+  open_[id] = {.nranks = *descriptor.ranks, .committing = {}, .committed = {}};
+  return absl::OkStatus();
+}
+
+absl::Status CacheFolderOnDisk::MakeFolder(DatasetId id) {
+  CAIRN_RETURN_IF_ERROR(disk_.MakeDirectory(DatasetPath(id), 0700));
+  CAIRN_RETURN_IF_ERROR(disk_.MakeDirectory(DatasetPath(id) + "/.scr", 0700));
+  CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(DatasetPath(id)));
+  return disk_.SyncDirectory(path_);
+}
+
+absl::Status CacheFolderOnDisk::CheckCatalogue(const catalogue::Catalogue& catalogue) {
+  CAIRN_RETURN_IF_ERROR(ValidateCatalogue(catalogue));
+  if (catalogue.run() == run_.Hex()) return absl::OkStatus();
+  return InvalidArgument("catalogue of run {} in the cache of run {}", catalogue.run(), run_.Hex());
+}
+
+template <typename Write>
+absl::Status CacheFolderOnDisk::CommitAs(const catalogue::Catalogue& catalogue, Write write) {
+  CAIRN_RETURN_IF_ERROR(CheckCatalogue(catalogue));
+  const DatasetId id = catalogue.dataset();
+  const Rank rank = catalogue.rank();
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto open = open_.find(id);
+    if (open == open_.end()) return FailedPrecondition("{}: dataset {} is not open", path_, id);
+    if (catalogue.nranks() != open->second.nranks) {
+      return InvalidArgument("dataset {}: rank {} says {} ranks, the dataset has {}", id, rank, catalogue.nranks(),
+                             open->second.nranks);
+    }
+    if (open->second.committed.contains(rank) || !open->second.committing.insert(rank).second) {
+      return AlreadyExists("dataset {}: rank {} was committed before", id, rank);
+    }
+  }
+  absl::StatusOr<RankFiles> files = write();
+  absl::MutexLock lock(&mutex_);
+  const auto open = open_.find(id);
+  if (open == open_.end()) return FailedPrecondition("{}: dataset {} was removed meanwhile", path_, id);
+  open->second.committing.erase(rank);
+  if (!files.ok()) return files.status();
+  open->second.committed[rank] = *std::move(files);
+  return absl::OkStatus();
+}
+
+absl::Status CacheFolderOnDisk::CommitRank(const catalogue::Catalogue& catalogue, const std::string& work_path) {
+  if (catalogue.files() || (catalogue.file_size() == 1) != !work_path.empty()) {
+    return InvalidArgument("dataset {}, rank {}: {} files in the catalogue, {} written", catalogue.dataset(),
+                           catalogue.rank(), catalogue.file_size(), work_path.empty() ? 0 : 1);
+  }
+  if (catalogue.file_size() == 1 &&
+      catalogue.file(0).name() != CheckpointFileName(catalogue.dataset(), catalogue.rank())) {
+    return InvalidArgument("dataset {}, rank {}: checkpoint file named {}", catalogue.dataset(), catalogue.rank(),
+                           catalogue.file(0).name());
+  }
+  return CommitAs(catalogue, [&]() -> absl::StatusOr<RankFiles> {
+    const std::string folder = DatasetPath(catalogue.dataset());
+    // The catalogue first: a file that is there under its name can be read.
+    CAIRN_RETURN_IF_ERROR(WriteNew(disk_, folder + "/" + CatalogueName(catalogue.rank()), EncodeCatalogue(catalogue)));
+    if (!work_path.empty()) CAIRN_RETURN_IF_ERROR(disk_.Rename(work_path, folder + "/" + catalogue.file(0).name()));
+    CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(folder));
+    return WriteRankRecords(disk_, folder, prefix_, catalogue);
+  });
+}
+
+absl::Status CacheFolderOnDisk::CommitRankFiles(const catalogue::Catalogue& catalogue) {
+  if (!catalogue.files()) {
+    return InvalidArgument("dataset {}, rank {}: not a catalogue of the application's files", catalogue.dataset(),
+                           catalogue.rank());
+  }
+  return CommitAs(catalogue, [&]() -> absl::StatusOr<RankFiles> {
+    const std::string folder = DatasetPath(catalogue.dataset());
+    CAIRN_RETURN_IF_ERROR(WriteNew(disk_, folder + "/" + CatalogueName(catalogue.rank()), EncodeCatalogue(catalogue)));
+    std::set<std::string> parents = {folder};
+    for (const catalogue::FileEntry& file : catalogue.file()) parents.insert(ParentOf(folder + "/" + file.name()));
+    for (const std::string& parent : parents) CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(parent));
+    return WriteRankRecords(disk_, folder, prefix_, catalogue);
+  });
+}
+
+absl::Status CacheFolderOnDisk::Complete(const scr::Descriptor& descriptor) {
+  const DatasetId id = descriptor.id;
+  std::vector<RankFiles> ranks;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto open = open_.find(id);
+    if (open == open_.end()) return FailedPrecondition("{}: dataset {} is not open", path_, id);
+    if (open->second.nranks != descriptor.ranks || open->second.committed.size() != open->second.nranks) {
+      return FailedPrecondition("dataset {}: {} of {} ranks are committed", id, open->second.committed.size(),
+                                open->second.nranks);
+    }
+    for (const auto& [rank, files] : open->second.committed) ranks.push_back(files);
+  }
+  CAIRN_RETURN_IF_ERROR(WriteDatasetRecords(disk_, DatasetPath(id), ranks));
+  scr::CacheEntry entry{.descriptor = descriptor, .path = DatasetPath(id), .bypass = false};
+  entry.descriptor.complete = true;
+  entry.descriptor.files = 0;
+  entry.descriptor.bytes = 0;
+  for (const RankFiles& files : ranks) {
+    entry.descriptor.files += files.data.size();
+    entry.descriptor.bytes += files.bytes;
+  }
+  bool removed = false;
+  CAIRN_RETURN_IF_ERROR(index_.Apply([&](kvtree::Tree& tree) {
+    removed = tree.FindPath({"DSET", std::to_string(id)}) == nullptr;
+    if (!removed) scr::PutCacheEntry(entry, tree);
+  }));
+  if (removed) return FailedPrecondition("{}: dataset {} was removed meanwhile", path_, id);
+  absl::MutexLock lock(&mutex_);
+  open_.erase(id);
+  return absl::OkStatus();
+}
+
+absl::Status CacheFolderOnDisk::Remove(DatasetId id) {
+  {
+    absl::MutexLock lock(&mutex_);
+    open_.erase(id);
+  }
+  CAIRN_RETURN_IF_ERROR(index_.Apply([id](kvtree::Tree& tree) { scr::EraseCacheEntry(id, tree); }));
+  return RemoveTree(disk_, DatasetPath(id));
+}
+
+absl::Status CacheFolderOnDisk::SetAside(DatasetId id, const std::string& file, std::string_view why) {
+  const std::string folder = DatasetPath(id) + "/";
+  const std::string name = file.starts_with(folder) ? file.substr(folder.size()) : file;
+  // As a path below the folder only: catalogues are named so, too.
+  const auto normal = NormalizeFileName("", "x/" + name);
+  if (!normal.ok() || *normal != "x/" + name) return InvalidArgument("{}: not a file of dataset {}", file, id);
+  bool there = false;
+  CAIRN_RETURN_IF_ERROR(index_.Apply([&](kvtree::Tree& tree) {
+    kvtree::Tree* datasets = tree.Find("DSET");
+    kvtree::Tree* entry = datasets != nullptr ? datasets->Find(std::to_string(id)) : nullptr;
+    there = entry != nullptr;
+    if (!there) return;
+    entry->At("DSETDESC").SetBool("COMPLETE", false);
+    // Up to a NUL, which a key cannot hold.
+    entry->Set("CAIRN_DAMAGED", fmt::format("{}: {}", name, why.substr(0, why.find('\0'))));
+  }));
+  if (!there) return NotFound("{}: no dataset {}", path_, id);
+  CAIRN_RETURN_IF_ERROR(EraseEncodeStates(disk_, DatasetPath(id)));
+  const absl::Status moved = MoveAside(disk_, folder + name, folder + name + ".damaged").status();
+  return absl::IsNotFound(moved) ? absl::OkStatus() : moved;  // then that was the damage
+}
+
+absl::StatusOr<std::string> CacheFolderOnDisk::RouteFile(DatasetId id, const std::string& name) {
+  CAIRN_ASSIGN_OR_RETURN(const std::string normal, NormalizeFileName("", name));
+  CAIRN_RETURN_IF_ERROR(disk_.Info(DatasetPath(id)).status());
+  std::string path = DatasetPath(id) + "/" + normal;
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, ParentOf(path), 0700));
+  return path;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CacheFolder>> CacheFolder::Open(Disk& disk, const std::string& cache,
+                                                               std::string_view user, std::string_view run_name,
+                                                               const RunId& run, const std::string& prefix) {
+  CAIRN_ASSIGN_OR_RETURN(RunFolder folder, OpenRunFolder(disk, cache, user, run_name, run, prefix));
+  auto opened = std::make_unique<CacheFolderOnDisk>(disk, std::move(folder), prefix, run);
+  CAIRN_RETURN_IF_ERROR(opened->ReadIndex());
+  return opened;
+}
+
+}  // namespace cairn

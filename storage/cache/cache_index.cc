@@ -1,0 +1,63 @@
+#include "storage/cache/cache_index.h"
+
+#include <utility>
+
+#include "storage/base/status.h"
+#include "storage/cache/tree_file.h"
+
+namespace cairn {
+
+absl::Status CacheIndex::Read() {
+  auto tree = ReadTree(disk_, path_);
+  if (absl::IsNotFound(tree.status())) tree = kvtree::Tree();
+  absl::Status status = tree.status();
+  if (status.ok()) {
+    if (const auto entries = scr::GetCacheEntries(*tree); !entries.ok()) {
+      status = DataLoss("{}: {}", path_, MessageOf(entries.status()));
+    }
+  }
+  absl::MutexLock lock(&mutex_);
+  damaged_ = !status.ok();
+  if (!damaged_) tree_ = *std::move(tree);
+  return status;
+}
+
+void CacheIndex::Reset() {
+  absl::MutexLock lock(&mutex_);
+  damaged_ = false;
+  tree_ = kvtree::Tree();
+}
+
+absl::Status CacheIndex::Apply(const Change& change) {
+  Pending own{.change = &change, .done = false, .status = {}};
+  absl::MutexLock lock(&mutex_);
+  if (damaged_) return FailedPrecondition("{}: damaged, and not yet moved aside", path_);
+  waiting_.push_back(&own);
+  while (writing_ && !own.done) written_.Wait(&mutex_);
+  if (own.done) return own.status;
+  // Nobody writes: this one does, for all that wait.
+  writing_ = true;
+  const std::vector<Pending*> batch = std::exchange(waiting_, {});
+  kvtree::Tree next = tree_;
+  for (const Pending* pending : batch) (*pending->change)(next);
+  mutex_.Unlock();
+  const absl::Status status = ReplaceTree(disk_, path_, next);
+  mutex_.Lock();
+  if (status.ok()) tree_ = std::move(next);
+  for (Pending* pending : batch) {
+    pending->status = status;
+    pending->done = true;
+  }
+  writing_ = false;
+  written_.SignalAll();
+  return status;
+}
+
+std::map<DatasetId, scr::CacheEntry> CacheIndex::Entries() const {
+  absl::MutexLock lock(&mutex_);
+  auto entries = scr::GetCacheEntries(tree_);
+  if (!entries.ok()) return {};  // cannot be: what is in memory was read so, or made by PutCacheEntry
+  return *std::move(entries);
+}
+
+}  // namespace cairn

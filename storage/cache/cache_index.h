@@ -1,0 +1,63 @@
+// cindex.scrinfo in memory and on disk. Changes that come while another is being written are written together.
+#ifndef CAIRN_STORAGE_CACHE_CACHE_INDEX_H_
+#define CAIRN_STORAGE_CACHE_CACHE_INDEX_H_
+
+#include <absl/base/thread_annotations.h>
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <absl/synchronization/mutex.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "storage/base/disk.h"
+#include "storage/base/ids.h"
+#include "storage/kvtree/tree.h"
+#include "storage/scr/records.h"
+
+namespace cairn {
+
+// Calls block on disk. Thread-safe.
+class CacheIndex {
+ public:
+  using Change = std::function<void(kvtree::Tree&)>;
+
+  // `disk` is borrowed.
+  CacheIndex(Disk& disk, std::string path) : disk_(disk), path_(std::move(path)) {}
+
+  const std::string& path() const { return path_; }
+
+  // Replaces what is in memory by the file; none: an empty tree. kDataLoss, and until Reset every change is refused.
+  absl::Status Read();
+  // An empty tree in memory. The file stays.
+  void Reset();
+
+  // OK: the change is in the file, durably. An error: it is not in memory, and in the file at most until the next
+  // change.
+  absl::Status Apply(const Change& change);
+
+  std::map<DatasetId, scr::CacheEntry> Entries() const;
+
+ private:
+  struct Pending {
+    const Change* change;
+    bool done = false;
+    absl::Status status;
+  };
+
+  Disk& disk_;
+  const std::string path_;
+  mutable absl::Mutex mutex_;
+  absl::CondVar written_;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool damaged_ ABSL_GUARDED_BY(mutex_) = false;
+  kvtree::Tree tree_ ABSL_GUARDED_BY(mutex_);  // as on disk
+  std::vector<Pending*> waiting_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_CACHE_CACHE_INDEX_H_

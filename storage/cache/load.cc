@@ -1,0 +1,183 @@
+#include "storage/cache/load.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "storage/base/status.h"
+#include "storage/cache/dataset_folder.h"
+#include "storage/cache/tree_file.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::string_view kFolderStem = "scr.dataset.";
+constexpr std::string_view kDamagedStem = "damaged.";
+
+// The id in damaged.<id>.<n>.
+std::optional<DatasetId> DamagedId(std::string_view name) {
+  return NumberAfter(name.substr(0, name.rfind('.')), kDamagedStem);
+}
+
+class Loader {
+ public:
+  Loader(Disk& disk, const std::string& path, const RunId& run, CacheIndex& index)
+      : disk_(disk), path_(path), run_(run), index_(index) {}
+
+  absl::StatusOr<CacheLoad> Run() {
+    CAIRN_RETURN_IF_ERROR(LookAround());
+    CAIRN_RETURN_IF_ERROR(ReadIndex());
+    for (const auto& [id, entry] : index_.Entries()) {
+      See(id);
+      CAIRN_RETURN_IF_ERROR(Judge(id, entry));
+    }
+    CAIRN_RETURN_IF_ERROR(ForgetEntries());
+    RemoveFolders();
+    return std::move(load_);
+  }
+
+ private:
+  void See(DatasetId id) { load_.highest_id = std::max(load_.highest_id, id); }
+  void Warn(std::string text) { load_.warnings.push_back(std::move(text)); }
+  std::string FolderOf(DatasetId id) const { return path_ + "/" + DatasetFolderName(id); }
+
+  absl::Status LookAround();
+  absl::Status ReadIndex();
+  absl::Status Judge(DatasetId id, const scr::CacheEntry& entry);
+  absl::Status MoveFolderAside(DatasetId id, std::string_view why);
+  absl::Status ForgetEntries();
+  void RemoveFolders();
+  void RemoveWorkFiles(const std::string& folder);
+
+  Disk& disk_;
+  const std::string& path_;
+  const RunId& run_;
+  CacheIndex& index_;
+  CacheLoad load_;
+  std::set<DatasetId> folders_;  // there, and nothing was decided about them yet
+  std::set<DatasetId> forget_;   // entries
+};
+
+absl::Status Loader::LookAround() {
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk_.List(path_));
+  for (const std::string& name : names) {
+    if (const auto id = NumberAfter(name, kFolderStem)) {
+      folders_.insert(*id);
+      See(*id);
+    } else if (const auto damaged = DamagedId(name)) {
+      See(*damaged);
+      Warn(fmt::format("{}/{}: a damaged copy of dataset {} is kept here until it is removed by hand", path_, name,
+                       *damaged));
+    }
+  }
+  RemoveWorkFiles(path_);
+  return absl::OkStatus();
+}
+
+// The index is written before the first folder is made: folders without it mean that it was lost. The folders go aside
+// first, since without the index they would be taken for rubbish.
+absl::Status Loader::ReadIndex() {
+  const auto info = disk_.Info(index_.path());
+  if (!info.ok() && !absl::IsNotFound(info.status())) return info.status();
+  const bool missing = !info.ok() || info->bytes == 0;
+  absl::Status status = index_.Read();
+  if (status.ok() && missing && !folders_.empty()) status = DataLoss("{}: missing", index_.path());
+  if (!absl::IsDataLoss(status)) return status;
+  for (const DatasetId id : std::exchange(folders_, {})) {
+    CAIRN_RETURN_IF_ERROR(MoveFolderAside(id, MessageOf(status)));
+  }
+  if (info.ok()) {
+    CAIRN_ASSIGN_OR_RETURN(const std::string aside, MoveAside(disk_, index_.path(), index_.path() + ".damaged"));
+    Warn(fmt::format("moved aside to {}: {}", aside, MessageOf(status)));
+  }
+  index_.Reset();
+  return absl::OkStatus();
+}
+
+absl::Status Loader::Judge(DatasetId id, const scr::CacheEntry& entry) {
+  const scr::Descriptor& descriptor = entry.descriptor;
+  if (!descriptor.launch || entry.bypass) {
+    folders_.erase(id);
+    Warn(fmt::format("{}: written by SCR, left alone", FolderOf(id)));
+    return absl::OkStatus();
+  }
+  if (!descriptor.complete) {  // the folder, if there, goes with those that have no entry
+    forget_.insert(id);
+    load_.removed.push_back(id);
+    return absl::OkStatus();
+  }
+  absl::Status damage;
+  if (!*descriptor.complete) {
+    damage = DataLoss("a file in it was found damaged before");
+  } else if (descriptor.ranks.value_or(0) == 0) {
+    damage = DataLoss("{}: dataset {} has no CAIRN_RANKS", index_.path(), id);
+  } else if (entry.path != FolderOf(id)) {
+    damage = DataLoss("{}: dataset {} has PATH {}", index_.path(), id, entry.path);
+  } else {
+    auto ranks = ReadDataset(disk_, FolderOf(id), run_, descriptor);
+    if (ranks.ok()) {
+      folders_.erase(id);
+      RemoveWorkFiles(FolderOf(id));
+      load_.whole[id] = {.descriptor = descriptor, .ranks = *std::move(ranks)};
+      return absl::OkStatus();
+    }
+    if (!absl::IsDataLoss(ranks.status())) {
+      folders_.erase(id);
+      Warn(fmt::format("dataset {} cannot be read now: {}", id, MessageOf(ranks.status())));
+      return absl::OkStatus();
+    }
+    damage = ranks.status();
+  }
+  forget_.insert(id);
+  if (folders_.erase(id) != 0) return MoveFolderAside(id, MessageOf(damage));
+  Warn(fmt::format("dataset {} is gone from the cache: {}", id, MessageOf(damage)));
+  return absl::OkStatus();
+}
+
+// Before the entry goes: an entry without folder is harmless, a folder without entry is removed.
+absl::Status Loader::MoveFolderAside(DatasetId id, std::string_view why) {
+  CAIRN_ASSIGN_OR_RETURN(const std::string aside,
+                         MoveAside(disk_, FolderOf(id), fmt::format("{}/{}{}", path_, kDamagedStem, id)));
+  Warn(fmt::format("dataset {} was moved aside to {}: {}", id, aside, why));
+  return absl::OkStatus();
+}
+
+absl::Status Loader::ForgetEntries() {
+  if (forget_.empty()) return absl::OkStatus();
+  return index_.Apply([this](kvtree::Tree& tree) {
+    for (const DatasetId id : forget_) scr::EraseCacheEntry(id, tree);
+  });
+}
+
+void Loader::RemoveFolders() {
+  for (const DatasetId id : folders_) {
+    if (!forget_.contains(id)) load_.removed.push_back(id);
+    if (const absl::Status status = RemoveTree(disk_, FolderOf(id)); !status.ok()) {
+      Warn(fmt::format("rest of dataset {}: {}", id, MessageOf(status)));
+    }
+  }
+  std::sort(load_.removed.begin(), load_.removed.end());
+}
+
+void Loader::RemoveWorkFiles(const std::string& folder) {
+  const auto names = disk_.List(folder);
+  if (!names.ok()) return;  // whoever needs the folder says so
+  for (const std::string& name : *names) {
+    if (!IsWorkName(name)) continue;
+    if (const absl::Status status = disk_.Remove(folder + "/" + name); !status.ok()) {
+      Warn(fmt::format("{}/{}: {}", folder, name, MessageOf(status)));
+    }
+  }
+}
+
+}  // namespace
+
+std::string DatasetFolderName(DatasetId id) {
+  return fmt::format("{}{}", kFolderStem, id);
+}
+
+absl::StatusOr<CacheLoad> LoadCache(Disk& disk, const std::string& path, const RunId& run, CacheIndex& index) {
+  return Loader(disk, path, run, index).Run();
+}
+
+}  // namespace cairn
