@@ -1,0 +1,217 @@
+// cairnd: reads its settings, starts the server, waits for signals. Exit codes: see --help.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <thread>
+
+#include "daemon/config/command_line.h"
+#include "daemon/process/background.h"
+#include "daemon/process/job_step.h"
+#include "daemon/process/lock_file.h"
+#include "daemon/process/service_notify.h"
+#include "daemon/server.h"
+#include "daemon/version.h"
+#include "storage/base/check.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+enum ExitCode { kStopped = 0, kCannotStart = 1, kBadSettings = 2, kHeld = 3, kCutShort = 4 };
+
+constexpr int kReadyWaitMs = 300'000;    // --background: so long may reading the cache take
+constexpr int kQuiesceGraceMs = 10'000;  // beyond quiesce_ms, before a stop that hangs is cut short
+
+void Notify(std::string_view state) {
+  const absl::Status status = NotifyService(Surroundings::OfThisProcess().variable("NOTIFY_SOCKET"), state);
+  if (!status.ok()) spdlog::warn("{}", MessageOf(status));
+}
+
+absl::Status SetUpLog(const Config& config) {
+  try {
+    std::shared_ptr<spdlog::logger> logger;
+    if (config.log_file.empty()) {
+      logger = std::make_shared<spdlog::logger>("cairnd", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    } else {
+      logger = std::make_shared<spdlog::logger>("cairnd",
+                                                std::make_shared<spdlog::sinks::basic_file_sink_mt>(config.log_file));
+    }
+    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z cairnd[%P] %l %v");
+    logger->flush_on(spdlog::level::trace);
+    spdlog::set_default_logger(std::move(logger));
+  } catch (const spdlog::spdlog_ex& error) {
+    return InvalidArgument("log_file: {}", error.what());
+  }
+  spdlog::set_level(spdlog::level::from_str(config.log_level));
+  return absl::OkStatus();
+}
+
+// Signals come as reads. Set up before the first thread, which all inherit the mask.
+UniqueFd TakeSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  UniqueFd fd(::signalfd(-1, &signals, SFD_CLOEXEC));
+  CAIRN_CHECK(fd.valid());
+  return fd;
+}
+
+// The next signal; 0 if `event` (-1: none) became readable first, -1 after `timeout_ms` (-1: never).
+int NextSignal(int signals, int event, int timeout_ms) {
+  for (;;) {
+    pollfd polls[] = {{.fd = signals, .events = POLLIN, .revents = 0}, {.fd = event, .events = POLLIN, .revents = 0}};
+    const int ready = ::poll(polls, 2, timeout_ms);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return -1;
+    if (polls[1].revents != 0) return 0;
+    signalfd_siginfo info{};
+    if (::read(signals, &info, sizeof info) == sizeof info) return static_cast<int>(info.ssi_signo);
+  }
+}
+
+void Reload(Server& server, const CommandLine& line) {
+  const absl::StatusOr<Config> config = MakeConfig(line, Surroundings::OfThisProcess());
+  if (!config.ok()) {
+    spdlog::error("settings not reloaded, the old ones stay: {}", MessageOf(config.status()));
+    return;
+  }
+  spdlog::set_level(spdlog::level::from_str(config->log_level));
+  server.Reload(*config);
+  spdlog::info("settings reloaded");
+}
+
+// Brings captured datasets to `local`. A second signal, or a stop that takes too long, ends the process here.
+void Quiesce(Server& server, int signals, std::uint64_t quiesce_ms) {
+  Notify("STOPPING=1");
+  const UniqueFd done(::eventfd(0, EFD_CLOEXEC));
+  CAIRN_CHECK(done.valid());
+  std::thread worker([&] {
+    server.Quiesce();
+    ::eventfd_write(done.get(), 1);
+  });
+  int signal = SIGHUP;
+  while (signal == SIGHUP) signal = NextSignal(signals, done.get(), static_cast<int>(quiesce_ms) + kQuiesceGraceMs);
+  if (signal != 0) {
+    spdlog::error("{}: ending at once, what was captured may not be in the cache",
+                  signal > 0 ? "second signal" : "stopping takes too long");
+    std::_Exit(kCutShort);
+  }
+  worker.join();
+}
+
+// Every client costs descriptors: its connection and its image. A refusal leaves the limit that the daemon came with.
+void RaiseFileLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void WarnOfJobStep() {
+  std::ifstream file("/proc/self/cgroup");
+  std::stringstream cgroup;
+  cgroup << file.rdbuf();
+  const std::string step = JobStepOf(Surroundings::OfThisProcess(), cgroup.str());
+  if (step.empty()) return;
+  spdlog::warn(
+      "started inside {}, which ends this daemon with it: what is not on the prefix by then waits for the next "
+      "daemon on this node; start it from the prolog or as a service to let it outlive the job",
+      step);
+}
+
+int Serve(const CommandLine& line, Config config, const UniqueFd& signals, std::optional<Background> background) {
+  const auto give_up = [&](int exit_code, std::string_view why) {
+    const std::string text = fmt::format("cairnd: {}", why);
+    if (background) {
+      background->Failed(exit_code, text);
+    } else {
+      std::fprintf(stderr, "%s\n", text.c_str());
+    }
+    return exit_code;
+  };
+  const absl::StatusOr<std::vector<LockFile>> locks = TakeLocks(config);
+  if (!locks.ok()) {
+    return give_up(absl::IsFailedPrecondition(locks.status()) ? kHeld : kCannotStart, MessageOf(locks.status()));
+  }
+  if (const absl::Status status = SetUpLog(config); !status.ok()) return give_up(kBadSettings, MessageOf(status));
+  WarnOfJobStep();
+  RaiseFileLimit();
+  const absl::StatusOr<std::unique_ptr<Server>> started = Server::Start(config);
+  if (!started.ok()) return give_up(kCannotStart, MessageOf(started.status()));
+  Server& server = **started;
+  spdlog::info("{} ready: socket {}, cache {}", kVersion, server.socket_path(), config.cache.path);
+  Notify("READY=1");
+  if (background) {
+    background->Ready(fmt::format("{} {}", ::getpid(), server.socket_path()), config.log_file);
+    background.reset();
+  }
+  for (int signal = SIGHUP; signal == SIGHUP;) {
+    signal = NextSignal(signals.get(), -1, -1);
+    if (signal == SIGHUP) Reload(server, line);
+  }
+  spdlog::info("stopping: bringing what was captured to the cache");
+  Quiesce(server, signals.get(), config.quiesce_ms);
+  spdlog::info("stopped");
+  return kStopped;
+}
+
+int Main(int argc, char** argv) {
+  const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
+  if (!line.ok()) {
+    std::fprintf(stderr, "cairnd: %s\n", std::string(MessageOf(line.status())).c_str());
+    return kBadSettings;
+  }
+  if (line->answered) {
+    std::fputs(line->text.c_str(), stdout);
+    return kStopped;
+  }
+  absl::StatusOr<Config> config = MakeConfig(*line, Surroundings::OfThisProcess());
+  if (!config.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(MessageOf(config.status())).c_str());
+    return kBadSettings;
+  }
+  if (line->print_config) std::fputs(PrintConfig(*config).c_str(), stdout);
+  if (line->print_config || line->check_config) return kStopped;
+
+  std::optional<Background> background;
+  if (line->background) {
+    // Standard error will not be there for long.
+    if (config->log_file.empty()) config->log_file = config->runtime_dir + "/cairnd.log";
+    absl::StatusOr<Background> started = Background::Start(kReadyWaitMs);
+    if (!started.ok()) {
+      std::fprintf(stderr, "cairnd: %s\n", std::string(MessageOf(started.status())).c_str());
+      return kCannotStart;
+    }
+    background = *std::move(started);
+  }
+  const UniqueFd signals = TakeSignals();
+  return Serve(*line, *std::move(config), signals, std::move(background));
+}
+
+}  // namespace
+}  // namespace cairn
+
+int main(int argc, char** argv) {
+  try {
+    return cairn::Main(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "cairnd: %s\n", error.what());
+    return cairn::kCannotStart;
+  }
+}

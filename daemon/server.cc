@@ -1,0 +1,91 @@
+#include "daemon/server.h"
+
+#include <unistd.h>
+
+#include <random>
+#include <utility>
+
+#include "daemon/core/core.h"
+#include "daemon/door/admin_service.h"
+#include "daemon/door/ingest_door.h"
+#include "daemon/door/local_door.h"
+#include "daemon/version.h"
+#include "storage/base/status.h"
+#include "storage/io/posix_disk.h"
+
+namespace cairn {
+namespace {
+
+DaemonIdentity NewIdentity() {
+  std::random_device random;
+  return {.name = fmt::format("cairnd {}", kVersion),
+          .incarnation = (std::uint64_t{random()} << 32) | std::uint64_t{random()}};
+}
+
+class ServerImpl : public Server {
+ public:
+  explicit ServerImpl(const Config& config)
+      : cache_disk_(MakePosixDisk()),
+        prefix_disk_(MakePosixDisk()),
+        socket_path_(config.runtime_dir + "/cairnd.sock") {}
+
+  ~ServerImpl() override {
+    local_door_.reset();
+    ingest_door_.reset();
+    admin_.reset();
+    core_.reset();
+  }
+
+  absl::Status Open(const Config& config) {
+    CAIRN_ASSIGN_OR_RETURN(core_, Core::Start(config, *cache_disk_, *prefix_disk_));
+    admin_ = AdminService::Make(*core_);
+    const DaemonIdentity identity = NewIdentity();
+    CAIRN_ASSIGN_OR_RETURN(ingest_door_, IngestDoor::Listen({.node_socket = config.runtime_dir + "/cairnd-grpc.sock",
+                                                             .tcp = config.ingest,
+                                                             .identity = identity},
+                                                            *core_, admin_.get()));
+    // Last: who finds this socket finds everything else ready.
+    LocalDoor::Options options;
+    options.path = socket_path_;
+    options.identity = identity;
+    CAIRN_ASSIGN_OR_RETURN(local_door_, LocalDoor::Listen(std::move(options), *core_));
+    return absl::OkStatus();
+  }
+
+  void Quiesce() override {
+    local_door_->StopAccepting();
+    ingest_door_->StopAccepting();
+    core_->Quiesce();
+  }
+
+  void Reload(const Config& config) override { core_->Reload(config); }
+  const std::string& socket_path() const override { return socket_path_; }
+
+ private:
+  std::unique_ptr<Disk> cache_disk_, prefix_disk_;
+  std::string socket_path_;
+  std::unique_ptr<Core> core_;
+  std::unique_ptr<AdminService> admin_;
+  std::unique_ptr<IngestDoor> ingest_door_;
+  std::unique_ptr<LocalDoor> local_door_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<LockFile>> TakeLocks(const Config& config) {
+  std::vector<LockFile> locks;
+  for (const std::string& path :
+       {config.runtime_dir + "/cairnd.lock", fmt::format("{}/cairnd.{}.lock", config.cache.path, ::geteuid())}) {
+    CAIRN_ASSIGN_OR_RETURN(LockFile lock, LockFile::Take(path));
+    locks.push_back(std::move(lock));
+  }
+  return locks;
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {
+  auto server = std::make_unique<ServerImpl>(config);
+  CAIRN_RETURN_IF_ERROR(server->Open(config));
+  return server;
+}
+
+}  // namespace cairn
