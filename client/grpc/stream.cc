@@ -1,5 +1,6 @@
 #include "client/grpc/stream.h"
 
+#include <grpc/grpc.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -233,6 +234,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const Address& address) {
 }  // namespace
 
 Outcome Stream::Connect(const Address& address, Deadline deadline, std::unique_ptr<Stream>* stream) {
+  // Held for good: when its last user goes, gRPC waits for a poller that may sleep for ten seconds.
+  [[maybe_unused]] static const bool kept = (grpc_init(), true);
   const auto call = std::make_shared<Call>(MakeChannel(address), address);
   auto result = std::make_unique<StreamImpl>(call);
   call->Begin(call);

@@ -1,0 +1,208 @@
+#include "daemon/door/ingest_door.h"
+
+#include <grpc/grpc.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "daemon/door/admin_service.h"
+#include "daemon/door/ingest_stream.h"
+#include "daemon/door/socket_path.h"
+#include "proto/frame.h"
+#include "proto/ingest.grpc.pb.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+constexpr auto kShutdownTime = std::chrono::seconds(2);
+constexpr std::size_t kPemBytesMax = 1 << 20;
+// A peer that answers no ping for so long is gone: its session then waits for a resume.
+constexpr int kPingEveryMs = 30'000;
+constexpr int kPingAnswerMs = 20'000;
+
+// gRPC 1.51 cannot be told a minimum of TLS 1.3. It sets the cipher suites of TLS 1.2 from this variable, though, and
+// leaves those of TLS 1.3 alone: with a suite that needs a pre-shared key, which nobody has, no handshake of TLS 1.2
+// finds a suite. gRPC reads it once, at its first credentials; setting it is safe only while there are no threads:
+// hence before main.
+const bool tls13_only = [] { return setenv("GRPC_SSL_CIPHER_SUITES", "PSK-AES256-GCM-SHA384", 1) == 0; }();
+
+class IngestService final : public ingest::Ingest::CallbackService {
+ public:
+  IngestService(std::shared_ptr<IngestStreams> streams, Receiver& receiver)
+      : streams_(std::move(streams)), receiver_(receiver) {}
+
+  grpc::ServerBidiReactor<local::Request, local::Reply>* Connect(grpc::CallbackServerContext* context) override {
+    if (!streams_->accepting) return new Refusal(grpc::StatusCode::UNAVAILABLE, "the daemon is going away");
+    if (Count() >= streams_->options.connections_max) {
+      return new Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                         fmt::format("{} clients are connected already", streams_->options.connections_max));
+    }
+    return IngestStream::Begin(streams_, receiver_, context).get();
+  }
+
+ private:
+  // Owned by gRPC until OnDone.
+  class Refusal final : public grpc::ServerBidiReactor<local::Request, local::Reply> {
+   public:
+    Refusal(grpc::StatusCode code, const std::string& why) { Finish(grpc::Status(code, why)); }
+    void OnDone() override { delete this; }
+  };
+
+  std::size_t Count() {
+    const std::lock_guard lock(streams_->mutex);
+    return streams_->live.size();
+  }
+
+  const std::shared_ptr<IngestStreams> streams_;
+  Receiver& receiver_;
+};
+
+// --- Addresses and certificates ---
+
+absl::StatusOr<std::string> ReadPem(std::string_view what, const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kPemBytesMax + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (file.bad() || text.empty()) return InvalidArgument("{} {}: cannot be read, or is empty", what, path);
+  if (text.size() > kPemBytesMax) return InvalidArgument("{} {}: larger than {} bytes", what, path, kPemBytesMax);
+  if (text.find("-----BEGIN ") == std::string::npos) return InvalidArgument("{} {}: not a PEM file", what, path);
+  return text;
+}
+
+bool IsLoopback(std::string_view address) {
+  const std::string_view host = address.substr(0, address.rfind(':'));
+  // Numbers only: 127.example.org may be anywhere.
+  const bool number = host.find_first_not_of("0123456789.") == std::string_view::npos;
+  return host == "localhost" || host == "[::1]" || (number && host.starts_with("127."));
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TcpCredentials(const Config::Ingest& tcp) {
+  if (tcp.tls_ca.empty() && tcp.tls_cert.empty() && tcp.tls_key.empty()) {
+    if (!IsLoopback(tcp.listen) || !tcp.insecure_loopback) {
+      return InvalidArgument(
+          "ingest.listen {}: needs ingest.tls_ca, tls_cert and tls_key; without TLS it is served only on a loopback "
+          "address and only with ingest.insecure_loopback",
+          tcp.listen);
+    }
+    return grpc::InsecureServerCredentials();
+  }
+  if (!tls13_only) return Internal("GRPC_SSL_CIPHER_SUITES could not be set: TLS 1.3 cannot be made sure");
+  grpc::SslServerCredentialsOptions options(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  CAIRN_ASSIGN_OR_RETURN(options.pem_root_certs, ReadPem("ingest.tls_ca", tcp.tls_ca));
+  grpc::SslServerCredentialsOptions::PemKeyCertPair pair;
+  CAIRN_ASSIGN_OR_RETURN(pair.cert_chain, ReadPem("ingest.tls_cert", tcp.tls_cert));
+  CAIRN_ASSIGN_OR_RETURN(pair.private_key, ReadPem("ingest.tls_key", tcp.tls_key));
+  options.pem_key_cert_pairs.push_back(std::move(pair));
+  return grpc::SslServerCredentials(options);
+}
+
+void SetLimits(grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(kRequestBytesMax);
+  builder.SetMaxSendMessageSize(CAIRN_FRAME_BYTES_MAX);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingAnswerMs);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second daemon must not share our port unnoticed
+}
+
+class IngestDoorImpl final : public IngestDoor {
+ public:
+  IngestDoorImpl(Options options, Receiver& receiver)
+      : streams_(std::make_shared<IngestStreams>(std::move(options))), service_(streams_, receiver) {}
+
+  absl::Status Start(AdminService* admin);
+  void StopAccepting() override { streams_->accepting = false; }
+  int tcp_port() const override { return tcp_port_; }
+  ~IngestDoorImpl() override;
+
+ private:
+  absl::Status ServeNode(AdminService* admin);
+  absl::Status ServeTcp();
+
+  const std::shared_ptr<IngestStreams> streams_;
+  IngestService service_;
+  std::unique_ptr<grpc::Server> node_;
+  std::unique_ptr<grpc::Server> tcp_;
+  int tcp_port_ = 0;
+};
+
+absl::Status IngestDoorImpl::Start(AdminService* admin) {
+  if (!streams_->options.node_socket.empty()) CAIRN_RETURN_IF_ERROR(ServeNode(admin));
+  if (!streams_->options.tcp.listen.empty()) CAIRN_RETURN_IF_ERROR(ServeTcp());
+  return absl::OkStatus();
+}
+
+absl::Status IngestDoorImpl::ServeNode(AdminService* admin) {
+  const std::string& path = streams_->options.node_socket;
+  CAIRN_RETURN_IF_ERROR(PrepareSocketPath(path));
+  grpc::ServerBuilder builder;
+  SetLimits(builder);
+  builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
+  builder.RegisterService(&service_);
+  if (admin != nullptr) builder.RegisterService(&admin->service());
+  const mode_t before = umask(0177);  // gRPC binds the socket itself; the directory is closed to others anyway
+  node_ = builder.BuildAndStart();
+  umask(before);
+  if (node_ == nullptr) return Unavailable("cannot listen on {}", path);
+  return absl::OkStatus();
+}
+
+absl::Status IngestDoorImpl::ServeTcp() {
+  const Config::Ingest& tcp = streams_->options.tcp;
+  const std::size_t colon = tcp.listen.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == tcp.listen.size() ||
+      tcp.listen.find_first_not_of("0123456789", colon + 1) != std::string::npos) {
+    return InvalidArgument("ingest.listen '{}': expected HOST:PORT", tcp.listen);
+  }
+  CAIRN_ASSIGN_OR_RETURN(const auto credentials, TcpCredentials(tcp));
+  grpc::ServerBuilder builder;
+  SetLimits(builder);
+  builder.AddListeningPort(tcp.listen, credentials, &tcp_port_);
+  builder.RegisterService(&service_);
+  tcp_ = builder.BuildAndStart();
+  if (tcp_ == nullptr || tcp_port_ == 0) {
+    return Unavailable("cannot listen on {}: the address is taken or not this machine's, or its TLS files do not match",
+                       tcp.listen);
+  }
+  spdlog::info("ingest on {} (port {}), {}", tcp.listen, tcp_port_,
+               tcp.tls_ca.empty() ? "without TLS, loopback only" : "mutual TLS 1.3");
+  return absl::OkStatus();
+}
+
+IngestDoorImpl::~IngestDoorImpl() {
+  StopAccepting();
+  std::vector<std::shared_ptr<IngestStream>> live;
+  {
+    const std::lock_guard lock(streams_->mutex);
+    for (const auto& [key, stream] : streams_->live) live.push_back(stream.lock());
+  }
+  for (const auto& stream : live) {
+    if (stream != nullptr) stream->Close();
+  }
+  live.clear();
+  const auto deadline = std::chrono::system_clock::now() + kShutdownTime;  // calls that are left are cancelled then
+  if (tcp_ != nullptr) tcp_->Shutdown(deadline);
+  if (node_ != nullptr) node_->Shutdown(deadline);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<IngestDoor>> IngestDoor::Listen(Options options, Receiver& receiver,
+                                                               AdminService* admin) {
+  // Held for good: when its last user goes, gRPC waits for a poller that may sleep for ten seconds.
+  [[maybe_unused]] static const bool kept = (grpc_init(), true);
+  auto door = std::make_unique<IngestDoorImpl>(std::move(options), receiver);
+  CAIRN_RETURN_IF_ERROR(door->Start(admin));
+  return door;
+}
+
+}  // namespace cairn

@@ -1,0 +1,95 @@
+// One client's stream of Ingest. Internal to ingest_door: brings gRPC.
+#ifndef CAIRN_DAEMON_DOOR_INGEST_STREAM_H_
+#define CAIRN_DAEMON_DOOR_INGEST_STREAM_H_
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "daemon/door/in_flight.h"
+#include "daemon/door/ingest_door.h"
+
+namespace cairn {
+
+// The streams of one door, so that it can end them.
+struct IngestStreams;
+
+// Reads in turn: OnReadDone starts the next read or pauses. Writes in turn: one is with gRPC, the others queue. Finish
+// comes once, when the stream is closing and nothing is being written; OnDone, gRPC's last word, detaches.
+class IngestStream final : public Connection,
+                           public grpc::ServerBidiReactor<local::Request, local::Reply>,
+                           public std::enable_shared_from_this<IngestStream> {
+ public:
+  // gRPC owns it until OnDone.
+  static std::shared_ptr<IngestStream> Begin(std::shared_ptr<IngestStreams> streams, Receiver& receiver,
+                                             grpc::CallbackServerContext* context);
+  IngestStream(std::shared_ptr<IngestStreams> streams, Receiver& receiver, grpc::CallbackServerContext* context);
+
+  void Send(const local::Reply& reply, std::shared_ptr<Image> image) override;
+  void Close() override;
+  bool shares_memory() const override { return false; }
+  bool resumable() const override { return true; }
+  Peer peer() const override;
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  void Take(std::unique_ptr<local::Request> request);
+  void TakeFirst(const local::Request& request);
+  void Reject(std::uint64_t call, local::Code code, std::string_view why);
+  void Resume();  // the core has caught up
+  void Cut(grpc::StatusCode code, std::string_view why);
+
+  // REQUIRES: mutex_ held.
+  void ReadNext();
+  void WriteNext();
+  void BeginClose();
+  void FinishIfDrained();
+
+  const std::shared_ptr<IngestStreams> streams_;
+  Receiver& receiver_;
+  const std::string address_;
+  InFlight in_flight_;
+  std::shared_ptr<IngestStream> self_;  // until OnDone
+  grpc::Alarm hello_alarm_;
+  grpc::Alarm drain_alarm_;
+
+  bool greeted_ = false;  // of the one read at a time
+  std::unique_ptr<local::Request> incoming_;
+
+  mutable std::mutex mutex_;
+  Peer peer_;
+  std::deque<local::Reply> queue_;  // the front is with gRPC while writing_
+  std::uint64_t queue_bytes_ = 0;
+  bool writing_ = false;
+  bool paused_ = false;                   // no read was started: too much in flight
+  bool closing_ = false;                  // nothing new is read or queued
+  bool finished_ = false;                 // Finish was called
+  grpc::CallbackServerContext* context_;  // null once gRPC is done with us
+  grpc::Status status_;
+};
+
+struct IngestStreams {
+  explicit IngestStreams(IngestDoor::Options door_options) : options(std::move(door_options)) {}
+
+  const IngestDoor::Options options;
+  std::atomic<bool> accepting{true};
+  std::mutex mutex;
+  std::map<IngestStream*, std::weak_ptr<IngestStream>> live;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_DOOR_INGEST_STREAM_H_
