@@ -1,0 +1,346 @@
+// libcairn for C++20: cairn.h with a session that closes itself, spans and results. Header only; link libcairn.so.
+//
+//   auto session = cairn::Session::open({.prefix = "/scratch/run7"});
+//   if (!session) return fail(session.error().message);
+//   if (auto done = session->protect(0, std::span(field)); !done) return fail(done.error().message);
+//   if (auto latest = session->latest()) {
+//     if (auto tier = session->restore(latest->dataset)) step = latest->step;
+//   }
+//
+// Threads, deadlines, borrowing of memory and the meaning of each code: cairn.h. Nothing here throws but what
+// std::string and std::vector throw when memory runs out.
+#ifndef CAIRN_HPP_
+#define CAIRN_HPP_
+
+#include <array>
+#include <chrono>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cairn.h"  // beside this file, also where both are installed
+
+namespace cairn {
+
+enum class Code : int {
+  kOk = CAIRN_OK,
+  kNotFound = CAIRN_NOT_FOUND,
+  kInvalidArgument = CAIRN_INVALID_ARGUMENT,
+  kFailedPrecondition = CAIRN_FAILED_PRECONDITION,
+  kBusy = CAIRN_BUSY,
+  kRetry = CAIRN_RETRY,
+  kSuperseded = CAIRN_SUPERSEDED,
+  kFailed = CAIRN_FAILED,
+  kFenced = CAIRN_FENCED,
+  kResourceExhausted = CAIRN_RESOURCE_EXHAUSTED,
+  kDeadlineExceeded = CAIRN_DEADLINE_EXCEEDED,
+  kUnavailable = CAIRN_UNAVAILABLE,
+  kDataLoss = CAIRN_DATA_LOSS,
+  kPermissionDenied = CAIRN_PERMISSION_DENIED,
+  kUnsupported = CAIRN_UNSUPPORTED,
+  kForked = CAIRN_FORKED,
+  kInternal = CAIRN_INTERNAL,
+};
+
+enum class Level : std::int32_t {
+  kNone = CAIRN_LEVEL_NONE,
+  kFrozen = CAIRN_LEVEL_FROZEN,
+  kCaptured = CAIRN_LEVEL_CAPTURED,
+  kLocal = CAIRN_LEVEL_LOCAL,
+  kRedundant = CAIRN_LEVEL_REDUNDANT,
+  kPrefix = CAIRN_LEVEL_PREFIX,
+};
+
+enum class Tier : std::int32_t {
+  kNone = CAIRN_TIER_NONE,
+  kImage = CAIRN_TIER_IMAGE,
+  kCache = CAIRN_TIER_CACHE,
+  kPartner = CAIRN_TIER_PARTNER,
+  kRebuilt = CAIRN_TIER_REBUILT,
+  kPrefix = CAIRN_TIER_PREFIX,
+};
+
+struct Error {
+  Code code = Code::kInternal;
+  std::string message;
+  // The dataset that a failed checkpoint or output_begin had already been given; 0: none.
+  std::uint64_t dataset = 0;
+};
+
+// A value, or an error: the part of std::expected that is needed here.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+  Code code() const { return ok() ? Code::kOk : error().code; }
+  // REQUIRES: ok().
+  T& operator*() & { return *std::get_if<0>(&state_); }
+  const T& operator*() const& { return *std::get_if<0>(&state_); }
+  T&& operator*() && { return std::move(*std::get_if<0>(&state_)); }
+  T* operator->() { return std::get_if<0>(&state_); }
+  const T* operator->() const { return std::get_if<0>(&state_); }
+  T value_or(T other) const { return ok() ? **this : std::move(other); }
+  // REQUIRES: !ok().
+  const Error& error() const { return *std::get_if<1>(&state_); }
+  void ignore() const {}
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(Error error) : error_(std::move(error)) {}
+
+  bool ok() const { return !error_.has_value(); }
+  explicit operator bool() const { return ok(); }
+  Code code() const { return ok() ? Code::kOk : error_->code; }
+  // REQUIRES: !ok().
+  const Error& error() const { return *error_; }
+  void ignore() const {}
+
+ private:
+  std::optional<Error> error_;
+};
+
+// The type code of an element, or 0 if it has none.
+template <typename T>
+constexpr std::int32_t type_code() {
+  using U = std::remove_cv_t<T>;
+  if constexpr (std::is_same_v<U, std::byte>) return CAIRN_BYTE;
+  if constexpr (std::is_same_v<U, char>) return CAIRN_CHAR;
+  if constexpr (std::is_same_v<U, float>) return CAIRN_FLOAT;
+  if constexpr (std::is_same_v<U, double>) return CAIRN_DOUBLE;
+  if constexpr (std::is_same_v<U, long double>) return CAIRN_LONG_DOUBLE;
+  if constexpr (std::is_same_v<U, std::complex<float>>) return CAIRN_COMPLEX_FLOAT;
+  if constexpr (std::is_same_v<U, std::complex<double>>) return CAIRN_COMPLEX_DOUBLE;
+  if constexpr (std::is_integral_v<U> && !std::is_same_v<U, bool> && !std::is_same_v<U, char>) {
+    constexpr int kPower = sizeof(U) == 1 ? 0 : sizeof(U) == 2 ? 1 : sizeof(U) == 4 ? 2 : 3;
+    return (std::is_signed_v<U> ? CAIRN_INT8 : CAIRN_UINT8) + kPower;
+  }
+  return 0;
+}
+
+template <typename T>
+concept Element = !std::is_const_v<T> && type_code<T>() != 0;
+
+struct Options {
+  std::string prefix{};  // empty, -1, 0: the defaults of cairn_options
+  std::int32_t rank = -1;
+  std::int32_t nranks = -1;
+  std::string launch{};
+  std::string address{};
+  bool takeover = false;
+  std::chrono::milliseconds deadline{0};
+};
+
+// This rank's box of a global array, slowest dimension first; all of them have as many entries as `shape`.
+struct Box {
+  std::vector<std::uint64_t> shape{};
+  std::vector<std::uint64_t> start{};
+  std::vector<std::uint64_t> count{};
+  std::vector<std::uint64_t> mem_count{};  // both empty: the memory is the box
+  std::vector<std::uint64_t> mem_start{};
+};
+
+struct Latest {
+  std::uint64_t dataset = 0;
+  std::uint64_t step = 0;
+};
+
+// One rank's connection. Move-only; the destructor closes it. Calls come from one thread at a time.
+class Session {
+ public:
+  static Result<Session> open(const Options& options = {}) {
+    cairn_options c = CAIRN_OPTIONS_INIT;
+    c.prefix = or_null(options.prefix);
+    c.rank = options.rank;
+    c.nranks = options.nranks;
+    c.launch = or_null(options.launch);
+    c.address = or_null(options.address);
+    c.takeover = options.takeover ? 1 : 0;
+    c.deadline_ms = static_cast<std::uint32_t>(options.deadline.count());
+    cairn_session* session = nullptr;
+    const int code = cairn_open(&c, &session);
+    if (code != CAIRN_OK) return Error{static_cast<Code>(code), cairn_error(nullptr)};
+    return Session(session);
+  }
+
+  Session(Session&& other) noexcept : session_(std::exchange(other.session_, nullptr)) {}
+  Session& operator=(Session&& other) noexcept {
+    if (this != &other) {
+      cairn_close(session_);
+      session_ = std::exchange(other.session_, nullptr);
+    }
+    return *this;
+  }
+  ~Session() { cairn_close(session_); }
+
+  // Ends the session early, to hear what it says; after it, nothing but destruction and assignment.
+  Result<void> close() {
+    const int code = cairn_close(std::exchange(session_, nullptr));
+    if (code == CAIRN_OK) return {};
+    return Error{static_cast<Code>(code), cairn_strerror(code)};
+  }
+
+  // The memory is borrowed until it is unprotected, protected anew, or the session closed.
+  template <Element T, std::size_t kExtent>
+  Result<void> protect(std::int32_t id, std::span<T, kExtent> data) {
+    return answer(cairn_protect(session_, id, data.data(), data.size(), type_code<T>()));
+  }
+
+  // The same on all ranks: a loop counter, the time.
+  template <Element T>
+  Result<void> value(std::int32_t id, const std::string& name, T& data) {
+    return answer(cairn_protect_value(session_, id, name.c_str(), &data, 1, type_code<T>()));
+  }
+  template <Element T, std::size_t kExtent>
+  Result<void> value(std::int32_t id, const std::string& name, std::span<T, kExtent> data) {
+    return answer(cairn_protect_value(session_, id, name.c_str(), data.data(), data.size(), type_code<T>()));
+  }
+
+  // `data` is the whole block of memory: mem_count elements, or the box itself. kInvalidArgument also if it is too
+  // small for that.
+  template <Element T, std::size_t kExtent>
+  Result<void> array(std::int32_t id, const std::string& name, std::span<T, kExtent> data, const Box& box) {
+    const std::size_t ndims = box.shape.size();
+    const bool whole = box.mem_count.empty() && box.mem_start.empty();
+    if (box.start.size() != ndims || box.count.size() != ndims ||
+        (!whole && (box.mem_count.size() != ndims || box.mem_start.size() != ndims))) {
+      return Error{Code::kInvalidArgument, "array: the lists of the box differ in length"};
+    }
+    if (!holds(data.size(), whole ? box.count : box.mem_count)) {
+      return Error{Code::kInvalidArgument, "array: the span has fewer elements than the box's memory"};
+    }
+    return answer(cairn_protect_array(session_, id, name.c_str(), data.data(), type_code<T>(),
+                                      static_cast<std::int32_t>(ndims), box.shape.data(), box.start.data(),
+                                      box.count.data(), whole ? nullptr : box.mem_count.data(),
+                                      whole ? nullptr : box.mem_start.data()));
+  }
+
+  Result<void> unprotect(std::int32_t id) { return answer(cairn_unprotect(session_, id)); }
+
+  // The dataset's number. step 0: this rank's call count in this launch.
+  Result<std::uint64_t> checkpoint(std::uint64_t step = 0) {
+    std::uint64_t dataset = 0;
+    return answer(cairn_checkpoint(session_, step, &dataset), dataset);
+  }
+
+  Result<bool> test(std::uint64_t dataset, Level level) {
+    std::int32_t reached = 0;
+    const int code = cairn_test(session_, dataset, static_cast<std::int32_t>(level), &reached);
+    if (code != CAIRN_OK) return failure(code);
+    return reached != 0;
+  }
+  Result<void> wait(std::uint64_t dataset, Level level, std::chrono::milliseconds timeout) {
+    return answer(
+        cairn_wait(session_, dataset, static_cast<std::int32_t>(level), static_cast<std::uint32_t>(timeout.count())));
+  }
+
+  // kNotFound: nothing to restart from.
+  Result<Latest> latest() {
+    Latest latest;
+    const int code = cairn_latest(session_, &latest.dataset, &latest.step);
+    if (code != CAIRN_OK) return failure(code);
+    return latest;
+  }
+
+  // All stored variables, by id. A dataset of files has none: empty, and so is one that is not there (restore says so).
+  Result<std::vector<cairn_stored_info>> stored(std::uint64_t dataset) {
+    std::vector<cairn_stored_info> all;
+    for (;;) {
+      cairn_stored_info info{};
+      info.struct_size = sizeof info;
+      const int code = cairn_stored(session_, dataset, all.size(), &info);
+      if (code == CAIRN_NOT_FOUND) return all;
+      if (code != CAIRN_OK) return failure(code);
+      all.push_back(info);
+    }
+  }
+  Result<cairn_stored_info> stored(std::uint64_t dataset, std::int32_t id) {
+    cairn_stored_info info{};
+    info.struct_size = sizeof info;
+    const int code = cairn_stored_by_id(session_, dataset, id, &info);
+    if (code != CAIRN_OK) return failure(code);
+    return info;
+  }
+
+  // Which copy served this rank. kRetry: ask latest() again.
+  Result<Tier> restore(std::uint64_t dataset) {
+    std::int32_t tier = 0;
+    int code = cairn_restore(session_, dataset);
+    if (code == CAIRN_OK) code = cairn_restored_tier(session_, &tier);
+    if (code != CAIRN_OK) return failure(code);
+    return static_cast<Tier>(tier);
+  }
+
+  // The application's own files. `flags`: CAIRN_CHECKPOINT, CAIRN_OUTPUT or both.
+  Result<std::uint64_t> output_begin(std::uint64_t step, std::uint32_t flags) {
+    std::uint64_t dataset = 0;
+    return answer(cairn_output_begin(session_, step, flags, &dataset), dataset);
+  }
+  Result<std::string> route_file(const std::string& file) {
+    std::array<char, kPathBytes> path;
+    const int code = cairn_route_file(session_, file.c_str(), path.data(), path.size());
+    if (code != CAIRN_OK) return failure(code);
+    return std::string(path.data());
+  }
+  Result<void> output_end(bool valid = true) { return answer(cairn_output_end(session_, valid ? 1 : 0)); }
+  Result<std::string> restart_file(std::uint64_t dataset, const std::string& file) {
+    std::array<char, kPathBytes> path;
+    const int code = cairn_restart_file(session_, dataset, file.c_str(), path.data(), path.size());
+    if (code != CAIRN_OK) return failure(code);
+    return std::string(path.data());
+  }
+
+  // For calls of cairn.h; stays this object's.
+  cairn_session* handle() const { return session_; }
+
+ private:
+  static constexpr std::size_t kPathBytes = 8192;
+
+  explicit Session(cairn_session* session) : session_(session) {}
+
+  static const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+
+  static bool holds(std::size_t elements, const std::vector<std::uint64_t>& counts) {
+    std::uint64_t needed = 1;
+    for (const std::uint64_t count : counts) {
+      if (count == 0) return true;
+      if (needed > elements / count) return false;
+      needed *= count;
+    }
+    return needed <= elements;
+  }
+
+  Error failure(int code, std::uint64_t dataset = 0) const {
+    return Error{static_cast<Code>(code), cairn_error(session_), dataset};
+  }
+  Result<void> answer(int code) const {
+    if (code == CAIRN_OK) return {};
+    return failure(code);
+  }
+  Result<std::uint64_t> answer(int code, std::uint64_t dataset) const {
+    if (code == CAIRN_OK) return dataset;
+    return failure(code, dataset);
+  }
+
+  cairn_session* session_ = nullptr;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_HPP_
