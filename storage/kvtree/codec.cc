@@ -5,6 +5,7 @@
 #include "storage/base/check.h"
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
+#include "storage/kvtree/quoted.h"
 #include "storage/kvtree/tree.h"
 
 namespace cairn::kvtree {
@@ -58,7 +59,7 @@ absl::Status Measure(const Tree& tree, int depth, std::uint64_t& bytes) {
   if (depth == kDepthMax) return InvalidArgument("kvtree: more than {} levels", kDepthMax);
   for (const auto& [key, child] : tree.elements()) {
     if (const std::size_t nul = key.find('\0'); nul != std::string::npos) {
-      return InvalidArgument("kvtree: key '{}' has a NUL at {}", key.c_str(), nul);
+      return InvalidArgument("kvtree: key {} has a NUL at {}", Quoted(key), nul);
     }
     bytes += key.size() + 1;
     CAIRN_RETURN_IF_ERROR(Measure(child, depth + 1, bytes));

@@ -9,6 +9,7 @@
 
 #include "storage/base/check.h"
 #include "storage/base/status.h"
+#include "storage/kvtree/quoted.h"
 
 namespace cairn::kvtree {
 namespace {
@@ -28,7 +29,7 @@ absl::StatusOr<T> GetNumber(const Tree& tree, std::string_view key, std::string_
   const std::optional<std::string_view> text = tree.Get(key);
   if (!text) return NotFound("no {}", key);
   const std::optional<T> value = ParseNumber<T>(*text, 10);
-  if (!value) return DataLoss("{} is '{}', not {}", key, *text, kind);
+  if (!value) return DataLoss("{} is {}, not {}", key, Quoted(*text), kind);
   return *value;
 }
 
@@ -158,7 +159,7 @@ absl::StatusOr<std::int64_t> Tree::GetInt(std::string_view key) const {
 absl::StatusOr<bool> Tree::GetBool(std::string_view key) const {
   const std::optional<std::string_view> text = Get(key);
   if (!text) return NotFound("no {}", key);
-  if (*text != "0" && *text != "1") return DataLoss("{} is '{}', not 0 or 1", key, *text);
+  if (*text != "0" && *text != "1") return DataLoss("{} is {}, not 0 or 1", key, Quoted(*text));
   return *text == "1";
 }
 
@@ -169,7 +170,7 @@ absl::StatusOr<std::uint32_t> Tree::GetCrc32(std::string_view key) const {
   if (text->starts_with("0x")) {
     if (const auto value = ParseNumber<std::uint32_t>(text->substr(2), 16)) return *value;
   }
-  return DataLoss("{} is '{}', not a CRC-32", key, *text);
+  return DataLoss("{} is {}, not a CRC-32", key, Quoted(*text));
 }
 
 bool Tree::SameAs(const Tree& other) const {

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <system_error>
 
+#include "storage/kvtree/quoted.h"
+
 namespace cairn::scr {
 namespace {
 
@@ -31,7 +33,7 @@ absl::StatusOr<std::uint64_t> NumberKey(std::string_view key, std::string_view w
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), value);
   if (error != std::errc() || end != key.data() + key.size() || value < min || value > kIntMax) {
-    return DataLoss("{} '{}' is no number from {} to {}", what, key, min, kIntMax);
+    return DataLoss("{} {} is no number from {} to {}", what, kvtree::Quoted(key), min, kIntMax);
   }
   return value;
 }

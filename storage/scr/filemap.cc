@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "storage/base/status.h"
+#include "storage/kvtree/quoted.h"
 #include "storage/scr/fields.h"
 
 namespace cairn::scr {
@@ -74,9 +75,10 @@ absl::StatusOr<Meta> GetMeta(const kvtree::Tree& tree) {
   CAIRN_RETURN_IF_ERROR(Take(tree.GetString("ORIGNAME"), meta.name));
   CAIRN_RETURN_IF_ERROR(Take(tree.GetString("NAME"), meta.name));
   if (!meta.directory.empty() && !IsHarmlessAbsolute(meta.directory)) {
-    return DataLoss("PATH '{}' is not absolute or leads upwards", meta.directory);
+    return DataLoss("PATH {} is not absolute or leads upwards", kvtree::Quoted(meta.directory));
   }
-  if (!meta.name.empty() && !IsBaseName(meta.name)) return DataLoss("NAME '{}' is no base name", meta.name);
+  if (!meta.name.empty() && !IsBaseName(meta.name))
+    return DataLoss("NAME {} is no base name", kvtree::Quoted(meta.name));
   CAIRN_RETURN_IF_ERROR(TakeUpTo(kIntMax, tree, "RANKS", meta.ranks));
   CAIRN_RETURN_IF_ERROR(Take(tree.GetBool("COMPLETE"), meta.complete));
   CAIRN_RETURN_IF_ERROR(Take(tree.GetUnsigned("SIZE"), meta.bytes));
@@ -106,11 +108,12 @@ absl::StatusOr<Filemap> GetFilemap(const kvtree::Tree& tree) {
   const kvtree::Tree* files = tree.Find("FILE");
   if (files == nullptr) return filemap;
   for (const auto& [path, entry] : files->elements()) {
-    if (!IsHarmlessAbsolute(path)) return DataLoss("filemap: file '{}' is not absolute or leads upwards", path);
+    if (!IsHarmlessAbsolute(path))
+      return DataLoss("filemap: file {} is not absolute or leads upwards", kvtree::Quoted(path));
     const kvtree::Tree* found = entry.Find("META");
     if (found != nullptr && found->Get("TYPE").value_or("FULL") != "FULL") continue;
     absl::StatusOr<Meta> meta = found != nullptr ? GetMeta(*found) : Meta();
-    if (!meta.ok()) return Annotate(meta.status(), fmt::format("filemap: file '{}'", path));
+    if (!meta.ok()) return Annotate(meta.status(), fmt::format("filemap: file {}", kvtree::Quoted(path)));
     filemap.files.emplace(path, *std::move(meta));
   }
   return filemap;

@@ -6,6 +6,7 @@
 
 #include "storage/base/check.h"
 #include "storage/base/status.h"
+#include "storage/kvtree/quoted.h"
 #include "storage/scr/fields.h"
 
 namespace cairn::scr {
@@ -104,7 +105,7 @@ class Reader {
     if (!fresh) return DataLoss("rank2file{}: rank {} is in another part, too", suffix, rank);
     for (const auto& [name, nothing] : names->elements()) {
       if (!IsHarmlessRelative(name)) {
-        return DataLoss("rank2file{}: rank {}: '{}' is not a path below the prefix", suffix, rank, name);
+        return DataLoss("rank2file{}: rank {}: {} is not a path below the prefix", suffix, rank, kvtree::Quoted(name));
       }
       at->second.push_back(name);
     }
@@ -115,11 +116,11 @@ class Reader {
   absl::Status ReadPart(const std::string& suffix, std::uint64_t writer, const Tree& entry, std::uint64_t level) {
     const std::string part = SuffixOf(level, writer);
     if (entry.Get("FILE") != part) {
-      return DataLoss("rank2file{}: part {} is called '{}', not '{}'", suffix, writer, entry.Get("FILE").value_or(""),
-                      part);
+      return DataLoss("rank2file{}: part {} is called {}, not '{}'", suffix, writer,
+                      kvtree::Quoted(entry.Get("FILE").value_or("")), part);
     }
     if (entry.Get("OFFSET").value_or("0") != "0") {
-      return DataLoss("rank2file{}: part {} begins at {}", suffix, writer, *entry.Get("OFFSET"));
+      return DataLoss("rank2file{}: part {} begins at {}", suffix, writer, kvtree::Quoted(*entry.Get("OFFSET")));
     }
     // Else few parts that list each other often could keep a reader busy for ever.
     if (!seen_.insert(part).second) return DataLoss("rank2file{}: part {} is listed twice", suffix, part);

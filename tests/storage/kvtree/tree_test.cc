@@ -196,6 +196,14 @@ TEST(TreeTest, TextThatIsNoNumberIsDataLossAndNamed) {
   }
 }
 
+TEST(TreeTest, ForeignTextInErrorsIsShortAndOnOneLine) {
+  Tree tree;
+  tree.Set("SIZE", "line\nbreak\x1b[31m");
+  EXPECT_NE(tree.GetUnsigned("SIZE").status().ToString().find("SIZE is 'line?break?[31m'"), std::string::npos);
+  tree.Set("SIZE", std::string(1 << 20, 'x'));
+  EXPECT_LT(tree.GetUnsigned("SIZE").status().ToString().size(), 400u);
+}
+
 // A list in file order, searched from end to end.
 class Model {
  public:
