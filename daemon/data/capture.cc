@@ -436,8 +436,7 @@ void CaptureImpl::Finish() {
     const absl::MutexLock lock(&mutex_);
     status = failure_;
   }
-  absl::StatusOr<CaptureResult> result = status;
-  if (status.ok()) result = WriteEnd();
+  absl::StatusOr<CaptureResult> result = status.ok() ? WriteEnd() : status;
   std::function<void(absl::StatusOr<CaptureResult>)> on_end;
   {
     const absl::MutexLock lock(&mutex_);

@@ -1,0 +1,356 @@
+#include "daemon/data/capture.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <latch>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "storage/io/posix_disk.h"
+#include "tests/daemon/data/data_fixture.h"
+#include "tests/support/fake_disk.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+constexpr char kPath[] = "/cache/Ckpt1-Rank0.fti.cairn-work1";
+
+// One capture and the client's side of it.
+struct Job {
+  Sample sample;
+  std::shared_ptr<Image> image;
+  CaptureListener listener;
+  std::shared_ptr<Capture> capture;
+};
+
+class CaptureTest : public testing::Test {
+ protected:
+  CaptureTest() : seed_(TestSeed()), random_(seed_), trace_(__FILE__, __LINE__, SeedText(seed_)) {
+    EXPECT_OK(fake_.MakeDirectory("/cache", 0700));
+    fake_.SyncAll();
+  }
+
+  // An image of at most `image_bytes` (0: whole), dirty all over.
+  Job Start(Sample sample, std::uint64_t image_bytes = 0, Disk* disk = nullptr, const std::string& path = kPath) {
+    Job job{.sample = std::move(sample), .image = nullptr, .listener = {}, .capture = nullptr};
+    const std::uint64_t wanted = image_bytes == 0 ? job.sample.windows_bytes() : image_bytes;
+    if (wanted > 0) {
+      absl::StatusOr<std::shared_ptr<Image>> image = Image::Make(budget_, wanted);
+      EXPECT_OK(image);
+      job.image = *std::move(image);
+      std::fill(job.image->bytes().begin(), job.image->bytes().end(), std::byte{0xA5});
+    }
+    const std::uint64_t bytes = job.image == nullptr ? 0 : job.image->bytes().size();
+    absl::StatusOr<std::vector<PlanPiece>> plan = MakePlan(job.sample.layout, job.sample.variables, bytes);
+    EXPECT_OK(plan);
+    job.capture = Capture::Start(disk == nullptr ? fake_ : *disk, pool_,
+                                 {.layout = job.sample.layout,
+                                  .plan = *std::move(plan),
+                                  .image = job.image,
+                                  .checkpoint_id = 5,
+                                  .timestamp_ns = 1234567890123,
+                                  .work_path = path},
+                                 job.listener.callbacks());
+    return job;
+  }
+
+  Sample Make(const std::vector<std::uint64_t>& sizes, ftiff::Packing packing = ftiff::Packing::kAligned) {
+    return MakeSample(random_, sizes, packing);
+  }
+
+  // Fills, commits, and expects the right file.
+  void RunWhole(Job& job, Disk& disk, const std::string& path = kPath) {
+    ASSERT_TRUE(job.image == nullptr ||
+                FillAll(job.sample, *job.capture, *job.image, job.listener, 1 + random_() % 20));
+    EXPECT_EQ(job.capture->pieces_filled(), job.capture->plan().size());
+    ASSERT_OK(job.capture->Commit());
+    const auto end = job.listener.WaitForEnd();
+    ASSERT_TRUE(end.has_value());
+    ASSERT_OK(*end);
+    ExpectFile(disk, path, job.sample, **end);
+  }
+
+  void ExpectNoWorkFile() { EXPECT_STATUS(absl::StatusCode::kNotFound, fake_.Info(kPath), ""); }
+
+  const std::uint64_t seed_;
+  std::mt19937_64 random_;
+  const testing::ScopedTrace trace_;
+  ImageBudget budget_{1 << 30};
+  FakeDisk fake_{{.direct = true}};
+  WorkPool pool_{2};
+};
+
+TEST_F(CaptureTest, AnyFileFromADirtyImageIsWrittenAndHashedExactly) {
+  for (int round = 0; round < 20 && !HasFailure(); ++round) {
+    Job job = Start(RandomSample(random_, 12 << 20));
+    RunWhole(job, fake_);
+  }
+}
+
+TEST_F(CaptureTest, AnyFileThroughAnyRingIsWrittenAndHashedExactly) {
+  for (int round = 0; round < 20 && !HasFailure(); ++round) {
+    Job job = Start(RandomSample(random_, 12 << 20), (1 + random_() % 4) * Image::kAlignment);
+    RunWhole(job, fake_);
+  }
+}
+
+TEST_F(CaptureTest, ARealDiskHoldsTheSame) {
+  std::string folder = std::filesystem::temp_directory_path() / "cairn-capture-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  for (const bool io_uring : {true, false}) {
+    const std::unique_ptr<PosixDisk> disk = MakePosixDisk({.engine = {.io_uring = io_uring}});
+    for (int round = 0; round < 4 && !HasFailure(); ++round) {
+      Job job = Start(RandomSample(random_, 40 << 20), round % 2 == 0 ? 0 : 4 << 20, disk.get(), folder + "/work");
+      RunWhole(job, *disk, folder + "/work");
+    }
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(CaptureTest, AKeptImageIsTheFilesData) {
+  Job job = Start(RandomSample(random_, 10 << 20));
+  RunWhole(job, fake_);
+  if (job.image == nullptr) return;
+  EXPECT_TRUE(std::equal(job.sample.data.begin(), job.sample.data.end(), job.image->bytes().begin()));
+}
+
+TEST_F(CaptureTest, PiecesThatArePutAreAsGoodAsFilledOnes) {
+  for (const std::uint64_t image_bytes : {0, 4 << 20}) {
+    Job job = Start(Make({7 << 20, 100, 5000}), image_bytes);
+    const std::vector<PlanPiece>& plan = job.capture->plan();
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      ASSERT_TRUE(job.listener.WaitForReleased(plan[i].after_released));
+      const auto bytes =
+          std::span(job.sample.content[plan[i].variable]).subspan(plan[i].variable_offset, plan[i].bytes);
+      ASSERT_OK(job.capture->Put(i, bytes, Crc32c(bytes)));
+      EXPECT_EQ(job.capture->pieces_filled(), i + 1);
+    }
+    RunWhole(job, fake_);
+  }
+}
+
+TEST_F(CaptureTest, APutPieceThatIsNotTheNextOneOrDamagedIsRefusedAndMayComeAgain) {
+  Job job = Start(Make({3 << 20, 100}));
+  const PlanPiece& piece = job.capture->plan()[0];
+  const auto bytes = std::span(job.sample.content[piece.variable]).subspan(piece.variable_offset, piece.bytes);
+  const std::uint32_t crc32c = Crc32c(bytes);
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, job.capture->Put(1, bytes, crc32c), "piece 1 comes where 0");
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, job.capture->Put(UINT64_MAX, bytes, crc32c), "");
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, job.capture->Put(0, bytes.first(10), crc32c), "10 bytes");
+  EXPECT_STATUS(absl::StatusCode::kDataLoss, job.capture->Put(0, bytes, crc32c ^ 1), "CRC32C");
+  EXPECT_EQ(job.capture->pieces_filled(), 0u);
+  EXPECT_OK(job.capture->Put(0, bytes, crc32c));
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, job.capture->Put(0, bytes, crc32c), "piece 0 comes where 1");
+  RunWhole(job, fake_);
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, job.capture->Put(job.capture->plan().size(), {}, 0), "");
+}
+
+TEST_F(CaptureTest, CountsThatCannotBeAreRefused) {
+  Job job = Start(Make({5 << 20}));
+  const std::uint64_t pieces = job.capture->plan().size();
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, job.capture->Filled(pieces + 1), "the plan has 5");
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, job.capture->Filled(UINT64_MAX), "");
+  EXPECT_OK(job.capture->Filled(0));
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, job.capture->Commit(), "0 of 5");
+  CopyPiece(job.sample, job.capture->plan()[0], job.image->bytes());
+  CopyPiece(job.sample, job.capture->plan()[1], job.image->bytes());
+  EXPECT_OK(job.capture->Filled(2));
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, job.capture->Filled(1), "1 pieces filled after 2");
+  RunWhole(job, fake_);
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, job.capture->Commit(), "twice");
+}
+
+TEST_F(CaptureTest, ASlotThatWasNotReleasedCannotBeFilled) {
+  std::latch blocked(1);
+  fake_.SetHook([&blocked](FakeOp op, const std::string&) {
+    if (op == FakeOp::kWrite) blocked.wait();
+  });
+  Job job = Start(Make({8 << 20}), 2 << 20);
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, job.capture->Filled(3), "before 1 windows were released, only 0");
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, job.capture->Filled(8), "");
+  blocked.count_down();
+  RunWhole(job, fake_);
+  EXPECT_EQ(job.listener.released(), 8u);
+}
+
+TEST_F(CaptureTest, NothingIsWrittenWhileTheClientCopiesIntoAWholeImage) {
+  Job job = Start(Make({8 << 20}));
+  ASSERT_TRUE(FillAll(job.sample, *job.capture, *job.image, job.listener, 1));
+  std::atomic<int> writes{0};
+  fake_.SetHook([&writes](FakeOp op, const std::string&) { writes += op == FakeOp::kWrite ? 1 : 0; });
+  EXPECT_EQ(writes, 0);
+  ASSERT_OK(job.capture->Commit());
+  ASSERT_OK(*job.listener.WaitForEnd());
+  EXPECT_GE(writes, 2);
+  EXPECT_EQ(job.listener.released(), 0u) << "never without a ring";
+}
+
+TEST_F(CaptureTest, AFileWithoutBytesIsMetadataOnly) {
+  for (const std::vector<std::uint64_t>& sizes : {std::vector<std::uint64_t>{}, {0, 0}}) {
+    Job job = Start(Make(sizes));
+    EXPECT_EQ(job.image, nullptr);
+    RunWhole(job, fake_);
+  }
+}
+
+TEST_F(CaptureTest, WhateverAClientScribblesNothingButItsOwnFileSuffers) {
+  Job job = Start(Make({9 << 20, 12345}));
+  ASSERT_TRUE(FillAll(job.sample, *job.capture, *job.image, job.listener, 1));
+  ASSERT_OK(job.capture->Commit());
+  // Not through the mapping that the daemon reads from: a client has its own.
+  std::vector<std::byte> junk(job.image->bytes().size());
+  for (int i = 0; i < 20; ++i) {
+    std::fill(junk.begin(), junk.end(), static_cast<std::byte>(random_()));
+    ASSERT_GT(pwrite(job.image->fd(), junk.data(), junk.size(), 0), 0);
+  }
+  const auto end = job.listener.WaitForEnd();
+  ASSERT_TRUE(end.has_value());
+  ASSERT_OK(*end);
+  EXPECT_EQ((*end)->file_bytes, job.sample.layout.file_bytes_f());
+}
+
+TEST_F(CaptureTest, AnyFailureOfTheDiskEndsItWithoutAWorkFile) {
+  for (const std::uint64_t image_bytes : {0, 4 << 20}) {
+    const Sample sample = Make({9 << 20, 4321}, ftiff::Packing::kExact);
+    std::uint64_t operations = 0;
+    for (std::uint64_t nth = 0; nth <= operations && !HasFailure(); ++nth) {
+      SCOPED_TRACE(nth);
+      std::uint64_t count = 0;
+      std::mutex mutex;
+      fake_.SetHook([&](FakeOp op, const std::string&) {
+        const std::lock_guard lock(mutex);
+        if (op != FakeOp::kRemove) ++count;
+      });
+      // The first round fails nothing and counts.
+      if (nth > 0) fake_.FailOn({.path_part = "Ckpt1", .nth = nth, .status = absl::UnavailableError("torn cable")});
+      Job job = Start(sample, image_bytes);
+      const bool filled = FillAll(job.sample, *job.capture, *job.image, job.listener, 2);
+      const absl::Status committed = filled ? job.capture->Commit() : absl::OkStatus();
+      const auto end = job.listener.WaitForEnd();
+      fake_.SetHook({});
+      fake_.ClearFaults();
+      ASSERT_TRUE(end.has_value());
+      if (nth == 0) {
+        ASSERT_OK(*end);
+        operations = count;
+        EXPECT_GE(operations, 5u);
+        continue;
+      }
+      EXPECT_STATUS(absl::StatusCode::kUnavailable, *end, "torn cable");
+      EXPECT_TRUE(committed.ok() || committed.code() == absl::StatusCode::kUnavailable);
+      ExpectNoWorkFile();
+      EXPECT_OK(job.capture->Filled(job.capture->pieces_filled())) << "counted only";
+      job.capture->Abort();  // changes nothing any more
+    }
+  }
+}
+
+TEST_F(CaptureTest, AFullDiskSaysSo) {
+  fake_.SetCapacity(4 << 20);
+  Job job = Start(Make({9 << 20}));
+  FillAll(job.sample, *job.capture, *job.image, job.listener, 2);
+  job.capture->Commit().IgnoreError();  // the disk may have failed already
+  EXPECT_STATUS(absl::StatusCode::kResourceExhausted, *job.listener.WaitForEnd(), "");
+  ExpectNoWorkFile();
+}
+
+TEST_F(CaptureTest, AFailureBeforeTheCommitIsTheCommitsAnswer) {
+  fake_.FailOn({.op = FakeOp::kOpen, .status = absl::UnavailableError("no such disk")});
+  Job job = Start(Make({3 << 20}));
+  EXPECT_STATUS(absl::StatusCode::kUnavailable, *job.listener.WaitForEnd(), "no such disk");
+  ASSERT_TRUE(FillAll(job.sample, *job.capture, *job.image, job.listener, 1));
+  EXPECT_STATUS(absl::StatusCode::kUnavailable, job.capture->Commit(), "no such disk");
+}
+
+TEST_F(CaptureTest, AnAbortBetweenAnyPiecesEndsItCancelledWithoutAWorkFile) {
+  for (int round = 0; round < 40 && !HasFailure(); ++round) {
+    Job job = Start(Make({9 << 20, 4321}), round % 2 == 0 ? 0 : 4 << 20);
+    const std::uint64_t pieces = random_() % (job.capture->plan().size() + 1);
+    for (std::uint64_t i = 0; i < pieces; ++i) {
+      ASSERT_TRUE(job.listener.WaitForReleased(job.capture->plan()[i].after_released));
+      CopyPiece(job.sample, job.capture->plan()[i], job.image->bytes());
+      ASSERT_OK(job.capture->Filled(i + 1));
+    }
+    job.capture->Abort();
+    EXPECT_STATUS(absl::StatusCode::kCancelled, *job.listener.WaitForEnd(), "aborted");
+    EXPECT_STATUS(absl::StatusCode::kCancelled, job.capture->Commit(), "aborted");
+    ExpectNoWorkFile();
+  }
+}
+
+TEST_F(CaptureTest, AnAbortDuringAnyOperationEndsItCancelledWithoutAWorkFile) {
+  // Open, truncate, three writes, the tail, truncate, sync.
+  for (std::uint64_t nth = 1; nth <= 8 && !HasFailure(); ++nth) {
+    SCOPED_TRACE(nth);
+    std::atomic<std::uint64_t> operations{0};
+    std::latch reached(1);
+    std::latch aborted(1);
+    fake_.SetHook([&](FakeOp, const std::string&) {
+      if (++operations != nth) return;
+      reached.count_down();
+      aborted.wait();
+    });
+    Job job = Start(Make({9 << 20, 4321}));
+    ASSERT_TRUE(FillAll(job.sample, *job.capture, *job.image, job.listener, 2));
+    ASSERT_OK(job.capture->Commit());
+    reached.wait();
+    job.capture->Abort();
+    aborted.count_down();
+    EXPECT_STATUS(absl::StatusCode::kCancelled, *job.listener.WaitForEnd(), "aborted");
+    fake_.SetHook({});
+    ExpectNoWorkFile();
+  }
+}
+
+TEST_F(CaptureTest, AnAbortAfterTheCommitIsInTimeOrTooLate) {
+  for (int round = 0; round < 30 && !HasFailure(); ++round) {
+    Job job = Start(Make({random_() % (4 << 20)}));
+    ASSERT_TRUE(FillAll(job.sample, *job.capture, *job.image, job.listener, 2));
+    ASSERT_OK(job.capture->Commit());
+    job.capture->Abort();
+    const auto end = job.listener.WaitForEnd();
+    ASSERT_TRUE(end.has_value());
+    if (end->ok()) {
+      ExpectFile(fake_, kPath, job.sample, **end);
+    } else {
+      EXPECT_STATUS(absl::StatusCode::kCancelled, *end, "aborted");
+      ExpectNoWorkFile();
+    }
+  }
+}
+
+TEST_F(CaptureTest, SeveralAtOnceShareThePool) {
+  std::vector<Job> jobs;
+  for (int i = 0; i < 6; ++i) {
+    jobs.push_back(Start(RandomSample(random_, 6 << 20), i % 2 == 0 ? 0 : 2 << 20, nullptr, kPath + std::to_string(i)));
+  }
+  for (std::size_t i = 0; i < jobs.size(); ++i) RunWhole(jobs[i], fake_, kPath + std::to_string(i));
+}
+
+TEST_F(CaptureTest, WhatIsLeftOfAnOlderFileOfThatNameIsGone) {
+  ASSERT_OK(ReplaceFile(fake_, kPath, std::string(30 << 20, 'x')));
+  Job job = Start(Make({3 << 20, 77}));
+  RunWhole(job, fake_);
+}
+
+TEST_F(CaptureTest, WhenItEndsTheFileIsDurable) {
+  Job job = Start(Make({3 << 20, 77}));
+  RunWhole(job, fake_);
+  const auto result = job.listener.WaitForEnd();
+  ASSERT_OK(fake_.SyncDirectory("/cache"));
+  fake_.Restart(seed_);
+  ExpectFile(fake_, kPath, job.sample, **result);
+}
+
+}  // namespace
+}  // namespace cairn
