@@ -22,7 +22,8 @@ std::string DataOf(const FileLayout& layout) {
   std::string data(layout.data_bytes, '\0');
   for (const Container& c : layout.containers) {
     for (std::uint64_t i = 0; i < c.chunk_bytes; ++i) {
-      data[c.file_offset + i] = static_cast<char>(c.id * 31 + (c.variable_offset + i) * 7 + 1);
+      data[c.file_offset + i] =
+          static_cast<char>(static_cast<std::uint64_t>(c.id) * 31 + (c.variable_offset + i) * 7 + 1);
     }
   }
   return data;
