@@ -1,6 +1,7 @@
 #include "storage/io/posix_file.h"
 
 #include <fcntl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,19 @@ auto Uninterrupted(Call call) {
   auto result = call();
   while (result < 0 && errno == EINTR) result = call();
   return result;
+}
+
+// Grows the file with blocks reserved, or without if the file system cannot. 0 or errno.
+int Reserve(int fd, off_t from, off_t to) {
+  // Asked first, since a reservation that fails takes all there is for a moment, from everybody else.
+  struct statvfs volume {};
+  if (::fstatvfs(fd, &volume) != 0) return errno;
+  const bool counts = volume.f_blocks != 0 && volume.f_frsize != 0;  // not all file systems do
+  if (counts && static_cast<std::uint64_t>(to - from) / volume.f_frsize > volume.f_bavail) return ENOSPC;
+  if (Uninterrupted([&] { return ::fallocate(fd, 0, from, to - from); }) == 0) return 0;
+  // EINVAL: some file systems say so instead of EOPNOTSUPP.
+  if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) return errno;
+  return Uninterrupted([&] { return ::ftruncate(fd, to); }) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -131,19 +145,14 @@ absl::Status PosixFile::Truncate(std::uint64_t bytes) {
   struct stat now {};
   if (::fstat(fd, &now) != 0) return ErrnoStatus(errno, fmt::format("stat {}", path()));
   const auto size = static_cast<off_t>(bytes);
-  if (size > now.st_size) {
-    if (Uninterrupted([&] { return ::fallocate(fd, 0, now.st_size, size - now.st_size); }) == 0) {
-      return absl::OkStatus();
-    }
-    // EINVAL: some file systems say so instead of EOPNOTSUPP. Without reserved blocks the file just grows.
-    if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) {
-      return ErrnoStatus(errno, fmt::format("reserve {} bytes of {}", bytes, path()));
+  const int error = size > now.st_size ? Reserve(fd, now.st_size, size) : 0;
+  if (error != 0 || size <= now.st_size) {
+    const off_t target = error != 0 ? now.st_size : size;  // a reservation that failed may have grown the file
+    if (Uninterrupted([&] { return ::ftruncate(fd, target); }) != 0) {
+      return ErrnoStatus(errno, fmt::format("truncate {} to {}", path(), target));
     }
   }
-  if (Uninterrupted([&] { return ::ftruncate(fd, size); }) != 0) {
-    return ErrnoStatus(errno, fmt::format("truncate {} to {}", path(), bytes));
-  }
-  return absl::OkStatus();
+  return error == 0 ? absl::OkStatus() : ErrnoStatus(error, fmt::format("grow {} to {} bytes", path(), bytes));
 }
 
 absl::Status PosixFile::Sync() {

@@ -1,0 +1,217 @@
+// The promises of storage/base/disk.h that every Disk keeps: the same tests on the real file system, with both engines,
+// and on the fake.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <future>
+#include <string>
+#include <vector>
+
+#include "storage/base/disk.h"
+#include "storage/io/posix_disk.h"
+#include "tests/support/fake_disk.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+using absl::StatusCode;
+using Names = std::vector<std::string>;
+
+std::span<const std::byte> Bytes(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+class DiskContractTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == "fake") {
+      disk_ = std::make_unique<FakeDisk>();
+      root_ = "/root";
+      ASSERT_OK(disk_->MakeDirectory(root_, 0700));
+      return;
+    }
+    disk_ = MakePosixDisk({.engine = {.io_uring = GetParam() == "io_uring"}});
+    std::string name = testing::TempDir() + "/disk_contract.XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    root_ = name;
+  }
+  void TearDown() override { EXPECT_OK(RemoveTree(*disk_, root_)); }
+
+  std::string At(const std::string& name) const { return root_ + "/" + name; }
+
+  void Write(const std::string& name, std::string_view text) {
+    ASSERT_OK_AND_ASSIGN(const auto file, disk_->Open(At(name), {.writable = true, .create = true}));
+    ASSERT_OK(file->WriteAt(0, Bytes(text)));
+  }
+
+  std::string Read(const std::string& name) {
+    const auto text = ReadWhole(*disk_, At(name), 1 << 20);
+    return text.ok() ? *text : text.status().ToString();
+  }
+
+  std::unique_ptr<Disk> disk_;
+  std::string root_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Disks, DiskContractTest, testing::Values("fake", "io_uring", "threads"),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(DiskContractTest, WritesAndReadsAtOffsets) {
+  ASSERT_OK_AND_ASSIGN(const auto file, disk_->Open(At("a"), {.writable = true, .create = true}));
+  EXPECT_EQ(file->path(), At("a"));
+  ASSERT_OK(file->WriteAt(3, Bytes("def")));
+  ASSERT_OK(file->WriteAt(1, Bytes("bc")));
+  EXPECT_EQ(Read("a"), std::string_view("\0bcdef", 6));
+  EXPECT_EQ(file->Info()->bytes, 6u);
+  EXPECT_TRUE(file->Info()->is_regular());
+  ASSERT_OK(file->Truncate(2));
+  ASSERT_OK(file->Truncate(4));
+  EXPECT_EQ(Read("a"), std::string_view("\0b\0\0", 4));
+  EXPECT_OK(file->Sync());
+}
+
+TEST_P(DiskContractTest, ReadPastTheEndIsDataLossAndSaysHowMuchWasThere) {
+  Write("a", "abcde");
+  ASSERT_OK_AND_ASSIGN(const auto file, disk_->Open(At("a"), {}));
+  std::byte buffer[8];
+  EXPECT_STATUS(StatusCode::kDataLoss, file->ReadAt(2, buffer), "after 3 of 8 bytes");
+  EXPECT_STATUS(StatusCode::kDataLoss, file->ReadAt(100, buffer), At("a") + " at 100");
+  EXPECT_OK(file->ReadAt(100, {}));
+}
+
+TEST_P(DiskContractTest, AsyncTransfersAnswerOnceAsTheOthersDo) {
+  ASSERT_OK_AND_ASSIGN(const auto file, disk_->Open(At("a"), {.writable = true, .create = true}));
+  std::promise<absl::Status> written, read, short_read;
+  file->WriteAsync(1, Bytes("bcd"), [&](absl::Status status) { written.set_value(status); });
+  EXPECT_OK(written.get_future().get());
+  std::byte buffer[5] = {};
+  file->ReadAsync(0, std::span(buffer).first(4), [&](absl::Status status) { read.set_value(status); });
+  EXPECT_OK(read.get_future().get());
+  EXPECT_EQ(buffer[3], std::byte{'d'});
+  file->ReadAsync(0, buffer, [&](absl::Status status) { short_read.set_value(status); });
+  EXPECT_STATUS(StatusCode::kDataLoss, short_read.get_future().get(), "after 4 of 5 bytes");
+}
+
+TEST_P(DiskContractTest, CreateTruncatesAndExclusiveRefuses) {
+  Write("a", "text");
+  EXPECT_STATUS(StatusCode::kAlreadyExists, disk_->Open(At("a"), {.writable = true, .create = true, .exclusive = true}),
+                At("a"));
+  EXPECT_EQ(Read("a"), "text");
+  EXPECT_OK(disk_->Open(At("a"), {.writable = true}));
+  EXPECT_EQ(Read("a"), "text");
+  EXPECT_OK(disk_->Open(At("a"), {.writable = true, .create = true}));
+  EXPECT_EQ(Read("a"), "");
+  EXPECT_OK(disk_->Open(At("b"), {.writable = true, .create = true, .exclusive = true, .mode = 0640}));
+  EXPECT_EQ(disk_->Info(At("b"))->mode, 0100640u);
+}
+
+TEST_P(DiskContractTest, OpenTakesRegularFilesOnlyAndFollowsNoLink) {
+  Write("a", "text");
+  ASSERT_OK(disk_->Symlink("a", At("link")));
+  EXPECT_STATUS(StatusCode::kInvalidArgument, disk_->Open(At("link"), {}), At("link"));
+  EXPECT_STATUS(StatusCode::kInvalidArgument, disk_->Open(root_, {}), root_);
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->Open(At("none"), {}), At("none"));
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->Open(At("a/b"), {}), At("a/b"));
+  EXPECT_STATUS(StatusCode::kInvalidArgument, disk_->Open(At(std::string(300, 'n')), {}), "nnn");
+}
+
+TEST_P(DiskContractTest, LinksOnTheWayAreFollowed) {
+  ASSERT_OK(disk_->MakeDirectory(At("d"), 0750));
+  Write("d/a", "a");
+  ASSERT_OK(disk_->Symlink("d", At("link")));
+  ASSERT_OK(disk_->Symlink("loop", At("loop")));
+  EXPECT_EQ(Read("link/a"), "a");
+  EXPECT_EQ(Read("d/../link/./a"), "a");
+  EXPECT_TRUE(disk_->Info(At("link"))->is_symlink());
+  EXPECT_TRUE(disk_->Info(At("link/."))->is_directory());
+  EXPECT_EQ(disk_->List(At("link")).value(), (Names{"a"}));
+  EXPECT_OK(disk_->SyncDirectory(At("link")));
+  EXPECT_STATUS(StatusCode::kInvalidArgument, disk_->List(At("loop")), At("loop"));
+}
+
+TEST_P(DiskContractTest, RenameReplacesWhatMayBeReplaced) {
+  ASSERT_OK(disk_->MakeDirectory(At("d"), 0700));
+  ASSERT_OK(disk_->MakeDirectory(At("empty"), 0700));
+  Write("d/a", "a");
+  Write("b", "b");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, disk_->Rename(At("d"), At("d/e")), At("d/e"));
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->Rename(At("none"), At("b")), At("none"));
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->Rename(At("d"), At("b")), At("b"));
+  EXPECT_STATUS(StatusCode::kInvalidArgument, disk_->Rename(At("b"), At("d")), At("d"));
+  EXPECT_STATUS(StatusCode::kAlreadyExists, disk_->Rename(At("empty"), At("d")), At("d"));
+  EXPECT_OK(disk_->Rename(At("d"), At("empty")));
+  EXPECT_OK(disk_->Rename(At("b"), At("empty/a")));
+  EXPECT_EQ(Read("empty/a"), "b");
+  EXPECT_EQ(disk_->List(root_).value(), (Names{"empty"}));
+}
+
+TEST_P(DiskContractTest, LinkSharesTheFileAndNeverReplaces) {
+  Write("a", "a");
+  Write("b", "b");
+  EXPECT_STATUS(StatusCode::kAlreadyExists, disk_->Link(At("a"), At("b")), At("b"));
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->Link(At("none"), At("c")), At("none"));
+  EXPECT_STATUS(StatusCode::kPermissionDenied, disk_->Link(root_, At("c")), root_);
+  ASSERT_OK(disk_->Link(At("a"), At("c")));
+  EXPECT_EQ(disk_->Info(At("a"))->inode, disk_->Info(At("c"))->inode);
+  EXPECT_OK(disk_->Rename(At("a"), At("c")));  // two names of one file: both stay
+  EXPECT_EQ(disk_->List(root_).value(), (Names{"a", "b", "c"}));
+  EXPECT_STATUS(StatusCode::kAlreadyExists, disk_->Symlink("x", At("a")), At("a"));
+}
+
+TEST_P(DiskContractTest, RemoveTakesFilesLinksAndEmptyDirectories) {
+  ASSERT_OK(disk_->MakeDirectory(At("d"), 0700));
+  EXPECT_STATUS(StatusCode::kAlreadyExists, disk_->MakeDirectory(At("d"), 0700), At("d"));
+  Write("d/a", "a");
+  ASSERT_OK(disk_->Symlink("d", At("link")));
+  EXPECT_STATUS(StatusCode::kAlreadyExists, disk_->Remove(At("d")), At("d"));
+  EXPECT_OK(disk_->Remove(At("link")));
+  EXPECT_OK(disk_->Remove(At("d/a")));
+  EXPECT_OK(disk_->Remove(At("d")));
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->Remove(At("d")), At("d"));
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->Info(At("d")), At("d"));
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->List(At("d")), At("d"));
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->SyncDirectory(At("d")), At("d"));
+}
+
+TEST_P(DiskContractTest, RemovedFileIsReadableWhileOpen) {
+  Write("a", "text");
+  ASSERT_OK_AND_ASSIGN(const auto file, disk_->Open(At("a"), {}));
+  ASSERT_OK(disk_->Remove(At("a")));
+  std::byte buffer[4];
+  EXPECT_OK(file->ReadAt(0, buffer));
+}
+
+TEST_P(DiskContractTest, ModeAndTimesAreSet) {
+  Write("a", "a");
+  ASSERT_OK(disk_->SetModeAndTimes(At("a"), 0440, {.tv_sec = 1, .tv_nsec = 2}, {.tv_sec = 3, .tv_nsec = 4000}));
+  ASSERT_OK_AND_ASSIGN(const FileInfo info, disk_->Info(At("a")));
+  EXPECT_EQ(info.mode, 0100440u);
+  EXPECT_EQ(info.atime.tv_sec, 1);
+  EXPECT_EQ(info.mtime.tv_sec, 3);
+  EXPECT_EQ(info.mtime.tv_nsec, 4000);
+  ASSERT_OK(disk_->Symlink("a", At("link")));
+  EXPECT_STATUS(StatusCode::kInvalidArgument, disk_->SetModeAndTimes(At("link"), 0600, {}, {}), At("link"));
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->SetModeAndTimes(At("none"), 0600, {}, {}), At("none"));
+}
+
+TEST_P(DiskContractTest, FreeBytesAnswersForAnExistingPath) {
+  EXPECT_GT(disk_->FreeBytes(root_).value(), 0u);
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->FreeBytes(At("none")), At("none"));
+}
+
+TEST_P(DiskContractTest, HelpersWorkOnIt) {
+  ASSERT_OK(MakeDirectories(*disk_, At("x/y/z"), 0700));
+  ASSERT_OK(ReplaceFile(*disk_, At("x/y/z/a"), "one"));
+  ASSERT_OK(ReplaceFile(*disk_, At("x/y/z/a"), "two"));
+  EXPECT_EQ(Read("x/y/z/a"), "two");
+  ASSERT_OK(CreateFileOnce(*disk_, At("x/y/z/b"), "one"));
+  EXPECT_STATUS(StatusCode::kAlreadyExists, CreateFileOnce(*disk_, At("x/y/z/b"), "two"), At("x/y/z/b"));
+  EXPECT_EQ(Read("x/y/z/b"), "one");
+  EXPECT_EQ(disk_->List(At("x/y/z")).value(), (Names{"a", "b"}));
+  EXPECT_OK(RemoveTree(*disk_, At("x")));
+  EXPECT_EQ(disk_->List(root_).value(), Names{});
+}
+
+}  // namespace
+}  // namespace cairn

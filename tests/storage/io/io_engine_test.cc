@@ -1,0 +1,188 @@
+#include "storage/io/io_engine.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <functional>
+#include <future>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "storage/base/unique_fd.h"
+
+namespace cairn {
+namespace {
+
+class IoEngineTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "/io_engine.XXXXXX";
+    file_ = UniqueFd(::mkstemp(name.data()));
+    ASSERT_TRUE(file_.valid());
+    ASSERT_EQ(::unlink(name.c_str()), 0);
+  }
+
+  std::unique_ptr<IoEngine> Make(IoEngineOptions options) {
+    options.io_uring = GetParam() == "io_uring";
+    auto engine = MakeIoEngine(options);
+    if (!ProbeIoUring().ok()) return engine;
+    EXPECT_EQ(engine->name(), GetParam());
+    return engine;
+  }
+
+  IoTransfer Transfer(bool write, std::uint64_t offset, std::span<std::byte> bytes, IoTransfer::Done done) const {
+    return {.fd = file_.get(),
+            .write = write,
+            .direct = false,
+            .offset = offset,
+            .data = bytes.data(),
+            .bytes = bytes.size(),
+            .done = std::move(done)};
+  }
+
+  UniqueFd file_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Engines, IoEngineTest, testing::Values("io_uring", "threads"),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(IoEngineTest, DestructorFinishesEverythingSubmitted) {
+  constexpr int kTransfers = 500;
+  std::vector<std::byte> bytes(4096, std::byte{7});
+  std::atomic<int> done{0};
+  {
+    const auto engine = Make({.in_flight_max = 4, .queued_max = 1000});
+    for (int i = 0; i < kTransfers; ++i) {
+      engine->Submit(Transfer(true, 4096u * i, bytes, [&](int error, std::size_t n) {
+        EXPECT_EQ(error, 0);
+        EXPECT_EQ(n, 4096u);
+        ++done;
+      }));
+    }
+  }
+  EXPECT_EQ(done, kTransfers);
+  EXPECT_EQ(::lseek(file_.get(), 0, SEEK_END), 4096 * kTransfers);
+}
+
+TEST_P(IoEngineTest, FullQueueHoldsTheSubmitterUntilThereIsRoom) {
+  std::vector<std::byte> bytes(16, std::byte{7});
+  std::promise<void> gate, entered;
+  std::shared_future<void> open = gate.get_future().share();
+  std::atomic<int> submitted{0}, done{0};
+  {
+    const auto engine = Make({.in_flight_max = 1, .queued_max = 2, .threads = 1});
+    // The engine's only thread stands in this callback: nothing leaves the queue.
+    engine->Submit(Transfer(true, 0, bytes, [&, open](int, std::size_t) {
+      entered.set_value();
+      open.wait();
+    }));
+    entered.get_future().wait();
+    std::thread submitter([&] {
+      for (int i = 0; i < 8; ++i) {
+        engine->Submit(Transfer(true, 16u * i, bytes, [&](int, std::size_t) { ++done; }));
+        ++submitted;
+      }
+    });
+    while (submitted < 2) std::this_thread::yield();
+    EXPECT_LE(submitted, 2);
+    EXPECT_EQ(done, 0);
+    gate.set_value();
+    submitter.join();
+  }
+  EXPECT_EQ(done, 8);
+}
+
+TEST_P(IoEngineTest, CallbackMaySubmitEvenWhenTheQueueIsFull) {
+  std::vector<std::byte> bytes(16, std::byte{7});
+  std::atomic<int> done{0};
+  {
+    const auto engine = Make({.in_flight_max = 1, .queued_max = 1, .threads = 1});
+    std::function<void(int)> chain = [&](int left) {
+      engine->Submit(Transfer(true, 16u * left, bytes, [&, left](int error, std::size_t) {
+        EXPECT_EQ(error, 0);
+        ++done;
+        if (left > 0) chain(left - 1);
+      }));
+    };
+    for (int i = 0; i < 4; ++i) chain(9);
+    while (done < 40) std::this_thread::yield();
+  }
+  EXPECT_EQ(done, 40);
+}
+
+TEST_P(IoEngineTest, ShortTransferAtTheEndOfTheFileSaysHowMuch) {
+  std::vector<std::byte> bytes(100);
+  ASSERT_EQ(::ftruncate(file_.get(), 60), 0);
+  const auto engine = Make({});
+  std::promise<std::pair<int, std::size_t>> answer;
+  engine->Submit(Transfer(false, 10, bytes, [&](int error, std::size_t n) { answer.set_value({error, n}); }));
+  EXPECT_EQ(answer.get_future().get(), (std::pair<int, std::size_t>{0, 50}));
+}
+
+TEST_P(IoEngineTest, PartsThatArriveOneByOneAreResubmitted) {
+  // A pipe gives what is there: each part is a short transfer.
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd from(ends[0]);
+  UniqueFd to(ends[1]);
+  const auto engine = Make({});
+  if (engine->name() == "threads") GTEST_SKIP() << "pread takes no pipe";
+  std::vector<std::byte> bytes(6);
+  std::promise<std::pair<int, std::size_t>> answer;
+  IoTransfer transfer = Transfer(false, 0, bytes, [&](int error, std::size_t n) { answer.set_value({error, n}); });
+  transfer.fd = from.get();
+  engine->Submit(std::move(transfer));
+  ASSERT_EQ(::write(to.get(), "abc", 3), 3);
+  ASSERT_EQ(::write(to.get(), "de", 2), 2);
+  to.Reset();
+  EXPECT_EQ(answer.get_future().get(), (std::pair<int, std::size_t>{0, 5}));
+  EXPECT_EQ(bytes[4], std::byte{'e'});
+}
+
+TEST_P(IoEngineTest, ErrorOfTheKernelIsHandedOn) {
+  std::vector<std::byte> bytes(16);
+  const UniqueFd closed(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const auto engine = Make({});
+  std::promise<int> answer;
+  IoTransfer transfer = Transfer(true, 0, bytes, [&](int error, std::size_t) { answer.set_value(error); });
+  transfer.fd = closed.get();
+  engine->Submit(std::move(transfer));
+  EXPECT_EQ(answer.get_future().get(), EBADF);
+}
+
+TEST_P(IoEngineTest, EmptyTransferAnswersToo) {
+  const auto engine = Make({});
+  std::promise<int> answer;
+  engine->Submit(Transfer(true, 0, {}, [&](int error, std::size_t) { answer.set_value(error); }));
+  EXPECT_EQ(answer.get_future().get(), 0);
+}
+
+TEST_P(IoEngineTest, SubmittersOnManyThreadsLoseNothing) {
+  std::vector<std::byte> bytes(512, std::byte{1});
+  std::atomic<int> done{0};
+  {
+    const auto engine = Make({.in_flight_max = 8, .queued_max = 4});
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < 500; ++i) {
+          engine->Submit(Transfer(true, 512u * (t * 500 + i), bytes, [&](int error, std::size_t) {
+            EXPECT_EQ(error, 0);
+            ++done;
+          }));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  EXPECT_EQ(done, 2000);
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,209 @@
+#include "storage/io/posix_disk.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <future>
+#include <latch>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+using absl::StatusCode;
+
+constexpr std::size_t kBlock = kDirectAlignment;
+
+struct FreeDeleter {
+  void operator()(std::byte* p) const { ::free(p); }
+};
+
+// Random bytes at an address that is right for direct I/O.
+class Buffer {
+ public:
+  explicit Buffer(std::size_t bytes, std::uint64_t seed = 1)
+      : data_(static_cast<std::byte*>(::aligned_alloc(kBlock, (bytes + kBlock - 1) / kBlock * kBlock))), bytes_(bytes) {
+    std::mt19937_64 random(seed);
+    for (std::byte& b : span()) b = static_cast<std::byte>(random());
+  }
+  std::span<std::byte> span() { return {data_.get(), bytes_}; }
+  std::span<std::byte> span(std::size_t offset, std::size_t bytes) { return span().subspan(offset, bytes); }
+  bool operator==(const Buffer& other) const {
+    return std::equal(data_.get(), data_.get() + bytes_, other.data_.get(), other.data_.get() + other.bytes_);
+  }
+
+ private:
+  std::unique_ptr<std::byte, FreeDeleter> data_;
+  std::size_t bytes_;
+};
+
+class PosixDiskTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "/posix_disk.XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    root_ = name;
+  }
+  void TearDown() override { EXPECT_OK(RemoveTree(*disk_, root_)); }
+
+  // Null if the file system under test has no direct I/O.
+  std::unique_ptr<File> OpenDirect(const std::string& path) {
+    auto file = disk_->Open(path, {.direct = true, .writable = true, .create = true});
+    EXPECT_OK(file);
+    return file.ok() && (*file)->direct() ? *std::move(file) : nullptr;
+  }
+
+  std::unique_ptr<PosixDisk> disk_ = MakePosixDisk();
+  std::string root_;
+};
+
+TEST_F(PosixDiskTest, EngineIsIoUringWhereTheKernelGivesIt) {
+  EXPECT_EQ(disk_->engine(), ProbeIoUring().ok() ? "io_uring" : "threads");
+  EXPECT_EQ(MakePosixDisk({.engine = {.io_uring = false}})->engine(), "threads");
+}
+
+TEST_F(PosixDiskTest, DirectFileIsReadAndWrittenInBlocks) {
+  const auto file = OpenDirect(root_ + "/a");
+  if (file == nullptr) GTEST_SKIP() << "no direct I/O in " << root_;
+  Buffer out(4 * kBlock), in(4 * kBlock, 2);
+  ASSERT_OK(file->WriteAt(0, out.span()));
+  ASSERT_OK(file->ReadAt(0, in.span()));
+  EXPECT_EQ(out, in);
+}
+
+TEST_F(PosixDiskTest, UnalignedDirectTransfersAreRefusedBeforeTheKernel) {
+  const auto file = OpenDirect(root_ + "/a");
+  if (file == nullptr) GTEST_SKIP() << "no direct I/O in " << root_;
+  Buffer buffer(2 * kBlock);
+  EXPECT_STATUS(StatusCode::kInvalidArgument, file->WriteAt(512, buffer.span(0, kBlock)), "not aligned");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, file->WriteAt(0, buffer.span(512, kBlock)), "not aligned");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, file->ReadAt(0, buffer.span(0, 512)), "not aligned");
+  absl::Status status;
+  file->WriteAsync(1, buffer.span(), [&](absl::Status s) { status = s; });
+  EXPECT_STATUS(StatusCode::kInvalidArgument, status, "not aligned");
+  file->ReadAsync(1, buffer.span(), [&](absl::Status s) { status = s; });
+  EXPECT_STATUS(StatusCode::kInvalidArgument, status, "not aligned");
+}
+
+TEST_F(PosixDiskTest, DirectReadMayEndInTheLastBlockOnly) {
+  const auto file = OpenDirect(root_ + "/a");
+  if (file == nullptr) GTEST_SKIP() << "no direct I/O in " << root_;
+  Buffer out(2 * kBlock), in(3 * kBlock, 2);
+  ASSERT_OK(file->WriteAt(0, out.span()));
+  ASSERT_OK(file->Truncate(kBlock + 100));
+  EXPECT_OK(file->ReadAt(0, in.span(0, 2 * kBlock)));
+  EXPECT_TRUE(std::ranges::equal(in.span(0, kBlock + 100), out.span(0, kBlock + 100)));
+  for (const std::byte b : in.span(kBlock + 100, kBlock - 100)) ASSERT_EQ(b, std::byte{0});
+  EXPECT_STATUS(StatusCode::kDataLoss, file->ReadAt(0, in.span()), "after 4196 of 12288 bytes");
+  std::promise<absl::Status> answer;
+  file->ReadAsync(kBlock, in.span(0, kBlock), [&](absl::Status status) { answer.set_value(status); });
+  EXPECT_OK(answer.get_future().get());
+  ASSERT_OK(file->Truncate(kBlock));
+  EXPECT_STATUS(StatusCode::kDataLoss, file->ReadAt(0, in.span(0, 2 * kBlock)), "after 4096 of 8192 bytes");
+}
+
+TEST_F(PosixDiskTest, FileSystemWithoutDirectIoGetsBufferedFilesOnce) {
+  // /dev/shm may or may not have direct I/O; either way the exclusive open must make the file and succeed.
+  const std::string path = "/dev/shm/cairn_posix_disk_test." + std::to_string(::getpid());
+  const auto file = disk_->Open(path, {.direct = true, .writable = true, .create = true, .exclusive = true});
+  if (absl::IsNotFound(file.status())) GTEST_SKIP() << "no /dev/shm here";
+  ASSERT_OK(file);
+  Buffer buffer(kBlock);
+  ASSERT_OK((*file)->WriteAt(0, buffer.span()));
+  EXPECT_OK(disk_->Remove(path));
+}
+
+TEST_F(PosixDiskTest, NamedPipeNeitherHoldsNorOpens) {
+  ASSERT_EQ(::mkfifo((root_ + "/pipe").c_str(), 0600), 0);
+  EXPECT_STATUS(StatusCode::kInvalidArgument, disk_->Open(root_ + "/pipe", {}), "not a regular file");
+}
+
+TEST_F(PosixDiskTest, OffsetsBeyondAnyFileAreRefused) {
+  ASSERT_OK_AND_ASSIGN(const auto file, disk_->Open(root_ + "/a", {.writable = true, .create = true}));
+  Buffer buffer(8);
+  EXPECT_STATUS(StatusCode::kInvalidArgument, file->WriteAt(UINT64_MAX - 4, buffer.span()), root_ + "/a");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, file->ReadAt(INT64_MAX, buffer.span()), root_ + "/a");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, file->Truncate(UINT64_MAX), root_ + "/a");
+}
+
+TEST_F(PosixDiskTest, WriteIntoAReadOnlyFileFailsNamingPathAndOffset) {
+  ASSERT_OK(disk_->Open(root_ + "/a", {.writable = true, .create = true}));
+  ASSERT_OK_AND_ASSIGN(const auto file, disk_->Open(root_ + "/a", {}));
+  Buffer buffer(8);
+  EXPECT_FALSE(file->WriteAt(16, buffer.span()).ok());
+  std::promise<absl::Status> answer;
+  file->WriteAsync(16, buffer.span(), [&](absl::Status status) { answer.set_value(status); });
+  EXPECT_STATUS(StatusCode::kInternal, answer.get_future().get(), "write " + root_ + "/a at 16: Bad file descriptor");
+}
+
+TEST_F(PosixDiskTest, GrowingReservesBlocksOrSaysThatThereAreNone) {
+  ASSERT_OK_AND_ASSIGN(const auto file, disk_->Open(root_ + "/a", {.writable = true, .create = true}));
+  ASSERT_OK(file->Truncate(1 << 20));
+  EXPECT_EQ(file->Info()->bytes, 1u << 20);
+  EXPECT_STATUS(StatusCode::kResourceExhausted, file->Truncate(std::uint64_t{1} << 60), root_ + "/a");
+  EXPECT_EQ(file->Info()->bytes, 1u << 20);
+  ASSERT_OK(file->Truncate(10));
+  EXPECT_EQ(file->Info()->bytes, 10u);
+}
+
+TEST_F(PosixDiskTest, FileMayGoBeforeItsTransfersEnd) {
+  Buffer out(1 << 20), in(1 << 20, 2);
+  std::promise<absl::Status> written, read;
+  {
+    ASSERT_OK_AND_ASSIGN(const auto file, disk_->Open(root_ + "/a", {.writable = true, .create = true}));
+    file->WriteAsync(0, out.span(), [&](absl::Status status) { written.set_value(status); });
+  }
+  ASSERT_OK(written.get_future().get());
+  {
+    ASSERT_OK_AND_ASSIGN(const auto file, disk_->Open(root_ + "/a", {}));
+    file->ReadAsync(0, in.span(), [&](absl::Status status) { read.set_value(status); });
+  }
+  ASSERT_OK(read.get_future().get());
+  EXPECT_EQ(out, in);
+}
+
+TEST_F(PosixDiskTest, ManyThreadsWriteOneFileAtDifferentPlaces) {
+  constexpr std::size_t kThreads = 4, kPieces = 200;
+  Buffer out(kThreads * kPieces * kBlock), in(kThreads * kPieces * kBlock, 2);
+  ASSERT_OK_AND_ASSIGN(const auto file, disk_->Open(root_ + "/a", {.direct = true, .writable = true, .create = true}));
+  ASSERT_OK(file->Truncate(out.span().size()));
+  std::latch left(kThreads * kPieces);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::size_t p = 0; p < kPieces; ++p) {
+        const std::size_t offset = (p * kThreads + t) * kBlock;
+        file->WriteAsync(offset, out.span(offset, kBlock), [&](absl::Status status) {
+          EXPECT_OK(status);
+          left.count_down();
+        });
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  left.wait();
+  ASSERT_OK(file->Sync());
+  ASSERT_OK(file->ReadAt(0, in.span()));
+  EXPECT_EQ(out, in);
+}
+
+TEST_F(PosixDiskTest, ListOfManyNamesIsSorted) {
+  std::vector<std::string> names;
+  for (int i = 100; i < 400; ++i) {
+    names.push_back(std::to_string(i));
+    ASSERT_OK(disk_->Open(root_ + "/" + names.back(), {.writable = true, .create = true}));
+  }
+  EXPECT_EQ(disk_->List(root_).value(), names);
+}
+
+}  // namespace
+}  // namespace cairn
