@@ -1,0 +1,123 @@
+// The power fails at every operation of a history of datasets. Afterwards the folder lists exactly what was promised:
+// a promise is a call that answered OK, and what a call was about when the power failed may be there or not, but whole.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "storage/base/status.h"
+#include "storage/cache/cache_folder.h"
+#include "storage/transfer/transfer.h"
+#include "tests/storage/cache/datasets.h"
+#include "tests/support/fake_disk.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint32_t kRanks = 2;
+
+enum class Promise { kAbsent, kEither, kWhole };
+using Promises = std::map<DatasetId, Promise>;
+
+std::string ContentOf(DatasetId id, Rank rank) {
+  return TestContent(100 * id + rank, 9000 * rank + 10);
+}
+
+absl::StatusOr<std::unique_ptr<CacheFolder>> OpenFolder(Disk& disk) {
+  return CacheFolder::Open(disk, "/ssd", "alice", "demo", TestRun(), "/pfs/demo");
+}
+
+absl::Status WriteDataset(Disk& disk, CacheFolder& folder, DatasetId id, Promises* promises) {
+  (*promises)[id] = Promise::kAbsent;
+  CAIRN_RETURN_IF_ERROR(folder.Begin(TestDescriptor(id, kRanks)));
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    const std::string content = ContentOf(id, rank);
+    const std::string work = folder.WorkPath(id, rank);
+    CAIRN_RETURN_IF_ERROR(WriteTestFile(disk, work, content));
+    CAIRN_RETURN_IF_ERROR(folder.CommitRank(TestCatalogue(TestRun(), id, rank, kRanks, content), work));
+  }
+  (*promises)[id] = Promise::kEither;
+  CAIRN_RETURN_IF_ERROR(folder.Complete(TestDescriptor(id, kRanks)));
+  (*promises)[id] = Promise::kWhole;
+  return absl::OkStatus();
+}
+
+absl::Status RemoveDataset(CacheFolder& folder, DatasetId id, Promises* promises) {
+  (*promises)[id] = Promise::kEither;
+  CAIRN_RETURN_IF_ERROR(folder.Remove(id));
+  (*promises)[id] = Promise::kAbsent;
+  return absl::OkStatus();
+}
+
+absl::Status History(Disk& disk, Promises* promises) {
+  CAIRN_ASSIGN_OR_RETURN(auto folder, OpenFolder(disk));
+  CAIRN_RETURN_IF_ERROR(folder->Load().status());
+  CAIRN_RETURN_IF_ERROR(WriteDataset(disk, *folder, 1, promises));
+  CAIRN_RETURN_IF_ERROR(WriteDataset(disk, *folder, 2, promises));
+  CAIRN_RETURN_IF_ERROR(RemoveDataset(*folder, 1, promises));
+  CAIRN_RETURN_IF_ERROR(WriteDataset(disk, *folder, 3, promises));
+  CAIRN_RETURN_IF_ERROR(RemoveDataset(*folder, 3, promises));
+  return absl::OkStatus();
+}
+
+void ExpectPromisesKept(Disk& disk, const Promises& promises) {
+  ASSERT_OK_AND_ASSIGN(auto folder, OpenFolder(disk));
+  ASSERT_OK_AND_ASSIGN(const CacheLoad load, folder->Load());
+  for (const std::string& warning : load.warnings) ADD_FAILURE() << "a crash is no damage: " << warning;
+  for (const auto& [id, promise] : promises) {
+    const bool whole = load.whole.contains(id);
+    if (promise == Promise::kEither) continue;
+    EXPECT_EQ(whole, promise == Promise::kWhole) << "dataset " << id;
+  }
+  for (const auto& [id, dataset] : load.whole) {
+    ASSERT_EQ(dataset.ranks.size(), kRanks);
+    for (const catalogue::Catalogue& rank : dataset.ranks) {
+      ASSERT_EQ(rank.file_size(), 1);
+      EXPECT_OK(VerifyFile(disk, folder->DatasetPath(id) + "/" + rank.file(0).name(), rank.file(0)));
+    }
+  }
+  Promises next;
+  EXPECT_OK(WriteDataset(disk, *folder, 10, &next));
+}
+
+TEST(CacheCrashTest, AfterAPowerFailureAnywhereExactlyThePromisedDatasetsAreWhole) {
+  std::uint64_t operations = 0;
+  {
+    FakeDisk disk;
+    Promises promises;
+    ASSERT_OK(History(disk, &promises));
+    operations = disk.operations();
+  }
+  for (std::uint64_t n = 1; n <= operations && !HasFailure(); ++n) {
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      SCOPED_TRACE(fmt::format("power fails at operation {} of {}, seed {}", n, operations, seed));
+      FakeDisk disk;
+      Promises promises;
+      disk.CrashAt(n);
+      EXPECT_FALSE(History(disk, &promises).ok());
+      disk.Restart(seed * 7919 + n);
+      ExpectPromisesKept(disk, promises);
+    }
+  }
+}
+
+// The same with a start that itself loses power.
+TEST(CacheCrashTest, APowerFailureDuringLoadLosesNothing) {
+  for (std::uint64_t n = 1; n <= 60; ++n) {
+    SCOPED_TRACE(fmt::format("power fails at operation {} of the start", n));
+    FakeDisk disk;
+    Promises promises;
+    ASSERT_OK_AND_ASSIGN(auto folder, OpenFolder(disk));
+    ASSERT_OK(WriteDataset(disk, *folder, 1, &promises));
+    ASSERT_OK(folder->Begin(TestDescriptor(2, kRanks)));
+    promises[2] = Promise::kAbsent;
+    disk.Restart(n);
+    disk.CrashAt(n);
+    if (auto half = OpenFolder(disk); half.ok()) (*half)->Load().IgnoreError();  // fails or not: the next one counts
+    disk.Restart(n + 1);
+    ExpectPromisesKept(disk, promises);
+  }
+}
+
+}  // namespace
+}  // namespace cairn
