@@ -1,6 +1,7 @@
 #include "client/grpc/stream.h"
 
 #include <grpc/grpc.h>
+#include <grpc/support/log.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -191,9 +192,9 @@ Outcome Call::Broken() const {
   if (!done_ || connected_ || !tls_) return {CAIRN_UNAVAILABLE, std::move(text)};
   // gRPC has one code for all that keeps it from connecting; only its words tell that it was TLS. The daemon's refusal
   // of our certificate comes after our side's handshake is over (TLS 1.3), as a connection that is closed at once.
-  const bool refused_by_us = text.find("andshake") != std::string::npos;
-  const bool refused_by_it =
-      text.find("ailed to connect") == std::string::npos && status_.error_code() == grpc::StatusCode::UNAVAILABLE;
+  const auto says = [&](const char* words) { return text.find(words) != std::string::npos; };
+  const bool refused_by_us = says("andshake") || says("peer certificate");
+  const bool refused_by_it = says("Socket closed") || says("onnection reset") || says("roken pipe");
   if (refused_by_us)
     return {CAIRN_PERMISSION_DENIED, text + " (is the daemon's certificate for this name and from CAIRN_TLS_CA?)"};
   if (refused_by_it) return {CAIRN_PERMISSION_DENIED, text + " (does the daemon accept CAIRN_TLS_CERT?)"};
@@ -215,6 +216,16 @@ class StreamImpl final : public Stream {
   const std::shared_ptr<Call> call_;
 };
 
+bool KeepGrpc() {
+  // The library prints nothing into its application unless it is asked to; what gRPC has to say comes as an outcome.
+  const bool quiet =
+      std::getenv("CAIRN_LOG") == nullptr && std::getenv("GRPC_VERBOSITY") == nullptr && grpc_is_initialized() == 0;
+  // Held for good: when its last user goes, gRPC waits for a poller that may sleep for ten seconds.
+  grpc_init();
+  if (quiet) gpr_set_log_verbosity(static_cast<gpr_log_severity>(GPR_LOG_SEVERITY_ERROR + 1));
+  return true;
+}
+
 std::shared_ptr<grpc::Channel> MakeChannel(const Address& address) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(CAIRN_FRAME_BYTES_MAX);
@@ -234,8 +245,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const Address& address) {
 }  // namespace
 
 Outcome Stream::Connect(const Address& address, Deadline deadline, std::unique_ptr<Stream>* stream) {
-  // Held for good: when its last user goes, gRPC waits for a poller that may sleep for ten seconds.
-  [[maybe_unused]] static const bool kept = (grpc_init(), true);
+  [[maybe_unused]] static const bool kept = KeepGrpc();
   const auto call = std::make_shared<Call>(MakeChannel(address), address);
   auto result = std::make_unique<StreamImpl>(call);
   call->Begin(call);

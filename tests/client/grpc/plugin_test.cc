@@ -1,0 +1,303 @@
+// libcairn_grpc.so as libcairn.so uses it, dlopen and all, against the daemon's real door.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "client/cairn.h"
+#include "client/grpc_transport.h"
+#include "daemon/door/ingest_door.h"
+#include "tests/daemon/door/fake_receiver.h"
+#include "tests/support/runfiles/runfiles.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+using testing::FakeReceiver;
+
+constexpr std::uint32_t kPatienceMs = 20'000;
+
+// The functions of the plug-in, found as libcairn.so finds them.
+struct Plugin {
+  void* library = dlopen(testing::Runfile("client/grpc/libcairn_grpc.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  template <typename Function>
+  Function* Find(const char* name) const {
+    return reinterpret_cast<Function*>(dlsym(library, name));
+  }
+  cairn_grpc_abi_function* abi = Find<cairn_grpc_abi_function>("cairn_grpc_abi");
+  cairn_grpc_connect_function* connect = Find<cairn_grpc_connect_function>("cairn_grpc_connect");
+  cairn_grpc_send_function* send = Find<cairn_grpc_send_function>("cairn_grpc_send");
+  cairn_grpc_receive_function* receive = Find<cairn_grpc_receive_function>("cairn_grpc_receive");
+  cairn_grpc_free_function* free = Find<cairn_grpc_free_function>("cairn_grpc_free");
+  cairn_grpc_close_function* close = Find<cairn_grpc_close_function>("cairn_grpc_close");
+};
+
+const Plugin& ThePlugin() {
+  static const Plugin plugin;
+  return plugin;
+}
+
+// A handle that closes itself and keeps the last code and sentence.
+class Stream {
+ public:
+  ~Stream() { ThePlugin().close(handle_); }
+  int Connect(const std::string& address, std::uint32_t deadline_ms = kPatienceMs) {
+    return ThePlugin().connect(address.c_str(), deadline_ms, &handle_, error_.data(), error_.size());
+  }
+  int Send(const local::Request& request, std::uint32_t deadline_ms = kPatienceMs) {
+    const std::string bytes = request.SerializeAsString();
+    return ThePlugin().send(handle_, bytes.data(), bytes.size(), deadline_ms, error_.data(), error_.size());
+  }
+  int Receive(local::Reply* reply, std::uint32_t deadline_ms = kPatienceMs) {
+    void* bytes = nullptr;
+    std::size_t count = 0;
+    const int code = ThePlugin().receive(handle_, &bytes, &count, deadline_ms, error_.data(), error_.size());
+    const bool parsed = code != CAIRN_OK || reply->ParseFromArray(bytes, static_cast<int>(count));
+    EXPECT_TRUE(parsed);
+    ThePlugin().free(bytes);
+    return code;
+  }
+  std::string error() const { return error_.data(); }
+
+ private:
+  cairn_grpc* handle_ = nullptr;
+  std::array<char, 400> error_{};
+};
+
+local::Request Hello() {
+  local::Request request;
+  request.set_call(1);
+  request.mutable_hello()->set_protocol_min(1);
+  request.mutable_hello()->set_protocol_max(1);
+  return request;
+}
+
+local::Request Piece(std::uint64_t index, std::size_t bytes) {
+  local::Request request;
+  request.mutable_piece()->set_index(index);
+  request.mutable_piece()->set_data(std::string(bytes, 'p'));
+  return request;
+}
+
+local::Reply ReplyOfBytes(std::uint64_t call, std::size_t bytes) {
+  local::Reply reply;
+  reply.set_call(call);
+  reply.mutable_piece()->set_data(std::string(bytes, 'x'));
+  return reply;
+}
+
+class PluginTest : public ::testing::Test {
+ protected:
+  PluginTest() {
+    std::string name = ::testing::TempDir() + "cairn-plugin-XXXXXX";
+    folder_ = mkdtemp(name.data());
+    options_.node_socket = folder_ + "/grpc.sock";
+    options_.identity = {.name = "cairnd test", .incarnation = 1};
+  }
+  ~PluginTest() override {
+    door_.reset();
+    for (const char* name : {"CAIRN_TLS_CA", "CAIRN_TLS_CERT", "CAIRN_TLS_KEY"}) unsetenv(name);
+    std::filesystem::remove_all(folder_);
+  }
+  void SetUp() override { ASSERT_NE(ThePlugin().library, nullptr) << dlerror(); }
+
+  void Open() {
+    door_.reset();
+    auto door = IngestDoor::Listen(options_, receiver_, nullptr);
+    ASSERT_OK(door);
+    door_ = *std::move(door);
+  }
+  void Greet(Stream& stream) {
+    ASSERT_EQ(stream.Connect("grpc+unix:" + options_.node_socket), CAIRN_OK) << stream.error();
+    ASSERT_EQ(stream.Send(Hello()), CAIRN_OK) << stream.error();
+    local::Reply reply;
+    ASSERT_EQ(stream.Receive(&reply), CAIRN_OK) << stream.error();
+    ASSERT_TRUE(reply.has_hello());
+  }
+  // Makes certificates for localhost in `folder_/name`.
+  void MakeCertificates(const std::string& name, const std::string& host) {
+    const std::string command =
+        testing::Runfile("deploy/make-certs.sh") + " " + folder_ + "/" + name + " " + host + " >/dev/null";
+    ASSERT_EQ(std::system(command.c_str()), 0);
+  }
+  void OpenTls(const std::string& name) {
+    options_.tcp.listen = "127.0.0.1:0";
+    options_.tcp.tls_ca = folder_ + "/" + name + "/ca.pem";
+    options_.tcp.tls_cert = folder_ + "/" + name + "/server.pem";
+    options_.tcp.tls_key = folder_ + "/" + name + "/server.key";
+    ASSERT_NO_FATAL_FAILURE(Open());
+  }
+  void UseCertificates(const std::string& authority, const std::string& client) {
+    setenv("CAIRN_TLS_CA", (folder_ + "/" + authority + "/ca.pem").c_str(), 1);
+    setenv("CAIRN_TLS_CERT", (folder_ + "/" + client + "/client.pem").c_str(), 1);
+    setenv("CAIRN_TLS_KEY", (folder_ + "/" + client + "/client.key").c_str(), 1);
+  }
+  std::string TcpAddress() const { return "grpc://localhost:" + std::to_string(door_->tcp_port()); }
+
+  std::string folder_;
+  IngestDoor::Options options_;
+  FakeReceiver receiver_;
+  std::unique_ptr<IngestDoor> door_;
+};
+
+TEST_F(PluginTest, ExportsItsSixFunctionsAndNothingElse) {
+  EXPECT_EQ(ThePlugin().abi(), CAIRN_GRPC_ABI);
+  const std::string command = "nm -D --defined-only " + testing::Runfile("client/grpc/libcairn_grpc.so");
+  FILE* const pipe = popen(command.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::array<char, 4096> line{};
+  std::size_t symbols = 0;
+  while (fgets(line.data(), line.size(), pipe) != nullptr) {
+    ++symbols;
+    EXPECT_NE(std::string(line.data()).find(" T cairn_grpc_"), std::string::npos) << line.data();
+  }
+  pclose(pipe);
+  EXPECT_EQ(symbols, 6u);
+}
+
+TEST_F(PluginTest, CarriesMessagesBothWaysInOrder) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  Stream stream;
+  ASSERT_NO_FATAL_FAILURE(Greet(stream));
+  for (std::uint64_t i = 0; i < 100; ++i) ASSERT_EQ(stream.Send(Piece(i, i * 1000)), CAIRN_OK) << stream.error();
+  ASSERT_TRUE(receiver_.WaitRequests(100));
+  for (std::uint64_t i = 0; i < 100; ++i) EXPECT_EQ(receiver_.Request(i).piece().index(), i);
+  const auto connection = receiver_.Attached(1);
+  ASSERT_NE(connection, nullptr);
+  for (std::uint64_t i = 0; i < 100; ++i) connection->Send(ReplyOfBytes(i, i * 10'000), nullptr);
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    local::Reply reply;
+    ASSERT_EQ(stream.Receive(&reply), CAIRN_OK) << stream.error();
+    ASSERT_EQ(reply.call(), i);
+    ASSERT_EQ(reply.piece().data().size(), i * 10'000);
+  }
+}
+
+TEST_F(PluginTest, ADeadlineThatPassesLosesNoReply) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  Stream stream;
+  ASSERT_NO_FATAL_FAILURE(Greet(stream));
+  local::Reply reply;
+  EXPECT_EQ(stream.Receive(&reply, 0), CAIRN_DEADLINE_EXCEEDED);
+  EXPECT_EQ(stream.Receive(&reply, 5), CAIRN_DEADLINE_EXCEEDED);
+  EXPECT_NE(stream.error().find("no answer in time"), std::string::npos) << stream.error();
+  const auto connection = receiver_.Attached(1);
+  ASSERT_NE(connection, nullptr);
+  for (std::uint64_t i = 0; i < 50; ++i) connection->Send(ReplyOfBytes(i, 100'000), nullptr);
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    int code = CAIRN_DEADLINE_EXCEEDED;
+    while (code == CAIRN_DEADLINE_EXCEEDED) code = stream.Receive(&reply, 0);
+    ASSERT_EQ(code, CAIRN_OK) << stream.error();
+    ASSERT_EQ(reply.call(), i);
+  }
+}
+
+TEST_F(PluginTest, ADaemonThatDoesNotReadStopsTheSenderByItsDeadline) {
+  options_.in_flight_bytes_max = 1;
+  ASSERT_NO_FATAL_FAILURE(Open());
+  receiver_.KeepPointers();
+  Stream stream;
+  ASSERT_NO_FATAL_FAILURE(Greet(stream));
+  int code = CAIRN_OK;
+  int sent = 0;
+  for (; code == CAIRN_OK && sent < 200; ++sent) code = stream.Send(Piece(0, 1 << 20), 200);
+  EXPECT_EQ(code, CAIRN_DEADLINE_EXCEEDED);
+  EXPECT_NE(stream.error().find("did not take the message in time"), std::string::npos) << stream.error();
+  receiver_.DropPointers();
+}
+
+TEST_F(PluginTest, RepliesWaitOutsideOnceEnoughAreUnread) {
+  options_.queue_bytes_max = 300u << 20;
+  ASSERT_NO_FATAL_FAILURE(Open());
+  Stream stream;
+  ASSERT_NO_FATAL_FAILURE(Greet(stream));
+  const auto connection = receiver_.Attached(1);
+  ASSERT_NE(connection, nullptr);
+  // More than the plug-in keeps: it must take up reading again as the caller does.
+  for (std::uint64_t i = 0; i < 100; ++i) connection->Send(ReplyOfBytes(i, 1 << 20), nullptr);
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    local::Reply reply;
+    ASSERT_EQ(stream.Receive(&reply), CAIRN_OK) << stream.error();
+    ASSERT_EQ(reply.call(), i);
+  }
+}
+
+TEST_F(PluginTest, NobodyThereIsUnavailableAndSoIsADaemonThatGoes) {
+  Stream none;
+  EXPECT_EQ(none.Connect("grpc+unix:" + folder_ + "/none.sock"), CAIRN_UNAVAILABLE);
+  EXPECT_FALSE(none.error().empty());
+  EXPECT_EQ(none.Connect("grpc://127.0.0.1:1"), CAIRN_UNAVAILABLE);
+  EXPECT_EQ(none.Connect("nonsense"), CAIRN_INVALID_ARGUMENT);
+
+  ASSERT_NO_FATAL_FAILURE(Open());
+  Stream stream;
+  ASSERT_NO_FATAL_FAILURE(Greet(stream));
+  door_.reset();
+  local::Reply reply;
+  EXPECT_EQ(stream.Receive(&reply), CAIRN_UNAVAILABLE);
+  EXPECT_EQ(stream.Send(Hello()), CAIRN_UNAVAILABLE);
+
+  // Its successor is there at once for a new stream.
+  ASSERT_NO_FATAL_FAILURE(Open());
+  Stream again;
+  Greet(again);
+}
+
+TEST_F(PluginTest, CloseEndsTheStreamAtTheDaemon) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  {
+    Stream stream;
+    ASSERT_NO_FATAL_FAILURE(Greet(stream));
+  }
+  EXPECT_TRUE(receiver_.WaitDetached(1));
+  ThePlugin().close(nullptr);
+}
+
+TEST_F(PluginTest, ErrorsAreCutToTheirBuffer) {
+  cairn_grpc* handle = nullptr;
+  std::array<char, 8> error;
+  error.fill('#');
+  EXPECT_EQ(ThePlugin().connect("nonsense", 1, &handle, error.data(), 5), CAIRN_INVALID_ARGUMENT);
+  EXPECT_EQ(std::string(error.data()), "'non");
+  EXPECT_EQ(error[5], '#');
+  EXPECT_EQ(ThePlugin().connect("nonsense", 1, &handle, nullptr, 0), CAIRN_INVALID_ARGUMENT);
+}
+
+TEST_F(PluginTest, TlsWorksWithBothCertificates) {
+  ASSERT_NO_FATAL_FAILURE(MakeCertificates("ours", "localhost"));
+  ASSERT_NO_FATAL_FAILURE(OpenTls("ours"));
+  UseCertificates("ours", "ours");
+  Stream stream;
+  ASSERT_EQ(stream.Connect(TcpAddress()), CAIRN_OK) << stream.error();
+  ASSERT_EQ(stream.Send(Hello()), CAIRN_OK);
+  local::Reply reply;
+  EXPECT_EQ(stream.Receive(&reply), CAIRN_OK) << stream.error();
+}
+
+TEST_F(PluginTest, TlsThatEitherSideRefusesIsPermissionDenied) {
+  ASSERT_NO_FATAL_FAILURE(MakeCertificates("ours", "localhost"));
+  ASSERT_NO_FATAL_FAILURE(MakeCertificates("theirs", "localhost"));
+  ASSERT_NO_FATAL_FAILURE(MakeCertificates("elsewhere", "other.example.org"));
+  ASSERT_NO_FATAL_FAILURE(OpenTls("ours"));
+  Stream stream;
+  UseCertificates("ours", "theirs");  // the daemon does not know us
+  EXPECT_EQ(stream.Connect(TcpAddress()), CAIRN_PERMISSION_DENIED) << stream.error();
+  UseCertificates("theirs", "ours");  // we do not know the daemon
+  EXPECT_EQ(stream.Connect(TcpAddress()), CAIRN_PERMISSION_DENIED) << stream.error();
+  ASSERT_NO_FATAL_FAILURE(OpenTls("elsewhere"));  // a certificate for another name
+  UseCertificates("elsewhere", "elsewhere");
+  EXPECT_EQ(stream.Connect(TcpAddress()), CAIRN_PERMISSION_DENIED) << stream.error();
+  EXPECT_EQ(receiver_.attached(), 0u);
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,293 @@
+#include "daemon/door/ingest_door.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "proto/frame.h"
+#include "tests/daemon/door/fake_receiver.h"
+#include "tests/daemon/door/ingest_client.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+using absl::StatusCode;
+using testing::FakeReceiver;
+using testing::IngestClient;
+using Code = IngestClient::Code;
+
+local::Request Piece(std::uint64_t index, std::size_t bytes) {
+  local::Request request;
+  request.mutable_piece()->set_index(index);
+  request.mutable_piece()->set_data(std::string(bytes, 'p'));
+  return request;
+}
+
+local::Reply ReplyOfBytes(std::uint64_t call, std::size_t bytes) {
+  local::Reply reply;
+  reply.set_call(call);
+  reply.mutable_piece()->set_data(std::string(bytes, 'x'));
+  return reply;
+}
+
+class IngestDoorTest : public ::testing::Test {
+ protected:
+  IngestDoorTest() {
+    std::string name = ::testing::TempDir() + "cairn-ingest-XXXXXX";
+    folder_ = mkdtemp(name.data());
+    options_.node_socket = folder_ + "/cairnd-grpc.sock";
+    options_.identity = {.name = "cairnd test", .incarnation = 42};
+  }
+  ~IngestDoorTest() override {
+    door_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  void Open() {
+    auto door = IngestDoor::Listen(options_, receiver_, nullptr);
+    ASSERT_OK(door);
+    door_ = *std::move(door);
+  }
+  std::unique_ptr<IngestClient> Connect() { return IngestClient::Connect("unix:" + options_.node_socket); }
+  std::unique_ptr<IngestClient> Greeted() {
+    auto client = Connect();
+    EXPECT_TRUE(client->Hello());
+    const auto reply = client->Receive();
+    EXPECT_TRUE(reply.has_value() && reply->has_hello());
+    return client;
+  }
+
+  std::string folder_;
+  IngestDoor::Options options_;
+  FakeReceiver receiver_;
+  std::unique_ptr<IngestDoor> door_;
+};
+
+TEST_F(IngestDoorTest, HelloIsAnsweredAndTellsThePeer) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const auto client = Connect();
+  ASSERT_TRUE(client->Hello(1, 99));
+  const auto reply = client->Receive();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->call(), 1u);
+  EXPECT_EQ(reply->hello().protocol(), CAIRN_PROTOCOL_NEWEST);
+  EXPECT_EQ(reply->hello().incarnation(), 42u);
+  const auto connection = receiver_.Attached(1);
+  ASSERT_NE(connection, nullptr);
+  EXPECT_EQ(connection->peer().host, "far away");
+  EXPECT_EQ(connection->peer().pid, 4711u);
+  EXPECT_EQ(connection->peer().program, "solver?[31m");
+  EXPECT_FALSE(connection->shares_memory());
+  EXPECT_TRUE(connection->resumable());
+}
+
+TEST_F(IngestDoorTest, RequestsAndRepliesKeepTheirOrder) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const auto client = Greeted();
+  const auto connection = receiver_.Attached(1);
+  ASSERT_NE(connection, nullptr);
+  for (std::uint64_t i = 0; i < 200; ++i) ASSERT_TRUE(client->Send(Piece(i, i * 100)));
+  ASSERT_TRUE(receiver_.WaitRequests(200));
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    ASSERT_EQ(receiver_.Request(i).piece().index(), i);
+    ASSERT_EQ(receiver_.Request(i).piece().data().size(), i * 100);
+  }
+  for (std::uint64_t i = 0; i < 200; ++i) connection->Send(ReplyOfBytes(i, i * 1000), nullptr);
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const auto reply = client->Receive();
+    ASSERT_TRUE(reply.has_value());
+    ASSERT_EQ(reply->call(), i);
+    ASSERT_EQ(reply->piece().data().size(), i * 1000);
+  }
+}
+
+TEST_F(IngestDoorTest, TheFirstMessageMustBeAHelloWithACommonVersion) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const auto eager = Connect();
+  ASSERT_TRUE(eager->Send(Piece(0, 1)));
+  const auto to_eager = eager->Receive();
+  ASSERT_TRUE(to_eager.has_value());
+  EXPECT_EQ(to_eager->status().code(), local::FAILED_PRECONDITION);
+  EXPECT_FALSE(eager->Receive().has_value());
+
+  const auto future = Connect();
+  ASSERT_TRUE(future->Hello(50, 60));
+  const auto to_future = future->Receive();
+  ASSERT_TRUE(to_future.has_value());
+  EXPECT_EQ(to_future->status().code(), local::FAILED_PRECONDITION);
+  EXPECT_NE(to_future->status().message().find("50 to 60"), std::string::npos);
+  EXPECT_FALSE(future->Receive().has_value());
+  EXPECT_EQ(future->Finish(), Code::kOk);
+  EXPECT_EQ(receiver_.attached(), 0u);
+}
+
+TEST_F(IngestDoorTest, AStreamWithoutHelloIsCutInTime) {
+  options_.hello_ms = 20;
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const auto client = Connect();
+  EXPECT_FALSE(client->Receive().has_value());
+  std::string message;
+  EXPECT_EQ(client->Finish(&message), Code::kDeadlineExceeded);
+  EXPECT_EQ(message, "no Hello in time");
+}
+
+TEST_F(IngestDoorTest, AMessageOverTheLimitEndsOnlyItsOwnStream) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const auto good = Greeted();
+  const auto bad = Greeted();
+  ASSERT_TRUE(bad->Send(Piece(0, kRequestBytesMax - 64)));  // just fits
+  ASSERT_TRUE(receiver_.WaitRequests(1));
+  bad->Send(Piece(1, kRequestBytesMax));
+  EXPECT_FALSE(bad->Receive().has_value());
+  EXPECT_EQ(bad->Finish(), Code::kResourceExhausted);
+  EXPECT_TRUE(receiver_.WaitDetached(1));
+  ASSERT_TRUE(good->Send(Piece(2, 1)));
+  EXPECT_TRUE(receiver_.WaitRequests(2));
+}
+
+TEST_F(IngestDoorTest, ReadingStopsWhileTheCoreIsBehind) {
+  options_.in_flight_bytes_max = 4 << 20;
+  ASSERT_NO_FATAL_FAILURE(Open());
+  receiver_.KeepPointers();
+  const auto client = Greeted();
+  std::thread sender([&] {
+    for (std::uint64_t i = 0; i < 40; ++i) client->Send(Piece(i, 1 << 20));
+  });
+  // The fourth brings it just over the limit, with the objects' own sizes.
+  EXPECT_TRUE(receiver_.WaitRequests(4));
+  // Others are served meanwhile; a door that still read would have handed over more by now.
+  for (int i = 0; i < 20; ++i) Greeted();
+  EXPECT_EQ(receiver_.requests(), 4u);
+  receiver_.DropPointers();
+  EXPECT_TRUE(receiver_.WaitRequests(40));
+  sender.join();
+  for (std::uint64_t i = 0; i < 40; ++i) EXPECT_EQ(receiver_.Request(i).piece().index(), i);
+}
+
+TEST_F(IngestDoorTest, AStreamThatBreaksWhileReadingIsPausedIsDetached) {
+  options_.in_flight_bytes_max = 1;
+  ASSERT_NO_FATAL_FAILURE(Open());
+  receiver_.KeepPointers();
+  const auto client = Greeted();
+  ASSERT_TRUE(client->Send(Piece(0, 100)));
+  ASSERT_TRUE(receiver_.WaitRequests(1));
+  client->Cancel();
+  EXPECT_TRUE(receiver_.WaitDetached(1));
+  receiver_.DropPointers();  // late, and harmless
+}
+
+TEST_F(IngestDoorTest, AClientThatLeavesRepliesUnreadIsCutOff) {
+  options_.queue_frames_max = 8;
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const auto client = Greeted();
+  const auto connection = receiver_.Attached(1);
+  ASSERT_NE(connection, nullptr);
+  for (std::uint64_t i = 0; i < 64; ++i) connection->Send(ReplyOfBytes(i, 1 << 20), nullptr);
+  EXPECT_TRUE(receiver_.WaitDetached(1));
+}
+
+TEST_F(IngestDoorTest, CloseStillSendsWhatIsQueued) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const auto client = Greeted();
+  const auto connection = receiver_.Attached(1);
+  ASSERT_NE(connection, nullptr);
+  for (std::uint64_t i = 0; i < 10; ++i) connection->Send(ReplyOfBytes(i, 1 << 20), nullptr);
+  connection->Close();
+  connection->Send(ReplyOfBytes(99, 1), nullptr);
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    const auto reply = client->Receive();
+    ASSERT_TRUE(reply.has_value());
+    EXPECT_EQ(reply->call(), i);
+  }
+  EXPECT_FALSE(client->Receive().has_value());
+  EXPECT_EQ(client->Finish(), Code::kOk);
+  EXPECT_TRUE(receiver_.WaitDetached(1));
+  EXPECT_EQ(receiver_.detached(), 1u);
+}
+
+TEST_F(IngestDoorTest, CloseDoesNotWaitForeverForAClientThatDoesNotRead) {
+  options_.drain_ms = 20;
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const auto client = Greeted();
+  const auto connection = receiver_.Attached(1);
+  ASSERT_NE(connection, nullptr);
+  for (std::uint64_t i = 0; i < 10; ++i) connection->Send(ReplyOfBytes(i, 4 << 20), nullptr);
+  connection->Close();
+  EXPECT_TRUE(receiver_.WaitDetached(1));
+}
+
+TEST_F(IngestDoorTest, OneStreamTooManyIsRefused) {
+  options_.connections_max = 1;
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const auto first = Greeted();
+  const auto second = Connect();
+  EXPECT_FALSE(second->Receive().has_value());
+  std::string message;
+  EXPECT_EQ(second->Finish(&message), Code::kResourceExhausted);
+  EXPECT_EQ(message, "1 clients are connected already");
+}
+
+TEST_F(IngestDoorTest, StopAcceptingRefusesNewStreamsAndKeepsOld) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const auto client = Greeted();
+  door_->StopAccepting();
+  EXPECT_FALSE(Connect()->Receive().has_value());
+  ASSERT_TRUE(client->Send(Piece(0, 1)));
+  EXPECT_TRUE(receiver_.WaitRequests(1));
+}
+
+TEST_F(IngestDoorTest, ClosingTheDoorDetachesAllAndLeavesHarmlessConnections) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const auto first = Greeted();
+  const auto second = Greeted();
+  const auto connection = receiver_.Attached(2);
+  ASSERT_NE(connection, nullptr);
+  door_.reset();
+  EXPECT_EQ(receiver_.detached(), 2u);
+  EXPECT_FALSE(first->Receive().has_value());
+  connection->Send(ReplyOfBytes(1, 1), nullptr);
+  connection->Close();
+}
+
+TEST_F(IngestDoorTest, TheNodesSocketIsForItsUserAlone) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  struct stat info {};
+  ASSERT_EQ(stat(options_.node_socket.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  FakeReceiver other;
+  EXPECT_STATUS(StatusCode::kFailedPrecondition, IngestDoor::Listen(options_, other, nullptr), "listens there already");
+}
+
+TEST_F(IngestDoorTest, WithoutTlsOnlyOnLoopbackAndOnlyIfAskedForByName) {
+  const auto listen = [&](const std::string& address, bool insecure_loopback) {
+    IngestDoor::Options options = options_;
+    options.node_socket.clear();
+    options.tcp.listen = address;
+    options.tcp.insecure_loopback = insecure_loopback;
+    return IngestDoor::Listen(options, receiver_, nullptr);
+  };
+  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("127.0.0.1:0", false), "ingest.insecure_loopback");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("0.0.0.0:0", true), "ingest.tls_ca");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("127.example.org:0", true), "ingest.tls_ca");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("127.0.0.1", true), "HOST:PORT");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("127.0.0.1:http", true), "HOST:PORT");
+
+  ASSERT_OK_AND_ASSIGN(const auto door, listen("127.0.0.1:0", true));
+  ASSERT_GT(door->tcp_port(), 0);
+  const auto client = IngestClient::Connect("127.0.0.1:" + std::to_string(door->tcp_port()));
+  ASSERT_TRUE(client->Hello());
+  EXPECT_TRUE(client->Receive().has_value());
+  // The port is ours alone.
+  EXPECT_STATUS(StatusCode::kUnavailable, listen("127.0.0.1:" + std::to_string(door->tcp_port()), true), "taken");
+}
+
+}  // namespace
+}  // namespace cairn
