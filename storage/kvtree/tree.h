@@ -9,9 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,9 +38,25 @@ class Tree {
   bool empty() const { return newest_last_.empty(); }
   std::size_t size() const { return newest_last_.size(); }
 
-  // A view of the elements in file order: for (const auto& [key, child] : tree.elements()). Valid until the tree
-  // changes; change a child through Find or At.
-  auto elements() const { return std::views::reverse(newest_last_); }
+  // The elements in file order: for (const auto& [key, child] : tree.elements()). Valid until the tree changes; change
+  // a child through Find or At.
+  class Elements {
+   public:
+    auto begin() const { return std::make_reverse_iterator(data_ + size_); }
+    auto end() const { return std::make_reverse_iterator(data_); }
+    std::size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+    const Element& front() const { return data_[size_ - 1]; }
+    const Element& operator[](std::size_t at) const { return data_[size_ - 1 - at]; }
+
+   private:
+    friend class Tree;
+    Elements(const Element* data, std::size_t size) : data_(data), size_(size) {}
+
+    const Element* data_;  // newest last
+    std::size_t size_;
+  };
+  Elements elements() const { return {newest_last_.data(), newest_last_.size()}; }
 
   const Tree* Find(std::string_view key) const;  // nullptr: not there. Valid until this level changes
   Tree* Find(std::string_view key);

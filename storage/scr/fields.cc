@@ -32,7 +32,9 @@ void PutText(std::string_view key, std::string_view value, kvtree::Tree& tree) {
 absl::StatusOr<std::uint64_t> NumberKey(std::string_view key, std::string_view what, std::uint64_t min) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), value);
-  if (error != std::errc() || end != key.data() + key.size() || value < min || value > kIntMax) {
+  // A leading zero would make two keys of one number.
+  const bool leading_zero = key.size() > 1 && key.front() == '0';
+  if (error != std::errc() || end != key.data() + key.size() || leading_zero || value < min || value > kIntMax) {
     return DataLoss("{} {} is no number from {} to {}", what, kvtree::Quoted(key), min, kIntMax);
   }
   return value;

@@ -315,7 +315,7 @@ TEST(CacheIndexTest, AnEntryMayLackAnything) {
 }
 
 TEST(CacheIndexTest, WhatCannotBeIsDataLossAndNamed) {
-  for (const char* id : {"", "0", "-1", "x", "1x", "2147483648", "99999999999999999999"}) {
+  for (const char* id : {"", "0", "06", "-1", "x", "1x", "2147483648", "99999999999999999999"}) {
     Tree tree;
     tree.At("DSET").At(id);
     EXPECT_EQ(GetCacheEntries(tree).status().code(), kDataLoss) << id;
