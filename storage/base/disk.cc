@@ -41,9 +41,11 @@ bool SameFile(Disk& disk, const std::string& a, const std::string& b) {
 }
 
 // A link to a directory is one, too: sites like to have them in the paths that they give out.
-bool IsDirectory(Disk& disk, const std::string& path) {
+absl::StatusOr<bool> IsDirectory(Disk& disk, const std::string& path) {
   const auto info = disk.Info(path + "/.");
-  return info.ok() && info->is_directory();
+  if (absl::IsNotFound(info.status())) return false;
+  if (!info.ok()) return info.status();
+  return info->is_directory();
 }
 
 }  // namespace
@@ -80,13 +82,14 @@ absl::Status CreateFileOnce(Disk& disk, const std::string& path, std::string_vie
 }
 
 absl::Status MakeDirectories(Disk& disk, const std::string& path, std::uint32_t mode) {
-  if (IsDirectory(disk, path)) return absl::OkStatus();
+  CAIRN_ASSIGN_OR_RETURN(const bool there, IsDirectory(disk, path));
   const std::string parent = ParentOf(path);
-  if (parent == path) return Unavailable("{}: is no directory", path);
+  if (there || parent == path) return absl::OkStatus();
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, parent, mode));
   const absl::Status made = disk.MakeDirectory(path, mode);
   if (absl::IsAlreadyExists(made)) {  // another was faster, with whatever
-    if (!IsDirectory(disk, path)) return AlreadyExists("{}: there, but no directory", path);
+    CAIRN_ASSIGN_OR_RETURN(const bool now, IsDirectory(disk, path));
+    if (!now) return AlreadyExists("{}: there, but no directory", path);
   } else if (!made.ok()) {
     return made;
   }
