@@ -37,6 +37,7 @@ void AddFields(CLI::App& app, CommandLine& line) {
            FlagOf(info.key),
            [&line, key = info.key](const std::string& value) { line.fields.emplace_back(key, value); }, help)
         ->option_text(info.unit)
+        ->take_last()
         ->group("Settings");
   }
 }

@@ -17,7 +17,7 @@ struct Unit {
 constexpr std::uint64_t kKi = 1024;
 constexpr std::uint64_t kMax = std::uint64_t{1} << 63;
 
-// Largest first within a family, so that formatting finds the shortest.
+// Of two that format as short, the first is taken.
 constexpr std::array<Unit, 10> kSizeUnits{{{"TiB", kKi* kKi* kKi* kKi},
                                            {"GiB", kKi* kKi* kKi},
                                            {"MiB", kKi* kKi},
@@ -80,10 +80,14 @@ absl::StatusOr<std::uint64_t> FactorOf(std::string_view text, std::string_view u
 }
 
 std::string Format(std::uint64_t value, std::span<const Unit> units) {
+  if (value == 0) return "0";
+  std::string shortest;
   for (const Unit& unit : units) {
-    if (value != 0 && value % unit.factor == 0) return fmt::format("{}{}", value / unit.factor, unit.name);
+    if (value % unit.factor != 0) continue;
+    const std::string text = fmt::format("{}{}", value / unit.factor, unit.name);
+    if (shortest.empty() || text.size() < shortest.size()) shortest = text;
   }
-  return "0";
+  return shortest;
 }
 
 }  // namespace

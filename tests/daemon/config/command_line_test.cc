@@ -56,6 +56,15 @@ TEST_F(CommandLineTest, EveryFieldHasAFlagThatHelpExplains) {
   EXPECT_THAT(help->text, HasSubstr("Exit codes"));
 }
 
+TEST_F(CommandLineTest, TheLastOfRepeatedFlagsCounts) {
+  const auto line = Parse({"--flush-every", "4", "--flush-every", "5", "--cache", "/a", "--cache-path", "/b"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  const auto config = MakeConfig(*line, kNone);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->flush.every, 5u);
+  EXPECT_EQ(config->cache.path, "/b");
+}
+
 TEST_F(CommandLineTest, VersionAnswers) {
   const auto version = Parse({"--version"});
   ASSERT_TRUE(version.ok());
