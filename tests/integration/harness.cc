@@ -1,0 +1,158 @@
+#include "tests/integration/harness.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "storage/base/unique_fd.h"
+
+namespace cairn::testing {
+namespace {
+
+constexpr std::chrono::seconds kReadyDeadline{60};
+
+UniqueFd ListenForReady(const std::string& path) {
+  ::unlink(path.c_str());
+  UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0) << path;
+  return fd;
+}
+
+// Until the daemon says so, or ends.
+bool AwaitReady(int fd, Process& daemon) {
+  const auto end = std::chrono::steady_clock::now() + kReadyDeadline;
+  while (daemon.running() && std::chrono::steady_clock::now() < end) {
+    pollfd poll{.fd = fd, .events = POLLIN, .revents = 0};
+    if (::poll(&poll, 1, 50) <= 0) continue;
+    std::array<char, 64> text{};
+    if (::recv(fd, text.data(), text.size() - 1, 0) > 0 && std::string_view(text.data()) == "READY=1") return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Harness::Harness() {
+  // Not in TEST_TMPDIR: a socket's path must be short.
+  std::string folder = "/tmp/cairn-test.XXXXXX";
+  if (::mkdtemp(folder.data()) == nullptr) {
+    ADD_FAILURE() << "mkdtemp " << folder;
+    return;
+  }
+  folder_ = folder;
+  for (const std::string& name : {runtime_dir(), cache(), prefix()}) {
+    std::filesystem::create_directory(name);
+    std::filesystem::permissions(name, std::filesystem::perms::owner_all);
+  }
+}
+
+Harness::~Harness() {
+  daemon_.reset();
+  if (::testing::Test::HasFailure()) std::cerr << "--- log of the daemon:\n" << DaemonLog() << "---\n";
+  std::error_code ignored;  // What cannot be removed is a temporary file left over.
+  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+}
+
+Process::Options Harness::DaemonOptions(const std::vector<std::string>& flags) const {
+  Process::Options options;
+  options.arguments = {DataPath("daemon/cairnd"), "--runtime-dir", runtime_dir(), "--cache", cache(),
+                       "--image-bytes-max",       "512MiB"};
+  options.arguments.insert(options.arguments.end(), flags.begin(), flags.end());
+  options.environment = {{"CAIRN_CONFIG", folder_ + "/cairnd.toml"}};
+  std::ofstream(folder_ + "/cairnd.toml", std::ios::app).flush();
+  return options;
+}
+
+bool Harness::StartDaemon(const std::vector<std::string>& flags,
+                          const std::map<std::string, std::string>& environment) {
+  const std::string notify = folder_ + "/notify";
+  const UniqueFd ready = ListenForReady(notify);
+  Process::Options options = DaemonOptions(flags);
+  options.arguments.insert(options.arguments.end(), {"--log-file", folder_ + "/cairnd.log"});
+  options.environment.insert(environment.begin(), environment.end());
+  options.environment["NOTIFY_SOCKET"] = notify;
+  daemon_ = Process::Start(options);
+  if (daemon_ && AwaitReady(ready.get(), *daemon_)) return true;
+  ADD_FAILURE() << "cairnd did not become ready: " << (daemon_ ? daemon_->Wait(std::chrono::seconds(0)).output : "");
+  return false;
+}
+
+Ending Harness::StopDaemon() {
+  daemon_->Signal(SIGTERM);
+  const Ending ending = daemon_->Wait(std::chrono::seconds(90));
+  daemon_.reset();
+  return ending;
+}
+
+void Harness::KillDaemon() {
+  daemon_->Signal(SIGKILL);
+  EXPECT_EQ(daemon_->Wait().signal, SIGKILL);
+  daemon_.reset();
+}
+
+std::string Harness::DaemonLog() const {
+  std::ifstream file(folder_ + "/cairnd.log");
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Ending Harness::RunDaemon(const std::vector<std::string>& flags) {
+  return RunProcess(DaemonOptions(flags));
+}
+
+void Harness::DeleteCache() {
+  ASSERT_EQ(daemon_, nullptr);
+  std::filesystem::remove_all(cache());
+  std::filesystem::create_directory(cache());
+}
+
+Process::Options Harness::Client(const std::string& program, std::vector<std::string> arguments) const {
+  Process::Options options;
+  options.arguments = {DataPath(program)};
+  options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
+  options.environment = {{"CAIRN_ADDRESS", address()}, {"CAIRN_PREFIX", prefix()}};
+  if (program.ends_with(".py")) {
+    options.arguments.insert(options.arguments.begin(), "/usr/bin/python3");  // the one that python3-numpy is for
+    // The Python client looks beside itself, where an installation has it; the build puts it elsewhere.
+    options.environment["CAIRN_LIB"] = DataPath("client/libcairn.so");
+  }
+  options.working_directory = folder_;
+  return options;
+}
+
+Process::Options Harness::MpiClient(int ranks, const std::string& program, std::vector<std::string> arguments) const {
+  Process::Options options = Client(program, std::move(arguments));
+  const std::vector<std::string> mpirun = {"mpirun", "--oversubscribe",    "--bind-to", "none",
+                                           "-n",     std::to_string(ranks)};
+  options.arguments.insert(options.arguments.begin(), mpirun.begin(), mpirun.end());
+  options.environment["OMPI_ALLOW_RUN_AS_ROOT"] = "1";
+  options.environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
+  // Its usual way of copying between processes is not allowed in every container; this one always is.
+  options.environment["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none";
+  options.environment["OMPI_MCA_rmaps_base_oversubscribe"] = "1";
+  options.environment["OMPI_MCA_mpi_yield_when_idle"] = "1";
+  options.environment["TMPDIR"] = folder_;
+  return options;
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file.is_open()) << path;
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace cairn::testing

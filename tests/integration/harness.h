@@ -1,0 +1,60 @@
+// A real daemon in folders of its own, for one test: started, stopped, killed, started again; and clients of it.
+#ifndef CAIRN_TESTS_INTEGRATION_HARNESS_H_
+#define CAIRN_TESTS_INTEGRATION_HARNESS_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/integration/process.h"
+
+namespace cairn::testing {
+
+class Harness {
+ public:
+  // Makes <temporary>/{run,cache,prefix}; removed at the end.
+  Harness();
+  ~Harness();
+
+  const std::string& folder() const { return folder_; }
+  std::string runtime_dir() const { return folder_ + "/run"; }
+  std::string cache() const { return folder_ + "/cache"; }
+  std::string prefix() const { return folder_ + "/prefix"; }
+  std::string address() const { return "unix:" + runtime_dir() + "/cairnd.sock"; }
+
+  // Starts cairnd and waits until it says that it is ready. False, with a failure of the test, if it is not.
+  bool StartDaemon(const std::vector<std::string>& flags = {},
+                   const std::map<std::string, std::string>& environment = {});
+  // SIGTERM, and how it ended.
+  Ending StopDaemon();
+  // SIGKILL; its sockets and shared memory stay behind as they are.
+  void KillDaemon();
+  Process* daemon() { return daemon_.get(); }
+  // What it has logged so far, of all its lives.
+  std::string DaemonLog() const;
+
+  // A second cairnd, or one that is not expected to start: runs to its end.
+  Ending RunDaemon(const std::vector<std::string>& flags);
+
+  // Removes all that the cache holds. REQUIRES: no daemon runs.
+  void DeleteCache();
+
+  // A client with CAIRN_ADDRESS and CAIRN_PREFIX set; `program` as in the rule's data.
+  Process::Options Client(const std::string& program, std::vector<std::string> arguments) const;
+  // The same under mpirun.
+  Process::Options MpiClient(int ranks, const std::string& program, std::vector<std::string> arguments) const;
+
+ private:
+  Process::Options DaemonOptions(const std::vector<std::string>& flags) const;
+
+  std::string folder_;
+  std::unique_ptr<Process> daemon_;
+};
+
+// The whole file; empty, with a failure of the test, if it cannot be read.
+std::string ReadFile(const std::string& path);
+
+}  // namespace cairn::testing
+
+#endif  // CAIRN_TESTS_INTEGRATION_HARNESS_H_
