@@ -1,0 +1,403 @@
+#include "daemon/data/restore.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <latch>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "storage/io/posix_disk.h"
+#include "tests/daemon/data/data_fixture.h"
+#include "tests/support/fake_disk.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+struct End {
+  absl::Status status;
+  std::size_t source = 0;
+};
+
+// Waits for what a restore tells; a minute without news is an end of its own.
+class Listener {
+ public:
+  Restore::Callbacks callbacks() {
+    return {.on_ready =
+                [state = state_](std::uint64_t pieces) {
+                  const std::lock_guard lock(state->mutex);
+                  EXPECT_FALSE(state->end.has_value()) << "ready after the end";
+                  EXPECT_GT(pieces, state->ready);
+                  state->ready = pieces;
+                  state->changed.notify_all();
+                },
+            .on_end =
+                [state = state_](absl::Status status, std::size_t source) {
+                  const std::lock_guard lock(state->mutex);
+                  EXPECT_FALSE(state->end.has_value()) << "ended twice";
+                  state->end = End{std::move(status), source};
+                  state->changed.notify_all();
+                }};
+  }
+
+  // So many pieces are ready, more than `before`; `before` itself if the end came.
+  std::uint64_t WaitForReady(std::uint64_t before) {
+    std::unique_lock lock(state_->mutex);
+    EXPECT_TRUE(state_->changed.wait_for(lock, std::chrono::minutes(1),
+                                         [&] { return state_->end.has_value() || state_->ready > before; }));
+    return std::max(before, state_->ready);
+  }
+
+  End WaitForEnd() {
+    std::unique_lock lock(state_->mutex);
+    EXPECT_TRUE(state_->changed.wait_for(lock, std::chrono::minutes(1), [&] { return state_->end.has_value(); }));
+    return state_->end.value_or(End{Internal("no end")});
+  }
+
+ private:
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::uint64_t ready = 0;
+    std::optional<End> end;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+// What there is to restore from, and what of it is wanted.
+struct Scene {
+  std::vector<std::string> files;  // the bytes of each source
+  std::vector<RestoreSource> sources;
+  std::vector<RestorePiece> pieces;
+  std::vector<std::string> expected;  // by variable
+};
+
+class RestoreTest : public testing::Test {
+ protected:
+  RestoreTest() : seed_(TestSeed()), random_(seed_), trace_(__FILE__, __LINE__, SeedText(seed_)) {
+    EXPECT_OK(fake_.MakeDirectory("/cache", 0700));
+  }
+
+  std::string RandomText(std::uint64_t bytes) {
+    std::string text(bytes, '\0');
+    std::generate(text.begin(), text.end(), [this] { return static_cast<char>(random_()); });
+    return text;
+  }
+
+  void AddSource(Scene& scene, std::string text, bool kept, Disk& disk, const std::string& folder = "/cache") {
+    RestoreSource source{.path = folder + "/file" + std::to_string(scene.sources.size()),
+                         .kept = nullptr,
+                         .file_bytes = text.size(),
+                         .crc32c = BlockChecksums(std::as_bytes(std::span(text)))};
+    if (kept) {
+      source.kept = Keep(text);
+    } else {
+      ASSERT_OK(ReplaceFile(disk, source.path, text));
+    }
+    scene.sources.push_back(std::move(source));
+    scene.files.push_back(std::move(text));
+  }
+
+  std::shared_ptr<const KeptImage> Keep(const std::string& text) {
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+    auto kept = std::make_shared<KeptImage>();
+    kept->data_bytes = text.size() - std::min<std::uint64_t>(text.size(), random_() % 500);
+    if (kept->data_bytes > 0) {
+      absl::StatusOr<std::shared_ptr<Image>> image = Image::Make(budget_, kept->data_bytes);
+      EXPECT_OK(image);
+      kept->image = *std::move(image);
+      std::copy_n(bytes.begin(), kept->data_bytes, kept->image->bytes().begin());
+    }
+    kept->metadata.assign(bytes.begin() + static_cast<std::ptrdiff_t>(kept->data_bytes), bytes.end());
+    return kept;
+  }
+
+  // Variables gathered from anywhere.
+  void AddPieces(Scene& scene) {
+    scene.expected.resize(random_() % 6);
+    for (std::uint32_t variable = 0; variable < scene.expected.size(); ++variable) {
+      for (std::uint64_t n = random_() % 8; n > 0; --n) {
+        const std::size_t source = random_() % scene.sources.size();
+        const std::string& file = scene.files[source];
+        const std::uint64_t offset = random_() % (file.size() + 1);
+        const std::uint64_t bytes = std::min<std::uint64_t>(file.size() - offset, random_() % (2 << 20));
+        scene.pieces.push_back({variable, scene.expected[variable].size(), source, offset, bytes});
+        scene.expected[variable] += file.substr(offset, bytes);
+      }
+    }
+    std::shuffle(scene.pieces.begin(), scene.pieces.end(), random_);
+  }
+
+  Scene RandomScene(Disk& disk, const std::string& folder = "/cache") {
+    Scene scene;
+    for (std::uint64_t n = 1 + random_() % 4; n > 0; --n) {
+      AddSource(scene, RandomText(random_() % (3 << 20)), random_() % 3 == 0, disk, folder);
+    }
+    AddPieces(scene);
+    return scene;
+  }
+
+  std::shared_ptr<Image> ImageOf(std::uint64_t bytes) {
+    if (bytes == 0) return nullptr;
+    absl::StatusOr<std::shared_ptr<Image>> image = Image::Make(budget_, bytes);
+    EXPECT_OK(image);
+    std::fill((*image)->bytes().begin(), (*image)->bytes().end(), std::byte{0x5A});
+    return *std::move(image);
+  }
+
+  // Copies out what is ready until the end; the variables as they then are.
+  End Run(const Scene& scene, Disk& disk, std::shared_ptr<Image> image, std::vector<std::string>* variables) {
+    Listener listener;
+    const auto restore = Restore::Start(disk, pool_, scene.sources, scene.pieces, image, listener.callbacks());
+    const std::vector<PlanPiece>& plan = restore->plan();
+    for (const std::string& expected : scene.expected) variables->emplace_back(expected.size(), '?');
+    for (std::uint64_t copied = 0; copied < plan.size();) {
+      const std::uint64_t ready = listener.WaitForReady(copied);
+      if (ready == copied) break;
+      while (copied < ready) {
+        const PlanPiece& piece = plan[copied++];
+        const auto bytes = image->bytes().subspan(piece.image_offset, piece.bytes);
+        std::copy(bytes.begin(), bytes.end(),
+                  std::as_writable_bytes(std::span((*variables)[piece.variable])).begin() +
+                      static_cast<std::ptrdiff_t>(piece.variable_offset));
+        if (random_() % 3 != 0) continue;
+        EXPECT_OK(restore->Copied(copied));
+      }
+      EXPECT_OK(restore->Copied(copied));
+    }
+    return listener.WaitForEnd();
+  }
+
+  void ExpectRestored(const Scene& scene, Disk& disk, std::shared_ptr<Image> image) {
+    std::vector<std::string> variables;
+    const End end = Run(scene, disk, std::move(image), &variables);
+    EXPECT_OK(end.status);
+    EXPECT_TRUE(variables == scene.expected);
+  }
+
+  const std::uint64_t seed_;
+  std::mt19937_64 random_;
+  const testing::ScopedTrace trace_;
+  ImageBudget budget_{1 << 30};
+  FakeDisk fake_{{.direct = true}};
+  WorkPool pool_{2};
+};
+
+TEST_F(RestoreTest, AnyPiecesFromAnySourcesArriveAsTheyWere) {
+  for (int round = 0; round < 40 && !HasFailure(); ++round) {
+    const Scene scene = RandomScene(fake_);
+    ExpectRestored(scene, fake_, ImageOf(Restore::ImageBytes(scene.sources, scene.pieces)));
+  }
+}
+
+TEST_F(RestoreTest, AnyPiecesThroughTheSmallestRing) {
+  for (int round = 0; round < 40 && !HasFailure(); ++round) {
+    const Scene scene = RandomScene(fake_);
+    ExpectRestored(scene, fake_, ImageOf(kRingBytesMin));
+  }
+}
+
+TEST_F(RestoreTest, ARealDiskGivesTheSame) {
+  std::string folder = std::filesystem::temp_directory_path() / "cairn-restore-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  for (const bool io_uring : {true, false}) {
+    const std::unique_ptr<PosixDisk> disk = MakePosixDisk({.engine = {.io_uring = io_uring}});
+    for (int round = 0; round < 6 && !HasFailure(); ++round) {
+      const Scene scene = RandomScene(*disk, folder);
+      ExpectRestored(scene, *disk, ImageOf(round % 2 == 0 ? 6 << 20 : 2 << 20));
+    }
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(RestoreTest, ReadsEveryBlockOnceAndOpensEveryFileOnce) {
+  Scene scene;
+  AddSource(scene, RandomText(7 << 20), false, fake_);
+  AddSource(scene, RandomText(1 << 20), false, fake_);
+  // Many small pieces of all blocks, the two files by turns.
+  scene.expected.resize(1);
+  for (std::uint64_t at = 0; at + 100 < scene.files[0].size(); at += 100000) {
+    for (const std::size_t source : {0, 1}) {
+      scene.pieces.push_back({0, scene.expected[0].size(), source, at % (1 << 19), 100});
+      scene.expected[0] += scene.files[source].substr(at % (1 << 19), 100);
+      scene.pieces.push_back({0, scene.expected[0].size(), 0, at, 100});
+      scene.expected[0] += scene.files[0].substr(at, 100);
+    }
+  }
+  EXPECT_EQ(Restore::ImageBytes(scene.sources, scene.pieces), std::uint64_t{8} << 20);
+  std::mutex mutex;
+  std::map<FakeOp, int> operations;
+  fake_.SetHook([&](FakeOp op, const std::string&) {
+    const std::lock_guard lock(mutex);
+    ++operations[op];
+  });
+  ExpectRestored(scene, fake_, ImageOf(8 << 20));
+  EXPECT_EQ(operations[FakeOp::kOpen], 2);
+  EXPECT_EQ(operations[FakeOp::kRead], 3) << "blocks 0 to 3, 4 to 6, and the other file";
+}
+
+TEST_F(RestoreTest, DamageInAnyBlockIsDataLossOfItsSource) {
+  for (int round = 0; round < 30 && !HasFailure(); ++round) {
+    Scene scene;
+    for (int i = 0; i < 3; ++i) AddSource(scene, RandomText(1 + random_() % (3 << 20)), i == 2, fake_);
+    scene.expected.resize(3);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      scene.expected[i] = scene.files[i];
+      scene.pieces.push_back({i, 0, i, 0, scene.files[i].size()});
+    }
+    const std::size_t damaged = random_() % 3;
+    const std::uint64_t bit = random_() % (scene.files[damaged].size() * 8);
+    if (damaged < 2) {
+      fake_.FlipBit(scene.sources[damaged].path, bit);
+    } else {
+      scene.sources[2].crc32c[bit / 8 / kCrcBlockBytes] ^= 1;
+    }
+    std::vector<std::string> variables;
+    const End end = Run(scene, fake_, ImageOf(round % 2 == 0 ? 12 << 20 : 2 << 20), &variables);
+    EXPECT_STATUS(absl::StatusCode::kDataLoss, end.status,
+                  std::string("at offset ") + std::to_string(bit / 8 / kCrcBlockBytes * kCrcBlockBytes));
+    const std::string name = damaged < 2 ? scene.sources[damaged].path : "kept image";
+    EXPECT_STATUS(absl::StatusCode::kDataLoss, end.status, name);
+    EXPECT_EQ(end.source, damaged);
+  }
+}
+
+TEST_F(RestoreTest, AFileOfAnotherSizeIsDataLossThatNamesPathAndOffset) {
+  Scene scene;
+  AddSource(scene, RandomText((2 << 20) + 5000), false, fake_);
+  scene.pieces.push_back({0, 0, 0, 0, 100});
+  scene.expected.push_back(scene.files[0].substr(0, 100));
+  for (const std::uint64_t bytes :
+       {std::uint64_t{0}, std::uint64_t{2 << 20}, std::uint64_t{(2 << 20) + 4999}, std::uint64_t{(2 << 20) + 5001}}) {
+    std::string text = scene.files[0];
+    text.resize(bytes);
+    ASSERT_OK(ReplaceFile(fake_, scene.sources[0].path, text));
+    std::vector<std::string> variables;
+    const End end = Run(scene, fake_, ImageOf(2 << 20), &variables);
+    EXPECT_STATUS(absl::StatusCode::kDataLoss, end.status,
+                  "/cache/file0: ends at offset " + std::to_string(bytes) + ", expected 2102152");
+    EXPECT_EQ(end.source, 0u);
+  }
+}
+
+TEST_F(RestoreTest, WhatTheDiskRefusesIsToldWithItsSource) {
+  Scene scene;
+  AddSource(scene, RandomText(3 << 20), false, fake_);
+  AddSource(scene, RandomText(3 << 20), false, fake_);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    scene.pieces.push_back({i, 0, i, 0, 3 << 20});
+    scene.expected.push_back(scene.files[i]);
+  }
+  for (const FakeOp op : {FakeOp::kOpen, FakeOp::kFileInfo, FakeOp::kRead}) {
+    fake_.FailOn({.op = op, .path_part = "file1", .status = absl::UnavailableError("torn cable")});
+    std::vector<std::string> variables;
+    const End end = Run(scene, fake_, ImageOf(6 << 20), &variables);
+    EXPECT_STATUS(absl::StatusCode::kUnavailable, end.status, "torn cable");
+    EXPECT_EQ(end.source, 1u);
+    fake_.ClearFaults();
+  }
+  ASSERT_OK(fake_.Remove("/cache/file1"));
+  std::vector<std::string> variables;
+  const End end = Run(scene, fake_, ImageOf(6 << 20), &variables);
+  EXPECT_STATUS(absl::StatusCode::kNotFound, end.status, "/cache/file1");
+  EXPECT_EQ(end.source, 1u);
+}
+
+TEST_F(RestoreTest, RequestsThatDoNotFitAreRefused) {
+  Scene good;
+  AddSource(good, RandomText(3 << 20), false, fake_);
+  AddSource(good, RandomText(3 << 20), true, fake_);
+  good.expected.resize(1);
+  good.pieces.push_back({0, 0, 1, 0, 100});
+  const auto refused = [this](const Scene& scene, std::shared_ptr<Image> image) {
+    Listener listener;
+    // Held until the end: nothing comes from inside the call.
+    const auto restore =
+        Restore::Start(fake_, pool_, scene.sources, scene.pieces, std::move(image), listener.callbacks());
+    return listener.WaitForEnd();
+  };
+  Scene scene = good;
+  scene.pieces[0].source = 2;
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, refused(scene, ImageOf(2 << 20)).status, "source 2, there are 2");
+  EXPECT_EQ(Restore::ImageBytes(scene.sources, scene.pieces), 0u);
+  scene = good;
+  scene.pieces[0].bytes = UINT64_MAX - 10;
+  scene.pieces[0].file_offset = 20;
+  const End beyond = refused(scene, ImageOf(2 << 20));
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, beyond.status, "beyond");
+  EXPECT_EQ(beyond.source, 1u);
+  scene = good;
+  scene.sources[0].crc32c.pop_back();
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, refused(scene, ImageOf(2 << 20)).status, "2 checksums");
+  scene = good;
+  scene.sources[1].file_bytes -= 1;
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, refused(scene, ImageOf(2 << 20)).status, "kept image");
+  EXPECT_STATUS(absl::StatusCode::kResourceExhausted, refused(good, nullptr).status, "a ring has at least");
+}
+
+TEST_F(RestoreTest, CopiedCountsThatCannotBeAreRefused) {
+  Scene scene;
+  AddSource(scene, RandomText(4 << 20), false, fake_);
+  scene.pieces.push_back({0, 0, 0, 0, 4 << 20});
+  Listener listener;
+  const auto restore =
+      Restore::Start(fake_, pool_, scene.sources, scene.pieces, ImageOf(2 << 20), listener.callbacks());
+  ASSERT_EQ(restore->plan().size(), 4u);
+  std::uint64_t ready = 0;
+  while (ready < 2) ready = listener.WaitForReady(ready);
+  EXPECT_EQ(ready, 2u) << "the ring is full";
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, restore->Copied(3), "3 pieces copied after 0, 2 are ready");
+  EXPECT_OK(restore->Copied(1));
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, restore->Copied(0), "");
+  restore->Abort();
+  EXPECT_STATUS(absl::StatusCode::kCancelled, listener.WaitForEnd().status, "aborted");
+}
+
+TEST_F(RestoreTest, AnAbortDuringAnyOperationEndsItCancelled) {
+  Scene scene;
+  AddSource(scene, RandomText(9 << 20), false, fake_);
+  scene.pieces.push_back({0, 0, 0, 0, 9 << 20});
+  for (int nth = 1; nth <= 5; ++nth) {  // open, info, three reads
+    std::atomic<int> operations{0};
+    std::latch reached(1);
+    std::latch aborted(1);
+    fake_.SetHook([&](FakeOp, const std::string&) {
+      if (++operations != nth) return;
+      reached.count_down();
+      aborted.wait();
+    });
+    Listener listener;
+    const auto restore =
+        Restore::Start(fake_, pool_, scene.sources, scene.pieces, ImageOf(10 << 20), listener.callbacks());
+    reached.wait();
+    restore->Abort();
+    aborted.count_down();
+    EXPECT_STATUS(absl::StatusCode::kCancelled, listener.WaitForEnd().status, "aborted");
+    fake_.SetHook({});
+  }
+}
+
+TEST_F(RestoreTest, NothingToRestoreIsRestoredAtOnce) {
+  Scene scene;
+  ExpectRestored(scene, fake_, nullptr);
+  AddSource(scene, "", false, fake_);
+  AddSource(scene, "", true, fake_);
+  scene.pieces.push_back({0, 0, 0, 0, 0});
+  scene.expected.resize(1);
+  ExpectRestored(scene, fake_, nullptr);
+}
+
+}  // namespace
+}  // namespace cairn
