@@ -3,12 +3,11 @@
 #include <chrono>
 
 #include "daemon/core/core_impl.h"
+#include "daemon/version.h"
 #include "storage/base/status.h"
 
 namespace cairn {
 namespace {
-
-constexpr char kVersion[] = "cairn 0.1.0";
 
 local::Status StatusMessage(const absl::Status& status) {
   local::Status out;
@@ -115,7 +114,7 @@ admin::RunStatus CoreImpl::StatusOf(const Run& run) const {
 void CoreImpl::Status(std::function<void(admin::StatusReply)> done) {
   loop_->Post([this, done = std::move(done)] {
     admin::StatusReply reply;
-    reply.set_version(kVersion);
+    reply.set_version(std::string("cairn ") + kVersion);
     reply.set_pid(static_cast<std::uint32_t>(getpid()));
     reply.set_host(host_);
     reply.set_uptime_ms(MsSince(started_, loop_->now()));

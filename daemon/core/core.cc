@@ -75,9 +75,15 @@ CoreImpl::~CoreImpl() {
     quiescing_ = true;
     for (auto& [id, run] : runs_) {
       for (auto& [dataset, job] : run->flushes) job->progress->stop = true;
-      for (auto& [rank, session] : run->sessions) {
-        if (session->writer && session->writer->capture) session->writer->capture->Abort();
-        if (session->connection) session->connection->Close();
+      for (auto& [dataset, writers] : run->writers) {
+        for (auto& [rank, writer] : writers) {
+          if (writer->capture) writer->capture->Abort();
+        }
+      }
+      if (run->restore) {
+        for (auto& [rank, part] : run->restore->parts) {
+          if (part->restore) part->restore->Abort();
+        }
       }
       run->watchers.clear();
     }

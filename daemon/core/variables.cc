@@ -47,6 +47,9 @@ absl::Status ValidateOne(const local::Variable& variable) {
   if (variable.name().size() > CAIRN_NAME_BYTES_MAX || variable.name().find('\0') != std::string::npos) {
     return InvalidArgument("variable {}: a name has at most {} bytes and no zero", variable.id(), CAIRN_NAME_BYTES_MAX);
   }
+  const bool boxed = variable.shape_size() + variable.box_start_size() + variable.box_count_size() > 0;
+  if (boxed && variable.kind() != local::ARRAY)
+    return InvalidArgument("variable {} is no array but has a box", variable.id());
   switch (variable.kind()) {
     case local::PLAIN:
       return absl::OkStatus();

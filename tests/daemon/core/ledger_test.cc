@@ -1,0 +1,212 @@
+#include "daemon/core/ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace cairn {
+namespace {
+
+using Joining = Ledger::Joining;
+
+class LedgerTest : public ::testing::Test {
+ protected:
+  Launch& Enter(LaunchId id, std::uint32_t nranks, const std::string& key = "key") {
+    Launch& launch = ledger_.Enter(id, key, nranks, "secret");
+    for (Rank rank = 0; rank < nranks; ++rank) ledger_.SessionLive(launch, rank);
+    return launch;
+  }
+
+  // A rank begins; the dataset is made if it is not there. 0: it was refused.
+  DatasetId Begin(Launch& launch, Rank rank, std::uint64_t step, std::uint32_t attempt = 1,
+                  const VariableList& variables = {}) {
+    Ledger::BeginSpec spec{.step = step, .attempt = attempt, .bytes = 10};
+    auto found = ledger_.FindForBegin(launch, rank, spec);
+    if (!found.ok()) {
+      last_error_ = found.status();
+      return 0;
+    }
+    std::shared_ptr<Dataset> dataset = *found ? *found : ledger_.Create(launch, ++last_id_, spec);
+    last_error_ = ledger_.Begin(launch, dataset, rank, spec, variables);
+    return last_error_.ok() ? dataset->id : 0;
+  }
+
+  void Whole(DatasetId id) {
+    std::shared_ptr<Dataset> dataset = ledger_.Get(id);
+    for (Rank rank = 0; rank < dataset->nranks; ++rank) {
+      ledger_.Captured(*dataset, rank);
+      ledger_.Local(*dataset, rank, {});
+    }
+    dataset->in_cache = true;
+  }
+
+  std::map<DatasetId, std::string> failed_;
+  Ledger ledger_{[this](std::shared_ptr<Dataset> dataset, const std::string& why) { failed_[dataset->id] = why; }};
+  DatasetId last_id_ = 0;
+  absl::Status last_error_;
+};
+
+local::Variable Value(std::int32_t id, const std::string& name) {
+  local::Variable variable;
+  variable.set_id(id);
+  variable.set_kind(local::VALUE);
+  variable.set_name(name);
+  variable.set_type(10);
+  variable.set_count(1);
+  variable.set_bytes(8);
+  return variable;
+}
+
+TEST_F(LedgerTest, RanksOfOneStepFormOneDatasetAndItsLevelIsTheLowestOfAll) {
+  Launch& launch = Enter(1, 2);
+  const DatasetId id = Begin(launch, 0, 5);
+  EXPECT_EQ(Begin(launch, 1, 5), id);
+  std::shared_ptr<Dataset> dataset = ledger_.Get(id);
+  ledger_.Captured(*dataset, 0);
+  EXPECT_EQ(dataset->level(), Level::kNone);
+  ledger_.Captured(*dataset, 1);
+  EXPECT_EQ(dataset->level(), Level::kCaptured);
+  dataset->in_cache = true;
+  EXPECT_EQ(dataset->level(), Level::kLocal);
+  dataset->in_prefix = true;
+  EXPECT_EQ(dataset->level(), Level::kPrefix);
+}
+
+TEST_F(LedgerTest, TheNthBeginOfAStepJoinsTheNthAttempt) {
+  Launch& launch = Enter(1, 2);
+  const DatasetId first = Begin(launch, 0, 5, 1);
+  const DatasetId second = Begin(launch, 0, 5, 2);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(Begin(launch, 1, 5, 1), first);
+  EXPECT_EQ(Begin(launch, 1, 5, 2), second);
+  EXPECT_TRUE(failed_.empty());
+}
+
+TEST_F(LedgerTest, BeginningALaterDatasetFailsAnEarlierOneThatTheRankLeftOut) {
+  Launch& launch = Enter(1, 2);
+  const DatasetId earlier = Begin(launch, 0, 5);
+  const DatasetId later = Begin(launch, 0, 6);
+  EXPECT_EQ(Begin(launch, 1, 6), later);
+  ASSERT_TRUE(failed_.contains(earlier));
+  EXPECT_NE(failed_[earlier].find("rank 1"), std::string::npos) << failed_[earlier];
+  EXPECT_FALSE(failed_.contains(later));
+  EXPECT_EQ(ledger_.FindGone(earlier)->why, Gone::Why::kFailed);
+}
+
+TEST_F(LedgerTest, ARankThatComesToAFailedDatasetLearnsThatItFailed) {
+  Launch& launch = Enter(1, 2);
+  const DatasetId id = Begin(launch, 0, 5);
+  ledger_.Fail(id, "the disk is full");
+  EXPECT_EQ(Begin(launch, 1, 5), 0u);
+  EXPECT_EQ(last_error_.code(), absl::StatusCode::kAborted);
+  EXPECT_NE(last_error_.ToString().find("the disk is full"), std::string::npos);
+}
+
+TEST_F(LedgerTest, ClosingWithoutHavingBegunFailsTheDatasetAtOnce) {
+  Launch& launch = Enter(1, 2);
+  const DatasetId id = Begin(launch, 0, 5);
+  ledger_.SessionEnded(launch, 1, /*closed=*/true);
+  EXPECT_TRUE(failed_.contains(id));
+  EXPECT_EQ(Begin(launch, 0, 6), 0u);
+  EXPECT_EQ(last_error_.code(), absl::StatusCode::kAborted);
+}
+
+TEST_F(LedgerTest, ALostRankFailsWhatItHadNotHandedOverAndNothingElse) {
+  Launch& launch = Enter(1, 2);
+  const DatasetId handed_over = Begin(launch, 0, 5);
+  Begin(launch, 1, 5);
+  ledger_.Captured(*ledger_.Get(handed_over), 0);
+  ledger_.Captured(*ledger_.Get(handed_over), 1);
+  const DatasetId half = Begin(launch, 0, 6);
+  Begin(launch, 1, 6);
+  ledger_.Captured(*ledger_.Get(half), 0);
+  ledger_.SessionEnded(launch, 1, /*closed=*/false);
+  EXPECT_FALSE(failed_.contains(handed_over));
+  ASSERT_TRUE(failed_.contains(half));
+  EXPECT_NE(failed_[half].find("rank 1 was lost"), std::string::npos) << failed_[half];
+}
+
+TEST_F(LedgerTest, RanksThatDisagreeOnAVariableFailTheDatasetNamingBoth) {
+  Launch& launch = Enter(1, 2);
+  VariableList a, b;
+  *a.Add() = Value(1, "time");
+  *b.Add() = Value(1, "Time");
+  const DatasetId id = Begin(launch, 0, 5, 1, a);
+  EXPECT_EQ(Begin(launch, 1, 5, 1, b), 0u);
+  ASSERT_TRUE(failed_.contains(id));
+  EXPECT_NE(failed_[id].find("rank 0 and rank 1"), std::string::npos) << failed_[id];
+}
+
+TEST_F(LedgerTest, AKeyIsJoinedWhileItsLaunchIsWholeAndLacksTheRank) {
+  Launch& launch = ledger_.Enter(1, "key", 2, "secret");
+  EXPECT_EQ(*ledger_.Decide("key", 0, 2, false), Joining::kJoin);
+  ledger_.SessionLive(launch, 0);
+  EXPECT_EQ(*ledger_.Decide("key", 1, 2, false), Joining::kJoin);
+  EXPECT_EQ(*ledger_.Decide("key", 0, 2, false), Joining::kBusy) << "the same rank twice";
+  EXPECT_EQ(ledger_.Decide("key", 1, 3, false).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(LedgerTest, AnotherKeyIsBusyWhileAnyoneLivesUnlessItTakesOver) {
+  Launch& launch = Enter(1, 1, "old");
+  EXPECT_EQ(*ledger_.Decide("new", 0, 1, false), Joining::kBusy);
+  EXPECT_EQ(*ledger_.Decide("new", 0, 1, true), Joining::kMakeNew);
+  ledger_.SessionEnded(launch, 0, /*closed=*/false);
+  EXPECT_EQ(*ledger_.Decide("new", 0, 1, false), Joining::kMakeNew);
+}
+
+TEST_F(LedgerTest, ALaunchThatLostASessionIsNotJoinedAgain) {
+  Launch& launch = Enter(1, 2);
+  ledger_.SessionEnded(launch, 0, /*closed=*/false);
+  ledger_.SessionEnded(launch, 1, /*closed=*/false);
+  EXPECT_EQ(*ledger_.Decide("key", 0, 2, false), Joining::kMakeNew);
+}
+
+TEST_F(LedgerTest, ATakeOverFencesTheOldLaunchAndFailsWhatItHadOpen) {
+  Launch& old = Enter(1, 2, "old");
+  const DatasetId id = Begin(old, 0, 5);
+  Launch& fresh = ledger_.Enter(2, "new", 2, "secret");
+  EXPECT_TRUE(ledger_.Find(1)->fenced);
+  EXPECT_TRUE(failed_.contains(id));
+  EXPECT_EQ(ledger_.newest(), &fresh);
+}
+
+TEST_F(LedgerTest, TheNewestRestorableIsTheNewestWholeCheckpoint) {
+  Launch& launch = Enter(1, 1);
+  const DatasetId first = Begin(launch, 0, 1);
+  Whole(first);
+  const DatasetId second = Begin(launch, 0, 2);
+  Whole(second);
+  Begin(launch, 0, 3);  // not whole
+  EXPECT_EQ(ledger_.NewestRestorable()->id, second);
+  ledger_.Get(second)->damaged = true;
+  EXPECT_EQ(ledger_.NewestRestorable()->id, first);
+  EXPECT_EQ(ledger_.NewestRestorable(first), nullptr);
+}
+
+TEST_F(LedgerTest, APinHoldsUntilTheLaunchBeginsADataset) {
+  Launch& launch = Enter(1, 1);
+  const DatasetId first = Begin(launch, 0, 1);
+  Whole(first);
+  ledger_.SessionEnded(launch, 0, true);
+  Launch& next = Enter(2, 1, "next");
+  next.pin = first;
+  EXPECT_TRUE(ledger_.PinnedByLaunch(first));
+  Begin(next, 0, 2);
+  EXPECT_FALSE(ledger_.PinnedByLaunch(first));
+  EXPECT_TRUE(next.pin_ended);
+}
+
+TEST_F(LedgerTest, WhatIsGoneIsRememberedWithItsReason) {
+  Launch& launch = Enter(1, 1);
+  const DatasetId id = Begin(launch, 0, 1);
+  Whole(id);
+  ledger_.Forget(id, {.why = Gone::Why::kSuperseded, .message = "room", .successor = 9, .step = 1});
+  EXPECT_EQ(ledger_.Get(id), nullptr);
+  ASSERT_NE(ledger_.FindGone(id), nullptr);
+  EXPECT_EQ(ledger_.FindGone(id)->successor, 9u);
+}
+
+}  // namespace
+}  // namespace cairn
