@@ -8,9 +8,6 @@
 #include "client/library/crc32c.h"
 #include "client/library/messages.h"
 
-/* The last word may come this much after the deadline, if the daemon does not read. */
-#define ABORT_MS 50
-
 /* One rank's part of one dataset, over as many connections as it takes. */
 struct capture {
   struct lc_call* call;
@@ -37,22 +34,6 @@ static size_t pieces_of(const struct capture* c) {
 }
 static bool shares_memory(const struct capture* c) {
   return c->call->session->transport->ops->shares_memory;
-}
-
-/* Gives the dataset up at the daemon, so that the other ranks need not wait for it. Nobody waits for the answer. */
-static void abort_capture(struct capture* c) {
-  struct lc_call* call = c->call;
-  if (call->session->transport == NULL || c->dataset == 0) return;
-  char error[sizeof call->session->error];
-  snprintf(error, sizeof error, "%s", call->session->error);
-  Cairn__Local__Abort body = CAIRN__LOCAL__ABORT__INIT;
-  Cairn__Local__Request request = CAIRN__LOCAL__REQUEST__INIT;
-  body.reason = lc_is_utf8(error) ? error : "the client gave up";
-  request.body_case = CAIRN__LOCAL__REQUEST__BODY_ABORT;
-  request.abort = &body;
-  call->deadline = lc_now() + ABORT_MS * LC_NS_PER_MS;
-  if (lc_send(call, &request) != CAIRN_OK) lc_disconnect(call->session); /* which says it, too */
-  snprintf(call->session->error, sizeof call->session->error, "%s", error);
 }
 
 /* A failure that is the client's own, or the daemon's plan's. */
@@ -311,7 +292,7 @@ int lc_capture(struct lc_call* call, uint64_t step, uint32_t attempt, uint64_t* 
     return lc_fail(call, CAIRN_RESOURCE_EXHAUSTED, "no memory for the list of variables");
   }
   const int code = run(&c);
-  if (code == CAIRN_DEADLINE_EXCEEDED || code == CAIRN_RESOURCE_EXHAUSTED) abort_capture(&c);
+  if (code != CAIRN_OK) lc_send_abort(call);
   if (dataset != NULL && c.dataset != 0) *dataset = c.dataset;
   if (code == CAIRN_OK) {
     lc_log(call->session, LC_LOG_INFO, "dataset %llu, step %llu: %llu bytes captured in %.3f ms",

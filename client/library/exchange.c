@@ -15,6 +15,9 @@
 /* The daemon is given a little less time than the call has, so that its answer, which says more, is here first. */
 #define HEAD_START_MS_MAX 100
 
+/* An Abort may take this much longer than the deadline, if the daemon does not read. */
+#define ABORT_MS 50
+
 static uint32_t daemon_deadline_ms(const struct lc_call* call) {
   const int left = lc_left_ms(call->deadline);
   const int head_start = left / 8 < HEAD_START_MS_MAX ? left / 8 : HEAD_START_MS_MAX;
@@ -75,6 +78,21 @@ int lc_send(struct lc_call* call, Cairn__Local__Request* request) {
   if (code == CAIRN_OK) return CAIRN_OK;
   if (code == CAIRN_DEADLINE_EXCEEDED) lc_disconnect(session); /* half a frame may be out */
   return transport_failed(call, code, "room to send a request", &why);
+}
+
+void lc_send_abort(struct lc_call* call) {
+  cairn_session* session = call->session;
+  if (session->transport == NULL) return;
+  char error[sizeof session->error];
+  memcpy(error, session->error, sizeof error);
+  Cairn__Local__Abort body = CAIRN__LOCAL__ABORT__INIT;
+  Cairn__Local__Request request = CAIRN__LOCAL__REQUEST__INIT;
+  body.reason = lc_is_utf8(error) ? error : "the client gave up";
+  request.body_case = CAIRN__LOCAL__REQUEST__BODY_ABORT;
+  request.abort = &body;
+  call->deadline = lc_now() + ABORT_MS * LC_NS_PER_MS;
+  if (lc_send(call, &request) != CAIRN_OK) lc_disconnect(session); /* which says it, too */
+  memcpy(session->error, error, sizeof error);
 }
 
 void lc_free_reply(Cairn__Local__Reply* reply) {
@@ -151,8 +169,14 @@ int lc_receive(struct lc_call* call, uint64_t first, const char* what, Cairn__Lo
     if (code == CAIRN_OK && got->call > call->session->call) {
       code = lc_protocol_error(call, "a reply to request %llu, which was never made", (unsigned long long)got->call);
     }
-    const bool wanted = got->call >= first;
+    /* Number 0: the daemon refuses the connection, not a request. */
+    const bool refused = code == CAIRN_OK && got->call == 0;
+    const bool wanted = refused || got->call >= first;
     if (code == CAIRN_OK && wanted) code = check_status(call, got, what);
+    if (refused) {
+      lc_disconnect(call->session);
+      if (code == CAIRN_OK) code = lc_protocol_error(call, "a reply without a number");
+    }
     if (code == CAIRN_OK && wanted) {
       *reply = got;
       return CAIRN_OK;

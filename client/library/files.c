@@ -52,6 +52,7 @@ static int begin_output(struct lc_call* call, uint64_t step, uint32_t attempt, u
   request.body_case = CAIRN__LOCAL__REQUEST__BODY_OUTPUT_BEGIN;
   request.output_begin = &body;
   const int code = lc_ask(call, &request, CAIRN__LOCAL__REPLY__BODY_OUTPUT_BEGIN, "the answer to OutputBegin", &reply);
+  if (code == CAIRN_DEADLINE_EXCEEDED) lc_send_abort(call); /* it may have been begun all the same */
   if (code != CAIRN_OK) return code;
   session->output =
       (struct lc_output){.open = true, .dataset = reply->output_begin->dataset, .connection = session->connection};
@@ -106,7 +107,9 @@ static int end_output(struct lc_call* call, int32_t valid) {
   body.valid = valid != 0;
   request.body_case = CAIRN__LOCAL__REQUEST__BODY_OUTPUT_END;
   request.output_end = &body;
-  const int code = lc_ask(call, &request, CAIRN__LOCAL__REPLY__BODY_COMMITTED, what, &reply);
+  /* What was given up is not committed: that answer has no body. */
+  const int code = lc_ask(
+      call, &request, valid ? CAIRN__LOCAL__REPLY__BODY_COMMITTED : CAIRN__LOCAL__REPLY__BODY__NOT_SET, what, &reply);
   if (code == CAIRN_OK) lc_free_reply(reply);
   return explain(call, code);
 }

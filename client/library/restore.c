@@ -44,11 +44,10 @@ static int take_plan(struct restore* r, Cairn__Local__RestoreReply* reply) {
   r->image = NULL;
   r->done = 0;
   r->untold_bytes = 0;
-  if (pieces_of(r) == 0) return CAIRN_OK; /* checked at the end: a dataset of files has none */
   const int code = lc_check_plan(r->plan, &r->listed, shared ? &image_bytes : NULL, false, &why);
   if (code == CAIRN_INTERNAL) return lc_protocol_error(call, "%s", why.text);
   if (code != CAIRN_OK) return lc_fail(call, code, "%s", why.text);
-  if (!shared) return CAIRN_OK;
+  if (!shared || pieces_of(r) == 0) return CAIRN_OK;
   r->image = lc_images_find(&call->session->images, reply->image->id, image_bytes);
   if (r->image != NULL) return CAIRN_OK;
   lc_disconnect(call->session); /* a new connection brings it again */
@@ -93,7 +92,7 @@ static int take_piece(struct restore* r, const Cairn__Local__Piece* piece) {
   return r->untold_bytes >= r->plan->doorbell_bytes || r->done == pieces_of(r) ? send_copied(r) : CAIRN_OK;
 }
 
-/* The last word. Without any piece the dataset is one of files, or there was nothing to bring back. */
+/* The last word. Without any plan before it the dataset is one of files. */
 static int finish(struct restore* r, const Cairn__Local__RestoreEnd* end) {
   if (r->done < pieces_of(r)) {
     return lc_protocol_error(r->call, "the restore is said to be over after piece %zu of %zu", r->done, pieces_of(r));

@@ -97,6 +97,9 @@ void lc_free_reply(Cairn__Local__Reply* reply);
  * must have body `expected`. Never LC_LOST. */
 int lc_ask(struct lc_call* call, Cairn__Local__Request* request, Cairn__Local__Reply__BodyCase expected,
            const char* what, Cairn__Local__Reply** reply);
+/* Gives up what this rank has begun, so that the other ranks need not wait for it; nobody waits for the answer. The
+ * session's error stays and is the reason that the daemon is told. */
+void lc_send_abort(struct lc_call* call);
 /* The daemon broke the protocol: CAIRN_INTERNAL, and the connection is closed. */
 int lc_protocol_error(struct lc_call* call, const char* format, ...) __attribute__((format(printf, 2, 3)));
 /* After an LC_LOST: what it comes to if no time is left. */

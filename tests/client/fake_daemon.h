@@ -1,0 +1,129 @@
+// A daemon that a test plays by hand: it accepts on a socket of its own, and the test says what to read and what to
+// answer, in a thread. The faults that it can make: refuse, close, die with its socket, answer late, never, wrongly or
+// with bytes that are no frame; images of another size, unsealed, or none.
+#ifndef CAIRN_TESTS_CLIENT_FAKE_DAEMON_H_
+#define CAIRN_TESTS_CLIENT_FAKE_DAEMON_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "client/cairn.h"
+#include "proto/local.pb.h"
+
+namespace cairn {
+
+// Shared memory as a daemon makes it.
+class FakeImage {
+ public:
+  explicit FakeImage(std::uint64_t id, std::uint64_t bytes, bool sealed = true);
+  ~FakeImage();
+  FakeImage(const FakeImage&) = delete;
+
+  int fd() const { return fd_; }
+  std::span<std::uint8_t> bytes() const { return {base_, bytes_}; }
+  void Describe(local::Image* image, bool fresh) const;
+
+ private:
+  const std::uint64_t id_;
+  const std::uint64_t bytes_;
+  int fd_;
+  std::uint8_t* base_;
+};
+
+// One client's connection. Every wait ends after some seconds with a failure of the test.
+class FakePeer {
+ public:
+  explicit FakePeer(int fd) : fd_(fd) {}
+  FakePeer(FakePeer&& other) noexcept;
+  ~FakePeer();
+
+  // The next request; none: the client closed the connection.
+  std::optional<local::Request> Receive();
+  // The next request that is no Filled and no Copied; the test fails if it is not of this kind.
+  local::Request Expect(local::Request::BodyCase body);
+  // Answers `request` (its number is put in).
+  void Answer(const local::Request& request, local::Reply reply, int fd = -1);
+  void Refuse(const local::Request& request, local::Code code, const std::string& message);
+  void SendRaw(std::string_view bytes, int fd = -1);
+  void Close();
+
+  // Hello and Open, answered; the Open.
+  local::Open Greet(std::uint64_t launch = 7);
+
+  // Pieces that the last Filled or Copied told of.
+  std::uint64_t told() const { return told_; }
+
+ private:
+  int fd_;
+  std::uint64_t told_ = 0;
+};
+
+class FakeDaemon {
+ public:
+  FakeDaemon();
+  ~FakeDaemon();  // waits for the script
+
+  std::string address() const { return "unix:" + path_; }
+  const std::string& path() const { return path_; }
+  // Options that lead here: rank 0 of 1, launch key "key", 5 s deadline.
+  cairn_options options() const;
+
+  FakePeer Accept();
+  // From here on connects are refused, until Reopen.
+  void CloseSocket();
+  void Reopen();
+  // Runs the script in a thread; the one before must have ended.
+  void Play(std::function<void()> script);
+  // Play with the first connection accepted and greeted.
+  void PlayPeer(std::function<void(FakePeer&)> script);
+  void Join();
+
+ private:
+  std::string folder_;
+  std::string path_;
+  std::string address_;
+  int listener_ = -1;
+  std::thread script_;
+};
+
+// A plan that cuts the variables into pieces of at most `piece_bytes`, taking turns, packed in the image.
+local::Plan MakeTestPlan(const google::protobuf::RepeatedPtrField<local::Variable>& variables,
+                         std::uint64_t piece_bytes);
+
+// An honest daemon for one client: keeps what was checkpointed last and gives it back; answers everything else as if
+// every level were reached at once. Returns when the client closes.
+class HonestDaemon {
+ public:
+  void Serve(FakePeer& peer);
+  std::uint64_t checkpoints() const { return dataset_; }
+  // What variable `id` had in the last checkpoint, packed.
+  std::string Stored(std::int32_t id) const;
+
+ private:
+  void Handle(FakePeer& peer, const local::Request& request);
+  void Begin(FakePeer& peer, const local::Request& request);
+  void Commit(FakePeer& peer, const local::Request& request);
+  void Restore(FakePeer& peer, const local::Request& request);
+
+  std::uint64_t dataset_ = 0;
+  std::uint64_t step_ = 0;
+  google::protobuf::RepeatedPtrField<local::Variable> variables_;
+  local::Plan plan_;
+  std::unique_ptr<FakeImage> image_;
+  std::map<std::int32_t, std::string> stored_;
+};
+
+// Opens a session; the test fails if that does.
+cairn_session* OpenOrDie(const cairn_options& options);
+
+}  // namespace cairn
+
+#endif  // CAIRN_TESTS_CLIENT_FAKE_DAEMON_H_

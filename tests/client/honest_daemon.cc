@@ -1,0 +1,117 @@
+#include <gtest/gtest.h>
+
+#include "tests/client/fake_daemon.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t kPieceBytes = 4096;
+constexpr std::uint64_t kImageBytes = 2 << 20;
+
+}  // namespace
+
+void HonestDaemon::Serve(FakePeer& peer) {
+  while (const std::optional<local::Request> request = peer.Receive()) {
+    Handle(peer, *request);
+    if (request->has_close()) return;
+  }
+}
+
+std::string HonestDaemon::Stored(std::int32_t id) const {
+  const auto found = stored_.find(id);
+  return found == stored_.end() ? std::string() : found->second;
+}
+
+void HonestDaemon::Begin(FakePeer& peer, const local::Request& request) {
+  const bool fresh = image_ == nullptr;
+  if (fresh) image_ = std::make_unique<FakeImage>(1, kImageBytes);
+  variables_ = request.begin().variables();
+  step_ = request.begin().step();
+  plan_ = MakeTestPlan(variables_, kPieceBytes);
+  local::Reply reply;
+  reply.mutable_begin()->set_dataset(++dataset_);
+  image_->Describe(reply.mutable_begin()->mutable_image(), fresh);
+  *reply.mutable_begin()->mutable_plan() = plan_;
+  peer.Answer(request, std::move(reply), fresh ? image_->fd() : -1);
+}
+
+void HonestDaemon::Commit(FakePeer& peer, const local::Request& request) {
+  EXPECT_EQ(peer.told(), static_cast<std::uint64_t>(plan_.bytes_size()));
+  stored_.clear();
+  for (const local::Variable& variable : variables_) stored_[variable.id()].resize(variable.bytes());
+  for (int i = 0; i < plan_.bytes_size(); ++i) {
+    std::string& bytes = stored_[variables_[static_cast<int>(plan_.variable(i))].id()];
+    std::memcpy(bytes.data() + plan_.variable_offset(i), image_->bytes().data() + plan_.image_offset(i),
+                plan_.bytes(i));
+  }
+  local::Reply reply;
+  reply.mutable_committed()->set_dataset(dataset_);
+  peer.Answer(request, std::move(reply));
+}
+
+void HonestDaemon::Restore(FakePeer& peer, const local::Request& request) {
+  const local::Plan plan = MakeTestPlan(request.restore().variables(), kPieceBytes);
+  local::Reply reply;
+  image_->Describe(reply.mutable_restore()->mutable_image(), false);
+  *reply.mutable_restore()->mutable_plan() = plan;
+  peer.Answer(request, std::move(reply));
+  for (int i = 0; i < plan.bytes_size(); ++i) {
+    const std::string& bytes = stored_[request.restore().variables(static_cast<int>(plan.variable(i))).id()];
+    ASSERT_LE(plan.variable_offset(i) + plan.bytes(i), bytes.size());
+    std::memcpy(image_->bytes().data() + plan.image_offset(i), bytes.data() + plan.variable_offset(i), plan.bytes(i));
+  }
+  local::Reply ready;
+  ready.mutable_ready()->set_pieces(static_cast<std::uint64_t>(plan.bytes_size()));
+  peer.Answer(request, std::move(ready));
+  while (peer.told() < static_cast<std::uint64_t>(plan.bytes_size())) {
+    const std::optional<local::Request> copied = peer.Receive();
+    ASSERT_TRUE(copied && copied->has_copied());
+  }
+  local::Reply end;
+  end.mutable_restore_end()->set_tier(local::TIER_CACHE);
+  peer.Answer(request, std::move(end));
+}
+
+void HonestDaemon::Handle(FakePeer& peer, const local::Request& request) {
+  local::Reply reply;
+  switch (request.body_case()) {
+    case local::Request::kBegin:
+      return Begin(peer, request);
+    case local::Request::kFilled:
+      return;
+    case local::Request::kCommit:
+      return Commit(peer, request);
+    case local::Request::kRestore:
+      return Restore(peer, request);
+    case local::Request::kTest:
+    case local::Request::kWait:
+      reply.mutable_test()->set_reached(true);
+      break;
+    case local::Request::kLatest:
+      if (dataset_ == 0) return peer.Refuse(request, local::NOT_FOUND, "nothing is stored");
+      reply.mutable_latest()->set_dataset(dataset_);
+      reply.mutable_latest()->set_step(step_);
+      break;
+    case local::Request::kStored:
+      reply.mutable_stored()->set_nranks(1);
+      *reply.mutable_stored()->mutable_variables() = variables_;
+      break;
+    case local::Request::kOutputBegin:
+      reply.mutable_output_begin()->set_dataset(++dataset_);
+      break;
+    case local::Request::kRouteFile:
+      reply.mutable_route_file()->set_path("/cache/" + request.route_file().file());
+      break;
+    case local::Request::kOutputEnd:
+      if (request.output_end().valid()) reply.mutable_committed()->set_dataset(dataset_);
+      break;
+    case local::Request::kRestartFile:
+      reply.mutable_restart_file()->set_path("/cache/" + request.restart_file().file());
+      break;
+    default:
+      break;
+  }
+  peer.Answer(request, std::move(reply));
+}
+
+}  // namespace cairn
