@@ -90,4 +90,4 @@ events=$(mktemp)
 trap 'rm -f "$events"' EXIT
 run_bazel test "${flags[@]}" --build_event_json_file="$events" "${targets[@]}"
 bazel_exit=$?
-python3 tests/support/tally.py "$events" "$bazel_exit"
+python3 tests/support/tally/tally.py "$events" "$bazel_exit"

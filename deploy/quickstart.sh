@@ -1,0 +1,156 @@
+#!/usr/bin/env bash
+# Shows Cairn at work on this machine: a solver under MPI is killed, then the daemon and the whole cache with it, and each
+# time the result is bit for bit the undisturbed one. Installs what is missing, builds, cleans up after itself.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+usage() {
+  cat <<'END'
+usage: deploy/quickstart.sh [--ranks N] [--size N] [--steps N] [--keep]
+
+  --ranks N  MPI processes [4]
+  --size N   grid points in each dimension [1024]
+  --steps N  steps to compute, at least 400 [1550]
+  --keep     leave the temporary folder where it is
+The exit code is 0 if every restart gave the undisturbed result.
+END
+}
+
+ranks=4
+size=1024
+steps=1550
+keep=0
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --ranks | --size | --steps)
+      [[ "${2-}" =~ ^[1-9][0-9]{0,7}$ ]] || { echo "quickstart.sh: $1 needs a number" >&2; exit 2; }
+      declare "${1#--}=$2"
+      shift
+      ;;
+    --keep) keep=1 ;;
+    --help | -h) usage; exit 0 ;;
+    *) echo "quickstart.sh: unknown option $1" >&2; usage >&2; exit 2 ;;
+  esac
+  shift
+done
+[ "$steps" -ge 400 ] || { echo "quickstart.sh: at least 400 steps, to have checkpoints to go back to" >&2; exit 2; }
+every=$((steps / 15 + 1))
+[ $((steps % every)) -ne 0 ] || every=$((every + 1))  # no checkpoint of the last step: each restart has something to compute
+
+say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+[ -t 1 ] || say() { printf '\n== %s\n' "$*"; }
+
+say "Building"
+deploy/packages.sh
+# shellcheck source=deploy/bazel.sh
+. deploy/bazel.sh
+run_bazel build --noshow_progress --ui_event_filters=-info //daemon:cairnd //client/cli:cairn //client/examples:heat2d_mpi
+daemon_program=$PWD/bazel-bin/daemon/cairnd
+cairn=$PWD/bazel-bin/client/cli/cairn
+solver=$PWD/bazel-bin/client/examples/heat2d_mpi
+
+demo=$(mktemp -d /tmp/cairn-quickstart.XXXXXX)
+ssd=$demo/ssd pfs=$demo/pfs
+mkdir "$ssd" "$pfs"
+export CAIRN_PREFIX=$pfs CAIRN_ADDRESS=unix:$demo/run/cairnd.sock
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+export OMPI_MCA_mpi_yield_when_idle=1
+daemon_pid=
+solver_pid=
+
+# Signals a process that is not a child of this shell, and waits until it is gone.
+end_process() {  # signal, process id
+  kill "-$1" "$2" 2>/dev/null || return 0
+  for _ in $(seq 600); do
+    kill -0 "$2" 2>/dev/null || return 0
+    sleep 0.1
+  done
+  kill -KILL "$2"
+}
+
+clean_up() {
+  [ -z "$solver_pid" ] || kill -TERM "$solver_pid" 2>/dev/null || true
+  [ -z "$daemon_pid" ] || end_process TERM "$daemon_pid"
+  if [ $keep -eq 1 ]; then echo "Everything is in $demo"; else rm -rf "$demo"; fi
+}
+trap clean_up EXIT
+
+fail() {
+  echo "quickstart.sh: $*" >&2
+  [ ! -s "$demo/run/cairnd.log" ] || { echo "the daemon's log:"; tail -n 20 "$demo/run/cairnd.log"; } >&2
+  exit 1
+}
+
+start_daemon() {
+  local answer
+  answer=$(CAIRN_CONFIG='' "$daemon_program" --background --runtime-dir "$demo/run" --cache "$ssd") || fail "no daemon"
+  daemon_pid=${answer%% *}
+  echo "cairnd is process $daemon_pid, its socket is ${answer#* }"
+}
+
+mpirun=(mpirun --oversubscribe --bind-to none -n "$ranks" "$solver" --steps "$steps" --size "$size")
+solve() {  # name of the result, further options
+  "${mpirun[@]}" --out "$demo/$1.raw" "${@:2}"
+}
+
+# One of the solver's processes below the process $1.
+a_rank_of() {
+  local child
+  # shellcheck disable=SC2013  # one line of words
+  for child in $(cat "/proc/$1/task/$1/children"); do
+    if [ "$(cat "/proc/$child/comm")" = heat2d_mpi ]; then echo "$child"; return 0; fi
+    a_rank_of "$child" && return 0
+  done
+  return 1
+}
+
+same() {
+  cmp "$demo/undisturbed.raw" "$demo/$1.raw" || fail "the result differs"
+  echo "The result is bit for bit the undisturbed one ($(stat -c %s "$demo/$1.raw") bytes compared)."
+}
+
+expect_resumed() {  # the solver's output, tier
+  grep -qE "^resumed from step [1-9][0-9]* \(dataset [0-9]+, tier ($2)\)" "$1" || fail "expected the tier to be $2"
+}
+
+say "1. The undisturbed run: $ranks ranks, $size x $size points, $steps steps, no checkpoints"
+solve undisturbed --every 0
+
+say "2. A daemon on its defaults; $ssd plays the SSD, $pfs the parallel file system"
+start_daemon
+
+say "3. The same with a checkpoint every $every steps, and SIGKILL to a rank in mid-run"
+"${mpirun[@]}" --out "$demo/killed.raw" --every "$every" >"$demo/killed.log" 2>&1 &
+solver_pid=$!
+until grep -q "^checkpoint of step $((every * 3)) " "$demo/killed.log"; do
+  kill -0 "$solver_pid" 2>/dev/null || { cat "$demo/killed.log" >&2; fail "the solver ended before it could be killed"; }
+  sleep 0.05
+done
+victim=$(a_rank_of "$solver_pid") || fail "no rank to kill"
+kill -KILL "$victim"
+wait "$solver_pid" && fail "the solver was not killed"
+solver_pid=
+grep '^checkpoint' "$demo/killed.log"
+echo "killed process $victim; no result was written"
+[ ! -e "$demo/killed.raw" ] || fail "there is a result"
+
+say "4. Started again, by the same command: it goes on from the newest checkpoint"
+solve restarted --every "$every" | tee "$demo/restarted.log"
+expect_resumed "$demo/restarted.log" "image|cache"
+same restarted
+
+say "5. The newest checkpoint reaches the parallel file system; then the daemon gets SIGKILL and the cache is deleted"
+newest=$(sed -n 's/^checkpoint of step [0-9]* is dataset \([0-9]*\)$/\1/p' "$demo/restarted.log" | tail -n 1)
+"$cairn" wait "$pfs" "$newest" prefix
+"$cairn" ls
+end_process KILL "$daemon_pid"
+rm -rf "$ssd"
+mkdir "$ssd"
+start_daemon
+
+say "6. Started again: everything comes from the parallel file system"
+solve refetched --every "$every" | tee "$demo/refetched.log"
+expect_resumed "$demo/refetched.log" prefix
+same refetched
+
+say "Done. Nothing was lost; what you saw is deploy/quickstart.sh, the solver is client/examples/heat2d_mpi.c."
