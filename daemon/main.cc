@@ -72,14 +72,14 @@ UniqueFd TakeSignals() {
   return fd;
 }
 
-// The next signal; 0 if `event` (-1: none) became readable first, -1 after `timeout_ms` (-1: never).
+// The next signal; 0 if there is none and `event` (-1: none) is readable, -1 after `timeout_ms` (-1: never).
 int NextSignal(int signals, int event, int timeout_ms) {
   for (;;) {
     pollfd polls[] = {{.fd = signals, .events = POLLIN, .revents = 0}, {.fd = event, .events = POLLIN, .revents = 0}};
     const int ready = ::poll(polls, 2, timeout_ms);
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) return -1;
-    if (polls[1].revents != 0) return 0;
+    if (polls[0].revents == 0) return 0;
     signalfd_siginfo info{};
     if (::read(signals, &info, sizeof info) == sizeof info) return static_cast<int>(info.ssi_signo);
   }

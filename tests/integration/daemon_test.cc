@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "tests/integration/harness.h"
 
@@ -18,7 +17,6 @@ using ::testing::Not;
 
 class DaemonTest : public ::testing::Test {
  protected:
-  void WriteSettings(const std::string& text) { std::ofstream(harness.folder() + "/cairnd.toml") << text; }
   Harness harness;
 };
 
@@ -63,7 +61,7 @@ TEST_F(DaemonTest, ARuntimeFolderThatOthersMayEnterIsRefused) {
 }
 
 TEST_F(DaemonTest, WrongSettingsAreNamedByFileLineAndKey) {
-  WriteSettings("[flush]\nevrey = 2\n");
+  harness.WriteSettings("[flush]\nevrey = 2\n");
   const Ending ending = harness.RunDaemon({});
   EXPECT_EQ(ending.exit_code, 2);
   EXPECT_THAT(ending.output, HasSubstr("cairnd.toml:2: flush.evrey: unknown key"));
@@ -75,14 +73,14 @@ TEST_F(DaemonTest, PrintedSettingsPassTheCheckAndPrintTheSame) {
   const Ending printed = harness.RunDaemon({"--print-config", "--flush-bandwidth", "2 GB/s"});
   ASSERT_EQ(printed.exit_code, 0);
   EXPECT_THAT(printed.output, HasSubstr("bandwidth = \"2GB/s\""));
-  WriteSettings(printed.output);
+  harness.WriteSettings(printed.output);
   EXPECT_EQ(harness.RunDaemon({"--check-config"}).exit_code, 0);
   EXPECT_EQ(harness.RunDaemon({"--print-config"}).output, printed.output);
 }
 
 TEST_F(DaemonTest, SighupReadsTheSettingsAgain) {
   ASSERT_TRUE(harness.StartDaemon());
-  WriteSettings("[flush]\nparallel = 3\n");
+  harness.WriteSettings("[flush]\nparallel = 3\n");
   harness.daemon()->Signal(SIGHUP);
   EXPECT_EQ(harness.StopDaemon().exit_code, 0);
   EXPECT_THAT(harness.DaemonLog(), HasSubstr("settings reloaded"));
@@ -90,7 +88,7 @@ TEST_F(DaemonTest, SighupReadsTheSettingsAgain) {
 
 TEST_F(DaemonTest, WrongSettingsAtSighupAreReportedAndTheDaemonGoesOn) {
   ASSERT_TRUE(harness.StartDaemon());
-  WriteSettings("[flush]\nparallel = 0\n");
+  harness.WriteSettings("[flush]\nparallel = 0\n");
   harness.daemon()->Signal(SIGHUP);
   EXPECT_EQ(harness.StopDaemon().exit_code, 0);
   EXPECT_THAT(harness.DaemonLog(), HasSubstr("settings not reloaded"));

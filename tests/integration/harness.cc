@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -106,6 +107,24 @@ std::string Harness::DaemonLog() const {
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+bool Harness::WaitForLog(std::string_view text, std::chrono::seconds deadline) const {
+  const UniqueFd changes(::inotify_init1(IN_CLOEXEC));
+  EXPECT_GE(::inotify_add_watch(changes.get(), (folder_ + "/cairnd.log").c_str(), IN_MODIFY), 0);
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  for (;;) {
+    if (DaemonLog().find(text) != std::string::npos) return true;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    pollfd poll{.fd = changes.get(), .events = POLLIN, .revents = 0};
+    if (left <= 0 || ::poll(&poll, 1, static_cast<int>(left)) <= 0) return false;
+    std::array<char, 4096> events;
+    EXPECT_GT(::read(changes.get(), events.data(), events.size()), 0);
+  }
+}
+
+void Harness::WriteSettings(const std::string& text) const {
+  std::ofstream(folder_ + "/cairnd.toml") << text;
 }
 
 Ending Harness::RunDaemon(const std::vector<std::string>& flags) {

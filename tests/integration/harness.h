@@ -2,9 +2,11 @@
 #ifndef CAIRN_TESTS_INTEGRATION_HARNESS_H_
 #define CAIRN_TESTS_INTEGRATION_HARNESS_H_
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/integration/process.h"
@@ -33,6 +35,10 @@ class Harness {
   Process* daemon() { return daemon_.get(); }
   // What it has logged so far, of all its lives.
   std::string DaemonLog() const;
+  // Waits until it has logged `text`; false at the deadline.
+  bool WaitForLog(std::string_view text, std::chrono::seconds deadline = std::chrono::seconds(60)) const;
+  // The settings file that every cairnd here reads: at its start, and at SIGHUP.
+  void WriteSettings(const std::string& text) const;
 
   // A second cairnd, or one that is not expected to start: runs to its end.
   Ending RunDaemon(const std::vector<std::string>& flags);
