@@ -33,6 +33,14 @@ absl::Status MakeParents(const std::filesystem::path& directory) {
   return absl::OkStatus();
 }
 
+// Who owns the directory decides what lies in it.
+absl::Status CheckOwner(const std::filesystem::path& directory) {
+  struct stat info {};
+  if (::stat(directory.c_str(), &info) != 0) return Failed(directory, errno);
+  if (info.st_uid == ::geteuid() || info.st_uid == 0) return absl::OkStatus();
+  return PermissionDenied("{}: belongs to user {}", directory.native(), info.st_uid);
+}
+
 // "process 123 on node7", from what the holder wrote; anything may stand there.
 std::string HolderIn(int fd) {
   std::array<char, 300> text{};
@@ -56,7 +64,9 @@ std::string HostName() {
 }  // namespace
 
 absl::StatusOr<LockFile> LockFile::Take(const std::string& path) {
-  CAIRN_RETURN_IF_ERROR(MakeParents(std::filesystem::path(path).parent_path()));
+  const std::filesystem::path directory = std::filesystem::path(path).parent_path();
+  CAIRN_RETURN_IF_ERROR(MakeParents(directory));
+  CAIRN_RETURN_IF_ERROR(CheckOwner(directory));
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
   if (!fd.valid()) return Failed(path, errno);
   struct stat info {};

@@ -16,8 +16,8 @@ class LockFile {
  public:
   // Makes the file and its missing directories (0700), locks it and writes "<pid> <host>" into it.
   //   kFailedPrecondition  held: the message names process and host
-  //   kPermissionDenied    it or its directory is another user's, or no directory can be made
-  //   kUnavailable         the file system refuses files or locks
+  //   kPermissionDenied    it or its directory is another user's (root's directory is fine), or no directory can be
+  //   made kUnavailable         the file system refuses files or locks
   static absl::StatusOr<LockFile> Take(const std::string& path);
 
  private:

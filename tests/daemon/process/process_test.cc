@@ -73,6 +73,17 @@ TEST_F(LockFileTest, LinksAndOtherThingsAreRefused) {
   EXPECT_EQ(LockFile::Take("/proc/none/cairnd.lock").status().code(), absl::StatusCode::kUnavailable);
 }
 
+TEST_F(LockFileTest, AnotherUsersDirectoryIsRefused) {
+  // Only root can make one. For others root's directory is the only foreign one at hand, and that is refused by the
+  // kernel.
+  const bool root = ::geteuid() == 0;
+  if (root) {
+    ASSERT_EQ(::chown(folder.c_str(), 65534, 65534), 0);
+  }
+  const std::string path = (root ? folder : "/etc") + "/cairnd.lock";
+  EXPECT_EQ(LockFile::Take(path).status().code(), absl::StatusCode::kPermissionDenied);
+}
+
 using ServiceNotifyTest = ProcessTest;
 
 TEST_F(ServiceNotifyTest, StateReachesPathAndAbstractSockets) {
