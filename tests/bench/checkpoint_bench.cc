@@ -1,0 +1,447 @@
+// What a checkpoint costs its application, and how fast it climbs: a real daemon, real ranks, compared in the same run
+// with what the machine gives at best. Every figure is the median of paired, alternated rounds, with quartiles.
+//
+//   blocked   cairn_checkpoint against memcpy of the same bytes into touched memory, all ranks at the same time
+//   local     from the call's return to `local` against the larger of a raw direct write and hashing (16 MD5 lanes, as
+//             many threads as cores)
+//   flush     from asking to `prefix` against a copy of the file with sync (as a throughput: more is better)
+//   restore   from the cache, by a daemon just started, against a raw read and a memcpy; and from the image
+//   small     64 clients x 1 MiB x 10 checkpoints: datasets per second at `local`
+//
+//   checkpoint_bench [--ranks N] [--mib N] [--rounds N] [--only NAME]
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client/cairn.h"
+#include "storage/base/md5_lanes.h"
+#include "tests/bench/ratio.h"
+#include "tests/bench/raw_io.h"
+
+namespace cairn::bench {
+namespace {
+
+struct Options {
+  int ranks = 1;
+  std::size_t mib = 256;
+  int rounds = 15;
+  std::string only;
+  std::size_t bytes() const { return mib << 20; }
+};
+
+[[noreturn]] void Die(const std::string& what) {
+  fmt::print(stderr, "checkpoint_bench: {}\n", what);
+  std::_Exit(1);
+}
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Memory that parent and ranks share: a barrier and each rank's last time.
+struct Shared {
+  pthread_barrier_t barrier;
+  double seconds[64];
+  std::uint64_t dataset;
+};
+
+Shared* MakeShared(int parties) {
+  void* at = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  auto* shared = new (at) Shared{};
+  pthread_barrierattr_t attributes;
+  pthread_barrierattr_init(&attributes);
+  pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  pthread_barrier_init(&shared->barrier, &attributes, static_cast<unsigned>(parties));
+  return shared;
+}
+
+// A daemon in a folder of its own.
+class Daemon {
+ public:
+  explicit Daemon(std::string folder) : folder_(std::move(folder)) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_ + "/prefix");
+    std::ofstream(folder_ + "/cairnd.toml") << "[flush]\nevery = 0\n[cache]\nkeep = 1\n";
+    Start();
+  }
+  ~Daemon() {
+    Stop();
+    std::filesystem::remove_all(folder_);
+  }
+
+  void Start() {
+    const char* program = std::getenv("CAIRND") != nullptr ? std::getenv("CAIRND") : "daemon/cairnd";
+    pid_ = fork();
+    if (pid_ == 0) {
+      const std::string log = folder_ + "/log";
+      if (std::freopen(log.c_str(), "a", stderr) == nullptr) std::_Exit(127);
+      execl(program, program, "--config", (folder_ + "/cairnd.toml").c_str(), "--runtime-dir",
+            (folder_ + "/run").c_str(), "--cache", (folder_ + "/cache").c_str(), nullptr);
+      std::_Exit(127);
+    }
+    for (int i = 0; i < 1000 && access((folder_ + "/run/cairnd.sock").c_str(), F_OK) != 0; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+  void Stop() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGTERM);
+    int status = 0;
+    rusage usage{};
+    wait4(pid_, &status, 0, &usage);
+    cpu_seconds_ += static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                    static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+    pid_ = -1;
+  }
+  double cpu_seconds() const { return cpu_seconds_; }
+  const std::string& folder() const { return folder_; }
+
+  // Resident memory that is not shared memory (images), in MiB.
+  double MibBeyondImages() const {
+    std::ifstream status(fmt::format("/proc/{}/status", pid_));
+    double kib = 0;
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("RssAnon:") || line.starts_with("RssFile:")) kib += std::atof(line.c_str() + 8);
+    }
+    return kib / 1024;
+  }
+
+ private:
+  std::string folder_;
+  pid_t pid_ = -1;
+  double cpu_seconds_ = 0;
+};
+
+void Check(int code, cairn_session* session, const char* what) {
+  if (code != CAIRN_OK) Die(fmt::format("{}: {}: {}", what, cairn_strerror(code), cairn_error(session)));
+}
+
+cairn_session* OpenRank(const Daemon& daemon, int rank, int nranks, const std::string& launch) {
+  const std::string address = "unix:" + daemon.folder() + "/run/cairnd.sock";
+  const std::string prefix = daemon.folder() + "/prefix";
+  cairn_options options = CAIRN_OPTIONS_INIT;
+  options.prefix = prefix.c_str();
+  options.rank = rank;
+  options.nranks = nranks;
+  options.launch = launch.c_str();
+  options.address = address.c_str();
+  cairn_session* session = nullptr;
+  Check(cairn_open(&options, &session), nullptr, "cairn_open");
+  return session;
+}
+
+std::byte* Touched(std::size_t bytes, int value) {
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) Die("no memory");
+  madvise(at, bytes, MADV_HUGEPAGE);
+  std::memset(at, value, bytes);
+  return static_cast<std::byte*>(at);
+}
+
+// Hashing the ranks' bytes at the machine's speed: 16 lanes a thread, a thread a core.
+double HashSeconds(const std::byte* data, std::size_t bytes, std::size_t copies) {
+  const std::size_t threads = std::max(1u, std::thread::hardware_concurrency());
+  const double start = Now();
+  for (std::size_t copy = 0; copy < copies; ++copy) {
+    std::vector<std::thread> running;
+    const std::size_t share = bytes / threads;
+    for (std::size_t t = 0; t < threads; ++t) {
+      running.emplace_back([=] {
+        std::vector<Md5State> states(kMd5LanesMax);
+        std::vector<Md5Lane> lanes;
+        const std::size_t lane = share / kMd5LanesMax / kMd5BlockBytes * kMd5BlockBytes;
+        for (std::size_t i = 0; i < kMd5LanesMax; ++i) lanes.push_back({&states[i], data + t * share + i * lane, lane});
+        Md5Advance(lanes);
+      });
+    }
+    for (std::thread& thread : running) thread.join();
+  }
+  return Now() - start;
+}
+
+// --- blocked, local ---
+
+void RankOfCheckpoints(const Options& options, const Daemon& daemon, Shared* shared, int rank, bool with_local) {
+  cairn_session* session = OpenRank(daemon, rank, options.ranks, "blocked");
+  std::byte* data = Touched(options.bytes(), rank + 1);
+  std::byte* target = Touched(options.bytes(), 0);
+  Check(cairn_protect(session, 1, data, options.bytes(), CAIRN_BYTE), session, "cairn_protect");
+  std::uint64_t dataset = 0;
+  for (int warm = 0; warm < 3; ++warm) {  // images are made and mapped
+    Check(cairn_checkpoint(session, 0, &dataset), session, "cairn_checkpoint");
+    Check(cairn_wait(session, dataset, CAIRN_LEVEL_LOCAL, 120000), session, "cairn_wait");
+  }
+  auto copy = [&] {
+    pthread_barrier_wait(&shared->barrier);
+    const double start = Now();
+    std::memcpy(target, data, options.bytes());
+    shared->seconds[rank] = Now() - start;
+    pthread_barrier_wait(&shared->barrier);
+  };
+  auto checkpoint = [&](std::uint64_t round) {
+    data[0] = static_cast<std::byte>(round);
+    pthread_barrier_wait(&shared->barrier);
+    const double start = Now();
+    Check(cairn_checkpoint(session, 0, &dataset), session, "cairn_checkpoint");
+    const double returned = Now();
+    shared->seconds[rank] = returned - start;
+    pthread_barrier_wait(&shared->barrier);  // the parent reads
+    Check(cairn_wait(session, dataset, CAIRN_LEVEL_LOCAL, 120000), session, "cairn_wait");
+    pthread_barrier_wait(&shared->barrier);
+    shared->seconds[rank] = Now() - returned;
+    pthread_barrier_wait(&shared->barrier);
+    pthread_barrier_wait(&shared->barrier);
+  };
+  for (int round = 0; round < options.rounds; ++round) {
+    if (round % 2 == 0) copy();
+    checkpoint(static_cast<std::uint64_t>(round));
+    if (round % 2 == 1) copy();
+    if (with_local) pthread_barrier_wait(&shared->barrier);  // the parent measures the disk alone
+  }
+  cairn_close(session);
+}
+
+void BlockedAndLocal(const Options& options) {
+  Daemon daemon(BenchFolder() + "/cairn-bench");
+  Shared* shared = MakeShared(options.ranks + 1);
+  std::vector<pid_t> ranks;
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      RankOfCheckpoints(options, daemon, shared, rank, true);
+      std::_Exit(0);
+    }
+    ranks.push_back(pid);
+  }
+  std::vector<Ratio> blocked, local;
+  const std::size_t total = options.bytes() * static_cast<std::size_t>(options.ranks);
+  std::byte* data = Touched(options.bytes(), 7);
+  auto slowest = [&] { return *std::max_element(shared->seconds, shared->seconds + options.ranks); };
+  for (int round = 0; round < options.rounds; ++round) {
+    double copied = 0, checkpointed = 0, climbed = 0;
+    auto copy = [&] {
+      pthread_barrier_wait(&shared->barrier);
+      pthread_barrier_wait(&shared->barrier);
+      copied = slowest();
+    };
+    auto checkpoint = [&] {
+      pthread_barrier_wait(&shared->barrier);
+      pthread_barrier_wait(&shared->barrier);
+      checkpointed = slowest();
+      pthread_barrier_wait(&shared->barrier);
+      pthread_barrier_wait(&shared->barrier);
+      climbed = slowest();
+      pthread_barrier_wait(&shared->barrier);
+    };
+    if (round % 2 == 0) copy();
+    checkpoint();
+    if (round % 2 == 1) copy();
+    double wrote = 0;
+    const std::string raw = BenchFolder() + "/cairn-bench-raw";
+    for (int rank = 0; rank < options.ranks; ++rank) {
+      const double start = Now();
+      RawWrite(raw, {data, options.bytes()}, true);
+      wrote += Now() - start;
+      std::filesystem::remove(raw);
+    }
+    const double hashed = HashSeconds(data, options.bytes(), static_cast<std::size_t>(options.ranks));
+    blocked.push_back({checkpointed, copied});
+    local.push_back({climbed, std::max(wrote, hashed)});
+    pthread_barrier_wait(&shared->barrier);
+  }
+  const double mib = daemon.MibBeyondImages();
+  for (pid_t pid : ranks) waitpid(pid, nullptr, 0);
+  daemon.Stop();
+  PrintRatios(fmt::format("blocked, {} x {} MiB (bar 1.3)", options.ranks, options.mib), blocked, "memcpy");
+  PrintRatios(fmt::format("local, {} x {} MiB (bar 1.4)", options.ranks, options.mib), local, "raw write or hash");
+  fmt::print("  {:.1f} GB/s in cairn_checkpoint; daemon: {:.2f} CPU s for {:.1f} GiB, {:.0f} MiB beyond images\n",
+             static_cast<double>(total) / Median(blocked).measured / 1e9, daemon.cpu_seconds(),
+             static_cast<double>(total) * (options.rounds + 3) / (1u << 30), mib);
+}
+
+// --- flush, restore ---
+
+// A plain copy with sync, buffered, 1 MiB at a time: what a careful script would do.
+double CopySeconds(const std::string& from, const std::string& to) {
+  const double start = Now();
+  const int in = open(from.c_str(), O_RDONLY | O_CLOEXEC);
+  const int out = open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (in < 0 || out < 0) Die("cannot copy " + from);
+  std::vector<char> buffer(1 << 20);
+  for (ssize_t n; (n = read(in, buffer.data(), buffer.size())) > 0;) {
+    if (write(out, buffer.data(), static_cast<std::size_t>(n)) != n) Die("cannot write " + to);
+  }
+  if (fsync(out) != 0) Die("cannot sync " + to);
+  close(in);
+  close(out);
+  return Now() - start;
+}
+
+std::string FileOf(const Daemon& daemon, std::uint64_t dataset) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(daemon.folder() + "/cache")) {
+    if (entry.path().filename() == fmt::format("Ckpt{}-Rank0.fti", dataset)) return entry.path();
+  }
+  Die("no file of the dataset");
+}
+
+// So that the next read of the file comes from the disk.
+void DropFromPageCache(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  fdatasync(fd);
+  posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  close(fd);
+}
+
+void FlushAndRestore(const Options& options) {
+  Daemon daemon(BenchFolder() + "/cairn-bench");
+  std::byte* data = Touched(options.bytes(), 3);
+  std::byte* target = Touched(options.bytes(), 0);
+  std::vector<Ratio> flush, restore, image;
+  for (int round = 0; round < options.rounds; ++round) {
+    std::uint64_t dataset = 0, step = 0;
+    cairn_session* session = OpenRank(daemon, 0, 1, fmt::format("write {}", round));
+    Check(cairn_protect(session, 1, data, options.bytes(), CAIRN_BYTE), session, "cairn_protect");
+    Check(cairn_checkpoint(session, 0, &dataset), session, "cairn_checkpoint");
+    Check(cairn_wait(session, dataset, CAIRN_LEVEL_LOCAL, 120000), session, "cairn_wait");
+    const std::string file = FileOf(daemon, dataset);
+    const std::string copy = BenchFolder() + "/cairn-bench-copy";
+    double copied = 0;
+    auto plain = [&] {
+      DropFromPageCache(file);
+      copied = CopySeconds(file, copy);
+      std::filesystem::remove(copy);
+    };
+    if (round % 2 == 0) plain();
+    DropFromPageCache(file);
+    double start = Now();
+    Check(cairn_wait(session, dataset, CAIRN_LEVEL_PREFIX, 120000), session, "cairn_wait prefix");
+    const double flushed = Now() - start;
+    if (round % 2 == 1) plain();
+    flush.push_back({copied, flushed});
+
+    auto restored = [&](const std::string& launch, int tier) {
+      cairn_session* reader = OpenRank(daemon, 0, 1, launch);
+      Check(cairn_protect(reader, 1, target, options.bytes(), CAIRN_BYTE), reader, "cairn_protect");
+      Check(cairn_latest(reader, &dataset, &step), reader, "cairn_latest");
+      const double begun = Now();
+      Check(cairn_restore(reader, dataset), reader, "cairn_restore");
+      const double seconds = Now() - begun;
+      int32_t served = 0;
+      cairn_restored_tier(reader, &served);
+      if (served != tier || std::memcmp(data, target, options.bytes()) != 0) Die("the restore is wrong");
+      cairn_close(reader);
+      return seconds;
+    };
+    auto limit = [&] {
+      DropFromPageCache(file);
+      const double read_at = Now();
+      RawRead(file, {target, options.bytes()});
+      const double read_end = Now();
+      std::memcpy(target, data, options.bytes());
+      return Now() - read_end + (read_end - read_at);
+    };
+    cairn_close(session);
+    std::memset(target, 0, options.bytes());
+    const double from_image = restored(fmt::format("image {}", round), CAIRN_TIER_IMAGE);
+    const double before = round % 2 == 0 ? limit() : 0;
+    daemon.Stop();
+    daemon.Start();
+    DropFromPageCache(file);
+    std::memset(target, 0, options.bytes());
+    const double from_cache = restored(fmt::format("cache {}", round), CAIRN_TIER_CACHE);
+    const double bound = round % 2 == 0 ? before : limit();
+    restore.push_back({from_cache, bound});
+    image.push_back({from_image, bound});
+  }
+  daemon.Stop();
+  PrintRatios(fmt::format("flush, {} MiB, throughput (bar 0.8 or more)", options.mib), flush, "copy with sync", true);
+  PrintRatios(fmt::format("restore from the cache, {} MiB (bar 1.5)", options.mib), restore, "raw read + memcpy");
+  PrintRatios(fmt::format("restore from the image, {} MiB", options.mib), image, "raw read + memcpy");
+  fmt::print("  daemon: {:.2f} CPU s\n", daemon.cpu_seconds());
+}
+
+// --- many small ones ---
+
+void Small() {
+  constexpr int kClients = 64;
+  constexpr int kCheckpoints = 10;
+  Daemon daemon(BenchFolder() + "/cairn-bench");
+  const double start = Now();
+  std::vector<pid_t> ranks;
+  for (int rank = 0; rank < kClients; ++rank) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      std::vector<char> data(1 << 20, static_cast<char>(rank));
+      cairn_session* session = OpenRank(daemon, rank, kClients, "small");
+      Check(cairn_protect(session, 1, data.data(), data.size(), CAIRN_BYTE), session, "cairn_protect");
+      std::uint64_t dataset = 0;
+      for (int i = 0; i < kCheckpoints; ++i) {
+        Check(cairn_checkpoint(session, 0, &dataset), session, "cairn_checkpoint");
+        Check(cairn_wait(session, dataset, CAIRN_LEVEL_LOCAL, 120000), session, "cairn_wait");
+      }
+      cairn_close(session);
+      std::_Exit(0);
+    }
+    ranks.push_back(pid);
+  }
+  int errors = 0;
+  for (pid_t pid : ranks) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) ++errors;
+  }
+  const double seconds = Now() - start;
+  const double mib = daemon.MibBeyondImages();
+  daemon.Stop();
+  fmt::print(
+      "small: {} clients x 1 MiB x {}: {} errors, {:.1f} datasets/s ({:.0f} files/s), daemon {:.2f} CPU s, "
+      "{:.0f} MiB beyond images (bar 64)\n",
+      kClients, kCheckpoints, errors, kCheckpoints / seconds, kClients * kCheckpoints / seconds, daemon.cpu_seconds(),
+      mib);
+  if (errors > 0) std::_Exit(1);
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string name = argv[i];
+    if (name == "--ranks")
+      options.ranks = std::clamp(std::atoi(argv[i + 1]), 1, 64);
+    else if (name == "--mib")
+      options.mib = std::strtoull(argv[i + 1], nullptr, 10);
+    else if (name == "--rounds")
+      options.rounds = std::max(1, std::atoi(argv[i + 1]));
+    else if (name == "--only")
+      options.only = argv[i + 1];
+    else
+      Die("unknown option " + name);
+  }
+  const auto wanted = [&](const char* name) { return options.only.empty() || options.only == name; };
+  if (wanted("blocked")) BlockedAndLocal(options);
+  if (wanted("restore")) FlushAndRestore(options);
+  if (wanted("small")) Small();
+  return 0;
+}
+
+}  // namespace
+}  // namespace cairn::bench
+
+int main(int argc, char** argv) {
+  return cairn::bench::Main(argc, argv);
+}
