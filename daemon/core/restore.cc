@@ -13,7 +13,10 @@
 namespace cairn {
 namespace {
 
-// A client without shared memory gets its bytes through a small ring: what is in flight is bounded by it.
+// A restore goes through a ring of slots even if there is room for all of it: a new process's first image has fresh
+// pages, and touching them costs more than reading the disk. Without shared memory a smaller one bounds what is in
+// flight.
+constexpr std::uint64_t kRingBytes = 64 << 20;
 constexpr std::uint64_t kRemoteRingBytes = 16 << 20;
 constexpr std::uint64_t kDoorbellBytes = 4 << 20;
 
@@ -152,7 +155,7 @@ void CoreImpl::StartPart(const RunPtr& run, const std::shared_ptr<RestoreGroup>&
   if (group->dataset->files) return RestoreFiles(run, group, part);
   std::uint64_t bytes = Restore::ImageBytes(part->sources, part->pieces);
   const bool remote = !part->call->connection()->shares_memory();
-  if (remote) bytes = std::min(bytes, kRemoteRingBytes);
+  bytes = std::min(bytes, remote ? kRemoteRingBytes : kRingBytes);
   AcquireImage({.session = part->session,
                 .call = part->call,
                 .bytes = bytes,
