@@ -126,10 +126,13 @@ absl::Status CommitDataset(Disk& disk, const std::string& prefix, const RunId& r
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, records.DatasetFolder(id), kFolderMode));
   CAIRN_RETURN_IF_ERROR(WriteFileLists(disk, records.DatasetFolder(id), commit.descriptor, catalogues));
   const absl::Status made = CreateFileOnce(disk, records.CommitPath(id), kvtree::Encode(ToTree(commit)), kFileMode);
+  // A removal that came between counts, even if it left both records, or took away what was being made.
+  if (const auto removed_meanwhile = records.IsRemoved(id); removed_meanwhile.ok() && *removed_meanwhile) {
+    return Removed(prefix, id);
+  } else if (made.ok() && !removed_meanwhile.ok()) {
+    return removed_meanwhile.status();
+  }
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
-  // A removal that came between leaves both records, and the removal counts.
-  CAIRN_ASSIGN_OR_RETURN(const bool removed_meanwhile, records.IsRemoved(id));
-  if (removed_meanwhile) return Removed(prefix, id);
   CAIRN_RETURN_IF_ERROR(
       records.ChangeIndex([&](kvtree::Tree& index) { return SharedRecords::MergeCommit(commit, index); }));
   return made.ok() ? made : AlreadyExists("{}: dataset {} is committed", prefix, id);
