@@ -86,7 +86,7 @@ absl::Status MakeDirectories(Disk& disk, const std::string& path, std::uint32_t 
   const std::string parent = ParentOf(path);
   if (there || parent == path) return absl::OkStatus();
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, parent, mode));
-  const absl::Status made = disk.MakeDirectory(path, mode);
+  absl::Status made = disk.MakeDirectory(path, mode);
   if (absl::IsAlreadyExists(made)) {  // another was faster, with whatever
     CAIRN_ASSIGN_OR_RETURN(const bool now, IsDirectory(disk, path));
     if (!now) return AlreadyExists("{}: there, but no directory", path);
@@ -104,7 +104,9 @@ absl::Status RemoveTree(Disk& disk, const std::string& path) {
     const auto names = disk.List(path);
     if (!names.ok() && !absl::IsNotFound(names.status())) return names.status();
     if (names.ok()) {
-      for (const std::string& name : *names) CAIRN_RETURN_IF_ERROR(RemoveTree(disk, path + "/" + name));
+      for (const std::string& name : *names) {
+        CAIRN_RETURN_IF_ERROR(RemoveTree(disk, fmt::format("{}/{}", path, name)));
+      }
     }
   }
   const absl::Status removed = disk.Remove(path);

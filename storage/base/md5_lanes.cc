@@ -23,7 +23,7 @@ struct Kernel {
 };
 
 constexpr Kernel kAvx512 = {"avx512", Md5BlocksAvx512, 2};
-constexpr Kernel kAvx2 = {"avx2", Md5BlocksAvx2, 5};
+constexpr Kernel kAvx2 = {"avx2", Md5BlocksAvx2, 3};
 constexpr Kernel kOpenSsl = {"openssl", nullptr, std::numeric_limits<std::size_t>::max()};
 
 bool Runs(const Kernel& kernel) {

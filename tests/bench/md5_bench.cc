@@ -1,12 +1,15 @@
 // MD5 of 16 lanes with each engine that this machine has, each run paired with OpenSSL's single stream of the same
-// bytes. One line per engine: gigabytes per second on one core, and the ratio to its partner, as quartiles.
+// bytes. One line per engine: gigabytes per second on one core, by the wall and by the CPU clock (which tell a busy
+// machine from a slow one), and the ratio to its partner.
 //   md5_bench [runs] [MiB per lane]
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <random>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "storage/base/checksum.h"
@@ -17,20 +20,27 @@ namespace {
 
 constexpr std::size_t kLanes = 16;
 
-double SecondsOf(auto&& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-struct Quartiles {
-  double low, median, high;
+struct Cost {
+  double wall_s, cpu_s;
 };
 
-Quartiles QuartilesOf(std::vector<double> values) {
+double Now(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+Cost CostOf(auto&& work) {
+  const double wall_s = Now(CLOCK_MONOTONIC), cpu_s = Now(CLOCK_THREAD_CPUTIME_ID);
+  work();
+  return {Now(CLOCK_MONOTONIC) - wall_s, Now(CLOCK_THREAD_CPUTIME_ID) - cpu_s};
+}
+
+// "median (lower quartile .. upper quartile)".
+std::string QuartilesOf(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t n = values.size();
-  return {values[n / 4], values[n / 2], values[n - 1 - n / 4]};
+  return fmt::format("{:5.2f} ({:.2f} .. {:.2f})", values[n / 2], values[n / 4], values[n - 1 - n / 4]);
 }
 
 bool Advance(std::string_view engine, const std::vector<std::byte>& bytes, std::size_t lane_bytes) {
@@ -46,17 +56,17 @@ void Measure(std::string_view engine, const std::vector<std::byte>& bytes, int r
     fmt::print("{:8}  this machine lacks it\n", engine);
     return;
   }
-  std::vector<double> rates, ratios;
+  std::vector<double> rates, cpu_rates, ratios;
   volatile std::byte sink{};
   for (int run = 0; run < runs; ++run) {
-    const double lanes_s = SecondsOf([&] { Advance(engine, bytes, lane_bytes); });
-    const double single_s = SecondsOf([&] { sink = Md5(bytes)[0]; });
-    rates.push_back(static_cast<double>(bytes.size()) / lanes_s / 1e9);
-    ratios.push_back(single_s / lanes_s);
+    const Cost lanes = CostOf([&] { Advance(engine, bytes, lane_bytes); });
+    const Cost single = CostOf([&] { sink = Md5(bytes)[0]; });
+    rates.push_back(static_cast<double>(bytes.size()) / lanes.wall_s / 1e9);
+    cpu_rates.push_back(static_cast<double>(bytes.size()) / lanes.cpu_s / 1e9);
+    ratios.push_back(single.wall_s / lanes.wall_s);
   }
-  const Quartiles rate = QuartilesOf(rates), ratio = QuartilesOf(ratios);
-  fmt::print("{:8}  {:6.2f} GB/s ({:.2f} .. {:.2f})   {:5.2f} x OpenSSL's single stream ({:.2f} .. {:.2f})\n", engine,
-             rate.median, rate.low, rate.high, ratio.median, ratio.low, ratio.high);
+  fmt::print("{:8}  {} GB/s   {} GB per CPU second   {} x OpenSSL's single stream\n", engine, QuartilesOf(rates),
+             QuartilesOf(cpu_rates), QuartilesOf(ratios));
 }
 
 int Main(int argc, char** argv) {

@@ -166,7 +166,7 @@ class FakeFile final : public File {
   absl::Status Sync() override {
     const Begun begun = state_->Begin(FakeOp::kSync, path_);
     if (!begun.power) return begun.status;
-    const absl::Status status = begun.status;
+    absl::Status status = begun.status;
     CAIRN_RETURN_IF_ERROR(Check(0, {}, /*write=*/false));
     status.ok() ? inode_->Sync() : inode_->LoseSync();
     return status;

@@ -4,6 +4,8 @@
 
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "storage/base/disk.h"
 #include "tests/support/status_matchers.h"
@@ -258,11 +260,11 @@ TEST(FakeDiskTest, AsyncTransfersEndBeforeTheCallReturns) {
   FakeDisk disk;
   ASSERT_OK_AND_ASSIGN(const auto file, disk.Open("/a", {.writable = true, .create = true}));
   absl::Status written = absl::UnknownError("");
-  file->WriteAsync(0, Bytes("abcd"), [&](absl::Status status) { written = status; });
+  file->WriteAsync(0, Bytes("abcd"), [&](absl::Status status) { written = std::move(status); });
   EXPECT_OK(written);
   std::byte buffer[8];
   absl::Status read;
-  file->ReadAsync(0, buffer, [&](absl::Status status) { read = status; });
+  file->ReadAsync(0, buffer, [&](absl::Status status) { read = std::move(status); });
   EXPECT_STATUS(StatusCode::kDataLoss, read, "4 of 8");
 }
 
