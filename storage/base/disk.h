@@ -3,7 +3,7 @@
 //
 // Paths are absolute. Errors of every call, with the path in the message:
 //   kNotFound           ENOENT, ENOTDIR          kAlreadyExists     EEXIST, ENOTEMPTY
-//   kResourceExhausted  ENOSPC, EDQUOT, EMFILE   kPermissionDenied  EACCES, EPERM
+//   kResourceExhausted  ENOSPC, EDQUOT, EMFILE … kPermissionDenied  EACCES, EPERM
 //   kUnavailable        EIO, ESTALE, EROFS, ETIMEDOUT, ENODEV … : the storage; a retry may help, except after Sync
 //   kInvalidArgument    EINVAL, ENAMETOOLONG, ELOOP (a symbolic link where none is followed)
 //   kInternal           all others
@@ -78,13 +78,14 @@ class Disk {
   };
 
   virtual ~Disk() = default;
-  // Never follows a symbolic link in the last component.
+  // Never follows a symbolic link in the last component. kInvalidArgument: not a regular file.
   virtual absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenOptions options) = 0;
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;  // replaces `to`
   virtual absl::Status Link(const std::string& existing, const std::string& link) = 0;  // never replaces
   virtual absl::Status Symlink(const std::string& target, const std::string& link) = 0;
   virtual absl::Status Remove(const std::string& path) = 0;           // a file or an empty directory
   virtual absl::Status MakeDirectory(const std::string& path, std::uint32_t mode) = 0;
+  // SyncDirectory, List and FreeBytes follow a symbolic link in the last component, too.
   virtual absl::Status SyncDirectory(const std::string& path) = 0;    // names in it are durable
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& path) = 0;  // names, sorted, without . and ..
   virtual absl::StatusOr<FileInfo> Info(const std::string& path) = 0; // does not follow a symbolic link
