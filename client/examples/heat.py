@@ -20,8 +20,9 @@ LEVELS = {"local": cairn.Level.LOCAL, "redundant": cairn.Level.REDUNDANT, "prefi
 
 
 def options():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0],
-                                     epilog="The run's directory is $CAIRN_PREFIX. Start it again after a kill: it goes on.")
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0],
+        epilog="The run's directory is $CAIRN_PREFIX. Start it again after a kill: it goes on.")
     parser.add_argument("--steps", type=int, default=400, help="steps to compute in all [400]")
     parser.add_argument("--every", type=int, default=50, help="a checkpoint after every N steps; 0: none [50]")
     parser.add_argument("--size", type=int, default=512, help="grid points in each dimension [512]")
