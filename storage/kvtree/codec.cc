@@ -1,4 +1,5 @@
-#include <algorithm>
+#include <endian.h>
+
 #include <cstring>
 #include <span>
 
@@ -36,7 +37,9 @@ class Packer {
   explicit Packer(char* at) : at_(at) {}
 
   void Put32(std::uint32_t value) {
-    for (int shift = 24; shift >= 0; shift -= 8) *at_++ = static_cast<char>(value >> shift);
+    const std::uint32_t big = htobe32(value);
+    std::memcpy(at_, &big, sizeof(big));
+    at_ += sizeof(big);
   }
   void PutTree(const Tree& tree) {
     Put32(static_cast<std::uint32_t>(tree.size()));
@@ -127,24 +130,35 @@ class LevelReader {
     return true;
   }
 
+  // A tree that is no more than a value.
+  bool IsValue() const { return file_.substr(at_, kCountBytes) == std::string_view("\0\0\0\0", kCountBytes); }
+
   // Into an empty tree, or into one that an equal key has filled before: the trees of equal keys are merged.
   bool ReadLevel(Tree& tree, int depth) {
     std::uint32_t count;
     if (!ReadCount(depth, count)) return false;
-    const bool merging = !tree.empty();
-    if (!merging) tree.newest_last_.reserve(count);
-    pending_ += count;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      --pending_;
-      std::string_view key;
-      if (!ReadKey(key)) return false;
-      Tree* const twin = tree.Find(key);
-      if (!ReadLevel(twin != nullptr ? *twin : tree.Append(std::string(key), Tree()), depth + 1)) return false;
+    if (count == 0) return true;
+    std::string_view key;
+    if (!ReadKey(key)) return false;
+    if (count == 1 && tree.empty() && IsValue()) {
+      tree.AppendValue(key);
+      at_ += kCountBytes;
+      return true;
     }
-    if (merging) return true;
-    // Appended in file order; a tree keeps the reverse.
-    std::reverse(tree.newest_last_.begin(), tree.newest_last_.end());
-    if (tree.index_) tree.index_->Reverse();
+    const bool merging = !tree.empty();
+    Tree::Level& level = tree.Widen();
+    std::size_t unfilled = merging ? 0 : count;
+    if (!merging) level.FillFromBehind(count);
+    pending_ += count;
+    while (true) {
+      --pending_;
+      const std::optional<std::size_t> twin = level.PositionOf(key, unfilled);
+      Tree& child = twin ? level.newest_last[*twin].second : merging ? level.Append(key) : level.Fill(--unfilled, key);
+      if (!ReadLevel(child, depth + 1)) return false;
+      if (--count == 0) break;
+      if (!ReadKey(key)) return false;
+    }
+    level.DropUnfilled(unfilled);
     return true;
   }
 

@@ -83,10 +83,10 @@ void KeyIndex::Grow() {
   }
 }
 
-void KeyIndex::Append(std::string_view key) {
-  CAIRN_CHECK(count_ < std::numeric_limits<std::uint32_t>::max() / 4);
-  if ((count_ + 1) * 2 > slots_.size()) Grow();
-  Place({.hash = HashOf(key), .position_plus_1 = static_cast<std::uint32_t>(++count_)});
+void KeyIndex::Insert(std::string_view key, std::uint32_t position) {
+  CAIRN_CHECK(position < std::numeric_limits<std::uint32_t>::max() / 4);
+  if (++count_ * 2 > slots_.size()) Grow();
+  Place({.hash = HashOf(key), .position_plus_1 = position + 1});
 }
 
 void KeyIndex::Erase(std::string_view key, std::uint32_t position) {
@@ -103,12 +103,6 @@ void KeyIndex::Erase(std::string_view key, std::uint32_t position) {
   slots_[hole] = {};
   --count_;
   for (Slot& slot : slots_) slot.position_plus_1 -= slot.position_plus_1 > position + 1 ? 1 : 0;
-}
-
-void KeyIndex::Reverse() {
-  for (Slot& slot : slots_) {
-    if (slot.used()) slot.position_plus_1 = static_cast<std::uint32_t>(count_) - slot.position();
-  }
 }
 
 }  // namespace cairn::kvtree

@@ -11,7 +11,7 @@
 
 namespace cairn::kvtree {
 
-// Positions 0 … n−1 by key, by open addressing. The keys stay with the owner, who passes `key_at(position)`.
+// Positions by key, by open addressing. The keys stay with the owner, who passes `key_at(position)`.
 class KeyIndex {
  public:
   // The position whose key is `key`.
@@ -25,14 +25,11 @@ class KeyIndex {
     return std::nullopt;
   }
 
-  // Enters the next position, n. REQUIRES: the key is not there.
-  void Append(std::string_view key);
+  // REQUIRES: neither the key nor the position is there.
+  void Insert(std::string_view key, std::uint32_t position);
 
   // Forgets a position and moves those above it down by one. REQUIRES: `key` is at `position`.
   void Erase(std::string_view key, std::uint32_t position);
-
-  // Position p becomes n−1−p, as when the owner reverses its elements.
-  void Reverse();
 
   std::size_t size() const { return count_; }
 

@@ -35,31 +35,92 @@ absl::StatusOr<T> GetNumber(const Tree& tree, std::string_view key, std::string_
 
 }  // namespace
 
-Tree::Tree(const Tree& other)
-    : newest_last_(other.newest_last_), index_(other.index_ ? std::make_unique<KeyIndex>(*other.index_) : nullptr) {}
+Tree::Level::Level(const Level& other)
+    : newest_last(other.newest_last), index(other.index ? std::make_unique<KeyIndex>(*other.index) : nullptr) {}
 
-Tree& Tree::operator=(const Tree& other) {
-  Tree copy(other);  // before anything is dropped: `other` may lie below this
-  return *this = std::move(copy);
-}
-
-std::optional<std::size_t> Tree::PositionOf(std::string_view key) const {
-  if (index_) {
-    return index_->Find(key, [this](std::uint32_t at) -> std::string_view { return newest_last_[at].first; });
+std::optional<std::size_t> Tree::Level::PositionOf(std::string_view key, std::size_t from) const {
+  if (index) {
+    return index->Find(key, [this](std::uint32_t at) -> std::string_view { return newest_last[at].first; });
   }
-  for (std::size_t at = 0; at < newest_last_.size(); ++at) {
-    if (newest_last_[at].first == key) return at;
+  for (std::size_t at = from; at < newest_last.size(); ++at) {
+    if (newest_last[at].first == key) return at;
   }
   return std::nullopt;
 }
 
+void Tree::Level::FillFromBehind(std::size_t count) {
+  newest_last.resize(count);
+  if (count > kLinearMax) index = std::make_unique<KeyIndex>();
+}
+
+Tree& Tree::Level::Fill(std::size_t at, std::string_view key) {
+  newest_last[at].first = key;
+  if (index) index->Insert(key, static_cast<std::uint32_t>(at));
+  return newest_last[at].second;
+}
+
+void Tree::Level::DropUnfilled(std::size_t count) {
+  if (count == 0) return;
+  newest_last.erase(newest_last.begin(), newest_last.begin() + static_cast<std::ptrdiff_t>(count));
+  if (index) BuildIndex();
+}
+
+void Tree::Level::BuildIndex() {
+  index = std::make_unique<KeyIndex>();
+  for (std::uint32_t at = 0; at < newest_last.size(); ++at) index->Insert(newest_last[at].first, at);
+}
+
+Tree& Tree::Level::Append(std::string_view key) {
+  newest_last.emplace_back(key, Tree());
+  if (index) {
+    index->Insert(key, static_cast<std::uint32_t>(newest_last.size() - 1));
+  } else if (newest_last.size() > kLinearMax) {
+    BuildIndex();
+  }
+  return newest_last.back().second;
+}
+
+void Tree::Level::Erase(std::size_t position) {
+  if (index) index->Erase(newest_last[position].first, static_cast<std::uint32_t>(position));
+  newest_last.erase(newest_last.begin() + static_cast<std::ptrdiff_t>(position));
+  if (newest_last.size() <= kLinearMax / 2) index.reset();
+}
+
+Tree::Tree(const Tree& other)
+    : value_(other.value_), level_(other.level_ ? std::make_unique<Level>(*other.level_) : nullptr) {}
+
+Tree& Tree::operator=(Tree&& other) noexcept {
+  Tree moved(std::move(other));  // before anything is dropped: `other` may lie below this
+  value_.swap(moved.value_);
+  level_.swap(moved.level_);
+  return *this;
+}
+
+Tree& Tree::operator=(const Tree& other) {
+  Tree copy(other);
+  return *this = std::move(copy);
+}
+
+const Tree Tree::kNothing;
+
+Tree::Level& Tree::Widen() {
+  if (level_) return *level_;
+  level_ = std::make_unique<Level>();
+  if (!value_.empty()) level_->Append(std::exchange(value_, {}));
+  return *level_;
+}
+
 const Tree* Tree::Find(std::string_view key) const {
-  const std::optional<std::size_t> at = PositionOf(key);
-  return at ? &newest_last_[*at].second : nullptr;
+  if (!level_) return !value_.empty() && value_ == key ? &kNothing : nullptr;
+  const std::optional<std::size_t> at = level_->PositionOf(key);
+  return at ? &level_->newest_last[*at].second : nullptr;
 }
 
 Tree* Tree::Find(std::string_view key) {
-  return const_cast<Tree*>(std::as_const(*this).Find(key));
+  if (!level_ && (value_.empty() || value_ != key)) return nullptr;
+  Level& level = Widen();
+  const std::optional<std::size_t> at = level.PositionOf(key);
+  return at ? &level.newest_last[*at].second : nullptr;
 }
 
 const Tree* Tree::FindPath(std::initializer_list<std::string_view> keys) const {
@@ -71,38 +132,39 @@ const Tree* Tree::FindPath(std::initializer_list<std::string_view> keys) const {
   return tree;
 }
 
-void Tree::BuildIndex() {
-  index_ = std::make_unique<KeyIndex>();
-  for (const Element& element : newest_last_) index_->Append(element.first);
+Tree& Tree::Append(std::string_view key) {
+  return Widen().Append(key);
 }
 
-Tree& Tree::Append(std::string key, Tree child) {
-  newest_last_.emplace_back(std::move(key), std::move(child));
-  if (index_) {
-    index_->Append(newest_last_.back().first);
-  } else if (newest_last_.size() > kLinearMax) {
-    BuildIndex();
+void Tree::AppendValue(std::string_view value) {
+  if (empty() && !value.empty()) {
+    value_ = value;
+  } else {
+    Append(value);
   }
-  return newest_last_.back().second;
 }
 
 Tree& Tree::At(std::string_view key) {
   Tree* const there = Find(key);
-  return there != nullptr ? *there : Append(std::string(key), Tree());
+  return there != nullptr ? *there : Append(key);
 }
 
 Tree& Tree::SetEmpty(std::string_view key) {
-  std::string own(key);  // `key` may point into what is erased
+  const std::string own(key);  // `key` may point into what is erased
   Erase(own);
-  return Append(std::move(own), Tree());
+  return Append(own);
 }
 
 bool Tree::Erase(std::string_view key) {
-  const std::optional<std::size_t> at = PositionOf(key);
+  if (!level_) {
+    const bool found = !value_.empty() && value_ == key;
+    if (found) value_.clear();
+    return found;
+  }
+  const std::optional<std::size_t> at = level_->PositionOf(key);
   if (!at) return false;
-  if (index_) index_->Erase(key, static_cast<std::uint32_t>(*at));
-  newest_last_.erase(newest_last_.begin() + static_cast<std::ptrdiff_t>(*at));
-  if (newest_last_.size() <= kLinearMax / 2) index_.reset();
+  level_->Erase(*at);
+  if (level_->newest_last.empty()) level_.reset();
   return true;
 }
 
@@ -112,15 +174,16 @@ void Tree::Merge(const Tree& other) {
 }
 
 void Tree::Sort() {
-  std::sort(newest_last_.begin(), newest_last_.end(),
-            [](const Element& a, const Element& b) { return a.first > b.first; });
-  for (Element& element : newest_last_) element.second.Sort();
-  if (index_) BuildIndex();
+  if (!level_) return;
+  std::vector<Level::Element>& elements = level_->newest_last;
+  std::sort(elements.begin(), elements.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (auto& [key, child] : elements) child.Sort();
+  if (level_->index) level_->BuildIndex();
 }
 
 void Tree::Set(std::string_view key, std::string_view value) {
-  std::string own(value);  // `value` may point into what is emptied
-  SetEmpty(key).Append(std::move(own), Tree());
+  const std::string own(value);  // `value` may point into what is emptied
+  SetEmpty(key).AppendValue(own);
 }
 
 void Tree::Set(std::string_view key, std::uint64_t value) {
@@ -139,7 +202,7 @@ void Tree::SetCrc32(std::string_view key, std::uint32_t value) {
 std::optional<std::string_view> Tree::Get(std::string_view key) const {
   const Tree* values = Find(key);
   if (values == nullptr || values->empty()) return std::nullopt;
-  return values->newest_last_.back().first;
+  return values->elements().front().first;
 }
 
 absl::StatusOr<std::string> Tree::GetString(std::string_view key) const {
@@ -175,10 +238,11 @@ absl::StatusOr<std::uint32_t> Tree::GetCrc32(std::string_view key) const {
 
 bool Tree::SameAs(const Tree& other) const {
   if (size() != other.size()) return false;
-  return std::all_of(newest_last_.begin(), newest_last_.end(), [&other](const Element& element) {
-    const Tree* theirs = other.Find(element.first);
-    return theirs != nullptr && element.second.SameAs(*theirs);
-  });
+  for (const auto& [key, child] : elements()) {
+    const Tree* theirs = other.Find(key);
+    if (theirs == nullptr || !child.SameAs(*theirs)) return false;
+  }
+  return true;
 }
 
 }  // namespace cairn::kvtree

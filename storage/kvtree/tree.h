@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,39 +25,22 @@ namespace cairn::kvtree {
 // Finding and adding a key take constant time, however wide the level is; erasing one takes time in its width.
 class Tree {
  public:
-  using Element = std::pair<std::string, Tree>;
-
   Tree() = default;
   Tree(const Tree& other);
-  Tree(Tree&&) noexcept = default;
+  Tree(Tree&& other) noexcept;  // `other` is then empty
   Tree& operator=(const Tree& other);
-  Tree& operator=(Tree&&) noexcept = default;
-  ~Tree() = default;
+  Tree& operator=(Tree&& other) noexcept;
+  ~Tree();
 
-  bool empty() const { return newest_last_.empty(); }
-  std::size_t size() const { return newest_last_.size(); }
+  bool empty() const { return !level_ && value_.empty(); }
+  std::size_t size() const;
 
-  // The elements in file order: for (const auto& [key, child] : tree.elements()). Valid until the tree changes; change
-  // a child through Find or At.
-  class Elements {
-   public:
-    auto begin() const { return std::make_reverse_iterator(data_ + size_); }
-    auto end() const { return std::make_reverse_iterator(data_); }
-    std::size_t size() const { return size_; }
-    bool empty() const { return size_ == 0; }
-    const Element& front() const { return data_[size_ - 1]; }
-    const Element& operator[](std::size_t at) const { return data_[size_ - 1 - at]; }
+  // The elements in file order: for (const auto& [key, child] : tree.elements()). To change a child, ask for it by Find
+  // or At: that, like any change, ends what elements, Find and Get of this tree have given before.
+  class Elements;
+  Elements elements() const;
 
-   private:
-    friend class Tree;
-    Elements(const Element* data, std::size_t size) : data_(data), size_(size) {}
-
-    const Element* data_;  // newest last
-    std::size_t size_;
-  };
-  Elements elements() const { return {newest_last_.data(), newest_last_.size()}; }
-
-  const Tree* Find(std::string_view key) const;  // nullptr: not there. Valid until this level changes
+  const Tree* Find(std::string_view key) const;  // nullptr: not there
   Tree* Find(std::string_view key);
   const Tree* FindPath(std::initializer_list<std::string_view> keys) const;
   Tree& At(std::string_view key);        // makes it (at the front) if it is not there
@@ -87,15 +69,95 @@ class Tree {
 
  private:
   friend class LevelReader;
+  struct Level;
+  struct Item {
+    const std::string& first;
+    const Tree& second;
+  };
 
-  std::optional<std::size_t> PositionOf(std::string_view key) const;
-  Tree& Append(std::string key, Tree child);  // to the front of the file order. REQUIRES: not there
+  static const Tree kNothing;
+
+  Item ItemAt(std::size_t position) const;
+  Level& Widen();                            // a level, even if empty: the caller puts something into it
+  Tree& Append(std::string_view key);        // to the front of the file order. REQUIRES: not there
+  void AppendValue(std::string_view value);  // the same, without children
+
+  // Nearly every tree of a record is a value: one key without children. It is kept here, without a level of its own,
+  // unless the key is empty. So a filemap of many files needs half the memory and far fewer allocations.
+  std::string value_;
+  std::unique_ptr<Level> level_;  // if it exists, `value_` is empty
+};
+
+struct Tree::Level {
+  using Element = std::pair<std::string, Tree>;
+
+  Level() = default;
+  Level(const Level& other);
+
+  std::optional<std::size_t> PositionOf(std::string_view key, std::size_t from = 0) const;
+  Tree& Append(std::string_view key);
+  void Erase(std::size_t position);
+
+  // A level whose elements come in file order is filled from its end: room for `count`, each put in its place, and
+  // what was not needed dropped from the beginning.
+  void FillFromBehind(std::size_t count);
+  Tree& Fill(std::size_t at, std::string_view key);
+  void DropUnfilled(std::size_t count);
+
   void BuildIndex();
 
   // The reverse of the file order, so that the front, where new keys go, is where a vector grows.
-  std::vector<Element> newest_last_;
-  std::unique_ptr<KeyIndex> index_;  // exists while the level is too wide for a linear search
+  std::vector<Element> newest_last;
+  std::unique_ptr<KeyIndex> index;  // exists while the level is too wide for a linear search
 };
+
+class Tree::Elements {
+ public:
+  class Iterator {
+   public:
+    Item operator*() const { return tree_->ItemAt(left_ - 1); }
+    Iterator& operator++() {
+      --left_;
+      return *this;
+    }
+    friend bool operator==(const Iterator&, const Iterator&) = default;
+
+   private:
+    friend class Elements;
+    Iterator(const Tree* tree, std::size_t left) : tree_(tree), left_(left) {}
+
+    const Tree* tree_;
+    std::size_t left_;
+  };
+
+  Iterator begin() const { return {tree_, size()}; }
+  Iterator end() const { return {tree_, 0}; }
+  std::size_t size() const { return tree_->size(); }
+  bool empty() const { return tree_->empty(); }
+  Item front() const { return tree_->ItemAt(size() - 1); }
+  Item operator[](std::size_t at) const { return tree_->ItemAt(size() - 1 - at); }
+
+ private:
+  friend class Tree;
+  explicit Elements(const Tree* tree) : tree_(tree) {}
+
+  const Tree* tree_;
+};
+
+inline Tree::~Tree() = default;
+inline Tree::Tree(Tree&& other) noexcept
+    : value_(std::exchange(other.value_, {})), level_(std::exchange(other.level_, nullptr)) {}
+inline Tree::Item Tree::ItemAt(std::size_t position) const {
+  if (!level_) return {value_, kNothing};
+  const Level::Element& element = level_->newest_last[position];
+  return {element.first, element.second};
+}
+inline Tree::Elements Tree::elements() const {
+  return Elements(this);
+}
+inline std::size_t Tree::size() const {
+  return level_ ? level_->newest_last.size() : !value_.empty();
+}
 
 inline constexpr std::uint64_t kFileBytesMax = 64u << 20;
 inline constexpr int kDepthMax = 256;  // levels of keys

@@ -61,6 +61,38 @@ TEST(TreeTest, GetIsTheFirstOfSeveralValues) {
   EXPECT_EQ(tree.Get("LOCATION"), "PFS");
 }
 
+TEST(TreeTest, AValueIsAnElementLikeAnyOther) {
+  Tree tree;
+  tree.Set("KEY", "VALUE");
+  Tree& value = *tree.Find("KEY");
+  EXPECT_EQ(value.size(), 1u);
+  EXPECT_EQ(value.elements()[0].first, "VALUE");
+  EXPECT_TRUE(value.elements().front().second.empty());
+  EXPECT_TRUE(std::as_const(value).Find("VALUE")->empty());
+  EXPECT_EQ(value.Find("x"), nullptr);
+  value.Find("VALUE")->Set("below", "1");
+  value.At("second");
+  EXPECT_EQ(Print(tree), "  KEY\n    second\n    VALUE\n      below\n        1\n");
+  EXPECT_TRUE(value.Erase("second"));
+  EXPECT_TRUE(value.Erase("VALUE"));
+  EXPECT_FALSE(tree.Get("KEY").has_value());
+  tree.Set("KEY", "");
+  EXPECT_EQ(tree.Get("KEY"), "");
+  tree.Set("KEY", "VALUE");
+  EXPECT_FALSE(tree.Find("KEY")->Erase(""));
+  EXPECT_TRUE(tree.Find("KEY")->Erase("VALUE"));
+  EXPECT_TRUE(tree.Find("KEY")->empty());
+}
+
+TEST(TreeTest, LookingIntoAnEmptyTreeLeavesItEmpty) {
+  Tree tree;
+  EXPECT_EQ(tree.Find(""), nullptr);
+  EXPECT_EQ(std::as_const(tree).Find(""), nullptr);
+  EXPECT_FALSE(tree.Erase(""));
+  EXPECT_TRUE(tree.empty());
+  EXPECT_EQ(tree.size(), 0u);
+}
+
 TEST(TreeTest, FindPathGoesDownAndStopsWhereNothingIs) {
   Tree tree;
   tree.At("A").At("B").Set("C", "1");
