@@ -1,0 +1,34 @@
+#include "client/cli/describe.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "client/cli/json.h"
+#include "client/cli/text.h"
+
+namespace cairn::cli {
+
+std::string DescribeVariable(const local::Variable& variable) {
+  std::string text = fmt::format("    {:>6}  {}[{}]", variable.id(), NameOfType(variable.type()), variable.count());
+  if (variable.kind() == local::VALUE) text += fmt::format("  value '{}'", Clean(variable.name()));
+  if (variable.kind() == local::ARRAY) {
+    text += fmt::format("  array '{}' [{}], box [{}] at [{}]", Clean(variable.name()), fmt::join(variable.shape(), ","),
+                        fmt::join(variable.box_count(), ","), fmt::join(variable.box_start(), ","));
+  }
+  return text + fmt::format("  {}\n", Bytes(variable.bytes()));
+}
+
+std::string DescribeCatalogue(const catalogue::Catalogue& catalogue) {
+  std::string text = fmt::format("catalogue of rank {} of {}: dataset {}, step {}, launch {}, run {}\n",
+                                 catalogue.rank(), catalogue.nranks(), catalogue.dataset(), catalogue.step(),
+                                 catalogue.launch(), Clean(catalogue.run()));
+  for (const local::Variable& variable : catalogue.variables()) text += DescribeVariable(variable);
+  for (const catalogue::FileEntry& file : catalogue.file()) {
+    text += fmt::format("  file {} ({}), {} blocks", Clean(file.name()), Bytes(file.bytes()), file.crc32c_size());
+    if (file.has_crc32()) text += fmt::format(", crc32 {:#010x}", file.crc32());
+    text += fmt::format("\n    on the prefix: {}\n", Clean(file.prefix_name()));
+  }
+  return text;
+}
+
+}  // namespace cairn::cli

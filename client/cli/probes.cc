@@ -1,0 +1,182 @@
+#include "client/cli/probes.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "client/cli/text.h"
+#include "storage/base/md5_lanes.h"
+#include "storage/base/status.h"
+#include "storage/base/unique_fd.h"
+#include "storage/io/io_engine.h"
+
+namespace cairn::cli {
+namespace {
+
+constexpr std::size_t kHugePage = 2 << 20;
+constexpr int kMadvCollapse = 25;  // MADV_COLLAPSE, Linux 6.1; the distribution's headers are older
+
+Finding Works(std::string name, bool needed, std::string detail) {
+  return {.name = std::move(name), .works = true, .needed = needed, .detail = std::move(detail)};
+}
+Finding Fails(std::string name, bool needed, std::string detail) {
+  return {.name = std::move(name), .works = false, .needed = needed, .detail = std::move(detail)};
+}
+
+UniqueFd MakeMemory() {
+  UniqueFd fd(memfd_create("cairn-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (fd.valid() && ftruncate(fd.get(), kHugePage) != 0) fd.Reset();
+  return fd;
+}
+
+// The directory, or the nearest parent that is there.
+std::string ExistingPart(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::absolute(directory, error);
+  while (!path.empty() && path != path.root_path() && !std::filesystem::is_directory(path, error)) {
+    path = path.parent_path();
+  }
+  return path.string();
+}
+
+absl::Status WriteSyncLinkRename(Disk& disk, const std::string& path) {
+  CAIRN_RETURN_IF_ERROR(CreateFileOnce(disk, path, "cairn"));
+  CAIRN_RETURN_IF_ERROR(disk.Rename(path, path + ".renamed"));
+  CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(ParentOf(path)));
+  return disk.Remove(path + ".renamed");
+}
+
+// True: written by direct I/O. False: the file system has none.
+absl::StatusOr<bool> WriteDirect(Disk& disk, const std::string& path) {
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                         disk.Open(path, {.direct = true, .writable = true, .create = true}));
+  alignas(kDirectAlignment) static const std::byte block[kDirectAlignment] = {};
+  CAIRN_RETURN_IF_ERROR(file->WriteAt(0, block));
+  return file->direct();
+}
+
+}  // namespace
+
+Finding ProbeSealedMemory() {
+  constexpr const char* kName = "sealed shared memory";
+  constexpr const char* kInstead = "applications cannot use the Unix socket; grpc+unix: addresses still work";
+  const UniqueFd fd = MakeMemory();
+  if (!fd.valid()) return Fails(kName, true, fmt::format("memfd_create: {}: {}", std::strerror(errno), kInstead));
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return Fails(kName, true, fmt::format("seals: {}: {}", std::strerror(errno), kInstead));
+  }
+  const bool held = ftruncate(fd.get(), 0) != 0;
+  return held ? Works(kName, true, "memfd, sealed against shrinking and growing")
+              : Fails(kName, true, fmt::format("a sealed memfd could be shrunk: {}", kInstead));
+}
+
+Finding ProbeHugePages() {
+  constexpr const char* kName = "huge pages for images";
+  const UniqueFd fd = MakeMemory();
+  void* const space = mmap(nullptr, 2 * kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (!fd.valid() || space == MAP_FAILED) return Fails(kName, false, "no memory to try it with");
+  const auto first = reinterpret_cast<std::uintptr_t>(space);
+  void* const aligned = reinterpret_cast<void*>((first + kHugePage - 1) / kHugePage * kHugePage);
+  int error = 0;
+  if (mmap(aligned, kHugePage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd.get(), 0) == MAP_FAILED) {
+    error = errno;
+  } else {
+    std::memset(aligned, 1, kHugePage);
+    if (madvise(aligned, kHugePage, kMadvCollapse) != 0) error = errno;
+  }
+  munmap(space, 2 * kHugePage);
+  if (error == 0) return Works(kName, false, "MADV_COLLAPSE makes them without privilege");
+  return Fails(kName, false,
+               fmt::format("MADV_COLLAPSE: {}: images use small pages, and a copy into them takes longer",
+                           error == EINVAL ? "this kernel does not have it (6.1 does)" : std::strerror(error)));
+}
+
+Finding ProbeUring() {
+  const absl::Status status = ProbeIoUring();
+  if (status.ok()) return Works("io_uring", false, "used for the cache and the prefix");
+  return Fails("io_uring", false, fmt::format("{}: a few threads read and write instead", MessageOf(status)));
+}
+
+Finding ProbeMd5() {
+  const std::string engine(Md5Engine());
+  if (engine != "openssl") {
+    return Works("parallel MD5", false, fmt::format("{}: {} streams at once", engine, engine == "avx512" ? 16 : 8));
+  }
+  return Fails(
+      "parallel MD5", false,
+      "this processor has neither AVX-512 nor AVX2: OpenSSL hashes one stream at a time, some 0.7 GB/s a core");
+}
+
+Finding ProbeLockedMemory() {
+  constexpr std::uint64_t kEnough = 1 << 20;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return Fails("locked memory", false, std::strerror(errno));
+  if (limit.rlim_cur == RLIM_INFINITY) return Works("locked memory", false, "no limit");
+  const std::string detail = fmt::format("limit {} (ulimit -l)", Bytes(limit.rlim_cur));
+  if (limit.rlim_cur >= kEnough) return Works("locked memory", false, detail + "; Cairn locks no buffers");
+  return Fails("locked memory", false,
+               detail + ": kernels before 5.12 count an io_uring against it, then threads serve");
+}
+
+Finding ProbePeerCredentials() {
+  constexpr const char* kName = "peer credentials";
+  int pair[2] = {-1, -1};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return Fails(kName, true, std::strerror(errno));
+  const UniqueFd ours(pair[0]), theirs(pair[1]);
+  ucred who{};
+  socklen_t bytes = sizeof(who);
+  if (getsockopt(ours.get(), SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0 && who.uid == geteuid()) {
+    return Works(kName, true, "SO_PEERCRED tells who connects");
+  }
+  return Fails(kName, true, "SO_PEERCRED does not tell who connects: the daemon would refuse every client");
+}
+
+Finding ProbeWritable(Disk& disk, const std::string& name, const std::string& directory) {
+  const std::string place = ExistingPart(directory);
+  const std::string path = WorkName(place + "/cairn-doctor");
+  const absl::Status status = WriteSyncLinkRename(disk, path);
+  if (!status.ok()) {
+    disk.Remove(path).IgnoreError();  // it may not be there
+    return Fails(name, true, fmt::format("{}: {}", directory, MessageOf(status)));
+  }
+  std::string detail = place == directory ? directory : fmt::format("{} (will be made in {})", directory, place);
+  if (const auto free = disk.FreeBytes(place); free.ok()) detail += fmt::format(", {} free", Bytes(*free));
+  return Works(name, true, detail);
+}
+
+Finding ProbeDirectIo(Disk& disk, const std::string& directory) {
+  constexpr const char* kName = "direct I/O in the cache";
+  constexpr const char* kInstead = "writes go through the page cache, which competes with the application for memory";
+  const std::string path = WorkName(ExistingPart(directory) + "/cairn-doctor");
+  const absl::StatusOr<bool> direct = WriteDirect(disk, path);
+  disk.Remove(path).IgnoreError();  // it may not be there
+  if (!direct.ok()) return Fails(kName, false, fmt::format("{}: {}", MessageOf(direct.status()), kInstead));
+  if (!*direct) return Fails(kName, false, fmt::format("the file system of {} has none: {}", directory, kInstead));
+  return Works(kName, false, "O_DIRECT");
+}
+
+Finding ProbePersistence(const std::string& directory) {
+  constexpr const char* kName = "cache survives a reboot";
+  struct statfs info {};
+  if (statfs(ExistingPart(directory).c_str(), &info) != 0) return Fails(kName, false, std::strerror(errno));
+  const auto type = static_cast<std::uint64_t>(info.f_type);
+  if (type == TMPFS_MAGIC || type == RAMFS_MAGIC) {
+    return Fails(kName, false, directory + " lies in memory: level `local` then survives the daemon, but no reboot");
+  }
+  return Works(kName, false, "it lies on a disk");
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,31 @@
+// Does a mechanism that Cairn uses work here? Each probe tries it for real and cleans up behind itself.
+#ifndef CAIRN_CLIENT_CLI_PROBES_H_
+#define CAIRN_CLIENT_CLI_PROBES_H_
+
+#include <string>
+
+#include "storage/base/disk.h"
+
+namespace cairn::cli {
+
+struct Finding {
+  std::string name;
+  bool works = false;
+  bool needed = false;  // Cairn cannot do without it
+  std::string detail;   // what was found; if it does not work: why not, and what happens instead
+};
+
+Finding ProbeSealedMemory();  // memfd_create and seals
+Finding ProbeHugePages();     // MADV_COLLAPSE on a memfd
+Finding ProbeUring();
+Finding ProbeMd5();
+Finding ProbeLockedMemory();     // RLIMIT_MEMLOCK
+Finding ProbePeerCredentials();  // SO_PEERCRED
+// In `directory`, or the nearest parent that is there:
+Finding ProbeWritable(Disk& disk, const std::string& name, const std::string& directory);  // write, sync, link, rename
+Finding ProbeDirectIo(Disk& disk, const std::string& directory);
+Finding ProbePersistence(const std::string& directory);  // not a file system in memory
+
+}  // namespace cairn::cli
+
+#endif  // CAIRN_CLIENT_CLI_PROBES_H_

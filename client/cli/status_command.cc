@@ -1,0 +1,83 @@
+#include "client/cli/status_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "client/cli/json.h"
+#include "client/cli/text.h"
+#include "storage/base/status.h"
+
+namespace cairn::cli {
+namespace {
+
+constexpr std::size_t kBarWidth = 30;
+
+std::string DescribeFlush(const admin::FlushStatus& flush, bool terminal) {
+  std::string line = fmt::format("  flush of dataset {} (step {}): ", flush.dataset(), flush.step());
+  if (terminal && flush.state() == "running") {
+    line += fmt::format("{} {}, {} of {}", Bar(flush.bytes_done(), flush.bytes(), kBarWidth),
+                        Percent(flush.bytes_done(), flush.bytes()), Bytes(flush.bytes_done()), Bytes(flush.bytes()));
+  } else {
+    line += fmt::format("{}, {} of {} ({})", Clean(flush.state()), Bytes(flush.bytes_done()), Bytes(flush.bytes()),
+                        Percent(flush.bytes_done(), flush.bytes()));
+  }
+  if (flush.bytes_per_s() > 0) {
+    const std::uint64_t left = flush.bytes() - std::min(flush.bytes(), flush.bytes_done());
+    line += fmt::format(", {}/s, {} left", Bytes(flush.bytes_per_s()), Duration(left / flush.bytes_per_s() * 1000));
+  }
+  if (flush.retry_in_ms() > 0) line += fmt::format(", again in {}", Duration(flush.retry_in_ms()));
+  if (!flush.error().empty()) line += fmt::format(": {}", Clean(flush.error()));
+  return line + "\n";
+}
+
+std::string DescribeRun(const admin::RunStatus& run, bool terminal) {
+  std::string text = fmt::format("run {}  {}\n", run.run().substr(0, 8), Clean(run.prefix()));
+  if (run.launch() == 0) {
+    text += "  no launch of it has come to this daemon\n";
+  } else {
+    text += fmt::format("  launch {}: {} of {} ranks connected; newest whole step: {}\n", run.launch(), run.sessions(),
+                        run.nranks(), run.newest_step());
+  }
+  for (const admin::FlushStatus& flush : run.flushes()) text += DescribeFlush(flush, terminal);
+  return text;
+}
+
+}  // namespace
+
+std::string DescribeStatus(const admin::StatusReply& status, bool terminal) {
+  std::string text =
+      fmt::format("{} on {}, process {}, up {}{}\n", Clean(status.version()), Clean(status.host()), status.pid(),
+                  Duration(status.uptime_ms()), status.quiescing() ? ", going away: takes nothing new" : "");
+  text += fmt::format("cache   {} of {} in {}\n", Bytes(status.cache_bytes_used()), Bytes(status.cache_bytes_max()),
+                      Clean(status.cache()));
+  text +=
+      fmt::format("images  {} of {} of memory\n", Bytes(status.image_bytes_used()), Bytes(status.image_bytes_max()));
+  if (status.runs().empty()) text += "no runs\n";
+  for (const admin::RunStatus& run : status.runs()) text += DescribeRun(run, terminal);
+  for (const std::string& warning : status.warnings()) text += fmt::format("warning: {}\n", Clean(warning));
+  return text;
+}
+
+ExitCode RunStatus(const Context& context, const StatusOptions& options) {
+  const auto daemon = context.Daemon();
+  if (!daemon.ok()) return Complain(daemon.status());
+  const bool redraw = options.watch && context.terminal && !context.json;
+  for (;;) {
+    const absl::StatusOr<admin::StatusReply> status = (*daemon)->Status();
+    if (!status.ok()) return Complain(status.status());
+    // From the top of the screen; each line, and what is below, is cleared as it is written over.
+    std::string text = context.json ? Dump(ToJson(*status)) : DescribeStatus(*status, context.terminal);
+    if (redraw) {
+      for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 4) text.insert(at, "\x1b[K");
+      text = "\x1b[H" + text + "\x1b[J";
+    }
+    Print(text);
+    if (!options.watch) return ExitCode::kOk;
+    std::this_thread::sleep_for(std::chrono::milliseconds(options.interval_ms));
+  }
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,30 @@
+// Numbers, times and foreign text as people read them, and tables of them.
+#ifndef CAIRN_CLIENT_CLI_TEXT_H_
+#define CAIRN_CLIENT_CLI_TEXT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cairn::cli {
+
+std::string Bytes(std::uint64_t bytes);              // "0 B", "1.5 GiB"
+std::string Duration(std::uint64_t ms);              // "850 ms", "2 m 3 s", "4 d 7 h"
+std::string LocalTime(std::int64_t us_since_epoch);  // "2024-05-01 13:00:59"; "-" for 0
+std::string Percent(std::uint64_t part, std::uint64_t whole);
+
+// Text from files and daemons, fit for a terminal: control characters as '?'.
+std::string Clean(std::string_view text);
+
+// "[#####.....]", `width` characters inside.
+std::string Bar(std::uint64_t part, std::uint64_t whole, std::size_t width);
+
+// Rows of cells as columns, two spaces between them, with line ends and no spaces at them. The first row is the head.
+// `right`: columns of numbers.
+std::string Table(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right);
+
+}  // namespace cairn::cli
+
+#endif  // CAIRN_CLIENT_CLI_TEXT_H_

@@ -1,0 +1,138 @@
+#include "client/cli/verify_command.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "client/cli/json.h"
+#include "client/cli/known_file.h"
+#include "client/cli/text.h"
+#include "storage/base/status.h"
+#include "storage/io/posix_disk.h"
+#include "storage/prefix/prefix.h"
+#include "storage/transfer/transfer.h"
+
+namespace cairn::cli {
+namespace {
+
+// One line as soon as it is known, or one JSON document at the end.
+class Report {
+ public:
+  explicit Report(bool json) : json_(json) {}
+
+  void Add(const std::string& target, std::string_view what, const absl::Status& status) {
+    code_ = Worse(code_, CodeOf(status));
+    if (json_) {
+      rows_.push_back({{"target", target}, {"what", what}, {"ok", status.ok()}, {"error", MessageOf(status)}});
+    } else if (status.ok()) {
+      Print(fmt::format("ok       {}: {}\n", Clean(target), what));
+    } else {
+      const std::string_view verdict = absl::IsDataLoss(status) ? "DAMAGED " : "FAILED  ";
+      Print(fmt::format("{} {}: {}\n", verdict, Clean(target), Clean(MessageOf(status))));
+    }
+  }
+
+  ExitCode Finish() {
+    if (json_) Print(Dump({{"ok", code_ == ExitCode::kOk}, {"targets", std::move(rows_)}}));
+    return code_;
+  }
+
+ private:
+  const bool json_;
+  Json rows_ = Json::array();
+  ExitCode code_ = ExitCode::kOk;
+};
+
+void VerifyOneFile(Disk& disk, const std::string& path, Report& report) {
+  const auto file = OpenKnownFile(disk, path);
+  const absl::Status status = file.ok() ? VerifyData(*file, path) : file.status();
+  report.Add(path, file.ok() ? KindOf(*file) : "", status);
+}
+
+void VerifyDataset(Disk& disk, Prefix& prefix, const CommittedDataset& dataset, Report& report) {
+  const DatasetId id = dataset.descriptor.id;
+  const std::string target = fmt::format("{}: dataset {}", prefix.path(), id);
+  if (!dataset.by_cairn) return report.Add(target, "SCR's own, without checksums of Cairn: not read", absl::OkStatus());
+  const auto catalogues = prefix.Catalogues(id);
+  if (!catalogues.ok()) {
+    // Committed, and yet its catalogues are gone: that is damage.
+    const bool missing = absl::IsNotFound(catalogues.status());
+    const std::string why(MessageOf(catalogues.status()));
+    return report.Add(target, "", missing ? DataLoss("{}", why) : catalogues.status());
+  }
+  std::uint64_t files = 0, bytes = 0;
+  bool good = true;
+  for (const catalogue::Catalogue& catalogue : *catalogues) {
+    for (const catalogue::FileEntry& file : catalogue.file()) {
+      absl::Status status = VerifyFile(disk, prefix.FilePath(file.prefix_name()), file);
+      if (absl::IsNotFound(status)) status = DataLoss("{}", MessageOf(status));
+      if (!status.ok()) report.Add(target, "", status);
+      good = good && status.ok();
+      bytes += file.bytes();
+      ++files;
+    }
+  }
+  if (good) {
+    report.Add(target, fmt::format("{} ranks, {} files, {}", catalogues->size(), files, Bytes(bytes)),
+               absl::OkStatus());
+  }
+}
+
+void VerifyPrefix(Disk& disk, const std::string& path, DatasetId wanted, Report& report) {
+  const auto prefix = Prefix::OpenReadOnly(disk, path);
+  if (!prefix.ok()) return report.Add(path, "", prefix.status());
+  const auto committed = (*prefix)->Committed();
+  if (!committed.ok()) return report.Add(path, "", committed.status());
+  for (const std::string& warning : (*prefix)->TakeWarnings()) report.Add(path, "", DataLoss("{}", warning));
+  if (wanted != 0 && !committed->contains(wanted)) {
+    return report.Add(path, "", NotFound("no dataset {} is committed there", wanted));
+  }
+  if (committed->empty()) return report.Add(path, "no dataset is committed there", absl::OkStatus());
+  for (const auto& [id, dataset] : *committed) {
+    if (wanted == 0 || wanted == id) VerifyDataset(disk, **prefix, dataset, report);
+  }
+}
+
+// The prefix of a run that only the daemon knows by this name.
+absl::StatusOr<std::string> PrefixOf(const Context& context, const std::string& run) {
+  CAIRN_ASSIGN_OR_RETURN(const auto daemon, context.Daemon());
+  admin::ListRequest request;
+  request.set_run(run);
+  CAIRN_ASSIGN_OR_RETURN(const admin::ListReply reply, daemon->List(request));
+  if (reply.datasets().empty()) return NotFound("run {} has no datasets", run);
+  return reply.datasets(0).prefix();
+}
+
+}  // namespace
+
+ExitCode RunVerify(const Context& context, const std::vector<std::string>& targets, DatasetId dataset) {
+  const auto disk = MakePosixDisk();
+  Report report(context.json);
+  for (const std::string& target : targets) {
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::canonical(target, error);
+    if (!error && std::filesystem::is_directory(path, error)) {
+      VerifyPrefix(*disk, path.string(), dataset, report);
+    } else if (!error) {
+      VerifyOneFile(*disk, path.string(), report);
+    } else if (target.find('/') != std::string::npos) {
+      report.Add(target, "", NotFound("{}", error.message()));
+    } else if (const auto prefix = PrefixOf(context, target); prefix.ok()) {
+      VerifyPrefix(*disk, *prefix, dataset, report);
+    } else {
+      const bool alone = absl::IsUnavailable(prefix.status());
+      report.Add(
+          target, "",
+          alone ? NotFound("no such file or directory, and no daemon to ask for a run of that name") : prefix.status());
+    }
+  }
+  return report.Finish();
+}
+
+}  // namespace cairn::cli
