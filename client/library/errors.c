@@ -55,8 +55,8 @@ int lc_fail(struct lc_call* call, int code, const char* format, ...) {
 }
 
 int lc_late(struct lc_call* call, const char* what) {
-  return lc_fail(call, CAIRN_DEADLINE_EXCEEDED, "waited %u ms for %s from the daemon at %s: deadline passed",
-                 call->timeout_ms, what, call->session->address != NULL ? call->session->address : "its socket");
+  return lc_fail(call, CAIRN_DEADLINE_EXCEEDED, "waited %u ms for %s: deadline passed (daemon: %s)", call->timeout_ms,
+                 what, call->session->address != NULL ? call->session->address : "none yet");
 }
 
 const char* cairn_error(const cairn_session* session) {

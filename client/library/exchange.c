@@ -51,7 +51,7 @@ static int transport_failed(struct lc_call* call, int code, const char* what, co
       return lc_protocol_error(call, "%s", why->text);
     case CAIRN_UNAVAILABLE:
       lc_disconnect(session);
-      lc_fail(call, LC_LOST, "%s: %s while waiting for %s", session->address, why->text, what);
+      lc_fail(call, LC_LOST, "%s: %s (waiting for %s)", session->address, why->text, what);
       return LC_LOST;
     default:
       lc_disconnect(session);

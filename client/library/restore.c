@@ -63,7 +63,7 @@ static void put_piece(struct restore* r, const uint8_t* data) {
 }
 
 static int copy_ready(struct restore* r, uint64_t ready) {
-  if (ready > pieces_of(r) || r->image == NULL) {
+  if (ready > pieces_of(r) || (ready > 0 && r->image == NULL)) {
     return lc_protocol_error(r->call, "%llu pieces are said to be ready, of %zu", (unsigned long long)ready,
                              pieces_of(r));
   }

@@ -1,0 +1,78 @@
+! What an application does with client/cairn.f90; ends with 1 if anything is not as it was.
+program fortran_program
+  use cairn
+  use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
+  implicit none
+  type(cairn_session) :: session
+  real(real64), target :: field(20, 30)
+  real(real32), target :: block(4, 5)
+  integer(int64), target :: step
+  integer(int32), target :: marks(7)
+  integer(int64) :: dataset, latest, label
+  integer :: i, j, tier
+  logical :: reached
+  character(len=:), allocatable :: path
+
+  call expect(cairn_open(session, deadline_ms=5000), CAIRN_OK, "open")
+  do j = 1, 30
+    do i = 1, 20
+      field(i, j) = i * 100.0_real64 + j
+    end do
+  end do
+  do j = 1, 5
+    do i = 1, 4
+      block(i, j) = i * 10.0_real32 + j
+    end do
+  end do
+  marks = [1, 2, 3, 4, 5, 6, 7]
+  step = 12
+  call expect(cairn_protect(session, 1, field), CAIRN_OK, "protect")
+  call expect(cairn_protect_value(session, 2, "step", step), CAIRN_OK, "value")
+  call expect(cairn_protect_array(session, 3, "block", block, shape=[6_int64, 9_int64], start=[3_int64, 4_int64], &
+    mem_start=[2_int64, 2_int64], count=[2_int64, 3_int64]), CAIRN_OK, "array")
+  call expect(cairn_protect(session, 4, marks), CAIRN_OK, "protect marks")
+  call expect(cairn_protect(session, 5, field(1:10, :)), CAIRN_INVALID_ARGUMENT, "a section with gaps")
+  call expect(cairn_protect_array(session, 6, "b", block, shape=[6_int64], start=[1_int64]), &
+    CAIRN_INVALID_ARGUMENT, "too few dimensions")
+  call expect(cairn_unprotect(session, 77), CAIRN_NOT_FOUND, "unprotect what is not there")
+  if (index(cairn_error(session), "77") == 0) error stop "the error does not name the variable"
+
+  call expect(cairn_checkpoint(session, step, dataset), CAIRN_OK, "checkpoint")
+  call expect(cairn_wait(session, dataset, CAIRN_LEVEL_LOCAL, 5000), CAIRN_OK, "wait")
+  call expect(cairn_test(session, dataset, CAIRN_LEVEL_LOCAL, reached), CAIRN_OK, "test")
+  if (.not. reached) error stop "not reached"
+  field = 0
+  block(2:3, 2:4) = 0
+  marks = 0
+  step = 0
+  call expect(cairn_latest(session, latest, label), CAIRN_OK, "latest")
+  if (latest /= dataset .or. label /= 12) error stop "another dataset"
+  call expect(cairn_restore(session, latest), CAIRN_OK, "restore")
+  call expect(cairn_restored_tier(session, tier), CAIRN_OK, "tier")
+  if (tier /= CAIRN_TIER_CACHE) error stop "another tier"
+  if (step /= 12 .or. any(marks /= [1, 2, 3, 4, 5, 6, 7])) error stop "numbers differ"
+  do j = 1, 30
+    do i = 1, 20
+      if (field(i, j) /= i * 100.0_real64 + j) error stop "the field differs"
+    end do
+  end do
+  do j = 1, 5
+    do i = 1, 4
+      if (block(i, j) /= i * 10.0_real32 + j) error stop "the block differs"
+    end do
+  end do
+  call expect(cairn_restart_file(session, latest, "out.dat", path), CAIRN_OK, "restart file")
+  if (path /= "/cache/out.dat") error stop "another path"
+  call expect(cairn_close(session), CAIRN_OK, "close")
+
+contains
+
+  subroutine expect(code, wanted, what)
+    integer, intent(in) :: code, wanted
+    character(len=*), intent(in) :: what
+    if (code == wanted) return
+    print '(4a)', what, ": ", cairn_strerror(code), "; " // cairn_error(session)
+    error stop 1
+  end subroutine
+
+end program

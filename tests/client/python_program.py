@@ -1,0 +1,50 @@
+"""What an application does with client/python/cairn.py; ends with an exception if anything is not as it was."""
+import os
+import sys
+
+import numpy
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "client", "python"))
+sys.dont_write_bytecode = True
+import cairn
+
+field = numpy.arange(600, dtype=numpy.float64).reshape(20, 30)
+block = numpy.arange(20, dtype=numpy.complex64).reshape(4, 5)
+step = numpy.array([12], dtype=numpy.int64)
+before = field.copy(), block.copy()
+
+with cairn.Session(deadline_ms=5000) as session:
+    assert session.latest() is None
+    session.protect(1, field)
+    session.protect_value(2, "step", step)
+    session.protect_array(3, "block", block, shape=(6, 9), start=(1, 2), count=(2, 3), mem_start=(1, 1))
+    for wrong in (field.T, field.astype(">f8"), numpy.array(["text"]), [1.0]):
+        try:
+            session.protect(9, wrong)
+            raise SystemExit("protected what cannot be")
+        except TypeError:
+            pass
+    dataset = session.checkpoint(12)
+    session.wait(dataset, cairn.Level.LOCAL, 5000)
+    assert session.test(dataset, cairn.Level.LOCAL)
+    field[:] = 0
+    step[:] = 0
+    block[1:3, 1:4] = 0
+    latest = session.latest()
+    assert latest == (dataset, 12)
+    assert session.restore(latest.dataset) is cairn.Tier.CACHE
+    assert (field == before[0]).all() and (block == before[1]).all() and step[0] == 12
+    stored = session.stored(dataset)
+    assert [one.id for one in stored] == [1, 2, 3]
+    assert stored[2].kind is cairn.Kind.ARRAY and stored[2].shape == (6, 9) and stored[2].box_count == (2, 3)
+    assert stored[2].dtype == numpy.complex64 and stored[2].name == "block"
+    assert session.stored_by_id(dataset, 2).name == "step"
+    try:
+        session.unprotect(77)
+        raise SystemExit("unprotected what is not there")
+    except cairn.CairnError as error:
+        assert error.code is cairn.Code.NOT_FOUND and "77" in str(error)
+    session.output_begin(13, cairn.Output.CHECKPOINT)
+    assert session.route_file("a") == "/cache/a"
+    session.output_end()
+    assert session.restart_file(dataset, "a") == "/cache/a"
