@@ -1,0 +1,185 @@
+// An application for the crash tests: checkpoints a pattern that step and rank determine, writes every promise that it
+// was given to a file outside the daemon, and goes on whatever happens to the daemon.
+//
+//   crash_client --promises FILE [--mib N] [--steps N] [--flush-every N] [--guard-step S --guard-mib K] [--no-check]
+//
+// Prints "resumed STEP DATASET TIER" or "fresh". Lines of the promises: "captured|local|prefix DATASET STEP",
+// "refused STEP CODE TEXT" (the call said so: no promise), "lost DATASET STEP TEXT" (a promise was broken).
+// With a guard, the memory K MiB into the protected block is taken away before step S's checkpoint, so that the process
+// dies exactly while the library copies that window. Exit: 0 done, 3 wrong bytes came back, 4 a promise was broken.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "client/cairn.h"
+
+namespace {
+
+struct Options {
+  std::string promises;
+  std::size_t mib = 8;
+  std::uint64_t steps = 10;
+  std::uint64_t flush_every = 0;
+  std::uint64_t guard_step = 0;
+  std::size_t guard_mib = 0;
+  bool check = true;
+};
+
+Options Parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    const auto next = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
+    if (name == "--promises") options.promises = next();
+    if (name == "--mib") options.mib = std::stoull(next());
+    if (name == "--steps") options.steps = std::stoull(next());
+    if (name == "--flush-every") options.flush_every = std::stoull(next());
+    if (name == "--guard-step") options.guard_step = std::stoull(next());
+    if (name == "--guard-mib") options.guard_mib = std::stoull(next());
+    if (name == "--no-check") options.check = false;
+  }
+  return options;
+}
+
+std::uint64_t Word(std::uint64_t step, std::uint64_t rank, std::uint64_t i) {
+  return (step * 0x9E3779B97F4A7C15ull) ^ (rank * 0xC2B2AE3D27D4EB4Full) ^ (i * 0x165667B19E3779F9ull);
+}
+
+// The protected state: a counter and a block.
+class State {
+ public:
+  State(std::size_t mib, std::uint64_t rank) : words_((mib << 20) / 8), rank_(rank) {
+    void* at = mmap(nullptr, words_ * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) std::_Exit(5);
+    block_ = static_cast<std::uint64_t*>(at);
+  }
+  void Fill(std::uint64_t step) {
+    step_ = step;
+    for (std::size_t i = 0; i < words_; ++i) block_[i] = Word(step, rank_, i);
+  }
+  bool IsWhole() const {
+    for (std::size_t i = 0; i < words_; ++i) {
+      if (block_[i] != Word(step_, rank_, i)) return false;
+    }
+    return true;
+  }
+  bool Protect(cairn_session* session) {
+    return cairn_protect_value(session, 1, "step", &step_, 1, CAIRN_UINT64) == CAIRN_OK &&
+           cairn_protect(session, 2, block_, words_, CAIRN_UINT64) == CAIRN_OK;
+  }
+  void TakeAway(std::size_t at_mib) { mprotect(reinterpret_cast<char*>(block_) + (at_mib << 20), 4096, PROT_NONE); }
+  std::uint64_t step() const { return step_; }
+
+ private:
+  std::uint64_t* block_ = nullptr;
+  std::size_t words_;
+  std::uint64_t rank_;
+  std::uint64_t step_ = 0;
+};
+
+class Promises {
+ public:
+  explicit Promises(const std::string& path)
+      : fd_(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
+    if (fd_ < 0) std::_Exit(5);
+  }
+  void Log(const std::string& line) {
+    const std::string text = line + "\n";
+    if (write(fd_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) std::_Exit(5);
+  }
+
+ private:
+  int fd_;
+};
+
+int Run(const Options& options) {
+  cairn_session* session = nullptr;
+  cairn_options opening = CAIRN_OPTIONS_INIT;
+  // Without a daemon an open fails at once; here one is coming back.
+  int opened = cairn_open(&opening, &session);
+  for (int tries = 0; opened == CAIRN_UNAVAILABLE && tries < 600; ++tries) {
+    poll(nullptr, 0, 100);
+    opened = cairn_open(&opening, &session);
+  }
+  if (opened != CAIRN_OK) {
+    fmt::print("open: {} {}\n", opened, cairn_error(nullptr));
+    return 1;
+  }
+  const char* rank = std::getenv("CAIRN_RANK");
+  State state(options.mib, rank != nullptr ? std::strtoull(rank, nullptr, 10) : 0);
+  if (!state.Protect(session)) return 1;
+  Promises promises(options.promises);
+
+  std::uint64_t dataset = 0, step = 0;
+  int code = CAIRN_OK;
+  while ((code = cairn_latest(session, &dataset, &step)) == CAIRN_OK) {
+    code = cairn_restore(session, dataset);
+    if (code == CAIRN_RETRY) continue;
+    int32_t tier = 0;
+    cairn_restored_tier(session, &tier);
+    if (code != CAIRN_OK) {
+      fmt::print("restore: {} {}\n", code, cairn_error(session));
+      return 1;
+    }
+    if (state.step() != step || !state.IsWhole()) return 3;
+    fmt::print("resumed {} {} {}\n", step, dataset, tier);
+    break;
+  }
+  if (code == CAIRN_NOT_FOUND) fmt::print("fresh\n");
+  if (code != CAIRN_OK && code != CAIRN_NOT_FOUND) {
+    fmt::print("latest: {} {}\n", code, cairn_error(session));
+    return 1;
+  }
+  std::fflush(stdout);
+
+  std::map<std::uint64_t, std::uint64_t> local;  // promised: dataset -> step
+  bool broken = false;
+  for (std::uint64_t s = state.step() + 1; s <= options.steps; ++s) {
+    state.Fill(s);
+    if (s == options.guard_step) state.TakeAway(options.guard_mib);
+    code = cairn_checkpoint(session, s, &dataset);
+    if (code != CAIRN_OK) {
+      promises.Log(fmt::format("refused {} {} {}", s, code, cairn_error(session)));
+      continue;
+    }
+    promises.Log(fmt::format("captured {} {}", dataset, s));
+    if ((code = cairn_wait(session, dataset, CAIRN_LEVEL_LOCAL, 60000)) != CAIRN_OK) {
+      promises.Log(fmt::format("refused {} {} {}", s, code, cairn_error(session)));
+      continue;
+    }
+    promises.Log(fmt::format("local {} {}", dataset, s));
+    local[dataset] = s;
+    if (options.flush_every != 0 && s % options.flush_every == 0) {
+      if ((code = cairn_wait(session, dataset, CAIRN_LEVEL_PREFIX, 60000)) == CAIRN_OK) {
+        promises.Log(fmt::format("prefix {} {}", dataset, s));
+      } else {
+        promises.Log(fmt::format("refused {} {} {}", s, code, cairn_error(session)));
+      }
+    }
+    for (const auto& [promised, at_step] : local) {
+      int32_t reached = 0;
+      if (!options.check) break;
+      if ((code = cairn_test(session, promised, CAIRN_LEVEL_LOCAL, &reached)) == CAIRN_OK && reached) continue;
+      promises.Log(fmt::format("lost {} {} {} {}", promised, at_step, code, cairn_error(session)));
+      broken = true;
+    }
+  }
+  cairn_close(session);
+  return broken ? 4 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return Run(Parse(argc, argv));
+}
