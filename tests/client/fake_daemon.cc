@@ -149,7 +149,7 @@ local::Open FakePeer::Greet(std::uint64_t launch) {
 }
 
 FakeDaemon::FakeDaemon() {
-  std::string pattern = testing::TempDir() + "/fd.XXXXXX";
+  std::string pattern = "/tmp/fake.XXXXXX";  // a test's own folder may be too deep for a socket's path
   folder_ = mkdtemp(pattern.data());
   path_ = folder_ + "/s";
   address_ = address();

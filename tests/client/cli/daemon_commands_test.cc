@@ -1,0 +1,232 @@
+// The commands that ask a daemon, against the real Admin service with a core that answers as it was told.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/door/admin_service.h"
+#include "daemon/door/ingest_door.h"
+#include "storage/base/status.h"
+#include "tests/client/cli/run_cairn.h"
+#include "tests/daemon/door/fake_core.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+using nlohmann::json;
+using testing::CairnRun;
+using testing::FakeCore;
+using testing::RunCairn;
+
+class DaemonCommandsTest : public ::testing::Test {
+ protected:
+  DaemonCommandsTest() {
+    std::string name = ::testing::TempDir() + "cairn-cli-XXXXXX";
+    folder_ = mkdtemp(name.data());
+    socket_ = folder_ + "/cairn/cairnd-grpc.sock";
+  }
+  ~DaemonCommandsTest() override {
+    door_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  void SetUp() override {
+    admin_ = AdminService::Make(core_);
+    IngestDoor::Options options;
+    options.node_socket = socket_;
+    auto door = IngestDoor::Listen(options, core_, admin_.get());
+    ASSERT_OK(door);
+    door_ = *std::move(door);
+
+    core_.status.set_version("cairn test");
+    core_.status.set_host("node1");
+    core_.status.set_pid(4711);
+    core_.status.set_uptime_ms(61'000);
+    core_.status.set_cache("/ssd/cache");
+    core_.status.set_cache_bytes_used(1 << 20);
+    core_.status.set_cache_bytes_max(1 << 30);
+    admin::RunStatus& run = *core_.status.add_runs();
+    run.set_run("0123456789abcdef0123456789abcdef");
+    run.set_prefix("/scratch/\x1b[31mheat");
+    run.set_launch(3);
+    run.set_nranks(4);
+    run.set_sessions(4);
+    run.set_newest_step(120);
+    admin::FlushStatus& flush = *run.add_flushes();
+    flush.set_dataset(17);
+    flush.set_step(120);
+    flush.set_state("running");
+    flush.set_bytes(400 << 20);
+    flush.set_bytes_done(100 << 20);
+    flush.set_bytes_per_s(50 << 20);
+
+    admin::DatasetRow& row = *core_.list->add_datasets();
+    row.set_run(run.run());
+    row.set_prefix("/scratch/heat");
+    row.set_dataset(17);
+    row.set_step(120);
+    row.set_nranks(4);
+    row.set_checkpoint(true);
+    row.set_level(local::LOCAL);
+    row.set_state("whole");
+    row.set_pinned(true);
+    row.set_in_cache(true);
+    row.set_bytes(400 << 20);
+    row.set_created_us(1'700'000'000'000'000);
+    *core_.show->mutable_dataset() = row;
+    admin::RankRow& rank = *core_.show->add_ranks();
+    rank.set_rank(0);
+    rank.set_level(local::LOCAL);
+    rank.add_files("ckpt.17/Ckpt17-Rank0.fti");
+    local::Variable& variable = *rank.add_variables();
+    variable.set_id(5);
+    variable.set_kind(local::ARRAY);
+    variable.set_type(10);
+    variable.set_name("temperature");
+    variable.set_count(6);
+    variable.set_bytes(48);
+    for (const std::uint64_t n : {4, 3}) variable.add_shape(n);
+    for (const std::uint64_t n : {2, 0}) variable.add_box_start(n);
+    for (const std::uint64_t n : {2, 3}) variable.add_box_count(n);
+  }
+
+  std::map<std::string, std::string> Environment() const { return {{"CAIRN_ADMIN_ADDRESS", "grpc+unix:" + socket_}}; }
+  CairnRun Run(const std::vector<std::string>& arguments) { return RunCairn(arguments, Environment()); }
+  void ExpectSaid(const CairnRun& run, int exit_code, std::string_view part) {
+    EXPECT_EQ(run.exit_code, exit_code) << run.out << run.err;
+    EXPECT_NE((run.out + run.err).find(part), std::string::npos) << run.out << run.err;
+  }
+
+  std::string folder_, socket_;
+  FakeCore core_;
+  std::unique_ptr<AdminService> admin_;
+  std::unique_ptr<IngestDoor> door_;
+};
+
+TEST_F(DaemonCommandsTest, StatusInAPipeIsPlainLines) {
+  const CairnRun run = Run({"status"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.out,
+            "cairn test on node1, process 4711, up 1 m 1 s\n"
+            "cache   1.0 MiB of 1.0 GiB in /ssd/cache\n"
+            "images  0 B of 0 B of memory\n"
+            "run 01234567  /scratch/?[31mheat\n"
+            "  launch 3: 4 of 4 ranks connected; newest whole step: 120\n"
+            "  flush of dataset 17 (step 120): running, 100.0 MiB of 400.0 MiB (25 %), 50.0 MiB/s, 6 s left\n");
+}
+
+TEST_F(DaemonCommandsTest, StatusOnATerminalDrawsBars) {
+  const CairnRun run = testing::RunCairnOnTerminal({"status"}, Environment());
+  ExpectSaid(run, 0, "[#######.......................] 25 %, 100.0 MiB of 400.0 MiB, 50.0 MiB/s, 6 s left");
+  // What came from elsewhere does not steer the terminal.
+  EXPECT_EQ(run.out.find('\x1b'), std::string::npos);
+}
+
+TEST_F(DaemonCommandsTest, StatusAsJsonHasEveryField) {
+  const CairnRun run = Run({"--json", "status"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const json status = json::parse(run.out);
+  EXPECT_EQ(status["pid"], 4711);
+  EXPECT_EQ(status["runs"][0]["flushes"][0]["bytes_done"], 100 << 20);
+  EXPECT_EQ(status["warnings"], json::array());
+}
+
+TEST_F(DaemonCommandsTest, WatchLooksOnUntilTheDaemonGoes) {
+  // Another process would have to stop it; a daemon that is gone does.
+  core_.status.set_quiescing(true);
+  const CairnRun once = Run({"status"});
+  ExpectSaid(once, 0, "going away");
+  door_.reset();
+  ExpectSaid(Run({"status", "--watch", "--interval", "10ms"}), 3, "no daemon answers");
+}
+
+TEST_F(DaemonCommandsTest, ListAndShowSayWhatTheDaemonKnows) {
+  const CairnRun list = Run({"ls", "heat"});
+  EXPECT_EQ(list.exit_code, 0) << list.err;
+  EXPECT_EQ(list.out,
+            "run 01234567  /scratch/heat\n"
+            "DATASET  STEP  LAUNCH  RANKS  KIND        LEVEL  STATE          WHERE       SIZE  CREATED\n"
+            "     17   120       0      4  checkpoint  local  whole, pinned  cache  400.0 MiB  2023-11-14 22:13:20\n");
+  const CairnRun show = Run({"show", "heat", "17"});
+  ExpectSaid(show, 0, "rank 0: local");
+  ExpectSaid(show, 0, "5  double[6]  array 'temperature' [4,3], box [2,3] at [2,0]  48 B");
+  EXPECT_EQ(core_.asked(), (std::vector<std::string>{"list heat", "show heat 17"}));
+}
+
+TEST_F(DaemonCommandsTest, ListAndShowAsJson) {
+  const json list = json::parse(Run({"ls", "--json"}).out);
+  EXPECT_EQ(list["from"], "daemon");
+  EXPECT_EQ(list["datasets"][0]["level"], "local");
+  const json show = json::parse(Run({"show", "heat", "17", "--json"}).out);
+  EXPECT_EQ(show["dataset"], 17);
+  EXPECT_EQ(show["ranks"][0]["variables"][0]["box_start"], json({2, 0}));
+}
+
+TEST_F(DaemonCommandsTest, RunsThatAreDirectoriesGoAsAbsolutePaths) {
+  std::filesystem::create_directory(folder_ + "/real");
+  std::filesystem::create_directory_symlink(folder_ + "/real", folder_ + "/link");
+  Run({"pin", folder_ + "/link/../link", "17"});
+  const std::string real = std::filesystem::canonical(folder_ + "/real").string();
+  EXPECT_EQ(core_.asked(), (std::vector<std::string>{"pin " + real + " 17 on"}));
+}
+
+TEST_F(DaemonCommandsTest, NotFoundHasItsExitCode) {
+  core_.list = NotFound("no run tepid is known to this daemon");
+  ExpectSaid(Run({"ls", "tepid"}), 4, "no run tepid is known");
+  core_.remove.mutable_status()->set_code(local::NOT_FOUND);
+  core_.remove.mutable_status()->set_message("run heat has no whole dataset 9");
+  ExpectSaid(Run({"rm", "heat", "9"}), 4, "no whole dataset 9");
+}
+
+TEST_F(DaemonCommandsTest, WaitTellsReachedFailedAndTooLateApart) {
+  core_.wait.set_level(local::PREFIX);
+  ExpectSaid(Run({"wait", "heat", "17", "prefix"}), 0, "dataset 17 is at level prefix");
+  EXPECT_EQ(core_.asked().back(), "wait heat 17 5 60000");
+
+  core_.wait.set_level(local::CAPTURED);
+  core_.wait.mutable_status()->set_code(local::DEADLINE_EXCEEDED);
+  ExpectSaid(Run({"wait", "heat", "17", "local", "--timeout", "50ms"}), 6, "it has level captured");
+
+  core_.wait.mutable_status()->set_code(local::FAILED);
+  core_.wait.mutable_status()->set_message("dataset 17 failed: rank 3 was lost");
+  ExpectSaid(Run({"wait", "heat", "17", "local"}), 1, "rank 3 was lost");
+}
+
+TEST_F(DaemonCommandsTest, FlushCanWait) {
+  core_.flush.set_dataset(18);
+  ExpectSaid(Run({"flush", "heat"}), 0, "dataset 18 will be flushed");
+  EXPECT_EQ(core_.asked(), (std::vector<std::string>{"flush heat 0"}));
+  core_.wait.set_level(local::PREFIX);
+  ExpectSaid(Run({"flush", "heat", "18", "--wait"}), 0, "dataset 18 is at level prefix");
+  EXPECT_EQ(core_.asked().back(), "wait heat 18 5 60000");
+}
+
+TEST_F(DaemonCommandsTest, PinAndRemove) {
+  ExpectSaid(Run({"pin", "heat", "17"}), 0, "pinned");
+  ExpectSaid(Run({"pin", "heat", "17", "--off"}), 0, "no longer pinned");
+  EXPECT_EQ(json::parse(Run({"rm", "heat", "17", "--json"}).out)["removed"], true);
+  EXPECT_EQ(core_.asked(), (std::vector<std::string>{"pin heat 17 on", "pin heat 17 off", "rm heat 17"}));
+}
+
+TEST_F(DaemonCommandsTest, TheDaemonIsFoundWhereTheLibraryLooks) {
+  const CairnRun run = RunCairn({"status"}, {{"XDG_RUNTIME_DIR", folder_}});
+  ExpectSaid(run, 0, "process 4711");
+  const CairnRun given = RunCairn({"--address", socket_, "status"});
+  ExpectSaid(given, 0, "process 4711");
+}
+
+TEST_F(DaemonCommandsTest, NoDaemonHasItsExitCodeAndSaysWhereItLooked) {
+  const CairnRun run = RunCairn({"status"}, {{"CAIRN_ADMIN_ADDRESS", "grpc+unix:" + folder_ + "/none.sock"}});
+  ExpectSaid(run, 3, folder_ + "/none.sock (No such file or directory)");
+  EXPECT_EQ(run.out, "");
+  ExpectSaid(RunCairn({"--address", "tcp:1", "status"}), 1, "no address of a daemon");
+}
+
+}  // namespace
+}  // namespace cairn

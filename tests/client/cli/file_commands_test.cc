@@ -1,0 +1,272 @@
+// The commands that need no daemon: on files, on a prefix, and the command line itself.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "storage/base/checksum.h"
+#include "storage/cache/catalogue.h"
+#include "storage/ftiff/codec.h"
+#include "storage/io/posix_disk.h"
+#include "storage/kvtree/tree.h"
+#include "storage/prefix/prefix.h"
+#include "tests/client/cli/run_cairn.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+using nlohmann::json;
+using testing::CairnRun;
+using testing::RunCairn;
+
+// A checkpoint file of one variable, 3000 bytes.
+std::string SampleCheckpoint() {
+  const ftiff::VariableSize variable{.id = 5, .bytes = 3000};
+  const auto layout = ftiff::PlanFresh({&variable, 1}, ftiff::Packing::kExact);
+  EXPECT_TRUE(layout.ok());
+  std::string bytes(layout->data_bytes, 'd');
+  const Md5Digest hash = Md5(std::as_bytes(std::span(bytes)));
+  const auto metadata = ftiff::EncodeMetadata(*layout, {&hash, 1}, {.checkpoint_id = 17, .timestamp_ns = 1});
+  return bytes.append(reinterpret_cast<const char*>(metadata.data()), metadata.size());
+}
+
+class FileCommandsTest : public ::testing::Test {
+ protected:
+  FileCommandsTest() {
+    std::string name = ::testing::TempDir() + "cairn-files-XXXXXX";
+    folder_ = std::filesystem::canonical(mkdtemp(name.data())).string();
+  }
+  ~FileCommandsTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string Write(const std::string& name, const std::string& bytes) {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+  // Without a daemon, whoever else may run one here.
+  CairnRun Run(const std::vector<std::string>& arguments) {
+    return RunCairn(arguments, {{"CAIRN_ADMIN_ADDRESS", folder_ + "/none.sock"}});
+  }
+  static void ExpectSaid(const CairnRun& run, int exit_code, std::string_view part) {
+    EXPECT_EQ(run.exit_code, exit_code) << run.out << run.err;
+    EXPECT_NE((run.out + run.err).find(part), std::string::npos) << part << "\n--\n" << run.out << run.err;
+  }
+
+  // A prefix with dataset 1 (one rank, one file), committed. The path of its file.
+  std::string MakePrefix() {
+    const auto disk = MakePosixDisk();
+    std::filesystem::create_directory(folder_ + "/heat");
+    auto prefix = Prefix::Open(*disk, folder_ + "/heat");
+    EXPECT_OK(prefix);
+    const auto ids = (*prefix)->ReserveIds(0);
+    EXPECT_OK(ids);
+    dataset_ = ids->first;
+    catalogue::Catalogue catalogue;
+    catalogue.set_run((*prefix)->run().Hex());
+    catalogue.set_launch(1);
+    catalogue.set_dataset(dataset_);
+    catalogue.set_step(40);
+    catalogue.set_rank(0);
+    catalogue.set_nranks(1);
+    local::Variable& variable = *catalogue.add_variables();
+    variable.set_id(5);
+    variable.set_type(5);
+    variable.set_count(3000);
+    variable.set_bytes(3000);
+    const std::string bytes = SampleCheckpoint();
+    catalogue::FileEntry& file = *catalogue.add_file();
+    file.set_name(CheckpointFileName(dataset_, 0));
+    file.set_prefix_name("ckpt." + std::to_string(dataset_) + "/" + file.name());
+    file.set_bytes(bytes.size());
+    file.add_crc32c(Crc32c(std::as_bytes(std::span(bytes))));
+    std::filesystem::create_directories(folder_ + "/heat/ckpt." + std::to_string(dataset_));
+    const std::string path = Write("heat/" + file.prefix_name(), bytes);
+    scr::Descriptor descriptor;
+    descriptor.id = dataset_;
+    descriptor.name = "ckpt." + std::to_string(dataset_);
+    descriptor.created_us = 1'700'000'000'000'000;
+    descriptor.launch = 1;
+    descriptor.step = 40;
+    descriptor.ranks = 1;
+    descriptor.complete = true;
+    EXPECT_OK((*prefix)->Commit(descriptor, {catalogue}));
+    return path;
+  }
+
+  std::string folder_;
+  DatasetId dataset_ = 0;
+};
+
+TEST_F(FileCommandsTest, HelpIsForNewcomersAndNamesTheExitCodes) {
+  const CairnRun help = Run({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  for (const char* part : {"status", "ls", "show", "wait", "flush", "pin", "rm", "verify", "inspect", "doctor",
+                           "Examples:", "Exit codes:", "5  damaged", "CAIRN_ADMIN_ADDRESS"}) {
+    EXPECT_NE(help.out.find(part), std::string::npos) << part;
+  }
+  EXPECT_EQ(help.err, "");
+  for (const char* command : {"status", "ls", "show", "wait", "flush", "pin", "rm", "verify", "inspect", "doctor"}) {
+    EXPECT_EQ(Run({command, "--help"}).exit_code, 0) << command;
+  }
+  ExpectSaid(Run({"--version"}), 0, "cairn ");
+}
+
+TEST_F(FileCommandsTest, WrongCommandsAreToldApartFromFailedOnes) {
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{},
+                                                {"nonsense"},
+                                                {"show", "heat"},
+                                                {"show", "heat", "x"},
+                                                {"wait", "heat", "1", "paper"},
+                                                {"wait", "heat", "1", "none"},
+                                                {"wait", "heat", "1", "local", "--timeout", "5"},
+                                                {"inspect"},
+                                                {"status", "extra"}}) {
+    EXPECT_EQ(Run(wrong).exit_code, 2);
+  }
+}
+
+TEST_F(FileCommandsTest, ACheckpointFileIsInspectedAndVerified) {
+  const std::string path = Write("Ckpt17-Rank0.fti", SampleCheckpoint());
+  ExpectSaid(Run({"inspect", path}), 0, "FTI-FF");
+  const json inspected = json::parse(Run({"inspect", "--json", path}).out);
+  EXPECT_EQ(inspected["kind"], "FTI-FF");
+  EXPECT_EQ(inspected["blocks"].size(), 1u);
+  ExpectSaid(Run({"verify", path}), 0, "ok       " + path + ": FTI-FF");
+}
+
+TEST_F(FileCommandsTest, DamagedDataOrMetadataIsFound) {
+  std::string bytes = SampleCheckpoint();
+  bytes[100] ^= 1;
+  const std::string data = Write("data.fti", bytes);
+  ExpectSaid(Run({"inspect", data}), 0, "FTI-FF");  // what it says of itself is whole
+  ExpectSaid(Run({"verify", data}), 5, "DAMAGED  " + data);
+  bytes = SampleCheckpoint();
+  bytes[bytes.size() - 5] ^= 1;
+  const std::string metadata = Write("metadata.fti", bytes);
+  ExpectSaid(Run({"inspect", metadata}), 5, metadata);
+  ExpectSaid(Run({"verify", metadata}), 5, "DAMAGED");
+  ExpectSaid(Run({"verify", Write("cut.fti", SampleCheckpoint().substr(0, 3100))}), 5, "DAMAGED");
+  ExpectSaid(Run({"verify", Write("empty", "")}), 5, "empty");
+  ExpectSaid(Run({"inspect", Write("noise", "neither of the three")}), 5, "noise");
+}
+
+TEST_F(FileCommandsTest, KvtreeFilesAreShownAsTheyAre) {
+  kvtree::Tree tree;
+  tree.At("DSET").At("17").Set("NAME", std::string_view("ckpt.17"));
+  tree.At("DSET").At("17").Set("odd\x1b[31m", std::string_view("\xff"));
+  const std::string path = Write("index.scr", kvtree::Encode(tree));
+  const CairnRun text = Run({"inspect", path});
+  ExpectSaid(text, 0, "  DSET\n    17\n");
+  EXPECT_EQ(text.out.find('\x1b'), std::string::npos);
+  const json inspected = json::parse(Run({"inspect", path, "--json"}).out);
+  EXPECT_EQ(inspected["tree"]["DSET"]["17"]["NAME"], json({{"ckpt.17", json::object()}}));
+  ExpectSaid(Run({"verify", path}), 0, "kvtree");
+  std::string bytes = kvtree::Encode(tree);
+  bytes[30] ^= 1;
+  ExpectSaid(Run({"verify", Write("bad.scr", bytes)}), 5, "DAMAGED");
+}
+
+TEST_F(FileCommandsTest, CataloguesAreShown) {
+  catalogue::Catalogue catalogue;
+  catalogue.set_run(std::string(32, 'a'));
+  catalogue.set_launch(1);
+  catalogue.set_dataset(17);
+  catalogue.set_rank(2);
+  catalogue.set_nranks(4);
+  local::Variable& variable = *catalogue.add_variables();
+  variable.set_id(7);
+  variable.set_kind(local::VALUE);
+  variable.set_type(4);
+  variable.set_name("loop");
+  variable.set_count(1);
+  variable.set_bytes(8);
+  const std::string path = Write("rank_2.cat", EncodeCatalogue(catalogue));
+  ExpectSaid(Run({"inspect", path}), 0, "catalogue of rank 2 of 4: dataset 17");
+  ExpectSaid(Run({"inspect", path}), 0, "7  int64[1]  value 'loop'  8 B");
+  EXPECT_EQ(json::parse(Run({"inspect", path, "--json"}).out)["variables"][0]["name"], "loop");
+}
+
+TEST_F(FileCommandsTest, WhatIsNotThereIsNotFound) {
+  ExpectSaid(Run({"inspect", folder_ + "/nothing"}), 4, "No such file");
+  ExpectSaid(Run({"verify", folder_ + "/nothing"}), 4, "FAILED");
+  ExpectSaid(Run({"verify", "nobody"}), 4, "no daemon to ask");
+  ExpectSaid(Run({"ls", folder_ + "/nothing"}), 4, "no such directory");
+  ExpectSaid(Run({"ls", folder_}), 4, folder_);  // a directory, but no prefix
+  ExpectSaid(Run({"inspect", folder_}), 1, "is a directory");
+}
+
+TEST_F(FileCommandsTest, APrefixIsListedAndShownWithoutADaemon) {
+  MakePrefix();
+  const std::string id = std::to_string(dataset_);
+  ExpectSaid(Run({"ls", folder_ + "/heat"}), 0, "checkpoint  prefix  whole  prefix");
+  const json list = json::parse(Run({"ls", folder_ + "/heat", "--json"}).out);
+  EXPECT_EQ(list["from"], "prefix");
+  EXPECT_EQ(list["datasets"][0]["dataset"], dataset_);
+  EXPECT_EQ(list["datasets"][0]["step"], 40);
+  ExpectSaid(Run({"show", folder_ + "/heat", id}), 0, "Ckpt" + id + "-Rank0.fti");
+  ExpectSaid(Run({"show", folder_ + "/heat", "999"}), 4, "no dataset 999 is committed");
+}
+
+TEST_F(FileCommandsTest, APrefixIsVerifiedFileByFile) {
+  const std::string file = MakePrefix();
+  const std::string id = std::to_string(dataset_);
+  ExpectSaid(Run({"verify", folder_ + "/heat"}), 0, "dataset " + id + ": 1 ranks, 1 files");
+  ExpectSaid(Run({"verify", folder_ + "/heat", "--dataset", "999"}), 4, "no dataset 999");
+  std::string bytes = SampleCheckpoint();
+  bytes[17] ^= 4;
+  std::ofstream(file, std::ios::binary) << bytes;
+  ExpectSaid(Run({"verify", folder_ + "/heat"}), 5, file);
+  const json report = json::parse(Run({"verify", folder_ + "/heat", "--json"}).out);
+  EXPECT_EQ(report["ok"], false);
+  EXPECT_EQ(report["targets"].size(), 1u);
+  std::filesystem::remove(file);
+  ExpectSaid(Run({"verify", folder_ + "/heat", "--dataset", id}), 5, "DAMAGED");
+}
+
+TEST_F(FileCommandsTest, SeveralTargetsAreAllLookedAt) {
+  std::string bytes = SampleCheckpoint();
+  const std::string good = Write("good.fti", bytes);
+  bytes[0] ^= 1;
+  const std::string bad = Write("bad.fti", bytes);
+  const CairnRun run = Run({"verify", folder_ + "/nothing", bad, good});
+  ExpectSaid(run, 5, "ok       " + good);
+  ExpectSaid(run, 5, "DAMAGED  " + bad);
+  ExpectSaid(run, 5, "FAILED   " + folder_ + "/nothing");
+}
+
+TEST_F(FileCommandsTest, DoctorTriesEachMechanismAndLeavesNothingBehind) {
+  std::filesystem::create_directory(folder_ + "/cache");
+  std::filesystem::create_directory(folder_ + "/prefix");
+  const CairnRun run = Run({"doctor", "--cache", folder_ + "/cache", "--prefix", folder_ + "/prefix", "--json"});
+  const json report = json::parse(run.out);
+  EXPECT_EQ(run.exit_code, report["healthy"] == true ? 0 : 1);
+  std::vector<std::string> names;
+  for (const json& finding : report["findings"]) {
+    names.push_back(finding["name"]);
+    EXPECT_FALSE(finding["detail"].get<std::string>().empty()) << finding;
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"daemon", "peer credentials", "sealed shared memory",
+                                             "huge pages for images", "parallel MD5", "io_uring", "locked memory",
+                                             "cache", "direct I/O in the cache", "cache survives a reboot", "prefix"}));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/cache"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/prefix"));
+}
+
+TEST_F(FileCommandsTest, DoctorFailsWhereCairnCannotWork) {
+  const std::string file = Write("file", "x");
+  const CairnRun run = Run({"doctor", "--cache", folder_, "--prefix", "/proc/1/nowhere"});
+  ExpectSaid(run, 1, "MISSING  prefix: /proc/1/nowhere");
+  ExpectSaid(run, 1, "Cairn cannot work here");
+}
+
+}  // namespace
+}  // namespace cairn
