@@ -53,6 +53,7 @@ demo=$(mktemp -d /tmp/cairn-quickstart.XXXXXX)
 ssd=$demo/ssd pfs=$demo/pfs
 mkdir "$ssd" "$pfs"
 export CAIRN_PREFIX=$pfs CAIRN_ADDRESS=unix:$demo/run/cairnd.sock
+export CAIRN_ADMIN_ADDRESS=grpc+unix:$demo/run/cairnd-grpc.sock
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
 export OMPI_MCA_mpi_yield_when_idle=1
 daemon_pid=

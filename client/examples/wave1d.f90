@@ -111,8 +111,8 @@ contains
     end do
     if (code /= CAIRN_OK) call give_up("restore")
     if (cairn_restored_tier(session, tier) /= CAIRN_OK) call give_up("restore")
-    print "(a, i0, a, i0, 3a)", "resumed from step ", stored_step, " (dataset ", dataset, ", tier ", trim(TIERS(tier)), &
-      ")"
+    print "(a, i0, a, i0, 3a)", "resumed from step ", stored_step, " (dataset ", dataset, ", tier ", &
+      trim(TIERS(tier)), ")"
     flush (6)
   end subroutine
 
@@ -137,8 +137,8 @@ contains
       case ("--help")
         print "(a)", &
           "usage: wave1d [--steps N] [--every N] [--size N] [--out FILE] [--wait LEVEL] [--die-at N]", &
-          "  steps to compute [400]; a checkpoint after every N steps, 0: none [50]; points [100000]; write the final", &
-          "  state; after each checkpoint wait until it is local or prefix; kill itself in the middle of step N.", &
+          "  steps to compute [400]; a checkpoint after every N steps, 0: none [50]; points [100000]; write the", &
+          "  final state; after each checkpoint wait until it is local or prefix; die in the middle of step N.", &
           "The run's directory is $CAIRN_PREFIX. Start it again after a kill: it goes on from the newest checkpoint."
         stop 0, quiet=.true.
       case ("--steps")
