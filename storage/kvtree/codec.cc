@@ -141,7 +141,7 @@ class LevelReader {
     std::string_view key;
     if (!ReadKey(key)) return false;
     if (count == 1 && tree.empty() && IsValue()) {
-      tree.AppendValue(key);
+      tree.AppendValue(std::string(key));
       at_ += kCountBytes;
       return true;
     }

@@ -136,9 +136,9 @@ Tree& Tree::Append(std::string_view key) {
   return Widen().Append(key);
 }
 
-void Tree::AppendValue(std::string_view value) {
-  if (empty() && !value.empty()) {
-    value_ = value;
+void Tree::AppendValue(std::string value) {
+  if (!level_ && value_.empty() && !value.empty()) {
+    value_ = std::move(value);
   } else {
     Append(value);
   }
@@ -164,13 +164,16 @@ bool Tree::Erase(std::string_view key) {
   const std::optional<std::size_t> at = level_->PositionOf(key);
   if (!at) return false;
   level_->Erase(*at);
-  if (level_->newest_last.empty()) level_.reset();
   return true;
 }
 
 void Tree::Merge(const Tree& other) {
   CAIRN_CHECK(&other != this);
   for (const auto& [key, child] : other.elements()) At(key).Merge(child);
+}
+
+void Tree::Reserve(std::size_t elements) {
+  if (elements > 1) Widen().newest_last.reserve(elements);
 }
 
 void Tree::Sort() {
@@ -182,8 +185,8 @@ void Tree::Sort() {
 }
 
 void Tree::Set(std::string_view key, std::string_view value) {
-  const std::string own(value);  // `value` may point into what is emptied
-  SetEmpty(key).AppendValue(own);
+  std::string own(value);  // `value` may point into what is emptied
+  SetEmpty(key).AppendValue(std::move(own));
 }
 
 void Tree::Set(std::string_view key, std::uint64_t value) {

@@ -32,7 +32,7 @@ class Tree {
   Tree& operator=(Tree&& other) noexcept;
   ~Tree();
 
-  bool empty() const { return !level_ && value_.empty(); }
+  bool empty() const { return size() == 0; }
   std::size_t size() const;
 
   // The elements in file order: for (const auto& [key, child] : tree.elements()). To change a child, ask for it by Find
@@ -47,6 +47,7 @@ class Tree {
   Tree& SetEmpty(std::string_view key);  // as At, but the child is emptied and the key moved to the front
   bool Erase(std::string_view key);      // false: was not there
   void Merge(const Tree& other);         // other's elements into this, recursively. REQUIRES: no part of this
+  void Reserve(std::size_t elements);    // room for so many, for speed alone
   void Sort();                           // by key as strings, on each level below, too
 
   // Single values: `Set("SIZE", "10")` replaces whatever was under SIZE, and moves it to the front.
@@ -78,9 +79,9 @@ class Tree {
   static const Tree kNothing;
 
   Item ItemAt(std::size_t position) const;
-  Level& Widen();                            // a level, even if empty: the caller puts something into it
-  Tree& Append(std::string_view key);        // to the front of the file order. REQUIRES: not there
-  void AppendValue(std::string_view value);  // the same, without children
+  Level& Widen();
+  Tree& Append(std::string_view key);   // to the front of the file order. REQUIRES: not there
+  void AppendValue(std::string value);  // the same, without children
 
   // Nearly every tree of a record is a value: one key without children. It is kept here, without a level of its own,
   // unless the key is empty. So a filemap of many files needs half the memory and far fewer allocations.

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::uint64_t kUint32Max = std::numeric_limits<std::uint32_t>::max();
 
+constexpr std::size_t kMetaKeys = 20;  // that PutMeta writes, at most
+
 struct TimeKeys {
   std::string_view seconds, nanoseconds;
 };
@@ -46,6 +48,7 @@ void PutStat(const Meta& meta, kvtree::Tree& tree) {
 }
 
 void PutMeta(const Meta& meta, kvtree::Tree& tree) {
+  tree.Reserve(kMetaKeys);
   PutText("ORIG", meta.original, tree);
   PutText("PATH", meta.directory, tree);
   PutText("NAME", meta.name, tree);

@@ -93,6 +93,17 @@ TEST(TreeTest, LookingIntoAnEmptyTreeLeavesItEmpty) {
   EXPECT_EQ(tree.size(), 0u);
 }
 
+TEST(TreeTest, RoomIsNoElement) {
+  Tree tree;
+  tree.Reserve(20);
+  EXPECT_TRUE(tree.empty());
+  EXPECT_TRUE(tree.SameAs(Tree()));
+  EXPECT_EQ(Encode(tree), Encode(Tree()));
+  tree.Set("KEY", "VALUE");
+  tree.Find("KEY")->Reserve(20);
+  EXPECT_EQ(Print(tree), "  KEY\n    VALUE\n");
+}
+
 TEST(TreeTest, FindPathGoesDownAndStopsWhereNothingIs) {
   Tree tree;
   tree.At("A").At("B").Set("C", "1");
