@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -137,13 +138,20 @@ TEST_F(DaemonCommandsTest, StatusAsJsonHasEveryField) {
   EXPECT_EQ(status["warnings"], json::array());
 }
 
-TEST_F(DaemonCommandsTest, WatchLooksOnUntilTheDaemonGoes) {
-  // Another process would have to stop it; a daemon that is gone does.
+TEST_F(DaemonCommandsTest, ADaemonThatIsGoingAwaySaysSo) {
   core_.status.set_quiescing(true);
-  const CairnRun once = Run({"status"});
-  ExpectSaid(once, 0, "going away");
+  ExpectSaid(Run({"status"}), 0, "going away");
+}
+
+TEST_F(DaemonCommandsTest, WatchLooksOnUntilTheDaemonGoes) {
+  CairnRun run;
+  std::thread watcher([&] { run = Run({"status", "--watch", "--interval", "10ms"}); });
+  while (core_.status_count < 3) std::this_thread::yield();
   door_.reset();
-  ExpectSaid(Run({"status", "--watch", "--interval", "10ms"}), 3, "no daemon answers");
+  watcher.join();
+  EXPECT_EQ(run.exit_code, 3) << run.err;
+  EXPECT_NE(run.out.find("process 4711", run.out.find("process 4711") + 1), std::string::npos);  // more than once
+  EXPECT_EQ(run.out.find('\x1b'), std::string::npos);
 }
 
 TEST_F(DaemonCommandsTest, ListAndShowSayWhatTheDaemonKnows) {

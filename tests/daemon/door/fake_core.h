@@ -1,0 +1,96 @@
+// A core that answers the Admin service as it was told, and remembers what it was asked. Faults it can make: an error
+// for any question, and an answer to Wait that comes late or never.
+#ifndef CAIRN_TESTS_DAEMON_DOOR_FAKE_CORE_H_
+#define CAIRN_TESTS_DAEMON_DOOR_FAKE_CORE_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/core/core.h"
+
+namespace cairn::testing {
+
+class FakeCore : public Core {
+ public:
+  void Attach(std::shared_ptr<Connection>) override {}
+  void Receive(const std::shared_ptr<Connection>&, std::unique_ptr<local::Request>) override {}
+  void Detach(const std::shared_ptr<Connection>&) override {}
+  void Quiesce() override {}
+  void Reload(const Config&) override {}
+
+  void Status(std::function<void(admin::StatusReply)> done) override {
+    ++status_count;
+    done(status);
+  }
+  void List(const admin::ListRequest& request, std::function<void(absl::StatusOr<admin::ListReply>)> done) override {
+    Note("list " + request.run());
+    done(list);
+  }
+  void Show(const admin::DatasetRequest& request, std::function<void(absl::StatusOr<admin::ShowReply>)> done) override {
+    Note("show " + request.run() + " " + std::to_string(request.dataset()));
+    done(show);
+  }
+  void Wait(const admin::WaitRequest& request, std::function<void(admin::WaitReply)> done) override {
+    Note("wait " + request.run() + " " + std::to_string(request.dataset()) + " " + std::to_string(request.level()) +
+         " " + std::to_string(request.timeout_ms()));
+    if (!hold_waits) return done(wait);
+    const std::lock_guard lock(mutex_);
+    held_.push_back(std::move(done));
+  }
+  void Flush(const admin::FlushRequest& request, std::function<void(admin::FlushReply)> done) override {
+    Note("flush " + request.run() + " " + std::to_string(request.dataset()));
+    done(flush);
+  }
+  void Pin(const admin::PinRequest& request, std::function<void(admin::PinReply)> done) override {
+    Note("pin " + request.run() + " " + std::to_string(request.dataset()) + (request.pinned() ? " on" : " off"));
+    done(pin);
+  }
+  void Remove(const admin::RemoveRequest& request, std::function<void(admin::RemoveReply)> done) override {
+    Note("rm " + request.run() + " " + std::to_string(request.dataset()));
+    done(remove);
+  }
+
+  std::vector<std::string> asked() {
+    const std::lock_guard lock(mutex_);
+    return asked_;
+  }
+  // Answers the waits that were held.
+  void AnswerHeld() {
+    std::vector<std::function<void(admin::WaitReply)>> held;
+    {
+      const std::lock_guard lock(mutex_);
+      held.swap(held_);
+    }
+    for (const auto& done : held) done(wait);
+  }
+
+  // Set while nothing is asked.
+  admin::StatusReply status;
+  absl::StatusOr<admin::ListReply> list = admin::ListReply();
+  absl::StatusOr<admin::ShowReply> show = admin::ShowReply();
+  admin::WaitReply wait;
+  admin::FlushReply flush;
+  admin::PinReply pin;
+  admin::RemoveReply remove;
+  bool hold_waits = false;
+  std::atomic<int> status_count{0};
+
+ private:
+  void Note(std::string question) {
+    const std::lock_guard lock(mutex_);
+    asked_.push_back(std::move(question));
+  }
+
+  std::mutex mutex_;
+  std::vector<std::string> asked_;
+  std::vector<std::function<void(admin::WaitReply)>> held_;
+};
+
+}  // namespace cairn::testing
+
+#endif  // CAIRN_TESTS_DAEMON_DOOR_FAKE_CORE_H_
