@@ -1,12 +1,10 @@
 #include "daemon/data/capture.h"
 
-#include <absl/base/thread_annotations.h>
-#include <absl/synchronization/mutex.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <deque>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -32,17 +30,18 @@ class CaptureImpl final : public Capture {
         pool_(pool),
         spec_(std::move(spec)),
         image_(spec_.image == nullptr ? std::span<std::byte>() : spec_.image->bytes()),
+        data_rest_(spec_.layout.data_bytes % kDirectAlignment),
         callbacks_(std::move(callbacks)),
-        table_(spec_.layout, spec_.plan, image_.size()),
-        data_rest_(spec_.layout.data_bytes % kDirectAlignment) {
+        table_(spec_.layout, spec_.plan, image_.size()) {
     chunks_unhashed_ = table_.chunks().size();
+    taken_.resize(table_.chunks().size());
     for (const WindowTable::Window& window : table_.windows()) {
       if (!table_.ring() || window.content > 0) ++windows_unwritten_;
     }
   }
 
   void Begin() {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     if (!table_.ring() && !spec_.plan.empty()) hold_.emplace(pool_.HoldForClient());
     ++busy_;
     pool_.PostWaiting([self = Self()] { self->Open(); });
@@ -52,7 +51,7 @@ class CaptureImpl final : public Capture {
   absl::Status Filled(std::uint64_t pieces) override;
   absl::Status Put(std::uint64_t index, std::span<const std::byte> bytes, std::uint32_t crc32c) override;
   std::uint64_t pieces_filled() const override {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     return filled_;
   }
   absl::Status Commit() override;
@@ -72,29 +71,37 @@ class CaptureImpl final : public Capture {
     std::uint64_t behind = 0;  // bytes of the window after these
     BlockCrc share;
   };
+  // Works on copies: a job that starves on an idle thread is voided, others do its work, and its results do not count.
+  struct HashJob {
+    std::atomic<bool> voided{false};  // changes under the lock, as do the next two
+    bool claimed = false;
+    bool published = false;
+    std::vector<Claim> claims;  // made under the lock; then only the job itself changes the shares
+    std::vector<HashLane> lanes;
+  };
 
   std::shared_ptr<CaptureImpl> Self() { return std::static_pointer_cast<CaptureImpl>(shared_from_this()); }
 
-  absl::Status CheckFilled(std::uint64_t pieces) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TakePieces(std::uint64_t pieces) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void DropHold() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Under the lock.
+  absl::Status CheckFilled(std::uint64_t pieces) const;
+  void TakePieces(std::uint64_t pieces);
+  void MakeReady(std::size_t chunk);
+  void PostHashing();
+  void PostWriting();
+  std::optional<Run> NextRun();
+  void Release();
+  void Fail(absl::Status status);
+  void Settle();
 
-  void MakeReady(std::size_t chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void PostHashing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void HashSome(std::uint64_t epoch);
-  bool ClaimSome(std::uint64_t epoch, std::vector<Claim>& claims, std::vector<HashLane>& lanes);
-  void Publish(std::uint64_t epoch, const std::vector<Claim>& claims, const std::vector<HashLane>& lanes);
-
+  // Without it, on threads of the pool or of the disk.
+  void HashSome(HashJob& job);
+  bool ClaimSome(HashJob& job);
+  void Publish(HashJob& job);
+  void TakeBack(HashJob& job);
   void Open();
-  void PostWriting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<Run> NextRun() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteSome();
   void Write(const Run& run);
   void Written(const Run& run, const absl::Status& status);
-  void Release() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  void Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finish();
   absl::StatusOr<CaptureResult> WriteEnd();
 
@@ -103,41 +110,41 @@ class CaptureImpl final : public Capture {
   const Spec spec_;
   const std::span<std::byte> image_;
 
-  mutable absl::Mutex mutex_;
-  Callbacks callbacks_ ABSL_GUARDED_BY(mutex_);
-  // Places never change; the rest is guarded by mutex_.
-  WindowTable table_;
+  // Each of one thread after the other.
   std::vector<std::byte> data_rest_;  // what the last window leaves to WriteTail; of its writer, then of Finish
   std::unique_ptr<File> file_;        // set by Open before any other waiter runs
-  std::optional<WorkPool::Hold> hold_ ABSL_GUARDED_BY(mutex_);
 
-  std::uint64_t filled_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool committed_ ABSL_GUARDED_BY(mutex_) = false;
+  mutable std::mutex mutex_;  // guards all that follows, but for the places in table_, which never change
+  Callbacks callbacks_;
+  WindowTable table_;
+  std::optional<WorkPool::Hold> hold_;
 
-  // Hashing. A new epoch voids what was claimed in older ones: a job on an idle thread may starve for long while
-  // others could go on, so that it works on copies and its results count only in the epoch in which it began.
-  std::atomic<std::uint64_t> epoch_{0};                                               // changes under mutex_
-  std::vector<std::pair<std::uint64_t, std::size_t>> ready_ ABSL_GUARDED_BY(mutex_);  // heap: bytes left, chunk
-  std::vector<bool> taken_ ABSL_GUARDED_BY(mutex_);                                   // chunk is in ready_ or claimed
-  std::size_t jobs_ ABSL_GUARDED_BY(mutex_) = 0;         // of this epoch, posted or running
-  std::size_t jobs_posted_ ABSL_GUARDED_BY(mutex_) = 0;  // of these, not yet running
-  std::size_t chunks_unhashed_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t filled_ = 0;
+  bool committed_ = false;
+
+  // Hashing.
+  std::vector<std::pair<std::uint64_t, std::size_t>> ready_;  // heap: bytes left, chunk
+  std::vector<bool> taken_;                                   // chunk is in ready_ or claimed
+  std::size_t jobs_ = 0;                                      // posted or running, not voided
+  std::size_t jobs_unclaimed_ = 0;                            // of these, with nothing claimed yet
+  std::size_t chunks_unhashed_ = 0;
 
   // Writing.
-  bool opened_ ABSL_GUARDED_BY(mutex_) = false;
-  bool writer_posted_ ABSL_GUARDED_BY(mutex_) = false;
-  std::size_t writes_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::size_t next_window_ ABSL_GUARDED_BY(mutex_) = 0;       // whole file: the next one to be written
-  std::deque<std::size_t> writable_ ABSL_GUARDED_BY(mutex_);  // ring: complete windows
-  std::size_t windows_unwritten_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::deque<std::size_t> unreleased_ ABSL_GUARDED_BY(mutex_);  // ring: in the order of their completion
-  std::uint64_t released_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool opened_ = false;
+  bool writer_posted_ = false;
+  std::size_t writes_ = 0;
+  std::size_t next_window_ = 0;       // whole file: the next one to be written
+  std::deque<std::size_t> writable_;  // ring: complete windows
+  std::size_t windows_unwritten_ = 0;
+  std::deque<std::size_t> unreleased_;  // ring: in the order of their completion
+  std::uint64_t released_ = 0;
 
   // The end. `busy_` counts what still uses the file: the opening, the writer, writes in flight.
-  std::size_t busy_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
-  bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::size_t busy_ = 0;
+  absl::Status failure_;
+  std::atomic<bool> stopping_{false};  // failure_ is set; changes under the lock
+  bool finishing_ = false;
+  bool ended_ = false;
 };
 
 // --- What the client says ---
@@ -172,7 +179,7 @@ void CaptureImpl::TakePieces(std::uint64_t pieces) {
 }
 
 absl::Status CaptureImpl::Filled(std::uint64_t pieces) {
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   CAIRN_RETURN_IF_ERROR(CheckFilled(pieces));
   TakePieces(pieces);
   PostHashing();
@@ -182,7 +189,7 @@ absl::Status CaptureImpl::Filled(std::uint64_t pieces) {
 
 absl::Status CaptureImpl::Put(std::uint64_t index, std::span<const std::byte> bytes, std::uint32_t crc32c) {
   {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     if (index != filled_ || index >= spec_.plan.size()) {
       return InvalidArgument("capture {}: piece {} comes where {} of {} is due", spec_.work_path, index, filled_,
                              spec_.plan.size());
@@ -192,7 +199,7 @@ absl::Status CaptureImpl::Put(std::uint64_t index, std::span<const std::byte> by
                              spec_.plan[index].bytes);
     }
     CAIRN_RETURN_IF_ERROR(CheckFilled(index + 1));
-    DropHold();  // no client shares the cores: the bytes come from elsewhere
+    hold_.reset();  // no client shares the cores: the bytes come from elsewhere
   }
   if (const std::uint32_t found = Crc32c(bytes); found != crc32c) {
     return DataLoss("capture {}: piece {} has CRC32C {:08x}, expected {:08x}", spec_.work_path, index, found, crc32c);
@@ -202,7 +209,7 @@ absl::Status CaptureImpl::Put(std::uint64_t index, std::span<const std::byte> by
 }
 
 absl::Status CaptureImpl::Commit() {
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   if (committed_) return FailedPrecondition("capture {}: committed twice", spec_.work_path);
   if (!failure_.ok()) return failure_;
   if (filled_ < spec_.plan.size()) {
@@ -210,7 +217,7 @@ absl::Status CaptureImpl::Commit() {
                               spec_.plan.size());
   }
   committed_ = true;
-  DropHold();
+  hold_.reset();
   PostHashing();
   PostWriting();
   Settle();
@@ -218,30 +225,15 @@ absl::Status CaptureImpl::Commit() {
 }
 
 void CaptureImpl::Abort() {
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   Fail(Cancelled("capture {}: aborted", spec_.work_path));
   Settle();
-}
-
-// What idle threads have claimed is anybody's again.
-void CaptureImpl::DropHold() {
-  if (!hold_.has_value()) return;
-  hold_.reset();
-  ++epoch_;
-  jobs_ = jobs_posted_ = 0;
-  ready_.clear();
-  taken_.clear();
-  for (std::size_t i = 0; i < table_.chunks().size(); ++i) {
-    const WindowTable::Chunk& chunk = table_.chunks()[i];
-    if (chunk.filled > chunk.hashed) MakeReady(i);
-  }
 }
 
 // --- Hashing ---
 
 // The chunk with the most bytes left comes first: so all end at about the same time, and lanes stay full.
 void CaptureImpl::MakeReady(std::size_t chunk) {
-  taken_.resize(table_.chunks().size());
   if (taken_[chunk]) return;
   taken_[chunk] = true;
   const WindowTable::Chunk& of = table_.chunks()[chunk];
@@ -250,23 +242,23 @@ void CaptureImpl::MakeReady(std::size_t chunk) {
 }
 
 void CaptureImpl::PostHashing() {
-  if (!failure_.ok()) return;
-  // As long as the client copies only full lanes are worth their while; there is time later.
-  const std::size_t rounding = committed_ || table_.ring() ? kMd5LanesMax - 1 : 0;
-  const std::size_t wanted = (ready_.size() + rounding) / kMd5LanesMax;
-  while (jobs_posted_ < wanted && jobs_ < pool_.threads()) {
+  if (stopping_ || (!committed_ && !table_.ring())) return;
+  const std::size_t wanted = (ready_.size() + kMd5LanesMax - 1) / kMd5LanesMax;
+  while (jobs_unclaimed_ < wanted && jobs_ < pool_.threads()) {
     ++jobs_;
-    ++jobs_posted_;
-    pool_.Post([self = Self(), epoch = epoch_.load()] { self->HashSome(epoch); });
+    ++jobs_unclaimed_;
+    const auto job = std::make_shared<HashJob>();
+    pool_.Post([self = Self(), job] { self->HashSome(*job); }, [self = Self(), job] { self->TakeBack(*job); });
   }
 }
 
-bool CaptureImpl::ClaimSome(std::uint64_t epoch, std::vector<Claim>& claims, std::vector<HashLane>& lanes) {
-  const absl::MutexLock lock(&mutex_);
-  if (epoch != epoch_) return false;
-  --jobs_posted_;
+bool CaptureImpl::ClaimSome(HashJob& job) {
+  const std::lock_guard lock(mutex_);
+  if (job.voided) return false;
+  job.claimed = true;
+  --jobs_unclaimed_;
   std::size_t full_lanes = 0;
-  while (!ready_.empty() && full_lanes < kMd5LanesMax && claims.size() < kChunksOfJobMax) {
+  while (!stopping_ && !ready_.empty() && full_lanes < kMd5LanesMax && job.claims.size() < kChunksOfJobMax) {
     const std::size_t index = ready_.front().second;
     std::pop_heap(ready_.begin(), ready_.end());
     ready_.pop_back();
@@ -275,43 +267,57 @@ bool CaptureImpl::ClaimSome(std::uint64_t epoch, std::vector<Claim>& claims, std
     const std::size_t window = table_.WindowAt(at);
     const std::uint64_t window_end = table_.WindowBegin(window) + table_.windows()[window].bytes;
     const std::uint64_t bytes = std::min({chunk.filled - chunk.hashed, window_end - at, kLaneBytesMax});
-    claims.push_back({index, window, bytes, window_end - at - bytes, {}});
-    lanes.push_back({chunk.hash, image_.subspan(table_.ImageOffset(at), bytes), {}});
+    job.claims.push_back({index, window, bytes, window_end - at - bytes, {}});
+    job.lanes.push_back({chunk.hash, image_.subspan(table_.ImageOffset(at), bytes), {}});
     if (bytes >= kLaneBytesMin) ++full_lanes;
   }
-  if (claims.empty()) --jobs_;
-  return !claims.empty();
+  if (job.claims.empty()) --jobs_;
+  return !job.claims.empty();
 }
 
-void CaptureImpl::HashSome(std::uint64_t epoch) {
-  std::vector<Claim> claims;
-  std::vector<HashLane> lanes;
-  if (!ClaimSome(epoch, claims, lanes)) return;
-  HashLanes(lanes, [this, epoch] { return epoch != epoch_; });
-  for (std::size_t i = 0; i < claims.size(); ++i) {
-    claims[i].share = ShareOf(lanes[i].crc, claims[i].bytes, claims[i].behind);
+void CaptureImpl::HashSome(HashJob& job) {
+  if (!ClaimSome(job)) return;
+  HashLanes(job.lanes, [this, &job] { return job.voided || stopping_; });
+  for (std::size_t i = 0; i < job.claims.size(); ++i) {
+    Claim& claim = job.claims[i];
+    claim.share = ShareOf(job.lanes[i].crc, claim.bytes, claim.behind);
   }
-  Publish(epoch, claims, lanes);
+  Publish(job);
 }
 
-void CaptureImpl::Publish(std::uint64_t epoch, const std::vector<Claim>& claims, const std::vector<HashLane>& lanes) {
-  const absl::MutexLock lock(&mutex_);
-  if (epoch != epoch_) return;
+void CaptureImpl::Publish(HashJob& job) {
+  const std::lock_guard lock(mutex_);
+  if (job.voided || stopping_) return;
+  job.published = true;
   --jobs_;
-  for (std::size_t i = 0; i < claims.size(); ++i) {
-    WindowTable::Chunk& chunk = table_.chunks()[claims[i].chunk];
-    chunk.hash = lanes[i].hash;
-    chunk.hashed += claims[i].bytes;
-    taken_[claims[i].chunk] = false;
+  for (std::size_t i = 0; i < job.claims.size(); ++i) {
+    const Claim& claim = job.claims[i];
+    WindowTable::Chunk& chunk = table_.chunks()[claim.chunk];
+    chunk.hash = job.lanes[i].hash;
+    chunk.hashed += claim.bytes;
+    taken_[claim.chunk] = false;
     if (chunk.hashed == chunk.bytes) --chunks_unhashed_;
-    if (chunk.filled > chunk.hashed) MakeReady(claims[i].chunk);
-    WindowTable::Window& window = table_.windows()[claims[i].window];
-    window.crc ^= claims[i].share;
-    window.unhashed -= claims[i].bytes;
+    if (chunk.filled > chunk.hashed) MakeReady(claim.chunk);
+    WindowTable::Window& window = table_.windows()[claim.window];
+    window.crc ^= claim.share;
+    window.unhashed -= claim.bytes;
   }
   PostHashing();
   Release();
   Settle();
+}
+
+void CaptureImpl::TakeBack(HashJob& job) {
+  const std::lock_guard lock(mutex_);
+  if (job.published || job.voided) return;
+  job.voided = true;
+  if (!job.claimed) --jobs_unclaimed_;
+  if (!job.claimed || !job.claims.empty()) --jobs_;
+  for (const Claim& claim : job.claims) {
+    taken_[claim.chunk] = false;
+    MakeReady(claim.chunk);
+  }
+  PostHashing();
 }
 
 // --- Writing ---
@@ -322,7 +328,7 @@ void CaptureImpl::Open() {
   absl::Status status = file.status();
   // At its full length from the begin, no write has to extend it: extending ones exclude each other.
   if (status.ok()) status = (*file)->Truncate(spec_.layout.file_bytes_f());
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   --busy_;
   if (file.ok()) file_ = *std::move(file);
   if (status.ok()) {
@@ -359,7 +365,7 @@ void CaptureImpl::WriteSome() {
   while (true) {
     std::optional<Run> run;
     {
-      const absl::MutexLock lock(&mutex_);
+      const std::lock_guard lock(mutex_);
       if (failure_.ok() && writes_ < kWritesMax) run = NextRun();
       if (!run.has_value()) {
         writer_posted_ = false;
@@ -390,7 +396,7 @@ void CaptureImpl::Write(const Run& run) {
 }
 
 void CaptureImpl::Written(const Run& run, const absl::Status& status) {
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   --writes_;
   --busy_;
   if (!status.ok()) Fail(status);
@@ -418,8 +424,8 @@ void CaptureImpl::Release() {
 void CaptureImpl::Fail(absl::Status status) {
   if (!failure_.ok() || ended_) return;
   failure_ = std::move(status);
+  stopping_ = true;
   hold_.reset();
-  ++epoch_;
   writable_.clear();
 }
 
@@ -433,13 +439,13 @@ void CaptureImpl::Settle() {
 void CaptureImpl::Finish() {
   absl::Status status;
   {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     status = failure_;
   }
   absl::StatusOr<CaptureResult> result = status.ok() ? WriteEnd() : status;
   std::function<void(absl::StatusOr<CaptureResult>)> on_end;
   {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     if (result.ok() && !failure_.ok()) result = failure_;
     ended_ = true;
     on_end = std::move(callbacks_.on_end);
@@ -457,7 +463,7 @@ absl::StatusOr<CaptureResult> CaptureImpl::WriteEnd() {
   std::vector<Md5Digest> hashes(layout.containers.size(), Md5({}));
   std::vector<BlockCrc> windows;
   {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     for (const WindowTable::Chunk& chunk : table_.chunks()) hashes[chunk.container] = chunk.hash.Finish();
     windows.reserve(table_.windows().size());
     for (const WindowTable::Window& window : table_.windows()) windows.push_back(window.crc);

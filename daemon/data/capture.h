@@ -2,8 +2,8 @@
 // hashes and writes windows, writes metadata and trailer last. Layout F of FTI-FF: offset in the image = offset in the
 // file.
 //
-// While the client copies into an image of the whole file, hashing goes on at idle priority, and nothing is written:
-// the disk has its turn from the Commit on. In a ring windows are hashed and written as they are complete.
+// While the client copies into an image of the whole file, it has cores and memory for itself: hashing and writing
+// begin with the Commit. In a ring windows are hashed and written as they are complete.
 //
 // The image is the client's: it may change it at any time. Hashes, checksums and disk may then differ, which spoils
 // its own dataset only and is found when that is verified. Bytes of a container that are not in use, and whatever an

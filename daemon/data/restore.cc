@@ -1,12 +1,9 @@
 #include "daemon/data/restore.h"
 
-#include <absl/base/thread_annotations.h>
-#include <absl/synchronization/mutex.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <optional>
+#include <mutex>
 #include <utility>
 
 #include "daemon/data/restore_plan.h"
@@ -37,7 +34,7 @@ class RestoreImpl final : public Restore {
   }
 
   void Begin(const std::vector<RestorePiece>& pieces) {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     CheckRequest(pieces);
     PostReading();
     Settle();
@@ -59,10 +56,15 @@ class RestoreImpl final : public Restore {
     return image_.subspan(block.slot * kWindowBytes, kWindowBytes);
   }
 
-  void CheckRequest(const std::vector<RestorePiece>& pieces) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool MayRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void PostReading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Run NextRun() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Under the lock.
+  void CheckRequest(const std::vector<RestorePiece>& pieces);
+  bool MayRead() const;
+  void PostReading();
+  Run NextRun();
+  void Fail(absl::Status status, std::size_t source);
+  void Settle();
+
+  // Without it, on threads of the pool or of the disk.
   void ReadSome();
   absl::StatusOr<File*> OpenSource(std::size_t source);
   void CloseFinished();
@@ -71,8 +73,6 @@ class RestoreImpl final : public Restore {
   void CheckRun(const Run& run);
   void CopyKept(const RestoreBlock& block);
   absl::Status CheckBlock(const RestoreBlock& block) const;
-  void Fail(absl::Status status, std::size_t source) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finish();
 
   Disk& disk_;
@@ -83,20 +83,21 @@ class RestoreImpl final : public Restore {
   const std::uint64_t slots_;
   const RestorePlan plan_;
 
-  mutable absl::Mutex mutex_;
-  Callbacks callbacks_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::size_t, std::unique_ptr<File>> files_;              // by source; of the one reader, then of Finish
-  std::vector<bool> checked_ ABSL_GUARDED_BY(mutex_);               // by block
-  std::vector<std::uint64_t> blocks_left_ ABSL_GUARDED_BY(mutex_);  // by source: not yet read and checked
-  std::size_t next_ ABSL_GUARDED_BY(mutex_) = 0;                    // block to be read next
-  std::size_t ready_blocks_ ABSL_GUARDED_BY(mutex_) = 0;            // all before are checked
-  std::size_t free_blocks_ ABSL_GUARDED_BY(mutex_) = 0;             // all before are copied out
-  std::uint64_t copied_ ABSL_GUARDED_BY(mutex_) = 0;                // pieces
-  std::size_t reads_ ABSL_GUARDED_BY(mutex_) = 0;                   // runs being read or checked
-  bool reader_posted_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
-  std::size_t failed_source_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::size_t, std::unique_ptr<File>> files_;  // by source; of the one reader, then of Finish
+
+  std::mutex mutex_;  // guards all that follows
+  Callbacks callbacks_;
+  std::vector<bool> checked_;               // by block
+  std::vector<std::uint64_t> blocks_left_;  // by source: not yet read and checked
+  std::size_t next_ = 0;                    // block to be read next
+  std::size_t ready_blocks_ = 0;            // all before are checked
+  std::size_t free_blocks_ = 0;             // all before are copied out
+  std::uint64_t copied_ = 0;                // pieces
+  std::size_t reads_ = 0;                   // runs being read or checked
+  bool reader_posted_ = false;
+  absl::Status failure_;
+  std::size_t failed_source_ = 0;
+  bool finishing_ = false;
 };
 
 void RestoreImpl::CheckRequest(const std::vector<RestorePiece>& pieces) {
@@ -115,7 +116,7 @@ void RestoreImpl::CheckRequest(const std::vector<RestorePiece>& pieces) {
 }
 
 absl::Status RestoreImpl::Copied(std::uint64_t pieces) {
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   const std::uint64_t ready = ready_blocks_ == 0 ? 0 : plan_.blocks[ready_blocks_ - 1].pieces_end;
   if (pieces < copied_ || pieces > ready) {
     return InvalidArgument("restore: {} pieces copied after {}, {} are ready", pieces, copied_, ready);
@@ -128,7 +129,7 @@ absl::Status RestoreImpl::Copied(std::uint64_t pieces) {
 }
 
 void RestoreImpl::Abort() {
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   Fail(Cancelled("restore: aborted"), 0);
   Settle();
 }
@@ -162,7 +163,7 @@ void RestoreImpl::ReadSome() {
     CloseFinished();
     Run run;
     {
-      const absl::MutexLock lock(&mutex_);
+      const std::lock_guard lock(mutex_);
       if (!MayRead()) {
         reader_posted_ = false;
         Settle();
@@ -180,7 +181,7 @@ void RestoreImpl::CloseFinished() {
   for (auto file = files_.begin(); file != files_.end();) {
     bool finished = false;
     {
-      const absl::MutexLock lock(&mutex_);
+      const std::lock_guard lock(mutex_);
       finished = blocks_left_[file->first] == 0;
     }
     file = finished ? files_.erase(file) : std::next(file);
@@ -219,7 +220,7 @@ void RestoreImpl::ReadDone(const Run& run, const absl::Status& status) {
     pool_.Post([self = Self(), run] { self->CheckRun(run); });
     return;
   }
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   --reads_;
   Fail(status, plan_.blocks[run.first].source);
   Settle();
@@ -255,7 +256,7 @@ void RestoreImpl::CheckRun(const Run& run) {
     if (sources_[source].kept != nullptr) CopyKept(plan_.blocks[i]);
     status = CheckBlock(plan_.blocks[i]);
   }
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   --reads_;
   if (!status.ok()) Fail(std::move(status), source);
   blocks_left_[source] -= run.count;
@@ -287,9 +288,9 @@ void RestoreImpl::Finish() {
   absl::Status status;
   std::size_t source = 0;
   {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     callbacks = std::exchange(callbacks_, {});
-    status = failure_;
+    status = std::move(failure_);
     source = failed_source_;
   }
   files_.clear();

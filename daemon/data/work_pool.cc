@@ -1,11 +1,13 @@
 #include "daemon/data/work_pool.h"
 
-#include <absl/base/thread_annotations.h>
-#include <absl/synchronization/mutex.h>
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
+#include <condition_variable>
 #include <deque>
+#include <list>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -15,103 +17,134 @@
 namespace cairn {
 
 struct WorkPool::Shared {
-  enum class Kind { kOrdinary, kIdle, kWaiter };
-  using Queue = std::deque<std::function<void()>>;
+  enum Kind { kOrdinary, kIdle, kWaiter, kKinds };
+  struct Job {
+    std::function<void()> run, rescue;
+  };
+  using Queue = std::deque<Job>;
 
-  absl::Mutex mutex;
-  Queue jobs ABSL_GUARDED_BY(mutex);
-  Queue waiting_jobs ABSL_GUARDED_BY(mutex);
-  std::size_t holds ABSL_GUARDED_BY(mutex) = 0;
-  std::size_t running ABSL_GUARDED_BY(mutex) = 0;  // jobs of any kind: they may still post
-  std::size_t waiters_free ABSL_GUARDED_BY(mutex) = 0;
-  bool ending ABSL_GUARDED_BY(mutex) = false;
-  std::vector<std::thread> threads ABSL_GUARDED_BY(mutex);
-  std::size_t waiters ABSL_GUARDED_BY(mutex) = 0;
-  std::size_t per_kind = 0;
+  const std::size_t per_kind;
 
-  Queue& QueueOf(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return kind == Kind::kWaiter ? waiting_jobs : jobs; }
+  std::mutex mutex;                                  // guards all that follows
+  std::array<std::condition_variable, kKinds> work;  // for the threads of each kind
+  std::condition_variable drained;
+  Queue jobs;
+  Queue waiting_jobs;
+  std::list<std::function<void()>> rescues;  // of the jobs on idle threads
+  std::size_t holds = 0;
+  std::size_t running = 0;  // jobs of any kind: they may still post
+  std::size_t waiters = 0;
+  std::size_t waiters_free = 0;
+  bool ended = false;
+  std::vector<std::thread> threads;
 
-  bool MayTake(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  explicit Shared(std::size_t threads_of_each_kind) : per_kind(threads_of_each_kind) {}
+
+  // Everything from here on: with the lock held.
+
+  Queue& QueueOf(Kind kind) { return kind == kWaiter ? waiting_jobs : jobs; }
+
+  bool MayTake(Kind kind) {
     if (QueueOf(kind).empty()) return false;
-    if (kind == Kind::kWaiter) return true;
-    return (holds > 0) == (kind == Kind::kIdle);
+    return kind == kWaiter || (holds > 0) == (kind == kIdle);
   }
 
-  bool Drained() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    return ending && running == 0 && jobs.empty() && waiting_jobs.empty();
+  bool Drained() const { return running == 0 && jobs.empty() && waiting_jobs.empty(); }
+
+  void AddThread(Kind kind) {
+    threads.emplace_back([this, kind] { Run(kind); });
   }
 
+  void AddJob(Job job) {
+    jobs.push_back(std::move(job));
+    work[holds > 0 ? kIdle : kOrdinary].notify_one();
+  }
+
+  void BeginHold() {
+    if (++holds == 1) work[kIdle].notify_all();
+  }
+
+  void EndHold() {
+    if (--holds > 0) return;
+    for (std::function<void()>& rescue : rescues) {
+      if (rescue == nullptr) continue;
+      jobs.push_front({std::move(rescue), nullptr});
+      rescue = nullptr;
+    }
+    work[kOrdinary].notify_all();
+  }
+
+  // Takes a job and runs it, for which the lock is let go.
+  void RunOne(Kind kind, std::unique_lock<std::mutex>& lock) {
+    Job job = std::move(QueueOf(kind).front());
+    QueueOf(kind).pop_front();
+    ++running;
+    const auto rescue = kind == kIdle ? rescues.insert(rescues.end(), std::move(job.rescue)) : rescues.end();
+    lock.unlock();
+    job.run();
+    job = {};  // what it holds ends outside of the lock
+    lock.lock();
+    if (rescue != rescues.end()) {
+      job.rescue = std::move(*rescue);
+      rescues.erase(rescue);
+      lock.unlock();
+      job = {};
+      lock.lock();
+    }
+    --running;
+    if (Drained()) drained.notify_all();
+  }
+
+  // Takes the lock itself.
   void Run(Kind kind) {
     // A refusal leaves an ordinary thread, which is slower for the client but right.
     const sched_param no_priority{};
-    if (kind == Kind::kIdle) sched_setscheduler(0, SCHED_IDLE, &no_priority);
-    struct Ask {
-      Shared* shared;
-      Kind kind;
-      static bool Ready(Ask* ask) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-        return ask->shared->MayTake(ask->kind) || ask->shared->Drained();
-      }
-    } ask{this, kind};
-    const absl::MutexLock lock(&mutex);
+    if (kind == kIdle) sched_setscheduler(0, SCHED_IDLE, &no_priority);
+    std::unique_lock lock(mutex);
     while (true) {
-      if (kind == Kind::kWaiter) ++waiters_free;
-      mutex.Await(absl::Condition(&Ask::Ready, &ask));
-      if (kind == Kind::kWaiter) --waiters_free;
+      waiters_free += kind == kWaiter ? 1 : 0;
+      work[kind].wait(lock, [this, kind] { return ended || MayTake(kind); });
+      waiters_free -= kind == kWaiter ? 1 : 0;
       if (!MayTake(kind)) return;
-      std::function<void()> job = std::move(QueueOf(kind).front());
-      QueueOf(kind).pop_front();
-      ++running;
-      mutex.Unlock();
-      job();
-      job = nullptr;  // what it holds ends outside of the lock
-      mutex.Lock();
-      --running;
+      RunOne(kind, lock);
     }
-  }
-
-  void AddThread(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    threads.emplace_back([this, kind] { Run(kind); });
   }
 };
 
-WorkPool::WorkPool(std::size_t threads) : shared_(std::make_shared<Shared>()) {
-  shared_->per_kind = std::max<std::size_t>(threads, 1);
-  const absl::MutexLock lock(&shared_->mutex);
+WorkPool::WorkPool(std::size_t threads) : shared_(std::make_shared<Shared>(std::max<std::size_t>(threads, 1))) {
+  const std::lock_guard lock(shared_->mutex);
   for (std::size_t i = 0; i < shared_->per_kind; ++i) {
-    shared_->AddThread(Shared::Kind::kOrdinary);
-    shared_->AddThread(Shared::Kind::kIdle);
+    shared_->AddThread(Shared::kOrdinary);
+    shared_->AddThread(Shared::kIdle);
   }
 }
 
 WorkPool::~WorkPool() {
   std::vector<std::thread> threads;
   {
-    const absl::MutexLock lock(&shared_->mutex);
+    std::unique_lock lock(shared_->mutex);
     CAIRN_CHECK(shared_->holds == 0);
-    shared_->ending = true;
-  }
-  // A job that runs now may still need one more waiter: wait until nothing can be posted any more.
-  {
-    const absl::MutexLock lock(&shared_->mutex);
-    shared_->mutex.Await(absl::Condition(
-        +[](Shared* shared) ABSL_NO_THREAD_SAFETY_ANALYSIS { return shared->Drained(); }, shared_.get()));
+    shared_->drained.wait(lock, [this] { return shared_->Drained(); });
+    shared_->ended = true;
     threads.swap(shared_->threads);
+    for (std::condition_variable& work : shared_->work) work.notify_all();
   }
   for (std::thread& thread : threads) thread.join();
 }
 
-void WorkPool::Post(std::function<void()> job) {
-  const absl::MutexLock lock(&shared_->mutex);
-  shared_->jobs.push_back(std::move(job));
+void WorkPool::Post(std::function<void()> job, std::function<void()> rescue) {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->AddJob({std::move(job), std::move(rescue)});
 }
 
 void WorkPool::PostWaiting(std::function<void()> job) {
-  const absl::MutexLock lock(&shared_->mutex);
-  shared_->waiting_jobs.push_back(std::move(job));
+  const std::lock_guard lock(shared_->mutex);
+  shared_->waiting_jobs.push_back({std::move(job), nullptr});
   if (shared_->waiting_jobs.size() > shared_->waiters_free && shared_->waiters < kWaitersMax) {
     ++shared_->waiters;
-    shared_->AddThread(Shared::Kind::kWaiter);
+    shared_->AddThread(Shared::kWaiter);
   }
+  shared_->work[Shared::kWaiter].notify_one();
 }
 
 std::size_t WorkPool::threads() const {
@@ -123,16 +156,16 @@ WorkPool::Hold WorkPool::HoldForClient() {
 }
 
 WorkPool::Hold::Hold(WorkPool* pool) : pool_(pool) {
-  const absl::MutexLock lock(&pool_->shared_->mutex);
-  ++pool_->shared_->holds;
+  const std::lock_guard lock(pool_->shared_->mutex);
+  pool_->shared_->BeginHold();
 }
 
 WorkPool::Hold::Hold(Hold&& other) noexcept : pool_(std::exchange(other.pool_, nullptr)) {}
 
 WorkPool::Hold::~Hold() {
   if (pool_ == nullptr) return;
-  const absl::MutexLock lock(&pool_->shared_->mutex);
-  --pool_->shared_->holds;
+  const std::lock_guard lock(pool_->shared_->mutex);
+  pool_->shared_->EndHold();
 }
 
 }  // namespace cairn

@@ -22,7 +22,11 @@ class WorkPool {
 
   // Jobs are short (at most some ms of work), so that a switch of priority is felt soon, and let no exception out.
   // Any thread.
-  void Post(std::function<void()> job);
+  //
+  // A job that is on a thread of idle priority when the last client has copied may starve there, behind the
+  // application, for seconds. If it has a `rescue`, that is then posted as a job of its own: it takes the work back and
+  // has it done by others; the job, whenever it comes to its end, must find that out.
+  void Post(std::function<void()> job, std::function<void()> rescue = nullptr);
   // For jobs that wait for a disk: ordinary priority at all times, at most kWaitersMax at once. Any thread.
   void PostWaiting(std::function<void()> job);
   // Threads that run posted jobs at once.

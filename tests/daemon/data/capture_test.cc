@@ -10,8 +10,10 @@
 #include <latch>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -183,7 +185,7 @@ TEST_F(CaptureTest, ASlotThatWasNotReleasedCannotBeFilled) {
   EXPECT_EQ(job.listener.released(), 8u);
 }
 
-TEST_F(CaptureTest, NothingIsWrittenWhileTheClientCopiesIntoAWholeImage) {
+TEST_F(CaptureTest, NothingIsWrittenWhileAClientCopiesIntoAWholeImage) {
   Job job = Start(Make({8 << 20}));
   ASSERT_TRUE(FillAll(job.sample, *job.capture, *job.image, job.listener, 1));
   std::atomic<int> writes{0};
@@ -273,7 +275,7 @@ TEST_F(CaptureTest, AFailureBeforeTheCommitIsTheCommitsAnswer) {
 }
 
 TEST_F(CaptureTest, AnAbortBetweenAnyPiecesEndsItCancelledWithoutAWorkFile) {
-  for (int round = 0; round < 40 && !HasFailure(); ++round) {
+  for (int round = 0; round < 24 && !HasFailure(); ++round) {
     Job job = Start(Make({9 << 20, 4321}), round % 2 == 0 ? 0 : 4 << 20);
     const std::uint64_t pieces = random_() % (job.capture->plan().size() + 1);
     for (std::uint64_t i = 0; i < pieces; ++i) {
@@ -313,7 +315,7 @@ TEST_F(CaptureTest, AnAbortDuringAnyOperationEndsItCancelledWithoutAWorkFile) {
 }
 
 TEST_F(CaptureTest, AnAbortAfterTheCommitIsInTimeOrTooLate) {
-  for (int round = 0; round < 30 && !HasFailure(); ++round) {
+  for (int round = 0; round < 20 && !HasFailure(); ++round) {
     Job job = Start(Make({random_() % (4 << 20)}));
     ASSERT_TRUE(FillAll(job.sample, *job.capture, *job.image, job.listener, 2));
     ASSERT_OK(job.capture->Commit());
@@ -335,6 +337,21 @@ TEST_F(CaptureTest, SeveralAtOnceShareThePool) {
     jobs.push_back(Start(RandomSample(random_, 6 << 20), i % 2 == 0 ? 0 : 2 << 20, nullptr, kPath + std::to_string(i)));
   }
   for (std::size_t i = 0; i < jobs.size(); ++i) RunWhole(jobs[i], fake_, kPath + std::to_string(i));
+}
+
+TEST_F(CaptureTest, WhatIdleThreadsHaveBegunIsTakenBackWhenTheLastClientHasCopied) {
+  for (int round = 0; round < 30 && !HasFailure(); ++round) {
+    std::optional<WorkPool::Hold> other_client(pool_.HoldForClient());
+    Job job = Start(Make({5 << 20, 70000}));
+    ASSERT_TRUE(FillAll(job.sample, *job.capture, *job.image, job.listener, 5));
+    ASSERT_OK(job.capture->Commit());
+    for (std::uint64_t n = random_() % 4096; n > 0; --n) std::this_thread::yield();
+    other_client.reset();
+    const auto end = job.listener.WaitForEnd();
+    ASSERT_TRUE(end.has_value());
+    ASSERT_OK(*end);
+    ExpectFile(fake_, kPath, job.sample, **end);
+  }
 }
 
 TEST_F(CaptureTest, WhatIsLeftOfAnOlderFileOfThatNameIsGone) {

@@ -196,14 +196,14 @@ class RestoreTest : public testing::Test {
 };
 
 TEST_F(RestoreTest, AnyPiecesFromAnySourcesArriveAsTheyWere) {
-  for (int round = 0; round < 40 && !HasFailure(); ++round) {
+  for (int round = 0; round < 20 && !HasFailure(); ++round) {
     const Scene scene = RandomScene(fake_);
     ExpectRestored(scene, fake_, ImageOf(Restore::ImageBytes(scene.sources, scene.pieces)));
   }
 }
 
 TEST_F(RestoreTest, AnyPiecesThroughTheSmallestRing) {
-  for (int round = 0; round < 40 && !HasFailure(); ++round) {
+  for (int round = 0; round < 20 && !HasFailure(); ++round) {
     const Scene scene = RandomScene(fake_);
     ExpectRestored(scene, fake_, ImageOf(kRingBytesMin));
   }
@@ -214,7 +214,7 @@ TEST_F(RestoreTest, ARealDiskGivesTheSame) {
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   for (const bool io_uring : {true, false}) {
     const std::unique_ptr<PosixDisk> disk = MakePosixDisk({.engine = {.io_uring = io_uring}});
-    for (int round = 0; round < 6 && !HasFailure(); ++round) {
+    for (int round = 0; round < 4 && !HasFailure(); ++round) {
       const Scene scene = RandomScene(*disk, folder);
       ExpectRestored(scene, *disk, ImageOf(round % 2 == 0 ? 6 << 20 : 2 << 20));
     }
@@ -249,7 +249,7 @@ TEST_F(RestoreTest, ReadsEveryBlockOnceAndOpensEveryFileOnce) {
 }
 
 TEST_F(RestoreTest, DamageInAnyBlockIsDataLossOfItsSource) {
-  for (int round = 0; round < 30 && !HasFailure(); ++round) {
+  for (int round = 0; round < 20 && !HasFailure(); ++round) {
     Scene scene;
     for (int i = 0; i < 3; ++i) AddSource(scene, RandomText(1 + random_() % (3 << 20)), i == 2, fake_);
     scene.expected.resize(3);

@@ -50,6 +50,51 @@ TEST(WorkPoolTest, AJobThatWaitedForTheClientRunsAtOrdinaryPriorityOnceItHasCopi
   blocking.count_down();
 }
 
+TEST(WorkPoolTest, AJobThatIsOnAnIdleThreadWhenTheClientHasCopiedIsRescued) {
+  WorkPool pool(1);
+  std::latch blocking(1);
+  std::promise<void> begun;
+  std::promise<int> rescued;
+  {
+    const WorkPool::Hold hold = pool.HoldForClient();
+    pool.Post(
+        [&] {
+          begun.set_value();
+          blocking.wait();
+        },
+        [&rescued] { rescued.set_value(sched_getscheduler(0)); });
+    begun.get_future().wait();
+    const WorkPool::Hold second = pool.HoldForClient();
+  }
+  EXPECT_EQ(rescued.get_future().get(), SCHED_OTHER);
+  blocking.count_down();
+}
+
+TEST(WorkPoolTest, AJobThatHasEndedOrRunsAtOrdinaryPriorityNeedsNoRescue) {
+  std::atomic<int> rescues{0};
+  {
+    WorkPool pool(1);
+    std::latch blocking(1);
+    std::promise<void> begun;
+    pool.Post(
+        [&] {
+          begun.set_value();
+          blocking.wait();
+        },
+        [&rescues] { ++rescues; });
+    begun.get_future().wait();
+    {
+      const WorkPool::Hold hold = pool.HoldForClient();
+      std::promise<void> ended;
+      pool.Post([&ended] { ended.set_value(); }, [&rescues] { ++rescues; });
+      ended.get_future().wait();
+      PolicyOfNextJob(pool);  // the one idle thread has done with the job before
+    }
+    blocking.count_down();
+  }
+  EXPECT_EQ(rescues, 0);
+}
+
 TEST(WorkPoolTest, TheDestructorRunsWhatWasPostedAndWhatThatPosts) {
   std::atomic<int> ran{0};
   {
