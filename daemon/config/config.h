@@ -26,6 +26,7 @@ struct Config {
   } cache;
   struct Images {
     std::uint64_t bytes_max = 0;  // 0: 25 % of memory
+    std::uint64_t linger_ms = 600000;  // of the last checkpoint's image once its application is gone
   } image;
   struct Flush {
     std::uint32_t every = 1;  // every so many-th checkpoint of a launch goes to the prefix; 0: none by itself

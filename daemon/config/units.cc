@@ -121,8 +121,12 @@ std::string FormatRate(std::uint64_t bytes_per_s) {
   return bytes_per_s == 0 ? "0" : fmt::format("{}/s", FormatSize(bytes_per_s));
 }
 
+// Not the shortest: "10min" reads better than "600s".
 std::string FormatDuration(std::uint64_t ms) {
-  return Format(ms, kTimeUnits);
+  for (const Unit& unit : kTimeUnits) {
+    if (ms != 0 && ms % unit.factor == 0) return fmt::format("{}{}", ms / unit.factor, unit.name);
+  }
+  return "0";
 }
 
 }  // namespace cairn

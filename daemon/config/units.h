@@ -20,7 +20,7 @@ absl::StatusOr<std::uint64_t> ParseRate(std::string_view text);
 // Milliseconds: a number and ms, s, min, h or d; a number alone only if it is 0. kInvalidArgument as above.
 absl::StatusOr<std::uint64_t> ParseDuration(std::string_view text);
 
-// The shortest text that parses back to exactly the number: "64MiB", "1500ms", "2GB/s".
+// Texts that parse back to exactly the number: "64MiB", "2GB/s" (the shortest), "10min" (in the largest unit).
 std::string FormatSize(std::uint64_t bytes);
 std::string FormatRate(std::uint64_t bytes_per_s);
 std::string FormatDuration(std::uint64_t ms);

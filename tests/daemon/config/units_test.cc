@@ -42,6 +42,7 @@ TEST(UnitsTest, FormattedNumbersParseBackExactly) {
   EXPECT_EQ(FormatSize(64 << 20), "64MiB");
   EXPECT_EQ(FormatRate(2'000'000'000), "2GB/s");
   EXPECT_EQ(FormatDuration(90'000), "90s");
+  EXPECT_EQ(FormatDuration(600'000), "10min");
 }
 
 }  // namespace
