@@ -26,7 +26,7 @@ class CacheFolderOnDisk final : public CacheFolder {
         path_(std::move(folder.path)),
         prefix_(std::move(prefix)),
         run_(run),
-        index_(disk, path_ + "/cindex.scrinfo"),
+        index_(disk, fmt::format("{}/{}", path_, kCacheIndexName)),
         warnings_(std::move(folder.warnings)) {}
 
   absl::Status ReadIndex() {
@@ -55,6 +55,7 @@ class CacheFolderOnDisk final : public CacheFolder {
   absl::Status Complete(const scr::Descriptor& descriptor) override;
   absl::Status Remove(DatasetId id) override;
   absl::Status SetAside(DatasetId id, const std::string& file, std::string_view why) override;
+  absl::Status SetDatasetAside(DatasetId id) override;
   absl::StatusOr<std::string> RouteFile(DatasetId id, const std::string& name) override;
 
   absl::Status StoreFlushRecord(const kvtree::Tree& record) override { return ReplaceTree(disk_, FlushPath(), record); }
@@ -73,7 +74,6 @@ class CacheFolderOnDisk final : public CacheFolder {
   };
 
   std::string FlushPath() const { return path_ + "/flush.cairn"; }
-  absl::Status MakeFolder(DatasetId id);
   absl::Status CheckCatalogue(const catalogue::Catalogue& catalogue);
   // Marks the rank as being committed, runs `write`, keeps what it answers.
   template <typename Write>
@@ -96,28 +96,16 @@ absl::Status CacheFolderOnDisk::Begin(const scr::Descriptor& descriptor) {
     return InvalidArgument("dataset {} named \"{}\": a number, a name, a launch and ranks are needed", id,
                            descriptor.name);
   }
-  scr::CacheEntry entry{.descriptor = descriptor, .path = DatasetPath(id), .bypass = false};
-  entry.descriptor.complete.reset();
-  bool there = false;
-  CAIRN_RETURN_IF_ERROR(index_.Apply([&](kvtree::Tree& tree) {
-    there = tree.FindPath({"DSET", std::to_string(id)}) != nullptr;
-    if (!there) scr::PutCacheEntry(entry, tree);
-  }));
-  if (there) return AlreadyExists("{}: dataset {} was begun before", path_, id);
-  if (absl::Status made = MakeFolder(id); !made.ok()) {
-    Remove(id).IgnoreError();  // what is left of it goes at the next start
+  CAIRN_RETURN_IF_ERROR(index_.CheckWritable());
+  if (index_.Contains(id)) return AlreadyExists("{}: dataset {} was begun before", path_, id);
+  CAIRN_RETURN_IF_ERROR(disk_.MakeDirectory(DatasetPath(id), 0700));
+  if (absl::Status made = disk_.MakeDirectory(DatasetPath(id) + "/.scr", 0700); !made.ok()) {
+    RemoveTree(disk_, DatasetPath(id)).IgnoreError();  // what is left of it goes at the next start
     return made;
   }
   absl::MutexLock lock(&mutex_);
   open_[id] = {.nranks = *descriptor.ranks, .committing = {}, .committed = {}};
   return absl::OkStatus();
-}
-
-absl::Status CacheFolderOnDisk::MakeFolder(DatasetId id) {
-  CAIRN_RETURN_IF_ERROR(disk_.MakeDirectory(DatasetPath(id), 0700));
-  CAIRN_RETURN_IF_ERROR(disk_.MakeDirectory(DatasetPath(id) + "/.scr", 0700));
-  CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(DatasetPath(id)));
-  return disk_.SyncDirectory(path_);
 }
 
 absl::Status CacheFolderOnDisk::CheckCatalogue(const catalogue::Catalogue& catalogue) {
@@ -165,10 +153,7 @@ absl::Status CacheFolderOnDisk::CommitRank(const catalogue::Catalogue& catalogue
   }
   return CommitAs(catalogue, [&]() -> absl::StatusOr<RankFiles> {
     const std::string folder = DatasetPath(catalogue.dataset());
-    // The catalogue first: a file that is there under its name can be read.
-    CAIRN_RETURN_IF_ERROR(WriteNew(disk_, folder + "/" + CatalogueName(catalogue.rank()), EncodeCatalogue(catalogue)));
     if (!work_path.empty()) CAIRN_RETURN_IF_ERROR(disk_.Rename(work_path, folder + "/" + catalogue.file(0).name()));
-    CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(folder));
     return WriteRankRecords(disk_, folder, prefix_, catalogue);
   });
 }
@@ -178,14 +163,8 @@ absl::Status CacheFolderOnDisk::CommitRankFiles(const catalogue::Catalogue& cata
     return InvalidArgument("dataset {}, rank {}: not a catalogue of the application's files", catalogue.dataset(),
                            catalogue.rank());
   }
-  return CommitAs(catalogue, [&]() -> absl::StatusOr<RankFiles> {
-    const std::string folder = DatasetPath(catalogue.dataset());
-    CAIRN_RETURN_IF_ERROR(WriteNew(disk_, folder + "/" + CatalogueName(catalogue.rank()), EncodeCatalogue(catalogue)));
-    std::set<std::string> parents = {folder};
-    for (const catalogue::FileEntry& file : catalogue.file()) parents.insert(ParentOf(folder + "/" + file.name()));
-    for (const std::string& parent : parents) CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(parent));
-    return WriteRankRecords(disk_, folder, prefix_, catalogue);
-  });
+  return CommitAs(catalogue,
+                  [&] { return WriteRankRecords(disk_, DatasetPath(catalogue.dataset()), prefix_, catalogue); });
 }
 
 absl::Status CacheFolderOnDisk::Complete(const scr::Descriptor& descriptor) {
@@ -212,7 +191,8 @@ absl::Status CacheFolderOnDisk::Complete(const scr::Descriptor& descriptor) {
   }
   bool removed = false;
   CAIRN_RETURN_IF_ERROR(index_.Apply([&](kvtree::Tree& tree) {
-    removed = tree.FindPath({"DSET", std::to_string(id)}) == nullptr;
+    absl::MutexLock lock(&mutex_);
+    removed = !open_.contains(id);
     if (!removed) scr::PutCacheEntry(entry, tree);
   }));
   if (removed) return FailedPrecondition("{}: dataset {} was removed meanwhile", path_, id);
@@ -250,6 +230,18 @@ absl::Status CacheFolderOnDisk::SetAside(DatasetId id, const std::string& file, 
   CAIRN_RETURN_IF_ERROR(EraseEncodeStates(disk_, DatasetPath(id)));
   const absl::Status moved = MoveAside(disk_, folder + name, folder + name + ".damaged").status();
   return absl::IsNotFound(moved) ? absl::OkStatus() : moved;  // then that was the damage
+}
+
+absl::Status CacheFolderOnDisk::SetDatasetAside(DatasetId id) {
+  {
+    absl::MutexLock lock(&mutex_);
+    open_.erase(id);
+  }
+  // First the folder: an entry without one is harmless, a folder without entry would be removed.
+  const absl::Status moved =
+      MoveAside(disk_, DatasetPath(id), fmt::format("{}/{}{}", path_, kDamagedStem, id)).status();
+  if (!moved.ok() && !absl::IsNotFound(moved)) return moved;
+  return index_.Apply([id](kvtree::Tree& tree) { scr::EraseCacheEntry(id, tree); });
 }
 
 absl::StatusOr<std::string> CacheFolderOnDisk::RouteFile(DatasetId id, const std::string& name) {

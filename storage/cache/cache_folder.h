@@ -3,14 +3,15 @@
 //   <cache>/<user>/scr.<run>/run.cairn, cindex.scrinfo, flush.cairn
 //   <cache>/<user>/scr.<run>/scr.dataset.<id>/…  files, rank_<r>.cat, .scr/filemap_<r>, .scr/reddesc…
 //
-// Who owns the truth: the files. Order of a rank: data synced under work names (by the caller), catalogue synced,
-// renames, directories synced, then the filemap and the rank's redundancy records (scheme SINGLE), synced. Order of a
-// dataset: entry without COMPLETE synced before its directory is made; ranks; ownership lists; the encode states
-// (STATE 2) when all that is synced; then COMPLETE 1, synced. A crash anywhere leaves either a whole dataset with
-// COMPLETE 1 or one that Load removes.
-// Open, then Load, then the rest. Where the index is damaged, nothing can be begun before Load has moved it aside.
-// All calls block on disk: I/O pool, not a strand. Thread-safe: calls for different datasets and ranks run
-// concurrently, the cache index is written by one at a time and changes waiting for it are written together.
+// Who owns the truth: the files. A rank: data synced under work names (by the caller), renamed; catalogue, filemap and
+// the rank's redundancy records (scheme SINGLE) beside it, all synced at once, with their directories. A dataset:
+// ranks; ownership lists; the encode states (STATE 2) when all that is synced; then its entry with COMPLETE 1, synced:
+// none of the rest is believed without it. A crash anywhere leaves either a whole dataset with COMPLETE 1 or one that
+// Load removes. (SCR writes an entry before the directory, too, so that a crash leaves a record. Here a folder without
+// entry is record enough, and a begin costs no sync.) Open, then Load, then the rest. Where the index is damaged,
+// nothing can be begun before Load has moved it aside. All calls block on disk: I/O pool, not a strand. Thread-safe:
+// calls for different datasets and ranks run concurrently, the cache index is written by one at a time and changes
+// waiting for it are written together.
 #ifndef CAIRN_STORAGE_CACHE_CACHE_FOLDER_H_
 #define CAIRN_STORAGE_CACHE_CACHE_FOLDER_H_
 
@@ -72,8 +73,8 @@ class CacheFolder {
   // itself wrote into the folder is left alone. Errors are the disk's, for the folder as a whole.
   virtual absl::StatusOr<CacheLoad> Load() = 0;
 
-  // Enters the dataset and makes its directory. The descriptor needs id, name, launch and ranks. kAlreadyExists: begun
-  // before. After another error nothing of it is left that the next Load would not remove.
+  // Makes the dataset's directory; syncs nothing. The descriptor needs id, name, launch and ranks. kAlreadyExists:
+  // begun before. After another error nothing of it is left that the next Load would not remove.
   virtual absl::Status Begin(const scr::Descriptor& descriptor) = 0;
 
   // A rank's files of protected memory: `work_path` is complete and synced (empty: the rank has no variables and no
@@ -98,6 +99,10 @@ class CacheFolder {
   // loses COMPLETE. It is never used again; the next Load moves the folder aside. `file`: its name in the dataset's
   // directory, or its path.
   virtual absl::Status SetAside(DatasetId id, const std::string& file, std::string_view why) = 0;
+
+  // The whole dataset goes aside, as Load would do it after SetAside: its folder to damaged.<id>.<n>, with all bytes;
+  // then its entry goes, and Begin may make the dataset anew. Not there: OK.
+  virtual absl::Status SetDatasetAside(DatasetId id) = 0;
 
   // Work name for a rank's checkpoint file, in the dataset's directory.
   virtual std::string WorkPath(DatasetId id, Rank rank) const = 0;

@@ -7,6 +7,11 @@
 
 namespace cairn {
 
+absl::Status CacheIndex::MakeIfMissing(Disk& disk, const std::string& path) {
+  const absl::Status made = CreateFileOnce(disk, path, kvtree::Encode(kvtree::Tree()));
+  return absl::IsAlreadyExists(made) ? absl::OkStatus() : made;
+}
+
 absl::Status CacheIndex::Read() {
   auto tree = ReadTree(disk_, path_);
   if (absl::IsNotFound(tree.status())) tree = kvtree::Tree();
@@ -28,10 +33,16 @@ void CacheIndex::Reset() {
   tree_ = kvtree::Tree();
 }
 
-absl::Status CacheIndex::Apply(const Change& change) {
-  Pending own{.change = &change, .done = false, .status = {}};
+absl::Status CacheIndex::CheckWritable() const {
   absl::MutexLock lock(&mutex_);
   if (damaged_) return FailedPrecondition("{}: damaged, and not yet moved aside", path_);
+  return absl::OkStatus();
+}
+
+absl::Status CacheIndex::Apply(const Change& change) {
+  CAIRN_RETURN_IF_ERROR(CheckWritable());
+  Pending own{.change = &change, .done = false, .status = {}};
+  absl::MutexLock lock(&mutex_);
   waiting_.push_back(&own);
   while (writing_ && !own.done) written_.Wait(&mutex_);
   if (own.done) return own.status;
@@ -40,9 +51,11 @@ absl::Status CacheIndex::Apply(const Change& change) {
   const std::vector<Pending*> batch = std::exchange(waiting_, {});
   kvtree::Tree next = tree_;
   for (const Pending* pending : batch) (*pending->change)(next);
+  const bool write = uncertain_ || !next.SameAs(tree_);
   mutex_.Unlock();
-  const absl::Status status = ReplaceTree(disk_, path_, next);
+  const absl::Status status = write ? ReplaceTree(disk_, path_, next) : absl::OkStatus();
   mutex_.Lock();
+  uncertain_ = !status.ok();
   if (status.ok()) tree_ = std::move(next);
   for (Pending* pending : batch) {
     pending->status = status;
@@ -51,6 +64,11 @@ absl::Status CacheIndex::Apply(const Change& change) {
   writing_ = false;
   written_.SignalAll();
   return status;
+}
+
+bool CacheIndex::Contains(DatasetId id) const {
+  absl::MutexLock lock(&mutex_);
+  return tree_.FindPath({"DSET", std::to_string(id)}) != nullptr;
 }
 
 std::map<DatasetId, scr::CacheEntry> CacheIndex::Entries() const {

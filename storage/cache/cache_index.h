@@ -9,8 +9,9 @@
 
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "storage/base/disk.h"
@@ -19,6 +20,8 @@
 #include "storage/scr/records.h"
 
 namespace cairn {
+
+inline constexpr std::string_view kCacheIndexName = "cindex.scrinfo";
 
 // Calls block on disk. Thread-safe.
 class CacheIndex {
@@ -30,15 +33,21 @@ class CacheIndex {
 
   const std::string& path() const { return path_; }
 
+  // Writes an empty index if there is none yet.
+  static absl::Status MakeIfMissing(Disk& disk, const std::string& path);
+
   // Replaces what is in memory by the file; none: an empty tree. kDataLoss, and until Reset every change is refused.
   absl::Status Read();
   // An empty tree in memory. The file stays.
   void Reset();
+  // kFailedPrecondition while the file is damaged.
+  absl::Status CheckWritable() const;
 
   // OK: the change is in the file, durably. An error: it is not in memory, and in the file at most until the next
-  // change.
+  // change. What changes nothing is not written.
   absl::Status Apply(const Change& change);
 
+  bool Contains(DatasetId id) const;
   std::map<DatasetId, scr::CacheEntry> Entries() const;
 
  private:
@@ -54,7 +63,8 @@ class CacheIndex {
   absl::CondVar written_;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool damaged_ ABSL_GUARDED_BY(mutex_) = false;
-  kvtree::Tree tree_ ABSL_GUARDED_BY(mutex_);  // as on disk
+  bool uncertain_ ABSL_GUARDED_BY(mutex_) = false;  // a write failed: the file may have what tree_ has not
+  kvtree::Tree tree_ ABSL_GUARDED_BY(mutex_);       // as on disk
   std::vector<Pending*> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -6,6 +6,7 @@
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
 #include "storage/cache/catalogue.h"
+#include "storage/cache/sync_batch.h"
 #include "storage/cache/tree_file.h"
 
 namespace cairn {
@@ -43,9 +44,9 @@ absl::StatusOr<FileInfo> InfoOf(Disk& disk, const std::string& path, std::uint64
   return *info;
 }
 
-absl::Status WriteTrees(Disk& disk, const std::string& records, const std::vector<scr::NamedTree>& trees) {
+absl::Status WriteTrees(SyncBatch& batch, const std::string& records, const std::vector<scr::NamedTree>& trees) {
   for (const auto& [name, tree] : trees) {
-    CAIRN_RETURN_IF_ERROR(WriteNew(disk, records + "/" + name, kvtree::Encode(tree)));
+    CAIRN_RETURN_IF_ERROR(batch.Write(records + "/" + name, kvtree::Encode(tree)));
   }
   return absl::OkStatus();
 }
@@ -113,17 +114,14 @@ std::string FilemapPath(const std::string& folder, Rank rank) {
   return fmt::format("{}/filemap_{}", RecordsFolder(folder), rank);
 }
 
-absl::Status WriteNew(Disk& disk, const std::string& path, std::string_view bytes) {
-  const absl::Status removed = disk.Remove(path);
-  if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
-  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
-                         disk.Open(path, {.writable = true, .create = true, .exclusive = true}));
-  if (!bytes.empty()) CAIRN_RETURN_IF_ERROR(file->WriteAt(0, std::as_bytes(std::span(bytes))));
-  return file->Sync();
-}
-
 absl::StatusOr<RankFiles> WriteRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
                                            const catalogue::Catalogue& catalogue) {
+  const Rank rank = catalogue.rank();
+  const std::uint32_t nranks = catalogue.nranks();
+  const std::string records = RecordsFolder(folder);
+  SyncBatch batch(disk);
+  batch.AddDirectory(folder);
+  batch.AddDirectory(records);
   RankFiles files;
   scr::Filemap filemap;
   std::vector<scr::RedsetFile> listed;
@@ -131,12 +129,13 @@ absl::StatusOr<RankFiles> WriteRankRecords(Disk& disk, const std::string& folder
                          std::optional<std::uint32_t> crc32) -> absl::Status {
     const std::string path = folder + "/" + name;
     CAIRN_ASSIGN_OR_RETURN(const FileInfo info, InfoOf(disk, path, bytes));
-    scr::Meta meta = MakeMeta(prefix, prefix_name, catalogue.nranks(), info);
+    scr::Meta meta = MakeMeta(prefix, prefix_name, nranks, info);
     meta.crc32 = crc32;
     files.data.push_back(path);
     files.bytes += bytes;
     listed.emplace_back(path, meta);
     filemap.files.emplace(path, std::move(meta));
+    batch.AddDirectory(ParentOf(path));
     return absl::OkStatus();
   };
   for (const catalogue::FileEntry& file : catalogue.file()) {
@@ -144,20 +143,19 @@ absl::StatusOr<RankFiles> WriteRankRecords(Disk& disk, const std::string& folder
     CAIRN_RETURN_IF_ERROR(enter(file.name(), file.prefix_name(), file.bytes(), crc32));
   }
   const std::string encoded = EncodeCatalogue(catalogue);
-  const std::string name = CatalogueName(catalogue.rank());
+  const std::string name = CatalogueName(rank);
+  CAIRN_RETURN_IF_ERROR(batch.Write(folder + "/" + name, encoded));
   CAIRN_RETURN_IF_ERROR(enter(name, fmt::format("ckpt.{}/{}", catalogue.dataset(), name), encoded.size(),
                               Crc32(std::as_bytes(std::span(encoded)))));
 
-  const std::string filemap_path = FilemapPath(folder, catalogue.rank());
-  CAIRN_RETURN_IF_ERROR(WriteNew(disk, filemap_path, kvtree::Encode(scr::ToTree(filemap))));
+  const std::string filemap_path = FilemapPath(folder, rank);
+  CAIRN_RETURN_IF_ERROR(batch.Write(filemap_path, kvtree::Encode(scr::ToTree(filemap))));
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(filemap_path));
-  const std::vector<scr::RedsetFile> maps = {{filemap_path, MakeMeta(prefix, "", catalogue.nranks(), info)}};
-  const std::string records = RecordsFolder(folder);
-  const Rank rank = catalogue.rank();
-  const std::uint32_t nranks = catalogue.nranks();
-  CAIRN_RETURN_IF_ERROR(WriteTrees(disk, records, scr::MakeSingleRank(scr::RedsetKind::kData, rank, nranks, listed)));
-  CAIRN_RETURN_IF_ERROR(WriteTrees(disk, records, scr::MakeSingleRank(scr::RedsetKind::kFilemaps, rank, nranks, maps)));
-  CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(records));
+  const std::vector<scr::RedsetFile> maps = {{filemap_path, MakeMeta(prefix, "", nranks, info)}};
+  using scr::RedsetKind;
+  CAIRN_RETURN_IF_ERROR(WriteTrees(batch, records, scr::MakeSingleRank(RedsetKind::kData, rank, nranks, listed)));
+  CAIRN_RETURN_IF_ERROR(WriteTrees(batch, records, scr::MakeSingleRank(RedsetKind::kFilemaps, rank, nranks, maps)));
+  CAIRN_RETURN_IF_ERROR(batch.Run());
   return files;
 }
 
@@ -170,13 +168,18 @@ absl::Status WriteDatasetRecords(Disk& disk, const std::string& folder, const st
     maps.push_back({.rank = rank, .files = {FilemapPath(folder, rank)}});
   }
   using scr::RedsetKind;
-  CAIRN_RETURN_IF_ERROR(WriteTrees(disk, records,
+  SyncBatch lists(disk);
+  lists.AddDirectory(records);
+  lists.AddDirectory(ParentOf(folder));
+  CAIRN_RETURN_IF_ERROR(WriteTrees(lists, records,
                                    {scr::MakeOwnership(RedsetKind::kData, records, nranks, data),
                                     scr::MakeOwnership(RedsetKind::kFilemaps, records, nranks, maps)}));
-  CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(records));
+  CAIRN_RETURN_IF_ERROR(lists.Run());
+  SyncBatch states(disk);
+  states.AddDirectory(records);
   CAIRN_RETURN_IF_ERROR(WriteTrees(
-      disk, records, {scr::MakeEncodeState(RedsetKind::kFilemaps), scr::MakeEncodeState(RedsetKind::kData)}));
-  return disk.SyncDirectory(records);
+      states, records, {scr::MakeEncodeState(RedsetKind::kFilemaps), scr::MakeEncodeState(RedsetKind::kData)}));
+  return states.Run();
 }
 
 absl::Status EraseEncodeStates(Disk& disk, const std::string& folder) {

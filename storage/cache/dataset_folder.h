@@ -25,13 +25,14 @@ struct RankFiles {
 
 std::string FilemapPath(const std::string& folder, Rank rank);
 
-// The rank's files, in place in `folder` and synced with their directories, and its catalogue beside them: filemap and
-// the rank's redundancy records, synced. (The redundancy records are only believed once the encode states are there.)
+// The rank's files are in place in `folder`, synced: its catalogue, filemap and redundancy records, all synced, with
+// the directories that hold them and the files. (None of it is believed before the dataset's own records are there.)
 //   kFailedPrecondition  a file is missing or has another size than the catalogue says
 absl::StatusOr<RankFiles> WriteRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
                                            const catalogue::Catalogue& catalogue);
 
-// All ranks have theirs: ownership lists, then, after everything else is synced, the encode states.
+// All ranks have theirs: ownership lists, then, after everything else is synced (the folder's own name, too), the
+// encode states.
 absl::Status WriteDatasetRecords(Disk& disk, const std::string& folder, const std::vector<RankFiles>& ranks);
 
 // The encode states are taken back: SCR takes the dataset for incomplete.
@@ -41,10 +42,6 @@ absl::Status EraseEncodeStates(Disk& disk, const std::string& folder);
 //   kDataLoss  what is missing or wrong; other errors: the disk's, which say nothing about the dataset
 absl::StatusOr<std::vector<catalogue::Catalogue>> ReadDataset(Disk& disk, const std::string& folder, const RunId& run,
                                                               const scr::Descriptor& descriptor);
-
-// Writes a new file, synced; the name is durable once its directory is. A file of that name gives way first: after a
-// failed sync its inode is not to be trusted.
-absl::Status WriteNew(Disk& disk, const std::string& path, std::string_view bytes);
 
 }  // namespace cairn
 

@@ -12,7 +12,6 @@ namespace cairn {
 namespace {
 
 constexpr std::string_view kFolderStem = "scr.dataset.";
-constexpr std::string_view kDamagedStem = "damaged.";
 
 // The id in damaged.<id>.<n>.
 std::optional<DatasetId> DamagedId(std::string_view name) {
@@ -74,8 +73,8 @@ absl::Status Loader::LookAround() {
   return absl::OkStatus();
 }
 
-// The index is written before the first folder is made: folders without it mean that it was lost. The folders go aside
-// first, since without the index they would be taken for rubbish.
+// The index is there before the first folder is made: folders without it mean that it was lost. The folders go aside
+// first, since without entries they would be taken for rubbish.
 absl::Status Loader::ReadIndex() {
   const auto info = disk_.Info(index_.path());
   if (!info.ok() && !absl::IsNotFound(info.status())) return info.status();
@@ -91,7 +90,7 @@ absl::Status Loader::ReadIndex() {
     Warn(fmt::format("moved aside to {}: {}", aside, MessageOf(status)));
   }
   index_.Reset();
-  return absl::OkStatus();
+  return CacheIndex::MakeIfMissing(disk_, index_.path());
 }
 
 absl::Status Loader::Judge(DatasetId id, const scr::CacheEntry& entry) {

@@ -13,7 +13,9 @@
 
 namespace cairn {
 
-std::string DatasetFolderName(DatasetId id);  // scr.dataset.<id>
+std::string DatasetFolderName(DatasetId id);
+// Folders of datasets that were set aside: damaged.<id>.<n>.
+inline constexpr std::string_view kDamagedStem = "damaged.";  // scr.dataset.<id>
 
 // As CacheFolder::Load, of the folder `path`, whose index `index` is.
 absl::StatusOr<CacheLoad> LoadCache(Disk& disk, const std::string& path, const RunId& run, CacheIndex& index);

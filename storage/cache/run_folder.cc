@@ -7,6 +7,7 @@
 
 #include "storage/base/status.h"
 #include "storage/cache/cache_folder.h"
+#include "storage/cache/cache_index.h"
 #include "storage/cache/tree_file.h"
 
 namespace cairn {
@@ -85,7 +86,10 @@ absl::StatusOr<bool> TakeFolder(Disk& disk, const std::string& folder, const Run
     CAIRN_ASSIGN_OR_RETURN(const std::string aside,
                            MoveAside(disk, RecordPath(folder), RecordPath(folder) + ".damaged"));
     result->warnings.push_back(fmt::format("moved aside to {}: {}", aside, MessageOf(record.status())));
-  } else if (!absl::IsNotFound(record.status())) {
+  } else if (absl::IsNotFound(record.status())) {
+    // Before the record, so that a folder with a record and without an index has lost it.
+    CAIRN_RETURN_IF_ERROR(CacheIndex::MakeIfMissing(disk, fmt::format("{}/{}", folder, kCacheIndexName)));
+  } else {
     return record.status();
   }
   CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, RecordPath(folder), ToTree(own)));

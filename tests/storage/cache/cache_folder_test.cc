@@ -370,10 +370,36 @@ TEST_F(CacheFolderTest, ADiskThatCannotBeReadNowLosesNothing) {
 TEST_F(CacheFolderTest, AFullDiskFailsTheDatasetAndNotTheFolder) {
   auto folder = Open();
   ASSERT_OK(WriteDataset(*folder, 1));
+  ASSERT_OK(folder->Begin(TestDescriptor(2, 1)));
   disk_.SetCapacity(1);
-  EXPECT_STATUS(kResourceExhausted, folder->Begin(TestDescriptor(2, 1)), "cindex.scrinfo");
+  EXPECT_STATUS(kResourceExhausted, folder->CommitRank(EmptyCatalogue(TestRun(), 2, 0, 1), ""), "rank_0.cat");
+  EXPECT_OK(folder->Remove(2));
   disk_.SetCapacity(UINT64_MAX);
-  EXPECT_OK(WriteDataset(*folder, 2));
+  EXPECT_OK(WriteDataset(*folder, 3));
+  ASSERT_OK_AND_ASSIGN(const CacheLoad load, Open()->Load());
+  EXPECT_EQ(WholeIds(load), Ids({1, 3}));
+}
+
+// The entry may have reached the disk, or not: whoever removes the dataset then takes it away for certain.
+TEST_F(CacheFolderTest, AnEntryThatFailedIsNotLeftBehind) {
+  for (const FakeOp op : {FakeOp::kRename, FakeOp::kSyncDirectory}) {
+    FakeDisk fresh;
+    ASSERT_OK_AND_ASSIGN(auto folder, CacheFolder::Open(fresh, "/ssd", "alice", "demo", TestRun(), "/pfs/demo"));
+    ASSERT_OK(folder->Begin(TestDescriptor(1, 1)));
+    ASSERT_OK(folder->CommitRank(EmptyCatalogue(TestRun(), 1, 0, 1), ""));
+    FakeFault fault;
+    fault.op = op;
+    fault.nth = op == FakeOp::kRename ? 1 : 4;  // after the lists, the folder's name and the encode states
+    fresh.FailOn(fault);
+    EXPECT_STATUS(absl::StatusCode::kUnavailable, folder->Complete(TestDescriptor(1, 1)), "injected");
+    EXPECT_OK(folder->Remove(1));
+    ASSERT_OK_AND_ASSIGN(const kvtree::Tree index, ReadTree(fresh, folder->path() + "/cindex.scrinfo"));
+    EXPECT_EQ(index.FindPath({"DSET", "1"}), nullptr);
+    ASSERT_OK_AND_ASSIGN(folder, CacheFolder::Open(fresh, "/ssd", "alice", "demo", TestRun(), "/pfs/demo"));
+    ASSERT_OK_AND_ASSIGN(const CacheLoad load, folder->Load());
+    EXPECT_TRUE(load.whole.empty());
+    EXPECT_TRUE(load.warnings.empty());
+  }
 }
 
 TEST_F(CacheFolderTest, AFailedSyncFailsTheRankAndTheNextDatasetWorks) {
