@@ -236,7 +236,8 @@ class Session {
   // The dataset's number. step 0: this rank's call count in this launch.
   Result<std::uint64_t> checkpoint(std::uint64_t step = 0) {
     std::uint64_t dataset = 0;
-    return answer(cairn_checkpoint(session_, step, &dataset), dataset);
+    const int code = cairn_checkpoint(session_, step, &dataset);
+    return answer(code, dataset);
   }
 
   Result<bool> test(std::uint64_t dataset, Level level) {
@@ -290,7 +291,8 @@ class Session {
   // The application's own files. `flags`: CAIRN_CHECKPOINT, CAIRN_OUTPUT or both.
   Result<std::uint64_t> output_begin(std::uint64_t step, std::uint32_t flags) {
     std::uint64_t dataset = 0;
-    return answer(cairn_output_begin(session_, step, flags, &dataset), dataset);
+    const int code = cairn_output_begin(session_, step, flags, &dataset);
+    return answer(code, dataset);
   }
   Result<std::string> route_file(const std::string& file) {
     std::array<char, kPathBytes> path;
