@@ -26,5 +26,7 @@ struct cairn_frame_header {
 #define CAIRN_VARIABLES_MAX 102400u /* FTI's default highest id: the layout may hold as many */
 #define CAIRN_DIMENSIONS_MAX 8u
 #define CAIRN_RANKS_MAX (1u << 20)
+/* A client keeps at least so many images mapped, those that were named last; a descriptor of them is not sent again. */
+#define CAIRN_IMAGES_MAPPED_MIN 3u
 
 #endif /* CAIRN_PROTO_FRAME_H_ */

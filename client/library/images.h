@@ -5,13 +5,14 @@
 #include <stdint.h>
 
 #include "client/library/text.h"
+#include "proto/frame.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* A daemon takes turns between a few images; the one not used for longest gives way. */
-#define LC_IMAGES_MAX 4
+#define LC_IMAGES_MAX (CAIRN_IMAGES_MAPPED_MIN + 1)
 #define LC_IMAGE_ALIGNMENT (UINT64_C(2) << 20)
 
 struct lc_image {
