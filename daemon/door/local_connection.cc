@@ -131,7 +131,7 @@ bool LocalConnection::Take(std::string_view message) {
   auto request = std::make_unique<local::Request>();
   if (!request->ParseFromArray(message.data(), static_cast<int>(message.size()))) {
     reading_ = false;
-    Reject(0, local::INVALID_ARGUMENT, "a frame that holds no request");
+    Reject(0, local::INVALID_ARGUMENT, "a frame that holds no request (all text in it must be UTF-8)");
     return false;
   }
   if (!greeted_) return TakeFirst(*request);

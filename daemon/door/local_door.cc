@@ -1,5 +1,6 @@
 #include "daemon/door/local_door.h"
 
+#include <google/protobuf/stubs/logging.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,6 +29,11 @@ std::string HostName() {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
   return name.data();
+}
+
+// What protobuf says of messages that it cannot parse: they are answered anyway.
+void LogForProtobuf(google::protobuf::LogLevel, const char*, int, const std::string& message) {
+  spdlog::debug("protobuf: {}", message);
 }
 
 class LocalDoorImpl final : public LocalDoor {
@@ -157,6 +163,7 @@ LocalDoorImpl::~LocalDoorImpl() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LocalDoor>> LocalDoor::Listen(Options options, Receiver& receiver) {
+  google::protobuf::SetLogHandler(LogForProtobuf);
   auto door = std::make_unique<LocalDoorImpl>(std::move(options), receiver);
   CAIRN_RETURN_IF_ERROR(door->Start());
   return door;

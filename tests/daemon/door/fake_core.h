@@ -20,7 +20,7 @@ class FakeCore : public Core {
   void Attach(std::shared_ptr<Connection>) override {}
   void Receive(const std::shared_ptr<Connection>&, std::unique_ptr<local::Request>) override {}
   void Detach(const std::shared_ptr<Connection>&) override {}
-  void Quiesce() override {}
+  bool Quiesce() override { return true; }
   void Reload(const Config&) override {}
 
   void Status(std::function<void(admin::StatusReply)> done) override {

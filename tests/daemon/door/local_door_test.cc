@@ -160,6 +160,18 @@ TEST_F(LocalDoorTest, GarbageEndsOnlyItsOwnConnection) {
   EXPECT_EQ(receiver_.Request(0).filled().pieces(), 7u);
 }
 
+TEST_F(LocalDoorTest, TextThatIsNotUtf8IsRefusedSayingSo) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  RawClient client = Greeted();
+  const std::string body = "\x5a\x03\x0a\x01\xff";  // Request.open, its prefix: one byte that begins no character
+  const cairn_frame_header header{.magic = CAIRN_FRAME_MAGIC, .bytes = static_cast<std::uint32_t>(body.size())};
+  client.SendBytes(std::string(reinterpret_cast<const char*>(&header), sizeof(header)) + body);
+  const auto reply = client.Receive();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_NE(reply->status().message().find("UTF-8"), std::string::npos) << reply->DebugString();
+  EXPECT_TRUE(client.AtEnd());
+}
+
 TEST_F(LocalDoorTest, AnOversizedFrameIsRefusedByItsHeader) {
   ASSERT_NO_FATAL_FAILURE(Open());
   RawClient client(options_.path);
