@@ -52,7 +52,7 @@ int lc_images_adopt(struct lc_images* images, uint64_t id, uint64_t bytes, int d
   const int code = check_descriptor(id, bytes, descriptor, why);
   if (code != CAIRN_OK) return code;
   struct lc_image* place = &images->entries[0];
-  for (int i = 0; i < LC_IMAGES_MAX; ++i) {
+  for (size_t i = 0; i < LC_IMAGES_MAX; ++i) {
     struct lc_image* image = &images->entries[i];
     if (image->bytes > 0 && image->id == id) drop(image); /* named anew: the new one counts */
     if (image->used < place->used) place = image;
@@ -68,7 +68,7 @@ int lc_images_adopt(struct lc_images* images, uint64_t id, uint64_t bytes, int d
 }
 
 uint8_t* lc_images_find(struct lc_images* images, uint64_t id, uint64_t bytes) {
-  for (int i = 0; i < LC_IMAGES_MAX; ++i) {
+  for (size_t i = 0; i < LC_IMAGES_MAX; ++i) {
     struct lc_image* image = &images->entries[i];
     if (image->bytes == 0 || image->id != id || image->bytes != bytes) continue;
     image->used = ++images->uses;
@@ -78,5 +78,5 @@ uint8_t* lc_images_find(struct lc_images* images, uint64_t id, uint64_t bytes) {
 }
 
 void lc_images_free(struct lc_images* images) {
-  for (int i = 0; i < LC_IMAGES_MAX; ++i) drop(&images->entries[i]);
+  for (size_t i = 0; i < LC_IMAGES_MAX; ++i) drop(&images->entries[i]);
 }
