@@ -9,12 +9,16 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/client_callback.h>
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,13 +31,15 @@ namespace {
 constexpr const char* kMethod = "/cairn.ingest.Ingest/Connect";
 constexpr std::size_t kUnsentBytesMax = 32 << 20;
 constexpr std::size_t kUnreadBytesMax = 64 << 20;
+// What looks like a refusal is one only if it comes again.
+constexpr int kRefusalsMax = 3;
+constexpr auto kRefusedPause = std::chrono::milliseconds(50);
 constexpr auto kCancelTime = std::chrono::milliseconds(500);
 
 // The call itself. gRPC keeps it until OnDone; a hold keeps OnDone away while reads may still be started.
 class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  Call(std::shared_ptr<grpc::Channel> channel, const Address& address)
-      : stub_(std::move(channel)), target_(address.target), tls_(address.tls) {}
+  Call(std::shared_ptr<grpc::Channel> channel, bool tls) : stub_(std::move(channel)), tls_(tls) {}
 
   void Begin(std::shared_ptr<Call> self) {
     self_ = std::move(self);
@@ -48,7 +54,7 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   Outcome WaitConnected(Stream::Deadline deadline) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_until(lock, deadline, [this] { return connected_ || done_; })) {
-      return {CAIRN_DEADLINE_EXCEEDED, target_ + ": not connected in time"};
+      return {CAIRN_DEADLINE_EXCEEDED, "not connected in time"};
     }
     return connected_ ? Outcome{} : Broken();
   }
@@ -58,7 +64,7 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
     std::unique_lock lock(mutex_);
     const auto room = [&] { return over_ || unsent_bytes_ == 0 || unsent_bytes_ + count <= kUnsentBytesMax; };
     if (!changed_.wait_until(lock, deadline, room)) {
-      return {CAIRN_DEADLINE_EXCEEDED, target_ + ": the daemon did not take the message in time"};
+      return {CAIRN_DEADLINE_EXCEEDED, "the daemon did not take the message in time"};
     }
     if (over_) return WaitBroken(lock, deadline);
     unsent_bytes_ += count;
@@ -70,7 +76,7 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   Outcome Receive(Stream::Deadline deadline, void** reply, std::size_t* count) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_until(lock, deadline, [this] { return !unread_.empty() || done_; })) {
-      return {CAIRN_DEADLINE_EXCEEDED, target_ + ": no answer in time"};
+      return {CAIRN_DEADLINE_EXCEEDED, "no answer in time"};
     }
     if (unread_.empty()) return Broken();
     grpc::ByteBuffer buffer = std::move(unread_.front());
@@ -79,6 +85,13 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
     ReadNext();
     lock.unlock();
     return Copy(buffer, reply, count);
+  }
+
+  // A daemon's refusal of our certificate comes after our side's handshake is over (TLS 1.3), as a connection that is
+  // closed at once. So does the end of a daemon that is just being stopped.
+  bool MayBeRefused() const {
+    const std::lock_guard lock(mutex_);
+    return ClosedUnderTls();
   }
 
   void End() {
@@ -148,6 +161,7 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
     return Broken();
   }
   Outcome Broken() const;
+  bool ClosedUnderTls() const;
 
   static Outcome Copy(grpc::ByteBuffer& buffer, void** reply, std::size_t* count) {
     std::vector<grpc::Slice> slices;
@@ -166,7 +180,6 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   }
 
   grpc::GenericStub stub_;
-  const std::string target_;
   const bool tls_;
   grpc::ClientContext context_;
   std::shared_ptr<Call> self_;
@@ -187,18 +200,46 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   grpc::Status status_;
 };
 
+bool Says(const std::string& text, const char* words) {
+  return text.find(words) != std::string::npos;
+}
+
+bool SaysClosed(const std::string& text) {
+  return Says(text, "Socket closed") || Says(text, "onnection reset") || Says(text, "roken pipe");
+}
+
+// gRPC's words without its wrapping: "failed to connect to all addresses; last error: UNKNOWN: ...".
+std::string Essence(const std::string& text) {
+  constexpr std::string_view kLast = "last error: ";
+  const std::size_t last = text.rfind(kLast);
+  if (last == std::string::npos) return text;
+  const std::size_t code = last + kLast.size(), words = text.find(": ", code);
+  const bool is_code =
+      words != std::string::npos && text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_", code) == words;
+  return text.substr(is_code ? words + 2 : code);
+}
+
 Outcome Call::Broken() const {
-  std::string text = target_ + ": " + (status_.error_message().empty() ? "the stream ended" : status_.error_message());
-  if (!done_ || connected_ || !tls_) return {CAIRN_UNAVAILABLE, std::move(text)};
-  // gRPC has one code for all that keeps it from connecting; only its words tell that it was TLS. The daemon's refusal
-  // of our certificate comes after our side's handshake is over (TLS 1.3), as a connection that is closed at once.
-  const auto says = [&](const char* words) { return text.find(words) != std::string::npos; };
-  const bool refused_by_us = says("andshake") || says("peer certificate");
-  const bool refused_by_it = says("Socket closed") || says("onnection reset") || says("roken pipe");
-  if (refused_by_us)
+  if (!done_ || connected_) {
+    return {CAIRN_UNAVAILABLE, status_.error_message().empty() ? "the stream ended" : status_.error_message()};
+  }
+  // gRPC has one code for all that keeps it from connecting; only its words tell what it was.
+  std::string text = Essence(status_.error_message());
+  if (Says(text, "wrong version number")) {
+    return {CAIRN_PERMISSION_DENIED, text + " (CAIRN_TLS_CA is set, but what listens there speaks no TLS)"};
+  }
+  if (tls_ && (Says(text, "andshake") || Says(text, "peer certificate"))) {
     return {CAIRN_PERMISSION_DENIED, text + " (is the daemon's certificate for this name and from CAIRN_TLS_CA?)"};
-  if (refused_by_it) return {CAIRN_PERMISSION_DENIED, text + " (does the daemon accept CAIRN_TLS_CERT?)"};
+  }
+  if (ClosedUnderTls())
+    return {CAIRN_PERMISSION_DENIED, text + " (does the daemon accept CAIRN_TLS_CERT, and listen with TLS?)"};
+  if (SaysClosed(text)) text += " (is that a cairnd? If it listens with TLS: set CAIRN_TLS_CA)";
+  if (Says(text, "onnection refused") || Says(text, "No such file")) text += " (is cairnd running there?)";
   return {CAIRN_UNAVAILABLE, std::move(text)};
+}
+
+bool Call::ClosedUnderTls() const {
+  return tls_ && done_ && !connected_ && SaysClosed(status_.error_message());
 }
 
 class StreamImpl final : public Stream {
@@ -226,6 +267,17 @@ bool KeepGrpc() {
   return true;
 }
 
+// The threads that run gRPC's callbacks live as long as some channel is in use, and the end of the last channel joins
+// them. If that comes on one of them, because the last reference to a call goes there, it joins itself and then goes on
+// with what it has freed. So one channel stays in use for good: it leads nowhere, a call on it fails at once.
+bool KeepCallbackThreads() {
+  static auto* const nowhere = new std::shared_ptr<grpc::Channel>(
+      grpc::CreateCustomChannel("", std::shared_ptr<grpc::ChannelCredentials>(), grpc::ChannelArguments()));
+  const auto call = std::make_shared<Call>(*nowhere, /*tls=*/false);
+  call->Begin(call);
+  return true;
+}
+
 std::shared_ptr<grpc::Channel> MakeChannel(const Address& address) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(CAIRN_FRAME_BYTES_MAX);
@@ -245,13 +297,16 @@ std::shared_ptr<grpc::Channel> MakeChannel(const Address& address) {
 }  // namespace
 
 Outcome Stream::Connect(const Address& address, Deadline deadline, std::unique_ptr<Stream>* stream) {
-  [[maybe_unused]] static const bool kept = KeepGrpc();
-  const auto call = std::make_shared<Call>(MakeChannel(address), address);
-  auto result = std::make_unique<StreamImpl>(call);
-  call->Begin(call);
-  Outcome outcome = call->WaitConnected(deadline);
-  if (outcome.ok()) *stream = std::move(result);
-  return outcome;
+  [[maybe_unused]] static const bool kept = KeepGrpc() && KeepCallbackThreads();
+  for (int tries = 1;; ++tries) {
+    const auto call = std::make_shared<Call>(MakeChannel(address), address.tls);
+    auto result = std::make_unique<StreamImpl>(call);
+    call->Begin(call);
+    Outcome outcome = call->WaitConnected(deadline);
+    if (outcome.ok()) *stream = std::move(result);
+    if (outcome.ok() || tries == kRefusalsMax || !call->MayBeRefused()) return outcome;
+    std::this_thread::sleep_until(std::min(deadline, std::chrono::steady_clock::now() + kRefusedPause));
+  }
 }
 
 }  // namespace cairn::transport

@@ -140,15 +140,18 @@ static int connect_first(struct lc_call* call) {
   }
   /* With one address its own code tells most; of a search only that nobody answered. */
   if (settings->address_count > 1) code = CAIRN_UNAVAILABLE;
-  return lc_fail(call, code, "no daemon: %s", tried);
+  const bool unanswered = code == CAIRN_UNAVAILABLE || code == CAIRN_DEADLINE_EXCEEDED;
+  return lc_fail(call, code, "%s%s", unanswered ? "no daemon: " : "", tried);
 }
 
+/* The address and the certificates were good before: what TLS takes for a refusal may be a daemon on its way out. */
 static int connect_again(struct lc_call* call) {
   struct lc_why why;
   const int code = connect_to(call, call->session->address, &why);
   if (code == CAIRN_OK) return CAIRN_OK;
   lc_fail(call, code, "%s: %s", call->session->address, why.text);
-  return code == CAIRN_UNAVAILABLE || code == CAIRN_DEADLINE_EXCEEDED ? LC_LOST : code;
+  const bool may_pass = code == CAIRN_UNAVAILABLE || code == CAIRN_DEADLINE_EXCEEDED || code == CAIRN_PERMISSION_DENIED;
+  return may_pass ? LC_LOST : code;
 }
 
 int lc_connect(struct lc_call* call) {

@@ -1,8 +1,10 @@
 /* The transport of grpc:// and grpc+unix: addresses: client/grpc_transport.h, loaded when first asked for. */
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/cairn.h"
 #include "client/grpc_transport.h"
@@ -72,22 +74,25 @@ static const struct lc_transport_ops kGrpcOps = {
 
 /* Beside the object that this code is in, else wherever the loader looks. Never closed: gRPC cannot be unloaded. */
 static void* load_library(struct lc_why* why) {
+  char beside[PATH_MAX] = "";
+  char first[256] = "";
   Dl_info here;
   if (dladdr((void*)&kGrpcOps, &here) != 0 && here.dli_fname != NULL) {
     const char* slash = strrchr(here.dli_fname, '/');
-    char* path = NULL;
-    if (slash != NULL &&
-        asprintf(&path, "%.*s/%s", (int)(slash - here.dli_fname), here.dli_fname, CAIRN_GRPC_LIBRARY) >= 0) {
-      void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-      free(path);
-      if (library != NULL) return library;
-    }
+    const int folder = slash != NULL ? (int)(slash - here.dli_fname) : 0;
+    snprintf(beside, sizeof beside, "%.*s%s%s", folder, here.dli_fname, slash != NULL ? "/" : "", CAIRN_GRPC_LIBRARY);
+  }
+  if (strchr(beside, '/') != NULL && access(beside, F_OK) == 0) {
+    void* library = dlopen(beside, RTLD_NOW | RTLD_LOCAL);
+    if (library != NULL) return library;
+    snprintf(first, sizeof first, "%s", dlerror());
   }
   void* library = dlopen(CAIRN_GRPC_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-  if (library == NULL) {
-    lc_because(why, CAIRN_UNSUPPORTED, "a grpc address needs %s: %s", CAIRN_GRPC_LIBRARY, dlerror());
-  }
-  return library;
+  if (library != NULL) return library;
+  /* One that is there and cannot be loaded, for want of gRPC perhaps, says more than one that was not found. */
+  lc_because(why, CAIRN_UNSUPPORTED, "a grpc address needs %s, beside libcairn.so or in LD_LIBRARY_PATH: %s",
+             CAIRN_GRPC_LIBRARY, first[0] != '\0' ? first : dlerror());
+  return NULL;
 }
 
 static int load_functions(struct grpc_functions* functions, struct lc_why* why) {

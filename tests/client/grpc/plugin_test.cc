@@ -1,6 +1,9 @@
 // libcairn_grpc.so as libcairn.so uses it, dlopen and all, against the daemon's real door.
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,11 +13,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "client/cairn.h"
 #include "client/grpc_transport.h"
 #include "daemon/door/ingest_door.h"
+#include "storage/base/unique_fd.h"
 #include "tests/daemon/door/fake_receiver.h"
 #include "tests/support/runfiles/runfiles.h"
 #include "tests/support/status_matchers.h"
@@ -270,6 +275,36 @@ TEST_F(PluginTest, ErrorsAreCutToTheirBuffer) {
   EXPECT_EQ(std::string(error.data()), "'non");
   EXPECT_EQ(error[5], '#');
   EXPECT_EQ(ThePlugin().connect("nonsense", 1, &handle, nullptr, 0), CAIRN_INVALID_ARGUMENT);
+}
+
+// No channel but its own is in use here: the end of each must not end the threads that it comes on.
+TEST_F(PluginTest, TheEndOfTheOnlyConnectionMayComeOnAnyThread) {
+  for (int i = 0; i < 2000; ++i) {
+    Stream stream;
+    ASSERT_EQ(stream.Connect("grpc+unix:" + folder_ + "/nobody"), CAIRN_UNAVAILABLE) << stream.error();
+  }
+}
+
+TEST_F(PluginTest, ATlsConnectionThatIsClosedOnceIsTriedAgain) {
+  ASSERT_NO_FATAL_FAILURE(MakeCertificates("ours", "localhost"));
+  const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof address;
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), bytes), 0);
+  ASSERT_EQ(::listen(listener.get(), 16), 0);
+  ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &bytes), 0);
+  // As a daemon that is being stopped, then one that is not there.
+  std::thread dying([&] {
+    const UniqueFd taken(::accept(listener.get(), nullptr, nullptr));
+    ::shutdown(listener.get(), SHUT_RDWR);
+  });
+  UseCertificates("ours", "ours");
+  Stream stream;
+  EXPECT_EQ(stream.Connect("grpc://localhost:" + std::to_string(ntohs(address.sin_port))), CAIRN_UNAVAILABLE)
+      << stream.error();
+  dying.join();
 }
 
 TEST_F(PluginTest, TlsWorksWithBothCertificates) {
