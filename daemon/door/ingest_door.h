@@ -34,7 +34,7 @@ class IngestDoor {
     std::uint32_t hello_ms = 10'000;  // from the stream's begin to a valid Hello
     std::uint32_t drain_ms = 10'000;  // from Close until what is queued must have been taken
     std::size_t connections_max = 4096;
-    std::size_t queue_frames_max = 4096;
+    std::size_t queue_frames_max = 1u << 18;  // a restore of many small variables is as many pieces at once
     std::uint64_t queue_bytes_max = 256u << 20;
     std::uint64_t in_flight_bytes_max = 64u << 20;
   };

@@ -15,6 +15,11 @@ std::chrono::system_clock::time_point In(std::uint32_t ms) {
   return std::chrono::system_clock::now() + std::chrono::milliseconds(ms);
 }
 
+// Of a queued reply in memory: small ones cost more than what they carry.
+std::uint64_t CostOf(const local::Reply& reply) {
+  return sizeof(local::Reply) + sizeof(local::Piece) + reply.ByteSizeLong();
+}
+
 }  // namespace
 
 std::shared_ptr<IngestStream> IngestStream::Begin(std::shared_ptr<IngestStreams> streams, Receiver& receiver,
@@ -127,7 +132,7 @@ void IngestStream::Send(const local::Reply& reply, std::shared_ptr<Image>) {
   {
     const std::lock_guard lock(mutex_);
     if (closing_) return;
-    queue_bytes_ += copy.ByteSizeLong();
+    queue_bytes_ += CostOf(copy);
     queue_.push_back(std::move(copy));
     WriteNext();
     if (queue_.size() <= streams_->options.queue_frames_max && queue_bytes_ <= streams_->options.queue_bytes_max) {
@@ -146,7 +151,7 @@ void IngestStream::WriteNext() {
 void IngestStream::OnWriteDone(bool ok) {
   const std::lock_guard lock(mutex_);
   writing_ = false;
-  queue_bytes_ -= queue_.front().ByteSizeLong();
+  queue_bytes_ -= CostOf(queue_.front());
   queue_.pop_front();
   if (!ok) {
     queue_.clear();

@@ -194,6 +194,19 @@ TEST_F(IngestDoorTest, AClientThatLeavesRepliesUnreadIsCutOff) {
   EXPECT_TRUE(receiver_.WaitDetached(1));
 }
 
+TEST_F(IngestDoorTest, ARestoreOfManySmallVariablesFitsIntoTheQueue) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const auto client = Greeted();
+  const auto connection = receiver_.Attached(1);
+  ASSERT_NE(connection, nullptr);
+  for (std::uint64_t i = 0; i < CAIRN_VARIABLES_MAX; ++i) connection->Send(ReplyOfBytes(i, 8), nullptr);
+  for (std::uint64_t i = 0; i < CAIRN_VARIABLES_MAX; ++i) {
+    const auto reply = client->Receive();
+    ASSERT_TRUE(reply.has_value());
+    ASSERT_EQ(reply->call(), i);
+  }
+}
+
 TEST_F(IngestDoorTest, CloseStillSendsWhatIsQueued) {
   ASSERT_NO_FATAL_FAILURE(Open());
   const auto client = Greeted();
