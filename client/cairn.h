@@ -2,10 +2,10 @@
  *
  * A session is one rank's connection. All calls of a session come from one thread at a time; sessions are independent
  * of each other. Calls block at most as long as the session's deadline (cairn_options.deadline_ms; cairn_wait has its
- * own) and then return CAIRN_DEADLINE_EXCEEDED, saying so in cairn_error. The library starts no thread, catches no
- * signal and prints nothing (unless CAIRN_LOG is set: see README.md in this folder). If the daemon dies, the next call
- * connects to its successor; nothing of the application needs to be restarted. After a fork the child's copy of a
- * session answers CAIRN_FORKED: it opens one of its own.
+ * own) and then return CAIRN_DEADLINE_EXCEEDED (CAIRN_UNAVAILABLE if no daemon answered all that time), saying so in
+ * cairn_error. The library starts no thread, catches no signal and prints nothing (unless CAIRN_LOG is set: see
+ * README.md in this folder). If the daemon dies, the next call connects to its successor; nothing of the application
+ * needs to be restarted. After a fork the child's copy of a session answers CAIRN_FORKED: it opens one of its own.
  *
  * Every function returns one of the CAIRN_ codes below. Protected memory is borrowed: it must stay valid until it is
  * unprotected, protected anew, or the session is closed. */
@@ -101,7 +101,7 @@ typedef struct cairn_options {
 
 #define CAIRN_OPTIONS_INIT {sizeof(cairn_options), NULL, -1, -1, NULL, NULL, 0, 0}
 
-/* Opens this rank's session and joins the launch. */
+/* Opens this rank's session and joins the launch. If no daemon is there: CAIRN_UNAVAILABLE at once, naming the sockets. */
 CAIRN_API int cairn_open(const cairn_options* options, cairn_session** session);
 
 /* Registers `count` elements at `data` under `id` (0 to 2^31-1). Again: replaces; effective at the next checkpoint. */
@@ -125,6 +125,7 @@ CAIRN_API int cairn_checkpoint(cairn_session* session, uint64_t step, uint64_t* 
 
 /* Has the dataset `level`? CAIRN_FAILED, naming the ranks, if it failed. */
 CAIRN_API int cairn_test(cairn_session* session, uint64_t dataset, int32_t level, int32_t* reached);
+/* timeout_ms 0: looks once, CAIRN_DEADLINE_EXCEEDED if it has not. */
 CAIRN_API int cairn_wait(cairn_session* session, uint64_t dataset, int32_t level, uint32_t timeout_ms);
 
 /* The newest restorable checkpoint: the same for all ranks of the launch. */

@@ -143,6 +143,18 @@ static int check_status(struct lc_call* call, const Cairn__Local__Reply* reply, 
   return lc_fail(call, code, "waited %u ms for %s: %s", call->timeout_ms, what, text);
 }
 
+/* Memory for an unpacked reply; remembers that there was none, which unpacking alone does not tell from nonsense. */
+static void* allocate(void* exhausted, size_t bytes) {
+  void* memory = malloc(bytes);
+  if (memory == NULL) *(bool*)exhausted = true;
+  return memory;
+}
+
+static void deallocate(void* exhausted, void* memory) {
+  (void)exhausted;
+  free(memory);
+}
+
 /* The next reply, whatever request it belongs to. */
 static int receive_any(struct lc_call* call, const char* what, Cairn__Local__Reply** reply, int* descriptor) {
   struct lc_transport* transport = call->session->transport;
@@ -152,11 +164,15 @@ static int receive_any(struct lc_call* call, const char* what, Cairn__Local__Rep
   *descriptor = -1;
   const int code = transport->ops->receive(transport, &message, &bytes, descriptor, call->deadline, &why);
   if (code != CAIRN_OK) return transport_failed(call, code, what, &why);
-  *reply = cairn__local__reply__unpack(NULL, bytes, message);
+  bool exhausted = false;
+  ProtobufCAllocator allocator = {.alloc = allocate, .free = deallocate, .allocator_data = &exhausted};
+  *reply = cairn__local__reply__unpack(&allocator, bytes, message);
   transport->ops->free_message(transport, message);
   if (*reply != NULL) return CAIRN_OK;
   if (*descriptor >= 0) close(*descriptor);
-  return lc_protocol_error(call, "a reply of %zu bytes cannot be read", bytes);
+  if (!exhausted) return lc_protocol_error(call, "a reply of %zu bytes cannot be read", bytes);
+  lc_disconnect(call->session); /* what it said is lost */
+  return lc_fail(call, CAIRN_RESOURCE_EXHAUSTED, "no memory for a reply of %zu bytes", bytes);
 }
 
 int lc_receive(struct lc_call* call, uint64_t first, const char* what, Cairn__Local__Reply** reply) {

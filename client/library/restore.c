@@ -46,7 +46,10 @@ static int take_plan(struct restore* r, Cairn__Local__RestoreReply* reply) {
   r->untold_bytes = 0;
   const int code = lc_check_plan(r->plan, &r->listed, shared ? &image_bytes : NULL, false, &why);
   if (code == CAIRN_INTERNAL) return lc_protocol_error(call, "%s", why.text);
-  if (code != CAIRN_OK) return lc_fail(call, code, "%s", why.text);
+  if (code != CAIRN_OK) {
+    lc_disconnect(call->session); /* nobody will copy: ends the restore for all ranks now, not at the deadline */
+    return lc_fail(call, code, "%s", why.text);
+  }
   if (!shared || pieces_of(r) == 0) return CAIRN_OK;
   r->image = lc_images_find(&call->session->images, reply->image->id, image_bytes);
   if (r->image != NULL) return CAIRN_OK;

@@ -314,6 +314,7 @@ TEST_F(CheckpointTest, GhostCellsAreNotStored) {
   ASSERT_EQ(cairn_protect_array(session_, 1, "f", block.data(), CAIRN_DOUBLE, 2, shape, start, shape, memory, ghost),
             CAIRN_OK);
   EXPECT_EQ(cairn_checkpoint(session_, 0, nullptr), CAIRN_OK) << cairn_error(session_);
+  daemon_.Join();  // it looks at what lives here
 }
 
 // Where the daemon dies; the same step and attempt must be begun again with its successor.
@@ -465,6 +466,7 @@ TEST_F(CheckpointTest, AnImageThatCouldShrinkUnderTheApplicationIsRefused) {
   });
   EXPECT_EQ(cairn_checkpoint(session_, 0, nullptr), CAIRN_INTERNAL);
   EXPECT_TRUE(Says(session_, "sealed")) << cairn_error(session_);
+  daemon_.Join();
 }
 
 TEST_F(CheckpointTest, ADescriptorThatWasPromisedMustComeAndOneThatWasNotMustNot) {

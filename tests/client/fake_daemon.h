@@ -44,6 +44,7 @@ class FakePeer {
   explicit FakePeer(int fd) : fd_(fd) {}
   FakePeer(FakePeer&& other) noexcept;
   ~FakePeer();
+  bool connected() const { return fd_ >= 0; }
 
   // The next request; none: the client closed the connection.
   std::optional<local::Request> Receive();
@@ -99,16 +100,21 @@ local::Plan MakeTestPlan(const google::protobuf::RepeatedPtrField<local::Variabl
                          std::uint64_t piece_bytes);
 
 // An honest daemon for one client: keeps what was checkpointed last and gives it back; answers everything else as if
-// every level were reached at once. Returns when the client closes.
+// every level were reached at once.
 class HonestDaemon {
  public:
-  void Serve(FakePeer& peer);
+  // Until the client closes or goes away; true: it closed.
+  bool Serve(FakePeer& peer);
+  // One connection after the other, from Hello on, until a client closes.
+  void ServeAll(FakeDaemon& daemon);
   std::uint64_t checkpoints() const { return dataset_; }
   // What variable `id` had in the last checkpoint, packed.
   std::string Stored(std::int32_t id) const;
 
  private:
   void Handle(FakePeer& peer, const local::Request& request);
+  // Names the image; its descriptor, if the connection does not know it yet, else -1.
+  int DescribeImage(local::Image* image);
   void Begin(FakePeer& peer, const local::Request& request);
   void Commit(FakePeer& peer, const local::Request& request);
   void Restore(FakePeer& peer, const local::Request& request);
@@ -118,6 +124,7 @@ class HonestDaemon {
   google::protobuf::RepeatedPtrField<local::Variable> variables_;
   local::Plan plan_;
   std::unique_ptr<FakeImage> image_;
+  bool image_known_ = false;  // to the connection
   std::map<std::int32_t, std::string> stored_;
 };
 

@@ -328,6 +328,7 @@ TEST_F(RestoreTest, RandomMemoryComesBackAsItWas) {
   }
   cairn_close(session_);
   session_ = nullptr;
+  daemon_.Join();
 }
 
 TEST_F(RestoreTest, FilesAreBegunRoutedEndedAndFoundAgain) {
