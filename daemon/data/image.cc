@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "storage/base/status.h"
@@ -20,6 +23,16 @@ constexpr int kMadvPopulateWrite = 23;
 std::uint64_t NextId() {
   static std::atomic<std::uint64_t> last{0};
   return ++last;
+}
+
+// What the machine can give without killing a process for it; all there is if it does not say.
+std::uint64_t AvailableBytes() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    unsigned long long kib = 0;
+    if (std::sscanf(line.c_str(), "MemAvailable: %llu kB", &kib) == 1) return kib << 10;
+  }
+  return std::numeric_limits<std::uint64_t>::max();
 }
 
 // A mapping of the whole file whose address is a multiple of the alignment, so that huge pages fit.
@@ -82,6 +95,9 @@ absl::StatusOr<std::shared_ptr<Image>> Image::Make(ImageBudget& budget, std::uin
     return ResourceExhausted("image: {} bytes are more than a file can have", bytes);
   }
   const std::uint64_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  if (const std::uint64_t available = AvailableBytes(); size > available) {
+    return ResourceExhausted("image: {} bytes do not fit, the machine has {} available", size, available);
+  }
   if (!budget.Take(size)) {
     return ResourceExhausted("image: {} bytes do not fit, {} of {} are in use", size, budget.used(),
                              budget.bytes_max());

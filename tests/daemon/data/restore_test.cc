@@ -60,10 +60,11 @@ class Listener {
     return std::max(before, state_->ready);
   }
 
+  // To be asked once: the one who ends it may still let go of what it held.
   End WaitForEnd() {
     std::unique_lock lock(state_->mutex);
     EXPECT_TRUE(state_->changed.wait_for(lock, std::chrono::minutes(1), [&] { return state_->end.has_value(); }));
-    return state_->end.value_or(End{Internal("no end")});
+    return state_->end.has_value() ? std::move(*state_->end) : End{Internal("no end")};
   }
 
  private:
