@@ -1,9 +1,7 @@
 #include "storage/cache/cache_folder.h"
 
-#include <absl/base/thread_annotations.h>
-#include <absl/synchronization/mutex.h>
-
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
@@ -43,7 +41,7 @@ class CacheFolderOnDisk final : public CacheFolder {
 
   absl::StatusOr<CacheLoad> Load() override {
     CAIRN_ASSIGN_OR_RETURN(CacheLoad load, LoadCache(disk_, path_, run_, index_));
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     load.warnings.insert(load.warnings.begin(), warnings_.begin(), warnings_.end());
     warnings_.clear();
     return load;
@@ -84,9 +82,9 @@ class CacheFolderOnDisk final : public CacheFolder {
   const std::string prefix_;
   const RunId run_;
   CacheIndex index_;
-  absl::Mutex mutex_;
-  std::map<DatasetId, Open> open_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::string> warnings_ ABSL_GUARDED_BY(mutex_);
+  std::mutex mutex_;
+  std::map<DatasetId, Open> open_;     // under mutex_
+  std::vector<std::string> warnings_;  // under mutex_
 };
 
 absl::Status CacheFolderOnDisk::Begin(const scr::Descriptor& descriptor) {
@@ -103,7 +101,7 @@ absl::Status CacheFolderOnDisk::Begin(const scr::Descriptor& descriptor) {
     RemoveTree(disk_, DatasetPath(id)).IgnoreError();  // what is left of it goes at the next start
     return made;
   }
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   open_[id] = {.nranks = *descriptor.ranks, .committing = {}, .committed = {}};
   return absl::OkStatus();
 }
@@ -120,7 +118,7 @@ absl::Status CacheFolderOnDisk::CommitAs(const catalogue::Catalogue& catalogue, 
   const DatasetId id = catalogue.dataset();
   const Rank rank = catalogue.rank();
   {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     const auto open = open_.find(id);
     if (open == open_.end()) return FailedPrecondition("{}: dataset {} is not open", path_, id);
     if (catalogue.nranks() != open->second.nranks) {
@@ -132,7 +130,7 @@ absl::Status CacheFolderOnDisk::CommitAs(const catalogue::Catalogue& catalogue, 
     }
   }
   absl::StatusOr<RankFiles> files = write();
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   const auto open = open_.find(id);
   if (open == open_.end()) return FailedPrecondition("{}: dataset {} was removed meanwhile", path_, id);
   open->second.committing.erase(rank);
@@ -171,7 +169,7 @@ absl::Status CacheFolderOnDisk::Complete(const scr::Descriptor& descriptor) {
   const DatasetId id = descriptor.id;
   std::vector<RankFiles> ranks;
   {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     const auto open = open_.find(id);
     if (open == open_.end()) return FailedPrecondition("{}: dataset {} is not open", path_, id);
     if (open->second.nranks != descriptor.ranks || open->second.committed.size() != open->second.nranks) {
@@ -191,19 +189,19 @@ absl::Status CacheFolderOnDisk::Complete(const scr::Descriptor& descriptor) {
   }
   bool removed = false;
   CAIRN_RETURN_IF_ERROR(index_.Apply([&](kvtree::Tree& tree) {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     removed = !open_.contains(id);
     if (!removed) scr::PutCacheEntry(entry, tree);
   }));
   if (removed) return FailedPrecondition("{}: dataset {} was removed meanwhile", path_, id);
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   open_.erase(id);
   return absl::OkStatus();
 }
 
 absl::Status CacheFolderOnDisk::Remove(DatasetId id) {
   {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     open_.erase(id);
   }
   CAIRN_RETURN_IF_ERROR(index_.Apply([id](kvtree::Tree& tree) { scr::EraseCacheEntry(id, tree); }));
@@ -234,7 +232,7 @@ absl::Status CacheFolderOnDisk::SetAside(DatasetId id, const std::string& file, 
 
 absl::Status CacheFolderOnDisk::SetDatasetAside(DatasetId id) {
   {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     open_.erase(id);
   }
   // First the folder: an entry without one is harmless, a folder without entry would be removed.

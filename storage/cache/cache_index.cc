@@ -21,20 +21,20 @@ absl::Status CacheIndex::Read() {
       status = DataLoss("{}: {}", path_, MessageOf(entries.status()));
     }
   }
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   damaged_ = !status.ok();
   if (!damaged_) tree_ = *std::move(tree);
   return status;
 }
 
 void CacheIndex::Reset() {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   damaged_ = false;
   tree_ = kvtree::Tree();
 }
 
 absl::Status CacheIndex::CheckWritable() const {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   if (damaged_) return FailedPrecondition("{}: damaged, and not yet moved aside", path_);
   return absl::OkStatus();
 }
@@ -42,9 +42,9 @@ absl::Status CacheIndex::CheckWritable() const {
 absl::Status CacheIndex::Apply(const Change& change) {
   CAIRN_RETURN_IF_ERROR(CheckWritable());
   Pending own{.change = &change, .done = false, .status = {}};
-  absl::MutexLock lock(&mutex_);
+  std::unique_lock lock(mutex_);
   waiting_.push_back(&own);
-  while (writing_ && !own.done) written_.Wait(&mutex_);
+  while (writing_ && !own.done) written_.wait(lock);
   if (own.done) return own.status;
   // Nobody writes: this one does, for all that wait.
   writing_ = true;
@@ -52,9 +52,9 @@ absl::Status CacheIndex::Apply(const Change& change) {
   kvtree::Tree next = tree_;
   for (const Pending* pending : batch) (*pending->change)(next);
   const bool write = uncertain_ || !next.SameAs(tree_);
-  mutex_.Unlock();
+  lock.unlock();
   const absl::Status status = write ? ReplaceTree(disk_, path_, next) : absl::OkStatus();
-  mutex_.Lock();
+  lock.lock();
   uncertain_ = !status.ok();
   if (status.ok()) tree_ = std::move(next);
   for (Pending* pending : batch) {
@@ -62,17 +62,17 @@ absl::Status CacheIndex::Apply(const Change& change) {
     pending->done = true;
   }
   writing_ = false;
-  written_.SignalAll();
+  written_.notify_all();
   return status;
 }
 
 bool CacheIndex::Contains(DatasetId id) const {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   return tree_.FindPath({"DSET", std::to_string(id)}) != nullptr;
 }
 
 std::map<DatasetId, scr::CacheEntry> CacheIndex::Entries() const {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   auto entries = scr::GetCacheEntries(tree_);
   if (!entries.ok()) return {};  // cannot be: what is in memory was read so, or made by PutCacheEntry
   return *std::move(entries);

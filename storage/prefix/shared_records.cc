@@ -22,8 +22,8 @@ std::string Key(DatasetId id) {
 }
 
 // Held over reading, changing and writing. Prefixes may share one; that costs a wait, no more.
-absl::Mutex& ChangeMutex(const std::string& prefix) {
-  static std::array<absl::Mutex, 16> mutexes;
+std::mutex& ChangeMutex(const std::string& prefix) {
+  static std::array<std::mutex, 16> mutexes;
   return mutexes[std::hash<std::string>()(prefix) % mutexes.size()];
 }
 
@@ -217,7 +217,7 @@ absl::StatusOr<kvtree::Tree> SharedRecords::ReadOrMoveAside(const std::string& p
 }
 
 absl::Status SharedRecords::ChangeIndex(const Change& change) {
-  absl::MutexLock lock(&ChangeMutex(prefix_));
+  const std::lock_guard lock(ChangeMutex(prefix_));
   bool moved = false;
   CAIRN_ASSIGN_OR_RETURN(kvtree::Tree index, ReadOrMoveAside(IndexPath(), &moved));
   if (const auto parsed = ParseIndex(IndexPath(), index); absl::IsDataLoss(parsed.status())) {
@@ -237,7 +237,7 @@ absl::Status SharedRecords::ChangeIndex(const Change& change) {
 }
 
 absl::Status SharedRecords::ChangeFlush(const Change& change) {
-  absl::MutexLock lock(&ChangeMutex(prefix_));
+  const std::lock_guard lock(ChangeMutex(prefix_));
   const std::string path = Folder() + "/flush.scr";
   bool moved = false;
   CAIRN_ASSIGN_OR_RETURN(kvtree::Tree flush, ReadOrMoveAside(path, &moved));
@@ -249,12 +249,12 @@ absl::Status SharedRecords::ChangeFlush(const Change& change) {
 }
 
 void SharedRecords::Warn(std::string text) {
-  absl::MutexLock lock(&warnings_mutex_);
+  const std::lock_guard lock(warnings_mutex_);
   if (warnings_.size() < kWarningsMax) warnings_.push_back(std::move(text));
 }
 
 std::vector<std::string> SharedRecords::TakeWarnings() {
-  absl::MutexLock lock(&warnings_mutex_);
+  const std::lock_guard lock(warnings_mutex_);
   return std::exchange(warnings_, {});
 }
 

@@ -239,6 +239,20 @@ TEST_F(CacheFolderTest, ADamagedFileKeepsItsBytesAndTheDatasetIsNeverUsedAgain) 
   EXPECT_EQ(again.highest_id, 2u);
 }
 
+TEST_F(CacheFolderTest, ADatasetSetAsideKeepsAllBytesAndMayBeMadeAnew) {
+  auto folder = Open();
+  ASSERT_OK(WriteDataset(*folder, 1));
+  EXPECT_STATUS(kAlreadyExists, folder->Begin(TestDescriptor(1, 2)), "");
+  ASSERT_OK(folder->SetDatasetAside(1));
+  EXPECT_OK(disk_.Info(folder->path() + "/damaged.1.1/Ckpt1-Rank0.fti"));
+  ASSERT_OK(WriteDataset(*folder, 1));
+  EXPECT_OK(folder->SetDatasetAside(7));
+  disk_.Restart(1);
+  ASSERT_OK_AND_ASSIGN(const CacheLoad load, Open()->Load());
+  EXPECT_EQ(WholeIds(load), Ids({1}));
+  EXPECT_TRUE(Warned(load, "damaged.1.1"));
+}
+
 // Each record of a dataset, truncated and with a bit flipped: the dataset is not whole, its bytes are kept.
 TEST_F(CacheFolderTest, AnyDamagedRecordMovesTheDatasetAside) {
   const std::vector<std::string> records = {"rank_0.cat", "rank_1.cat", ".scr/filemap_0", ".scr/filemap_1"};
