@@ -410,6 +410,26 @@ TEST_F(CheckpointTest, AnImageThatGaveWayIsBroughtAgainByANewConnection) {
   for (int i = 0; i < 7; ++i) EXPECT_EQ(cairn_checkpoint(session_, 0, nullptr), CAIRN_OK) << cairn_error(session_);
 }
 
+TEST_F(CheckpointTest, AnImageOfAnotherConnectionIsNotTakenForThisOnes) {
+  daemon_.Play([this] {
+    for (int connection = 0; connection < 3; ++connection) {
+      FakePeer peer = daemon_.Accept();
+      peer.Greet();
+      const local::Request begin = peer.Expect(local::Request::kBegin);
+      const bool fresh = connection != 1;
+      peer.Answer(begin, BeginReplyFor(begin, image_, fresh), fresh ? image_.fd() : -1);
+      if (!fresh) {
+        EXPECT_FALSE(peer.Receive()) << "went on with a mapping of another connection";
+        continue;
+      }
+      AnswerCommit(peer);
+    }
+  });
+  OpenSession();
+  EXPECT_EQ(cairn_checkpoint(session_, 0, nullptr), CAIRN_OK) << cairn_error(session_);
+  EXPECT_EQ(cairn_checkpoint(session_, 0, nullptr), CAIRN_OK) << cairn_error(session_);
+}
+
 // What a daemon must not answer a Begin with. Nothing may be written outside the image, nothing read outside memory.
 struct BadBegin {
   const char* name;
