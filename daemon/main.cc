@@ -96,13 +96,15 @@ void Reload(Server& server, const CommandLine& line) {
   spdlog::info("settings reloaded");
 }
 
-// Brings captured datasets to `local`. A second signal, or a stop that takes too long, ends the process here.
+// Brings captured datasets to `local`. A second signal, or a stop that takes too long or brings not all of them there,
+// ends the process here.
 void Quiesce(Server& server, int signals, std::uint64_t quiesce_ms) {
   Notify("STOPPING=1");
   const UniqueFd done(::eventfd(0, EFD_CLOEXEC));
   CAIRN_CHECK(done.valid());
+  bool all_local = false;
   std::thread worker([&] {
-    server.Quiesce();
+    all_local = server.Quiesce();
     ::eventfd_write(done.get(), 1);
   });
   int signal = SIGHUP;
@@ -113,6 +115,12 @@ void Quiesce(Server& server, int signals, std::uint64_t quiesce_ms) {
     std::_Exit(kCutShort);
   }
   worker.join();
+  if (!all_local) std::_Exit(kCutShort);
+  // Everything promised is kept. What is left may hang with a parallel file system that does not answer.
+  std::thread([] {
+    ::poll(nullptr, 0, kQuiesceGraceMs);
+    std::_Exit(kStopped);
+  }).detach();
 }
 
 // Every client costs descriptors: its connection and its image. A refusal leaves the limit that the daemon came with.

@@ -52,10 +52,10 @@ class ServerImpl : public Server {
     return absl::OkStatus();
   }
 
-  void Quiesce() override {
+  bool Quiesce() override {
     local_door_->StopAccepting();
     ingest_door_->StopAccepting();
-    core_->Quiesce();
+    return core_->Quiesce();
   }
 
   void Reload(const Config& config) override { core_->Reload(config); }

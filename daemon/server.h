@@ -24,8 +24,9 @@ class Server {
   // Any error: a place cannot be used, an address is taken: the message says which and why.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Config& config);
 
-  // Lets nobody new in, brings captured datasets to `local`; blocks at most quiesce_ms and a little.
-  virtual void Quiesce() = 0;
+  // Lets nobody new in, brings captured datasets to `local`; blocks at most quiesce_ms and a little. False:
+  // some did not get there in time.
+  virtual bool Quiesce() = 0;
   // Takes over what can change while running (core.h). Any thread.
   virtual void Reload(const Config& config) = 0;
   virtual const std::string& socket_path() const = 0;

@@ -194,7 +194,13 @@ void CoreImpl::Wait(const admin::WaitRequest& request, std::function<void(admin:
       Loop::TimerId timer = 0;
     };
     auto state = std::make_shared<State>();
-    const std::uint64_t ms = request.timeout_ms() != 0 ? request.timeout_ms() : config_.call_ms_default;
+    constexpr std::uint64_t kWeekMs = 7ull * 24 * 3600 * 1000;
+    const std::uint64_t ms =
+        std::min(request.timeout_ms() != 0 ? request.timeout_ms() : config_.call_ms_default, kWeekMs);
+    if (!local::Level_IsValid(request.level())) {
+      return answer(InvalidArgument("{} is no level that this daemon knows", static_cast<int>(request.level())),
+                    Level::kNone);
+    }
     state->timer = loop_->After(std::chrono::milliseconds(ms), [this, state, answer, run = *run, request, level, ms] {
       if (std::exchange(state->answered, true)) return;
       const LevelAnswer now = AskLevel(run, request.dataset(), level);
@@ -237,20 +243,21 @@ void CoreImpl::Flush(const admin::FlushRequest& request, std::function<void(admi
 
 void CoreImpl::Pin(const admin::PinRequest& request, std::function<void(admin::PinReply)> done) {
   loop_->Post([this, request, done = std::move(done)] {
-    admin::PinReply reply;
-    *reply.mutable_status() = StatusMessage([&]() -> absl::Status {
-      CAIRN_ASSIGN_OR_RETURN(const RunPtr run, FindRun(request.run()));
-      DatasetPtr dataset = run->ledger.Get(request.dataset());
-      if (!dataset || dataset->level() < Level::kLocal) {
-        return NotFound("run {} has no whole dataset {}", run->name, request.dataset());
-      }
-      dataset->pinned = request.pinned();
-      if (dataset->pinned) run->flush_dropped.erase(dataset->id);
-      StoreFlushRecord(run);
-      Changed(run);
-      return absl::OkStatus();
-    }());
-    done(std::move(reply));
+    auto answer = [done](const absl::Status& status) {
+      admin::PinReply reply;
+      *reply.mutable_status() = StatusMessage(status);
+      done(std::move(reply));
+    };
+    auto run = FindRun(request.run());
+    if (!run.ok()) return answer(run.status());
+    DatasetPtr dataset = (*run)->ledger.Get(request.dataset());
+    if (!dataset || dataset->level() < Level::kLocal) {
+      return answer(NotFound("run {} has no whole dataset {}", (*run)->name, request.dataset()));
+    }
+    dataset->pinned = request.pinned();
+    if (dataset->pinned) (*run)->flush_dropped.erase(dataset->id);
+    StoreFlushRecord(*run, answer);  // a pin holds over a restart
+    Changed(*run);
   });
 }
 
@@ -274,6 +281,8 @@ void CoreImpl::Remove(const admin::RemoveRequest& request, std::function<void(ad
     if (auto job = (*run)->flushes.find(dataset->id); job != (*run)->flushes.end()) {
       if (job->second->state == FlushJob::State::kRunning) {
         job->second->progress->stop = true;
+        (*run)->asked.erase(dataset->id);
+        (*run)->flush_dropped.insert(dataset->id);  // else it would begin again at once
         return answer(Unavailable("dataset {} was being flushed; the flush is stopped, ask again", dataset->id));
       }
       if (job->second->timer != 0) loop_->Cancel(job->second->timer);

@@ -57,19 +57,25 @@ std::shared_ptr<Call> Call::Make(Loop& loop, std::shared_ptr<Connection> connect
 void Call::Expire(std::chrono::milliseconds deadline) {
   timer_ = 0;
   if (answered_) return;
+  const std::function<void()> on_expired = std::exchange(on_expired_, nullptr);
   Fail(DeadlineExceeded("{} did not come within {} ms", waiting_for_, deadline.count()));
-  if (on_expired_) std::exchange(on_expired_, nullptr)();
+  if (on_expired) on_expired();
+}
+
+void Call::Abandon() {
+  const std::function<void()> on_expired = std::exchange(on_expired_, nullptr);
+  if (Finish() && on_expired) on_expired();
 }
 
 bool Call::Finish() {
   if (std::exchange(answered_, true)) return false;
   if (timer_ != 0) loop_.Cancel(std::exchange(timer_, 0));
+  on_expired_ = nullptr;  // it may hold what holds this call
   return true;
 }
 
 void Call::Reply(local::Reply reply, std::shared_ptr<Image> image) {
   if (!Finish()) return;
-  on_expired_ = nullptr;
   reply.set_call(number_);
   connection_->Send(reply, std::move(image));
 }
@@ -83,9 +89,7 @@ void Call::Push(local::Reply reply, std::shared_ptr<Image> image) {
 void Call::Fail(const absl::Status& status) {
   local::Reply reply;
   SetStatus(status, reply.mutable_status());
-  if (!Finish()) return;
-  reply.set_call(number_);
-  connection_->Send(reply, nullptr);
+  Reply(std::move(reply));
 }
 
 void Call::Fail(local::Code code, std::string message) {

@@ -21,7 +21,6 @@ void SetStatus(const absl::Status& status, local::Status* out);
 
 class Call : public std::enable_shared_from_this<Call> {
  public:
-  // `what` completes "… did not end within N ms: ", e.g. "waiting for rank 2's restore".
   static std::shared_ptr<Call> Make(Loop& loop, std::shared_ptr<Connection> connection, std::uint64_t number,
                                     std::chrono::milliseconds deadline);
 
@@ -29,15 +28,17 @@ class Call : public std::enable_shared_from_this<Call> {
   bool answered() const { return answered_; }
   const std::shared_ptr<Connection>& connection() const { return connection_; }
 
-  // What it is waiting for now, for the deadline's error text.
+  // What it is waiting for now: the deadline's error says "<what> did not come within N ms".
   void WaitingFor(std::string what) { waiting_for_ = std::move(what); }
-  // Runs when the deadline has passed, after the reply has gone out.
+  // Runs when the deadline has passed, after the reply has gone out; let go of when there is a reply before.
   void OnExpired(std::function<void()> job) { on_expired_ = std::move(job); }
 
   // The last reply. A second one is dropped: the deadline may have come first.
   void Reply(local::Reply reply, std::shared_ptr<Image> image = nullptr);
   void Fail(const absl::Status& status);
   void Fail(local::Code code, std::string message);
+  // Nobody is there to hear it any more: as if the deadline had passed, but nothing is sent.
+  void Abandon();
   // A reply that is not the last one (Released, Ready, plans).
   void Push(local::Reply reply, std::shared_ptr<Image> image = nullptr);
   // The session goes on elsewhere (gRPC resume): later replies go there.

@@ -29,6 +29,21 @@ std::vector<ftiff::VariableSize> SizesOf(const VariableList& variables) {
   return sizes;
 }
 
+bool SameVariables(const VariableList& a, const VariableList& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const local::Variable& x, const local::Variable& y) {
+    return x.SerializeAsString() == y.SerializeAsString();
+  });
+}
+
+void TellReleased(const std::shared_ptr<PartWriter>& writer) {
+  const std::shared_ptr<Session> session = writer->session.lock();
+  if (!session || !session->connection || session->writer != writer) return;
+  local::Reply reply;
+  reply.set_call(writer->begin_call);
+  reply.mutable_released()->set_windows(writer->released);
+  session->connection->Send(reply, nullptr);
+}
+
 void PutPlan(const std::vector<PlanPiece>& pieces, bool ring, std::uint64_t doorbell_bytes, local::Plan* out) {
   const int count = static_cast<int>(pieces.size());
   out->mutable_variable()->Reserve(count);
@@ -71,9 +86,6 @@ scr::Descriptor CoreImpl::DescriptorOf(const Dataset& dataset, bool complete) {
 
 absl::StatusOr<DatasetId> CoreImpl::NextId(const RunPtr& run) {
   if (run->ids.count == 0) std::swap(run->ids, run->next_ids);
-  if (run->ids.count == 0) return Unavailable("{}: no dataset ids: the prefix does not answer", run->prefix_path);
-  const DatasetId id = run->ids.first++;
-  --run->ids.count;
   // The next block is fetched when half is used.
   if (run->ids.count <= 32 && run->next_ids.count == 0 && !run->reserving) {
     run->reserving = true;
@@ -82,7 +94,9 @@ absl::StatusOr<DatasetId> CoreImpl::NextId(const RunPtr& run) {
       if (!status.ok()) Warn(fmt::format("run {}: {}", run->name, MessageOf(status)));
     });
   }
-  return id;
+  if (run->ids.count == 0) return Unavailable("{}: no dataset ids: the prefix does not answer", run->prefix_path);
+  --run->ids.count;
+  return run->ids.first++;
 }
 
 // Joins or makes the dataset of this begin.
@@ -93,6 +107,11 @@ absl::StatusOr<CoreImpl::DatasetPtr> CoreImpl::EnterDataset(const SessionPtr& se
   CAIRN_CHECK(launch != nullptr);
   CAIRN_ASSIGN_OR_RETURN(DatasetPtr dataset, run->ledger.FindForBegin(*launch, session->rank, spec));
   if (!dataset) {
+    // What is kept of a dataset grows with its ranks; a rank that runs ahead of one that never comes is stopped.
+    const std::size_t open_max = std::clamp<std::size_t>((256 << 10) / launch->nranks, 2, 64);
+    if (launch->open.size() >= open_max) {
+      return ResourceExhausted("{} datasets of this launch wait for ranks that have not begun them", open_max);
+    }
     CAIRN_RETURN_IF_ERROR(EnsureRoom(run, spec.bytes));
     CAIRN_ASSIGN_OR_RETURN(const DatasetId id, NextId(run));
     dataset = run->ledger.Create(*launch, id, spec);
@@ -106,7 +125,9 @@ absl::StatusOr<CoreImpl::DatasetPtr> CoreImpl::EnterDataset(const SessionPtr& se
 
 void CoreImpl::HandleBegin(const SessionPtr& session, const CallPtr& call, const local::Begin& begin) {
   if (quiescing_) return call->Fail(Unavailable("the daemon is going away"));
-  if (session->writer || session->beginning) {
+  if (session->writer && session->writer->ended) session->writer = nullptr;  // it failed before its commit
+  if (session->writer) {
+    if (AnsweredAgain(session, call, begin)) return;
     return call->Fail(FailedPrecondition("the last checkpoint of this session is not committed"));
   }
   if (session->files) return call->Fail(FailedPrecondition("an output of files is open: memory and files do not mix"));
@@ -138,12 +159,11 @@ void CoreImpl::HandleBegin(const SessionPtr& session, const CallPtr& call, const
   writer->variables = begin.variables();
   writer->work_path = session->run->cache->WorkPath((*dataset)->id, session->rank);
   writer->begin_call = call->number();
+  writer->begin_connection = call->connection();
   writer->lease = LeaseOf(session->run, (*dataset)->id);
   session->run->writers[(*dataset)->id][session->rank] = writer;
   session->writer = writer;
-  session->beginning = true;
   call->OnExpired([this, session, writer] {
-    session->beginning = false;
     session->run->ledger.Fail(writer->dataset->id, fmt::format("rank {}: no image in time", writer->rank));
     Changed(session->run);
   });
@@ -151,10 +171,9 @@ void CoreImpl::HandleBegin(const SessionPtr& session, const CallPtr& call, const
                 .call = call,
                 .bytes = writer->layout.data_bytes,
                 .then = [this, session, writer, call](absl::StatusOr<std::shared_ptr<Image>> image) {
-                  session->beginning = false;
                   if (writer->ended || session->ended) {
                     ReleaseImage(session, image.ok() ? *std::move(image) : nullptr);
-                    return call->Fail(Aborted("dataset {} failed meanwhile", writer->dataset->id));
+                    return call->Fail(WhyFailed(*writer->run, *writer->dataset));
                   }
                   if (image.ok()) return StartWriter(writer, call, *std::move(image));
                   writer->run->ledger.Fail(writer->dataset->id,
@@ -184,28 +203,50 @@ void CoreImpl::StartWriter(const std::shared_ptr<PartWriter>& writer, const Call
   writer->plan = session->plan;
   writer->image = std::move(image);
   writer->ring = image_bytes < writer->layout.data_bytes;
-
-  local::Reply reply;
-  local::BeginReply& begun = *reply.mutable_begin();
-  begun.set_dataset(writer->dataset->id);
-  std::shared_ptr<Image> descriptor;
-  if (writer->image && call->connection()->shares_memory()) {
-    DescribeImage(*session, writer->image, begun.mutable_image());
-    if (begun.image().fresh()) descriptor = writer->image;
-  }
-  if (same) {
-    begun.set_same_plan(true);
-  } else {
-    const std::uint64_t doorbell = writer->ring ? std::max(kWindowBytes, image_bytes / 8) : kDoorbellBytes;
-    PutPlan(*writer->plan, writer->ring, doorbell, begun.mutable_plan());
-  }
-  call->Reply(std::move(reply), std::move(descriptor));
+  AnswerBegin(writer, call, same);
   WithDirectory(writer->run, writer->dataset, [this, writer](const absl::Status& status) {
     if (writer->ended) return;
     if (status.ok()) return StartCapture(writer);
     writer->run->ledger.Fail(writer->dataset->id, std::string(MessageOf(status)));
     Changed(writer->run);
   });
+}
+
+// The image and the plan; `same_plan`: as last told to this connection.
+void CoreImpl::AnswerBegin(const std::shared_ptr<PartWriter>& writer, const CallPtr& call, bool same_plan) {
+  const std::uint64_t image_bytes = writer->image ? writer->image->bytes().size() : 0;
+  local::Reply reply;
+  local::BeginReply& begun = *reply.mutable_begin();
+  begun.set_dataset(writer->dataset->id);
+  std::shared_ptr<Image> descriptor;
+  if (writer->image && call->connection()->shares_memory()) {
+    DescribeImage(*writer->session.lock(), writer->image, begun.mutable_image());
+    if (begun.image().fresh()) descriptor = writer->image;
+  }
+  if (same_plan) {
+    begun.set_same_plan(true);
+  } else {
+    const std::uint64_t doorbell = writer->ring ? std::max(kWindowBytes, image_bytes / 8) : kDoorbellBytes;
+    PutPlan(*writer->plan, writer->ring, doorbell, begun.mutable_plan());
+  }
+  call->Reply(std::move(reply), std::move(descriptor));
+}
+
+// The stream broke under the answer to this very Begin: the client asks again, over the next one.
+bool CoreImpl::AnsweredAgain(const SessionPtr& session, const CallPtr& call, const local::Begin& begin) {
+  const std::shared_ptr<PartWriter>& writer = session->writer;
+  const Dataset& dataset = *writer->dataset;
+  if (!writer->plan || writer->begin_connection.lock() == call->connection() || dataset.step != begin.step() ||
+      dataset.attempt != begin.attempt() || !SameVariables(writer->variables, begin.variables())) {
+    return false;
+  }
+  session->plan = writer->plan;
+  session->plan_image_bytes = writer->image ? writer->image->bytes().size() : 0;
+  writer->begin_call = call->number();
+  writer->begin_connection = call->connection();
+  AnswerBegin(writer, call, /*same_plan=*/false);
+  if (writer->released > 0) TellReleased(writer);
+  return true;
 }
 
 // The dataset's entry and directory in the cache, made by the first rank that needs them.
@@ -217,7 +258,7 @@ void CoreImpl::WithDirectory(const RunPtr& run, const DatasetPtr& dataset, std::
   BlockingCache([cache = run->cache, descriptor = DescriptorOf(*dataset, false)] { return cache->Begin(descriptor); },
                 [run, id = dataset->id, lease = LeaseOf(run, dataset->id)](const absl::Status& status) {
                   auto state = run->directories.find(id);
-                  if (state == run->directories.end()) return;  // the dataset failed meanwhile
+                  if (state == run->directories.end()) return;  // the dataset failed meanwhile, they were told
                   state->second.ready = status.ok();
                   auto waiting = std::move(state->second.waiting);
                   if (!status.ok()) run->directories.erase(state);
@@ -226,7 +267,7 @@ void CoreImpl::WithDirectory(const RunPtr& run, const DatasetPtr& dataset, std::
 }
 
 void CoreImpl::StartCapture(const std::shared_ptr<PartWriter>& writer) {
-  if (writer->variables.empty()) return;  // no file: its commit alone makes the part whole
+  if (writer->variables.empty() || stopping_) return;  // no file: its commit alone makes the part whole
   Capture::Spec spec;
   spec.layout = writer->layout;
   spec.plan = *writer->plan;
@@ -238,22 +279,23 @@ void CoreImpl::StartCapture(const std::shared_ptr<PartWriter>& writer) {
   callbacks.on_released = [this, writer](std::uint64_t windows) {
     loop_->Post([writer, windows] {
       writer->released = windows;
-      SessionPtr session = writer->session.lock();
-      if (!session || !session->connection || session->writer != writer) return;
-      local::Reply reply;
-      reply.set_call(writer->begin_call);
-      reply.mutable_released()->set_windows(windows);
-      session->connection->Send(reply, nullptr);
+      TellReleased(writer);
     });
   };
   callbacks.on_end = [this, writer](absl::StatusOr<CaptureResult> result) {
-    loop_->Post([this, writer, result = std::move(result)]() mutable { CaptureEnded(writer, std::move(result)); });
+    loop_->Post([this, writer, result = std::move(result)]() mutable {
+      TransferEnded();
+      CaptureEnded(writer, std::move(result));
+    });
   };
+  ++transfers_;
   writer->capture = Capture::Start(cache_disk_, *work_pool_, std::move(spec), std::move(callbacks));
   // What the client told while the directory was made. A wrong count was refused when it was told.
   absl::Status status = writer->capture->Filled(writer->filled);
   if (status.ok() && writer->committed) status = writer->capture->Commit();
-  if (!status.ok()) writer->run->ledger.Fail(writer->dataset->id, std::string(MessageOf(status)));
+  if (status.ok()) return;
+  writer->run->ledger.Fail(writer->dataset->id, fmt::format("rank {}: {}", writer->rank, MessageOf(status)));
+  Changed(writer->run);
 }
 
 // --- While the client copies ---
@@ -274,7 +316,7 @@ void CoreImpl::Misbehaved(const SessionPtr& session, const local::Request& reque
 
 void CoreImpl::HandleFilled(const SessionPtr& session, const local::Request& request) {
   const std::shared_ptr<PartWriter> writer = session->writer;
-  if (!writer || !writer->plan) return;  // a failed dataset's last words
+  if (!writer || !writer->plan || writer->ended) return;  // a failed dataset's last words
   const std::uint64_t pieces = request.filled().pieces();
   if (pieces < writer->filled || pieces > writer->plan->size()) {
     return Misbehaved(session, request,
@@ -288,7 +330,7 @@ void CoreImpl::HandleFilled(const SessionPtr& session, const local::Request& req
 // The ingest door's payload. The image is the daemon's own then; the next piece goes where the plan says.
 void CoreImpl::HandlePiece(const SessionPtr& session, const local::Request& request) {
   const std::shared_ptr<PartWriter> writer = session->writer;
-  if (!writer || !writer->plan) return;
+  if (!writer || !writer->plan || writer->ended) return;
   const local::Piece& piece = request.piece();
   if (piece.index() < writer->filled) return;  // sent again after a resume
   if (piece.index() != writer->filled || piece.index() >= writer->plan->size()) {
@@ -326,12 +368,11 @@ void CoreImpl::HandlePiece(const SessionPtr& session, const local::Request& requ
 
 void CoreImpl::HandleCommit(const SessionPtr& session, const CallPtr& call, const local::Commit& commit) {
   const std::shared_ptr<PartWriter> writer = session->writer;
+  if (quiesced_) return call->Fail(Unavailable("the daemon is going away"));
   if (!writer) return call->Fail(FailedPrecondition("no checkpoint is begun"));
   if (writer->ended) {
     session->writer = nullptr;
-    const Gone* gone = session->run->ledger.FindGone(writer->dataset->id);
-    return call->Fail(Aborted("dataset {} (step {}): {}", writer->dataset->id, writer->dataset->step,
-                              gone ? gone->message : "failed"));
+    return call->Fail(WhyFailed(*session->run, *writer->dataset));
   }
   absl::Status wrong;
   if (!writer->plan) {
@@ -405,7 +446,7 @@ void CoreImpl::CaptureEnded(const std::shared_ptr<PartWriter>& writer, absl::Sta
   }
   if (!result.ok() || writer->ended) {
     ReleaseImage(writer->session, std::exchange(writer->image, nullptr));
-    if (!writer->ended) {
+    if (!std::exchange(writer->ended, true)) {
       run->ledger.Fail(writer->dataset->id, fmt::format("rank {}: {}", writer->rank, MessageOf(result.status())));
     }
     return Changed(run);
@@ -433,6 +474,7 @@ void CoreImpl::CaptureEnded(const std::shared_ptr<PartWriter>& writer, absl::Sta
     kept->data_bytes = writer->layout.data_bytes;
     kept->metadata = std::move(result->metadata);
     run->kept[writer->dataset->id][writer->rank] = {.kept = std::move(kept), .session = writer->session};
+    RetryImageWishes();  // kept ones give way
   } else {
     ReleaseImage(writer->session, std::exchange(writer->image, nullptr));
   }
@@ -463,6 +505,7 @@ void CoreImpl::CompleteDataset(const RunPtr& run, const DatasetPtr& dataset) {
                     return Changed(run);
                   }
                   dataset->in_cache = true;
+                  run->routed.erase(dataset->id);
                   if (dataset->checkpoint) RetireKept(run, dataset->id);
                   if (auto kept = run->kept.find(dataset->id); kept != run->kept.end()) {
                     for (auto& [rank, part] : kept->second) {
@@ -473,14 +516,23 @@ void CoreImpl::CompleteDataset(const RunPtr& run, const DatasetPtr& dataset) {
                 });
 }
 
+absl::Status CoreImpl::WhyFailed(const Run& run, const Dataset& dataset) {
+  const Gone* gone = run.ledger.FindGone(dataset.id);
+  return Aborted("dataset {} (step {}): {}", dataset.id, dataset.step, gone ? gone->message : "failed");
+}
+
 // The ledger has taken the dataset out; what belongs to it goes now.
 void CoreImpl::OnFailed(const RunPtr& run, const DatasetPtr& dataset, const std::string& why) {
   Warn(fmt::format("run {}: dataset {} (step {}) failed: {}", run->name, dataset->id, dataset->step, why));
   for (auto& [rank, session] : run->sessions) {
-    if (session->files && session->files->dataset == dataset) session->files = nullptr;
+    if (session->files && session->files->dataset == dataset) {
+      session->files->failed = true;
+      session->files->lease = nullptr;
+    }
   }
   const std::shared_ptr<void> lease = LeaseOf(run, dataset->id);
   run->failed_folders.insert(dataset->id);
+  run->routed.erase(dataset->id);
   if (auto writers = run->writers.find(dataset->id); writers != run->writers.end()) {
     auto ranks = std::move(writers->second);
     run->writers.erase(writers);
@@ -491,6 +543,7 @@ void CoreImpl::OnFailed(const RunPtr& run, const DatasetPtr& dataset, const std:
       } else {
         writer->lease = nullptr;
         ReleaseImage(writer->session, std::exchange(writer->image, nullptr));
+        if (SessionPtr session = writer->session.lock()) DropImageWishes(session, writer->begin_call);
       }
     }
   }
@@ -499,7 +552,11 @@ void CoreImpl::OnFailed(const RunPtr& run, const DatasetPtr& dataset, const std:
     run->kept.erase(kept);
     for (auto& [rank, part] : ranks) ReleaseImage(part.session, part.kept->image);
   }
-  run->directories.erase(dataset->id);
+  if (auto state = run->directories.find(dataset->id); state != run->directories.end()) {
+    // Later, since this may be deep within a call of theirs.
+    for (auto& next : state->second.waiting) loop_->Post([next, why] { next(Aborted("{}", why)); });
+    run->directories.erase(state);
+  }
 }
 
 // While anybody holds a lease, something may still write to the dataset's folder. A failed one's folder is removed when

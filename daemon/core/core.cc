@@ -64,15 +64,21 @@ CoreImpl::CoreImpl(const Config& config, Disk& cache_disk, Disk& prefix_disk)
       throttle_(config.flush.bytes_per_s),
       loop_(MakeThreadLoop()),
       work_pool_(std::make_unique<WorkPool>(Threads(config))),
+      far_pool_(std::make_unique<WorkPool>(Threads(config))),
       flush_pool_(MakeBlockingPool(std::max<std::uint32_t>(1, config.flush.parallel))),
-      io_pool_(MakeBlockingPool(4)),
-      cache_pool_(MakeBlockingPool(std::max<std::size_t>(4, Threads(config)))) {}
+      prefix_pool_(MakeBlockingPool(4)),
+      cache_pool_(MakeBlockingPool(std::max<std::size_t>(4, Threads(config)))) {
+  // The last to let go of an image may be a connection or a pool.
+  budget_.SetOnGiven([this] { loop_->Post([this] { RetryImageWishes(); }); });
+}
 
 CoreImpl::~CoreImpl() {
-  // Flushes look at their stop flag at every block; what waits in the pools finds a strand that still runs.
-  std::promise<void> stopped;
-  loop_->Post([this, &stopped] {
-    quiescing_ = true;
+  // Captures and restores use pool and disk until they say that they have ended; flushes look at their stop flag at
+  // every block.
+  std::promise<void> ended;
+  loop_->Post([this, &ended] {
+    quiescing_ = stopping_ = true;
+    fetching_.stop = true;
     for (auto& [id, run] : runs_) {
       for (auto& [dataset, job] : run->flushes) job->progress->stop = true;
       for (auto& [dataset, writers] : run->writers) {
@@ -87,14 +93,23 @@ CoreImpl::~CoreImpl() {
       }
       run->watchers.clear();
     }
-    stopped.set_value();
+    on_transfers_ended_ = [&ended] { ended.set_value(); };
+    if (transfers_ == 0) std::exchange(on_transfers_ended_, nullptr)();
   });
-  stopped.get_future().wait();
+  ended.get_future().wait();
+  budget_.SetOnGiven(nullptr);
+  loop_->Stop();  // before the pools: what comes back from them must not use one that is gone
   cache_pool_.reset();
-  io_pool_.reset();
+  prefix_pool_.reset();
   flush_pool_.reset();
+  far_pool_.reset();
   work_pool_.reset();
   loop_.reset();
+  runs_.clear();
+}
+
+void CoreImpl::TransferEnded() {
+  if (--transfers_ == 0 && on_transfers_ended_) std::exchange(on_transfers_ended_, nullptr)();
 }
 
 // --- Connections and dispatch ---
@@ -114,14 +129,29 @@ void CoreImpl::Detach(const std::shared_ptr<Connection>& connection) {
     auto at = connections_.find(connection.get());
     if (at == connections_.end()) return;
     SessionPtr session = at->second.session;
-    connections_.erase(at);
-    if (!session || session->connection.get() != connection.get()) return;
-    if (!connection->resumable() || session->ended || quiescing_) return EndSession(session, /*closed=*/false);
-    session->connection = nullptr;
-    session->resume_timer = loop_->After(std::chrono::milliseconds(config_.ingest.resume_ms), [this, session] {
-      session->resume_timer = 0;
-      if (!session->connection) EndSession(session, /*closed=*/false);
-    });
+    // First what the loss means for others, then the calls that nobody hears any more.
+    if (session && session->connection.get() == connection.get()) ConnectionLost(session);
+    AbandonCalls(*connection);
+    connections_.erase(connection.get());
+  });
+}
+
+void CoreImpl::AbandonCalls(const Connection& connection) {
+  const auto at = connections_.find(&connection);
+  if (at == connections_.end()) return;
+  const std::vector<std::weak_ptr<Call>> calls = std::exchange(at->second.calls, {});
+  for (const std::weak_ptr<Call>& pending : calls) {
+    if (const CallPtr call = pending.lock()) call->Abandon();
+  }
+}
+
+void CoreImpl::ConnectionLost(const SessionPtr& session) {
+  if (!session->connection->resumable() || session->ended || quiescing_) return EndSession(session, /*closed=*/false);
+  session->connection = nullptr;
+  SessionLeftRestore(session);
+  session->resume_timer = loop_->After(std::chrono::milliseconds(config_.ingest.resume_ms), [this, session] {
+    session->resume_timer = 0;
+    if (!session->connection) EndSession(session, /*closed=*/false);
   });
 }
 
@@ -130,11 +160,24 @@ CoreImpl::SessionPtr CoreImpl::SessionOf(const Connection* connection) const {
   return at == connections_.end() ? nullptr : at->second.session;
 }
 
-CoreImpl::CallPtr CoreImpl::MakeCall(const std::shared_ptr<Connection>& connection, const local::Request& request) {
+CoreImpl::CallPtr CoreImpl::MakeCall(ConnectionState& state, const local::Request& request) {
   // A week is longer than any client means and short enough for every clock.
   constexpr std::uint64_t kDeadlineMsMax = 7ull * 24 * 3600 * 1000;
   const std::uint64_t ms = request.deadline_ms() != 0 ? request.deadline_ms() : config_.call_ms_default;
-  return Call::Make(*loop_, connection, request.call(), std::chrono::milliseconds(std::min(ms, kDeadlineMsMax)));
+  CallPtr call =
+      Call::Make(*loop_, state.connection, request.call(), std::chrono::milliseconds(std::min(ms, kDeadlineMsMax)));
+  // libcairn asks one thing at a time; who asks without reading answers is stopped here.
+  constexpr std::size_t kCallsMax = 64;
+  std::erase_if(state.calls, [](const std::weak_ptr<Call>& known) {
+    const CallPtr other = known.lock();
+    return !other || other->answered();
+  });
+  if (state.calls.size() >= kCallsMax) {
+    call->Fail(ResourceExhausted("{} requests of this connection are waiting already", kCallsMax));
+  } else {
+    state.calls.push_back(call);
+  }
+  return call;
 }
 
 void CoreImpl::Dispatch(const std::shared_ptr<Connection>& given, Requested request) {
@@ -156,7 +199,8 @@ void CoreImpl::Dispatch(const std::shared_ptr<Connection>& given, Requested requ
     default:
       break;
   }
-  const CallPtr call = MakeCall(connection, *request);
+  const CallPtr call = MakeCall(at->second, *request);
+  if (call->answered()) return;
   if (request->has_open()) return HandleOpen(connection, call, request->open());
   if (!session) return call->Fail(FailedPrecondition("the first request after Hello must be Open"));
   if (session->ended) return call->Fail(local::FENCED, "this session has ended");
@@ -171,6 +215,7 @@ void CoreImpl::Dispatch(const std::shared_ptr<Connection>& given, Requested requ
 }
 
 void CoreImpl::DispatchInSession(const SessionPtr& session, const CallPtr& call, Requested request) {
+  session->used = true;
   switch (request->body_case()) {
     case local::Request::kBegin:
       return HandleBegin(session, call, request->begin());
@@ -208,15 +253,25 @@ void CoreImpl::DispatchInSession(const SessionPtr& session, const CallPtr& call,
 // --- Watching, warnings ---
 
 void CoreImpl::Watch(const RunPtr& run, std::function<bool()> watcher) {
-  if (!watcher()) run->watchers.push_back(std::move(watcher));
+  if (watcher()) return;
+  // Those of calls that have expired go when there are many; who asks again and again must not pile them up.
+  if (run->watchers.size() >= run->watchers_swept) {
+    LookAtWatchers(run);
+    run->watchers_swept = 2 * run->watchers.size() + 64;
+  }
+  run->watchers.push_back(std::move(watcher));
 }
 
-void CoreImpl::Changed(const RunPtr& run) {
+void CoreImpl::LookAtWatchers(const RunPtr& run) {
   // A watcher may cause a further change; what it adds meanwhile is looked at by that change's own round.
   std::list<std::function<bool()>> watchers;
   watchers.swap(run->watchers);
   for (auto at = watchers.begin(); at != watchers.end();) at = (*at)() ? watchers.erase(at) : std::next(at);
   run->watchers.splice(run->watchers.begin(), watchers);
+}
+
+void CoreImpl::Changed(const RunPtr& run) {
+  LookAtWatchers(run);
   ApplyPolicy(run);
   CheckQuiesced();
 }
@@ -230,10 +285,11 @@ void CoreImpl::Warn(std::string text) {
 
 // --- Stop, reload ---
 
-void CoreImpl::Quiesce() {
+bool CoreImpl::Quiesce() {
   auto quiesced = std::make_shared<std::promise<void>>();
-  std::future<void> done = quiesced->get_future();
-  loop_->Post([this, quiesced] {
+  auto bound = std::make_shared<std::promise<std::uint64_t>>();
+  loop_->Post([this, quiesced, bound] {
+    bound->set_value(config_.quiesce_ms);
     quiescing_ = true;
     for (auto& [id, run] : runs_) {
       for (auto& [dataset, job] : run->flushes) job->progress->stop = true;
@@ -241,18 +297,28 @@ void CoreImpl::Quiesce() {
     on_quiesced_ = [quiesced] { quiesced->set_value(); };
     CheckQuiesced();
   });
-  if (done.wait_for(std::chrono::milliseconds(config_.quiesce_ms)) != std::future_status::ready) {
-    spdlog::error("not all captured datasets reached `local` within {} ms", config_.quiesce_ms);
+  const std::chrono::milliseconds longest(bound->get_future().get());
+  if (quiesced->get_future().wait_for(longest) == std::future_status::ready) return true;
+  // A flush that hangs breaks no promise: its dataset is `local`.
+  auto pending = std::make_shared<std::promise<bool>>();
+  loop_->Post([this, pending] { pending->set_value(AnyCaptured()); });
+  if (!pending->get_future().get()) return true;
+  spdlog::error("not all captured datasets reached `local` within {} ms", longest.count());
+  return false;
+}
+
+bool CoreImpl::AnyCaptured() const {
+  for (const auto& [id, run] : runs_) {
+    for (const auto& [dataset_id, dataset] : run->ledger.datasets()) {
+      if (dataset->level() == Level::kCaptured) return true;
+    }
   }
+  return false;
 }
 
 void CoreImpl::CheckQuiesced() {
-  if (!quiescing_ || !on_quiesced_ || flushes_running_ > 0) return;
-  for (const auto& [id, run] : runs_) {
-    for (const auto& [dataset_id, dataset] : run->ledger.datasets()) {
-      if (dataset->level() == Level::kCaptured) return;
-    }
-  }
+  if (!quiescing_ || !on_quiesced_ || flushes_running_ > 0 || AnyCaptured()) return;
+  quiesced_ = true;
   std::exchange(on_quiesced_, nullptr)();
 }
 

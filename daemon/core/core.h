@@ -23,8 +23,9 @@ class Core : public Receiver {
   // user) before it answers. kFailedPrecondition and others: the cache cannot be used, with why.
   static absl::StatusOr<std::unique_ptr<Core>> Start(const Config& config, Disk& cache_disk, Disk& prefix_disk);
 
-  // Takes nothing new, brings captured datasets to `local`, ends flushes at the next block; at most quiesce_ms.
-  virtual void Quiesce() = 0;
+  // Takes nothing new, brings captured datasets to `local`, ends flushes at the next block; at most quiesce_ms. False:
+  // that was not enough for some captured dataset.
+  virtual bool Quiesce() = 0;
   // What SIGHUP may change: flush.*, prefix.*, cache.keep, cache.bytes_max, quiesce_ms.
   virtual void Reload(const Config& config) = 0;
 

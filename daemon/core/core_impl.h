@@ -4,7 +4,7 @@
 //   checkpoint.cc   Begin to `local`                            images.cc    who gets which image
 //   levels.cc       test, wait, latest, stored; what is whole   restore.cc   restores, all ranks or none
 //   outputs.cc      the application's own files                 flush.cc     prefix and eviction
-//   admin.cc        the commands
+//   remake.cc       from the prefix into the cache              admin.cc     the commands
 //
 // Everything runs on the strand unless a comment says otherwise.
 #ifndef CAIRN_DAEMON_CORE_CORE_IMPL_H_
@@ -43,7 +43,7 @@ class CoreImpl final : public Core {
   void Detach(const std::shared_ptr<Connection>& connection) override;
 
   // Core; any thread.
-  void Quiesce() override;
+  bool Quiesce() override;
   void Reload(const Config& config) override;
   void Status(std::function<void(admin::StatusReply)> done) override;
   void List(const admin::ListRequest& request, std::function<void(absl::StatusOr<admin::ListReply>)> done) override;
@@ -60,20 +60,32 @@ class CoreImpl final : public Core {
   using CallPtr = std::shared_ptr<Call>;
   using Requested = const std::shared_ptr<local::Request>&;
 
+  struct ConnectionState {
+    std::shared_ptr<Connection> connection;
+    SessionPtr session;
+    bool opening = false;
+    std::vector<std::weak_ptr<Call>> calls;  // not yet answered, and some that are
+  };
+
   // --- core.cc ---
   void Dispatch(const std::shared_ptr<Connection>& connection, Requested request);
   void DispatchInSession(const SessionPtr& session, const CallPtr& call, Requested request);
-  CallPtr MakeCall(const std::shared_ptr<Connection>& connection, const local::Request& request);
+  CallPtr MakeCall(ConnectionState& state, const local::Request& request);
   SessionPtr SessionOf(const Connection* connection) const;
   void Warn(std::string text);
-  void Changed(const RunPtr& run);  // looks at the run's watchers
+  void Changed(const RunPtr& run);  // looks at the run's watchers, applies the policy
+  void LookAtWatchers(const RunPtr& run);
+  void ConnectionLost(const SessionPtr& session);
+  void AbandonCalls(const Connection& connection);
   void Watch(const RunPtr& run, std::function<bool()> watcher);
   void CheckQuiesced();
+  bool AnyCaptured() const;
+  void TransferEnded();
+  // Work on the prefix. It may hang for hours; nothing that needs only the cache waits for it.
   template <typename Work, typename Then>
-  void Blocking(Work work, Then then) {
-    RunBlocking(*io_pool_, *loop_, std::move(work), std::move(then));
+  void BlockingPrefix(Work work, Then then) {
+    RunBlocking(*prefix_pool_, *loop_, std::move(work), std::move(then));
   }
-  // The cache's records: a pool of their own, so that a prefix that hangs cannot hold up `local`.
   template <typename Work, typename Then>
   void BlockingCache(Work work, Then then) {
     RunBlocking(*cache_pool_, *loop_, std::move(work), std::move(then));
@@ -83,12 +95,13 @@ class CoreImpl final : public Core {
   struct Opening;
   struct Prepared;
   void HandleOpen(const std::shared_ptr<Connection>& connection, const CallPtr& call, const local::Open& open);
-  void NextOpening(const std::string& prefix);
   void PrepareOpening(std::shared_ptr<Opening> opening);
   void RunKnown(std::shared_ptr<Opening> opening, std::shared_ptr<Prepared> prepared);
   void Decide(std::shared_ptr<Opening> opening, const RunPtr& run);
+  static bool NeverHeardOfItsSession(const Opening& opening, Run& run);
   void Reattach(std::shared_ptr<Opening> opening, const RunPtr& run);
   void MakeLaunch(std::shared_ptr<Opening> opening, const RunPtr& run);
+  Launch& EnterLaunch(const RunPtr& run, const LaunchRecord& record);
   void Admit(std::shared_ptr<Opening> opening, const RunPtr& run, Launch& launch);
   void EndOpening(std::shared_ptr<Opening> opening);
   void ReserveIds(const RunPtr& run, std::function<void(absl::Status)> then);
@@ -112,8 +125,10 @@ class CoreImpl final : public Core {
   void MakeImage(ImageWish wish, std::uint64_t bytes);
   void ReleaseImage(const std::weak_ptr<Session>& session, std::shared_ptr<Image> image);
   void RetryImageWishes();
+  void DropImageWishes(const SessionPtr& session, std::uint64_t call = 0);
   void RetireKept(const RunPtr& run, DatasetId before);
   bool DropOldestKept();
+  void ForgetKeptLater(const RunPtr& run);
   void MakeSpareImage(const SessionPtr& session, std::uint64_t bytes);
   void DescribeImage(Session& session, const std::shared_ptr<Image>& image, local::Image* out);
 
@@ -124,6 +139,8 @@ class CoreImpl final : public Core {
   absl::StatusOr<DatasetId> NextId(const RunPtr& run);
   absl::Status EnsureRoom(const RunPtr& run, std::uint64_t bytes);
   void StartWriter(const std::shared_ptr<PartWriter>& writer, const CallPtr& call, std::shared_ptr<Image> image);
+  void AnswerBegin(const std::shared_ptr<PartWriter>& writer, const CallPtr& call, bool same_plan);
+  bool AnsweredAgain(const SessionPtr& session, const CallPtr& call, const local::Begin& begin);
   void AnswerBegin(const std::shared_ptr<PartWriter>& writer, const CallPtr& call);
   void WithDirectory(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then);
   void StartCapture(const std::shared_ptr<PartWriter>& writer);
@@ -136,6 +153,7 @@ class CoreImpl final : public Core {
   void PartLocal(const RunPtr& run, const DatasetPtr& dataset, Rank rank, catalogue::Catalogue catalogue);
   void CompleteDataset(const RunPtr& run, const DatasetPtr& dataset);
   void OnFailed(const RunPtr& run, const DatasetPtr& dataset, const std::string& why);
+  static absl::Status WhyFailed(const Run& run, const Dataset& dataset);
   std::shared_ptr<void> LeaseOf(const RunPtr& run, DatasetId id);
   void LeaseEnded(const RunPtr& run, DatasetId id);
   void Misbehaved(const SessionPtr& session, const local::Request& request, const absl::Status& status);
@@ -177,15 +195,21 @@ class CoreImpl final : public Core {
   void PartEnded(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
                  const std::shared_ptr<RestorePart>& part, const absl::Status& status, std::size_t source);
   void CopyIsBad(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group, Rank rank, Tier tier,
-                 const std::string& why);
+                 const absl::Status& why);
+  static void WithdrawDamaged(const std::shared_ptr<RestoreGroup>& group);
   void EndGroup(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group, local::Code code,
                 const std::string& message);
   void RetryGroup(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group, const std::string& why);
   void GroupDone(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group);
+  void SessionLeftRestore(const SessionPtr& session);
+
+  // --- remake.cc ---
   void RestoreFiles(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
                     const std::shared_ptr<RestorePart>& part);
-  void SessionLeftRestore(const SessionPtr& session);
-  void RemakeCached(const RunPtr& run, DatasetId id);
+  void FilesChecked(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
+                    const std::shared_ptr<RestorePart>& part, const absl::Status& status);
+  void FetchFiles(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group);
+  void Remake(const RunPtr& run, const DatasetPtr& dataset, std::function<void(const Remade&)> then);
 
   // --- flush.cc ---
   std::vector<DatasetFacts> FactsOf(const Run& run) const;
@@ -200,9 +224,12 @@ class CoreImpl final : public Core {
     std::shared_ptr<Prefix> prefix;  // reached meanwhile
   };
   void FlushEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& job, FlushResult result);
+  std::vector<DatasetPtr> OverwrittenBy(const Run& run, const Dataset& dataset) const;
+  void Unprefix(const RunPtr& run, const DatasetPtr& dataset);
   void Evict(const RunPtr& run, const DatasetPtr& dataset, const std::string& why);
+  void ChangeFolder(const RunPtr& run, DatasetId id, std::function<absl::Status()> work);
   void RemoveFromPrefix(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then);
-  void StoreFlushRecord(const RunPtr& run);
+  void StoreFlushRecord(const RunPtr& run, std::function<void(const absl::Status&)> then = nullptr);
   std::uint64_t CacheBytesUsed() const;
 
   // --- admin.cc ---
@@ -221,11 +248,6 @@ class CoreImpl final : public Core {
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   Throttle throttle_;
 
-  struct ConnectionState {
-    std::shared_ptr<Connection> connection;
-    SessionPtr session;
-    bool opening = false;
-  };
   std::unordered_map<const Connection*, ConnectionState> connections_;
   std::map<RunId, RunPtr> runs_;
   std::map<std::string, std::deque<std::shared_ptr<Opening>>> openings_;  // by prefix as given
@@ -235,13 +257,19 @@ class CoreImpl final : public Core {
   std::uint32_t flushes_running_ = 0;
   std::uint32_t evictions_running_ = 0;
   bool quiescing_ = false;
+  bool quiesced_ = false;  // nothing is promised any more
+  bool stopping_ = false;
+  std::uint32_t transfers_ = 0;  // captures and restores under way
+  TransferProgress fetching_;    // of all fetches together
+  std::function<void()> on_transfers_ended_;
   std::function<void()> on_quiesced_;
 
   // Declared last: destroyed first, in this order reversed; pools end before the strand that they post to.
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<WorkPool> work_pool_;
+  std::unique_ptr<WorkPool> far_pool_;  // restores from the prefix: one that hangs holds up no capture
   std::unique_ptr<BlockingPool> flush_pool_;
-  std::unique_ptr<BlockingPool> io_pool_;
+  std::unique_ptr<BlockingPool> prefix_pool_;
   std::unique_ptr<BlockingPool> cache_pool_;
 };
 

@@ -30,6 +30,7 @@ class Connection {
     std::string host;
     std::uint32_t pid = 0;
     std::string program;
+    bool operator==(const Peer&) const = default;
   };
   virtual Peer peer() const = 0;
 };

@@ -16,6 +16,8 @@ std::vector<DatasetFacts> CoreImpl::FactsOf(const Run& run) const {
   // none).
   const Launch* newest = const_cast<Ledger&>(run.ledger).newest();
   const bool over = newest == nullptr || newest->over();
+  // Its application reads the files that it has restored; once it begins a dataset it is through with them.
+  const bool restarting = !over && !newest->pin_ended;
   const DatasetPtr last = over && config_.flush.every > 0 ? run.ledger.NewestRestorable() : nullptr;
   for (const auto& [id, dataset] : run.ledger.datasets()) {
     facts.push_back({.id = id,
@@ -29,7 +31,8 @@ std::vector<DatasetFacts> CoreImpl::FactsOf(const Run& run) const {
                      .flushing = run.flushes.contains(id),
                      .dropped = run.flush_dropped.contains(id),
                      .pinned = dataset->pinned,
-                     .held = dataset->readers > 0 || run.ledger.PinnedByLaunch(id),
+                     .held = dataset->readers > 0 || run.ledger.PinnedByLaunch(id) ||
+                             (restarting && run.restored_files.contains(id)),
                      .asked = run.asked.contains(id) || dataset == last,
                      .cache_bytes = dataset->in_cache ? dataset->bytes() : 0});
   }
@@ -43,9 +46,14 @@ void CoreImpl::ApplyPolicy(const RunPtr& run) {
 }
 
 void CoreImpl::PlanFlushesOf(const RunPtr& run) {
+  if (run->removals > 0) return;  // it may take away what a flush has just put there
   const bool running = std::any_of(run->flushes.begin(), run->flushes.end(),
                                    [](const auto& item) { return item.second->state == FlushJob::State::kRunning; });
   const std::uint32_t free = config_.flush.parallel - std::min(flushes_running_, config_.flush.parallel);
+  // A copy that was found damaged meanwhile, or has left the cache, cannot be flushed.
+  std::erase_if(run->flushes, [](const auto& item) {
+    return item.second->state == FlushJob::State::kWaiting && !item.second->dataset->in_cache;
+  });
   // What waits for a slot after a failed try comes first: it is older.
   if (!running && free > 0) {
     for (auto& [id, job] : run->flushes) {
@@ -55,6 +63,7 @@ void CoreImpl::PlanFlushesOf(const RunPtr& run) {
   const FlushPlan plan = PlanFlushes(FactsOf(*run), config_.flush, running ? 0 : std::min(free, 1u));
   for (const FlushPlan::Dropped& dropped : plan.drop) {
     run->flush_dropped.insert(dropped.id);
+    StoreFlushRecord(run);
     spdlog::info("run {}: dataset {} is not flushed: superseded by dataset {}", run->name, dropped.id,
                  dropped.successor);
   }
@@ -93,8 +102,14 @@ absl::Status FlushDataset(Disk& cache_disk, Disk& prefix_disk, CacheFolder& cach
   }
   std::size_t damaged = jobs.size();
   if (absl::Status copied = CopyFiles(cache_disk, prefix_disk, jobs, throttle, progress, &damaged); !copied.ok()) {
-    if (copied.code() == absl::StatusCode::kDataLoss && damaged < jobs.size())
-      *damaged_file = jobs[damaged].entry->name();
+    if (absl::IsNotFound(copied)) {
+      for (const CopyJob& job : jobs) {
+        if (!absl::IsNotFound(cache_disk.Info(job.from).status())) continue;
+        *damaged_file = job.entry->name();
+        return DataLoss("{}: missing", job.from);
+      }
+    }
+    if (absl::IsDataLoss(copied) && damaged < jobs.size()) *damaged_file = jobs[damaged].entry->name();
     return copied;
   }
   for (const catalogue::Catalogue& catalogue : catalogues) {
@@ -151,14 +166,15 @@ void CoreImpl::FlushEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& jo
     run->flushes.erase(dataset->id);
     run->asked.erase(dataset->id);
     dataset->in_prefix = true;
+    run->flushed.insert(dataset->id);
     spdlog::info("{}: {} bytes are on the prefix", what, dataset->bytes());
     StoreFlushRecord(run);
     for (DatasetId id : PrefixRemovals(FactsOf(*run), config_.prefix)) {
-      if (DatasetPtr old = run->ledger.Get(id)) {
-        RemoveFromPrefix(run, old, [this, id](const absl::Status& removed) {
-          if (!removed.ok()) Warn(fmt::format("dataset {}: {}", id, MessageOf(removed)));
-        });
-      }
+      if (DatasetPtr old = run->ledger.Get(id)) Unprefix(run, old);
+    }
+    for (const DatasetPtr& old : OverwrittenBy(*run, *dataset)) {
+      Warn(fmt::format("{}: it has replaced files of dataset {} by the same names", what, old->id));
+      Unprefix(run, old);
     }
   } else if (status.code() == absl::StatusCode::kDataLoss && !result.damaged_file.empty()) {
     // The cached copy is damaged: another try would read the same bytes.
@@ -166,11 +182,9 @@ void CoreImpl::FlushEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& jo
     dataset->in_cache = false;
     dataset->damaged = !dataset->in_prefix;
     Warn(fmt::format("{}: {}", what, MessageOf(status)));
-    BlockingCache([cache = run->cache, id = dataset->id, file = result.damaged_file,
-                   why = std::string(MessageOf(status))] { return cache->SetAside(id, file, why); },
-                  [this, id = dataset->id](const absl::Status& aside) {
-                    if (!aside.ok()) Warn(fmt::format("dataset {}: {}", id, MessageOf(aside)));
-                  });
+    ChangeFolder(run, dataset->id,
+                 [cache = run->cache, id = dataset->id, file = result.damaged_file,
+                  why = std::string(MessageOf(status))] { return cache->SetAside(id, file, why); });
   } else if (quiescing_ || run->replaced || job->progress->stop) {
     run->flushes.erase(dataset->id);
   } else {
@@ -186,11 +200,37 @@ void CoreImpl::FlushEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& jo
       ApplyPolicy(run);
     });
   }
+  for (auto& next : std::exchange(run->after_flush, {})) next();
   Changed(run);
   // A slot is free for the other runs, too.
   for (auto& [id, other] : runs_) {
     if (other != run) ApplyPolicy(other);
   }
+}
+
+// The application's own files keep their names: a later dataset may have put others in their place.
+std::vector<CoreImpl::DatasetPtr> CoreImpl::OverwrittenBy(const Run& run, const Dataset& dataset) const {
+  std::vector<DatasetPtr> overwritten;
+  if (!dataset.files) return overwritten;
+  std::set<std::string> names;
+  for (const Part& part : dataset.parts) {
+    for (const catalogue::FileEntry& file : part.catalogue.file()) names.insert(file.prefix_name());
+  }
+  for (const auto& [id, other] : run.ledger.datasets()) {
+    if (!other->files || !other->in_prefix || id == dataset.id) continue;
+    const bool hit = std::any_of(other->parts.begin(), other->parts.end(), [&names](const Part& part) {
+      return std::any_of(part.catalogue.file().begin(), part.catalogue.file().end(),
+                         [&names](const auto& file) { return names.contains(file.prefix_name()); });
+    });
+    if (hit) overwritten.push_back(other);
+  }
+  return overwritten;
+}
+
+void CoreImpl::Unprefix(const RunPtr& run, const DatasetPtr& dataset) {
+  RemoveFromPrefix(run, dataset, [this, id = dataset->id](const absl::Status& removed) {
+    if (!removed.ok()) Warn(fmt::format("dataset {}: {}", id, MessageOf(removed)));
+  });
 }
 
 // --- Eviction, removal ---
@@ -200,7 +240,7 @@ std::uint64_t CoreImpl::CacheBytesUsed() const {
   for (const auto& [id, run] : runs_) {
     for (const auto& [dataset_id, dataset] : run->ledger.datasets()) {
       // What is on its way counts as planned; what is only on the prefix does not count.
-      if (dataset->in_cache || dataset->local < dataset->nranks) used += dataset->bytes();
+      if (dataset->in_cache || (!dataset->in_prefix && !dataset->damaged)) used += dataset->bytes();
     }
   }
   return used;
@@ -251,10 +291,10 @@ void CoreImpl::EvictOf(const RunPtr& run) {
 }
 
 void CoreImpl::Evict(const RunPtr& run, const DatasetPtr& dataset, const std::string& why) {
-  CAIRN_CHECK(dataset != nullptr && dataset->in_cache);
+  if (!dataset || !dataset->in_cache) return;  // gone by what an eviction before it has set free
   spdlog::info("run {}: dataset {} (step {}) leaves the cache: {}", run->name, dataset->id, dataset->step, why);
   dataset->in_cache = false;
-  run->kept.erase(dataset->id);
+  if (run->kept.erase(dataset->id) > 0) RetryImageWishes();
   run->directories.erase(dataset->id);
   run->restored_files.erase(dataset->id);
   if (!dataset->in_prefix) {
@@ -264,13 +304,31 @@ void CoreImpl::Evict(const RunPtr& run, const DatasetPtr& dataset, const std::st
         {.why = Gone::Why::kSuperseded, .message = why, .successor = newest ? newest->id : 0, .step = dataset->step});
     run->flush_dropped.erase(dataset->id);
   }
-  BlockingCache([cache = run->cache, id = dataset->id] { return cache->Remove(id); },
-                [this, id = dataset->id](const absl::Status& status) {
-                  if (!status.ok()) Warn(fmt::format("dataset {}: {}", id, MessageOf(status)));
-                });
+  ChangeFolder(run, dataset->id, [cache = run->cache, id = dataset->id] { return cache->Remove(id); });
+}
+
+// Who makes the directory anew waits for such changes.
+void CoreImpl::ChangeFolder(const RunPtr& run, DatasetId id, std::function<absl::Status()> work) {
+  ++run->changing[id].pending;
+  BlockingCache(std::move(work), [this, run, id](const absl::Status& status) {
+    if (!status.ok()) Warn(fmt::format("dataset {}: {}", id, MessageOf(status)));
+    auto change = run->changing.find(id);
+    if (--change->second.pending > 0) return;
+    auto waiting = std::move(change->second.waiting);
+    run->changing.erase(change);
+    for (auto& next : waiting) next();
+  });
 }
 
 void CoreImpl::RemoveFromPrefix(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
+  const bool flushing = std::any_of(run->flushes.begin(), run->flushes.end(),
+                                    [](const auto& item) { return item.second->state == FlushJob::State::kRunning; });
+  if (flushing) {
+    run->after_flush.push_back([this, run, dataset, then] { RemoveFromPrefix(run, dataset, then); });
+    return;
+  }
+  if (!run->prefix || run->replaced) return then(Unavailable("{} is out of reach", run->prefix_path));
+  ++run->removals;
   std::vector<catalogue::Catalogue> catalogues;
   for (const Part& part : dataset->parts) catalogues.push_back(part.catalogue);
   dataset->in_prefix = false;
@@ -279,19 +337,22 @@ void CoreImpl::RemoveFromPrefix(const RunPtr& run, const DatasetPtr& dataset, st
     run->ledger.Forget(dataset->id, {.why = Gone::Why::kRemoved, .message = "was removed", .step = dataset->step});
   }
   StoreFlushRecord(run);
-  Blocking(
+  BlockingPrefix(
       [prefix = run->prefix, id = dataset->id, catalogues]() -> absl::Status {
         CAIRN_RETURN_IF_ERROR(prefix->Remove(id, catalogues));
         return prefix->EraseFlush(id);
       },
       [this, run, then = std::move(then)](const absl::Status& status) {
+        --run->removals;
         then(status);
         Changed(run);
       });
 }
 
-// One write at a time, of the state as it is when the write begins: the last one always tells the latest.
-void CoreImpl::StoreFlushRecord(const RunPtr& run) {
+// One write at a time, of the state as it is when the write begins: the last one always tells the latest. `then` hears
+// of the write that tells what is so now.
+void CoreImpl::StoreFlushRecord(const RunPtr& run, std::function<void(const absl::Status&)> then) {
+  if (then) run->record_waiting.push_back(std::move(then));
   if (run->record_storing) {
     run->record_stale = true;
     return;
@@ -305,8 +366,9 @@ void CoreImpl::StoreFlushRecord(const RunPtr& run) {
     entry.SetBool("PINNED", dataset->pinned);
   }
   BlockingCache([cache = run->cache, record] { return cache->StoreFlushRecord(record); },
-                [this, run](const absl::Status& status) {
+                [this, run, told = std::exchange(run->record_waiting, {})](const absl::Status& status) {
                   if (!status.ok()) Warn(fmt::format("run {}: {}", run->name, MessageOf(status)));
+                  for (const auto& then : told) then(status);
                   run->record_storing = false;
                   if (std::exchange(run->record_stale, false)) StoreFlushRecord(run);
                 });

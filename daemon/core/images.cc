@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "daemon/core/core_impl.h"
+#include "proto/frame.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
 
@@ -11,6 +12,7 @@ namespace {
 
 // Rather than a ring that is smaller than this, a dataset waits for others' images.
 constexpr std::uint64_t kRingBytesWanted = 64 << 20;
+constexpr std::chrono::milliseconds kImageRetry(50);
 
 std::uint64_t RoundUp(std::uint64_t bytes) {
   return (bytes + Image::kAlignment - 1) / Image::kAlignment * Image::kAlignment;
@@ -38,7 +40,9 @@ void CoreImpl::AcquireImage(ImageWish wish) {
 // An idle image of the session, or the one that its last dataset keeps: that copy gives way to the new dataset.
 bool CoreImpl::TakeIdleImage(ImageWish& wish) {
   Session& session = *wish.session;
-  auto large_enough = [&](const std::shared_ptr<Image>& image) { return image->bytes().size() >= wish.bytes; };
+  // What is larger than the budget goes through a ring, and a larger one than that cannot be had.
+  const std::uint64_t enough = std::min(wish.bytes, budget_.bytes_max() / Image::kAlignment * Image::kAlignment);
+  auto large_enough = [&](const std::shared_ptr<Image>& image) { return image->bytes().size() >= enough; };
   auto best = session.idle_images.end();
   for (auto at = session.idle_images.begin(); at != session.idle_images.end(); ++at) {
     if (large_enough(*at) && (best == session.idle_images.end() || (*at)->bytes().size() < (*best)->bytes().size()))
@@ -103,9 +107,11 @@ void CoreImpl::MakeImage(ImageWish wish, std::uint64_t bytes) {
         if (image.ok() || image.status().code() != absl::StatusCode::kResourceExhausted || wish.call->answered()) {
           return wish.then(std::move(image));
         }
-        // Others may have taken the room meanwhile: as long as some image is out, it comes back.
+        // Others may have taken the room meanwhile: as long as some image is out, it comes back. It may have come back
+        // between the two: hence the look after a while.
         if (budget_.used() > 0) {
           image_wishes_.push_back(std::move(wish));
+          loop_->After(kImageRetry, [this] { RetryImageWishes(); });
         } else {
           wish.then(Annotate(image.status(), fmt::format("an image of {} bytes", bytes)));
         }
@@ -128,6 +134,19 @@ void CoreImpl::RetryImageWishes() {
   }
 }
 
+// The session has ended, or the dataset of one call (0: all calls) has failed: who waits for an image is told at once.
+void CoreImpl::DropImageWishes(const SessionPtr& session, std::uint64_t call) {
+  std::deque<ImageWish> wishes;
+  wishes.swap(image_wishes_);
+  for (ImageWish& wish : wishes) {
+    if (wish.session == session && (call == 0 || wish.call->number() == call)) {
+      wish.then(Aborted("it is not needed any more"));
+    } else {
+      image_wishes_.push_back(std::move(wish));
+    }
+  }
+}
+
 // Kept images of datasets older than `before` go back to their sessions.
 void CoreImpl::RetireKept(const RunPtr& run, DatasetId before) {
   while (!run->kept.empty() && run->kept.begin()->first < before) {
@@ -140,6 +159,17 @@ void CoreImpl::RetireKept(const RunPtr& run, DatasetId before) {
       ReleaseImage(part.session, alone ? std::move(image) : nullptr);
     }
   }
+}
+
+// Memory is the application's first of all: when it is gone, the image that it might restart from is kept for a while
+// only.
+void CoreImpl::ForgetKeptLater(const RunPtr& run) {
+  loop_->After(std::chrono::milliseconds(config_.image.linger_ms), [this, run] {
+    const Launch* newest = run->ledger.newest();
+    if (newest != nullptr && !newest->over()) return;
+    run->kept.clear();
+    RetryImageWishes();
+  });
 }
 
 // The second image of a session is made while the application computes, so that its next checkpoint finds one.
@@ -159,11 +189,16 @@ void CoreImpl::MakeSpareImage(const SessionPtr& session, std::uint64_t bytes) {
                 });
 }
 
-// The descriptor goes once per connection and image.
+// The descriptor goes along unless this connection has had it lately.
 void CoreImpl::DescribeImage(Session& session, const std::shared_ptr<Image>& image, local::Image* out) {
   out->set_id(image->id());
   out->set_bytes(image->bytes().size());
-  out->set_fresh(session.known_images.insert(image->id()).second);
+  // A client keeps so many images mapped, the least recently named one goes (proto/frame.h); what it may have let go of
+  // is sent anew.
+  std::deque<std::uint64_t>& known = session.known_images;
+  out->set_fresh(std::erase(known, image->id()) == 0);
+  known.push_back(image->id());
+  if (known.size() > CAIRN_IMAGES_MAPPED_MIN) known.pop_front();
 }
 
 }  // namespace cairn

@@ -16,7 +16,7 @@ std::uint64_t Dataset::bytes() const {
 Level Dataset::level() const {
   if (in_prefix) return Level::kPrefix;
   if (in_cache) return Level::kLocal;
-  return all_captured() ? Level::kCaptured : Level::kNone;
+  return all_captured() && !damaged ? Level::kCaptured : Level::kNone;
 }
 
 // --- Launches ---
@@ -124,12 +124,25 @@ std::shared_ptr<Dataset> Ledger::Create(Launch& launch, DatasetId id, const Begi
   dataset->created_us = spec.now_us;
   dataset->parts.resize(launch.nranks);
   if (dataset->checkpoint) dataset->ordinal = ++launch.checkpoints;
+  FailWithoutReturned(launch);
   datasets_[id] = dataset;
   launch.attempts[{spec.step, spec.attempt}] = id;
   launch.open.push_back(id);
   launch.pin.reset();
   launch.pin_ended = true;
   return dataset;
+}
+
+// After a restart of the daemon a rank that died with it is never seen to be lost. The others give it the time of one
+// more checkpoint.
+void Ledger::FailWithoutReturned(Launch& launch) {
+  if (!launch.from_record || launch.open.size() < 2) return;
+  const std::shared_ptr<Dataset> oldest = Get(launch.open.front());
+  for (Rank rank = 0; oldest && rank < launch.nranks; ++rank) {
+    if (launch.ranks[rank].state != RankSlot::State::kUnknown) continue;
+    if (oldest->parts[rank].state != Part::State::kAbsent) continue;
+    return Fail(oldest->id, fmt::format("rank {} has not come back since the daemon was started anew", rank));
+  }
 }
 
 absl::Status Ledger::Begin(Launch& launch, const std::shared_ptr<Dataset>& dataset, Rank rank, const BeginSpec& spec,
@@ -233,6 +246,13 @@ const Gone* Ledger::FindGone(DatasetId id) const {
 }
 
 // --- Choices ---
+
+std::shared_ptr<Dataset> Ledger::NewestRestorableFor(const Launch& launch, DatasetId below) const {
+  for (std::shared_ptr<Dataset> dataset = NewestRestorable(below); dataset; dataset = NewestRestorable(dataset->id)) {
+    if (!launch.passed_over.contains(dataset->id)) return dataset;
+  }
+  return nullptr;
+}
 
 std::shared_ptr<Dataset> Ledger::NewestRestorable(DatasetId below) const {
   for (auto at = datasets_.rbegin(); at != datasets_.rend(); ++at) {

@@ -82,13 +82,15 @@ struct Launch {
   std::uint32_t live = 0;
   bool lost_any = false;  // some session was lost: nobody joins any more
   bool fenced = false;
+  bool from_record = false;  // made by a daemon before this one: who has not come back may never do
   std::map<std::pair<std::uint64_t, std::uint32_t>, DatasetId>
       attempts;                // (step, attempt) of datasets not begun by all
   std::deque<DatasetId> open;  // datasets that some rank has not begun, oldest first
   // cairn_latest: nullopt: no pin; 0: nothing to restart from.
   std::optional<DatasetId> pin;
   bool pin_ended = false;
-  std::uint64_t checkpoints = 0;  // begun
+  std::set<DatasetId> passed_over;  // could not be restored in this launch, damaged or not
+  std::uint64_t checkpoints = 0;    // begun
 
   bool over() const { return live == 0; }
 };
@@ -145,12 +147,15 @@ class Ledger {
   // --- Choices ---
   // The newest restorable checkpoint below `below` (0: any); null: none.
   std::shared_ptr<Dataset> NewestRestorable(DatasetId below = 0) const;
+  // The same for a launch: without what it has been told to pass over.
+  std::shared_ptr<Dataset> NewestRestorableFor(const Launch& launch, DatasetId below = 0) const;
   bool PinnedByLaunch(DatasetId id) const;
 
  private:
   static constexpr std::size_t kGoneMax = 4096;
   void FailOpenWithout(Launch& launch, Rank rank, DatasetId before, const std::string& why);
   void DropFromOpen(Launch& launch, const Dataset& dataset);
+  void FailWithoutReturned(Launch& launch);
 
   OnFailed on_failed_;
   std::map<LaunchId, Launch> launches_;

@@ -48,7 +48,17 @@ CoreImpl::LevelAnswer CoreImpl::AskLevel(const RunPtr& run, DatasetId id, Level 
   return answer;
 }
 
+namespace {
+
+absl::Status CheckLevel(int level) {
+  if (local::Level_IsValid(level)) return absl::OkStatus();
+  return InvalidArgument("{} is no level that this daemon knows", level);
+}
+
+}  // namespace
+
 void CoreImpl::HandleTest(const SessionPtr& session, const CallPtr& call, const local::Test& test) {
+  if (absl::Status known = CheckLevel(test.level()); !known.ok()) return call->Fail(known);
   const LevelAnswer answer = AskLevel(session->run, test.dataset(), static_cast<Level>(test.level()));
   if (answer.final && answer.status.code() != local::OK)
     return call->Fail(answer.status.code(), answer.status.message());
@@ -59,6 +69,7 @@ void CoreImpl::HandleTest(const SessionPtr& session, const CallPtr& call, const 
 }
 
 void CoreImpl::HandleWait(const SessionPtr& session, const CallPtr& call, const local::Wait& wait) {
+  if (absl::Status known = CheckLevel(wait.level()); !known.ok()) return call->Fail(known);
   const Level level = static_cast<Level>(wait.level());
   const DatasetId id = wait.dataset();
   if (level == Level::kPrefix) WantFlushed(session->run, id);
@@ -111,10 +122,12 @@ bool CoreImpl::TryLatest(const SessionPtr& session, const CallPtr& call) {
   DatasetPtr dataset;
   if (launch->pin) {
     dataset = run->ledger.Get(*launch->pin);
-    if (*launch->pin != 0 && (!dataset || !dataset->restorable())) dataset = run->ledger.NewestRestorable(*launch->pin);
+    if (*launch->pin != 0 && (!dataset || !dataset->restorable())) {
+      dataset = run->ledger.NewestRestorableFor(*launch, *launch->pin);
+    }
   } else {
     if (Settling(*run, launch->id)) return false;
-    dataset = run->ledger.NewestRestorable();
+    dataset = run->ledger.NewestRestorableFor(*launch);
   }
   if (!launch->pin_ended) launch->pin = dataset ? dataset->id : 0;
   if (!dataset) {

@@ -18,10 +18,7 @@ namespace asio = boost::asio;
 class ThreadLoop : public Loop {
  public:
   ThreadLoop() : guard_(asio::make_work_guard(context_)), thread_([this] { context_.run(); }) {}
-  ~ThreadLoop() override {
-    context_.stop();
-    thread_.join();
-  }
+  ~ThreadLoop() override { Stop(); }
 
   void Post(std::function<void()> job) override { asio::post(context_, std::move(job)); }
 
@@ -45,6 +42,11 @@ class ThreadLoop : public Loop {
 
   std::chrono::steady_clock::time_point now() const override { return std::chrono::steady_clock::now(); }
   bool InStrand() const override { return std::this_thread::get_id() == thread_.get_id(); }
+  void Stop() override {
+    CAIRN_CHECK(!InStrand());
+    context_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
 
  private:
   asio::io_context context_{1};

@@ -22,9 +22,11 @@ class Loop {
   virtual void Cancel(TimerId id) = 0;  // unknown or run already: nothing happens
   virtual std::chrono::steady_clock::time_point now() const = 0;
   virtual bool InStrand() const = 0;
+  // Ends the strand after what it is running now: what has not run, or is posted later, never will. Not on the strand.
+  virtual void Stop() = 0;
 };
 
-// The real one, on a thread of its own; the destructor ends it and drops what has not run.
+// The real one, on a thread of its own; the destructor stops it and drops what has not run.
 std::unique_ptr<Loop> MakeThreadLoop();
 
 // A bounded number of threads for blocking work. The destructor runs what was posted, then ends them.

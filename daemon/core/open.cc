@@ -77,16 +77,24 @@ absl::Status CoreImpl::LoadCachedRuns() {
   CAIRN_RETURN_IF_ERROR(MakeDirectories(cache_disk_, cache, 0700));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<CacheFolder::Found> found, CacheFolder::Find(cache_disk_, cache, user_));
   std::promise<void> entered;
+  std::vector<std::string> warnings;  // one run's folder that cannot be read is no reason to leave the others alone
   std::vector<std::pair<CacheFolder::Found, std::pair<std::shared_ptr<CacheFolder>, CacheLoad>>> loaded;
   for (const CacheFolder::Found& run : found) {
     auto folder = CacheFolder::Open(cache_disk_, cache, user_, run.run_name, run.run, run.prefix);
-    if (!folder.ok()) return Annotate(folder.status(), run.path);
+    if (!folder.ok()) {
+      warnings.push_back(fmt::format("{}: {}", run.path, MessageOf(folder.status())));
+      continue;
+    }
     auto load = (*folder)->Load();
-    if (!load.ok()) return Annotate(load.status(), run.path);
+    if (!load.ok()) {
+      warnings.push_back(fmt::format("{}: {}", run.path, MessageOf(load.status())));
+      continue;
+    }
     loaded.push_back({run, {std::shared_ptr<CacheFolder>(std::move(*folder)), std::move(*load)}});
   }
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t free_bytes, cache_disk_.FreeBytes(cache));
   loop_->Post([&] {
+    for (std::string& warning : warnings) Warn(std::move(warning));
     for (auto& [run, parts] : loaded) {
       RunPtr known = AddRun(run.run, run.prefix, std::move(parts.first));
       AdoptCached(known, std::move(parts.second));
@@ -158,16 +166,22 @@ void CoreImpl::AdoptCached(const RunPtr& run, CacheLoad load) {
   if (datasets == nullptr) return;
   for (const auto& [key, entry] : datasets->elements()) {
     DatasetPtr dataset = run->ledger.Get(std::strtoull(key.c_str(), nullptr, 10));
-    if (!dataset) continue;
+    if (!dataset) {
+      if (entry.GetBool("PINNED").value_or(false)) run->pinned.insert(std::strtoull(key.c_str(), nullptr, 10));
+      continue;
+    }
     dataset->in_prefix = entry.GetBool("PREFIX").value_or(false);
     dataset->pinned = entry.GetBool("PINNED").value_or(false);
+    dataset->ordinal = entry.GetUnsigned("ORDINAL").value_or(0);
+    if (entry.GetBool("DROPPED").value_or(false)) run->flush_dropped.insert(dataset->id);
   }
 }
 
 void CoreImpl::AdoptCommitted(const RunPtr& run, const std::map<DatasetId, CommittedDataset>& committed,
                               const std::map<DatasetId, std::vector<catalogue::Catalogue>>& catalogues) {
   for (const auto& [id, dataset] : run->ledger.datasets()) {
-    if (!committed.contains(id)) dataset->in_prefix = false;  // removed there by someone else
+    // Removed there by someone else, unless this daemon has put it there after that was looked up.
+    if (!committed.contains(id) && !run->flushed.contains(id)) dataset->in_prefix = false;
   }
   for (const auto& [id, found] : committed) {
     run->highest_id = std::max(run->highest_id, id);
@@ -188,6 +202,7 @@ void CoreImpl::AdoptCommitted(const RunPtr& run, const std::map<DatasetId, Commi
     dataset->output = found.descriptor.output;
     dataset->created_us = found.descriptor.created_us;
     dataset->in_prefix = true;
+    dataset->pinned = run->pinned.contains(id);
     dataset->parts.resize(dataset->nranks);
     dataset->captured = dataset->local = dataset->nranks;
     for (Rank rank = 0; rank < dataset->nranks; ++rank) {
@@ -229,7 +244,7 @@ void CoreImpl::EndOpening(std::shared_ptr<Opening> opening) {
 void CoreImpl::PrepareOpening(std::shared_ptr<Opening> opening) {
   std::set<RunId> known;
   for (const auto& [id, run] : runs_) {
-    if (run->prefix) known.insert(id);
+    if (run->adopted) known.insert(id);
   }
   auto work = [this, path = opening->open.prefix(), known]() -> std::shared_ptr<Prepared> {
     auto prepared = std::make_shared<Prepared>();
@@ -263,7 +278,7 @@ void CoreImpl::PrepareOpening(std::shared_ptr<Opening> opening) {
     }();
     return prepared;
   };
-  Blocking(std::move(work), [this, opening](std::shared_ptr<Prepared> prepared) { RunKnown(opening, prepared); });
+  BlockingPrefix(std::move(work), [this, opening](std::shared_ptr<Prepared> prepared) { RunKnown(opening, prepared); });
 }
 
 void CoreImpl::RunKnown(std::shared_ptr<Opening> opening, std::shared_ptr<Prepared> prepared) {
@@ -276,14 +291,16 @@ void CoreImpl::RunKnown(std::shared_ptr<Opening> opening, std::shared_ptr<Prepar
   auto at = runs_.find(id);
   RunPtr run = at != runs_.end() ? at->second : nullptr;
   if (!run) run = AddRun(id, prepared->path, prepared->cache);
-  if (!run->prefix) {
-    run->prefix = prepared->prefix;
+  if (!run->prefix) run->prefix = prepared->prefix;  // a flush may have opened it before
+  if (!std::exchange(run->adopted, true)) {
     run->prefix_path = prepared->path;
     AdoptCommitted(run, prepared->committed, prepared->catalogues);
   }
   run->replaced = false;
-  if (prepared->newest && (run->ledger.newest() == nullptr || run->ledger.newest()->id < prepared->newest->id)) {
-    run->ledger.Enter(prepared->newest->id, prepared->newest->key, prepared->newest->nranks, prepared->newest->secret);
+  // Made by another daemon, or by one before this one. One that is being made here is entered when it is.
+  if (prepared->newest && !run->making_launch &&
+      (run->ledger.newest() == nullptr || run->ledger.newest()->id < prepared->newest->id)) {
+    EnterLaunch(run, *prepared->newest).from_record = true;
   }
   if (run->ids.count > 0) return Decide(opening, run);
   ReserveIds(run, [this, opening, run](const absl::Status& status) {
@@ -294,18 +311,23 @@ void CoreImpl::RunKnown(std::shared_ptr<Opening> opening, std::shared_ptr<Prepar
 }
 
 void CoreImpl::ReserveIds(const RunPtr& run, std::function<void(absl::Status)> then) {
-  Blocking([prefix = run->prefix, above = run->highest_id] { return prefix->ReserveIds(above); },
-           [this, run, then = std::move(then)](absl::StatusOr<Prefix::IdBlock> block) {
-             if (!block.ok()) return then(block.status());
-             (run->ids.count == 0 ? run->ids : run->next_ids) = *block;
-             run->highest_id = std::max(run->highest_id, block->first + block->count - 1);
-             then(absl::OkStatus());
-           });
+  BlockingPrefix([prefix = run->prefix, above = run->highest_id] { return prefix->ReserveIds(above); },
+                 [this, run, then = std::move(then)](absl::StatusOr<Prefix::IdBlock> block) {
+                   if (!block.ok()) return then(block.status());
+                   (run->ids.count == 0 ? run->ids : run->next_ids) = *block;
+                   run->highest_id = std::max(run->highest_id, block->first + block->count - 1);
+                   then(absl::OkStatus());
+                 });
 }
 
 void CoreImpl::Decide(std::shared_ptr<Opening> opening, const RunPtr& run) {
   if (opening->call->answered() || !connections_.contains(opening->connection.get())) return EndOpening(opening);
+  if (run->making_launch) {  // by one that names the prefix differently
+    run->launch_waiters.push_back([this, opening, run] { Decide(opening, run); });
+    return;
+  }
   if (opening->open.launch() != 0) return Reattach(opening, run);
+  if (NeverHeardOfItsSession(*opening, *run)) return Admit(opening, run, *run->ledger.newest());
   const local::Open& open = opening->open;
   auto decided = run->ledger.Decide(open.launch_key(), open.rank(), open.nranks(), open.takeover());
   if (!decided.ok()) {
@@ -324,6 +346,10 @@ void CoreImpl::Decide(std::shared_ptr<Opening> opening, const RunPtr& run) {
         if (!who.empty()) who += ", ";
         who += fmt::format("rank {}: {} (pid {}) on {}", rank, session->peer.program, session->peer.pid,
                            session->peer.host);
+        if (!session->connection) {
+          who +=
+              fmt::format(", whose stream broke: it may come back for {} s", (config_.ingest.resume_ms + 999) / 1000);
+        }
         if (who.size() > 500) break;
       }
       opening->call->Fail(local::BUSY, fmt::format("launch {} of run {} is still alive ({}); wait for it, end it, or "
@@ -332,6 +358,17 @@ void CoreImpl::Decide(std::shared_ptr<Opening> opening, const RunPtr& run) {
       return EndOpening(opening);
     }
   }
+}
+
+// The stream broke under the answer to this client's first Open: it opens again and has no token to show.
+bool CoreImpl::NeverHeardOfItsSession(const Opening& opening, Run& run) {
+  const local::Open& open = opening.open;
+  const Launch* launch = run.ledger.newest();
+  if (launch == nullptr || launch->key != open.launch_key() || launch->nranks != open.nranks()) return false;
+  const auto known = run.sessions.find(open.rank());
+  if (known == run.sessions.end()) return false;
+  const Session& session = *known->second;
+  return !session.ended && !session.used && !session.connection && session.peer == opening.connection->peer();
 }
 
 void CoreImpl::Reattach(std::shared_ptr<Opening> opening, const RunPtr& run) {
@@ -359,20 +396,32 @@ void CoreImpl::Reattach(std::shared_ptr<Opening> opening, const RunPtr& run) {
 
 void CoreImpl::MakeLaunch(std::shared_ptr<Opening> opening, const RunPtr& run) {
   const local::Open& open = opening->open;
-  Blocking([prefix = run->prefix, key = open.launch_key(),
-            nranks = open.nranks()] { return prefix->MakeLaunch(key, nranks); },
-           [this, opening, run](absl::StatusOr<LaunchRecord> record) {
-             if (!record.ok()) {
-               opening->call->Fail(record.status());
-               return EndOpening(opening);
-             }
-             for (auto& [rank, session] : std::map(run->sessions)) EndSession(session, /*closed=*/false);
-             run->sessions.clear();
-             run->restored_files.clear();
-             Launch& launch = run->ledger.Enter(record->id, record->key, record->nranks, record->secret);
-             spdlog::info("run {}: launch {} with {} ranks", run->name, launch.id, launch.nranks);
-             Admit(opening, run, launch);
-           });
+  run->making_launch = true;
+  BlockingPrefix([prefix = run->prefix, key = open.launch_key(),
+                  nranks = open.nranks()] { return prefix->MakeLaunch(key, nranks); },
+                 [this, opening, run](absl::StatusOr<LaunchRecord> record) {
+                   run->making_launch = false;
+                   if (record.ok()) {
+                     Launch& launch = EnterLaunch(run, *record);
+                     spdlog::info("run {}: launch {} with {} ranks", run->name, launch.id, launch.nranks);
+                     Admit(opening, run, launch);
+                   } else {
+                     opening->call->Fail(record.status());
+                     EndOpening(opening);
+                   }
+                   for (auto& decide : std::exchange(run->launch_waiters, {})) decide();
+                 });
+}
+
+// From now on everything that an older launch sends is refused.
+Launch& CoreImpl::EnterLaunch(const RunPtr& run, const LaunchRecord& record) {
+  for (auto& [rank, session] : std::map(run->sessions)) EndSession(session, /*closed=*/false);
+  run->restored_files.clear();
+  Launch& launch = run->ledger.Enter(record.id, record.key, record.nranks, record.secret);
+  for (const auto& [id, dataset] : run->ledger.datasets()) {
+    if (dataset->launch == launch.id) launch.checkpoints = std::max(launch.checkpoints, dataset->ordinal);
+  }
+  return launch;
 }
 
 void CoreImpl::Admit(std::shared_ptr<Opening> opening, const RunPtr& run, Launch& launch) {
@@ -380,11 +429,19 @@ void CoreImpl::Admit(std::shared_ptr<Opening> opening, const RunPtr& run, Launch
   if (opening->call->answered() || at == connections_.end()) return EndOpening(opening);
   const Rank rank = opening->open.rank();
   SessionPtr session;
-  if (auto known = run->sessions.find(rank); known != run->sessions.end() && !known->second->ended) {
+  auto known = run->sessions.find(rank);
+  if (known != run->sessions.end() && known->second->connection && !known->second->connection->resumable()) {
+    // Its process has hung up, which has not been seen yet: what was in flight is lost, the rank is not.
+    EndSession(known->second, /*closed=*/false);
+    known = run->sessions.find(rank);
+  }
+  if (known != run->sessions.end() && !known->second->ended) {
     // The old connection of this rank is broken, or about to be found so.
     session = known->second;
     if (session->resume_timer != 0) loop_->Cancel(std::exchange(session->resume_timer, 0));
     if (session->connection) {
+      SessionLeftRestore(session);
+      AbandonCalls(*session->connection);
       if (auto old = connections_.find(session->connection.get()); old != connections_.end())
         old->second.session = nullptr;
       session->connection->Close();
@@ -425,11 +482,14 @@ void CoreImpl::EndSession(const SessionPtr& session, bool closed) {
                  session->peer.program, session->peer.pid);
   }
   SessionLeftRestore(session);
-  if (Launch* launch = run->ledger.Find(session->launch)) run->ledger.SessionEnded(*launch, session->rank, closed);
+  if (Launch* launch = run->ledger.Find(session->launch)) {
+    run->ledger.SessionEnded(*launch, session->rank, closed);
+    if (launch->over()) ForgetKeptLater(run);
+  }
   session->writer = nullptr;
   session->files = nullptr;
   session->idle_images.clear();
-  std::erase_if(image_wishes_, [&](const ImageWish& wish) { return wish.session == session; });
+  DropImageWishes(session);
   auto at = run->sessions.find(session->rank);
   if (at != run->sessions.end() && at->second == session) run->sessions.erase(at);
   if (session->connection) {

@@ -12,6 +12,13 @@ namespace cairn {
 
 void CoreImpl::HandleOutputBegin(const SessionPtr& session, const CallPtr& call, const local::OutputBegin& begin) {
   if (quiescing_) return call->Fail(Unavailable("the daemon is going away"));
+  if (session->files && session->files->failed) session->files = nullptr;
+  if (const auto open = session->files;
+      open && open->dataset->step == begin.step() && open->dataset->attempt == begin.attempt()) {
+    local::Reply again;  // the answer was lost with the connection
+    again.mutable_output_begin()->set_dataset(open->dataset->id);
+    return call->Reply(std::move(again));
+  }
   if (session->writer || session->files) {
     return call->Fail(FailedPrecondition("the last checkpoint or output of this session is not ended"));
   }
@@ -50,35 +57,49 @@ void CoreImpl::HandleOutputBegin(const SessionPtr& session, const CallPtr& call,
 
 void CoreImpl::HandleRouteFile(const SessionPtr& session, const CallPtr& call, const local::RouteFile& route) {
   const std::shared_ptr<FilesWriter> files = session->files;
-  if (!files) return call->Fail(FailedPrecondition("no output is begun, or it has failed"));
+  if (!files) return call->Fail(FailedPrecondition("no output is begun"));
+  if (files->failed) return call->Fail(WhyFailed(*session->run, *files->dataset));
   auto name = NormalizeFileName(session->run->prefix_path, route.file());
   if (!name.ok()) return call->Fail(name.status());
-  constexpr std::size_t kFilesMax = 1 << 20;
+  // A rank's names go into one record of at most 64 MiB, with some hundred bytes each.
+  constexpr std::size_t kFilesMax = 64 << 10;
   auto& owners = session->run->routed[files->dataset->id];
+  if (!owners.contains(*name) && (files->routed.size() >= kFilesMax || owners.size() >= 8 * kFilesMax)) {
+    return call->Fail(ResourceExhausted("more than {} files of a rank, or {} of a dataset", kFilesMax, 8 * kFilesMax));
+  }
   auto [owner, first] = owners.try_emplace(*name, session->rank);
   if (!first && owner->second != session->rank) {
     return call->Fail(InvalidArgument("{} is rank {}'s file in dataset {}", *name, owner->second, files->dataset->id));
   }
-  if (owners.size() > kFilesMax) return call->Fail(ResourceExhausted("more than {} files in a dataset", kFilesMax));
-  Blocking([cache = session->run->cache, id = files->dataset->id, name = *name] { return cache->RouteFile(id, name); },
-           [files, call, name = *name](absl::StatusOr<std::string> path) {
-             if (!path.ok()) return call->Fail(path.status());
-             files->routed[name] = *path;
-             local::Reply reply;
-             reply.mutable_route_file()->set_path(*path);
-             call->Reply(std::move(reply));
-           });
+  BlockingCache(
+      [cache = session->run->cache, id = files->dataset->id, name = *name] { return cache->RouteFile(id, name); },
+      [files, call, name = *name](absl::StatusOr<std::string> path) {
+        if (!path.ok()) return call->Fail(path.status());
+        if (files->ended) return call->Fail(FailedPrecondition("{}: the output has ended meanwhile", name));
+        files->routed[name] = *path;
+        local::Reply reply;
+        reply.mutable_route_file()->set_path(*path);
+        call->Reply(std::move(reply));
+      });
 }
 
 void CoreImpl::HandleOutputEnd(const SessionPtr& session, const CallPtr& call, const local::OutputEnd& end) {
+  if (quiesced_) return call->Fail(Unavailable("the daemon is going away"));
   const std::shared_ptr<FilesWriter> files = std::exchange(session->files, nullptr);
-  if (!files) return call->Fail(FailedPrecondition("no output is begun, or it has failed"));
+  if (!files && session->last_output != 0 && call->connection()->resumable()) {
+    local::Reply again;  // the answer was lost with the connection
+    again.mutable_committed()->set_dataset(session->last_output);
+    return call->Reply(std::move(again));
+  }
+  if (!files) return call->Fail(FailedPrecondition("no output is begun"));
+  if (files->failed) return call->Fail(WhyFailed(*session->run, *files->dataset));
+  files->ended = true;
   if (!end.valid()) {
     session->run->ledger.Fail(files->dataset->id, fmt::format("rank {} could not write its files", session->rank));
     call->Reply({});
     return Changed(session->run);
   }
-  Blocking(
+  BlockingCache(
       [this, routed = files->routed]() -> absl::StatusOr<std::map<std::string, FileInfo>> {
         std::map<std::string, FileInfo> listed;
         for (const auto& [name, path] : routed) {
@@ -99,8 +120,7 @@ void CoreImpl::OutputListed(const SessionPtr& session, const std::shared_ptr<Fil
   const DatasetPtr dataset = files->dataset;
   const Rank rank = session->rank;
   if (run->ledger.Get(dataset->id) != dataset) {
-    const Gone* gone = run->ledger.FindGone(dataset->id);
-    return call->Fail(Aborted("dataset {} (step {}): {}", dataset->id, dataset->step, gone ? gone->message : "failed"));
+    return call->Fail(WhyFailed(*run, *dataset));
   }
   if (!listed.ok()) {
     run->ledger.Fail(dataset->id, fmt::format("rank {}: {}", rank, MessageOf(listed.status())));
@@ -109,6 +129,8 @@ void CoreImpl::OutputListed(const SessionPtr& session, const std::shared_ptr<Fil
   }
   for (const auto& [name, info] : *listed) dataset->parts[rank].bytes += info.bytes;
   run->ledger.Captured(*dataset, rank);
+  EnsureRoom(run, 0).IgnoreError();  // how much it is was not known at its begin; what may go makes room now
+  session->last_output = dataset->id;
   local::Reply reply;
   reply.mutable_committed()->set_dataset(dataset->id);
   call->Reply(std::move(reply));

@@ -29,16 +29,22 @@ void CoreImpl::HandleRestore(const SessionPtr& session, const CallPtr& call, con
   if (session->writer || session->files) return call->Fail(FailedPrecondition("a checkpoint of this session is open"));
   if (absl::Status status = ValidateVariables(restore.variables()); !status.ok()) return call->Fail(status);
   DatasetPtr dataset = run->ledger.Get(restore.dataset());
-  if (dataset && (dataset->damaged || !(dataset->in_cache || dataset->in_prefix)) &&
-      dataset->level() != Level::kCaptured) {
-    return call->Fail(local::RETRY, fmt::format("dataset {} was found damaged: ask for the latest again", dataset->id));
+  if (dataset && (dataset->damaged || launch->passed_over.contains(dataset->id))) {
+    return call->Fail(local::RETRY,
+                      fmt::format("dataset {} cannot be restored: ask for the latest again", dataset->id));
   }
   if (!dataset || !dataset->restorable()) {
     return call->Fail(NotFound("run {} has no restorable dataset {}", run->name, restore.dataset()));
   }
+  for (Rank rank = 0; rank < launch->nranks; ++rank) {
+    const RankSlot::State state = launch->ranks[rank].state;
+    if (state != RankSlot::State::kLost && state != RankSlot::State::kClosed) continue;
+    return call->Fail(Unavailable("rank {} is gone: a restore needs all {} ranks", rank, launch->nranks));
+  }
   if (!run->restore) {
     run->restore = std::make_shared<RestoreGroup>();
     run->restore->dataset = dataset;
+    run->restore->launch = session->launch;
     ++dataset->readers;
   }
   const std::shared_ptr<RestoreGroup> group = run->restore;
@@ -88,6 +94,8 @@ void CoreImpl::PlanPart(const RunPtr& run, std::shared_ptr<RestoreGroup> group, 
   for (Rank from : ranks) {
     const catalogue::Catalogue& catalogue = dataset.parts[from].catalogue;
     if (catalogue.file_size() != 1) {
+      group->damaged.insert({from, Tier::kCache});
+      group->damaged.insert({from, Tier::kPrefix});
       return RetryGroup(run, group,
                         fmt::format("the catalogue of rank {} names {} checkpoint files", from, catalogue.file_size()));
     }
@@ -118,22 +126,28 @@ void CoreImpl::PlanPart(const RunPtr& run, std::shared_ptr<RestoreGroup> group, 
     absl::StatusOr<std::vector<RestorePiece>> pieces = absl::UnknownError("");
     std::size_t bad = 0;
   };
-  Blocking(
-      [this, sources = part->sources, from = part->source_ranks, wanted = *wanted] {
-        Found found;
-        found.pieces = FindPieces(cache_disk_, sources, from, wanted, &found.bad);
-        return found;
-      },
-      [this, run, group, part](Found found) {
-        if (group->ended) return;
-        if (!found.pieces.ok()) {
-          CopyIsBad(run, group, part->source_ranks[found.bad], part->source_tiers[found.bad],
-                    std::string(MessageOf(found.pieces.status())));
-          return PlanPart(run, group, part);
-        }
-        part->pieces = *std::move(found.pieces);
-        PartMatched(run, group, part);
-      });
+  const auto& tiers = part->source_tiers;
+  const bool far = std::find(tiers.begin(), tiers.end(), Tier::kPrefix) != tiers.end();
+  auto find = [&disk = far ? prefix_disk_ : cache_disk_, sources = part->sources, from = part->source_ranks,
+               wanted = *wanted] {
+    Found found;
+    found.pieces = FindPieces(disk, sources, from, wanted, &found.bad);
+    return found;
+  };
+  auto then = [this, run, group, part](Found found) {
+    if (group->ended) return;
+    if (!found.pieces.ok()) {
+      CopyIsBad(run, group, part->source_ranks[found.bad], part->source_tiers[found.bad], found.pieces.status());
+      return PlanPart(run, group, part);
+    }
+    part->pieces = *std::move(found.pieces);
+    PartMatched(run, group, part);
+  };
+  if (far) {
+    BlockingPrefix(std::move(find), std::move(then));
+  } else {
+    BlockingCache(std::move(find), std::move(then));
+  }
 }
 
 void CoreImpl::PartMatched(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
@@ -160,7 +174,9 @@ void CoreImpl::StartPart(const RunPtr& run, const std::shared_ptr<RestoreGroup>&
                 .call = part->call,
                 .bytes = bytes,
                 .then = [this, run, group, part, remote](absl::StatusOr<std::shared_ptr<Image>> image) {
-                  if (group->ended) return ReleaseImage(part->session, image.ok() ? *std::move(image) : nullptr);
+                  if (group->ended || stopping_) {
+                    return ReleaseImage(part->session, image.ok() ? *std::move(image) : nullptr);
+                  }
                   if (!image.ok())
                     return EndGroup(run, group, CodeOf(image.status()), std::string(MessageOf(image.status())));
                   part->image = *std::move(image);
@@ -173,11 +189,15 @@ void CoreImpl::StartPart(const RunPtr& run, const std::shared_ptr<RestoreGroup>&
                   };
                   callbacks.on_end = [this, run, group, part](absl::Status status, std::size_t source) {
                     loop_->Post([this, run, group, part, status = std::move(status), source] {
+                      TransferEnded();
                       PartEnded(run, group, part, status, source);
                     });
                   };
-                  part->restore = Restore::Start(cache_disk_, *work_pool_, part->sources, part->pieces, part->image,
-                                                 std::move(callbacks));
+                  ++transfers_;
+                  const auto& tiers = part->source_tiers;
+                  const bool far = std::find(tiers.begin(), tiers.end(), Tier::kPrefix) != tiers.end();
+                  part->restore = Restore::Start(far ? prefix_disk_ : cache_disk_, far ? *far_pool_ : *work_pool_,
+                                                 part->sources, part->pieces, part->image, std::move(callbacks));
                   local::Reply reply;
                   local::RestoreReply& begun = *reply.mutable_restore();
                   std::shared_ptr<Image> descriptor;
@@ -233,7 +253,7 @@ void CoreImpl::PartEnded(const RunPtr& run, const std::shared_ptr<RestoreGroup>&
   if (group->ended) return;
   if (!status.ok()) {
     if (source >= part->sources.size()) return EndGroup(run, group, CodeOf(status), std::string(MessageOf(status)));
-    CopyIsBad(run, group, part->source_ranks[source], part->source_tiers[source], std::string(MessageOf(status)));
+    CopyIsBad(run, group, part->source_ranks[source], part->source_tiers[source], status);
     part->matched = false;
     return PlanPart(run, group, part);  // from the next tier, from the first byte
   }
@@ -242,32 +262,32 @@ void CoreImpl::PartEnded(const RunPtr& run, const std::shared_ptr<RestoreGroup>&
   GroupDone(run, group);
 }
 
-// A copy is damaged, missing or unreadable: never used again, reported, kept for a look.
+// A copy cannot be used in this restore. If it is damaged or missing it never will be: reported, kept for a look,
+// remade. What a disk could not read just now may still be whole.
 void CoreImpl::CopyIsBad(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group, Rank rank, Tier tier,
-                         const std::string& why) {
+                         const absl::Status& why) {
   const DatasetPtr& dataset = group->dataset;
   if (!group->bad.insert({rank, tier}).second) return;
   Warn(fmt::format("run {}: dataset {}: the copy of rank {} in the {} is bad: {}", run->name, dataset->id, rank,
-                   NameOf(tier), why));
+                   NameOf(tier), MessageOf(why)));
   if (tier == Tier::kImage) {
     if (auto kept = run->kept.find(dataset->id); kept != run->kept.end()) kept->second.erase(rank);
     return;
   }
-  auto report = [this, id = dataset->id](const absl::Status& status) {
-    if (!status.ok()) Warn(fmt::format("dataset {}: {}", id, MessageOf(status)));
-  };
-  if (tier == Tier::kCache) {
-    // Other ranks' cached copies may still be whole; the dataset as a whole is not.
-    for (const catalogue::FileEntry& file : dataset->parts[rank].catalogue.file()) {
-      BlockingCache(
-          [cache = run->cache, id = dataset->id, name = file.name(), why] { return cache->SetAside(id, name, why); },
-          report);
-      break;
-    }
-    run->remake.insert(dataset->id);
-    return;
+  if (!absl::IsDataLoss(why) && !absl::IsNotFound(why) && !absl::IsInvalidArgument(why)) return;
+  group->damaged.insert({rank, tier});
+  if (tier == Tier::kPrefix) {
+    return BlockingPrefix([prefix = run->prefix, id = dataset->id] { return prefix->MarkFailed(id); },
+                          [this, id = dataset->id](const absl::Status& status) {
+                            if (!status.ok()) Warn(fmt::format("dataset {}: {}", id, MessageOf(status)));
+                          });
   }
-  Blocking([prefix = run->prefix, id = dataset->id] { return prefix->MarkFailed(id); }, report);
+  run->remake.insert(dataset->id);
+  // Which of the application's files is bad is not known here: they go aside together when they are remade.
+  if (dataset->files || dataset->parts[rank].catalogue.file_size() == 0) return;
+  ChangeFolder(run, dataset->id,
+               [cache = run->cache, id = dataset->id, name = dataset->parts[rank].catalogue.file(0).name(),
+                text = std::string(MessageOf(why))] { return cache->SetAside(id, name, text); });
 }
 
 // --- The end of it ---
@@ -281,20 +301,27 @@ void CoreImpl::EndGroup(const RunPtr& run, const std::shared_ptr<RestoreGroup>& 
     if (part->restore) part->restore->Abort();
     part->call->Fail(code, message);
   }
-  for (const auto& [rank, tier] : group->bad) {
-    if (tier == Tier::kCache) group->dataset->in_cache = false;
-    if (tier == Tier::kPrefix) group->dataset->in_prefix = false;
-  }
+  WithdrawDamaged(group);
   Changed(run);
+}
+
+// A level holds while a copy is readable.
+void CoreImpl::WithdrawDamaged(const std::shared_ptr<RestoreGroup>& group) {
+  Dataset& dataset = *group->dataset;
+  for (const auto& [rank, tier] : group->damaged) {
+    if (tier == Tier::kCache) dataset.in_cache = false;
+    if (tier == Tier::kPrefix) dataset.in_prefix = false;
+  }
+  if (!dataset.in_cache && !dataset.in_prefix) dataset.damaged = true;
 }
 
 void CoreImpl::RetryGroup(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group, const std::string& why) {
   const DatasetPtr dataset = group->dataset;
-  dataset->damaged = true;
   Warn(fmt::format("run {}: dataset {} (step {}) cannot be restored: {}", run->name, dataset->id, dataset->step, why));
-  if (Launch* launch = run->ledger.newest(); launch != nullptr && launch->pin == dataset->id) {
-    DatasetPtr older = run->ledger.NewestRestorable(dataset->id);
-    launch->pin = older ? older->id : 0;
+  if (Launch* launch = run->ledger.Find(group->launch)) {
+    launch->passed_over.insert(dataset->id);
+    DatasetPtr older = run->ledger.NewestRestorableFor(*launch, dataset->id);
+    if (launch->pin == dataset->id) launch->pin = older ? older->id : 0;
   }
   EndGroup(run, group, local::RETRY,
            fmt::format("dataset {} cannot be restored ({}): ask for the latest again", dataset->id, why));
@@ -307,10 +334,10 @@ void CoreImpl::GroupDone(const RunPtr& run, const std::shared_ptr<RestoreGroup>&
   run->restore = nullptr;
   const DatasetPtr dataset = group->dataset;
   --dataset->readers;
-  if (dataset->files) run->restored_files.insert(dataset->id);
-  for (const auto& [rank, tier] : group->bad) {
-    if (tier == Tier::kCache && !dataset->files) dataset->in_cache = false;
-    if (tier == Tier::kPrefix) dataset->in_prefix = false;
+  if (dataset->files) {
+    run->restored_files.insert(dataset->id);
+  } else {
+    WithdrawDamaged(group);
   }
   for (auto& [rank, part] : group->parts) {
     local::Reply reply;
@@ -319,125 +346,25 @@ void CoreImpl::GroupDone(const RunPtr& run, const std::shared_ptr<RestoreGroup>&
   }
   spdlog::info("run {}: dataset {} (step {}) restored on {} ranks", run->name, dataset->id, dataset->step,
                group->parts.size());
-  if (run->remake.erase(dataset->id) > 0 && dataset->in_prefix && !dataset->in_cache) RemakeCached(run, dataset->id);
+  if (run->remake.erase(dataset->id) > 0 && dataset->in_prefix && !dataset->in_cache) {
+    Remake(run, dataset, [this, run, dataset](const Remade& remade) {
+      if (remade.status.ok()) {
+        spdlog::info("run {}: dataset {} is whole in the cache again", run->name, dataset->id);
+      } else {
+        Warn(fmt::format("run {}: dataset {} could not be made anew in the cache: {}", run->name, dataset->id,
+                         MessageOf(remade.status)));
+      }
+      Changed(run);
+    });
+  }
   Changed(run);
 }
 
 void CoreImpl::SessionLeftRestore(const SessionPtr& session) {
   const std::shared_ptr<RestoreGroup> group = session->run->restore;
-  if (!group || group->ended || !group->parts.contains(session->rank)) return;
+  // Also one that has not come to it yet: it will not.
+  if (!group || group->ended || session->launch != group->launch) return;
   EndGroup(session->run, group, local::UNAVAILABLE, fmt::format("rank {} was lost during the restore", session->rank));
-}
-
-// --- Files, and cached copies made anew ---
-
-namespace {
-
-// Brings one rank's part from the prefix into the cache, verified on the way. The dataset's entry is there.
-absl::Status FetchRank(Disk& prefix_disk, Disk& cache_disk, Prefix& prefix, CacheFolder& cache, bool files,
-                       const catalogue::Catalogue& catalogue) {
-  Throttle throttle(0);
-  TransferProgress progress;
-  std::size_t damaged = 0;
-  const DatasetId id = catalogue.dataset();
-  std::string work;
-  std::vector<CopyJob> jobs;
-  for (const catalogue::FileEntry& file : catalogue.file()) {
-    std::string to;
-    if (files) {
-      CAIRN_ASSIGN_OR_RETURN(to, cache.RouteFile(id, file.name()));
-    } else {
-      to = work = cache.WorkPath(id, catalogue.rank());
-    }
-    jobs.push_back({.from = prefix.FilePath(file.prefix_name()), .to = to, .entry = &file});
-  }
-  CAIRN_RETURN_IF_ERROR(CopyFiles(prefix_disk, cache_disk, jobs, throttle, progress, &damaged));
-  return files ? cache.CommitRankFiles(catalogue) : cache.CommitRank(catalogue, work);
-}
-
-}  // namespace
-
-void CoreImpl::RestoreFiles(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
-                            const std::shared_ptr<RestorePart>& part) {
-  const DatasetPtr dataset = group->dataset;
-  const Rank rank = part->session->rank;
-  struct Outcome {
-    absl::Status cached, fetched;
-    bool tried_prefix = false;
-  };
-  auto finish = [this, run, group, part, dataset, rank](Outcome outcome) {
-    if (group->ended) return;
-    if (!outcome.cached.ok()) CopyIsBad(run, group, rank, Tier::kCache, std::string(MessageOf(outcome.cached)));
-    if (!outcome.cached.ok() && !outcome.tried_prefix) {
-      return RetryGroup(run, group, fmt::format("rank {}'s files are in no whole copy", rank));
-    }
-    if (!outcome.fetched.ok()) {
-      CopyIsBad(run, group, rank, Tier::kPrefix, std::string(MessageOf(outcome.fetched)));
-      return RetryGroup(run, group, fmt::format("rank {}: {}", rank, MessageOf(outcome.fetched)));
-    }
-    part->tier = outcome.tried_prefix ? Tier::kPrefix : Tier::kCache;
-    part->done = true;
-    const auto& parts = group->parts;
-    if (!std::all_of(parts.begin(), parts.end(), [](const auto& item) { return item.second->done; })) return;
-    const bool fetched =
-        std::any_of(parts.begin(), parts.end(), [](const auto& item) { return item.second->tier == Tier::kPrefix; });
-    if (!fetched) return GroupDone(run, group);
-    BlockingCache(
-        [cache = run->cache, descriptor = DescriptorOf(*dataset, true)] { return cache->Complete(descriptor); },
-        [this, run, group, dataset](const absl::Status& status) {
-          if (group->ended) return;
-          if (!status.ok()) return EndGroup(run, group, CodeOf(status), std::string(MessageOf(status)));
-          dataset->in_cache = true;
-          run->remake.erase(dataset->id);
-          GroupDone(run, group);
-        });
-  };
-  const bool in_cache = dataset->in_cache;
-  const std::shared_ptr<Prefix> prefix = dataset->in_prefix ? run->prefix : nullptr;
-  auto work = [this, cache = run->cache, prefix, in_cache, catalogue = dataset->parts[rank].catalogue] {
-    Outcome outcome;
-    if (in_cache) {
-      for (const catalogue::FileEntry& file : catalogue.file()) {
-        outcome.cached = VerifyFile(cache_disk_, cache->DatasetPath(catalogue.dataset()) + "/" + file.name(), file);
-        if (!outcome.cached.ok()) break;
-      }
-    }
-    if ((in_cache && outcome.cached.ok()) || !prefix) return outcome;
-    outcome.tried_prefix = true;
-    outcome.fetched = FetchRank(prefix_disk_, cache_disk_, *prefix, *cache, /*files=*/true, catalogue);
-    return outcome;
-  };
-  if (in_cache) return Blocking(std::move(work), std::move(finish));
-  WithDirectory(run, dataset, [this, run, group, work, finish](const absl::Status& status) {
-    if (!status.ok()) return EndGroup(run, group, CodeOf(status), std::string(MessageOf(status)));
-    Blocking(work, finish);
-  });
-}
-
-void CoreImpl::RemakeCached(const RunPtr& run, DatasetId id) {
-  DatasetPtr dataset = run->ledger.Get(id);
-  if (!dataset || !run->prefix || !EnsureRoom(run, dataset->bytes()).ok()) return;
-  std::vector<catalogue::Catalogue> catalogues;
-  for (const Part& part : dataset->parts) catalogues.push_back(part.catalogue);
-  ++dataset->readers;
-  Blocking(
-      [this, prefix = run->prefix, cache = run->cache, catalogues, descriptor = DescriptorOf(*dataset, true)] {
-        for (const catalogue::Catalogue& catalogue : catalogues) {
-          CAIRN_RETURN_IF_ERROR(FetchRank(prefix_disk_, cache_disk_, *prefix, *cache, descriptor.own_files, catalogue));
-        }
-        return cache->Complete(descriptor);
-      },
-      [this, run, dataset](const absl::Status& status) {
-        --dataset->readers;
-        if (status.ok()) {
-          dataset->in_cache = true;
-          spdlog::info("run {}: dataset {} is whole in the cache again", run->name, dataset->id);
-        } else {
-          Warn(fmt::format("run {}: dataset {} could not be made anew in the cache: {}", run->name, dataset->id,
-                           MessageOf(status)));
-        }
-        Changed(run);
-      });
 }
 
 }  // namespace cairn

@@ -40,9 +40,10 @@ struct PartWriter {
   std::shared_ptr<Image> image;  // null: no bytes
   bool ring = false;
   std::string work_path;
-  std::uint64_t begin_call = 0;      // Released replies carry its number
-  std::shared_ptr<Capture> capture;  // from when the dataset's directory is there
-  std::uint64_t filled = 0;          // told before the capture was there
+  std::uint64_t begin_call = 0;                // Released replies carry its number
+  std::weak_ptr<Connection> begin_connection;  // that the Begin came over
+  std::shared_ptr<Capture> capture;            // from when the dataset's directory is there
+  std::uint64_t filled = 0;                    // told before the capture was there
   bool committed = false;
   bool ended = false;           // failed or given up: nothing more comes of it
   std::uint64_t released = 0;   // windows of the ring, as told
@@ -53,6 +54,8 @@ struct PartWriter {
 // An open output of the application's own files.
 struct FilesWriter {
   std::shared_ptr<Dataset> dataset;
+  bool failed = false;
+  bool ended = false;                         // what is routed now comes too late
   std::map<std::string, std::string> routed;  // normalized name -> path in the cache
   std::shared_ptr<void> lease;                // of the dataset's folder
 };
@@ -66,13 +69,14 @@ struct Session {
   std::shared_ptr<Connection> connection;  // null: broken, may be resumed
   Loop::TimerId resume_timer = 0;
   bool ended = false;
+  bool used = false;  // a request came after Open: the client has had the token
 
   std::shared_ptr<PartWriter> writer;
   std::shared_ptr<FilesWriter> files;
-  bool beginning = false;  // a Begin waits for its image
+  DatasetId last_output = 0;  // ended by this session
 
   std::vector<std::shared_ptr<Image>> idle_images;
-  std::set<std::uint64_t> known_images;  // whose descriptor this connection has
+  std::deque<std::uint64_t> known_images;  // whose descriptor this connection has, the last named at the end
   // The plan as last told to this connection, so that an unchanged one need not travel again.
   std::vector<ftiff::VariableSize> plan_variables;
   std::uint64_t plan_image_bytes = 0;
@@ -101,9 +105,11 @@ struct RestorePart {
 // All ranks restore the same dataset, or none does.
 struct RestoreGroup {
   std::shared_ptr<Dataset> dataset;
+  LaunchId launch = 0;
   std::map<Rank, std::shared_ptr<RestorePart>> parts;
-  std::set<std::pair<Rank, Tier>> bad;  // copies found damaged or missing meanwhile
-  bool started = false;                 // all ranks have matched
+  std::set<std::pair<Rank, Tier>> bad;      // copies that could not be used
+  std::set<std::pair<Rank, Tier>> damaged;  // those of them that never will be
+  bool started = false;                     // all ranks have matched
   bool ended = false;
 };
 
@@ -111,6 +117,19 @@ struct RestoreGroup {
 struct DirectoryState {
   bool ready = false;
   std::vector<std::function<void(absl::Status)>> waiting;
+};
+
+// A dataset's directory in the cache is being removed, or files in it set aside.
+struct FolderChange {
+  std::uint32_t pending = 0;
+  std::vector<std::function<void()>> waiting;  // for all of them to end
+};
+
+// How it went to make a dataset anew in the cache.
+struct Remade {
+  absl::Status status;
+  bool source_damaged = false;  // the prefix' copy of `rank`
+  Rank rank = 0;
 };
 
 struct FlushJob {
@@ -136,10 +155,13 @@ struct Run {
   std::string prefix_path;
   std::shared_ptr<Prefix> prefix;  // null: gone or not reached yet
   std::shared_ptr<CacheFolder> cache;
+  bool adopted = false;   // what the prefix holds is in the ledger
   bool replaced = false;  // the prefix was made anew: this run is history
   Ledger ledger;
   Prefix::IdBlock ids, next_ids;  // `ids.first` is the next to be given out
   bool reserving = false;
+  bool making_launch = false;
+  std::vector<std::function<void()>> launch_waiters;  // decide once that launch is made
   DatasetId highest_id = 0;
   std::map<Rank, std::shared_ptr<Session>> sessions;  // of the newest launch
   std::map<DatasetId, DirectoryState> directories;
@@ -155,9 +177,17 @@ struct Run {
   std::map<DatasetId, std::map<std::string, Rank>> routed;  // which rank writes which of the application's files
   std::optional<std::chrono::steady_clock::time_point> idle_since;  // no sessions
   bool record_storing = false, record_stale = false;                // flush.cairn
+  std::vector<std::function<void(const absl::Status&)>> record_waiting;
   std::set<DatasetId> remake;  // their cached copy was damaged: fetch it anew from the prefix
+  std::map<DatasetId, FolderChange> changing;
+  std::map<DatasetId, std::vector<std::function<void(const Remade&)>>> remaking;  // whom to tell
+  std::uint32_t removals = 0;                      // on the prefix, under way: no flush meanwhile
+  std::vector<std::function<void()>> after_flush;  // removals that wait for a flush to end
+  std::set<DatasetId> flushed;                     // by this incarnation
+  std::set<DatasetId> pinned;                      // on the prefix only, as this node's record has it
   // Looked at after every change; true: answered, take it out.
   std::list<std::function<bool()>> watchers;
+  std::size_t watchers_swept = 64;  // so many are looked through before one more is taken
 };
 
 }  // namespace cairn
