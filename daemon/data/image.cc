@@ -79,6 +79,13 @@ bool ImageBudget::Take(std::uint64_t bytes) {
 
 void ImageBudget::Give(std::uint64_t bytes) {
   used_ -= bytes;
+  const absl::MutexLock lock(&mutex_);
+  if (on_given_) on_given_();
+}
+
+void ImageBudget::SetOnGiven(std::function<void()> on_given) {
+  const absl::MutexLock lock(&mutex_);
+  on_given_ = std::move(on_given);
 }
 
 Image::Image(ImageBudget& budget, UniqueFd fd, std::byte* base, std::size_t size)
@@ -86,6 +93,8 @@ Image::Image(ImageBudget& budget, UniqueFd fd, std::byte* base, std::size_t size
 
 Image::~Image() {
   munmap(base_, size_);
+  // A client may keep it mapped for long; the memory is given back all the same (its seals allow that).
+  fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size_));
   budget_.Give(size_);
 }
 

@@ -4,11 +4,14 @@
 #ifndef CAIRN_DAEMON_DATA_IMAGE_H_
 #define CAIRN_DAEMON_DATA_IMAGE_H_
 
+#include <absl/base/thread_annotations.h>
 #include <absl/status/statusor.h>
+#include <absl/synchronization/mutex.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -22,12 +25,16 @@ class ImageBudget {
   explicit ImageBudget(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
   bool Take(std::uint64_t bytes);
   void Give(std::uint64_t bytes);
+  // Runs after each Give, on whichever thread lets go of an image; null: nothing. Not from within itself.
+  void SetOnGiven(std::function<void()> on_given);
   std::uint64_t used() const { return used_; }
   std::uint64_t bytes_max() const { return bytes_max_; }
 
  private:
   const std::uint64_t bytes_max_;
   std::atomic<std::uint64_t> used_{0};
+  absl::Mutex mutex_;
+  std::function<void()> on_given_ ABSL_GUARDED_BY(mutex_);
 };
 
 class Image {
