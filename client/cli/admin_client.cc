@@ -106,6 +106,16 @@ class AdminClientImpl final : public AdminClient {
 absl::StatusOr<std::vector<std::string>> AdminSockets(const std::string& address, const Variable& variable) {
   std::string given = address;
   if (const char* value = variable("CAIRN_ADMIN_ADDRESS"); given.empty() && value != nullptr) given = value;
+  // A daemon's two sockets lie side by side: who told the application where it is has told the command, too.
+  constexpr std::string_view kApplications = "unix:", kApplicationSocket = "/cairnd.sock";
+  if (const char* value = variable("CAIRN_ADDRESS"); given.empty() && value != nullptr) {
+    const std::string_view address = value;
+    if (address.starts_with("grpc+unix:")) given = address;
+    if (address.starts_with(kApplications) && address.ends_with(kApplicationSocket)) {
+      given = address.substr(kApplications.size(), address.size() - kApplications.size() - kApplicationSocket.size());
+      given += kSocketName;
+    }
+  }
   if (!given.empty()) {
     constexpr std::string_view kKind = "grpc+unix:";
     const std::string path = given.starts_with(kKind) ? given.substr(kKind.size()) : given;

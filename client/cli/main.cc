@@ -53,7 +53,7 @@ constexpr const char* kFooter =
     "  3  no daemon answers\n"
     "\n"
     "Environment:\n"
-    "  CAIRN_ADMIN_ADDRESS  the daemon's socket, as --address\n"
+    "  CAIRN_ADMIN_ADDRESS  the daemon's socket, as --address; else the one beside $CAIRN_ADDRESS\n"
     "  CAIRN_PREFIX, CAIRN_CACHE  what `doctor` looks at";
 
 // What one command line says. `run` is set by the command that was named.

@@ -9,6 +9,18 @@
 #include "storage/cache/catalogue.h"
 
 namespace cairn {
+namespace {
+
+// Where the prefix has a dataset's own bytes and view: ckpt.<number>, ckpt.<number>.bp.
+bool IsDatasetFolder(std::string_view name) {
+  constexpr std::string_view kBefore = "ckpt.", kView = ".bp";
+  if (!name.starts_with(kBefore)) return false;
+  name.remove_prefix(kBefore.size());
+  if (name.ends_with(kView)) name.remove_suffix(kView.size());
+  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+}  // namespace
 
 void CoreImpl::HandleOutputBegin(const SessionPtr& session, const CallPtr& call, const local::OutputBegin& begin) {
   if (quiescing_) return call->Fail(Unavailable("the daemon is going away"));
@@ -61,6 +73,9 @@ void CoreImpl::HandleRouteFile(const SessionPtr& session, const CallPtr& call, c
   if (files->failed) return call->Fail(WhyFailed(*session->run, *files->dataset));
   auto name = NormalizeFileName(session->run->prefix_path, route.file());
   if (!name.ok()) return call->Fail(name.status());
+  if (IsDatasetFolder(name->substr(0, name->find('/')))) {
+    return call->Fail(InvalidArgument("{}: folders ckpt.<number> belong to checkpoints of memory", *name));
+  }
   // A rank's names go into one record of at most 64 MiB, with some hundred bytes each.
   constexpr std::size_t kFilesMax = 64 << 10;
   auto& owners = session->run->routed[files->dataset->id];
