@@ -127,7 +127,7 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
     writing_ = false;
     unsent_bytes_ -= unsent_.front().Length();
     unsent_.pop_front();
-    if (!ok) over_ = true;  // OnReadDone comes, too
+    if (!ok) over_ = true;  // reading goes on to its own end: what came before is still good
     WriteNext();
     changed_.notify_all();
   }
@@ -144,7 +144,7 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
  private:
   // All of these: mutex_ held.
   void ReadNext() {
-    if (reading_ || over_ || unread_bytes_ > kUnreadBytesMax) return;
+    if (reading_ || !held_ || unread_bytes_ > kUnreadBytesMax) return;
     reading_ = true;
     StartRead(&incoming_);
   }
@@ -157,6 +157,7 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
     if (std::exchange(held_, false)) RemoveHold();
   }
   Outcome WaitBroken(std::unique_lock<std::mutex>& lock, Stream::Deadline deadline) {
+    if (!reading_) LetGo();  // too much is unread, and nobody will read it
     changed_.wait_until(lock, deadline, [this] { return done_; });
     return Broken();
   }
@@ -194,8 +195,8 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   bool connected_ = false;
   bool reading_ = false;
   bool writing_ = false;
-  bool held_ = false;
-  bool over_ = false;  // nothing more can be sent or will come
+  bool held_ = false;  // until nothing more will come, or nobody wants it
+  bool over_ = false;  // nothing more can be sent
   bool done_ = false;  // and status_ says why
   grpc::Status status_;
 };
