@@ -15,6 +15,13 @@
 namespace cairn::identity {
 namespace {
 
+// Makes a numbered record. The first thing that relies on the identity is one of these: whoever made the folder may
+// have died before its name was durable. (The names in it become durable with the record.)
+absl::Status MakeRecord(Disk& disk, const std::string& prefix, const std::string& path, const kvtree::Tree& tree) {
+  CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(prefix));
+  return CreateFileOnce(disk, path, kvtree::Encode(tree), 0600);
+}
+
 constexpr std::size_t kSecretBytes = 32;
 constexpr std::size_t kKeyBytesMax = 4096;
 constexpr int kTriesMax = 1000;  // numbers taken by others between our listing and our link
@@ -124,7 +131,7 @@ absl::Status MakeFolder(Disk& disk, const std::string& prefix) {
   const std::string folder = FolderOf(prefix);
   const absl::Status made = disk.MakeDirectory(folder, 0700);
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
-  CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(prefix));
+  if (made.ok()) CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(prefix));
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(folder));
   if (!info.is_directory()) return PermissionDenied("{}: is no directory", folder);
   if (info.uid != ::geteuid()) {
@@ -148,12 +155,7 @@ absl::StatusOr<RunId> ReadRun(Disk& disk, const std::string& prefix) {
 
 absl::StatusOr<RunId> MakeRun(Disk& disk, const std::string& prefix) {
   auto run = ReadRun(disk, prefix);
-  if (run.ok()) {
-    // Whoever made it may have died before the name was durable; from now on others rely on what we answer.
-    CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(FolderOf(prefix)));
-    return run;
-  }
-  if (!absl::IsNotFound(run.status())) return run.status();
+  if (!absl::IsNotFound(run.status())) return run;
   const RunId fresh = RunId::Random();
   const absl::Status made = CreateFileOnce(disk, RunPath(prefix), fresh.Hex() + "\n", 0600);
   if (made.ok()) return fresh;
@@ -193,7 +195,7 @@ absl::StatusOr<LaunchRecord> MakeLaunch(Disk& disk, const std::string& prefix, s
   launch.id = newest.value_or(0);
   for (int i = 0; i < kTriesMax; ++i) {
     ++launch.id;
-    const absl::Status made = CreateFileOnce(disk, LaunchPath(prefix, launch.id), kvtree::Encode(ToTree(launch)), 0600);
+    const absl::Status made = MakeRecord(disk, prefix, LaunchPath(prefix, launch.id), ToTree(launch));
     if (made.ok()) return launch;
     if (!absl::IsAlreadyExists(made)) return made;
   }
@@ -216,7 +218,7 @@ absl::StatusOr<Prefix::IdBlock> ReserveIds(Disk& disk, const std::string& prefix
     tree.Set("COUNT", kIdBlock);
     tree.Set("HOST", Hostname());
     const std::string path = fmt::format("{}/{}{}", FolderOf(prefix), kIdsStem, block);
-    const absl::Status made = CreateFileOnce(disk, path, kvtree::Encode(tree), 0600);
+    const absl::Status made = MakeRecord(disk, prefix, path, tree);
     if (made.ok()) return Prefix::IdBlock{.first = block * kIdBlock + 1, .count = kIdBlock};
     if (!absl::IsAlreadyExists(made)) return made;
   }

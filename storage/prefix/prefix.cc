@@ -26,12 +26,6 @@ class PrefixOnDisk final : public Prefix {
   PrefixOnDisk(Disk& disk, std::string path, const RunId& run, bool writable)
       : disk_(disk), path_(std::move(path)), run_(run), writable_(writable), records_(disk, path_, run) {}
 
-  // What a crash left between two records: finished.
-  absl::Status Mend() {
-    CAIRN_RETURN_IF_ERROR(records_.Mend());
-    return FinishRemovals(disk_, path_, records_);
-  }
-
   const std::string& path() const override { return path_; }
   const RunId& run() const override { return run_; }
   absl::StatusOr<RunId> CurrentRun() override { return identity::ReadRun(disk_, path_); }
@@ -96,6 +90,8 @@ class PrefixOnDisk final : public Prefix {
     return PermissionDenied("{}: opened for reading only", path_);
   }
   bool SummaryIsComplete(DatasetId id);
+  // Takes what was removed out of the index, if another's change has brought it back.
+  absl::Status ForgetRemoved(const PrefixView& view);
 
   Disk& disk_;
   const std::string path_;
@@ -114,9 +110,27 @@ bool PrefixOnDisk::SummaryIsComplete(DatasetId id) {
   return complete.ok() && *complete && descriptor.ok() && (descriptor->id == id || descriptor->id == 0);
 }
 
+absl::Status PrefixOnDisk::ForgetRemoved(const PrefixView& view) {
+  std::vector<DatasetId> removed;
+  for (const auto& [id, entry] : view.index.datasets) {
+    if (!entry.descriptor.launch || view.commits.contains(id)) continue;
+    CAIRN_ASSIGN_OR_RETURN(const bool gone, records_.IsRemoved(id));
+    if (gone) removed.push_back(id);
+  }
+  if (removed.empty()) return absl::OkStatus();
+  return records_.ChangeIndex([&](kvtree::Tree& index) {
+    for (const DatasetId id : removed) SharedRecords::Forget(id, index);
+    return absl::OkStatus();
+  });
+}
+
 absl::StatusOr<std::map<DatasetId, CommittedDataset>> PrefixOnDisk::Committed() {
-  if (writable_) CAIRN_RETURN_IF_ERROR(records_.Mend());
+  if (writable_) {  // what crashes left between two records
+    CAIRN_RETURN_IF_ERROR(records_.Mend());
+    CAIRN_RETURN_IF_ERROR(FinishRemovals(disk_, path_, records_));
+  }
   CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records_.Look());
+  if (writable_) CAIRN_RETURN_IF_ERROR(ForgetRemoved(view));
   std::map<DatasetId, CommittedDataset> committed;
   for (const auto& [id, entry] : view.index.datasets) {
     if (!entry.complete || !entry.failed.empty() || id == 0) continue;
@@ -160,9 +174,7 @@ absl::StatusOr<std::unique_ptr<Prefix>> Prefix::Open(Disk& disk, const std::stri
   CAIRN_RETURN_IF_ERROR(identity::MakeFolder(disk, path));
   CAIRN_ASSIGN_OR_RETURN(const RunId run, identity::MakeRun(disk, path));
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path + "/.scr", kFolderMode));
-  auto prefix = std::make_unique<PrefixOnDisk>(disk, path, run, true);
-  CAIRN_RETURN_IF_ERROR(prefix->Mend());
-  return prefix;
+  return std::make_unique<PrefixOnDisk>(disk, path, run, true);
 }
 
 absl::StatusOr<std::unique_ptr<Prefix>> Prefix::OpenReadOnly(Disk& disk, const std::string& path) {

@@ -9,7 +9,8 @@
 //
 // commit.cairn is the truth; the index is merged from it, never made anew: foreign entries, unknown keys, CURRENT,
 // FAILED and FETCHED stay, and so does the removal of an entry by SCR's own tools (the index keeps a list
-// CAIRN_COMMITTED of what was merged). What a crash left out is merged at the next Open or Committed.
+// CAIRN_COMMITTED of what was merged). What a crash left out is merged, and a removal that it cut short is
+// finished, at the next Committed.
 //
 // Thread-safe: changes of index.scr and flush.scr are made one at a time, each from the file as it is then and in place
 // of it at once. Other processes are not locked out (parallel file systems often have no locks): of two that change

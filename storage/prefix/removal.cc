@@ -1,5 +1,6 @@
 #include "storage/prefix/removal.h"
 
+#include <algorithm>
 #include <functional>
 #include <set>
 
@@ -145,16 +146,20 @@ absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords&
 }
 
 absl::Status FinishRemovals(Disk& disk, const std::string& prefix, SharedRecords& records) {
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<DatasetId> ids, records.ListDatasets());
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<DatasetId> ids, records.ListUnmerged());
   for (const DatasetId id : ids) {
-    CAIRN_ASSIGN_OR_RETURN(const bool removed, records.IsRemoved(id));
-    if (!removed) continue;
+    const std::string folder = records.DatasetFolder(id);
+    const auto names = disk.List(folder);
+    if (absl::IsNotFound(names.status())) continue;  // another finishes it at the same time
+    if (!names.ok()) return names.status();
+    const bool removed = std::find(names->begin(), names->end(), BaseOf(records.RemovedPath(id))) != names->end();
+    if (!removed || names->size() == 1) continue;
     Remover remover(disk);
     const std::string data = prefix + "/" + DataFolderName(id);
     remover.Files(data, [&](const std::string& file) { return IsOurs(file, id); });
     remover.FolderIfEmpty(data);
     CAIRN_RETURN_IF_ERROR(remover.status());
-    CAIRN_RETURN_IF_ERROR(RemoveLists(disk, records.DatasetFolder(id)));
+    CAIRN_RETURN_IF_ERROR(RemoveLists(disk, folder));
   }
   return absl::OkStatus();
 }

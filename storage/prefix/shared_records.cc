@@ -109,6 +109,13 @@ absl::StatusOr<std::vector<DatasetId>> SharedRecords::ListDatasets() {
   return ids;
 }
 
+absl::StatusOr<std::vector<DatasetId>> SharedRecords::ListUnmerged() {
+  CAIRN_ASSIGN_OR_RETURN(const kvtree::Tree index, ReadIndex());
+  CAIRN_ASSIGN_OR_RETURN(std::vector<DatasetId> ids, ListDatasets());
+  std::erase_if(ids, [&](DatasetId id) { return IsMerged(id, index); });
+  return ids;
+}
+
 absl::StatusOr<std::map<DatasetId, CommitRecord>> SharedRecords::ReadCommits(const kvtree::Tree* index) {
   std::map<DatasetId, CommitRecord> commits;
   CAIRN_ASSIGN_OR_RETURN(const std::vector<DatasetId> ids, ListDatasets());

@@ -61,6 +61,8 @@ class SharedRecords {
   absl::StatusOr<bool> IsRemoved(DatasetId id);
   // Of all folders of records, ascending.
   absl::StatusOr<std::vector<DatasetId>> ListDatasets();
+  // Of those that no index entry was made for, or whose commit was taken back.
+  absl::StatusOr<std::vector<DatasetId>> ListUnmerged();
 
   // index.scr: as read, handed to `change`, written back if it differs. A damaged one is moved aside first and made of
   // what Cairn committed. kFailedPrecondition: its VERSION is unknown.

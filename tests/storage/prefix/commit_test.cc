@@ -196,6 +196,30 @@ TEST_F(CommitTest, AHalfFlushedDatasetIsRemovedWithItsWorkFiles) {
   EXPECT_STATUS(kFailedPrecondition, Commit(3), "removed");
 }
 
+TEST_F(CommitTest, ARemovalThatACrashCutShortIsFinished) {
+  ASSERT_OK(Commit(3));
+  disk_.SetHook([&](FakeOp op, const std::string& path) {
+    if (op == FakeOp::kRemove && path.ends_with("Ckpt3-Rank1.fti")) disk_.CrashAt(1);
+  });
+  EXPECT_FALSE(prefix_->Remove(3, Catalogues(3)).ok());
+  disk_.SetHook(nullptr);
+  disk_.Restart(1);
+  Reopen();
+  EXPECT_TRUE(CommittedIds().empty());
+  EXPECT_STATUS(kNotFound, disk_.Info("/pfs/demo/ckpt.3"), "");
+  ASSERT_OK_AND_ASSIGN(const auto records, disk_.List("/pfs/demo/.scr/scr.dataset.3"));
+  EXPECT_EQ(records, std::vector<std::string>({"removed.cairn"}));
+}
+
+TEST_F(CommitTest, ARemovedEntryThatAnothersChangeBroughtBackGoesAgain) {
+  ASSERT_OK(Commit(3));
+  const kvtree::Tree before = TreeAt(kIndex);
+  ASSERT_OK(prefix_->Remove(3, Catalogues(3)));
+  ASSERT_OK(ReplaceTree(disk_, kIndex, before));
+  EXPECT_TRUE(CommittedIds().empty());
+  EXPECT_EQ(TreeAt(kIndex).FindPath({"DSET", "3"}), nullptr);
+}
+
 TEST_F(CommitTest, ARemovalThatMeetsALateCommitWins) {
   ASSERT_OK(Arrive(3));
   bool removed = false;
