@@ -49,7 +49,8 @@ class ThreadLoop : public Loop {
   }
 
  private:
-  asio::io_context context_{1};
+  // The hint is not 1: then what the strand posts to itself would wait behind what others post after it.
+  asio::io_context context_{2};
   asio::executor_work_guard<asio::io_context::executor_type> guard_;
   TimerId last_timer_ = 0;
   std::unordered_map<TimerId, std::unique_ptr<asio::steady_timer>> timers_;

@@ -36,15 +36,24 @@ void CoreImpl::HandleRestore(const SessionPtr& session, const CallPtr& call, con
   if (!dataset || !dataset->restorable()) {
     return call->Fail(NotFound("run {} has no restorable dataset {}", run->name, restore.dataset()));
   }
-  for (Rank rank = 0; rank < launch->nranks; ++rank) {
+  // The stream broke under the end of a restore that the others have heard of: they will not come again.
+  const bool alone =
+      !run->restore && session->restored == dataset->id && session->restored_over.lock() != call->connection();
+  for (Rank rank = 0; rank < launch->nranks && !alone; ++rank) {
     const RankSlot::State state = launch->ranks[rank].state;
     if (state != RankSlot::State::kLost && state != RankSlot::State::kClosed) continue;
     return call->Fail(Unavailable("rank {} is gone: a restore needs all {} ranks", rank, launch->nranks));
+  }
+  // Its ranks were refused together: who comes to it late is told the same.
+  if (RestoreRefusal& refused = run->refused;
+      refused.launch == session->launch && refused.dataset == dataset->id && refused.ranks.erase(session->rank) > 0) {
+    return call->Fail(refused.code, refused.message);
   }
   if (!run->restore) {
     run->restore = std::make_shared<RestoreGroup>();
     run->restore->dataset = dataset;
     run->restore->launch = session->launch;
+    run->restore->alone = alone;
     ++dataset->readers;
   }
   const std::shared_ptr<RestoreGroup> group = run->restore;
@@ -155,7 +164,7 @@ void CoreImpl::PartMatched(const RunPtr& run, const std::shared_ptr<RestoreGroup
   part->matched = true;
   if (group->started) return StartPart(run, group, part);
   const Launch* launch = run->ledger.Find(part->session->launch);
-  if (launch == nullptr || group->parts.size() != launch->nranks) return;
+  if (launch == nullptr || group->parts.size() != (group->alone ? 1 : launch->nranks)) return;
   const auto& parts = group->parts;
   if (!std::all_of(parts.begin(), parts.end(), [](const auto& item) { return item.second->matched; })) return;
   group->started = true;
@@ -301,6 +310,14 @@ void CoreImpl::EndGroup(const RunPtr& run, const std::shared_ptr<RestoreGroup>& 
     if (part->restore) part->restore->Abort();
     part->call->Fail(code, message);
   }
+  if (!group->started && (code == local::NOT_FOUND || code == local::FAILED_PRECONDITION)) {
+    run->refused = {
+        .launch = group->launch, .dataset = group->dataset->id, .code = code, .message = message, .ranks = {}};
+    const Launch* launch = run->ledger.Find(group->launch);
+    for (Rank rank = 0; launch != nullptr && rank < launch->nranks; ++rank) {
+      if (!group->parts.contains(rank)) run->refused.ranks.insert(rank);
+    }
+  }
   WithdrawDamaged(group);
   Changed(run);
 }
@@ -342,6 +359,8 @@ void CoreImpl::GroupDone(const RunPtr& run, const std::shared_ptr<RestoreGroup>&
   for (auto& [rank, part] : group->parts) {
     local::Reply reply;
     reply.mutable_restore_end()->set_tier(static_cast<local::Tier>(part->tier));
+    part->session->restored = dataset->id;
+    part->session->restored_over = part->call->connection();
     part->call->Reply(std::move(reply));
   }
   spdlog::info("run {}: dataset {} (step {}) restored on {} ranks", run->name, dataset->id, dataset->step,
@@ -364,6 +383,7 @@ void CoreImpl::SessionLeftRestore(const SessionPtr& session) {
   const std::shared_ptr<RestoreGroup> group = session->run->restore;
   // Also one that has not come to it yet: it will not.
   if (!group || group->ended || session->launch != group->launch) return;
+  if (group->alone && !group->parts.contains(session->rank)) return;
   EndGroup(session->run, group, local::UNAVAILABLE, fmt::format("rank {} was lost during the restore", session->rank));
 }
 

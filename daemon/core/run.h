@@ -70,6 +70,9 @@ struct Session {
   Loop::TimerId resume_timer = 0;
   bool ended = false;
   bool used = false;  // a request came after Open: the client has had the token
+  // Its last request was the restore of this dataset, which all ranks ended well, and over which stream it was told.
+  DatasetId restored = 0;
+  std::weak_ptr<Connection> restored_over;
 
   std::shared_ptr<PartWriter> writer;
   std::shared_ptr<FilesWriter> files;
@@ -106,11 +109,21 @@ struct RestorePart {
 struct RestoreGroup {
   std::shared_ptr<Dataset> dataset;
   LaunchId launch = 0;
+  bool alone = false;  // of one rank that did not hear that all had ended
   std::map<Rank, std::shared_ptr<RestorePart>> parts;
   std::set<std::pair<Rank, Tier>> bad;      // copies that could not be used
   std::set<std::pair<Rank, Tier>> damaged;  // those of them that never will be
   bool started = false;                     // all ranks have matched
   bool ended = false;
+};
+
+// A restore that was refused before some ranks had come to it.
+struct RestoreRefusal {
+  LaunchId launch = 0;
+  DatasetId dataset = 0;
+  local::Code code = local::OK;
+  std::string message;
+  std::set<Rank> ranks;  // that have not heard of it
 };
 
 // A dataset's directory in the cache is being made, or is there.
@@ -173,6 +186,7 @@ struct Run {
   std::set<DatasetId> flush_dropped;  // superseded before their flush began
   std::set<DatasetId> asked;          // someone waits for `prefix`, or asked for the flush by name
   std::shared_ptr<RestoreGroup> restore;
+  RestoreRefusal refused;                                   // the last one
   std::set<DatasetId> restored_files;                       // datasets of files that this launch has restored
   std::map<DatasetId, std::map<std::string, Rank>> routed;  // which rank writes which of the application's files
   std::optional<std::chrono::steady_clock::time_point> idle_since;  // no sessions

@@ -1,0 +1,70 @@
+// A real Core on folders of its own, for tests. Every wait here ends: after a minute without an answer the test fails.
+#ifndef CAIRN_TESTS_DAEMON_CORE_CORE_HARNESS_H_
+#define CAIRN_TESTS_DAEMON_CORE_CORE_HARNESS_H_
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/config/config.h"
+#include "daemon/core/core.h"
+#include "proto/admin.pb.h"
+#include "storage/base/disk.h"
+#include "storage/base/ids.h"
+
+namespace cairn {
+
+// The core and its folders. Disks may be given; else it is the real one, below a folder that goes with the harness.
+class CoreHarness {
+ public:
+  explicit CoreHarness(Disk* cache_disk = nullptr, Disk* prefix_disk = nullptr);
+  ~CoreHarness();
+
+  Config config;  // as Start takes it; flushes only what it is asked to, and keeps all
+  absl::Status Start();
+  void Stop();
+  void Restart();  // another incarnation on the same folders
+  Core& core() { return *core_; }
+  bool running() const { return core_ != nullptr; }
+
+  std::string prefix() const { return root_ + "/prefix"; }
+  std::string root() const { return root_; }
+  Disk& cache_disk() { return *cache_disk_; }
+  Disk& prefix_disk() { return *prefix_disk_; }
+
+  admin::StatusReply Status();
+  std::vector<admin::DatasetRow> List();
+  admin::DatasetRow Row(DatasetId id);  // empty: not listed
+  admin::WaitReply Wait(DatasetId id, local::Level level, std::uint32_t timeout_ms = 30000);
+  local::Status Flush(DatasetId id);
+  local::Status Pin(DatasetId id, bool pinned);
+  local::Status Remove(DatasetId id);
+  // Asks again until it is so; false: it is not after a minute.
+  bool Eventually(const std::function<bool()>& holds);
+  bool Warned(const std::string& part);
+
+  // Of this prefix' newest run.
+  std::string CacheFolderPath();
+  std::string CachedFile(DatasetId id, Rank rank);  // the checkpoint file
+  std::string PrefixFile(DatasetId id, Rank rank);
+  bool IsThere(Disk& disk, const std::string& path);
+  void Flip(Disk& disk, const std::string& path, std::uint64_t offset);
+  void Truncate(Disk& disk, const std::string& path, std::uint64_t bytes);
+  void Write(Disk& disk, const std::string& path, const std::string& bytes);
+  std::string Read(Disk& disk, const std::string& path);
+
+ private:
+  std::string root_;
+  std::unique_ptr<Disk> real_disk_;
+  Disk* cache_disk_;
+  Disk* prefix_disk_;
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_TESTS_DAEMON_CORE_CORE_HARNESS_H_

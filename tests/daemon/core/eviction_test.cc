@@ -1,0 +1,193 @@
+// Room in the cache: who leaves it, in which order, who stays, and what a full one says. design.md, "The daemon".
+#include <gtest/gtest.h>
+
+#include "tests/daemon/core/fake_client.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+class EvictionTest : public ::testing::Test {
+ protected:
+  void StartWith(std::uint64_t cache_bytes) {
+    harness_.config.cache.bytes_max = cache_bytes;
+    ASSERT_TRUE(harness_.Start().ok());
+    client_ = std::make_unique<FakeClient>(harness_);
+    ASSERT_SAYS(client_->Open({}), local::OK, "");
+  }
+  void TearDown() override { client_ = nullptr; }
+  // A little over two MiB, at `local`.
+  DatasetId Make(std::uint64_t step) {
+    const local::Reply done = client_->Checkpoint(step, memory_);
+    EXPECT_SAYS(done, local::OK, "");
+    EXPECT_SAYS(client_->Wait(done.committed().dataset(), local::LOCAL), local::OK, "");
+    return done.committed().dataset();
+  }
+  bool HasFolder(DatasetId id) {
+    return harness_.IsThere(harness_.cache_disk(), harness_.CacheFolderPath() + "/scr.dataset." + std::to_string(id));
+  }
+  bool LosesFolder(DatasetId id) {
+    return harness_.Eventually([&] { return !HasFolder(id); });
+  }
+
+  const Memory memory_ = {PlainOf(1, RandomBytes(1, 2 * kMiB))};
+  CoreHarness harness_;
+  std::unique_ptr<FakeClient> client_;
+};
+
+TEST_F(EvictionTest, TakesTheOldestSupersededOnesWhenRoomIsNeeded) {
+  StartWith(7 * kMiB);  // three of them
+  const DatasetId first = Make(1), second = Make(2), third = Make(3), fourth = Make(4);
+  EXPECT_TRUE(LosesFolder(first));
+  for (DatasetId id : {second, third, fourth}) EXPECT_TRUE(HasFolder(id)) << id;
+  EXPECT_SAYS(client_->Test(first, local::LOCAL), local::SUPERSEDED, "superseded by dataset");
+  EXPECT_SAYS(client_->Wait(first, local::PREFIX), local::SUPERSEDED, "");
+  EXPECT_LE(harness_.Status().cache_bytes_used(), 7 * kMiB);
+}
+
+TEST_F(EvictionTest, TakesThoseOnThePrefixFirst) {
+  StartWith(7 * kMiB);
+  const DatasetId first = Make(1), second = Make(2), third = Make(3);
+  ASSERT_SAYS(client_->Wait(second, local::PREFIX), local::OK, "");
+  Make(4);
+  EXPECT_TRUE(LosesFolder(second));
+  EXPECT_TRUE(HasFolder(first));
+  EXPECT_TRUE(HasFolder(third));
+  EXPECT_SAYS(client_->Test(second, local::PREFIX), local::OK, "");  // a stronger copy is there
+  EXPECT_SAYS(client_->Test(second, local::LOCAL), local::OK, "");
+  Memory back = Blank(memory_);
+  const FakeClient::Restored restored = client_->Restore(second, back);
+  EXPECT_EQ(restored.code, local::OK) << restored.message;
+  EXPECT_EQ(restored.tier, local::TIER_PREFIX);
+  EXPECT_TRUE(back[0].bytes == memory_[0].bytes);
+}
+
+TEST_F(EvictionTest, APinnedOneStays) {
+  StartWith(7 * kMiB);
+  const DatasetId first = Make(1);
+  ASSERT_EQ(harness_.Pin(first, true).code(), local::OK);
+  ASSERT_SAYS(client_->Wait(first, local::PREFIX), local::OK, "");
+  const DatasetId second = Make(2);
+  Make(3);
+  Make(4);
+  EXPECT_TRUE(LosesFolder(second));
+  EXPECT_TRUE(HasFolder(first));
+  ASSERT_EQ(harness_.Pin(first, false).code(), local::OK);
+  Make(5);
+  EXPECT_TRUE(LosesFolder(first));
+}
+
+TEST_F(EvictionTest, AFullCacheRefusesAtBeginAndTheNewestStays) {
+  StartWith(3 * kMiB);
+  const DatasetId first = Make(1);
+  const local::Reply refused = client_->Begin(2, memory_);
+  EXPECT_SAYS(refused, local::RESOURCE_EXHAUSTED, "the cache");
+  EXPECT_SAYS(refused, local::RESOURCE_EXHAUSTED, "is full");
+  EXPECT_TRUE(HasFolder(first));
+  EXPECT_SAYS(client_->Test(first, local::LOCAL), local::OK, "");
+  EXPECT_SAYS(client_->Checkpoint(3, {PlainOf(1, "small")}), local::OK, "");
+}
+
+TEST_F(EvictionTest, ASecondRankThatDoesNotFitFailsTheDatasetForAll) {
+  StartWith(5 * kMiB);
+  client_ = nullptr;
+  Ranks ranks(harness_, 2, "job.2");
+  const local::Reply begun = ranks[0].Checkpoint(1, memory_);
+  ASSERT_SAYS(begun, local::OK, "");
+  const std::uint64_t waiting = ranks[0].SendWait(begun.committed().dataset(), local::LOCAL);
+  EXPECT_SAYS(ranks[1].Begin(1, {PlainOf(1, RandomBytes(1, 4 * kMiB))}), local::RESOURCE_EXHAUSTED, "is full");
+  EXPECT_SAYS(ranks[0].Next(waiting), local::FAILED, "rank 1");
+}
+
+TEST_F(EvictionTest, AnUnflushedOutputStays) {
+  StartWith(7 * kMiB);
+  harness_.config.flush.every = 0;
+  const local::Reply begun = client_->OutputBegin(1, /*checkpoint=*/false, /*output=*/true);
+  ASSERT_SAYS(begun, local::OK, "");
+  const local::Reply routed = client_->RouteFile("plot.dat");
+  ASSERT_SAYS(routed, local::OK, "");
+  harness_.Write(harness_.cache_disk(), routed.route_file().path(), RandomBytes(9, 2 * kMiB));
+  ASSERT_SAYS(client_->OutputEnd(), local::OK, "");
+  const DatasetId output = begun.output_begin().dataset();
+  ASSERT_SAYS(client_->Wait(output, local::LOCAL), local::OK, "");
+  for (std::uint64_t step = 2; step <= 5; ++step) Make(step);
+  // It goes to the prefix by itself; only then may it leave.
+  EXPECT_TRUE(HasFolder(output) || harness_.Row(output).in_prefix());
+  ASSERT_SAYS(client_->Wait(output, local::PREFIX), local::OK, "");
+  EXPECT_EQ(harness_.Read(harness_.prefix_disk(), harness_.prefix() + "/plot.dat"), RandomBytes(9, 2 * kMiB));
+}
+
+TEST_F(EvictionTest, KeepTakesWholeOnesBeyondTheNewest) {
+  harness_.config.cache.keep = 1;
+  StartWith(1 << 30);
+  const DatasetId first = Make(1), second = Make(2), third = Make(3), fourth = Make(4);
+  EXPECT_TRUE(LosesFolder(first));
+  EXPECT_TRUE(LosesFolder(second));
+  EXPECT_TRUE(HasFolder(third));
+  EXPECT_TRUE(HasFolder(fourth));
+}
+
+TEST_F(EvictionTest, LingerTakesWhatIsOnThePrefixWhenTheApplicationIsGone) {
+  harness_.config.cache.linger_ms = 1;
+  StartWith(1 << 30);
+  const DatasetId first = Make(1), second = Make(2);
+  ASSERT_SAYS(client_->Wait(second, local::PREFIX), local::OK, "");
+  EXPECT_TRUE(HasFolder(second));
+  ASSERT_SAYS(client_->Close(), local::OK, "");
+  EXPECT_TRUE(LosesFolder(second));
+  EXPECT_TRUE(HasFolder(first));  // not on the prefix
+}
+
+TEST_F(EvictionTest, OneThatIsPinnedByLatestStaysUntilItIsRestored) {
+  StartWith(7 * kMiB);
+  const DatasetId first = Make(1);
+  ASSERT_SAYS(client_->Wait(first, local::PREFIX), local::OK, "");
+  ASSERT_SAYS(client_->Close(), local::OK, "");
+  FakeClient other(harness_), third(harness_);
+  ASSERT_SAYS(other.Open({.key = "job.2"}), local::OK, "");
+  ASSERT_EQ(other.Latest().latest().dataset(), first);
+  // Another run wants all the room.
+  ASSERT_SAYS(third.Open({.key = "other", .prefix = harness_.prefix() + "2"}), local::OK, "");
+  EXPECT_SAYS(third.Begin(1, {PlainOf(1, RandomBytes(1, 6 * kMiB))}), local::RESOURCE_EXHAUSTED, "");
+  EXPECT_TRUE(HasFolder(first));
+  EXPECT_EQ(harness_.Remove(first).code(), local::FAILED_PRECONDITION);
+}
+
+TEST_F(EvictionTest, TheRunThatWantsRoomGivesWayFirst) {
+  StartWith(9 * kMiB);  // four of them
+  const DatasetId mine = Make(1);
+  Make(2);
+  FakeClient other(harness_);
+  ASSERT_SAYS(other.Open({.key = "other", .prefix = harness_.prefix() + "2"}), local::OK, "");
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    const local::Reply done = other.Checkpoint(step, memory_);
+    ASSERT_SAYS(done, local::OK, "");
+    ASSERT_SAYS(other.Wait(done.committed().dataset(), local::LOCAL), local::OK, "");
+  }
+  EXPECT_TRUE(HasFolder(mine));
+}
+
+// --- What the user removes ---
+
+TEST_F(EvictionTest, RemoveTakesItEverywhere) {
+  StartWith(1 << 30);
+  const DatasetId first = Make(1), second = Make(2);
+  ASSERT_SAYS(client_->Wait(first, local::PREFIX), local::OK, "");
+  ASSERT_EQ(harness_.Pin(first, true).code(), local::OK);
+  EXPECT_EQ(harness_.Remove(first).code(), local::FAILED_PRECONDITION);  // pinned
+  ASSERT_EQ(harness_.Pin(first, false).code(), local::OK);
+  EXPECT_EQ(harness_.Remove(first).code(), local::OK);
+  EXPECT_TRUE(LosesFolder(first));
+  EXPECT_FALSE(harness_.IsThere(harness_.prefix_disk(), harness_.PrefixFile(first, 0)));
+  EXPECT_SAYS(client_->Test(first, local::LOCAL), local::NOT_FOUND, "removed");
+  EXPECT_EQ(harness_.Remove(first).code(), local::NOT_FOUND);
+  EXPECT_EQ(harness_.Remove(second).code(), local::OK);
+  EXPECT_SAYS(client_->Test(second, local::LOCAL), local::NOT_FOUND, "removed");
+  client_ = nullptr;
+  harness_.Restart();
+  EXPECT_TRUE(harness_.List().empty());
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,126 @@
+// The strand and the pools.
+#include "daemon/core/loop.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace cairn {
+namespace {
+
+constexpr std::chrono::seconds kPatience(60);
+
+// Runs `job` on the strand and waits for it.
+template <typename Job>
+void OnStrand(Loop& loop, Job job) {
+  std::promise<void> done;
+  loop.Post([&] {
+    job();
+    done.set_value();
+  });
+  ASSERT_EQ(done.get_future().wait_for(kPatience), std::future_status::ready);
+}
+
+TEST(LoopTest, RunsInOrderOnOneThreadNeverWithinTheCall) {
+  const auto loop = MakeThreadLoop();
+  std::vector<int> order;
+  std::thread::id thread;
+  EXPECT_FALSE(loop->InStrand());
+  OnStrand(*loop, [&] {
+    thread = std::this_thread::get_id();
+    loop->Post([&] { order.push_back(2); });
+    order.push_back(1);
+    EXPECT_TRUE(loop->InStrand());
+  });
+  OnStrand(*loop, [&] {
+    order.push_back(3);
+    EXPECT_EQ(std::this_thread::get_id(), thread);
+  });
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+}
+
+TEST(LoopTest, TimersRunOnceInTheOrderOfTheirTimes) {
+  const auto loop = MakeThreadLoop();
+  std::vector<int> order;
+  std::promise<void> last;
+  OnStrand(*loop, [&] {
+    const auto begun = loop->now();
+    loop->After(std::chrono::milliseconds(20), [&, begun] {
+      order.push_back(2);
+      EXPECT_GE(loop->now() - begun, std::chrono::milliseconds(20));
+      last.set_value();
+    });
+    loop->After(std::chrono::milliseconds(1), [&] { order.push_back(1); });
+  });
+  ASSERT_EQ(last.get_future().wait_for(kPatience), std::future_status::ready);
+  EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+TEST(LoopTest, ACancelledTimerDoesNotRun) {
+  const auto loop = MakeThreadLoop();
+  std::promise<void> later;
+  OnStrand(*loop, [&] {
+    const Loop::TimerId first = loop->After(std::chrono::milliseconds(1), [] { FAIL() << "cancelled"; });
+    loop->Cancel(first);
+    loop->Cancel(first);
+    loop->Cancel(4711);
+    loop->After(std::chrono::milliseconds(5), [&] { later.set_value(); });
+  });
+  ASSERT_EQ(later.get_future().wait_for(kPatience), std::future_status::ready);
+}
+
+TEST(LoopTest, AfterStopNothingRuns) {
+  const auto loop = MakeThreadLoop();
+  auto held = std::make_shared<int>(0);
+  const std::weak_ptr<int> watched = held;
+  loop->Stop();
+  loop->Post([held = std::move(held)] { FAIL() << "stopped"; });
+  loop->Stop();
+  EXPECT_FALSE(watched.expired());
+}
+
+TEST(LoopTest, WhatHasNotRunIsLetGoOfAtTheEnd) {
+  auto held = std::make_shared<int>(0);
+  const std::weak_ptr<int> watched = held;
+  {
+    const auto loop = MakeThreadLoop();
+    OnStrand(*loop, [&] { loop->After(std::chrono::hours(1), [held = std::move(held)] { FAIL() << "an hour?"; }); });
+  }
+  EXPECT_TRUE(watched.expired());
+}
+
+TEST(BlockingPoolTest, RunsAllThatWasPostedBeforeItEnds) {
+  std::atomic<int> ran = 0;
+  {
+    const auto pool = MakeBlockingPool(3);
+    for (int i = 0; i < 100; ++i) pool->Post([&] { ++ran; });
+  }
+  EXPECT_EQ(ran, 100);
+}
+
+TEST(BlockingPoolTest, AResultComesBackOnTheStrand) {
+  const auto loop = MakeThreadLoop();
+  const auto pool = MakeBlockingPool(1);
+  std::promise<std::string> result;
+  RunBlocking(
+      *pool, *loop,
+      [&] {
+        EXPECT_FALSE(loop->InStrand());
+        return std::make_unique<std::string>("from the pool");
+      },
+      [&](std::unique_ptr<std::string> text) {
+        EXPECT_TRUE(loop->InStrand());
+        result.set_value(*text);
+      });
+  std::future<std::string> future = result.get_future();
+  ASSERT_EQ(future.wait_for(kPatience), std::future_status::ready);
+  EXPECT_EQ(future.get(), "from the pool");
+}
+
+}  // namespace
+}  // namespace cairn
