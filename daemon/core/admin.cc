@@ -158,6 +158,12 @@ void CoreImpl::Show(const admin::DatasetRequest& request, std::function<void(abs
       const LevelAnswer answer = AskLevel(*run, request.dataset(), Level::kCaptured);
       return done(NotFound("{}", answer.status.message()));
     }
+    if (!dataset->described) {
+      return Describe(*run, dataset, [this, request, done](const absl::Status& status) {
+        if (!status.ok()) return done(status);
+        Show(request, done);
+      });
+    }
     admin::ShowReply reply;
     *reply.mutable_dataset() = RowOf(**run, *dataset);
     for (Rank rank = 0; rank < dataset->nranks; ++rank) {

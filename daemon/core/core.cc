@@ -216,6 +216,7 @@ void CoreImpl::Dispatch(const std::shared_ptr<Connection>& given, Requested requ
 
 void CoreImpl::DispatchInSession(const SessionPtr& session, const CallPtr& call, Requested request) {
   session->used = true;
+  if (!request->has_restore()) session->restored = 0;
   switch (request->body_case()) {
     case local::Request::kBegin:
       return HandleBegin(session, call, request->begin());

@@ -15,6 +15,7 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -104,11 +105,15 @@ class CoreImpl final : public Core {
   Launch& EnterLaunch(const RunPtr& run, const LaunchRecord& record);
   void Admit(std::shared_ptr<Opening> opening, const RunPtr& run, Launch& launch);
   void EndOpening(std::shared_ptr<Opening> opening);
+  void TellRunsApart(const std::string& prefix_path);
+  void Replaced(const RunPtr& run, const RunId& by);
   void ReserveIds(const RunPtr& run, std::function<void(absl::Status)> then);
   RunPtr AddRun(const RunId& id, const std::string& prefix_path, std::shared_ptr<CacheFolder> cache);
   void AdoptCached(const RunPtr& run, CacheLoad load);
   void AdoptCommitted(const RunPtr& run, const std::map<DatasetId, CommittedDataset>& committed,
                       const std::map<DatasetId, std::vector<catalogue::Catalogue>>& catalogues);
+  static void PutCatalogues(Dataset& dataset, const std::vector<catalogue::Catalogue>& catalogues);
+  void Describe(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then);
   void EndSession(const SessionPtr& session, bool closed);
   void HandleClose(const SessionPtr& session, const CallPtr& call);
 
@@ -199,6 +204,7 @@ class CoreImpl final : public Core {
   static void WithdrawDamaged(const std::shared_ptr<RestoreGroup>& group);
   void EndGroup(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group, local::Code code,
                 const std::string& message);
+  void PassOver(const RunPtr& run, LaunchId launch, DatasetId id);
   void RetryGroup(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group, const std::string& why);
   void GroupDone(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group);
   void SessionLeftRestore(const SessionPtr& session);
@@ -222,6 +228,7 @@ class CoreImpl final : public Core {
     absl::Status status;
     std::string damaged_file;        // of the cache
     std::shared_ptr<Prefix> prefix;  // reached meanwhile
+    std::optional<RunId> found;      // another run at the prefix
   };
   void FlushEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& job, FlushResult result);
   std::vector<DatasetPtr> OverwrittenBy(const Run& run, const Dataset& dataset) const;

@@ -136,16 +136,20 @@ void CoreImpl::RunFlush(const RunPtr& run, const std::shared_ptr<FlushJob>& job)
                descriptor = DescriptorOf(*job->dataset, true), catalogues = std::move(catalogues),
                progress = job->progress]() mutable {
     FlushResult result;
+    auto other = [&](const RunId& found) {
+      if (found != RunId()) result.found = found;
+      return FailedPrecondition("{}: the prefix is run {} now", path, found.Hex());
+    };
     result.status = [&]() -> absl::Status {
       if (!prefix) {
         // A daemon that has just started knows the run from its cache only. It never makes a prefix anew for a flush.
         CAIRN_ASSIGN_OR_RETURN(auto seen, Prefix::OpenReadOnly(prefix_disk_, path));
-        if (seen->run() != run_id) return FailedPrecondition("{}: the prefix is run {} now", path, seen->run().Hex());
+        if (seen->run() != run_id) return other(seen->run());
         CAIRN_ASSIGN_OR_RETURN(auto opened, Prefix::Open(prefix_disk_, path));
         prefix = std::move(opened);
       }
       CAIRN_ASSIGN_OR_RETURN(const RunId now, prefix->CurrentRun());
-      if (now != run_id) return FailedPrecondition("{}: the prefix is run {} now", path, now.Hex());
+      if (now != run_id) return other(now);
       return FlushDataset(cache_disk_, prefix_disk_, *cache, *prefix, descriptor, catalogues, throttle_, *progress,
                           &result.damaged_file);
     }();
@@ -162,6 +166,7 @@ void CoreImpl::FlushEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& jo
   const std::string what = fmt::format("run {}: flush of dataset {} (step {})", run->name, dataset->id, dataset->step);
   if (!run->prefix && result.prefix && !run->replaced) run->prefix = std::move(result.prefix);
   const absl::Status& status = result.status;
+  if (result.found) Replaced(run, *result.found);
   if (status.ok()) {
     run->flushes.erase(dataset->id);
     run->asked.erase(dataset->id);
@@ -217,7 +222,7 @@ std::vector<CoreImpl::DatasetPtr> CoreImpl::OverwrittenBy(const Run& run, const 
     for (const catalogue::FileEntry& file : part.catalogue.file()) names.insert(file.prefix_name());
   }
   for (const auto& [id, other] : run.ledger.datasets()) {
-    if (!other->files || !other->in_prefix || id == dataset.id) continue;
+    if (!other->files || !other->in_prefix || !other->described || id == dataset.id) continue;
     const bool hit = std::any_of(other->parts.begin(), other->parts.end(), [&names](const Part& part) {
       return std::any_of(part.catalogue.file().begin(), part.catalogue.file().end(),
                          [&names](const auto& file) { return names.contains(file.prefix_name()); });
@@ -297,7 +302,11 @@ void CoreImpl::Evict(const RunPtr& run, const DatasetPtr& dataset, const std::st
   if (run->kept.erase(dataset->id) > 0) RetryImageWishes();
   run->directories.erase(dataset->id);
   run->restored_files.erase(dataset->id);
-  if (!dataset->in_prefix) {
+  if (dataset->in_prefix) {
+    // A long run has many such datasets: what describes them is read again if they are ever asked for.
+    for (Part& part : dataset->parts) part.catalogue.Clear();
+    dataset->described = false;
+  } else {
     DatasetPtr newest = run->ledger.NewestRestorable();
     run->ledger.Forget(
         dataset->id,
@@ -330,7 +339,9 @@ void CoreImpl::RemoveFromPrefix(const RunPtr& run, const DatasetPtr& dataset, st
   if (!run->prefix || run->replaced) return then(Unavailable("{} is out of reach", run->prefix_path));
   ++run->removals;
   std::vector<catalogue::Catalogue> catalogues;
-  for (const Part& part : dataset->parts) catalogues.push_back(part.catalogue);
+  for (const Part& part : dataset->parts) {
+    if (dataset->described) catalogues.push_back(part.catalogue);
+  }
   dataset->in_prefix = false;
   run->flush_dropped.insert(dataset->id);  // what was removed there is not flushed again
   if (!dataset->in_cache) {
@@ -338,7 +349,10 @@ void CoreImpl::RemoveFromPrefix(const RunPtr& run, const DatasetPtr& dataset, st
   }
   StoreFlushRecord(run);
   BlockingPrefix(
-      [prefix = run->prefix, id = dataset->id, catalogues]() -> absl::Status {
+      [prefix = run->prefix, id = dataset->id, catalogues = std::move(catalogues)]() mutable -> absl::Status {
+        if (catalogues.empty()) {
+          CAIRN_ASSIGN_OR_RETURN(catalogues, prefix->Catalogues(id));
+        }
         CAIRN_RETURN_IF_ERROR(prefix->Remove(id, catalogues));
         return prefix->EraseFlush(id);
       },

@@ -48,6 +48,7 @@ struct Dataset {
   std::uint32_t local = 0;
   bool in_cache = false;      // whole, with its record
   bool in_prefix = false;     // committed
+  bool described = true;      // the parts' catalogues are here; else the prefix has them
   bool damaged = false;       // no tier could give it back: never chosen again
   bool pinned = false;        // by the user
   bool flushing = false;      // the flusher has started on it

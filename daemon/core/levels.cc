@@ -147,6 +147,12 @@ void CoreImpl::HandleStored(const SessionPtr& session, const CallPtr& call, cons
   if (!dataset || dataset->damaged || dataset->level() < Level::kLocal) {
     return call->Fail(NotFound("run {} has no whole dataset {}", session->run->name, stored.dataset()));
   }
+  if (!dataset->described) {
+    return Describe(session->run, dataset, [this, session, call, stored](const absl::Status& status) {
+      if (!status.ok()) return call->Fail(status);
+      HandleStored(session, call, stored);
+    });
+  }
   std::map<std::int32_t, local::Variable> variables;
   for (Rank rank = 0; rank < dataset->nranks; ++rank) {
     for (const local::Variable& variable : dataset->parts[rank].catalogue.variables()) {

@@ -3,6 +3,7 @@
 #include <openssl/hmac.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "daemon/core/core_impl.h"
@@ -12,6 +13,8 @@
 
 namespace cairn {
 namespace {
+
+constexpr std::size_t kDescribedAtOpen = 8;
 
 // A token proves that its bearer was given this rank by this launch: any daemon that can read the launch's record can
 // check it, so that it holds over a restart of the daemon.
@@ -103,6 +106,7 @@ absl::Status CoreImpl::LoadCachedRuns() {
     // Nine tenths of what we have or could have; the rest is for others on the same file system.
     if (cache_bytes_max_ == 0) cache_bytes_max_ = (free_bytes + CacheBytesUsed()) / 10 * 9;
     for (auto& [id, run] : runs_) ApplyPolicy(run);
+    for (auto& [id, run] : runs_) TellRunsApart(run->prefix_path);
     entered.set_value();
   });
   entered.get_future().wait();
@@ -120,13 +124,6 @@ CoreImpl::RunPtr CoreImpl::AddRun(const RunId& id, const std::string& prefix_pat
   run->name = BaseOf(prefix_path);
   run->prefix_path = prefix_path;
   run->cache = std::move(cache);
-  for (auto& [other_id, other] : runs_) {
-    if (other_id == id || other->prefix_path != prefix_path || other->replaced) continue;
-    other->replaced = true;
-    Warn(fmt::format("{}: the prefix was made anew as run {}; run {} is history", prefix_path, id.Hex(),
-                     other_id.Hex()));
-    for (auto& [dataset, job] : other->flushes) job->progress->stop = true;
-  }
   runs_[id] = run;
   return run;
 }
@@ -186,17 +183,22 @@ void CoreImpl::AdoptCommitted(const RunPtr& run, const std::map<DatasetId, Commi
   for (const auto& [id, found] : committed) {
     run->highest_id = std::max(run->highest_id, id);
     DatasetPtr dataset = run->ledger.Get(id);
+    auto ranks = catalogues.find(id);
+    const bool described = ranks != catalogues.end();
+    // One of the newest without catalogues has been warned of; so has SCR's own, which has none.
+    const bool older = catalogues.empty() || id < catalogues.begin()->first;
+    const bool usable = described || (older && found.by_cairn && found.descriptor.ranks.value_or(0) > 0);
     if (dataset) {
-      dataset->in_prefix = dataset->in_prefix || catalogues.contains(id);
+      dataset->in_prefix = dataset->in_prefix || usable;
       continue;
     }
-    auto ranks = catalogues.find(id);
-    if (ranks == catalogues.end()) continue;
+    if (!usable) continue;
     dataset = std::make_shared<Dataset>();
     dataset->id = id;
     dataset->launch = found.descriptor.launch.value_or(0);
     dataset->step = found.descriptor.step.value_or(0);
-    dataset->nranks = static_cast<std::uint32_t>(ranks->second.size());
+    dataset->nranks = described ? static_cast<std::uint32_t>(ranks->second.size()) : *found.descriptor.ranks;
+    dataset->described = described;
     dataset->files = found.descriptor.own_files;
     dataset->checkpoint = found.descriptor.checkpoint;
     dataset->output = found.descriptor.output;
@@ -205,13 +207,41 @@ void CoreImpl::AdoptCommitted(const RunPtr& run, const std::map<DatasetId, Commi
     dataset->pinned = run->pinned.contains(id);
     dataset->parts.resize(dataset->nranks);
     dataset->captured = dataset->local = dataset->nranks;
-    for (Rank rank = 0; rank < dataset->nranks; ++rank) {
-      dataset->parts[rank].state = Part::State::kLocal;
-      dataset->parts[rank].catalogue = ranks->second[rank];
-      for (const catalogue::FileEntry& file : ranks->second[rank].file()) dataset->parts[rank].bytes += file.bytes();
+    for (Part& part : dataset->parts) part.state = Part::State::kLocal;
+    if (described) {
+      PutCatalogues(*dataset, ranks->second);
+    } else {
+      dataset->parts[0].bytes = found.descriptor.bytes;
     }
     run->ledger.Adopt(std::move(dataset));
   }
+}
+
+void CoreImpl::PutCatalogues(Dataset& dataset, const std::vector<catalogue::Catalogue>& catalogues) {
+  CAIRN_CHECK(catalogues.size() == dataset.parts.size());
+  for (Rank rank = 0; rank < dataset.nranks; ++rank) {
+    Part& part = dataset.parts[rank];
+    part.catalogue = catalogues[rank];
+    part.bytes = 0;
+    for (const catalogue::FileEntry& file : part.catalogue.file()) part.bytes += file.bytes();
+  }
+  dataset.described = true;
+}
+
+// Reads the catalogues of a dataset that is only on the prefix, if they are not here.
+void CoreImpl::Describe(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
+  if (dataset->described) return then(absl::OkStatus());
+  if (!run->prefix) return then(Unavailable("{} is out of reach", run->prefix_path));
+  BlockingPrefix([prefix = run->prefix, id = dataset->id] { return prefix->Catalogues(id); },
+                 [dataset, then = std::move(then)](absl::StatusOr<std::vector<catalogue::Catalogue>> catalogues) {
+                   if (!catalogues.ok()) return then(catalogues.status());
+                   if (catalogues->size() != dataset->parts.size()) {
+                     return then(DataLoss("dataset {}: {} catalogues of {} ranks", dataset->id, catalogues->size(),
+                                          dataset->parts.size()));
+                   }
+                   PutCatalogues(*dataset, *catalogues);
+                   then(absl::OkStatus());
+                 });
 }
 
 // --- Open: one at a time for each prefix, so that two ranks of a launch never both make it ---
@@ -262,7 +292,13 @@ void CoreImpl::PrepareOpening(std::shared_ptr<Opening> opening) {
       }
       if (known.contains(prepared->prefix->run())) return absl::OkStatus();
       CAIRN_ASSIGN_OR_RETURN(prepared->committed, prepared->prefix->Committed());
+      // Those that a restart may want; a long run has many more, whose catalogues are read when they are asked for.
+      std::size_t older = prepared->committed.size() - std::min(prepared->committed.size(), kDescribedAtOpen);
       for (const auto& [id, dataset] : prepared->committed) {
+        if (older > 0) {
+          --older;
+          continue;
+        }
         auto catalogues = prepared->prefix->Catalogues(id);
         if (catalogues.ok()) {
           prepared->catalogues[id] = *std::move(catalogues);
@@ -297,6 +333,9 @@ void CoreImpl::RunKnown(std::shared_ptr<Opening> opening, std::shared_ptr<Prepar
     AdoptCommitted(run, prepared->committed, prepared->catalogues);
   }
   run->replaced = false;
+  for (auto& [other_id, other] : runs_) {
+    if (other_id != id && other->prefix_path == run->prefix_path) Replaced(other, id);
+  }
   // Made by another daemon, or by one before this one. One that is being made here is entered when it is.
   if (prepared->newest && !run->making_launch &&
       (run->ledger.newest() == nullptr || run->ledger.newest()->id < prepared->newest->id)) {
@@ -308,6 +347,31 @@ void CoreImpl::RunKnown(std::shared_ptr<Opening> opening, std::shared_ptr<Prepar
     opening->call->Fail(status);
     EndOpening(opening);
   });
+}
+
+// The cache may hold several runs that had the same prefix, one after the other.
+void CoreImpl::TellRunsApart(const std::string& prefix_path) {
+  const auto lived_there = [&](const auto& item) { return item.second->prefix_path == prefix_path; };
+  if (std::count_if(runs_.begin(), runs_.end(), lived_there) < 2) return;
+  BlockingPrefix(
+      [this, prefix_path] {
+        const auto prefix = Prefix::OpenReadOnly(prefix_disk_, prefix_path);
+        return prefix.ok() ? (*prefix)->run() : RunId();
+      },
+      [this, prefix_path](const RunId& now) {
+        if (now == RunId()) return;  // out of reach: whoever opens it finds out
+        for (auto& [id, run] : runs_) {
+          if (run->prefix_path == prefix_path && id != now) Replaced(run, now);
+        }
+      });
+}
+
+// Another run lives at its prefix now.
+void CoreImpl::Replaced(const RunPtr& run, const RunId& by) {
+  if (std::exchange(run->replaced, true)) return;
+  Warn(fmt::format("{}: the prefix was made anew as run {}; run {} is history", run->prefix_path, by.Hex(),
+                   run->id.Hex()));
+  for (auto& [dataset, job] : run->flushes) job->progress->stop = true;
 }
 
 void CoreImpl::ReserveIds(const RunPtr& run, std::function<void(absl::Status)> then) {

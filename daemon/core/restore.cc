@@ -25,6 +25,7 @@ constexpr std::uint64_t kDoorbellBytes = 4 << 20;
 void CoreImpl::HandleRestore(const SessionPtr& session, const CallPtr& call, const local::Restore& restore) {
   const RunPtr& run = session->run;
   Launch* launch = run->ledger.Find(session->launch);
+  if (launch == nullptr || session->ended) return call->Fail(local::FENCED, "the session ended meanwhile");
   if (quiescing_) return call->Fail(Unavailable("the daemon is going away"));
   if (session->writer || session->files) return call->Fail(FailedPrecondition("a checkpoint of this session is open"));
   if (absl::Status status = ValidateVariables(restore.variables()); !status.ok()) return call->Fail(status);
@@ -48,6 +49,15 @@ void CoreImpl::HandleRestore(const SessionPtr& session, const CallPtr& call, con
   if (RestoreRefusal& refused = run->refused;
       refused.launch == session->launch && refused.dataset == dataset->id && refused.ranks.erase(session->rank) > 0) {
     return call->Fail(refused.code, refused.message);
+  }
+  if (!dataset->described) {
+    return Describe(run, dataset, [this, session, call, restore, run, id = dataset->id](const absl::Status& status) {
+      if (status.ok()) return HandleRestore(session, call, restore);
+      Warn(fmt::format("run {}: dataset {}: {}", run->name, id, MessageOf(status)));
+      PassOver(run, session->launch, id);
+      call->Fail(local::RETRY,
+                 fmt::format("dataset {} cannot be restored ({}): ask for the latest again", id, MessageOf(status)));
+    });
   }
   if (!run->restore) {
     run->restore = std::make_shared<RestoreGroup>();
@@ -332,14 +342,24 @@ void CoreImpl::WithdrawDamaged(const std::shared_ptr<RestoreGroup>& group) {
   if (!dataset.in_cache && !dataset.in_prefix) dataset.damaged = true;
 }
 
+// This launch does without the dataset; its pin moves to the next older one.
+void CoreImpl::PassOver(const RunPtr& run, LaunchId launch_id, DatasetId id) {
+  Launch* launch = run->ledger.Find(launch_id);
+  if (launch == nullptr) return;
+  launch->passed_over.insert(id);
+  DatasetPtr older = run->ledger.NewestRestorableFor(*launch, id);
+  if (launch->pin == id) launch->pin = older ? older->id : 0;
+}
+
 void CoreImpl::RetryGroup(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group, const std::string& why) {
   const DatasetPtr dataset = group->dataset;
   Warn(fmt::format("run {}: dataset {} (step {}) cannot be restored: {}", run->name, dataset->id, dataset->step, why));
-  if (Launch* launch = run->ledger.Find(group->launch)) {
-    launch->passed_over.insert(dataset->id);
-    DatasetPtr older = run->ledger.NewestRestorableFor(*launch, dataset->id);
-    if (launch->pin == dataset->id) launch->pin = older ? older->id : 0;
+  if (group->alone) {  // the others go on with this dataset: an older one would be the wrong one
+    return EndGroup(
+        run, group, local::DATA_LOSS,
+        fmt::format("dataset {}, which the other ranks have, cannot be restored again: {}", dataset->id, why));
   }
+  PassOver(run, group->launch, dataset->id);
   EndGroup(run, group, local::RETRY,
            fmt::format("dataset {} cannot be restored ({}): ask for the latest again", dataset->id, why));
 }
