@@ -306,8 +306,18 @@ TEST(FlushToARealPrefixTest, ARunWhosePrefixWasMadeAnewIsNotFlushedThere) {
   harness.Stop();
   harness.config.flush.every = 1;
   ASSERT_TRUE(harness.Start().ok());
-  EXPECT_TRUE(harness.Eventually([&] { return harness.Warned("the prefix is run"); }));
+  EXPECT_TRUE(harness.Eventually([&] { return harness.Warned("is history"); }));
   EXPECT_FALSE(std::filesystem::exists(harness.PrefixFile(id, 0)));
+  // The one that lives there now is not taken for history, whichever of them the daemon reads first.
+  FakeClient client(harness);
+  ASSERT_SAYS(client.Open({.key = "job.2"}), local::OK, "");
+  const local::Reply done = client.Checkpoint(1, {ValueOf(1, "step", 7)});
+  ASSERT_SAYS(done, local::OK, "");
+  ASSERT_SAYS(client.Wait(done.committed().dataset(), local::LOCAL), local::OK, "");
+  client.Drop();
+  harness.Restart();
+  EXPECT_TRUE(harness.Eventually(
+      [&] { return harness.Wait(done.committed().dataset(), local::PREFIX, 100).status().code() == local::OK; }));
 }
 
 }  // namespace
