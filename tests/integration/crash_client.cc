@@ -2,11 +2,13 @@
 // was given to a file outside the daemon, and goes on whatever happens to the daemon.
 //
 //   crash_client --promises FILE [--mib N] [--steps N] [--flush-every N] [--guard-step S --guard-mib K] [--no-check]
+//               [--tries N]
 //
 // Prints "resumed STEP DATASET TIER" or "fresh". Lines of the promises: "captured|local|prefix DATASET STEP",
 // "refused STEP CODE TEXT" (the call said so: no promise), "lost DATASET STEP TEXT" (a promise was broken).
 // With a guard, the memory K MiB into the protected block is taken away before step S's checkpoint, so that the process
-// dies exactly while the library copies that window. Exit: 0 done, 3 wrong bytes came back, 4 a promise was broken.
+// dies exactly while the library copies that window. Without a daemon an open is tried N times (600), one each 100 ms.
+// Exit: 0 done, 3 wrong bytes came back, 4 a promise was broken.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -33,6 +35,7 @@ struct Options {
   std::uint64_t guard_step = 0;
   std::size_t guard_mib = 0;
   bool check = true;
+  int tries = 600;
 };
 
 Options Parse(int argc, char** argv) {
@@ -47,6 +50,7 @@ Options Parse(int argc, char** argv) {
     if (name == "--guard-step") options.guard_step = std::stoull(next());
     if (name == "--guard-mib") options.guard_mib = std::stoull(next());
     if (name == "--no-check") options.check = false;
+    if (name == "--tries") options.tries = std::stoi(next());
   }
   return options;
 }
@@ -107,7 +111,7 @@ int Run(const Options& options) {
   cairn_options opening = CAIRN_OPTIONS_INIT;
   // Without a daemon an open fails at once; here one is coming back.
   int opened = cairn_open(&opening, &session);
-  for (int tries = 0; opened == CAIRN_UNAVAILABLE && tries < 600; ++tries) {
+  for (int tries = 1; opened == CAIRN_UNAVAILABLE && tries < options.tries; ++tries) {
     poll(nullptr, 0, 100);
     opened = cairn_open(&opening, &session);
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/integration/process.h"
@@ -25,6 +26,8 @@ class Harness {
   std::string prefix() const { return folder_ + "/prefix"; }
   std::string address() const { return "unix:" + runtime_dir() + "/cairnd.sock"; }
 
+  // Every cairnd from now on is started by this command, for example `ip netns exec NAME`, which must exec it.
+  void StartDaemonsWith(std::vector<std::string> command) { launcher_ = std::move(command); }
   // Starts cairnd and waits until it says that it is ready. False, with a failure of the test, if it is not.
   bool StartDaemon(const std::vector<std::string>& flags = {},
                    const std::map<std::string, std::string>& environment = {});
@@ -55,6 +58,7 @@ class Harness {
   Process::Options DaemonOptions(const std::vector<std::string>& flags) const;
 
   std::string folder_;
+  std::vector<std::string> launcher_;
   std::unique_ptr<Process> daemon_;
 };
 

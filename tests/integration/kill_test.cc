@@ -2,13 +2,11 @@
 // against what is there. Instants are drawn from CAIRN_TEST_SEED; CAIRN_SOAK=1 draws many more.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <signal.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <random>
 #include <sstream>
@@ -17,6 +15,7 @@
 #include "storage/io/posix_disk.h"
 #include "storage/transfer/transfer.h"
 #include "tests/integration/harness.h"
+#include "tests/integration/promises.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn::testing {
@@ -28,58 +27,6 @@ constexpr char kClient[] = "tests/integration/crash_client";
 
 int Instants() {
   return std::getenv("CAIRN_SOAK") != nullptr ? 500 : 20;
-}
-
-std::uint64_t Seed() {
-  const char* given = std::getenv("CAIRN_TEST_SEED");
-  return given != nullptr && *given != '\0' ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-}
-
-// What a client was promised, by kind: dataset -> step.
-struct Promises {
-  std::map<std::string, std::map<DatasetId, std::uint64_t>> by_kind;
-  std::vector<std::string> refused, lost;
-};
-
-Promises ReadPromises(const std::string& path) {
-  Promises promises;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
-    std::string kind;
-    std::uint64_t a = 0, b = 0;
-    words >> kind >> a >> b;
-    if (kind == "refused") {
-      promises.refused.push_back(line);
-    } else if (kind == "lost") {
-      promises.lost.push_back(line);
-    } else {
-      promises.by_kind[kind][a] = b;
-    }
-  }
-  return promises;
-}
-
-std::uint64_t NewestStep(const std::map<DatasetId, std::uint64_t>& promised) {
-  return promised.empty() ? 0 : promised.rbegin()->second;
-}
-
-// Until the client has been promised so many of a kind; false at the deadline.
-bool AwaitPromises(const std::string& path, const std::string& kind, std::size_t count) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (ReadPromises(path).by_kind[kind].size() < count) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    ::poll(nullptr, 0, 5);
-  }
-  return true;
-}
-
-// An instant somewhere within the next steps of work.
-void LetItWorkFor(std::chrono::microseconds time) {
-  const auto end = std::chrono::steady_clock::now() + time;
-  while (std::chrono::steady_clock::now() < end) {
-    ::poll(nullptr, 0, 0);
-  }
 }
 
 class KillTest : public ::testing::Test {
@@ -133,7 +80,7 @@ class KillTest : public ::testing::Test {
     return "";
   }
 
-  const std::uint64_t seed_ = Seed();
+  const std::uint64_t seed_ = TestSeed();
   std::mt19937_64 random_{seed_};
   Harness harness;
 };
