@@ -1,10 +1,11 @@
 // The core's inside: one class whose handlers are grouped by file.
 //
-//   core.cc         start, stop, connections, dispatch          open.cc      launches and sessions
-//   checkpoint.cc   Begin to `local`                            images.cc    who gets which image
-//   levels.cc       test, wait, latest, stored; what is whole   restore.cc   restores, all ranks or none
-//   outputs.cc      the application's own files                 flush.cc     prefix and eviction
-//   remake.cc       from the prefix into the cache              admin.cc     the commands
+//   core.cc         start, stop, connections, dispatch          runs.cc        what is known of runs
+//   open.cc         launches and sessions                       images.cc      who gets which image
+//   checkpoint.cc   from Begin to `captured`                    completion.cc  from there to `local`
+//   levels.cc       test, wait, latest, stored                  restore.cc     restores, all ranks or none
+//   outputs.cc      the application's own files                 remake.cc      from the prefix into the cache
+//   flush.cc        to the prefix, out of the cache             admin.cc       the commands
 //
 // Everything runs on the strand unless a comment says otherwise.
 #ifndef CAIRN_DAEMON_CORE_CORE_IMPL_H_

@@ -1,0 +1,159 @@
+// From a captured part to a whole dataset, and what goes when one fails.
+#include <spdlog/spdlog.h>
+
+#include "daemon/core/core_impl.h"
+#include "storage/base/status.h"
+#include "storage/cache/catalogue.h"
+
+namespace cairn {
+
+void CoreImpl::CaptureEnded(const std::shared_ptr<PartWriter>& writer, absl::StatusOr<CaptureResult> result) {
+  const RunPtr run = writer->run;
+  const std::shared_ptr<void> lease = std::exchange(writer->lease, nullptr);
+  if (auto writers = run->writers.find(writer->dataset->id); writers != run->writers.end()) {
+    writers->second.erase(writer->rank);
+    if (writers->second.empty()) run->writers.erase(writers);
+  }
+  if (!result.ok() || writer->ended) {
+    ReleaseImage(writer->session, std::exchange(writer->image, nullptr));
+    if (!std::exchange(writer->ended, true)) {
+      run->ledger.Fail(writer->dataset->id, fmt::format("rank {}: {}", writer->rank, MessageOf(result.status())));
+    }
+    return Changed(run);
+  }
+  catalogue::Catalogue catalogue;
+  catalogue.set_run(run->id.Hex());
+  catalogue.set_launch(writer->dataset->launch);
+  catalogue.set_dataset(writer->dataset->id);
+  catalogue.set_step(writer->dataset->step);
+  catalogue.set_rank(writer->rank);
+  catalogue.set_nranks(writer->dataset->nranks);
+  *catalogue.mutable_variables() = writer->variables;
+  if (!writer->variables.empty()) {
+    catalogue::FileEntry& file = *catalogue.add_file();
+    file.set_name(CheckpointFileName(writer->dataset->id, writer->rank));
+    file.set_prefix_name(fmt::format("ckpt.{}/{}", writer->dataset->id, file.name()));
+    file.set_bytes(result->file_bytes);
+    file.mutable_crc32c()->Assign(result->crc32c.begin(), result->crc32c.end());
+    file.set_crc32(result->crc32);
+    file.set_has_crc32(true);
+  }
+  if (writer->image && !writer->ring) {
+    auto kept = std::make_shared<KeptImage>();
+    kept->image = std::move(writer->image);
+    kept->data_bytes = writer->layout.data_bytes;
+    kept->metadata = std::move(result->metadata);
+    run->kept[writer->dataset->id][writer->rank] = {.kept = std::move(kept), .session = writer->session};
+    RetryImageWishes();  // kept ones give way
+  } else {
+    ReleaseImage(writer->session, std::exchange(writer->image, nullptr));
+  }
+  BlockingCache(
+      [cache = run->cache, catalogue, path = catalogue.file_size() > 0 ? writer->work_path : std::string()] {
+        return cache->CommitRank(catalogue, path);
+      },
+      [this, run, writer, catalogue, lease](const absl::Status& status) mutable {
+        if (writer->ended) return;
+        if (status.ok()) return PartLocal(run, writer->dataset, writer->rank, std::move(catalogue));
+        run->ledger.Fail(writer->dataset->id, fmt::format("rank {}: {}", writer->rank, MessageOf(status)));
+        Changed(run);
+      });
+}
+
+void CoreImpl::PartLocal(const RunPtr& run, const DatasetPtr& dataset, Rank rank, catalogue::Catalogue catalogue) {
+  if (run->ledger.Get(dataset->id) != dataset) return;  // failed meanwhile
+  run->ledger.Local(*dataset, rank, std::move(catalogue));
+  if (dataset->local == dataset->nranks) CompleteDataset(run, dataset);
+}
+
+void CoreImpl::CompleteDataset(const RunPtr& run, const DatasetPtr& dataset) {
+  BlockingCache([cache = run->cache, descriptor = DescriptorOf(*dataset, true)] { return cache->Complete(descriptor); },
+                [this, run, dataset, lease = LeaseOf(run, dataset->id)](const absl::Status& status) {
+                  if (run->ledger.Get(dataset->id) != dataset) return;
+                  if (!status.ok()) {
+                    run->ledger.Fail(dataset->id, std::string(MessageOf(status)));
+                    return Changed(run);
+                  }
+                  dataset->in_cache = true;
+                  run->routed.erase(dataset->id);
+                  if (dataset->checkpoint) RetireKept(run, dataset->id);
+                  if (auto kept = run->kept.find(dataset->id); kept != run->kept.end()) {
+                    for (auto& [rank, part] : kept->second) {
+                      MakeSpareImage(part.session.lock(), part.kept->image->bytes().size());
+                    }
+                  }
+                  Changed(run);
+                });
+}
+
+absl::Status CoreImpl::WhyFailed(const Run& run, const Dataset& dataset) {
+  const Gone* gone = run.ledger.FindGone(dataset.id);
+  return Aborted("dataset {} (step {}): {}", dataset.id, dataset.step, gone ? gone->message : "failed");
+}
+
+// The ledger has taken the dataset out; what belongs to it goes now.
+void CoreImpl::OnFailed(const RunPtr& run, const DatasetPtr& dataset, const std::string& why) {
+  Warn(fmt::format("run {}: dataset {} (step {}) failed: {}", run->name, dataset->id, dataset->step, why));
+  for (auto& [rank, session] : run->sessions) {
+    if (session->files && session->files->dataset == dataset) {
+      session->files->failed = true;
+      session->files->lease = nullptr;
+    }
+  }
+  const std::shared_ptr<void> lease = LeaseOf(run, dataset->id);
+  run->failed_folders.insert(dataset->id);
+  run->routed.erase(dataset->id);
+  if (auto writers = run->writers.find(dataset->id); writers != run->writers.end()) {
+    auto ranks = std::move(writers->second);
+    run->writers.erase(writers);
+    for (auto& [rank, writer] : ranks) {
+      writer->ended = true;
+      if (writer->capture) {
+        writer->capture->Abort();  // its end gives the image back
+      } else {
+        writer->lease = nullptr;
+        ReleaseImage(writer->session, std::exchange(writer->image, nullptr));
+        if (SessionPtr session = writer->session.lock()) DropImageWishes(session, writer->begin_call);
+      }
+    }
+  }
+  if (auto kept = run->kept.find(dataset->id); kept != run->kept.end()) {
+    auto ranks = std::move(kept->second);
+    run->kept.erase(kept);
+    for (auto& [rank, part] : ranks) ReleaseImage(part.session, part.kept->image);
+  }
+  if (auto state = run->directories.find(dataset->id); state != run->directories.end()) {
+    // Later, since this may be deep within a call of theirs.
+    for (auto& next : state->second.waiting) loop_->Post([next, why] { next(Aborted("{}", why)); });
+    run->directories.erase(state);
+  }
+}
+
+// While anybody holds a lease, something may still write to the dataset's folder. A failed one's folder is removed when
+// the last lease is gone.
+std::shared_ptr<void> CoreImpl::LeaseOf(const RunPtr& run, DatasetId id) {
+  std::weak_ptr<void>& known = run->leases[id];
+  if (std::shared_ptr<void> lease = known.lock()) return lease;
+  std::shared_ptr<void> lease(nullptr, [this, weak = std::weak_ptr<Run>(run), id](void*) {
+    if (!loop_) return;  // the core is ending: the next start removes what was never whole
+    loop_->Post([this, weak, id] {
+      if (RunPtr owner = weak.lock()) LeaseEnded(owner, id);
+    });
+  });
+  known = lease;
+  return lease;
+}
+
+void CoreImpl::LeaseEnded(const RunPtr& run, DatasetId id) {
+  auto known = run->leases.find(id);
+  if (known == run->leases.end() || !known->second.expired()) return;  // taken anew meanwhile
+  run->leases.erase(known);
+  if (run->failed_folders.erase(id) == 0) return;
+  BlockingCache([cache = run->cache, id] { return cache->Remove(id); },
+                [this, id](const absl::Status& status) {
+                  // What could not be removed now has no COMPLETE: the next start removes it.
+                  if (!status.ok()) Warn(fmt::format("dataset {}: {}", id, MessageOf(status)));
+                });
+}
+
+}  // namespace cairn

@@ -1,0 +1,180 @@
+// What the core knows of runs: from the cache's folders at a start, from the prefix when a run is first opened.
+#include <algorithm>
+#include <future>
+
+#include "daemon/core/core_impl.h"
+#include "storage/base/check.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+
+absl::Status CoreImpl::LoadCachedRuns() {
+  const std::string cache = config_.cache.path;
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(cache_disk_, cache, 0700));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<CacheFolder::Found> found, CacheFolder::Find(cache_disk_, cache, user_));
+  std::promise<void> entered;
+  std::vector<std::string> warnings;  // one run's folder that cannot be read is no reason to leave the others alone
+  std::vector<std::pair<CacheFolder::Found, std::pair<std::shared_ptr<CacheFolder>, CacheLoad>>> loaded;
+  for (const CacheFolder::Found& run : found) {
+    auto folder = CacheFolder::Open(cache_disk_, cache, user_, run.run_name, run.run, run.prefix);
+    if (!folder.ok()) {
+      warnings.push_back(fmt::format("{}: {}", run.path, MessageOf(folder.status())));
+      continue;
+    }
+    auto load = (*folder)->Load();
+    if (!load.ok()) {
+      warnings.push_back(fmt::format("{}: {}", run.path, MessageOf(load.status())));
+      continue;
+    }
+    loaded.push_back({run, {std::shared_ptr<CacheFolder>(std::move(*folder)), std::move(*load)}});
+  }
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t free_bytes, cache_disk_.FreeBytes(cache));
+  loop_->Post([&] {
+    for (std::string& warning : warnings) Warn(std::move(warning));
+    for (auto& [run, parts] : loaded) {
+      RunPtr known = AddRun(run.run, run.prefix, std::move(parts.first));
+      AdoptCached(known, std::move(parts.second));
+    }
+    cache_bytes_max_ = config_.cache.bytes_max;
+    // Nine tenths of what we have or could have; the rest is for others on the same file system.
+    if (cache_bytes_max_ == 0) cache_bytes_max_ = (free_bytes + CacheBytesUsed()) / 10 * 9;
+    for (auto& [id, run] : runs_) ApplyPolicy(run);
+    for (auto& [id, run] : runs_) TellRunsApart(run->prefix_path);
+    entered.set_value();
+  });
+  entered.get_future().wait();
+  return absl::OkStatus();
+}
+
+CoreImpl::RunPtr CoreImpl::AddRun(const RunId& id, const std::string& prefix_path, std::shared_ptr<CacheFolder> cache) {
+  // The callback needs the run that owns the ledger that owns the callback: a weak pointer breaks the circle.
+  auto self = std::make_shared<std::weak_ptr<Run>>();
+  auto run = std::make_shared<Run>([this, self](DatasetPtr dataset, const std::string& why) {
+    if (RunPtr owner = self->lock()) OnFailed(owner, dataset, why);
+  });
+  *self = run;
+  run->id = id;
+  run->name = BaseOf(prefix_path);
+  run->prefix_path = prefix_path;
+  run->cache = std::move(cache);
+  runs_[id] = run;
+  return run;
+}
+
+void CoreImpl::AdoptCached(const RunPtr& run, CacheLoad load) {
+  for (const std::string& warning : load.warnings) Warn(warning);
+  run->highest_id = std::max(run->highest_id, load.highest_id);
+  for (auto& [id, cached] : load.whole) {
+    DatasetPtr dataset = run->ledger.Get(id);
+    if (!dataset) {
+      dataset = std::make_shared<Dataset>();
+      dataset->id = id;
+      dataset->launch = cached.descriptor.launch.value_or(0);
+      dataset->step = cached.descriptor.step.value_or(0);
+      dataset->nranks = static_cast<std::uint32_t>(cached.ranks.size());
+      dataset->files = cached.descriptor.own_files;
+      dataset->checkpoint = cached.descriptor.checkpoint;
+      dataset->output = cached.descriptor.output;
+      dataset->created_us = cached.descriptor.created_us;
+      dataset->parts.resize(cached.ranks.size());
+      dataset->captured = dataset->local = dataset->nranks;
+      for (Rank rank = 0; rank < dataset->nranks; ++rank) {
+        Part& part = dataset->parts[rank];
+        part.state = Part::State::kLocal;
+        part.catalogue = std::move(cached.ranks[rank]);
+        for (const catalogue::FileEntry& file : part.catalogue.file()) part.bytes += file.bytes();
+      }
+      run->ledger.Adopt(dataset);
+    }
+    dataset->in_cache = true;
+    run->directories[id].ready = true;
+  }
+  // What this node knows of the prefix without asking it: it may be out of reach now.
+  auto record = run->cache->LoadFlushRecord();
+  if (!record.ok()) return Warn(fmt::format("{}: {}", run->cache->path(), MessageOf(record.status())));
+  const kvtree::Tree* datasets = record->Find("DATASET");
+  if (datasets == nullptr) return;
+  for (const auto& [key, entry] : datasets->elements()) {
+    DatasetPtr dataset = run->ledger.Get(std::strtoull(key.c_str(), nullptr, 10));
+    if (!dataset) {
+      if (entry.GetBool("PINNED").value_or(false)) run->pinned.insert(std::strtoull(key.c_str(), nullptr, 10));
+      continue;
+    }
+    dataset->in_prefix = entry.GetBool("PREFIX").value_or(false);
+    dataset->pinned = entry.GetBool("PINNED").value_or(false);
+    dataset->ordinal = entry.GetUnsigned("ORDINAL").value_or(0);
+    if (entry.GetBool("DROPPED").value_or(false)) run->flush_dropped.insert(dataset->id);
+  }
+}
+
+void CoreImpl::AdoptCommitted(const RunPtr& run, const std::map<DatasetId, CommittedDataset>& committed,
+                              const std::map<DatasetId, std::vector<catalogue::Catalogue>>& catalogues) {
+  for (const auto& [id, dataset] : run->ledger.datasets()) {
+    // Removed there by someone else, unless this daemon has put it there after that was looked up.
+    if (!committed.contains(id) && !run->flushed.contains(id)) dataset->in_prefix = false;
+  }
+  for (const auto& [id, found] : committed) {
+    run->highest_id = std::max(run->highest_id, id);
+    DatasetPtr dataset = run->ledger.Get(id);
+    auto ranks = catalogues.find(id);
+    const bool described = ranks != catalogues.end();
+    // One of the newest without catalogues has been warned of; so has SCR's own, which has none.
+    const bool older = catalogues.empty() || id < catalogues.begin()->first;
+    const bool usable = described || (older && found.by_cairn && found.descriptor.ranks.value_or(0) > 0);
+    if (dataset) {
+      dataset->in_prefix = dataset->in_prefix || usable;
+      continue;
+    }
+    if (!usable) continue;
+    dataset = std::make_shared<Dataset>();
+    dataset->id = id;
+    dataset->launch = found.descriptor.launch.value_or(0);
+    dataset->step = found.descriptor.step.value_or(0);
+    dataset->nranks = described ? static_cast<std::uint32_t>(ranks->second.size()) : *found.descriptor.ranks;
+    dataset->described = described;
+    dataset->files = found.descriptor.own_files;
+    dataset->checkpoint = found.descriptor.checkpoint;
+    dataset->output = found.descriptor.output;
+    dataset->created_us = found.descriptor.created_us;
+    dataset->in_prefix = true;
+    dataset->pinned = run->pinned.contains(id);
+    dataset->parts.resize(dataset->nranks);
+    dataset->captured = dataset->local = dataset->nranks;
+    for (Part& part : dataset->parts) part.state = Part::State::kLocal;
+    if (described) {
+      PutCatalogues(*dataset, ranks->second);
+    } else {
+      dataset->parts[0].bytes = found.descriptor.bytes;
+    }
+    run->ledger.Adopt(std::move(dataset));
+  }
+}
+
+void CoreImpl::PutCatalogues(Dataset& dataset, const std::vector<catalogue::Catalogue>& catalogues) {
+  CAIRN_CHECK(catalogues.size() == dataset.parts.size());
+  for (Rank rank = 0; rank < dataset.nranks; ++rank) {
+    Part& part = dataset.parts[rank];
+    part.catalogue = catalogues[rank];
+    part.bytes = 0;
+    for (const catalogue::FileEntry& file : part.catalogue.file()) part.bytes += file.bytes();
+  }
+  dataset.described = true;
+}
+
+// Reads the catalogues of a dataset that is only on the prefix, if they are not here.
+void CoreImpl::Describe(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
+  if (dataset->described) return then(absl::OkStatus());
+  if (!run->prefix) return then(Unavailable("{} is out of reach", run->prefix_path));
+  BlockingPrefix([prefix = run->prefix, id = dataset->id] { return prefix->Catalogues(id); },
+                 [dataset, then = std::move(then)](absl::StatusOr<std::vector<catalogue::Catalogue>> catalogues) {
+                   if (!catalogues.ok()) return then(catalogues.status());
+                   if (catalogues->size() != dataset->parts.size()) {
+                     return then(DataLoss("dataset {}: {} catalogues of {} ranks", dataset->id, catalogues->size(),
+                                          dataset->parts.size()));
+                   }
+                   PutCatalogues(*dataset, *catalogues);
+                   then(absl::OkStatus());
+                 });
+}
+
+}  // namespace cairn

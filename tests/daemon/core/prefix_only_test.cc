@@ -1,0 +1,84 @@
+// Datasets that only the prefix has: a long run has many, and the core keeps their catalogues there.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/daemon/core/fake_client.h"
+
+namespace cairn {
+namespace {
+
+class PrefixOnlyTest : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kDatasets = 12;  // more than are described at open
+
+  static Memory MemoryOf(std::uint64_t step) {
+    return {ValueOf(1, "step", step), PlainOf(2, RandomBytes(step, 10000))};
+  }
+
+  // All on the prefix; then a node that has never seen the run.
+  void SetUp() override {
+    harness_.config.flush.every = 1;
+    harness_.config.flush.superseded = true;
+    ASSERT_TRUE(harness_.Start().ok());
+    {
+      FakeClient client(harness_);
+      ASSERT_EQ(client.Open({}).status().code(), local::OK);
+      for (std::uint64_t step = 1; step <= kDatasets; ++step) {
+        const local::Reply done = client.Checkpoint(step, MemoryOf(step));
+        ASSERT_EQ(done.status().code(), local::OK) << done.status().message();
+        ids_.push_back(done.committed().dataset());
+        ASSERT_EQ(client.Wait(ids_.back(), local::PREFIX).status().code(), local::OK);
+      }
+      client.Close();
+    }
+    harness_.Stop();
+    std::filesystem::remove_all(harness_.config.cache.path);
+    ASSERT_TRUE(harness_.Start().ok());
+    client_ = std::make_unique<FakeClient>(harness_);
+    ASSERT_EQ(client_->Open({.key = "the next job"}).status().code(), local::OK);
+  }
+  void TearDown() override { client_ = nullptr; }
+
+  CoreHarness harness_;
+  std::vector<DatasetId> ids_;
+  std::unique_ptr<FakeClient> client_;
+};
+
+TEST_F(PrefixOnlyTest, TheNewestIsTheLatest) {
+  const local::Reply latest = client_->Latest();
+  EXPECT_EQ(latest.latest().dataset(), ids_.back());
+  EXPECT_EQ(latest.latest().step(), kDatasets);
+}
+
+TEST_F(PrefixOnlyTest, EveryOneIsListedWithItsBytesAndCanBeDescribedAndRestored) {
+  EXPECT_EQ(harness_.List().size(), kDatasets);
+  for (std::uint64_t step = 1; step <= kDatasets; ++step) {
+    const DatasetId id = ids_[step - 1];
+    EXPECT_GT(harness_.Row(id).bytes(), 10000u) << "step " << step;
+    EXPECT_EQ(client_->Stored(id).stored().variables_size(), 2) << "step " << step;
+    Memory memory = Blank(MemoryOf(step));
+    const FakeClient::Restored restored = client_->Restore(id, memory);
+    EXPECT_EQ(restored.code, local::OK) << restored.message;
+    EXPECT_EQ(restored.tier, local::TIER_PREFIX);
+    EXPECT_EQ(memory[1].bytes, MemoryOf(step)[1].bytes) << "step " << step;
+  }
+}
+
+TEST_F(PrefixOnlyTest, AnOldOneWhoseCatalogueIsDamagedIsPassedOver) {
+  harness_.Flip(harness_.prefix_disk(), harness_.prefix() + "/ckpt." + std::to_string(ids_[0]) + "/rank_0.cat", 40);
+  Memory memory = Blank(MemoryOf(1));
+  EXPECT_EQ(client_->Restore(ids_[0], memory).code, local::RETRY);
+  EXPECT_EQ(client_->Latest().latest().dataset(), ids_.back());
+}
+
+TEST_F(PrefixOnlyTest, AnOldOneCanBeRemoved) {
+  const std::string file = harness_.PrefixFile(ids_[0], 0);
+  EXPECT_TRUE(harness_.IsThere(harness_.prefix_disk(), file));
+  EXPECT_EQ(harness_.Remove(ids_[0]).code(), local::OK);
+  EXPECT_FALSE(harness_.IsThere(harness_.prefix_disk(), file));
+  EXPECT_EQ(client_->Test(ids_[0], local::LOCAL).status().code(), local::NOT_FOUND);
+}
+
+}  // namespace
+}  // namespace cairn
