@@ -62,10 +62,11 @@ class CoreImpl final : public Core {
   using CallPtr = std::shared_ptr<Call>;
   using Requested = const std::shared_ptr<local::Request>&;
 
+  struct Opening;
   struct ConnectionState {
     std::shared_ptr<Connection> connection;
     SessionPtr session;
-    bool opening = false;
+    std::shared_ptr<Opening> opening;        // under way, its call perhaps answered already
     std::vector<std::weak_ptr<Call>> calls;  // not yet answered, and some that are
   };
 
@@ -94,12 +95,13 @@ class CoreImpl final : public Core {
   }
 
   // --- open.cc ---
-  struct Opening;
   struct Prepared;
   void HandleOpen(const std::shared_ptr<Connection>& connection, const CallPtr& call, const local::Open& open);
   void PrepareOpening(std::shared_ptr<Opening> opening);
   void RunKnown(std::shared_ptr<Opening> opening, std::shared_ptr<Prepared> prepared);
   void Decide(std::shared_ptr<Opening> opening, const RunPtr& run);
+  static bool OnlyBrokenStreams(const Run& run);
+  void DecideLater(std::shared_ptr<Opening> opening, const RunPtr& run);
   static bool NeverHeardOfItsSession(const Opening& opening, Run& run);
   void Reattach(std::shared_ptr<Opening> opening, const RunPtr& run);
   void MakeLaunch(std::shared_ptr<Opening> opening, const RunPtr& run);

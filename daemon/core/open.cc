@@ -77,27 +77,30 @@ struct CoreImpl::Prepared {
 
 void CoreImpl::HandleOpen(const std::shared_ptr<Connection>& connection, const CallPtr& call, const local::Open& open) {
   ConnectionState& state = connections_[connection.get()];
-  if (state.session || state.opening) return call->Fail(FailedPrecondition("this connection has a session already"));
+  if (state.session || (state.opening && !state.opening->call->answered())) {
+    return call->Fail(FailedPrecondition("this connection has a session already"));
+  }
   if (absl::Status status = ValidateOpen(open); !status.ok()) return call->Fail(status);
   if (quiescing_) return call->Fail(Unavailable("the daemon is going away"));
-  state.opening = true;
   call->WaitingFor(fmt::format("the prefix {}", open.prefix()));
   auto opening = std::make_shared<Opening>(Opening{connection, call, open});
+  state.opening = opening;
   auto& queue = openings_[open.prefix()];
   queue.push_back(opening);
   if (queue.size() == 1) PrepareOpening(opening);
 }
 
 void CoreImpl::EndOpening(std::shared_ptr<Opening> opening) {
-  if (auto at = connections_.find(opening->connection.get()); at != connections_.end()) at->second.opening = false;
   auto queue = openings_.find(opening->open.prefix());
   CAIRN_CHECK(queue != openings_.end() && queue->second.front() == opening);
-  queue->second.pop_front();
-  if (queue->second.empty()) {
-    openings_.erase(queue);
-  } else {
-    PrepareOpening(queue->second.front());
-  }
+  do {  // and those behind it whose deadline has passed meanwhile
+    const std::shared_ptr<Opening>& ended = queue->second.front();
+    auto at = connections_.find(ended->connection.get());
+    if (at != connections_.end() && at->second.opening == ended) at->second.opening = nullptr;
+    queue->second.pop_front();
+  } while (!queue->second.empty() && queue->second.front()->call->answered());
+  if (!queue->second.empty()) return PrepareOpening(queue->second.front());
+  openings_.erase(queue);
 }
 
 void CoreImpl::PrepareOpening(std::shared_ptr<Opening> opening) {
@@ -233,16 +236,13 @@ void CoreImpl::Decide(std::shared_ptr<Opening> opening, const RunPtr& run) {
     case Ledger::Joining::kMakeNew:
       return MakeLaunch(opening, run);
     case Ledger::Joining::kBusy: {
+      if (OnlyBrokenStreams(*run)) return DecideLater(opening, run);
       std::string who;
       for (const auto& [rank, session] : run->sessions) {
         if (session->ended) continue;
         if (!who.empty()) who += ", ";
         who += fmt::format("rank {}: {} (pid {}) on {}", rank, session->peer.program, session->peer.pid,
                            session->peer.host);
-        if (!session->connection) {
-          who +=
-              fmt::format(", whose stream broke: it may come back for {} s", (config_.ingest.resume_ms + 999) / 1000);
-        }
         if (who.size() > 500) break;
       }
       opening->call->Fail(local::BUSY, fmt::format("launch {} of run {} is still alive ({}); wait for it, end it, or "
@@ -251,6 +251,33 @@ void CoreImpl::Decide(std::shared_ptr<Opening> opening, const RunPtr& run) {
       return EndOpening(opening);
     }
   }
+}
+
+// Of the newest launch nothing but broken streams is left: whether its ranks live is known when they come back, or when
+// their time is up.
+bool CoreImpl::OnlyBrokenStreams(const Run& run) {
+  bool any = false;
+  for (const auto& [rank, session] : run.sessions) {
+    if (session->ended) continue;
+    if (session->connection) return false;
+    any = true;
+  }
+  return any;
+}
+
+void CoreImpl::DecideLater(std::shared_ptr<Opening> opening, const RunPtr& run) {
+  opening->call->WaitingFor(fmt::format("the end of launch {} of run {}, whose streams broke and are kept for {} ms,",
+                                        run->ledger.newest()->id, run->name, config_.ingest.resume_ms));
+  EndOpening(opening);  // who comes back opens the same prefix
+  Watch(run, [this, opening, run] {
+    const auto at = connections_.find(opening->connection.get());
+    if (opening->call->answered() || at == connections_.end()) return true;
+    if (OnlyBrokenStreams(*run)) return false;
+    loop_->Post([this, opening] {
+      if (!opening->call->answered()) HandleOpen(opening->connection, opening->call, opening->open);
+    });
+    return true;
+  });
 }
 
 // The stream broke under the answer to this client's first Open: it opens again and has no token to show.

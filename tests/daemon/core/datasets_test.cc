@@ -131,6 +131,21 @@ TEST_F(DatasetsTest, ASessionLostInMidCopyFailsItNamingTheRank) {
   EXPECT_SAYS(ranks[0].Test(first.committed().dataset(), local::CAPTURED), local::FAILED, "rank 1");
 }
 
+TEST_F(DatasetsTest, AClientMayDieInEveryWindowOfACheckpoint) {
+  for (int pieces = 0;; ++pieces) {
+    FakeClient client(harness_);
+    ASSERT_SAYS(client.Open({.key = "job." + std::to_string(pieces)}), local::OK, "");
+    const local::Reply latest = client.Latest();
+    EXPECT_SAYS(latest, local::NOT_FOUND, "");  // nothing half-made
+    const local::Reply begun = client.Begin(1, kMemory);
+    ASSERT_SAYS(begun, local::OK, "");
+    if (pieces > client.plan().bytes_size()) break;
+    client.Fill(kMemory, 0, static_cast<std::size_t>(pieces));
+    client.Drop();
+    EXPECT_EQ(harness_.Wait(begun.begin().dataset(), local::CAPTURED).status().code(), local::FAILED);
+  }
+}
+
 TEST_F(DatasetsTest, ASessionLostAfterItsCommitFailsNothing) {
   Ranks ranks(harness_, 2, "job.1");
   const DatasetId id = ranks.Checkpoint(1, {kMemory, kMemory});

@@ -1,46 +1,14 @@
 // Flushes: which, when, again after what failed, and what is said meanwhile. design.md, "The daemon".
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <filesystem>
-#include <mutex>
 
 #include "tests/daemon/core/fake_client.h"
+#include "tests/daemon/core/gate.h"
 #include "tests/support/fake_disk.h"
 
 namespace cairn {
 namespace {
-
-// Lets operations on certain paths wait until they may go on.
-class Gate {
- public:
-  explicit Gate(std::string part) : part_(std::move(part)) {}
-  FakeDisk::Hook hook() {
-    return [this](FakeOp op, const std::string& path) {
-      if (op != FakeOp::kWrite || path.find(part_) == std::string::npos) return;
-      std::unique_lock lock(mutex_);
-      ++arrived_;
-      changed_.notify_all();
-      changed_.wait(lock, [this] { return open_; });
-    };
-  }
-  void AwaitArrival() {
-    std::unique_lock lock(mutex_);
-    ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(60), [this] { return arrived_ > 0; }));
-  }
-  void Open() {
-    const std::lock_guard lock(mutex_);
-    open_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  const std::string part_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int arrived_ = 0;
-  bool open_ = false;
-};
 
 class FlushTest : public ::testing::Test {
  protected:
@@ -98,7 +66,7 @@ TEST_F(FlushTest, ByTheNameOfNobodyNothingGoes) {
 }
 
 TEST_F(FlushTest, AnUnstartedOneOfASupersededCheckpointIsDroppedNamingTheSuccessor) {
-  Gate gate("ckpt.");
+  Gate gate(FakeOp::kWrite, "ckpt.");
   prefix_disk_.SetHook(gate.hook());
   StartWith(1);
   const DatasetId first = Make(1);
@@ -117,7 +85,7 @@ TEST_F(FlushTest, AnUnstartedOneOfASupersededCheckpointIsDroppedNamingTheSuccess
 }
 
 TEST_F(FlushTest, AWaitForThePrefixOrAPinKeepsItFromBeingDropped) {
-  Gate gate("ckpt.");
+  Gate gate(FakeOp::kWrite, "ckpt.");
   prefix_disk_.SetHook(gate.hook());
   StartWith(1);
   Make(1);
@@ -135,7 +103,7 @@ TEST_F(FlushTest, AWaitForThePrefixOrAPinKeepsItFromBeingDropped) {
 }
 
 TEST_F(FlushTest, WithKeepNoneIsDropped) {
-  Gate gate("ckpt.");
+  Gate gate(FakeOp::kWrite, "ckpt.");
   prefix_disk_.SetHook(gate.hook());
   harness_.config.flush.superseded = true;
   StartWith(1);
