@@ -37,7 +37,8 @@ class IngestStream final : public Connection,
   void Send(const local::Reply& reply, std::shared_ptr<Image> image) override;
   void Close() override;
   bool shares_memory() const override { return false; }
-  bool resumable() const override { return true; }
+  // On the node a stream breaks only because its client is gone.
+  bool resumable() const override { return !address_.starts_with("unix:"); }
   Peer peer() const override;
 
   void OnReadDone(bool ok) override;

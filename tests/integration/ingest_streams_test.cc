@@ -27,7 +27,8 @@ int Instants() {
 
 class IngestStreamsTest : public IngestTest {
  protected:
-  bool StartBehindProxy(Security security, const std::string& settings = "") {
+  // Not the default's half a minute: a cut that meets a client's Close leaves a session that the next client waits for.
+  bool StartBehindProxy(Security security, const std::string& settings = "resume = \"5s\"\n") {
     if (!StartDaemon(security, {kNoFlush, kNoEviction}, settings)) return false;
     proxy = TcpProxy::Start(port());
     return proxy != nullptr;
@@ -154,7 +155,7 @@ TEST_F(IngestStreamsTest, ARankWhoseTimeIsUpFailsTheDatasetForTheOthersByName) {
 }
 
 TEST_F(IngestStreamsTest, ADaemonKilledAtAnyInstantOfACaptureIsFollowedByTheNext) {
-  ASSERT_TRUE(StartDaemon(Security::kTls, {kNoFlush, kNoEviction}));
+  ASSERT_TRUE(StartDaemon(Security::kTls, {kNoFlush, kNoEviction}, "resume = \"1s\"\n"));
   auto client = Process::Start(Client(TcpAddress(port()), {"--mib", "8", "--steps", "1000000"}));
   std::size_t expected = 0;
   for (int instant = 0; instant < Instants(); ++instant) {
@@ -170,11 +171,7 @@ TEST_F(IngestStreamsTest, ADaemonKilledAtAnyInstantOfACaptureIsFollowedByTheNext
   client->Wait();
   const Promises promised = ReadPromises(promises());
   EXPECT_THAT(promised.lost, IsEmpty());
-  // While the daemon still waits for it to come back, its successor is told so.
-  const Ending early = RunProcess(Client(TcpAddress(port()), {"--mib", "8", "--steps", "0"}));
-  EXPECT_THAT(early.output, HasSubstr("whose stream broke: it may come back for 30 s"));
-  harness.KillDaemon();
-  ASSERT_TRUE(StartAgain());
+  // Its successor waits until the daemon no longer expects it back.
   const Ending read = RunProcess(Client(TcpAddress(port()), {"--mib", "8", "--steps", "0"}));
   EXPECT_THAT(read.output, HasSubstr("resumed "));
 }
