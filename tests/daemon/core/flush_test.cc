@@ -233,6 +233,31 @@ TEST_F(FlushTest, KeepLastTakesOlderOnesFromThePrefix) {
   EXPECT_SAYS(client_->Test(first, local::PREFIX), local::SUPERSEDED, "");  // and it is not flushed again
 }
 
+TEST_F(FlushTest, AReloadChangesTheRhythmAtOnce) {
+  StartWith(0);
+  Make(1);
+  const DatasetId newest = Make(2);
+  EXPECT_FALSE(harness_.Row(newest).in_prefix());
+  Config config = harness_.config;
+  config.flush.every = 1;
+  harness_.core().Reload(config);
+  EXPECT_TRUE(harness_.Eventually([&] { return harness_.Row(newest).in_prefix(); }));
+}
+
+TEST_F(FlushTest, ARemovalEndsAFlushAndItDoesNotBeginAgain) {
+  Gate gate(FakeOp::kWrite, "ckpt.");
+  prefix_disk_.SetHook(gate.hook());
+  StartWith(1);
+  const DatasetId id = Make(1);
+  gate.AwaitArrival();
+  EXPECT_EQ(harness_.Remove(id).code(), local::UNAVAILABLE);
+  gate.Open();
+  EXPECT_TRUE(harness_.Eventually([&] { return harness_.Status().runs(0).flushes_size() == 0; }));
+  EXPECT_EQ(harness_.Remove(id).code(), local::OK);
+  EXPECT_FALSE(harness_.Row(id).in_prefix());
+  EXPECT_SAYS(client_->Test(id, local::LOCAL), local::NOT_FOUND, "removed");
+}
+
 // --- On the real file system ---
 
 TEST(FlushToARealPrefixTest, APrefixThatIsGoneIsWaitedForAndNeverMadeAnew) {
