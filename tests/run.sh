@@ -84,8 +84,11 @@ deploy/packages.sh || give_up "packages are missing"
 # shellcheck source=deploy/bazel.sh
 . deploy/bazel.sh
 
+# Sockets lie in the tests' folders, and a socket's path has at most 107 bytes: Bazel's own folders are too deep.
 events=$(mktemp)
-trap 'rm -f "$events"' EXIT
+folders=$(mktemp -d /tmp/cairn-t.XXXXXX)
+trap 'rm -rf "$events" "$folders"' EXIT
+flags+=(--test_tmpdir="$folders")
 run_bazel test "${flags[@]}" --build_event_json_file="$events" "${targets[@]}"
 bazel_exit=$?
 python3 tests/support/tally/tally.py "$events" "$bazel_exit"
