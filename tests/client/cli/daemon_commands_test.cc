@@ -229,6 +229,14 @@ TEST_F(DaemonCommandsTest, TheDaemonIsFoundWhereTheLibraryLooks) {
   ExpectSaid(given, 0, "process 4711");
 }
 
+TEST_F(DaemonCommandsTest, TheSocketBesideTheApplicationsIsFoundByTheApplicationsAddress) {
+  const std::string address = "unix:" + folder_ + "/cairn/cairnd.sock";
+  ExpectSaid(RunCairn({"status"}, {{"CAIRN_ADDRESS", address}}), 0, "process 4711");
+  ExpectSaid(RunCairn({"status"}, {{"CAIRN_ADDRESS", "grpc+unix:" + socket_}}), 0, "process 4711");
+  const std::string other = folder_ + "/none.sock";
+  ExpectSaid(RunCairn({"status"}, {{"CAIRN_ADDRESS", address}, {"CAIRN_ADMIN_ADDRESS", other}}), 3, other);
+}
+
 TEST_F(DaemonCommandsTest, NoDaemonHasItsExitCodeAndSaysWhereItLooked) {
   const CairnRun run = RunCairn({"status"}, {{"CAIRN_ADMIN_ADDRESS", "grpc+unix:" + folder_ + "/none.sock"}});
   ExpectSaid(run, 3, folder_ + "/none.sock (No such file or directory)");
