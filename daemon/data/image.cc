@@ -70,32 +70,36 @@ bool Populate(int fd, std::byte* base, std::size_t size) {
 }  // namespace
 
 bool ImageBudget::Take(std::uint64_t bytes) {
-  std::uint64_t used = used_.load();
+  std::uint64_t used = account_->used.load();
   do {
-    if (bytes > bytes_max_ || used > bytes_max_ - bytes) return false;
-  } while (!used_.compare_exchange_weak(used, used + bytes));
+    if (bytes > bytes_max() || used > bytes_max() - bytes) return false;
+  } while (!account_->used.compare_exchange_weak(used, used + bytes));
   return true;
 }
 
+void ImageBudget::Account::Give(std::uint64_t bytes) {
+  used -= bytes;
+  const std::lock_guard lock(mutex);
+  if (on_given) on_given();
+}
+
 void ImageBudget::Give(std::uint64_t bytes) {
-  used_ -= bytes;
-  const absl::MutexLock lock(&mutex_);
-  if (on_given_) on_given_();
+  account_->Give(bytes);
 }
 
 void ImageBudget::SetOnGiven(std::function<void()> on_given) {
-  const absl::MutexLock lock(&mutex_);
-  on_given_ = std::move(on_given);
+  const std::lock_guard lock(account_->mutex);
+  account_->on_given = std::move(on_given);
 }
 
-Image::Image(ImageBudget& budget, UniqueFd fd, std::byte* base, std::size_t size)
-    : budget_(budget), id_(NextId()), fd_(std::move(fd)), base_(base), size_(size) {}
+Image::Image(std::shared_ptr<ImageBudget::Account> account, UniqueFd fd, std::byte* base, std::size_t size)
+    : account_(std::move(account)), id_(NextId()), fd_(std::move(fd)), base_(base), size_(size) {}
 
 Image::~Image() {
   munmap(base_, size_);
   // A client may keep it mapped for long; the memory is given back all the same (its seals allow that).
   fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size_));
-  budget_.Give(size_);
+  account_->Give(size_);
 }
 
 absl::StatusOr<std::shared_ptr<Image>> Image::Make(ImageBudget& budget, std::uint64_t bytes) {
@@ -128,7 +132,7 @@ absl::StatusOr<std::shared_ptr<Image>> Image::Make(ImageBudget& budget, std::uin
     errno = error;
     return refuse("populate");
   }
-  return std::shared_ptr<Image>(new Image(budget, std::move(fd), base, size));
+  return std::shared_ptr<Image>(new Image(budget.account_, std::move(fd), base, size));
 }
 
 }  // namespace cairn

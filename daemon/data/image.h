@@ -4,37 +4,47 @@
 #ifndef CAIRN_DAEMON_DATA_IMAGE_H_
 #define CAIRN_DAEMON_DATA_IMAGE_H_
 
-#include <absl/base/thread_annotations.h>
 #include <absl/status/statusor.h>
-#include <absl/synchronization/mutex.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 
 #include "storage/base/unique_fd.h"
 
 namespace cairn {
 
-// Counts the bytes of all images against `image_bytes_max`. Thread-safe. Outlives its images.
+// Counts the bytes of all images against `image_bytes_max`. Thread-safe. An image may outlive it: the last to let go of
+// one may be a disk's thread, on its way out of a transfer that has ended.
 class ImageBudget {
  public:
-  explicit ImageBudget(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
+  explicit ImageBudget(std::uint64_t bytes_max) : account_(std::make_shared<Account>(bytes_max)) {}
+  ~ImageBudget() { SetOnGiven(nullptr); }
+  ImageBudget(const ImageBudget&) = delete;
   bool Take(std::uint64_t bytes);
   void Give(std::uint64_t bytes);
   // Runs after each Give, on whichever thread lets go of an image; null: nothing. Not from within itself.
   void SetOnGiven(std::function<void()> on_given);
-  std::uint64_t used() const { return used_; }
-  std::uint64_t bytes_max() const { return bytes_max_; }
+  std::uint64_t used() const { return account_->used; }
+  std::uint64_t bytes_max() const { return account_->bytes_max; }
 
  private:
-  const std::uint64_t bytes_max_;
-  std::atomic<std::uint64_t> used_{0};
-  absl::Mutex mutex_;
-  std::function<void()> on_given_ ABSL_GUARDED_BY(mutex_);
+  friend class Image;
+  struct Account {
+    explicit Account(std::uint64_t max) : bytes_max(max) {}
+    void Give(std::uint64_t bytes);
+
+    const std::uint64_t bytes_max;
+    std::atomic<std::uint64_t> used{0};
+    std::mutex mutex;
+    std::function<void()> on_given;  // guarded by mutex
+  };
+
+  const std::shared_ptr<Account> account_;
 };
 
 class Image {
@@ -53,8 +63,8 @@ class Image {
   std::span<std::byte> bytes() const { return {base_, size_}; }
 
  private:
-  Image(ImageBudget& budget, UniqueFd fd, std::byte* base, std::size_t size);
-  ImageBudget& budget_;
+  Image(std::shared_ptr<ImageBudget::Account> account, UniqueFd fd, std::byte* base, std::size_t size);
+  const std::shared_ptr<ImageBudget::Account> account_;
   const std::uint64_t id_;
   UniqueFd fd_;
   std::byte* base_;

@@ -91,5 +91,24 @@ TEST(ImageTest, TheBudgetHoldsAgainstManyThreads) {
   EXPECT_TRUE(budget.Take(1000));
 }
 
+TEST(ImageBudgetTest, TellsWhenAnImageIsLetGoOf) {
+  ImageBudget budget(4 << 20);
+  auto image = Image::Make(budget, 1);
+  ASSERT_TRUE(image.ok()) << image.status();
+  std::uint64_t used = 1;
+  budget.SetOnGiven([&] { used = budget.used(); });
+  image->reset();
+  EXPECT_EQ(used, 0u);
+}
+
+TEST(ImageBudgetTest, AnImageMayOutliveIt) {
+  auto budget = std::make_unique<ImageBudget>(4 << 20);
+  auto image = Image::Make(*budget, 1);
+  ASSERT_TRUE(image.ok()) << image.status();
+  budget->SetOnGiven([] { FAIL() << "nobody is there to be told"; });
+  budget = nullptr;
+  image->reset();
+}
+
 }  // namespace
 }  // namespace cairn
