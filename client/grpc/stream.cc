@@ -34,6 +34,9 @@ constexpr std::size_t kUnreadBytesMax = 64 << 20;
 // What looks like a refusal is one only if it comes again.
 constexpr int kRefusalsMax = 3;
 constexpr auto kRefusedPause = std::chrono::milliseconds(50);
+// A daemon that answers no ping for so long is gone: the session connects anew.
+constexpr int kPingEveryMs = 30'000;
+constexpr int kPingAnswerMs = 20'000;
 constexpr auto kCancelTime = std::chrono::milliseconds(500);
 
 // The call itself. gRPC keeps it until OnDone; a hold keeps OnDone away while reads may still be started.
@@ -283,6 +286,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const Address& address) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(CAIRN_FRAME_BYTES_MAX);
   arguments.SetMaxSendMessageSize(CAIRN_FRAME_BYTES_MAX);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingAnswerMs);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // also while the application computes for long
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // A session that connects again must not inherit the back-off of an earlier try.

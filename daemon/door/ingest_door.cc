@@ -29,6 +29,8 @@ constexpr std::size_t kPemBytesMax = 1 << 20;
 // A peer that answers no ping for so long is gone: its session then waits for a resume.
 constexpr int kPingEveryMs = 30'000;
 constexpr int kPingAnswerMs = 20'000;
+// Clients ping, too; gRPC would take more than one in five minutes for an attack.
+constexpr int kPingFromClientMsMin = 10'000;
 
 // gRPC 1.51 cannot be told a minimum of TLS 1.3. It sets the cipher suites of TLS 1.2 from this variable, though, and
 // leaves those of TLS 1.3 alone: with a suite that needs a pre-shared key, which nobody has, no handshake of TLS 1.2
@@ -125,6 +127,8 @@ void SetLimits(grpc::ServerBuilder& builder) {
   builder.SetMaxSendMessageSize(CAIRN_FRAME_BYTES_MAX);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingAnswerMs);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kPingFromClientMsMin);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second daemon must not share our port unnoticed
 }
 
