@@ -60,14 +60,17 @@ TEST_F(IngestStreamsTest, ACaptureGoesOnWhereItsStreamBroke) {
 
 TEST_F(IngestStreamsTest, AnyByteMayBeTheDaemonsLast) {
   ASSERT_TRUE(StartBehindProxy(Security::kNone));
-  std::vector<TcpProxy::Cut> cuts;
-  for (int i = 0; i < 10 * Instants(); ++i) cuts.push_back({.direction = kToClient, .bytes = Draw(1, 1500)});
-  proxy->CutNext(cuts);
-  const Ending wrote = RunProcess(Client(Address(), {"--mib", "2", "--steps", "12"}));
-  EXPECT_EQ(wrote.exit_code, 0) << wrote.output;
-  const Promises promised = ReadPromises(promises());
-  EXPECT_THAT(promised.refused, IsEmpty());
-  EXPECT_EQ(promised.by_kind.at("local").size(), 12u);
+  constexpr std::size_t kSteps = 12;
+  for (std::size_t done = kSteps; done <= kSteps * (1 + Instants() / 20); done += kSteps) {
+    std::vector<TcpProxy::Cut> cuts;
+    for (int i = 0; i < 40; ++i) cuts.push_back({.direction = kToClient, .bytes = Draw(1, 1500)});
+    proxy->CutNext(cuts);
+    const Ending wrote = RunProcess(Client(Address(), {"--mib", "2", "--steps", std::to_string(done)}));
+    EXPECT_EQ(wrote.exit_code, 0) << wrote.output;
+    const Promises promised = ReadPromises(promises());
+    EXPECT_THAT(promised.refused, IsEmpty());
+    EXPECT_EQ(promised.by_kind.at("local").size(), done);
+  }
 }
 
 TEST_F(IngestStreamsTest, ARestoreIsDoneAgainAfterItsStreamBroke) {
