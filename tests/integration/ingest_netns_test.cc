@@ -112,7 +112,8 @@ TEST_F(IngestNetnsTest, AClientWithoutCertificatesDoesNotEvenTry) {
 }
 
 TEST_F(IngestNetnsTest, TheRunGoesOnWhenTheDaemonsHostWasAwayForAWhile) {
-  ASSERT_TRUE(StartDaemon(Security::kTls));
+  // Nothing is evicted: the client looks again at all that it was promised.
+  ASSERT_TRUE(StartDaemon(Security::kTls, {"--cache-keep", "100"}));
   auto client = Process::Start(FarClient({"--mib", "16", "--steps", "6"}));
   ASSERT_TRUE(AwaitPromises(promises(), "local", 2));
   hosts.Plug(false);
