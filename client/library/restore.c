@@ -14,6 +14,7 @@ struct restore {
   uint64_t first;           /* number of the request */
   Cairn__Local__Plan* plan; /* NULL: no pieces, or no plan yet */
   const uint8_t* image;
+  uint32_t round; /* of the plan */
   size_t done;
   uint64_t untold_bytes;
 };
@@ -26,6 +27,7 @@ static int send_copied(struct restore* r) {
   Cairn__Local__Copied copied = CAIRN__LOCAL__COPIED__INIT;
   Cairn__Local__Request request = CAIRN__LOCAL__REQUEST__INIT;
   copied.pieces = r->done;
+  copied.round = r->round;
   request.body_case = CAIRN__LOCAL__REQUEST__BODY_COPIED;
   request.copied = &copied;
   r->untold_bytes = 0;
@@ -40,6 +42,7 @@ static int take_plan(struct restore* r, Cairn__Local__RestoreReply* reply) {
   struct lc_why why;
   if (r->plan != NULL) cairn__local__plan__free_unpacked(r->plan, NULL);
   r->plan = reply->plan;
+  r->round = reply->round;
   reply->plan = NULL;
   r->image = NULL;
   r->done = 0;

@@ -219,6 +219,7 @@ void CoreImpl::StartPart(const RunPtr& run, const std::shared_ptr<RestoreGroup>&
                                                  part->sources, part->pieces, part->image, std::move(callbacks));
                   local::Reply reply;
                   local::RestoreReply& begun = *reply.mutable_restore();
+                  begun.set_round(++part->round);
                   std::shared_ptr<Image> descriptor;
                   if (part->image && !remote) {
                     DescribeImage(*part->session, part->image, begun.mutable_image());
@@ -260,6 +261,7 @@ void CoreImpl::HandleCopied(const SessionPtr& session, const local::Request& req
   if (!group || group->ended) return;
   auto part = group->parts.find(session->rank);
   if (part == group->parts.end() || part->second->session != session || !part->second->restore) return;
+  if (request.copied().round() != part->second->round) return;  // of a plan that has been replaced meanwhile
   if (absl::Status status = part->second->restore->Copied(request.copied().pieces()); !status.ok()) {
     EndGroup(session->run, group, CodeOf(status), fmt::format("rank {}: {}", session->rank, MessageOf(status)));
   }

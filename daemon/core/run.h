@@ -98,7 +98,8 @@ struct RestorePart {
   std::vector<RestorePiece> pieces;
   std::shared_ptr<Image> image;
   std::shared_ptr<Restore> restore;
-  std::uint64_t sent = 0;  // pieces sent as Pieces (gRPC)
+  std::uint32_t round = 0;  // of the plan that the client has
+  std::uint64_t sent = 0;   // pieces sent as Pieces (gRPC)
   bool matched = false;
   bool planning = false;
   bool done = false;

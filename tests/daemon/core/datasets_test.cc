@@ -326,6 +326,7 @@ TEST_F(HostileTest, MorePiecesCopiedThanReadyFailsTheRestoreOfAll) {
   ASSERT_TRUE(ranks[0].Next(liar).has_restore());
   local::Request request;
   request.mutable_copied()->set_pieces(1 << 30);
+  request.mutable_copied()->set_round(1);
   ranks[0].Send(request);
   Memory blank = Blank(kMemory);
   const FakeClient::Restored restored = ranks[1].TakeRestore(honest, blank);

@@ -335,11 +335,13 @@ FakeClient::Restored FakeClient::TakeRestore(std::uint64_t call, Memory& memory)
   local::Plan plan;
   std::shared_ptr<Mapping> image;
   std::uint64_t done = 0;
+  std::uint32_t round = 0;
   auto copied = [&](std::uint64_t pieces) {
     restored.pieces_copied += pieces - done;
     done = pieces;
     local::Request request;
     request.mutable_copied()->set_pieces(pieces);
+    request.mutable_copied()->set_round(round);
     Send(std::move(request));
   };
   while (true) {
@@ -355,6 +357,7 @@ FakeClient::Restored FakeClient::TakeRestore(std::uint64_t call, Memory& memory)
     }
     if (reply.has_restore()) {
       plan = reply.restore().plan();
+      round = reply.restore().round();
       done = 0;
       Remember(arrived, reply.restore().image());
       image = std::exchange(image_, nullptr);
