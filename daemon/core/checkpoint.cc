@@ -14,8 +14,9 @@
 namespace cairn {
 namespace {
 
-// A ring needs word of what is in it often; a whole image only now and then, since nobody waits for it.
-constexpr std::uint64_t kDoorbellBytes = 16 << 20;
+// A ring needs word of what is in it often. In a whole image nobody touches anything before the commit: no word is
+// needed, and every one would wake the daemon while the client copies.
+constexpr std::uint64_t kNoDoorbell = std::uint64_t{1} << 62;
 
 std::int64_t NowUs() {
   return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
@@ -226,7 +227,7 @@ void CoreImpl::AnswerBegin(const std::shared_ptr<PartWriter>& writer, const Call
   if (same_plan) {
     begun.set_same_plan(true);
   } else {
-    const std::uint64_t doorbell = writer->ring ? std::max(kWindowBytes, image_bytes / 8) : kDoorbellBytes;
+    const std::uint64_t doorbell = writer->ring ? std::max(kWindowBytes, image_bytes / 8) : kNoDoorbell;
     PutPlan(*writer->plan, writer->ring, doorbell, begun.mutable_plan());
   }
   call->Reply(std::move(reply), std::move(descriptor));

@@ -19,7 +19,7 @@
 
 namespace cairn {
 
-inline constexpr std::size_t kBlockBuffersMax = 8;
+inline constexpr std::size_t kBlockBuffersMax = 16;
 
 // Buffers of a block each, aligned for direct I/O.
 class BlockBuffers {
