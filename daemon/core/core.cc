@@ -105,6 +105,17 @@ CoreImpl::~CoreImpl() {
   far_pool_.reset();
   work_pool_.reset();
   loop_.reset();
+  // What belongs to a run points back at it.
+  for (auto& [id, run] : runs_) {
+    run->sessions.clear();
+    run->writers.clear();
+    run->restore = nullptr;
+    run->watchers.clear();
+    run->directories.clear();
+    run->changing.clear();
+    run->launch_waiters.clear();
+    run->record_waiting.clear();
+  }
   runs_.clear();
 }
 
