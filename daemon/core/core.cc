@@ -109,6 +109,7 @@ CoreImpl::~CoreImpl() {
   for (auto& [id, run] : runs_) {
     run->sessions.clear();
     run->writers.clear();
+    if (run->restore) run->restore->parts.clear();  // their calls know the group
     run->restore = nullptr;
     run->watchers.clear();
     run->directories.clear();
