@@ -41,8 +41,6 @@ class Call : public std::enable_shared_from_this<Call> {
   void Abandon();
   // A reply that is not the last one (Released, Ready, plans).
   void Push(local::Reply reply, std::shared_ptr<Image> image = nullptr);
-  // The session goes on elsewhere (gRPC resume): later replies go there.
-  void Rebind(std::shared_ptr<Connection> connection) { connection_ = std::move(connection); }
 
  private:
   Call(Loop& loop, std::shared_ptr<Connection> connection, std::uint64_t number);

@@ -167,11 +167,6 @@ void CoreImpl::ConnectionLost(const SessionPtr& session) {
   });
 }
 
-CoreImpl::SessionPtr CoreImpl::SessionOf(const Connection* connection) const {
-  auto at = connections_.find(connection);
-  return at == connections_.end() ? nullptr : at->second.session;
-}
-
 CoreImpl::CallPtr CoreImpl::MakeCall(ConnectionState& state, const local::Request& request) {
   // A week is longer than any client means and short enough for every clock.
   constexpr std::uint64_t kDeadlineMsMax = 7ull * 24 * 3600 * 1000;

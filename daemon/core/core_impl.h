@@ -74,7 +74,6 @@ class CoreImpl final : public Core {
   void Dispatch(const std::shared_ptr<Connection>& connection, Requested request);
   void DispatchInSession(const SessionPtr& session, const CallPtr& call, Requested request);
   CallPtr MakeCall(ConnectionState& state, const local::Request& request);
-  SessionPtr SessionOf(const Connection* connection) const;
   void Warn(std::string text);
   void Changed(const RunPtr& run);  // looks at the run's watchers, applies the policy
   void LookAtWatchers(const RunPtr& run);

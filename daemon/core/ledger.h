@@ -51,7 +51,6 @@ struct Dataset {
   bool described = true;      // the parts' catalogues are here; else the prefix has them
   bool damaged = false;       // no tier could give it back: never chosen again
   bool pinned = false;        // by the user
-  bool flushing = false;      // the flusher has started on it
   std::uint32_t readers = 0;  // restores under way
 
   std::uint64_t bytes() const;

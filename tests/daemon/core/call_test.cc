@@ -134,16 +134,6 @@ TEST_F(CallTest, AnAbandonedOneIsNotAnsweredButEndsWhatItBegan) {
   EXPECT_EQ(ended, 1);
 }
 
-TEST_F(CallTest, GoesOnElsewhereAfterARebind) {
-  const auto call = Make(100);
-  const auto other = std::make_shared<Recorder>();
-  call->Push({});
-  call->Rebind(other);
-  call->Reply({});
-  EXPECT_EQ(replies().size(), 1u);
-  EXPECT_EQ(other->replies.size(), 1u);
-}
-
 TEST(CodeOfTest, EachStatusHasItsCode) {
   EXPECT_EQ(CodeOf(absl::OkStatus()), local::OK);
   EXPECT_EQ(CodeOf(NotFound("")), local::NOT_FOUND);
