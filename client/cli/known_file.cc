@@ -62,10 +62,11 @@ std::string_view KindOf(const KnownFile& file) {
 absl::Status VerifyData(const KnownFile& file, std::string_view name) {
   const auto* checkpoint = std::get_if<CheckpointFile>(&file);
   if (checkpoint == nullptr) return absl::OkStatus();
-  CAIRN_ASSIGN_OR_RETURN(const auto bad, ftiff::VerifyChunks(name, checkpoint->metadata, checkpoint->reader()));
-  if (bad.empty()) return absl::OkStatus();
-  return DataLoss("{} of {} containers are damaged; the first: {}", bad.size(),
-                  checkpoint->metadata.layout.containers.size(), bad.front().why);
+  CAIRN_ASSIGN_OR_RETURN(const auto verdict, ftiff::VerifyData(name, checkpoint->metadata, checkpoint->reader()));
+  if (verdict.ok()) return absl::OkStatus();
+  if (verdict.bad.empty()) return DataLoss("{}", verdict.bad_checksum);
+  return DataLoss("{} of {} containers are damaged; the first: {}", verdict.bad.size(),
+                  checkpoint->metadata.layout.containers.size(), verdict.bad.front().why);
 }
 
 }  // namespace cairn::cli

@@ -145,7 +145,7 @@ void CoreImpl::HandleBegin(const SessionPtr& session, const CallPtr& call, const
     session->plan.reset();
   }
   writer->layout = session->plan_layout;
-  const std::uint64_t file_bytes = begin.variables().empty() ? 0 : writer->layout.file_bytes_f();
+  const std::uint64_t file_bytes = begin.variables().empty() ? 0 : writer->layout.file_bytes(ftiff::Letter::kF);
   auto dataset =
       EnterDataset(session, {.step = begin.step(), .attempt = begin.attempt(), .bytes = file_bytes, .now_us = NowUs()},
                    begin.variables());

@@ -327,7 +327,7 @@ void CaptureImpl::Open() {
       disk_.Open(spec_.work_path, {.direct = true, .writable = true, .create = true});
   absl::Status status = file.status();
   // At its full length from the begin, no write has to extend it: extending ones exclude each other.
-  if (status.ok()) status = (*file)->Truncate(spec_.layout.file_bytes_f());
+  if (status.ok()) status = (*file)->Truncate(spec_.layout.file_bytes(ftiff::Letter::kF));
   const std::lock_guard lock(mutex_);
   --busy_;
   if (file.ok()) file_ = *std::move(file);

@@ -5,6 +5,10 @@
 // While the client copies into an image of the whole file, it has cores and memory for itself: hashing and writing
 // begin with the Commit. In a ring windows are hashed and written as they are complete.
 //
+// With a base (a differential checkpoint) a window is written once it is hashed: of its blocks those whose digest
+// differs from the base's, and all that the base does not have. Metadata and trailer are always written anew. The
+// result is an ordinary file, equal byte by byte to one written in full.
+//
 // The image is the client's: it may change it at any time. Hashes, checksums and disk may then differ, which spoils
 // its own dataset only and is found when that is verified. Bytes of a container that are not in use, and whatever an
 // earlier use left in the image there, are written as zeros.
@@ -22,30 +26,54 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "daemon/data/block_digests.h"
 #include "daemon/data/image.h"
 #include "daemon/data/plan.h"
 #include "daemon/data/work_pool.h"
+#include "storage/base/checksum.h"
 #include "storage/base/disk.h"
 #include "storage/ftiff/layout.h"
+#include "storage/ftiff/letter.h"
 
 namespace cairn {
 
 // What is known of the file once it is written and synced under its work name.
 struct CaptureResult {
   std::uint64_t file_bytes = 0;
+  std::uint64_t bytes_written = 0;    // of these; less where the base had the rest
   std::vector<std::uint32_t> crc32c;  // per MiB of the file
   std::uint32_t crc32 = 0;            // of the whole file (zlib), from the CRCs of its parts
-  std::vector<std::byte> metadata;    // what lies behind the image's bytes in the file
+  std::vector<std::byte> metadata;    // layout F: what lies behind the image's bytes in the file
+  ftiff::FileLayout layout;           // as planned, F's offsets
+  std::vector<Md5Digest> chunk_hashes;
+  std::shared_ptr<const BlockDigests> digests;  // of the file's data; null unless asked for
+};
+
+// A file of an earlier dataset of the same rank, in layout F, to start from: only blocks that differ are written.
+struct CaptureBase {
+  std::string path;
+  bool clone = false;  // its extents are shared and it stays; false: it is spare, and becomes the new file
+  std::uint64_t file_bytes = 0;
+  std::uint64_t data_bytes = 0;
+  std::vector<std::uint32_t> crc32c;            // per MiB, from its catalogue
+  std::shared_ptr<const BlockDigests> digests;  // null: made from the file, each MiB first checked against crc32c
 };
 
 class Capture : public std::enable_shared_from_this<Capture> {
  public:
   struct Spec {
-    ftiff::FileLayout layout;
+    ftiff::FileLayout layout;  // F's offsets
+    // kF: written window by window as below. kA: written to the same work name from the finished F file; then bytes,
+    // CRCs and metadata of the result are that file's (metadata: empty), no base is used and no digests are made.
+    ftiff::Letter letter = ftiff::Letter::kF;
+    std::vector<Md5Digest> last_hashes = {};  // one per container; looked at for those without content (FTI-FF, 3.4)
+    std::optional<CaptureBase> base = {};     // whatever is wrong with it: the file is written in full
+    bool want_digests = false;
     std::vector<PlanPiece> plan;
     std::shared_ptr<Image> image;  // null if the layout has no bytes
     std::int32_t checkpoint_id = 0;

@@ -19,7 +19,9 @@ struct Free {
 }  // namespace
 
 CaptureResult SumUp(std::uint64_t data_bytes, std::span<const BlockCrc> windows, std::vector<std::byte> metadata) {
-  CaptureResult result{.file_bytes = data_bytes + metadata.size(), .crc32c = {}, .metadata = std::move(metadata)};
+  CaptureResult result;
+  result.file_bytes = data_bytes + metadata.size();
+  result.metadata = std::move(metadata);
   const std::span<const std::byte> behind = result.metadata;
   for (std::size_t i = 0; i < windows.size(); ++i) {
     const std::uint64_t bytes = std::min(kWindowBytes, data_bytes - i * kWindowBytes);

@@ -82,6 +82,9 @@ class Disk {
   virtual absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenOptions options) = 0;
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;  // replaces `to`
   virtual absl::Status Link(const std::string& existing, const std::string& link) = 0;  // never replaces
+  // Makes `to` a copy of the file `from` that shares its extents (FICLONE): no byte is read or written, and a later
+  // write to either leaves the other as it is. kFailedPrecondition: this file system cannot. kAlreadyExists: `to` is there.
+  virtual absl::Status Clone(const std::string& from, const std::string& to) = 0;
   virtual absl::Status Symlink(const std::string& target, const std::string& link) = 0;
   virtual absl::Status Remove(const std::string& path) = 0;           // a file or an empty directory
   virtual absl::Status MakeDirectory(const std::string& path, std::uint32_t mode) = 0;

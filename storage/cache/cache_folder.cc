@@ -17,6 +17,14 @@
 namespace cairn {
 namespace {
 
+bool CanShareExtents(Disk& disk, const std::string& folder) {
+  const std::string index = fmt::format("{}/{}", folder, kCacheIndexName);
+  const std::string clone = WorkName(index);
+  if (!disk.Clone(index, clone).ok()) return false;
+  disk.Remove(clone).IgnoreError();  // a work name: the next start removes it
+  return true;
+}
+
 class CacheFolderOnDisk final : public CacheFolder {
  public:
   CacheFolderOnDisk(Disk& disk, RunFolder folder, std::string prefix, const RunId& run)
@@ -24,6 +32,7 @@ class CacheFolderOnDisk final : public CacheFolder {
         path_(std::move(folder.path)),
         prefix_(std::move(prefix)),
         run_(run),
+        shares_extents_(CanShareExtents(disk, path_)),
         index_(disk, fmt::format("{}/{}", path_, kCacheIndexName)),
         warnings_(std::move(folder.warnings)) {}
 
@@ -52,6 +61,8 @@ class CacheFolderOnDisk final : public CacheFolder {
   absl::Status CommitRankFiles(const catalogue::Catalogue& catalogue) override;
   absl::Status Complete(const scr::Descriptor& descriptor) override;
   absl::Status Remove(DatasetId id) override;
+  absl::Status Retire(DatasetId id) override;
+  bool shares_extents() const override { return shares_extents_; }
   absl::Status SetAside(DatasetId id, const std::string& file, std::string_view why) override;
   absl::Status SetDatasetAside(DatasetId id) override;
   absl::StatusOr<std::string> RouteFile(DatasetId id, const std::string& name) override;
@@ -81,6 +92,7 @@ class CacheFolderOnDisk final : public CacheFolder {
   const std::string path_;
   const std::string prefix_;
   const RunId run_;
+  const bool shares_extents_;
   CacheIndex index_;
   std::mutex mutex_;
   std::map<DatasetId, Open> open_;     // under mutex_
@@ -206,6 +218,11 @@ absl::Status CacheFolderOnDisk::Remove(DatasetId id) {
   }
   CAIRN_RETURN_IF_ERROR(index_.Apply([id](kvtree::Tree& tree) { scr::EraseCacheEntry(id, tree); }));
   return RemoveTree(disk_, DatasetPath(id));
+}
+
+absl::Status CacheFolderOnDisk::Retire(DatasetId id) {
+  if (!index_.Contains(id)) return NotFound("{}: no dataset {}", path_, id);
+  return index_.Apply([id](kvtree::Tree& tree) { scr::EraseCacheEntry(id, tree); });
 }
 
 absl::Status CacheFolderOnDisk::SetAside(DatasetId id, const std::string& file, std::string_view why) {

@@ -95,6 +95,14 @@ class CacheFolder {
   // First the entry, synced, then the bytes, damaged ones that SetAside kept in there too. Not there: OK.
   virtual absl::Status Remove(DatasetId id) = 0;
 
+  // The dataset is given up for its files: its entry goes, synced, so that nothing believes in it any more; then the
+  // bytes stay where they are for others to take (by rename out of the folder) until Remove. The next Load removes what
+  // is left. Not there: kNotFound.
+  virtual absl::Status Retire(DatasetId id) = 0;
+
+  // Can files here share extents (Disk::Clone)? Tried when the folder was opened.
+  virtual bool shares_extents() const = 0;
+
   // A copy found damaged: the file keeps its bytes under a name of its own (<name>.damaged.<n>), the dataset's entry
   // loses COMPLETE. It is never used again; the next Load moves the folder aside. `file`: its name in the dataset's
   // directory, or its path.

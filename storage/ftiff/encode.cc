@@ -56,8 +56,8 @@ std::vector<std::byte> EncodeMetadata(const FileLayout& layout, std::span<const 
                                       const FileHeader& header) {
   const RecordTable& table = kLayoutF;
   CAIRN_CHECK(chunk_hashes.size() == layout.containers.size());
-  CAIRN_CHECK(layout.file_bytes_f() <= std::numeric_limits<std::int64_t>::max());
-  std::vector<std::byte> bytes(layout.meta_bytes_f());
+  CAIRN_CHECK(layout.file_bytes(Letter::kF) <= std::numeric_limits<std::int64_t>::max());
+  std::vector<std::byte> bytes(layout.meta_bytes(Letter::kF));
   std::span<std::byte> rest = bytes;
   const auto take = [&rest](std::size_t count) {
     const std::span<std::byte> record = rest.first(count);

@@ -74,9 +74,26 @@ void Append(const VariableSize& variable, const Slots& slots, FileLayout* layout
 
 }  // namespace
 
-std::uint64_t FileLayout::meta_bytes_f() const {
-  return kLayoutF.file_record_bytes + kLayoutF.block_record_bytes * block_containers.size() +
-         kLayoutF.chunk_record_bytes * containers.size();
+std::uint64_t FileLayout::meta_bytes(Letter letter) const {
+  const RecordTable& table = TableOf(letter);
+  return table.file_record_bytes + table.block_record_bytes * block_containers.size() +
+         table.chunk_record_bytes * containers.size();
+}
+
+FileLayout Placed(FileLayout layout, Letter letter) {
+  const RecordTable& table = TableOf(letter);
+  const std::uint64_t chunk_record_bytes = table.metadata_first ? table.chunk_record_bytes : 0;
+  const std::uint64_t block_record_bytes = table.metadata_first ? table.block_record_bytes : 0;
+  std::uint64_t at = table.metadata_first ? table.file_record_bytes : 0;
+  std::size_t next = 0;
+  for (const std::uint32_t chunks : layout.block_containers) {
+    at += block_record_bytes + chunk_record_bytes * chunks;
+    for (const std::size_t end = next + chunks; next < end; ++next) {
+      layout.containers[next].file_offset = at;
+      at += layout.containers[next].container_bytes;
+    }
+  }
+  return layout;
 }
 
 absl::StatusOr<FileLayout> PlanFresh(std::span<const VariableSize> variables, Packing packing) {

@@ -1,5 +1,5 @@
 // The layout engine: which container of a checkpoint file holds which bytes of which variable.
-// Source of the rules: FTI-FF specification, section 5 (containers) and 3.2 (layout F's order).
+// Source of the rules: FTI-FF specification, section 5 (containers), 3.1 and 3.2 (where a layout puts them).
 // Pure: no I/O. Thread-safe: values only.
 #ifndef CAIRN_STORAGE_FTIFF_LAYOUT_H_
 #define CAIRN_STORAGE_FTIFF_LAYOUT_H_
@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include "storage/ftiff/letter.h"
 
 namespace cairn::ftiff {
 
@@ -35,11 +37,15 @@ struct Container {
 struct FileLayout {
   std::vector<Container> containers;
   std::vector<std::uint32_t> block_containers;  // sums to containers.size()
-  std::uint64_t data_bytes = 0;                 // all containers: where layout F's metadata begins
+  std::uint64_t data_bytes = 0;                 // all containers: where the metadata of C to F begins
 
-  std::uint64_t meta_bytes_f() const;  // 106 + 12 * blocks + 58 * containers
-  std::uint64_t file_bytes_f() const { return data_bytes + meta_bytes_f(); }
+  std::uint64_t meta_bytes(Letter letter) const;  // file record, block and chunk records
+  std::uint64_t file_bytes(Letter letter) const { return data_bytes + meta_bytes(letter); }
 };
+
+// The same containers with the file offsets that a file of layout `letter` gives them: in A and B each block's records
+// lie in front of its containers, in C to F the containers begin at 0 and have no gap. What is planned has F's offsets.
+FileLayout Placed(FileLayout layout, Letter letter);
 
 enum class Packing {
   kExact,    // FTI's own: one container a variable, no padding
@@ -53,6 +59,22 @@ inline constexpr std::uint64_t kContainersMax = 1 << 20;  // of a planned file: 
 // No variables: an empty list; such a rank has no file.
 //   kInvalidArgument   an id twice or negative, sizes that overflow or that need more than kContainersMax containers
 absl::StatusOr<FileLayout> PlanFresh(std::span<const VariableSize> variables, Packing packing);
+
+// The list of the next checkpoint, from that of the last one (of the same run, or of the file that was restored), by
+// the rules of section 5: containers keep place and size; a variable that shrinks leaves later ones without content;
+// what is new goes into one new block at the end, in the order of `variables` (processing order).
+//   kExact    a variable that has outgrown its containers gets one more
+//   kAligned  a variable that has outgrown its containers: PlanFresh; a new one is split and padded as there. So each
+//             variable is one contiguous run of containers
+// With either, a variable of `last` that is no longer given: PlanFresh. in_file_before: the container is in `last`, and
+// `last_is_restored` says so of a file that was restored, or it was set there. `last` has F's offsets.
+// Errors as PlanFresh.
+absl::StatusOr<FileLayout> PlanNext(const FileLayout& last, bool last_is_restored,
+                                    std::span<const VariableSize> variables, Packing packing);
+
+// `variables` in processing order: those of `last` in the order of their first appearance there, then the rest as
+// given.
+std::vector<VariableSize> ProcessingOrder(const FileLayout& last, std::span<const VariableSize> variables);
 
 }  // namespace cairn::ftiff
 

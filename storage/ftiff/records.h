@@ -13,6 +13,7 @@
 
 #include "storage/base/check.h"
 #include "storage/base/checksum.h"
+#include "storage/ftiff/letter.h"
 
 namespace cairn::ftiff {
 
@@ -146,6 +147,11 @@ inline constexpr RecordTable kLayoutF{.letter = 'F',
                                       .chunk = &kChunkFieldsF};
 
 inline constexpr std::size_t kFileRecordBytesMax = 110;
+
+inline const RecordTable& TableOf(Letter letter) {
+  static constexpr const RecordTable* kTables[] = {&kLayoutA, &kLayoutB, &kLayoutC, &kLayoutD, &kLayoutE, &kLayoutF};
+  return *kTables[static_cast<std::size_t>(letter) - 'A'];
+}
 
 // REQUIRES: the record is as long as its table says.
 inline std::int64_t GetField(std::span<const std::byte> record, FieldPlace place) {

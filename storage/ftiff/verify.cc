@@ -103,10 +103,11 @@ class ChunkVerifier {
 
 }  // namespace
 
-absl::StatusOr<std::vector<BadChunk>> VerifyChunks(std::string_view name, const FileMetadata& metadata,
-                                                   const ReadAt& read) {
+absl::StatusOr<Verdict> VerifyData(std::string_view name, const FileMetadata& metadata, const ReadAt& read,
+                                   std::size_t /*threads*/) {
   CAIRN_CHECK(metadata.chunk_hashes.size() == metadata.layout.containers.size());
-  return ChunkVerifier(name, metadata, read).Run();
+  CAIRN_ASSIGN_OR_RETURN(std::vector<BadChunk> bad, ChunkVerifier(name, metadata, read).Run());
+  return Verdict{.bad = std::move(bad), .bad_checksum = {}};
 }
 
 }  // namespace cairn::ftiff

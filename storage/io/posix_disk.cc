@@ -2,6 +2,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -59,6 +61,19 @@ class PosixDiskImpl final : public PosixDisk {
   absl::Status Link(const std::string& existing, const std::string& link) override {
     if (::link(existing.c_str(), link.c_str()) == 0) return absl::OkStatus();
     return ErrnoStatus(errno, fmt::format("link {} to {}", link, existing));
+  }
+
+  absl::Status Clone(const std::string& from, const std::string& to) override {
+    CAIRN_ASSIGN_OR_RETURN(const UniqueFd source, OpenFd("clone", from, O_RDONLY | O_NOFOLLOW));
+    CAIRN_ASSIGN_OR_RETURN(const UniqueFd target,
+                           OpenFd("clone to", to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+    if (::ioctl(target.get(), FICLONE, source.get()) == 0) return absl::OkStatus();
+    const int error = errno;
+    ::unlink(to.c_str());  // we have just made it
+    if (error == EOPNOTSUPP || error == ENOTTY || error == EXDEV || error == EINVAL || error == ENOSYS) {
+      return FailedPrecondition("clone {} to {}: this file system cannot share extents", from, to);
+    }
+    return ErrnoStatus(error, fmt::format("clone {} to {}", from, to));
   }
 
   absl::Status Symlink(const std::string& target, const std::string& link) override {

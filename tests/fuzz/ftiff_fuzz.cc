@@ -41,7 +41,7 @@ void MakeTrailerRight(std::string* file) {
 void DecodeAndBack(const std::string& file) {
   const auto metadata = DecodeMetadata("input", file.size(), ReaderOf(file));
   if (!metadata.ok()) return;
-  CAIRN_CHECK(VerifyChunks("input", *metadata, ReaderOf(file)).ok());
+  CAIRN_CHECK(VerifyData("input", *metadata, ReaderOf(file)).ok());
   CAIRN_CHECK(!DescribeText(*metadata, "input").empty());
   const std::vector<std::byte> encoded = EncodeMetadata(metadata->layout, metadata->chunk_hashes, metadata->header);
   std::string again = file.substr(0, metadata->layout.data_bytes);

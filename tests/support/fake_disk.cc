@@ -323,6 +323,23 @@ absl::Status FakeDisk::Link(const std::string& existing, const std::string& link
   return absl::OkStatus();
 }
 
+absl::Status FakeDisk::Clone(const std::string& from, const std::string& to) {
+  const Begun begun = state_->Begin(FakeOp::kClone, from, to);
+  CAIRN_RETURN_IF_ERROR(begun.status);
+  CAIRN_ASSIGN_OR_RETURN(const FakeTree::Place source, state_->tree.Resolve(from, /*follow_last=*/false));
+  CAIRN_ASSIGN_OR_RETURN(const FakeTree::Place target, state_->tree.Resolve(to, /*follow_last=*/false));
+  if (source.inode == nullptr) return NotFound("clone {} to {}: No such file or directory", from, to);
+  if (!source.inode->info.is_regular()) return InvalidArgument("clone {} to {}: not a regular file", from, to);
+  if (target.inode != nullptr) return AlreadyExists("clone {} to {}: File exists", from, to);
+  if (!state_->options.shares_extents) {
+    return FailedPrecondition("clone {} to {}: this file system cannot share extents", from, to);
+  }
+  const FakeInodePtr inode = state_->tree.NewInode(S_IFREG | 0600);
+  inode->Write(0, source.inode->content);
+  state_->tree.Change({{target.parent, target.name, inode}});
+  return absl::OkStatus();
+}
+
 absl::Status FakeDisk::Symlink(const std::string& target, const std::string& link) {
   const Begun begun = state_->Begin(FakeOp::kSymlink, link);
   CAIRN_RETURN_IF_ERROR(begun.status);

@@ -39,6 +39,7 @@ enum class FakeOp {
   kFileInfo,
   kRename,
   kLink,
+  kClone,
   kSymlink,
   kRemove,
   kMakeDirectory,
@@ -59,7 +60,8 @@ struct FakeFault {
 
 struct FakeDiskOptions {
   std::uint64_t capacity = UINT64_MAX;
-  bool direct = false;  // grants direct I/O to who asks, and then insists on alignment
+  bool direct = false;          // grants direct I/O to who asks, and then insists on alignment
+  bool shares_extents = false;  // Clone works
 };
 
 class FakeDisk : public Disk {
@@ -85,6 +87,7 @@ class FakeDisk : public Disk {
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenOptions options) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::Status Link(const std::string& existing, const std::string& link) override;
+  absl::Status Clone(const std::string& from, const std::string& to) override;
   absl::Status Symlink(const std::string& target, const std::string& link) override;
   absl::Status Remove(const std::string& path) override;
   absl::Status MakeDirectory(const std::string& path, std::uint32_t mode) override;

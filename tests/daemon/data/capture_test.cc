@@ -218,7 +218,7 @@ TEST_F(CaptureTest, WhateverAClientScribblesNothingButItsOwnFileSuffers) {
   const auto end = job.listener.WaitForEnd();
   ASSERT_TRUE(end.has_value());
   ASSERT_OK(*end);
-  EXPECT_EQ((*end)->file_bytes, job.sample.layout.file_bytes_f());
+  EXPECT_EQ((*end)->file_bytes, job.sample.layout.file_bytes(ftiff::Letter::kF));
 }
 
 TEST_F(CaptureTest, AnyFailureOfTheDiskEndsItWithoutAWorkFile) {

@@ -179,7 +179,7 @@ std::vector<std::uint32_t> BlockChecksums(std::span<const std::byte> bytes) {
 void ExpectFile(Disk& disk, const std::string& path, const Sample& sample, const CaptureResult& result) {
   ASSERT_OK_AND_ASSIGN(const std::string text, ReadWhole(disk, path, std::uint64_t{1} << 30));
   const std::span<const std::byte> file = std::as_bytes(std::span(text));
-  ASSERT_EQ(file.size(), sample.layout.file_bytes_f());
+  ASSERT_EQ(file.size(), sample.layout.file_bytes(ftiff::Letter::kF));
   EXPECT_EQ(result.file_bytes, file.size());
   EXPECT_TRUE(std::equal(sample.data.begin(), sample.data.end(), file.begin())) << "the data differs";
   const auto behind = file.subspan(sample.data.size());
@@ -193,8 +193,8 @@ void ExpectFile(Disk& disk, const std::string& path, const Sample& sample, const
   };
   ASSERT_OK_AND_ASSIGN(const ftiff::FileMetadata metadata, ftiff::DecodeMetadata(path, file.size(), read));
   EXPECT_EQ(metadata.layout.containers, sample.layout.containers);
-  ASSERT_OK_AND_ASSIGN(const auto bad, ftiff::VerifyChunks(path, metadata, read));
-  for (const ftiff::BadChunk& chunk : bad) ADD_FAILURE() << "container " << chunk.container << ": " << chunk.why;
+  ASSERT_OK_AND_ASSIGN(const auto verdict, ftiff::VerifyData(path, metadata, read));
+  for (const ftiff::BadChunk& chunk : verdict.bad) ADD_FAILURE() << "container " << chunk.container << ": " << chunk.why;
 }
 
 }  // namespace cairn

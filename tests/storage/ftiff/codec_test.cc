@@ -33,8 +33,8 @@ absl::StatusOr<FileMetadata> Decode(const std::string& file) {
 }
 
 bool AllChunksGood(const std::string& file, const FileMetadata& metadata) {
-  const auto bad = VerifyChunks("sample", metadata, ReaderOf(file));
-  return bad.ok() && bad->empty();
+  const auto verdict = VerifyData("sample", metadata, ReaderOf(file));
+  return verdict.ok() && verdict->bad.empty();
 }
 
 TEST(CodecTest, WhatIsEncodedIsDecoded) {
@@ -107,7 +107,7 @@ TEST(CodecTest, AnyPlanSurvivesEncodingAndDecoding) {
     const FileLayout layout = *PlanFresh(variables, packing);
     const FileHeader header = {.checkpoint_id = static_cast<std::int32_t>(round), .timestamp_ns = random()};
     const std::string file = FileOf(layout, header);
-    ASSERT_EQ(file.size(), layout.file_bytes_f());
+    ASSERT_EQ(file.size(), layout.file_bytes(Letter::kF));
     const auto metadata = Decode(file);
     ASSERT_TRUE(metadata.ok()) << metadata.status();
     EXPECT_EQ(metadata->layout.containers, layout.containers);
@@ -285,10 +285,10 @@ TEST(CodecTest, ErrorsOfTheReaderPassThrough) {
     EXPECT_EQ(DecodeMetadata("sample", file.size(), failing).status().code(), absl::StatusCode::kUnavailable);
   }
   const ReadAt failing = [](std::uint64_t, std::span<std::byte>) { return Unavailable("no disk"); };
-  EXPECT_EQ(VerifyChunks("sample", metadata, failing).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(VerifyData("sample", metadata, failing).status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST(VerifyChunksTest, DamagedContainersAreNamedInFileOrderAndTailsAreNotLookedAt) {
+TEST(VerifyDataTest, DamagedContainersAreNamedInFileOrderAndTailsAreNotLookedAt) {
   std::string file = FileOf(MixedLayout(), kHeader);
   const FileMetadata metadata = *Decode(file);
   file[71] = 'x';   // tail of container 2
@@ -296,17 +296,17 @@ TEST(VerifyChunksTest, DamagedContainersAreNamedInFileOrderAndTailsAreNotLookedA
   EXPECT_TRUE(AllChunksGood(file, metadata));
   file[104] = 'x';
   file[0] = 'x';
-  const auto bad = VerifyChunks("sample", metadata, ReaderOf(file));
-  ASSERT_TRUE(bad.ok()) << bad.status();
-  ASSERT_EQ(bad->size(), 2u);
-  EXPECT_EQ((*bad)[0].container, 0u);
-  EXPECT_EQ((*bad)[1].container, 3u);
-  EXPECT_NE((*bad)[1].why.find("sample: offset 104: MD5 of the 17 bytes of container 1 of variable 3"),
+  const auto verdict = VerifyData("sample", metadata, ReaderOf(file));
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  ASSERT_EQ(verdict->bad.size(), 2u);
+  EXPECT_EQ(verdict->bad[0].container, 0u);
+  EXPECT_EQ(verdict->bad[1].container, 3u);
+  EXPECT_NE(verdict->bad[1].why.find("sample: offset 104: MD5 of the 17 bytes of container 1 of variable 3"),
             std::string::npos)
-      << (*bad)[1].why;
+      << verdict->bad[1].why;
 }
 
-TEST(VerifyChunksTest, ChunksOfManyPiecesAndMoreChunksThanLanesAreHashed) {
+TEST(VerifyDataTest, ChunksOfManyPiecesAndMoreChunksThanLanesAreHashed) {
   std::vector<VariableSize> variables = {{100, (5 << 20) + 77}, {101, 3 << 20}};
   for (std::int32_t id = 0; id < 40; ++id) variables.push_back({id, static_cast<std::uint64_t>(id) * 63});
   std::string file = FileOf(*PlanFresh(variables, Packing::kExact), kHeader);
@@ -314,11 +314,11 @@ TEST(VerifyChunksTest, ChunksOfManyPiecesAndMoreChunksThanLanesAreHashed) {
   EXPECT_TRUE(AllChunksGood(file, metadata));
   file[5 << 20] ^= 1;
   file[metadata.layout.data_bytes - 1] ^= 1;
-  const auto bad = VerifyChunks("sample", metadata, ReaderOf(file));
-  ASSERT_TRUE(bad.ok()) << bad.status();
-  ASSERT_EQ(bad->size(), 2u);
-  EXPECT_EQ((*bad)[0].container, 0u);
-  EXPECT_EQ((*bad)[1].container, 41u);
+  const auto verdict = VerifyData("sample", metadata, ReaderOf(file));
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  ASSERT_EQ(verdict->bad.size(), 2u);
+  EXPECT_EQ(verdict->bad[0].container, 0u);
+  EXPECT_EQ(verdict->bad[1].container, 41u);
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ TEST(PlanFreshTest, ExactIsTheWorkedExamplesFirstCheckpoint) {
                 {.id = 3, .file_offset = 12'000'000, .chunk_bytes = 12'000'000, .container_bytes = 12'000'000}}));
   EXPECT_EQ(layout->block_containers, std::vector<std::uint32_t>{3});
   EXPECT_EQ(layout->data_bytes, 24'000'000u);
-  EXPECT_EQ(layout->meta_bytes_f(), 292u);
-  EXPECT_EQ(layout->file_bytes_f(), 24'000'292u);
+  EXPECT_EQ(layout->meta_bytes(Letter::kF), 292u);
+  EXPECT_EQ(layout->file_bytes(Letter::kF), 24'000'292u);
 }
 
 TEST(PlanFreshTest, AZeroSizedVariableHasAnEmptyContainerWithContent) {
@@ -38,7 +38,7 @@ TEST(PlanFreshTest, AZeroSizedVariableHasAnEmptyContainerWithContent) {
     EXPECT_EQ(layout->containers, (std::vector<Container>{{.id = 7}, {.id = 0}}));
     EXPECT_TRUE(layout->containers[0].has_content);
     EXPECT_EQ(layout->data_bytes, 0u);
-    EXPECT_EQ(layout->file_bytes_f(), 106u + 12 + 2 * 58);
+    EXPECT_EQ(layout->file_bytes(Letter::kF), 106u + 12 + 2 * 58);
   }
 }
 

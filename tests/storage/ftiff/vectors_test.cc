@@ -76,7 +76,7 @@ void ExpectMetadata(const json& file, const FileMetadata& metadata) {
   EXPECT_EQ(HexOf(metadata.record_hash), expected["myhash"].get<std::string>());
   EXPECT_EQ(metadata.header.checkpoint_id, expected["ckptId"].get<std::int32_t>());
   EXPECT_EQ(metadata.file_bytes, expected["ckptSize"].get<std::uint64_t>());
-  EXPECT_EQ(metadata.layout.meta_bytes_f(), expected["metaSize"].get<std::uint64_t>());
+  EXPECT_EQ(metadata.layout.meta_bytes(Letter::kF), expected["metaSize"].get<std::uint64_t>());
   EXPECT_EQ(metadata.layout.data_bytes, expected["dataSize"].get<std::uint64_t>());
   EXPECT_EQ(metadata.header.file_bytes_max, expected["maxFs"].get<std::int64_t>());
   EXPECT_EQ(metadata.header.partner_bytes, expected["ptFs"].get<std::int64_t>());
@@ -144,10 +144,10 @@ TEST(FtiVectorsTest, LayoutFIsDecodedVerifiedAndEncodedAgain) {
     ASSERT_TRUE(metadata.ok()) << metadata.status();
     ExpectMetadata(file, *metadata);
     ExpectSameBytesEncoded(file, *metadata, bytes.substr(metadata->layout.data_bytes));
-    const auto bad = VerifyChunks("vector", *metadata, ReaderOf(bytes));
-    ASSERT_TRUE(bad.ok()) << bad.status();
-    EXPECT_EQ(bad->empty(), file["checks"]["chunk_hash_ok"].get<bool>());
-    if (bad->empty()) {
+    const auto verdict = VerifyData("vector", *metadata, ReaderOf(bytes));
+    ASSERT_TRUE(verdict.ok()) << verdict.status();
+    EXPECT_EQ(verdict->bad.empty(), file["checks"]["chunk_hash_ok"].get<bool>());
+    if (verdict->bad.empty()) {
       ExpectVariables(file, *metadata, bytes);
     } else {
       ++bad_files;
@@ -218,9 +218,9 @@ TEST(FtiVectorsTest, DamagedFilesGetTheirVerdict) {
       continue;
     }
     EXPECT_TRUE(is_f);
-    const auto bad = VerifyChunks("vector", *metadata, ReaderOf(bytes));
-    ASSERT_TRUE(bad.ok()) << bad.status();
-    EXPECT_EQ(bad->empty(), file["must_accept"].get<bool>());
+    const auto verdict = VerifyData("vector", *metadata, ReaderOf(bytes));
+    ASSERT_TRUE(verdict.ok()) << verdict.status();
+    EXPECT_EQ(verdict->bad.empty(), file["must_accept"].get<bool>());
   }
 }
 
