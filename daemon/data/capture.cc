@@ -92,6 +92,7 @@ class CaptureImpl final : public Capture {
   void Release();
   void Fail(absl::Status status);
   void Settle();
+  std::vector<Md5Digest> ChunkHashes();  // all is hashed
 
   // Without it, on threads of the pool or of the disk.
   void HashSome(HashJob& job);
@@ -458,18 +459,31 @@ void CaptureImpl::Finish() {
   on_end(std::move(result));
 }
 
+std::vector<Md5Digest> CaptureImpl::ChunkHashes() {
+  const std::vector<ftiff::Container>& containers = spec_.layout.containers;
+  std::vector<Md5Digest> hashes(containers.size(), Md5({}));
+  for (std::size_t i = 0; i < std::min(hashes.size(), spec_.last_hashes.size()); ++i) {
+    if (!containers[i].has_content) hashes[i] = spec_.last_hashes[i];
+  }
+  for (const WindowTable::Chunk& chunk : table_.chunks()) hashes[chunk.container] = chunk.hash.Finish();
+  return hashes;
+}
+
 absl::StatusOr<CaptureResult> CaptureImpl::WriteEnd() {
   const ftiff::FileLayout& layout = spec_.layout;
-  std::vector<Md5Digest> hashes(layout.containers.size(), Md5({}));
+  std::vector<Md5Digest> hashes;
   std::vector<BlockCrc> windows;
   {
     const std::lock_guard lock(mutex_);
-    for (const WindowTable::Chunk& chunk : table_.chunks()) hashes[chunk.container] = chunk.hash.Finish();
+    hashes = ChunkHashes();
     windows.reserve(table_.windows().size());
     for (const WindowTable::Window& window : table_.windows()) windows.push_back(window.crc);
   }
   const ftiff::FileHeader header{.checkpoint_id = spec_.checkpoint_id, .timestamp_ns = spec_.timestamp_ns};
   CaptureResult result = SumUp(layout.data_bytes, windows, ftiff::EncodeMetadata(layout, hashes, header));
+  result.bytes_written = result.file_bytes;
+  result.layout = layout;
+  result.chunk_hashes = std::move(hashes);
   CAIRN_RETURN_IF_ERROR(WriteTail(*file_, layout.data_bytes, data_rest_, result.metadata));
   CAIRN_RETURN_IF_ERROR(file_->Sync());
   return result;

@@ -71,8 +71,10 @@ class Capture : public std::enable_shared_from_this<Capture> {
     // kF: written window by window as below. kA: written to the same work name from the finished F file; then bytes,
     // CRCs and metadata of the result are that file's (metadata: empty), no base is used and no digests are made.
     ftiff::Letter letter = ftiff::Letter::kF;
-    std::vector<Md5Digest> last_hashes = {};  // one per container; looked at for those without content (FTI-FF, 3.4)
-    std::optional<CaptureBase> base = {};     // whatever is wrong with it: the file is written in full
+    // One per container; looked at for those without content (FTI-FF specification, 3.4). One that it does not have is
+    // that of no bytes.
+    std::vector<Md5Digest> last_hashes = {};
+    std::optional<CaptureBase> base = {};  // whatever is wrong with it: the file is written in full
     bool want_digests = false;
     std::vector<PlanPiece> plan;
     std::shared_ptr<Image> image;  // null if the layout has no bytes

@@ -57,6 +57,7 @@ class CaptureTest : public testing::Test {
     EXPECT_OK(plan);
     job.capture = Capture::Start(disk == nullptr ? fake_ : *disk, pool_,
                                  {.layout = job.sample.layout,
+                                  .last_hashes = last_hashes_,
                                   .plan = *std::move(plan),
                                   .image = job.image,
                                   .checkpoint_id = 5,
@@ -87,6 +88,7 @@ class CaptureTest : public testing::Test {
   const std::uint64_t seed_;
   std::mt19937_64 random_;
   const testing::ScopedTrace trace_;
+  std::vector<Md5Digest> last_hashes_;
   ImageBudget budget_{1 << 30};
   FakeDisk fake_{{.direct = true}};
   WorkPool pool_{2};
@@ -203,6 +205,26 @@ TEST_F(CaptureTest, AFileWithoutBytesIsMetadataOnly) {
     EXPECT_EQ(job.image, nullptr);
     RunWhole(job, fake_);
   }
+}
+
+TEST_F(CaptureTest, AContainerThatLostItsContentKeepsItsLastHash) {
+  Sample sample = Make({3 << 20, 5000});
+  for (ftiff::Container& container : sample.layout.containers) {
+    if (container.id != 7 || container.index == 0) continue;
+    container.has_content = false;
+    container.chunk_bytes = 0;
+    const auto lost = sample.data.begin() + static_cast<std::ptrdiff_t>(container.file_offset);
+    std::fill_n(lost, container.container_bytes, std::byte{0});
+  }
+  sample.variables[0].bytes = 1 << 20;
+  const Md5Digest last = Md5(std::as_bytes(std::span("what it was")));
+  last_hashes_ = {last, last, last, last};
+  Job job = Start(sample);
+  RunWhole(job, fake_);
+  const auto end = job.listener.WaitForEnd();
+  EXPECT_EQ((*end)->chunk_hashes, (std::vector<Md5Digest>{Md5(std::span(sample.content[0]).first(1 << 20)), last, last,
+                                                          Md5(sample.content[1])}));
+  EXPECT_EQ((*end)->bytes_written, (*end)->file_bytes);
 }
 
 TEST_F(CaptureTest, WhateverAClientScribblesNothingButItsOwnFileSuffers) {

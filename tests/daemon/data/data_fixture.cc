@@ -193,8 +193,11 @@ void ExpectFile(Disk& disk, const std::string& path, const Sample& sample, const
   };
   ASSERT_OK_AND_ASSIGN(const ftiff::FileMetadata metadata, ftiff::DecodeMetadata(path, file.size(), read));
   EXPECT_EQ(metadata.layout.containers, sample.layout.containers);
+  EXPECT_EQ(result.layout.containers, sample.layout.containers);
+  EXPECT_EQ(result.chunk_hashes, metadata.chunk_hashes);
   ASSERT_OK_AND_ASSIGN(const auto verdict, ftiff::VerifyData(path, metadata, read));
-  for (const ftiff::BadChunk& chunk : verdict.bad) ADD_FAILURE() << "container " << chunk.container << ": " << chunk.why;
+  for (const ftiff::BadChunk& chunk : verdict.bad)
+    ADD_FAILURE() << "container " << chunk.container << ": " << chunk.why;
 }
 
 }  // namespace cairn
