@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "storage/base/status.h"
 #include "storage/ftiff/records.h"
@@ -37,10 +40,11 @@ std::uint64_t ContainersOf(std::uint64_t bytes, const Slots& slots) {
   return bytes == 0 ? 1 : (bytes - 1) / slots.slot_bytes + 1;
 }
 
-// Sum of the sizes. The limit leaves room for the padding and the metadata of kContainersMax containers, so that no
-// later sum can overflow a signed 64-bit field of the file.
+// Leaves room for the padding and the metadata of kContainersMax containers, so that no later sum can overflow a signed
+// 64-bit field of the file.
+constexpr std::uint64_t kTotalMax = std::numeric_limits<std::int64_t>::max() / 2;
+
 absl::StatusOr<std::uint64_t> TotalBytes(std::span<const VariableSize> variables) {
-  constexpr std::uint64_t kTotalMax = std::numeric_limits<std::int64_t>::max() / 2;
   std::unordered_set<std::int32_t> ids;
   std::uint64_t total = 0;
   for (const VariableSize& variable : variables) {
@@ -55,21 +59,102 @@ absl::StatusOr<std::uint64_t> TotalBytes(std::span<const VariableSize> variables
   return total;
 }
 
-void Append(const VariableSize& variable, const Slots& slots, FileLayout* layout) {
-  const std::uint64_t count = ContainersOf(variable.bytes, slots);
-  std::uint64_t offset = 0;
-  for (std::uint64_t index = 0; index < count; ++index) {
-    const std::uint64_t chunk_bytes = std::min(variable.bytes - offset, slots.slot_bytes);
-    const Container container{.id = variable.id,
-                              .index = static_cast<std::int32_t>(index),
-                              .variable_offset = offset,
+// How much of a variable has a place, in the containers that it has so far.
+struct Progress {
+  std::uint64_t rest = 0;      // bytes without a place
+  std::uint64_t reserved = 0;  // by its containers: where the next one begins in the variable
+  std::uint64_t containers = 0;
+  bool closed = false;  // a container took all that was left: later ones have no content
+};
+
+// Gives what has no place yet containers at the end of the list.
+void Append(std::int32_t id, const Progress& from, const Slots& slots, FileLayout* layout) {
+  const std::uint64_t count = ContainersOf(from.rest, slots);
+  std::uint64_t placed = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t chunk_bytes = std::min(from.rest - placed, slots.slot_bytes);
+    const Container container{.id = id,
+                              .index = static_cast<std::int32_t>(from.containers + i),
+                              .variable_offset = from.reserved + placed,
                               .file_offset = layout->data_bytes,
                               .chunk_bytes = chunk_bytes,
                               .container_bytes = RoundUp(chunk_bytes, slots.alignment)};
     layout->containers.push_back(container);
     layout->data_bytes += container.container_bytes;
-    offset += chunk_bytes;
+    placed += chunk_bytes;
   }
+}
+
+using ProgressOf = std::unordered_map<std::int32_t, Progress>;
+
+// Could `container` be where kAligned puts it? `before` is the one before it in the file.
+bool IsAligned(const Container& container, const Container* before) {
+  if (container.container_bytes % kContainerAlignment != 0 || container.container_bytes > kSlotBytesMax) return false;
+  if (container.index == 0) return true;
+  return before->id == container.id && before->container_bytes > 0 && before->container_bytes % kSlotBytesMin == 0;
+}
+
+// In number: each block has containers, and all have as many as there are and as a file may have.
+bool BlocksAreSound(const FileLayout& layout) {
+  std::uint64_t containers = 0;
+  for (const std::uint32_t count : layout.block_containers) {
+    if (count == 0) return false;
+    containers += count;
+  }
+  return containers == layout.containers.size() && containers <= kContainersMax;
+}
+
+// Rule 1 of section 5: lays the variables out over the containers that are there. nullopt: the list cannot go on, since
+// a variable of it is not among `variables`, it is not as the packing has it, or it is not sound.
+std::optional<FileLayout> Refilled(FileLayout layout, bool is_restored, Packing packing, ProgressOf* variables) {
+  if (!BlocksAreSound(layout)) return std::nullopt;
+  std::uint64_t end = 0;
+  const Container* before = nullptr;
+  for (Container& container : layout.containers) {
+    const auto found = variables->find(container.id);
+    if (found == variables->end()) return std::nullopt;
+    Progress& variable = found->second;
+    const bool sound = std::cmp_equal(container.index, variable.containers) && container.file_offset == end &&
+                       container.variable_offset == variable.reserved && container.container_bytes <= kTotalMax - end;
+    if (!sound || (packing == Packing::kAligned && !IsAligned(container, before))) return std::nullopt;
+    container.in_file_before |= is_restored;
+    container.has_content = !variable.closed;
+    container.chunk_bytes = std::min(variable.rest, container.container_bytes);
+    variable.closed |= variable.rest <= container.container_bytes;
+    variable.rest -= container.chunk_bytes;
+    variable.reserved += container.container_bytes;
+    variable.containers += 1;
+    end += container.container_bytes;
+    before = &container;
+  }
+  if (layout.data_bytes != end) return std::nullopt;
+  return layout;
+}
+
+// Rules 2 to 4: one block with all that has no place yet. false: the packing does not let a variable grow, or the file
+// would have too many containers or bytes.
+bool Grow(std::span<const VariableSize> variables, const ProgressOf& progress, Packing packing, const Slots& slots,
+          FileLayout* layout) {
+  const auto grows = [](const Progress& variable) { return variable.containers == 0 || variable.rest > 0; };
+  std::uint64_t containers = layout->containers.size();
+  std::uint64_t bytes = layout->data_bytes;
+  for (const VariableSize& given : variables) {
+    const Progress& variable = progress.at(given.id);
+    if (!grows(variable)) continue;
+    if (variable.containers > 0 && packing == Packing::kAligned) return false;
+    containers += ContainersOf(variable.rest, slots);
+    bytes += variable.rest;
+    if (containers > kContainersMax || bytes > kTotalMax) return false;
+  }
+  const auto added = static_cast<std::uint32_t>(containers - layout->containers.size());
+  if (added == 0) return true;
+  layout->containers.reserve(containers);
+  for (const VariableSize& given : variables) {
+    const Progress& variable = progress.at(given.id);
+    if (grows(variable)) Append(given.id, variable, slots, layout);
+  }
+  layout->block_containers.push_back(added);
+  return true;
 }
 
 }  // namespace
@@ -110,9 +195,41 @@ absl::StatusOr<FileLayout> PlanFresh(std::span<const VariableSize> variables, Pa
   FileLayout layout;
   if (containers == 0) return layout;
   layout.containers.reserve(containers);
-  for (const VariableSize& variable : variables) Append(variable, slots, &layout);
+  for (const VariableSize& variable : variables) Append(variable.id, {.rest = variable.bytes}, slots, &layout);
   layout.block_containers = {static_cast<std::uint32_t>(containers)};
   return layout;
+}
+
+absl::StatusOr<FileLayout> PlanNext(const FileLayout& last, bool last_is_restored,
+                                    std::span<const VariableSize> variables, Packing packing) {
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t total_bytes, TotalBytes(variables));
+  ProgressOf progress;
+  progress.reserve(variables.size());
+  for (const VariableSize& variable : variables) progress[variable.id].rest = variable.bytes;
+  std::optional<FileLayout> next = Refilled(last, last_is_restored, packing, &progress);
+  if (!next.has_value() || !Grow(variables, progress, packing, SlotsOf(packing, total_bytes), &*next)) {
+    return PlanFresh(variables, packing);
+  }
+  return *std::move(next);
+}
+
+std::vector<VariableSize> ProcessingOrder(const FileLayout& last, std::span<const VariableSize> variables) {
+  std::unordered_map<std::int32_t, std::size_t> places;  // in `variables`
+  places.reserve(variables.size());
+  for (std::size_t i = 0; i < variables.size(); ++i) places.emplace(variables[i].id, i);
+  std::vector<bool> taken(variables.size(), false);
+  std::vector<VariableSize> ordered;
+  ordered.reserve(variables.size());
+  for (const Container& container : last.containers) {
+    const auto place = places.find(container.id);
+    if (place == places.end() || taken[place->second]) continue;
+    taken[place->second] = true;
+    ordered.push_back(variables[place->second]);
+  }
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    if (!taken[i]) ordered.push_back(variables[i]);
+  }
+  return ordered;
 }
 
 }  // namespace cairn::ftiff

@@ -66,14 +66,16 @@ absl::StatusOr<FileLayout> PlanFresh(std::span<const VariableSize> variables, Pa
 //   kExact    a variable that has outgrown its containers gets one more
 //   kAligned  a variable that has outgrown its containers: PlanFresh; a new one is split and padded as there. So each
 //             variable is one contiguous run of containers
-// With either, a variable of `last` that is no longer given: PlanFresh. in_file_before: the container is in `last`, and
-// `last_is_restored` says so of a file that was restored, or it was set there. `last` has F's offsets.
-// Errors as PlanFresh.
+// With either, PlanFresh: if a variable of `last` is no longer given; if the list would get more than kContainersMax
+// containers; if `last` is not as this packing makes it (kAligned: padding, sizes, one run a variable; it may come from
+// a file of FTI) or not sound. in_file_before: the container is in `last`, and `last_is_restored` says so of a file
+// that was restored, or it was set there. `last` has F's offsets. Time is linear in containers and variables. Errors as
+// PlanFresh.
 absl::StatusOr<FileLayout> PlanNext(const FileLayout& last, bool last_is_restored,
                                     std::span<const VariableSize> variables, Packing packing);
 
 // `variables` in processing order: those of `last` in the order of their first appearance there, then the rest as
-// given.
+// given. An id given twice stays twice.
 std::vector<VariableSize> ProcessingOrder(const FileLayout& last, std::span<const VariableSize> variables);
 
 }  // namespace cairn::ftiff
