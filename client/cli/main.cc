@@ -2,24 +2,14 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <functional>
+#include <memory>
 #include <string>
-#include <vector>
 
-#include "client/cli/actions_command.h"
-#include "client/cli/context.h"
-#include "client/cli/datasets_command.h"
+#include "client/cli/command_line.h"
 #include "client/cli/doctor_command.h"
-#include "client/cli/inspect_command.h"
-#include "client/cli/status_command.h"
-#include "client/cli/verify_command.h"
-#include "daemon/config/units.h"
 #include "daemon/version.h"
-#include "storage/base/ids.h"
-#include "storage/base/status.h"
 
 namespace cairn::cli {
 namespace {
@@ -56,129 +46,13 @@ constexpr const char* kFooter =
     "  CAIRN_ADMIN_ADDRESS  the daemon's socket, as --address; else the one beside $CAIRN_ADDRESS\n"
     "  CAIRN_PREFIX, CAIRN_CACHE  what `doctor` looks at";
 
-// What one command line says. `run` is set by the command that was named.
-struct CommandLine {
-  Context context;
-  std::function<ExitCode()> run;
-
-  std::string run_name;
-  DatasetId dataset = 0;
-  std::string level_name;
-  std::string timeout;
-  std::string interval = "1s";
-  std::string file;
-  std::vector<std::string> targets;
-  bool watch = false, wait = false, off = false;
-  DoctorOptions doctor;
-};
-
-// Milliseconds; the text was checked when it was parsed.
-std::uint64_t Ms(const std::string& duration) {
-  const auto ms = ParseDuration(duration.empty() ? "0" : duration);
-  return ms.ok() ? *ms : 0;
-}
-
-std::string CheckDuration(const std::string& text) {
-  const auto ms = ParseDuration(text);
-  return ms.ok() ? "" : std::string(MessageOf(ms.status()));
-}
-
-std::string CheckLevel(const std::string& text) {
-  const auto level = ParseLevel(text);
-  return level.ok() && *level != Level::kNone ? "" : "'" + text + "' is none of captured, local, redundant, prefix";
-}
-
-void AddRun(CLI::App& command, CommandLine& line, bool required = true) {
-  command.add_option("RUN", line.run_name, "Prefix, identity or name of the run")->required(required);
-}
-
-void AddDataset(CLI::App& command, CommandLine& line, bool required = true) {
-  command.add_option("DATASET", line.dataset, "Number of the dataset, from `cairn ls`")->required(required);
-}
-
-void AddTimeout(CLI::App& command, CommandLine& line) {
-  command.add_option("--timeout", line.timeout, "Give up after this time, for example 10min (default: never)")
-      ->check(CheckDuration);
-}
-
-void AddLooking(CLI::App& app, CommandLine& line) {
-  CLI::App* const status = app.add_subcommand("status", "The daemon, its runs, and how their flushes come along");
-  status->add_flag("--watch", line.watch, "Look on until interrupted");
-  status->add_option("--interval", line.interval, "How often, with --watch (default 1s)")->check(CheckDuration);
-  status->callback([&line] {
-    line.run = [&line] {
-      // Not 0: that would ask without a pause.
-      return RunStatus(line.context,
-                       {.watch = line.watch, .interval_ms = std::max<std::uint64_t>(Ms(line.interval), 10)});
-    };
-  });
-
-  CLI::App* const list = app.add_subcommand("ls", "The datasets of a run, or of all runs of the daemon");
-  AddRun(*list, line, /*required=*/false);
-  list->callback([&line] { line.run = [&line] { return RunList(line.context, line.run_name); }; });
-
-  CLI::App* const show = app.add_subcommand("show", "One dataset: its ranks, files and variables");
-  AddRun(*show, line);
-  AddDataset(*show, line);
-  show->callback([&line] { line.run = [&line] { return RunShow(line.context, line.run_name, line.dataset); }; });
-}
-
-void AddActing(CLI::App& app, CommandLine& line) {
-  CLI::App* const wait = app.add_subcommand("wait", "Wait until a dataset has reached a level");
-  AddRun(*wait, line);
-  AddDataset(*wait, line);
-  wait->add_option("LEVEL", line.level_name, "captured, local, redundant or prefix")->required()->check(CheckLevel);
-  AddTimeout(*wait, line);
-  wait->callback([&line] {
-    line.run = [&line] {
-      const auto level = ParseLevel(line.level_name);  // checked when it was parsed
-      return RunWait(line.context, line.run_name, line.dataset, *level, Ms(line.timeout));
-    };
-  });
-
-  CLI::App* const flush =
-      app.add_subcommand("flush", "Bring a dataset to the prefix now (default: the newest checkpoint)");
-  AddRun(*flush, line);
-  AddDataset(*flush, line, /*required=*/false);
-  flush->add_flag("--wait", line.wait, "Wait until it is there");
-  AddTimeout(*flush, line);
-  flush->callback([&line] {
-    line.run = [&line] {
-      return RunFlush(line.context, line.run_name,
-                      {.dataset = line.dataset, .wait = line.wait, .timeout_ms = Ms(line.timeout)});
-    };
-  });
-
-  CLI::App* const pin = app.add_subcommand("pin", "Keep a dataset, whatever the policy says");
-  AddRun(*pin, line);
-  AddDataset(*pin, line);
-  pin->add_flag("--off", line.off, "Keep it no longer");
-  pin->callback(
-      [&line] { line.run = [&line] { return RunPin(line.context, line.run_name, line.dataset, !line.off); }; });
-
-  CLI::App* const remove = app.add_subcommand("rm", "Remove a dataset from cache and prefix");
-  AddRun(*remove, line);
-  AddDataset(*remove, line);
-  remove->callback([&line] { line.run = [&line] { return RunRemove(line.context, line.run_name, line.dataset); }; });
-}
-
-void AddChecking(CLI::App& app, CommandLine& line) {
-  CLI::App* const verify = app.add_subcommand(
-      "verify", "Read every byte of runs or files and compare it with its checksums; needs no daemon");
-  verify->add_option("RUN|FILE", line.targets, "Prefixes, runs, or FTI-FF, kvtree and catalogue files")->required();
-  verify->add_option("--dataset", line.dataset, "Only this dataset of each run");
-  verify->callback([&line] { line.run = [&line] { return RunVerify(line.context, line.targets, line.dataset); }; });
-
-  CLI::App* const inspect =
-      app.add_subcommand("inspect", "What a checkpoint file, a kvtree file or a catalogue says; needs no daemon");
-  inspect->add_option("FILE", line.file, "The file")->required();
-  inspect->callback([&line] { line.run = [&line] { return RunInspect(line.context, line.file); }; });
-
+void AddDoctor(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<DoctorOptions>();
   CLI::App* const doctor =
       app.add_subcommand("doctor", "Which mechanisms work on this machine, and what happens if not");
-  doctor->add_option("--cache", line.doctor.cache, "The cache directory to try (default: the daemon's)");
-  doctor->add_option("--prefix", line.doctor.prefix, "The prefix to try (default: $CAIRN_PREFIX)");
-  doctor->callback([&line] { line.run = [&line] { return RunDoctor(line.context, line.doctor); }; });
+  doctor->add_option("--cache", options->cache, "The cache directory to try (default: the daemon's)");
+  doctor->add_option("--prefix", options->prefix, "The prefix to try (default: $CAIRN_PREFIX)");
+  doctor->callback([&line, options] { line.run = [&line, options] { return RunDoctor(line.context, *options); }; });
 }
 
 int Main(int argc, char** argv) {
@@ -192,9 +66,9 @@ int Main(int argc, char** argv) {
   app.fallthrough();  // --json and --address may stand behind the command, too
   app.add_flag("--json", line.context.json, "JSON instead of text");
   app.add_option("--address", line.context.address, "The daemon's socket: grpc+unix:PATH (default: the usual places)");
-  AddLooking(app, line);
-  AddActing(app, line);
-  AddChecking(app, line);
+  AddRunCommands(app, line);
+  AddFileCommands(app, line);
+  AddDoctor(app, line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
