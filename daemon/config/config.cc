@@ -27,8 +27,8 @@ constexpr std::size_t kFileBytesMax = 1 << 20;
 constexpr std::size_t kSocketPathMax = 107;  // sizeof(sockaddr_un::sun_path) less the zero
 constexpr std::string_view kLongestSocketName = "/cairnd-grpc.sock";
 
-std::string_view UnitOf(FieldKind kind) {
-  switch (kind) {
+std::string UnitOf(const Field& field) {
+  switch (field.kind) {
     case FieldKind::kText:
       return "text";
     case FieldKind::kPath:
@@ -43,8 +43,8 @@ std::string_view UnitOf(FieldKind kind) {
       return "number";
     case FieldKind::kSwitch:
       return "true|false";
-    case FieldKind::kSuperseded:
-      return "skip|keep";
+    case FieldKind::kChoice:
+      return fmt::format("{}|{}", field.no, field.yes);
   }
   return "";
 }
@@ -95,8 +95,7 @@ absl::Status SetField(Config& config, const Field& field, std::string_view text)
     return absl::OkStatus();
   }
   if (auto* place = std::get_if<bool* (*)(Config&)>(&field.place)) {
-    const bool choice = field.kind == FieldKind::kSuperseded;
-    CAIRN_ASSIGN_OR_RETURN(*(*place)(config), ParseChoice(text, choice ? "skip" : "false", choice ? "keep" : "true"));
+    CAIRN_ASSIGN_OR_RETURN(*(*place)(config), ParseChoice(text, field.no, field.yes));
     return absl::OkStatus();
   }
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t value, ParseInteger(field.kind, text));
@@ -131,11 +130,12 @@ absl::Status SetFromNode(Config& config, const Field& field, const toml::node& n
   if (const auto* value = node.as_boolean(); value && field.kind == FieldKind::kSwitch) {
     return SetField(config, field, value->get() ? "true" : "false");
   }
-  return InvalidArgument("expected {}", IsQuantity(field.kind) ? fmt::format("a {} such as \"{}\"", UnitOf(field.kind),
-                                                                             field.kind == FieldKind::kDuration ? "30s"
-                                                                             : field.kind == FieldKind::kRate ? "2 GB/s"
-                                                                                                              : "64MiB")
-                                                               : std::string(UnitOf(field.kind)));
+  const std::string unit = UnitOf(field);
+  if (!IsQuantity(field.kind)) return InvalidArgument("expected {}", unit);
+  return InvalidArgument("expected a {} such as \"{}\"", unit,
+                         field.kind == FieldKind::kDuration ? "30s"
+                         : field.kind == FieldKind::kRate   ? "2 GB/s"
+                                                            : "64MiB");
 }
 
 bool IsSection(std::string_view key) {
@@ -182,8 +182,8 @@ std::string FormatField(const Field& field, Config& config) {
   if (auto* place = std::get_if<std::string* (*)(Config&)>(&field.place)) return Quote(*(*place)(config));
   if (auto* place = std::get_if<bool* (*)(Config&)>(&field.place)) {
     const bool value = *(*place)(config);
-    if (field.kind == FieldKind::kSuperseded) return value ? "\"keep\"" : "\"skip\"";
-    return value ? "true" : "false";
+    const std::string word(value ? field.yes : field.no);
+    return field.kind == FieldKind::kChoice ? Quote(word) : word;
   }
   auto* narrow = std::get_if<std::uint32_t* (*)(Config&)>(&field.place);
   const std::uint64_t value = narrow ? *(*narrow)(config) : *std::get<std::uint64_t* (*)(Config&)>(field.place)(config);
@@ -312,7 +312,7 @@ std::vector<ConfigFieldInfo> ConfigFields() {
   std::vector<ConfigFieldInfo> infos;
   for (const Field& field : Fields()) {
     infos.push_back({.key = std::string(field.key),
-                     .unit = std::string(UnitOf(field.kind)),
+                     .unit = UnitOf(field),
                      .help = std::string(field.help),
                      .value = FormatField(field, defaults)});
   }

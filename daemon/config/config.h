@@ -25,7 +25,7 @@ struct Config {
     bool direct = true;  // direct I/O where the file system has it
   } cache;
   struct Images {
-    std::uint64_t bytes_max = 0;  // 0: 25 % of memory
+    std::uint64_t bytes_max = 0;       // 0: 25 % of memory
     std::uint64_t linger_ms = 600000;  // of the last checkpoint's image once its application is gone
   } image;
   struct Flush {
@@ -36,6 +36,11 @@ struct Config {
     std::uint64_t retry_ms_min = 1000;
     std::uint64_t retry_ms_max = 300000;
   } flush;
+  struct Ftiff {
+    bool layout_a = false;     // of the files in cache and prefix: false ("F") the current one, true ("A") FTI 1.1's
+    bool exact = false;        // false ("aligned"): for speed; true ("exact"): FTI's own packing
+    bool differential = true;  // write only what changed since the state of a file that is not needed any more
+  } ftiff;
   struct PrefixPolicy {
     std::uint32_t keep_last = 0;   // 0: all
     std::uint32_t keep_every = 0;  // every m-th step's checkpoint stays as well; 0: none
@@ -71,8 +76,9 @@ std::string PrintConfig(const Config& config);
 
 // The fields in the order of the file.
 struct ConfigFieldInfo {
-  std::string key;   // "flush.every"
-  std::string unit;  // what a value looks like: "size", "duration", "rate", "number", "true|false", "text", "skip|keep"
+  std::string key;  // "flush.every"
+  std::string
+      unit;  // what a value looks like: "size", "duration", "rate", "number", "text", "true|false", "skip|keep", …
   std::string help;
   std::string value;  // the default, as PrintConfig writes it
 };

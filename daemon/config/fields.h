@@ -11,7 +11,7 @@
 
 namespace cairn {
 
-enum class FieldKind { kText, kPath, kSize, kRate, kDuration, kNumber, kSwitch, kSuperseded };
+enum class FieldKind { kText, kPath, kSize, kRate, kDuration, kNumber, kSwitch, kChoice };
 
 struct Field {
   std::string_view key;  // "flush.every"
@@ -22,6 +22,7 @@ struct Field {
       place;
   std::uint64_t min = 0;  // of numbers, sizes and durations
   std::uint64_t max = ~std::uint64_t{0};
+  std::string_view no = "false", yes = "true";  // of switches and choices
 };
 
 // In the order of the file: top level first, then section by section.

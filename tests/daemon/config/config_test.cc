@@ -66,6 +66,9 @@ TEST(ConfigTest, PrintedConfigReadsBackEqual) {
   config.cache.linger_ms = 90'000;
   config.flush.bytes_per_s = 1'500'000;
   config.flush.superseded = true;
+  config.ftiff.layout_a = true;
+  config.ftiff.exact = true;
+  config.ftiff.differential = false;
   config.prefix.keep_every = 10;
   config.ingest.insecure_loopback = true;
   config.log_level = "debug";
@@ -74,6 +77,7 @@ TEST(ConfigTest, PrintedConfigReadsBackEqual) {
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(PrintConfig(*again), printed);
   EXPECT_EQ(again->runtime_dir, config.runtime_dir);
+  EXPECT_TRUE(again->ftiff.layout_a && again->ftiff.exact && !again->ftiff.differential);
   EXPECT_EQ(again->cache.bytes_max, config.cache.bytes_max);
 }
 
@@ -100,6 +104,21 @@ TEST(ConfigTest, WrongTypesUnitsAndRangesAreRefused) {
   EXPECT_THAT(ErrorOf("[flush]\nsuperseded = \"maybe\""), HasSubstr("neither skip nor keep"));
   EXPECT_THAT(ErrorOf("[cache]\ndirect = \"yes\""), HasSubstr("expected true|false"));
   EXPECT_THAT(ErrorOf("log_level = 3"), HasSubstr("expected text"));
+}
+
+TEST(ConfigTest, TheFilesFormatIsChosenByWords) {
+  EXPECT_FALSE(Config().ftiff.layout_a);
+  EXPECT_FALSE(Config().ftiff.exact);
+  EXPECT_TRUE(Config().ftiff.differential);
+  const auto config =
+      ParseConfig("x.toml", "[ftiff]\nlayout = \"A\"\npacking = \"exact\"\ndifferential = false\n", Config());
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->ftiff.layout_a);
+  EXPECT_TRUE(config->ftiff.exact);
+  EXPECT_FALSE(config->ftiff.differential);
+  EXPECT_EQ(ErrorOf("[ftiff]\nlayout = \"E\"\n"), "x.toml:2: ftiff.layout: \"E\" is neither F nor A");
+  EXPECT_EQ(ErrorOf("[ftiff]\npacking = true\n"), "x.toml:2: ftiff.packing: expected aligned|exact");
+  EXPECT_EQ(ErrorOf("[ftiff]\ndifferential = \"F\"\n"), "x.toml:2: ftiff.differential: expected true|false");
 }
 
 TEST(ConfigTest, WhatIsNotTomlNamesLineAndColumn) {
