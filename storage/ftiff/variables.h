@@ -24,6 +24,7 @@ class Variables {
   // Reads bytes [offset, offset + target.size()) of a variable out of its chunks.
   //   kNotFound         no such variable
   //   kInvalidArgument  the range leaves it
+  // Errors of `read` pass through. `name` goes into errors. Thread-safe, if `read` is.
   absl::Status Read(std::string_view name, std::int32_t id, std::uint64_t offset, std::span<std::byte> target,
                     const ReadAt& read) const;
 

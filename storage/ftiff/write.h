@@ -27,12 +27,15 @@ struct FileToWrite {
   Letter letter = Letter::kF;  // A or F
   FileHeader header;
   FileLayout layout;  // any offsets: the letter says where containers go
-  // One per container: of those without content the last hash that they had is stored in F. Of those with content: what
-  // the bytes must have; empty: whatever they have.
+  // One per container, or none at all. Of those without content the last hash that they had is stored in F (none given:
+  // that of nothing). Of those with content: what the bytes must have; none given: whatever they have.
   std::vector<Md5Digest> chunk_hashes;
 };
-// The metadata of what was written. kDataLoss: bytes that were read do not have the hash given, or (A) were not the
-// same when read again. Errors of the functions pass through.
+// The metadata of what was written, as DecodeMetadata reads it. In F, and in A with hashes given, each variable is read
+// once, front to back by container; in A without them twice.
+//   kDataLoss         bytes that were read do not have the hash given, or (A) were not the same when read again
+//   kInvalidArgument  a layout whose sums are wrong or too large for a file
+// Errors of the functions pass through. After an error what was written is of no use.
 absl::StatusOr<FileMetadata> WriteFile(const FileToWrite& file, const ReadVariable& read, const WriteAt& write);
 
 }  // namespace cairn::ftiff
