@@ -135,17 +135,19 @@ void CoreImpl::HandleBegin(const SessionPtr& session, const CallPtr& call, const
   if (absl::Status status = ValidateVariables(begin.variables()); !status.ok()) return call->Fail(status);
   if (begin.attempt() == 0) return call->Fail(InvalidArgument("attempts count from 1"));
 
-  auto writer = std::make_shared<PartWriter>();
-  std::vector<ftiff::VariableSize> sizes = SizesOf(begin.variables());
-  if (!session->plan || sizes != session->plan_variables) {
-    auto layout = ftiff::PlanFresh(sizes, ftiff::Packing::kAligned);
-    if (!layout.ok()) return call->Fail(layout.status());
-    session->plan_layout = *std::move(layout);
-    session->plan_variables = std::move(sizes);
-    session->plan.reset();
+  if (const DatasetPtr last = ListToRead(*session)) {
+    return ReadList(session, last, [this, session, call, begin] {
+      if (session->ended) return call->Fail(local::FENCED, "the session ended meanwhile");
+      if (!call->answered()) HandleBegin(session, call, begin);
+    });
   }
-  writer->layout = session->plan_layout;
-  const std::uint64_t file_bytes = begin.variables().empty() ? 0 : writer->layout.file_bytes(ftiff::Letter::kF);
+
+  auto writer = std::make_shared<PartWriter>();
+  writer->last = LastList(*session);
+  auto list = PlanList(*session, writer->last.get(), SizesOf(begin.variables()));
+  if (!list.ok()) return call->Fail(list.status());
+  writer->list = *std::move(list);
+  const std::uint64_t file_bytes = begin.variables().empty() ? 0 : writer->list->layout->file_bytes(ftiff::Letter::kF);
   auto dataset =
       EnterDataset(session, {.step = begin.step(), .attempt = begin.attempt(), .bytes = file_bytes, .now_us = NowUs()},
                    begin.variables());
@@ -170,7 +172,7 @@ void CoreImpl::HandleBegin(const SessionPtr& session, const CallPtr& call, const
   });
   AcquireImage({.session = session,
                 .call = call,
-                .bytes = writer->layout.data_bytes,
+                .bytes = writer->list->layout->data_bytes,
                 .then = [this, session, writer, call](absl::StatusOr<std::shared_ptr<Image>> image) {
                   if (writer->ended || session->ended) {
                     ReleaseImage(session, image.ok() ? *std::move(image) : nullptr);
@@ -191,7 +193,7 @@ void CoreImpl::StartWriter(const std::shared_ptr<PartWriter>& writer, const Call
   const std::uint64_t image_bytes = image ? image->bytes().size() : 0;
   const bool same = session->plan && session->plan_image_bytes == image_bytes;
   if (!same) {
-    auto plan = MakePlan(writer->layout, session->plan_variables, image_bytes);
+    auto plan = MakePlan(*writer->list->layout, writer->list->sizes, image_bytes);
     if (!plan.ok()) {
       ReleaseImage(session, std::move(image));
       writer->run->ledger.Fail(writer->dataset->id, fmt::format("rank {}: {}", writer->rank, MessageOf(plan.status())));
@@ -203,7 +205,7 @@ void CoreImpl::StartWriter(const std::shared_ptr<PartWriter>& writer, const Call
   }
   writer->plan = session->plan;
   writer->image = std::move(image);
-  writer->ring = image_bytes < writer->layout.data_bytes;
+  writer->ring = image_bytes < writer->list->layout->data_bytes;
   AnswerBegin(writer, call, same);
   WithDirectory(writer->run, writer->dataset, [this, writer](const absl::Status& status) {
     if (writer->ended) return;
@@ -242,6 +244,7 @@ bool CoreImpl::AnsweredAgain(const SessionPtr& session, const CallPtr& call, con
     return false;
   }
   session->plan = writer->plan;
+  session->plan_list = writer->list;
   session->plan_image_bytes = writer->image ? writer->image->bytes().size() : 0;
   writer->begin_call = call->number();
   writer->begin_connection = call->connection();
@@ -269,8 +272,17 @@ void CoreImpl::WithDirectory(const RunPtr& run, const DatasetPtr& dataset, std::
 
 void CoreImpl::StartCapture(const std::shared_ptr<PartWriter>& writer) {
   if (writer->variables.empty() || stopping_) return;  // no file: its commit alone makes the part whole
+  const ftiff::FileLayout& layout = *writer->list->layout;
+  const bool emptied = HasEmptied(layout);
+  if (emptied && writer->last && !writer->last->settled) {  // the hashes come from the file that is being written
+    writer->last->waiting.push_back([this, writer] {
+      if (!writer->ended) StartCapture(writer);
+    });
+    return;
+  }
   Capture::Spec spec;
-  spec.layout = writer->layout;
+  spec.layout = layout;
+  if (emptied) spec.last_hashes = LastHashes(writer->last.get(), layout);
   spec.plan = *writer->plan;
   spec.image = writer->image;
   spec.checkpoint_id = static_cast<std::int32_t>(writer->dataset->id);
@@ -393,6 +405,7 @@ void CoreImpl::HandleCommit(const SessionPtr& session, const CallPtr& call, cons
   }
   writer->committed = true;
   run->ledger.Captured(*writer->dataset, session->rank);
+  run->lists[session->rank] = {.launch = session->launch, .list = writer->list};
   local::Reply reply;
   reply.mutable_committed()->set_dataset(writer->dataset->id);
   call->Reply(std::move(reply));

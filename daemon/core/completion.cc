@@ -14,6 +14,7 @@ void CoreImpl::CaptureEnded(const std::shared_ptr<PartWriter>& writer, absl::Sta
     writers->second.erase(writer->rank);
     if (writers->second.empty()) run->writers.erase(writers);
   }
+  SettleList(writer, result.ok() ? std::optional(std::move(result->chunk_hashes)) : std::nullopt);
   if (!result.ok() || writer->ended) {
     ReleaseImage(writer->session, std::exchange(writer->image, nullptr));
     if (!std::exchange(writer->ended, true)) {
@@ -41,7 +42,7 @@ void CoreImpl::CaptureEnded(const std::shared_ptr<PartWriter>& writer, absl::Sta
   if (writer->image && !writer->ring) {
     auto kept = std::make_shared<KeptImage>();
     kept->image = std::move(writer->image);
-    kept->data_bytes = writer->layout.data_bytes;
+    kept->data_bytes = writer->list->layout->data_bytes;
     kept->metadata = std::move(result->metadata);
     run->kept[writer->dataset->id][writer->rank] = {.kept = std::move(kept), .session = writer->session};
     RetryImageWishes();  // kept ones give way
@@ -112,6 +113,7 @@ void CoreImpl::OnFailed(const RunPtr& run, const DatasetPtr& dataset, const std:
         writer->capture->Abort();  // its end gives the image back
       } else {
         writer->lease = nullptr;
+        SettleList(writer, std::nullopt);
         ReleaseImage(writer->session, std::exchange(writer->image, nullptr));
         if (SessionPtr session = writer->session.lock()) DropImageWishes(session, writer->begin_call);
       }

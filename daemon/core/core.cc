@@ -108,6 +108,11 @@ CoreImpl::~CoreImpl() {
   // What belongs to a run points back at it.
   for (auto& [id, run] : runs_) {
     run->sessions.clear();
+    for (auto& [dataset, writers] : run->writers) {
+      for (auto& [rank, writer] : writers) {
+        if (writer->last) writer->last->waiting.clear();
+      }
+    }
     run->writers.clear();
     if (run->restore) run->restore->parts.clear();  // their calls know the group
     run->restore = nullptr;
@@ -333,6 +338,7 @@ void CoreImpl::CheckQuiesced() {
 void CoreImpl::Reload(const Config& config) {
   loop_->Post([this, config] {
     config_.flush = config.flush;
+    config_.ftiff = config.ftiff;
     config_.prefix = config.prefix;
     config_.cache.keep = config.cache.keep;
     config_.cache.linger_ms = config.cache.linger_ms;

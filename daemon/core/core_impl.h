@@ -6,6 +6,7 @@
 //   levels.cc       test, wait, latest, stored                  restore.cc     restores, all ranks or none
 //   outputs.cc      the application's own files                 remake.cc      from the prefix into the cache
 //   flush.cc        to the prefix, out of the cache             admin.cc       the commands
+//   lists.cc        container lists
 //
 // Everything runs on the strand unless a comment says otherwise.
 #ifndef CAIRN_DAEMON_CORE_CORE_IMPL_H_
@@ -165,6 +166,14 @@ class CoreImpl final : public Core {
   void LeaseEnded(const RunPtr& run, DatasetId id);
   void Misbehaved(const SessionPtr& session, const local::Request& request, const absl::Status& status);
   static scr::Descriptor DescriptorOf(const Dataset& dataset, bool complete);
+
+  // --- lists.cc ---
+  DatasetPtr ListToRead(const Session& session) const;
+  void ReadList(const SessionPtr& session, const DatasetPtr& dataset, std::function<void()> then);
+  static std::shared_ptr<ContainerList> LastList(const Session& session);
+  absl::StatusOr<std::shared_ptr<ContainerList>> PlanList(Session& session, const ContainerList* last,
+                                                          std::vector<ftiff::VariableSize> sizes);
+  void SettleList(const std::shared_ptr<PartWriter>& writer, std::optional<std::vector<Md5Digest>> hashes);
 
   // --- outputs.cc ---
   void HandleOutputBegin(const SessionPtr& session, const CallPtr& call, const local::OutputBegin& begin);

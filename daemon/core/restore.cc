@@ -143,14 +143,19 @@ void CoreImpl::PlanPart(const RunPtr& run, std::shared_ptr<RestoreGroup> group, 
   }
   struct Found {
     absl::StatusOr<std::vector<RestorePiece>> pieces = absl::UnknownError("");
+    std::shared_ptr<ContainerList> list;
     std::size_t bad = 0;
   };
   const auto& tiers = part->source_tiers;
   const bool far = std::find(tiers.begin(), tiers.end(), Tier::kPrefix) != tiers.end();
   auto find = [&disk = far ? prefix_disk_ : cache_disk_, sources = part->sources, from = part->source_ranks,
-               wanted = *wanted] {
+               wanted = *wanted, rank] {
     Found found;
-    found.pieces = FindPieces(disk, sources, from, wanted, &found.bad);
+    std::vector<ftiff::FileMetadata> metadata;
+    found.pieces = FindPieces(disk, sources, from, wanted, &found.bad, &metadata);
+    for (std::size_t i = 0; i < metadata.size(); ++i) {
+      if (from[i] == rank) found.list = ListOf(metadata[i], /*restored=*/true);
+    }
     return found;
   };
   auto then = [this, run, group, part](Found found) {
@@ -160,6 +165,7 @@ void CoreImpl::PlanPart(const RunPtr& run, std::shared_ptr<RestoreGroup> group, 
       return PlanPart(run, group, part);
     }
     part->pieces = *std::move(found.pieces);
+    part->list = std::move(found.list);
     PartMatched(run, group, part);
   };
   if (far) {
@@ -379,6 +385,7 @@ void CoreImpl::GroupDone(const RunPtr& run, const std::shared_ptr<RestoreGroup>&
     WithdrawDamaged(group);
   }
   for (auto& [rank, part] : group->parts) {
+    if (!dataset->files) run->lists[rank] = {.launch = group->launch, .list = part->list};
     local::Reply reply;
     reply.mutable_restore_end()->set_tier(static_cast<local::Tier>(part->tier));
     part->session->restored = dataset->id;

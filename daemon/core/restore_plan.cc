@@ -69,6 +69,8 @@ absl::StatusOr<Wanted> MatchOne(const Dataset& dataset, Rank rank, std::uint32_t
   return wanted;
 }
 
+}  // namespace
+
 absl::StatusOr<ftiff::FileMetadata> ReadMetadata(Disk& disk, const RestoreSource& source) {
   if (!source.kept) {
     CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<File> file, disk.Open(source.path, {}));
@@ -96,8 +98,6 @@ absl::StatusOr<ftiff::FileMetadata> ReadMetadata(Disk& disk, const RestoreSource
   });
 }
 
-}  // namespace
-
 absl::StatusOr<std::vector<Wanted>> Match(const Dataset& dataset, Rank rank, std::uint32_t nranks,
                                           const VariableList& variables) {
   std::vector<Wanted> wanted;
@@ -111,11 +111,12 @@ absl::StatusOr<std::vector<Wanted>> Match(const Dataset& dataset, Rank rank, std
 
 absl::StatusOr<std::vector<RestorePiece>> FindPieces(Disk& disk, const std::vector<RestoreSource>& sources,
                                                      const std::vector<Rank>& ranks, const std::vector<Wanted>& wanted,
-                                                     std::size_t* bad) {
+                                                     std::size_t* bad,
+                                                     std::vector<ftiff::FileMetadata>* metadata_of) {
   std::vector<RestorePiece> pieces;
   for (std::size_t s = 0; s < sources.size(); ++s) {
     *bad = s;
-    CAIRN_ASSIGN_OR_RETURN(const ftiff::FileMetadata metadata, ReadMetadata(disk, sources[s]));
+    CAIRN_ASSIGN_OR_RETURN(ftiff::FileMetadata metadata, ReadMetadata(disk, sources[s]));
     std::map<std::int32_t, const Wanted*> by_id;
     for (const Wanted& one : wanted) {
       if (one.rank == ranks[s]) by_id[one.id] = &one;
@@ -141,6 +142,7 @@ absl::StatusOr<std::vector<RestorePiece>> FindPieces(Disk& disk, const std::vect
         return DataLoss("{}: variable {}: {} of {} bytes are there", sources[s].path, id, found[id], one->bytes);
       }
     }
+    if (metadata_of != nullptr) metadata_of->push_back(std::move(metadata));
   }
   return pieces;
 }

@@ -13,6 +13,7 @@
 #include "daemon/core/variables.h"
 #include "daemon/data/restore.h"
 #include "storage/base/disk.h"
+#include "storage/ftiff/codec.h"
 
 namespace cairn {
 
@@ -31,11 +32,15 @@ struct Wanted {
 absl::StatusOr<std::vector<Wanted>> Match(const Dataset& dataset, Rank rank, std::uint32_t nranks,
                                           const VariableList& variables);
 
-// Reads the sources' metadata (FTI-FF) and finds the pieces, in file order. `sources[i]` is the file of `ranks[i]`.
-// Blocks. An error of a source sets `bad`.
+// A checkpoint file's metadata (FTI-FF), of whichever layout. Blocks. kDataLoss: damaged, or not of the size given.
+absl::StatusOr<ftiff::FileMetadata> ReadMetadata(Disk& disk, const RestoreSource& source);
+
+// Reads the sources' metadata and finds the pieces, in file order. `sources[i]` is the file of `ranks[i]`;
+// `metadata_of`, if given, gets what each has. Blocks. An error of a source sets `bad`.
 absl::StatusOr<std::vector<RestorePiece>> FindPieces(Disk& disk, const std::vector<RestoreSource>& sources,
                                                      const std::vector<Rank>& ranks, const std::vector<Wanted>& wanted,
-                                                     std::size_t* bad);
+                                                     std::size_t* bad,
+                                                     std::vector<ftiff::FileMetadata>* metadata_of = nullptr);
 
 }  // namespace cairn
 

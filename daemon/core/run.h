@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "daemon/core/call.h"
+#include "daemon/core/container_list.h"
 #include "daemon/core/door.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/loop.h"
@@ -35,7 +36,8 @@ struct PartWriter {
   Rank rank = 0;
   std::weak_ptr<Session> session;
   VariableList variables;
-  ftiff::FileLayout layout;
+  std::shared_ptr<ContainerList> list;  // of this checkpoint
+  std::shared_ptr<ContainerList> last;  // of the one before it; null: none, or not needed any more
   std::shared_ptr<const std::vector<PlanPiece>> plan;
   std::shared_ptr<Image> image;  // null: no bytes
   bool ring = false;
@@ -81,10 +83,9 @@ struct Session {
   std::vector<std::shared_ptr<Image>> idle_images;
   std::deque<std::uint64_t> known_images;  // whose descriptor this connection has, the last named at the end
   // The plan as last told to this connection, so that an unchanged one need not travel again.
-  std::vector<ftiff::VariableSize> plan_variables;
-  std::uint64_t plan_image_bytes = 0;
   std::shared_ptr<const std::vector<PlanPiece>> plan;
-  ftiff::FileLayout plan_layout;
+  std::shared_ptr<const ContainerList> plan_list;
+  std::uint64_t plan_image_bytes = 0;
 };
 
 // One rank's restore within its launch's restore.
@@ -96,6 +97,7 @@ struct RestorePart {
   std::vector<Rank> source_ranks;
   std::vector<Tier> source_tiers;
   std::vector<RestorePiece> pieces;
+  std::shared_ptr<ContainerList> list;  // of the rank's own file; null: nothing is read from it
   std::shared_ptr<Image> image;
   std::shared_ptr<Restore> restore;
   std::uint32_t round = 0;  // of the plan that the client has
@@ -161,6 +163,12 @@ struct KeptPart {
   std::weak_ptr<Session> session;  // gets the image back
 };
 
+// Of a rank's last checkpoint, or of the file that it has restored.
+struct RankList {
+  LaunchId launch = 0;
+  std::shared_ptr<ContainerList> list;  // null: there is none
+};
+
 struct Run {
   explicit Run(Ledger::OnFailed on_failed) : ledger(std::move(on_failed)) {}
 
@@ -183,6 +191,7 @@ struct Run {
   std::map<DatasetId, std::weak_ptr<void>> leases;  // of folders that something may still write to
   std::set<DatasetId> failed_folders;               // to be removed when their lease ends
   std::map<DatasetId, std::map<Rank, KeptPart>> kept;
+  std::map<Rank, RankList> lists;
   std::map<DatasetId, std::shared_ptr<FlushJob>> flushes;
   std::set<DatasetId> flush_dropped;  // superseded before their flush began
   std::set<DatasetId> asked;          // someone waits for `prefix`, or asked for the flush by name

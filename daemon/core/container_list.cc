@@ -1,0 +1,68 @@
+#include "daemon/core/container_list.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/base/check.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+
+std::shared_ptr<ContainerList> ListOf(const ftiff::FileMetadata& metadata, bool restored) {
+  auto list = std::make_shared<ContainerList>();
+  list->layout = std::make_shared<const ftiff::FileLayout>(ftiff::Placed(metadata.layout, ftiff::Letter::kF));
+  list->restored = restored;
+  list->hashes = metadata.chunk_hashes;
+  list->settled = true;
+  return list;
+}
+
+absl::StatusOr<std::shared_ptr<ContainerList>> NextList(const ContainerList* last,
+                                                        std::vector<ftiff::VariableSize> sizes,
+                                                        ftiff::Packing packing) {
+  auto list = std::make_shared<ContainerList>();
+  if (last != nullptr && last->packing == packing && last->sizes == sizes) {
+    list->layout = last->layout;  // the rules change nothing
+  } else if (last == nullptr) {
+    CAIRN_ASSIGN_OR_RETURN(ftiff::FileLayout layout, ftiff::PlanFresh(sizes, packing));
+    list->layout = std::make_shared<const ftiff::FileLayout>(std::move(layout));
+  } else {
+    const bool exact = packing == ftiff::Packing::kExact;
+    CAIRN_ASSIGN_OR_RETURN(ftiff::FileLayout layout,
+                           ftiff::PlanNext(*last->layout, last->restored,
+                                           exact ? ftiff::ProcessingOrder(*last->layout, sizes) : sizes, packing));
+    list->layout = std::make_shared<const ftiff::FileLayout>(std::move(layout));
+  }
+  list->packing = packing;
+  list->sizes = std::move(sizes);
+  return list;
+}
+
+bool SamePlaces(const ftiff::FileLayout& a, const ftiff::FileLayout& b) {
+  if (&a == &b) return true;
+  const auto same = [](const ftiff::Container& x, const ftiff::Container& y) {
+    return x.id == y.id && x.variable_offset == y.variable_offset && x.file_offset == y.file_offset &&
+           x.chunk_bytes == y.chunk_bytes && x.container_bytes == y.container_bytes;
+  };
+  return std::equal(a.containers.begin(), a.containers.end(), b.containers.begin(), b.containers.end(), same);
+}
+
+bool HasEmptied(const ftiff::FileLayout& layout) {
+  return std::any_of(layout.containers.begin(), layout.containers.end(),
+                     [](const ftiff::Container& container) { return !container.has_content; });
+}
+
+std::vector<Md5Digest> LastHashes(const ContainerList* last, const ftiff::FileLayout& layout) {
+  std::vector<Md5Digest> hashes(layout.containers.size(), Md5({}));
+  if (last == nullptr) return hashes;
+  CAIRN_CHECK(last->settled);
+  const std::vector<ftiff::Container>& before = last->layout->containers;
+  const std::size_t common = std::min({hashes.size(), before.size(), last->hashes.size()});
+  for (std::size_t i = 0; i < common; ++i) {
+    const ftiff::Container& now = layout.containers[i];
+    if (now.id == before[i].id && now.index == before[i].index) hashes[i] = last->hashes[i];
+  }
+  return hashes;
+}
+
+}  // namespace cairn
