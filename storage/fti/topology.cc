@@ -1,0 +1,18 @@
+#include "storage/base/check.h"
+#include "storage/fti/execution.h"
+
+namespace cairn::fti {
+
+std::vector<std::uint32_t> Topology::GroupOf(std::uint32_t rank) const {
+  CAIRN_CHECK(rank < ranks);
+  const std::uint32_t first_node = rank / node_size / group_size * group_size;
+  std::vector<std::uint32_t> group(group_size);
+  for (std::uint32_t i = 0; i < group_size; ++i) group[i] = (first_node + i) * node_size + rank % node_size;
+  return group;
+}
+
+std::uint32_t Topology::LeftOf(std::uint32_t rank) const {
+  return GroupOf(rank)[(group_rank(rank) + group_size - 1) % group_size];
+}
+
+}  // namespace cairn::fti
