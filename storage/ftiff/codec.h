@@ -34,7 +34,7 @@ struct FileMetadata {
   std::vector<Md5Digest> chunk_hashes;  // one per container
   std::string checksum_hex;             // as stored: 32 lower-case hex digits
   Md5Digest record_hash{};              // "myHash", as stored
-  std::uint64_t file_bytes = 0;
+  std::uint64_t file_bytes = 0;         // fs: the file's length; in B the file may end before, after its last content
 };
 
 // Metadata and trailer of layout F, to be written at layout.data_bytes. The file checksum is by the reader rule (3.5).
@@ -44,8 +44,9 @@ std::vector<std::byte> EncodeMetadata(const FileLayout& layout, std::span<const 
                                       const FileHeader& header);
 
 // Layout A, whose records stand in front: those of block `block` (block record, chunk records), which come right before
-// its first container, and the file record, which comes at 0. `checksum` is the MD5 of the file's bytes from
-// kFileRecordBytesA on. A container without content gets the MD5 of the empty string, whatever `chunk_hashes` says.
+// its first container (`placed`: see Placed), and the file record, which comes at 0. `checksum` is the MD5 of the
+// file's bytes from kFileRecordBytesA on. A container without content gets the MD5 of the empty string, whatever
+// `chunk_hashes` says.
 inline constexpr std::uint64_t kFileRecordBytesA = 96;
 std::vector<std::byte> EncodeBlockA(const FileLayout& placed, std::size_t block,
                                     std::span<const Md5Digest> chunk_hashes);
@@ -58,7 +59,7 @@ using ReadAt = std::function<absl::Status(std::uint64_t offset, std::span<std::b
 // checksum against the *stored* chunk hashes (either rule). No data is read (VerifyData does that).
 // Memory is bounded by the records that are there. `name` goes into errors, which name file, field, offset, found and
 // expected: kDataLoss; kFailedPrecondition for a level 3 code file (DecodeEncoded). Errors of `read` pass through. No
-// hash covers checkpoint_id, in_file_before and the variables' ids in C to F: who knows them compares.
+// hash covers checkpoint_id, in_file_before and the variables' ids in B to F: who knows them compares.
 absl::StatusOr<FileMetadata> DecodeMetadata(std::string_view name, std::uint64_t file_bytes, const ReadAt& read);
 
 struct BadChunk {

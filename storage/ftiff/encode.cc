@@ -1,10 +1,13 @@
+#include "storage/ftiff/encode.h"
+
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <unordered_map>
 
 #include "storage/base/check.h"
 #include "storage/ftiff/codec.h"
-#include "storage/ftiff/records.h"
 
 namespace cairn::ftiff {
 namespace {
@@ -19,10 +22,12 @@ std::string ChecksumOf(const FileLayout& layout, std::span<const Md5Digest> chun
   return HexOf(Md5(std::as_bytes(std::span(covered))));
 }
 
-void PutChunk(const RecordTable& table, const Container& container, const Md5Digest& hash,
+// `index`: idx, where the layout has it.
+void PutChunk(const RecordTable& table, const Container& container, std::int32_t index, const Md5Digest& hash,
               std::span<std::byte> record) {
-  const ChunkFields& fields = *table.chunk;
+  const ChunkFields& fields = table.chunk;
   PutField(record, fields.id, container.id);
+  PutField(record, fields.index, index);
   PutField(record, fields.container_id, container.index);
   PutField(record, fields.has_content, container.has_content ? 1 : 0);
   PutField(record, fields.has_checkpoint, container.in_file_before ? 1 : 0);
@@ -33,30 +38,52 @@ void PutChunk(const RecordTable& table, const Container& container, const Md5Dig
   std::memcpy(record.data() + fields.hash_offset, hash.data(), hash.size());
 }
 
-void PutTrailer(const RecordTable& table, const FileHeader& header, const std::string& checksum,
-                std::uint64_t data_bytes, std::uint64_t meta_bytes, std::span<std::byte> record) {
-  CAIRN_CHECK(checksum.size() + 1 == kChecksumBytes);
-  std::memcpy(record.data(), checksum.c_str(), kChecksumBytes);
-  const auto file_bytes = static_cast<std::int64_t>(data_bytes + meta_bytes);
-  PutField(record, table.checkpoint_id, header.checkpoint_id);
-  PutField(record, table.file_bytes, file_bytes);
-  PutField(record, table.meta_bytes, static_cast<std::int64_t>(meta_bytes));
-  PutField(record, table.data_bytes, static_cast<std::int64_t>(data_bytes));
-  PutField(record, table.fs, file_bytes);
-  PutField(record, table.max_fs, header.file_bytes_max);
-  PutField(record, table.partner_fs, header.partner_bytes);
-  PutField(record, table.timestamp, static_cast<std::int64_t>(header.timestamp_ns));
-  const Md5Digest hash = MetadataHash(table, record);
-  std::memcpy(record.data() + kMetadataHashOffset, hash.data(), hash.size());
+std::size_t FirstContainer(const FileLayout& layout, std::size_t block) {
+  CAIRN_CHECK(block < layout.block_containers.size());
+  std::size_t first = 0;
+  for (std::size_t b = 0; b < block; ++b) first += layout.block_containers[b];
+  CAIRN_CHECK(first <= layout.containers.size() && layout.block_containers[block] <= layout.containers.size() - first);
+  return first;
+}
+
+FileFields FieldsOf(const FileLayout& layout, Letter letter, const FileHeader& header) {
+  const std::uint64_t file_bytes = layout.file_bytes(letter);
+  return {.checkpoint_id = header.checkpoint_id,
+          .file_bytes = file_bytes,
+          .meta_bytes = layout.meta_bytes(letter),
+          .data_bytes = layout.data_bytes,
+          .fs = file_bytes,
+          .max_fs = header.file_bytes_max,
+          .partner_fs = header.partner_bytes,
+          .timestamp_ns = header.timestamp_ns};
 }
 
 }  // namespace
+
+std::vector<std::byte> EncodeFileRecord(const RecordTable& table, std::string_view checksum_hex,
+                                        const FileFields& fields) {
+  constexpr std::uint64_t kSizeMax = std::numeric_limits<std::int64_t>::max();
+  CAIRN_CHECK(checksum_hex.size() + 1 == kChecksumBytes);
+  CAIRN_CHECK(fields.file_bytes <= kSizeMax && fields.fs <= kSizeMax);
+  std::vector<std::byte> record(table.file_record_bytes);
+  std::memcpy(record.data(), checksum_hex.data(), checksum_hex.size());
+  PutField(record, table.checkpoint_id, fields.checkpoint_id);
+  PutField(record, table.file_bytes, static_cast<std::int64_t>(fields.file_bytes));
+  PutField(record, table.meta_bytes, static_cast<std::int64_t>(fields.meta_bytes));
+  PutField(record, table.data_bytes, static_cast<std::int64_t>(fields.data_bytes));
+  PutField(record, table.fs, static_cast<std::int64_t>(fields.fs));
+  PutField(record, table.max_fs, fields.max_fs);
+  PutField(record, table.partner_fs, fields.partner_fs);
+  PutField(record, table.timestamp, static_cast<std::int64_t>(fields.timestamp_ns));
+  const Md5Digest hash = MetadataHash(table, record);
+  std::memcpy(record.data() + kMetadataHashOffset, hash.data(), hash.size());
+  return record;
+}
 
 std::vector<std::byte> EncodeMetadata(const FileLayout& layout, std::span<const Md5Digest> chunk_hashes,
                                       const FileHeader& header) {
   const RecordTable& table = kLayoutF;
   CAIRN_CHECK(chunk_hashes.size() == layout.containers.size());
-  CAIRN_CHECK(layout.file_bytes(Letter::kF) <= std::numeric_limits<std::int64_t>::max());
   std::vector<std::byte> bytes(layout.meta_bytes(Letter::kF));
   std::span<std::byte> rest = bytes;
   const auto take = [&rest](std::size_t count) {
@@ -70,15 +97,49 @@ std::vector<std::byte> EncodeMetadata(const FileLayout& layout, std::span<const 
     std::uint64_t block_bytes = 0;
     CAIRN_CHECK(chunks <= layout.containers.size() - next);
     for (const std::size_t end = next + chunks; next < end; ++next) {
-      PutChunk(table, layout.containers[next], chunk_hashes[next], take(table.chunk_record_bytes));
+      PutChunk(table, layout.containers[next], 0, chunk_hashes[next], take(table.chunk_record_bytes));
       block_bytes += layout.containers[next].container_bytes;
     }
     PutField(block, table.block_chunks, chunks);
     PutField(block, table.block_bytes, static_cast<std::int64_t>(block_bytes));
   }
   CAIRN_CHECK(next == layout.containers.size() && rest.size() == table.file_record_bytes);
-  PutTrailer(table, header, ChecksumOf(layout, chunk_hashes), layout.data_bytes, bytes.size(), rest);
+  const std::vector<std::byte> trailer =
+      EncodeFileRecord(table, ChecksumOf(layout, chunk_hashes), FieldsOf(layout, Letter::kF, header));
+  std::copy(trailer.begin(), trailer.end(), rest.begin());
   return bytes;
+}
+
+std::vector<std::byte> EncodeBlockA(const FileLayout& placed, std::size_t block,
+                                    std::span<const Md5Digest> chunk_hashes) {
+  const RecordTable& table = kLayoutA;
+  CAIRN_CHECK(chunk_hashes.size() == placed.containers.size());
+  const std::size_t first = FirstContainer(placed, block);
+  const std::uint32_t chunks = placed.block_containers[block];
+  // idx counts variables in the order of their registration, which is that of their first appearance (5).
+  std::unordered_map<std::int32_t, std::int32_t> indexes;
+  for (std::size_t i = 0; i < first + chunks; ++i) {
+    indexes.emplace(placed.containers[i].id, static_cast<std::int32_t>(indexes.size()));
+  }
+  static const Md5Digest kHashOfNothing = Md5({});
+  std::vector<std::byte> bytes(table.block_record_bytes + std::size_t{chunks} * table.chunk_record_bytes);
+  std::uint64_t block_bytes = bytes.size();
+  for (std::size_t i = first; i < first + chunks; ++i) {
+    const Container& container = placed.containers[i];
+    const Md5Digest& hash = container.has_content ? chunk_hashes[i] : kHashOfNothing;
+    const std::size_t at = table.block_record_bytes + (i - first) * table.chunk_record_bytes;
+    PutChunk(table, container, indexes.at(container.id), hash, std::span(bytes).subspan(at, table.chunk_record_bytes));
+    block_bytes += container.container_bytes;
+  }
+  PutField(bytes, table.block_chunks, chunks);
+  PutField(bytes, table.block_bytes, static_cast<std::int64_t>(block_bytes));
+  return bytes;
+}
+
+std::vector<std::byte> EncodeFileRecordA(const FileLayout& layout, const FileHeader& header,
+                                         const Md5Digest& checksum) {
+  static_assert(kFileRecordBytesA == kLayoutA.file_record_bytes);
+  return EncodeFileRecord(kLayoutA, HexOf(checksum), FieldsOf(layout, Letter::kA, header));
 }
 
 }  // namespace cairn::ftiff

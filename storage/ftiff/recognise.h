@@ -7,9 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "storage/base/status.h"
 #include "storage/ftiff/codec.h"
 #include "storage/ftiff/records.h"
 
@@ -17,15 +19,31 @@ namespace cairn::ftiff {
 
 struct FileRecord {
   const RecordTable* table = nullptr;
-  std::uint64_t offset = 0;      // in the file
-  std::vector<std::byte> bytes;  // its hash is right
-  bool encoded = false;          // a level 3 code file (7.3): the record stands behind code bytes
+  const RecordTable* other_table = nullptr;  // D, if the block records of a file of C fit it as well
+  std::uint64_t offset = 0;                  // in the file
+  std::vector<std::byte> bytes;              // its hash is right
+  bool encoded = false;                      // a level 3 code file (7.3): the record stands behind code bytes
 
   std::int64_t Get(FieldPlace place) const { return GetField(bytes, place); }
+  std::string checksum_hex() const {
+    return std::string(reinterpret_cast<const char*>(bytes.data()), kChecksumBytes - 1);
+  }
+  Md5Digest hash() const;
 };
 
-//   kDataLoss   no layout's file record is there, or it fits both C and D or neither. Errors of `read` pass through.
+//   kDataLoss   no layout's file record is there, or its block records fit neither C nor D, or its checksum is not one
+// Errors of `read` pass through.
 absl::StatusOr<FileRecord> Recognise(std::string_view name, std::uint64_t file_bytes, const ReadAt& read);
+
+// "<name>: offset <offset>: <field> is <found>, expected <expected>", kDataLoss.
+template <typename Found>
+absl::Status WrongField(std::string_view name, std::uint64_t offset, std::string_view field, const Found& found,
+                        std::string_view expected) {
+  return DataLoss("{}: offset {}: {} is {}, expected {}", name, offset, field, found, expected);
+}
+// Of a field of the file record.
+absl::Status WrongField(std::string_view name, const FileRecord& record, FieldPlace place, std::string_view field,
+                        std::string_view expected);
 
 }  // namespace cairn::ftiff
 

@@ -1,6 +1,5 @@
 // The records of the six layouts of FTI-FF as tables: which field is where and how wide.
-// Source: FTI-FF specification, section 2 (fields) and 3 (hashes). A layout is readable if its table has chunk fields;
-// the others are only recognised.
+// Source: FTI-FF specification, section 2 (fields) and 3 (hashes).
 #ifndef CAIRN_STORAGE_FTIFF_RECORDS_H_
 #define CAIRN_STORAGE_FTIFF_RECORDS_H_
 
@@ -29,20 +28,22 @@ struct FieldPlace {
 inline constexpr std::size_t kChecksumBytes = 33;       // 32 hexadecimal digits and a zero, at 0 in all layouts
 inline constexpr std::size_t kMetadataHashOffset = 33;  // 16 bytes, in all layouts
 
+// `index`: idx, the variable's place in the registration order of the run that wrote; written, never read.
 struct ChunkFields {
-  FieldPlace id, container_id, has_content, has_checkpoint, variable_offset, file_offset, chunk_bytes, container_bytes;
+  FieldPlace id, index, container_id, has_content, has_checkpoint;
+  FieldPlace variable_offset, file_offset, chunk_bytes, container_bytes;
   std::uint16_t hash_offset = 0;
 };
 
 struct RecordTable {
-  char letter = 0;
-  bool metadata_first = false;
+  Letter letter = Letter::kF;
+  bool metadata_first = false;  // the file record at 0, each block's records in front of its containers
   std::uint16_t file_record_bytes = 0;
   std::uint16_t block_record_bytes = 0;
   std::uint16_t chunk_record_bytes = 0;
   FieldPlace checkpoint_id, file_bytes, meta_bytes, data_bytes, fs, max_fs, partner_fs, timestamp;  // file record
   FieldPlace block_chunks, block_bytes;                                                             // block record
-  const ChunkFields* chunk = nullptr;
+  ChunkFields chunk;
 
   // The fields that `myHash` covers after the checksum, in this order (3.3); absent ones add nothing.
   std::array<FieldPlace, 7> hashed() const {
@@ -50,17 +51,52 @@ struct RecordTable {
   }
 };
 
-inline constexpr ChunkFields kChunkFieldsF{.id = {0, 4, true},
+// Bytes 13 to 15 are a gap.
+inline constexpr ChunkFields kChunkFieldsA{.id = {0, 4, true},
+                                           .index = {4, 4, true},
+                                           .container_id = {8, 4, true},
+                                           .has_content = {12, 1, false},
+                                           .has_checkpoint = {},
+                                           .variable_offset = {16, 8, true},
+                                           .file_offset = {24, 8, true},
+                                           .chunk_bytes = {32, 8, true},
+                                           .container_bytes = {40, 8, true},
+                                           .hash_offset = 48};
+
+inline constexpr ChunkFields kChunkFieldsBC{.id = {0, 4, true},
+                                            .index = {4, 4, true},
+                                            .container_id = {8, 4, true},
+                                            .has_content = {12, 1, false},
+                                            .has_checkpoint = {13, 1, false},
+                                            .variable_offset = {14, 8, false},
+                                            .file_offset = {22, 8, false},
+                                            .chunk_bytes = {30, 8, true},
+                                            .container_bytes = {38, 8, true},
+                                            .hash_offset = 46};
+
+inline constexpr ChunkFields kChunkFieldsDF{.id = {0, 4, true},
+                                            .index = {},
+                                            .container_id = {4, 4, true},
+                                            .has_content = {8, 1, false},
+                                            .has_checkpoint = {9, 1, false},
+                                            .variable_offset = {10, 8, false},
+                                            .file_offset = {18, 8, false},
+                                            .chunk_bytes = {26, 8, false},
+                                            .container_bytes = {34, 8, false},
+                                            .hash_offset = 42};
+
+inline constexpr ChunkFields kChunkFieldsE{.id = {0, 4, true},
+                                           .index = {},
                                            .container_id = {4, 4, true},
                                            .has_content = {8, 1, false},
                                            .has_checkpoint = {9, 1, false},
                                            .variable_offset = {10, 8, false},
                                            .file_offset = {18, 8, false},
-                                           .chunk_bytes = {26, 8, false},
-                                           .container_bytes = {34, 8, false},
-                                           .hash_offset = 42};
+                                           .chunk_bytes = {26, 4, true},
+                                           .container_bytes = {30, 4, true},
+                                           .hash_offset = 34};
 
-inline constexpr RecordTable kLayoutA{.letter = 'A',
+inline constexpr RecordTable kLayoutA{.letter = Letter::kA,
                                       .metadata_first = true,
                                       .file_record_bytes = 96,
                                       .block_record_bytes = 12,
@@ -74,9 +110,10 @@ inline constexpr RecordTable kLayoutA{.letter = 'A',
                                       .partner_fs = {80, 8, true},
                                       .timestamp = {88, 8, true},
                                       .block_chunks = {0, 4, true},
-                                      .block_bytes = {4, 8, true}};
+                                      .block_bytes = {4, 8, true},
+                                      .chunk = kChunkFieldsA};
 
-inline constexpr RecordTable kLayoutB{.letter = 'B',
+inline constexpr RecordTable kLayoutB{.letter = Letter::kB,
                                       .metadata_first = true,
                                       .file_record_bytes = 90,
                                       .block_record_bytes = 12,
@@ -90,9 +127,10 @@ inline constexpr RecordTable kLayoutB{.letter = 'B',
                                       .partner_fs = {73, 8, true},
                                       .timestamp = {81, 8, true},
                                       .block_chunks = {0, 4, true},
-                                      .block_bytes = {4, 8, true}};
+                                      .block_bytes = {4, 8, true},
+                                      .chunk = kChunkFieldsBC};
 
-inline constexpr RecordTable kLayoutC{.letter = 'C',
+inline constexpr RecordTable kLayoutC{.letter = Letter::kC,
                                       .file_record_bytes = 110,
                                       .block_record_bytes = 12,
                                       .chunk_record_bytes = 62,
@@ -105,17 +143,20 @@ inline constexpr RecordTable kLayoutC{.letter = 'C',
                                       .partner_fs = {93, 8, true},
                                       .timestamp = {101, 8, true},
                                       .block_chunks = {0, 4, true},
-                                      .block_bytes = {4, 8, true}};
+                                      .block_bytes = {4, 8, true},
+                                      .chunk = kChunkFieldsBC};
 
 // The file record of C, with shorter chunk records.
 inline constexpr RecordTable kLayoutD = [] {
   RecordTable table = kLayoutC;
-  table.letter = 'D';
+  table.letter = Letter::kD;
   table.chunk_record_bytes = 58;
+  table.chunk = kChunkFieldsDF;
   return table;
 }();
 
-inline constexpr RecordTable kLayoutE{.letter = 'E',
+// The time is 32 bits of a clock that needs 64: their sign tells nothing, so that they are taken as in F.
+inline constexpr RecordTable kLayoutE{.letter = Letter::kE,
                                       .file_record_bytes = 82,
                                       .block_record_bytes = 8,
                                       .chunk_record_bytes = 50,
@@ -126,11 +167,12 @@ inline constexpr RecordTable kLayoutE{.letter = 'E',
                                       .fs = {65, 4, true},
                                       .max_fs = {69, 4, true},
                                       .partner_fs = {73, 4, true},
-                                      .timestamp = {77, 4, true},
+                                      .timestamp = {77, 4, false},
                                       .block_chunks = {0, 4, true},
-                                      .block_bytes = {4, 4, true}};
+                                      .block_bytes = {4, 4, true},
+                                      .chunk = kChunkFieldsE};
 
-inline constexpr RecordTable kLayoutF{.letter = 'F',
+inline constexpr RecordTable kLayoutF{.letter = Letter::kF,
                                       .file_record_bytes = 106,
                                       .block_record_bytes = 12,
                                       .chunk_record_bytes = 58,
@@ -144,7 +186,7 @@ inline constexpr RecordTable kLayoutF{.letter = 'F',
                                       .timestamp = {101, 4, false},
                                       .block_chunks = {0, 4, true},
                                       .block_bytes = {4, 8, true},
-                                      .chunk = &kChunkFieldsF};
+                                      .chunk = kChunkFieldsDF};
 
 inline constexpr std::size_t kFileRecordBytesMax = 110;
 

@@ -182,7 +182,7 @@ TEST(CodecTest, FieldsThatContradictEachOtherAreDataLossNamingFileFieldAndOffset
   const std::string file = FileOf(layout, kHeader);
   const std::size_t trailer = TrailerOffset(file);
   const RecordTable& f = kLayoutF;
-  const ChunkFields& c = kChunkFieldsF;
+  const ChunkFields& c = kLayoutF.chunk;
   const auto length = static_cast<std::int64_t>(file.size());
   const std::vector<HostileField> cases = {
       {"fs", trailer, f.fs, length - 1},
