@@ -6,6 +6,8 @@
 #include <array>
 #include <ctime>
 
+#include "storage/base/size_text.h"
+
 namespace cairn::cli {
 namespace {
 
@@ -18,12 +20,7 @@ std::size_t ColumnsOf(std::string_view text) {
 }  // namespace
 
 std::string Bytes(std::uint64_t bytes) {
-  constexpr std::array<std::string_view, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes) / 1024;
-  std::size_t unit = 0;
-  for (; value >= 1023.95 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
-  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+  return SizeText(bytes);
 }
 
 std::string Duration(std::uint64_t ms) {

@@ -1,5 +1,5 @@
-// A checkpoint file's metadata for people (a listing) and for programs (JSON). The field names are those of the FTI-FF
-// specification, section 2. Pure.
+// What a checkpoint file or a level 3 code file says of itself: for people (a listing) and for programs (JSON). The
+// field names are those of the FTI-FF specification, section 2. Pure.
 #ifndef CAIRN_STORAGE_FTIFF_INSPECT_H_
 #define CAIRN_STORAGE_FTIFF_INSPECT_H_
 
@@ -11,13 +11,21 @@
 
 namespace cairn::ftiff {
 
-// The file's fields, then each block with one line a chunk, with line ends. REQUIRES: `metadata` was decoded, or has a
-// hash for each container and blocks that sum to the containers.
-std::string DescribeText(const FileMetadata& metadata, std::string_view name);
+// Which releases of FTI write this layout.
+std::string_view ReleasesOf(Letter letter);
 
-// {"name", "layout", "file": {…}, "blocks": [{"numvars", "dbsize", "chunks": [{…}]}]}; hashes in hexadecimal. A name
-// that is not UTF-8 is shown with replacement characters when dumped so.
+// What the file is, the file record's fields, the variables, then each block with one line a chunk; with line ends.
+// `name` is printed as it is. REQUIRES: `metadata` was decoded, or has a hash for each container and blocks that sum to
+// the containers.
+std::string DescribeText(const FileMetadata& metadata, std::string_view name);
+std::string DescribeText(const EncodedFile& encoded, std::string_view name);
+
+// {"name", "layout", "releases", "record_offset", "file": {…}, "variables": [{"id", "bytes", "containers"}],
+//  "blocks": [{"numvars", "dbsize", "meta_offset", "chunks": [{…}]}]}: only fields that the layout has; hashes in
+// hexadecimal. Of a code file without variables and blocks. A name that is not UTF-8 is shown with replacement
+// characters when dumped so.
 nlohmann::json DescribeJson(const FileMetadata& metadata, std::string_view name);
+nlohmann::json DescribeJson(const EncodedFile& encoded, std::string_view name);
 
 }  // namespace cairn::ftiff
 
