@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <span>
 
 #include "storage/base/status.h"
 #include "storage/cache/cache_folder.h"
@@ -51,6 +52,32 @@ absl::Status RemoveDataset(CacheFolder& folder, DatasetId id, Promises* promises
   return absl::OkStatus();
 }
 
+// Dataset `id` is written into the files of `base`, which are given up for it. Of rank 0 only: the other's is new.
+absl::Status WriteOver(Disk& disk, CacheFolder& folder, DatasetId base, DatasetId id, Promises* promises) {
+  (*promises)[id] = Promise::kAbsent;
+  CAIRN_RETURN_IF_ERROR(folder.Begin(TestDescriptor(id, kRanks)));
+  (*promises)[base] = Promise::kEither;
+  CAIRN_RETURN_IF_ERROR(folder.Retire(base));
+  (*promises)[base] = Promise::kAbsent;
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    const std::string content = ContentOf(id, rank);
+    const std::string work = folder.WorkPath(id, rank);
+    if (rank == 0) {
+      CAIRN_RETURN_IF_ERROR(disk.Rename(fmt::format("{}/Ckpt{}-Rank0.fti", folder.DatasetPath(base), base), work));
+      CAIRN_ASSIGN_OR_RETURN(auto file, disk.Open(work, {.writable = true}));
+      CAIRN_RETURN_IF_ERROR(file->WriteAt(0, std::as_bytes(std::span(content))));
+      CAIRN_RETURN_IF_ERROR(file->Sync());
+    } else {
+      CAIRN_RETURN_IF_ERROR(WriteTestFile(disk, work, content));
+    }
+    CAIRN_RETURN_IF_ERROR(folder.CommitRank(TestCatalogue(TestRun(), id, rank, kRanks, content), work));
+  }
+  (*promises)[id] = Promise::kEither;
+  CAIRN_RETURN_IF_ERROR(folder.Complete(TestDescriptor(id, kRanks)));
+  (*promises)[id] = Promise::kWhole;
+  return folder.Remove(base);
+}
+
 absl::Status History(Disk& disk, Promises* promises) {
   CAIRN_ASSIGN_OR_RETURN(auto folder, OpenFolder(disk));
   CAIRN_RETURN_IF_ERROR(folder->Load().status());
@@ -59,6 +86,9 @@ absl::Status History(Disk& disk, Promises* promises) {
   CAIRN_RETURN_IF_ERROR(RemoveDataset(*folder, 1, promises));
   CAIRN_RETURN_IF_ERROR(WriteDataset(disk, *folder, 3, promises));
   CAIRN_RETURN_IF_ERROR(RemoveDataset(*folder, 3, promises));
+  CAIRN_RETURN_IF_ERROR(WriteDataset(disk, *folder, 4, promises));
+  CAIRN_RETURN_IF_ERROR(WriteOver(disk, *folder, 2, 5, promises));
+  CAIRN_RETURN_IF_ERROR(WriteOver(disk, *folder, 4, 6, promises));
   return absl::OkStatus();
 }
 

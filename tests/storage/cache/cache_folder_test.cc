@@ -216,6 +216,51 @@ TEST_F(CacheFolderTest, RemoveTakesEntryAndBytesAndIsOkTwice) {
   EXPECT_TRUE(load.removed.empty());
 }
 
+TEST_F(CacheFolderTest, NobodyBelievesInARetiredDatasetAndItsBytesStayUntilItIsRemoved) {
+  const auto folder = Open();
+  ASSERT_OK(WriteDataset(*folder, 7));
+  ASSERT_OK(WriteDataset(*folder, 8));
+  const std::string file = folder->DatasetPath(7) + "/Ckpt7-Rank0.fti";
+  ASSERT_OK(folder->Retire(7));
+  EXPECT_OK(ReadWhole(disk_, file, 1 << 20));
+  disk_.Restart(1);  // it holds over a power failure
+  const auto again = Open();
+  ASSERT_OK_AND_ASSIGN(const CacheLoad load, again->Load());
+  EXPECT_EQ(WholeIds(load), Ids{8});
+  EXPECT_EQ(load.removed, Ids{7});
+  EXPECT_TRUE(load.warnings.empty());
+  EXPECT_FALSE(disk_.Info(folder->DatasetPath(7)).ok());
+  ASSERT_OK(again->Retire(8));
+  ASSERT_OK(disk_.Rename(again->DatasetPath(8) + "/Ckpt8-Rank1.fti", "/ssd/taken"));
+  ASSERT_OK(again->Remove(8));
+  EXPECT_FALSE(disk_.Info(again->DatasetPath(8)).ok());
+  EXPECT_OK(again->Remove(8));
+}
+
+TEST_F(CacheFolderTest, OnlyWhatIsThereCanBeRetired) {
+  const auto folder = Open();
+  EXPECT_STATUS(absl::StatusCode::kNotFound, folder->Retire(7), "no dataset 7");
+  ASSERT_OK(folder->Begin(TestDescriptor(7, 1)));
+  EXPECT_STATUS(absl::StatusCode::kNotFound, folder->Retire(7), "no dataset 7");  // not whole yet
+  ASSERT_OK(WriteDataset(*folder, 8));
+  disk_.FailOn({.op = FakeOp::kWrite, .path_part = "cindex"});
+  EXPECT_FALSE(folder->Retire(8).ok());
+  const auto again = Open();
+  ASSERT_OK_AND_ASSIGN(const CacheLoad load, again->Load());
+  EXPECT_EQ(WholeIds(load), Ids{8});
+  ASSERT_OK(again->Retire(8));
+  EXPECT_STATUS(absl::StatusCode::kNotFound, again->Retire(8), "no dataset 8");
+}
+
+TEST_F(CacheFolderTest, TellsWhetherFilesCanShareExtents) {
+  EXPECT_FALSE(Open()->shares_extents());
+  FakeDisk sharing({.shares_extents = true});
+  ASSERT_OK_AND_ASSIGN(const auto folder, CacheFolder::Open(sharing, "/ssd", "alice", "demo", TestRun(), "/pfs/demo"));
+  EXPECT_TRUE(folder->shares_extents());
+  ASSERT_OK_AND_ASSIGN(const auto names, sharing.List(folder->path()));
+  for (const std::string& name : names) EXPECT_FALSE(IsWorkName(name)) << name;  // the trial left nothing
+}
+
 TEST_F(CacheFolderTest, ADamagedFileKeepsItsBytesAndTheDatasetIsNeverUsedAgain) {
   auto folder = Open();
   ASSERT_OK(WriteDataset(*folder, 1));
