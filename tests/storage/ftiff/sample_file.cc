@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 
 #include "storage/base/status.h"
 
@@ -46,6 +47,109 @@ std::string FileOf(const FileLayout& layout, const FileHeader& header) {
   return file;
 }
 
+namespace {
+
+Md5Digest Md5Of(std::string_view bytes) {
+  return Md5(std::as_bytes(std::span(bytes.data(), bytes.size())));
+}
+
+// Block and chunk records, each at the place that its layout gives it.
+void PutRecords(Letter letter, const FileLayout& placed, std::span<const Md5Digest> hashes, std::string* file) {
+  const RecordTable& table = TableOf(letter);
+  std::map<std::int32_t, std::int64_t> indexes;
+  std::size_t next = 0;
+  for (std::size_t b = 0; b < placed.block_containers.size(); ++b) {
+    const std::size_t block = BlockOffset(placed, b, letter);
+    const std::uint32_t chunks = placed.block_containers[b];
+    std::uint64_t bytes =
+        table.metadata_first ? table.block_record_bytes + std::uint64_t{chunks} * table.chunk_record_bytes : 0;
+    for (std::uint32_t i = 0; i < chunks; ++i, ++next) {
+      const Container& c = placed.containers[next];
+      const std::size_t at = ChunkOffset(placed, next, letter);
+      const auto put = [&](FieldPlace place, std::uint64_t value) {
+        Overwrite(file, at, place, static_cast<std::int64_t>(value));
+      };
+      put(table.chunk.id, static_cast<std::uint64_t>(c.id));
+      put(table.chunk.index, indexes.emplace(c.id, static_cast<std::int64_t>(indexes.size())).first->second);
+      put(table.chunk.container_id, static_cast<std::uint64_t>(c.index));
+      put(table.chunk.has_content, c.has_content ? 1 : 0);
+      put(table.chunk.has_checkpoint, c.in_file_before ? 1 : 0);
+      put(table.chunk.variable_offset, c.variable_offset);
+      put(table.chunk.file_offset, c.file_offset);
+      put(table.chunk.chunk_bytes, c.chunk_bytes);
+      put(table.chunk.container_bytes, c.container_bytes);
+      std::memcpy(file->data() + at + table.chunk.hash_offset, hashes[next].data(), hashes[next].size());
+      bytes += c.container_bytes;
+    }
+    Overwrite(file, block, table.block_chunks, chunks);
+    Overwrite(file, block, table.block_bytes, static_cast<std::int64_t>(bytes));
+  }
+}
+
+// The file checksum (3.5).
+Md5Digest ChecksumOf(Letter letter, const FileLayout& placed, std::span<const Md5Digest> hashes,
+                     const std::string& file) {
+  if (letter == Letter::kA) return Md5Of(std::string_view(file).substr(kFileRecordBytesA));
+  std::string covered;
+  for (std::size_t i = 0; i < hashes.size(); ++i) {
+    const Container& c = placed.containers[i];
+    if (!c.has_content) continue;
+    if (letter == Letter::kB) {
+      covered += file.substr(c.file_offset, c.chunk_bytes);
+    } else {
+      covered.append(reinterpret_cast<const char*>(hashes[i].data()), hashes[i].size());
+    }
+  }
+  return Md5Of(covered);
+}
+
+void PutFileRecord(Letter letter, const Md5Digest& checksum, const FileHeader& header, std::uint64_t file_bytes,
+                   std::uint64_t fs, std::uint64_t meta_bytes, std::uint64_t data_bytes, std::size_t offset,
+                   std::string* file) {
+  const RecordTable& table = TableOf(letter);
+  file->replace(offset, 32, HexOf(checksum));
+  Overwrite(file, offset, table.checkpoint_id, header.checkpoint_id);
+  Overwrite(file, offset, table.file_bytes, static_cast<std::int64_t>(file_bytes));
+  Overwrite(file, offset, table.meta_bytes, static_cast<std::int64_t>(meta_bytes));
+  Overwrite(file, offset, table.data_bytes, static_cast<std::int64_t>(data_bytes));
+  Overwrite(file, offset, table.fs, static_cast<std::int64_t>(fs));
+  Overwrite(file, offset, table.max_fs, header.file_bytes_max);
+  Overwrite(file, offset, table.partner_fs, header.partner_bytes);
+  Overwrite(file, offset, table.timestamp, static_cast<std::int64_t>(header.timestamp_ns));
+  ResealAt(file, letter, offset);
+}
+
+}  // namespace
+
+std::string FileOf(Letter letter, const FileLayout& layout, const FileHeader& header) {
+  const FileLayout in_f = Placed(layout, Letter::kF);
+  const FileLayout placed = Placed(layout, letter);
+  const std::string data = DataOf(in_f);
+  std::vector<Md5Digest> hashes = HashesOf(in_f, data);
+  std::string file(placed.file_bytes(letter), '\0');
+  for (std::size_t i = 0; i < placed.containers.size(); ++i) {
+    const Container& c = placed.containers[i];
+    if (c.chunk_bytes > 0) {
+      file.replace(c.file_offset, c.chunk_bytes, data, in_f.containers[i].file_offset, c.chunk_bytes);
+    }
+    if (letter == Letter::kA && !c.has_content) hashes[i] = Md5Of("");
+  }
+  PutRecords(letter, placed, hashes, &file);
+  PutFileRecord(letter, ChecksumOf(letter, placed, hashes, file), header, file.size(), file.size(),
+                placed.meta_bytes(letter), placed.data_bytes, FileRecordOffset(letter, file), &file);
+  return file;
+}
+
+std::string CodeFileOf(Letter letter, const std::string& code, std::uint64_t checkpoint_bytes) {
+  std::string file = code + std::string(TableOf(letter).file_record_bytes, '\0');
+  const FileHeader header = {.checkpoint_id = 12,
+                             .timestamp_ns = 77,
+                             .file_bytes_max = static_cast<std::int64_t>(code.size()),
+                             .partner_bytes = -1};
+  PutFileRecord(letter, Md5Of(code), header, checkpoint_bytes, code.size(), 0, 0, code.size(), &file);
+  return file;
+}
+
 FileLayout MixedLayout() {
   FileLayout layout;
   layout.containers = {
@@ -65,31 +169,47 @@ FileLayout MixedLayout() {
   return layout;
 }
 
-std::size_t TrailerOffset(const std::string& file) {
-  return file.size() - kLayoutF.file_record_bytes;
+std::size_t FileRecordOffset(Letter letter, const std::string& file) {
+  const RecordTable& table = TableOf(letter);
+  return table.metadata_first ? 0 : file.size() - table.file_record_bytes;
 }
 
-std::size_t BlockOffset(const FileLayout& layout, std::size_t block) {
-  std::size_t offset = layout.data_bytes;
+std::size_t TrailerOffset(const std::string& file) {
+  return FileRecordOffset(Letter::kF, file);
+}
+
+std::size_t BlockOffset(const FileLayout& layout, std::size_t block, Letter letter) {
+  const RecordTable& table = TableOf(letter);
+  std::size_t offset = table.metadata_first ? table.file_record_bytes : layout.data_bytes;
+  std::size_t next = 0;
   for (std::size_t i = 0; i < block; ++i) {
-    offset += kLayoutF.block_record_bytes + layout.block_containers[i] * kLayoutF.chunk_record_bytes;
+    offset += table.block_record_bytes + layout.block_containers[i] * table.chunk_record_bytes;
+    for (std::uint32_t c = 0; table.metadata_first && c < layout.block_containers[i]; ++c) {
+      offset += layout.containers[next++].container_bytes;
+    }
   }
   return offset;
 }
 
-std::size_t ChunkOffset(const FileLayout& layout, std::size_t chunk) {
+std::size_t ChunkOffset(const FileLayout& layout, std::size_t chunk, Letter letter) {
+  const RecordTable& table = TableOf(letter);
   std::size_t block = 0, first = 0;
   while (chunk >= first + layout.block_containers[block]) first += layout.block_containers[block++];
-  return BlockOffset(layout, block) + kLayoutF.block_record_bytes + (chunk - first) * kLayoutF.chunk_record_bytes;
+  return BlockOffset(layout, block, letter) + table.block_record_bytes + (chunk - first) * table.chunk_record_bytes;
 }
 
 void Overwrite(std::string* file, std::size_t offset, FieldPlace place, std::int64_t value) {
   PutField(std::as_writable_bytes(std::span(*file)).subspan(offset), place, value);
 }
 
-void Reseal(std::string* file) {
-  const auto record = std::as_writable_bytes(std::span(*file)).subspan(TrailerOffset(*file));
-  const Md5Digest hash = MetadataHash(kLayoutF, record);
+void Reseal(std::string* file, Letter letter) {
+  ResealAt(file, letter, FileRecordOffset(letter, *file));
+}
+
+void ResealAt(std::string* file, Letter letter, std::size_t offset) {
+  const RecordTable& table = TableOf(letter);
+  const auto record = std::as_writable_bytes(std::span(*file)).subspan(offset, table.file_record_bytes);
+  const Md5Digest hash = MetadataHash(table, record);
   std::memcpy(record.data() + kMetadataHashOffset, hash.data(), hash.size());
 }
 
