@@ -1,6 +1,7 @@
 #include "daemon/data/capture.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <deque>
@@ -8,20 +9,20 @@
 #include <optional>
 #include <utility>
 
-#include "daemon/data/lane_hash.h"
+#include "daemon/data/base_file.h"
+#include "daemon/data/hash_queue.h"
+#include "daemon/data/layout_a.h"
 #include "daemon/data/tail.h"
 #include "daemon/data/window_table.h"
+#include "daemon/data/write_queue.h"
 #include "storage/base/status.h"
 #include "storage/ftiff/codec.h"
 
 namespace cairn {
 namespace {
 
-constexpr std::uint64_t kRunWindowsMax = 4;         // adjacent windows in one write
-constexpr std::size_t kWritesMax = 8;               // in flight
-constexpr std::uint64_t kLaneBytesMax = 512 << 10;  // of one chunk in one job: 16 lanes take some 2 ms
-constexpr std::uint64_t kLaneBytesMin = 64 << 10;   // less than this does not count as a lane of its job
-constexpr std::size_t kChunksOfJobMax = 1024;
+// What a ring, which has no place for windows without content, writes over what a base has there.
+alignas(kDirectAlignment) std::array<std::byte, kWindowBytes> zeros;  // never written, so that no page of it is made
 
 class CaptureImpl final : public Capture {
  public:
@@ -32,13 +33,9 @@ class CaptureImpl final : public Capture {
         image_(spec_.image == nullptr ? std::span<std::byte>() : spec_.image->bytes()),
         data_rest_(spec_.layout.data_bytes % kDirectAlignment),
         callbacks_(std::move(callbacks)),
-        table_(spec_.layout, spec_.plan, image_.size()) {
-    chunks_unhashed_ = table_.chunks().size();
-    taken_.resize(table_.chunks().size());
-    for (const WindowTable::Window& window : table_.windows()) {
-      if (!table_.ring() || window.content > 0) ++windows_unwritten_;
-    }
-  }
+        table_(spec_.layout, spec_.plan, image_.size()),
+        hashes_(table_, image_),
+        writes_(table_, spec_.layout.data_bytes) {}
 
   void Begin() {
     const std::lock_guard lock(mutex_);
@@ -58,37 +55,24 @@ class CaptureImpl final : public Capture {
   void Abort() override;
 
  private:
-  // The adjacent windows of one write.
-  struct Run {
-    std::size_t first = 0;
-    std::size_t count = 0;
-  };
-  // A part of a chunk that a job hashes.
-  struct Claim {
-    std::size_t chunk = 0;
-    std::size_t window = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t behind = 0;  // bytes of the window after these
-    BlockCrc share;
-  };
+  using Run = WriteQueue::Run;
   // Works on copies: a job that starves on an idle thread is voided, others do its work, and its results do not count.
   struct HashJob {
     std::atomic<bool> voided{false};  // changes under the lock, as do the next two
     bool claimed = false;
     bool published = false;
-    std::vector<Claim> claims;  // made under the lock; then only the job itself changes the shares
-    std::vector<HashLane> lanes;
+    HashWork work;  // made under the lock; then the job's own
   };
 
   std::shared_ptr<CaptureImpl> Self() { return std::static_pointer_cast<CaptureImpl>(shared_from_this()); }
 
+  bool digesting() const;
+
   // Under the lock.
   absl::Status CheckFilled(std::uint64_t pieces) const;
   void TakePieces(std::uint64_t pieces);
-  void MakeReady(std::size_t chunk);
   void PostHashing();
   void PostWriting();
-  std::optional<Run> NextRun();
   void Release();
   void Fail(absl::Status status);
   void Settle();
@@ -100,7 +84,10 @@ class CaptureImpl final : public Capture {
   void Publish(HashJob& job);
   void TakeBack(HashJob& job);
   void Open();
+  void PrepareDigests();
+  absl::StatusOr<std::unique_ptr<File>> OpenFile();
   void WriteSome();
+  void BeginWindows(const Run& run);
   void Write(const Run& run);
   void Written(const Run& run, const absl::Status& status);
   void Finish();
@@ -123,20 +110,16 @@ class CaptureImpl final : public Capture {
   std::uint64_t filled_ = 0;
   bool committed_ = false;
 
-  // Hashing.
-  std::vector<std::pair<std::uint64_t, std::size_t>> ready_;  // heap: bytes left, chunk
-  std::vector<bool> taken_;                                   // chunk is in ready_ or claimed
-  std::size_t jobs_ = 0;                                      // posted or running, not voided
-  std::size_t jobs_unclaimed_ = 0;                            // of these, with nothing claimed yet
-  std::size_t chunks_unhashed_ = 0;
+  HashQueue hashes_;
+  std::shared_ptr<BlockDigests> digests_;  // null: none are made, or not yet
+  std::size_t jobs_ = 0;                   // posted or running, not voided
+  std::size_t jobs_unclaimed_ = 0;         // of these, with nothing claimed yet
 
-  // Writing.
+  WriteQueue writes_;
   bool opened_ = false;
   bool writer_posted_ = false;
-  std::size_t writes_ = 0;
-  std::size_t next_window_ = 0;       // whole file: the next one to be written
-  std::deque<std::size_t> writable_;  // ring: complete windows
-  std::size_t windows_unwritten_ = 0;
+  std::size_t writes_in_flight_ = 0;
+  absl::Status base_status_;
   std::deque<std::size_t> unreleased_;  // ring: in the order of their completion
   std::uint64_t released_ = 0;
 
@@ -169,12 +152,12 @@ void CaptureImpl::TakePieces(std::uint64_t pieces) {
     const PlanPiece& piece = spec_.plan[filled_];
     const std::size_t chunk = table_.ChunkOfPiece(filled_);
     table_.chunks()[chunk].filled += piece.bytes;
-    MakeReady(chunk);
+    hashes_.Add(chunk);
     const std::size_t index = table_.WindowAt(piece.file_offset);
     WindowTable::Window& window = table_.windows()[index];
     window.unfilled -= piece.bytes;
     if (window.unfilled > 0 || !table_.ring()) continue;
-    writable_.push_back(index);
+    writes_.Complete(index);
     unreleased_.push_back(index);
   }
 }
@@ -218,6 +201,7 @@ absl::Status CaptureImpl::Commit() {
                               spec_.plan.size());
   }
   committed_ = true;
+  writes_.Committed();
   hold_.reset();
   PostHashing();
   PostWriting();
@@ -233,19 +217,13 @@ void CaptureImpl::Abort() {
 
 // --- Hashing ---
 
-// The chunk with the most bytes left comes first: so all end at about the same time, and lanes stay full.
-void CaptureImpl::MakeReady(std::size_t chunk) {
-  if (taken_[chunk]) return;
-  taken_[chunk] = true;
-  const WindowTable::Chunk& of = table_.chunks()[chunk];
-  ready_.emplace_back(of.bytes - of.hashed, chunk);
-  std::push_heap(ready_.begin(), ready_.end());
+bool CaptureImpl::digesting() const {
+  return spec_.letter == ftiff::Letter::kF && (spec_.want_digests || spec_.base.has_value());
 }
 
 void CaptureImpl::PostHashing() {
-  if (stopping_ || (!committed_ && !table_.ring())) return;
-  const std::size_t wanted = (ready_.size() + kMd5LanesMax - 1) / kMd5LanesMax;
-  while (jobs_unclaimed_ < wanted && jobs_ < pool_.threads()) {
+  if (stopping_ || (!committed_ && !table_.ring()) || (digesting() && digests_ == nullptr)) return;
+  while (jobs_unclaimed_ < hashes_.jobs_wanted() && jobs_ < pool_.threads()) {
     ++jobs_;
     ++jobs_unclaimed_;
     const auto job = std::make_shared<HashJob>();
@@ -258,31 +236,14 @@ bool CaptureImpl::ClaimSome(HashJob& job) {
   if (job.voided) return false;
   job.claimed = true;
   --jobs_unclaimed_;
-  std::size_t full_lanes = 0;
-  while (!stopping_ && !ready_.empty() && full_lanes < kMd5LanesMax && job.claims.size() < kChunksOfJobMax) {
-    const std::size_t index = ready_.front().second;
-    std::pop_heap(ready_.begin(), ready_.end());
-    ready_.pop_back();
-    const WindowTable::Chunk& chunk = table_.chunks()[index];
-    const std::uint64_t at = chunk.file_offset + chunk.hashed;
-    const std::size_t window = table_.WindowAt(at);
-    const std::uint64_t window_end = table_.WindowBegin(window) + table_.windows()[window].bytes;
-    const std::uint64_t bytes = std::min({chunk.filled - chunk.hashed, window_end - at, kLaneBytesMax});
-    job.claims.push_back({index, window, bytes, window_end - at - bytes, {}});
-    job.lanes.push_back({chunk.hash, image_.subspan(table_.ImageOffset(at), bytes), {}});
-    if (bytes >= kLaneBytesMin) ++full_lanes;
-  }
-  if (job.claims.empty()) --jobs_;
-  return !job.claims.empty();
+  if (!stopping_) job.work = hashes_.Claim();
+  if (job.work.claims.empty()) --jobs_;
+  return !job.work.claims.empty();
 }
 
 void CaptureImpl::HashSome(HashJob& job) {
   if (!ClaimSome(job)) return;
-  HashLanes(job.lanes, [this, &job] { return job.voided || stopping_; });
-  for (std::size_t i = 0; i < job.claims.size(); ++i) {
-    Claim& claim = job.claims[i];
-    claim.share = ShareOf(job.lanes[i].crc, claim.bytes, claim.behind);
-  }
+  hashes_.Hash(job.work, [this, &job] { return job.voided || stopping_; });
   Publish(job);
 }
 
@@ -291,19 +252,9 @@ void CaptureImpl::Publish(HashJob& job) {
   if (job.voided || stopping_) return;
   job.published = true;
   --jobs_;
-  for (std::size_t i = 0; i < job.claims.size(); ++i) {
-    const Claim& claim = job.claims[i];
-    WindowTable::Chunk& chunk = table_.chunks()[claim.chunk];
-    chunk.hash = job.lanes[i].hash;
-    chunk.hashed += claim.bytes;
-    taken_[claim.chunk] = false;
-    if (chunk.hashed == chunk.bytes) --chunks_unhashed_;
-    if (chunk.filled > chunk.hashed) MakeReady(claim.chunk);
-    WindowTable::Window& window = table_.windows()[claim.window];
-    window.crc ^= claim.share;
-    window.unhashed -= claim.bytes;
-  }
+  for (const std::size_t window : hashes_.Publish(job.work)) writes_.Hashed(window);
   PostHashing();
+  PostWriting();
   Release();
   Settle();
 }
@@ -313,50 +264,62 @@ void CaptureImpl::TakeBack(HashJob& job) {
   if (job.published || job.voided) return;
   job.voided = true;
   if (!job.claimed) --jobs_unclaimed_;
-  if (!job.claimed || !job.claims.empty()) --jobs_;
-  for (const Claim& claim : job.claims) {
-    taken_[claim.chunk] = false;
-    MakeReady(claim.chunk);
-  }
+  if (!job.claimed || !job.work.claims.empty()) --jobs_;
+  hashes_.GiveBack(job.work);
   PostHashing();
 }
 
 // --- Writing ---
 
 void CaptureImpl::Open() {
-  absl::StatusOr<std::unique_ptr<File>> file =
-      disk_.Open(spec_.work_path, {.direct = true, .writable = true, .create = true});
-  absl::Status status = file.status();
-  // At its full length from the begin, no write has to extend it: extending ones exclude each other.
-  if (status.ok()) status = (*file)->Truncate(spec_.layout.file_bytes(ftiff::Letter::kF));
+  PrepareDigests();
+  absl::StatusOr<std::unique_ptr<File>> file = OpenFile();
   const std::lock_guard lock(mutex_);
   --busy_;
-  if (file.ok()) file_ = *std::move(file);
-  if (status.ok()) {
+  if (file.ok()) {
+    file_ = *std::move(file);
     opened_ = true;
   } else {
-    Fail(std::move(status));
+    Fail(file.status());
   }
   PostWriting();
   Settle();
 }
 
-std::optional<CaptureImpl::Run> CaptureImpl::NextRun() {
-  if (table_.ring()) {
-    if (writable_.empty()) return std::nullopt;
-    const Run run{writable_.front(), 1};
-    writable_.pop_front();
-    return run;
+void CaptureImpl::PrepareDigests() {
+  if (!digesting()) return;
+  auto digests = std::make_shared<BlockDigests>(ZeroDigests(spec_.layout.data_bytes));
+  const std::lock_guard lock(mutex_);
+  digests_ = std::move(digests);
+  hashes_.MakeDigests(digests_.get());
+  PostHashing();
+}
+
+// With the base in it, or new.
+absl::StatusOr<std::unique_ptr<File>> CaptureImpl::OpenFile() {
+  const std::uint64_t file_bytes = spec_.layout.file_bytes(ftiff::Letter::kF);
+  if (spec_.letter == ftiff::Letter::kF && spec_.base.has_value()) {
+    absl::StatusOr<BaseFile> base = TakeBase(disk_, *spec_.base, spec_.work_path, spec_.layout.data_bytes, file_bytes,
+                                             [this] { return stopping_.load(); });
+    const std::lock_guard lock(mutex_);
+    if (!failure_.ok()) return failure_;
+    base_status_ = base.status();
+    if (base.ok()) {
+      std::unique_ptr<File> file = std::move(base->file);
+      writes_.Use(*std::move(base), digests_.get());
+      return file;
+    }
   }
-  if (!committed_ || next_window_ == table_.windows().size()) return std::nullopt;
-  const Run run{next_window_, std::min(kRunWindowsMax, table_.windows().size() - next_window_)};
-  next_window_ += run.count;
-  return run;
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<File> file,
+                         disk_.Open(spec_.work_path, {.direct = true, .writable = true, .create = true}));
+  // At its full length from the begin, no write has to extend it: extending ones exclude each other.
+  CAIRN_RETURN_IF_ERROR(file->Truncate(file_bytes));
+  return file;
 }
 
 void CaptureImpl::PostWriting() {
-  if (!opened_ || !failure_.ok() || writer_posted_ || writes_ == kWritesMax) return;
-  if (table_.ring() ? writable_.empty() : !committed_ || next_window_ == table_.windows().size()) return;
+  if (!opened_ || !failure_.ok() || writer_posted_ || writes_in_flight_ >= writes_.in_flight_max()) return;
+  if (!writes_.ready()) return;
   writer_posted_ = true;
   ++busy_;
   pool_.PostWaiting([self = Self()] { self->WriteSome(); });
@@ -367,42 +330,48 @@ void CaptureImpl::WriteSome() {
     std::optional<Run> run;
     {
       const std::lock_guard lock(mutex_);
-      if (failure_.ok() && writes_ < kWritesMax) run = NextRun();
+      if (failure_.ok() && writes_in_flight_ < writes_.in_flight_max()) run = writes_.Next();
       if (!run.has_value()) {
         writer_posted_ = false;
         --busy_;
         Settle();
         return;
       }
-      ++writes_;
+      ++writes_in_flight_;
       ++busy_;
     }
     Write(*run);
   }
 }
 
-void CaptureImpl::Write(const Run& run) {
+// The gaps become zeros, and the last bytes of data are kept for WriteTail, with the first of a window's writes.
+void CaptureImpl::BeginWindows(const Run& run) {
   const std::size_t end = run.first + run.count;
   for (std::size_t i = run.first; i < end; ++i) table_.ZeroGaps(i, image_);
-  const WindowTable::Window& first = table_.windows()[run.first];
-  const std::uint64_t offset = table_.WindowBegin(run.first);
-  std::uint64_t bytes = table_.WindowBegin(end - 1) + table_.windows()[end - 1].bytes - offset;
-  if (end == table_.windows().size()) {
-    bytes -= data_rest_.size();
-    std::copy_n(image_.data() + first.image_offset + bytes, data_rest_.size(), data_rest_.begin());
-  }
-  if (bytes == 0) return Written(run, absl::OkStatus());
-  file_->WriteAsync(offset, image_.subspan(first.image_offset, bytes),
-                    [self = Self(), run](absl::Status status) { self->Written(run, status); });
+  if (end < table_.windows().size()) return;
+  const WindowTable::Window& last = table_.windows().back();
+  std::copy_n(image_.data() + last.image_offset + (last.bytes - data_rest_.size()), data_rest_.size(),
+              data_rest_.begin());
+}
+
+void CaptureImpl::Write(const Run& run) {
+  const bool in_image = !table_.ring() || table_.windows()[run.first].content > 0;
+  if (run.begins && in_image) BeginWindows(run);
+  if (run.bytes == 0) return Written(run, absl::OkStatus());
+  const std::span<const std::byte> from =
+      in_image ? image_.subspan(table_.ImageOffset(run.offset), run.bytes) : std::span(zeros).first(run.bytes);
+  file_->WriteAsync(run.offset, from, [self = Self(), run](absl::Status status) { self->Written(run, status); });
 }
 
 void CaptureImpl::Written(const Run& run, const absl::Status& status) {
   const std::lock_guard lock(mutex_);
-  --writes_;
+  --writes_in_flight_;
   --busy_;
-  if (!status.ok()) Fail(status);
-  for (std::size_t i = run.first; i < run.first + run.count; ++i) table_.windows()[i].written = true;
-  windows_unwritten_ -= run.count;
+  if (status.ok()) {
+    writes_.Written(run);
+  } else {
+    Fail(status);
+  }
   Release();
   PostWriting();
   Settle();
@@ -427,12 +396,11 @@ void CaptureImpl::Fail(absl::Status status) {
   failure_ = std::move(status);
   stopping_ = true;
   hold_.reset();
-  writable_.clear();
 }
 
 void CaptureImpl::Settle() {
   if (finishing_ || busy_ > 0) return;
-  if (failure_.ok() && (!committed_ || windows_unwritten_ > 0 || chunks_unhashed_ > 0)) return;
+  if (failure_.ok() && (!committed_ || !writes_.all_written() || !hashes_.all_hashed())) return;
   finishing_ = true;
   pool_.PostWaiting([self = Self()] { self->Finish(); });
 }
@@ -471,21 +439,34 @@ std::vector<Md5Digest> CaptureImpl::ChunkHashes() {
 
 absl::StatusOr<CaptureResult> CaptureImpl::WriteEnd() {
   const ftiff::FileLayout& layout = spec_.layout;
+  const ftiff::FileHeader header{.checkpoint_id = spec_.checkpoint_id, .timestamp_ns = spec_.timestamp_ns};
   std::vector<Md5Digest> hashes;
   std::vector<BlockCrc> windows;
   {
     const std::lock_guard lock(mutex_);
     hashes = ChunkHashes();
-    windows.reserve(table_.windows().size());
-    for (const WindowTable::Window& window : table_.windows()) windows.push_back(window.crc);
+    if (digests_ == nullptr) {
+      windows.reserve(table_.windows().size());
+      for (const WindowTable::Window& window : table_.windows()) windows.push_back(window.crc);
+    }
   }
-  const ftiff::FileHeader header{.checkpoint_id = spec_.checkpoint_id, .timestamp_ns = spec_.timestamp_ns};
+  // Nothing changes the digests any more.
+  if (digests_ != nullptr) windows = WindowCrcs(*digests_);
   CaptureResult result = SumUp(layout.data_bytes, windows, ftiff::EncodeMetadata(layout, hashes, header));
-  result.bytes_written = result.file_bytes;
+  CAIRN_RETURN_IF_ERROR(WriteTail(*file_, layout.data_bytes, data_rest_, result.metadata));
+  if (spec_.letter == ftiff::Letter::kA) {
+    file_ = nullptr;
+    const ftiff::FileToWrite file{.letter = spec_.letter, .header = header, .layout = layout, .chunk_hashes = hashes};
+    CAIRN_ASSIGN_OR_RETURN(result, WriteLayoutA(disk_, spec_.work_path, file, [this] { return stopping_.load(); }));
+  } else {
+    CAIRN_RETURN_IF_ERROR(file_->Sync());
+    const std::lock_guard lock(mutex_);
+    result.bytes_written = writes_.bytes_written() + data_rest_.size() + result.metadata.size();
+    if (spec_.want_digests) result.digests = digests_;
+    result.base_status = base_status_;
+  }
   result.layout = layout;
   result.chunk_hashes = std::move(hashes);
-  CAIRN_RETURN_IF_ERROR(WriteTail(*file_, layout.data_bytes, data_rest_, result.metadata));
-  CAIRN_RETURN_IF_ERROR(file_->Sync());
   return result;
 }
 

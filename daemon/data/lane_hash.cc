@@ -13,12 +13,14 @@ static_assert(kSliceBytes % kMd5BlockBytes == 0);
 
 constexpr std::uint32_t kCastagnoli = 0x82F63B78;  // reflected (RFC 3720, 12.1)
 
-// The product of two polynomials modulo Castagnoli's. Reflected: bit 31 is the coefficient of x^0.
-constexpr std::uint32_t Multiply(std::uint32_t a, std::uint32_t b) {
+constexpr std::uint32_t kZlib = 0xEDB88320;  // reflected
+
+// The product of two polynomials modulo a third. Reflected: bit 31 is the coefficient of x^0.
+constexpr std::uint32_t Multiply(std::uint32_t a, std::uint32_t b, std::uint32_t modulo = kCastagnoli) {
   std::uint32_t product = 0;
   for (std::uint32_t bit = 0x80000000u; bit != 0; bit >>= 1) {
     if ((a & bit) != 0) product ^= b;
-    b = (b & 1) != 0 ? (b >> 1) ^ kCastagnoli : b >> 1;
+    b = (b & 1) != 0 ? (b >> 1) ^ modulo : b >> 1;
   }
   return product;
 }
@@ -39,8 +41,30 @@ std::uint32_t ShiftCrc32c(std::uint32_t crc, std::uint64_t bytes) {
   return crc;
 }
 
+// What kHashBlockBytes zero bytes behind it make of a CRC, by its four bytes: a shift is linear, too.
+using BlockShift = std::array<std::array<std::uint32_t, 256>, 4>;
+constexpr BlockShift MakeBlockShift(std::uint32_t modulo) {
+  std::uint32_t factor = 0x80000000u >> 8;  // x^8
+  for (std::size_t bytes = 1; bytes < kHashBlockBytes; bytes *= 2) factor = Multiply(factor, factor, modulo);
+  BlockShift shift{};
+  for (std::size_t place = 0; place < 4; ++place) {
+    for (std::uint32_t byte = 0; byte < 256; ++byte) {
+      shift[place][byte] = Multiply(factor, byte << (8 * place), modulo);
+    }
+  }
+  return shift;
+}
+static_assert((kHashBlockBytes & (kHashBlockBytes - 1)) == 0);
+constexpr BlockShift kShift32c = MakeBlockShift(kCastagnoli);
+constexpr BlockShift kShift32 = MakeBlockShift(kZlib);
+
+std::uint32_t ShiftByBlock(const BlockShift& shift, std::uint32_t crc) {
+  return shift[0][crc & 0xFF] ^ shift[1][crc >> 8 & 0xFF] ^ shift[2][crc >> 16 & 0xFF] ^ shift[3][crc >> 24];
+}
+
 // Adding n zero bytes without the complements that a CRC begins and ends with.
 BlockCrc Shift(const BlockCrc& crc, std::uint64_t bytes) {
+  if (bytes == kHashBlockBytes) return {ShiftByBlock(kShift32c, crc.crc32c), ShiftByBlock(kShift32, crc.crc32)};
   return {ShiftCrc32c(crc.crc32c, bytes), Crc32Combine(crc.crc32, 0, bytes)};
 }
 
@@ -60,10 +84,20 @@ void FeedCarries(std::span<HashLane> lanes, std::vector<std::size_t>& done) {
   if (!blocks.empty()) Md5Advance(blocks);
 }
 
+void Add(std::span<const std::byte> bytes, BlockCrc& crc) {
+  crc.crc32c = Crc32c(bytes, crc.crc32c);
+  crc.crc32 = Crc32(bytes, crc.crc32);
+}
+
 void AddCrc(HashLane& lane, std::size_t from, std::size_t bytes) {
-  const std::span<const std::byte> part = lane.data.subspan(from, bytes);
-  lane.crc.crc32c = Crc32c(part, lane.crc.crc32c);
-  lane.crc.crc32 = Crc32(part, lane.crc.crc32);
+  if (!lane.in_block.has_value()) return Add(lane.data.subspan(from, bytes), lane.crc);
+  for (const std::size_t end = from + bytes; from < end;) {
+    const std::size_t in_block = (*lane.in_block + from) % kHashBlockBytes;
+    if (in_block == 0 || from == 0) lane.parts.emplace_back();
+    const std::size_t part = std::min(end - from, kHashBlockBytes - in_block);
+    Add(lane.data.subspan(from, part), lane.parts.back());
+    from += part;
+  }
 }
 
 // One slice of each lane; false if none has whole blocks left.
@@ -95,6 +129,18 @@ BlockCrc ZeroCrc(std::uint64_t bytes) {
   return crc;
 }
 
+BlockCrc CrcOf(std::span<const std::byte> bytes) {
+  BlockCrc crc;
+  Add(bytes, crc);
+  return crc;
+}
+
+BlockCrc JoinCrc(const BlockCrc& before, const BlockCrc& next, std::uint64_t bytes) {
+  BlockCrc crc = Shift(before, bytes);
+  crc ^= next;
+  return crc;
+}
+
 BlockCrc ShareOf(const BlockCrc& part, std::uint64_t part_bytes, std::uint64_t behind) {
   BlockCrc change = ZeroCrc(part_bytes);
   change ^= part;
@@ -103,7 +149,11 @@ BlockCrc ShareOf(const BlockCrc& part, std::uint64_t part_bytes, std::uint64_t b
 
 void HashLanes(std::span<HashLane> lanes, const std::function<bool()>& stop) {
   std::vector<std::size_t> done(lanes.size(), 0);
-  for (HashLane& lane : lanes) lane.crc = {};
+  for (HashLane& lane : lanes) {
+    lane.crc = {};
+    lane.parts.clear();
+    if (lane.in_block.has_value()) lane.parts.reserve(lane.data.size() / kHashBlockBytes + 2);
+  }
   FeedCarries(lanes, done);
   for (std::size_t i = 0; i < lanes.size(); ++i) AddCrc(lanes[i], 0, done[i]);
   do {

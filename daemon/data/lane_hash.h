@@ -8,7 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "storage/base/checksum.h"
 #include "storage/base/md5_lanes.h"
@@ -39,15 +41,25 @@ struct BlockCrc {
 // Of so many zero bytes.
 BlockCrc ZeroCrc(std::uint64_t bytes);
 
+BlockCrc CrcOf(std::span<const std::byte> bytes);
+
+// Of what has the checksums `before`, followed by `bytes` bytes with the checksums `next`. Made to be quick for
+// kHashBlockBytes.
+BlockCrc JoinCrc(const BlockCrc& before, const BlockCrc& next, std::uint64_t bytes);
+
 // By how much the checksums of a block change when `part_bytes` zeros of it, with `behind` bytes behind them, become a
 // part with checksums `part`. CRCs being linear, the parts of a block may come in any order: start with ZeroCrc of the
 // block and ^= each part's share.
 BlockCrc ShareOf(const BlockCrc& part, std::uint64_t part_bytes, std::uint64_t behind);
 
+inline constexpr std::size_t kHashBlockBytes = 4096;
+
 struct HashLane {
-  ChunkHash hash;                   // in: before, out: after `data`
-  std::span<const std::byte> data;  // the next bytes of the chunk
-  BlockCrc crc;                     // out: of `data`
+  ChunkHash hash;                         // in: before, out: after `data`
+  std::span<const std::byte> data;        // the next bytes of the chunk
+  std::optional<std::size_t> in_block{};  // CRCs by blocks: so many bytes of a block lie before `data`
+  BlockCrc crc{};                         // out, but not by blocks: of `data`
+  std::vector<BlockCrc> parts{};          // out, by blocks: of what of `data` lies in each block of kHashBlockBytes
 };
 
 // Hashes all lanes, best 16 of about the same length. Asks `stop` every MiB or so: true ends it, and the results are

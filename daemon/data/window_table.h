@@ -27,12 +27,13 @@ class WindowTable {
   };
   struct Window {
     std::uint64_t image_offset = 0;
-    std::uint64_t bytes = 0;     // of the file's data; less than kWindowBytes in the last one only
-    std::uint64_t content = 0;   // bytes of chunks; the rest are gaps
-    std::uint64_t unfilled = 0;  // bytes of content that are not in the image,
-    std::uint64_t unhashed = 0;  // and that are not in `crc`
-    bool written = false;
-    BlockCrc crc;  // right once all is hashed; gaps count as zeros
+    std::uint64_t bytes = 0;      // of the file's data; less than kWindowBytes in the last one only
+    std::uint64_t content = 0;    // bytes of chunks; the rest are gaps
+    std::uint64_t unfilled = 0;   // bytes of content that are not in the image,
+    std::uint64_t unhashed = 0;   // and that are not in `crc`
+    std::uint32_t runs_left = 0;  // writes of its bytes, under way or to come,
+    bool written = false;         // until all are done
+    BlockCrc crc;                 // right once all is hashed; gaps count as zeros
   };
 
   // REQUIRES: `plan` is MakePlan's for `layout`; `image_bytes` at least what it was made for.

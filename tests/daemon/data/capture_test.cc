@@ -18,93 +18,26 @@
 #include <vector>
 
 #include "storage/io/posix_disk.h"
-#include "tests/daemon/data/data_fixture.h"
+#include "tests/daemon/data/capture_fixture.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn {
 namespace {
 
-constexpr char kPath[] = "/cache/Ckpt1-Rank0.fti.cairn-work1";
-
-// One capture and the client's side of it.
-struct Job {
-  Sample sample;
-  std::shared_ptr<Image> image;
-  CaptureListener listener;
-  std::shared_ptr<Capture> capture;
-};
-
-class CaptureTest : public testing::Test {
- protected:
-  CaptureTest() : seed_(TestSeed()), random_(seed_), trace_(__FILE__, __LINE__, SeedText(seed_)) {
-    EXPECT_OK(fake_.MakeDirectory("/cache", 0700));
-    fake_.SyncAll();
-  }
-
-  // An image of at most `image_bytes` (0: whole), dirty all over.
-  Job Start(Sample sample, std::uint64_t image_bytes = 0, Disk* disk = nullptr, const std::string& path = kPath) {
-    Job job{.sample = std::move(sample), .image = nullptr, .listener = {}, .capture = nullptr};
-    const std::uint64_t wanted = image_bytes == 0 ? job.sample.windows_bytes() : image_bytes;
-    if (wanted > 0) {
-      absl::StatusOr<std::shared_ptr<Image>> image = Image::Make(budget_, wanted);
-      EXPECT_OK(image);
-      job.image = *std::move(image);
-      std::fill(job.image->bytes().begin(), job.image->bytes().end(), std::byte{0xA5});
-    }
-    const std::uint64_t bytes = job.image == nullptr ? 0 : job.image->bytes().size();
-    absl::StatusOr<std::vector<PlanPiece>> plan = MakePlan(job.sample.layout, job.sample.variables, bytes);
-    EXPECT_OK(plan);
-    job.capture = Capture::Start(disk == nullptr ? fake_ : *disk, pool_,
-                                 {.layout = job.sample.layout,
-                                  .last_hashes = last_hashes_,
-                                  .plan = *std::move(plan),
-                                  .image = job.image,
-                                  .checkpoint_id = 5,
-                                  .timestamp_ns = 1234567890123,
-                                  .work_path = path},
-                                 job.listener.callbacks());
-    return job;
-  }
-
-  Sample Make(const std::vector<std::uint64_t>& sizes, ftiff::Packing packing = ftiff::Packing::kAligned) {
-    return MakeSample(random_, sizes, packing);
-  }
-
-  // Fills, commits, and expects the right file.
-  void RunWhole(Job& job, Disk& disk, const std::string& path = kPath) {
-    ASSERT_TRUE(job.image == nullptr ||
-                FillAll(job.sample, *job.capture, *job.image, job.listener, 1 + random_() % 20));
-    EXPECT_EQ(job.capture->pieces_filled(), job.capture->plan().size());
-    ASSERT_OK(job.capture->Commit());
-    const auto end = job.listener.WaitForEnd();
-    ASSERT_TRUE(end.has_value());
-    ASSERT_OK(*end);
-    ExpectFile(disk, path, job.sample, **end);
-  }
-
-  void ExpectNoWorkFile() { EXPECT_STATUS(absl::StatusCode::kNotFound, fake_.Info(kPath), ""); }
-
-  const std::uint64_t seed_;
-  std::mt19937_64 random_;
-  const testing::ScopedTrace trace_;
-  std::vector<Md5Digest> last_hashes_;
-  ImageBudget budget_{1 << 30};
-  FakeDisk fake_{{.direct = true}};
-  WorkPool pool_{2};
-};
+class CaptureTest : public CaptureFixture {};
 
 TEST_F(CaptureTest, AnyFileFromADirtyImageIsWrittenAndHashedExactly) {
   for (int round = 0; round < 20 && !HasFailure(); ++round) {
     Job job = Start(RandomSample(random_, 12 << 20));
-    RunWhole(job, fake_);
+    RunWhole(job);
   }
 }
 
 TEST_F(CaptureTest, AnyFileThroughAnyRingIsWrittenAndHashedExactly) {
   for (int round = 0; round < 20 && !HasFailure(); ++round) {
-    Job job = Start(RandomSample(random_, 12 << 20), (1 + random_() % 4) * Image::kAlignment);
-    RunWhole(job, fake_);
+    Job job = Start(RandomSample(random_, 12 << 20), {.image_bytes = (1 + random_() % 4) * Image::kAlignment});
+    RunWhole(job);
   }
 }
 
@@ -114,8 +47,10 @@ TEST_F(CaptureTest, ARealDiskHoldsTheSame) {
   for (const bool io_uring : {true, false}) {
     const std::unique_ptr<PosixDisk> disk = MakePosixDisk({.engine = {.io_uring = io_uring}});
     for (int round = 0; round < 4 && !HasFailure(); ++round) {
-      Job job = Start(RandomSample(random_, 40 << 20), round % 2 == 0 ? 0 : 4 << 20, disk.get(), folder + "/work");
-      RunWhole(job, *disk, folder + "/work");
+      const JobOptions options{
+          .image_bytes = round % 2 == 0 ? 0u : 4u << 20, .disk = disk.get(), .path = folder + "/work"};
+      Job job = Start(RandomSample(random_, 40 << 20), options);
+      RunWhole(job, options);
     }
   }
   std::filesystem::remove_all(folder);
@@ -123,14 +58,14 @@ TEST_F(CaptureTest, ARealDiskHoldsTheSame) {
 
 TEST_F(CaptureTest, AKeptImageIsTheFilesData) {
   Job job = Start(RandomSample(random_, 10 << 20));
-  RunWhole(job, fake_);
+  RunWhole(job);
   if (job.image == nullptr) return;
   EXPECT_TRUE(std::equal(job.sample.data.begin(), job.sample.data.end(), job.image->bytes().begin()));
 }
 
 TEST_F(CaptureTest, PiecesThatArePutAreAsGoodAsFilledOnes) {
-  for (const std::uint64_t image_bytes : {0, 4 << 20}) {
-    Job job = Start(Make({7 << 20, 100, 5000}), image_bytes);
+  for (const std::uint64_t image_bytes : {0u, 4u << 20}) {
+    Job job = Start(Make({7 << 20, 100, 5000}), {.image_bytes = image_bytes});
     const std::vector<PlanPiece>& plan = job.capture->plan();
     for (std::size_t i = 0; i < plan.size(); ++i) {
       ASSERT_TRUE(job.listener.WaitForReleased(plan[i].after_released));
@@ -139,7 +74,7 @@ TEST_F(CaptureTest, PiecesThatArePutAreAsGoodAsFilledOnes) {
       ASSERT_OK(job.capture->Put(i, bytes, Crc32c(bytes)));
       EXPECT_EQ(job.capture->pieces_filled(), i + 1);
     }
-    RunWhole(job, fake_);
+    RunWhole(job);
   }
 }
 
@@ -155,7 +90,7 @@ TEST_F(CaptureTest, APutPieceThatIsNotTheNextOneOrDamagedIsRefusedAndMayComeAgai
   EXPECT_EQ(job.capture->pieces_filled(), 0u);
   EXPECT_OK(job.capture->Put(0, bytes, crc32c));
   EXPECT_STATUS(absl::StatusCode::kInvalidArgument, job.capture->Put(0, bytes, crc32c), "piece 0 comes where 1");
-  RunWhole(job, fake_);
+  RunWhole(job);
   EXPECT_STATUS(absl::StatusCode::kInvalidArgument, job.capture->Put(job.capture->plan().size(), {}, 0), "");
 }
 
@@ -170,7 +105,7 @@ TEST_F(CaptureTest, CountsThatCannotBeAreRefused) {
   CopyPiece(job.sample, job.capture->plan()[1], job.image->bytes());
   EXPECT_OK(job.capture->Filled(2));
   EXPECT_STATUS(absl::StatusCode::kInvalidArgument, job.capture->Filled(1), "1 pieces filled after 2");
-  RunWhole(job, fake_);
+  RunWhole(job);
   EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, job.capture->Commit(), "twice");
 }
 
@@ -179,11 +114,11 @@ TEST_F(CaptureTest, ASlotThatWasNotReleasedCannotBeFilled) {
   fake_.SetHook([&blocked](FakeOp op, const std::string&) {
     if (op == FakeOp::kWrite) blocked.wait();
   });
-  Job job = Start(Make({8 << 20}), 2 << 20);
+  Job job = Start(Make({8 << 20}), {.image_bytes = 2 << 20});
   EXPECT_STATUS(absl::StatusCode::kInvalidArgument, job.capture->Filled(3), "before 1 windows were released, only 0");
   EXPECT_STATUS(absl::StatusCode::kInvalidArgument, job.capture->Filled(8), "");
   blocked.count_down();
-  RunWhole(job, fake_);
+  RunWhole(job);
   EXPECT_EQ(job.listener.released(), 8u);
 }
 
@@ -203,7 +138,7 @@ TEST_F(CaptureTest, AFileWithoutBytesIsMetadataOnly) {
   for (const std::vector<std::uint64_t>& sizes : {std::vector<std::uint64_t>{}, {0, 0}}) {
     Job job = Start(Make(sizes));
     EXPECT_EQ(job.image, nullptr);
-    RunWhole(job, fake_);
+    RunWhole(job);
   }
 }
 
@@ -218,9 +153,8 @@ TEST_F(CaptureTest, AContainerThatLostItsContentKeepsItsLastHash) {
   }
   sample.variables[0].bytes = 1 << 20;
   const Md5Digest last = Md5(std::as_bytes(std::span("what it was")));
-  last_hashes_ = {last, last, last, last};
-  Job job = Start(sample);
-  RunWhole(job, fake_);
+  Job job = Start(sample, {.last_hashes = {last, last, last, last}});
+  RunWhole(job);
   const auto end = job.listener.WaitForEnd();
   EXPECT_EQ((*end)->chunk_hashes, (std::vector<Md5Digest>{Md5(std::span(sample.content[0]).first(1 << 20)), last, last,
                                                           Md5(sample.content[1])}));
@@ -244,7 +178,7 @@ TEST_F(CaptureTest, WhateverAClientScribblesNothingButItsOwnFileSuffers) {
 }
 
 TEST_F(CaptureTest, AnyFailureOfTheDiskEndsItWithoutAWorkFile) {
-  for (const std::uint64_t image_bytes : {0, 4 << 20}) {
+  for (const std::uint64_t image_bytes : {0u, 4u << 20}) {
     const Sample sample = Make({9 << 20, 4321}, ftiff::Packing::kExact);
     std::uint64_t operations = 0;
     for (std::uint64_t nth = 0; nth <= operations && !HasFailure(); ++nth) {
@@ -257,7 +191,7 @@ TEST_F(CaptureTest, AnyFailureOfTheDiskEndsItWithoutAWorkFile) {
       });
       // The first round fails nothing and counts.
       if (nth > 0) fake_.FailOn({.path_part = "Ckpt1", .nth = nth, .status = absl::UnavailableError("torn cable")});
-      Job job = Start(sample, image_bytes);
+      Job job = Start(sample, {.image_bytes = image_bytes});
       const bool filled = FillAll(job.sample, *job.capture, *job.image, job.listener, 2);
       const absl::Status committed = filled ? job.capture->Commit() : absl::OkStatus();
       const auto end = job.listener.WaitForEnd();
@@ -298,7 +232,7 @@ TEST_F(CaptureTest, AFailureBeforeTheCommitIsTheCommitsAnswer) {
 
 TEST_F(CaptureTest, AnAbortBetweenAnyPiecesEndsItCancelledWithoutAWorkFile) {
   for (int round = 0; round < 24 && !HasFailure(); ++round) {
-    Job job = Start(Make({9 << 20, 4321}), round % 2 == 0 ? 0 : 4 << 20);
+    Job job = Start(Make({9 << 20, 4321}), {.image_bytes = round % 2 == 0 ? 0u : 4u << 20});
     const std::uint64_t pieces = random_() % (job.capture->plan().size() + 1);
     for (std::uint64_t i = 0; i < pieces; ++i) {
       ASSERT_TRUE(job.listener.WaitForReleased(job.capture->plan()[i].after_released));
@@ -345,7 +279,7 @@ TEST_F(CaptureTest, AnAbortAfterTheCommitIsInTimeOrTooLate) {
     const auto end = job.listener.WaitForEnd();
     ASSERT_TRUE(end.has_value());
     if (end->ok()) {
-      ExpectFile(fake_, kPath, job.sample, **end);
+      ExpectFile(fake_, kWorkPath, job.sample, **end);
     } else {
       EXPECT_STATUS(absl::StatusCode::kCancelled, *end, "aborted");
       ExpectNoWorkFile();
@@ -355,10 +289,12 @@ TEST_F(CaptureTest, AnAbortAfterTheCommitIsInTimeOrTooLate) {
 
 TEST_F(CaptureTest, SeveralAtOnceShareThePool) {
   std::vector<Job> jobs;
+  std::vector<JobOptions> options;
   for (int i = 0; i < 6; ++i) {
-    jobs.push_back(Start(RandomSample(random_, 6 << 20), i % 2 == 0 ? 0 : 2 << 20, nullptr, kPath + std::to_string(i)));
+    options.push_back({.image_bytes = i % 2 == 0 ? 0u : 2u << 20, .path = kWorkPath + std::to_string(i)});
+    jobs.push_back(Start(RandomSample(random_, 6 << 20), options.back()));
   }
-  for (std::size_t i = 0; i < jobs.size(); ++i) RunWhole(jobs[i], fake_, kPath + std::to_string(i));
+  for (std::size_t i = 0; i < jobs.size(); ++i) RunWhole(jobs[i], options[i]);
 }
 
 TEST_F(CaptureTest, WhatIdleThreadsHaveBegunIsTakenBackWhenTheLastClientHasCopied) {
@@ -372,23 +308,23 @@ TEST_F(CaptureTest, WhatIdleThreadsHaveBegunIsTakenBackWhenTheLastClientHasCopie
     const auto end = job.listener.WaitForEnd();
     ASSERT_TRUE(end.has_value());
     ASSERT_OK(*end);
-    ExpectFile(fake_, kPath, job.sample, **end);
+    ExpectFile(fake_, kWorkPath, job.sample, **end);
   }
 }
 
 TEST_F(CaptureTest, WhatIsLeftOfAnOlderFileOfThatNameIsGone) {
-  ASSERT_OK(ReplaceFile(fake_, kPath, std::string(30 << 20, 'x')));
+  ASSERT_OK(ReplaceFile(fake_, kWorkPath, std::string(30 << 20, 'x')));
   Job job = Start(Make({3 << 20, 77}));
-  RunWhole(job, fake_);
+  RunWhole(job);
 }
 
 TEST_F(CaptureTest, WhenItEndsTheFileIsDurable) {
   Job job = Start(Make({3 << 20, 77}));
-  RunWhole(job, fake_);
+  RunWhole(job);
   const auto result = job.listener.WaitForEnd();
   ASSERT_OK(fake_.SyncDirectory("/cache"));
   fake_.Restart(seed_);
-  ExpectFile(fake_, kPath, job.sample, **result);
+  ExpectFile(fake_, kWorkPath, job.sample, **result);
 }
 
 }  // namespace

@@ -49,6 +49,8 @@ void ShrinkSome(std::mt19937_64& random, Sample& sample) {
   }
 }
 
+}  // namespace
+
 void FillData(Sample& sample) {
   sample.data.assign(sample.layout.data_bytes, std::byte{0});
   for (const ftiff::Container& container : sample.layout.containers) {
@@ -60,8 +62,6 @@ void FillData(Sample& sample) {
     }
   }
 }
-
-}  // namespace
 
 std::uint64_t TestSeed() {
   if (const char* const given = std::getenv("CAIRN_TEST_SEED")) return std::strtoull(given, nullptr, 10);
@@ -101,6 +101,36 @@ Sample RandomSample(std::mt19937_64& random, std::uint64_t bytes_max) {
     FillData(sample);
   }
   return sample;
+}
+
+Sample NextSample(std::mt19937_64& random, const Sample& last, double changed) {
+  Sample next = last;
+  std::bernoulli_distribution changes(changed);
+  for (std::vector<std::byte>& content : next.content) {
+    for (std::size_t at = 0; at < content.size(); at += 4096) {
+      if (changes(random))
+        content[at + Below(random, std::min<std::size_t>(4096, content.size() - at))] ^= std::byte{1};
+    }
+  }
+  for (std::size_t i = 0; i < next.variables.size(); ++i) {
+    if (Below(random, 4) != 0) continue;
+    const std::uint64_t bytes = Below(random, next.variables[i].bytes + next.variables[i].bytes / 2 + 3);
+    next.variables[i].bytes = bytes;
+    next.content[i].resize(bytes, std::byte{0x5A});
+  }
+  if (Below(random, 4) == 0) {
+    const std::uint64_t bytes = Below(random, 1 << 20);
+    next.variables.push_back({static_cast<std::int32_t>(1000 + next.variables.size()), bytes});
+    next.content.push_back(RandomBytes(random, bytes));
+  }
+  const auto packing = Below(random, 2) == 0 ? ftiff::Packing::kAligned : ftiff::Packing::kExact;
+  absl::StatusOr<ftiff::FileLayout> layout = Below(random, 4) == 0
+                                                 ? ftiff::PlanFresh(next.variables, packing)
+                                                 : ftiff::PlanNext(last.layout, false, next.variables, packing);
+  CAIRN_CHECK(layout.ok());
+  next.layout = *std::move(layout);
+  FillData(next);
+  return next;
 }
 
 Capture::Callbacks CaptureListener::callbacks() {

@@ -46,6 +46,12 @@ Sample RandomSample(std::mt19937_64& random, std::uint64_t bytes_max);
 // One with these sizes.
 Sample MakeSample(std::mt19937_64& random, const std::vector<std::uint64_t>& sizes, ftiff::Packing packing);
 
+// What the file is after a while: this part of the 4 KiB of each variable has changed, some variables have other sizes,
+// there may be new ones, and the container list is the next one or a fresh one.
+Sample NextSample(std::mt19937_64& random, const Sample& last, double changed);
+// Makes `data` of the other fields.
+void FillData(Sample& sample);
+
 // Waits for what a capture tells. Nothing here takes longer than a minute unless it never comes.
 class CaptureListener {
  public:

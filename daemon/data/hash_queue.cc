@@ -1,0 +1,87 @@
+#include "daemon/data/hash_queue.h"
+
+#include <algorithm>
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t kLaneBytesMax = 512 << 10;  // of one chunk in one job: 16 lanes take some 2 ms
+constexpr std::uint64_t kLaneBytesMin = 64 << 10;   // less than this does not count as a lane of its job
+constexpr std::size_t kChunksOfJobMax = 1024;
+
+}  // namespace
+
+HashQueue::HashQueue(WindowTable& table, std::span<std::byte> image)
+    : table_(table), image_(image), taken_(table.chunks().size()), unhashed_(table.chunks().size()) {}
+
+// The chunk with the most bytes left comes first: so all end at about the same time, and lanes stay full.
+void HashQueue::Add(std::size_t chunk) {
+  if (taken_[chunk]) return;
+  taken_[chunk] = true;
+  const WindowTable::Chunk& of = table_.chunks()[chunk];
+  ready_.emplace_back(of.bytes - of.hashed, chunk);
+  std::push_heap(ready_.begin(), ready_.end());
+}
+
+HashWork HashQueue::Claim() {
+  HashWork work;
+  std::size_t full_lanes = 0;
+  while (!ready_.empty() && full_lanes < kMd5LanesMax && work.claims.size() < kChunksOfJobMax) {
+    const std::size_t index = ready_.front().second;
+    std::pop_heap(ready_.begin(), ready_.end());
+    ready_.pop_back();
+    const WindowTable::Chunk& chunk = table_.chunks()[index];
+    const std::uint64_t at = chunk.file_offset + chunk.hashed;
+    const std::size_t window = table_.WindowAt(at);
+    const std::uint64_t window_end = table_.WindowBegin(window) + table_.windows()[window].bytes;
+    const std::uint64_t bytes = std::min({chunk.filled - chunk.hashed, window_end - at, kLaneBytesMax});
+    work.claims.push_back({index, window, at, bytes, window_end - at - bytes, {}});
+    work.lanes.push_back({.hash = chunk.hash, .data = image_.subspan(table_.ImageOffset(at), bytes)});
+    if (digests_ != nullptr) work.lanes.back().in_block = at % kDigestBlockBytes;
+    if (bytes >= kLaneBytesMin) ++full_lanes;
+  }
+  return work;
+}
+
+void HashQueue::Hash(HashWork& work, const std::function<bool()>& stop) const {
+  HashLanes(work.lanes, stop);
+  if (stop()) return;
+  for (std::size_t i = 0; i < work.claims.size(); ++i) {
+    HashWork::Claim& claim = work.claims[i];
+    HashLane& lane = work.lanes[i];
+    if (digests_ == nullptr) {
+      claim.share = ShareOf(lane.crc, claim.bytes, claim.behind);
+    } else {
+      MakeShares(digests_->data_bytes, claim.file_offset, claim.bytes, lane.parts);
+    }
+  }
+}
+
+std::vector<std::size_t> HashQueue::Publish(const HashWork& work) {
+  std::vector<std::size_t> hashed;
+  for (std::size_t i = 0; i < work.claims.size(); ++i) {
+    const HashWork::Claim& claim = work.claims[i];
+    const HashLane& lane = work.lanes[i];
+    WindowTable::Chunk& chunk = table_.chunks()[claim.chunk];
+    chunk.hash = lane.hash;
+    chunk.hashed += claim.bytes;
+    taken_[claim.chunk] = false;
+    if (chunk.hashed == chunk.bytes) --unhashed_;
+    if (chunk.filled > chunk.hashed) Add(claim.chunk);
+    WindowTable::Window& window = table_.windows()[claim.window];
+    window.crc ^= claim.share;
+    if (digests_ != nullptr) AddShares(claim.file_offset, lane.parts, *digests_);
+    window.unhashed -= claim.bytes;
+    if (window.unhashed == 0) hashed.push_back(claim.window);
+  }
+  return hashed;
+}
+
+void HashQueue::GiveBack(const HashWork& work) {
+  for (const HashWork::Claim& claim : work.claims) {
+    taken_[claim.chunk] = false;
+    Add(claim.chunk);
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,66 @@
+// What of a capture is to be hashed, and in which parts. The queue itself has no threads and no lock: its owner guards
+// it, but for Hash, which works on copies.
+#ifndef CAIRN_DAEMON_DATA_HASH_QUEUE_H_
+#define CAIRN_DAEMON_DATA_HASH_QUEUE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "daemon/data/block_digests.h"
+#include "daemon/data/lane_hash.h"
+#include "daemon/data/window_table.h"
+
+namespace cairn {
+
+// Parts of chunks for one job.
+struct HashWork {
+  struct Claim {
+    std::size_t chunk = 0;
+    std::size_t window = 0;
+    std::uint64_t file_offset = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t behind = 0;  // bytes of the window after these
+    BlockCrc share;            // of the window; not if there are digests
+  };
+  std::vector<Claim> claims;
+  std::vector<HashLane> lanes;  // as many
+};
+
+class HashQueue {
+ public:
+  // Both are borrowed.
+  HashQueue(WindowTable& table, std::span<std::byte> image);
+
+  // From now on digests are made, into `digests`, which is of zeros (borrowed). Then the table's windows get no CRCs:
+  // WindowCrcs. Before anything is claimed.
+  void MakeDigests(BlockDigests* digests) { digests_ = digests; }
+
+  // More of the chunk is in the image.
+  void Add(std::size_t chunk);
+  std::size_t jobs_wanted() const { return (ready_.size() + kMd5LanesMax - 1) / kMd5LanesMax; }
+  bool all_hashed() const { return unhashed_ == 0; }
+
+  // Work for some ms, or none. The chunks in it are its own until Publish or GiveBack.
+  HashWork Claim();
+  // What takes long. Any thread; asks `stop` every MiB or so: true ends it, and the results are of no use.
+  void Hash(HashWork& work, const std::function<bool()>& stop) const;
+  // Takes the results. Returns the windows that are hashed by them.
+  std::vector<std::size_t> Publish(const HashWork& work);
+  void GiveBack(const HashWork& work);
+
+ private:
+  WindowTable& table_;
+  const std::span<std::byte> image_;
+  BlockDigests* digests_ = nullptr;
+  std::vector<std::pair<std::uint64_t, std::size_t>> ready_;  // heap: bytes left, chunk
+  std::vector<bool> taken_;                                   // chunk is in ready_ or claimed
+  std::size_t unhashed_ = 0;                                  // chunks
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_DATA_HASH_QUEUE_H_
