@@ -21,7 +21,7 @@ struct CommandLine {
 
 // Both are borrowed, and outlive the parsing and the run.
 void AddRunCommands(CLI::App& app, CommandLine& line);   // status, ls, show, wait, flush, pin, rm
-void AddFileCommands(CLI::App& app, CommandLine& line);  // verify, inspect
+void AddFileCommands(CLI::App& app, CommandLine& line);  // verify, inspect, extract, convert, diff
 
 }  // namespace cairn::cli
 

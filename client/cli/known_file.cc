@@ -5,13 +5,19 @@
 #include <cstddef>
 #include <cstring>
 #include <span>
+#include <thread>
 #include <utility>
+#include <vector>
 
+#include "storage/base/md5_lanes.h"
 #include "storage/base/status.h"
 #include "storage/cache/catalogue.h"
 
 namespace cairn::cli {
 namespace {
+
+constexpr std::uint64_t kPieceBytes = 1 << 20;
+static_assert(kPieceBytes % kMd5BlockBytes == 0);  // only the last piece has a part of a block
 
 constexpr std::string_view kCatalogueMagic = "CAIRNCAT";
 constexpr std::string_view kTreeMagic = "\x95\x1f\xc3\xf5";  // big-endian; SCR specification, section 1.3
@@ -30,11 +36,14 @@ absl::StatusOr<KnownFile> DecodeTree(const std::string& path, File& file, std::u
   return TreeFile{.tree = std::move(tree), .payload_bytes = file_bytes - std::min(file_bytes, declared)};
 }
 
+ftiff::ReadAt ReaderOf(File& file) {
+  return [&file](std::uint64_t offset, std::span<std::byte> target) { return file.ReadAt(offset, target); };
+}
+
 }  // namespace
 
 ftiff::ReadAt CheckpointFile::reader() const {
-  return
-      [file = file.get()](std::uint64_t offset, std::span<std::byte> target) { return file->ReadAt(offset, target); };
+  return ReaderOf(*file);
 }
 
 absl::StatusOr<KnownFile> OpenKnownFile(Disk& disk, const std::string& path) {
@@ -49,24 +58,47 @@ absl::StatusOr<KnownFile> OpenKnownFile(Disk& disk, const std::string& path) {
     return DecodeCatalogue(path, whole);
   }
   if (magic.starts_with(kTreeMagic)) return DecodeTree(path, *file, info.bytes);
-  CheckpointFile checkpoint{.file = std::move(file), .metadata = {}};
-  CAIRN_ASSIGN_OR_RETURN(checkpoint.metadata, ftiff::DecodeMetadata(path, info.bytes, checkpoint.reader()));
-  return checkpoint;
+  const ftiff::ReadAt read = ReaderOf(*file);
+  auto metadata = ftiff::DecodeMetadata(path, info.bytes, read);
+  if (metadata.ok()) return CheckpointFile{.file = std::move(file), .metadata = *std::move(metadata)};
+  if (!absl::IsFailedPrecondition(metadata.status())) return metadata.status();
+  CAIRN_ASSIGN_OR_RETURN(ftiff::EncodedFile encoded, ftiff::DecodeEncoded(path, info.bytes, read));
+  return CodeFile{.file = std::move(file), .encoded = std::move(encoded)};
 }
 
 std::string_view KindOf(const KnownFile& file) {
-  constexpr std::array<std::string_view, 3> kKinds = {"FTI-FF", "kvtree", "catalogue"};
+  constexpr std::array<std::string_view, 4> kKinds = {"FTI-FF", "FTI-FF code", "kvtree", "catalogue"};
   return kKinds[file.index()];
 }
 
-absl::Status VerifyData(const KnownFile& file, std::string_view name) {
-  const auto* checkpoint = std::get_if<CheckpointFile>(&file);
-  if (checkpoint == nullptr) return absl::OkStatus();
-  CAIRN_ASSIGN_OR_RETURN(const auto verdict, ftiff::VerifyData(name, checkpoint->metadata, checkpoint->reader()));
+absl::StatusOr<ftiff::Verdict> VerifyData(const CheckpointFile& file, std::string_view name) {
+  const std::size_t cores = std::max(std::thread::hardware_concurrency(), 1u);
+  return ftiff::VerifyData(name, file.metadata, file.reader(), cores);
+}
+
+absl::Status StatusOf(const ftiff::Verdict& verdict, const CheckpointFile& file, std::string_view name) {
   if (verdict.ok()) return absl::OkStatus();
   if (verdict.bad.empty()) return DataLoss("{}", verdict.bad_checksum);
-  return DataLoss("{} of {} containers are damaged; the first: {}", verdict.bad.size(),
-                  checkpoint->metadata.layout.containers.size(), verdict.bad.front().why);
+  return DataLoss("{}: {} of {} containers are damaged; the first: {}", name, verdict.bad.size(),
+                  file.metadata.layout.containers.size(), verdict.bad.front().why);
+}
+
+absl::Status VerifyData(const CodeFile& file, std::string_view name) {
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(file.encoded.code_bytes, kPieceBytes));
+  Md5State state;
+  std::span<std::byte> piece;
+  std::size_t whole = 0;
+  for (std::uint64_t done = 0; done < file.encoded.code_bytes; done += piece.size()) {
+    piece = std::span(buffer).first(std::min<std::uint64_t>(file.encoded.code_bytes - done, kPieceBytes));
+    CAIRN_RETURN_IF_ERROR(file.file->ReadAt(done, piece));
+    whole = piece.size() / kMd5BlockBytes * kMd5BlockBytes;
+    const Md5Lane lane{&state, piece.data(), whole};
+    Md5Advance({&lane, 1});
+  }
+  const std::string found = HexOf(Md5Finish(state, piece.subspan(whole)));
+  if (found == file.encoded.checksum_hex) return absl::OkStatus();
+  return DataLoss("{}: offset 0: MD5 of the {} code bytes is {}, expected {}", name, file.encoded.code_bytes, found,
+                  file.encoded.checksum_hex);
 }
 
 }  // namespace cairn::cli

@@ -1,5 +1,5 @@
-// The files that `verify` and `inspect` know, told by their first bytes: FTI-FF checkpoint files, SCR's kvtree files,
-// catalogues.
+// The files that the commands know: catalogues and SCR's kvtree files, told by their first bytes, and FTI-FF's
+// checkpoint files and level 3 code files, told by their records.
 #ifndef CAIRN_CLIENT_CLI_KNOWN_FILE_H_
 #define CAIRN_CLIENT_CLI_KNOWN_FILE_H_
 
@@ -23,20 +23,28 @@ struct CheckpointFile {
   ftiff::FileMetadata metadata;
   ftiff::ReadAt reader() const;  // valid while this lives
 };
+struct CodeFile {
+  std::unique_ptr<File> file;
+  ftiff::EncodedFile encoded;
+};
 struct TreeFile {
   kvtree::Tree tree;
   std::uint64_t payload_bytes = 0;  // behind the tree: SCR's redundancy files
 };
-using KnownFile = std::variant<CheckpointFile, TreeFile, catalogue::Catalogue>;
+using KnownFile = std::variant<CheckpointFile, CodeFile, TreeFile, catalogue::Catalogue>;
 
-// Reads and checks what the file says of itself: all of a tree or catalogue, the metadata of a checkpoint file (its
-// data: VerifyData). kNotFound; kDataLoss: damaged, or none of the three; kFailedPrecondition: a newer version.
+// Reads and checks what the file says of itself: all of a tree or catalogue, the metadata of a checkpoint or code file
+// (their data: VerifyData). kNotFound; kDataLoss: damaged, or none of these; kFailedPrecondition: a newer version.
 absl::StatusOr<KnownFile> OpenKnownFile(Disk& disk, const std::string& path);
 
-std::string_view KindOf(const KnownFile& file);  // "FTI-FF", "kvtree", "catalogue"
+std::string_view KindOf(const KnownFile& file);  // "FTI-FF", "FTI-FF code", "kvtree", "catalogue"
 
-// Checks the data of a checkpoint file against its hashes; the others were checked when opened. kDataLoss.
-absl::Status VerifyData(const KnownFile& file, std::string_view name);
+// Check 6 of the FTI-FF specification, section 10, on all cores. Errors of the disk pass through.
+absl::StatusOr<ftiff::Verdict> VerifyData(const CheckpointFile& file, std::string_view name);
+// kDataLoss: how many containers of the file are damaged, and the first of them.
+absl::Status StatusOf(const ftiff::Verdict& verdict, const CheckpointFile& file, std::string_view name);
+// The code bytes against their checksum. kDataLoss.
+absl::Status VerifyData(const CodeFile& file, std::string_view name);
 
 }  // namespace cairn::cli
 

@@ -34,11 +34,14 @@ constexpr const char* kFooter =
     "  cairn pin heat 17                   keep it, whatever the policy says\n"
     "  cairn verify /scratch/me/heat       read every byte and compare\n"
     "  cairn inspect Ckpt17-Rank0.fti      what a checkpoint file, a record of SCR or a catalogue holds\n"
+    "  cairn extract Ckpt17-Rank0.fti --var 2 -o u.bin      the bytes of one variable\n"
+    "  cairn convert Ckpt17-Rank0.fti --layout A -o a.fti   the same for FTI 1.1\n"
+    "  cairn diff Ckpt17-Rank0.fti Ckpt18-Rank0.fti         which variables differ, and where\n"
     "  cairn doctor                        what works on this machine and what does not\n"
     "\n"
     "Exit codes:\n"
     "  0  done                             4  no such run, dataset or file\n"
-    "  1  failed                           5  damaged bytes were found\n"
+    "  1  failed; diff: they differ        5  damaged bytes were found\n"
     "  2  the command is wrong             6  not done in time\n"
     "  3  no daemon answers\n"
     "\n"
@@ -53,6 +56,13 @@ void AddDoctor(CLI::App& app, CommandLine& line) {
   doctor->add_option("--cache", options->cache, "The cache directory to try (default: the daemon's)");
   doctor->add_option("--prefix", options->prefix, "The prefix to try (default: $CAIRN_PREFIX)");
   doctor->callback([&line, options] { line.run = [&line, options] { return RunDoctor(line.context, *options); }; });
+}
+
+// What could not be printed is no success: the disk behind a redirection may be full.
+ExitCode AfterOutput(ExitCode code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  std::fprintf(stderr, "cairn: standard output could not be written whole\n");
+  return Worse(code, ExitCode::kFailed);
 }
 
 int Main(int argc, char** argv) {
@@ -74,7 +84,7 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
-  return static_cast<int>(line.run());
+  return static_cast<int>(AfterOutput(line.run()));
 }
 
 }  // namespace

@@ -23,6 +23,10 @@ std::string Bytes(std::uint64_t bytes) {
   return SizeText(bytes);
 }
 
+std::string Count(std::uint64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 std::string Duration(std::uint64_t ms) {
   if (ms < 1000) return fmt::format("{} ms", ms);
   const std::uint64_t s = ms / 1000;

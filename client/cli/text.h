@@ -10,9 +10,10 @@
 
 namespace cairn::cli {
 
-std::string Bytes(std::uint64_t bytes);              // "0 B", "1.5 GiB"
-std::string Duration(std::uint64_t ms);              // "850 ms", "2 m 3 s", "4 d 7 h"
-std::string LocalTime(std::int64_t us_since_epoch);  // "2024-05-01 13:00:59"; "-" for 0
+std::string Bytes(std::uint64_t bytes);                         // "0 B", "1.5 GiB"
+std::string Count(std::uint64_t count, std::string_view what);  // "1 file", "3 files"
+std::string Duration(std::uint64_t ms);                         // "850 ms", "2 m 3 s", "4 d 7 h"
+std::string LocalTime(std::int64_t us_since_epoch);             // "2024-05-01 13:00:59"; "-" for 0
 std::string Percent(std::uint64_t part, std::uint64_t whole);
 
 // Text from files and daemons, fit for a terminal: control characters as '?'.

@@ -10,9 +10,9 @@
 #include <system_error>
 #include <utility>
 
-#include "client/cli/json.h"
-#include "client/cli/known_file.h"
 #include "client/cli/text.h"
+#include "client/cli/verify_files.h"
+#include "client/cli/verify_report.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
 #include "storage/prefix/prefix.h"
@@ -21,41 +21,7 @@
 namespace cairn::cli {
 namespace {
 
-// One line as soon as it is known, or one JSON document at the end.
-class Report {
- public:
-  explicit Report(bool json) : json_(json) {}
-
-  void Add(const std::string& target, std::string_view what, const absl::Status& status) {
-    code_ = Worse(code_, CodeOf(status));
-    if (json_) {
-      rows_.push_back({{"target", target}, {"what", what}, {"ok", status.ok()}, {"error", MessageOf(status)}});
-    } else if (status.ok()) {
-      Print(fmt::format("ok       {}: {}\n", Clean(target), what));
-    } else {
-      const std::string_view verdict = absl::IsDataLoss(status) ? "DAMAGED " : "FAILED  ";
-      Print(fmt::format("{} {}: {}\n", verdict, Clean(target), Clean(MessageOf(status))));
-    }
-  }
-
-  ExitCode Finish() {
-    if (json_) Print(Dump({{"ok", code_ == ExitCode::kOk}, {"targets", std::move(rows_)}}));
-    return code_;
-  }
-
- private:
-  const bool json_;
-  Json rows_ = Json::array();
-  ExitCode code_ = ExitCode::kOk;
-};
-
-void VerifyOneFile(Disk& disk, const std::string& path, Report& report) {
-  const auto file = OpenKnownFile(disk, path);
-  const absl::Status status = file.ok() ? VerifyData(*file, path) : file.status();
-  report.Add(path, file.ok() ? KindOf(*file) : "", status);
-}
-
-void VerifyDataset(Disk& disk, Prefix& prefix, const CommittedDataset& dataset, Report& report) {
+void VerifyDataset(Disk& disk, Prefix& prefix, const CommittedDataset& dataset, VerifyReport& report) {
   const DatasetId id = dataset.descriptor.id;
   const std::string target = fmt::format("{}: dataset {}", prefix.path(), id);
   if (!dataset.by_cairn) return report.Add(target, "SCR's own, without checksums of Cairn: not read", absl::OkStatus());
@@ -84,7 +50,7 @@ void VerifyDataset(Disk& disk, Prefix& prefix, const CommittedDataset& dataset, 
   }
 }
 
-void VerifyPrefix(Disk& disk, const std::string& path, DatasetId wanted, Report& report) {
+void VerifyPrefix(Disk& disk, const std::string& path, DatasetId wanted, VerifyReport& report) {
   const auto prefix = Prefix::OpenReadOnly(disk, path);
   if (!prefix.ok()) return report.Add(path, "", prefix.status());
   const auto committed = (*prefix)->Committed();
@@ -113,14 +79,15 @@ absl::StatusOr<std::string> PrefixOf(const Context& context, const std::string& 
 
 ExitCode RunVerify(const Context& context, const std::vector<std::string>& targets, DatasetId dataset) {
   const auto disk = MakePosixDisk();
-  Report report(context.json);
+  VerifyReport report(context.json);
+  FileVerifier files(*disk, report);
   for (const std::string& target : targets) {
     std::error_code error;
     const std::filesystem::path path = std::filesystem::canonical(target, error);
     if (!error && std::filesystem::is_directory(path, error)) {
       VerifyPrefix(*disk, path.string(), dataset, report);
     } else if (!error) {
-      VerifyOneFile(*disk, path.string(), report);
+      files.Verify(path.string());
     } else if (target.find('/') != std::string::npos) {
       report.Add(target, "", NotFound("{}", error.message()));
     } else if (const auto prefix = PrefixOf(context, target); prefix.ok()) {
@@ -132,6 +99,7 @@ ExitCode RunVerify(const Context& context, const std::vector<std::string>& targe
           alone ? NotFound("no such file or directory, and no daemon to ask for a run of that name") : prefix.status());
     }
   }
+  files.CompareRanks();
   return report.Finish();
 }
 

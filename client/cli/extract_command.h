@@ -1,0 +1,25 @@
+// `cairn extract`: one variable out of a checkpoint file. Needs no daemon.
+#ifndef CAIRN_CLIENT_CLI_EXTRACT_COMMAND_H_
+#define CAIRN_CLIENT_CLI_EXTRACT_COMMAND_H_
+
+#include <cstdint>
+#include <string>
+
+#include "client/cli/context.h"
+
+namespace cairn::cli {
+
+struct ExtractRequest {
+  std::string file;
+  std::int32_t variable = 0;
+  std::string output;  // "-": standard output, unless that is a terminal
+  bool force = false;
+};
+
+// The hashes of the variable's chunks are compared; a damaged one is kDamaged, and no output is left. Nothing goes to
+// standard output before all were found right.
+ExitCode RunExtract(const Context& context, const ExtractRequest& request);
+
+}  // namespace cairn::cli
+
+#endif  // CAIRN_CLIENT_CLI_EXTRACT_COMMAND_H_

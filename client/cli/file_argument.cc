@@ -1,0 +1,64 @@
+#include "client/cli/file_argument.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+#include "client/cli/context.h"
+#include "client/cli/text.h"
+#include "storage/base/status.h"
+
+namespace cairn::cli {
+namespace {
+
+absl::StatusCode CodeOf(const std::error_code& error) {
+  if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory) {
+    return absl::StatusCode::kNotFound;
+  }
+  return error == std::errc::permission_denied ? absl::StatusCode::kPermissionDenied : absl::StatusCode::kInternal;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ResolveFile(const std::string& given) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::canonical(given, error);
+  if (error) return MakeError(CodeOf(error), "{}: {}", given, error.message());
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (error) return MakeError(CodeOf(error), "{}: {}", given, error.message());
+  if (std::filesystem::is_directory(status)) return InvalidArgument("{} is a directory, not a file", given);
+  if (!std::filesystem::is_regular_file(status)) {
+    return InvalidArgument("{} is not a regular file: pipes and devices cannot be read here and there, as it takes",
+                           given);
+  }
+  return path.string();
+}
+
+absl::StatusOr<CheckpointFile> OpenCheckpointFile(Disk& disk, const std::string& path) {
+  CAIRN_ASSIGN_OR_RETURN(KnownFile file, OpenKnownFile(disk, path));
+  if (auto* const checkpoint = std::get_if<CheckpointFile>(&file)) return std::move(*checkpoint);
+  if (std::holds_alternative<CodeFile>(file)) {
+    return InvalidArgument(
+        "{} is a level 3 code file: it holds no variables, but what helps to rebuild lost checkpoint files of its "
+        "group",
+        path);
+  }
+  return InvalidArgument("{} is a {} file, not a checkpoint file of FTI-FF", path, KindOf(file));
+}
+
+ExitCode FileCodeOf(const absl::Status& status) {
+  return absl::IsUnavailable(status) ? ExitCode::kFailed : CodeOf(status);
+}
+
+ExitCode ComplainOfFile(const absl::Status& status) {
+  Complain(status);
+  return FileCodeOf(status);
+}
+
+void Note(std::string_view text) {
+  std::fprintf(stderr, "cairn: note: %s\n", Clean(text).c_str());
+}
+
+}  // namespace cairn::cli

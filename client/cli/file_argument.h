@@ -1,0 +1,36 @@
+// The files that a command line names, and what is refused of them.
+#ifndef CAIRN_CLIENT_CLI_FILE_ARGUMENT_H_
+#define CAIRN_CLIENT_CLI_FILE_ARGUMENT_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <string_view>
+
+#include "client/cli/exit_code.h"
+#include "client/cli/known_file.h"
+#include "storage/base/disk.h"
+
+namespace cairn::cli {
+
+// The absolute path, without symbolic links, of a file to read.
+//   kNotFound           there is none
+//   kInvalidArgument    a directory, a pipe, a device
+//   kPermissionDenied, kInternal   the way there cannot be walked
+absl::StatusOr<std::string> ResolveFile(const std::string& given);
+
+// A checkpoint file of FTI-FF, its metadata checked. Errors of OpenKnownFile, and
+//   kInvalidArgument    a file of another kind: the message says which
+absl::StatusOr<CheckpointFile> OpenCheckpointFile(Disk& disk, const std::string& path);
+
+// The exit code of a command that asks no daemon: kUnavailable comes from the disk.
+ExitCode FileCodeOf(const absl::Status& status);
+// "cairn: …" to standard error; FileCodeOf.
+ExitCode ComplainOfFile(const absl::Status& status);
+// "cairn: note: …" to standard error.
+void Note(std::string_view text);
+
+}  // namespace cairn::cli
+
+#endif  // CAIRN_CLIENT_CLI_FILE_ARGUMENT_H_
