@@ -47,15 +47,34 @@ absl::Status Compare(const local::Variable& stored, const local::Variable& asked
   return absl::OkStatus();
 }
 
+// Of another system's checkpoint nothing is known but ids and sizes.
+bool TypeIsUnknown(const local::Variable& stored) {
+  return stored.type() == 0;
+}
+
+absl::Status CompareBytes(const local::Variable& stored, const local::Variable& asked) {
+  if (stored.bytes() == asked.bytes()) return absl::OkStatus();
+  return FailedPrecondition("variable {} differs: it was stored with {} bytes of unknown type, here it has {}",
+                            asked.id(), stored.bytes(), asked.bytes());
+}
+
+// A value comes from the lowest rank that stored it. One of unknown type was nobody's promise to be the same on all
+// ranks: each rank gets its own, as in the system that it came from.
+const local::Variable* FindValue(const Dataset& dataset, std::int32_t id, Rank rank, Rank* from) {
+  for (Rank other = 0; other < dataset.nranks; ++other) {
+    const local::Variable* stored = FindStored(dataset.parts[other].catalogue, id);
+    if (stored == nullptr) continue;
+    *from = TypeIsUnknown(*stored) ? rank : other;
+    return stored;
+  }
+  return nullptr;
+}
+
 absl::StatusOr<Wanted> MatchOne(const Dataset& dataset, Rank rank, std::uint32_t nranks, const local::Variable& asked) {
   Wanted wanted{.id = asked.id(), .rank = rank, .bytes = asked.bytes()};
   const local::Variable* stored = nullptr;
-  if (asked.kind() == local::VALUE) {
-    for (Rank other = 0; other < dataset.nranks && stored == nullptr; ++other) {
-      stored = FindStored(dataset.parts[other].catalogue, asked.id());
-      wanted.rank = other;
-    }
-  } else {
+  if (asked.kind() == local::VALUE) stored = FindValue(dataset, asked.id(), rank, &wanted.rank);
+  if (asked.kind() != local::VALUE || (stored != nullptr && TypeIsUnknown(*stored))) {
     if (nranks != dataset.nranks) {
       return FailedPrecondition(
           "variable {} belongs to one rank each: dataset {} was stored by {} ranks, this launch "
@@ -65,7 +84,7 @@ absl::StatusOr<Wanted> MatchOne(const Dataset& dataset, Rank rank, std::uint32_t
     stored = FindStored(dataset.parts[rank].catalogue, asked.id());
   }
   if (stored == nullptr) return NotFound("variable {} is not in dataset {}", asked.id(), dataset.id);
-  CAIRN_RETURN_IF_ERROR(Compare(*stored, asked));
+  CAIRN_RETURN_IF_ERROR(TypeIsUnknown(*stored) ? CompareBytes(*stored, asked) : Compare(*stored, asked));
   return wanted;
 }
 
@@ -111,8 +130,7 @@ absl::StatusOr<std::vector<Wanted>> Match(const Dataset& dataset, Rank rank, std
 
 absl::StatusOr<std::vector<RestorePiece>> FindPieces(Disk& disk, const std::vector<RestoreSource>& sources,
                                                      const std::vector<Rank>& ranks, const std::vector<Wanted>& wanted,
-                                                     std::size_t* bad,
-                                                     std::vector<ftiff::FileMetadata>* metadata_of) {
+                                                     std::size_t* bad, std::vector<ftiff::FileMetadata>* metadata_of) {
   std::vector<RestorePiece> pieces;
   for (std::size_t s = 0; s < sources.size(); ++s) {
     *bad = s;

@@ -17,7 +17,8 @@
 
 namespace cairn {
 
-// Where each requested variable comes from: the rank whose file holds it (a value: the lowest rank that stored it).
+// Where each requested variable comes from: the rank whose file holds it (a value: the lowest rank that stored it,
+// unless its type is unknown).
 struct Wanted {
   std::uint32_t variable = 0;  // index in the request
   std::int32_t id = 0;
@@ -25,7 +26,10 @@ struct Wanted {
   std::uint64_t bytes = 0;
 };
 
-// Pure. Nothing is read but the catalogues.
+// Pure. Nothing is read but the catalogues. What was stored with type 0 (unknown: it was adopted from another system)
+// is matched by id and bytes only and may be asked for as anything: as plain memory, as a value, or as an array whose
+// box has as many bytes. It belongs to one rank each, also if asked for as a value: the number of ranks must be the
+// same.
 //   kNotFound            a variable was not stored (by this rank)
 //   kFailedPrecondition  it was stored as something else (kind, name, type, count, shape, box), or by another number
 //                        of ranks; the message names the variable

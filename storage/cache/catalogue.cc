@@ -83,8 +83,15 @@ absl::Status CheckVariable(const std::string& field, const local::Variable& vari
   constexpr std::uint64_t kElementBytesMax = 16;
   constexpr std::uint32_t kTypeMax = 15;  // BP5 specification, section 7
   if (variable.id() < 0) return InvalidArgument("{}.id: {} is negative", field, variable.id());
-  if (variable.type() < 1 || variable.type() > kTypeMax) {
-    return InvalidArgument("{}.type: {}, expected 1 to {}", field, variable.type(), kTypeMax);
+  if (variable.type() > kTypeMax) {
+    return InvalidArgument("{}.type: {}, expected 0 (unknown) to {}", field, variable.type(), kTypeMax);
+  }
+  if (variable.type() == 0 && (variable.kind() != local::PLAIN || !variable.name().empty())) {
+    return InvalidArgument("{}.type: 0 (unknown), but it has a kind or a name", field);
+  }
+  if (variable.type() == 0 && variable.count() != variable.bytes()) {
+    return InvalidArgument("{}.count: {}, expected the {} bytes of unknown type", field, variable.count(),
+                           variable.bytes());
   }
   const std::uint64_t count = variable.count(), bytes = variable.bytes();
   if (count == 0 ? bytes != 0 : bytes % count != 0 || bytes / count < 1 || bytes / count > kElementBytesMax) {
@@ -107,7 +114,6 @@ absl::Status CheckVariable(const std::string& field, const local::Variable& vari
 
 absl::Status CheckIdentity(const catalogue::Catalogue& catalogue) {
   if (!RunId::Parse(catalogue.run()).ok()) return InvalidArgument("run: not 32 hexadecimal digits");
-  if (catalogue.launch() == 0) return InvalidArgument("launch: is 0");
   if (catalogue.dataset() == 0) return InvalidArgument("dataset: is 0");
   if (catalogue.nranks() < 1 || catalogue.nranks() > CAIRN_RANKS_MAX) {
     return InvalidArgument("nranks: {}, expected 1 to {}", catalogue.nranks(), CAIRN_RANKS_MAX);

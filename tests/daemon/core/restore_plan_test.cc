@@ -101,6 +101,57 @@ TEST_F(MatchTest, EachDifferenceIsNamed) {
   EXPECT_OK(StatusOf(1, 3, ArrayOf(3, 6, 2, 2)));
 }
 
+// --- Match: adopted from another system ---
+
+class MatchUnknownTypeTest : public MatchTest {
+ protected:
+  void SetUp() override {
+    MatchTest::SetUp();
+    for (Part& part : dataset_.parts) {
+      local::Variable unknown = VariableOf(7, local::PLAIN, 24);
+      unknown.set_type(0);
+      *part.catalogue.add_variables() = unknown;
+    }
+  }
+  static local::Variable Doubles(local::Kind kind, std::uint64_t count) {
+    local::Variable variable = VariableOf(7, kind, count, kind == local::PLAIN ? "" : "x");
+    variable.set_type(10);
+    variable.set_bytes(8 * count);
+    return variable;
+  }
+};
+
+TEST_F(MatchUnknownTypeTest, FitsWhateverHasAsManyBytesAndIsThisRanksOwn) {
+  for (const local::Variable& asked :
+       {Doubles(local::PLAIN, 3), Doubles(local::VALUE, 3), VariableOf(7, local::PLAIN, 24), ArrayOf(7, 72, 24, 24)}) {
+    for (const Rank rank : {0, 1, 2}) {
+      ASSERT_OK_AND_ASSIGN(const std::vector<Wanted> wanted, Match(dataset_, rank, 3, ListOf({asked})));
+      ASSERT_EQ(wanted.size(), 1u);
+      EXPECT_EQ(wanted[0].rank, rank) << asked.DebugString();
+      EXPECT_EQ(wanted[0].bytes, 24u);
+    }
+  }
+}
+
+TEST_F(MatchUnknownTypeTest, AnotherNumberOfBytesIsRefused) {
+  const auto code = absl::StatusCode::kFailedPrecondition;
+  EXPECT_STATUS(code, StatusOf(1, 3, Doubles(local::PLAIN, 4)), "24 bytes of unknown type, here it has 32");
+  EXPECT_STATUS(code, StatusOf(1, 3, Doubles(local::VALUE, 2)), "variable 7");
+  EXPECT_STATUS(code, StatusOf(1, 3, ArrayOf(7, 72, 0, 23)), "variable 7");
+}
+
+TEST_F(MatchUnknownTypeTest, AnotherNumberOfRanksIsRefusedAlsoForAValue) {
+  const auto code = absl::StatusCode::kFailedPrecondition;
+  EXPECT_STATUS(code, StatusOf(0, 2, Doubles(local::VALUE, 3)), "by 3 ranks");
+  EXPECT_STATUS(code, StatusOf(3, 4, Doubles(local::VALUE, 3)), "by 3 ranks");
+  EXPECT_STATUS(code, StatusOf(0, 2, Doubles(local::PLAIN, 3)), "by 3 ranks");
+}
+
+TEST_F(MatchUnknownTypeTest, AValueThatThisRankLacksIsNotTakenFromAnother) {
+  dataset_.parts[0].catalogue.mutable_variables()->RemoveLast();
+  EXPECT_STATUS(absl::StatusCode::kNotFound, StatusOf(0, 3, Doubles(local::VALUE, 3)), "variable 7");
+}
+
 // --- FindPieces ---
 
 class FindPiecesTest : public ::testing::Test {

@@ -134,6 +134,21 @@ TEST(CatalogueTest, TooManyVariablesOrFilesAreRefusedBeforeTheyAreMade) {
   }
 }
 
+TEST(CatalogueTest, WhatWasAdoptedHasNoLaunchAndVariablesOfUnknownType) {
+  Catalogue adopted = Sample();
+  adopted.set_launch(0);
+  adopted.clear_variables();
+  for (const std::uint64_t bytes : {0, 1, 12345}) {
+    local::Variable& variable = *adopted.add_variables();
+    variable.set_id(adopted.variables_size());
+    variable.set_count(bytes);
+    variable.set_bytes(bytes);
+  }
+  const auto back = DecodeCatalogue("c", EncodeCatalogue(adopted));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->SerializeAsString(), adopted.SerializeAsString());
+}
+
 struct Unsound {
   std::string field;  // the message begins so
   std::function<void(Catalogue&)> damage;
@@ -143,7 +158,6 @@ TEST(CatalogueTest, WhatIsNotSoundIsRefusedNamingTheField) {
   const std::vector<Unsound> cases = {
       {"run", [](Catalogue& c) { c.set_run("0123"); }},
       {"run", [](Catalogue& c) { c.set_run("0123456789ABCDEF0123456789ABCDEF"); }},
-      {"launch", [](Catalogue& c) { c.set_launch(0); }},
       {"dataset", [](Catalogue& c) { c.set_dataset(0); }},
       {"nranks", [](Catalogue& c) { c.set_nranks(0); }},
       {"nranks", [](Catalogue& c) { c.set_nranks((1u << 20) + 1); }},
@@ -152,8 +166,14 @@ TEST(CatalogueTest, WhatIsNotSoundIsRefusedNamingTheField) {
       {"file", [](Catalogue& c) { *c.add_file() = c.file(0); }},
       {"variables[0].id", [](Catalogue& c) { c.mutable_variables(0)->set_id(-1); }},
       {"variables[1].id", [](Catalogue& c) { c.mutable_variables(1)->set_id(0); }},
-      {"variables[0].type", [](Catalogue& c) { c.mutable_variables(0)->set_type(0); }},
       {"variables[0].type", [](Catalogue& c) { c.mutable_variables(0)->set_type(16); }},
+      {"variables[0].count",
+       [](Catalogue& c) {
+         c.mutable_variables(0)->set_type(0);
+         c.mutable_variables(0)->clear_name();
+       }},
+      {"variables[1].type", [](Catalogue& c) { c.mutable_variables(1)->set_type(0); }},
+      {"variables[2].type", [](Catalogue& c) { c.mutable_variables(2)->set_type(0); }},
       {"variables[0].bytes", [](Catalogue& c) { c.mutable_variables(0)->set_bytes(801); }},
       {"variables[0].bytes", [](Catalogue& c) { c.mutable_variables(0)->set_bytes(0); }},
       {"variables[0].bytes", [](Catalogue& c) { c.mutable_variables(0)->set_bytes(1700); }},
