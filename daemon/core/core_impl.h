@@ -95,6 +95,12 @@ class CoreImpl final : public Core {
   }
 
   // --- open.cc ---
+  // What the prefix holds, with the catalogues of the newest of those that were not known.
+  struct Committed {
+    std::map<DatasetId, CommittedDataset> datasets;
+    std::map<DatasetId, std::vector<catalogue::Catalogue>> catalogues;
+    std::vector<std::string> warnings;
+  };
   struct Prepared;
   void HandleOpen(const std::shared_ptr<Connection>& connection, const CallPtr& call, const local::Open& open);
   void PrepareOpening(std::shared_ptr<Opening> opening);
@@ -105,6 +111,8 @@ class CoreImpl final : public Core {
   static bool NeverHeardOfItsSession(const Opening& opening, Run& run);
   void Reattach(std::shared_ptr<Opening> opening, const RunPtr& run);
   void MakeLaunch(std::shared_ptr<Opening> opening, const RunPtr& run);
+  void LaunchMade(std::shared_ptr<Opening> opening, const RunPtr& run, const LaunchRecord& record);
+  static absl::Status ReadCommitted(Prefix& prefix, const std::set<DatasetId>& known, Committed* committed);
   Launch& EnterLaunch(const RunPtr& run, const LaunchRecord& record);
   void Admit(std::shared_ptr<Opening> opening, const RunPtr& run, Launch& launch);
   void EndOpening(std::shared_ptr<Opening> opening);
@@ -113,8 +121,9 @@ class CoreImpl final : public Core {
   void ReserveIds(const RunPtr& run, std::function<void(absl::Status)> then);
   RunPtr AddRun(const RunId& id, const std::string& prefix_path, std::shared_ptr<CacheFolder> cache);
   void AdoptCached(const RunPtr& run, CacheLoad load);
-  void AdoptCommitted(const RunPtr& run, const std::map<DatasetId, CommittedDataset>& committed,
-                      const std::map<DatasetId, std::vector<catalogue::Catalogue>>& catalogues);
+  void AdoptCommitted(const RunPtr& run, const Committed& committed);
+  void AdoptSince(const RunPtr& run, const Committed& committed);
+  void AdoptOne(const RunPtr& run, DatasetId id, const Committed& committed);
   static void PutCatalogues(Dataset& dataset, const std::vector<catalogue::Catalogue>& catalogues);
   void Describe(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then);
   void EndSession(const SessionPtr& session, bool closed);

@@ -58,6 +58,7 @@ struct CoreImpl::Opening {
   std::shared_ptr<Connection> connection;
   CallPtr call;
   local::Open open;
+  bool looked = false;  // at what the prefix holds
 };
 
 // What the pool found out about a prefix.
@@ -66,11 +67,9 @@ struct CoreImpl::Prepared {
   std::string path;  // resolved
   std::shared_ptr<Prefix> prefix;
   std::optional<LaunchRecord> newest;
-  std::map<DatasetId, CommittedDataset> committed;
-  std::map<DatasetId, std::vector<catalogue::Catalogue>> catalogues;
   std::vector<std::string> warnings;
-  std::shared_ptr<CacheFolder> cache;  // if the run was not known
-  CacheLoad load;
+  Committed committed;  // if the run was not known, and `cache`, too
+  std::shared_ptr<CacheFolder> cache;
 };
 
 // --- Open: one at a time for each prefix, so that two ranks of a launch never both make it ---
@@ -123,21 +122,7 @@ void CoreImpl::PrepareOpening(std::shared_ptr<Opening> opening) {
         return newest.status();
       }
       if (known.contains(prepared->prefix->run())) return absl::OkStatus();
-      CAIRN_ASSIGN_OR_RETURN(prepared->committed, prepared->prefix->Committed());
-      // Those that a restart may want; a long run has many more, whose catalogues are read when they are asked for.
-      std::size_t older = prepared->committed.size() - std::min(prepared->committed.size(), kDescribedAtOpen);
-      for (const auto& [id, dataset] : prepared->committed) {
-        if (older > 0) {
-          --older;
-          continue;
-        }
-        auto catalogues = prepared->prefix->Catalogues(id);
-        if (catalogues.ok()) {
-          prepared->catalogues[id] = *std::move(catalogues);
-        } else if (dataset.by_cairn) {
-          prepared->warnings.push_back(fmt::format("dataset {}: {}", id, MessageOf(catalogues.status())));
-        }
-      }
+      CAIRN_RETURN_IF_ERROR(ReadCommitted(*prepared->prefix, {}, &prepared->committed));
       CAIRN_ASSIGN_OR_RETURN(auto cache,
                              CacheFolder::Open(cache_disk_, config_.cache.path, user_, BaseOf(prepared->path),
                                                prepared->prefix->run(), prepared->path));
@@ -147,6 +132,25 @@ void CoreImpl::PrepareOpening(std::shared_ptr<Opening> opening) {
     return prepared;
   };
   BlockingPrefix(std::move(work), [this, opening](std::shared_ptr<Prepared> prepared) { RunKnown(opening, prepared); });
+}
+
+// Blocks. Catalogues are read of those that a restart may want; a long run has many more datasets, whose catalogues are
+// read when they are asked for.
+absl::Status CoreImpl::ReadCommitted(Prefix& prefix, const std::set<DatasetId>& known, Committed* committed) {
+  CAIRN_ASSIGN_OR_RETURN(committed->datasets, prefix.Committed());
+  std::size_t read = 0;
+  for (auto at = committed->datasets.rbegin(); at != committed->datasets.rend() && read < kDescribedAtOpen; ++at) {
+    const DatasetId id = at->first;
+    if (known.contains(id)) continue;
+    ++read;
+    auto catalogues = prefix.Catalogues(id);
+    if (catalogues.ok()) {
+      committed->catalogues[id] = *std::move(catalogues);
+    } else if (at->second.by_cairn) {
+      committed->warnings.push_back(fmt::format("dataset {}: {}", id, MessageOf(catalogues.status())));
+    }
+  }
+  return absl::OkStatus();
 }
 
 void CoreImpl::RunKnown(std::shared_ptr<Opening> opening, std::shared_ptr<Prepared> prepared) {
@@ -162,7 +166,9 @@ void CoreImpl::RunKnown(std::shared_ptr<Opening> opening, std::shared_ptr<Prepar
   if (!run->prefix) run->prefix = prepared->prefix;  // a flush may have opened it before
   if (!std::exchange(run->adopted, true)) {
     run->prefix_path = prepared->path;
-    AdoptCommitted(run, prepared->committed, prepared->catalogues);
+    for (const std::string& warning : prepared->committed.warnings) Warn(warning);
+    AdoptCommitted(run, prepared->committed);
+    opening->looked = true;
   }
   run->replaced = false;
   for (auto& [other_id, other] : runs_) {
@@ -206,10 +212,12 @@ void CoreImpl::Replaced(const RunPtr& run, const RunId& by) {
   for (auto& [dataset, job] : run->flushes) job->progress->stop = true;
 }
 
+// The newer of two datasets has the higher id: a block below one that has become known meanwhile is of no use.
 void CoreImpl::ReserveIds(const RunPtr& run, std::function<void(absl::Status)> then) {
   BlockingPrefix([prefix = run->prefix, above = run->highest_id] { return prefix->ReserveIds(above); },
                  [this, run, then = std::move(then)](absl::StatusOr<Prefix::IdBlock> block) {
                    if (!block.ok()) return then(block.status());
+                   if (block->first <= run->highest_id) return ReserveIds(run, then);
                    (run->ids.count == 0 ? run->ids : run->next_ids) = *block;
                    run->highest_id = std::max(run->highest_id, block->first + block->count - 1);
                    then(absl::OkStatus());
@@ -314,23 +322,47 @@ void CoreImpl::Reattach(std::shared_ptr<Opening> opening, const RunPtr& run) {
   Admit(opening, run, *launch);
 }
 
+// Someone else may have committed datasets since this daemon looked (`cairn adopt` does): a new launch restarts from
+// the newest there is, so it is looked again first.
 void CoreImpl::MakeLaunch(std::shared_ptr<Opening> opening, const RunPtr& run) {
-  const local::Open& open = opening->open;
+  struct Made {
+    Committed committed;
+    absl::StatusOr<LaunchRecord> record = absl::UnknownError("");
+  };
+  std::set<DatasetId> known;
+  for (const auto& [id, dataset] : run->ledger.datasets()) known.insert(id);
+  for (const auto& [id, gone] : run->ledger.gone()) known.insert(id);
+  auto make = [prefix = run->prefix, key = opening->open.launch_key(), nranks = opening->open.nranks(),
+               looked = opening->looked, known = std::move(known)] {
+    Made made;
+    const absl::Status read = looked ? absl::OkStatus() : ReadCommitted(*prefix, known, &made.committed);
+    made.record = read.ok() ? prefix->MakeLaunch(key, nranks) : absl::StatusOr<LaunchRecord>(read);
+    return made;
+  };
   run->making_launch = true;
-  BlockingPrefix([prefix = run->prefix, key = open.launch_key(),
-                  nranks = open.nranks()] { return prefix->MakeLaunch(key, nranks); },
-                 [this, opening, run](absl::StatusOr<LaunchRecord> record) {
-                   run->making_launch = false;
-                   if (record.ok()) {
-                     Launch& launch = EnterLaunch(run, *record);
-                     spdlog::info("run {}: launch {} with {} ranks", run->name, launch.id, launch.nranks);
-                     Admit(opening, run, launch);
-                   } else {
-                     opening->call->Fail(record.status());
-                     EndOpening(opening);
-                   }
-                   for (auto& decide : std::exchange(run->launch_waiters, {})) decide();
-                 });
+  BlockingPrefix(std::move(make), [this, opening, run](Made made) {
+    const auto end = [this, opening, run, record = made.record](const absl::Status& status) {
+      run->making_launch = false;
+      if (status.ok()) {
+        LaunchMade(opening, run, *record);
+      } else {
+        opening->call->Fail(status);
+        EndOpening(opening);
+      }
+      for (auto& decide : std::exchange(run->launch_waiters, {})) decide();
+    };
+    if (!made.record.ok()) return end(made.record.status());
+    for (const std::string& warning : made.committed.warnings) Warn(warning);
+    AdoptSince(run, made.committed);
+    if (run->ids.count > 0) return end(absl::OkStatus());
+    ReserveIds(run, end);
+  });
+}
+
+void CoreImpl::LaunchMade(std::shared_ptr<Opening> opening, const RunPtr& run, const LaunchRecord& record) {
+  Launch& launch = EnterLaunch(run, record);
+  spdlog::info("run {}: launch {} with {} ranks", run->name, launch.id, launch.nranks);
+  Admit(opening, run, launch);
 }
 
 // From now on everything that an older launch sends is refused.

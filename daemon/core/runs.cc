@@ -1,6 +1,9 @@
 // What the core knows of runs: from the cache's folders at a start, from the prefix when a run is first opened.
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <future>
+#include <utility>
 
 #include "daemon/core/core_impl.h"
 #include "storage/base/check.h"
@@ -107,47 +110,63 @@ void CoreImpl::AdoptCached(const RunPtr& run, CacheLoad load) {
   }
 }
 
-void CoreImpl::AdoptCommitted(const RunPtr& run, const std::map<DatasetId, CommittedDataset>& committed,
-                              const std::map<DatasetId, std::vector<catalogue::Catalogue>>& catalogues) {
+void CoreImpl::AdoptCommitted(const RunPtr& run, const Committed& committed) {
   for (const auto& [id, dataset] : run->ledger.datasets()) {
     // Removed there by someone else, unless this daemon has put it there after that was looked up.
-    if (!committed.contains(id) && !run->flushed.contains(id)) dataset->in_prefix = false;
+    if (!committed.datasets.contains(id) && !run->flushed.contains(id)) dataset->in_prefix = false;
   }
-  for (const auto& [id, found] : committed) {
-    run->highest_id = std::max(run->highest_id, id);
-    DatasetPtr dataset = run->ledger.Get(id);
-    auto ranks = catalogues.find(id);
-    const bool described = ranks != catalogues.end();
-    // One of the newest without catalogues has been warned of; so has SCR's own, which has none.
-    const bool older = catalogues.empty() || id < catalogues.begin()->first;
-    const bool usable = described || (older && found.by_cairn && found.descriptor.ranks.value_or(0) > 0);
-    if (dataset) {
-      dataset->in_prefix = dataset->in_prefix || usable;
-      continue;
-    }
-    if (!usable) continue;
-    dataset = std::make_shared<Dataset>();
-    dataset->id = id;
-    dataset->launch = found.descriptor.launch.value_or(0);
-    dataset->step = found.descriptor.step.value_or(0);
-    dataset->nranks = described ? static_cast<std::uint32_t>(ranks->second.size()) : *found.descriptor.ranks;
-    dataset->described = described;
-    dataset->files = found.descriptor.own_files;
-    dataset->checkpoint = found.descriptor.checkpoint;
-    dataset->output = found.descriptor.output;
-    dataset->created_us = found.descriptor.created_us;
-    dataset->in_prefix = true;
-    dataset->pinned = run->pinned.contains(id);
-    dataset->parts.resize(dataset->nranks);
-    dataset->captured = dataset->local = dataset->nranks;
-    for (Part& part : dataset->parts) part.state = Part::State::kLocal;
-    if (described) {
-      PutCatalogues(*dataset, ranks->second);
-    } else {
-      dataset->parts[0].bytes = found.descriptor.bytes;
-    }
-    run->ledger.Adopt(std::move(dataset));
+  for (const auto& [id, found] : committed.datasets) AdoptOne(run, id, committed);
+}
+
+// What has come since the prefix was last looked at. Of what this daemon knows, it knows better what has become of it:
+// a copy found damaged stays so, and what is being removed does not come back.
+void CoreImpl::AdoptSince(const RunPtr& run, const Committed& committed) {
+  DatasetId newest = 0;
+  for (const auto& [id, found] : committed.datasets) {
+    if (run->ledger.Get(id) || run->ledger.FindGone(id) != nullptr || run->flush_dropped.contains(id)) continue;
+    AdoptOne(run, id, committed);
+    if (!run->ledger.Get(id)) continue;
+    newest = id;
+    spdlog::info("run {}: dataset {} (step {}) was committed on the prefix by someone else", run->name, id,
+                 found.descriptor.step.value_or(0));
   }
+  // The newer of two datasets has the higher id: those that were reserved before are not given out any more.
+  if (run->ids.first <= newest) run->ids = std::exchange(run->next_ids, {});
+  if (run->ids.first <= newest) run->ids = {};
+}
+
+void CoreImpl::AdoptOne(const RunPtr& run, DatasetId id, const Committed& committed) {
+  const CommittedDataset& found = committed.datasets.at(id);
+  const auto ranks = committed.catalogues.find(id);
+  const bool described = ranks != committed.catalogues.end();
+  // One of the newest without catalogues has been warned of; so has SCR's own, which has none.
+  const bool older = committed.catalogues.empty() || id < committed.catalogues.begin()->first;
+  const bool usable = described || (older && found.by_cairn && found.descriptor.ranks.value_or(0) > 0);
+  run->highest_id = std::max(run->highest_id, id);
+  DatasetPtr dataset = run->ledger.Get(id);
+  if (dataset) dataset->in_prefix = dataset->in_prefix || usable;
+  if (dataset || !usable) return;
+  dataset = std::make_shared<Dataset>();
+  dataset->id = id;
+  dataset->launch = found.descriptor.launch.value_or(0);
+  dataset->step = found.descriptor.step.value_or(0);
+  dataset->nranks = described ? static_cast<std::uint32_t>(ranks->second.size()) : *found.descriptor.ranks;
+  dataset->described = described;
+  dataset->files = found.descriptor.own_files;
+  dataset->checkpoint = found.descriptor.checkpoint;
+  dataset->output = found.descriptor.output;
+  dataset->created_us = found.descriptor.created_us;
+  dataset->in_prefix = true;
+  dataset->pinned = run->pinned.contains(id);
+  dataset->parts.resize(dataset->nranks);
+  dataset->captured = dataset->local = dataset->nranks;
+  for (Part& part : dataset->parts) part.state = Part::State::kLocal;
+  if (described) {
+    PutCatalogues(*dataset, ranks->second);
+  } else {
+    dataset->parts[0].bytes = found.descriptor.bytes;
+  }
+  run->ledger.Adopt(std::move(dataset));
 }
 
 void CoreImpl::PutCatalogues(Dataset& dataset, const std::vector<catalogue::Catalogue>& catalogues) {
