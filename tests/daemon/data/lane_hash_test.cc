@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <random>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tests/daemon/data/data_fixture.h"
@@ -68,6 +69,51 @@ TEST(LaneHashTest, TheSharesOfThePartsInAnyOrderMakeTheBlock) {
       end -= bytes;
     }
     ASSERT_EQ(crc, (BlockCrc{Crc32c(block), Crc32(block)}));
+  }
+}
+
+TEST(LaneHashTest, JoinedChecksumsAreThoseOfTheWhole) {
+  const std::uint64_t seed = TestSeed();
+  SCOPED_TRACE(SeedText(seed));
+  std::mt19937_64 random(seed);
+  const std::vector<std::byte> bytes = RandomBytes(random, 300000);
+  for (const std::size_t behind : {std::size_t{0}, std::size_t{1}, kHashBlockBytes - 1, kHashBlockBytes,
+                                   kHashBlockBytes + 1, std::size_t{123456}}) {
+    const std::span<const std::byte> all(bytes);
+    const auto [before, next] = std::pair(all.first(all.size() - behind), all.last(behind));
+    EXPECT_EQ(JoinCrc(CrcOf(before), CrcOf(next), behind), (BlockCrc{Crc32c(bytes), Crc32(bytes)})) << behind;
+  }
+}
+
+TEST(LaneHashTest, ByBlocksEachPartHasItsOwnChecksums) {
+  const std::uint64_t seed = TestSeed();
+  SCOPED_TRACE(SeedText(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 40; ++round) {
+    std::vector<std::vector<std::byte>> data(1 + random() % 20);
+    std::vector<HashLane> lanes(data.size());
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      data[i] = RandomBytes(random, random() % 2 == 0 ? random() % 70 : random() % 200000);
+      lanes[i].data = data[i];
+      if (i % 3 != 0) lanes[i].in_block = random() % kHashBlockBytes;
+      lanes[i].hash.carried = random() % kMd5BlockBytes;
+    }
+    HashLanes(lanes, Never);
+    for (const HashLane& lane : lanes) {
+      if (!lane.in_block.has_value()) {
+        EXPECT_EQ(lane.crc, CrcOf(lane.data));
+        EXPECT_TRUE(lane.parts.empty());
+        continue;
+      }
+      std::vector<BlockCrc> parts;
+      for (std::size_t at = 0; at < lane.data.size();) {
+        const std::size_t part =
+            std::min(lane.data.size() - at, kHashBlockBytes - (*lane.in_block + at) % kHashBlockBytes);
+        parts.push_back(CrcOf(lane.data.subspan(at, part)));
+        at += part;
+      }
+      ASSERT_EQ(lane.parts, parts);
+    }
   }
 }
 

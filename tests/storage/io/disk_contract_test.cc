@@ -25,8 +25,8 @@ std::span<const std::byte> Bytes(std::string_view text) {
 class DiskContractTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    if (GetParam() == "fake") {
-      disk_ = std::make_unique<FakeDisk>();
+    if (GetParam().starts_with("fake")) {
+      disk_ = std::make_unique<FakeDisk>(FakeDiskOptions{.shares_extents = GetParam() == "fake_sharing"});
       root_ = "/root";
       ASSERT_OK(disk_->MakeDirectory(root_, 0700));
       return;
@@ -54,7 +54,7 @@ class DiskContractTest : public testing::TestWithParam<std::string> {
   std::string root_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Disks, DiskContractTest, testing::Values("fake", "io_uring", "threads"),
+INSTANTIATE_TEST_SUITE_P(Disks, DiskContractTest, testing::Values("fake", "fake_sharing", "io_uring", "threads"),
                          [](const auto& info) { return info.param; });
 
 TEST_P(DiskContractTest, WritesAndReadsAtOffsets) {
@@ -157,6 +157,44 @@ TEST_P(DiskContractTest, LinkSharesTheFileAndNeverReplaces) {
   EXPECT_OK(disk_->Rename(At("a"), At("c")));  // two names of one file: both stay
   EXPECT_EQ(disk_->List(root_).value(), (Names{"a", "b", "c"}));
   EXPECT_STATUS(StatusCode::kAlreadyExists, disk_->Symlink("x", At("a")), At("a"));
+}
+
+TEST_P(DiskContractTest, AClonedFileIsOnesOwnCopyOrTheFileSystemCannot) {
+  Write("a", std::string(10000, 'a'));
+  const absl::Status cloned = disk_->Clone(At("a"), At("b"));
+  if (absl::IsFailedPrecondition(cloned)) {
+    EXPECT_NE(GetParam(), "fake_sharing");
+    EXPECT_STATUS(StatusCode::kFailedPrecondition, cloned, At("b"));
+    EXPECT_EQ(disk_->List(root_).value(), (Names{"a"})) << "nothing is left of it";
+    return;
+  }
+  ASSERT_OK(cloned);
+  EXPECT_EQ(Read("b"), std::string(10000, 'a'));
+  {
+    ASSERT_OK_AND_ASSIGN(const auto a, disk_->Open(At("a"), {.writable = true}));
+    ASSERT_OK(a->WriteAt(0, Bytes("A")));
+    ASSERT_OK_AND_ASSIGN(const auto b, disk_->Open(At("b"), {.writable = true}));
+    ASSERT_OK(b->WriteAt(9999, Bytes("B")));
+    ASSERT_OK(b->Truncate(20000));
+    ASSERT_OK(b->Sync());
+  }
+  EXPECT_EQ(Read("a"), "A" + std::string(9999, 'a'));
+  EXPECT_EQ(Read("b"), std::string(9999, 'a') + "B" + std::string(10000, '\0'));
+  ASSERT_OK(disk_->Remove(At("a")));
+  EXPECT_EQ(Read("b").size(), 20000u);
+}
+
+TEST_P(DiskContractTest, ACloneReplacesNothingAndNeedsAFile) {
+  Write("a", "a");
+  Write("b", "b");
+  EXPECT_STATUS(StatusCode::kAlreadyExists, disk_->Clone(At("a"), At("b")), At("b"));
+  EXPECT_EQ(Read("b"), "b");
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->Clone(At("none"), At("c")), At("none"));
+  ASSERT_OK(disk_->Symlink("a", At("link")));
+  EXPECT_STATUS(StatusCode::kInvalidArgument, disk_->Clone(At("link"), At("c")), At("link"));
+  ASSERT_OK(disk_->MakeDirectory(At("d"), 0700));
+  EXPECT_FALSE(disk_->Clone(At("d"), At("c")).ok());
+  EXPECT_EQ(disk_->List(root_).value(), (Names{"a", "b", "d", "link"}));
 }
 
 TEST_P(DiskContractTest, RemoveTakesFilesLinksAndEmptyDirectories) {
