@@ -42,18 +42,22 @@ enum class Level : std::uint8_t { kLocal = 1, kPartner = 2, kEncoded = 3, kGloba
 
 // What is asked for when an execution is looked for.
 struct Search {
-  std::vector<std::string> roots;  // absolute; looked through below, never following symbolic links, 6 levels deep
-  std::string config;              // FTI's configuration file; empty: none
-  std::string execution;           // its id; empty: there must be only one below the roots
-  std::optional<std::uint32_t> node_size, group_size, ranks;  // each overrules the configuration
-  std::optional<bool> heads;
+  std::vector<std::string> roots = {};  // absolute; looked through 6 folders deep, following no symbolic links below
+  std::string config = {};              // FTI's configuration file; empty: none
+  std::string execution = {};           // its id; empty: the configuration's, or the only one below the roots
+  std::optional<std::uint32_t> node_size = {}, group_size = {}, ranks = {};  // each overrules the configuration
+  std::optional<bool> heads = {};
 };
 
 // One checkpoint of the execution at one level, as far as its files are there.
 struct Checkpoint {
   Level level = Level::kLocal;
   std::int32_t id = 0;
-  std::map<std::uint32_t, std::string> files, copies, codes;  // Rank<r>, Pcof<r>, RSed<r> (or dCPFile-Rank<r>) -> path
+  // By the rank in the name. `copies`: at level 2 Pcof<r>, the file of r's left neighbour; at level 4 the replica that
+  // the node of r kept of r's own file.
+  std::map<std::uint32_t, std::string> files = {};  // Ckpt<id>-Rank<r>, dCPFile-Rank<r>
+  std::map<std::uint32_t, std::string> copies = {};
+  std::map<std::uint32_t, std::string> codes = {};  // level 3: Ckpt<id>-RSed<r>
 };
 
 struct Execution {
@@ -63,27 +67,32 @@ struct Execution {
   std::vector<std::string> warnings;    // what was passed over, and why
 };
 
-//   kNotFound            no checkpoint files below the roots
-//   kFailedPrecondition  several executions, or a topology that neither configuration, Topology.fti, the folders
-//   node<k>
-//                        nor the files themselves tell: the message names the options
-//   kInvalidArgument     numbers that contradict each other
+// Looks for an execution and its checkpoints. Whose files are none of FTI-FF at all (FTI's other I/O modes name theirs
+// alike) is passed over with a warning; whether the rest is whole, Recover finds out. What options and configuration do
+// not tell of the topology is taken from Topology.fti, the folders node<k> and, at last, from the files themselves.
+//   kNotFound            no checkpoint files below the roots, or none of FTI-FF; a root or `config` is not there
+//   kFailedPrecondition  several executions, or a topology that is not clear: the message names the options
+//   kInvalidArgument     numbers that contradict each other, a configuration that cannot be read, a root that is no
+//                        absolute path or no folder
+//   kResourceExhausted   more than some million names below the roots
 absl::StatusOr<Execution> Find(Disk& disk, const Search& search);
 
-// The checkpoint files of all application ranks, whole: in the order of ranks, each verified (section 10, all checks)
-// and rebuilt in `scratch` (an existing folder; files there are the caller's to remove) from its copy or its group's
-// code files where it was lost or is damaged.
+// The checkpoint files of all application ranks, whole: in the order of ranks, each verified (section 10, all checks).
+// Where a rank's own file is lost or damaged: the copy of it where it lies, or (level 3) one that is rebuilt in
+// `scratch`, an existing folder; files there are the caller's to remove.
 struct RankFile {
   std::uint32_t rank = 0;  // FTI's
   std::string path;
-  bool rebuilt = false;
+  bool rebuilt = false;  // in `scratch`
   ftiff::FileMetadata metadata;
 };
 struct Recovered {
   std::vector<RankFile> files;
   std::vector<std::string> warnings;  // what was lost or damaged and made good
 };
-//   kDataLoss  not all ranks' files are there or can be rebuilt; the message names the ranks and why
+//   kDataLoss         not all ranks' files are there or can be made good; the message names the ranks and why
+//   kInvalidArgument  a topology whose numbers do not fit
+// Errors of `scratch` pass through.
 absl::StatusOr<Recovered> Recover(Disk& disk, const Topology& topology, const Checkpoint& checkpoint,
                                   const std::string& scratch);
 
@@ -95,20 +104,23 @@ struct Export {
   std::int32_t id = 0;
   ftiff::Letter letter = ftiff::Letter::kF;
   std::string execution = "cairn";
-  // One per application rank, in order: containers (F's offsets, no content hashes needed) and where bytes come from.
+  // One per application rank, in order: containers (any offsets) and where their bytes come from.
   struct Rank {
     ftiff::FileLayout layout;
     ftiff::ReadVariable read;
   };
   std::vector<Rank> ranks;
 };
-// Below `folder`: config.fti (paths absolute, `failure` 1, `exec_id`), Meta/<id>/Topology.fti,
-// Local/node<k>/<id>/l<level>/ (local_test 1) or Global/<id>/l4/, files with names, trailers, copies and code files of
-// that level; all synced. Layout A at level 3: the group's maximum is made even, so that release 1.1 restores every
-// byte.
-//   kInvalidArgument    numbers that do not fit: ranks, nodes, groups (2 to 31 nodes a group at level 3; A: from 3 on
-//   at
-//                       levels 2 and 3), ids; the message says which
+// Below `folder`: config.fti (paths absolute, `failure` 1, `exec_id`), Meta/<execution>/Topology.fti,
+// Local/node<k>/<execution>/l<level>/ (local_test 1) or Global/<execution>/l4/, files with names, trailers, copies and
+// code files of that level; all synced, config.fti last. Layout A at level 3: the group's maximum is made even, so that
+// release 1.1 restores every byte. What was begun is removed after an error, if that can be had.
+//   kInvalidArgument  numbers that do not fit: ranks, nodes, groups (2 to 31 nodes a group at levels 2 and 3, in layout
+//                     A from 3 on), ids, a level that is not 1 to 4, a letter that is not A or F, a rank without
+//                     variables (FTI has a file of every rank), a folder or id that FTI's configuration cannot hold;
+//                     the message says which
+//   kAlreadyExists    `folder` is there and is not empty
+// Errors of the disk and of `read` pass through.
 absl::Status Write(Disk& disk, const Export& what);
 
 }  // namespace cairn::fti

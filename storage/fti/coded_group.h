@@ -1,0 +1,39 @@
+// Level 3: lost checkpoint files out of what is left of their group. Used by storage/fti/ only. Calls block on disk.
+// Source: FTI-FF specification, section 7.3.
+#ifndef CAIRN_STORAGE_FTI_CODED_GROUP_H_
+#define CAIRN_STORAGE_FTI_CODED_GROUP_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "storage/base/disk.h"
+
+namespace cairn::fti {
+
+// What is left of a group: by group rank.
+struct GroupRemains {
+  std::uint32_t size = 0;                      // k
+  std::int32_t id = 0;                         // of the checkpoint
+  std::map<std::uint32_t, std::string> files;  // whole: their data has been verified
+  std::map<std::uint32_t, std::string> codes;  // not yet looked at
+};
+
+struct RebuiltGroup {
+  std::vector<std::string> warnings;  // code files that were damaged
+};
+
+// Makes the files of `targets` (group rank, path: replaced if there). They have the length that the encoding tells, but
+// their content is not verified.
+//   kDataLoss  fewer than k files are left that fit each other; the message tells what is wrong with which code file
+// Errors of writing pass through.
+absl::StatusOr<RebuiltGroup> RebuildGroup(Disk& disk, const GroupRemains& remains,
+                                          const std::map<std::uint32_t, std::string>& targets);
+
+}  // namespace cairn::fti
+
+#endif  // CAIRN_STORAGE_FTI_CODED_GROUP_H_
