@@ -1,7 +1,6 @@
 #include "storage/ftiff/write.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -10,6 +9,7 @@
 
 #include "storage/base/check.h"
 #include "storage/base/md5_lanes.h"
+#include "storage/base/md5_stream.h"
 #include "storage/base/status.h"
 #include "storage/ftiff/records.h"
 
@@ -18,40 +18,6 @@ namespace {
 
 constexpr std::size_t kBufferBytes = 4 << 20;
 constexpr std::size_t kPartsMax = 4096;  // bounds what is kept of the chunks in the buffer
-static_assert(kBufferBytes % kMd5BlockBytes == 0);
-
-// MD5 of bytes that come in parts of any length.
-class ChunkHash {
- public:
-  // Takes the next bytes. Of these the whole blocks are yet to be hashed: they are the lane's that is returned.
-  Md5Lane Take(std::span<const std::byte> bytes) {
-    if (carried_ > 0) {
-      bytes = Carry(bytes);
-      if (carried_ < kMd5BlockBytes) return {&state_, nullptr, 0};
-      const Md5Lane full{&state_, carry_.data(), kMd5BlockBytes};
-      Md5Advance({&full, 1});
-      carried_ = 0;
-    }
-    const std::size_t whole = bytes.size() / kMd5BlockBytes * kMd5BlockBytes;
-    Carry(bytes.subspan(whole));
-    return {&state_, bytes.data(), whole};
-  }
-
-  Md5Digest Finish() const { return Md5Finish(state_, std::span(carry_).first(carried_)); }
-
- private:
-  // Fills the block that is begun; returns what does not go into it.
-  std::span<const std::byte> Carry(std::span<const std::byte> bytes) {
-    const std::size_t count = std::min(bytes.size(), kMd5BlockBytes - carried_);
-    if (count > 0) std::memcpy(carry_.data() + carried_, bytes.data(), count);
-    carried_ += count;
-    return bytes.subspan(count);
-  }
-
-  Md5State state_;
-  std::array<std::byte, kMd5BlockBytes> carry_{};
-  std::size_t carried_ = 0;
-};
 
 // What chunks must have.
 struct Expected {
@@ -63,8 +29,8 @@ struct Expected {
 // once as there are lanes, and it is written.
 class Stream {
  public:
-  // `all`, if not null, is advanced over everything that passes.
-  Stream(const FileLayout& layout, std::uint64_t begin, Expected expected, Md5State* all, const ReadVariable& read,
+  // `all`, if not null, hashes everything that passes.
+  Stream(const FileLayout& layout, std::uint64_t begin, Expected expected, Md5Stream* all, const ReadVariable& read,
          const WriteAt& write)
       : layout_(layout),
         expected_(expected),
@@ -107,15 +73,18 @@ class Stream {
     return absl::OkStatus();
   }
 
-  // To be called last: hashes and writes what is left. Returns the MD5 of everything, if that was asked for.
-  absl::StatusOr<Md5Digest> End() {
-    const std::span<const std::byte> rest = {buffer_.get(), filled_};
-    CAIRN_RETURN_IF_ERROR(Flush());
-    if (all_ == nullptr) return Md5Digest{};
-    return Md5Finish(*all_, rest.subspan(rest.size() / kMd5BlockBytes * kMd5BlockBytes));
+  // Hashes and writes what is in the buffer. To be called last, too.
+  absl::Status Flush() {
+    std::vector<Md5Lane> lanes;
+    if (all_ != nullptr) lanes.push_back(all_->Take({buffer_.get(), filled_}));
+    CAIRN_RETURN_IF_ERROR(HashParts(std::move(lanes)));
+    if (filled_ > 0) CAIRN_RETURN_IF_ERROR(write_(at_, {buffer_.get(), filled_}));
+    at_ += filled_;
+    filled_ = 0;
+    return absl::OkStatus();
   }
 
-  // Of the chunks that were taken; others' are zeros. Complete after End.
+  // Of the chunks that were taken; others' are zeros. Complete after the last Flush.
   const std::vector<Md5Digest>& hashes() const { return hashes_; }
 
  private:
@@ -134,20 +103,10 @@ class Stream {
     return room;
   }
 
-  absl::Status Flush() {
-    std::vector<Md5Lane> lanes;
-    if (all_ != nullptr) lanes.push_back({all_, buffer_.get(), filled_ / kMd5BlockBytes * kMd5BlockBytes});
-    CAIRN_RETURN_IF_ERROR(HashParts(std::move(lanes)));
-    if (filled_ > 0) CAIRN_RETURN_IF_ERROR(write_(at_, {buffer_.get(), filled_}));
-    at_ += filled_;
-    filled_ = 0;
-    return absl::OkStatus();
-  }
-
   // Hashes the parts of chunks in the buffer and, with them, `lanes`.
   absl::Status HashParts(std::vector<Md5Lane> lanes) {
-    std::vector<ChunkHash> chunks(parts_.size());
-    if (!parts_.empty()) chunks.front() = std::exchange(open_, ChunkHash{});
+    std::vector<Md5Stream> chunks(parts_.size());
+    if (!parts_.empty()) chunks.front() = std::exchange(open_, Md5Stream{});
     for (std::size_t i = 0; i < parts_.size(); ++i) lanes.push_back(chunks[i].Take(parts_[i].bytes));
     Md5Advance(lanes);
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -174,13 +133,13 @@ class Stream {
   const Expected expected_;
   const ReadVariable& read_;
   const WriteAt& write_;
-  Md5State* const all_;
+  Md5Stream* const all_;
   std::uint64_t at_;  // in the file, of the buffer
   std::unique_ptr<std::byte[]> buffer_;
   std::size_t filled_ = 0;
   std::vector<Part> parts_;
   std::vector<Md5Digest> hashes_;
-  ChunkHash open_;  // of the chunk that goes on in the next buffer; a fresh one if none does
+  Md5Stream open_;  // of the chunk that goes on in the next buffer; a fresh one if none does
 };
 
 // That the file can be told in the format's numbers, and no sum here overflows.
@@ -250,7 +209,7 @@ absl::StatusOr<FileMetadata> WriteF(const FileToWrite& file, const ReadVariable&
   for (std::size_t i = 0; i < placed.containers.size(); ++i) {
     CAIRN_RETURN_IF_ERROR(Put(placed.containers[i], i, &stream));
   }
-  CAIRN_RETURN_IF_ERROR(stream.End().status());
+  CAIRN_RETURN_IF_ERROR(stream.Flush());
   std::vector<Md5Digest> hashes = WithHashesOfEmptied(placed, stream.hashes(), file.chunk_hashes);
   const std::vector<std::byte> metadata = EncodeMetadata(placed, hashes, file.header);
   CAIRN_RETURN_IF_ERROR(write(placed.data_bytes, metadata));
@@ -270,7 +229,7 @@ absl::StatusOr<std::vector<Md5Digest>> HashesForA(const FileToWrite& file, const
   for (std::size_t i = 0; i < placed.containers.size(); ++i) {
     if (placed.containers[i].has_content) CAIRN_RETURN_IF_ERROR(stream.Chunk(i));
   }
-  CAIRN_RETURN_IF_ERROR(stream.End().status());
+  CAIRN_RETURN_IF_ERROR(stream.Flush());
   return WithHashesOfEmptied(placed, stream.hashes(), {});
 }
 
@@ -278,7 +237,7 @@ absl::StatusOr<FileMetadata> WriteA(const FileToWrite& file, const ReadVariable&
   FileLayout placed = Placed(file.layout, Letter::kA);
   CAIRN_ASSIGN_OR_RETURN(std::vector<Md5Digest> hashes, HashesForA(file, placed, read));
   const std::string_view origin = file.chunk_hashes.empty() ? "as first read" : "as given";
-  Md5State all;
+  Md5Stream all;
   Stream stream(placed, kFileRecordBytesA, {.hashes = hashes, .origin = origin}, &all, read, write);
   std::size_t next = 0;
   for (std::size_t block = 0; block < placed.block_containers.size(); ++block) {
@@ -287,8 +246,8 @@ absl::StatusOr<FileMetadata> WriteA(const FileToWrite& file, const ReadVariable&
       CAIRN_RETURN_IF_ERROR(Put(placed.containers[next], next, &stream));
     }
   }
-  CAIRN_ASSIGN_OR_RETURN(const Md5Digest checksum, stream.End());
-  const std::vector<std::byte> record = EncodeFileRecordA(placed, file.header, checksum);
+  CAIRN_RETURN_IF_ERROR(stream.Flush());
+  const std::vector<std::byte> record = EncodeFileRecordA(placed, file.header, all.Finish());
   CAIRN_RETURN_IF_ERROR(write(0, record));
   FileMetadata written = Written(file, std::move(placed), std::move(hashes), record);
   written.header.checkpoint_id = 0;
