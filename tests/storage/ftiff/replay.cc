@@ -90,6 +90,7 @@ bool Replay::Next() {
       variables_.clear();
       layout_ = {};
       hashes_.clear();
+      hashed_.clear();
       last_is_in_file_ = false;
       continue;
     }
@@ -132,7 +133,8 @@ void Replay::Protect(const json& step) {
   Fill(&place->second);
 }
 
-void Replay::Fill(Variable* variable) const {
+void Replay::Fill(Variable* variable) {
+  variable->version = ++last_version_;
   variable->bytes.assign(variable->count * ElementBytes(variable->type), '\0');
   const std::int64_t offset = salt_ + 17 * app_rank_;
   const std::int64_t first = std::int64_t{variable->id} * 1000003 + offset;
@@ -157,6 +159,7 @@ void Replay::Mutate(const json& step) {
   const std::size_t begin = step["first"].get<std::size_t>() * element_bytes;
   const std::size_t end = begin + step["n"].get<std::size_t>() * element_bytes;
   ASSERT_LE(end, variable.bytes.size());
+  variable.version = ++last_version_;
   for (std::size_t i = begin; i < end; ++i) {
     variable.bytes[i] = static_cast<char>(variable.bytes[i] + step["delta"].get<int>());
   }
@@ -170,6 +173,7 @@ void Replay::Recover() {
   const Variables stored(metadata->layout);
   for (const VariableSize& variable : stored.sizes()) {
     std::string& bytes = variables_.at(variable.id).bytes;
+    variables_.at(variable.id).version = ++last_version_;
     ASSERT_EQ(bytes.size(), variable.bytes);
     const absl::Status read =
         stored.Read("recovered", variable.id, 0, std::as_writable_bytes(std::span(bytes)), ReaderOf(file));
@@ -197,17 +201,19 @@ void Replay::Checkpoint(const json& step) {
   layout_ = *std::move(next);
   last_is_in_file_ = step["level"] == kDifferentialLevel;
   hashes_.resize(layout_.containers.size());
+  hashed_.resize(layout_.containers.size());
   for (std::size_t i = 0; i < hashes_.size(); ++i) {
     const Container& c = layout_.containers[i];
-    if (c.has_content) hashes_[i] = Md5Of(std::string_view(memory(c.id)).substr(c.variable_offset, c.chunk_bytes));
+    const Hashed now = {variables_.at(c.id).version, c.chunk_bytes};
+    if (!c.has_content || hashed_[i] == now) continue;
+    hashes_[i] = Md5Of(std::string_view(memory(c.id)).substr(c.variable_offset, c.chunk_bytes));
+    hashed_[i] = now;
   }
 }
 
-std::string Replay::File(Letter letter, const FileHeader& header) const {
+std::string Replay::File(Letter letter, const FileHeader& header, bool hashes_given) const {
   FileToWrite what{.letter = letter, .header = header, .layout = layout_, .chunk_hashes = {}};
-  bool emptied = false;
-  for (const Container& c : layout_.containers) emptied |= !c.has_content;
-  if (emptied) what.chunk_hashes = hashes_;
+  if (hashes_given) what.chunk_hashes = hashes_;
   std::string file(layout_.file_bytes(letter), '?');
   const ReadVariable read = [this](std::int32_t id, std::uint64_t offset, std::span<std::byte> target) {
     return ReaderOf(memory(id))(offset, target);

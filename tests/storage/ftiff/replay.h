@@ -34,8 +34,8 @@ class Replay {
   const FileLayout& layout() const { return layout_; }                    // F's offsets
   const std::vector<Md5Digest>& chunk_hashes() const { return hashes_; }  // emptied ones: the last hash that was
   const std::string& memory(std::int32_t id) const { return variables_.at(id).bytes; }
-  // The file as Cairn writes it; `letter`: A or F.
-  std::string File(Letter letter, const FileHeader& header) const;
+  // The file as Cairn writes it; `letter`: A or F. The writer is given the hashes, or it finds them itself.
+  std::string File(Letter letter, const FileHeader& header, bool hashes_given) const;
 
  private:
   struct Variable {
@@ -43,11 +43,18 @@ class Replay {
     std::string type;
     std::size_t count = 0;
     std::string bytes;
+    int version = 0;  // of the bytes
+  };
+  // What a hash was taken of: chunks that did not change are not hashed again.
+  struct Hashed {
+    int version = 0;
+    std::uint64_t chunk_bytes = 0;
+    friend bool operator==(const Hashed&, const Hashed&) = default;
   };
 
   void Do(const nlohmann::json& step);
   void Protect(const nlohmann::json& step);
-  void Fill(Variable* variable) const;
+  void Fill(Variable* variable);
   void Mutate(const nlohmann::json& step);
   void Recover();
   void Checkpoint(const nlohmann::json& step);
@@ -65,6 +72,8 @@ class Replay {
   std::int32_t checkpoint_id_ = 0;
   FileLayout layout_;
   std::vector<Md5Digest> hashes_;
+  std::vector<Hashed> hashed_;
+  int last_version_ = 0;
   bool last_is_in_file_ = false;  // a file was recovered, or a differential one written: its containers are there
 };
 
