@@ -46,6 +46,22 @@ std::size_t FirstContainer(const FileLayout& layout, std::size_t block) {
   return first;
 }
 
+// idx of the variables in a block: it counts variables in the order of their registration, which is that of their first
+// containers (5).
+std::unordered_map<std::int32_t, std::int32_t> IndexesOf(const FileLayout& layout, std::size_t first,
+                                                         std::size_t chunks) {
+  std::unordered_map<std::int32_t, std::int32_t> indexes;
+  for (std::size_t i = first; i < first + chunks; ++i) indexes.emplace(layout.containers[i].id, 0);
+  std::int32_t variables = 0;
+  for (std::size_t i = 0; i < first + chunks; ++i) {
+    const Container& container = layout.containers[i];
+    if (container.index != 0) continue;
+    if (const auto in_block = indexes.find(container.id); in_block != indexes.end()) in_block->second = variables;
+    ++variables;
+  }
+  return indexes;
+}
+
 FileFields FieldsOf(const FileLayout& layout, Letter letter, const FileHeader& header) {
   const std::uint64_t file_bytes = layout.file_bytes(letter);
   return {.checkpoint_id = header.checkpoint_id,
@@ -116,11 +132,7 @@ std::vector<std::byte> EncodeBlockA(const FileLayout& placed, std::size_t block,
   CAIRN_CHECK(chunk_hashes.size() == placed.containers.size());
   const std::size_t first = FirstContainer(placed, block);
   const std::uint32_t chunks = placed.block_containers[block];
-  // idx counts variables in the order of their registration, which is that of their first appearance (5).
-  std::unordered_map<std::int32_t, std::int32_t> indexes;
-  for (std::size_t i = 0; i < first + chunks; ++i) {
-    indexes.emplace(placed.containers[i].id, static_cast<std::int32_t>(indexes.size()));
-  }
+  const std::unordered_map<std::int32_t, std::int32_t> indexes = IndexesOf(placed, first, chunks);
   static const Md5Digest kHashOfNothing = Md5({});
   std::vector<std::byte> bytes(table.block_record_bytes + std::size_t{chunks} * table.chunk_record_bytes);
   std::uint64_t block_bytes = bytes.size();
