@@ -44,6 +44,16 @@ bool MayLeaveCache(const DatasetFacts& dataset) {
   return !dataset.output || dataset.in_prefix;
 }
 
+// Whole checkpoints that a restart could use, but for the newest, oldest first.
+Facts OlderRestartable(std::span<const DatasetFacts> run) {
+  const std::optional<DatasetId> newest = NewestRestartable(run);
+  Facts older;
+  for (const DatasetFacts* dataset : ById(run)) {
+    if (Restartable(*dataset) && dataset->id != newest) older.push_back(dataset);
+  }
+  return older;
+}
+
 }  // namespace
 
 bool WantsPrefix(const DatasetFacts& dataset, const Config::Flush& policy) {
@@ -108,19 +118,31 @@ std::vector<DatasetId> EvictForRoom(std::span<const DatasetFacts> run, std::uint
 }
 
 std::vector<DatasetId> EvictBeyondKeep(std::span<const DatasetFacts> run, std::uint32_t keep,
-                                       const Config::Flush& policy) {
-  const std::optional<DatasetId> newest = NewestRestartable(run);
-  Facts candidates;
-  for (const DatasetFacts* dataset : ById(run)) {
-    if (Restartable(*dataset) && dataset->id != newest) candidates.push_back(dataset);
-  }
+                                       const Config::Flush& policy, bool spare) {
+  Facts candidates = OlderRestartable(run);
   std::vector<DatasetId> evicted;
+  if (keep == 0 && spare && !candidates.empty() && !candidates.back()->own_files) keep = 1;
   if (candidates.size() <= keep) return evicted;
   candidates.resize(candidates.size() - keep);
   for (const DatasetFacts* dataset : candidates) {
     if (MayLeaveCache(*dataset) && !WaitsForFlush(*dataset, policy)) evicted.push_back(dataset->id);
   }
   return evicted;
+}
+
+std::optional<DatasetId> ChooseSpare(std::span<const DatasetFacts> run, std::uint32_t keep, const Config::Flush& policy,
+                                     std::uint64_t missing) {
+  std::vector<DatasetId> leaving = EvictForRoom(run, missing);
+  const Facts older = OlderRestartable(run);
+  const std::size_t stay = std::max<std::uint32_t>(keep, 1) - 1;  // with what is the newest now
+  for (std::size_t i = 0; i + stay < older.size(); ++i) {
+    if (MayLeaveCache(*older[i]) && !WaitsForFlush(*older[i], policy)) leaving.push_back(older[i]->id);
+  }
+  std::optional<DatasetId> spare;
+  for (const DatasetFacts* dataset : older) {
+    if (!dataset->own_files && std::ranges::find(leaving, dataset->id) != leaving.end()) spare = dataset->id;
+  }
+  return spare;
 }
 
 std::vector<DatasetId> EvictLingering(std::span<const DatasetFacts> run, std::uint64_t idle_ms,

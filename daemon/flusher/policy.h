@@ -21,8 +21,9 @@ struct DatasetFacts {
   std::uint64_t step = 0;
   std::uint64_t ordinal = 0;  // of a checkpoint: its number in its launch, from 1
   bool checkpoint = false;
-  bool output = false;  // may be both
-  bool safe = false;    // whole, at the configured level: `local`, or `redundant` where that is configured
+  bool output = false;     // may be both
+  bool own_files = false;  // the application's
+  bool safe = false;       // whole, at the configured level: `local`, or `redundant` where that is configured
   bool in_cache = false;
   bool in_prefix = false;  // committed there
   bool flushing = false;   // a flush of it has begun
@@ -61,9 +62,16 @@ std::vector<DatasetId> EvictionOrder(std::span<const DatasetFacts> run);
 std::vector<DatasetId> EvictForRoom(std::span<const DatasetFacts> run, std::uint64_t bytes);
 
 // Without need for room: whole checkpoints beyond the newest restartable one and the `keep` that follow it. One whose
-// flush is still to come stays until it is done or dropped.
+// flush is still to come stays until it is done or dropped. `spare`: one of memory stays at least, for ChooseSpare.
 std::vector<DatasetId> EvictBeyondKeep(std::span<const DatasetFacts> run, std::uint32_t keep,
-                                       const Config::Flush& policy);
+                                       const Config::Flush& policy, bool spare = false);
+
+// Which dataset gives its files to the next checkpoint of memory, to be written over; none: the next one is written in
+// full. Of memory itself, it could leave the cache now (EvictionOrder), and it would leave it by `keep` (0 counts as 1)
+// once the next one is whole, or is in the way of it now, which wants `missing` bytes of room. Of several the newest:
+// the least has changed since.
+std::optional<DatasetId> ChooseSpare(std::span<const DatasetFacts> run, std::uint32_t keep, const Config::Flush& policy,
+                                     std::uint64_t missing);
 
 // A run without sessions since `idle_ms`: everything on the prefix goes once linger_ms is over, the newest restartable
 // one too. linger_ms 0: nothing.

@@ -134,6 +134,55 @@ TEST(EvictionPolicyTest, KeepCountsBeyondTheNewestAndWaitsForFlushes) {
   EXPECT_THAT(EvictBeyondKeep(run, 0, {.every = 0}), ElementsAre(1, 2, 3, 4));
 }
 
+TEST(EvictionPolicyTest, ASpareOfMemoryStaysEvenIfNoneIsKept) {
+  DatasetFacts files = Checkpoint(2);
+  files.own_files = true;
+  EXPECT_THAT(EvictBeyondKeep(std::vector{Checkpoint(1), Checkpoint(2), Checkpoint(3)}, 0, {.every = 0}, true),
+              ElementsAre(1));
+  EXPECT_THAT(EvictBeyondKeep(std::vector{Checkpoint(1), Checkpoint(2), Checkpoint(3)}, 1, {.every = 0}, true),
+              ElementsAre(1));
+  EXPECT_THAT(EvictBeyondKeep(std::vector{files, Checkpoint(3)}, 0, {.every = 0}, true), ElementsAre(2));
+}
+
+TEST(SparePolicyTest, TheNewestThatKeepLetsGoOnceTheNextIsWhole) {
+  const std::vector<DatasetFacts> run = {Checkpoint(1), Checkpoint(2), Checkpoint(3), Checkpoint(4)};
+  EXPECT_EQ(ChooseSpare(run, 0, {.every = 0}, 0), 3);
+  EXPECT_EQ(ChooseSpare(run, 1, {.every = 0}, 0), 3);
+  EXPECT_EQ(ChooseSpare(run, 2, {.every = 0}, 0), 2);
+  EXPECT_EQ(ChooseSpare(run, 3, {.every = 0}, 0), 1);
+  EXPECT_EQ(ChooseSpare(run, 4, {.every = 0}, 0), std::nullopt);
+  EXPECT_EQ(ChooseSpare(std::span(run).first(1), 0, {.every = 0}, 0), std::nullopt);  // the only one
+  EXPECT_EQ(ChooseSpare({}, 0, {.every = 0}, 0), std::nullopt);
+}
+
+TEST(SparePolicyTest, WhatMayNotLeaveTheCacheNowIsNoSpare) {
+  std::vector<DatasetFacts> run = {Checkpoint(1), Checkpoint(2), Checkpoint(3)};
+  for (const auto spoil : {+[](DatasetFacts& d) { d.pinned = true; }, +[](DatasetFacts& d) { d.held = true; },
+                           +[](DatasetFacts& d) { d.flushing = true; }, +[](DatasetFacts& d) { d.own_files = true; },
+                           +[](DatasetFacts& d) { d.safe = false; }, +[](DatasetFacts& d) { d.in_cache = false; },
+                           +[](DatasetFacts& d) { d.output = true; }, +[](DatasetFacts& d) { d.checkpoint = false; },
+                           +[](DatasetFacts& d) { d.asked = true; }}) {
+    std::vector<DatasetFacts> spoilt = run;
+    spoil(spoilt[1]);
+    EXPECT_EQ(ChooseSpare(spoilt, 1, {.every = 0}, 0), 1);
+    spoil(spoilt[0]);
+    EXPECT_EQ(ChooseSpare(spoilt, 1, {.every = 0}, 0), std::nullopt);
+  }
+}
+
+TEST(SparePolicyTest, WhoseFlushIsStillToComeIsNoSpareAndWhatIsOnThePrefixIs) {
+  EXPECT_EQ(ChooseSpare(std::vector{Checkpoint(1), Checkpoint(2)}, 1, {.every = 1}, 0), std::nullopt);
+  EXPECT_EQ(ChooseSpare(std::vector{OnPrefix(Checkpoint(1)), Checkpoint(2)}, 1, {.every = 1}, 0), 1);
+}
+
+TEST(SparePolicyTest, WhatWouldBeEvictedForTheNextOneGivesItsFilesInstead) {
+  const std::vector<DatasetFacts> run = {Checkpoint(1), Checkpoint(2), Checkpoint(3)};
+  EXPECT_EQ(ChooseSpare(run, 9, {.every = 0}, 0), std::nullopt);
+  EXPECT_EQ(ChooseSpare(run, 9, {.every = 0}, 50), 1);
+  EXPECT_EQ(ChooseSpare(run, 9, {.every = 0}, 150), 2);
+  EXPECT_EQ(ChooseSpare(run, 9, {.every = 0}, 1000), 2);  // the newest stays
+}
+
 TEST(EvictionPolicyTest, LingeringEndsOnlyForWhatIsOnThePrefix) {
   const std::vector<DatasetFacts> run = {Checkpoint(1), OnPrefix(Checkpoint(2))};
   EXPECT_THAT(EvictLingering(run, 999, 1000), IsEmpty());
