@@ -64,6 +64,12 @@ std::string LevelOf(local::Level level) {
   return std::string(NameOf(static_cast<Level>(level)));
 }
 
+// What was protected, and what of it had to be written.
+std::string SizeOf(std::uint64_t bytes, std::uint64_t written) {
+  if (written == 0) return Bytes(bytes);
+  return fmt::format("{}, of which {} written ({})", Bytes(bytes), Bytes(written), Percent(written, bytes));
+}
+
 std::string DescribeList(const admin::ListReply& reply) {
   std::map<std::pair<std::string, std::string>, std::vector<const admin::DatasetRow*>> runs;
   for (const admin::DatasetRow& row : reply.datasets()) runs[{row.prefix(), row.run()}].push_back(&row);
@@ -91,12 +97,13 @@ std::string DescribeShow(const admin::ShowReply& show) {
   std::string text =
       fmt::format("dataset {} of run {}  {}\n", row.dataset(), row.run().substr(0, 8), Clean(row.prefix()));
   text += fmt::format("  {}, step {}, launch {}, {} ranks, {}\n", KindOf(row), row.step(), row.launch(), row.nranks(),
-                      Bytes(row.bytes()));
+                      SizeOf(row.bytes(), row.bytes_written()));
   text += fmt::format("  level {}, {}, in {}, created {}\n", LevelOf(row.level()), StateOf(row), WhereOf(row),
                       LocalTime(row.created_us()));
   if (!row.error().empty()) text += fmt::format("  {}\n", Clean(row.error()));
   for (const admin::RankRow& rank : show.ranks()) {
-    text += fmt::format("  rank {}: {}, {}\n", rank.rank(), LevelOf(rank.level()), Bytes(rank.bytes()));
+    text += fmt::format("  rank {}: {}, {}\n", rank.rank(), LevelOf(rank.level()),
+                        SizeOf(rank.bytes(), rank.bytes_written()));
     for (const std::string& file : rank.files()) text += fmt::format("    {}\n", Clean(file));
     for (const local::Variable& variable : rank.variables()) text += DescribeVariable(variable);
   }

@@ -68,6 +68,7 @@ Json ToJson(const admin::DatasetRow& row) {
           {"in_cache", row.in_cache()},
           {"in_prefix", row.in_prefix()},
           {"bytes", row.bytes()},
+          {"bytes_written", row.bytes_written()},
           {"created_us", row.created_us()}};
 }
 
@@ -79,6 +80,7 @@ Json ToJson(const admin::ShowReply& show) {
     ranks.push_back({{"rank", rank.rank()},
                      {"level", LevelName(rank.level())},
                      {"bytes", rank.bytes()},
+                     {"bytes_written", rank.bytes_written()},
                      {"variables", std::move(variables)},
                      {"files", std::vector<std::string>(rank.files().begin(), rank.files().end())}});
   }
@@ -115,6 +117,7 @@ Json ToJson(const catalogue::Catalogue& catalogue) {
                   {"mtime_s", file.mtime_s()},
                   {"mtime_ns", file.mtime_ns()}};
     if (file.has_crc32()) entry["crc32"] = file.crc32();
+    if (file.bytes_written() > 0) entry["bytes_written"] = file.bytes_written();
     files.push_back(std::move(entry));
   }
   return {{"run", catalogue.run()},     {"launch", catalogue.launch()},      {"dataset", catalogue.dataset()},

@@ -47,18 +47,23 @@ absl::StatusOr<admin::ShowReply> ShowPrefix(Disk& disk, const std::string& path,
   *reply.mutable_dataset() = RowOf(*prefix, found->second);
   if (!found->second.by_cairn) return reply;
   CAIRN_ASSIGN_OR_RETURN(const auto catalogues, prefix->Catalogues(id));
+  std::uint64_t written_by_all = 0;
   for (const catalogue::Catalogue& catalogue : catalogues) {
     admin::RankRow& rank = *reply.add_ranks();
     rank.set_rank(catalogue.rank());
     rank.set_level(local::PREFIX);
     *rank.mutable_variables() = catalogue.variables();
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0, written = 0;
     for (const catalogue::FileEntry& file : catalogue.file()) {
       rank.add_files(file.prefix_name());
       bytes += file.bytes();
+      written += file.bytes_written();
     }
     rank.set_bytes(bytes);
+    rank.set_bytes_written(written);
+    written_by_all += written;
   }
+  reply.mutable_dataset()->set_bytes_written(written_by_all);
   return reply;
 }
 

@@ -19,6 +19,12 @@ std::uint64_t MsSince(std::chrono::steady_clock::time_point then, std::chrono::s
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now - then).count());
 }
 
+std::uint64_t BytesWritten(const Part& part) {
+  std::uint64_t sum = 0;
+  for (const catalogue::FileEntry& file : part.catalogue.file()) sum += file.bytes_written();
+  return sum;
+}
+
 }  // namespace
 
 // A path of a prefix, an identity or a beginning of it (at least 4 digits), or the run's name.
@@ -59,6 +65,7 @@ admin::DatasetRow CoreImpl::RowOf(const Run& run, const Dataset& dataset) const 
   row.set_in_cache(dataset.in_cache);
   row.set_in_prefix(dataset.in_prefix);
   row.set_bytes(dataset.bytes());
+  for (const Part& part : dataset.parts) row.set_bytes_written(row.bytes_written() + BytesWritten(part));
   row.set_created_us(dataset.created_us);
   return row;
 }
@@ -171,6 +178,7 @@ void CoreImpl::Show(const admin::DatasetRequest& request, std::function<void(abs
       admin::RankRow& row = *reply.add_ranks();
       row.set_rank(rank);
       row.set_bytes(part.bytes);
+      row.set_bytes_written(BytesWritten(part));
       const bool handed_over = part.state >= Part::State::kCaptured;
       row.set_level(std::max(static_cast<local::Level>(dataset->level()), part.state == Part::State::kLocal
                                                                               ? local::LOCAL

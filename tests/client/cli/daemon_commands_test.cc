@@ -80,8 +80,11 @@ class DaemonCommandsTest : public ::testing::Test {
     row.set_in_cache(true);
     row.set_bytes(400 << 20);
     row.set_created_us(1'700'000'000'000'000);
+    row.set_bytes_written(4 << 20);
     *core_.show->mutable_dataset() = row;
     admin::RankRow& rank = *core_.show->add_ranks();
+    rank.set_bytes(50 << 20);
+    rank.set_bytes_written(1 << 20);
     rank.set_rank(0);
     rank.set_level(local::LOCAL);
     rank.add_files("ckpt.17/Ckpt17-Rank0.fti");
@@ -162,7 +165,8 @@ TEST_F(DaemonCommandsTest, ListAndShowSayWhatTheDaemonKnows) {
             "DATASET  STEP  LAUNCH  RANKS  KIND        LEVEL  STATE          WHERE       SIZE  CREATED\n"
             "     17   120       0      4  checkpoint  local  whole, pinned  cache  400.0 MiB  2023-11-14 22:13:20\n");
   const CairnRun show = Run({"show", "heat", "17"});
-  ExpectSaid(show, 0, "rank 0: local");
+  ExpectSaid(show, 0, "4 ranks, 400.0 MiB, of which 4.0 MiB written (1 %)");
+  ExpectSaid(show, 0, "rank 0: local, 50.0 MiB, of which 1.0 MiB written (2 %)");
   ExpectSaid(show, 0, "5  double[6]  array 'temperature' [4,3], box [2,3] at [2,0]  48 B");
   EXPECT_EQ(core_.asked(), (std::vector<std::string>{"list heat", "show heat 17"}));
 }
@@ -172,7 +176,10 @@ TEST_F(DaemonCommandsTest, ListAndShowAsJson) {
   EXPECT_EQ(list["from"], "daemon");
   EXPECT_EQ(list["datasets"][0]["level"], "local");
   const json show = json::parse(Run({"show", "heat", "17", "--json"}).out);
+  EXPECT_EQ(list["datasets"][0]["bytes_written"], 4 << 20);
   EXPECT_EQ(show["dataset"], 17);
+  EXPECT_EQ(show["bytes_written"], 4 << 20);
+  EXPECT_EQ(show["ranks"][0]["bytes_written"], 1 << 20);
   EXPECT_EQ(show["ranks"][0]["variables"][0]["box_start"], json({2, 0}));
 }
 
