@@ -113,9 +113,11 @@ absl::StatusOr<CoreImpl::DatasetPtr> CoreImpl::EnterDataset(const SessionPtr& se
     if (launch->open.size() >= open_max) {
       return ResourceExhausted("{} datasets of this launch wait for ranks that have not begun them", open_max);
     }
-    CAIRN_RETURN_IF_ERROR(EnsureRoom(run, spec.bytes));
+    const DatasetPtr spare = spec.files ? nullptr : SpareFor(run, spec.bytes, launch->nranks);
+    CAIRN_RETURN_IF_ERROR(EnsureRoom(run, spec.bytes, spare));
     CAIRN_ASSIGN_OR_RETURN(const DatasetId id, NextId(run));
     dataset = run->ledger.Create(*launch, id, spec);
+    if (spare) GiveFiles(run, spare, id);
   } else if (absl::Status room = EnsureRoom(run, spec.bytes); !room.ok()) {
     run->ledger.Fail(dataset->id, fmt::format("rank {}: {}", session->rank, MessageOf(room)));
     return room;
@@ -147,7 +149,8 @@ void CoreImpl::HandleBegin(const SessionPtr& session, const CallPtr& call, const
   auto list = PlanList(*session, writer->last.get(), SizesOf(begin.variables()));
   if (!list.ok()) return call->Fail(list.status());
   writer->list = *std::move(list);
-  const std::uint64_t file_bytes = begin.variables().empty() ? 0 : writer->list->layout->file_bytes(ftiff::Letter::kF);
+  writer->letter = LetterOfFiles();
+  const std::uint64_t file_bytes = begin.variables().empty() ? 0 : writer->list->layout->file_bytes(writer->letter);
   auto dataset =
       EnterDataset(session, {.step = begin.step(), .attempt = begin.attempt(), .bytes = file_bytes, .now_us = NowUs()},
                    begin.variables());
@@ -259,15 +262,31 @@ void CoreImpl::WithDirectory(const RunPtr& run, const DatasetPtr& dataset, std::
   if (at->second.ready) return then(absl::OkStatus());
   at->second.waiting.push_back(std::move(then));
   if (!first) return;
-  BlockingCache([cache = run->cache, descriptor = DescriptorOf(*dataset, false)] { return cache->Begin(descriptor); },
-                [run, id = dataset->id, lease = LeaseOf(run, dataset->id)](const absl::Status& status) {
-                  auto state = run->directories.find(id);
-                  if (state == run->directories.end()) return;  // the dataset failed meanwhile, they were told
-                  state->second.ready = status.ok();
-                  auto waiting = std::move(state->second.waiting);
-                  if (!status.ok()) run->directories.erase(state);
-                  for (auto& next : waiting) next(status);
-                });
+  ShareFiles(run, *dataset);
+  struct Made {
+    absl::Status status;
+    ReadyBases bases;
+  };
+  std::optional<Reuse> reuse;
+  if (auto known = run->reuse.find(dataset->id); known != run->reuse.end()) reuse = known->second;
+  auto make = [this, cache = run->cache, descriptor = DescriptorOf(*dataset, false), reuse = std::move(reuse)] {
+    Made made;
+    made.status = cache->Begin(descriptor);
+    if (made.status.ok() && reuse) made.bases = PrepareBases(*cache, *reuse);
+    return made;
+  };
+  BlockingCache(std::move(make), [this, run, id = dataset->id, lease = LeaseOf(run, dataset->id)](Made made) {
+    for (const std::string& warning : made.bases.warnings) {
+      Warn(fmt::format("run {}: dataset {} is written in full: {}", run->name, id, warning));
+    }
+    auto state = run->directories.find(id);
+    if (state == run->directories.end()) return;  // the dataset failed meanwhile, they were told
+    if (auto known = run->reuse.find(id); known != run->reuse.end()) known->second.files = std::move(made.bases.files);
+    state->second.ready = made.status.ok();
+    auto waiting = std::move(state->second.waiting);
+    if (!made.status.ok()) run->directories.erase(state);
+    for (auto& next : waiting) next(made.status);
+  });
 }
 
 void CoreImpl::StartCapture(const std::shared_ptr<PartWriter>& writer) {
@@ -283,6 +302,13 @@ void CoreImpl::StartCapture(const std::shared_ptr<PartWriter>& writer) {
   Capture::Spec spec;
   spec.layout = layout;
   if (emptied) spec.last_hashes = LastHashes(writer->last.get(), layout);
+  spec.letter = writer->letter;
+  if (spec.letter == ftiff::Letter::kF && Differential()) {
+    spec.want_digests = true;
+    if (auto reuse = writer->run->reuse.find(writer->dataset->id); reuse != writer->run->reuse.end()) {
+      if (auto base = reuse->second.files.extract(writer->rank)) spec.base = std::move(base.mapped());
+    }
+  }
   spec.plan = *writer->plan;
   spec.image = writer->image;
   spec.checkpoint_id = static_cast<std::int32_t>(writer->dataset->id);

@@ -35,11 +35,17 @@ void CoreImpl::CaptureEnded(const std::shared_ptr<PartWriter>& writer, absl::Sta
     file.set_name(CheckpointFileName(writer->dataset->id, writer->rank));
     file.set_prefix_name(fmt::format("ckpt.{}/{}", writer->dataset->id, file.name()));
     file.set_bytes(result->file_bytes);
+    file.set_bytes_written(result->bytes_written);
     file.mutable_crc32c()->Assign(result->crc32c.begin(), result->crc32c.end());
     file.set_crc32(result->crc32);
     file.set_has_crc32(true);
   }
-  if (writer->image && !writer->ring) {
+  if (!result->base_status.ok()) {
+    Warn(fmt::format("run {}: dataset {}: rank {} is written in full: {}", run->name, writer->dataset->id, writer->rank,
+                     MessageOf(result->base_status)));
+  }
+  if (result->digests) run->digests[writer->dataset->id][writer->rank] = std::move(result->digests);
+  if (writer->image && !writer->ring && writer->letter == ftiff::Letter::kF) {
     auto kept = std::make_shared<KeptImage>();
     kept->image = std::move(writer->image);
     kept->data_bytes = writer->list->layout->data_bytes;
@@ -77,6 +83,7 @@ void CoreImpl::CompleteDataset(const RunPtr& run, const DatasetPtr& dataset) {
                   }
                   dataset->in_cache = true;
                   run->routed.erase(dataset->id);
+                  EndReuse(run, dataset->id);
                   if (dataset->checkpoint) RetireKept(run, dataset->id);
                   if (auto kept = run->kept.find(dataset->id); kept != run->kept.end()) {
                     for (auto& [rank, part] : kept->second) {
@@ -151,6 +158,7 @@ void CoreImpl::LeaseEnded(const RunPtr& run, DatasetId id) {
   if (known == run->leases.end() || !known->second.expired()) return;  // taken anew meanwhile
   run->leases.erase(known);
   if (run->failed_folders.erase(id) == 0) return;
+  EndReuse(run, id);
   BlockingCache([cache = run->cache, id] { return cache->Remove(id); },
                 [this, id](const absl::Status& status) {
                   // What could not be removed now has no COMPLETE: the next start removes it.

@@ -7,6 +7,22 @@
 #include "storage/base/status.h"
 
 namespace cairn {
+namespace {
+
+constexpr std::uint64_t kReservedMax = 4;  // times what a fresh list reserves
+
+absl::StatusOr<ftiff::FileLayout> Plan(const ContainerList* last, const std::vector<ftiff::VariableSize>& sizes,
+                                       ftiff::Packing packing) {
+  if (last == nullptr) return ftiff::PlanFresh(sizes, packing);
+  if (packing == ftiff::Packing::kExact) {
+    return ftiff::PlanNext(*last->layout, last->restored, ftiff::ProcessingOrder(*last->layout, sizes), packing);
+  }
+  CAIRN_ASSIGN_OR_RETURN(ftiff::FileLayout next, ftiff::PlanNext(*last->layout, last->restored, sizes, packing));
+  CAIRN_ASSIGN_OR_RETURN(ftiff::FileLayout fresh, ftiff::PlanFresh(sizes, packing));
+  return next.data_bytes / kReservedMax >= fresh.data_bytes ? fresh : next;
+}
+
+}  // namespace
 
 std::shared_ptr<ContainerList> ListOf(const ftiff::FileMetadata& metadata, bool restored) {
   auto list = std::make_shared<ContainerList>();
@@ -21,19 +37,13 @@ absl::StatusOr<std::shared_ptr<ContainerList>> NextList(const ContainerList* las
                                                         std::vector<ftiff::VariableSize> sizes,
                                                         ftiff::Packing packing) {
   auto list = std::make_shared<ContainerList>();
+  list->packing = packing;
   if (last != nullptr && last->packing == packing && last->sizes == sizes) {
     list->layout = last->layout;  // the rules change nothing
-  } else if (last == nullptr) {
-    CAIRN_ASSIGN_OR_RETURN(ftiff::FileLayout layout, ftiff::PlanFresh(sizes, packing));
-    list->layout = std::make_shared<const ftiff::FileLayout>(std::move(layout));
   } else {
-    const bool exact = packing == ftiff::Packing::kExact;
-    CAIRN_ASSIGN_OR_RETURN(ftiff::FileLayout layout,
-                           ftiff::PlanNext(*last->layout, last->restored,
-                                           exact ? ftiff::ProcessingOrder(*last->layout, sizes) : sizes, packing));
+    CAIRN_ASSIGN_OR_RETURN(ftiff::FileLayout layout, Plan(last, sizes, packing));
     list->layout = std::make_shared<const ftiff::FileLayout>(std::move(layout));
   }
-  list->packing = packing;
   list->sizes = std::move(sizes);
   return list;
 }

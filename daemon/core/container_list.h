@@ -30,7 +30,9 @@ struct ContainerList {
 // The list that a file has, whatever its layout.
 std::shared_ptr<ContainerList> ListOf(const ftiff::FileMetadata& metadata, bool restored);
 
-// The list of the next checkpoint; `last`: null if there is none. Not settled. Errors as ftiff::PlanNext.
+// The list of the next checkpoint; `last`: null if there is none. With kAligned, which does not have to be as FTI's
+// own, a list that reserves four times the bytes of a fresh one gives way to it. Not settled. Errors as
+// ftiff::PlanNext.
 absl::StatusOr<std::shared_ptr<ContainerList>> NextList(const ContainerList* last,
                                                         std::vector<ftiff::VariableSize> sizes, ftiff::Packing packing);
 

@@ -6,7 +6,7 @@
 //   levels.cc       test, wait, latest, stored                  restore.cc     restores, all ranks or none
 //   outputs.cc      the application's own files                 remake.cc      from the prefix into the cache
 //   flush.cc        to the prefix, out of the cache             admin.cc       the commands
-//   lists.cc        container lists
+//   lists.cc        container lists                             reuse.cc       differential checkpoints
 //
 // Everything runs on the strand unless a comment says otherwise.
 #ifndef CAIRN_DAEMON_CORE_CORE_IMPL_H_
@@ -154,7 +154,7 @@ class CoreImpl final : public Core {
   absl::StatusOr<DatasetPtr> EnterDataset(const SessionPtr& session, const Ledger::BeginSpec& spec,
                                           const VariableList& variables);
   absl::StatusOr<DatasetId> NextId(const RunPtr& run);
-  absl::Status EnsureRoom(const RunPtr& run, std::uint64_t bytes);
+  absl::Status EnsureRoom(const RunPtr& run, std::uint64_t bytes, const DatasetPtr& spare = nullptr);
   void StartWriter(const std::shared_ptr<PartWriter>& writer, const CallPtr& call, std::shared_ptr<Image> image);
   void AnswerBegin(const std::shared_ptr<PartWriter>& writer, const CallPtr& call, bool same_plan);
   bool AnsweredAgain(const SessionPtr& session, const CallPtr& call, const local::Begin& begin);
@@ -183,6 +183,22 @@ class CoreImpl final : public Core {
   absl::StatusOr<std::shared_ptr<ContainerList>> PlanList(Session& session, const ContainerList* last,
                                                           std::vector<ftiff::VariableSize> sizes);
   void SettleList(const std::shared_ptr<PartWriter>& writer, std::optional<std::vector<Md5Digest>> hashes);
+
+  // --- reuse.cc ---
+  // What a dataset's captures may start from, as the pool has found it.
+  struct ReadyBases {
+    std::map<Rank, CaptureBase> files;
+    std::vector<std::string> warnings;
+  };
+  ftiff::Letter LetterOfFiles() const;
+  bool Differential() const;
+  bool KeepsSpare(const Run& run) const;
+  DatasetPtr SpareFor(const RunPtr& run, std::uint64_t rank_bytes, std::uint32_t nranks) const;
+  void GiveFiles(const RunPtr& run, const DatasetPtr& spare, DatasetId to);
+  void ShareFiles(const RunPtr& run, const Dataset& to);
+  ReadyBases PrepareBases(CacheFolder& cache, const Reuse& reuse);
+  void EndReuse(const RunPtr& run, DatasetId id);
+  void ForgetDigests(Run& run) const;
 
   // --- outputs.cc ---
   void HandleOutputBegin(const SessionPtr& session, const CallPtr& call, const local::OutputBegin& begin);
@@ -254,6 +270,7 @@ class CoreImpl final : public Core {
   std::vector<DatasetPtr> OverwrittenBy(const Run& run, const Dataset& dataset) const;
   void Unprefix(const RunPtr& run, const DatasetPtr& dataset);
   void Evict(const RunPtr& run, const DatasetPtr& dataset, const std::string& why);
+  void LeaveCache(const RunPtr& run, const DatasetPtr& dataset, const std::string& why);
   void ChangeFolder(const RunPtr& run, DatasetId id, std::function<absl::Status()> work);
   void RemoveFromPrefix(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then);
   void StoreFlushRecord(const RunPtr& run, std::function<void(const absl::Status&)> then = nullptr);

@@ -25,6 +25,7 @@ std::vector<DatasetFacts> CoreImpl::FactsOf(const Run& run) const {
                      .ordinal = dataset->ordinal,
                      .checkpoint = dataset->checkpoint,
                      .output = dataset->output,
+                     .own_files = dataset->files,
                      .safe = (dataset->in_cache || dataset->in_prefix) && !dataset->damaged,
                      .in_cache = dataset->in_cache,
                      .in_prefix = dataset->in_prefix,
@@ -43,6 +44,7 @@ void CoreImpl::ApplyPolicy(const RunPtr& run) {
   if (quiescing_ || run->replaced) return;
   PlanFlushesOf(run);
   EvictOf(run);
+  ForgetDigests(*run);
 }
 
 void CoreImpl::PlanFlushesOf(const RunPtr& run) {
@@ -251,8 +253,10 @@ std::uint64_t CoreImpl::CacheBytesUsed() const {
   return used;
 }
 
-absl::Status CoreImpl::EnsureRoom(const RunPtr& run, std::uint64_t bytes) {
+// `spare`, if given, makes room by giving its files to what is to come.
+absl::Status CoreImpl::EnsureRoom(const RunPtr& run, std::uint64_t bytes, const DatasetPtr& spare) {
   std::uint64_t used = CacheBytesUsed();
+  if (spare) used -= std::min(used, spare->bytes());
   auto fits = [&] { return bytes <= cache_bytes_max_ && used <= cache_bytes_max_ - bytes; };
   if (fits()) return absl::OkStatus();
   // The run that wants room gives way first.
@@ -263,7 +267,9 @@ absl::Status CoreImpl::EnsureRoom(const RunPtr& run, std::uint64_t bytes) {
   for (const RunPtr& owner : order) {
     if (fits()) break;
     const std::uint64_t missing = used + std::min(bytes, cache_bytes_max_) - cache_bytes_max_;
-    for (DatasetId id : EvictForRoom(FactsOf(*owner), missing)) {
+    std::vector<DatasetFacts> facts = FactsOf(*owner);
+    for (DatasetFacts& dataset : facts) dataset.held |= owner == run && spare && dataset.id == spare->id;
+    for (DatasetId id : EvictForRoom(facts, missing)) {
       DatasetPtr dataset = owner->ledger.Get(id);
       used -= std::min(used, dataset->bytes());
       Evict(owner, dataset, "its place was needed");
@@ -276,7 +282,7 @@ absl::Status CoreImpl::EnsureRoom(const RunPtr& run, std::uint64_t bytes) {
 
 void CoreImpl::EvictOf(const RunPtr& run) {
   const std::vector<DatasetFacts> facts = FactsOf(*run);
-  for (DatasetId id : EvictBeyondKeep(facts, config_.cache.keep, config_.flush)) {
+  for (DatasetId id : EvictBeyondKeep(facts, config_.cache.keep, config_.flush, KeepsSpare(*run))) {
     Evict(run, run->ledger.Get(id), "cache.keep");
   }
   const Launch* newest = run->ledger.newest();
@@ -297,6 +303,12 @@ void CoreImpl::EvictOf(const RunPtr& run) {
 
 void CoreImpl::Evict(const RunPtr& run, const DatasetPtr& dataset, const std::string& why) {
   if (!dataset || !dataset->in_cache) return;  // gone by what an eviction before it has set free
+  LeaveCache(run, dataset, why);
+  ChangeFolder(run, dataset->id, [cache = run->cache, id = dataset->id] { return cache->Remove(id); });
+}
+
+// Nobody counts on it being in the cache any more; its files are still there.
+void CoreImpl::LeaveCache(const RunPtr& run, const DatasetPtr& dataset, const std::string& why) {
   spdlog::info("run {}: dataset {} (step {}) leaves the cache: {}", run->name, dataset->id, dataset->step, why);
   dataset->in_cache = false;
   if (run->kept.erase(dataset->id) > 0) RetryImageWishes();
@@ -313,7 +325,6 @@ void CoreImpl::Evict(const RunPtr& run, const DatasetPtr& dataset, const std::st
         {.why = Gone::Why::kSuperseded, .message = why, .successor = newest ? newest->id : 0, .step = dataset->step});
     run->flush_dropped.erase(dataset->id);
   }
-  ChangeFolder(run, dataset->id, [cache = run->cache, id = dataset->id] { return cache->Remove(id); });
 }
 
 // Who makes the directory anew waits for such changes.

@@ -41,6 +41,7 @@ struct PartWriter {
   std::shared_ptr<const std::vector<PlanPiece>> plan;
   std::shared_ptr<Image> image;  // null: no bytes
   bool ring = false;
+  ftiff::Letter letter = ftiff::Letter::kF;  // of its file
   std::string work_path;
   std::uint64_t begin_call = 0;                // Released replies carry its number
   std::weak_ptr<Connection> begin_connection;  // that the Begin came over
@@ -163,6 +164,15 @@ struct KeptPart {
   std::weak_ptr<Session> session;  // gets the image back
 };
 
+// The files that a new dataset's files start from (differential checkpoints).
+struct Reuse {
+  DatasetId base = 0;
+  bool clone = false;                                           // they share extents; else they are the base's no more
+  std::vector<catalogue::Catalogue> catalogues;                 // of the base, by rank
+  std::map<Rank, std::shared_ptr<const BlockDigests>> digests;  // that are known
+  std::map<Rank, CaptureBase> files;                            // ready for a capture, once the directory is there
+};
+
 // Of a rank's last checkpoint, or of the file that it has restored.
 struct RankList {
   LaunchId launch = 0;
@@ -192,6 +202,8 @@ struct Run {
   std::set<DatasetId> failed_folders;               // to be removed when their lease ends
   std::map<DatasetId, std::map<Rank, KeptPart>> kept;
   std::map<Rank, RankList> lists;
+  std::map<DatasetId, Reuse> reuse;  // by the new dataset, until it is whole or has failed
+  std::map<DatasetId, std::map<Rank, std::shared_ptr<const BlockDigests>>> digests;  // of files in the cache
   std::map<DatasetId, std::shared_ptr<FlushJob>> flushes;
   std::set<DatasetId> flush_dropped;  // superseded before their flush began
   std::set<DatasetId> asked;          // someone waits for `prefix`, or asked for the flush by name

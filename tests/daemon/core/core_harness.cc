@@ -105,6 +105,14 @@ admin::WaitReply CoreHarness::Wait(DatasetId id, local::Level level, std::uint32
   return Answered<admin::WaitReply>([&](auto done) { core_->Wait(request, done); });
 }
 
+admin::ShowReply CoreHarness::Show(DatasetId id) {
+  admin::DatasetRequest request;
+  request.set_run(prefix());
+  request.set_dataset(id);
+  auto reply = Answered<absl::StatusOr<admin::ShowReply>>([&](auto done) { core_->Show(request, done); });
+  return reply.ok() ? *reply : admin::ShowReply();
+}
+
 local::Status CoreHarness::Flush(DatasetId id) {
   admin::FlushRequest request;
   request.set_run(prefix());

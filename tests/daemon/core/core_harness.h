@@ -39,6 +39,7 @@ class CoreHarness {
   admin::StatusReply Status();
   std::vector<admin::DatasetRow> List();
   admin::DatasetRow Row(DatasetId id);  // empty: not listed
+  admin::ShowReply Show(DatasetId id);  // empty: there is none
   admin::WaitReply Wait(DatasetId id, local::Level level, std::uint32_t timeout_ms = 30000);
   local::Status Flush(DatasetId id);
   local::Status Pin(DatasetId id, bool pinned);
