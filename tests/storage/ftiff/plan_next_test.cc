@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <random>
@@ -415,6 +416,59 @@ TEST(PlanNextTest, AnySequenceIsAsTheModelHasIt) {
       layout = Next(layout, sizes, Packing::kExact);
       ExpectSame(layout, model.Layout());
       ExpectSound(sizes, layout);
+    }
+  }
+}
+
+// Whatever blocks a file may have: a reader accepts them all.
+FileLayout AnySoundList(std::mt19937_64& random) {
+  constexpr std::uint64_t kBytes[] = {0, 1, 4095, 4096, kMiB, kMiB + 4096, 64 * kMiB, 65 * kMiB};
+  FileLayout layout;
+  std::map<std::int32_t, Container> next;
+  const std::size_t count = 1 + random() % 12;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto id = static_cast<std::int32_t>(random() % 4);
+    Container& c = next[id];
+    c.id = id;
+    c.has_content = random() % 2 == 0;
+    c.in_file_before = random() % 2 == 0;
+    c.file_offset = layout.data_bytes;
+    c.container_bytes = kBytes[random() % std::size(kBytes)];
+    layout.containers.push_back(c);
+    layout.data_bytes += c.container_bytes;
+    c.index += 1;
+    c.variable_offset += c.container_bytes;
+    if (i == 0 || random() % 3 == 0) layout.block_containers.push_back(0);
+    layout.block_containers.back() += 1;
+  }
+  return layout;
+}
+
+TEST(PlanNextTest, AnyListOfAFileIsGoneOnWithOrMadeFresh) {
+  const std::uint64_t seed = testing::TestSeed();
+  SCOPED_TRACE("CAIRN_TEST_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 2000 && !HasFailure(); ++round) {
+    const FileLayout last = AnySoundList(random);
+    std::set<std::int32_t> ids;
+    for (const Container& c : last.containers) ids.insert(c.id);
+    Sizes sizes;
+    for (const std::int32_t id : ids) sizes.push_back({id, random() % (200 * kMiB)});
+    if (random() % 2 == 0) sizes.push_back({7, random() % (3 * kMiB)});
+    const FileLayout exact = Next(last, sizes, Packing::kExact, true);
+    ExpectSound(sizes, exact);
+    ASSERT_LE(last.containers.size(), exact.containers.size());
+    for (std::size_t i = 0; i < last.containers.size(); ++i) {
+      EXPECT_EQ(exact.containers[i].file_offset, last.containers[i].file_offset);
+      EXPECT_EQ(exact.containers[i].container_bytes, last.containers[i].container_bytes);
+      EXPECT_TRUE(exact.containers[i].in_file_before);
+    }
+    const FileLayout aligned = Next(last, sizes, Packing::kAligned, true);
+    ExpectSound(sizes, aligned);
+    for (std::size_t i = 0; i < aligned.containers.size(); ++i) {
+      const Container& c = aligned.containers[i];
+      EXPECT_EQ(c.file_offset % 4096, 0u);
+      EXPECT_TRUE(c.index == 0 || aligned.containers[i - 1].id == c.id) << "a second run";
     }
   }
 }
