@@ -20,8 +20,9 @@ struct CommandLine {
 };
 
 // Both are borrowed, and outlive the parsing and the run.
-void AddRunCommands(CLI::App& app, CommandLine& line);   // status, ls, show, wait, flush, pin, rm
-void AddFileCommands(CLI::App& app, CommandLine& line);  // verify, inspect, extract, convert, diff
+void AddRunCommands(CLI::App& app, CommandLine& line);     // status, ls, show, wait, flush, pin, rm
+void AddFileCommands(CLI::App& app, CommandLine& line);    // verify, inspect, extract, convert, diff
+void AddMovingCommands(CLI::App& app, CommandLine& line);  // adopt, export
 
 }  // namespace cairn::cli
 

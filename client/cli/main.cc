@@ -37,6 +37,8 @@ constexpr const char* kFooter =
     "  cairn extract Ckpt17-Rank0.fti --var 2 -o u.bin      the bytes of one variable\n"
     "  cairn convert Ckpt17-Rank0.fti --layout A -o a.fti   the same for FTI 1.1\n"
     "  cairn diff Ckpt17-Rank0.fti Ckpt18-Rank0.fti         which variables differ, and where\n"
+    "  cairn adopt /scratch/me/heat --fti /scratch/me/fti   FTI's newest checkpoint becomes a dataset of the run\n"
+    "  cairn export /scratch/me/heat --fti /scratch/me/out  the newest checkpoint for FTI to restart from\n"
     "  cairn doctor                        what works on this machine and what does not\n"
     "\n"
     "Exit codes:\n"
@@ -78,6 +80,7 @@ int Main(int argc, char** argv) {
   app.add_option("--address", line.context.address, "The daemon's socket: grpc+unix:PATH (default: the usual places)");
   AddRunCommands(app, line);
   AddFileCommands(app, line);
+  AddMovingCommands(app, line);
   AddDoctor(app, line);
   try {
     app.parse(argc, argv);

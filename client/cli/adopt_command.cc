@@ -1,0 +1,137 @@
+#include "client/cli/adopt_command.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "client/cli/adopt.h"
+#include "client/cli/file_argument.h"
+#include "client/cli/json.h"
+#include "client/cli/run_prefix.h"
+#include "client/cli/text.h"
+#include "daemon/process/lock_file.h"
+#include "storage/base/status.h"
+#include "storage/io/posix_disk.h"
+
+namespace cairn::cli {
+namespace {
+
+absl::StatusOr<std::string> Existing(const std::string& given) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::canonical(given, error);
+  if (error) return NotFound("{}: {}", given, error.message());
+  return path.string();
+}
+
+absl::StatusOr<fti::Search> SearchOf(const AdoptOptions& options) {
+  fti::Search search;
+  search.execution = options.execution;
+  search.node_size = options.node_size;
+  search.group_size = options.group_size;
+  search.ranks = options.ranks;
+  if (options.heads) search.heads = true;
+  for (const std::string& root : options.roots) {
+    CAIRN_ASSIGN_OR_RETURN(std::string path, Existing(root));
+    search.roots.push_back(std::move(path));
+  }
+  if (!options.config.empty()) {
+    CAIRN_ASSIGN_OR_RETURN(search.config, Existing(options.config));
+  }
+  return search;
+}
+
+// A path may be made; a mere name is a run that the daemon knows: an empty directory by its name would help nobody.
+absl::StatusOr<std::string> MakeRunDirectory(const Context& context, Disk& disk, const std::string& run) {
+  if (run.find('/') == std::string::npos) {
+    absl::StatusOr<std::string> prefix = FindPrefix(context, run);
+    if (!absl::IsNotFound(prefix.status())) return prefix;
+    return NotFound("{}; ./{} would be made here", MessageOf(prefix.status()), run);
+  }
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(run, error);
+  if (error) return InvalidArgument("{}: {}", run, error.message());
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path.lexically_normal().string(), 0755));
+  return Existing(run);
+}
+
+// Of two adopts in one prefix the later one gives way. The kernel frees the lock when its holder dies.
+absl::StatusOr<std::unique_ptr<LockFile>> LockPrefix(const Prefix& prefix, const AdoptRequest& request) {
+  auto lock = LockFile::Take(prefix.FilePath(".cairn/adopt.lock"));
+  if (lock.ok()) return std::make_unique<LockFile>(*std::move(lock));
+  if (absl::IsFailedPrecondition(lock.status())) {
+    return FailedPrecondition("another adopt is under way in {}: {}", prefix.path(), MessageOf(lock.status()));
+  }
+  if (!absl::IsUnavailable(lock.status())) return lock.status();
+  request.note(fmt::format("{}; make sure that no other adopt is under way there", MessageOf(lock.status())));
+  return std::unique_ptr<LockFile>();
+}
+
+struct Outcome {
+  std::string prefix;
+  RunId run;
+  std::string execution;
+  Adopted adopted;
+};
+
+absl::StatusOr<Outcome> Adopt(const Context& context, const AdoptOptions& options, const AdoptRequest& request) {
+  const auto disk = MakePosixDisk();
+  CAIRN_ASSIGN_OR_RETURN(const fti::Search search, SearchOf(options));
+  CAIRN_ASSIGN_OR_RETURN(const fti::Execution execution, fti::Find(*disk, search));
+  for (const std::string& warning : execution.warnings) request.note(warning);
+  CAIRN_ASSIGN_OR_RETURN(const std::string path, MakeRunDirectory(context, *disk, options.run));
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Prefix> prefix, Prefix::Open(*disk, path));
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<LockFile> lock, LockPrefix(*prefix, request));
+  auto adopted = AdoptCheckpoint(*disk, *prefix, execution, request);
+  for (const std::string& warning : prefix->TakeWarnings()) request.note(warning);
+  if (!adopted.ok()) return adopted.status();
+  return Outcome{.prefix = path, .run = prefix->run(), .execution = execution.id, .adopted = *adopted};
+}
+
+std::string Describe(const Outcome& outcome) {
+  const Adopted& adopted = outcome.adopted;
+  const std::string level = adopted.level == fti::Level::kDifferential
+                                ? "differential"
+                                : fmt::format("level {}", static_cast<int>(adopted.level));
+  const std::string what =
+      fmt::format("checkpoint {} ({}) of FTI's execution {}", adopted.checkpoint, level, Clean(outcome.execution));
+  if (adopted.before) {
+    return fmt::format("{} was adopted before: it is dataset {} of {}\n", what, adopted.dataset, Clean(outcome.prefix));
+  }
+  std::string text = fmt::format("adopted {} as dataset {} (step {}) of {}\n", what, adopted.dataset,
+                                 adopted.checkpoint, Clean(outcome.prefix));
+  text += fmt::format("  {} ranks, {}, every byte verified", adopted.ranks, Bytes(adopted.bytes));
+  if (adopted.rebuilt > 0) text += fmt::format("; {} files rebuilt", adopted.rebuilt);
+  return text + fmt::format(
+                    "\nThe next launch with CAIRN_PREFIX={} and {} ranks restores it, if it protects what FTI had "
+                    "under the same ids.\n",
+                    Clean(outcome.prefix), adopted.ranks);
+}
+
+Json ToJson(const Outcome& outcome, const std::vector<std::string>& notes) {
+  const Adopted& adopted = outcome.adopted;
+  return {{"run", outcome.run.Hex()},       {"prefix", outcome.prefix},
+          {"dataset", adopted.dataset},     {"adopted_before", adopted.before},
+          {"execution", outcome.execution}, {"checkpoint", adopted.checkpoint},
+          {"step", adopted.checkpoint},     {"level", static_cast<int>(adopted.level)},
+          {"ranks", adopted.ranks},         {"rebuilt", adopted.rebuilt},
+          {"bytes", adopted.bytes},         {"notes", notes}};
+}
+
+}  // namespace
+
+ExitCode RunAdopt(const Context& context, const AdoptOptions& options) {
+  std::vector<std::string> notes;
+  AdoptRequest request{.checkpoint = options.checkpoint, .note = [&](const std::string& text) {
+                         notes.push_back(text);
+                         if (!context.json) Note(text);
+                       }};
+  const auto outcome = Adopt(context, options, request);
+  if (!outcome.ok()) return ComplainOfFile(outcome.status());
+  Print(context.json ? Dump(ToJson(*outcome, notes)) : Describe(*outcome));
+  return ExitCode::kOk;
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,145 @@
+#include "client/cli/export_command.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <vector>
+
+#include "client/cli/file_argument.h"
+#include "client/cli/json.h"
+#include "client/cli/run_prefix.h"
+#include "client/cli/text.h"
+#include "storage/base/status.h"
+#include "storage/io/posix_disk.h"
+
+namespace cairn::cli {
+namespace {
+
+constexpr std::int32_t kFtiVariableIdMax = 102400;  // FTI's max_var_id, if nothing else is set
+
+// A dataset that the daemon has in the cache only; 0: none, or no daemon.
+DatasetId OnlyInCache(const Context& context, const std::string& prefix, DatasetId wanted, DatasetId above) {
+  const auto daemon = context.Daemon();
+  if (!daemon.ok()) return 0;
+  admin::ListRequest request;
+  request.set_run(prefix);
+  const auto reply = (*daemon)->List(request);
+  if (!reply.ok()) return 0;
+  DatasetId found = 0;
+  for (const admin::DatasetRow& row : reply->datasets()) {
+    if (!row.in_cache() || row.in_prefix() || row.files() || row.dataset() <= above) continue;
+    if (wanted != 0 ? row.dataset() == wanted : row.checkpoint()) found = std::max<DatasetId>(found, row.dataset());
+  }
+  return found;
+}
+
+std::string HowToFlush(const std::string& prefix, DatasetId dataset) {
+  return fmt::format("dataset {} is only in this node's cache: `cairn flush {} {} --wait` brings it to the prefix",
+                     dataset, prefix, dataset);
+}
+
+struct Outcome {
+  std::string prefix, folder;
+  Exported exported;
+};
+
+absl::StatusOr<Outcome> Export(const Context& context, const ExportOptions& options,
+                               const std::function<void(const std::string&)>& note) {
+  const auto disk = MakePosixDisk();
+  CAIRN_ASSIGN_OR_RETURN(const std::string path, FindPrefix(context, options.run));
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Prefix> prefix, Prefix::OpenReadOnly(*disk, path));
+  ExportRequest request = options.request;
+  std::error_code error;
+  request.folder = std::filesystem::absolute(options.folder, error).lexically_normal().string();
+  if (error) return InvalidArgument("{}: {}", options.folder, error.message());
+  while (request.folder.size() > 1 && request.folder.ends_with('/')) request.folder.pop_back();
+  request.level = static_cast<fti::Level>(options.level);
+  request.letter = options.layout == "A" ? ftiff::Letter::kA : ftiff::Letter::kF;
+  const auto exported = ExportDataset(*disk, *prefix, request);
+  if (absl::IsNotFound(exported.status())) {
+    const DatasetId cached = OnlyInCache(context, path, request.dataset, 0);
+    if (cached != 0) return FailedPrecondition("{}", HowToFlush(path, cached));
+  }
+  for (const std::string& warning : prefix->TakeWarnings()) note(warning);
+  if (!exported.ok()) return exported.status();
+  if (request.dataset == 0) {
+    const DatasetId newer = OnlyInCache(context, path, 0, exported->dataset);
+    if (newer != 0) note("a newer one was not exported: " + HowToFlush(path, newer));
+  }
+  return Outcome{.prefix = path, .folder = request.folder, .exported = *exported};
+}
+
+// What the user has to do before FTI restarts from it.
+std::vector<std::string> StepsOf(const Outcome& outcome, const ExportOptions& options) {
+  const Exported& exported = outcome.exported;
+  std::vector<std::string> steps;
+  steps.push_back(
+      fmt::format("call FTI_Init with {}/config.fti, or set in the application's own configuration what "
+                  "that has: failure, exec_id, ckpt_io, head, node_size, group_size and the three "
+                  "directories",
+                  outcome.folder));
+  steps.push_back(fmt::format("start {} processes, {} a node, and protect the same ids with the same sizes",
+                              exported.topology.ranks, exported.topology.node_size));
+  if (options.level != 4) {
+    steps.push_back(
+        fmt::format("where each node has a file system of its own: copy {}/Local/node<k>/{} into node k's "
+                    "ckpt_dir and set local_test = 0",
+                    outcome.folder, exported.execution));
+  }
+  if (exported.variable_id_max > kFtiVariableIdMax) {
+    steps.push_back(fmt::format("set max_var_id to {} or more: FTI takes ids up to {} by default",
+                                exported.variable_id_max, kFtiVariableIdMax));
+  }
+  if (options.layout == "A") steps.push_back("use FTI 1.1: later releases cannot read layout A");
+  return steps;
+}
+
+std::string Describe(const Outcome& outcome, const ExportOptions& options) {
+  const Exported& exported = outcome.exported;
+  std::string text =
+      fmt::format("exported dataset {} (step {}) of {} as FTI's checkpoint {}, level {}, layout {}\n", exported.dataset,
+                  exported.step, Clean(outcome.prefix), exported.checkpoint, options.level, options.layout);
+  text += fmt::format("  {} ranks, {}, every byte verified, in {}\n", exported.application_ranks, Bytes(exported.bytes),
+                      Clean(outcome.folder));
+  text += "What remains to be done:\n";
+  for (const std::string& step : StepsOf(outcome, options)) text += fmt::format("  - {}\n", Clean(step));
+  return text;
+}
+
+Json ToJson(const Outcome& outcome, const ExportOptions& options, const std::vector<std::string>& notes) {
+  const Exported& exported = outcome.exported;
+  return {{"prefix", outcome.prefix},
+          {"dataset", exported.dataset},
+          {"step", exported.step},
+          {"folder", outcome.folder},
+          {"config", outcome.folder + "/config.fti"},
+          {"execution", exported.execution},
+          {"checkpoint", exported.checkpoint},
+          {"level", options.level},
+          {"layout", options.layout},
+          {"ranks", exported.application_ranks},
+          {"processes", exported.topology.ranks},
+          {"node_size", exported.topology.node_size},
+          {"group_size", exported.topology.group_size},
+          {"heads", exported.topology.heads},
+          {"bytes", exported.bytes},
+          {"to_do", StepsOf(outcome, options)},
+          {"notes", notes}};
+}
+
+}  // namespace
+
+ExitCode RunExport(const Context& context, ExportOptions options) {
+  std::vector<std::string> notes;
+  const auto outcome = Export(context, options, [&](const std::string& text) {
+    notes.push_back(text);
+    if (!context.json) Note(text);
+  });
+  if (!outcome.ok()) return ComplainOfFile(outcome.status());
+  Print(context.json ? Dump(ToJson(*outcome, options, notes)) : Describe(*outcome, options));
+  return ExitCode::kOk;
+}
+
+}  // namespace cairn::cli

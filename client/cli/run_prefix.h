@@ -1,0 +1,20 @@
+// Where a run's prefix is, for commands that work on the prefix itself.
+#ifndef CAIRN_CLIENT_CLI_RUN_PREFIX_H_
+#define CAIRN_CLIENT_CLI_RUN_PREFIX_H_
+
+#include <absl/status/statusor.h>
+
+#include <string>
+
+#include "client/cli/context.h"
+
+namespace cairn::cli {
+
+// RUN as given: a directory's absolute path without symbolic links, or the prefix of a run that the daemon knows by
+// this name or identity.
+//   kNotFound      no such directory, and no daemon that knows such a run
+absl::StatusOr<std::string> FindPrefix(const Context& context, const std::string& run);
+
+}  // namespace cairn::cli
+
+#endif  // CAIRN_CLIENT_CLI_RUN_PREFIX_H_
