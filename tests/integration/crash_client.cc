@@ -2,12 +2,13 @@
 // was given to a file outside the daemon, and goes on whatever happens to the daemon.
 //
 //   crash_client --promises FILE [--mib N] [--steps N] [--flush-every N] [--guard-step S --guard-mib K] [--no-check]
-//               [--tries N]
+//               [--tries N] [--sparse]
 //
 // Prints "resumed STEP DATASET TIER" or "fresh". Lines of the promises: "captured|local|prefix DATASET STEP",
 // "refused STEP CODE TEXT" (the call said so: no promise), "lost DATASET STEP TEXT" (a promise was broken).
 // With a guard, the memory K MiB into the protected block is taken away before step S's checkpoint, so that the process
 // dies exactly while the library copies that window. Without a daemon an open is tried N times (600), one each 100 ms.
+// --sparse: from step to step only one word in 32 KiB changes.
 // Exit: 0 done, 3 wrong bytes came back, 4 a promise was broken.
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -35,6 +36,7 @@ struct Options {
   std::uint64_t guard_step = 0;
   std::size_t guard_mib = 0;
   bool check = true;
+  bool sparse = false;
   int tries = 600;
 };
 
@@ -50,6 +52,7 @@ Options Parse(int argc, char** argv) {
     if (name == "--guard-step") options.guard_step = std::stoull(next());
     if (name == "--guard-mib") options.guard_mib = std::stoull(next());
     if (name == "--no-check") options.check = false;
+    if (name == "--sparse") options.sparse = true;
     if (name == "--tries") options.tries = std::stoi(next());
   }
   return options;
@@ -62,18 +65,18 @@ std::uint64_t Word(std::uint64_t step, std::uint64_t rank, std::uint64_t i) {
 // The protected state: a counter and a block.
 class State {
  public:
-  State(std::size_t mib, std::uint64_t rank) : words_((mib << 20) / 8), rank_(rank) {
+  State(std::size_t mib, std::uint64_t rank, bool sparse) : words_((mib << 20) / 8), rank_(rank), sparse_(sparse) {
     void* at = mmap(nullptr, words_ * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) std::_Exit(5);
     block_ = static_cast<std::uint64_t*>(at);
   }
   void Fill(std::uint64_t step) {
     step_ = step;
-    for (std::size_t i = 0; i < words_; ++i) block_[i] = Word(step, rank_, i);
+    for (std::size_t i = 0; i < words_; ++i) block_[i] = WordAt(i);
   }
   bool IsWhole() const {
     for (std::size_t i = 0; i < words_; ++i) {
-      if (block_[i] != Word(step_, rank_, i)) return false;
+      if (block_[i] != WordAt(i)) return false;
     }
     return true;
   }
@@ -85,9 +88,12 @@ class State {
   std::uint64_t step() const { return step_; }
 
  private:
+  std::uint64_t WordAt(std::size_t i) const { return Word(sparse_ && i % 4096 != 0 ? 0 : step_, rank_, i); }
+
   std::uint64_t* block_ = nullptr;
   std::size_t words_;
   std::uint64_t rank_;
+  bool sparse_;
   std::uint64_t step_ = 0;
 };
 
@@ -120,7 +126,7 @@ int Run(const Options& options) {
     return 1;
   }
   const char* rank = std::getenv("CAIRN_RANK");
-  State state(options.mib, rank != nullptr ? std::strtoull(rank, nullptr, 10) : 0);
+  State state(options.mib, rank != nullptr ? std::strtoull(rank, nullptr, 10) : 0, options.sparse);
   if (!state.Protect(session)) return 1;
   Promises promises(options.promises);
 

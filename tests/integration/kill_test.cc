@@ -11,6 +11,8 @@
 #include <random>
 #include <sstream>
 
+#include "storage/base/ids.h"
+#include "storage/base/status.h"
 #include "storage/cache/cache_folder.h"
 #include "storage/io/posix_disk.h"
 #include "storage/transfer/transfer.h"
@@ -50,6 +52,27 @@ class KillTest : public ::testing::Test {
 
   std::chrono::microseconds Draw(int microseconds_max) {
     return std::chrono::microseconds(std::uniform_int_distribution<int>(0, microseconds_max)(random_));
+  }
+
+  // No daemon runs: what the cache has. Load, as at a start of the daemon, has tidied up.
+  absl::StatusOr<CacheLoad> LoadCache() {
+    std::unique_ptr<PosixDisk> disk = MakePosixDisk();
+    CAIRN_ASSIGN_OR_RETURN(const auto found, CacheFolder::Find(*disk, harness.cache(), UserFolder()));
+    if (found.size() != 1) return FailedPrecondition("{} runs are in the cache", found.size());
+    CAIRN_ASSIGN_OR_RETURN(const auto folder, CacheFolder::Open(*disk, harness.cache(), UserFolder(), found[0].run_name,
+                                                                found[0].run, found[0].prefix));
+    return folder->Load();
+  }
+  std::uint64_t NewestWholeStep() {
+    const auto load = LoadCache();
+    EXPECT_OK(load);
+    return load.ok() && !load->whole.empty() ? load->whole.rbegin()->second.descriptor.step.value_or(0) : 0;
+  }
+  catalogue::FileEntry NewestFile() {
+    const auto load = LoadCache();
+    EXPECT_OK(load);
+    if (!load.ok() || load->whole.empty() || load->whole.rbegin()->second.ranks.at(0).file_size() != 1) return {};
+    return load->whole.rbegin()->second.ranks[0].file(0);
   }
 
   // No daemon runs: everything that the cache lists is whole, byte for byte, and everything promised is listed.
@@ -134,6 +157,45 @@ TEST_F(KillTest, TheDaemonAtAnyInstantWhileEvicting) {
   words >> word >> step;
   EXPECT_EQ(word, "resumed") << ending.output;
   EXPECT_GE(step, newest);
+}
+
+// Two files take turns, each getting what changed: the one that is not being written is always whole.
+TEST_F(KillTest, TheDaemonAtAnyInstantWhileWritingDifferences) {
+  const std::vector<std::string> flags = {"--cache-keep", "1", "--flush-every", "0"};
+  ASSERT_TRUE(harness.StartDaemon(flags));
+  auto client = Process::Start(Client({"--mib", "4", "--steps", "1000000", "--no-check", "--sparse"}, "one launch"));
+  std::size_t expected = 0;
+  for (int instant = 0; instant < Instants(); ++instant) {
+    expected = ReadPromises(promises()).by_kind["local"].size() + 3;
+    ASSERT_TRUE(AwaitPromises(promises(), "local", expected)) << "instant " << instant;
+    LetItWorkFor(Draw(60000));
+    harness.KillDaemon();
+    const std::uint64_t newest = NewestStep(ReadPromises(promises()).by_kind.at("local"));
+    EXPECT_GE(NewestWholeStep(), newest) << "instant " << instant;
+    ASSERT_TRUE(harness.StartDaemon(flags));
+  }
+  ASSERT_TRUE(AwaitPromises(promises(), "local", ReadPromises(promises()).by_kind["local"].size() + 3));
+  client->Signal(SIGKILL);
+  client->Wait();
+  harness.KillDaemon();
+  const std::uint64_t newest = NewestStep(ReadPromises(promises()).by_kind.at("local"));
+  ExpectCacheHolds({});
+  ASSERT_TRUE(harness.StartDaemon(flags));
+  const Ending ending = RunProcess(Client({"--mib", "4", "--steps", "0", "--sparse"}, "the next launch"));
+  ASSERT_EQ(ending.exit_code, 0) << ending.output;  // bit for bit
+  std::istringstream words(ending.output);
+  std::string word;
+  std::uint64_t step = 0, dataset = 0;
+  int tier = 0;
+  words >> word >> step >> dataset >> tier;
+  EXPECT_EQ(word, "resumed") << ending.output;
+  EXPECT_GE(step, newest);
+  EXPECT_EQ(tier, static_cast<int>(Tier::kCache)) << ending.output;
+  harness.KillDaemon();
+  const auto entry = NewestFile();
+  EXPECT_GT(entry.bytes(), 4u << 20);
+  EXPECT_GT(entry.bytes_written(), 0u);
+  EXPECT_LT(entry.bytes_written(), entry.bytes() / 2);
 }
 
 TEST_F(KillTest, TheDaemonAtAnyInstantWhileRestoring) {
