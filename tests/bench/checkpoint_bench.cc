@@ -8,6 +8,8 @@
 //   restore   from the cache, by a daemon just started, against a raw read and a memcpy; and from the image
 //   small     64 clients x 1 MiB x 10 checkpoints: datasets per second at `local`
 //
+// All files are written in full: of what differs only, differential_bench tells.
+//
 //   checkpoint_bench [--ranks N] [--mib N] [--rounds N] [--only NAME]
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -76,7 +78,7 @@ class Daemon {
   explicit Daemon(std::string folder) : folder_(std::move(folder)) {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_ + "/prefix");
-    std::ofstream(folder_ + "/cairnd.toml") << "[flush]\nevery = 0\n[cache]\nkeep = 1\n";
+    std::ofstream(folder_ + "/cairnd.toml") << "[flush]\nevery = 0\n[cache]\nkeep = 1\n[ftiff]\ndifferential = false\n";
     Start();
   }
   ~Daemon() {
