@@ -76,6 +76,7 @@ class Finder {
     CAIRN_ASSIGN_OR_RETURN(found_, Scan(disk_, search_.roots, warnings_));
     CAIRN_RETURN_IF_ERROR(ChooseExecution());
     CountNodes();
+    CAIRN_RETURN_IF_ERROR(CheckTold(told_));
     DropRanksBeyond();
     for (const FoundFile& file : found_.files) AddFile(file);
     CAIRN_RETURN_IF_ERROR(DropForeign());

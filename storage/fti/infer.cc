@@ -94,23 +94,6 @@ std::string TextOf(const Topology& topology) {
                      topology.heads ? " with heads" : "", topology.group_size);
 }
 
-// Whether what is told fits together, with the least that fits in place of the rest.
-absl::Status CheckTold(const Told& told) {
-  const std::uint64_t group_size = told.group_size.value_or(1), nodes = told.nodes.value_or(group_size);
-  std::uint64_t node_size = told.node_size.value_or(1);
-  const std::uint64_t ranks = told.ranks.has_value() ? *told.ranks : nodes * node_size;
-  if (ranks > kRanksMax) return InvalidArgument("{} ranks, at most {} are handled", ranks, kRanksMax);
-  if (told.ranks && told.nodes) {
-    if (nodes == 0 || ranks % nodes != 0) return InvalidArgument("{} ranks are no multiple of {} nodes", ranks, nodes);
-    node_size = told.node_size.value_or(ranks / nodes);
-  }
-  const bool nodes_known = !told.ranks || told.node_size || told.nodes;
-  return CheckTopology({.ranks = static_cast<std::uint32_t>(ranks),
-                        .node_size = static_cast<std::uint32_t>(node_size),
-                        .group_size = nodes_known ? static_cast<std::uint32_t>(group_size) : 1,
-                        .heads = told.node_size.has_value() && told.heads.value_or(false)});
-}
-
 }  // namespace
 
 absl::Status CheckTopology(const Topology& topology) {
@@ -128,9 +111,24 @@ absl::Status CheckTopology(const Topology& topology) {
   return absl::OkStatus();
 }
 
+absl::Status CheckTold(const Told& told) {
+  const std::uint64_t group_size = told.group_size.value_or(1), nodes = told.nodes.value_or(group_size);
+  std::uint64_t node_size = told.node_size.value_or(1);
+  const std::uint64_t ranks = told.ranks.has_value() ? *told.ranks : nodes * node_size;
+  if (ranks > kRanksMax) return InvalidArgument("{} ranks, at most {} are handled", ranks, kRanksMax);
+  if (told.ranks && told.nodes) {
+    if (nodes == 0 || ranks % nodes != 0) return InvalidArgument("{} ranks are no multiple of {} nodes", ranks, nodes);
+    node_size = told.node_size.value_or(ranks / nodes);
+  }
+  const bool nodes_known = !told.ranks || told.node_size || told.nodes;
+  return CheckTopology({.ranks = static_cast<std::uint32_t>(ranks),
+                        .node_size = static_cast<std::uint32_t>(node_size),
+                        .group_size = nodes_known ? static_cast<std::uint32_t>(group_size) : 1,
+                        .heads = told.node_size.has_value() && told.heads.value_or(false)});
+}
+
 absl::StatusOr<Topology> InferTopology(Disk& disk, const Told& told, const Seen& seen,
                                        const std::vector<Checkpoint>& checkpoints) {
-  CAIRN_RETURN_IF_ERROR(CheckTold(told));
   const bool grouped = std::any_of(checkpoints.begin(), checkpoints.end(), [](const Checkpoint& checkpoint) {
     return checkpoint.level == Level::kPartner || checkpoint.level == Level::kEncoded;
   });

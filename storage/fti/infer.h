@@ -30,9 +30,12 @@ struct Seen {
   std::vector<bool> has_files;                                  // by rank
 };
 
+// Whether what is told fits together, with the least that fits in place of the rest. Errors as CheckTopology.
+absl::Status CheckTold(const Told& told);
+
 // The only topology that fits. Where groups do not matter (no checkpoint of level 2 or 3) and are not told, each node
 // is a group of its own; where heads are not told and rank 0 has files, there are none.
-//   kInvalidArgument     what is told contradicts itself
+// REQUIRES: CheckTold(told).ok().
 //   kFailedPrecondition  none fits, or several do: the message names the options
 absl::StatusOr<Topology> InferTopology(Disk& disk, const Told& told, const Seen& seen,
                                        const std::vector<Checkpoint>& checkpoints);

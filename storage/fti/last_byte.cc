@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "storage/base/md5_lanes.h"
+#include "storage/base/md5_stream.h"
 #include "storage/base/status.h"
 #include "storage/ftiff/codec.h"
 
@@ -13,7 +13,6 @@ namespace cairn::fti {
 namespace {
 
 constexpr std::size_t kReadBytes = 1 << 20;
-static_assert(kReadBytes % kMd5BlockBytes == 0);
 
 }  // namespace
 
@@ -32,24 +31,21 @@ absl::Status MendLastByte(File& file) {
     const std::byte zero{0};
     return file.WriteAt(info.bytes - 1, {&zero, 1});
   }
-  // Hashed once up to the last piece, which then is tried with each value.
-  Md5State state;
-  std::uint64_t done = 0;
-  std::vector<std::byte> buffer(std::min<std::uint64_t>(kReadBytes, last->chunk_bytes));
-  for (; last->chunk_bytes - done > kMd5BlockBytes;) {
-    const std::uint64_t whole = (last->chunk_bytes - done - 1) / kMd5BlockBytes * kMd5BlockBytes;
-    const auto piece = std::span(buffer).first(std::min<std::uint64_t>(kReadBytes, whole));
+  // Hashed once up to the last byte, which then is tried with each value.
+  Md5Stream hash;
+  const std::uint64_t known = last->chunk_bytes - 1;
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(kReadBytes, known));
+  for (std::uint64_t done = 0; done < known; done += buffer.size()) {
+    const auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), known - done));
     CAIRN_RETURN_IF_ERROR(file.ReadAt(last->file_offset + done, piece));
-    const Md5Lane lane{&state, piece.data(), piece.size()};
-    Md5Advance({&lane, 1});
-    done += piece.size();
+    hash.Append(piece);
   }
-  const auto rest = std::span(buffer).first(last->chunk_bytes - done);
-  CAIRN_RETURN_IF_ERROR(file.ReadAt(last->file_offset + done, rest));
   const Md5Digest& expected = metadata.chunk_hashes[static_cast<std::size_t>(last - containers.begin())];
   for (int value = 0; value < 256; ++value) {
-    rest.back() = static_cast<std::byte>(value);
-    if (Md5Finish(state, rest) == expected) return file.WriteAt(info.bytes - 1, rest.last(1));
+    const auto byte = static_cast<std::byte>(value);
+    Md5Stream tried = hash;
+    tried.Append({&byte, 1});
+    if (tried.Finish() == expected) return file.WriteAt(info.bytes - 1, {&byte, 1});
   }
   return absl::OkStatus();
 }

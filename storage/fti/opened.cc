@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "storage/base/check.h"
-#include "storage/base/md5_lanes.h"
+#include "storage/base/md5_stream.h"
 #include "storage/base/status.h"
 
 namespace cairn::fti {
@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::size_t kReadBytes = 1 << 20;
 constexpr std::size_t kBadChunksTold = 4;
-static_assert(kReadBytes % kMd5BlockBytes == 0);
 
 ftiff::ReadAt ReaderOf(File& file) {
   return [&file](std::uint64_t offset, std::span<std::byte> target) { return file.ReadAt(offset, target); };
@@ -70,19 +69,15 @@ absl::StatusOr<OpenedCode> OpenCodeFile(Disk& disk, const std::string& path) {
 }
 
 absl::Status VerifyCodeFile(const OpenedCode& opened) {
-  Md5State state;
+  Md5Stream hash;
   std::vector<std::byte> buffer(std::min<std::uint64_t>(kReadBytes, opened.record.code_bytes));
-  std::span<const std::byte> rest;
   for (std::uint64_t offset = 0; offset < opened.record.code_bytes; offset += buffer.size()) {
-    const auto bytes = std::min<std::uint64_t>(buffer.size(), opened.record.code_bytes - offset);
-    const auto piece = std::span(buffer).first(bytes);
+    const std::uint64_t rest = opened.record.code_bytes - offset;
+    const auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), rest));
     CAIRN_RETURN_IF_ERROR(opened.file->ReadAt(offset, piece));
-    const std::size_t whole = bytes - bytes % kMd5BlockBytes;  // less than all of it only at the end
-    const Md5Lane lane{&state, piece.data(), whole};
-    Md5Advance({&lane, 1});
-    rest = piece.subspan(whole);
+    hash.Append(piece);
   }
-  const std::string found = HexOf(Md5Finish(state, rest));
+  const std::string found = HexOf(hash.Finish());
   if (found == opened.record.checksum_hex) return absl::OkStatus();
   return DataLoss("{}: the MD5 of the code bytes is {}, expected {}", opened.file->path(), found,
                   opened.record.checksum_hex);

@@ -58,6 +58,21 @@ class Recovery {
     }
   }
 
+  // No copy says whose it is: with another ring than that of the run it would be taken for another rank's file. Where
+  // a copy's owner still has its own file, the two must be the same.
+  std::string WhyRingIsWrong() {
+    for (const auto& [holder, path] : checkpoint_.copies) {
+      if (holder >= topology_.ranks) continue;
+      const auto own = files_.find(topology_.LeftOf(holder));
+      if (own == files_.end()) continue;
+      const absl::StatusOr<OpenedFile> copy = OpenRankFile(disk_, path, checkpoint_.id);
+      if (!copy.ok() || copy->metadata.record_hash == own->second.metadata.record_hash) continue;
+      return fmt::format("no copies are taken, since {} is not that of rank {}: nodes or groups were others", path,
+                         own->first);
+    }
+    return "";
+  }
+
   // `path`: a file that is byte for byte that of `rank`.
   void TakeInstead(std::uint32_t rank, const std::string& path) {
     absl::StatusOr<RankFile> file = Verified(disk_, rank, path, checkpoint_.id);
@@ -71,6 +86,11 @@ class Recovery {
   }
 
   void TakeCopies() {
+    if (lost_.empty()) return;
+    if (const std::string why = WhyRingIsWrong(); !why.empty()) {
+      for (auto& [rank, lost] : lost_) lost += "; " + why;
+      return;
+    }
     for (const auto& [holder, path] : checkpoint_.copies) {
       if (holder >= topology_.ranks) continue;
       const std::uint32_t rank = topology_.LeftOf(holder);

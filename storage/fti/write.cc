@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "storage/base/check.h"
-#include "storage/base/md5_lanes.h"
+#include "storage/base/md5_stream.h"
 #include "storage/base/status.h"
 #include "storage/fti/code.h"
 #include "storage/fti/execution.h"
@@ -91,25 +91,20 @@ class CodeWriter {
   explicit CodeWriter(std::unique_ptr<File> file) : file_(std::move(file)) {}
 
   absl::Status Append(std::uint64_t offset, std::span<const std::byte> bytes) {
-    CAIRN_CHECK(offset == state_.bytes && rest_.empty());
-    const std::size_t whole = bytes.size() - bytes.size() % kMd5BlockBytes;  // less than all of it only at the end
-    const Md5Lane lane{&state_, bytes.data(), whole};
-    Md5Advance({&lane, 1});
-    rest_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(whole), bytes.end());
+    hash_.Append(bytes);
     return file_->WriteAt(offset, bytes);
   }
 
   // `record`: all but the checksum.
   absl::Status Finish(ftiff::EncodedFile record) {
-    record.checksum_hex = HexOf(Md5Finish(state_, rest_));
+    record.checksum_hex = HexOf(hash_.Finish());
     CAIRN_RETURN_IF_ERROR(file_->WriteAt(record.code_bytes, ftiff::EncodeEncodedRecord(record)));
     return file_->Sync();
   }
 
  private:
   std::unique_ptr<File> file_;
-  Md5State state_;
-  std::vector<std::byte> rest_;
+  Md5Stream hash_;
 };
 
 class Exporter {
