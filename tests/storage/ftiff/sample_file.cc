@@ -58,14 +58,13 @@ void PutRecords(Letter letter, const FileLayout& placed, std::span<const Md5Dige
   const RecordTable& table = TableOf(letter);
   std::map<std::int32_t, std::int64_t> indexes;
   std::size_t next = 0;
-  for (std::size_t b = 0; b < placed.block_containers.size(); ++b) {
-    const std::size_t block = BlockOffset(placed, b, letter);
-    const std::uint32_t chunks = placed.block_containers[b];
-    std::uint64_t bytes =
-        table.metadata_first ? table.block_record_bytes + std::uint64_t{chunks} * table.chunk_record_bytes : 0;
+  std::size_t at = BlockOffset(placed, 0, letter);
+  for (const std::uint32_t chunks : placed.block_containers) {
+    const std::size_t block = at;
+    at += table.block_record_bytes;
+    std::size_t data_bytes = 0;
     for (std::uint32_t i = 0; i < chunks; ++i, ++next) {
       const Container& c = placed.containers[next];
-      const std::size_t at = ChunkOffset(placed, next, letter);
       const auto put = [&](FieldPlace place, std::uint64_t value) {
         Overwrite(file, at, place, static_cast<std::int64_t>(value));
       };
@@ -79,9 +78,13 @@ void PutRecords(Letter letter, const FileLayout& placed, std::span<const Md5Dige
       put(table.chunk.chunk_bytes, c.chunk_bytes);
       put(table.chunk.container_bytes, c.container_bytes);
       std::memcpy(file->data() + at + table.chunk.hash_offset, hashes[next].data(), hashes[next].size());
-      bytes += c.container_bytes;
+      at += table.chunk_record_bytes;
+      data_bytes += c.container_bytes;
     }
+    const std::size_t records_bytes = at - block;
+    if (table.metadata_first) at += data_bytes;
     Overwrite(file, block, table.block_chunks, chunks);
+    const std::size_t bytes = data_bytes + (table.metadata_first ? records_bytes : 0);
     Overwrite(file, block, table.block_bytes, static_cast<std::int64_t>(bytes));
   }
 }
