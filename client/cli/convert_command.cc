@@ -22,10 +22,6 @@
 namespace cairn::cli {
 namespace {
 
-bool HoldsId(ftiff::Letter letter) {
-  return letter != ftiff::Letter::kA && letter != ftiff::Letter::kB;
-}
-
 // The checkpoint's number as a name of FTI's tells it.
 std::optional<std::int32_t> IdInName(const std::string& path) {
   const auto name = fti::ParseFileName(BaseOf(path));
@@ -35,7 +31,7 @@ std::optional<std::int32_t> IdInName(const std::string& path) {
 
 // Where the layout holds no checkpoint id, a name does.
 std::int32_t IdOf(const ftiff::FileMetadata& metadata, const std::string& path, const std::string& output) {
-  if (HoldsId(metadata.letter)) return metadata.header.checkpoint_id;
+  if (HoldsCheckpointId(metadata.letter)) return metadata.header.checkpoint_id;
   return IdInName(path).value_or(IdInName(output).value_or(0));
 }
 
@@ -55,11 +51,12 @@ absl::StatusOr<ftiff::FileToWrite> Plan(const ConvertRequest& request, const fti
 void TellOf(const ftiff::FileMetadata& source, const ftiff::FileToWrite& target, const std::string& path,
             const std::string& output) {
   const auto name_id = IdInName(output);
-  if (HoldsId(target.letter) && name_id.has_value() && *name_id != target.header.checkpoint_id) {
+  if (HoldsCheckpointId(target.letter) && name_id.has_value() && *name_id != target.header.checkpoint_id) {
     Note(fmt::format("the name says checkpoint {}, the file {}: FTI goes by the name", *name_id,
                      target.header.checkpoint_id));
   }
-  if (!HoldsId(source.letter) && HoldsId(target.letter) && !IdInName(path).has_value() && !name_id.has_value()) {
+  if (!HoldsCheckpointId(source.letter) && HoldsCheckpointId(target.letter) && !IdInName(path).has_value() &&
+      !name_id.has_value()) {
     Note(fmt::format("layout {} holds no checkpoint number, and no name tells it: it is 0 in the new file",
                      static_cast<char>(source.letter)));
   }
@@ -69,6 +66,15 @@ void TellOf(const ftiff::FileMetadata& source, const ftiff::FileToWrite& target,
   if (source.header.partner_bytes >= 0) {
     Note("the file is of level 2: its copy on another node is one of the old file");
   }
+}
+
+absl::Status CheckWhole(const CheckpointFile& file, const std::string& path) {
+  CAIRN_ASSIGN_OR_RETURN(const ftiff::Verdict verdict, VerifyData(file, path));
+  if (verdict.ok()) return absl::OkStatus();
+  if (verdict.bad.empty()) return DataLoss("{}", verdict.bad_checksum);
+  return DataLoss("{}: {} of {} damaged; the first: {}", path, verdict.bad.size(),
+                  Count(file.metadata.layout.containers.size(), "container"),
+                  WithoutName(verdict.bad.front().why, path));
 }
 
 struct Converted {
@@ -86,13 +92,12 @@ absl::StatusOr<Converted> Convert(const ConvertRequest& request) {
   CAIRN_ASSIGN_OR_RETURN(const auto output, OutputFile::Create(*disk, request.output,
                                                                {.input = path,
                                                                 .force = request.force,
-                                                                .mode = info.mode,
+                                                                .mode = info.mode | 0600,
                                                                 .bytes = target.layout.file_bytes(request.letter)}));
   target.header.checkpoint_id = IdOf(file.metadata, path, output->path());
   // Before: containers that are put together have no hash to compare with, and in A and B only the checksum of the
   // whole file covers the records.
-  CAIRN_ASSIGN_OR_RETURN(const ftiff::Verdict verdict, VerifyData(file, path));
-  CAIRN_RETURN_IF_ERROR(StatusOf(verdict, file, path));
+  CAIRN_RETURN_IF_ERROR(CheckWhole(file, path));
   const ftiff::ReadAt read = file.reader();
   const auto read_variable = [&](std::int32_t id, std::uint64_t offset, std::span<std::byte> bytes) {
     return variables.Read(path, id, offset, bytes, read);

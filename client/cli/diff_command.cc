@@ -79,19 +79,19 @@ std::string ToText(const FileDiff& diff, const Side& a, const Side& b) {
     for (const std::string& damage : side->damage) text += fmt::format("DAMAGED {}\n", Clean(damage));
   }
   if (!diff.fields.empty()) {
-    text += "\nmetadata, which tells nothing about the content\n";
+    text += "\nmetadata (does not count as a difference)\n";
     std::vector<std::vector<std::string>> rows = {{"", "", "first", "second"}};
     for (const FieldDiff& field : diff.fields) {
-      const auto cell = [](const std::string& value) { return value.empty() ? std::string("-") : value; };
+      const auto cell = [](const Json& value) {
+        return value.is_null() ? "-" : value.is_string() ? value.get<std::string>() : value.dump();
+      };
       rows.push_back({"", std::string(field.field), cell(field.values[0]), cell(field.values[1])});
     }
     text += Table(rows, {false, false, false, false});
   }
   const std::size_t different = diff.different();
   if (different == 0) {
-    return text + (diff.variables.size() == 1
-                       ? std::string("\nthe one variable is the same\n")
-                       : fmt::format("\nall {} variables are the same\n", diff.variables.size()));
+    return text + fmt::format("\nno difference in {}\n", Count(diff.variables.size(), "variable"));
   }
   text += "\n";
   for (const VariableDiff& variable : diff.variables) {
@@ -123,8 +123,7 @@ Json ToJson(const FileDiff& diff, const Side& a, const Side& b) {
                      {"damaged", side->damage}});
   }
   for (const FieldDiff& field : diff.fields) {
-    const auto maybe = [](const std::string& value) { return value.empty() ? Json(nullptr) : Json(value); };
-    metadata.push_back({{"field", field.field}, {"values", {maybe(field.values[0]), maybe(field.values[1])}}});
+    metadata.push_back({{"field", field.field}, {"values", field.values}});
   }
   for (const VariableDiff& variable : diff.variables) variables.push_back(ToJson(variable));
   return {{"equal", diff.different() == 0},

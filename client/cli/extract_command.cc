@@ -121,7 +121,7 @@ absl::StatusOr<Extracted> Extract(const ExtractRequest& request) {
   CAIRN_ASSIGN_OR_RETURN(
       const auto output,
       OutputFile::Create(*disk, request.output,
-                         {.input = path, .force = request.force, .mode = info.mode, .bytes = extracted.bytes}));
+                         {.input = path, .force = request.force, .mode = info.mode | 0600, .bytes = extracted.bytes}));
   CAIRN_RETURN_IF_ERROR(Verify(path, variable, Copying(variable.layout, file.reader(), *output)));
   CAIRN_RETURN_IF_ERROR(output->Commit());
   extracted.output = output->path();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 
+#include "client/cli/known_file.h"
 #include "storage/base/status.h"
 #include "storage/ftiff/layout.h"
 #include "storage/ftiff/variables.h"
@@ -44,16 +45,24 @@ bool SameOrder(const ftiff::Variables& a, const ftiff::Variables& b) {
                     [](const ftiff::VariableSize& x, const ftiff::VariableSize& y) { return x.id == y.id; });
 }
 
+// The same containers in the same order, as far as the sizes of the variables allow.
 bool SamePacking(const ftiff::FileLayout& a, const ftiff::FileLayout& b) {
   return a.block_containers == b.block_containers &&
          std::equal(a.containers.begin(), a.containers.end(), b.containers.begin(), b.containers.end(),
                     [](const ftiff::Container& x, const ftiff::Container& y) {
-                      return x.id == y.id && x.container_bytes == y.container_bytes;
+                      return x.id == y.id && x.index == y.index &&
+                             (x.container_bytes == y.container_bytes || x.chunk_bytes != y.chunk_bytes);
                     });
 }
 
 std::string PackingOf(const ftiff::FileLayout& layout) {
-  return fmt::format("{} containers of {} blocks", layout.containers.size(), layout.block_containers.size());
+  constexpr std::size_t kShown = 8;
+  std::vector<std::uint64_t> sizes;
+  for (std::size_t i = 0; i < std::min(layout.containers.size(), kShown); ++i) {
+    sizes.push_back(layout.containers[i].container_bytes);
+  }
+  return fmt::format("{} in {}: {}{}", layout.containers.size(), layout.block_containers.size(), fmt::join(sizes, " "),
+                     layout.containers.size() > kShown ? " …" : "");
 }
 
 // Walks two variables of the same id through the containers of both.
@@ -125,15 +134,18 @@ std::size_t FileDiff::different() const {
 }
 
 std::vector<FieldDiff> CompareFields(const ftiff::FileMetadata& a, const ftiff::FileMetadata& b) {
+  using Json = nlohmann::ordered_json;
   std::vector<FieldDiff> fields;
-  const auto compare = [&fields](std::string_view field, const auto& value_a, const auto& value_b) {
-    if (value_a != value_b) fields.push_back({field, {fmt::format("{}", value_a), fmt::format("{}", value_b)}});
+  const auto compare = [&fields](std::string_view field, const Json& value_a, const Json& value_b) {
+    if (value_a != value_b) fields.push_back({field, {value_a, value_b}});
   };
   const auto id = [](const ftiff::FileMetadata& metadata) {
-    const bool has_id = metadata.letter != ftiff::Letter::kA && metadata.letter != ftiff::Letter::kB;
-    return has_id ? fmt::format("{}", metadata.header.checkpoint_id) : std::string();
+    return HoldsCheckpointId(metadata.letter) ? Json(metadata.header.checkpoint_id) : Json(nullptr);
   };
-  compare("layout", static_cast<char>(a.letter), static_cast<char>(b.letter));
+  const auto layout = [](const ftiff::FileMetadata& metadata) {
+    return std::string(1, static_cast<char>(metadata.letter));
+  };
+  compare("layout", layout(a), layout(b));
   compare("ckptId", id(a), id(b));
   compare("ckptSize", a.file_bytes, b.file_bytes);
   compare("maxFs", a.header.file_bytes_max, b.header.file_bytes_max);
@@ -143,7 +155,7 @@ std::vector<FieldDiff> CompareFields(const ftiff::FileMetadata& a, const ftiff::
   if (!SameOrder(variables_a, variables_b)) {
     fields.push_back({"order", {OrderOf(variables_a), OrderOf(variables_b)}});
   }
-  if (!SamePacking(a.layout, b.layout)) fields.push_back({"packing", {PackingOf(a.layout), PackingOf(b.layout)}});
+  if (!SamePacking(a.layout, b.layout)) fields.push_back({"containers", {PackingOf(a.layout), PackingOf(b.layout)}});
   return fields;
 }
 

@@ -7,9 +7,9 @@
 
 #include <array>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,10 +17,10 @@
 
 namespace cairn::cli {
 
-// A value of both files; empty: this layout has no such field.
+// A value of both files; null: this layout has no such field.
 struct FieldDiff {
   std::string_view field;
-  std::array<std::string, 2> values;
+  std::array<nlohmann::ordered_json, 2> values;
 };
 
 struct VariableDiff {

@@ -42,6 +42,12 @@ ftiff::ReadAt ReaderOf(File& file) {
 
 }  // namespace
 
+std::string_view WithoutName(std::string_view message, std::string_view name) {
+  if (message.starts_with(name) && message.substr(name.size()).starts_with(": "))
+    message.remove_prefix(name.size() + 2);
+  return message;
+}
+
 ftiff::ReadAt CheckpointFile::reader() const {
   return ReaderOf(*file);
 }
@@ -61,6 +67,10 @@ absl::StatusOr<KnownFile> OpenKnownFile(Disk& disk, const std::string& path) {
   const ftiff::ReadAt read = ReaderOf(*file);
   auto metadata = ftiff::DecodeMetadata(path, info.bytes, read);
   if (metadata.ok()) return CheckpointFile{.file = std::move(file), .metadata = *std::move(metadata)};
+  if (absl::IsDataLoss(metadata.status()) && !path.ends_with(".fti")) {
+    return DataLoss("{}: a damaged file, or none that Cairn knows: {}", path,
+                    WithoutName(MessageOf(metadata.status()), path));
+  }
   if (!absl::IsFailedPrecondition(metadata.status())) return metadata.status();
   CAIRN_ASSIGN_OR_RETURN(ftiff::EncodedFile encoded, ftiff::DecodeEncoded(path, info.bytes, read));
   return CodeFile{.file = std::move(file), .encoded = std::move(encoded)};
@@ -74,13 +84,6 @@ std::string_view KindOf(const KnownFile& file) {
 absl::StatusOr<ftiff::Verdict> VerifyData(const CheckpointFile& file, std::string_view name) {
   const std::size_t cores = std::max(std::thread::hardware_concurrency(), 1u);
   return ftiff::VerifyData(name, file.metadata, file.reader(), cores);
-}
-
-absl::Status StatusOf(const ftiff::Verdict& verdict, const CheckpointFile& file, std::string_view name) {
-  if (verdict.ok()) return absl::OkStatus();
-  if (verdict.bad.empty()) return DataLoss("{}", verdict.bad_checksum);
-  return DataLoss("{}: {} of {} containers are damaged; the first: {}", name, verdict.bad.size(),
-                  file.metadata.layout.containers.size(), verdict.bad.front().why);
 }
 
 absl::Status VerifyData(const CodeFile& file, std::string_view name) {

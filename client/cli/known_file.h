@@ -37,12 +37,18 @@ using KnownFile = std::variant<CheckpointFile, CodeFile, TreeFile, catalogue::Ca
 // (their data: VerifyData). kNotFound; kDataLoss: damaged, or none of these; kFailedPrecondition: a newer version.
 absl::StatusOr<KnownFile> OpenKnownFile(Disk& disk, const std::string& path);
 
+// Layouts A and B leave the number of the checkpoint to the file's name.
+inline bool HoldsCheckpointId(ftiff::Letter letter) {
+  return letter != ftiff::Letter::kA && letter != ftiff::Letter::kB;
+}
+
+// What an error says of the file `name`, without the "<name>: " that it may begin with.
+std::string_view WithoutName(std::string_view message, std::string_view name);
+
 std::string_view KindOf(const KnownFile& file);  // "FTI-FF", "FTI-FF code", "kvtree", "catalogue"
 
 // Check 6 of the FTI-FF specification, section 10, on all cores. Errors of the disk pass through.
 absl::StatusOr<ftiff::Verdict> VerifyData(const CheckpointFile& file, std::string_view name);
-// kDataLoss: how many containers of the file are damaged, and the first of them.
-absl::Status StatusOf(const ftiff::Verdict& verdict, const CheckpointFile& file, std::string_view name);
 // The code bytes against their checksum. kDataLoss.
 absl::Status VerifyData(const CodeFile& file, std::string_view name);
 

@@ -19,7 +19,7 @@ namespace cairn::cli {
 class OutputFile {
  public:
   struct Options {
-    std::string input;          // absolute, without links: the output must be another file
+    std::string input{};        // absolute, without links: the output must be another file
     bool force = false;         // replace what is there
     std::uint32_t mode = 0600;  // subject to the umask
     std::uint64_t bytes = 0;    // room is taken for so many at once

@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::size_t kBadShown = 10;  // as text; JSON has all
 
-bool HoldsId(ftiff::Letter letter) {
-  return letter != ftiff::Letter::kA && letter != ftiff::Letter::kB;
-}
-
 // Check 8. The number in a code file's own record may be arbitrary after a repair.
 absl::Status CompareName(const std::string& path, const std::optional<fti::FileName>& name, bool is_code,
                          const ftiff::FileMetadata* metadata) {
@@ -29,42 +25,52 @@ absl::Status CompareName(const std::string& path, const std::optional<fti::FileN
                     is_code ? "checkpoint" : "code", is_code ? "code" : "checkpoint");
   }
   const bool compares = name->kind == fti::FileKind::kRank || name->kind == fti::FileKind::kCopy;
-  if (!compares || metadata == nullptr || !HoldsId(metadata->letter)) return absl::OkStatus();
+  if (!compares || metadata == nullptr || !HoldsCheckpointId(metadata->letter)) return absl::OkStatus();
   if (metadata->header.checkpoint_id == name->id) return absl::OkStatus();
   return DataLoss("{}: ckptId is {}, expected {}, which the name says", path, metadata->header.checkpoint_id, name->id);
 }
 
 std::string Summary(const ftiff::FileMetadata& metadata) {
-  const std::string id = HoldsId(metadata.letter) ? fmt::format(", checkpoint {}", metadata.header.checkpoint_id) : "";
+  const std::string id =
+      HoldsCheckpointId(metadata.letter) ? fmt::format(", checkpoint {}", metadata.header.checkpoint_id) : "";
   return fmt::format("FTI-FF layout {}{}, {}, {}", static_cast<char>(metadata.letter), id,
                      Count(metadata.layout.containers.size(), "container"), Bytes(metadata.file_bytes));
 }
 
-VerifyReport::Details DetailsOf(const ftiff::Verdict& verdict, const ftiff::FileMetadata& metadata) {
+VerifyReport::Details DetailsOf(const std::string& path, const ftiff::Verdict& verdict,
+                                const ftiff::FileMetadata& metadata) {
   VerifyReport::Details details;
   Json bad = Json::array();
   for (const ftiff::BadChunk& chunk : verdict.bad) {
     const ftiff::Container& container = metadata.layout.containers[chunk.container];
+    const std::string_view why = WithoutName(chunk.why, path);
     bad.push_back({{"id", container.id},
                    {"containerid", container.index},
                    {"dptr", container.variable_offset},
                    {"fptr", container.file_offset},
                    {"chunksize", container.chunk_bytes},
-                   {"why", chunk.why}});
-    if (details.lines.size() == kBadShown) continue;
-    details.lines.push_back(fmt::format("variable {}, container {}: the {} bytes from offset {} of the file",
-                                        container.id, container.index, container.chunk_bytes, container.file_offset));
+                   {"why", why}});
+    if (details.lines.size() < kBadShown) {
+      details.lines.push_back(fmt::format("variable {}, container {}: {}", container.id, container.index, why));
+    }
   }
   if (verdict.bad.size() > kBadShown) {
     details.lines.push_back(fmt::format("and {} more", Count(verdict.bad.size() - kBadShown, "container")));
   }
   details.json = {{"layout", std::string(1, static_cast<char>(metadata.letter))}, {"bad", std::move(bad)}};
-  if (HoldsId(metadata.letter)) details.json["ckptId"] = metadata.header.checkpoint_id;
+  if (HoldsCheckpointId(metadata.letter)) details.json["ckptId"] = metadata.header.checkpoint_id;
   if (!verdict.bad_checksum.empty()) {
-    details.json["bad_checksum"] = verdict.bad_checksum;
-    if (!verdict.bad.empty()) details.lines.push_back("and the checksum of the file");
+    details.json["bad_checksum"] = WithoutName(verdict.bad_checksum, path);
+    if (!verdict.bad.empty()) details.lines.emplace_back(WithoutName(verdict.bad_checksum, path));
   }
   return details;
+}
+
+// The damage of the data in one line; its details follow.
+absl::Status StatusOf(const ftiff::Verdict& verdict, const ftiff::FileMetadata& metadata) {
+  if (verdict.ok()) return absl::OkStatus();
+  if (verdict.bad.empty()) return DataLoss("{}", verdict.bad_checksum);
+  return DataLoss("{} of {} damaged", verdict.bad.size(), Count(metadata.layout.containers.size(), "container"));
 }
 
 // "0 to 3, 5".
@@ -111,12 +117,12 @@ void FileVerifier::VerifyCheckpoint(const std::string& path, const CheckpointFil
   const std::optional<fti::FileName> name = fti::ParseFileName(BaseOf(path));
   const auto verdict = VerifyData(file, path);
   if (!verdict.ok()) return report_.Add(path, Summary(metadata), verdict.status());
-  absl::Status status = StatusOf(*verdict, file, path);
+  absl::Status status = StatusOf(*verdict, metadata);
   if (status.ok()) status = CompareName(path, name, /*is_code=*/false, &metadata);
-  report_.Add(path, Summary(metadata), status, DetailsOf(*verdict, metadata));
+  report_.Add(path, Summary(metadata), status, DetailsOf(path, *verdict, metadata));
   if (!name.has_value()) return;
   const bool id_in_file_alone = name->kind == fti::FileKind::kDifferential;
-  if (id_in_file_alone && !HoldsId(metadata.letter)) return;
+  if (id_in_file_alone && !HoldsCheckpointId(metadata.letter)) return;
   Remember(path, name->kind, id_in_file_alone ? metadata.header.checkpoint_id : name->id, name->rank);
 }
 

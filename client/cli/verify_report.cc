@@ -6,6 +6,7 @@
 
 #include "client/cli/context.h"
 #include "client/cli/file_argument.h"
+#include "client/cli/known_file.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
 
@@ -18,15 +19,15 @@ void VerifyReport::Add(const std::string& target, std::string_view what, const a
 void VerifyReport::Add(const std::string& target, std::string_view what, const absl::Status& status,
                        const Details& details) {
   code_ = Worse(code_, FileCodeOf(status));
+  const std::string_view error = WithoutName(MessageOf(status), target);
   if (json_) {
-    Json row = {{"target", target}, {"what", what}, {"ok", status.ok()}, {"error", MessageOf(status)}};
+    Json row = {{"target", target}, {"what", what}, {"ok", status.ok()}, {"error", error}};
     row.update(details.json);
     rows_.push_back(std::move(row));
     return;
   }
   const std::string_view verdict = status.ok() ? "ok      " : absl::IsDataLoss(status) ? "DAMAGED " : "FAILED  ";
-  std::string text =
-      fmt::format("{} {}: {}\n", verdict, Clean(target), status.ok() ? std::string(what) : Clean(MessageOf(status)));
+  std::string text = fmt::format("{} {}: {}\n", verdict, Clean(target), Clean(status.ok() ? what : error));
   for (const std::string& line : details.lines) text += fmt::format("           {}\n", Clean(line));
   Print(text);
 }

@@ -1,6 +1,5 @@
 // The commands that need no daemon: on files, on a prefix, and the command line itself.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <filesystem>
@@ -14,11 +13,9 @@
 
 #include "storage/base/checksum.h"
 #include "storage/cache/catalogue.h"
-#include "storage/ftiff/codec.h"
 #include "storage/io/posix_disk.h"
-#include "storage/kvtree/tree.h"
 #include "storage/prefix/prefix.h"
-#include "tests/client/cli/run_cairn.h"
+#include "tests/client/cli/file_fixture.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn {
@@ -26,41 +23,14 @@ namespace {
 
 using nlohmann::json;
 using testing::CairnRun;
-using testing::RunCairn;
 
 // A checkpoint file of one variable, 3000 bytes.
 std::string SampleCheckpoint() {
-  const ftiff::VariableSize variable{.id = 5, .bytes = 3000};
-  const auto layout = ftiff::PlanFresh({&variable, 1}, ftiff::Packing::kExact);
-  EXPECT_TRUE(layout.ok());
-  std::string bytes(layout->data_bytes, 'd');
-  const Md5Digest hash = Md5(std::as_bytes(std::span(bytes)));
-  const auto metadata = ftiff::EncodeMetadata(*layout, {&hash, 1}, {.checkpoint_id = 17, .timestamp_ns = 1});
-  return bytes.append(reinterpret_cast<const char*>(metadata.data()), metadata.size());
+  return testing::MakeCheckpoint({{{5, std::string(3000, 'd')}}});
 }
 
-class FileCommandsTest : public ::testing::Test {
+class FileCommandsTest : public testing::FileFixture {
  protected:
-  FileCommandsTest() {
-    std::string name = ::testing::TempDir() + "cairn-files-XXXXXX";
-    folder_ = std::filesystem::canonical(mkdtemp(name.data())).string();
-  }
-  ~FileCommandsTest() override { std::filesystem::remove_all(folder_); }
-
-  std::string Write(const std::string& name, const std::string& bytes) {
-    const std::string path = folder_ + "/" + name;
-    std::ofstream(path, std::ios::binary) << bytes;
-    return path;
-  }
-  // Without a daemon, whoever else may run one here.
-  CairnRun Run(const std::vector<std::string>& arguments) {
-    return RunCairn(arguments, {{"CAIRN_ADMIN_ADDRESS", folder_ + "/none.sock"}});
-  }
-  static void ExpectSaid(const CairnRun& run, int exit_code, std::string_view part) {
-    EXPECT_EQ(run.exit_code, exit_code) << run.out << run.err;
-    EXPECT_NE((run.out + run.err).find(part), std::string::npos) << part << "\n--\n" << run.out << run.err;
-  }
-
   // A prefix with dataset 1 (one rank, one file), committed. The path of its file.
   std::string MakePrefix() {
     const auto disk = MakePosixDisk();
@@ -102,19 +72,20 @@ class FileCommandsTest : public ::testing::Test {
     return path;
   }
 
-  std::string folder_;
   DatasetId dataset_ = 0;
 };
 
 TEST_F(FileCommandsTest, HelpIsForNewcomersAndNamesTheExitCodes) {
   const CairnRun help = Run({"--help"});
   EXPECT_EQ(help.exit_code, 0);
-  for (const char* part : {"status", "ls", "show", "wait", "flush", "pin", "rm", "verify", "inspect", "doctor",
-                           "Examples:", "Exit codes:", "5  damaged", "CAIRN_ADMIN_ADDRESS"}) {
+  for (const char* part :
+       {"status", "ls", "show", "wait", "flush", "pin", "rm", "verify", "inspect", "extract", "convert", "diff",
+        "doctor", "Examples:", "Exit codes:", "5  damaged", "CAIRN_ADMIN_ADDRESS"}) {
     EXPECT_NE(help.out.find(part), std::string::npos) << part;
   }
   EXPECT_EQ(help.err, "");
-  for (const char* command : {"status", "ls", "show", "wait", "flush", "pin", "rm", "verify", "inspect", "doctor"}) {
+  for (const char* command : {"status", "ls", "show", "wait", "flush", "pin", "rm", "verify", "inspect", "extract",
+                              "convert", "diff", "doctor"}) {
     EXPECT_EQ(Run({command, "--help"}).exit_code, 0) << command;
   }
   ExpectSaid(Run({"--version"}), 0, "cairn ");
@@ -134,74 +105,9 @@ TEST_F(FileCommandsTest, WrongCommandsAreToldApartFromFailedOnes) {
   }
 }
 
-TEST_F(FileCommandsTest, ACheckpointFileIsInspectedAndVerified) {
-  const std::string path = Write("Ckpt17-Rank0.fti", SampleCheckpoint());
-  ExpectSaid(Run({"inspect", path}), 0, "FTI-FF");
-  const json inspected = json::parse(Run({"inspect", "--json", path}).out);
-  EXPECT_EQ(inspected["kind"], "FTI-FF");
-  EXPECT_EQ(inspected["blocks"].size(), 1u);
-  ExpectSaid(Run({"verify", path}), 0, "ok       " + path + ": FTI-FF");
-}
-
-TEST_F(FileCommandsTest, DamagedDataOrMetadataIsFound) {
-  std::string bytes = SampleCheckpoint();
-  bytes[100] ^= 1;
-  const std::string data = Write("data.fti", bytes);
-  ExpectSaid(Run({"inspect", data}), 0, "FTI-FF");  // what it says of itself is whole
-  ExpectSaid(Run({"verify", data}), 5, "DAMAGED  " + data);
-  bytes = SampleCheckpoint();
-  bytes[bytes.size() - 5] ^= 1;
-  const std::string metadata = Write("metadata.fti", bytes);
-  ExpectSaid(Run({"inspect", metadata}), 5, metadata);
-  ExpectSaid(Run({"verify", metadata}), 5, "DAMAGED");
-  ExpectSaid(Run({"verify", Write("cut.fti", SampleCheckpoint().substr(0, 3100))}), 5, "DAMAGED");
-  ExpectSaid(Run({"verify", Write("empty", "")}), 5, "empty");
-  ExpectSaid(Run({"inspect", Write("noise", "neither of the three")}), 5, "noise");
-}
-
-TEST_F(FileCommandsTest, KvtreeFilesAreShownAsTheyAre) {
-  kvtree::Tree tree;
-  tree.At("DSET").At("17").Set("NAME", std::string_view("ckpt.17"));
-  tree.At("DSET").At("17").Set("odd\x1b[31m", std::string_view("\xff"));
-  const std::string path = Write("index.scr", kvtree::Encode(tree));
-  const CairnRun text = Run({"inspect", path});
-  ExpectSaid(text, 0, "  DSET\n    17\n");
-  EXPECT_EQ(text.out.find('\x1b'), std::string::npos);
-  const json inspected = json::parse(Run({"inspect", path, "--json"}).out);
-  EXPECT_EQ(inspected["tree"]["DSET"]["17"]["NAME"], json({{"ckpt.17", json::object()}}));
-  ExpectSaid(Run({"verify", path}), 0, "kvtree");
-  std::string bytes = kvtree::Encode(tree);
-  bytes[30] ^= 1;
-  ExpectSaid(Run({"verify", Write("bad.scr", bytes)}), 5, "DAMAGED");
-}
-
-TEST_F(FileCommandsTest, CataloguesAreShown) {
-  catalogue::Catalogue catalogue;
-  catalogue.set_run(std::string(32, 'a'));
-  catalogue.set_launch(1);
-  catalogue.set_dataset(17);
-  catalogue.set_rank(2);
-  catalogue.set_nranks(4);
-  local::Variable& variable = *catalogue.add_variables();
-  variable.set_id(7);
-  variable.set_kind(local::VALUE);
-  variable.set_type(4);
-  variable.set_name("loop");
-  variable.set_count(1);
-  variable.set_bytes(8);
-  const std::string path = Write("rank_2.cat", EncodeCatalogue(catalogue));
-  ExpectSaid(Run({"inspect", path}), 0, "catalogue of rank 2 of 4: dataset 17");
-  ExpectSaid(Run({"inspect", path}), 0, "7  int64[1]  value 'loop'  8 B");
-  EXPECT_EQ(json::parse(Run({"inspect", path, "--json"}).out)["variables"][0]["name"], "loop");
-}
-
 TEST_F(FileCommandsTest, WhatIsNotThereIsNotFound) {
-  ExpectSaid(Run({"inspect", folder_ + "/nothing"}), 4, "No such file");
-  ExpectSaid(Run({"verify", folder_ + "/nothing"}), 4, "FAILED");
-  ExpectSaid(Run({"verify", "nobody"}), 4, "no daemon to ask");
   ExpectSaid(Run({"ls", folder_ + "/nothing"}), 4, "no such directory");
   ExpectSaid(Run({"ls", folder_}), 4, folder_);  // a directory, but no prefix
-  ExpectSaid(Run({"inspect", folder_}), 1, "is a directory");
 }
 
 TEST_F(FileCommandsTest, APrefixIsListedAndShownWithoutADaemon) {
@@ -230,17 +136,6 @@ TEST_F(FileCommandsTest, APrefixIsVerifiedFileByFile) {
   EXPECT_EQ(report["targets"].size(), 1u);
   std::filesystem::remove(file);
   ExpectSaid(Run({"verify", folder_ + "/heat", "--dataset", id}), 5, "DAMAGED");
-}
-
-TEST_F(FileCommandsTest, SeveralTargetsAreAllLookedAt) {
-  std::string bytes = SampleCheckpoint();
-  const std::string good = Write("good.fti", bytes);
-  bytes[0] ^= 1;
-  const std::string bad = Write("bad.fti", bytes);
-  const CairnRun run = Run({"verify", folder_ + "/nothing", bad, good});
-  ExpectSaid(run, 5, "ok       " + good);
-  ExpectSaid(run, 5, "DAMAGED  " + bad);
-  ExpectSaid(run, 5, "FAILED   " + folder_ + "/nothing");
 }
 
 TEST_F(FileCommandsTest, DoctorTriesEachMechanismAndLeavesNothingBehind) {

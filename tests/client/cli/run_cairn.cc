@@ -61,15 +61,11 @@ pid_t Spawn(const std::vector<std::string>& arguments, const std::map<std::strin
   return pid;
 }
 
-CairnRun Run(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment,
-             Ends out) {
-  Ends err = MakePipe();
-  const pid_t pid = Spawn(arguments, environment, out.write.get(), err.write.get());
-  out.write.Reset();
-  err.write.Reset();
+// Collects what `pid` writes and waits for its end. `out` may be invalid: then only errors are collected.
+CairnRun Collect(pid_t pid, const UniqueFd& out, const UniqueFd& err) {
   CairnRun run;
-  std::array<pollfd, 2> items{pollfd{.fd = out.read.get(), .events = POLLIN, .revents = 0},
-                              pollfd{.fd = err.read.get(), .events = POLLIN, .revents = 0}};
+  std::array<pollfd, 2> items{pollfd{.fd = out.get(), .events = POLLIN, .revents = 0},
+                              pollfd{.fd = err.get(), .events = POLLIN, .revents = 0}};
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (items[0].fd >= 0 || items[1].fd >= 0) {
     if (std::chrono::steady_clock::now() > deadline) {
@@ -95,6 +91,15 @@ CairnRun Run(const std::vector<std::string>& arguments, const std::map<std::stri
   return run;
 }
 
+CairnRun Run(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment,
+             Ends out) {
+  Ends err = MakePipe();
+  const pid_t pid = Spawn(arguments, environment, out.write.get(), err.write.get());
+  out.write.Reset();
+  err.write.Reset();
+  return Collect(pid, out.read, err.read);
+}
+
 }  // namespace
 
 CairnRun RunCairn(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment) {
@@ -104,6 +109,14 @@ CairnRun RunCairn(const std::vector<std::string>& arguments, const std::map<std:
 CairnRun RunCairnOnTerminal(const std::vector<std::string>& arguments,
                             const std::map<std::string, std::string>& environment) {
   return Run(arguments, environment, MakeTerminal());
+}
+
+CairnRun RunCairnInto(int out, const std::vector<std::string>& arguments,
+                      const std::map<std::string, std::string>& environment) {
+  Ends err = MakePipe();
+  const pid_t pid = Spawn(arguments, environment, out, err.write.get());
+  err.write.Reset();
+  return Collect(pid, UniqueFd(), err.read);
 }
 
 }  // namespace cairn::testing

@@ -21,6 +21,10 @@ CairnRun RunCairn(const std::vector<std::string>& arguments,
 CairnRun RunCairnOnTerminal(const std::vector<std::string>& arguments,
                             const std::map<std::string, std::string>& environment = {});
 
+// The same with standard output into `out`, which is borrowed; CairnRun::out stays empty.
+CairnRun RunCairnInto(int out, const std::vector<std::string>& arguments,
+                      const std::map<std::string, std::string>& environment = {});
+
 }  // namespace cairn::testing
 
 #endif  // CAIRN_TESTS_CLIENT_CLI_RUN_CAIRN_H_
