@@ -118,6 +118,34 @@ TEST(PlanFreshTest, MoreContainersThanAFileMayHaveAreRefusedBeforeTheyAreMade) {
   EXPECT_TRUE(PlanFresh(variables, Packing::kExact).ok());
 }
 
+// Offsets counted by hand: two blocks of three containers (40, 0, 64 bytes) and two (20, 8).
+TEST(PlacedTest, EachLayoutPutsContainersWhereItsRecordsLeaveRoom) {
+  struct Expected {
+    Letter letter;
+    std::vector<std::uint64_t> offsets;
+    std::uint64_t meta_bytes;
+  };
+  const std::vector<Expected> all = {
+      {Letter::kA, {300, 340, 340, 544, 564}, 96 + 2 * 12 + 5 * 64},
+      {Letter::kB, {288, 328, 328, 528, 548}, 90 + 2 * 12 + 5 * 62},
+      {Letter::kC, {0, 40, 40, 104, 124}, 110 + 2 * 12 + 5 * 62},
+      {Letter::kD, {0, 40, 40, 104, 124}, 110 + 2 * 12 + 5 * 58},
+      {Letter::kE, {0, 40, 40, 104, 124}, 82 + 2 * 8 + 5 * 50},
+      {Letter::kF, {0, 40, 40, 104, 124}, 106 + 2 * 12 + 5 * 58},
+  };
+  for (const Expected& expected : all) {
+    SCOPED_TRACE(static_cast<char>(expected.letter));
+    const FileLayout placed = Placed(testing::MixedLayout(), expected.letter);
+    std::vector<std::uint64_t> offsets;
+    for (const Container& c : placed.containers) offsets.push_back(c.file_offset);
+    EXPECT_EQ(offsets, expected.offsets);
+    EXPECT_EQ(placed.meta_bytes(expected.letter), expected.meta_bytes);
+    EXPECT_EQ(placed.file_bytes(expected.letter), 132 + expected.meta_bytes);
+    EXPECT_EQ(placed.data_bytes, 132u);
+    EXPECT_EQ(Placed(placed, Letter::kF).containers, testing::MixedLayout().containers);
+  }
+}
+
 // What must hold of any plan.
 void CheckPlan(const std::vector<VariableSize>& variables, Packing packing, const FileLayout& layout) {
   std::map<std::int32_t, std::uint64_t> chunk_bytes, container_bytes;
