@@ -12,6 +12,7 @@ namespace cairn {
 namespace {
 
 constexpr std::uint64_t kBlocksOfWindow = kCrcBlockBytes / kDigestBlockBytes;
+constexpr std::uint64_t kReadAheadBytesMax = 8 << 20;  // many ranks may read theirs at once after a restart
 
 std::uint64_t PartsOf(std::uint64_t bytes, std::uint64_t part_bytes) {
   return bytes / part_bytes + (bytes % part_bytes != 0 ? 1 : 0);
@@ -45,7 +46,7 @@ absl::Status ReadDigests(const CaptureBase& base, std::uint64_t data_bytes, cons
   digests->blocks.reserve(PartsOf(data_bytes, kDigestBlockBytes));
   const std::uint64_t windows = PartsOf(data_bytes, kCrcBlockBytes);
   const std::uint64_t bytes_read = std::min(base.file_bytes, windows * kCrcBlockBytes);
-  BlockBuffers buffers(bytes_read);
+  BlockBuffers buffers(std::min(bytes_read, kReadAheadBytesMax));
   BlockStream stream(*made.file, bytes_read, 0, buffers);
   while (!stream.done()) {
     if (stop()) return Cancelled("base {}: stopped", base.path);

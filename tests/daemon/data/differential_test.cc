@@ -98,11 +98,11 @@ class DifferentialTest : public CaptureFixture {
 };
 
 TEST_F(DifferentialTest, AnyFileFromAnyBaseIsTheOneWrittenInFull) {
-  for (int round = 0; round < 40 && !HasFailure(); ++round) {
+  for (int round = 0; round < 24 && !HasFailure(); ++round) {
     const bool clone = random_() % 2 == 0;
     const bool digests = random_() % 2 == 0;
-    const Old old = MakeOld(RandomSample(random_, 8 << 20));
-    const Sample next = random_() % 4 == 0 ? RandomSample(random_, 8 << 20)
+    const Old old = MakeOld(RandomSample(random_, 6 << 20));
+    const Sample next = random_() % 4 == 0 ? RandomSample(random_, 6 << 20)
                                            : NextSample(random_, old.sample, random_() % 2 == 0 ? 0.02 : 0.5);
     const JobOptions options{.image_bytes = random_() % 2 == 0 ? 0 : (1 + random_() % 3) * Image::kAlignment,
                              .base = BaseOf(old, clone, digests),

@@ -60,8 +60,8 @@ class LayoutATest : public CaptureFixture {
 
 // Without variables a rank has no file.
 Sample SomeSample(std::mt19937_64& random) {
-  Sample sample = RandomSample(random, 8 << 20);
-  while (sample.variables.empty()) sample = RandomSample(random, 8 << 20);
+  Sample sample = RandomSample(random, 6 << 20);
+  while (sample.variables.empty()) sample = RandomSample(random, 6 << 20);
   return sample;
 }
 
@@ -109,7 +109,7 @@ TEST_F(LayoutATest, TheLastHashOfAnEmptiedContainerIsKeptForTheNextCheckpoint) {
 }
 
 TEST_F(LayoutATest, AnyFailureOfTheDiskLeavesNothing) {
-  const Sample sample = Make({5 << 20, 4321});
+  const Sample sample = Make({2 << 20, 4321});
   std::uint64_t operations = 0;
   for (std::uint64_t nth = 0; nth <= operations && !HasFailure(); ++nth) {
     SCOPED_TRACE(nth);
@@ -141,7 +141,7 @@ TEST_F(LayoutATest, AnAbortDuringAnyOperationLeavesNothingOrComesTooLate) {
       started.wait();
       if (++operations == nth) job.capture->Abort();
     });
-    job = Start(Make({5 << 20, 4321}), {.letter = Letter::kA});
+    job = Start(Make({2 << 20, 4321}), {.letter = Letter::kA});
     started.count_down();
     const absl::StatusOr<CaptureResult> result = Finish(job);
     fake_.SetHook({});
