@@ -137,7 +137,8 @@ typedef struct cairn_stored_info {
   size_t struct_size;    /* set by the caller: sizeof(cairn_stored_info) */
   int32_t id;
   int32_t kind;
-  int32_t type;
+  int32_t type;          /* 0: unknown, of a checkpoint adopted from another system; `count` is in bytes then, and it is
+                            restored into whatever has as many bytes, on as many ranks */
   int32_t ndims;         /* arrays */
   uint64_t count;        /* plain: elements that this rank stored; value: elements; array: elements of this rank's box */
   uint64_t shape[CAIRN_DIMS_MAX];

@@ -260,6 +260,7 @@ class Session {
   }
 
   // All stored variables, by id. A dataset of files has none: empty, and so is one that is not there (restore says so).
+  // Type 0: of a checkpoint adopted from another system only ids and bytes (`count`) are known.
   Result<std::vector<cairn_stored_info>> stored(std::uint64_t dataset) {
     std::vector<cairn_stored_info> all;
     for (;;) {

@@ -52,7 +52,6 @@ class BlockWriter {
     entry_.set_bytes(written_);
     entry_.set_crc32(crc32_);
     entry_.set_has_crc32(true);
-    entry_.set_bytes_written(written_);
     return file_.Sync();
   }
 

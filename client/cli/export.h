@@ -17,15 +17,15 @@
 namespace cairn::cli {
 
 struct ExportRequest {
-  DatasetId dataset = 0;  // 0: the newest checkpoint that Cairn committed
-  std::string folder;     // absolute; not there, or empty
+  DatasetId dataset = 0;    // 0: the newest checkpoint that Cairn committed
+  std::string folder = {};  // absolute; not there, or empty
   fti::Level level = fti::Level::kGlobal;
   ftiff::Letter letter = ftiff::Letter::kF;
   bool keep_containers = false;  // those of Cairn's file; else one container a variable, as FTI's own first checkpoint
   std::uint32_t node_size = 1;   // FTI's processes a node, heads included
   std::uint32_t group_size = 1;  // nodes a group
   bool heads = false;
-  std::optional<std::int32_t> checkpoint;  // FTI's id; absent: the step if it can be one, else the dataset's id
+  std::optional<std::int32_t> checkpoint = {};  // FTI's id; absent: the step if it can be one, else the dataset's id
 };
 
 struct Exported {

@@ -134,8 +134,8 @@ Json ToJson(const kvtree::Tree& tree) {
 std::string NameOfType(std::uint32_t type) {
   // The type codes of BP5 (client/cairn.h).
   constexpr std::array<const char*, 16> kNames = {
-      "",       "int8",  "int16",  "int32",       "int64",         "uint8",          "uint16", "uint32",
-      "uint64", "float", "double", "long double", "complex float", "complex double", "",       "char"};
+      "unknown", "int8",  "int16",  "int32",       "int64",         "uint8",          "uint16", "uint32",
+      "uint64",  "float", "double", "long double", "complex float", "complex double", "",       "char"};
   return type < kNames.size() && *kNames[type] != '\0' ? kNames[type] : std::to_string(type);
 }
 

@@ -27,6 +27,7 @@ void AddAdopt(CLI::App& app, CommandLine& line) {
   adopt
       ->add_option("--fti", options->roots,
                    "FTI's local, global and metadata directories, of all nodes: a folder above them will do")
+      ->allow_extra_args(false)  // else it would take RUN, too
       ->required();
   adopt->add_option("--config", options->config, "FTI's configuration file (for nodes and groups)");
   adopt->add_option("--execution", options->execution, "Which execution, if there are several: its id");

@@ -264,7 +264,8 @@ class Session:
         return Latest(dataset.value, step.value)
 
     def stored(self, dataset):
-        """What the dataset holds, by id."""
+        """What the dataset holds, by id. dtype None: unknown, of a checkpoint adopted from another system; count is in
+        bytes then."""
         found = []
         while True:
             info = _StoredInfo(struct_size=ctypes.sizeof(_StoredInfo))
