@@ -63,8 +63,7 @@ Evidence::Answer Evidence::AskCopies(const Topology& topology, const Checkpoint&
     if (copy->identity != file->identity) return Answer::kContradicts;
     ++fit;
   }
-  std::size_t writers = 0;
-  for (std::uint32_t rank = 0; rank < topology.ranks; ++rank) writers += topology.writes(rank) ? 1 : 0;
+  const std::uint32_t writers = topology.nodes() * (topology.node_size - (topology.heads ? 1 : 0));
   if (fit > 0 && fit == asked && checkpoint.copies.size() == writers) return Answer::kProves;
   return fit > 0 ? Answer::kFits : Answer::kNone;
 }

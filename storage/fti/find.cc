@@ -102,6 +102,10 @@ class Finder {
     CAIRN_RETURN_IF_ERROR(Fill(config, "head", 0, heads));
     if (heads.has_value() && !told_.heads) told_.heads = *heads > 0;
     if (const Ini::Entry* const id = config.Find("restart", "exec_id"); id != nullptr && id_.empty()) id_ = id->value;
+    if (const Ini::Entry* const folder = config.Find("basic", "meta_dir"); folder != nullptr) {
+      // Relative paths start where the run did, which often is where the configuration lies.
+      metadata_ = folder->value.starts_with('/') ? folder->value : ParentOf(search_.config) + "/" + folder->value;
+    }
     return absl::OkStatus();
   }
 
@@ -123,23 +127,32 @@ class Finder {
     return NotFound("no checkpoint files of the execution {}, but of {}", id_, fmt::join(some, ", "));
   }
 
-  // From Topology.fti, unless the ranks that are told make it another number.
+  // From Topology.fti, below the roots or where the configuration has it.
   void CountNodes() {
+    std::vector<std::string> paths;
     for (const auto& [execution, path] : found_.topologies) {
-      if (execution != id_ || told_.nodes) continue;
-      const absl::StatusOr<Ini> topology = ReadIni(disk_, path, warnings_);
-      if (!topology.ok()) {
-        warnings_.Add(fmt::format("passed over: {}", MessageOf(topology.status())));
-        continue;
-      }
-      const std::uint32_t nodes = HostsOf(*topology);
-      const bool agrees = !told_.ranks || (nodes > 0 && *told_.ranks % nodes == 0 &&
-                                           (!told_.node_size || *told_.ranks / nodes == *told_.node_size));
-      if (nodes > 0 && agrees) {
-        told_.nodes = nodes;
-      } else {
-        warnings_.Add(fmt::format("{}: {} nodes, passed over", path, nodes));
-      }
+      if (execution == id_) paths.push_back(path);
+    }
+    if (paths.empty() && !metadata_.empty()) paths.push_back(metadata_ + "/" + id_ + "/Topology.fti");
+    for (const std::string& path : paths) {
+      if (!told_.nodes) CountNodesIn(path);
+    }
+  }
+
+  // Unless the ranks that are told make it another number.
+  void CountNodesIn(const std::string& path) {
+    const absl::StatusOr<Ini> topology = ReadIni(disk_, path, warnings_);
+    if (!topology.ok()) {
+      warnings_.Add(fmt::format("passed over: {}", MessageOf(topology.status())));
+      return;
+    }
+    const std::uint32_t nodes = HostsOf(*topology);
+    const bool agrees = !told_.ranks || (nodes > 0 && *told_.ranks % nodes == 0 &&
+                                         (!told_.node_size || *told_.ranks / nodes == *told_.node_size));
+    if (nodes > 0 && agrees) {
+      told_.nodes = nodes;
+    } else {
+      warnings_.Add(fmt::format("{}: {} nodes, passed over", path, nodes));
     }
   }
 
@@ -161,7 +174,11 @@ class Finder {
   std::optional<std::int32_t> IdOf(const FoundFile& file) {
     if (file.name.kind != FileKind::kDifferential) return file.name.id;
     const absl::StatusOr<OpenedFile> opened = OpenRankFile(disk_, file.path, std::nullopt);
-    if (opened.ok() && opened->metadata.header.checkpoint_id >= 0) return opened->metadata.header.checkpoint_id;
+    if (opened.ok() && opened->metadata.header.checkpoint_id >= 0) {
+      if (!HoldsId(opened->metadata.letter))
+        warnings_.Add(fmt::format("{}: it does not say its id, 0 is taken", file.path));
+      return opened->metadata.header.checkpoint_id;
+    }
     warnings_.Add(
         opened.ok() ? fmt::format("{}: its ckptId is {}, passed over", file.path, opened->metadata.header.checkpoint_id)
                     : fmt::format("passed over: {}", MessageOf(opened.status())));
@@ -246,6 +263,7 @@ class Finder {
   Told told_;
   Found found_;
   std::string id_;
+  std::string metadata_;  // folder, as the configuration has it; empty: it does not say
   std::map<std::pair<std::int32_t, Level>, Checkpoint> checkpoints_;  // the oldest first; levels 1, 2, 3, 4, 8
 };
 

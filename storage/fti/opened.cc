@@ -38,9 +38,7 @@ absl::StatusOr<OpenedFile> OpenRankFile(Disk& disk, const std::string& path, std
   CAIRN_ASSIGN_OR_RETURN(opened.file, disk.Open(path, {}));
   CAIRN_ASSIGN_OR_RETURN(opened.bytes, RegularBytes(*opened.file));
   CAIRN_ASSIGN_OR_RETURN(opened.metadata, ftiff::DecodeMetadata(path, opened.bytes, ReaderOf(*opened.file)));
-  const ftiff::Letter letter = opened.metadata.letter;
-  const bool holds_id = letter != ftiff::Letter::kA && letter != ftiff::Letter::kB;
-  if (id.has_value() && holds_id && opened.metadata.header.checkpoint_id != *id) {
+  if (id.has_value() && HoldsId(opened.metadata.letter) && opened.metadata.header.checkpoint_id != *id) {
     return DataLoss("{}: its ckptId is {}, expected {}", path, opened.metadata.header.checkpoint_id, *id);
   }
   return opened;
@@ -81,6 +79,10 @@ absl::Status VerifyCodeFile(const OpenedCode& opened) {
   if (found == opened.record.checksum_hex) return absl::OkStatus();
   return DataLoss("{}: the MD5 of the code bytes is {}, expected {}", opened.file->path(), found,
                   opened.record.checksum_hex);
+}
+
+bool HoldsId(ftiff::Letter letter) {
+  return letter != ftiff::Letter::kA && letter != ftiff::Letter::kB;
 }
 
 bool HasLengthWord(ftiff::Letter letter) {

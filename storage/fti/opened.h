@@ -37,6 +37,9 @@ struct OpenedCode {
 absl::StatusOr<OpenedCode> OpenCodeFile(Disk& disk, const std::string& path);
 absl::Status VerifyCodeFile(const OpenedCode& opened);  // the checksum of the code bytes
 
+// Whether files of this layout say which checkpoint they are of.
+bool HoldsId(ftiff::Letter letter);
+
 // Whether files of this layout have their length behind them when they are encoded (7.3).
 bool HasLengthWord(ftiff::Letter letter);
 

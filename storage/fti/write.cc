@@ -2,6 +2,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <span>
 #include <utility>
@@ -107,6 +108,16 @@ class CodeWriter {
   Md5Stream hash_;
 };
 
+// All code shards out of all data shards.
+Recipe EncodingRecipe(std::uint32_t k) {
+  std::vector<std::uint32_t> data(k), code(k);
+  std::iota(data.begin(), data.end(), 0);
+  std::iota(code.begin(), code.end(), k);
+  absl::StatusOr<Recipe> recipe = MakeRecipe(k, data, code);
+  CAIRN_CHECK(recipe.ok());  // nothing is missing
+  return *std::move(recipe);
+}
+
 class Exporter {
  public:
   Exporter(Disk& disk, const Export& what) : disk_(disk), what_(what), topology_(what.topology), now_ns_(NowNs()) {}
@@ -205,35 +216,30 @@ class Exporter {
   }
 
   absl::Status WriteCodesOf(const std::vector<std::uint32_t>& group) {
-    const auto k = static_cast<std::uint32_t>(group.size());
     const std::uint64_t shard_bytes = ShardBytes(group.front());
     std::vector<std::unique_ptr<File>> files;
-    std::vector<CodeWriter> writers;
-    writers.reserve(k);  // the functions below keep references
-    std::vector<std::uint32_t> data, code;
+    std::vector<std::unique_ptr<CodeWriter>> writers;
     std::vector<ReadShard> sources;
     std::vector<WriteShard> targets;
-    for (std::uint32_t i = 0; i < k; ++i) {
-      data.push_back(i);
-      code.push_back(k + i);
-      CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<File> file, disk_.Open(PathOf(FileKind::kRank, group[i]), {}));
-      sources.push_back(DataShard(*file, BytesOf(group[i]), shard_bytes, HasLengthWord(what_.letter)));
+    for (const std::uint32_t rank : group) {
+      CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<File> file, disk_.Open(PathOf(FileKind::kRank, rank), {}));
+      sources.push_back(DataShard(*file, BytesOf(rank), shard_bytes, HasLengthWord(what_.letter)));
       files.push_back(std::move(file));
-      CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<File> target,
-                             disk_.Open(PathOf(FileKind::kCode, group[i]), {.writable = true, .create = true}));
-      CodeWriter& writer = writers.emplace_back(std::move(target));
-      targets.push_back(
-          [&writer](std::uint64_t offset, std::span<const std::byte> bytes) { return writer.Append(offset, bytes); });
+      CAIRN_ASSIGN_OR_RETURN(file, disk_.Open(PathOf(FileKind::kCode, rank), {.writable = true, .create = true}));
+      writers.push_back(std::make_unique<CodeWriter>(std::move(file)));
+      targets.push_back([writer = writers.back().get()](std::uint64_t offset, std::span<const std::byte> bytes) {
+        return writer->Append(offset, bytes);
+      });
     }
-    CAIRN_ASSIGN_OR_RETURN(const Recipe recipe, MakeRecipe(k, data, code));
-    CAIRN_RETURN_IF_ERROR(MixShards(recipe, shard_bytes, sources, targets));
-    for (std::uint32_t i = 0; i < k; ++i) {
-      CAIRN_RETURN_IF_ERROR(writers[i].Finish({.letter = what_.letter,
-                                               .checkpoint_id = what_.id,
-                                               .timestamp_ns = now_ns_,
-                                               .code_bytes = shard_bytes,
-                                               .checkpoint_bytes = BytesOf(group[i]),
-                                               .checksum_hex = {}}));
+    CAIRN_RETURN_IF_ERROR(
+        MixShards(EncodingRecipe(static_cast<std::uint32_t>(group.size())), shard_bytes, sources, targets));
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      CAIRN_RETURN_IF_ERROR(writers[i]->Finish({.letter = what_.letter,
+                                                .checkpoint_id = what_.id,
+                                                .timestamp_ns = now_ns_,
+                                                .code_bytes = shard_bytes,
+                                                .checkpoint_bytes = BytesOf(group[i]),
+                                                .checksum_hex = {}}));
     }
     return absl::OkStatus();
   }

@@ -11,6 +11,7 @@
 #include "tests/storage/fti/fti_tree.h"
 #include "tests/storage/fti/fti_vectors.h"
 #include "tests/storage/fti/sample_export.h"
+#include "tests/storage/ftiff/sample_file.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/vectors.h"
@@ -96,6 +97,19 @@ TEST_F(FindTest, AGatheredFolderOfEachNodeIsEnough) {
     EXPECT_EQ(found.checkpoints[0].files.size(), 4u);
     EXPECT_TRUE(Mentions(found.warnings, "the number of ranks is not told: 4"));
   }
+}
+
+TEST_F(FindTest, TheConfigurationSaysWhereTheTopologyFileIs) {
+  Put("/job", kFourNodes, Level::kLocal, 7);
+  ASSERT_OK(RemoveTree(disk_, "/job/Local/node3"));
+  ASSERT_OK_AND_ASSIGN(Execution found, Find(disk_, {.roots = {"/job/Local"}, .config = "/job/config.fti"}));
+  EXPECT_EQ(TextOf(found.topology), "4/1/4");
+  EXPECT_TRUE(found.warnings.empty());
+  testing::PutFile(disk_, "/job/other.fti",
+                   "[basic]\nnode_size = 1\ngroup_size = 1\nmeta_dir = Meta\n[restart]\nexec_id = cairn\n");
+  ASSERT_OK_AND_ASSIGN(found, Find(disk_, {.roots = {"/job/Local"}, .config = "/job/other.fti"}));
+  EXPECT_EQ(TextOf(found.topology), "4/1/1");
+  EXPECT_TRUE(found.warnings.empty());
 }
 
 TEST_F(FindTest, WhereANodeIsLostCodeFilesTellTheGroup) {
@@ -266,6 +280,26 @@ TEST_F(FindTest, AFolderThatCannotBeReadIsPassedOverWithAWarning) {
   ASSERT_OK_AND_ASSIGN(const Execution found, Find(disk_, {.roots = {"/job"}}));
   EXPECT_EQ(found.checkpoints[0].files.size(), 3u);
   EXPECT_TRUE(Mentions(found.warnings, "no entry"));
+}
+
+TEST_F(FindTest, DifferentialFilesOfLayoutBDoNotSayTheirId) {
+  const std::string file = ftiff::testing::FileOf(ftiff::Letter::kB, ftiff::testing::MixedLayout(), {});
+  testing::PutFile(disk_, "/job/Global/exec/dCP/dCPFile-Rank0.fti", file);
+  ASSERT_OK_AND_ASSIGN(const Execution found, Find(disk_, {.roots = {"/job"}}));
+  EXPECT_EQ(TextOf(found.checkpoints), "0@8");
+  EXPECT_TRUE(Mentions(found.warnings, "it does not say its id, 0 is taken"));
+}
+
+TEST_F(FindTest, ADamagedDifferentialFileIsPassedOver) {
+  std::string file = ftiff::testing::FileOf(ftiff::Letter::kF, ftiff::testing::MixedLayout(), {.checkpoint_id = 6});
+  testing::PutFile(disk_, "/job/Global/exec/dCP/dCPFile-Rank0.fti", file);
+  file.resize(file.size() / 2);
+  testing::PutFile(disk_, "/job/Global/exec/dCP/dCPFile-Rank1.fti", file);
+  ASSERT_OK_AND_ASSIGN(const Execution found, Find(disk_, {.roots = {"/job"}}));
+  EXPECT_EQ(TextOf(found.checkpoints), "6@8");
+  EXPECT_EQ(found.checkpoints[0].files.size(), 1u);
+  EXPECT_EQ(found.topology.ranks, 2u);  // so that it is not taken for whole
+  EXPECT_TRUE(Mentions(found.warnings, "dCPFile-Rank1.fti"));
 }
 
 // --- FTI's own folders ---
