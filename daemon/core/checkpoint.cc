@@ -289,31 +289,31 @@ void CoreImpl::WithDirectory(const RunPtr& run, const DatasetPtr& dataset, std::
   });
 }
 
+Capture::Spec CoreImpl::SpecOf(const PartWriter& writer) {
+  Capture::Spec spec;
+  spec.layout = *writer.list->layout;
+  spec.letter = writer.letter;
+  if (HasEmptied(spec.layout)) spec.last_hashes = LastHashes(writer.last.get(), spec.layout);
+  if (spec.letter == ftiff::Letter::kF && Differential()) {
+    spec.want_digests = true;
+    spec.base = TakeBase(*writer.run, writer.dataset->id, writer.rank);
+  }
+  spec.plan = *writer.plan;
+  spec.image = writer.image;
+  spec.checkpoint_id = static_cast<std::int32_t>(writer.dataset->id);
+  spec.timestamp_ns = static_cast<std::uint64_t>(NowUs()) * 1000;
+  spec.work_path = writer.work_path;
+  return spec;
+}
+
 void CoreImpl::StartCapture(const std::shared_ptr<PartWriter>& writer) {
   if (writer->variables.empty() || stopping_) return;  // no file: its commit alone makes the part whole
-  const ftiff::FileLayout& layout = *writer->list->layout;
-  const bool emptied = HasEmptied(layout);
-  if (emptied && writer->last && !writer->last->settled) {  // the hashes come from the file that is being written
-    writer->last->waiting.push_back([this, writer] {
+  if (writer->last && !writer->last->settled && HasEmptied(*writer->list->layout)) {
+    writer->last->waiting.push_back([this, writer] {  // the hashes come from the file that is being written
       if (!writer->ended) StartCapture(writer);
     });
     return;
   }
-  Capture::Spec spec;
-  spec.layout = layout;
-  if (emptied) spec.last_hashes = LastHashes(writer->last.get(), layout);
-  spec.letter = writer->letter;
-  if (spec.letter == ftiff::Letter::kF && Differential()) {
-    spec.want_digests = true;
-    if (auto reuse = writer->run->reuse.find(writer->dataset->id); reuse != writer->run->reuse.end()) {
-      if (auto base = reuse->second.files.extract(writer->rank)) spec.base = std::move(base.mapped());
-    }
-  }
-  spec.plan = *writer->plan;
-  spec.image = writer->image;
-  spec.checkpoint_id = static_cast<std::int32_t>(writer->dataset->id);
-  spec.timestamp_ns = static_cast<std::uint64_t>(NowUs()) * 1000;
-  spec.work_path = writer->work_path;
   Capture::Callbacks callbacks;
   callbacks.on_released = [this, writer](std::uint64_t windows) {
     loop_->Post([writer, windows] {
@@ -328,7 +328,7 @@ void CoreImpl::StartCapture(const std::shared_ptr<PartWriter>& writer) {
     });
   };
   ++transfers_;
-  writer->capture = Capture::Start(cache_disk_, *work_pool_, std::move(spec), std::move(callbacks));
+  writer->capture = Capture::Start(cache_disk_, *work_pool_, SpecOf(*writer), std::move(callbacks));
   // What the client told while the directory was made. A wrong count was refused when it was told.
   absl::Status status = writer->capture->Filled(writer->filled);
   if (status.ok() && writer->committed) status = writer->capture->Commit();

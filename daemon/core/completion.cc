@@ -6,6 +6,31 @@
 #include "storage/cache/catalogue.h"
 
 namespace cairn {
+namespace {
+
+catalogue::Catalogue CatalogueOf(const PartWriter& writer, const CaptureResult& result) {
+  catalogue::Catalogue catalogue;
+  catalogue.set_run(writer.run->id.Hex());
+  catalogue.set_launch(writer.dataset->launch);
+  catalogue.set_dataset(writer.dataset->id);
+  catalogue.set_step(writer.dataset->step);
+  catalogue.set_rank(writer.rank);
+  catalogue.set_nranks(writer.dataset->nranks);
+  *catalogue.mutable_variables() = writer.variables;
+  if (!writer.variables.empty()) {
+    catalogue::FileEntry& file = *catalogue.add_file();
+    file.set_name(CheckpointFileName(writer.dataset->id, writer.rank));
+    file.set_prefix_name(fmt::format("ckpt.{}/{}", writer.dataset->id, file.name()));
+    file.set_bytes(result.file_bytes);
+    file.set_bytes_written(result.bytes_written);
+    file.mutable_crc32c()->Assign(result.crc32c.begin(), result.crc32c.end());
+    file.set_crc32(result.crc32);
+    file.set_has_crc32(true);
+  }
+  return catalogue;
+}
+
+}  // namespace
 
 void CoreImpl::CaptureEnded(const std::shared_ptr<PartWriter>& writer, absl::StatusOr<CaptureResult> result) {
   const RunPtr run = writer->run;
@@ -22,24 +47,7 @@ void CoreImpl::CaptureEnded(const std::shared_ptr<PartWriter>& writer, absl::Sta
     }
     return Changed(run);
   }
-  catalogue::Catalogue catalogue;
-  catalogue.set_run(run->id.Hex());
-  catalogue.set_launch(writer->dataset->launch);
-  catalogue.set_dataset(writer->dataset->id);
-  catalogue.set_step(writer->dataset->step);
-  catalogue.set_rank(writer->rank);
-  catalogue.set_nranks(writer->dataset->nranks);
-  *catalogue.mutable_variables() = writer->variables;
-  if (!writer->variables.empty()) {
-    catalogue::FileEntry& file = *catalogue.add_file();
-    file.set_name(CheckpointFileName(writer->dataset->id, writer->rank));
-    file.set_prefix_name(fmt::format("ckpt.{}/{}", writer->dataset->id, file.name()));
-    file.set_bytes(result->file_bytes);
-    file.set_bytes_written(result->bytes_written);
-    file.mutable_crc32c()->Assign(result->crc32c.begin(), result->crc32c.end());
-    file.set_crc32(result->crc32);
-    file.set_has_crc32(true);
-  }
+  catalogue::Catalogue catalogue = CatalogueOf(*writer, *result);
   if (!result->base_status.ok()) {
     Warn(fmt::format("run {}: dataset {}: rank {} is written in full: {}", run->name, writer->dataset->id, writer->rank,
                      MessageOf(result->base_status)));

@@ -119,6 +119,8 @@ CoreImpl::~CoreImpl() {
     run->watchers.clear();
     run->directories.clear();
     run->changing.clear();
+    run->remaking.clear();
+    run->after_flush.clear();
     run->launch_waiters.clear();
     run->record_waiting.clear();
   }

@@ -160,6 +160,7 @@ class CoreImpl final : public Core {
   bool AnsweredAgain(const SessionPtr& session, const CallPtr& call, const local::Begin& begin);
   void AnswerBegin(const std::shared_ptr<PartWriter>& writer, const CallPtr& call);
   void WithDirectory(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then);
+  Capture::Spec SpecOf(const PartWriter& writer);
   void StartCapture(const std::shared_ptr<PartWriter>& writer);
   void HandleFilled(const SessionPtr& session, const local::Request& request);
   void HandlePiece(const SessionPtr& session, const local::Request& request);
@@ -197,6 +198,7 @@ class CoreImpl final : public Core {
   void GiveFiles(const RunPtr& run, const DatasetPtr& spare, DatasetId to);
   void ShareFiles(const RunPtr& run, const Dataset& to);
   ReadyBases PrepareBases(CacheFolder& cache, const Reuse& reuse);
+  static std::optional<CaptureBase> TakeBase(Run& run, DatasetId id, Rank rank);
   void EndReuse(const RunPtr& run, DatasetId id);
   void ForgetDigests(Run& run) const;
 

@@ -112,6 +112,13 @@ CoreImpl::ReadyBases CoreImpl::PrepareBases(CacheFolder& cache, const Reuse& reu
   return ready;
 }
 
+std::optional<CaptureBase> CoreImpl::TakeBase(Run& run, DatasetId id, Rank rank) {
+  const auto reuse = run.reuse.find(id);
+  if (reuse == run.reuse.end()) return std::nullopt;
+  auto base = reuse->second.files.extract(rank);
+  return base ? std::optional(std::move(base.mapped())) : std::nullopt;
+}
+
 // No capture of the dataset needs them any more: what was not taken goes.
 void CoreImpl::EndReuse(const RunPtr& run, DatasetId id) {
   const auto ended = run->reuse.extract(id);

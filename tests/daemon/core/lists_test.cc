@@ -243,6 +243,29 @@ TEST_F(ListsTest, ARestoredFileOfTheDocumentedLayoutGivesItsListToo) {
                                         {1, 1, true, true, 4000, 12000, 4000, 4000}}));
 }
 
+TEST_F(ListsTest, EachRankGoesOnWithTheFileOfItsOwnNumber) {
+  harness_.config.ftiff.exact = true;
+  ASSERT_TRUE(harness_.Start().ok());
+  const auto bytes_of = [this](DatasetId id, Rank rank) { return disk_.Info(harness_.CachedFile(id, rank))->bytes; };
+  // Rank 0 grows, rank 1 shrinks.
+  const std::vector<Memory> before = {MemoryOf({1}, 1), MemoryOf({5}, 2)}, last = {MemoryOf({2}, 3), MemoryOf({1}, 4)};
+  DatasetId id = 0;
+  {
+    Ranks ranks(harness_, 2, "job.1");
+    ASSERT_NE(ranks.Checkpoint(1, before), 0u);
+    id = ranks.Checkpoint(2, last);
+    ASSERT_SAYS(ranks[0].Wait(id, local::LOCAL), local::OK, "");
+  }
+  Ranks ranks(harness_, 2, "job.2");
+  std::vector<Memory> back = {Blank(last[0]), Blank(last[1])};
+  for (const FakeClient::Restored& one : ranks.Restore(id, back)) ASSERT_EQ(one.code, local::OK) << one.message;
+  const DatasetId next = ranks.Checkpoint(3, last);
+  ASSERT_SAYS(ranks[0].Wait(next, local::LOCAL), local::OK, "");
+  for (const Rank rank : {0u, 1u}) EXPECT_EQ(bytes_of(next, rank), bytes_of(id, rank));
+  EXPECT_GT(bytes_of(next, 1), 20'000u);
+  EXPECT_EQ(bytes_of(next, 0), 8000u + 106 + 2 * (12 + 58));
+}
+
 TEST_F(ListsTest, TheListGoesOnAfterARestartOfTheDaemon) {
   StartWith(/*exact=*/true);
   Make({1, 2, 3});
