@@ -5,15 +5,17 @@ cd "$(dirname "$0")/.." || exit 1
 
 usage() {
   cat <<'END'
-usage: tests/run.sh [--soak] [--asan | --tsan] [TARGET…]
+usage: tests/run.sh [--soak] [--fuzz SECONDS] [--asan | --tsan] [TARGET…]
 
 Installs the Debian packages that are missing (deploy/packages.sh), builds everything with Bazel and runs all tests, or
-those of the given Bazel targets. The last line is `N passed, N failed`; the exit code is 0 if nothing failed.
+those of the given Bazel targets; then, if no targets or sanitizers are given, decodes random files for a minute
+(tests/fuzz), which counts as one test. The last line is `N passed, N failed`; the exit code is 0 if nothing failed.
 
-  --soak   the long form: many more random instants, operations and rounds
-  --asan   with AddressSanitizer and UndefinedBehaviorSanitizer
-  --tsan   with ThreadSanitizer
-  --help   this text
+  --soak          the long form: many more random instants, operations and rounds, and ten minutes of random files
+  --fuzz SECONDS  so long with random files, whatever else is given; 0: not at all
+  --asan          with AddressSanitizer and UndefinedBehaviorSanitizer
+  --tsan          with ThreadSanitizer
+  --help          this text
 
 Environment:
   CAIRN_SHARED     folder with the format specifications and their test vectors; if unset, ../shared if it is there
@@ -23,10 +25,21 @@ END
 }
 
 soak=0
+fuzz_seconds=
 sanitizer=
 targets=()
-for argument in "$@"; do
+while [ $# -gt 0 ]; do
+  argument=$1
+  shift
   case "$argument" in
+    --fuzz)
+      if ! [[ ${1-} =~ ^[0-9]{1,6}$ ]]; then
+        echo "run.sh: --fuzz wants a number of seconds" >&2
+        exit 2
+      fi
+      fuzz_seconds=$1
+      shift
+      ;;
     --soak) soak=1 ;;
     --asan | --tsan)
       if [ -n "$sanitizer" ]; then
@@ -40,6 +53,10 @@ for argument in "$@"; do
     *) targets+=("$argument") ;;
   esac
 done
+if [ -z "$fuzz_seconds" ]; then
+  fuzz_seconds=0
+  if [ ${#targets[@]} -eq 0 ] && [ -z "$sanitizer" ]; then fuzz_seconds=$((soak ? 600 : 60)); fi
+fi
 [ ${#targets[@]} -gt 0 ] || targets=(//...)
 
 # What keeps the tests from running counts as one failure.
@@ -54,7 +71,8 @@ shared=${CAIRN_SHARED-}
 if [ -z "$shared" ] && [ -d ../shared ]; then shared=../shared; fi
 if [ -n "$shared" ]; then
   [ -d "$shared" ] || give_up "CAIRN_SHARED names no folder: $shared"
-  flags+=(--test_env=CAIRN_SHARED="$(cd "$shared" && pwd -P)")
+  shared=$(cd "$shared" && pwd -P)
+  flags+=(--test_env=CAIRN_SHARED="$shared")
 elif [ "${CI-}" = true ]; then
   give_up "CI is true, but neither CAIRN_SHARED nor ../shared is there: the tests against the formats' vectors would not run"
 fi
@@ -91,4 +109,35 @@ trap 'rm -rf "$events" "$folders"' EXIT
 flags+=(--test_tmpdir="$folders")
 run_bazel test "${flags[@]}" --build_event_json_file="$events" "${targets[@]}"
 bazel_exit=$?
-python3 tests/support/tally/tally.py "$events" "$bazel_exit"
+
+# Random files for a decoder, from ones of our own and those of the vectors: fuzz NAME VECTORS. What it fails on is kept.
+fuzz() {
+  local name=$1 vectors=${shared:+$shared/vectors/$2} bin
+  local work=$folders/$name
+  mkdir "$work" "$work/corpus" "$work/found" || return
+  # The linker has many warnings about the sanitizers.
+  if ! run_bazel build --config=fuzz "//tests/fuzz:${name}_fuzz" "//tests/fuzz:${name}_corpus" >"$work/log" 2>&1; then
+    grep -v "Cannot export local symbol" "$work/log" >&2
+    return 1
+  fi
+  bin=$(run_bazel info --config=fuzz bazel-bin 2>/dev/null)/tests/fuzz || return
+  "$bin/${name}_corpus" "$work/corpus" ${vectors:+"$vectors"} || return
+  timeout $((fuzz_seconds + 120)) "$bin/${name}_fuzz" -max_total_time="$fuzz_seconds" -max_len=16384 -timeout=20 \
+    -rss_limit_mb=2048 -malloc_limit_mb=128 -artifact_prefix="$work/found/" "$work/corpus" >"$work/log" 2>&1
+  local status=$?
+  if [ $status -eq 0 ]; then
+    echo "${name}_fuzz: $(grep -a "^Done" "$work/log")"
+    return 0
+  fi
+  tail -n 60 "$work/log" >&2
+  local kept
+  kept=$(mktemp -d /tmp/cairn-fuzz.XXXXXX) && cp -r "$work/found" "$work/log" "$kept/" && echo "run.sh: kept in $kept" >&2
+  return $status
+}
+
+others=()
+if [ "$fuzz_seconds" -gt 0 ]; then
+  fuzz ftiff ftiff
+  others+=("//tests/fuzz:ftiff_fuzz=$?")
+fi
+python3 tests/support/tally/tally.py "$events" "$bazel_exit" "${others[@]}"

@@ -1,10 +1,12 @@
-// Any bytes as a checkpoint file: decoding answers with a status or with metadata that encodes and decodes to itself.
+// Any bytes as a checkpoint file or a level 3 code file of any layout: decoding answers with a status or with metadata
+// that verifies, is shown, and encodes in F and A to files of the same content.
 //
-// The trailer's own hash would turn nearly every input away at once. So the first byte chooses: even, the rest is the
-// file as it is; odd, the trailer's sizes and hash are made right first.
+// The file record's own hash would turn nearly every input away at once. So the first byte chooses (ftiff_input.h): the
+// rest is the file as it is, or its file record is made right for a layout first.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 
@@ -13,6 +15,7 @@
 #include "storage/ftiff/codec.h"
 #include "storage/ftiff/inspect.h"
 #include "storage/ftiff/records.h"
+#include "tests/fuzz/ftiff_input.h"
 
 namespace cairn::ftiff {
 namespace {
@@ -25,41 +28,87 @@ ReadAt ReaderOf(const std::string& file) {
   };
 }
 
-void MakeTrailerRight(std::string* file) {
-  if (file->size() < kLayoutF.file_record_bytes) return;
-  const auto bytes = std::as_writable_bytes(std::span(*file));
-  const auto record = bytes.last(kLayoutF.file_record_bytes);
-  const auto file_bytes = static_cast<std::int64_t>(file->size());
-  PutField(record, kLayoutF.fs, file_bytes);
-  PutField(record, kLayoutF.file_bytes, file_bytes);
-  const auto data_bytes = static_cast<std::uint64_t>(GetField(record, kLayoutF.data_bytes));  // anything: may wrap
-  PutField(record, kLayoutF.meta_bytes, static_cast<std::int64_t>(file->size() - data_bytes));
-  const Md5Digest hash = MetadataHash(kLayoutF, record);
-  std::memcpy(record.data() + kMetadataHashOffset, hash.data(), hash.size());
+void Put(std::string* file, std::uint64_t offset, std::span<const std::byte> bytes) {
+  file->replace(offset, bytes.size(), reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-void DecodeAndBack(const std::string& file) {
+// The file of layout F or A with the same containers and data.
+std::string Encoded(const std::string& file, const FileMetadata& metadata, const FileLayout& placed, Letter letter) {
+  std::string made(placed.file_bytes(letter), '\0');
+  for (std::size_t i = 0; i < placed.containers.size(); ++i) {
+    const Container& from = metadata.layout.containers[i];
+    if (from.chunk_bytes > 0) {
+      made.replace(placed.containers[i].file_offset, from.chunk_bytes, file, from.file_offset, from.chunk_bytes);
+    }
+  }
+  if (letter == Letter::kF) {
+    Put(&made, placed.data_bytes, EncodeMetadata(placed, metadata.chunk_hashes, metadata.header));
+    return made;
+  }
+  std::size_t first = 0;
+  for (std::size_t b = 0; b < placed.block_containers.size(); ++b) {
+    const std::vector<std::byte> block = EncodeBlockA(placed, b, metadata.chunk_hashes);
+    Put(&made, placed.containers[first].file_offset - block.size(), block);
+    first += placed.block_containers[b];
+  }
+  const Md5Digest checksum = Md5(std::as_bytes(std::span(made)).subspan(kFileRecordBytesA));
+  Put(&made, 0, EncodeFileRecordA(placed, metadata.header, checksum));
+  return made;
+}
+
+void EncodeAndBack(const std::string& file, const FileMetadata& metadata, std::size_t bad_chunks, Letter letter) {
+  FileLayout placed = Placed(metadata.layout, letter);
+  const std::string made = Encoded(file, metadata, placed, letter);
+  const auto again = DecodeMetadata("again", made.size(), ReaderOf(made));
+  CAIRN_CHECK(again.ok() && again->letter == letter);
+  if (letter == Letter::kA) {  // does not have it
+    for (Container& container : placed.containers) container.in_file_before = false;
+  }
+  CAIRN_CHECK(again->layout.containers == placed.containers);
+  CAIRN_CHECK(again->layout.block_containers == placed.block_containers);
+  CAIRN_CHECK(again->header.file_bytes_max == metadata.header.file_bytes_max);
+  for (std::size_t i = 0; i < placed.containers.size(); ++i) {
+    const bool kept = letter == Letter::kF || placed.containers[i].has_content;
+    CAIRN_CHECK(!kept || again->chunk_hashes[i] == metadata.chunk_hashes[i]);
+  }
+  const auto verdict = VerifyData("again", *again, ReaderOf(made));
+  CAIRN_CHECK(verdict.ok() && verdict->bad.size() == bad_chunks && verdict->bad_checksum.empty());
+}
+
+void DecodeAndBack(const std::string& file, std::size_t threads) {
   const auto metadata = DecodeMetadata("input", file.size(), ReaderOf(file));
   if (!metadata.ok()) return;
-  CAIRN_CHECK(VerifyData("input", *metadata, ReaderOf(file)).ok());
-  CAIRN_CHECK(!DescribeText(*metadata, "input").empty());
-  const std::vector<std::byte> encoded = EncodeMetadata(metadata->layout, metadata->chunk_hashes, metadata->header);
-  std::string again = file.substr(0, metadata->layout.data_bytes);
-  again.append(reinterpret_cast<const char*>(encoded.data()), encoded.size());
-  const auto decoded = DecodeMetadata("again", again.size(), ReaderOf(again));
-  CAIRN_CHECK(decoded.ok());
-  CAIRN_CHECK(decoded->layout.containers == metadata->layout.containers);
-  CAIRN_CHECK(decoded->layout.block_containers == metadata->layout.block_containers);
-  CAIRN_CHECK(decoded->chunk_hashes == metadata->chunk_hashes);
+  const auto verdict = VerifyData("input", *metadata, ReaderOf(file), threads);
+  CAIRN_CHECK(verdict.ok());
+  CAIRN_CHECK(!DescribeText(*metadata, "input").empty() && !DescribeJson(*metadata, "input").empty());
+  // A file of B may claim more bytes than it has.
+  if (metadata->layout.data_bytes > 1 << 20) return;
+  for (const Letter letter : {Letter::kF, Letter::kA}) EncodeAndBack(file, *metadata, verdict->bad.size(), letter);
+}
+
+void DecodeCodeAndBack(const std::string& file) {
+  const auto encoded = DecodeEncoded("input", file.size(), ReaderOf(file));
+  if (!encoded.ok()) return;
+  CAIRN_CHECK(encoded->code_bytes < file.size());
+  if (encoded->letter != Letter::kA && encoded->letter != Letter::kF) return;
+  std::string made = file.substr(0, encoded->code_bytes);
+  const std::vector<std::byte> record = EncodeEncodedRecord(*encoded);
+  made.append(reinterpret_cast<const char*>(record.data()), record.size());
+  const auto again = DecodeEncoded("again", made.size(), ReaderOf(made));
+  CAIRN_CHECK(again.ok() && again->checkpoint_bytes == encoded->checkpoint_bytes &&
+              again->checksum_hex == encoded->checksum_hex && again->timestamp_ns == encoded->timestamp_ns);
 }
 
 }  // namespace
 }  // namespace cairn::ftiff
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace cairn::ftiff;
   if (size == 0) return 0;
   std::string file(reinterpret_cast<const char*>(data) + 1, size - 1);
-  if (data[0] % 2 == 1) cairn::ftiff::MakeTrailerRight(&file);
-  cairn::ftiff::DecodeAndBack(file);
+  const InputKind kind = InputKindOf(data[0]);
+  MakeRight(kind, &file);
+  DecodeAndBack(file, kind.threads);
+  DecodeCodeAndBack(file);
   return 0;
 }

@@ -1,4 +1,6 @@
-"""Counts test cases from Bazel's build events: `tally.py EVENTS BAZEL_EXIT_CODE`.
+"""Counts test cases from Bazel's build events: `tally.py EVENTS BAZEL_EXIT_CODE [NAME=EXIT_CODE…]`.
+
+What ran outside of Bazel is given by name and exit code, and counts as one case each.
 
 The last line printed is `N passed, N failed`. A target that was not built, timed out or crashed without a report counts
 as one failure, and so does an exit code of Bazel that nothing else explains. Exits with 1 if anything failed.
@@ -68,10 +70,23 @@ def tally(events, bazel_exit):
     return passed, failed, skipped
 
 
+def tally_others(others):
+    """(passed, failed) of what is given as `NAME=EXIT_CODE`."""
+    passed = failed = 0
+    for name, _, code in (other.rpartition("=") for other in others):
+        if code == "0":
+            passed += 1
+        else:
+            print(f"{name}: FAILED")
+            failed += 1
+    return passed, failed
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         events = [json.loads(line) for line in file if line.strip()]
     passed, failed, skipped = tally(events, int(sys.argv[2]))
+    passed, failed = (sum(column) for column in zip((passed, failed), tally_others(sys.argv[3:])))
     if skipped:
         print(f"{skipped} skipped")
     print(f"{passed} passed, {failed} failed")

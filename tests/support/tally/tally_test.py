@@ -55,6 +55,10 @@ class TallyTest(unittest.TestCase):
         self.assertEqual(tally.tally([], 1), (0, 1, 0))
         self.assertEqual(tally.tally([], tally.NO_TESTS_FOUND), (0, 0, 0))
 
+    def test_what_ran_outside_of_bazel_counts_by_its_exit_code(self):
+        self.assertEqual(tally.tally_others(["fuzz a=0", "fuzz b=77", "fuzz c="]), (1, 2))
+        self.assertEqual(tally.tally_others([]), (0, 0))
+
 
 if __name__ == "__main__":
     unittest.main()
