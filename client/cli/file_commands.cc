@@ -38,6 +38,7 @@ constexpr const char* kVerifyFooter =
     "\n"
     "Examples:\n"
     "  cairn verify Ckpt17-Rank*.fti\n"
+    "  cairn verify /local/node0/2018-03-02_14-13-20/l1\n"
     "  cairn verify /scratch/me/heat --dataset 17\n"
     "\n"
     "Exit codes: 0 all is right; 5 something is damaged; 4 something is not there; 1 anything else.";
@@ -93,7 +94,10 @@ constexpr const char* kDiffFooter =
 void AddVerify(CLI::App& app, CommandLine& line, const SharedOptions& options) {
   CLI::App* const verify = app.add_subcommand(
       "verify", "Read every byte of runs or files and compare it with its checksums; needs no daemon");
-  verify->add_option("RUN|FILE", options->targets, "Prefixes, runs, or FTI-FF, kvtree and catalogue files")->required();
+  verify
+      ->add_option("RUN|FILE", options->targets,
+                   "Prefixes, runs, folders of FTI, or FTI-FF, kvtree and catalogue files")
+      ->required();
   verify->add_option("--dataset", options->dataset, "Only this dataset of each run");
   verify->footer(kVerifyFooter);
   verify->callback([&line, options] {

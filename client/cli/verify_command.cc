@@ -14,6 +14,7 @@
 #include "client/cli/verify_files.h"
 #include "client/cli/verify_report.h"
 #include "storage/base/status.h"
+#include "storage/fti/names.h"
 #include "storage/io/posix_disk.h"
 #include "storage/prefix/prefix.h"
 #include "storage/transfer/transfer.h"
@@ -65,6 +66,24 @@ void VerifyPrefix(Disk& disk, const std::string& path, DatasetId wanted, VerifyR
   }
 }
 
+// The files with FTI's names in a folder: one of FTI's own, or of one dataset. A prefix has none beside its folders.
+absl::StatusOr<std::vector<std::string>> FilesOfFti(Disk& disk, const std::string& folder) {
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
+  std::vector<std::string> files;
+  for (const std::string& name : names) {
+    if (fti::ParseFileName(name).has_value()) files.push_back(folder + "/" + name);
+  }
+  return files;
+}
+
+void VerifyDirectory(Disk& disk, const std::string& path, DatasetId wanted, FileVerifier& verifier,
+                     VerifyReport& report) {
+  const auto files = FilesOfFti(disk, path);
+  if (!files.ok()) return report.Add(path, "", files.status());
+  if (files->empty()) return VerifyPrefix(disk, path, wanted, report);
+  for (const std::string& file : *files) verifier.Verify(file);
+}
+
 // The prefix of a run that only the daemon knows by this name.
 absl::StatusOr<std::string> PrefixOf(const Context& context, const std::string& run) {
   CAIRN_ASSIGN_OR_RETURN(const auto daemon, context.Daemon());
@@ -85,7 +104,7 @@ ExitCode RunVerify(const Context& context, const std::vector<std::string>& targe
     std::error_code error;
     const std::filesystem::path path = std::filesystem::canonical(target, error);
     if (!error && std::filesystem::is_directory(path, error)) {
-      VerifyPrefix(*disk, path.string(), dataset, report);
+      VerifyDirectory(*disk, path.string(), dataset, files, report);
     } else if (!error) {
       files.Verify(path.string());
     } else if (target.find('/') != std::string::npos) {

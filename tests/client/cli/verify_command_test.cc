@@ -148,6 +148,16 @@ TEST_F(VerifyCommandTest, RanksOfDifferentFoldersAreNotCompared) {
   ExpectSaid(Run({"verify", WriteRank("node0", 5, 0), WriteRank("node1", 6, 1)}), 0, "ok");
 }
 
+TEST_F(VerifyCommandTest, OfAFolderOfFtiAllFilesAreLookedAt) {
+  const std::string a = WriteRank("l1", 5, 0), b = WriteRank("l1", 6, 1);
+  Write("l1/notes.txt", "not FTI's");
+  const CairnRun run = Run({"verify", Path("l1")});
+  ExpectSaid(run, 5, "ok       " + a);
+  ExpectSaid(run, 5, "ok       " + b);
+  ExpectSaid(run, 5, "the checkpoint files given are of 2 checkpoints");
+  EXPECT_EQ(run.out.find("notes"), std::string::npos) << run.out;
+}
+
 TEST_F(VerifyCommandTest, DifferentialFilesAreComparedByTheNumberInThem) {
   const std::string a = Write("dCPFile-Rank0.fti", MakeCheckpoint({{{1, "x"}}}, {.header = {.checkpoint_id = 5}}));
   const std::string b = Write("dCPFile-Rank1.fti", MakeCheckpoint({{{1, "x"}}}, {.header = {.checkpoint_id = 6}}));
