@@ -318,7 +318,7 @@ absl::StatusOr<std::unique_ptr<File>> CaptureImpl::OpenFile() {
 }
 
 void CaptureImpl::PostWriting() {
-  if (!opened_ || !failure_.ok() || writer_posted_ || writes_in_flight_ >= writes_.in_flight_max()) return;
+  if (!opened_ || !failure_.ok() || writer_posted_ || writes_in_flight_ > writes_.in_flight_low()) return;
   if (!writes_.ready()) return;
   writer_posted_ = true;
   ++busy_;

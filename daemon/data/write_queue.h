@@ -45,6 +45,8 @@ class WriteQueue {
   bool all_written() const { return unwritten_ == 0; }
   std::uint64_t bytes_written() const { return bytes_written_; }
   std::size_t in_flight_max() const { return base_.has_value() ? kRunsMax : kWritesMax; }
+  // With that many, more are begun again: short runs not one by one, since each begin is a change of threads.
+  std::size_t in_flight_low() const { return base_.has_value() ? kRunsMax / 2 : kWritesMax - 1; }
 
  private:
   static constexpr std::size_t kWindowsOfRunMax = 4;
