@@ -96,7 +96,7 @@ class ListsTest : public ::testing::Test {
     ASSERT_SAYS(client_->Open({.launch = launch, .token = token}), local::OK, "");
   }
 
-  FakeDisk disk_;
+  FakeDisk disk_{{.direct = true}};
   CoreHarness harness_{&disk_, &disk_};
   std::unique_ptr<FakeClient> client_;
   std::uint64_t step_ = 0;

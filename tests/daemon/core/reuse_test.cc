@@ -16,7 +16,7 @@ constexpr std::uint64_t kLittle = 64 << 10;  // a few changed blocks and metadat
 
 class ReuseTest : public ::testing::Test {
  protected:
-  explicit ReuseTest(FakeDiskOptions options = {}) : disk_(options) { harness_.config.cache.keep = 1; }
+  explicit ReuseTest(FakeDiskOptions options = {.direct = true}) : disk_(options) { harness_.config.cache.keep = 1; }
   void Start() {
     ASSERT_TRUE(harness_.Start().ok());
     client_ = std::make_unique<FakeClient>(harness_);
@@ -404,7 +404,7 @@ TEST_F(ReuseTest, EachRankGetsItsOwnFileBack) {
 // A variable of 16 MiB of which each step changes one block in a hundred.
 class OnePercentTest : public ReuseTest, public ::testing::WithParamInterface<bool> {
  protected:
-  OnePercentTest() : ReuseTest({.shares_extents = GetParam()}) {}
+  OnePercentTest() : ReuseTest({.direct = true, .shares_extents = GetParam()}) {}
   double ShareWrittenOfNext() {
     constexpr std::uint64_t kBlocks = 4096, kBlockBytes = 4096;
     if (memory_.empty()) memory_ = {PlainOf(1, RandomBytes(1, kBlocks * kBlockBytes))};
@@ -438,7 +438,7 @@ INSTANTIATE_TEST_SUITE_P(Each, OnePercentTest, ::testing::Bool(),
 
 class CloneTest : public ReuseTest {
  protected:
-  CloneTest() : ReuseTest({.shares_extents = true}) {}
+  CloneTest() : ReuseTest({.direct = true, .shares_extents = true}) {}
 };
 
 TEST_F(CloneTest, WhereExtentsCanBeSharedNothingIsRetired) {
