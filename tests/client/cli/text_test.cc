@@ -7,6 +7,12 @@
 namespace cairn::cli {
 namespace {
 
+TEST(TextTest, CountsHaveTheirPlural) {
+  EXPECT_EQ(Count(0, "file"), "0 files");
+  EXPECT_EQ(Count(1, "file"), "1 file");
+  EXPECT_EQ(Count(12, "file"), "12 files");
+}
+
 TEST(TextTest, BytesAreShortAndNeverRoundUpToTheNextUnitsThousand) {
   EXPECT_EQ(Bytes(0), "0 B");
   EXPECT_EQ(Bytes(1023), "1023 B");
