@@ -1,0 +1,190 @@
+// `cairn adopt` and `cairn export` as a user runs them.
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "storage/base/unique_fd.h"
+#include "storage/fti/execution.h"
+#include "storage/io/posix_disk.h"
+#include "tests/client/cli/run_cairn.h"
+#include "tests/storage/fti/sample_export.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+using nlohmann::json;
+using testing::CairnRun;
+using testing::RunCairn;
+using testing::SampleExport;
+
+class MovingCommandsTest : public ::testing::Test {
+ protected:
+  MovingCommandsTest() : disk_(MakePosixDisk()) {
+    std::string name = ::testing::TempDir() + "cairn-moving-XXXXXX";
+    folder_ = std::filesystem::canonical(mkdtemp(name.data())).string();
+    PutSample("fti", 5);
+  }
+  ~MovingCommandsTest() override { std::filesystem::remove_all(folder_); }
+
+  // An execution of two nodes, two ranks each.
+  void PutSample(const std::string& name, std::int32_t id, fti::Level level = fti::Level::kPartner) {
+    SampleExport sample({.ranks = 4, .node_size = 2, .group_size = 2, .heads = false}, level, ftiff::Letter::kF, id);
+    sample.what.folder = Path(name);
+    EXPECT_OK(fti::Write(*disk_, sample.what));
+  }
+  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+  // Without a daemon, whoever else may run one here.
+  CairnRun Run(const std::vector<std::string>& arguments) const {
+    return RunCairn(arguments, {{"CAIRN_ADMIN_ADDRESS", folder_ + "/none.sock"}});
+  }
+  CairnRun Adopt(std::vector<std::string> more = {}) const {
+    std::vector<std::string> arguments = {"adopt",     Path("heat"), "--fti",
+                                          Path("fti"), "--config",   Path("fti/config.fti")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Run(arguments);
+  }
+  static void ExpectSaid(const CairnRun& run, int exit_code, std::string_view part) {
+    EXPECT_EQ(run.exit_code, exit_code) << run.out << run.err;
+    EXPECT_NE((run.out + run.err).find(part), std::string::npos) << part << "\n--\n" << run.out << run.err;
+  }
+  static json ParsedOf(const CairnRun& run) {
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    json parsed = json::parse(run.out, nullptr, false);
+    EXPECT_TRUE(parsed.is_object()) << run.out;
+    return parsed;
+  }
+
+  std::string folder_;
+  std::unique_ptr<Disk> disk_;
+};
+
+TEST_F(MovingCommandsTest, AdoptMakesTheRunAndSaysWhatItTook) {
+  const CairnRun run = Adopt();
+  ExpectSaid(run, 0, "adopted checkpoint 5 (level 2)");
+  ExpectSaid(run, 0, "as dataset 1 (step 5)");
+  ExpectSaid(run, 0, "CAIRN_PREFIX=" + Path("heat") + " and 4 ranks");
+  ExpectSaid(Run({"verify", Path("heat")}), 0, "dataset 1: 4 ranks, 4 files");
+  ExpectSaid(Run({"show", Path("heat"), "1"}), 0, "unknown[");
+  ExpectSaid(Adopt(), 0, "was adopted before: it is dataset 1");
+}
+
+TEST_F(MovingCommandsTest, AdoptAnswersInJson) {
+  std::filesystem::remove_all(Path("fti/Local/node1"));
+  const json adopted = ParsedOf(Adopt({"--json"}));
+  EXPECT_EQ(adopted["prefix"], Path("heat"));
+  EXPECT_EQ(adopted["dataset"], 1);
+  EXPECT_EQ(adopted["adopted_before"], false);
+  EXPECT_EQ(adopted["checkpoint"], 5);
+  EXPECT_EQ(adopted["step"], 5);
+  EXPECT_EQ(adopted["level"], 2);
+  EXPECT_EQ(adopted["ranks"], 4);
+  EXPECT_FALSE(adopted["notes"].empty()) << "the lost node is worth a note";
+  EXPECT_EQ(ParsedOf(Adopt({"--json"}))["adopted_before"], true);
+}
+
+TEST_F(MovingCommandsTest, AdoptTakesSeveralDirectoriesAndAnOlderCheckpointIfNeedBe) {
+  PutSample("newer", 9, fti::Level::kLocal);
+  std::filesystem::remove(Path("newer/Local/node0/cairn/l1/Ckpt9-Rank1.fti"));
+  const CairnRun run =
+      Run({"adopt", "--fti", Path("fti"), "--fti", Path("newer"), Path("heat"), "--config", Path("fti/config.fti")});
+  ExpectSaid(run, 0, "adopted checkpoint 5");
+  ExpectSaid(run, 0, "cairn: note: checkpoint 9 (level 1) is not whole");
+}
+
+TEST_F(MovingCommandsTest, AdoptRefusesWhileAnotherOneIsUnderWay) {
+  ExpectSaid(Adopt(), 0, "adopted");
+  PutSample("more", 6);
+  const UniqueFd lock(open(Path("heat/.cairn/adopt.lock").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(lock.valid());
+  ASSERT_EQ(flock(lock.get(), LOCK_EX | LOCK_NB), 0);
+  const std::vector<std::string> more = {"adopt",      Path("heat"), "--fti",
+                                         Path("more"), "--config",   Path("more/config.fti")};
+  ExpectSaid(Run(more), 1, "another adopt is under way");
+  ASSERT_EQ(flock(lock.get(), LOCK_UN), 0);
+  ExpectSaid(Run(more), 0, "adopted checkpoint 6");
+}
+
+TEST_F(MovingCommandsTest, AdoptRefusesAPrefixOfAnotherUserOrOpenToOthers) {
+  ExpectSaid(Adopt(), 0, "adopted");
+  ASSERT_EQ(chmod(Path("heat/.cairn").c_str(), 0755), 0);
+  ExpectSaid(Adopt(), 1, "0700");
+  ASSERT_EQ(chmod(Path("heat/.cairn").c_str(), 0700), 0);
+  if (geteuid() != 0) return;  // only root gives files away
+  ASSERT_EQ(chown(Path("heat/.cairn").c_str(), 12345, 12345), 0);
+  ExpectSaid(Adopt(), 1, "belongs to user 12345");
+}
+
+TEST_F(MovingCommandsTest, AdoptMakesNothingForAWrongCommandLine) {
+  ExpectSaid(Run({"adopt", Path("heat"), "--fti", Path("nowhere")}), 4, "nowhere");
+  ExpectSaid(
+      Run({"adopt", Path("heat"), "--fti", Path("fti"), "--execution", "other", "--config", Path("fti/config.fti")}), 4,
+      "other");
+  ExpectSaid(Run({"adopt", Path("heat")}), 2, "--fti");
+  ExpectSaid(Run({"adopt", "heat", "--fti", Path("fti"), "--config", Path("fti/config.fti")}), 4, "./heat");
+  EXPECT_FALSE(std::filesystem::exists(Path("heat")));
+  ExpectSaid(Adopt({"--id", "4"}), 4, "no checkpoint 4");
+}
+
+TEST_F(MovingCommandsTest, AdoptSaysThatNoCheckpointIsWhole) {
+  std::filesystem::remove_all(Path("fti/Local/node0"));
+  std::filesystem::remove_all(Path("fti/Local/node1/cairn/l2/Ckpt5-Pcof2.fti"));
+  ExpectSaid(Adopt(), 5, "checkpoint 5 (level 2) is not whole");
+}
+
+TEST_F(MovingCommandsTest, ExportSaysWhatRemainsToBeDone) {
+  ExpectSaid(Adopt(), 0, "adopted");
+  const CairnRun run =
+      Run({"export", Path("heat"), "--fti", Path("out"), "--level", "1", "--node-size", "2", "--layout", "A"});
+  ExpectSaid(run, 0, "exported dataset 1 (step 5)");
+  for (const char* part : {"as FTI's checkpoint 5, level 1, layout A", "/out/config.fti", "start 4 processes, 2 a node",
+                           "local_test = 0", "FTI 1.1"}) {
+    ExpectSaid(run, 0, part);
+  }
+  EXPECT_TRUE(std::filesystem::exists(Path("out/Local/node1/cairn/l1/Ckpt5-Rank3.fti")));
+}
+
+TEST_F(MovingCommandsTest, ExportAnswersInJsonAndRoundTrips) {
+  ExpectSaid(Adopt(), 0, "adopted");
+  const json exported =
+      ParsedOf(Run({"export", Path("heat"), "1", "--fti", Path("out"), "--packing", "keep", "--id", "8", "--json"}));
+  EXPECT_EQ(exported["dataset"], 1);
+  EXPECT_EQ(exported["checkpoint"], 8);
+  EXPECT_EQ(exported["level"], 4);
+  EXPECT_EQ(exported["layout"], "F");
+  EXPECT_EQ(exported["ranks"], 4);
+  EXPECT_EQ(exported["config"], Path("out/config.fti"));
+  EXPECT_FALSE(exported["to_do"].empty());
+  const json adopted =
+      ParsedOf(Run({"adopt", Path("other"), "--fti", Path("out"), "--config", Path("out/config.fti"), "--json"}));
+  EXPECT_EQ(adopted["checkpoint"], 8);
+  const CairnRun same = Run({"diff", Path("heat/ckpt.1/Ckpt1-Rank2.fti"), Path("other/ckpt.1/Ckpt1-Rank2.fti")});
+  EXPECT_EQ(same.exit_code, 0) << same.out << same.err;
+}
+
+TEST_F(MovingCommandsTest, ExportRefusesWhatItCannotDo) {
+  ExpectSaid(Run({"export", Path("nowhere"), "--fti", Path("out")}), 4, "no such directory");
+  ExpectSaid(Adopt(), 0, "adopted");
+  ExpectSaid(Run({"export", Path("heat"), "7", "--fti", Path("out")}), 4, "no dataset 7");
+  ExpectSaid(Run({"export", Path("heat"), "--fti", Path("out"), "--level", "5"}), 2, "--level");
+  ExpectSaid(Run({"export", Path("heat"), "--fti", Path("out"), "--layout", "E"}), 2, "--layout");
+  ExpectSaid(Run({"export", Path("heat"), "--fti", Path("out"), "--node-size", "3"}), 1, "4 ranks");
+  ExpectSaid(Run({"export", Path("heat"), "--fti", Path("fti")}), 1, "not empty");
+  EXPECT_FALSE(std::filesystem::exists(Path("out")));
+}
+
+TEST_F(MovingCommandsTest, HelpTellsWhatTheyAreFor) {
+  ExpectSaid(Run({"adopt", "--help"}), 0, "In DIR nothing is changed");
+  ExpectSaid(Run({"export", "--help"}), 0, "has to be\nflushed first");
+  ExpectSaid(Run({"--help"}), 0, "cairn adopt");
+}
+
+}  // namespace
+}  // namespace cairn
