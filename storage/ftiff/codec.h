@@ -43,13 +43,12 @@ struct FileMetadata {
 std::vector<std::byte> EncodeMetadata(const FileLayout& layout, std::span<const Md5Digest> chunk_hashes,
                                       const FileHeader& header);
 
-// Layout A, whose records stand in front: those of block `block` (block record, chunk records), which come right before
+// Layout A, whose records stand in front: those of each block (block record, chunk records), which come right before
 // its first container (`placed`: see Placed), and the file record, which comes at 0. `checksum` is the MD5 of the
 // file's bytes from kFileRecordBytesA on. A container without content gets the MD5 of the empty string, whatever
 // `chunk_hashes` says.
 inline constexpr std::uint64_t kFileRecordBytesA = 96;
-std::vector<std::byte> EncodeBlockA(const FileLayout& placed, std::size_t block,
-                                    std::span<const Md5Digest> chunk_hashes);
+std::vector<std::vector<std::byte>> EncodeBlocksA(const FileLayout& placed, std::span<const Md5Digest> chunk_hashes);
 std::vector<std::byte> EncodeFileRecordA(const FileLayout& layout, const FileHeader& header, const Md5Digest& checksum);
 
 // Reads `target.size()` bytes at `offset` of the file. Where several threads verify, from several at once.

@@ -38,30 +38,6 @@ void PutChunk(const RecordTable& table, const Container& container, std::int32_t
   std::memcpy(record.data() + fields.hash_offset, hash.data(), hash.size());
 }
 
-std::size_t FirstContainer(const FileLayout& layout, std::size_t block) {
-  CAIRN_CHECK(block < layout.block_containers.size());
-  std::size_t first = 0;
-  for (std::size_t b = 0; b < block; ++b) first += layout.block_containers[b];
-  CAIRN_CHECK(first <= layout.containers.size() && layout.block_containers[block] <= layout.containers.size() - first);
-  return first;
-}
-
-// idx of the variables in a block: it counts variables in the order of their registration, which is that of their first
-// containers (5).
-std::unordered_map<std::int32_t, std::int32_t> IndexesOf(const FileLayout& layout, std::size_t first,
-                                                         std::size_t chunks) {
-  std::unordered_map<std::int32_t, std::int32_t> indexes;
-  for (std::size_t i = first; i < first + chunks; ++i) indexes.emplace(layout.containers[i].id, 0);
-  std::int32_t variables = 0;
-  for (std::size_t i = 0; i < first + chunks; ++i) {
-    const Container& container = layout.containers[i];
-    if (container.index != 0) continue;
-    if (const auto in_block = indexes.find(container.id); in_block != indexes.end()) in_block->second = variables;
-    ++variables;
-  }
-  return indexes;
-}
-
 FileFields FieldsOf(const FileLayout& layout, Letter letter, const FileHeader& header) {
   const std::uint64_t file_bytes = layout.file_bytes(letter);
   return {.checkpoint_id = header.checkpoint_id,
@@ -126,26 +102,33 @@ std::vector<std::byte> EncodeMetadata(const FileLayout& layout, std::span<const 
   return bytes;
 }
 
-std::vector<std::byte> EncodeBlockA(const FileLayout& placed, std::size_t block,
-                                    std::span<const Md5Digest> chunk_hashes) {
+std::vector<std::vector<std::byte>> EncodeBlocksA(const FileLayout& placed, std::span<const Md5Digest> chunk_hashes) {
   const RecordTable& table = kLayoutA;
   CAIRN_CHECK(chunk_hashes.size() == placed.containers.size());
-  const std::size_t first = FirstContainer(placed, block);
-  const std::uint32_t chunks = placed.block_containers[block];
-  const std::unordered_map<std::int32_t, std::int32_t> indexes = IndexesOf(placed, first, chunks);
-  static const Md5Digest kHashOfNothing = Md5({});
-  std::vector<std::byte> bytes(table.block_record_bytes + std::size_t{chunks} * table.chunk_record_bytes);
-  std::uint64_t block_bytes = bytes.size();
-  for (std::size_t i = first; i < first + chunks; ++i) {
-    const Container& container = placed.containers[i];
-    const Md5Digest& hash = container.has_content ? chunk_hashes[i] : kHashOfNothing;
-    const std::size_t at = table.block_record_bytes + (i - first) * table.chunk_record_bytes;
-    PutChunk(table, container, indexes.at(container.id), hash, std::span(bytes).subspan(at, table.chunk_record_bytes));
-    block_bytes += container.container_bytes;
+  const Md5Digest hash_of_nothing = Md5({});
+  // idx counts variables in the order of their registration, which is that of their first containers (5).
+  std::unordered_map<std::int32_t, std::int32_t> indexes;
+  std::vector<std::vector<std::byte>> blocks;
+  blocks.reserve(placed.block_containers.size());
+  std::size_t next = 0;
+  for (const std::uint32_t chunks : placed.block_containers) {
+    CAIRN_CHECK(chunks <= placed.containers.size() - next);
+    std::vector<std::byte> bytes(table.block_record_bytes + std::size_t{chunks} * table.chunk_record_bytes);
+    std::uint64_t block_bytes = bytes.size();
+    std::span<std::byte> rest = std::span(bytes).subspan(table.block_record_bytes);
+    for (const std::size_t end = next + chunks; next < end; ++next) {
+      const Container& container = placed.containers[next];
+      const std::int32_t index = indexes.emplace(container.id, static_cast<std::int32_t>(indexes.size())).first->second;
+      PutChunk(table, container, index, container.has_content ? chunk_hashes[next] : hash_of_nothing,
+               rest.first(table.chunk_record_bytes));
+      rest = rest.subspan(table.chunk_record_bytes);
+      block_bytes += container.container_bytes;
+    }
+    PutField(bytes, table.block_chunks, chunks);
+    PutField(bytes, table.block_bytes, static_cast<std::int64_t>(block_bytes));
+    blocks.push_back(std::move(bytes));
   }
-  PutField(bytes, table.block_chunks, chunks);
-  PutField(bytes, table.block_bytes, static_cast<std::int64_t>(block_bytes));
-  return bytes;
+  return blocks;
 }
 
 std::vector<std::byte> EncodeFileRecordA(const FileLayout& layout, const FileHeader& header,

@@ -239,9 +239,10 @@ absl::StatusOr<FileMetadata> WriteA(const FileToWrite& file, const ReadVariable&
   const std::string_view origin = file.chunk_hashes.empty() ? "as first read" : "as given";
   Md5Stream all;
   Stream stream(placed, kFileRecordBytesA, {.hashes = hashes, .origin = origin}, &all, read, write);
+  const std::vector<std::vector<std::byte>> blocks = EncodeBlocksA(placed, hashes);
   std::size_t next = 0;
-  for (std::size_t block = 0; block < placed.block_containers.size(); ++block) {
-    CAIRN_RETURN_IF_ERROR(stream.Bytes(EncodeBlockA(placed, block, hashes)));
+  for (std::size_t block = 0; block < blocks.size(); ++block) {
+    CAIRN_RETURN_IF_ERROR(stream.Bytes(blocks[block]));
     for (const std::size_t end = next + placed.block_containers[block]; next < end; ++next) {
       CAIRN_RETURN_IF_ERROR(Put(placed.containers[next], next, &stream));
     }

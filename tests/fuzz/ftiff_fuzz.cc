@@ -46,9 +46,9 @@ std::string Encoded(const std::string& file, const FileMetadata& metadata, const
     return made;
   }
   std::size_t first = 0;
-  for (std::size_t b = 0; b < placed.block_containers.size(); ++b) {
-    const std::vector<std::byte> block = EncodeBlockA(placed, b, metadata.chunk_hashes);
-    Put(&made, placed.containers[first].file_offset - block.size(), block);
+  const std::vector<std::vector<std::byte>> blocks = EncodeBlocksA(placed, metadata.chunk_hashes);
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    Put(&made, placed.containers[first].file_offset - blocks[b].size(), blocks[b]);
     first += placed.block_containers[b];
   }
   const Md5Digest checksum = Md5(std::as_bytes(std::span(made)).subspan(kFileRecordBytesA));

@@ -170,8 +170,10 @@ void ExpectSameBytesInA(const FileMetadata& metadata, const ReadAt& read) {
   }
   EXPECT_EQ(TextOf(EncodeFileRecordA(metadata.layout, metadata.header, checksum)), stored_at(0, kFileRecordBytesA));
   std::size_t first = 0;
-  for (std::size_t b = 0; b < metadata.layout.block_containers.size(); ++b) {
-    std::string made = TextOf(EncodeBlockA(metadata.layout, b, metadata.chunk_hashes));
+  const std::vector<std::vector<std::byte>> blocks = EncodeBlocksA(metadata.layout, metadata.chunk_hashes);
+  ASSERT_EQ(blocks.size(), metadata.layout.block_containers.size());
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    std::string made = TextOf(blocks[b]);
     const std::string stored = stored_at(metadata.layout.containers[first].file_offset - made.size(), made.size());
     first += metadata.layout.block_containers[b];
     constexpr std::size_t kGap = 13, kGapBytes = 3;
