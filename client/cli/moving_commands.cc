@@ -26,7 +26,8 @@ void AddAdopt(CLI::App& app, CommandLine& line) {
       ->required();
   adopt
       ->add_option("--fti", options->roots,
-                   "FTI's local, global and metadata directories, of all nodes: a folder above them will do")
+                   "FTI's local, global and metadata directories, of all nodes: a folder above them will do; may be "
+                   "given several times")
       ->allow_extra_args(false)  // else it would take RUN, too
       ->required();
   adopt->add_option("--config", options->config, "FTI's configuration file (for nodes and groups)");

@@ -82,15 +82,29 @@ class Finder {
     CAIRN_RETURN_IF_ERROR(DropForeign());
     Execution execution = {.id = id_, .topology = {}, .checkpoints = Ordered(), .warnings = {}};
     CAIRN_ASSIGN_OR_RETURN(execution.topology, InferTopology(disk_, told_, WhatIsSeen(), execution.checkpoints));
-    if (!told_.ranks && !told_.nodes) {
-      warnings_.Add(fmt::format("the number of ranks is not told: {}, since none of a greater one has left a file",
-                                execution.topology.ranks));
-    }
+    CAIRN_RETURN_IF_ERROR(CheckRanksAreKnown(execution));
     execution.warnings = warnings_.Take();
     return execution;
   }
 
  private:
+  // What the last ranks left may be lost with their node. Groups tell that somebody is missing: by their size, or by
+  // the copies and code files that go around them.
+  absl::Status CheckRanksAreKnown(const Execution& execution) {
+    if (told_.ranks || told_.nodes) return absl::OkStatus();
+    const std::uint32_t ranks = execution.topology.ranks;
+    const bool grouped = std::any_of(execution.checkpoints.begin(), execution.checkpoints.end(), IsGrouped);
+    if (!grouped && !told_.group_size) {
+      return FailedPrecondition(
+          "nothing tells how many ranks there were: none from {} on has left a file. If that is all, say --ranks {}; "
+          "else look for FTI's configuration or Topology.fti in its metadata directory",
+          ranks, ranks);
+    }
+    warnings_.Add(
+        fmt::format("the number of ranks is not told: {}, since none of a greater one has left a file", ranks));
+    return absl::OkStatus();
+  }
+
   absl::Status ReadConfiguration() {
     id_ = search_.execution;
     if (search_.config.empty()) return absl::OkStatus();

@@ -129,9 +129,7 @@ absl::Status CheckTold(const Told& told) {
 
 absl::StatusOr<Topology> InferTopology(Disk& disk, const Told& told, const Seen& seen,
                                        const std::vector<Checkpoint>& checkpoints) {
-  const bool grouped = std::any_of(checkpoints.begin(), checkpoints.end(), [](const Checkpoint& checkpoint) {
-    return checkpoint.level == Level::kPartner || checkpoint.level == Level::kEncoded;
-  });
+  const bool grouped = std::any_of(checkpoints.begin(), checkpoints.end(), IsGrouped);
   std::vector<Topology> candidates = Candidates(told, seen, grouped).All();
   if (candidates.empty()) {
     return FailedPrecondition("no number of ranks, nodes and groups fits the files: {}", kOptions);

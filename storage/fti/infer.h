@@ -30,6 +30,11 @@ struct Seen {
   std::vector<bool> has_files;                                  // by rank
 };
 
+// Whether its files go around groups of nodes: levels 2 and 3.
+inline bool IsGrouped(const Checkpoint& checkpoint) {
+  return checkpoint.level == Level::kPartner || checkpoint.level == Level::kEncoded;
+}
+
 // Whether what is told fits together, with the least that fits in place of the rest. Errors as CheckTopology.
 absl::Status CheckTold(const Told& told);
 

@@ -112,6 +112,17 @@ TEST_F(FindTest, TheConfigurationSaysWhereTheTopologyFileIs) {
   EXPECT_TRUE(found.warnings.empty());
 }
 
+TEST_F(FindTest, WithoutGroupsTheNumberOfRanksMustBeTold) {
+  for (const Level level : {Level::kLocal, Level::kGlobal}) {
+    const std::string folder = fmt::format("/job{}", static_cast<int>(level));
+    Put(folder, kFourNodes, level, 7);
+    ASSERT_OK(RemoveTree(disk_, folder + "/Meta"));
+    EXPECT_STATUS(kFailedPrecondition, Find(disk_, {.roots = {folder}}), "say --ranks 4");
+    ASSERT_OK_AND_ASSIGN(const Execution found, Find(disk_, {.roots = {folder}, .ranks = 4}));
+    EXPECT_EQ(found.topology.ranks, 4u);
+  }
+}
+
 TEST_F(FindTest, WhereANodeIsLostCodeFilesTellTheGroup) {
   Put("/job", kFourNodes, Level::kEncoded, 7);
   ASSERT_OK(RemoveTree(disk_, "/job/Local/node3"));
@@ -135,11 +146,11 @@ TEST_F(FindTest, TheExecutionsOwnFoldersAndThoseOfLevelsMayBeRoots) {
   Put("/job", kFourNodes, Level::kLocal, 7);
   std::vector<std::string> roots;
   for (int node = 0; node < 4; ++node) roots.push_back(fmt::format("/job/Local/node{}/cairn", node));
-  ASSERT_OK_AND_ASSIGN(Execution found, Find(disk_, {.roots = roots}));
+  ASSERT_OK_AND_ASSIGN(Execution found, Find(disk_, {.roots = roots, .ranks = 4}));
   EXPECT_EQ(found.id, "cairn");
   EXPECT_EQ(found.checkpoints[0].files.size(), 4u);
   for (std::string& root : roots) root += "/l1/";
-  ASSERT_OK_AND_ASSIGN(found, Find(disk_, {.roots = roots}));
+  ASSERT_OK_AND_ASSIGN(found, Find(disk_, {.roots = roots, .ranks = 4}));
   EXPECT_EQ(found.id, "cairn");
   EXPECT_EQ(found.checkpoints[0].files.size(), 4u);
 }
@@ -167,7 +178,7 @@ TEST_F(FindTest, OneOfSeveralExecutionsMustBeNamed) {
     ASSERT_OK(disk_.Rename(fmt::format("/b/Local/node{}/cairn", node), fmt::format("/b/Local/node{}/other", node)));
   }
   EXPECT_STATUS(kFailedPrecondition, Find(disk_, {.roots = {"/"}}), "2 executions (cairn, other): say --execution");
-  ASSERT_OK_AND_ASSIGN(Execution found, Find(disk_, {.roots = {"/"}, .execution = "other"}));
+  ASSERT_OK_AND_ASSIGN(Execution found, Find(disk_, {.roots = {"/"}, .execution = "other", .ranks = 4}));
   EXPECT_EQ(TextOf(found.checkpoints), "4@1");
   ASSERT_OK_AND_ASSIGN(found, Find(disk_, {.roots = {"/"}, .config = "/a/config.fti"}));
   EXPECT_EQ(TextOf(found.checkpoints), "3@1");
@@ -269,7 +280,7 @@ TEST_F(FindTest, HugeAndBrokenTextFilesAreRefusedOrPassedOver) {
   testing::PutFile(disk_, "/job/huge.fti", std::string(5 << 20, 'x'));
   EXPECT_FALSE(Find(disk_, {.roots = {"/job"}, .config = "/job/huge.fti"}).ok());
   testing::PutFile(disk_, "/job/Meta/cairn/Topology.fti", std::string(5000, 'x'));
-  ASSERT_OK_AND_ASSIGN(const Execution found, Find(disk_, {.roots = {"/job"}}));
+  ASSERT_OK_AND_ASSIGN(const Execution found, Find(disk_, {.roots = {"/job"}, .ranks = 4}));
   EXPECT_TRUE(Mentions(found.warnings, "Topology.fti: line 1 has 5000 bytes"));
   EXPECT_EQ(TextOf(found.topology), "4/1/1");
 }
@@ -285,7 +296,7 @@ TEST_F(FindTest, AFolderThatCannotBeReadIsPassedOverWithAWarning) {
 TEST_F(FindTest, DifferentialFilesOfLayoutBDoNotSayTheirId) {
   const std::string file = ftiff::testing::FileOf(ftiff::Letter::kB, ftiff::testing::MixedLayout(), {});
   testing::PutFile(disk_, "/job/Global/exec/dCP/dCPFile-Rank0.fti", file);
-  ASSERT_OK_AND_ASSIGN(const Execution found, Find(disk_, {.roots = {"/job"}}));
+  ASSERT_OK_AND_ASSIGN(const Execution found, Find(disk_, {.roots = {"/job"}, .ranks = 1}));
   EXPECT_EQ(TextOf(found.checkpoints), "0@8");
   EXPECT_TRUE(Mentions(found.warnings, "it does not say its id, 0 is taken"));
 }
@@ -295,7 +306,7 @@ TEST_F(FindTest, ADamagedDifferentialFileIsPassedOver) {
   testing::PutFile(disk_, "/job/Global/exec/dCP/dCPFile-Rank0.fti", file);
   file.resize(file.size() / 2);
   testing::PutFile(disk_, "/job/Global/exec/dCP/dCPFile-Rank1.fti", file);
-  ASSERT_OK_AND_ASSIGN(const Execution found, Find(disk_, {.roots = {"/job"}}));
+  ASSERT_OK_AND_ASSIGN(const Execution found, Find(disk_, {.roots = {"/job"}, .ranks = 2}));
   EXPECT_EQ(TextOf(found.checkpoints), "6@8");
   EXPECT_EQ(found.checkpoints[0].files.size(), 1u);
   EXPECT_EQ(found.topology.ranks, 2u);  // so that it is not taken for whole
@@ -353,7 +364,7 @@ TEST(FindVectorsTest, WhetherThereWereHeadsIsNotGuessed) {
   FakeDisk disk;
   testing::PutRun(disk, "/job", *run);
   EXPECT_STATUS(kFailedPrecondition, Find(disk, {.roots = {"/job"}}), "--heads");
-  ASSERT_OK_AND_ASSIGN(const Execution found, Find(disk, {.roots = {"/job"}, .heads = true}));
+  ASSERT_OK_AND_ASSIGN(const Execution found, Find(disk, {.roots = {"/job"}, .ranks = 4, .heads = true}));
   EXPECT_EQ(TextOf(found.topology), "4/2/1 heads");
 }
 
