@@ -34,6 +34,8 @@ absl::Status CheckBase(Disk& disk, const CaptureBase& base) {
   }
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(base.path));
   if (!info.is_regular()) return InvalidArgument("base {}: not a regular file", base.path);
+  // Somebody keeps the file under a name of their own, which is not to be written over.
+  if (!base.clone && info.links > 1) return FailedPrecondition("base {}: has {} names", base.path, info.links);
   if (info.bytes == base.file_bytes) return absl::OkStatus();
   return DataLoss("base {}: has {} bytes, expected {}", base.path, info.bytes, base.file_bytes);
 }

@@ -37,6 +37,7 @@ struct FileInfo {
   std::uint32_t mode = 0;  // st_mode with the type bits
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
+  std::uint64_t links = 1;  // names that the file has
   timespec atime{};
   timespec mtime{};
   timespec ctime{};

@@ -49,6 +49,7 @@ FileInfo FileInfoOf(const struct stat& stat) {
           .mode = stat.st_mode,
           .uid = stat.st_uid,
           .gid = stat.st_gid,
+          .links = stat.st_nlink,
           .atime = stat.st_atim,
           .mtime = stat.st_mtim,
           .ctime = stat.st_ctim};

@@ -18,10 +18,11 @@ std::string_view AsText(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-FileInfo InfoOf(const FakeInode& inode) {
+FileInfo InfoOf(const FakeInode& inode, std::uint64_t links) {
   FileInfo info = inode.info;
   info.bytes = inode.info.is_symlink() ? inode.target.size() : inode.content.size();
   info.allocated_bytes = (inode.content.size() + 4095) / 4096 * 4096;
+  info.links = links;
   return info;
 }
 
@@ -176,7 +177,7 @@ class FakeFile final : public File {
     const Begun begun = state_->Begin(FakeOp::kFileInfo, path_);
     CAIRN_RETURN_IF_ERROR(begun.status);
     CAIRN_RETURN_IF_ERROR(Check(0, {}, /*write=*/false));
-    return InfoOf(*inode_);
+    return InfoOf(*inode_, state_->tree.links(*inode_));
   }
 
   bool direct() const override { return direct_; }
@@ -393,7 +394,7 @@ absl::StatusOr<FileInfo> FakeDisk::Info(const std::string& path) {
   CAIRN_RETURN_IF_ERROR(begun.status);
   CAIRN_ASSIGN_OR_RETURN(const FakeTree::Place place, state_->tree.Resolve(path, /*follow_last=*/false));
   if (place.inode == nullptr) return NotFound("stat {}: No such file or directory", path);
-  return InfoOf(*place.inode);
+  return InfoOf(*place.inode, state_->tree.links(*place.inode));
 }
 
 absl::Status FakeDisk::SetModeAndTimes(const std::string& path, std::uint32_t mode, timespec atime, timespec mtime) {

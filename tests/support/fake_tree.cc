@@ -243,6 +243,20 @@ void FakeTree::Crash(std::uint64_t seed) {
   }
 }
 
+std::uint64_t FakeTree::links(const FakeInode& inode) const {
+  std::uint64_t names = 0;
+  std::vector<const FakeInode*> waiting = {root_.get()};
+  while (!waiting.empty()) {
+    const FakeInode* directory = waiting.back();
+    waiting.pop_back();
+    for (const auto& [name, child] : directory->entries) {
+      names += child.get() == &inode ? 1 : 0;
+      if (child->info.is_directory()) waiting.push_back(child.get());
+    }
+  }
+  return names;
+}
+
 std::uint64_t FakeTree::used_bytes() const {
   std::uint64_t bytes = 0;
   std::set<const FakeInode*> seen;

@@ -72,6 +72,8 @@ class FakeTree {
   void SyncAll();
   // Drops a subset of what is unsynced: see FakeDisk.
   void Crash(std::uint64_t seed);
+  // How many names lead to it.
+  std::uint64_t links(const FakeInode& inode) const;
   // The content of all files that have a name, each counted once.
   std::uint64_t used_bytes() const;
   // Whether `inode` is `directory` or lies below it.

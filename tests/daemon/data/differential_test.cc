@@ -257,6 +257,15 @@ TEST_F(DifferentialTest, ASymbolicLinkInThePlaceOfTheBaseIsNotFollowed) {
   EXPECT_EQ(ChecksumsOf("/cache/precious"), old.result.crc32c);
 }
 
+TEST_F(DifferentialTest, AFileThatSomebodyKeepsUnderAnotherNameIsNotWrittenOver) {
+  const Old old = MakeOld(Make({3 << 20}));
+  ASSERT_OK(fake_.Link(kOldPath, "/cache/kept"));
+  const Sample next = NextSample(random_, old.sample, 0.5);
+  ASSERT_OK_AND_ASSIGN(const CaptureResult result, Run(next, {.base = BaseOf(old)}));
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, result.base_status, "has 2 names");
+  EXPECT_EQ(ChecksumsOf("/cache/kept"), old.result.crc32c);
+}
+
 TEST_F(DifferentialTest, WhereExtentsCannotBeSharedTheFileIsWrittenInFull) {
   FakeDisk other({.direct = true});
   ASSERT_OK(other.MakeDirectory("/cache", 0700));

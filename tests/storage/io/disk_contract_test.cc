@@ -152,7 +152,9 @@ TEST_P(DiskContractTest, LinkSharesTheFileAndNeverReplaces) {
   EXPECT_STATUS(StatusCode::kAlreadyExists, disk_->Link(At("a"), At("b")), At("b"));
   EXPECT_STATUS(StatusCode::kNotFound, disk_->Link(At("none"), At("c")), At("none"));
   EXPECT_STATUS(StatusCode::kPermissionDenied, disk_->Link(root_, At("c")), root_);
+  EXPECT_EQ(disk_->Info(At("a"))->links, 1u);
   ASSERT_OK(disk_->Link(At("a"), At("c")));
+  EXPECT_EQ(disk_->Info(At("a"))->links, 2u);
   EXPECT_EQ(disk_->Info(At("a"))->inode, disk_->Info(At("c"))->inode);
   EXPECT_OK(disk_->Rename(At("a"), At("c")));  // two names of one file: both stay
   EXPECT_EQ(disk_->List(root_).value(), (Names{"a", "b", "c"}));
