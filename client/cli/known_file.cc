@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "storage/base/md5_lanes.h"
+#include "storage/base/md5_stream.h"
 #include "storage/base/status.h"
 #include "storage/cache/catalogue.h"
 
@@ -88,17 +88,13 @@ absl::StatusOr<ftiff::Verdict> VerifyData(const CheckpointFile& file, std::strin
 
 absl::Status VerifyData(const CodeFile& file, std::string_view name) {
   std::vector<std::byte> buffer(std::min<std::uint64_t>(file.encoded.code_bytes, kPieceBytes));
-  Md5State state;
-  std::span<std::byte> piece;
-  std::size_t whole = 0;
-  for (std::uint64_t done = 0; done < file.encoded.code_bytes; done += piece.size()) {
-    piece = std::span(buffer).first(std::min<std::uint64_t>(file.encoded.code_bytes - done, kPieceBytes));
-    CAIRN_RETURN_IF_ERROR(file.file->ReadAt(done, piece));
-    whole = piece.size() / kMd5BlockBytes * kMd5BlockBytes;
-    const Md5Lane lane{&state, piece.data(), whole};
-    Md5Advance({&lane, 1});
+  Md5Stream hash;
+  for (std::uint64_t done = 0; done < file.encoded.code_bytes; done += buffer.size()) {
+    buffer.resize(std::min<std::uint64_t>(file.encoded.code_bytes - done, kPieceBytes));
+    CAIRN_RETURN_IF_ERROR(file.file->ReadAt(done, buffer));
+    hash.Append(buffer);
   }
-  const std::string found = HexOf(Md5Finish(state, piece.subspan(whole)));
+  const std::string found = HexOf(hash.Finish());
   if (found == file.encoded.checksum_hex) return absl::OkStatus();
   return DataLoss("{}: offset 0: MD5 of the {} code bytes is {}, expected {}", name, file.encoded.code_bytes, found,
                   file.encoded.checksum_hex);

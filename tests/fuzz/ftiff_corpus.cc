@@ -1,7 +1,6 @@
 // Inputs for ftiff_fuzz to begin with: small files of each layout of our own and, if given, those of FTI.
 //   ftiff_corpus FOLDER [FOLDER OF FTI'S FILES]
 #include <fmt/format.h>
-#include <isa-l/igzip_lib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -13,6 +12,7 @@
 #include "storage/ftiff/codec.h"
 #include "tests/fuzz/ftiff_input.h"
 #include "tests/storage/ftiff/sample_file.h"
+#include "tests/support/gunzip.h"
 
 namespace cairn::ftiff {
 namespace {
@@ -39,21 +39,6 @@ void WriteInputs(const std::string& folder, const std::string& file) {
   }
 }
 
-// Empty if it is not a small file.
-std::string Gunzip(std::string packed) {
-  std::string plain(kFileBytesMax, '\0');
-  inflate_state state;
-  isal_inflate_init(&state);
-  state.crc_flag = ISAL_GZIP;
-  state.next_in = reinterpret_cast<std::uint8_t*>(packed.data());
-  state.avail_in = static_cast<std::uint32_t>(packed.size());
-  state.next_out = reinterpret_cast<std::uint8_t*>(plain.data());
-  state.avail_out = static_cast<std::uint32_t>(plain.size());
-  if (isal_inflate(&state) != ISAL_DECOMP_OK || state.block_state != ISAL_BLOCK_FINISH) return {};
-  plain.resize(plain.size() - state.avail_out);
-  return plain;
-}
-
 void WriteFilesOfFti(const std::string& folder, const std::string& from) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(from)) {
     const std::string extension = entry.path().extension().string();
@@ -61,7 +46,7 @@ void WriteFilesOfFti(const std::string& folder, const std::string& from) {
     if (entry.file_size() > kFileBytesMax) continue;
     std::ifstream in(entry.path(), std::ios::binary);
     std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-    if (extension == ".gz") bytes = Gunzip(std::move(bytes));
+    if (extension == ".gz") bytes = ::cairn::testing::Gunzip(std::move(bytes), kFileBytesMax).value_or("");
     if (!bytes.empty()) WriteInputs(folder, bytes);
   }
 }

@@ -1,7 +1,6 @@
 #include "tests/storage/ftiff/replay.h"
 
 #include <gtest/gtest.h>
-#include <isa-l/igzip_lib.h>
 
 #include <cstring>
 #include <type_traits>
@@ -11,6 +10,7 @@
 #include "storage/ftiff/variables.h"
 #include "storage/ftiff/write.h"
 #include "tests/storage/ftiff/sample_file.h"
+#include "tests/support/gunzip.h"
 #include "tests/support/vectors.h"
 
 namespace cairn::ftiff::testing {
@@ -23,20 +23,6 @@ constexpr int kDifferentialLevel = 8;
 const std::map<std::string, std::size_t> kPrimitiveTypes = {{"CHAR", 1}, {"SHRT", 2}, {"INTG", 4}, {"LONG", 8},
                                                             {"UCHR", 1}, {"USHT", 2}, {"UINT", 4}, {"ULNG", 8},
                                                             {"SFLT", 4}, {"DBLE", 8}, {"LDBE", 16}};
-
-std::string Gunzip(std::string packed, std::size_t bytes) {
-  std::string plain(bytes, '\0');
-  inflate_state state;
-  isal_inflate_init(&state);
-  state.crc_flag = ISAL_GZIP;
-  state.next_in = reinterpret_cast<std::uint8_t*>(packed.data());
-  state.avail_in = static_cast<std::uint32_t>(packed.size());
-  state.next_out = reinterpret_cast<std::uint8_t*>(plain.data());
-  state.avail_out = static_cast<std::uint32_t>(plain.size());
-  EXPECT_EQ(isal_inflate(&state), ISAL_DECOMP_OK);
-  EXPECT_EQ(state.avail_out, 0u);
-  return plain;
-}
 
 // Elements whose value counts up from `first`, times `factor`.
 template <typename Element>
@@ -71,7 +57,9 @@ Md5Digest Md5Of(std::string_view bytes) {
 
 std::string LoadVector(const std::string& root, const json& file) {
   std::string bytes = ::cairn::testing::ReadVector(root + "/" + file["stored"].get<std::string>());
-  if (file.value("stored_encoding", "") == "gzip") bytes = Gunzip(std::move(bytes), file["size"]);
+  if (file.value("stored_encoding", "") == "gzip") {
+    bytes = ::cairn::testing::Gunzip(std::move(bytes), file["size"]).value_or("");
+  }
   EXPECT_EQ(HexOf(Md5Of(bytes)), file["md5"].get<std::string>());
   return bytes;
 }

@@ -1,7 +1,6 @@
 // Files of FTI itself, six releases, against what is known of them (index.json and a JSON for each scenario).
 
 #include <gtest/gtest.h>
-#include <isa-l/igzip_lib.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,6 +10,7 @@
 #include "storage/base/status.h"
 #include "storage/ftiff/codec.h"
 #include "storage/ftiff/inspect.h"
+#include "tests/storage/ftiff/replay.h"
 #include "tests/storage/ftiff/sample_file.h"
 #include "tests/support/vectors.h"
 
@@ -20,32 +20,11 @@ namespace {
 using ::cairn::testing::ReadVector;
 using ::cairn::testing::VectorsPath;
 using nlohmann::json;
+using testing::LoadVector;
 using testing::ReaderOf;
-
-std::string Gunzip(std::string packed, std::size_t bytes) {
-  std::string plain(bytes, '\0');
-  inflate_state state;
-  isal_inflate_init(&state);
-  state.crc_flag = ISAL_GZIP;
-  state.next_in = reinterpret_cast<std::uint8_t*>(packed.data());
-  state.avail_in = static_cast<std::uint32_t>(packed.size());
-  state.next_out = reinterpret_cast<std::uint8_t*>(plain.data());
-  state.avail_out = static_cast<std::uint32_t>(plain.size());
-  EXPECT_EQ(isal_inflate(&state), ISAL_DECOMP_OK);
-  EXPECT_EQ(state.avail_out, 0u);
-  return plain;
-}
 
 std::string Md5Hex(std::string_view bytes) {
   return HexOf(Md5(std::as_bytes(std::span(bytes.data(), bytes.size()))));
-}
-
-// The stored bytes of a file that a scenario describes.
-std::string Load(const std::string& root, const json& file) {
-  std::string bytes = ReadVector(root + "/" + file["stored"].get<std::string>());
-  if (file.value("stored_encoding", "") == "gzip") bytes = Gunzip(std::move(bytes), file["size"]);
-  EXPECT_EQ(Md5Hex(bytes), file["md5"].get<std::string>());
-  return bytes;
 }
 
 absl::StatusOr<FileMetadata> Decode(const std::string& bytes) {
@@ -212,7 +191,7 @@ TEST(FtiVectorsTest, CheckpointFilesOfAllLayoutsAreDecodedVerifiedAndInAAndFEnco
   std::vector<std::string> bad;
   ForEachFile([&](const std::string& root, Letter letter, const json& file) {
     if (file["kind"] == "rs" || file["stored"].is_null()) return;
-    if (!ExpectWholeFile(file, letter, Load(root, file))) bad.push_back(file["stored"]);
+    if (!ExpectWholeFile(file, letter, LoadVector(root, file))) bad.push_back(file["stored"]);
     ++files[letter];
     ++kinds[file["kind"]];
   });
@@ -302,7 +281,7 @@ TEST(FtiVectorsTest, CodeFilesAreDecodedAndInAAndFEncodedAgain) {
   std::map<Letter, int> files;
   ForEachFile([&](const std::string& root, Letter letter, const json& file) {
     if (file["kind"] != "rs") return;
-    const std::string bytes = Load(root, file);
+    const std::string bytes = LoadVector(root, file);
     const auto encoded = DecodeEncoded("vector", bytes.size(), ReaderOf(bytes));
     ASSERT_TRUE(encoded.ok()) << encoded.status();
     const json& expected = file["file_meta"];
@@ -330,7 +309,7 @@ TEST(FtiVectorsTest, DamagedFilesGetTheirVerdict) {
   std::map<std::string, int> files;
   for (const json& file : scenario["files"]) {
     SCOPED_TRACE(file["name"].get<std::string>() + ": " + file["reason"].get<std::string>());
-    const std::string bytes = Load(*root, file);
+    const std::string bytes = LoadVector(*root, file);
     const auto metadata = Decode(bytes);
     ++files[file["layout"]];
     if (!metadata.ok()) {
