@@ -78,9 +78,10 @@ class Rank {
     for (const std::string& path : made_) unlink(path.c_str());
   }
 
-  void Step() {
+  // Changes a byte in so many of all blocks.
+  void Step(double part) {
     const std::size_t blocks = memory_.size() / kDigestBlockBytes;
-    const auto changes = static_cast<std::size_t>(kChangedPerStep * static_cast<double>(blocks));
+    const auto changes = static_cast<std::size_t>(part * static_cast<double>(blocks));
     std::vector<bool> changed(blocks, false);
     for (std::size_t i = 0; i < changes;) {
       const std::size_t block = random_() % blocks;
@@ -172,18 +173,25 @@ bench::Ratio Pair(Rank& rank, bool differential_first, double (*seconds)(const W
   return ratio;
 }
 
-void RunAlternating(Disk& disk, std::size_t bytes, int rounds, bool restart) {
+struct Alternation {
+  const char* name;
+  bool restart;    // before each step: nobody knows the digests
+  double changed;  // of the blocks, in each step
+  double bar;      // of the bytes
+};
+
+void RunAlternating(Disk& disk, std::size_t bytes, int rounds, const Alternation& kind) {
   Rank rank(disk, bytes);
   Written older = rank.Write(std::nullopt, true);
-  rank.Step();
+  rank.Step(kind.changed);
   Written newer = rank.Write(std::nullopt, true);
   std::vector<double> parts;
   std::vector<bench::Ratio> times;
-  const auto seconds = restart ? WithoutCopy : FromCommit;
+  const auto seconds = kind.restart ? WithoutCopy : FromCommit;
   for (int round = 0; round < rounds; ++round) {
-    rank.Step();
+    rank.Step(kind.changed);
     times.push_back(Pair(rank, round % 2 == 0, seconds, [&] {
-      Written next = rank.Write(BaseOf(older, false, !restart), true);
+      Written next = rank.Write(BaseOf(older, false, !kind.restart), true);
       CAIRN_CHECK(next.result.base_status.ok());
       older = std::exchange(newer, std::move(next));
       parts.push_back(newer.part());
@@ -191,8 +199,8 @@ void RunAlternating(Disk& disk, std::size_t bytes, int rounds, bool restart) {
     }));
   }
   rank.Check(newer);
-  bench::PrintRatios(restart ? "restart" : "alternating", times, "a capture in full");
-  PrintParts(std::move(parts), 0.03);
+  bench::PrintRatios(kind.name, times, "a capture in full");
+  PrintParts(std::move(parts), kind.bar);
 }
 
 void RunClone(Disk& disk, std::size_t bytes, int rounds) {
@@ -201,7 +209,7 @@ void RunClone(Disk& disk, std::size_t bytes, int rounds) {
   std::vector<double> parts;
   std::vector<bench::Ratio> times;
   for (int round = 0; round < rounds; ++round) {
-    rank.Step();
+    rank.Step(kChangedPerStep);
     bool cloned = true;
     times.push_back(Pair(rank, round % 2 == 0, FromCommit, [&] {
       Written next = rank.Write(BaseOf(last, true, true), true);
@@ -239,8 +247,12 @@ int main(int argc, char** argv) {
   const std::size_t bytes = (argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 512) << 20;
   const std::unique_ptr<cairn::PosixDisk> disk = cairn::MakePosixDisk();
   fmt::print("{} MiB, {} rounds, {}\n", bytes >> 20, rounds, disk->engine());
-  cairn::RunAlternating(*disk, bytes, rounds, /*restart=*/false);
-  cairn::RunAlternating(*disk, bytes, rounds, /*restart=*/true);
+  using cairn::kChangedPerStep;
+  for (const cairn::Alternation& kind : {cairn::Alternation{"alternating", false, kChangedPerStep, 0.03},
+                                         {"restart", true, kChangedPerStep, 0.03},
+                                         {"all changed", false, 1.0, 1.0}}) {
+    cairn::RunAlternating(*disk, bytes, rounds, kind);
+  }
   cairn::RunClone(*disk, bytes, rounds);
   cairn::RunDigests(*disk, bytes, rounds);
 }
