@@ -107,22 +107,23 @@ absl::StatusOr<CoreImpl::DatasetPtr> CoreImpl::EnterDataset(const SessionPtr& se
   Launch* launch = run->ledger.Find(session->launch);
   CAIRN_CHECK(launch != nullptr);
   CAIRN_ASSIGN_OR_RETURN(DatasetPtr dataset, run->ledger.FindForBegin(*launch, session->rank, spec));
+  DatasetPtr spare;
   if (!dataset) {
     // What is kept of a dataset grows with its ranks; a rank that runs ahead of one that never comes is stopped.
     const std::size_t open_max = std::clamp<std::size_t>((256 << 10) / launch->nranks, 2, 64);
     if (launch->open.size() >= open_max) {
       return ResourceExhausted("{} datasets of this launch wait for ranks that have not begun them", open_max);
     }
-    const DatasetPtr spare = spec.files ? nullptr : SpareFor(run, spec.bytes, launch->nranks);
+    spare = spec.files ? nullptr : SpareFor(run, spec.bytes, launch->nranks);
     CAIRN_RETURN_IF_ERROR(EnsureRoom(run, spec.bytes, spare));
     CAIRN_ASSIGN_OR_RETURN(const DatasetId id, NextId(run));
     dataset = run->ledger.Create(*launch, id, spec);
-    if (spare) GiveFiles(run, spare, id);
   } else if (absl::Status room = EnsureRoom(run, spec.bytes); !room.ok()) {
     run->ledger.Fail(dataset->id, fmt::format("rank {}: {}", session->rank, MessageOf(room)));
     return room;
   }
   CAIRN_RETURN_IF_ERROR(run->ledger.Begin(*launch, dataset, session->rank, spec, variables));
+  if (spare && spare->in_cache) GiveFiles(run, spare, dataset->id);
   return dataset;
 }
 
@@ -297,6 +298,8 @@ Capture::Spec CoreImpl::SpecOf(const PartWriter& writer) {
   if (spec.letter == ftiff::Letter::kF && Differential()) {
     spec.want_digests = true;
     spec.base = TakeBase(*writer.run, writer.dataset->id, writer.rank);
+    // A client that waits for slots of a ring would wait for the whole base to be read.
+    if (writer.ring && spec.base && !spec.base->digests) spec.base.reset();
   }
   spec.plan = *writer.plan;
   spec.image = writer.image;

@@ -49,10 +49,13 @@ void CoreImpl::CaptureEnded(const std::shared_ptr<PartWriter>& writer, absl::Sta
   }
   catalogue::Catalogue catalogue = CatalogueOf(*writer, *result);
   if (!result->base_status.ok()) {
-    Warn(fmt::format("run {}: dataset {}: rank {} is written in full: {}", run->name, writer->dataset->id, writer->rank,
-                     MessageOf(result->base_status)));
+    const bool in_full = result->bytes_written == result->file_bytes;
+    Warn(fmt::format("run {}: dataset {}: rank {} is written {}: {}", run->name, writer->dataset->id, writer->rank,
+                     in_full ? "in full" : "in part, from a damaged file", MessageOf(result->base_status)));
+    BaseIsDamaged(run, *writer, result->base_status);
   }
-  if (result->digests) run->digests[writer->dataset->id][writer->rank] = std::move(result->digests);
+  if (result->digests && writer->dataset->id > run->distrusted)
+    run->digests[writer->dataset->id][writer->rank] = std::move(result->digests);
   if (writer->image && !writer->ring && writer->letter == ftiff::Letter::kF) {
     auto kept = std::make_shared<KeptImage>();
     kept->image = std::move(writer->image);

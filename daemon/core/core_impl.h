@@ -200,6 +200,10 @@ class CoreImpl final : public Core {
   ReadyBases PrepareBases(CacheFolder& cache, const Reuse& reuse);
   static std::optional<CaptureBase> TakeBase(Run& run, DatasetId id, Rank rank);
   void EndReuse(const RunPtr& run, DatasetId id);
+  void DistrustDigests(Run& run) const;
+  void BaseIsDamaged(const RunPtr& run, const PartWriter& writer, const absl::Status& why);
+  void CachedCopyIsDamaged(const RunPtr& run, const DatasetPtr& dataset, const std::string& file,
+                           const absl::Status& why);
   void ForgetDigests(Run& run) const;
 
   // --- outputs.cc ---
@@ -277,6 +281,7 @@ class CoreImpl final : public Core {
   void RemoveFromPrefix(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then);
   void StoreFlushRecord(const RunPtr& run, std::function<void(const absl::Status&)> then = nullptr);
   std::uint64_t CacheBytesUsed() const;
+  std::uint64_t CacheBytesOccupied() const;
 
   // --- admin.cc ---
   absl::StatusOr<RunPtr> FindRun(const std::string& name) const;

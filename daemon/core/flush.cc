@@ -18,6 +18,11 @@ std::vector<DatasetFacts> CoreImpl::FactsOf(const Run& run) const {
   const bool over = newest == nullptr || newest->over();
   // Its application reads the files that it has restored; once it begins a dataset it is through with them.
   const bool restarting = !over && !newest->pin_ended;
+  // As long as the launch has nothing better, it may have to come back to what it has restored.
+  const auto& datasets = run.ledger.datasets();
+  const bool has_own = newest != nullptr && std::any_of(datasets.begin(), datasets.end(), [newest](const auto& item) {
+                         return item.second->launch == newest->id && item.second->in_cache;
+                       });
   const DatasetPtr last = over && config_.flush.every > 0 ? run.ledger.NewestRestorable() : nullptr;
   for (const auto& [id, dataset] : run.ledger.datasets()) {
     facts.push_back({.id = id,
@@ -32,8 +37,8 @@ std::vector<DatasetFacts> CoreImpl::FactsOf(const Run& run) const {
                      .flushing = run.flushes.contains(id),
                      .dropped = run.flush_dropped.contains(id),
                      .pinned = dataset->pinned,
-                     .held = dataset->readers > 0 || run.ledger.PinnedByLaunch(id) ||
-                             (restarting && run.restored_files.contains(id)),
+                     .held = dataset->readers > 0 || (!over && !has_own && id == run.restored) ||
+                             run.ledger.PinnedByLaunch(id) || (restarting && run.restored_files.contains(id)),
                      .asked = run.asked.contains(id) || dataset == last,
                      .cache_bytes = dataset->in_cache ? dataset->bytes() : 0});
   }
@@ -186,12 +191,8 @@ void CoreImpl::FlushEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& jo
   } else if (status.code() == absl::StatusCode::kDataLoss && !result.damaged_file.empty()) {
     // The cached copy is damaged: another try would read the same bytes.
     run->flushes.erase(dataset->id);
-    dataset->in_cache = false;
-    dataset->damaged = !dataset->in_prefix;
     Warn(fmt::format("{}: {}", what, MessageOf(status)));
-    ChangeFolder(run, dataset->id,
-                 [cache = run->cache, id = dataset->id, file = result.damaged_file,
-                  why = std::string(MessageOf(status))] { return cache->SetAside(id, file, why); });
+    CachedCopyIsDamaged(run, dataset, result.damaged_file, status);
   } else if (quiescing_ || run->replaced || job->progress->stop) {
     run->flushes.erase(dataset->id);
   } else {
@@ -213,6 +214,17 @@ void CoreImpl::FlushEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& jo
   for (auto& [id, other] : runs_) {
     if (other != run) ApplyPolicy(other);
   }
+}
+
+// It goes aside, and nothing is built upon it.
+void CoreImpl::CachedCopyIsDamaged(const RunPtr& run, const DatasetPtr& dataset, const std::string& file,
+                                   const absl::Status& why) {
+  dataset->in_cache = false;
+  dataset->damaged = !dataset->in_prefix;
+  DistrustDigests(*run);
+  ChangeFolder(run, dataset->id, [cache = run->cache, id = dataset->id, file, text = std::string(MessageOf(why))] {
+    return cache->SetAside(id, file, text);
+  });
 }
 
 // The application's own files keep their names: a later dataset may have put others in their place.
@@ -253,31 +265,50 @@ std::uint64_t CoreImpl::CacheBytesUsed() const {
   return used;
 }
 
+// What is surely on the disk of that: clones may share nearly all that they have.
+std::uint64_t CoreImpl::CacheBytesOccupied() const {
+  std::uint64_t occupied = 0;
+  for (const auto& [id, run] : runs_) {
+    std::uint64_t sum = 0, largest = 0;
+    for (const auto& [dataset_id, dataset] : run->ledger.datasets()) {
+      if (!dataset->in_cache) continue;
+      sum += dataset->bytes();
+      largest = std::max(largest, dataset->bytes());
+    }
+    occupied += run->cache->shares_extents() ? largest : sum;
+  }
+  return occupied;
+}
+
 // `spare`, if given, makes room by giving its files to what is to come.
 absl::Status CoreImpl::EnsureRoom(const RunPtr& run, std::uint64_t bytes, const DatasetPtr& spare) {
   std::uint64_t used = CacheBytesUsed();
   if (spare) used -= std::min(used, spare->bytes());
   auto fits = [&] { return bytes <= cache_bytes_max_ && used <= cache_bytes_max_ - bytes; };
   if (fits()) return absl::OkStatus();
+  // Nobody loses anything for what will not fit anyway.
+  std::vector<std::pair<RunPtr, DatasetId>> leaving;
   // The run that wants room gives way first.
   std::vector<RunPtr> order{run};
   for (const auto& [id, other] : runs_) {
     if (other != run) order.push_back(other);
   }
   for (const RunPtr& owner : order) {
-    if (fits()) break;
+    if (fits() || bytes > cache_bytes_max_) break;
     const std::uint64_t missing = used + std::min(bytes, cache_bytes_max_) - cache_bytes_max_;
     std::vector<DatasetFacts> facts = FactsOf(*owner);
     for (DatasetFacts& dataset : facts) dataset.held |= owner == run && spare && dataset.id == spare->id;
     for (DatasetId id : EvictForRoom(facts, missing)) {
-      DatasetPtr dataset = owner->ledger.Get(id);
-      used -= std::min(used, dataset->bytes());
-      Evict(owner, dataset, "its place was needed");
+      used -= std::min(used, owner->ledger.Get(id)->bytes());
+      leaving.emplace_back(owner, id);
     }
   }
-  if (fits()) return absl::OkStatus();
-  return ResourceExhausted("the cache {} is full: {} bytes are wanted, {} of {} are in use by what may not go",
-                           config_.cache.path, bytes, used, cache_bytes_max_);
+  if (!fits()) {
+    return ResourceExhausted("the cache {} is full: {} bytes are wanted, {} of {} are in use by what may not go",
+                             config_.cache.path, bytes, used, cache_bytes_max_);
+  }
+  for (const auto& [owner, id] : leaving) Evict(owner, owner->ledger.Get(id), "its place was needed");
+  return absl::OkStatus();
 }
 
 void CoreImpl::EvictOf(const RunPtr& run) {
@@ -325,6 +356,8 @@ void CoreImpl::LeaveCache(const RunPtr& run, const DatasetPtr& dataset, const st
         {.why = Gone::Why::kSuperseded, .message = why, .successor = newest ? newest->id : 0, .step = dataset->step});
     run->flush_dropped.erase(dataset->id);
   }
+  // Who waits for it is told at once, but not from deep within a call.
+  loop_->Post([this, run] { LookAtWatchers(run); });
 }
 
 // Who makes the directory anew waits for such changes.

@@ -310,6 +310,7 @@ void CoreImpl::CopyIsBad(const RunPtr& run, const std::shared_ptr<RestoreGroup>&
                           });
   }
   run->remake.insert(dataset->id);
+  DistrustDigests(*run);
   // Which of the application's files is bad is not known here: they go aside together when they are remade.
   if (dataset->files || dataset->parts[rank].catalogue.file_size() == 0) return;
   ChangeFolder(run, dataset->id,
@@ -379,6 +380,7 @@ void CoreImpl::GroupDone(const RunPtr& run, const std::shared_ptr<RestoreGroup>&
   run->restore = nullptr;
   const DatasetPtr dataset = group->dataset;
   --dataset->readers;
+  run->restored = dataset->id;
   if (dataset->files) {
     run->restored_files.insert(dataset->id);
   } else {

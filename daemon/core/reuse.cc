@@ -8,6 +8,7 @@
 #include "daemon/core/restore_plan.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
+#include "storage/cache/catalogue.h"
 
 namespace cairn {
 namespace {
@@ -51,11 +52,17 @@ bool CoreImpl::KeepsSpare(const Run& run) const {
   return Differential() && !run.cache->shares_extents();
 }
 
-// Whose files the run's next checkpoint may have, if all ranks have as many bytes as this one; null: nobody's.
+// Whose files the run's next checkpoint may have; null: nobody's.
 CoreImpl::DatasetPtr CoreImpl::SpareFor(const RunPtr& run, std::uint64_t rank_bytes, std::uint32_t nranks) const {
   if (!KeepsSpare(*run)) return nullptr;
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(rank_bytes, std::uint64_t{nranks}, &bytes)) return nullptr;
+  // Ranks may differ in size: the last dataset of as many ranks tells more than one of them.
+  const auto& datasets = run->ledger.datasets();
+  const auto last = std::find_if(datasets.rbegin(), datasets.rend(), [nranks](const auto& item) {
+    return item.second->in_cache && !item.second->files && item.second->nranks == nranks;
+  });
+  if (last != datasets.rend()) bytes = std::max(rank_bytes, last->second->bytes());
   const std::uint64_t used = CacheBytesUsed();
   const std::uint64_t room = cache_bytes_max_ - std::min(used, cache_bytes_max_);
   const std::optional<DatasetId> spare =
@@ -125,6 +132,27 @@ void CoreImpl::EndReuse(const RunPtr& run, DatasetId id) {
   if (!ended || ended.mapped().clone) return;
   const DatasetId base = ended.mapped().base;
   ChangeFolder(run, base, [cache = run->cache, base] { return cache->Remove(base); });
+}
+
+// What a capture has found out about a file that shares its extents and stays: its dataset is not whole any more.
+void CoreImpl::BaseIsDamaged(const RunPtr& run, const PartWriter& writer, const absl::Status& why) {
+  if (!absl::IsDataLoss(why) && !absl::IsNotFound(why)) return;
+  const auto reuse = run->reuse.find(writer.dataset->id);
+  if (reuse == run->reuse.end() || !reuse->second.clone) return;
+  const DatasetPtr base = run->ledger.Get(reuse->second.base);
+  if (!base || !base->in_cache || base->readers > 0) return;  // a restore finds out for itself
+  CachedCopyIsDamaged(run, base, CheckpointFileName(base->id, writer.rank), why);
+}
+
+// A file was not what its digests said, and others may have taken over what is wrong in it: from now on bases are read
+// and compared with their catalogues.
+void CoreImpl::DistrustDigests(Run& run) const {
+  run.digests.clear();
+  for (auto& [id, reuse] : run.reuse) {
+    reuse.digests.clear();
+    for (auto& [rank, base] : reuse.files) base.digests.reset();
+  }
+  if (!run.ledger.datasets().empty()) run.distrusted = run.ledger.datasets().rbegin()->first;
 }
 
 // Digests are kept while their files may be reused: two MiB for each GiB.

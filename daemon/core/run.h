@@ -202,8 +202,10 @@ struct Run {
   std::set<DatasetId> failed_folders;               // to be removed when their lease ends
   std::map<DatasetId, std::map<Rank, KeptPart>> kept;
   std::map<Rank, RankList> lists;
+  DatasetId restored = 0;            // by the newest launch that restored one
   std::map<DatasetId, Reuse> reuse;  // by the new dataset, until it is whole or has failed
   std::map<DatasetId, std::map<Rank, std::shared_ptr<const BlockDigests>>> digests;  // of files in the cache
+  DatasetId distrusted = 0;  // captures of datasets up to this one may have built upon damage
   std::map<DatasetId, std::shared_ptr<FlushJob>> flushes;
   std::set<DatasetId> flush_dropped;  // superseded before their flush began
   std::set<DatasetId> asked;          // someone waits for `prefix`, or asked for the flush by name

@@ -40,7 +40,7 @@ absl::Status CoreImpl::LoadCachedRuns() {
     }
     cache_bytes_max_ = config_.cache.bytes_max;
     // Nine tenths of what we have or could have; the rest is for others on the same file system.
-    if (cache_bytes_max_ == 0) cache_bytes_max_ = (free_bytes + CacheBytesUsed()) / 10 * 9;
+    if (cache_bytes_max_ == 0) cache_bytes_max_ = (free_bytes + CacheBytesOccupied()) / 10 * 9;
     for (auto& [id, run] : runs_) ApplyPolicy(run);
     for (auto& [id, run] : runs_) TellRunsApart(run->prefix_path);
     entered.set_value();

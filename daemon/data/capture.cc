@@ -305,6 +305,11 @@ absl::StatusOr<std::unique_ptr<File>> CaptureImpl::OpenFile() {
     if (!failure_.ok()) return failure_;
     base_status_ = base.status();
     if (base.ok()) {
+      const auto damaged = std::count(base->damaged.begin(), base->damaged.end(), true);
+      if (damaged > 0) {
+        base_status_ =
+            DataLoss("base {}: {} of its MiB are not what its catalogue says: written anew", spec_.base->path, damaged);
+      }
       std::unique_ptr<File> file = std::move(base->file);
       writes_.Use(*std::move(base), digests_.get());
       return file;

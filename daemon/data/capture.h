@@ -52,7 +52,7 @@ struct CaptureResult {
   ftiff::FileLayout layout;           // as planned, F's offsets
   std::vector<Md5Digest> chunk_hashes;
   std::shared_ptr<const BlockDigests> digests;  // of the file's data; null unless asked for
-  absl::Status base_status;                     // why the base could not be used; OK if it was, or there was none
+  absl::Status base_status;  // why the base could not be used; kDataLoss, too, if only parts of it could
 };
 
 // A file of an earlier dataset of the same rank, in layout F, to start from: only blocks that differ are written.

@@ -133,6 +133,11 @@ std::vector<DatasetId> EvictBeyondKeep(std::span<const DatasetFacts> run, std::u
 std::optional<DatasetId> ChooseSpare(std::span<const DatasetFacts> run, std::uint32_t keep, const Config::Flush& policy,
                                      std::uint64_t missing) {
   std::vector<DatasetId> leaving = EvictForRoom(run, missing);
+  std::uint64_t freed = 0;
+  for (const DatasetFacts& dataset : run) {
+    if (std::ranges::find(leaving, dataset.id) != leaving.end()) freed += dataset.cache_bytes;
+  }
+  if (freed < missing) leaving.clear();  // the room is not to be had
   const Facts older = OlderRestartable(run);
   const std::size_t stay = std::max<std::uint32_t>(keep, 1) - 1;  // with what is the newest now
   for (std::size_t i = 0; i + stay < older.size(); ++i) {
@@ -140,7 +145,8 @@ std::optional<DatasetId> ChooseSpare(std::span<const DatasetFacts> run, std::uin
   }
   std::optional<DatasetId> spare;
   for (const DatasetFacts* dataset : older) {
-    if (!dataset->own_files && std::ranges::find(leaving, dataset->id) != leaving.end()) spare = dataset->id;
+    if (dataset->own_files || WaitsForFlush(*dataset, policy)) continue;
+    if (std::ranges::find(leaving, dataset->id) != leaving.end()) spare = dataset->id;
   }
   return spare;
 }

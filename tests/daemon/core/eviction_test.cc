@@ -89,6 +89,15 @@ TEST_F(EvictionTest, AFullCacheRefusesAtBeginAndTheNewestStays) {
   EXPECT_SAYS(client_->Checkpoint(3, {PlainOf(1, "small")}), local::OK, "");
 }
 
+TEST_F(EvictionTest, ForWhatCanNeverFitNothingIsEvicted) {
+  StartWith(5 * kMiB);
+  const DatasetId first = Make(1), second = Make(2);
+  EXPECT_SAYS(client_->Begin(3, {PlainOf(1, RandomBytes(1, 6 * kMiB))}), local::RESOURCE_EXHAUSTED, "is full");
+  EXPECT_SAYS(client_->Begin(3, {PlainOf(1, RandomBytes(1, 4 * kMiB))}), local::RESOURCE_EXHAUSTED, "is full");
+  EXPECT_TRUE(HasFolder(first));
+  EXPECT_TRUE(HasFolder(second));
+}
+
 TEST_F(EvictionTest, ASecondRankThatDoesNotFitFailsTheDatasetForAll) {
   StartWith(5 * kMiB);
   client_ = nullptr;

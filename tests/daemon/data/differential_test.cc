@@ -202,7 +202,7 @@ TEST_F(DifferentialTest, AMiBOfTheBaseThatIsDamagedCountsAsChanged) {
     FillData(next);
     ASSERT_OK_AND_ASSIGN(const CaptureResult result,
                          Run(next, {.image_bytes = image_bytes, .base = BaseOf(old, false, false)}));
-    EXPECT_OK(result.base_status);
+    EXPECT_STATUS(absl::StatusCode::kDataLoss, result.base_status, "1 of its MiB are not what its catalogue says");
     EXPECT_EQ(result.bytes_written, (1 + 256) * kBlock + next.data.size() % kBlock + result.metadata.size());
   }
 }

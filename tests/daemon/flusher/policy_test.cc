@@ -180,7 +180,11 @@ TEST(SparePolicyTest, WhatWouldBeEvictedForTheNextOneGivesItsFilesInstead) {
   EXPECT_EQ(ChooseSpare(run, 9, {.every = 0}, 0), std::nullopt);
   EXPECT_EQ(ChooseSpare(run, 9, {.every = 0}, 50), 1);
   EXPECT_EQ(ChooseSpare(run, 9, {.every = 0}, 150), 2);
-  EXPECT_EQ(ChooseSpare(run, 9, {.every = 0}, 1000), 2);  // the newest stays
+  EXPECT_EQ(ChooseSpare(run, 9, {.every = 0}, 200), 2);
+  EXPECT_EQ(ChooseSpare(run, 9, {.every = 0}, 201), std::nullopt) << "the newest stays: it would help nobody";
+  std::vector<DatasetFacts> asked = run;
+  asked[1].asked = true;
+  EXPECT_EQ(ChooseSpare(asked, 9, {.every = 0}, 150), 1);
 }
 
 TEST(EvictionPolicyTest, LingeringEndsOnlyForWhatIsOnThePrefix) {
