@@ -65,7 +65,8 @@ TEST_F(CloneTest, ADamagedBaseIsReportedAndSetAside) {
   ExpectRestores(second, 2);
 }
 
-// The flush finds it: by then the next one has taken it over with the rest of the file, and knows nothing of it.
+// A flush finds it. By then another one has taken it over with the rest of the file, and its digests know nothing of
+// it.
 TEST_F(CloneTest, DamageThatIsFoundLaterDoesNotLiveOn) {
   harness_.config.flush.every = 0;
   Start();
@@ -73,11 +74,13 @@ TEST_F(CloneTest, DamageThatIsFoundLaterDoesNotLiveOn) {
   disk_.FlipBit(harness_.CachedFile(first, 0), 8 * (2 * kMiB + kMiB / 2));
   const DatasetId second = Make(2);
   EXPECT_LT(Written(second), kLittle);
+  const DatasetId third = Make(3);
   EXPECT_NE(client_->Wait(second, local::PREFIX).status().code(), local::OK);
   EXPECT_NE(harness_.Row(second).state(), "whole");
-  const DatasetId third = Make(3);
-  EXPECT_SAYS(client_->Wait(third, local::PREFIX), local::OK, "");
-  ExpectRestores(third, 3);
+  const DatasetId fourth = Make(4);
+  EXPECT_NE(harness_.Row(third).state(), "whole");
+  EXPECT_SAYS(client_->Wait(fourth, local::PREFIX), local::OK, "");
+  ExpectRestores(fourth, 4);
 }
 
 }  // namespace
