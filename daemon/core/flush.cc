@@ -28,7 +28,7 @@ std::vector<DatasetFacts> CoreImpl::FactsOf(const Run& run) const {
     facts.push_back({.id = id,
                      .step = dataset->step,
                      .ordinal = dataset->ordinal,
-                     .checkpoint = dataset->checkpoint,
+                     .checkpoint = dataset->checkpoint && !dataset->outdated,
                      .output = dataset->output,
                      .own_files = dataset->files,
                      .safe = (dataset->in_cache || dataset->in_prefix) && !dataset->damaged,

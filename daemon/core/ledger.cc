@@ -226,6 +226,12 @@ void Ledger::Fail(DatasetId id, const std::string& why) {
 void Ledger::Adopt(std::shared_ptr<Dataset> dataset) {
   const DatasetId id = dataset->id;
   gone_.erase(id);
+  // A launch that ran when it was brought in went on with ids that it had before.
+  dataset->outdated =
+      dataset->launch == 0 && std::any_of(datasets_.begin(), datasets_.end(), [&](const auto& item) {
+        const Dataset& own = *item.second;
+        return item.first < id && own.launch != 0 && own.restorable() && own.created_us > dataset->created_us;
+      });
   datasets_[id] = std::move(dataset);
 }
 
@@ -257,7 +263,7 @@ std::shared_ptr<Dataset> Ledger::NewestRestorableFor(const Launch& launch, Datas
 std::shared_ptr<Dataset> Ledger::NewestRestorable(DatasetId below) const {
   for (auto at = datasets_.rbegin(); at != datasets_.rend(); ++at) {
     if (below != 0 && at->first >= below) continue;
-    if (at->second->restorable()) return at->second;
+    if (at->second->restorable() && !at->second->outdated) return at->second;
   }
   return nullptr;
 }

@@ -50,6 +50,7 @@ struct Dataset {
   bool in_prefix = false;     // committed
   bool described = true;      // the parts' catalogues are here; else the prefix has them
   bool damaged = false;       // no tier could give it back: never chosen again
+  bool outdated = false;      // has a higher id than newer ones: chosen only by name, and supersedes nothing
   bool pinned = false;        // by the user
   std::uint32_t readers = 0;  // restores under way
 
@@ -134,7 +135,7 @@ class Ledger {
   void Captured(Dataset& dataset, Rank rank);
   void Local(Dataset& dataset, Rank rank, catalogue::Catalogue catalogue);
   void Fail(DatasetId id, const std::string& why);
-  // Known from disk, at a start.
+  // Known from disk. One that no launch has made, and that is older than a launch's with a lower id, is outdated.
   void Adopt(std::shared_ptr<Dataset> dataset);
   // Taken out of cache and prefix, or dropped.
   void Forget(DatasetId id, Gone gone);

@@ -2,6 +2,7 @@
 // this daemon knows the run, and datasets without a launch or types.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <span>
 #include <string>
 #include <utility>
@@ -56,9 +57,14 @@ class AdoptedTest : public ::testing::Test {
     descriptor.name = "ckpt." + std::to_string(id);
     descriptor.launch = 0;
     descriptor.step = step;
+    descriptor.created_us = NowUs();
     descriptor.ranks = static_cast<std::uint32_t>(contents.size());
     EXPECT_OK((*prefix)->Commit(descriptor, catalogues));
     return id;
+  }
+  static std::int64_t NowUs() {
+    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
   }
   static std::string FileOf(DatasetId id, const std::string& content) {
     const ftiff::VariableSize variable{.id = 7, .bytes = content.size()};
@@ -145,6 +151,28 @@ TEST_F(AdoptedTest, ALaunchThatRunsIsLeftAlone) {
   const std::vector<Memory> memory = {{PlainOf(7, RandomBytes(1, 10))}, {PlainOf(7, RandomBytes(2, 10))}};
   const DatasetId own = ranks.Checkpoint(1, memory);
   EXPECT_SAYS(ranks[0].Wait(own, local::LOCAL), local::OK, "");
+}
+
+// The launch that runs meanwhile has lower ids, and newer checkpoints.
+TEST_F(AdoptedTest, WhatWasAdoptedWhileALaunchRanDoesNotWinOverItsNewerOnes) {
+  const Memory memory = {PlainOf(7, RandomBytes(1, 1000))};
+  DatasetId newest = 0, adopted = 0;
+  {
+    Ranks ranks(harness_, 1, "job.1");
+    ASSERT_NE(ranks.Checkpoint(1, {memory}), 0u);
+    adopted = Adopt(99, {"from elsewhere"});
+    newest = ranks.Checkpoint(2, {memory});
+    ASSERT_SAYS(ranks[0].Wait(newest, local::LOCAL), local::OK, "");
+  }
+  ASSERT_LT(newest, adopted);
+  for (const bool restarted : {false, true}) {
+    if (restarted) harness_.Restart();
+    Ranks ranks(harness_, 1, restarted ? "job.3" : "job.2");
+    EXPECT_EQ(ranks[0].Latest().latest().dataset(), newest);
+    Memory back = {PlainOf(7, std::string(14, 0))};
+    EXPECT_EQ(ranks[0].Restore(adopted, back).code, local::OK);  // by its number
+    EXPECT_EQ(back[0].bytes, "from elsewhere");
+  }
 }
 
 TEST_F(AdoptedTest, WhatThisDaemonRemovedDoesNotComeBack) {
