@@ -81,25 +81,35 @@ class Finder {
     for (const FoundFile& file : found_.files) AddFile(file);
     CAIRN_RETURN_IF_ERROR(DropForeign());
     Execution execution = {.id = id_, .topology = {}, .checkpoints = Ordered(), .warnings = {}};
-    CAIRN_ASSIGN_OR_RETURN(execution.topology, InferTopology(disk_, told_, WhatIsSeen(), execution.checkpoints));
-    CAIRN_RETURN_IF_ERROR(CheckRanksAreKnown(execution));
+    const Seen seen = WhatIsSeen();
+    CAIRN_ASSIGN_OR_RETURN(execution.topology, InferTopology(disk_, told_, seen, execution.checkpoints));
+    CAIRN_RETURN_IF_ERROR(CheckRanksAreKnown(execution, seen));
     execution.warnings = warnings_.Take();
     return execution;
   }
 
  private:
-  // What the last ranks left may be lost with their node. Groups tell that somebody is missing: by their size, or by
-  // the copies and code files that go around them.
-  absl::Status CheckRanksAreKnown(const Execution& execution) {
-    if (told_.ranks || told_.nodes) return absl::OkStatus();
+  // What the last ranks left may be lost with their node, or with their place in each node: nodes alone tell no number
+  // of ranks. Groups tell that somebody is missing: by their size, or by the copies and code files that go around them.
+  absl::Status CheckRanksAreKnown(const Execution& execution, const Seen& seen) {
+    const bool node_size_known = told_.node_size || seen.NodeSizeIsClear();
+    if (told_.ranks || (told_.nodes && node_size_known)) return absl::OkStatus();
     const std::uint32_t ranks = execution.topology.ranks;
     const bool grouped = std::any_of(execution.checkpoints.begin(), execution.checkpoints.end(), IsGrouped);
-    if (!grouped && !told_.group_size) {
+    if (!grouped && told_.nodes) {
+      return FailedPrecondition(
+          "nothing tells how many ranks there were: Topology.fti tells nodes only ({}), and none from rank {} on has "
+          "left "
+          "a file. Say --node-size, or, if that is all, --ranks {}; else look for FTI's configuration",
+          *told_.nodes, seen.ranks, seen.ranks);
+    }
+    if (!grouped && !(told_.group_size && node_size_known)) {
       return FailedPrecondition(
           "nothing tells how many ranks there were: none from {} on has left a file. If that is all, say --ranks {}; "
           "else look for FTI's configuration or Topology.fti in its metadata directory",
           ranks, ranks);
     }
+    if (told_.nodes) return absl::OkStatus();
     warnings_.Add(
         fmt::format("the number of ranks is not told: {}, since none of a greater one has left a file", ranks));
     return absl::OkStatus();

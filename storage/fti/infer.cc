@@ -96,6 +96,20 @@ std::string TextOf(const Topology& topology) {
 
 }  // namespace
 
+std::pair<std::uint32_t, std::uint32_t> Seen::NodeSizes() const {
+  std::uint32_t least = 1, most = kRanksMax;
+  for (const auto& [node, rank] : places) {
+    least = std::max(least, rank / (node + 1) + 1);
+    if (node > 0) most = std::min(most, rank / node);
+  }
+  return {least, most};
+}
+
+bool Seen::NodeSizeIsClear() const {
+  const auto [least, most] = NodeSizes();
+  return least == most;
+}
+
 absl::Status CheckTopology(const Topology& topology) {
   const auto& [ranks, node_size, group_size, heads] = topology;
   if (ranks == 0 || node_size == 0 || group_size == 0) {

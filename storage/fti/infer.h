@@ -28,6 +28,11 @@ struct Seen {
   std::uint32_t nodes = 0;                                      // all folders node<k> have less
   std::vector<std::pair<std::uint32_t, std::uint32_t>> places;  // node and rank of each file in a folder node<k>
   std::vector<bool> has_files;                                  // by rank
+
+  // Of how many ranks a node may be, so that each file's rank is in its node: the least and the greatest number (none
+  // if the least is the greater).
+  std::pair<std::uint32_t, std::uint32_t> NodeSizes() const;
+  bool NodeSizeIsClear() const;  // only one fits
 };
 
 // Whether its files go around groups of nodes: levels 2 and 3.

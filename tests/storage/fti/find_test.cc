@@ -123,6 +123,34 @@ TEST_F(FindTest, WithoutGroupsTheNumberOfRanksMustBeTold) {
   }
 }
 
+// Nodes alone say nothing about the last place in each of them.
+TEST_F(FindTest, TheNumberOfNodesDoesNotTellThatOfRanks) {
+  constexpr Topology kTwoByFour = {.ranks = 8, .node_size = 4, .group_size = 1, .heads = false};
+  Put("/two", kTwoByFour, Level::kGlobal, 7);
+  for (int rank : {6, 7}) ASSERT_OK(disk_.Remove(fmt::format("/two/Global/cairn/l4/Ckpt7-Rank{}.fti", rank)));
+  EXPECT_STATUS(kFailedPrecondition, Find(disk_, {.roots = {"/two"}}),
+                "Topology.fti tells nodes only (2), and none from rank 6 on has left a file. Say --node-size, or, if "
+                "that is all, --ranks 6");
+  EXPECT_STATUS(kFailedPrecondition, Find(disk_, {.roots = {"/two"}, .group_size = 1}), "Say --node-size");
+  for (const Search& search : {Search{.roots = {"/two"}, .node_size = 4}, Search{.roots = {"/two"}, .ranks = 8},
+                               Search{.roots = {"/two"}, .config = "/two/config.fti"}}) {
+    ASSERT_OK_AND_ASSIGN(const Execution found, Find(disk_, search));
+    EXPECT_EQ(TextOf(found.topology), "8/4/1");
+  }
+  constexpr Topology kOneByFour = {.ranks = 4, .node_size = 4, .group_size = 1, .heads = false};
+  Put("/one", kOneByFour, Level::kLocal, 7);
+  ASSERT_OK(disk_.Remove("/one/Local/node0/cairn/l1/Ckpt7-Rank3.fti"));
+  EXPECT_STATUS(kFailedPrecondition, Find(disk_, {.roots = {"/one"}}), "nodes only (1), and none from rank 3 on");
+}
+
+TEST_F(FindTest, TheNodesFoldersTellTheirSizeWhereOnlyOneFits) {
+  constexpr Topology kTwoByFour = {.ranks = 8, .node_size = 4, .group_size = 1, .heads = false};
+  Put("/job", kTwoByFour, Level::kLocal, 7);
+  ASSERT_OK(disk_.Remove("/job/Local/node1/cairn/l1/Ckpt7-Rank7.fti"));
+  ASSERT_OK_AND_ASSIGN(const Execution found, Find(disk_, {.roots = {"/job"}}));
+  EXPECT_EQ(TextOf(found.topology), "8/4/1");
+}
+
 TEST_F(FindTest, WhereANodeIsLostCodeFilesTellTheGroup) {
   Put("/job", kFourNodes, Level::kEncoded, 7);
   ASSERT_OK(RemoveTree(disk_, "/job/Local/node3"));
