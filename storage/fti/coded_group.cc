@@ -1,6 +1,7 @@
 #include "storage/fti/coded_group.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -16,6 +17,8 @@ namespace {
 
 // Where the file record at the front of a file of layout A or B has `fs` (section 2.1).
 constexpr std::uint64_t kLengthOffsetA = 64, kLengthOffsetB = 57;
+
+using Paths = std::map<std::uint32_t, std::string>;
 
 struct Shard {
   std::unique_ptr<File> file;
@@ -58,19 +61,23 @@ absl::StatusOr<Shard> OpenCode(Disk& disk, const std::string& path) {
 
 class Rebuilder {
  public:
-  Rebuilder(Disk& disk, const GroupRemains& remains) : disk_(disk), remains_(remains) {}
+  Rebuilder(Disk& disk, const GroupRemains& remains, const CheckRebuilt& check)
+      : disk_(disk), remains_(remains), check_(check) {}
 
-  absl::StatusOr<RebuiltGroup> Run(const std::map<std::uint32_t, std::string>& targets) {
+  absl::StatusOr<RebuiltGroup> Run(Paths targets) {
     OpenAll();
     KeepThoseThatFit();
     if (shards_.size() < remains_.size) {
       return DataLoss("{} of {} data and code files are left, {} are needed{}{}", shards_.size(), 2 * remains_.size,
                       remains_.size, damaged_.empty() ? "" : ": ", fmt::join(damaged_, "; "));
     }
-    std::vector<std::unique_ptr<File>> files;
-    CAIRN_RETURN_IF_ERROR(Mix(targets, files));
-    for (const std::unique_ptr<File>& file : files) CAIRN_RETURN_IF_ERROR(CutToLength(*file));
-    return RebuiltGroup{.warnings = std::move(damaged_)};
+    RebuiltGroup rebuilt;
+    for (const std::vector<std::uint32_t>& sources : Tries()) {
+      CAIRN_RETURN_IF_ERROR(Try(sources, targets, rebuilt.wrong));
+      if (targets.empty()) break;
+    }
+    rebuilt.warnings = std::move(damaged_);
+    return rebuilt;
   }
 
  private:
@@ -104,9 +111,55 @@ class Rebuilder {
     });
   }
 
-  absl::Status Mix(const std::map<std::uint32_t, std::string>& targets, std::vector<std::unique_ptr<File>>& files) {
-    std::vector<std::uint32_t> present, wanted;
-    for (const auto& [number, shard] : shards_) present.push_back(number);
+  // Which k shards to use, the first choice first; none twice.
+  std::vector<std::vector<std::uint32_t>> Tries() const {
+    std::vector<std::uint32_t> data_first, code_first;
+    for (const auto& [number, shard] : shards_) data_first.push_back(number);
+    const auto code = std::find_if(data_first.begin(), data_first.end(),
+                                   [this](std::uint32_t number) { return number >= remains_.size; });
+    std::rotate_copy(data_first.begin(), code, data_first.end(), std::back_inserter(code_first));
+    std::vector<std::vector<std::uint32_t>> tries;
+    const auto add = [&](std::vector<std::uint32_t> sources) {
+      if (sources.size() < remains_.size) return;
+      sources.resize(remains_.size);
+      std::sort(sources.begin(), sources.end());
+      if (std::find(tries.begin(), tries.end(), sources) == tries.end()) tries.push_back(std::move(sources));
+    };
+    add(data_first);
+    add(code_first);
+    for (auto data = data_first.begin(); data != code; ++data) {
+      std::vector<std::uint32_t> without = code_first;
+      std::erase(without, *data);
+      add(std::move(without));
+    }
+    return tries;
+  }
+
+  // Takes those that are right out of `targets` and `wrong`.
+  absl::Status Try(const std::vector<std::uint32_t>& sources, Paths& targets,
+                   std::map<std::uint32_t, absl::Status>& wrong) {
+    std::vector<std::unique_ptr<File>> files;
+    CAIRN_RETURN_IF_ERROR(Mix(sources, targets, files));
+    std::size_t next = 0;
+    for (auto target = targets.begin(); target != targets.end();) {
+      const auto& [member, path] = *target;
+      absl::Status status = CutToLength(*files[next++]);
+      if (!status.ok() && !absl::IsDataLoss(status)) return status;
+      if (status.ok()) status = check_(member, path);
+      if (status.ok()) {
+        wrong.erase(member);
+        target = targets.erase(target);
+      } else {
+        wrong.emplace(member, std::move(status));
+        ++target;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Mix(const std::vector<std::uint32_t>& present, const Paths& targets,
+                   std::vector<std::unique_ptr<File>>& files) {
+    std::vector<std::uint32_t> wanted;
     std::vector<WriteShard> writers;
     for (const auto& [member, path] : targets) {
       wanted.push_back(member);
@@ -152,6 +205,7 @@ class Rebuilder {
 
   Disk& disk_;
   const GroupRemains& remains_;
+  const CheckRebuilt& check_;
   std::map<std::uint32_t, Shard> shards_;
   std::uint64_t shard_bytes_ = 0;
   bool length_word_ = false;
@@ -161,8 +215,9 @@ class Rebuilder {
 }  // namespace
 
 absl::StatusOr<RebuiltGroup> RebuildGroup(Disk& disk, const GroupRemains& remains,
-                                          const std::map<std::uint32_t, std::string>& targets) {
-  return Rebuilder(disk, remains).Run(targets);
+                                          const std::map<std::uint32_t, std::string>& targets,
+                                          const CheckRebuilt& check) {
+  return Rebuilder(disk, remains, check).Run(targets);
 }
 
 }  // namespace cairn::fti

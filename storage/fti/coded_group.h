@@ -7,6 +7,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -24,15 +25,22 @@ struct GroupRemains {
 };
 
 struct RebuiltGroup {
-  std::vector<std::string> warnings;  // code files that were damaged
+  std::vector<std::string> warnings;            // code files that were damaged
+  std::map<std::uint32_t, absl::Status> wrong;  // targets that came out wrong of all tries: the first one's reason
 };
 
-// Makes the files of `targets` (group rank, path: replaced if there). They have the length that the encoding tells, but
-// their content is not verified.
+// Whether the file that was made for a target is the right one.
+using CheckRebuilt = std::function<absl::Status(std::uint32_t member, const std::string& path)>;
+
+// Makes the files of `targets` (group rank, path: replaced if there), with the length that the encoding tells, and
+// has each checked. Bytes of a data file that no hash covers (unused ones) are code words, too: one that is damaged
+// there makes wrong files. So those that `check` refuses are made again, with code files in place of data files, then
+// without one data file after the other: k times at most.
 //   kDataLoss  fewer than k files are left that fit each other; the message tells what is wrong with which code file
 // Errors of writing pass through.
 absl::StatusOr<RebuiltGroup> RebuildGroup(Disk& disk, const GroupRemains& remains,
-                                          const std::map<std::uint32_t, std::string>& targets);
+                                          const std::map<std::uint32_t, std::string>& targets,
+                                          const CheckRebuilt& check);
 
 }  // namespace cairn::fti
 

@@ -128,33 +128,33 @@ class Recovery {
         remains.codes[member] = code->second;
       }
     }
-    absl::StatusOr<RebuiltGroup> rebuilt = RebuildGroup(disk_, remains, targets);
-    if (!rebuilt.ok() && !absl::IsDataLoss(rebuilt.status())) return rebuilt.status();
-    for (const auto& [member, path] : targets) {
-      const std::uint32_t rank = group[member];
-      if (rebuilt.ok()) {
-        TakeRebuilt(rank, path);
-      } else {
-        lost_[rank] += fmt::format("; not rebuilt: of the group of ranks {} {}", fmt::join(group, ", "),
-                                   MessageOf(rebuilt.status()));
-      }
-    }
+    absl::StatusOr<RebuiltGroup> rebuilt =
+        RebuildGroup(disk_, remains, targets,
+                     [&](std::uint32_t member, const std::string& path) { return TakeRebuilt(group[member], path); });
     if (rebuilt.ok()) {
+      for (const auto& [member, why] : rebuilt->wrong) {
+        lost_[group[member]] += fmt::format("; rebuilt, but {}", MessageOf(why));
+      }
       for (std::string& warning : rebuilt->warnings) warnings_.Add(std::move(warning));
+      return absl::OkStatus();
+    }
+    if (!absl::IsDataLoss(rebuilt.status())) return rebuilt.status();
+    for (const auto& [member, path] : targets) {
+      if (!files_.contains(group[member])) {
+        lost_[group[member]] += fmt::format("; not rebuilt: of the group of ranks {} {}", fmt::join(group, ", "),
+                                            MessageOf(rebuilt.status()));
+      }
     }
     return absl::OkStatus();
   }
 
-  void TakeRebuilt(std::uint32_t rank, const std::string& path) {
-    absl::StatusOr<RankFile> file = Verified(disk_, rank, path, checkpoint_.id);
-    if (!file.ok()) {
-      lost_[rank] += fmt::format("; rebuilt, but {}", MessageOf(file.status()));
-      return;
-    }
-    file->rebuilt = true;
+  absl::Status TakeRebuilt(std::uint32_t rank, const std::string& path) {
+    CAIRN_ASSIGN_OR_RETURN(RankFile file, Verified(disk_, rank, path, checkpoint_.id));
+    file.rebuilt = true;
     warnings_.Add(fmt::format("rank {}: {}; rebuilt from its group's code files", rank, lost_[rank]));
-    files_.emplace(rank, *std::move(file));
+    files_.emplace(rank, std::move(file));
     lost_.erase(rank);
+    return absl::OkStatus();
   }
 
   absl::Status Lost() const {

@@ -414,6 +414,22 @@ TEST_P(OwnGroupTest, EveryDamagedFileIsALostOne) {
   }
 }
 
+// What no hash covers is encoded, too: a file that is damaged only there is whole, but others cannot be made from it.
+TEST_P(OwnGroupTest, ADamagedUnusedByteOfOneFileDoesNotCostAnother) {
+  OwnGroup group(std::get<0>(GetParam()), std::get<1>(GetParam()));
+  const std::string& path = group.checkpoint.files.at(1);
+  group.checkpoint.files.erase(0);
+  for (const bool all_codes : {true, false}) {
+    if (!all_codes) group.checkpoint.codes.erase(2);
+    for (std::uint64_t byte = 0; byte < group.files[1].size(); ++byte) {
+      group.disk.FlipBit(path, 8 * byte + 3);
+      const absl::StatusOr<Recovered> recovered = Recover(group.disk, kThreeNodes, group.checkpoint, "/scratch");
+      EXPECT_OK(recovered) << path << " byte " << byte;
+      group.disk.FlipBit(path, 8 * byte + 3);
+    }
+  }
+}
+
 TEST_P(OwnGroupTest, CodeFilesOfAnotherEncodingAreLeftOut) {
   OwnGroup group(std::get<0>(GetParam()), false);
   const std::string other(1001, 'x');
