@@ -105,15 +105,21 @@ class Recovery {
   }
 
   absl::Status Rebuild() {
-    std::set<std::vector<std::uint32_t>> groups;
-    for (const auto& [rank, why] : lost_) groups.insert(topology_.GroupOf(rank));
-    for (const std::vector<std::uint32_t>& group : groups) CAIRN_RETURN_IF_ERROR(RebuildIn(group));
+    if (topology_.group_size > kCodedGroupMax) {
+      for (auto& [rank, why] : lost_) {
+        why += fmt::format("; not rebuilt: groups of {} nodes, at most {} are encoded", topology_.group_size,
+                           kCodedGroupMax);
+      }
+      return absl::OkStatus();
+    }
+    std::set<std::uint32_t> groups;  // by their first rank
+    for (const auto& [rank, why] : lost_) groups.insert(topology_.GroupOf(rank).front());
+    for (const std::uint32_t first : groups) CAIRN_RETURN_IF_ERROR(RebuildIn(topology_.GroupOf(first)));
     return absl::OkStatus();
   }
 
   // What cannot be rebuilt stays lost; an error is one of writing to `scratch`.
   absl::Status RebuildIn(const std::vector<std::uint32_t>& group) {
-    if (group.size() > kCodedGroupMax) return absl::OkStatus();
     GroupRemains remains = {
         .size = static_cast<std::uint32_t>(group.size()), .id = checkpoint_.id, .files = {}, .codes = {}};
     std::map<std::uint32_t, std::string> targets;

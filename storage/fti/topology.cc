@@ -12,7 +12,9 @@ std::vector<std::uint32_t> Topology::GroupOf(std::uint32_t rank) const {
 }
 
 std::uint32_t Topology::LeftOf(std::uint32_t rank) const {
-  return GroupOf(rank)[(group_rank(rank) + group_size - 1) % group_size];
+  CAIRN_CHECK(rank < ranks);
+  // The node before, or the last one of the group.
+  return group_rank(rank) > 0 ? rank - node_size : rank + (group_size - 1) * node_size;
 }
 
 }  // namespace cairn::fti

@@ -470,6 +470,26 @@ TEST(RecoverRefusalsTest, ManyLostRanksAreCountedNotListed) {
   EXPECT_STATUS(kDataLoss, Recover(disk, topology, {.level = Level::kLocal, .id = 7}, "/scratch"), "and 992 more");
 }
 
+// The lists of each lost rank's group would have 69 billion numbers.
+TEST(RecoverRefusalsTest, HugeGroupsAreSurvived) {
+  FakeDisk disk;
+  ASSERT_OK(MakeDirectories(disk, "/scratch"));
+  const Topology topology = {.ranks = 262140, .node_size = 1, .group_size = 262140, .heads = false};
+  EXPECT_STATUS(kDataLoss, Recover(disk, topology, {.level = Level::kEncoded, .id = 7}, "/scratch"),
+                "groups of 262140 nodes, at most 31 are encoded");
+  Checkpoint copies = {.level = Level::kPartner, .id = 7};
+  for (std::uint32_t rank = 0; rank < topology.ranks; ++rank) copies.copies[rank] = "/none";
+  EXPECT_STATUS(kDataLoss, Recover(disk, topology, copies, "/scratch"), "262140 of 262140");
+}
+
+TEST(RecoverRefusalsTest, TheLeftNeighbourOfTheFirstIsTheLastOfItsGroup) {
+  const Topology topology = {.ranks = 12, .node_size = 2, .group_size = 3, .heads = false};
+  for (std::uint32_t rank = 0; rank < topology.ranks; ++rank) {
+    const std::vector<std::uint32_t> group = topology.GroupOf(rank);
+    EXPECT_EQ(topology.LeftOf(rank), group[(topology.group_rank(rank) + 2) % 3]) << rank;
+  }
+}
+
 TEST(RecoverRefusalsTest, NumbersThatDoNotFitAreRefused) {
   FakeDisk disk;
   for (const Topology& topology :
