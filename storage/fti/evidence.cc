@@ -7,12 +7,14 @@
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
 #include "storage/fti/code.h"
+#include "storage/fti/infer.h"
 #include "storage/fti/opened.h"
 
 namespace cairn::fti {
 namespace {
 
 constexpr std::size_t kHeadBytes = 1024;
+constexpr std::size_t kCheckpointsAsked = 16;
 constexpr std::size_t kCopiesAsked = 64, kGroupsAsked = 8;  // of each checkpoint
 constexpr std::size_t kSamplesMax = 1 << 16;                // remembered
 
@@ -111,7 +113,10 @@ Evidence::Answer Evidence::AskCodes(const Topology& topology, const Checkpoint& 
 
 Evidence::Answer Evidence::Ask(const Topology& topology) {
   Answer answer = Answer::kNone;
+  std::size_t asked = 0;
   for (const Checkpoint& checkpoint : checkpoints_) {
+    if (!IsGrouped(checkpoint)) continue;
+    if (++asked > kCheckpointsAsked) break;
     if (checkpoint.level == Level::kPartner) answer = std::max(answer, AskCopies(topology, checkpoint));
     if (checkpoint.level == Level::kEncoded) answer = std::max(answer, AskCodes(topology, checkpoint));
     if (answer == Answer::kContradicts) break;

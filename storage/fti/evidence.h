@@ -26,7 +26,8 @@ class Evidence {
 
   Evidence(Disk& disk, const std::vector<Checkpoint>& checkpoints) : disk_(disk), checkpoints_(checkpoints) {}
 
-  // The strongest that any checkpoint says, in the order above. Of many copies and groups the first ones are looked at.
+  // The strongest that any checkpoint says, in the order above. Of many checkpoints of levels 2 and 3, copies and
+  // groups the first ones are looked at.
   Answer Ask(const Topology& topology);
 
  private:
