@@ -63,7 +63,7 @@ struct Checkpoint {
 struct Execution {
   std::string id;
   Topology topology;
-  std::vector<Checkpoint> checkpoints;  // the newest first: by id, then by level (differential, 4, 3, 2, 1)
+  std::vector<Checkpoint> checkpoints;  // the newest first: by id, then by level (differential, 1, 2, 3, 4)
   std::vector<std::string> warnings;    // what was passed over, and why
 };
 

@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "storage/base/status.h"
@@ -259,11 +260,15 @@ class Finder {
     return NotFound("execution {}: no checkpoint files that can be used: {}", id_, fmt::join(why, "; "));
   }
 
+  // Of equal ids: a success removes all of its own level and below (section 8), so what is left of a lower level is
+  // not older than a higher one's. Differential ones, which remove nothing, come before either.
   std::vector<Checkpoint> Ordered() {
     std::vector<Checkpoint> ordered;
-    for (auto entry = checkpoints_.rbegin(); entry != checkpoints_.rend(); ++entry) {
-      ordered.push_back(std::move(entry->second));
-    }
+    for (auto& [key, checkpoint] : checkpoints_) ordered.push_back(std::move(checkpoint));
+    std::sort(ordered.begin(), ordered.end(), [](const Checkpoint& a, const Checkpoint& b) {
+      const auto key = [](const Checkpoint& of) { return std::pair(-of.id, of.level != Level::kDifferential); };
+      return std::tuple(key(a), a.level) < std::tuple(key(b), b.level);
+    });
     return ordered;
   }
 
@@ -288,7 +293,7 @@ class Finder {
   Found found_;
   std::string id_;
   std::string metadata_;  // folder, as the configuration has it; empty: it does not say
-  std::map<std::pair<std::int32_t, Level>, Checkpoint> checkpoints_;  // the oldest first; levels 1, 2, 3, 4, 8
+  std::map<std::pair<std::int32_t, Level>, Checkpoint> checkpoints_;
 };
 
 }  // namespace

@@ -159,6 +159,13 @@ TEST_F(FindTest, WhereANodeIsLostCodeFilesTellTheGroup) {
   EXPECT_EQ(TextOf(found.topology), "4/1/4");
 }
 
+TEST_F(FindTest, OnlyTheNewestCheckpointsTellTheGroups) {
+  Put("/job1", {.ranks = 4, .node_size = 1, .group_size = 2, .heads = false}, Level::kPartner, 1);
+  for (int id = 2; id <= 17; ++id) Put(fmt::format("/job{}", id), kFourNodes, Level::kPartner, id);
+  ASSERT_OK_AND_ASSIGN(const Execution found, Find(disk_, {.roots = {"/"}}));
+  EXPECT_EQ(TextOf(found.topology), "4/1/4");
+}
+
 TEST_F(FindTest, ARingThatIsNotClosedIsNotGuessed) {
   Put("/job", kFourNodes, Level::kPartner, 7);
   ASSERT_OK(RemoveTree(disk_, "/job/Local/node3"));
@@ -196,7 +203,7 @@ TEST_F(FindTest, TheNewestComesFirstWhateverItsLevel) {
   Put("/c", kFourNodes, Level::kPartner, 10);
   Put("/d", kFourNodes, Level::kLocal, 9);
   ASSERT_OK_AND_ASSIGN(const Execution found, Find(disk_, {.roots = {"/"}}));
-  EXPECT_EQ(TextOf(found.checkpoints), "10@2 9@4 9@1 3@1");
+  EXPECT_EQ(TextOf(found.checkpoints), "10@2 9@1 9@4 3@1");
 }
 
 TEST_F(FindTest, OneOfSeveralExecutionsMustBeNamed) {
