@@ -4,10 +4,10 @@
 #include <cstring>
 #include <limits>
 #include <string>
-#include <unordered_map>
 
 #include "storage/base/check.h"
 #include "storage/ftiff/codec.h"
+#include "storage/ftiff/id_hash.h"
 
 namespace cairn::ftiff {
 namespace {
@@ -107,7 +107,7 @@ std::vector<std::vector<std::byte>> EncodeBlocksA(const FileLayout& placed, std:
   CAIRN_CHECK(chunk_hashes.size() == placed.containers.size());
   const Md5Digest hash_of_nothing = Md5({});
   // idx counts variables in the order of their registration, which is that of their first containers (5).
-  std::unordered_map<std::int32_t, std::int32_t> indexes;
+  IdMap<std::int32_t> indexes;
   std::vector<std::vector<std::byte>> blocks;
   blocks.reserve(placed.block_containers.size());
   std::size_t next = 0;

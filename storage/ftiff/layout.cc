@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "storage/base/status.h"
+#include "storage/ftiff/id_hash.h"
 #include "storage/ftiff/records.h"
 
 namespace cairn::ftiff {
@@ -45,7 +44,7 @@ std::uint64_t ContainersOf(std::uint64_t bytes, const Slots& slots) {
 constexpr std::uint64_t kTotalMax = std::numeric_limits<std::int64_t>::max() / 2;
 
 absl::StatusOr<std::uint64_t> TotalBytes(std::span<const VariableSize> variables) {
-  std::unordered_set<std::int32_t> ids;
+  IdSet ids;
   std::uint64_t total = 0;
   for (const VariableSize& variable : variables) {
     if (variable.id < 0) return InvalidArgument("variable id {} is negative", variable.id);
@@ -85,7 +84,7 @@ void Append(std::int32_t id, const Progress& from, const Slots& slots, FileLayou
   }
 }
 
-using ProgressOf = std::unordered_map<std::int32_t, Progress>;
+using ProgressOf = IdMap<Progress>;
 
 // Could `container` be where kAligned puts it? `before` is the one before it in the file.
 bool IsAligned(const Container& container, const Container* before) {
@@ -214,7 +213,7 @@ absl::StatusOr<FileLayout> PlanNext(const FileLayout& last, bool last_is_restore
 }
 
 std::vector<VariableSize> ProcessingOrder(const FileLayout& last, std::span<const VariableSize> variables) {
-  std::unordered_map<std::int32_t, std::size_t> places;  // in `variables`
+  IdMap<std::size_t> places;  // in `variables`
   places.reserve(variables.size());
   for (std::size_t i = 0; i < variables.size(); ++i) places.emplace(variables[i].id, i);
   std::vector<bool> taken(variables.size(), false);

@@ -1,14 +1,14 @@
 #include "storage/ftiff/variables.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "storage/base/status.h"
+#include "storage/ftiff/id_hash.h"
 
 namespace cairn::ftiff {
 
 Variables::Variables(const FileLayout& layout) {
-  std::unordered_map<std::int32_t, std::size_t> places;  // in sizes_
+  IdMap<std::size_t> places;  // in sizes_
   for (const Container& container : layout.containers) {
     const auto [place, is_first] = places.emplace(container.id, sizes_.size());
     if (is_first) sizes_.push_back({.id = container.id});

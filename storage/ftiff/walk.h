@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 
 #include "storage/ftiff/codec.h"
+#include "storage/ftiff/id_hash.h"
 #include "storage/ftiff/record_reader.h"
 #include "storage/ftiff/records.h"
 
@@ -52,7 +52,7 @@ class Walk {
   const Areas areas_;
   RecordReader records_;
   std::uint64_t data_at_ = 0;  // where the next container begins
-  std::unordered_map<std::int32_t, VariableState> variables_;
+  IdMap<VariableState> variables_;
 };
 
 }  // namespace cairn::ftiff

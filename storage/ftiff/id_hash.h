@@ -1,0 +1,39 @@
+// A hash of variable ids for maps over ids that come from files. A file may have as many ids of one bucket as it likes
+// where it knows what they hash to: with this, it does not.
+#ifndef CAIRN_STORAGE_FTIFF_ID_HASH_H_
+#define CAIRN_STORAGE_FTIFF_ID_HASH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace cairn::ftiff {
+
+// Random, the same for as long as the process lives.
+std::uint64_t IdHashSeed();
+
+class IdHash {
+ public:
+  IdHash() : seed_(IdHashSeed()) {}
+  explicit IdHash(std::uint64_t seed) : seed_(seed) {}
+
+  // The last steps of SplitMix64, after which each bit depends on all those of id and seed.
+  std::size_t operator()(std::int32_t id) const noexcept {
+    std::uint64_t mixed = seed_ + static_cast<std::uint32_t>(id) * std::uint64_t{0x9e3779b97f4a7c15};
+    mixed = (mixed ^ (mixed >> 30)) * std::uint64_t{0xbf58476d1ce4e5b9};
+    mixed = (mixed ^ (mixed >> 27)) * std::uint64_t{0x94d049bb133111eb};
+    return mixed ^ (mixed >> 31);
+  }
+
+ private:
+  std::uint64_t seed_;
+};
+
+template <typename Value>
+using IdMap = std::unordered_map<std::int32_t, Value, IdHash>;
+using IdSet = std::unordered_set<std::int32_t, IdHash>;
+
+}  // namespace cairn::ftiff
+
+#endif  // CAIRN_STORAGE_FTIFF_ID_HASH_H_
