@@ -68,15 +68,6 @@ void TellOf(const ftiff::FileMetadata& source, const ftiff::FileToWrite& target,
   }
 }
 
-absl::Status CheckWhole(const CheckpointFile& file, const std::string& path) {
-  CAIRN_ASSIGN_OR_RETURN(const ftiff::Verdict verdict, VerifyData(file, path));
-  if (verdict.ok()) return absl::OkStatus();
-  if (verdict.bad.empty()) return DataLoss("{}", verdict.bad_checksum);
-  return DataLoss("{}: {} of {} damaged; the first: {}", path, verdict.bad.size(),
-                  Count(file.metadata.layout.containers.size(), "container"),
-                  WithoutName(verdict.bad.front().why, path));
-}
-
 struct Converted {
   std::string output;
   ftiff::FileMetadata metadata;

@@ -110,6 +110,10 @@ absl::StatusOr<Extracted> Extract(const ExtractRequest& request) {
   const auto disk = MakePosixDisk();
   CAIRN_ASSIGN_OR_RETURN(const std::string path, ResolveFile(request.file));
   CAIRN_ASSIGN_OR_RETURN(const CheckpointFile file, OpenCheckpointFile(*disk, path));
+  // In A nothing but the checksum of the whole file covers the records: unless it is right, the bytes may be those of
+  // another variable. In B it is over all chunks.
+  const ftiff::Letter letter = file.metadata.letter;
+  if (letter == ftiff::Letter::kA || letter == ftiff::Letter::kB) CAIRN_RETURN_IF_ERROR(CheckWhole(file, path));
   CAIRN_ASSIGN_OR_RETURN(const auto variable, OnlyVariable(file.metadata, path, request.variable));
   Extracted extracted{
       .bytes = BytesOf(variable.layout), .containers = variable.layout.containers.size(), .output = "-"};

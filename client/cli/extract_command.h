@@ -16,8 +16,9 @@ struct ExtractRequest {
   bool force = false;
 };
 
-// The hashes of the variable's chunks are compared; a damaged one is kDamaged, and no output is left. Nothing goes to
-// standard output before all were found right.
+// The hashes of the variable's chunks are compared, in layouts A and B all chunks and the checksum of the file, too (in
+// A it alone covers what the records say); damage is kDamaged, and no output is left. Nothing goes to standard
+// output before all was found right.
 ExitCode RunExtract(const Context& context, const ExtractRequest& request);
 
 }  // namespace cairn::cli

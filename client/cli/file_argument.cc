@@ -48,6 +48,15 @@ absl::StatusOr<CheckpointFile> OpenCheckpointFile(Disk& disk, const std::string&
   return InvalidArgument("{} is a {} file, not a checkpoint file of FTI-FF", path, KindOf(file));
 }
 
+absl::Status CheckWhole(const CheckpointFile& file, const std::string& path) {
+  CAIRN_ASSIGN_OR_RETURN(const ftiff::Verdict verdict, VerifyData(file, path));
+  if (verdict.ok()) return absl::OkStatus();
+  if (verdict.bad.empty()) return DataLoss("{}", verdict.bad_checksum);
+  return DataLoss("{}: {} of {} damaged; the first: {}", path, verdict.bad.size(),
+                  Count(file.metadata.layout.containers.size(), "container"),
+                  WithoutName(verdict.bad.front().why, path));
+}
+
 ExitCode FileCodeOf(const absl::Status& status) {
   return absl::IsUnavailable(status) ? ExitCode::kFailed : CodeOf(status);
 }

@@ -24,6 +24,10 @@ absl::StatusOr<std::string> ResolveFile(const std::string& given);
 //   kInvalidArgument    a file of another kind: the message says which
 absl::StatusOr<CheckpointFile> OpenCheckpointFile(Disk& disk, const std::string& path);
 
+// All of the file's data is read: check 6 of the FTI-FF specification, section 10. kDataLoss: damaged; the message says
+// where. Errors of the disk pass through.
+absl::Status CheckWhole(const CheckpointFile& file, const std::string& path);
+
 // The exit code of a command that asks no daemon: kUnavailable comes from the disk.
 ExitCode FileCodeOf(const absl::Status& status);
 // "cairn: …" to standard error; FileCodeOf.

@@ -99,6 +99,23 @@ TEST_F(ExtractCommandTest, ADamagedChunkIsNamedAndLeavesNothing) {
   EXPECT_EQ(Read(Path("w.bin")), Pattern(1, 100));
 }
 
+// Only the checksum of the whole file covers an id: unseen, the bytes of one variable would go out as another's.
+TEST_F(ExtractCommandTest, InLayoutAADamagedRecordIsDamageWhereverItIs) {
+  const testing::Contents contents = {{1, Pattern(1, 100)}, {2, Pattern(2, 5000)}};
+  const std::string whole = MakeCheckpoint({contents}, {.letter = ftiff::Letter::kA});
+  std::string bytes = whole;
+  bytes[96 + 12] ^= 4;  // the id in the first chunk record, behind file record and block record
+  const std::string path = Write("a.fti", bytes);
+  for (const std::string variable : {"1", "2", "5"}) {
+    ExpectSaid(Run({"extract", path, "--var", variable, "-o", Path("v.bin")}), 5, "checksum is");
+    EXPECT_EQ(Names(), std::vector<std::string>{"a.fti"});
+    const CairnRun piped = Run({"extract", path, "--var", variable, "-o", "-"});
+    ExpectSaid(piped, 5, "checksum is");
+    EXPECT_EQ(piped.out, "");
+  }
+  ExpectSaid(Run({"extract", Write("a.fti", whole), "--var", "1", "-o", Path("v.bin")}), 0, "variable 1");
+}
+
 TEST_F(ExtractCommandTest, AnUnknownVariableIsNotFoundAndTheOthersAreTold) {
   const std::string path = Write("a.fti", whole_);
   ExpectSaid(Run({"extract", path, "--var", "9", "-o", Path("v.bin")}), 4, "no variable 9; there are 1, 2, 3");
