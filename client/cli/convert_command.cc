@@ -35,10 +35,10 @@ std::int32_t IdOf(const ftiff::FileMetadata& metadata, const std::string& path, 
   return IdInName(path).value_or(IdInName(output).value_or(0));
 }
 
-absl::StatusOr<ftiff::FileToWrite> Plan(const ConvertRequest& request, const ftiff::FileMetadata& source,
+absl::StatusOr<ftiff::FileToWrite> Plan(bool exact, const ConvertRequest& request, const ftiff::FileMetadata& source,
                                         const ftiff::Variables& variables) {
   ftiff::FileToWrite target{.letter = request.letter, .header = source.header, .layout = {}, .chunk_hashes = {}};
-  if (request.exact) {
+  if (exact) {
     CAIRN_ASSIGN_OR_RETURN(target.layout, ftiff::PlanFresh(variables.sizes(), ftiff::Packing::kExact));
   } else {
     target.layout = source.layout;
@@ -70,6 +70,7 @@ void TellOf(const ftiff::FileMetadata& source, const ftiff::FileToWrite& target,
 
 struct Converted {
   std::string output;
+  bool exact = false;
   ftiff::FileMetadata metadata;
 };
 
@@ -78,8 +79,11 @@ absl::StatusOr<Converted> Convert(const ConvertRequest& request) {
   CAIRN_ASSIGN_OR_RETURN(const std::string path, ResolveFile(request.file));
   CAIRN_ASSIGN_OR_RETURN(const CheckpointFile file, OpenCheckpointFile(*disk, path));
   const ftiff::Variables variables(file.metadata.layout);
-  CAIRN_ASSIGN_OR_RETURN(ftiff::FileToWrite target, Plan(request, file.metadata, variables));
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file.file->Info());
+  // Containers of which the file itself has only the front may claim any size: they are not worth their zeros.
+  const bool ends_early = file.metadata.file_bytes > info.bytes;
+  const bool exact = request.exact || ends_early;
+  CAIRN_ASSIGN_OR_RETURN(ftiff::FileToWrite target, Plan(exact, request, file.metadata, variables));
   CAIRN_ASSIGN_OR_RETURN(const auto output, OutputFile::Create(*disk, request.output,
                                                                {.input = path,
                                                                 .force = request.force,
@@ -99,7 +103,11 @@ absl::StatusOr<Converted> Convert(const ConvertRequest& request) {
   CAIRN_ASSIGN_OR_RETURN(ftiff::FileMetadata written, ftiff::WriteFile(target, read_variable, write));
   CAIRN_RETURN_IF_ERROR(output->Commit());
   TellOf(file.metadata, target, path, output->path());
-  return Converted{.output = output->path(), .metadata = std::move(written)};
+  if (ends_early && !request.exact) {
+    Note(fmt::format("{} ends inside a container, after {} of {} bytes: the new file has one container a variable",
+                     path, info.bytes, file.metadata.file_bytes));
+  }
+  return Converted{.output = output->path(), .exact = exact, .metadata = std::move(written)};
 }
 
 }  // namespace
@@ -113,7 +121,7 @@ ExitCode RunConvert(const Context& context, const ConvertRequest& request) {
     Print(Dump({{"file", request.file},
                 {"output", converted->output},
                 {"layout", std::string(1, static_cast<char>(metadata.letter))},
-                {"packing", request.exact ? "exact" : "keep"},
+                {"packing", converted->exact ? "exact" : "keep"},
                 {"ckptId", metadata.header.checkpoint_id},
                 {"containers", containers},
                 {"bytes", metadata.file_bytes}}));

@@ -12,7 +12,8 @@ namespace cairn::cli {
 struct ConvertRequest {
   std::string file;
   ftiff::Letter letter = ftiff::Letter::kF;  // A or F
-  bool exact = false;                        // one container a variable; else the containers of `file`
+  bool exact = false;                        // one container a variable; else the containers of `file`, unless it
+                                             // ends inside one, as B may: then exact, too, which is noted
   std::string output;
   bool force = false;
 };

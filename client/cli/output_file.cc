@@ -87,7 +87,13 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(Disk& disk, const
   CAIRN_ASSIGN_OR_RETURN(
       output->file_,
       disk.Open(output->work_, {.writable = true, .create = true, .exclusive = true, .mode = options.mode & 0666}));
-  if (options.bytes > 0) CAIRN_RETURN_IF_ERROR(output->file_->Truncate(options.bytes));
+  if (options.bytes > 0) {
+    CAIRN_ASSIGN_OR_RETURN(const std::uint64_t free_bytes, disk.FreeBytes(ParentOf(output->path_)));
+    if (options.bytes > free_bytes) {
+      return ResourceExhausted("{}: it takes {} bytes, {} are free", output->path_, options.bytes, free_bytes);
+    }
+    CAIRN_RETURN_IF_ERROR(output->file_->Truncate(options.bytes));
+  }
   return output;
 }
 

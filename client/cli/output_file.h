@@ -22,7 +22,7 @@ class OutputFile {
     std::string input{};        // absolute, without links: the output must be another file
     bool force = false;         // replace what is there
     std::uint32_t mode = 0600;  // subject to the umask
-    std::uint64_t bytes = 0;    // room is taken for so many at once
+    std::uint64_t bytes = 0;    // so many must be free, and room is taken for them at once
   };
   // `given` as on the command line; a symbolic link stands for what it points to. `disk` is borrowed. One at a time:
   // until Commit or destruction, SIGINT, SIGTERM and SIGHUP remove the work file before they end the process.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/client/cli/file_fixture.h"
+#include "tests/storage/ftiff/sample_file.h"
 #include "tests/support/vectors.h"
 
 namespace cairn {
@@ -150,6 +151,18 @@ TEST_F(ConvertCommandTest, AFullDiskIsAFailureThatLeavesNothing) {
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   ExpectSaid(run, 1, "File too large");
   EXPECT_EQ(Names(), std::vector<std::string>{"a.fti"});
+}
+
+TEST_F(ConvertCommandTest, WhatAFileClaimsBeyondItsEndIsNotWritten) {
+  const std::string path = Write("b.fti", ftiff::testing::FileOfBThatClaims(std::uint64_t{1} << 40));
+  ExpectSaid(Run({"verify", path}), 0, "layout B");
+  const CairnRun run = Run({"convert", path, "--layout", "F", "-o", Path("f.fti")});
+  ExpectSaid(run, 0, "note: " + path + " ends inside a container, after 169 of ");
+  EXPECT_LT(std::filesystem::file_size(Path("f.fti")), 1000u);
+  ExpectSaid(Run({"diff", path, Path("f.fti")}), 0, "no difference");
+  const json told = Convert(path, Path("a.fti"), {"--layout", "A"});
+  EXPECT_EQ(told["packing"], "exact");
+  EXPECT_EQ(told["containers"], 1);
 }
 
 TEST_F(ConvertCommandTest, FilesOfEachReleaseOfFtiBecomeAAndFWithTheSameContent) {

@@ -45,6 +45,14 @@ TEST_F(OutputFileTest, WithoutCommitNothingIsLeft) {
   EXPECT_EQ(Names(), std::vector<std::string>());
 }
 
+TEST_F(OutputFileTest, WithoutRoomNothingIsBegun) {
+  const auto output = OutputFile::Create(*disk_, Path("out"), {.bytes = std::uint64_t{1} << 62});
+  EXPECT_EQ(output.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(output.status().message().find("it takes 4611686018427387904 bytes, "), std::string::npos)
+      << output.status();
+  EXPECT_EQ(Names(), std::vector<std::string>());
+}
+
 TEST_F(OutputFileTest, WhatWasMadeMeanwhileIsNotReplaced) {
   auto output = OutputFile::Create(*disk_, Path("out"), {});
   ASSERT_OK(output);

@@ -143,6 +143,28 @@ std::string FileOf(Letter letter, const FileLayout& layout, const FileHeader& he
   return file;
 }
 
+std::string FileOfBThatClaims(std::uint64_t container_bytes) {
+  const RecordTable& table = TableOf(Letter::kB);
+  FileLayout layout;
+  layout.containers = {{.id = 1, .chunk_bytes = 5, .container_bytes = 5}};
+  layout.block_containers = {1};
+  layout.data_bytes = 5;
+  std::string file = FileOf(Letter::kB, layout, {.timestamp_ns = 7});
+  file.replace(file.size() - 5, 5, "hello");
+  const Md5Digest hash = Md5Of("hello");
+  const std::size_t chunk = ChunkOffset(layout, 0, Letter::kB), block = BlockOffset(layout, 0, Letter::kB);
+  std::memcpy(file.data() + chunk + table.chunk.hash_offset, hash.data(), hash.size());
+  const std::uint64_t records_bytes = chunk + table.chunk_record_bytes - block;
+  const auto fs = static_cast<std::int64_t>(table.file_record_bytes + records_bytes + container_bytes);
+  Overwrite(&file, chunk, table.chunk.container_bytes, static_cast<std::int64_t>(container_bytes));
+  Overwrite(&file, block, table.block_bytes, static_cast<std::int64_t>(records_bytes + container_bytes));
+  Overwrite(&file, 0, table.file_bytes, fs);
+  Overwrite(&file, 0, table.fs, fs);
+  file.replace(0, 32, HexOf(hash));
+  Reseal(&file, Letter::kB);
+  return file;
+}
+
 std::string CodeFileOf(Letter letter, const std::string& code, std::uint64_t checkpoint_bytes) {
   std::string file = code + std::string(TableOf(letter).file_record_bytes, '\0');
   const FileHeader header = {.checkpoint_id = 12,

@@ -31,6 +31,9 @@ std::string FileOf(const FileLayout& layout, const FileHeader& header);
 // the checksum of C to F is by the reader rule. `layout` has any offsets; `index` fields count the variables.
 std::string FileOf(Letter letter, const FileLayout& layout, const FileHeader& header);
 
+// A file of B that ends with the five bytes of its only chunk, whose container is of any size: `hello`, variable 1.
+std::string FileOfBThatClaims(std::uint64_t container_bytes);
+
 // A level 3 code file (7.3) of `code`. C and D have the same.
 std::string CodeFileOf(Letter letter, const std::string& code, std::uint64_t checkpoint_bytes);
 
