@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <limits>
+#include <map>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +17,7 @@
 #include "storage/base/status.h"
 #include "storage/cache/catalogue.h"
 #include "storage/cache/tree_file.h"
+#include "storage/ftiff/layout.h"
 #include "storage/ftiff/variables.h"
 #include "storage/ftiff/write.h"
 
@@ -73,8 +77,43 @@ class BlockWriter {
   std::uint32_t crc32_ = 0;
 };
 
+// The file that a rank's file becomes: the same containers. Where it ends inside one, as B may, the rest of that is
+// nowhere and may claim any size: then one container a variable, of what there is.
+absl::StatusOr<ftiff::FileToWrite> PlanRank(Disk& disk, const fti::RankFile& from, DatasetId id) {
+  const ftiff::FileMetadata& metadata = from.metadata;
+  ftiff::FileToWrite file{
+      .letter = ftiff::Letter::kF,
+      .header = {.checkpoint_id = static_cast<std::int32_t>(id), .timestamp_ns = metadata.header.timestamp_ns},
+      .layout = {},
+      .chunk_hashes = {}};
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(from.path));
+  if (metadata.file_bytes > info.bytes) {
+    const ftiff::Variables variables(metadata.layout);
+    CAIRN_ASSIGN_OR_RETURN(file.layout, ftiff::PlanFresh(variables.sizes(), ftiff::Packing::kExact));
+  } else {
+    file.layout = metadata.layout;
+    file.chunk_hashes = metadata.chunk_hashes;
+  }
+  return file;
+}
+
+// Before the first byte is written: a disk that is full is everybody's trouble.
+absl::Status CheckRoom(Disk& disk, const Prefix& prefix, const std::vector<fti::RankFile>& files) {
+  std::uint64_t bytes = 0;
+  for (const fti::RankFile& from : files) {
+    CAIRN_ASSIGN_OR_RETURN(const ftiff::FileToWrite file, PlanRank(disk, from, 0));
+    const std::uint64_t more = file.layout.file_bytes(ftiff::Letter::kF);
+    bytes = more > std::numeric_limits<std::uint64_t>::max() - bytes ? std::numeric_limits<std::uint64_t>::max()
+                                                                     : bytes + more;
+  }
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t free_bytes, disk.FreeBytes(prefix.path()));
+  if (bytes <= free_bytes) return absl::OkStatus();
+  return ResourceExhausted("{}: the checkpoint takes {} bytes, {} are free", prefix.path(), bytes, free_bytes);
+}
+
 absl::Status CopyRank(Disk& disk, const fti::RankFile& from, DatasetId id, const std::string& to,
                       catalogue::FileEntry* entry) {
+  CAIRN_ASSIGN_OR_RETURN(const ftiff::FileToWrite file, PlanRank(disk, from, id));
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> source, disk.Open(from.path, {}));
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> target,
                          disk.Open(to, {.writable = true, .create = true, .exclusive = true, .mode = kFileMode}));
@@ -83,11 +122,6 @@ absl::Status CopyRank(Disk& disk, const fti::RankFile& from, DatasetId id, const
     return source->ReadAt(offset, bytes);
   };
   BlockWriter writer(*target, *entry);
-  const ftiff::FileToWrite file{
-      .letter = ftiff::Letter::kF,
-      .header = {.checkpoint_id = static_cast<std::int32_t>(id), .timestamp_ns = from.metadata.header.timestamp_ns},
-      .layout = from.metadata.layout,
-      .chunk_hashes = from.metadata.chunk_hashes};
   const auto written = ftiff::WriteFile(
       file,
       [&](std::int32_t variable, std::uint64_t offset, std::span<std::byte> bytes) {
@@ -161,6 +195,21 @@ absl::Status CopyFiles(Disk& disk, Prefix& prefix, const std::vector<fti::RankFi
   return disk.SyncDirectory(folder);
 }
 
+// Nobody has moved or shortened them meanwhile.
+absl::Status CheckFiles(Disk& disk, const Prefix& prefix, const NewDataset& dataset) {
+  for (const catalogue::Catalogue& catalogue : dataset.catalogues) {
+    const std::string path = prefix.FilePath(catalogue.file(0).prefix_name());
+    const auto info = disk.Info(path);
+    if (!info.ok() && !absl::IsNotFound(info.status())) return info.status();
+    const std::uint64_t bytes = info.ok() ? info->bytes : 0;
+    if (!info.ok() || bytes != catalogue.file(0).bytes()) {
+      return FailedPrecondition("{}: {} of the {} bytes that were written are there: something else changes the prefix",
+                                path, bytes, catalogue.file(0).bytes());
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Takes away what was made of a dataset that was not committed. Records of one that was committed or removed stay.
 absl::Status RemoveUnfinished(Disk& disk, Prefix& prefix, DatasetId id) {
   const std::string records = prefix.FilePath(fmt::format(".scr/scr.dataset.{}", id));
@@ -175,14 +224,17 @@ absl::Status RemoveUnfinished(Disk& disk, Prefix& prefix, DatasetId id) {
 
 // --- Once only ---
 
+constexpr std::string_view kClaimName = "adopted.";
+using Claims = std::map<std::string, DatasetId>;  // by path
+
 // The same for the same bytes under the same id, whatever level and folder they are in.
-std::string DigestOf(std::int32_t checkpoint, const std::vector<fti::RankFile>& files) {
+std::string ClaimPath(const Prefix& prefix, std::int32_t checkpoint, const std::vector<fti::RankFile>& files) {
   std::string text = fmt::format("FTI {} {}\n", checkpoint, files.size());
   for (const fti::RankFile& file : files) {
     text += fmt::format("{} {} {}\n", static_cast<char>(file.metadata.letter), file.metadata.file_bytes,
                         file.metadata.checksum_hex);
   }
-  return HexOf(Md5(std::as_bytes(std::span(text))));
+  return prefix.FilePath(fmt::format(".cairn/{}{}", kClaimName, HexOf(Md5(std::as_bytes(std::span(text))))));
 }
 
 kvtree::Tree ClaimOf(DatasetId id, const fti::Execution& execution, const fti::Checkpoint& checkpoint) {
@@ -196,32 +248,55 @@ kvtree::Tree ClaimOf(DatasetId id, const fti::Execution& execution, const fti::C
   return tree;
 }
 
-// The dataset that the checkpoint has become, if it is still there. What an adopt before has left unfinished goes.
-absl::StatusOr<std::optional<DatasetId>> AdoptedBefore(Disk& disk, Prefix& prefix, const std::string& claim) {
+// The dataset of a claim; 0: there is none, or it cannot be read.
+absl::StatusOr<DatasetId> ClaimedBy(Disk& disk, const std::string& claim) {
   const auto tree = ReadTree(disk, claim);
-  if (absl::IsNotFound(tree.status()) || absl::IsDataLoss(tree.status())) return std::optional<DatasetId>();
+  if (absl::IsNotFound(tree.status()) || absl::IsDataLoss(tree.status())) return DatasetId{0};
   if (!tree.ok()) return tree.status();
   const auto id = tree->GetUnsigned("DATASET");
-  if (!id.ok() || *id == 0) return std::optional<DatasetId>();
+  return id.ok() ? *id : DatasetId{0};
+}
+
+// Claims that adopts before have left, with the datasets of them that are committed. What others left unfinished goes;
+// the claim last, so that what the power takes away of this is done the next time.
+absl::StatusOr<Claims> CleanUp(Disk& disk, Prefix& prefix) {
   CAIRN_ASSIGN_OR_RETURN(const auto committed, prefix.Committed());
-  if (committed.contains(*id)) return std::optional<DatasetId>(*id);
-  CAIRN_RETURN_IF_ERROR(RemoveUnfinished(disk, prefix, *id));
-  return std::optional<DatasetId>();
+  CAIRN_ASSIGN_OR_RETURN(const auto names, disk.List(prefix.FilePath(".cairn")));
+  Claims claims;
+  std::vector<std::string> done;
+  for (const std::string& name : names) {
+    if (!name.starts_with(kClaimName)) continue;
+    const std::string claim = prefix.FilePath(".cairn/" + name);
+    CAIRN_ASSIGN_OR_RETURN(const DatasetId id, ClaimedBy(disk, claim));
+    if (!IsWorkName(name) && committed.contains(id)) {
+      claims[claim] = id;
+      continue;
+    }
+    if (id != 0 && !committed.contains(id)) CAIRN_RETURN_IF_ERROR(RemoveUnfinished(disk, prefix, id));
+    done.push_back(claim);
+  }
+  if (done.empty()) return claims;
+  CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(prefix.path()));
+  const absl::Status synced = disk.SyncDirectory(prefix.FilePath(".scr"));
+  if (!synced.ok() && !absl::IsNotFound(synced)) return synced;
+  for (const std::string& claim : done) CAIRN_RETURN_IF_ERROR(disk.Remove(claim));
+  return claims;
 }
 
 absl::Status Take(Disk& disk, Prefix& prefix, const fti::Execution& execution, const fti::Checkpoint& checkpoint,
-                  const std::vector<fti::RankFile>& files, Adopted* adopted) {
-  const std::string claim = prefix.FilePath(".cairn/adopted." + DigestOf(checkpoint.id, files));
-  CAIRN_ASSIGN_OR_RETURN(const std::optional<DatasetId> before, AdoptedBefore(disk, prefix, claim));
-  if (before) {
-    adopted->dataset = *before;
+                  const std::vector<fti::RankFile>& files, const Claims& claims, Adopted* adopted) {
+  const std::string claim = ClaimPath(prefix, checkpoint.id, files);
+  if (const auto before = claims.find(claim); before != claims.end()) {
+    adopted->dataset = before->second;
     adopted->before = true;
     return absl::OkStatus();
   }
+  CAIRN_RETURN_IF_ERROR(CheckRoom(disk, prefix, files));
   CAIRN_ASSIGN_OR_RETURN(const Prefix::IdBlock ids, prefix.ReserveIds(0));
   NewDataset dataset = MakeDataset(ids.first, checkpoint.id, files.size());
   CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, claim, ClaimOf(dataset.id, execution, checkpoint)));
   absl::Status done = CopyFiles(disk, prefix, files, &dataset);
+  if (done.ok()) done = CheckFiles(disk, prefix, dataset);
   if (done.ok()) done = prefix.Commit(dataset.descriptor, dataset.catalogues);
   if (!done.ok()) {
     RemoveUnfinished(disk, prefix, dataset.id).IgnoreError();  // the next adopt does it, then; the first error counts
@@ -260,6 +335,7 @@ class Scratch {
 absl::StatusOr<Adopted> AdoptCheckpoint(Disk& disk, Prefix& prefix, const fti::Execution& execution,
                                         const AdoptRequest& request) {
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Scratch> scratch, Scratch::Make(disk, prefix));
+  CAIRN_ASSIGN_OR_RETURN(const Claims claims, CleanUp(disk, prefix));
   std::string reasons;
   for (const fti::Checkpoint& checkpoint : execution.checkpoints) {
     if (request.checkpoint && checkpoint.id != *request.checkpoint) continue;
@@ -277,7 +353,7 @@ absl::StatusOr<Adopted> AdoptCheckpoint(Disk& disk, Prefix& prefix, const fti::E
     adopted.ranks = static_cast<std::uint32_t>(recovered->files.size());
     adopted.rebuilt = static_cast<std::uint32_t>(
         std::count_if(recovered->files.begin(), recovered->files.end(), [](const auto& file) { return file.rebuilt; }));
-    CAIRN_RETURN_IF_ERROR(Take(disk, prefix, execution, checkpoint, recovered->files, &adopted));
+    CAIRN_RETURN_IF_ERROR(Take(disk, prefix, execution, checkpoint, recovered->files, claims, &adopted));
     return adopted;
   }
   if (!reasons.empty()) {

@@ -35,8 +35,10 @@ struct Adopted {
 
 // The newest checkpoint that is whole, or can be made whole, becomes a dataset on the prefix: each application rank's
 // file as layout F with the same containers; catalogues that know ids and sizes only (type 0); launch 0, of none of the
-// run's; step: FTI's id. Every byte is verified on the way. At any instant the prefix is without the dataset or has it
-// whole; what a crash leaves of an unfinished one is removed by the next call. In FTI's folders nothing is changed.
+// run's; step: FTI's id. Every byte is verified on the way. Of a file that ends inside a container, as layout B may,
+// the containers are made anew, one a variable. At any instant the prefix is without the dataset or has it whole; what
+// a crash leaves of an unfinished one is removed by the next call, whatever it is about. In FTI's folders nothing is
+// changed.
 //
 // The same checkpoint is taken only once, however its folders are named now: <prefix>/.cairn/adopted.<digest of its
 // contents> says which dataset it became. One that was removed since, or was marked FAILED, is taken again.
@@ -44,6 +46,8 @@ struct Adopted {
 // REQUIRES: no other AdoptCheckpoint is under way in this prefix (the command holds a lock); `prefix` is writable.
 //   kNotFound            no checkpoint, or none of that id
 //   kDataLoss            none is whole: the message has the reasons, the newest first
+//   kResourceExhausted   no room for all of it: found out before anything is written, as far as the disk tells
+//   kFailedPrecondition  files that were written are gone or shorter before the commit
 //   kUnavailable, kResourceExhausted, …   of the disk; no older checkpoint is tried then
 absl::StatusOr<Adopted> AdoptCheckpoint(Disk& disk, Prefix& prefix, const fti::Execution& execution,
                                         const AdoptRequest& request);

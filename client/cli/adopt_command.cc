@@ -58,15 +58,17 @@ absl::StatusOr<std::string> MakeRunDirectory(const Context& context, Disk& disk,
 }
 
 // Of two adopts in one prefix the later one gives way. The kernel frees the lock when its holder dies.
-absl::StatusOr<std::unique_ptr<LockFile>> LockPrefix(const Prefix& prefix, const AdoptRequest& request) {
+// Without a lock there is no adopt: each would take the other's files for leftovers.
+absl::StatusOr<LockFile> LockPrefix(const Prefix& prefix) {
   auto lock = LockFile::Take(prefix.FilePath(".cairn/adopt.lock"));
-  if (lock.ok()) return std::make_unique<LockFile>(*std::move(lock));
   if (absl::IsFailedPrecondition(lock.status())) {
     return FailedPrecondition("another adopt is under way in {}: {}", prefix.path(), MessageOf(lock.status()));
   }
-  if (!absl::IsUnavailable(lock.status())) return lock.status();
-  request.note(fmt::format("{}; make sure that no other adopt is under way there", MessageOf(lock.status())));
-  return std::unique_ptr<LockFile>();
+  if (absl::IsUnavailable(lock.status())) {
+    return Unavailable("no lock can be had in {}, so that nothing was adopted: {}", prefix.path(),
+                       MessageOf(lock.status()));
+  }
+  return lock;
 }
 
 struct Outcome {
@@ -83,7 +85,7 @@ absl::StatusOr<Outcome> Adopt(const Context& context, const AdoptOptions& option
   for (const std::string& warning : execution.warnings) request.note(warning);
   CAIRN_ASSIGN_OR_RETURN(const std::string path, MakeRunDirectory(context, *disk, options.run));
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Prefix> prefix, Prefix::Open(*disk, path));
-  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<LockFile> lock, LockPrefix(*prefix, request));
+  CAIRN_ASSIGN_OR_RETURN(const LockFile lock, LockPrefix(*prefix));
   auto adopted = AdoptCheckpoint(*disk, *prefix, execution, request);
   for (const std::string& warning : prefix->TakeWarnings()) request.note(warning);
   if (!adopted.ok()) return adopted.status();

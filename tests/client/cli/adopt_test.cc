@@ -15,6 +15,7 @@
 #include "storage/transfer/transfer.h"
 #include "tests/storage/fti/fti_tree.h"
 #include "tests/storage/fti/sample_export.h"
+#include "tests/storage/ftiff/sample_file.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
 
@@ -245,6 +246,79 @@ TEST_F(AdoptTest, AFullDiskSaysSoAndLeavesNothing) {
   EXPECT_STATUS(absl::StatusCode::kResourceExhausted, Adopt(), "no room");
   EXPECT_TRUE(Committed().empty());
   EXPECT_FALSE(disk_.Info(std::string(kPrefix) + "/ckpt.1").ok());
+  ASSERT_OK_AND_ASSIGN(const Adopted adopted, Adopt());
+  ExpectWhole(adopted.dataset, 5);
+}
+
+TEST_F(AdoptTest, WithoutRoomForAllOfItNothingIsBegun) {
+  PutSample(fti::Level::kGlobal);
+  ASSERT_OK(Prefix::Open(disk_, kPrefix));
+  disk_.SetCapacity(1 << 20);
+  ASSERT_OK_AND_ASSIGN(const std::uint64_t free_bytes, disk_.FreeBytes(kPrefix));
+  disk_.SetCapacity((1 << 20) - free_bytes + 3000);
+  EXPECT_STATUS(absl::StatusCode::kResourceExhausted, Adopt(), "bytes, 3000 are free");
+  for (const auto& [path, bytes] : TreeOf(disk_, kPrefix)) {
+    EXPECT_EQ(path.find("ckpt."), std::string::npos) << path;
+    EXPECT_EQ(path.find("adopted."), std::string::npos) << path;
+  }
+  disk_.SetCapacity(UINT64_MAX);
+  ASSERT_OK_AND_ASSIGN(const Adopted adopted, Adopt());
+  ExpectWhole(adopted.dataset, 5);
+}
+
+// Layout B may end before its last container does, and that may claim any size.
+TEST_F(AdoptTest, WhatAFileClaimsBeyondItsEndIsNotWritten) {
+  PutSample(fti::Level::kGlobal);
+  for (int rank = 0; rank < 4; ++rank) {
+    testing::PutFile(disk_, fmt::format("{}/Global/cairn/l4/Ckpt5-Rank{}.fti", kFti, rank),
+                     ftiff::testing::FileOfBThatClaims(std::uint64_t{1} << 40));
+  }
+  disk_.SetCapacity(8 << 20);
+  ASSERT_OK_AND_ASSIGN(const Adopted adopted, Adopt());
+  EXPECT_LT(adopted.bytes, 4000u);
+  const std::string path = fmt::format("{}/ckpt.{}/Ckpt{}-Rank2.fti", kPrefix, adopted.dataset, adopted.dataset);
+  EXPECT_EQ(testing::GetFile(disk_, path).substr(0, 5), "hello");
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Prefix> prefix, Prefix::OpenReadOnly(disk_, kPrefix));
+  ASSERT_OK_AND_ASSIGN(const auto catalogues, prefix->Catalogues(adopted.dataset));
+  EXPECT_OK(VerifyFile(disk_, path, catalogues[2].file(0)));
+  EXPECT_EQ(catalogues[2].variables(0).bytes(), 5u);
+}
+
+TEST_F(AdoptTest, LeftoversOfAnyCheckpointAreRemovedByTheNextAdopt) {
+  PutSample(fti::Level::kGlobal, 3, ftiff::Letter::kF, "/fti/old");
+  PutSample(fti::Level::kGlobal, 7, ftiff::Letter::kF, "/fti/new");
+  ASSERT_OK_AND_ASSIGN(const fti::Execution execution, Find({"/fti/new", "/fti/old"}));
+  ASSERT_OK_AND_ASSIGN(const Adopted whole, AdoptFrom(execution, 3));
+  disk_.FailOn({.op = FakeOp::kSyncDirectory, .path_part = "/ckpt."});
+  disk_.FailOn({.op = FakeOp::kRemove, .path_part = "/ckpt.", .times = 1000});
+  EXPECT_FALSE(AdoptFrom(execution, 7).ok());
+  disk_.ClearFaults();
+  const auto folders = [this] {
+    std::vector<std::string> found = *disk_.List(kPrefix);
+    std::erase_if(found, [](const std::string& name) { return !name.starts_with("ckpt."); });
+    return found;
+  };
+  ASSERT_EQ(folders().size(), 2u) << "nothing was left to be removed";
+  ASSERT_OK_AND_ASSIGN(const Adopted again, AdoptFrom(execution, 3));
+  EXPECT_TRUE(again.before);
+  EXPECT_EQ(again.dataset, whole.dataset);
+  EXPECT_EQ(folders(), std::vector<std::string>{fmt::format("ckpt.{}", whole.dataset)});
+  ASSERT_OK_AND_ASSIGN(const auto records, disk_.List(std::string(kPrefix) + "/.cairn"));
+  const auto is_claim = [](const std::string& name) { return name.starts_with("adopted."); };
+  EXPECT_EQ(std::count_if(records.begin(), records.end(), is_claim), 1);
+  EXPECT_EQ(Committed().size(), 1u);
+}
+
+TEST_F(AdoptTest, WhatIsGoneBeforeTheCommitIsNotCommitted) {
+  PutSample(fti::Level::kGlobal);
+  bool done = false;
+  disk_.SetHook([&](FakeOp op, const std::string& path) {
+    if (op != FakeOp::kSyncDirectory || path.find("/ckpt.") == std::string::npos || std::exchange(done, true)) return;
+    ASSERT_OK(disk_.Remove(path + "/" + BaseOf(path).replace(0, 5, "Ckpt") + "-Rank1.fti"));
+  });
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, Adopt(), "Rank1.fti: 0 of the 1");
+  EXPECT_TRUE(done);
+  EXPECT_TRUE(Committed().empty());
   ASSERT_OK_AND_ASSIGN(const Adopted adopted, Adopt());
   ExpectWhole(adopted.dataset, 5);
 }

@@ -112,6 +112,13 @@ TEST_F(MovingCommandsTest, AdoptRefusesWhileAnotherOneIsUnderWay) {
   ExpectSaid(Run(more), 0, "adopted checkpoint 6");
 }
 
+TEST_F(MovingCommandsTest, AdoptRefusesWhereNoLockCanBeHad) {
+  ExpectSaid(Adopt(), 0, "adopted");
+  std::filesystem::remove(Path("heat/.cairn/adopt.lock"));
+  std::filesystem::create_directory(Path("heat/.cairn/adopt.lock"));  // stands for a file system without locks
+  ExpectSaid(Adopt(), 1, "no lock can be had in " + Path("heat"));
+}
+
 TEST_F(MovingCommandsTest, AdoptRefusesAPrefixOfAnotherUserOrOpenToOthers) {
   ExpectSaid(Adopt(), 0, "adopted");
   ASSERT_EQ(chmod(Path("heat/.cairn").c_str(), 0755), 0);
