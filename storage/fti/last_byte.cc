@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "storage/base/checksum.h"
 #include "storage/base/md5_stream.h"
 #include "storage/base/status.h"
 #include "storage/ftiff/codec.h"
@@ -13,6 +14,21 @@ namespace cairn::fti {
 namespace {
 
 constexpr std::size_t kReadBytes = 1 << 20;
+
+// What follows no chunk: the last chunk record, if the last block has no bytes. It ends with the hash of an empty
+// chunk, which its other bytes tell; all else is zeros.
+absl::Status MendBehindChunks(File& file, std::uint64_t bytes) {
+  const Md5Digest empty = Md5({});
+  Md5Digest end{};
+  const auto found = std::as_writable_bytes(std::span(end));
+  std::byte last{0};
+  if (bytes >= found.size()) {
+    CAIRN_RETURN_IF_ERROR(file.ReadAt(bytes - found.size(), found));
+    const auto expected = std::as_bytes(std::span(empty));
+    if (std::equal(found.begin(), found.end() - 1, expected.begin())) last = expected.back();
+  }
+  return file.WriteAt(bytes - 1, {&last, 1});
+}
 
 }  // namespace
 
@@ -27,10 +43,7 @@ absl::Status MendLastByte(File& file) {
     return container.has_content && container.chunk_bytes > 0 &&
            container.file_offset + container.chunk_bytes == info.bytes;
   });
-  if (last == containers.end()) {  // behind the last chunk there are only zeros
-    const std::byte zero{0};
-    return file.WriteAt(info.bytes - 1, {&zero, 1});
-  }
+  if (last == containers.end()) return MendBehindChunks(file, info.bytes);
   // Hashed once up to the last byte, which then is tried with each value.
   Md5Stream hash;
   const std::uint64_t known = last->chunk_bytes - 1;

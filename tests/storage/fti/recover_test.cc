@@ -301,12 +301,14 @@ TEST(RecoverVectorsTest, ErrorsOfTheScratchFolderPassThrough) {
 // A level 3 group of three ranks with odd files, as FTI encodes it: in layouts A and B the last code words are cut.
 class OwnGroup {
  public:
-  explicit OwnGroup(ftiff::Letter letter, bool with_tails) {
-    for (std::uint32_t rank = 0; rank < 3; ++rank) layouts_.push_back(LayoutOf(rank, with_tails));
+  enum Kind { kFull, kWithTails, kEmptyLastBlock };
+
+  OwnGroup(ftiff::Letter letter, Kind kind) {
+    for (std::uint32_t rank = 0; rank < 3; ++rank) layouts_.push_back(LayoutOf(rank, kind));
     std::uint64_t most = 0;
     for (const ftiff::FileLayout& layout : layouts_) most = std::max(most, layout.file_bytes(letter));
     if (most % 2 == 0) {  // one byte more in the largest file
-      layouts_[2] = LayoutOf(2, with_tails, 1);
+      layouts_[2] = LayoutOf(2, kind, 1);
       most = layouts_[2].file_bytes(letter);
     }
     const bool length_word = letter != ftiff::Letter::kA && letter != ftiff::Letter::kB;
@@ -329,13 +331,17 @@ class OwnGroup {
   std::uint64_t shard_bytes = 0;
 
  private:
-  static ftiff::FileLayout LayoutOf(std::uint32_t rank, bool with_tails, std::uint64_t more = 0) {
+  static ftiff::FileLayout LayoutOf(std::uint32_t rank, Kind kind, std::uint64_t more = 0) {
     const std::vector<ftiff::VariableSize> first = {{.id = 1, .bytes = 100},
                                                     {.id = 2, .bytes = 300 + 200 * rank + more}};
     const auto fresh = ftiff::PlanFresh(first, ftiff::Packing::kExact);
     EXPECT_OK(fresh);
-    if (!with_tails) return *fresh;
-    const std::vector<ftiff::VariableSize> then = {{.id = 1, .bytes = 100}, {.id = 2, .bytes = 250 + 100 * rank}};
+    if (kind == kFull) return *fresh;
+    std::vector<ftiff::VariableSize> then = {{.id = 1, .bytes = 100}, {.id = 2, .bytes = 250 + 100 * rank}};
+    if (kind == kEmptyLastBlock) {  // the file ends with records, in A and B
+      then = first;
+      then.push_back({.id = 3, .bytes = 0});
+    }
     const auto next = ftiff::PlanNext(*fresh, false, then, ftiff::Packing::kExact);
     EXPECT_OK(next);
     return *next;
@@ -377,7 +383,7 @@ class OwnGroup {
 
 constexpr Topology kThreeNodes = {.ranks = 3, .node_size = 1, .group_size = 3, .heads = false};
 
-class OwnGroupTest : public ::testing::TestWithParam<std::tuple<ftiff::Letter, bool>> {};
+class OwnGroupTest : public ::testing::TestWithParam<std::tuple<ftiff::Letter, OwnGroup::Kind>> {};
 
 // Also the last byte, half of whose code words layouts A and B lose.
 TEST_P(OwnGroupTest, AnOddGroupIsRestoredToItsLastByte) {
@@ -399,7 +405,7 @@ TEST_P(OwnGroupTest, AnOddGroupIsRestoredToItsLastByte) {
 }
 
 TEST_P(OwnGroupTest, EveryDamagedFileIsALostOne) {
-  OwnGroup group(std::get<0>(GetParam()), false);
+  OwnGroup group(std::get<0>(GetParam()), OwnGroup::kFull);
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     const std::string& path = group.checkpoint.files.at(rank);
     const std::string& whole = group.files[rank];
@@ -431,7 +437,7 @@ TEST_P(OwnGroupTest, ADamagedUnusedByteOfOneFileDoesNotCostAnother) {
 }
 
 TEST_P(OwnGroupTest, CodeFilesOfAnotherEncodingAreLeftOut) {
-  OwnGroup group(std::get<0>(GetParam()), false);
+  OwnGroup group(std::get<0>(GetParam()), OwnGroup::kFull);
   const std::string other(1001, 'x');
   testing::PutFile(group.disk, group.checkpoint.codes.at(0),
                    ftiff::testing::CodeFileOf(std::get<0>(GetParam()), other, group.files[0].size()));
@@ -444,7 +450,7 @@ TEST_P(OwnGroupTest, CodeFilesOfAnotherEncodingAreLeftOut) {
 
 // Sound by itself, but not of these files: what comes out has wrong hashes and is refused.
 TEST_P(OwnGroupTest, CodeFilesOfOtherDataDoNotMakeFiles) {
-  OwnGroup group(std::get<0>(GetParam()), false);
+  OwnGroup group(std::get<0>(GetParam()), OwnGroup::kFull);
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     testing::PutFile(group.disk, group.checkpoint.codes.at(rank),
                      ftiff::testing::CodeFileOf(std::get<0>(GetParam()), std::string(group.shard_bytes, 'x'),
@@ -454,12 +460,17 @@ TEST_P(OwnGroupTest, CodeFilesOfOtherDataDoNotMakeFiles) {
   EXPECT_STATUS(kDataLoss, Recover(group.disk, kThreeNodes, group.checkpoint, "/scratch"), "rank 1");
 }
 
+std::string NameOfGroup(const ::testing::TestParamInfo<std::tuple<ftiff::Letter, OwnGroup::Kind>>& info) {
+  const auto [letter, kind] = info.param;
+  constexpr const char* kNames[] = {"Full", "WithTails", "EmptyLastBlock"};
+  return static_cast<char>(letter) + std::string(kNames[kind]);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, OwnGroupTest,
-                         ::testing::Combine(::testing::ValuesIn(ftiff::testing::kLetters), ::testing::Bool()),
-                         [](const auto& info) {
-                           return std::string(1, static_cast<char>(std::get<0>(info.param))) +
-                                  (std::get<1>(info.param) ? "WithTails" : "Full");
-                         });
+                         ::testing::Combine(::testing::ValuesIn(ftiff::testing::kLetters),
+                                            ::testing::Values(OwnGroup::kFull, OwnGroup::kWithTails,
+                                                              OwnGroup::kEmptyLastBlock)),
+                         NameOfGroup);
 
 TEST(RecoverRefusalsTest, ManyLostRanksAreCountedNotListed) {
   FakeDisk disk;
