@@ -43,6 +43,14 @@ absl::StatusOr<std::optional<FileRecord>> Try(const Candidate& candidate, std::u
   return record;
 }
 
+// Does it say of the file's length what is so? Its hash alone proves little: data may hold whole files of FTI-FF.
+bool SizesFit(const FileRecord& record, std::uint64_t file_bytes) {
+  const std::int64_t fs = record.Get(record.table->fs);
+  if (record.encoded) return std::cmp_equal(fs, record.offset);
+  const bool may_be_short = record.table->letter == Letter::kB;
+  return std::cmp_equal(fs, file_bytes) || (may_be_short && std::cmp_greater(fs, file_bytes));
+}
+
 // Does a walk over the block records, with this table's chunk records, end exactly at the trailer?
 absl::StatusOr<bool> WalkFits(const RecordTable& table, std::uint64_t begin, std::uint64_t end, const ReadAt& read) {
   RecordReader records(read);
@@ -83,6 +91,13 @@ absl::Status CheckChecksumText(std::string_view name, const FileRecord& record) 
                     "32 lower-case hexadecimal digits and a zero");
 }
 
+// What the hash does not tell.
+absl::Status Complete(std::string_view name, const ReadAt& read, FileRecord* record) {
+  CAIRN_RETURN_IF_ERROR(CheckChecksumText(name, *record));
+  if (record->table != &kLayoutC || record->encoded) return absl::OkStatus();
+  return ChooseCOrD(name, read, record);
+}
+
 }  // namespace
 
 Md5Digest FileRecord::hash() const {
@@ -95,14 +110,19 @@ absl::StatusOr<FileRecord> Recognise(std::string_view name, std::uint64_t file_b
   if (file_bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
     return DataLoss("{}: {} bytes are more than a file can have", name, file_bytes);
   }
+  std::optional<FileRecord> first;  // of those whose sizes do not fit: what is wrong with it, if there is no better one
   for (const Candidate& candidate : kCandidates) {
     CAIRN_ASSIGN_OR_RETURN(std::optional<FileRecord> record, Try(candidate, file_bytes, read));
     if (!record.has_value()) continue;
-    CAIRN_RETURN_IF_ERROR(CheckChecksumText(name, *record));
-    if (record->table == &kLayoutC && !record->encoded) {
-      CAIRN_RETURN_IF_ERROR(ChooseCOrD(name, read, &*record));
+    if (SizesFit(*record, file_bytes)) {
+      CAIRN_RETURN_IF_ERROR(Complete(name, read, &*record));
+      return *std::move(record);
     }
-    return *std::move(record);
+    if (!first.has_value()) first = std::move(record);
+  }
+  if (first.has_value()) {
+    CAIRN_RETURN_IF_ERROR(Complete(name, read, &*first));
+    return *std::move(first);
   }
   return DataLoss("{}: {} bytes, but no file record of FTI-FF whose hash is right at the front or at the end", name,
                   file_bytes);

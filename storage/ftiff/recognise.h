@@ -1,4 +1,5 @@
-// Which of the six layouts is this file? There is no magic number: a layout is found by its file record's own hash.
+// Which of the six layouts is this file? There is no magic number: a layout is found by its file record's own hash. Of
+// several records whose hashes are right the one is meant whose sizes fit the file's length: data may end like a file.
 // Source: FTI-FF specification, section 4.
 #ifndef CAIRN_STORAGE_FTIFF_RECOGNISE_H_
 #define CAIRN_STORAGE_FTIFF_RECOGNISE_H_

@@ -368,7 +368,11 @@ absl::StatusOr<FileMetadata> DecodeSparse(Letter letter, std::uint64_t file_byte
   Reseal(&records, letter);
   return DecodeMetadata("sparse", file_bytes,
                         [&, inner = ReaderOf(records)](std::uint64_t offset, std::span<std::byte> target) {
-                          return offset < data_bytes ? Internal("data was read") : inner(offset - data_bytes, target);
+                          if (offset >= data_bytes) return inner(offset - data_bytes, target);
+                          // Records of A and B are looked for at the front, if that at the end does not fit.
+                          if (offset > 0 || target.size() > kFileRecordBytesA) return Internal("data was read");
+                          std::fill(target.begin(), target.end(), std::byte{0});
+                          return absl::OkStatus();
                         });
 }
 
@@ -439,6 +443,24 @@ TEST(CodecTest, RecordsOfCodeFilesAreEncodedAsTheTablesSay) {
   for (const Letter letter : {Letter::kA, Letter::kF}) {
     const std::string file = CodeFileOf(letter, std::string(500, 'c'), 321);
     EXPECT_EQ(TextOf(EncodeEncodedRecord(*DecodeCode(file))), file.substr(500));
+  }
+}
+
+TEST(CodecTest, AFileWhoseDataEndLikeAnotherFileIsWhatItIs) {
+  for (const Letter outer : {Letter::kA, Letter::kB}) {
+    for (const Letter inner : {Letter::kC, Letter::kD, Letter::kE, Letter::kF}) {
+      for (const bool is_code : {false, true}) {
+        const std::string data = is_code ? CodeFileOf(inner, "code bytes", 10) : FileOf(inner, MixedLayout(), kHeader);
+        const auto layout = PlanFresh(std::vector<VariableSize>{{1, 100}, {2, data.size()}}, Packing::kExact);
+        ASSERT_TRUE(layout.ok());
+        std::string file = FileOf(outer, *layout, kHeader);
+        file.replace(file.size() - data.size(), data.size(), data);
+        const auto metadata = Decode(file);
+        ASSERT_TRUE(metadata.ok()) << metadata.status();
+        EXPECT_EQ(metadata->letter, outer);
+        EXPECT_EQ(metadata->layout.containers, Placed(*layout, outer).containers);
+      }
+    }
   }
 }
 
