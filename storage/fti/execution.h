@@ -111,10 +111,11 @@ struct Export {
   };
   std::vector<Rank> ranks;
 };
-// Below `folder`: config.fti (paths absolute, `failure` 1, `exec_id`), Meta/<execution>/Topology.fti,
-// Local/node<k>/<execution>/l<level>/ (local_test 1) or Global/<execution>/l4/, files with names, trailers, copies and
-// code files of that level; all synced, config.fti last. Layout A at level 3: the group's maximum is made even, so that
-// release 1.1 restores every byte. What was begun is removed after an error, if that can be had.
+// Below `folder`: config.fti (paths absolute, `failure` 1, `exec_id`, `max_var_id` if a variable's id is above FTI's
+// default), Meta/<execution>/Topology.fti, Local/node<k>/<execution>/l<level>/ (local_test 1) or
+// Global/<execution>/l4/, files with names, trailers, copies and code files of that level; all synced, config.fti last.
+// Layout A at level 3: the group's maximum is made even, so that release 1.1 restores every byte. What was begun is
+// removed after an error, if that can be had.
 //   kInvalidArgument  numbers that do not fit: ranks, nodes, groups (2 to 31 nodes a group at levels 2 and 3, in layout
 //                     A from 3 on), ids, a level that is not 1 to 4, a letter that is not A or F, a rank without
 //                     variables (FTI has a file of every rank), a folder or id that FTI's configuration cannot hold;

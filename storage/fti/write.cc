@@ -20,8 +20,9 @@
 namespace cairn::fti {
 namespace {
 
-constexpr std::size_t kPathBytesMax = 255;       // FTI keeps paths in 256 bytes
-constexpr std::size_t kExecutionBytesMax = 200;  // section 8
+constexpr std::size_t kPathBytesMax = 255;           // FTI keeps paths in 256 bytes
+constexpr std::size_t kExecutionBytesMax = 200;      // section 8
+constexpr std::int32_t kVariableIdDefault = 102400;  // max_var_id, if the configuration does not say it
 constexpr std::size_t kCopyBytes = 1 << 20;
 constexpr std::uint32_t kDirectoryMode = 0700;
 
@@ -145,8 +146,11 @@ class Exporter {
   }
   std::uint64_t BytesOf(std::uint32_t rank) const { return source_.at(rank)->layout.file_bytes(what_.letter); }
 
+  // A restart at any level goes through the last node's `tmp`, which has the longest paths of all.
   absl::Status CheckPaths() const {
-    const std::string longest = PathOf(FileKind::kRank, topology_.ranks - 1);
+    const std::string longest =
+        fmt::format("{}/Local/node{}/{}/tmp/{}", what_.folder, topology_.nodes() - 1, what_.execution,
+                    MakeFileName({.kind = FileKind::kRank, .id = what_.id, .rank = topology_.ranks - 1}));
     if (longest.size() <= kPathBytesMax) return absl::OkStatus();
     return InvalidArgument("{}: {} bytes, but FTI's paths have at most {}", longest, longest.size(), kPathBytesMax);
   }
@@ -252,44 +256,60 @@ class Exporter {
     return PrintIni({hosts});
   }
 
+  std::int32_t VariableIdMax() const {
+    std::int32_t most = 0;
+    for (const Export::Rank& rank : what_.ranks) {
+      for (const ftiff::Container& container : rank.layout.containers) most = std::max(most, container.id);
+    }
+    return most;
+  }
+
   // All the keys that some release needs; the rest are its defaults. Checkpoint intervals are the application's.
   std::string ConfigText() const {
-    return PrintIni({{"basic",
-                      {{"node_size", std::to_string(topology_.node_size)},
-                       {"group_size", std::to_string(topology_.group_size)},
-                       {"ckpt_dir", what_.folder + "/Local"},
-                       {"glbl_dir", what_.folder + "/Global"},
-                       {"meta_dir", what_.folder + "/Meta"},
-                       {"ckpt_io", "3"},
-                       {"ckpt_l1", "0"},
-                       {"ckpt_l2", "0"},
-                       {"ckpt_l3", "0"},
-                       {"ckpt_l4", "0"},
-                       {"dcp_l4", "0"},
-                       {"head", topology_.heads ? "1" : "0"},
-                       {"inline_l2", "1"},
-                       {"inline_l3", "1"},
-                       {"inline_l4", "1"},
-                       {"keep_last_ckpt", "0"},
-                       {"keep_l4_ckpt", "0"},
-                       {"verbosity", "2"},
-                       {"max_sync_intv", "512"},
-                       {"enable_dcp", "0"},
-                       {"dcp_mode", "1"},
-                       {"dcp_block_size", "1024"},
-                       {"dcp_stack_size", "5"},
-                       {"enable_staging", "0"}}},
-                     {"restart", {{"failure", "1"}, {"exec_id", what_.execution}}},
-                     {"injection", {{"rank", "0"}, {"number", "0"}, {"position", "0"}, {"frequency", "0"}}},
-                     {"advanced",
-                      {{"block_size", "1024"},
-                       {"transfer_size", "16"},
-                       {"mpi_tag", "2612"},
-                       {"local_test", "1"},
-                       {"general_tag", "2612"},
-                       {"ckpt_tag", "711"},
-                       {"stage_tag", "406"},
-                       {"final_tag", "3107"}}}});
+    std::vector<IniSection> sections = DefaultSections();
+    if (const std::int32_t most = VariableIdMax(); most > kVariableIdDefault) {
+      sections.front().second.emplace_back("max_var_id", std::to_string(most));
+    }
+    return PrintIni(sections);
+  }
+
+  std::vector<IniSection> DefaultSections() const {
+    return {{"basic",
+             {{"node_size", std::to_string(topology_.node_size)},
+              {"group_size", std::to_string(topology_.group_size)},
+              {"ckpt_dir", what_.folder + "/Local"},
+              {"glbl_dir", what_.folder + "/Global"},
+              {"meta_dir", what_.folder + "/Meta"},
+              {"ckpt_io", "3"},
+              {"ckpt_l1", "0"},
+              {"ckpt_l2", "0"},
+              {"ckpt_l3", "0"},
+              {"ckpt_l4", "0"},
+              {"dcp_l4", "0"},
+              {"head", topology_.heads ? "1" : "0"},
+              {"inline_l2", "1"},
+              {"inline_l3", "1"},
+              {"inline_l4", "1"},
+              {"keep_last_ckpt", "0"},
+              {"keep_l4_ckpt", "0"},
+              {"verbosity", "2"},
+              {"max_sync_intv", "512"},
+              {"enable_dcp", "0"},
+              {"dcp_mode", "1"},
+              {"dcp_block_size", "1024"},
+              {"dcp_stack_size", "5"},
+              {"enable_staging", "0"}}},
+            {"restart", {{"failure", "1"}, {"exec_id", what_.execution}}},
+            {"injection", {{"rank", "0"}, {"number", "0"}, {"position", "0"}, {"frequency", "0"}}},
+            {"advanced",
+             {{"block_size", "1024"},
+              {"transfer_size", "16"},
+              {"mpi_tag", "2612"},
+              {"local_test", "1"},
+              {"general_tag", "2612"},
+              {"ckpt_tag", "711"},
+              {"stage_tag", "406"},
+              {"final_tag", "3107"}}}};
   }
 
   void RemoveAll() {

@@ -11,6 +11,7 @@
 
 #include "storage/fti/execution.h"
 #include "storage/fti/ini.h"
+#include "storage/ftiff/layout.h"
 #include "storage/ftiff/variables.h"
 #include "tests/storage/fti/fti_tree.h"
 #include "tests/storage/fti/sample_export.h"
@@ -232,6 +233,31 @@ TEST_F(WriteTest, TheConfigurationIsThatOfARestart) {
   EXPECT_EQ(testing::GetFile(disk_, "/out/Meta/cairn/Topology.fti"),
             "\n[topology]\n0                              = node0\n1                              = node1\n"
             "2                              = node2\n\n");
+}
+
+TEST_F(WriteTest, AnIdAboveFtisDefaultIsAllowedInTheConfiguration) {
+  for (const std::int32_t id : {102400, 102401}) {
+    Export what = At(SampleExport(kThreeNodes, Level::kGlobal, ftiff::Letter::kF, 5), fmt::format("/out{}", id));
+    const std::vector<ftiff::VariableSize> variables = {{.id = 7, .bytes = 10}, {.id = id, .bytes = 10}};
+    ASSERT_OK_AND_ASSIGN(what.ranks[1].layout, ftiff::PlanFresh(variables, ftiff::Packing::kExact));
+    ASSERT_OK(Write(disk_, what));
+    const std::string path = what.folder + "/config.fti";
+    ASSERT_OK_AND_ASSIGN(const Ini config, Ini::Parse(path, testing::GetFile(disk_, path)));
+    const Ini::Entry* const most = config.Find("basic", "max_var_id");
+    EXPECT_EQ(most == nullptr ? "" : most->value, id > 102400 ? "102401" : "");
+  }
+}
+
+// FTI recovers level 4 through the nodes' folders, too, whose paths are longer.
+TEST_F(WriteTest, TheLongestPathOfARestartMustFit) {
+  for (const Level level : {Level::kLocal, Level::kEncoded, Level::kGlobal}) {
+    const std::size_t rest = std::string("/Local/node2/cairn/tmp/Ckpt5-Rank2.fti").size();
+    const std::string most = fmt::format("/{}{}", static_cast<int>(level), std::string(255 - rest - 2, 'x'));
+    EXPECT_OK(Write(disk_, At(SampleExport(kThreeNodes, level, ftiff::Letter::kF, 5), most)));
+    EXPECT_STATUS(kInvalidArgument,
+                  Write(disk_, At(SampleExport(kThreeNodes, level, ftiff::Letter::kF, 5), most + "x")),
+                  "256 bytes, but FTI's paths have at most 255");
+  }
 }
 
 TEST_F(WriteTest, NumbersThatDoNotFitAreRefusedAndNothingIsWritten) {
