@@ -58,6 +58,8 @@ struct Checkpoint {
   std::map<std::uint32_t, std::string> files = {};  // Ckpt<id>-Rank<r>, dCPFile-Rank<r>
   std::map<std::uint32_t, std::string> copies = {};
   std::map<std::uint32_t, std::string> codes = {};  // level 3: Ckpt<id>-RSed<r>
+  // Where the same names were found again, by the path of the first: taken if that one is not whole.
+  std::multimap<std::string, std::string> others = {};
 };
 
 struct Execution {

@@ -221,7 +221,9 @@ class Finder {
                   : file.name.kind == FileKind::kCopy || file.folder == LevelFolder::kReplica ? checkpoint.copies
                                                                                               : checkpoint.files;
     const auto [place, is_new] = paths.emplace(file.name.rank, file.path);
-    if (!is_new) warnings_.Add(fmt::format("{}: passed over, since there is {}", file.path, place->second));
+    if (is_new) return;
+    checkpoint.others.emplace(place->second, file.path);
+    warnings_.Add(fmt::format("{}: passed over, unless {} is not whole", file.path, place->second));
   }
 
   bool IsForeign(const Checkpoint& checkpoint) {
@@ -232,6 +234,9 @@ class Finder {
     }
     for (const auto& [rank, path] : checkpoint.codes) {
       if (OpenCodeFile(disk_, path).ok()) return false;
+    }
+    for (const auto& [first, path] : checkpoint.others) {
+      if (OpenRankFile(disk_, path, std::nullopt).ok() || OpenCodeFile(disk_, path).ok()) return false;
     }
     return true;
   }

@@ -53,9 +53,28 @@ class Recovery {
     absl::StatusOr<RankFile> file = Verified(disk_, rank, path->second, checkpoint_.id);
     if (file.ok()) {
       files_.emplace(rank, *std::move(file));
-    } else {
-      lost_[rank] = MessageOf(file.status());
+      return;
     }
+    lost_[rank] = MessageOf(file.status());
+    TakeOthersInstead(rank, path->second);
+  }
+
+  // Files of the same name as `path`, which is not whole.
+  void TakeOthersInstead(std::uint32_t rank, const std::string& path) {
+    const auto [first, last] = checkpoint_.others.equal_range(path);
+    for (auto other = first; other != last && lost_.contains(rank); ++other) TakeInstead(rank, other->second);
+  }
+
+  // The first of the code files of the same name that is whole; `path` if none is.
+  std::string WholeCode(const std::string& path) {
+    const auto whole = [this](const std::string& tried) {
+      const absl::StatusOr<OpenedCode> code = OpenCodeFile(disk_, tried);
+      return code.ok() && VerifyCodeFile(*code).ok();
+    };
+    const auto [first, last] = checkpoint_.others.equal_range(path);
+    if (first == last || whole(path)) return path;
+    const auto other = std::find_if(first, last, [&](const auto& entry) { return whole(entry.second); });
+    return other == last ? path : other->second;
   }
 
   // No copy says whose it is: with another ring than that of the run it would be taken for another rank's file. Where
@@ -94,13 +113,18 @@ class Recovery {
     for (const auto& [holder, path] : checkpoint_.copies) {
       if (holder >= topology_.ranks) continue;
       const std::uint32_t rank = topology_.LeftOf(holder);
-      if (lost_.contains(rank)) TakeInstead(rank, path);
+      TakeCopy(rank, path);
     }
+  }
+
+  void TakeCopy(std::uint32_t rank, const std::string& path) {
+    if (lost_.contains(rank)) TakeInstead(rank, path);
+    TakeOthersInstead(rank, path);
   }
 
   void TakeReplicas() {
     for (const auto& [rank, path] : checkpoint_.copies) {
-      if (lost_.contains(rank)) TakeInstead(rank, path);
+      TakeCopy(rank, path);
     }
   }
 
@@ -131,7 +155,7 @@ class Recovery {
         targets[member] = scratch_ + "/" + MakeFileName({.kind = FileKind::kRank, .id = checkpoint_.id, .rank = rank});
       }
       if (const auto code = checkpoint_.codes.find(rank); code != checkpoint_.codes.end()) {
-        remains.codes[member] = code->second;
+        remains.codes[member] = WholeCode(code->second);
       }
     }
     absl::StatusOr<RebuiltGroup> rebuilt =

@@ -348,6 +348,37 @@ TEST_F(FindTest, ADamagedDifferentialFileIsPassedOver) {
   EXPECT_TRUE(Mentions(found.warnings, "dCPFile-Rank1.fti"));
 }
 
+TEST_F(FindTest, OfFilesOfOneNameTheOneThatIsWholeCounts) {
+  ASSERT_OK(MakeDirectories(disk_, "/scratch"));
+  for (const Level level : {Level::kLocal, Level::kPartner, Level::kEncoded}) {
+    const std::string folder = fmt::format("/job{}", static_cast<int>(level));
+    const std::string again = fmt::format("/again{}", static_cast<int>(level));
+    Put(folder, kFourNodes, level, 7);
+    ASSERT_OK_AND_ASSIGN(Execution found, Find(disk_, {.roots = {folder}}));
+    for (const auto* paths : {&found.checkpoints[0].files, &found.checkpoints[0].copies, &found.checkpoints[0].codes}) {
+      for (const auto& [rank, path] : *paths) {
+        testing::PutFile(disk_, again + path.substr(folder.size()), testing::GetFile(disk_, path));
+      }
+    }
+    ASSERT_OK_AND_ASSIGN(found, Find(disk_, {.roots = {folder, again}}));
+    EXPECT_TRUE(Mentions(found.warnings, "passed over, unless"));
+    const Checkpoint& checkpoint = found.checkpoints[0];
+    for (const auto* paths : {&checkpoint.files, &checkpoint.copies, &checkpoint.codes}) {
+      for (const auto& [rank, path] : *paths) disk_.FlipBit(path, 8 * 700);
+    }
+    ASSERT_OK_AND_ASSIGN(const Recovered recovered, Recover(disk_, found.topology, checkpoint, "/scratch"));
+    EXPECT_GE(recovered.warnings.size(), 4u);
+    for (const RankFile& file : recovered.files) EXPECT_TRUE(file.path.starts_with(again)) << file.path;
+    if (level == Level::kLocal) continue;
+    for (const int rank : {1, 3}) {  // made good by copies or code files, of which only the second ones are whole
+      disk_.FlipBit(
+          fmt::format("{}/Local/node{}/cairn/l{}/Ckpt7-Rank{}.fti", again, rank, static_cast<int>(level), rank),
+          8 * 700);
+    }
+    EXPECT_OK(Recover(disk_, found.topology, checkpoint, "/scratch")) << folder;
+  }
+}
+
 // --- FTI's own folders ---
 
 class FindVectorsTest : public ::testing::TestWithParam<std::tuple<const char*, const char*, const char*>> {};
