@@ -277,7 +277,7 @@ class Finder {
     return ordered;
   }
 
-  Seen WhatIsSeen() const {
+  Seen WhatIsSeen() {
     Seen seen;
     for (const FoundFile& file : found_.files) {
       const std::uint32_t rank = file.name.rank;
@@ -288,7 +288,23 @@ class Finder {
       seen.nodes = std::max(seen.nodes, *file.node + 1);
       seen.places.emplace_back(*file.node, rank);
     }
+    if (!PlacesFit(seen)) {
+      warnings_.Add(
+          "folders node<k> are taken for hosts of that name: as FTI's nodes they do not fit the ranks in them");
+      seen.nodes = 0;
+      seen.places.clear();
+    }
     return seen;
+  }
+
+  // Folders gathered from hosts may be named like FTI's nodes, but number them otherwise.
+  bool PlacesFit(const Seen& seen) const {
+    std::optional<std::uint64_t> nodes = told_.nodes, node_size = told_.node_size;
+    if (told_.ranks && nodes && !node_size) node_size = *told_.ranks / *nodes;
+    if (told_.ranks && node_size && !nodes) nodes = *told_.ranks / *node_size;
+    const auto [least, most] = seen.NodeSizes();
+    if (least > most || (nodes && seen.nodes > *nodes)) return false;
+    return !node_size || (least <= *node_size && *node_size <= most);
   }
 
   Disk& disk_;

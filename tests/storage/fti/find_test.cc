@@ -379,6 +379,21 @@ TEST_F(FindTest, OfFilesOfOneNameTheOneThatIsWholeCounts) {
   }
 }
 
+TEST_F(FindTest, HostsNamedLikeNodesAreNotTakenForThem) {
+  Put("/job", kTwoByTwo, Level::kPartner, 7);
+  ASSERT_OK(MakeDirectories(disk_, "/gathered"));
+  for (int node = 0; node < 4; ++node) {
+    ASSERT_OK(disk_.Rename(fmt::format("/job/Local/node{}", node), fmt::format("/gathered/node{}", 11 + node)));
+  }
+  for (const Search& search : {Search{.roots = {"/gathered"}}, Search{.roots = {"/gathered", "/job"}},
+                               Search{.roots = {"/gathered"}, .config = "/job/config.fti"},
+                               Search{.roots = {"/gathered"}, .node_size = 2, .group_size = 2}}) {
+    ASSERT_OK_AND_ASSIGN(const Execution found, Find(disk_, search));
+    EXPECT_EQ(TextOf(found.topology), "8/2/2");
+    EXPECT_TRUE(Mentions(found.warnings, "hosts of that name"));
+  }
+}
+
 // --- FTI's own folders ---
 
 class FindVectorsTest : public ::testing::TestWithParam<std::tuple<const char*, const char*, const char*>> {};
