@@ -19,9 +19,9 @@ class IdHash {
   explicit IdHash(std::uint64_t seed) : seed_(seed) {}
 
   // The last steps of SplitMix64, after which each bit depends on all those of the seed and of what is mixed. Ids that
-  // follow each other, as most do, stay together: 64 of them, which do not meet, so that memory is used in order.
+  // follow each other, as most do, stay together: 1024 of them, which do not meet, so that memory is used in order.
   std::size_t operator()(std::int32_t id) const noexcept {
-    constexpr std::uint32_t kTogether = 64;
+    constexpr std::uint32_t kTogether = 1024;
     const auto number = static_cast<std::uint32_t>(id);
     std::uint64_t mixed = seed_ + number / kTogether * std::uint64_t{0x9e3779b97f4a7c15};
     mixed = (mixed ^ (mixed >> 30)) * std::uint64_t{0xbf58476d1ce4e5b9};
