@@ -89,8 +89,9 @@ std::vector<std::string> StepsOf(const Outcome& outcome, const ExportOptions& op
                     outcome.folder, exported.execution));
   }
   if (exported.variable_id_max > kFtiVariableIdMax) {
-    steps.push_back(fmt::format("set max_var_id to {} or more: FTI takes ids up to {} by default",
-                                exported.variable_id_max, kFtiVariableIdMax));
+    steps.push_back(
+        fmt::format("with a configuration of your own: set max_var_id to {} or more, FTI takes ids up to {} by default",
+                    exported.variable_id_max, kFtiVariableIdMax));
   }
   if (options.layout == "A") steps.push_back("use FTI 1.1: later releases cannot read layout A");
   return steps;
