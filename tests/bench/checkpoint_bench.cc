@@ -87,7 +87,10 @@ class Daemon {
   }
 
   void Start() {
-    const char* program = std::getenv("CAIRND") != nullptr ? std::getenv("CAIRND") : "daemon/cairnd";
+    // It is built beside this program.
+    const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+    const std::string built = here.parent_path().parent_path() / "daemon/cairnd";
+    const char* program = std::getenv("CAIRND") != nullptr ? std::getenv("CAIRND") : built.c_str();
     pid_ = fork();
     if (pid_ == 0) {
       const std::string log = folder_ + "/log";
