@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <memory>
 #include <system_error>
 #include <utility>
 
+#include "client/cli/run_prefix.h"
 #include "client/cli/text.h"
 #include "client/cli/verify_files.h"
 #include "client/cli/verify_report.h"
@@ -84,16 +82,6 @@ void VerifyDirectory(Disk& disk, const std::string& path, DatasetId wanted, File
   for (const std::string& file : *files) verifier.Verify(file);
 }
 
-// The prefix of a run that only the daemon knows by this name.
-absl::StatusOr<std::string> PrefixOf(const Context& context, const std::string& run) {
-  CAIRN_ASSIGN_OR_RETURN(const auto daemon, context.Daemon());
-  admin::ListRequest request;
-  request.set_run(run);
-  CAIRN_ASSIGN_OR_RETURN(const admin::ListReply reply, daemon->List(request));
-  if (reply.datasets().empty()) return NotFound("run {} has no datasets", run);
-  return reply.datasets(0).prefix();
-}
-
 }  // namespace
 
 ExitCode RunVerify(const Context& context, const std::vector<std::string>& targets, DatasetId dataset) {
@@ -109,13 +97,10 @@ ExitCode RunVerify(const Context& context, const std::vector<std::string>& targe
       files.Verify(path.string());
     } else if (target.find('/') != std::string::npos) {
       report.Add(target, "", NotFound("{}", error.message()));
-    } else if (const auto prefix = PrefixOf(context, target); prefix.ok()) {
+    } else if (const auto prefix = FindPrefix(context, target); prefix.ok()) {
       VerifyPrefix(*disk, *prefix, dataset, report);
     } else {
-      const bool alone = absl::IsUnavailable(prefix.status());
-      report.Add(
-          target, "",
-          alone ? NotFound("no such file or directory, and no daemon to ask for a run of that name") : prefix.status());
+      report.Add(target, "", prefix.status());
     }
   }
   files.CompareRanks();

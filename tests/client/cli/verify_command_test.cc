@@ -178,7 +178,7 @@ TEST_F(VerifyCommandTest, SeveralTargetsAreAllLookedAt) {
 
 TEST_F(VerifyCommandTest, WhatIsNotThereIsNotFound) {
   ExpectSaid(Run({"verify", Path("nothing")}), 4, "FAILED");
-  ExpectSaid(Run({"verify", "nobody"}), 4, "no daemon to ask");
+  ExpectSaid(Run({"verify", "nobody"}), 4, "no daemon that may know it as a run");
 }
 
 TEST_F(VerifyCommandTest, DamagedFilesOfTheReferenceAreToldFromWholeOnes) {
