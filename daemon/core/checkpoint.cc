@@ -282,7 +282,10 @@ void CoreImpl::WithDirectory(const RunPtr& run, const DatasetPtr& dataset, std::
     }
     auto state = run->directories.find(id);
     if (state == run->directories.end()) return;  // the dataset failed meanwhile, they were told
-    if (auto known = run->reuse.find(id); known != run->reuse.end()) known->second.files = std::move(made.bases.files);
+    if (auto known = run->reuse.find(id); known != run->reuse.end()) {
+      known->second.files = std::move(made.bases.files);
+      if (id <= run->distrusted) DistrustBases(known->second);  // damage was found meanwhile
+    }
     state->second.ready = made.status.ok();
     auto waiting = std::move(state->second.waiting);
     if (!made.status.ok()) run->directories.erase(state);

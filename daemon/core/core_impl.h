@@ -201,6 +201,7 @@ class CoreImpl final : public Core {
   static std::optional<CaptureBase> TakeBase(Run& run, DatasetId id, Rank rank);
   void EndReuse(const RunPtr& run, DatasetId id);
   void DistrustDigests(Run& run) const;
+  static void DistrustBases(Reuse& reuse);
   void BaseIsDamaged(const RunPtr& run, const PartWriter& writer, const absl::Status& why);
   void CachedCopyIsDamaged(const RunPtr& run, const DatasetPtr& dataset, const std::string& file,
                            const absl::Status& why);

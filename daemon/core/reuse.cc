@@ -144,14 +144,16 @@ void CoreImpl::BaseIsDamaged(const RunPtr& run, const PartWriter& writer, const 
   CachedCopyIsDamaged(run, base, CheckpointFileName(base->id, writer.rank), why);
 }
 
+void CoreImpl::DistrustBases(Reuse& reuse) {
+  reuse.digests.clear();
+  for (auto& [rank, base] : reuse.files) base.digests.reset();
+}
+
 // A file was not what its digests said, and others may have taken over what is wrong in it: from now on bases are read
 // and compared with their catalogues.
 void CoreImpl::DistrustDigests(Run& run) const {
   run.digests.clear();
-  for (auto& [id, reuse] : run.reuse) {
-    reuse.digests.clear();
-    for (auto& [rank, base] : reuse.files) base.digests.reset();
-  }
+  for (auto& [id, reuse] : run.reuse) DistrustBases(reuse);
   if (!run.ledger.datasets().empty()) run.distrusted = run.ledger.datasets().rbegin()->first;
 }
 
