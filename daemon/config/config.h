@@ -23,6 +23,7 @@ struct Config {
     std::uint64_t linger_ms =
         0;  // keep a finished run's cached datasets that are on the prefix for so long; 0: until room is needed
     bool direct = true;  // direct I/O where the file system has it
+    bool bypass = true;  // what is larger than the whole cache goes straight to the prefix; false: it is refused
   } cache;
   struct Images {
     std::uint64_t bytes_max = 0;       // 0: 25 % of memory
@@ -36,6 +37,13 @@ struct Config {
     std::uint64_t retry_ms_min = 1000;
     std::uint64_t retry_ms_max = 300000;
   } flush;
+  // When cairn_need_checkpoint says yes; any of these that is set does. All 0: never.
+  struct Checkpoint {
+    std::uint32_t every = 0;             // at every so many-th call
+    std::uint64_t interval_ms = 0;       // so long after the last one
+    std::uint32_t overhead_percent = 0;  // while the application has spent less than this on checkpoints
+    std::uint64_t mtbf_ms = 0;  // of one node, mean time between failures: at the interval that loses least by it
+  } checkpoint;
   struct Ftiff {
     bool layout_a = false;     // of the files in cache and prefix: false ("F") the current one, true ("A") FTI 1.1's
     bool exact = false;        // false ("aligned"): for speed; true ("exact"): FTI's own packing

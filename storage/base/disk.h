@@ -62,6 +62,9 @@ class File {
   // Data and size are durable. A failed sync is final for this file: write it anew elsewhere.
   virtual absl::Status Sync() = 0;
   virtual absl::StatusOr<FileInfo> Info() = 0;
+  // The advisory lock of the whole file that others take with flock(2), exclusive; held until this File is gone. Never
+  // waits. kUnavailable: another has it, or the file system has no locks.
+  virtual absl::Status TryLock() = 0;
   // True: address, offset and size of each transfer must be multiples of kDirectAlignment; only a read may end early,
   // at the end of the file, which counts as kDataLoss only if the file ends before the *last* block of the span.
   virtual bool direct() const = 0;

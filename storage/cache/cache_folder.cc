@@ -41,6 +41,7 @@ class CacheFolderOnDisk final : public CacheFolder {
     return absl::IsDataLoss(read) ? absl::OkStatus() : read;  // Load moves it aside; until then nothing is written
   }
 
+  Disk& disk() override { return disk_; }
   const std::string& path() const override { return path_; }
   const std::string& prefix() const override { return prefix_; }
   std::string DatasetPath(DatasetId id) const override { return path_ + "/" + DatasetFolderName(id); }

@@ -28,6 +28,7 @@
 #include "proto/catalogue.pb.h"
 #include "storage/base/disk.h"
 #include "storage/base/ids.h"
+#include "storage/cache/dataset_store.h"
 #include "storage/scr/records.h"
 
 namespace cairn {
@@ -44,7 +45,7 @@ struct CacheLoad {
   DatasetId highest_id = 0;           // of everything seen
 };
 
-class CacheFolder {
+class CacheFolder : public DatasetStore {
  public:
   // Finds the run's folder below `<cache>/<user>/` by the identity in run.cairn, or makes it (0700) as
   // scr.<name>-<8 hex digits>. kPermissionDenied if it belongs to another user or others may write to it.
@@ -61,8 +62,6 @@ class CacheFolder {
   };
   static absl::StatusOr<std::vector<Found>> Find(Disk& disk, const std::string& cache, std::string_view user);
 
-  virtual ~CacheFolder() = default;
-
   virtual const std::string& path() const = 0;
   virtual const std::string& prefix() const = 0;
   virtual std::string DatasetPath(DatasetId id) const = 0;
@@ -73,27 +72,8 @@ class CacheFolder {
   // itself wrote into the folder is left alone. Errors are the disk's, for the folder as a whole.
   virtual absl::StatusOr<CacheLoad> Load() = 0;
 
-  // Makes the dataset's directory; syncs nothing. The descriptor needs id, name, launch and ranks. kAlreadyExists:
-  // begun before. After another error nothing of it is left that the next Load would not remove.
-  virtual absl::Status Begin(const scr::Descriptor& descriptor) = 0;
-
-  // A rank's files of protected memory: `work_path` is complete and synced (empty: the rank has no variables and no
-  // file). Renames it to its catalogue's name, writes catalogue and filemap. OK: the rank is whole on disk. An error is
-  // final for the dataset's files: remove it.
-  //   kInvalidArgument     the catalogue is not sound, or not of this run and dataset
-  //   kFailedPrecondition  the dataset is not open, or the file's size is not the catalogue's
-  //   kAlreadyExists       the rank is committed
-  virtual absl::Status CommitRank(const catalogue::Catalogue& catalogue, const std::string& work_path) = 0;
-
-  // The application's own files: already synced in place under the names in the catalogue.
-  virtual absl::Status CommitRankFiles(const catalogue::Catalogue& catalogue) = 0;
-
-  // All ranks are committed (kFailedPrecondition): encode states, then COMPLETE 1. OK: the dataset is at `local`. FILES
-  // and SIZE are counted here, the catalogues with them, as SCR would.
-  virtual absl::Status Complete(const scr::Descriptor& descriptor) = 0;
-
-  // First the entry, synced, then the bytes, damaged ones that SetAside kept in there too. Not there: OK.
-  virtual absl::Status Remove(DatasetId id) = 0;
+  // Of DatasetStore: after an error of Begin nothing is left that the next Load would not remove. Complete: encode
+  // states, then COMPLETE 1; OK: the dataset is at `local`. Remove takes away damaged files that SetAside kept, too.
 
   // The dataset is given up for its files: its entry goes, synced, so that nothing believes in it any more; then the
   // bytes stay where they are for others to take (by rename out of the folder) until Remove. The next Load removes what
@@ -111,11 +91,6 @@ class CacheFolder {
   // The whole dataset goes aside, as Load would do it after SetAside: its folder to damaged.<id>.<n>, with all bytes;
   // then its entry goes, and Begin may make the dataset anew. Not there: OK.
   virtual absl::Status SetDatasetAside(DatasetId id) = 0;
-
-  // Work name for a rank's checkpoint file, in the dataset's directory.
-  virtual std::string WorkPath(DatasetId id, Rank rank) const = 0;
-  // Where the application's file `name` (normalized) lies; makes its directories. kNotFound: no such dataset.
-  virtual absl::StatusOr<std::string> RouteFile(DatasetId id, const std::string& name) = 0;
 
   // flush.cairn: opaque progress of this node's flushes (datasets that are on the prefix), replaced atomically.
   virtual absl::Status StoreFlushRecord(const kvtree::Tree& record) = 0;

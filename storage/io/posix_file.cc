@@ -1,11 +1,13 @@
 #include "storage/io/posix_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -168,6 +170,12 @@ absl::StatusOr<FileInfo> PosixFile::Info() {
   struct stat stat {};
   if (::fstat(handle_->fd.get(), &stat) != 0) return ErrnoStatus(errno, fmt::format("stat {}", path()));
   return FileInfoOf(stat);
+}
+
+absl::Status PosixFile::TryLock() {
+  if (Uninterrupted([&] { return ::flock(handle_->fd.get(), LOCK_EX | LOCK_NB); }) == 0) return absl::OkStatus();
+  if (errno == EWOULDBLOCK) return Unavailable("lock {}: another process has it", path());
+  return Unavailable("lock {}: {}", path(), std::strerror(errno));
 }
 
 }  // namespace cairn

@@ -27,6 +27,7 @@ class PosixFile final : public File {
   absl::Status Truncate(std::uint64_t bytes) override;
   absl::Status Sync() override;
   absl::StatusOr<FileInfo> Info() override;
+  absl::Status TryLock() override;
   bool direct() const override { return handle_->direct; }
   const std::string& path() const override { return handle_->path; }
 

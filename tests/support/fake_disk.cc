@@ -180,6 +180,16 @@ class FakeFile final : public File {
     return InfoOf(*inode_, state_->tree.links(*inode_));
   }
 
+  absl::Status TryLock() override {
+    const Begun begun = state_->Begin(FakeOp::kLock, path_);
+    CAIRN_RETURN_IF_ERROR(begun.status);
+    CAIRN_RETURN_IF_ERROR(Check(0, {}, /*write=*/false));
+    if (lock_) return absl::OkStatus();
+    if (!inode_->lock.expired()) return Unavailable("lock {}: another process has it", path_);
+    inode_->lock = lock_ = std::make_shared<bool>();
+    return absl::OkStatus();
+  }
+
   bool direct() const override { return direct_; }
   const std::string& path() const override { return path_; }
 
@@ -202,6 +212,7 @@ class FakeFile final : public File {
   const bool writable_;
   const bool direct_;
   const std::uint64_t power_cycle_;
+  std::shared_ptr<void> lock_;  // while it is held
 };
 
 FakeDisk::FakeDisk(FakeDiskOptions options) : state_(std::make_shared<State>(options)) {}

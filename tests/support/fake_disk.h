@@ -10,6 +10,7 @@
 //                     next is OK, as under Linux; a SyncDirectory that fails has made nothing durable, the next may
 //   capacity          the bytes of all files together: what goes beyond is kResourceExhausted, after what still fitted
 //   FlipBit(path, i)  silent damage, durable
+//   locks             TryLock of a file that another open File has locked is kUnavailable
 //   on_operation      a hook before each operation, called without locks: count, fail, crash, block
 // Modes, owners and times are kept, but not lost by crashes; permissions are not enforced. Times count operations.
 // Asynchronous transfers end before the call returns. Thread-safe.
@@ -37,6 +38,7 @@ enum class FakeOp {
   kTruncate,
   kSync,
   kFileInfo,
+  kLock,
   kRename,
   kLink,
   kClone,

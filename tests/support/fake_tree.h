@@ -36,6 +36,7 @@ struct FakeInode {
   std::string content, durable_content;
   std::vector<Change> unsynced;
   FakeEntries entries, durable_entries;
+  std::weak_ptr<void> lock;  // held by an open file
 
   void Write(std::uint64_t offset, std::string_view bytes);
   void Truncate(std::uint64_t bytes);
