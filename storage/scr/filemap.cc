@@ -70,6 +70,17 @@ void PutMeta(const Meta& meta, kvtree::Tree& tree) {
   }
 }
 
+absl::Status TakeStat(const kvtree::Tree& tree, Meta& meta) {
+  CAIRN_RETURN_IF_ERROR(Take(tree.GetUnsigned("SIZE"), meta.bytes));
+  CAIRN_RETURN_IF_ERROR(TakeUpTo(kIntMax, tree, "MODE", meta.mode));
+  CAIRN_RETURN_IF_ERROR(TakeUpTo(kUint32Max, tree, "UID", meta.uid));
+  CAIRN_RETURN_IF_ERROR(TakeUpTo(kUint32Max, tree, "GID", meta.gid));
+  CAIRN_RETURN_IF_ERROR(TakeTime(kAtime, tree, meta.atime));
+  CAIRN_RETURN_IF_ERROR(TakeTime(kCtime, tree, meta.ctime));
+  CAIRN_RETURN_IF_ERROR(TakeTime(kMtime, tree, meta.mtime));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Meta> GetMeta(const kvtree::Tree& tree) {
   Meta meta;
   CAIRN_RETURN_IF_ERROR(Take(tree.GetString("ORIG"), meta.original));
@@ -84,13 +95,7 @@ absl::StatusOr<Meta> GetMeta(const kvtree::Tree& tree) {
     return DataLoss("NAME {} is no base name", kvtree::Quoted(meta.name));
   CAIRN_RETURN_IF_ERROR(TakeUpTo(kIntMax, tree, "RANKS", meta.ranks));
   CAIRN_RETURN_IF_ERROR(Take(tree.GetBool("COMPLETE"), meta.complete));
-  CAIRN_RETURN_IF_ERROR(Take(tree.GetUnsigned("SIZE"), meta.bytes));
-  CAIRN_RETURN_IF_ERROR(TakeUpTo(kIntMax, tree, "MODE", meta.mode));
-  CAIRN_RETURN_IF_ERROR(TakeUpTo(kUint32Max, tree, "UID", meta.uid));
-  CAIRN_RETURN_IF_ERROR(TakeUpTo(kUint32Max, tree, "GID", meta.gid));
-  CAIRN_RETURN_IF_ERROR(TakeTime(kAtime, tree, meta.atime));
-  CAIRN_RETURN_IF_ERROR(TakeTime(kCtime, tree, meta.ctime));
-  CAIRN_RETURN_IF_ERROR(TakeTime(kMtime, tree, meta.mtime));
+  CAIRN_RETURN_IF_ERROR(TakeStat(tree, meta));
   CAIRN_RETURN_IF_ERROR(Take(tree.GetCrc32("CRC"), meta.crc32));
   CAIRN_RETURN_IF_ERROR(TakeUpTo(kIntMax, tree, "CKPT", meta.dataset));
   return meta;
@@ -120,6 +125,18 @@ absl::StatusOr<Filemap> GetFilemap(const kvtree::Tree& tree) {
     filemap.files.emplace(path, *std::move(meta));
   }
   return filemap;
+}
+
+void PutFilemapDescriptor(const Descriptor& descriptor, kvtree::Tree& filemap) {
+  PutDescriptor(descriptor, filemap.At("DSETDESC"));
+}
+
+absl::StatusOr<Descriptor> GetFilemapDescriptor(const kvtree::Tree& filemap) {
+  const kvtree::Tree* found = filemap.Find("DSETDESC");
+  if (found == nullptr || found->empty()) return NotFound("filemap: no DSETDESC");
+  absl::StatusOr<Descriptor> descriptor = GetDescriptor(*found);
+  if (!descriptor.ok()) return Annotate(descriptor.status(), "filemap: DSETDESC");
+  return descriptor;
 }
 
 }  // namespace cairn::scr

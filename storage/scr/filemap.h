@@ -2,6 +2,7 @@
 #ifndef CAIRN_STORAGE_SCR_FILEMAP_H_
 #define CAIRN_STORAGE_SCR_FILEMAP_H_
 
+#include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 
 #include "storage/base/ids.h"
 #include "storage/kvtree/tree.h"
+#include "storage/scr/descriptor.h"
 
 namespace cairn::scr {
 
@@ -43,6 +45,9 @@ void PutMeta(const Meta& meta, kvtree::Tree& tree);
 // SIZE, MODE, UID, GID and the times: what a redundancy header keeps of a file, too.
 void PutStat(const Meta& meta, kvtree::Tree& tree);
 
+// The same, read: absent ones keep what `meta` has. kDataLoss: no such number, or out of range.
+absl::Status TakeStat(const kvtree::Tree& tree, Meta& meta);
+
 // Absent fields keep their defaults; ORIGPATH and ORIGNAME serve where PATH and NAME are missing.
 //   kDataLoss  a field is no such number or out of range, PATH is not absolute or leads upwards, NAME is no base name
 absl::StatusOr<Meta> GetMeta(const kvtree::Tree& tree);
@@ -56,6 +61,14 @@ void PutFile(std::string_view path, const Meta& meta, kvtree::Tree& filemap);
 //   kDataLoss  a path is not absolute or leads upwards, or META is bad; the message names the file. That a path lies in
 //              a store or the prefix is for the caller to check, before it opens or deletes anything.
 absl::StatusOr<Filemap> GetFilemap(const kvtree::Tree& tree);
+
+// DSETDESC: the descriptor of the filemap's dataset, kept here, too, so that a lost cache index can be made again. SCR
+// ignores it. The whole descriptor is written; unknown keys stay.
+void PutFilemapDescriptor(const Descriptor& descriptor, kvtree::Tree& filemap);
+
+//   kNotFound  the filemap has none
+//   kDataLoss  a field is no such number or out of range
+absl::StatusOr<Descriptor> GetFilemapDescriptor(const kvtree::Tree& filemap);
 
 }  // namespace cairn::scr
 

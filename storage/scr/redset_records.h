@@ -51,8 +51,8 @@ enum class EncodeState : std::uint8_t { kUnknown, kCorrupt, kEncoded };
 // A file's path has to be absolute and harmless; sums of sizes fit in 63 bits.
 absl::StatusOr<std::map<Rank, SetDescriptor>> GetSetDescriptors(const kvtree::Tree& tree);  // by world rank
 absl::StatusOr<RedundancyHeader> GetRedundancyHeader(const kvtree::Tree& tree);
-absl::StatusOr<std::map<Rank, std::vector<std::string>>> GetOwnership(const kvtree::Tree& tree);
-absl::StatusOr<EncodeState> GetEncodeState(const kvtree::Tree& tree);  // no STATE: kUnknown
+absl::StatusOr<std::map<Rank, std::vector<std::string>>> GetOwnership(const kvtree::Tree& tree);  // in any order
+absl::StatusOr<EncodeState> GetEncodeState(const kvtree::Tree& tree);                             // no STATE: kUnknown
 
 // What a file below .scr is by its name.
 struct RedsetName {
