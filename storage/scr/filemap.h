@@ -1,4 +1,5 @@
-// Which files of a rank the cache holds, with their meta data. SCR specification, sections 3, 4 and 13.
+// Which files of a rank the cache holds, with their meta data. SCR specification, sections 3 and 13. Pure: what changes
+// a filemap's tree leaves everything else in it as it is, known or not.
 #ifndef CAIRN_STORAGE_SCR_FILEMAP_H_
 #define CAIRN_STORAGE_SCR_FILEMAP_H_
 
@@ -6,56 +7,46 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
-#include <ctime>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 
-#include "storage/base/ids.h"
 #include "storage/kvtree/tree.h"
 #include "storage/scr/descriptor.h"
+#include "storage/scr/meta.h"
 
 namespace cairn::scr {
-
-// META of one file. Strings: empty is absent.
-struct Meta {
-  std::string original;   // ORIG, as the application passed it; not checked
-  std::string directory;  // PATH: in the prefix
-  std::string name;       // NAME: the last component
-  std::uint32_t ranks = 0;
-  bool complete = false;
-  std::uint64_t bytes = 0;
-  std::uint32_t mode = 0;
-  std::uint32_t uid = 0, gid = 0;
-  timespec atime{}, mtime{}, ctime{};
-  std::optional<std::uint32_t> crc32;
-  std::optional<DatasetId> dataset;  // CKPT
-};
 
 // Absolute path in the cache -> META.
 struct Filemap {
   std::map<std::string, Meta> files;
 };
 
-// Writes META under both namings: SCR 3.1's, and ORIGPATH, ORIGNAME and TYPE of the older ones beside them, which 3.1
-// ignores. Keys of absent fields are removed, unknown ones stay.
-void PutMeta(const Meta& meta, kvtree::Tree& tree);
-
-// SIZE, MODE, UID, GID and the times: what a redundancy header keeps of a file, too.
-void PutStat(const Meta& meta, kvtree::Tree& tree);
-
-// The same, read: absent ones keep what `meta` has. kDataLoss: no such number, or out of range.
-absl::Status TakeStat(const kvtree::Tree& tree, Meta& meta);
-
-// Absent fields keep their defaults; ORIGPATH and ORIGNAME serve where PATH and NAME are missing.
-//   kDataLoss  a field is no such number or out of range, PATH is not absolute or leads upwards, NAME is no base name
-absl::StatusOr<Meta> GetMeta(const kvtree::Tree& tree);
-
 kvtree::Tree ToTree(const Filemap& filemap);
 
-// Enters one file, or changes its META, and leaves everything else of `filemap` as it is.
+// --- One file ---
+
+// Enters it, or changes its META. FILE, of the older naming, is the path's last component.
 void PutFile(std::string_view path, const Meta& meta, kvtree::Tree& filemap);
+
+// Its entry, with all that is below it; the one that `to` has goes. false: `from` has none. REQUIRES: two filemaps.
+bool CopyFile(std::string_view path, const kvtree::Tree& from, kvtree::Tree& to);
+
+// false: was not there. The last one takes FILE with it: a rank without files has an empty filemap.
+bool EraseFile(std::string_view path, kvtree::Tree& filemap);
+
+// --- Whole filemaps ---
+
+// Copies every file of `from`, and of its other keys those that `into` lacks. REQUIRES: two filemaps.
+void MergeFilemap(const kvtree::Tree& from, kvtree::Tree& into);
+
+// EXPECT, of the older versions: how many files the rank has once it is complete, so that one whose entry was lost is
+// missed. All below FILE count, of any TYPE.
+void PutExpectedFiles(std::uint64_t files, kvtree::Tree& filemap);
+//   kNotFound  not said
+//   kDataLoss  no such number or out of range
+absl::StatusOr<std::uint64_t> GetExpectedFiles(const kvtree::Tree& filemap);
+std::uint64_t CountFiles(const kvtree::Tree& filemap);
 
 // Files whose TYPE is not FULL are redundancy data of older versions and left out.
 //   kDataLoss  a path is not absolute or leads upwards, or META is bad; the message names the file. That a path lies in

@@ -9,6 +9,7 @@
 #include "storage/scr/filemap.h"
 #include "storage/scr/flush_file.h"
 #include "storage/scr/halt.h"
+#include "storage/scr/meta.h"
 #include "storage/scr/nodes.h"
 #include "storage/scr/prefix_index.h"
 #include "storage/scr/rank2file.h"

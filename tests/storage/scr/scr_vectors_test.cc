@@ -62,7 +62,7 @@ TEST(ScrVectorsTest, AFilemapPutAgainKeepsItsFieldsAndAddsTheOlderNames) {
     if (const Tree* files = after.Find("FILE"); files != nullptr) {
       for (const auto& [path, entry] : files->elements()) {
         Tree& meta = after.At("FILE").At(path).At("META");
-        for (const char* key : {"TYPE", "ORIGPATH", "ORIGNAME"}) EXPECT_TRUE(meta.Erase(key)) << vector.path;
+        for (const char* key : {"FILE", "TYPE", "ORIGPATH", "ORIGNAME"}) EXPECT_TRUE(meta.Erase(key)) << vector.path;
       }
     }
     EXPECT_TRUE(after.SameAs(before)) << vector.path << "\n" << kvtree::Print(after);
