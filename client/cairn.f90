@@ -45,6 +45,7 @@ module cairn
   public :: cairn_open, cairn_close, cairn_protect, cairn_protect_value, cairn_protect_array, cairn_unprotect
   public :: cairn_checkpoint, cairn_test, cairn_wait, cairn_latest, cairn_restore, cairn_restored_tier
   public :: cairn_output_begin, cairn_route_file, cairn_output_end, cairn_restart_file
+  public :: cairn_should_exit, cairn_need_checkpoint
   public :: cairn_error, cairn_strerror, cairn_version
 
   ! cairn_protect(session, id, data): data of any rank, also a scalar.
@@ -133,6 +134,16 @@ module cairn
       import :: c_int, c_ptr, c_int32_t
       type(c_ptr), value :: session
       integer(c_int32_t), intent(inout) :: tier
+    end function
+    integer(c_int) function c_should_exit(session, flag) bind(C, name="cairn_should_exit")
+      import :: c_int, c_ptr, c_int32_t
+      type(c_ptr), value :: session
+      integer(c_int32_t), intent(inout) :: flag
+    end function
+    integer(c_int) function c_need_checkpoint(session, flag) bind(C, name="cairn_need_checkpoint")
+      import :: c_int, c_ptr, c_int32_t
+      type(c_ptr), value :: session
+      integer(c_int32_t), intent(inout) :: flag
     end function
     integer(c_int) function c_output_begin(session, step, flags, dataset) bind(C, name="cairn_output_begin")
       import :: c_int, c_ptr, c_int32_t, c_int64_t
@@ -467,6 +478,25 @@ contains
     answer = 0
     code = c_restored_tier(session%handle, answer)
     tier = answer
+  end function
+
+  ! The same on all ranks; cairn_error says why a flag is true.
+  integer function cairn_should_exit(session, flag) result(code)
+    type(cairn_session), intent(in) :: session
+    logical, intent(out) :: flag
+    integer(c_int32_t) :: answer
+    answer = 0
+    code = c_should_exit(session%handle, answer)
+    flag = answer /= 0
+  end function
+
+  integer function cairn_need_checkpoint(session, flag) result(code)
+    type(cairn_session), intent(in) :: session
+    logical, intent(out) :: flag
+    integer(c_int32_t) :: answer
+    answer = 0
+    code = c_need_checkpoint(session%handle, answer)
+    flag = answer /= 0
   end function
 
   integer function cairn_output_begin(session, step, flags, dataset) result(code)

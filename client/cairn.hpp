@@ -289,6 +289,21 @@ class Session {
     return static_cast<Tier>(tier);
   }
 
+  // The same on all ranks. why(): what holds, after a true.
+  Result<bool> should_exit() {
+    std::int32_t flag = 0;
+    const int code = cairn_should_exit(session_, &flag);
+    if (code != CAIRN_OK) return failure(code);
+    return flag != 0;
+  }
+  Result<bool> need_checkpoint() {
+    std::int32_t flag = 0;
+    const int code = cairn_need_checkpoint(session_, &flag);
+    if (code != CAIRN_OK) return failure(code);
+    return flag != 0;
+  }
+  std::string why() const { return cairn_error(session_); }
+
   // The application's own files. `flags`: CAIRN_CHECKPOINT, CAIRN_OUTPUT or both.
   Result<std::uint64_t> output_begin(std::uint64_t step, std::uint32_t flags) {
     std::uint64_t dataset = 0;

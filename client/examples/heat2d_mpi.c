@@ -3,7 +3,8 @@
  * killed.
  *
  * What Cairn needs is in `start`, `save` and `resume`: the step is a value that is the same on all ranks, the field is
- * this rank's box of a global array, of which only the owned cells are stored. */
+ * this rank's box of a global array, of which only the owned cells are stored. `is_due` and `is_to_stop` let the run be
+ * steered from outside: all ranks ask, and all get the same answer. */
 #include <fcntl.h>
 #include <math.h>
 #include <mpi.h>
@@ -148,6 +149,20 @@ static void resume(plate* p, cairn_session* session) {
   }
 }
 
+/* By --every, or as the daemon is configured (CAIRN_CHECKPOINT_INTERVAL and others). */
+static int is_due(const plate* p, cairn_session* session, uint64_t every) {
+  int32_t flag = 0;
+  if (cairn_need_checkpoint(session, &flag) != CAIRN_OK) give_up("need checkpoint", session);
+  return flag || p->step % every == 0;
+}
+
+static int is_to_stop(const plate* p, cairn_session* session) {
+  int32_t flag = 0;
+  if (cairn_should_exit(session, &flag) != CAIRN_OK) give_up("should exit", session);
+  if (flag && p->rank == 0) printf("stopping after step %llu: %s\n", (unsigned long long)p->step, cairn_error(session));
+  return flag;
+}
+
 /* Every rank writes its box into the one file, row by row. */
 static void write_result(const plate* p, const char* path) {
   if (p->rank == 0) close(open(path, O_CREAT | O_TRUNC | O_WRONLY, 0644));
@@ -184,11 +199,14 @@ int main(int argc, char** argv) {
     session = start();
     resume(&p, session);
   }
-  while (p.step < options.steps) {
+  int stop = 0;
+  while (p.step < options.steps && !stop) {
     advance(&p, p.rank == 0 && p.step + 1 == options.die_at);
-    if (session != NULL && p.step % options.every == 0) save(&p, session, options.level);
+    if (session == NULL) continue;
+    if (is_due(&p, session, options.every)) save(&p, session, options.level);
+    stop = is_to_stop(&p, session);
   }
-  if (options.out != NULL) write_result(&p, options.out);
+  if (options.out != NULL && !stop) write_result(&p, options.out);
   if (cairn_close(session) != CAIRN_OK) give_up("close", NULL);
   if (p.rank == 0) printf("done after step %llu\n", (unsigned long long)p.step);
   MPI_Type_free(&p.column);

@@ -77,6 +77,19 @@ static int keep_launch(struct lc_call* call, const Cairn__Local__OpenReply* open
   return CAIRN_OK;
 }
 
+/* False: the environment says nothing. */
+static bool tell_rhythm(const struct lc_rhythm* wanted, Cairn__Local__Rhythm* told) {
+  told->has_every = wanted->has_every;
+  told->every = wanted->every;
+  told->has_interval = wanted->has_interval;
+  told->interval_ms = wanted->interval_ms;
+  told->has_overhead = wanted->has_overhead;
+  told->overhead_percent = wanted->overhead_percent;
+  told->has_mtbf = wanted->has_mtbf;
+  told->mtbf_ms = wanted->mtbf_ms;
+  return wanted->has_every || wanted->has_interval || wanted->has_overhead || wanted->has_mtbf;
+}
+
 static int join_launch(struct lc_call* call) {
   cairn_session* session = call->session;
   Cairn__Local__Open open = CAIRN__LOCAL__OPEN__INIT;
@@ -87,6 +100,9 @@ static int join_launch(struct lc_call* call) {
   open.takeover = session->settings.takeover && session->launch == 0; /* once */
   open.launch = session->launch;
   open.token = session->token;
+  open.end_time_s = session->settings.rhythm.end_time_s;
+  Cairn__Local__Rhythm rhythm = CAIRN__LOCAL__RHYTHM__INIT;
+  if (tell_rhythm(&session->settings.rhythm, &rhythm)) open.rhythm = &rhythm;
   Cairn__Local__Request request = CAIRN__LOCAL__REQUEST__INIT;
   request.body_case = CAIRN__LOCAL__REQUEST__BODY_OPEN;
   request.open = &open;

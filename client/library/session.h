@@ -38,7 +38,8 @@ struct cairn_session {
 
   struct lc_variables variables;
   struct lc_attempts attempts;
-  uint64_t begins; /* calls that begin a dataset: the label that stands for step 0 */
+  uint64_t begins;                     /* calls that begin a dataset: the label that stands for step 0 */
+  uint64_t exit_asks, checkpoint_asks; /* calls of cairn_should_exit and cairn_need_checkpoint */
   struct lc_output output;
   int32_t tier;
 

@@ -225,6 +225,9 @@ int lc_settings_resolve(const cairn_options* options, const struct lc_surroundin
   if (code == CAIRN_OK) code = resolve_ranks(&r);
   if (code == CAIRN_OK) code = resolve_launch(&r);
   if (code == CAIRN_OK) code = resolve_address(&r);
+  if (code == CAIRN_OK) {
+    code = lc_rhythm_resolve(surroundings->variable, surroundings->context, &settings->rhythm, why);
+  }
   settings->takeover = r.options.takeover != 0;
   settings->deadline_ms = r.options.deadline_ms != 0 ? r.options.deadline_ms : LC_DEADLINE_MS_DEFAULT;
   if (code != CAIRN_OK) lc_settings_free(settings);

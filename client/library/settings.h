@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "client/cairn.h"
+#include "client/library/rhythm.h"
 #include "client/library/text.h"
 
 #ifdef __cplusplus
@@ -25,6 +26,7 @@ struct lc_settings {
   uint32_t nranks;
   uint32_t deadline_ms;
   bool takeover;
+  struct lc_rhythm rhythm;
 };
 
 /* Where the settings come from besides the options: the process's environment, or a test's. */

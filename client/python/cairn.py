@@ -132,6 +132,8 @@ def _declare(library):
         "stored_by_id": [session, dataset, c.c_int32, c.POINTER(_StoredInfo)],
         "restore": [session, dataset],
         "restored_tier": [session, c.POINTER(c.c_int32)],
+        "should_exit": [session, c.POINTER(c.c_int32)],
+        "need_checkpoint": [session, c.POINTER(c.c_int32)],
         "output_begin": [session, c.c_uint64, c.c_uint32, number],
         "route_file": [session, c.c_char_p, c.c_char_p, c.c_size_t],
         "output_end": [session, c.c_int32],
@@ -287,6 +289,22 @@ class Session:
         tier = ctypes.c_int32()
         self._check(_library.cairn_restored_tier(self._handle, ctypes.byref(tier)))
         return Tier(tier.value)
+
+    def should_exit(self):
+        """Is the run to stop? The same on all ranks; why() says what holds."""
+        flag = ctypes.c_int32()
+        self._check(_library.cairn_should_exit(self._handle, ctypes.byref(flag)))
+        return bool(flag.value)
+
+    def need_checkpoint(self):
+        """Is a checkpoint due? The same on all ranks; why() says what holds."""
+        flag = ctypes.c_int32()
+        self._check(_library.cairn_need_checkpoint(self._handle, ctypes.byref(flag)))
+        return bool(flag.value)
+
+    def why(self):
+        """What the last should_exit or need_checkpoint found, if it was true."""
+        return _library.cairn_error(self._handle).decode(errors="replace")
 
     def output_begin(self, step, flags=Output.OUTPUT):
         dataset = ctypes.c_uint64()
