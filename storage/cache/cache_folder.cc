@@ -50,7 +50,7 @@ class CacheFolderOnDisk final : public CacheFolder {
   }
 
   absl::StatusOr<CacheLoad> Load() override {
-    CAIRN_ASSIGN_OR_RETURN(CacheLoad load, LoadCache(disk_, path_, run_, index_));
+    CAIRN_ASSIGN_OR_RETURN(CacheLoad load, LoadCache(disk_, path_, prefix_, run_, index_));
     const std::lock_guard lock(mutex_);
     load.warnings.insert(load.warnings.begin(), warnings_.begin(), warnings_.end());
     warnings_.clear();
@@ -78,14 +78,15 @@ class CacheFolderOnDisk final : public CacheFolder {
  private:
   // A dataset between Begin and Complete.
   struct Open {
-    std::uint32_t nranks = 0;
+    scr::Descriptor descriptor;
     std::set<Rank> committing;
     std::map<Rank, RankFiles> committed;
   };
 
   std::string FlushPath() const { return path_ + "/flush.cairn"; }
   absl::Status CheckCatalogue(const catalogue::Catalogue& catalogue);
-  // Marks the rank as being committed, runs `write`, keeps what it answers.
+  absl::Status GiveUp(DatasetId id);
+  // Marks the rank as being committed, runs `write` with the dataset's descriptor, keeps what it answers.
   template <typename Write>
   absl::Status CommitAs(const catalogue::Catalogue& catalogue, Write write);
 
@@ -107,6 +108,9 @@ absl::Status CacheFolderOnDisk::Begin(const scr::Descriptor& descriptor) {
     return InvalidArgument("dataset {} named \"{}\": a number, a name, a launch and ranks are needed", id,
                            descriptor.name);
   }
+  kvtree::Tree entry;
+  scr::PutCacheEntry({.descriptor = descriptor, .path = DatasetPath(id), .bypass = false}, entry);
+  CAIRN_RETURN_IF_ERROR(kvtree::Encodable(entry));
   CAIRN_RETURN_IF_ERROR(index_.CheckWritable());
   if (index_.Contains(id)) return AlreadyExists("{}: dataset {} was begun before", path_, id);
   CAIRN_RETURN_IF_ERROR(disk_.MakeDirectory(DatasetPath(id), 0700));
@@ -115,7 +119,7 @@ absl::Status CacheFolderOnDisk::Begin(const scr::Descriptor& descriptor) {
     return made;
   }
   const std::lock_guard lock(mutex_);
-  open_[id] = {.nranks = *descriptor.ranks, .committing = {}, .committed = {}};
+  open_[id] = {.descriptor = descriptor, .committing = {}, .committed = {}};
   return absl::OkStatus();
 }
 
@@ -130,19 +134,21 @@ absl::Status CacheFolderOnDisk::CommitAs(const catalogue::Catalogue& catalogue, 
   CAIRN_RETURN_IF_ERROR(CheckCatalogue(catalogue));
   const DatasetId id = catalogue.dataset();
   const Rank rank = catalogue.rank();
+  scr::Descriptor descriptor;
   {
     const std::lock_guard lock(mutex_);
     const auto open = open_.find(id);
     if (open == open_.end()) return FailedPrecondition("{}: dataset {} is not open", path_, id);
-    if (catalogue.nranks() != open->second.nranks) {
+    descriptor = open->second.descriptor;
+    if (catalogue.nranks() != descriptor.ranks) {
       return InvalidArgument("dataset {}: rank {} says {} ranks, the dataset has {}", id, rank, catalogue.nranks(),
-                             open->second.nranks);
+                             *descriptor.ranks);
     }
     if (open->second.committed.contains(rank) || !open->second.committing.insert(rank).second) {
       return AlreadyExists("dataset {}: rank {} was committed before", id, rank);
     }
   }
-  absl::StatusOr<RankFiles> files = write();
+  absl::StatusOr<RankFiles> files = write(descriptor);
   const std::lock_guard lock(mutex_);
   const auto open = open_.find(id);
   if (open == open_.end()) return FailedPrecondition("{}: dataset {} was removed meanwhile", path_, id);
@@ -162,10 +168,10 @@ absl::Status CacheFolderOnDisk::CommitRank(const catalogue::Catalogue& catalogue
     return InvalidArgument("dataset {}, rank {}: checkpoint file named {}", catalogue.dataset(), catalogue.rank(),
                            catalogue.file(0).name());
   }
-  return CommitAs(catalogue, [&]() -> absl::StatusOr<RankFiles> {
+  return CommitAs(catalogue, [&](const scr::Descriptor& descriptor) -> absl::StatusOr<RankFiles> {
     const std::string folder = DatasetPath(catalogue.dataset());
     if (!work_path.empty()) CAIRN_RETURN_IF_ERROR(disk_.Rename(work_path, folder + "/" + catalogue.file(0).name()));
-    return WriteRankRecords(disk_, folder, prefix_, catalogue);
+    return WriteRankRecords(disk_, folder, prefix_, descriptor, catalogue);
   });
 }
 
@@ -174,8 +180,9 @@ absl::Status CacheFolderOnDisk::CommitRankFiles(const catalogue::Catalogue& cata
     return InvalidArgument("dataset {}, rank {}: not a catalogue of the application's files", catalogue.dataset(),
                            catalogue.rank());
   }
-  return CommitAs(catalogue,
-                  [&] { return WriteRankRecords(disk_, DatasetPath(catalogue.dataset()), prefix_, catalogue); });
+  return CommitAs(catalogue, [&](const scr::Descriptor& descriptor) {
+    return WriteRankRecords(disk_, DatasetPath(catalogue.dataset()), prefix_, descriptor, catalogue);
+  });
 }
 
 absl::Status CacheFolderOnDisk::Complete(const scr::Descriptor& descriptor) {
@@ -185,28 +192,24 @@ absl::Status CacheFolderOnDisk::Complete(const scr::Descriptor& descriptor) {
     const std::lock_guard lock(mutex_);
     const auto open = open_.find(id);
     if (open == open_.end()) return FailedPrecondition("{}: dataset {} is not open", path_, id);
-    if (open->second.nranks != descriptor.ranks || open->second.committed.size() != open->second.nranks) {
-      return FailedPrecondition("dataset {}: {} of {} ranks are committed", id, open->second.committed.size(),
-                                open->second.nranks);
+    const std::uint32_t nranks = *open->second.descriptor.ranks;
+    if (descriptor.ranks != nranks || open->second.committed.size() != nranks) {
+      return FailedPrecondition("dataset {}: {} of {} ranks are committed", id, open->second.committed.size(), nranks);
     }
     for (const auto& [rank, files] : open->second.committed) ranks.push_back(files);
   }
   CAIRN_RETURN_IF_ERROR(WriteDatasetRecords(disk_, DatasetPath(id), ranks));
-  scr::CacheEntry entry{.descriptor = descriptor, .path = DatasetPath(id), .bypass = false};
-  entry.descriptor.complete = true;
-  entry.descriptor.files = 0;
-  entry.descriptor.bytes = 0;
-  for (const RankFiles& files : ranks) {
-    entry.descriptor.files += files.data.size();
-    entry.descriptor.bytes += files.bytes;
-  }
+  const scr::CacheEntry entry = CompleteEntry(DatasetPath(id), descriptor, ranks);
   bool removed = false;
   CAIRN_RETURN_IF_ERROR(index_.Apply([&](kvtree::Tree& tree) {
     const std::lock_guard lock(mutex_);
     removed = !open_.contains(id);
     if (!removed) scr::PutCacheEntry(entry, tree);
   }));
-  if (removed) return FailedPrecondition("{}: dataset {} was removed meanwhile", path_, id);
+  if (removed) {
+    CAIRN_RETURN_IF_ERROR(EraseEncodeStates(disk_, DatasetPath(id)));  // written after the removal took them back
+    return FailedPrecondition("{}: dataset {} was removed meanwhile", path_, id);
+  }
   const std::lock_guard lock(mutex_);
   open_.erase(id);
   return absl::OkStatus();
@@ -217,13 +220,20 @@ absl::Status CacheFolderOnDisk::Remove(DatasetId id) {
     const std::lock_guard lock(mutex_);
     open_.erase(id);
   }
-  CAIRN_RETURN_IF_ERROR(index_.Apply([id](kvtree::Tree& tree) { scr::EraseCacheEntry(id, tree); }));
+  CAIRN_RETURN_IF_ERROR(GiveUp(id));
   return RemoveTree(disk_, DatasetPath(id));
 }
 
 absl::Status CacheFolderOnDisk::Retire(DatasetId id) {
   if (!index_.Contains(id)) return NotFound("{}: no dataset {}", path_, id);
-  return index_.Apply([id](kvtree::Tree& tree) { scr::EraseCacheEntry(id, tree); });
+  return GiveUp(id);
+}
+
+// The entry first: without it the dataset is not believed in; an entry without encode states would be mended. Then the
+// states, by which it would come back if the index were lost. The bytes are untouched until both are gone for good.
+absl::Status CacheFolderOnDisk::GiveUp(DatasetId id) {
+  CAIRN_RETURN_IF_ERROR(index_.Apply([id](kvtree::Tree& tree) { scr::EraseCacheEntry(id, tree); }));
+  return EraseEncodeStates(disk_, DatasetPath(id));
 }
 
 absl::Status CacheFolderOnDisk::SetAside(DatasetId id, const std::string& file, std::string_view why) {

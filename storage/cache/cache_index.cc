@@ -27,10 +27,14 @@ absl::Status CacheIndex::Read() {
   return status;
 }
 
-void CacheIndex::Reset() {
+absl::Status CacheIndex::Rebuild(const std::map<DatasetId, scr::CacheEntry>& entries) {
+  kvtree::Tree tree;
+  for (const auto& [id, entry] : entries) scr::PutCacheEntry(entry, tree);
+  CAIRN_RETURN_IF_ERROR(ReplaceTree(disk_, path_, tree));
   const std::lock_guard lock(mutex_);
   damaged_ = false;
-  tree_ = kvtree::Tree();
+  tree_ = std::move(tree);
+  return absl::OkStatus();
 }
 
 absl::Status CacheIndex::CheckWritable() const {

@@ -36,10 +36,10 @@ class CacheIndex {
   // Writes an empty index if there is none yet.
   static absl::Status MakeIfMissing(Disk& disk, const std::string& path);
 
-  // Replaces what is in memory by the file; none: an empty tree. kDataLoss, and until Reset every change is refused.
+  // Replaces what is in memory by the file; none: an empty tree. kDataLoss, and until Rebuild every change is refused.
   absl::Status Read();
-  // An empty tree in memory. The file stays.
-  void Reset();
+  // The file, whatever it was, has these entries and nothing else, at once and durably. Nothing else may be under way.
+  absl::Status Rebuild(const std::map<DatasetId, scr::CacheEntry>& entries);
   // kFailedPrecondition while the file is damaged.
   absl::Status CheckWritable() const;
 

@@ -46,6 +46,10 @@ absl::Status CheckFile(const std::string& field, const catalogue::FileEntry& fil
     return InvalidArgument("{}.crc32c: {} values, expected {} for {} bytes", field, file.crc32c_size(), blocks,
                            file.bytes());
   }
+  if (file.original().size() > CAIRN_NAME_BYTES_MAX || file.original().find('\0') != std::string::npos) {
+    return InvalidArgument("{}.original: {} bytes, at most {} without a NUL are possible", field,
+                           file.original().size(), CAIRN_NAME_BYTES_MAX);
+  }
   if (file.mtime_ns() > 999'999'999 || file.atime_ns() > 999'999'999) {
     return InvalidArgument("{}: times of {} and {} nanoseconds, expected less than a second", field, file.mtime_ns(),
                            file.atime_ns());

@@ -6,12 +6,11 @@
 
 #include "storage/base/status.h"
 #include "storage/cache/dataset_folder.h"
+#include "storage/cache/repair.h"
 #include "storage/cache/tree_file.h"
 
 namespace cairn {
 namespace {
-
-constexpr std::string_view kFolderStem = "scr.dataset.";
 
 // The id in damaged.<id>.<n>.
 std::optional<DatasetId> DamagedId(std::string_view name) {
@@ -20,8 +19,8 @@ std::optional<DatasetId> DamagedId(std::string_view name) {
 
 class Loader {
  public:
-  Loader(Disk& disk, const std::string& path, const RunId& run, CacheIndex& index)
-      : disk_(disk), path_(path), run_(run), index_(index) {}
+  Loader(Disk& disk, const std::string& path, const std::string& prefix, const RunId& run, CacheIndex& index)
+      : disk_(disk), path_(path), prefix_(prefix), run_(run), index_(index) {}
 
   absl::StatusOr<CacheLoad> Run() {
     CAIRN_RETURN_IF_ERROR(LookAround());
@@ -42,7 +41,9 @@ class Loader {
 
   absl::Status LookAround();
   absl::Status ReadIndex();
+  absl::Status RebuildIndex(const absl::Status& damage, bool missing);
   absl::Status Judge(DatasetId id, const scr::CacheEntry& entry);
+  void TakeIn(DatasetId id, const scr::Descriptor& descriptor, std::vector<StoredCatalogue> ranks);
   absl::Status MoveFolderAside(DatasetId id, std::string_view why);
   absl::Status ForgetEntries();
   void RemoveFolders();
@@ -50,6 +51,7 @@ class Loader {
 
   Disk& disk_;
   const std::string& path_;
+  const std::string& prefix_;
   const RunId& run_;
   CacheIndex& index_;
   CacheLoad load_;
@@ -73,24 +75,41 @@ absl::Status Loader::LookAround() {
   return absl::OkStatus();
 }
 
-// The index is there before the first folder is made: folders without it mean that it was lost. The folders go aside
-// first, since without entries they would be taken for rubbish.
+// The index is there before the first folder is made: folders without it mean that it was lost.
 absl::Status Loader::ReadIndex() {
   const auto info = disk_.Info(index_.path());
   if (!info.ok() && !absl::IsNotFound(info.status())) return info.status();
   const bool missing = !info.ok() || info->bytes == 0;
   absl::Status status = index_.Read();
   if (status.ok() && missing && !folders_.empty()) status = DataLoss("{}: missing", index_.path());
-  if (!absl::IsDataLoss(status)) return status;
-  for (const DatasetId id : std::exchange(folders_, {})) {
-    CAIRN_RETURN_IF_ERROR(MoveFolderAside(id, MessageOf(status)));
+  if (status.ok() && missing) return CacheIndex::MakeIfMissing(disk_, index_.path());
+  return absl::IsDataLoss(status) ? RebuildIndex(status, !info.ok()) : status;
+}
+
+// From the folders: those that can be shown to be whole are entered, the others go aside. All of that before the new
+// index is there, at once: what a crash leaves of this is done again, and a folder without entry is removed only by an
+// index that never was lost.
+absl::Status Loader::RebuildIndex(const absl::Status& damage, bool missing) {
+  std::map<DatasetId, scr::CacheEntry> entries;
+  for (const DatasetId id : std::set<DatasetId>(folders_)) {
+    CAIRN_ASSIGN_OR_RETURN(const bool scrs, IsScrs(disk_, FolderOf(id)));
+    if (scrs) continue;  // RemoveFolders leaves it alone
+    auto entry = RecoverEntry(disk_, FolderOf(id), run_, id);
+    if (entry.ok()) {
+      entries[id] = *std::move(entry);
+    } else if (absl::IsDataLoss(entry.status())) {
+      folders_.erase(id);
+      CAIRN_RETURN_IF_ERROR(MoveFolderAside(id, MessageOf(entry.status())));
+    } else {
+      return entry.status();  // with an index that is missing something, it would be removed the next time
+    }
   }
-  if (info.ok()) {
+  Warn(fmt::format("made anew with {} datasets that are whole: {}", entries.size(), MessageOf(damage)));
+  if (!missing) {
     CAIRN_ASSIGN_OR_RETURN(const std::string aside, MoveAside(disk_, index_.path(), index_.path() + ".damaged"));
-    Warn(fmt::format("moved aside to {}: {}", aside, MessageOf(status)));
+    Warn(fmt::format("{} was moved aside to {}", index_.path(), aside));
   }
-  index_.Reset();
-  return CacheIndex::MakeIfMissing(disk_, index_.path());
+  return index_.Rebuild(entries);
 }
 
 absl::Status Loader::Judge(DatasetId id, const scr::CacheEntry& entry) {
@@ -116,8 +135,7 @@ absl::Status Loader::Judge(DatasetId id, const scr::CacheEntry& entry) {
     auto ranks = ReadDataset(disk_, FolderOf(id), run_, descriptor);
     if (ranks.ok()) {
       folders_.erase(id);
-      RemoveWorkFiles(FolderOf(id));
-      load_.whole[id] = {.descriptor = descriptor, .ranks = *std::move(ranks)};
+      TakeIn(id, descriptor, *std::move(ranks));
       return absl::OkStatus();
     }
     if (!absl::IsDataLoss(ranks.status())) {
@@ -131,6 +149,18 @@ absl::Status Loader::Judge(DatasetId id, const scr::CacheEntry& entry) {
   if (folders_.erase(id) != 0) return MoveFolderAside(id, MessageOf(damage));
   Warn(fmt::format("dataset {} is gone from the cache: {}", id, MessageOf(damage)));
   return absl::OkStatus();
+}
+
+// Whatever becomes of the records for SCR: the dataset is whole by Cairn's own.
+void Loader::TakeIn(DatasetId id, const scr::Descriptor& descriptor, std::vector<StoredCatalogue> ranks) {
+  RemoveWorkFiles(FolderOf(id));
+  const absl::Status repaired = RepairRecords(disk_, FolderOf(id), prefix_, descriptor, ranks, &load_.warnings);
+  if (!repaired.ok()) {
+    Warn(fmt::format("dataset {}: records cannot be made anew: {}", id, MessageOf(repaired)));
+  }
+  CachedDataset& dataset = load_.whole[id];
+  dataset.descriptor = descriptor;
+  for (StoredCatalogue& stored : ranks) dataset.ranks.push_back(std::move(stored.catalogue));
 }
 
 // Before the entry goes: an entry without folder is harmless, a folder without entry is removed.
@@ -150,6 +180,15 @@ absl::Status Loader::ForgetEntries() {
 
 void Loader::RemoveFolders() {
   for (const DatasetId id : folders_) {
+    const auto scrs = IsScrs(disk_, FolderOf(id));
+    if (!scrs.ok()) {
+      Warn(fmt::format("{}: cannot be read now: {}", FolderOf(id), MessageOf(scrs.status())));
+      continue;
+    }
+    if (*scrs && !forget_.contains(id)) {
+      Warn(fmt::format("{}: written by SCR, without an entry in {}; left alone", FolderOf(id), kCacheIndexName));
+      continue;
+    }
     if (!forget_.contains(id)) load_.removed.push_back(id);
     if (const absl::Status status = RemoveTree(disk_, FolderOf(id)); !status.ok()) {
       Warn(fmt::format("rest of dataset {}: {}", id, MessageOf(status)));
@@ -175,8 +214,9 @@ std::string DatasetFolderName(DatasetId id) {
   return fmt::format("{}{}", kFolderStem, id);
 }
 
-absl::StatusOr<CacheLoad> LoadCache(Disk& disk, const std::string& path, const RunId& run, CacheIndex& index) {
-  return Loader(disk, path, run, index).Run();
+absl::StatusOr<CacheLoad> LoadCache(Disk& disk, const std::string& path, const std::string& prefix, const RunId& run,
+                                    CacheIndex& index) {
+  return Loader(disk, path, prefix, run, index).Run();
 }
 
 }  // namespace cairn

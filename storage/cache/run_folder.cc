@@ -8,6 +8,7 @@
 #include "storage/base/status.h"
 #include "storage/cache/cache_folder.h"
 #include "storage/cache/cache_index.h"
+#include "storage/cache/load.h"
 #include "storage/cache/tree_file.h"
 
 namespace cairn {
@@ -73,6 +74,12 @@ std::string Printable(std::string_view run_name) {
   return name.empty() ? "run" : name;
 }
 
+absl::StatusOr<bool> HasDatasets(Disk& disk, const std::string& folder) {
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return NumberAfter(name, kFolderStem).has_value(); });
+}
+
 // The folder of that name is this run's now: new, or left by a crash before its record, or with a record that cannot be
 // read any more (each dataset in it says itself which run it is of). False: it is another run's.
 absl::StatusOr<bool> TakeFolder(Disk& disk, const std::string& folder, const RunRecord& own, RunFolder* result) {
@@ -87,8 +94,11 @@ absl::StatusOr<bool> TakeFolder(Disk& disk, const std::string& folder, const Run
                            MoveAside(disk, RecordPath(folder), RecordPath(folder) + ".damaged"));
     result->warnings.push_back(fmt::format("moved aside to {}: {}", aside, MessageOf(record.status())));
   } else if (absl::IsNotFound(record.status())) {
-    // Before the record, so that a folder with a record and without an index has lost it.
-    CAIRN_RETURN_IF_ERROR(CacheIndex::MakeIfMissing(disk, fmt::format("{}/{}", folder, kCacheIndexName)));
+    // Before the record, so that a folder with a record and without an index has lost it. So has one with datasets.
+    CAIRN_ASSIGN_OR_RETURN(const bool datasets, HasDatasets(disk, folder));
+    if (!datasets) {
+      CAIRN_RETURN_IF_ERROR(CacheIndex::MakeIfMissing(disk, fmt::format("{}/{}", folder, kCacheIndexName)));
+    }
   } else {
     return record.status();
   }

@@ -22,6 +22,7 @@ absl::StatusOr<kvtree::Tree> ReadTree(Disk& disk, const std::string& path) {
 }
 
 absl::Status ReplaceTree(Disk& disk, const std::string& path, const kvtree::Tree& tree, std::uint32_t mode) {
+  if (const absl::Status fits = kvtree::Encodable(tree); !fits.ok()) return Annotate(fits, path);
   return ReplaceFile(disk, path, kvtree::Encode(tree), mode);
 }
 

@@ -18,6 +18,7 @@ namespace cairn {
 // kNotFound: no such file, or one of zero bytes (SCR specification, 1.5). kDataLoss: damaged, or too large to be one.
 absl::StatusOr<kvtree::Tree> ReadTree(Disk& disk, const std::string& path);
 
+// Atomically and durably. kInvalidArgument: no file of this tree could be read again.
 absl::Status ReplaceTree(Disk& disk, const std::string& path, const kvtree::Tree& tree, std::uint32_t mode = 0600);
 
 // Renames a file or folder to the first free `<stem>.<n>`, n = 1, 2, …, durably; answers the new path.

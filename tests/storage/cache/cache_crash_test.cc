@@ -124,6 +124,16 @@ void ExpectScrSeesOnlyWholeDatasets(Disk& disk, const std::string& folder, const
   }
 }
 
+void ExpectReadable(Disk& disk, const CacheFolder& folder, const CacheLoad& load) {
+  for (const auto& [id, dataset] : load.whole) {
+    ASSERT_EQ(dataset.ranks.size(), kRanks);
+    for (const catalogue::Catalogue& rank : dataset.ranks) {
+      ASSERT_EQ(rank.file_size(), 1);
+      EXPECT_OK(VerifyFile(disk, folder.DatasetPath(id) + "/" + rank.file(0).name(), rank.file(0)));
+    }
+  }
+}
+
 void ExpectPromisesKept(Disk& disk, const Promises& promises) {
   ASSERT_OK_AND_ASSIGN(auto folder, OpenFolder(disk));
   ExpectScrSeesOnlyWholeDatasets(disk, folder->path(), promises);
@@ -134,13 +144,7 @@ void ExpectPromisesKept(Disk& disk, const Promises& promises) {
     if (promise == Promise::kEither) continue;
     EXPECT_EQ(whole, promise == Promise::kWhole) << "dataset " << id;
   }
-  for (const auto& [id, dataset] : load.whole) {
-    ASSERT_EQ(dataset.ranks.size(), kRanks);
-    for (const catalogue::Catalogue& rank : dataset.ranks) {
-      ASSERT_EQ(rank.file_size(), 1);
-      EXPECT_OK(VerifyFile(disk, folder->DatasetPath(id) + "/" + rank.file(0).name(), rank.file(0)));
-    }
-  }
+  ExpectReadable(disk, *folder, load);
   Promises next;
   EXPECT_OK(WriteDataset(disk, *folder, 10, &next));
 }
@@ -163,6 +167,45 @@ TEST(CacheCrashTest, AfterAPowerFailureAnywhereExactlyThePromisedDatasetsAreWhol
       disk.Restart(seed * 7919 + n);
       ExpectPromisesKept(disk, promises);
     }
+  }
+}
+
+// The index is gone with the power: what was promised is found by its own records, and nothing that was removed, given
+// up or never whole comes back by them.
+TEST(CacheCrashTest, AfterAPowerFailureThatTookTheIndexTheDatasetsAreFoundWithoutIt) {
+  std::uint64_t operations = 0;
+  {
+    FakeDisk disk;
+    Promises promises;
+    ASSERT_OK(History(disk, &promises));
+    operations = disk.operations();
+  }
+  for (std::uint64_t n = 1; n <= operations && !HasFailure(); ++n) {
+    SCOPED_TRACE(fmt::format("power fails at operation {} of {}", n, operations));
+    FakeDisk disk;
+    Promises promises;
+    disk.CrashAt(n);
+    EXPECT_FALSE(History(disk, &promises).ok());
+    disk.Restart(n);
+    ASSERT_OK_AND_ASSIGN(auto folder, OpenFolder(disk));
+    const std::string index = folder->path() + "/cindex.scrinfo";
+    if (n % 2 == 0) {
+      disk.FlipBit(index, 8 * 21);
+    } else {
+      ASSERT_OK(disk.Remove(index));
+    }
+    disk.SyncAll();
+    // So does the start that follows: what it leaves is mended by the next.
+    disk.CrashAt(1 + n % 97);
+    if (auto half = OpenFolder(disk); half.ok()) (*half)->Load().IgnoreError();
+    disk.Restart(n + 1);
+    ASSERT_OK_AND_ASSIGN(folder, OpenFolder(disk));
+    ASSERT_OK_AND_ASSIGN(const CacheLoad load, folder->Load());
+    for (const auto& [id, promise] : promises) {
+      if (promise == Promise::kEither) continue;
+      EXPECT_EQ(load.whole.contains(id), promise == Promise::kWhole) << "dataset " << id;
+    }
+    ExpectReadable(disk, *folder, load);
   }
 }
 

@@ -46,9 +46,10 @@ TEST_F(CacheFolderTest, ADatasetSetAsideKeepsAllBytesAndMayBeMadeAnew) {
   EXPECT_TRUE(Warned(load, "damaged.1.1"));
 }
 
-// Each record of a dataset, truncated and with a bit flipped: the dataset is not whole, its bytes are kept.
-TEST_F(CacheFolderTest, AnyDamagedRecordMovesTheDatasetAside) {
-  const std::vector<std::string> records = {"rank_0.cat", "rank_1.cat", ".scr/filemap_0", ".scr/filemap_1"};
+// Each catalogue of a dataset, truncated and with a bit flipped: the dataset is not whole, its bytes are kept. (What
+// becomes of the other records: cache_repair_test.cc.)
+TEST_F(CacheFolderTest, AnyDamagedCatalogueMovesTheDatasetAside) {
+  const std::vector<std::string> records = {"rank_0.cat", "rank_1.cat"};
   for (const std::string& record : records) {
     for (const bool flip : {true, false}) {
       FakeDisk fresh;
@@ -92,32 +93,6 @@ TEST_F(CacheFolderTest, AFileOfAnotherSizeOrNoneMovesTheDatasetAside) {
   EXPECT_TRUE(Warned(load, "Ckpt2-Rank0.fti: missing"));
 }
 
-TEST_F(CacheFolderTest, ADamagedOrLostIndexTakesNothingWithIt) {
-  for (const bool lost : {false, true}) {
-    FakeDisk fresh;
-    ASSERT_OK_AND_ASSIGN(auto folder, CacheFolder::Open(fresh, "/ssd", "alice", "demo", TestRun(), "/pfs/demo"));
-    ASSERT_OK(folder->Begin(TestDescriptor(1, 1)));
-    ASSERT_OK(folder->CommitRank(EmptyCatalogue(TestRun(), 1, 0, 1), ""));
-    ASSERT_OK(folder->Complete(TestDescriptor(1, 1)));
-    const std::string index = folder->path() + "/cindex.scrinfo";
-    if (lost) {
-      ASSERT_OK(fresh.Remove(index));
-    } else {
-      fresh.FlipBit(index, 8 * 40 + 1);
-    }
-    ASSERT_OK_AND_ASSIGN(folder, CacheFolder::Open(fresh, "/ssd", "alice", "demo", TestRun(), "/pfs/demo"));
-    if (!lost) {
-      EXPECT_STATUS(kFailedPrecondition, folder->Begin(TestDescriptor(2, 1)), "damaged");
-    }
-    ASSERT_OK_AND_ASSIGN(const CacheLoad load, folder->Load());
-    EXPECT_TRUE(load.whole.empty());
-    EXPECT_TRUE(load.removed.empty());
-    EXPECT_EQ(load.highest_id, 1u);
-    EXPECT_OK(fresh.Info(folder->path() + "/damaged.1.1/rank_0.cat"));
-    EXPECT_OK(folder->Begin(TestDescriptor(2, 1)));
-  }
-}
-
 TEST_F(CacheFolderTest, RecordsThatLeadElsewhereAreNotFollowed) {
   auto folder = Open();
   ASSERT_OK(WriteDataset(*folder, 1));
@@ -158,6 +133,20 @@ TEST_F(CacheFolderTest, WhatScrWroteIntoTheFolderIsLeftAlone) {
   EXPECT_OK(disk_.Info(folder->DatasetPath(7)));
   ASSERT_OK(WriteDataset(*folder, 8));
   EXPECT_NE(TreeAt(index).FindPath({"DSET", "7"}), nullptr);
+}
+
+TEST_F(CacheFolderTest, NamesThatNoRecordCanHoldAreRefused) {
+  auto folder = Open();
+  scr::Descriptor descriptor = TestDescriptor(1, 1);
+  descriptor.job_name = std::string("a\0b", 3);
+  EXPECT_STATUS(kInvalidArgument, folder->Begin(descriptor), "NUL");
+  descriptor.job_name = "fine";
+  ASSERT_OK(folder->Begin(descriptor));
+  catalogue::Catalogue catalogue = EmptyCatalogue(TestRun(), 1, 0, 1);
+  catalogue.set_files(true);
+  *catalogue.add_file() = TestEntry("a", "a", "content");
+  catalogue.mutable_file(0)->set_original(std::string("a\0b", 3));
+  EXPECT_STATUS(kInvalidArgument, folder->CommitRankFiles(catalogue), "file[0].original");
 }
 
 TEST_F(CacheFolderTest, ADiskThatCannotBeReadNowLosesNothing) {
