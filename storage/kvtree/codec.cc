@@ -103,7 +103,7 @@ class LevelReader {
   // The functions below answer false after Fail: a status for each of many small elements would cost more than they.
   template <typename... Args>
   bool Fail(fmt::format_string<Args...> format, Args&&... args) {
-    error_ = DataLoss("{}: kvtree, offset {}: {}", name_, at_, fmt::format(format, std::forward<Args>(args)...));
+    error_ = DataLoss("{}: kvtree tree, offset {}: {}", name_, at_, fmt::format(format, std::forward<Args>(args)...));
     return false;
   }
 
@@ -198,7 +198,8 @@ std::string Encode(const Tree& tree) {
 
 absl::StatusOr<Tree> Decode(std::string_view name, std::string_view file, std::uint64_t* declared_bytes) {
   if (file.empty()) return NotFound("{}: zero bytes long", name);
-  if (file.size() < kHeaderBytes) return DataLoss("{}: kvtree header: {} of 20 bytes", name, file.size());
+  if (file.size() < kHeaderBytes)
+    return DataLoss("{}: kvtree header, offset {}: the file ends in it", name, file.size());
   if (LoadBig(file.substr(0, 4)) != kMagic) return DataLoss("{}: kvtree header, offset 0: no kvtree file", name);
   if (LoadBig(file.substr(4, 4)) != kTypeAndVersion) {
     return DataLoss("{}: kvtree header, offset 4: type {} version {}, not type 1 version 1", name,
@@ -211,19 +212,20 @@ absl::StatusOr<Tree> Decode(std::string_view name, std::string_view file, std::u
   }
   std::uint64_t tree_end = declared;
   if ((LoadBig(file.substr(16, 4)) & kFlagCrc) != 0) {
-    if (declared < kHeaderBytes + kCrcBytes) return DataLoss("{}: kvtree, offset 20: no room for the CRC", name);
+    if (declared < kHeaderBytes + kCrcBytes) return DataLoss("{}: kvtree CRC, offset 20: no room for it", name);
     tree_end -= kCrcBytes;
     const auto stored = static_cast<std::uint32_t>(LoadBig(file.substr(tree_end, kCrcBytes)));
     const std::uint32_t found = Crc32(BytesOf(file.substr(0, tree_end)));
     if (stored != found) {
-      return DataLoss("{}: kvtree, offset {}: CRC {:#010x}, the bytes give {:#010x}", name, tree_end, stored, found);
+      return DataLoss("{}: kvtree CRC, offset {}: {:#010x}, the bytes give {:#010x}", name, tree_end, stored, found);
     }
   }
   LevelReader reader(name, file.substr(0, tree_end));
   CAIRN_ASSIGN_OR_RETURN(Tree tree, reader.Read());
   // Bytes between tree and CRC are harmless. Without a CRC they may be one whose flag was lost.
   if (tree_end == declared && reader.at() != declared) {
-    return DataLoss("{}: kvtree, offset {}: bytes behind the tree, and no CRC", name, reader.at());
+    return DataLoss("{}: kvtree header, offset 16: flags say no CRC, but {} bytes follow the tree at {}", name,
+                    declared - reader.at(), reader.at());
   }
   if (declared_bytes != nullptr) *declared_bytes = declared;
   return tree;

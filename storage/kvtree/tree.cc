@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <concepts>
 #include <system_error>
 
@@ -32,6 +33,25 @@ absl::StatusOr<T> GetNumber(const Tree& tree, std::string_view key, std::string_
   if (!value) return DataLoss("{} is {}, not {}", key, Quoted(*text), kind);
   return *value;
 }
+
+// A key with what it is ordered by.
+class SortKey {
+ public:
+  SortKey(std::string_view text, SortBy by) : text_(text) {
+    if (by == SortBy::kNumber) number_ = ParseNumber<std::int64_t>(text, 10);
+  }
+  std::string_view text() const { return text_; }
+
+  friend bool operator<(const SortKey& a, const SortKey& b) {
+    if (a.number_.has_value() != b.number_.has_value()) return a.number_.has_value();
+    if (a.number_ != b.number_) return *a.number_ < *b.number_;
+    return a.text_ < b.text_;
+  }
+
+ private:
+  std::string_view text_;
+  std::optional<std::int64_t> number_;
+};
 
 }  // namespace
 
@@ -184,6 +204,36 @@ void Tree::Sort() {
   if (level_->index) level_->BuildIndex();
 }
 
+void Tree::SortLevel(SortBy by, Direction direction) {
+  if (!level_) return;
+  // Numbers are read once for each key, not in each comparison.
+  std::vector<std::pair<SortKey, std::size_t>> order;
+  order.reserve(size());
+  for (std::size_t at = 0; at < size(); ++at) order.emplace_back(SortKey(level_->newest_last[at].first, by), at);
+  // The file order is the reverse of the vector's.
+  std::sort(order.begin(), order.end(), [direction](const auto& a, const auto& b) {
+    return direction == Direction::kAscending ? b.first < a.first : a.first < b.first;
+  });
+  std::vector<Level::Element> sorted;
+  sorted.reserve(size());
+  for (const auto& [key, at] : order) sorted.push_back(std::move(level_->newest_last[at]));
+  level_->newest_last = std::move(sorted);
+  if (level_->index) level_->BuildIndex();
+}
+
+std::vector<std::string_view> Tree::SortedKeys(SortBy by, Direction direction) const {
+  std::vector<SortKey> order;
+  order.reserve(size());
+  for (const auto& [key, child] : elements()) order.emplace_back(key, by);
+  std::sort(order.begin(), order.end(), [direction](const SortKey& a, const SortKey& b) {
+    return direction == Direction::kAscending ? a < b : b < a;
+  });
+  std::vector<std::string_view> keys;
+  keys.reserve(order.size());
+  for (const SortKey& key : order) keys.push_back(key.text());
+  return keys;
+}
+
 void Tree::Set(std::string_view key, std::string_view value) {
   std::string own(value);  // `value` may point into what is emptied
   SetEmpty(key).AppendValue(std::move(own));
@@ -200,6 +250,11 @@ void Tree::SetBool(std::string_view key, bool value) {
 }
 void Tree::SetCrc32(std::string_view key, std::uint32_t value) {
   Set(key, value == 0 ? std::string("0") : fmt::format("{:#x}", value));
+}
+
+void Tree::SetDouble(std::string_view key, double value) {
+  CAIRN_CHECK(std::isfinite(value));
+  Set(key, std::string_view(fmt::format("{:.6f}", value)));
 }
 
 std::optional<std::string_view> Tree::Get(std::string_view key) const {
@@ -237,6 +292,17 @@ absl::StatusOr<std::uint32_t> Tree::GetCrc32(std::string_view key) const {
     if (const auto value = ParseNumber<std::uint32_t>(text->substr(2), 16)) return *value;
   }
   return DataLoss("{} is {}, not a CRC-32", key, Quoted(*text));
+}
+
+absl::StatusOr<double> Tree::GetDouble(std::string_view key) const {
+  const std::optional<std::string_view> text = Get(key);
+  if (!text) return NotFound("no {}", key);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc() || end != text->data() + text->size() || !std::isfinite(value)) {
+    return DataLoss("{} is {}, not a finite number", key, Quoted(*text));
+  }
+  return value;
 }
 
 bool Tree::SameAs(const Tree& other) const {

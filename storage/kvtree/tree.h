@@ -20,6 +20,10 @@
 
 namespace cairn::kvtree {
 
+// By bytes, or those that are numbers by their value (and before all others, which follow by bytes).
+enum class SortBy : std::uint8_t { kText, kNumber };
+enum class Direction : std::uint8_t { kAscending, kDescending };
+
 // An ordered list of (key, child tree); keys are unique. A value is a key whose child is empty. Order carries no
 // meaning but is kept from file to file; a new key goes to the front, as the original does.
 // Finding and adding a key take constant time, however wide the level is; erasing one takes time in its width.
@@ -48,7 +52,10 @@ class Tree {
   bool Erase(std::string_view key);      // false: was not there
   void Merge(const Tree& other);         // other's elements into this, recursively. REQUIRES: no part of this
   void Reserve(std::size_t elements);    // room for so many, for speed alone
-  void Sort();                           // by key as strings, on each level below, too
+  void Sort();                           // by key as text, on each level below, too
+  void SortLevel(SortBy by, Direction direction = Direction::kAscending);  // this level alone
+  // The keys in such an order, valid as long as the elements.
+  std::vector<std::string_view> SortedKeys(SortBy by, Direction direction = Direction::kAscending) const;
 
   // Single values: `Set("SIZE", "10")` replaces whatever was under SIZE, and moves it to the front.
   void Set(std::string_view key, std::string_view value);
@@ -56,14 +63,16 @@ class Tree {
   void SetInt(std::string_view key, std::int64_t value);
   void SetBool(std::string_view key, bool value);
   void SetCrc32(std::string_view key, std::uint32_t value);         // 0x…, zero is 0
+  void SetDouble(std::string_view key, double value);               // six decimals. REQUIRES: finite
   std::optional<std::string_view> Get(std::string_view key) const;  // the first value under key
-  // kNotFound: no such key, or no value under it; kDataLoss: the value is no such number (the message names the key
-  // and the text).
+  // kNotFound: no such key, or no value under it; kDataLoss: the value is no such number, or out of its range (the
+  // message names the key and the text).
   absl::StatusOr<std::string> GetString(std::string_view key) const;
   absl::StatusOr<std::uint64_t> GetUnsigned(std::string_view key) const;
   absl::StatusOr<std::int64_t> GetInt(std::string_view key) const;
   absl::StatusOr<bool> GetBool(std::string_view key) const;
   absl::StatusOr<std::uint32_t> GetCrc32(std::string_view key) const;
+  absl::StatusOr<double> GetDouble(std::string_view key) const;  // finite; a decimal number of any form
 
   // As maps: order does not count.
   bool SameAs(const Tree& other) const;

@@ -107,11 +107,28 @@ TEST(CodecTest, EveryTruncationAndBitFlipIsRefused) {
 }
 
 TEST(CodecTest, ErrorsNameFileSectionAndOffset) {
-  std::string file = Encode(Sample());
-  file.back() ^= 1;
-  const std::string text = Refused(file).ToString();
-  EXPECT_NE(text.find("file: kvtree, offset " + std::to_string(file.size() - 4)), std::string::npos) << text;
-  EXPECT_NE(Refused("x").ToString().find("file: kvtree header"), std::string::npos);
+  const std::string whole = Encode(Sample());
+  const auto expect = [](const std::string& file, const std::string& text) {
+    EXPECT_EQ(std::string(Refused(file).message()).find(text), 0u) << Refused(file);
+  };
+  const auto flipped = [&whole](std::size_t at) {
+    std::string file = whole;
+    file[at] ^= 1;
+    return file;
+  };
+  expect(whole.substr(0, 1), "file: kvtree header, offset 1: ");
+  expect(whole.substr(0, 19), "file: kvtree header, offset 19: ");
+  expect(flipped(3), "file: kvtree header, offset 0: ");
+  expect(flipped(5), "file: kvtree header, offset 4: ");
+  expect(flipped(7), "file: kvtree header, offset 4: ");
+  expect(whole.substr(0, whole.size() - 1), "file: kvtree header, offset 8: ");
+  expect(flipped(19), "file: kvtree header, offset 16: flags say no CRC, but 4 bytes follow");
+  const std::string crc = "file: kvtree CRC, offset " + std::to_string(whole.size() - 4) + ": ";
+  for (const std::size_t at : {std::size_t{16}, std::size_t{20}, whole.size() - 5, whole.size() - 1}) {
+    expect(flipped(at), crc);
+  }
+  expect(FileOf(Big(1, 4) + "unterminated"), "file: kvtree tree, offset 24: ");
+  expect(FileOf(Big(9, 4)), "file: kvtree tree, offset 20: ");
 }
 
 TEST(CodecTest, BytesBehindTheDeclaredSizeAreTheCallers) {

@@ -143,6 +143,67 @@ TEST(TreeTest, SortOrdersKeysAsStringsOnEveryLevel) {
   for (int i = 0; i <= 100; ++i) EXPECT_NE(tree.FindPath({"RANK", std::to_string(i)}), nullptr) << i;
 }
 
+TEST(TreeTest, ALevelIsSortedByTextOrByNumberBothWays) {
+  Tree tree;
+  for (const char* key : {"10", "b", "9", "-1", "", "2", "a", "99999999999999999999", "02"}) tree.At(key).Set("x", key);
+  const Keys text = {"", "-1", "02", "10", "2", "9", "99999999999999999999", "a", "b"};
+  const Keys number = {"-1", "02", "2", "9", "10", "", "99999999999999999999", "a", "b"};
+  const auto listed = [&tree](SortBy by, Direction direction) {
+    const auto keys = tree.SortedKeys(by, direction);
+    return Keys(keys.begin(), keys.end());
+  };
+  const Keys before = KeysOf(tree);
+  EXPECT_EQ(listed(SortBy::kText, Direction::kAscending), text);
+  EXPECT_EQ(listed(SortBy::kText, Direction::kDescending), Keys(text.rbegin(), text.rend()));
+  EXPECT_EQ(listed(SortBy::kNumber, Direction::kAscending), number);
+  EXPECT_EQ(listed(SortBy::kNumber, Direction::kDescending), Keys(number.rbegin(), number.rend()));
+  EXPECT_EQ(KeysOf(tree), before);
+  tree.SortLevel(SortBy::kNumber);
+  EXPECT_EQ(KeysOf(tree), number);
+  tree.SortLevel(SortBy::kText, Direction::kDescending);
+  EXPECT_EQ(KeysOf(tree), Keys(text.rbegin(), text.rend()));
+  for (const std::string& key : text) EXPECT_EQ(tree.Find(key)->Get("x"), key);
+}
+
+TEST(TreeTest, SortingALevelLeavesThoseBelowAndFindsAllOfAWideOne) {
+  Tree tree;
+  for (int i = 0; i < 500; ++i) {
+    Tree& child = tree.At(std::to_string(i * 7919 % 500));
+    child.At("1");
+    child.At("2");
+  }
+  tree.SortLevel(SortBy::kNumber);
+  for (int i = 0; i < 500; ++i) {
+    EXPECT_EQ(tree.elements()[static_cast<std::size_t>(i)].first, std::to_string(i));
+    ASSERT_NE(tree.Find(std::to_string(i)), nullptr);
+    EXPECT_EQ(KeysOf(*tree.Find(std::to_string(i))), (Keys{"2", "1"}));
+  }
+  Tree value;
+  value.At("only");
+  value.SortLevel(SortBy::kText);
+  EXPECT_EQ(value.SortedKeys(SortBy::kNumber), std::vector<std::string_view>{"only"});
+  EXPECT_TRUE(Tree().SortedKeys(SortBy::kText).empty());
+}
+
+TEST(TreeTest, DoublesHaveSixDecimals) {
+  Tree tree;
+  tree.SetDouble("D", 3.25);
+  EXPECT_EQ(tree.Get("D"), "3.250000");
+  EXPECT_EQ(*tree.GetDouble("D"), 3.25);
+  tree.SetDouble("D", -1e-9);
+  EXPECT_EQ(tree.Get("D"), "-0.000000");
+  tree.SetDouble("D", std::numeric_limits<double>::lowest());
+  EXPECT_EQ(*tree.GetDouble("D"), std::numeric_limits<double>::lowest());
+  tree.Set("D", "1e-3");
+  EXPECT_EQ(*tree.GetDouble("D"), 1e-3);
+  EXPECT_EQ(tree.GetDouble("E").status().code(), absl::StatusCode::kNotFound);
+  for (const char* text : {"", "x", "1.0x", " 1", "inf", "-inf", "nan", "1e999", "0x10"}) {
+    tree.Set("D", text);
+    EXPECT_EQ(tree.GetDouble("D").status().code(), absl::StatusCode::kDataLoss) << text;
+  }
+  EXPECT_DEATH(tree.SetDouble("D", std::numeric_limits<double>::infinity()), "check failed");
+}
+
 TEST(TreeTest, SameAsComparesAsMaps) {
   Tree a, b;
   a.Set("A", "1");
