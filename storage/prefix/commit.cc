@@ -6,6 +6,7 @@
 #include "storage/cache/catalogue.h"
 #include "storage/cache/tree_file.h"
 #include "storage/prefix/identity.h"
+#include "storage/prefix/index_rules.h"
 
 namespace cairn {
 namespace {
@@ -69,21 +70,24 @@ absl::Status StoreMissingCatalogues(Disk& disk, const std::string& prefix,
   return absl::OkStatus();
 }
 
-// Parts before the root, the root before the summary: nothing names what is not there yet.
-absl::Status WriteFileLists(Disk& disk, const std::string& folder, const scr::Descriptor& descriptor,
-                            const std::vector<catalogue::Catalogue>& catalogues) {
+// By rank, with the catalogues.
+std::vector<std::vector<std::string>> FileLists(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) {
   std::vector<std::vector<std::string>> files(catalogues.size());
   for (std::size_t rank = 0; rank < catalogues.size(); ++rank) {
     for (const catalogue::FileEntry& file : catalogues[rank].file()) files[rank].push_back(file.prefix_name());
-    files[rank].push_back(CataloguePrefixName(descriptor.id, static_cast<Rank>(rank)));
+    files[rank].push_back(CataloguePrefixName(id, static_cast<Rank>(rank)));
   }
-  const std::map<std::string, kvtree::Tree> trees = scr::MakeRank2File(files);
-  const std::string stem = folder + "/rank2file";
-  for (const auto& [suffix, tree] : trees) {
-    if (!suffix.empty()) CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, stem + suffix, tree, kFileMode));
-  }
-  CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, stem, trees.at(""), kFileMode));
-  return ReplaceTree(disk, folder + "/summary.scr", scr::MakeSummary(descriptor), kFileMode);
+  return files;
+}
+
+// It was committed before, and all its files are whole again: if a restart has failed on it, the next one need not.
+// What was taken out of the index stays out.
+absl::Status Repaired(SharedRecords& records, const CommitRecord& commit) {
+  return records.ChangeIndex([&](kvtree::Tree& index) -> absl::Status {
+    CAIRN_ASSIGN_OR_RETURN(const auto entry, index_rules::EntryOf(commit.descriptor.id, index));
+    if (!entry || entry->failed.empty() || !entry->descriptor.launch) return absl::OkStatus();
+    return SharedRecords::MergeCommit(commit, true, index);
+  });
 }
 
 absl::Status Removed(const std::string& prefix, DatasetId id) {
@@ -115,6 +119,7 @@ absl::Status CommitDataset(Disk& disk, const std::string& prefix, const RunId& r
   const auto before = records.ReadCommit(id);
   if (before.ok()) {
     CAIRN_RETURN_IF_ERROR(records.Mend());  // its maker may have died before the index
+    CAIRN_RETURN_IF_ERROR(Repaired(records, *before));
     return AlreadyExists("{}: dataset {} is committed", prefix, id);
   }
   if (!absl::IsNotFound(before.status())) return before.status();
@@ -124,7 +129,7 @@ absl::Status CommitDataset(Disk& disk, const std::string& prefix, const RunId& r
   CountFiles(catalogues, &commit.descriptor);
   CAIRN_RETURN_IF_ERROR(StoreMissingCatalogues(disk, prefix, catalogues));
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, records.DatasetFolder(id), kFolderMode));
-  CAIRN_RETURN_IF_ERROR(WriteFileLists(disk, records.DatasetFolder(id), commit.descriptor, catalogues));
+  CAIRN_RETURN_IF_ERROR(WriteFileLists(disk, records.DatasetFolder(id), commit.descriptor, FileLists(id, catalogues)));
   const absl::Status made = CreateFileOnce(disk, records.CommitPath(id), kvtree::Encode(ToTree(commit)), kFileMode);
   // A removal that came between counts, even if it left both records, or took away what was being made.
   if (const auto removed_meanwhile = records.IsRemoved(id); removed_meanwhile.ok() && *removed_meanwhile) {
@@ -134,8 +139,19 @@ absl::Status CommitDataset(Disk& disk, const std::string& prefix, const RunId& r
   }
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   CAIRN_RETURN_IF_ERROR(
-      records.ChangeIndex([&](kvtree::Tree& index) { return SharedRecords::MergeCommit(commit, index); }));
+      records.ChangeIndex([&](kvtree::Tree& index) { return SharedRecords::MergeCommit(commit, true, index); }));
   return made.ok() ? made : AlreadyExists("{}: dataset {} is committed", prefix, id);
+}
+
+absl::Status WriteFileLists(Disk& disk, const std::string& folder, const scr::Descriptor& descriptor,
+                            const std::vector<std::vector<std::string>>& files) {
+  const std::map<std::string, kvtree::Tree> trees = scr::MakeRank2File(files);
+  const std::string stem = folder + "/rank2file";
+  for (const auto& [suffix, tree] : trees) {
+    if (!suffix.empty()) CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, stem + suffix, tree, kFileMode));
+  }
+  CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, stem, trees.at(""), kFileMode));
+  return ReplaceTree(disk, folder + "/summary.scr", scr::MakeSummary(descriptor), kFileMode);
 }
 
 absl::StatusOr<std::vector<catalogue::Catalogue>> ReadCatalogues(Disk& disk, const std::string& prefix,

@@ -21,6 +21,11 @@ std::string CataloguePrefixName(DatasetId id, Rank rank);  // ckpt.<id>/rank_<r>
 
 absl::Status StoreCatalogue(Disk& disk, const std::string& prefix, const catalogue::Catalogue& catalogue);
 
+// SCR's lists in the folder of the dataset's records: parts before the root, the root before the summary, so that
+// nothing names what is not there yet. `files`: paths below the prefix, by rank.
+absl::Status WriteFileLists(Disk& disk, const std::string& folder, const scr::Descriptor& descriptor,
+                            const std::vector<std::vector<std::string>>& files);
+
 // As Prefix::Commit and Prefix::Catalogues.
 absl::Status CommitDataset(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
                            const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues);

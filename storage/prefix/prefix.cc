@@ -1,6 +1,7 @@
 #include "storage/prefix/prefix.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "storage/base/status.h"
@@ -8,13 +9,18 @@
 #include "storage/cache/tree_file.h"
 #include "storage/prefix/commit.h"
 #include "storage/prefix/identity.h"
+#include "storage/prefix/in_flight.h"
+#include "storage/prefix/index_rules.h"
 #include "storage/prefix/removal.h"
+#include "storage/prefix/scr_dataset.h"
 #include "storage/prefix/shared_records.h"
 
 namespace cairn {
 namespace {
 
 constexpr std::uint32_t kFolderMode = 0777;  // less the umask, as SCR's
+// Of SCR's datasets so many are looked at file by file, the newest: a restart hardly goes back further.
+constexpr std::size_t kScrLookedAtMax = 16;
 
 absl::Status RequireAbsolute(const std::string& path) {
   if (!path.starts_with('/')) return InvalidArgument("prefix \"{}\" is not absolute", path);
@@ -46,10 +52,12 @@ class PrefixOnDisk final : public Prefix {
     return identity::ReserveIds(disk_, path_, above);
   }
 
-  absl::StatusOr<std::map<DatasetId, CommittedDataset>> Committed() override;
-  absl::StatusOr<std::vector<catalogue::Catalogue>> Catalogues(DatasetId id) override {
-    return ReadCatalogues(disk_, path_, records_, id);
+  absl::StatusOr<std::map<DatasetId, CommittedDataset>> Committed() override {
+    CAIRN_ASSIGN_OR_RETURN(PrefixContents contents, Contents());
+    return std::move(contents.datasets);
   }
+  absl::StatusOr<PrefixContents> Contents() override;
+  absl::StatusOr<std::vector<catalogue::Catalogue>> Catalogues(DatasetId id) override;
 
   std::string FilePath(const std::string& prefix_name) const override { return path_ + "/" + prefix_name; }
   std::string CataloguePath(DatasetId id, Rank rank) const override { return FilePath(CataloguePrefixName(id, rank)); }
@@ -58,6 +66,15 @@ class PrefixOnDisk final : public Prefix {
     CAIRN_RETURN_IF_ERROR(RequireWritable());
     CAIRN_RETURN_IF_ERROR(ValidateCatalogue(catalogue));
     return cairn::StoreCatalogue(disk_, path_, catalogue);
+  }
+  absl::Status BeginFlush(const scr::Descriptor& descriptor) override {
+    CAIRN_RETURN_IF_ERROR(RequireWritable());
+    return Annotate(BeginInIndex(records_, descriptor), path_);
+  }
+  absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> Withdraw(
+      DatasetId by, const std::set<std::string>& names) override {
+    CAIRN_RETURN_IF_ERROR(RequireWritable());
+    return WithdrawReplaced(disk_, path_, records_, by, names);
   }
   absl::Status Commit(const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues) override {
     CAIRN_RETURN_IF_ERROR(RequireWritable());
@@ -68,6 +85,7 @@ class PrefixOnDisk final : public Prefix {
     return RemoveDataset(disk_, path_, records_, id, catalogues);
   }
   absl::Status MarkFailed(DatasetId id) override;
+  absl::Status MarkFetched(DatasetId id) override;
   absl::Status PutFlush(DatasetId id, const scr::FlushEntry& entry) override {
     CAIRN_RETURN_IF_ERROR(RequireWritable());
     return records_.ChangeFlush([&](kvtree::Tree& flush) {
@@ -82,6 +100,19 @@ class PrefixOnDisk final : public Prefix {
       return absl::OkStatus();
     });
   }
+  absl::Status UpdateFlushFile(std::string_view node,
+                               const std::map<DatasetId, std::optional<scr::FlushEntry>>& entries,
+                               bool only_these) override {
+    CAIRN_RETURN_IF_ERROR(RequireWritable());
+    return UpdateFlushEntries(records_, node, entries, only_these);
+  }
+  absl::Status PutNodes(std::uint32_t nodes) override {
+    CAIRN_RETURN_IF_ERROR(RequireWritable());
+    return records_.ChangeNodes([nodes](kvtree::Tree& tree) {
+      scr::PutNodes(nodes, tree);
+      return absl::OkStatus();
+    });
+  }
   std::vector<std::string> TakeWarnings() override { return records_.TakeWarnings(); }
 
  private:
@@ -89,7 +120,10 @@ class PrefixOnDisk final : public Prefix {
     if (writable_) return absl::OkStatus();
     return PermissionDenied("{}: opened for reading only", path_);
   }
-  bool SummaryIsComplete(DatasetId id);
+  // Of SCR's own in the index: those that can be restored, and why others cannot.
+  absl::Status AddScrDatasets(const PrefixView& view, PrefixContents& contents);
+  using EntryChange = std::function<void(kvtree::Tree& entry, kvtree::Tree& index)>;
+  absl::Status ChangeEntry(DatasetId id, const EntryChange& change);
   // Takes what was removed out of the index, if another's change has brought it back.
   absl::Status ForgetRemoved(const PrefixView& view);
 
@@ -99,16 +133,6 @@ class PrefixOnDisk final : public Prefix {
   const bool writable_;
   SharedRecords records_;
 };
-
-// SCR specification, 9.1: VERSION, COMPLETE and the descriptor all count.
-bool PrefixOnDisk::SummaryIsComplete(DatasetId id) {
-  const std::string path = records_.DatasetFolder(id) + "/summary.scr";
-  const auto tree = ReadTree(disk_, path);
-  if (!tree.ok()) return false;
-  const auto complete = tree->GetBool("COMPLETE");
-  const auto descriptor = scr::GetSummary(*tree);
-  return complete.ok() && *complete && descriptor.ok() && (descriptor->id == id || descriptor->id == 0);
-}
 
 absl::Status PrefixOnDisk::ForgetRemoved(const PrefixView& view) {
   std::vector<DatasetId> removed;
@@ -124,46 +148,96 @@ absl::Status PrefixOnDisk::ForgetRemoved(const PrefixView& view) {
   });
 }
 
-absl::StatusOr<std::map<DatasetId, CommittedDataset>> PrefixOnDisk::Committed() {
+absl::Status PrefixOnDisk::AddScrDatasets(const PrefixView& view, PrefixContents& contents) {
+  std::size_t looked = 0;
+  for (auto at = view.index.datasets.rbegin(); at != view.index.datasets.rend(); ++at) {
+    const auto& [id, entry] = *at;
+    if (!entry.complete || !entry.failed.empty() || entry.descriptor.launch) continue;
+    absl::StatusOr<scr::Descriptor> found = absl::UnknownError("");
+    if (looked < kScrLookedAtMax) {
+      ++looked;
+      const auto dataset = LookAtScrDataset(disk_, path_, records_, entry.descriptor);
+      found = dataset.ok() ? dataset->descriptor : absl::StatusOr<scr::Descriptor>(dataset.status());
+    } else {
+      found = DescribeScrDataset(disk_, records_, entry.descriptor);
+    }
+    if (found.ok()) {
+      contents.datasets[id] = {.descriptor = *std::move(found), .current = false, .by_cairn = false};
+    } else if (absl::IsDataLoss(found.status())) {
+      records_.Warn(fmt::format("dataset {} of SCR's does not count: {}", id, MessageOf(found.status())));
+      contents.bad[id] = MessageOf(found.status());
+    } else {
+      return found.status();
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PrefixContents> PrefixOnDisk::Contents() {
   if (writable_) {  // what crashes left between two records
     CAIRN_RETURN_IF_ERROR(records_.Mend());
     CAIRN_RETURN_IF_ERROR(FinishRemovals(disk_, path_, records_));
   }
   CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records_.Look());
   if (writable_) CAIRN_RETURN_IF_ERROR(ForgetRemoved(view));
-  std::map<DatasetId, CommittedDataset> committed;
+  PrefixContents contents;
+  contents.bound = index_rules::BoundOf(view.index, view.tree);
+  CAIRN_RETURN_IF_ERROR(AddScrDatasets(view, contents));
   for (const auto& [id, entry] : view.index.datasets) {
-    if (!entry.complete || !entry.failed.empty() || id == 0) continue;
-    const bool current = !view.index.current.empty() && entry.descriptor.name == view.index.current;
-    if (entry.descriptor.launch) {
-      const auto commit = view.commits.find(id);
-      if (commit == view.commits.end()) continue;
-      committed[id] = {.descriptor = commit->second.descriptor, .current = current, .by_cairn = true};
-    } else if (SummaryIsComplete(id)) {
-      committed[id] = {.descriptor = entry.descriptor, .current = current, .by_cairn = false};
+    if (!entry.failed.empty()) contents.failed.insert(id);
+    const auto commit = view.commits.find(id);
+    if (!entry.complete || !entry.failed.empty() || !entry.descriptor.launch || commit == view.commits.end()) continue;
+    contents.datasets[id] = {.descriptor = commit->second.descriptor, .current = false, .by_cairn = true};
+  }
+  for (const auto& [id, commit] : view.commits) {
+    if (view.index.datasets.contains(id)) continue;
+    if (IsMerged(id, view.tree)) {
+      contents.dropped.insert(id);
+    } else {  // not merged yet by one that may: a reader, or another node's crash a moment ago
+      contents.datasets[id] = {.descriptor = commit.descriptor, .current = false, .by_cairn = true};
     }
   }
-  // Committed, and not merged yet by one that may: a reader, or another node's crash a moment ago.
-  for (const auto& [id, commit] : view.commits) {
-    if (view.index.datasets.contains(id) || IsMerged(id, view.tree)) continue;
-    committed[id] = {.descriptor = commit.descriptor, .current = false, .by_cairn = true};
+  if (const auto current = index_rules::CurrentOf(view.tree)) {
+    if (const auto at = contents.datasets.find(*current); at != contents.datasets.end()) at->second.current = true;
   }
-  return committed;
+  return contents;
+}
+
+// The index tells whose it is: SCR gives ids out again, also such as Cairn had (SCR specification, section 8).
+absl::StatusOr<std::vector<catalogue::Catalogue>> PrefixOnDisk::Catalogues(DatasetId id) {
+  const auto index = records_.ReadIndex();
+  if (!index.ok() && !absl::IsDataLoss(index.status())) return index.status();
+  if (index.ok()) {
+    CAIRN_ASSIGN_OR_RETURN(const auto entry, index_rules::EntryOf(id, *index));
+    if (entry && !entry->descriptor.launch) {
+      if (!entry->complete) return NotFound("{}: dataset {} of SCR's is not complete", path_, id);
+      return ReadScrCatalogues(disk_, path_, records_, entry->descriptor);
+    }
+  }
+  return ReadCatalogues(disk_, path_, records_, id);
+}
+
+absl::Status PrefixOnDisk::ChangeEntry(DatasetId id, const EntryChange& change) {
+  CAIRN_RETURN_IF_ERROR(RequireWritable());
+  return records_.ChangeIndex([&](kvtree::Tree& index) -> absl::Status {
+    kvtree::Tree* datasets = index.Find("DSET");
+    kvtree::Tree* entry = datasets == nullptr ? nullptr : datasets->Find(std::to_string(id));
+    if (entry == nullptr) return NotFound("{}: no dataset {} in the index", path_, id);
+    change(*entry, index);
+    return absl::OkStatus();
+  });
 }
 
 absl::Status PrefixOnDisk::MarkFailed(DatasetId id) {
-  CAIRN_RETURN_IF_ERROR(RequireWritable());
-  return records_.ChangeIndex([&](kvtree::Tree& tree) -> absl::Status {
-    if (tree.empty()) return NotFound("{}: no dataset {} in the index", path_, id);
-    CAIRN_ASSIGN_OR_RETURN(const scr::Index index, scr::GetIndex(tree));
-    const auto found = index.datasets.find(id);
-    if (found == index.datasets.end()) return NotFound("{}: no dataset {} in the index", path_, id);
-    scr::IndexEntry entry = found->second;
-    entry.failed = scr::LocalTime(identity::NowMicros());
-    scr::PutIndexEntry(entry, tree);
-    if (index.current == entry.descriptor.name) tree.Erase("CURRENT");
-    return absl::OkStatus();
+  return ChangeEntry(id, [id](kvtree::Tree& entry, kvtree::Tree& index) {
+    entry.Set("FAILED", scr::LocalTime(identity::NowMicros()));
+    if (index_rules::CurrentOf(index) == id) index.Erase("CURRENT");
   });
+}
+
+absl::Status PrefixOnDisk::MarkFetched(DatasetId id) {
+  return ChangeEntry(
+      id, [](kvtree::Tree& entry, kvtree::Tree&) { entry.At("FETCHED").At(scr::LocalTime(identity::NowMicros())); });
 }
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,9 +46,21 @@ struct LaunchRecord {
 };
 
 struct CommittedDataset {
-  scr::Descriptor descriptor;
+  scr::Descriptor
+      descriptor;         // of SCR's own, too: with ranks, step (its number as a checkpoint, else its id), own_files
   bool current = false;   // SCR's CURRENT names it
   bool by_cairn = false;  // has commit.cairn
+};
+
+// What a restart may choose from.
+struct PrefixContents {
+  std::map<DatasetId, CommittedDataset> datasets;  // as Prefix::Committed
+  // No checkpoint newer than this one is to be chosen, here or in a cache, until one is committed; 0: no bound. From a
+  // CURRENT that was set back.
+  DatasetId bound = 0;
+  std::set<DatasetId> dropped;           // committed by Cairn, and taken out of the index
+  std::set<DatasetId> failed;            // marked FAILED
+  std::map<DatasetId, std::string> bad;  // SCR's own, complete by the index, that are not whole: why
 };
 
 class Prefix {
@@ -80,10 +93,15 @@ class Prefix {
   };
   virtual absl::StatusOr<IdBlock> ReserveIds(DatasetId above) = 0;
 
-  // Committed, restorable datasets (COMPLETE 1, no FAILED), by id. Cairn's own by their commit.cairn; SCR's by index
-  // and summary. A damaged index is moved aside and merged anew from what Cairn committed. Merges (not if read-only).
+  // Committed, restorable datasets (COMPLETE 1, no FAILED), by id. Cairn's own by their commit.cairn; SCR's by index,
+  // summary and rank2file, the newest of them also by a look at each file (what is left out is warned of). A damaged
+  // index is moved aside and merged anew from what was committed. Merges (not if read-only).
   virtual absl::StatusOr<std::map<DatasetId, CommittedDataset>> Committed() = 0;
-  // A committed dataset's catalogues, all ranks, each checked. kDataLoss, kNotFound (SCR's own datasets have none).
+  // The same and what goes with it, from one look.
+  virtual absl::StatusOr<PrefixContents> Contents() = 0;
+  // A committed dataset's catalogues, all ranks, each checked. Those of SCR's own are made by reading all its files
+  // once: launch 0, files, each under its path below the prefix.
+  //   kNotFound  no such dataset; kDataLoss  damaged, or a file is missing: the message names it
   virtual absl::StatusOr<std::vector<catalogue::Catalogue>> Catalogues(DatasetId id) = 0;
 
   // Absolute path of a rank's file in the prefix (`prefix_name` of its catalogue entry).
@@ -93,10 +111,21 @@ class Prefix {
   // Writes ckpt.<id>/rank_<r>.cat, synced. The same again: OK.
   virtual absl::Status StoreCatalogue(const catalogue::Catalogue& catalogue) = 0;
 
+  // A flush begins: SCR's index gets an entry with COMPLETE 0, which nothing restores. There already: OK.
+  //   kAlreadyExists  the dataset is committed
+  //   kAborted        it was removed, so that it cannot be committed any more
+  virtual absl::Status BeginFlush(const scr::Descriptor& descriptor) = 0;
+  // Files of these names are about to be replaced by those of dataset `by`: every committed dataset of the
+  // application's files that has one of them is taken out, durably, before. Its own files stay; Remove takes them.
+  // Answers whom, with their catalogues. kAborted: a newer dataset has such a name, so `by` comes too late.
+  virtual absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> Withdraw(
+      DatasetId by, const std::set<std::string>& names) = 0;
+
   // All files are in place and synced; catalogues that are not are stored. Writes records in their order; a second
   // commit is kAlreadyExists if the dataset is committed, kFailedPrecondition if it was removed. `catalogues`: all
   // ranks of the dataset, by rank (kInvalidArgument). FILES and SIZE are counted here, the catalogues with them, as SCR
-  // would. CURRENT names the dataset afterwards, if it is a checkpoint and newer than the one that CURRENT named.
+  // would. CURRENT names the dataset afterwards, if it is a checkpoint and newer than the one that CURRENT named. A
+  // FAILED that the dataset had goes, also if it is committed already: its files are whole now.
   virtual absl::Status Commit(const scr::Descriptor& descriptor,
                               const std::vector<catalogue::Catalogue>& catalogues) = 0;
   // Removes a committed or half-flushed dataset as ordered above; only files that its catalogues name, and of those not
@@ -104,11 +133,21 @@ class Prefix {
   // Directories that the application's files were in stay. kFailedPrecondition: the dataset is SCR's own.
   virtual absl::Status Remove(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) = 0;
   // Marks a dataset FAILED in the index: a restart from it failed on the bytes. If CURRENT named it, none is current.
+  // kNotFound: it is not in the index.
   virtual absl::Status MarkFailed(DatasetId id) = 0;
+  // Notes in the index that a restart reads the dataset from the prefix now. kNotFound.
+  virtual absl::Status MarkFetched(DatasetId id) = 0;
 
   // SCR's flush file: where a dataset is now (CACHE, FLUSHING, PFS).
   virtual absl::Status PutFlush(DatasetId id, const scr::FlushEntry& entry) = 0;
   virtual absl::Status EraseFlush(DatasetId id) = 0;
+  // SCR's nodes file: how many nodes the run uses.
+  virtual absl::Status PutNodes(std::uint32_t nodes) = 0;
+  // Several entries at once, those of `node` (a text of the caller's, kept with each); nullopt: it goes. `only_these`:
+  // all others of that node go, too. SCR's own and other nodes' entries stay.
+  virtual absl::Status UpdateFlushFile(std::string_view node,
+                                       const std::map<DatasetId, std::optional<scr::FlushEntry>>& entries,
+                                       bool only_these) = 0;
 
   // What was found damaged and moved aside or left out since the last call, for log and `cairn status`.
   virtual std::vector<std::string> TakeWarnings() = 0;

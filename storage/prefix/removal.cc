@@ -89,7 +89,7 @@ absl::Status ForgetEntry(SharedRecords& records, DatasetId id) {
     CAIRN_ASSIGN_OR_RETURN(const scr::Index before, scr::GetIndex(index));
     const auto entry = before.datasets.find(id);
     if (entry != before.datasets.end() && !entry->second.descriptor.launch) {
-      return FailedPrecondition("dataset {} was written by SCR: SCR's tools remove it", id);
+      return FailedPrecondition("dataset {} was written by SCR and is removed by `cairn index remove` only", id);
     }
     SharedRecords::Forget(id, index);
     return absl::OkStatus();
@@ -117,6 +117,12 @@ absl::Status RemoveLists(Disk& disk, const std::string& folder) {
 
 }  // namespace
 
+absl::Status WithdrawDataset(Disk& disk, SharedRecords& records, DatasetId id) {
+  CAIRN_RETURN_IF_ERROR(ForgetEntry(records, id));
+  CAIRN_RETURN_IF_ERROR(WriteRemoved(disk, records, id));
+  return ForgetEntry(records, id);  // another may have merged the commit between these two
+}
+
 absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id,
                            const std::vector<catalogue::Catalogue>& catalogues) {
   CAIRN_RETURN_IF_ERROR(CheckCatalogues(id, catalogues));
@@ -126,16 +132,14 @@ absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords&
   if (own_files) {
     CAIRN_ASSIGN_OR_RETURN(others, NamesOfOthers(disk, prefix, records, id));
   }
-  CAIRN_RETURN_IF_ERROR(ForgetEntry(records, id));
-  CAIRN_RETURN_IF_ERROR(WriteRemoved(disk, records, id));
-  CAIRN_RETURN_IF_ERROR(ForgetEntry(records, id));  // another may have merged the commit between these two
+  CAIRN_RETURN_IF_ERROR(WithdrawDataset(disk, records, id));
 
   Remover remover(disk);
   for (const catalogue::Catalogue& catalogue : catalogues) {
     for (const catalogue::FileEntry& file : catalogue.file()) {
       const std::string path = prefix + "/" + file.prefix_name();
       if (!others.contains(file.prefix_name())) remover.File(path);
-      remover.File(TransferWorkName(path, file));
+      remover.File(TransferWorkName(path, file, catalogue.files() ? id : 0));
     }
   }
   const std::string data = prefix + "/" + DataFolderName(id);

@@ -14,6 +14,10 @@
 
 namespace cairn {
 
+// Nobody restores it from now on, durably, and it cannot be committed again; its bytes stay. kFailedPrecondition: it is
+// SCR's own.
+absl::Status WithdrawDataset(Disk& disk, SharedRecords& records, DatasetId id);
+
 // As Prefix::Remove.
 absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id,
                            const std::vector<catalogue::Catalogue>& catalogues);

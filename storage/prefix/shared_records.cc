@@ -7,6 +7,7 @@
 #include "storage/base/status.h"
 #include "storage/cache/tree_file.h"
 #include "storage/prefix/identity.h"
+#include "storage/prefix/index_rules.h"
 
 namespace cairn {
 namespace {
@@ -176,41 +177,71 @@ absl::Status SharedRecords::MendTree(kvtree::Tree& index) {
       const auto descriptor = scr::GetDescriptor(*taken);
       if (descriptor.ok() && !descriptor->launch) continue;  // SCR gave the id out again (SCR specification, section 8)
     }
-    CAIRN_RETURN_IF_ERROR(MergeCommit(commit, index));
+    CAIRN_RETURN_IF_ERROR(MergeCommit(commit, /*verified=*/false, index));
   }
   return absl::OkStatus();
 }
 
-absl::Status SharedRecords::MergeCommit(const CommitRecord& commit, kvtree::Tree& index) {
+absl::StatusOr<scr::Descriptor> SharedRecords::ReadScrSummary(DatasetId id) {
+  const std::string path = DatasetFolder(id) + "/summary.scr";
+  CAIRN_ASSIGN_OR_RETURN(const kvtree::Tree tree, ReadTree(disk_, path));
+  auto descriptor = scr::GetSummary(tree);
+  if (!descriptor.ok()) return Annotate(descriptor.status(), path);
+  if (descriptor->id != id && descriptor->id != 0) return DataLoss("{}: DSET of dataset {}", path, descriptor->id);
+  if (descriptor->launch) return NotFound("{}: dataset {} is Cairn's", path, id);
+  // The library of SCR looks at the index alone, its tools at the summary (SCR specification, 9.1).
+  CAIRN_ASSIGN_OR_RETURN(const bool complete, tree.GetBool("COMPLETE"));
+  if (!complete) return FailedPrecondition("{}: dataset {} is not complete", path, id);
+  descriptor->id = id;
+  return descriptor;
+}
+
+// After the index was lost. What SCR has finished says so itself; which of it had failed is not known any more.
+absl::Status SharedRecords::EnterScrDatasets(kvtree::Tree& index) {
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<DatasetId> ids, ListDatasets());
+  for (const DatasetId id : ids) {
+    if (index.FindPath({"DSET", Key(id)}) != nullptr) continue;
+    auto descriptor = ReadScrSummary(id);
+    if (absl::IsUnavailable(descriptor.status())) return descriptor.status();
+    if (!descriptor.ok() || !descriptor->complete.value_or(false)) continue;
+    scr::PutIndexEntry(
+        {.descriptor = *std::move(descriptor), .complete = true, .flushed = {}, .fetched = {}, .failed = {}}, index);
+    Warn(fmt::format("dataset {} is entered again from its summary", id));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SharedRecords::MergeCommit(const CommitRecord& commit, bool verified, kvtree::Tree& index) {
+  CAIRN_RETURN_IF_ERROR(EnterCommit(commit, verified, index));
+  CAIRN_ASSIGN_OR_RETURN(const auto entry, index_rules::EntryOf(commit.descriptor.id, index));
+  if (entry && entry->failed.empty()) index_rules::FollowCommit(commit.descriptor, commit.committed_us, index);
+  return absl::OkStatus();
+}
+
+absl::Status SharedRecords::EnterCommit(const CommitRecord& commit, bool verified, kvtree::Tree& index) {
   const scr::Descriptor& descriptor = commit.descriptor;
   scr::IndexEntry entry;
+  CAIRN_ASSIGN_OR_RETURN(const auto there, index_rules::EntryOf(descriptor.id, index));
+  if (there) entry = *there;
   entry.descriptor = descriptor;
   entry.complete = true;
-  entry.flushed = scr::LocalTime(commit.committed_us);
-  std::string current;
-  DatasetId current_id = 0;
-  if (!index.empty()) {
-    CAIRN_ASSIGN_OR_RETURN(const scr::Index before, scr::GetIndex(index));
-    current = before.current;
-    for (const auto& [id, other] : before.datasets) {
-      if (other.descriptor.name == current) current_id = id;
-    }
-    if (const auto there = before.datasets.find(descriptor.id); there != before.datasets.end()) {
-      entry.fetched = there->second.fetched;
-      entry.failed = there->second.failed;
-    }
-  }
+  entry.flushed = scr::LocalTime(verified ? identity::NowMicros() : commit.committed_us);
+  if (verified) entry.failed.clear();
   scr::PutIndexEntry(entry, index);
   index.At(kMergedKey).At(Key(descriptor.id));
-  if (descriptor.checkpoint && (current.empty() || current_id <= descriptor.id)) {
-    scr::SetCurrent(descriptor.name, index);
-  }
   return absl::OkStatus();
 }
 
 void SharedRecords::Forget(DatasetId id, kvtree::Tree& index) {
-  scr::EraseIndexEntry(id, index);
+  index_rules::Erase(id, index);
   if (kvtree::Tree* merged = index.Find(kMergedKey); merged != nullptr) merged->Erase(Key(id));
+}
+
+void SharedRecords::Drop(DatasetId id, kvtree::Tree& index) {
+  const kvtree::Tree* descriptor = index.FindPath({"DSET", Key(id), "DSET"});
+  const bool by_cairn = descriptor != nullptr && descriptor->Find("CAIRN_LAUNCH") != nullptr;
+  index_rules::Erase(id, index);
+  if (by_cairn) index.At(kMergedKey).At(Key(id));
 }
 
 absl::StatusOr<kvtree::Tree> SharedRecords::ReadOrMoveAside(const std::string& path, bool* moved) {
@@ -236,7 +267,10 @@ absl::Status SharedRecords::ChangeIndex(const Change& change) {
     return parsed.status();
   }
   const kvtree::Tree before = index;
-  if (moved) CAIRN_RETURN_IF_ERROR(MendTree(index));
+  if (moved) {
+    CAIRN_RETURN_IF_ERROR(MendTree(index));
+    CAIRN_RETURN_IF_ERROR(EnterScrDatasets(index));
+  }
   CAIRN_RETURN_IF_ERROR(change(index));
   if (index.SameAs(before)) return absl::OkStatus();
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, Folder(), kFolderMode));
@@ -244,15 +278,23 @@ absl::Status SharedRecords::ChangeIndex(const Change& change) {
 }
 
 absl::Status SharedRecords::ChangeFlush(const Change& change) {
+  return ChangeFile("flush.scr", change);
+}
+
+absl::Status SharedRecords::ChangeNodes(const Change& change) {
+  return ChangeFile("nodes.scr", change);
+}
+
+absl::Status SharedRecords::ChangeFile(const std::string& name, const Change& change) {
   const std::lock_guard lock(ChangeMutex(prefix_));
-  const std::string path = Folder() + "/flush.scr";
+  const std::string path = Folder() + "/" + name;
   bool moved = false;
-  CAIRN_ASSIGN_OR_RETURN(kvtree::Tree flush, ReadOrMoveAside(path, &moved));
-  const kvtree::Tree before = flush;
-  CAIRN_RETURN_IF_ERROR(change(flush));
-  if (flush.SameAs(before)) return absl::OkStatus();
+  CAIRN_ASSIGN_OR_RETURN(kvtree::Tree tree, ReadOrMoveAside(path, &moved));
+  const kvtree::Tree before = tree;
+  CAIRN_RETURN_IF_ERROR(change(tree));
+  if (tree.SameAs(before)) return absl::OkStatus();
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, Folder(), kFolderMode));
-  return ReplaceTree(disk_, path, flush, kFileMode);
+  return ReplaceTree(disk_, path, tree, kFileMode);
 }
 
 void SharedRecords::Warn(std::string text) {

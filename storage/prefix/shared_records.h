@@ -46,11 +46,14 @@ class SharedRecords {
   // `disk` is borrowed. `run` all zeros: commit records of any run count.
   SharedRecords(Disk& disk, std::string prefix, const RunId& run);
 
+  const RunId& run() const { return run_; }
   std::string Folder() const { return prefix_ + "/.scr"; }
   std::string DatasetFolder(DatasetId id) const;
   std::string CommitPath(DatasetId id) const { return DatasetFolder(id) + "/commit.cairn"; }
   std::string RemovedPath(DatasetId id) const { return DatasetFolder(id) + "/removed.cairn"; }
 
+  // As it is; empty: there is none. kDataLoss: damaged.
+  absl::StatusOr<kvtree::Tree> ReadIndex();
   // Only looks. A damaged index reads as an empty one, with a warning.
   absl::StatusOr<PrefixView> Look();
   // Merges into the index what was committed and is not in its list CAIRN_COMMITTED. Reads only such commits.
@@ -65,25 +68,36 @@ class SharedRecords {
   absl::StatusOr<std::vector<DatasetId>> ListUnmerged();
 
   // index.scr: as read, handed to `change`, written back if it differs. A damaged one is moved aside first and made of
-  // what Cairn committed. kFailedPrecondition: its VERSION is unknown.
+  // what was committed, by Cairn and by SCR. kFailedPrecondition: its VERSION is unknown.
   using Change = std::function<absl::Status(kvtree::Tree&)>;
   absl::Status ChangeIndex(const Change& change);
   absl::Status ChangeFlush(const Change& change);
+  absl::Status ChangeNodes(const Change& change);
 
-  // Into the index: the entry, the list of what was merged, CURRENT if it is a newer checkpoint.
-  static absl::Status MergeCommit(const CommitRecord& commit, kvtree::Tree& index);
+  // Into the index: the entry, the list of what was merged, CURRENT if it is a newer checkpoint. `verified`: its bytes
+  // have just been, so FAILED goes.
+  static absl::Status MergeCommit(const CommitRecord& commit, bool verified, kvtree::Tree& index);
+  // The same, and CURRENT stays.
+  static absl::Status EnterCommit(const CommitRecord& commit, bool verified, kvtree::Tree& index);
   static void Forget(DatasetId id, kvtree::Tree& index);
+  // Takes the entry out for good: no Mend brings it back.
+  static void Drop(DatasetId id, kvtree::Tree& index);
+
+  // Is there a whole record of SCR's own (summary.scr)? Its descriptor; kNotFound: none, or one of Cairn's;
+  // kFailedPrecondition: not complete; kDataLoss.
+  absl::StatusOr<scr::Descriptor> ReadScrSummary(DatasetId id);
 
   void Warn(std::string text);
   std::vector<std::string> TakeWarnings();
 
  private:
   std::string IndexPath() const { return Folder() + "/index.scr"; }
-  absl::StatusOr<kvtree::Tree> ReadIndex();
   absl::StatusOr<kvtree::Tree> ReadOrMoveAside(const std::string& path, bool* moved);
   // Those that are not merged into `index`; all, if it is null.
   absl::StatusOr<std::map<DatasetId, CommitRecord>> ReadCommits(const kvtree::Tree* index);
   absl::Status MendTree(kvtree::Tree& index);
+  absl::Status EnterScrDatasets(kvtree::Tree& index);
+  absl::Status ChangeFile(const std::string& name, const Change& change);
 
   Disk& disk_;
   const std::string prefix_;

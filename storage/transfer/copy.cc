@@ -34,15 +34,16 @@ class FileCopy {
         target_disk_(target),
         job_(job),
         entry_(*job.entry),
-        work_path_(TransferWorkName(job.to, entry_)),
+        work_path_(TransferWorkName(job.to, entry_, job.owner)),
         buffers_(buffers),
         throttle_(throttle),
         progress_(progress) {}
 
-  absl::Status Run() {
+  absl::StatusOr<CopiedFile> Run() {
     CAIRN_RETURN_IF_ERROR(OnTarget(MakeDirectories(target_disk_, ParentOf(job_.to), kFolderMode)));
-    CAIRN_ASSIGN_OR_RETURN(const bool arrived, HasArrived());
-    if (arrived) return absl::OkStatus();
+    CopiedFile copied{.work = "", .to = job_.to, .in_place = {}};
+    CAIRN_ASSIGN_OR_RETURN(const bool arrived, HasArrived(&copied.in_place));
+    if (arrived) return copied;
     CAIRN_RETURN_IF_ERROR(OpenSource());
     CAIRN_RETURN_IF_ERROR(OpenWork());
     CAIRN_RETURN_IF_ERROR(CopyBlocks());
@@ -51,18 +52,20 @@ class FileCopy {
       return DataLoss("source: {}: CRC-32 {:08x} instead of {:08x}, though every block matches", job_.from, crc32_,
                       entry_.crc32());
     }
-    return OnTarget(Publish());
+    CAIRN_RETURN_IF_ERROR(OnTarget(Finish()));
+    copied.work = work_path_;
+    return copied;
   }
   bool source_damaged() const { return source_damaged_; }
 
  private:
-  absl::StatusOr<bool> HasArrived();
+  absl::StatusOr<bool> HasArrived(FileInfo* in_place);
   absl::Status OpenSource();
   absl::Status OpenWork();
   absl::Status ContinueWork(const FileInfo& info);
   absl::Status CopyBlocks();
   absl::Status CopyBlock(BlockStream& stream, const BlockStream::Block& block);
-  absl::Status Publish();
+  absl::Status Finish();
   absl::Status WriteStatus() {
     const std::lock_guard lock(mutex_);
     return write_status_;
@@ -89,7 +92,7 @@ class FileCopy {
 };
 
 // There already, whole: synced once more, since we cannot know who wrote it.
-absl::StatusOr<bool> FileCopy::HasArrived() {
+absl::StatusOr<bool> FileCopy::HasArrived(FileInfo* in_place) {
   const auto info = target_disk_.Info(job_.to);
   if (absl::IsNotFound(info.status())) return false;
   if (!info.ok()) return OnTarget(info.status());
@@ -100,6 +103,7 @@ absl::StatusOr<bool> FileCopy::HasArrived() {
                          CountMatchingBlocks(**file, info->bytes, entry_, buffers_, progress_.stop, nullptr));
   if (matching != BlockCount() || !(*file)->Sync().ok()) return false;
   progress_.bytes_done += entry_.bytes();
+  *in_place = *info;
   return true;
 }
 
@@ -118,6 +122,11 @@ absl::Status FileCopy::OpenWork() {
   const auto info = target_disk_.Info(work_path_);
   if (info.ok()) {
     if (info->is_regular()) {
+      constexpr std::uint32_t kOwnerWrites = 0200;
+      if ((info->mode & kOwnerWrites) == 0) {  // it has the application's mode already
+        const std::uint32_t mode = (info->mode | kOwnerWrites) & 07777;
+        CAIRN_RETURN_IF_ERROR(OnTarget(target_disk_.SetModeAndTimes(work_path_, mode, info->atime, info->mtime)));
+      }
       auto file = target_disk_.Open(work_path_, {.direct = true, .writable = true});
       if (file.ok()) {
         work_ = *std::move(file);
@@ -183,7 +192,7 @@ absl::Status FileCopy::CopyBlock(BlockStream& stream, const BlockStream::Block& 
   return absl::OkStatus();
 }
 
-absl::Status FileCopy::Publish() {
+absl::Status FileCopy::Finish() {
   if (RoundUp(entry_.bytes()) != entry_.bytes() || blocks_kept_ != 0) {
     CAIRN_ASSIGN_OR_RETURN(const FileInfo info, work_->Info());  // padded by direct writes, or longer from before
     if (info.bytes != entry_.bytes()) CAIRN_RETURN_IF_ERROR(work_->Truncate(entry_.bytes()));
@@ -198,13 +207,27 @@ absl::Status FileCopy::Publish() {
     target_disk_.Remove(work_path_).IgnoreError();  // the sync's error counts
     return synced;
   }
-  return target_disk_.Rename(work_path_, job_.to);
+  return absl::OkStatus();
+}
+
+// The very one that was looked at: a rename over it gives another inode.
+bool IsTheSame(const FileInfo& a, const FileInfo& b) {
+  return a.inode == b.inode && a.device == b.device && a.bytes == b.bytes && a.mtime.tv_sec == b.mtime.tv_sec &&
+         a.mtime.tv_nsec == b.mtime.tv_nsec;
+}
+
+absl::Status CheckStillInPlace(Disk& target, const CopiedFile& file) {
+  const auto info = target.Info(file.to);
+  if (info.ok() && IsTheSame(*info, file.in_place)) return absl::OkStatus();
+  if (!info.ok() && !absl::IsNotFound(info.status())) return info.status();
+  return Aborted("{}: was in its place, and is gone or another by now", file.to);
 }
 
 }  // namespace
 
-absl::Status CopyFiles(Disk& source, Disk& target, const std::vector<CopyJob>& jobs, Throttle& throttle,
-                       TransferProgress& progress, std::size_t* damaged) {
+absl::StatusOr<std::vector<CopiedFile>> CopyToWork(Disk& source, Disk& target, const std::vector<CopyJob>& jobs,
+                                                   Throttle& throttle, TransferProgress& progress,
+                                                   std::size_t* damaged) {
   std::uint64_t largest = 0;
   for (const CopyJob& job : jobs) {
     if (job.entry == nullptr) return InvalidArgument("{}: nothing is known of the file", job.from);
@@ -212,21 +235,40 @@ absl::Status CopyFiles(Disk& source, Disk& target, const std::vector<CopyJob>& j
     largest = std::max(largest, job.entry->bytes());
   }
   BlockBuffers buffers(largest);
-  std::set<std::string> folders;
+  std::vector<CopiedFile> files;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (progress.stop) return Cancelled("copy of {} was stopped", jobs[i].from);
     FileCopy copy(source, target, jobs[i], buffers, throttle, progress);
-    const absl::Status status = copy.Run();
-    if (!status.ok()) {
+    auto file = copy.Run();
+    if (!file.ok()) {
       if (copy.source_damaged() && damaged != nullptr) *damaged = i;
-      return status;
+      return file.status();
     }
-    folders.insert(ParentOf(jobs[i].to));
+    files.push_back(*std::move(file));
+  }
+  return files;
+}
+
+absl::Status PutInPlace(Disk& target, const std::vector<CopiedFile>& files) {
+  for (const CopiedFile& file : files) {
+    if (file.work.empty()) CAIRN_RETURN_IF_ERROR(OnTarget(CheckStillInPlace(target, file)));
+  }
+  std::set<std::string> folders;
+  for (const CopiedFile& file : files) {
+    if (!file.work.empty()) CAIRN_RETURN_IF_ERROR(OnTarget(target.Rename(file.work, file.to)));
+    folders.insert(ParentOf(file.to));
   }
   for (const std::string& folder : folders) {
     CAIRN_RETURN_IF_ERROR(OnTarget(target.SyncDirectory(folder)));
   }
   return absl::OkStatus();
+}
+
+absl::Status CopyFiles(Disk& source, Disk& target, const std::vector<CopyJob>& jobs, Throttle& throttle,
+                       TransferProgress& progress, std::size_t* damaged) {
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<CopiedFile> files,
+                         CopyToWork(source, target, jobs, throttle, progress, damaged));
+  return PutInPlace(target, files);
 }
 
 }  // namespace cairn

@@ -41,6 +41,7 @@ struct CopyJob {
   std::string from;                             // absolute
   std::string to;                               // absolute; its directories are made
   const catalogue::FileEntry* entry = nullptr;  // size, CRC32C per MiB, CRC-32 if known, mode and times (if mode != 0)
+  std::uint64_t owner = 0;  // where several datasets may have a file of this name, even of the same bytes: which one
 };
 
 // Copies the files. kDataLoss: a *source* block differs from its CRC (the message names file and offset; `damaged`
@@ -48,8 +49,22 @@ struct CopyJob {
 absl::Status CopyFiles(Disk& source, Disk& target, const std::vector<CopyJob>& jobs, Throttle& throttle,
                        TransferProgress& progress, std::size_t* damaged);
 
-// Reads the whole file once and fills entry: bytes, crc32c, crc32, mode and times. kFailedPrecondition if the file
-// changed (inode, size, mtime) against `before` while or before it was read. The file is synced first if `sync`.
+// CopyFiles in two steps, so that others can be told between them what will be replaced.
+struct CopiedFile {
+  std::string work;  // where it is now, whole and synced; empty: in its place, and was so before
+  std::string to;
+  FileInfo in_place;  // of the one that was in its place
+};
+// Nothing changes under a final name. What a crash or an error leaves is continued by the next call. Errors as above.
+absl::StatusOr<std::vector<CopiedFile>> CopyToWork(Disk& source, Disk& target, const std::vector<CopyJob>& jobs,
+                                                   Throttle& throttle, TransferProgress& progress,
+                                                   std::size_t* damaged);
+// Renames, and syncs the directories. kAborted: what was in its place is not any more, so copy again; nothing was
+// renamed.
+absl::Status PutInPlace(Disk& target, const std::vector<CopiedFile>& files);
+
+// Reads the whole file once and fills entry: bytes, crc32c, crc32, inode, mode and times. kFailedPrecondition if the
+// file changed (inode, size, mtime) against `before` while or before it was read. The file is synced first if `sync`.
 absl::Status ChecksumFile(Disk& disk, const std::string& path, const FileInfo& before, bool sync,
                           catalogue::FileEntry* entry);
 

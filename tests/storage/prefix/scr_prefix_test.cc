@@ -1,6 +1,10 @@
 // Prefixes that SCR itself wrote, as Cairn lists them.
 #include <gtest/gtest.h>
 
+#include <set>
+#include <span>
+
+#include "storage/base/checksum.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
 #include "storage/prefix/prefix.h"
@@ -10,15 +14,52 @@
 namespace cairn {
 namespace {
 
+// As the vectors' README has it: byte k of a file of rank r.
+std::string ApplicationData(std::string_view dataset, Rank rank, std::uint32_t index, std::uint64_t bytes) {
+  std::uint32_t fold = 0;
+  for (const char c : dataset) fold = fold * 131 + static_cast<unsigned char>(c);
+  std::string data;
+  for (std::uint64_t k = 0; k < bytes; ++k) {
+    data += static_cast<char>(fold + 17 * rank + 29 * index + 7 * k + (k >> 8));
+  }
+  return data;
+}
+
+// rank_<r>.ckpt has index 0, extra_<r>_<index>.dat its own.
+std::uint32_t IndexOf(const std::string& name) {
+  if (!name.ends_with(".dat")) return 0;
+  return static_cast<std::uint32_t>(std::stoul(name.substr(name.rfind('_') + 1)));
+}
+
+// Every file as the application wrote it: the CRC32 of what was read is that of what was meant.
+void ExpectTheApplicationsData(const std::string& dataset, const std::vector<catalogue::Catalogue>& catalogues) {
+  std::size_t files = 0;
+  for (const catalogue::Catalogue& catalogue : catalogues) {
+    EXPECT_EQ(catalogue.nranks(), catalogues.size());
+    EXPECT_EQ(catalogue.launch(), 0u);
+    EXPECT_TRUE(catalogue.files());
+    for (const catalogue::FileEntry& file : catalogue.file()) {
+      const std::string data = ApplicationData(dataset, catalogue.rank(), IndexOf(file.name()), file.bytes());
+      EXPECT_EQ(file.crc32(), Crc32(std::as_bytes(std::span(data)))) << file.name();
+      EXPECT_TRUE(file.prefix_name().starts_with(dataset + "/")) << file.prefix_name();
+      EXPECT_NE(file.mode(), 0u);
+      ++files;
+    }
+  }
+  EXPECT_GE(files, catalogues.size());
+}
+
 struct Expected {
   std::string scenario;
   std::map<DatasetId, std::string> names;
   DatasetId current = 0;  // 0: none of these
+  DatasetId bound = 0;    // by a CURRENT that names an older one than the newest
+  std::set<DatasetId> failed = {};
 };
 
 class ScrPrefixTest : public ::testing::TestWithParam<Expected> {};
 
-TEST_P(ScrPrefixTest, CompleteDatasetsAreListedAndNoOthers) {
+TEST_P(ScrPrefixTest, CompleteDatasetsAreListedWithTheirDataAndNoOthers) {
   const auto folder = testing::VectorsPath("scr/" + GetParam().scenario);
   if (!folder) return;
   const auto disk = MakePosixDisk();
@@ -31,10 +72,16 @@ TEST_P(ScrPrefixTest, CompleteDatasetsAreListedAndNoOthers) {
     names[id] = dataset.descriptor.name;
     EXPECT_FALSE(dataset.by_cairn);
     if (dataset.current) current = id;
-    EXPECT_STATUS(absl::StatusCode::kNotFound, prefix->Catalogues(id), "");
+    ASSERT_OK_AND_ASSIGN(const auto catalogues, prefix->Catalogues(id));
+    EXPECT_EQ(dataset.descriptor.ranks, catalogues.size());
+    ExpectTheApplicationsData(dataset.descriptor.name, catalogues);
   }
   EXPECT_EQ(names, GetParam().names);
   EXPECT_EQ(current, GetParam().current);
+  ASSERT_OK_AND_ASSIGN(const PrefixContents contents, prefix->Contents());
+  EXPECT_EQ(contents.bound, GetParam().bound);
+  EXPECT_EQ(contents.failed, GetParam().failed);
+  EXPECT_TRUE(contents.bad.empty());
   EXPECT_TRUE(prefix->TakeWarnings().empty());
 }
 
@@ -43,10 +90,12 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Expected{"single_np2", {{2, "step_000020"}, {3, "plot_0001"}}, 2},
                       Expected{"prefix_lifecycle_np2",
                                {{1, "step_000010"}, {2, "plot_0001"}, {3, "step_000020"}, {4, "step_000040"}},
+                               1,
                                1},
-                      Expected{"index_failed_np2", {{1, "step_000010"}, {3, "plot_0001"}}, 1},
+                      Expected{"index_failed_np2", {{1, "step_000010"}, {3, "plot_0001"}}, 1, 0, {2}},
                       Expected{"bypass_np3", {{1, "step_000010"}, {2, "step_000020"}}, 2},
                       Expected{"scavenge_xor_np4", {{1, "step_000010"}}, 0},
+                      Expected{"scavenge_rs_np4", {{1, "step_000010"}}, 0},
                       Expected{"crash_before_flush_np3", {{2, "plot_0001"}}, 0}),
     [](const auto& info) { return info.param.scenario; });
 

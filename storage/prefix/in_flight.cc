@@ -1,0 +1,104 @@
+#include "storage/prefix/in_flight.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/base/status.h"
+#include "storage/cache/tree_file.h"
+#include "storage/prefix/commit.h"
+#include "storage/prefix/identity.h"
+#include "storage/prefix/removal.h"
+
+namespace cairn {
+namespace {
+
+// Whose entry of flush.scr it is: each node's daemon mends its own only.
+constexpr std::string_view kNodeKey = "CAIRN_NODE";
+
+bool NamesOneOf(const std::vector<catalogue::Catalogue>& catalogues, const std::set<std::string>& names) {
+  return std::any_of(catalogues.begin(), catalogues.end(), [&](const catalogue::Catalogue& catalogue) {
+    return std::any_of(catalogue.file().begin(), catalogue.file().end(),
+                       [&](const catalogue::FileEntry& file) { return names.contains(file.prefix_name()); });
+  });
+}
+
+std::vector<DatasetId> EntriesOf(std::string_view node, const kvtree::Tree& flush) {
+  std::vector<DatasetId> ids;
+  const kvtree::Tree* datasets = flush.Find("DATASET");
+  if (datasets == nullptr) return ids;
+  for (const auto& [key, entry] : datasets->elements()) {
+    const auto id = NumberAfter(key, "");
+    if (id && entry.Get(kNodeKey).value_or("") == node) ids.push_back(*id);
+  }
+  return ids;
+}
+
+}  // namespace
+
+absl::Status BeginInIndex(SharedRecords& records, const scr::Descriptor& descriptor) {
+  const DatasetId id = descriptor.id;
+  CAIRN_ASSIGN_OR_RETURN(const bool removed, records.IsRemoved(id));
+  if (removed) return Aborted("dataset {} was removed from the prefix and cannot come back", id);
+  bool committed = false;
+  CAIRN_RETURN_IF_ERROR(records.ChangeIndex([&](kvtree::Tree& index) -> absl::Status {
+    scr::IndexEntry entry;
+    if (!index.empty()) {
+      CAIRN_ASSIGN_OR_RETURN(const scr::Index before, scr::GetIndex(index));
+      // Perhaps its entry was taken out since: then it stays out.
+      committed = IsMerged(id, index);
+      const auto there = before.datasets.find(id);
+      const bool known = there != before.datasets.end();
+      // SCR may have given the id out again.
+      if (committed || (known && !there->second.descriptor.launch)) return absl::OkStatus();
+      if (known) entry = there->second;
+    }
+    entry.descriptor = descriptor;
+    entry.descriptor.complete = false;
+    entry.complete = false;
+    scr::PutIndexEntry(entry, index);
+    return absl::OkStatus();
+  }));
+  return committed ? AlreadyExists("dataset {} is committed", id) : absl::OkStatus();
+}
+
+absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> WithdrawReplaced(
+    Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId by, const std::set<std::string>& names) {
+  std::map<DatasetId, std::vector<catalogue::Catalogue>> replaced;
+  if (names.empty()) return replaced;
+  CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records.Look());
+  for (const auto& [id, commit] : view.commits) {
+    if (id == by || !commit.descriptor.own_files) continue;
+    auto catalogues = ReadCatalogues(disk, prefix, records, id);
+    if (absl::IsDataLoss(catalogues.status())) {  // nobody can restore it, whatever becomes of its files
+      records.Warn(fmt::format("dataset {}: {}", id, MessageOf(catalogues.status())));
+      continue;
+    }
+    if (absl::IsNotFound(catalogues.status())) continue;  // removed meanwhile
+    if (!catalogues.ok()) return catalogues.status();
+    if (!NamesOneOf(*catalogues, names)) continue;
+    if (id > by) return Aborted("dataset {}, which is newer, has put files under names of dataset {}", id, by);
+    replaced[id] = *std::move(catalogues);
+  }
+  for (const auto& [id, catalogues] : replaced) CAIRN_RETURN_IF_ERROR(WithdrawDataset(disk, records, id));
+  return replaced;
+}
+
+absl::Status UpdateFlushEntries(SharedRecords& records, std::string_view node,
+                                const std::map<DatasetId, std::optional<scr::FlushEntry>>& entries, bool only_these) {
+  return records.ChangeFlush([&](kvtree::Tree& flush) {
+    const std::vector<DatasetId> own = EntriesOf(node, flush);
+    for (const DatasetId id : own) {
+      const auto wanted = entries.find(id);
+      const bool erase = wanted == entries.end() ? only_these : !wanted->second.has_value();
+      if (erase) scr::EraseFlushEntry(id, flush);
+    }
+    for (const auto& [id, entry] : entries) {
+      if (!entry) continue;
+      scr::PutFlushEntry(id, *entry, flush);
+      flush.At("DATASET").At(fmt::format("{}", id)).Set(kNodeKey, node);
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace cairn

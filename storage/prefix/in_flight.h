@@ -1,0 +1,33 @@
+// What is on its way to the prefix: its entry in SCR's index from the start, what gives way to it, and flush.scr.
+// Calls block on disk.
+#ifndef CAIRN_STORAGE_PREFIX_IN_FLIGHT_H_
+#define CAIRN_STORAGE_PREFIX_IN_FLIGHT_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proto/catalogue.pb.h"
+#include "storage/base/disk.h"
+#include "storage/base/ids.h"
+#include "storage/prefix/shared_records.h"
+#include "storage/scr/records.h"
+
+namespace cairn {
+
+// As Prefix::BeginFlush, Withdraw and UpdateFlushFile.
+absl::Status BeginInIndex(SharedRecords& records, const scr::Descriptor& descriptor);
+absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> WithdrawReplaced(
+    Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId by, const std::set<std::string>& names);
+absl::Status UpdateFlushEntries(SharedRecords& records, std::string_view node,
+                                const std::map<DatasetId, std::optional<scr::FlushEntry>>& entries, bool only_these);
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_PREFIX_IN_FLIGHT_H_

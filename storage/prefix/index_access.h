@@ -1,0 +1,32 @@
+// What the index tools share.
+#ifndef CAIRN_STORAGE_PREFIX_INDEX_ACCESS_H_
+#define CAIRN_STORAGE_PREFIX_INDEX_ACCESS_H_
+
+#include <absl/status/statusor.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "storage/base/disk.h"
+#include "storage/base/ids.h"
+#include "storage/kvtree/tree.h"
+#include "storage/prefix/shared_records.h"
+
+namespace cairn::index_access {
+
+// All zeros: the prefix is no run of Cairn's, or its identity may not be read.
+RunId RunOf(Disk& disk, const std::string& prefix);
+
+// The dataset of that name in the index, or of that number.
+std::optional<DatasetId> FindEntry(std::string_view name, const kvtree::Tree& index);
+
+// The one that has records of its own under .scr, in the index or not: by number, or the newest of that name.
+// kNotFound.
+absl::StatusOr<DatasetId> FindRecords(SharedRecords& records, std::string_view name);
+
+absl::Status NoSuchDataset(const std::string& prefix, std::string_view name);
+
+}  // namespace cairn::index_access
+
+#endif  // CAIRN_STORAGE_PREFIX_INDEX_ACCESS_H_
