@@ -3,6 +3,7 @@
 #include <array>
 
 #include "storage/base/ids.h"
+#include "storage/kvtree/json.h"
 
 namespace cairn::cli {
 namespace {
@@ -127,7 +128,9 @@ Json ToJson(const catalogue::Catalogue& catalogue) {
 
 Json ToJson(const kvtree::Tree& tree) {
   Json json = Json::object();
-  for (const auto& [key, child] : tree.elements()) json[key] = ToJson(child);
+  // Keys are unique as they are: looking for each among those before would take a wide level's width squared.
+  Json::object_t::Container& members = json.get_ref<Json::object_t&>();
+  for (const auto& [key, child] : tree.elements()) members.emplace_back(kvtree::KeyText(key), ToJson(child));
   return json;
 }
 

@@ -19,7 +19,8 @@ Json ToJson(const admin::DatasetRow& row);
 Json ToJson(const admin::ShowReply& show);
 Json ToJson(const local::Variable& variable);
 Json ToJson(const catalogue::Catalogue& catalogue);
-Json ToJson(const kvtree::Tree& tree);  // nested objects; a value is a key with an empty object
+// Nested objects; a value is a key with an empty object. Keys as kvtree::KeyText has them.
+Json ToJson(const kvtree::Tree& tree);
 
 std::string NameOfType(std::uint32_t type);  // "double", "int32"; the number if it is none of ours
 

@@ -89,7 +89,7 @@ std::string KeyText(std::string_view key) {
   return text;
 }
 
-std::string ToJson(const Tree& tree) {
+std::string JsonText(const Tree& tree) {
   std::string json;
   AppendTree(tree, json);
   return json;

@@ -14,7 +14,7 @@ std::string KeyText(std::string_view key);
 
 // Nested [key, [children]] pairs in file order, on one line: [["SIZE",[["10",[]]]]] has one value. Keys as KeyText.
 // Control characters are escaped, so that a terminal can be shown it.
-std::string ToJson(const Tree& tree);
+std::string JsonText(const Tree& tree);
 
 }  // namespace cairn::kvtree
 

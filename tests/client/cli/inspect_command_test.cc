@@ -126,6 +126,7 @@ TEST_F(InspectCommandTest, KvtreeFilesAreShownAsTheyAre) {
   const json inspected = RunJson({"inspect", path});
   EXPECT_EQ(inspected["kind"], "kvtree");
   EXPECT_EQ(inspected["tree"]["DSET"]["17"]["NAME"], json({{"ckpt.17", json::object()}}));
+  EXPECT_EQ(inspected["tree"]["DSET"]["17"]["odd\x1b[31m"], json({{"hex:ff", json::object()}}));
 }
 
 TEST_F(InspectCommandTest, CataloguesAreShown) {

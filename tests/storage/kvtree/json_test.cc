@@ -16,20 +16,20 @@ using nlohmann::json;
 
 TEST(TreeJsonTest, PairsKeepOrderAndEmptyKeys) {
   Tree tree;
-  EXPECT_EQ(ToJson(tree), "[]");
+  EXPECT_EQ(JsonText(tree), "[]");
   tree.Set("SIZE", "10");
-  EXPECT_EQ(ToJson(tree), R"([["SIZE",[["10",[]]]]])");
+  EXPECT_EQ(JsonText(tree), R"([["SIZE",[["10",[]]]]])");
   tree.Set("", "");
   tree.At("LOCATION").At("CACHE");
   tree.At("LOCATION").At("PFS");
-  EXPECT_EQ(ToJson(tree), R"([["LOCATION",[["PFS",[]],["CACHE",[]]]],["",[["",[]]]],["SIZE",[["10",[]]]]])");
+  EXPECT_EQ(JsonText(tree), R"([["LOCATION",[["PFS",[]],["CACHE",[]]]],["",[["",[]]]],["SIZE",[["10",[]]]]])");
 }
 
 TEST(TreeJsonTest, WhatATerminalMightObeyIsEscaped) {
   Tree tree;
   tree.At("a\"b\\c\n\t\x1b[31m\x7f\xc2\x9b\xc2\xa0/\xc3\xa4");
-  EXPECT_EQ(ToJson(tree), "[[\"a\\\"b\\\\c\\u000a\\u0009\\u001b[31m\\u007f\\u009b\xc2\xa0/\xc3\xa4\",[]]]");
-  EXPECT_EQ(json::parse(ToJson(tree))[0][0], tree.elements().front().first);
+  EXPECT_EQ(JsonText(tree), "[[\"a\\\"b\\\\c\\u000a\\u0009\\u001b[31m\\u007f\\u009b\xc2\xa0/\xc3\xa4\",[]]]");
+  EXPECT_EQ(json::parse(JsonText(tree))[0][0], tree.elements().front().first);
 }
 
 TEST(TreeJsonTest, KeysThatAreNoTextAreHex) {
@@ -52,7 +52,7 @@ TEST(TreeJsonTest, KeysThatAreNoTextAreHex) {
     EXPECT_EQ(KeyText(key), text);
     Tree tree;
     tree.At(key);
-    EXPECT_EQ(json::parse(ToJson(tree))[0][0], text);
+    EXPECT_EQ(json::parse(JsonText(tree))[0][0], text);
   }
 }
 
@@ -66,7 +66,7 @@ TEST(TreeJsonVectorTest, SyntheticFilesAreWhatTheirListsSay) {
     const std::string path = file.at("path");
     const auto tree = Decode(path, testing::ReadVector(*folder + "/" + path));
     ASSERT_TRUE(tree.ok()) << tree.status();
-    EXPECT_EQ(json::parse(ToJson(*tree)), file["kvtree"]["tree"]) << path;
+    EXPECT_EQ(json::parse(JsonText(*tree)), file["kvtree"]["tree"]) << path;
     ++compared;
   }
   EXPECT_EQ(compared, 12);
