@@ -83,6 +83,18 @@ TEST_F(BindingTest, CppMemoryComesBackThroughSpansAndResults) {
   EXPECT_TRUE(session.close());
 }
 
+TEST_F(BindingTest, CppIsSteered) {
+  auto session = Session::open(options());
+  ASSERT_TRUE(session) << session.error().message;
+  EXPECT_FALSE(session->need_checkpoint().value_or(true));
+  EXPECT_TRUE(session->need_checkpoint().value_or(false));
+  EXPECT_NE(session->why().find("every call 2"), std::string::npos);
+  EXPECT_FALSE(session->should_exit().value_or(true));
+  EXPECT_FALSE(session->should_exit().value_or(true));
+  EXPECT_TRUE(session->should_exit().value_or(false));
+  EXPECT_NE(session->why().find("enough"), std::string::npos);
+}
+
 TEST_F(BindingTest, CppErrorsCarryCodeAndWords) {
   auto session = Session::open(options());
   ASSERT_TRUE(session) << session.error().message;

@@ -100,7 +100,7 @@ local::Plan MakeTestPlan(const google::protobuf::RepeatedPtrField<local::Variabl
                          std::uint64_t piece_bytes);
 
 // An honest daemon for one client: keeps what was checkpointed last and gives it back; answers everything else as if
-// every level were reached at once.
+// every level were reached at once; a checkpoint is due at every second question, the run is to stop at the third.
 class HonestDaemon {
  public:
   // Until the client closes or goes away; true: it closed.

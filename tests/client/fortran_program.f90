@@ -61,6 +61,15 @@ program fortran_program
       if (block(i, j) /= i * 10.0_real32 + j) error stop "the block differs"
     end do
   end do
+  do i = 1, 4
+    call expect(cairn_need_checkpoint(session, reached), CAIRN_OK, "need checkpoint")
+    if (reached .neqv. mod(i, 2) == 0) error stop "another need for a checkpoint"
+  end do
+  do i = 1, 3
+    call expect(cairn_should_exit(session, reached), CAIRN_OK, "should exit")
+    if (reached .neqv. i == 3) error stop "another word to stop"
+  end do
+  if (index(cairn_error(session), "enough") == 0) error stop "it is not said why to stop"
   call expect(cairn_restart_file(session, latest, "out.dat", path), CAIRN_OK, "restart file")
   if (path /= "/cache/out.dat") error stop "another path"
   call expect(cairn_close(session), CAIRN_OK, "close")

@@ -129,6 +129,16 @@ void HonestDaemon::Handle(FakePeer& peer, const local::Request& request) {
     case local::Request::kOutputEnd:
       if (request.output_end().valid()) reply.mutable_committed()->set_dataset(dataset_);
       break;
+    case local::Request::kShouldExit:
+      // At the third question, and says so.
+      reply.mutable_should_exit()->set_yes(request.should_exit().number() == 3);
+      if (reply.should_exit().yes()) reply.mutable_should_exit()->set_why("halt: enough");
+      break;
+    case local::Request::kNeedCheckpoint:
+      // At every second question.
+      reply.mutable_need_checkpoint()->set_yes(request.need_checkpoint().number() % 2 == 0);
+      if (reply.need_checkpoint().yes()) reply.mutable_need_checkpoint()->set_why("due at every call 2");
+      break;
     case local::Request::kRestartFile:
       reply.mutable_restart_file()->set_path("/cache/" + request.restart_file().file());
       break;

@@ -39,6 +39,10 @@ with cairn.Session(deadline_ms=5000) as session:
     assert stored[2].kind is cairn.Kind.ARRAY and stored[2].shape == (6, 9) and stored[2].box_count == (2, 3)
     assert stored[2].dtype == numpy.complex64 and stored[2].name == "block"
     assert session.stored_by_id(dataset, 2).name == "step"
+    assert [session.need_checkpoint() for _ in range(4)] == [False, True, False, True]
+    assert "every call 2" in session.why()
+    assert [session.should_exit() for _ in range(3)] == [False, False, True]
+    assert "enough" in session.why()
     try:
         session.unprotect(77)
         raise SystemExit("unprotected what is not there")
