@@ -29,8 +29,23 @@ absl::StatusOr<std::string> ReadHead(File& file, std::uint64_t bytes) {
   return head;
 }
 
-absl::StatusOr<KnownFile> DecodeTree(const std::string& path, File& file, std::uint64_t file_bytes) {
-  CAIRN_ASSIGN_OR_RETURN(const std::string head, ReadHead(file, std::min(file_bytes, kvtree::kFileBytesMax)));
+// What the header declares, or enough to say what is wrong with it: behind it there may be gigabytes of payload.
+absl::StatusOr<std::string> ReadTree(File& file, std::uint64_t file_bytes) {
+  constexpr std::size_t kHeaderBytes = 20, kDeclaredAt = 8;
+  const std::uint64_t bytes_max = std::min(file_bytes, kvtree::kFileBytesMax);
+  if (bytes_max <= kHeaderBytes) return ReadHead(file, bytes_max);
+  std::array<std::byte, kHeaderBytes> header;
+  CAIRN_RETURN_IF_ERROR(file.ReadAt(0, header));
+  if (std::memcmp(header.data(), kTreeMagic.data(), kTreeMagic.size()) != 0) return ReadHead(file, kHeaderBytes);
+  std::uint64_t declared = 0;
+  for (std::size_t at = kDeclaredAt; at < kDeclaredAt + sizeof(declared); ++at) {
+    declared = declared << 8 | std::to_integer<std::uint64_t>(header[at]);
+  }
+  return ReadHead(file, std::clamp<std::uint64_t>(declared, kHeaderBytes, bytes_max));
+}
+
+absl::StatusOr<TreeFile> DecodeTree(const std::string& path, File& file, std::uint64_t file_bytes) {
+  CAIRN_ASSIGN_OR_RETURN(const std::string head, ReadTree(file, file_bytes));
   std::uint64_t declared = 0;
   CAIRN_ASSIGN_OR_RETURN(kvtree::Tree tree, kvtree::Decode(path, head, &declared));
   return TreeFile{.tree = std::move(tree), .payload_bytes = file_bytes - std::min(file_bytes, declared)};
@@ -74,6 +89,13 @@ absl::StatusOr<KnownFile> OpenKnownFile(Disk& disk, const std::string& path) {
   if (!absl::IsFailedPrecondition(metadata.status())) return metadata.status();
   CAIRN_ASSIGN_OR_RETURN(ftiff::EncodedFile encoded, ftiff::DecodeEncoded(path, info.bytes, read));
   return CodeFile{.file = std::move(file), .encoded = std::move(encoded)};
+}
+
+absl::StatusOr<TreeFile> OpenTreeFile(Disk& disk, const std::string& path) {
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, disk.Open(path, {}));
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file->Info());
+  if (info.bytes == 0) return DataLoss("{}: empty", path);
+  return DecodeTree(path, *file, info.bytes);
 }
 
 std::string_view KindOf(const KnownFile& file) {

@@ -37,6 +37,9 @@ using KnownFile = std::variant<CheckpointFile, CodeFile, TreeFile, catalogue::Ca
 // (their data: VerifyData). kNotFound; kDataLoss: damaged, or none of these; kFailedPrecondition: a newer version.
 absl::StatusOr<KnownFile> OpenKnownFile(Disk& disk, const std::string& path);
 
+// The same for kvtree files alone: what is none is kDataLoss, naming section and offset. Of a payload nothing is read.
+absl::StatusOr<TreeFile> OpenTreeFile(Disk& disk, const std::string& path);
+
 // Layouts A and B leave the number of the checkpoint to the file's name.
 inline bool HoldsCheckpointId(ftiff::Letter letter) {
   return letter != ftiff::Letter::kA && letter != ftiff::Letter::kB;

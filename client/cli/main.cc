@@ -32,8 +32,11 @@ constexpr const char* kFooter =
     "  cairn wait heat 17 prefix           until dataset 17 is safe on the parallel file system\n"
     "  cairn flush heat --wait             the newest checkpoint goes there now\n"
     "  cairn pin heat 17                   keep it, whatever the policy says\n"
+    "  cairn index /scratch/me/heat        the checkpoints that a restart may use; choose, drop, add, remove them\n"
+    "  cairn halt /scratch/me/heat -c 1    stop the run after its next checkpoint\n"
     "  cairn verify /scratch/me/heat       read every byte and compare\n"
     "  cairn inspect Ckpt17-Rank0.fti      what a checkpoint file, a record of SCR or a catalogue holds\n"
+    "  cairn print .scr/index.scr          a record of SCR as SCR's own printer shows it\n"
     "  cairn extract Ckpt17-Rank0.fti --var 2 -o u.bin      the bytes of one variable\n"
     "  cairn convert Ckpt17-Rank0.fti --layout A -o a.fti   the same for FTI 1.1\n"
     "  cairn diff Ckpt17-Rank0.fti Ckpt18-Rank0.fti         which variables differ, and where\n"
@@ -79,6 +82,7 @@ int Main(int argc, char** argv) {
   app.add_flag("--json", line.context.json, "JSON instead of text");
   app.add_option("--address", line.context.address, "The daemon's socket: grpc+unix:PATH (default: the usual places)");
   AddRunCommands(app, line);
+  AddScrCommands(app, line);
   AddFileCommands(app, line);
   AddMovingCommands(app, line);
   AddDoctor(app, line);

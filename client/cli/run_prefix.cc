@@ -3,6 +3,21 @@
 #include "storage/base/status.h"
 
 namespace cairn::cli {
+namespace {
+
+// Of a run that has no datasets yet, which only the daemon's status tells.
+absl::StatusOr<std::string> PrefixByStatus(AdminClient& daemon, const std::string& run) {
+  CAIRN_ASSIGN_OR_RETURN(const admin::StatusReply status, daemon.Status());
+  for (const admin::RunStatus& known : status.runs()) {
+    if (BaseOf(known.prefix()) == run || BaseOf(known.cache_folder()) == "scr." + run ||
+        (run.size() >= 4 && known.run().starts_with(run))) {
+      return known.prefix();
+    }
+  }
+  return NotFound("run {} has no datasets", run);
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> FindPrefix(const Context& context, const std::string& run) {
   RunArgument argument = ParseRun(run);
@@ -16,8 +31,15 @@ absl::StatusOr<std::string> FindPrefix(const Context& context, const std::string
   admin::ListRequest request;
   request.set_run(run);
   CAIRN_ASSIGN_OR_RETURN(const admin::ListReply reply, (*daemon)->List(request));
-  if (reply.datasets().empty()) return NotFound("run {} has no datasets", run);
+  if (reply.datasets().empty()) return PrefixByStatus(**daemon, run);
   return reply.datasets(0).prefix();
+}
+
+absl::Status CheckIsPrefix(Disk& disk, const std::string& directory) {
+  for (const char* const folder : {"/.scr", "/.cairn"}) {
+    if (const auto info = disk.Info(directory + folder); !absl::IsNotFound(info.status())) return info.status();
+  }
+  return NotFound("{}: no run's directory: there is neither .scr nor .cairn in it", directory);
 }
 
 }  // namespace cairn::cli

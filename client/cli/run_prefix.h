@@ -2,11 +2,13 @@
 #ifndef CAIRN_CLIENT_CLI_RUN_PREFIX_H_
 #define CAIRN_CLIENT_CLI_RUN_PREFIX_H_
 
+#include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
 #include <string>
 
 #include "client/cli/context.h"
+#include "storage/base/disk.h"
 
 namespace cairn::cli {
 
@@ -14,6 +16,10 @@ namespace cairn::cli {
 // this name or identity.
 //   kNotFound      no such directory, and no daemon that knows such a run
 absl::StatusOr<std::string> FindPrefix(const Context& context, const std::string& run);
+
+// A directory that holds what Cairn or SCR keep there: .cairn or .scr. kNotFound: neither, so that nothing is looked
+// for, or left, in a directory whose name was mistyped.
+absl::Status CheckIsPrefix(Disk& disk, const std::string& directory);
 
 }  // namespace cairn::cli
 
