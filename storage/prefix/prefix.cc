@@ -181,6 +181,7 @@ absl::StatusOr<PrefixContents> PrefixOnDisk::Contents() {
   CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records_.Look());
   if (writable_) CAIRN_RETURN_IF_ERROR(ForgetRemoved(view));
   PrefixContents contents;
+  contents.removed = view.removed;
   contents.bound = index_rules::BoundOf(view.index, view.tree);
   CAIRN_RETURN_IF_ERROR(AddScrDatasets(view, contents));
   for (const auto& [id, entry] : view.index.datasets) {

@@ -59,6 +59,7 @@ struct PrefixContents {
   // CURRENT that was set back.
   DatasetId bound = 0;
   std::set<DatasetId> dropped;           // committed by Cairn, and taken out of the index
+  std::set<DatasetId> removed;           // with their bytes, for good
   std::set<DatasetId> failed;            // marked FAILED
   std::map<DatasetId, std::string> bad;  // SCR's own, complete by the index, that are not whole: why
 };

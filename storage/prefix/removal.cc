@@ -9,6 +9,8 @@
 #include "storage/cache/tree_file.h"
 #include "storage/prefix/commit.h"
 #include "storage/prefix/identity.h"
+#include "storage/prefix/index_rules.h"
+#include "storage/prefix/scr_dataset.h"
 #include "storage/transfer/work_file.h"
 
 namespace cairn {
@@ -49,6 +51,12 @@ absl::StatusOr<std::set<std::string>> NamesOfOthers(Disk& disk, const std::strin
                                                     DatasetId id) {
   std::set<std::string> names;
   CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records.Look());
+  for (const auto& [other, entry] : view.index.datasets) {
+    if (other == id || entry.descriptor.launch || !entry.complete)
+      continue;  // SCR's own bytes are never Cairn's to take
+    CAIRN_ASSIGN_OR_RETURN(const scr::Rank2File listed, ReadRank2File(disk, records.DatasetFolder(other)));
+    for (const auto& [rank, files] : listed.files) names.insert(files.begin(), files.end());
+  }
   for (const auto& [other, commit] : view.commits) {
     if (other == id || !commit.descriptor.own_files) continue;
     CAIRN_ASSIGN_OR_RETURN(const auto catalogues, ReadCatalogues(disk, prefix, records, other));
@@ -151,6 +159,7 @@ absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords&
 
 absl::Status FinishRemovals(Disk& disk, const std::string& prefix, SharedRecords& records) {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<DatasetId> ids, records.ListUnmerged());
+  CAIRN_ASSIGN_OR_RETURN(const kvtree::Tree index, records.ReadIndex());
   for (const DatasetId id : ids) {
     const std::string folder = records.DatasetFolder(id);
     const auto names = disk.List(folder);
@@ -158,6 +167,9 @@ absl::Status FinishRemovals(Disk& disk, const std::string& prefix, SharedRecords
     if (!names.ok()) return names.status();
     const bool removed = std::find(names->begin(), names->end(), BaseOf(records.RemovedPath(id))) != names->end();
     if (!removed || names->size() == 1) continue;
+    // SCR has given the id out again since (SCR specification, section 8): what is here now is not Cairn's.
+    CAIRN_ASSIGN_OR_RETURN(const auto entry, index_rules::EntryOf(id, index));
+    if (entry && !entry->descriptor.launch) continue;
     Remover remover(disk);
     const std::string data = prefix + "/" + DataFolderName(id);
     remover.Files(data, [&](const std::string& file) { return IsOurs(file, id); });

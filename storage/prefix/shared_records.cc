@@ -117,7 +117,8 @@ absl::StatusOr<std::vector<DatasetId>> SharedRecords::ListUnmerged() {
   return ids;
 }
 
-absl::StatusOr<std::map<DatasetId, CommitRecord>> SharedRecords::ReadCommits(const kvtree::Tree* index) {
+absl::StatusOr<std::map<DatasetId, CommitRecord>> SharedRecords::ReadCommits(const kvtree::Tree* index,
+                                                                             std::set<DatasetId>* removed) {
   std::map<DatasetId, CommitRecord> commits;
   CAIRN_ASSIGN_OR_RETURN(const std::vector<DatasetId> ids, ListDatasets());
   for (const DatasetId id : ids) {
@@ -130,6 +131,9 @@ absl::StatusOr<std::map<DatasetId, CommitRecord>> SharedRecords::ReadCommits(con
       Warn(fmt::format("dataset {} does not count: {}", id, MessageOf(commit.status())));
     } else if (!absl::IsNotFound(commit.status())) {
       return commit.status();
+    } else if (removed != nullptr) {
+      CAIRN_ASSIGN_OR_RETURN(const bool gone, IsRemoved(id));
+      if (gone) removed->insert(id);
     }
   }
   return commits;
@@ -160,7 +164,7 @@ absl::StatusOr<PrefixView> SharedRecords::Look() {
       view.index = *std::move(index);
     }
   }
-  CAIRN_ASSIGN_OR_RETURN(view.commits, ReadCommits(nullptr));
+  CAIRN_ASSIGN_OR_RETURN(view.commits, ReadCommits(nullptr, &view.removed));
   return view;
 }
 

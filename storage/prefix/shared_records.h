@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct PrefixView {
   kvtree::Tree tree;                          // index.scr
   scr::Index index;                           // the same
   std::map<DatasetId, CommitRecord> commits;  // valid, of this run, not removed
+  std::set<DatasetId> removed;
 };
 
 // Was the dataset's commit merged into this index (or its entry removed afterwards)?
@@ -94,7 +96,8 @@ class SharedRecords {
   std::string IndexPath() const { return Folder() + "/index.scr"; }
   absl::StatusOr<kvtree::Tree> ReadOrMoveAside(const std::string& path, bool* moved);
   // Those that are not merged into `index`; all, if it is null.
-  absl::StatusOr<std::map<DatasetId, CommitRecord>> ReadCommits(const kvtree::Tree* index);
+  absl::StatusOr<std::map<DatasetId, CommitRecord>> ReadCommits(const kvtree::Tree* index,
+                                                                std::set<DatasetId>* removed = nullptr);
   absl::Status MendTree(kvtree::Tree& index);
   absl::Status EnterScrDatasets(kvtree::Tree& index);
   absl::Status ChangeFile(const std::string& name, const Change& change);

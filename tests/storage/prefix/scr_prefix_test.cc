@@ -8,28 +8,12 @@
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
 #include "storage/prefix/prefix.h"
+#include "tests/storage/prefix/scr_data.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/vectors.h"
 
 namespace cairn {
 namespace {
-
-// As the vectors' README has it: byte k of a file of rank r.
-std::string ApplicationData(std::string_view dataset, Rank rank, std::uint32_t index, std::uint64_t bytes) {
-  std::uint32_t fold = 0;
-  for (const char c : dataset) fold = fold * 131 + static_cast<unsigned char>(c);
-  std::string data;
-  for (std::uint64_t k = 0; k < bytes; ++k) {
-    data += static_cast<char>(fold + 17 * rank + 29 * index + 7 * k + (k >> 8));
-  }
-  return data;
-}
-
-// rank_<r>.ckpt has index 0, extra_<r>_<index>.dat its own.
-std::uint32_t IndexOf(const std::string& name) {
-  if (!name.ends_with(".dat")) return 0;
-  return static_cast<std::uint32_t>(std::stoul(name.substr(name.rfind('_') + 1)));
-}
 
 // Every file as the application wrote it: the CRC32 of what was read is that of what was meant.
 void ExpectTheApplicationsData(const std::string& dataset, const std::vector<catalogue::Catalogue>& catalogues) {
@@ -39,7 +23,8 @@ void ExpectTheApplicationsData(const std::string& dataset, const std::vector<cat
     EXPECT_EQ(catalogue.launch(), 0u);
     EXPECT_TRUE(catalogue.files());
     for (const catalogue::FileEntry& file : catalogue.file()) {
-      const std::string data = ApplicationData(dataset, catalogue.rank(), IndexOf(file.name()), file.bytes());
+      const std::string data =
+          testing::ScrApplicationData(dataset, catalogue.rank(), testing::ScrIndexOf(file.name()), file.bytes());
       EXPECT_EQ(file.crc32(), Crc32(std::as_bytes(std::span(data)))) << file.name();
       EXPECT_TRUE(file.prefix_name().starts_with(dataset + "/")) << file.prefix_name();
       EXPECT_NE(file.mode(), 0u);
