@@ -99,6 +99,7 @@ admin::RunStatus CoreImpl::StatusOf(const Run& run) const {
     status.set_sessions(launch->live);
   }
   if (DatasetPtr newest = run.ledger.NewestRestorable()) status.set_newest_step(newest->step);
+  DescribeSteering(run, &status);
   for (const auto& [id, job] : run.flushes) {
     admin::FlushStatus& flush = *status.add_flushes();
     flush.set_dataset(id);

@@ -47,16 +47,18 @@ std::uint64_t ImageBytes(const Config& config) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Core>> Core::Start(const Config& config, Disk& cache_disk, Disk& prefix_disk) {
-  auto core = std::make_unique<CoreImpl>(config, cache_disk, prefix_disk);
+absl::StatusOr<std::unique_ptr<Core>> Core::Start(const Config& config, Disk& cache_disk, Disk& prefix_disk,
+                                                  Clocks clocks) {
+  auto core = std::make_unique<CoreImpl>(config, cache_disk, prefix_disk, std::move(clocks));
   CAIRN_RETURN_IF_ERROR(core->LoadCachedRuns());
   return core;
 }
 
-CoreImpl::CoreImpl(const Config& config, Disk& cache_disk, Disk& prefix_disk)
+CoreImpl::CoreImpl(const Config& config, Disk& cache_disk, Disk& prefix_disk, Clocks clocks)
     : config_(config),
       cache_disk_(cache_disk),
       prefix_disk_(prefix_disk),
+      clocks_(std::move(clocks)),
       user_(UserName()),
       host_(HostName()),
       budget_(ImageBytes(config)),
@@ -233,9 +235,11 @@ void CoreImpl::DispatchInSession(const SessionPtr& session, const CallPtr& call,
   if (!request->has_restore()) session->restored = 0;
   switch (request->body_case()) {
     case local::Request::kBegin:
-      return HandleBegin(session, call, request->begin());
+    case local::Request::kOutputBegin:
+      return BeginTimed(session, call, request);
     case local::Request::kCommit:
-      return HandleCommit(session, call, request->commit());
+    case local::Request::kOutputEnd:
+      return HandOverTimed(session, call, request);
     case local::Request::kAbort:
       return HandleAbort(session, call, request->abort());
     case local::Request::kResume:
@@ -250,14 +254,13 @@ void CoreImpl::DispatchInSession(const SessionPtr& session, const CallPtr& call,
       return HandleStored(session, call, request->stored());
     case local::Request::kRestore:
       return HandleRestore(session, call, request->restore());
-    case local::Request::kOutputBegin:
-      return HandleOutputBegin(session, call, request->output_begin());
     case local::Request::kRouteFile:
       return HandleRouteFile(session, call, request->route_file());
-    case local::Request::kOutputEnd:
-      return HandleOutputEnd(session, call, request->output_end());
     case local::Request::kRestartFile:
       return HandleRestartFile(session, call, request->restart_file());
+    case local::Request::kShouldExit:
+    case local::Request::kNeedCheckpoint:
+      return HandleAsk(session, call, request);
     case local::Request::kClose:
       return HandleClose(session, call);
     default:
@@ -286,6 +289,7 @@ void CoreImpl::LookAtWatchers(const RunPtr& run) {
 }
 
 void CoreImpl::Changed(const RunPtr& run) {
+  CountWhole(run);
   LookAtWatchers(run);
   ApplyPolicy(run);
   CheckQuiesced();
@@ -342,6 +346,7 @@ void CoreImpl::Reload(const Config& config) {
     config_.flush = config.flush;
     config_.ftiff = config.ftiff;
     config_.prefix = config.prefix;
+    config_.checkpoint = config.checkpoint;
     config_.cache.keep = config.cache.keep;
     config_.cache.linger_ms = config.cache.linger_ms;
     config_.quiesce_ms = config.quiesce_ms;

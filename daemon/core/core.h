@@ -17,16 +17,24 @@
 
 namespace cairn {
 
+// What steering takes the time from; tests give their own.
+struct Clocks {
+  std::function<std::chrono::steady_clock::time_point()> steady = std::chrono::steady_clock::now;
+  std::function<std::chrono::system_clock::time_point()> wall = std::chrono::system_clock::now;
+};
+
 class Core : public Receiver {
  public:
   // Starts threads; `cache_disk` and `prefix_disk` are borrowed. Reads what the cache holds (every run's folder of this
   // user) before it answers. kFailedPrecondition and others: the cache cannot be used, with why.
-  static absl::StatusOr<std::unique_ptr<Core>> Start(const Config& config, Disk& cache_disk, Disk& prefix_disk);
+  static absl::StatusOr<std::unique_ptr<Core>> Start(const Config& config, Disk& cache_disk, Disk& prefix_disk,
+                                                     Clocks clocks = {});
 
   // Takes nothing new, brings captured datasets to `local`, ends flushes at the next block; at most quiesce_ms. False:
   // that was not enough for some captured dataset.
   virtual bool Quiesce() = 0;
-  // What SIGHUP may change: flush.*, ftiff.*, prefix.*, cache.keep, cache.bytes_max, quiesce_ms.
+  // What SIGHUP may change: flush.*, ftiff.*, prefix.*, cache.keep, cache.bytes_max, checkpoint.*,
+  // quiesce_ms.
   virtual void Reload(const Config& config) = 0;
 
   // For the Admin service; any thread, `done` runs once on a core thread. Messages carry a local.Status where a

@@ -7,6 +7,7 @@
 //   outputs.cc      the application's own files                 remake.cc      from the prefix into the cache
 //   flush.cc        to the prefix, out of the cache             admin.cc       the commands
 //   lists.cc        container lists                             reuse.cc       differential checkpoints
+//   steering.cc     stop now? a checkpoint now?
 //
 // Everything runs on the strand unless a comment says otherwise.
 #ifndef CAIRN_DAEMON_CORE_CORE_IMPL_H_
@@ -36,7 +37,7 @@ namespace cairn {
 
 class CoreImpl final : public Core {
  public:
-  CoreImpl(const Config& config, Disk& cache_disk, Disk& prefix_disk);
+  CoreImpl(const Config& config, Disk& cache_disk, Disk& prefix_disk, Clocks clocks);
   ~CoreImpl() override;
   absl::Status LoadCachedRuns();  // before anything else; blocks
 
@@ -215,6 +216,21 @@ class CoreImpl final : public Core {
                     absl::StatusOr<std::map<std::string, FileInfo>> listed);
   void HandleRestartFile(const SessionPtr& session, const CallPtr& call, const local::RestartFile& restart);
 
+  // --- steering.cc ---
+  void JoinSteering(const SessionPtr& session, const local::Open& open);
+  void BeginTimed(const SessionPtr& session, const CallPtr& call, Requested request);
+  void HandOverTimed(const SessionPtr& session, const CallPtr& call, Requested request);
+  void CheckpointBegun(const SessionPtr& session, const Dataset& dataset);
+  void PartHandedOver(const SessionPtr& session, const Dataset& dataset);
+  void CountWhole(const RunPtr& run);
+  void ReadHaltFile(const RunPtr& run);
+  std::optional<std::string> WhyHalted(const Steering& steering) const;
+  void FinalizeHalt(const RunPtr& run, const CallPtr& call);
+  void HandleAsk(const SessionPtr& session, const CallPtr& call, Requested request);
+  bool TryAnswer(const SessionPtr& session, const std::shared_ptr<Answer>& answer, bool exit);
+  bool HasSettling(const Session& session) const;
+  void DescribeSteering(const Run& run, admin::RunStatus* status) const;
+
   // --- levels.cc ---
   void HandleTest(const SessionPtr& session, const CallPtr& call, const local::Test& test);
   void HandleWait(const SessionPtr& session, const CallPtr& call, const local::Wait& wait);
@@ -293,6 +309,7 @@ class CoreImpl final : public Core {
   Config config_;
   Disk& cache_disk_;
   Disk& prefix_disk_;
+  const Clocks clocks_;
   std::string user_, host_;
   ImageBudget budget_;
   std::uint64_t cache_bytes_max_ = 0;

@@ -7,6 +7,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -94,6 +95,10 @@ struct Launch {
   std::uint64_t checkpoints = 0;    // begun
 
   bool over() const { return live == 0; }
+  bool all_closed() const {
+    return std::all_of(ranks.begin(), ranks.end(),
+                       [](const RankSlot& slot) { return slot.state == RankSlot::State::kClosed; });
+  }
 };
 
 class Ledger {

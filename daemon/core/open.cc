@@ -412,6 +412,7 @@ void CoreImpl::Admit(std::shared_ptr<Opening> opening, const RunPtr& run, Launch
   session->connection = at->second.connection;
   session->peer = session->connection->peer();
   at->second.session = session;
+  JoinSteering(session, opening->open);
   local::Reply reply;
   local::OpenReply& opened = *reply.mutable_open();
   opened.set_run(run->id.Hex());
@@ -455,6 +456,8 @@ void CoreImpl::EndSession(const SessionPtr& session, bool closed) {
 
 void CoreImpl::HandleClose(const SessionPtr& session, const CallPtr& call) {
   EndSession(session, /*closed=*/true);
+  const Launch* launch = session->run->ledger.Find(session->launch);
+  if (launch != nullptr && !launch->fenced && launch->all_closed()) return FinalizeHalt(session->run, call);
   call->Reply({});
 }
 

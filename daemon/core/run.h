@@ -18,6 +18,7 @@
 #include "daemon/core/door.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/loop.h"
+#include "daemon/core/steering.h"
 #include "daemon/data/capture.h"
 #include "daemon/data/restore.h"
 #include "storage/cache/cache_folder.h"
@@ -79,7 +80,8 @@ struct Session {
 
   std::shared_ptr<PartWriter> writer;
   std::shared_ptr<FilesWriter> files;
-  DatasetId last_output = 0;  // ended by this session
+  DatasetId last_output = 0;                            // ended by this session
+  std::chrono::steady_clock::time_point held_up_since;  // by its last begin
 
   std::vector<std::shared_ptr<Image>> idle_images;
   std::deque<std::uint64_t> known_images;  // whose descriptor this connection has, the last named at the end
@@ -190,6 +192,7 @@ struct Run {
   bool adopted = false;   // what the prefix holds is in the ledger
   bool replaced = false;  // the prefix was made anew: this run is history
   Ledger ledger;
+  Steering steering;
   Prefix::IdBlock ids, next_ids;  // `ids.first` is the next to be given out
   bool reserving = false;
   bool making_launch = false;

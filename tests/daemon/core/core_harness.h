@@ -25,6 +25,7 @@ class CoreHarness {
   ~CoreHarness();
 
   Config config;  // as Start takes it; flushes only what it is asked to, and keeps all
+  Clocks clocks;  // the same
   absl::Status Start();
   void Stop();
   void Restart();  // another incarnation on the same folders

@@ -195,6 +195,8 @@ local::Reply FakeClient::Open(const OpenSpec& spec) {
   open.set_takeover(spec.takeover);
   open.set_launch(spec.launch);
   open.set_token(spec.token);
+  open.set_end_time_s(spec.end_time_s);
+  *open.mutable_rhythm() = spec.rhythm;
   local::Reply reply = Ask(std::move(request));
   if (CodeOfReply(reply) == local::OK) {
     rank_ = spec.rank;

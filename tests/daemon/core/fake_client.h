@@ -54,6 +54,8 @@ struct OpenSpec {
   LaunchId launch = 0;  // a reconnect
   std::string token = {};
   std::string prefix = {};  // empty: the harness'
+  std::int64_t end_time_s = 0;
+  local::Rhythm rhythm = {};
 };
 
 // A client's own view of an image: stays when the daemon takes the image back, or is gone.

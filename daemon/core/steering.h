@@ -1,0 +1,59 @@
+// How the user steers a run, and how often its ranks want checkpoints: what the core keeps of it. Strand only.
+#ifndef CAIRN_DAEMON_CORE_STEERING_H_
+#define CAIRN_DAEMON_CORE_STEERING_H_
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "daemon/config/config.h"
+#include "daemon/core/answers.h"
+#include "daemon/flusher/rhythm.h"
+#include "proto/admin.pb.h"
+#include "proto/local.pb.h"
+#include "storage/base/ids.h"
+#include "storage/scr/halt.h"
+
+namespace cairn {
+
+// halt.scr, as last read. One job at a time reads it, and takes whole checkpoints off what is left of them.
+struct HaltState {
+  scr::Halt known;
+  std::optional<std::chrono::steady_clock::time_point> read_at;  // none: never
+  std::string error;                                             // of the last try
+  bool working = false;
+  bool late = false;        // the job hangs: nobody waits for it any more
+  std::uint64_t timer = 0;  // until it is late
+  std::uint64_t whole = 0;  // checkpoints to be taken off
+};
+
+struct Steering {
+  // Of the newest launch that has come to this daemon.
+  LaunchId launch = 0;
+  Answers should_exit, need_checkpoint;
+  CheckpointCosts costs;
+  local::Rhythm wanted;         // by the ranks' environment, in place of the configuration
+  std::int64_t end_time_s = 0;  // of the allocation; 0: not known
+  std::set<std::string> hosts;  // that its ranks are on
+  bool all_came = false;
+
+  // Of the run.
+  std::set<DatasetId> settling;  // checkpoints that were handed over by some rank and are not whole yet
+  HaltState halt;
+};
+
+// What the configuration says, and in its place what the ranks say. What is no percentage counts as not set.
+Rhythm RhythmOf(const Config::Checkpoint& configured, const local::Rhythm& wanted);
+
+// What is known, for `cairn status`. `now_s`: since the epoch.
+admin::HaltStatus DescribeHalt(const Steering& steering, std::int64_t now_s);
+admin::RhythmStatus DescribeRhythm(const Steering& steering, const Rhythm& rhythm, CheckpointCosts::Time now);
+
+// A halt condition in words, after SCR's name for it (scr::WhyHalt).
+std::string DescribeReason(const std::string& reason);
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_STEERING_H_
