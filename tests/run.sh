@@ -8,8 +8,8 @@ usage() {
 usage: tests/run.sh [--soak] [--fuzz SECONDS] [--asan | --tsan] [TARGET…]
 
 Installs the Debian packages that are missing (deploy/packages.sh), builds everything with Bazel and runs all tests, or
-those of the given Bazel targets; then, if no targets or sanitizers are given, decodes random files for a minute
-(tests/fuzz), which counts as one test. The last line is `N passed, N failed`; the exit code is 0 if nothing failed.
+those of the given Bazel targets; then, if no targets or sanitizers are given, decodes random files for a minute per
+format (tests/fuzz), which counts as a test each. The last line is `N passed, N failed`; the exit code is 0 if nothing failed.
 
   --soak          the long form: many more random instants, operations and rounds, and ten minutes of random files
   --fuzz SECONDS  so long with random files, whatever else is given; 0: not at all
@@ -139,5 +139,7 @@ others=()
 if [ "$fuzz_seconds" -gt 0 ]; then
   fuzz ftiff ftiff
   others+=("//tests/fuzz:ftiff_fuzz=$?")
+  fuzz scr_records scr
+  others+=("//tests/fuzz:scr_records_fuzz=$?")
 fi
 python3 tests/support/tally/tally.py "$events" "$bazel_exit" "${others[@]}"

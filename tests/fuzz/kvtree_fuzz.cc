@@ -1,83 +1,53 @@
 // Any bytes as a kvtree file: decoding answers with a status or with a tree that encodes and decodes to itself, and
-// that every record can be read from.
-//
-// The CRC would turn nearly every input away. So the first byte chooses: even, the rest is the file as it is; odd, the
-// rest is the packed tree of a file that is right otherwise.
+// that can be shown, sorted and merged.
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "storage/base/check.h"
-#include "storage/base/checksum.h"
+#include "storage/kvtree/json.h"
 #include "storage/kvtree/tree.h"
-#include "storage/scr/records.h"
+#include "tests/fuzz/kvtree_input.h"
 
-namespace cairn {
+namespace cairn::kvtree {
 namespace {
 
-std::string Big(std::uint64_t value, int bytes) {
-  std::string text;
-  for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) text.push_back(static_cast<char>(value >> shift));
-  return text;
-}
-
-std::string FileOf(std::string_view packed) {
-  std::string file = Big(0x951fc3f5, 4) + Big(0x00010001, 4) + Big(24 + packed.size(), 8) + Big(1, 4);
-  file += packed;
-  return file + Big(Crc32(std::as_bytes(std::span(file))), 4);
-}
-
-// What a record is put as, it is got as: an entry that was read can be written and read again.
-void ReadRecords(const kvtree::Tree& tree) {
-  if (const auto filemap = scr::GetFilemap(tree); filemap.ok()) {
-    CAIRN_CHECK(scr::GetFilemap(scr::ToTree(*filemap))->files.size() == filemap->files.size());
+void Sort(const Tree& tree) {
+  Tree sorted = tree;
+  for (const SortBy by : {SortBy::kText, SortBy::kNumber}) {
+    for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
+      const auto keys = tree.SortedKeys(by, direction);
+      sorted.SortLevel(by, direction);
+      CAIRN_CHECK(keys.size() == sorted.size() && sorted.SameAs(tree));
+      for (std::size_t at = 0; at < keys.size(); ++at) CAIRN_CHECK(sorted.elements()[at].first == keys[at]);
+    }
   }
-  kvtree::Tree copy = tree;
-  if (const auto entries = scr::GetCacheEntries(tree); entries.ok()) {
-    for (const auto& [id, entry] : *entries) scr::PutCacheEntry(entry, copy);
-    CAIRN_CHECK(scr::GetCacheEntries(copy)->size() == entries->size());
-  }
-  if (const auto entries = scr::GetFlushEntries(tree); entries.ok()) {
-    for (const auto& [id, entry] : *entries) scr::PutFlushEntry(id, entry, copy);
-    CAIRN_CHECK(scr::GetFlushEntries(copy)->size() == entries->size());
-  }
-  if (const auto index = scr::GetIndex(tree); index.ok()) {
-    kvtree::Tree changed = tree;
-    for (const auto& [id, entry] : index->datasets) scr::PutIndexEntry(entry, changed);
-    CAIRN_CHECK(scr::GetIndex(changed)->datasets.size() == index->datasets.size());
-    for (const auto& [id, entry] : index->datasets) scr::EraseIndexEntry(id, changed);
-    CAIRN_CHECK(scr::GetIndex(changed)->datasets.empty());
-  }
-  if (const auto descriptor = scr::GetSummary(tree); descriptor.ok()) {
-    CAIRN_CHECK(scr::GetSummary(scr::MakeSummary(*descriptor)).ok());
-  }
-  int loads = 0;
-  scr::GetRank2File([&](const std::string&) -> absl::StatusOr<kvtree::Tree> {
-    CAIRN_CHECK(++loads < 1'000'000);
-    return tree;
-  }).IgnoreError();  // a tree that is a part of itself is refused or read, but ends
+  sorted.Sort();
+  CAIRN_CHECK(sorted.SameAs(tree));
 }
 
 void DecodeAndBack(std::string_view file) {
   std::uint64_t declared = 0;
-  const auto tree = kvtree::Decode("input", file, &declared);
+  const auto tree = Decode("input", file, &declared);
   if (!tree.ok()) return;
   CAIRN_CHECK(declared <= file.size());
-  CAIRN_CHECK(kvtree::Encodable(*tree).ok());
-  const auto again = kvtree::Decode("again", kvtree::Encode(*tree));
+  CAIRN_CHECK(Encodable(*tree).ok());
+  const auto again = Decode("again", Encode(*tree));
   CAIRN_CHECK(again.ok() && again->SameAs(*tree));
-  CAIRN_CHECK(kvtree::Print(*again) == kvtree::Print(*tree));
-  ReadRecords(*tree);
+  CAIRN_CHECK(Print(*again) == Print(*tree));
+  CAIRN_CHECK(nlohmann::json::accept(JsonText(*tree)));
+  Sort(*tree);
+  Tree merged = *tree;
+  merged.Merge(*again);
+  CAIRN_CHECK(merged.SameAs(*tree));
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::kvtree
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
-  const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
-  cairn::DecodeAndBack(data[0] % 2 == 0 ? std::string(rest) : cairn::FileOf(rest));
+  cairn::kvtree::DecodeAndBack(cairn::kvtree::FileOfInput({reinterpret_cast<const char*>(data), size}));
   return 0;
 }
