@@ -10,12 +10,13 @@ namespace cairn::cli {
 
 enum class ExitCode : int {
   kOk = 0,
-  kFailed = 1,    // anything that has no number of its own
-  kUsage = 2,     // the command itself is wrong
-  kNoDaemon = 3,  // no daemon answers, or it is going away
-  kNotFound = 4,  // no such run, dataset or file
-  kDamaged = 5,   // bytes are not what they should be
-  kTimeout = 6,   // not done in time
+  kFailed = 1,      // anything that has no number of its own
+  kUsage = 2,       // the command itself is wrong
+  kNoDaemon = 3,    // no daemon answers, or it is going away
+  kNotFound = 4,    // no such run, dataset or file
+  kDamaged = 5,     // bytes are not what they should be
+  kTimeout = 6,     // not done in time
+  kIncomplete = 7,  // ranks of a dataset are missing
 };
 
 ExitCode CodeOf(const absl::Status& status);
