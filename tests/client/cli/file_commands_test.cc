@@ -78,14 +78,15 @@ class FileCommandsTest : public testing::FileFixture {
 TEST_F(FileCommandsTest, HelpIsForNewcomersAndNamesTheExitCodes) {
   const CairnRun help = Run({"--help"});
   EXPECT_EQ(help.exit_code, 0);
-  for (const char* part :
-       {"status", "ls", "show", "wait", "flush", "pin", "rm", "verify", "inspect", "extract", "convert", "diff",
-        "doctor", "Examples:", "Exit codes:", "5  damaged", "CAIRN_ADMIN_ADDRESS"}) {
+  for (const char* part : {"status", "ls",        "show",        "wait",       "flush",
+                           "pin",    "rm",        "index",       "halt",       "print",
+                           "verify", "inspect",   "extract",     "convert",    "diff",
+                           "doctor", "Examples:", "Exit codes:", "5  damaged", "CAIRN_ADMIN_ADDRESS"}) {
     EXPECT_NE(help.out.find(part), std::string::npos) << part;
   }
   EXPECT_EQ(help.err, "");
-  for (const char* command : {"status", "ls", "show", "wait", "flush", "pin", "rm", "verify", "inspect", "extract",
-                              "convert", "diff", "doctor"}) {
+  for (const char* command : {"status", "ls", "show", "wait", "flush", "pin", "rm", "index", "halt", "print", "verify",
+                              "inspect", "extract", "convert", "diff", "doctor"}) {
     EXPECT_EQ(Run({command, "--help"}).exit_code, 0) << command;
   }
   ExpectSaid(Run({"--version"}), 0, "cairn ");
