@@ -2,29 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <memory>
-#include <system_error>
 #include <utility>
 
 #include "client/cli/adopt.h"
+#include "client/cli/adopt_target.h"
 #include "client/cli/file_argument.h"
 #include "client/cli/json.h"
-#include "client/cli/run_prefix.h"
 #include "client/cli/text.h"
-#include "daemon/process/lock_file.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
 
 namespace cairn::cli {
 namespace {
-
-absl::StatusOr<std::string> Existing(const std::string& given) {
-  std::error_code error;
-  const std::filesystem::path path = std::filesystem::canonical(given, error);
-  if (error) return NotFound("{}: {}", given, error.message());
-  return path.string();
-}
 
 absl::StatusOr<fti::Search> SearchOf(const AdoptOptions& options) {
   fti::Search search;
@@ -33,42 +22,11 @@ absl::StatusOr<fti::Search> SearchOf(const AdoptOptions& options) {
   search.group_size = options.group_size;
   search.ranks = options.ranks;
   if (options.heads) search.heads = true;
-  for (const std::string& root : options.roots) {
-    CAIRN_ASSIGN_OR_RETURN(std::string path, Existing(root));
-    search.roots.push_back(std::move(path));
-  }
+  CAIRN_ASSIGN_OR_RETURN(search.roots, ExistingPaths(options.roots));
   if (!options.config.empty()) {
-    CAIRN_ASSIGN_OR_RETURN(search.config, Existing(options.config));
+    CAIRN_ASSIGN_OR_RETURN(search.config, ExistingPath(options.config));
   }
   return search;
-}
-
-// A path may be made; a mere name is a run that the daemon knows: an empty directory by its name would help nobody.
-absl::StatusOr<std::string> MakeRunDirectory(const Context& context, Disk& disk, const std::string& run) {
-  if (run.find('/') == std::string::npos) {
-    absl::StatusOr<std::string> prefix = FindPrefix(context, run);
-    if (!absl::IsNotFound(prefix.status())) return prefix;
-    return NotFound("{}; ./{} would be made here", MessageOf(prefix.status()), run);
-  }
-  std::error_code error;
-  const std::filesystem::path path = std::filesystem::absolute(run, error);
-  if (error) return InvalidArgument("{}: {}", run, error.message());
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path.lexically_normal().string(), 0755));
-  return Existing(run);
-}
-
-// Of two adopts in one prefix the later one gives way. The kernel frees the lock when its holder dies.
-// Without a lock there is no adopt: each would take the other's files for leftovers.
-absl::StatusOr<LockFile> LockPrefix(const Prefix& prefix) {
-  auto lock = LockFile::Take(prefix.FilePath(".cairn/adopt.lock"));
-  if (absl::IsFailedPrecondition(lock.status())) {
-    return FailedPrecondition("another adopt is under way in {}: {}", prefix.path(), MessageOf(lock.status()));
-  }
-  if (absl::IsUnavailable(lock.status())) {
-    return Unavailable("no lock can be had in {}, so that nothing was adopted: {}", prefix.path(),
-                       MessageOf(lock.status()));
-  }
-  return lock;
 }
 
 struct Outcome {
@@ -83,13 +41,12 @@ absl::StatusOr<Outcome> Adopt(const Context& context, const AdoptOptions& option
   CAIRN_ASSIGN_OR_RETURN(const fti::Search search, SearchOf(options));
   CAIRN_ASSIGN_OR_RETURN(const fti::Execution execution, fti::Find(*disk, search));
   for (const std::string& warning : execution.warnings) request.note(warning);
-  CAIRN_ASSIGN_OR_RETURN(const std::string path, MakeRunDirectory(context, *disk, options.run));
-  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Prefix> prefix, Prefix::Open(*disk, path));
-  CAIRN_ASSIGN_OR_RETURN(const LockFile lock, LockPrefix(*prefix));
-  auto adopted = AdoptCheckpoint(*disk, *prefix, execution, request);
-  for (const std::string& warning : prefix->TakeWarnings()) request.note(warning);
+  CAIRN_ASSIGN_OR_RETURN(const AdoptTarget target, OpenAdoptTarget(context, *disk, options.run));
+  auto adopted = AdoptCheckpoint(*disk, *target.prefix, execution, request);
+  for (const std::string& warning : target.prefix->TakeWarnings()) request.note(warning);
   if (!adopted.ok()) return adopted.status();
-  return Outcome{.prefix = path, .run = prefix->run(), .execution = execution.id, .adopted = *adopted};
+  return Outcome{
+      .prefix = target.prefix->path(), .run = target.prefix->run(), .execution = execution.id, .adopted = *adopted};
 }
 
 std::string Describe(const Outcome& outcome) {

@@ -1,4 +1,4 @@
-// `cairn adopt`: from FTI into a run.
+// `cairn adopt --fti`: from FTI into a run.
 #ifndef CAIRN_CLIENT_CLI_ADOPT_COMMAND_H_
 #define CAIRN_CLIENT_CLI_ADOPT_COMMAND_H_
 

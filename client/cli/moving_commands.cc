@@ -1,11 +1,13 @@
-// The commands that move checkpoints between FTI and Cairn.
+// The commands that move checkpoints: between other systems and Cairn, and from a cache that nobody looks after.
 #include <CLI/CLI.hpp>
 
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "client/cli/adopt_command.h"
+#include "client/cli/adopt_scr_command.h"
 #include "client/cli/command_line.h"
 #include "client/cli/export_command.h"
 
@@ -14,30 +16,87 @@ namespace {
 
 constexpr std::int32_t kCheckpointIdMax = std::numeric_limits<std::int32_t>::max();
 
-void AddAdopt(CLI::App& app, CommandLine& line) {
-  const auto options = std::make_shared<AdoptOptions>();
-  CLI::App* const adopt =
-      app.add_subcommand("adopt", "Take the newest whole checkpoint of an FTI execution into a run; needs no daemon");
-  adopt->footer(
-      "The checkpoint becomes a dataset on the run's prefix, which the next launch restarts from: on as many ranks,\n"
-      "protecting the same ids with the same sizes. Lost files are rebuilt from copies and code files where FTI could\n"
-      "do so; a checkpoint that is not whole is passed over for the next older one. In DIR nothing is changed.");
-  adopt->add_option("RUN", options->run, "The run's directory (made if need be), or a run that the daemon knows")
-      ->required();
+// What both kinds of adopting have, and the option that says which it is.
+struct Adoption {
+  AdoptOptions fti;
+  AdoptScrOptions scr;
+  std::string run;
+  std::optional<std::int32_t> id;
+};
+
+void AddFtiOptions(CLI::App& adopt, AdoptOptions& options, CLI::Option* fti) {
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    return adopt.add_option(name, value, help)->needs(fti)->group("With --fti");
+  };
+  add("--config", options.config, "FTI's configuration file (for nodes and groups)");
+  add("--execution", options.execution, "Which execution, if there are several: its id");
+  add("--node-size", options.node_size, "Processes a node, heads included, if no configuration says so");
+  add("--group-size", options.group_size, "Nodes a group, likewise");
+  add("--ranks", options.ranks, "Processes in all, heads included, likewise");
+  adopt.add_flag("--heads", options.heads, "The first process of each node is a head and writes no checkpoint")
+      ->needs(fti)
+      ->group("With --fti");
+}
+
+void AddScrOptions(CLI::App& adopt, AdoptScrOptions& options, CLI::Option* scr, CLI::Option* id) {
+  adopt.add_option("--job", options.job, "Which job, if there are several: its id")->needs(scr)->group("With --scr");
   adopt
-      ->add_option("--fti", options->roots,
-                   "FTI's local, global and metadata directories, of all nodes: a folder above them will do; may be "
-                   "given several times")
-      ->allow_extra_args(false)  // else it would take RUN, too
+      .add_flag("--all", options.all,
+                "Every whole dataset that the run does not have, outputs too, not the newest checkpoint alone")
+      ->needs(scr)
+      ->excludes(id)
+      ->group("With --scr");
+  adopt
+      .add_option("--prefix-was", options.prefix_was,
+                  "SCR's prefix at that time: names are below it (default: RUN, or what the application's names were "
+                  "relative to)")
+      ->needs(scr)
+      ->group("With --scr");
+}
+
+ExitCode RunAdoption(const Context& context, Adoption& adoption) {
+  if (!adoption.scr.roots.empty()) {
+    adoption.scr.run = adoption.run;
+    if (adoption.id) adoption.scr.dataset = static_cast<std::uint64_t>(*adoption.id);
+    return RunAdoptScr(context, adoption.scr);
+  }
+  adoption.fti.run = adoption.run;
+  adoption.fti.checkpoint = adoption.id;
+  return RunAdopt(context, adoption.fti);
+}
+
+void AddAdopt(CLI::App& app, CommandLine& line) {
+  const auto adoption = std::make_shared<Adoption>();
+  CLI::App* const adopt = app.add_subcommand(
+      "adopt", "Take the newest whole checkpoint of FTI or of an SCR cache into a run; needs no daemon");
+  adopt->footer(
+      "The checkpoint becomes a dataset on the run's prefix, which the next launch restarts from, on as many ranks:\n"
+      "FTI's by protecting the same ids with the same sizes, SCR's by asking for its files under their names. Lost\n"
+      "files are rebuilt from copies, code files and parity where FTI or SCR could do so; a checkpoint that is not\n"
+      "whole is passed over for the next older one. In DIR nothing is changed.");
+  adopt->add_option("RUN", adoption->run, "The run's directory (made if need be), or a run that the daemon knows")
       ->required();
-  adopt->add_option("--config", options->config, "FTI's configuration file (for nodes and groups)");
-  adopt->add_option("--execution", options->execution, "Which execution, if there are several: its id");
-  adopt->add_option("--id", options->checkpoint, "Only this checkpoint of FTI")->check(CLI::Range(0, kCheckpointIdMax));
-  adopt->add_option("--node-size", options->node_size, "Processes a node, heads included, if no configuration says so");
-  adopt->add_option("--group-size", options->group_size, "Nodes a group, likewise");
-  adopt->add_option("--ranks", options->ranks, "Processes in all, heads included, likewise");
-  adopt->add_flag("--heads", options->heads, "The first process of each node is a head and writes no checkpoint");
-  adopt->callback([&line, options] { line.run = [&line, options] { return RunAdopt(line.context, *options); }; });
+  CLI::Option* const fti =
+      adopt
+          ->add_option("--fti", adoption->fti.roots,
+                       "FTI's local, global and metadata directories, of all nodes: a folder above them will do; may "
+                       "be given several times")
+          ->allow_extra_args(false);  // else it would take RUN, too
+  CLI::Option* const scr =
+      adopt
+          ->add_option("--scr", adoption->scr.roots,
+                       "SCR's cache and control directories, of all nodes: a folder above them will do; may be given "
+                       "several times")
+          ->allow_extra_args(false)
+          ->excludes(fti);
+  CLI::Option* const id = adopt->add_option("--id", adoption->id, "Only this checkpoint of FTI, or dataset of SCR")
+                              ->check(CLI::Range(0, kCheckpointIdMax));
+  AddFtiOptions(*adopt, adoption->fti, fti);
+  AddScrOptions(*adopt, adoption->scr, scr, id);
+  adopt->callback([&line, adoption, fti, scr] {
+    if (fti->count() + scr->count() == 0) throw CLI::RequiredError("--fti DIR or --scr DIR");
+    line.run = [&line, adoption] { return RunAdoption(line.context, *adoption); };
+  });
 }
 
 void AddExport(CLI::App& app, CommandLine& line) {
