@@ -19,6 +19,24 @@ Json ToJson(const admin::FlushStatus& flush) {
           {"error", flush.error()},     {"retry_in_ms", flush.retry_in_ms()}};
 }
 
+Json ToJson(const admin::HaltStatus& halt) {
+  Json json = {{"why", halt.why()},
+               {"reason", halt.reason()},
+               {"exit_before_s", halt.exit_before_s()},
+               {"exit_after_s", halt.exit_after_s()},
+               {"halt_seconds", halt.halt_seconds()},
+               {"end_time_s", halt.end_time_s()},
+               {"error", halt.error()}};
+  json["checkpoints_left"] = halt.counts_checkpoints() ? Json(halt.checkpoints_left()) : Json();
+  return json;
+}
+
+Json ToJson(const admin::RhythmStatus& rhythm) {
+  return {{"checkpoints", rhythm.checkpoints()},     {"cost_us", rhythm.cost_us()},
+          {"cost_total_us", rhythm.cost_total_us()}, {"elapsed_ms", rhythm.elapsed_ms()},
+          {"interval_ms", rhythm.interval_ms()},     {"nodes", rhythm.nodes()}};
+}
+
 Json ToJson(const admin::RunStatus& run) {
   Json flushes = Json::array();
   for (const admin::FlushStatus& flush : run.flushes()) flushes.push_back(ToJson(flush));
@@ -29,6 +47,8 @@ Json ToJson(const admin::RunStatus& run) {
           {"nranks", run.nranks()},
           {"sessions", run.sessions()},
           {"newest_step", run.newest_step()},
+          {"halt", run.has_halt() ? ToJson(run.halt()) : Json()},
+          {"rhythm", run.has_rhythm() ? ToJson(run.rhythm()) : Json()},
           {"flushes", std::move(flushes)}};
 }
 

@@ -1,10 +1,12 @@
 #include "client/cli/status_command.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <vector>
 
 #include "client/cli/json.h"
 #include "client/cli/text.h"
@@ -14,6 +16,12 @@ namespace cairn::cli {
 namespace {
 
 constexpr std::size_t kBarWidth = 30;
+
+// Far out is shown as the number: what is in the file may be anything.
+std::string LocalTimeOfSeconds(std::int64_t seconds) {
+  constexpr std::int64_t kMax = std::int64_t{253402300799};  // year 9999
+  return seconds > 0 && seconds < kMax ? LocalTime(seconds * 1'000'000) : fmt::format("second {}", seconds);
+}
 
 std::string DescribeFlush(const admin::FlushStatus& flush, bool terminal) {
   std::string line = fmt::format("  flush of dataset {} (step {}): ", flush.dataset(), flush.step());
@@ -33,6 +41,35 @@ std::string DescribeFlush(const admin::FlushStatus& flush, bool terminal) {
   return line + "\n";
 }
 
+// What is set in halt.scr; nothing if that is nothing.
+std::string DescribeHalt(const admin::HaltStatus& halt) {
+  std::vector<std::string> parts;
+  const bool ended = halt.reason() == "SCR_FINALIZE_CALLED";  // a launch has: no condition for the next
+  if (!halt.why().empty()) parts.push_back("now: " + Clean(halt.why()));
+  if (halt.why().empty() && !halt.reason().empty() && !ended) parts.push_back(Clean(halt.reason()));
+  if (halt.counts_checkpoints() && halt.checkpoints_left() > 0) {
+    parts.push_back(fmt::format("after {}", Count(halt.checkpoints_left(), "more checkpoint")));
+  }
+  if (halt.exit_before_s() != 0) parts.push_back("before " + LocalTimeOfSeconds(halt.exit_before_s()));
+  if (halt.exit_after_s() != 0) parts.push_back("after " + LocalTimeOfSeconds(halt.exit_after_s()));
+  if (halt.halt_seconds() != 0) {
+    parts.push_back(fmt::format("{} s before the end{}", halt.halt_seconds(),
+                                halt.end_time_s() != 0 ? ", " + LocalTimeOfSeconds(halt.end_time_s()) : ""));
+  }
+  std::string text = parts.empty() ? "" : fmt::format("  is to stop {}\n", fmt::join(parts, "; "));
+  if (!halt.error().empty()) text += fmt::format("  halt conditions as last read: {}\n", Clean(halt.error()));
+  return text;
+}
+
+std::string DescribeRhythm(const admin::RhythmStatus& rhythm) {
+  if (rhythm.checkpoints() == 0) return "";
+  std::string text = fmt::format("  {} held it up for {} each, {} of {}", Count(rhythm.checkpoints(), "checkpoint"),
+                                 Duration(rhythm.cost_us() / 1000), Duration(rhythm.cost_total_us() / 1000),
+                                 Duration(rhythm.elapsed_ms()));
+  if (rhythm.interval_ms() > 0) text += fmt::format("; due every {}", Duration(rhythm.interval_ms()));
+  return text + "\n";
+}
+
 std::string DescribeRun(const admin::RunStatus& run, bool terminal) {
   std::string text = fmt::format("run {}  {}\n", run.run().substr(0, 8), Clean(run.prefix()));
   if (run.launch() == 0) {
@@ -41,6 +78,8 @@ std::string DescribeRun(const admin::RunStatus& run, bool terminal) {
     text += fmt::format("  launch {}: {} of {} ranks connected; newest whole step: {}\n", run.launch(), run.sessions(),
                         run.nranks(), run.newest_step());
   }
+  if (run.has_halt()) text += DescribeHalt(run.halt());
+  if (run.has_rhythm()) text += DescribeRhythm(run.rhythm());
   for (const admin::FlushStatus& flush : run.flushes()) text += DescribeFlush(flush, terminal);
   return text;
 }

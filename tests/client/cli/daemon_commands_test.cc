@@ -113,6 +113,38 @@ class DaemonCommandsTest : public ::testing::Test {
   std::unique_ptr<IngestDoor> door_;
 };
 
+TEST_F(DaemonCommandsTest, StatusShowsHowTheRunIsSteered) {
+  admin::RunStatus& run = *core_.status.mutable_runs(0);
+  run.mutable_halt();
+  run.mutable_rhythm();
+  EXPECT_EQ(Run({"status"}).out.find("is to stop"), std::string::npos) << "nothing is set";
+  run.mutable_halt()->set_reason("SCR_FINALIZE_CALLED");
+  EXPECT_EQ(Run({"status"}).out.find("is to stop"), std::string::npos) << "that is the last launch's end";
+  run.mutable_halt()->set_reason("");
+  run.mutable_halt()->set_counts_checkpoints(true);
+  run.mutable_halt()->set_checkpoints_left(2);
+  run.mutable_halt()->set_exit_before_s(INT64_MAX);
+  run.mutable_halt()->set_halt_seconds(300);
+  ExpectSaid(Run({"status"}), 0,
+             "is to stop after 2 more checkpoints; before second 9223372036854775807; 300 s before");
+  run.mutable_halt()->set_why("EXIT_AFTER_TIME: it is \x1b[31mred");
+  ExpectSaid(Run({"status"}), 0, "is to stop now: EXIT_AFTER_TIME: it is ?[31mred; after 2");
+  run.mutable_halt()->set_error("halt.scr: damaged");
+  ExpectSaid(Run({"status"}), 0, "as last read: halt.scr: damaged");
+  run.mutable_rhythm()->set_checkpoints(10);
+  run.mutable_rhythm()->set_cost_us(850'000);
+  run.mutable_rhythm()->set_cost_total_us(9'000'000);
+  run.mutable_rhythm()->set_elapsed_ms(123'000);
+  run.mutable_rhythm()->set_interval_ms(60'000);
+  ExpectSaid(Run({"status"}), 0, "10 checkpoints held it up for 850 ms each, 9 s of 2 m 3 s; due every 1 m");
+  const json status = json::parse(Run({"--json", "status"}).out);
+  EXPECT_EQ(status["runs"][0]["halt"]["checkpoints_left"], 2);
+  EXPECT_EQ(status["runs"][0]["rhythm"]["cost_us"], 850'000);
+  EXPECT_EQ(status["runs"][0]["rhythm"]["interval_ms"], 60'000);
+  run.mutable_halt()->set_counts_checkpoints(false);
+  EXPECT_TRUE(json::parse(Run({"--json", "status"}).out)["runs"][0]["halt"]["checkpoints_left"].is_null());
+}
+
 TEST_F(DaemonCommandsTest, StatusInAPipeIsPlainLines) {
   const CairnRun run = Run({"status"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
