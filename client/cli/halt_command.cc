@@ -30,7 +30,7 @@ constexpr std::uint64_t kSecondsShownMax = 1ull << 40;
 
 // When the allocation ends that this shell is in, if it is in one that tells.
 std::optional<std::int64_t> AllocationEnd() {
-  for (const char* const name : {"SCR_END_TIME", "SLURM_JOB_END_TIME"}) {
+  for (const char* const name : {"CAIRN_END_TIME", "SCR_END_TIME", "SLURM_JOB_END_TIME"}) {
     const char* const text = std::getenv(name);
     std::int64_t seconds = 0;
     if (text == nullptr) continue;
@@ -65,6 +65,10 @@ absl::StatusOr<scr::Halt> ChangeAndRead(Disk& disk, const std::string& prefix, c
   return ReadHalt(disk, prefix);
 }
 
+std::string SecondsText(std::uint64_t seconds) {
+  return Duration(std::min(seconds, kSecondsShownMax) * 1000);
+}
+
 // One row for each condition: what it means, and what stands in the file.
 std::vector<std::vector<std::string>> Conditions(const scr::Halt& halt, std::optional<std::int64_t> end_s) {
   std::vector<std::vector<std::string>> rows;
@@ -82,18 +86,16 @@ std::vector<std::vector<std::string>> Conditions(const scr::Halt& halt, std::opt
                     fmt::format("CheckpointsLeft {}", *halt.checkpoints_left)});
   }
   if (halt.exit_before_s) {
-    const std::uint64_t earlier = halt.halt_seconds.value_or(0);
-    rows.push_back(
-        {fmt::format("stop before {}{}", FormatHaltTime(*halt.exit_before_s), earlier > 0 ? ", by HaltSeconds" : ""),
-         fmt::format("ExitBefore {}", *halt.exit_before_s)});
+    const std::string earlier = halt.halt_seconds.value_or(0) > 0 ? SecondsText(*halt.halt_seconds) + " " : "";
+    rows.push_back({fmt::format("stop {}before {}", earlier, FormatHaltTime(*halt.exit_before_s)),
+                    fmt::format("ExitBefore {}", *halt.exit_before_s)});
   }
   if (halt.exit_after_s) {
     rows.push_back(
         {"stop at or after " + FormatHaltTime(*halt.exit_after_s), fmt::format("ExitAfter {}", *halt.exit_after_s)});
   }
   if (halt.halt_seconds) {
-    rows.push_back({fmt::format("stop when {} of the allocation are left ({})",
-                                Duration(std::min(*halt.halt_seconds, kSecondsShownMax) * 1000),
+    rows.push_back({fmt::format("stop when {} of the allocation are left ({})", SecondsText(*halt.halt_seconds),
                                 end_s ? "it ends " + FormatHaltTime(*end_s) : "this shell does not know its end"),
                     fmt::format("HaltSeconds {}", *halt.halt_seconds)});
   }
@@ -107,7 +109,8 @@ std::string Describe(const std::string& prefix, const scr::Halt& halt, const std
   if (rows.empty()) return text + "  no conditions\n";
   std::vector<std::vector<std::string>> cells = {{"  CONDITION", "IN halt.scr"}};
   for (const auto& row : rows) cells.push_back({"  " + row[0], row[1]});
-  return text + Table(cells, {false, false});
+  text += Table(cells, {false, false});
+  return why ? text + "The next launch stops, too, until that is taken back: see cairn halt --help.\n" : text;
 }
 
 template <typename T>

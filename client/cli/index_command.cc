@@ -296,7 +296,7 @@ ExitCode RunIndexBuild(const Context& context, const std::string& run, DatasetId
   const auto built = BuildIndex(*disk, *prefix, dataset);
   if (!built.ok()) return ComplainOfFile(built.status());
   Print(context.json ? Dump(BuiltJson(*prefix, *built)) : Describe(*built));
-  return built->missing.empty() ? ExitCode::kOk : ExitCode::kDamaged;
+  return built->missing.empty() ? ExitCode::kOk : ExitCode::kIncomplete;
 }
 
 }  // namespace cairn::cli

@@ -39,7 +39,7 @@ constexpr const char* kIndexFooter =
     "  cairn index build /scratch/me/heat 19             after a scavenge: enter it if all ranks' files are there\n"
     "\n"
     "Exit codes: 0 done; 1 refused or failed; 2 the command is wrong; 4 no such run or dataset; 5 the index or the\n"
-    "dataset is damaged, or files are missing.";
+    "dataset is damaged, or has lost files; 7 build: ranks are missing.";
 
 struct IndexOptions {
   std::string run;         // of the list without its name
@@ -66,7 +66,9 @@ CLI::App* AddIndexAction(CLI::App& index, const SharedIndexOptions& options, con
 void AddIndexChange(CLI::App& index, CommandLine& line, const SharedIndexOptions& options, IndexChange change,
                     const char* name, const char* about) {
   CLI::App* const action = AddIndexAction(index, options, name, about);
-  action->add_option("NAME", options->name, "Name of the dataset, or its number")->required();
+  action->add_option("NAME", options->name, "Name of the dataset, or its number")
+      ->required()
+      ->check([](const std::string& text) { return text.empty() ? "is empty" : std::string(); });
   action->callback([&line, options, change] {
     line.run = [&line, options, change] {
       return RunIndexChange(line.context, change, options->run_of_sub, options->name);

@@ -45,6 +45,7 @@ TEST_F(HaltCommandTest, WithoutOptionsTheRunIsToStopNow) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(run.out.starts_with(prefix_ + ": stops now: JOB_HALTED\n")) << run.out;
   ExpectSaid(run, 0, "ExitReason JOB_HALTED\n");
+  ExpectSaid(run, 0, "The next launch stops, too");
   EXPECT_EQ(Printed(), "  ExitReason\n    JOB_HALTED\n");
 }
 
@@ -74,7 +75,7 @@ TEST_F(HaltCommandTest, TimesAreLocalOrFromNowOn) {
   EXPECT_EQ(halt["stops_now"], false);
   EXPECT_EQ(Printed(), "  ExitAfter\n    1893459600\n  ExitBefore\n    1893456000\n  HaltSeconds\n    900\n");
   const CairnRun list = Halt({"--list"});
-  ExpectSaid(list, 0, "stop before 2030-01-01T00:00:00, by HaltSeconds  ");
+  ExpectSaid(list, 0, "stop 15 m 0 s before 2030-01-01T00:00:00  ");
   ExpectSaid(list, 0, "stop at or after 2030-01-01T01:00:00  ");
   ExpectSaid(list, 0, "stop when 15 m 0 s of the allocation are left (this shell does not know its end)");
   const std::int64_t before = std::time(nullptr);
@@ -91,7 +92,7 @@ TEST_F(HaltCommandTest, ATimeThatHasPassedStopsNow) {
 TEST_F(HaltCommandTest, TheEndOfTheAllocationIsTakenFromTheEnvironment) {
   EXPECT_EQ(HaltJson({"-s", "15min"})["stops_now"], false);
   const std::string end = std::to_string(std::time(nullptr) + 600);
-  for (const char* variable : {"SCR_END_TIME", "SLURM_JOB_END_TIME"}) {
+  for (const char* variable : {"CAIRN_END_TIME", "SCR_END_TIME", "SLURM_JOB_END_TIME"}) {
     const CairnRun run = testing::RunCairn({"halt", prefix_, "--list"}, {{variable, end}});
     ExpectSaid(run, 0, "stops now: TIME_LIMIT");
     ExpectSaid(run, 0, "of the allocation are left (it ends ");

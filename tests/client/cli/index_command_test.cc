@@ -320,6 +320,33 @@ TEST_F(IndexCommandTest, BuildSaysWhatItDoesNotFind) {
   ExpectSaid(Run({"index", "build", prefix_, std::to_string(ids[0])}), 1, std::to_string(ids[0]));
 }
 
+// What SCR's scavenge left of four ranks, without what indexes it.
+TEST_F(IndexCommandTest, BuildCompletesWhatAScavengeSavedOrNamesTheRanksThatAreMissing) {
+  const auto root = testing::VectorsPath("scr/scavenge_xor_np4/pfs/demo");
+  if (!root.has_value()) return;
+  std::filesystem::copy(*root, prefix_,
+                        std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
+  const std::string records = prefix_ + "/.scr/scr.dataset.1/";
+  for (const std::string& path :
+       {IndexPath(), records + "summary.scr", records + "rank2file", records + "rank2file.0.0"}) {
+    ASSERT_TRUE(std::filesystem::remove(path)) << path;
+  }
+  std::filesystem::rename(records + "filemap_1", records + "aside");
+  const CairnRun missing = Run({"index", "build", prefix_, "1"});
+  ExpectSaid(missing, 7, "dataset 1 is not whole, nothing was written: 1 of 4 ranks missing: 1\n  rank 1: ");
+  const json answer = RunJson({"index", "build", prefix_, "1"}, 7);
+  EXPECT_EQ(answer["whole"], false);
+  EXPECT_EQ(answer["missing"], json{1});
+  EXPECT_EQ(answer["nranks"], 4);
+  EXPECT_EQ(Listed(), "");
+  std::filesystem::rename(records + "aside", records + "filemap_1");
+  ExpectSaid(Run({"index", "build", prefix_, "1"}), 0, "dataset 1 is whole: 4 ranks, and is in the index now\n");
+  const json list = RunJson({"index", prefix_});
+  ASSERT_EQ(list["datasets"].size(), 1u);
+  EXPECT_EQ(list["datasets"][0]["name"], "step_000010");
+  EXPECT_EQ(list["datasets"][0]["valid"], true);
+}
+
 TEST_F(IndexCommandTest, AReadOnlyPrefixCanBeListed) {
   PutSample();
   const std::string before = Read(IndexPath());
@@ -342,6 +369,7 @@ TEST_F(IndexCommandTest, WrongCommandsAreToldApart) {
   for (const std::vector<std::string>& wrong : {std::vector<std::string>{"index"},
                                                 {"index", "list"},
                                                 {"index", "current", prefix_},
+                                                {"index", "current", prefix_, ""},
                                                 {"index", "list", prefix_, "more"},
                                                 {"index", "drop", prefix_, "1", "2"},
                                                 {"index", "build", prefix_, "ckpt.1"},
