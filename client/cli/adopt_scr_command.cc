@@ -64,7 +64,7 @@ std::string Describe(const Outcome& outcome, const AdoptedScr& adopted) {
       fmt::format("adopted {} as dataset {} (step {}) of {}\n  {} ranks, {} files, {}, {}", what, adopted.dataset,
                   adopted.step, Clean(outcome.prefix), adopted.ranks, adopted.files, Bytes(adopted.bytes),
                   adopted.verified ? "every byte verified" : "sizes verified; SCR kept nothing else");
-  if (adopted.rebuilt > 0) text += fmt::format("; {} files rebuilt", adopted.rebuilt);
+  if (adopted.rebuilt > 0) text += fmt::format("; {} file{} rebuilt", adopted.rebuilt, adopted.rebuilt == 1 ? "" : "s");
   return text + "\n";
 }
 

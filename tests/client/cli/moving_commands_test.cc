@@ -15,6 +15,7 @@
 #include "storage/io/posix_disk.h"
 #include "tests/client/cli/run_cairn.h"
 #include "tests/storage/fti/sample_export.h"
+#include "tests/storage/redundancy/scr_cache.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn {
@@ -144,6 +145,68 @@ TEST_F(MovingCommandsTest, AdoptSaysThatNoCheckpointIsWhole) {
   std::filesystem::remove_all(Path("fti/Local/node0"));
   std::filesystem::remove_all(Path("fti/Local/node1/cairn/l2/Ckpt5-Pcof2.fti"));
   ExpectSaid(Adopt(), 5, "checkpoint 5 (level 2) is not whole");
+}
+
+TEST_F(MovingCommandsTest, AdoptTakesAnScrCacheAndSaysWhatItTook) {
+  if (!testing::PutScenario(*disk_, "xor_np4", "nodes", Path("nodes"))) return;
+  std::filesystem::remove_all(Path("nodes/node1"));
+  const CairnRun run = Run({"adopt", Path("heat"), "--scr", Path("nodes")});
+  ExpectSaid(run, 0, "adopted dataset 1 (step_000010) of SCR's job 4242 as dataset 1 (step 1) of " + Path("heat"));
+  ExpectSaid(run, 0, "4 ranks, 7 files");
+  ExpectSaid(run, 0, "every byte verified; 1 file rebuilt");
+  ExpectSaid(run, 0, "cairn: note: rank 1: ");
+  ExpectSaid(run, 0, "CAIRN_PREFIX=" + Path("heat") + " and 4 ranks");
+  EXPECT_TRUE(std::filesystem::exists(Path("heat/step_000010/sub1/extra_0_1.dat")));
+  ExpectSaid(Run({"verify", Path("heat")}), 0, "dataset 1: 4 ranks, 7 files");
+  ExpectSaid(Run({"adopt", "--scr", Path("nodes/node0"), "--scr", Path("nodes"), Path("heat")}), 0,
+             "was adopted before: it is dataset 1");
+}
+
+TEST_F(MovingCommandsTest, AdoptOfAnScrCacheAnswersInJson) {
+  if (!testing::PutScenario(*disk_, "crash_before_flush_np3", "nodes", Path("nodes"))) return;
+  ASSERT_TRUE(testing::PutScenario(*disk_, "crash_before_flush_np3", "pfs", Path("pfs")));
+  const json adopted = ParsedOf(Run({"adopt", Path("pfs/demo"), "--scr", Path("nodes"), "--all", "--json"}));
+  EXPECT_EQ(adopted["prefix"], Path("pfs/demo"));
+  EXPECT_EQ(adopted["job"], "4242");
+  ASSERT_EQ(adopted["datasets"].size(), 3u);
+  EXPECT_EQ(adopted["datasets"][1]["on_prefix"], true);
+  EXPECT_EQ(adopted["datasets"][1]["dataset"], 2);
+  const json& newest = adopted["datasets"][2];
+  EXPECT_EQ(newest["scr_dataset"], 3);
+  EXPECT_EQ(newest["name"], "step_000020");
+  EXPECT_EQ(newest["step"], 2);
+  EXPECT_EQ(newest["checkpoint"], true);
+  EXPECT_EQ(newest["output"], false);
+  EXPECT_EQ(newest["ranks"], 3);
+  EXPECT_EQ(newest["files"], 4);
+  EXPECT_EQ(newest["rebuilt"], 0);
+  EXPECT_EQ(newest["verified"], true);
+  EXPECT_EQ(newest["bytes"], 7239) << "as SCR counts them";
+  EXPECT_EQ(newest["adopted_before"], false);
+  EXPECT_TRUE(adopted["notes"].empty()) << adopted["notes"];
+}
+
+TEST_F(MovingCommandsTest, AdoptOfAnScrCacheSaysWhyNot) {
+  if (!testing::PutScenario(*disk_, "xor_np4", "nodes", Path("nodes"))) return;
+  ExpectSaid(Run({"adopt", Path("heat"), "--scr", Path("nodes"), "--id", "7"}), 4, "has no dataset 7");
+  ExpectSaid(Run({"adopt", Path("other"), "--scr", Path("fti")}), 4, "no cache of SCR below");
+  ExpectSaid(Run({"adopt", Path("other"), "--scr", Path("nodes"), "--job", "1"}), 4, "job 1");
+  ExpectSaid(Run({"adopt", Path("other"), "--scr", Path("nodes"), "--fti", Path("fti")}), 2, "--fti");
+  ExpectSaid(Run({"adopt", Path("other"), "--scr", Path("nodes"), "--heads"}), 2, "--fti");
+  ExpectSaid(Run({"adopt", Path("other"), "--fti", Path("fti"), "--all"}), 2, "--scr");
+  ExpectSaid(Run({"adopt", Path("other"), "--scr", Path("nodes"), "--prefix-was", "demo"}), 1, "not an absolute path");
+  EXPECT_FALSE(std::filesystem::exists(Path("other")));
+  ExpectSaid(Run({"adopt", Path("heat"), "--scr", Path("nodes"), "--prefix-was", "/mnt/other"}), 1,
+             "which is not below /mnt/other");
+  std::filesystem::remove_all(Path("nodes/node1"));
+  std::filesystem::remove_all(Path("nodes/node2"));
+  ExpectSaid(Run({"adopt", Path("heat"), "--scr", Path("nodes")}), 5, "dataset 1 (step_000010) is not whole");
+}
+
+TEST_F(MovingCommandsTest, NamesMayBeKeptBelowAnotherDirectory) {
+  if (!testing::PutScenario(*disk_, "xor_np4", "nodes", Path("nodes"))) return;
+  ExpectSaid(Run({"adopt", Path("heat"), "--scr", Path("nodes"), "--prefix-was", "/mnt/pfs/"}), 0, "adopted dataset 1");
+  EXPECT_TRUE(std::filesystem::exists(Path("heat/demo/step_000010/rank_0.ckpt")));
 }
 
 TEST_F(MovingCommandsTest, ExportSaysWhatRemainsToBeDone) {
