@@ -53,8 +53,9 @@ class CacheFolder : public DatasetStore {
   static absl::StatusOr<std::unique_ptr<CacheFolder>> Open(Disk& disk, const std::string& cache, std::string_view user,
                                                            std::string_view run_name, const RunId& run,
                                                            const std::string& prefix);
-  // The runs that have a folder below `<cache>/<user>/`, for a daemon that starts: what Open wants to know of each.
-  // Folders without a readable run.cairn are none. No such directory: none.
+  // The runs that have a folder below `<cache>/<user>/`, for a daemon that starts: what Open wants to know of each. Of
+  // a folder whose run.cairn is lost or damaged, what its datasets say. Folders that do not say are none. No such
+  // directory: none.
   struct Found {
     std::string path;
     std::string run_name;

@@ -71,16 +71,6 @@ absl::StatusOr<bool> RankAsWanted(Disk& disk, const std::string& folder, const s
   return data && protects;
 }
 
-absl::Status CheckEncoded(Disk& disk, const std::string& folder) {
-  for (const auto& [path, wanted] : MakeEncodeStates(folder)) {
-    const auto found = ReadTree(disk, path);
-    if (absl::IsNotFound(found.status())) return DataLoss("{}: missing: it was not completed, or given up", path);
-    if (!found.ok()) return found.status();
-    if (!Says(*found, wanted)) return DataLoss("{}: STATE is not 2", path);
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Status RepairRecords(Disk& disk, const std::string& folder, const std::string& prefix,
@@ -108,6 +98,16 @@ absl::Status RepairRecords(Disk& disk, const std::string& folder, const std::str
   }
   CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(folder));
   return WriteDatasetRecords(disk, folder, files);
+}
+
+absl::Status CheckEncoded(Disk& disk, const std::string& folder) {
+  for (const auto& [path, wanted] : MakeEncodeStates(folder)) {
+    const auto found = ReadTree(disk, path);
+    if (absl::IsNotFound(found.status())) return DataLoss("{}: missing: it was not completed, or given up", path);
+    if (!found.ok()) return found.status();
+    if (!Says(*found, wanted)) return DataLoss("{}: STATE is not 2", path);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<scr::CacheEntry> RecoverEntry(Disk& disk, const std::string& folder, const RunId& run, DatasetId id) {

@@ -23,6 +23,9 @@ absl::Status RepairRecords(Disk& disk, const std::string& folder, const std::str
                            const scr::Descriptor& descriptor, const std::vector<StoredCatalogue>& ranks,
                            std::vector<std::string>* warnings);
 
+// Do both encode states say that the dataset was completed, and not given up? kDataLoss: not, and why.
+absl::Status CheckEncoded(Disk& disk, const std::string& folder);
+
 // What a lost index said of a whole dataset: its filemaps say what it is, its catalogues that it is whole, its encode
 // states, which are written last and taken back first, that it was completed and not given up.
 //   kDataLoss  it cannot be shown to be whole, and why; other errors: the disk's, which say nothing about the dataset

@@ -8,6 +8,8 @@
 #include "storage/base/status.h"
 #include "storage/cache/cache_folder.h"
 #include "storage/cache/cache_index.h"
+#include "storage/cache/catalogue.h"
+#include "storage/cache/dataset_folder.h"
 #include "storage/cache/load.h"
 #include "storage/cache/tree_file.h"
 
@@ -16,7 +18,8 @@ namespace {
 
 constexpr std::string_view kStem = "scr.";
 constexpr std::size_t kNameBytesMax = 64;
-constexpr int kTriesMax = 100;  // folders of the same name that belong to other runs
+constexpr std::uint32_t kRanksAsked = 16;  // of each dataset, until one can say
+constexpr int kTriesMax = 100;             // folders of the same name that belong to other runs
 
 struct RunRecord {
   RunId run;
@@ -45,12 +48,52 @@ absl::StatusOr<RunRecord> ReadRecord(Disk& disk, const std::string& folder) {
   return RunRecord{.run = *run, .prefix = std::string(*prefix)};
 }
 
+// What the record of a folder said that has lost it: each catalogue says which run it is of, and its rank's filemap
+// where on the prefix it belongs. kNotFound: no dataset says so.
+absl::StatusOr<RunRecord> RecoverRecord(Disk& disk, const std::string& folder) {
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
+  for (const std::string& name : names) {
+    const auto id = NumberAfter(name, kFolderStem);
+    const std::string dataset = folder + "/" + name;
+    const auto descriptor = id ? FindDescriptor(disk, dataset, *id) : NotFound("{}", name);
+    for (Rank rank = 0; descriptor.ok() && rank < std::min(*descriptor->ranks, kRanksAsked); ++rank) {
+      const std::string path = dataset + "/" + CatalogueName(rank);
+      const auto text = ReadWhole(disk, path, kCatalogueBytesMax);
+      const auto catalogue = text.ok() ? DecodeCatalogue(path, *text) : text.status();
+      const auto tree = ReadTree(disk, FilemapPath(dataset, rank));
+      const auto filemap = tree.ok() ? scr::GetFilemap(*tree) : tree.status();
+      if (!catalogue.ok() || !filemap.ok()) continue;
+      const auto meta = filemap->files.find(path);
+      const auto run = RunId::Parse(catalogue->run());
+      if (!run.ok() || meta == filemap->files.end()) continue;
+      const std::string& directory = meta->second.directory;  // <prefix>/ckpt.<id>
+      if (BaseOf(directory) == fmt::format("ckpt.{}", *id))
+        return RunRecord{.run = *run, .prefix = ParentOf(directory)};
+    }
+  }
+  return NotFound("{}: no dataset says which run it is of", folder);
+}
+
 absl::StatusOr<std::string> UserFolder(const std::string& cache, std::string_view user) {
   if (!cache.starts_with('/')) return InvalidArgument("cache \"{}\" is not absolute", cache);
   if (user.empty() || user == "." || user == ".." || user.find('/') != std::string_view::npos) {
     return InvalidArgument("\"{}\" is no user name", user);
   }
   return fmt::format("{}/{}", cache, user);
+}
+
+bool IsLost(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsDataLoss(status);
+}
+
+// The record is written anew; what is there of a damaged one goes aside.
+absl::Status RestoreRecord(Disk& disk, const std::string& folder, const absl::Status& why, const RunRecord& own,
+                           RunFolder* result) {
+  const absl::StatusOr<std::string> aside = MoveAside(disk, RecordPath(folder), RecordPath(folder) + ".damaged");
+  if (!aside.ok() && !absl::IsNotFound(aside.status())) return aside.status();
+  result->warnings.push_back(aside.ok() ? fmt::format("moved aside to {}: {}", *aside, MessageOf(why))
+                                        : fmt::format("made anew: {}", MessageOf(why)));
+  return ReplaceTree(disk, RecordPath(folder), ToTree(own));
 }
 
 // Only the user's own, closed to writes of others: what lies there is read back as the truth.
@@ -89,19 +132,14 @@ absl::StatusOr<bool> TakeFolder(Disk& disk, const std::string& folder, const Run
   CAIRN_RETURN_IF_ERROR(CheckOwn(disk, folder));
   const auto record = ReadRecord(disk, folder);
   if (record.ok()) return record->run == own.run;
-  if (absl::IsDataLoss(record.status())) {
-    CAIRN_ASSIGN_OR_RETURN(const std::string aside,
-                           MoveAside(disk, RecordPath(folder), RecordPath(folder) + ".damaged"));
-    result->warnings.push_back(fmt::format("moved aside to {}: {}", aside, MessageOf(record.status())));
-  } else if (absl::IsNotFound(record.status())) {
-    // Before the record, so that a folder with a record and without an index has lost it. So has one with datasets.
-    CAIRN_ASSIGN_OR_RETURN(const bool datasets, HasDatasets(disk, folder));
-    if (!datasets) {
-      CAIRN_RETURN_IF_ERROR(CacheIndex::MakeIfMissing(disk, fmt::format("{}/{}", folder, kCacheIndexName)));
-    }
-  } else {
-    return record.status();
+  if (!IsLost(record.status())) return record.status();
+  CAIRN_ASSIGN_OR_RETURN(const bool datasets, HasDatasets(disk, folder));
+  if (absl::IsDataLoss(record.status()) || datasets) {
+    CAIRN_RETURN_IF_ERROR(RestoreRecord(disk, folder, record.status(), own, result));
+    return true;
   }
+  // Before the record, so that a folder with a record and without an index has lost it. So has one with datasets.
+  CAIRN_RETURN_IF_ERROR(CacheIndex::MakeIfMissing(disk, fmt::format("{}/{}", folder, kCacheIndexName)));
   CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, RecordPath(folder), ToTree(own)));
   return true;
 }
@@ -119,6 +157,7 @@ absl::StatusOr<std::vector<CacheFolder::Found>> CacheFolder::Find(Disk& disk, co
     if (!name.starts_with(kStem)) continue;
     const std::string path = folder + "/" + name;
     auto record = ReadRecord(disk, path);
+    if (IsLost(record.status())) record = RecoverRecord(disk, path);
     if (!record.ok()) continue;
     std::string run_name = BaseOf(record->prefix);
     found.push_back(
@@ -139,7 +178,9 @@ absl::StatusOr<RunFolder> OpenRunFolder(Disk& disk, const std::string& cache, st
   for (const CacheFolder::Found& there : found) {
     if (there.run != run) continue;
     CAIRN_RETURN_IF_ERROR(CheckOwn(disk, there.path));
-    if (there.prefix != prefix) {  // it is mounted elsewhere now
+    if (const auto record = ReadRecord(disk, there.path); IsLost(record.status())) {
+      CAIRN_RETURN_IF_ERROR(RestoreRecord(disk, there.path, record.status(), own, &result));
+    } else if (there.prefix != prefix) {  // it is mounted elsewhere now
       CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, RecordPath(there.path), ToTree(own)));
     }
     result.path = there.path;

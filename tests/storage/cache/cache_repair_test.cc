@@ -286,6 +286,19 @@ TEST_F(CacheRepairTest, AFolderThatLostIdentityAndIndexKeepsItsDatasets) {
   ExpectMended("made anew with 1 datasets");
 }
 
+TEST_F(CacheRepairTest, AFolderThatLostItsIdentityIsFoundByWhatItsDatasetsSay) {
+  for (const Damage damage : kDamages) {
+    SCOPED_TRACE(static_cast<int>(damage));
+    Do(damage, folder_->path() + "/run.cairn");
+    ASSERT_OK_AND_ASSIGN(const auto found, CacheFolder::Find(disk_, "/ssd", "alice"));
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].run, TestRun());
+    EXPECT_EQ(found[0].prefix, "/pfs/demo");
+    EXPECT_EQ(found[0].path, folder_->path());
+    ExpectMended("run.cairn");
+  }
+}
+
 TEST_F(CacheRepairTest, APrefixThatIsMountedElsewhereIsPutIntoTheFilemaps) {
   ASSERT_OK_AND_ASSIGN(folder_, CacheFolder::Open(disk_, "/ssd", "alice", "demo", TestRun(), "/lustre/demo"));
   ASSERT_OK_AND_ASSIGN(const CacheLoad load, folder_->Load());
