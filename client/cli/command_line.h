@@ -23,7 +23,7 @@ struct CommandLine {
 void AddRunCommands(CLI::App& app, CommandLine& line);     // status, ls, show, wait, flush, pin, rm
 void AddScrCommands(CLI::App& app, CommandLine& line);     // index, halt, print
 void AddFileCommands(CLI::App& app, CommandLine& line);    // verify, inspect, extract, convert, diff
-void AddMovingCommands(CLI::App& app, CommandLine& line);  // adopt, export
+void AddMovingCommands(CLI::App& app, CommandLine& line);  // adopt, export, scavenge
 
 }  // namespace cairn::cli
 

@@ -10,6 +10,7 @@
 #include "client/cli/adopt_scr_command.h"
 #include "client/cli/command_line.h"
 #include "client/cli/export_command.h"
+#include "client/cli/scavenge_command.h"
 
 namespace cairn::cli {
 namespace {
@@ -128,11 +129,29 @@ void AddExport(CLI::App& app, CommandLine& line) {
   to_fti->callback([&line, options] { line.run = [&line, options] { return RunExport(line.context, *options); }; });
 }
 
+void AddScavenge(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<ScavengeOptions>();
+  CLI::App* const scavenge = app.add_subcommand(
+      "scavenge", "Save to the prefix what this node's cache holds, when application and daemon are gone");
+  scavenge->footer(
+      "Outputs, the oldest first, then the newest checkpoint that is whole. What a node has of a dataset goes to the\n"
+      "prefix; when all ranks are there, perhaps by scavenges on other nodes, the dataset is committed, else the "
+      "missing\n"
+      "ranks are listed. Again is harmless. Before the daemon starts again: its start removes what was never "
+      "completed.");
+  scavenge->add_option("RUN", options->run, "Prefix, identity or name of the run (default: all runs in the cache)");
+  scavenge->add_option("--cache", options->cache, "The cache directory (default: the daemon's)");
+  CLI::Option* const dataset = scavenge->add_option("--dataset", options->dataset, "Only this dataset");
+  scavenge->add_flag("--all", options->all, "Every dataset, not only what a restart needs")->excludes(dataset);
+  scavenge->callback([&line, options] { line.run = [&line, options] { return RunScavenge(line.context, *options); }; });
+}
+
 }  // namespace
 
 void AddMovingCommands(CLI::App& app, CommandLine& line) {
   AddAdopt(app, line);
   AddExport(app, line);
+  AddScavenge(app, line);
 }
 
 }  // namespace cairn::cli

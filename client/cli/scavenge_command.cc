@@ -1,0 +1,263 @@
+#include "client/cli/scavenge_command.h"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "client/cli/file_argument.h"
+#include "client/cli/json.h"
+#include "client/cli/scavenge.h"
+#include "client/cli/text.h"
+#include "daemon/config/command_line.h"
+#include "daemon/process/lock_file.h"
+#include "storage/base/status.h"
+#include "storage/cache/cache_folder.h"
+#include "storage/io/posix_disk.h"
+#include "storage/prefix/prefix.h"
+
+namespace cairn::cli {
+namespace {
+
+using State = SavedDataset::State;
+
+constexpr std::size_t kIdentityDigitsMin = 4;
+
+// What became of one run.
+struct Outcome {
+  CacheFolder::Found run;
+  absl::Status status;  // why it was not, or not wholly, looked after
+  std::vector<SavedDataset> datasets;
+};
+
+std::string UserName() {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::string buffer(4096, '\0');
+  if (getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr) {
+    return found->pw_name;
+  }
+  return fmt::format("uid-{}", geteuid());
+}
+
+absl::StatusOr<std::string> CacheOf(const ScavengeOptions& options) {
+  std::string given = options.cache;
+  if (given.empty()) {
+    CAIRN_ASSIGN_OR_RETURN(const Config config, MakeConfig({}, Surroundings::OfThisProcess()));
+    given = config.cache.path;
+  }
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::canonical(given, error);
+  if (error) return NotFound("cache {}: {}", given, error.message());
+  return path.string();
+}
+
+// As the daemon takes it: of two in one cache the later one gives way.
+absl::StatusOr<LockFile> LockCache(const std::string& cache) {
+  auto lock = LockFile::Take(fmt::format("{}/cairnd.{}.lock", cache, geteuid()));
+  if (!absl::IsFailedPrecondition(lock.status())) return lock;
+  return FailedPrecondition(
+      "{}. A daemon flushes what it has by itself, also when the application is gone: `cairn status` shows how far it "
+      "is, `cairn flush RUN` asks for it now",
+      MessageOf(lock.status()));
+}
+
+// The runs that RUN names. A directory is the prefix of the run that it says it is, wherever it was mounted before.
+absl::StatusOr<std::vector<CacheFolder::Found>> Choose(Disk& disk, std::vector<CacheFolder::Found> found,
+                                                       const std::string& given, const std::string& cache) {
+  if (given.empty()) return found;
+  RunArgument argument = ParseRun(given);
+  std::vector<CacheFolder::Found> chosen;
+  if (argument.is_directory) {
+    CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Prefix> prefix, Prefix::OpenReadOnly(disk, argument.text));
+    for (CacheFolder::Found& run : found) {
+      if (run.run != prefix->run()) continue;
+      run.prefix = argument.text;
+      chosen.push_back(std::move(run));
+    }
+    if (chosen.empty()) {
+      return NotFound("{} has nothing of {}, which is run {}", cache, argument.text, prefix->run().Hex());
+    }
+    return chosen;
+  }
+  for (CacheFolder::Found& run : found) {
+    const bool identity = given.size() >= kIdentityDigitsMin && run.run.Hex().starts_with(given);
+    if (identity || run.run_name == given || run.prefix == given) chosen.push_back(std::move(run));
+  }
+  if (chosen.empty()) return NotFound("{} has nothing of a run {}", cache, given);
+  if (chosen.size() > 1) {
+    return InvalidArgument("{} names {} runs in {}: say the prefix or the identity", given, chosen.size(), cache);
+  }
+  return chosen;
+}
+
+// A prefix is never made anew for this: what lives there must be this run.
+absl::StatusOr<std::vector<SavedDataset>> SaveRun(Disk& disk, const CacheFolder::Found& run,
+                                                  const ScavengeRequest& request) {
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Prefix> seen, Prefix::OpenReadOnly(disk, run.prefix));
+  if (seen->run() != run.run) {
+    return FailedPrecondition("{}: the prefix is run {} now, not {}, which {} is of", run.prefix, seen->run().Hex(),
+                              run.run.Hex(), run.path);
+  }
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Prefix> prefix, Prefix::Open(disk, run.prefix));
+  auto saved = ScavengeRun(disk, disk, run, *prefix, request);
+  for (const std::string& warning : prefix->TakeWarnings()) request.note(warning);
+  return saved;
+}
+
+// --- What is said of it ---
+
+const char* NameOf(State state) {
+  switch (state) {
+    case State::kSaved:
+      return "saved";
+    case State::kThere:
+      return "there";
+    case State::kIncomplete:
+      return "incomplete";
+    case State::kHeldBack:
+      return "held_back";
+    case State::kTooLate:
+      return "too_late";
+  }
+  return "?";
+}
+
+std::string Ranks(const std::vector<Rank>& ranks) {
+  std::string text;
+  for (std::size_t at = 0; at < ranks.size();) {
+    std::size_t end = at + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", ranks[at]);
+    if (end > at + 1) text += fmt::format("-{}", ranks[end - 1]);
+    at = end;
+  }
+  return (ranks.size() == 1 ? "rank " : "ranks ") + text;
+}
+
+std::string DescribeMissing(const SavedDataset& dataset) {
+  std::map<std::string, std::vector<Rank>> reasons;
+  for (const MissingRank& missing : dataset.missing) reasons[missing.why].push_back(missing.rank);
+  std::string text;
+  for (const auto& [why, ranks] : reasons) text += fmt::format("    {}: {}\n", Ranks(ranks), Clean(why));
+  if (!dataset.saved.empty()) {
+    text += fmt::format("    {} of this node, {}, are on the prefix: a scavenge that finds the others completes it\n",
+                        Ranks(dataset.saved), Bytes(dataset.bytes));
+  }
+  return text;
+}
+
+std::string Describe(const SavedDataset& dataset) {
+  const char* const kind = dataset.output ? "output" : dataset.checkpoint ? "checkpoint" : "dataset";
+  const std::string what = fmt::format("  dataset {} ({}, step {}): ", dataset.id, kind, dataset.step);
+  switch (dataset.state) {
+    case State::kSaved:
+      return what + fmt::format("saved: {} ranks are on the prefix, {} from here, every byte verified\n", dataset.ranks,
+                                Bytes(dataset.bytes));
+    case State::kThere:
+      return what + "is on the prefix already\n";
+    case State::kIncomplete:
+      return what + fmt::format("INCOMPLETE: {} of {} ranks are missing\n", dataset.missing.size(), dataset.ranks) +
+             DescribeMissing(dataset);
+    case State::kHeldBack:
+      return what + fmt::format("copied, not committed: {}; --dataset {} commits it all the same\n", Clean(dataset.why),
+                                dataset.id);
+    case State::kTooLate:
+      return what + fmt::format("not saved: {}\n", Clean(dataset.why));
+  }
+  return what;
+}
+
+std::string Describe(const Outcome& outcome) {
+  std::string text = fmt::format("{} (run {})\n", Clean(outcome.run.prefix), outcome.run.run.ShortHex());
+  for (const SavedDataset& dataset : outcome.datasets) text += Describe(dataset);
+  if (!outcome.status.ok()) return text + fmt::format("  FAILED: {}\n", Clean(MessageOf(outcome.status)));
+  if (outcome.datasets.empty())
+    text += "  nothing to save: what a restart needs is on the prefix, or not in this cache\n";
+  return text;
+}
+
+Json ToJson(const SavedDataset& dataset) {
+  Json missing = Json::array();
+  for (const MissingRank& rank : dataset.missing) {
+    missing.push_back({{"rank", rank.rank}, {"why", Clean(rank.why)}, {"damaged", rank.damaged}});
+  }
+  return {{"dataset", dataset.id},        {"step", dataset.step},   {"checkpoint", dataset.checkpoint},
+          {"output", dataset.output},     {"ranks", dataset.ranks}, {"state", NameOf(dataset.state)},
+          {"saved_ranks", dataset.saved}, {"bytes", dataset.bytes}, {"missing", std::move(missing)},
+          {"why", Clean(dataset.why)}};
+}
+
+Json ToJson(const Outcome& outcome) {
+  Json datasets = Json::array();
+  for (const SavedDataset& dataset : outcome.datasets) datasets.push_back(ToJson(dataset));
+  return {{"run", outcome.run.run.Hex()},
+          {"prefix", Clean(outcome.run.prefix)},
+          {"error", Clean(MessageOf(outcome.status))},
+          {"datasets", std::move(datasets)}};
+}
+
+ExitCode CodeOf(const Outcome& outcome) {
+  ExitCode code = FileCodeOf(outcome.status);
+  for (const SavedDataset& dataset : outcome.datasets) {
+    const bool damaged = std::any_of(dataset.missing.begin(), dataset.missing.end(),
+                                     [](const MissingRank& rank) { return rank.damaged; });
+    if (damaged) code = Worse(code, ExitCode::kDamaged);
+    if (dataset.state == State::kIncomplete || dataset.state == State::kHeldBack) {
+      code = Worse(code, ExitCode::kIncomplete);
+    }
+  }
+  return code;
+}
+
+absl::StatusOr<std::vector<Outcome>> Scavenge(const ScavengeOptions& options, const ScavengeRequest& request) {
+  const auto disk = MakePosixDisk();
+  CAIRN_ASSIGN_OR_RETURN(const std::string cache, CacheOf(options));
+  CAIRN_ASSIGN_OR_RETURN(const LockFile lock, LockCache(cache));
+  CAIRN_ASSIGN_OR_RETURN(std::vector<CacheFolder::Found> found, CacheFolder::Find(*disk, cache, UserName()));
+  CAIRN_ASSIGN_OR_RETURN(found, Choose(*disk, std::move(found), options.run, cache));
+  if (request.dataset && found.size() > 1) {
+    return InvalidArgument("dataset {} of which run? {} has {}", *request.dataset, cache, found.size());
+  }
+  std::vector<Outcome> outcomes;
+  for (CacheFolder::Found& run : found) {
+    Outcome outcome;
+    auto saved = SaveRun(*disk, run, request);
+    outcome.run = std::move(run);
+    outcome.status = saved.status();
+    if (saved.ok()) outcome.datasets = *std::move(saved);
+    outcomes.push_back(std::move(outcome));
+  }
+  return outcomes;
+}
+
+}  // namespace
+
+ExitCode RunScavenge(const Context& context, const ScavengeOptions& options) {
+  std::vector<std::string> notes;
+  const ScavengeRequest request{.dataset = options.dataset, .all = options.all, .note = [&](const std::string& text) {
+                                  notes.push_back(Clean(text));
+                                  if (!context.json) Note(text);
+                                }};
+  const auto outcomes = Scavenge(options, request);
+  if (!outcomes.ok()) return ComplainOfFile(outcomes.status());
+  ExitCode code = ExitCode::kOk;
+  std::string text = outcomes->empty() ? "no run of yours is in this cache\n" : "";
+  Json runs = Json::array();
+  for (const Outcome& outcome : *outcomes) {
+    code = Worse(code, CodeOf(outcome));
+    text += Describe(outcome);
+    runs.push_back(ToJson(outcome));
+  }
+  Print(context.json ? Dump({{"runs", std::move(runs)}, {"notes", notes}}) : text);
+  return code;
+}
+
+}  // namespace cairn::cli
