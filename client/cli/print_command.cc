@@ -8,6 +8,7 @@
 #include "client/cli/json.h"
 #include "client/cli/known_file.h"
 #include "client/cli/text.h"
+#include "storage/base/disk.h"
 #include "storage/io/posix_disk.h"
 #include "storage/kvtree/json.h"
 #include "storage/kvtree/tree.h"
@@ -31,13 +32,20 @@ std::string CleanLines(std::string text) {
   return text;
 }
 
+// A halt file is made by locking it, so it may have nothing in it yet. Any other file with nothing in it is damaged.
+absl::StatusOr<TreeFile> Open(Disk& disk, const std::string& path) {
+  const auto info = disk.Info(path);
+  if (info.ok() && info->is_regular() && info->bytes == 0 && BaseOf(path) == "halt.scr") return TreeFile();
+  return OpenTreeFile(disk, path);
+}
+
 }  // namespace
 
 ExitCode RunPrint(const Context& context, const std::string& path, bool sorted) {
   const auto absolute = ResolveFile(path);
   if (!absolute.ok()) return ComplainOfFile(absolute.status());
   const auto disk = MakePosixDisk();
-  auto file = OpenTreeFile(*disk, *absolute);
+  auto file = Open(*disk, *absolute);
   if (!file.ok()) return ComplainOfFile(file.status());
   if (sorted) file->tree.Sort();
   if (context.json) {

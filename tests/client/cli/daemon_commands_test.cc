@@ -283,5 +283,22 @@ TEST_F(DaemonCommandsTest, NoDaemonHasItsExitCodeAndSaysWhereItLooked) {
   ExpectSaid(RunCairn({"--address", "tcp:1", "status"}), 1, "no address of a daemon");
 }
 
+TEST_F(DaemonCommandsTest, CommandsOnAPrefixFindItByTheRunsNameAlsoBeforeItHasDatasets) {
+  const std::string prefix = std::filesystem::canonical(folder_).string() + "/heat";
+  std::filesystem::create_directories(prefix + "/.cairn");
+  core_.status.mutable_runs(0)->set_prefix(prefix);
+  core_.status.mutable_runs(0)->set_cache_folder("/ssd/cache/me/scr.heat-01234567");
+  core_.list->clear_datasets();
+  for (const char* name : {"heat", "heat-01234567", "0123"}) {
+    ExpectSaid(Run({"halt", name, "-c", "1"}), 0, prefix + ": goes on");
+    ExpectSaid(Run({"index", "list", name}), 0, "DSET  VALID");
+  }
+  for (const char* name : {"cool", "012", "scr.heat-01234567"}) {
+    ExpectSaid(Run({"halt", name}), 4, std::string("run ") + name + " has no datasets");
+  }
+  core_.list->add_datasets()->set_prefix(prefix);
+  ExpectSaid(Run({"halt", "whatever the daemon knows", "--list"}), 0, "CheckpointsLeft 1");
+}
+
 }  // namespace
 }  // namespace cairn

@@ -68,6 +68,12 @@ TEST_F(PrintCommandTest, AnEmptyTreePrintsNothing) {
   EXPECT_EQ(run.out, "");
 }
 
+TEST_F(PrintCommandTest, AHaltFileMayHaveNothingInItYet) {
+  const CairnRun run = Run({"print", Write("halt.scr", "")});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.out, "");
+}
+
 TEST_F(PrintCommandTest, WhatIsBehindTheTreeIsToldOnStandardError) {
   const CairnRun run = Run({"print", WriteTree("redset", SampleTree(), std::string(1000, 'p'))});
   EXPECT_EQ(run.exit_code, 0);
