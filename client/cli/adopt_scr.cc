@@ -172,7 +172,8 @@ std::optional<DatasetId> Adopter::OnPrefix(const ScrDataset& dataset) const {
   if (!dataset.entry || found == committed_.end() || found->second.by_cairn) return std::nullopt;
   const scr::Descriptor& here = found->second.descriptor;
   const scr::Descriptor& there = dataset.entry->descriptor;
-  const bool same = here.name == there.name && here.created_us == there.created_us;
+  const bool timed = here.created_us != 0 && there.created_us != 0;  // it may be without
+  const bool same = here.name == there.name && (!timed || here.created_us == there.created_us);
   return same ? std::optional(found->first) : std::nullopt;
 }
 
@@ -242,7 +243,8 @@ absl::StatusOr<AdoptedScr> Adopter::Adopt(const ScrDataset& dataset) {
   const auto files = plan.recovery->RecoverFiles([&](Rank rank, const std::string& recorded) {
     std::vector<std::string> places = {prefix_.FilePath(plan.names[rank].at(recorded))};
     // Anywhere else only where the user has said that the prefix is.
-    if (!request_.prefix_was.empty() && recorded.starts_with(request_.prefix_was + "/")) places.push_back(recorded);
+    const std::string& was = request_.prefix_was;
+    if (!was.empty() && recorded.starts_with(was.ends_with('/') ? was : was + "/")) places.push_back(recorded);
     return places;
   });
   TellWarnings(*plan.recovery);

@@ -68,10 +68,16 @@ ScrRecovery::ScrRecovery(Disk& disk, const ScrDataset& dataset, std::string scra
 absl::StatusOr<std::unique_ptr<ScrRecovery>> ScrRecovery::Open(Disk& disk, const ScrDataset& dataset,
                                                                std::string scratch) {
   std::unique_ptr<ScrRecovery> recovery(new ScrRecovery(disk, dataset, std::move(scratch)));
-  CAIRN_RETURN_IF_ERROR(recovery->ReadParts());
-  CAIRN_RETURN_IF_ERROR(recovery->FindFilemaps());
-  CAIRN_RETURN_IF_ERROR(recovery->RebuildFilemaps());
-  return recovery;
+  absl::Status done = recovery->ReadParts();
+  if (done.ok()) done = recovery->FindFilemaps();
+  if (done.ok()) done = recovery->RebuildFilemaps();
+  if (done.ok()) return recovery;
+  if (!absl::IsDataLoss(done) || recovery->warnings_.empty()) return done;
+  // What was passed over is why it is not there.
+  constexpr std::size_t kMost = 4;
+  std::vector<std::string> why = recovery->TakeWarnings();
+  if (why.size() > kMost) why.resize(kMost);
+  return DataLoss("{} ({})", MessageOf(done), fmt::join(why, "; "));
 }
 
 std::vector<std::string> ScrRecovery::TakeWarnings() {

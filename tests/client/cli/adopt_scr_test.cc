@@ -288,6 +288,10 @@ TEST_F(AdoptScrTest, WhatWasNotEncodedOrNotCompleteIsNotTaken) {
   EXPECT_STATUS(absl::StatusCode::kDataLoss, AdoptOne(), "has not finished encoding its filemaps");
 
   if (!Put("xor_np4")) return;
+  for (int node = 0; node < 4; ++node) ASSERT_OK(ReplaceTree(disk_, Dataset(node, 1) + "/.scr/reddesc.er.er", corrupt));
+  EXPECT_STATUS(absl::StatusCode::kDataLoss, AdoptOne(), "passed over: " + Dataset(0, 1));
+
+  if (!Put("xor_np4")) return;
   for (int node = 0; node < 4; ++node) {
     const std::string path = Node(node) + "/alice/scr.4242/cindex.scrinfo";
     ASSERT_OK_AND_ASSIGN(kvtree::Tree index, ReadTree(disk_, path));
@@ -359,6 +363,20 @@ TEST_F(AdoptScrTest, ADatasetThatBypassedTheCacheIsUsedFromThePrefixOrStaysInIts
   ASSERT_OK_AND_ASSIGN(const AdoptedScr older, AdoptOne());
   EXPECT_EQ(older.from.id, 1u);
   for (const auto& [path, bytes] : left) EXPECT_EQ(GetBytes(disk_, path), bytes) << path;
+}
+
+TEST_F(AdoptScrTest, ABypassedDatasetIsCopiedFromWhereItIsSaidToBe) {
+  if (!Put("bypass_np3")) return;
+  ASSERT_TRUE(testing::PutScenario(disk_, "bypass_np3", "pfs", "/mnt/pfs"));
+  const auto before = TreeOf(disk_, "/mnt/pfs");
+  EXPECT_STATUS(absl::StatusCode::kDataLoss, AdoptOne(), "files of 3 of 3 ranks are lost");
+  AdoptScrRequest request = Request();
+  request.prefix_was = "/mnt/pfs/demo";
+  ASSERT_OK_AND_ASSIGN(const auto adopted, Adopt(request));
+  ExpectWhole(adopted.front(), "step_000020", 3, 6);
+  EXPECT_EQ(TreeOf(disk_, "/mnt/pfs"), before);
+  request.prefix_was = "/mnt/other";
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, Adopt(request, "/pfs/another"), "is not below /mnt/other");
 }
 
 TEST_F(AdoptScrTest, ASecondTimeSaysSoWhereverTheCacheIsNow) {
@@ -586,6 +604,19 @@ TEST_F(AdoptScrTest, ControlAndCacheMayLieApart) {
     ASSERT_OK(disk_.Remove(Node(node) + "/alice/scr.4242/cindex.scrinfo"));
   }
   ASSERT_OK_AND_ASSIGN(const ScrCache cache, FindScrCache(disk_, {kCache, "/control"}, ""));
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Prefix> prefix, Prefix::Open(disk_, kPrefix));
+  ASSERT_OK_AND_ASSIGN(const auto adopted, AdoptScr(disk_, *prefix, cache, Request()));
+  ExpectWhole(adopted.front(), "step_000010", 4, 7);
+}
+
+TEST_F(AdoptScrTest, AStoreThatNodesShareHasAFolderOfEach) {
+  if (!Put("xor_np4")) return;
+  for (int node = 0; node < 4; ++node) {
+    const std::string shared = fmt::format("/shared/alice/scr.4242/node.{}", node);
+    ASSERT_OK(MakeDirectories(disk_, shared));
+    ASSERT_OK(disk_.Rename(Dataset(node, 1), shared + "/scr.dataset.1"));
+  }
+  ASSERT_OK_AND_ASSIGN(const ScrCache cache, FindScrCache(disk_, {"/shared", kCache}, ""));
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Prefix> prefix, Prefix::Open(disk_, kPrefix));
   ASSERT_OK_AND_ASSIGN(const auto adopted, AdoptScr(disk_, *prefix, cache, Request()));
   ExpectWhole(adopted.front(), "step_000010", 4, 7);
