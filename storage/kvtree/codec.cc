@@ -41,12 +41,15 @@ class Packer {
     std::memcpy(at_, &big, sizeof(big));
     at_ += sizeof(big);
   }
-  void PutTree(const Tree& tree) {
+  // What Encodable says of keys and levels is checked on the way.
+  void PutTree(const Tree& tree, int depth = 0) {
+    CAIRN_CHECK(tree.empty() || depth < kDepthMax);
     Put32(static_cast<std::uint32_t>(tree.size()));
     for (const auto& [key, child] : tree.elements()) {
+      CAIRN_CHECK(std::memchr(key.data(), '\0', key.size()) == nullptr);
       std::memcpy(at_, key.c_str(), key.size() + 1);
       at_ += key.size() + 1;
-      PutTree(child);
+      PutTree(child, depth + 1);
     }
   }
   const char* at() const { return at_; }
@@ -68,13 +71,6 @@ absl::Status Measure(const Tree& tree, int depth, std::uint64_t& bytes) {
     CAIRN_RETURN_IF_ERROR(Measure(child, depth + 1, bytes));
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<std::uint64_t> FileBytes(const Tree& tree) {
-  std::uint64_t bytes = kHeaderBytes + kCrcBytes;
-  CAIRN_RETURN_IF_ERROR(Measure(tree, 0, bytes));
-  if (bytes > kFileBytesMax) return InvalidArgument("kvtree: {} bytes, more than {}", bytes, kFileBytesMax);
-  return bytes;
 }
 
 void PrintLevel(const Tree& tree, std::size_t indent, std::string& text) {
@@ -133,6 +129,13 @@ class LevelReader {
   // A tree that is no more than a value.
   bool IsValue() const { return file_.substr(at_, kCountBytes) == std::string_view("\0\0\0\0", kCountBytes); }
 
+  // One bit of 64: keys that have different ones are not equal, which is most of what there is to find out of a level.
+  static std::uint64_t TraitOf(std::string_view key) {
+    if (key.empty()) return 1;
+    const auto first = static_cast<unsigned char>(key.front()), last = static_cast<unsigned char>(key.back());
+    return std::uint64_t{1} << ((key.size() * 7 + first * 11u + last) % 64);
+  }
+
   // Into an empty tree, or into one that an equal key has filled before: the trees of equal keys are merged.
   bool ReadLevel(Tree& tree, int depth) {
     std::uint32_t count;
@@ -150,9 +153,12 @@ class LevelReader {
     std::size_t unfilled = merging ? 0 : count;
     if (!merging) level.FillFromBehind(count);
     pending_ += count;
+    std::uint64_t seen = merging ? ~std::uint64_t{0} : 0;
     while (true) {
       --pending_;
-      const std::optional<std::size_t> twin = level.PositionOf(key, unfilled);
+      const std::uint64_t trait = TraitOf(key);
+      const std::optional<std::size_t> twin = (seen & trait) != 0 ? level.PositionOf(key, unfilled) : std::nullopt;
+      seen |= trait;
       Tree& child = twin ? level.newest_last[*twin].second : merging ? level.Append(key) : level.Fill(--unfilled, key);
       if (!ReadLevel(child, depth + 1)) return false;
       if (--count == 0) break;
@@ -176,13 +182,15 @@ std::uint64_t PackedBytes(const Tree& tree) {
 }
 
 absl::Status Encodable(const Tree& tree) {
-  return FileBytes(tree).status();
+  std::uint64_t bytes = kHeaderBytes + kCrcBytes;
+  CAIRN_RETURN_IF_ERROR(Measure(tree, 0, bytes));
+  if (bytes > kFileBytesMax) return InvalidArgument("kvtree: {} bytes, more than {}", bytes, kFileBytesMax);
+  return absl::OkStatus();
 }
 
 std::string Encode(const Tree& tree) {
-  const absl::StatusOr<std::uint64_t> measured = FileBytes(tree);
-  CAIRN_CHECK(measured.ok());
-  const std::uint64_t bytes = *measured;
+  const std::uint64_t bytes = kHeaderBytes + PackedBytes(tree) + kCrcBytes;
+  CAIRN_CHECK(bytes <= kFileBytesMax);
   std::string file(bytes, '\0');
   Packer packer(file.data());
   packer.Put32(kMagic);
