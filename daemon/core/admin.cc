@@ -104,8 +104,11 @@ admin::RunStatus CoreImpl::StatusOf(const Run& run) const {
     admin::FlushStatus& flush = *status.add_flushes();
     flush.set_dataset(id);
     flush.set_step(job->dataset->step);
-    const bool running = job->state == FlushJob::State::kRunning;
-    flush.set_state(running ? "running" : job->state == FlushJob::State::kBackingOff ? "backing off" : "waiting");
+    const bool running = job->running();
+    flush.set_state(running                                      ? "running"
+                    : job->state == FlushJob::State::kCopied     ? "copied"
+                    : job->state == FlushJob::State::kBackingOff ? "backing off"
+                                                                 : "waiting");
     const std::uint64_t done = job->progress->bytes_done;
     flush.set_bytes_done(done);
     flush.set_bytes(job->dataset->bytes());
@@ -294,7 +297,7 @@ void CoreImpl::Remove(const admin::RemoveRequest& request, std::function<void(ad
       return answer(FailedPrecondition("dataset {} is being restored", dataset->id));
     }
     if (auto job = (*run)->flushes.find(dataset->id); job != (*run)->flushes.end()) {
-      if (job->second->state == FlushJob::State::kRunning) {
+      if (job->second->running()) {
         job->second->progress->stop = true;
         (*run)->asked.erase(dataset->id);
         (*run)->flush_dropped.insert(dataset->id);  // else it would begin again at once
@@ -308,6 +311,7 @@ void CoreImpl::Remove(const admin::RemoveRequest& request, std::function<void(ad
     if (dataset->in_prefix && !(*run)->prefix) return answer(Unavailable("{} is out of reach", (*run)->prefix_path));
     (*run)->ledger.Forget(dataset->id, {.why = Gone::Why::kRemoved, .message = "was removed", .step = dataset->step});
     if (dataset->in_prefix) return RemoveFromPrefix(*run, dataset, answer);
+    TidyPrefix(*run);
     answer(absl::OkStatus());
     Changed(*run);
   });

@@ -66,7 +66,7 @@ void PutPlan(const std::vector<PlanPiece>& pieces, bool ring, std::uint64_t door
 scr::Descriptor CoreImpl::DescriptorOf(const Dataset& dataset, bool complete) {
   scr::Descriptor descriptor;
   descriptor.id = dataset.id;
-  descriptor.name = fmt::format("ckpt.{}", dataset.id);
+  descriptor.name = dataset.name.empty() ? fmt::format("ckpt.{}", dataset.id) : dataset.name;
   descriptor.checkpoint = dataset.checkpoint;
   descriptor.output = dataset.output;
   descriptor.created_us = dataset.created_us;
@@ -114,11 +114,20 @@ absl::StatusOr<CoreImpl::DatasetPtr> CoreImpl::EnterDataset(const SessionPtr& se
     if (launch->open.size() >= open_max) {
       return ResourceExhausted("{} datasets of this launch wait for ranks that have not begun them", open_max);
     }
-    spare = spec.files ? nullptr : SpareFor(run, spec.bytes, launch->nranks);
-    CAIRN_RETURN_IF_ERROR(EnsureRoom(run, spec.bytes, spare));
+    const bool bypass = Bypasses(*run, *launch, session->rank, spec);
+    if (!bypass) {
+      spare = spec.files ? nullptr : SpareFor(run, spec.bytes, launch->nranks);
+      CAIRN_RETURN_IF_ERROR(EnsureRoom(run, spec.bytes, spare));
+    }
     CAIRN_ASSIGN_OR_RETURN(const DatasetId id, NextId(run));
     dataset = run->ledger.Create(*launch, id, spec);
-  } else if (absl::Status room = EnsureRoom(run, spec.bytes); !room.ok()) {
+    dataset->bypass = bypass;
+    if (bypass) {
+      if (!run->bypass) run->bypass = Bypass::Make(prefix_disk_, run->prefix);
+      run->bypassing.insert(id);
+    }
+  } else if (absl::Status room = dataset->bypass ? absl::OkStatus() : EnsureRoom(run, spec.bytes); !room.ok()) {
+    if (dataset->bytes() + spec.bytes > cache_bytes_max_) run->outgrown = launch->nranks;
     run->ledger.Fail(dataset->id, fmt::format("rank {}: {}", session->rank, MessageOf(room)));
     return room;
   }
@@ -164,7 +173,7 @@ void CoreImpl::HandleBegin(const SessionPtr& session, const CallPtr& call, const
   writer->rank = session->rank;
   writer->session = session;
   writer->variables = begin.variables();
-  writer->work_path = session->run->cache->WorkPath((*dataset)->id, session->rank);
+  writer->work_path = StoreOf(*session->run, **dataset)->WorkPath((*dataset)->id, session->rank);
   writer->begin_call = call->number();
   writer->begin_connection = call->connection();
   writer->lease = LeaseOf(session->run, (*dataset)->id);
@@ -257,40 +266,45 @@ bool CoreImpl::AnsweredAgain(const SessionPtr& session, const CallPtr& call, con
   return true;
 }
 
-// The dataset's entry and directory in the cache, made by the first rank that needs them.
+// The dataset's entry and directory in its store, made by the first rank that needs them.
 void CoreImpl::WithDirectory(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
   auto [at, first] = run->directories.try_emplace(dataset->id);
   if (at->second.ready) return then(absl::OkStatus());
   at->second.waiting.push_back(std::move(then));
   if (!first) return;
+  const std::shared_ptr<void> lease = LeaseOf(run, dataset->id);
+  if (dataset->bypass) {
+    return BeginBypass(run, dataset, [this, run, id = dataset->id, lease](const absl::Status& status) {
+      DirectoryReady(run, id, {.status = status, .bases = {}});
+    });
+  }
   ShareFiles(run, *dataset);
-  struct Made {
-    absl::Status status;
-    ReadyBases bases;
-  };
   std::optional<Reuse> reuse;
   if (auto known = run->reuse.find(dataset->id); known != run->reuse.end()) reuse = known->second;
   auto make = [this, cache = run->cache, descriptor = DescriptorOf(*dataset, false), reuse = std::move(reuse)] {
-    Made made;
+    DirectoryMade made;
     made.status = cache->Begin(descriptor);
     if (made.status.ok() && reuse) made.bases = PrepareBases(*cache, *reuse);
     return made;
   };
-  BlockingCache(std::move(make), [this, run, id = dataset->id, lease = LeaseOf(run, dataset->id)](Made made) {
-    for (const std::string& warning : made.bases.warnings) {
-      Warn(fmt::format("run {}: dataset {} is written in full: {}", run->name, id, warning));
-    }
-    auto state = run->directories.find(id);
-    if (state == run->directories.end()) return;  // the dataset failed meanwhile, they were told
-    if (auto known = run->reuse.find(id); known != run->reuse.end()) {
-      known->second.files = std::move(made.bases.files);
-      if (id <= run->distrusted) DistrustBases(known->second);  // damage was found meanwhile
-    }
-    state->second.ready = made.status.ok();
-    auto waiting = std::move(state->second.waiting);
-    if (!made.status.ok()) run->directories.erase(state);
-    for (auto& next : waiting) next(made.status);
-  });
+  BlockingCache(std::move(make),
+                [this, run, id = dataset->id, lease](DirectoryMade made) { DirectoryReady(run, id, std::move(made)); });
+}
+
+void CoreImpl::DirectoryReady(const RunPtr& run, DatasetId id, DirectoryMade made) {
+  for (const std::string& warning : made.bases.warnings) {
+    Warn(fmt::format("run {}: dataset {} is written in full: {}", run->name, id, warning));
+  }
+  auto state = run->directories.find(id);
+  if (state == run->directories.end()) return;  // the dataset failed meanwhile, they were told
+  if (auto known = run->reuse.find(id); known != run->reuse.end()) {
+    known->second.files = std::move(made.bases.files);
+    if (id <= run->distrusted) DistrustBases(known->second);  // damage was found meanwhile
+  }
+  state->second.ready = made.status.ok();
+  auto waiting = std::move(state->second.waiting);
+  if (!made.status.ok()) run->directories.erase(state);
+  for (auto& next : waiting) next(made.status);
 }
 
 Capture::Spec CoreImpl::SpecOf(const PartWriter& writer) {
@@ -298,7 +312,7 @@ Capture::Spec CoreImpl::SpecOf(const PartWriter& writer) {
   spec.layout = *writer.list->layout;
   spec.letter = writer.letter;
   if (HasEmptied(spec.layout)) spec.last_hashes = LastHashes(writer.last.get(), spec.layout);
-  if (spec.letter == ftiff::Letter::kF && Differential()) {
+  if (spec.letter == ftiff::Letter::kF && Differential() && !writer.dataset->bypass) {
     spec.want_digests = true;
     spec.base = TakeBase(*writer.run, writer.dataset->id, writer.rank);
     // A client that waits for slots of a ring would wait for the whole base to be read.
@@ -334,7 +348,9 @@ void CoreImpl::StartCapture(const std::shared_ptr<PartWriter>& writer) {
     });
   };
   ++transfers_;
-  writer->capture = Capture::Start(cache_disk_, *work_pool_, SpecOf(*writer), std::move(callbacks));
+  const bool bypass = writer->dataset->bypass;
+  writer->capture = Capture::Start(bypass ? prefix_disk_ : cache_disk_, bypass ? *far_pool_ : *work_pool_,
+                                   SpecOf(*writer), std::move(callbacks));
   // What the client told while the directory was made. A wrong count was refused when it was told.
   absl::Status status = writer->capture->Filled(writer->filled);
   if (status.ok() && writer->committed) status = writer->capture->Commit();

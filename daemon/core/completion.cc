@@ -54,7 +54,7 @@ void CoreImpl::CaptureEnded(const std::shared_ptr<PartWriter>& writer, absl::Sta
                      in_full ? "in full" : "in part, from a damaged file", MessageOf(result->base_status)));
     BaseIsDamaged(run, *writer, result->base_status);
   }
-  if (result->digests && writer->dataset->id > run->distrusted)
+  if (result->digests && !writer->dataset->bypass && writer->dataset->id > run->distrusted)
     run->digests[writer->dataset->id][writer->rank] = std::move(result->digests);
   if (writer->image && !writer->ring && writer->letter == ftiff::Letter::kF) {
     auto kept = std::make_shared<KeptImage>();
@@ -66,9 +66,11 @@ void CoreImpl::CaptureEnded(const std::shared_ptr<PartWriter>& writer, absl::Sta
   } else {
     ReleaseImage(writer->session, std::exchange(writer->image, nullptr));
   }
-  BlockingCache(
-      [cache = run->cache, catalogue, path = catalogue.file_size() > 0 ? writer->work_path : std::string()] {
-        return cache->CommitRank(catalogue, path);
+  BlockingStore(
+      *writer->dataset,
+      [store = StoreOf(*run, *writer->dataset), catalogue,
+       path = catalogue.file_size() > 0 ? writer->work_path : std::string()] {
+        return store->CommitRank(catalogue, path);
       },
       [this, run, writer, catalogue, lease](const absl::Status& status) mutable {
         if (writer->ended) return;
@@ -85,14 +87,17 @@ void CoreImpl::PartLocal(const RunPtr& run, const DatasetPtr& dataset, Rank rank
 }
 
 void CoreImpl::CompleteDataset(const RunPtr& run, const DatasetPtr& dataset) {
-  BlockingCache([cache = run->cache, descriptor = DescriptorOf(*dataset, true)] { return cache->Complete(descriptor); },
+  auto complete = [store = StoreOf(*run, *dataset), descriptor = DescriptorOf(*dataset, true)] {
+    return store->Complete(descriptor);
+  };
+  BlockingStore(*dataset, complete,
                 [this, run, dataset, lease = LeaseOf(run, dataset->id)](const absl::Status& status) {
                   if (run->ledger.Get(dataset->id) != dataset) return;
                   if (!status.ok()) {
                     run->ledger.Fail(dataset->id, std::string(MessageOf(status)));
                     return Changed(run);
                   }
-                  dataset->in_cache = true;
+                  dataset->in_cache = !dataset->bypass;
                   run->routed.erase(dataset->id);
                   EndReuse(run, dataset->id);
                   if (dataset->checkpoint) RetireKept(run, dataset->id);
@@ -101,6 +106,7 @@ void CoreImpl::CompleteDataset(const RunPtr& run, const DatasetPtr& dataset) {
                       MakeSpareImage(part.session.lock(), part.kept->image->bytes().size());
                     }
                   }
+                  if (dataset->bypass) return BypassComplete(run, dataset);
                   Changed(run);
                 });
 }
@@ -170,6 +176,7 @@ void CoreImpl::LeaseEnded(const RunPtr& run, DatasetId id) {
   run->leases.erase(known);
   if (run->failed_folders.erase(id) == 0) return;
   EndReuse(run, id);
+  if (run->bypassing.contains(id)) return RemoveBypassed(run, id);
   BlockingCache([cache = run->cache, id] { return cache->Remove(id); },
                 [this, id](const absl::Status& status) {
                   // What could not be removed now has no COMPLETE: the next start removes it.

@@ -336,7 +336,7 @@ bool CoreImpl::AnyCaptured() const {
 }
 
 void CoreImpl::CheckQuiesced() {
-  if (!quiescing_ || !on_quiesced_ || flushes_running_ > 0 || AnyCaptured()) return;
+  if (!quiescing_ || !on_quiesced_ || flushes_running_ + commits_running_ > 0 || AnyCaptured()) return;
   quiesced_ = true;
   std::exchange(on_quiesced_, nullptr)();
 }
@@ -349,6 +349,7 @@ void CoreImpl::Reload(const Config& config) {
     config_.checkpoint = config.checkpoint;
     config_.cache.keep = config.cache.keep;
     config_.cache.linger_ms = config.cache.linger_ms;
+    config_.cache.bypass = config.cache.bypass;
     config_.quiesce_ms = config.quiesce_ms;
     if (config.cache.bytes_max != 0) cache_bytes_max_ = config.cache.bytes_max;
     throttle_.SetLimit(config.flush.bytes_per_s);

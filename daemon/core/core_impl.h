@@ -5,7 +5,8 @@
 //   checkpoint.cc   from Begin to `captured`                    completion.cc  from there to `local`
 //   levels.cc       test, wait, latest, stored                  restore.cc     restores, all ranks or none
 //   outputs.cc      the application's own files                 remake.cc      from the prefix into the cache
-//   flush.cc        to the prefix, out of the cache             admin.cc       the commands
+//   flush.cc        to the prefix                               admin.cc       the commands
+//   evict.cc        out of the cache, off the prefix            bypass.cc      past the cache
 //   lists.cc        container lists                             reuse.cc       differential checkpoints
 //   steering.cc     stop now? a checkpoint now?
 //
@@ -30,6 +31,7 @@
 #include "daemon/core/run.h"
 #include "daemon/data/image.h"
 #include "daemon/data/work_pool.h"
+#include "daemon/flusher/flush_work.h"
 #include "daemon/flusher/policy.h"
 #include "storage/transfer/transfer.h"
 
@@ -98,7 +100,7 @@ class CoreImpl final : public Core {
   // --- open.cc ---
   // What the prefix holds, with the catalogues of the newest of those that were not known.
   struct Committed {
-    std::map<DatasetId, CommittedDataset> datasets;
+    PrefixContents found;
     std::map<DatasetId, std::vector<catalogue::Catalogue>> catalogues;
     std::vector<std::string> warnings;
   };
@@ -123,7 +125,8 @@ class CoreImpl final : public Core {
   RunPtr AddRun(const RunId& id, const std::string& prefix_path, std::shared_ptr<CacheFolder> cache);
   void AdoptCached(const RunPtr& run, CacheLoad load);
   void AdoptCommitted(const RunPtr& run, const Committed& committed);
-  void AdoptSince(const RunPtr& run, const Committed& committed);
+  void AdoptSince(const RunPtr& run, const Committed& committed, const std::set<DatasetId>& had);
+  void TakenOut(const RunPtr& run, const DatasetPtr& dataset, const Committed& committed);
   void AdoptOne(const RunPtr& run, DatasetId id, const Committed& committed);
   static void PutCatalogues(Dataset& dataset, const std::vector<catalogue::Catalogue>& catalogues);
   void Describe(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then);
@@ -151,6 +154,11 @@ class CoreImpl final : public Core {
   void DescribeImage(Session& session, const std::shared_ptr<Image>& image, local::Image* out);
 
   // --- checkpoint.cc ---
+  // What a dataset's captures may start from, as the pool has found it.
+  struct ReadyBases {
+    std::map<Rank, CaptureBase> files;
+    std::vector<std::string> warnings;
+  };
   void HandleBegin(const SessionPtr& session, const CallPtr& call, const local::Begin& begin);
   absl::StatusOr<DatasetPtr> EnterDataset(const SessionPtr& session, const Ledger::BeginSpec& spec,
                                           const VariableList& variables);
@@ -161,6 +169,11 @@ class CoreImpl final : public Core {
   bool AnsweredAgain(const SessionPtr& session, const CallPtr& call, const local::Begin& begin);
   void AnswerBegin(const std::shared_ptr<PartWriter>& writer, const CallPtr& call);
   void WithDirectory(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then);
+  struct DirectoryMade {
+    absl::Status status;
+    ReadyBases bases;
+  };
+  void DirectoryReady(const RunPtr& run, DatasetId id, DirectoryMade made);
   Capture::Spec SpecOf(const PartWriter& writer);
   void StartCapture(const std::shared_ptr<PartWriter>& writer);
   void HandleFilled(const SessionPtr& session, const local::Request& request);
@@ -187,11 +200,6 @@ class CoreImpl final : public Core {
   void SettleList(const std::shared_ptr<PartWriter>& writer, std::optional<std::vector<Md5Digest>> hashes);
 
   // --- reuse.cc ---
-  // What a dataset's captures may start from, as the pool has found it.
-  struct ReadyBases {
-    std::map<Rank, CaptureBase> files;
-    std::vector<std::string> warnings;
-  };
   ftiff::Letter LetterOfFiles() const;
   bool Differential() const;
   bool KeepsSpare(const Run& run) const;
@@ -211,6 +219,10 @@ class CoreImpl final : public Core {
   // --- outputs.cc ---
   void HandleOutputBegin(const SessionPtr& session, const CallPtr& call, const local::OutputBegin& begin);
   void HandleRouteFile(const SessionPtr& session, const CallPtr& call, const local::RouteFile& route);
+  void CheckDirectory(const SessionPtr& session, const std::shared_ptr<FilesWriter>& files, const std::string& name,
+                      std::function<void(absl::Status)> then);
+  void RouteInStore(const SessionPtr& session, const std::shared_ptr<FilesWriter>& files, const CallPtr& call,
+                    const std::string& name, const std::string& given);
   void HandleOutputEnd(const SessionPtr& session, const CallPtr& call, const local::OutputEnd& end);
   void OutputListed(const SessionPtr& session, const std::shared_ptr<FilesWriter>& files, const CallPtr& call,
                     absl::StatusOr<std::map<std::string, FileInfo>> listed);
@@ -236,6 +248,7 @@ class CoreImpl final : public Core {
   void HandleWait(const SessionPtr& session, const CallPtr& call, const local::Wait& wait);
   void HandleLatest(const SessionPtr& session, const CallPtr& call);
   bool TryLatest(const SessionPtr& session, const CallPtr& call);
+  void FailBad(const RunPtr& run, const Launch& launch, DatasetId chosen);
   void HandleStored(const SessionPtr& session, const CallPtr& call, const local::Stored& stored);
   // What is to be said of a dataset's level: answered (OK: it has the level, or an error), or not yet.
   struct LevelAnswer {
@@ -260,6 +273,8 @@ class CoreImpl final : public Core {
                  const std::shared_ptr<RestorePart>& part, const absl::Status& status, std::size_t source);
   void CopyIsBad(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group, Rank rank, Tier tier,
                  const absl::Status& why);
+  void FetchNoted(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group);
+  void MarkFailed(const RunPtr& run, DatasetId id);
   static void WithdrawDamaged(const std::shared_ptr<RestoreGroup>& group);
   void EndGroup(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group, local::Code code,
                 const std::string& message);
@@ -280,22 +295,52 @@ class CoreImpl final : public Core {
   std::vector<DatasetFacts> FactsOf(const Run& run) const;
   void ApplyPolicy(const RunPtr& run);  // after every change of a run: flushes, drops, evictions
   void PlanFlushesOf(const RunPtr& run);
-  void EvictOf(const RunPtr& run);
   void StartFlush(const RunPtr& run, const DatasetPtr& dataset);
   void RunFlush(const RunPtr& run, const std::shared_ptr<FlushJob>& job);
   struct FlushResult {
-    absl::Status status;
-    std::string damaged_file;        // of the cache
+    FlushOutcome outcome;
     std::shared_ptr<Prefix> prefix;  // reached meanwhile
     std::optional<RunId> found;      // another run at the prefix
   };
-  void FlushEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& job, FlushResult result);
-  std::vector<DatasetPtr> OverwrittenBy(const Run& run, const Dataset& dataset) const;
+  using FlushStep = std::function<FlushOutcome(Prefix& prefix)>;
+  // Blocks. The step, if this run lives at the prefix; an unknown one is looked for.
+  FlushResult AtPrefix(const std::string& path, const RunId& run, std::shared_ptr<Prefix> prefix,
+                       const FlushStep& step);
+  void CopyEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& job, FlushResult result);
+  void CommitNext(const RunPtr& run);
+  void RunCommit(const RunPtr& run, const std::shared_ptr<FlushJob>& job);
+  void CommitEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& job, FlushResult result);
+  void StepEnded(const RunPtr& run, const FlushJob& job, FlushResult& result);
+  void FlushFailed(const RunPtr& run, const std::shared_ptr<FlushJob>& job, const FlushOutcome& outcome);
+  void AfterFlush(const RunPtr& run);
+  static std::string FlushText(const Run& run, const Dataset& dataset);
+  void GaveWay(const RunPtr& run, DatasetId id, DatasetId to);
+  void UpdateFlushFile(const RunPtr& run);
+
+  // --- bypass.cc ---
+  bool Bypasses(const Run& run, const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const;
+  static std::shared_ptr<DatasetStore> StoreOf(const Run& run, const Dataset& dataset);
+  // Runs `work` where it may wait for the dataset's disk.
+  template <typename Work, typename Then>
+  void BlockingStore(const Dataset& dataset, Work work, Then then) {
+    RunBlocking(dataset.bypass ? *prefix_pool_ : *cache_pool_, *loop_, std::move(work), std::move(then));
+  }
+  Disk& DiskOf(const Dataset& dataset) const { return dataset.bypass ? prefix_disk_ : cache_disk_; }
+  static bool FilesBypass(const Run& run);
+  void BeginBypass(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then);
+  void BypassComplete(const RunPtr& run, const DatasetPtr& dataset);
+  void RemoveBypassed(const RunPtr& run, DatasetId id);
+  void TellWithdrawn(const RunPtr& run);
+  void VerifyOnPrefix(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group);
+
+  // --- evict.cc ---
+  void EvictOf(const RunPtr& run);
   void Unprefix(const RunPtr& run, const DatasetPtr& dataset);
   void Evict(const RunPtr& run, const DatasetPtr& dataset, const std::string& why);
   void LeaveCache(const RunPtr& run, const DatasetPtr& dataset, const std::string& why);
   void ChangeFolder(const RunPtr& run, DatasetId id, std::function<absl::Status()> work);
   void RemoveFromPrefix(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then);
+  void TidyPrefix(const RunPtr& run);
   void StoreFlushRecord(const RunPtr& run, std::function<void(const absl::Status&)> then = nullptr);
   std::uint64_t CacheBytesUsed() const;
   std::uint64_t CacheBytesOccupied() const;
@@ -323,7 +368,8 @@ class CoreImpl final : public Core {
   std::deque<ImageWish> image_wishes_;
   std::deque<std::string> warnings_;
   std::uint64_t last_session_ = 0;
-  std::uint32_t flushes_running_ = 0;
+  std::uint32_t flushes_running_ = 0;  // copies
+  std::uint32_t commits_running_ = 0;
   std::uint32_t evictions_running_ = 0;
   bool quiescing_ = false;
   bool quiesced_ = false;  // nothing is promised any more

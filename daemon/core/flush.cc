@@ -1,5 +1,7 @@
-// To the prefix and out of the cache. What to do is decided in daemon/flusher/policy.h; here it is done: a flush runs
-// in its pool, at most flush.parallel at once and one a run (commits keep their order), and comes back with a status.
+// To the prefix. Which datasets is decided in daemon/flusher/policy.h; here it is done, in the two steps of
+// daemon/flusher/flush_work.h. At most flush.parallel datasets are copied at once, and as many of a run are in flight.
+// Commits of a run keep the order of its datasets: a copied one waits, here and in no thread, while an older one is
+// still copied; not for one that pauses after a failure.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -21,14 +23,14 @@ std::vector<DatasetFacts> CoreImpl::FactsOf(const Run& run) const {
   // As long as the launch has nothing better, it may have to come back to what it has restored.
   const auto& datasets = run.ledger.datasets();
   const bool has_own = newest != nullptr && std::any_of(datasets.begin(), datasets.end(), [newest](const auto& item) {
-                         return item.second->launch == newest->id && item.second->in_cache;
+                         return item.second->launch == newest->id && item.second->level() >= Level::kLocal;
                        });
   const DatasetPtr last = over && config_.flush.every > 0 ? run.ledger.NewestRestorable() : nullptr;
   for (const auto& [id, dataset] : run.ledger.datasets()) {
     facts.push_back({.id = id,
                      .step = dataset->step,
                      .ordinal = dataset->ordinal,
-                     .checkpoint = dataset->checkpoint && !dataset->outdated,
+                     .checkpoint = dataset->superseding(),
                      .output = dataset->output,
                      .own_files = dataset->files,
                      .safe = (dataset->in_cache || dataset->in_prefix) && !dataset->damaged,
@@ -39,6 +41,7 @@ std::vector<DatasetFacts> CoreImpl::FactsOf(const Run& run) const {
                      .pinned = dataset->pinned,
                      .held = dataset->readers > 0 || (!over && !has_own && id == run.restored) ||
                              run.ledger.PinnedByLaunch(id) || (restarting && run.restored_files.contains(id)),
+                     .gave_way = dataset->gave_way,
                      .asked = run.asked.contains(id) || dataset == last,
                      .cache_bytes = dataset->in_cache ? dataset->bytes() : 0});
   }
@@ -50,24 +53,26 @@ void CoreImpl::ApplyPolicy(const RunPtr& run) {
   PlanFlushesOf(run);
   EvictOf(run);
   ForgetDigests(*run);
+  UpdateFlushFile(run);
 }
 
 void CoreImpl::PlanFlushesOf(const RunPtr& run) {
-  if (run->removals > 0) return;  // it may take away what a flush has just put there
-  const bool running = std::any_of(run->flushes.begin(), run->flushes.end(),
-                                   [](const auto& item) { return item.second->state == FlushJob::State::kRunning; });
-  const std::uint32_t free = config_.flush.parallel - std::min(flushes_running_, config_.flush.parallel);
   // A copy that was found damaged meanwhile, or has left the cache, cannot be flushed.
   std::erase_if(run->flushes, [](const auto& item) {
     return item.second->state == FlushJob::State::kWaiting && !item.second->dataset->in_cache;
   });
+  const auto in_flight = static_cast<std::uint32_t>(std::count_if(
+      run->flushes.begin(), run->flushes.end(), [](const auto& item) { return item.second->in_flight(); }));
+  const std::uint32_t parallel = config_.flush.parallel;
+  std::uint32_t free = parallel - std::min(parallel, std::max(flushes_running_, in_flight));
   // What waits for a slot after a failed try comes first: it is older.
-  if (!running && free > 0) {
-    for (auto& [id, job] : run->flushes) {
-      if (job->state == FlushJob::State::kWaiting) return RunFlush(run, job);
-    }
+  for (auto& [id, job] : run->flushes) {
+    if (free == 0) break;
+    if (job->state != FlushJob::State::kWaiting) continue;
+    RunFlush(run, job);
+    --free;
   }
-  const FlushPlan plan = PlanFlushes(FactsOf(*run), config_.flush, running ? 0 : std::min(free, 1u));
+  const FlushPlan plan = PlanFlushes(FactsOf(*run), config_.flush, free);
   for (const FlushPlan::Dropped& dropped : plan.drop) {
     run->flush_dropped.insert(dropped.id);
     StoreFlushRecord(run);
@@ -86,118 +91,158 @@ void CoreImpl::StartFlush(const RunPtr& run, const DatasetPtr& dataset) {
   RunFlush(run, job);
 }
 
-namespace {
-
-// The flush itself; blocks. The catalogues go last: what they describe is there then.
-absl::Status FlushDataset(Disk& cache_disk, Disk& prefix_disk, CacheFolder& cache, Prefix& prefix,
-                          const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues,
-                          Throttle& throttle, TransferProgress& progress, std::string* damaged_file) {
-  scr::FlushEntry entry{.name = descriptor.name,
-                        .in_cache = true,
-                        .flushing = true,
-                        .checkpoint = descriptor.checkpoint,
-                        .output = descriptor.output,
-                        .descriptor = descriptor};
-  CAIRN_RETURN_IF_ERROR(prefix.PutFlush(descriptor.id, entry));
-  std::vector<CopyJob> jobs;
-  for (const catalogue::Catalogue& catalogue : catalogues) {
-    for (const catalogue::FileEntry& file : catalogue.file()) {
-      jobs.push_back({.from = cache.DatasetPath(descriptor.id) + "/" + file.name(),
-                      .to = prefix.FilePath(file.prefix_name()),
-                      .entry = &file});
+CoreImpl::FlushResult CoreImpl::AtPrefix(const std::string& path, const RunId& run, std::shared_ptr<Prefix> prefix,
+                                         const FlushStep& step) {
+  FlushResult result;
+  auto check = [&](const RunId& found) -> absl::Status {
+    if (found == run) return absl::OkStatus();
+    if (found != RunId()) result.found = found;
+    return FailedPrecondition("{}: the prefix is run {} now", path, found.Hex());
+  };
+  result.outcome.status = [&]() -> absl::Status {
+    if (!prefix) {
+      // A daemon that has just started knows the run from its cache only. It never makes a prefix anew for a flush.
+      CAIRN_ASSIGN_OR_RETURN(const auto seen, Prefix::OpenReadOnly(prefix_disk_, path));
+      CAIRN_RETURN_IF_ERROR(check(seen->run()));
+      CAIRN_ASSIGN_OR_RETURN(prefix, Prefix::Open(prefix_disk_, path));
     }
-  }
-  std::size_t damaged = jobs.size();
-  if (absl::Status copied = CopyFiles(cache_disk, prefix_disk, jobs, throttle, progress, &damaged); !copied.ok()) {
-    if (absl::IsNotFound(copied)) {
-      for (const CopyJob& job : jobs) {
-        if (!absl::IsNotFound(cache_disk.Info(job.from).status())) continue;
-        *damaged_file = job.entry->name();
-        return DataLoss("{}: missing", job.from);
-      }
-    }
-    if (absl::IsDataLoss(copied) && damaged < jobs.size()) *damaged_file = jobs[damaged].entry->name();
-    return copied;
-  }
-  for (const catalogue::Catalogue& catalogue : catalogues) {
-    CAIRN_RETURN_IF_ERROR(prefix.StoreCatalogue(catalogue));
-  }
-  absl::Status committed = prefix.Commit(descriptor, catalogues);
-  if (!committed.ok() && committed.code() != absl::StatusCode::kAlreadyExists) return committed;
-  entry.flushing = false;
-  entry.in_prefix = true;
-  return prefix.PutFlush(descriptor.id, entry);
+    CAIRN_ASSIGN_OR_RETURN(const RunId now, prefix->CurrentRun());
+    return check(now);
+  }();
+  if (result.outcome.status.ok()) result.outcome = step(*prefix);
+  result.prefix = std::move(prefix);
+  return result;
 }
 
-}  // namespace
-
+// The first step: the copy.
 void CoreImpl::RunFlush(const RunPtr& run, const std::shared_ptr<FlushJob>& job) {
-  job->state = FlushJob::State::kRunning;
+  const DatasetId id = job->dataset->id;
+  job->state = FlushJob::State::kCopying;
   job->started = loop_->now();
   job->progress->bytes_done = 0;
+  job->descriptor = DescriptorOf(*job->dataset, true);
+  job->catalogues.clear();
+  for (const Part& part : job->dataset->parts) job->catalogues.push_back(part.catalogue);
   ++flushes_running_;
   ++job->tries;
-  std::vector<catalogue::Catalogue> catalogues;
-  for (const Part& part : job->dataset->parts) catalogues.push_back(part.catalogue);
-  auto work = [this, cache = run->cache, prefix = run->prefix, run_id = run->id, path = run->prefix_path,
-               descriptor = DescriptorOf(*job->dataset, true), catalogues = std::move(catalogues),
-               progress = job->progress]() mutable {
-    FlushResult result;
-    auto other = [&](const RunId& found) {
-      if (found != RunId()) result.found = found;
-      return FailedPrecondition("{}: the prefix is run {} now", path, found.Hex());
-    };
-    result.status = [&]() -> absl::Status {
-      if (!prefix) {
-        // A daemon that has just started knows the run from its cache only. It never makes a prefix anew for a flush.
-        CAIRN_ASSIGN_OR_RETURN(auto seen, Prefix::OpenReadOnly(prefix_disk_, path));
-        if (seen->run() != run_id) return other(seen->run());
-        CAIRN_ASSIGN_OR_RETURN(auto opened, Prefix::Open(prefix_disk_, path));
-        prefix = std::move(opened);
-      }
-      CAIRN_ASSIGN_OR_RETURN(const RunId now, prefix->CurrentRun());
-      if (now != run_id) return other(now);
-      return FlushDataset(cache_disk_, prefix_disk_, *cache, *prefix, descriptor, catalogues, throttle_, *progress,
-                          &result.damaged_file);
-    }();
-    result.prefix = std::move(prefix);
-    return result;
+  if (run->begun.insert(id).second) StoreFlushRecord(run);
+  auto copy = [this, job, folder = run->cache->DatasetPath(id), file = run->flush_file](Prefix& prefix) {
+    return CopyDataset({cache_disk_, folder, job->descriptor, job->catalogues}, {prefix_disk_, prefix, *file},
+                       throttle_, *job->progress);
   };
-  RunBlocking(*flush_pool_, *loop_, std::move(work),
-              [this, run, job](FlushResult result) { FlushEnded(run, job, std::move(result)); });
+  RunBlocking(
+      *flush_pool_, *loop_,
+      [this, path = run->prefix_path, run_id = run->id, prefix = run->prefix, copy] {
+        return AtPrefix(path, run_id, prefix, copy);
+      },
+      [this, run, job](FlushResult result) { CopyEnded(run, job, std::move(result)); });
 }
 
-void CoreImpl::FlushEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& job, FlushResult result) {
+void CoreImpl::CopyEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& job, FlushResult result) {
   --flushes_running_;
+  StepEnded(run, *job, result);
+  if (!result.outcome.status.ok()) {
+    FlushFailed(run, job, result.outcome);
+  } else if (quiescing_ || run->replaced || job->progress->stop) {
+    run->flushes.erase(job->dataset->id);  // the next start goes on with what has arrived
+  } else {
+    job->state = FlushJob::State::kCopied;
+    job->copied = std::move(result.outcome.copied);
+  }
+  AfterFlush(run);
+}
+
+// The oldest of those that are copied, when its turn has come.
+void CoreImpl::CommitNext(const RunPtr& run) {
+  const bool names_held = FilesBypass(*run);
+  if (run->removals > 0 || quiescing_ || run->replaced) return;
+  if (!run->after_flush.empty() && !names_held) return;
+  for (auto& [id, job] : run->flushes) {
+    if (job->running()) return;
+    if (job->state != FlushJob::State::kCopied) continue;
+    if (job->dataset->files && names_held) return;  // AfterFlush comes when they are free
+    return RunCommit(run, job);
+  }
+}
+
+void CoreImpl::RunCommit(const RunPtr& run, const std::shared_ptr<FlushJob>& job) {
+  CAIRN_CHECK(run->prefix != nullptr);
+  job->state = FlushJob::State::kCommitting;
+  ++commits_running_;
+  auto commit = [this, job, folder = run->cache->DatasetPath(job->dataset->id),
+                 file = run->flush_file](Prefix& prefix) {
+    return CommitCopied({cache_disk_, folder, job->descriptor, job->catalogues}, {prefix_disk_, prefix, *file},
+                        job->copied);
+  };
+  BlockingPrefix([this, path = run->prefix_path, run_id = run->id, prefix = run->prefix,
+                  commit] { return AtPrefix(path, run_id, prefix, commit); },
+                 [this, run, job](FlushResult result) { CommitEnded(run, job, std::move(result)); });
+}
+
+void CoreImpl::CommitEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& job, FlushResult result) {
+  --commits_running_;
+  StepEnded(run, *job, result);
   const DatasetPtr& dataset = job->dataset;
-  const std::string what = fmt::format("run {}: flush of dataset {} (step {})", run->name, dataset->id, dataset->step);
-  if (!run->prefix && result.prefix && !run->replaced) run->prefix = std::move(result.prefix);
-  const absl::Status& status = result.status;
+  if (!result.outcome.status.ok()) {
+    FlushFailed(run, job, result.outcome);
+    return AfterFlush(run);
+  }
+  run->flushes.erase(dataset->id);
+  run->asked.erase(dataset->id);
+  run->begun.erase(dataset->id);
+  dataset->in_prefix = true;
+  run->flushed.insert(dataset->id);
+  spdlog::info("{}: {} bytes are on the prefix", FlushText(*run, *dataset), dataset->bytes());
+  StoreFlushRecord(run);
+  std::vector<DatasetFacts> own = FactsOf(*run);
+  std::erase_if(own, [&run](const DatasetFacts& facts) { return run->ledger.Get(facts.id)->foreign; });
+  for (DatasetId id : PrefixRemovals(own, config_.prefix)) {
+    if (DatasetPtr old = run->ledger.Get(id)) Unprefix(run, old);
+  }
+  AfterFlush(run);
+}
+
+std::string CoreImpl::FlushText(const Run& run, const Dataset& dataset) {
+  return fmt::format("run {}: flush of dataset {} (step {})", run.name, dataset.id, dataset.step);
+}
+
+// What either step has found out besides.
+void CoreImpl::StepEnded(const RunPtr& run, const FlushJob& job, FlushResult& result) {
+  if (!run->prefix && result.prefix && !run->replaced) {
+    run->prefix = std::move(result.prefix);
+    TidyPrefix(run);
+  }
   if (result.found) Replaced(run, *result.found);
-  if (status.ok()) {
+  for (const std::string& warning : result.outcome.warnings) {
+    Warn(fmt::format("{}: {}", FlushText(*run, *job.dataset), warning));
+  }
+  for (DatasetId id : result.outcome.withdrawn) GaveWay(run, id, job.dataset->id);
+}
+
+void CoreImpl::FlushFailed(const RunPtr& run, const std::shared_ptr<FlushJob>& job, const FlushOutcome& outcome) {
+  const DatasetPtr& dataset = job->dataset;
+  const std::string what = FlushText(*run, *dataset);
+  const absl::Status& status = outcome.status;
+  if (outcome.too_late) {
     run->flushes.erase(dataset->id);
     run->asked.erase(dataset->id);
-    dataset->in_prefix = true;
-    run->flushed.insert(dataset->id);
-    spdlog::info("{}: {} bytes are on the prefix", what, dataset->bytes());
+    run->begun.erase(dataset->id);
+    run->flush_dropped.insert(dataset->id);
+    dataset->gave_way = true;
     StoreFlushRecord(run);
-    for (DatasetId id : PrefixRemovals(FactsOf(*run), config_.prefix)) {
-      if (DatasetPtr old = run->ledger.Get(id)) Unprefix(run, old);
-    }
-    for (const DatasetPtr& old : OverwrittenBy(*run, *dataset)) {
-      Warn(fmt::format("{}: it has replaced files of dataset {} by the same names", what, old->id));
-      Unprefix(run, old);
-    }
-  } else if (status.code() == absl::StatusCode::kDataLoss && !result.damaged_file.empty()) {
+    Warn(fmt::format("{}: given up: {}", what, MessageOf(status)));
+  } else if (absl::IsDataLoss(status) && !outcome.damaged_file.empty()) {
     // The cached copy is damaged: another try would read the same bytes.
     run->flushes.erase(dataset->id);
     Warn(fmt::format("{}: {}", what, MessageOf(status)));
-    CachedCopyIsDamaged(run, dataset, result.damaged_file, status);
+    CachedCopyIsDamaged(run, dataset, outcome.damaged_file, status);
+    TidyPrefix(run);
   } else if (quiescing_ || run->replaced || job->progress->stop) {
     run->flushes.erase(dataset->id);
   } else {
     job->error = MessageOf(status);
     job->state = FlushJob::State::kBackingOff;
+    job->copied.clear();
     const std::uint64_t doubled = config_.flush.retry_ms_min << std::min<std::uint32_t>(job->tries - 1, 20);
     const std::chrono::milliseconds pause(std::min(doubled, config_.flush.retry_ms_max));
     job->retry_at = loop_->now() + pause;
@@ -208,12 +253,16 @@ void CoreImpl::FlushEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& jo
       ApplyPolicy(run);
     });
   }
+}
+
+// First removals, then commits, then new copies, the other runs' before this one's: it has had its turn.
+void CoreImpl::AfterFlush(const RunPtr& run) {
   for (auto& next : std::exchange(run->after_flush, {})) next();
-  Changed(run);
-  // A slot is free for the other runs, too.
+  CommitNext(run);
   for (auto& [id, other] : runs_) {
     if (other != run) ApplyPolicy(other);
   }
+  Changed(run);
 }
 
 // It goes aside, and nothing is built upon it.
@@ -221,215 +270,58 @@ void CoreImpl::CachedCopyIsDamaged(const RunPtr& run, const DatasetPtr& dataset,
                                    const absl::Status& why) {
   dataset->in_cache = false;
   dataset->damaged = !dataset->in_prefix;
+  dataset->why_damaged = MessageOf(why);
   DistrustDigests(*run);
-  ChangeFolder(run, dataset->id, [cache = run->cache, id = dataset->id, file, text = std::string(MessageOf(why))] {
+  ChangeFolder(run, dataset->id, [cache = run->cache, id = dataset->id, file, text = dataset->why_damaged] {
     return cache->SetAside(id, file, text);
   });
 }
 
-// The application's own files keep their names: a later dataset may have put others in their place.
-std::vector<CoreImpl::DatasetPtr> CoreImpl::OverwrittenBy(const Run& run, const Dataset& dataset) const {
-  std::vector<DatasetPtr> overwritten;
-  if (!dataset.files) return overwritten;
-  std::set<std::string> names;
-  for (const Part& part : dataset.parts) {
-    for (const catalogue::FileEntry& file : part.catalogue.file()) names.insert(file.prefix_name());
-  }
-  for (const auto& [id, other] : run.ledger.datasets()) {
-    if (!other->files || !other->in_prefix || !other->described || id == dataset.id) continue;
-    const bool hit = std::any_of(other->parts.begin(), other->parts.end(), [&names](const Part& part) {
-      return std::any_of(part.catalogue.file().begin(), part.catalogue.file().end(),
-                         [&names](const auto& file) { return names.contains(file.prefix_name()); });
-    });
-    if (hit) overwritten.push_back(other);
-  }
-  return overwritten;
-}
-
-void CoreImpl::Unprefix(const RunPtr& run, const DatasetPtr& dataset) {
-  RemoveFromPrefix(run, dataset, [this, id = dataset->id](const absl::Status& removed) {
-    if (!removed.ok()) Warn(fmt::format("dataset {}: {}", id, MessageOf(removed)));
-  });
-}
-
-// --- Eviction, removal ---
-
-std::uint64_t CoreImpl::CacheBytesUsed() const {
-  std::uint64_t used = 0;
-  for (const auto& [id, run] : runs_) {
-    for (const auto& [dataset_id, dataset] : run->ledger.datasets()) {
-      // What is on its way counts as planned; what is only on the prefix does not count.
-      if (dataset->in_cache || (!dataset->in_prefix && !dataset->damaged)) used += dataset->bytes();
-    }
-  }
-  return used;
-}
-
-// What is surely on the disk of that: clones may share nearly all that they have.
-std::uint64_t CoreImpl::CacheBytesOccupied() const {
-  std::uint64_t occupied = 0;
-  for (const auto& [id, run] : runs_) {
-    std::uint64_t sum = 0, largest = 0;
-    for (const auto& [dataset_id, dataset] : run->ledger.datasets()) {
-      if (!dataset->in_cache) continue;
-      sum += dataset->bytes();
-      largest = std::max(largest, dataset->bytes());
-    }
-    occupied += run->cache->shares_extents() ? largest : sum;
-  }
-  return occupied;
-}
-
-// `spare`, if given, makes room by giving its files to what is to come.
-absl::Status CoreImpl::EnsureRoom(const RunPtr& run, std::uint64_t bytes, const DatasetPtr& spare) {
-  std::uint64_t used = CacheBytesUsed();
-  if (spare) used -= std::min(used, spare->bytes());
-  auto fits = [&] { return bytes <= cache_bytes_max_ && used <= cache_bytes_max_ - bytes; };
-  if (fits()) return absl::OkStatus();
-  // Nobody loses anything for what will not fit anyway.
-  std::vector<std::pair<RunPtr, DatasetId>> leaving;
-  // The run that wants room gives way first.
-  std::vector<RunPtr> order{run};
-  for (const auto& [id, other] : runs_) {
-    if (other != run) order.push_back(other);
-  }
-  for (const RunPtr& owner : order) {
-    if (fits() || bytes > cache_bytes_max_) break;
-    const std::uint64_t missing = used + std::min(bytes, cache_bytes_max_) - cache_bytes_max_;
-    std::vector<DatasetFacts> facts = FactsOf(*owner);
-    for (DatasetFacts& dataset : facts) dataset.held |= owner == run && spare && dataset.id == spare->id;
-    for (DatasetId id : EvictForRoom(facts, missing)) {
-      used -= std::min(used, owner->ledger.Get(id)->bytes());
-      leaving.emplace_back(owner, id);
-    }
-  }
-  if (!fits()) {
-    return ResourceExhausted("the cache {} is full: {} bytes are wanted, {} of {} are in use by what may not go",
-                             config_.cache.path, bytes, used, cache_bytes_max_);
-  }
-  for (const auto& [owner, id] : leaving) Evict(owner, owner->ledger.Get(id), "its place was needed");
-  return absl::OkStatus();
-}
-
-void CoreImpl::EvictOf(const RunPtr& run) {
-  const std::vector<DatasetFacts> facts = FactsOf(*run);
-  for (DatasetId id : EvictBeyondKeep(facts, config_.cache.keep, config_.flush, KeepsSpare(*run))) {
-    Evict(run, run->ledger.Get(id), "cache.keep");
-  }
-  const Launch* newest = run->ledger.newest();
-  if (config_.cache.linger_ms == 0 || (newest != nullptr && !newest->over())) {
-    run->idle_since.reset();
-    return;
-  }
-  if (!run->idle_since) {
-    run->idle_since = loop_->now();
-    loop_->After(std::chrono::milliseconds(config_.cache.linger_ms), [this, run] { ApplyPolicy(run); });
-  }
-  const auto idle = std::chrono::duration_cast<std::chrono::milliseconds>(loop_->now() - *run->idle_since);
-  for (DatasetId id :
-       EvictLingering(FactsOf(*run), static_cast<std::uint64_t>(idle.count()), config_.cache.linger_ms)) {
-    Evict(run, run->ledger.Get(id), "cache.linger");
-  }
-}
-
-void CoreImpl::Evict(const RunPtr& run, const DatasetPtr& dataset, const std::string& why) {
-  if (!dataset || !dataset->in_cache) return;  // gone by what an eviction before it has set free
-  LeaveCache(run, dataset, why);
-  ChangeFolder(run, dataset->id, [cache = run->cache, id = dataset->id] { return cache->Remove(id); });
-}
-
-// Nobody counts on it being in the cache any more; its files are still there.
-void CoreImpl::LeaveCache(const RunPtr& run, const DatasetPtr& dataset, const std::string& why) {
-  spdlog::info("run {}: dataset {} (step {}) leaves the cache: {}", run->name, dataset->id, dataset->step, why);
-  dataset->in_cache = false;
-  if (run->kept.erase(dataset->id) > 0) RetryImageWishes();
-  run->directories.erase(dataset->id);
-  run->restored_files.erase(dataset->id);
-  if (dataset->in_prefix) {
-    // A long run has many such datasets: what describes them is read again if they are ever asked for.
-    for (Part& part : dataset->parts) part.catalogue.Clear();
-    dataset->described = false;
-  } else {
-    DatasetPtr newest = run->ledger.NewestRestorable();
-    run->ledger.Forget(
-        dataset->id,
-        {.why = Gone::Why::kSuperseded, .message = why, .successor = newest ? newest->id : 0, .step = dataset->step});
-    run->flush_dropped.erase(dataset->id);
-  }
-  // Who waits for it is told at once, but not from deep within a call.
-  loop_->Post([this, run] { LookAtWatchers(run); });
-}
-
-// Who makes the directory anew waits for such changes.
-void CoreImpl::ChangeFolder(const RunPtr& run, DatasetId id, std::function<absl::Status()> work) {
-  ++run->changing[id].pending;
-  BlockingCache(std::move(work), [this, run, id](const absl::Status& status) {
-    if (!status.ok()) Warn(fmt::format("dataset {}: {}", id, MessageOf(status)));
-    auto change = run->changing.find(id);
-    if (--change->second.pending > 0) return;
-    auto waiting = std::move(change->second.waiting);
-    run->changing.erase(change);
-    for (auto& next : waiting) next();
-  });
-}
-
-void CoreImpl::RemoveFromPrefix(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
-  const bool flushing = std::any_of(run->flushes.begin(), run->flushes.end(),
-                                    [](const auto& item) { return item.second->state == FlushJob::State::kRunning; });
-  if (flushing) {
-    run->after_flush.push_back([this, run, dataset, then] { RemoveFromPrefix(run, dataset, then); });
-    return;
-  }
-  if (!run->prefix || run->replaced) return then(Unavailable("{} is out of reach", run->prefix_path));
-  ++run->removals;
-  std::vector<catalogue::Catalogue> catalogues;
-  for (const Part& part : dataset->parts) {
-    if (dataset->described) catalogues.push_back(part.catalogue);
-  }
+// The application's own files keep their names: a newer dataset is about to put, or has put, others in their place.
+void CoreImpl::GaveWay(const RunPtr& run, DatasetId id, DatasetId to) {
+  const DatasetPtr dataset = run->ledger.Get(id);
+  if (!dataset) return;
+  const std::string why = fmt::format("dataset {} has replaced files of dataset {} by the same names", to, id);
+  Warn(fmt::format("run {}: {}", run->name, why));
   dataset->in_prefix = false;
-  run->flush_dropped.insert(dataset->id);  // what was removed there is not flushed again
-  if (!dataset->in_cache) {
-    run->ledger.Forget(dataset->id, {.why = Gone::Why::kRemoved, .message = "was removed", .step = dataset->step});
+  dataset->gave_way = true;
+  if (dataset->in_cache) {
+    run->flush_dropped.insert(id);
+  } else {
+    run->ledger.Forget(id, {.why = Gone::Why::kSuperseded, .message = why, .successor = to, .step = dataset->step});
   }
   StoreFlushRecord(run);
-  BlockingPrefix(
-      [prefix = run->prefix, id = dataset->id, catalogues = std::move(catalogues)]() mutable -> absl::Status {
-        if (catalogues.empty()) {
-          CAIRN_ASSIGN_OR_RETURN(catalogues, prefix->Catalogues(id));
-        }
-        CAIRN_RETURN_IF_ERROR(prefix->Remove(id, catalogues));
-        return prefix->EraseFlush(id);
-      },
-      [this, run, then = std::move(then)](const absl::Status& status) {
-        --run->removals;
-        then(status);
-        Changed(run);
-      });
 }
 
-// One write at a time, of the state as it is when the write begins: the last one always tells the latest. `then` hears
-// of the write that tells what is so now.
-void CoreImpl::StoreFlushRecord(const RunPtr& run, std::function<void(const absl::Status&)> then) {
-  if (then) run->record_waiting.push_back(std::move(then));
-  if (run->record_storing) {
-    run->record_stale = true;
-    return;
-  }
-  run->record_storing = true;
-  kvtree::Tree record;
+// In the background, and together: what it cannot write now is written with the next change.
+void CoreImpl::UpdateFlushFile(const RunPtr& run) {
+  using Place = FlushFile::Place;
+  std::set<DatasetId> cached;
   for (const auto& [id, dataset] : run->ledger.datasets()) {
-    if (!dataset->in_prefix && !dataset->pinned) continue;
-    kvtree::Tree& entry = record.At("DATASET").At(fmt::format("{}", id));
-    entry.SetBool("PREFIX", dataset->in_prefix);
-    entry.SetBool("PINNED", dataset->pinned);
+    if (!dataset->in_cache) continue;
+    cached.insert(id);
+    // Meanwhile the flush itself says what is so.
+    if (const auto job = run->flushes.find(id); job != run->flushes.end() && job->second->in_flight()) continue;
+    const Place place = dataset->in_prefix ? Place::kCacheAndPrefix : Place::kCache;
+    if (!run->flush_file->Says(id, place)) run->flush_file->Put(DescriptorOf(*dataset, true), place);
   }
-  BlockingCache([cache = run->cache, record] { return cache->StoreFlushRecord(record); },
-                [this, run, told = std::exchange(run->record_waiting, {})](const absl::Status& status) {
-                  if (!status.ok()) Warn(fmt::format("run {}: {}", run->name, MessageOf(status)));
-                  for (const auto& then : told) then(status);
-                  run->record_storing = false;
-                  if (std::exchange(run->record_stale, false)) StoreFlushRecord(run);
-                });
+  run->flush_file->KeepOnly(cached);
+  if (!run->prefix || run->flush_file_writing || !run->flush_file->stale()) return;
+  run->flush_file_writing = true;
+  auto write = [prefix = run->prefix, run_id = run->id, file = run->flush_file]() -> absl::Status {
+    CAIRN_ASSIGN_OR_RETURN(const RunId now, prefix->CurrentRun());  // a prefix that is gone is not made anew
+    if (now != run_id) return FailedPrecondition("{}: the prefix is run {} now", prefix->path(), now.Hex());
+    return file->Write(*prefix);
+  };
+  BlockingPrefix(std::move(write), [this, run](const absl::Status& status) {
+    run->flush_file_writing = false;
+    if (status.ok()) {
+      run->flush_file_failed = false;
+      if (!quiescing_ && !run->replaced) UpdateFlushFile(run);
+    } else if (!std::exchange(run->flush_file_failed, true)) {
+      Warn(fmt::format("run {}: {}", run->name, MessageOf(status)));
+    }
+  });
 }
 
 }  // namespace cairn

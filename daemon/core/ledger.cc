@@ -7,6 +7,17 @@
 
 namespace cairn {
 
+namespace {
+
+// Ids grow with time, but for what was brought in from another system (launch 0), which is as old as it was made there.
+bool IsNewer(const Dataset& a, const Dataset& b) {
+  const bool adopted = a.launch == 0 && !a.foreign, other_adopted = b.launch == 0 && !b.foreign;
+  if (adopted != other_adopted && a.created_us != b.created_us) return a.created_us > b.created_us;
+  return a.id > b.id;
+}
+
+}  // namespace
+
 std::uint64_t Dataset::bytes() const {
   std::uint64_t sum = 0;
   for (const Part& part : parts) sum += part.bytes;
@@ -228,7 +239,8 @@ void Ledger::Adopt(std::shared_ptr<Dataset> dataset) {
   gone_.erase(id);
   // A launch that ran when it was brought in went on with ids that it had before.
   dataset->outdated =
-      dataset->launch == 0 && std::any_of(datasets_.begin(), datasets_.end(), [&](const auto& item) {
+      dataset->launch == 0 && !dataset->foreign &&
+      std::any_of(datasets_.begin(), datasets_.end(), [&](const auto& item) {
         const Dataset& own = *item.second;
         return item.first < id && own.launch != 0 && own.restorable() && own.created_us > dataset->created_us;
       });
@@ -253,9 +265,24 @@ const Gone* Ledger::FindGone(DatasetId id) const {
 
 // --- Choices ---
 
+DatasetId Ledger::BoundOf(const Launch& launch) const {
+  if (launch.bound == 0) return 0;
+  const bool ended = std::any_of(datasets_.begin(), datasets_.end(), [&launch](const auto& item) {
+    return item.second->launch == launch.id && item.second->checkpoint && item.second->in_prefix;
+  });
+  return ended ? 0 : launch.bound;
+}
+
 std::shared_ptr<Dataset> Ledger::NewestRestorableFor(const Launch& launch, DatasetId below) const {
-  for (std::shared_ptr<Dataset> dataset = NewestRestorable(below); dataset; dataset = NewestRestorable(dataset->id)) {
-    if (!launch.passed_over.contains(dataset->id)) return dataset;
+  const DatasetId bound = BoundOf(launch);
+  const std::shared_ptr<Dataset> last = Get(bound);
+  for (auto at = datasets_.rbegin(); at != datasets_.rend(); ++at) {
+    const auto& [id, dataset] = *at;
+    if ((below != 0 && id >= below) || !dataset->restorable() || launch.passed_over.contains(id)) continue;
+    if (id == bound) return dataset;  // it is meant, however old
+    if (!dataset->superseding()) continue;
+    const bool beyond = last ? IsNewer(*dataset, *last) : id > bound;
+    if (bound == 0 || !beyond || dataset->launch == launch.id) return dataset;
   }
   return nullptr;
 }
@@ -263,7 +290,7 @@ std::shared_ptr<Dataset> Ledger::NewestRestorableFor(const Launch& launch, Datas
 std::shared_ptr<Dataset> Ledger::NewestRestorable(DatasetId below) const {
   for (auto at = datasets_.rbegin(); at != datasets_.rend(); ++at) {
     if (below != 0 && at->first >= below) continue;
-    if (at->second->restorable() && !at->second->outdated) return at->second;
+    if (at->second->restorable() && at->second->superseding()) return at->second;
   }
   return nullptr;
 }

@@ -52,13 +52,20 @@ struct Dataset {
   bool described = true;      // the parts' catalogues are here; else the prefix has them
   bool damaged = false;       // no tier could give it back: never chosen again
   bool outdated = false;      // has a higher id than newer ones: chosen only by name, and supersedes nothing
+  bool dropped = false;       // taken out of the prefix' index by someone: as if outdated
+  bool foreign = false;       // SCR's own on the prefix: nothing of it there is ever changed
+  std::string name;           // in SCR's records, of what SCR has written; empty: Cairn's own, ckpt.<id>
   bool pinned = false;        // by the user
+  bool bypass = false;        // written straight to the prefix, never in the cache
+  bool gave_way = false;      // never goes to the prefix again: removed there, or a newer one's files have its names
+  std::string why_damaged;    // if it is known
   std::uint32_t readers = 0;  // restores under way
 
   std::uint64_t bytes() const;
   bool all_captured() const { return captured == nranks; }
   Level level() const;
   bool restorable() const { return checkpoint && !damaged && (in_cache || in_prefix); }
+  bool superseding() const { return checkpoint && !outdated && !dropped; }  // counts when the newest is looked for
 };
 
 // Why a dataset is no more: what test and wait answer.
@@ -92,7 +99,10 @@ struct Launch {
   std::optional<DatasetId> pin;
   bool pin_ended = false;
   std::set<DatasetId> passed_over;  // could not be restored in this launch, damaged or not
-  std::uint64_t checkpoints = 0;    // begun
+  // Someone has set the prefix' CURRENT back to this dataset: what others have made since is not chosen, until this
+  // launch has committed a checkpoint. 0: no bound.
+  DatasetId bound = 0;
+  std::uint64_t checkpoints = 0;  // begun
 
   bool over() const { return live == 0; }
   bool all_closed() const {
@@ -153,9 +163,11 @@ class Ledger {
   // --- Choices ---
   // The newest restorable checkpoint below `below` (0: any); null: none.
   std::shared_ptr<Dataset> NewestRestorable(DatasetId below = 0) const;
-  // The same for a launch: without what it has been told to pass over.
+  // The same for a launch: without what it has been told to pass over, and within its bound.
   std::shared_ptr<Dataset> NewestRestorableFor(const Launch& launch, DatasetId below = 0) const;
   bool PinnedByLaunch(DatasetId id) const;
+  // The launch's bound, if it still holds.
+  DatasetId BoundOf(const Launch& launch) const;
 
  private:
   static constexpr std::size_t kGoneMax = 4096;

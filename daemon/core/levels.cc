@@ -34,11 +34,14 @@ CoreImpl::LevelAnswer CoreImpl::AskLevel(const RunPtr& run, DatasetId id, Level 
   }
   answer.level = dataset->level();
   if (answer.level >= level) return say(local::OK, "");
-  if (dataset->damaged) return say(local::DATA_LOSS, fmt::format("dataset {} is damaged", id));
+  if (dataset->damaged) {
+    const std::string& why = dataset->why_damaged;
+    return say(local::DATA_LOSS, fmt::format("dataset {} is damaged{}{}", id, why.empty() ? "" : ": ", why));
+  }
   if (level == Level::kRedundant) {
     return say(local::UNSUPPORTED, "`redundant` needs copies on other nodes; this daemon's scheme is `single`");
   }
-  if (level == Level::kPrefix && run->flush_dropped.contains(id)) {
+  if (level == Level::kPrefix && (run->flush_dropped.contains(id) || dataset->gave_way)) {
     DatasetPtr newest = run->ledger.NewestRestorable();
     return say(local::SUPERSEDED, fmt::format("dataset {} (step {}) will not go to the prefix: it was superseded by "
                                               "dataset {}",
@@ -130,8 +133,15 @@ bool CoreImpl::TryLatest(const SessionPtr& session, const CallPtr& call) {
     dataset = run->ledger.NewestRestorableFor(*launch);
   }
   if (!launch->pin_ended) launch->pin = dataset ? dataset->id : 0;
+  FailBad(run, *launch, dataset ? dataset->id : 0);
   if (!dataset) {
-    call->Fail(local::NOT_FOUND, fmt::format("run {} has no checkpoint to restart from", run->name));
+    const DatasetId bound = run->ledger.BoundOf(*launch);
+    call->Fail(local::NOT_FOUND,
+               bound == 0
+                   ? fmt::format("run {} has no checkpoint to restart from", run->name)
+                   : fmt::format("run {} has no checkpoint to restart from up to dataset {}, to which the prefix' "
+                                 "index was set back",
+                                 run->name, bound));
     return true;
   }
   local::Reply reply;
@@ -140,6 +150,15 @@ bool CoreImpl::TryLatest(const SessionPtr& session, const CallPtr& call) {
   reply.mutable_latest()->set_files(dataset->files);
   call->Reply(std::move(reply));
   return true;
+}
+
+// What a restart would have chosen before `chosen`, had it been whole on the prefix, is not to be tried by SCR either.
+void CoreImpl::FailBad(const RunPtr& run, const Launch& launch, DatasetId chosen) {
+  for (auto at = run->bad.upper_bound(chosen); at != run->bad.end();) {
+    if (launch.bound != 0 && at->first > launch.bound) break;
+    MarkFailed(run, at->first);
+    at = run->bad.erase(at);
+  }
 }
 
 void CoreImpl::HandleStored(const SessionPtr& session, const CallPtr& call, const local::Stored& stored) {

@@ -137,16 +137,18 @@ void CoreImpl::PrepareOpening(std::shared_ptr<Opening> opening) {
 // Blocks. Catalogues are read of those that a restart may want; a long run has many more datasets, whose catalogues are
 // read when they are asked for.
 absl::Status CoreImpl::ReadCommitted(Prefix& prefix, const std::set<DatasetId>& known, Committed* committed) {
-  CAIRN_ASSIGN_OR_RETURN(committed->datasets, prefix.Committed());
+  CAIRN_ASSIGN_OR_RETURN(committed->found, prefix.Contents());
+  committed->warnings = prefix.TakeWarnings();
+  const auto& datasets = committed->found.datasets;
   std::size_t read = 0;
-  for (auto at = committed->datasets.rbegin(); at != committed->datasets.rend() && read < kDescribedAtOpen; ++at) {
+  for (auto at = datasets.rbegin(); at != datasets.rend() && read < kDescribedAtOpen; ++at) {
     const DatasetId id = at->first;
-    if (known.contains(id)) continue;
+    if (known.contains(id) || !at->second.by_cairn) continue;  // SCR's own are described by reading all their data
     ++read;
     auto catalogues = prefix.Catalogues(id);
     if (catalogues.ok()) {
       committed->catalogues[id] = *std::move(catalogues);
-    } else if (at->second.by_cairn) {
+    } else {
       committed->warnings.push_back(fmt::format("dataset {}: {}", id, MessageOf(catalogues.status())));
     }
   }
@@ -171,6 +173,7 @@ void CoreImpl::RunKnown(std::shared_ptr<Opening> opening, std::shared_ptr<Prepar
     opening->looked = true;
   }
   run->replaced = false;
+  TidyPrefix(run);
   for (auto& [other_id, other] : runs_) {
     if (other_id != id && other->prefix_path == run->prefix_path) Replaced(other, id);
   }
@@ -329,9 +332,14 @@ void CoreImpl::MakeLaunch(std::shared_ptr<Opening> opening, const RunPtr& run) {
     Committed committed;
     absl::StatusOr<LaunchRecord> record = absl::UnknownError("");
   };
-  std::set<DatasetId> known;
-  for (const auto& [id, dataset] : run->ledger.datasets()) known.insert(id);
-  for (const auto& [id, gone] : run->ledger.gone()) known.insert(id);
+  std::set<DatasetId> known, had;
+  for (const auto& [id, dataset] : run->ledger.datasets()) {
+    known.insert(id);
+    if (dataset->in_prefix) had.insert(id);
+  }
+  for (const auto& [id, gone] : run->ledger.gone()) {
+    if (!run->taken_out.contains(id)) known.insert(id);
+  }
   auto make = [prefix = run->prefix, key = opening->open.launch_key(), nranks = opening->open.nranks(),
                looked = opening->looked, known = std::move(known)] {
     Made made;
@@ -340,7 +348,7 @@ void CoreImpl::MakeLaunch(std::shared_ptr<Opening> opening, const RunPtr& run) {
     return made;
   };
   run->making_launch = true;
-  BlockingPrefix(std::move(make), [this, opening, run](Made made) {
+  BlockingPrefix(std::move(make), [this, opening, run, had = std::move(had)](Made made) {
     const auto end = [this, opening, run, record = made.record](const absl::Status& status) {
       run->making_launch = false;
       if (status.ok()) {
@@ -353,7 +361,7 @@ void CoreImpl::MakeLaunch(std::shared_ptr<Opening> opening, const RunPtr& run) {
     };
     if (!made.record.ok()) return end(made.record.status());
     for (const std::string& warning : made.committed.warnings) Warn(warning);
-    AdoptSince(run, made.committed);
+    if (!opening->looked) AdoptSince(run, made.committed, had);
     if (run->ids.count > 0) return end(absl::OkStatus());
     ReserveIds(run, end);
   });
@@ -370,6 +378,7 @@ Launch& CoreImpl::EnterLaunch(const RunPtr& run, const LaunchRecord& record) {
   for (auto& [rank, session] : std::map(run->sessions)) EndSession(session, /*closed=*/false);
   run->restored_files.clear();
   Launch& launch = run->ledger.Enter(record.id, record.key, record.nranks, record.secret);
+  launch.bound = run->bound;
   for (const auto& [id, dataset] : run->ledger.datasets()) {
     if (dataset->launch == launch.id) launch.checkpoints = std::max(launch.checkpoints, dataset->ordinal);
   }

@@ -2,11 +2,13 @@
 // checkpoint file.
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "daemon/core/core_impl.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
 #include "storage/cache/catalogue.h"
+#include "storage/prefix/place.h"
 
 namespace cairn {
 namespace {
@@ -18,6 +20,25 @@ bool IsDatasetFolder(std::string_view name) {
   name.remove_prefix(kBefore.size());
   if (name.ends_with(kView)) name.remove_suffix(kView.size());
   return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// What the application has left under the names that it was given. Blocks.
+absl::StatusOr<std::map<std::string, FileInfo>> ListRouted(Disk& disk,
+                                                           const std::map<std::string, RoutedFile>& routed) {
+  std::map<std::string, FileInfo> listed;
+  std::set<std::string> folders;
+  for (const auto& [name, file] : routed) {
+    const std::string root = file.path.substr(0, file.path.size() - name.size());
+    for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+      const std::string folder = root + name.substr(0, slash);
+      if (!folders.insert(folder).second) continue;
+      CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(folder));
+      if (!info.is_directory()) return FailedPrecondition("{} is not a directory any more", folder);
+    }
+    CAIRN_ASSIGN_OR_RETURN(listed[name], disk.Info(file.path));
+    if (!listed[name].is_regular()) return FailedPrecondition("{} is not a regular file", file.path);
+  }
+  return listed;
 }
 
 }  // namespace
@@ -86,12 +107,41 @@ void CoreImpl::HandleRouteFile(const SessionPtr& session, const CallPtr& call, c
   if (!first && owner->second != session->rank) {
     return call->Fail(InvalidArgument("{} is rank {}'s file in dataset {}", *name, owner->second, files->dataset->id));
   }
-  BlockingCache(
-      [cache = session->run->cache, id = files->dataset->id, name = *name] { return cache->RouteFile(id, name); },
-      [files, call, name = *name](absl::StatusOr<std::string> path) {
+  CheckDirectory(session, files, *name,
+                 [this, session, files, call, name = *name, given = route.file()](const absl::Status& status) {
+                   if (status.ok()) return RouteInStore(session, files, call, name, given);
+                   call->Fail(status);
+                 });
+}
+
+// Where the file is to go on the prefix: its directory is looked at once. A prefix that cannot be reached now is looked
+// at again by the flush.
+void CoreImpl::CheckDirectory(const SessionPtr& session, const std::shared_ptr<FilesWriter>& files,
+                              const std::string& name, std::function<void(absl::Status)> then) {
+  const std::size_t slash = name.rfind('/');
+  const std::string directory = slash == std::string::npos ? "" : name.substr(0, slash);
+  const RunPtr& run = session->run;
+  if (directory.empty() || files->checked.contains(directory) || !run->prefix) return then(absl::OkStatus());
+  BlockingPrefix(
+      [this, path = run->prefix_path, directory] { return RealDirectory(prefix_disk_, path, directory).status(); },
+      [files, directory, then = std::move(then)](const absl::Status& status) {
+        if (absl::IsFailedPrecondition(status)) return then(status);
+        files->checked.insert(directory);
+        then(absl::OkStatus());
+      });
+}
+
+void CoreImpl::RouteInStore(const SessionPtr& session, const std::shared_ptr<FilesWriter>& files, const CallPtr& call,
+                            const std::string& name, const std::string& given) {
+  const DatasetPtr& dataset = files->dataset;
+  BlockingStore(
+      *dataset,
+      [store = StoreOf(*session->run, *dataset), id = dataset->id, name] { return store->RouteFile(id, name); },
+      [this, run = session->run, files, call, name, given](absl::StatusOr<std::string> path) {
+        if (files->dataset->bypass) TellWithdrawn(run);
         if (!path.ok()) return call->Fail(path.status());
         if (files->ended) return call->Fail(FailedPrecondition("{}: the output has ended meanwhile", name));
-        files->routed[name] = *path;
+        files->routed[name] = {.path = *path, .given = given};
         local::Reply reply;
         reply.mutable_route_file()->set_path(*path);
         call->Reply(std::move(reply));
@@ -114,15 +164,8 @@ void CoreImpl::HandleOutputEnd(const SessionPtr& session, const CallPtr& call, c
     call->Reply({});
     return Changed(session->run);
   }
-  BlockingCache(
-      [this, routed = files->routed]() -> absl::StatusOr<std::map<std::string, FileInfo>> {
-        std::map<std::string, FileInfo> listed;
-        for (const auto& [name, path] : routed) {
-          CAIRN_ASSIGN_OR_RETURN(listed[name], cache_disk_.Info(path));
-          if (!listed[name].is_regular()) return FailedPrecondition("{} is not a regular file", path);
-        }
-        return listed;
-      },
+  BlockingStore(
+      *files->dataset, [&disk = DiskOf(*files->dataset), routed = files->routed] { return ListRouted(disk, routed); },
       [this, session, files, call](absl::StatusOr<std::map<std::string, FileInfo>> listed) {
         OutputListed(session, files, call, std::move(listed));
       });
@@ -144,7 +187,9 @@ void CoreImpl::OutputListed(const SessionPtr& session, const std::shared_ptr<Fil
   }
   for (const auto& [name, info] : *listed) dataset->parts[rank].bytes += info.bytes;
   run->ledger.Captured(*dataset, rank);
-  EnsureRoom(run, 0).IgnoreError();  // how much it is was not known at its begin; what may go makes room now
+  if (dataset->all_captured()) run->last_files_bytes = dataset->bytes();
+  // How much it is was not known at its begin; what may go makes room now.
+  if (!dataset->bypass) EnsureRoom(run, 0).IgnoreError();
   session->last_output = dataset->id;
   local::Reply reply;
   reply.mutable_committed()->set_dataset(dataset->id);
@@ -158,16 +203,20 @@ void CoreImpl::OutputListed(const SessionPtr& session, const std::shared_ptr<Fil
   catalogue.set_rank(rank);
   catalogue.set_nranks(dataset->nranks);
   catalogue.set_files(true);
-  BlockingCache(
-      [this, cache = run->cache, files, listed = *std::move(listed),
+  // On the prefix that may last: it is done where flushes are.
+  RunBlocking(
+      dataset->bypass ? *flush_pool_ : *cache_pool_, *loop_,
+      [store = StoreOf(*run, *dataset), files, listed = *std::move(listed),
        catalogue]() mutable -> absl::StatusOr<catalogue::Catalogue> {
         for (const auto& [name, info] : listed) {
           catalogue::FileEntry& entry = *catalogue.add_file();
           entry.set_name(name);
           entry.set_prefix_name(name);
-          CAIRN_RETURN_IF_ERROR(ChecksumFile(cache_disk_, files->routed.at(name), info, /*sync=*/true, &entry));
+          const RoutedFile& routed = files->routed.at(name);
+          if (routed.given != name) entry.set_original(routed.given);
+          CAIRN_RETURN_IF_ERROR(ChecksumFile(store->disk(), routed.path, info, /*sync=*/true, &entry));
         }
-        CAIRN_RETURN_IF_ERROR(cache->CommitRankFiles(catalogue));
+        CAIRN_RETURN_IF_ERROR(store->CommitRankFiles(catalogue));
         return catalogue;
       },
       [this, run, dataset, rank, files](absl::StatusOr<catalogue::Catalogue> done) {
@@ -195,7 +244,9 @@ void CoreImpl::HandleRestartFile(const SessionPtr& session, const CallPtr& call,
     for (const catalogue::FileEntry& file : part.catalogue.file()) {
       if (file.prefix_name() != *name) continue;
       local::Reply reply;
-      reply.mutable_restart_file()->set_path(run->cache->DatasetPath(dataset->id) + "/" + file.name());
+      reply.mutable_restart_file()->set_path(dataset->in_cache
+                                                 ? run->cache->DatasetPath(dataset->id) + "/" + file.name()
+                                                 : run->prefix->FilePath(file.prefix_name()));
       return call->Reply(std::move(reply));
     }
   }

@@ -73,6 +73,8 @@ void CoreImpl::FilesChecked(const RunPtr& run, const std::shared_ptr<RestoreGrou
 
 void CoreImpl::FetchFiles(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group) {
   for (auto& [rank, part] : group->parts) part->tier = Tier::kPrefix;
+  FetchNoted(run, group);
+  if (config_.cache.bypass && group->dataset->bytes() > cache_bytes_max_) return VerifyOnPrefix(run, group);
   Remake(run, group->dataset, [this, run, group](const Remade& remade) {
     if (group->ended) return Changed(run);
     if (remade.status.ok()) return GroupDone(run, group);

@@ -54,6 +54,11 @@ void CoreImpl::HandleRestore(const SessionPtr& session, const CallPtr& call, con
     return Describe(run, dataset, [this, session, call, restore, run, id = dataset->id](const absl::Status& status) {
       if (status.ok()) return HandleRestore(session, call, restore);
       Warn(fmt::format("run {}: dataset {}: {}", run->name, id, MessageOf(status)));
+      const DatasetPtr dataset = run->ledger.Get(id);
+      if (dataset && !dataset->in_cache && absl::IsDataLoss(status) && std::exchange(dataset->in_prefix, false)) {
+        dataset->damaged = true;
+        MarkFailed(run, id);
+      }
       PassOver(run, session->launch, id);
       call->Fail(local::RETRY,
                  fmt::format("dataset {} cannot be restored ({}): ask for the latest again", id, MessageOf(status)));
@@ -192,13 +197,16 @@ void CoreImpl::PartMatched(const RunPtr& run, const std::shared_ptr<RestoreGroup
 void CoreImpl::StartPart(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
                          const std::shared_ptr<RestorePart>& part) {
   if (group->dataset->files) return RestoreFiles(run, group, part);
+  const auto& tiers = part->source_tiers;
+  const bool far = std::find(tiers.begin(), tiers.end(), Tier::kPrefix) != tiers.end();
+  if (far) FetchNoted(run, group);
   std::uint64_t bytes = Restore::ImageBytes(part->sources, part->pieces);
   const bool remote = !part->call->connection()->shares_memory();
   bytes = std::min(bytes, remote ? kRemoteRingBytes : kRingBytes);
   AcquireImage({.session = part->session,
                 .call = part->call,
                 .bytes = bytes,
-                .then = [this, run, group, part, remote](absl::StatusOr<std::shared_ptr<Image>> image) {
+                .then = [this, run, group, part, remote, far](absl::StatusOr<std::shared_ptr<Image>> image) {
                   if (group->ended || stopping_) {
                     return ReleaseImage(part->session, image.ok() ? *std::move(image) : nullptr);
                   }
@@ -219,8 +227,6 @@ void CoreImpl::StartPart(const RunPtr& run, const std::shared_ptr<RestoreGroup>&
                     });
                   };
                   ++transfers_;
-                  const auto& tiers = part->source_tiers;
-                  const bool far = std::find(tiers.begin(), tiers.end(), Tier::kPrefix) != tiers.end();
                   part->restore = Restore::Start(far ? prefix_disk_ : cache_disk_, far ? *far_pool_ : *work_pool_,
                                                  part->sources, part->pieces, part->image, std::move(callbacks));
                   local::Reply reply;
@@ -303,12 +309,7 @@ void CoreImpl::CopyIsBad(const RunPtr& run, const std::shared_ptr<RestoreGroup>&
   }
   if (!absl::IsDataLoss(why) && !absl::IsNotFound(why) && !absl::IsInvalidArgument(why)) return;
   group->damaged.insert({rank, tier});
-  if (tier == Tier::kPrefix) {
-    return BlockingPrefix([prefix = run->prefix, id = dataset->id] { return prefix->MarkFailed(id); },
-                          [this, id = dataset->id](const absl::Status& status) {
-                            if (!status.ok()) Warn(fmt::format("dataset {}: {}", id, MessageOf(status)));
-                          });
-  }
+  if (tier == Tier::kPrefix) return MarkFailed(run, dataset->id);
   run->remake.insert(dataset->id);
   DistrustDigests(*run);
   // Which of the application's files is bad is not known here: they go aside together when they are remade.
@@ -316,6 +317,23 @@ void CoreImpl::CopyIsBad(const RunPtr& run, const std::shared_ptr<RestoreGroup>&
   ChangeFolder(run, dataset->id,
                [cache = run->cache, id = dataset->id, name = dataset->parts[rank].catalogue.file(0).name(),
                 text = std::string(MessageOf(why))] { return cache->SetAside(id, name, text); });
+}
+
+void CoreImpl::MarkFailed(const RunPtr& run, DatasetId id) {
+  if (!run->prefix) return;
+  BlockingPrefix([prefix = run->prefix, id] { return prefix->MarkFailed(id); },
+                 [this, id](const absl::Status& status) {
+                   if (!status.ok()) Warn(fmt::format("dataset {}: {}", id, MessageOf(status)));
+                 });
+}
+
+// SCR notes each try to read a dataset from the prefix.
+void CoreImpl::FetchNoted(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group) {
+  if (std::exchange(group->fetched, true) || !run->prefix) return;
+  BlockingPrefix([prefix = run->prefix, id = group->dataset->id] { return prefix->MarkFetched(id); },
+                 [this, id = group->dataset->id](const absl::Status& status) {
+                   if (!status.ok()) Warn(fmt::format("dataset {}: {}", id, MessageOf(status)));
+                 });
 }
 
 // --- The end of it ---

@@ -21,7 +21,9 @@
 #include "daemon/core/steering.h"
 #include "daemon/data/capture.h"
 #include "daemon/data/restore.h"
+#include "daemon/flusher/flush_file.h"
 #include "storage/cache/cache_folder.h"
+#include "storage/prefix/bypass.h"
 #include "storage/prefix/prefix.h"
 #include "storage/transfer/transfer.h"
 
@@ -55,13 +57,19 @@ struct PartWriter {
   std::shared_ptr<void> lease;  // of the dataset's folder
 };
 
+struct RoutedFile {
+  std::string path;   // where it is written
+  std::string given;  // the name as the application gave it
+};
+
 // An open output of the application's own files.
 struct FilesWriter {
   std::shared_ptr<Dataset> dataset;
   bool failed = false;
-  bool ended = false;                         // what is routed now comes too late
-  std::map<std::string, std::string> routed;  // normalized name -> path in the cache
-  std::shared_ptr<void> lease;                // of the dataset's folder
+  bool ended = false;                        // what is routed now comes too late
+  std::map<std::string, RoutedFile> routed;  // by normalized name
+  std::set<std::string> checked;             // directories below the prefix that are where they seem to be
+  std::shared_ptr<void> lease;               // of the dataset's folder
 };
 
 struct Session {
@@ -120,6 +128,7 @@ struct RestoreGroup {
   std::set<std::pair<Rank, Tier>> bad;      // copies that could not be used
   std::set<std::pair<Rank, Tier>> damaged;  // those of them that never will be
   bool started = false;                     // all ranks have matched
+  bool fetched = false;                     // noted in the prefix' index
   bool ended = false;
 };
 
@@ -153,12 +162,19 @@ struct Remade {
 
 struct FlushJob {
   std::shared_ptr<Dataset> dataset;
+  scr::Descriptor descriptor;  // with the catalogues what a try works with
+  std::vector<catalogue::Catalogue> catalogues;
   std::shared_ptr<TransferProgress> progress;
-  enum class State : std::uint8_t { kWaiting, kRunning, kBackingOff } state = State::kWaiting;
+  // kCopied: it waits for older ones to be copied and committed.
+  enum class State : std::uint8_t { kWaiting, kCopying, kCopied, kCommitting, kBackingOff } state = State::kWaiting;
+  std::vector<CopiedFile> copied;
   std::uint32_t tries = 0;
   std::string error;
   Loop::TimerId timer = 0;
   std::chrono::steady_clock::time_point started, retry_at;
+
+  bool running() const { return state == State::kCopying || state == State::kCommitting; }
+  bool in_flight() const { return running() || state == State::kCopied; }
 };
 
 struct KeptPart {
@@ -189,7 +205,11 @@ struct Run {
   std::string prefix_path;
   std::shared_ptr<Prefix> prefix;  // null: gone or not reached yet
   std::shared_ptr<CacheFolder> cache;
-  bool adopted = false;   // what the prefix holds is in the ledger
+  bool adopted = false;  // what the prefix holds is in the ledger
+  DatasetId bound = 0;   // as the prefix was when it was last looked at, for the next launch: Launch::bound
+  std::map<DatasetId, std::string> bad;  // SCR's own there that are not whole: why
+  std::set<DatasetId> taken_out;         // of the prefix' index, by someone else
+  std::map<DatasetId, std::vector<std::function<void(absl::Status)>>> describing;  // whom to tell
   bool replaced = false;  // the prefix was made anew: this run is history
   Ledger ledger;
   Steering steering;
@@ -210,8 +230,15 @@ struct Run {
   std::map<DatasetId, std::map<Rank, std::shared_ptr<const BlockDigests>>> digests;  // of files in the cache
   DatasetId distrusted = 0;  // captures of datasets up to this one may have built upon damage
   std::map<DatasetId, std::shared_ptr<FlushJob>> flushes;
-  std::set<DatasetId> flush_dropped;  // superseded before their flush began
-  std::set<DatasetId> asked;          // someone waits for `prefix`, or asked for the flush by name
+  std::set<DatasetId> flush_dropped;              // superseded before their flush began
+  std::shared_ptr<Bypass> bypass;                 // made when the first dataset wants it
+  std::set<DatasetId> bypassing;                  // until complete or removed
+  std::uint32_t outgrown = 0;                     // a checkpoint of so many ranks turned out larger than the cache
+  std::optional<std::uint64_t> last_files_bytes;  // of the last dataset of files
+  std::set<DatasetId> begun;  // on the prefix, by a flush or past the cache, and not known to be committed
+  std::shared_ptr<FlushFile> flush_file;
+  bool flush_file_writing = false, flush_file_failed = false;
+  std::set<DatasetId> asked;  // someone waits for `prefix`, or asked for the flush by name
   std::shared_ptr<RestoreGroup> restore;
   RestoreRefusal refused;                                   // the last one
   std::set<DatasetId> restored_files;                       // datasets of files that this launch has restored
@@ -222,8 +249,8 @@ struct Run {
   std::set<DatasetId> remake;  // their cached copy was damaged: fetch it anew from the prefix
   std::map<DatasetId, FolderChange> changing;
   std::map<DatasetId, std::vector<std::function<void(const Remade&)>>> remaking;  // whom to tell
-  std::uint32_t removals = 0;                      // on the prefix, under way: no flush meanwhile
-  std::vector<std::function<void()>> after_flush;  // removals that wait for a flush to end
+  std::uint32_t removals = 0;                      // on the prefix, under way: no commit meanwhile
+  std::vector<std::function<void()>> after_flush;  // removals that wait for a commit to end
   std::set<DatasetId> flushed;                     // by this incarnation
   std::set<DatasetId> pinned;                      // on the prefix only, as this node's record has it
   // Looked at after every change; true: answered, take it out.

@@ -60,6 +60,7 @@ CoreImpl::RunPtr CoreImpl::AddRun(const RunId& id, const std::string& prefix_pat
   run->name = BaseOf(prefix_path);
   run->prefix_path = prefix_path;
   run->cache = std::move(cache);
+  run->flush_file = std::make_shared<FlushFile>(fmt::format("{}:{}", host_, run->cache->path()));
   runs_[id] = run;
   return run;
 }
@@ -79,6 +80,7 @@ void CoreImpl::AdoptCached(const RunPtr& run, CacheLoad load) {
       dataset->checkpoint = cached.descriptor.checkpoint;
       dataset->output = cached.descriptor.output;
       dataset->created_us = cached.descriptor.created_us;
+      if (cached.descriptor.name != fmt::format("ckpt.{}", id)) dataset->name = cached.descriptor.name;
       dataset->parts.resize(cached.ranks.size());
       dataset->captured = dataset->local = dataset->nranks;
       for (Rank rank = 0; rank < dataset->nranks; ++rank) {
@@ -98,11 +100,15 @@ void CoreImpl::AdoptCached(const RunPtr& run, CacheLoad load) {
   const kvtree::Tree* datasets = record->Find("DATASET");
   if (datasets == nullptr) return;
   for (const auto& [key, entry] : datasets->elements()) {
-    DatasetPtr dataset = run->ledger.Get(std::strtoull(key.c_str(), nullptr, 10));
+    const DatasetId id = std::strtoull(key.c_str(), nullptr, 10);
+    if (entry.GetBool("BEGUN").value_or(false)) run->begun.insert(id);
+    DatasetPtr dataset = run->ledger.Get(id);
     if (!dataset) {
-      if (entry.GetBool("PINNED").value_or(false)) run->pinned.insert(std::strtoull(key.c_str(), nullptr, 10));
+      if (entry.GetBool("PINNED").value_or(false)) run->pinned.insert(id);
       continue;
     }
+    dataset->gave_way = entry.GetBool("GAVE_WAY").value_or(false);
+    if (dataset->gave_way) run->flush_dropped.insert(id);
     dataset->in_prefix = entry.GetBool("PREFIX").value_or(false);
     dataset->pinned = entry.GetBool("PINNED").value_or(false);
     dataset->ordinal = entry.GetUnsigned("ORDINAL").value_or(0);
@@ -111,19 +117,61 @@ void CoreImpl::AdoptCached(const RunPtr& run, CacheLoad load) {
 }
 
 void CoreImpl::AdoptCommitted(const RunPtr& run, const Committed& committed) {
-  for (const auto& [id, dataset] : run->ledger.datasets()) {
+  const std::map<DatasetId, DatasetPtr> cached = run->ledger.datasets();
+  for (const auto& [id, dataset] : cached) {
     // Removed there by someone else, unless this daemon has put it there after that was looked up.
-    if (!committed.datasets.contains(id) && !run->flushed.contains(id)) dataset->in_prefix = false;
+    if (!committed.found.datasets.contains(id) && !run->flushed.contains(id)) TakenOut(run, dataset, committed);
   }
-  for (const auto& [id, found] : committed.datasets) AdoptOne(run, id, committed);
+  run->bound = committed.found.bound;
+  run->bad = committed.found.bad;
+  for (const auto& [id, found] : committed.found.datasets) AdoptOne(run, id, committed);
 }
 
-// What has come since the prefix was last looked at. Of what this daemon knows, it knows better what has become of it:
-// a copy found damaged stays so, and what is being removed does not come back.
-void CoreImpl::AdoptSince(const RunPtr& run, const Committed& committed) {
+// The index does not offer it any more. What someone has taken out of it is not chosen from the cache either; what
+// failed on the prefix may be whole here.
+void CoreImpl::TakenOut(const RunPtr& run, const DatasetPtr& dataset, const Committed& committed) {
+  const DatasetId id = dataset->id;
+  const bool was_there = std::exchange(dataset->in_prefix, false);
+  // What this daemon has removed itself was not there any more for it.
+  dataset->dropped = committed.found.dropped.contains(id) || (was_there && committed.found.removed.contains(id));
+  if (dataset->dropped) {
+    run->taken_out.insert(id);
+    run->flush_dropped.insert(id);
+    dataset->gave_way = true;
+    if (dataset->readers == 0 && !dataset->pinned) Evict(run, dataset, "it was taken out of the prefix' index");
+  }
+  if (!was_there || dataset->in_cache || !run->ledger.Get(id)) return;
+  run->taken_out.insert(id);
+  run->ledger.Forget(id, {.why = Gone::Why::kRemoved,
+                          .message = "is not in the prefix' index any more, or failed there",
+                          .step = dataset->step});
+}
+
+// What has come and gone since the prefix was last looked at; `had`: what was there when that began. Of what this
+// daemon knows, it knows better what has become of it: a copy found damaged stays so, and what is being removed does
+// not come back.
+void CoreImpl::AdoptSince(const RunPtr& run, const Committed& committed, const std::set<DatasetId>& had) {
+  run->bound = committed.found.bound;
+  run->bad = committed.found.bad;
+  for (const DatasetId id : had) {
+    const DatasetPtr dataset = run->ledger.Get(id);
+    if (!dataset || !dataset->in_prefix || committed.found.datasets.contains(id)) continue;
+    if (dataset->readers > 0 || run->flushes.contains(id)) continue;
+    TakenOut(run, dataset, committed);
+    spdlog::info("run {}: dataset {} (step {}) was taken out of the prefix by someone else", run->name, id,
+                 dataset->step);
+  }
   DatasetId newest = 0;
-  for (const auto& [id, found] : committed.datasets) {
-    if (run->ledger.Get(id) || run->ledger.FindGone(id) != nullptr || run->flush_dropped.contains(id)) continue;
+  for (const auto& [id, found] : committed.found.datasets) {
+    const bool back = !had.contains(id) && run->taken_out.erase(id) > 0;
+    if (back) run->flush_dropped.erase(id);
+    if (const DatasetPtr dataset = run->ledger.Get(id); dataset && back) {
+      dataset->in_prefix = true;
+      dataset->dropped = dataset->gave_way = false;
+    }
+    if (run->ledger.Get(id) || (!back && run->ledger.FindGone(id) != nullptr) || run->flush_dropped.contains(id)) {
+      continue;
+    }
     AdoptOne(run, id, committed);
     if (!run->ledger.Get(id)) continue;
     newest = id;
@@ -136,15 +184,19 @@ void CoreImpl::AdoptSince(const RunPtr& run, const Committed& committed) {
 }
 
 void CoreImpl::AdoptOne(const RunPtr& run, DatasetId id, const Committed& committed) {
-  const CommittedDataset& found = committed.datasets.at(id);
+  const CommittedDataset& found = committed.found.datasets.at(id);
   const auto ranks = committed.catalogues.find(id);
   const bool described = ranks != committed.catalogues.end();
-  // One of the newest without catalogues has been warned of; so has SCR's own, which has none.
+  // One of the newest without catalogues has been warned of. Those of SCR's own are made when they are asked for.
   const bool older = committed.catalogues.empty() || id < committed.catalogues.begin()->first;
-  const bool usable = described || (older && found.by_cairn && found.descriptor.ranks.value_or(0) > 0);
+  const bool usable = described || ((older || !found.by_cairn) && found.descriptor.ranks.value_or(0) > 0);
   run->highest_id = std::max(run->highest_id, id);
   DatasetPtr dataset = run->ledger.Get(id);
-  if (dataset) dataset->in_prefix = dataset->in_prefix || usable;
+  if (dataset) {
+    dataset->in_prefix = dataset->in_prefix || usable;
+    dataset->foreign = !found.by_cairn;
+    dataset->gave_way |= dataset->foreign;
+  }
   if (dataset || !usable) return;
   dataset = std::make_shared<Dataset>();
   dataset->id = id;
@@ -157,6 +209,8 @@ void CoreImpl::AdoptOne(const RunPtr& run, DatasetId id, const Committed& commit
   dataset->output = found.descriptor.output;
   dataset->created_us = found.descriptor.created_us;
   dataset->in_prefix = true;
+  dataset->foreign = dataset->gave_way = !found.by_cairn;
+  if (dataset->foreign) dataset->name = found.descriptor.name;
   dataset->pinned = run->pinned.contains(id);
   dataset->parts.resize(dataset->nranks);
   dataset->captured = dataset->local = dataset->nranks;
@@ -180,19 +234,23 @@ void CoreImpl::PutCatalogues(Dataset& dataset, const std::vector<catalogue::Cata
   dataset.described = true;
 }
 
-// Reads the catalogues of a dataset that is only on the prefix, if they are not here.
+// Reads the catalogues of a dataset that is only on the prefix, if they are not here: once, however many ranks ask.
 void CoreImpl::Describe(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
   if (dataset->described) return then(absl::OkStatus());
   if (!run->prefix) return then(Unavailable("{} is out of reach", run->prefix_path));
+  auto [under_way, first] = run->describing.try_emplace(dataset->id);
+  under_way->second.push_back(std::move(then));
+  if (!first) return;
   BlockingPrefix([prefix = run->prefix, id = dataset->id] { return prefix->Catalogues(id); },
-                 [dataset, then = std::move(then)](absl::StatusOr<std::vector<catalogue::Catalogue>> catalogues) {
-                   if (!catalogues.ok()) return then(catalogues.status());
-                   if (catalogues->size() != dataset->parts.size()) {
-                     return then(DataLoss("dataset {}: {} catalogues of {} ranks", dataset->id, catalogues->size(),
-                                          dataset->parts.size()));
+                 [run, dataset](absl::StatusOr<std::vector<catalogue::Catalogue>> catalogues) {
+                   absl::Status status = catalogues.status();
+                   if (status.ok() && catalogues->size() != dataset->parts.size()) {
+                     status = DataLoss("dataset {}: {} catalogues of {} ranks", dataset->id, catalogues->size(),
+                                       dataset->parts.size());
                    }
-                   PutCatalogues(*dataset, *catalogues);
-                   then(absl::OkStatus());
+                   if (status.ok()) PutCatalogues(*dataset, *catalogues);
+                   const auto waiting = std::move(run->describing.extract(dataset->id).mapped());
+                   for (const auto& told : waiting) told(status);
                  });
 }
 

@@ -41,7 +41,7 @@ std::optional<DatasetId> NewestBound(std::span<const DatasetFacts> run, const Co
 bool MayLeaveCache(const DatasetFacts& dataset) {
   if (!dataset.in_cache || !dataset.safe) return false;
   if (dataset.pinned || dataset.held || dataset.flushing) return false;
-  return !dataset.output || dataset.in_prefix;
+  return !dataset.output || dataset.in_prefix || dataset.gave_way;
 }
 
 // Whole checkpoints that a restart could use, but for the newest, oldest first.
@@ -57,6 +57,7 @@ Facts OlderRestartable(std::span<const DatasetFacts> run) {
 }  // namespace
 
 bool WantsPrefix(const DatasetFacts& dataset, const Config::Flush& policy) {
+  if (dataset.gave_way) return false;
   if (dataset.output || dataset.asked || dataset.pinned) return true;
   if (dataset.dropped || !dataset.checkpoint || policy.every == 0) return false;
   return dataset.ordinal % policy.every == 0;
@@ -95,7 +96,7 @@ std::vector<DatasetId> EvictionOrder(std::span<const DatasetFacts> run) {
   std::vector<DatasetId> on_prefix, superseded;
   for (const DatasetFacts* dataset : ById(run)) {
     if (!MayLeaveCache(*dataset) || dataset->id == newest) continue;
-    if (dataset->in_prefix) {
+    if (dataset->in_prefix || (dataset->output && dataset->gave_way)) {
       on_prefix.push_back(dataset->id);
     } else if (dataset->checkpoint && newest && dataset->id < *newest) {
       superseded.push_back(dataset->id);

@@ -30,6 +30,7 @@ struct DatasetFacts {
   bool dropped = false;    // its flush was dropped
   bool pinned = false;     // by `cairn pin`
   bool held = false;       // by cairn_latest or a restore under way
+  bool gave_way = false;   // never goes to the prefix again: removed there, or a newer one's files have its names
   bool asked = false;      // someone asked for `prefix`: cairn_wait, `cairn flush`
   std::uint64_t cache_bytes = 0;
 };
@@ -55,7 +56,7 @@ std::optional<DatasetId> NewestRestartable(std::span<const DatasetFacts> run);
 
 // Which datasets could leave the cache, in the order in which they do: oldest first those on the prefix, then
 // superseded checkpoints, flushed or not. Never: the newest restartable one, a pinned or held one, one being flushed,
-// an output that is not on the prefix, one not yet safe.
+// an output that is not on the prefix (unless it gave way there), one not yet safe.
 std::vector<DatasetId> EvictionOrder(std::span<const DatasetFacts> run);
 
 // For room: the first ones of EvictionOrder that free `bytes`; all of them if that is not enough.

@@ -25,6 +25,7 @@ absl::Status CheckUnchanged(const std::string& path, const FileInfo& before, con
 void PutInfo(const FileInfo& info, catalogue::FileEntry* entry) {
   entry->set_bytes(info.bytes);
   entry->set_inode(info.inode);
+  entry->set_inode(info.inode);
   entry->set_mode(info.mode);
   entry->set_mtime_s(info.mtime.tv_sec);
   entry->set_mtime_ns(static_cast<std::uint32_t>(info.mtime.tv_nsec));

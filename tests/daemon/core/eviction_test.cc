@@ -90,6 +90,7 @@ TEST_F(EvictionTest, AFullCacheRefusesAtBeginAndTheNewestStays) {
 }
 
 TEST_F(EvictionTest, ForWhatCanNeverFitNothingIsEvicted) {
+  harness_.config.cache.bypass = false;
   StartWith(5 * kMiB);
   const DatasetId first = Make(1), second = Make(2);
   EXPECT_SAYS(client_->Begin(3, {PlainOf(1, RandomBytes(1, 6 * kMiB))}), local::RESOURCE_EXHAUSTED, "is full");

@@ -68,6 +68,7 @@ TEST_F(FlushTest, ByTheNameOfNobodyNothingGoes) {
 TEST_F(FlushTest, AnUnstartedOneOfASupersededCheckpointIsDroppedNamingTheSuccessor) {
   Gate gate(FakeOp::kWrite, "ckpt.");
   prefix_disk_.SetHook(gate.hook());
+  harness_.config.flush.parallel = 1;
   StartWith(1);
   const DatasetId first = Make(1);
   gate.AwaitArrival();  // begun: it is not dropped

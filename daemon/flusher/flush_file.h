@@ -1,0 +1,55 @@
+// What a node says of its datasets in SCR's flush file, flush.scr: whole in the cache (CACHE), on the way to the prefix
+// (FLUSHING), committed there (PFS). SCR specification, 7.1 and 12.4. Whoever writes, writes the latest that is known
+// of all of them, so that nothing older ever replaces it. Thread-safe.
+#ifndef CAIRN_DAEMON_FLUSHER_FLUSH_FILE_H_
+#define CAIRN_DAEMON_FLUSHER_FLUSH_FILE_H_
+
+#include <absl/status/status.h>
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "storage/base/ids.h"
+#include "storage/prefix/prefix.h"
+#include "storage/scr/records.h"
+
+namespace cairn {
+
+class FlushFile {
+ public:
+  enum class Place { kCache, kFlushing, kCacheAndPrefix };
+
+  // `node`: tells this node's entries from others', for good.
+  explicit FlushFile(std::string node) : node_(std::move(node)) {}
+
+  // What is so now; no I/O. The descriptor needs id, name and flags.
+  void Put(const scr::Descriptor& descriptor, Place place);
+  // Of all datasets but these nothing is said any more: they have left the cache.
+  void KeepOnly(const std::set<DatasetId>& cached);
+  bool Says(DatasetId id, Place place) const;
+  // Is there something that Write would write?
+  bool stale() const;
+
+  // Blocks. The first time entries of this node that are not known here go (12.5, step 5). After an error all of it is
+  // still to be written.
+  absl::Status Write(Prefix& prefix);
+
+ private:
+  struct Entry {
+    scr::Descriptor descriptor;
+    Place place = Place::kCache;
+  };
+
+  const std::string node_;
+  std::mutex writing_;  // held over the I/O; before mutex_
+  mutable std::mutex mutex_;
+  std::map<DatasetId, Entry> entries_;  // under mutex_, like all below
+  std::set<DatasetId> changed_;         // not written yet
+  bool mended_ = false;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_FLUSHER_FLUSH_FILE_H_

@@ -1,0 +1,49 @@
+// What a flush does on the disks, in two steps. The first copies and changes nothing that anybody sees; several
+// datasets of a run do so at once. The second puts in place and commits: one dataset of a run at a time. Calls block.
+#ifndef CAIRN_DAEMON_FLUSHER_FLUSH_WORK_H_
+#define CAIRN_DAEMON_FLUSHER_FLUSH_WORK_H_
+
+#include <absl/status/status.h>
+
+#include <string>
+#include <vector>
+
+#include "daemon/flusher/flush_file.h"
+#include "proto/catalogue.pb.h"
+#include "storage/base/disk.h"
+#include "storage/prefix/prefix.h"
+#include "storage/scr/records.h"
+#include "storage/transfer/transfer.h"
+
+namespace cairn {
+
+// The dataset, and who has it. All is borrowed.
+struct FlushSource {
+  Disk& disk;
+  std::string folder;  // of the dataset in the cache
+  const scr::Descriptor& descriptor;
+  const std::vector<catalogue::Catalogue>& catalogues;
+};
+struct FlushTarget {
+  Disk& disk;
+  Prefix& prefix;
+  FlushFile& flush_file;
+};
+
+struct FlushOutcome {
+  absl::Status status;
+  bool too_late = false;             // never to be committed: removed there, or a newer dataset has its names
+  std::string damaged_file;          // of the cache; another try would read the same bytes
+  std::vector<CopiedFile> copied;    // by the first step
+  std::vector<DatasetId> withdrawn;  // by the second, also if it failed: older ones whose files gave way
+  std::vector<std::string> warnings;
+};
+
+FlushOutcome CopyDataset(const FlushSource& source, const FlushTarget& target, Throttle& throttle,
+                         TransferProgress& progress);
+// kAborted: something has changed since the first step, which has to be done again.
+FlushOutcome CommitCopied(const FlushSource& source, const FlushTarget& target, const std::vector<CopiedFile>& copied);
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_FLUSHER_FLUSH_WORK_H_
