@@ -75,8 +75,7 @@ std::vector<std::vector<std::string>> Conditions(const scr::Halt& halt, std::opt
   if (halt.reason == scr::kFinalizeCalled) {
     rows.push_back({"none: the last launch came to its own end", "ExitReason " + halt.reason});
   } else if (!halt.reason.empty()) {
-    rows.push_back({"stop now: when the application asks, at the latest after its next checkpoint",
-                    "ExitReason " + Clean(halt.reason)});
+    rows.push_back({"stop now, as soon as the application asks", "ExitReason " + Clean(halt.reason)});
   }
   if (halt.checkpoints_left) {
     rows.push_back({*halt.checkpoints_left == 0

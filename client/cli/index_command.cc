@@ -78,28 +78,44 @@ std::string OrDash(const std::string& text) {
   return text.empty() ? "-" : Clean(text);
 }
 
+using Cells = std::vector<std::string>;
+
+// Taken over, not copied, as from a list in braces: there may be many.
+template <typename... Texts>
+Cells CellsOf(Texts&&... texts) {
+  Cells cells;
+  cells.reserve(sizeof...(texts));
+  (cells.emplace_back(std::forward<Texts>(texts)), ...);
+  return cells;
+}
+
 // As `scr_index` lists: its columns, and checkpoints only.
 std::string DescribeCheckpoints(const Rows& rows) {
-  std::vector<std::vector<std::string>> cells = {{"DSET", "VALID", "FLUSHED", "CUR", "NAME"}};
+  std::vector<Cells> table;
+  table.reserve(rows.size() + 1);
+  table.push_back(CellsOf("DSET", "VALID", "FLUSHED", "CUR", "NAME"));
   for (const IndexRow& row : rows) {
     if (!DescriptorOf(row).checkpoint) continue;
-    cells.push_back({std::to_string(DescriptorOf(row).id), row.valid() ? "YES" : "NO", OrDash(row.entry.flushed),
-                     row.current ? "*" : "", Clean(DescriptorOf(row).name)});
+    table.push_back(CellsOf(std::to_string(DescriptorOf(row).id), row.valid() ? "YES" : "NO", OrDash(row.entry.flushed),
+                            row.current ? "*" : "", Clean(DescriptorOf(row).name)));
   }
-  return Table(cells, {true, false, false, false, false});
+  return Table(table, {true, false, false, false, false});
 }
 
 std::string DescribeAll(const Rows& rows) {
-  std::vector<std::vector<std::string>> cells = {
-      {"DSET", "VALID", "FLUSHED", "CUR", "KIND", "STATE", "FETCHED", "BY", "FILES", "SIZE", "NAME"}};
+  std::vector<Cells> table;
+  table.reserve(rows.size() + 1);
+  table.push_back(
+      CellsOf("DSET", "VALID", "FLUSHED", "CUR", "KIND", "STATE", "FETCHED", "BY", "FILES", "SIZE", "NAME"));
   for (const IndexRow& row : rows) {
     const scr::Descriptor& descriptor = DescriptorOf(row);
-    cells.push_back({std::to_string(descriptor.id), row.valid() ? "YES" : "NO", OrDash(row.entry.flushed),
-                     row.current ? "*" : "", KindOf(row), StateOf(row),
-                     row.entry.fetched.empty() ? "-" : Clean(row.entry.fetched.back()), row.by_cairn ? "Cairn" : "SCR",
-                     std::to_string(descriptor.files), Bytes(descriptor.bytes), Clean(descriptor.name)});
+    table.push_back(CellsOf(std::to_string(descriptor.id), row.valid() ? "YES" : "NO", OrDash(row.entry.flushed),
+                            row.current ? "*" : "", KindOf(row), StateOf(row),
+                            row.entry.fetched.empty() ? "-" : Clean(row.entry.fetched.back()),
+                            row.by_cairn ? "Cairn" : "SCR", std::to_string(descriptor.files), Bytes(descriptor.bytes),
+                            Clean(descriptor.name)));
   }
-  return Table(cells, {true, false, false, false, false, false, false, false, true, true, false});
+  return Table(table, {true, false, false, false, false, false, false, false, true, true, false});
 }
 
 Json ToJson(const IndexRow& row) {

@@ -70,13 +70,16 @@ std::string Table(const std::vector<std::vector<std::string>>& rows, const std::
   }
   std::string text;
   for (const auto& row : rows) {
-    std::string line;
+    const std::size_t begin = text.size();
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string space(widths[i] - ColumnsOf(row[i]), ' ');
-      line += (i == 0 ? "" : "  ") + (right[i] ? space + row[i] : row[i] + space);
+      const std::size_t spaces = widths[i] - ColumnsOf(row[i]);
+      text.append(i == 0 ? 0 : 2, ' ');
+      if (right[i]) text.append(spaces, ' ');
+      text.append(row[i]);
+      if (!right[i]) text.append(spaces, ' ');
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    while (text.size() > begin && text.back() == ' ') text.pop_back();
+    text.push_back('\n');
   }
   return text;
 }
