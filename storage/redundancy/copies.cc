@@ -56,10 +56,10 @@ absl::StatusOr<std::optional<Difference>> WalkFile(std::uint64_t bytes, const st
       if (place->write) CAIRN_RETURN_IF_ERROR(place->write(place->offset + at, {block.data(), count}));
       if (place == source || !place->read) continue;
       CAIRN_RETURN_IF_ERROR(place->read(place->offset + at, {other.data(), count}));
-      const auto differs =
-          std::mismatch(block.begin(), block.begin() + static_cast<std::ptrdiff_t>(count), other.begin());
+      if (std::memcmp(block.data(), other.data(), count) == 0) continue;
+      const auto differs = std::mismatch(block.begin(), block.end(), other.begin());
       const auto index = static_cast<std::uint64_t>(differs.first - block.begin());
-      if (index < count) return Difference{.member = place->member, .offset = place->offset + at + index};
+      return Difference{.member = place->member, .offset = place->offset + at + index};
     }
   }
   return std::nullopt;

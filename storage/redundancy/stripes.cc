@@ -222,8 +222,8 @@ class Stripes {
       return std::nullopt;
     }
     CAIRN_RETURN_IF_ERROR(Read(shard, at, scratch));
+    if (std::memcmp(made.data(), scratch.data(), made.size()) == 0) return std::nullopt;
     const auto differs = std::mismatch(made.begin(), made.end(), scratch.begin());
-    if (differs.first == made.end()) return std::nullopt;
     const auto index = static_cast<std::uint64_t>(differs.first - made.begin());
     return Difference{.member = shard.member, .offset = offset + index};
   }
