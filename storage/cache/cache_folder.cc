@@ -36,9 +36,18 @@ class CacheFolderOnDisk final : public CacheFolder {
         index_(disk, fmt::format("{}/{}", path_, kCacheIndexName)),
         warnings_(std::move(folder.warnings)) {}
 
+  // One that is damaged, or lost though there are datasets, is made anew by Load. Until then nothing is written: an
+  // index without their entries would be their end.
   absl::Status ReadIndex() {
     const absl::Status read = index_.Read();
-    return absl::IsDataLoss(read) ? absl::OkStatus() : read;  // Load moves it aside; until then nothing is written
+    if (absl::IsDataLoss(read)) return absl::OkStatus();
+    CAIRN_RETURN_IF_ERROR(read);
+    const auto info = disk_.Info(index_.path());
+    if (!info.ok() && !absl::IsNotFound(info.status())) return info.status();
+    if (info.ok() && info->bytes > 0) return absl::OkStatus();
+    CAIRN_ASSIGN_OR_RETURN(const bool datasets, HasDatasets(disk_, path_));
+    if (datasets) index_.MarkLost();
+    return absl::OkStatus();
   }
 
   Disk& disk() override { return disk_; }

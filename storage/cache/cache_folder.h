@@ -9,10 +9,10 @@
 // none of the rest is believed without it. A crash anywhere leaves either a whole dataset with COMPLETE 1 or one that
 // Load removes. (SCR writes an entry before the directory, too, so that a crash leaves a record. Here a folder without
 // entry is record enough, and a begin costs no sync.) What is given up loses its entry first, then its encode states,
-// both synced, then its bytes: so the index can be made anew from the folders when it is lost. Open, then Load, then the
-// rest. Where the index is damaged, nothing can be begun before Load has made it anew. All calls block on disk: I/O pool, not a strand. Thread-safe:
-// calls for different datasets and ranks run concurrently, the cache index is written by one at a time and changes
-// waiting for it are written together.
+// both synced, then its bytes: so the index can be made anew from the folders when it is lost. Open, then Load, then
+// the rest. Where the index is damaged, nothing can be begun before Load has made it anew. All calls block on disk: I/O
+// pool, not a strand. Thread-safe: calls for different datasets and ranks run concurrently, the cache index is written
+// by one at a time and changes waiting for it are written together.
 #ifndef CAIRN_STORAGE_CACHE_CACHE_FOLDER_H_
 #define CAIRN_STORAGE_CACHE_CACHE_FOLDER_H_
 
@@ -70,18 +70,18 @@ class CacheFolder : public DatasetStore {
 
   // After a start: removes what was never whole (work names, entries without COMPLETE, folders without entry), checks
   // that every file of the rest is there in its size, reads the catalogues. A dataset that lacks a file or a sound
-  // catalogue is set aside (folder renamed to damaged.<id>.<n>), reported, and not whole. What else is damaged or missing
-  // is made anew and reported: filemaps, redundancy records, ownership lists, encode states from the catalogues; the
-  // index from the folders, with those that their own records show to be whole (the others go aside). What SCR itself
-  // wrote into the folder is left alone. Errors are the disk's, for the folder as a whole.
+  // catalogue is set aside (folder renamed to damaged.<id>.<n>), reported, and not whole. What else is damaged or
+  // missing is made anew and reported: filemaps, redundancy records, ownership lists, encode states from the
+  // catalogues; the index from the folders, with those that their own records show to be whole (the others go aside).
+  // What SCR itself wrote into the folder is left alone. Errors are the disk's, for the folder as a whole.
   virtual absl::StatusOr<CacheLoad> Load() = 0;
 
   // Of DatasetStore: after an error of Begin nothing is left that the next Load would not remove. Complete: encode
   // states, then COMPLETE 1; OK: the dataset is at `local`. Remove takes away damaged files that SetAside kept, too.
 
   // The dataset is given up for its files: its entry and encode states go, synced, so that nothing believes in it any
-  // more; then the bytes stay where they are for others to take (by rename out of the folder) until Remove. The next Load removes what
-  // is left. Not there: kNotFound.
+  // more; then the bytes stay where they are for others to take (by rename out of the folder) until Remove. The next
+  // Load removes what is left. Not there: kNotFound.
   virtual absl::Status Retire(DatasetId id) = 0;
 
   // Can files here share extents (Disk::Clone)? Tried when the folder was opened.

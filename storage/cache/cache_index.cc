@@ -27,6 +27,11 @@ absl::Status CacheIndex::Read() {
   return status;
 }
 
+void CacheIndex::MarkLost() {
+  const std::lock_guard lock(mutex_);
+  damaged_ = true;
+}
+
 absl::Status CacheIndex::Rebuild(const std::map<DatasetId, scr::CacheEntry>& entries) {
   kvtree::Tree tree;
   for (const auto& [id, entry] : entries) scr::PutCacheEntry(entry, tree);
@@ -39,7 +44,7 @@ absl::Status CacheIndex::Rebuild(const std::map<DatasetId, scr::CacheEntry>& ent
 
 absl::Status CacheIndex::CheckWritable() const {
   const std::lock_guard lock(mutex_);
-  if (damaged_) return FailedPrecondition("{}: damaged, and not yet moved aside", path_);
+  if (damaged_) return FailedPrecondition("{}: damaged or lost, and not yet made anew", path_);
   return absl::OkStatus();
 }
 

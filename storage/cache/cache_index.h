@@ -38,6 +38,8 @@ class CacheIndex {
 
   // Replaces what is in memory by the file; none: an empty tree. kDataLoss, and until Rebuild every change is refused.
   absl::Status Read();
+  // There should be a file. Until Rebuild every change is refused.
+  void MarkLost();
   // The file, whatever it was, has these entries and nothing else, at once and durably. Nothing else may be under way.
   absl::Status Rebuild(const std::map<DatasetId, scr::CacheEntry>& entries);
   // kFailedPrecondition while the file is damaged.

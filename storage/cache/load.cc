@@ -12,6 +12,8 @@
 namespace cairn {
 namespace {
 
+constexpr std::size_t kRepairsNamed = 8;  // of a dataset
+
 // The id in damaged.<id>.<n>.
 std::optional<DatasetId> DamagedId(std::string_view name) {
   return NumberAfter(name.substr(0, name.rfind('.')), kDamagedStem);
@@ -81,7 +83,10 @@ absl::Status Loader::ReadIndex() {
   if (!info.ok() && !absl::IsNotFound(info.status())) return info.status();
   const bool missing = !info.ok() || info->bytes == 0;
   absl::Status status = index_.Read();
-  if (status.ok() && missing && !folders_.empty()) status = DataLoss("{}: missing", index_.path());
+  if (status.ok() && missing && !folders_.empty()) {
+    index_.MarkLost();
+    status = DataLoss("{}: missing", index_.path());
+  }
   if (status.ok() && missing) return CacheIndex::MakeIfMissing(disk_, index_.path());
   return absl::IsDataLoss(status) ? RebuildIndex(status, !info.ok()) : status;
 }
@@ -97,7 +102,8 @@ absl::Status Loader::RebuildIndex(const absl::Status& damage, bool missing) {
     auto entry = RecoverEntry(disk_, FolderOf(id), run_, id);
     if (entry.ok()) {
       entries[id] = *std::move(entry);
-    } else if (absl::IsDataLoss(entry.status())) {
+    } else if (absl::IsDataLoss(entry.status()) || absl::IsUnavailable(entry.status())) {
+      // Also what this disk cannot read: it keeps its bytes, and the run can go on.
       folders_.erase(id);
       CAIRN_RETURN_IF_ERROR(MoveFolderAside(id, MessageOf(entry.status())));
     } else {
@@ -154,10 +160,13 @@ absl::Status Loader::Judge(DatasetId id, const scr::CacheEntry& entry) {
 // Whatever becomes of the records for SCR: the dataset is whole by Cairn's own.
 void Loader::TakeIn(DatasetId id, const scr::Descriptor& descriptor, std::vector<StoredCatalogue> ranks) {
   RemoveWorkFiles(FolderOf(id));
-  const absl::Status repaired = RepairRecords(disk_, FolderOf(id), prefix_, descriptor, ranks, &load_.warnings);
-  if (!repaired.ok()) {
-    Warn(fmt::format("dataset {}: records cannot be made anew: {}", id, MessageOf(repaired)));
+  std::vector<std::string> made_anew;
+  const absl::Status repaired = RepairRecords(disk_, FolderOf(id), prefix_, descriptor, ranks, &made_anew);
+  for (std::size_t i = 0; i < std::min(made_anew.size(), kRepairsNamed); ++i) Warn(std::move(made_anew[i]));
+  if (made_anew.size() > kRepairsNamed) {
+    Warn(fmt::format("dataset {}: {} more records made anew", id, made_anew.size() - kRepairsNamed));
   }
+  if (!repaired.ok()) Warn(fmt::format("dataset {}: records cannot be made anew: {}", id, MessageOf(repaired)));
   CachedDataset& dataset = load_.whole[id];
   dataset.descriptor = descriptor;
   for (StoredCatalogue& stored : ranks) dataset.ranks.push_back(std::move(stored.catalogue));

@@ -117,12 +117,6 @@ std::string Printable(std::string_view run_name) {
   return name.empty() ? "run" : name;
 }
 
-absl::StatusOr<bool> HasDatasets(Disk& disk, const std::string& folder) {
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
-  return std::any_of(names.begin(), names.end(),
-                     [](const std::string& name) { return NumberAfter(name, kFolderStem).has_value(); });
-}
-
 // The folder of that name is this run's now: new, or left by a crash before its record, or with a record that cannot be
 // read any more (each dataset in it says itself which run it is of). False: it is another run's.
 absl::StatusOr<bool> TakeFolder(Disk& disk, const std::string& folder, const RunRecord& own, RunFolder* result) {
@@ -145,6 +139,12 @@ absl::StatusOr<bool> TakeFolder(Disk& disk, const std::string& folder, const Run
 }
 
 }  // namespace
+
+absl::StatusOr<bool> HasDatasets(Disk& disk, const std::string& folder) {
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return NumberAfter(name, kFolderStem).has_value(); });
+}
 
 absl::StatusOr<std::vector<CacheFolder::Found>> CacheFolder::Find(Disk& disk, const std::string& cache,
                                                                   std::string_view user) {

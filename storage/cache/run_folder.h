@@ -22,6 +22,9 @@ struct RunFolder {
 absl::StatusOr<RunFolder> OpenRunFolder(Disk& disk, const std::string& cache, std::string_view user,
                                         std::string_view run_name, const RunId& run, const std::string& prefix);
 
+// Is there a dataset's folder in it?
+absl::StatusOr<bool> HasDatasets(Disk& disk, const std::string& folder);
+
 }  // namespace cairn
 
 #endif  // CAIRN_STORAGE_CACHE_RUN_FOLDER_H_

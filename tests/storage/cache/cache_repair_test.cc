@@ -229,10 +229,34 @@ TEST_F(CacheRepairTest, ARemovalThatThePowerTookBackStaysARemoval) {
 // Whoever cannot read a folder now must not write an index without it: the next start would remove it.
 TEST_F(CacheRepairTest, NoIndexIsMadeWhileAFolderCannotBeRead) {
   Do(Damage::kMissing, IndexPath());
-  disk_.FailOn({.op = FakeOp::kOpen, .path_part = "rank_1.cat"});
-  EXPECT_STATUS(absl::StatusCode::kUnavailable, Open()->Load(), "rank_1.cat");
+  disk_.FailOn(
+      {.op = FakeOp::kOpen, .path_part = "rank_1.cat", .status = absl::ResourceExhaustedError("no descriptors")});
+  auto folder = Open();
+  EXPECT_STATUS(kResourceExhausted, folder->Load(), "no descriptors");
   EXPECT_STATUS(absl::StatusCode::kNotFound, disk_.Info(IndexPath()), "");
+  EXPECT_STATUS(kFailedPrecondition, folder->Begin(TestDescriptor(9, 1)), "lost");
+  EXPECT_STATUS(kFailedPrecondition, Open()->Begin(TestDescriptor(9, 1)), "lost");
   ExpectMended("made anew with 1 datasets");
+}
+
+TEST_F(CacheRepairTest, AnIndexIsMadeWithoutWhatTheDiskHasLostAndItsFolderIsKept) {
+  ASSERT_OK(WriteDataset(*folder_, 4));
+  Do(Damage::kMissing, IndexPath());
+  disk_.FailOn({.op = FakeOp::kOpen, .path_part = "scr.dataset.4/rank_1.cat"});
+  ASSERT_OK_AND_ASSIGN(const CacheLoad load, Open()->Load());
+  EXPECT_EQ(WholeIds(load), Ids({kId}));
+  EXPECT_TRUE(Warned(load, "damaged.4.1"));
+  EXPECT_OK(disk_.Info(folder_->path() + "/damaged.4.1/Ckpt4-Rank0.fti"));
+}
+
+TEST_F(CacheRepairTest, OfManyRecordsTheFirstAreNamed) {
+  ASSERT_OK(WriteDataset(*folder_, 4, 20));
+  ASSERT_OK(RemoveTree(disk_, folder_->DatasetPath(4) + "/.scr"));
+  disk_.SyncAll();
+  ASSERT_OK_AND_ASSIGN(const CacheLoad load, Open()->Load());
+  EXPECT_EQ(WholeIds(load), Ids({kId, 4}));
+  EXPECT_EQ(load.warnings.size(), 9u);
+  EXPECT_TRUE(Warned(load, "more records made anew"));
 }
 
 TEST_F(CacheRepairTest, ADatasetIsListedThoughItsRecordsCannotBeWritten) {
