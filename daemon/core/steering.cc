@@ -95,6 +95,7 @@ void CoreImpl::JoinSteering(const SessionPtr& session, const local::Open& open) 
     fresh.settling = std::move(steering.settling);
     fresh.halt = std::move(steering.halt);
     steering = std::move(fresh);
+    ++steering.halt.wanted;  // what was asked for before the launch began counts for it
   }
   Merge(open.rhythm(), &steering.wanted);
   if (open.end_time_s() > 0 && (steering.end_time_s == 0 || open.end_time_s() < steering.end_time_s)) {
@@ -148,6 +149,7 @@ void CoreImpl::PartHandedOver(const SessionPtr& session, const Dataset& dataset)
   CheckpointBegun(session, dataset);
   steering.costs.HeldUp(dataset.id, clocks_.steady() - session->held_up_since);
   steering.settling.insert(dataset.id);
+  ++steering.halt.wanted;  // what was asked for before this checkpoint counts for it
 }
 
 // --- The halt file ---
@@ -178,11 +180,12 @@ void CoreImpl::ReadHaltFile(const RunPtr& run) {
   });
   BlockingPrefix(
       [this, prefix = run->prefix_path, whole = halt.whole] { return ReadAndCount(prefix_disk_, prefix, whole); },
-      [this, run, whole = halt.whole](HaltRead read) {
+      [this, run, whole = halt.whole, wanted = halt.wanted](HaltRead read) {
         HaltState& done = run->steering.halt;
         if (done.timer != 0) loop_->Cancel(std::exchange(done.timer, 0));
         done.working = done.late = false;
         done.read_at = clocks_.steady();
+        done.read = wanted;
         const absl::Status& status = read.halt.ok() ? read.counted : read.halt.status();
         // Who holds the lock lets it go at some time; whatever else is wrong would be so again. What was whole before
         // anybody asked for a number of checkpoints is none of them.
@@ -250,7 +253,7 @@ bool CoreImpl::TryAnswer(const SessionPtr& session, const std::shared_ptr<Answer
   const bool waits = !halt.late && !answer->hurry;
   const auto now = clocks_.steady();
   if (steering.launch == session->launch) {
-    if (!halt.read_at || now - *halt.read_at >= kFresh) {
+    if (halt.read < halt.wanted || !halt.read_at || now - *halt.read_at >= kFresh) {
       ReadHaltFile(run);
       if (waits) return false;
     }

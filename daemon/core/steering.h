@@ -23,6 +23,7 @@ struct HaltState {
   scr::Halt known;
   std::optional<std::chrono::steady_clock::time_point> read_at;  // none: never
   std::string error;                                             // of the last try
+  std::uint64_t wanted = 0, read = 0;  // events after which it is to be read anew; those that were heeded
   bool working = false;
   bool late = false;        // the job hangs: nobody waits for it any more
   std::uint64_t timer = 0;  // until it is late

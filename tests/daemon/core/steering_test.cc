@@ -198,6 +198,28 @@ TEST_F(SteeringTest, StopsWithExactlySoManyMoreCheckpoints) {
   EXPECT_EQ(Found().checkpoints_left, 0u);
 }
 
+TEST_F(SteeringTest, WhatWasAskedForBeforeACheckpointOrALaunchCountsForItAtOnce) {
+  const auto halt = [&](const std::function<void(scr::Halt&)>& change) {  // and no time passes
+    ASSERT_TRUE(ChangeHalt(prefix_disk_, harness_.prefix(), change, 10s).ok());
+  };
+  {
+    FakeClient client(harness_);
+    ASSERT_SAYS(client.Open({}), local::OK, "");
+    EXPECT_FALSE(ExitSays(client, 1));
+    halt([](scr::Halt& conditions) { conditions.checkpoints_left = 1; });
+    ASSERT_NE(CheckpointFor(client, 1, 0s), 0u);
+    EXPECT_TRUE(ExitSays(client, 2, "NO_CHECKPOINTS_LEFT"));
+    ASSERT_SAYS(client.Close(), local::OK, "");
+  }
+  halt([](scr::Halt& conditions) {
+    conditions.checkpoints_left.reset();
+    conditions.reason = "enough";
+  });
+  FakeClient client(harness_);
+  ASSERT_SAYS(client.Open({.key = "job.2"}), local::OK, "");
+  EXPECT_TRUE(ExitSays(client, 1, "enough"));
+}
+
 TEST_F(SteeringTest, ARankWaitsForOthersThatStillCapture) {
   Ranks ranks(harness_, 2, "job.1");
   Halt([](scr::Halt& halt) { halt.checkpoints_left = 1; });
@@ -330,8 +352,10 @@ TEST_F(SteeringTest, AFileThatCannotBeReadHoldsNobodyUpThatCountsCheckpoints) {
   ASSERT_NE(CheckpointFor(client, 1, 0s), 0u);
   EXPECT_FALSE(ExitSays(client, 2));
   prefix_disk_.ClearFaults();
-  Pass(1s);
-  EXPECT_TRUE(ExitSays(client, 3)) << "taken off when the file could be reached again";
+  EXPECT_TRUE(harness_.Eventually([&, number = 2]() mutable {  // taken off when the file can be reached again
+    Pass(1s);
+    return ExitSays(client, ++number);
+  }));
 }
 
 // --- When a checkpoint is due ---
