@@ -133,6 +133,7 @@ TEST_F(ScavengeTest, SaysInJsonWhatIsMissing) {
   EXPECT_EQ(ending.exit_code, 5) << ending.output;
   const json said = json::parse(ending.output, nullptr, false);
   ASSERT_TRUE(said.is_object()) << ending.output;
+  ASSERT_EQ(said["runs"].size(), 1u);
   const json& datasets = said["runs"][0]["datasets"];
   ASSERT_EQ(datasets.size(), 2u);
   EXPECT_EQ(datasets[0]["state"], "saved");
