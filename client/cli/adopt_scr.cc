@@ -109,6 +109,7 @@ class Adopter {
     std::string claim;
     std::unique_ptr<ScrRecovery> recovery;  // null: nothing
     ScrNames names;
+    std::string hint;  // to the user, if it is taken
   };
   absl::StatusOr<Plan> MakePlan(const ScrDataset& dataset);
   absl::StatusOr<AdoptedScr> Adopt(const ScrDataset& dataset);
@@ -212,7 +213,12 @@ absl::StatusOr<Adopter::Plan> Adopter::MakePlan(const ScrDataset& dataset) {
     plan.adopted.dataset = before->second;
     return plan;
   }
-  CAIRN_ASSIGN_OR_RETURN(plan.names, NameScrFiles(prefix_.path(), request_.prefix_was, recovery->filemaps()));
+  CAIRN_ASSIGN_OR_RETURN(ScrNaming naming, NameScrFiles(prefix_.path(), request_.prefix_was, recovery->filemaps()));
+  plan.names = std::move(naming.names);
+  if (naming.guessed) {
+    plan.hint = fmt::format("{}: files are named as they lay below {}; --prefix-was says where SCR's prefix was",
+                            NameOf(dataset), naming.prefix);
+  }
   for (const auto& names : plan.names) {
     for (const auto& [recorded, name] : names) {
       const auto other = others_.find(name);
@@ -248,6 +254,7 @@ absl::StatusOr<AdoptedScr> Adopter::Adopt(const ScrDataset& dataset) {
     return places;
   });
   TellWarnings(*plan.recovery);
+  if (files.ok() && !plan.hint.empty()) request_.note(plan.hint);
   if (!files.ok()) return files.status();
   AdoptedScr adopted = plan.adopted;
   adopted.rebuilt = plan.recovery->rebuilt();

@@ -23,7 +23,7 @@ struct AdoptScrRequest {
   bool all = false;                  // every dataset that is whole, outputs too, the oldest first
   // Where SCR's prefix was, absolute: a file's name is its path in there, less this. Empty: the run's own directory if
   // all files lie below it, else what the application's own relative names were relative to, else what the
-  // directories of all files have in common.
+  // directories of all files have in common (then the user is told).
   std::string prefix_was;
   // What the user should hear, as it becomes known: datasets that were passed over and why, files made good.
   std::function<void(const std::string&)> note;  // required

@@ -59,11 +59,6 @@ class Walk {
     if (!names.ok()) return names.status();
     names_ += names->size();
     if (names_ > kNamesMax) return ResourceExhausted("more than {} names below the folders given", kNamesMax);
-    const bool by_cairn = std::find(names->begin(), names->end(), "run.cairn") != names->end();
-    if (by_cairn) {
-      warnings.push_back(fmt::format("{} is a cache of Cairn, and needs no adopting", path));
-      return absl::OkStatus();
-    }
     for (const std::string& name : *names) CAIRN_RETURN_IF_ERROR(Entry(path, name, job, depth));
     return absl::OkStatus();
   }
@@ -89,6 +84,16 @@ class Walk {
   Disk& disk_;
   std::size_t names_ = 0;
 };
+
+// Cairn keeps its own cache in SCR's manner, and SCR may have gone on there: only SCR's datasets are left in.
+void DropCairns(ScrCache& cache) {
+  std::erase_if(cache.datasets, [&](const auto& item) {
+    const ScrDataset& dataset = item.second;
+    const bool cairns = dataset.entry && dataset.entry->descriptor.launch;
+    if (cairns) cache.warnings.push_back(fmt::format("dataset {} is Cairn's own, and needs no adopting", dataset.id));
+    return cairns;
+  });
+}
 
 // Of entries that contradict each other the later dataset counts: ids are used again after a restart.
 void Enter(const scr::CacheEntry& entry, ScrDataset& dataset, std::vector<std::string>& warnings) {
@@ -216,6 +221,7 @@ absl::StatusOr<ScrCache> FindScrCache(Disk& disk, const std::vector<std::string>
     cache.datasets[id].id = id;
     cache.datasets[id].folders = std::move(folders);
   }
+  DropCairns(cache);
   return cache;
 }
 

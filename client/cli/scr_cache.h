@@ -50,7 +50,8 @@ struct ScrCache {
 };
 
 // Looks for the cache of one job below `roots` (absolute): SCR's stores and control directories, of all nodes, up to 8
-// folders deep, following no symbolic links below. `job`: which, if there are several (empty: the only one).
+// folders deep, following no symbolic links below. `job`: which, if there are several (empty: the only one). Datasets
+// of Cairn, which keeps its caches in the same manner, are left out with a warning.
 //   kNotFound            a root is not there; no cache of SCR is below them, or none of that job
 //   kFailedPrecondition  caches of several jobs: the message names them
 //   kResourceExhausted   more than some million names below the roots

@@ -55,15 +55,21 @@ std::string CommonDirectory(const std::vector<const scr::Meta*>& metas) {
   return common;
 }
 
-std::string OldPrefix(const std::string& run, const std::string& prefix_was,
-                      const std::vector<scr::Filemap>& filemaps) {
-  if (!prefix_was.empty()) return prefix_was;
+ScrNaming FindPrefix(const std::string& run, const std::string& prefix_was, const std::vector<scr::Filemap>& filemaps) {
+  ScrNaming naming;
   const std::vector<const scr::Meta*> metas = WithTarget(filemaps);
-  if (std::all_of(metas.begin(), metas.end(), [&](const auto* meta) { return IsBelow(TargetOf(*meta), run); })) {
-    return run;
+  const auto below_run = [&](const scr::Meta* meta) { return IsBelow(TargetOf(*meta), run); };
+  if (!prefix_was.empty()) {
+    naming.prefix = prefix_was;
+  } else if (std::all_of(metas.begin(), metas.end(), below_run)) {
+    naming.prefix = run;
+  } else if (const auto directory = WorkingDirectory(metas)) {
+    naming.prefix = directory->empty() ? "/" : *directory;
+  } else {
+    naming.prefix = CommonDirectory(metas);
+    naming.guessed = true;
   }
-  if (const auto directory = WorkingDirectory(metas)) return directory->empty() ? "/" : *directory;
-  return CommonDirectory(metas);
+  return naming;
 }
 
 absl::StatusOr<std::string> NameOf(const std::string& old_prefix, const std::string& recorded, const scr::Meta& meta) {
@@ -81,21 +87,21 @@ absl::StatusOr<std::string> NameOf(const std::string& old_prefix, const std::str
 
 }  // namespace
 
-absl::StatusOr<ScrNames> NameScrFiles(const std::string& run, const std::string& prefix_was,
-                                      const std::vector<scr::Filemap>& filemaps) {
-  const std::string old_prefix = OldPrefix(run, prefix_was, filemaps);
-  ScrNames names(filemaps.size());
+absl::StatusOr<ScrNaming> NameScrFiles(const std::string& run, const std::string& prefix_was,
+                                       const std::vector<scr::Filemap>& filemaps) {
+  ScrNaming naming = FindPrefix(run, prefix_was, filemaps);
+  naming.names.resize(filemaps.size());
   std::map<std::string, std::string> owners;  // name -> recorded path, with its rank
   for (Rank rank = 0; rank < filemaps.size(); ++rank) {
     for (const auto& [recorded, meta] : filemaps[rank].files) {
-      CAIRN_ASSIGN_OR_RETURN(const std::string name, NameOf(old_prefix, recorded, meta));
+      CAIRN_ASSIGN_OR_RETURN(const std::string name, NameOf(naming.prefix, recorded, meta));
       const std::string owner = fmt::format("{} of rank {}", recorded, rank);
       const auto [other, first] = owners.try_emplace(name, owner);
       if (!first) return AlreadyExists("{} and {} would both be {} in the run", other->second, owner, name);
-      names[rank][recorded] = name;
+      naming.names[rank][recorded] = name;
     }
   }
-  return names;
+  return naming;
 }
 
 }  // namespace cairn::cli

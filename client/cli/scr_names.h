@@ -16,12 +16,18 @@ namespace cairn::cli {
 // By rank: the path that SCR recorded -> the name, normalized.
 using ScrNames = std::vector<std::map<std::string, std::string>>;
 
+struct ScrNaming {
+  ScrNames names;
+  std::string prefix;    // that SCR's was
+  bool guessed = false;  // only what the files' directories have in common tells it
+};
+
 // PATH/NAME of each file less SCR's prefix: `prefix_was`, or as AdoptScrRequest says if that is empty. A file without
 // PATH has its NAME, or its base name.
 //   kInvalidArgument  a file is not below `prefix_was`, or its name cannot be used below a prefix
 //   kAlreadyExists    two files get one name: the message names both
-absl::StatusOr<ScrNames> NameScrFiles(const std::string& run, const std::string& prefix_was,
-                                      const std::vector<scr::Filemap>& filemaps);
+absl::StatusOr<ScrNaming> NameScrFiles(const std::string& run, const std::string& prefix_was,
+                                       const std::vector<scr::Filemap>& filemaps);
 
 }  // namespace cairn::cli
 

@@ -339,6 +339,21 @@ TEST_F(AdoptScrTest, WhatScrHasFlushedIsUsedFromThere) {
   ExpectWhole(all[2], "step_000020", 3, 4);
 }
 
+// SCR has fetched it: the names that it keeps then are whole paths.
+TEST_F(AdoptScrTest, AFetchedDatasetIsOnThePrefixOrNamedAsItLayTogether) {
+  if (!Put("prefix_lifecycle_np2", /*prefix=*/true)) return;
+  ASSERT_OK_AND_ASSIGN(const AdoptedScr fetched, AdoptOne());
+  EXPECT_EQ(fetched.how, How::kOnPrefix);
+  EXPECT_EQ(fetched.from.name, "step_000010");
+  ASSERT_OK(Adopt(Request(), "/pfs/another"));
+  EXPECT_NE(notes_.find("--prefix-was"), std::string::npos) << notes_;
+  EXPECT_OK(disk_.Info("/pfs/another/rank_1.ckpt"));
+  AdoptScrRequest request = Request();
+  request.prefix_was = "/mnt/pfs/demo";
+  ASSERT_OK(Adopt(request, "/pfs/third"));
+  EXPECT_OK(disk_.Info("/pfs/third/step_000010/rank_1.ckpt"));
+}
+
 TEST_F(AdoptScrTest, ADatasetThatBypassedTheCacheIsUsedFromThePrefixOrStaysInItsPlace) {
   if (!Put("bypass_np3", /*prefix=*/true)) return;
   ASSERT_OK_AND_ASSIGN(const AdoptedScr flushed, AdoptOne());
@@ -622,10 +637,25 @@ TEST_F(AdoptScrTest, AStoreThatNodesShareHasAFolderOfEach) {
   ExpectWhole(adopted.front(), "step_000010", 4, 7);
 }
 
-TEST_F(AdoptScrTest, ACacheOfCairnIsPassedOver) {
-  PutBytes(disk_, "/cache/alice/scr.demo-12345678/run.cairn", "");
-  PutBytes(disk_, "/cache/alice/scr.demo-12345678/scr.dataset.1/.scr/filemap_0", "");
-  EXPECT_STATUS(absl::StatusCode::kNotFound, FindScrCache(disk_, {kCache}, ""), "no cache of SCR below /cache");
+// An SCR job may have gone on in a cache of Cairn: both are in one index.
+TEST_F(AdoptScrTest, DatasetsOfCairnInTheSameCacheArePassedOver) {
+  if (!Put("partner_np3")) return;
+  for (int node = 0; node < 3; ++node) {
+    const std::string path = Node(node) + "/alice/scr.4242/cindex.scrinfo";
+    ASSERT_OK_AND_ASSIGN(kvtree::Tree index, ReadTree(disk_, path));
+    scr::CacheEntry entry;
+    entry.descriptor.id = 2;
+    entry.descriptor.name = "ckpt.2";
+    entry.descriptor.launch = 1;
+    entry.path = "/mnt/ssd/alice/scr.4242/scr.dataset.2";
+    scr::PutCacheEntry(entry, index);
+    ASSERT_OK(ReplaceTree(disk_, path, index));
+  }
+  ASSERT_OK_AND_ASSIGN(const ScrCache cache, FindScrCache(disk_, {kCache}, ""));
+  EXPECT_EQ(cache.warnings, std::vector<std::string>{"dataset 2 is Cairn's own, and needs no adopting"});
+  ASSERT_OK_AND_ASSIGN(const AdoptedScr adopted, AdoptOne());
+  EXPECT_EQ(adopted.from.id, 1u);
+  ExpectWhole(adopted, "step_000010", 3, 6);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ std::string Names(const std::string& run, const std::string& prefix_was, const s
   const auto names = NameScrFiles(run, prefix_was, Filemaps(files));
   if (!names.ok()) return names.status().ToString();
   std::string text;
-  for (const auto& of_rank : *names) {
+  for (const auto& of_rank : names->names) {
     for (const auto& [recorded, name] : of_rank) text += (text.empty() ? "" : " ") + name;
   }
   return text;
@@ -54,6 +54,13 @@ TEST(ScrNamesTest, OrBelowWhatAllDirectoriesHaveInCommon) {
             "b/x y");
   EXPECT_EQ(Names("/new", "", {{"", "/pfs/a", "x"}, {"", "/pfs/ab", "y"}}), "a/x ab/y");
   EXPECT_EQ(Names("/new", "", {{"", "/one", "x"}, {"", "/two", "y"}}), "one/x two/y");
+  const auto guessed = NameScrFiles("/new", "", Filemaps({{"/pfs/demo/x", "/pfs/demo", "x"}}));
+  ASSERT_OK(guessed);
+  EXPECT_EQ(guessed->prefix, "/pfs/demo");
+  EXPECT_TRUE(guessed->guessed);
+  const auto known = NameScrFiles("/new", "", Filemaps({{"x", "/pfs/demo", "x"}}));
+  ASSERT_OK(known);
+  EXPECT_FALSE(known->guessed);
 }
 
 TEST(ScrNamesTest, OrBelowWhatIsSaid) {
