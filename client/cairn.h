@@ -172,17 +172,17 @@ CAIRN_API int cairn_restart_file(cairn_session* session, uint64_t dataset, const
                                  size_t path_bytes);
 
 /* How a run is steered from outside. Both calls are made by all ranks of a launch, equally often, and answer all alike:
- * the first rank that makes its n-th call decides, every other gets the same for its n-th, so no barrier is needed. (Only
- * a restart of the daemon while ranks are at different calls can part them: what was decided is lost with it.) A call
- * that fails sets the flag to 0 and counts. With a flag of 1 cairn_error says why; that is no error.
+ * the first rank that makes its n-th call decides, every other gets the same for its n-th, so no barrier is needed.
+ * (Only a restart of the daemon while ranks are at different calls can part them: what was decided is lost with it.)
+ * A call that fails sets the flag to 0 and counts. With a flag of 1 cairn_error says why; that is no error.
  *
- * Should the run stop now? 1 if a halt condition holds (`cairn halt`, SCR's scr_halt; looked up about once a second): a
- * reason was given, no checkpoints are left, a time has come, or fewer seconds of the allocation are left than asked for.
+ * Should the run stop now? 1 if a halt condition holds (`cairn halt`, SCR's scr_halt; looked up about once a second):
+ * a reason was given, no checkpoints are left, a time has come, or less of the allocation is left than was asked for.
  * When the allocation ends is told by CAIRN_END_TIME, else SCR_END_TIME, else SLURM_JOB_END_TIME, in seconds since the
- * epoch. While checkpoints are counted down, the call waits until those that this rank has begun are whole (`local`) or
- * have failed, so that "after the next checkpoint" is exact if each checkpoint is followed by this call; at most for
- * 7/8 of the deadline, then what is known is the answer. A prefix that hangs is waited for 2 seconds, then what was
- * last read of it counts. */
+ * epoch. While checkpoints are counted down, the call waits until those that this rank has handed over are whole
+ * (`local`) or have failed, so that "after the next checkpoint" is exact if each checkpoint is followed by this call;
+ * at most for 7/8 of the deadline, then what is known is the answer. A prefix that hangs is waited for 2 seconds, then
+ * what was last read of it counts. */
 CAIRN_API int cairn_should_exit(cairn_session* session, int32_t* flag);
 
 /* Is a checkpoint due now? 1 if a halt condition holds, or by any of these that is set, in the daemon's configuration
@@ -190,12 +190,12 @@ CAIRN_API int cairn_should_exit(cairn_session* session, int32_t* flag);
  *   CAIRN_CHECKPOINT_EVERY     at every so many-th call                                  [SCR_CHECKPOINT_INTERVAL]
  *   CAIRN_CHECKPOINT_INTERVAL  so long after the begin of the last one, before the first: after the launch's open;
  *                              seconds, or a time with ms, s, min, h or d                [SCR_CHECKPOINT_SECONDS]
- *   CAIRN_CHECKPOINT_OVERHEAD  while one more would leave the share that checkpoints have of the launch's time below so
- *                              many percent; one costs the time from begin to end of the slowest rank's cairn_checkpoint,
+ *   CAIRN_CHECKPOINT_OVERHEAD  while one more leaves the share that checkpoints have of the launch's time below so many
+ *                              percent; one costs the time from begin to end of the slowest rank's cairn_checkpoint,
  *                              or from cairn_output_begin to cairn_output_end            [SCR_CHECKPOINT_OVERHEAD]
  *   CAIRN_MTBF                 mean time between failures of one node, a time as above: at the interval at which least
  *                              time is lost by it, for the cost measured as above
- * The last two say 1 at the first call, to learn the cost. 0 takes a setting out; with none set the flag is always 0. */
+ * The last two say 1 at the first call, to learn the cost. 0 takes a setting out; with none set it is always 0. */
 CAIRN_API int cairn_need_checkpoint(cairn_session* session, int32_t* flag);
 
 /* Ends the session and frees it; captured datasets climb on without it. NULL is fine. */

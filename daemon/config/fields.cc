@@ -62,10 +62,11 @@ const Field kFields[] = {
     {"checkpoint.every", kNumber,
      "cairn_need_checkpoint says yes at every so many-th call; 0: not by count; can be reloaded",
      CAIRN_U32_(checkpoint.every)},
-    {"checkpoint.interval", kDuration, "... so long after the last checkpoint; 0: not by time; can be reloaded",
+    {"checkpoint.interval", kDuration, "... so long after the last one began; 0: not by time; can be reloaded",
      CAIRN_U64_(checkpoint.interval_ms)},
     {"checkpoint.overhead", kNumber,
-     "... while checkpoints have cost less than so many percent of the time; 0: not by cost; can be reloaded",
+     "... while one more leaves their share of the launch's time below so many percent; 0: not by cost; can be "
+     "reloaded",
      CAIRN_U32_(checkpoint.overhead_percent), 0, 100},
     {"checkpoint.mtbf", kDuration,
      "... at the best interval for the measured cost and this mean time between failures of one node; 0: not known; "

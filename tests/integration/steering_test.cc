@@ -36,7 +36,7 @@ class SteeringTest : public ::testing::Test {
   // Ranks that disagreed would wait for each other: the process would not end.
   Ending Heat(std::vector<std::string> arguments, const std::map<std::string, std::string>& environment = {}) const {
     Process::Options options = HeatOptions(std::move(arguments));
-    options.environment.insert(environment.begin(), environment.end());
+    for (const auto& [name, value] : environment) options.environment[name] = value;
     return RunProcess(options);
   }
   void Halt(std::vector<std::string> arguments) const {
@@ -94,6 +94,18 @@ TEST_F(SteeringTest, TheEnvironmentSaysWhenACheckpointIsDue) {
   const Ending wrong = Heat({"--steps", "40"}, {{"CAIRN_CHECKPOINT_EVERY", "often"}});
   EXPECT_NE(wrong.exit_code, 0);
   EXPECT_THAT(wrong.output, HasSubstr("CAIRN_CHECKPOINT_EVERY"));
+}
+
+TEST_F(SteeringTest, OverGrpcItIsTheSame) {
+  Halt({"-c", "2"});
+  const std::string library = DataPath("client/grpc/libcairn_grpc.so");
+  const Ending stopped = Heat({"--steps", "1000", "--every", "1000"},
+                              {{"CAIRN_ADDRESS", "grpc+unix:" + harness.runtime_dir() + "/cairnd-grpc.sock"},
+                               {"LD_LIBRARY_PATH", library.substr(0, library.rfind('/'))},
+                               {"CAIRN_CHECKPOINT_EVERY", "5"}});
+  ASSERT_EQ(stopped.exit_code, 0) << stopped.output;
+  EXPECT_EQ(StepsOf(stopped.output, "checkpoint of"), (std::vector<int>{15, 20})) << stopped.output;
+  EXPECT_EQ(StepsOf(stopped.output, "stopping after"), std::vector<int>{20}) << stopped.output;
 }
 
 TEST_F(SteeringTest, TheEndOfTheAllocationStopsIt) {
