@@ -240,13 +240,14 @@ Json ChangedJson(const std::string& prefix, IndexChange change, const Changed& c
 
 // --- build ---
 
-// "0, 3-5 and 9" of sorted ranks; at most so many ranges, since a run may have a million of them.
+constexpr std::size_t kShownMax = 20;  // of ranges and reasons: a run may have a million ranks
+
+// "0, 3-5, 9" of sorted ranks.
 std::string Ranges(const std::vector<Rank>& ranks) {
-  constexpr std::size_t kRangesMax = 20;
   std::string text;
   std::size_t ranges = 0;
   for (std::size_t i = 0; i < ranks.size(); ++ranges) {
-    if (ranges == kRangesMax) return text + ", ...";
+    if (ranges == kShownMax) return text + ", ...";
     std::size_t end = i + 1;
     while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
     text += ranges == 0 ? "" : ", ";
@@ -262,7 +263,12 @@ std::string Describe(const IndexBuilt& built) {
   }
   std::string text = fmt::format("dataset {} is not whole, nothing was written: {} of {} missing: {}\n", built.id,
                                  built.missing.size(), Count(built.ranks, "rank"), Ranges(built.missing));
-  for (const std::string& reason : built.reasons) text += fmt::format("  {}\n", Clean(reason));
+  for (std::size_t i = 0; i < std::min(built.reasons.size(), kShownMax); ++i) {
+    text += fmt::format("  {}\n", Clean(built.reasons[i]));
+  }
+  if (built.reasons.size() > kShownMax) {
+    text += fmt::format("  and {} more: see --json\n", built.reasons.size() - kShownMax);
+  }
   return text;
 }
 

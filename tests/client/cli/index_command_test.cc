@@ -339,6 +339,12 @@ TEST_F(IndexCommandTest, BuildCompletesWhatAScavengeSavedOrNamesTheRanksThatAreM
   EXPECT_EQ(answer["missing"], json{1});
   EXPECT_EQ(answer["nranks"], 4);
   EXPECT_EQ(Listed(), "");
+  std::filesystem::rename(records + "filemap_3", records + "another");
+  ExpectSaid(Run({"index", "build", prefix_, "1"}), 7, "2 of 4 ranks missing: 1, 3\n");
+  std::filesystem::rename(records + "filemap_2", records + "third");
+  ExpectSaid(Run({"index", "build", prefix_, "1"}), 7, "3 of 4 ranks missing: 1-3\n");
+  std::filesystem::rename(records + "third", records + "filemap_2");
+  std::filesystem::rename(records + "another", records + "filemap_3");
   std::filesystem::rename(records + "aside", records + "filemap_1");
   ExpectSaid(Run({"index", "build", prefix_, "1"}), 0, "dataset 1 is whole: 4 ranks, and is in the index now\n");
   const json list = RunJson({"index", prefix_});
