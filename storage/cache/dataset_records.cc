@@ -131,6 +131,8 @@ absl::StatusOr<RankRecords> MakeRankRecords(Disk& disk, const std::string& folde
     const std::string path = folder + "/" + file.name();
     CAIRN_ASSIGN_OR_RETURN(const FileInfo info, InfoOf(disk, path, file.bytes()));
     scr::Meta meta = MetaOf(prefix, file, catalogue.nranks(), info);
+    meta.rank = rank;
+    if (descriptor.checkpoint) meta.dataset = descriptor.checkpoint_id.value_or(descriptor.id);
     listed.emplace_back(path, meta);
     filemap.files.emplace(path, std::move(meta));
     directories.insert(ParentOf(path));
@@ -147,6 +149,7 @@ absl::StatusOr<RankRecords> MakeRankRecords(Disk& disk, const std::string& folde
 
   RankRecords records;
   records.filemap = {FilemapPath(folder, rank), scr::ToTree(filemap)};
+  scr::PutExpectedFiles(filemap.files.size(), records.filemap.second);
   scr::Descriptor begun = descriptor;
   begun.complete.reset();  // not a filemap's to say
   scr::PutFilemapDescriptor(begun, records.filemap.second);

@@ -270,7 +270,10 @@ TEST_F(CacheFolderTest, WritesWhatScrNeedsForARestart) {
 TEST_F(CacheFolderTest, TheFilemapListsTheRanksFilesWithTheirMetaData) {
   auto folder = Open();
   ASSERT_OK(WriteDataset(*folder, 3));
-  ASSERT_OK_AND_ASSIGN(const scr::Filemap filemap, scr::GetFilemap(TreeAt(folder->DatasetPath(3) + "/.scr/filemap_1")));
+  const kvtree::Tree written = TreeAt(folder->DatasetPath(3) + "/.scr/filemap_1");
+  ASSERT_OK_AND_ASSIGN(const scr::Filemap filemap, scr::GetFilemap(written));
+  ASSERT_OK_AND_ASSIGN(const std::uint64_t expected, scr::GetExpectedFiles(written));
+  EXPECT_EQ(expected, filemap.files.size());
   ASSERT_EQ(filemap.files.size(), 2u);
   const std::string path = folder->DatasetPath(3) + "/Ckpt3-Rank1.fti";
   const scr::Meta& meta = filemap.files.at(path);
@@ -284,6 +287,14 @@ TEST_F(CacheFolderTest, TheFilemapListsTheRanksFilesWithTheirMetaData) {
   EXPECT_EQ(meta.mode, info.mode);
   EXPECT_EQ(meta.mtime.tv_sec, info.mtime.tv_sec);
   EXPECT_EQ(meta.crc32, TestEntry("a", "a", ContentOf(3, 1)).crc32());
+  EXPECT_EQ(meta.rank, 1u);
+  EXPECT_EQ(meta.dataset, 3u);
+  const kvtree::Tree* fields = written.FindPath({"FILE", path, "META"});
+  ASSERT_NE(fields, nullptr);
+  EXPECT_TRUE(scr::meta::Check(scr::meta::kFile, "Ckpt3-Rank1.fti", *fields));  // the names of older versions
+  EXPECT_TRUE(scr::meta::Check(scr::meta::kType, scr::FileType::kFull, *fields));
+  EXPECT_EQ(fields->Get("ORIGPATH"), meta.directory);
+  EXPECT_EQ(fields->Get("ORIGNAME"), meta.name);
   const scr::Meta& catalogue = filemap.files.at(folder->DatasetPath(3) + "/rank_1.cat");
   EXPECT_EQ(catalogue.directory, "/pfs/demo/ckpt.3");
   EXPECT_EQ(catalogue.name, "rank_1.cat");
