@@ -98,7 +98,9 @@ absl::StatusOr<scr::Halt> ReadHalt(Disk& disk, const std::string& prefix) {
 absl::Status ChangeHalt(Disk& disk, const std::string& prefix, const std::function<void(scr::Halt&)>& change,
                         std::chrono::milliseconds patience) {
   const std::string path = HaltPath(prefix);
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, ParentOf(path), kFolderMode));
+  const absl::Status made = disk.MakeDirectory(ParentOf(path), kFolderMode);
+  if (made.ok()) CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(prefix));
+  if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, OpenLocked(disk, path, patience));
   auto tree = ReadOpened(*file);
   if (!tree.ok() && !absl::IsDataLoss(tree.status())) return tree.status();

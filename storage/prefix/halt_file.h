@@ -20,6 +20,7 @@ absl::StatusOr<scr::Halt> ReadHalt(Disk& disk, const std::string& prefix);
 
 // Reads, lets `change` change, writes back what differs, synced; makes the file if need be. Unknown keys stay. A
 // damaged file is written anew, as if it had been empty.
+//   kNotFound     no such prefix
 //   kUnavailable  another process holds the lock and did not let it go within `patience`
 absl::Status ChangeHalt(Disk& disk, const std::string& prefix, const std::function<void(scr::Halt&)>& change,
                         std::chrono::milliseconds patience);

@@ -67,7 +67,12 @@ absl::Status RemoveScrDataset(Disk& disk, const std::string& prefix, SharedRecor
     return absl::OkStatus();
   }));
   CAIRN_RETURN_IF_ERROR(RemoveFiles(disk, prefix, names));
-  CAIRN_RETURN_IF_ERROR(RemoveTree(disk, records.DatasetFolder(id)));
+  // The root of the list first: without its parts another try could not tell that all files are gone.
+  const std::string folder = records.DatasetFolder(id);
+  const absl::Status root = disk.Remove(folder + "/rank2file");
+  if (!root.ok() && !absl::IsNotFound(root)) return root;
+  if (root.ok()) CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(folder));
+  CAIRN_RETURN_IF_ERROR(RemoveTree(disk, folder));
   return disk.SyncDirectory(records.Folder());
 }
 

@@ -258,6 +258,14 @@ absl::StatusOr<kvtree::Tree> SharedRecords::ReadOrMoveAside(const std::string& p
   return kvtree::Tree();
 }
 
+// A prefix that is gone (for now) is never made anew by a record.
+absl::Status SharedRecords::MakeFolder() {
+  const absl::Status made = disk_.MakeDirectory(Folder(), kFolderMode);
+  if (absl::IsAlreadyExists(made)) return absl::OkStatus();
+  CAIRN_RETURN_IF_ERROR(made);
+  return disk_.SyncDirectory(prefix_);
+}
+
 absl::Status SharedRecords::ChangeIndex(const Change& change) {
   const std::lock_guard lock(ChangeMutex(prefix_));
   bool moved = false;
@@ -277,7 +285,7 @@ absl::Status SharedRecords::ChangeIndex(const Change& change) {
   }
   CAIRN_RETURN_IF_ERROR(change(index));
   if (index.SameAs(before)) return absl::OkStatus();
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, Folder(), kFolderMode));
+  CAIRN_RETURN_IF_ERROR(MakeFolder());
   return ReplaceTree(disk_, IndexPath(), index, kFileMode);
 }
 
@@ -297,7 +305,7 @@ absl::Status SharedRecords::ChangeFile(const std::string& name, const Change& ch
   const kvtree::Tree before = tree;
   CAIRN_RETURN_IF_ERROR(change(tree));
   if (tree.SameAs(before)) return absl::OkStatus();
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, Folder(), kFolderMode));
+  CAIRN_RETURN_IF_ERROR(MakeFolder());
   return ReplaceTree(disk_, path, tree, kFileMode);
 }
 

@@ -100,6 +100,7 @@ class SharedRecords {
                                                                 std::set<DatasetId>* removed = nullptr);
   absl::Status MendTree(kvtree::Tree& index);
   absl::Status EnterScrDatasets(kvtree::Tree& index);
+  absl::Status MakeFolder();
   absl::Status ChangeFile(const std::string& name, const Change& change);
 
   Disk& disk_;

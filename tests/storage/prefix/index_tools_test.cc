@@ -1,0 +1,520 @@
+// What people do with a prefix's index, and what restarts make of it.
+#include "storage/prefix/index_tools.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "storage/base/status.h"
+#include "storage/cache/catalogue.h"
+#include "storage/cache/tree_file.h"
+#include "storage/io/posix_disk.h"
+#include "storage/prefix/prefix.h"
+#include "tests/storage/cache/datasets.h"
+#include "tests/storage/prefix/scr_data.h"
+#include "tests/support/fake_disk.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/vectors.h"
+
+namespace cairn {
+namespace {
+
+constexpr auto kAlreadyExists = absl::StatusCode::kAlreadyExists;
+constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
+constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
+constexpr auto kNotFound = absl::StatusCode::kNotFound;
+
+constexpr char kPath[] = "/pfs/demo";
+constexpr char kIndex[] = "/pfs/demo/.scr/index.scr";
+constexpr std::uint32_t kRanks = 2;
+
+using Ids = std::vector<DatasetId>;
+
+// A prefix with datasets of Cairn's and of SCR's on a disk in memory.
+class Site {
+ public:
+  Site() { Reopen(); }
+
+  void Reopen() {
+    auto opened = Prefix::Open(disk, kPath);
+    EXPECT_OK(opened.status());
+    if (opened.ok()) prefix = *std::move(opened);
+  }
+  std::vector<catalogue::Catalogue> CataloguesOf(DatasetId id) const {
+    std::vector<catalogue::Catalogue> catalogues;
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      catalogues.push_back(TestCatalogue(prefix->run(), id, rank, kRanks, TestContent(id + rank, 100)));
+    }
+    return catalogues;
+  }
+  absl::Status Commit(DatasetId id) { return Commit(TestDescriptor(id, kRanks)); }
+  absl::Status Commit(scr::Descriptor descriptor) {
+    std::vector<catalogue::Catalogue> catalogues = CataloguesOf(descriptor.id);
+    for (catalogue::Catalogue& catalogue : catalogues) {
+      catalogue.set_launch(*descriptor.launch);
+      const std::string path = prefix->FilePath(catalogue.file(0).prefix_name());
+      CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, ParentOf(path)));
+      CAIRN_RETURN_IF_ERROR(WriteTestFile(disk, path, TestContent(descriptor.id + catalogue.rank(), 100)));
+      CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(ParentOf(path)));
+    }
+    return prefix->Commit(descriptor, catalogues);
+  }
+  // As SCR leaves it: two ranks with a file each; names of `shared`, if given, belong to rank 0 of all that have it.
+  void PutScr(DatasetId id, const std::string& shared = {}) {
+    scr::IndexEntry entry;
+    entry.descriptor.id = id;
+    entry.descriptor.name = fmt::format("step_{}", id);
+    entry.descriptor.complete = true;
+    std::vector<std::vector<std::string>> files(kRanks);
+    for (Rank rank = 0; rank < kRanks; ++rank) files[rank].push_back(ScrName(id, rank));
+    if (!shared.empty()) files[0].push_back(shared);
+    for (const auto& of_rank : files) {
+      for (const std::string& name : of_rank) {
+        const std::string path = prefix->FilePath(name);
+        EXPECT_OK(MakeDirectories(disk, ParentOf(path)));
+        EXPECT_OK(WriteTestFile(disk, path, TestContent(id, 50)));
+        EXPECT_OK(disk.SyncDirectory(ParentOf(path)));
+        entry.descriptor.files += 1;
+        entry.descriptor.bytes += 50;
+      }
+    }
+    const std::string folder = fmt::format("{}/.scr/scr.dataset.{}", kPath, id);
+    EXPECT_OK(MakeDirectories(disk, folder));
+    for (const auto& [suffix, tree] : scr::MakeRank2File(files)) {
+      EXPECT_OK(ReplaceTree(disk, folder + "/rank2file" + suffix, tree));
+    }
+    EXPECT_OK(ReplaceTree(disk, folder + "/summary.scr", scr::MakeSummary(entry.descriptor)));
+    entry.complete = true;
+    kvtree::Tree index = disk.Info(kIndex).ok() ? Index() : kvtree::Tree();
+    scr::PutIndexEntry(entry, index);
+    EXPECT_OK(ReplaceTree(disk, kIndex, index));
+  }
+  static std::string ScrName(DatasetId id, Rank rank) { return fmt::format("step_{}/rank_{}.ckpt", id, rank); }
+
+  kvtree::Tree Index() {
+    const auto tree = ReadTree(disk, kIndex);
+    EXPECT_OK(tree.status());
+    return tree.ok() ? *tree : kvtree::Tree();
+  }
+  std::string Current() { return std::string(Index().Get("CURRENT").value_or("")); }
+  PrefixContents Contents() {
+    const auto contents = prefix->Contents();
+    EXPECT_OK(contents.status());
+    return contents.ok() ? *contents : PrefixContents();
+  }
+  Ids Restorable() {
+    Ids ids;
+    for (const auto& [id, dataset] : Contents().datasets) ids.push_back(id);
+    return ids;
+  }
+  bool IsThere(const std::string& name) { return disk.Info(prefix->FilePath(name)).ok(); }
+
+  FakeDisk disk;
+  std::unique_ptr<Prefix> prefix;
+};
+
+class IndexToolsTest : public ::testing::Test, protected Site {};
+
+// --- List ---
+
+TEST_F(IndexToolsTest, AListIsNewestFirstAndSaysWhatIsWhat) {
+  ASSERT_OK_AND_ASSIGN(const auto none, ListIndex(disk, kPath));
+  EXPECT_TRUE(none.empty());
+  PutScr(1);
+  PutScr(2);
+  ASSERT_OK(Commit(70));
+  ASSERT_OK(prefix->MarkFailed(2));
+  ASSERT_OK_AND_ASSIGN(const auto rows, ListIndex(disk, kPath));
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].entry.descriptor.id, 70u);
+  EXPECT_TRUE(rows[0].by_cairn && rows[0].current && rows[0].valid());
+  EXPECT_EQ(rows[1].entry.descriptor.id, 2u);
+  EXPECT_FALSE(rows[1].by_cairn || rows[1].current || rows[1].valid());
+  EXPECT_EQ(rows[2].entry.descriptor.name, "step_1");
+  EXPECT_TRUE(rows[2].valid());
+}
+
+TEST_F(IndexToolsTest, AListReadsTheIndexAlone) {
+  ASSERT_OK(Commit(3));
+  PutScr(4);
+  disk.SetHook([](FakeOp, const std::string& path) { EXPECT_EQ(path, kIndex); });
+  ASSERT_OK_AND_ASSIGN(const auto rows, ListIndex(disk, kPath));
+  disk.SetHook(nullptr);
+  EXPECT_EQ(rows.size(), 2u);
+}
+
+TEST_F(IndexToolsTest, ADamagedIndexIsSaidToBeSoByListAndLeftInItsPlace) {
+  PutScr(1);
+  const std::string whole = *ReadWhole(disk, kIndex, 1 << 20);
+  for (std::size_t bytes = 1; bytes < whole.size(); ++bytes) {
+    ASSERT_OK(ReplaceFile(disk, kIndex, whole.substr(0, bytes)));
+    EXPECT_STATUS(kDataLoss, ListIndex(disk, kPath), "index.scr") << bytes;
+  }
+  for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
+    ASSERT_OK(ReplaceFile(disk, kIndex, whole));
+    disk.FlipBit(kIndex, bit);
+    const auto rows = ListIndex(disk, kPath);
+    EXPECT_TRUE(absl::IsDataLoss(rows.status()) || (rows.ok() && rows->size() == 1)) << bit;
+    ASSERT_OK_AND_ASSIGN(const auto reader, Prefix::OpenReadOnly(disk, kPath));
+    EXPECT_OK(reader->Contents());
+  }
+  EXPECT_TRUE(disk.Info(kIndex).ok());
+  kvtree::Tree other;
+  other.Set("VERSION", "3");
+  ASSERT_OK(ReplaceTree(disk, kIndex, other));
+  EXPECT_STATUS(kFailedPrecondition, ListIndex(disk, kPath), "VERSION");
+}
+
+TEST_F(IndexToolsTest, AWriterMovesADamagedIndexAsideAndEntersAgainWhatSaysThatItIsWhole) {
+  PutScr(1);
+  PutScr(2);
+  ASSERT_OK(Commit(70));
+  disk.FlipBit(kIndex, 300);
+  EXPECT_EQ(Restorable(), Ids({1, 2, 70}));
+  EXPECT_TRUE(disk.Info(std::string(kIndex) + ".damaged.1").ok());
+  const auto warnings = prefix->TakeWarnings();
+  EXPECT_TRUE(std::any_of(warnings.begin(), warnings.end(),
+                          [](const std::string& text) { return text.find("moved aside") != std::string::npos; }));
+}
+
+// --- Current ---
+
+TEST_F(IndexToolsTest, ACurrentThatIsSetBackBoundsUntilTheNextCommit) {
+  for (const DatasetId id : {3, 4, 5}) ASSERT_OK(Commit(id));
+  EXPECT_EQ(Contents().bound, 0u);
+  ASSERT_OK(SetIndexCurrent(disk, kPath, "ckpt.4"));
+  EXPECT_EQ(Current(), "ckpt.4");
+  EXPECT_EQ(Contents().bound, 4u);
+  ASSERT_OK(Commit(6));
+  EXPECT_EQ(Current(), "ckpt.6");
+  EXPECT_EQ(Contents().bound, 0u);
+  EXPECT_EQ(Index().Find("CAIRN_CURRENT"), nullptr);
+}
+
+TEST_F(IndexToolsTest, ACurrentThatScrsOwnToolHasSetBackBoundsToo) {
+  for (const DatasetId id : {3, 4, 5}) ASSERT_OK(Commit(id));
+  kvtree::Tree index = Index();
+  scr::SetCurrent("ckpt.3", index);
+  ASSERT_OK(ReplaceTree(disk, kIndex, index));
+  EXPECT_EQ(Contents().bound, 3u);
+  ASSERT_OK(prefix->MarkFailed(4));
+  EXPECT_EQ(Contents().bound, 3u);
+  ASSERT_OK(prefix->MarkFailed(5));
+  EXPECT_EQ(Contents().bound, 0u);  // there is nothing newer left
+}
+
+TEST_F(IndexToolsTest, TheBoundStaysWhenTheDatasetFails) {
+  for (const DatasetId id : {3, 4, 5}) ASSERT_OK(Commit(id));
+  ASSERT_OK(SetIndexCurrent(disk, kPath, "4"));
+  ASSERT_OK(prefix->MarkFailed(4));
+  EXPECT_EQ(Current(), "");
+  EXPECT_EQ(Contents().bound, 4u);
+}
+
+TEST_F(IndexToolsTest, OnlyAWholeCheckpointCanBeCurrent) {
+  scr::Descriptor output = TestDescriptor(3, kRanks);
+  output.checkpoint = false;
+  output.output = true;
+  ASSERT_OK(Commit(output));
+  ASSERT_OK(Commit(4));
+  ASSERT_OK(prefix->MarkFailed(4));
+  PutScr(5);
+  kvtree::Tree index = Index();
+  index.At("DSET").At("5").SetBool("COMPLETE", false);
+  ASSERT_OK(ReplaceTree(disk, kIndex, index));
+  EXPECT_STATUS(kFailedPrecondition, SetIndexCurrent(disk, kPath, "3"), "no checkpoint");
+  EXPECT_STATUS(kFailedPrecondition, SetIndexCurrent(disk, kPath, "4"), "failed");
+  EXPECT_STATUS(kFailedPrecondition, SetIndexCurrent(disk, kPath, "step_5"), "not complete");
+  EXPECT_STATUS(kNotFound, SetIndexCurrent(disk, kPath, "ckpt.9"), "ckpt.9");
+  EXPECT_EQ(Current(), "");
+}
+
+TEST_F(IndexToolsTest, WithoutCurrentALateCommitOfAnOlderOneNamesNothing) {
+  for (const DatasetId id : {4, 5}) ASSERT_OK(Commit(id));
+  ASSERT_OK(prefix->MarkFailed(5));
+  ASSERT_OK(Commit(3));
+  EXPECT_EQ(Contents().bound, 0u);
+  EXPECT_NE(Current(), "ckpt.3");
+}
+
+TEST_F(IndexToolsTest, ACommitThatWasMadeLaterWinsOverAnAdoptedOneOfAHigherId) {
+  scr::Descriptor adopted = TestDescriptor(70, kRanks);
+  adopted.launch = 0;
+  adopted.created_us = 1000;
+  ASSERT_OK(Commit(adopted));
+  EXPECT_EQ(Current(), "ckpt.70");
+  scr::Descriptor own = TestDescriptor(5, kRanks);
+  own.created_us = 2000;
+  ASSERT_OK(Commit(own));
+  EXPECT_EQ(Current(), "ckpt.5");
+  EXPECT_EQ(Contents().bound, 0u);
+}
+
+TEST_F(IndexToolsTest, FailedGoesWhenTheDatasetIsCommittedAgain) {
+  ASSERT_OK(Commit(3));
+  ASSERT_OK(Commit(4));
+  ASSERT_OK(prefix->MarkFailed(4));
+  EXPECT_EQ(Restorable(), Ids({3}));
+  EXPECT_EQ(Contents().failed, std::set<DatasetId>({4}));
+  EXPECT_STATUS(kAlreadyExists, Commit(4), "");
+  EXPECT_EQ(Restorable(), Ids({3, 4}));
+  EXPECT_EQ(Current(), "ckpt.4");
+  EXPECT_STATUS(kNotFound, prefix->MarkFailed(9), "9");
+  EXPECT_STATUS(kNotFound, prefix->MarkFetched(9), "9");
+}
+
+TEST_F(IndexToolsTest, FetchedIsNotedAndNodesAreWritten) {
+  ASSERT_OK(Commit(3));
+  ASSERT_OK(prefix->MarkFetched(3));
+  EXPECT_EQ((*ListIndex(disk, kPath))[0].entry.fetched.size(), 1u);
+  ASSERT_OK(prefix->PutNodes(4));
+  ASSERT_OK_AND_ASSIGN(const auto nodes, ReadTree(disk, "/pfs/demo/.scr/nodes.scr"));
+  EXPECT_EQ(nodes.Get("NODES"), "4");
+}
+
+// --- Drop, add ---
+
+TEST_F(IndexToolsTest, WhatIsDroppedStaysOutAndItsFilesStay) {
+  for (const DatasetId id : {3, 4, 5}) ASSERT_OK(Commit(id));
+  ASSERT_OK(DropFromIndex(disk, kPath, "ckpt.5"));
+  EXPECT_EQ(Current(), "ckpt.4");
+  EXPECT_EQ(Restorable(), Ids({3, 4}));  // mends
+  EXPECT_EQ(Contents().dropped, std::set<DatasetId>({5}));
+  EXPECT_TRUE(IsThere("ckpt.5/" + CheckpointFileName(5, 0)));
+  EXPECT_STATUS(kNotFound, DropFromIndex(disk, kPath, "ckpt.5"), "ckpt.5");
+  EXPECT_STATUS(kAlreadyExists, Commit(5), "");
+  EXPECT_EQ(Restorable(), Ids({3, 4}));
+}
+
+TEST_F(IndexToolsTest, WhatIsAddedIsBackAndCurrentAgain) {
+  PutScr(2);
+  for (const DatasetId id : {4, 5}) ASSERT_OK(Commit(id));
+  ASSERT_OK(DropFromIndex(disk, kPath, "5"));
+  ASSERT_OK(DropFromIndex(disk, kPath, "step_2"));
+  ASSERT_OK_AND_ASSIGN(const DatasetId own, AddToIndex(disk, kPath, "ckpt.5"));
+  EXPECT_EQ(own, 5u);
+  EXPECT_EQ(Current(), "ckpt.5");
+  EXPECT_EQ(Contents().bound, 0u);
+  ASSERT_OK_AND_ASSIGN(const DatasetId scrs, AddToIndex(disk, kPath, "step_2"));
+  EXPECT_EQ(scrs, 2u);
+  EXPECT_EQ(Restorable(), Ids({2, 4, 5}));
+  EXPECT_EQ(Current(), "ckpt.5");
+  EXPECT_EQ(Index().FindPath({"DSET", "2", "DSET", "CAIRN_LAUNCH"}), nullptr);
+}
+
+TEST_F(IndexToolsTest, WhatIsAddedDoesNotLiftABound) {
+  for (const DatasetId id : {3, 4, 5}) ASSERT_OK(Commit(id));
+  ASSERT_OK(DropFromIndex(disk, kPath, "5"));
+  ASSERT_OK(SetIndexCurrent(disk, kPath, "3"));
+  ASSERT_OK(AddToIndex(disk, kPath, "5"));
+  EXPECT_EQ(Contents().bound, 3u);
+}
+
+TEST_F(IndexToolsTest, WhatIsNotWholeIsNotAdded) {
+  PutScr(2);
+  ASSERT_OK(Commit(5));
+  ASSERT_OK(DropFromIndex(disk, kPath, "2"));
+  ASSERT_OK(DropFromIndex(disk, kPath, "5"));
+  const std::string name = "ckpt.5/" + CheckpointFileName(5, 1);
+  ASSERT_OK(disk.Remove(prefix->FilePath(name)));
+  EXPECT_STATUS(kDataLoss, AddToIndex(disk, kPath, "5"), name);
+  ASSERT_OK(WriteTestFile(disk, prefix->FilePath(ScrName(2, 1)), "short"));
+  EXPECT_STATUS(kDataLoss, AddToIndex(disk, kPath, "2"), "dataset 2");
+  ASSERT_OK(disk.Remove(prefix->FilePath(ScrName(2, 1))));
+  EXPECT_STATUS(kDataLoss, AddToIndex(disk, kPath, "2"), ScrName(2, 1));
+  EXPECT_STATUS(kNotFound, AddToIndex(disk, kPath, "ckpt.9"), "ckpt.9");
+  EXPECT_TRUE(Restorable().empty());
+}
+
+TEST_F(IndexToolsTest, AllThatAreNewerAreDropped) {
+  PutScr(2);
+  for (const DatasetId id : {3, 4, 5}) ASSERT_OK(Commit(id));
+  ASSERT_OK_AND_ASSIGN(const Ids dropped, DropAfter(disk, kPath, "ckpt.3"));
+  EXPECT_EQ(dropped, Ids({4, 5}));
+  EXPECT_EQ(Current(), "ckpt.3");
+  EXPECT_EQ(Contents().bound, 0u);
+  EXPECT_EQ(Restorable(), Ids({2, 3}));
+  EXPECT_STATUS(kNotFound, DropAfter(disk, kPath, "9"), "9");
+}
+
+// --- Remove ---
+
+TEST_F(IndexToolsTest, RemovalTakesEntryRecordsAndBytes) {
+  for (const DatasetId id : {3, 4}) ASSERT_OK(Commit(id));
+  ASSERT_OK(RemoveFromIndex(disk, kPath, "ckpt.4"));
+  EXPECT_EQ(Current(), "ckpt.3");
+  EXPECT_FALSE(IsThere("ckpt.4"));
+  EXPECT_EQ(Restorable(), Ids({3}));
+  EXPECT_EQ(Contents().removed, std::set<DatasetId>({4}));
+  EXPECT_STATUS(kNotFound, RemoveFromIndex(disk, kPath, "ckpt.4"), "ckpt.4");
+  EXPECT_STATUS(kNotFound, RemoveFromIndex(disk, kPath, "4"), "");
+  EXPECT_STATUS(kNotFound, AddToIndex(disk, kPath, "4"), "");
+}
+
+TEST_F(IndexToolsTest, OfScrsDatasetsOnlyFilesThatNoOtherEntryHasAreRemoved) {
+  PutScr(1, "shared/common.dat");
+  PutScr(2, "shared/common.dat");
+  ASSERT_OK(RemoveFromIndex(disk, kPath, "step_2"));
+  EXPECT_FALSE(IsThere(ScrName(2, 0)));
+  EXPECT_FALSE(IsThere(".scr/scr.dataset.2"));
+  EXPECT_TRUE(IsThere("shared/common.dat"));
+  EXPECT_TRUE(IsThere(ScrName(1, 0)));
+  ASSERT_OK(RemoveFromIndex(disk, kPath, "1"));
+  EXPECT_FALSE(IsThere("shared/common.dat"));
+}
+
+TEST_F(IndexToolsTest, NothingOutsideOfThePrefixIsRemoved) {
+  PutScr(1);
+  ASSERT_OK(MakeDirectories(disk, "/home/alice"));
+  ASSERT_OK(WriteTestFile(disk, "/home/alice/rank_0.ckpt", TestContent(1, 50)));
+  ASSERT_OK(RemoveTree(disk, "/pfs/demo/step_1"));
+  ASSERT_OK(disk.Symlink("/home/alice", "/pfs/demo/step_1"));
+  ASSERT_OK_AND_ASSIGN(const auto contents, prefix->Contents());
+  EXPECT_TRUE(contents.datasets.empty());
+  EXPECT_NE(contents.bad.at(1).find("step_1"), std::string::npos);
+  EXPECT_STATUS(kDataLoss, prefix->Catalogues(1), "leads out");
+  ASSERT_OK(RemoveFromIndex(disk, kPath, "1"));
+  EXPECT_OK(disk.Info("/home/alice/rank_0.ckpt"));
+}
+
+TEST_F(IndexToolsTest, ADamagedDatasetOfCairnsCanBeRemoved) {
+  ASSERT_OK(Commit(3));
+  ASSERT_OK(WriteTestFile(disk, prefix->CataloguePath(3, 0), "no catalogue"));
+  ASSERT_OK(RemoveFromIndex(disk, kPath, "3"));
+  EXPECT_FALSE(IsThere("ckpt.3"));
+}
+
+// --- SCR's own datasets ---
+
+TEST_F(IndexToolsTest, ASharedFileIsListedOnceAndAFileOfAnotherSizeIsSeen) {
+  PutScr(1, "shared/common.dat");
+  ASSERT_OK_AND_ASSIGN(const auto catalogues, prefix->Catalogues(1));
+  EXPECT_EQ(catalogues[0].file_size() + catalogues[1].file_size(), 3);
+  ASSERT_OK(WriteTestFile(disk, prefix->FilePath(ScrName(1, 0)), "x"));
+  EXPECT_STATUS(kDataLoss, prefix->Catalogues(1), "dataset 1");
+  EXPECT_TRUE(Restorable().empty());
+}
+
+TEST_F(IndexToolsTest, NamesThatLeadUpwardsAreNeverFollowed) {
+  PutScr(1);
+  for (const char* name : {"../alice/secret", ".cairn/run", "/etc/passwd"}) {
+    for (const auto& [suffix, tree] : scr::MakeRank2File({{name}, {}})) {
+      ASSERT_OK(ReplaceTree(disk, "/pfs/demo/.scr/scr.dataset.1/rank2file" + suffix, tree));
+    }
+    EXPECT_STATUS(kDataLoss, prefix->Catalogues(1), "rank2file") << name;
+    EXPECT_TRUE(Restorable().empty());
+  }
+}
+
+TEST_F(IndexToolsTest, ARemovalThatACrashCutShortIsNotFinishedOverWhatScrHasPutThereSince) {
+  ASSERT_OK(Commit(4));
+  ASSERT_OK(RemoveFromIndex(disk, kPath, "4"));
+  PutScr(4);
+  EXPECT_EQ(Restorable(), Ids({4}));
+  EXPECT_TRUE(IsThere(".scr/scr.dataset.4/summary.scr"));
+  EXPECT_OK(prefix->Catalogues(4));
+}
+
+// --- Build ---
+
+TEST_F(IndexToolsTest, BuildMakesADatasetOfWhatAScavengeHasLeft) {
+  ASSERT_OK(Commit(3));
+  for (const catalogue::Catalogue& catalogue : CataloguesOf(7)) {
+    const std::string path = prefix->FilePath(catalogue.file(0).prefix_name());
+    ASSERT_OK(MakeDirectories(disk, ParentOf(path)));
+    if (catalogue.rank() == 1) {
+      ASSERT_OK_AND_ASSIGN(const IndexBuilt lacking, BuildIndex(disk, kPath, 7));
+      EXPECT_EQ(lacking.missing, std::vector<Rank>({1}));
+      EXPECT_FALSE(lacking.reasons.empty());
+      EXPECT_EQ(Restorable(), Ids({3}));
+    }
+    ASSERT_OK(WriteTestFile(disk, path, TestContent(7 + catalogue.rank(), 100)));
+    ASSERT_OK(prefix->StoreCatalogue(catalogue));
+  }
+  ASSERT_OK(WriteTestFile(disk, prefix->FilePath("ckpt.7/" + CheckpointFileName(7, 1)), "cut"));
+  ASSERT_OK_AND_ASSIGN(const IndexBuilt cut, BuildIndex(disk, kPath, 7));
+  EXPECT_EQ(cut.missing, std::vector<Rank>({1}));
+  ASSERT_OK(WriteTestFile(disk, prefix->FilePath("ckpt.7/" + CheckpointFileName(7, 1)), TestContent(8, 100)));
+  ASSERT_OK_AND_ASSIGN(const IndexBuilt built, BuildIndex(disk, kPath, 7));
+  EXPECT_EQ(built.ranks, kRanks);
+  EXPECT_TRUE(built.missing.empty());
+  EXPECT_EQ(Restorable(), Ids({3, 7}));
+  EXPECT_STATUS(kAlreadyExists, BuildIndex(disk, kPath, 7), "7");
+  EXPECT_STATUS(kNotFound, BuildIndex(disk, kPath, 8), "8");
+}
+
+TEST(IndexBuildVectorsTest, ADrainedDatasetOfScrsIsEnteredAgain) {
+  const auto folder = testing::VectorsPath("scr/scavenge_xor_np4");
+  if (!folder) return;
+  const auto disk = MakePosixDisk();
+  const std::string path = ::testing::TempDir() + "/index_build_test";
+  std::filesystem::remove_all(path);
+  testing::CopyWritable(*folder + "/pfs/demo", path);
+  const std::string records = path + "/.scr/scr.dataset.1";
+  for (const char* name : {"summary.scr", "rank2file", "rank2file.0.0"}) std::filesystem::remove(records + "/" + name);
+  std::filesystem::remove(path + "/.scr/index.scr");
+  std::filesystem::rename(path + "/step_000010/rank_2.ckpt", path + "/elsewhere");
+  ASSERT_OK_AND_ASSIGN(const IndexBuilt lacking, BuildIndex(*disk, path, 1));
+  EXPECT_EQ(lacking.missing, std::vector<Rank>({2}));
+  EXPECT_FALSE(std::filesystem::exists(records + "/summary.scr"));
+  std::filesystem::rename(path + "/elsewhere", path + "/step_000010/rank_2.ckpt");
+  ASSERT_OK_AND_ASSIGN(const IndexBuilt built, BuildIndex(*disk, path, 1));
+  EXPECT_TRUE(built.missing.empty());
+  EXPECT_EQ(built.ranks, 4u);
+  ASSERT_OK_AND_ASSIGN(const auto prefix, Prefix::OpenReadOnly(*disk, path));
+  ASSERT_OK_AND_ASSIGN(const auto committed, prefix->Committed());
+  EXPECT_EQ(committed.at(1).descriptor.name, "step_000010");
+  EXPECT_OK(prefix->Catalogues(1));
+  std::filesystem::remove_all(path);
+}
+
+// --- Power failures ---
+
+struct Step {
+  std::string name;
+  std::function<absl::Status(FakeDisk&)> make;
+  Ids after;
+  std::string current;
+};
+
+// Of three datasets of Cairn's and one of SCR's.
+TEST(IndexToolsCrashTest, AfterAPowerFailureAnywhereAToolHasDoneItsWorkOrNotAndCanDoItAgain) {
+  const std::vector<Step> steps = {
+      {"current", [](FakeDisk& disk) { return SetIndexCurrent(disk, kPath, "4"); }, {2, 3, 4, 5}, "ckpt.4"},
+      {"drop", [](FakeDisk& disk) { return DropFromIndex(disk, kPath, "5"); }, {2, 3, 4}, "ckpt.4"},
+      {"drop after", [](FakeDisk& disk) { return DropAfter(disk, kPath, "3").status(); }, {2, 3}, "ckpt.3"},
+      {"remove", [](FakeDisk& disk) { return RemoveFromIndex(disk, kPath, "5"); }, {2, 3, 4}, "ckpt.4"},
+      {"remove SCR's", [](FakeDisk& disk) { return RemoveFromIndex(disk, kPath, "2"); }, {3, 4, 5}, "ckpt.5"},
+  };
+  const Ids before = {2, 3, 4, 5};
+  for (const Step& step : steps) {
+    bool done = false;
+    for (std::uint64_t at = 1; !done; ++at) {
+      for (std::uint64_t seed = 0; seed < 3; ++seed) {
+        Site site;
+        site.PutScr(2);
+        for (const DatasetId id : {3, 4, 5}) ASSERT_OK(site.Commit(id));
+        site.disk.SyncAll();
+        site.disk.CrashAt(at);
+        const absl::Status made = step.make(site.disk);
+        done = made.ok();
+        site.disk.Restart(seed);
+        site.Reopen();
+        const Ids now = site.Restorable();
+        EXPECT_TRUE(now == step.after || (!made.ok() && now == before)) << step.name << " at " << at;
+        if (made.ok()) {
+          EXPECT_EQ(site.Current(), step.current) << step.name;
+          continue;
+        }
+        const absl::Status again = step.make(site.disk);
+        EXPECT_TRUE(again.ok() || absl::IsNotFound(again)) << step.name << " at " << at << ": " << again;
+        EXPECT_EQ(site.Restorable(), step.after) << step.name << " at " << at;
+        EXPECT_EQ(site.Current(), step.current) << step.name << " at " << at;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cairn
