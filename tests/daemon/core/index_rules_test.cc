@@ -1,0 +1,76 @@
+// What people do to the prefix' index between two launches: the next one goes by it, also for what is in the cache.
+#include <gtest/gtest.h>
+
+#include "storage/prefix/index_tools.h"
+#include "tests/daemon/core/fake_client.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+class IndexRulesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    harness_.config.flush.every = 1;
+    harness_.config.flush.superseded = true;
+    ASSERT_TRUE(harness_.Start().ok());
+    FakeClient client(harness_);
+    ASSERT_SAYS(client.Open({.key = "job.0"}), local::OK, "");
+    for (std::uint64_t step = 1; step <= 3; ++step) ids_.push_back(Checkpoint(client, step));
+  }
+  DatasetId Checkpoint(FakeClient& client, std::uint64_t step) {
+    const local::Reply done = client.Checkpoint(step, {PlainOf(1, RandomBytes(step, 1000))});
+    EXPECT_SAYS(done, local::OK, "");
+    const DatasetId id = done.committed().dataset();
+    EXPECT_SAYS(client.Wait(id, local::PREFIX), local::OK, "");
+    return id;
+  }
+  std::unique_ptr<FakeClient> Launch() {
+    auto client = std::make_unique<FakeClient>(harness_);
+    EXPECT_SAYS(client->Open({.key = "job." + std::to_string(++launches_)}), local::OK, "");
+    return client;
+  }
+  DatasetId Latest() { return Launch()->Latest().latest().dataset(); }
+  std::string Name(std::size_t i) const { return "ckpt." + std::to_string(ids_[i]); }
+  Disk& disk() { return harness_.prefix_disk(); }
+
+  CoreHarness harness_;
+  std::vector<DatasetId> ids_;
+  int launches_ = 0;
+};
+
+TEST_F(IndexRulesTest, ACurrentThatIsSetBackHoldsUntilTheNextCommit) {
+  EXPECT_EQ(Latest(), ids_[2]);
+  ASSERT_OK(SetIndexCurrent(disk(), harness_.prefix(), Name(1)));
+  EXPECT_EQ(Latest(), ids_[1]);
+  {
+    const auto client = Launch();
+    EXPECT_EQ(client->Latest().latest().dataset(), ids_[1]);
+    ids_.push_back(Checkpoint(*client, 4));
+  }
+  EXPECT_EQ(Latest(), ids_[3]);
+}
+
+TEST_F(IndexRulesTest, TheBoundHoldsOverARestartOfTheDaemon) {
+  ASSERT_OK(SetIndexCurrent(disk(), harness_.prefix(), Name(0)));
+  harness_.Restart();
+  EXPECT_EQ(Latest(), ids_[0]);
+}
+
+TEST_F(IndexRulesTest, WhatIsDroppedIsNotChosenUntilItIsAddedAgain) {
+  ASSERT_OK(DropFromIndex(disk(), harness_.prefix(), Name(2)));
+  EXPECT_EQ(Latest(), ids_[1]);
+  harness_.Restart();
+  EXPECT_EQ(Latest(), ids_[1]);
+  ASSERT_OK(AddToIndex(disk(), harness_.prefix(), Name(2)));
+  EXPECT_EQ(Latest(), ids_[2]);
+}
+
+TEST_F(IndexRulesTest, WhatIsRemovedIsGone) {
+  ASSERT_OK(RemoveFromIndex(disk(), harness_.prefix(), Name(2)));
+  EXPECT_FALSE(harness_.IsThere(disk(), harness_.PrefixFile(ids_[2], 0)));
+  EXPECT_EQ(Latest(), ids_[1]);
+}
+
+}  // namespace
+}  // namespace cairn
