@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "storage/cache/cache_folder.h"
 #include "storage/cache/catalogue.h"
@@ -283,6 +284,48 @@ TEST_F(CacheRepairTest, AtEveryInstantOfARepairTheDatasetIsWhole) {
     ASSERT_OK_AND_ASSIGN(const CacheLoad load, Open()->Load());
     ASSERT_EQ(WholeIds(load), Ids({kId}));
     ASSERT_EQ(Records(), before_);
+  }
+}
+
+// Whatever is damaged together: a dataset is listed only with sound catalogues and files in their sizes, it is listed
+// if nothing else is wanting, and the next start agrees.
+TEST_F(CacheRepairTest, OfAnyCombinationOfDamageOnlyWholeDatasetsAreListed) {
+  for (std::uint64_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    std::uint64_t state = seed * 0x9e3779b97f4a7c15u;
+    const auto below = [&state](std::size_t bound) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      return static_cast<std::size_t>(state >> 33) % bound;
+    };
+    ASSERT_OK(RemoveTree(disk_, "/ssd"));
+    folder_ = Open();
+    ASSERT_OK(WriteDataset(*folder_, kId));
+    std::vector<std::string> victims = {IndexPath(), folder_->path() + "/run.cairn"};
+    for (const char* name : {"rank_0.cat", "rank_1.cat", "Ckpt3-Rank0.fti", "Ckpt3-Rank1.fti"}) {
+      victims.push_back(dataset_ + "/" + name);
+    }
+    ASSERT_OK_AND_ASSIGN(const auto names, disk_.List(dataset_ + "/.scr"));
+    for (const std::string& name : names) victims.push_back(records_ + name);
+    std::set<std::string> damaged;
+    for (std::size_t n = 1 + below(4); n > 0; --n) {
+      const std::string& victim = victims[below(victims.size())];
+      if (!damaged.insert(victim).second) continue;
+      // A flipped bit in a file's bytes is for who reads them.
+      const bool file = victim.ends_with(".fti");
+      Do(file ? Damage::kCut : kDamages[below(4)], victim);
+    }
+    const auto any = [&damaged](std::string_view end) {
+      return std::any_of(damaged.begin(), damaged.end(),
+                         [end](const std::string& name) { return name.ends_with(end); });
+    };
+    const bool lost = any(".cat") || any(".fti");
+    const bool shown = !any("cindex.scrinfo") || (!any(".er.er") && !(any("filemap_0") && any("filemap_1")));
+    ASSERT_OK_AND_ASSIGN(const CacheLoad load, Open()->Load());
+    EXPECT_EQ(load.whole.contains(kId), !lost && shown);
+    EXPECT_TRUE(load.removed.empty());
+    ASSERT_OK_AND_ASSIGN(const CacheLoad again, Open()->Load());
+    EXPECT_EQ(WholeIds(again), WholeIds(load));
+    EXPECT_FALSE(Warned(again, "made anew"));
   }
 }
 
