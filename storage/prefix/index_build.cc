@@ -9,6 +9,7 @@
 #include "storage/cache/catalogue.h"
 #include "storage/cache/tree_file.h"
 #include "storage/prefix/commit.h"
+#include "storage/prefix/handed_over.h"
 #include "storage/prefix/identity.h"
 #include "storage/prefix/index_access.h"
 #include "storage/prefix/index_rules.h"
@@ -292,7 +293,10 @@ absl::StatusOr<IndexBuilt> BuildIndex(Disk& disk, const std::string& prefix, Dat
   CAIRN_RETURN_IF_ERROR(records.Mend());
   CAIRN_ASSIGN_OR_RETURN(const kvtree::Tree index, records.ReadIndex());
   CAIRN_ASSIGN_OR_RETURN(const auto entry, index_rules::EntryOf(id, index));
-  if (entry && entry->complete) return AlreadyExists("{}: dataset {} is in the index", prefix, id);
+  if (entry && entry->complete) {
+    CAIRN_ASSIGN_OR_RETURN(const bool handed_over, IsHandedOver(disk, records, *entry));
+    if (!handed_over) return AlreadyExists("{}: dataset {} is in the index", prefix, id);
+  }
   CAIRN_ASSIGN_OR_RETURN(const auto own, RanksIn(disk, prefix + "/" + DataFolderName(id), "rank_", ".cat"));
   if (!own.empty()) return BuildOwn(disk, prefix, records, id, own);
   CAIRN_ASSIGN_OR_RETURN(const auto scr, RanksIn(disk, records.DatasetFolder(id), "filemap_", ""));

@@ -8,6 +8,7 @@
 #include "storage/cache/catalogue.h"
 #include "storage/cache/tree_file.h"
 #include "storage/prefix/commit.h"
+#include "storage/prefix/handed_over.h"
 #include "storage/prefix/identity.h"
 #include "storage/prefix/in_flight.h"
 #include "storage/prefix/index_rules.h"
@@ -178,8 +179,14 @@ absl::StatusOr<PrefixContents> PrefixOnDisk::Contents() {
     CAIRN_RETURN_IF_ERROR(records_.Mend());
     CAIRN_RETURN_IF_ERROR(FinishRemovals(disk_, path_, records_));
   }
-  CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records_.Look());
-  if (writable_) CAIRN_RETURN_IF_ERROR(ForgetRemoved(view));
+  CAIRN_ASSIGN_OR_RETURN(PrefixView view, records_.Look());
+  if (writable_) {
+    CAIRN_RETURN_IF_ERROR(ForgetRemoved(view));
+    CAIRN_ASSIGN_OR_RETURN(const bool more, CommitHandedOver(disk_, path_, run_, records_, view));
+    if (more) {
+      CAIRN_ASSIGN_OR_RETURN(view, records_.Look());
+    }
+  }
   PrefixContents contents;
   contents.removed = view.removed;
   contents.bound = index_rules::BoundOf(view.index, view.tree);

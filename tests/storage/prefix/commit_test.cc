@@ -1,4 +1,5 @@
 // Committed datasets: the records in the prefix, and what counts when they disagree.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "storage/base/status.h"
@@ -91,6 +92,19 @@ class CommitTest : public ::testing::Test {
     }
     entry.descriptor.complete = summary_complete;
     ASSERT_OK(ReplaceTree(disk_, folder + "/summary.scr", scr::MakeSummary(entry.descriptor)));
+  }
+
+  // A dataset of Cairn's as a job of SCR's on the same cache, or SCR's drain, leaves it: there is no commit.cairn.
+  void BringByScr(DatasetId id) {
+    kvtree::Tree index = disk_.Info(kIndex).ok() ? TreeAt(kIndex) : kvtree::Tree();
+    ASSERT_OK(Commit(id));
+    ASSERT_OK(disk_.Remove(fmt::format("{}/.scr/scr.dataset.{}/commit.cairn", kPath, id)));
+    scr::IndexEntry entry;
+    entry.descriptor = TestDescriptor(id, kRanks);
+    entry.descriptor.complete = true;
+    entry.complete = true;
+    scr::PutIndexEntry(entry, index);
+    ASSERT_OK(ReplaceTree(disk_, kIndex, index));
   }
 
   FakeDisk disk_;
@@ -365,6 +379,67 @@ TEST_F(CommitTest, AnEntryOfOursWithoutCommitDoesNotCount) {
   scr::PutIndexEntry(entry, index);
   ASSERT_OK(ReplaceTree(disk_, kIndex, index));
   EXPECT_TRUE(CommittedIds().empty());
+}
+
+TEST_F(CommitTest, ADatasetOfOursThatScrBroughtIsCommitted) {
+  ASSERT_OK(Commit(3));
+  BringByScr(4);
+  ASSERT_OK_AND_ASSIGN(const auto reader, Prefix::OpenReadOnly(disk_, kPath));
+  EXPECT_FALSE(reader->Committed()->contains(4));
+  EXPECT_EQ(CommittedIds(), Ids({3, 4}));
+  ASSERT_OK_AND_ASSIGN(const auto catalogues, prefix_->Catalogues(4));
+  EXPECT_EQ(catalogues.size(), kRanks);
+  disk_.Restart(1);
+  Reopen();
+  EXPECT_EQ(CommittedIds(), Ids({3, 4}));
+  EXPECT_TRUE(reader->Committed()->contains(4));
+}
+
+TEST_F(CommitTest, WhatScrHasMadeCurrentStaysSoWhenItsDatasetsAreCommitted) {
+  ASSERT_OK(Commit(3));
+  BringByScr(4);
+  EXPECT_EQ(Current(), "ckpt.3");
+  EXPECT_EQ(CommittedIds(), Ids({3, 4}));
+  EXPECT_EQ(Current(), "ckpt.3");
+  BringByScr(5);
+  kvtree::Tree index = TreeAt(kIndex);
+  index.Erase("CURRENT");
+  ASSERT_OK(ReplaceTree(disk_, kIndex, index));
+  EXPECT_EQ(CommittedIds(), Ids({3, 4, 5}));
+  EXPECT_EQ(Current(), "");
+}
+
+TEST_F(CommitTest, WhatScrBroughtOnlyInPartDoesNotCountAndIsReported) {
+  BringByScr(3);
+  ASSERT_OK(disk_.Remove("/pfs/demo/ckpt.3/rank_1.cat"));
+  EXPECT_TRUE(CommittedIds().empty());
+  const auto warnings = prefix_->TakeWarnings();
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0], ::testing::HasSubstr("rank_1.cat"));
+  BringByScr(4);
+  const std::string file = "ckpt.4/" + CheckpointFileName(4, 1);
+  ASSERT_OK(WriteTestFile(disk_, prefix_->FilePath(file), TestContent(5, 99)));
+  EXPECT_TRUE(CommittedIds().empty());
+  EXPECT_THAT(prefix_->TakeWarnings(), ::testing::Contains(::testing::HasSubstr(file + ": 99 bytes instead of 100")));
+}
+
+TEST_F(CommitTest, WhatWasRemovedHereDoesNotComeBackByScr) {
+  BringByScr(3);
+  const kvtree::Tree index = TreeAt(kIndex);
+  const kvtree::Tree summary = TreeAt("/pfs/demo/.scr/scr.dataset.3/summary.scr");
+  ASSERT_OK(prefix_->Remove(3, Catalogues(3)));
+  ASSERT_OK(Arrive(3));
+  for (const catalogue::Catalogue& catalogue : Catalogues(3)) ASSERT_OK(prefix_->StoreCatalogue(catalogue));
+  ASSERT_OK(ReplaceTree(disk_, kIndex, index));
+  ASSERT_OK(ReplaceTree(disk_, "/pfs/demo/.scr/scr.dataset.3/summary.scr", summary));
+  EXPECT_TRUE(CommittedIds().empty());
+}
+
+TEST_F(CommitTest, WhatHasFailedIsNotCommittedForScr) {
+  BringByScr(3);
+  ASSERT_OK(prefix_->MarkFailed(3));
+  EXPECT_TRUE(CommittedIds().empty());
+  EXPECT_STATUS(kNotFound, disk_.Info("/pfs/demo/.scr/scr.dataset.3/commit.cairn"), "");
 }
 
 TEST_F(CommitTest, AnIdThatScrGaveOutAgainIsScrs) {
