@@ -182,9 +182,10 @@ void CoreImpl::RemoveFromPrefix(const RunPtr& run, const DatasetPtr& dataset, st
 // when the prefix comes into reach, and when something of that kind has come about.
 void CoreImpl::TidyPrefix(const RunPtr& run) {
   std::set<DatasetId> left;
-  for (DatasetId id : run->begun) {
+  for (DatasetId id : std::set(run->begun)) {
     const DatasetPtr dataset = run->ledger.Get(id);
     const bool in_use = run->flushes.contains(id) || run->bypassing.contains(id);
+    if (!in_use && dataset && dataset->in_prefix) run->begun.erase(id);  // committed just before a crash
     if (!in_use && (!dataset || dataset->damaged)) left.insert(id);
   }
   if (left.empty() || !run->prefix || run->replaced) return;
@@ -196,9 +197,11 @@ void CoreImpl::TidyPrefix(const RunPtr& run) {
   ++run->removals;
   BlockingPrefix(
       [this, prefix = run->prefix, left]() mutable -> absl::StatusOr<std::set<DatasetId>> {
-        CAIRN_ASSIGN_OR_RETURN(const auto committed, prefix->Committed());
+        CAIRN_ASSIGN_OR_RETURN(const PrefixContents there, prefix->Contents());
         std::erase_if(left, [&](DatasetId id) {
-          return committed.contains(id) || RemoveUnfinished(prefix_disk_, *prefix, id).ok();
+          // What was dropped from the index, or failed, was committed all the same: its files stay.
+          const bool committed = there.datasets.contains(id) || there.dropped.contains(id) || there.failed.contains(id);
+          return committed || RemoveUnfinished(prefix_disk_, *prefix, id).ok();
         });
         return left;
       },

@@ -208,5 +208,52 @@ TEST_F(LedgerTest, WhatIsGoneIsRememberedWithItsReason) {
   EXPECT_EQ(ledger_.FindGone(id)->successor, 9u);
 }
 
+TEST_F(LedgerTest, ABoundHoldsForWhatOthersMadeUntilTheLaunchHasCommittedACheckpoint) {
+  Launch& first = Enter(1, 1);
+  for (std::uint64_t step = 1; step <= 3; ++step) Whole(Begin(first, 0, step));
+  Launch& second = Enter(2, 1, "another");
+  second.bound = 2;
+  EXPECT_EQ(ledger_.NewestRestorableFor(second)->id, 2u);
+  second.passed_over.insert(2);
+  EXPECT_EQ(ledger_.NewestRestorableFor(second)->id, 1u);
+  EXPECT_EQ(ledger_.NewestRestorable()->id, 3u);
+  second.passed_over.clear();
+  const DatasetId own = Begin(second, 0, 4);
+  Whole(own);
+  EXPECT_EQ(ledger_.NewestRestorableFor(second)->id, own);  // its own are no others'
+  EXPECT_EQ(ledger_.BoundOf(second), 2u);
+  EXPECT_EQ(ledger_.NewestRestorableFor(second, own)->id, 2u);
+  ledger_.Get(own)->in_prefix = true;
+  EXPECT_EQ(ledger_.BoundOf(second), 0u);
+  EXPECT_EQ(ledger_.NewestRestorableFor(second, own)->id, 3u);
+}
+
+TEST_F(LedgerTest, ABoundThatNamesAnOutdatedDatasetMeansIt) {
+  Launch& first = Enter(1, 1);
+  Whole(Begin(first, 0, 1));
+  ledger_.Get(1)->created_us = 2000;
+  auto adopted = std::make_shared<Dataset>(*ledger_.Get(1));
+  adopted->id = 70;
+  adopted->launch = 0;
+  adopted->created_us = 1000;
+  ledger_.Adopt(adopted);
+  Launch& second = Enter(2, 1, "another");
+  EXPECT_EQ(ledger_.NewestRestorableFor(second)->id, 1u);
+  second.bound = 70;
+  EXPECT_EQ(ledger_.NewestRestorableFor(second)->id, 70u);
+  second.passed_over.insert(70);
+  EXPECT_EQ(ledger_.NewestRestorableFor(second), nullptr);  // the other one is newer
+  second.bound = 1;
+  EXPECT_EQ(ledger_.NewestRestorableFor(second)->id, 1u);
+}
+
+TEST_F(LedgerTest, WhatWasDroppedFromTheIndexIsNotChosen) {
+  Launch& first = Enter(1, 1);
+  for (std::uint64_t step = 1; step <= 2; ++step) Whole(Begin(first, 0, step));
+  ledger_.Get(2)->dropped = true;
+  EXPECT_EQ(ledger_.NewestRestorable()->id, 1u);
+  EXPECT_EQ(ledger_.NewestRestorableFor(Enter(2, 1, "another"))->id, 1u);
+}
+
 }  // namespace
 }  // namespace cairn
