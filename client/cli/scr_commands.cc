@@ -183,11 +183,11 @@ void AddConditions(CLI::App& halt, HaltTexts& texts) {
 }
 
 void AddUnsetting(CLI::App& halt, HaltTexts& texts, HaltOptions& options) {
-  halt.add_flag("--unset-reason", options.unset_reason, "Not now, after all");
-  halt.add_flag("--unset-checkpoints", options.unset_checkpoints, "Whatever the number of checkpoints");
-  halt.add_flag("--unset-before", options.unset_before, "Not before a time");
-  halt.add_flag("--unset-after", options.unset_after, "Not after a time");
-  halt.add_flag("--unset-seconds", options.unset_seconds, "Not by the seconds left");
+  halt.add_flag("--unset-reason", options.unset_reason, "Take --now, or --reason back");
+  halt.add_flag("--unset-checkpoints", options.unset_checkpoints, "Take --checkpoints back");
+  halt.add_flag("--unset-before", options.unset_before, "Take --before back");
+  halt.add_flag("--unset-after", options.unset_after, "Take --after back");
+  halt.add_flag("--unset-seconds", options.unset_seconds, "Take --seconds back");
   halt.add_flag("-r,--remove", options.remove, "Remove the halt file: no conditions any more");
   halt.add_flag("-l,--list", texts.list, "Only show what is set, and whether the run is to stop now");
 }
