@@ -23,11 +23,18 @@ namespace {
 constexpr std::uint32_t kFileMode = 0666;  // less the umask, as SCR's
 constexpr std::size_t kNamedMax = 10;
 
+// What such an error says about a file is final; any other is the storage's own trouble.
+bool IsAboutTheFile(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsFailedPrecondition(status) || absl::IsDataLoss(status) ||
+         absl::IsInvalidArgument(status);
+}
+
 // Those that are not there in their size.
-std::vector<std::string> WhatIsMissing(Inside& inside, const catalogue::Catalogue& catalogue) {
+absl::StatusOr<std::vector<std::string>> WhatIsMissing(Inside& inside, const catalogue::Catalogue& catalogue) {
   std::vector<std::string> missing;
   for (const catalogue::FileEntry& file : catalogue.file()) {
     const auto info = inside.Find(file.prefix_name());
+    if (!info.ok() && !IsAboutTheFile(info.status())) return info.status();
     if (!info.ok()) {
       missing.push_back(fmt::format("{}: {}", file.prefix_name(), MessageOf(info.status())));
     } else if (info->bytes != file.bytes()) {
@@ -41,7 +48,8 @@ absl::Status CheckFiles(Disk& disk, const std::string& prefix, const std::vector
   Inside inside(disk, prefix);
   std::vector<std::string> missing;
   for (const catalogue::Catalogue& catalogue : catalogues) {
-    for (std::string& one : WhatIsMissing(inside, catalogue)) missing.push_back(std::move(one));
+    CAIRN_ASSIGN_OR_RETURN(std::vector<std::string> of_rank, WhatIsMissing(inside, catalogue));
+    for (std::string& one : of_rank) missing.push_back(std::move(one));
   }
   if (missing.empty()) return absl::OkStatus();
   const std::size_t count = missing.size();
@@ -168,7 +176,8 @@ absl::StatusOr<IndexBuilt> BuildOwn(Disk& disk, const std::string& prefix, Share
       IsMissing(built, rank, "no catalogue");
       continue;
     }
-    for (std::string& one : WhatIsMissing(inside, at->second)) IsMissing(built, rank, std::move(one));
+    CAIRN_ASSIGN_OR_RETURN(std::vector<std::string> of_rank, WhatIsMissing(inside, at->second));
+    for (std::string& one : of_rank) IsMissing(built, rank, std::move(one));
     catalogues.push_back(std::move(at->second));
   }
   if (!built.missing.empty()) return built;
@@ -208,9 +217,7 @@ absl::StatusOr<std::string> PlaceOf(Inside& inside, const std::string& prefix, c
     if (!name.ok()) continue;
     const auto info = inside.Find(*name);
     if (info.ok() && info->bytes == meta.bytes) return *name;
-    if (!info.ok() && !absl::IsNotFound(info.status()) && !absl::IsFailedPrecondition(info.status())) {
-      return info.status();
-    }
+    if (!info.ok() && !IsAboutTheFile(info.status())) return info.status();
   }
   return NotFound("{}: not below {} in its {} bytes", path, prefix, meta.bytes);
 }
@@ -248,7 +255,7 @@ absl::StatusOr<IndexBuilt> BuildScr(Disk& disk, const std::string& prefix, Share
     for (const auto& [cached, meta] : at->second.files) {
       const auto place = meta.complete ? PlaceOf(inside, prefix, meta)
                                        : absl::StatusOr<std::string>(DataLoss("{}: was never complete", cached));
-      if (absl::IsUnavailable(place.status())) return place.status();
+      if (!place.ok() && !IsAboutTheFile(place.status())) return place.status();
       if (!place.ok()) {
         IsMissing(built, rank, std::string(MessageOf(place.status())));
         continue;
@@ -262,6 +269,11 @@ absl::StatusOr<IndexBuilt> BuildScr(Disk& disk, const std::string& prefix, Share
   scr::Descriptor descriptor = NotedDescriptor(disk, records, id).value_or(scr::Descriptor());
   descriptor.id = id;
   if (descriptor.name.empty()) descriptor.name = fmt::format("scr.dataset.{}", id);
+  // A daemon that has it in its cache notes it with fields of Cairn's; it is SCR's all the same.
+  descriptor.launch.reset();
+  descriptor.step.reset();
+  descriptor.ranks.reset();
+  descriptor.own_files = false;
   descriptor.files = count;
   descriptor.bytes = bytes;
   descriptor.complete = true;
