@@ -1,12 +1,14 @@
 // Prefixes that SCR itself wrote, as Cairn lists them.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
 #include <span>
 
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
+#include "storage/prefix/index_tools.h"
 #include "storage/prefix/prefix.h"
 #include "tests/storage/prefix/scr_data.h"
 #include "tests/support/status_matchers.h"
@@ -42,9 +44,9 @@ struct Expected {
   std::set<DatasetId> failed = {};
 };
 
-class ScrPrefixTest : public ::testing::TestWithParam<Expected> {};
+class ScrVectorsTest : public ::testing::TestWithParam<Expected> {};
 
-TEST_P(ScrPrefixTest, CompleteDatasetsAreListedWithTheirDataAndNoOthers) {
+TEST_P(ScrVectorsTest, CompleteDatasetsAreListedWithTheirDataAndNoOthers) {
   const auto folder = testing::VectorsPath("scr/" + GetParam().scenario);
   if (!folder) return;
   const auto disk = MakePosixDisk();
@@ -71,7 +73,7 @@ TEST_P(ScrPrefixTest, CompleteDatasetsAreListedWithTheirDataAndNoOthers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Scenarios, ScrPrefixTest,
+    Scenarios, ScrVectorsTest,
     ::testing::Values(Expected{"single_np2", {{2, "step_000020"}, {3, "plot_0001"}}, 2},
                       Expected{"prefix_lifecycle_np2",
                                {{1, "step_000010"}, {2, "plot_0001"}, {3, "step_000020"}, {4, "step_000040"}},
@@ -83,6 +85,26 @@ INSTANTIATE_TEST_SUITE_P(
                       Expected{"scavenge_rs_np4", {{1, "step_000010"}}, 0},
                       Expected{"crash_before_flush_np3", {{2, "plot_0001"}}, 0}),
     [](const auto& info) { return info.param.scenario; });
+
+TEST(ScrPrefixTest, AFlushThatWasCutOffIsListedAndNotRestorable) {
+  const auto folder = testing::VectorsPath("scr/inflight_async_flush");
+  if (!folder) return;
+  const std::string path = ::testing::TempDir() + "/scr_prefix_test";
+  std::filesystem::remove_all(path);
+  testing::CopyWritable(*folder, path + "/.scr");
+  std::filesystem::rename(path + "/.scr/index_inflight.scr", path + "/.scr/index.scr");
+  const auto disk = MakePosixDisk();
+  ASSERT_OK_AND_ASSIGN(const auto rows, ListIndex(*disk, path));
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_FALSE(rows[0].valid());
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, SetIndexCurrent(*disk, path, "1"), "not complete");
+  ASSERT_OK_AND_ASSIGN(const auto prefix, Prefix::OpenReadOnly(*disk, path));
+  ASSERT_OK_AND_ASSIGN(const PrefixContents contents, prefix->Contents());
+  EXPECT_TRUE(contents.datasets.empty());
+  EXPECT_EQ(contents.bound, 0u);
+  EXPECT_STATUS(absl::StatusCode::kNotFound, prefix->Catalogues(1), "not complete");
+  std::filesystem::remove_all(path);
+}
 
 }  // namespace
 }  // namespace cairn
