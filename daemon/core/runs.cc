@@ -127,13 +127,14 @@ void CoreImpl::AdoptCommitted(const RunPtr& run, const Committed& committed) {
   for (const auto& [id, found] : committed.found.datasets) AdoptOne(run, id, committed);
 }
 
-// The index does not offer it any more. What someone has taken out of it is not chosen from the cache either; what
-// failed on the prefix may be whole here.
+// The index does not offer it any more. What someone has taken out of it, or an application under SCR has refused, is
+// not chosen from the cache either; what failed on the prefix may be whole here.
 void CoreImpl::TakenOut(const RunPtr& run, const DatasetPtr& dataset, const Committed& committed) {
   const DatasetId id = dataset->id;
   const bool was_there = std::exchange(dataset->in_prefix, false);
   // What this daemon has removed itself was not there any more for it.
-  dataset->dropped = committed.found.dropped.contains(id) || (was_there && committed.found.removed.contains(id));
+  dataset->dropped = committed.found.dropped.contains(id) || committed.found.refused.contains(id) ||
+                     (was_there && committed.found.removed.contains(id));
   if (dataset->dropped) {
     run->taken_out.insert(id);
     run->flush_dropped.insert(id);

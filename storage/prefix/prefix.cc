@@ -22,6 +22,8 @@ namespace {
 constexpr std::uint32_t kFolderMode = 0777;  // less the umask, as SCR's
 // Of SCR's datasets so many are looked at file by file, the newest: a restart hardly goes back further.
 constexpr std::size_t kScrLookedAtMax = 16;
+// Beside FAILED, with the same time: it was Cairn that marked it, for the bytes on the prefix alone.
+constexpr std::string_view kDamagedKey = "CAIRN_DAMAGED";
 
 absl::Status RequireAbsolute(const std::string& path) {
   if (!path.starts_with('/')) return InvalidArgument("prefix \"{}\" is not absolute", path);
@@ -192,7 +194,11 @@ absl::StatusOr<PrefixContents> PrefixOnDisk::Contents() {
   contents.bound = index_rules::BoundOf(view.index, view.tree);
   CAIRN_RETURN_IF_ERROR(AddScrDatasets(view, contents));
   for (const auto& [id, entry] : view.index.datasets) {
-    if (!entry.failed.empty()) contents.failed.insert(id);
+    if (!entry.failed.empty()) {
+      contents.failed.insert(id);
+      const kvtree::Tree* marks = view.tree.FindPath({"DSET", std::to_string(id)});
+      if (marks == nullptr || marks->Get(kDamagedKey).value_or("") != entry.failed) contents.refused.insert(id);
+    }
     const auto commit = view.commits.find(id);
     if (!entry.complete || !entry.failed.empty() || !entry.descriptor.launch || commit == view.commits.end()) continue;
     contents.datasets[id] = {.descriptor = commit->second.descriptor, .current = false, .by_cairn = true};
@@ -238,7 +244,9 @@ absl::Status PrefixOnDisk::ChangeEntry(DatasetId id, const EntryChange& change) 
 
 absl::Status PrefixOnDisk::MarkFailed(DatasetId id) {
   return ChangeEntry(id, [id](kvtree::Tree& entry, kvtree::Tree& index) {
-    entry.Set("FAILED", scr::LocalTime(identity::NowMicros()));
+    const std::string now = scr::LocalTime(identity::NowMicros());
+    entry.Set("FAILED", now);
+    entry.Set(kDamagedKey, now);
     if (index_rules::CurrentOf(index) == id) index.Erase("CURRENT");
   });
 }

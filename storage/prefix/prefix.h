@@ -61,6 +61,7 @@ struct PrefixContents {
   std::set<DatasetId> dropped;           // committed by Cairn, and taken out of the index
   std::set<DatasetId> removed;           // with their bytes, for good
   std::set<DatasetId> failed;            // marked FAILED
+  std::set<DatasetId> refused;           // of those, by SCR: the application could not use it, whichever copy it is
   std::map<DatasetId, std::string> bad;  // SCR's own, complete by the index, that are not whole: why
 };
 
@@ -133,8 +134,9 @@ class Prefix {
   // what another committed dataset has under the same name. Nothing there: OK; after an error it may be called again.
   // Directories that the application's files were in stay. kFailedPrecondition: the dataset is SCR's own.
   virtual absl::Status Remove(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) = 0;
-  // Marks a dataset FAILED in the index: a restart from it failed on the bytes. If CURRENT named it, none is current.
-  // kNotFound: it is not in the index.
+  // Marks a dataset FAILED in the index: a restart from it failed on the prefix' bytes, another copy may be whole
+  // (SCR's own FAILED says that of no copy: PrefixContents::refused). If CURRENT named it, none is current. kNotFound:
+  // it is not in the index.
   virtual absl::Status MarkFailed(DatasetId id) = 0;
   // Notes in the index that a restart reads the dataset from the prefix now. kNotFound.
   virtual absl::Status MarkFetched(DatasetId id) = 0;

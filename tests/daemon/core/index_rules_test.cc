@@ -1,7 +1,9 @@
 // What people do to the prefix' index between two launches: the next one goes by it, also for what is in the cache.
 #include <gtest/gtest.h>
 
+#include "storage/cache/tree_file.h"
 #include "storage/prefix/index_tools.h"
+#include "storage/prefix/prefix.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/support/status_matchers.h"
 
@@ -70,6 +72,25 @@ TEST_F(IndexRulesTest, WhatIsRemovedIsGone) {
   ASSERT_OK(RemoveFromIndex(disk(), harness_.prefix(), Name(2)));
   EXPECT_FALSE(harness_.IsThere(disk(), harness_.PrefixFile(ids_[2], 0)));
   EXPECT_EQ(Latest(), ids_[1]);
+}
+
+// As SCR does when the application says that it could not restart from it.
+TEST_F(IndexRulesTest, WhatAnApplicationUnderScrHasRefusedIsNotChosenFromTheCacheEither) {
+  const std::string path = harness_.prefix() + "/.scr/index.scr";
+  ASSERT_OK_AND_ASSIGN(kvtree::Tree index, ReadTree(disk(), path));
+  index.At("DSET").At(std::to_string(ids_[2])).Set("FAILED", "2026-01-02T03:04:05");
+  ASSERT_OK(ReplaceTree(disk(), path, index));
+  EXPECT_EQ(Latest(), ids_[1]);
+  harness_.Restart();
+  EXPECT_EQ(Latest(), ids_[1]);
+}
+
+TEST_F(IndexRulesTest, WhatIsDamagedOnThePrefixIsChosenFromTheCache) {
+  ASSERT_OK_AND_ASSIGN(const auto prefix, Prefix::Open(disk(), harness_.prefix()));
+  ASSERT_OK(prefix->MarkFailed(ids_[2]));
+  EXPECT_EQ(Latest(), ids_[2]);
+  harness_.Restart();
+  EXPECT_EQ(Latest(), ids_[2]);
 }
 
 }  // namespace

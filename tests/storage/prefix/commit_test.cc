@@ -316,6 +316,22 @@ TEST_F(CommitTest, AFailedDatasetIsNotChosenAgainAndNoLongerCurrent) {
   EXPECT_TRUE(CommittedIds().empty());
 }
 
+TEST_F(CommitTest, AFailureThatScrHasMarkedIsToldFromDamageThatWasFoundHere) {
+  ASSERT_OK(Commit(3));
+  ASSERT_OK(Commit(4));
+  ASSERT_OK(prefix_->MarkFailed(3));
+  kvtree::Tree index = TreeAt(kIndex);
+  index.At("DSET").At("4").Set("FAILED", "2026-01-02T03:04:05");
+  ASSERT_OK(ReplaceTree(disk_, kIndex, index));
+  ASSERT_OK_AND_ASSIGN(const PrefixContents contents, prefix_->Contents());
+  EXPECT_EQ(contents.failed, std::set<DatasetId>({3, 4}));
+  EXPECT_EQ(contents.refused, std::set<DatasetId>({4}));
+  index.At("DSET").At("3").Set("FAILED", "2026-01-02T03:04:05");  // marked again, by SCR
+  ASSERT_OK(ReplaceTree(disk_, kIndex, index));
+  ASSERT_OK_AND_ASSIGN(const PrefixContents again, prefix_->Contents());
+  EXPECT_EQ(again.refused, std::set<DatasetId>({3, 4}));
+}
+
 TEST_F(CommitTest, AnEntryThatACrashLeftOutIsMerged) {
   ASSERT_OK(Commit(3));
   const kvtree::Tree before = TreeAt(kIndex);
