@@ -1,6 +1,7 @@
 // Datasets of the application's own files. design.md, "Files, too".
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "tests/daemon/core/fake_client.h"
@@ -272,6 +273,110 @@ TEST_F(FilesTest, StayWhileTheLaunchThatRestoredThemReadsThem) {
     ExpectRestores(ranks, id, 4, local::TIER_CACHE);
   }
   EXPECT_TRUE(harness_.Eventually([&] { return !harness_.Row(id).in_cache(); }));
+}
+
+TEST_F(FilesTest, ADirectoryThatALinkLeadsOutOfThePrefixIsRefused) {
+  const std::string& prefix = harness_.prefix();
+  std::filesystem::create_directories(harness_.root() + "/elsewhere");
+  std::filesystem::create_directories(prefix + "/inside");
+  std::filesystem::create_directory_symlink(harness_.root() + "/elsewhere", prefix + "/out");
+  std::filesystem::create_directory_symlink(prefix + "/inside", prefix + "/within");
+  std::filesystem::create_symlink(prefix + "/nothing", prefix + "/dangling");
+  harness_.Write(harness_.prefix_disk(), prefix + "/plain", "a file");
+  Ranks ranks(harness_, 1, "job.1");
+  const local::Reply begun = ranks[0].OutputBegin(1);
+  ASSERT_SAYS(begun, local::OK, "");
+  EXPECT_SAYS(ranks[0].RouteFile("out/a"), local::FAILED_PRECONDITION, "outside the prefix");
+  EXPECT_SAYS(ranks[0].RouteFile("dangling/a"), local::FAILED_PRECONDITION, "leads nowhere");
+  EXPECT_SAYS(ranks[0].RouteFile("plain/a"), local::FAILED_PRECONDITION, "plain: in the way");
+  Put(ranks[0], "within/deep/a", "kept inside");
+  ASSERT_SAYS(ranks[0].OutputEnd(), local::OK, "");
+  EXPECT_SAYS(ranks[0].Wait(begun.output_begin().dataset(), local::PREFIX), local::OK, "");
+  EXPECT_EQ(harness_.Read(harness_.prefix_disk(), prefix + "/inside/deep/a"), "kept inside");
+  EXPECT_TRUE(std::filesystem::is_empty(harness_.root() + "/elsewhere"));
+}
+
+TEST_F(FilesTest, ALinkInPlaceOfADirectoryInTheCacheFailsTheDataset) {
+  Ranks ranks(harness_, 1, "job.1");
+  const local::Reply begun = ranks[0].OutputBegin(1);
+  ASSERT_SAYS(begun, local::OK, "");
+  const local::Reply routed = ranks[0].RouteFile("dir/sub/a");
+  ASSERT_SAYS(routed, local::OK, "");
+  const std::filesystem::path folder = std::filesystem::path(routed.route_file().path()).parent_path();
+  const std::string elsewhere = harness_.root() + "/elsewhere";
+  std::filesystem::create_directories(elsewhere);
+  std::filesystem::remove(folder);
+  std::filesystem::create_directory_symlink(elsewhere, folder);
+  harness_.Write(harness_.cache_disk(), elsewhere + "/a", "not in the cache");
+  EXPECT_SAYS(ranks[0].OutputEnd(), local::FAILED_PRECONDITION, "dir/sub is not a directory");
+}
+
+TEST_F(FilesTest, EqualNamesInDifferentDirectoriesAndTheirModesAndTimesAreKept) {
+  DatasetId id = 0;
+  std::filesystem::file_time_type written;
+  constexpr auto kMode = std::filesystem::perms::owner_read | std::filesystem::perms::group_read;
+  {
+    Ranks ranks(harness_, 1, "job.1");
+    const local::Reply begun = ranks[0].OutputBegin(1);
+    ASSERT_SAYS(begun, local::OK, "");
+    id = begun.output_begin().dataset();
+    for (const char* name : {"a/data", "b/data", "data"}) Put(ranks[0], name, std::string("of ") + name);
+    const std::string path = ranks[0].RouteFile("b/data").route_file().path();
+    written = std::filesystem::last_write_time(path) - std::chrono::hours(1000);
+    std::filesystem::last_write_time(path, written);
+    std::filesystem::permissions(path, kMode);
+    ASSERT_SAYS(ranks[0].OutputEnd(), local::OK, "");
+    ASSERT_SAYS(ranks[0].Wait(id, local::PREFIX), local::OK, "");
+  }
+  auto expect_kept = [&](const std::string& path) {
+    EXPECT_EQ(harness_.Read(harness_.cache_disk(), path), "of b/data");
+    EXPECT_EQ(std::filesystem::last_write_time(path), written) << path;
+    EXPECT_EQ(std::filesystem::status(path).permissions(), kMode) << path;
+  };
+  expect_kept(harness_.prefix() + "/b/data");
+  EXPECT_EQ(harness_.Read(harness_.prefix_disk(), harness_.prefix() + "/a/data"), "of a/data");
+  EXPECT_EQ(harness_.Read(harness_.prefix_disk(), harness_.prefix() + "/data"), "of data");
+  harness_.Stop();
+  harness_.config.cache.path = harness_.root() + "/another_node";
+  ASSERT_TRUE(harness_.Start().ok());
+  Ranks ranks(harness_, 1, "job.2");
+  for (const FakeClient::Restored& one : Restore(ranks, id)) ASSERT_EQ(one.code, local::OK) << one.message;
+  expect_kept(ranks[0].RestartFile(id, "b/data").restart_file().path());
+}
+
+TEST_F(FilesTest, AnOutputWhoseNamesANewerOneHasTakenIsNotFlushedAgainAndMayLeaveTheCache) {
+  harness_.config.cache.bytes_max = 5 << 20;
+  harness_.Restart();
+  Ranks ranks(harness_, 1, "job.1");
+  DatasetId last = 0;
+  for (std::uint64_t step = 1; step <= 8; ++step) {  // more than the cache can hold
+    const local::Reply begun = ranks[0].OutputBegin(step, /*checkpoint=*/false, /*output=*/true);
+    ASSERT_SAYS(begun, local::OK, "");
+    Put(ranks[0], "latest.dat", BytesOf(step, 0));
+    ASSERT_SAYS(ranks[0].OutputEnd(), local::OK, "");
+    last = begun.output_begin().dataset();
+    ASSERT_SAYS(ranks[0].Wait(last, local::PREFIX), local::OK, "");
+    EXPECT_TRUE(harness_.Read(harness_.prefix_disk(), harness_.prefix() + "/latest.dat") == BytesOf(step, 0));
+  }
+  EXPECT_TRUE(harness_.Row(last).in_prefix());
+  EXPECT_SAYS(ranks[0].Test(1, local::PREFIX), local::SUPERSEDED, "");
+  EXPECT_LE(harness_.Status().cache_bytes_used(), 5u << 20);
+  // Also after a restart of the daemon, which reads it from its record.
+  ranks[0].Drop();
+  harness_.Restart();
+  Ranks next(harness_, 1, "job.2");
+  EXPECT_SAYS(next[0].Test(last, local::PREFIX), local::OK, "");
+  EXPECT_EQ(harness_.Status().runs(0).flushes_size(), 0);
+  EXPECT_TRUE(harness_.Read(harness_.prefix_disk(), harness_.prefix() + "/latest.dat") == BytesOf(8, 0));
+}
+
+TEST_F(FilesTest, DamageThatTheFlushFindsIsToldToWhoWaitsNamingTheFile) {
+  Ranks ranks(harness_, 1, "job.1");
+  const DatasetId id = Make(ranks, 4, local::LOCAL);
+  const std::string folder = harness_.CacheFolderPath() + "/scr.dataset." + std::to_string(id);
+  harness_.Flip(harness_.cache_disk(), folder + "/" + NameOf(0), 1234);
+  EXPECT_SAYS(ranks[0].Wait(id, local::PREFIX), local::DATA_LOSS, NameOf(0));
+  EXPECT_FALSE(harness_.IsThere(harness_.prefix_disk(), harness_.prefix() + "/" + NameOf(0)));
 }
 
 }  // namespace

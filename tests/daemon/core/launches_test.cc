@@ -220,6 +220,9 @@ TEST_F(LaunchesTest, APrefixMadeAnewIsAnotherRunAndTheOldCacheIsNotRestoredFrom)
   ASSERT_SAYS(done, local::OK, "");
   ASSERT_SAYS(client.Wait(done.committed().dataset(), local::LOCAL), local::OK, "");
 
+  // Written there in the background, which must not meet the removal.
+  ASSERT_TRUE(harness_.Eventually(
+      [&] { return harness_.IsThere(harness_.prefix_disk(), harness_.prefix() + "/.scr/flush.scr"); }));
   std::filesystem::remove_all(harness_.prefix());
   FakeClient later(harness_);
   ASSERT_SAYS(later.Open({.key = "job.2"}), local::OK, "");

@@ -313,6 +313,7 @@ TEST_F(ListsTest, OfADatasetThatFailedTheListOfARankThatWasThroughCounts) {
 
 TEST_F(ListsTest, WhatWasRefusedLeavesNoTraceInTheList) {
   harness_.config.cache.bytes_max = 1 << 20;
+  harness_.config.cache.bypass = false;
   StartWith(/*exact=*/true);
   const Rows rows = RowsOf(Make({1, 2}));
   EXPECT_SAYS(client_->Begin(++step_, MemoryOf({1, 1000}, 5)), local::RESOURCE_EXHAUSTED, "is full");
