@@ -191,7 +191,7 @@ void CoreImpl::ReadHaltFile(const RunPtr& run) {
         // anybody asked for a number of checkpoints is none of them.
         if (!absl::IsUnavailable(status) || !done.known.checkpoints_left) done.whole -= whole;
         if (read.halt.ok()) done.known = *std::move(read.halt);
-        const std::string error(MessageOf(status));
+        const std::string error = Readable(MessageOf(status));
         if (!status.ok() && error != done.error) Warn(fmt::format("run {}: {}", run->name, error));
         done.error = error;
         if (status.ok() && done.whole > 0) ReadHaltFile(run);
@@ -227,6 +227,10 @@ void CoreImpl::HandleAsk(const SessionPtr& session, const CallPtr& call, Request
   call->WaitingFor(exit ? "the halt conditions, and checkpoints on their way to `local`," : "the halt conditions");
   Watch(session->run, [this, session, call, answer, exit] {
     if (call->answered()) return true;
+    if (session->ended) {
+      call->Fail(local::FENCED, "the session ended while it asked");
+      return true;
+    }
     if (!answer->decided && !TryAnswer(session, answer, exit)) return false;
     local::Reply reply;
     local::Advice& advice = exit ? *reply.mutable_should_exit() : *reply.mutable_need_checkpoint();

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "daemon/config/config.h"
 #include "daemon/core/answers.h"
@@ -52,7 +53,11 @@ Rhythm RhythmOf(const Config::Checkpoint& configured, const local::Rhythm& wante
 admin::HaltStatus DescribeHalt(const Steering& steering, std::int64_t now_s);
 admin::RhythmStatus DescribeRhythm(const Steering& steering, const Rhythm& rhythm, CheckpointCosts::Time now);
 
-// A halt condition in words, after SCR's name for it (scr::WhyHalt).
+// What others have written into a file, fit for logs, messages and terminals: at most some hundred bytes of UTF-8
+// without control characters.
+std::string Readable(std::string_view text);
+
+// A halt condition in words, after SCR's name for it (scr::WhyHalt); readable.
 std::string DescribeReason(const std::string& reason);
 
 }  // namespace cairn

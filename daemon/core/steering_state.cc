@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "daemon/core/steering.h"
 
@@ -21,11 +20,41 @@ std::uint64_t WholeMs(CheckpointCosts::Duration time) {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
 }
 
+// The bytes of the UTF-8 character that `text` begins with; 0: it begins with none, or a control character.
+std::size_t CharacterBytes(std::string_view text) {
+  const auto byte = [&text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
+  const std::size_t bytes = first >= 0xc2 && first < 0xe0   ? 2
+                            : first >= 0xe0 && first < 0xf0 ? 3
+                            : first < 0xf5                  ? 4
+                                                            : 0;
+  if (first < 0xc2 || bytes == 0 || bytes > text.size()) return 0;
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates, and what lies beyond Unicode.
+  if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f)) return 0;
+  if ((first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f)) return 0;
+  return bytes;
+}
+
 std::optional<std::int64_t> EndOf(const Steering& steering) {
   return steering.end_time_s > 0 ? std::optional(steering.end_time_s) : std::nullopt;
 }
 
 }  // namespace
+
+std::string Readable(std::string_view text) {
+  constexpr std::size_t kBytesMax = 400;
+  std::string readable;
+  while (!text.empty() && readable.size() < kBytesMax) {
+    const std::size_t bytes = CharacterBytes(text);
+    readable += bytes > 0 ? text.substr(0, bytes) : "?";
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  return readable;
+}
 
 Rhythm RhythmOf(const Config::Checkpoint& configured, const local::Rhythm& wanted) {
   Rhythm rhythm;
@@ -42,14 +71,14 @@ std::string DescribeReason(const std::string& reason) {
   if (reason == "NO_CHECKPOINTS_LEFT") return "NO_CHECKPOINTS_LEFT: as many checkpoints as were asked for are whole";
   if (reason == "EXIT_BEFORE_TIME") return "EXIT_BEFORE_TIME: the time before which it is to stop is near";
   if (reason == "EXIT_AFTER_TIME") return "EXIT_AFTER_TIME: the time after which it is to stop has come";
-  return reason;
+  return Readable(reason);
 }
 
 admin::HaltStatus DescribeHalt(const Steering& steering, std::int64_t now_s) {
   const scr::Halt& halt = steering.halt.known;
   admin::HaltStatus status;
   if (const auto why = scr::WhyHalt(halt, now_s, EndOf(steering))) status.set_why(DescribeReason(*why));
-  status.set_reason(halt.reason);
+  status.set_reason(Readable(halt.reason));
   status.set_counts_checkpoints(halt.checkpoints_left.has_value());
   status.set_checkpoints_left(halt.checkpoints_left.value_or(0));
   status.set_exit_before_s(halt.exit_before_s.value_or(0));

@@ -134,6 +134,31 @@ TEST_F(SteeringTest, AConditionHoldsForBothQuestionsAndSaysWhy) {
   EXPECT_TRUE(ExitSays(client, 6, "EXIT_AFTER_TIME"));
 }
 
+TEST_F(SteeringTest, AReasonIsToldAsTextWhateverTheFileHas) {
+  FakeClient client(harness_);
+  ASSERT_SAYS(client.Open({}), local::OK, "");
+  Halt([](scr::Halt& halt) { halt.reason = "W\xc3\xa4rme\n\x1b[31m \xff\xc3\xc0\x80\xed\xa0\x80\xf0\x9f\x94\xa5"; });
+  EXPECT_TRUE(ExitSays(client, 1, "W\xc3\xa4rme??[31m ???????\xf0\x9f\x94\xa5"));
+  const admin::StatusReply status = harness_.Status();
+  EXPECT_EQ(status.runs(0).halt().reason(), "W\xc3\xa4rme??[31m ???????\xf0\x9f\x94\xa5");
+  admin::StatusReply parsed;
+  EXPECT_TRUE(parsed.ParseFromString(status.SerializeAsString()));
+  Halt([](scr::Halt& halt) { halt.reason = std::string(5000, 'x'); });
+  const local::Reply reply = Exit(client, 2);
+  EXPECT_TRUE(reply.should_exit().yes());
+  EXPECT_LT(reply.should_exit().why().size(), 500u);
+}
+
+TEST_F(SteeringTest, WhoIsShutOutWhileItAsksIsTold) {
+  Ranks ranks(harness_, 2, "job.1");
+  Halt([](scr::Halt& halt) { halt.checkpoints_left = 1; });
+  ASSERT_SAYS(ranks[0].Checkpoint(1, kMemory), local::OK, "");
+  const std::uint64_t asked = SendExit(ranks[0], 1);
+  FakeClient other(harness_);
+  ASSERT_SAYS(other.Open({.key = "job.2", .takeover = true}), local::OK, "");
+  EXPECT_SAYS(ranks[0].Next(asked), local::FENCED, "");
+}
+
 TEST_F(SteeringTest, TheEndOfTheAllocationIsWhatTheRanksSay) {
   FakeClient client(harness_);
   ASSERT_SAYS(client.Open({.end_time_s = kNowS + 1000}), local::OK, "");
