@@ -116,6 +116,15 @@ TEST(EvictionPolicyTest, WhatMustStayStays) {
   EXPECT_EQ(NewestRestartable(run), 6u);
 }
 
+TEST(EvictionPolicyTest, WhatGaveWayOnThePrefixIsNotFlushedAgainAndMayLeaveAlsoAsAnOutput) {
+  DatasetFacts gave_way = Output(1), asked = Checkpoint(2);
+  gave_way.gave_way = asked.gave_way = true;
+  asked.asked = true;
+  const std::vector<DatasetFacts> run = {gave_way, asked, Output(3), Checkpoint(4)};
+  EXPECT_THAT(PlanFlushes(run, {.every = 0}, 9).start, ElementsAre(3));
+  EXPECT_THAT(EvictionOrder(run), ElementsAre(1, 2));
+}
+
 TEST(EvictionPolicyTest, RoomTakesNoMoreThanNeededAndAllIfThatIsNotEnough) {
   const std::vector<DatasetFacts> run = {Checkpoint(1), Checkpoint(2), Checkpoint(3), Checkpoint(4)};
   EXPECT_THAT(EvictForRoom(run, 0), IsEmpty());
