@@ -133,8 +133,11 @@ void CoreImpl::TakenOut(const RunPtr& run, const DatasetPtr& dataset, const Comm
   const DatasetId id = dataset->id;
   const bool was_there = std::exchange(dataset->in_prefix, false);
   // What this daemon has removed itself was not there any more for it.
-  dataset->dropped = committed.found.dropped.contains(id) || committed.found.refused.contains(id) ||
-                     (was_there && committed.found.removed.contains(id));
+  const PrefixContents& found = committed.found;
+  // Of what SCR wrote the cache holds copies only, and no commit of Cairn's says that it was there.
+  const bool scrs_entry_gone = dataset->foreign && !found.failed.contains(id) && !found.bad.contains(id);
+  dataset->dropped = found.dropped.contains(id) || found.refused.contains(id) || scrs_entry_gone ||
+                     (was_there && found.removed.contains(id));
   if (dataset->dropped) {
     run->taken_out.insert(id);
     run->flush_dropped.insert(id);

@@ -100,6 +100,17 @@ TEST_F(ScrRestoreTest, AfterTheFetchItIsInTheCacheAlsoForTheNextDaemon) {
   EXPECT_EQ(Row(2).entry.descriptor.name, "step_000020");
 }
 
+TEST_F(ScrRestoreTest, WhatWasFetchedAndThenDroppedIsNotChosenFromTheCache) {
+  if (!Start("bypass_np3")) return;
+  {
+    Ranks ranks(harness_, 3, "job.1");
+    ExpectRestores(ranks, Latest(ranks[0]), local::TIER_PREFIX);
+  }
+  ASSERT_OK(DropFromIndex(harness_.prefix_disk(), harness_.prefix(), "step_000020"));
+  Ranks ranks(harness_, 3, "job.2");
+  EXPECT_EQ(Latest(ranks[0]), 1u);
+}
+
 TEST_F(ScrRestoreTest, ACurrentThatWasSetBackBoundsTheChoice) {
   if (!Start("prefix_lifecycle_np2")) return;
   Ranks ranks(harness_, 2, "job.1");
