@@ -203,8 +203,10 @@ int main(int argc, char** argv) {
   while (p.step < options.steps && !stop) {
     advance(&p, p.rank == 0 && p.step + 1 == options.die_at);
     if (session == NULL) continue;
-    if (is_due(&p, session, options.every)) save(&p, session, options.level);
+    const int due = is_due(&p, session, options.every);
+    if (due) save(&p, session, options.level);
     stop = is_to_stop(&p, session);
+    if (stop && !due) save(&p, session, options.level); /* told between the two questions */
   }
   if (options.out != NULL && !stop) write_result(&p, options.out);
   if (cairn_close(session) != CAIRN_OK) give_up("close", NULL);
