@@ -1,6 +1,9 @@
 #include <endian.h>
 
+#include <algorithm>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <span>
 
 #include "storage/base/check.h"
@@ -31,10 +34,46 @@ std::uint64_t LoadBig(std::string_view bytes) {
   return value;
 }
 
-// Writes into a buffer that was measured before.
-class Packer {
+void PrintLevel(const Tree& tree, std::size_t indent, std::string& text) {
+  for (const auto& [key, child] : tree.elements()) {
+    text.append(indent, ' ').append(key).push_back('\n');
+    PrintLevel(child, indent + 2, text);
+  }
+}
+
+}  // namespace
+
+// Packs trees. What was read and never changed goes in as it was.
+class LevelWriter {
  public:
-  explicit Packer(char* at) : at_(at) {}
+  static std::uint64_t PackedBytes(const Tree& tree) {
+    if (const Tree::Packed* packed = PackedOf(tree)) return packed->bytes.size();
+    std::uint64_t bytes = kCountBytes;
+    for (const auto& [key, child] : tree.elements()) bytes += key.size() + 1 + PackedBytes(child);
+    return bytes;
+  }
+
+  // Adds up `bytes` of the packed tree, and checks what Encodable promises about keys and levels.
+  static absl::Status Measure(const Tree& tree, int depth, std::uint64_t& bytes) {
+    const Tree::Packed* const packed = PackedOf(tree);
+    bytes += packed != nullptr ? packed->bytes.size() : kCountBytes;
+    if (tree.empty()) return absl::OkStatus();
+    if (depth + (packed != nullptr ? packed->levels : 1) > kDepthMax) {
+      return InvalidArgument("kvtree: more than {} levels", kDepthMax);
+    }
+    if (packed != nullptr) return absl::OkStatus();
+    for (const auto& [key, child] : tree.elements()) {
+      if (const std::size_t nul = key.find('\0'); nul != std::string::npos) {
+        return InvalidArgument("kvtree: key {} has a NUL at {}", Quoted(key), nul);
+      }
+      bytes += key.size() + 1;
+      CAIRN_RETURN_IF_ERROR(Measure(child, depth + 1, bytes));
+    }
+    return absl::OkStatus();
+  }
+
+  // Into a buffer that was measured before.
+  explicit LevelWriter(char* at) : at_(at) {}
 
   void Put32(std::uint32_t value) {
     const std::uint32_t big = htobe32(value);
@@ -43,6 +82,12 @@ class Packer {
   }
   // What Encodable says of keys and levels is checked on the way.
   void PutTree(const Tree& tree, int depth = 0) {
+    if (const Tree::Packed* packed = PackedOf(tree)) {
+      CAIRN_CHECK(depth + packed->levels <= kDepthMax);
+      std::memcpy(at_, packed->bytes.data(), packed->bytes.size());
+      at_ += packed->bytes.size();
+      return;
+    }
     CAIRN_CHECK(tree.empty() || depth < kDepthMax);
     Put32(static_cast<std::uint32_t>(tree.size()));
     for (const auto& [key, child] : tree.elements()) {
@@ -55,44 +100,33 @@ class Packer {
   const char* at() const { return at_; }
 
  private:
+  static const Tree::Packed* PackedOf(const Tree& tree) { return tree.level_ ? tree.level_->packed.get() : nullptr; }
+
   char* at_;
 };
-
-// Adds up `bytes` of the packed tree, and checks what Encodable promises about keys and levels.
-absl::Status Measure(const Tree& tree, int depth, std::uint64_t& bytes) {
-  bytes += kCountBytes;
-  if (tree.empty()) return absl::OkStatus();
-  if (depth == kDepthMax) return InvalidArgument("kvtree: more than {} levels", kDepthMax);
-  for (const auto& [key, child] : tree.elements()) {
-    if (const std::size_t nul = key.find('\0'); nul != std::string::npos) {
-      return InvalidArgument("kvtree: key {} has a NUL at {}", Quoted(key), nul);
-    }
-    bytes += key.size() + 1;
-    CAIRN_RETURN_IF_ERROR(Measure(child, depth + 1, bytes));
-  }
-  return absl::OkStatus();
-}
-
-void PrintLevel(const Tree& tree, std::size_t indent, std::string& text) {
-  for (const auto& [key, child] : tree.elements()) {
-    text.append(indent, ' ').append(key).push_back('\n');
-    PrintLevel(child, indent + 2, text);
-  }
-}
-
-}  // namespace
 
 // Reads packed trees out of foreign bytes.
 class LevelReader {
  public:
   // `file` ends where the tree must end at the latest.
-  LevelReader(std::string_view name, std::string_view file) : name_(name), file_(file), at_(kHeaderBytes) {}
+  LevelReader(std::string_view name, std::string_view file) : name_(name), file_(file) {}
 
   absl::StatusOr<Tree> Read() {
     Tree tree;
     if (!ReadLevel(tree, 0)) return error_;
     return tree;
   }
+
+  // A level that Read has left packed.
+  static Tree Unpack(std::string_view packed) {
+    LevelReader reader("", packed);
+    reader.at_ = 0;
+    reader.leaves_packed_ = false;
+    Tree tree;
+    CAIRN_CHECK(reader.ReadLevel(tree, 0));  // Read has looked at every byte of it
+    return tree;
+  }
+
   std::uint64_t at() const { return at_; }
 
  private:
@@ -141,6 +175,9 @@ class LevelReader {
     std::uint32_t count;
     if (!ReadCount(depth, count)) return false;
     if (count == 0) return true;
+    if (leaves_packed_ && tree.empty() && count >= kPackedMin && count <= kPackedMax) {
+      return LeavePacked(tree, count, depth);
+    }
     std::string_view key;
     if (!ReadKey(key)) return false;
     if (count == 1 && tree.empty() && IsValue()) {
@@ -168,22 +205,59 @@ class LevelReader {
     return true;
   }
 
+  // What makes most of a large record: META of a file, the descriptor of a dataset.
+  static constexpr std::uint32_t kPackedMin = 8, kPackedMax = 64;
+
+  bool LeavePacked(Tree& tree, std::uint32_t count, int depth) {
+    const std::uint64_t begin = at_ - kCountBytes;
+    int deepest = depth;
+    if (!Pass(count, depth, deepest)) return false;
+    if (!owner_) owner_ = std::make_shared<const std::string>(file_);
+    const std::string_view bytes = std::string_view(*owner_).substr(begin, at_ - begin);
+    tree.level_ = std::make_unique<Tree::Level>();
+    tree.level_->packed = std::make_unique<Tree::Packed>(owner_, bytes, deepest - depth + 1);
+    return true;
+  }
+
+  // Over a level's elements, and all below: checked as if they were read.
+  bool Pass(std::uint32_t count, int depth, int& deepest) {
+    deepest = std::max(deepest, depth);
+    pending_ += count;
+    for (; count > 0; --count) {
+      --pending_;
+      std::string_view key;
+      std::uint32_t below;
+      if (!ReadKey(key) || !ReadCount(depth + 1, below)) return false;
+      if (below > 0 && !Pass(below, depth + 1, deepest)) return false;
+    }
+    return true;
+  }
+
   std::string_view name_;
   std::string_view file_;
-  std::uint64_t at_;
+  bool leaves_packed_ = true;
+  std::shared_ptr<const std::string> owner_;  // of what was left packed: a copy of `file_`
+  std::uint64_t at_ = kHeaderBytes;
   std::uint64_t pending_ = 0;  // elements announced by the levels above and not yet begun
   absl::Status error_;
 };
 
+void Tree::Level::Unpack() {
+  std::call_once(packed->opened, [this] {
+    Tree tree = LevelReader::Unpack(packed->bytes);
+    Level& level = tree.Widen();
+    newest_last = std::move(level.newest_last);
+    index = std::move(level.index);
+  });
+}
+
 std::uint64_t PackedBytes(const Tree& tree) {
-  std::uint64_t bytes = kCountBytes;
-  for (const auto& [key, child] : tree.elements()) bytes += key.size() + 1 + PackedBytes(child);
-  return bytes;
+  return LevelWriter::PackedBytes(tree);
 }
 
 absl::Status Encodable(const Tree& tree) {
   std::uint64_t bytes = kHeaderBytes + kCrcBytes;
-  CAIRN_RETURN_IF_ERROR(Measure(tree, 0, bytes));
+  CAIRN_RETURN_IF_ERROR(LevelWriter::Measure(tree, 0, bytes));
   if (bytes > kFileBytesMax) return InvalidArgument("kvtree: {} bytes, more than {}", bytes, kFileBytesMax);
   return absl::OkStatus();
 }
@@ -192,7 +266,7 @@ std::string Encode(const Tree& tree) {
   const std::uint64_t bytes = kHeaderBytes + PackedBytes(tree) + kCrcBytes;
   CAIRN_CHECK(bytes <= kFileBytesMax);
   std::string file(bytes, '\0');
-  Packer packer(file.data());
+  LevelWriter packer(file.data());
   packer.Put32(kMagic);
   packer.Put32(kTypeAndVersion);
   packer.Put32(static_cast<std::uint32_t>(bytes >> 32));

@@ -55,8 +55,14 @@ class SortKey {
 
 }  // namespace
 
-Tree::Level::Level(const Level& other)
-    : newest_last(other.newest_last), index(other.index ? std::make_unique<KeyIndex>(*other.index) : nullptr) {}
+Tree::Level::Level(const Level& other) {
+  if (other.packed) {
+    packed = std::make_unique<Packed>(other.packed->file, other.packed->bytes, other.packed->levels);
+  } else {
+    newest_last = other.newest_last;
+    if (other.index) index = std::make_unique<KeyIndex>(*other.index);
+  }
+}
 
 std::optional<std::size_t> Tree::Level::PositionOf(std::string_view key, std::size_t from) const {
   if (index) {
@@ -123,8 +129,14 @@ Tree& Tree::operator=(const Tree& other) {
 
 const Tree Tree::kNothing;
 
+Tree::Level& Tree::Change() {
+  Level& level = Open();
+  level.packed.reset();
+  return level;
+}
+
 Tree::Level& Tree::Widen() {
-  if (level_) return *level_;
+  if (level_) return Change();
   level_ = std::make_unique<Level>();
   if (!value_.empty()) level_->Append(std::exchange(value_, {}));
   return *level_;
@@ -132,8 +144,9 @@ Tree::Level& Tree::Widen() {
 
 const Tree* Tree::Find(std::string_view key) const {
   if (!level_) return !value_.empty() && value_ == key ? &kNothing : nullptr;
-  const std::optional<std::size_t> at = level_->PositionOf(key);
-  return at ? &level_->newest_last[*at].second : nullptr;
+  const Level& level = Open();
+  const std::optional<std::size_t> at = level.PositionOf(key);
+  return at ? &level.newest_last[*at].second : nullptr;
 }
 
 Tree* Tree::Find(std::string_view key) {
@@ -181,9 +194,10 @@ bool Tree::Erase(std::string_view key) {
     if (found) value_.clear();
     return found;
   }
-  const std::optional<std::size_t> at = level_->PositionOf(key);
+  Level& level = Change();
+  const std::optional<std::size_t> at = level.PositionOf(key);
   if (!at) return false;
-  level_->Erase(*at);
+  level.Erase(*at);
   return true;
 }
 
@@ -198,7 +212,7 @@ void Tree::Reserve(std::size_t elements) {
 
 void Tree::Sort() {
   if (!level_) return;
-  std::vector<Level::Element>& elements = level_->newest_last;
+  std::vector<Level::Element>& elements = Change().newest_last;
   std::sort(elements.begin(), elements.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   for (auto& [key, child] : elements) child.Sort();
   if (level_->index) level_->BuildIndex();
@@ -206,18 +220,19 @@ void Tree::Sort() {
 
 void Tree::SortLevel(SortBy by, Direction direction) {
   if (!level_) return;
+  std::vector<Level::Element>& elements = Change().newest_last;
   // Numbers are read once for each key, not in each comparison.
   std::vector<std::pair<SortKey, std::size_t>> order;
   order.reserve(size());
-  for (std::size_t at = 0; at < size(); ++at) order.emplace_back(SortKey(level_->newest_last[at].first, by), at);
+  for (std::size_t at = 0; at < size(); ++at) order.emplace_back(SortKey(elements[at].first, by), at);
   // The file order is the reverse of the vector's.
   std::sort(order.begin(), order.end(), [direction](const auto& a, const auto& b) {
     return direction == Direction::kAscending ? b.first < a.first : a.first < b.first;
   });
   std::vector<Level::Element> sorted;
   sorted.reserve(size());
-  for (const auto& [key, at] : order) sorted.push_back(std::move(level_->newest_last[at]));
-  level_->newest_last = std::move(sorted);
+  for (const auto& [key, at] : order) sorted.push_back(std::move(elements[at]));
+  elements = std::move(sorted);
   if (level_->index) level_->BuildIndex();
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,7 +37,7 @@ class Tree {
   Tree& operator=(Tree&& other) noexcept;
   ~Tree();
 
-  bool empty() const { return size() == 0; }
+  bool empty() const;
   std::size_t size() const;
 
   // The elements in file order: for (const auto& [key, child] : tree.elements()). To change a child, ask for it by Find
@@ -79,13 +80,19 @@ class Tree {
 
  private:
   friend class LevelReader;
+  friend class LevelWriter;
   struct Level;
+  struct Packed;
   struct Item {
     const std::string& first;
     const Tree& second;
   };
 
   static const Tree kNothing;
+
+  // REQUIRES: level_.
+  Level& Open() const;  // to read it
+  Level& Change();      // to change it
 
   Item ItemAt(std::size_t position) const;
   Level& Widen();
@@ -96,6 +103,18 @@ class Tree {
   // unless the key is empty. So a filemap of many files needs half the memory and far fewer allocations.
   std::string value_;
   std::unique_ptr<Level> level_;  // if it exists, `value_` is empty
+};
+
+// A level as it was in its file, with all below it, checked already. Most of a large record is never looked at when one
+// entry of it changes: it stays like this, and goes into the new file as it is.
+struct Tree::Packed {
+  Packed(std::shared_ptr<const std::string> owner, std::string_view view, int depth)
+      : file(std::move(owner)), bytes(view), levels(depth) {}
+
+  std::shared_ptr<const std::string> file;
+  std::string_view bytes;  // of the file
+  int levels;              // of keys, in there
+  std::once_flag opened;
 };
 
 struct Tree::Level {
@@ -115,10 +134,13 @@ struct Tree::Level {
   void DropUnfilled(std::size_t count);
 
   void BuildIndex();
+  void Unpack();  // codec.cc; more than one thread may come at once
 
   // The reverse of the file order, so that the front, where new keys go, is where a vector grows.
   std::vector<Element> newest_last;
   std::unique_ptr<KeyIndex> index;  // exists while the level is too wide for a linear search
+  // Exists while nothing was changed since the level was read. The above is empty until someone looks.
+  std::unique_ptr<Packed> packed;
 };
 
 class Tree::Elements {
@@ -157,16 +179,23 @@ class Tree::Elements {
 inline Tree::~Tree() = default;
 inline Tree::Tree(Tree&& other) noexcept
     : value_(std::exchange(other.value_, {})), level_(std::exchange(other.level_, nullptr)) {}
+inline Tree::Level& Tree::Open() const {
+  if (level_->packed) level_->Unpack();
+  return *level_;
+}
+inline bool Tree::empty() const {
+  return level_ ? !level_->packed && level_->newest_last.empty() : value_.empty();
+}
 inline Tree::Item Tree::ItemAt(std::size_t position) const {
   if (!level_) return {value_, kNothing};
-  const Level::Element& element = level_->newest_last[position];
+  const Level::Element& element = Open().newest_last[position];
   return {element.first, element.second};
 }
 inline Tree::Elements Tree::elements() const {
   return Elements(this);
 }
 inline std::size_t Tree::size() const {
-  return level_ ? level_->newest_last.size() : !value_.empty();
+  return level_ ? Open().newest_last.size() : !value_.empty();
 }
 
 inline constexpr std::uint64_t kFileBytesMax = 64u << 20;
