@@ -83,6 +83,7 @@ absl::Status PutAndCommit(const FlushSource& source, const FlushTarget& target, 
   const absl::Status committed = target.prefix.Commit(source.descriptor, source.catalogues);
   if (!committed.ok() && !absl::IsAlreadyExists(committed)) return committed;
   for (const auto& [id, catalogues] : withdrawn) {
+    if (catalogues.empty()) continue;  // SCR's own
     const absl::Status removed = target.prefix.Remove(id, catalogues);
     if (!removed.ok()) outcome->warnings.push_back(fmt::format("dataset {}: {}", id, MessageOf(removed)));
   }

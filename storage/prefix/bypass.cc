@@ -176,6 +176,7 @@ absl::Status BypassOnDisk::Complete(const scr::Descriptor& descriptor) {
 // Withdrawn before; what is left of them that nobody else names.
 void BypassOnDisk::RemoveReplaced(const Replaced& replaced) {
   for (const auto& [id, catalogues] : replaced) {
+    if (catalogues.empty()) continue;  // SCR's own
     prefix_->Remove(id, catalogues).IgnoreError();  // nobody restores it; the next removal may find it
   }
 }

@@ -22,6 +22,25 @@ bool NamesOneOf(const std::vector<catalogue::Catalogue>& catalogues, const std::
   });
 }
 
+// SCR's own datasets that have one of the names.
+absl::StatusOr<std::vector<DatasetId>> ReplacedOfScr(Disk& disk, SharedRecords& records, const PrefixView& view,
+                                                     ScrNames& scr_names, DatasetId by,
+                                                     const std::set<std::string>& names) {
+  std::vector<DatasetId> replaced;
+  for (const auto& [id, entry] : view.index.datasets) {
+    if (entry.descriptor.launch || !entry.complete) continue;
+    const kvtree::Tree* as_read = view.tree.FindPath({"DSET", fmt::format("{}", id)});
+    if (as_read == nullptr) continue;
+    CAIRN_ASSIGN_OR_RETURN(const bool has, scr_names.HasOneOf(disk, records, id, *as_read, names));
+    if (!has) continue;
+    if (id >= by && entry.failed.empty()) {  // SCR may have given out the same number
+      return Aborted("dataset {} of SCR's, which is newer, has put files under names of dataset {}", id, by);
+    }
+    replaced.push_back(id);
+  }
+  return replaced;
+}
+
 std::vector<DatasetId> EntriesOf(std::string_view node, const kvtree::Tree& flush) {
   std::vector<DatasetId> ids;
   const kvtree::Tree* datasets = flush.Find("DATASET");
@@ -62,7 +81,8 @@ absl::Status BeginInIndex(SharedRecords& records, const scr::Descriptor& descrip
 }
 
 absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> WithdrawReplaced(
-    Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId by, const std::set<std::string>& names) {
+    Disk& disk, const std::string& prefix, SharedRecords& records, ScrNames& scr_names, DatasetId by,
+    const std::set<std::string>& names) {
   std::map<DatasetId, std::vector<catalogue::Catalogue>> replaced;
   if (names.empty()) return replaced;
   CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records.Look());
@@ -79,7 +99,12 @@ absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> WithdrawR
     if (id > by) return Aborted("dataset {}, which is newer, has put files under names of dataset {}", id, by);
     replaced[id] = *std::move(catalogues);
   }
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<DatasetId> of_scr, ReplacedOfScr(disk, records, view, scr_names, by, names));
   for (const auto& [id, catalogues] : replaced) CAIRN_RETURN_IF_ERROR(WithdrawDataset(disk, records, id));
+  for (const DatasetId id : of_scr) {
+    CAIRN_RETURN_IF_ERROR(WithdrawScrDataset(disk, records, id));
+    replaced[id] = {};
+  }
   return replaced;
 }
 

@@ -16,6 +16,7 @@
 #include "proto/catalogue.pb.h"
 #include "storage/base/disk.h"
 #include "storage/base/ids.h"
+#include "storage/prefix/scr_names.h"
 #include "storage/prefix/shared_records.h"
 #include "storage/scr/records.h"
 
@@ -24,7 +25,8 @@ namespace cairn {
 // As Prefix::BeginFlush, Withdraw and UpdateFlushFile.
 absl::Status BeginInIndex(SharedRecords& records, const scr::Descriptor& descriptor);
 absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> WithdrawReplaced(
-    Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId by, const std::set<std::string>& names);
+    Disk& disk, const std::string& prefix, SharedRecords& records, ScrNames& scr_names, DatasetId by,
+    const std::set<std::string>& names);
 absl::Status UpdateFlushEntries(SharedRecords& records, std::string_view node,
                                 const std::map<DatasetId, std::optional<scr::FlushEntry>>& entries, bool only_these);
 

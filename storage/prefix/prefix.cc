@@ -14,6 +14,7 @@
 #include "storage/prefix/index_rules.h"
 #include "storage/prefix/removal.h"
 #include "storage/prefix/scr_dataset.h"
+#include "storage/prefix/scr_names.h"
 #include "storage/prefix/shared_records.h"
 
 namespace cairn {
@@ -77,7 +78,7 @@ class PrefixOnDisk final : public Prefix {
   absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> Withdraw(
       DatasetId by, const std::set<std::string>& names) override {
     CAIRN_RETURN_IF_ERROR(RequireWritable());
-    return WithdrawReplaced(disk_, path_, records_, by, names);
+    return WithdrawReplaced(disk_, path_, records_, scr_names_, by, names);
   }
   absl::Status Commit(const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues) override {
     CAIRN_RETURN_IF_ERROR(RequireWritable());
@@ -135,6 +136,7 @@ class PrefixOnDisk final : public Prefix {
   const RunId run_;
   const bool writable_;
   SharedRecords records_;
+  ScrNames scr_names_;
 };
 
 absl::Status PrefixOnDisk::ForgetRemoved(const PrefixView& view) {

@@ -119,7 +119,8 @@ class Prefix {
   virtual absl::Status BeginFlush(const scr::Descriptor& descriptor) = 0;
   // Files of these names are about to be replaced by those of dataset `by`: every committed dataset of the
   // application's files that has one of them is taken out, durably, before. Its own files stay; Remove takes them.
-  // Answers whom, with their catalogues. kAborted: a newer dataset has such a name, so `by` comes too late.
+  // SCR's own, which have no catalogues, are COMPLETE no more and are not to be removed. Answers whom, with their
+  // catalogues. kAborted: a newer dataset has such a name, so `by` comes too late.
   virtual absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> Withdraw(
       DatasetId by, const std::set<std::string>& names) = 0;
 

@@ -131,6 +131,25 @@ absl::Status WithdrawDataset(Disk& disk, SharedRecords& records, DatasetId id) {
   return ForgetEntry(records, id);  // another may have merged the commit between these two
 }
 
+// The summary first: without an index it would bring the entry back.
+absl::Status WithdrawScrDataset(Disk& disk, SharedRecords& records, DatasetId id) {
+  const std::string path = records.DatasetFolder(id) + "/summary.scr";
+  auto summary = ReadTree(disk, path);
+  if (summary.ok()) {
+    summary->Set("COMPLETE", std::uint64_t{0});
+    CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, path, *summary, kFileMode));
+  } else if (!absl::IsNotFound(summary.status()) && !absl::IsDataLoss(summary.status())) {
+    return summary.status();
+  }
+  return records.ChangeIndex([id](kvtree::Tree& index) -> absl::Status {
+    CAIRN_ASSIGN_OR_RETURN(const auto there, index_rules::EntryOf(id, index));
+    if (!there || there->descriptor.launch) return absl::OkStatus();
+    index.At("DSET").At(fmt::format("{}", id)).Set("COMPLETE", std::uint64_t{0});
+    if (index_rules::CurrentOf(index) == id) index.Erase("CURRENT");
+    return absl::OkStatus();
+  });
+}
+
 absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id,
                            const std::vector<catalogue::Catalogue>& catalogues) {
   CAIRN_RETURN_IF_ERROR(CheckCatalogues(id, catalogues));

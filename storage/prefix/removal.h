@@ -18,6 +18,10 @@ namespace cairn {
 // SCR's own.
 absl::Status WithdrawDataset(Disk& disk, SharedRecords& records, DatasetId id);
 
+// SCR's own dataset has COMPLETE 0 from now on, durably, in its summary and in the index: SCR and its tools do not
+// restore it either. If CURRENT named it, none is current.
+absl::Status WithdrawScrDataset(Disk& disk, SharedRecords& records, DatasetId id);
+
 // As Prefix::Remove.
 absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id,
                            const std::vector<catalogue::Catalogue>& catalogues);

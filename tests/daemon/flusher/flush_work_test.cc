@@ -15,6 +15,7 @@ namespace {
 using enum absl::StatusCode;
 
 const std::string kPrefix = "/pfs/run";
+const std::string kIndex = kPrefix + "/.scr/index.scr";
 
 // A dataset of one rank, of the application's own files, in a cache.
 struct Files {
@@ -67,6 +68,34 @@ class FlushWorkTest : public ::testing::Test {
     FlushOutcome copy = Copy(files);
     return copy.status.ok() ? Commit(files, copy) : copy;
   }
+  // What SCR itself has put on the prefix, as long as anything of it is COMPLETE.
+  void PutByScr(DatasetId id, const std::vector<std::string>& names) {
+    scr::IndexEntry entry;
+    entry.descriptor.id = id;
+    entry.descriptor.name = fmt::format("step_{}", id);
+    entry.descriptor.complete = entry.complete = true;
+    const std::string folder = fmt::format("{}/.scr/scr.dataset.{}", kPrefix, id);
+    ASSERT_OK(MakeDirectories(pfs_, folder));
+    ASSERT_OK(MakeDirectories(pfs_, kPrefix + "/out"));
+    for (const std::string& name : names) {
+      ASSERT_OK(WriteTestFile(pfs_, kPrefix + "/" + name, BytesOf(id, name)));
+      ++entry.descriptor.files;
+      entry.descriptor.bytes += BytesOf(id, name).size();
+    }
+    for (const auto& [suffix, tree] : scr::MakeRank2File({names})) {
+      ASSERT_OK(ReplaceTree(pfs_, folder + "/rank2file" + suffix, tree));
+    }
+    ASSERT_OK(ReplaceTree(pfs_, folder + "/summary.scr", scr::MakeSummary(entry.descriptor)));
+    auto index = ReadTree(pfs_, kIndex);
+    kvtree::Tree tree = index.ok() ? *index : kvtree::Tree();
+    scr::PutIndexEntry(entry, tree);
+    scr::SetCurrent(entry.descriptor.name, tree);
+    ASSERT_OK(ReplaceTree(pfs_, kIndex, tree));
+  }
+  bool CompleteInSummary(DatasetId id) {
+    const auto tree = ReadTree(pfs_, fmt::format("{}/.scr/scr.dataset.{}/summary.scr", kPrefix, id));
+    return tree.ok() && tree->GetBool("COMPLETE").value_or(false);
+  }
   std::set<DatasetId> Committed() {
     std::set<DatasetId> ids;
     const auto committed = prefix_->Committed();
@@ -86,7 +115,7 @@ class FlushWorkTest : public ::testing::Test {
     }
   }
   std::string CompleteInIndex(DatasetId id) {
-    const auto tree = ReadTree(pfs_, kPrefix + "/.scr/index.scr");
+    const auto tree = ReadTree(pfs_, kIndex);
     if (!tree.ok()) return "no index";
     const kvtree::Tree* entry = tree->FindPath({"DSET", std::to_string(id)});
     return entry != nullptr ? std::string(entry->Get("COMPLETE").value_or("none")) : "no entry";
@@ -243,6 +272,85 @@ TEST_F(FlushWorkTest, ACrashAnywhereLeavesNoEntryWithTheFilesOfAnother) {
     if (done) break;
   }
   EXPECT_GT(operations, 40u);
+}
+
+// --- Names that SCR's own datasets have, too ---
+
+TEST_F(FlushWorkTest, ScrsDatasetWhoseFileIsReplacedIsCompleteNoMore) {
+  PutByScr(1, {"out/a", "only_scrs"});
+  PutByScr(2, {"elsewhere"});
+  const FlushOutcome flushed = Flush(Make(3, {"out/a", "b"}));
+  ASSERT_OK(flushed.status);
+  EXPECT_EQ(flushed.withdrawn, std::vector<DatasetId>{1});
+  EXPECT_TRUE(flushed.warnings.empty());
+  EXPECT_EQ(CompleteInIndex(1), "0");
+  EXPECT_FALSE(CompleteInSummary(1));
+  EXPECT_OK(pfs_.Info(kPrefix + "/only_scrs"));
+  EXPECT_EQ(CompleteInIndex(2), "1");
+  EXPECT_TRUE(CompleteInSummary(2));
+  EXPECT_EQ(Committed(), (std::set<DatasetId>{2, 3}));
+  ASSERT_OK(pfs_.Remove(kIndex));  // nor does it come back when the index is made anew
+  ASSERT_OK(WriteTestFile(pfs_, kIndex, "damaged"));
+  EXPECT_EQ(Committed(), (std::set<DatasetId>{2, 3}));
+}
+
+TEST_F(FlushWorkTest, ScrsNewerDatasetKeepsItsFiles) {
+  PutByScr(4, {"out/a"});
+  const FlushOutcome late = Flush(Make(3, {"out/a"}));
+  EXPECT_TRUE(late.too_late);
+  EXPECT_STATUS(kAborted, late.status, "dataset 4 of SCR's");
+  EXPECT_EQ(CompleteInIndex(4), "1");
+  EXPECT_EQ(Committed(), std::set<DatasetId>{4});
+  ExpectSound("at the end");
+}
+
+TEST_F(FlushWorkTest, ScrsListsAreReadAgainOnlyWhenTheirEntryHasChanged) {
+  PutByScr(1, {"out/a"});
+  PutByScr(2, {"out/b"});
+  ASSERT_OK(WriteTestFile(pfs_, kPrefix + "/c", "whose?"));
+  ASSERT_OK(WriteTestFile(pfs_, kPrefix + "/d", "whose?"));
+  int reads = 0;
+  pfs_.SetHook([&](FakeOp op, const std::string& path) {
+    reads += op == FakeOp::kOpen && path.ends_with("/rank2file") && !path.ends_with(".7/rank2file") ? 1 : 0;
+  });
+  EXPECT_TRUE(prefix_->Withdraw(7, {"c"})->empty());
+  EXPECT_EQ(reads, 2);
+  EXPECT_TRUE(prefix_->Withdraw(7, {"d"})->empty());
+  EXPECT_EQ(reads, 2);
+  pfs_.SetHook(nullptr);
+  ASSERT_OK_AND_ASSIGN(kvtree::Tree index, ReadTree(pfs_, kIndex));
+  index.Find("DSET")->Find("1")->Set("FLUSHED", "2026-01-02T03:04:05");  // SCR has written it once more
+  ASSERT_OK(ReplaceTree(pfs_, kIndex, index));
+  for (const auto& [suffix, tree] : scr::MakeRank2File({{"c"}})) {
+    ASSERT_OK(ReplaceTree(pfs_, kPrefix + "/.scr/scr.dataset.1/rank2file" + suffix, tree));
+  }
+  EXPECT_TRUE(prefix_->Withdraw(7, {"c"})->contains(1));
+}
+
+TEST_F(FlushWorkTest, ACrashAnywhereLeavesNoneOfScrsCompleteWithTheFilesOfAnother) {
+  for (std::uint64_t n = 1;; ++n) {
+    const std::string when = "crash at operation " + std::to_string(n);
+    pfs_.Restart(n);
+    EXPECT_OK(RemoveTree(pfs_, kPrefix));
+    flush_file_ = std::make_unique<FlushFile>("node1:/cache");
+    prefix_ = OpenPrefix();
+    ASSERT_NE(prefix_, nullptr);
+    PutByScr(1, {"out/a", "b"});
+    const Files young = Make(2, {"out/a", "c"});
+    pfs_.SyncAll();
+    pfs_.CrashAt(n);
+    const bool done = Flush(young).status.ok();
+    pfs_.Restart(n);
+    ASSERT_OK_AND_ASSIGN(const std::string there, ReadWhole(pfs_, kPrefix + "/out/a", 1 << 20));
+    const bool scrs = there == BytesOf(1, "out/a");
+    EXPECT_TRUE(scrs || (CompleteInIndex(1) != "1" && !CompleteInSummary(1))) << when;
+    prefix_ = OpenPrefix();
+    ASSERT_NE(prefix_, nullptr) << when;
+    flush_file_ = std::make_unique<FlushFile>("node1:/cache");
+    ASSERT_OK(Flush(young).status) << when;
+    EXPECT_EQ(Committed(), std::set<DatasetId>{2}) << when;
+    if (done) break;
+  }
 }
 
 // --- flush.scr ---

@@ -1,0 +1,43 @@
+// Which files SCR's own datasets have on a prefix, for who is about to replace one of them. Thread-safe. Calls block on
+// disk.
+#ifndef CAIRN_STORAGE_PREFIX_SCR_NAMES_H_
+#define CAIRN_STORAGE_PREFIX_SCR_NAMES_H_
+
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "storage/base/disk.h"
+#include "storage/base/ids.h"
+#include "storage/kvtree/tree.h"
+#include "storage/prefix/shared_records.h"
+
+namespace cairn {
+
+class ScrNames {
+ public:
+  // Has dataset `id` of SCR's, `entry` in the index, one of these files (normalized, below the prefix)? Its rank2file
+  // is read once, and again when the entry has changed. One whose rank2file is damaged has none, since nobody can
+  // restore it; the records are warned.
+  absl::StatusOr<bool> HasOneOf(Disk& disk, SharedRecords& records, DatasetId id, const kvtree::Tree& entry,
+                                const std::set<std::string>& names);
+
+ private:
+  // A dataset may have a million names: their hashes tell that it has none of those that are asked for.
+  struct Known {
+    kvtree::Tree entry;
+    std::vector<std::size_t> hashes;  // sorted
+  };
+
+  std::mutex mutex_;
+  std::map<DatasetId, Known> known_;  // under mutex_
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_PREFIX_SCR_NAMES_H_
