@@ -11,14 +11,16 @@
 
 namespace cairn::testing {
 
-// As the vectors' README has it: byte k of a file of rank r.
-inline std::string ScrApplicationData(std::string_view dataset, Rank rank, std::uint32_t index, std::uint64_t bytes) {
+// As the vectors' README has it: byte `at` of a file of a rank.
+inline char ScrByte(std::string_view dataset, Rank rank, std::uint32_t index, std::uint64_t at) {
   std::uint32_t fold = 0;
   for (const char c : dataset) fold = fold * 131 + static_cast<unsigned char>(c);
+  return static_cast<char>(fold + 17 * rank + 29 * index + 7 * at + (at >> 8));
+}
+
+inline std::string ScrApplicationData(std::string_view dataset, Rank rank, std::uint32_t index, std::uint64_t bytes) {
   std::string data;
-  for (std::uint64_t k = 0; k < bytes; ++k) {
-    data += static_cast<char>(fold + 17 * rank + 29 * index + 7 * k + (k >> 8));
-  }
+  for (std::uint64_t at = 0; at < bytes; ++at) data += ScrByte(dataset, rank, index, at);
   return data;
 }
 

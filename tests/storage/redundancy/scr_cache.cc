@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <span>
 
+#include "tests/storage/prefix/scr_data.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/vectors.h"
 
@@ -25,12 +26,6 @@ bool PutScenario(Disk& disk, std::string_view scenario, std::string_view sub, co
   return true;
 }
 
-std::byte ScrByte(std::string_view dataset, std::uint32_t rank, std::uint32_t index, std::uint64_t at) {
-  std::uint32_t seed = 0;
-  for (const char c : dataset) seed = seed * 131 + static_cast<unsigned char>(c);
-  return static_cast<std::byte>(seed + 17 * rank + 29 * index + 7 * at + (at >> 8));
-}
-
 std::byte ScrByteOf(std::string_view dataset, std::string_view file, std::uint64_t at) {
   unsigned rank = 0, index = 0;
   const std::string name(file);
@@ -38,7 +33,7 @@ std::byte ScrByteOf(std::string_view dataset, std::string_view file, std::uint64
       std::sscanf(name.c_str(), "extra_%u_%u.dat", &rank, &index) != 2) {
     ADD_FAILURE() << name << " is none of the vectors' files";
   }
-  return ScrByte(dataset, rank, index, at);
+  return static_cast<std::byte>(ScrByte(dataset, rank, index, at));
 }
 
 std::vector<std::string> FilesBelow(Disk& disk, const std::string& path) {

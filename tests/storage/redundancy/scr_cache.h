@@ -15,11 +15,7 @@ namespace cairn::testing {
 // and nothing was copied.
 bool PutScenario(Disk& disk, std::string_view scenario, std::string_view sub, const std::string& to);
 
-// Byte `at` of an application's file in the vectors. `dataset`: its name; `index`: 0 for rank_<r>.ckpt, else that of
-// extra_<r>_<index>.dat.
-std::byte ScrByte(std::string_view dataset, std::uint32_t rank, std::uint32_t index, std::uint64_t at);
-
-// The same for a file by its base name.
+// Byte `at` of an application's file in the vectors, by its base name. `dataset`: the dataset's.
 std::byte ScrByteOf(std::string_view dataset, std::string_view file, std::uint64_t at);
 
 // The paths of all files below `path`, sorted.
