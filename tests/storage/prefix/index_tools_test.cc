@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "storage/base/status.h"
 #include "storage/cache/catalogue.h"
@@ -13,106 +15,12 @@
 #include "storage/prefix/prefix.h"
 #include "tests/storage/cache/datasets.h"
 #include "tests/storage/prefix/scr_data.h"
-#include "tests/support/fake_disk.h"
+#include "tests/storage/prefix/site.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/vectors.h"
 
 namespace cairn {
 namespace {
-
-constexpr auto kAlreadyExists = absl::StatusCode::kAlreadyExists;
-constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
-constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
-constexpr auto kNotFound = absl::StatusCode::kNotFound;
-
-constexpr char kPath[] = "/pfs/demo";
-constexpr char kIndex[] = "/pfs/demo/.scr/index.scr";
-constexpr std::uint32_t kRanks = 2;
-
-using Ids = std::vector<DatasetId>;
-
-// A prefix with datasets of Cairn's and of SCR's on a disk in memory.
-class Site {
- public:
-  Site() { Reopen(); }
-
-  void Reopen() {
-    auto opened = Prefix::Open(disk, kPath);
-    EXPECT_OK(opened.status());
-    if (opened.ok()) prefix = *std::move(opened);
-  }
-  std::vector<catalogue::Catalogue> CataloguesOf(DatasetId id) const {
-    std::vector<catalogue::Catalogue> catalogues;
-    for (Rank rank = 0; rank < kRanks; ++rank) {
-      catalogues.push_back(TestCatalogue(prefix->run(), id, rank, kRanks, TestContent(id + rank, 100)));
-    }
-    return catalogues;
-  }
-  absl::Status Commit(DatasetId id) { return Commit(TestDescriptor(id, kRanks)); }
-  absl::Status Commit(scr::Descriptor descriptor) {
-    std::vector<catalogue::Catalogue> catalogues = CataloguesOf(descriptor.id);
-    for (catalogue::Catalogue& catalogue : catalogues) {
-      catalogue.set_launch(*descriptor.launch);
-      const std::string path = prefix->FilePath(catalogue.file(0).prefix_name());
-      CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, ParentOf(path)));
-      CAIRN_RETURN_IF_ERROR(WriteTestFile(disk, path, TestContent(descriptor.id + catalogue.rank(), 100)));
-      CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(ParentOf(path)));
-    }
-    return prefix->Commit(descriptor, catalogues);
-  }
-  // As SCR leaves it: two ranks with a file each; names of `shared`, if given, belong to rank 0 of all that have it.
-  void PutScr(DatasetId id, const std::string& shared = {}) {
-    scr::IndexEntry entry;
-    entry.descriptor.id = id;
-    entry.descriptor.name = fmt::format("step_{}", id);
-    entry.descriptor.complete = true;
-    std::vector<std::vector<std::string>> files(kRanks);
-    for (Rank rank = 0; rank < kRanks; ++rank) files[rank].push_back(ScrName(id, rank));
-    if (!shared.empty()) files[0].push_back(shared);
-    for (const auto& of_rank : files) {
-      for (const std::string& name : of_rank) {
-        const std::string path = prefix->FilePath(name);
-        EXPECT_OK(MakeDirectories(disk, ParentOf(path)));
-        EXPECT_OK(WriteTestFile(disk, path, TestContent(id, 50)));
-        EXPECT_OK(disk.SyncDirectory(ParentOf(path)));
-        entry.descriptor.files += 1;
-        entry.descriptor.bytes += 50;
-      }
-    }
-    const std::string folder = fmt::format("{}/.scr/scr.dataset.{}", kPath, id);
-    EXPECT_OK(MakeDirectories(disk, folder));
-    for (const auto& [suffix, tree] : scr::MakeRank2File(files)) {
-      EXPECT_OK(ReplaceTree(disk, folder + "/rank2file" + suffix, tree));
-    }
-    EXPECT_OK(ReplaceTree(disk, folder + "/summary.scr", scr::MakeSummary(entry.descriptor)));
-    entry.complete = true;
-    kvtree::Tree index = disk.Info(kIndex).ok() ? Index() : kvtree::Tree();
-    scr::PutIndexEntry(entry, index);
-    EXPECT_OK(ReplaceTree(disk, kIndex, index));
-  }
-  static std::string ScrName(DatasetId id, Rank rank) { return fmt::format("step_{}/rank_{}.ckpt", id, rank); }
-
-  kvtree::Tree Index() {
-    const auto tree = ReadTree(disk, kIndex);
-    EXPECT_OK(tree.status());
-    return tree.ok() ? *tree : kvtree::Tree();
-  }
-  std::string Current() { return std::string(Index().Get("CURRENT").value_or("")); }
-  PrefixContents Contents() {
-    const auto contents = prefix->Contents();
-    EXPECT_OK(contents.status());
-    return contents.ok() ? *contents : PrefixContents();
-  }
-  Ids Restorable() {
-    Ids ids;
-    for (const auto& [id, dataset] : Contents().datasets) ids.push_back(id);
-    return ids;
-  }
-  bool IsThere(const std::string& name) { return disk.Info(prefix->FilePath(name)).ok(); }
-
-  FakeDisk disk;
-  std::unique_ptr<Prefix> prefix;
-};
 
 class IndexToolsTest : public ::testing::Test, protected Site {};
 
@@ -474,81 +382,6 @@ TEST(IndexBuildVectorsTest, ADrainedDatasetOfScrsIsEnteredAgain) {
   EXPECT_EQ(committed.at(1).descriptor.name, "step_000010");
   EXPECT_OK(prefix->Catalogues(1));
   std::filesystem::remove_all(path);
-}
-
-// --- Power failures ---
-
-struct Step {
-  std::string name;
-  std::function<absl::Status(FakeDisk&)> make;
-  Ids after;
-  std::string current;
-  std::function<void(Site&)> prepare = [](Site&) {};
-};
-
-// As a scavenge leaves it.
-void LeaveBehind(Site& site, DatasetId id) {
-  for (const catalogue::Catalogue& catalogue : site.CataloguesOf(id)) {
-    const std::string path = site.prefix->FilePath(catalogue.file(0).prefix_name());
-    EXPECT_OK(MakeDirectories(site.disk, ParentOf(path)));
-    EXPECT_OK(WriteTestFile(site.disk, path, TestContent(id + catalogue.rank(), 100)));
-    EXPECT_OK(site.prefix->StoreCatalogue(catalogue));
-  }
-}
-
-// Of three datasets of Cairn's and one of SCR's.
-TEST(IndexToolsCrashTest, AfterAPowerFailureAnywhereAToolHasDoneItsWorkOrNotAndCanDoItAgain) {
-  const std::vector<Step> steps = {
-      {"current", [](FakeDisk& disk) { return SetIndexCurrent(disk, kPath, "4"); }, {2, 3, 4, 5}, "ckpt.4"},
-      {"drop", [](FakeDisk& disk) { return DropFromIndex(disk, kPath, "5"); }, {2, 3, 4}, "ckpt.4"},
-      {"drop after", [](FakeDisk& disk) { return DropAfter(disk, kPath, "3").status(); }, {2, 3}, "ckpt.3"},
-      {"remove", [](FakeDisk& disk) { return RemoveFromIndex(disk, kPath, "5"); }, {2, 3, 4}, "ckpt.4"},
-      {"remove SCR's", [](FakeDisk& disk) { return RemoveFromIndex(disk, kPath, "2"); }, {3, 4, 5}, "ckpt.5"},
-      {"add",
-       [](FakeDisk& disk) { return AddToIndex(disk, kPath, "5").status(); },
-       {2, 3, 4, 5},
-       "ckpt.5",
-       [](Site& site) { EXPECT_OK(DropFromIndex(site.disk, kPath, "5")); }},
-      {"add SCR's",
-       [](FakeDisk& disk) { return AddToIndex(disk, kPath, "2").status(); },
-       {2, 3, 4, 5},
-       "ckpt.5",
-       [](Site& site) { EXPECT_OK(DropFromIndex(site.disk, kPath, "2")); }},
-      {"build",
-       [](FakeDisk& disk) { return BuildIndex(disk, kPath, 7).status(); },
-       {2, 3, 4, 5, 7},
-       "ckpt.7",
-       [](Site& site) { LeaveBehind(site, 7); }},
-  };
-  for (const Step& step : steps) {
-    bool done = false;
-    for (std::uint64_t at = 1; !done; ++at) {
-      for (std::uint64_t seed = 0; seed < 3; ++seed) {
-        Site site;
-        site.PutScr(2);
-        for (const DatasetId id : {3, 4, 5}) ASSERT_OK(site.Commit(id));
-        step.prepare(site);
-        const Ids before = site.Restorable();
-        site.disk.SyncAll();
-        site.disk.CrashAt(at);
-        const absl::Status made = step.make(site.disk);
-        done = made.ok();
-        site.disk.Restart(seed);
-        site.Reopen();
-        const Ids now = site.Restorable();
-        EXPECT_TRUE(now == step.after || (!made.ok() && now == before)) << step.name << " at " << at;
-        if (made.ok()) {
-          EXPECT_EQ(site.Current(), step.current) << step.name;
-          continue;
-        }
-        const absl::Status again = step.make(site.disk);
-        EXPECT_TRUE(again.ok() || absl::IsNotFound(again) || absl::IsAlreadyExists(again))
-            << step.name << " at " << at << ": " << again;
-        EXPECT_EQ(site.Restorable(), step.after) << step.name << " at " << at;
-        EXPECT_EQ(site.Current(), step.current) << step.name << " at " << at;
-      }
-    }
-  }
 }
 
 }  // namespace
