@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "storage/base/status.h"
-#include "storage/cache/tree_file.h"
 #include "storage/prefix/identity.h"
 #include "storage/prefix/index_access.h"
 #include "storage/prefix/index_rules.h"
+#include "storage/prefix/settled.h"
 #include "storage/prefix/shared_records.h"
 
 namespace cairn {
@@ -16,7 +16,7 @@ namespace cairn {
 absl::StatusOr<std::vector<IndexRow>> ListIndex(Disk& disk, const std::string& prefix) {
   const std::string path = prefix + "/.scr/index.scr";
   std::vector<IndexRow> rows;
-  const auto tree = ReadTree(disk, path);
+  const auto tree = ReadSettled(disk, path);
   if (absl::IsNotFound(tree.status())) return rows;
   if (!tree.ok()) return tree.status();
   if (tree->empty()) return rows;

@@ -33,8 +33,12 @@ absl::Status RequireAbsolute(const std::string& path) {
 
 class PrefixOnDisk final : public Prefix {
  public:
-  PrefixOnDisk(Disk& disk, std::string path, const RunId& run, bool writable)
-      : disk_(disk), path_(std::move(path)), run_(run), writable_(writable), records_(disk, path_, run) {}
+  PrefixOnDisk(Disk& disk, std::string path, const RunId& run, bool writable, Pause pause)
+      : disk_(disk),
+        path_(std::move(path)),
+        run_(run),
+        writable_(writable),
+        records_(disk, path_, run, std::move(pause)) {}
 
   const std::string& path() const override { return path_; }
   const RunId& run() const override { return run_; }
@@ -260,16 +264,16 @@ absl::Status PrefixOnDisk::MarkFetched(DatasetId id) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Prefix>> Prefix::Open(Disk& disk, const std::string& path) {
+absl::StatusOr<std::unique_ptr<Prefix>> Prefix::Open(Disk& disk, const std::string& path, Pause pause) {
   CAIRN_RETURN_IF_ERROR(RequireAbsolute(path));
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path, kFolderMode));
   CAIRN_RETURN_IF_ERROR(identity::MakeFolder(disk, path));
   CAIRN_ASSIGN_OR_RETURN(const RunId run, identity::MakeRun(disk, path));
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path + "/.scr", kFolderMode));
-  return std::make_unique<PrefixOnDisk>(disk, path, run, true);
+  return std::make_unique<PrefixOnDisk>(disk, path, run, true, std::move(pause));
 }
 
-absl::StatusOr<std::unique_ptr<Prefix>> Prefix::OpenReadOnly(Disk& disk, const std::string& path) {
+absl::StatusOr<std::unique_ptr<Prefix>> Prefix::OpenReadOnly(Disk& disk, const std::string& path, Pause pause) {
   CAIRN_RETURN_IF_ERROR(RequireAbsolute(path));
   auto run = identity::ReadRun(disk, path);
   if (!run.ok()) {
@@ -281,7 +285,7 @@ absl::StatusOr<std::unique_ptr<Prefix>> Prefix::OpenReadOnly(Disk& disk, const s
     if (!index.ok()) return index.status();
     run = RunId();
   }
-  return std::make_unique<PrefixOnDisk>(disk, path, *run, false);
+  return std::make_unique<PrefixOnDisk>(disk, path, *run, false, std::move(pause));
 }
 
 }  // namespace cairn

@@ -32,6 +32,7 @@
 #include "proto/catalogue.pb.h"
 #include "storage/base/disk.h"
 #include "storage/base/ids.h"
+#include "storage/prefix/settled.h"
 #include "storage/scr/records.h"
 
 namespace cairn {
@@ -68,11 +69,12 @@ struct PrefixContents {
 class Prefix {
  public:
   // Opens `path` (absolute, symbolic links resolved by the caller), making it and the run's identity if need be.
+  // `pause`: while a record that SCR may be writing just now is not whole (storage/prefix/settled.h).
   //   kPermissionDenied  not writable, or .cairn belongs to another user or is open to others
-  static absl::StatusOr<std::unique_ptr<Prefix>> Open(Disk& disk, const std::string& path);
+  static absl::StatusOr<std::unique_ptr<Prefix>> Open(Disk& disk, const std::string& path, Pause pause = {});
   // Only looks: kNotFound if there is neither .cairn/run nor .scr/index.scr. Calls that change something are refused
   // with kPermissionDenied. The identity is all zeros if there is none, or it may not be read.
-  static absl::StatusOr<std::unique_ptr<Prefix>> OpenReadOnly(Disk& disk, const std::string& path);
+  static absl::StatusOr<std::unique_ptr<Prefix>> OpenReadOnly(Disk& disk, const std::string& path, Pause pause = {});
   virtual ~Prefix() = default;
 
   virtual const std::string& path() const = 0;

@@ -69,8 +69,8 @@ absl::StatusOr<CommitRecord> ParseCommit(const std::string& path, const kvtree::
   return CommitRecord{.run = *run, .committed_us = *committed, .descriptor = *std::move(descriptor)};
 }
 
-SharedRecords::SharedRecords(Disk& disk, std::string prefix, const RunId& run)
-    : disk_(disk), prefix_(std::move(prefix)), run_(run) {}
+SharedRecords::SharedRecords(Disk& disk, std::string prefix, const RunId& run, Pause pause)
+    : disk_(disk), prefix_(std::move(prefix)), run_(run), pause_(std::move(pause)) {}
 
 std::string SharedRecords::DatasetFolder(DatasetId id) const {
   return fmt::format("{}/scr.dataset.{}", Folder(), id);
@@ -140,7 +140,7 @@ absl::StatusOr<std::map<DatasetId, CommitRecord>> SharedRecords::ReadCommits(con
 }
 
 absl::StatusOr<kvtree::Tree> SharedRecords::ReadIndex() {
-  auto tree = ReadTree(disk_, IndexPath());
+  auto tree = ReadSettled(disk_, IndexPath(), pause_);
   if (absl::IsNotFound(tree.status())) return kvtree::Tree();
   return tree;
 }
@@ -249,7 +249,7 @@ void SharedRecords::Drop(DatasetId id, kvtree::Tree& index) {
 }
 
 absl::StatusOr<kvtree::Tree> SharedRecords::ReadOrMoveAside(const std::string& path, bool* moved) {
-  auto tree = ReadTree(disk_, path);
+  auto tree = ReadSettled(disk_, path, pause_);
   if (absl::IsNotFound(tree.status())) return kvtree::Tree();
   if (!absl::IsDataLoss(tree.status())) return tree;
   CAIRN_ASSIGN_OR_RETURN(const std::string aside, MoveAside(disk_, path, path + ".damaged"));

@@ -18,6 +18,7 @@
 #include "storage/base/disk.h"
 #include "storage/base/ids.h"
 #include "storage/kvtree/tree.h"
+#include "storage/prefix/settled.h"
 #include "storage/scr/records.h"
 
 namespace cairn {
@@ -45,8 +46,9 @@ bool IsMerged(DatasetId id, const kvtree::Tree& index);
 
 class SharedRecords {
  public:
-  // `disk` is borrowed. `run` all zeros: commit records of any run count.
-  SharedRecords(Disk& disk, std::string prefix, const RunId& run);
+  // `disk` is borrowed. `run` all zeros: commit records of any run count. Index, flush and nodes file count as damaged
+  // only if they stay so (ReadSettled, with `pause`).
+  SharedRecords(Disk& disk, std::string prefix, const RunId& run, Pause pause = {});
 
   const RunId& run() const { return run_; }
   std::string Folder() const { return prefix_ + "/.scr"; }
@@ -106,6 +108,7 @@ class SharedRecords {
   Disk& disk_;
   const std::string prefix_;
   const RunId run_;
+  const Pause pause_;
   std::mutex warnings_mutex_;
   std::vector<std::string> warnings_;  // under warnings_mutex_
 };
