@@ -4,33 +4,19 @@
 #include <filesystem>
 
 #include "tests/daemon/core/fake_client.h"
+#include "tests/daemon/core/flush_fixture.h"
 #include "tests/daemon/core/gate.h"
 #include "tests/support/fake_disk.h"
 
 namespace cairn {
 namespace {
 
-class FlushTest : public ::testing::Test {
+class FlushTest : public FlushFixture {
  protected:
   void StartWith(std::uint32_t every) {
     harness_.config.flush.every = every;
-    ASSERT_TRUE(harness_.Start().ok());
-    client_ = std::make_unique<FakeClient>(harness_);
-    ASSERT_SAYS(client_->Open({}), local::OK, "");
+    Start();
   }
-  void TearDown() override { client_ = nullptr; }
-  // At `local`.
-  DatasetId Make(std::uint64_t step) {
-    const local::Reply done = client_->Checkpoint(step, memory_);
-    EXPECT_SAYS(done, local::OK, "");
-    EXPECT_SAYS(client_->Wait(done.committed().dataset(), local::LOCAL), local::OK, "");
-    return done.committed().dataset();
-  }
-
-  const Memory memory_ = {ValueOf(1, "step", 7), PlainOf(2, RandomBytes(2, 1'500'000))};
-  FakeDisk prefix_disk_;
-  CoreHarness harness_{nullptr, &prefix_disk_};
-  std::unique_ptr<FakeClient> client_;
 };
 
 TEST_F(FlushTest, EverySoManyThGoesByItself) {

@@ -7,29 +7,20 @@
 #include "storage/prefix/prefix.h"
 #include "storage/scr/records.h"
 #include "tests/daemon/core/fake_client.h"
+#include "tests/daemon/core/flush_fixture.h"
 #include "tests/daemon/core/gate.h"
 #include "tests/support/fake_disk.h"
 
 namespace cairn {
 namespace {
 
-class ParallelFlushTest : public ::testing::Test {
+class ParallelFlushTest : public FlushFixture {
  protected:
   void StartWith(std::uint32_t parallel) {
     harness_.config.flush.every = 1;
     harness_.config.flush.superseded = true;
     harness_.config.flush.parallel = parallel;
-    ASSERT_TRUE(harness_.Start().ok());
-    client_ = std::make_unique<FakeClient>(harness_);
-    ASSERT_SAYS(client_->Open({}), local::OK, "");
-  }
-  void TearDown() override { client_ = nullptr; }
-  // At `local`. The first dataset of a prefix has id 1.
-  DatasetId Make(std::uint64_t step) {
-    const local::Reply done = client_->Checkpoint(step, memory_);
-    EXPECT_SAYS(done, local::OK, "");
-    EXPECT_SAYS(client_->Wait(done.committed().dataset(), local::LOCAL), local::OK, "");
-    return done.committed().dataset();
+    Start();
   }
   std::string StateOf(DatasetId id) {
     const admin::StatusReply status = harness_.Status();
@@ -40,6 +31,14 @@ class ParallelFlushTest : public ::testing::Test {
   }
   bool Reaches(DatasetId id, const std::string& state) {
     return harness_.Eventually([&] { return StateOf(id) == state; });
+  }
+  // The first of two waits at the gate while it is copied, the second is copied and waits for its turn.
+  std::pair<DatasetId, DatasetId> CopiedBehind(Gate& gate) {
+    const DatasetId first = Make(1);
+    gate.AwaitArrival();
+    const DatasetId second = Make(2);
+    EXPECT_TRUE(Reaches(second, "copied"));
+    return {first, second};
   }
   std::string CompleteInIndex(DatasetId id) {
     const auto tree = ReadTree(prefix_disk_, harness_.prefix() + "/.scr/index.scr");
@@ -60,11 +59,6 @@ class ParallelFlushTest : public ::testing::Test {
     return harness_.Eventually([&] { return Places(id) == places; });
   }
   std::string DataFolder(DatasetId id) { return harness_.prefix() + "/ckpt." + std::to_string(id); }
-
-  const Memory memory_ = {ValueOf(1, "step", 7), PlainOf(2, RandomBytes(2, 1'500'000))};
-  FakeDisk prefix_disk_;
-  CoreHarness harness_{nullptr, &prefix_disk_};
-  std::unique_ptr<FakeClient> client_;
 };
 
 TEST_F(ParallelFlushTest, AYoungerOneIsCopiedMeanwhileAndCommitsAfterTheOlder) {
@@ -149,10 +143,7 @@ TEST_F(ParallelFlushTest, OneThatIsCopiedCanBeRemovedAndLeavesNothing) {
   Gate gate(FakeOp::kWrite, "ckpt.1/");
   prefix_disk_.SetHook(gate.hook());
   StartWith(2);
-  const DatasetId first = Make(1);
-  gate.AwaitArrival();
-  const DatasetId second = Make(2);
-  ASSERT_TRUE(Reaches(second, "copied"));
+  const auto [first, second] = CopiedBehind(gate);
   EXPECT_TRUE(harness_.IsThere(prefix_disk_, DataFolder(second)));
   EXPECT_EQ(harness_.Remove(second).code(), local::OK);
   EXPECT_TRUE(harness_.Eventually([&] { return !harness_.IsThere(prefix_disk_, DataFolder(second)); }));
@@ -182,10 +173,7 @@ TEST_F(ParallelFlushTest, AQuiesceDoesNotWaitForTheTurnOfWhatIsCopied) {
   Gate gate(FakeOp::kWrite, "ckpt.1/");
   prefix_disk_.SetHook(gate.hook());
   StartWith(2);
-  const DatasetId first = Make(1);
-  gate.AwaitArrival();
-  const DatasetId second = Make(2);
-  ASSERT_TRUE(Reaches(second, "copied"));
+  const auto [first, second] = CopiedBehind(gate);
   gate.Open();
   EXPECT_TRUE(harness_.core().Quiesce());
   client_ = nullptr;
