@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "storage/base/check.h"
+#include "storage/base/field_matrix.h"
 #include "storage/base/status.h"
 
 namespace cairn::fti {
@@ -18,7 +19,7 @@ constexpr std::uint32_t kPolynomial = 0x1100B;
 constexpr std::size_t kPieceBytes = 256 << 10;  // of each of up to 62 shards in memory
 constexpr std::size_t kStripBytes = 16 << 10;   // all sources' strips stay in the second-level cache
 
-using Matrix = std::vector<std::vector<std::uint16_t>>;
+using Matrix = FieldMatrix<std::uint16_t>;
 
 // How shard `shard` is made of the data shards.
 std::vector<std::uint16_t> RowOf(std::uint32_t k, std::uint32_t shard) {
@@ -29,36 +30,6 @@ std::vector<std::uint16_t> RowOf(std::uint32_t k, std::uint32_t shard) {
   }
   for (std::uint32_t j = 0; j < k; ++j) row[j] = Inverse(static_cast<std::uint16_t>((shard - k) ^ (k + j)));
   return row;
-}
-
-void AddRow(std::vector<std::uint16_t>& row, const std::vector<std::uint16_t>& other, std::uint16_t factor) {
-  for (std::size_t i = 0; i < row.size(); ++i) row[i] ^= Multiply(other[i], factor);
-}
-
-// Gauss and Jordan. The rows of any k shards are independent, since every square part of a Cauchy matrix is.
-Matrix Inverted(Matrix matrix) {
-  const std::size_t k = matrix.size();
-  Matrix inverse(k, std::vector<std::uint16_t>(k));
-  for (std::size_t i = 0; i < k; ++i) inverse[i][i] = 1;
-  for (std::size_t column = 0; column < k; ++column) {
-    std::size_t pivot = column;
-    while (pivot < k && matrix[pivot][column] == 0) ++pivot;
-    CAIRN_CHECK(pivot < k);
-    std::swap(matrix[pivot], matrix[column]);
-    std::swap(inverse[pivot], inverse[column]);
-    const std::uint16_t scale = Inverse(matrix[column][column]);
-    for (std::size_t i = 0; i < k; ++i) {
-      matrix[column][i] = Multiply(matrix[column][i], scale);
-      inverse[column][i] = Multiply(inverse[column][i], scale);
-    }
-    for (std::size_t row = 0; row < k; ++row) {
-      const std::uint16_t factor = matrix[row][column];
-      if (row == column || factor == 0) continue;
-      AddRow(matrix[row], matrix[column], factor);
-      AddRow(inverse[row], inverse[column], factor);
-    }
-  }
-  return inverse;
 }
 
 }  // namespace
@@ -93,11 +64,12 @@ absl::StatusOr<Recipe> MakeRecipe(std::uint32_t k, std::span<const std::uint32_t
   recipe.targets.assign(targets.begin(), targets.end());
   Matrix known;
   for (const std::uint32_t shard : recipe.sources) known.push_back(RowOf(k, shard));
-  const Matrix data = Inverted(std::move(known));  // the data shards, made of the sources
+  // The data shards, made of the sources: rows of any k are independent, since every square part of a Cauchy matrix is.
+  const Matrix data = InvertedMatrix(std::move(known), Multiply, Inverse);
   for (const std::uint32_t target : targets) {
     const std::vector<std::uint16_t> row = RowOf(k, target);
     std::vector<std::uint16_t> factors(k);
-    for (std::uint32_t j = 0; j < k; ++j) AddRow(factors, data[j], row[j]);
+    for (std::uint32_t j = 0; j < k; ++j) AddRow(factors, data[j], row[j], Multiply);
     recipe.factors.push_back(std::move(factors));
   }
   return recipe;

@@ -7,15 +7,12 @@
 #include <utility>
 
 #include "storage/base/check.h"
+#include "storage/base/field_matrix.h"
 
 namespace cairn::redundancy {
 namespace {
 
 constexpr std::size_t kStride = 64;
-
-void AddRow(Row& row, const Row& other, std::uint8_t factor) {
-  for (std::size_t i = 0; i < row.size(); ++i) row[i] ^= Multiply(other[i], factor);
-}
 
 }  // namespace
 
@@ -46,28 +43,7 @@ Row ChecksumRow(std::uint32_t n, std::uint32_t checksum) {
 }
 
 Matrix Inverted(Matrix matrix) {
-  const std::size_t size = matrix.size();
-  Matrix inverse(size, Row(size));
-  for (std::size_t i = 0; i < size; ++i) inverse[i][i] = 1;
-  for (std::size_t column = 0; column < size; ++column) {
-    std::size_t pivot = column;
-    while (pivot < size && matrix[pivot][column] == 0) ++pivot;
-    CAIRN_CHECK(pivot < size);
-    std::swap(matrix[pivot], matrix[column]);
-    std::swap(inverse[pivot], inverse[column]);
-    const std::uint8_t scale = Inverse(matrix[column][column]);
-    for (std::size_t i = 0; i < size; ++i) {
-      matrix[column][i] = Multiply(matrix[column][i], scale);
-      inverse[column][i] = Multiply(inverse[column][i], scale);
-    }
-    for (std::size_t row = 0; row < size; ++row) {
-      const std::uint8_t factor = matrix[row][column];
-      if (row == column || factor == 0) continue;
-      AddRow(matrix[row], matrix[column], factor);
-      AddRow(inverse[row], inverse[column], factor);
-    }
-  }
-  return inverse;
+  return InvertedMatrix(std::move(matrix), Multiply, Inverse);
 }
 
 Shards::Shards(std::size_t count, std::size_t bytes)
