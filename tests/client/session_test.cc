@@ -13,6 +13,7 @@
 
 #include "proto/frame.h"
 #include "tests/client/fake_daemon.h"
+#include "tests/client/played_session.h"
 
 namespace cairn {
 namespace {
@@ -21,18 +22,7 @@ bool Says(const cairn_session* session, const std::string& text) {
   return std::string(cairn_error(session)).find(text) != std::string::npos;
 }
 
-class SessionTest : public testing::Test {
- protected:
-  ~SessionTest() override { daemon_.Join(); }
-  // A session whose daemon does what the script says after the greeting.
-  cairn_session* Open(std::function<void(FakePeer&)> script, std::uint32_t deadline_ms = 5000) {
-    daemon_.PlayPeer(std::move(script));
-    cairn_options options = daemon_.options();
-    options.deadline_ms = deadline_ms;
-    return OpenOrDie(options);
-  }
-  FakeDaemon daemon_;
-};
+using SessionTest = PlayedSessionTest;
 
 TEST_F(SessionTest, HelloAndOpenSayWhoComesAndWhereItBelongs) {
   daemon_.Play([this] {

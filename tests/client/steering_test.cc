@@ -7,21 +7,12 @@
 #include <string>
 
 #include "tests/client/fake_daemon.h"
+#include "tests/client/played_session.h"
 
 namespace cairn {
 namespace {
 
-class SteeringTest : public testing::Test {
- protected:
-  ~SteeringTest() override { daemon_.Join(); }
-  cairn_session* Open(std::function<void(FakePeer&)> script, std::uint32_t deadline_ms = 5000) {
-    daemon_.PlayPeer(std::move(script));
-    cairn_options options = daemon_.options();
-    options.deadline_ms = deadline_ms;
-    return OpenOrDie(options);
-  }
-  FakeDaemon daemon_;
-};
+using SteeringTest = PlayedSessionTest;
 
 local::Reply ExitAnswer(bool yes, const std::string& why = "") {
   local::Reply reply;

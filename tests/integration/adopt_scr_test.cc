@@ -13,6 +13,7 @@
 #include "client/cairn.h"
 #include "storage/io/posix_disk.h"
 #include "tests/integration/harness.h"
+#include "tests/integration/rank_session.h"
 #include "tests/storage/redundancy/scr_cache.h"
 #include "tests/support/status_matchers.h"
 
@@ -50,17 +51,9 @@ class AdoptScrTest : public ::testing::Test {
     return restored;
   }
   Restored Rank(const std::string& key, std::size_t rank, const std::vector<std::vector<std::string>>& names) {
-    const std::string address = harness_.address(), prefix = harness_.prefix();
-    cairn_options options = CAIRN_OPTIONS_INIT;
-    options.address = address.c_str();
-    options.prefix = prefix.c_str();
-    options.launch = key.c_str();
-    options.rank = static_cast<std::int32_t>(rank);
-    options.nranks = static_cast<std::int32_t>(names.size());
-    options.deadline_ms = 60000;
     Restored restored;
     cairn_session* session = nullptr;
-    bool done = cairn_open(&options, &session) == CAIRN_OK &&
+    bool done = OpenRank(harness_, key, rank, names.size(), &session) == CAIRN_OK &&
                 cairn_latest(session, &restored.dataset, &restored.step) == CAIRN_OK &&
                 cairn_restore(session, restored.dataset) == CAIRN_OK &&
                 cairn_restored_tier(session, &restored.tier) == CAIRN_OK;

@@ -14,6 +14,7 @@
 #include "storage/fti/execution.h"
 #include "storage/io/posix_disk.h"
 #include "tests/integration/harness.h"
+#include "tests/integration/rank_session.h"
 #include "tests/storage/fti/sample_export.h"
 #include "tests/support/status_matchers.h"
 
@@ -67,14 +68,6 @@ class AdoptTest : public ::testing::Test {
     return restored;
   }
   Restored Rank(const std::string& key, std::uint32_t rank) {
-    const std::string address = harness_.address(), prefix = harness_.prefix();
-    cairn_options options = CAIRN_OPTIONS_INIT;
-    options.address = address.c_str();
-    options.prefix = prefix.c_str();
-    options.launch = key.c_str();
-    options.rank = static_cast<std::int32_t>(rank);
-    options.deadline_ms = 60000;
-    options.nranks = kRanks;
     Restored restored;
     restored.doubles.resize(BytesOf(rank, 1));
     restored.bytes.resize(BytesOf(rank, 40));
@@ -82,7 +75,7 @@ class AdoptTest : public ::testing::Test {
     cairn_stored_info info{};
     info.struct_size = sizeof info;
     const bool done =
-        cairn_open(&options, &session) == CAIRN_OK &&
+        OpenRank(harness_, key, rank, kRanks, &session) == CAIRN_OK &&
         cairn_protect(session, 1, restored.doubles.data(), restored.doubles.size(), CAIRN_BYTE) == CAIRN_OK &&
         cairn_protect(session, 40, restored.bytes.data(), restored.bytes.size(), CAIRN_UINT8) == CAIRN_OK &&
         cairn_latest(session, &restored.dataset, &restored.step) == CAIRN_OK &&

@@ -13,6 +13,7 @@
 
 #include "client/cairn.h"
 #include "tests/integration/harness.h"
+#include "tests/integration/rank_session.h"
 
 namespace cairn::testing {
 namespace {
@@ -31,16 +32,8 @@ class ScavengeTest : public ::testing::Test {
     return field;
   }
   cairn_session* Open(std::uint32_t rank, const std::string& key) const {
-    const std::string address = harness_.address(), prefix = harness_.prefix();
-    cairn_options options = CAIRN_OPTIONS_INIT;
-    options.address = address.c_str();
-    options.prefix = prefix.c_str();
-    options.launch = key.c_str();
-    options.rank = static_cast<std::int32_t>(rank);
-    options.nranks = kRanks;
-    options.deadline_ms = 60000;
     cairn_session* session = nullptr;
-    EXPECT_EQ(cairn_open(&options, &session), CAIRN_OK) << cairn_error(nullptr);
+    EXPECT_EQ(OpenRank(harness_, key, rank, kRanks, &session), CAIRN_OK) << cairn_error(nullptr);
     return session;
   }
   template <typename Rank>
