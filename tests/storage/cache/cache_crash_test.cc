@@ -149,14 +149,15 @@ void ExpectPromisesKept(Disk& disk, const Promises& promises) {
   EXPECT_OK(WriteDataset(disk, *folder, 10, &next));
 }
 
+std::uint64_t OperationsOfHistory() {
+  FakeDisk disk;
+  Promises promises;
+  EXPECT_OK(History(disk, &promises));
+  return disk.operations();
+}
+
 TEST(CacheCrashTest, AfterAPowerFailureAnywhereExactlyThePromisedDatasetsAreWhole) {
-  std::uint64_t operations = 0;
-  {
-    FakeDisk disk;
-    Promises promises;
-    ASSERT_OK(History(disk, &promises));
-    operations = disk.operations();
-  }
+  const std::uint64_t operations = OperationsOfHistory();
   for (std::uint64_t n = 1; n <= operations && !HasFailure(); ++n) {
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
       SCOPED_TRACE(fmt::format("power fails at operation {} of {}, seed {}", n, operations, seed));
@@ -173,13 +174,7 @@ TEST(CacheCrashTest, AfterAPowerFailureAnywhereExactlyThePromisedDatasetsAreWhol
 // The index is gone with the power: what was promised is found by its own records, and nothing that was removed, given
 // up or never whole comes back by them.
 TEST(CacheCrashTest, AfterAPowerFailureThatTookTheIndexTheDatasetsAreFoundWithoutIt) {
-  std::uint64_t operations = 0;
-  {
-    FakeDisk disk;
-    Promises promises;
-    ASSERT_OK(History(disk, &promises));
-    operations = disk.operations();
-  }
+  const std::uint64_t operations = OperationsOfHistory();
   for (std::uint64_t n = 1; n <= operations && !HasFailure(); ++n) {
     SCOPED_TRACE(fmt::format("power fails at operation {} of {}", n, operations));
     FakeDisk disk;
