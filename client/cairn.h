@@ -161,7 +161,8 @@ CAIRN_API int cairn_restore(cairn_session* session, uint64_t dataset);
 /* Which copy served this rank in the last successful cairn_restore (enum cairn_tier). */
 CAIRN_API int cairn_restored_tier(cairn_session* session, int32_t* tier);
 
-/* The application's own files. Begin, route each file (write to `path` instead), end. */
+/* The application's own files. Begin, route each file (write to `path` instead; in another directory, of the same base
+ * name), end. */
 enum cairn_output_flags { CAIRN_CHECKPOINT = 1, CAIRN_OUTPUT = 2 };
 CAIRN_API int cairn_output_begin(cairn_session* session, uint64_t step, uint32_t flags, uint64_t* dataset);
 CAIRN_API int cairn_route_file(cairn_session* session, const char* file, char* path, size_t path_bytes);

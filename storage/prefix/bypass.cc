@@ -8,6 +8,7 @@
 #include "storage/base/status.h"
 #include "storage/cache/catalogue.h"
 #include "storage/prefix/place.h"
+#include "storage/transfer/transfer.h"
 
 namespace cairn {
 namespace {
@@ -16,6 +17,19 @@ constexpr std::uint32_t kFolderMode = 0777;  // less the umask, as SCR's
 
 std::string DataFolder(const Prefix& prefix, DatasetId id) {
   return prefix.FilePath(fmt::format("ckpt.{}", id));
+}
+
+// The application's own files, until the dataset is complete.
+std::string FilesFolder(const Prefix& prefix, DatasetId id) {
+  return DataFolder(prefix, id) + "/files";
+}
+
+// After Prefix::Remove, which takes everything else.
+absl::Status RemoveFilesFolder(Disk& disk, const Prefix& prefix, DatasetId id) {
+  CAIRN_RETURN_IF_ERROR(RemoveTree(disk, FilesFolder(prefix, id)));
+  const absl::Status removed = disk.Remove(DataFolder(prefix, id));
+  // Not empty: what is in it is not ours.
+  return absl::IsNotFound(removed) || absl::IsAlreadyExists(removed) ? absl::OkStatus() : removed;
 }
 
 class BypassOnDisk final : public Bypass {
@@ -42,24 +56,34 @@ class BypassOnDisk final : public Bypass {
   // A dataset between Begin and Complete.
   struct Open {
     scr::Descriptor descriptor;
-    std::set<std::string> routed;
     std::set<Rank> committing;
     std::map<Rank, catalogue::Catalogue> committed;
-    Replaced replaced;  // by its files
+    bool placed = false;  // its files may be under their own names
+    Replaced replaced;    // by its files
   };
+  using Catalogues = std::vector<catalogue::Catalogue>;
 
-  absl::StatusOr<bool> FirstRoute(DatasetId id, const std::string& name);
-  absl::Status MakeWay(DatasetId id, const std::string& name);
-  // Marks the rank as being committed, checks its files, stores its catalogue.
+  bool IsOpen(DatasetId id);
+  // Where a file is before the dataset is complete.
+  std::string PathOf(const catalogue::Catalogue& catalogue, const catalogue::FileEntry& file) const {
+    if (!catalogue.files()) return prefix_->FilePath(file.prefix_name());
+    return FilesFolder(*prefix_, catalogue.dataset()) + "/" + file.name();
+  }
+  // Of a rank that is marked as being committed: checks its files, stores its catalogue.
   absl::Status Enter(const catalogue::Catalogue& catalogue);
   absl::Status CheckAndStore(const catalogue::Catalogue& catalogue);
   absl::Status MayCommit(const catalogue::Catalogue& catalogue);
+  absl::StatusOr<Catalogues> AllCommitted(const scr::Descriptor& descriptor);
+  absl::Status PutFilesInPlace(DatasetId id, const Catalogues& catalogues);
+  absl::StatusOr<std::set<std::string>> NamesInTheWay(const std::vector<CopiedFile>& files) const;
+  void KeepPlaced(bool placed, catalogue::Catalogue* catalogue) const;
   void RemoveReplaced(const Replaced& replaced);
 
   Disk& disk_;
   const std::shared_ptr<Prefix> prefix_;
   std::mutex mutex_;
-  std::map<DatasetId, Open> open_;  // under mutex_
+  std::map<DatasetId, Open> open_;    // under mutex_
+  std::map<DatasetId, Open> failed_;  // under mutex_; not removed yet
   std::vector<std::pair<DatasetId, DatasetId>> withdrawn_;
 };
 
@@ -69,13 +93,18 @@ absl::Status BypassOnDisk::Begin(const scr::Descriptor& descriptor) {
     return InvalidArgument("dataset {} named \"{}\": a number, a name, a launch and ranks are needed", id,
                            descriptor.name);
   }
+  if (IsOpen(id)) return AlreadyExists("{}: dataset {} was begun before", prefix_->path(), id);
   CAIRN_RETURN_IF_ERROR(prefix_->BeginFlush(descriptor));
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, DataFolder(*prefix_, id), kFolderMode));
+  {
+    const std::lock_guard lock(mutex_);  // from here on there is something to remove
+    open_[id].descriptor = descriptor;
+  }
+  return MakeDirectories(disk_, DataFolder(*prefix_, id), kFolderMode);
+}
+
+bool BypassOnDisk::IsOpen(DatasetId id) {
   const std::lock_guard lock(mutex_);
-  const auto [at, first] = open_.try_emplace(id);
-  if (!first) return AlreadyExists("{}: dataset {} was begun before", prefix_->path(), id);
-  at->second.descriptor = descriptor;
-  return absl::OkStatus();
+  return open_.contains(id);
 }
 
 absl::Status BypassOnDisk::MayCommit(const catalogue::Catalogue& catalogue) {
@@ -99,7 +128,7 @@ absl::Status BypassOnDisk::MayCommit(const catalogue::Catalogue& catalogue) {
 absl::Status BypassOnDisk::CheckAndStore(const catalogue::Catalogue& catalogue) {
   std::set<std::string> folders = {DataFolder(*prefix_, catalogue.dataset())};
   for (const catalogue::FileEntry& file : catalogue.file()) {
-    const std::string path = prefix_->FilePath(file.prefix_name());
+    const std::string path = PathOf(catalogue, file);
     const auto info = disk_.Info(path);
     if (absl::IsNotFound(info.status())) return FailedPrecondition("{}: missing", path);
     if (!info.ok()) return info.status();
@@ -108,6 +137,8 @@ absl::Status BypassOnDisk::CheckAndStore(const catalogue::Catalogue& catalogue) 
     }
     folders.insert(ParentOf(path));
   }
+  // A catalogue says what is under the names in it: that of files comes when they are there.
+  if (catalogue.files()) return absl::OkStatus();
   for (const std::string& folder : folders) CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(folder));
   return prefix_->StoreCatalogue(catalogue);
 }
@@ -149,19 +180,64 @@ absl::Status BypassOnDisk::CommitRankFiles(const catalogue::Catalogue& catalogue
   return Enter(catalogue);
 }
 
-absl::Status BypassOnDisk::Complete(const scr::Descriptor& descriptor) {
-  std::vector<catalogue::Catalogue> catalogues;
+absl::StatusOr<BypassOnDisk::Catalogues> BypassOnDisk::AllCommitted(const scr::Descriptor& descriptor) {
+  const std::lock_guard lock(mutex_);
+  const auto open = open_.find(descriptor.id);
+  if (open == open_.end()) return FailedPrecondition("dataset {} is not open", descriptor.id);
+  const std::map<Rank, catalogue::Catalogue>& committed = open->second.committed;
+  if (committed.size() != open->second.descriptor.ranks || open->second.descriptor.ranks != descriptor.ranks) {
+    return FailedPrecondition("dataset {}: {} of {} ranks are committed", descriptor.id, committed.size(),
+                              open->second.descriptor.ranks.value_or(0));
+  }
+  Catalogues catalogues;
+  for (const auto& [rank, catalogue] : committed) catalogues.push_back(catalogue);
+  return catalogues;
+}
+
+absl::StatusOr<std::set<std::string>> BypassOnDisk::NamesInTheWay(const std::vector<CopiedFile>& files) const {
+  std::set<std::string> names;
+  for (const CopiedFile& file : files) {
+    const auto info = disk_.Info(file.to);
+    if (absl::IsNotFound(info.status())) continue;
+    if (!info.ok()) return info.status();
+    names.insert(file.to.substr(prefix_->path().size() + 1));
+  }
+  return names;
+}
+
+// As a flush does it: whatever entry says COMPLETE names its own bytes at every instant, so first those that give way
+// are taken out.
+absl::Status BypassOnDisk::PutFilesInPlace(DatasetId id, const Catalogues& catalogues) {
+  std::vector<CopiedFile> files;
+  for (const catalogue::Catalogue& catalogue : catalogues) {
+    for (const catalogue::FileEntry& file : catalogue.file()) {
+      CAIRN_RETURN_IF_ERROR(CheckPlace(disk_, prefix_->path(), file.prefix_name()));
+      files.push_back({.work = PathOf(catalogue, file), .to = prefix_->FilePath(file.prefix_name()), .in_place = {}});
+    }
+  }
+  std::set<std::string> folders;
+  for (const CopiedFile& file : files) {
+    const std::string folder = ParentOf(file.to);
+    if (folders.insert(folder).second) CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, folder, kFolderMode));
+  }
+  CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesInTheWay(files));
+  CAIRN_ASSIGN_OR_RETURN(Replaced replaced, prefix_->Withdraw(id, names));
   {
     const std::lock_guard lock(mutex_);
-    const auto open = open_.find(descriptor.id);
-    if (open == open_.end()) return FailedPrecondition("dataset {} is not open", descriptor.id);
-    const std::map<Rank, catalogue::Catalogue>& committed = open->second.committed;
-    if (committed.size() != open->second.descriptor.ranks || open->second.descriptor.ranks != descriptor.ranks) {
-      return FailedPrecondition("dataset {}: {} of {} ranks are committed", descriptor.id, committed.size(),
-                                open->second.descriptor.ranks.value_or(0));
-    }
-    for (const auto& [rank, catalogue] : committed) catalogues.push_back(catalogue);
+    const auto open = open_.find(id);
+    for (const auto& [older, its] : replaced) withdrawn_.emplace_back(older, id);
+    if (open == open_.end()) return FailedPrecondition("dataset {} was removed meanwhile", id);
+    open->second.placed = true;
+    open->second.replaced.merge(replaced);
   }
+  CAIRN_RETURN_IF_ERROR(PutInPlace(disk_, files));
+  RemoveTree(disk_, FilesFolder(*prefix_, id)).IgnoreError();  // empty folders, and what was not handed over
+  return absl::OkStatus();
+}
+
+absl::Status BypassOnDisk::Complete(const scr::Descriptor& descriptor) {
+  CAIRN_ASSIGN_OR_RETURN(const Catalogues catalogues, AllCommitted(descriptor));
+  if (descriptor.own_files) CAIRN_RETURN_IF_ERROR(PutFilesInPlace(descriptor.id, catalogues));
   const absl::Status committed = prefix_->Commit(descriptor, catalogues);
   if (!committed.ok() && !absl::IsAlreadyExists(committed)) return committed;
   Replaced replaced;
@@ -176,71 +252,48 @@ absl::Status BypassOnDisk::Complete(const scr::Descriptor& descriptor) {
 // Withdrawn before; what is left of them that nobody else names.
 void BypassOnDisk::RemoveReplaced(const Replaced& replaced) {
   for (const auto& [id, catalogues] : replaced) {
-    if (catalogues.empty()) continue;  // SCR's own
+    if (catalogues.empty()) continue;               // SCR's own
     prefix_->Remove(id, catalogues).IgnoreError();  // nobody restores it; the next removal may find it
   }
+}
+
+// Under the names of files that have not come, others may be.
+void BypassOnDisk::KeepPlaced(bool placed, catalogue::Catalogue* catalogue) const {
+  google::protobuf::RepeatedPtrField<catalogue::FileEntry> files;
+  for (const catalogue::FileEntry& file : catalogue->file()) {
+    if (placed && absl::IsNotFound(disk_.Info(PathOf(*catalogue, file)).status())) *files.Add() = file;
+  }
+  catalogue->mutable_file()->Swap(&files);
 }
 
 absl::Status BypassOnDisk::Remove(DatasetId id) {
   Open open;
   {
     const std::lock_guard lock(mutex_);
-    if (auto found = open_.extract(id)) open = std::move(found.mapped());
+    if (auto found = open_.extract(id)) failed_[id] = std::move(found.mapped());
+    const auto failed = failed_.find(id);
+    if (failed == failed_.end()) return absl::OkStatus();  // its Begin failed: what is there is not ours
+    open = failed->second;
   }
-  std::vector<catalogue::Catalogue> catalogues;
-  catalogue::Catalogue rest;  // routed, and perhaps written
-  rest.set_run(prefix_->run().Hex());
-  rest.set_launch(open.descriptor.launch.value_or(0));
-  rest.set_dataset(id);
-  rest.set_nranks(std::max<std::uint32_t>(1, open.descriptor.ranks.value_or(1)));
-  rest.set_files(true);
-  for (const std::string& name : open.routed) {
-    catalogue::FileEntry& file = *rest.add_file();
-    file.set_name(name);
-    file.set_prefix_name(name);
+  Catalogues catalogues;
+  for (auto& [rank, catalogue] : open.committed) {
+    if (catalogue.files()) KeepPlaced(open.placed, &catalogue);
+    catalogues.push_back(std::move(catalogue));
   }
-  if (rest.file_size() > 0) catalogues.push_back(std::move(rest));
   CAIRN_RETURN_IF_ERROR(prefix_->Remove(id, catalogues));
+  CAIRN_RETURN_IF_ERROR(RemoveFilesFolder(disk_, *prefix_, id));
   RemoveReplaced(open.replaced);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<bool> BypassOnDisk::FirstRoute(DatasetId id, const std::string& name) {
   const std::lock_guard lock(mutex_);
-  const auto open = open_.find(id);
-  if (open == open_.end()) return NotFound("{}: dataset {} is not open", prefix_->path(), id);
-  return !open->second.routed.contains(name);
-}
-
-// What lies under the name goes, as a flush would replace it: the application shall find no file there that is not its
-// own.
-absl::Status BypassOnDisk::MakeWay(DatasetId id, const std::string& name) {
-  const std::string path = prefix_->FilePath(name);
-  const auto info = disk_.Info(path);
-  if (!info.ok()) return absl::IsNotFound(info.status()) ? absl::OkStatus() : info.status();
-  CAIRN_ASSIGN_OR_RETURN(Replaced replaced, prefix_->Withdraw(id, {name}));
-  {
-    const std::lock_guard lock(mutex_);
-    const auto open = open_.find(id);
-    for (const auto& [older, catalogues] : replaced) withdrawn_.emplace_back(older, id);
-    if (open != open_.end()) open->second.replaced.merge(replaced);
-  }
-  const absl::Status removed = disk_.Remove(path);
-  return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
+  failed_.erase(id);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> BypassOnDisk::RouteFile(DatasetId id, const std::string& name) {
   CAIRN_ASSIGN_OR_RETURN(const std::string normal, NormalizeFileName("", name));
-  const std::string path = prefix_->FilePath(normal);
-  CAIRN_ASSIGN_OR_RETURN(const bool first, FirstRoute(id, normal));
-  if (!first) return path;
+  if (!IsOpen(id)) return NotFound("{}: dataset {} is not open", prefix_->path(), id);
   CAIRN_RETURN_IF_ERROR(CheckPlace(disk_, prefix_->path(), normal));
+  std::string path = FilesFolder(*prefix_, id) + "/" + normal;
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, ParentOf(path), kFolderMode));
-  CAIRN_RETURN_IF_ERROR(MakeWay(id, normal));
-  const std::lock_guard lock(mutex_);
-  const auto open = open_.find(id);
-  if (open == open_.end()) return NotFound("{}: dataset {} is not open", prefix_->path(), id);
-  open->second.routed.insert(normal);
   return path;
 }
 
@@ -264,7 +317,8 @@ absl::Status RemoveUnfinished(Disk& disk, Prefix& prefix, DatasetId id) {
     if (!catalogue.ok() || catalogue->dataset() != id || catalogue->run() != prefix.run().Hex()) continue;
     catalogues.push_back(*std::move(catalogue));
   }
-  return prefix.Remove(id, catalogues);
+  CAIRN_RETURN_IF_ERROR(prefix.Remove(id, catalogues));
+  return RemoveFilesFolder(disk, prefix, id);
 }
 
 }  // namespace cairn

@@ -224,7 +224,7 @@ TEST_F(BypassTest, FilesBypassWhenTheLastOnesWereTooLarge) {
   EXPECT_TRUE(path.starts_with(harness_.config.cache.path)) << path;
   EXPECT_SAYS(client.Wait(first, local::PREFIX), local::OK, "");
   const DatasetId second = MakeFile(client, 2, "out/b", &path);
-  EXPECT_EQ(path, harness_.prefix() + "/out/b");
+  EXPECT_EQ(path, DataFolder(second) + "/files/out/b");
   EXPECT_SAYS(client.Wait(second, local::PREFIX), local::OK, "");
   EXPECT_TRUE(harness_.Row(first).in_prefix());
   EXPECT_FALSE(harness_.Row(second).in_cache());
@@ -263,7 +263,7 @@ TEST_F(BypassTest, FilesDamagedOnThePrefixAreNotGivenBack) {
   EXPECT_EQ(client.Latest().latest().dataset(), first);
 }
 
-TEST_F(BypassTest, FilesWithOldNamesWithdrawWhoHadThemBeforeTheyAreWritten) {
+TEST_F(BypassTest, FilesWithOldNamesTakeTheirPlacesWhenTheDatasetIsComplete) {
   FakeClient client(harness_);
   ASSERT_SAYS(client.Open({}), local::OK, "");
   std::string path;
@@ -271,17 +271,72 @@ TEST_F(BypassTest, FilesWithOldNamesWithdrawWhoHadThemBeforeTheyAreWritten) {
   EXPECT_SAYS(client.Wait(first, local::PREFIX), local::OK, "");
   const local::Reply begun = client.OutputBegin(2, true, true);
   ASSERT_SAYS(begun, local::OK, "");
-  ASSERT_SAYS(client.RouteFile("out/a"), local::OK, "");
-  EXPECT_FALSE(IsOnPrefix(harness_.prefix() + "/out/a"));
-  EXPECT_EQ(CompleteInIndex(first), "no entry");
-  EXPECT_FALSE(harness_.Row(first).in_prefix());
-  harness_.Write(prefix_disk_, harness_.prefix() + "/out/a", RandomBytes(2, 2 * kMiB));
-  ASSERT_SAYS(client.RouteFile("out/a"), local::OK, "");  // asked again: it is its own by now
-  ASSERT_SAYS(client.OutputEnd(), local::OK, "");
   const DatasetId second = begun.output_begin().dataset();
+  path = PutFile(client, "out/a", RandomBytes(2, 2 * kMiB));
+  EXPECT_EQ(path, DataFolder(second) + "/files/out/a");
+  EXPECT_TRUE(harness_.Read(prefix_disk_, harness_.prefix() + "/out/a") == RandomBytes(1, 2 * kMiB));
+  EXPECT_EQ(CompleteInIndex(first), "1");
+  ASSERT_EQ(client.RouteFile("out/a").route_file().path(), path);  // asked again
+  ASSERT_SAYS(client.OutputEnd(), local::OK, "");
   EXPECT_SAYS(client.Wait(second, local::PREFIX), local::OK, "");
   EXPECT_TRUE(harness_.Read(prefix_disk_, harness_.prefix() + "/out/a") == RandomBytes(2, 2 * kMiB));
+  EXPECT_FALSE(IsOnPrefix(DataFolder(second) + "/files"));
+  EXPECT_EQ(CompleteInIndex(first), "no entry");
   EXPECT_SAYS(client.Test(first, local::PREFIX), local::SUPERSEDED, "");
+}
+
+TEST_F(BypassTest, AnApplicationThatDiesWhileItWritesFilesLosesNoOlderOnes) {
+  DatasetId first = 0, second = 0, third = 0;
+  {
+    FakeClient client(harness_);
+    ASSERT_SAYS(client.Open({}), local::OK, "");
+    std::string path;
+    first = MakeFile(client, 1, "out/a", &path);
+    EXPECT_SAYS(client.Wait(first, local::PREFIX), local::OK, "");
+    second = MakeFile(client, 2, "out/a", &path);
+    EXPECT_SAYS(client.Wait(second, local::PREFIX), local::OK, "");
+    const local::Reply begun = client.OutputBegin(3, true, true);
+    ASSERT_SAYS(begun, local::OK, "");
+    third = begun.output_begin().dataset();
+    PutFile(client, "out/a", "half of it");
+    client.Drop();
+  }
+  FakeClient next(harness_);
+  ASSERT_SAYS(next.Open({.key = "job.2"}), local::OK, "");
+  ASSERT_EQ(next.Latest().latest().dataset(), second);
+  EXPECT_TRUE(Vanishes(third));
+  EXPECT_TRUE(harness_.Read(prefix_disk_, harness_.prefix() + "/out/a") == RandomBytes(2, 2 * kMiB));
+}
+
+TEST_F(BypassTest, APowerFailureWhileFilesArePutInPlaceLeavesAWholeDatasetOrNone) {
+  for (std::uint64_t n = 1; n <= 90; n += 8) {
+    const std::string key = "job." + std::to_string(n);
+    {
+      FakeClient client(harness_);
+      ASSERT_SAYS(client.Open({.key = key}), local::OK, "") << n;
+      std::string path;
+      client.Wait(MakeFile(client, n, "out/a", &path), local::PREFIX);
+      const local::Reply begun = client.OutputBegin(n + 1, true, true);
+      ASSERT_SAYS(begun, local::OK, "") << n;
+      PutFile(client, "out/a", RandomBytes(n + 1, 2 * kMiB));
+      prefix_disk_.CrashAt(n);
+      client.OutputEnd();
+      client.Wait(begun.output_begin().dataset(), local::PREFIX);
+      harness_.Stop();
+    }
+    prefix_disk_.Restart(n);
+    ASSERT_TRUE(harness_.Start().ok());
+    FakeClient client(harness_);
+    ASSERT_SAYS(client.Open({.key = key + ".again"}), local::OK, "") << n;
+    const local::Reply latest = client.Latest();
+    if (CodeOfReply(latest) != local::OK) continue;
+    Memory none;
+    const FakeClient::Restored restored = client.Restore(latest.latest().dataset(), none);
+    ASSERT_EQ(restored.code, local::OK) << n << ": " << restored.message;
+    const std::string path = client.RestartFile(latest.latest().dataset(), "out/a").restart_file().path();
+    Disk& disk = path.starts_with(harness_.prefix() + "/") ? prefix_disk_ : harness_.cache_disk();
+    EXPECT_TRUE(harness_.Read(disk, path) == RandomBytes(latest.latest().step(), 2 * kMiB)) << n;
+  }
 }
 
 TEST_F(BypassTest, FilesThatTheApplicationGivesUpAreTakenAway) {
@@ -291,11 +346,10 @@ TEST_F(BypassTest, FilesThatTheApplicationGivesUpAreTakenAway) {
   MakeFile(client, 1, "a", &path);
   const local::Reply begun = client.OutputBegin(2, true, true);
   ASSERT_SAYS(begun, local::OK, "");
-  PutFile(client, "b", "half of it");
-  ASSERT_TRUE(IsOnPrefix(harness_.prefix() + "/b"));
+  path = PutFile(client, "b", "half of it");
+  ASSERT_TRUE(IsOnPrefix(path));
   EXPECT_SAYS(client.OutputEnd(/*valid=*/false), local::OK, "");
   EXPECT_TRUE(Vanishes(begun.output_begin().dataset()));
-  EXPECT_FALSE(IsOnPrefix(harness_.prefix() + "/b"));
 }
 
 }  // namespace
