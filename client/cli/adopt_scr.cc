@@ -16,6 +16,7 @@
 #include "storage/base/status.h"
 #include "storage/cache/catalogue.h"
 #include "storage/cache/tree_file.h"
+#include "storage/prefix/place.h"
 #include "storage/scr/records.h"
 #include "storage/transfer/transfer.h"
 
@@ -119,6 +120,7 @@ class Adopter {
 
  private:
   std::optional<DatasetId> OnPrefix(const ScrDataset& dataset) const;
+  absl::Status CheckNames(const ScrDataset& dataset, const ScrNames& names);
   std::string ClaimOf(const ScrDataset& dataset, const std::vector<scr::Filemap>& filemaps) const;
   NewDataset MakeDataset(const ScrDataset& from, const AdoptedScr& adopted, DatasetId id) const;
   absl::Status CopyFiles(const std::vector<ScrRankFiles>& files, const ScrNames& names, NewDataset* dataset);
@@ -191,6 +193,30 @@ std::string Adopter::ClaimOf(const ScrDataset& dataset, const std::vector<scr::F
   return ClaimPath(prefix_, text);
 }
 
+// Links on the way must not lead out of the prefix, nor two names to one file.
+absl::Status Adopter::CheckNames(const ScrDataset& dataset, const ScrNames& names) {
+  std::map<std::string, std::string> places;  // what each file's name really is
+  for (const auto& of_rank : names) {
+    for (const auto& [recorded, name] : of_rank) {
+      CAIRN_RETURN_IF_ERROR(CheckPlace(disk_, prefix_.path(), name));
+      const std::size_t slash = name.rfind('/');
+      const std::string folder = slash == std::string::npos ? "" : name.substr(0, slash);
+      CAIRN_ASSIGN_OR_RETURN(const std::string real, RealDirectory(disk_, prefix_.path(), folder));
+      const std::string place = real.empty() ? BaseOf(name) : real + "/" + BaseOf(name);
+      auto other = others_.find(name);
+      if (other == others_.end()) other = others_.find(place);
+      if (other != others_.end()) {
+        return AlreadyExists("{}: file {} belongs to dataset {}, which is on the prefix", NameOf(dataset), name,
+                             other->second);
+      }
+      const auto [first, fresh] = places.try_emplace(place, name);
+      if (!fresh)
+        return AlreadyExists("{}: {} and {} would be one file, {}", NameOf(dataset), first->second, name, place);
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Adopter::Plan> Adopter::MakePlan(const ScrDataset& dataset) {
   Plan plan;
   if (dataset.entry) {
@@ -219,14 +245,7 @@ absl::StatusOr<Adopter::Plan> Adopter::MakePlan(const ScrDataset& dataset) {
     plan.hint = fmt::format("{}: files are named as they lay below {}; --prefix-was says where SCR's prefix was",
                             NameOf(dataset), naming.prefix);
   }
-  for (const auto& names : plan.names) {
-    for (const auto& [recorded, name] : names) {
-      const auto other = others_.find(name);
-      if (other == others_.end()) continue;
-      return AlreadyExists("{}: file {} belongs to dataset {}, which is on the prefix", NameOf(dataset), name,
-                           other->second);
-    }
-  }
+  CAIRN_RETURN_IF_ERROR(CheckNames(dataset, plan.names));
   plan.recovery = std::move(recovery);
   return plan;
 }

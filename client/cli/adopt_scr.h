@@ -61,7 +61,8 @@ struct AdoptedScr {
 //   kAlreadyExists       a file's name belongs to another committed dataset, or two files get one name
 //   kInvalidArgument     a file is not below `prefix_was`, or gets a name that cannot be used
 //   kResourceExhausted   no room for all of it: found out before anything is written, as far as the disk tells
-//   kFailedPrecondition  files changed while they were copied, or are gone or shorter before the commit
+//   kFailedPrecondition  a symbolic link leads from a file's place out of the prefix, or something else is in its way;
+//                        files changed while they were copied, or are gone or shorter before the commit
 //   kUnavailable, kResourceExhausted, …   of the disk; no older dataset is tried then
 absl::StatusOr<std::vector<AdoptedScr>> AdoptScr(Disk& disk, Prefix& prefix, const ScrCache& cache,
                                                  const AdoptScrRequest& request);

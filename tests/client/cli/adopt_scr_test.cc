@@ -108,6 +108,17 @@ TEST_F(AdoptScrTest, WhatScrHasFlushedIsUsedFromThere) {
   ExpectWhole(all[2], "step_000020", 3, 4);
 }
 
+TEST_F(AdoptScrTest, NothingIsWrittenThroughALinkOutOfThePrefix) {
+  if (!Put("xor_np4")) return;
+  ASSERT_OK(MakeDirectories(disk_, kPrefix));
+  ASSERT_OK(disk_.MakeDirectory("/elsewhere", 0755));
+  ASSERT_OK(disk_.Symlink("/elsewhere", std::string(kPrefix) + "/step_000010"));
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, AdoptOne(), "step_000010");
+  EXPECT_TRUE(TreeOf(disk_, "/elsewhere").empty());
+  EXPECT_TRUE(Committed().empty());
+  EXPECT_STATUS(absl::StatusCode::kNotFound, disk_.Info(std::string(kPrefix) + "/ckpt.1"), "");
+}
+
 // SCR has fetched it: the names that it keeps then are whole paths.
 TEST_F(AdoptScrTest, AFetchedDatasetIsOnThePrefixOrNamedAsItLayTogether) {
   if (!Put("prefix_lifecycle_np2", /*prefix=*/true)) return;
