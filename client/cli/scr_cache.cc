@@ -25,6 +25,12 @@ struct Found {
   std::vector<std::string> indexes;
 };
 
+// A node's store that cannot be read is a node that is lost: what it held is rebuilt from the others, if they can.
+bool IsOutOfReach(const absl::Status& status) {
+  return absl::IsPermissionDenied(status) || absl::IsNotFound(status) || absl::IsUnavailable(status) ||
+         absl::IsInternal(status);
+}
+
 // scr.<job>, but not the folder of a dataset.
 bool IsJobFolder(std::string_view name) {
   return name.starts_with(kJobStem) && name.size() > kJobStem.size() && !NumberAfter(name, kDatasetStem);
@@ -52,8 +58,8 @@ class Walk {
   absl::Status Folder(const std::string& path, const std::string& job, int depth) {
     const auto names = disk_.List(path);
     // What the user named has to be there; below that, folders of others may be closed.
-    if (!names.ok() && depth > 0 && (absl::IsPermissionDenied(names.status()) || absl::IsNotFound(names.status()))) {
-      warnings.push_back(std::string(MessageOf(names.status())));
+    if (!names.ok() && depth > 0 && IsOutOfReach(names.status())) {
+      warnings.push_back(fmt::format("passed over: {}", MessageOf(names.status())));
       return absl::OkStatus();
     }
     if (!names.ok()) return names.status();
@@ -72,6 +78,10 @@ class Walk {
     if (depth >= kDepthMax || name == ".scr") return absl::OkStatus();
     const auto info = disk_.Info(path);
     if (absl::IsNotFound(info.status())) return absl::OkStatus();
+    if (!info.ok() && IsOutOfReach(info.status())) {
+      warnings.push_back(fmt::format("passed over: {}", MessageOf(info.status())));
+      return absl::OkStatus();
+    }
     if (!info.ok()) return info.status();
     if (!info->is_directory()) return absl::OkStatus();
     if (const auto id = NumberAfter(name, kDatasetStem); id && !job.empty()) {
@@ -115,7 +125,7 @@ void Enter(const scr::CacheEntry& entry, ScrDataset& dataset, std::vector<std::s
 absl::Status ReadIndexes(Disk& disk, const std::vector<std::string>& indexes, ScrCache& cache) {
   for (const std::string& path : indexes) {
     const auto tree = ReadTree(disk, path);
-    if (absl::IsNotFound(tree.status()) || absl::IsDataLoss(tree.status())) {
+    if (absl::IsNotFound(tree.status()) || absl::IsDataLoss(tree.status()) || absl::IsPermissionDenied(tree.status())) {
       cache.warnings.push_back(fmt::format("passed over: {}", MessageOf(tree.status())));
       continue;
     }
@@ -154,7 +164,8 @@ absl::StatusOr<ScrHeader> ReadHeader(Disk& disk, const std::string& path) {
   return read;
 }
 
-// Damage is a warning, and the record is not there; the disk's own errors pass through.
+// Damage is a warning, and the record is not there, as is one that is closed to the user; the disk's own errors pass
+// through.
 template <typename T>
 absl::Status KeepIfWhole(absl::StatusOr<T> record, T& target, bool* kept, std::vector<std::string>& warnings) {
   *kept = record.ok();
@@ -163,7 +174,7 @@ absl::Status KeepIfWhole(absl::StatusOr<T> record, T& target, bool* kept, std::v
     return absl::OkStatus();
   }
   if (!absl::IsDataLoss(record.status()) && !absl::IsNotFound(record.status()) &&
-      !absl::IsInvalidArgument(record.status())) {
+      !absl::IsInvalidArgument(record.status()) && !absl::IsPermissionDenied(record.status())) {
     return record.status();
   }
   warnings.push_back(fmt::format("passed over: {}", MessageOf(record.status())));
@@ -229,6 +240,10 @@ absl::StatusOr<ScrPart> ReadScrPart(Disk& disk, const std::string& folder, std::
   ScrPart part{.folder = folder, .filemaps = {}, .headers = {}, .states = {}};
   const auto names = disk.List(folder + "/.scr");
   if (absl::IsNotFound(names.status())) return part;
+  if (absl::IsPermissionDenied(names.status())) {
+    warnings->push_back(fmt::format("passed over: {}", MessageOf(names.status())));
+    return part;
+  }
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
     const std::string path = folder + "/.scr/" + name;

@@ -50,14 +50,15 @@ struct ScrCache {
 };
 
 // Looks for the cache of one job below `roots` (absolute): SCR's stores and control directories, of all nodes, up to 8
-// folders deep, following no symbolic links below. `job`: which, if there are several (empty: the only one). Datasets
-// of Cairn, which keeps its caches in the same manner, are left out with a warning.
+// folders deep, following no symbolic links below. What cannot be reached there is left out with a warning. `job`:
+// which, if there are several (empty: the only one). Datasets of Cairn, which keeps its caches in the same manner, are
+// left out with a warning.
 //   kNotFound            a root is not there; no cache of SCR is below them, or none of that job
 //   kFailedPrecondition  caches of several jobs: the message names them
 //   kResourceExhausted   more than some million names below the roots
 absl::StatusOr<ScrCache> FindScrCache(Disk& disk, const std::vector<std::string>& roots, const std::string& job);
 
-// Reads the records below `folder`/.scr. What is damaged is left out, with a warning. Errors are the disk's.
+// Reads the records below `folder`/.scr. What is damaged or closed is left out, with a warning. Errors are the disk's.
 absl::StatusOr<ScrPart> ReadScrPart(Disk& disk, const std::string& folder, std::vector<std::string>* warnings);
 
 // Where a file that SCR recorded as `path` is, if it is one of the dataset's own in `folder`: below one of the recorded

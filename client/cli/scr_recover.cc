@@ -45,7 +45,8 @@ absl::StatusOr<scr::Filemap> ReadFilemap(Disk& disk, const std::string& path) {
 }
 
 bool SaysLost(const absl::Status& status) {
-  return absl::IsDataLoss(status) || absl::IsNotFound(status) || absl::IsInvalidArgument(status);
+  return absl::IsDataLoss(status) || absl::IsNotFound(status) || absl::IsInvalidArgument(status) ||
+         absl::IsPermissionDenied(status);
 }
 
 // The number of ranks of the job, as the records of the parts have it.
@@ -117,10 +118,14 @@ absl::Status ScrRecovery::ReadParts() {
 }
 
 absl::Status ScrRecovery::FindFilemaps() {
-  ranks_ = RanksOf(parts_);
+  const std::uint32_t told = ranks_ = RanksOf(parts_);
   std::map<Rank, scr::Filemap> found;
   for (const ScrPart& part : parts_) {
     for (const auto& [rank, path] : part.filemaps) {
+      if (told != 0 && rank >= told) {
+        Warn(fmt::format("passed over: {}: the job had {} ranks", path, told));
+        continue;
+      }
       homes_[rank].push_back(part.folder);
       if (found.contains(rank)) continue;
       auto filemap = ReadFilemap(disk_, path);
@@ -145,6 +150,7 @@ absl::Status ScrRecovery::FindFilemaps() {
   if (!found.empty() && found.rbegin()->first >= ranks_) {
     return DataLoss("there is a filemap of rank {}, but the job had {}", found.rbegin()->first, ranks_);
   }
+  lost_filemaps_.erase(lost_filemaps_.lower_bound(ranks_), lost_filemaps_.end());
   filemaps_.resize(ranks_);
   for (Rank rank = 0; rank < ranks_; ++rank) {
     if (const auto filemap = found.find(rank); filemap != found.end()) {
@@ -191,6 +197,7 @@ absl::Status ScrRecovery::RebuildFilemaps() {
       }
       Warn(fmt::format("rank {}: {}; it was rebuilt from the {}", rank, lost_filemaps_[rank], set.Name()));
       filemaps_[rank] = *std::move(filemap);
+      filemap_paths_[rank] = paths.front();
       lost_filemaps_.erase(rank);
     }
   }
@@ -204,8 +211,10 @@ absl::StatusOr<bool> ScrRecovery::IsWhole(const std::string& path, const scr::Me
   const auto info = disk_.Info(path);
   if (!info.ok() && !SaysLost(info.status())) return info.status();
   if (!info.ok() || !info->is_regular() || info->bytes != meta.bytes) return false;
-  if (!meta.crc32) return true;
-  CAIRN_ASSIGN_OR_RETURN(const std::uint32_t crc, Crc32Of(disk_, path, meta.bytes));
+  if (!meta.crc32) return !absl::IsPermissionDenied(disk_.Open(path, {}).status());
+  const auto sum = Crc32Of(disk_, path, meta.bytes);
+  if (absl::IsPermissionDenied(sum.status())) return false;
+  CAIRN_ASSIGN_OR_RETURN(const std::uint32_t crc, sum);
   if (crc != *meta.crc32) Warn(fmt::format("{}: its CRC is {:#x}, recorded is {:#x}", path, crc, *meta.crc32));
   return crc == *meta.crc32;
 }

@@ -35,6 +35,21 @@ bool Agrees(const ScrSet& set, const scr::RedundancyHeader& header) {
   return true;
 }
 
+// Which member of which group a rank of the job is.
+using Owners = std::map<Rank, std::pair<std::uint32_t, std::uint32_t>>;
+
+// A rank is one member of one set.
+bool Claims(const scr::RedundancyHeader& header, std::uint32_t group, Owners& owners) {
+  std::map<std::uint32_t, Rank> ranks = header.world_ranks;
+  for (const auto& [member, entry] : header.members) ranks[member] = entry.descriptor.world_rank;
+  for (const auto& [member, rank] : ranks) {
+    const auto owner = owners.find(rank);
+    if (owner != owners.end() && owner->second != std::pair(group, member)) return false;
+  }
+  for (const auto& [member, rank] : ranks) owners[rank] = {group, member};
+  return true;
+}
+
 void Add(const ScrHeader& header, ScrSet& set) {
   for (const auto& [rank, member] : header.header.members) {
     set.members[rank].rank = member.descriptor.world_rank;
@@ -71,6 +86,7 @@ std::string ScrSet::Name() const {
 std::map<std::uint32_t, ScrSet> MakeSets(const std::vector<const ScrPart*>& parts, scr::RedsetKind kind,
                                          std::uint32_t ranks, std::vector<std::string>* warnings) {
   std::map<std::uint32_t, ScrSet> sets;
+  Owners owners;
   for (const ScrPart* part : parts) {
     const auto headers = part->headers.find(kind);
     if (headers == part->headers.end()) continue;
@@ -89,7 +105,7 @@ std::map<std::uint32_t, ScrSet> MakeSets(const std::vector<const ScrPart*>& part
         set.chunk_bytes = header.header.chunk_bytes;
         set.members.resize(own.ranks);
       }
-      if (!IsOfSet(set, header.header) || !Agrees(set, header.header)) {
+      if (!IsOfSet(set, header.header) || !Agrees(set, header.header) || !Claims(header.header, own.group, owners)) {
         warnings->push_back(fmt::format("passed over: {}: it contradicts others of its set", header.path));
       } else if (set.members[header.header.rank].header == nullptr) {
         Add(header, set);

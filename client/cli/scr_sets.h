@@ -35,8 +35,8 @@ struct ScrSet {
   std::string Name() const;  // "XOR set 0", for messages
 };
 
-// The sets of one kind, SINGLE ones left out, by group. A header that contradicts those before it is left out with a
-// warning, as if it were lost. What is returned points into `parts`.
+// The sets of one kind, SINGLE ones left out, by group. A rank is one member of one set. A header that contradicts
+// those before it is left out with a warning, as if it were lost. What is returned points into `parts`.
 std::map<std::uint32_t, ScrSet> MakeSets(const std::vector<const ScrPart*>& parts, scr::RedsetKind kind,
                                          std::uint32_t ranks, std::vector<std::string>* warnings);
 

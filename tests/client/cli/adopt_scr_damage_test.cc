@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "client/cli/scr_sets.h"
 #include "storage/base/checksum.h"
 #include "storage/cache/tree_file.h"
 #include "tests/client/cli/adopt_scr_fixture.h"
@@ -74,6 +75,69 @@ TEST_F(AdoptScrTest, AFilemapWithADamagedByteIsRebuilt) {
   ASSERT_OK_AND_ASSIGN(const AdoptedScr adopted, AdoptOne());
   EXPECT_NE(notes_.find("rank 3: "), std::string::npos) << notes_;
   ExpectWhole(adopted, "step_000010", 4, 7);
+}
+
+TEST_F(AdoptScrTest, AStrayFilemapOfARankThatTheJobDidNotHaveIsPassedOver) {
+  for (const bool damaged : {true, false}) {
+    if (!Put("xor_np4")) return;
+    const std::string records = Dataset(1, 1) + "/.scr/";
+    PutBytes(disk_, records + "filemap_99999", damaged ? "damaged" : GetBytes(disk_, records + "filemap_1"));
+    ASSERT_OK_AND_ASSIGN(const AdoptedScr adopted, AdoptOne());
+    EXPECT_NE(notes_.find("filemap_99999"), std::string::npos) << notes_;
+    EXPECT_EQ(adopted.rebuilt, 0u);
+    ExpectWhole(adopted, "step_000010", 4, 7);
+  }
+}
+
+TEST_F(AdoptScrTest, WhatCannotBeReachedIsRebuiltFromParity) {
+  for (const absl::Status& status : {absl::PermissionDeniedError("closed"), absl::UnavailableError("input/output")}) {
+    if (!Put("xor_np4")) return;
+    disk_.FailOn({.op = FakeOp::kInfo, .path_part = Node(2) + "/alice", .times = 1, .status = status});
+    ASSERT_OK_AND_ASSIGN(const AdoptedScr adopted, AdoptOne());
+    EXPECT_NE(notes_.find("rebuilt from the"), std::string::npos) << notes_;
+    ExpectWhole(adopted, "step_000010", 4, 7);
+    disk_.ClearFaults();
+  }
+  if (!Put("xor_np4")) return;
+  disk_.FailOn({.op = FakeOp::kOpen,
+                .path_part = Dataset(2, 1) + "/",
+                .times = 1000,
+                .status = absl::PermissionDeniedError("closed")});
+  ASSERT_OK_AND_ASSIGN(const AdoptedScr adopted, AdoptOne());
+  EXPECT_GT(adopted.rebuilt, 0u);
+}
+
+// Header of member `member` of group `group`: two ranks are a set, the rank's neighbour is `neighbour`.
+ScrHeader PartnerHeader(std::uint32_t group, std::uint32_t member, Rank rank, Rank neighbour) {
+  ScrHeader header{.path = fmt::format("header of rank {}", rank), .header = {}};
+  header.header.rank = member;
+  for (const std::uint32_t one : {member, 1 - member}) {
+    scr::SetDescriptor& descriptor = header.header.members[one].descriptor;
+    descriptor.scheme = scr::Scheme::kPartner;
+    descriptor.groups = 2;
+    descriptor.group = group;
+    descriptor.ranks = 2;
+    descriptor.rank = one;
+    descriptor.world_ranks = 4;
+    descriptor.world_rank = one == member ? rank : neighbour;
+    descriptor.replicas = 1;
+  }
+  return header;
+}
+
+TEST(ScrSetsTest, ARankIsOneMemberOfOneSet) {
+  ScrPart part;
+  auto& headers = part.headers[scr::RedsetKind::kData];
+  headers[0] = PartnerHeader(0, 0, 0, 1);
+  headers[1] = PartnerHeader(0, 1, 1, 0);
+  headers[2] = PartnerHeader(1, 0, 2, 1);  // 1 is in the other set
+  headers[3] = PartnerHeader(1, 1, 3, 2);
+  std::vector<std::string> warnings;
+  const auto sets = MakeSets({&part}, scr::RedsetKind::kData, 4, &warnings);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(warnings[0], "passed over: header of rank 2: it contradicts others of its set");
+  EXPECT_EQ(sets.at(0).members[1].rank, 1u);
+  EXPECT_EQ(sets.at(1).members[1].rank, 3u);
 }
 
 TEST_F(AdoptScrTest, ALostRedundancyFileIsNoLostRank) {
