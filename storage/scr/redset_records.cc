@@ -125,6 +125,7 @@ absl::StatusOr<std::vector<RedsetFile>> GetRedsetFiles(const Tree& tree) {
   const std::size_t found = list != nullptr ? list->size() : 0;
   if (found != count) return DataLoss("FILES is {}, but FILE has {}", count, found);
   std::vector<RedsetFile> files;
+  std::set<std::string_view> paths;
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < found; ++i) {
     const Tree* const entry = list->Find(std::to_string(i));
@@ -132,6 +133,9 @@ absl::StatusOr<std::vector<RedsetFile>> GetRedsetFiles(const Tree& tree) {
     absl::StatusOr<RedsetFile> file = GetRedsetFile(*entry);
     if (!file.ok()) return Annotate(file.status(), fmt::format("FILE: {}", i));
     if (file->second.bytes > kBytesMax - bytes) return DataLoss("FILE: {}: SIZE: all together exceed 63 bits", i);
+    if (!paths.insert(entry->elements().front().first).second) {
+      return DataLoss("FILE: {}: path {} is there twice", i, Quoted(file->first));
+    }
     bytes += file->second.bytes;
     files.push_back(*std::move(file));
   }

@@ -195,6 +195,11 @@ TEST(RedundancyHeaderTest, WhatContradictsItselfIsNamed) {
          t.At("GROUP").At("RANK").Set("1", "7");
        }},
       {"XOR", "rank 5 is there twice", [](Tree& t) { t.At("GROUP").At("RANK").Set("3", "5"); }},
+      {"XOR", "path '/c/b.0' is there twice",
+       [](Tree& t) {
+         Tree& second = t.At("DESC").At("0").At("FILE").SetEmpty("1");
+         second.At("/c/b.0").Set("SIZE", "7");
+       }},
       {"XOR", "RANK has 5 entries", [](Tree& t) { t.At("GROUP").At("RANK").Set("4", "1"); }},
       {"XOR", "do not hold the 9 bytes", [](Tree& t) { t.Set("CHUNK", "2"); }},
       {"RS", "do not hold the 9 bytes", [](Tree& t) { t.Set("CHUNK", "4"); }},
