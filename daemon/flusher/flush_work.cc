@@ -66,23 +66,23 @@ absl::StatusOr<std::set<std::string>> ReplacedNames(const FlushTarget& target, c
 absl::Status PutAndCommit(const FlushSource& source, const FlushTarget& target, const std::vector<CopiedFile>& copied,
                           FlushOutcome* outcome) {
   // Whatever entry says COMPLETE names its own bytes at every instant: first those that give way are taken out.
-  std::map<DatasetId, std::vector<catalogue::Catalogue>> withdrawn;
+  std::set<std::string> names;
   if (source.descriptor.own_files) {
-    CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> names, ReplacedNames(target, copied));
-    auto replaced = target.prefix.Withdraw(source.descriptor.id, names);
-    outcome->too_late = absl::IsAborted(replaced.status());
-    if (!replaced.ok()) return replaced.status();
-    withdrawn = *std::move(replaced);
-    for (const auto& [id, catalogues] : withdrawn) outcome->withdrawn.push_back(id);
+    CAIRN_ASSIGN_OR_RETURN(names, ReplacedNames(target, copied));
   }
+  const auto withdrawn = target.prefix.Withdraw(source.descriptor.id, names);
+  outcome->too_late = absl::IsAborted(withdrawn.status());
+  if (!withdrawn.ok()) return withdrawn.status();
+  for (const auto& [id, catalogues] : *withdrawn) outcome->withdrawn.push_back(id);
   CAIRN_RETURN_IF_ERROR(PutInPlace(target.disk, copied));
   // The catalogues go last: what they describe is there then.
   for (const catalogue::Catalogue& catalogue : source.catalogues) {
     CAIRN_RETURN_IF_ERROR(target.prefix.StoreCatalogue(catalogue));
   }
   const absl::Status committed = target.prefix.Commit(source.descriptor, source.catalogues);
+  outcome->too_late = absl::IsAborted(committed);
   if (!committed.ok() && !absl::IsAlreadyExists(committed)) return committed;
-  for (const auto& [id, catalogues] : withdrawn) {
+  for (const auto& [id, catalogues] : *withdrawn) {
     if (catalogues.empty()) continue;  // SCR's own
     const absl::Status removed = target.prefix.Remove(id, catalogues);
     if (!removed.ok()) outcome->warnings.push_back(fmt::format("dataset {}: {}", id, MessageOf(removed)));

@@ -32,7 +32,7 @@ struct FlushTarget {
 
 struct FlushOutcome {
   absl::Status status;
-  bool too_late = false;             // never to be committed: removed there, or a newer dataset has its names
+  bool too_late = false;             // never to be committed: removed there, or others have its id or names
   std::string damaged_file;          // of the cache; another try would read the same bytes
   std::vector<CopiedFile> copied;    // by the first step
   std::vector<DatasetId> withdrawn;  // by the second, also if it failed: older ones whose files gave way

@@ -110,12 +110,30 @@ absl::Status StoreCatalogue(Disk& disk, const std::string& prefix, const catalog
   return ReplaceFile(disk, path, EncodeCatalogue(catalogue), kFileMode);
 }
 
+absl::Status CheckNotScrs(DatasetId id, const kvtree::Tree& index) {
+  CAIRN_ASSIGN_OR_RETURN(const auto entry, index_rules::EntryOf(id, index));
+  if (!entry || entry->descriptor.launch) return absl::OkStatus();
+  return Aborted("SCR has given out the number of dataset {} to a dataset of its own, {}", id, entry->descriptor.name);
+}
+
+absl::Status CheckMayCommit(SharedRecords& records, DatasetId id) {
+  CAIRN_ASSIGN_OR_RETURN(const bool removed, records.IsRemoved(id));
+  if (removed) return Aborted("dataset {} was removed from the prefix and cannot come back", id);
+  const auto commit = records.ReadCommit(id);
+  if (!commit.ok() && !absl::IsNotFound(commit.status())) return commit.status();
+  const auto index = records.ReadIndex();
+  if (absl::IsDataLoss(index.status())) return absl::OkStatus();  // whoever changes it moves it aside
+  if (!index.ok()) return index.status();
+  return CheckNotScrs(id, *index);
+}
+
 absl::Status CommitDataset(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
                            const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues) {
   CAIRN_RETURN_IF_ERROR(CheckDataset(run, descriptor, catalogues));
   const DatasetId id = descriptor.id;
   CAIRN_ASSIGN_OR_RETURN(const bool removed, records.IsRemoved(id));
   if (removed) return Removed(prefix, id);
+  CAIRN_RETURN_IF_ERROR(CheckMayCommit(records, id));
   const auto before = records.ReadCommit(id);
   if (before.ok()) {
     CAIRN_RETURN_IF_ERROR(records.Mend());  // its maker may have died before the index
@@ -138,8 +156,10 @@ absl::Status CommitDataset(Disk& disk, const std::string& prefix, const RunId& r
     return removed_meanwhile.status();
   }
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
-  CAIRN_RETURN_IF_ERROR(
-      records.ChangeIndex([&](kvtree::Tree& index) { return SharedRecords::MergeCommit(commit, true, index); }));
+  CAIRN_RETURN_IF_ERROR(records.ChangeIndex([&](kvtree::Tree& index) -> absl::Status {
+    CAIRN_RETURN_IF_ERROR(CheckNotScrs(id, index));
+    return SharedRecords::MergeCommit(commit, true, index);
+  }));
   return made.ok() ? made : AlreadyExists("{}: dataset {} is committed", prefix, id);
 }
 

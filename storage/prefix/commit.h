@@ -11,6 +11,7 @@
 #include "proto/catalogue.pb.h"
 #include "storage/base/disk.h"
 #include "storage/base/ids.h"
+#include "storage/kvtree/tree.h"
 #include "storage/prefix/shared_records.h"
 #include "storage/scr/records.h"
 
@@ -20,6 +21,13 @@ std::string DataFolderName(DatasetId id);                  // ckpt.<id>
 std::string CataloguePrefixName(DatasetId id, Rank rank);  // ckpt.<id>/rank_<r>.cat
 
 absl::Status StoreCatalogue(Disk& disk, const std::string& prefix, const catalogue::Catalogue& catalogue);
+
+// Whether dataset `id` may still be committed, by what the records say; asked before anything gives way to it.
+//   kAborted  never: it was removed, or SCR has given out its id again
+//   others    not as long as commit.cairn is damaged or of an unknown version
+absl::Status CheckMayCommit(SharedRecords& records, DatasetId id);
+// The last of these, by the index alone.
+absl::Status CheckNotScrs(DatasetId id, const kvtree::Tree& index);
 
 // SCR's lists in the folder of the dataset's records: parts before the root, the root before the summary, so that
 // nothing names what is not there yet. `files`: paths below the prefix, by rank.

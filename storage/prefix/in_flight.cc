@@ -6,7 +6,7 @@
 #include "storage/base/status.h"
 #include "storage/cache/tree_file.h"
 #include "storage/prefix/commit.h"
-#include "storage/prefix/identity.h"
+#include "storage/prefix/index_rules.h"
 #include "storage/prefix/removal.h"
 
 namespace cairn {
@@ -62,14 +62,12 @@ absl::Status BeginInIndex(SharedRecords& records, const scr::Descriptor& descrip
   CAIRN_RETURN_IF_ERROR(records.ChangeIndex([&](kvtree::Tree& index) -> absl::Status {
     scr::IndexEntry entry;
     if (!index.empty()) {
-      CAIRN_ASSIGN_OR_RETURN(const scr::Index before, scr::GetIndex(index));
+      CAIRN_RETURN_IF_ERROR(CheckNotScrs(id, index));
       // Perhaps its entry was taken out since: then it stays out.
       committed = IsMerged(id, index);
-      const auto there = before.datasets.find(id);
-      const bool known = there != before.datasets.end();
-      // SCR may have given the id out again.
-      if (committed || (known && !there->second.descriptor.launch)) return absl::OkStatus();
-      if (known) entry = there->second;
+      if (committed) return absl::OkStatus();
+      CAIRN_ASSIGN_OR_RETURN(const auto there, index_rules::EntryOf(id, index));
+      if (there) entry = *there;
     }
     entry.descriptor = descriptor;
     entry.descriptor.complete = false;
@@ -84,6 +82,7 @@ absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> WithdrawR
     Disk& disk, const std::string& prefix, SharedRecords& records, ScrNames& scr_names, DatasetId by,
     const std::set<std::string>& names) {
   std::map<DatasetId, std::vector<catalogue::Catalogue>> replaced;
+  CAIRN_RETURN_IF_ERROR(CheckMayCommit(records, by));
   if (names.empty()) return replaced;
   CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records.Look());
   for (const auto& [id, commit] : view.commits) {

@@ -117,20 +117,22 @@ class Prefix {
 
   // A flush begins: SCR's index gets an entry with COMPLETE 0, which nothing restores. There already: OK.
   //   kAlreadyExists  the dataset is committed
-  //   kAborted        it was removed, so that it cannot be committed any more
+  //   kAborted        it cannot be committed any more: it was removed, or SCR has given out its id again
   virtual absl::Status BeginFlush(const scr::Descriptor& descriptor) = 0;
   // Files of these names are about to be replaced by those of dataset `by`: every committed dataset of the
   // application's files that has one of them is taken out, durably, before. Its own files stay; Remove takes them.
   // SCR's own, which have no catalogues, are COMPLETE no more and are not to be removed. Answers whom, with their
-  // catalogues. kAborted: a newer dataset has such a name, so `by` comes too late.
+  // catalogues. Nobody gives way to what cannot be committed, for Commit's reasons.
+  //   kAborted  `by` comes too late: a newer dataset has such a name, it was removed, or its id is SCR's now
   virtual absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> Withdraw(
       DatasetId by, const std::set<std::string>& names) = 0;
 
   // All files are in place and synced; catalogues that are not are stored. Writes records in their order; a second
-  // commit is kAlreadyExists if the dataset is committed, kFailedPrecondition if it was removed. `catalogues`: all
-  // ranks of the dataset, by rank (kInvalidArgument). FILES and SIZE are counted here, the catalogues with them, as SCR
-  // would. CURRENT names the dataset afterwards, if it is a checkpoint and newer than the one that CURRENT named. A
-  // FAILED that the dataset had goes, also if it is committed already: its files are whole now.
+  // commit is kAlreadyExists if the dataset is committed, kFailedPrecondition if it was removed; kAborted: SCR has
+  // given out its id again. `catalogues`: all ranks of the dataset, by rank (kInvalidArgument). FILES and SIZE are
+  // counted here, the catalogues with them, as SCR would. CURRENT names the dataset afterwards, if it is a checkpoint
+  // and newer than the one that CURRENT named. A FAILED that the dataset had goes, also if it is committed already: its
+  // files are whole now.
   virtual absl::Status Commit(const scr::Descriptor& descriptor,
                               const std::vector<catalogue::Catalogue>& catalogues) = 0;
   // Removes a committed or half-flushed dataset as ordered above; only files that its catalogues name, and of those not

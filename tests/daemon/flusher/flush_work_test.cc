@@ -199,6 +199,43 @@ TEST_F(FlushWorkTest, WhatWasRemovedThereDoesNotComeBack) {
   EXPECT_STATUS(kNotFound, pfs_.Info(kPrefix + "/out/a"), "");
 }
 
+TEST_F(FlushWorkTest, NothingGivesWayToWhatCannotBeCommittedAnyMore) {
+  const Files old = Make(1, {"out/a"}), young = Make(3, {"out/a"});
+  ASSERT_OK(Flush(old).status);
+  const FlushOutcome copy = Copy(young);
+  ASSERT_OK(copy.status);
+  const std::string record = kPrefix + "/.scr/scr.dataset.3/commit.cairn";
+  ASSERT_OK(MakeDirectories(pfs_, ParentOf(record)));
+  ASSERT_OK(WriteTestFile(pfs_, record, "damaged"));
+  EXPECT_STATUS(kDataLoss, Commit(young, copy).status, record);
+  ASSERT_OK(pfs_.Remove(record));
+  ASSERT_OK(prefix_->Remove(3, {}));
+  const FlushOutcome late = Commit(young, copy);
+  EXPECT_TRUE(late.too_late);
+  EXPECT_STATUS(kAborted, late.status, "removed");
+  EXPECT_TRUE(late.withdrawn.empty());
+  EXPECT_EQ(Committed(), std::set<DatasetId>{1});
+  ExpectSound("at the end");
+}
+
+TEST_F(FlushWorkTest, AnIdThatScrHasGivenOutAgainIsScrs) {
+  const Files files = Make(3, {"out/a"});
+  const FlushOutcome copy = Copy(files);
+  ASSERT_OK(copy.status);
+  PutByScr(3, {"scrs"});
+  const auto soundly = [&](const FlushOutcome& late) {
+    EXPECT_TRUE(late.too_late);
+    EXPECT_STATUS(kAborted, late.status, "step_3");
+    EXPECT_STATUS(kAborted, prefix_->Commit(files.descriptor, files.catalogues), "step_3");
+    ASSERT_OK_AND_ASSIGN(const auto catalogues, prefix_->Catalogues(3));
+    EXPECT_EQ(catalogues[0].file(0).name(), "scrs");
+    EXPECT_STATUS(kNotFound, pfs_.Info(kPrefix + "/out/a"), "");
+    EXPECT_EQ(Committed(), std::set<DatasetId>{3});
+  };
+  soundly(Commit(files, copy));
+  soundly(Flush(files));
+}
+
 TEST_F(FlushWorkTest, AFileOfTheSameBytesIsSharedAndWithdrawsNobody) {
   Files old = Make(1, {"same"}), young = Make(3, {"same", "b"});
   const std::string bytes = BytesOf(1, "same");
