@@ -59,6 +59,17 @@ absl::Status CoreImpl::EnsureRoom(const RunPtr& run, std::uint64_t bytes, const 
       leaving.emplace_back(owner, id);
     }
   }
+  // Then runs without an application give what they have once more on the prefix.
+  for (const RunPtr& owner : order) {
+    if (fits() || bytes > cache_bytes_max_) break;
+    const Launch* newest = owner->ledger.newest();
+    if (newest != nullptr && !newest->over()) continue;
+    if (const std::optional<DatasetId> last = EvictWhenOver(FactsOf(*owner))) {
+      if (std::ranges::find(leaving, std::pair(owner, *last)) != leaving.end()) continue;
+      used -= std::min(used, owner->ledger.Get(*last)->bytes());
+      leaving.emplace_back(owner, *last);
+    }
+  }
   if (!fits()) {
     return ResourceExhausted("the cache {} is full: {} bytes are wanted, {} of {} are in use by what may not go",
                              config_.cache.path, bytes, used, cache_bytes_max_);

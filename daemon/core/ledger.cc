@@ -296,8 +296,9 @@ std::shared_ptr<Dataset> Ledger::NewestRestorable(DatasetId below) const {
 }
 
 bool Ledger::PinnedByLaunch(DatasetId id) const {
-  return std::any_of(launches_.begin(), launches_.end(),
-                     [id](const auto& item) { return !item.second.fenced && item.second.pin == id; });
+  return std::any_of(launches_.begin(), launches_.end(), [id](const auto& item) {
+    return !item.second.fenced && !item.second.over() && item.second.pin == id;
+  });
 }
 
 }  // namespace cairn

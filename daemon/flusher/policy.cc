@@ -38,6 +38,16 @@ std::optional<DatasetId> NewestBound(std::span<const DatasetFacts> run, const Co
   return newest;
 }
 
+// What a restart would use, from the cache or from the prefix.
+std::optional<DatasetId> NewestSafe(std::span<const DatasetFacts> run) {
+  std::optional<DatasetId> newest;
+  for (const DatasetFacts& dataset : run) {
+    if (!dataset.checkpoint || !dataset.safe || !(dataset.in_cache || dataset.in_prefix)) continue;
+    if (!newest || dataset.id > *newest) newest = dataset.id;
+  }
+  return newest;
+}
+
 bool MayLeaveCache(const DatasetFacts& dataset) {
   if (!dataset.in_cache || !dataset.safe) return false;
   if (dataset.pinned || dataset.held || dataset.flushing) return false;
@@ -92,7 +102,7 @@ std::optional<DatasetId> NewestRestartable(std::span<const DatasetFacts> run) {
 }
 
 std::vector<DatasetId> EvictionOrder(std::span<const DatasetFacts> run) {
-  const std::optional<DatasetId> newest = NewestRestartable(run);
+  const std::optional<DatasetId> newest = NewestSafe(run);
   std::vector<DatasetId> on_prefix, superseded;
   for (const DatasetFacts* dataset : ById(run)) {
     if (!MayLeaveCache(*dataset) || dataset->id == newest) continue;
@@ -116,6 +126,13 @@ std::vector<DatasetId> EvictForRoom(std::span<const DatasetFacts> run, std::uint
   }
   order.resize(count);
   return order;
+}
+
+std::optional<DatasetId> EvictWhenOver(std::span<const DatasetFacts> run) {
+  const std::optional<DatasetId> newest = NewestRestartable(run);
+  const auto dataset = std::ranges::find(run, newest, &DatasetFacts::id);
+  if (dataset == run.end() || !dataset->in_prefix || !MayLeaveCache(*dataset)) return std::nullopt;
+  return newest;
 }
 
 std::vector<DatasetId> EvictBeyondKeep(std::span<const DatasetFacts> run, std::uint32_t keep,

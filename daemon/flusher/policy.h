@@ -55,12 +55,17 @@ FlushPlan PlanFlushes(std::span<const DatasetFacts> run, const Config::Flush& po
 std::optional<DatasetId> NewestRestartable(std::span<const DatasetFacts> run);
 
 // Which datasets could leave the cache, in the order in which they do: oldest first those on the prefix, then
-// superseded checkpoints, flushed or not. Never: the newest restartable one, a pinned or held one, one being flushed,
-// an output that is not on the prefix (unless it gave way there), one not yet safe.
+// superseded checkpoints, flushed or not. Never: the newest restartable one (of those in the cache, unless a newer one
+// is on the prefix), a pinned or held one, one being flushed, an output that is not on the prefix (unless it gave way
+// there), one not yet safe.
 std::vector<DatasetId> EvictionOrder(std::span<const DatasetFacts> run);
 
 // For room: the first ones of EvictionOrder that free `bytes`; all of them if that is not enough.
 std::vector<DatasetId> EvictForRoom(std::span<const DatasetFacts> run, std::uint64_t bytes);
+
+// What a run that is over gives besides, when no run has anything else to give: its newest restartable one, if it is on
+// the prefix, to be restarted from there. Not a pinned or held one, nor one being flushed.
+std::optional<DatasetId> EvictWhenOver(std::span<const DatasetFacts> run);
 
 // Without need for room: whole checkpoints beyond the newest restartable one and the `keep` that follow it. One whose
 // flush is still to come stays until it is done or dropped. `spare`: one of memory stays at least, for ChooseSpare.

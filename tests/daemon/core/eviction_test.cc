@@ -178,6 +178,43 @@ TEST_F(EvictionTest, TheRunThatWantsRoomGivesWayFirst) {
   EXPECT_TRUE(HasFolder(mine));
 }
 
+TEST_F(EvictionTest, ARunThatIsOverGivesItsNewestWhichIsRestoredFromThePrefix) {
+  StartWith(3 * kMiB);
+  const DatasetId first = Make(1);
+  ASSERT_SAYS(client_->Latest(), local::OK, "");
+  ASSERT_SAYS(client_->Wait(first, local::PREFIX), local::OK, "");
+  FakeClient other(harness_);
+  ASSERT_SAYS(other.Open({.key = "other", .prefix = harness_.prefix() + "2"}), local::OK, "");
+  EXPECT_SAYS(other.Begin(1, memory_), local::RESOURCE_EXHAUSTED, "is full");  // its application is there
+  EXPECT_TRUE(HasFolder(first));
+  ASSERT_SAYS(client_->Close(), local::OK, "");
+  const local::Reply done = other.Checkpoint(2, memory_);
+  ASSERT_SAYS(done, local::OK, "");
+  ASSERT_SAYS(other.Wait(done.committed().dataset(), local::PREFIX), local::OK, "");
+  EXPECT_TRUE(LosesFolder(first));
+  ASSERT_SAYS(other.Close(), local::OK, "");
+
+  FakeClient again(harness_);
+  ASSERT_SAYS(again.Open({.key = "job.2"}), local::OK, "");
+  ASSERT_EQ(again.Latest().latest().dataset(), first);
+  Memory back = Blank(memory_);
+  const FakeClient::Restored restored = again.Restore(first, back);
+  EXPECT_EQ(restored.code, local::OK) << restored.message;
+  EXPECT_EQ(restored.tier, local::TIER_PREFIX);
+  EXPECT_TRUE(back[0].bytes == memory_[0].bytes);
+}
+
+TEST_F(EvictionTest, ARunThatIsOverKeepsItsNewestIfItIsNowhereElse) {
+  harness_.config.flush.every = 0;
+  StartWith(3 * kMiB);
+  const DatasetId first = Make(1);
+  ASSERT_SAYS(client_->Close(), local::OK, "");
+  FakeClient other(harness_);
+  ASSERT_SAYS(other.Open({.key = "other", .prefix = harness_.prefix() + "2"}), local::OK, "");
+  EXPECT_SAYS(other.Begin(1, memory_), local::RESOURCE_EXHAUSTED, "is full");
+  EXPECT_TRUE(HasFolder(first));
+}
+
 // --- What the user removes ---
 
 TEST_F(EvictionTest, RemoveTakesItEverywhere) {

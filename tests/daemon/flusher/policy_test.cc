@@ -116,6 +116,27 @@ TEST(EvictionPolicyTest, WhatMustStayStays) {
   EXPECT_EQ(NewestRestartable(run), 6u);
 }
 
+TEST(EvictionPolicyTest, OneOlderThanOneOnThePrefixIsSuperseded) {
+  DatasetFacts files = Checkpoint(2), beyond = OnPrefix(Checkpoint(4));
+  files.own_files = true;
+  beyond.in_cache = false;
+  const std::vector<DatasetFacts> run = {Output(1), files, OnPrefix(Checkpoint(3)), beyond};
+  EXPECT_THAT(EvictionOrder(run), ElementsAre(3, 2));
+  EXPECT_THAT(EvictionOrder(std::span(run).first(3)), ElementsAre(2)) << "of the cache's the newest stays";
+}
+
+TEST(EvictionPolicyTest, ARunThatIsOverGivesItsNewestIfItIsOnThePrefixAndMayGo) {
+  EXPECT_EQ(EvictWhenOver(std::vector{OnPrefix(Checkpoint(1)), OnPrefix(Checkpoint(2))}), 2u);
+  EXPECT_EQ(EvictWhenOver(std::vector{OnPrefix(Checkpoint(1)), Checkpoint(2)}), std::nullopt);
+  EXPECT_EQ(EvictWhenOver({}), std::nullopt);
+  for (const auto keep : {+[](DatasetFacts& d) { d.pinned = true; }, +[](DatasetFacts& d) { d.held = true; },
+                          +[](DatasetFacts& d) { d.flushing = true; }, +[](DatasetFacts& d) { d.in_cache = false; }}) {
+    DatasetFacts newest = OnPrefix(Checkpoint(2));
+    keep(newest);
+    EXPECT_EQ(EvictWhenOver(std::vector{newest}), std::nullopt);
+  }
+}
+
 TEST(EvictionPolicyTest, WhatGaveWayOnThePrefixIsNotFlushedAgainAndMayLeaveAlsoAsAnOutput) {
   DatasetFacts gave_way = Output(1), asked = Checkpoint(2);
   gave_way.gave_way = asked.gave_way = true;
