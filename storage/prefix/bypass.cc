@@ -64,6 +64,7 @@ class BypassOnDisk final : public Bypass {
   using Catalogues = std::vector<catalogue::Catalogue>;
 
   bool IsOpen(DatasetId id);
+  absl::Status RequireOwn();  // for what no call of the prefix checks
   // Where a file is before the dataset is complete.
   std::string PathOf(const catalogue::Catalogue& catalogue, const catalogue::FileEntry& file) const {
     if (!catalogue.files()) return prefix_->FilePath(file.prefix_name());
@@ -100,6 +101,12 @@ absl::Status BypassOnDisk::Begin(const scr::Descriptor& descriptor) {
     open_[id].descriptor = descriptor;
   }
   return MakeDirectories(disk_, DataFolder(*prefix_, id), kFolderMode);
+}
+
+absl::Status BypassOnDisk::RequireOwn() {
+  CAIRN_ASSIGN_OR_RETURN(const RunId now, prefix_->CurrentRun());
+  if (now == prefix_->run()) return absl::OkStatus();
+  return FailedPrecondition("{}: the prefix is run {} now", prefix_->path(), now.Hex());
 }
 
 bool BypassOnDisk::IsOpen(DatasetId id) {
@@ -166,6 +173,7 @@ absl::Status BypassOnDisk::CommitRank(const catalogue::Catalogue& catalogue, con
   }
   CAIRN_RETURN_IF_ERROR(MayCommit(catalogue));
   if (!work_path.empty()) {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
     CAIRN_RETURN_IF_ERROR(disk_.Rename(work_path, prefix_->FilePath(catalogue.file(0).prefix_name())));
   }
   return Enter(catalogue);
@@ -291,6 +299,7 @@ absl::Status BypassOnDisk::Remove(DatasetId id) {
 absl::StatusOr<std::string> BypassOnDisk::RouteFile(DatasetId id, const std::string& name) {
   CAIRN_ASSIGN_OR_RETURN(const std::string normal, NormalizeFileName("", name));
   if (!IsOpen(id)) return NotFound("{}: dataset {} is not open", prefix_->path(), id);
+  CAIRN_RETURN_IF_ERROR(RequireOwn());
   CAIRN_RETURN_IF_ERROR(CheckPlace(disk_, prefix_->path(), normal));
   std::string path = FilesFolder(*prefix_, id) + "/" + normal;
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, ParentOf(path), kFolderMode));

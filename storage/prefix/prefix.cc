@@ -47,12 +47,12 @@ class PrefixOnDisk final : public Prefix {
   absl::StatusOr<std::optional<LaunchRecord>> NewestLaunch() override { return identity::NewestLaunch(disk_, path_); }
   absl::StatusOr<LaunchRecord> FindLaunch(LaunchId id) override { return identity::FindLaunch(disk_, path_, id); }
   absl::StatusOr<LaunchRecord> MakeLaunch(std::string_view key, std::uint32_t nranks) override {
-    CAIRN_RETURN_IF_ERROR(RequireWritable());
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
     return identity::MakeLaunch(disk_, path_, key, nranks);
   }
 
   absl::StatusOr<IdBlock> ReserveIds(DatasetId above) override {
-    CAIRN_RETURN_IF_ERROR(RequireWritable());
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
     CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records_.Look());
     for (const auto& [id, entry] : view.index.datasets) {
       if (id <= identity::kDatasetIdMax) above = std::max(above, id);
@@ -71,38 +71,38 @@ class PrefixOnDisk final : public Prefix {
   std::string CataloguePath(DatasetId id, Rank rank) const override { return FilePath(CataloguePrefixName(id, rank)); }
 
   absl::Status StoreCatalogue(const catalogue::Catalogue& catalogue) override {
-    CAIRN_RETURN_IF_ERROR(RequireWritable());
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
     CAIRN_RETURN_IF_ERROR(ValidateCatalogue(catalogue));
     return cairn::StoreCatalogue(disk_, path_, catalogue);
   }
   absl::Status BeginFlush(const scr::Descriptor& descriptor) override {
-    CAIRN_RETURN_IF_ERROR(RequireWritable());
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
     return Annotate(BeginInIndex(records_, descriptor), path_);
   }
   absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> Withdraw(
       DatasetId by, const std::set<std::string>& names) override {
-    CAIRN_RETURN_IF_ERROR(RequireWritable());
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
     return WithdrawReplaced(disk_, path_, records_, scr_names_, by, names);
   }
   absl::Status Commit(const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues) override {
-    CAIRN_RETURN_IF_ERROR(RequireWritable());
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
     return CommitDataset(disk_, path_, run_, records_, descriptor, catalogues);
   }
   absl::Status Remove(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) override {
-    CAIRN_RETURN_IF_ERROR(RequireWritable());
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
     return RemoveDataset(disk_, path_, records_, id, catalogues);
   }
   absl::Status MarkFailed(DatasetId id) override;
   absl::Status MarkFetched(DatasetId id) override;
   absl::Status PutFlush(DatasetId id, const scr::FlushEntry& entry) override {
-    CAIRN_RETURN_IF_ERROR(RequireWritable());
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
     return records_.ChangeFlush([&](kvtree::Tree& flush) {
       scr::PutFlushEntry(id, entry, flush);
       return absl::OkStatus();
     });
   }
   absl::Status EraseFlush(DatasetId id) override {
-    CAIRN_RETURN_IF_ERROR(RequireWritable());
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
     return records_.ChangeFlush([id](kvtree::Tree& flush) {
       scr::EraseFlushEntry(id, flush);
       return absl::OkStatus();
@@ -111,11 +111,11 @@ class PrefixOnDisk final : public Prefix {
   absl::Status UpdateFlushFile(std::string_view node,
                                const std::map<DatasetId, std::optional<scr::FlushEntry>>& entries,
                                bool only_these) override {
-    CAIRN_RETURN_IF_ERROR(RequireWritable());
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
     return UpdateFlushEntries(records_, node, entries, only_these);
   }
   absl::Status PutNodes(std::uint32_t nodes) override {
-    CAIRN_RETURN_IF_ERROR(RequireWritable());
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
     return records_.ChangeNodes([nodes](kvtree::Tree& tree) {
       scr::PutNodes(nodes, tree);
       return absl::OkStatus();
@@ -124,9 +124,14 @@ class PrefixOnDisk final : public Prefix {
   std::vector<std::string> TakeWarnings() override { return records_.TakeWarnings(); }
 
  private:
-  absl::Status RequireWritable() const {
-    if (writable_) return absl::OkStatus();
-    return PermissionDenied("{}: opened for reading only", path_);
+  // May this change something here? The directory may have been made anew since, or be another run's.
+  absl::Status RequireOwn() {
+    if (!writable_) return PermissionDenied("{}: opened for reading only", path_);
+    const auto now = CurrentRun();
+    if (absl::IsNotFound(now.status())) return Unavailable("{}: {}", path_, MessageOf(now.status()));
+    if (!now.ok()) return now.status();
+    if (*now != run_) return FailedPrecondition("{}: the prefix is run {} now", path_, now->Hex());
+    return absl::OkStatus();
   }
   // Of SCR's own in the index: those that can be restored, and why others cannot.
   absl::Status AddScrDatasets(const PrefixView& view, PrefixContents& contents);
@@ -172,7 +177,7 @@ absl::Status PrefixOnDisk::AddScrDatasets(const PrefixView& view, PrefixContents
     }
     if (found.ok()) {
       contents.datasets[id] = {.descriptor = *std::move(found), .current = false, .by_cairn = false};
-    } else if (absl::IsDataLoss(found.status())) {
+    } else if (absl::IsDataLoss(found.status()) || absl::IsPermissionDenied(found.status())) {
       records_.Warn(fmt::format("dataset {} of SCR's does not count: {}", id, MessageOf(found.status())));
       contents.bad[id] = MessageOf(found.status());
     } else {
@@ -197,7 +202,9 @@ absl::StatusOr<PrefixContents> PrefixOnDisk::Contents() {
   }
   PrefixContents contents;
   contents.removed = view.removed;
-  contents.bound = index_rules::BoundOf(view.index, view.tree);
+  const index_rules::Bound bound = index_rules::BoundOf(view.index, view.tree);
+  contents.bound = bound.id;
+  contents.bound_set_us = bound.set_us;
   CAIRN_RETURN_IF_ERROR(AddScrDatasets(view, contents));
   for (const auto& [id, entry] : view.index.datasets) {
     if (!entry.failed.empty()) {
@@ -238,7 +245,7 @@ absl::StatusOr<std::vector<catalogue::Catalogue>> PrefixOnDisk::Catalogues(Datas
 }
 
 absl::Status PrefixOnDisk::ChangeEntry(DatasetId id, const EntryChange& change) {
-  CAIRN_RETURN_IF_ERROR(RequireWritable());
+  CAIRN_RETURN_IF_ERROR(RequireOwn());
   return records_.ChangeIndex([&](kvtree::Tree& index) -> absl::Status {
     kvtree::Tree* datasets = index.Find("DSET");
     kvtree::Tree* entry = datasets == nullptr ? nullptr : datasets->Find(std::to_string(id));
