@@ -57,7 +57,7 @@ void Change(const HaltOptions& options, scr::Halt& halt) {
 absl::StatusOr<scr::Halt> ChangeAndRead(Disk& disk, const std::string& prefix, const HaltOptions& options) {
   CAIRN_RETURN_IF_ERROR(CheckIsPrefix(disk, prefix));
   if (options.remove) {
-    CAIRN_RETURN_IF_ERROR(RemoveHalt(disk, prefix));
+    CAIRN_RETURN_IF_ERROR(RemoveHalt(disk, prefix, kLockPatience));
   } else if (options.changes()) {
     CAIRN_RETURN_IF_ERROR(ChangeHalt(
         disk, prefix, [&options](scr::Halt& halt) { Change(options, halt); }, kLockPatience));

@@ -47,12 +47,12 @@ absl::StatusOr<scr::Halt> GetHaltOf(const File& file, const kvtree::Tree& tree) 
   return halt;
 }
 
-// The file as the path has it, under its lock; made if need be.
+// The file as the path has it, under its lock; made if need be, or kNotFound.
 absl::StatusOr<std::unique_ptr<File>> OpenLocked(Disk& disk, const std::string& path,
-                                                 std::chrono::milliseconds patience) {
+                                                 std::chrono::milliseconds patience, bool make) {
   for (int i = 0; i < kOpensMax; ++i) {
     auto file = disk.Open(path, {.writable = true});
-    if (absl::IsNotFound(file.status())) {
+    if (absl::IsNotFound(file.status()) && make) {
       // Exclusive: otherwise what another has just written would be cut off.
       file = disk.Open(path, {.writable = true, .create = true, .exclusive = true, .mode = kFileMode});
       if (absl::IsAlreadyExists(file.status())) continue;
@@ -101,7 +101,7 @@ absl::Status ChangeHalt(Disk& disk, const std::string& prefix, const std::functi
   const absl::Status made = disk.MakeDirectory(ParentOf(path), kFolderMode);
   if (made.ok()) CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(prefix));
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
-  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, OpenLocked(disk, path, patience));
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, OpenLocked(disk, path, patience, /*make=*/true));
   auto tree = ReadOpened(*file);
   if (!tree.ok() && !absl::IsDataLoss(tree.status())) return tree.status();
   bool damaged = !tree.ok();
@@ -118,8 +118,12 @@ absl::Status ChangeHalt(Disk& disk, const std::string& prefix, const std::functi
   return WriteOpened(*file, after);
 }
 
-absl::Status RemoveHalt(Disk& disk, const std::string& prefix) {
+absl::Status RemoveHalt(Disk& disk, const std::string& prefix, std::chrono::milliseconds patience) {
   const std::string path = HaltPath(prefix);
+  // Who changes it at this moment would write into a file that is gone.
+  const auto file = OpenLocked(disk, path, patience, /*make=*/false);
+  if (absl::IsNotFound(file.status())) return absl::OkStatus();
+  if (!file.ok()) return file.status();
   const absl::Status removed = disk.Remove(path);
   if (absl::IsNotFound(removed)) return absl::OkStatus();
   CAIRN_RETURN_IF_ERROR(removed);

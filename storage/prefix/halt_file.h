@@ -25,8 +25,8 @@ absl::StatusOr<scr::Halt> ReadHalt(Disk& disk, const std::string& prefix);
 absl::Status ChangeHalt(Disk& disk, const std::string& prefix, const std::function<void(scr::Halt&)>& change,
                         std::chrono::milliseconds patience);
 
-// Not there: OK.
-absl::Status RemoveHalt(Disk& disk, const std::string& prefix);
+// Under the lock, too. Not there: OK. kUnavailable as above.
+absl::Status RemoveHalt(Disk& disk, const std::string& prefix, std::chrono::milliseconds patience);
 
 }  // namespace cairn
 

@@ -204,10 +204,20 @@ TEST_F(HaltFileTest, AfterAPowerFailureAnywhereItIsOldOrNewOrSaidToBeDamaged) {
 
 TEST_F(HaltFileTest, IsRemovedOnceAndForAll) {
   ASSERT_OK(After(5));
-  ASSERT_OK(RemoveHalt(disk_, kPrefix));
+  ASSERT_OK(RemoveHalt(disk_, kPrefix, kNoPatience));
   disk_.Restart(1);
   EXPECT_STATUS(absl::StatusCode::kNotFound, disk_.Info(kPath), "");
-  ASSERT_OK(RemoveHalt(disk_, kPrefix));
+  ASSERT_OK(RemoveHalt(disk_, kPrefix, kNoPatience));
+}
+
+TEST_F(HaltFileTest, IsNotRemovedWhileAnotherChangesIt) {
+  ASSERT_OK(After(5));
+  {
+    const auto locked = LockedByAnother();
+    EXPECT_STATUS(absl::StatusCode::kUnavailable, RemoveHalt(disk_, kPrefix, kNoPatience), "halt.scr");
+    EXPECT_OK(disk_.Info(kPath));
+  }
+  ASSERT_OK(RemoveHalt(disk_, kPrefix, kNoPatience));
 }
 
 TEST_F(HaltFileTest, APrefixThatIsNotThereIsNotMade) {
