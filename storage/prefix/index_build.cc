@@ -63,10 +63,13 @@ absl::Status Enter(SharedRecords& records, const std::function<absl::StatusOr<sc
     bool bound = false;
     if (!index.empty()) {
       CAIRN_ASSIGN_OR_RETURN(const scr::Index before, scr::GetIndex(index));
-      bound = index_rules::BoundOf(before, index) != 0;
+      bound = index_rules::BoundOf(before, index).id != 0;
     }
     CAIRN_ASSIGN_OR_RETURN(const scr::Descriptor entered, put(index));
-    if (!bound) index_rules::FollowCommit(entered, identity::NowMicros(), index);
+    CAIRN_ASSIGN_OR_RETURN(const auto entry, index_rules::EntryOf(entered.id, index));
+    if (!bound && entry && index_rules::IsRestartable(*entry)) {
+      index_rules::FollowCommit(entered, index);
+    }
     return absl::OkStatus();
   });
 }

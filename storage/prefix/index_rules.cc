@@ -11,11 +11,6 @@ namespace {
 
 constexpr std::string_view kBoundKey = "CAIRN_CURRENT";
 
-struct Bound {
-  DatasetId id = 0;
-  std::int64_t set_us = 0;
-};
-
 std::string Key(DatasetId id) {
   return std::to_string(id);
 }
@@ -35,6 +30,13 @@ std::optional<scr::Descriptor> DescriptorOf(DatasetId id, const kvtree::Tree& in
   auto descriptor = scr::GetDescriptorOf(id, *entry, "DSET");
   if (!descriptor.ok()) return std::nullopt;
   return *std::move(descriptor);
+}
+
+// The one that `cairn index current` has noted, unless someone has moved CURRENT since.
+std::optional<Bound> NotedBound(const kvtree::Tree& index) {
+  const auto bound = ReadBound(index);
+  const bool stands = bound && (index.Get("CURRENT").value_or("").empty() || CurrentOf(index) == bound->id);
+  return stands ? bound : std::nullopt;
 }
 
 bool HasNewer(const scr::Descriptor& descriptor, const kvtree::Tree& index) {
@@ -88,16 +90,16 @@ std::optional<DatasetId> CurrentOf(const kvtree::Tree& index) {
   return FindDataset(index.Get("CURRENT").value_or(""), index);
 }
 
-DatasetId BoundOf(const scr::Index& parsed, const kvtree::Tree& index) {
+Bound BoundOf(const scr::Index& parsed, const kvtree::Tree& index) {
+  if (const auto bound = NotedBound(index)) return *bound;
   const std::optional<DatasetId> current = CurrentOf(index);
-  if (const auto bound = ReadBound(index); bound && (parsed.current.empty() || current == bound->id)) return bound->id;
-  if (!current) return 0;
+  if (!current) return {};
   const auto at = parsed.datasets.find(*current);
-  if (at == parsed.datasets.end() || !IsRestartable(at->second)) return 0;
+  if (at == parsed.datasets.end() || !IsRestartable(at->second)) return {};
   const bool behind = std::any_of(parsed.datasets.begin(), parsed.datasets.end(), [&](const auto& other) {
     return IsRestartable(other.second) && IsNewer(other.second.descriptor, at->second.descriptor);
   });
-  return behind ? *current : 0;
+  return behind ? Bound{.id = *current, .set_us = 0} : Bound();
 }
 
 void Bind(DatasetId id, std::string_view name, std::int64_t now_us, kvtree::Tree& index) {
@@ -108,9 +110,9 @@ void Bind(DatasetId id, std::string_view name, std::int64_t now_us, kvtree::Tree
   bound.SetInt("SET", now_us);
 }
 
-void FollowCommit(const scr::Descriptor& committed, std::int64_t committed_us, kvtree::Tree& index) {
+void FollowCommit(const scr::Descriptor& committed, kvtree::Tree& index) {
   if (!committed.checkpoint) return;
-  if (const auto bound = ReadBound(index); bound && committed_us < bound->set_us) return;
+  if (const auto bound = NotedBound(index); bound && committed.created_us <= bound->set_us) return;
   if (const auto current = CurrentOf(index)) {
     if (*current == committed.id) return;
     const auto descriptor = DescriptorOf(*current, index);

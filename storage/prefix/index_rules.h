@@ -34,14 +34,19 @@ std::optional<DatasetId> FindDataset(std::string_view name, const kvtree::Tree& 
 // The one that CURRENT names.
 std::optional<DatasetId> CurrentOf(const kvtree::Tree& index);
 
-// No restart chooses a newer checkpoint than this one; 0: no bound. `parsed` is of `index`.
-DatasetId BoundOf(const scr::Index& parsed, const kvtree::Tree& index);
+// No restart chooses a newer checkpoint than this one, but for what was made after the bound was set.
+struct Bound {
+  DatasetId id = 0;         // 0: no bound
+  std::int64_t set_us = 0;  // 0: not known
+};
+// `parsed` is of `index`.
+Bound BoundOf(const scr::Index& parsed, const kvtree::Tree& index);
 
 // Sets CURRENT to a dataset of the index, and the bound with it.
 void Bind(DatasetId id, std::string_view name, std::int64_t now_us, kvtree::Tree& index);
-// Moves CURRENT to a checkpoint that was committed at `committed_us` if it is newer than the current one and was not
-// committed before the bound was set; the bound goes.
-void FollowCommit(const scr::Descriptor& committed, std::int64_t committed_us, kvtree::Tree& index);
+// Moves CURRENT to a checkpoint that was committed if it is newer than the current one and was not made before the
+// bound was set; the bound goes.
+void FollowCommit(const scr::Descriptor& committed, kvtree::Tree& index);
 // Takes the entry out; CURRENT moves as SCR's rules are, and the bound with it.
 void Erase(DatasetId id, kvtree::Tree& index);
 

@@ -59,6 +59,7 @@ struct PrefixContents {
   // No checkpoint newer than this one is to be chosen, here or in a cache, until one is committed; 0: no bound. From a
   // CURRENT that was set back.
   DatasetId bound = 0;
+  std::int64_t bound_set_us = 0;         // what was made after this may be chosen all the same; 0: not known
   std::set<DatasetId> dropped;           // committed by Cairn, and taken out of the index
   std::set<DatasetId> removed;           // with their bytes, for good
   std::set<DatasetId> failed;            // marked FAILED
