@@ -182,6 +182,7 @@ absl::StatusOr<std::vector<catalogue::Catalogue>> ReadCatalogues(Disk& disk, con
     const std::string path = CataloguePath(prefix, id, rank);
     const auto text = ReadWhole(disk, path, kCatalogueBytesMax);
     if (absl::IsNotFound(text.status())) return DataLoss("{}: missing, though dataset {} is committed", path, id);
+    if (absl::IsInvalidArgument(text.status())) return DataLoss("{}", MessageOf(text.status()));  // no regular file
     if (!text.ok()) return text.status();
     CAIRN_ASSIGN_OR_RETURN(catalogue::Catalogue catalogue, DecodeCatalogue(path, *text));
     const absl::Status fits = CheckRank(commit.run, commit.descriptor, catalogue, rank);

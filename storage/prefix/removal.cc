@@ -138,7 +138,8 @@ absl::Status WithdrawScrDataset(Disk& disk, SharedRecords& records, DatasetId id
   if (summary.ok()) {
     summary->Set("COMPLETE", std::uint64_t{0});
     CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, path, *summary, kFileMode));
-  } else if (!absl::IsNotFound(summary.status()) && !absl::IsDataLoss(summary.status())) {
+  } else if (!absl::IsNotFound(summary.status()) && !absl::IsDataLoss(summary.status()) &&
+             !absl::IsInvalidArgument(summary.status())) {
     return summary.status();
   }
   return records.ChangeIndex([id](kvtree::Tree& index) -> absl::Status {
@@ -182,7 +183,8 @@ absl::Status FinishRemovals(Disk& disk, const std::string& prefix, SharedRecords
   for (const DatasetId id : ids) {
     const std::string folder = records.DatasetFolder(id);
     const auto names = disk.List(folder);
-    if (absl::IsNotFound(names.status())) continue;  // another finishes it at the same time
+    if (absl::IsNotFound(names.status())) continue;          // another finishes it at the same time
+    if (absl::IsPermissionDenied(names.status())) continue;  // not this user's
     if (!names.ok()) return names.status();
     const bool removed = std::find(names->begin(), names->end(), BaseOf(records.RemovedPath(id))) != names->end();
     if (!removed || names->size() == 1) continue;

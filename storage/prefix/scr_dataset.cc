@@ -57,7 +57,7 @@ absl::StatusOr<Metas> ReadMetas(Disk& disk, const std::string& folder, Rank rank
   const std::string path = fmt::format("{}/filemap_{}", folder, rank);
   const auto tree = ReadTree(disk, path);
   if (absl::IsNotFound(tree.status())) return metas;
-  if (!tree.ok()) return tree.status();
+  if (!tree.ok()) return AsDamage(tree.status());
   auto filemap = scr::GetFilemap(*tree);
   if (!filemap.ok()) return DataLoss("{}: {}", path, MessageOf(filemap.status()));
   for (auto& [cached, meta] : filemap->files) {
@@ -158,8 +158,8 @@ absl::Status ChecksumAll(Disk& disk, const std::string& prefix, const ScrDataset
 absl::StatusOr<scr::Rank2File> ReadRank2File(Disk& disk, const std::string& folder) {
   auto read =
       scr::GetRank2File([&](const std::string& suffix) { return ReadTree(disk, folder + "/rank2file" + suffix); });
-  if (absl::IsNotFound(read.status())) return DataLoss("{}", MessageOf(read.status()));
   if (absl::IsDataLoss(read.status())) return Annotate(read.status(), folder);
+  if (!read.ok()) return AsDamage(read.status());
   return read;
 }
 

@@ -29,7 +29,7 @@ struct ScrDataset {
   std::vector<std::vector<ScrFile>> files;  // by rank; one that several ranks share is the first one's
 };
 
-// rank2file and its parts in `folder`. kDataLoss: missing or damaged.
+// rank2file and its parts in `folder`. kDataLoss: missing, damaged or no files.
 absl::StatusOr<scr::Rank2File> ReadRank2File(Disk& disk, const std::string& folder);
 
 // Looks whether all of it is there, without reading the data: each file is regular and inside of the prefix, has the

@@ -18,7 +18,7 @@ std::size_t HashOf(const std::string& name) {
 absl::StatusOr<std::set<std::string>> ReadNames(Disk& disk, SharedRecords& records, DatasetId id) {
   std::set<std::string> names;
   const auto listed = ReadRank2File(disk, records.DatasetFolder(id));
-  if (absl::IsDataLoss(listed.status())) {
+  if (absl::IsDataLoss(listed.status()) || absl::IsPermissionDenied(listed.status())) {
     records.Warn(fmt::format("dataset {} of SCR's: {}", id, MessageOf(listed.status())));
     return names;
   }

@@ -23,7 +23,7 @@ class ScrNames {
  public:
   // Has dataset `id` of SCR's, `entry` in the index, one of these files (normalized, below the prefix)? Its rank2file
   // is read once, and again when the entry has changed. One whose rank2file is damaged has none, since nobody can
-  // restore it; the records are warned.
+  // restore it, nor one whose rank2file may not be read; the records are warned.
   absl::StatusOr<bool> HasOneOf(Disk& disk, SharedRecords& records, DatasetId id, const kvtree::Tree& entry,
                                 const std::set<std::string>& names);
 

@@ -127,7 +127,7 @@ absl::StatusOr<std::map<DatasetId, CommitRecord>> SharedRecords::ReadCommits(con
     if (commit.ok()) {
       commits.emplace(id, *std::move(commit));
     } else if (absl::IsDataLoss(commit.status()) || absl::IsFailedPrecondition(commit.status()) ||
-               absl::IsInvalidArgument(commit.status())) {
+               absl::IsInvalidArgument(commit.status()) || absl::IsPermissionDenied(commit.status())) {
       Warn(fmt::format("dataset {} does not count: {}", id, MessageOf(commit.status())));
     } else if (!absl::IsNotFound(commit.status())) {
       return commit.status();

@@ -1,0 +1,84 @@
+// Records of single datasets that are odd or hostile: they cost that dataset, and nothing else.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "storage/base/status.h"
+#include "storage/cache/catalogue.h"
+#include "storage/cache/tree_file.h"
+#include "storage/prefix/prefix.h"
+#include "tests/storage/cache/datasets.h"
+#include "tests/storage/prefix/site.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+class OddRecordsTest : public ::testing::Test, protected Site {
+ protected:
+  static std::string Folder(DatasetId id) { return fmt::format("{}/.scr/scr.dataset.{}", kPath, id); }
+  void MakeDirectoryOf(const std::string& path) {
+    if (disk.Info(path).ok()) ASSERT_OK(disk.Remove(path));
+    ASSERT_OK(disk.MakeDirectory(path, 0777));
+  }
+  // Of the application's own files, on rank 0 of 1.
+  std::vector<catalogue::Catalogue> PutFiles(DatasetId id, const std::vector<std::string>& names) {
+    scr::Descriptor descriptor = TestDescriptor(id, 1);
+    descriptor.own_files = true;
+    catalogue::Catalogue catalogue = EmptyCatalogue(prefix->run(), id, 0, 1);
+    catalogue.set_files(true);
+    for (const std::string& name : names) {
+      const std::string bytes = fmt::format("bytes of {}", id);
+      EXPECT_OK(MakeDirectories(disk, ParentOf(prefix->FilePath(name))));
+      EXPECT_OK(WriteTestFile(disk, prefix->FilePath(name), bytes));
+      *catalogue.add_file() = TestEntry(name, name, bytes);
+    }
+    EXPECT_OK(prefix->Commit(descriptor, {catalogue}));
+    return {catalogue};
+  }
+};
+
+TEST_F(OddRecordsTest, ADirectoryInPlaceOfARecordOfScrsCostsThatDatasetOnly) {
+  for (const std::string record : {"rank2file", "rank2file.0.0", "filemap_0", "summary.scr"}) {
+    PutScr(2);
+    PutScr(3, "shared");
+    MakeDirectoryOf(Folder(3) + "/" + record);
+    ASSERT_OK_AND_ASSIGN(const PrefixContents contents, prefix->Contents());
+    EXPECT_TRUE(contents.datasets.contains(2)) << record;
+    EXPECT_THAT(contents.bad.at(3), HasSubstr(record));
+    EXPECT_OK(prefix->Withdraw(4, {"shared"})) << record;
+    ASSERT_OK(disk.Remove(Folder(3) + "/" + record));
+  }
+}
+
+TEST_F(OddRecordsTest, ARecordOfScrsThatMayNotBeReadCostsThatDatasetOnly) {
+  PutScr(2);
+  PutScr(3, "shared");
+  const auto deny = [&](const std::string& part) {
+    disk.ClearFaults();
+    disk.FailOn(
+        {.op = FakeOp::kOpen, .path_part = part, .times = 1000, .status = PermissionDenied("{}: denied", part)});
+  };
+  for (const std::string part : {"3/rank2file", "3/summary.scr", "3/commit.cairn"}) {
+    deny(part);
+    ASSERT_OK_AND_ASSIGN(const PrefixContents contents, prefix->Contents());
+    EXPECT_TRUE(contents.datasets.contains(2)) << part;
+  }
+  deny("3/rank2file");
+  EXPECT_TRUE(prefix->Contents()->bad.contains(3));
+  EXPECT_OK(prefix->Withdraw(4, {"shared"}));
+}
+
+TEST_F(OddRecordsTest, ADirectoryInPlaceOfACatalogueIsDamageOfItsDataset) {
+  PutFiles(3, {"out/a"});
+  MakeDirectoryOf(prefix->CataloguePath(3, 0));
+  EXPECT_STATUS(kDataLoss, prefix->Catalogues(3), prefix->CataloguePath(3, 0));
+}
+
+}  // namespace
+}  // namespace cairn
