@@ -33,8 +33,8 @@ class Core : public Receiver {
   // Takes nothing new, brings captured datasets to `local`, ends flushes at the next block; at most quiesce_ms. False:
   // that was not enough for some captured dataset.
   virtual bool Quiesce() = 0;
-  // What SIGHUP may change: flush.*, ftiff.*, prefix.*, cache.keep, cache.bytes_max, checkpoint.*,
-  // quiesce_ms.
+  // What SIGHUP may change: flush.*, ftiff.*, prefix.*, checkpoint.*, cache.keep, cache.bytes_max, cache.bypass,
+  // cache.linger_ms, quiesce_ms.
   virtual void Reload(const Config& config) = 0;
 
   // For the Admin service; any thread, `done` runs once on a core thread. Messages carry a local.Status where a
