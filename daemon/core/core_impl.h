@@ -107,6 +107,7 @@ class CoreImpl final : public Core {
   struct Prepared;
   void HandleOpen(const std::shared_ptr<Connection>& connection, const CallPtr& call, const local::Open& open);
   void PrepareOpening(std::shared_ptr<Opening> opening);
+  void LoadRun(std::shared_ptr<Opening> opening, std::shared_ptr<Prepared> prepared);
   void RunKnown(std::shared_ptr<Opening> opening, std::shared_ptr<Prepared> prepared);
   void Decide(std::shared_ptr<Opening> opening, const RunPtr& run);
   static bool OnlyBrokenStreams(const Run& run);
@@ -123,7 +124,14 @@ class CoreImpl final : public Core {
   void Replaced(const RunPtr& run, const RunId& by);
   void ReserveIds(const RunPtr& run, std::function<void(absl::Status)> then);
   RunPtr AddRun(const RunId& id, const std::string& prefix_path, std::shared_ptr<CacheFolder> cache);
-  void AdoptCached(const RunPtr& run, CacheLoad load);
+  // What the cache and this node's record say of a run.
+  struct Loaded {
+    std::shared_ptr<CacheFolder> cache;
+    CacheLoad load;
+    kvtree::Tree record;  // flush.cairn
+  };
+  static absl::StatusOr<Loaded> LoadFolder(std::shared_ptr<CacheFolder> cache);  // blocks
+  void AdoptCached(const RunPtr& run, Loaded loaded);
   void AdoptCommitted(const RunPtr& run, const Committed& committed);
   void AdoptSince(const RunPtr& run, const Committed& committed, const std::set<DatasetId>& had);
   void TakenOut(const RunPtr& run, const DatasetPtr& dataset, const Committed& committed);
@@ -365,6 +373,7 @@ class CoreImpl final : public Core {
   std::unordered_map<const Connection*, ConnectionState> connections_;
   std::map<RunId, RunPtr> runs_;
   std::map<std::string, std::deque<std::shared_ptr<Opening>>> openings_;  // by prefix as given
+  std::map<RunId, std::vector<std::pair<std::shared_ptr<Opening>, std::shared_ptr<Prepared>>>> loading_;
   std::deque<ImageWish> image_wishes_;
   std::deque<std::string> warnings_;
   std::uint64_t last_session_ = 0;

@@ -240,6 +240,7 @@ void CoreImpl::StoreFlushRecord(const RunPtr& run, std::function<void(const absl
     entry.SetBool("PREFIX", dataset->in_prefix);
     entry.SetBool("PINNED", dataset->pinned);
     if (dataset->gave_way) entry.SetBool("GAVE_WAY", true);
+    if (dataset->foreign) entry.SetBool("FOREIGN", true);
   }
   for (DatasetId id : run->begun) record.At("DATASET").At(fmt::format("{}", id)).SetBool("BEGUN", true);
   BlockingCache([cache = run->cache, record] { return cache->StoreFlushRecord(record); },

@@ -155,16 +155,34 @@ absl::Status CoreImpl::ReadCommitted(Prefix& prefix, const std::set<DatasetId>& 
   return absl::OkStatus();
 }
 
+// Its folder in the cache is new, or could not be read at the start. Once, however many open the prefix by whatever
+// names: nothing of the run may be in use meanwhile.
+void CoreImpl::LoadRun(std::shared_ptr<Opening> opening, std::shared_ptr<Prepared> prepared) {
+  auto [waiting, first] = loading_.try_emplace(prepared->prefix->run());
+  waiting->second.emplace_back(opening, prepared);
+  if (!first) return;
+  BlockingCache([cache = prepared->cache] { return LoadFolder(cache); },
+                [this, prepared](absl::StatusOr<Loaded> loaded) {
+                  const RunId id = prepared->prefix->run();
+                  const auto openings = std::move(loading_.extract(id).mapped());
+                  if (loaded.ok()) AdoptCached(AddRun(id, prepared->path, prepared->cache), *std::move(loaded));
+                  for (const auto& [waited, its] : openings) {
+                    if (!loaded.ok()) its->status = Annotate(loaded.status(), prepared->cache->path());
+                    RunKnown(waited, its);
+                  }
+                });
+}
+
 void CoreImpl::RunKnown(std::shared_ptr<Opening> opening, std::shared_ptr<Prepared> prepared) {
   if (!prepared->status.ok()) {
     opening->call->Fail(prepared->status);
     return EndOpening(opening);
   }
-  for (const std::string& warning : prepared->warnings) Warn(warning);
   const RunId id = prepared->prefix->run();
   auto at = runs_.find(id);
-  RunPtr run = at != runs_.end() ? at->second : nullptr;
-  if (!run) run = AddRun(id, prepared->path, prepared->cache);
+  if (at == runs_.end()) return LoadRun(opening, prepared);
+  for (const std::string& warning : prepared->warnings) Warn(warning);
+  const RunPtr run = at->second;
   if (!run->prefix) run->prefix = prepared->prefix;  // a flush may have opened it before
   if (!std::exchange(run->adopted, true)) {
     run->prefix_path = prepared->path;

@@ -128,7 +128,11 @@ void CoreImpl::Remake(const RunPtr& run, const DatasetPtr& dataset, std::functio
     }
     ended(remade);
   };
-  auto start = [this, fetch, fetched] { BlockingPrefix(fetch, fetched); };
+  auto start = [this, run, foreign = dataset->foreign, fetch, fetched] {
+    if (!foreign) return BlockingPrefix(fetch, fetched);
+    // Whose copy it is must be known to the next daemon: it goes when SCR's entry in the index has gone.
+    StoreFlushRecord(run, [this, fetch, fetched](const absl::Status&) { BlockingPrefix(fetch, fetched); });
+  };
   if (auto change = run->changing.find(dataset->id); change != run->changing.end()) {
     change->second.waiting.push_back(start);
   } else {

@@ -17,26 +17,26 @@ absl::Status CoreImpl::LoadCachedRuns() {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<CacheFolder::Found> found, CacheFolder::Find(cache_disk_, cache, user_));
   std::promise<void> entered;
   std::vector<std::string> warnings;  // one run's folder that cannot be read is no reason to leave the others alone
-  std::vector<std::pair<CacheFolder::Found, std::pair<std::shared_ptr<CacheFolder>, CacheLoad>>> loaded;
+  std::vector<std::pair<CacheFolder::Found, Loaded>> loaded;
   for (const CacheFolder::Found& run : found) {
     auto folder = CacheFolder::Open(cache_disk_, cache, user_, run.run_name, run.run, run.prefix);
     if (!folder.ok()) {
       warnings.push_back(fmt::format("{}: {}", run.path, MessageOf(folder.status())));
       continue;
     }
-    auto load = (*folder)->Load();
-    if (!load.ok()) {
-      warnings.push_back(fmt::format("{}: {}", run.path, MessageOf(load.status())));
+    auto parts = LoadFolder(std::shared_ptr<CacheFolder>(std::move(*folder)));
+    if (!parts.ok()) {
+      warnings.push_back(fmt::format("{}: {}", run.path, MessageOf(parts.status())));
       continue;
     }
-    loaded.push_back({run, {std::shared_ptr<CacheFolder>(std::move(*folder)), std::move(*load)}});
+    loaded.emplace_back(run, std::move(*parts));
   }
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t free_bytes, cache_disk_.FreeBytes(cache));
   loop_->Post([&] {
     for (std::string& warning : warnings) Warn(std::move(warning));
     for (auto& [run, parts] : loaded) {
-      RunPtr known = AddRun(run.run, run.prefix, std::move(parts.first));
-      AdoptCached(known, std::move(parts.second));
+      const RunPtr known = AddRun(run.run, run.prefix, parts.cache);
+      AdoptCached(known, std::move(parts));
     }
     cache_bytes_max_ = config_.cache.bytes_max;
     // Nine tenths of what we have or could have; the rest is for others on the same file system.
@@ -65,10 +65,22 @@ CoreImpl::RunPtr CoreImpl::AddRun(const RunId& id, const std::string& prefix_pat
   return run;
 }
 
-void CoreImpl::AdoptCached(const RunPtr& run, CacheLoad load) {
-  for (const std::string& warning : load.warnings) Warn(warning);
-  run->highest_id = std::max(run->highest_id, load.highest_id);
-  for (auto& [id, cached] : load.whole) {
+absl::StatusOr<CoreImpl::Loaded> CoreImpl::LoadFolder(std::shared_ptr<CacheFolder> cache) {
+  Loaded loaded{.cache = std::move(cache), .load = {}, .record = {}};
+  CAIRN_ASSIGN_OR_RETURN(loaded.load, loaded.cache->Load());
+  auto record = loaded.cache->LoadFlushRecord();
+  if (record.ok()) {
+    loaded.record = *std::move(record);
+  } else {
+    loaded.load.warnings.push_back(fmt::format("{}: {}", loaded.cache->path(), MessageOf(record.status())));
+  }
+  return loaded;
+}
+
+void CoreImpl::AdoptCached(const RunPtr& run, Loaded loaded) {
+  for (const std::string& warning : loaded.load.warnings) Warn(warning);
+  run->highest_id = std::max(run->highest_id, loaded.load.highest_id);
+  for (auto& [id, cached] : loaded.load.whole) {
     DatasetPtr dataset = run->ledger.Get(id);
     if (!dataset) {
       dataset = std::make_shared<Dataset>();
@@ -80,6 +92,8 @@ void CoreImpl::AdoptCached(const RunPtr& run, CacheLoad load) {
       dataset->checkpoint = cached.descriptor.checkpoint;
       dataset->output = cached.descriptor.output;
       dataset->created_us = cached.descriptor.created_us;
+      const kvtree::Tree* noted = loaded.record.FindPath({"DATASET", std::to_string(id)});
+      dataset->foreign = noted != nullptr && noted->GetBool("FOREIGN").value_or(false);
       if (cached.descriptor.name != fmt::format("ckpt.{}", id)) dataset->name = cached.descriptor.name;
       dataset->parts.resize(cached.ranks.size());
       dataset->captured = dataset->local = dataset->nranks;
@@ -95,9 +109,7 @@ void CoreImpl::AdoptCached(const RunPtr& run, CacheLoad load) {
     run->directories[id].ready = true;
   }
   // What this node knows of the prefix without asking it: it may be out of reach now.
-  auto record = run->cache->LoadFlushRecord();
-  if (!record.ok()) return Warn(fmt::format("{}: {}", run->cache->path(), MessageOf(record.status())));
-  const kvtree::Tree* datasets = record->Find("DATASET");
+  const kvtree::Tree* datasets = loaded.record.Find("DATASET");
   if (datasets == nullptr) return;
   for (const auto& [key, entry] : datasets->elements()) {
     const DatasetId id = std::strtoull(key.c_str(), nullptr, 10);

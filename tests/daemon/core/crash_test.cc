@@ -174,5 +174,37 @@ TEST(CrashTest, AnyOneFailureFailsOneDatasetAtTheMost) {
   }
 }
 
+// Else its datasets would not be seen, and with a lost index nothing could be begun.
+TEST(CacheTroubleTest, WhatCouldNotBeReadAtTheStartIsReadWhenTheRunIsOpened) {
+  for (const bool lost : {false, true}) {
+    FakeDisk cache, prefix;
+    CoreHarness harness(&cache, &prefix);
+    ASSERT_TRUE(harness.Start().ok());
+    DatasetId id = 0;
+    {
+      Ranks ranks(harness, kRanks, "job.1");
+      id = ranks.Checkpoint(1, MemoryOf(1));
+      ASSERT_SAYS(ranks[0].Wait(id, local::LOCAL), local::OK, "");
+    }
+    const std::string index = harness.CacheFolderPath() + "/cindex.scrinfo";
+    harness.Stop();
+    if (lost) harness.Truncate(cache, index, 10);
+    cache.FailOn({.op = FakeOp::kRead, .path_part = "cindex.scrinfo"});
+    ASSERT_TRUE(harness.Start().ok());
+    EXPECT_TRUE(harness.Warned("cindex.scrinfo"));
+    cache.FailOn({.op = FakeOp::kRead, .path_part = "cindex.scrinfo"});
+    {
+      FakeClient refused(harness);
+      EXPECT_SAYS(refused.Open({.nranks = kRanks}), local::UNAVAILABLE, "cindex.scrinfo");
+    }
+    Ranks ranks(harness, kRanks, "job.2");
+    const local::Reply latest = ranks[0].Latest();
+    ASSERT_SAYS(latest, local::OK, "");
+    EXPECT_EQ(latest.latest().dataset(), id);
+    ExpectRestores(ranks, id, 1);
+    EXPECT_GT(ranks.Checkpoint(2, MemoryOf(2)), id);
+  }
+}
+
 }  // namespace
 }  // namespace cairn

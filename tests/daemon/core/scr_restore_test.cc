@@ -111,6 +111,20 @@ TEST_F(ScrRestoreTest, WhatWasFetchedAndThenDroppedIsNotChosenFromTheCache) {
   EXPECT_EQ(Latest(ranks[0]), 1u);
 }
 
+TEST_F(ScrRestoreTest, NorIfItWasDroppedWhileNoDaemonWasThere) {
+  if (!Start("bypass_np3")) return;
+  {
+    Ranks ranks(harness_, 3, "job.1");
+    ExpectRestores(ranks, Latest(ranks[0]), local::TIER_PREFIX);
+  }
+  harness_.Stop();
+  ASSERT_OK(DropFromIndex(harness_.prefix_disk(), harness_.prefix(), "step_000020"));
+  ASSERT_OK(harness_.Start());
+  Ranks ranks(harness_, 3, "job.2");
+  EXPECT_EQ(Latest(ranks[0]), 1u);
+  EXPECT_TRUE(harness_.Eventually([this] { return !harness_.Row(2).in_cache(); }));
+}
+
 TEST_F(ScrRestoreTest, ACurrentThatWasSetBackBoundsTheChoice) {
   if (!Start("prefix_lifecycle_np2")) return;
   Ranks ranks(harness_, 2, "job.1");
