@@ -10,7 +10,9 @@
 #include "storage/base/status.h"
 #include "storage/cache/catalogue.h"
 #include "storage/cache/survey.h"
+#include "storage/cache/tree_file.h"
 #include "storage/prefix/place.h"
+#include "storage/scr/flush_file.h"
 #include "storage/transfer/transfer.h"
 
 namespace cairn::cli {
@@ -248,7 +250,9 @@ absl::Status Saving::Commit() {
   const absl::Status committed = prefix_.Commit(dataset_.descriptor, catalogues);
   if (absl::IsFailedPrecondition(committed)) return Aborted("{}", MessageOf(committed));  // removed meanwhile
   if (!committed.ok() && !absl::IsAlreadyExists(committed)) return committed;
-  for (const auto& [id, old] : withdrawn) CAIRN_RETURN_IF_ERROR(prefix_.Remove(id, old));
+  for (const auto& [id, old] : withdrawn) {
+    if (!old.empty()) CAIRN_RETURN_IF_ERROR(prefix_.Remove(id, old));  // SCR's own have none, and stay
+  }
   return absl::OkStatus();
 }
 
@@ -272,6 +276,7 @@ class Scavenger {
     CAIRN_ASSIGN_OR_RETURN(survey_, SurveyCache(cache_disk_, run.path, run.run));
     for (const std::string& note : survey_.notes) request_.note(note);
     CAIRN_ASSIGN_OR_RETURN(contents_, prefix_.Contents());
+    CAIRN_RETURN_IF_ERROR(MendFlushMarks());
     CAIRN_RETURN_IF_ERROR(request_.dataset ? SaveOne(*request_.dataset)
                           : request_.all   ? SaveAll()
                                            : SaveWhatARestartNeeds());
@@ -281,6 +286,7 @@ class Scavenger {
 
  private:
   bool IsThere(DatasetId id) const { return contents_.datasets.contains(id) || contents_.dropped.contains(id); }
+  absl::Status MendFlushMarks();
   absl::Status Save(const SurveyedDataset& dataset, const std::string& held_back = "");
   absl::Status SaveOne(DatasetId id);
   absl::Status SaveAll();
@@ -294,6 +300,24 @@ class Scavenger {
   PrefixContents contents_;
   std::vector<SavedDataset> saved_;
 };
+
+// Who was killed just after the commit has left the mark that the dataset is on its way.
+absl::Status Scavenger::MendFlushMarks() {
+  const auto flush = ReadTree(prefix_disk_, prefix_.path() + "/.scr/flush.scr");
+  if (!flush.ok()) return absl::OkStatus();  // none, or damaged: whoever changes it next makes it anew
+  const auto entries = scr::GetFlushEntries(*flush);
+  if (!entries.ok()) return absl::OkStatus();
+  for (const auto& [id, entry] : *entries) {
+    const auto there = contents_.datasets.find(id);
+    if (there == contents_.datasets.end() || !there->second.by_cairn) continue;
+    if (!entry.flushing || !survey_.datasets.contains(id)) continue;
+    scr::FlushEntry arrived = entry;
+    arrived.flushing = false;
+    arrived.in_prefix = true;
+    CAIRN_RETURN_IF_ERROR(prefix_.PutFlush(id, arrived));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status Scavenger::Save(const SurveyedDataset& dataset, const std::string& held_back) {
   auto saved = Saving(cache_disk_, prefix_disk_, prefix_, dataset).Run(held_back);

@@ -156,6 +156,21 @@ TEST_F(ScavengeTest, AgainItChangesNothing) {
   EXPECT_EQ(one[0].state, State::kThere);
 }
 
+TEST_F(ScavengeTest, WhatIsThereIsNotOnItsWayAnyMore) {
+  Write(*folder_, 1);
+  Write(*folder_, 2);
+  ASSERT_EQ(Scavenge().size(), 1u);
+  {  // killed after the commit of 2; 1 never got there
+    ASSERT_OK_AND_ASSIGN(const auto prefix, Prefix::Open(disk_, kPrefixPath));
+    for (DatasetId id : {1, 2}) ASSERT_OK(prefix->PutFlush(id, {.in_cache = true, .flushing = true}));
+  }
+  EXPECT_TRUE(Scavenge().empty());
+  ASSERT_OK_AND_ASSIGN(const kvtree::Tree flush, ReadTree(disk_, "/pfs/demo/.scr/flush.scr"));
+  EXPECT_EQ(flush.FindPath({"DATASET", "2", "LOCATION", "FLUSHING"}), nullptr);
+  EXPECT_NE(flush.FindPath({"DATASET", "2", "LOCATION", "PFS"}), nullptr);
+  EXPECT_NE(flush.FindPath({"DATASET", "1", "LOCATION", "FLUSHING"}), nullptr);
+}
+
 TEST_F(ScavengeTest, AllOrOneAreTakenIfAskedFor) {
   Write(*folder_, 1);
   Write(*folder_, 2);
@@ -298,6 +313,29 @@ TEST_F(ScavengeTest, FilesOfOneNameAreTheNewestDatasetsAtTheEnd) {
   Write(*folder_, 1, Kind::kOwnFiles);
   Write(*folder_, 2, Kind::kOwnFiles);
   ASSERT_EQ(Scavenge().size(), 2u);
+  EXPECT_EQ(Committed(), Ids({2}));
+}
+
+TEST_F(ScavengeTest, FilesThatReplaceThoseOfScrsOwnDatasetAreCommitted) {
+  const std::string records = std::string(kPrefixPath) + "/.scr";
+  ASSERT_OK(MakeDirectories(disk_, records + "/scr.dataset.1"));
+  ASSERT_OK(MakeDirectories(disk_, std::string(kPrefixPath) + "/out"));
+  ASSERT_OK(WriteTestFile(disk_, kPrefixPath + ("/" + NameOf(0)), "SCR's bytes"));
+  scr::IndexEntry entry;
+  entry.descriptor = {.id = 1, .name = "step_1", .files = 1, .bytes = 11, .complete = true};
+  entry.complete = true;
+  for (const auto& [suffix, tree] : scr::MakeRank2File({{NameOf(0)}})) {
+    ASSERT_OK(ReplaceTree(disk_, records + "/scr.dataset.1/rank2file" + suffix, tree));
+  }
+  ASSERT_OK(ReplaceTree(disk_, records + "/scr.dataset.1/summary.scr", scr::MakeSummary(entry.descriptor)));
+  kvtree::Tree index;
+  scr::PutIndexEntry(entry, index);
+  ASSERT_OK(ReplaceTree(disk_, records + "/index.scr", index));
+  disk_.SyncAll();
+  Write(*folder_, 2, Kind::kOwnFiles);
+  const auto saved = Scavenge();
+  ASSERT_EQ(saved.size(), 1u);
+  EXPECT_EQ(saved[0].state, State::kSaved);
   EXPECT_EQ(Committed(), Ids({2}));
 }
 
