@@ -98,6 +98,8 @@ void CoreImpl::CompleteDataset(const RunPtr& run, const DatasetPtr& dataset) {
                     return Changed(run);
                   }
                   dataset->in_cache = !dataset->bypass;
+                  // Its place in the rhythm is to hold over a restart.
+                  if (dataset->in_cache && dataset->checkpoint && config_.flush.every > 1) StoreFlushRecord(run);
                   run->routed.erase(dataset->id);
                   EndReuse(run, dataset->id);
                   if (dataset->checkpoint) RetireKept(run, dataset->id);

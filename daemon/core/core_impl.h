@@ -135,6 +135,7 @@ class CoreImpl final : public Core {
   void AdoptCommitted(const RunPtr& run, const Committed& committed);
   void AdoptSince(const RunPtr& run, const Committed& committed, const std::set<DatasetId>& had);
   void TakenOut(const RunPtr& run, const DatasetPtr& dataset, const Committed& committed);
+  void GiveUpId(const RunPtr& run, const DatasetPtr& dataset, const Committed& committed);
   void AdoptOne(const RunPtr& run, DatasetId id, const Committed& committed);
   static void PutCatalogues(Dataset& dataset, const std::vector<catalogue::Catalogue>& catalogues);
   void Describe(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then);

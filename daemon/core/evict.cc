@@ -252,4 +252,6 @@ void CoreImpl::StoreFlushRecord(const RunPtr& run, std::function<void(const absl
                 });
 }
 
+    if (dataset->id_taken) entry.SetBool("ID_TAKEN", true);
+    if (dataset->doubted) entry.SetBool("DOUBTED", true);
 }  // namespace cairn

@@ -39,8 +39,10 @@ std::vector<DatasetFacts> CoreImpl::FactsOf(const Run& run) const {
                      .flushing = run.flushes.contains(id),
                      .dropped = run.flush_dropped.contains(id),
                      .pinned = dataset->pinned,
-                     .held = dataset->readers > 0 || (!over && !has_own && id == run.restored) ||
-                             run.ledger.PinnedByLaunch(id) || (restarting && run.restored_files.contains(id)),
+                     // An output whose id is another's on the prefix is nowhere else.
+                     .held = dataset->readers > 0 || (dataset->id_taken && dataset->output) ||
+                             (!over && !has_own && id == run.restored) || run.ledger.PinnedByLaunch(id) ||
+                             (restarting && run.restored_files.contains(id)),
                      .gave_way = dataset->gave_way,
                      .asked = run.asked.contains(id) || dataset == last,
                      .cache_bytes = dataset->in_cache ? dataset->bytes() : 0});
@@ -174,9 +176,14 @@ void CoreImpl::RunCommit(const RunPtr& run, const std::shared_ptr<FlushJob>& job
     return CommitCopied({cache_disk_, folder, job->descriptor, job->catalogues}, {prefix_disk_, prefix, *file},
                         job->copied);
   };
-  BlockingPrefix([this, path = run->prefix_path, run_id = run->id, prefix = run->prefix,
-                  commit] { return AtPrefix(path, run_id, prefix, commit); },
-                 [this, run, job](FlushResult result) { CommitEnded(run, job, std::move(result)); });
+  auto go = [this, run, job, commit] {
+    BlockingPrefix([this, path = run->prefix_path, run_id = run->id, prefix = run->prefix,
+                    commit] { return AtPrefix(path, run_id, prefix, commit); },
+                   [this, run, job](FlushResult result) { CommitEnded(run, job, std::move(result)); });
+  };
+  if (!job->dataset->files) return go();
+  // After a crash this node's record says which datasets may have been withdrawn for this one's files.
+  StoreFlushRecord(run, [go](const absl::Status&) { go(); });
 }
 
 void CoreImpl::CommitEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& job, FlushResult result) {

@@ -281,7 +281,8 @@ std::shared_ptr<Dataset> Ledger::NewestRestorableFor(const Launch& launch, Datas
     if ((below != 0 && id >= below) || !dataset->restorable() || launch.passed_over.contains(id)) continue;
     if (id == bound) return dataset;  // it is meant, however old
     if (!dataset->superseding()) continue;
-    const bool beyond = last ? IsNewer(*dataset, *last) : id > bound;
+    const bool later = launch.bound_set_us != 0 && dataset->created_us > launch.bound_set_us;
+    const bool beyond = !later && (last ? IsNewer(*dataset, *last) : id > bound);
     if (bound == 0 || !beyond || dataset->launch == launch.id) return dataset;
   }
   return nullptr;

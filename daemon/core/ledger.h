@@ -58,6 +58,8 @@ struct Dataset {
   bool pinned = false;        // by the user
   bool bypass = false;        // written straight to the prefix, never in the cache
   bool gave_way = false;      // never goes to the prefix again: removed there, or a newer one's files have its names
+  bool id_taken = false;      // SCR has given its id to another dataset, which the prefix has: it stays in the cache
+  bool doubted = false;       // a newer one's files were about to replace its own on the prefix when a daemon ended
   std::string why_damaged;    // if it is known
   std::uint32_t readers = 0;  // restores under way
 
@@ -102,6 +104,7 @@ struct Launch {
   // Someone has set the prefix' CURRENT back to this dataset: what others have made since is not chosen, until this
   // launch has committed a checkpoint. 0: no bound.
   DatasetId bound = 0;
+  std::int64_t bound_set_us = 0;  // what was made after this is not bound; 0: not known
   std::uint64_t checkpoints = 0;  // begun
 
   bool over() const { return live == 0; }

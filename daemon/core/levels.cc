@@ -41,6 +41,11 @@ CoreImpl::LevelAnswer CoreImpl::AskLevel(const RunPtr& run, DatasetId id, Level 
   if (level == Level::kRedundant) {
     return say(local::UNSUPPORTED, "`redundant` needs copies on other nodes; this daemon's scheme is `single`");
   }
+  if (level == Level::kPrefix && dataset->id_taken) {
+    return say(local::FAILED_PRECONDITION,
+               fmt::format("dataset {} (step {}) will not go to the prefix: SCR has given its id to another one", id,
+                           dataset->step));
+  }
   if (level == Level::kPrefix && (run->flush_dropped.contains(id) || dataset->gave_way)) {
     DatasetPtr newest = run->ledger.NewestRestorable();
     return say(local::SUPERSEDED, fmt::format("dataset {} (step {}) will not go to the prefix: it was superseded by "

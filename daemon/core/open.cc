@@ -397,6 +397,7 @@ Launch& CoreImpl::EnterLaunch(const RunPtr& run, const LaunchRecord& record) {
   run->restored_files.clear();
   Launch& launch = run->ledger.Enter(record.id, record.key, record.nranks, record.secret);
   launch.bound = run->bound;
+  launch.bound_set_us = run->bound_set_us;
   for (const auto& [id, dataset] : run->ledger.datasets()) {
     if (dataset->launch == launch.id) launch.checkpoints = std::max(launch.checkpoints, dataset->ordinal);
   }

@@ -10,6 +10,20 @@
 #include "storage/base/status.h"
 
 namespace cairn {
+namespace {
+
+// Whether the prefix has another dataset under the id of one that is known. A launch gives out an id once; what no
+// launch has made tells by its time.
+bool IsAnother(const Dataset& known, const CommittedDataset& found) {
+  const LaunchId launch = found.descriptor.launch.value_or(0);
+  return known.launch != launch || (launch == 0 && known.created_us != found.descriptor.created_us);
+}
+
+bool IsCopyOfScrs(const Dataset& dataset) {
+  return dataset.launch == 0 && !dataset.name.empty();
+}
+
+}  // namespace
 
 absl::Status CoreImpl::LoadCachedRuns() {
   const std::string cache = config_.cache.path;
@@ -120,11 +134,16 @@ void CoreImpl::AdoptCached(const RunPtr& run, Loaded loaded) {
       continue;
     }
     dataset->gave_way = entry.GetBool("GAVE_WAY").value_or(false);
+    dataset->id_taken = entry.GetBool("ID_TAKEN").value_or(false);
     if (dataset->gave_way) run->flush_dropped.insert(id);
     dataset->in_prefix = entry.GetBool("PREFIX").value_or(false);
     dataset->pinned = entry.GetBool("PINNED").value_or(false);
     dataset->ordinal = entry.GetUnsigned("ORDINAL").value_or(0);
     if (entry.GetBool("DROPPED").value_or(false)) run->flush_dropped.insert(dataset->id);
+    dataset->doubted = entry.GetBool("DOUBTED").value_or(false);
+  }
+  for (const auto& [id, dataset] : run->ledger.datasets()) {
+    dataset->doubted |= dataset->files && dataset->in_prefix && run->begun.upper_bound(id) != run->begun.end();
   }
 }
 
@@ -135,6 +154,7 @@ void CoreImpl::AdoptCommitted(const RunPtr& run, const Committed& committed) {
     if (!committed.found.datasets.contains(id) && !run->flushed.contains(id)) TakenOut(run, dataset, committed);
   }
   run->bound = committed.found.bound;
+  run->bound_set_us = committed.found.bound_set_us;
   run->bad = committed.found.bad;
   for (const auto& [id, found] : committed.found.datasets) AdoptOne(run, id, committed);
 }
@@ -148,8 +168,16 @@ void CoreImpl::TakenOut(const RunPtr& run, const DatasetPtr& dataset, const Comm
   const PrefixContents& found = committed.found;
   // Of what SCR wrote the cache holds copies only, and no commit of Cairn's says that it was there.
   const bool scrs_entry_gone = dataset->foreign && !found.failed.contains(id) && !found.bad.contains(id);
-  dataset->dropped = found.dropped.contains(id) || found.refused.contains(id) || scrs_entry_gone ||
-                     (was_there && found.removed.contains(id));
+  const bool removed = was_there && found.removed.contains(id);
+  // The daemon before this one withdrew it for a newer one's files, and did not live to note that.
+  const bool gave_way = removed && std::exchange(dataset->doubted, false);
+  dataset->dropped =
+      found.dropped.contains(id) || found.refused.contains(id) || scrs_entry_gone || (removed && !gave_way);
+  if (gave_way) {
+    run->flush_dropped.insert(id);
+    dataset->gave_way = true;
+    StoreFlushRecord(run);
+  }
   if (dataset->dropped) {
     run->taken_out.insert(id);
     run->flush_dropped.insert(id);
@@ -168,6 +196,7 @@ void CoreImpl::TakenOut(const RunPtr& run, const DatasetPtr& dataset, const Comm
 // not come back.
 void CoreImpl::AdoptSince(const RunPtr& run, const Committed& committed, const std::set<DatasetId>& had) {
   run->bound = committed.found.bound;
+  run->bound_set_us = committed.found.bound_set_us;
   run->bad = committed.found.bad;
   for (const DatasetId id : had) {
     const DatasetPtr dataset = run->ledger.Get(id);
@@ -179,11 +208,21 @@ void CoreImpl::AdoptSince(const RunPtr& run, const Committed& committed, const s
   }
   DatasetId newest = 0;
   for (const auto& [id, found] : committed.found.datasets) {
+    if (const DatasetPtr dataset = run->ledger.Get(id); dataset && IsAnother(*dataset, found)) {
+      AdoptOne(run, id, committed);
+      continue;
+    }
     const bool back = !had.contains(id) && run->taken_out.erase(id) > 0;
     if (back) run->flush_dropped.erase(id);
     if (const DatasetPtr dataset = run->ledger.Get(id); dataset && back) {
       dataset->in_prefix = true;
-      dataset->dropped = dataset->gave_way = false;
+      dataset->dropped = dataset->gave_way = dataset->damaged = false;
+    }
+    const bool going = run->flushes.contains(id) || run->flush_dropped.contains(id);
+    if (const DatasetPtr dataset = run->ledger.Get(id); dataset && dataset->damaged && !had.contains(id) && !going) {
+      // Its copy there was bad, and someone has put that right since: the index says so.
+      dataset->in_prefix = true;
+      dataset->damaged = dataset->described = false;
     }
     if (run->ledger.Get(id) || (!back && run->ledger.FindGone(id) != nullptr) || run->flush_dropped.contains(id)) {
       continue;
@@ -199,6 +238,31 @@ void CoreImpl::AdoptSince(const RunPtr& run, const Committed& committed, const s
   if (run->ids.first <= newest) run->ids = {};
 }
 
+// SCR has given out the id again that a dataset of Cairn's has (SCR specification, section 8). What is in the cache may
+// be the only copy: it stays as it is, and what the prefix has under this id is not known meanwhile. A copy of SCR's
+// own earlier dataset is history, and so is what the prefix had.
+void CoreImpl::GiveUpId(const RunPtr& run, const DatasetPtr& dataset, const Committed& committed) {
+  const DatasetId id = dataset->id;
+  const bool was_there = std::exchange(dataset->in_prefix, false);
+  const bool history = IsCopyOfScrs(*dataset) || (was_there && committed.found.removed.contains(id));
+  dataset->foreign = false;
+  dataset->gave_way = true;
+  dataset->dropped = history;
+  if (!std::exchange(dataset->id_taken, true) && !history) {
+    Warn(
+        fmt::format("run {}: dataset {} of the prefix is another one now, which SCR has written; the one in this cache "
+                    "(step {}) stays there and will not go to the prefix",
+                    run->name, id, dataset->step));
+  }
+  if (dataset->in_cache && history && dataset->readers == 0 && !dataset->pinned) {
+    Evict(run, dataset, "its id is another's on the prefix");
+  } else if (!dataset->in_cache && was_there && dataset->readers == 0) {
+    run->ledger.Forget(
+        id, {.why = Gone::Why::kRemoved, .message = "its id is another's on the prefix", .step = dataset->step});
+  }
+  StoreFlushRecord(run);
+}
+
 void CoreImpl::AdoptOne(const RunPtr& run, DatasetId id, const Committed& committed) {
   const CommittedDataset& found = committed.found.datasets.at(id);
   const auto ranks = committed.catalogues.find(id);
@@ -208,8 +272,13 @@ void CoreImpl::AdoptOne(const RunPtr& run, DatasetId id, const Committed& commit
   const bool usable = described || ((older || !found.by_cairn) && found.descriptor.ranks.value_or(0) > 0);
   run->highest_id = std::max(run->highest_id, id);
   DatasetPtr dataset = run->ledger.Get(id);
-  if (dataset) {
+  if (dataset && IsAnother(*dataset, found)) {
+    GiveUpId(run, dataset, committed);
+    dataset = run->ledger.Get(id);
+  } else if (dataset) {
     dataset->in_prefix = dataset->in_prefix || usable;
+    if (usable) dataset->damaged = false;  // a cached copy was
+    dataset->id_taken = dataset->doubted = false;
     dataset->foreign = !found.by_cairn;
     dataset->gave_way |= dataset->foreign;
   }
