@@ -296,6 +296,8 @@ void CoreImpl::Remove(const admin::RemoveRequest& request, std::function<void(ad
     if (dataset->readers > 0 || (*run)->ledger.PinnedByLaunch(dataset->id)) {
       return answer(FailedPrecondition("dataset {} is being restored", dataset->id));
     }
+    if (dataset->in_prefix && dataset->foreign) return answer(IsScrs(dataset->id));
+    if (dataset->in_prefix && !(*run)->prefix) return answer(Unavailable("{} is out of reach", (*run)->prefix_path));
     if (auto job = (*run)->flushes.find(dataset->id); job != (*run)->flushes.end()) {
       if (job->second->running()) {
         job->second->progress->stop = true;
@@ -306,15 +308,26 @@ void CoreImpl::Remove(const admin::RemoveRequest& request, std::function<void(ad
       if (job->second->timer != 0) loop_->Cancel(job->second->timer);
       (*run)->flushes.erase(job);
     }
-    const bool in_cache = dataset->in_cache;
-    if (in_cache) Evict(*run, dataset, "removed by the user");
-    if (dataset->in_prefix && !(*run)->prefix) return answer(Unavailable("{} is out of reach", (*run)->prefix_path));
-    (*run)->ledger.Forget(dataset->id, {.why = Gone::Why::kRemoved, .message = "was removed", .step = dataset->step});
-    if (dataset->in_prefix) return RemoveFromPrefix(*run, dataset, answer);
-    TidyPrefix(*run);
-    answer(absl::OkStatus());
-    Changed(*run);
+    if (!dataset->in_prefix) {
+      answer(RemoveFromCache(*run, dataset));
+      return Changed(*run);
+    }
+    RemoveFromPrefix(*run, dataset, [this, run = *run, dataset, answer](const absl::Status& removed) {
+      answer(removed.ok() ? RemoveFromCache(run, dataset) : removed);
+      Changed(run);
+    });
   });
+}
+
+// What the user has removed, once the prefix has it no more.
+absl::Status CoreImpl::RemoveFromCache(const RunPtr& run, const DatasetPtr& dataset) {
+  if (dataset->in_cache && (dataset->readers > 0 || dataset->pinned)) {  // since it was asked for
+    return FailedPrecondition("dataset {} is pinned or being restored: it stays in the cache", dataset->id);
+  }
+  if (dataset->in_cache) Evict(run, dataset, "removed by the user");
+  run->ledger.Forget(dataset->id, {.why = Gone::Why::kRemoved, .message = "was removed", .step = dataset->step});
+  TidyPrefix(run);
+  return absl::OkStatus();
 }
 
 }  // namespace cairn

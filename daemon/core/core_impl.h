@@ -351,6 +351,7 @@ class CoreImpl final : public Core {
   void RemoveFromPrefix(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then);
   void TidyPrefix(const RunPtr& run);
   void StoreFlushRecord(const RunPtr& run, std::function<void(const absl::Status&)> then = nullptr);
+  static absl::Status IsScrs(DatasetId id);  // and hence not to be removed
   std::uint64_t CacheBytesUsed() const;
   std::uint64_t CacheBytesOccupied() const;
 
@@ -362,6 +363,7 @@ class CoreImpl final : public Core {
 
   Config config_;
   Disk& cache_disk_;
+  absl::Status RemoveFromCache(const RunPtr& run, const DatasetPtr& dataset);
   Disk& prefix_disk_;
   const Clocks clocks_;
   std::string user_, host_;

@@ -149,11 +149,12 @@ void CoreImpl::Unprefix(const RunPtr& run, const DatasetPtr& dataset) {
   });
 }
 
+absl::Status CoreImpl::IsScrs(DatasetId id) {
+  return FailedPrecondition("dataset {} is SCR's own: only `cairn index remove` takes it from the prefix", id);
+}
+
 void CoreImpl::RemoveFromPrefix(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
-  if (dataset->foreign) {
-    return then(
-        FailedPrecondition("dataset {} is SCR's own: only `cairn index remove` takes it from the prefix", dataset->id));
-  }
+  if (dataset->foreign) return then(IsScrs(dataset->id));
   // A removal may take away what a commit has just put there: only one of the two at a time.
   const bool committing = std::any_of(run->flushes.begin(), run->flushes.end(), [](const auto& item) {
     return item.second->state == FlushJob::State::kCommitting;
@@ -184,6 +185,12 @@ void CoreImpl::RemoveFromPrefix(const RunPtr& run, const DatasetPtr& dataset, st
       },
       [this, run, then = std::move(then)](const absl::Status& status) {
         --run->removals;
+        if (!status.ok()) {  // it may be tried again
+          dataset->in_prefix = true;
+          run->flush_dropped.erase(dataset->id);
+          if (!run->ledger.Get(dataset->id)) run->ledger.Adopt(dataset);
+          StoreFlushRecord(run);
+        }
         then(status);
         AfterFlush(run);
       });
