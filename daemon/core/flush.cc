@@ -199,6 +199,7 @@ void CoreImpl::CommitEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& j
   run->begun.erase(dataset->id);
   dataset->in_prefix = true;
   run->flushed.insert(dataset->id);
+  dataset->damaged = false;  // the cached copy may have been found so meanwhile
   spdlog::info("{}: {} bytes are on the prefix", FlushText(*run, *dataset), dataset->bytes());
   StoreFlushRecord(run);
   std::vector<DatasetFacts> own = FactsOf(*run);
