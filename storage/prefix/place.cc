@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 
 #include "storage/base/status.h"
+#include "storage/cache/tree_file.h"
 
 namespace cairn {
 namespace {
@@ -21,17 +23,25 @@ absl::StatusOr<std::string> FollowLink(Disk& disk, const std::string& prefix, co
   if (!target.starts_with(prefix + "/")) {
     return FailedPrecondition("{}: links to {}, which is outside the prefix {}", link, target, prefix);
   }
-  std::string name = target.substr(prefix.size() + 1);
-  const std::string first = name.substr(0, name.find('/'));
-  if (first == ".scr" || first == ".cairn") {
-    return FailedPrecondition("{}: links to {}, which belongs to the records", link, target);
-  }
-  return name;
+  return target.substr(prefix.size() + 1);
 }
 
-}  // namespace
+// ckpt.<number>, and as a view ckpt.<number>.bp.
+bool IsDatasetFolder(std::string_view name) {
+  constexpr std::string_view kView = ".bp";
+  if (name.ends_with(kView)) name.remove_suffix(kView.size());
+  return NumberAfter(name, "ckpt.").has_value();
+}
 
-absl::StatusOr<std::string> RealDirectory(Disk& disk, const std::string& prefix, const std::string& name) {
+// `real`: where `name` really is. Its first part tells whether it is for the application's files.
+absl::Status CheckFree(const std::string& prefix, const std::string& name, const std::string& real) {
+  const std::string first = real.substr(0, real.find('/'));
+  if (first != ".scr" && first != ".cairn" && !IsDatasetFolder(first)) return absl::OkStatus();
+  return FailedPrecondition("{}/{}: leads to {}/{}, which belongs to the records", prefix, name, prefix, real);
+}
+
+// Link by link, wherever that leads below the prefix.
+absl::StatusOr<std::string> Resolve(Disk& disk, const std::string& prefix, const std::string& name) {
   std::string real;
   for (std::size_t at = 0; at < name.size();) {
     const std::size_t end = std::min(name.find('/', at), name.size());
@@ -50,14 +60,29 @@ absl::StatusOr<std::string> RealDirectory(Disk& disk, const std::string& prefix,
   return real;
 }
 
-absl::Status CheckPlace(Disk& disk, const std::string& prefix, const std::string& name) {
+}  // namespace
+
+absl::StatusOr<std::string> RealDirectory(Disk& disk, const std::string& prefix, const std::string& name) {
+  CAIRN_ASSIGN_OR_RETURN(std::string real, Resolve(disk, prefix, name));
+  CAIRN_RETURN_IF_ERROR(CheckFree(prefix, name, real));
+  return real;
+}
+
+absl::StatusOr<std::string> RealPlace(Disk& disk, const std::string& prefix, const std::string& name) {
   const std::size_t slash = name.rfind('/');
-  CAIRN_RETURN_IF_ERROR(RealDirectory(disk, prefix, slash == std::string::npos ? "" : name.substr(0, slash)).status());
-  const auto info = disk.Info(prefix + "/" + name);
-  if (absl::IsNotFound(info.status())) return absl::OkStatus();
+  CAIRN_ASSIGN_OR_RETURN(std::string real,
+                         Resolve(disk, prefix, slash == std::string::npos ? "" : name.substr(0, slash)));
+  real += (real.empty() ? "" : "/") + name.substr(slash == std::string::npos ? 0 : slash + 1);
+  CAIRN_RETURN_IF_ERROR(CheckFree(prefix, name, real));
+  const auto info = disk.Info(prefix + "/" + real);
+  if (absl::IsNotFound(info.status())) return real;
   if (!info.ok()) return info.status();
   if (info->is_directory()) return FailedPrecondition("{}/{}: in the way: a directory", prefix, name);
-  return absl::OkStatus();
+  return real;
+}
+
+absl::Status CheckPlace(Disk& disk, const std::string& prefix, const std::string& name) {
+  return RealPlace(disk, prefix, name).status();
 }
 
 }  // namespace cairn

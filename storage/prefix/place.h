@@ -12,10 +12,12 @@ namespace cairn {
 
 // Looks at what is there of directory `name` (normalized, below `prefix`, whose own links are resolved; empty: the
 // prefix itself). Answers which directory it really is, below the prefix, too. Blocks on disk.
-//   kFailedPrecondition  a link that leads out of the prefix, to its records or nowhere, or something else in the way
+//   kFailedPrecondition  a link that leads out of the prefix or nowhere, or something else in the way; or what it comes
+//                        to belongs to the records: .scr, .cairn, ckpt.<number>, ckpt.<number>.bp
 absl::StatusOr<std::string> RealDirectory(Disk& disk, const std::string& prefix, const std::string& name);
 
-// The same for the directory of file `name`, and `name` itself is no directory.
+// The same for file `name`, in the directory that its directory really is; and it is no directory itself.
+absl::StatusOr<std::string> RealPlace(Disk& disk, const std::string& prefix, const std::string& name);
 absl::Status CheckPlace(Disk& disk, const std::string& prefix, const std::string& name);
 
 }  // namespace cairn

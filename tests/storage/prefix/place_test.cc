@@ -1,0 +1,78 @@
+// Where in a prefix the application's files may go, whatever links there are. On the machine's disk: links are
+// resolved by the system.
+#include "storage/prefix/place.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "storage/base/status.h"
+#include "storage/io/posix_disk.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+using enum absl::StatusCode;
+
+class PlaceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::canonical(::testing::TempDir()) / ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(root_);
+    for (const std::string name : {".scr", ".cairn", "ckpt.5", "ckpt.5.bp", "sub/deep"}) {
+      fs::create_directories(prefix() + "/" + name);
+    }
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  std::string prefix() const { return (root_ / "run").string(); }
+  void Link(const std::string& name, const std::string& target) {
+    fs::create_directory_symlink(target, prefix() + "/" + name);
+  }
+  absl::StatusOr<std::string> Place(const std::string& name) { return RealPlace(*disk_, prefix(), name); }
+
+  fs::path root_;
+  std::unique_ptr<Disk> disk_ = MakePosixDisk();
+};
+
+TEST_F(PlaceTest, AFileIsWhereItsDirectoryReallyIs) {
+  Link("l", "sub");
+  Link("sub/up", "..");
+  EXPECT_EQ(*Place("x"), "x");
+  EXPECT_EQ(*Place("sub/new/x"), "sub/new/x");
+  EXPECT_EQ(*Place("l/x"), "sub/x");
+  EXPECT_EQ(*Place("l/deep/x"), "sub/deep/x");
+  EXPECT_EQ(*Place("l/up/x"), "x");
+  EXPECT_EQ(*Place("l/up/l/new/x"), "sub/new/x");
+  EXPECT_EQ(*RealDirectory(*disk_, prefix(), "l/up/sub"), "sub");
+}
+
+TEST_F(PlaceTest, NoLinkLeadsToTheRecords) {
+  Link("l", prefix());
+  Link("m", "ckpt.5");
+  Link("s", ".scr");
+  for (const std::string name : {"l/.scr/index.scr", "l/.cairn/run", "l/.cairn/new/x", "l/ckpt.5/x", "l/ckpt.77/x",
+                                 "l/ckpt.5.bp/x", "m/Ckpt5-Rank0.fti", "s/halt.scr", "l/l/s/x"}) {
+    EXPECT_STATUS(kFailedPrecondition, Place(name), "belongs to the records");
+    EXPECT_STATUS(kFailedPrecondition, RealDirectory(*disk_, prefix(), name.substr(0, name.rfind('/'))), "records");
+  }
+  EXPECT_OK(Place("l/ckpt.five/x"));
+  EXPECT_OK(Place("l/sub/.scr"));
+}
+
+TEST_F(PlaceTest, NoLinkLeadsOutOrNowhereAndNothingIsInTheWay) {
+  Link("out", root_.string());
+  Link("nowhere", "missing");
+  std::ofstream(prefix() + "/file") << "bytes";
+  EXPECT_STATUS(kFailedPrecondition, Place("out/x"), "outside the prefix");
+  EXPECT_STATUS(kFailedPrecondition, Place("nowhere/x"), "leads nowhere");
+  EXPECT_STATUS(kFailedPrecondition, Place("file/x"), "in the way");
+  EXPECT_STATUS(kFailedPrecondition, Place("sub"), "in the way: a directory");
+  EXPECT_OK(Place("file"));
+}
+
+}  // namespace
+}  // namespace cairn
