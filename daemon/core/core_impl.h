@@ -230,6 +230,7 @@ class CoreImpl final : public Core {
   void HandleRouteFile(const SessionPtr& session, const CallPtr& call, const local::RouteFile& route);
   void CheckDirectory(const SessionPtr& session, const std::shared_ptr<FilesWriter>& files, const std::string& name,
                       std::function<void(absl::Status)> then);
+  static void GiveNameBack(Run& run, const FilesWriter& files, const std::string& name);
   void RouteInStore(const SessionPtr& session, const std::shared_ptr<FilesWriter>& files, const CallPtr& call,
                     const std::string& name, const std::string& given);
   void HandleOutputEnd(const SessionPtr& session, const CallPtr& call, const local::OutputEnd& end);
@@ -321,12 +322,14 @@ class CoreImpl final : public Core {
   void CommitEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& job, FlushResult result);
   void StepEnded(const RunPtr& run, const FlushJob& job, FlushResult& result);
   void FlushFailed(const RunPtr& run, const std::shared_ptr<FlushJob>& job, const FlushOutcome& outcome);
+  void RemoveTooLate(const RunPtr& run, const std::shared_ptr<FlushJob>& job);
   void AfterFlush(const RunPtr& run);
   static std::string FlushText(const Run& run, const Dataset& dataset);
   void GaveWay(const RunPtr& run, DatasetId id, DatasetId to);
   void UpdateFlushFile(const RunPtr& run);
 
   // --- bypass.cc ---
+  bool MayBypass(const Run& run) const;
   bool Bypasses(const Run& run, const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const;
   static std::shared_ptr<DatasetStore> StoreOf(const Run& run, const Dataset& dataset);
   // Runs `work` where it may wait for the dataset's disk.
@@ -348,10 +351,10 @@ class CoreImpl final : public Core {
   void Evict(const RunPtr& run, const DatasetPtr& dataset, const std::string& why);
   void LeaveCache(const RunPtr& run, const DatasetPtr& dataset, const std::string& why);
   void ChangeFolder(const RunPtr& run, DatasetId id, std::function<absl::Status()> work);
+  static absl::Status IsScrs(DatasetId id);  // and hence not to be removed
   void RemoveFromPrefix(const RunPtr& run, const DatasetPtr& dataset, std::function<void(absl::Status)> then);
   void TidyPrefix(const RunPtr& run);
   void StoreFlushRecord(const RunPtr& run, std::function<void(const absl::Status&)> then = nullptr);
-  static absl::Status IsScrs(DatasetId id);  // and hence not to be removed
   std::uint64_t CacheBytesUsed() const;
   std::uint64_t CacheBytesOccupied() const;
 
@@ -360,10 +363,10 @@ class CoreImpl final : public Core {
   admin::DatasetRow RowOf(const Run& run, const Dataset& dataset) const;
   admin::RunStatus StatusOf(const Run& run) const;
   std::vector<admin::DatasetRow> RowsOf(const Run& run) const;
+  absl::Status RemoveFromCache(const RunPtr& run, const DatasetPtr& dataset);
 
   Config config_;
   Disk& cache_disk_;
-  absl::Status RemoveFromCache(const RunPtr& run, const DatasetPtr& dataset);
   Disk& prefix_disk_;
   const Clocks clocks_;
   std::string user_, host_;

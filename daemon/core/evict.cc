@@ -183,7 +183,7 @@ void CoreImpl::RemoveFromPrefix(const RunPtr& run, const DatasetPtr& dataset, st
         }
         return prefix->Remove(id, catalogues);
       },
-      [this, run, then = std::move(then)](const absl::Status& status) {
+      [this, run, dataset, then = std::move(then)](const absl::Status& status) {
         --run->removals;
         if (!status.ok()) {  // it may be tried again
           dataset->in_prefix = true;
@@ -242,12 +242,18 @@ void CoreImpl::StoreFlushRecord(const RunPtr& run, std::function<void(const absl
   run->record_storing = true;
   kvtree::Tree record;
   for (const auto& [id, dataset] : run->ledger.datasets()) {
-    if (!dataset->in_prefix && !dataset->pinned && !dataset->gave_way) continue;
+    const bool dropped = run->flush_dropped.contains(id);
+    const bool counted = dataset->in_cache && dataset->ordinal != 0;
+    if (!dataset->in_prefix && !dataset->pinned && !dataset->gave_way && !dropped && !counted) continue;
     kvtree::Tree& entry = record.At("DATASET").At(fmt::format("{}", id));
     entry.SetBool("PREFIX", dataset->in_prefix);
     entry.SetBool("PINNED", dataset->pinned);
+    if (counted) entry.Set("ORDINAL", dataset->ordinal);
+    if (dropped) entry.SetBool("DROPPED", true);
     if (dataset->gave_way) entry.SetBool("GAVE_WAY", true);
     if (dataset->foreign) entry.SetBool("FOREIGN", true);
+    if (dataset->id_taken) entry.SetBool("ID_TAKEN", true);
+    if (dataset->doubted) entry.SetBool("DOUBTED", true);
   }
   for (DatasetId id : run->begun) record.At("DATASET").At(fmt::format("{}", id)).SetBool("BEGUN", true);
   BlockingCache([cache = run->cache, record] { return cache->StoreFlushRecord(record); },
@@ -259,6 +265,4 @@ void CoreImpl::StoreFlushRecord(const RunPtr& run, std::function<void(const absl
                 });
 }
 
-    if (dataset->id_taken) entry.SetBool("ID_TAKEN", true);
-    if (dataset->doubted) entry.SetBool("DOUBTED", true);
 }  // namespace cairn

@@ -19,6 +19,20 @@ class FlushTest : public FlushFixture {
   }
 };
 
+TEST_F(FlushTest, TheRhythmGoesOnAfterARestart) {
+  harness_.config.cache.keep = 10;
+  StartWith(3);
+  const DatasetId first = Make(1), second = Make(2);
+  const LaunchId launch = client_->launch();
+  const std::string token = client_->token();
+  harness_.Restart();
+  client_ = std::make_unique<FakeClient>(harness_);
+  ASSERT_SAYS(client_->Open({.launch = launch, .token = token}), local::OK, "");
+  const DatasetId third = Make(3);
+  EXPECT_TRUE(harness_.Eventually([&] { return harness_.Row(third).in_prefix(); }));
+  for (DatasetId id : {first, second}) EXPECT_FALSE(harness_.Row(id).in_prefix()) << id;
+}
+
 TEST_F(FlushTest, EverySoManyThGoesByItself) {
   StartWith(3);
   std::vector<DatasetId> ids;
