@@ -294,7 +294,7 @@ bool CoreImpl::HasSettling(const Session& session) const {
   return std::any_of(run.steering.settling.begin(), run.steering.settling.end(), [&](DatasetId id) {
     const DatasetPtr dataset = run.ledger.Get(id);
     return dataset && dataset->launch == session.launch && session.rank < dataset->parts.size() &&
-           dataset->parts[session.rank].state != Part::State::kAbsent;
+           dataset->parts[session.rank].state >= Part::State::kCaptured;
   });
 }
 

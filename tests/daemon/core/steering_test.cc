@@ -181,6 +181,14 @@ TEST_F(SteeringTest, WhatARankHasNotBegunItDoesNotWaitFor) {
   EXPECT_TRUE(ExitSays(ranks[0], 2));
 }
 
+TEST_F(SteeringTest, WhatARankHasNotHandedOverItDoesNotWaitFor) {
+  Ranks ranks(harness_, 2, "job.1");
+  Halt([](scr::Halt& halt) { halt.checkpoints_left = 1; });
+  ASSERT_SAYS(ranks[0].Begin(1, kMemory), local::OK, "");
+  ASSERT_SAYS(ranks[1].Checkpoint(1, kMemory), local::OK, "");
+  EXPECT_FALSE(ExitSays(ranks[0], 1)) << "it asks while its own checkpoint is open";
+}
+
 TEST_F(SteeringTest, AFailedCheckpointDoesNotCount) {
   Ranks ranks(harness_, 2, "job.1");
   Halt([](scr::Halt& halt) { halt.checkpoints_left = 1; });
