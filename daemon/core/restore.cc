@@ -53,6 +53,7 @@ void CoreImpl::HandleRestore(const SessionPtr& session, const CallPtr& call, con
   if (!dataset->described) {
     return Describe(run, dataset, [this, session, call, restore, run, id = dataset->id](const absl::Status& status) {
       if (status.ok()) return HandleRestore(session, call, restore);
+      if (absl::IsUnavailable(status)) return call->Fail(status);  // it may be asked for again
       Warn(fmt::format("run {}: dataset {}: {}", run->name, id, MessageOf(status)));
       const DatasetPtr dataset = run->ledger.Get(id);
       if (dataset && !dataset->in_cache && absl::IsDataLoss(status) && std::exchange(dataset->in_prefix, false)) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "tests/daemon/core/fake_client.h"
+#include "tests/support/fake_disk.h"
 
 namespace cairn {
 namespace {
@@ -70,6 +71,36 @@ TEST_F(PrefixOnlyTest, AnOldOneWhoseCatalogueIsDamagedIsPassedOver) {
   Memory memory = Blank(MemoryOf(1));
   EXPECT_EQ(client_->Restore(ids_[0], memory).code, local::RETRY);
   EXPECT_EQ(client_->Latest().latest().dataset(), ids_.back());
+}
+
+// Its catalogues cannot be read for now.
+TEST_F(PrefixOnlyTest, APrefixThatIsOutOfReachForAWhileDoesNotMoveTheChoice) {
+  client_ = nullptr;
+  harness_.Stop();
+  FakeDisk prefix_disk;
+  CoreHarness harness(nullptr, &prefix_disk);
+  harness.config.flush.every = 1;
+  ASSERT_TRUE(harness.Start().ok());
+  DatasetId id = 0;
+  {
+    FakeClient client(harness);
+    ASSERT_SAYS(client.Open({}), local::OK, "");
+    id = client.Checkpoint(1, MemoryOf(1)).committed().dataset();
+    ASSERT_SAYS(client.Wait(id, local::PREFIX), local::OK, "");
+    harness.config.cache.linger_ms = 1;
+  }
+  harness.Restart();  // it leaves the cache, and is not described any more
+  ASSERT_TRUE(harness.Eventually([&] { return !harness.Row(id).in_cache(); }));
+  FakeClient client(harness);
+  ASSERT_SAYS(client.Open({.key = "the next job"}), local::OK, "");
+  ASSERT_EQ(client.Latest().latest().dataset(), id);
+  prefix_disk.FailOn({.op = FakeOp::kAny, .path_part = ".cat", .times = UINT64_MAX});
+  Memory memory = Blank(MemoryOf(1));
+  EXPECT_EQ(client.Restore(id, memory).code, local::UNAVAILABLE);
+  prefix_disk.ClearFaults();
+  EXPECT_EQ(client.Latest().latest().dataset(), id);
+  EXPECT_EQ(client.Restore(id, memory).code, local::OK);
+  EXPECT_EQ(memory[1].bytes, MemoryOf(1)[1].bytes);
 }
 
 TEST_F(PrefixOnlyTest, AnOldOneCanBeRemoved) {
