@@ -1,6 +1,8 @@
 // What people do to the prefix' index between two launches: the next one goes by it, also for what is in the cache.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "storage/cache/tree_file.h"
 #include "storage/prefix/index_tools.h"
 #include "storage/prefix/prefix.h"
@@ -53,6 +55,33 @@ TEST_F(IndexRulesTest, ACurrentThatIsSetBackHoldsUntilTheNextCommit) {
   EXPECT_EQ(Latest(), ids_[3]);
 }
 
+TEST_F(IndexRulesTest, ACommitOfWhatWasMadeBeforeTheBoundDoesNotLiftIt) {
+  harness_.config.flush.every = 0;
+  harness_.Restart();
+  const DatasetId late = Launch()->Checkpoint(4, {PlainOf(1, RandomBytes(4, 1000))}).committed().dataset();
+  ASSERT_EQ(harness_.Wait(late, local::LOCAL).status().code(), local::OK);
+  ASSERT_OK(SetIndexCurrent(disk(), harness_.prefix(), Name(0)));
+  ASSERT_EQ(harness_.Flush(late).code(), local::OK);
+  ASSERT_EQ(harness_.Wait(late, local::PREFIX).status().code(), local::OK);
+  EXPECT_EQ(Latest(), ids_[0]);
+}
+
+TEST_F(IndexRulesTest, WhatALaterLaunchHasMadeIsChosenAlsoIfItIsNotCommitted) {
+  harness_.config.flush.every = 0;
+  harness_.Restart();
+  ASSERT_OK(SetIndexCurrent(disk(), harness_.prefix(), Name(0)));
+  DatasetId made = 0;
+  {
+    const auto client = Launch();
+    EXPECT_EQ(client->Latest().latest().dataset(), ids_[0]);
+    made = client->Checkpoint(4, {PlainOf(1, RandomBytes(4, 1000))}).committed().dataset();
+    ASSERT_SAYS(client->Wait(made, local::LOCAL), local::OK, "");
+  }
+  EXPECT_EQ(Latest(), made);
+  harness_.Restart();
+  EXPECT_EQ(Latest(), made);
+}
+
 TEST_F(IndexRulesTest, TheBoundHoldsOverARestartOfTheDaemon) {
   ASSERT_OK(SetIndexCurrent(disk(), harness_.prefix(), Name(0)));
   harness_.Restart();
@@ -83,6 +112,34 @@ TEST_F(IndexRulesTest, WhatAnApplicationUnderScrHasRefusedIsNotChosenFromTheCach
   EXPECT_EQ(Latest(), ids_[1]);
   harness_.Restart();
   EXPECT_EQ(Latest(), ids_[1]);
+}
+
+TEST_F(IndexRulesTest, WhatFailedIsChosenAgainOnceItIsRepairedAndAddedAgain) {
+  harness_.Restart();  // no image of it is left
+  const std::string file = harness_.PrefixFile(ids_[2], 0);
+  std::filesystem::remove_all(harness_.CacheFolderPath() + "/scr.dataset." + std::to_string(ids_[2]));
+  harness_.Flip(disk(), file, 700);
+  {
+    const auto client = Launch();
+    ASSERT_EQ(client->Latest().latest().dataset(), ids_[2]);
+    Memory back = {PlainOf(1, std::string(1000, '\0'))};
+    EXPECT_EQ(client->Restore(ids_[2], back).code, local::RETRY);
+    EXPECT_EQ(client->Latest().latest().dataset(), ids_[1]);
+  }
+  harness_.Flip(disk(), file, 700);
+  ASSERT_TRUE(harness_.Eventually([&] {
+    const auto prefix = Prefix::OpenReadOnly(disk(), harness_.prefix());
+    return prefix.ok() && (*prefix)->Contents()->failed.contains(ids_[2]);
+  }));
+  EXPECT_EQ(Latest(), ids_[1]);  // as the index says
+  ASSERT_OK(DropFromIndex(disk(), harness_.prefix(), Name(2)));
+  ASSERT_OK(AddToIndex(disk(), harness_.prefix(), Name(2)));
+  const auto client = Launch();
+  ASSERT_EQ(client->Latest().latest().dataset(), ids_[2]);
+  Memory back = {PlainOf(1, std::string(1000, '\0'))};
+  const FakeClient::Restored restored = client->Restore(ids_[2], back);
+  EXPECT_EQ(restored.code, local::OK) << restored.message;
+  EXPECT_TRUE(back[0].bytes == RandomBytes(3, 1000));
 }
 
 TEST_F(IndexRulesTest, WhatIsDamagedOnThePrefixIsChosenFromTheCache) {

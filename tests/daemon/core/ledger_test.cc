@@ -228,6 +228,20 @@ TEST_F(LedgerTest, ABoundHoldsForWhatOthersMadeUntilTheLaunchHasCommittedACheckp
   EXPECT_EQ(ledger_.NewestRestorableFor(second, own)->id, 3u);
 }
 
+TEST_F(LedgerTest, ABoundHoldsForWhatWasMadeBeforeItWasSet) {
+  Launch& first = Enter(1, 1);
+  for (std::uint64_t step = 1; step <= 4; ++step) {
+    Whole(Begin(first, 0, step));
+    ledger_.Get(step)->created_us = static_cast<std::int64_t>(step * 1000);
+  }
+  Launch& second = Enter(2, 1, "another");
+  second.bound = 1;
+  EXPECT_EQ(ledger_.NewestRestorableFor(second)->id, 1u);
+  second.bound_set_us = 3000;
+  EXPECT_EQ(ledger_.NewestRestorableFor(second)->id, 4u);
+  EXPECT_EQ(ledger_.NewestRestorableFor(second, 4)->id, 1u);
+}
+
 TEST_F(LedgerTest, ABoundThatNamesAnOutdatedDatasetMeansIt) {
   Launch& first = Enter(1, 1);
   Whole(Begin(first, 0, 1));
