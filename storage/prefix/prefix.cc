@@ -1,6 +1,7 @@
 #include "storage/prefix/prefix.h"
 
 #include <algorithm>
+#include <ctime>
 #include <functional>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "storage/prefix/scr_dataset.h"
 #include "storage/prefix/scr_names.h"
 #include "storage/prefix/shared_records.h"
+#include "storage/prefix/stale_work.h"
 
 namespace cairn {
 namespace {
@@ -277,6 +279,7 @@ absl::StatusOr<std::unique_ptr<Prefix>> Prefix::Open(Disk& disk, const std::stri
   CAIRN_RETURN_IF_ERROR(identity::MakeFolder(disk, path));
   CAIRN_ASSIGN_OR_RETURN(const RunId run, identity::MakeRun(disk, path));
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path + "/.scr", kFolderMode));
+  RemoveStaleWork(disk, path, std::time(nullptr));
   return std::make_unique<PrefixOnDisk>(disk, path, run, true, std::move(pause));
 }
 

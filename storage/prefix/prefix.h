@@ -70,6 +70,7 @@ struct PrefixContents {
 class Prefix {
  public:
   // Opens `path` (absolute, symbolic links resolved by the caller), making it and the run's identity if need be.
+  // Old work files among its records go (storage/prefix/stale_work.h).
   // `pause`: while a record that SCR may be writing just now is not whole (storage/prefix/settled.h).
   //   kPermissionDenied  not writable, or .cairn belongs to another user or is open to others
   static absl::StatusOr<std::unique_ptr<Prefix>> Open(Disk& disk, const std::string& path, Pause pause = {});
