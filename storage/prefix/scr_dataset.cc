@@ -19,6 +19,8 @@ namespace cairn {
 namespace {
 
 constexpr std::size_t kReadersMax = 4;
+// So many ranks are taken without their being listed: much memory for a large number in a small file is not.
+constexpr std::uint64_t kUnlistedRanksMax = 8192;
 
 // What does not fit is damage, whatever code it came with; the storage's own trouble is not.
 absl::Status AsDamage(const absl::Status& status) {
@@ -46,6 +48,14 @@ absl::StatusOr<scr::Descriptor> Completed(scr::Descriptor descriptor, std::uint3
   descriptor.own_files = true;
   descriptor.step = descriptor.checkpoint_id.value_or(descriptor.id);
   return descriptor;
+}
+
+// The whole list of a dataset, which must name all of its ranks if they are many, with files or without.
+absl::StatusOr<scr::Rank2File> ReadList(Disk& disk, SharedRecords& records, DatasetId id) {
+  std::uint64_t named = 0;
+  CAIRN_ASSIGN_OR_RETURN(scr::Rank2File listed, ReadRank2File(disk, records.DatasetFolder(id), &named));
+  if (listed.ranks <= kUnlistedRanksMax || named >= listed.ranks) return listed;
+  return DataLoss("rank2file of dataset {}: RANKS {}, but {} are listed", id, listed.ranks, named);
 }
 
 // META of a rank's files, by their base names.
@@ -155,9 +165,15 @@ absl::Status ChecksumAll(Disk& disk, const std::string& prefix, const ScrDataset
 
 }  // namespace
 
-absl::StatusOr<scr::Rank2File> ReadRank2File(Disk& disk, const std::string& folder) {
-  auto read =
-      scr::GetRank2File([&](const std::string& suffix) { return ReadTree(disk, folder + "/rank2file" + suffix); });
+absl::StatusOr<scr::Rank2File> ReadRank2File(Disk& disk, const std::string& folder, std::uint64_t* named) {
+  const auto load = [&](const std::string& suffix) -> absl::StatusOr<kvtree::Tree> {
+    auto tree = ReadTree(disk, folder + "/rank2file" + suffix);
+    if (tree.ok() && named != nullptr && tree->GetUnsigned("LEVEL").value_or(0) == 0) {
+      if (const kvtree::Tree* ranks = tree->Find("RANK"); ranks != nullptr) *named += ranks->size();
+    }
+    return tree;
+  };
+  auto read = scr::GetRank2File(load);
   if (absl::IsDataLoss(read.status())) return Annotate(read.status(), folder);
   if (!read.ok()) return AsDamage(read.status());
   return read;
@@ -171,6 +187,9 @@ absl::StatusOr<scr::Descriptor> DescribeScrDataset(Disk& disk, SharedRecords& re
   if (!root.ok()) return AsDamage(root.status());
   const auto ranks = root->GetUnsigned("RANKS");
   if (!ranks.ok()) return DataLoss("{}: {}", path, MessageOf(ranks.status()));
+  if (*ranks > kUnlistedRanksMax && *ranks <= CAIRN_RANKS_MAX) {
+    CAIRN_RETURN_IF_ERROR(ReadList(disk, records, descriptor.id).status());
+  }
   return Completed(descriptor, static_cast<std::uint32_t>(std::min<std::uint64_t>(*ranks, UINT32_MAX)));
 }
 
@@ -178,7 +197,7 @@ absl::StatusOr<ScrDataset> LookAtScrDataset(Disk& disk, const std::string& prefi
                                             const scr::Descriptor& descriptor) {
   CAIRN_RETURN_IF_ERROR(CheckSummary(records, descriptor.id));
   const std::string folder = records.DatasetFolder(descriptor.id);
-  CAIRN_ASSIGN_OR_RETURN(const scr::Rank2File listed, ReadRank2File(disk, folder));
+  CAIRN_ASSIGN_OR_RETURN(const scr::Rank2File listed, ReadList(disk, records, descriptor.id));
   ScrDataset dataset;
   CAIRN_ASSIGN_OR_RETURN(dataset.descriptor, Completed(descriptor, listed.ranks));
   dataset.files.resize(listed.ranks);

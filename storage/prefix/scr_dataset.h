@@ -29,8 +29,9 @@ struct ScrDataset {
   std::vector<std::vector<ScrFile>> files;  // by rank; one that several ranks share is the first one's
 };
 
-// rank2file and its parts in `folder`. kDataLoss: missing, damaged or no files.
-absl::StatusOr<scr::Rank2File> ReadRank2File(Disk& disk, const std::string& folder);
+// rank2file and its parts in `folder`; `named` is raised by how many ranks the parts name. kDataLoss: missing, damaged
+// or no files.
+absl::StatusOr<scr::Rank2File> ReadRank2File(Disk& disk, const std::string& folder, std::uint64_t* named = nullptr);
 
 // Looks whether all of it is there, without reading the data: each file is regular and inside of the prefix, has the
 // size that its filemap says, and together they have the descriptor's FILES and SIZE, as far as these are known.

@@ -74,6 +74,31 @@ TEST_F(OddRecordsTest, ARecordOfScrsThatMayNotBeReadCostsThatDatasetOnly) {
   EXPECT_OK(prefix->Withdraw(4, {"shared"}));
 }
 
+TEST_F(OddRecordsTest, MoreRanksThanAreListedAreNotBelieved) {
+  constexpr DatasetId kMany = 18;  // the oldest are not looked at file by file
+  for (DatasetId id = 1; id <= kMany; ++id) PutScr(id);
+  for (const DatasetId id : {DatasetId{1}, kMany}) {
+    kvtree::Tree root = TreeAt(Folder(id) + "/rank2file");
+    root.Set("RANKS", std::uint64_t{1} << 20);
+    ASSERT_OK(ReplaceTree(disk, Folder(id) + "/rank2file", root));
+  }
+  ASSERT_OK_AND_ASSIGN(const PrefixContents contents, prefix->Contents());
+  EXPECT_EQ(contents.datasets.size(), kMany - 2);
+  EXPECT_THAT(contents.bad.at(1), HasSubstr("RANKS 1048576, but 2 are listed"));
+  EXPECT_THAT(contents.bad.at(kMany), HasSubstr("RANKS 1048576, but 2 are listed"));
+  EXPECT_STATUS(kDataLoss, prefix->Catalogues(kMany), "RANKS");
+}
+
+TEST_F(OddRecordsTest, ARunOfManyRanksIsListedWithAllOfThem) {
+  scr::IndexEntry entry;
+  entry.descriptor.id = 3;
+  entry.descriptor.name = "step_3";
+  entry.descriptor.complete = entry.complete = true;
+  PutScrRecords(entry, entry.descriptor, std::vector<std::vector<std::string>>(9000));
+  ASSERT_OK_AND_ASSIGN(const PrefixContents contents, prefix->Contents());
+  EXPECT_EQ(contents.datasets.at(3).descriptor.ranks, 9000u);
+}
+
 TEST_F(OddRecordsTest, ADirectoryInPlaceOfACatalogueIsDamageOfItsDataset) {
   PutFiles(3, {"out/a"});
   MakeDirectoryOf(prefix->CataloguePath(3, 0));
