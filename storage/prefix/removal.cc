@@ -46,21 +46,39 @@ class Remover {
   absl::Status status_;
 };
 
+// By SCR's lists, which are those of Cairn's datasets, too. Damaged ones name nothing: nobody restores by them, and
+// what this dataset's catalogues name shall not stay for ever for their sake.
+absl::Status AddListed(Disk& disk, SharedRecords& records, DatasetId id, std::set<std::string>* names) {
+  auto listed = ListedNames(disk, records.DatasetFolder(id));
+  if (absl::IsDataLoss(listed.status())) {
+    records.Warn(fmt::format("dataset {}: {}", id, MessageOf(listed.status())));
+    return absl::OkStatus();
+  }
+  if (!listed.ok()) return listed.status();
+  names->merge(*listed);
+  return absl::OkStatus();
+}
+
 // Under names of their own, later outputs may have taken the place of this one's files.
 absl::StatusOr<std::set<std::string>> NamesOfOthers(Disk& disk, const std::string& prefix, SharedRecords& records,
                                                     DatasetId id) {
   std::set<std::string> names;
   CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records.Look());
   for (const auto& [other, entry] : view.index.datasets) {
-    if (other == id || entry.descriptor.launch || !entry.complete)
-      continue;  // SCR's own bytes are never Cairn's to take
-    CAIRN_ASSIGN_OR_RETURN(const scr::Rank2File listed, ReadRank2File(disk, records.DatasetFolder(other)));
-    for (const auto& [rank, files] : listed.files) names.insert(files.begin(), files.end());
+    // SCR's own bytes are never Cairn's to take.
+    if (other == id || entry.descriptor.launch || !entry.complete) continue;
+    CAIRN_RETURN_IF_ERROR(AddListed(disk, records, other, &names));
   }
   for (const auto& [other, commit] : view.commits) {
     if (other == id || !commit.descriptor.own_files) continue;
-    CAIRN_ASSIGN_OR_RETURN(const auto catalogues, ReadCatalogues(disk, prefix, records, other));
-    for (const catalogue::Catalogue& catalogue : catalogues) {
+    const auto catalogues = ReadCatalogues(disk, prefix, records, other);
+    if (absl::IsNotFound(catalogues.status())) continue;  // removed meanwhile
+    if (absl::IsDataLoss(catalogues.status())) {
+      CAIRN_RETURN_IF_ERROR(AddListed(disk, records, other, &names));
+      continue;
+    }
+    if (!catalogues.ok()) return catalogues.status();
+    for (const catalogue::Catalogue& catalogue : *catalogues) {
       for (const catalogue::FileEntry& file : catalogue.file()) names.insert(file.prefix_name());
     }
   }

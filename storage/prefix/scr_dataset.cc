@@ -179,6 +179,18 @@ absl::StatusOr<scr::Rank2File> ReadRank2File(Disk& disk, const std::string& fold
   return read;
 }
 
+absl::StatusOr<std::set<std::string>> ListedNames(Disk& disk, const std::string& folder) {
+  CAIRN_ASSIGN_OR_RETURN(const scr::Rank2File listed, ReadRank2File(disk, folder));
+  std::set<std::string> names;
+  for (const auto& [rank, files] : listed.files) {
+    for (const std::string& file : files) {
+      auto normal = NormalizeFileName("", file);
+      if (normal.ok()) names.insert(*std::move(normal));
+    }
+  }
+  return names;
+}
+
 absl::StatusOr<scr::Descriptor> DescribeScrDataset(Disk& disk, SharedRecords& records,
                                                    const scr::Descriptor& descriptor) {
   CAIRN_RETURN_IF_ERROR(CheckSummary(records, descriptor.id));

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ struct ScrDataset {
 // rank2file and its parts in `folder`; `named` is raised by how many ranks the parts name. kDataLoss: missing, damaged
 // or no files.
 absl::StatusOr<scr::Rank2File> ReadRank2File(Disk& disk, const std::string& folder, std::uint64_t* named = nullptr);
+
+// The files that it names, normalized; what would be outside of the prefix is left out.
+absl::StatusOr<std::set<std::string>> ListedNames(Disk& disk, const std::string& folder);
 
 // Looks whether all of it is there, without reading the data: each file is regular and inside of the prefix, has the
 // size that its filemap says, and together they have the descriptor's FILES and SIZE, as far as these are known.

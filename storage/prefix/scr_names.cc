@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "storage/base/status.h"
-#include "storage/cache/catalogue.h"
 #include "storage/prefix/scr_dataset.h"
 
 namespace cairn {
@@ -16,18 +15,10 @@ std::size_t HashOf(const std::string& name) {
 }
 
 absl::StatusOr<std::set<std::string>> ReadNames(Disk& disk, SharedRecords& records, DatasetId id) {
-  std::set<std::string> names;
-  const auto listed = ReadRank2File(disk, records.DatasetFolder(id));
-  if (absl::IsDataLoss(listed.status()) || absl::IsPermissionDenied(listed.status())) {
-    records.Warn(fmt::format("dataset {} of SCR's: {}", id, MessageOf(listed.status())));
-    return names;
-  }
-  if (!listed.ok()) return listed.status();
-  for (const auto& [rank, files] : listed->files) {
-    for (const std::string& file : files) {
-      auto normal = NormalizeFileName("", file);
-      if (normal.ok()) names.insert(*std::move(normal));  // any other is outside of the prefix
-    }
+  auto names = ListedNames(disk, records.DatasetFolder(id));
+  if (absl::IsDataLoss(names.status()) || absl::IsPermissionDenied(names.status())) {
+    records.Warn(fmt::format("dataset {} of SCR's: {}", id, MessageOf(names.status())));
+    return std::set<std::string>();
   }
   return names;
 }

@@ -105,5 +105,17 @@ TEST_F(OddRecordsTest, ADirectoryInPlaceOfACatalogueIsDamageOfItsDataset) {
   EXPECT_STATUS(kDataLoss, prefix->Catalogues(3), prefix->CataloguePath(3, 0));
 }
 
+TEST_F(OddRecordsTest, AListOfAnotherDatasetThatCannotBeReadBlocksNoRemoval) {
+  PutScr(1);
+  ASSERT_OK(disk.Remove(Folder(1) + "/rank2file.0.0"));
+  const auto catalogues = PutFiles(2, {"out/a", "out/b"});
+  PutFiles(3, {"out/b"});
+  ASSERT_OK(disk.Remove(prefix->CataloguePath(3, 0)));  // SCR's list still names its file
+  ASSERT_OK(prefix->Remove(2, catalogues));
+  EXPECT_FALSE(IsThere("out/a"));
+  EXPECT_TRUE(IsThere("out/b"));
+  EXPECT_THAT(prefix->TakeWarnings(), Contains(HasSubstr("dataset 1: ")));
+}
+
 }  // namespace
 }  // namespace cairn
