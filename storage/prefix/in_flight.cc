@@ -8,6 +8,7 @@
 #include "storage/prefix/commit.h"
 #include "storage/prefix/index_rules.h"
 #include "storage/prefix/removal.h"
+#include "storage/prefix/scr_dataset.h"
 
 namespace cairn {
 namespace {
@@ -20,6 +21,26 @@ bool NamesOneOf(const std::vector<catalogue::Catalogue>& catalogues, const std::
     return std::any_of(catalogue.file().begin(), catalogue.file().end(),
                        [&](const catalogue::FileEntry& file) { return names.contains(file.prefix_name()); });
   });
+}
+
+// What a committed dataset of the application's files has of the names: its catalogues if it has one, none if not. If
+// they are damaged SCR's lists tell: SCR would restore it by them.
+absl::StatusOr<std::optional<std::vector<catalogue::Catalogue>>> CataloguesIfReplaced(
+    Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id, const std::set<std::string>& names) {
+  auto catalogues = ReadCatalogues(disk, prefix, records, id);
+  if (catalogues.ok()) {
+    if (!NamesOneOf(*catalogues, names)) return std::nullopt;
+    return *std::move(catalogues);
+  }
+  if (absl::IsNotFound(catalogues.status())) return std::nullopt;  // removed meanwhile
+  if (!absl::IsDataLoss(catalogues.status())) return catalogues.status();
+  records.Warn(fmt::format("dataset {}: {}", id, MessageOf(catalogues.status())));
+  const auto listed = ListedNames(disk, records.DatasetFolder(id));
+  if (absl::IsDataLoss(listed.status())) return std::nullopt;  // nobody can restore it, whatever becomes of its files
+  if (!listed.ok()) return listed.status();
+  const bool has = std::any_of(names.begin(), names.end(), [&](const auto& name) { return listed->contains(name); });
+  if (!has) return std::nullopt;
+  return std::vector<catalogue::Catalogue>();
 }
 
 // SCR's own datasets that have one of the names.
@@ -87,14 +108,8 @@ absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> WithdrawR
   CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records.Look());
   for (const auto& [id, commit] : view.commits) {
     if (id == by || !commit.descriptor.own_files) continue;
-    auto catalogues = ReadCatalogues(disk, prefix, records, id);
-    if (absl::IsDataLoss(catalogues.status())) {  // nobody can restore it, whatever becomes of its files
-      records.Warn(fmt::format("dataset {}: {}", id, MessageOf(catalogues.status())));
-      continue;
-    }
-    if (absl::IsNotFound(catalogues.status())) continue;  // removed meanwhile
-    if (!catalogues.ok()) return catalogues.status();
-    if (!NamesOneOf(*catalogues, names)) continue;
+    CAIRN_ASSIGN_OR_RETURN(auto catalogues, CataloguesIfReplaced(disk, prefix, records, id, names));
+    if (!catalogues) continue;
     if (id > by) return Aborted("dataset {}, which is newer, has put files under names of dataset {}", id, by);
     replaced[id] = *std::move(catalogues);
   }

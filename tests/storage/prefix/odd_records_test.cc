@@ -117,5 +117,17 @@ TEST_F(OddRecordsTest, AListOfAnotherDatasetThatCannotBeReadBlocksNoRemoval) {
   EXPECT_THAT(prefix->TakeWarnings(), Contains(HasSubstr("dataset 1: ")));
 }
 
+TEST_F(OddRecordsTest, ADatasetWithADamagedCatalogueGivesWayByScrsLists) {
+  PutFiles(1, {"out/a"});
+  PutFiles(2, {"out/b"});
+  for (const DatasetId id : {1, 2}) ASSERT_OK(disk.Remove(prefix->CataloguePath(id, 0)));
+  ASSERT_OK_AND_ASSIGN(const auto withdrawn, prefix->Withdraw(3, {"out/a"}));
+  ASSERT_EQ(withdrawn.size(), 1u);
+  EXPECT_TRUE(withdrawn.at(1).empty());
+  EXPECT_EQ(CommittedIds(), Ids({2}));
+  EXPECT_THAT(prefix->TakeWarnings(), Contains(HasSubstr("rank_0.cat")));
+  EXPECT_STATUS(absl::StatusCode::kAborted, prefix->Withdraw(1, {"out/b"}), "");
+}
+
 }  // namespace
 }  // namespace cairn
