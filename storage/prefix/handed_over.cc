@@ -1,6 +1,8 @@
 #include "storage/prefix/handed_over.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -10,7 +12,10 @@
 #include "storage/cache/catalogue.h"
 #include "storage/cache/tree_file.h"
 #include "storage/prefix/commit.h"
+#include "storage/prefix/in_flight.h"
 #include "storage/prefix/inside.h"
+#include "storage/prefix/removal.h"
+#include "storage/prefix/scr_names.h"
 
 namespace cairn {
 namespace {
@@ -41,13 +46,6 @@ absl::StatusOr<std::vector<catalogue::Catalogue>> WholeCatalogues(Disk& disk, co
   return catalogues;
 }
 
-absl::Status Commit(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
-                    const scr::Descriptor& descriptor) {
-  CAIRN_ASSIGN_OR_RETURN(const auto catalogues, WholeCatalogues(disk, prefix, descriptor));
-  const absl::Status committed = CommitDataset(disk, prefix, run, records, descriptor, catalogues);
-  return absl::IsAlreadyExists(committed) ? absl::OkStatus() : committed;
-}
-
 // A commit moves CURRENT, but SCR has had its say on these datasets already: unless another was committed meanwhile,
 // what was current before is so again.
 absl::Status KeepCurrent(SharedRecords& records, const kvtree::Tree& before, const std::vector<std::string>& names) {
@@ -63,6 +61,29 @@ absl::Status KeepCurrent(SharedRecords& records, const kvtree::Tree& before, con
 }
 
 }  // namespace
+
+absl::Status CommitInPlace(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
+                           const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues) {
+  std::set<std::string> names;
+  for (const catalogue::Catalogue& catalogue : catalogues) {
+    if (!catalogue.files()) continue;
+    for (const catalogue::FileEntry& file : catalogue.file()) names.insert(file.prefix_name());
+  }
+  std::map<DatasetId, std::vector<catalogue::Catalogue>> replaced;
+  if (!names.empty()) {
+    ScrNames scr_names;
+    CAIRN_ASSIGN_OR_RETURN(replaced,
+                           WithdrawReplaced(disk, prefix, records, scr_names, descriptor.id, names, &catalogues));
+  }
+  const absl::Status committed = CommitDataset(disk, prefix, run, records, descriptor, catalogues);
+  if (!committed.ok() && !absl::IsAlreadyExists(committed)) return committed;
+  for (const auto& [id, theirs] : replaced) {
+    if (theirs.empty()) continue;  // SCR's own, or not to be read
+    const absl::Status removed = RemoveDataset(disk, prefix, records, id, theirs);
+    if (!removed.ok()) records.Warn(fmt::format("dataset {}: {}", id, MessageOf(removed)));
+  }
+  return committed;
+}
 
 absl::StatusOr<bool> IsHandedOver(Disk& disk, SharedRecords& records, const scr::IndexEntry& entry) {
   const DatasetId id = entry.descriptor.id;
@@ -88,9 +109,12 @@ absl::StatusOr<bool> CommitHandedOver(Disk& disk, const std::string& prefix, con
     CAIRN_ASSIGN_OR_RETURN(const bool handed_over, IsHandedOver(disk, records, entry));
     if (!handed_over) continue;
     ++looked;
-    const absl::Status committed = Commit(disk, prefix, run, records, entry.descriptor);
+    const auto catalogues = WholeCatalogues(disk, prefix, entry.descriptor);
+    const absl::Status committed = catalogues.ok()
+                                       ? CommitInPlace(disk, prefix, run, records, entry.descriptor, *catalogues)
+                                       : catalogues.status();
     if (absl::IsUnavailable(committed)) return committed;
-    if (committed.ok()) {
+    if (committed.ok() || absl::IsAlreadyExists(committed)) {
       names.push_back(entry.descriptor.name);
     } else {
       records.Warn(fmt::format("dataset {}, which SCR has brought, does not count: {}", id, MessageOf(committed)));

@@ -7,7 +7,9 @@
 #include <absl/status/statusor.h>
 
 #include <string>
+#include <vector>
 
+#include "proto/catalogue.pb.h"
 #include "storage/base/disk.h"
 #include "storage/base/ids.h"
 #include "storage/prefix/shared_records.h"
@@ -23,6 +25,12 @@ absl::StatusOr<bool> IsHandedOver(Disk& disk, SharedRecords& records, const scr:
 // are looked at. Others are warned of. CURRENT stays as SCR has left it. Answers whether any was committed.
 absl::StatusOr<bool> CommitHandedOver(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
                                       const PrefixView& view);
+
+// Commits a dataset whose files others than Cairn have put in place, over files of older ones perhaps: these are
+// withdrawn before and removed afterwards, as by a flush. As Prefix::Commit.
+//   kAborted  a newer dataset has one of its names, with other bytes; as Prefix::Withdraw
+absl::Status CommitInPlace(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
+                           const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues);
 
 }  // namespace cairn
 

@@ -16,20 +16,47 @@ namespace {
 // Whose entry of flush.scr it is: each node's daemon mends its own only.
 constexpr std::string_view kNodeKey = "CAIRN_NODE";
 
-bool NamesOneOf(const std::vector<catalogue::Catalogue>& catalogues, const std::set<std::string>& names) {
-  return std::any_of(catalogues.begin(), catalogues.end(), [&](const catalogue::Catalogue& catalogue) {
-    return std::any_of(catalogue.file().begin(), catalogue.file().end(),
-                       [&](const catalogue::FileEntry& file) { return names.contains(file.prefix_name()); });
-  });
+using FilesByName = std::map<std::string_view, const catalogue::FileEntry*>;
+
+FilesByName ByName(const std::vector<catalogue::Catalogue>* catalogues) {
+  FilesByName files;
+  if (catalogues == nullptr) return files;
+  for (const catalogue::Catalogue& catalogue : *catalogues) {
+    for (const catalogue::FileEntry& file : catalogue.file()) files[file.prefix_name()] = &file;
+  }
+  return files;
 }
+
+bool SameBytes(const catalogue::FileEntry& a, const catalogue::FileEntry& b) {
+  return a.bytes() == b.bytes() && a.crc32() == b.crc32() &&
+         std::equal(a.crc32c().begin(), a.crc32c().end(), b.crc32c().begin(), b.crc32c().end());
+}
+
+// Whose files are about to be replaced, or have been.
+struct Replaced {
+  const std::set<std::string>& names;
+  const FilesByName in_place;
+
+  bool Has(const catalogue::FileEntry& file) const {
+    if (!names.contains(file.prefix_name())) return false;
+    const auto there = in_place.find(file.prefix_name());
+    return there == in_place.end() || !SameBytes(*there->second, file);
+  }
+  bool HasOneOf(const std::vector<catalogue::Catalogue>& catalogues) const {
+    return std::any_of(catalogues.begin(), catalogues.end(), [this](const catalogue::Catalogue& catalogue) {
+      return std::any_of(catalogue.file().begin(), catalogue.file().end(),
+                         [this](const catalogue::FileEntry& file) { return Has(file); });
+    });
+  }
+};
 
 // What a committed dataset of the application's files has of the names: its catalogues if it has one, none if not. If
 // they are damaged SCR's lists tell: SCR would restore it by them.
 absl::StatusOr<std::optional<std::vector<catalogue::Catalogue>>> CataloguesIfReplaced(
-    Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id, const std::set<std::string>& names) {
+    Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id, const Replaced& replaced) {
   auto catalogues = ReadCatalogues(disk, prefix, records, id);
   if (catalogues.ok()) {
-    if (!NamesOneOf(*catalogues, names)) return std::nullopt;
+    if (!replaced.HasOneOf(*catalogues)) return std::nullopt;
     return *std::move(catalogues);
   }
   if (absl::IsNotFound(catalogues.status())) return std::nullopt;  // removed meanwhile
@@ -38,7 +65,8 @@ absl::StatusOr<std::optional<std::vector<catalogue::Catalogue>>> CataloguesIfRep
   const auto listed = ListedNames(disk, records.DatasetFolder(id));
   if (absl::IsDataLoss(listed.status())) return std::nullopt;  // nobody can restore it, whatever becomes of its files
   if (!listed.ok()) return listed.status();
-  const bool has = std::any_of(names.begin(), names.end(), [&](const auto& name) { return listed->contains(name); });
+  const bool has = std::any_of(replaced.names.begin(), replaced.names.end(),
+                               [&](const std::string& name) { return listed->contains(name); });
   if (!has) return std::nullopt;
   return std::vector<catalogue::Catalogue>();
 }
@@ -101,14 +129,15 @@ absl::Status BeginInIndex(SharedRecords& records, const scr::Descriptor& descrip
 
 absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> WithdrawReplaced(
     Disk& disk, const std::string& prefix, SharedRecords& records, ScrNames& scr_names, DatasetId by,
-    const std::set<std::string>& names) {
+    const std::set<std::string>& names, const std::vector<catalogue::Catalogue>* in_place) {
   std::map<DatasetId, std::vector<catalogue::Catalogue>> replaced;
   CAIRN_RETURN_IF_ERROR(CheckMayCommit(records, by));
   if (names.empty()) return replaced;
+  const Replaced files{.names = names, .in_place = ByName(in_place)};
   CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records.Look());
   for (const auto& [id, commit] : view.commits) {
     if (id == by || !commit.descriptor.own_files) continue;
-    CAIRN_ASSIGN_OR_RETURN(auto catalogues, CataloguesIfReplaced(disk, prefix, records, id, names));
+    CAIRN_ASSIGN_OR_RETURN(auto catalogues, CataloguesIfReplaced(disk, prefix, records, id, files));
     if (!catalogues) continue;
     if (id > by) return Aborted("dataset {}, which is newer, has put files under names of dataset {}", id, by);
     replaced[id] = *std::move(catalogues);

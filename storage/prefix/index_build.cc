@@ -194,7 +194,7 @@ absl::StatusOr<IndexBuilt> BuildOwn(Disk& disk, const std::string& prefix, Share
   descriptor.ranks = first.nranks();
   descriptor.own_files = first.files();
   const auto run = RunId::Parse(first.run());
-  const absl::Status committed = CommitDataset(
+  const absl::Status committed = CommitInPlace(
       disk, prefix, records.run() == RunId() && run.ok() ? *run : records.run(), records, descriptor, catalogues);
   if (absl::IsInvalidArgument(committed)) return DataLoss("{}", MessageOf(committed));
   if (!absl::IsAlreadyExists(committed)) CAIRN_RETURN_IF_ERROR(committed);

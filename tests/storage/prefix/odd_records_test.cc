@@ -129,5 +129,23 @@ TEST_F(OddRecordsTest, ADatasetWithADamagedCatalogueGivesWayByScrsLists) {
   EXPECT_STATUS(absl::StatusCode::kAborted, prefix->Withdraw(1, {"out/b"}), "");
 }
 
+TEST_F(OddRecordsTest, WhomScrHasOverwrittenGivesWayToWhatItHasBrought) {
+  PutFiles(1, {"out/a", "only_1"});
+  PutFiles(2, {"out/b"});
+  kvtree::Tree index = Index();
+  PutFiles(3, {"out/a", "out/c"});  // over 1's; as if by SCR: there is no commit, and nobody was withdrawn
+  ASSERT_OK(disk.Remove(Folder(3) + "/commit.cairn"));
+  scr::IndexEntry entry;
+  entry.descriptor = TestDescriptor(3, 1);
+  entry.descriptor.own_files = true;
+  entry.descriptor.complete = entry.complete = true;
+  scr::PutIndexEntry(entry, index);
+  ASSERT_OK(ReplaceTree(disk, kIndex, index));
+  EXPECT_EQ(CommittedIds(), Ids({2, 3}));
+  EXPECT_FALSE(IsThere("only_1"));
+  EXPECT_TRUE(IsThere("out/a"));
+  EXPECT_TRUE(IsThere("out/b"));
+}
+
 }  // namespace
 }  // namespace cairn
