@@ -22,6 +22,16 @@ bool IsDatasetFolder(std::string_view name) {
   return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+// A name that makes `name` a directory, or that `name` makes one; empty: none.
+std::string FileInTheWay(const std::map<std::string, Rank>& owners, const std::string& name) {
+  const std::string below = name + "/";
+  if (const auto at = owners.lower_bound(below); at != owners.end() && at->first.starts_with(below)) return at->first;
+  for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+    if (owners.contains(name.substr(0, slash))) return name.substr(0, slash);
+  }
+  return {};
+}
+
 // What the application has left under the names that it was given. Blocks.
 absl::StatusOr<std::map<std::string, FileInfo>> ListRouted(Disk& disk,
                                                            const std::map<std::string, RoutedFile>& routed) {
@@ -103,6 +113,10 @@ void CoreImpl::HandleRouteFile(const SessionPtr& session, const CallPtr& call, c
   if (!owners.contains(*name) && (files->routed.size() >= kFilesMax || owners.size() >= 8 * kFilesMax)) {
     return call->Fail(ResourceExhausted("more than {} files of a rank, or {} of a dataset", kFilesMax, 8 * kFilesMax));
   }
+  if (const std::string other = FileInTheWay(owners, *name); !other.empty()) {
+    return call->Fail(InvalidArgument("{} and {} are files of dataset {}: one cannot be the other's directory", *name,
+                                      other, files->dataset->id));
+  }
   auto [owner, first] = owners.try_emplace(*name, session->rank);
   if (!first && owner->second != session->rank) {
     return call->Fail(InvalidArgument("{} is rank {}'s file in dataset {}", *name, owner->second, files->dataset->id));
@@ -110,8 +124,15 @@ void CoreImpl::HandleRouteFile(const SessionPtr& session, const CallPtr& call, c
   CheckDirectory(session, files, *name,
                  [this, session, files, call, name = *name, given = route.file()](const absl::Status& status) {
                    if (status.ok()) return RouteInStore(session, files, call, name, given);
+                   GiveNameBack(*session->run, *files, name);
                    call->Fail(status);
                  });
+}
+
+// It was not routed: another rank may have the name.
+void CoreImpl::GiveNameBack(Run& run, const FilesWriter& files, const std::string& name) {
+  const auto owners = run.routed.find(files.dataset->id);
+  if (owners != run.routed.end() && !files.routed.contains(name)) owners->second.erase(name);
 }
 
 // Where the file is to go on the prefix: its directory is looked at once. A prefix that cannot be reached now is looked
@@ -139,7 +160,10 @@ void CoreImpl::RouteInStore(const SessionPtr& session, const std::shared_ptr<Fil
       [store = StoreOf(*session->run, *dataset), id = dataset->id, name] { return store->RouteFile(id, name); },
       [this, run = session->run, files, call, name, given](absl::StatusOr<std::string> path) {
         if (files->dataset->bypass) TellWithdrawn(run);
-        if (!path.ok()) return call->Fail(path.status());
+        if (!path.ok()) {
+          GiveNameBack(*run, *files, name);
+          return call->Fail(path.status());
+        }
         if (files->ended) return call->Fail(FailedPrecondition("{}: the output has ended meanwhile", name));
         files->routed[name] = {.path = *path, .given = given};
         local::Reply reply;

@@ -66,6 +66,16 @@ TEST_F(FilesTest, AreTakenUpTheLadderAndGivenBack) {
   ExpectRestores(ranks, id, 4, local::TIER_CACHE);
 }
 
+TEST_F(FilesTest, ANameThatWasRefusedIsFreeForAnotherRank) {
+  Ranks ranks(harness_, 2, "job.1");
+  std::filesystem::create_directory_symlink(harness_.root(), harness_.prefix() + "/sub");
+  for (Rank rank = 0; rank < 2; ++rank) ASSERT_SAYS(ranks[rank].OutputBegin(1), local::OK, "");
+  EXPECT_SAYS(ranks[0].RouteFile("sub/x"), local::FAILED_PRECONDITION, "");
+  std::filesystem::remove(harness_.prefix() + "/sub");
+  EXPECT_SAYS(ranks[1].RouteFile("sub/x"), local::OK, "");
+  EXPECT_SAYS(ranks[0].RouteFile("sub/x"), local::INVALID_ARGUMENT, "rank 1's file");
+}
+
 TEST_F(FilesTest, ARestartFileIsOnlyToldAfterTheRestore) {
   DatasetId id = 0;
   {
@@ -116,6 +126,18 @@ TEST_F(FilesTest, OneFileBelongsToOneRank) {
   ASSERT_SAYS(ranks[0].RouteFile("a"), local::OK, "");
   ASSERT_SAYS(ranks[0].RouteFile("./a"), local::OK, "");
   EXPECT_SAYS(ranks[1].RouteFile("b/../a"), local::INVALID_ARGUMENT, "rank 0's file");
+}
+
+TEST_F(FilesTest, AFileIsNoDirectoryOfAnother) {
+  Ranks ranks(harness_, 2, "job.1");
+  for (Rank rank = 0; rank < 2; ++rank) ASSERT_SAYS(ranks[rank].OutputBegin(1), local::OK, "");
+  Put(ranks[0], "a/b", "1");
+  EXPECT_SAYS(ranks[0].RouteFile("a"), local::INVALID_ARGUMENT, "a/b");
+  EXPECT_SAYS(ranks[1].RouteFile("a"), local::INVALID_ARGUMENT, "a/b");
+  EXPECT_SAYS(ranks[1].RouteFile("a/b/c"), local::INVALID_ARGUMENT, "directory");
+  Put(ranks[1], "a.b", "2");
+  Put(ranks[1], "a/c", "3");
+  for (Rank rank = 0; rank < 2; ++rank) EXPECT_SAYS(ranks[rank].OutputEnd(), local::OK, "");
 }
 
 TEST_F(FilesTest, AFileThatIsNotThereFailsTheDataset) {
