@@ -9,6 +9,7 @@
 #include "daemon/core/core_impl.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
+#include "storage/prefix/bypass.h"
 
 namespace cairn {
 
@@ -234,11 +235,11 @@ void CoreImpl::FlushFailed(const RunPtr& run, const std::shared_ptr<FlushJob>& j
   if (outcome.too_late) {
     run->flushes.erase(dataset->id);
     run->asked.erase(dataset->id);
-    run->begun.erase(dataset->id);
     run->flush_dropped.insert(dataset->id);
     dataset->gave_way = true;
     StoreFlushRecord(run);
     Warn(fmt::format("{}: given up: {}", what, MessageOf(status)));
+    RemoveTooLate(run, job);
   } else if (absl::IsDataLoss(status) && !outcome.damaged_file.empty()) {
     // The cached copy is damaged: another try would read the same bytes.
     run->flushes.erase(dataset->id);
@@ -261,6 +262,31 @@ void CoreImpl::FlushFailed(const RunPtr& run, const std::shared_ptr<FlushJob>& j
       ApplyPolicy(run);
     });
   }
+}
+
+// What has arrived of it is of no use any more. A dataset of SCR's that has its number is not touched.
+void CoreImpl::RemoveTooLate(const RunPtr& run, const std::shared_ptr<FlushJob>& job) {
+  const bool committing = std::any_of(run->flushes.begin(), run->flushes.end(), [](const auto& item) {
+    return item.second->state == FlushJob::State::kCommitting;
+  });
+  if (committing || FilesBypass(*run)) {
+    return run->after_flush.push_back([this, run, job] { RemoveTooLate(run, job); });
+  }
+  if (!run->prefix || run->replaced) return;  // the record stays, for the next start
+  ++run->removals;
+  const DatasetId id = job->dataset->id;
+  BlockingPrefix([this, prefix = run->prefix, id,
+                  job] { return RemoveUnfinished(prefix_disk_, *prefix, id, job->catalogues); },
+                 [this, run, id](const absl::Status& removed) {
+                   --run->removals;
+                   if (removed.ok() || absl::IsFailedPrecondition(removed)) {
+                     run->begun.erase(id);
+                     StoreFlushRecord(run);
+                   } else {
+                     Warn(fmt::format("dataset {}: {}", id, MessageOf(removed)));
+                   }
+                   AfterFlush(run);
+                 });
 }
 
 // First removals, then commits, then new copies, the other runs' before this one's: it has had its turn.

@@ -9,6 +9,7 @@
 #include "storage/cache/catalogue.h"
 #include "storage/prefix/place.h"
 #include "storage/transfer/transfer.h"
+#include "storage/transfer/work_file.h"
 
 namespace cairn {
 namespace {
@@ -312,7 +313,15 @@ std::unique_ptr<Bypass> Bypass::Make(Disk& disk, std::shared_ptr<Prefix> prefix)
   return std::make_unique<BypassOnDisk>(disk, std::move(prefix));
 }
 
-absl::Status RemoveUnfinished(Disk& disk, Prefix& prefix, DatasetId id) {
+absl::Status RemoveUnfinished(Disk& disk, Prefix& prefix, DatasetId id,
+                              const std::vector<catalogue::Catalogue>& known) {
+  for (const catalogue::Catalogue& catalogue : known) {
+    for (const catalogue::FileEntry& file : catalogue.file()) {
+      const std::uint64_t owner = catalogue.files() ? id : 0;
+      const absl::Status removed = disk.Remove(TransferWorkName(prefix.FilePath(file.prefix_name()), file, owner));
+      if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
+    }
+  }
   const std::string folder = DataFolder(prefix, id);
   const auto names = disk.List(folder);
   if (!names.ok() && !absl::IsNotFound(names.status())) return names.status();

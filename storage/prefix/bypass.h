@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "proto/catalogue.pb.h"
 #include "storage/base/disk.h"
 #include "storage/base/ids.h"
 #include "storage/cache/dataset_store.h"
@@ -36,8 +37,10 @@ class Bypass : public DatasetStore {
 };
 
 // Takes away what a flush or a bypass left of a dataset that was never committed, by whatever catalogues it has stored.
+// `known`: catalogues of which at least the copies under work names go; what is in the files' places may be others'.
 // (Files of the application's in their places that no catalogue names yet are left.) Blocks.
-absl::Status RemoveUnfinished(Disk& disk, Prefix& prefix, DatasetId id);
+absl::Status RemoveUnfinished(Disk& disk, Prefix& prefix, DatasetId id,
+                              const std::vector<catalogue::Catalogue>& known = {});
 
 }  // namespace cairn
 

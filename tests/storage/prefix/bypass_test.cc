@@ -81,5 +81,21 @@ TEST_F(BypassTest, ABeginThatFailsIsNotFollowedByTheRemovalOfWhatWasThere) {
   EXPECT_EQ(committed.size(), 1u);
 }
 
+TEST_F(BypassTest, WhatWasGivenUpLosesItsWorkFilesAndWhatIsInTheirPlacesStays) {
+  std::vector<catalogue::Catalogue> catalogues = CataloguesOf(1);
+  catalogues[0].set_files(true);
+  catalogues[0].mutable_file(0)->set_prefix_name("out/x");
+  const std::string place = std::string(kPath) + "/out/x";
+  const std::string work = TransferWorkName(place, catalogues[0].file(0), 1);
+  ASSERT_OK(prefix->BeginFlush(TestDescriptor(1, kRanks)));
+  ASSERT_OK(MakeDirectories(disk, ParentOf(place)));
+  ASSERT_OK(WriteTestFile(disk, place, "another's"));
+  ASSERT_OK(WriteTestFile(disk, work, "half"));
+  ASSERT_OK(RemoveUnfinished(disk, *prefix, 1, catalogues));
+  EXPECT_FALSE(IsThere(work));
+  EXPECT_TRUE(IsThere(place));
+  EXPECT_EQ(Index().FindPath({"DSET", "1"}), nullptr);
+}
+
 }  // namespace
 }  // namespace cairn
