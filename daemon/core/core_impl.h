@@ -323,7 +323,6 @@ class CoreImpl final : public Core {
   void StepEnded(const RunPtr& run, const FlushJob& job, FlushResult& result);
   void FlushFailed(const RunPtr& run, const std::shared_ptr<FlushJob>& job, const FlushOutcome& outcome);
   void RemoveTooLate(const RunPtr& run, const std::shared_ptr<FlushJob>& job);
-  void RemoveTooLate(const RunPtr& run, const std::shared_ptr<FlushJob>& job);
   void AfterFlush(const RunPtr& run);
   static std::string FlushText(const Run& run, const Dataset& dataset);
   void GaveWay(const RunPtr& run, DatasetId id, DatasetId to);
