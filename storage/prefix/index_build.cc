@@ -295,7 +295,12 @@ absl::StatusOr<DatasetId> AddToIndex(Disk& disk, const std::string& prefix, std:
   if (commit.ok()) {
     CAIRN_RETURN_IF_ERROR(AddOwn(disk, prefix, records, *commit));
   } else if (absl::IsNotFound(commit.status())) {
-    CAIRN_RETURN_IF_ERROR(AddScr(disk, prefix, records, id));
+    const absl::Status added = AddScr(disk, prefix, records, id);
+    if (absl::IsNotFound(added)) {
+      CAIRN_ASSIGN_OR_RETURN(const bool removed, records.IsRemoved(id));
+      if (removed) return NotFound("{}: dataset {} was removed with its files and cannot be added", prefix, id);
+    }
+    CAIRN_RETURN_IF_ERROR(added);
   } else {
     return commit.status();
   }

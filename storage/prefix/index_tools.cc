@@ -13,10 +13,10 @@
 
 namespace cairn {
 
-absl::StatusOr<std::vector<IndexRow>> ListIndex(Disk& disk, const std::string& prefix) {
+absl::StatusOr<std::vector<IndexRow>> ListIndex(Disk& disk, const std::string& prefix, const Pause& pause) {
   const std::string path = prefix + "/.scr/index.scr";
   std::vector<IndexRow> rows;
-  const auto tree = ReadSettled(disk, path);
+  const auto tree = ReadSettled(disk, path, pause);
   if (absl::IsNotFound(tree.status())) return rows;
   if (!tree.ok()) return tree.status();
   if (tree->empty()) return rows;

@@ -15,6 +15,7 @@
 
 #include "storage/base/disk.h"
 #include "storage/base/ids.h"
+#include "storage/prefix/settled.h"
 #include "storage/scr/prefix_index.h"
 
 namespace cairn {
@@ -28,7 +29,8 @@ struct IndexRow {
 
 // Newest first. Reads the index alone, whatever lies beside it. No index: none.
 //   kDataLoss, kFailedPrecondition  damaged, or another VERSION; nothing is moved aside
-absl::StatusOr<std::vector<IndexRow>> ListIndex(Disk& disk, const std::string& prefix);
+// Before that, SCR gets a moment to write it (storage/prefix/settled.h).
+absl::StatusOr<std::vector<IndexRow>> ListIndex(Disk& disk, const std::string& prefix, const Pause& pause = {});
 
 // Restarts go no further than this checkpoint, until the next one is committed.
 //   kNotFound            no such dataset
@@ -46,8 +48,8 @@ absl::Status RemoveFromIndex(Disk& disk, const std::string& prefix, std::string_
 
 // Enters what was dropped, or lost with the index, from the dataset's own records (commit.cairn, or summary.scr and
 // rank2file), after looking whether each of its files is there, in its size where that is known.
-//   kNotFound  no records, or no such name in any of them; kDataLoss  damaged, or files are missing: the message names
-//   them
+//   kNotFound  no records, or no such name in any of them, or it was removed
+//   kDataLoss  damaged, or files are missing: the message names them
 absl::StatusOr<DatasetId> AddToIndex(Disk& disk, const std::string& prefix, std::string_view name);
 
 // What a scavenge has left in .scr/scr.dataset.<id> (filemaps) or ckpt.<id> (catalogues), made whole: when all ranks'

@@ -54,17 +54,18 @@ TEST_F(IndexToolsTest, AListReadsTheIndexAlone) {
 
 TEST_F(IndexToolsTest, ADamagedIndexIsSaidToBeSoByListAndLeftInItsPlace) {
   PutScr(1);
+  const Pause none = [](std::chrono::milliseconds) {};
   const std::string whole = *ReadWhole(disk, kIndex, 1 << 20);
   for (std::size_t bytes = 1; bytes < whole.size(); ++bytes) {
     ASSERT_OK(ReplaceFile(disk, kIndex, whole.substr(0, bytes)));
-    EXPECT_STATUS(kDataLoss, ListIndex(disk, kPath), "index.scr") << bytes;
+    EXPECT_STATUS(kDataLoss, ListIndex(disk, kPath, none), "index.scr") << bytes;
   }
   for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
     ASSERT_OK(ReplaceFile(disk, kIndex, whole));
     disk.FlipBit(kIndex, bit);
-    const auto rows = ListIndex(disk, kPath);
+    const auto rows = ListIndex(disk, kPath, none);
     EXPECT_TRUE(absl::IsDataLoss(rows.status()) || (rows.ok() && rows->size() == 1)) << bit;
-    ASSERT_OK_AND_ASSIGN(const auto reader, Prefix::OpenReadOnly(disk, kPath));
+    ASSERT_OK_AND_ASSIGN(const auto reader, Prefix::OpenReadOnly(disk, kPath, none));
     EXPECT_OK(reader->Contents());
   }
   EXPECT_TRUE(disk.Info(kIndex).ok());
@@ -284,6 +285,12 @@ TEST_F(IndexToolsTest, NothingOutsideOfThePrefixIsRemoved) {
   EXPECT_STATUS(kDataLoss, prefix->Catalogues(1), "leads out");
   ASSERT_OK(RemoveFromIndex(disk, kPath, "1"));
   EXPECT_OK(disk.Info("/home/alice/rank_0.ckpt"));
+}
+
+TEST_F(IndexToolsTest, WhatWasRemovedCannotBeAddedAndIsSaidToBe) {
+  ASSERT_OK(Commit(3));
+  ASSERT_OK(RemoveFromIndex(disk, kPath, "3"));
+  EXPECT_STATUS(kNotFound, AddToIndex(disk, kPath, "3"), "dataset 3 was removed");
 }
 
 TEST_F(IndexToolsTest, ADamagedDatasetOfCairnsCanBeRemoved) {
