@@ -80,7 +80,7 @@ class CacheFolderOnDisk final : public CacheFolder {
   absl::Status StoreFlushRecord(const kvtree::Tree& record) override { return ReplaceTree(disk_, FlushPath(), record); }
   absl::StatusOr<kvtree::Tree> LoadFlushRecord() override {
     auto record = ReadTree(disk_, FlushPath());
-    if (absl::IsNotFound(record.status()) || absl::IsDataLoss(record.status())) return kvtree::Tree();
+    if (absl::IsNotFound(record.status())) return kvtree::Tree();
     return record;
   }
 

@@ -98,7 +98,7 @@ class CacheFolder : public DatasetStore {
 
   // flush.cairn: opaque progress of this node's flushes (datasets that are on the prefix), replaced atomically.
   virtual absl::Status StoreFlushRecord(const kvtree::Tree& record) = 0;
-  virtual absl::StatusOr<kvtree::Tree> LoadFlushRecord() = 0;  // absent or damaged: empty
+  virtual absl::StatusOr<kvtree::Tree> LoadFlushRecord() = 0;  // absent: empty; damaged: kDataLoss
 };
 
 }  // namespace cairn

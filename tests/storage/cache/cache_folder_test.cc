@@ -218,7 +218,7 @@ TEST_F(CacheFolderTest, DatasetsBegunAndEndedAtTheSameTimeAreAllKept) {
   EXPECT_EQ(WholeIds(load), Ids({1, 2, 3, 4, 5, 6, 7, 8}));
 }
 
-TEST_F(CacheFolderTest, TheFlushRecordIsReplacedAndADamagedOneIsEmpty) {
+TEST_F(CacheFolderTest, TheFlushRecordIsReplacedAndADamagedOneIsToldOf) {
   auto folder = Open();
   ASSERT_OK_AND_ASSIGN(const kvtree::Tree none, folder->LoadFlushRecord());
   EXPECT_TRUE(none.empty());
@@ -231,8 +231,9 @@ TEST_F(CacheFolderTest, TheFlushRecordIsReplacedAndADamagedOneIsEmpty) {
   ASSERT_OK_AND_ASSIGN(const kvtree::Tree loaded, Open()->LoadFlushRecord());
   EXPECT_TRUE(loaded.SameAs(record));
   disk_.FlipBit(folder->path() + "/flush.cairn", 180);
-  ASSERT_OK_AND_ASSIGN(const kvtree::Tree damaged, Open()->LoadFlushRecord());
-  EXPECT_TRUE(damaged.empty());
+  const absl::Status damaged = Open()->LoadFlushRecord().status();
+  EXPECT_TRUE(absl::IsDataLoss(damaged)) << damaged;
+  EXPECT_NE(damaged.message().find("flush.cairn"), std::string::npos) << damaged;
 }
 
 // SCR specification, section 14: what an SCR job needs to restart from the cache.
