@@ -7,6 +7,7 @@
 #include "storage/cache/tree_file.h"
 #include "storage/prefix/commit.h"
 #include "storage/prefix/index_rules.h"
+#include "storage/prefix/place.h"
 #include "storage/prefix/removal.h"
 #include "storage/prefix/scr_dataset.h"
 
@@ -16,13 +17,13 @@ namespace {
 // Whose entry of flush.scr it is: each node's daemon mends its own only.
 constexpr std::string_view kNodeKey = "CAIRN_NODE";
 
-using FilesByName = std::map<std::string_view, const catalogue::FileEntry*>;
+using FilesByName = std::map<std::string, const catalogue::FileEntry*>;
 
-FilesByName ByName(const std::vector<catalogue::Catalogue>* catalogues) {
+FilesByName ByName(const std::vector<catalogue::Catalogue>* catalogues, RealNames& real) {
   FilesByName files;
   if (catalogues == nullptr) return files;
   for (const catalogue::Catalogue& catalogue : *catalogues) {
-    for (const catalogue::FileEntry& file : catalogue.file()) files[file.prefix_name()] = &file;
+    for (const catalogue::FileEntry& file : catalogue.file()) files[real.Of(file.prefix_name())] = &file;
   }
   return files;
 }
@@ -32,14 +33,16 @@ bool SameBytes(const catalogue::FileEntry& a, const catalogue::FileEntry& b) {
          std::equal(a.crc32c().begin(), a.crc32c().end(), b.crc32c().begin(), b.crc32c().end());
 }
 
-// Whose files are about to be replaced, or have been.
+// Files that are about to be replaced, or have been; all names are real ones.
 struct Replaced {
+  RealNames& real;
   const std::set<std::string>& names;
   const FilesByName in_place;
 
   bool Has(const catalogue::FileEntry& file) const {
-    if (!names.contains(file.prefix_name())) return false;
-    const auto there = in_place.find(file.prefix_name());
+    const std::string name = real.Of(file.prefix_name());
+    if (!names.contains(name)) return false;
+    const auto there = in_place.find(name);
     return there == in_place.end() || !SameBytes(*there->second, file);
   }
   bool HasOneOf(const std::vector<catalogue::Catalogue>& catalogues) const {
@@ -65,8 +68,9 @@ absl::StatusOr<std::optional<std::vector<catalogue::Catalogue>>> CataloguesIfRep
   const auto listed = ListedNames(disk, records.DatasetFolder(id));
   if (absl::IsDataLoss(listed.status())) return std::nullopt;  // nobody can restore it, whatever becomes of its files
   if (!listed.ok()) return listed.status();
-  const bool has = std::any_of(replaced.names.begin(), replaced.names.end(),
-                               [&](const std::string& name) { return listed->contains(name); });
+  const bool has = std::any_of(listed->begin(), listed->end(), [&](const std::string& name) {
+    return replaced.names.contains(replaced.real.Of(name));
+  });
   if (!has) return std::nullopt;
   return std::vector<catalogue::Catalogue>();
 }
@@ -133,7 +137,10 @@ absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> WithdrawR
   std::map<DatasetId, std::vector<catalogue::Catalogue>> replaced;
   CAIRN_RETURN_IF_ERROR(CheckMayCommit(records, by));
   if (names.empty()) return replaced;
-  const Replaced files{.names = names, .in_place = ByName(in_place)};
+  RealNames real(disk, prefix);
+  std::set<std::string> real_names;
+  for (const std::string& name : names) real_names.insert(real.Of(name));
+  const Replaced files{.real = real, .names = real_names, .in_place = ByName(in_place, real)};
   CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records.Look());
   for (const auto& [id, commit] : view.commits) {
     if (id == by || !commit.descriptor.own_files) continue;
@@ -142,7 +149,9 @@ absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> WithdrawR
     if (id > by) return Aborted("dataset {}, which is newer, has put files under names of dataset {}", id, by);
     replaced[id] = *std::move(catalogues);
   }
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<DatasetId> of_scr, ReplacedOfScr(disk, records, view, scr_names, by, names));
+  std::set<std::string> both = names;  // SCR's lists are not resolved
+  both.merge(real_names);
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<DatasetId> of_scr, ReplacedOfScr(disk, records, view, scr_names, by, both));
   for (const auto& [id, catalogues] : replaced) CAIRN_RETURN_IF_ERROR(WithdrawDataset(disk, records, id));
   for (const DatasetId id : of_scr) {
     CAIRN_RETURN_IF_ERROR(WithdrawScrDataset(disk, records, id));

@@ -85,4 +85,18 @@ absl::Status CheckPlace(Disk& disk, const std::string& prefix, const std::string
   return RealPlace(disk, prefix, name).status();
 }
 
+std::string RealNames::Of(const std::string& name) {
+  const std::size_t slash = name.rfind('/');
+  if (slash == std::string::npos) return name;
+  const std::string directory = name.substr(0, slash);
+  auto known = directories_.find(directory);
+  if (known == directories_.end()) {
+    auto real = RealDirectory(disk_, prefix_, directory);
+    std::string there = real.ok() ? *std::move(real) : directory;
+    if (!there.empty()) there += '/';
+    known = directories_.emplace(directory, std::move(there)).first;
+  }
+  return known->second + name.substr(slash + 1);
+}
+
 }  // namespace cairn

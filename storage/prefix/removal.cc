@@ -10,6 +10,7 @@
 #include "storage/prefix/commit.h"
 #include "storage/prefix/identity.h"
 #include "storage/prefix/index_rules.h"
+#include "storage/prefix/place.h"
 #include "storage/prefix/scr_dataset.h"
 #include "storage/transfer/work_file.h"
 
@@ -48,38 +49,39 @@ class Remover {
 
 // By SCR's lists, which are those of Cairn's datasets, too. Damaged ones name nothing: nobody restores by them, and
 // what this dataset's catalogues name shall not stay for ever for their sake.
-absl::Status AddListed(Disk& disk, SharedRecords& records, DatasetId id, std::set<std::string>* names) {
-  auto listed = ListedNames(disk, records.DatasetFolder(id));
+absl::Status AddListed(Disk& disk, SharedRecords& records, DatasetId id, RealNames& real,
+                       std::set<std::string>* names) {
+  const auto listed = ListedNames(disk, records.DatasetFolder(id));
   if (absl::IsDataLoss(listed.status())) {
     records.Warn(fmt::format("dataset {}: {}", id, MessageOf(listed.status())));
     return absl::OkStatus();
   }
   if (!listed.ok()) return listed.status();
-  names->merge(*listed);
+  for (const std::string& name : *listed) names->insert(real.Of(name));
   return absl::OkStatus();
 }
 
-// Under names of their own, later outputs may have taken the place of this one's files.
+// Real names: under names of their own, later outputs may have taken the place of this one's files.
 absl::StatusOr<std::set<std::string>> NamesOfOthers(Disk& disk, const std::string& prefix, SharedRecords& records,
-                                                    DatasetId id) {
+                                                    DatasetId id, RealNames& real) {
   std::set<std::string> names;
   CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records.Look());
   for (const auto& [other, entry] : view.index.datasets) {
     // SCR's own bytes are never Cairn's to take.
     if (other == id || entry.descriptor.launch || !entry.complete) continue;
-    CAIRN_RETURN_IF_ERROR(AddListed(disk, records, other, &names));
+    CAIRN_RETURN_IF_ERROR(AddListed(disk, records, other, real, &names));
   }
   for (const auto& [other, commit] : view.commits) {
     if (other == id || !commit.descriptor.own_files) continue;
     const auto catalogues = ReadCatalogues(disk, prefix, records, other);
     if (absl::IsNotFound(catalogues.status())) continue;  // removed meanwhile
     if (absl::IsDataLoss(catalogues.status())) {
-      CAIRN_RETURN_IF_ERROR(AddListed(disk, records, other, &names));
+      CAIRN_RETURN_IF_ERROR(AddListed(disk, records, other, real, &names));
       continue;
     }
     if (!catalogues.ok()) return catalogues.status();
     for (const catalogue::Catalogue& catalogue : *catalogues) {
-      for (const catalogue::FileEntry& file : catalogue.file()) names.insert(file.prefix_name());
+      for (const catalogue::FileEntry& file : catalogue.file()) names.insert(real.Of(file.prefix_name()));
     }
   }
   return names;
@@ -174,9 +176,10 @@ absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords&
   CAIRN_RETURN_IF_ERROR(CheckCatalogues(id, catalogues));
   bool own_files = false;
   for (const catalogue::Catalogue& catalogue : catalogues) own_files |= catalogue.files();
+  RealNames real(disk, prefix);
   std::set<std::string> others;
   if (own_files) {
-    CAIRN_ASSIGN_OR_RETURN(others, NamesOfOthers(disk, prefix, records, id));
+    CAIRN_ASSIGN_OR_RETURN(others, NamesOfOthers(disk, prefix, records, id, real));
   }
   CAIRN_RETURN_IF_ERROR(WithdrawDataset(disk, records, id));
 
@@ -184,7 +187,7 @@ absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords&
   for (const catalogue::Catalogue& catalogue : catalogues) {
     for (const catalogue::FileEntry& file : catalogue.file()) {
       const std::string path = prefix + "/" + file.prefix_name();
-      if (!others.contains(file.prefix_name())) remover.File(path);
+      if (!others.contains(real.Of(file.prefix_name()))) remover.File(path);
       remover.File(TransferWorkName(path, file, catalogue.files() ? id : 0));
     }
   }

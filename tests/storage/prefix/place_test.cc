@@ -9,6 +9,8 @@
 
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
+#include "storage/prefix/prefix.h"
+#include "tests/storage/cache/datasets.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn {
@@ -72,6 +74,36 @@ TEST_F(PlaceTest, NoLinkLeadsOutOrNowhereAndNothingIsInTheWay) {
   EXPECT_STATUS(kFailedPrecondition, Place("file/x"), "in the way");
   EXPECT_STATUS(kFailedPrecondition, Place("sub"), "in the way: a directory");
   EXPECT_OK(Place("file"));
+}
+
+TEST_F(PlaceTest, TwoNamesThroughALinkAreOneFile) {
+  Link("l", "sub");
+  Link("out", root_.string());
+  RealNames real(*disk_, prefix());
+  EXPECT_EQ(real.Of("l/x"), "sub/x");
+  EXPECT_EQ(real.Of("l/deep/y"), "sub/deep/y");
+  EXPECT_EQ(real.Of("x"), "x");
+  EXPECT_EQ(real.Of("out/x"), "out/x");
+
+  fs::remove_all(prefix() + "/.cairn");  // a prefix makes its own
+  ASSERT_OK_AND_ASSIGN(const auto opened, Prefix::Open(*disk_, prefix()));
+  const auto commit = [&](DatasetId id, const std::string& name) {
+    std::ofstream(prefix() + "/" + name) << id;
+    scr::Descriptor descriptor = TestDescriptor(id, 1);
+    descriptor.own_files = true;
+    catalogue::Catalogue catalogue = EmptyCatalogue(opened->run(), id, 0, 1);
+    catalogue.set_files(true);
+    *catalogue.add_file() = TestEntry(name, name, std::to_string(id));
+    EXPECT_OK(opened->Commit(descriptor, {catalogue}));
+    return std::vector<catalogue::Catalogue>{catalogue};
+  };
+  commit(1, "sub/x");
+  ASSERT_OK_AND_ASSIGN(const auto withdrawn, opened->Withdraw(2, {"l/x"}));
+  EXPECT_TRUE(withdrawn.contains(1));
+  const auto third = commit(3, "l/y");
+  commit(4, "sub/y");
+  ASSERT_OK(opened->Remove(3, third));  // the file is 4's by now
+  EXPECT_TRUE(fs::exists(prefix() + "/sub/y"));
 }
 
 }  // namespace
