@@ -96,30 +96,6 @@ TEST_F(ParallelFlushTest, AYoungerOneIsCopiedMeanwhileAndCommitsAfterTheOlder) {
   EXPECT_EQ(order, (std::vector<std::string>{"scr.dataset.1", "scr.dataset.2", "scr.dataset.3"}));
 }
 
-// Good bytes were copied before the cached ones went bad.
-TEST_F(ParallelFlushTest, WhatIsFoundDamagedInTheCacheMeanwhileIsWholeOnceItIsCommitted) {
-  Gate gate(FakeOp::kWrite, "ckpt.1/");
-  prefix_disk_.SetHook(gate.hook());
-  StartWith(2);
-  const auto [first, second] = CopiedBehind(gate);
-  ASSERT_SAYS(client_->Close(), local::OK, "");
-  client_ = nullptr;
-  harness_.Truncate(harness_.cache_disk(), harness_.CachedFile(second, 0), 10);
-  FakeClient next(harness_);
-  ASSERT_SAYS(next.Open({.key = "job.2"}), local::OK, "");
-  Memory back = Blank(memory_);
-  ASSERT_EQ(next.Restore(second, back).code, local::RETRY);
-  EXPECT_EQ(harness_.Row(second).state(), "damaged");
-  gate.Open();
-  EXPECT_EQ(harness_.Wait(second, local::PREFIX).status().code(), local::OK);
-  EXPECT_EQ(harness_.Row(second).state(), "whole");
-  FakeClient last(harness_);
-  ASSERT_SAYS(last.Open({.key = "job.3", .takeover = true}), local::OK, "");
-  EXPECT_EQ(last.Latest().latest().dataset(), second);
-  EXPECT_EQ(last.Restore(second, back).code, local::OK);
-  EXPECT_EQ(back[1].bytes, memory_[1].bytes);
-}
-
 TEST_F(ParallelFlushTest, OneThatPausesAfterAFailureIsNotWaitedFor) {
   harness_.config.flush.retry_ms_min = 60'000;
   harness_.config.flush.retry_ms_max = 120'000;
