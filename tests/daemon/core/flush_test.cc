@@ -21,8 +21,10 @@ class FlushTest : public FlushFixture {
 
 TEST_F(FlushTest, TheRhythmGoesOnAfterARestart) {
   harness_.config.cache.keep = 10;
+  harness_.config.flush.superseded = true;
   StartWith(3);
-  const DatasetId first = Make(1), second = Make(2);
+  const DatasetId first = Make(1);
+  Make(2);  // goes at the restart: whether the application lives is not known then
   const LaunchId launch = client_->launch();
   const std::string token = client_->token();
   harness_.Restart();
@@ -30,7 +32,7 @@ TEST_F(FlushTest, TheRhythmGoesOnAfterARestart) {
   ASSERT_SAYS(client_->Open({.launch = launch, .token = token}), local::OK, "");
   const DatasetId third = Make(3);
   EXPECT_TRUE(harness_.Eventually([&] { return harness_.Row(third).in_prefix(); }));
-  for (DatasetId id : {first, second}) EXPECT_FALSE(harness_.Row(id).in_prefix()) << id;
+  EXPECT_FALSE(harness_.Row(first).in_prefix());
 }
 
 TEST_F(FlushTest, EverySoManyThGoesByItself) {
