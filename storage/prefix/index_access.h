@@ -7,7 +7,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "proto/catalogue.pb.h"
 #include "storage/base/disk.h"
 #include "storage/base/ids.h"
 #include "storage/kvtree/tree.h"
@@ -24,6 +26,13 @@ std::optional<DatasetId> FindEntry(std::string_view name, const kvtree::Tree& in
 // The one that has records of its own under .scr, in the index or not: by number, or the newest of that name.
 // kNotFound.
 absl::StatusOr<DatasetId> FindRecords(SharedRecords& records, std::string_view name);
+
+// The files of a dataset of Cairn's as rank2file has them: below the prefix, by rank, the catalogues with them.
+using FileLists = std::vector<std::vector<std::string>>;
+FileLists ListsOf(const std::vector<catalogue::Catalogue>& catalogues);
+// As CheckRecords, of what was read already.
+absl::StatusOr<std::vector<std::string>> WrongRecords(Disk& disk, SharedRecords& records, const CommitRecord& commit,
+                                                      const FileLists& lists);
 
 absl::Status NoSuchDataset(const std::string& prefix, std::string_view name);
 

@@ -16,6 +16,7 @@
 #include "storage/prefix/index_tools.h"
 #include "storage/prefix/inside.h"
 #include "storage/prefix/scr_dataset.h"
+#include "storage/transfer/transfer.h"
 
 namespace cairn {
 namespace {
@@ -44,17 +45,48 @@ absl::StatusOr<std::vector<std::string>> WhatIsMissing(Inside& inside, const cat
   return missing;
 }
 
+// Those whose bytes are not what their catalogue says.
+absl::StatusOr<std::vector<std::string>> WhatIsDamaged(Disk& disk, const std::string& prefix,
+                                                       const catalogue::Catalogue& catalogue) {
+  std::vector<std::string> damaged;
+  for (const catalogue::FileEntry& file : catalogue.file()) {
+    const absl::Status whole = VerifyFile(disk, prefix + "/" + file.prefix_name(), file);
+    if (!whole.ok() && !IsAboutTheFile(whole)) return whole;
+    if (!whole.ok()) damaged.emplace_back(MessageOf(whole));
+  }
+  return damaged;
+}
+
+// Sizes first: what is missing shows at once, bytes may take hours.
 absl::Status CheckFiles(Disk& disk, const std::string& prefix, const std::vector<catalogue::Catalogue>& catalogues) {
   Inside inside(disk, prefix);
   std::vector<std::string> missing;
-  for (const catalogue::Catalogue& catalogue : catalogues) {
-    CAIRN_ASSIGN_OR_RETURN(std::vector<std::string> of_rank, WhatIsMissing(inside, catalogue));
-    for (std::string& one : of_rank) missing.push_back(std::move(one));
+  for (const bool bytes : {false, true}) {
+    if (!missing.empty()) break;
+    for (const catalogue::Catalogue& catalogue : catalogues) {
+      CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> of_rank,
+                             bytes ? WhatIsDamaged(disk, prefix, catalogue) : WhatIsMissing(inside, catalogue));
+      missing.insert(missing.end(), of_rank.begin(), of_rank.end());
+    }
   }
   if (missing.empty()) return absl::OkStatus();
   const std::size_t count = missing.size();
   missing.resize(std::min(count, kNamedMax));
   return DataLoss("{} files are not whole: {}{}", count, fmt::join(missing, "; "), count > kNamedMax ? "; …" : "");
+}
+
+// When a restart from it has failed, by the index; empty: not that it says so.
+std::string FailedAt(SharedRecords& records, DatasetId id) {
+  const auto index = records.ReadIndex();
+  if (!index.ok()) return {};
+  const auto entry = index_rules::EntryOf(id, *index);
+  return entry.ok() && *entry ? (*entry)->failed : std::string();
+}
+
+// Why it stays out of the index.
+absl::Status Refused(SharedRecords& records, DatasetId id, const absl::Status& why) {
+  const std::string failed = FailedAt(records, id);
+  return failed.empty() ? why : Annotate(why, fmt::format("dataset {} failed at {} and is not whole", id, failed));
 }
 
 // What is added takes CURRENT as if it had been committed now, but for a bound that someone has set.
@@ -76,9 +108,16 @@ absl::Status Enter(SharedRecords& records, const std::function<absl::StatusOr<sc
 
 absl::Status AddOwn(Disk& disk, const std::string& prefix, SharedRecords& records, const CommitRecord& commit) {
   CAIRN_ASSIGN_OR_RETURN(const auto catalogues, ReadCatalogues(disk, prefix, records, commit.descriptor.id));
-  CAIRN_RETURN_IF_ERROR(CheckFiles(disk, prefix, catalogues));
+  if (const absl::Status whole = CheckFiles(disk, prefix, catalogues); !whole.ok()) {
+    return Refused(records, commit.descriptor.id, whole);
+  }
+  const index_access::FileLists lists = index_access::ListsOf(catalogues);
+  CAIRN_ASSIGN_OR_RETURN(const auto wrong, index_access::WrongRecords(disk, records, commit, lists));
+  if (!wrong.empty()) {
+    CAIRN_RETURN_IF_ERROR(WriteFileLists(disk, records.DatasetFolder(commit.descriptor.id), commit.descriptor, lists));
+  }
   return Enter(records, [&](kvtree::Tree& index) -> absl::StatusOr<scr::Descriptor> {
-    CAIRN_RETURN_IF_ERROR(SharedRecords::EnterCommit(commit, /*verified=*/false, index));
+    CAIRN_RETURN_IF_ERROR(SharedRecords::EnterCommit(commit, /*verified=*/true, index));
     return commit.descriptor;
   });
 }
@@ -90,6 +129,7 @@ absl::Status EnterScr(SharedRecords& records, const scr::Descriptor& descriptor)
     if (there) entry = *there;
     entry.descriptor = descriptor;
     entry.complete = true;
+    entry.failed.clear();  // its files have just been looked at
     if (entry.flushed.empty()) entry.flushed = scr::LocalTime(identity::NowMicros());
     scr::PutIndexEntry(entry, index);
     return descriptor;
@@ -100,7 +140,9 @@ absl::Status AddScr(Disk& disk, const std::string& prefix, SharedRecords& record
   const auto descriptor = records.ReadScrSummary(id);
   if (absl::IsFailedPrecondition(descriptor.status())) return DataLoss("{}", MessageOf(descriptor.status()));
   if (!descriptor.ok()) return descriptor.status();
-  CAIRN_RETURN_IF_ERROR(LookAtScrDataset(disk, prefix, records, *descriptor).status());
+  if (const auto there = LookAtScrDataset(disk, prefix, records, *descriptor); !there.ok()) {
+    return Refused(records, id, there.status());
+  }
   return EnterScr(records, *descriptor);
 }
 

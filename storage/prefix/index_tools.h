@@ -47,10 +47,25 @@ absl::StatusOr<std::vector<DatasetId>> DropAfter(Disk& disk, const std::string& 
 absl::Status RemoveFromIndex(Disk& disk, const std::string& prefix, std::string_view name);
 
 // Enters what was dropped, or lost with the index, from the dataset's own records (commit.cairn, or summary.scr and
-// rank2file), after looking whether each of its files is there, in its size where that is known.
+// rank2file). Of Cairn's datasets every byte is compared with its checksum first, and summary and rank2file are written
+// anew if they are damaged; of SCR's own every file has to be there, in its size where that is known. What was marked
+// FAILED is not any more then.
 //   kNotFound  no records, or no such name in any of them, or it was removed
-//   kDataLoss  damaged, or files are missing: the message names them
+//   kDataLoss  damaged, or files are missing: the message names them, and when a restart from it has failed
 absl::StatusOr<DatasetId> AddToIndex(Disk& disk, const std::string& prefix, std::string_view name);
+
+// What SCR reads of a dataset that Cairn has committed: summary.scr, and rank2file with its parts. What is missing,
+// damaged or not as commit.cairn and the catalogues have it, each with its path; empty: nothing.
+//   kNotFound, kDataLoss  as Prefix::Catalogues: commit record or catalogues cannot be read
+absl::StatusOr<std::vector<std::string>> CheckRecords(Disk& disk, const std::string& prefix, DatasetId id);
+
+// A dataset of SCR's own, by its index entry: are its files there, in their sizes as far as these are known?
+struct ScrSizes {
+  std::uint32_t ranks = 0;
+  std::uint64_t files = 0, bytes = 0;
+};
+//   kDataLoss  not so: the message names the file or record
+absl::StatusOr<ScrSizes> CheckScrSizes(Disk& disk, const std::string& prefix, const scr::Descriptor& descriptor);
 
 // What a scavenge has left in .scr/scr.dataset.<id> (filemaps) or ckpt.<id> (catalogues), made whole: when all ranks'
 // files are there in their size, rank2file, summary, commit.cairn (of Cairn's) and the entry.

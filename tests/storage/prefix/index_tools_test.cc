@@ -236,6 +236,81 @@ TEST_F(IndexToolsTest, WhatIsNotWholeIsNotAdded) {
   EXPECT_TRUE(Restorable().empty());
 }
 
+TEST_F(IndexToolsTest, AFailedDatasetOfCairnsIsAddedOnlyIfEveryByteIsWhole) {
+  for (const DatasetId id : {3, 4}) ASSERT_OK(Commit(id));
+  const std::string path = prefix->FilePath("ckpt.4/" + CheckpointFileName(4, 1));
+  disk.FlipBit(path, 77);
+  ASSERT_OK(prefix->MarkFailed(4));
+  EXPECT_STATUS(kDataLoss, AddToIndex(disk, kPath, "4"), "dataset 4 failed at 2");
+  EXPECT_STATUS(kDataLoss, AddToIndex(disk, kPath, "4"), path);
+  EXPECT_EQ(Current(), "");
+  EXPECT_EQ(Restorable(), Ids({3}));
+  disk.FlipBit(path, 77);
+  ASSERT_OK(AddToIndex(disk, kPath, "4"));
+  EXPECT_EQ(Current(), "ckpt.4");
+  EXPECT_EQ(Restorable(), Ids({3, 4}));
+  EXPECT_TRUE(Contents().failed.empty());
+}
+
+TEST_F(IndexToolsTest, FlippedBytesAreNotAddedEvenIfNoRestartHasFailedOnThem) {
+  ASSERT_OK(Commit(3));
+  ASSERT_OK(DropFromIndex(disk, kPath, "3"));
+  const std::string path = prefix->FilePath("ckpt.3/" + CheckpointFileName(3, 0));
+  disk.FlipBit(path, 77);
+  EXPECT_STATUS(kDataLoss, AddToIndex(disk, kPath, "3"), path);
+  EXPECT_TRUE(Restorable().empty());
+}
+
+TEST_F(IndexToolsTest, AFailedDatasetOfScrsIsAddedIfItsFilesHaveTheirSizes) {
+  PutScr(2);
+  ASSERT_OK(SetIndexCurrent(disk, kPath, "2"));
+  ASSERT_OK(prefix->MarkFailed(2));
+  ASSERT_OK(WriteTestFile(disk, prefix->FilePath(ScrName(2, 1)), "short"));
+  EXPECT_STATUS(kDataLoss, AddToIndex(disk, kPath, "2"), "dataset 2 failed at 2");
+  EXPECT_EQ(Current(), "");
+  ASSERT_OK(WriteTestFile(disk, prefix->FilePath(ScrName(2, 1)), TestContent(2, 50)));
+  ASSERT_OK(AddToIndex(disk, kPath, "2"));
+  EXPECT_EQ(Restorable(), Ids({2}));
+}
+
+TEST_F(IndexToolsTest, DamagedListsOfCairnsDatasetsAreNamedAndWrittenAnewByAdd) {
+  ASSERT_OK(Commit(3));
+  EXPECT_OK(CheckRecords(disk, kPath, 3));
+  const std::string folder = std::string(kPath) + "/.scr/scr.dataset.3/";
+  for (const std::string name : {"summary.scr", "rank2file", "rank2file.0.0"}) {
+    SCOPED_TRACE(name);
+    const std::string whole = *ReadWhole(disk, folder + name, 1 << 20);
+    for (const bool missing : {false, true}) {
+      if (missing) {
+        ASSERT_OK(disk.Remove(folder + name));
+      } else {
+        disk.FlipBit(folder + name, 8 * 40 + 3);
+      }
+      ASSERT_OK_AND_ASSIGN(const auto wrong, CheckRecords(disk, kPath, 3));
+      ASSERT_EQ(wrong.size(), 1u);
+      EXPECT_NE(wrong[0].find(folder + name), std::string::npos) << wrong[0];
+      ASSERT_OK(AddToIndex(disk, kPath, "3"));
+      EXPECT_EQ(*ReadWhole(disk, folder + name, 1 << 20), whole);
+    }
+  }
+  PutScrRecords(scr::IndexEntry(), TestDescriptor(3, kRanks), {{"ckpt.3/another"}, {}});
+  ASSERT_OK_AND_ASSIGN(const auto wrong, CheckRecords(disk, kPath, 3));
+  ASSERT_EQ(wrong.size(), 2u);
+  EXPECT_NE(wrong[0].find("commit.cairn says"), std::string::npos) << wrong[0];
+  EXPECT_NE(wrong[1].find("rank 0 has other files than its catalogue"), std::string::npos) << wrong[1];
+}
+
+TEST_F(IndexToolsTest, SizesOfScrsFilesAreComparedWithoutReadingThem) {
+  PutScr(2);
+  scr::Descriptor descriptor = Contents().datasets.at(2).descriptor;
+  ASSERT_OK_AND_ASSIGN(const ScrSizes sizes, CheckScrSizes(disk, kPath, descriptor));
+  EXPECT_EQ(sizes.ranks, kRanks);
+  EXPECT_EQ(sizes.files, 2u);
+  EXPECT_EQ(sizes.bytes, 100u);
+  ASSERT_OK(WriteTestFile(disk, prefix->FilePath(ScrName(2, 1)), "short"));
+  EXPECT_STATUS(kDataLoss, CheckScrSizes(disk, kPath, descriptor), "dataset 2");
+}
+
 TEST_F(IndexToolsTest, AllThatAreNewerAreDropped) {
   PutScr(2);
   for (const DatasetId id : {3, 4, 5}) ASSERT_OK(Commit(id));
