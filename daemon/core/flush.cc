@@ -189,18 +189,20 @@ void CoreImpl::RunCommit(const RunPtr& run, const std::shared_ptr<FlushJob>& job
 
 void CoreImpl::CommitEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& job, FlushResult result) {
   --commits_running_;
-  StepEnded(run, *job, result);
   const DatasetPtr& dataset = job->dataset;
+  if (result.outcome.status.ok()) {  // this node's record tells it together with what gave way
+    dataset->in_prefix = true;
+    dataset->damaged = false;  // the cached copy may have been found so meanwhile
+    run->begun.erase(dataset->id);
+  }
+  StepEnded(run, *job, result);
   if (!result.outcome.status.ok()) {
     FlushFailed(run, job, result.outcome);
     return AfterFlush(run);
   }
   run->flushes.erase(dataset->id);
   run->asked.erase(dataset->id);
-  run->begun.erase(dataset->id);
-  dataset->in_prefix = true;
   run->flushed.insert(dataset->id);
-  dataset->damaged = false;  // the cached copy may have been found so meanwhile
   spdlog::info("{}: {} bytes are on the prefix", FlushText(*run, *dataset), dataset->bytes());
   StoreFlushRecord(run);
   std::vector<DatasetFacts> own = FactsOf(*run);
