@@ -1,11 +1,22 @@
 #include "storage/cache/cache_index.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "storage/base/status.h"
 #include "storage/cache/tree_file.h"
 
 namespace cairn {
+namespace {
+
+// Of SCR's: it has none of Cairn's keys.
+bool IsForeign(const kvtree::Tree& entry) {
+  const kvtree::Tree* descriptor = entry.Find("DSETDESC");
+  return descriptor == nullptr || descriptor->Find("CAIRN_LAUNCH") == nullptr;
+}
+
+}  // namespace
 
 absl::Status CacheIndex::MakeIfMissing(Disk& disk, const std::string& path) {
   const absl::Status made = CreateFileOnce(disk, path, kvtree::Encode(kvtree::Tree()));
@@ -48,6 +59,24 @@ absl::Status CacheIndex::CheckWritable() const {
   return absl::OkStatus();
 }
 
+void CacheIndex::TakeForeign(kvtree::Tree* tree) const {
+  const auto file = ReadTree(disk_, path_);
+  if (!file.ok() || !scr::GetCacheEntries(*file).ok()) return;  // what is written instead is sound
+  const kvtree::Tree none;
+  const kvtree::Tree* there = file->Find("DSET");
+  const kvtree::Tree* had = tree->Find("DSET");
+  std::vector<std::string> gone;
+  for (const auto& [key, entry] : (had != nullptr ? *had : none).elements()) {
+    if (IsForeign(entry) && (there == nullptr || there->Find(key) == nullptr)) gone.push_back(key);
+  }
+  for (const std::string& key : gone) tree->At("DSET").Erase(key);
+  for (const auto& [key, entry] : (there != nullptr ? *there : none).elements()) {
+    if (!IsForeign(entry)) continue;
+    const kvtree::Tree* own = tree->FindPath({"DSET", key});
+    if (own == nullptr || IsForeign(*own)) tree->At("DSET").At(key) = entry;
+  }
+}
+
 absl::Status CacheIndex::Apply(const Change& change) {
   CAIRN_RETURN_IF_ERROR(CheckWritable());
   Pending own{.change = &change, .done = false, .status = {}};
@@ -62,7 +91,11 @@ absl::Status CacheIndex::Apply(const Change& change) {
   for (const Pending* pending : batch) (*pending->change)(next);
   const bool write = uncertain_ || !next.SameAs(tree_);
   lock.unlock();
-  const absl::Status status = write ? ReplaceTree(disk_, path_, next) : absl::OkStatus();
+  absl::Status status;
+  if (write) {
+    TakeForeign(&next);
+    status = ReplaceTree(disk_, path_, next);
+  }
   lock.lock();
   uncertain_ = !status.ok();
   if (status.ok()) tree_ = std::move(next);

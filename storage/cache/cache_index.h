@@ -46,7 +46,7 @@ class CacheIndex {
   absl::Status CheckWritable() const;
 
   // OK: the change is in the file, durably. An error: it is not in memory, and in the file at most until the next
-  // change. What changes nothing is not written.
+  // change. What changes nothing is not written. Entries of SCR's are kept as they are in the file then.
   absl::Status Apply(const Change& change);
 
   bool Contains(DatasetId id) const;
@@ -58,6 +58,9 @@ class CacheIndex {
     bool done = false;
     absl::Status status;
   };
+
+  // An SCR job on this cache may have changed its entries since: they are as in the file.
+  void TakeForeign(kvtree::Tree* tree) const;
 
   Disk& disk_;
   const std::string path_;

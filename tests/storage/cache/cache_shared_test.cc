@@ -1,0 +1,41 @@
+// A cache that SCR works on, too.
+#include <gtest/gtest.h>
+
+#include "storage/scr/records.h"
+#include "tests/storage/cache/cache_folder_fixture.h"
+
+namespace cairn {
+namespace {
+
+using SharedCacheTest = CacheFolderTest;
+
+constexpr char kEntry[] = "900";
+
+TEST_F(SharedCacheTest, EntriesThatScrAddsOrTakesMeanwhileAreKeptSo) {
+  const auto folder = Open();
+  ASSERT_OK(folder->Load().status());
+  ASSERT_OK(WriteDataset(*folder, 1));
+  const std::string path = folder->path() + "/cindex.scrinfo";
+  kvtree::Tree index = TreeAt(path);
+  kvtree::Tree& entry = index.At("DSET").At(kEntry);
+  entry.At("DSETDESC").Set("NAME", "step_900");
+  entry.Set("PATH", folder->path() + "/scr.dataset.900");
+  entry.Set("BYPASS", "0");
+  ASSERT_OK(ReplaceTree(disk_, path, index));
+  ASSERT_OK(WriteDataset(*folder, 2));
+  index = TreeAt(path);
+  ASSERT_NE(index.FindPath({"DSET", kEntry}), nullptr);
+  EXPECT_NE(index.FindPath({"DSET", "1"}), nullptr);
+  EXPECT_NE(index.FindPath({"DSET", "2"}), nullptr);
+
+  index.Find("DSET")->Erase(kEntry);
+  ASSERT_OK(ReplaceTree(disk_, path, index));
+  ASSERT_OK(folder->Remove(1));
+  index = TreeAt(path);
+  EXPECT_EQ(index.FindPath({"DSET", kEntry}), nullptr);
+  EXPECT_EQ(index.FindPath({"DSET", "1"}), nullptr);
+  EXPECT_NE(index.FindPath({"DSET", "2"}), nullptr);
+}
+
+}  // namespace
+}  // namespace cairn
