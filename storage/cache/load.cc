@@ -45,6 +45,7 @@ class Loader {
   absl::Status ReadIndex();
   absl::Status RebuildIndex(const absl::Status& damage, bool missing);
   absl::Status Judge(DatasetId id, const scr::CacheEntry& entry);
+  void CorrectPath(const scr::CacheEntry& entry);
   void TakeIn(DatasetId id, const scr::Descriptor& descriptor, std::vector<StoredCatalogue> ranks);
   absl::Status MoveFolderAside(DatasetId id, std::string_view why);
   absl::Status ForgetEntries();
@@ -135,12 +136,11 @@ absl::Status Loader::Judge(DatasetId id, const scr::CacheEntry& entry) {
     damage = DataLoss("a file in it was found damaged before");
   } else if (descriptor.ranks.value_or(0) == 0) {
     damage = DataLoss("{}: dataset {} has no CAIRN_RANKS", index_.path(), id);
-  } else if (entry.path != FolderOf(id)) {
-    damage = DataLoss("{}: dataset {} has PATH {}", index_.path(), id, entry.path);
   } else {
     auto ranks = ReadDataset(disk_, FolderOf(id), run_, descriptor);
     if (ranks.ok()) {
       folders_.erase(id);
+      if (entry.path != FolderOf(id)) CorrectPath(entry);
       TakeIn(id, descriptor, *std::move(ranks));
       return absl::OkStatus();
     }
@@ -155,6 +155,15 @@ absl::Status Loader::Judge(DatasetId id, const scr::CacheEntry& entry) {
   if (folders_.erase(id) != 0) return MoveFolderAside(id, MessageOf(damage));
   Warn(fmt::format("dataset {} is gone from the cache: {}", id, MessageOf(damage)));
   return absl::OkStatus();
+}
+
+// The cache may be spelled or mounted otherwise than it was.
+void Loader::CorrectPath(const scr::CacheEntry& entry) {
+  scr::CacheEntry here = entry;
+  here.path = FolderOf(entry.descriptor.id);
+  Warn(fmt::format("{}: dataset {} had PATH {}", index_.path(), entry.descriptor.id, entry.path));
+  const absl::Status written = index_.Apply([&here](kvtree::Tree& tree) { scr::PutCacheEntry(here, tree); });
+  if (!written.ok()) Warn(std::string(MessageOf(written)));  // SCR would not find it; Cairn does
 }
 
 // Whatever becomes of the records for SCR: the dataset is whole by Cairn's own.

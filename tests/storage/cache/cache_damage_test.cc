@@ -101,8 +101,9 @@ TEST_F(CacheFolderTest, RecordsThatLeadElsewhereAreNotFollowed) {
   tree.Find("DSET")->Find("1")->Set("PATH", "/home/alice");
   ASSERT_OK(ReplaceTree(disk_, index, tree));
   ASSERT_OK_AND_ASSIGN(const CacheLoad load, Open()->Load());
-  EXPECT_TRUE(load.whole.empty());
+  EXPECT_EQ(WholeIds(load), Ids({1}));  // of its own folder
   EXPECT_TRUE(Warned(load, "PATH /home/alice"));
+  EXPECT_EQ(TreeAt(index).FindPath({"DSET", "1"})->Get("PATH"), folder->DatasetPath(1));
 }
 
 TEST_F(CacheFolderTest, AnotherRunsOrRanksCatalogueDoesNotCount) {

@@ -1,4 +1,4 @@
-// A cache that SCR works on, too.
+// A cache that SCR works on, too, or that is found under another name.
 #include <gtest/gtest.h>
 
 #include "storage/scr/records.h"
@@ -35,6 +35,20 @@ TEST_F(SharedCacheTest, EntriesThatScrAddsOrTakesMeanwhileAreKeptSo) {
   EXPECT_EQ(index.FindPath({"DSET", kEntry}), nullptr);
   EXPECT_EQ(index.FindPath({"DSET", "1"}), nullptr);
   EXPECT_NE(index.FindPath({"DSET", "2"}), nullptr);
+}
+
+TEST_F(SharedCacheTest, ACacheUnderAnotherNameIsTakenAsItIs) {
+  ASSERT_OK(WriteDataset(*Open(), 1));
+  disk_.SyncAll();
+  ASSERT_OK(disk_.Rename("/ssd", "/fast"));
+  ASSERT_OK_AND_ASSIGN(const auto folder, CacheFolder::Open(disk_, "/fast", "alice", "demo", TestRun(), "/pfs/demo"));
+  ASSERT_OK_AND_ASSIGN(const CacheLoad load, folder->Load());
+  EXPECT_EQ(WholeIds(load), Ids({1}));
+  EXPECT_TRUE(Warned(load, "had PATH /ssd"));
+  const kvtree::Tree index = TreeAt(folder->path() + "/cindex.scrinfo");
+  EXPECT_EQ(index.FindPath({"DSET", "1"})->Get("PATH"), folder->DatasetPath(1));
+  ASSERT_OK_AND_ASSIGN(const CacheLoad again, folder->Load());
+  EXPECT_FALSE(Warned(again, "PATH"));
 }
 
 }  // namespace
