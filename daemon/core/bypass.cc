@@ -1,4 +1,5 @@
-// Past the cache: a dataset that is larger than all of it is written straight to the prefix (storage/prefix/bypass.h).
+// Past the cache: a dataset that is larger than all of it is written straight to the prefix (storage/prefix/bypass.h),
+// and so are files for which no room can be made now.
 // It is `captured` as always and then, when it is committed, at level prefix at once.
 #include <spdlog/spdlog.h>
 
@@ -10,10 +11,14 @@
 
 namespace cairn {
 
+bool CoreImpl::MayBypass(const Run& run) const {
+  return config_.cache.bypass && run.prefix;
+}
+
 // A begin tells its rank's bytes only. What the other ranks have is known from the launch's last checkpoint, else taken
 // to be the same. How much files will be is not known at all: as much as the last time.
 bool CoreImpl::Bypasses(const Run& run, const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const {
-  if (!config_.cache.bypass || !run.prefix) return false;
+  if (!MayBypass(run)) return false;
   const auto& datasets = run.ledger.datasets();
   if (spec.files) {
     if (run.last_files_bytes) return *run.last_files_bytes > cache_bytes_max_;
@@ -58,7 +63,7 @@ void CoreImpl::BeginBypass(const RunPtr& run, const DatasetPtr& dataset, std::fu
     return;
   }
   if (run->ledger.Get(dataset->id) != dataset) return then(Aborted("dataset {} failed meanwhile", dataset->id));
-  spdlog::info("run {}: dataset {} (step {}) is larger than the cache and goes straight to the prefix", run->name,
+  spdlog::info("run {}: dataset {} (step {}) has no place in the cache and goes straight to the prefix", run->name,
                dataset->id, dataset->step);
   run->begun.insert(dataset->id);
   StoreFlushRecord(run, [this, store = run->bypass, descriptor = DescriptorOf(*dataset, false),
@@ -109,7 +114,7 @@ void CoreImpl::TellWithdrawn(const RunPtr& run) {
   for (const auto& [id, to] : run->bypass->TakeWithdrawn()) GaveWay(run, id, to);
 }
 
-// Files that no cache of this size can hold are read where they are, once they are verified there.
+// Files that the cache cannot hold are read where they are, once they are verified there.
 void CoreImpl::VerifyOnPrefix(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group) {
   std::vector<catalogue::Catalogue> catalogues;
   for (const Part& part : group->dataset->parts) catalogues.push_back(part.catalogue);

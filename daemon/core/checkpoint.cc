@@ -114,10 +114,13 @@ absl::StatusOr<CoreImpl::DatasetPtr> CoreImpl::EnterDataset(const SessionPtr& se
     if (launch->open.size() >= open_max) {
       return ResourceExhausted("{} datasets of this launch wait for ranks that have not begun them", open_max);
     }
-    const bool bypass = Bypasses(*run, *launch, session->rank, spec);
+    bool bypass = Bypasses(*run, *launch, session->rank, spec);
     if (!bypass) {
       spare = spec.files ? nullptr : SpareFor(run, spec.bytes, launch->nranks);
-      CAIRN_RETURN_IF_ERROR(EnsureRoom(run, spec.bytes, spare));
+      const absl::Status room = EnsureRoom(run, spec.bytes, spare);
+      // Files are not refused for what others hold.
+      bypass = !room.ok() && spec.files && MayBypass(*run);
+      if (!room.ok() && !bypass) return room;
     }
     CAIRN_ASSIGN_OR_RETURN(const DatasetId id, NextId(run));
     dataset = run->ledger.Create(*launch, id, spec);
@@ -126,7 +129,8 @@ absl::StatusOr<CoreImpl::DatasetPtr> CoreImpl::EnterDataset(const SessionPtr& se
       if (!run->bypass) run->bypass = Bypass::Make(prefix_disk_, run->prefix);
       run->bypassing.insert(id);
     }
-  } else if (absl::Status room = dataset->bypass ? absl::OkStatus() : EnsureRoom(run, spec.bytes); !room.ok()) {
+  } else if (absl::Status room = dataset->bypass || spec.files ? absl::OkStatus() : EnsureRoom(run, spec.bytes);
+             !room.ok()) {
     if (dataset->bytes() + spec.bytes > cache_bytes_max_) run->outgrown = launch->nranks;
     run->ledger.Fail(dataset->id, fmt::format("rank {}: {}", session->rank, MessageOf(room)));
     return room;

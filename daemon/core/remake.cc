@@ -79,7 +79,9 @@ void CoreImpl::FetchFiles(const RunPtr& run, const std::shared_ptr<RestoreGroup>
     if (group->ended) return Changed(run);
     if (remade.status.ok()) return GroupDone(run, group);
     const std::string why = fmt::format("rank {}: {}", remade.rank, MessageOf(remade.status));
-    if (absl::IsResourceExhausted(remade.status)) return EndGroup(run, group, local::RESOURCE_EXHAUSTED, why);
+    const bool full = absl::IsResourceExhausted(remade.status);
+    if (full && config_.cache.bypass) return VerifyOnPrefix(run, group);
+    if (full) return EndGroup(run, group, local::RESOURCE_EXHAUSTED, why);
     if (remade.source_damaged) CopyIsBad(run, group, remade.rank, Tier::kPrefix, remade.status);
     RetryGroup(run, group, why);
   });

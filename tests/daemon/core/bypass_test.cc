@@ -1,6 +1,8 @@
 // Datasets that are larger than the whole cache go straight to the prefix.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "storage/cache/tree_file.h"
 #include "storage/prefix/prefix.h"
 #include "tests/daemon/core/fake_client.h"
@@ -31,6 +33,12 @@ class BypassTest : public ::testing::Test {
   }
   bool Vanishes(DatasetId id) {
     return harness_.Eventually([&] { return !IsOnPrefix(DataFolder(id)) && CompleteInIndex(id) == "no entry"; });
+  }
+  // The core resolves links in a prefix with the kernel's help.
+  std::string OtherPrefix() {
+    const std::string prefix = harness_.prefix() + "2";
+    std::filesystem::create_directories(prefix);
+    return prefix;
   }
   static void ExpectRestores(FakeClient& client, DatasetId id, const Memory& memory) {
     Memory back = Blank(memory);
@@ -241,6 +249,48 @@ TEST_F(BypassTest, FilesBypassWhenTheLastOnesWereTooLarge) {
   ASSERT_SAYS(file, local::OK, "");
   EXPECT_EQ(file.restart_file().path(), harness_.prefix() + "/out/b");
   EXPECT_TRUE(harness_.Read(prefix_disk_, file.restart_file().path()) == RandomBytes(2, 2 * kMiB));
+}
+
+TEST_F(BypassTest, FilesBypassACacheThatOthersHaveFilled) {
+  FakeClient first(harness_), second(harness_);
+  ASSERT_SAYS(first.Open({}), local::OK, "");
+  std::string path;
+  const DatasetId held = MakeFile(first, 1, "a", &path);
+  ASSERT_SAYS(first.Wait(held, local::PREFIX), local::OK, "");
+  EXPECT_GT(harness_.Status().cache_bytes_used(), kMiB);
+  const std::string prefix = OtherPrefix();
+  ASSERT_SAYS(second.Open({.key = "other", .prefix = prefix}), local::OK, "");
+  const local::Reply begun = second.OutputBegin(1, true, true);
+  ASSERT_SAYS(begun, local::OK, "");
+  const DatasetId id = begun.output_begin().dataset();
+  const local::Reply routed = second.RouteFile("b");
+  ASSERT_SAYS(routed, local::OK, "");
+  ASSERT_TRUE(routed.route_file().path().starts_with(prefix + "/")) << routed.route_file().path();
+  harness_.Write(prefix_disk_, routed.route_file().path(), RandomBytes(5, 1000));
+  ASSERT_SAYS(second.OutputEnd(), local::OK, "");
+  ASSERT_SAYS(second.Wait(id, local::PREFIX), local::OK, "");
+  ASSERT_SAYS(second.Close(), local::OK, "");
+
+  FakeClient next(harness_);  // nor is there room to fetch them
+  ASSERT_SAYS(next.Open({.key = "other.2", .prefix = prefix}), local::OK, "");
+  ASSERT_EQ(next.Latest().latest().dataset(), id);
+  Memory none;
+  const FakeClient::Restored restored = next.Restore(id, none);
+  ASSERT_EQ(restored.code, local::OK) << restored.message;
+  const local::Reply file = next.RestartFile(id, "b");
+  ASSERT_SAYS(file, local::OK, "");
+  EXPECT_EQ(file.restart_file().path(), prefix + "/b");
+}
+
+TEST_F(BypassTest, WithoutItFilesAreRefusedWhenOthersHaveFilledTheCache) {
+  harness_.config.cache.bypass = false;
+  harness_.Restart();
+  FakeClient first(harness_), second(harness_);
+  ASSERT_SAYS(first.Open({}), local::OK, "");
+  std::string path;
+  MakeFile(first, 1, "a", &path);
+  ASSERT_SAYS(second.Open({.key = "other", .prefix = OtherPrefix()}), local::OK, "");
+  EXPECT_SAYS(second.OutputBegin(1, true, true), local::RESOURCE_EXHAUSTED, "is full");
 }
 
 TEST_F(BypassTest, FilesDamagedOnThePrefixAreNotGivenBack) {
