@@ -277,18 +277,18 @@ void CoreImpl::RemoveTooLate(const RunPtr& run, const std::shared_ptr<FlushJob>&
   if (!run->prefix || run->replaced) return;  // the record stays, for the next start
   ++run->removals;
   const DatasetId id = job->dataset->id;
-  BlockingPrefix([this, prefix = run->prefix, id,
-                  job] { return RemoveUnfinished(prefix_disk_, *prefix, id, job->catalogues); },
-                 [this, run, id](const absl::Status& removed) {
-                   --run->removals;
-                   if (removed.ok() || absl::IsFailedPrecondition(removed)) {
-                     run->begun.erase(id);
-                     StoreFlushRecord(run);
-                   } else {
-                     Warn(fmt::format("dataset {}: {}", id, MessageOf(removed)));
-                   }
-                   AfterFlush(run);
-                 });
+  BlockingPrefix(
+      [this, prefix = run->prefix, id, job] { return RemoveUnfinished(prefix_disk_, *prefix, id, job->catalogues); },
+      [this, run, id](const absl::Status& removed) {
+        --run->removals;
+        if (removed.ok() || absl::IsFailedPrecondition(removed)) {
+          run->begun.erase(id);
+          StoreFlushRecord(run);
+        } else {
+          Warn(fmt::format("dataset {}: {}", id, MessageOf(removed)));
+        }
+        AfterFlush(run);
+      });
 }
 
 // First removals, then commits, then new copies, the other runs' before this one's: it has had its turn.

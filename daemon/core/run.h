@@ -205,9 +205,9 @@ struct Run {
   std::string prefix_path;
   std::shared_ptr<Prefix> prefix;  // null: gone or not reached yet
   std::shared_ptr<CacheFolder> cache;
-  bool adopted = false;  // what the prefix holds is in the ledger
-  DatasetId bound = 0;   // as the prefix was when it was last looked at, for the next launch: Launch::bound
-  std::int64_t bound_set_us = 0;         // as PrefixContents
+  bool adopted = false;           // what the prefix holds is in the ledger
+  DatasetId bound = 0;            // as the prefix was when it was last looked at, for the next launch: Launch::bound
+  std::int64_t bound_set_us = 0;  // as PrefixContents
   std::map<DatasetId, std::string> bad;  // SCR's own there that are not whole: why
   std::set<DatasetId> taken_out;         // of the prefix' index, by someone else
   std::map<DatasetId, std::vector<std::function<void(absl::Status)>>> describing;  // whom to tell
