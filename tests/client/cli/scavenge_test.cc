@@ -162,7 +162,9 @@ TEST_F(ScavengeTest, WhatIsThereIsNotOnItsWayAnyMore) {
   ASSERT_EQ(Scavenge().size(), 1u);
   {  // killed after the commit of 2; 1 never got there
     ASSERT_OK_AND_ASSIGN(const auto prefix, Prefix::Open(disk_, kPrefixPath));
-    for (DatasetId id : {1, 2}) ASSERT_OK(prefix->PutFlush(id, {.in_cache = true, .flushing = true}));
+    scr::FlushEntry entry;
+    entry.in_cache = entry.flushing = true;
+    for (DatasetId id : {1, 2}) ASSERT_OK(prefix->PutFlush(id, entry));
   }
   EXPECT_TRUE(Scavenge().empty());
   ASSERT_OK_AND_ASSIGN(const kvtree::Tree flush, ReadTree(disk_, "/pfs/demo/.scr/flush.scr"));
@@ -322,7 +324,11 @@ TEST_F(ScavengeTest, FilesThatReplaceThoseOfScrsOwnDatasetAreCommitted) {
   ASSERT_OK(MakeDirectories(disk_, std::string(kPrefixPath) + "/out"));
   ASSERT_OK(WriteTestFile(disk_, kPrefixPath + ("/" + NameOf(0)), "SCR's bytes"));
   scr::IndexEntry entry;
-  entry.descriptor = {.id = 1, .name = "step_1", .files = 1, .bytes = 11, .complete = true};
+  entry.descriptor.id = 1;
+  entry.descriptor.name = "step_1";
+  entry.descriptor.files = 1;
+  entry.descriptor.bytes = 11;
+  entry.descriptor.complete = true;
   entry.complete = true;
   for (const auto& [suffix, tree] : scr::MakeRank2File({{NameOf(0)}})) {
     ASSERT_OK(ReplaceTree(disk_, records + "/scr.dataset.1/rank2file" + suffix, tree));
