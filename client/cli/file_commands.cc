@@ -34,14 +34,16 @@ constexpr const char* kVerifyFooter =
     "Of an FTI-FF file all is checked: its metadata, every chunk's hash, the file's checksum, the number of the\n"
     "checkpoint in its name (Ckpt<id>-Rank<r>.fti) against the one in the file; of several files in one folder, that\n"
     "the ranks' files are of one checkpoint. Damaged containers are named. Of a run every file is compared with its\n"
-    "catalogue.\n"
+    "catalogue, and SCR's lists (summary.scr, rank2file) with both; of SCR's own datasets, which have no checksums,\n"
+    "`sizes only`. `failed` are those that a restart has failed on: no restart uses them until `cairn index add`.\n"
     "\n"
     "Examples:\n"
     "  cairn verify Ckpt17-Rank*.fti\n"
     "  cairn verify /local/node0/2018-03-02_14-13-20/l1\n"
     "  cairn verify /scratch/me/heat --dataset 17\n"
     "\n"
-    "Exit codes: 0 all is right; 5 something is damaged; 4 something is not there; 1 anything else.";
+    "Exit codes: 0 all is right; 5 something is damaged; 4 something is not there; 1 a dataset is failed, or anything\n"
+    "else.";
 
 constexpr const char* kInspectFooter =
     "Of an FTI-FF file: which of the six layouts it has and which releases of FTI write it, the fields of its file\n"

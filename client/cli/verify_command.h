@@ -11,8 +11,8 @@
 
 namespace cairn::cli {
 
-// `targets`: files, folders of FTI, prefixes, or runs that the daemon knows. `dataset` not 0: only this one of each run. All targets
-// are looked at, whatever is wrong with some: kDamaged if any is damaged, else the first error.
+// `targets`: files, folders of FTI, prefixes, or runs that the daemon knows. `dataset` not 0: only this one of each
+// run. All targets are looked at, whatever is wrong with some: kDamaged if any is damaged, else the first error.
 ExitCode RunVerify(const Context& context, const std::vector<std::string>& targets, DatasetId dataset);
 
 }  // namespace cairn::cli

@@ -22,12 +22,16 @@ void VerifyReport::Add(const std::string& target, std::string_view what, const a
   const std::string_view error = WithoutName(MessageOf(status), target);
   if (json_) {
     Json row = {{"target", target}, {"what", what}, {"ok", status.ok()}, {"error", error}};
+    if (!details.verdict.empty()) row["verdict"] = details.verdict;
     row.update(details.json);
     rows_.push_back(std::move(row));
     return;
   }
-  const std::string_view verdict = status.ok() ? "ok      " : absl::IsDataLoss(status) ? "DAMAGED " : "FAILED  ";
-  std::string text = fmt::format("{} {}: {}\n", verdict, Clean(target), Clean(status.ok() ? what : error));
+  const std::string_view verdict = !details.verdict.empty()   ? details.verdict
+                                   : status.ok()              ? "ok"
+                                   : absl::IsDataLoss(status) ? "DAMAGED"
+                                                              : "FAILED";
+  std::string text = fmt::format("{:<8} {}: {}\n", verdict, Clean(target), Clean(status.ok() ? what : error));
   for (const std::string& line : details.lines) text += fmt::format("           {}\n", Clean(line));
   Print(text);
 }

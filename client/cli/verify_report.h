@@ -19,6 +19,7 @@ class VerifyReport {
   struct Details {
     std::vector<std::string> lines;  // further ones, as text
     Json json = Json::object();      // further fields
+    std::string_view verdict = {};   // another word than the status has; in JSON "verdict"
   };
 
   explicit VerifyReport(bool json) : json_(json) {}

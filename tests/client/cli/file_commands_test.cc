@@ -14,7 +14,9 @@
 #include "storage/base/checksum.h"
 #include "storage/cache/catalogue.h"
 #include "storage/io/posix_disk.h"
+#include "storage/kvtree/tree.h"
 #include "storage/prefix/prefix.h"
+#include "storage/scr/records.h"
 #include "tests/client/cli/file_fixture.h"
 #include "tests/support/status_matchers.h"
 
@@ -126,7 +128,7 @@ TEST_F(FileCommandsTest, APrefixIsListedAndShownWithoutADaemon) {
 TEST_F(FileCommandsTest, APrefixIsVerifiedFileByFile) {
   const std::string file = MakePrefix();
   const std::string id = std::to_string(dataset_);
-  ExpectSaid(Run({"verify", folder_ + "/heat"}), 0, "dataset " + id + ": 1 ranks, 1 files");
+  ExpectSaid(Run({"verify", folder_ + "/heat"}), 0, "dataset " + id + ": 1 rank, 1 file");
   ExpectSaid(Run({"verify", folder_ + "/heat", "--dataset", "999"}), 4, "no dataset 999");
   std::string bytes = SampleCheckpoint();
   bytes[17] ^= 4;
@@ -137,6 +139,66 @@ TEST_F(FileCommandsTest, APrefixIsVerifiedFileByFile) {
   EXPECT_EQ(report["targets"].size(), 1u);
   std::filesystem::remove(file);
   ExpectSaid(Run({"verify", folder_ + "/heat", "--dataset", id}), 5, "DAMAGED");
+}
+
+TEST_F(FileCommandsTest, ListsOfAPrefixThatOnlyScrReadsAreVerifiedToo) {
+  MakePrefix();
+  const std::string folder = "heat/.scr/scr.dataset." + std::to_string(dataset_) + "/";
+  for (const std::string name : {"summary.scr", "rank2file", "rank2file.0.0"}) {
+    const std::string whole = Read(Path(folder + name));
+    Write(folder + name, whole.substr(0, whole.size() / 2));
+    ExpectSaid(Run({"verify", folder_ + "/heat"}), 5, Path(folder + name));
+    ExpectSaid(Run({"index", "add", folder_ + "/heat", std::to_string(dataset_)}), 0, "added");
+    EXPECT_EQ(Read(Path(folder + name)), whole);
+  }
+  ExpectSaid(Run({"verify", folder_ + "/heat"}), 0, "ok ");
+}
+
+TEST_F(FileCommandsTest, AFailedDatasetIsSaidToBeSoByVerify) {
+  const std::string file = MakePrefix();
+  const std::string heat = folder_ + "/heat", id = std::to_string(dataset_);
+  const auto disk = MakePosixDisk();
+  ASSERT_OK((*Prefix::Open(*disk, heat))->MarkFailed(dataset_));
+  for (const std::vector<std::string>& one :
+       {std::vector<std::string>{"verify", heat}, {"verify", heat, "--dataset", id}}) {
+    const CairnRun run = Run(one);
+    ExpectSaid(run, 1, "failed   " + heat + ": dataset " + id + ": a restart from it failed at 2");
+    EXPECT_NE(run.err.find("cairn index add"), std::string::npos) << run.err;
+  }
+  EXPECT_EQ(json::parse(Run({"verify", heat, "--json"}).out)["targets"][0]["verdict"], "failed");
+  std::string bytes = SampleCheckpoint();
+  bytes[17] ^= 4;
+  std::ofstream(file, std::ios::binary) << bytes;
+  ExpectSaid(Run({"verify", heat}), 5, file);
+  ExpectSaid(Run({"index", "add", heat, id}), 5, "dataset " + id + " failed at 2");
+  std::ofstream(file, std::ios::binary) << SampleCheckpoint();
+  ExpectSaid(Run({"index", "add", heat, id}), 0, "current is now dataset " + id);
+  ExpectSaid(Run({"verify", heat}), 0, "ok ");
+}
+
+TEST_F(FileCommandsTest, OfScrsDatasetsSizesAloneAreVerified) {
+  const std::string heat = folder_ + "/heat";
+  std::filesystem::create_directories(heat + "/.scr/scr.dataset.2");
+  Write("heat/rank_0.ckpt", "12345");
+  scr::IndexEntry entry;
+  entry.complete = true;
+  entry.descriptor.id = 2;
+  entry.descriptor.name = "step_2";
+  entry.descriptor.files = 1;
+  entry.descriptor.bytes = 5;
+  entry.descriptor.complete = true;
+  kvtree::Tree index;
+  scr::PutIndexEntry(entry, index);
+  Write("heat/.scr/index.scr", kvtree::Encode(index));
+  Write("heat/.scr/scr.dataset.2/summary.scr", kvtree::Encode(scr::MakeSummary(entry.descriptor)));
+  for (const auto& [suffix, tree] : scr::MakeRank2File({{"rank_0.ckpt"}})) {
+    Write("heat/.scr/scr.dataset.2/rank2file" + suffix, kvtree::Encode(tree));
+  }
+  const CairnRun run = Run({"verify", heat});
+  ExpectSaid(run, 0, "sizes only " + heat + ": dataset 2: SCR's own: 1 rank, 1 file, 5 B");
+  EXPECT_NE(run.err.find("no checksums"), std::string::npos) << run.err;
+  Write("heat/rank_0.ckpt", "123");
+  ExpectSaid(Run({"verify", heat}), 5, "DAMAGED");
 }
 
 TEST_F(FileCommandsTest, DoctorTriesEachMechanismAndLeavesNothingBehind) {
