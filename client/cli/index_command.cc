@@ -54,6 +54,17 @@ const IndexRow* Find(const Rows& rows, DatasetId id) {
   return row == rows.end() ? nullptr : &*row;
 }
 
+// One without a byte counts as missing (SCR specification, 1.5), and nobody writes it on purpose.
+void NoteIfEmpty(Disk& disk, const std::string& prefix) {
+  const std::string path = prefix + "/.scr/index.scr";
+  const auto info = disk.Info(path);
+  if (!info.ok() || info->bytes != 0) return;
+  Note(
+      fmt::format("{} is empty, which counts as missing: `cairn index add RUN NAME` enters datasets anew from their "
+                  "own records",
+                  Clean(path)));
+}
+
 // Rows of a run that has no index yet: none. Of a directory that is no run's: an error, since its name was mistyped.
 absl::StatusOr<Rows> List(Disk& disk, const std::string& prefix) {
   CAIRN_ASSIGN_OR_RETURN(Rows rows, ListIndex(disk, prefix));
@@ -286,6 +297,7 @@ ExitCode RunIndexList(const Context& context, const std::string& run, bool all) 
   const auto disk = MakePosixDisk();
   const auto rows = List(*disk, *prefix);
   if (!rows.ok()) return ComplainOfFile(rows.status());
+  if (rows->empty()) NoteIfEmpty(*disk, *prefix);
   if (context.json) {
     Print(Dump(ListJson(*prefix, *rows)));
     return ExitCode::kOk;

@@ -28,7 +28,8 @@ constexpr const char* kIndexFooter =
     "\n"
     "The index (.scr/index.scr) says what a restart may use. It is SCR's file: what is changed here, SCR sees, and\n"
     "what scr_index changes, Cairn sees. A launch that runs goes by what it found when it began: change the index\n"
-    "between launches, or ask the daemon (`cairn rm`).\n"
+    "between launches, or ask the daemon (`cairn rm`). Lists go by the index alone: `cairn verify RUN` tells whether\n"
+    "what is VALID can be read.\n"
     "\n"
     "Examples:\n"
     "  cairn index /scratch/me/heat                      checkpoints, newest first\n"
@@ -79,9 +80,10 @@ void AddIndexChange(CLI::App& index, CommandLine& line, const SharedIndexOptions
 void AddIndexList(CLI::App& index, CommandLine& line, const SharedIndexOptions& options) {
   CLI::App* const list = AddIndexAction(index, options, "list", "List checkpoints, newest first; --all: outputs, too");
   list->footer(
-      "VALID: complete, and no restart from it has failed. FLUSHED: when it was. CUR: a restart begins there, or "
-      "before\n"
-      "it. With --all, STATE says why a dataset is not valid, FETCHED when a restart last used it, BY who wrote it.");
+      "VALID: complete, and no restart from it has failed, by the index alone: `cairn verify RUN` tells whether it "
+      "can\n"
+      "be read. FLUSHED: when it was. CUR: a restart begins there, or before it. With --all,\n"
+      "STATE says why a dataset is not valid, FETCHED when a restart last used it, BY who wrote it.");
   for (CLI::App* const command : {list, &index}) {
     command->add_flag("-a,--all", options->all, "What are no checkpoints, too, and all that the index says of each");
   }
@@ -105,7 +107,7 @@ void AddIndex(CLI::App& app, CommandLine& line) {
                  "The same with all that are newer than this one");
   AddIndexChange(*index, line, options, IndexChange::kRemove, "remove", "Remove a dataset: entry, records and files");
   AddIndexChange(*index, line, options, IndexChange::kAdd, "add",
-                 "Enter a dataset that was dropped or lost, by its records, if its files are there");
+                 "Enter a dataset that was dropped, lost or failed, by its records, if its files are whole");
   CLI::App* const build =
       AddIndexAction(*index, options, "build", "Complete and enter what a scavenge saved, or say what is missing");
   build->add_option("ID", options->dataset, "Number of the dataset")

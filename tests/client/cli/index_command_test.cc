@@ -197,6 +197,14 @@ TEST_F(IndexCommandTest, ARunWithoutAnIndexHasNoDatasets) {
   EXPECT_EQ(list["current"], json(nullptr));
 }
 
+TEST_F(IndexCommandTest, AnEmptyIndexCountsAsMissingAndThatIsSaid) {
+  Write("heat/.scr/index.scr", "");
+  const CairnRun run = Run({"index", prefix_});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_NE(run.err.find("counts as missing: `cairn index add RUN NAME`"), std::string::npos) << run.err;
+  EXPECT_EQ(RunJson({"index", prefix_})["datasets"], json::array());
+}
+
 TEST_F(IndexCommandTest, WhatIsNoRunsDirectoryIsNotFound) {
   std::filesystem::remove(prefix_ + "/.scr");
   for (const char* action : {"list", "current", "drop", "drop-after", "remove", "add", "build"}) {
