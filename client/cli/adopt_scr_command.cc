@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -60,10 +61,10 @@ std::string Describe(const Outcome& outcome, const AdoptedScr& adopted) {
     case AdoptedScr::How::kNow:
       break;
   }
-  std::string text =
-      fmt::format("adopted {} as dataset {} (step {}) of {}\n  {} ranks, {} files, {}, {}", what, adopted.dataset,
-                  adopted.step, Clean(outcome.prefix), adopted.ranks, adopted.files, Bytes(adopted.bytes),
-                  adopted.verified ? "every byte verified" : "sizes verified; SCR kept nothing else");
+  std::string text = fmt::format("adopted {} as dataset {} (step {}) of {}\n  {}, {}, {}, {}", what, adopted.dataset,
+                                 adopted.step, Clean(outcome.prefix), Count(adopted.ranks, "rank"),
+                                 Count(adopted.files, "file"), Bytes(adopted.bytes),
+                                 adopted.verified ? "every byte verified" : "sizes verified; SCR kept nothing else");
   if (adopted.rebuilt > 0) text += fmt::format("; {} file{} rebuilt", adopted.rebuilt, adopted.rebuilt == 1 ? "" : "s");
   return text + "\n";
 }
@@ -71,12 +72,13 @@ std::string Describe(const Outcome& outcome, const AdoptedScr& adopted) {
 std::string Describe(const Outcome& outcome) {
   std::string text;
   for (const AdoptedScr& adopted : outcome.adopted) text += Describe(outcome, adopted);
-  const AdoptedScr& newest = outcome.adopted.back();
-  if (newest.how != AdoptedScr::How::kNow || !newest.from.checkpoint) return text;
+  const auto newest = std::ranges::find_if(outcome.adopted.rbegin(), outcome.adopted.rend(),
+                                           [](const AdoptedScr& adopted) { return adopted.from.checkpoint; });
+  if (newest == outcome.adopted.rend() || newest->how != AdoptedScr::How::kNow) return text;
   return text + fmt::format(
-                    "The next launch with CAIRN_PREFIX={} and {} ranks restores it: cairn_latest, cairn_restore, then "
-                    "cairn_restart_file with the names below it.\n",
-                    Clean(outcome.prefix), newest.ranks);
+                    "The next launch with CAIRN_PREFIX={} and {} restores dataset {}: cairn_latest, cairn_restore, "
+                    "then cairn_restart_file with the names below it.\n",
+                    Clean(outcome.prefix), Count(newest->ranks, "rank"), newest->dataset);
 }
 
 Json ToJson(const AdoptedScr& adopted) {
@@ -108,10 +110,15 @@ Json ToJson(const Outcome& outcome, const std::vector<std::string>& notes) {
 }  // namespace
 
 ExitCode RunAdoptScr(const Context& context, const AdoptScrOptions& options) {
+  if (const auto was = OldPrefix(options.prefix_was); !was.ok()) {
+    Complain(was.status());
+    return ExitCode::kUsage;
+  }
   std::vector<std::string> notes;
   const auto outcome =
       Adopt(context, options,
             {.dataset = options.dataset, .all = options.all, .prefix_was = {}, .note = [&](const std::string& text) {
+               if (std::ranges::find(notes, text) != notes.end()) return;  // of several datasets alike
                notes.push_back(text);
                if (!context.json) Note(text);
              }});

@@ -72,8 +72,11 @@ std::string SecondsText(std::uint64_t seconds) {
 // One row for each condition: what it means, and what stands in the file.
 std::vector<std::vector<std::string>> Conditions(const scr::Halt& halt, std::optional<std::int64_t> end_s) {
   std::vector<std::vector<std::string>> rows;
+  const bool others = halt.checkpoints_left || halt.exit_before_s || halt.exit_after_s || halt.halt_seconds;
   if (halt.reason == scr::kFinalizeCalled) {
-    rows.push_back({"none: the last launch came to its own end", "ExitReason " + halt.reason});
+    rows.push_back({others ? "of itself nothing: the last launch came to its own end"
+                           : "none: the last launch came to its own end",
+                    "ExitReason " + halt.reason});
   } else if (!halt.reason.empty()) {
     rows.push_back({"stop now, as soon as the application asks", "ExitReason " + Clean(halt.reason)});
   }

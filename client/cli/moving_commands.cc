@@ -74,7 +74,16 @@ void AddAdopt(CLI::App& app, CommandLine& line) {
       "The checkpoint becomes a dataset on the run's prefix, which the next launch restarts from, on as many ranks:\n"
       "FTI's by protecting the same ids with the same sizes, SCR's by asking for its files under their names. Lost\n"
       "files are rebuilt from copies, code files and parity where FTI or SCR could do so; a checkpoint that is not\n"
-      "whole is passed over for the next older one. In DIR nothing is changed.");
+      "whole is passed over for the next older one. In DIR nothing is changed.\n"
+      "\n"
+      "Examples:\n"
+      "  cairn adopt /scratch/me/heat --fti /local/fti --fti /scratch/fti/global\n"
+      "  cairn adopt /scratch/me/heat --scr /mnt/ssd/me                  the newest checkpoint of its only job\n"
+      "  cairn adopt /scratch/me/heat --scr /mnt/ssd/me --all            outputs and older checkpoints, too\n"
+      "  cairn adopt /scratch/me/heat --scr /mnt/ssd/me --prefix-was /old/scratch/me/heat\n"
+      "\n"
+      "Exit codes: 0 adopted, or it was before; 1 refused or failed; 2 the command is wrong; 4 nothing to adopt is\n"
+      "there; 5 no checkpoint is whole.");
   adopt->add_option("RUN", adoption->run, "The run's directory (made if need be), or a run that the daemon knows")
       ->required();
   CLI::Option* const fti =
@@ -132,13 +141,22 @@ void AddExport(CLI::App& app, CommandLine& line) {
 void AddScavenge(CLI::App& app, CommandLine& line) {
   const auto options = std::make_shared<ScavengeOptions>();
   CLI::App* const scavenge = app.add_subcommand(
-      "scavenge", "Save to the prefix what this node's cache holds, when application and daemon are gone");
+      "scavenge",
+      "Save to the prefix what this node's cache holds, when application and daemon are gone; needs no daemon");
   scavenge->footer(
       "Outputs, the oldest first, then the newest checkpoint that is whole. What a node has of a dataset goes to the\n"
       "prefix; when all ranks are there, perhaps by scavenges on other nodes, the dataset is committed, else the "
       "missing\n"
       "ranks are listed. Again is harmless. Before the daemon starts again: its start removes what was never "
-      "completed.");
+      "completed.\n"
+      "\n"
+      "Examples:\n"
+      "  cairn scavenge                                          all runs of yours in this node's cache\n"
+      "  cairn scavenge /scratch/me/heat --cache /mnt/ssd        one run, from a cache that is named\n"
+      "  cairn scavenge /scratch/me/heat --dataset 17            one dataset, whatever is newer\n"
+      "\n"
+      "Exit codes: 0 all is saved; 1 refused or failed (a daemon has the cache); 2 the command is wrong; 4 no such\n"
+      "cache, run or dataset; 5 bytes are damaged; 7 ranks are missing: scavenge on the other nodes, too.");
   scavenge->add_option("RUN", options->run, "Prefix, identity or name of the run (default: all runs in the cache)");
   scavenge->add_option("--cache", options->cache, "The cache directory (default: the daemon's)");
   CLI::Option* const dataset = scavenge->add_option("--dataset", options->dataset, "Only this dataset");

@@ -159,8 +159,8 @@ std::string Describe(const SavedDataset& dataset) {
   const std::string what = fmt::format("  dataset {} ({}, step {}): ", dataset.id, kind, dataset.step);
   switch (dataset.state) {
     case State::kSaved:
-      return what + fmt::format("saved: {} ranks are on the prefix, {} from here, every byte verified\n", dataset.ranks,
-                                Bytes(dataset.bytes));
+      return what + fmt::format("saved: {} {} on the prefix, {} from here, every byte verified\n",
+                                Count(dataset.ranks, "rank"), dataset.ranks == 1 ? "is" : "are", Bytes(dataset.bytes));
     case State::kThere:
       return what + "is on the prefix already\n";
     case State::kIncomplete:

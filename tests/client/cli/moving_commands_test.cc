@@ -194,7 +194,7 @@ TEST_F(MovingCommandsTest, AdoptOfAnScrCacheSaysWhyNot) {
   ExpectSaid(Run({"adopt", Path("other"), "--scr", Path("nodes"), "--fti", Path("fti")}), 2, "--fti");
   ExpectSaid(Run({"adopt", Path("other"), "--scr", Path("nodes"), "--heads"}), 2, "--fti");
   ExpectSaid(Run({"adopt", Path("other"), "--fti", Path("fti"), "--all"}), 2, "--scr");
-  ExpectSaid(Run({"adopt", Path("other"), "--scr", Path("nodes"), "--prefix-was", "demo"}), 1, "not an absolute path");
+  ExpectSaid(Run({"adopt", Path("other"), "--scr", Path("nodes"), "--prefix-was", "demo"}), 2, "not an absolute path");
   EXPECT_FALSE(std::filesystem::exists(Path("other")));
   ExpectSaid(Run({"adopt", Path("heat"), "--scr", Path("nodes"), "--prefix-was", "/mnt/other"}), 1,
              "which is not below /mnt/other");
@@ -254,6 +254,10 @@ TEST_F(MovingCommandsTest, HelpTellsWhatTheyAreFor) {
   ExpectSaid(Run({"adopt", "--help"}), 0, "In DIR nothing is changed");
   ExpectSaid(Run({"export", "--help"}), 0, "has to be\nflushed first");
   ExpectSaid(Run({"--help"}), 0, "cairn adopt");
+  for (const char* command : {"adopt", "scavenge"}) {
+    for (const char* part : {"needs no daemon", "Examples:", "Exit codes:"})
+      ExpectSaid(Run({command, "--help"}), 0, part);
+  }
 }
 
 }  // namespace
