@@ -95,7 +95,9 @@ TEST_F(IndexToolsTest, ACurrentThatIsSetBackBoundsUntilTheNextCommit) {
   ASSERT_OK(SetIndexCurrent(disk, kPath, "ckpt.4"));
   EXPECT_EQ(Current(), "ckpt.4");
   EXPECT_EQ(Contents().bound, 4u);
-  ASSERT_OK(Commit(6));
+  scr::Descriptor next = TestDescriptor(6, kRanks);
+  next.created_us = 4'000'000'000'000'000;  // after the bound was set
+  ASSERT_OK(Commit(next));
   EXPECT_EQ(Current(), "ckpt.6");
   EXPECT_EQ(Contents().bound, 0u);
   EXPECT_EQ(Index().Find("CAIRN_CURRENT"), nullptr);
