@@ -23,6 +23,13 @@ std::int64_t NowUs() {
       .count();
 }
 
+// An SCR job with this SCR_JOB_ID restarts from the cache: its folder is named so.
+std::string JobOf(const CacheFolder& cache) {
+  constexpr std::string_view kStem = "scr.";
+  const std::string folder = BaseOf(cache.path());
+  return folder.starts_with(kStem) ? folder.substr(kStem.size()) : folder;
+}
+
 std::vector<ftiff::VariableSize> SizesOf(const VariableList& variables) {
   std::vector<ftiff::VariableSize> sizes;
   sizes.reserve(static_cast<std::size_t>(variables.size()));
@@ -70,6 +77,8 @@ scr::Descriptor CoreImpl::DescriptorOf(const Dataset& dataset, bool complete) {
   descriptor.checkpoint = dataset.checkpoint;
   descriptor.output = dataset.output;
   descriptor.created_us = dataset.created_us;
+  descriptor.user = dataset.user;
+  descriptor.job_id = dataset.job;
   descriptor.launch = dataset.launch;
   descriptor.step = dataset.step;
   descriptor.ranks = dataset.nranks;
@@ -79,7 +88,7 @@ scr::Descriptor CoreImpl::DescriptorOf(const Dataset& dataset, bool complete) {
     for (const Part& part : dataset.parts) {
       // The catalogue is one of a rank's files, too.
       descriptor.files += static_cast<std::uint64_t>(part.catalogue.file_size()) + 1;
-      descriptor.bytes += part.bytes;
+      descriptor.bytes += part.bytes + CatalogueFileBytes(part.catalogue);
     }
   }
   return descriptor;
@@ -124,6 +133,8 @@ absl::StatusOr<CoreImpl::DatasetPtr> CoreImpl::EnterDataset(const SessionPtr& se
     }
     CAIRN_ASSIGN_OR_RETURN(const DatasetId id, NextId(run));
     dataset = run->ledger.Create(*launch, id, spec);
+    dataset->user = user_;
+    dataset->job = JobOf(*run->cache);
     dataset->bypass = bypass;
     if (bypass) {
       if (!run->bypass) run->bypass = Bypass::Make(prefix_disk_, run->prefix);

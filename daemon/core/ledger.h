@@ -43,6 +43,7 @@ struct Dataset {
   bool output = false;
   std::uint64_t ordinal = 0;  // of a checkpoint: its number in its launch, from 1
   std::int64_t created_us = 0;
+  std::string user, job;    // as SCR's records have them: whose, and of which job (the cache folder's scr.<job>)
   std::vector<Part> parts;  // by rank
   Agreement agreement;
   std::uint32_t captured = 0;  // parts at kCaptured or beyond

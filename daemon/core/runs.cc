@@ -106,6 +106,8 @@ void CoreImpl::AdoptCached(const RunPtr& run, Loaded loaded) {
       dataset->checkpoint = cached.descriptor.checkpoint;
       dataset->output = cached.descriptor.output;
       dataset->created_us = cached.descriptor.created_us;
+      dataset->user = cached.descriptor.user;
+      dataset->job = cached.descriptor.job_id;
       const kvtree::Tree* noted = loaded.record.FindPath({"DATASET", std::to_string(id)});
       dataset->foreign = noted != nullptr && noted->GetBool("FOREIGN").value_or(false);
       if (cached.descriptor.name != fmt::format("ckpt.{}", id)) dataset->name = cached.descriptor.name;
@@ -293,6 +295,8 @@ void CoreImpl::AdoptOne(const RunPtr& run, DatasetId id, const Committed& commit
   dataset->checkpoint = found.descriptor.checkpoint;
   dataset->output = found.descriptor.output;
   dataset->created_us = found.descriptor.created_us;
+  dataset->user = found.descriptor.user;
+  dataset->job = found.descriptor.job_id;
   dataset->in_prefix = true;
   dataset->foreign = dataset->gave_way = !found.by_cairn;
   if (dataset->foreign) dataset->name = found.descriptor.name;

@@ -245,6 +245,10 @@ std::string EncodeCatalogue(const catalogue::Catalogue& catalogue) {
   return file;
 }
 
+std::uint64_t CatalogueFileBytes(const catalogue::Catalogue& catalogue) {
+  return kHeaderBytes + catalogue.ByteSizeLong() + kCrcBytes;
+}
+
 absl::StatusOr<catalogue::Catalogue> DecodeCatalogue(std::string_view name, std::string_view file) {
   CAIRN_ASSIGN_OR_RETURN(const std::string_view message, Unwrap(name, file));
   const auto refused = [name](const absl::Status& status) {

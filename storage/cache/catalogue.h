@@ -33,6 +33,7 @@ inline constexpr std::uint64_t kCatalogueFilesMax = 1u << 20;  // of one rank
 absl::Status ValidateCatalogue(const catalogue::Catalogue& catalogue);
 
 std::string EncodeCatalogue(const catalogue::Catalogue& catalogue);
+std::uint64_t CatalogueFileBytes(const catalogue::Catalogue& catalogue);  // how long that is
 // kDataLoss naming `name`, field and offset, also if the message is not sound; kFailedPrecondition for a newer version.
 // Memory is bounded by a small multiple of the file's size: variables and files are counted before they are parsed.
 absl::StatusOr<catalogue::Catalogue> DecodeCatalogue(std::string_view name, std::string_view file);

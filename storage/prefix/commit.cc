@@ -54,7 +54,7 @@ void CountFiles(const std::vector<catalogue::Catalogue>& catalogues, scr::Descri
   descriptor->bytes = 0;
   for (const catalogue::Catalogue& catalogue : catalogues) {
     descriptor->files += static_cast<std::uint64_t>(catalogue.file_size()) + 1;
-    descriptor->bytes += EncodeCatalogue(catalogue).size();
+    descriptor->bytes += CatalogueFileBytes(catalogue);
     for (const catalogue::FileEntry& file : catalogue.file()) descriptor->bytes += file.bytes();
   }
 }
@@ -64,7 +64,7 @@ absl::Status StoreMissingCatalogues(Disk& disk, const std::string& prefix,
                                     const std::vector<catalogue::Catalogue>& catalogues) {
   for (const catalogue::Catalogue& catalogue : catalogues) {
     const auto info = disk.Info(CataloguePath(prefix, catalogue.dataset(), catalogue.rank()));
-    if (info.ok() && info->is_regular() && info->bytes == EncodeCatalogue(catalogue).size()) continue;
+    if (info.ok() && info->is_regular() && info->bytes == CatalogueFileBytes(catalogue)) continue;
     CAIRN_RETURN_IF_ERROR(StoreCatalogue(disk, prefix, catalogue));
   }
   return absl::OkStatus();

@@ -44,8 +44,9 @@ struct CopyJob {
   std::uint64_t owner = 0;  // where several datasets may have a file of this name, even of the same bytes: which one
 };
 
-// Copies the files. kDataLoss: a *source* block differs from its CRC (the message names file and offset; `damaged`
-// receives the index of the job). kUnavailable, kResourceExhausted, …: of either side, the message says which.
+// Copies the files: all of them, or nothing has changed under a final name. kDataLoss: a *source* block differs from
+// its CRC (the message names file and offset; `damaged` receives the index of the job). kUnavailable,
+// kResourceExhausted, …: of either side, the message says which.
 absl::Status CopyFiles(Disk& source, Disk& target, const std::vector<CopyJob>& jobs, Throttle& throttle,
                        TransferProgress& progress, std::size_t* damaged);
 

@@ -209,6 +209,29 @@ TEST_F(ParallelFlushTest, WhatIsOnlyInTheCacheIsInTheFlushFileToo) {
   EXPECT_TRUE(FlushFileSays(id, "CACHE "));
 }
 
+// As SCR's descriptors: whose it is, of which job, and the files that SCR would count.
+TEST_F(ParallelFlushTest, IndexAndFlushFileDescribeADatasetAlike) {
+  StartWith(1);
+  const DatasetId id = Make(1);
+  ASSERT_SAYS(client_->Wait(id, local::PREFIX), local::OK, "");
+  EXPECT_TRUE(FlushFileSays(id, "CACHE PFS "));
+  const auto flush = ReadTree(prefix_disk_, harness_.prefix() + "/.scr/flush.scr");
+  const auto index = ReadTree(prefix_disk_, harness_.prefix() + "/.scr/index.scr");
+  ASSERT_TRUE(flush.ok() && index.ok());
+  const auto flushed = scr::GetFlushEntries(*flush);
+  const auto indexed = scr::GetIndex(*index);
+  ASSERT_TRUE(flushed.ok() && indexed.ok());
+  ASSERT_TRUE(flushed->at(id).descriptor.has_value());
+  const scr::Descriptor& first = *flushed->at(id).descriptor;
+  const scr::Descriptor& second = indexed->datasets.at(id).descriptor;
+  EXPECT_EQ(first.files, second.files);
+  EXPECT_EQ(first.bytes, second.bytes);
+  EXPECT_EQ(first.user, second.user);
+  EXPECT_EQ(first.job_id, second.job_id);
+  EXPECT_FALSE(second.user.empty());
+  EXPECT_TRUE(second.job_id.starts_with(BaseOf(harness_.prefix()) + "-")) << second.job_id;
+}
+
 TEST_F(ParallelFlushTest, AFlushFileThatCannotBeWrittenHoldsUpNothingLocal) {
   StartWith(1);
   Config config = harness_.config;
