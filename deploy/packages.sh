@@ -15,7 +15,7 @@ packages=(
   libtomlplusplus-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
   # tests, benchmarks, examples; clang and its run-time for the fuzz targets
   clang-14 libclang-rt-14-dev
-  libgtest-dev libgmock-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3 python3-numpy iproute2
+  libgtest-dev libgmock-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3 python3-numpy python3-matplotlib iproute2
 )
 
 missing=()

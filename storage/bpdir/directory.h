@@ -1,0 +1,43 @@
+// A BP5 directory to read from: its metadata, kept up with while it grows, and its data. Blocks on its files.
+// Source: BP5 specification, sections 2 and 11 ("Growing datasets").
+#ifndef CAIRN_STORAGE_BPDIR_DIRECTORY_H_
+#define CAIRN_STORAGE_BPDIR_DIRECTORY_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <memory>
+#include <string>
+
+#include "storage/bp5/metadata.h"
+#include "storage/bp5/selection.h"
+#include "storage/bpdir/file_source.h"
+
+namespace cairn::bpdir {
+
+class Directory {
+ public:
+  enum class Change {
+    kNone,
+    kGrown,    // steps were added; all found before is as it was
+    kReplaced  // truncated or written anew: everything was read again, what metadata() pointed to is gone
+  };
+
+  // Reads md.idx, md.0 and mmd.0. kNotFound: there is no md.idx (on a node-local disk that is normal); errors of
+  // bp5::Metadata::Extend.
+  static absl::StatusOr<std::unique_ptr<Directory>> Open(std::unique_ptr<FileSource> files);
+  // Maps it if it is closed, else reads it.
+  static absl::StatusOr<std::unique_ptr<Directory>> Open(const std::string& path);
+  virtual ~Directory() = default;
+
+  // Reads the new tail only. An error leaves all as it was. Not thread-safe with anything else.
+  virtual absl::StatusOr<Change> Refresh() = 0;
+
+  virtual const bp5::Metadata& metadata() const = 0;
+  // Subfile k is data.<k>. Thread-safe; opens files as they are wanted.
+  virtual bp5::ByteSource& data() = 0;
+};
+
+}  // namespace cairn::bpdir
+
+#endif  // CAIRN_STORAGE_BPDIR_DIRECTORY_H_
