@@ -21,7 +21,8 @@ module cairn
   integer, parameter, public :: CAIRN_TIER_NONE = 0, CAIRN_TIER_IMAGE = 1, CAIRN_TIER_CACHE = 2, &
     CAIRN_TIER_PARTNER = 3, CAIRN_TIER_REBUILT = 4, CAIRN_TIER_PREFIX = 5
   ! Flags of cairn_output_begin. (CAIRN_CHECKPOINT, as C has it, would be the function: case does not count.)
-  integer, parameter, public :: CAIRN_FLAG_CHECKPOINT = 1, CAIRN_FLAG_OUTPUT = 2
+  integer, parameter, public :: CAIRN_FLAG_CHECKPOINT = 1, CAIRN_FLAG_OUTPUT = 2, &
+    CAIRN_FLAG_GROWING = 4
 
   integer(c_int32_t), parameter :: TYPE_INT32 = 3, TYPE_INT64 = 4, TYPE_FLOAT = 9, TYPE_DOUBLE = 10
   integer, parameter :: DIMS_MAX = 8, PATH_BYTES = 8192

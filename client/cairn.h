@@ -162,8 +162,18 @@ CAIRN_API int cairn_restore(cairn_session* session, uint64_t dataset);
 CAIRN_API int cairn_restored_tier(cairn_session* session, int32_t* tier);
 
 /* The application's own files. Begin, route each file (write to `path` instead; in another directory, of the same base
- * name), end. */
-enum cairn_output_flags { CAIRN_CHECKPOINT = 1, CAIRN_OUTPUT = 2 };
+ * name), end. A `file` that ends in '/' is a directory, say of ADIOS2 ("fields.bp/"): all that is written below `path`
+ * until the last rank that routed it has ended its output belongs to it; several ranks may route the same one.
+ *
+ * With CAIRN_GROWING each complete step of a BP5 directory is flushed while later ones are written: readers find it in
+ * the prefix under its name, consistent at every moment. It has no level before cairn_output_end, which verifies all of
+ * it and commits. cairn_output_end with valid 0 leaves the steps that were flushed as a closed directory that is no
+ * dataset. */
+enum cairn_output_flags {
+  CAIRN_CHECKPOINT = 1,
+  CAIRN_OUTPUT = 2,
+  CAIRN_GROWING = 4 /* its BP5 directories go to the prefix step by step, while they are written */
+};
 CAIRN_API int cairn_output_begin(cairn_session* session, uint64_t step, uint32_t flags, uint64_t* dataset);
 CAIRN_API int cairn_route_file(cairn_session* session, const char* file, char* path, size_t path_bytes);
 /* Returns at `captured`. valid 0: this rank could not write its files; the dataset fails. */

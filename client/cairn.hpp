@@ -304,7 +304,7 @@ class Session {
   }
   std::string why() const { return cairn_error(session_); }
 
-  // The application's own files. `flags`: CAIRN_CHECKPOINT, CAIRN_OUTPUT or both.
+  // The application's own files. `flags`: CAIRN_CHECKPOINT, CAIRN_OUTPUT or both; and CAIRN_GROWING.
   Result<std::uint64_t> output_begin(std::uint64_t step, std::uint32_t flags) {
     std::uint64_t dataset = 0;
     const int code = cairn_output_begin(session_, step, flags, &dataset);

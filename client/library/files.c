@@ -49,6 +49,7 @@ static int begin_output(struct lc_call* call, uint64_t step, uint32_t attempt, u
   body.attempt = attempt;
   body.checkpoint = (flags & CAIRN_CHECKPOINT) != 0;
   body.output = (flags & CAIRN_OUTPUT) != 0;
+  body.growing = (flags & CAIRN_GROWING) != 0;
   request.body_case = CAIRN__LOCAL__REQUEST__BODY_OUTPUT_BEGIN;
   request.output_begin = &body;
   const int code = lc_ask(call, &request, CAIRN__LOCAL__REPLY__BODY_OUTPUT_BEGIN, "the answer to OutputBegin", &reply);
@@ -61,12 +62,18 @@ static int begin_output(struct lc_call* call, uint64_t step, uint32_t attempt, u
   return CAIRN_OK;
 }
 
+static bool are_output_flags(uint32_t flags) {
+  const uint32_t kinds = CAIRN_CHECKPOINT | CAIRN_OUTPUT;
+  return (flags & kinds) != 0 && (flags & ~(kinds | CAIRN_GROWING)) == 0;
+}
+
 int cairn_output_begin(cairn_session* session, uint64_t step, uint32_t flags, uint64_t* dataset) {
   struct lc_call call;
   uint32_t attempt;
   int code = lc_enter(&call, session, "cairn_output_begin");
-  if (code == CAIRN_OK && (flags == 0 || (flags & ~(uint32_t)(CAIRN_CHECKPOINT | CAIRN_OUTPUT)) != 0)) {
-    code = lc_fail(&call, CAIRN_INVALID_ARGUMENT, "flags %u: must be CAIRN_CHECKPOINT, CAIRN_OUTPUT or both", flags);
+  if (code == CAIRN_OK && !are_output_flags(flags)) {
+    code = lc_fail(&call, CAIRN_INVALID_ARGUMENT,
+                   "flags %u: must be CAIRN_CHECKPOINT, CAIRN_OUTPUT or both, perhaps with CAIRN_GROWING", flags);
   }
   if (code == CAIRN_OK) code = lc_next_attempt(&call, &step, &attempt);
   if (code == CAIRN_OK) code = need_open(&call, false);

@@ -75,6 +75,7 @@ class Kind(enum.IntEnum):
 class Output(enum.IntFlag):
     CHECKPOINT = 1
     OUTPUT = 2
+    GROWING = 4  # with one of the others: BP5 directories go to the prefix step by step
 
 
 class CairnError(Exception):

@@ -444,7 +444,8 @@ TEST_F(SessionTest, ArgumentsAreCheckedBeforeTheDaemonIsAsked) {
   EXPECT_EQ(cairn_test(session, 1, CAIRN_LEVEL_LOCAL, nullptr), CAIRN_INVALID_ARGUMENT);
   EXPECT_EQ(cairn_restored_tier(session, nullptr), CAIRN_INVALID_ARGUMENT);
   EXPECT_EQ(cairn_output_begin(session, 1, 0, nullptr), CAIRN_INVALID_ARGUMENT);
-  EXPECT_EQ(cairn_output_begin(session, 1, 4, nullptr), CAIRN_INVALID_ARGUMENT);
+  EXPECT_EQ(cairn_output_begin(session, 1, CAIRN_GROWING, nullptr), CAIRN_INVALID_ARGUMENT);
+  EXPECT_EQ(cairn_output_begin(session, 1, CAIRN_OUTPUT | 8, nullptr), CAIRN_INVALID_ARGUMENT);
   EXPECT_EQ(cairn_restart_file(session, 1, "", path, sizeof path), CAIRN_INVALID_ARGUMENT);
   EXPECT_EQ(cairn_restart_file(session, 1, "f", nullptr, 0), CAIRN_INVALID_ARGUMENT);
   EXPECT_EQ(cairn_route_file(session, "f", path, sizeof path), CAIRN_FAILED_PRECONDITION);
