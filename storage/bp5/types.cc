@@ -1,0 +1,91 @@
+#include "storage/bp5/types.h"
+
+namespace cairn::bp5 {
+
+std::uint32_t ElementBytes(Type type) {
+  switch (type) {
+    case Type::kInt8:
+    case Type::kUint8:
+    case Type::kChar:
+      return 1;
+    case Type::kInt16:
+    case Type::kUint16:
+      return 2;
+    case Type::kInt32:
+    case Type::kUint32:
+    case Type::kFloat:
+      return 4;
+    case Type::kInt64:
+    case Type::kUint64:
+    case Type::kDouble:
+    case Type::kComplexFloat:
+      return 8;
+    case Type::kLongDouble:
+    case Type::kComplexDouble:
+      return 16;
+    case Type::kString:
+    case Type::kStruct:
+      return 0;
+  }
+  return 0;
+}
+
+std::string_view NameOf(Type type) {
+  switch (type) {
+    case Type::kInt8:
+      return "int8_t";
+    case Type::kInt16:
+      return "int16_t";
+    case Type::kInt32:
+      return "int32_t";
+    case Type::kInt64:
+      return "int64_t";
+    case Type::kUint8:
+      return "uint8_t";
+    case Type::kUint16:
+      return "uint16_t";
+    case Type::kUint32:
+      return "uint32_t";
+    case Type::kUint64:
+      return "uint64_t";
+    case Type::kFloat:
+      return "float";
+    case Type::kDouble:
+      return "double";
+    case Type::kLongDouble:
+      return "long double";
+    case Type::kComplexFloat:
+      return "float complex";
+    case Type::kComplexDouble:
+      return "double complex";
+    case Type::kString:
+      return "string";
+    case Type::kChar:
+      return "char";
+    case Type::kStruct:
+      return "struct";
+  }
+  return "unknown";
+}
+
+bool IsOrdered(Type type) {
+  switch (type) {
+    case Type::kComplexFloat:
+    case Type::kComplexDouble:
+    case Type::kString:
+    case Type::kChar:
+    case Type::kStruct:
+      return false;
+    default:
+      return true;
+  }
+}
+
+std::string FormatId::Hex() const {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const std::uint8_t byte : bytes) text.append({kDigits[byte >> 4], kDigits[byte & 15]});
+  return text;
+}
+
+}  // namespace cairn::bp5
