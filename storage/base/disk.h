@@ -90,6 +90,8 @@ class Disk {
   // write to either leaves the other as it is. kFailedPrecondition: this file system cannot. kAlreadyExists: `to` is there.
   virtual absl::Status Clone(const std::string& from, const std::string& to) = 0;
   virtual absl::Status Symlink(const std::string& target, const std::string& link) = 0;
+  // Where a symbolic link points to, as it says it. kInvalidArgument: no link.
+  virtual absl::StatusOr<std::string> ReadLink(const std::string& path) = 0;
   virtual absl::Status Remove(const std::string& path) = 0;           // a file or an empty directory
   virtual absl::Status MakeDirectory(const std::string& path, std::uint32_t mode) = 0;
   // SyncDirectory, List and FreeBytes follow a symbolic link in the last component, too.

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <string>
 
@@ -79,6 +80,14 @@ class PosixDiskImpl final : public PosixDisk {
   absl::Status Symlink(const std::string& target, const std::string& link) override {
     if (::symlink(target.c_str(), link.c_str()) == 0) return absl::OkStatus();
     return ErrnoStatus(errno, fmt::format("make symbolic link {}", link));
+  }
+
+  absl::StatusOr<std::string> ReadLink(const std::string& path) override {
+    std::string target(PATH_MAX, '\0');
+    const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
+    if (size < 0) return ErrnoStatus(errno, fmt::format("read symbolic link {}", path));
+    target.resize(static_cast<std::size_t>(size));
+    return target;
   }
 
   absl::Status Remove(const std::string& path) override {

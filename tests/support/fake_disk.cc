@@ -363,6 +363,15 @@ absl::Status FakeDisk::Symlink(const std::string& target, const std::string& lin
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> FakeDisk::ReadLink(const std::string& path) {
+  const Begun begun = state_->Begin(FakeOp::kReadLink, path);
+  CAIRN_RETURN_IF_ERROR(begun.status);
+  CAIRN_ASSIGN_OR_RETURN(const FakeTree::Place place, state_->tree.Resolve(path, /*follow_last=*/false));
+  if (place.inode == nullptr) return NotFound("read symbolic link {}: No such file or directory", path);
+  if (!place.inode->info.is_symlink()) return InvalidArgument("read symbolic link {}: Invalid argument", path);
+  return place.inode->target;
+}
+
 absl::Status FakeDisk::Remove(const std::string& path) {
   const Begun begun = state_->Begin(FakeOp::kRemove, path);
   CAIRN_RETURN_IF_ERROR(begun.status);

@@ -43,6 +43,7 @@ enum class FakeOp {
   kLink,
   kClone,
   kSymlink,
+  kReadLink,
   kRemove,
   kMakeDirectory,
   kSyncDirectory,
@@ -91,6 +92,7 @@ class FakeDisk : public Disk {
   absl::Status Link(const std::string& existing, const std::string& link) override;
   absl::Status Clone(const std::string& from, const std::string& to) override;
   absl::Status Symlink(const std::string& target, const std::string& link) override;
+  absl::StatusOr<std::string> ReadLink(const std::string& path) override;
   absl::Status Remove(const std::string& path) override;
   absl::Status MakeDirectory(const std::string& path, std::uint32_t mode) override;
   absl::Status SyncDirectory(const std::string& path) override;

@@ -124,6 +124,9 @@ TEST_P(DiskContractTest, LinksOnTheWayAreFollowed) {
   EXPECT_EQ(Read("link/a"), "a");
   EXPECT_EQ(Read("d/../link/./a"), "a");
   EXPECT_TRUE(disk_->Info(At("link"))->is_symlink());
+  EXPECT_EQ(disk_->ReadLink(At("link")).value(), "d");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, disk_->ReadLink(At("d")), At("d"));
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->ReadLink(At("none")), At("none"));
   EXPECT_TRUE(disk_->Info(At("link/."))->is_directory());
   EXPECT_EQ(disk_->List(At("link")).value(), (Names{"a"}));
   EXPECT_OK(disk_->SyncDirectory(At("link")));
