@@ -1,6 +1,7 @@
 // Reads elements of arrays: selections of global and joined arrays over all blocks of a step, blocks of local arrays.
-// Source: BP5 specification, sections 9 and 12. Only bytes of blocks that the selection touches are read, of each
-// one range from the first to behind the last wanted element.
+// Source: BP5 specification, sections 9 and 12. Only bytes of blocks that the selection touches are read, of each from
+// the first to behind the last wanted element, without large gaps between its rows. Scratch memory is a few MiB,
+// however large blocks and selections are; rows that are contiguous in the target are read into it.
 #ifndef CAIRN_STORAGE_BP5_SELECTION_H_
 #define CAIRN_STORAGE_BP5_SELECTION_H_
 
@@ -24,7 +25,9 @@ class ByteSource {
   // Exactly these bytes. kNotFound: no such subfile; kDataLoss: it ends before.
   virtual absl::Status Read(std::uint32_t subfile, std::uint64_t offset, std::span<std::byte> target) = 0;
   // The bytes where they are, if this source has them in memory for as long as it lives; empty: read them.
-  virtual std::span<const std::byte> InPlace(std::uint32_t subfile, std::uint64_t offset, std::uint64_t bytes) {
+  virtual std::span<const std::byte> InPlace([[maybe_unused]] std::uint32_t subfile,
+                                             [[maybe_unused]] std::uint64_t offset,
+                                             [[maybe_unused]] std::uint64_t bytes) {
     return {};
   }
 };
@@ -33,7 +36,7 @@ class ByteSource {
 // one wins; what no block covers is left as it is in `target`. Answers false if there was such an element.
 //   kInvalidArgument     the box leaves the shape, or `target` has not its size
 //   kNotFound            the variable was not written in the step, or a subfile is missing
-//   kFailedPrecondition  a block has an operator, or its data was not stored
+//   kFailedPrecondition  a block has an operator other than "none", or its data was not stored
 //   kDataLoss            damaged metadata, or a subfile is too short
 absl::StatusOr<bool> ReadSelection(const Metadata& metadata, VariableNumber variable, std::uint32_t step,
                                    const Box& box, ByteSource& source, std::span<std::byte> target);
@@ -48,6 +51,12 @@ absl::Status ReadBlock(const Metadata& metadata, VariableNumber variable, std::u
 absl::StatusOr<std::optional<std::span<const std::byte>>> SelectionInPlace(const Metadata& metadata,
                                                                            VariableNumber variable, std::uint32_t step,
                                                                            const Box& box, ByteSource& source);
+// The same for a block.
+absl::StatusOr<std::optional<std::span<const std::byte>>> BlockInPlace(const Metadata& metadata,
+                                                                       VariableNumber variable, std::uint32_t step,
+                                                                       std::uint64_t id,
+                                                                       const std::optional<Box>& within,
+                                                                       ByteSource& source);
 
 }  // namespace cairn::bp5
 
