@@ -26,16 +26,21 @@ class Directory {
   // Reads md.idx, md.0 and mmd.0. kNotFound: there is no md.idx (on a node-local disk that is normal); errors of
   // bp5::Metadata::Extend.
   static absl::StatusOr<std::unique_ptr<Directory>> Open(std::unique_ptr<FileSource> files);
-  // Maps it if it is closed, else reads it.
+  // Maps it if it is closed, else reads it (MapFiles, CopyFiles).
   static absl::StatusOr<std::unique_ptr<Directory>> Open(const std::string& path);
   virtual ~Directory() = default;
 
-  // Reads the new tail only. An error leaves all as it was. Not thread-safe with anything else.
+  // Reads the new tail only. An error leaves all as it was. Not thread-safe with anything else. A step whose bytes are
+  // not all there, while its record is, is an error: with a writer at work ask again.
   virtual absl::StatusOr<Change> Refresh() = 0;
 
   virtual const bp5::Metadata& metadata() const = 0;
+  // A writer has it open, or died: as of the last Refresh. The flag in metadata().header() is that of the first look.
+  virtual bool active() const = 0;
   // Subfile k is data.<k>. Thread-safe; opens files as they are wanted.
   virtual bp5::ByteSource& data() = 0;
+  // While it is kept, bytes that data() has shown in place stay there, whatever becomes of this object.
+  virtual std::shared_ptr<const void> Pin() const = 0;
 };
 
 }  // namespace cairn::bpdir

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,21 +19,28 @@ class FileSource {
  public:
   virtual ~FileSource() = default;
   virtual absl::StatusOr<std::uint64_t> Bytes(const std::string& name) = 0;  // now. kNotFound
+  // kDataLoss: the file ends before.
   virtual absl::Status Read(const std::string& name, std::uint64_t offset, std::span<std::byte> target) = 0;
   // Bytes that stay in place as long as the source: mapped, or read into memory of its own. kDataLoss: the file ends
-  // before.
+  // before. kResourceExhausted: no memory for so many.
   virtual absl::StatusOr<std::span<const std::byte>> Hold(const std::string& name, std::uint64_t offset,
                                                           std::uint64_t bytes) = 0;
+  // What Hold answered is not wanted any more.
+  virtual void Release(std::span<const std::byte> held) = 0;
   // Data where it is, if that costs no reading; empty: Read it.
   virtual std::span<const std::byte> InPlace(const std::string& name, std::uint64_t offset, std::uint64_t bytes) = 0;
   virtual std::string NameOf(const std::string& name) const = 0;  // for errors: with the directory
+  // Another one of the same files as they are now, that holds nothing yet.
+  virtual std::unique_ptr<FileSource> Anew() const = 0;
 };
 
 // Maps what is held. For directories that nobody truncates meanwhile: who reads a mapped page that a file has lost
-// gets a signal. kNotFound: no such directory.
+// gets a signal. Symbolic links are followed. kNotFound: no such directory.
 absl::StatusOr<std::unique_ptr<FileSource>> MapFiles(const std::string& directory);
-// Reads through a disk: for directories that may be truncated while they are read. Symbolic links of the data files
-// are followed (a checkpoint's view has such).
+// The same for directories that may be truncated: what is held is read into memory, nothing is mapped.
+absl::StatusOr<std::unique_ptr<FileSource>> CopyFiles(const std::string& directory);
+// Reads through a disk, as CopyFiles. Symbolic links of data files are followed if they are relative and lead to a file
+// below the directory's parent, as those of a checkpoint's view do; else kPermissionDenied. `disk` outlives the source.
 std::unique_ptr<FileSource> ReadFiles(Disk& disk, const std::string& directory);
 
 }  // namespace cairn::bpdir

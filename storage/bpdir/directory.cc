@@ -1,0 +1,221 @@
+#include "storage/bpdir/directory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "storage/base/status.h"
+
+namespace cairn::bpdir {
+namespace {
+
+constexpr char kIndex[] = "md.idx", kMetadata[] = "md.0", kFormats[] = "mmd.0";
+constexpr std::size_t kHeaderBytes = 64;
+constexpr std::size_t kActiveByte = 39;      // of the header
+constexpr std::size_t kRecordHeadBytes = 9;  // type, u64 length of the body
+// A gigabyte of md.idx is one of a hundred million positions; sparse files claim any size.
+constexpr std::uint64_t kIndexBytesMax = std::uint64_t{1} << 30;
+
+class Subfiles final : public bp5::ByteSource {
+ public:
+  explicit Subfiles(std::shared_ptr<FileSource> files) : files_(std::move(files)) {}
+  absl::Status Read(std::uint32_t subfile, std::uint64_t offset, std::span<std::byte> target) override {
+    return files_->Read(NameOf(subfile), offset, target);
+  }
+  std::span<const std::byte> InPlace(std::uint32_t subfile, std::uint64_t offset, std::uint64_t bytes) override {
+    return files_->InPlace(NameOf(subfile), offset, bytes);
+  }
+
+ private:
+  static std::string NameOf(std::uint32_t subfile) { return fmt::format("data.{}", subfile); }
+
+  const std::shared_ptr<FileSource> files_;
+};
+
+// All that was found in the files so far.
+struct State {
+  explicit State(std::unique_ptr<FileSource> source) : files(std::move(source)), data(files) {}
+
+  const std::shared_ptr<FileSource> files;
+  Subfiles data;
+  bp5::Metadata metadata;
+  bool active = false;
+  // What must be as it is for what was found to be there still: of md.idx the header, and the bytes from `last_begin`
+  // to where it was taken, which are the last record at least.
+  std::vector<std::byte> header, last;
+  std::uint64_t last_begin = 0;
+};
+
+absl::StatusOr<std::uint64_t> BytesOrNone(FileSource& files, const std::string& name) {
+  auto bytes = files.Bytes(name);
+  if (absl::IsNotFound(bytes.status())) return 0;
+  return bytes;
+}
+
+absl::StatusOr<std::vector<std::byte>> ReadIndex(FileSource& files, std::uint64_t begin, std::uint64_t end) {
+  if (end - begin > kIndexBytesMax) {
+    return ResourceExhausted("{}: {} bytes are too many to be looked at", files.NameOf(kIndex), end - begin);
+  }
+  std::vector<std::byte> bytes(end - begin);
+  CAIRN_RETURN_IF_ERROR(files.Read(kIndex, begin, bytes));
+  return bytes;
+}
+
+std::uint64_t NumberAt(std::span<const std::byte> bytes, std::size_t at) {
+  std::uint64_t number;
+  std::memcpy(&number, bytes.data() + at, sizeof number);
+  return number;
+}
+
+// What the complete records in a tail of md.idx ask for, found without trusting any of them.
+struct Wanted {
+  bool records = false;
+  std::uint64_t metadata_end = 0;  // of md.0, 0: no steps
+};
+
+Wanted LookAt(std::span<const std::byte> records) {
+  Wanted wanted;
+  for (std::size_t at = 0; records.size() - at >= kRecordHeadBytes;) {
+    const std::uint64_t body = NumberAt(records, at + 1);
+    at += kRecordHeadBytes;
+    if (body > records.size() - at) break;
+    wanted.records = true;
+    if (records[at - kRecordHeadBytes] == std::byte{'s'} && body >= 16) {
+      std::uint64_t end = 0;
+      if (__builtin_add_overflow(NumberAt(records, at), NumberAt(records, at + 8), &end)) end = ~std::uint64_t{0};
+      wanted.metadata_end = std::max(wanted.metadata_end, end);
+    }
+    at += body;
+  }
+  return wanted;
+}
+
+// Keeps the bytes from behind the step before the last one on. `taken`: of md.idx from `begin` on.
+void KeepLast(State& state, std::uint64_t begin, std::span<const std::byte> taken) {
+  if (state.last.empty()) state.last_begin = begin;
+  state.last.insert(state.last.end(), taken.begin(), taken.end());
+  const std::uint32_t steps = state.metadata.steps();
+  const std::uint64_t keep =
+      std::max<std::uint64_t>(steps >= 2 ? state.metadata.index_end(steps - 2) : kHeaderBytes, state.last_begin);
+  const std::uint64_t before = std::min<std::uint64_t>(keep - state.last_begin, state.last.size());
+  state.last.erase(state.last.begin(), state.last.begin() + static_cast<std::ptrdiff_t>(before));
+  state.last_begin += before;
+}
+
+// Takes what came to the files, md.idx first: what its complete records speak of was written before them.
+absl::Status TakeTail(State& state, std::uint64_t index_end) {
+  FileSource& files = *state.files;
+  bp5::Metadata& metadata = state.metadata;
+  const std::uint64_t index_begin = metadata.index_bytes();
+  if (index_end < kHeaderBytes) return absl::OkStatus();
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> index, ReadIndex(files, index_begin, index_end));
+  const std::size_t head = index_begin == 0 ? kHeaderBytes : 0;
+  const Wanted wanted = LookAt(std::span(index).subspan(head));
+  if (head == 0 && !wanted.records) return absl::OkStatus();
+
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t formats_end, BytesOrNone(files, kFormats));
+  CAIRN_ASSIGN_OR_RETURN(std::uint64_t metadata_end, BytesOrNone(files, kMetadata));
+  // Not what a writer has put behind it already: its record will ask for that.
+  metadata_end = std::min(metadata_end, wanted.metadata_end);
+  const std::uint64_t formats_begin = metadata.formats_bytes(), metadata_begin = metadata.metadata_bytes();
+  bp5::Metadata::Tail tail{.index = index, .formats = {}, .metadata_begin = metadata_begin, .metadata = {}};
+  if (formats_end > formats_begin) {
+    CAIRN_ASSIGN_OR_RETURN(tail.formats, files.Hold(kFormats, formats_begin, formats_end - formats_begin));
+  }
+  if (metadata_end > metadata_begin) {
+    auto held = files.Hold(kMetadata, metadata_begin, metadata_end - metadata_begin);
+    if (!held.ok()) {
+      files.Release(tail.formats);
+      return held.status();
+    }
+    tail.metadata = *held;
+  }
+  if (const absl::Status taken = metadata.Extend(tail); !taken.ok()) {
+    files.Release(tail.formats);
+    files.Release(tail.metadata);
+    return Annotate(taken, files.NameOf(""));
+  }
+  if (head != 0) state.header.assign(index.begin(), index.begin() + kHeaderBytes);
+  KeepLast(state, index_begin + head, std::span(index).subspan(head, metadata.index_bytes() - index_begin - head));
+  return absl::OkStatus();
+}
+
+// The header as it is now; empty: there is none yet.
+absl::StatusOr<std::vector<std::byte>> ReadHeader(FileSource& files, std::uint64_t index_end) {
+  if (index_end < kHeaderBytes) return std::vector<std::byte>();
+  return ReadIndex(files, 0, kHeaderBytes);
+}
+
+bool IsActive(std::span<const std::byte> header) {
+  return !header.empty() && header[kActiveByte] != std::byte{0};
+}
+
+absl::StatusOr<std::unique_ptr<State>> Load(std::unique_ptr<FileSource> files) {
+  auto state = std::make_unique<State>(std::move(files));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, state->files->Bytes(kIndex));
+  CAIRN_RETURN_IF_ERROR(TakeTail(*state, index_end));
+  state->active = IsActive(state->header);
+  return state;
+}
+
+// Whether what was found is not there any more.
+absl::StatusOr<bool> IsAnother(const State& state, std::vector<std::byte> header, std::uint64_t index_end) {
+  if (state.header.empty()) return false;  // nothing was found
+  if (header.empty() || index_end < state.metadata.index_bytes()) return true;
+  header[kActiveByte] = state.header[kActiveByte];
+  if (header != state.header) return true;
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> last,
+                         ReadIndex(*state.files, state.last_begin, state.metadata.index_bytes()));
+  if (last != state.last) return true;
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t formats, BytesOrNone(*state.files, kFormats));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t metadata, BytesOrNone(*state.files, kMetadata));
+  return formats < state.metadata.formats_bytes() || metadata < state.metadata.metadata_bytes();
+}
+
+class DirectoryImpl final : public Directory {
+ public:
+  explicit DirectoryImpl(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+  absl::StatusOr<Change> Refresh() override {
+    CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, state_->files->Bytes(kIndex));
+    CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> header, ReadHeader(*state_->files, index_end));
+    CAIRN_ASSIGN_OR_RETURN(const bool another, IsAnother(*state_, header, index_end));
+    if (another) return LoadAnew();
+    const std::uint32_t steps = state_->metadata.steps();
+    CAIRN_RETURN_IF_ERROR(TakeTail(*state_, index_end));
+    state_->active = IsActive(header);
+    return state_->metadata.steps() > steps ? Change::kGrown : Change::kNone;
+  }
+
+  const bp5::Metadata& metadata() const override { return state_->metadata; }
+  bool active() const override { return state_->active; }
+  bp5::ByteSource& data() override { return state_->data; }
+  std::shared_ptr<const void> Pin() const override { return state_->files; }
+
+ private:
+  absl::StatusOr<Change> LoadAnew() {
+    CAIRN_ASSIGN_OR_RETURN(state_, Load(state_->files->Anew()));
+    return Change::kReplaced;
+  }
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Directory>> Directory::Open(std::unique_ptr<FileSource> files) {
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<State> state, Load(std::move(files)));
+  return std::make_unique<DirectoryImpl>(std::move(state));
+}
+
+absl::StatusOr<std::unique_ptr<Directory>> Directory::Open(const std::string& path) {
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> files, CopyFiles(path));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, files->Bytes(kIndex));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> header, ReadHeader(*files, index_end));
+  if (header.empty() || IsActive(header)) return Open(std::move(files));
+  CAIRN_ASSIGN_OR_RETURN(files, MapFiles(path));
+  return Open(std::move(files));
+}
+
+}  // namespace cairn::bpdir
