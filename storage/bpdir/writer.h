@@ -8,32 +8,14 @@
 
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 
 #include "storage/base/disk.h"
 #include "storage/bp5/encode.h"
+#include "storage/bpdir/image.h"
 
 namespace cairn::bpdir {
-
-// The three metadata files in memory, as they grow: what a Writer appends, a view is made of, and tests read.
-class Image {
- public:
-  explicit Image(const bp5::IndexOptions& options);
-  // One step of `writers.size()` writers, `data[w]` in subfile `subfiles[w]`. A writer map goes before it if there was
-  // none, or subfiles differ from the step before, or `new_map`. REQUIRES: sizes are equal and not 0.
-  void Append(std::span<const bp5::EncodedStep> writers, std::span<const bp5::WriterData> data,
-              std::span<const std::uint32_t> subfiles, bool new_map = false);
-  const std::string& index() const { return index_; }
-  const std::string& metadata() const { return metadata_; }
-  const std::string& formats() const { return formats_; }
-
- private:
-  std::string index_, metadata_, formats_;
-  std::set<bp5::FormatId> known_;
-  std::string map_;  // the last writer map
-};
 
 class Writer {
  public:
