@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,7 +20,22 @@ struct Field {
   std::string_view name, type;  // in the block
   std::uint32_t element_bytes = 0;
   std::uint32_t offset = 0;  // in the record
+  std::uint32_t bytes = 0;   // in the record: of what is stored in place, or of the pointer to it
 };
+
+// What a field's type says: "unsigned integer", "float[16][n]", "*(integer[3])", "MetaArray".
+struct FieldType {
+  enum class Base : std::uint8_t { kInteger, kUnsigned, kFloat, kChar, kString, kStructure };
+  Base base = Base::kInteger;
+  std::string_view word;          // the base as it stands there: of structures their name
+  bool is_array = false;          // with any length
+  std::uint64_t fixed_count = 1;  // the product of all lengths that are numbers
+  std::string_view length_field;  // the one length that a field gives; empty: none
+  bool is_pointer = false;        // written *(…)
+  bool Elsewhere() const { return is_pointer || !length_field.empty(); }  // the record holds a pointer
+};
+// nullopt: not a type. That structures and length fields exist is not checked here.
+std::optional<FieldType> ParseFieldType(std::string_view text);
 
 struct Structure {
   std::string_view name;
