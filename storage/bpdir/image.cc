@@ -1,6 +1,6 @@
 #include "storage/bpdir/image.h"
 
-#include <utility>
+#include <algorithm>
 
 #include "storage/base/check.h"
 
@@ -21,10 +21,11 @@ StepBytes StepAssembler::Append(std::span<const bp5::EncodedStep> writers, std::
     last = writer.format.get();
     if (writer.attributes_format != nullptr) AddFormat(*writer.attributes_format, step.formats);
   }
-  const std::set<std::uint32_t> distinct(subfiles.begin(), subfiles.end());
-  std::string map = bp5::EncodeWriterMap(subfiles, static_cast<std::uint32_t>(distinct.size()));
-  if (map != map_ || new_map) step.index = map;
-  map_ = std::move(map);
+  if (new_map || !std::ranges::equal(subfiles, subfiles_)) {
+    const std::set<std::uint32_t> distinct(subfiles.begin(), subfiles.end());
+    step.index = bp5::EncodeWriterMap(subfiles, static_cast<std::uint32_t>(distinct.size()));
+    subfiles_.assign(subfiles.begin(), subfiles.end());
+  }
   step.metadata = bp5::EncodeStepMetadata(writers);
   step.index += bp5::EncodeStepRecord(metadata_bytes_, step.metadata.size(), data);
   metadata_bytes_ += step.metadata.size();

@@ -7,6 +7,8 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "storage/bp5/encode.h"
 
@@ -21,9 +23,9 @@ struct StepBytes {
 class StepAssembler {
  public:
   StepAssembler() = default;
-  // Of a directory that is there: the bytes of its md.0, its formats, its last writer map (empty: none counts).
-  StepAssembler(std::uint64_t metadata_bytes, std::set<bp5::FormatId> known, std::string map)
-      : metadata_bytes_(metadata_bytes), known_(std::move(known)), map_(std::move(map)) {}
+  // Of a directory that is there: the bytes of its md.0, its formats, the last step's subfiles (none: no step).
+  StepAssembler(std::uint64_t metadata_bytes, std::set<bp5::FormatId> known, std::vector<std::uint32_t> subfiles)
+      : metadata_bytes_(metadata_bytes), known_(std::move(known)), subfiles_(std::move(subfiles)) {}
 
   // One step of `writers.size()` writers, `data[w]` in subfile `subfiles[w]`. A writer map goes before it if there was
   // none, or subfiles differ from the step before, or `new_map`. REQUIRES: sizes are equal and not 0, all data has
@@ -36,7 +38,7 @@ class StepAssembler {
 
   std::uint64_t metadata_bytes_ = 0;
   std::set<bp5::FormatId> known_;
-  std::string map_;
+  std::vector<std::uint32_t> subfiles_;  // of the step before
 };
 
 // The files as a whole: what a view is made of, and tests read.
