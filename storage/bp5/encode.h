@@ -21,7 +21,9 @@ namespace cairn::bp5 {
 
 struct PutBlock {
   Box box;                     // L and J: start is not used
-  std::uint64_t location = 0;  // in this writer's data of the step, a multiple of the element size
+  // In this writer's data of the step. Not always a multiple of the element size: checkpoint files of layout A, and all
+  // of exact packing, have elements anywhere, and a view points into them.
+  std::uint64_t location = 0;
   std::string min_max;         // min, then max; empty: none
 };
 

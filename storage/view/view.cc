@@ -1,6 +1,7 @@
 #include "storage/view/view.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -8,7 +9,7 @@
 #include "storage/base/box.h"
 #include "storage/base/status.h"
 #include "storage/bp5/encode.h"
-#include "storage/bpdir/writer.h"
+#include "storage/bpdir/image.h"
 #include "storage/view/names.h"
 #include "storage/view/placement.h"
 
@@ -213,6 +214,7 @@ absl::Status Steps::Impl::Add(std::span<const catalogue::Catalogue> catalogues) 
   while (encoders.size() < catalogues.size()) encoders.emplace_back();
   std::vector<bp5::EncodedStep> writers;
   std::vector<std::uint32_t> subfile_of;
+  std::vector<Link> its_links;
   writers.reserve(catalogues.size());
   subfile_of.reserve(catalogues.size());
   for (const catalogue::Catalogue& catalogue : catalogues) {
@@ -227,10 +229,11 @@ absl::Status Steps::Impl::Add(std::span<const catalogue::Catalogue> catalogues) 
     const std::uint32_t subfile = subfiles + catalogue.rank();
     subfile_of.push_back(subfile);
     for (const catalogue::FileEntry& file : catalogue.file()) {
-      links.push_back({fmt::format("data.{}", subfile), to_prefix + "/" + file.prefix_name()});
+      its_links.push_back({fmt::format("data.{}", subfile), to_prefix + "/" + file.prefix_name()});
     }
   }
   image.Append(writers, std::vector<bp5::WriterData>(writers.size()), subfile_of, /*new_map=*/true);
+  std::ranges::move(its_links, std::back_inserter(links));
   subfiles += static_cast<std::uint32_t>(catalogues.size());
   ++steps;
   return absl::OkStatus();

@@ -56,8 +56,7 @@ class Steps {
   ~Steps();
   Steps(Steps&&) noexcept;
 
-  // The next step. Errors as BuildView; after kInvalidArgument for a name all is of no use, after others it is as
-  // before.
+  // The next step. Errors as BuildView; the directory is as it was then.
   absl::Status Add(std::span<const catalogue::Catalogue> catalogues);
   std::uint32_t size() const;
   ViewFiles Files() const;
