@@ -159,11 +159,26 @@ def _load():
     return _declare(ctypes.CDLL(beside if os.path.exists(beside) else "libcairn.so"))
 
 
-_library = _load()
+class _Unloaded:
+    """Loads libcairn with the first call of it: who only reads (open) does not need it."""
+
+    def __getattr__(self, name):
+        global _library
+        _library = _load()
+        return getattr(_library, name)
+
+
+_library = _Unloaded()
 
 
 def version():
     return _library.cairn_version().decode()
+
+
+def open(path):
+    """A run's prefix or a BP5 directory, to be read as numpy arrays: cairn_reader.py, which does not need libcairn."""
+    import cairn_reader
+    return cairn_reader.open(path)
 
 
 def _text(value):
