@@ -35,7 +35,11 @@ class CaptureImpl final : public Capture {
         callbacks_(std::move(callbacks)),
         table_(spec_.layout, spec_.plan, image_.size()),
         hashes_(table_, image_),
-        writes_(table_, spec_.layout.data_bytes) {}
+        writes_(table_, spec_.layout.data_bytes) {
+    for (WindowTable::Chunk& chunk : table_.chunks()) {
+      if (chunk.container < spec_.scans.size()) chunk.scan = spec_.scans[chunk.container];
+    }
+  }
 
   void Begin() {
     const std::lock_guard lock(mutex_);
@@ -77,6 +81,7 @@ class CaptureImpl final : public Capture {
   void Fail(absl::Status status);
   void Settle();
   std::vector<Md5Digest> ChunkHashes();  // all is hashed
+  std::vector<view::Bounds> ChunkBounds();
 
   // Without it, on threads of the pool or of the disk.
   void HashSome(HashJob& job);
@@ -442,14 +447,23 @@ std::vector<Md5Digest> CaptureImpl::ChunkHashes() {
   return hashes;
 }
 
+std::vector<view::Bounds> CaptureImpl::ChunkBounds() {
+  if (spec_.scans.empty()) return {};
+  std::vector<view::Bounds> bounds(spec_.layout.containers.size());
+  for (const WindowTable::Chunk& chunk : table_.chunks()) bounds[chunk.container] = chunk.scan.Finish();
+  return bounds;
+}
+
 absl::StatusOr<CaptureResult> CaptureImpl::WriteEnd() {
   const ftiff::FileLayout& layout = spec_.layout;
   const ftiff::FileHeader header{.checkpoint_id = spec_.checkpoint_id, .timestamp_ns = spec_.timestamp_ns};
   std::vector<Md5Digest> hashes;
+  std::vector<view::Bounds> bounds;
   std::vector<BlockCrc> windows;
   {
     const std::lock_guard lock(mutex_);
     hashes = ChunkHashes();
+    bounds = ChunkBounds();
     if (digests_ == nullptr) {
       windows.reserve(table_.windows().size());
       for (const WindowTable::Window& window : table_.windows()) windows.push_back(window.crc);
@@ -472,6 +486,7 @@ absl::StatusOr<CaptureResult> CaptureImpl::WriteEnd() {
   }
   result.layout = layout;
   result.chunk_hashes = std::move(hashes);
+  result.bounds = std::move(bounds);
   return result;
 }
 

@@ -39,6 +39,7 @@
 #include "storage/base/disk.h"
 #include "storage/ftiff/layout.h"
 #include "storage/ftiff/letter.h"
+#include "storage/view/bounds.h"
 
 namespace cairn {
 
@@ -51,6 +52,7 @@ struct CaptureResult {
   std::vector<std::byte> metadata;    // layout F: what lies behind the image's bytes in the file
   ftiff::FileLayout layout;           // as planned, F's offsets
   std::vector<Md5Digest> chunk_hashes;
+  std::vector<view::Bounds> bounds;             // of each container's elements; none unless asked for
   std::shared_ptr<const BlockDigests> digests;  // of the file's data; null unless asked for
   absl::Status base_status;  // why the base could not be used; kDataLoss, too, if only parts of it could
 };
@@ -77,6 +79,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
     std::vector<Md5Digest> last_hashes = {};
     std::optional<CaptureBase> base = {};  // whatever is wrong with it: the file is written in full
     bool want_digests = false;
+    // What to look for in each container while it is hashed (storage/view/placement.h), or none at all.
+    std::vector<view::BoundsScan> scans = {};
     std::vector<PlanPiece> plan;
     std::shared_ptr<Image> image;  // null if the layout has no bytes
     std::int32_t checkpoint_id = 0;

@@ -36,7 +36,8 @@ HashWork HashQueue::Claim() {
     const std::uint64_t window_end = table_.WindowBegin(window) + table_.windows()[window].bytes;
     const std::uint64_t bytes = std::min({chunk.filled - chunk.hashed, window_end - at, kLaneBytesMax});
     work.claims.push_back({index, window, at, bytes, window_end - at - bytes, {}});
-    work.lanes.push_back({.hash = chunk.hash, .data = image_.subspan(table_.ImageOffset(at), bytes)});
+    work.lanes.push_back(
+        {.hash = chunk.hash, .data = image_.subspan(table_.ImageOffset(at), bytes), .scan = chunk.scan});
     if (digests_ != nullptr) work.lanes.back().in_block = at % kDigestBlockBytes;
     if (bytes >= kLaneBytesMin) ++full_lanes;
   }
@@ -64,6 +65,7 @@ std::vector<std::size_t> HashQueue::Publish(const HashWork& work) {
     const HashLane& lane = work.lanes[i];
     WindowTable::Chunk& chunk = table_.chunks()[claim.chunk];
     chunk.hash = lane.hash;
+    chunk.scan = lane.scan;
     chunk.hashed += claim.bytes;
     taken_[claim.chunk] = false;
     if (chunk.hashed == chunk.bytes) --unhashed_;

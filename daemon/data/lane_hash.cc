@@ -89,7 +89,9 @@ void Add(std::span<const std::byte> bytes, BlockCrc& crc) {
   crc.crc32 = Crc32(bytes, crc.crc32);
 }
 
-void AddCrc(HashLane& lane, std::size_t from, std::size_t bytes) {
+// While they are in the cache.
+void LookAt(HashLane& lane, std::size_t from, std::size_t bytes) {
+  lane.scan.Add(lane.data.subspan(from, bytes));
   if (!lane.in_block.has_value()) return Add(lane.data.subspan(from, bytes), lane.crc);
   for (const std::size_t end = from + bytes; from < end;) {
     const std::size_t in_block = (*lane.in_block + from) % kHashBlockBytes;
@@ -114,7 +116,7 @@ bool FeedSlices(std::span<HashLane> lanes, std::vector<std::size_t>& done) {
   std::size_t slice = 0;
   for (std::size_t i = 0; i < lanes.size() && slice < slices.size(); ++i) {
     if (slices[slice].state != &lanes[i].hash.md5) continue;
-    AddCrc(lanes[i], done[i], slices[slice].bytes);
+    LookAt(lanes[i], done[i], slices[slice].bytes);
     done[i] += slices[slice].bytes;
     ++slice;
   }
@@ -155,7 +157,7 @@ void HashLanes(std::span<HashLane> lanes, const std::function<bool()>& stop) {
     if (lane.in_block.has_value()) lane.parts.reserve(lane.data.size() / kHashBlockBytes + 2);
   }
   FeedCarries(lanes, done);
-  for (std::size_t i = 0; i < lanes.size(); ++i) AddCrc(lanes[i], 0, done[i]);
+  for (std::size_t i = 0; i < lanes.size(); ++i) LookAt(lanes[i], 0, done[i]);
   do {
     if (stop()) return;
   } while (FeedSlices(lanes, done));
@@ -163,7 +165,7 @@ void HashLanes(std::span<HashLane> lanes, const std::function<bool()>& stop) {
     HashLane& lane = lanes[i];
     const std::size_t rest = lane.data.size() - done[i];
     if (rest == 0) continue;
-    AddCrc(lane, done[i], rest);
+    LookAt(lane, done[i], rest);
     std::memcpy(lane.hash.carry.data(), lane.data.data() + done[i], rest);
     lane.hash.carried = rest;
   }

@@ -1,6 +1,6 @@
 // Hashing in one go what comes in pieces: MD5 of many chunks side by side, and on the way the CRCs of the windows that
-// the pieces lie in. The bytes may be shared memory: whatever they change to meanwhile, nothing but the results
-// suffers. Pure but for the memory that is read. Thread-safe: values only.
+// the pieces lie in, and the least and greatest of their elements. The bytes may be shared memory: whatever they change
+// to meanwhile, nothing but the results suffers. Pure but for the memory that is read. Thread-safe: values only.
 #ifndef CAIRN_DAEMON_DATA_LANE_HASH_H_
 #define CAIRN_DAEMON_DATA_LANE_HASH_H_
 
@@ -14,6 +14,7 @@
 
 #include "storage/base/checksum.h"
 #include "storage/base/md5_lanes.h"
+#include "storage/view/bounds.h"
 
 namespace cairn {
 
@@ -57,6 +58,7 @@ inline constexpr std::size_t kHashBlockBytes = 4096;
 struct HashLane {
   ChunkHash hash;                         // in: before, out: after `data`
   std::span<const std::byte> data;        // the next bytes of the chunk
+  view::BoundsScan scan{};                // in: of the bytes before, out: of these, too
   std::optional<std::size_t> in_block{};  // CRCs by blocks: so many bytes of a block lie before `data`
   BlockCrc crc{};                         // out, but not by blocks: of `data`
   std::vector<BlockCrc> parts{};          // out, by blocks: of what of `data` lies in each block of kHashBlockBytes

@@ -11,6 +11,7 @@
 #include "daemon/data/lane_hash.h"
 #include "daemon/data/plan.h"
 #include "storage/ftiff/layout.h"
+#include "storage/view/bounds.h"
 
 namespace cairn {
 
@@ -24,6 +25,7 @@ class WindowTable {
     std::uint64_t filled = 0;  // so many are in the image,
     std::uint64_t hashed = 0;  // and so many are in `hash`
     ChunkHash hash;
+    view::BoundsScan scan = {};  // of the hashed bytes
   };
   struct Window {
     std::uint64_t image_offset = 0;

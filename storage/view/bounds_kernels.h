@@ -28,10 +28,6 @@ void Widen(const std::byte* elements, std::size_t count, std::byte* low_at, std:
   T low, high;
   std::memcpy(&low, low_at, sizeof low);
   std::memcpy(&high, high_at, sizeof high);
-  const auto add = [&](T value) {
-    low = value < low ? value : low;
-    high = value > high ? value : high;
-  };
   std::size_t i = 0;
   if (count >= kSide * kLanes) {
     Vector lows[kSide], highs[kSide];
@@ -52,15 +48,16 @@ void Widen(const std::byte* elements, std::size_t count, std::byte* low_at, std:
     }
     for (std::size_t k = 0; k < kSide; ++k) {
       for (std::size_t lane = 0; lane < kLanes; ++lane) {
-        add(lows[k][lane]);
-        add(highs[k][lane]);
+        low = lows[k][lane] < low ? lows[k][lane] : low;
+        high = highs[k][lane] > high ? highs[k][lane] : high;
       }
     }
   }
   for (; i < count; ++i) {
     T value;
     std::memcpy(&value, elements + i * sizeof(T), sizeof value);
-    add(value);
+    low = value < low ? value : low;
+    high = value > high ? value : high;
   }
   std::memcpy(low_at, &low, sizeof low);
   std::memcpy(high_at, &high, sizeof high);

@@ -31,6 +31,7 @@ Job CaptureFixture::Start(Sample sample, const JobOptions& options) {
                                 .last_hashes = options.last_hashes,
                                 .base = options.base,
                                 .want_digests = options.want_digests,
+                                .scans = options.scans,
                                 .plan = *std::move(plan),
                                 .image = job.image,
                                 .checkpoint_id = 5,

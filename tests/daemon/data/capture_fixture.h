@@ -37,6 +37,7 @@ struct JobOptions {
   std::vector<Md5Digest> last_hashes = {};
   std::optional<CaptureBase> base = {};
   bool want_digests = false;
+  std::vector<view::BoundsScan> scans = {};
 };
 
 class CaptureFixture : public testing::Test {
