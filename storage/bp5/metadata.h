@@ -56,6 +56,7 @@ struct Variable {
   Kind kind = Kind::kGlobalValue;
   Type type = Type::kInt8;
   std::uint32_t element_bytes = 0;   // strings: 0
+  std::uint32_t dimensions = 0;      // of arrays: as the first record says; 0: none that can be used does
   bool has_operator = false;         // in some format: compressed or otherwise processed, opaque here
   std::string expression;            // derived variables: as stored (base64); its data may be absent
   FormatId element_format;           // of structs
@@ -85,10 +86,12 @@ struct Block {
 
 class Metadata;
 
-// Goes over the blocks of a variable in a step, writers in order. No allocation per block.
+// Goes over the blocks of a variable in a step, writers in order. No allocation per block. Each writer's record is
+// checked when the walk comes to it, each block before it is shown: geometry, pointers, that a block lies in the shape
+// (that of the lowest writer). Whether its data lies where it should is for Place and for who reads.
 //   BlockWalk walk = metadata.Blocks(v, step);
 //   while (walk.Next()) use(walk.block());
-//   return walk.status();
+//   return walk.status();   // kDataLoss: damaged; kInvalidArgument: not an array
 class BlockWalk {
  public:
   bool Next();
@@ -97,18 +100,27 @@ class BlockWalk {
 
  private:
   friend class Metadata;
+  bool NextRecord();
+  bool TakeRecord(const std::byte* base, std::uint64_t length, std::uint32_t fixed_bytes, std::uint32_t offset);
+  bool TakeJoinedShape();
+  bool TakeBlock();
+  bool Fail(const char* what);
+
   const Metadata* metadata_ = nullptr;
   VariableNumber variable_ = 0;
-  std::uint32_t step_ = 0, writer_ = 0;
-  std::uint64_t left_ = 0;  // blocks of this writer's record
+  std::uint32_t step_ = 0, writer_ = 0;  // writer_: the next one to look at
+  std::uint64_t left_ = 0;               // blocks of this writer's record
   Block block_;
   absl::Status status_;
   struct Record {
-    const std::byte* base = nullptr;
-    std::uint64_t dimensions = 0;
+    std::uint64_t dimensions = 0, element_bytes = 0;
+    Kind kind = Kind::kGlobalArray;
+    bool ordered = false, reversed = false, has_operator = false, has_min_max = false;
+    // Of the block to come, but for the shape: that of the lowest writer.
     const std::byte *shape = nullptr, *count = nullptr, *offset = nullptr, *location = nullptr, *bytes = nullptr,
                     *min_max = nullptr;
   } record_;
+  std::uint64_t joined_end_ = 0;
 };
 
 struct MinMax {
@@ -193,7 +205,8 @@ class Metadata {
   absl::StatusOr<Extents> Shape(VariableNumber variable, std::uint32_t step) const;
   absl::StatusOr<std::uint32_t> Dimensions(VariableNumber variable, std::uint32_t step) const;  // of arrays
 
-  // Over all blocks (scalars: values of all writers) of the step; of all steps. nullopt: no statistics.
+  // Over all blocks (scalars: values of all writers) of the step; of all steps. nullopt: no statistics. A NaN counts
+  // only where there is nothing else.
   absl::StatusOr<std::optional<MinMax>> MinMaxOf(VariableNumber variable, std::uint32_t step) const;
   absl::StatusOr<std::optional<MinMax>> MinMaxOf(VariableNumber variable) const;
 
