@@ -1,12 +1,9 @@
 #include "storage/bp5/encode.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
-#include <limits>
 #include <optional>
-#include <type_traits>
 #include <unordered_map>
 #include <utility>
 
@@ -31,38 +28,8 @@ constexpr std::uint32_t kSparseSteps = 2;
 
 constexpr std::uint32_t kUnplaced = ~std::uint32_t{0};
 
-template <typename Number>
-std::string NoMinMax() {
-  std::string text(2 * sizeof(Number), '\0');
-  const Number min = std::numeric_limits<Number>::max(), max = std::numeric_limits<Number>::lowest();
-  const std::size_t used = std::is_same_v<Number, long double> ? 10 : sizeof(Number);  // the rest of it is padding
-  std::memcpy(text.data(), &min, used);
-  std::memcpy(text.data() + sizeof(Number), &max, used);
-  return text;
-}
-
-// What a block has that is empty or of which nothing is known: the largest, then the lowest value. Readers that take
-// it for a value find that it changes no minimum or maximum.
-const std::string& NoMinMaxOf(Type type) {
-  static const auto& texts = *new std::array<std::string, 12>{
-      std::string(),
-      NoMinMax<std::int8_t>(),
-      NoMinMax<std::int16_t>(),
-      NoMinMax<std::int32_t>(),
-      NoMinMax<std::int64_t>(),
-      NoMinMax<std::uint8_t>(),
-      NoMinMax<std::uint16_t>(),
-      NoMinMax<std::uint32_t>(),
-      NoMinMax<std::uint64_t>(),
-      NoMinMax<float>(),
-      NoMinMax<double>(),
-      NoMinMax<long double>(),
-  };
-  return texts[static_cast<std::size_t>(type)];
-}
-
 std::uint64_t VariableBytes(const Put& put) {
-  if (!IsArray(put.kind)) return put.value.empty() ? 0 : put.value.size() + 1;
+  if (!IsArray(put.kind)) return put.value.size() + 1;
   const std::uint64_t dimensions = put.blocks.front().box.count.size(), blocks = put.blocks.size();
   std::uint64_t numbers = dimensions * blocks + blocks;  // counts, locations
   numbers += put.shape.size();                           // not of local arrays
@@ -103,7 +70,8 @@ void FillArray(const Put& put, std::uint64_t at, RecordWriter& record) {
 
 void FillValue(const Put& put, std::uint64_t at, RecordWriter& record) {
   if (put.type == Type::kString) {
-    if (!put.value.empty()) record.SetNumber(at, record.AddString(put.value));
+    // An empty text has a target, too: ADIOS2 follows the pointer of a string that was written, null or not.
+    record.SetNumber(at, record.AddString(put.value));
   } else {
     record.SetBytes(at, put.value);
   }
