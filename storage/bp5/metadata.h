@@ -101,9 +101,12 @@ class BlockWalk {
  private:
   friend class Metadata;
   bool NextRecord();
-  bool TakeRecord(const std::byte* base, std::uint64_t length, std::uint32_t fixed_bytes, std::uint32_t offset);
+  void UseFormat(std::uint32_t used);
+  bool TakeRecord(const std::byte* base, std::uint64_t length);
+  bool TakeDimensions(std::uint64_t dimensions);
   bool TakeJoinedShape();
   bool TakeBlock();
+  bool Join();
   bool Fail(const char* what);
 
   const Metadata* metadata_ = nullptr;
@@ -112,10 +115,15 @@ class BlockWalk {
   std::uint64_t left_ = 0;               // blocks of this writer's record
   Block block_;
   absl::Status status_;
+  struct {
+    std::uint32_t used = ~std::uint32_t{0}, offset = 0, fixed_bytes = 0, word = 0;
+    std::uint64_t mask = 0;
+    bool has_operator = false, has_min_max = false;
+  } format_;
   struct Record {
     std::uint64_t dimensions = 0, element_bytes = 0;
     Kind kind = Kind::kGlobalArray;
-    bool ordered = false, reversed = false, has_operator = false, has_min_max = false;
+    bool ordered = false, reversed = false;
     // Of the block to come, but for the shape: that of the lowest writer.
     const std::byte *shape = nullptr, *count = nullptr, *offset = nullptr, *location = nullptr, *bytes = nullptr,
                     *min_max = nullptr;

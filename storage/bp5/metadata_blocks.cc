@@ -10,8 +10,24 @@ namespace {
 // Places in an array record: section 7.
 constexpr std::uint32_t kBlockCount = 8, kDimensionCount = 16, kShape = 24, kCount = 32, kOffset = 40, kLocation = 48;
 
-const std::byte* Ahead(const std::byte* at, std::uint64_t bytes) {
-  return at == nullptr ? nullptr : at + bytes;
+// Walks are bound by the time that memory takes. So the records that come next are asked for early, and a little later
+// what they point to: the next writers' and, since most walks go over all steps of a variable, the next step's.
+// Inline, since g++ takes a function that only fetches for one that does nothing.
+template <typename Records>
+[[gnu::always_inline]] inline void FetchAhead(const Records& records, std::size_t index, std::uint32_t offset) {
+  constexpr std::size_t kAhead = 8;
+  if (index + 2 * kAhead >= records.size()) return;
+  const auto &now = records[index], &near = records[index + kAhead], &far = records[index + 2 * kAhead];
+  if (far.used == now.used) {
+    __builtin_prefetch(far.base + offset);
+    __builtin_prefetch(far.base + offset + kArrayRecordBytes);
+  }
+  if (near.used == now.used) {
+    const std::uint64_t pointer = LoadU64(near.base + offset + kCount);
+    if (pointer >= near.length) return;
+    __builtin_prefetch(near.base + pointer);
+    __builtin_prefetch(near.base + pointer + 63);
+  }
 }
 
 }  // namespace
@@ -33,7 +49,7 @@ bool BlockWalk::Next() {
   return TakeBlock();
 }
 
-bool BlockWalk::Fail(const char* what) {
+[[gnu::cold]] bool BlockWalk::Fail(const char* what) {
   const std::string name = variable_ < metadata_->variables().size() ? metadata_->variables()[variable_].name : "";
   status_ = DataLoss("md.0: variable {}, step {}, writer {}: {}", Quoted(name), step_, writer_ - 1, what);
   left_ = 0;
@@ -46,66 +62,83 @@ bool BlockWalk::NextRecord() {
   if (metadata_ == nullptr) return false;
   const Metadata::Impl& impl = *metadata_->impl_;
   const Metadata::Impl::Step& step = impl.steps[step_];
-  const Metadata::Impl::Record* const records = &impl.records[step.first_record];
-  while (writer_ < step.writers) {
-    const Metadata::Impl::Record& record = records[writer_++];
-    const std::optional<Template::Slot> slot = impl.SlotOf(record, variable_);
-    if (!slot.has_value()) continue;
-    block_.writer = writer_ - 1;
+  for (; writer_ < step.writers; ++writer_) {
+    const std::size_t index = step.first_record + writer_;
+    const Metadata::Impl::Record& record = impl.records[index];
+    if (record.used != format_.used) UseFormat(record.used);
+    if (format_.offset == 0 || (impl.words[record.first_word + format_.word] & format_.mask) == 0) continue;
+    FetchAhead(impl.records, index, format_.offset);
+    block_.writer = writer_++;
     block_.index = ~std::uint64_t{0};  // the first one is to be 0
-    record_.has_operator = slot->has_operator();
-    record_.has_min_max = slot->has_min_max();
-    return TakeRecord(record.base, record.length, impl.templates[record.used].fixed_bytes, slot->offset);
+    return TakeRecord(record.base, record.length);
   }
   return false;
 }
 
+// Where the variable is in the records of a format.
+void BlockWalk::UseFormat(std::uint32_t used) {
+  const Metadata::Impl::Used& format = metadata_->impl_->templates[used];
+  const Template::Slot slot = format.places.Find(variable_);
+  format_ = {used,
+             slot.offset,
+             format.fixed_bytes,
+             slot.bit() / 64,
+             std::uint64_t{1} << (slot.bit() % 64),
+             slot.has_operator(),
+             slot.has_min_max()};
+}
+
 // The checks of section 14 for an array record.
-bool BlockWalk::TakeRecord(const std::byte* base, std::uint64_t length, std::uint32_t fixed_bytes,
-                           std::uint32_t offset) {
-  const std::byte* const at = base + offset;
-  const std::uint64_t dimensions = LoadU64(at), blocks = LoadU64(at + kBlockCount);
-  if (dimensions < 1 || dimensions > kDimensionsMax) return Fail("Dims is not 1 to 64");
-  if (record_.dimensions != dimensions) {
-    if (record_.dimensions != 0) return Fail("Dims is not as in other records");
-    record_.dimensions = dimensions;
-  }
+bool BlockWalk::TakeRecord(const std::byte* base, std::uint64_t length) {
+  Record& r = record_;
+  const std::byte* const at = base + format_.offset;
+  const std::uint64_t dimensions = LoadU64(at), blocks = LoadU64(at + kBlockCount), numbers = dimensions * blocks;
+  if (dimensions != r.dimensions && !TakeDimensions(dimensions)) return false;
   if (blocks > length / 8) return Fail("BlockCount is more than the record can hold");
-  if (LoadU64(at + kDimensionCount) != dimensions * blocks) return Fail("DBCount is not Dims * BlockCount");
+  if (LoadU64(at + kDimensionCount) != numbers) return Fail("DBCount is not Dims * BlockCount");
   left_ = blocks;
   if (blocks == 0) return true;
-  const char* bad = nullptr;  // what leaves the record
-  const auto array = [&](std::uint32_t place, std::uint64_t bytes, const char* what) -> const std::byte* {
+
+  // Arrays lie behind the fixed part. No overflow: each size is at most some 64 times the record's length.
+  const std::uint64_t fixed_bytes = format_.fixed_bytes, room = length - fixed_bytes;
+  if (8 * numbers > room) return Fail("Count leaves the record");
+  std::uint64_t all = 0;  // pointers: their low bits
+  bool outside = false;
+  const auto pointer = [&](std::uint32_t place, std::uint64_t bytes) {  // REQUIRES: bytes <= room
     const std::uint64_t pointer = LoadU64(at + place);
-    if (pointer >= fixed_bytes && pointer % 8 == 0 && pointer <= length && bytes <= length - pointer) {
-      return base + pointer;
-    }
-    bad = what;
-    return nullptr;
+    all |= pointer;
+    outside |= pointer - fixed_bytes > room - bytes;
+    return pointer;
   };
-  // No overflow: each number is at most some 64 times the record's length.
-  if (record_.kind != Kind::kLocalArray) {
-    const std::byte* const shape = array(kShape, 8 * dimensions, "Shape is null or leaves the record");
-    if (bad != nullptr) return Fail(bad);
-    const bool first = record_.shape == nullptr;
-    if (first) record_.shape = shape;
-    if (first && record_.kind == Kind::kJoinedArray && !TakeJoinedShape()) return false;
+  const std::uint64_t count = pointer(kCount, 8 * numbers), location = pointer(kLocation, 8 * blocks);
+  const std::uint64_t shape = r.kind != Kind::kLocalArray ? pointer(kShape, 8 * dimensions) : 0;
+  const std::uint64_t offset = r.kind == Kind::kGlobalArray ? pointer(kOffset, 8 * numbers) : 0;
+  const std::uint64_t bytes = format_.has_operator ? pointer(kArrayRecordBytes, 8 * blocks) : 0;
+  std::uint64_t min_max = 0;
+  const std::uint32_t place = kArrayRecordBytes + (format_.has_operator ? 8 : 0);
+  if (format_.has_min_max && LoadU64(at + place) != 0) {
+    const std::uint64_t pairs_bytes = 2 * blocks * r.element_bytes;
+    if (pairs_bytes > room) return Fail("MinMax leaves the record");
+    min_max = pointer(place, pairs_bytes);
   }
-  record_.count = array(kCount, 8 * dimensions * blocks, "Count is null or leaves the record");
-  if (record_.kind == Kind::kGlobalArray) {
-    record_.offset = array(kOffset, 8 * dimensions * blocks, "Offset is null or leaves the record");
+  if (outside || all % 8 != 0) {
+    return Fail("Shape, Count, Offset, DataBlockLocation, DataBlockSize or MinMax is null, odd or leaves the record");
   }
-  record_.location = array(kLocation, 8 * blocks, "DataBlockLocation is null or leaves the record");
-  std::uint32_t place = kArrayRecordBytes;
-  if (record_.has_operator) {
-    record_.bytes = array(place, 8 * blocks, "DataBlockSize is null or leaves the record");
-    place += 8;
-  }
-  record_.min_max = nullptr;
-  if (record_.has_min_max && LoadU64(at + place) != 0) {
-    record_.min_max = array(place, 2 * blocks * record_.element_bytes, "MinMax leaves the record");
-  }
-  return bad == nullptr || Fail(bad);
+  r.count = base + count;
+  r.location = base + location;
+  r.offset = base + offset;
+  r.bytes = base + bytes;
+  r.min_max = min_max == 0 ? nullptr : base + min_max;
+  if (r.shape != nullptr || shape == 0) return true;
+  r.shape = base + shape;
+  return r.kind != Kind::kJoinedArray || TakeJoinedShape();
+}
+
+bool BlockWalk::TakeDimensions(std::uint64_t dimensions) {
+  if (dimensions < 1 || dimensions > kDimensionsMax) return Fail("Dims is not 1 to 64");
+  if (record_.dimensions != 0) return Fail("Dims is not as in other records");
+  record_.dimensions = dimensions;
+  return true;
 }
 
 bool BlockWalk::TakeJoinedShape() {
@@ -122,43 +155,50 @@ bool BlockWalk::TakeJoinedShape() {
 bool BlockWalk::TakeBlock() {
   Record& r = record_;
   const std::uint64_t dimensions = r.dimensions;
+  const bool global = r.kind == Kind::kGlobalArray;
   // An extent of 0 makes the product 0 whatever the others are.
   std::uint64_t bytes = r.element_bytes;
-  bool fits = true, empty = false;
-  for (std::uint64_t d = 0; d < dimensions; ++d) {
-    const std::uint64_t count = LoadU64(r.count + 8 * d);
+  bool fits = true, empty = false, inside = true;
+  for (std::uint64_t d = 0; d < 8 * dimensions; d += 8) {
+    const std::uint64_t count = LoadU64(r.count + d);
     empty |= count == 0;
     fits &= !__builtin_mul_overflow(bytes, count, &bytes);
-    if (r.kind != Kind::kGlobalArray) continue;
-    const std::uint64_t shape = LoadU64(r.shape + 8 * d), start = LoadU64(r.offset + 8 * d);
-    if (start > shape || count > shape - start) return Fail("a block leaves the shape");
+    if (!global) continue;
+    const std::uint64_t shape = LoadU64(r.shape + d), start = LoadU64(r.offset + d);
+    inside &= start <= shape && count <= shape - start;
   }
+  if (!inside) return Fail("a block leaves the shape");
   if (!fits && !empty) return Fail("a block has more bytes than can be counted");
   block_.count = Numbers(r.count, dimensions, r.reversed);
-  if (r.kind == Kind::kGlobalArray) block_.offset = Numbers(r.offset, dimensions, r.reversed);
-  if (r.kind == Kind::kJoinedArray) {
-    const Numbers shape(r.shape, dimensions, r.reversed);
-    for (std::size_t d = 0; d < dimensions; ++d) {
-      if (d != block_.joined && block_.count[d] > shape[d]) return Fail("a block leaves the shape");
-    }
-    block_.joined_start = joined_end_;
-    if (__builtin_add_overflow(joined_end_, block_.count[block_.joined], &joined_end_)) {
-      return Fail("joined blocks have a longer extent than can be counted");
-    }
-  }
+  if (global) block_.offset = Numbers(r.offset, dimensions, r.reversed);
+  if (r.kind == Kind::kJoinedArray && !Join()) return false;
   ++block_.index;
   ++block_.id;
   block_.location = LoadU64(r.location);
-  block_.has_operator = r.has_operator;
-  block_.stored_bytes = r.bytes != nullptr && r.has_operator ? LoadU64(r.bytes) : empty ? 0 : bytes;
+  block_.has_operator = format_.has_operator;
+  block_.stored_bytes = format_.has_operator ? LoadU64(r.bytes) : empty ? 0 : bytes;
   const bool shown = r.min_max != nullptr && !empty && r.ordered;
   block_.min = shown ? r.min_max : nullptr;
   block_.max = shown ? r.min_max + r.element_bytes : nullptr;
+  if (left_ == 0) return true;
   r.count += 8 * dimensions;
-  r.offset = Ahead(r.offset, 8 * dimensions);
   r.location += 8;
-  r.bytes = Ahead(r.bytes, 8);
-  r.min_max = Ahead(r.min_max, 2 * r.element_bytes);
+  if (global) r.offset += 8 * dimensions;
+  if (format_.has_operator) r.bytes += 8;
+  if (r.min_max != nullptr) r.min_max += 2 * r.element_bytes;
+  return true;
+}
+
+// Puts the block behind those before it.
+bool BlockWalk::Join() {
+  const Numbers shape(record_.shape, record_.dimensions, record_.reversed);
+  for (std::size_t d = 0; d < record_.dimensions; ++d) {
+    if (d != block_.joined && block_.count[d] > shape[d]) return Fail("a block leaves the shape");
+  }
+  block_.joined_start = joined_end_;
+  if (__builtin_add_overflow(joined_end_, block_.count[block_.joined], &joined_end_)) {
+    return Fail("joined blocks have a longer extent than can be counted");
+  }
   return true;
 }
 
