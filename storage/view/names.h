@@ -3,13 +3,12 @@
 #ifndef CAIRN_STORAGE_VIEW_NAMES_H_
 #define CAIRN_STORAGE_VIEW_NAMES_H_
 
-#include <absl/container/flat_hash_map.h>
-
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "storage/base/box.h"
 #include "storage/base/ids.h"
@@ -41,7 +40,7 @@ class Names {
     Rank rank = 0;           // and its last rank
     Extents shape;
   };
-  absl::flat_hash_map<std::string, Use> uses_;
+  std::unordered_map<std::string, Use> uses_;
   std::uint64_t step_ = 0;
 };
 
