@@ -73,7 +73,7 @@ struct Block {
   std::uint64_t location = 0;      // in the writer's data of the step; kNotStored
   std::uint64_t stored_bytes = 0;  // with an operator: as stored; else elements * element bytes
   bool has_operator = false;
-  const std::byte* min = nullptr;  // of the array's type; null: no statistics, or an empty block
+  const std::byte* min = nullptr;  // of the array's type; null: not known, or an empty block
   const std::byte* max = nullptr;
   std::size_t dimensions() const { return count.size(); }
   std::uint64_t StartOf(std::size_t d) const { return d == joined ? joined_start : offset.empty() ? 0 : offset[d]; }
@@ -124,6 +124,7 @@ class BlockWalk {
     std::uint64_t dimensions = 0, element_bytes = 0;
     Kind kind = Kind::kGlobalArray;
     bool ordered = false, reversed = false;
+    std::string_view unknown;  // min and max of a block that has none
     // Of the block to come, but for the shape: that of the lowest writer.
     const std::byte *shape = nullptr, *count = nullptr, *offset = nullptr, *location = nullptr, *bytes = nullptr,
                     *min_max = nullptr;

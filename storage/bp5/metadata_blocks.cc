@@ -30,6 +30,13 @@ template <typename Records>
   }
 }
 
+// Writers that have to store some pair say so that they know none. Its minimum is rare: most pairs differ in one byte.
+bool IsUnknown(const std::byte* min_max, std::string_view unknown) {
+  const std::size_t last = unknown.size() / 2 - 1;
+  return min_max[last] == static_cast<std::byte>(unknown[last]) &&
+         std::memcmp(min_max, unknown.data(), unknown.size()) == 0;
+}
+
 }  // namespace
 
 Box Block::ToBox() const {
@@ -177,7 +184,7 @@ bool BlockWalk::TakeBlock() {
   block_.location = LoadU64(r.location);
   block_.has_operator = format_.has_operator;
   block_.stored_bytes = format_.has_operator ? LoadU64(r.bytes) : empty ? 0 : bytes;
-  const bool shown = r.min_max != nullptr && !empty && r.ordered;
+  const bool shown = r.min_max != nullptr && !empty && r.ordered && !IsUnknown(r.min_max, r.unknown);
   block_.min = shown ? r.min_max : nullptr;
   block_.max = shown ? r.min_max + r.element_bytes : nullptr;
   if (left_ == 0) return true;
@@ -218,6 +225,7 @@ BlockWalk Metadata::Blocks(VariableNumber variable, std::uint32_t step) const {
   walk.record_.element_bytes = v.element_bytes;
   walk.record_.kind = v.kind;
   walk.record_.ordered = IsOrdered(v.type);
+  walk.record_.unknown = NoMinMaxOf(v.type);
   walk.record_.reversed = impl_->header.column_major && v.dimensions > 1;
   return walk;
 }

@@ -1,6 +1,26 @@
 #include "storage/bp5/types.h"
 
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
 namespace cairn::bp5 {
+namespace {
+
+template <typename Number>
+std::string_view NoMinMax() {
+  static const std::string& text = *new std::string([] {
+    std::string bytes(2 * sizeof(Number), '\0');
+    const Number min = std::numeric_limits<Number>::max(), max = std::numeric_limits<Number>::lowest();
+    const std::size_t used = std::is_same_v<Number, long double> ? 10 : sizeof(Number);  // the rest of it is padding
+    std::memcpy(bytes.data(), &min, used);
+    std::memcpy(bytes.data() + sizeof(Number), &max, used);
+    return bytes;
+  }());
+  return text;
+}
+
+}  // namespace
 
 std::uint32_t ElementBytes(Type type) {
   switch (type) {
@@ -78,6 +98,35 @@ bool IsOrdered(Type type) {
       return false;
     default:
       return true;
+  }
+}
+
+std::string_view NoMinMaxOf(Type type) {
+  switch (type) {
+    case Type::kInt8:
+      return NoMinMax<std::int8_t>();
+    case Type::kInt16:
+      return NoMinMax<std::int16_t>();
+    case Type::kInt32:
+      return NoMinMax<std::int32_t>();
+    case Type::kInt64:
+      return NoMinMax<std::int64_t>();
+    case Type::kUint8:
+      return NoMinMax<std::uint8_t>();
+    case Type::kUint16:
+      return NoMinMax<std::uint16_t>();
+    case Type::kUint32:
+      return NoMinMax<std::uint32_t>();
+    case Type::kUint64:
+      return NoMinMax<std::uint64_t>();
+    case Type::kFloat:
+      return NoMinMax<float>();
+    case Type::kDouble:
+      return NoMinMax<double>();
+    case Type::kLongDouble:
+      return NoMinMax<long double>();
+    default:
+      return {};
   }
 }
 

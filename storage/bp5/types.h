@@ -35,6 +35,9 @@ std::uint32_t ElementBytes(Type type);
 std::string_view NameOf(Type type);
 // Has an order, so that min and max make sense: numbers but complex ones.
 bool IsOrdered(Type type);
+// Min and max of a block that is empty, or of which they are not known: the largest, then the lowest value of the type,
+// so that who takes them for values finds that they change no minimum or maximum. Empty: types without an order.
+std::string_view NoMinMaxOf(Type type);
 
 enum class Kind : char {
   kGlobalValue = 'g',
