@@ -108,7 +108,7 @@ absl::Status TakeTail(State& state, std::uint64_t index_end) {
   FileSource& files = *state.files;
   bp5::Metadata& metadata = state.metadata;
   const std::uint64_t index_begin = metadata.index_bytes();
-  if (index_end < kHeaderBytes) return absl::OkStatus();
+  if (index_end < kHeaderBytes || index_end == index_begin) return absl::OkStatus();
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> index, ReadIndex(files, index_begin, index_end));
   const std::size_t head = index_begin == 0 ? kHeaderBytes : 0;
   const Wanted wanted = LookAt(std::span(index).subspan(head));

@@ -14,6 +14,7 @@ namespace cairn::bpdir {
 namespace {
 
 constexpr std::size_t kOpenFilesMax = 64;
+constexpr std::uint64_t kFileBytesMax = INT64_MAX;
 constexpr int kLinksMax = 8;  // one after the other
 
 bool IsBelow(const std::string& path, const std::string& directory) {
@@ -38,6 +39,10 @@ class DiskFiles final : public FileSource {
 
   absl::Status Read(const std::string& name, std::uint64_t offset, std::span<std::byte> target) override {
     CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<File> file, Open(name));
+    // A place that no file can have is the metadata's mistake, not the reader's.
+    if (offset > kFileBytesMax || target.size() > kFileBytesMax - offset) {
+      return DataLoss("{}: there is no byte {}", NameOf(name), offset);
+    }
     return file->ReadAt(offset, target);
   }
 
