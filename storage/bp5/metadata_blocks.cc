@@ -32,6 +32,7 @@ template <typename Records>
 
 // Writers that have to store some pair say so that they know none. Its minimum is rare: most pairs differ in one byte.
 bool IsUnknown(const std::byte* min_max, std::string_view unknown) {
+  if (unknown.empty()) return false;
   const std::size_t last = unknown.size() / 2 - 1;
   return min_max[last] == static_cast<std::byte>(unknown[last]) &&
          std::memcmp(min_max, unknown.data(), unknown.size()) == 0;
@@ -224,7 +225,7 @@ BlockWalk Metadata::Blocks(VariableNumber variable, std::uint32_t step) const {
   walk.record_.dimensions = v.dimensions;
   walk.record_.element_bytes = v.element_bytes;
   walk.record_.kind = v.kind;
-  walk.record_.ordered = IsOrdered(v.type);
+  walk.record_.ordered = IsOrdered(v.type) || v.type == Type::kChar;  // ADIOS2 2.8 stores them of char, too
   walk.record_.unknown = NoMinMaxOf(v.type);
   walk.record_.reversed = impl_->header.column_major && v.dimensions > 1;
   return walk;

@@ -8,10 +8,11 @@
 namespace cairn::bp5 {
 namespace {
 
-// Calls `visit` with a value of the C++ type; false: the type has no order.
+// Calls `visit` with a value of the C++ type; false: there is no min and max of it.
 template <typename Visit>
 bool WithOrderedType(Type type, Visit visit) {
   switch (type) {
+    case Type::kChar:  // has no order, but arrays of ADIOS2 2.8 have min and max
     case Type::kInt8:
       visit(std::int8_t{});
       return true;
