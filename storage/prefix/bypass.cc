@@ -35,7 +35,8 @@ absl::Status RemoveFilesFolder(Disk& disk, const Prefix& prefix, DatasetId id) {
 
 class BypassOnDisk final : public Bypass {
  public:
-  BypassOnDisk(Disk& disk, std::shared_ptr<Prefix> prefix) : disk_(disk), prefix_(std::move(prefix)) {}
+  BypassOnDisk(Disk& disk, std::shared_ptr<Prefix> prefix, bool views)
+      : disk_(disk), prefix_(std::move(prefix)), views_(views) {}
 
   Disk& disk() override { return disk_; }
   absl::Status Begin(const scr::Descriptor& descriptor) override;
@@ -83,6 +84,7 @@ class BypassOnDisk final : public Bypass {
 
   Disk& disk_;
   const std::shared_ptr<Prefix> prefix_;
+  const bool views_;
   std::mutex mutex_;
   std::map<DatasetId, Open> open_;    // under mutex_
   std::map<DatasetId, Open> failed_;  // under mutex_; not removed yet
@@ -255,6 +257,7 @@ absl::Status BypassOnDisk::Complete(const scr::Descriptor& descriptor) {
     if (auto open = open_.extract(descriptor.id)) replaced = std::move(open.mapped().replaced);
   }
   RemoveReplaced(replaced);
+  if (views_) prefix_->MakeView(descriptor.id, catalogues);
   return absl::OkStatus();
 }
 
@@ -309,8 +312,8 @@ absl::StatusOr<std::string> BypassOnDisk::RouteFile(DatasetId id, const std::str
 
 }  // namespace
 
-std::unique_ptr<Bypass> Bypass::Make(Disk& disk, std::shared_ptr<Prefix> prefix) {
-  return std::make_unique<BypassOnDisk>(disk, std::move(prefix));
+std::unique_ptr<Bypass> Bypass::Make(Disk& disk, std::shared_ptr<Prefix> prefix, bool views) {
+  return std::make_unique<BypassOnDisk>(disk, std::move(prefix), views);
 }
 
 absl::Status RemoveUnfinished(Disk& disk, Prefix& prefix, DatasetId id,

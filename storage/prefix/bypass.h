@@ -23,8 +23,8 @@ namespace cairn {
 
 class Bypass : public DatasetStore {
  public:
-  // `disk` is borrowed, and the prefix is on it.
-  static std::unique_ptr<Bypass> Make(Disk& disk, std::shared_ptr<Prefix> prefix);
+  // `disk` is borrowed, and the prefix is on it. `views`: Complete makes the dataset's BP5 view, too (Prefix::MakeView).
+  static std::unique_ptr<Bypass> Make(Disk& disk, std::shared_ptr<Prefix> prefix, bool views = true);
 
   // Of DatasetStore: RouteFile answers where the file is to be until the dataset is complete, of the same base name;
   // kFailedPrecondition: a link or something else is in the way of its own place (place.h). Complete first withdraws

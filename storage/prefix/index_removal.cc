@@ -11,6 +11,7 @@
 #include "storage/prefix/inside.h"
 #include "storage/prefix/removal.h"
 #include "storage/prefix/scr_dataset.h"
+#include "storage/prefix/views.h"
 
 namespace cairn {
 namespace {
@@ -84,6 +85,7 @@ absl::Status RemoveOwnDataset(Disk& disk, const std::string& prefix, SharedRecor
   // Not committed, or damaged: SCR's lists name the files, too.
   CAIRN_ASSIGN_OR_RETURN(const Names names, OnlyOf(disk, records, id, index));
   CAIRN_RETURN_IF_ERROR(WithdrawDataset(disk, records, id));
+  CAIRN_RETURN_IF_ERROR(RemoveView(disk, prefix, id));
   CAIRN_RETURN_IF_ERROR(RemoveFiles(disk, prefix, names));
   return RemoveDataset(disk, prefix, records, id, {});
 }

@@ -18,6 +18,7 @@
 #include "storage/prefix/scr_names.h"
 #include "storage/prefix/shared_records.h"
 #include "storage/prefix/stale_work.h"
+#include "storage/prefix/views.h"
 
 namespace cairn {
 namespace {
@@ -89,6 +90,15 @@ class PrefixOnDisk final : public Prefix {
   absl::Status Commit(const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues) override {
     CAIRN_RETURN_IF_ERROR(RequireOwn());
     return CommitDataset(disk_, path_, run_, records_, descriptor, catalogues);
+  }
+  void MakeView(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) override {
+    absl::Status made = RequireOwn();
+    if (made.ok()) made = cairn::MakeView(disk_, path_, records_, id, catalogues);
+    if (!made.ok()) WarnOfView(records_, id, made);
+  }
+  absl::StatusOr<DatasetId> MakeMissingViews(DatasetId below, std::size_t at_most) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    return cairn::MakeMissingViews(disk_, path_, records_, below, at_most);
   }
   absl::Status Remove(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) override {
     CAIRN_RETURN_IF_ERROR(RequireOwn());

@@ -3,9 +3,11 @@
 //   .cairn/run, launch.<n>, ids.<n>             (0700)
 //   .scr/index.scr, flush.scr, nodes.scr, .scr/scr.dataset.<id>/{rank2file*, summary.scr, commit.cairn}
 //   ckpt.<id>/Ckpt<id>-Rank<r>.fti, ckpt.<id>/rank_<r>.cat; the application's own files under their own names
+//   ckpt.<id>.bp/                               the same as BP5 shows it (storage/view)
 //
 // Order of a commit: data (by transfer/), rank2file parts and root, summary.scr, commit.cairn (exclusive link),
-// index.scr. Removal: index entry, commit.cairn renamed to removed.cairn, sync, bytes. All calls block: I/O pool.
+// index.scr, view. Removal: index entry, commit.cairn renamed to removed.cairn, sync, view, bytes. All calls block: I/O
+// pool.
 //
 // commit.cairn is the truth; the index is merged from it, never made anew: foreign entries, unknown keys, CURRENT,
 // FAILED and FETCHED stay, and so does the removal of an entry by SCR's own tools (the index keeps a list
@@ -137,6 +139,12 @@ class Prefix {
   // files are whole now.
   virtual absl::Status Commit(const scr::Descriptor& descriptor,
                               const std::vector<catalogue::Catalogue>& catalogues) = 0;
+  // Makes the BP5 view of a committed dataset, or makes it anew; the application's own files have none. `catalogues`: as
+  // Commit's. What goes wrong is no harm to the dataset: it is a warning (TakeWarnings).
+  virtual void MakeView(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) = 0;
+  // Makes views that committed datasets with ids below `below` do not have, newest first, at most `at_most`; warnings
+  // as MakeView. Answers where to go on: ids below that are left; 0: none.
+  virtual absl::StatusOr<DatasetId> MakeMissingViews(DatasetId below, std::size_t at_most) = 0;
   // Removes a committed or half-flushed dataset as ordered above; only files that its catalogues name, and of those not
   // what another committed dataset has under the same name. Nothing there: OK; after an error it may be called again.
   // Directories that the application's files were in stay. kFailedPrecondition: the dataset is SCR's own.
@@ -159,7 +167,7 @@ class Prefix {
                                        const std::map<DatasetId, std::optional<scr::FlushEntry>>& entries,
                                        bool only_these) = 0;
 
-  // What was found damaged and moved aside or left out since the last call, for log and `cairn status`.
+  // What was found damaged and moved aside or left out, and views that could not be made, since the last call, for log and `cairn status`.
   virtual std::vector<std::string> TakeWarnings() = 0;
 };
 

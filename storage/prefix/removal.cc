@@ -12,6 +12,7 @@
 #include "storage/prefix/index_rules.h"
 #include "storage/prefix/place.h"
 #include "storage/prefix/scr_dataset.h"
+#include "storage/prefix/views.h"
 #include "storage/transfer/work_file.h"
 
 namespace cairn {
@@ -182,6 +183,7 @@ absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords&
     CAIRN_ASSIGN_OR_RETURN(others, NamesOfOthers(disk, prefix, records, id, real));
   }
   CAIRN_RETURN_IF_ERROR(WithdrawDataset(disk, records, id));
+  CAIRN_RETURN_IF_ERROR(RemoveView(disk, prefix, id));
 
   Remover remover(disk);
   for (const catalogue::Catalogue& catalogue : catalogues) {
@@ -212,6 +214,7 @@ absl::Status FinishRemovals(Disk& disk, const std::string& prefix, SharedRecords
     // SCR has given the id out again since (SCR specification, section 8): what is here now is not Cairn's.
     CAIRN_ASSIGN_OR_RETURN(const auto entry, index_rules::EntryOf(id, index));
     if (entry && !entry->descriptor.launch) continue;
+    CAIRN_RETURN_IF_ERROR(RemoveView(disk, prefix, id));
     Remover remover(disk);
     const std::string data = prefix + "/" + DataFolderName(id);
     remover.Files(data, [&](const std::string& file) { return IsOurs(file, id); });

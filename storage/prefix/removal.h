@@ -26,8 +26,8 @@ absl::Status WithdrawScrDataset(Disk& disk, SharedRecords& records, DatasetId id
 absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id,
                            const std::vector<catalogue::Catalogue>& catalogues);
 
-// Takes away the bytes of removals that a crash cut short: checkpoint files, catalogues and work files in ckpt.<id>,
-// and SCR's lists. (The application's own files under names of their own are left: nobody says any more whose they
+// Takes away the bytes of removals that a crash cut short: the view, checkpoint files, catalogues and work files in
+// ckpt.<id>, and SCR's lists. (The application's own files under names of their own are left: nobody says any more whose they
 // are.)
 absl::Status FinishRemovals(Disk& disk, const std::string& prefix, SharedRecords& records);
 
