@@ -11,6 +11,7 @@
 
 #include "storage/base/status.h"
 #include "storage/bp5/metadata.h"
+#include "storage/bpdir/append.h"
 
 namespace cairn::bpdir {
 namespace {
@@ -30,25 +31,6 @@ std::span<const std::byte> BytesOf(std::string_view text) {
 std::string In(const std::string& directory, std::string_view name) {
   return fmt::format("{}/{}", directory, name);
 }
-
-absl::Status WriteSynced(File& file, std::uint64_t offset, std::string_view bytes) {
-  CAIRN_RETURN_IF_ERROR(file.WriteAt(offset, BytesOf(bytes)));
-  return file.Sync();
-}
-
-// Appends records that become visible all at once; the u64 length of the first stands at `length_at` in them. Where the
-// size of a file may be durable before its bytes are, a reader must find nothing complete behind `end` until all is:
-// a beginning too short for a record's header, then a record that is much longer than the file. However the write of
-// the true length is torn, what stands there is that or more.
-absl::Status AppendAtOnce(File& file, std::uint64_t end, std::string_view records, std::size_t length_at) {
-  std::string stub(records.substr(0, length_at + 7));
-  std::memset(stub.data() + length_at, 0xff, 7);
-  stub[length_at] = static_cast<char>(0xf8);  // lengths are multiples of 8
-  CAIRN_RETURN_IF_ERROR(WriteSynced(file, end, stub));
-  CAIRN_RETURN_IF_ERROR(WriteSynced(file, end + stub.size(), records.substr(stub.size())));
-  return WriteSynced(file, end + length_at, records.substr(length_at, 7));
-}
-constexpr std::size_t kLengthInIndex = 1, kLengthInFormats = 8;
 
 // As it is, or empty.
 absl::StatusOr<std::unique_ptr<File>> OpenOrMake(Disk& disk, const std::string& path) {

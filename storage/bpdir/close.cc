@@ -1,0 +1,133 @@
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "storage/base/status.h"
+#include "storage/bpdir/follow.h"
+
+namespace cairn::bpdir {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+std::uint64_t NumberAt(Bytes bytes, std::uint64_t at) {
+  std::uint64_t number;
+  std::memcpy(&number, bytes.data() + at, sizeof number);
+  return number;
+}
+
+// The three files as they are.
+struct Held {
+  Bytes index, metadata, formats;
+};
+
+absl::StatusOr<Bytes> HoldAll(FileSource& files, const std::string& name) {
+  const auto bytes = files.Bytes(name);
+  if (absl::IsNotFound(bytes.status())) return Bytes();
+  if (!bytes.ok()) return bytes.status();
+  return files.Hold(name, 0, *bytes);
+}
+
+// Where the entry of mmd.0 or the record of md.idx at `at` ends; 0: it does not.
+std::uint64_t EndOfEntry(Bytes formats, std::uint64_t at) {
+  constexpr std::uint64_t kHeader = 16;
+  if (formats.size() - at < kHeader) return 0;
+  const std::uint64_t id = NumberAt(formats, at), block = NumberAt(formats, at + 8);
+  const std::uint64_t left = formats.size() - at - kHeader;
+  return id > left || block > left - id ? 0 : at + kHeader + id + block;
+}
+std::uint64_t EndOfRecord(Bytes index, std::uint64_t at) {
+  constexpr std::uint64_t kHeader = 9;
+  if (index.size() - at < kHeader) return 0;
+  const std::uint64_t body = NumberAt(index, at + 1);
+  return body > index.size() - at - kHeader ? 0 : at + kHeader + body;
+}
+
+// What a power failure has left behind the last good step is not taken: one entry, then one record after the other.
+void TakeWhatIsGood(const Held& held, bp5::Metadata* metadata) {
+  const auto extend = [&](Bytes index, Bytes formats) {
+    return metadata->Extend({.index = index, .formats = formats, .metadata_begin = 0, .metadata = held.metadata}).ok();
+  };
+  if (held.index.size() < kIndexHeaderBytes || !extend(held.index.first(kIndexHeaderBytes), {})) return;
+  for (std::uint64_t at = 0; at < held.formats.size();) {
+    const std::uint64_t end = EndOfEntry(held.formats, at);
+    if (end == 0 || !extend({}, held.formats.subspan(at, end - at))) break;
+    at = end;
+  }
+  for (std::uint64_t at = kIndexHeaderBytes; at < held.index.size();) {
+    const std::uint64_t end = EndOfRecord(held.index, at);
+    if (end == 0 || !extend(held.index.subspan(at, end - at), {})) break;
+    at = end;
+  }
+}
+
+absl::StatusOr<bool> HasData(Disk& disk, const std::string& directory, const bp5::Metadata& metadata,
+                             std::uint32_t steps) {
+  CAIRN_ASSIGN_OR_RETURN(const auto need, NeedOf(metadata, steps));
+  for (const auto& [name, bytes] : need) {
+    if (bytes == 0 || !name.starts_with("data.")) continue;
+    const auto info = disk.Info(directory + "/" + name);
+    if (absl::IsNotFound(info.status())) return false;
+    if (!info.ok()) return info.status();
+    if (info->bytes < bytes) return false;
+  }
+  return true;
+}
+
+absl::Status ClearFlag(Disk& disk, const std::string& path) {
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, disk.Open(path, {.writable = true}));
+  std::byte flag{};
+  CAIRN_RETURN_IF_ERROR(file->ReadAt(kActiveFlagAt, {&flag, 1}));
+  if (flag != std::byte{0}) {
+    flag = std::byte{0};
+    CAIRN_RETURN_IF_ERROR(file->WriteAt(kActiveFlagAt, {&flag, 1}));
+  }
+  return file->Sync();
+}
+
+absl::Status RemoveAll(Disk& disk, const std::string& directory) {
+  CAIRN_RETURN_IF_ERROR(ClearPlace(disk, directory));
+  const absl::Status removed = disk.Remove(directory);  // what else is in it is not ours
+  return absl::IsNotFound(removed) || absl::IsAlreadyExists(removed) ? absl::OkStatus() : removed;
+}
+
+}  // namespace
+
+absl::StatusOr<std::uint32_t> StepsWithData(Disk& disk, const std::string& directory, const bp5::Metadata& metadata) {
+  std::uint32_t low = 0, high = metadata.steps();
+  while (low < high) {
+    const std::uint32_t middle = low + (high - low + 1) / 2;
+    CAIRN_ASSIGN_OR_RETURN(const bool has, HasData(disk, directory, metadata, middle));
+    if (has) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
+absl::Status Close(Disk& disk, const std::string& directory) {
+  const auto names = disk.List(directory);
+  if (absl::IsNotFound(names.status())) return absl::OkStatus();
+  if (!names.ok()) return names.status();
+  const std::unique_ptr<FileSource> files = ReadFiles(disk, directory);
+  Held held;
+  CAIRN_ASSIGN_OR_RETURN(held.index, HoldAll(*files, "md.idx"));
+  CAIRN_ASSIGN_OR_RETURN(held.metadata, HoldAll(*files, "md.0"));
+  CAIRN_ASSIGN_OR_RETURN(held.formats, HoldAll(*files, "mmd.0"));
+  bp5::Metadata metadata;
+  TakeWhatIsGood(held, &metadata);
+  CAIRN_ASSIGN_OR_RETURN(const std::uint32_t steps, StepsWithData(disk, directory, metadata));
+  if (steps == 0) return RemoveAll(disk, directory);
+  CAIRN_ASSIGN_OR_RETURN(auto need, NeedOf(metadata, steps));
+  CAIRN_RETURN_IF_ERROR(CutFile(disk, directory + "/md.idx", need.at("md.idx")));
+  for (const std::string& name : *names) {
+    if (name.starts_with("data.") || name == "md.0" || name == "mmd.0") {
+      if (IsOfDirectory(name)) CAIRN_RETURN_IF_ERROR(CutFile(disk, directory + "/" + name, need[name]));
+    }
+  }
+  return ClearFlag(disk, directory + "/md.idx");
+}
+
+}  // namespace cairn::bpdir
