@@ -25,7 +25,7 @@ module cairn
     CAIRN_FLAG_GROWING = 4
 
   integer(c_int32_t), parameter :: TYPE_INT32 = 3, TYPE_INT64 = 4, TYPE_FLOAT = 9, TYPE_DOUBLE = 10
-  integer, parameter :: DIMS_MAX = 8, PATH_BYTES = 8192
+  integer, parameter :: DIMS_MAX = 8, PATH_BYTES = 8192, NAME_MAX = 256
 
   type, public :: cairn_session
     private
@@ -41,10 +41,20 @@ module cairn
     type(c_ptr) :: address
     integer(c_int32_t) :: takeover
     integer(c_int32_t) :: deadline_ms
+    integer(c_int32_t) :: observer
+  end type
+
+  type, bind(C) :: c_stored_info
+    integer(c_size_t) :: struct_size
+    integer(c_int32_t) :: id, kind, type, ndims
+    integer(c_int64_t) :: count, shape(DIMS_MAX), start(DIMS_MAX), box_count(DIMS_MAX)
+    integer(c_int32_t) :: nranks
+    character(kind=c_char) :: name(NAME_MAX)
   end type
 
   public :: cairn_open, cairn_close, cairn_protect, cairn_protect_value, cairn_protect_array, cairn_unprotect
   public :: cairn_checkpoint, cairn_test, cairn_wait, cairn_latest, cairn_restore, cairn_restored_tier
+  public :: cairn_set_fill, cairn_unset_fill, cairn_read
   public :: cairn_output_begin, cairn_route_file, cairn_output_end, cairn_restart_file
   public :: cairn_should_exit, cairn_need_checkpoint
   public :: cairn_error, cairn_strerror, cairn_version
@@ -64,6 +74,17 @@ module cairn
   ! from `start` on in the global array of `shape`.
   interface cairn_protect_array
     module procedure array_int32, array_int64, array_real32, array_real64
+  end interface
+
+  ! cairn_set_fill(session, name, value): what elements of a global array become that no rank has stored.
+  interface cairn_set_fill
+    module procedure fill_int32, fill_int64, fill_real32, fill_real64
+  end interface
+
+  ! cairn_read(session, dataset, name, data [, start]): as many elements as `data` has in each dimension, from `start`
+  ! (without it: 1, 1, ...) on in the global array, into `data`; of a value, which has one dimension, likewise.
+  interface cairn_read
+    module procedure read_int32, read_int64, read_real32, read_real64
   end interface
 
   interface
@@ -131,6 +152,25 @@ module cairn
       type(c_ptr), value :: session
       integer(c_int64_t), value :: dataset
     end function
+    integer(c_int) function c_set_fill(session, name, type, value) bind(C, name="cairn_set_fill")
+      import :: c_int, c_ptr, c_int32_t, c_char
+      type(c_ptr), value :: session, value
+      character(kind=c_char), intent(in) :: name(*)
+      integer(c_int32_t), value :: type
+    end function
+    integer(c_int) function c_read(session, dataset, name, start, count, out) bind(C, name="cairn_read")
+      import :: c_int, c_ptr, c_int64_t, c_char
+      type(c_ptr), value :: session, out
+      integer(c_int64_t), value :: dataset
+      character(kind=c_char), intent(in) :: name(*)
+      integer(c_int64_t), intent(in) :: start(*), count(*)
+    end function
+    integer(c_int) function c_stored(session, dataset, index, info) bind(C, name="cairn_stored")
+      import :: c_int, c_ptr, c_int64_t, c_stored_info
+      type(c_ptr), value :: session
+      integer(c_int64_t), value :: dataset, index
+      type(c_stored_info), intent(inout) :: info
+    end function
     integer(c_int) function c_restored_tier(session, tier) bind(C, name="cairn_restored_tier")
       import :: c_int, c_ptr, c_int32_t
       type(c_ptr), value :: session
@@ -194,11 +234,13 @@ module cairn
 contains
 
   ! What is absent comes from the environment or is the default: see cairn_options.
-  integer function cairn_open(session, prefix, rank, nranks, launch, address, takeover, deadline_ms) result(code)
+  ! observer: joins no launch; cairn_latest, cairn_read, cairn_test and cairn_wait only.
+  integer function cairn_open(session, prefix, rank, nranks, launch, address, takeover, deadline_ms, observer) &
+      result(code)
     type(cairn_session), intent(inout) :: session
     character(len=*), intent(in), optional :: prefix, launch, address
     integer, intent(in), optional :: rank, nranks, deadline_ms
-    logical, intent(in), optional :: takeover
+    logical, intent(in), optional :: takeover, observer
     character(kind=c_char), allocatable, target :: c_prefix(:), c_launch(:), c_address(:)
     type(c_options) :: options
     options%struct_size = c_sizeof(options)
@@ -209,6 +251,7 @@ contains
     options%nranks = -1
     options%takeover = 0
     options%deadline_ms = 0
+    options%observer = 0
     if (present(prefix)) then
       allocate (c_prefix, source=to_c(prefix))
       options%prefix = c_loc(c_prefix)
@@ -225,6 +268,7 @@ contains
     if (present(nranks)) options%nranks = int(nranks, c_int32_t)
     if (present(deadline_ms)) options%deadline_ms = int(deadline_ms, c_int32_t)
     if (present(takeover)) options%takeover = merge(1_c_int32_t, 0_c_int32_t, takeover)
+    if (present(observer)) options%observer = merge(1_c_int32_t, 0_c_int32_t, observer)
     code = c_open(options, session%handle)
   end function
 
@@ -425,6 +469,158 @@ contains
     type(cairn_session), intent(in) :: session
     integer, intent(in) :: id
     code = c_unprotect(session%handle, int(id, c_int32_t))
+  end function
+
+  integer function fill_int32(session, name, value) result(code)
+    type(cairn_session), intent(in) :: session
+    character(len=*), intent(in) :: name
+    integer(int32), intent(in), target :: value
+    code = c_set_fill(session%handle, to_c(name), TYPE_INT32, c_loc(value))
+  end function
+
+  integer function fill_int64(session, name, value) result(code)
+    type(cairn_session), intent(in) :: session
+    character(len=*), intent(in) :: name
+    integer(int64), intent(in), target :: value
+    code = c_set_fill(session%handle, to_c(name), TYPE_INT64, c_loc(value))
+  end function
+
+  integer function fill_real32(session, name, value) result(code)
+    type(cairn_session), intent(in) :: session
+    character(len=*), intent(in) :: name
+    real(real32), intent(in), target :: value
+    code = c_set_fill(session%handle, to_c(name), TYPE_FLOAT, c_loc(value))
+  end function
+
+  integer function fill_real64(session, name, value) result(code)
+    type(cairn_session), intent(in) :: session
+    character(len=*), intent(in) :: name
+    real(real64), intent(in), target :: value
+    code = c_set_fill(session%handle, to_c(name), TYPE_DOUBLE, c_loc(value))
+  end function
+
+  ! Elements that no rank has stored are an error again.
+  integer function cairn_unset_fill(session, name) result(code)
+    type(cairn_session), intent(in) :: session
+    character(len=*), intent(in) :: name
+    code = c_set_fill(session%handle, to_c(name), 0_c_int32_t, c_null_ptr)
+  end function
+
+  integer function read_int32(session, dataset, name, data, start) result(code)
+    type(cairn_session), intent(in) :: session
+    integer(int64), intent(in) :: dataset
+    character(len=*), intent(in) :: name
+    integer(int32), intent(inout), target :: data(..)
+    integer(int64), intent(in), optional :: start(:)
+    integer(int64) :: extents(DIMS_MAX)
+    integer :: d
+    code = CAIRN_INVALID_ARGUMENT
+    if (.not. is_contiguous(data) .or. rank(data) > DIMS_MAX) return
+    extents(1) = 1
+    do d = 1, rank(data)
+      extents(d) = size(data, d, kind=int64)
+    end do
+    code = read_box(session, dataset, name, c_loc(data), TYPE_INT32, extents(1:max(1, rank(data))), start)
+  end function
+
+  integer function read_int64(session, dataset, name, data, start) result(code)
+    type(cairn_session), intent(in) :: session
+    integer(int64), intent(in) :: dataset
+    character(len=*), intent(in) :: name
+    integer(int64), intent(inout), target :: data(..)
+    integer(int64), intent(in), optional :: start(:)
+    integer(int64) :: extents(DIMS_MAX)
+    integer :: d
+    code = CAIRN_INVALID_ARGUMENT
+    if (.not. is_contiguous(data) .or. rank(data) > DIMS_MAX) return
+    extents(1) = 1
+    do d = 1, rank(data)
+      extents(d) = size(data, d, kind=int64)
+    end do
+    code = read_box(session, dataset, name, c_loc(data), TYPE_INT64, extents(1:max(1, rank(data))), start)
+  end function
+
+  integer function read_real32(session, dataset, name, data, start) result(code)
+    type(cairn_session), intent(in) :: session
+    integer(int64), intent(in) :: dataset
+    character(len=*), intent(in) :: name
+    real(real32), intent(inout), target :: data(..)
+    integer(int64), intent(in), optional :: start(:)
+    integer(int64) :: extents(DIMS_MAX)
+    integer :: d
+    code = CAIRN_INVALID_ARGUMENT
+    if (.not. is_contiguous(data) .or. rank(data) > DIMS_MAX) return
+    extents(1) = 1
+    do d = 1, rank(data)
+      extents(d) = size(data, d, kind=int64)
+    end do
+    code = read_box(session, dataset, name, c_loc(data), TYPE_FLOAT, extents(1:max(1, rank(data))), start)
+  end function
+
+  integer function read_real64(session, dataset, name, data, start) result(code)
+    type(cairn_session), intent(in) :: session
+    integer(int64), intent(in) :: dataset
+    character(len=*), intent(in) :: name
+    real(real64), intent(inout), target :: data(..)
+    integer(int64), intent(in), optional :: start(:)
+    integer(int64) :: extents(DIMS_MAX)
+    integer :: d
+    code = CAIRN_INVALID_ARGUMENT
+    if (.not. is_contiguous(data) .or. rank(data) > DIMS_MAX) return
+    extents(1) = 1
+    do d = 1, rank(data)
+      extents(d) = size(data, d, kind=int64)
+    end do
+    code = read_box(session, dataset, name, c_loc(data), TYPE_DOUBLE, extents(1:max(1, rank(data))), start)
+  end function
+
+  ! From fastest first and 1 to slowest first and 0. C does not say how many elements `place` has room for, and of which
+  ! type: both must be as in the dataset.
+  integer function read_box(session, dataset, name, place, element, extents, start) result(code)
+    type(cairn_session), intent(in) :: session
+    integer(int64), intent(in) :: dataset
+    character(len=*), intent(in) :: name
+    type(c_ptr), intent(in) :: place
+    integer(c_int32_t), intent(in) :: element
+    integer(int64), intent(in) :: extents(:)
+    integer(int64), intent(in), optional :: start(:)
+    integer(int64) :: first(size(extents)), index
+    type(c_stored_info) :: info
+    integer :: n
+    n = size(extents)
+    first = 1
+    code = CAIRN_INVALID_ARGUMENT
+    if (present(start)) then
+      if (size(start) /= n .or. any(start < 1)) return
+      first = start
+    end if
+    index = 0
+    do
+      info%struct_size = c_sizeof(info)
+      code = c_stored(session%handle, dataset, index, info)
+      if (code == CAIRN_NOT_FOUND) exit
+      if (code /= CAIRN_OK) return
+      if (info%kind /= 0 .and. same_name(info%name, name)) then
+        code = CAIRN_FAILED_PRECONDITION
+        if (info%type /= element) return
+        code = CAIRN_INVALID_ARGUMENT
+        if (info%kind == 2 .and. info%ndims /= n .or. info%kind == 1 .and. n /= 1) return
+        exit
+      end if
+      index = index + 1
+    end do
+    code = c_read(session%handle, dataset, to_c(name), first(n:1:-1) - 1, extents(n:1:-1), place)
+  end function
+
+  logical function same_name(stored, name) result(same)
+    character(kind=c_char), intent(in) :: stored(NAME_MAX)
+    character(len=*), intent(in) :: name
+    integer :: i, n
+    n = min(len_trim(name), NAME_MAX - 1)
+    same = stored(n + 1) == c_null_char
+    do i = 1, n
+      same = same .and. stored(i) == name(i:i)
+    end do
   end function
 
   ! step absent or 0: this rank's call count in this launch.

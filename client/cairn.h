@@ -97,9 +97,11 @@ typedef struct cairn_options {
   const char* address;   /* unix:PATH, grpc://HOST:PORT, grpc+unix:PATH [$CAIRN_ADDRESS, then the usual sockets] */
   int32_t takeover;      /* 1: an older launch that is still alive is shut out */
   uint32_t deadline_ms;  /* of each call [120000] */
+  int32_t observer;      /* 1: a session that only reads (cairn_latest, cairn_stored, cairn_read, cairn_test, cairn_wait):
+                            joins no launch, shuts nobody out, is never CAIRN_BUSY; rank, nranks, launch do not count */
 } cairn_options;
 
-#define CAIRN_OPTIONS_INIT {sizeof(cairn_options), NULL, -1, -1, NULL, NULL, 0, 0}
+#define CAIRN_OPTIONS_INIT {sizeof(cairn_options), NULL, -1, -1, NULL, NULL, 0, 0, 0}
 
 /* Opens this rank's session and joins the launch. If no daemon is there: CAIRN_UNAVAILABLE at once, naming the sockets. */
 CAIRN_API int cairn_open(const cairn_options* options, cairn_session** session);
@@ -152,11 +154,27 @@ typedef struct cairn_stored_info {
 CAIRN_API int cairn_stored(cairn_session* session, uint64_t dataset, uint64_t index, cairn_stored_info* info);
 CAIRN_API int cairn_stored_by_id(cairn_session* session, uint64_t dataset, int32_t id, cairn_stored_info* info);
 
+/* What elements of the global array `name` become that no rank has stored: one element of `type` at `value`. In a
+ * cairn_restore or cairn_read they are an error without it. NULL: an error again. */
+CAIRN_API int cairn_set_fill(cairn_session* session, const char* name, int32_t type, const void* value);
+
 /* Brings the dataset back into the protected memory: on all ranks or on none. All ranks call it. CAIRN_RETRY: some copy
  * was damaged on some rank; ask cairn_latest again. CAIRN_FAILED_PRECONDITION names the variable that is missing or
  * differs (no byte was written). Of a dataset of files: all files are in the cache and verified, no memory is written.
- * After a failure in the middle the protected memory is unspecified. */
+ * After a failure in the middle the protected memory is unspecified.
+ *
+ * The boxes of global arrays may be others than were stored, on as many ranks or on another number: each rank's box is
+ * put together from whatever ranks stored parts of it. Of elements that several ranks have stored, the highest rank's
+ * count, but a rank that asks for the very box that it stored, on as many ranks, gets its own. Values come back on any number of ranks. Plain variables belong to one rank each: on another number of ranks
+ * CAIRN_FAILED_PRECONDITION, naming the first. */
 CAIRN_API int cairn_restore(cairn_session* session, uint64_t dataset);
+
+/* Elements [start, start + count) of the global array `name` of a dataset into `out`, packed, slowest dimension first;
+ * of a value: one dimension, both NULL: all of it. Of any dataset that can be restored, for this session alone; moves no
+ * pin. CAIRN_NOT_FOUND: no such dataset or name. CAIRN_FAILED_PRECONDITION: plain variables and files cannot be read
+ * so; an element was not stored, and there is no fill. After a failure `out` is unspecified. */
+CAIRN_API int cairn_read(cairn_session* session, uint64_t dataset, const char* name, const uint64_t* start,
+                         const uint64_t* count, void* out);
 
 /* Which copy served this rank in the last successful cairn_restore (enum cairn_tier). */
 CAIRN_API int cairn_restored_tier(cairn_session* session, int32_t* tier);

@@ -145,6 +145,7 @@ struct Options {
   std::string address{};
   bool takeover = false;
   std::chrono::milliseconds deadline{0};
+  bool observer = false;  // joins no launch: latest, stored, read, test and wait only
 };
 
 // This rank's box of a global array, slowest dimension first; all of them have as many entries as `shape`.
@@ -173,6 +174,7 @@ class Session {
     c.address = or_null(options.address);
     c.takeover = options.takeover ? 1 : 0;
     c.deadline_ms = static_cast<std::uint32_t>(options.deadline.count());
+    c.observer = options.observer ? 1 : 0;
     cairn_session* session = nullptr;
     const int code = cairn_open(&c, &session);
     if (code != CAIRN_OK) return Error{static_cast<Code>(code), cairn_error(nullptr)};
@@ -280,6 +282,39 @@ class Session {
     return info;
   }
 
+  // What elements of the global array become that no rank has stored; none: they are an error again.
+  template <Element T>
+  Result<void> set_fill(const std::string& name, T value) {
+    return answer(cairn_set_fill(session_, name.c_str(), type_code<T>(), &value));
+  }
+  Result<void> unset_fill(const std::string& name) {
+    return answer(cairn_set_fill(session_, name.c_str(), 0, nullptr));
+  }
+
+  // Elements [start, start + count) of a global array into `out`, packed; of a value, with both empty, all of it.
+  // kInvalidArgument also if `out` is too small, kFailedPrecondition if it has another type.
+  template <Element T, std::size_t kExtent>
+  Result<void> read(std::uint64_t dataset, const std::string& name, const std::vector<std::uint64_t>& start,
+                    const std::vector<std::uint64_t>& count, std::span<T, kExtent> out) {
+    const bool all = start.empty() && count.empty();
+    const auto info = find_stored(dataset, name);
+    if (!info) return info.error();
+    if (info->kind != CAIRN_KIND_PLAIN) {
+      const std::size_t ndims = info->kind == CAIRN_KIND_ARRAY ? static_cast<std::size_t>(info->ndims) : 1;
+      if (!all && (start.size() != ndims || count.size() != ndims)) {
+        return Error{Code::kInvalidArgument, "read: start and count need one entry for each dimension"};
+      }
+      if (info->type != type_code<T>()) {
+        return Error{Code::kFailedPrecondition, "read: \"" + name + "\" has another type than the span"};
+      }
+      if (!holds(out.size(), all ? std::vector<std::uint64_t>{info->count} : count)) {
+        return Error{Code::kInvalidArgument, "read: the span has fewer elements than the selection"};
+      }
+    }
+    return answer(cairn_read(session_, dataset, name.c_str(), all ? nullptr : start.data(),
+                             all ? nullptr : count.data(), out.data()));
+  }
+
   // Which copy served this rank. kRetry: ask latest() again.
   Result<Tier> restore(std::uint64_t dataset) {
     std::int32_t tier = 0;
@@ -331,6 +366,18 @@ class Session {
   static constexpr std::size_t kPathBytes = 8192;
 
   explicit Session(cairn_session* session) : session_(session) {}
+
+  // The array or value of that name, of the lowest id; kind kPlain: there is none, and the daemon is to say why.
+  Result<cairn_stored_info> find_stored(std::uint64_t dataset, const std::string& name) {
+    for (std::uint64_t i = 0;; ++i) {
+      cairn_stored_info info{};
+      info.struct_size = sizeof info;
+      const int code = cairn_stored(session_, dataset, i, &info);
+      if (code == CAIRN_NOT_FOUND) return cairn_stored_info{};
+      if (code != CAIRN_OK) return failure(code);
+      if (info.kind != CAIRN_KIND_PLAIN && name.compare(0, CAIRN_NAME_MAX - 1, info.name) == 0) return info;
+    }
+  }
 
   static const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 

@@ -18,7 +18,7 @@ struct cairn_frame_header {
 
 /* Protocol versions: a client offers a range, the daemon takes the newest that both speak and serves the one before
  * its newest, too. */
-#define CAIRN_PROTOCOL_NEWEST 1u
+#define CAIRN_PROTOCOL_NEWEST 2u /* 2: rows in a restore's pieces, Read, observers */
 #define CAIRN_PROTOCOL_OLDEST 1u
 
 /* Limits that both sides keep. */

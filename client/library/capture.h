@@ -13,4 +13,7 @@ int lc_capture(struct lc_call* call, uint64_t step, uint32_t attempt, uint64_t* 
 /* Gets all protected memory of `dataset` back; sets the session's tier. */
 int lc_restore(struct lc_call* call, uint64_t dataset);
 
+/* Gets what `read` asks for into `variable`, as which it counts; sets read->holes. */
+int lc_read(struct lc_call* call, struct lc_variable* variable, Cairn__Local__Read* read);
+
 #endif /* CAIRN_CLIENT_LIBRARY_CAPTURE_H_ */

@@ -52,6 +52,7 @@ static int say_hello(struct lc_call* call) {
     code = lc_fail(call, CAIRN_UNSUPPORTED, "the daemon (%.100s) speaks protocol %u, this library %u to %u",
                    reply->hello->daemon, reply->hello->protocol, CAIRN_PROTOCOL_OLDEST, CAIRN_PROTOCOL_NEWEST);
   } else {
+    call->session->protocol = reply->hello->protocol;
     lc_log(call->session, LC_LOG_INFO, "connected to %s (process %u) at %s", reply->hello->daemon, reply->hello->pid,
            call->session->address);
   }
@@ -62,6 +63,8 @@ static int say_hello(struct lc_call* call) {
 /* Launch and token come once; every reconnect shows them and stays in the launch. */
 static int keep_launch(struct lc_call* call, const Cairn__Local__OpenReply* open) {
   cairn_session* session = call->session;
+  session->joined = true;
+  if (session->settings.observer) return CAIRN_OK;
   if (session->launch != 0) {
     return open->launch == session->launch
                ? CAIRN_OK
@@ -93,16 +96,23 @@ static bool tell_rhythm(const struct lc_rhythm* wanted, Cairn__Local__Rhythm* to
 static int join_launch(struct lc_call* call) {
   cairn_session* session = call->session;
   Cairn__Local__Open open = CAIRN__LOCAL__OPEN__INIT;
-  open.prefix = session->settings.prefix;
-  open.rank = session->settings.rank;
-  open.nranks = session->settings.nranks;
-  open.launch_key = session->settings.launch_key;
-  open.takeover = session->settings.takeover && session->launch == 0; /* once */
-  open.launch = session->launch;
-  open.token = session->token;
-  open.end_time_s = session->settings.rhythm.end_time_s;
   Cairn__Local__Rhythm rhythm = CAIRN__LOCAL__RHYTHM__INIT;
-  if (tell_rhythm(&session->settings.rhythm, &rhythm)) open.rhythm = &rhythm;
+  if (session->settings.observer && session->protocol < LC_PROTOCOL_READS) {
+    return lc_fail(call, CAIRN_UNSUPPORTED, "the daemon is too old for observers: it speaks protocol %u",
+                   session->protocol);
+  }
+  open.prefix = session->settings.prefix;
+  open.observer = session->settings.observer;
+  if (!open.observer) {
+    open.rank = session->settings.rank;
+    open.nranks = session->settings.nranks;
+    open.launch_key = session->settings.launch_key;
+    open.takeover = session->settings.takeover && session->launch == 0; /* once */
+    open.launch = session->launch;
+    open.token = session->token;
+    open.end_time_s = session->settings.rhythm.end_time_s;
+    if (tell_rhythm(&session->settings.rhythm, &rhythm)) open.rhythm = &rhythm;
+  }
   Cairn__Local__Request request = CAIRN__LOCAL__REQUEST__INIT;
   request.body_case = CAIRN__LOCAL__REQUEST__BODY_OPEN;
   request.open = &open;
@@ -120,6 +130,10 @@ static int join_launch(struct lc_call* call) {
 static int greet(struct lc_call* call) {
   int code = say_hello(call);
   if (code == CAIRN_OK) code = join_launch(call);
+  if (code == CAIRN_OK && call->session->settings.observer) {
+    lc_log(call->session, LC_LOG_INFO, "observer of %s", call->session->settings.prefix);
+    return CAIRN_OK;
+  }
   if (code == CAIRN_OK) {
     lc_log(call->session, LC_LOG_INFO, "rank %u of %u in launch %llu of %s", call->session->settings.rank,
            call->session->settings.nranks, (unsigned long long)call->session->launch, call->session->settings.prefix);
@@ -174,7 +188,7 @@ int lc_connect(struct lc_call* call) {
   uint32_t delay_ms = 0;
   if (call->session->transport != NULL) return CAIRN_OK;
   for (;;) {
-    int code = call->session->launch == 0 ? connect_first(call) : connect_again(call);
+    int code = call->session->joined ? connect_again(call) : connect_first(call);
     if (code == CAIRN_OK) {
       code = greet(call);
       if (code == CAIRN_UNAVAILABLE) code = LC_LOST; /* it is going away: its successor may be near */

@@ -144,3 +144,39 @@ void lc_scatter(void* base, const void* packed, const struct lc_box* box, uint64
     bytes -= run;
   }
 }
+
+void lc_scatter_rows(void* base, const void* source, const struct lc_box* box, const struct lc_rows* rows) {
+  uint8_t* target = base;
+  const uint8_t* from = source;
+  if (box->dimensions == 0) {
+    for (uint64_t i = 0; i < rows->rows; ++i) {
+      memcpy(target + box->first + rows->offset + i * rows->stride, from + i * rows->source_stride, rows->bytes);
+    }
+    return;
+  }
+  /* One row of the box after the other: the walk goes on instead of starting anew. */
+  if (rows->stride == box->row_bytes && rows->offset % box->row_bytes + rows->bytes <= box->row_bytes) {
+    struct cursor cursor;
+    cursor_start(&cursor, box, rows->offset);
+    const uint64_t within = cursor.within;
+    for (uint64_t i = 0; i < rows->rows; ++i) {
+      memcpy(target + cursor.row + within, from + i * rows->source_stride, rows->bytes);
+      cursor_next_row(&cursor);
+    }
+    return;
+  }
+  for (uint64_t i = 0; i < rows->rows; ++i) {
+    lc_scatter(base, from + i * rows->source_stride, box, rows->offset + i * rows->stride, rows->bytes);
+  }
+}
+
+void lc_fill_box(void* base, const struct lc_box* box, const void* element, uint64_t bytes) {
+  if (box->bytes == 0) return;
+  struct cursor cursor;
+  cursor_start(&cursor, box, 0);
+  for (uint64_t done = 0; done < box->bytes; done += box->row_bytes) {
+    uint8_t* row = (uint8_t*)base + cursor.row;
+    for (uint64_t i = 0; i < box->row_bytes; i += bytes) memcpy(row + i, element, bytes);
+    cursor_next_row(&cursor);
+  }
+}

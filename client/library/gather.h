@@ -35,6 +35,20 @@ bool lc_box_make(uint64_t element_bytes, int32_t dimensions, const uint64_t* cou
 void lc_gather(void* packed, const void* base, const struct lc_box* box, uint64_t offset, uint64_t bytes);
 void lc_scatter(void* base, const void* packed, const struct lc_box* box, uint64_t offset, uint64_t bytes);
 
+/* So many rows of `bytes`, which lie so far apart in the box as packed, and from `source` on.
+ * REQUIRES: each as lc_scatter; rows > 0. */
+struct lc_rows {
+  uint64_t offset; /* of the first */
+  uint64_t bytes;
+  uint64_t rows;
+  uint64_t stride;
+  uint64_t source_stride;
+};
+void lc_scatter_rows(void* base, const void* source, const struct lc_box* box, const struct lc_rows* rows);
+
+/* Sets all elements of the box, each of `bytes`. */
+void lc_fill_box(void* base, const struct lc_box* box, const void* element, uint64_t bytes);
+
 #ifdef __cplusplus
 }
 #endif

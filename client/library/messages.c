@@ -1,5 +1,6 @@
 #include "client/library/messages.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,12 +26,14 @@ static void describe(struct lc_variable* variable, Cairn__Local__Variable* messa
 
 bool lc_list_variables(const struct lc_variables* variables, struct lc_listed* listed) {
   const size_t count = variables->count;
-  const size_t each = sizeof(Cairn__Local__Variable) + sizeof(*listed->variables) + sizeof(*listed->messages);
+  const size_t each =
+      sizeof(Cairn__Local__Variable) + sizeof(*listed->variables) + sizeof(*listed->messages) + sizeof(*listed->named);
   *listed = (struct lc_listed){.count = count, .memory = malloc(count * each + 1)};
   if (listed->memory == NULL) return false;
   Cairn__Local__Variable* messages = listed->memory;
   listed->messages = (Cairn__Local__Variable**)(messages + count);
   listed->variables = (struct lc_variable**)(listed->messages + count);
+  listed->named = (uint64_t*)(listed->variables + count);
   size_t i = 0;
   for (struct lc_variable* v = variables->first; v != NULL; v = v->next, ++i) {
     describe(v, &messages[i]);
@@ -46,68 +49,93 @@ void lc_free_listed(struct lc_listed* listed) {
   *listed = (struct lc_listed){0};
 }
 
-static bool within(uint64_t offset, uint64_t bytes, uint64_t limit) {
-  return offset <= limit && bytes <= limit - offset;
+uint64_t lc_rows_of(const Cairn__Local__Plan* plan, size_t piece) {
+  return plan->n_rows != 0 ? plan->rows[piece] : 1;
+}
+
+/* Do so many rows of `bytes`, `stride` apart, lie below `limit` without touching each other? */
+static bool within(uint64_t offset, uint64_t bytes, uint64_t rows, uint64_t stride, uint64_t limit) {
+  uint64_t extent;
+  if (rows == 0 || (rows > 1 && stride < bytes) || __builtin_mul_overflow(rows - 1, stride, &extent) ||
+      __builtin_add_overflow(extent, bytes, &extent)) {
+    return false;
+  }
+  return offset <= limit && extent <= limit - offset;
+}
+
+static int misplaced(const Cairn__Local__Plan* plan, size_t i, const char* where, uint64_t offset, uint64_t stride,
+                     uint64_t limit, struct lc_why* why) {
+  return lc_because(
+      why, CAIRN_INTERNAL, "piece %zu of the plan, %llu bytes at %llu (%llu rows, %llu apart), is not in %s of %llu", i,
+      (unsigned long long)plan->bytes[i], (unsigned long long)offset, (unsigned long long)lc_rows_of(plan, i),
+      (unsigned long long)stride, where, (unsigned long long)limit);
 }
 
 static int check_piece(const Cairn__Local__Plan* plan, size_t i, const struct lc_listed* listed,
                        const uint64_t* image_bytes, struct lc_why* why) {
-  const uint64_t bytes = plan->bytes[i];
+  const uint64_t bytes = plan->bytes[i], rows = lc_rows_of(plan, i);
+  const uint64_t variable_stride = plan->n_rows != 0 ? plan->variable_stride[i] : 0;
+  const uint64_t image_stride = plan->n_rows != 0 ? plan->image_stride[i] : 0;
   if (plan->variable[i] >= listed->count) {
     return lc_because(why, CAIRN_INTERNAL, "piece %zu of the plan is of variable %u of %zu", i, plan->variable[i],
                       listed->count);
   }
   const struct lc_variable* v = listed->variables[plan->variable[i]];
-  if (bytes == 0 || !within(plan->variable_offset[i], bytes, v->box.bytes)) {
-    return lc_because(why, CAIRN_INTERNAL, "piece %zu of the plan, %llu bytes at %llu, is not in variable %d of %llu",
-                      i, (unsigned long long)bytes, (unsigned long long)plan->variable_offset[i], v->id,
-                      (unsigned long long)v->box.bytes);
+  if (bytes == 0 || !within(plan->variable_offset[i], bytes, rows, variable_stride, v->box.bytes)) {
+    char variable[32];
+    snprintf(variable, sizeof variable, "variable %d", v->id);
+    return misplaced(plan, i, variable, plan->variable_offset[i], variable_stride, v->box.bytes, why);
   }
-  if (image_bytes != NULL && !within(plan->image_offset[i], bytes, *image_bytes)) {
-    return lc_because(why, CAIRN_INTERNAL, "piece %zu of the plan, %llu bytes at %llu, is not in the image of %llu", i,
-                      (unsigned long long)bytes, (unsigned long long)plan->image_offset[i],
-                      (unsigned long long)*image_bytes);
+  if (image_bytes != NULL && !within(plan->image_offset[i], bytes, rows, image_stride, *image_bytes)) {
+    return misplaced(plan, i, "the image", plan->image_offset[i], image_stride, *image_bytes, why);
   }
-  if (image_bytes == NULL && bytes > CAIRN_FRAME_BYTES_MAX - PIECE_OVERHEAD_BYTES) {
+  /* Rows that do not overlap in a variable are not more than its bytes: no overflow. */
+  if (image_bytes == NULL && bytes * rows > CAIRN_FRAME_BYTES_MAX - PIECE_OVERHEAD_BYTES) {
     return lc_because(why, CAIRN_INTERNAL, "piece %zu of the plan has %llu bytes: too many for a message", i,
-                      (unsigned long long)bytes);
+                      (unsigned long long)(bytes * rows));
   }
   return CAIRN_OK;
 }
 
 /* Counts the bytes that the plan names of each variable: a cheap proof that none is forgotten. */
 static int check_whole(const Cairn__Local__Plan* plan, const struct lc_listed* listed, bool once, struct lc_why* why) {
-  uint64_t* named = calloc(listed->count + 1, sizeof *named);
-  if (named == NULL) return lc_because(why, CAIRN_RESOURCE_EXHAUSTED, "no memory to check the plan");
   const size_t count = plan != NULL ? plan->n_bytes : 0;
-  int code = CAIRN_OK;
+  memset(listed->named, 0, listed->count * sizeof *listed->named);
   for (size_t i = 0; i < count; ++i) {
-    uint64_t* sum = &named[plan->variable[i]];
-    if (__builtin_add_overflow(*sum, plan->bytes[i], sum)) *sum = UINT64_MAX;
+    uint64_t* sum = &listed->named[plan->variable[i]];
+    if (__builtin_add_overflow(*sum, plan->bytes[i] * lc_rows_of(plan, i), sum)) *sum = UINT64_MAX;
   }
-  for (size_t i = 0; i < listed->count && code == CAIRN_OK; ++i) {
-    const uint64_t bytes = listed->variables[i]->box.bytes;
-    if (named[i] < bytes || (once && named[i] > bytes)) {
-      code = lc_because(why, CAIRN_INTERNAL, "the plan names %llu bytes of variable %d, which has %llu",
-                        (unsigned long long)named[i], listed->variables[i]->id, (unsigned long long)bytes);
+  for (size_t i = 0; i < listed->count; ++i) {
+    const uint64_t bytes = listed->variables[i]->box.bytes, named = listed->named[i];
+    if ((named < bytes && !listed->messages[i]->holes) || (once && named > bytes)) {
+      return lc_because(why, CAIRN_INTERNAL, "the plan names %llu bytes of variable %d, which has %llu",
+                        (unsigned long long)named, listed->variables[i]->id, (unsigned long long)bytes);
     }
   }
-  free(named);
-  return code;
+  return CAIRN_OK;
+}
+
+static int check_columns(const Cairn__Local__Plan* plan, const uint64_t* image_bytes, bool once, struct lc_why* why) {
+  const size_t count = plan->n_bytes;
+  if (plan->n_variable != count || plan->n_variable_offset != count ||
+      (image_bytes != NULL && plan->n_image_offset != count) ||
+      (plan->n_after_released != 0 && plan->n_after_released != count)) {
+    return lc_because(why, CAIRN_INTERNAL, "the plan's columns differ in length: %zu, %zu, %zu, %zu, %zu",
+                      plan->n_variable, plan->n_variable_offset, plan->n_image_offset, count, plan->n_after_released);
+  }
+  if ((plan->n_rows != 0 && (plan->n_rows != count || once)) || plan->n_variable_stride != plan->n_rows ||
+      plan->n_image_stride != plan->n_rows) {
+    return lc_because(why, CAIRN_INTERNAL, "the plan has %zu, %zu and %zu rows and strides for %zu pieces%s",
+                      plan->n_rows, plan->n_variable_stride, plan->n_image_stride, count,
+                      once ? " of a checkpoint" : "");
+  }
+  return CAIRN_OK;
 }
 
 int lc_check_plan(const Cairn__Local__Plan* plan, const struct lc_listed* listed, const uint64_t* image_bytes,
                   bool once, struct lc_why* why) {
   const size_t count = plan != NULL ? plan->n_bytes : 0;
-  if (plan != NULL && (plan->n_variable != count || plan->n_variable_offset != count ||
-                       (image_bytes != NULL && plan->n_image_offset != count) ||
-                       (plan->n_after_released != 0 && plan->n_after_released != count))) {
-    return lc_because(why, CAIRN_INTERNAL, "the plan's columns differ in length: %zu, %zu, %zu, %zu, %zu",
-                      plan->n_variable, plan->n_variable_offset, plan->n_image_offset, count, plan->n_after_released);
-  }
-  for (size_t i = 0; i < count; ++i) {
-    const int code = check_piece(plan, i, listed, image_bytes, why);
-    if (code != CAIRN_OK) return code;
-  }
-  return check_whole(plan, listed, once, why);
+  int code = plan != NULL ? check_columns(plan, image_bytes, once, why) : CAIRN_OK;
+  for (size_t i = 0; i < count && code == CAIRN_OK; ++i) code = check_piece(plan, i, listed, image_bytes, why);
+  return code == CAIRN_OK ? check_whole(plan, listed, once, why) : code;
 }

@@ -18,7 +18,8 @@ struct lc_listed {
   size_t count;
   struct lc_variable** variables;
   Cairn__Local__Variable** messages;
-  uint64_t bytes; /* of all of them */
+  uint64_t* named; /* bytes of each variable that the last checked plan names */
+  uint64_t bytes;  /* of all of them */
   void* memory;
 };
 
@@ -26,11 +27,14 @@ struct lc_listed {
 bool lc_list_variables(const struct lc_variables* variables, struct lc_listed* listed);
 void lc_free_listed(struct lc_listed* listed);
 
-/* May the plan be followed? Every piece must lie in its variable and, with `image_bytes` given, in the image; all
- * bytes of all variables must be named (`once`: exactly once in number). NULL is a plan without pieces. `image_bytes`
- * NULL: the payload travels in Pieces, which must fit into a frame. CAIRN_INTERNAL, naming piece and field. */
+/* May the plan be followed? Every piece, with all of its rows, must lie in its variable and, with `image_bytes` given,
+ * in the image; all bytes of all variables must be named, but for those that may have holes (`once`: exactly once in
+ * number, in pieces of one row). NULL is a plan without pieces. `image_bytes` NULL: the payload travels in Pieces,
+ * which must fit into a frame. CAIRN_INTERNAL, naming piece and field. */
 int lc_check_plan(const Cairn__Local__Plan* plan, const struct lc_listed* listed, const uint64_t* image_bytes,
                   bool once, struct lc_why* why);
+/* REQUIRES: a plan that was checked. */
+uint64_t lc_rows_of(const Cairn__Local__Plan* plan, size_t piece);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* cairn_restore: verified pieces out of an image, or out of Pieces, into protected memory. */
+/* cairn_restore and cairn_read: verified pieces out of an image, or out of Pieces, into memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,7 @@ struct restore {
   struct lc_call* call;
   struct lc_listed listed;
   uint64_t dataset;
+  Cairn__Local__Read* read; /* NULL: a restore; else of the one variable that is listed */
   uint64_t first;           /* number of the request */
   Cairn__Local__Plan* plan; /* NULL: no pieces, or no plan yet */
   const uint8_t* image;
@@ -34,6 +35,16 @@ static int send_copied(struct restore* r) {
   return lc_send(r->call, &request);
 }
 
+/* What no rank has stored becomes what the application has said, before anything else is copied. */
+static void fill_holes(struct restore* r) {
+  for (size_t i = 0; i < r->listed.count; ++i) {
+    const struct lc_variable* v = r->listed.variables[i];
+    if (!r->listed.messages[i]->holes || r->listed.named[i] >= v->box.bytes) continue;
+    const struct lc_fill* fill = lc_fills_find(&r->call->session->fills, v->name);
+    lc_fill_box(v->data, &v->box, fill->value, lc_type_bytes(fill->type));
+  }
+}
+
 /* Takes the plan out of the reply; all starts over with it. */
 static int take_plan(struct restore* r, Cairn__Local__RestoreReply* reply) {
   struct lc_call* call = r->call;
@@ -53,6 +64,7 @@ static int take_plan(struct restore* r, Cairn__Local__RestoreReply* reply) {
     lc_disconnect(call->session); /* nobody will copy: ends the restore for all ranks now, not at the deadline */
     return lc_fail(call, code, "%s", why.text);
   }
+  fill_holes(r);
   if (!shared || pieces_of(r) == 0) return CAIRN_OK;
   r->image = lc_images_find(&call->session->images, reply->image->id, image_bytes);
   if (r->image != NULL) return CAIRN_OK;
@@ -61,11 +73,22 @@ static int take_plan(struct restore* r, Cairn__Local__RestoreReply* reply) {
   return LC_LOST;
 }
 
-static void put_piece(struct restore* r, const uint8_t* data) {
+/* `packed`: the rows lie one behind the other, else as the plan says. */
+static void put_piece(struct restore* r, const uint8_t* data, bool packed) {
   const size_t i = r->done++;
-  const struct lc_variable* v = r->listed.variables[r->plan->variable[i]];
-  lc_scatter(v->data, data, &v->box, r->plan->variable_offset[i], r->plan->bytes[i]);
-  r->untold_bytes += r->plan->bytes[i];
+  const Cairn__Local__Plan* plan = r->plan;
+  const struct lc_variable* v = r->listed.variables[plan->variable[i]];
+  const struct lc_rows rows = {.offset = plan->variable_offset[i],
+                               .bytes = plan->bytes[i],
+                               .rows = lc_rows_of(plan, i),
+                               .stride = plan->n_rows != 0 ? plan->variable_stride[i] : 0,
+                               .source_stride = packed || plan->n_rows == 0 ? plan->bytes[i] : plan->image_stride[i]};
+  if (rows.rows == 1) {
+    lc_scatter(v->data, data, &v->box, rows.offset, rows.bytes);
+  } else {
+    lc_scatter_rows(v->data, data, &v->box, &rows);
+  }
+  r->untold_bytes += rows.rows * rows.bytes;
 }
 
 static int copy_ready(struct restore* r, uint64_t ready) {
@@ -74,7 +97,7 @@ static int copy_ready(struct restore* r, uint64_t ready) {
                              pieces_of(r));
   }
   while (r->done < ready) {
-    put_piece(r, r->image + r->plan->image_offset[r->done]);
+    put_piece(r, r->image + r->plan->image_offset[r->done], false);
     if (r->untold_bytes < r->plan->doorbell_bytes && r->done < ready) continue;
     const int code = send_copied(r);
     if (code != CAIRN_OK) return code;
@@ -85,7 +108,7 @@ static int copy_ready(struct restore* r, uint64_t ready) {
 static int take_piece(struct restore* r, const Cairn__Local__Piece* piece) {
   const size_t i = r->done;
   if (r->call->session->transport->ops->shares_memory || i >= pieces_of(r) || piece->index != i ||
-      piece->offset != r->plan->variable_offset[i] || piece->data.len != r->plan->bytes[i] ||
+      piece->offset != r->plan->variable_offset[i] || piece->data.len != r->plan->bytes[i] * lc_rows_of(r->plan, i) ||
       piece->id != r->listed.variables[r->plan->variable[i]]->id) {
     return lc_protocol_error(r->call, "a Piece came that is not the next one, %zu of %zu", i, pieces_of(r));
   }
@@ -94,7 +117,7 @@ static int take_piece(struct restore* r, const Cairn__Local__Piece* piece) {
     lc_fail(r->call, LC_LOST, "piece %zu of dataset %llu was damaged on its way", i, (unsigned long long)r->dataset);
     return LC_LOST;
   }
-  put_piece(r, piece->data.data);
+  put_piece(r, piece->data.data, true);
   return r->untold_bytes >= r->plan->doorbell_bytes || r->done == pieces_of(r) ? send_copied(r) : CAIRN_OK;
 }
 
@@ -103,7 +126,7 @@ static int finish(struct restore* r, const Cairn__Local__RestoreEnd* end) {
   if (r->done < pieces_of(r)) {
     return lc_protocol_error(r->call, "the restore is said to be over after piece %zu of %zu", r->done, pieces_of(r));
   }
-  r->call->session->tier = (int32_t)end->tier;
+  if (r->read == NULL) r->call->session->tier = (int32_t)end->tier;
   return CAIRN_OK;
 }
 
@@ -119,28 +142,41 @@ static int handle(struct restore* r, Cairn__Local__Reply* reply, bool* over) {
       *over = true;
       return finish(r, reply->restore_end);
     default:
-      return lc_protocol_error(r->call, "Restore was answered with something else");
+      return lc_protocol_error(r->call, "%s was answered with something else", r->read != NULL ? "Read" : "Restore");
   }
 }
 
-static int restore_once(struct restore* r) {
+static int send_request(struct restore* r) {
   Cairn__Local__Restore body = CAIRN__LOCAL__RESTORE__INIT;
   Cairn__Local__Request request = CAIRN__LOCAL__REQUEST__INIT;
+  if (r->read != NULL) {
+    if (r->call->session->protocol < LC_PROTOCOL_READS) {
+      return lc_fail(r->call, CAIRN_UNSUPPORTED, "the daemon is too old for reads: it speaks protocol %u",
+                     r->call->session->protocol);
+    }
+    request.body_case = CAIRN__LOCAL__REQUEST__BODY_READ;
+    request.read = r->read;
+  } else {
+    body.dataset = r->dataset;
+    body.variables = r->listed.messages;
+    body.n_variables = r->listed.count;
+    request.body_case = CAIRN__LOCAL__REQUEST__BODY_RESTORE;
+    request.restore = &body;
+  }
+  const int code = lc_send(r->call, &request);
+  r->first = r->call->session->call;
+  return code;
+}
+
+static int restore_once(struct restore* r) {
   bool over = false;
   int code = lc_connect(r->call);
-  if (code != CAIRN_OK) return code;
-  body.dataset = r->dataset;
-  body.variables = r->listed.messages;
-  body.n_variables = r->listed.count;
-  request.body_case = CAIRN__LOCAL__REQUEST__BODY_RESTORE;
-  request.restore = &body;
-  code = lc_send(r->call, &request);
-  r->first = r->call->session->call;
+  if (code == CAIRN_OK) code = send_request(r);
   while (code == CAIRN_OK && !over) {
     Cairn__Local__Reply* reply;
     char what[128];
-    snprintf(what, sizeof what, "dataset %llu to be restored (%zu of %zu pieces are)", (unsigned long long)r->dataset,
-             r->done, pieces_of(r));
+    snprintf(what, sizeof what, "dataset %llu to be %s (%zu of %zu pieces are)", (unsigned long long)r->dataset,
+             r->read != NULL ? "read" : "restored", r->done, pieces_of(r));
     code = lc_receive(r->call, r->first, what, &reply);
     if (code != CAIRN_OK) break;
     code = handle(r, reply, &over);
@@ -149,24 +185,58 @@ static int restore_once(struct restore* r) {
   return code;
 }
 
-int lc_restore(struct lc_call* call, uint64_t dataset) {
-  struct restore r = {.call = call, .dataset = dataset};
+static int restore_all(struct restore* r) {
   uint32_t delay_ms = 0;
   int code;
-  if (!lc_list_variables(&call->session->variables, &r.listed)) {
-    return lc_fail(call, CAIRN_RESOURCE_EXHAUSTED, "no memory for the list of variables");
-  }
   for (;;) {
-    code = restore_once(&r);
+    code = restore_once(r);
     if (code != LC_LOST && code != CAIRN_UNAVAILABLE) break;
-    if (code == CAIRN_UNAVAILABLE && call->session->transport == NULL) break; /* lc_connect's last word */
-    lc_log(call->session, LC_LOG_INFO, "%s: restoring again", call->session->error);
-    if (!lc_back_off(call, &delay_ms)) {
-      code = lc_lost_for_good(call);
+    if (code == CAIRN_UNAVAILABLE && r->call->session->transport == NULL) break; /* lc_connect's last word */
+    lc_log(r->call->session, LC_LOG_INFO, "%s: %s again", r->call->session->error,
+           r->read != NULL ? "reading" : "restoring");
+    if (!lc_back_off(r->call, &delay_ms)) {
+      code = lc_lost_for_good(r->call);
       break;
     }
   }
-  if (r.plan != NULL) cairn__local__plan__free_unpacked(r.plan, NULL);
+  if (r->plan != NULL) cairn__local__plan__free_unpacked(r->plan, NULL);
+  return code;
+}
+
+/* Arrays with a fill may have holes. */
+static int tell_fills(struct lc_call* call, const struct lc_listed* listed) {
+  for (size_t i = 0; i < listed->count; ++i) {
+    const struct lc_variable* v = listed->variables[i];
+    if (v->kind != CAIRN_KIND_ARRAY) continue;
+    const struct lc_fill* fill = lc_fills_find(&call->session->fills, v->name);
+    if (fill == NULL) continue;
+    if ((uint32_t)fill->type != v->type) {
+      return lc_fail(call, CAIRN_FAILED_PRECONDITION, "variable %d (\"%.100s\") has type %u, its fill type %d", v->id,
+                     v->name, v->type, fill->type);
+    }
+    listed->messages[i]->holes = true;
+  }
+  return CAIRN_OK;
+}
+
+static int restore_listed(struct lc_call* call, const struct lc_variables* variables, uint64_t dataset,
+                          Cairn__Local__Read* read) {
+  struct restore r = {.call = call, .dataset = dataset, .read = read};
+  if (!lc_list_variables(variables, &r.listed)) {
+    return lc_fail(call, CAIRN_RESOURCE_EXHAUSTED, "no memory for the list of variables");
+  }
+  int code = tell_fills(call, &r.listed);
+  if (code == CAIRN_OK && read != NULL) read->holes = r.listed.messages[0]->holes;
+  if (code == CAIRN_OK) code = restore_all(&r);
   lc_free_listed(&r.listed);
   return code;
+}
+
+int lc_restore(struct lc_call* call, uint64_t dataset) {
+  return restore_listed(call, &call->session->variables, dataset, NULL);
+}
+
+int lc_read(struct lc_call* call, struct lc_variable* variable, Cairn__Local__Read* read) {
+  const struct lc_variables one = {.first = variable, .last = variable, .count = 1};
+  return restore_listed(call, &one, read->dataset, read);
 }

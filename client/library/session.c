@@ -24,6 +24,7 @@ static void free_session(cairn_session* session, bool owner) {
   lc_disconnect(session);
   lc_images_free(&session->images);
   lc_variables_free(&session->variables);
+  lc_fills_free(&session->fills);
   lc_attempts_free(&session->attempts);
   lc_forget_stored(session);
   if (session->plan != NULL) cairn__local__plan__free_unpacked(session->plan, NULL);

@@ -8,6 +8,7 @@
 
 #include "client/cairn.h"
 #include "client/library/attempts.h"
+#include "client/library/fills.h"
 #include "client/library/images.h"
 #include "client/library/settings.h"
 #include "client/library/transport.h"
@@ -33,10 +34,13 @@ struct cairn_session {
   struct lc_transport* transport; /* NULL: not connected */
   uint64_t connection;            /* counts them */
   uint64_t call;                  /* number of the last request */
+  uint32_t protocol;              /* of this connection */
+  bool joined;                    /* Open was answered once */
   uint64_t launch;
   ProtobufCBinaryData token;
 
   struct lc_variables variables;
+  struct lc_fills fills;
   struct lc_attempts attempts;
   uint64_t begins;                     /* calls that begin a dataset: the label that stands for step 0 */
   uint64_t exit_asks, checkpoint_asks; /* calls of cairn_should_exit and cairn_need_checkpoint */
@@ -59,6 +63,9 @@ struct lc_call {
   int64_t deadline;
   int saved_errno; /* the application's own */
 };
+
+/* From this version of the protocol on a daemon knows Read and observers. */
+#define LC_PROTOCOL_READS 2u
 
 /* Not a code of the interface: the connection broke (cairn_error says how), the caller decides what to do over. */
 #define LC_LOST (-1)
@@ -111,5 +118,8 @@ int lc_next_attempt(struct lc_call* call, uint64_t* step, uint32_t* attempt);
 
 /* stored.c */
 void lc_forget_stored(cairn_session* session);
+/* The array or value of that name, of the lowest id if several have it, kept until another dataset is asked for;
+ * *variable is NULL if there is none. */
+int lc_find_stored(struct lc_call* call, uint64_t dataset, const char* name, const Cairn__Local__Variable** variable);
 
 #endif /* CAIRN_CLIENT_LIBRARY_SESSION_H_ */

@@ -1,6 +1,7 @@
 #include "client/library/settings.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,9 @@
 #include <unistd.h>
 
 #include "proto/frame.h"
+
+/* As the first libcairn had them: programs built with its header give no more. */
+#define FIRST_OPTIONS_BYTES offsetof(cairn_options, observer)
 
 /* One resolution: everything that the steps below need. */
 struct resolver {
@@ -33,10 +37,10 @@ static int copy_options(struct resolver* r, const cairn_options* options) {
   const cairn_options defaults = CAIRN_OPTIONS_INIT;
   r->options = defaults;
   if (options == NULL) return CAIRN_OK;
-  if (options->struct_size < sizeof defaults) {
+  if (options->struct_size < FIRST_OPTIONS_BYTES) {
     return lc_because(r->why, CAIRN_INVALID_ARGUMENT,
                       "cairn_options.struct_size is %zu, must be at least %zu: start with CAIRN_OPTIONS_INIT",
-                      options->struct_size, sizeof defaults);
+                      options->struct_size, FIRST_OPTIONS_BYTES);
   }
   for (size_t i = sizeof defaults; i < options->struct_size; ++i) {
     if (((const unsigned char*)options)[i] != 0) {
@@ -45,7 +49,7 @@ static int copy_options(struct resolver* r, const cairn_options* options) {
                         cairn_version());
     }
   }
-  r->options = *options;
+  memcpy(&r->options, options, options->struct_size < sizeof defaults ? options->struct_size : sizeof defaults);
   return CAIRN_OK;
 }
 
@@ -222,10 +226,11 @@ int lc_settings_resolve(const cairn_options* options, const struct lc_surroundin
   memset(settings, 0, sizeof *settings);
   int code = copy_options(&r, options);
   if (code == CAIRN_OK) code = resolve_prefix(&r);
-  if (code == CAIRN_OK) code = resolve_ranks(&r);
-  if (code == CAIRN_OK) code = resolve_launch(&r);
+  settings->observer = r.options.observer != 0;
+  if (code == CAIRN_OK && !settings->observer) code = resolve_ranks(&r);
+  if (code == CAIRN_OK && !settings->observer) code = resolve_launch(&r);
   if (code == CAIRN_OK) code = resolve_address(&r);
-  if (code == CAIRN_OK) {
+  if (code == CAIRN_OK && !settings->observer) {
     code = lc_rhythm_resolve(surroundings->variable, surroundings->context, &settings->rhythm, why);
   }
   settings->takeover = r.options.takeover != 0;

@@ -18,14 +18,15 @@ extern "C" {
 #define LC_DEADLINE_MS_DEFAULT 120000u
 
 struct lc_settings {
-  char* prefix; /* absolute */
-  char* launch_key;
+  char* prefix;                      /* absolute */
+  char* launch_key;                  /* NULL: an observer */
   char* addresses[LC_ADDRESSES_MAX]; /* in the order in which they are tried; the first that answers is kept */
   int address_count;
   uint32_t rank;
   uint32_t nranks;
   uint32_t deadline_ms;
   bool takeover;
+  bool observer; /* rank, nranks, launch_key, rhythm mean nothing */
   struct lc_rhythm rhythm;
 };
 

@@ -41,6 +41,18 @@ static int fetch(struct lc_call* call, uint64_t dataset) {
   return code;
 }
 
+int lc_find_stored(struct lc_call* call, uint64_t dataset, const char* name, const Cairn__Local__Variable** variable) {
+  const int code = fetch(call, dataset);
+  *variable = NULL;
+  if (code != CAIRN_OK) return code;
+  const Cairn__Local__StoredReply* stored = call->session->stored;
+  for (size_t i = 0; i < stored->n_variables && *variable == NULL; ++i) { /* by id */
+    const Cairn__Local__Variable* v = stored->variables[i];
+    if (v->kind != CAIRN__LOCAL__KIND__PLAIN && strcmp(v->name, name) == 0) *variable = v;
+  }
+  return CAIRN_OK;
+}
+
 static void copy_dimensions(uint64_t* target, const uint64_t* source, size_t count) {
   if (count > 0) memcpy(target, source, count * sizeof *target);
 }

@@ -102,7 +102,7 @@ class _Options(ctypes.Structure):
     _fields_ = [
         ("struct_size", ctypes.c_size_t), ("prefix", ctypes.c_char_p), ("rank", ctypes.c_int32),
         ("nranks", ctypes.c_int32), ("launch", ctypes.c_char_p), ("address", ctypes.c_char_p),
-        ("takeover", ctypes.c_int32), ("deadline_ms", ctypes.c_uint32),
+        ("takeover", ctypes.c_int32), ("deadline_ms", ctypes.c_uint32), ("observer", ctypes.c_int32),
     ]
 
 
@@ -131,7 +131,9 @@ def _declare(library):
         "latest": [session, number, number],
         "stored": [session, dataset, c.c_uint64, c.POINTER(_StoredInfo)],
         "stored_by_id": [session, dataset, c.c_int32, c.POINTER(_StoredInfo)],
+        "set_fill": [session, c.c_char_p, c.c_int32, c.c_void_p],
         "restore": [session, dataset],
+        "read": [session, dataset, c.c_char_p, number, number, c.c_void_p],
         "restored_tier": [session, c.POINTER(c.c_int32)],
         "should_exit": [session, c.POINTER(c.c_int32)],
         "need_checkpoint": [session, c.POINTER(c.c_int32)],
@@ -199,15 +201,17 @@ def _type_of(array):
 
 
 class Session:
-    """One rank's connection. What is None comes from the environment or is the default of cairn_options."""
+    """One rank's connection. What is None comes from the environment or is the default of cairn_options. An observer
+    joins no launch: latest, stored, read, test and wait only."""
 
-    def __init__(self, prefix=None, rank=None, nranks=None, launch=None, address=None, takeover=False, deadline_ms=0):
+    def __init__(self, prefix=None, rank=None, nranks=None, launch=None, address=None, takeover=False, deadline_ms=0,
+                 observer=False):
         self._handle = ctypes.c_void_p()
         self._arrays = {}
         options = _Options(
             struct_size=ctypes.sizeof(_Options), prefix=_text(prefix), rank=-1 if rank is None else rank,
             nranks=-1 if nranks is None else nranks, launch=_text(launch), address=_text(address),
-            takeover=1 if takeover else 0, deadline_ms=deadline_ms)
+            takeover=1 if takeover else 0, deadline_ms=deadline_ms, observer=1 if observer else 0)
         self._check(_library.cairn_open(ctypes.byref(options), ctypes.byref(self._handle)))
 
     def __enter__(self):
@@ -305,6 +309,36 @@ class Session:
         tier = ctypes.c_int32()
         self._check(_library.cairn_restored_tier(self._handle, ctypes.byref(tier)))
         return Tier(tier.value)
+
+    def set_fill(self, name, value, dtype=None):
+        """What elements of the global array `name` become that no rank has stored; None: they are an error again. Without
+        dtype as numpy takes the value."""
+        if value is None:
+            return self._check(_library.cairn_set_fill(self._handle, name.encode(), 0, None))
+        element = numpy.array([value], dtype=dtype)
+        self._check(_library.cairn_set_fill(self._handle, name.encode(), _type_of(element), element.ctypes.data))
+
+    def read(self, dataset, name, start=None, count=None):
+        """Elements [start, start + count) of a global array, as a new numpy array; what is None: from the beginning, to
+        the end. Of a value likewise."""
+        for one in self.stored(dataset):
+            if one.kind is not Kind.PLAIN and one.name == name:
+                break
+        else:
+            nothing = numpy.zeros(1, dtype=numpy.uint8)
+            self._check(_library.cairn_read(self._handle, dataset, name.encode(), None, None, nothing.ctypes.data))
+            raise CairnError(Code.NOT_FOUND, f"dataset {dataset} has neither array nor value {name!r}")
+        shape = one.shape if one.kind is Kind.ARRAY else (one.count,)
+        start = (0,) * len(shape) if start is None else tuple(start)
+        count = tuple(n - at for n, at in zip(shape, start)) if count is None else tuple(count)
+        if not len(shape) == len(start) == len(count):
+            raise ValueError("start and count need one entry for each dimension of the array")
+        if any(at < 0 or n < 0 or at + n > extent for at, n, extent in zip(start, count, shape)):
+            raise ValueError(f"{count} elements from {start} on do not lie in the shape {shape}")
+        out = numpy.empty(count, dtype=one.dtype)
+        self._check(
+            _library.cairn_read(self._handle, dataset, name.encode(), _numbers(start), _numbers(count), out.ctypes.data))
+        return out
 
     def should_exit(self):
         """Is the run to stop? The same on all ranks; why() says what holds."""

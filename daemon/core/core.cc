@@ -35,6 +35,12 @@ std::uint64_t RandomNumber() {
   return number;
 }
 
+std::vector<std::shared_ptr<Session>> SessionsOf(const Run& run) {
+  std::vector<std::shared_ptr<Session>> sessions(run.observers.begin(), run.observers.end());
+  for (const auto& [rank, session] : run.sessions) sessions.push_back(session);
+  return sessions;
+}
+
 std::size_t Threads(const Config& config) {
   if (config.threads != 0) return config.threads;
   return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
@@ -93,6 +99,12 @@ CoreImpl::~CoreImpl() {
           if (part->restore) part->restore->Abort();
         }
       }
+      for (const auto& session : SessionsOf(*run)) {
+        if (!session->reading) continue;
+        for (auto& [rank, part] : session->reading->parts) {
+          if (part->restore) part->restore->Abort();
+        }
+      }
       run->watchers.clear();
     }
     on_transfers_ended_ = [&ended] { ended.set_value(); };
@@ -109,7 +121,11 @@ CoreImpl::~CoreImpl() {
   loop_.reset();
   // What belongs to a run points back at it.
   for (auto& [id, run] : runs_) {
+    for (const auto& session : SessionsOf(*run)) {
+      if (const auto reading = std::exchange(session->reading, nullptr)) reading->parts.clear();
+    }
     run->sessions.clear();
+    run->observers.clear();
     for (auto& [dataset, writers] : run->writers) {
       for (auto& [rank, writer] : writers) {
         if (writer->last) writer->last->waiting.clear();
@@ -167,6 +183,7 @@ void CoreImpl::AbandonCalls(const Connection& connection) {
 }
 
 void CoreImpl::ConnectionLost(const SessionPtr& session) {
+  if (session->observer) return EndObserver(session);
   if (!session->connection->resumable() || session->ended || quiescing_) return EndSession(session, /*closed=*/false);
   session->connection = nullptr;
   SessionLeftRestore(session);
@@ -220,6 +237,7 @@ void CoreImpl::Dispatch(const std::shared_ptr<Connection>& given, Requested requ
   if (request->has_open()) return HandleOpen(connection, call, request->open());
   if (!session) return call->Fail(FailedPrecondition("the first request after Hello must be Open"));
   if (session->ended) return call->Fail(local::FENCED, "this session has ended");
+  if (session->observer) return DispatchObserver(session, call, request);
   const Launch* launch = session->run->ledger.Find(session->launch);
   if (launch == nullptr || launch->fenced || session->run->replaced) {
     if (request->has_close()) return HandleClose(session, call);
@@ -254,6 +272,8 @@ void CoreImpl::DispatchInSession(const SessionPtr& session, const CallPtr& call,
       return HandleStored(session, call, request->stored());
     case local::Request::kRestore:
       return HandleRestore(session, call, request->restore());
+    case local::Request::kRead:
+      return HandleRead(session, call, request->read());
     case local::Request::kRouteFile:
       return HandleRouteFile(session, call, request->route_file());
     case local::Request::kRestartFile:

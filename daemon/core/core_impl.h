@@ -8,7 +8,8 @@
 //   flush.cc        to the prefix                               admin.cc       the commands
 //   evict.cc        out of the cache, off the prefix            bypass.cc      past the cache
 //   lists.cc        container lists                             reuse.cc       differential checkpoints
-//   steering.cc     stop now? a checkpoint now?
+//   steering.cc     stop now? a checkpoint now?                 read.cc        parts of a dataset, for one session
+//   observers.cc    sessions that only read
 //
 // Everything runs on the strand unless a comment says otherwise.
 #ifndef CAIRN_DAEMON_CORE_CORE_IMPL_H_
@@ -116,6 +117,7 @@ class CoreImpl final : public Core {
   void Reattach(std::shared_ptr<Opening> opening, const RunPtr& run);
   void MakeLaunch(std::shared_ptr<Opening> opening, const RunPtr& run);
   void LaunchMade(std::shared_ptr<Opening> opening, const RunPtr& run, const LaunchRecord& record);
+  static void WhatIsKnown(const Run& run, std::set<DatasetId>* known, std::set<DatasetId>* had);
   static absl::Status ReadCommitted(Prefix& prefix, const std::set<DatasetId>& known, Committed* committed);
   Launch& EnterLaunch(const RunPtr& run, const LaunchRecord& record);
   void Admit(std::shared_ptr<Opening> opening, const RunPtr& run, Launch& launch);
@@ -270,14 +272,33 @@ class CoreImpl final : public Core {
   void WantFlushed(const RunPtr& run, DatasetId id);
   bool Settling(const Run& run, LaunchId before) const;
 
+  // --- read.cc ---
+  void HandleRead(const SessionPtr& session, const CallPtr& call, const local::Read& read);
+  void ReadDone(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group);
+
+  // --- observers.cc ---
+  void PrepareObserving(std::shared_ptr<Opening> opening);
+  void RunObserved(std::shared_ptr<Opening> opening, const RunPtr& run);
+  void AdmitObserver(std::shared_ptr<Opening> opening, const RunPtr& run);
+  void EndObserver(const SessionPtr& session);
+  void DispatchObserver(const SessionPtr& session, const CallPtr& call, Requested request);
+  void ObserveLatest(const SessionPtr& session, const CallPtr& call);
+
   // --- restore.cc ---
   void HandleRestore(const SessionPtr& session, const CallPtr& call, const local::Restore& restore);
   void HandleCopied(const SessionPtr& session, const local::Request& request);
   void PlanPart(const RunPtr& run, std::shared_ptr<RestoreGroup> group, std::shared_ptr<RestorePart> part);
+  static std::string ChooseSources(const Run& run, RestoreGroup& group, RestorePart& part, Disk& prefix_disk);
+  void FindPart(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
+                const std::shared_ptr<RestorePart>& part);
   void PartMatched(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
                    const std::shared_ptr<RestorePart>& part);
   void StartPart(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
                  const std::shared_ptr<RestorePart>& part);
+  void ImageForPart(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
+                    const std::shared_ptr<RestorePart>& part, std::shared_ptr<Image> image);
+  void TellPlan(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
+                const std::shared_ptr<RestorePart>& part);
   void PartReady(const std::shared_ptr<RestorePart>& part, std::uint64_t pieces);
   void PartEnded(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
                  const std::shared_ptr<RestorePart>& part, const absl::Status& status, std::size_t source);
@@ -286,6 +307,7 @@ class CoreImpl final : public Core {
   void FetchNoted(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group);
   void MarkFailed(const RunPtr& run, DatasetId id);
   static void WithdrawDamaged(const std::shared_ptr<RestoreGroup>& group);
+  void RemakeDamaged(const RunPtr& run, const DatasetPtr& dataset);
   void EndGroup(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group, local::Code code,
                 const std::string& message);
   void PassOver(const RunPtr& run, LaunchId launch, DatasetId id);

@@ -77,6 +77,9 @@ std::uint64_t CoreImpl::MakeRoomForImage(Session& session, std::uint64_t bytes) 
     for (auto& [rank, other] : run->sessions) {
       while (room() < bytes && !other->idle_images.empty()) other->idle_images.pop_back();
     }
+    for (const auto& other : run->observers) {
+      while (room() < bytes && !other->idle_images.empty()) other->idle_images.pop_back();
+    }
   }
   while (room() < bytes && DropOldestKept()) {
   }

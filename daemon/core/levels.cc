@@ -80,7 +80,7 @@ void CoreImpl::HandleWait(const SessionPtr& session, const CallPtr& call, const 
   if (absl::Status known = CheckLevel(wait.level()); !known.ok()) return call->Fail(known);
   const Level level = static_cast<Level>(wait.level());
   const DatasetId id = wait.dataset();
-  if (level == Level::kPrefix) WantFlushed(session->run, id);
+  if (level == Level::kPrefix && !session->observer) WantFlushed(session->run, id);
   call->WaitingFor(fmt::format("level {} of dataset {}", NameOf(level), id));
   Watch(session->run, [this, run = session->run, call, id, level] {
     if (call->answered()) return true;
@@ -180,7 +180,7 @@ void CoreImpl::HandleStored(const SessionPtr& session, const CallPtr& call, cons
   std::map<std::int32_t, local::Variable> variables;
   for (Rank rank = 0; rank < dataset->nranks; ++rank) {
     for (const local::Variable& variable : dataset->parts[rank].catalogue.variables()) {
-      if (rank == session->rank) {
+      if (rank == session->rank && !session->observer) {
         variables[variable.id()] = variable;
       } else if (variable.kind() != local::PLAIN && !variables.contains(variable.id())) {
         local::Variable& entry = variables[variable.id()] = variable;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "daemon/core/core_impl.h"
+#include "daemon/core/opening.h"
 #include "proto/frame.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
@@ -33,6 +34,10 @@ absl::Status ValidateOpen(const local::Open& open) {
       open.prefix().find('\0') != std::string::npos) {
     return InvalidArgument("the prefix must be an absolute path of at most {} bytes", CAIRN_NAME_BYTES_MAX);
   }
+  if (open.observer()) {
+    if (open.launch() == 0 && open.launch_key().empty() && open.token().empty()) return absl::OkStatus();
+    return InvalidArgument("an observer has no launch");
+  }
   if (open.nranks() == 0 || open.nranks() > CAIRN_RANKS_MAX) {
     return InvalidArgument("{} ranks, 1 to {} are possible", open.nranks(), CAIRN_RANKS_MAX);
   }
@@ -53,24 +58,6 @@ absl::StatusOr<std::string> RealPath(Disk& disk, const std::string& path) {
 }
 
 }  // namespace
-
-struct CoreImpl::Opening {
-  std::shared_ptr<Connection> connection;
-  CallPtr call;
-  local::Open open;
-  bool looked = false;  // at what the prefix holds
-};
-
-// What the pool found out about a prefix.
-struct CoreImpl::Prepared {
-  absl::Status status;
-  std::string path;  // resolved
-  std::shared_ptr<Prefix> prefix;
-  std::optional<LaunchRecord> newest;
-  std::vector<std::string> warnings;
-  Committed committed;  // if the run was not known, and `cache`, too
-  std::shared_ptr<CacheFolder> cache;
-};
 
 // --- Open: one at a time for each prefix, so that two ranks of a launch never both make it ---
 
@@ -103,6 +90,7 @@ void CoreImpl::EndOpening(std::shared_ptr<Opening> opening) {
 }
 
 void CoreImpl::PrepareOpening(std::shared_ptr<Opening> opening) {
+  if (opening->open.observer()) return PrepareObserving(opening);
   std::set<RunId> known;
   for (const auto& [id, run] : runs_) {
     if (run->adopted) known.insert(id);
@@ -183,13 +171,18 @@ void CoreImpl::RunKnown(std::shared_ptr<Opening> opening, std::shared_ptr<Prepar
   if (at == runs_.end()) return LoadRun(opening, prepared);
   for (const std::string& warning : prepared->warnings) Warn(warning);
   const RunPtr run = at->second;
-  if (!run->prefix) run->prefix = prepared->prefix;  // a flush may have opened it before
+  // A flush may have opened it before.
+  if (!run->prefix || (run->prefix_read_only && !prepared->read_only)) {
+    run->prefix = prepared->prefix;
+    run->prefix_read_only = prepared->read_only;
+  }
   if (!std::exchange(run->adopted, true)) {
     run->prefix_path = prepared->path;
     for (const std::string& warning : prepared->committed.warnings) Warn(warning);
     AdoptCommitted(run, prepared->committed);
     opening->looked = true;
   }
+  if (opening->open.observer()) return RunObserved(opening, run);
   run->replaced = false;
   TidyPrefix(run);
   for (auto& [other_id, other] : runs_) {
@@ -343,6 +336,17 @@ void CoreImpl::Reattach(std::shared_ptr<Opening> opening, const RunPtr& run) {
   Admit(opening, run, *launch);
 }
 
+// Datasets that need not be read again, and those that were on the prefix when it was last looked at.
+void CoreImpl::WhatIsKnown(const Run& run, std::set<DatasetId>* known, std::set<DatasetId>* had) {
+  for (const auto& [id, dataset] : run.ledger.datasets()) {
+    known->insert(id);
+    if (dataset->in_prefix) had->insert(id);
+  }
+  for (const auto& [id, gone] : run.ledger.gone()) {
+    if (!run.taken_out.contains(id)) known->insert(id);
+  }
+}
+
 // Someone else may have committed datasets since this daemon looked (`cairn adopt` does): a new launch restarts from
 // the newest there is, so it is looked again first.
 void CoreImpl::MakeLaunch(std::shared_ptr<Opening> opening, const RunPtr& run) {
@@ -351,13 +355,7 @@ void CoreImpl::MakeLaunch(std::shared_ptr<Opening> opening, const RunPtr& run) {
     absl::StatusOr<LaunchRecord> record = absl::UnknownError("");
   };
   std::set<DatasetId> known, had;
-  for (const auto& [id, dataset] : run->ledger.datasets()) {
-    known.insert(id);
-    if (dataset->in_prefix) had.insert(id);
-  }
-  for (const auto& [id, gone] : run->ledger.gone()) {
-    if (!run->taken_out.contains(id)) known.insert(id);
-  }
+  WhatIsKnown(*run, &known, &had);
   auto make = [prefix = run->prefix, key = opening->open.launch_key(), nranks = opening->open.nranks(),
                looked = opening->looked, known = std::move(known)] {
     Made made;

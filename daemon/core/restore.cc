@@ -7,6 +7,8 @@
 
 #include "daemon/core/core_impl.h"
 #include "daemon/core/restore_plan.h"
+#include "daemon/core/rows.h"
+#include "proto/frame.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
 
@@ -19,6 +21,13 @@ namespace {
 constexpr std::uint64_t kRingBytes = 64 << 20;
 constexpr std::uint64_t kRemoteRingBytes = 16 << 20;
 constexpr std::uint64_t kDoorbellBytes = 4 << 20;
+constexpr std::uint64_t kImageNameBytes = 64;  // of an image in a reply
+constexpr std::uint32_t kStridesProtocol = 2;  // from this version on clients know rows
+
+bool HasFar(const RestorePart& part) {
+  const auto& tiers = part.source_tiers;
+  return std::find(tiers.begin(), tiers.end(), Tier::kPrefix) != tiers.end();
+}
 
 }  // namespace
 
@@ -28,6 +37,7 @@ void CoreImpl::HandleRestore(const SessionPtr& session, const CallPtr& call, con
   if (launch == nullptr || session->ended) return call->Fail(local::FENCED, "the session ended meanwhile");
   if (quiescing_) return call->Fail(Unavailable("the daemon is going away"));
   if (session->writer || session->files) return call->Fail(FailedPrecondition("a checkpoint of this session is open"));
+  if (session->reading) return call->Fail(FailedPrecondition("this session is reading"));
   if (absl::Status status = ValidateVariables(restore.variables()); !status.ok()) return call->Fail(status);
   DatasetPtr dataset = run->ledger.Get(restore.dataset());
   if (dataset && (dataset->damaged || launch->passed_over.contains(dataset->id))) {
@@ -91,77 +101,105 @@ void CoreImpl::HandleRestore(const SessionPtr& session, const CallPtr& call, con
   PlanPart(run, group, part);
 }
 
-// Matches the variables and finds the nearest copies; blocking reads of metadata go to the pool.
+// Matches the variables and finds the nearest copies.
 void CoreImpl::PlanPart(const RunPtr& run, std::shared_ptr<RestoreGroup> group, std::shared_ptr<RestorePart> part) {
   const Dataset& dataset = *group->dataset;
-  const Rank rank = part->session->rank;
-  Launch* launch = run->ledger.Find(part->session->launch);
-  if (launch == nullptr) return EndGroup(run, group, local::FENCED, "the launch was shut out");
-  if (dataset.files) {
-    if (launch->nranks != dataset.nranks) {
+  if (!group->read) {
+    const Rank rank = part->session->rank;
+    const Launch* launch = run->ledger.Find(part->session->launch);
+    if (launch == nullptr) return EndGroup(run, group, local::FENCED, "the launch was shut out");
+    if (dataset.files) {
+      if (launch->nranks == dataset.nranks) return PartMatched(run, group, part);
       return EndGroup(run, group, local::FAILED_PRECONDITION,
                       fmt::format("dataset {} holds files of {} ranks, this launch has {}", dataset.id, dataset.nranks,
                                   launch->nranks));
     }
-    return PartMatched(run, group, part);
+    auto wanted = Match(dataset, rank, launch->nranks, part->variables);
+    if (!wanted.ok()) {
+      return EndGroup(run, group, CodeOf(wanted.status()),
+                      fmt::format("rank {}: {}", rank, MessageOf(wanted.status())));
+    }
+    part->wanted = *std::move(wanted);
   }
-  auto wanted = Match(dataset, rank, launch->nranks, part->variables);
-  if (!wanted.ok()) {
-    return EndGroup(run, group, CodeOf(wanted.status()), fmt::format("rank {}: {}", rank, MessageOf(wanted.status())));
+  if (const std::string lost = ChooseSources(*run, *group, *part, prefix_disk_); !lost.empty()) {
+    return RetryGroup(run, group, lost);
   }
-  part->sources.clear();
-  part->source_ranks.clear();
-  part->source_tiers.clear();
+  FindPart(run, group, part);
+}
+
+// The nearest copy that is left of each file; empty: all are there, else why not.
+std::string CoreImpl::ChooseSources(const Run& run, RestoreGroup& group, RestorePart& part, Disk& prefix_disk) {
+  const Dataset& dataset = *group.dataset;
+  part.sources.clear();
+  part.source_ranks.clear();
+  part.source_tiers.clear();
   std::set<Rank> ranks;
-  for (const Wanted& one : *wanted) {
+  for (const Wanted& one : part.wanted) {
     if (one.bytes > 0) ranks.insert(one.rank);
   }
+  const auto kept = run.kept.find(dataset.id);
   for (Rank from : ranks) {
     const catalogue::Catalogue& catalogue = dataset.parts[from].catalogue;
     if (catalogue.file_size() != 1) {
-      group->damaged.insert({from, Tier::kCache});
-      group->damaged.insert({from, Tier::kPrefix});
-      return RetryGroup(run, group,
-                        fmt::format("the catalogue of rank {} names {} checkpoint files", from, catalogue.file_size()));
+      group.damaged.insert({from, Tier::kCache});
+      group.damaged.insert({from, Tier::kPrefix});
+      return fmt::format("the catalogue of rank {} names {} checkpoint files", from, catalogue.file_size());
     }
     const catalogue::FileEntry& file = catalogue.file(0);
     RestoreSource source;
     source.file_bytes = file.bytes();
     source.crc32c.assign(file.crc32c().begin(), file.crc32c().end());
     Tier tier = Tier::kNone;
-    auto usable = [&](Tier candidate) { return !group->bad.contains({from, candidate}); };
-    auto kept = run->kept.find(dataset.id);
-    if (kept != run->kept.end() && kept->second.contains(from) && usable(Tier::kImage)) {
+    auto usable = [&](Tier candidate) { return !group.bad.contains({from, candidate}); };
+    if (kept != run.kept.end() && kept->second.contains(from) && usable(Tier::kImage)) {
       tier = Tier::kImage;
-      source.kept = kept->second[from].kept;
+      source.kept = kept->second.at(from).kept;
     } else if (dataset.in_cache && usable(Tier::kCache)) {
       tier = Tier::kCache;
-      source.path = run->cache->DatasetPath(dataset.id) + "/" + file.name();
-    } else if (dataset.in_prefix && run->prefix && usable(Tier::kPrefix)) {
+      source.path = run.cache->DatasetPath(dataset.id) + "/" + file.name();
+    } else if (dataset.in_prefix && run.prefix && usable(Tier::kPrefix)) {
       tier = Tier::kPrefix;
-      source.path = run->prefix->FilePath(file.prefix_name());
+      source.path = run.prefix->FilePath(file.prefix_name());
+      source.disk = &prefix_disk;
     } else {
-      return RetryGroup(run, group, fmt::format("no copy of rank {}'s bytes is whole", from));
+      return fmt::format("no copy of rank {}'s bytes is whole", from);
     }
-    part->sources.push_back(std::move(source));
-    part->source_ranks.push_back(from);
-    part->source_tiers.push_back(tier);
+    part.sources.push_back(std::move(source));
+    part.source_ranks.push_back(from);
+    part.source_tiers.push_back(tier);
   }
+  return "";
+}
+
+// Reads the files' metadata in a pool. The rank's next checkpoint goes on with the containers of its own file, if that
+// is what it has now: on as many ranks, as it was stored.
+void CoreImpl::FindPart(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
+                        const std::shared_ptr<RestorePart>& part) {
   struct Found {
     absl::StatusOr<std::vector<RestorePiece>> pieces = absl::UnknownError("");
+    std::uint64_t image_bytes = 0;
     std::shared_ptr<ContainerList> list;
     std::size_t bad = 0;
+    bool too_many = false;  // rows, for a client that is told each of them
   };
-  const auto& tiers = part->source_tiers;
-  const bool far = std::find(tiers.begin(), tiers.end(), Tier::kPrefix) != tiers.end();
-  auto find = [&disk = far ? prefix_disk_ : cache_disk_, sources = part->sources, from = part->source_ranks,
-               wanted = *wanted, rank] {
+  const Launch* launch = run->ledger.Find(part->session->launch);
+  const bool own =
+      !group->read && launch != nullptr && launch->nranks == group->dataset->nranks &&
+      std::none_of(part->wanted.begin(), part->wanted.end(), [](const Wanted& one) { return !one.rows.empty(); });
+  auto find = [&disk = cache_disk_, sources = part->sources, from = part->source_ranks, wanted = part->wanted,
+               rank = part->session->rank, own, strides = part->call->connection()->protocol() >= kStridesProtocol] {
     Found found;
     std::vector<ftiff::FileMetadata> metadata;
     found.pieces = FindPieces(disk, sources, from, wanted, &found.bad, &metadata);
     for (std::size_t i = 0; i < metadata.size(); ++i) {
-      if (from[i] == rank) found.list = ListOf(metadata[i], /*restored=*/true);
+      if (own && from[i] == rank) found.list = ListOf(metadata[i], /*restored=*/true);
     }
+    if (!found.pieces.ok()) return found;
+    if (!strides) {
+      found.too_many = CountRows(*found.pieces) > kRestorePiecesMax;
+      if (!found.too_many) found.pieces = WithoutStrides(*found.pieces);
+    }
+    found.image_bytes = Restore::ImageBytes(sources, *found.pieces);
     return found;
   };
   auto then = [this, run, group, part](Found found) {
@@ -170,11 +208,19 @@ void CoreImpl::PlanPart(const RunPtr& run, std::shared_ptr<RestoreGroup> group, 
       CopyIsBad(run, group, part->source_ranks[found.bad], part->source_tiers[found.bad], found.pieces.status());
       return PlanPart(run, group, part);
     }
+    if (found.too_many) {
+      return EndGroup(run, group, local::FAILED_PRECONDITION,
+                      fmt::format("rank {}: its libcairn is too old for boxes of so many rows: {}, at most {} with "
+                                  "protocol {}",
+                                  part->session->rank, CountRows(*found.pieces), kRestorePiecesMax,
+                                  part->call->connection()->protocol()));
+    }
     part->pieces = *std::move(found.pieces);
+    part->image_bytes = found.image_bytes;
     part->list = std::move(found.list);
     PartMatched(run, group, part);
   };
-  if (far) {
+  if (HasFar(*part)) {
     BlockingPrefix(std::move(find), std::move(then));
   } else {
     BlockingCache(std::move(find), std::move(then));
@@ -184,6 +230,7 @@ void CoreImpl::PlanPart(const RunPtr& run, std::shared_ptr<RestoreGroup> group, 
 void CoreImpl::PartMatched(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
                            const std::shared_ptr<RestorePart>& part) {
   part->matched = true;
+  if (group->read) group->started = true;
   if (group->started) return StartPart(run, group, part);
   const Launch* launch = run->ledger.Find(part->session->launch);
   if (launch == nullptr || group->parts.size() != (group->alone ? 1 : launch->nranks)) return;
@@ -198,56 +245,72 @@ void CoreImpl::PartMatched(const RunPtr& run, const std::shared_ptr<RestoreGroup
 void CoreImpl::StartPart(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
                          const std::shared_ptr<RestorePart>& part) {
   if (group->dataset->files) return RestoreFiles(run, group, part);
-  const auto& tiers = part->source_tiers;
-  const bool far = std::find(tiers.begin(), tiers.end(), Tier::kPrefix) != tiers.end();
-  if (far) FetchNoted(run, group);
-  std::uint64_t bytes = Restore::ImageBytes(part->sources, part->pieces);
+  if (HasFar(*part) && !group->read) FetchNoted(run, group);
   const bool remote = !part->call->connection()->shares_memory();
-  bytes = std::min(bytes, remote ? kRemoteRingBytes : kRingBytes);
   AcquireImage({.session = part->session,
                 .call = part->call,
-                .bytes = bytes,
-                .then = [this, run, group, part, remote, far](absl::StatusOr<std::shared_ptr<Image>> image) {
+                .bytes = std::min(part->image_bytes, remote ? kRemoteRingBytes : kRingBytes),
+                .then = [this, run, group, part](absl::StatusOr<std::shared_ptr<Image>> image) {
                   if (group->ended || stopping_) {
                     return ReleaseImage(part->session, image.ok() ? *std::move(image) : nullptr);
                   }
-                  if (!image.ok())
-                    return EndGroup(run, group, CodeOf(image.status()), std::string(MessageOf(image.status())));
-                  part->image = *std::move(image);
-                  part->sent = 0;
-                  Restore::Callbacks callbacks;
-                  callbacks.on_ready = [this, group, part](std::uint64_t pieces) {
-                    loop_->Post([this, group, part, pieces] {
-                      if (!group->ended) PartReady(part, pieces);
-                    });
-                  };
-                  callbacks.on_end = [this, run, group, part](absl::Status status, std::size_t source) {
-                    loop_->Post([this, run, group, part, status = std::move(status), source] {
-                      TransferEnded();
-                      PartEnded(run, group, part, status, source);
-                    });
-                  };
-                  ++transfers_;
-                  part->restore = Restore::Start(far ? prefix_disk_ : cache_disk_, far ? *far_pool_ : *work_pool_,
-                                                 part->sources, part->pieces, part->image, std::move(callbacks));
-                  local::Reply reply;
-                  local::RestoreReply& begun = *reply.mutable_restore();
-                  begun.set_round(++part->round);
-                  std::shared_ptr<Image> descriptor;
-                  if (part->image && !remote) {
-                    DescribeImage(*part->session, part->image, begun.mutable_image());
-                    if (begun.image().fresh()) descriptor = part->image;
-                  }
-                  local::Plan& plan = *begun.mutable_plan();
-                  for (const PlanPiece& piece : part->restore->plan()) {
-                    plan.add_variable(piece.variable);
-                    plan.add_variable_offset(piece.variable_offset);
-                    plan.add_image_offset(piece.image_offset);
-                    plan.add_bytes(piece.bytes);
-                  }
-                  plan.set_doorbell_bytes(kDoorbellBytes);
-                  part->call->Push(std::move(reply), std::move(descriptor));
+                  if (image.ok()) return ImageForPart(run, group, part, *std::move(image));
+                  EndGroup(run, group, CodeOf(image.status()), std::string(MessageOf(image.status())));
                 }});
+}
+
+void CoreImpl::ImageForPart(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
+                            const std::shared_ptr<RestorePart>& part, std::shared_ptr<Image> image) {
+  part->image = std::move(image);
+  part->sent = 0;
+  Restore::Callbacks callbacks;
+  callbacks.on_ready = [this, group, part](std::uint64_t pieces) {
+    loop_->Post([this, group, part, pieces] {
+      if (!group->ended) PartReady(part, pieces);
+    });
+  };
+  callbacks.on_end = [this, run, group, part](absl::Status status, std::size_t source) {
+    loop_->Post([this, run, group, part, status = std::move(status), source] {
+      TransferEnded();
+      PartEnded(run, group, part, status, source);
+    });
+  };
+  ++transfers_;
+  part->restore = Restore::Start(cache_disk_, HasFar(*part) ? *far_pool_ : *work_pool_, part->sources, part->pieces,
+                                 part->image, std::move(callbacks));
+  TellPlan(run, group, part);
+}
+
+void CoreImpl::TellPlan(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group,
+                        const std::shared_ptr<RestorePart>& part) {
+  local::Reply reply;
+  local::RestoreReply& begun = *reply.mutable_restore();
+  begun.set_round(++part->round);
+  const std::vector<PlanPiece>& pieces = part->restore->plan();
+  const bool strides = std::any_of(pieces.begin(), pieces.end(), [](const PlanPiece& piece) { return piece.rows > 1; });
+  local::Plan& plan = *begun.mutable_plan();
+  for (const PlanPiece& piece : pieces) {
+    plan.add_variable(piece.variable);
+    plan.add_variable_offset(piece.variable_offset);
+    plan.add_image_offset(piece.image_offset);
+    plan.add_bytes(piece.bytes);
+    if (!strides) continue;
+    plan.add_rows(piece.rows);
+    plan.add_variable_stride(piece.variable_stride);
+    plan.add_image_stride(piece.file_stride);
+  }
+  plan.set_doorbell_bytes(kDoorbellBytes);
+  if (const std::uint64_t bytes = reply.ByteSizeLong() + kImageNameBytes; bytes > CAIRN_FRAME_BYTES_MAX) {
+    return EndGroup(run, group, local::RESOURCE_EXHAUSTED,
+                    fmt::format("rank {}: a plan of {} pieces has {} bytes, a message at most {}", part->session->rank,
+                                pieces.size(), bytes, CAIRN_FRAME_BYTES_MAX));
+  }
+  std::shared_ptr<Image> descriptor;
+  if (part->image && part->call->connection()->shares_memory()) {
+    DescribeImage(*part->session, part->image, begun.mutable_image());
+    if (begun.image().fresh()) descriptor = part->image;
+  }
+  part->call->Push(std::move(reply), std::move(descriptor));
 }
 
 void CoreImpl::PartReady(const std::shared_ptr<RestorePart>& part, std::uint64_t pieces) {
@@ -263,14 +326,19 @@ void CoreImpl::PartReady(const std::shared_ptr<RestorePart>& part, std::uint64_t
     piece.set_index(part->sent);
     piece.set_id(part->variables.at(static_cast<int>(planned.variable)).id());
     piece.set_offset(planned.variable_offset);
-    piece.set_data(part->image->bytes().data() + planned.image_offset, planned.bytes);
+    piece.mutable_data()->reserve(planned.all_bytes());
+    for (std::uint64_t row = 0; row < planned.rows; ++row) {
+      const std::span<const std::byte> bytes =
+          part->image->bytes().subspan(planned.image_offset + row * planned.file_stride, planned.bytes);
+      piece.mutable_data()->append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    }
     piece.set_crc32c(Crc32c(std::as_bytes(std::span(piece.data()))));
     part->call->Push(std::move(reply));
   }
 }
 
 void CoreImpl::HandleCopied(const SessionPtr& session, const local::Request& request) {
-  const std::shared_ptr<RestoreGroup> group = session->run->restore;
+  const std::shared_ptr<RestoreGroup> group = session->reading ? session->reading : session->run->restore;
   if (!group || group->ended) return;
   auto part = group->parts.find(session->rank);
   if (part == group->parts.end() || part->second->session != session || !part->second->restore) return;
@@ -345,10 +413,11 @@ void CoreImpl::EndGroup(const RunPtr& run, const std::shared_ptr<RestoreGroup>& 
   if (run->restore == group) run->restore = nullptr;
   --group->dataset->readers;
   for (auto& [rank, part] : group->parts) {
+    if (part->session->reading == group) part->session->reading = nullptr;
     if (part->restore) part->restore->Abort();
     part->call->Fail(code, message);
   }
-  if (!group->started && (code == local::NOT_FOUND || code == local::FAILED_PRECONDITION)) {
+  if (!group->read && !group->started && (code == local::NOT_FOUND || code == local::FAILED_PRECONDITION)) {
     run->refused = {
         .launch = group->launch, .dataset = group->dataset->id, .code = code, .message = message, .ranks = {}};
     const Launch* launch = run->ledger.Find(group->launch);
@@ -382,6 +451,9 @@ void CoreImpl::PassOver(const RunPtr& run, LaunchId launch_id, DatasetId id) {
 void CoreImpl::RetryGroup(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group, const std::string& why) {
   const DatasetPtr dataset = group->dataset;
   Warn(fmt::format("run {}: dataset {} (step {}) cannot be restored: {}", run->name, dataset->id, dataset->step, why));
+  if (group->read) {
+    return EndGroup(run, group, local::DATA_LOSS, fmt::format("dataset {} cannot be read: {}", dataset->id, why));
+  }
   if (group->alone) {  // the others go on with this dataset: an older one would be the wrong one
     return EndGroup(
         run, group, local::DATA_LOSS,
@@ -395,6 +467,7 @@ void CoreImpl::RetryGroup(const RunPtr& run, const std::shared_ptr<RestoreGroup>
 void CoreImpl::GroupDone(const RunPtr& run, const std::shared_ptr<RestoreGroup>& group) {
   const auto& parts = group->parts;
   if (!std::all_of(parts.begin(), parts.end(), [](const auto& item) { return item.second->done; })) return;
+  if (group->read) return ReadDone(run, group);
   group->ended = true;
   run->restore = nullptr;
   const DatasetPtr dataset = group->dataset;
@@ -415,21 +488,28 @@ void CoreImpl::GroupDone(const RunPtr& run, const std::shared_ptr<RestoreGroup>&
   }
   spdlog::info("run {}: dataset {} (step {}) restored on {} ranks", run->name, dataset->id, dataset->step,
                group->parts.size());
-  if (run->remake.erase(dataset->id) > 0 && dataset->in_prefix && !dataset->in_cache) {
-    Remake(run, dataset, [this, run, dataset](const Remade& remade) {
-      if (remade.status.ok()) {
-        spdlog::info("run {}: dataset {} is whole in the cache again", run->name, dataset->id);
-      } else {
-        Warn(fmt::format("run {}: dataset {} could not be made anew in the cache: {}", run->name, dataset->id,
-                         MessageOf(remade.status)));
-      }
-      Changed(run);
-    });
-  }
+  RemakeDamaged(run, dataset);
   Changed(run);
 }
 
+// What was found damaged in the cache is fetched anew, now that nobody reads it.
+void CoreImpl::RemakeDamaged(const RunPtr& run, const DatasetPtr& dataset) {
+  if (run->remake.erase(dataset->id) == 0 || !dataset->in_prefix || dataset->in_cache) return;
+  Remake(run, dataset, [this, run, dataset](const Remade& remade) {
+    if (remade.status.ok()) {
+      spdlog::info("run {}: dataset {} is whole in the cache again", run->name, dataset->id);
+    } else {
+      Warn(fmt::format("run {}: dataset {} could not be made anew in the cache: {}", run->name, dataset->id,
+                       MessageOf(remade.status)));
+    }
+    Changed(run);
+  });
+}
+
 void CoreImpl::SessionLeftRestore(const SessionPtr& session) {
+  if (const std::shared_ptr<RestoreGroup> reading = session->reading) {
+    EndGroup(session->run, reading, local::UNAVAILABLE, "the session was lost during the read");
+  }
   const std::shared_ptr<RestoreGroup> group = session->run->restore;
   // Also one that has not come to it yet: it will not.
   if (!group || group->ended || session->launch != group->launch) return;

@@ -18,6 +18,7 @@
 #include "daemon/core/door.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/loop.h"
+#include "daemon/core/restore_plan.h"
 #include "daemon/core/steering.h"
 #include "daemon/data/capture.h"
 #include "daemon/data/restore.h"
@@ -29,6 +30,7 @@
 
 namespace cairn {
 
+struct RestoreGroup;
 struct Session;
 struct Run;
 
@@ -86,8 +88,10 @@ struct Session {
   DatasetId restored = 0;
   std::weak_ptr<Connection> restored_over;
 
+  bool observer = false;  // of no launch: only reads
   std::shared_ptr<PartWriter> writer;
   std::shared_ptr<FilesWriter> files;
+  std::shared_ptr<RestoreGroup> reading;
   DatasetId last_output = 0;                            // ended by this session
   std::chrono::steady_clock::time_point held_up_since;  // by its last begin
 
@@ -104,10 +108,12 @@ struct RestorePart {
   std::shared_ptr<Session> session;
   std::shared_ptr<Call> call;
   VariableList variables;
+  std::vector<Wanted> wanted;          // of which ranks' files
   std::vector<RestoreSource> sources;  // as planned
   std::vector<Rank> source_ranks;
   std::vector<Tier> source_tiers;
   std::vector<RestorePiece> pieces;
+  std::uint64_t image_bytes = 0;        // that hold all blocks of these
   std::shared_ptr<ContainerList> list;  // of the rank's own file; null: nothing is read from it
   std::shared_ptr<Image> image;
   std::shared_ptr<Restore> restore;
@@ -119,10 +125,11 @@ struct RestorePart {
   Tier tier = Tier::kNone;
 };
 
-// All ranks restore the same dataset, or none does.
+// All ranks restore the same dataset, or none does. Or one session reads a part of one, for itself.
 struct RestoreGroup {
   std::shared_ptr<Dataset> dataset;
   LaunchId launch = 0;
+  bool read = false;
   bool alone = false;  // of one rank that did not hear that all had ended
   std::map<Rank, std::shared_ptr<RestorePart>> parts;
   std::set<std::pair<Rank, Tier>> bad;      // copies that could not be used
@@ -204,6 +211,7 @@ struct Run {
   std::string name;  // last part of the prefix
   std::string prefix_path;
   std::shared_ptr<Prefix> prefix;  // null: gone or not reached yet
+  bool prefix_read_only = false;   // an observer opened it, and nothing can be written there
   std::shared_ptr<CacheFolder> cache;
   bool adopted = false;           // what the prefix holds is in the ledger
   DatasetId bound = 0;            // as the prefix was when it was last looked at, for the next launch: Launch::bound
@@ -220,6 +228,7 @@ struct Run {
   std::vector<std::function<void()>> launch_waiters;  // decide once that launch is made
   DatasetId highest_id = 0;
   std::map<Rank, std::shared_ptr<Session>> sessions;  // of the newest launch
+  std::set<std::shared_ptr<Session>> observers;
   std::map<DatasetId, DirectoryState> directories;
   std::map<DatasetId, std::map<Rank, std::shared_ptr<PartWriter>>> writers;  // until their capture has ended
   std::map<DatasetId, std::weak_ptr<void>> leases;  // of folders that something may still write to

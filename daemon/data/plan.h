@@ -31,6 +31,10 @@ struct PlanPiece {
   std::uint64_t image_offset = 0;
   std::uint64_t bytes = 0;
   std::uint64_t after_released = 0;  // the place may be written once so many windows were released
+  // Of restores: so many runs of `bytes`, which lie so far apart in the variable, and in file and image.
+  std::uint64_t rows = 1;
+  std::uint64_t variable_stride = 0, file_stride = 0;
+  std::uint64_t all_bytes() const { return rows * bytes; }
   friend bool operator==(const PlanPiece&, const PlanPiece&) = default;
 };
 

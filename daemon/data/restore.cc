@@ -191,7 +191,8 @@ void RestoreImpl::CloseFinished() {
 absl::StatusOr<File*> RestoreImpl::OpenSource(std::size_t source) {
   if (const auto found = files_.find(source); found != files_.end()) return found->second.get();
   const std::string& path = sources_[source].path;
-  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<File> file, disk_.Open(path, {.direct = true}));
+  Disk& disk = sources_[source].disk != nullptr ? *sources_[source].disk : disk_;
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<File> file, disk.Open(path, {.direct = true}));
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file->Info());
   if (!info.is_regular()) return DataLoss("{}: is no regular file", path);
   if (info.bytes != sources_[source].file_bytes) {

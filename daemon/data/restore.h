@@ -36,16 +36,20 @@ struct KeptImage {
 struct RestoreSource {
   std::string path;  // of the file; or
   std::shared_ptr<const KeptImage> kept;
+  Disk* disk = nullptr;  // where the file is, borrowed; null: the one that Start is given
   std::uint64_t file_bytes = 0;
   std::vector<std::uint32_t> crc32c;  // per MiB
 };
 
+// `rows` runs of `bytes` each, of which the first begins at the offsets, and each next one a stride behind.
 struct RestorePiece {
   std::uint32_t variable = 0;
   std::uint64_t variable_offset = 0;
   std::size_t source = 0;
   std::uint64_t file_offset = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t rows = 1;
+  std::uint64_t variable_stride = 0, file_stride = 0;  // with several rows: file_stride >= bytes
 };
 
 class Restore : public std::enable_shared_from_this<Restore> {
@@ -58,12 +62,13 @@ class Restore : public std::enable_shared_from_this<Restore> {
     std::function<void(std::uint64_t pieces)> on_ready;  // the first so many pieces of plan() are verified in the image
     // Once: OK when all pieces are ready and copied; kDataLoss (with `source`: damaged, or not of its size), kNotFound,
     // kUnavailable or what else the disk says (of the source) when one could not be read; kInvalidArgument: pieces,
-    // source and image do not fit; kResourceExhausted: the image is smaller than the smallest ring; kCancelled after
-    // Abort.
+    // rows, source and image do not fit; kResourceExhausted: the image is smaller than the smallest ring; kCancelled
+    // after Abort.
     std::function<void(absl::Status status, std::size_t source)> on_end;
   };
 
-  // Pieces that cross blocks are cut. `image` may be null if there are no bytes.
+  // Pieces that cross blocks are cut; rows that lie in one block stay together. `image` may be null if there are no
+  // bytes.
   static std::shared_ptr<Restore> Start(Disk& disk, WorkPool& pool, std::vector<RestoreSource> sources,
                                         std::vector<RestorePiece> pieces, std::shared_ptr<Image> image,
                                         Callbacks callbacks);

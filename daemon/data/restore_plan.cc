@@ -18,6 +18,35 @@ struct Cut {
   bool SameBlock(const Cut& other) const { return source == other.source && block() == other.block(); }
 };
 
+// Rows that lie wholly in one block stay together; of others each block has its part.
+void CutPiece(const RestorePiece& piece, std::size_t turn, std::vector<Cut>& cuts) {
+  std::uint64_t row = 0, done = 0;  // bytes of that row
+  while (row < piece.rows && piece.bytes > 0) {
+    const std::uint64_t at = piece.file_offset + row * piece.file_stride + done;
+    const std::uint64_t room = kWindowBytes - at % kWindowBytes;
+    Cut& cut = cuts.emplace_back(Cut{piece.source,
+                                     turn,
+                                     {.variable = piece.variable,
+                                      .variable_offset = piece.variable_offset + row * piece.variable_stride + done,
+                                      .file_offset = at,
+                                      .bytes = std::min(piece.bytes - done, room)}});
+    if (cut.piece.bytes < piece.bytes) {
+      done += cut.piece.bytes;
+      if (done == piece.bytes) {
+        ++row;
+        done = 0;
+      }
+      continue;
+    }
+    if (piece.rows > 1) cut.piece.rows = std::min(piece.rows - row, 1 + (room - piece.bytes) / piece.file_stride);
+    if (cut.piece.rows > 1) {
+      cut.piece.variable_stride = piece.variable_stride;
+      cut.piece.file_stride = piece.file_stride;
+    }
+    row += cut.piece.rows;
+  }
+}
+
 std::vector<Cut> CutPieces(std::span<const RestoreSource> sources, std::span<const RestorePiece> pieces) {
   constexpr std::size_t kNoTurn = std::numeric_limits<std::size_t>::max();
   std::vector<std::size_t> turns(sources.size(), kNoTurn);
@@ -26,16 +55,7 @@ std::vector<Cut> CutPieces(std::span<const RestoreSource> sources, std::span<con
   for (const RestorePiece& piece : pieces) {
     if (!CheckPiece(sources, piece).ok()) continue;
     if (turns[piece.source] == kNoTurn) turns[piece.source] = next_turn++;
-    for (std::uint64_t done = 0; done < piece.bytes;) {
-      const std::uint64_t at = piece.file_offset + done;
-      const std::uint64_t bytes = std::min(piece.bytes - done, kWindowBytes - at % kWindowBytes);
-      cuts.push_back({piece.source, turns[piece.source],
-                      PlanPiece{.variable = piece.variable,
-                                .variable_offset = piece.variable_offset + done,
-                                .file_offset = at,
-                                .bytes = bytes}});
-      done += bytes;
-    }
+    CutPiece(piece, turns[piece.source], cuts);
   }
   std::stable_sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) {
     return a.turn != b.turn ? a.turn < b.turn : a.block() < b.block();
@@ -66,10 +86,18 @@ absl::Status CheckPiece(std::span<const RestoreSource> sources, const RestorePie
   if (piece.source >= sources.size()) {
     return InvalidArgument("restore: a piece of source {}, there are {}", piece.source, sources.size());
   }
-  const std::uint64_t file_bytes = sources[piece.source].file_bytes;
-  if (piece.file_offset > file_bytes || piece.bytes > file_bytes - piece.file_offset) {
-    return InvalidArgument("restore from {}: {} bytes at offset {} lie beyond the file's {}",
-                           sources[piece.source].path, piece.bytes, piece.file_offset, file_bytes);
+  const RestoreSource& source = sources[piece.source];
+  if (piece.rows == 0 || (piece.rows > 1 && piece.file_stride < piece.bytes)) {
+    return InvalidArgument("restore from {}: {} rows of {} bytes, {} apart", source.path, piece.rows, piece.bytes,
+                           piece.file_stride);
+  }
+  std::uint64_t extent = 0;  // from the first row to the end of the last
+  if (__builtin_mul_overflow(piece.rows - 1, piece.file_stride, &extent) ||
+      __builtin_add_overflow(extent, piece.bytes, &extent) || piece.file_offset > source.file_bytes ||
+      extent > source.file_bytes - piece.file_offset) {
+    return InvalidArgument("restore from {}: {} rows of {} bytes, {} apart, at offset {} lie beyond the file's {}",
+                           source.path, piece.rows, piece.bytes, piece.file_stride, piece.file_offset,
+                           source.file_bytes);
   }
   return absl::OkStatus();
 }

@@ -29,7 +29,7 @@ struct RestorePlan {
 
 // kInvalidArgument: a source is not consistent with itself; `source` says which.
 absl::Status CheckSource(const RestoreSource& source);
-// kInvalidArgument: no such source, or the piece does not lie in it.
+// kInvalidArgument: no such source, or the piece does not lie in it, or its rows overlap.
 absl::Status CheckPiece(std::span<const RestoreSource> sources, const RestorePiece& piece);
 
 // The plan in an image of `slots` slots of kWindowBytes. Pieces that fail CheckPiece are left out.

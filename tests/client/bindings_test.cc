@@ -83,6 +83,49 @@ TEST_F(BindingTest, CppMemoryComesBackThroughSpansAndResults) {
   EXPECT_TRUE(session.close());
 }
 
+TEST_F(BindingTest, CppReadsAndFills) {
+  auto opened = Session::open(options());
+  ASSERT_TRUE(opened) << opened.error().message;
+  Session session = std::move(*opened);
+  std::vector<double> field(6 * 7);
+  std::iota(field.begin(), field.end(), 0.0);
+  long step = 17;
+  ASSERT_TRUE(session.value(2, "step", step));
+  ASSERT_TRUE(session.array(3, "field", std::span(field), {.shape = {6, 7}, .start = {0, 0}, .count = {6, 7}}));
+  const auto dataset = session.checkpoint(17);
+  ASSERT_TRUE(dataset) << dataset.error().message;
+  std::vector<double> some(2 * 3);
+  EXPECT_TRUE(session.set_fill("field", -1.0));
+  const auto read = session.read(*dataset, "field", {1, 2}, {2, 3}, std::span(some));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(some, (std::vector<double>{9, 10, 11, 16, 17, 18}));
+  EXPECT_TRUE(session.unset_fill("field"));
+  long back = 0;
+  EXPECT_TRUE(session.read(*dataset, "step", {}, {}, std::span(&back, 1)));
+  EXPECT_EQ(back, 17);
+  EXPECT_EQ(session.read(*dataset, "none", {}, {}, std::span(&back, 1)).code(), Code::kNotFound);
+  EXPECT_EQ(session.read(*dataset, "field", {0, 0}, {3, 3}, std::span(some)).code(), Code::kInvalidArgument)
+      << "a span too small";
+  EXPECT_EQ(session.read(*dataset, "field", {0}, {3}, std::span(some)).code(), Code::kInvalidArgument);
+  EXPECT_EQ(session.read(*dataset, "field", {5, 0}, {2, 1}, std::span(some)).code(), Code::kInvalidArgument);
+  EXPECT_EQ(session.read(*dataset, "step", {}, {}, std::span(some)).code(), Code::kFailedPrecondition);
+}
+
+TEST_F(BindingTest, CppObserves) {
+  local::Open open;
+  FakeDaemon daemon;
+  daemon.Play([&] {
+    FakePeer peer = daemon.Accept();
+    open = peer.Greet(0);
+    peer.Refuse(peer.Expect(local::Request::kLatest), local::NOT_FOUND, "nothing");
+  });
+  auto session = Session::open({.prefix = "/prefix", .address = daemon.address(), .observer = true});
+  ASSERT_TRUE(session) << session.error().message;
+  EXPECT_EQ(session->latest().code(), Code::kNotFound);
+  daemon.Join();
+  EXPECT_TRUE(open.observer());
+}
+
 TEST_F(BindingTest, CppIsSteered) {
   auto session = Session::open(options());
   ASSERT_TRUE(session) << session.error().message;

@@ -79,7 +79,7 @@ std::optional<local::Request> FakePeer::Receive() {
   local::Request request;
   if (!ReadAll(fd_, message.data(), message.size())) return std::nullopt;
   EXPECT_TRUE(request.ParseFromString(message));
-  if (request.has_begin() || request.has_restore()) told_ = 0;
+  if (request.has_begin() || request.has_restore() || request.has_read()) told_ = 0;
   if (request.has_filled()) told_ = request.filled().pieces();
   if (request.has_copied()) told_ = request.copied().pieces();
   return request;

@@ -118,6 +118,7 @@ class HonestDaemon {
   void Begin(FakePeer& peer, const local::Request& request);
   void Commit(FakePeer& peer, const local::Request& request);
   void Restore(FakePeer& peer, const local::Request& request);
+  void Read(FakePeer& peer, const local::Request& request);
 
   std::uint64_t dataset_ = 0;
   std::uint64_t step_ = 0;

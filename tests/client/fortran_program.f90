@@ -61,6 +61,15 @@ program fortran_program
       if (block(i, j) /= i * 10.0_real32 + j) error stop "the block differs"
     end do
   end do
+  call expect(cairn_set_fill(session, "block", 0.5_real32), CAIRN_OK, "set fill")
+  call expect(cairn_unset_fill(session, "block"), CAIRN_OK, "unset fill")
+  step = 0
+  call expect(cairn_read(session, dataset, "step", step), CAIRN_OK, "read")
+  if (step /= 12) error stop "another step is read"
+  call expect(cairn_read(session, dataset, "step", step, start=[0_int64]), CAIRN_INVALID_ARGUMENT, "start 0")
+  call expect(cairn_read(session, dataset, "step", marks), CAIRN_FAILED_PRECONDITION, "another type")
+  call expect(cairn_read(session, dataset, "block", block(1, :)), CAIRN_INVALID_ARGUMENT, "a section with gaps")
+  call expect(cairn_read(session, dataset, "none", step), CAIRN_NOT_FOUND, "read what is not there")
   do i = 1, 4
     call expect(cairn_need_checkpoint(session, reached), CAIRN_OK, "need checkpoint")
     if (reached .neqv. mod(i, 2) == 0) error stop "another need for a checkpoint"

@@ -67,6 +67,47 @@ void HonestDaemon::Commit(FakePeer& peer, const local::Request& request) {
   peer.Answer(request, std::move(reply));
 }
 
+// Only of what was stored whole: the array is the box.
+void HonestDaemon::Read(FakePeer& peer, const local::Request& request) {
+  const local::Read& read = request.read();
+  for (const local::Variable& variable : variables_) {
+    if (variable.name() != read.name() || variable.kind() == local::PLAIN) continue;
+    const std::string& bytes = stored_[variable.id()];
+    std::uint64_t element = 1, first = 0, stride = 1, count = 1;
+    if (variable.count() > 0) element = variable.bytes() / variable.count();
+    for (int d = read.start_size(); d-- > 0;) {
+      first += read.start(d) * stride;
+      stride *= variable.kind() == local::ARRAY ? variable.shape(d) : variable.count();
+      count *= read.count(d);
+    }
+    EXPECT_TRUE(read.type() == variable.type());
+    local::Reply reply;
+    const int fd = DescribeImage(reply.mutable_restore()->mutable_image());
+    local::Plan& plan = *reply.mutable_restore()->mutable_plan();
+    // One row for each of the slowest but one: two dimensions at most.
+    const std::uint64_t rows = read.count_size() == 2 ? read.count(0) : 1;
+    plan.add_variable(0);
+    plan.add_variable_offset(0);
+    plan.add_image_offset(first * element);
+    plan.add_bytes(count / rows * element);
+    plan.add_rows(rows);
+    plan.add_variable_stride(rows > 1 ? count / rows * element : 0);
+    plan.add_image_stride(rows > 1 ? variable.shape(1) * element : 0);
+    std::memcpy(image_->bytes().data(), bytes.data(), bytes.size());
+    peer.Answer(request, std::move(reply), fd);
+    local::Reply ready;
+    ready.mutable_ready()->set_pieces(1);
+    peer.Answer(request, std::move(ready));
+    while (peer.told() < 1) {
+      if (!peer.Receive()) return;
+    }
+    local::Reply end;
+    end.mutable_restore_end()->set_tier(local::TIER_CACHE);
+    return peer.Answer(request, std::move(end));
+  }
+  peer.Refuse(request, local::NOT_FOUND, "there is no \"" + read.name() + "\"");
+}
+
 void HonestDaemon::Restore(FakePeer& peer, const local::Request& request) {
   const local::Plan plan = MakeTestPlan(request.restore().variables(), kPieceBytes);
   local::Reply reply;
@@ -107,6 +148,8 @@ void HonestDaemon::Handle(FakePeer& peer, const local::Request& request) {
       return Commit(peer, request);
     case local::Request::kRestore:
       return Restore(peer, request);
+    case local::Request::kRead:
+      return Read(peer, request);
     case local::Request::kTest:
     case local::Request::kWait:
       reply.mutable_test()->set_reached(true);

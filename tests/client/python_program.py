@@ -39,6 +39,20 @@ with cairn.Session(deadline_ms=5000) as session:
     assert stored[2].kind is cairn.Kind.ARRAY and stored[2].shape == (6, 9) and stored[2].box_count == (2, 3)
     assert stored[2].dtype == numpy.complex64 and stored[2].name == "block"
     assert session.stored_by_id(dataset, 2).name == "step"
+    session.set_fill("block", 0.5, dtype=numpy.complex64)
+    session.set_fill("block", None)
+    assert session.read(dataset, "step") == [12] and session.read(dataset, "step", (0,), (1,)).dtype == numpy.int64
+    for wrong, code in (("none", cairn.Code.NOT_FOUND),):
+        try:
+            session.read(dataset, wrong)
+            raise SystemExit("read what is not there")
+        except cairn.CairnError as error:
+            assert error.code is code
+    try:
+        session.read(dataset, "block", (5, 0), (2, 1))
+        raise SystemExit("read beyond the shape")
+    except ValueError:
+        pass
     assert [session.need_checkpoint() for _ in range(4)] == [False, True, False, True]
     assert "every call 2" in session.why()
     assert [session.should_exit() for _ in range(3)] == [False, False, True]

@@ -254,11 +254,29 @@ TEST_F(SettingsTest, AStructOfANewerHeaderIsTakenIfWhatIsNewInItIsZero) {
 }
 
 TEST_F(SettingsTest, AStructTooSmallToBeOneIsRefused) {
-  for (const std::size_t size : {std::size_t{0}, sizeof(cairn_options) - 1}) {
+  for (const std::size_t size : {std::size_t{0}, offsetof(cairn_options, observer) - 1}) {
     options_.struct_size = size;
     EXPECT_EQ(Resolve(), CAIRN_INVALID_ARGUMENT) << size;
     EXPECT_TRUE(Says("CAIRN_OPTIONS_INIT")) << why_.text;
   }
+}
+
+TEST_F(SettingsTest, ProgramsBuiltBeforeThereWereObserversGiveNoSuchOption) {
+  options_.struct_size = offsetof(cairn_options, observer);
+  options_.observer = 1;  // whatever lies behind their struct
+  ASSERT_EQ(Resolve(), CAIRN_OK) << why_.text;
+  EXPECT_FALSE(settings_.observer);
+}
+
+TEST_F(SettingsTest, AnObserverNeedsNeitherRankNorLaunch) {
+  environment_["CAIRN_RANK"] = "nonsense";
+  environment_["CAIRN_CHECKPOINT_EVERY"] = "nonsense";
+  options_.nranks = 17;
+  options_.launch = nullptr;
+  options_.observer = 1;
+  ASSERT_EQ(Resolve(), CAIRN_OK) << why_.text;
+  EXPECT_TRUE(settings_.observer);
+  EXPECT_EQ(settings_.launch_key, nullptr);
 }
 
 TEST_F(SettingsTest, NoOptionsAtAllAreTheDefaults) {

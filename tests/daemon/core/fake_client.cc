@@ -109,6 +109,7 @@ class FakeClient::Line final : public Connection {
     changed_.notify_all();
   }
   bool shares_memory() const override { return options_.shares_memory; }
+  std::uint32_t protocol() const override { return options_.protocol; }
   bool resumable() const override { return options_.resumable; }
   Peer peer() const override { return options_.peer; }
 
@@ -189,14 +190,17 @@ local::Reply FakeClient::Open(const OpenSpec& spec) {
   local::Request request;
   local::Open& open = *request.mutable_open();
   open.set_prefix(spec.prefix.empty() ? harness_.prefix() : spec.prefix);
-  open.set_rank(spec.rank);
-  open.set_nranks(spec.nranks);
-  open.set_launch_key(spec.key);
-  open.set_takeover(spec.takeover);
-  open.set_launch(spec.launch);
-  open.set_token(spec.token);
-  open.set_end_time_s(spec.end_time_s);
-  *open.mutable_rhythm() = spec.rhythm;
+  open.set_observer(spec.observer);
+  if (!spec.observer) {
+    open.set_rank(spec.rank);
+    open.set_nranks(spec.nranks);
+    open.set_launch_key(spec.key);
+    open.set_takeover(spec.takeover);
+    open.set_launch(spec.launch);
+    open.set_token(spec.token);
+    open.set_end_time_s(spec.end_time_s);
+    *open.mutable_rhythm() = spec.rhythm;
+  }
   local::Reply reply = Ask(std::move(request));
   if (CodeOfReply(reply) == local::OK) {
     rank_ = spec.rank;
@@ -332,6 +336,14 @@ std::uint64_t FakeClient::SendRestore(DatasetId id, const Memory& memory, std::u
   return Send(std::move(request));
 }
 
+namespace {
+
+std::uint64_t RowsOf(const local::Plan& plan, int piece) {
+  return plan.rows_size() == 0 ? 1 : plan.rows(piece);
+}
+
+}  // namespace
+
 FakeClient::Restored FakeClient::TakeRestore(std::uint64_t call, Memory& memory) {
   Restored restored;
   local::Plan plan;
@@ -366,20 +378,44 @@ FakeClient::Restored FakeClient::TakeRestore(std::uint64_t call, Memory& memory)
     } else if (reply.has_ready()) {
       for (std::uint64_t i = done; i < reply.ready().pieces(); ++i) {
         const int at = static_cast<int>(i);
-        std::memcpy(memory.at(plan.variable(at)).bytes.data() + plan.variable_offset(at),
-                    image->bytes().data() + plan.image_offset(at), plan.bytes(at));
+        std::string& bytes = memory.at(plan.variable(at)).bytes;
+        for (std::uint64_t row = 0; row < RowsOf(plan, at); ++row) {
+          const std::uint64_t to = plan.variable_offset(at) + (row > 0 ? row * plan.variable_stride(at) : 0);
+          const std::uint64_t from = plan.image_offset(at) + (row > 0 ? row * plan.image_stride(at) : 0);
+          bytes.replace(to, plan.bytes(at), reinterpret_cast<const char*>(image->bytes().data()) + from,
+                        plan.bytes(at));
+        }
       }
       copied(reply.ready().pieces());
     } else if (reply.has_piece()) {
       const local::Piece& piece = reply.piece();
       EXPECT_EQ(piece.index(), done);
       EXPECT_EQ(Crc32c(std::as_bytes(std::span(piece.data()))), piece.crc32c());
-      for (Protected& one : memory) {
-        if (one.variable.id() == piece.id()) one.bytes.replace(piece.offset(), piece.data().size(), piece.data());
+      const int at = static_cast<int>(done);
+      std::string& bytes = memory.at(plan.variable(at)).bytes;
+      EXPECT_EQ(piece.offset(), plan.variable_offset(at));
+      EXPECT_EQ(piece.data().size(), RowsOf(plan, at) * plan.bytes(at));
+      for (std::uint64_t row = 0; row < RowsOf(plan, at); ++row) {
+        bytes.replace(piece.offset() + (row > 0 ? row * plan.variable_stride(at) : 0), plan.bytes(at), piece.data(),
+                      row * plan.bytes(at), plan.bytes(at));
       }
       copied(done + 1);
     }
   }
+}
+
+FakeClient::Restored FakeClient::Read(DatasetId id, Protected& out) {
+  local::Request request;
+  local::Read& read = *request.mutable_read();
+  read.set_dataset(id);
+  read.set_name(out.variable.name());
+  *read.mutable_start() = out.variable.box_start();
+  *read.mutable_count() = out.variable.box_count();
+  read.set_holes(out.variable.holes());
+  Memory memory = {out};
+  const Restored restored = TakeRestore(Send(std::move(request)), memory);
+  out = std::move(memory.front());
+  return restored;
 }
 
 local::Reply FakeClient::OutputBegin(std::uint64_t step, bool checkpoint, bool output) {

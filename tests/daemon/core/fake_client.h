@@ -15,6 +15,7 @@
 
 #include "daemon/core/door.h"
 #include "daemon/data/image.h"
+#include "proto/frame.h"
 #include "proto/local.pb.h"
 #include "storage/base/ids.h"
 #include "tests/daemon/core/core_harness.h"
@@ -43,6 +44,7 @@ Memory Blank(Memory memory);
 struct ClientOptions {
   bool shares_memory = true;
   bool resumable = false;
+  std::uint32_t protocol = CAIRN_PROTOCOL_NEWEST;
   Connection::Peer peer = {.host = "node7", .pid = 4711, .program = "solver"};
 };
 
@@ -56,6 +58,7 @@ struct OpenSpec {
   std::string prefix = {};  // empty: the harness'
   std::int64_t end_time_s = 0;
   local::Rhythm rhythm = {};
+  bool observer = false;  // nothing but the prefix counts
 };
 
 // A client's own view of an image: stays when the daemon takes the image back, or is gone.
@@ -111,6 +114,8 @@ class FakeClient {
   std::uint64_t SendRestore(DatasetId id, const Memory& memory, std::uint32_t deadline_ms = 0);
   Restored TakeRestore(std::uint64_t call, Memory& memory);
   Restored Restore(DatasetId id, Memory& memory) { return TakeRestore(SendRestore(id, memory), memory); }
+  // Into `out`, which says also what is asked for: name, box and holes.
+  Restored Read(DatasetId id, Protected& out);
   local::Reply OutputBegin(std::uint64_t step, bool checkpoint = true, bool output = false);
   local::Reply RouteFile(const std::string& file);
   local::Reply OutputEnd(bool valid = true);

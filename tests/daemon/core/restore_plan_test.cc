@@ -96,9 +96,138 @@ TEST_F(MatchTest, EachDifferenceIsNamed) {
   EXPECT_STATUS(code, StatusOf(1, 3, VariableOf(2, local::PLAIN, 1)), "kind VALUE, here it has PLAIN");
   EXPECT_STATUS(code, StatusOf(1, 3, VariableOf(2, local::VALUE, 1, "s")), "name t, here it has s");
   EXPECT_STATUS(code, StatusOf(1, 3, ArrayOf(3, 7, 2, 2)), "shape");
-  EXPECT_STATUS(code, StatusOf(1, 3, ArrayOf(3, 6, 1, 2)), "box");
-  EXPECT_STATUS(code, StatusOf(1, 3, ArrayOf(3, 6, 2, 1)), "box");
   EXPECT_OK(StatusOf(1, 3, ArrayOf(3, 6, 2, 2)));
+}
+
+// --- Match: other boxes ---
+
+TEST_F(MatchTest, TheVeryBoxComesWholeFromItsOwnRank) {
+  ASSERT_OK_AND_ASSIGN(const std::vector<Wanted> wanted, Match(dataset_, 1, 3, ListOf({ArrayOf(3, 6, 2, 2)})));
+  ASSERT_EQ(wanted.size(), 1u);
+  EXPECT_EQ(wanted[0].rank, 1u);
+  EXPECT_TRUE(wanted[0].rows.empty());
+}
+
+TEST_F(MatchTest, AnotherBoxComesFromAllThatHavePartsOfIt) {
+  for (const std::uint32_t nranks : {1u, 2u, 3u, 7u}) {
+    ASSERT_OK_AND_ASSIGN(const std::vector<Wanted> wanted,
+                         Match(dataset_, nranks - 1, nranks, ListOf({ArrayOf(3, 6, 1, 3)})));
+    ASSERT_EQ(wanted.size(), 2u);
+    EXPECT_EQ(wanted[0].rank, 1u);  // [2, 4)
+    EXPECT_EQ(wanted[1].rank, 0u);  // [1, 2)
+    ASSERT_EQ(wanted[1].rows.size(), 1u);
+    EXPECT_EQ(wanted[1].rows[0].a_begin, 1u);
+    EXPECT_EQ(wanted[1].rows[0].b_begin, 0u);
+    EXPECT_EQ(wanted[0].rows[0].b_begin, 1u);
+    EXPECT_EQ(wanted[0].rows[0].row, 2u);
+    EXPECT_EQ(wanted[0].bytes, 2u);
+  }
+}
+
+TEST_F(MatchTest, ABoxWithoutElementsWantsNothing) {
+  ASSERT_OK_AND_ASSIGN(const std::vector<Wanted> wanted, Match(dataset_, 6, 7, ListOf({ArrayOf(3, 6, 6, 0)})));
+  EXPECT_TRUE(wanted.empty());
+}
+
+TEST_F(MatchTest, TheFirstElementThatNobodyStoredIsNamed) {
+  dataset_.parts[1].catalogue.mutable_variables()->RemoveLast();
+  local::Variable asked = ArrayOf(3, 6, 0, 6);
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, StatusOf(0, 1, asked),
+                "variable 3 (\"u\"): no rank has stored element (2), the first of (2)");
+  asked.set_holes(true);
+  ASSERT_OK_AND_ASSIGN(const std::vector<Wanted> wanted, Match(dataset_, 0, 1, ListOf({asked})));
+  ASSERT_EQ(wanted.size(), 2u);
+  EXPECT_EQ(wanted[0].rank, 2u);
+  EXPECT_EQ(wanted[1].rank, 0u);
+}
+
+TEST_F(MatchTest, OfWhatSeveralHaveStoredTheHighestRanksCounts) {
+  *dataset_.parts[1].catalogue.mutable_variables(2) = ArrayOf(3, 6, 0, 4);
+  ASSERT_OK_AND_ASSIGN(const std::vector<Wanted> wanted, Match(dataset_, 0, 2, ListOf({ArrayOf(3, 6, 0, 3)})));
+  ASSERT_EQ(wanted.size(), 1u);
+  EXPECT_EQ(wanted[0].rank, 1u);
+}
+
+TEST_F(MatchTest, DifferencesOfAnotherRanksPartAreNamedToo) {
+  const auto code = absl::StatusCode::kFailedPrecondition;
+  EXPECT_STATUS(code, StatusOf(0, 2, ArrayOf(3, 7, 0, 3)), "shape");
+  local::Variable asked = ArrayOf(3, 6, 0, 3);
+  asked.set_name("v");
+  EXPECT_STATUS(code, StatusOf(0, 2, asked), "name u, here it has v");
+  EXPECT_STATUS(absl::StatusCode::kNotFound, StatusOf(0, 2, ArrayOf(9, 6, 0, 3)), "variable 9");
+}
+
+TEST_F(MatchTest, ABoxInTooManyPiecesIsRefused) {
+  // Every second element of a long array, in rows of their own.
+  dataset_.nranks = 1;
+  dataset_.parts.resize(1);
+  local::Variable stored = VariableOf(4, local::ARRAY, 8ull << 40, "w");
+  for (const std::uint64_t extent : {8ull << 20, 1ull << 20}) {
+    stored.add_shape(extent);
+    stored.add_box_start(0);
+    stored.add_box_count(extent);
+  }
+  *dataset_.parts[0].catalogue.add_variables() = stored;
+  local::Variable asked = stored;
+  asked.set_box_count(1, 1);
+  asked.set_count(8 << 20);
+  asked.set_bytes(8 << 20);
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, StatusOf(0, 1, asked), "falls apart");
+}
+
+// --- MatchRead ---
+
+class MatchReadTest : public MatchTest {
+ protected:
+  static local::Read ReadOf(const std::string& name, std::vector<std::uint64_t> start,
+                            std::vector<std::uint64_t> count) {
+    local::Read read;
+    read.set_name(name);
+    read.mutable_start()->Assign(start.begin(), start.end());
+    read.mutable_count()->Assign(count.begin(), count.end());
+    return read;
+  }
+};
+
+TEST_F(MatchReadTest, ASelectionComesFromAllThatHavePartsOfIt) {
+  ASSERT_OK_AND_ASSIGN(const ReadMatch match, MatchRead(dataset_, ReadOf("u", {1}, {3})));
+  EXPECT_EQ(match.variable.id(), 3);
+  EXPECT_EQ(match.variable.bytes(), 3u);
+  EXPECT_EQ(match.wanted.size(), 2u);
+}
+
+TEST_F(MatchReadTest, AValueComesFromTheLowestRankWholeOrInPart) {
+  for (const Rank rank : {1, 2})
+    *dataset_.parts[rank].catalogue.mutable_variables(1) = VariableOf(2, local::VALUE, 5, "t");
+  ASSERT_OK_AND_ASSIGN(const ReadMatch all, MatchRead(dataset_, ReadOf("t", {}, {})));
+  ASSERT_EQ(all.wanted.size(), 1u);
+  EXPECT_EQ(all.wanted[0].rank, 1u);
+  EXPECT_TRUE(all.wanted[0].rows.empty());
+  ASSERT_OK_AND_ASSIGN(const ReadMatch some, MatchRead(dataset_, ReadOf("t", {1}, {3})));
+  EXPECT_EQ(some.variable.bytes(), 3u);
+  ASSERT_EQ(some.wanted[0].rows.size(), 1u);
+  EXPECT_EQ(some.wanted[0].rows[0].a_begin, 1u);
+  EXPECT_EQ(some.wanted[0].rows[0].row, 3u);
+}
+
+TEST_F(MatchReadTest, WhatCannotBeReadIsSaid) {
+  EXPECT_STATUS(absl::StatusCode::kNotFound, MatchRead(dataset_, ReadOf("x", {0}, {1})), "\"x\"");
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, MatchRead(dataset_, ReadOf("var_1", {0}, {1})), "plain");
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, MatchRead(dataset_, ReadOf("u", {0, 0}, {1, 1})), "1 dimensions");
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, MatchRead(dataset_, ReadOf("u", {}, {})), "1 dimensions");
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, MatchRead(dataset_, ReadOf("u", {5}, {2})), "(6)");
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, MatchRead(dataset_, ReadOf("u", {~0ull}, {2})), "(6)");
+  local::Read typed = ReadOf("u", {0}, {1});
+  typed.set_type(10);
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, MatchRead(dataset_, typed), "type 1, not 10");
+}
+
+TEST_F(MatchReadTest, HolesAreRefusedUnlessTheyAreTheClients) {
+  dataset_.parts[0].catalogue.mutable_variables()->RemoveLast();
+  local::Read read = ReadOf("u", {0}, {6});
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, MatchRead(dataset_, read), "element (0), the first of (2)");
+  read.set_holes(true);
+  EXPECT_OK(MatchRead(dataset_, read));
 }
 
 // --- Match: adopted from another system ---
