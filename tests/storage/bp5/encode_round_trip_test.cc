@@ -108,11 +108,12 @@ void AddValues(const Metadata& metadata, VariableNumber number, std::uint32_t st
   }
 }
 
-PutBlock PutBlockOf(const Block& block, std::uint32_t element_bytes) {
+// Of char some writers store min and max; ours does not.
+PutBlock PutBlockOf(const Block& block, const Variable& variable) {
   PutBlock put{.box = block.ToBox(), .location = block.location, .min_max = ""};
-  if (block.min == nullptr) return put;
-  put.min_max.assign(reinterpret_cast<const char*>(block.min), element_bytes);
-  put.min_max.append(reinterpret_cast<const char*>(block.max), element_bytes);
+  if (block.min == nullptr || !IsOrdered(variable.type)) return put;
+  put.min_max.assign(reinterpret_cast<const char*>(block.min), variable.element_bytes);
+  put.min_max.append(reinterpret_cast<const char*>(block.max), variable.element_bytes);
   return put;
 }
 
@@ -129,7 +130,7 @@ void AddBlocks(const Metadata& metadata, VariableNumber number, std::uint32_t st
       if (variable.kind == Kind::kJoinedArray) puts.back().shape[walk.block().joined] = kJoinedMark;
     }
     writer = walk.block().writer;
-    puts.back().blocks.push_back(PutBlockOf(walk.block(), variable.element_bytes));
+    puts.back().blocks.push_back(PutBlockOf(walk.block(), variable));
   }
   EXPECT_OK(walk.status());
 }
