@@ -12,9 +12,10 @@ namespace {
 
 constexpr char kIndex[] = "md.idx", kMetadata[] = "md.0", kFormats[] = "mmd.0";
 constexpr std::size_t kHeaderBytes = 64;
-constexpr std::size_t kActiveByte = 39;      // of the header
-constexpr std::size_t kRecordHeadBytes = 9;  // type, u64 length of the body
-// A gigabyte of md.idx is one of a hundred million positions; sparse files claim any size.
+constexpr std::size_t kActiveByte = 39;                        // of the header
+constexpr std::size_t kRecordHeadBytes = 9;                    // type, u64 length of the body
+constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;  // of md.idx at once
+// A record of a gigabyte is one of a hundred million positions; sparse files claim any size.
 constexpr std::uint64_t kIndexBytesMax = std::uint64_t{1} << 30;
 
 class Subfiles final : public bp5::ByteSource {
@@ -103,42 +104,59 @@ void KeepLast(State& state, std::uint64_t begin, std::span<const std::byte> take
   state.last_begin += before;
 }
 
-// Takes what came to the files, md.idx first: what its complete records speak of was written before them.
-absl::Status TakeTail(State& state, std::uint64_t index_end) {
+// The new bytes of mmd.0 and md.0 that these records of md.idx may need.
+absl::StatusOr<bp5::Metadata::Tail> HoldTail(State& state, const Wanted& wanted) {
   FileSource& files = *state.files;
-  bp5::Metadata& metadata = state.metadata;
-  const std::uint64_t index_begin = metadata.index_bytes();
-  if (index_end < kHeaderBytes || index_end == index_begin) return absl::OkStatus();
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> index, ReadIndex(files, index_begin, index_end));
-  const std::size_t head = index_begin == 0 ? kHeaderBytes : 0;
-  const Wanted wanted = LookAt(std::span(index).subspan(head));
-  if (head == 0 && !wanted.records) return absl::OkStatus();
-
+  const std::uint64_t formats_begin = state.metadata.formats_bytes(), begin = state.metadata.metadata_bytes();
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t formats_end, BytesOrNone(files, kFormats));
-  CAIRN_ASSIGN_OR_RETURN(std::uint64_t metadata_end, BytesOrNone(files, kMetadata));
+  CAIRN_ASSIGN_OR_RETURN(std::uint64_t end, BytesOrNone(files, kMetadata));
   // Not what a writer has put behind it already: its record will ask for that.
-  metadata_end = std::min(metadata_end, wanted.metadata_end);
-  const std::uint64_t formats_begin = metadata.formats_bytes(), metadata_begin = metadata.metadata_bytes();
-  bp5::Metadata::Tail tail{.index = index, .formats = {}, .metadata_begin = metadata_begin, .metadata = {}};
+  end = std::min(end, wanted.metadata_end);
+  bp5::Metadata::Tail tail{.index = {}, .formats = {}, .metadata_begin = begin, .metadata = {}};
   if (formats_end > formats_begin) {
     CAIRN_ASSIGN_OR_RETURN(tail.formats, files.Hold(kFormats, formats_begin, formats_end - formats_begin));
   }
-  if (metadata_end > metadata_begin) {
-    auto held = files.Hold(kMetadata, metadata_begin, metadata_end - metadata_begin);
+  if (end > begin) {
+    auto held = files.Hold(kMetadata, begin, end - begin);
     if (!held.ok()) {
       files.Release(tail.formats);
       return held.status();
     }
     tail.metadata = *held;
   }
-  if (const absl::Status taken = metadata.Extend(tail); !taken.ok()) {
-    files.Release(tail.formats);
-    files.Release(tail.metadata);
-    return Annotate(taken, files.NameOf(""));
+  return tail;
+}
+
+// Takes what came to the files, md.idx first: what its complete records speak of was written before them.
+absl::Status TakePiece(State& state, std::uint64_t index_end) {
+  const std::uint64_t index_begin = state.metadata.index_bytes();
+  if (index_end < kHeaderBytes || index_end == index_begin) return absl::OkStatus();
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> index, ReadIndex(*state.files, index_begin, index_end));
+  const std::size_t head = index_begin == 0 ? kHeaderBytes : 0;
+  const Wanted wanted = LookAt(std::span(index).subspan(head));
+  if (head == 0 && !wanted.records) return absl::OkStatus();
+  CAIRN_ASSIGN_OR_RETURN(bp5::Metadata::Tail tail, HoldTail(state, wanted));
+  tail.index = index;
+  if (const absl::Status taken = state.metadata.Extend(tail); !taken.ok()) {
+    state.files->Release(tail.formats);
+    state.files->Release(tail.metadata);
+    return Annotate(taken, state.files->NameOf(""));
   }
   if (head != 0) state.header.assign(index.begin(), index.begin() + kHeaderBytes);
-  KeepLast(state, index_begin + head, std::span(index).subspan(head, metadata.index_bytes() - index_begin - head));
+  const std::uint64_t records = state.metadata.index_bytes() - index_begin - head;
+  KeepLast(state, index_begin + head, std::span(index).subspan(head, records));
   return absl::OkStatus();
+}
+
+// Piece by piece, so that a large md.idx, or a sparse one that is refused with its first record, is never in memory.
+absl::Status TakeTail(State& state, std::uint64_t index_end) {
+  for (std::uint64_t piece = kPieceBytes;;) {
+    const std::uint64_t begin = state.metadata.index_bytes();
+    const std::uint64_t end = std::min(index_end, begin + piece);
+    CAIRN_RETURN_IF_ERROR(TakePiece(state, end));
+    if (end == index_end) return absl::OkStatus();
+    piece = state.metadata.index_bytes() > begin ? kPieceBytes : 2 * piece;  // not even one record: a longer one
+  }
 }
 
 // The header as it is now; empty: there is none yet.

@@ -30,8 +30,9 @@ class Directory {
   static absl::StatusOr<std::unique_ptr<Directory>> Open(const std::string& path);
   virtual ~Directory() = default;
 
-  // Reads the new tail only. An error leaves all as it was. Not thread-safe with anything else. A step whose bytes are
-  // not all there, while its record is, is an error: with a writer at work ask again.
+  // Reads the new tail only. An error leaves all that was found as it was; of a tail of many MiB the steps before the
+  // damage may have been added. Not thread-safe with anything else. A step whose bytes are not all there, while its
+  // record is, is an error: with a writer at work ask again.
   virtual absl::StatusOr<Change> Refresh() = 0;
 
   virtual const bp5::Metadata& metadata() const = 0;

@@ -22,6 +22,37 @@ using testing::SampleDirectory;
 using testing::WriteFile;
 using Change = Directory::Change;
 
+// Notes what is asked of it.
+class Counting final : public FileSource {
+ public:
+  struct Asked {
+    std::string name;
+    std::uint64_t offset, bytes;
+  };
+  Counting(std::unique_ptr<FileSource> files, std::vector<Asked>& asked) : files_(std::move(files)), asked_(asked) {}
+
+  absl::StatusOr<std::uint64_t> Bytes(const std::string& name) override { return files_->Bytes(name); }
+  absl::Status Read(const std::string& name, std::uint64_t offset, std::span<std::byte> target) override {
+    asked_.push_back({name, offset, target.size()});
+    return files_->Read(name, offset, target);
+  }
+  absl::StatusOr<std::span<const std::byte>> Hold(const std::string& name, std::uint64_t offset,
+                                                  std::uint64_t bytes) override {
+    asked_.push_back({name, offset, bytes});
+    return files_->Hold(name, offset, bytes);
+  }
+  void Release(std::span<const std::byte> held) override { files_->Release(held); }
+  std::span<const std::byte> InPlace(const std::string& name, std::uint64_t offset, std::uint64_t bytes) override {
+    return files_->InPlace(name, offset, bytes);
+  }
+  std::string NameOf(const std::string& name) const override { return files_->NameOf(name); }
+  std::unique_ptr<FileSource> Anew() const override { return std::make_unique<Counting>(files_->Anew(), asked_); }
+
+ private:
+  const std::unique_ptr<FileSource> files_;
+  std::vector<Asked>& asked_;
+};
+
 class DirectoryTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -269,36 +300,41 @@ TEST_P(DirectoryTest, AVectorThatGrowsShowsWhatTheWholeShows) {
   }
 }
 
-// Notes what is asked of it.
-class Counting final : public FileSource {
- public:
-  struct Asked {
-    std::string name;
-    std::uint64_t offset, bytes;
-  };
-  Counting(std::unique_ptr<FileSource> files, std::vector<Asked>& asked) : files_(std::move(files)), asked_(asked) {}
+// More than is read of md.idx at once, and a record that is longer than that.
+TEST_P(DirectoryTest, ALongIndexIsReadToItsEnd) {
+  SampleDirectory sample;
+  sample.AddStep();
+  sample.AddStep();
+  sample.WriteTo(path_);
+  const std::string& index = sample.image().index();
+  const std::string few = bp5::EncodeWriterMap(std::vector<std::uint32_t>(2, 0), 1);
+  std::string all = index.substr(0, 64);
+  while (all.size() < std::size_t{9} << 20) all += few;
+  all += bp5::EncodeWriterMap(std::vector<std::uint32_t>(1 << 20, 0), 1);
+  all += index.substr(64, sample.index_ends()[0] - 64);
+  WriteFile(At("md.idx"), all);
+  const auto directory = Open();
+  ASSERT_NE(directory, nullptr);
+  EXPECT_EQ(directory->metadata().index_bytes(), all.size());
+  ExpectSample(*directory, 1);
+  EXPECT_EQ(Refresh(*directory), Change::kNone);
+  WriteFile(At("md.idx"), all + index.substr(sample.index_ends()[0]));
+  EXPECT_EQ(Refresh(*directory), Change::kGrown);
+  ExpectSample(*directory, 2);
+}
 
-  absl::StatusOr<std::uint64_t> Bytes(const std::string& name) override { return files_->Bytes(name); }
-  absl::Status Read(const std::string& name, std::uint64_t offset, std::span<std::byte> target) override {
-    asked_.push_back({name, offset, target.size()});
-    return files_->Read(name, offset, target);
-  }
-  absl::StatusOr<std::span<const std::byte>> Hold(const std::string& name, std::uint64_t offset,
-                                                  std::uint64_t bytes) override {
-    asked_.push_back({name, offset, bytes});
-    return files_->Hold(name, offset, bytes);
-  }
-  void Release(std::span<const std::byte> held) override { files_->Release(held); }
-  std::span<const std::byte> InPlace(const std::string& name, std::uint64_t offset, std::uint64_t bytes) override {
-    return files_->InPlace(name, offset, bytes);
-  }
-  std::string NameOf(const std::string& name) const override { return files_->NameOf(name); }
-  std::unique_ptr<FileSource> Anew() const override { return std::make_unique<Counting>(files_->Anew(), asked_); }
-
- private:
-  const std::unique_ptr<FileSource> files_;
-  std::vector<Asked>& asked_;
-};
+TEST_P(DirectoryTest, AnIndexOfNothingIsRefusedWithItsBeginning) {
+  SampleDirectory sample;
+  sample.AddStep();
+  sample.WriteTo(path_);
+  WriteFile(At("md.idx"), sample.image().index().substr(0, 64));
+  std::filesystem::resize_file(At("md.idx"), std::uint64_t{1} << 40);
+  std::vector<Counting::Asked> asked;
+  EXPECT_STATUS(StatusCode::kDataLoss, Directory::Open(std::make_unique<Counting>(Files(), asked)), "md.idx");
+  std::uint64_t bytes = 0;
+  for (const auto& one : asked) bytes += one.bytes;
+  EXPECT_LT(bytes, std::uint64_t{5} << 20);
+}
 
 TEST_P(DirectoryTest, ARefreshReadsTheTailOnly) {
   SampleDirectory sample;
