@@ -201,7 +201,9 @@ absl::Status AdoptDataset(Disk& disk, Prefix& prefix, const std::string& claim, 
   if (done.ok()) done = prefix.Commit(dataset->descriptor, dataset->catalogues);
   // What cannot be removed now, the next adopt removes; the first error counts.
   if (!done.ok()) RemoveUnfinished(disk, prefix, dataset->id()).IgnoreError();
-  if (done.ok()) RemoveStage(disk, prefix, dataset->id()).IgnoreError();
+  if (!done.ok()) return done;
+  RemoveStage(disk, prefix, dataset->id()).IgnoreError();
+  prefix.MakeView(dataset->id(), dataset->catalogues);
   return done;
 }
 

@@ -253,6 +253,7 @@ absl::Status Saving::Commit() {
   for (const auto& [id, old] : withdrawn) {
     if (!old.empty()) CAIRN_RETURN_IF_ERROR(prefix_.Remove(id, old));  // SCR's own have none, and stay
   }
+  prefix_.MakeView(saved_.id, catalogues);
   return absl::OkStatus();
 }
 

@@ -18,6 +18,7 @@
 #include "storage/prefix/index_tools.h"
 #include "storage/prefix/prefix.h"
 #include "storage/transfer/transfer.h"
+#include "storage/view/check.h"
 
 namespace cairn::cli {
 namespace {
@@ -77,7 +78,10 @@ absl::StatusOr<std::string> PrefixVerifier::VerifyOwn(Prefix& prefix, DatasetId 
   CAIRN_ASSIGN_OR_RETURN(std::string what, VerifyFiles(prefix, *catalogues, Target(id)));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> wrong, CheckRecords(disk_, path_, id));
   for (const std::string& record : wrong) report_.Add(Target(id), "", DataLoss("{}", record));
-  return wrong.empty() ? what : std::string();
+  const absl::Status shown = view::CheckFolder(disk_, path_, *catalogues);
+  const bool misleads = !shown.ok() && !absl::IsNotFound(shown);  // that there is no view is no damage
+  if (misleads && !what.empty()) report_.Add(Target(id), "", Annotate(shown, "its BP5 view"));
+  return wrong.empty() && !misleads ? what : std::string();
 }
 
 // `failed`: when a restart from it has failed; empty: none has.

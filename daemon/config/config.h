@@ -52,6 +52,7 @@ struct Config {
   struct PrefixPolicy {
     std::uint32_t keep_last = 0;   // 0: all
     std::uint32_t keep_every = 0;  // every m-th step's checkpoint stays as well; 0: none
+    bool views = true;             // checkpoints are shown as BP5, too
   } prefix;
   struct Ingest {
     std::string listen;  // host:port; empty: no TCP

@@ -86,6 +86,7 @@ void CoreImpl::BypassComplete(const RunPtr& run, const DatasetPtr& dataset) {
   dataset->described = false;
   StoreFlushRecord(run);
   TellWithdrawn(run);
+  TellOfPrefix(run);
   for (DatasetId id : PrefixRemovals(FactsOf(*run), config_.prefix)) {
     if (DatasetPtr old = run->ledger.Get(id)) Unprefix(run, old);
   }

@@ -10,6 +10,7 @@
 #include "storage/base/check.h"
 #include "storage/base/status.h"
 #include "storage/cache/catalogue.h"
+#include "storage/view/placement.h"
 
 namespace cairn {
 namespace {
@@ -137,7 +138,7 @@ absl::StatusOr<CoreImpl::DatasetPtr> CoreImpl::EnterDataset(const SessionPtr& se
     dataset->job = JobOf(*run->cache);
     dataset->bypass = bypass;
     if (bypass) {
-      if (!run->bypass) run->bypass = Bypass::Make(prefix_disk_, run->prefix);
+      if (!run->bypass) run->bypass = Bypass::Make(prefix_disk_, run->prefix, config_.prefix.views);
       run->bypassing.insert(id);
     }
   } else if (absl::Status room = dataset->bypass || spec.files ? absl::OkStatus() : EnsureRoom(run, spec.bytes);
@@ -333,6 +334,7 @@ Capture::Spec CoreImpl::SpecOf(const PartWriter& writer) {
     // A client that waits for slots of a ring would wait for the whole base to be read.
     if (writer.ring && spec.base && !spec.base->digests) spec.base.reset();
   }
+  spec.scans = view::ScansFor(writer.variables, spec.layout);
   spec.plan = *writer.plan;
   spec.image = writer.image;
   spec.checkpoint_id = static_cast<std::int32_t>(writer.dataset->id);

@@ -4,6 +4,7 @@
 #include "daemon/core/core_impl.h"
 #include "storage/base/status.h"
 #include "storage/cache/catalogue.h"
+#include "storage/view/placement.h"
 
 namespace cairn {
 namespace {
@@ -26,6 +27,10 @@ catalogue::Catalogue CatalogueOf(const PartWriter& writer, const CaptureResult& 
     file.mutable_crc32c()->Assign(result.crc32c.begin(), result.crc32c.end());
     file.set_crc32(result.crc32);
     file.set_has_crc32(true);
+    for (catalogue::Placement& placement :
+         view::PlacementOf(catalogue, ftiff::Placed(result.layout, writer.letter), result.bounds)) {
+      *catalogue.add_placement() = std::move(placement);
+    }
   }
   return catalogue;
 }

@@ -9,7 +9,7 @@
 //   evict.cc        out of the cache, off the prefix            bypass.cc      past the cache
 //   lists.cc        container lists                             reuse.cc       differential checkpoints
 //   steering.cc     stop now? a checkpoint now?                 read.cc        parts of a dataset, for one session
-//   observers.cc    sessions that only read
+//   observers.cc    sessions that only read                     views.cc       what BP5 shows of the prefix
 //
 // Everything runs on the strand unless a comment says otherwise.
 #ifndef CAIRN_DAEMON_CORE_CORE_IMPL_H_
@@ -379,6 +379,11 @@ class CoreImpl final : public Core {
   void StoreFlushRecord(const RunPtr& run, std::function<void(const absl::Status&)> then = nullptr);
   std::uint64_t CacheBytesUsed() const;
   std::uint64_t CacheBytesOccupied() const;
+
+  // --- views.cc ---
+  void MakeMissingViews(const RunPtr& run);
+  void MakeViewsBelow(const RunPtr& run, DatasetId below, std::uint32_t jobs);
+  void TellOfPrefix(const RunPtr& run);
 
   // --- admin.cc ---
   absl::StatusOr<RunPtr> FindRun(const std::string& name) const;

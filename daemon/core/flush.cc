@@ -173,8 +173,8 @@ void CoreImpl::RunCommit(const RunPtr& run, const std::shared_ptr<FlushJob>& job
   job->state = FlushJob::State::kCommitting;
   ++commits_running_;
   auto commit = [this, job, folder = run->cache->DatasetPath(job->dataset->id),
-                 file = run->flush_file](Prefix& prefix) {
-    return CommitCopied({cache_disk_, folder, job->descriptor, job->catalogues}, {prefix_disk_, prefix, *file},
+                 file = run->flush_file, views = config_.prefix.views](Prefix& prefix) {
+    return CommitCopied({cache_disk_, folder, job->descriptor, job->catalogues}, {prefix_disk_, prefix, *file, views},
                         job->copied);
   };
   auto go = [this, run, job, commit] {
@@ -222,6 +222,7 @@ void CoreImpl::StepEnded(const RunPtr& run, const FlushJob& job, FlushResult& re
   if (!run->prefix && result.prefix && !run->replaced) {
     run->prefix = std::move(result.prefix);
     TidyPrefix(run);
+    MakeMissingViews(run);
   }
   if (result.found) Replaced(run, *result.found);
   for (const std::string& warning : result.outcome.warnings) {

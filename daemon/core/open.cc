@@ -185,6 +185,7 @@ void CoreImpl::RunKnown(std::shared_ptr<Opening> opening, std::shared_ptr<Prepar
   if (opening->open.observer()) return RunObserved(opening, run);
   run->replaced = false;
   TidyPrefix(run);
+  MakeMissingViews(run);
   for (auto& [other_id, other] : runs_) {
     if (other_id != id && other->prefix_path == run->prefix_path) Replaced(other, id);
   }

@@ -214,6 +214,7 @@ struct Run {
   bool prefix_read_only = false;   // an observer opened it, and nothing can be written there
   std::shared_ptr<CacheFolder> cache;
   bool adopted = false;           // what the prefix holds is in the ledger
+  bool views_looked_at = false;   // those that are missing there are made
   DatasetId bound = 0;            // as the prefix was when it was last looked at, for the next launch: Launch::bound
   std::int64_t bound_set_us = 0;  // as PrefixContents
   std::map<DatasetId, std::string> bad;  // SCR's own there that are not whole: why

@@ -90,6 +90,7 @@ absl::Status PutAndCommit(const FlushSource& source, const FlushTarget& target, 
   target.flush_file.Put(source.descriptor, FlushFile::Place::kCacheAndPrefix);
   const absl::Status told = target.flush_file.Write(target.prefix);
   if (!told.ok()) outcome->warnings.push_back(std::string(MessageOf(told)));  // it is committed all the same
+  if (target.views) target.prefix.MakeView(source.descriptor.id, source.catalogues);
   return absl::OkStatus();
 }
 
@@ -125,6 +126,7 @@ FlushOutcome CopyDataset(const FlushSource& source, const FlushTarget& target, T
 FlushOutcome CommitCopied(const FlushSource& source, const FlushTarget& target, const std::vector<CopiedFile>& copied) {
   FlushOutcome outcome;
   outcome.status = PutAndCommit(source, target, copied, &outcome);
+  for (std::string& warning : target.prefix.TakeWarnings()) outcome.warnings.push_back(std::move(warning));
   return outcome;
 }
 

@@ -28,6 +28,7 @@ struct FlushTarget {
   Disk& disk;
   Prefix& prefix;
   FlushFile& flush_file;
+  bool views = true;  // of what is committed BP5 views are made; that they are not is a warning
 };
 
 struct FlushOutcome {
