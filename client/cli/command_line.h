@@ -20,10 +20,11 @@ struct CommandLine {
 };
 
 // Both are borrowed, and outlive the parsing and the run.
-void AddRunCommands(CLI::App& app, CommandLine& line);     // status, ls, show, wait, flush, pin, rm
-void AddScrCommands(CLI::App& app, CommandLine& line);     // index, halt, print
-void AddFileCommands(CLI::App& app, CommandLine& line);    // verify, inspect, extract, convert, diff
-void AddMovingCommands(CLI::App& app, CommandLine& line);  // adopt, export, scavenge
+void AddRunCommands(CLI::App& app, CommandLine& line);       // status, ls, show, wait, flush, pin, rm
+void AddScrCommands(CLI::App& app, CommandLine& line);       // index, halt, print
+void AddFileCommands(CLI::App& app, CommandLine& line);      // verify, inspect, extract, convert, diff
+void AddMovingCommands(CLI::App& app, CommandLine& line);    // adopt, export, scavenge
+void AddVariableCommands(CLI::App& app, CommandLine& line);  // vars, dump, bp
 
 }  // namespace cairn::cli
 

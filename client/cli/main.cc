@@ -40,6 +40,9 @@ constexpr const char* kFooter =
     "  cairn extract Ckpt17-Rank0.fti --var 2 -o u.bin      the bytes of one variable\n"
     "  cairn convert Ckpt17-Rank0.fti --layout A -o a.fti   the same for FTI 1.1\n"
     "  cairn diff Ckpt17-Rank0.fti Ckpt18-Rank0.fti         which variables differ, and where\n"
+    "  cairn vars /scratch/me/heat 17      the variables of dataset 17, or of any BP5 directory\n"
+    "  cairn dump out/fields.bp T --npy t.npy               the values of one: as text, JSON or for numpy\n"
+    "  cairn bp /scratch/me/heat -o all.bp                  all checkpoints as one BP5 directory, without a copy\n"
     "  cairn adopt /scratch/me/heat --fti /scratch/me/fti   FTI's newest checkpoint becomes a dataset of the run\n"
     "  cairn export /scratch/me/heat --fti /scratch/me/out  the newest checkpoint for FTI to restart from\n"
     "  cairn scavenge                      what is left on this node goes there, when the daemon is gone, too\n"
@@ -86,6 +89,7 @@ int Main(int argc, char** argv) {
   AddScrCommands(app, line);
   AddFileCommands(app, line);
   AddMovingCommands(app, line);
+  AddVariableCommands(app, line);
   AddDoctor(app, line);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,92 @@
+#include "client/cli/bp/bp_command.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "client/cli/bp/vars_command.h"
+#include "client/cli/file_argument.h"
+#include "client/cli/json.h"
+#include "client/cli/run_prefix.h"
+#include "client/cli/text.h"
+#include "storage/base/status.h"
+#include "storage/io/posix_disk.h"
+#include "storage/prefix/prefix.h"
+#include "storage/view/combine.h"
+
+namespace cairn::cli {
+namespace {
+
+// Absolute, and no link on the way there: links in the new directory count from where it really is.
+absl::StatusOr<std::string> ResolveOutput(const std::string& given) {
+  std::string text = given;
+  while (text.size() > 1 && text.ends_with('/')) text.pop_back();
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(text, error).lexically_normal();
+  if (error || text.empty() || path.filename().empty()) return InvalidArgument("-o '{}' names no directory", given);
+  const std::filesystem::path parent = std::filesystem::canonical(path.parent_path(), error);
+  if (error) return NotFound("{}: {}", path.parent_path().string(), error.message());
+  return (parent / path.filename()).string();
+}
+
+struct Outcome {
+  std::string prefix, path;
+  view::Combined combined;
+};
+
+absl::StatusOr<Outcome> Combine(const Context& context, const CombineOptions& options) {
+  const auto disk = MakePosixDisk();
+  Outcome outcome;
+  CAIRN_ASSIGN_OR_RETURN(outcome.path, ResolveOutput(options.output));
+  CAIRN_ASSIGN_OR_RETURN(outcome.prefix, FindPrefix(context, options.run));
+  CAIRN_RETURN_IF_ERROR(CheckIsPrefix(*disk, outcome.prefix));
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Prefix> prefix, Prefix::OpenReadOnly(*disk, outcome.prefix));
+  std::optional<std::set<DatasetId>> only;
+  if (!options.datasets.empty()) only.emplace(options.datasets.begin(), options.datasets.end());
+  auto combined = view::CombineRun(*disk, *prefix, outcome.path, only);
+  for (const std::string& warning : prefix->TakeWarnings()) Note(warning);
+  if (!combined.ok()) return combined.status();
+  outcome.combined = *std::move(combined);
+  return outcome;
+}
+
+Json ToJson(const Outcome& outcome) {
+  Json steps = Json::array(), left_out = Json::array();
+  for (const view::CombinedStep& step : outcome.combined.steps) {
+    steps.push_back({{"dataset", step.dataset}, {"step", step.step}});
+  }
+  for (const auto& [id, why] : outcome.combined.left_out) left_out.push_back({{"dataset", id}, {"why", why}});
+  return {{"prefix", outcome.prefix},
+          {"directory", outcome.path},
+          {"steps", std::move(steps)},
+          {"left_out", std::move(left_out)}};
+}
+
+std::string Describe(const Outcome& outcome) {
+  const auto& steps = outcome.combined.steps;
+  std::string text =
+      fmt::format("{}: {} of {}\n", Clean(outcome.path), Count(steps.size(), "step"), Clean(outcome.prefix));
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    text += fmt::format("  step {}: dataset {}, the application's step {}\n", i, steps[i].dataset, steps[i].step);
+  }
+  for (const auto& [id, why] : outcome.combined.left_out) {
+    text += fmt::format("  not in it: dataset {}: {}\n", id, Clean(why));
+  }
+  return text;
+}
+
+}  // namespace
+
+ExitCode RunBp(const Context& context, const CombineOptions& options) {
+  const auto outcome = Combine(context, options);
+  if (!outcome.ok()) return ComplainOfBp(outcome.status());
+  Print(context.json ? Dump(ToJson(*outcome)) : Describe(*outcome));
+  return ExitCode::kOk;
+}
+
+}  // namespace cairn::cli

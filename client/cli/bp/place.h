@@ -1,0 +1,44 @@
+// Which BP5 directory a command line means: one on disk, the view of a dataset, or one that an application wrote.
+#ifndef CAIRN_CLIENT_CLI_BP_PLACE_H_
+#define CAIRN_CLIENT_CLI_BP_PLACE_H_
+
+#include <absl/status/statusor.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/cli/bp/memory_files.h"
+#include "client/cli/context.h"
+#include "storage/base/disk.h"
+#include "storage/base/ids.h"
+#include "storage/bpdir/directory.h"
+
+namespace cairn::cli {
+
+struct BpPlace {
+  std::string title;  // as people know it: the path, or "dataset 17 of /scratch/me/heat"
+  std::string path;   // of the directory, absolute; empty: it is in memory
+  std::shared_ptr<const MemoryDirectory> memory;
+  std::optional<DatasetId> dataset;
+  std::string prefix;              // with `dataset`
+  std::vector<std::string> rest;   // arguments behind those that say where
+  std::vector<std::string> notes;  // what the user should know
+};
+
+// DIR …, or RUN DATASET [BP5-DIRECTORY] …: a directory with md.idx in it, or that file; else a run's. The dataset's
+// view is the one in the prefix; if there is none it is made here from the catalogues, also of what is in this node's
+// cache only. Of a dataset of the application's own files: the BP5 directory in it, by its name if there are several.
+//   kNotFound            no such directory, run, dataset
+//   kInvalidArgument     neither a BP5 directory nor a run's; no dataset was named, or none of several directories
+//   kFailedPrecondition  the dataset's files are not BP5's
+// Errors of the prefix, the daemon and the catalogues pass through. `disk` outlives the place.
+absl::StatusOr<BpPlace> FindBpPlace(const Context& context, Disk& disk, const std::vector<std::string>& arguments);
+
+absl::StatusOr<std::unique_ptr<bpdir::Directory>> OpenBp(Disk& disk, const BpPlace& place);
+std::unique_ptr<bpdir::FileSource> BpFiles(Disk& disk, const BpPlace& place);
+
+}  // namespace cairn::cli
+
+#endif  // CAIRN_CLIENT_CLI_BP_PLACE_H_
