@@ -13,6 +13,8 @@
 #include "storage/base/check.h"
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
+#include "storage/ftiff/layout.h"
+#include "storage/view/placement.h"
 
 namespace cairn {
 namespace {
@@ -128,30 +130,58 @@ absl::Status CheckIdentity(const catalogue::Catalogue& catalogue) {
   return absl::OkStatus();
 }
 
-absl::Status CheckCounts(std::uint64_t variables, std::uint64_t files) {
-  if (variables > CAIRN_VARIABLES_MAX) {
-    return InvalidArgument("variables: {}, at most {} are possible", variables, CAIRN_VARIABLES_MAX);
+struct Counts {
+  std::uint64_t variables = 0, files = 0, placements = 0, runs = 0;
+};
+
+absl::Status CheckCounts(const Counts& counts) {
+  if (counts.variables > CAIRN_VARIABLES_MAX) {
+    return InvalidArgument("variables: {}, at most {} are possible", counts.variables, CAIRN_VARIABLES_MAX);
   }
-  if (files > kCatalogueFilesMax) {
-    return InvalidArgument("file: {} entries, at most {} are possible", files, kCatalogueFilesMax);
+  if (counts.files > kCatalogueFilesMax) {
+    return InvalidArgument("file: {} entries, at most {} are possible", counts.files, kCatalogueFilesMax);
+  }
+  if (counts.placements > CAIRN_VARIABLES_MAX || counts.runs > ftiff::kContainersMax) {
+    return InvalidArgument("placement: {} with {} runs, at most {} with {} are possible", counts.placements,
+                           counts.runs, CAIRN_VARIABLES_MAX, ftiff::kContainersMax);
   }
   return absl::OkStatus();
 }
 
-// Counts the message's variables and files without making them: an empty one takes 2 bytes here, but far more in
+// Counts the runs of a placement; false: it cannot be read.
+bool CountRuns(google::protobuf::io::CodedInputStream& input, std::uint64_t& runs) {
+  using google::protobuf::internal::WireFormatLite;
+  std::uint32_t bytes = 0;
+  if (!input.ReadVarint32(&bytes)) return false;
+  const auto limit = input.PushLimit(static_cast<int>(bytes));
+  while (const std::uint32_t tag = input.ReadTag()) {
+    runs += WireFormatLite::GetTagFieldNumber(tag) == catalogue::Placement::kRunFieldNumber;
+    if (!WireFormatLite::SkipField(&input, tag)) return false;
+  }
+  const bool whole = input.BytesUntilLimit() == 0;
+  input.PopLimit(limit);
+  return whole;
+}
+
+// Counts the message's variables, files and runs without making them: an empty one takes 2 bytes here, but far more in
 // memory.
 absl::Status CountBeforeParsing(std::string_view message) {
   using google::protobuf::internal::WireFormatLite;
   google::protobuf::io::CodedInputStream input(reinterpret_cast<const std::uint8_t*>(message.data()),
                                                static_cast<int>(message.size()));
-  std::uint64_t variables = 0, files = 0;
+  Counts counts;
   while (const std::uint32_t tag = input.ReadTag()) {
     const int field = WireFormatLite::GetTagFieldNumber(tag);
-    variables += field == catalogue::Catalogue::kVariablesFieldNumber;
-    files += field == catalogue::Catalogue::kFileFieldNumber;
-    if (!WireFormatLite::SkipField(&input, tag)) return InvalidArgument("the message cannot be read");
+    counts.variables += field == catalogue::Catalogue::kVariablesFieldNumber;
+    counts.files += field == catalogue::Catalogue::kFileFieldNumber;
+    const bool places = field == catalogue::Catalogue::kPlacementFieldNumber &&
+                        WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
+    counts.placements += places;
+    if (places ? !CountRuns(input, counts.runs) : !WireFormatLite::SkipField(&input, tag)) {
+      return InvalidArgument("the message cannot be read");
+    }
   }
-  return CheckCounts(variables, files);
+  return CheckCounts(counts);
 }
 
 template <typename T>
@@ -206,7 +236,11 @@ absl::StatusOr<std::string_view> Unwrap(std::string_view name, std::string_view 
 
 absl::Status ValidateCatalogue(const catalogue::Catalogue& catalogue) {
   CAIRN_RETURN_IF_ERROR(CheckIdentity(catalogue));
-  CAIRN_RETURN_IF_ERROR(CheckCounts(catalogue.variables_size(), catalogue.file_size()));
+  Counts counts{.variables = static_cast<std::uint64_t>(catalogue.variables_size()),
+                .files = static_cast<std::uint64_t>(catalogue.file_size()),
+                .placements = static_cast<std::uint64_t>(catalogue.placement_size())};
+  for (const catalogue::Placement& placement : catalogue.placement()) counts.runs += placement.run_size();
+  CAIRN_RETURN_IF_ERROR(CheckCounts(counts));
   if (catalogue.files() && catalogue.variables_size() > 0) {
     return InvalidArgument("variables: {} in a dataset of the application's own files", catalogue.variables_size());
   }
@@ -220,6 +254,9 @@ absl::Status ValidateCatalogue(const catalogue::Catalogue& catalogue) {
     if (!ids.insert(catalogue.variables(i).id()).second) {
       return InvalidArgument("{}.id: {} comes twice", field, catalogue.variables(i).id());
     }
+  }
+  if (const absl::Status placed = view::CheckPlacement(catalogue); !placed.ok()) {
+    return InvalidArgument("{}", MessageOf(placed));
   }
   std::unordered_set<std::string_view> names, prefix_names;
   for (int i = 0; i < catalogue.file_size(); ++i) {

@@ -27,7 +27,7 @@ inline constexpr std::uint64_t kCatalogueBytesMax = 1u << 30;
 inline constexpr std::uint64_t kCatalogueFilesMax = 1u << 20;  // of one rank
 
 // Is it sound? kInvalidArgument naming the field: sizes against the number of CRCs, names (normalized as by
-// NormalizeFileName, each once), dimensions and boxes, ids, rank < nranks. A variable of type 0 (unknown: adopted from
+// NormalizeFileName, each once), dimensions and boxes, placements, ids, rank < nranks. A variable of type 0 (unknown: adopted from
 // another system) is plain, without a name, and counts bytes. Launch 0: of none of the run's, for the same reason. A
 // writer asks before it writes, since DecodeCatalogue refuses what is not.
 absl::Status ValidateCatalogue(const catalogue::Catalogue& catalogue);

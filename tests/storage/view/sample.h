@@ -78,7 +78,7 @@ class Reader : public bp5::ByteSource {
   std::vector<std::pair<std::uint32_t, std::string>> Bounds(const std::string& name, std::uint32_t step = 0);
 
  private:
-  const ViewFiles view_;
+  ViewFiles view_;  // what metadata_ points into
   std::map<std::uint32_t, std::string> subfiles_;
   bp5::Metadata metadata_;
 };
