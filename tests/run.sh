@@ -141,5 +141,7 @@ if [ "$fuzz_seconds" -gt 0 ]; then
   others+=("//tests/fuzz:ftiff_fuzz=$?")
   fuzz scr_records scr
   others+=("//tests/fuzz:scr_records_fuzz=$?")
+  fuzz bp5 bp5
+  others+=("//tests/fuzz:bp5_fuzz=$?")
 fi
 python3 tests/support/tally/tally.py "$events" "$bazel_exit" "${others[@]}"
