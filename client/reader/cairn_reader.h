@@ -11,8 +11,8 @@
  *   cairn_reader_read(data, u, 0, 2, start, count, target, sizeof target, NULL);
  *
  * Every call that can fail answers a cairn_reader_code; the words for it are cairn_reader_error() of the same thread.
- * No exception leaves the library; it catches no signal and prints nothing. What it reads may be damaged or hostile: it
- * is checked, and answered with CAIRN_READER_DATA_LOSS.
+ * No exception leaves the library; it catches no signal and prints nothing; the first run that is opened starts one
+ * thread, which stays. What it reads may be damaged or hostile: it is checked, and answered with CAIRN_READER_DATA_LOSS.
  *
  * Threads: all calls on one handle may be made at once from several threads. cairn_reader_refresh and
  * cairn_reader_refresh_run wait for the others and keep them waiting. Closing is the last call on a handle.
