@@ -86,6 +86,9 @@ std::string DescribeList(const admin::ListReply& reply) {
     }
     text += Table(cells, {true, true, true, true, false, false, false, false, true, false});
     for (const admin::DatasetRow* row : rows) {
+      for (const admin::GrowingDirectory& growing : row->growing()) {
+        text += fmt::format("dataset {} grows: {}\n", row->dataset(), DescribeGrowing(growing));
+      }
       if (!row->error().empty()) text += fmt::format("dataset {}: {}\n", row->dataset(), Clean(row->error()));
     }
   }
@@ -101,6 +104,9 @@ std::string DescribeShow(const admin::ShowReply& show) {
   text += fmt::format("  level {}, {}, in {}, created {}\n", LevelOf(row.level()), StateOf(row), WhereOf(row),
                       LocalTime(row.created_us()));
   if (!row.error().empty()) text += fmt::format("  {}\n", Clean(row.error()));
+  for (const admin::GrowingDirectory& growing : row.growing()) {
+    text += fmt::format("  grows: {}\n", DescribeGrowing(growing));
+  }
   for (const admin::RankRow& rank : show.ranks()) {
     text += fmt::format("  rank {}: {}, {}\n", rank.rank(), LevelOf(rank.level()),
                         SizeOf(rank.bytes(), rank.bytes_written()));

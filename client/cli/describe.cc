@@ -18,6 +18,14 @@ std::string DescribeVariable(const local::Variable& variable) {
   return text + fmt::format("  {}\n", Bytes(variable.bytes()));
 }
 
+std::string DescribeGrowing(const admin::GrowingDirectory& growing) {
+  std::string text =
+      fmt::format("{}: {}, {} of them on the prefix ({})", Clean(growing.name()),
+                  Count(growing.steps_complete(), "step"), growing.steps_flushed(), Bytes(growing.bytes()));
+  if (!growing.error().empty()) text += fmt::format(": {}", Clean(growing.error()));
+  return text;
+}
+
 std::string DescribeCatalogue(const catalogue::Catalogue& catalogue) {
   std::string text = fmt::format("catalogue of rank {} of {}: dataset {}, step {}, launch {}, run {}\n",
                                  catalogue.rank(), catalogue.nranks(), catalogue.dataset(), catalogue.step(),

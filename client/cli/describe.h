@@ -4,11 +4,14 @@
 
 #include <string>
 
+#include "proto/admin.pb.h"
 #include "proto/catalogue.pb.h"
 
 namespace cairn::cli {
 
 std::string DescribeVariable(const local::Variable& variable);  // one line, indented by four
+// Without the dataset: "out/fields.bp: 17 steps, 15 of them on the prefix (2.1 GB)"; one line, not ended.
+std::string DescribeGrowing(const admin::GrowingDirectory& growing);
 std::string DescribeCatalogue(const catalogue::Catalogue& catalogue);
 
 }  // namespace cairn::cli

@@ -19,6 +19,19 @@ Json ToJson(const admin::FlushStatus& flush) {
           {"error", flush.error()},     {"retry_in_ms", flush.retry_in_ms()}};
 }
 
+Json ToJson(const google::protobuf::RepeatedPtrField<admin::GrowingDirectory>& directories) {
+  Json rows = Json::array();
+  for (const admin::GrowingDirectory& growing : directories) {
+    rows.push_back({{"dataset", growing.dataset()},
+                    {"name", growing.name()},
+                    {"steps_complete", growing.steps_complete()},
+                    {"steps_flushed", growing.steps_flushed()},
+                    {"bytes", growing.bytes()},
+                    {"error", growing.error()}});
+  }
+  return rows;
+}
+
 Json ToJson(const admin::HaltStatus& halt) {
   Json json = {{"why", halt.why()},
                {"reason", halt.reason()},
@@ -49,7 +62,8 @@ Json ToJson(const admin::RunStatus& run) {
           {"newest_step", run.newest_step()},
           {"halt", run.has_halt() ? ToJson(run.halt()) : Json()},
           {"rhythm", run.has_rhythm() ? ToJson(run.rhythm()) : Json()},
-          {"flushes", std::move(flushes)}};
+          {"flushes", std::move(flushes)},
+          {"growing", ToJson(run.growing())}};
 }
 
 }  // namespace
@@ -90,7 +104,8 @@ Json ToJson(const admin::DatasetRow& row) {
           {"in_prefix", row.in_prefix()},
           {"bytes", row.bytes()},
           {"bytes_written", row.bytes_written()},
-          {"created_us", row.created_us()}};
+          {"created_us", row.created_us()},
+          {"growing", ToJson(row.growing())}};
 }
 
 Json ToJson(const admin::ShowReply& show) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "client/cli/adopt_bp_command.h"
 #include "client/cli/adopt_command.h"
 #include "client/cli/adopt_scr_command.h"
 #include "client/cli/command_line.h"
@@ -21,6 +22,7 @@ constexpr std::int32_t kCheckpointIdMax = std::numeric_limits<std::int32_t>::max
 struct Adoption {
   AdoptOptions fti;
   AdoptScrOptions scr;
+  AdoptBpOptions bp;
   std::string run;
   std::optional<std::int32_t> id;
 };
@@ -56,6 +58,10 @@ void AddScrOptions(CLI::App& adopt, AdoptScrOptions& options, CLI::Option* scr, 
 }
 
 ExitCode RunAdoption(const Context& context, Adoption& adoption) {
+  if (!adoption.bp.directory.empty()) {
+    adoption.bp.run = adoption.run;
+    return RunAdoptBp(context, adoption.bp);
+  }
   if (!adoption.scr.roots.empty()) {
     adoption.scr.run = adoption.run;
     if (adoption.id) adoption.scr.dataset = static_cast<std::uint64_t>(*adoption.id);
@@ -69,18 +75,21 @@ ExitCode RunAdoption(const Context& context, Adoption& adoption) {
 void AddAdopt(CLI::App& app, CommandLine& line) {
   const auto adoption = std::make_shared<Adoption>();
   CLI::App* const adopt = app.add_subcommand(
-      "adopt", "Take the newest whole checkpoint of FTI or of an SCR cache into a run; needs no daemon");
+      "adopt",
+      "Take the newest whole checkpoint of FTI or of an SCR cache, or a BP5 directory, into a run; needs no daemon");
   adopt->footer(
       "The checkpoint becomes a dataset on the run's prefix, which the next launch restarts from, on as many ranks:\n"
       "FTI's by protecting the same ids with the same sizes, SCR's by asking for its files under their names. Lost\n"
       "files are rebuilt from copies, code files and parity where FTI or SCR could do so; a checkpoint that is not\n"
-      "whole is passed over for the next older one. In DIR nothing is changed.\n"
+      "whole is passed over for the next older one. A BP5 directory, as ADIOS2 writes it, becomes an output under its\n"
+      "name; one that was never closed is taken up to its last whole step. In DIR nothing is changed.\n"
       "\n"
       "Examples:\n"
       "  cairn adopt /scratch/me/heat --fti /local/fti --fti /scratch/fti/global\n"
       "  cairn adopt /scratch/me/heat --scr /mnt/ssd/me                  the newest checkpoint of its only job\n"
       "  cairn adopt /scratch/me/heat --scr /mnt/ssd/me --all            outputs and older checkpoints, too\n"
       "  cairn adopt /scratch/me/heat --scr /mnt/ssd/me --prefix-was /old/scratch/me/heat\n"
+      "  cairn adopt /scratch/me/heat --bp out/fields.bp                 ADIOS2's own output\n"
       "\n"
       "Exit codes: 0 adopted, or it was before; 1 refused or failed; 2 the command is wrong; 4 nothing to adopt is\n"
       "there; 5 no checkpoint is whole.");
@@ -99,12 +108,18 @@ void AddAdopt(CLI::App& app, CommandLine& line) {
                        "several times")
           ->allow_extra_args(false)
           ->excludes(fti);
+  CLI::Option* const bp =
+      adopt->add_option("--bp", adoption->bp.directory, "A BP5 directory")->excludes(fti)->excludes(scr);
+  adopt->add_option("--step", adoption->bp.step, "The dataset's step (default: how many steps it has)")
+      ->needs(bp)
+      ->group("With --bp");
   CLI::Option* const id = adopt->add_option("--id", adoption->id, "Only this checkpoint of FTI, or dataset of SCR")
-                              ->check(CLI::Range(0, kCheckpointIdMax));
+                              ->check(CLI::Range(0, kCheckpointIdMax))
+                              ->excludes(bp);
   AddFtiOptions(*adopt, adoption->fti, fti);
   AddScrOptions(*adopt, adoption->scr, scr, id);
-  adopt->callback([&line, adoption, fti, scr] {
-    if (fti->count() + scr->count() == 0) throw CLI::RequiredError("--fti DIR or --scr DIR");
+  adopt->callback([&line, adoption, fti, scr, bp] {
+    if (fti->count() + scr->count() + bp->count() == 0) throw CLI::RequiredError("--fti DIR, --scr DIR or --bp DIR");
     line.run = [&line, adoption] { return RunAdoption(line.context, *adoption); };
   });
 }

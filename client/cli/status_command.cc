@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "client/cli/describe.h"
 #include "client/cli/json.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
@@ -81,6 +82,9 @@ std::string DescribeRun(const admin::RunStatus& run, bool terminal) {
   if (run.has_halt()) text += DescribeHalt(run.halt());
   if (run.has_rhythm()) text += DescribeRhythm(run.rhythm());
   for (const admin::FlushStatus& flush : run.flushes()) text += DescribeFlush(flush, terminal);
+  for (const admin::GrowingDirectory& growing : run.growing()) {
+    text += fmt::format("  dataset {} grows: {}\n", growing.dataset(), DescribeGrowing(growing));
+  }
   return text;
 }
 

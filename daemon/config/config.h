@@ -36,6 +36,7 @@ struct Config {
     std::uint32_t parallel = 2;     // datasets in flight
     std::uint64_t retry_ms_min = 1000;
     std::uint64_t retry_ms_max = 300000;
+    std::uint64_t follow_ms = 2000;  // growing outputs are looked at so often
   } flush;
   // When cairn_need_checkpoint says yes; any of these that is set does. All 0: never.
   struct Checkpoint {

@@ -59,6 +59,10 @@ const Field kFields[] = {
      CAIRN_U64_(flush.retry_ms_min), 1, kDayMs},
     {"flush.retry_max", kDuration, "the longest pause between two tries; can be reloaded",
      CAIRN_U64_(flush.retry_ms_max), 1, kDayMs},
+    {"flush.follow", kDuration,
+     "how often the BP5 directories of an output begun with CAIRN_GROWING are looked at for complete steps; can be "
+     "reloaded",
+     CAIRN_U64_(flush.follow_ms), 1, kDayMs},
     {"checkpoint.every", kNumber,
      "cairn_need_checkpoint says yes at every so many-th call; 0: not by count; can be reloaded",
      CAIRN_U32_(checkpoint.every)},

@@ -25,6 +25,22 @@ std::uint64_t BytesWritten(const Part& part) {
   return sum;
 }
 
+std::vector<admin::GrowingDirectory> GrowingOf(const Run& run, DatasetId id) {
+  std::vector<admin::GrowingDirectory> rows;
+  const auto growth = run.growing.find(id);
+  if (growth == run.growing.end()) return rows;
+  for (const auto& [name, directory] : growth->second.directories) {
+    admin::GrowingDirectory& row = rows.emplace_back();
+    row.set_name(name);
+    row.set_dataset(id);
+    row.set_steps_complete(directory.followed.complete);
+    row.set_steps_flushed(directory.followed.flushed);
+    row.set_bytes(directory.followed.bytes);
+    row.set_error(directory.error.empty() ? growth->second.error : directory.error);
+  }
+  return rows;
+}
+
 }  // namespace
 
 // A path of a prefix, an identity or a beginning of it (at least 4 digits), or the run's name.
@@ -67,6 +83,7 @@ admin::DatasetRow CoreImpl::RowOf(const Run& run, const Dataset& dataset) const 
   row.set_bytes(dataset.bytes());
   for (const Part& part : dataset.parts) row.set_bytes_written(row.bytes_written() + BytesWritten(part));
   row.set_created_us(dataset.created_us);
+  for (admin::GrowingDirectory& growing : GrowingOf(run, dataset.id)) *row.add_growing() = std::move(growing);
   return row;
 }
 
@@ -100,6 +117,9 @@ admin::RunStatus CoreImpl::StatusOf(const Run& run) const {
   }
   if (DatasetPtr newest = run.ledger.NewestRestorable()) status.set_newest_step(newest->step);
   DescribeSteering(run, &status);
+  for (const auto& [id, growth] : run.growing) {
+    for (admin::GrowingDirectory& growing : GrowingOf(run, id)) *status.add_growing() = std::move(growing);
+  }
   for (const auto& [id, job] : run.flushes) {
     admin::FlushStatus& flush = *status.add_flushes();
     flush.set_dataset(id);

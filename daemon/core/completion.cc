@@ -106,6 +106,11 @@ void CoreImpl::CompleteDataset(const RunPtr& run, const DatasetPtr& dataset) {
                   // Its place in the rhythm is to hold over a restart.
                   if (dataset->in_cache && dataset->checkpoint && config_.flush.every > 1) StoreFlushRecord(run);
                   run->routed.erase(dataset->id);
+                  run->routed_directories.erase(dataset->id);
+                  if (run->growing.contains(dataset->id)) {  // what has begun on the prefix is finished there
+                    run->asked.insert(dataset->id);
+                    StopGrowth(run, dataset->id);
+                  }
                   EndReuse(run, dataset->id);
                   if (dataset->checkpoint) RetireKept(run, dataset->id);
                   if (auto kept = run->kept.find(dataset->id); kept != run->kept.end()) {
@@ -135,6 +140,8 @@ void CoreImpl::OnFailed(const RunPtr& run, const DatasetPtr& dataset, const std:
   const std::shared_ptr<void> lease = LeaseOf(run, dataset->id);
   run->failed_folders.insert(dataset->id);
   run->routed.erase(dataset->id);
+  run->routed_directories.erase(dataset->id);
+  StopGrowth(run, dataset->id);
   if (auto writers = run->writers.find(dataset->id); writers != run->writers.end()) {
     auto ranks = std::move(writers->second);
     run->writers.erase(writers);

@@ -75,7 +75,8 @@ CoreImpl::CoreImpl(const Config& config, Disk& cache_disk, Disk& prefix_disk, Cl
       far_pool_(std::make_unique<WorkPool>(Threads(config))),
       flush_pool_(MakeBlockingPool(std::max<std::uint32_t>(1, config.flush.parallel))),
       prefix_pool_(MakeBlockingPool(4)),
-      cache_pool_(MakeBlockingPool(std::max<std::size_t>(4, Threads(config)))) {
+      cache_pool_(MakeBlockingPool(std::max<std::size_t>(4, Threads(config)))),
+      growing_pool_(MakeBlockingPool(2)) {
   // The last to let go of an image may be a connection or a pool.
   budget_.SetOnGiven([this] { loop_->Post([this] { RetryImageWishes(); }); });
 }
@@ -89,6 +90,7 @@ CoreImpl::~CoreImpl() {
     fetching_.stop = true;
     for (auto& [id, run] : runs_) {
       for (auto& [dataset, job] : run->flushes) job->progress->stop = true;
+      for (auto& [dataset, growth] : run->growing) growth.progress->stop = true;
       for (auto& [dataset, writers] : run->writers) {
         for (auto& [rank, writer] : writers) {
           if (writer->capture) writer->capture->Abort();
@@ -113,6 +115,7 @@ CoreImpl::~CoreImpl() {
   ended.get_future().wait();
   budget_.SetOnGiven(nullptr);
   loop_->Stop();  // before the pools: what comes back from them must not use one that is gone
+  growing_pool_.reset();
   cache_pool_.reset();
   prefix_pool_.reset();
   flush_pool_.reset();
@@ -136,6 +139,8 @@ CoreImpl::~CoreImpl() {
     run->restore = nullptr;
     run->watchers.clear();
     run->directories.clear();
+    run->routed_directories.clear();
+    run->growing.clear();
     run->changing.clear();
     run->remaking.clear();
     run->after_flush.clear();
@@ -332,6 +337,7 @@ bool CoreImpl::Quiesce() {
     quiescing_ = true;
     for (auto& [id, run] : runs_) {
       for (auto& [dataset, job] : run->flushes) job->progress->stop = true;
+      for (auto& [dataset, growth] : run->growing) growth.progress->stop = true;
     }
     on_quiesced_ = [quiesced] { quiesced->set_value(); };
     CheckQuiesced();

@@ -5,6 +5,7 @@
 //   checkpoint.cc   from Begin to `captured`                    completion.cc  from there to `local`
 //   levels.cc       test, wait, latest, stored                  restore.cc     restores, all ranks or none
 //   outputs.cc      the application's own files                 remake.cc      from the prefix into the cache
+//   routed_directories.cc  directories of theirs                growing.cc     step by step to the prefix
 //   flush.cc        to the prefix                               admin.cc       the commands
 //   evict.cc        out of the cache, off the prefix            bypass.cc      past the cache
 //   lists.cc        container lists                             reuse.cc       differential checkpoints
@@ -236,8 +237,27 @@ class CoreImpl final : public Core {
   void RouteInStore(const SessionPtr& session, const std::shared_ptr<FilesWriter>& files, const CallPtr& call,
                     const std::string& name, const std::string& given);
   void HandleOutputEnd(const SessionPtr& session, const CallPtr& call, const local::OutputEnd& end);
+  // A rank's files; of the last rank to end the output also what is in the routed directories, by theirs.
+  struct OutputList {
+    ListedFiles own;
+    std::map<std::string, ListedFiles> below;
+    bool last = false;
+  };
   void OutputListed(const SessionPtr& session, const std::shared_ptr<FilesWriter>& files, const CallPtr& call,
-                    absl::StatusOr<std::map<std::string, FileInfo>> listed);
+                    absl::StatusOr<OutputList> listed);
+  void StoreFiles(const RunPtr& run, const std::shared_ptr<FilesWriter>& files, Rank rank, ListedFiles listed);
+
+  // --- routed_directories.cc ---
+  void RouteDirectory(const SessionPtr& session, const std::shared_ptr<FilesWriter>& files, const CallPtr& call,
+                      const std::string& given);
+  void MakeRouted(const SessionPtr& session, const std::shared_ptr<FilesWriter>& files, const CallPtr& call,
+                  const std::string& name, const std::string& given);
+  static absl::Status CheckRouted(Run& run, DatasetId id, const std::string& name, bool directory);
+  static absl::StatusOr<std::string> DirectoryName(const std::string& prefix, std::string given);
+  static bool IsLastToEnd(Run& run, const Dataset& dataset, Rank rank);
+  static absl::StatusOr<std::map<std::string, ListedFiles>> ListDirectories(
+      Disk& disk, const std::map<std::string, RoutedDirectory>& directories);
+  void TakeDirectories(const RunPtr& run, const DatasetPtr& dataset, std::map<std::string, ListedFiles> below);
   void HandleRestartFile(const SessionPtr& session, const CallPtr& call, const local::RestartFile& restart);
 
   // --- steering.cc ---
@@ -350,6 +370,30 @@ class CoreImpl final : public Core {
   void GaveWay(const RunPtr& run, DatasetId id, DatasetId to);
   void UpdateFlushFile(const RunPtr& run);
 
+  // --- growing.cc ---
+  void BeginGrowing(const RunPtr& run, const DatasetPtr& dataset);
+  void LookAtGrowing(const RunPtr& run);
+  void LookAtGrowth(const RunPtr& run, DatasetId id);
+  void FindGrowing(const RunPtr& run, const DatasetPtr& dataset);
+  void GrowingFound(const RunPtr& run, const DatasetPtr& dataset, const std::set<std::string>& found);
+  static bool IsTaken(const Run& run, DatasetId id, const std::string& name);
+  void PlaceGrowing(const RunPtr& run, const DatasetPtr& dataset);
+  struct PlacesTaken {
+    FlushResult result;
+    std::set<std::string> names;
+  };
+  void GrowingPlaced(const RunPtr& run, const DatasetPtr& dataset, PlacesTaken taken);
+  void StepGrowing(const RunPtr& run, const DatasetPtr& dataset);
+  void GrowingStepped(const RunPtr& run, DatasetId id, const std::map<std::string, absl::Status>& stepped,
+                      const FlushResult& result);
+  void GrowthWorked(const RunPtr& run, DatasetId id);
+  void CloseGrowth(const RunPtr& run, DatasetId id);
+  void EndGrowth(const RunPtr& run, DatasetId id);
+  void StopGrowth(const RunPtr& run, DatasetId id);
+  void TellOnce(const Run& run, DatasetId id, const absl::Status& status, std::string* told);
+  static std::set<std::string> GrownOf(const Run& run, DatasetId id);
+  static DatasetId NewerGrowthOver(const Run& run, const FlushJob& job);
+
   // --- bypass.cc ---
   bool MayBypass(const Run& run) const;
   bool Bypasses(const Run& run, const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const;
@@ -428,6 +472,7 @@ class CoreImpl final : public Core {
   std::unique_ptr<BlockingPool> flush_pool_;
   std::unique_ptr<BlockingPool> prefix_pool_;
   std::unique_ptr<BlockingPool> cache_pool_;
+  std::unique_ptr<BlockingPool> growing_pool_;  // steps of growing outputs: one that hangs holds up no flush
 };
 
 }  // namespace cairn

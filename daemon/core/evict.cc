@@ -202,7 +202,7 @@ void CoreImpl::TidyPrefix(const RunPtr& run) {
   std::set<DatasetId> left;
   for (DatasetId id : std::set(run->begun)) {
     const DatasetPtr dataset = run->ledger.Get(id);
-    const bool in_use = run->flushes.contains(id) || run->bypassing.contains(id);
+    const bool in_use = run->flushes.contains(id) || run->bypassing.contains(id) || run->growing.contains(id);
     if (!in_use && dataset && dataset->in_prefix) run->begun.erase(id);  // committed just before a crash
     if (!in_use && (!dataset || dataset->damaged)) left.insert(id);
   }
@@ -254,6 +254,11 @@ void CoreImpl::StoreFlushRecord(const RunPtr& run, std::function<void(const absl
     if (dataset->foreign) entry.SetBool("FOREIGN", true);
     if (dataset->id_taken) entry.SetBool("ID_TAKEN", true);
     if (dataset->doubted) entry.SetBool("DOUBTED", true);
+  }
+  for (const auto& [id, growth] : run->growing) {
+    for (const std::string& name : GrownOf(*run, id)) {
+      record.At("DATASET").At(fmt::format("{}", id)).At("GROWING").At(name);
+    }
   }
   for (DatasetId id : run->begun) record.At("DATASET").At(fmt::format("{}", id)).SetBool("BEGUN", true);
   BlockingCache([cache = run->cache, record] { return cache->StoreFlushRecord(record); },

@@ -82,7 +82,11 @@ void CoreImpl::PlanFlushesOf(const RunPtr& run) {
     spdlog::info("run {}: dataset {} is not flushed: superseded by dataset {}", run->name, dropped.id,
                  dropped.successor);
   }
-  for (DatasetId id : plan.start) StartFlush(run, run->ledger.Get(id));
+  for (DatasetId id : plan.start) {
+    // Steps that are still under way end first, and then it is looked again.
+    if (const auto growth = run->growing.find(id); growth != run->growing.end() && growth->second.working) continue;
+    StartFlush(run, run->ledger.Get(id));
+  }
 }
 
 void CoreImpl::StartFlush(const RunPtr& run, const DatasetPtr& dataset) {
@@ -129,8 +133,9 @@ void CoreImpl::RunFlush(const RunPtr& run, const std::shared_ptr<FlushJob>& job)
   ++flushes_running_;
   ++job->tries;
   if (run->begun.insert(id).second) StoreFlushRecord(run);
-  auto copy = [this, job, folder = run->cache->DatasetPath(id), file = run->flush_file](Prefix& prefix) {
-    return CopyDataset({cache_disk_, folder, job->descriptor, job->catalogues}, {prefix_disk_, prefix, *file},
+  auto copy = [this, job, folder = run->cache->DatasetPath(id), file = run->flush_file,
+               grown = GrownOf(*run, id)](Prefix& prefix) {
+    return CopyDataset({cache_disk_, folder, job->descriptor, job->catalogues, grown}, {prefix_disk_, prefix, *file},
                        throttle_, *job->progress);
   };
   RunBlocking(
@@ -164,6 +169,13 @@ void CoreImpl::CommitNext(const RunPtr& run) {
     if (job->running()) return;
     if (job->state != FlushJob::State::kCopied) continue;
     if (job->dataset->files && names_held) return;  // AfterFlush comes when they are free
+    if (const DatasetId newer = NewerGrowthOver(*run, *job); newer != 0) {
+      FlushOutcome outcome;
+      outcome.status = Aborted("dataset {}, which is newer, has put files under names of dataset {}", newer, id);
+      outcome.too_late = true;
+      FlushFailed(run, job, outcome);
+      return loop_->Post([this, run] { AfterFlush(run); });
+    }
     return RunCommit(run, job);
   }
 }
@@ -194,6 +206,7 @@ void CoreImpl::CommitEnded(const RunPtr& run, const std::shared_ptr<FlushJob>& j
     dataset->in_prefix = true;
     dataset->damaged = false;  // the cached copy may have been found so meanwhile
     run->begun.erase(dataset->id);
+    run->growing.erase(dataset->id);
   }
   StepEnded(run, *job, result);
   if (!result.outcome.status.ok()) {
@@ -239,6 +252,7 @@ void CoreImpl::FlushFailed(const RunPtr& run, const std::shared_ptr<FlushJob>& j
     run->flushes.erase(dataset->id);
     run->asked.erase(dataset->id);
     run->flush_dropped.insert(dataset->id);
+    run->growing.erase(dataset->id);
     dataset->gave_way = true;
     StoreFlushRecord(run);
     Warn(fmt::format("{}: given up: {}", what, MessageOf(status)));

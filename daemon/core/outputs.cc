@@ -13,29 +13,12 @@
 namespace cairn {
 namespace {
 
-// Where the prefix has a dataset's own bytes and view: ckpt.<number>, ckpt.<number>.bp.
-bool IsDatasetFolder(std::string_view name) {
-  constexpr std::string_view kBefore = "ckpt.", kView = ".bp";
-  if (!name.starts_with(kBefore)) return false;
-  name.remove_prefix(kBefore.size());
-  if (name.ends_with(kView)) name.remove_suffix(kView.size());
-  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
-// A name that makes `name` a directory, or that `name` makes one; empty: none.
-std::string FileInTheWay(const std::map<std::string, Rank>& owners, const std::string& name) {
-  const std::string below = name + "/";
-  if (const auto at = owners.lower_bound(below); at != owners.end() && at->first.starts_with(below)) return at->first;
-  for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
-    if (owners.contains(name.substr(0, slash))) return name.substr(0, slash);
-  }
-  return {};
-}
+// A rank's names go into one record of at most 64 MiB, with some hundred bytes each.
+constexpr std::size_t kFilesMax = 64 << 10;
 
 // What the application has left under the names that it was given. Blocks.
-absl::StatusOr<std::map<std::string, FileInfo>> ListRouted(Disk& disk,
-                                                           const std::map<std::string, RoutedFile>& routed) {
-  std::map<std::string, FileInfo> listed;
+absl::StatusOr<ListedFiles> ListRouted(Disk& disk, const std::map<std::string, RoutedFile>& routed) {
+  ListedFiles listed;
   std::set<std::string> folders;
   for (const auto& [name, file] : routed) {
     const std::string root = file.path.substr(0, file.path.size() - name.size());
@@ -45,8 +28,9 @@ absl::StatusOr<std::map<std::string, FileInfo>> ListRouted(Disk& disk,
       CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(folder));
       if (!info.is_directory()) return FailedPrecondition("{} is not a directory any more", folder);
     }
-    CAIRN_ASSIGN_OR_RETURN(listed[name], disk.Info(file.path));
-    if (!listed[name].is_regular()) return FailedPrecondition("{} is not a regular file", file.path);
+    CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(file.path));
+    if (!info.is_regular()) return FailedPrecondition("{} is not a regular file", file.path);
+    listed[name] = {.routed = file, .info = info};
   }
   return listed;
 }
@@ -86,6 +70,7 @@ void CoreImpl::HandleOutputBegin(const SessionPtr& session, const CallPtr& call,
   files->dataset = *dataset;
   files->lease = LeaseOf(session->run, (*dataset)->id);
   session->files = files;
+  if (begin.growing()) BeginGrowing(session->run, *dataset);
   WithDirectory(session->run, *dataset, [this, session, files, call](const absl::Status& status) {
     if (!status.ok()) {
       call->Fail(status);
@@ -102,20 +87,16 @@ void CoreImpl::HandleRouteFile(const SessionPtr& session, const CallPtr& call, c
   const std::shared_ptr<FilesWriter> files = session->files;
   if (!files) return call->Fail(FailedPrecondition("no output is begun"));
   if (files->failed) return call->Fail(WhyFailed(*session->run, *files->dataset));
+  if (route.file().ends_with('/')) return RouteDirectory(session, files, call, route.file());
   auto name = NormalizeFileName(session->run->prefix_path, route.file());
   if (!name.ok()) return call->Fail(name.status());
-  if (IsDatasetFolder(name->substr(0, name->find('/')))) {
-    return call->Fail(InvalidArgument("{}: folders ckpt.<number> belong to checkpoints of memory", *name));
-  }
-  // A rank's names go into one record of at most 64 MiB, with some hundred bytes each.
-  constexpr std::size_t kFilesMax = 64 << 10;
   auto& owners = session->run->routed[files->dataset->id];
   if (!owners.contains(*name) && (files->routed.size() >= kFilesMax || owners.size() >= 8 * kFilesMax)) {
     return call->Fail(ResourceExhausted("more than {} files of a rank, or {} of a dataset", kFilesMax, 8 * kFilesMax));
   }
-  if (const std::string other = FileInTheWay(owners, *name); !other.empty()) {
-    return call->Fail(InvalidArgument("{} and {} are files of dataset {}: one cannot be the other's directory", *name,
-                                      other, files->dataset->id));
+  if (const absl::Status free = CheckRouted(*session->run, files->dataset->id, *name, /*directory=*/false);
+      !free.ok()) {
+    return call->Fail(free);
   }
   auto [owner, first] = owners.try_emplace(*name, session->rank);
   if (!first && owner->second != session->rank) {
@@ -188,16 +169,25 @@ void CoreImpl::HandleOutputEnd(const SessionPtr& session, const CallPtr& call, c
     call->Reply({});
     return Changed(session->run);
   }
-  BlockingStore(
-      *files->dataset, [&disk = DiskOf(*files->dataset), routed = files->routed] { return ListRouted(disk, routed); },
-      [this, session, files, call](absl::StatusOr<std::map<std::string, FileInfo>> listed) {
-        OutputListed(session, files, call, std::move(listed));
-      });
+  const bool last = IsLastToEnd(*session->run, *files->dataset, session->rank);
+  auto list = [&disk = DiskOf(*files->dataset), routed = files->routed, last,
+               directories =
+                   session->run->routed_directories[files->dataset->id].by_name]() -> absl::StatusOr<OutputList> {
+    OutputList listed{.own = {}, .below = {}, .last = last};
+    CAIRN_ASSIGN_OR_RETURN(listed.own, ListRouted(disk, routed));
+    if (last) {
+      CAIRN_ASSIGN_OR_RETURN(listed.below, ListDirectories(disk, directories));
+    }
+    return listed;
+  };
+  BlockingStore(*files->dataset, std::move(list), [this, session, files, call](absl::StatusOr<OutputList> listed) {
+    OutputListed(session, files, call, std::move(listed));
+  });
 }
 
 // Names, sizes, times and inodes are taken: `captured`. The rest happens behind the application's back.
 void CoreImpl::OutputListed(const SessionPtr& session, const std::shared_ptr<FilesWriter>& files, const CallPtr& call,
-                            absl::StatusOr<std::map<std::string, FileInfo>> listed) {
+                            absl::StatusOr<OutputList> listed) {
   const RunPtr run = session->run;
   const DatasetPtr dataset = files->dataset;
   const Rank rank = session->rank;
@@ -209,7 +199,8 @@ void CoreImpl::OutputListed(const SessionPtr& session, const std::shared_ptr<Fil
     call->Fail(listed.status());
     return Changed(run);
   }
-  for (const auto& [name, info] : *listed) dataset->parts[rank].bytes += info.bytes;
+  for (const auto& [name, file] : listed->own) dataset->parts[rank].bytes += file.info.bytes;
+  if (listed->last) TakeDirectories(run, dataset, std::move(listed->below));
   run->ledger.Captured(*dataset, rank);
   if (dataset->all_captured()) run->last_files_bytes = dataset->bytes();
   // How much it is was not known at its begin; what may go makes room now.
@@ -218,7 +209,29 @@ void CoreImpl::OutputListed(const SessionPtr& session, const std::shared_ptr<Fil
   local::Reply reply;
   reply.mutable_committed()->set_dataset(dataset->id);
   call->Reply(std::move(reply));
+  StoreFiles(run, files, rank, std::move(listed->own));
+  Changed(run);
+}
 
+// Sums of all files, then the rank's records. What is in directories that it has routed may not be known yet.
+void CoreImpl::StoreFiles(const RunPtr& run, const std::shared_ptr<FilesWriter>& files, Rank rank, ListedFiles listed) {
+  const DatasetPtr dataset = files->dataset;
+  if (run->ledger.Get(dataset->id) != dataset) return;  // failed meanwhile
+  if (files->has_directories) {
+    RoutedDirectories& directories = run->routed_directories[dataset->id];
+    if (!directories.taken) {
+      directories.waiting[rank] = [this, run, files, rank, listed = std::move(listed)] {
+        StoreFiles(run, files, rank, listed);
+      };
+      return;
+    }
+    listed.merge(directories.files[rank]);
+  }
+  if (listed.size() > kFilesMax) {
+    run->ledger.Fail(dataset->id,
+                     fmt::format("rank {} has {} files, at most {} are possible", rank, listed.size(), kFilesMax));
+    return Changed(run);
+  }
   catalogue::Catalogue catalogue;
   catalogue.set_run(run->id.Hex());
   catalogue.set_launch(dataset->launch);
@@ -230,15 +243,14 @@ void CoreImpl::OutputListed(const SessionPtr& session, const std::shared_ptr<Fil
   // On the prefix that may last: it is done where flushes are.
   RunBlocking(
       dataset->bypass ? *flush_pool_ : *cache_pool_, *loop_,
-      [store = StoreOf(*run, *dataset), files, listed = *std::move(listed),
+      [store = StoreOf(*run, *dataset), listed = std::move(listed),
        catalogue]() mutable -> absl::StatusOr<catalogue::Catalogue> {
-        for (const auto& [name, info] : listed) {
+        for (const auto& [name, file] : listed) {
           catalogue::FileEntry& entry = *catalogue.add_file();
           entry.set_name(name);
           entry.set_prefix_name(name);
-          const RoutedFile& routed = files->routed.at(name);
-          if (routed.given != name) entry.set_original(routed.given);
-          CAIRN_RETURN_IF_ERROR(ChecksumFile(store->disk(), routed.path, info, /*sync=*/true, &entry));
+          if (file.routed.given != name) entry.set_original(file.routed.given);
+          CAIRN_RETURN_IF_ERROR(ChecksumFile(store->disk(), file.routed.path, file.info, /*sync=*/true, &entry));
         }
         CAIRN_RETURN_IF_ERROR(store->CommitRankFiles(catalogue));
         return catalogue;
@@ -250,7 +262,6 @@ void CoreImpl::OutputListed(const SessionPtr& session, const std::shared_ptr<Fil
         run->ledger.Fail(dataset->id, fmt::format("rank {}: {}", rank, MessageOf(done.status())));
         Changed(run);
       });
-  Changed(run);
 }
 
 void CoreImpl::HandleRestartFile(const SessionPtr& session, const CallPtr& call, const local::RestartFile& restart) {
@@ -262,19 +273,21 @@ void CoreImpl::HandleRestartFile(const SessionPtr& session, const CallPtr& call,
   if (!run->restored_files.contains(dataset->id)) {
     return call->Fail(FailedPrecondition("dataset {} must be restored before its files can be read", dataset->id));
   }
-  auto name = NormalizeFileName(run->prefix_path, restart.file());
+  const bool directory = restart.file().ends_with('/');
+  auto name =
+      directory ? DirectoryName(run->prefix_path, restart.file()) : NormalizeFileName(run->prefix_path, restart.file());
   if (!name.ok()) return call->Fail(name.status());
   for (const Part& part : dataset->parts) {
     for (const catalogue::FileEntry& file : part.catalogue.file()) {
-      if (file.prefix_name() != *name) continue;
+      if (directory ? !file.prefix_name().starts_with(*name + "/") : file.prefix_name() != *name) continue;
       local::Reply reply;
-      reply.mutable_restart_file()->set_path(dataset->in_cache
-                                                 ? run->cache->DatasetPath(dataset->id) + "/" + file.name()
-                                                 : run->prefix->FilePath(file.prefix_name()));
+      reply.mutable_restart_file()->set_path(dataset->in_cache ? run->cache->DatasetPath(dataset->id) + "/" +
+                                                                     (directory ? *name : file.name())
+                                                               : run->prefix->FilePath(*name));
       return call->Reply(std::move(reply));
     }
   }
-  call->Fail(NotFound("dataset {} has no file {}", dataset->id, *name));
+  call->Fail(NotFound("dataset {} has no file {}{}", dataset->id, directory ? "below " : "", *name));
 }
 
 }  // namespace cairn

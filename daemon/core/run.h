@@ -23,6 +23,7 @@
 #include "daemon/data/capture.h"
 #include "daemon/data/restore.h"
 #include "daemon/flusher/flush_file.h"
+#include "storage/bpdir/follow.h"
 #include "storage/cache/cache_folder.h"
 #include "storage/prefix/bypass.h"
 #include "storage/prefix/prefix.h"
@@ -64,14 +65,50 @@ struct RoutedFile {
   std::string given;  // the name as the application gave it
 };
 
+// A BP5 directory of an output that goes to the prefix while it grows.
+struct GrowingDirectory {
+  std::shared_ptr<bpdir::Follower> follower;  // null: left by a daemon before this one
+  bool placed = false;                        // its place on the prefix is the dataset's
+  bpdir::Followed followed;                   // as of the last look
+  std::string error;                          // of it
+};
+struct Growth {
+  std::map<std::string, GrowingDirectory> directories;  // by name below the prefix
+  std::shared_ptr<TransferProgress> progress = std::make_shared<TransferProgress>();
+  bool working = false;
+  std::string error;  // of taking places or of closing
+};
+
+// A file as it was when its output ended.
+struct ListedFile {
+  RoutedFile routed;
+  FileInfo info;
+};
+using ListedFiles = std::map<std::string, ListedFile>;  // by normalized name
+
+// A directory that ranks write into as they like.
+struct RoutedDirectory {
+  RoutedFile routed;
+  std::set<Rank> ranks;  // that have routed it
+};
+// Those of one dataset. What is in them is taken when the last rank has ended the output.
+struct RoutedDirectories {
+  std::map<std::string, RoutedDirectory> by_name;
+  std::set<Rank> ended;  // the output
+  bool taken = false;
+  std::map<Rank, ListedFiles> files;              // once they are taken: each the lowest rank's that routed it
+  std::map<Rank, std::function<void()>> waiting;  // ranks whose own files are listed
+};
+
 // An open output of the application's own files.
 struct FilesWriter {
   std::shared_ptr<Dataset> dataset;
   bool failed = false;
   bool ended = false;                        // what is routed now comes too late
   std::map<std::string, RoutedFile> routed;  // by normalized name
-  std::set<std::string> checked;             // directories below the prefix that are where they seem to be
-  std::shared_ptr<void> lease;               // of the dataset's folder
+  bool has_directories = false;
+  std::set<std::string> checked;  // directories below the prefix that are where they seem to be
+  std::shared_ptr<void> lease;    // of the dataset's folder
 };
 
 struct Session {
@@ -254,6 +291,9 @@ struct Run {
   RestoreRefusal refused;                                   // the last one
   std::set<DatasetId> restored_files;                       // datasets of files that this launch has restored
   std::map<DatasetId, std::map<std::string, Rank>> routed;  // which rank writes which of the application's files
+  std::map<DatasetId, RoutedDirectories> routed_directories;
+  std::map<DatasetId, Growth> growing;  // from the begin of the output until all of it is committed or closed
+  Loop::TimerId growing_timer = 0;
   std::optional<std::chrono::steady_clock::time_point> idle_since;  // no sessions
   bool record_storing = false, record_stale = false;                // flush.cairn
   std::vector<std::function<void(const absl::Status&)>> record_waiting;

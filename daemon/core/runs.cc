@@ -56,6 +56,7 @@ absl::Status CoreImpl::LoadCachedRuns() {
     // Nine tenths of what we have or could have; the rest is for others on the same file system.
     if (cache_bytes_max_ == 0) cache_bytes_max_ = (free_bytes + CacheBytesOccupied()) / 10 * 9;
     for (auto& [id, run] : runs_) ApplyPolicy(run);
+    for (auto& [id, run] : runs_) LookAtGrowing(run);
     for (auto& [id, run] : runs_) TellRunsApart(run->prefix_path);
     entered.set_value();
   });
@@ -131,6 +132,10 @@ void CoreImpl::AdoptCached(const RunPtr& run, Loaded loaded) {
     const DatasetId id = std::strtoull(key.c_str(), nullptr, 10);
     if (entry.GetBool("BEGUN").value_or(false)) run->begun.insert(id);
     DatasetPtr dataset = run->ledger.Get(id);
+    if (const kvtree::Tree* grown = entry.Find("GROWING")) {
+      for (const auto& [name, nothing] : grown->elements()) run->growing[id].directories[name].placed = true;
+      if (dataset) run->asked.insert(id);
+    }
     if (!dataset) {
       if (entry.GetBool("PINNED").value_or(false)) run->pinned.insert(id);
       continue;

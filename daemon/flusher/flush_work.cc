@@ -1,24 +1,29 @@
 #include "daemon/flusher/flush_work.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
+#include "daemon/flusher/grown_directory.h"
 #include "storage/base/status.h"
 #include "storage/prefix/place.h"
 
 namespace cairn {
 namespace {
 
-std::vector<CopyJob> JobsOf(const FlushSource& source, const Prefix& prefix) {
+// `done`: names that are in place. What shows a BP5 directory's steps goes last, since names are given in this order.
+std::vector<CopyJob> JobsOf(const FlushSource& source, const Prefix& prefix, const std::set<std::string>& done) {
   std::vector<CopyJob> jobs;
   for (const catalogue::Catalogue& catalogue : source.catalogues) {
     for (const catalogue::FileEntry& file : catalogue.file()) {
+      if (done.contains(file.prefix_name())) continue;
       jobs.push_back({.from = source.folder + "/" + file.name(),
                       .to = prefix.FilePath(file.prefix_name()),
                       .entry = &file,
                       .owner = catalogue.files() ? source.descriptor.id : 0});
     }
   }
+  std::ranges::stable_partition(jobs, [](const CopyJob& job) { return BaseOf(job.to) != "md.idx"; });
   return jobs;
 }
 
@@ -107,11 +112,17 @@ FlushOutcome CopyDataset(const FlushSource& source, const FlushTarget& target, T
     outcome.too_late = absl::IsAborted(begun);
     // Committed before: its copy there was found damaged, or a crash came before this was known here.
     if (!begun.ok() && !absl::IsAlreadyExists(begun)) return begun;
-    const std::vector<CopyJob> jobs = JobsOf(source, target.prefix);
+    std::set<std::string> done;
+    outcome = FinishGrown(source, target, throttle, progress, &done);
+    if (absl::IsNotFound(outcome.status)) {
+      return WhatIsMissing(source, JobsOf(source, target.prefix, {}), outcome.status, &outcome.damaged_file);
+    }
+    CAIRN_RETURN_IF_ERROR(outcome.status);
+    const std::vector<CopyJob> jobs = JobsOf(source, target.prefix, done);
     std::size_t damaged = jobs.size();
     auto copied = CopyToWork(source.disk, target.disk, jobs, throttle, progress, &damaged);
     if (copied.ok()) {
-      outcome.copied = *std::move(copied);
+      for (CopiedFile& file : *copied) outcome.copied.push_back(std::move(file));
       return absl::OkStatus();
     }
     if (absl::IsNotFound(copied.status())) {

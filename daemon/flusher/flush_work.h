@@ -5,6 +5,7 @@
 
 #include <absl/status/status.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct FlushSource {
   std::string folder;  // of the dataset in the cache
   const scr::Descriptor& descriptor;
   const std::vector<catalogue::Catalogue>& catalogues;
+  std::set<std::string> grown = {};  // directories that are on the prefix as far as they had grown (grown_directory.h)
 };
 struct FlushTarget {
   Disk& disk;

@@ -418,13 +418,14 @@ FakeClient::Restored FakeClient::Read(DatasetId id, Protected& out) {
   return restored;
 }
 
-local::Reply FakeClient::OutputBegin(std::uint64_t step, bool checkpoint, bool output) {
+local::Reply FakeClient::OutputBegin(std::uint64_t step, bool checkpoint, bool output, bool growing) {
   local::Request request;
   local::OutputBegin& begin = *request.mutable_output_begin();
   begin.set_step(step);
   begin.set_attempt(++attempts_[step]);
   begin.set_checkpoint(checkpoint);
   begin.set_output(output);
+  begin.set_growing(growing);
   return Ask(std::move(request));
 }
 

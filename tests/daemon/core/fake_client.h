@@ -116,7 +116,7 @@ class FakeClient {
   Restored Restore(DatasetId id, Memory& memory) { return TakeRestore(SendRestore(id, memory), memory); }
   // Into `out`, which says also what is asked for: name, box and holes.
   Restored Read(DatasetId id, Protected& out);
-  local::Reply OutputBegin(std::uint64_t step, bool checkpoint = true, bool output = false);
+  local::Reply OutputBegin(std::uint64_t step, bool checkpoint = true, bool output = false, bool growing = false);
   local::Reply RouteFile(const std::string& file);
   local::Reply OutputEnd(bool valid = true);
   local::Reply RestartFile(DatasetId id, const std::string& file);
