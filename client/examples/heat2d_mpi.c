@@ -1,9 +1,10 @@
 /* Heat conduction on a square plate, in C under MPI: explicit steps on a size x size grid, decomposed in two
  * dimensions, ghost cells exchanged before every step. The result does not depend on the number of ranks, nor on being
- * killed.
+ * killed, nor on going on with another number of ranks after that.
  *
  * What Cairn needs is in `start`, `save` and `resume`: the step is a value that is the same on all ranks, the field is
- * this rank's box of a global array, of which only the owned cells are stored. `is_due` and `is_to_stop` let the run be
+ * this rank's box of a global array, of which only the owned cells are stored. A restart on more or fewer ranks needs
+ * nothing else: each gets its box, whoever stored it. `is_due` and `is_to_stop` let the run be
  * steered from outside: all ranks ask, and all get the same answer. */
 #include <fcntl.h>
 #include <math.h>
@@ -127,6 +128,22 @@ static void save(plate* p, cairn_session* session, int32_t level) {
   }
 }
 
+/* Which copy served each rank. */
+static void print_tiers(const plate* p, int32_t tier) {
+  int nranks;
+  MPI_Comm_size(p->grid, &nranks);
+  int32_t* tiers = calloc((size_t)nranks, sizeof *tiers);
+  if (tiers == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+  MPI_Gather(&tier, 1, MPI_INT32_T, tiers, 1, MPI_INT32_T, 0, p->grid);
+  if (p->rank == 0) {
+    printf("tiers by rank:");
+    for (int rank = 0; rank < nranks; ++rank) printf(" %s", example_tier(tiers[rank]));
+    printf("\n");
+    fflush(stdout);
+  }
+  free(tiers);
+}
+
 static void resume(plate* p, cairn_session* session) {
   uint64_t dataset = 0, step = 0;
   int32_t tier = CAIRN_TIER_NONE;
@@ -147,6 +164,7 @@ static void resume(plate* p, cairn_session* session) {
            example_tier(tier));
     fflush(stdout);
   }
+  print_tiers(p, tier);
 }
 
 /* By --every, or as the daemon is configured (CAIRN_CHECKPOINT_INTERVAL and others). */

@@ -111,7 +111,7 @@ TEST_F(BindingTest, CppReadsAndFills) {
   EXPECT_EQ(session.read(*dataset, "step", {}, {}, std::span(some)).code(), Code::kFailedPrecondition);
 }
 
-TEST_F(BindingTest, CppObserves) {
+TEST(ObservingTest, CppObserves) {
   local::Open open;
   FakeDaemon daemon;
   daemon.Play([&] {
