@@ -45,18 +45,25 @@ absl::Status RemoveOrphans(Disk& disk, const std::string& prefix, const std::set
   return absl::OkStatus();
 }
 
+absl::StatusOr<view::ViewFiles> FilesOf(Disk& disk, const std::string& prefix,
+                                        const std::vector<catalogue::Catalogue>& catalogues) {
+  if (view::IsComplete(catalogues)) return view::BuildView(catalogues);
+  std::vector<catalogue::Catalogue> completed = catalogues;
+  CAIRN_RETURN_IF_ERROR(view::Complete(disk, prefix, completed));
+  return view::BuildView(completed);
+}
+
 absl::Status MakeOne(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id) {
-  CAIRN_ASSIGN_OR_RETURN(std::vector<catalogue::Catalogue> catalogues, ReadCatalogues(disk, prefix, records, id));
-  return MakeView(disk, prefix, records, id, std::move(catalogues));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<catalogue::Catalogue> catalogues, ReadCatalogues(disk, prefix, records, id));
+  return MakeView(disk, prefix, records, id, catalogues);
 }
 
 }  // namespace
 
 absl::Status MakeView(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id,
-                      std::vector<catalogue::Catalogue> catalogues) {
+                      const std::vector<catalogue::Catalogue>& catalogues) {
   if (catalogues.empty() || catalogues[0].files()) return absl::OkStatus();
-  CAIRN_RETURN_IF_ERROR(view::Complete(disk, prefix, catalogues));
-  CAIRN_ASSIGN_OR_RETURN(const view::ViewFiles files, view::BuildView(catalogues));
+  CAIRN_ASSIGN_OR_RETURN(const view::ViewFiles files, FilesOf(disk, prefix, catalogues));
   const absl::Status written = view::WriteFolder(disk, ViewPath(prefix, id), files);
   if (!written.ok()) {
     // Another may have made the same at the same time.

@@ -21,7 +21,7 @@ namespace cairn {
 //   kAborted                     the dataset was removed meanwhile; so was the view
 //   kDataLoss, kInvalidArgument  a catalogue or a checkpoint file cannot be shown
 absl::Status MakeView(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id,
-                      std::vector<catalogue::Catalogue> catalogues);
+                      const std::vector<catalogue::Catalogue>& catalogues);
 absl::StatusOr<DatasetId> MakeMissingViews(Disk& disk, const std::string& prefix, SharedRecords& records,
                                            DatasetId below, std::size_t at_most);
 

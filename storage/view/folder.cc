@@ -55,7 +55,7 @@ absl::Status ReadValues(File& file, catalogue::Catalogue& catalogue) {
   return absl::OkStatus();
 }
 
-bool IsComplete(const catalogue::Catalogue& catalogue) {
+bool HasAll(const catalogue::Catalogue& catalogue) {
   if (catalogue.placement_size() != catalogue.variables_size()) return false;
   for (int v = 0; v < catalogue.variables_size(); ++v) {
     if (WantsBytes(catalogue.variables(v), catalogue.placement(v))) return false;
@@ -64,7 +64,7 @@ bool IsComplete(const catalogue::Catalogue& catalogue) {
 }
 
 absl::Status CompleteOne(Disk& disk, const std::string& prefix, catalogue::Catalogue& catalogue) {
-  if (catalogue.files() || IsComplete(catalogue)) return absl::OkStatus();
+  if (catalogue.files() || HasAll(catalogue)) return absl::OkStatus();
   if (catalogue.file_size() != 1) {
     return DataLoss("dataset {}, rank {}: {} variables in no file", catalogue.dataset(), catalogue.rank(),
                     catalogue.variables_size());
@@ -117,6 +117,10 @@ absl::Status OkIfGone(const absl::Status& status) {
 
 std::string FolderName(DatasetId id) {
   return fmt::format("ckpt.{}.bp", id);
+}
+
+bool IsComplete(std::span<const catalogue::Catalogue> catalogues) {
+  return std::ranges::all_of(catalogues, HasAll);
 }
 
 absl::Status Complete(Disk& disk, const std::string& prefix, std::vector<catalogue::Catalogue>& catalogues) {

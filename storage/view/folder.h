@@ -4,6 +4,7 @@
 
 #include <absl/status/status.h>
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ namespace cairn::view {
 
 std::string FolderName(DatasetId id);  // ckpt.<id>.bp
 
+// Do they have all that a view needs? Those of Cairn's own checkpoints do.
+bool IsComplete(std::span<const catalogue::Catalogue> catalogues);
 // Gives catalogues what a view needs and they do not have: where variables are, by the checkpoint file's own metadata,
 // if it is of another system or an older release; the bytes of lone values. Reads no more of the files.
 //   kDataLoss  naming a file that is damaged, or does not have what its catalogue says

@@ -86,6 +86,10 @@ std::vector<PutBlock> BlocksOf(const Shown& shown) {
       blocks.push_back({.box = {.start = {0}, .count = {elements}}, .location = run.offset(), .min_max = min_max});
       continue;
     }
+    if (elements == shown.variable.count()) {
+      blocks.push_back({.box = shown.box, .location = run.offset(), .min_max = min_max});
+      break;
+    }
     std::uint64_t location = run.offset();
     for (Box& box : RunAsBoxes(shown.box, begin, begin + elements)) {
       const std::uint64_t its_elements = *Elements(box.count);  // at most those of the run

@@ -13,6 +13,7 @@
 
 #include "storage/ftiff/variables.h"
 #include "storage/transfer/transfer.h"
+#include "storage/view/check.h"
 #include "tests/storage/fti/fti_tree.h"
 #include "tests/storage/fti/sample_export.h"
 #include "tests/storage/ftiff/sample_file.h"
@@ -26,6 +27,11 @@ using testing::SampleExport;
 
 constexpr char kPrefix[] = "/pfs/heat";
 constexpr char kFti[] = "/fti";
+
+// With its bytes; a view of it (ckpt.<id>.bp) is beside it.
+bool IsDatasetFolder(const std::string& name) {
+  return name.starts_with("ckpt.") && name.find(".bp") == std::string::npos;
+}
 
 // What is below `path`, with the bytes of the files.
 std::map<std::string, std::string> TreeOf(Disk& disk, const std::string& path) {
@@ -284,6 +290,18 @@ TEST_F(AdoptTest, WhatAFileClaimsBeyondItsEndIsNotWritten) {
   EXPECT_EQ(catalogues[2].variables(0).bytes(), 5u);
 }
 
+TEST_F(AdoptTest, WhatWasAdoptedIsShownAsBp5WhereverItsBytesLie) {
+  for (const ftiff::Letter letter : {ftiff::Letter::kA, ftiff::Letter::kF}) {
+    const std::string folder = letter == ftiff::Letter::kA ? "/fti/a" : "/fti/f";
+    PutSample(fti::Level::kGlobal, letter == ftiff::Letter::kA ? 3 : 7, letter, folder);
+    ASSERT_OK_AND_ASSIGN(const fti::Execution execution, Find({folder}));
+    ASSERT_OK_AND_ASSIGN(const Adopted adopted, AdoptFrom(execution, letter == ftiff::Letter::kA ? 3 : 7));
+    ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Prefix> prefix, Prefix::Open(disk_, kPrefix));
+    ASSERT_OK_AND_ASSIGN(const auto catalogues, prefix->Catalogues(adopted.dataset));
+    EXPECT_OK(view::CheckFolder(disk_, kPrefix, catalogues));
+  }
+}
+
 TEST_F(AdoptTest, LeftoversOfAnyCheckpointAreRemovedByTheNextAdopt) {
   PutSample(fti::Level::kGlobal, 3, ftiff::Letter::kF, "/fti/old");
   PutSample(fti::Level::kGlobal, 7, ftiff::Letter::kF, "/fti/new");
@@ -295,7 +313,7 @@ TEST_F(AdoptTest, LeftoversOfAnyCheckpointAreRemovedByTheNextAdopt) {
   disk_.ClearFaults();
   const auto folders = [this] {
     std::vector<std::string> found = *disk_.List(kPrefix);
-    std::erase_if(found, [](const std::string& name) { return !name.starts_with("ckpt."); });
+    std::erase_if(found, [](const std::string& name) { return !IsDatasetFolder(name); });
     return found;
   };
   ASSERT_EQ(folders().size(), 2u) << "nothing was left to be removed";
@@ -376,8 +394,7 @@ TEST_F(AdoptTest, APowerFailureAtAnyInstantLeavesNoneOrAll) {
     ASSERT_EQ(after.size(), 1u);
     EXPECT_TRUE(after.contains(again.dataset));
     ASSERT_OK_AND_ASSIGN(const auto names, fresh.List(kPrefix));
-    const auto of_datasets = [](const std::string& name) { return name.starts_with("ckpt."); };
-    EXPECT_EQ(std::count_if(names.begin(), names.end(), of_datasets), 1) << "an unfinished one was left";
+    EXPECT_EQ(std::ranges::count_if(names, IsDatasetFolder), 1) << "an unfinished one was left";
   }
   EXPECT_GT(none, 10);
   EXPECT_GT(whole, 1);
