@@ -191,9 +191,19 @@ absl::StatusOr<bool> IsAnother(const State& state, std::vector<std::byte> header
   return formats < state.metadata.formats_bytes() || metadata < state.metadata.metadata_bytes();
 }
 
+// Mapped if it is closed just now.
+absl::StatusOr<std::unique_ptr<FileSource>> FilesOf(const std::string& path) {
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> files, CopyFiles(path));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, files->Bytes(kIndex));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> header, ReadHeader(*files, index_end));
+  if (header.empty() || IsActive(header)) return files;
+  return MapFiles(path);
+}
+
 class DirectoryImpl final : public Directory {
  public:
-  explicit DirectoryImpl(std::unique_ptr<State> state) : state_(std::move(state)) {}
+  // `path`: empty, or what the files are chosen by anew when the directory was replaced.
+  DirectoryImpl(std::unique_ptr<State> state, std::string path) : state_(std::move(state)), path_(std::move(path)) {}
 
   absl::StatusOr<Change> Refresh() override {
     CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, state_->files->Bytes(kIndex));
@@ -213,27 +223,31 @@ class DirectoryImpl final : public Directory {
 
  private:
   absl::StatusOr<Change> LoadAnew() {
-    CAIRN_ASSIGN_OR_RETURN(state_, Load(state_->files->Anew()));
+    std::unique_ptr<FileSource> files;
+    if (path_.empty()) {
+      files = state_->files->Anew();
+    } else {
+      CAIRN_ASSIGN_OR_RETURN(files, FilesOf(path_));
+    }
+    CAIRN_ASSIGN_OR_RETURN(state_, Load(std::move(files)));
     return Change::kReplaced;
   }
 
   std::unique_ptr<State> state_;
+  const std::string path_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Directory>> Directory::Open(std::unique_ptr<FileSource> files) {
   CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<State> state, Load(std::move(files)));
-  return std::make_unique<DirectoryImpl>(std::move(state));
+  return std::make_unique<DirectoryImpl>(std::move(state), "");
 }
 
 absl::StatusOr<std::unique_ptr<Directory>> Directory::Open(const std::string& path) {
-  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> files, CopyFiles(path));
-  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, files->Bytes(kIndex));
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> header, ReadHeader(*files, index_end));
-  if (header.empty() || IsActive(header)) return Open(std::move(files));
-  CAIRN_ASSIGN_OR_RETURN(files, MapFiles(path));
-  return Open(std::move(files));
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> files, FilesOf(path));
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<State> state, Load(std::move(files)));
+  return std::make_unique<DirectoryImpl>(std::move(state), path);
 }
 
 }  // namespace cairn::bpdir

@@ -26,7 +26,7 @@ class Directory {
   // Reads md.idx, md.0 and mmd.0. kNotFound: there is no md.idx (on a node-local disk that is normal); errors of
   // bp5::Metadata::Extend.
   static absl::StatusOr<std::unique_ptr<Directory>> Open(std::unique_ptr<FileSource> files);
-  // Maps it if it is closed, else reads it (MapFiles, CopyFiles).
+  // Maps it if it is closed, else reads it (MapFiles, CopyFiles); so again when it was replaced.
   static absl::StatusOr<std::unique_ptr<Directory>> Open(const std::string& path);
   virtual ~Directory() = default;
 

@@ -200,6 +200,24 @@ TEST_P(DirectoryTest, AnotherDirectoryOfTheSameSizeIsNoticed) {
   EXPECT_EQ(Refresh(*directory), Change::kNone);
 }
 
+TEST_P(DirectoryTest, ByItsPathItIsMappedWhileItIsClosed) {
+  SampleDirectory closed({.active = false, .id = 1}), active({.active = true, .id = 2});
+  closed.AddStep();
+  active.AddStep();
+  const auto is_mapped = [](Directory& directory) { return !directory.data().InPlace(0, 0, 8).empty(); };
+  active.WriteTo(path_);
+  auto directory = Directory::Open(path_);
+  ASSERT_OK(directory);
+  EXPECT_FALSE(is_mapped(**directory));
+  closed.WriteTo(path_);
+  EXPECT_EQ(Refresh(**directory), Change::kReplaced);
+  EXPECT_TRUE(is_mapped(**directory));
+  active.WriteTo(path_);
+  EXPECT_EQ(Refresh(**directory), Change::kReplaced);
+  EXPECT_FALSE(is_mapped(**directory));
+  ExpectSample(**directory, 1);
+}
+
 // A job cut the last step off and wrote others: only the bytes of its record tell.
 TEST_P(DirectoryTest, AnotherLastRecordIsNoticed) {
   SampleDirectory sample;
