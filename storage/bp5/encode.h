@@ -20,11 +20,11 @@
 namespace cairn::bp5 {
 
 struct PutBlock {
-  Box box;                     // L and J: start is not used
+  Box box;  // L and J: start is not used
   // In this writer's data of the step. Not always a multiple of the element size: checkpoint files of layout A, and all
   // of exact packing, have elements anywhere, and a view points into them.
   std::uint64_t location = 0;
-  std::string min_max;         // min, then max; empty: none
+  std::string min_max;  // min, then max; empty: not known, and then of none of the put's blocks
 };
 
 // What one writer puts of one variable in one step.
@@ -47,7 +47,9 @@ struct EncodedStep {
 };
 
 // One writer over the steps of a directory: remembers its format, which gains fields as variables come, and starts
-// afresh when less than half of the fields were written in each of the last few steps. Not thread-safe.
+// afresh in the second step on end in which less than half of the fields are written. All of ADIOS2's tools that open a
+// directory as a whole read that; its streaming mode, as with directories that other ranks have appended to, takes a
+// variable that a writer's format no longer has for one that is where it was. Not thread-safe.
 class WriterEncoder {
  public:
   WriterEncoder();

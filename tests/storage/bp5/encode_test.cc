@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "storage/bpdir/image.h"
@@ -135,6 +137,22 @@ TEST(EncodeTest, WritersWithTheSameVariablesInTheSameOrderShareAFormat) {
   // In any order, as long as the format has them all.
   ASSERT_OK_AND_ASSIGN(const EncodedStep d, second.Encode(other, 32));
   EXPECT_EQ(a.format.get(), d.format.get());
+}
+
+TEST(EncodeTest, FormatsAreSharedBetweenThreadsAndGoWhenNobodyHasThem) {
+  const std::vector<Put> puts = {Int32("shared", 7), Doubles("between threads", 0, 3, -2, 4)};
+  std::vector<std::shared_ptr<const FormatBlock>> formats(8);
+  std::vector<std::thread> threads;
+  for (auto& format : formats) {
+    threads.emplace_back([&] { format = WriterEncoder().Encode(puts, 32)->format; });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& format : formats) EXPECT_EQ(format.get(), formats[0].get());
+
+  const std::weak_ptr<const FormatBlock> watched = formats[0];
+  formats.clear();
+  for (int i = 0; i < 100; ++i) ASSERT_OK(WriterEncoder().Encode(std::vector{Int32(fmt::format("n{}", i), i)}, 0));
+  EXPECT_TRUE(watched.expired());
 }
 
 TEST(EncodeTest, AFormatGainsTheFieldsOfNewVariables) {
