@@ -49,7 +49,8 @@ Box Block::ToBox() const {
   return box;
 }
 
-bool BlockWalk::Next() {
+// One function of all that each block needs: a tenth faster. What few need stays out of it.
+[[gnu::flatten]] bool BlockWalk::Next() {
   while (left_ == 0) {
     if (!NextRecord()) return false;
   }
@@ -57,7 +58,7 @@ bool BlockWalk::Next() {
   return TakeBlock();
 }
 
-[[gnu::cold]] bool BlockWalk::Fail(const char* what) {
+[[gnu::cold, gnu::noinline]] bool BlockWalk::Fail(const char* what) {
   const std::string name = variable_ < metadata_->variables().size() ? metadata_->variables()[variable_].name : "";
   status_ = DataLoss("md.0: variable {}, step {}, writer {}: {}", Quoted(name), step_, writer_ - 1, what);
   left_ = 0;
@@ -84,7 +85,7 @@ bool BlockWalk::NextRecord() {
 }
 
 // Where the variable is in the records of a format.
-void BlockWalk::UseFormat(std::uint32_t used) {
+[[gnu::noinline]] void BlockWalk::UseFormat(std::uint32_t used) {
   const Metadata::Impl::Used& format = metadata_->impl_->templates[used];
   const Template::Slot slot = format.places.Find(variable_);
   format_ = {used,
@@ -142,14 +143,14 @@ bool BlockWalk::TakeRecord(const std::byte* base, std::uint64_t length) {
   return r.kind != Kind::kJoinedArray || TakeJoinedShape();
 }
 
-bool BlockWalk::TakeDimensions(std::uint64_t dimensions) {
+[[gnu::noinline]] bool BlockWalk::TakeDimensions(std::uint64_t dimensions) {
   if (dimensions < 1 || dimensions > kDimensionsMax) return Fail("Dims is not 1 to 64");
   if (record_.dimensions != 0) return Fail("Dims is not as in other records");
   record_.dimensions = dimensions;
   return true;
 }
 
-bool BlockWalk::TakeJoinedShape() {
+[[gnu::noinline]] bool BlockWalk::TakeJoinedShape() {
   const Numbers shape(record_.shape, record_.dimensions, record_.reversed);
   for (std::size_t d = 0; d < record_.dimensions; ++d) {
     if (shape[d] != kJoinedMark) continue;
@@ -198,7 +199,7 @@ bool BlockWalk::TakeBlock() {
 }
 
 // Puts the block behind those before it.
-bool BlockWalk::Join() {
+[[gnu::noinline]] bool BlockWalk::Join() {
   const Numbers shape(record_.shape, record_.dimensions, record_.reversed);
   for (std::size_t d = 0; d < record_.dimensions; ++d) {
     if (d != block_.joined && block_.count[d] > shape[d]) return Fail("a block leaves the shape");
