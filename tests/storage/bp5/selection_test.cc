@@ -244,6 +244,21 @@ TEST_F(HugeBlockTest, ALongColumnIsReadInSlices) {
   EXPECT_EQ(written_.source().reads.size(), 8u);
 }
 
+TEST(SelectionTest, ARowThatASliceWouldCutBelongsToTheNextOne) {
+  Written written(1);
+  const Extents shape = {1 << 20, 2047};
+  written.PutAt(0, "a", kG, shape, {.start = {0, 0}, .count = shape}, 0);
+  written.End();
+  written.source().pattern = true;
+  // Of 8188 bytes from row to row 512 and a part fit into 4 MiB.
+  const Box box{.start = {3, 5}, .count = {1200, 1000}};
+  const Values values = written.Read("a", box);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::uint64_t at = (3 + i / 1000) * 2047 + 5 + i % 1000;
+    ASSERT_EQ(values[i], Written::kBegin / 4 + at) << i;
+  }
+}
+
 TEST_F(HugeBlockTest, RowsFarFromEachOtherAreReadWithoutWhatIsBetween) {
   ExpectRight({.start = {0, 4096, 100}, .count = {1000, 1, 3}});
   EXPECT_EQ(BytesRead(), 1000u * 12);

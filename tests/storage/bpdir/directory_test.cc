@@ -380,6 +380,19 @@ TEST_P(DirectoryTest, ARefreshReadsTheTailOnly) {
   asked.clear();
   EXPECT_EQ(Refresh(**directory), Change::kNone);
   EXPECT_EQ(asked.size(), 2u) << "header and last record";
+  // A writer is at work on the step after the next.
+  sample.AddStep();
+  const std::size_t before = (*directory)->metadata().metadata_bytes(), behind = sample.image().metadata().size();
+  sample.AddStep();
+  sample.WriteTo(path_);
+  WriteFile(At("md.idx"), sample.image().index().substr(0, sample.index_ends()[51]));
+  asked.clear();
+  EXPECT_EQ(Refresh(**directory), Change::kGrown);
+  for (const auto& one : asked) {
+    if (one.name == "md.0") {
+      EXPECT_EQ(one.bytes, behind - before);
+    }
+  }
 }
 
 }  // namespace
