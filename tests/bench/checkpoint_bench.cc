@@ -6,6 +6,9 @@
 //             many threads as cores)
 //   flush     from asking to `prefix` against a copy of the file with sync (as a throughput: more is better)
 //   restore   from the cache, by a daemon just started, against a raw read and a memcpy; and from the image
+//   elastic   a global array stored by 2 ranks: restored by 3, in strips of rows and of columns, against 2 as it was;
+//   all
+//             from the cache, by a daemon just started
 //   small     64 clients x 1 MiB x 10 checkpoints: datasets per second at `local`
 //
 // All files are written in full: of what differs only, differential_bench tells.
@@ -381,6 +384,77 @@ void FlushAndRestore(const Options& options) {
   fmt::print("  daemon: {:.2f} CPU s\n", daemon.cpu_seconds());
 }
 
+// --- elastic ---
+
+constexpr std::uint64_t kColumns = 4096;  // doubles
+
+// This rank's strip of a global array of `mib`, over all rows or all columns, at `data`.
+void ProtectStrip(cairn_session* session, std::byte* data, const Options& options, int rank, int nranks, bool columns) {
+  const std::uint64_t shape[] = {options.bytes() / (kColumns * sizeof(double)), kColumns};
+  const std::uint64_t extent = shape[columns ? 1 : 0], r = static_cast<std::uint64_t>(rank);
+  const std::uint64_t begin = extent * r / static_cast<std::uint64_t>(nranks);
+  const std::uint64_t end = extent * (r + 1) / static_cast<std::uint64_t>(nranks);
+  const std::uint64_t start[] = {columns ? 0 : begin, columns ? begin : 0};
+  const std::uint64_t count[] = {columns ? shape[0] : end - begin, columns ? end - begin : shape[1]};
+  Check(cairn_protect_array(session, 1, "u", data, CAIRN_DOUBLE, 2, shape, start, count, nullptr, nullptr), session,
+        "cairn_protect_array");
+}
+
+// All ranks at the same time: the slowest one's seconds.
+double RestoreStrips(const Options& options, const Daemon& daemon, std::byte* memory, int nranks, bool columns,
+                     const std::string& launch) {
+  std::vector<cairn_session*> sessions;
+  const std::size_t room = (options.bytes() / static_cast<std::size_t>(nranks) + (1 << 20)) & ~std::size_t{63};
+  for (int rank = 0; rank < nranks; ++rank) {
+    sessions.push_back(OpenRank(daemon, rank, nranks, launch));
+    ProtectStrip(sessions.back(), memory + static_cast<std::size_t>(rank) * room, options, rank, nranks, columns);
+  }
+  std::uint64_t dataset = 0, step = 0;
+  Check(cairn_latest(sessions[0], &dataset, &step), sessions[0], "cairn_latest");
+  std::vector<std::thread> running;
+  const double start = Now();
+  for (cairn_session* session : sessions) {
+    running.emplace_back([=] { Check(cairn_restore(session, dataset), session, "cairn_restore"); });
+  }
+  for (std::thread& thread : running) thread.join();
+  const double seconds = Now() - start;
+  for (cairn_session* session : sessions) cairn_close(session);
+  return seconds;
+}
+
+void Elastic(const Options& options) {
+  Daemon daemon(BenchFolder() + "/cairn-bench");
+  std::byte* memory = Touched(options.bytes() + (64 << 20), 3);
+  std::vector<std::thread> running;
+  for (int rank = 0; rank < 2; ++rank) {
+    running.emplace_back([&, rank] {
+      cairn_session* session = OpenRank(daemon, rank, 2, "write");
+      ProtectStrip(session, memory, options, rank, 2, false);
+      std::uint64_t made = 0;
+      Check(cairn_checkpoint(session, 1, &made), session, "cairn_checkpoint");
+      Check(cairn_wait(session, made, CAIRN_LEVEL_LOCAL, 120000), session, "cairn_wait");
+      cairn_close(session);
+    });
+  }
+  for (std::thread& thread : running) thread.join();
+  const auto measure = [&](int nranks, bool columns, int round) {
+    daemon.Stop();
+    daemon.Start();
+    return RestoreStrips(options, daemon, memory, nranks, columns, fmt::format("{} {} {}", nranks, columns, round));
+  };
+  std::vector<Ratio> rows, columns;
+  for (int round = 0; round < options.rounds; ++round) {
+    const double before = round % 2 == 0 ? measure(2, false, round) : 0;
+    const double of_rows = measure(3, false, round), of_columns = measure(3, true, round);
+    const double same = round % 2 == 0 ? before : measure(2, false, round);
+    rows.push_back({of_rows, same});
+    columns.push_back({of_columns, same});
+  }
+  daemon.Stop();
+  PrintRatios(fmt::format("elastic restore, {} MiB, 2 to 3 ranks, rows", options.mib), rows, "2 ranks as stored");
+  PrintRatios(fmt::format("elastic restore, {} MiB, 2 to 3 ranks, columns", options.mib), columns, "2 ranks as stored");
+}
+
 // --- many small ones ---
 
 void Small() {
@@ -440,6 +514,7 @@ int Main(int argc, char** argv) {
   const auto wanted = [&](const char* name) { return options.only.empty() || options.only == name; };
   if (wanted("blocked")) BlockedAndLocal(options);
   if (wanted("restore")) FlushAndRestore(options);
+  if (wanted("elastic")) Elastic(options);
   if (wanted("small")) Small();
   return 0;
 }
