@@ -105,6 +105,9 @@ void CoreImpl::EndObserver(const SessionPtr& session) {
 }
 
 void CoreImpl::DispatchObserver(const SessionPtr& session, const CallPtr& call, Requested request) {
+  if (session->run->replaced && !request->has_close()) {
+    return call->Fail(FailedPrecondition("the prefix was made anew: this run is history, open it again"));
+  }
   switch (request->body_case()) {
     case local::Request::kTest:
       return HandleTest(session, call, request->test());

@@ -151,6 +151,30 @@ TEST(AssembleTest, WorkIsBounded) {
   EXPECT_OK(Assemble(all, stored, 1u << 30));
 }
 
+TEST(CheckPieceTest, RowsLieInTheFileAndDoNotOverlap) {
+  const RestoreSource source{.path = "/f", .kept = nullptr, .file_bytes = 1000, .crc32c = {}};
+  const auto check = [&](std::uint64_t offset, std::uint64_t bytes, std::uint64_t rows, std::uint64_t stride) {
+    return CheckPiece({&source, 1}, {.variable = 0,
+                                     .variable_offset = 0,
+                                     .source = 0,
+                                     .file_offset = offset,
+                                     .bytes = bytes,
+                                     .rows = rows,
+                                     .variable_stride = bytes,
+                                     .file_stride = stride});
+  };
+  EXPECT_OK(check(0, 10, 100, 10));
+  EXPECT_OK(check(900, 10, 10, 10));
+  EXPECT_OK(check(990, 10, 1, 0));
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, check(901, 10, 10, 10), "beyond");
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, check(0, 10, 10, 111), "beyond");
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, check(0, 10, 0, 10), "0 rows");
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, check(0, 10, 2, 9), "9 apart");
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, check(0, 10, ~0ull, 10), "beyond");
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, check(0, 10, 3, std::uint64_t{1} << 63), "beyond");
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, check(~0ull, 10, 1, 0), "beyond");
+}
+
 // --- From the files to the variable ---
 
 class ElasticTest : public ::testing::Test {
