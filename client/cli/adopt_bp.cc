@@ -121,6 +121,7 @@ NewDataset BpAdopter::MakeDataset(DatasetId id) const {
   scr::Descriptor& descriptor = dataset.descriptor;
   descriptor.id = id;
   descriptor.name = dataset.folder();
+  descriptor.checkpoint = false;
   descriptor.output = true;
   descriptor.launch = 0;
   descriptor.step = request_.step.value_or(taken_.steps);
