@@ -380,7 +380,7 @@ class CoreImpl final : public Core {
   void PlaceGrowing(const RunPtr& run, const DatasetPtr& dataset);
   struct PlacesTaken {
     FlushResult result;
-    std::set<std::string> names;
+    std::set<std::string> names, too_late;
   };
   void GrowingPlaced(const RunPtr& run, const DatasetPtr& dataset, PlacesTaken taken);
   void StepGrowing(const RunPtr& run, const DatasetPtr& dataset);

@@ -25,14 +25,21 @@ bool Overlap(const std::string& a, const std::string& b) {
   return a == b || a.starts_with(b + "/") || b.starts_with(a + "/");
 }
 
+bool WantsPlace(const GrowingDirectory& directory) {
+  return !directory.placed && !directory.given_up;
+}
+
 bool AnyUnplaced(const Growth& growth) {
-  return std::ranges::any_of(growth.directories, [](const auto& item) { return !item.second.placed; });
+  return std::ranges::any_of(growth.directories, [](const auto& item) { return WantsPlace(item.second); });
 }
 
 }  // namespace
 
 void CoreImpl::BeginGrowing(const RunPtr& run, const DatasetPtr& dataset) {
   if (dataset->bypass) {
+    const auto begun =
+        std::ranges::count_if(dataset->parts, [](const Part& part) { return part.state != Part::State::kAbsent; });
+    if (begun > 1) return;  // it was told to the first
     Warn(fmt::format("run {}: dataset {} goes past the cache: its steps are not flushed one by one", run->name,
                      dataset->id));
     return;
@@ -98,8 +105,9 @@ void CoreImpl::FindGrowing(const RunPtr& run, const DatasetPtr& dataset) {
 // Does another output of the run have the place, whose steps are not yet committed or closed?
 bool CoreImpl::IsTaken(const Run& run, DatasetId id, const std::string& name) {
   return std::ranges::any_of(run.growing, [&](const auto& item) {
-    return item.first != id &&
-           std::ranges::any_of(item.second.directories, [&](const auto& other) { return Overlap(other.first, name); });
+    return item.first != id && std::ranges::any_of(item.second.directories, [&](const auto& other) {
+             return !other.second.given_up && Overlap(other.first, name);
+           });
   });
 }
 
@@ -137,7 +145,7 @@ void CoreImpl::GrowingFound(const RunPtr& run, const DatasetPtr& dataset, const 
 void CoreImpl::PlaceGrowing(const RunPtr& run, const DatasetPtr& dataset) {
   std::set<std::string> names;
   for (const auto& [name, directory] : run->growing[dataset->id].directories) {
-    if (!directory.placed) names.insert(name);
+    if (WantsPlace(directory)) names.insert(name);
   }
   auto place = [this, path = run->prefix_path, run_id = run->id, prefix = run->prefix, file = run->flush_file,
                 descriptor = DescriptorOf(*dataset, false), names] {
@@ -148,8 +156,8 @@ void CoreImpl::PlaceGrowing(const RunPtr& run, const DatasetPtr& dataset) {
         FlushOutcome one = TakePlace({prefix_disk_, there, *file}, descriptor, name);
         all.withdrawn.insert(all.withdrawn.end(), one.withdrawn.begin(), one.withdrawn.end());
         all.warnings.insert(all.warnings.end(), one.warnings.begin(), one.warnings.end());
-        all.too_late |= one.too_late;
         if (one.status.ok()) taken.names.insert(name);
+        if (one.too_late) taken.too_late.insert(name);
         if (all.status.ok()) all.status = one.status;
       }
       return all;
@@ -169,6 +177,7 @@ void CoreImpl::GrowingPlaced(const RunPtr& run, const DatasetPtr& dataset, Place
   Growth& growth = run->growing[id];
   TellOnce(*run, id, taken.result.outcome.status, &growth.error);
   for (const std::string& name : taken.names) growth.directories[name].placed = true;
+  for (const std::string& name : taken.too_late) growth.directories[name].given_up = true;
   AfterFlush(run);  // commits may have waited
   if (taken.names.empty()) return GrowthWorked(run, id);
   // And which directories are to be closed.
@@ -207,7 +216,9 @@ void CoreImpl::GrowingStepped(const RunPtr& run, DatasetId id, const std::map<st
     GrowingDirectory& directory = growth.directories[name];
     directory.followed = directory.follower->followed();
     if (!absl::IsCancelled(status)) TellOnce(*run, id, status, &directory.error);
-    if (absl::IsAborted(status)) growth.directories.erase(name);  // its place is someone else's
+    if (!absl::IsAborted(status)) continue;
+    directory.given_up = std::exchange(directory.placed, false);
+    StoreFlushRecord(run);
   }
   GrowthWorked(run, id);
 }

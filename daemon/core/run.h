@@ -69,6 +69,7 @@ struct RoutedFile {
 struct GrowingDirectory {
   std::shared_ptr<bpdir::Follower> follower;  // null: left by a daemon before this one
   bool placed = false;                        // its place on the prefix is the dataset's
+  bool given_up = false;                      // the place is someone else's by now
   bpdir::Followed followed;                   // as of the last look
   std::string error;                          // of it
 };

@@ -338,6 +338,7 @@ TEST_F(RestoreTest, FilesAreBegunRoutedEndedAndFoundAgain) {
     EXPECT_EQ(begin.output_begin().attempt(), 1u);
     EXPECT_TRUE(begin.output_begin().checkpoint());
     EXPECT_FALSE(begin.output_begin().output());
+    EXPECT_TRUE(begin.output_begin().growing());
     local::Reply begun, routed, committed, found;
     begun.mutable_output_begin()->set_dataset(21);
     peer.Answer(begin, std::move(begun));
@@ -357,7 +358,8 @@ TEST_F(RestoreTest, FilesAreBegunRoutedEndedAndFoundAgain) {
   });
   std::uint64_t dataset = 0;
   char path[16] = "", small[4] = "";
-  ASSERT_EQ(cairn_output_begin(session_, 9, CAIRN_CHECKPOINT, &dataset), CAIRN_OK) << cairn_error(session_);
+  const std::uint32_t flags = CAIRN_CHECKPOINT | CAIRN_GROWING;
+  ASSERT_EQ(cairn_output_begin(session_, 9, flags, &dataset), CAIRN_OK) << cairn_error(session_);
   EXPECT_EQ(dataset, 21u);
   EXPECT_EQ(cairn_checkpoint(session_, 9, nullptr), CAIRN_FAILED_PRECONDITION) << "memory and files do not mix";
   EXPECT_EQ(cairn_output_begin(session_, 9, CAIRN_CHECKPOINT, &dataset), CAIRN_FAILED_PRECONDITION);
