@@ -100,10 +100,10 @@ absl::Status DumpVariable(const Context& context, DumpOptions options) {
   CAIRN_ASSIGN_OR_RETURN(const BpPlace place, FindBpPlace(context, *disk, options.arguments));
   CAIRN_ASSIGN_OR_RETURN(const std::string name, VariableName(place, options));
   for (const std::string& note : place.notes) Note(note);
-  CAIRN_ASSIGN_OR_RETURN(const auto directory, OpenBp(*disk, place));
+  CAIRN_ASSIGN_OR_RETURN(const auto directory, OpenBpData(*disk, place));
   const bp5::Metadata& metadata = directory->metadata();
   const auto number = FindNamed(metadata, name);
-  if (!number.ok()) return Annotate(number.status(), place.title);
+  if (!number.ok()) return AtPlace(number.status(), place);
   const bp5::Variable& variable = metadata.variables()[*number];
   CAIRN_RETURN_IF_ERROR(CheckOptions(variable, options.selection));
   CAIRN_ASSIGN_OR_RETURN(auto steps, StepsOf(variable, metadata.steps(), options.selection));
@@ -113,9 +113,9 @@ absl::Status DumpVariable(const Context& context, DumpOptions options) {
                           .number = *number,
                           .steps = std::move(steps),
                           .selection = options.selection};
-  if (!options.npy.empty()) return DumpNpy(context, *disk, target, options);
+  if (!options.npy.empty()) return AtPlace(DumpNpy(context, *disk, target, options), place);
   TextOut out;
-  return context.json ? DumpAsJson(target, out) : DumpAsText(target, out);
+  return AtPlace(context.json ? DumpAsJson(target, out) : DumpAsText(target, out), place);
 }
 
 }  // namespace

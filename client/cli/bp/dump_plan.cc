@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kSlabBytes = 4 << 20;
 constexpr std::uint64_t kElementBytesMax = 64 << 20;
-constexpr std::uint64_t kElementsOfRow = 40;  // a multiple of every number of columns that text has
+constexpr std::uint64_t kElementsOfRow = 120;  // a multiple of every number of columns that text has
 
 absl::StatusOr<std::int64_t> ParseStep(const std::string& text) {
   std::int64_t step = 0;

@@ -54,7 +54,7 @@ absl::StatusOr<std::vector<DumpPart>> PartsOf(const bp5::Metadata& metadata, bp5
                                               std::uint32_t step, const DumpSelection& selection);
 
 // Reads a part in order of its elements, so many of them at a time that the memory for it stays bounded: at most
-// `slab_elements` (0: as many as fit into 4 MiB), whole rows or a multiple of 40 elements of one. `visit` gets packed
+// `slab_elements` (0: as many as fit into 4 MiB), whole rows or a multiple of 120 elements of one. `visit` gets packed
 // elements; zeros where no block has any. Answers false if there was such an element. An error of `visit` ends it.
 //   kFailedPrecondition  an element alone is beyond what is read at once
 // Errors of bp5::ReadSelection and ReadBlock pass through.

@@ -36,8 +36,8 @@ void GridText::Measure(std::span<const std::string> items) {
   const std::size_t room = width_ > index_width_ ? width_ - index_width_ : 0;
   const std::uint64_t fitting = room / (item_width_ + 2);
   columns_ = 1;
-  // Numbers that are easy to count in; all divide 40.
-  for (const std::uint64_t columns : std::to_array<std::uint64_t>({2, 4, 5, 8, 10, 20})) {
+  // All divide 120.
+  for (const std::uint64_t columns : std::to_array<std::uint64_t>({2, 3, 4, 5, 6, 8, 10, 20})) {
     if (columns <= fitting) columns_ = columns;
   }
   if (row_ <= fitting) columns_ = std::max<std::uint64_t>(row_, 1);

@@ -19,7 +19,7 @@ class GridText {
   GridText(TextOut& out, const Box& box, std::size_t width = 80);
 
   // The next items, in order. What comes in the first call decides on the columns; later items that are wider make
-  // their column wider, and nothing is ever cut. Every call but the last ends with a row, or a multiple of 40 items
+  // their column wider, and nothing is ever cut. Every call but the last ends with a row, or a multiple of 120 items
   // of one.
   void Add(std::span<const std::string> items);
 

@@ -41,6 +41,7 @@ std::string Headline(const BpPlace& place, const bp5::Metadata& metadata, std::s
   if (metadata.steps() > 0) text += ", " + WritersText(metadata);
   text += ", " + Count(variables, "variable");
   if (attributes.ok() && !attributes->empty()) text += ", " + Count(attributes->size(), "attribute");
+  if (metadata.index_bytes() == 0) return text + ", md.idx has no header yet\n";
   text += metadata.header().active ? ", active (a writer has it open, or died)" : ", closed";
   if (metadata.header().column_major) text += ", column-major (shown with dimensions reversed)";
   if (metadata.header().flatten) text += ", asks to be read as one step";

@@ -77,6 +77,18 @@ absl::StatusOr<std::unique_ptr<bpdir::Directory>> OpenBp(Disk& disk, const BpPla
   return bpdir::Directory::Open(place.path);
 }
 
+absl::StatusOr<std::unique_ptr<bpdir::Directory>> OpenBpData(Disk& disk, const BpPlace& place) {
+  if (place.memory != nullptr) return bpdir::Directory::Open(FilesOf(disk, place.memory));
+  CAIRN_ASSIGN_OR_RETURN(auto files, bpdir::CopyFiles(place.path));
+  return bpdir::Directory::Open(std::move(files));
+}
+
+absl::Status AtPlace(const absl::Status& status, const BpPlace& place) {
+  const std::string_view message = MessageOf(status);
+  const auto says = [&](const std::string& name) { return !name.empty() && message.find(name) != message.npos; };
+  return says(place.path) || says(place.title) ? status : Annotate(status, place.title);
+}
+
 std::unique_ptr<bpdir::FileSource> BpFiles(Disk& disk, const BpPlace& place) {
   return place.memory != nullptr ? FilesOf(disk, place.memory) : bpdir::ReadFiles(disk, place.path);
 }

@@ -36,7 +36,12 @@ struct BpPlace {
 // Errors of the prefix, the daemon and the catalogues pass through. `disk` outlives the place.
 absl::StatusOr<BpPlace> FindBpPlace(const Context& context, Disk& disk, const std::vector<std::string>& arguments);
 
+// For what the metadata says: mapped, if the directory is closed.
 absl::StatusOr<std::unique_ptr<bpdir::Directory>> OpenBp(Disk& disk, const BpPlace& place);
+// For its data: nothing is mapped, so that the memory of whoever reads all of it stays bounded.
+absl::StatusOr<std::unique_ptr<bpdir::Directory>> OpenBpData(Disk& disk, const BpPlace& place);
+// Errors of records name the file in the directory: this adds which directory.
+absl::Status AtPlace(const absl::Status& status, const BpPlace& place);
 std::unique_ptr<bpdir::FileSource> BpFiles(Disk& disk, const BpPlace& place);
 
 }  // namespace cairn::cli

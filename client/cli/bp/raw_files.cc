@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kHeaderBytes = 64;
 constexpr std::uint64_t kRecordHeadBytes = 9;
+constexpr std::uint64_t kEntryHeadBytes = 16;
 constexpr std::uint64_t kPieceBytesMax = 1 << 28;  // of one record or format: far above what is sensible
 
 absl::StatusOr<std::vector<std::byte>> ReadPiece(bpdir::FileSource& files, const char* name, std::uint64_t offset,
@@ -137,12 +138,17 @@ absl::Status WriteRawFormats(bpdir::FileSource& files, TextOut& out) {
   out.Write(fmt::format("{}: {} bytes\n", Clean(files.NameOf("mmd.0")), bytes));
   std::uint64_t at = 0;
   while (at < bytes && !out.broken()) {
-    if (bytes - at < 16) return DataLoss("{}: {} bytes of an entry at {}", files.NameOf("mmd.0"), bytes - at, at);
-    CAIRN_ASSIGN_OR_RETURN(const auto head, ReadPiece(files, "mmd.0", at, 16));
-    const std::uint64_t id_bytes = U64(head, 0), block_bytes = U64(head, 8), left = bytes - at - 16;
-    if (id_bytes > left || block_bytes > left - id_bytes) {
-      return DataLoss("{}: entry at {}: identifier of {} bytes and block of {} bytes, but {} are left",
-                      files.NameOf("mmd.0"), at, id_bytes, block_bytes, left);
+    const std::uint64_t left = bytes - at;
+    std::uint64_t id_bytes = 0, block_bytes = 0;
+    if (left >= kEntryHeadBytes) {
+      CAIRN_ASSIGN_OR_RETURN(const auto head, ReadPiece(files, "mmd.0", at, kEntryHeadBytes));
+      id_bytes = U64(head, 0);
+      block_bytes = U64(head, 8);
+    }
+    if (left < kEntryHeadBytes || id_bytes > left - kEntryHeadBytes ||
+        block_bytes > left - kEntryHeadBytes - id_bytes) {
+      out.Write(fmt::format("at {}: {} bytes of an entry that is not whole\n", at, left));
+      return absl::OkStatus();
     }
     CAIRN_ASSIGN_OR_RETURN(const auto id, ReadPiece(files, "mmd.0", at + 16, id_bytes));
     CAIRN_ASSIGN_OR_RETURN(const auto block, ReadPiece(files, "mmd.0", at + 16 + id_bytes, block_bytes));

@@ -28,7 +28,7 @@ absl::Status List(const Context& context, Disk& disk, const BpPlace& place, cons
   ListingOptions listing{.patterns = place.rest, .blocks = options.blocks, .attributes = options.attributes};
   listing.patterns.insert(listing.patterns.end(), options.names.begin(), options.names.end());
   const auto list = context.json ? ListAsJson : ListAsText;
-  return list(place, directory->metadata(), listing, out);
+  return AtPlace(list(place, directory->metadata(), listing, out), place);
 }
 
 }  // namespace

@@ -1,0 +1,244 @@
+// `cairn vars`, `cairn dump`, `cairn bp` as a user runs them.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "storage/base/checksum.h"
+#include "storage/base/disk.h"
+#include "storage/io/posix_disk.h"
+#include "storage/prefix/prefix.h"
+#include "storage/scr/records.h"
+#include "tests/client/cli/file_fixture.h"
+#include "tests/storage/view/sample.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/vectors.h"
+
+namespace cairn::testing {
+namespace {
+
+using nlohmann::json;
+
+class VariableCommandsTest : public FileFixture {
+ protected:
+  // The path of a directory that others wrote; empty: there are none here.
+  static std::string Vector(const char* name) {
+    const auto path = VectorsPath("bp5");
+    return path ? *path + "/" + name : "";
+  }
+
+  scr::Descriptor DescriptorOf(DatasetId id, std::uint32_t ranks, bool own_files) const {
+    scr::Descriptor descriptor;
+    descriptor.id = id;
+    descriptor.name = fmt::format("ckpt.{}", id);
+    descriptor.launch = 1;
+    descriptor.step = 10 * id;
+    descriptor.ranks = ranks;
+    descriptor.checkpoint = true;
+    descriptor.own_files = own_files;
+    descriptor.complete = true;
+    return descriptor;
+  }
+
+  // Dataset `id` of the run heat: two ranks with a field {id, id + 1, id + 2, id + 3} and a value.
+  void CommitField(DatasetId id) {
+    const auto disk = MakePosixDisk();
+    ASSERT_OK_AND_ASSIGN(const auto prefix, Prefix::Open(*disk, Path("heat")));
+    const auto number = static_cast<double>(id);
+    const std::string field = view::Raw<double>({number, number + 1, number + 2, number + 3});
+    view::SampleDataset dataset = view::MakeDataset(
+        {{view::Array(1, "field", 10, {4}, {0}, {2}, field), view::Value(2, "time", 10, view::Raw<double>({number}))},
+         {view::Array(1, "field", 10, {4}, {2}, {2}, field), view::Value(2, "time", 10, view::Raw<double>({number}))}},
+        {.dataset = id, .step = 10 * id, .launch = 1});
+    for (std::size_t rank = 0; rank < dataset.files.size(); ++rank) {
+      catalogue::Catalogue& catalogue = dataset.catalogues[rank];
+      catalogue.set_run(prefix->run().Hex());
+      const std::string path = prefix->FilePath(catalogue.file(0).prefix_name());
+      std::filesystem::create_directories(ParentOf(path));
+      std::ofstream(path, std::ios::binary) << dataset.files[rank];
+    }
+    ASSERT_OK(prefix->Commit(DescriptorOf(id, 2, false), dataset.catalogues));
+  }
+
+  // Dataset `id` of files: copies of directories that others wrote, under these names.
+  void CommitDirectories(DatasetId id, const std::vector<std::string>& names) {
+    const auto disk = MakePosixDisk();
+    ASSERT_OK_AND_ASSIGN(const auto prefix, Prefix::Open(*disk, Path("heat")));
+    catalogue::Catalogue catalogue;
+    catalogue.set_run(prefix->run().Hex());
+    catalogue.set_launch(1);
+    catalogue.set_dataset(id);
+    catalogue.set_step(10 * id);
+    catalogue.set_nranks(1);
+    catalogue.set_files(true);
+    for (const std::string& name : names) {
+      std::filesystem::create_directories(Path("heat/" + name));
+      for (const auto& entry : std::filesystem::directory_iterator(Vector("tiny_w1.bp"))) {
+        const std::string file = name + "/" + entry.path().filename().string();
+        const std::string bytes = Read(entry.path());
+        std::ofstream(Path("heat/" + file), std::ios::binary) << bytes;
+        catalogue::FileEntry& listed = *catalogue.add_file();
+        listed.set_name(file);
+        listed.set_prefix_name(file);
+        listed.set_bytes(bytes.size());
+        listed.add_crc32c(Crc32c(std::as_bytes(std::span(bytes))));
+        listed.set_mode(0600);
+      }
+    }
+    ASSERT_OK(prefix->Commit(DescriptorOf(id, 1, true), {catalogue}));
+  }
+};
+
+TEST_F(VariableCommandsTest, HelpHasExamplesAndExitCodes) {
+  for (const char* const command : {"vars", "dump", "bp"}) {
+    const CairnRun help = Run({command, "--help"});
+    EXPECT_EQ(help.exit_code, 0);
+    EXPECT_NE(help.out.find("Examples:"), std::string::npos) << help.out;
+    EXPECT_NE(help.out.find("Exit codes: 0 done"), std::string::npos) << help.out;
+    EXPECT_NE(Run({"--help"}).out.find(fmt::format("  cairn {} ", command)), std::string::npos);
+  }
+}
+
+TEST_F(VariableCommandsTest, WhatIsNoDirectoryOfBp5IsTold) {
+  ExpectSaid(Run({"vars", Path("none")}), 4, "no such directory");
+  ExpectSaid(Run({"vars", Write("file", "text")}), 2, "file: a file");
+  ExpectSaid(Run({"vars", folder_}), 4, "there is no md.idx, no .scr and no .cairn in it");
+  ExpectSaid(Run({"vars"}), 2, "required");
+  ExpectSaid(Run({"dump", folder_}), 4, "no md.idx");
+  ExpectSaid(Run({"vars", "somerun", "1"}), 4, "no daemon that may know it as a run");
+  std::filesystem::create_directory(Path("garbage.bp"));
+  Write("garbage.bp/md.idx", std::string(200, 'x'));
+  Write("garbage.bp/md.0", "x");
+  Write("garbage.bp/mmd.0", "x");
+  ExpectSaid(Run({"vars", Path("garbage.bp")}), 1, Path("garbage.bp"));
+  const CairnRun raw = Run({"vars", "--raw", Path("garbage.bp")});
+  EXPECT_NE(raw.out.find("37  format version  120"), std::string::npos) << raw.out;
+  EXPECT_EQ(raw.exit_code, 1);
+  ExpectSaid(Run({"vars", "--raw", "--json", Path("garbage.bp")}), 2, "--raw is text");
+}
+
+TEST_F(VariableCommandsTest, DamagedDirectoriesAnswerAsTheirManifestSays) {
+  const auto path = VectorsPath("bp5/hostile");
+  if (!path) return;
+  for (const json& entry : json::parse(ReadVector(*path + "/MANIFEST.json"))) {
+    const std::string name = entry["name"], expect = entry["expect"];
+    const CairnRun run = Run({"vars", *path + "/" + name, "-aD"});
+    EXPECT_TRUE(run.exit_code == 0 || run.exit_code == 1 || run.exit_code == 5) << name << run.exit_code << run.err;
+    if (expect == "error") {
+      EXPECT_NE(run.exit_code, 0) << name << "\n" << run.out;
+    }
+    if (expect == "ok" || expect == "zero_steps") {
+      EXPECT_EQ(run.exit_code, 0) << name << "\n" << run.err;
+    }
+    if (run.exit_code == 0) continue;
+    EXPECT_NE(run.err.find(name), std::string::npos) << run.err;
+    const bool file = run.err.find("md.idx") != std::string::npos || run.err.find("md.0") != std::string::npos ||
+                      run.err.find("mmd.0") != std::string::npos;
+    EXPECT_TRUE(file) << name << ": " << run.err;
+    const int raw = Run({"vars", "--raw", *path + "/" + name}).exit_code;
+    EXPECT_TRUE(raw == 0 || raw == 1 || raw == 5) << name << raw;
+  }
+}
+
+TEST_F(VariableCommandsTest, ADataFileThatIsMissingOrShortIsNamedByTheDump) {
+  if (Vector("tiny_w1.bp").empty()) return;
+  std::filesystem::copy(Vector("tiny_w1.bp"), Path("tiny.bp"));
+  ExpectSaid(Run({"dump", Path("tiny.bp"), "x"}), 0, "(0)  1.5   -2    4");
+  std::filesystem::resize_file(Path("tiny.bp/data.0"), 20);
+  ExpectSaid(Run({"dump", Path("tiny.bp"), "x"}), 5, "data.0");
+  std::filesystem::remove(Path("tiny.bp/data.0"));
+  ExpectSaid(Run({"dump", Path("tiny.bp"), "x"}), 4, "data.0");
+  ExpectSaid(Run({"vars", Path("tiny.bp")}), 0, "double   x  {3} = -2 / 4");
+  ExpectSaid(Run({"dump", Path("tiny.bp"), "n"}), 0, "int32_t n, step 0: 7");
+}
+
+TEST_F(VariableCommandsTest, WhatAskedForIsNotThereIsTold) {
+  const std::string directory = Vector("tiny_w1.bp");
+  if (directory.empty()) return;
+  ExpectSaid(Run({"dump", directory}), 2, "which variable?");
+  ExpectSaid(Run({"dump", directory, "y"}), 4, "no variable y; there are n, x");
+  ExpectSaid(Run({"dump", directory, "x", "--step", "1"}), 2, "there are 1 steps");
+  ExpectSaid(Run({"dump", directory, "x", "--start", "1", "--count", "3"}), 2, "outside of {3}");
+  ExpectSaid(Run({"dump", directory, "x", "--start", "a"}), 2, "--start a");
+  ExpectSaid(Run({"dump", directory, "x", "--block", "1"}), 4, "no block 1 in step 0: there are 1");
+  ExpectSaid(Run({"dump", directory, "n", "--start", "0"}), 2, "a scalar");
+  ExpectSaid(Run({"dump", directory, "--start", "-2", "--count", "-1", "x"}), 0, "(1)  -2   4");
+}
+
+TEST_F(VariableCommandsTest, ANpyIsMadeWholeOrNotAtAllAndReplacesNothing) {
+  const std::string directory = Vector("tiny_w1.bp");
+  if (directory.empty()) return;
+  const std::string file = Path("x.npy");
+  const json made = RunJson({"dump", directory, "x", "--npy", file});
+  EXPECT_EQ(made["shape"], json({3}));
+  EXPECT_EQ(made["output"], file);
+  const std::string bytes = Read(file);
+  EXPECT_EQ(made["bytes"], bytes.size());
+  EXPECT_EQ(bytes.substr(bytes.size() - 24), view::Raw<double>({1.5, -2, 4}));
+  EXPECT_EQ(Run({"dump", directory, "x", "--npy", "-"}).out, bytes);
+  ExpectSaid(Run({"dump", directory, "n", "--npy", file}), 1, file);
+  EXPECT_EQ(Read(file), bytes);
+  ExpectSaid(Run({"dump", directory, "n", "--npy", file, "--force"}), 0, "int32_t n {}");
+  const std::string damaged = Vector("hostile/data_truncated.bp");
+  const json listing = RunJson({"vars", damaged});
+  for (const json& variable : listing["variables"]) {
+    if (variable["kind"] != "global_array") continue;
+    EXPECT_EQ(Run({"dump", damaged, variable["name"], "--npy", Path("d.npy")}).exit_code, 5);
+  }
+  EXPECT_EQ(Names(), std::vector<std::string>{"x.npy"});
+}
+
+TEST_F(VariableCommandsTest, ADatasetIsShownWithOrWithoutItsView) {
+  CommitField(3);
+  const std::string heat = Path("heat");
+  for (const bool view : {true, false}) {
+    if (!view) std::filesystem::remove_all(Path("heat/ckpt.3.bp"));
+    ExpectSaid(Run({"vars", heat, "3"}), 0, "double  field  {4}");
+    ExpectSaid(Run({"vars", heat, "3"}), 0, "double  time   scalar = 3");
+    ExpectSaid(Run({"dump", heat, "3", "field"}), 0, "(0)  3  4  5  6");
+  }
+  ExpectSaid(Run({"vars", heat}), 2, "which dataset of it?");
+  ExpectSaid(Run({"vars", heat, "x"}), 2, "a dataset is a number");
+  ExpectSaid(Run({"vars", heat, "9"}), 4, "dataset 9 is not committed there");
+}
+
+TEST_F(VariableCommandsTest, ADatasetOfFilesShowsTheBp5DirectoryInIt) {
+  if (Vector("tiny_w1.bp").empty()) return;
+  CommitDirectories(5, {"out/a.bp"});
+  CommitDirectories(6, {"out/b.bp", "out/c.bp"});
+  const std::string heat = Path("heat");
+  ExpectSaid(Run({"dump", heat, "5", "n"}), 0, "int32_t n, step 0: 7");
+  ExpectSaid(Run({"vars", heat, "6"}), 2, "name one behind its number: out/b.bp, out/c.bp");
+  ExpectSaid(Run({"vars", heat, "6", "out/c.bp", "x"}), 0, "double  x  {3} = -2 / 4");
+  ExpectSaid(Run({"bp", heat, "-o", Path("all.bp")}), 4, "own files");
+}
+
+TEST_F(VariableCommandsTest, BpMakesOneDirectoryOfAllCheckpoints) {
+  CommitField(3);
+  CommitField(4);
+  const std::string heat = Path("heat"), all = Path("all.bp");
+  const json made = RunJson({"bp", heat, "-o", all + "/"});
+  EXPECT_EQ(made["directory"], all);
+  EXPECT_EQ(made["steps"], json::parse(R"([{"dataset": 3, "step": 30}, {"dataset": 4, "step": 40}])"));
+  EXPECT_TRUE(std::filesystem::read_symlink(all + "/data.0").is_relative());
+  ExpectSaid(Run({"dump", all, "field", "--step", "0"}), 0, "(0)  3  4  5  6");
+  ExpectSaid(Run({"dump", all, "field"}), 0, "(0)  4  5  6  7");
+  ExpectSaid(Run({"dump", all, "time"}), 0, "double time, step 1: 4");
+  ExpectSaid(Run({"bp", heat, "-o", all, "--dataset", "4"}), 0, "step 0: dataset 4, the application's step 40");
+  ExpectSaid(Run({"bp", heat, "-o", heat}), 1, "is there");
+  ExpectSaid(Run({"bp", heat, "-o", Path("no/all.bp")}), 4, "no");
+  ExpectSaid(Run({"bp", heat, "-o", Path("x.bp"), "--dataset", "9"}), 4, "dataset 9 is not committed");
+  ExpectSaid(Run({"bp", folder_, "-o", Path("x.bp")}), 4, "no run's directory");
+  EXPECT_FALSE(std::filesystem::exists(Path("x.bp")));
+}
+
+TEST_F(VariableCommandsTest, ARunWithoutCheckpointsHasNothingToShow) {
+  const auto disk = MakePosixDisk();
+  ASSERT_OK(Prefix::Open(*disk, Path("heat")).status());
+  ExpectSaid(Run({"bp", Path("heat"), "-o", Path("all.bp")}), 4, "no dataset is committed");
+}
+
+}  // namespace
+}  // namespace cairn::testing
