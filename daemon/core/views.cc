@@ -6,7 +6,7 @@
 namespace cairn {
 namespace {
 
-constexpr std::size_t kViewsAtOnce = 4;    // one job of the prefix' pool, which others wait for
+constexpr std::size_t kViewsAtOnce = 4;     // one job of the prefix' pool, which others wait for
 constexpr std::uint32_t kViewJobsMax = 16;  // the newest are wanted most; the next start goes on
 
 }  // namespace
