@@ -89,9 +89,10 @@ start_daemon() {
   echo "cairnd is process $daemon_pid, its socket is ${answer#* }"
 }
 
-mpirun=(mpirun --oversubscribe --bind-to none -n "$ranks" "$solver" --steps "$steps" --size "$size")
-solve() {  # name of the result, further options
-  "${mpirun[@]}" --out "$demo/$1.raw" "${@:2}"
+mpirun=(mpirun --oversubscribe --bind-to none)
+work=("$solver" --steps "$steps" --size "$size")
+solve() {  # number of ranks, name of the result, further options
+  "${mpirun[@]}" -n "$1" "${work[@]}" --out "$demo/$2.raw" "${@:3}"
 }
 
 # One of the solver's processes below the process $1.
@@ -115,13 +116,13 @@ expect_resumed() {  # the solver's output, tier
 }
 
 say "1. The undisturbed run: $ranks ranks, $size x $size points, $steps steps, no checkpoints"
-solve undisturbed --every 0
+solve "$ranks" undisturbed --every 0
 
 say "2. A daemon on its defaults; $ssd plays the SSD, $pfs the parallel file system"
 start_daemon
 
 say "3. The same with a checkpoint every $every steps, and SIGKILL to a rank in mid-run"
-"${mpirun[@]}" --out "$demo/killed.raw" --every "$every" >"$demo/killed.log" 2>&1 &
+"${mpirun[@]}" -n "$ranks" "${work[@]}" --out "$demo/killed.raw" --every "$every" >"$demo/killed.log" 2>&1 &
 solver_pid=$!
 until grep -q "^checkpoint of step $((every * 3)) " "$demo/killed.log"; do
   kill -0 "$solver_pid" 2>/dev/null || { cat "$demo/killed.log" >&2; fail "the solver ended before it could be killed"; }
@@ -136,7 +137,7 @@ echo "killed process $victim; no result was written"
 [ ! -e "$demo/killed.raw" ] || fail "there is a result"
 
 say "4. Started again, by the same command: it goes on from the newest checkpoint"
-solve restarted --every "$every" | tee "$demo/restarted.log"
+solve "$ranks" restarted --every "$every" | tee "$demo/restarted.log"
 expect_resumed "$demo/restarted.log" "image|cache"
 same restarted
 
@@ -144,14 +145,23 @@ say "5. The newest checkpoint reaches the parallel file system; then the daemon 
 newest=$(sed -n 's/^checkpoint of step [0-9]* is dataset \([0-9]*\)$/\1/p' "$demo/restarted.log" | tail -n 1)
 "$cairn" wait "$pfs" "$newest" prefix
 "$cairn" ls
+echo
+echo "A checkpoint can be read as it is, by ADIOS2's tools, too:"
+"$cairn" vars "$pfs" "$newest"
 end_process KILL "$daemon_pid"
 rm -rf "$ssd"
 mkdir "$ssd"
 start_daemon
 
 say "6. Started again: everything comes from the parallel file system"
-solve refetched --every "$every" | tee "$demo/refetched.log"
+solve "$ranks" refetched --every "$every" | tee "$demo/refetched.log"
 expect_resumed "$demo/refetched.log" prefix
 same refetched
+
+others=$((ranks + 1))
+say "7. And once more, on $others ranks instead of $ranks: each puts its part together from what the others had stored"
+solve "$others" elastic --every "$every" | tee "$demo/elastic.log"
+expect_resumed "$demo/elastic.log" "image|cache|prefix"
+same elastic
 
 say "Done. Nothing was lost; what you saw is deploy/quickstart.sh, the solver is client/examples/heat2d_mpi.c."

@@ -8,8 +8,8 @@
 
 #include "storage/base/check.h"
 #include "storage/base/checksum.h"
+#include "storage/base/quoted.h"
 #include "storage/base/status.h"
-#include "storage/kvtree/quoted.h"
 #include "storage/kvtree/tree.h"
 
 namespace cairn::kvtree {

@@ -9,8 +9,8 @@
 #include <system_error>
 
 #include "storage/base/check.h"
+#include "storage/base/quoted.h"
 #include "storage/base/status.h"
-#include "storage/kvtree/quoted.h"
 
 namespace cairn::kvtree {
 namespace {

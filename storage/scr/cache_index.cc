@@ -1,7 +1,7 @@
 #include "storage/scr/cache_index.h"
 
+#include "storage/base/quoted.h"
 #include "storage/base/status.h"
-#include "storage/kvtree/quoted.h"
 #include "storage/scr/fields.h"
 
 namespace cairn::scr {
@@ -12,7 +12,7 @@ absl::StatusOr<CacheEntry> GetCacheEntry(DatasetId id, const kvtree::Tree& tree)
   CAIRN_ASSIGN_OR_RETURN(entry.descriptor, GetDescriptorOf(id, tree, "DSETDESC"));
   CAIRN_RETURN_IF_ERROR(Take(tree.GetString("PATH"), entry.path));
   if (!entry.path.empty() && !IsHarmlessAbsolute(entry.path)) {
-    return DataLoss("PATH {} is not absolute or leads upwards", kvtree::Quoted(entry.path));
+    return DataLoss("PATH {} is not absolute or leads upwards", Quoted(entry.path));
   }
   CAIRN_RETURN_IF_ERROR(Take(tree.GetBool("BYPASS"), entry.bypass));
   return entry;

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <system_error>
 
-#include "storage/kvtree/quoted.h"
+#include "storage/base/quoted.h"
 
 namespace cairn::scr {
 namespace {
@@ -35,7 +35,7 @@ absl::StatusOr<std::uint64_t> NumberKey(std::string_view key, std::string_view w
   // A leading zero would make two keys of one number.
   const bool leading_zero = key.size() > 1 && key.front() == '0';
   if (error != std::errc() || end != key.data() + key.size() || leading_zero || value < min || value > kIntMax) {
-    return DataLoss("{} {} is no number from {} to {}", what, kvtree::Quoted(key), min, kIntMax);
+    return DataLoss("{} {} is no number from {} to {}", what, Quoted(key), min, kIntMax);
   }
   return value;
 }

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "storage/base/check.h"
+#include "storage/base/quoted.h"
 #include "storage/base/status.h"
-#include "storage/kvtree/quoted.h"
 #include "storage/scr/fields.h"
 
 namespace cairn::scr {
@@ -82,12 +82,11 @@ absl::StatusOr<Filemap> GetFilemap(const kvtree::Tree& tree) {
   const kvtree::Tree* files = tree.Find("FILE");
   if (files == nullptr) return filemap;
   for (const auto& [path, entry] : files->elements()) {
-    if (!IsHarmlessAbsolute(path))
-      return DataLoss("filemap: file {} is not absolute or leads upwards", kvtree::Quoted(path));
+    if (!IsHarmlessAbsolute(path)) return DataLoss("filemap: file {} is not absolute or leads upwards", Quoted(path));
     const kvtree::Tree* found = entry.Find("META");
     if (found != nullptr && found->Get("TYPE").value_or("FULL") != "FULL") continue;
     absl::StatusOr<Meta> meta = found != nullptr ? GetMeta(*found) : Meta();
-    if (!meta.ok()) return Annotate(meta.status(), fmt::format("filemap: file {}", kvtree::Quoted(path)));
+    if (!meta.ok()) return Annotate(meta.status(), fmt::format("filemap: file {}", Quoted(path)));
     filemap.files.emplace(path, *std::move(meta));
   }
   return filemap;

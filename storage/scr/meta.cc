@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "storage/base/quoted.h"
 #include "storage/base/status.h"
-#include "storage/kvtree/quoted.h"
 #include "storage/scr/fields.h"
 
 namespace cairn::scr {
@@ -94,10 +94,10 @@ absl::StatusOr<std::string> Get(const Field<std::string>& field, const Tree& tre
   if (!value.ok() || field.form == Form::kPlain) return value;
   if (value->empty()) return NotFound("no {}", field.key);
   if (field.form == Form::kDirectory && !IsHarmlessAbsolute(*value)) {
-    return DataLoss("{} {} is not absolute or leads upwards", field.key, kvtree::Quoted(*value));
+    return DataLoss("{} {} is not absolute or leads upwards", field.key, Quoted(*value));
   }
   if (field.form == Form::kBaseName && !IsBaseName(*value)) {
-    return DataLoss("{} {} is no base name", field.key, kvtree::Quoted(*value));
+    return DataLoss("{} {} is no base name", field.key, Quoted(*value));
   }
   return value;
 }
@@ -109,7 +109,7 @@ absl::StatusOr<FileType> Get(const Field<FileType>& field, const Tree& tree) {
   for (const auto& [type, name] : kTypes) {
     if (*text == name) return type;
   }
-  return DataLoss("{} is {}, not FULL, PARTNER or XOR", field.key, kvtree::Quoted(*text));
+  return DataLoss("{} is {}, not FULL, PARTNER or XOR", field.key, Quoted(*text));
 }
 
 template <>

@@ -4,8 +4,8 @@
 #include <ctime>
 #include <iterator>
 
+#include "storage/base/quoted.h"
 #include "storage/base/status.h"
-#include "storage/kvtree/quoted.h"
 #include "storage/scr/fields.h"
 
 namespace cairn::scr {
@@ -42,7 +42,7 @@ std::string NewestBefore(DatasetId id, const kvtree::Tree& index) {
 absl::StatusOr<Index> GetIndex(const kvtree::Tree& tree) {
   const std::optional<std::string_view> version = tree.Get("VERSION");
   if (version != std::to_string(kVersion)) {
-    return FailedPrecondition("prefix index: VERSION is {}, not {}", kvtree::Quoted(version.value_or("")), kVersion);
+    return FailedPrecondition("prefix index: VERSION is {}, not {}", Quoted(version.value_or("")), kVersion);
   }
   Index index;
   CAIRN_RETURN_IF_ERROR(Take(tree.GetString("CURRENT"), index.current));

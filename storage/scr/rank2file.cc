@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "storage/base/check.h"
+#include "storage/base/quoted.h"
 #include "storage/base/status.h"
-#include "storage/kvtree/quoted.h"
 #include "storage/scr/fields.h"
 
 namespace cairn::scr {
@@ -105,7 +105,7 @@ class Reader {
     if (!fresh) return DataLoss("rank2file{}: rank {} is in another part, too", suffix, rank);
     for (const auto& [name, nothing] : names->elements()) {
       if (!IsHarmlessRelative(name)) {
-        return DataLoss("rank2file{}: rank {}: {} is not a path below the prefix", suffix, rank, kvtree::Quoted(name));
+        return DataLoss("rank2file{}: rank {}: {} is not a path below the prefix", suffix, rank, Quoted(name));
       }
       at->second.push_back(name);
     }
@@ -117,10 +117,10 @@ class Reader {
     const std::string part = SuffixOf(level, writer);
     if (entry.Get("FILE") != part) {
       return DataLoss("rank2file{}: part {} is called {}, not '{}'", suffix, writer,
-                      kvtree::Quoted(entry.Get("FILE").value_or("")), part);
+                      Quoted(entry.Get("FILE").value_or("")), part);
     }
     if (entry.Get("OFFSET").value_or("0") != "0") {
-      return DataLoss("rank2file{}: part {} begins at {}", suffix, writer, kvtree::Quoted(*entry.Get("OFFSET")));
+      return DataLoss("rank2file{}: part {} begins at {}", suffix, writer, Quoted(*entry.Get("OFFSET")));
     }
     // Else few parts that list each other often could keep a reader busy for ever.
     if (!seen_.insert(part).second) return DataLoss("rank2file{}: part {} is listed twice", suffix, part);

@@ -4,14 +4,13 @@
 #include <set>
 #include <utility>
 
+#include "storage/base/quoted.h"
 #include "storage/base/status.h"
-#include "storage/kvtree/quoted.h"
 #include "storage/scr/fields.h"
 
 namespace cairn::scr {
 namespace {
 
-using kvtree::Quoted;
 using kvtree::Tree;
 
 constexpr std::uint64_t kBytesMax = std::numeric_limits<std::int64_t>::max();

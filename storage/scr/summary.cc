@@ -2,8 +2,8 @@
 
 #include <string_view>
 
+#include "storage/base/quoted.h"
 #include "storage/base/status.h"
-#include "storage/kvtree/quoted.h"
 #include "storage/scr/fields.h"
 
 namespace cairn::scr {
@@ -24,7 +24,7 @@ kvtree::Tree MakeSummary(const Descriptor& descriptor) {
 absl::StatusOr<Descriptor> GetSummary(const kvtree::Tree& tree) {
   const std::optional<std::string_view> version = tree.Get("VERSION");
   if (version != std::to_string(kVersion)) {
-    return FailedPrecondition("summary: VERSION is {}, not {}", kvtree::Quoted(version.value_or("")), kVersion);
+    return FailedPrecondition("summary: VERSION is {}, not {}", Quoted(version.value_or("")), kVersion);
   }
   const kvtree::Tree* found = tree.Find("DSET");
   if (found == nullptr) return DataLoss("summary: no DSET");

@@ -159,7 +159,7 @@ TEST_F(VariableCommandsTest, WhatAskedForIsNotThereIsTold) {
   if (directory.empty()) return;
   ExpectSaid(Run({"dump", directory}), 2, "which variable?");
   ExpectSaid(Run({"dump", directory, "y"}), 4, "no variable y; there are n, x");
-  ExpectSaid(Run({"dump", directory, "x", "--step", "1"}), 2, "there are 1 steps");
+  ExpectSaid(Run({"dump", directory, "x", "--step", "1"}), 2, "there is 1 step");
   ExpectSaid(Run({"dump", directory, "x", "--start", "1", "--count", "3"}), 2, "outside of {3}");
   ExpectSaid(Run({"dump", directory, "x", "--start", "a"}), 2, "--start a");
   ExpectSaid(Run({"dump", directory, "x", "--block", "1"}), 4, "no block 1 in step 0: there are 1");

@@ -109,7 +109,9 @@ TEST_F(LocalDoorTest, NoCommonVersionIsRefusedNamingBothRanges) {
   ASSERT_NO_FATAL_FAILURE(Open());
   RawClient future(options_.path);
   ASSERT_TRUE(future.Hello(77, 99));
-  ExpectRefused(future, local::FAILED_PRECONDITION, "the client speaks 77 to 99, cairnd test speaks 1 to 1");
+  ExpectRefused(future, local::FAILED_PRECONDITION,
+                fmt::format("the client speaks 77 to 99, cairnd test speaks {} to {}", CAIRN_PROTOCOL_OLDEST,
+                            CAIRN_PROTOCOL_NEWEST));
   RawClient past(options_.path);
   ASSERT_TRUE(past.Hello(0, 0));
   ExpectRefused(past, local::FAILED_PRECONDITION, "the client speaks 0 to 0");
