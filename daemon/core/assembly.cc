@@ -39,13 +39,11 @@ absl::StatusOr<Assembly> Assemble(const Box& wanted, std::span<const StoredBox> 
   Assembly assembly;
   if (Empty(wanted)) return assembly;
   std::vector<Box> missing = {wanted};
-  std::uint64_t work = 0;
   for (std::size_t i = stored.size(); i-- > 0 && !missing.empty();) {
-    ++work;
     const std::optional<Box> common = Intersect(stored[i].box, wanted);
     if (!common) continue;
-    work += missing.size();
-    if (work > work_max) {
+    assembly.work += missing.size();
+    if (assembly.work > work_max) {
       return ResourceExhausted("{} stored boxes overlap and adjoin in too many ways", stored.size());
     }
     Share share = TakeShare(stored[i], *common, missing);

@@ -28,11 +28,12 @@ struct Share {
 struct Assembly {
   std::vector<Share> shares;  // by falling rank
   std::optional<Box> hole;    // that nobody has stored; begins at the first such element
+  std::uint64_t work = 0;     // what it took, counted as work_max
 };
 
-// Of elements that several ranks have stored, the last one in `stored` counts. `work_max` bounds how often two boxes
-// are compared: what overlaps in many ways falls apart into very many parts. REQUIRES: all boxes sound and of equally
-// many dimensions; elements of each fit into 64 bits.
+// Of elements that several ranks have stored, the last one in `stored` counts. `work_max` bounds how often a stored box
+// is held against a part that is still missing: what overlaps in many ways falls apart into very many parts. REQUIRES:
+// all boxes sound and of equally many dimensions; elements of each fit into 64 bits.
 //   kResourceExhausted  more work than that
 absl::StatusOr<Assembly> Assemble(const Box& wanted, std::span<const StoredBox> stored, std::uint64_t work_max);
 

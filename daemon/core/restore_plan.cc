@@ -133,16 +133,21 @@ bool IsOwn(const local::Variable& stored, const local::Variable& asked) {
   return SameDims(stored.box_start(), asked.box_start()) && SameDims(stored.box_count(), asked.box_count());
 }
 
-constexpr std::uint64_t kBoxWorkMax = 4u << 20;  // intersections, for one variable: about a second
+// What one request may take, over all its variables: this runs on the strand.
+struct Budget {
+  std::uint64_t work = 8u << 20;  // boxes held against parts that are missing: some 0.2 s
+  std::uint64_t pieces = kRestorePiecesMax;
+};
 
 absl::Status AppendArray(const std::vector<Storer>& storers, const local::Variable& asked, std::uint32_t index,
-                         std::vector<Wanted>& wanted) {
+                         Budget& budget, std::vector<Wanted>& wanted) {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<StoredBox> stored, BoxesOf(storers, asked));
   const Box box = BoxOf(asked);
-  auto assembly = Assemble(box, stored, kBoxWorkMax);
+  auto assembly = Assemble(box, stored, budget.work);
   if (!assembly.ok()) {
     return FailedPrecondition("variable {} (\"{}\"): {}", asked.id(), asked.name(), MessageOf(assembly.status()));
   }
+  budget.work -= assembly->work;
   if (assembly->hole && !asked.holes()) {
     return FailedPrecondition("variable {} (\"{}\"): no rank has stored element {}, the first of {} that are missing",
                               asked.id(), asked.name(), TextOf(assembly->hole->start), TextOf(assembly->hole->count));
@@ -160,9 +165,13 @@ absl::Status AppendArray(const std::vector<Storer>& storers, const local::Variab
     }
     wanted.push_back(std::move(one));
   }
-  if (pieces <= kRestorePiecesMax) return absl::OkStatus();
-  return FailedPrecondition("variable {} (\"{}\"): the box falls apart into {} pieces, at most {} are possible",
-                            asked.id(), asked.name(), pieces, kRestorePiecesMax);
+  if (pieces > budget.pieces) {
+    return FailedPrecondition(
+        "variable {} (\"{}\"): the box falls apart into {} pieces, with those of all variables at most {} are possible",
+        asked.id(), asked.name(), pieces, kRestorePiecesMax);
+  }
+  budget.pieces -= pieces;
+  return absl::OkStatus();
 }
 
 // --- One variable ---
@@ -194,11 +203,12 @@ absl::StatusOr<Wanted> MatchWhole(const Dataset& dataset, Rank rank, std::uint32
 
 // An array that is not just what this rank has stored.
 absl::Status MatchArray(const Dataset& dataset, std::uint32_t nranks, const std::vector<Storer>& storers,
-                        const local::Variable& asked, std::uint32_t index, std::vector<Wanted>& wanted) {
+                        const local::Variable& asked, std::uint32_t index, Budget& budget,
+                        std::vector<Wanted>& wanted) {
   if (storers.empty()) return NotStored(dataset, asked);
   const bool unknown =
       std::any_of(storers.begin(), storers.end(), [](const Storer& storer) { return TypeIsUnknown(*storer.variable); });
-  if (!unknown) return AppendArray(storers, asked, index, wanted);
+  if (!unknown) return AppendArray(storers, asked, index, budget, wanted);
   return nranks != dataset.nranks ? OfOtherRanks(dataset, nranks, asked) : NotStored(dataset, asked);
 }
 
@@ -248,12 +258,13 @@ absl::StatusOr<std::vector<Wanted>> Match(const Dataset& dataset, Rank rank, std
     if (elsewhere(asked)) storers[asked.id()];
   }
   FindStorers(dataset, storers);
+  Budget budget;
   std::vector<Wanted> wanted;
   for (int i = 0; i < variables.size(); ++i) {
     const local::Variable& asked = variables.at(i);
     const auto index = static_cast<std::uint32_t>(i);
     if (const auto of = storers.find(asked.id()); of != storers.end()) {
-      CAIRN_RETURN_IF_ERROR(MatchArray(dataset, nranks, of->second, asked, index, wanted));
+      CAIRN_RETURN_IF_ERROR(MatchArray(dataset, nranks, of->second, asked, index, budget, wanted));
       continue;
     }
     CAIRN_ASSIGN_OR_RETURN(Wanted one, MatchWhole(dataset, rank, nranks, asked));
@@ -333,7 +344,8 @@ absl::StatusOr<ReadMatch> MatchRead(const Dataset& dataset, const local::Read& r
     asked.set_holes(read.holes());
     asked.mutable_box_start()->Assign(box.start.begin(), box.start.end());
     asked.mutable_box_count()->Assign(box.count.begin(), box.count.end());
-    CAIRN_RETURN_IF_ERROR(AppendArray(storers[stored->id()], asked, 0, match.wanted));
+    Budget budget;
+    CAIRN_RETURN_IF_ERROR(AppendArray(storers[stored->id()], asked, 0, budget, match.wanted));
     return match;
   }
   Rank rank = 0;

@@ -148,7 +148,10 @@ TEST(AssembleTest, WorkIsBounded) {
   }
   const Box all{.start = {0, 0}, .count = {2 * kLines, 2 * kLines}};
   EXPECT_STATUS(absl::StatusCode::kResourceExhausted, Assemble(all, stored, 10000), "too many ways");
-  EXPECT_OK(Assemble(all, stored, 1u << 30));
+  ASSERT_OK_AND_ASSIGN(const Assembly assembly, Assemble(all, stored, 1u << 30));
+  EXPECT_GT(assembly.work, 10000);
+  EXPECT_OK(Assemble(all, stored, assembly.work));
+  EXPECT_STATUS(absl::StatusCode::kResourceExhausted, Assemble(all, stored, assembly.work - 1), "too many ways");
 }
 
 TEST(CheckPieceTest, RowsLieInTheFileAndDoNotOverlap) {

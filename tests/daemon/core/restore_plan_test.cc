@@ -175,6 +175,29 @@ TEST_F(MatchTest, ABoxInTooManyPiecesIsRefused) {
   EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, StatusOf(0, 1, asked), "falls apart");
 }
 
+TEST_F(MatchTest, AllVariablesOfARequestShareTheBoundOnPieces) {
+  dataset_.nranks = 1;
+  dataset_.parts.resize(1);
+  VariableList asked;
+  for (const std::int32_t id : {4, 5}) {
+    local::Variable array = VariableOf(id, local::ARRAY, 600'000ull << 20, "w" + std::to_string(id));
+    for (const std::uint64_t extent : {std::uint64_t{600'000}, std::uint64_t{1} << 20}) {
+      array.add_shape(extent);
+      array.add_box_start(0);
+      array.add_box_count(extent);
+    }
+    *dataset_.parts[0].catalogue.add_variables() = array;
+    array.set_box_count(1, 1);
+    array.set_count(600'000);
+    array.set_bytes(600'000);
+    *asked.Add() = array;
+    if (id == 4) {
+      EXPECT_OK(Match(dataset_, 0, 1, asked));
+    }
+  }
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, Match(dataset_, 0, 1, asked), "variable 5");
+}
+
 // --- MatchRead ---
 
 class MatchReadTest : public MatchTest {
