@@ -95,6 +95,9 @@ class Metadata;
 class BlockWalk {
  public:
   bool Next();
+  // Next, but straight to the block with this id, which lies ahead; false: there is none. Blocks in between are not
+  // checked. Takes the time of the records in between, whatever blocks they have (J: of the blocks).
+  bool Seek(std::uint64_t id);
   const Block& block() const { return block_; }
   const absl::Status& status() const { return status_; }
 
@@ -106,6 +109,7 @@ class BlockWalk {
   bool TakeDimensions(std::uint64_t dimensions);
   bool TakeJoinedShape();
   bool TakeBlock();
+  void Skip(std::uint64_t blocks);
   bool Join();
   bool Fail(const char* what);
 

@@ -58,6 +58,38 @@ Box Block::ToBox() const {
   return TakeBlock();
 }
 
+bool BlockWalk::Seek(std::uint64_t id) {
+  if (record_.kind == Kind::kJoinedArray) {  // where a block begins is known of those before it
+    while (Next()) {
+      if (block_.id == id) return true;
+    }
+    return false;
+  }
+  while (true) {
+    const std::uint64_t ahead = id - (block_.id + 1);
+    if (ahead < left_) {
+      Skip(ahead);
+      return Next();
+    }
+    block_.id += left_;
+    left_ = 0;
+    if (!NextRecord()) return false;
+  }
+}
+
+// REQUIRES: blocks < left_.
+void BlockWalk::Skip(std::uint64_t blocks) {
+  const std::uint64_t numbers_bytes = 8 * record_.dimensions * blocks;  // no more than the record has
+  left_ -= blocks;
+  block_.index += blocks;
+  block_.id += blocks;
+  record_.count += numbers_bytes;
+  record_.location += 8 * blocks;
+  if (record_.kind == Kind::kGlobalArray) record_.offset += numbers_bytes;
+  if (format_.has_operator) record_.bytes += 8 * blocks;
+  if (record_.min_max != nullptr) record_.min_max += 2 * record_.element_bytes * blocks;
+}
+
 [[gnu::cold, gnu::noinline]] bool BlockWalk::Fail(const char* what) {
   const std::string name = variable_ < metadata_->variables().size() ? metadata_->variables()[variable_].name : "";
   status_ = DataLoss("md.0: variable {}, step {}, writer {}: {}", Quoted(name), step_, writer_ - 1, what);

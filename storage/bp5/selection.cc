@@ -213,23 +213,26 @@ absl::StatusOr<std::optional<Box>> CommonOf(const Array& array, const Block& blo
   return Intersect(block_box, box);
 }
 
-struct FoundBlock {
-  Block block;
-  Box box, wanted;  // from the block's own begin on
-};
-
-absl::StatusOr<FoundBlock> FindBlock(const Array& array, std::uint64_t id, const std::optional<Box>& within) {
-  BlockWalk walk = array.metadata.Blocks(array.number, array.step);
-  while (walk.Next()) {
-    if (walk.block().id != id) continue;
-    FoundBlock found{.block = walk.block(), .box = walk.block().ToBox(), .wanted = {}};
-    found.box.start.assign(found.box.dimensions(), 0);
-    found.wanted = within.value_or(found.box);
-    CAIRN_RETURN_IF_ERROR(CheckInside(array, found.wanted, found.box.count));
-    return found;
-  }
+absl::StatusOr<Block> FindBlock(const Metadata& metadata, VariableNumber variable, std::uint32_t step,
+                                std::uint64_t id) {
+  CAIRN_ASSIGN_OR_RETURN(const Array array, FindArray(metadata, variable, step));
+  BlockWalk walk = metadata.Blocks(variable, step);
+  if (walk.Seek(id)) return walk.block();
   CAIRN_RETURN_IF_ERROR(walk.status());
   return NotFound("{}: there is no block {}", array.Text(), id);
+}
+
+// A block from its own begin on, and what is wanted of it.
+struct Part {
+  Box box, wanted;
+};
+
+absl::StatusOr<Part> PartOf(const Array& array, const Block& block, const std::optional<Box>& within) {
+  Part part{.box = block.ToBox(), .wanted = {}};
+  part.box.start.assign(part.box.dimensions(), 0);
+  part.wanted = within.value_or(part.box);
+  CAIRN_RETURN_IF_ERROR(CheckInside(array, part.wanted, part.box.count));
+  return part;
 }
 
 // `common` of a block, if it is one row there and in `box`, and the source has it in memory.
@@ -275,12 +278,18 @@ absl::StatusOr<bool> ReadSelection(const Metadata& metadata, VariableNumber vari
 
 absl::Status ReadBlock(const Metadata& metadata, VariableNumber variable, std::uint32_t step, std::uint64_t id,
                        const std::optional<Box>& within, ByteSource& source, std::span<std::byte> target) {
+  CAIRN_ASSIGN_OR_RETURN(const Block block, FindBlock(metadata, variable, step, id));
+  return ReadBlock(metadata, variable, step, block, within, source, target);
+}
+
+absl::Status ReadBlock(const Metadata& metadata, VariableNumber variable, std::uint32_t step, const Block& block,
+                       const std::optional<Box>& within, ByteSource& source, std::span<std::byte> target) {
   CAIRN_ASSIGN_OR_RETURN(const Array array, FindArray(metadata, variable, step));
-  CAIRN_ASSIGN_OR_RETURN(const FoundBlock found, FindBlock(array, id, within));
-  CAIRN_RETURN_IF_ERROR(CheckTarget(array, found.wanted, target.size()));
+  CAIRN_ASSIGN_OR_RETURN(const Part part, PartOf(array, block, within));
+  CAIRN_RETURN_IF_ERROR(CheckTarget(array, part.wanted, target.size()));
   if (target.empty()) return absl::OkStatus();
   RowReader reader(source, array.element_bytes(), target);
-  return CopyCommon(array, found.block, found.box, found.wanted, found.wanted, source, reader);
+  return CopyCommon(array, block, part.box, part.wanted, part.wanted, source, reader);
 }
 
 absl::StatusOr<std::optional<std::span<const std::byte>>> SelectionInPlace(const Metadata& metadata,
@@ -311,10 +320,19 @@ absl::StatusOr<std::optional<std::span<const std::byte>>> BlockInPlace(const Met
                                                                        std::uint64_t id,
                                                                        const std::optional<Box>& within,
                                                                        ByteSource& source) {
+  CAIRN_ASSIGN_OR_RETURN(const Block block, FindBlock(metadata, variable, step, id));
+  return BlockInPlace(metadata, variable, step, block, within, source);
+}
+
+absl::StatusOr<std::optional<std::span<const std::byte>>> BlockInPlace(const Metadata& metadata,
+                                                                       VariableNumber variable, std::uint32_t step,
+                                                                       const Block& block,
+                                                                       const std::optional<Box>& within,
+                                                                       ByteSource& source) {
   CAIRN_ASSIGN_OR_RETURN(const Array array, FindArray(metadata, variable, step));
-  CAIRN_ASSIGN_OR_RETURN(const FoundBlock found, FindBlock(array, id, within));
-  if (Empty(found.wanted)) return std::nullopt;
-  return RowInPlace(array, found.block, found.box, found.wanted, source);
+  CAIRN_ASSIGN_OR_RETURN(const Part part, PartOf(array, block, within));
+  if (Empty(part.wanted)) return std::nullopt;
+  return RowInPlace(array, block, part.box, part.wanted, source);
 }
 
 }  // namespace cairn::bp5

@@ -45,6 +45,10 @@ absl::StatusOr<bool> ReadSelection(const Metadata& metadata, VariableNumber vari
 // such block.
 absl::Status ReadBlock(const Metadata& metadata, VariableNumber variable, std::uint32_t step, std::uint64_t id,
                        const std::optional<Box>& within, ByteSource& source, std::span<std::byte> target);
+// The same for one that a walk over this variable and step has shown. By number a block is looked for writer by writer,
+// so those who read many walk once, and use this.
+absl::Status ReadBlock(const Metadata& metadata, VariableNumber variable, std::uint32_t step, const Block& block,
+                       const std::optional<Box>& within, ByteSource& source, std::span<std::byte> target);
 
 // The selection's bytes where they are: a single block covers it, they are contiguous there and in memory. nullopt:
 // no, use ReadSelection. Errors as above.
@@ -55,6 +59,11 @@ absl::StatusOr<std::optional<std::span<const std::byte>>> SelectionInPlace(const
 absl::StatusOr<std::optional<std::span<const std::byte>>> BlockInPlace(const Metadata& metadata,
                                                                        VariableNumber variable, std::uint32_t step,
                                                                        std::uint64_t id,
+                                                                       const std::optional<Box>& within,
+                                                                       ByteSource& source);
+absl::StatusOr<std::optional<std::span<const std::byte>>> BlockInPlace(const Metadata& metadata,
+                                                                       VariableNumber variable, std::uint32_t step,
+                                                                       const Block& block,
                                                                        const std::optional<Box>& within,
                                                                        ByteSource& source);
 
