@@ -134,7 +134,8 @@ bool BlockWalk::TakeRecord(const std::byte* base, std::uint64_t length) {
   Record& r = record_;
   const std::byte* const at = base + format_.offset;
   const std::uint64_t dimensions = LoadU64(at), blocks = LoadU64(at + kBlockCount), numbers = dimensions * blocks;
-  if (dimensions != r.dimensions && !TakeDimensions(dimensions)) return false;
+  // A variable whose first record has none knows none: two that are 0 are no agreement.
+  if ((dimensions != r.dimensions || dimensions == 0) && !TakeDimensions(dimensions)) return false;
   if (blocks > length / 8) return Fail("BlockCount is more than the record can hold");
   if (LoadU64(at + kDimensionCount) != numbers) return Fail("DBCount is not Dims * BlockCount");
   left_ = blocks;
@@ -145,10 +146,10 @@ bool BlockWalk::TakeRecord(const std::byte* base, std::uint64_t length) {
   if (8 * numbers > room) return Fail("Count leaves the record");
   std::uint64_t all = 0;  // pointers: their low bits
   bool outside = false;
-  const auto pointer = [&](std::uint32_t place, std::uint64_t bytes) {  // REQUIRES: bytes <= room
+  const auto pointer = [&](std::uint32_t place, std::uint64_t bytes) {
     const std::uint64_t pointer = LoadU64(at + place);
     all |= pointer;
-    outside |= pointer - fixed_bytes > room - bytes;
+    outside |= bytes > room || pointer - fixed_bytes > room - bytes;
     return pointer;
   };
   const std::uint64_t count = pointer(kCount, 8 * numbers), location = pointer(kLocation, 8 * blocks);
@@ -158,8 +159,9 @@ bool BlockWalk::TakeRecord(const std::byte* base, std::uint64_t length) {
   std::uint64_t min_max = 0;
   const std::uint32_t place = kArrayRecordBytes + (format_.has_operator ? 8 : 0);
   if (format_.has_min_max && LoadU64(at + place) != 0) {
-    const std::uint64_t pairs_bytes = 2 * blocks * r.element_bytes;
-    if (pairs_bytes > room) return Fail("MinMax leaves the record");
+    std::uint64_t pairs_bytes = 0;
+    if (__builtin_mul_overflow(2 * blocks, r.element_bytes, &pairs_bytes) || pairs_bytes > room)
+      return Fail("MinMax leaves the record");
     min_max = pointer(place, pairs_bytes);
   }
   if (outside || all % 8 != 0) {

@@ -87,7 +87,8 @@ absl::Status Metadata::Impl::Extender::TakeRecord(std::uint32_t writer, Bytes sl
                    count, pointer, length);
   }
   Record& record = impl_.records[step_.first_record + writer];
-  record = {base, length, entry.template_index, NoteBits(used, writer, base + pointer, count)};
+  const std::byte* const bits = count == 0 ? base : base + pointer;  // of no words the pointer may be anything
+  record = {base, length, entry.template_index, NoteBits(used, writer, bits, count)};
   Merge(used, record);
   step_.formats_end = std::max(step_.formats_end, used.formats_end);
   return absl::OkStatus();

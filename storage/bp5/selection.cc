@@ -235,6 +235,79 @@ absl::StatusOr<Part> PartOf(const Array& array, const Block& block, const std::o
   return part;
 }
 
+// A block that has some of the selection.
+struct BlockPart {
+  Block block;
+  Box common;
+};
+
+// Blocks that lie over each other are read one after the other, the later ones over the earlier, as long as that is not
+// many times the selection. Ghost cells of small blocks are a few times.
+constexpr std::uint64_t kTimesMax = 8;
+// Else what later blocks do not cover is kept as boxes: so many at most, each is looked at for each block.
+constexpr std::size_t kPiecesMax = 256;
+
+// The blocks that have some of `box`, from the last one on that has all of it.
+absl::StatusOr<std::vector<BlockPart>> PartsOf(const Array& array, const Box& box) {
+  std::vector<BlockPart> parts;
+  BlockWalk walk = array.metadata.Blocks(array.number, array.step);
+  while (walk.Next()) {
+    CAIRN_ASSIGN_OR_RETURN(std::optional<Box> common, CommonOf(array, walk.block(), walk.block().ToBox(), box));
+    if (!common) continue;
+    if (*common == box) parts.clear();
+    parts.push_back({walk.block(), *std::move(common)});
+  }
+  CAIRN_RETURN_IF_ERROR(walk.status());
+  return parts;
+}
+
+bool AreFew(std::span<const BlockPart> parts, const Box& box) {
+  // What is in memory fits into 64 bits many times.
+  const std::uint64_t elements = *Elements(box.count);
+  std::uint64_t left = kTimesMax * elements;
+  for (const BlockPart& part : parts) {
+    const std::uint64_t some = *Elements(part.common.count);
+    if (some > left) return false;
+    left -= some;
+  }
+  return true;
+}
+
+absl::StatusOr<bool> ReadInOrder(const Array& array, std::span<const BlockPart> parts, const Box& box,
+                                 ByteSource& source, RowReader& reader) {
+  std::vector<Box> covered;
+  covered.reserve(parts.size());
+  for (const BlockPart& part : parts) {
+    CAIRN_RETURN_IF_ERROR(CopyCommon(array, part.block, part.block.ToBox(), part.common, box, source, reader));
+    covered.push_back(part.common);
+  }
+  return Covers(covered, box);
+}
+
+// From the last block to the first, each element once.
+absl::StatusOr<bool> ReadOnce(const Array& array, std::span<const BlockPart> parts, const Box& box, ByteSource& source,
+                              RowReader& reader) {
+  std::vector<Box> left = {box}, next;
+  for (std::size_t i = parts.size(); i-- > 0 && !left.empty();) {
+    const Block& block = parts[i].block;
+    next.clear();
+    for (const Box& piece : left) {
+      const std::optional<Box> common = Intersect(piece, parts[i].common);
+      if (!common) {
+        next.push_back(piece);
+        continue;
+      }
+      CAIRN_RETURN_IF_ERROR(CopyCommon(array, block, block.ToBox(), *common, box, source, reader));
+      for (Box& rest : Subtract(piece, *common)) next.push_back(std::move(rest));
+    }
+    if (next.size() > kPiecesMax) {
+      return ResourceExhausted("{}: too many blocks lie over each other in too many pieces", array.Text());
+    }
+    left.swap(next);
+  }
+  return left.empty();
+}
+
 // `common` of a block, if it is one row there and in `box`, and the source has it in memory.
 absl::StatusOr<std::optional<std::span<const std::byte>>> RowInPlace(const Array& array, const Block& block,
                                                                      const Box& block_box, const Box& wanted,
@@ -263,17 +336,9 @@ absl::StatusOr<bool> ReadSelection(const Metadata& metadata, VariableNumber vari
   CAIRN_RETURN_IF_ERROR(CheckTarget(array, box, target.size()));
   if (target.empty()) return true;
   RowReader reader(source, array.element_bytes(), target);
-  std::vector<Box> covered;
-  BlockWalk walk = metadata.Blocks(variable, step);
-  while (walk.Next()) {
-    const Box block_box = walk.block().ToBox();
-    CAIRN_ASSIGN_OR_RETURN(std::optional<Box> common, CommonOf(array, walk.block(), block_box, box));
-    if (!common) continue;
-    CAIRN_RETURN_IF_ERROR(CopyCommon(array, walk.block(), block_box, *common, box, source, reader));
-    covered.push_back(*std::move(common));
-  }
-  CAIRN_RETURN_IF_ERROR(walk.status());
-  return Covers(covered, box);
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<BlockPart> parts, PartsOf(array, box));
+  return AreFew(parts, box) ? ReadInOrder(array, parts, box, source, reader)
+                            : ReadOnce(array, parts, box, source, reader);
 }
 
 absl::Status ReadBlock(const Metadata& metadata, VariableNumber variable, std::uint32_t step, std::uint64_t id,

@@ -38,6 +38,9 @@ class ByteSource {
 //   kNotFound            the variable was not written in the step, or a subfile is missing
 //   kFailedPrecondition  a block has an operator other than "none", or its data was not stored
 //   kDataLoss            damaged metadata, or a subfile is too short
+//   kResourceExhausted   blocks lie over each other many times, in a way that only damage or malice explains
+// However often blocks lie over each other, of each only what the selection has is read, all in all at most eight times
+// its elements (and the gaps between close rows).
 absl::StatusOr<bool> ReadSelection(const Metadata& metadata, VariableNumber variable, std::uint32_t step,
                                    const Box& box, ByteSource& source, std::span<std::byte> target);
 

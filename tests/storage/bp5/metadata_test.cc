@@ -318,10 +318,14 @@ TEST(MetadataTest, DamagedArrayRecordsAreRefusedWhenTheyAreUsed) {
   };
   const std::uint64_t length = whole.metadata.Record(0, 0).body.size();
   std::vector<Damage> damages = {
-      {kDims, 0, "Dims"},           {kDims, 65, "Dims"},
-      {kDims, 2, "Dims"},           {kBlockCount, length, "BlockCount"},
-      {kDbCount, 2, "DBCount"},     {kBlockCount, std::uint64_t{1} << 61, "BlockCount"},
-      {56, 8, "leaves the record"}, {56, length - 8, "leaves the record"},
+      {kDims, 0, "Dims is not 1 to 64"},
+      {kDims, 65, "Dims"},
+      {kDims, 2, "Dims"},
+      {kBlockCount, length, "BlockCount"},
+      {kDbCount, 2, "DBCount"},
+      {kBlockCount, std::uint64_t{1} << 61, "BlockCount"},
+      {56, 8, "leaves the record"},
+      {56, length - 8, "leaves the record"},
   };
   for (const std::uint32_t place : {kShape, kCount, kOffset, kLocation}) {
     for (const std::uint64_t pointer : {std::uint64_t{0}, std::uint64_t{16}, length, length - 4, ~std::uint64_t{7}}) {
