@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "storage/base/status.h"
+#include "storage/bpdir/step_check.h"
 
 namespace cairn::bpdir {
 namespace {
@@ -69,27 +71,50 @@ std::uint64_t NumberAt(std::span<const std::byte> bytes, std::size_t at) {
   return number;
 }
 
-// What the complete records in a tail of md.idx ask for, found without trusting any of them.
-struct Wanted {
-  bool records = false;
-  std::uint64_t metadata_end = 0;  // of md.0, 0: no steps
+// Of md.0 held at once, unless a single step is larger: so that no more is in memory than what proved to be steps.
+constexpr std::uint64_t kGroupBytes = std::uint64_t{4} << 20;
+
+// Complete records of md.idx that are taken at once, and what they need of md.0.
+struct Group {
+  std::size_t index_bytes = 0;
+  std::uint64_t begin = 0, end = 0;  // equal: nothing
 };
 
-Wanted LookAt(std::span<const std::byte> records) {
-  Wanted wanted;
+// Where a step's record says that it is; nullopt: nowhere in `metadata_bytes` of md.0, which whoever decodes it says.
+std::optional<StepPlace> PlaceOf(std::span<const std::byte> body, std::uint64_t metadata_bytes) {
+  const std::uint64_t count = body.size() / 8;
+  if (count < 4) return std::nullopt;
+  const std::uint64_t flushes = NumberAt(body, 16);
+  if (flushes > count) return std::nullopt;
+  const StepPlace place{NumberAt(body, 0), NumberAt(body, 8), (count - 3) / (2 * flushes + 1)};
+  if (place.begin > metadata_bytes || place.bytes > metadata_bytes - place.begin) return std::nullopt;
+  if (place.bytes < 8 || place.writers > (place.bytes - 8) / 16) return std::nullopt;
+  return place;
+}
+
+// The first records of a tail, none if none is complete. Each step that is not small was looked at.
+absl::StatusOr<Group> FirstGroup(FileSource& files, const bp5::Metadata& known, std::span<const std::byte> records,
+                                 std::uint64_t metadata_bytes) {
+  Group group;
   for (std::size_t at = 0; records.size() - at >= kRecordHeadBytes;) {
-    const std::uint64_t body = NumberAt(records, at + 1);
+    const bool is_step = records[at] == std::byte{'s'};
+    const std::uint64_t length = NumberAt(records, at + 1);
     at += kRecordHeadBytes;
-    if (body > records.size() - at) break;
-    wanted.records = true;
-    if (records[at - kRecordHeadBytes] == std::byte{'s'} && body >= 16) {
-      std::uint64_t end = 0;
-      if (__builtin_add_overflow(NumberAt(records, at), NumberAt(records, at + 8), &end)) end = ~std::uint64_t{0};
-      wanted.metadata_end = std::max(wanted.metadata_end, end);
+    if (length > records.size() - at) break;
+    const auto place = is_step ? PlaceOf(records.subspan(at, length), metadata_bytes) : std::nullopt;
+    if (place) {
+      const bool first = group.begin == group.end;
+      const std::uint64_t begin = first ? place->begin : std::min(group.begin, place->begin);
+      const std::uint64_t end = std::max(group.end, place->begin + place->bytes);
+      if (!first && end - begin > kGroupBytes) break;
+      CAIRN_RETURN_IF_ERROR(CheckStep(files, known, *place));
+      group.begin = begin;
+      group.end = end;
     }
-    at += body;
+    at += length;
+    group.index_bytes = at;
   }
-  return wanted;
+  return group;
 }
 
 // Keeps the bytes from behind the step before the last one on. `taken`: of md.idx from `begin` on.
@@ -104,27 +129,43 @@ void KeepLast(State& state, std::uint64_t begin, std::span<const std::byte> take
   state.last_begin += before;
 }
 
-// The new bytes of mmd.0 and md.0 that these records of md.idx may need.
-absl::StatusOr<bp5::Metadata::Tail> HoldTail(State& state, const Wanted& wanted) {
+// Gives `tail` to the metadata, or releases what of it was held.
+absl::Status Extend(State& state, const bp5::Metadata::Tail& tail) {
+  const absl::Status taken = state.metadata.Extend(tail);
+  if (taken.ok()) return taken;
+  state.files->Release(tail.formats);
+  state.files->Release(tail.metadata);
+  return Annotate(taken, state.files->NameOf(""));
+}
+
+// Takes the new formats, and the header of md.idx if it is the first time (else it is empty).
+absl::Status TakeFormats(State& state, std::span<const std::byte> header) {
   FileSource& files = *state.files;
-  const std::uint64_t formats_begin = state.metadata.formats_bytes(), begin = state.metadata.metadata_bytes();
-  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t formats_end, BytesOrNone(files, kFormats));
-  CAIRN_ASSIGN_OR_RETURN(std::uint64_t end, BytesOrNone(files, kMetadata));
-  // Not what a writer has put behind it already: its record will ask for that.
-  end = std::min(end, wanted.metadata_end);
-  bp5::Metadata::Tail tail{.index = {}, .formats = {}, .metadata_begin = begin, .metadata = {}};
-  if (formats_end > formats_begin) {
-    CAIRN_ASSIGN_OR_RETURN(tail.formats, files.Hold(kFormats, formats_begin, formats_end - formats_begin));
-  }
+  const std::uint64_t begin = state.metadata.formats_bytes();
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t end, BytesOrNone(files, kFormats));
+  bp5::Metadata::Tail tail;
+  tail.index = header;
   if (end > begin) {
-    auto held = files.Hold(kMetadata, begin, end - begin);
-    if (!held.ok()) {
-      files.Release(tail.formats);
-      return held.status();
-    }
-    tail.metadata = *held;
+    CAIRN_ASSIGN_OR_RETURN(tail.formats, files.Hold(kFormats, begin, end - begin));
   }
-  return tail;
+  CAIRN_RETURN_IF_ERROR(Extend(state, tail));
+  if (header.empty()) return absl::OkStatus();
+  state.header.assign(header.begin(), header.end());
+  state.last_begin = kHeaderBytes;
+  return absl::OkStatus();
+}
+
+absl::Status TakeGroup(State& state, std::span<const std::byte> records, const Group& group) {
+  const std::uint64_t index_begin = state.metadata.index_bytes();
+  bp5::Metadata::Tail tail;
+  tail.index = records.first(group.index_bytes);
+  tail.metadata_begin = group.begin;
+  if (group.end > group.begin) {
+    CAIRN_ASSIGN_OR_RETURN(tail.metadata, state.files->Hold(kMetadata, group.begin, group.end - group.begin));
+  }
+  CAIRN_RETURN_IF_ERROR(Extend(state, tail));
+  KeepLast(state, index_begin, tail.index);
+  return absl::OkStatus();
 }
 
 // Takes what came to the files, md.idx first: what its complete records speak of was written before them.
@@ -133,19 +174,17 @@ absl::Status TakePiece(State& state, std::uint64_t index_end) {
   if (index_end < kHeaderBytes || index_end == index_begin) return absl::OkStatus();
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> index, ReadIndex(*state.files, index_begin, index_end));
   const std::size_t head = index_begin == 0 ? kHeaderBytes : 0;
-  const Wanted wanted = LookAt(std::span(index).subspan(head));
-  if (head == 0 && !wanted.records) return absl::OkStatus();
-  CAIRN_ASSIGN_OR_RETURN(bp5::Metadata::Tail tail, HoldTail(state, wanted));
-  tail.index = index;
-  if (const absl::Status taken = state.metadata.Extend(tail); !taken.ok()) {
-    state.files->Release(tail.formats);
-    state.files->Release(tail.metadata);
-    return Annotate(taken, state.files->NameOf(""));
+  std::span<const std::byte> records = std::span(index).subspan(head);
+  const bool complete = records.size() >= kRecordHeadBytes && NumberAt(records, 1) <= records.size() - kRecordHeadBytes;
+  if (head == 0 && !complete) return absl::OkStatus();
+  CAIRN_RETURN_IF_ERROR(TakeFormats(state, std::span(index).first(head)));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t metadata_bytes, BytesOrNone(*state.files, kMetadata));
+  while (true) {
+    CAIRN_ASSIGN_OR_RETURN(const Group group, FirstGroup(*state.files, state.metadata, records, metadata_bytes));
+    if (group.index_bytes == 0) return absl::OkStatus();
+    CAIRN_RETURN_IF_ERROR(TakeGroup(state, records, group));
+    records = records.subspan(group.index_bytes);
   }
-  if (head != 0) state.header.assign(index.begin(), index.begin() + kHeaderBytes);
-  const std::uint64_t records = state.metadata.index_bytes() - index_begin - head;
-  KeepLast(state, index_begin + head, std::span(index).subspan(head, records));
-  return absl::OkStatus();
 }
 
 // Piece by piece, so that a large md.idx, or a sparse one that is refused with its first record, is never in memory.

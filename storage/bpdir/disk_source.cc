@@ -59,7 +59,9 @@ class DiskFiles final : public FileSource {
 
   void Release(std::span<const std::byte> held) override { held_.Release(held); }
   std::span<const std::byte> InPlace(const std::string&, std::uint64_t, std::uint64_t) override { return {}; }
-  std::string NameOf(const std::string& name) const override { return directory_ + "/" + name; }
+  std::string NameOf(const std::string& name) const override {
+    return name.empty() ? directory_ : directory_ + "/" + name;
+  }
   std::unique_ptr<FileSource> Anew() const override { return std::make_unique<DiskFiles>(disk_, directory_); }
 
  private:

@@ -131,7 +131,9 @@ class PosixFiles final : public FileSource {
     return all->subspan(offset, bytes);
   }
 
-  std::string NameOf(const std::string& name) const override { return directory_ + "/" + name; }
+  std::string NameOf(const std::string& name) const override {
+    return name.empty() ? directory_ : directory_ + "/" + name;
+  }
   std::unique_ptr<FileSource> Anew() const override { return std::make_unique<PosixFiles>(directory_, mapped_); }
 
  private:

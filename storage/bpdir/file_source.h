@@ -29,7 +29,7 @@ class FileSource {
   virtual void Release(std::span<const std::byte> held) = 0;
   // Data where it is, if that costs no reading; empty: Read it.
   virtual std::span<const std::byte> InPlace(const std::string& name, std::uint64_t offset, std::uint64_t bytes) = 0;
-  virtual std::string NameOf(const std::string& name) const = 0;  // for errors: with the directory
+  virtual std::string NameOf(const std::string& name) const = 0;  // for errors: with the directory; empty: that
   // Another one of the same files as they are now, that holds nothing yet.
   virtual std::unique_ptr<FileSource> Anew() const = 0;
 };
