@@ -184,8 +184,8 @@ void CoreImpl::RunCommit(const RunPtr& run, const std::shared_ptr<FlushJob>& job
   CAIRN_CHECK(run->prefix != nullptr);
   job->state = FlushJob::State::kCommitting;
   ++commits_running_;
-  auto commit = [this, job, folder = run->cache->DatasetPath(job->dataset->id),
-                 file = run->flush_file, views = config_.prefix.views](Prefix& prefix) {
+  auto commit = [this, job, folder = run->cache->DatasetPath(job->dataset->id), file = run->flush_file,
+                 views = config_.prefix.views](Prefix& prefix) {
     return CommitCopied({cache_disk_, folder, job->descriptor, job->catalogues}, {prefix_disk_, prefix, *file, views},
                         job->copied);
   };
@@ -252,11 +252,14 @@ void CoreImpl::FlushFailed(const RunPtr& run, const std::shared_ptr<FlushJob>& j
     run->flushes.erase(dataset->id);
     run->asked.erase(dataset->id);
     run->flush_dropped.insert(dataset->id);
-    run->growing.erase(dataset->id);
     dataset->gave_way = true;
     StoreFlushRecord(run);
     Warn(fmt::format("{}: given up: {}", what, MessageOf(status)));
-    RemoveTooLate(run, job);
+    const auto growth = run->growing.find(dataset->id);
+    if (growth == run->growing.end()) return RemoveTooLate(run, job);
+    // First its other directories are closed: of one that is removed nobody can tell whose a place is.
+    growth->second.too_late = job;
+    LookAtGrowth(run, dataset->id);
   } else if (absl::IsDataLoss(status) && !outcome.damaged_file.empty()) {
     // The cached copy is damaged: another try would read the same bytes.
     run->flushes.erase(dataset->id);

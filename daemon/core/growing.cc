@@ -14,6 +14,8 @@
 #include "storage/base/check.h"
 #include "storage/base/file_tree.h"
 #include "storage/base/status.h"
+#include "storage/bpdir/directory.h"
+#include "storage/bpdir/follow.h"
 
 namespace cairn {
 namespace {
@@ -31,6 +33,19 @@ bool WantsPlace(const GrowingDirectory& directory) {
 
 bool AnyUnplaced(const Growth& growth) {
   return std::ranges::any_of(growth.directories, [](const auto& item) { return WantsPlace(item.second); });
+}
+
+// Is there a step to bring? Before that nobody gives way to it: it may never have one.
+bool HasStep(Disk& disk, const std::string& path) {
+  absl::StatusOr<std::uint32_t> steps = 0;
+  if (const auto directory = bpdir::Directory::Open(bpdir::ReadFiles(disk, path)); directory.ok()) {
+    steps = bpdir::StepsWithData(disk, path, (*directory)->metadata());
+  } else {
+    steps = directory.status();
+  }
+  // It may be half written just now; if it stays so its flush at the end takes it as the files that it has.
+  if (!steps.ok()) spdlog::debug("{}: {}", path, MessageOf(steps.status()));
+  return steps.ok() && *steps > 0;
 }
 
 }  // namespace
@@ -65,8 +80,9 @@ void CoreImpl::LookAtGrowth(const RunPtr& run, DatasetId id) {
   const auto growth = run->growing.find(id);
   if (growth == run->growing.end() || growth->second.working || quiescing_) return;
   const DatasetPtr dataset = run->ledger.Get(id);
-  if (run->replaced || (dataset && (dataset->in_prefix || dataset->gave_way))) return EndGrowth(run, id);
-  if (dataset && dataset->in_cache) return;  // its flush goes on
+  if (run->replaced || (dataset && dataset->in_prefix)) return EndGrowth(run, id);
+  if (dataset && dataset->gave_way) return CloseGrowth(run, id);  // places that nobody else has taken
+  if (dataset && dataset->in_cache) return;                       // its flush goes on
   if (dataset && !dataset->damaged && dataset->level() < Level::kLocal) return FindGrowing(run, dataset);
   CloseGrowth(run, id);
 }
@@ -85,16 +101,22 @@ void CoreImpl::FindGrowing(const RunPtr& run, const DatasetPtr& dataset) {
     }
   }
   if (roots.empty() && files.empty()) return;
-  run->growing[dataset->id].working = true;
-  auto find = [&disk = cache_disk_, folder = run->cache->DatasetPath(dataset->id), roots, files] {
+  Growth& growth = run->growing[dataset->id];
+  growth.working = true;
+  std::set<std::string> known;
+  for (const auto& [name, directory] : growth.directories) known.insert(name);
+  auto find = [&disk = cache_disk_, folder = run->cache->DatasetPath(dataset->id), roots, files, known] {
     std::set<std::string> found;
+    const auto look_at = [&](const std::string& name) {
+      if (!known.contains(name) && HasStep(disk, folder + "/" + name)) found.insert(name);
+    };
     for (const auto& [name, path] : roots) {
       for (const std::string& below : FindDirectoriesWith(disk, path, std::string(kIndex), kSearch)) {
-        found.insert(below.empty() ? name : name + "/" + below);
+        look_at(below.empty() ? name : name + "/" + below);
       }
     }
     for (const std::string& name : files) {
-      if (disk.Info(folder + "/" + name + "/" + std::string(kIndex)).ok()) found.insert(name);
+      if (disk.Info(folder + "/" + name + "/" + std::string(kIndex)).ok()) look_at(name);
     }
     return found;
   };
@@ -164,8 +186,9 @@ void CoreImpl::PlaceGrowing(const RunPtr& run, const DatasetPtr& dataset) {
     });
     return taken;
   };
-  RunBlocking(*growing_pool_, *loop_, std::move(place),
-              [this, run, dataset](PlacesTaken taken) { GrowingPlaced(run, dataset, std::move(taken)); });
+  // Commits of the run wait for this: it must not wait itself for the steps of other runs.
+  BlockingPrefix(std::move(place),
+                 [this, run, dataset](PlacesTaken taken) { GrowingPlaced(run, dataset, std::move(taken)); });
 }
 
 void CoreImpl::GrowingPlaced(const RunPtr& run, const DatasetPtr& dataset, PlacesTaken taken) {
@@ -278,8 +301,10 @@ void CoreImpl::CloseGrowth(const RunPtr& run, DatasetId id) {
 
 void CoreImpl::EndGrowth(const RunPtr& run, DatasetId id) {
   const bool noted = !GrownOf(*run, id).empty();
+  const std::shared_ptr<FlushJob> too_late = run->growing[id].too_late;
   run->growing.erase(id);
   if (noted) StoreFlushRecord(run);
+  if (too_late) RemoveTooLate(run, too_late);
   TidyPrefix(run);
 }
 

@@ -32,6 +32,7 @@
 namespace cairn {
 
 struct RestoreGroup;
+struct FlushJob;
 struct Session;
 struct Run;
 
@@ -77,7 +78,8 @@ struct Growth {
   std::map<std::string, GrowingDirectory> directories;  // by name below the prefix
   std::shared_ptr<TransferProgress> progress = std::make_shared<TransferProgress>();
   bool working = false;
-  std::string error;  // of taking places or of closing
+  std::string error;                             // of taking places or of closing
+  std::shared_ptr<FlushJob> too_late = nullptr;  // given up: removed once the directories are closed
 };
 
 // A file as it was when its output ended.

@@ -45,6 +45,17 @@ absl::Status Place(const FlushTarget& target, const scr::Descriptor& descriptor,
   return absl::OkStatus();
 }
 
+// The application has taken the directory away since: so does the prefix, if it is still this dataset's.
+absl::Status TakeAway(const FlushSource& source, const FlushTarget& target, const std::string& name,
+                      FlushOutcome* outcome) {
+  CAIRN_ASSIGN_OR_RETURN(const auto names, NamesThere(target.disk, target.prefix, name));
+  const auto withdrawn = target.prefix.Withdraw(source.descriptor.id, names);
+  if (absl::IsAborted(withdrawn.status())) return absl::OkStatus();  // a newer dataset has it
+  if (!withdrawn.ok()) return withdrawn.status();
+  for (const auto& [id, catalogues] : *withdrawn) outcome->withdrawn.push_back(id);
+  return bpdir::ClearPlace(target.disk, target.prefix.FilePath(name));
+}
+
 Entries FilesIn(const FlushSource& source, const std::string& name) {
   Entries files;
   const std::string below = name + "/";
@@ -111,8 +122,8 @@ FlushOutcome FinishGrown(const FlushSource& source, const FlushTarget& target, T
     const Entries files = FilesIn(source, name);
     if (files.contains("md.idx")) {
       outcome.status = FinishOne(source, target, name, files, allowance, &outcome);
-    } else {  // the application has taken it away since
-      outcome.status = bpdir::ClearPlace(target.disk, target.prefix.FilePath(name));
+    } else {
+      outcome.status = TakeAway(source, target, name, &outcome);
     }
     if (!outcome.status.ok()) return outcome;
     if (!files.contains("md.idx")) continue;

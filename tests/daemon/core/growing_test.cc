@@ -217,12 +217,66 @@ TEST_F(GrowingTest, AnOlderDatasetUnderTheNamesGivesWayBeforeTheFirstByte) {
   ASSERT_SAYS(ranks[0].Wait(old, local::PREFIX), local::OK, "");
   Begin(ranks, 5);
   const auto job = Job(Route(ranks[0], "fields.bp/"), 2);
-  EXPECT_TRUE(IsCommitted(old));
   Write(*job, 1);
   EXPECT_TRUE(harness_.Eventually([&] { return TagOf(prefix_disk_, There("fields.bp"), 0) == 2001; }));
   EXPECT_FALSE(IsCommitted(old));
   EXPECT_TRUE(Shows("fields.bp", 1));
   EXPECT_TRUE(harness_.Warned("has replaced files of dataset"));
+}
+
+TEST_F(GrowingTest, NobodyGivesWayToADirectoryWithoutAStep) {
+  Ranks ranks(harness_, 1, "job.1");
+  const DatasetId old = Begin(ranks);
+  const auto first = Job(Route(ranks[0], "fields.bp/"));
+  Write(*first, 3);
+  ASSERT_OK(first->Close());
+  End(ranks);
+  ASSERT_SAYS(ranks[0].Wait(old, local::PREFIX), local::OK, "");
+  const DatasetId failed = Begin(ranks, 5);
+  const auto job = Job(Route(ranks[0], "fields.bp/"), 2);  // an index without a step
+  const auto other = Job(Route(ranks[0], "other.bp/"), 3);
+  Write(*other, 1);
+  EXPECT_TRUE(Shows("other.bp", 1));  // so the daemon has looked
+  EXPECT_TRUE(IsCommitted(old));
+  End(ranks, /*valid=*/false);
+  EXPECT_TRUE(IsClosed("other.bp", 1));
+  EXPECT_TRUE(IsCommitted(old));
+  EXPECT_FALSE(IsCommitted(failed));
+  EXPECT_EQ(Shown("fields.bp"), 3);
+}
+
+// One dataset is whole in the cache, and its flush fails for once; before the next try a newer dataset has the name.
+TEST_F(GrowingTest, ARetryTakesNothingThatANewerDatasetHasNow) {
+  harness_.config.flush.retry_ms_min = harness_.config.flush.retry_ms_max = 1000;
+  Restart();
+  Ranks ranks(harness_, 1, "job.1");
+  const DatasetId one = Begin(ranks);
+  const auto a = Job(Route(ranks[0], "a.bp/")), b = Job(Route(ranks[0], "b.bp/"), 2);
+  const std::string gone = Route(ranks[0], "gone.bp/");
+  const auto c = Job(gone, 3);
+  for (GrowingBp5* job : {a.get(), b.get(), c.get()}) Write(*job, 2);
+  for (const char* name : {"a.bp", "b.bp", "gone.bp"}) EXPECT_TRUE(Shows(name, 2));
+  for (GrowingBp5* job : {a.get(), b.get(), c.get()}) ASSERT_OK(job->Close());
+  for (const char* name : {"md.idx", "md.0", "mmd.0", "data.0", "data.1"}) {
+    ASSERT_OK(cache_disk_.Remove(gone + "/" + name));
+  }
+  prefix_disk_.FailOn({.op = FakeOp::kAny, .path_part = "index.scr", .times = 1, .status = Unavailable("injected")});
+  End(ranks);
+  ASSERT_SAYS(ranks[0].Wait(one, local::LOCAL), local::OK, "");
+  ASSERT_TRUE(harness_.Eventually([&] { return harness_.Warned("failed, next try"); }));
+  const DatasetId two = ranks[0].OutputBegin(5, /*checkpoint=*/false, /*output=*/true).output_begin().dataset();
+  for (const auto& [name, seed] : {std::pair("a.bp/", 4), std::pair("gone.bp/", 5)}) {
+    const auto job = Job(Route(ranks[0], name), static_cast<std::uint64_t>(seed));
+    Write(*job, 3);
+    ASSERT_OK(job->Close());
+  }
+  End(ranks);
+  ASSERT_SAYS(ranks[0].Wait(two, local::PREFIX), local::OK, "");
+  EXPECT_TRUE(harness_.Eventually([&] { return harness_.Warned("given up"); }));
+  EXPECT_TRUE(IsClosed("b.bp", 2)) << "nobody else has it: its steps stay, closed";
+  EXPECT_TRUE(IsCommitted(two));
+  EXPECT_FALSE(IsCommitted(one));
+  for (const char* name : {"a.bp", "gone.bp"}) EXPECT_EQ(Shown(name), 3u) << name;
 }
 
 TEST_F(GrowingTest, StepsThatTheApplicationCutsGoFromThePrefix) {
