@@ -1,6 +1,7 @@
 #include "storage/bpdir/append.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <span>
 
@@ -22,11 +23,19 @@ bool SameBytes(std::span<std::byte> a, std::span<std::byte> b, std::uint64_t off
 
 }  // namespace
 
-bool IsOfDirectory(const std::string& name) {
-  if (name == "md.idx" || name == "md.0" || name == "mmd.0" || name == "profiling.json") return true;
+std::optional<std::uint32_t> SubfileOf(std::string_view name) {
   constexpr std::string_view kData = "data.";
-  return name.starts_with(kData) && name.size() > kData.size() &&
-         name.find_first_not_of("0123456789", kData.size()) == std::string::npos;
+  if (!name.starts_with(kData)) return std::nullopt;
+  name.remove_prefix(kData.size());
+  std::uint32_t subfile = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), subfile);
+  const bool canonical = name == "0" || !name.starts_with('0');
+  if (error != std::errc() || end != name.data() + name.size() || !canonical) return std::nullopt;
+  return subfile;
+}
+
+bool IsOfDirectory(std::string_view name) {
+  return name == "md.idx" || name == "md.0" || name == "mmd.0" || name == "profiling.json" || SubfileOf(name);
 }
 
 absl::Status WriteSynced(File& file, std::uint64_t offset, std::string_view bytes) {
@@ -35,12 +44,22 @@ absl::Status WriteSynced(File& file, std::uint64_t offset, std::string_view byte
 }
 
 absl::Status AppendAtOnce(File& file, std::uint64_t end, std::string_view records, std::size_t length_at) {
-  std::string stub(records.substr(0, length_at + 7));
+  const std::string_view head = records.substr(0, length_at + 8), rest = records.substr(head.size());
+  return AppendAtOnce(file, end, head, length_at, [&] {
+    return file.WriteAt(end + head.size(), std::as_bytes(std::span(rest.data(), rest.size())));
+  });
+}
+
+absl::Status AppendAtOnce(File& file, std::uint64_t end, std::string_view head, std::size_t length_at,
+                          const std::function<absl::Status()>& write_rest) {
+  if (head.size() < length_at + 8) return WriteSynced(file, end, head);
+  std::string stub(head.substr(0, length_at + 7));
   std::memset(stub.data() + length_at, 0xff, 7);
   stub[length_at] = static_cast<char>(0xf8);  // lengths are multiples of 8
   CAIRN_RETURN_IF_ERROR(WriteSynced(file, end, stub));
-  CAIRN_RETURN_IF_ERROR(WriteSynced(file, end + stub.size(), records.substr(stub.size())));
-  return WriteSynced(file, end + length_at, records.substr(length_at, 7));
+  CAIRN_RETURN_IF_ERROR(write_rest());
+  CAIRN_RETURN_IF_ERROR(WriteSynced(file, end + stub.size(), head.substr(stub.size())));
+  return WriteSynced(file, end + length_at, head.substr(length_at, 7));
 }
 
 absl::Status CopyRange(File& from, File& to, std::uint64_t offset, std::uint64_t end, const Allowance& allowance,

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,7 +30,9 @@ struct Ends {
 };
 
 // md.idx, md.0, mmd.0, data.<k>, profiling.json.
-bool IsOfDirectory(const std::string& name);
+bool IsOfDirectory(std::string_view name);
+// The number of a data file, as DataName writes it; nullopt: it is none.
+std::optional<std::uint32_t> SubfileOf(std::string_view name);
 inline std::string DataName(std::uint32_t subfile) {
   return "data." + std::to_string(subfile);
 }
@@ -42,8 +45,12 @@ absl::Status WriteSynced(File& file, std::uint64_t offset, std::string_view byte
 // Appends records that become visible all at once; the u64 length of the first stands at `length_at` in them. Where the
 // size of a file may be durable before its bytes are, a reader must find nothing complete behind `end` until all is:
 // a beginning too short for a record's header, then a record that is much longer than the file. However the write of
-// the true length is torn, what stands there is that or more. REQUIRES: records.size() >= length_at + 8.
+// the true length is torn, what stands there is that or more. Less than the header of a record is just written.
 absl::Status AppendAtOnce(File& file, std::uint64_t end, std::string_view records, std::size_t length_at);
+// The same for records that are not held in memory: `head` is their first length_at + 8 bytes (all, if they are fewer),
+// `write_rest` writes what comes behind it.
+absl::Status AppendAtOnce(File& file, std::uint64_t end, std::string_view head, std::size_t length_at,
+                          const std::function<absl::Status()>& write_rest);
 inline constexpr std::size_t kLengthInIndex = 1, kLengthInFormats = 8;
 
 // Sees every range before it is written to the target; may refuse it.

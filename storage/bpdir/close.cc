@@ -16,9 +16,9 @@ std::uint64_t NumberAt(Bytes bytes, std::uint64_t at) {
   return number;
 }
 
-// The three files as they are.
+// Files as they are.
 struct Held {
-  Bytes index, metadata, formats;
+  Bytes index, formats;
 };
 
 absl::StatusOr<Bytes> HoldAll(FileSource& files, const std::string& name) {
@@ -43,22 +43,42 @@ std::uint64_t EndOfRecord(Bytes index, std::uint64_t at) {
   return body > index.size() - at - kHeader ? 0 : at + kHeader + body;
 }
 
+// The metadata of the step that a record of md.idx tells of; nothing, if that is not where it can be: behind all steps
+// before, so that no byte is held twice. Each step's alone, whatever all of md.0 comes to.
+absl::StatusOr<Bytes> HoldStep(FileSource& files, Bytes record, std::uint64_t begin_min) {
+  constexpr std::uint64_t kHeader = 9;
+  if (record[0] != std::byte{'s'} || record.size() < kHeader + 16) return Bytes();
+  const std::uint64_t begin = NumberAt(record, kHeader), bytes = NumberAt(record, kHeader + 8);
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t there, files.Bytes("md.0"));
+  if (begin < begin_min || begin > there || bytes > there - begin) return Bytes();
+  return files.Hold("md.0", begin, bytes);
+}
+
 // What a power failure has left behind the last good step is not taken: one entry, then one record after the other.
-void TakeWhatIsGood(const Held& held, bp5::Metadata* metadata) {
-  const auto extend = [&](Bytes index, Bytes formats) {
-    return metadata->Extend({.index = index, .formats = formats, .metadata_begin = 0, .metadata = held.metadata}).ok();
-  };
-  if (held.index.size() < kIndexHeaderBytes || !extend(held.index.first(kIndexHeaderBytes), {})) return;
+absl::Status TakeWhatIsGood(FileSource& files, const Held& held, bp5::Metadata* metadata) {
+  if (held.index.size() < kIndexHeaderBytes) return absl::OkStatus();
+  const auto extend = [&](const bp5::Metadata::Tail& tail) { return metadata->Extend(tail).ok(); };
+  if (!extend({.index = held.index.first(kIndexHeaderBytes), .formats = {}, .metadata_begin = 0, .metadata = {}})) {
+    return absl::OkStatus();
+  }
   for (std::uint64_t at = 0; at < held.formats.size();) {
     const std::uint64_t end = EndOfEntry(held.formats, at);
-    if (end == 0 || !extend({}, held.formats.subspan(at, end - at))) break;
+    const Bytes entry = held.formats.subspan(at, std::max(end, at) - at);
+    if (end == 0 || !extend({.index = {}, .formats = entry, .metadata_begin = 0, .metadata = {}})) break;
     at = end;
   }
   for (std::uint64_t at = kIndexHeaderBytes; at < held.index.size();) {
     const std::uint64_t end = EndOfRecord(held.index, at);
-    if (end == 0 || !extend(held.index.subspan(at, end - at), {})) break;
+    if (end == 0) break;
+    const Bytes record = held.index.subspan(at, end - at);
+    auto step = HoldStep(files, record, metadata->metadata_bytes());
+    if (absl::IsNotFound(step.status())) break;  // no md.0
+    if (!step.ok()) return step.status();
+    const std::uint64_t begin = record[0] == std::byte{'s'} && record.size() >= 17 ? NumberAt(record, 9) : 0;
+    if (!extend({.index = record, .formats = {}, .metadata_begin = begin, .metadata = *step})) break;
     at = end;
   }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> HasData(Disk& disk, const std::string& directory, const bp5::Metadata& metadata,
@@ -114,10 +134,9 @@ absl::Status Close(Disk& disk, const std::string& directory) {
   const std::unique_ptr<FileSource> files = ReadFiles(disk, directory);
   Held held;
   CAIRN_ASSIGN_OR_RETURN(held.index, HoldAll(*files, "md.idx"));
-  CAIRN_ASSIGN_OR_RETURN(held.metadata, HoldAll(*files, "md.0"));
   CAIRN_ASSIGN_OR_RETURN(held.formats, HoldAll(*files, "mmd.0"));
   bp5::Metadata metadata;
-  TakeWhatIsGood(held, &metadata);
+  CAIRN_RETURN_IF_ERROR(TakeWhatIsGood(*files, held, &metadata));
   CAIRN_ASSIGN_OR_RETURN(const std::uint32_t steps, StepsWithData(disk, directory, metadata));
   if (steps == 0) return RemoveAll(disk, directory);
   CAIRN_ASSIGN_OR_RETURN(auto need, NeedOf(metadata, steps));

@@ -38,7 +38,9 @@ class Finisher {
   absl::Status Complete(const std::string& name, const catalogue::FileEntry& entry);
   absl::Status CheckSum(const std::string& name, const catalogue::FileEntry& entry, std::uint64_t block,
                         std::uint32_t sum);
-  absl::Status CopyRest(File& from, File& to, const std::string& name, const catalogue::FileEntry& entry);
+  absl::Status CheckSource(File& from, const std::string& name, const catalogue::FileEntry& entry);
+  absl::Status CopyRest(File& from, File& to, const std::string& name, const catalogue::FileEntry& entry,
+                        std::uint64_t begin);
   absl::Status CopyRecords(File& from, File& to, const std::string& name, const catalogue::FileEntry& entry);
   absl::Status MakeIndex(File& from, const catalogue::FileEntry& entry);
   absl::Status RemoveStrays();
@@ -161,8 +163,8 @@ absl::Status Finisher::CheckSum(const std::string& name, const catalogue::FileEn
 }
 
 // From the block that it begins in, so that all that is written has been compared with its sum.
-absl::Status Finisher::CopyRest(File& from, File& to, const std::string& name, const catalogue::FileEntry& entry) {
-  const std::uint64_t begin = arrived_[name].matching;
+absl::Status Finisher::CopyRest(File& from, File& to, const std::string& name, const catalogue::FileEntry& entry,
+                                std::uint64_t begin) {
   std::vector<std::byte> head(begin % kCrcBlockBytes);
   if (!head.empty()) CAIRN_RETURN_IF_ERROR(Annotate(from.ReadAt(begin - head.size(), head), "source"));
   const auto check = [&](std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -171,27 +173,35 @@ absl::Status Finisher::CopyRest(File& from, File& to, const std::string& name, c
   return CopyRange(from, to, begin, entry.bytes(), allowance_, check);
 }
 
-// All records at once; of what their writer has left unfinished behind them nobody takes notice.
+absl::Status Finisher::CheckSource(File& from, const std::string& name, const catalogue::FileEntry& entry) {
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(kCrcBlockBytes, entry.bytes()));
+  for (std::uint64_t at = 0; at < entry.bytes(); at += kCrcBlockBytes) {
+    const std::span<std::byte> block(buffer.data(), std::min<std::uint64_t>(kCrcBlockBytes, entry.bytes() - at));
+    CAIRN_RETURN_IF_ERROR(Annotate(from.ReadAt(at, block), "source"));
+    CAIRN_RETURN_IF_ERROR(CheckSum(name, entry, at / kCrcBlockBytes, Crc32c(block)));
+  }
+  return absl::OkStatus();
+}
+
+// All records at once, however many: none are held in memory. Of what their writer has left unfinished behind them
+// nobody takes notice.
 absl::Status Finisher::CopyRecords(File& from, File& to, const std::string& name, const catalogue::FileEntry& entry) {
   const bool index = name == "md.idx";
   const std::size_t length_at = index ? kLengthInIndex : kLengthInFormats;
-  std::string bytes(entry.bytes(), '\0');
-  CAIRN_RETURN_IF_ERROR(Annotate(from.ReadAt(0, std::as_writable_bytes(std::span(bytes))), "source"));
-  for (std::uint64_t at = 0; at < bytes.size(); at += kCrcBlockBytes) {
-    const std::span<const char> block(bytes.data() + at, std::min<std::uint64_t>(kCrcBlockBytes, bytes.size() - at));
-    CAIRN_RETURN_IF_ERROR(CheckSum(name, entry, at / kCrcBlockBytes, Crc32c(std::as_bytes(block))));
-  }
+  CAIRN_RETURN_IF_ERROR(CheckSource(from, name, entry));
   const std::uint64_t begin = std::max(arrived_[name].matching, index ? kIndexHeaderBytes : 0);
-  if (bytes.size() > begin) {
-    const std::string_view rest = std::string_view(bytes).substr(begin);
-    if (!allowance_(rest.size())) return Cancelled("copy to {} was stopped at offset {}", to.path(), begin);
-    const bool whole = rest.size() >= length_at + 8;
-    CAIRN_RETURN_IF_ERROR(
-        Annotate(whole ? AppendAtOnce(to, begin, rest, length_at) : WriteSynced(to, begin, rest), "target"));
+  if (entry.bytes() > begin) {
+    std::string head(std::min<std::uint64_t>(length_at + 8, entry.bytes() - begin), '\0');
+    CAIRN_RETURN_IF_ERROR(Annotate(from.ReadAt(begin, std::as_writable_bytes(std::span(head))), "source"));
+    if (!allowance_(head.size())) return Cancelled("copy to {} was stopped at offset {}", to.path(), begin);
+    const auto rest = [&] { return CopyRest(from, to, name, entry, begin + head.size()); };
+    CAIRN_RETURN_IF_ERROR(Annotate(AppendAtOnce(to, begin, head, length_at, rest), "target"));
   }
-  if (!index || bytes.size() < kIndexHeaderBytes) return absl::OkStatus();
+  if (!index || entry.bytes() < kIndexHeaderBytes) return absl::OkStatus();
   CAIRN_RETURN_IF_ERROR(Annotate(to.Sync(), "target"));
-  return Annotate(WriteSynced(to, kActiveFlagAt, std::string_view(bytes).substr(kActiveFlagAt, 1)), "target");
+  std::string flag(1, '\0');
+  CAIRN_RETURN_IF_ERROR(Annotate(from.ReadAt(kActiveFlagAt, std::as_writable_bytes(std::span(flag))), "source"));
+  return Annotate(WriteSynced(to, kActiveFlagAt, flag), "target");
 }
 
 // md.idx begins with its header, whole or not at all, and says that more is to come.
@@ -211,7 +221,8 @@ absl::Status Finisher::Complete(const std::string& name, const catalogue::FileEn
   if (name == "md.idx" && arrived_[name].inode == 0) CAIRN_RETURN_IF_ERROR(MakeIndex(**from, entry));
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> to, OpenTarget(name));
   const bool records = name == "md.idx" || name == "mmd.0";
-  CAIRN_RETURN_IF_ERROR(records ? CopyRecords(**from, *to, name, entry) : CopyRest(**from, *to, name, entry));
+  CAIRN_RETURN_IF_ERROR(records ? CopyRecords(**from, *to, name, entry)
+                                : CopyRest(**from, *to, name, entry, arrived_[name].matching));
   if (entry.mode() != 0) {
     const timespec atime{.tv_sec = entry.atime_s(), .tv_nsec = static_cast<long>(entry.atime_ns())};
     const timespec mtime{.tv_sec = entry.mtime_s(), .tv_nsec = static_cast<long>(entry.mtime_ns())};

@@ -30,6 +30,7 @@ absl::StatusOr<std::map<std::string, std::uint64_t>> NeedOf(const bp5::Metadata&
 }
 
 absl::Status Follower::Step() {
+  followed_.more = false;
   CAIRN_ASSIGN_OR_RETURN(const bool any, LookAtSource());
   if (!any) return absl::OkStatus();
   if (!placed_) {
@@ -42,11 +43,13 @@ absl::Status Follower::Step() {
     CAIRN_RETURN_IF_ERROR(CutToCommon());
     cut_ = false;
   }
-  while (followed_.flushed < source().steps() && !cut_) {
-    CAIRN_ASSIGN_OR_RETURN(const std::uint32_t end, GroupEnd());
+  const std::uint32_t seen = source().steps();
+  while (followed_.flushed < seen && !cut_) {
+    CAIRN_ASSIGN_OR_RETURN(const std::uint32_t end, GroupEnd(seen));
     if (end == followed_.flushed) break;
     CAIRN_RETURN_IF_ERROR(Bring(end));
   }
+  followed_.more = cut_ || source().steps() > seen;
   return absl::OkStatus();
 }
 
@@ -92,8 +95,8 @@ absl::Status Follower::RememberLast() {
 
 // The largest number of steps that go at once: all their data is in the source (a writer may be behind), and not more
 // than readers should wait for.
-absl::StatusOr<std::uint32_t> Follower::GroupEnd() {
-  std::uint32_t low = followed_.flushed, high = source().steps();
+absl::StatusOr<std::uint32_t> Follower::GroupEnd(std::uint32_t high) {
+  std::uint32_t low = followed_.flushed;
   CAIRN_ASSIGN_OR_RETURN(const bool next, Fits(low + 1, UINT64_MAX));
   if (!next) return low;
   ++low;
@@ -253,8 +256,9 @@ absl::StatusOr<std::uint64_t> Follower::Common(const std::string& name) {
   return FirstDifference(**from, *to, sent_[name].bytes, name == "md.idx");
 }
 
-// Steps that are the same in both stay. Data of steps whose metadata is the same is taken to be the same: writers do
-// not go back into it, and what has come in spite of that is found by the check before the commit.
+// Steps that are the same in both stay, and of mmd.0 the entries that they use: what a writer has put behind those may
+// be torn, and may be another by the next look. Data of steps whose metadata is the same is taken to be the same:
+// writers do not go back into it, and what has come in spite of that is found by the check before the commit.
 absl::Status Follower::CutToCommon() {
   std::map<std::string, std::uint64_t> same;
   for (const char* name : {"md.idx", "md.0", "mmd.0"}) {
@@ -269,7 +273,6 @@ absl::Status Follower::CutToCommon() {
     }
   }
   const bool another = same["md.idx"] < kIndexHeaderBytes;  // its header is
-  need["mmd.0"] = std::max(need["mmd.0"], same["mmd.0"]);   // more of it does no harm, and may be used again
   followed_.flushed = keep;
   CAIRN_RETURN_IF_ERROR(RememberLast());
   for (const bool index : {true, false}) {

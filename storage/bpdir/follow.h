@@ -27,6 +27,7 @@ struct Followed {
   std::uint32_t complete = 0;  // steps of the source, as last seen
   std::uint32_t flushed = 0;   // durable in the target
   std::uint64_t bytes = 0;     // written there
+  bool more = false;           // the source has changed while the last Step was at work: another is worth it at once
 };
 
 class Follower {
@@ -35,8 +36,9 @@ class Follower {
   // by the first Step that has something to bring.
   Follower(const Ends& ends, Allowance allowance) : ends_(ends), allowance_(std::move(allowance)) {}
 
-  // Brings what has become complete. No md.idx yet: OK. After any error it may be called again and goes on; the target
-  // is as consistent as ever.
+  // Brings the steps that are complete when it is called, and not what the writer adds meanwhile, so that it ends
+  // however fast that is; followed().more tells of those. No md.idx yet: OK. After any error it may be called again and
+  // goes on; the target is as consistent as ever.
   //   kAborted    someone else has put files under these names since: nothing of theirs is touched
   //   kCancelled  the allowance says stop
   absl::Status Step();
@@ -60,7 +62,7 @@ class Follower {
   absl::Status RememberLast();
   absl::Status CutToCommon();
   absl::StatusOr<std::uint64_t> Common(const std::string& name);
-  absl::StatusOr<std::uint32_t> GroupEnd();
+  absl::StatusOr<std::uint32_t> GroupEnd(std::uint32_t high);
   absl::StatusOr<bool> Fits(std::uint32_t end, std::uint64_t bytes_max);
   absl::Status Bring(std::uint32_t end);
   absl::StatusOr<std::unique_ptr<File>> OpenTarget(const std::string& name);

@@ -1,6 +1,5 @@
 #include "storage/bpdir/writer.h"
 
-#include <charconv>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -16,7 +15,7 @@
 namespace cairn::bpdir {
 namespace {
 
-constexpr std::string_view kIndex = "md.idx", kMetadata = "md.0", kFormats = "mmd.0", kData = "data.";
+constexpr std::string_view kIndex = "md.idx", kMetadata = "md.0", kFormats = "mmd.0";
 constexpr std::uint64_t kHeaderBytes = 64, kDataAlignment = 16, kMetadataAlignment = 8;
 constexpr std::uint64_t kWholeBytesMax = std::uint64_t{1} << 34;  // of a file that is read to be gone on with
 
@@ -42,17 +41,6 @@ absl::StatusOr<std::unique_ptr<File>> OpenOrMake(Disk& disk, const std::string& 
 absl::Status CutTo(File& file, std::uint64_t bytes) {
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file.Info());
   return info.bytes > bytes ? file.Truncate(bytes) : absl::OkStatus();
-}
-
-// The number of a data file; nullopt: it is none.
-std::optional<std::uint32_t> SubfileOf(std::string_view name) {
-  if (!name.starts_with(kData)) return std::nullopt;
-  name.remove_prefix(kData.size());
-  std::uint32_t subfile = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), subfile);
-  const bool canonical = name == "0" || !name.starts_with('0');
-  if (error != std::errc() || end != name.data() + name.size() || !canonical) return std::nullopt;
-  return subfile;
 }
 
 class WriterImpl : public Writer {
@@ -191,7 +179,7 @@ absl::Status WriterImpl::Ready() const {
 absl::StatusOr<File*> WriterImpl::DataFile(std::uint32_t subfile) {
   std::unique_ptr<File>& file = data_files_[subfile];
   if (file == nullptr) {
-    CAIRN_ASSIGN_OR_RETURN(file, OpenOrMake(disk_, In(path_, fmt::format("{}{}", kData, subfile))));
+    CAIRN_ASSIGN_OR_RETURN(file, OpenOrMake(disk_, In(path_, DataName(subfile))));
     new_names_ = true;  // perhaps
   }
   return file.get();
