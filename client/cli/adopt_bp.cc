@@ -10,6 +10,7 @@
 
 #include "client/cli/adoption.h"
 #include "storage/base/checksum.h"
+#include "storage/base/md5_stream.h"
 #include "storage/base/status.h"
 #include "storage/bpdir/directory.h"
 #include "storage/bpdir/follow.h"
@@ -98,10 +99,15 @@ absl::Status BpAdopter::ListFiles(const bp5::Metadata& metadata) {
 absl::StatusOr<std::string> BpAdopter::Claim() {
   std::string what = fmt::format("BP5 {}\n", taken_.name);
   for (const std::string name : {"md.idx", "md.0"}) {
-    std::string bytes(taken_.files[name], '\0');
     CAIRN_ASSIGN_OR_RETURN(const auto file, disk_.Open(From(name), {}));
-    CAIRN_RETURN_IF_ERROR(file->ReadAt(0, std::as_writable_bytes(std::span(bytes))));
-    what += HexOf(Md5(std::as_bytes(std::span(bytes))));
+    Md5Stream sum;
+    std::vector<std::byte> buffer(1 << 20);
+    for (std::uint64_t at = 0, end = taken_.files[name]; at < end; at += buffer.size()) {
+      const std::span<std::byte> part = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), end - at));
+      CAIRN_RETURN_IF_ERROR(file->ReadAt(at, part));
+      sum.Append(part);
+    }
+    what += HexOf(sum.Finish());
   }
   return ClaimPath(prefix_, what);
 }

@@ -208,8 +208,9 @@ class Directory(collections.abc.Mapping):
         return Change(change.value)
 
     def __getitem__(self, name):
-        index = ctypes.c_uint64()
-        encoded = name.encode(errors="surrogateescape") if isinstance(name, str) else b""
+        if not isinstance(name, str) or "\0" in name:  # behind a NUL the library would not look
+            raise KeyError(name)
+        index, encoded = ctypes.c_uint64(), name.encode(errors="surrogateescape")
         code = _lib.find(self._handle.pointer, encoded, ctypes.byref(index))
         if code == Code.NOT_FOUND:
             raise KeyError(name)
@@ -309,8 +310,7 @@ class _Array:
         start, count, then = _box(key, self.shape)
         if 0 in count:
             return numpy.empty(count, self.dtype)[then]
-        box = (len(count), _numbers(start), _numbers(count))
-        address = ctypes.c_void_p()
+        box, address = (len(count), _numbers(start), _numbers(count)), ctypes.c_void_p()
         _check(in_place(*box, ctypes.byref(address)))
         if address.value:
             return numpy.asarray(_InPlace(handle, address.value, count, self.dtype))[then]
@@ -333,8 +333,7 @@ class Variable(_Array):
         if self._looked_at == self.directory._generation:
             return
         handle, index = self.directory._handle, ctypes.c_uint64()
-        encoded = self.name.encode(errors="surrogateescape")
-        _check(_lib.find(handle.pointer, encoded, ctypes.byref(index)))
+        _check(_lib.find(handle.pointer, self.name.encode(errors="surrogateescape"), ctypes.byref(index)))
         info = _calls.VariableInfo(struct_size=ctypes.sizeof(_calls.VariableInfo))
         _check(_lib.variable(handle.pointer, index.value, ctypes.byref(info)))
         self._index = index.value

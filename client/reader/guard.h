@@ -29,7 +29,7 @@ int Guard(Call call) noexcept {
   }
 }
 
-// As much of a structure as the caller knows: `info` has its size in front.
+// As much of a structure as the caller knows, and 0 for what only the caller knows: `info` has its size in front.
 template <typename Info>
 absl::Status CheckSize(const Info* info) {
   if (info != nullptr && info->struct_size >= sizeof(std::size_t)) return absl::OkStatus();
@@ -40,6 +40,7 @@ void Give(Info found, Info* info) {
   const std::size_t known = info->struct_size < sizeof found ? info->struct_size : sizeof found;
   found.struct_size = info->struct_size;
   std::memcpy(info, &found, known);
+  std::memset(reinterpret_cast<std::byte*>(info) + known, 0, found.struct_size - known);
 }
 
 }  // namespace cairn::reader

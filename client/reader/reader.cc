@@ -70,13 +70,6 @@ absl::StatusOr<std::span<std::byte>> TargetOf(void* target, std::uint64_t bytes)
   return std::span(static_cast<std::byte*>(target), bytes);
 }
 
-absl::StatusOr<std::int32_t> DimensionsOf(const Metadata& metadata, bp5::VariableNumber number,
-                                          const Variable& variable) {
-  if (!IsArray(variable.kind) || variable.steps.empty()) return 0;
-  CAIRN_ASSIGN_OR_RETURN(const std::uint32_t dimensions, metadata.Dimensions(number, variable.steps.front()));
-  return static_cast<std::int32_t>(dimensions);
-}
-
 absl::Status GiveVariable(const Metadata& metadata, std::uint64_t index, cairn_reader_variable_info* info) {
   CAIRN_RETURN_IF_ERROR(CheckSize(info));
   CAIRN_ASSIGN_OR_RETURN(const Place place, FindVariable(metadata, index));
@@ -90,7 +83,8 @@ absl::Status GiveVariable(const Metadata& metadata, std::uint64_t index, cairn_r
   found.steps = variable.steps.data();
   found.expression = variable.expression.c_str();
   found.has_operator = variable.has_operator ? 1 : 0;
-  CAIRN_ASSIGN_OR_RETURN(found.ndims, DimensionsOf(metadata, place.number, variable));
+  // A damaged record does not hide the variable: who uses it is told.
+  found.ndims = static_cast<std::int32_t>(variable.dimensions);
   Give(found, info);
   return absl::OkStatus();
 }

@@ -64,7 +64,12 @@ absl::Status Choose(std::uint64_t extent, std::int64_t given_start, const std::i
 }
 
 absl::StatusOr<DumpPart> PartOfBlock(const bp5::Block& block, std::uint32_t step, const DumpSelection& selection) {
-  DumpPart part{.step = step, .block = block.id, .writer = block.writer, .shape = block.ToBox().count, .box = {}};
+  DumpPart part{.step = step,
+                .block = block.id,
+                .writer = block.writer,
+                .shape = block.ToBox().count,
+                .box = {},
+                .walked = block};
   CAIRN_ASSIGN_OR_RETURN(part.box, BoxOf(part.shape, selection));
   return part;
 }
@@ -145,7 +150,7 @@ absl::StatusOr<std::vector<DumpPart>> PartsOf(const bp5::Metadata& metadata, bp5
   if (variable.kind != bp5::Kind::kLocalArray && !selection.block) {
     CAIRN_ASSIGN_OR_RETURN(const Extents shape, metadata.Shape(number, step));
     CAIRN_ASSIGN_OR_RETURN(Box box, BoxOf(shape, selection));
-    parts.push_back({.step = step, .block = {}, .shape = shape, .box = std::move(box)});
+    parts.push_back({.step = step, .block = {}, .shape = shape, .box = std::move(box), .walked = {}});
     return parts;
   }
   std::uint64_t blocks = 0;
@@ -184,8 +189,8 @@ absl::StatusOr<bool> ReadPart(const bp5::Metadata& metadata, bp5::VariableNumber
     for (const Box& box : RunAsBoxes(part.box, begin, end)) {
       const auto piece = target.subspan(done, *Elements(box.count) * bytes);
       done += piece.size();
-      if (part.block) {
-        CAIRN_RETURN_IF_ERROR(bp5::ReadBlock(metadata, number, part.step, *part.block, box, source, piece));
+      if (part.walked) {
+        CAIRN_RETURN_IF_ERROR(bp5::ReadBlock(metadata, number, part.step, *part.walked, box, source, piece));
       } else {
         CAIRN_ASSIGN_OR_RETURN(const bool all, bp5::ReadSelection(metadata, number, part.step, box, source, piece));
         covered &= all;

@@ -47,6 +47,7 @@ struct DumpPart {
   std::uint32_t writer = 0;            // of the block
   Extents shape;                       // of the array, or the block
   Box box;
+  std::optional<bp5::Block> walked;  // the block as the walk showed it, so that it is not looked for again
 };
 // The parts of an array variable in one step: of local arrays (or where a block was named) each block, else one.
 // Errors of the metadata; kNotFound: no such block; kInvalidArgument as above.
