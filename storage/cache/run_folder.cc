@@ -166,8 +166,10 @@ absl::StatusOr<std::vector<CacheFolder::Found>> CacheFolder::Find(Disk& disk, co
   return found;
 }
 
-absl::StatusOr<RunFolder> OpenRunFolder(Disk& disk, const std::string& cache, std::string_view user,
-                                        std::string_view run_name, const RunId& run, const std::string& prefix) {
+namespace {
+
+absl::StatusOr<RunFolder> FindOrTake(Disk& disk, const std::string& cache, std::string_view user,
+                                     std::string_view run_name, const RunId& run, const std::string& prefix) {
   if (!prefix.starts_with('/')) return InvalidArgument("prefix \"{}\" is not absolute", prefix);
   CAIRN_ASSIGN_OR_RETURN(const std::string folder, UserFolder(cache, user));
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, folder, 0700));
@@ -195,6 +197,17 @@ absl::StatusOr<RunFolder> OpenRunFolder(Disk& disk, const std::string& cache, st
     return result;
   }
   return AlreadyExists("{}: {} folders of that name belong to other runs", stem, kTriesMax);
+}
+
+}  // namespace
+
+absl::StatusOr<RunFolder> OpenRunFolder(Disk& disk, const std::string& cache, std::string_view user,
+                                        std::string_view run_name, const RunId& run, const std::string& prefix) {
+  auto folder = FindOrTake(disk, cache, user, run_name, run, prefix);
+  // Who opened the same run a moment before, by another name of its prefix, clears the folder of work files: of this
+  // one's, too. By now its record is there.
+  if (absl::IsNotFound(folder.status())) folder = FindOrTake(disk, cache, user, run_name, run, prefix);
+  return folder;
 }
 
 }  // namespace cairn
