@@ -17,9 +17,9 @@ struct cairn_frame_header {
 #define CAIRN_FRAME_BYTES_MAX (64u << 20)
 
 /* Protocol versions: a client offers a range, the daemon takes the newest that both speak and serves the one before
- * its newest, too. */
-#define CAIRN_PROTOCOL_NEWEST 2u /* 2: rows in a restore's pieces, Read, observers */
-#define CAIRN_PROTOCOL_OLDEST 1u
+ * its newest, too. Number 1 was used once, by no program that is still in use: it is never given another meaning. */
+#define CAIRN_PROTOCOL_NEWEST 2u
+#define CAIRN_PROTOCOL_OLDEST 2u
 
 /* Limits that both sides keep. */
 #define CAIRN_NAME_BYTES_MAX 4096u

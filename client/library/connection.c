@@ -52,7 +52,6 @@ static int say_hello(struct lc_call* call) {
     code = lc_fail(call, CAIRN_UNSUPPORTED, "the daemon (%.100s) speaks protocol %u, this library %u to %u",
                    reply->hello->daemon, reply->hello->protocol, CAIRN_PROTOCOL_OLDEST, CAIRN_PROTOCOL_NEWEST);
   } else {
-    call->session->protocol = reply->hello->protocol;
     lc_log(call->session, LC_LOG_INFO, "connected to %s (process %u) at %s", reply->hello->daemon, reply->hello->pid,
            call->session->address);
   }
@@ -97,10 +96,6 @@ static int join_launch(struct lc_call* call) {
   cairn_session* session = call->session;
   Cairn__Local__Open open = CAIRN__LOCAL__OPEN__INIT;
   Cairn__Local__Rhythm rhythm = CAIRN__LOCAL__RHYTHM__INIT;
-  if (session->settings.observer && session->protocol < LC_PROTOCOL_READS) {
-    return lc_fail(call, CAIRN_UNSUPPORTED, "the daemon is too old for observers: it speaks protocol %u",
-                   session->protocol);
-  }
   open.prefix = session->settings.prefix;
   open.observer = session->settings.observer;
   if (!open.observer) {

@@ -150,10 +150,6 @@ static int send_request(struct restore* r) {
   Cairn__Local__Restore body = CAIRN__LOCAL__RESTORE__INIT;
   Cairn__Local__Request request = CAIRN__LOCAL__REQUEST__INIT;
   if (r->read != NULL) {
-    if (r->call->session->protocol < LC_PROTOCOL_READS) {
-      return lc_fail(r->call, CAIRN_UNSUPPORTED, "the daemon is too old for reads: it speaks protocol %u",
-                     r->call->session->protocol);
-    }
     request.body_case = CAIRN__LOCAL__REQUEST__BODY_READ;
     request.read = r->read;
   } else {

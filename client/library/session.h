@@ -34,7 +34,6 @@ struct cairn_session {
   struct lc_transport* transport; /* NULL: not connected */
   uint64_t connection;            /* counts them */
   uint64_t call;                  /* number of the last request */
-  uint32_t protocol;              /* of this connection */
   bool joined;                    /* Open was answered once */
   uint64_t launch;
   ProtobufCBinaryData token;
@@ -63,9 +62,6 @@ struct lc_call {
   int64_t deadline;
   int saved_errno; /* the application's own */
 };
-
-/* From this version of the protocol on a daemon knows Read and observers. */
-#define LC_PROTOCOL_READS 2u
 
 /* Not a code of the interface: the connection broke (cairn_error says how), the caller decides what to do over. */
 #define LC_LOST (-1)

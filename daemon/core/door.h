@@ -23,8 +23,6 @@ class Connection {
   virtual void Close() = 0;
   // False: payload comes and goes as Pieces.
   virtual bool shares_memory() const = 0;
-  // The version of the protocol that was agreed with Hello.
-  virtual std::uint32_t protocol() const = 0;
   // True: when the connection breaks without Close, its session is kept for the resume time.
   virtual bool resumable() const = 0;
   // For errors and logs: who is it? Known from the kernel (Unix socket) or from Hello.

@@ -7,7 +7,6 @@
 
 #include "daemon/core/core_impl.h"
 #include "daemon/core/restore_plan.h"
-#include "daemon/core/rows.h"
 #include "proto/frame.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
@@ -22,7 +21,6 @@ constexpr std::uint64_t kRingBytes = 64 << 20;
 constexpr std::uint64_t kRemoteRingBytes = 16 << 20;
 constexpr std::uint64_t kDoorbellBytes = 4 << 20;
 constexpr std::uint64_t kImageNameBytes = 64;  // of an image in a reply
-constexpr std::uint32_t kStridesProtocol = 2;  // from this version on clients know rows
 
 bool HasFar(const RestorePart& part) {
   const auto& tiers = part.source_tiers;
@@ -180,14 +178,13 @@ void CoreImpl::FindPart(const RunPtr& run, const std::shared_ptr<RestoreGroup>& 
     std::uint64_t image_bytes = 0;
     std::shared_ptr<ContainerList> list;
     std::size_t bad = 0;
-    bool too_many = false;  // rows, for a client that is told each of them
   };
   const Launch* launch = run->ledger.Find(part->session->launch);
   const bool own =
       !group->read && launch != nullptr && launch->nranks == group->dataset->nranks &&
       std::none_of(part->wanted.begin(), part->wanted.end(), [](const Wanted& one) { return !one.rows.empty(); });
   auto find = [&disk = cache_disk_, sources = part->sources, from = part->source_ranks, wanted = part->wanted,
-               rank = part->session->rank, own, strides = part->call->connection()->protocol() >= kStridesProtocol] {
+               rank = part->session->rank, own] {
     Found found;
     std::vector<ftiff::FileMetadata> metadata;
     found.pieces = FindPieces(disk, sources, from, wanted, &found.bad, &metadata);
@@ -195,10 +192,6 @@ void CoreImpl::FindPart(const RunPtr& run, const std::shared_ptr<RestoreGroup>& 
       if (own && from[i] == rank) found.list = ListOf(metadata[i], /*restored=*/true);
     }
     if (!found.pieces.ok()) return found;
-    if (!strides) {
-      found.too_many = CountRows(*found.pieces) > kRestorePiecesMax;
-      if (!found.too_many) found.pieces = WithoutStrides(*found.pieces);
-    }
     found.image_bytes = Restore::ImageBytes(sources, *found.pieces);
     return found;
   };
@@ -207,13 +200,6 @@ void CoreImpl::FindPart(const RunPtr& run, const std::shared_ptr<RestoreGroup>& 
     if (!found.pieces.ok()) {
       CopyIsBad(run, group, part->source_ranks[found.bad], part->source_tiers[found.bad], found.pieces.status());
       return PlanPart(run, group, part);
-    }
-    if (found.too_many) {
-      return EndGroup(run, group, local::FAILED_PRECONDITION,
-                      fmt::format("rank {}: its libcairn is too old for boxes of so many rows: {}, at most {} with "
-                                  "protocol {}",
-                                  part->session->rank, CountRows(*found.pieces), kRestorePiecesMax,
-                                  part->call->connection()->protocol()));
     }
     part->pieces = *std::move(found.pieces);
     part->image_bytes = found.image_bytes;

@@ -90,25 +90,4 @@ void AppendRows(const RowPattern& pattern, std::span<const Extent> extents, cons
   });
 }
 
-std::vector<RestorePiece> WithoutStrides(std::span<const RestorePiece> pieces) {
-  std::vector<RestorePiece> single;
-  single.reserve(CountRows(pieces));
-  for (const RestorePiece& piece : pieces) {
-    for (std::uint64_t row = 0; row < piece.rows; ++row) {
-      single.push_back(piece);
-      single.back().variable_offset += row * piece.variable_stride;
-      single.back().file_offset += row * piece.file_stride;
-      single.back().rows = 1;
-      single.back().variable_stride = single.back().file_stride = 0;
-    }
-  }
-  return single;
-}
-
-std::uint64_t CountRows(std::span<const RestorePiece> pieces) {
-  std::uint64_t rows = 0;
-  for (const RestorePiece& piece : pieces) rows += piece.rows;
-  return rows;
-}
-
 }  // namespace cairn

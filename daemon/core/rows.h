@@ -31,10 +31,6 @@ struct Extent {
 void AppendRows(const RowPattern& pattern, std::span<const Extent> extents, const RestorePiece& piece,
                 std::vector<RestorePiece>& pieces);
 
-// Pieces of one row each, for clients that know no others.
-std::vector<RestorePiece> WithoutStrides(std::span<const RestorePiece> pieces);
-std::uint64_t CountRows(std::span<const RestorePiece> pieces);
-
 }  // namespace cairn
 
 #endif  // CAIRN_DAEMON_CORE_ROWS_H_

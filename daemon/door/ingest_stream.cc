@@ -110,7 +110,6 @@ void IngestStream::TakeFirst(const local::Request& request) {
              .program = Printable(request.hello().program())};
   }
   greeted_ = true;
-  protocol_ = handshake.reply.hello().protocol();
   spdlog::debug("client {} (pid {} on {}, from {}): connected with {}", peer_.program, peer_.pid, peer_.host, address_,
                 Printable(request.hello().client()));
   receiver_.Attach(shared_from_this());

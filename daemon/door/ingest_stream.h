@@ -37,7 +37,6 @@ class IngestStream final : public Connection,
   void Send(const local::Reply& reply, std::shared_ptr<Image> image) override;
   void Close() override;
   bool shares_memory() const override { return false; }
-  std::uint32_t protocol() const override { return protocol_; }
   // On the node a stream breaks only because its client is gone.
   bool resumable() const override { return !address_.starts_with("unix:"); }
   Peer peer() const override;
@@ -68,8 +67,7 @@ class IngestStream final : public Connection,
   grpc::Alarm hello_alarm_;
   grpc::Alarm drain_alarm_;
 
-  bool greeted_ = false;        // of the one read at a time
-  std::uint32_t protocol_ = 0;  // since the greeting, for all
+  bool greeted_ = false;  // of the one read at a time
   std::unique_ptr<local::Request> incoming_;
 
   mutable std::mutex mutex_;

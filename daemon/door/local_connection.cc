@@ -155,7 +155,6 @@ bool LocalConnection::TakeFirst(const local::Request& request) {
   }
   timer_.cancel();
   greeted_ = true;
-  protocol_ = handshake.reply.hello().protocol();
   spdlog::debug("client {} (pid {}): connected with {}", Printable(peer_.program), peer_.pid,
                 Printable(request.hello().client()));
   receiver_.Attach(shared_from_this());

@@ -44,7 +44,6 @@ class LocalConnection final : public Connection, public std::enable_shared_from_
   void Send(const local::Reply& reply, std::shared_ptr<Image> image) override;
   void Close() override;
   bool shares_memory() const override { return true; }
-  std::uint32_t protocol() const override { return protocol_; }
   bool resumable() const override { return false; }
   Peer peer() const override { return peer_; }
 
@@ -78,8 +77,7 @@ class LocalConnection final : public Connection, public std::enable_shared_from_
   Socket socket_;
   boost::asio::steady_timer timer_;
   FrameParser parser_;
-  bool greeted_ = false;        // Hello was accepted: the core knows us
-  std::uint32_t protocol_ = 0;  // since then, for all
+  bool greeted_ = false;  // Hello was accepted: the core knows us
   bool dropped_ = false;
   bool reading_ = true;  // false: closing, or too much in flight
 

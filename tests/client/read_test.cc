@@ -275,15 +275,10 @@ TEST_F(ReadTest, WhatIsWrongIsSaidBeforeTheDaemonIsAsked) {
   EXPECT_TRUE(Says(session_, "no such name"));
 }
 
-// --- Observers, and daemons before them ---
+// --- Observers ---
 
 class ObserverTest : public testing::Test {
  protected:
-  void Greet(FakePeer& peer, std::uint32_t protocol) {
-    local::Reply hello;
-    hello.mutable_hello()->set_protocol(protocol);
-    peer.Answer(peer.Expect(local::Request::kHello), std::move(hello));
-  }
   FakeDaemon daemon_;
 };
 
@@ -306,38 +301,6 @@ TEST_F(ObserverTest, OpensWithoutLaunchAndComesBackAfterABreak) {
   EXPECT_EQ(cairn_latest(session, nullptr, nullptr), CAIRN_NOT_FOUND) << cairn_error(session);
   daemon_.Join();
   cairn_close(session);
-}
-
-TEST_F(ObserverTest, AnOlderDaemonKnowsNeitherObserversNorReads) {
-  daemon_.Play([this] {
-    {
-      FakePeer peer = daemon_.Accept();
-      Greet(peer, 1);
-      EXPECT_FALSE(peer.Receive().has_value());
-    }
-    FakePeer peer = daemon_.Accept();
-    Greet(peer, 1);
-    local::Reply opened;
-    opened.mutable_open()->set_launch(7);
-    peer.Answer(peer.Expect(local::Request::kOpen), std::move(opened));
-    local::Reply stored;
-    stored.mutable_stored()->set_nranks(1);
-    peer.Answer(peer.Expect(local::Request::kStored), std::move(stored));
-    EXPECT_FALSE(peer.Receive().has_value() && peer.Receive().has_value());  // Close at most
-  });
-  cairn_options options = daemon_.options();
-  options.observer = 1;
-  cairn_session* session = nullptr;
-  EXPECT_EQ(cairn_open(&options, &session), CAIRN_UNSUPPORTED);
-  EXPECT_NE(std::string(cairn_error(nullptr)).find("too old"), std::string::npos);
-  options.observer = 0;
-  options.deadline_ms = 500;
-  session = OpenOrDie(options);
-  const std::uint64_t none = 0;
-  std::uint8_t out = 0;
-  EXPECT_EQ(cairn_read(session, 12, "u", &none, &none, &out), CAIRN_UNSUPPORTED);
-  cairn_close(session);
-  daemon_.Join();
 }
 
 }  // namespace

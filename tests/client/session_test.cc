@@ -93,14 +93,17 @@ TEST_F(SessionTest, ARefusalOfTheConnectionItselfIsAnAnswerToo) {
 
 TEST_F(SessionTest, ADaemonOfAnotherProtocolIsRefused) {
   daemon_.Play([this] {
-    FakePeer peer = daemon_.Accept();
-    local::Reply hello;
-    hello.mutable_hello()->set_protocol(CAIRN_PROTOCOL_NEWEST + 1);
-    peer.Answer(peer.Expect(local::Request::kHello), std::move(hello));
-    EXPECT_FALSE(peer.Receive());
+    for (const std::uint32_t protocol : {CAIRN_PROTOCOL_OLDEST - 1, CAIRN_PROTOCOL_NEWEST + 1}) {
+      FakePeer peer = daemon_.Accept();
+      local::Reply hello;
+      hello.mutable_hello()->set_protocol(protocol);
+      peer.Answer(peer.Expect(local::Request::kHello), std::move(hello));
+      EXPECT_FALSE(peer.Receive());
+    }
   });
   cairn_session* session = nullptr;
   const cairn_options options = daemon_.options();
+  EXPECT_EQ(cairn_open(&options, &session), CAIRN_UNSUPPORTED);
   EXPECT_EQ(cairn_open(&options, &session), CAIRN_UNSUPPORTED);
 }
 

@@ -19,6 +19,7 @@
 #include "client/cairn.h"
 #include "client/grpc_transport.h"
 #include "daemon/door/ingest_door.h"
+#include "proto/frame.h"
 #include "storage/base/unique_fd.h"
 #include "tests/daemon/door/fake_receiver.h"
 #include "tests/support/runfiles/runfiles.h"
@@ -81,8 +82,8 @@ class Stream {
 local::Request Hello() {
   local::Request request;
   request.set_call(1);
-  request.mutable_hello()->set_protocol_min(1);
-  request.mutable_hello()->set_protocol_max(1);
+  request.mutable_hello()->set_protocol_min(CAIRN_PROTOCOL_OLDEST);
+  request.mutable_hello()->set_protocol_max(CAIRN_PROTOCOL_NEWEST);
   return request;
 }
 

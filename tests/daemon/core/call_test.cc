@@ -48,7 +48,6 @@ class Recorder final : public Connection {
   void Send(const local::Reply& reply, std::shared_ptr<Image>) override { replies.push_back(reply); }
   void Close() override {}
   bool shares_memory() const override { return true; }
-  std::uint32_t protocol() const override { return 2; }
   bool resumable() const override { return false; }
   Peer peer() const override { return {}; }
   std::vector<local::Reply> replies;

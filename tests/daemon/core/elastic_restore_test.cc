@@ -42,30 +42,6 @@ TEST_F(ElasticRestoreTest, InPiecesToClientsWithoutSharedMemory) {
   ExpectRestores(id, MemoryOf(Strips(3, true)), "job.2", {.shares_memory = false});
 }
 
-TEST_F(ElasticRestoreTest, ToClientsThatKnowNoRows) {
-  const DatasetId id = Store(MemoryOf(Strips(2, false)), local::LOCAL);
-  ExpectRestores(id, MemoryOf(Strips(3, true)), "job.2", {.protocol = 1});
-  ExpectRestores(id, MemoryOf(Strips(3, true)), "job.3", {.shares_memory = false, .protocol = 1});
-}
-
-TEST_F(ElasticRestoreTest, ClientsThatKnowNoRowsAreNotToldMillionsOfThem) {
-  // One column of a field of more rows than a plan may have pieces.
-  constexpr std::uint64_t kMany = (1u << 20) + 1;
-  const std::string bytes = RandomBytes(5, 2 * kMany);
-  const DatasetId id = Store({{ArrayOf(3, "u", {kMany, 2}, {0, 0}, {kMany, 2}, bytes)}}, local::LOCAL);
-  std::string column;
-  for (std::uint64_t row = 0; row < kMany; ++row) column += bytes[2 * row + 1];
-  const std::vector<Memory> memory = {{ArrayOf(3, "u", {kMany, 2}, {0, 1}, {kMany, 1}, column)}};
-  {
-    Ranks old(harness_, 1, "job.2", {.protocol = 1});
-    std::vector<Memory> back = BlankOf(memory);
-    const FakeClient::Restored refused = old.Restore(id, back)[0];
-    EXPECT_EQ(refused.code, local::FAILED_PRECONDITION);
-    EXPECT_NE(refused.message.find("too old"), std::string::npos) << refused.message;
-  }
-  ExpectRestores(id, memory, "job.3");
-}
-
 TEST_F(ElasticRestoreTest, GhostCellsThatSeveralStoredAreTheHighestRanks) {
   // Both ranks store rows 500 to 699; rank 1 has other bytes there.
   std::vector<Memory> memory = MemoryOf({{0, 0, 700, kColumns}, {500, 0, kRows - 500, kColumns}});

@@ -109,7 +109,6 @@ class FakeClient::Line final : public Connection {
     changed_.notify_all();
   }
   bool shares_memory() const override { return options_.shares_memory; }
-  std::uint32_t protocol() const override { return options_.protocol; }
   bool resumable() const override { return options_.resumable; }
   Peer peer() const override { return options_.peer; }
 

@@ -15,7 +15,6 @@
 
 #include "daemon/core/door.h"
 #include "daemon/data/image.h"
-#include "proto/frame.h"
 #include "proto/local.pb.h"
 #include "storage/base/ids.h"
 #include "tests/daemon/core/core_harness.h"
@@ -44,7 +43,6 @@ Memory Blank(Memory memory);
 struct ClientOptions {
   bool shares_memory = true;
   bool resumable = false;
-  std::uint32_t protocol = CAIRN_PROTOCOL_NEWEST;
   Connection::Peer peer = {.host = "node7", .pid = 4711, .program = "solver"};
 };
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "proto/frame.h"
 #include "proto/local.pb.h"
 
 namespace cairn::testing {
@@ -25,7 +26,8 @@ class IngestClient {
   virtual ~IngestClient() = default;
 
   virtual bool Send(const local::Request& request) = 0;
-  virtual bool Hello(std::uint32_t protocol_min = 1, std::uint32_t protocol_max = 1) = 0;
+  virtual bool Hello(std::uint32_t protocol_min = CAIRN_PROTOCOL_OLDEST,
+                     std::uint32_t protocol_max = CAIRN_PROTOCOL_NEWEST) = 0;
   // Nullopt: the stream has ended.
   virtual std::optional<local::Reply> Receive() = 0;
   virtual void Cancel() = 0;

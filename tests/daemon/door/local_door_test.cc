@@ -115,9 +115,12 @@ TEST_F(LocalDoorTest, NoCommonVersionIsRefusedNamingBothRanges) {
   RawClient past(options_.path);
   ASSERT_TRUE(past.Hello(0, 0));
   ExpectRefused(past, local::FAILED_PRECONDITION, "the client speaks 0 to 0");
+  RawClient first(options_.path);
+  ASSERT_TRUE(first.Hello(1, 1));
+  ExpectRefused(first, local::FAILED_PRECONDITION, "the client speaks 1 to 1");
   RawClient inverted(options_.path);
-  ASSERT_TRUE(inverted.Hello(2, 1));
-  ExpectRefused(inverted, local::FAILED_PRECONDITION, "the client speaks 2 to 1");
+  ASSERT_TRUE(inverted.Hello(3, 2));
+  ExpectRefused(inverted, local::FAILED_PRECONDITION, "the client speaks 3 to 2");
 }
 
 TEST_F(LocalDoorTest, TheFirstMessageMustBeHello) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "proto/frame.h"
 #include "proto/local.pb.h"
 #include "storage/base/unique_fd.h"
 
@@ -22,7 +23,7 @@ class RawClient {
   bool SendBytes(std::string_view bytes);
   bool Send(const local::Request& request);
   // Sends a Hello with these versions; call 1.
-  bool Hello(std::uint32_t protocol_min = 1, std::uint32_t protocol_max = 1);
+  bool Hello(std::uint32_t protocol_min = CAIRN_PROTOCOL_OLDEST, std::uint32_t protocol_max = CAIRN_PROTOCOL_NEWEST);
   // What the socket takes at once, waiting at most `wait_ms` for room; 0: no room.
   std::size_t SendSome(std::string_view bytes, int wait_ms);
 
