@@ -100,6 +100,8 @@ class Disk {
   virtual absl::StatusOr<FileInfo> Info(const std::string& path) = 0; // does not follow a symbolic link
   virtual absl::Status SetModeAndTimes(const std::string& path, std::uint32_t mode, timespec atime, timespec mtime) = 0;
   virtual absl::StatusOr<std::uint64_t> FreeBytes(const std::string& path) = 0;
+  // So many syncs at once, each on a thread of its own, are faster than one after the other. 1: no threads for that.
+  virtual std::size_t syncs_at_once() const { return 1; }
 };
 
 // --- What is made of these (disk.cc) ---

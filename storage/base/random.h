@@ -2,25 +2,29 @@
 #ifndef CAIRN_STORAGE_BASE_RANDOM_H_
 #define CAIRN_STORAGE_BASE_RANDOM_H_
 
-#include <sys/random.h>
-#include <sys/types.h>
-
-#include <cerrno>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <span>
-
-#include "storage/base/check.h"
 
 namespace cairn {
 
-inline void FillRandom(std::span<std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::getrandom(bytes.data(), bytes.size(), 0);
-    if (n < 0 && errno == EINTR) continue;
-    CAIRN_CHECK(n > 0);  // the kernel promises it for a valid buffer
-    bytes = bytes.subspan(static_cast<std::size_t>(n));
-  }
-}
+void FillRandom(std::span<std::byte> bytes);
+
+// While one lives, FillRandom on this thread takes its bytes from `next` instead. For simulations, which run all there
+// is on one thread and must come to the same again; never in a program. The innermost one counts.
+class ScopedRandom {
+ public:
+  explicit ScopedRandom(std::function<std::uint64_t()> next);
+  ~ScopedRandom();
+  ScopedRandom(const ScopedRandom&) = delete;
+  ScopedRandom& operator=(const ScopedRandom&) = delete;
+
+ private:
+  friend void FillRandom(std::span<std::byte> bytes);
+  const std::function<std::uint64_t()> next_;
+  ScopedRandom* const outer_;
+};
 
 }  // namespace cairn
 

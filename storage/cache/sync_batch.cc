@@ -11,12 +11,6 @@
 #include "storage/base/status.h"
 
 namespace cairn {
-namespace {
-
-constexpr std::size_t kThreadsMax = 8;
-
-}  // namespace
-
 absl::Status SyncBatch::Write(const std::string& path, std::string_view bytes) {
   const absl::Status removed = disk_.Remove(path);
   if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
@@ -42,7 +36,7 @@ absl::Status SyncBatch::Run() {
   };
   std::vector<std::thread> threads;
   try {
-    while (threads.size() + 1 < std::min(count, kThreadsMax)) threads.emplace_back(work);
+    while (threads.size() + 1 < std::min(count, disk_.syncs_at_once())) threads.emplace_back(work);
   } catch (const std::system_error&) {
     // No more threads to be had: those that there are do it.
   }

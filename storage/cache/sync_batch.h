@@ -15,7 +15,7 @@
 
 namespace cairn {
 
-// Not thread-safe; Run uses a few threads of its own and blocks on disk.
+// Not thread-safe; Run blocks on disk, and uses as many threads as the disk asks for (Disk::syncs_at_once).
 class SyncBatch {
  public:
   explicit SyncBatch(Disk& disk) : disk_(disk) {}

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <memory>
 #include <span>
-#include <thread>
 #include <utility>
 
+#include "storage/base/clock.h"
 #include "storage/base/status.h"
 #include "storage/kvtree/tree.h"
 
@@ -23,11 +23,11 @@ std::string HaltPath(const std::string& prefix) {
 }
 
 absl::Status Lock(File& file, std::chrono::milliseconds patience) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const auto deadline = SteadyNow() + patience;
   while (true) {
     const absl::Status locked = file.TryLock();
-    if (!absl::IsUnavailable(locked) || std::chrono::steady_clock::now() >= deadline) return locked;
-    std::this_thread::sleep_for(kPoll);
+    if (!absl::IsUnavailable(locked) || SteadyNow() >= deadline) return locked;
+    SleepFor(kPoll);
   }
 }
 

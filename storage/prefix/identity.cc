@@ -9,6 +9,7 @@
 #include <span>
 
 #include "storage/base/checksum.h"
+#include "storage/base/clock.h"
 #include "storage/base/status.h"
 #include "storage/cache/tree_file.h"
 
@@ -123,7 +124,7 @@ std::string FolderOf(const std::string& prefix) {
 }
 
 std::int64_t NowMicros() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto now = WallNow().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
 }
 

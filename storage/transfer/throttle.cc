@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
+#include "storage/base/clock.h"
 #include "storage/transfer/transfer.h"
 
 namespace cairn {
@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kLookNs = 50'000'000;  // how often `stop` is looked at, and how much idle time counts as saved
 
 std::int64_t NowNs() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const auto now = SteadyNow().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
@@ -47,7 +47,7 @@ bool Throttle::Take(std::uint64_t bytes, const std::atomic<bool>& stop) {
       }
       wait_ns = std::min(free_at_ns_ - now, kLookNs);
     }
-    std::this_thread::sleep_for(std::chrono::nanoseconds(wait_ns));
+    SleepFor(std::chrono::nanoseconds(wait_ns));
   }
 }
 
