@@ -5,7 +5,7 @@
 #include <random>
 #include <utility>
 
-#include "daemon/core/core.h"
+#include "daemon/core/threads.h"
 #include "daemon/door/admin_service.h"
 #include "daemon/door/ingest_door.h"
 #include "daemon/door/local_door.h"
@@ -37,18 +37,18 @@ class ServerImpl : public Server {
   }
 
   absl::Status Open(const Config& config) {
-    CAIRN_ASSIGN_OR_RETURN(core_, Core::Start(config, *cache_disk_, *prefix_disk_));
-    admin_ = AdminService::Make(*core_);
+    CAIRN_ASSIGN_OR_RETURN(core_, ThreadedCore::Start(config, *cache_disk_, *prefix_disk_));
+    admin_ = AdminService::Make(core_->core());
     const DaemonIdentity identity = NewIdentity();
     CAIRN_ASSIGN_OR_RETURN(ingest_door_, IngestDoor::Listen({.node_socket = config.runtime_dir + "/cairnd-grpc.sock",
                                                              .tcp = config.ingest,
                                                              .identity = identity},
-                                                            *core_, admin_.get()));
+                                                            core_->core(), admin_.get()));
     // Last: who finds this socket finds everything else ready.
     LocalDoor::Options options;
     options.path = socket_path_;
     options.identity = identity;
-    CAIRN_ASSIGN_OR_RETURN(local_door_, LocalDoor::Listen(std::move(options), *core_));
+    CAIRN_ASSIGN_OR_RETURN(local_door_, LocalDoor::Listen(std::move(options), core_->core()));
     return absl::OkStatus();
   }
 
@@ -58,13 +58,13 @@ class ServerImpl : public Server {
     return core_->Quiesce();
   }
 
-  void Reload(const Config& config) override { core_->Reload(config); }
+  void Reload(const Config& config) override { core_->core().Reload(config); }
   const std::string& socket_path() const override { return socket_path_; }
 
  private:
   std::unique_ptr<Disk> cache_disk_, prefix_disk_;
   std::string socket_path_;
-  std::unique_ptr<Core> core_;
+  std::unique_ptr<ThreadedCore> core_;
   std::unique_ptr<AdminService> admin_;
   std::unique_ptr<IngestDoor> ingest_door_;
   std::unique_ptr<LocalDoor> local_door_;

@@ -132,23 +132,23 @@ admin::RunStatus CoreImpl::StatusOf(const Run& run) const {
     const std::uint64_t done = job->progress->bytes_done;
     flush.set_bytes_done(done);
     flush.set_bytes(job->dataset->bytes());
-    const std::uint64_t ms = MsSince(job->started, loop_->now());
+    const std::uint64_t ms = MsSince(job->started, clocks_.steady());
     if (running && ms > 0) flush.set_bytes_per_s(done * 1000 / ms);
     flush.set_error(job->error);
-    if (job->state == FlushJob::State::kBackingOff && job->retry_at > loop_->now()) {
-      flush.set_retry_in_ms(MsSince(loop_->now(), job->retry_at));
+    if (job->state == FlushJob::State::kBackingOff && job->retry_at > clocks_.steady()) {
+      flush.set_retry_in_ms(MsSince(clocks_.steady(), job->retry_at));
     }
   }
   return status;
 }
 
 void CoreImpl::Status(std::function<void(admin::StatusReply)> done) {
-  loop_->Post([this, done = std::move(done)] {
+  loop_.Post([this, done = std::move(done)] {
     admin::StatusReply reply;
     reply.set_version(std::string("cairn ") + kVersion);
-    reply.set_pid(static_cast<std::uint32_t>(getpid()));
-    reply.set_host(host_);
-    reply.set_uptime_ms(MsSince(started_, loop_->now()));
+    reply.set_pid(process_.pid);
+    reply.set_host(process_.host);
+    reply.set_uptime_ms(MsSince(started_, clocks_.steady()));
     reply.set_incarnation(incarnation_);
     reply.set_quiescing(quiescing_);
     reply.set_cache(config_.cache.path);
@@ -163,7 +163,7 @@ void CoreImpl::Status(std::function<void(admin::StatusReply)> done) {
 }
 
 void CoreImpl::List(const admin::ListRequest& request, std::function<void(absl::StatusOr<admin::ListReply>)> done) {
-  loop_->Post([this, request, done = std::move(done)] {
+  loop_.Post([this, request, done = std::move(done)] {
     admin::ListReply reply;
     std::vector<RunPtr> wanted;
     if (request.run().empty()) {
@@ -181,7 +181,7 @@ void CoreImpl::List(const admin::ListRequest& request, std::function<void(absl::
 }
 
 void CoreImpl::Show(const admin::DatasetRequest& request, std::function<void(absl::StatusOr<admin::ShowReply>)> done) {
-  loop_->Post([this, request, done = std::move(done)] {
+  loop_.Post([this, request, done = std::move(done)] {
     auto run = FindRun(request.run());
     if (!run.ok()) return done(run.status());
     DatasetPtr dataset = (*run)->ledger.Get(request.dataset());
@@ -216,7 +216,7 @@ void CoreImpl::Show(const admin::DatasetRequest& request, std::function<void(abs
 }
 
 void CoreImpl::Wait(const admin::WaitRequest& request, std::function<void(admin::WaitReply)> done) {
-  loop_->Post([this, request, done = std::move(done)] {
+  loop_.Post([this, request, done = std::move(done)] {
     auto answer = [done](const absl::Status& status, Level level) {
       admin::WaitReply reply;
       *reply.mutable_status() = StatusMessage(status);
@@ -239,7 +239,7 @@ void CoreImpl::Wait(const admin::WaitRequest& request, std::function<void(admin:
       return answer(InvalidArgument("{} is no level that this daemon knows", static_cast<int>(request.level())),
                     Level::kNone);
     }
-    state->timer = loop_->After(std::chrono::milliseconds(ms), [this, state, answer, run = *run, request, level, ms] {
+    state->timer = loop_.After(std::chrono::milliseconds(ms), [this, state, answer, run = *run, request, level, ms] {
       if (std::exchange(state->answered, true)) return;
       const LevelAnswer now = AskLevel(run, request.dataset(), level);
       answer(DeadlineExceeded("dataset {} did not reach level {} within {} ms", request.dataset(), NameOf(level), ms),
@@ -250,7 +250,7 @@ void CoreImpl::Wait(const admin::WaitRequest& request, std::function<void(admin:
       const LevelAnswer now = AskLevel(run, id, level);
       if (!now.final) return false;
       state->answered = true;
-      loop_->Cancel(state->timer);
+      loop_.Cancel(state->timer);
       admin::WaitReply reply;
       *reply.mutable_status() = now.status;
       reply.set_level(static_cast<local::Level>(now.level));
@@ -261,7 +261,7 @@ void CoreImpl::Wait(const admin::WaitRequest& request, std::function<void(admin:
 }
 
 void CoreImpl::Flush(const admin::FlushRequest& request, std::function<void(admin::FlushReply)> done) {
-  loop_->Post([this, request, done = std::move(done)] {
+  loop_.Post([this, request, done = std::move(done)] {
     admin::FlushReply reply;
     *reply.mutable_status() = StatusMessage([&]() -> absl::Status {
       CAIRN_ASSIGN_OR_RETURN(const RunPtr run, FindRun(request.run()));
@@ -280,7 +280,7 @@ void CoreImpl::Flush(const admin::FlushRequest& request, std::function<void(admi
 }
 
 void CoreImpl::Pin(const admin::PinRequest& request, std::function<void(admin::PinReply)> done) {
-  loop_->Post([this, request, done = std::move(done)] {
+  loop_.Post([this, request, done = std::move(done)] {
     auto answer = [done](const absl::Status& status) {
       admin::PinReply reply;
       *reply.mutable_status() = StatusMessage(status);
@@ -300,7 +300,7 @@ void CoreImpl::Pin(const admin::PinRequest& request, std::function<void(admin::P
 }
 
 void CoreImpl::Remove(const admin::RemoveRequest& request, std::function<void(admin::RemoveReply)> done) {
-  loop_->Post([this, request, done = std::move(done)] {
+  loop_.Post([this, request, done = std::move(done)] {
     auto answer = [done](const absl::Status& status) {
       admin::RemoveReply reply;
       *reply.mutable_status() = StatusMessage(status);
@@ -325,7 +325,7 @@ void CoreImpl::Remove(const admin::RemoveRequest& request, std::function<void(ad
         (*run)->flush_dropped.insert(dataset->id);  // else it would begin again at once
         return answer(Unavailable("dataset {} was being flushed; the flush is stopped, ask again", dataset->id));
       }
-      if (job->second->timer != 0) loop_->Cancel(job->second->timer);
+      if (job->second->timer != 0) loop_.Cancel(job->second->timer);
       (*run)->flushes.erase(job);
     }
     if (!dataset->in_prefix) {

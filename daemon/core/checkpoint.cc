@@ -19,11 +19,6 @@ namespace {
 // needed, and every one would wake the daemon while the client copies.
 constexpr std::uint64_t kNoDoorbell = std::uint64_t{1} << 62;
 
-std::int64_t NowUs() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 // An SCR job with this SCR_JOB_ID restarts from the cache: its folder is named so.
 std::string JobOf(const CacheFolder& cache) {
   constexpr std::string_view kStem = "scr.";
@@ -134,7 +129,7 @@ absl::StatusOr<CoreImpl::DatasetPtr> CoreImpl::EnterDataset(const SessionPtr& se
     }
     CAIRN_ASSIGN_OR_RETURN(const DatasetId id, NextId(run));
     dataset = run->ledger.Create(*launch, id, spec);
-    dataset->user = user_;
+    dataset->user = process_.user;
     dataset->job = JobOf(*run->cache);
     dataset->bypass = bypass;
     if (bypass) {
@@ -353,20 +348,20 @@ void CoreImpl::StartCapture(const std::shared_ptr<PartWriter>& writer) {
   }
   Capture::Callbacks callbacks;
   callbacks.on_released = [this, writer](std::uint64_t windows) {
-    loop_->Post([writer, windows] {
+    loop_.Post([writer, windows] {
       writer->released = windows;
       TellReleased(writer);
     });
   };
   callbacks.on_end = [this, writer](absl::StatusOr<CaptureResult> result) {
-    loop_->Post([this, writer, result = std::move(result)]() mutable {
+    loop_.Post([this, writer, result = std::move(result)]() mutable {
       TransferEnded();
       CaptureEnded(writer, std::move(result));
     });
   };
   ++transfers_;
   const bool bypass = writer->dataset->bypass;
-  writer->capture = Capture::Start(bypass ? prefix_disk_ : cache_disk_, bypass ? *far_pool_ : *work_pool_,
+  writer->capture = Capture::Start(bypass ? prefix_disk_ : cache_disk_, bypass ? pools_.far : pools_.work,
                                    SpecOf(*writer), std::move(callbacks));
   // What the client told while the directory was made. A wrong count was refused when it was told.
   absl::Status status = writer->capture->Filled(writer->filled);

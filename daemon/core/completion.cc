@@ -164,7 +164,7 @@ void CoreImpl::OnFailed(const RunPtr& run, const DatasetPtr& dataset, const std:
   }
   if (auto state = run->directories.find(dataset->id); state != run->directories.end()) {
     // Later, since this may be deep within a call of theirs.
-    for (auto& next : state->second.waiting) loop_->Post([next, why] { next(Aborted("{}", why)); });
+    for (auto& next : state->second.waiting) loop_.Post([next, why] { next(Aborted("{}", why)); });
     run->directories.erase(state);
   }
 }
@@ -175,8 +175,8 @@ std::shared_ptr<void> CoreImpl::LeaseOf(const RunPtr& run, DatasetId id) {
   std::weak_ptr<void>& known = run->leases[id];
   if (std::shared_ptr<void> lease = known.lock()) return lease;
   std::shared_ptr<void> lease(nullptr, [this, weak = std::weak_ptr<Run>(run), id](void*) {
-    if (!loop_) return;  // the core is ending: the next start removes what was never whole
-    loop_->Post([this, weak, id] {
+    if (ended_) return;  // the core is ending: the next start removes what was never whole
+    loop_.Post([this, weak, id] {
       if (RunPtr owner = weak.lock()) LeaseEnded(owner, id);
     });
   });

@@ -1,39 +1,15 @@
 #include "daemon/core/core.h"
 
-#include <pwd.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
-#include <thread>
 
 #include "daemon/core/core_impl.h"
+#include "storage/base/check.h"
 #include "storage/base/status.h"
 
 namespace cairn {
 namespace {
-
-std::string UserName() {
-  passwd entry{};
-  passwd* found = nullptr;
-  char buffer[4096];
-  if (getpwuid_r(geteuid(), &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr) return found->pw_name;
-  return fmt::format("uid-{}", geteuid());
-}
-
-std::string HostName() {
-  char name[256] = "localhost";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
-std::uint64_t RandomNumber() {
-  const RunId random = RunId::Random();
-  std::uint64_t number = 0;
-  std::memcpy(&number, random.bytes.data(), sizeof number);
-  return number;
-}
 
 std::vector<std::shared_ptr<Session>> SessionsOf(const Run& run) {
   std::vector<std::shared_ptr<Session>> sessions(run.observers.begin(), run.observers.end());
@@ -41,87 +17,34 @@ std::vector<std::shared_ptr<Session>> SessionsOf(const Run& run) {
   return sessions;
 }
 
-std::size_t Threads(const Config& config) {
-  if (config.threads != 0) return config.threads;
-  return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
-}
-
-std::uint64_t ImageBytes(const Config& config) {
-  if (config.image.bytes_max != 0) return config.image.bytes_max;
-  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) / 4;
-}
-
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Core>> Core::Start(const Config& config, Disk& cache_disk, Disk& prefix_disk,
-                                                  Clocks clocks) {
-  auto core = std::make_unique<CoreImpl>(config, cache_disk, prefix_disk, std::move(clocks));
+absl::StatusOr<std::unique_ptr<Core>> Core::Start(const Config& config, const Environment& environment) {
+  CAIRN_CHECK(config.image.bytes_max != 0);
+  auto core = std::make_unique<CoreImpl>(config, environment);
   CAIRN_RETURN_IF_ERROR(core->LoadCachedRuns());
   return core;
 }
 
-CoreImpl::CoreImpl(const Config& config, Disk& cache_disk, Disk& prefix_disk, Clocks clocks)
+CoreImpl::CoreImpl(const Config& config, const Environment& environment)
     : config_(config),
-      cache_disk_(cache_disk),
-      prefix_disk_(prefix_disk),
-      clocks_(std::move(clocks)),
-      user_(UserName()),
-      host_(HostName()),
-      budget_(ImageBytes(config)),
-      incarnation_(RandomNumber()),
-      throttle_(config.flush.bytes_per_s),
-      loop_(MakeThreadLoop()),
-      work_pool_(std::make_unique<WorkPool>(Threads(config))),
-      far_pool_(std::make_unique<WorkPool>(Threads(config))),
-      flush_pool_(MakeBlockingPool(std::max<std::uint32_t>(1, config.flush.parallel))),
-      prefix_pool_(MakeBlockingPool(4)),
-      cache_pool_(MakeBlockingPool(std::max<std::size_t>(4, Threads(config)))),
-      growing_pool_(MakeBlockingPool(2)) {
+      loop_(environment.loop),
+      pools_(environment.pools),
+      cache_disk_(environment.cache_disk),
+      prefix_disk_(environment.prefix_disk),
+      clocks_(environment.clocks),
+      process_(environment.process),
+      budget_(config.image.bytes_max),
+      incarnation_(environment.random()),
+      started_(clocks_.steady()),
+      throttle_(config.flush.bytes_per_s) {
   // The last to let go of an image may be a connection or a pool.
-  budget_.SetOnGiven([this] { loop_->Post([this] { RetryImageWishes(); }); });
+  budget_.SetOnGiven([this] { loop_.Post([this] { RetryImageWishes(); }); });
 }
 
 CoreImpl::~CoreImpl() {
-  // Captures and restores use pool and disk until they say that they have ended; flushes look at their stop flag at
-  // every block.
-  std::promise<void> ended;
-  loop_->Post([this, &ended] {
-    quiescing_ = stopping_ = true;
-    fetching_.stop = true;
-    for (auto& [id, run] : runs_) {
-      for (auto& [dataset, job] : run->flushes) job->progress->stop = true;
-      for (auto& [dataset, growth] : run->growing) growth.progress->stop = true;
-      for (auto& [dataset, writers] : run->writers) {
-        for (auto& [rank, writer] : writers) {
-          if (writer->capture) writer->capture->Abort();
-        }
-      }
-      if (run->restore) {
-        for (auto& [rank, part] : run->restore->parts) {
-          if (part->restore) part->restore->Abort();
-        }
-      }
-      for (const auto& session : SessionsOf(*run)) {
-        if (!session->reading) continue;
-        for (auto& [rank, part] : session->reading->parts) {
-          if (part->restore) part->restore->Abort();
-        }
-      }
-      run->watchers.clear();
-    }
-    on_transfers_ended_ = [&ended] { ended.set_value(); };
-    if (transfers_ == 0) std::exchange(on_transfers_ended_, nullptr)();
-  });
-  ended.get_future().wait();
+  ended_ = true;
   budget_.SetOnGiven(nullptr);
-  loop_->Stop();  // before the pools: what comes back from them must not use one that is gone
-  growing_pool_.reset();
-  cache_pool_.reset();
-  prefix_pool_.reset();
-  flush_pool_.reset();
-  far_pool_.reset();
-  work_pool_.reset();
-  loop_.reset();
   // What belongs to a run points back at it.
   for (auto& [id, run] : runs_) {
     for (const auto& session : SessionsOf(*run)) {
@@ -150,6 +73,46 @@ CoreImpl::~CoreImpl() {
   runs_.clear();
 }
 
+void CoreImpl::Stop(std::function<void()> done) {
+  loop_.Post([this, done = std::move(done)] {
+    quiescing_ = stopping_ = true;
+    fetching_.stop = true;
+    AbortTransfers();
+    on_transfers_ended_ = [this, done] {
+      ended_ = true;
+      budget_.SetOnGiven(nullptr);
+      done();
+    };
+    if (transfers_ == 0) std::exchange(on_transfers_ended_, nullptr)();
+  });
+}
+
+// Captures and restores use pool and disk until they say that they have ended; flushes look at their stop flag at every
+// block.
+void CoreImpl::AbortTransfers() {
+  for (auto& [id, run] : runs_) {
+    for (auto& [dataset, job] : run->flushes) job->progress->stop = true;
+    for (auto& [dataset, growth] : run->growing) growth.progress->stop = true;
+    for (auto& [dataset, writers] : run->writers) {
+      for (auto& [rank, writer] : writers) {
+        if (writer->capture) writer->capture->Abort();
+      }
+    }
+    if (run->restore) {
+      for (auto& [rank, part] : run->restore->parts) {
+        if (part->restore) part->restore->Abort();
+      }
+    }
+    for (const auto& session : SessionsOf(*run)) {
+      if (!session->reading) continue;
+      for (auto& [rank, part] : session->reading->parts) {
+        if (part->restore) part->restore->Abort();
+      }
+    }
+    run->watchers.clear();
+  }
+}
+
 void CoreImpl::TransferEnded() {
   if (--transfers_ == 0 && on_transfers_ended_) std::exchange(on_transfers_ended_, nullptr)();
 }
@@ -157,17 +120,17 @@ void CoreImpl::TransferEnded() {
 // --- Connections and dispatch ---
 
 void CoreImpl::Attach(std::shared_ptr<Connection> connection) {
-  loop_->Post([this, connection = std::move(connection)] { connections_[connection.get()].connection = connection; });
+  loop_.Post([this, connection = std::move(connection)] { connections_[connection.get()].connection = connection; });
 }
 
 void CoreImpl::Receive(const std::shared_ptr<Connection>& connection, std::unique_ptr<local::Request> request) {
-  loop_->Post([this, connection, request = std::shared_ptr<local::Request>(std::move(request))] {
+  loop_.Post([this, connection, request = std::shared_ptr<local::Request>(std::move(request))] {
     Dispatch(connection, request);
   });
 }
 
 void CoreImpl::Detach(const std::shared_ptr<Connection>& connection) {
-  loop_->Post([this, connection] {
+  loop_.Post([this, connection] {
     auto at = connections_.find(connection.get());
     if (at == connections_.end()) return;
     SessionPtr session = at->second.session;
@@ -192,7 +155,7 @@ void CoreImpl::ConnectionLost(const SessionPtr& session) {
   if (!session->connection->resumable() || session->ended || quiescing_) return EndSession(session, /*closed=*/false);
   session->connection = nullptr;
   SessionLeftRestore(session);
-  session->resume_timer = loop_->After(std::chrono::milliseconds(config_.ingest.resume_ms), [this, session] {
+  session->resume_timer = loop_.After(std::chrono::milliseconds(config_.ingest.resume_ms), [this, session] {
     session->resume_timer = 0;
     if (!session->connection) EndSession(session, /*closed=*/false);
   });
@@ -203,7 +166,7 @@ CoreImpl::CallPtr CoreImpl::MakeCall(ConnectionState& state, const local::Reques
   constexpr std::uint64_t kDeadlineMsMax = 7ull * 24 * 3600 * 1000;
   const std::uint64_t ms = request.deadline_ms() != 0 ? request.deadline_ms() : config_.call_ms_default;
   CallPtr call =
-      Call::Make(*loop_, state.connection, request.call(), std::chrono::milliseconds(std::min(ms, kDeadlineMsMax)));
+      Call::Make(loop_, state.connection, request.call(), std::chrono::milliseconds(std::min(ms, kDeadlineMsMax)));
   // libcairn asks one thing at a time; who asks without reading answers is stopped here.
   constexpr std::size_t kCallsMax = 64;
   std::erase_if(state.calls, [](const std::weak_ptr<Call>& known) {
@@ -327,29 +290,33 @@ void CoreImpl::Warn(std::string text) {
   if (warnings_.size() > kWarningsMax) warnings_.pop_front();
 }
 
-// --- Stop, reload ---
+std::int64_t CoreImpl::NowUs() const {
+  return std::chrono::duration_cast<std::chrono::microseconds>(clocks_.wall().time_since_epoch()).count();
+}
 
-bool CoreImpl::Quiesce() {
-  auto quiesced = std::make_shared<std::promise<void>>();
-  auto bound = std::make_shared<std::promise<std::uint64_t>>();
-  loop_->Post([this, quiesced, bound] {
-    bound->set_value(config_.quiesce_ms);
+// --- Quiesce, reload ---
+
+void CoreImpl::Quiesce(std::function<void(bool all_local)> done) {
+  loop_.Post([this, done = std::move(done)] {
     quiescing_ = true;
     for (auto& [id, run] : runs_) {
       for (auto& [dataset, job] : run->flushes) job->progress->stop = true;
       for (auto& [dataset, growth] : run->growing) growth.progress->stop = true;
     }
-    on_quiesced_ = [quiesced] { quiesced->set_value(); };
+    on_quiesced_.push_back(done);
+    if (quiesce_timer_ == 0) {
+      // A flush that hangs breaks no promise: its dataset is `local`.
+      quiesce_timer_ = loop_.After(std::chrono::milliseconds(config_.quiesce_ms), [this] {
+        quiesce_timer_ = 0;
+        const bool all_local = !AnyCaptured();
+        if (!all_local) {
+          spdlog::error("not all captured datasets reached `local` within {} ms", config_.quiesce_ms);
+        }
+        EndQuiescing(all_local);
+      });
+    }
     CheckQuiesced();
   });
-  const std::chrono::milliseconds longest(bound->get_future().get());
-  if (quiesced->get_future().wait_for(longest) == std::future_status::ready) return true;
-  // A flush that hangs breaks no promise: its dataset is `local`.
-  auto pending = std::make_shared<std::promise<bool>>();
-  loop_->Post([this, pending] { pending->set_value(AnyCaptured()); });
-  if (!pending->get_future().get()) return true;
-  spdlog::error("not all captured datasets reached `local` within {} ms", longest.count());
-  return false;
 }
 
 bool CoreImpl::AnyCaptured() const {
@@ -362,13 +329,18 @@ bool CoreImpl::AnyCaptured() const {
 }
 
 void CoreImpl::CheckQuiesced() {
-  if (!quiescing_ || !on_quiesced_ || flushes_running_ + commits_running_ > 0 || AnyCaptured()) return;
+  if (on_quiesced_.empty() || flushes_running_ + commits_running_ > 0 || AnyCaptured()) return;
+  if (quiesce_timer_ != 0) loop_.Cancel(std::exchange(quiesce_timer_, 0));
+  EndQuiescing(/*all_local=*/true);
+}
+
+void CoreImpl::EndQuiescing(bool all_local) {
   quiesced_ = true;
-  std::exchange(on_quiesced_, nullptr)();
+  for (const auto& done : std::exchange(on_quiesced_, {})) done(all_local);
 }
 
 void CoreImpl::Reload(const Config& config) {
-  loop_->Post([this, config] {
+  loop_.Post([this, config] {
     config_.flush = config.flush;
     config_.ftiff = config.ftiff;
     config_.prefix = config.prefix;

@@ -1,38 +1,40 @@
 // The core: runs, launches, sessions, datasets and their levels; what every door and command asks.
-// One strand owns all of its state; blocking work goes to pools and comes back by post.
+// One strand owns all of its state; blocking work goes to pools and comes back by post. Strand, pools, disks and clocks
+// are given (environment.h).
 #ifndef CAIRN_DAEMON_CORE_CORE_H_
 #define CAIRN_DAEMON_CORE_CORE_H_
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
-#include <chrono>
 #include <functional>
 #include <memory>
 
 #include "daemon/config/config.h"
 #include "daemon/core/door.h"
+#include "daemon/core/environment.h"
 #include "proto/admin.pb.h"
-#include "storage/base/disk.h"
 
 namespace cairn {
 
-// What steering takes the time from; tests give their own.
-struct Clocks {
-  std::function<std::chrono::steady_clock::time_point()> steady = std::chrono::steady_clock::now;
-  std::function<std::chrono::system_clock::time_point()> wall = std::chrono::system_clock::now;
-};
-
 class Core : public Receiver {
  public:
-  // Starts threads; `cache_disk` and `prefix_disk` are borrowed. Reads what the cache holds (every run's folder of this
-  // user) before it answers. kFailedPrecondition and others: the cache cannot be used, with why.
-  static absl::StatusOr<std::unique_ptr<Core>> Start(const Config& config, Disk& cache_disk, Disk& prefix_disk,
-                                                     Clocks clocks = {});
+  // What is in the environment is borrowed. Reads what the cache holds (every run's folder of this user) on the calling
+  // thread before it answers. kFailedPrecondition and others: the cache cannot be used, with why.
+  // REQUIRES: not on the strand; config.image.bytes_max is set.
+  static absl::StatusOr<std::unique_ptr<Core>> Start(const Config& config, const Environment& environment);
+  // Waits for nothing and uses nothing of the environment: it may be gone.
+  // REQUIRES: loop and pools run nothing any more. All that the loop has not run has been let go of; the same of the
+  // pools, unless Stop has ended.
+  ~Core() override = default;
 
-  // Takes nothing new, brings captured datasets to `local`, ends flushes at the next block; at most quiesce_ms. False:
-  // that was not enough for some captured dataset.
-  virtual bool Quiesce() = 0;
+  // Takes nothing new, brings captured datasets to `local`, ends flushes at the next block. `done` runs once, on the
+  // strand: true once all that is done, or after quiesce_ms if it is done but for flushes; false if some captured
+  // dataset is not `local` by then. Any thread.
+  virtual void Quiesce(std::function<void(bool all_local)> done) = 0;
+  // Ends transfers and flushes at the next block. `done` runs once, on the strand, when no capture or restore uses
+  // pools or disks any more. Nothing is promised from here on. Any thread.
+  virtual void Stop(std::function<void()> done) = 0;
   // What SIGHUP may change: flush.*, ftiff.*, prefix.*, checkpoint.*, cache.keep, cache.bytes_max, cache.bypass,
   // cache.linger_ms, quiesce_ms.
   virtual void Reload(const Config& config) = 0;

@@ -16,9 +16,9 @@
 #ifndef CAIRN_DAEMON_CORE_CORE_IMPL_H_
 #define CAIRN_DAEMON_CORE_CORE_IMPL_H_
 
+#include <atomic>
 #include <deque>
 #include <functional>
-#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,6 +29,7 @@
 
 #include "daemon/core/call.h"
 #include "daemon/core/core.h"
+#include "daemon/core/environment.h"
 #include "daemon/core/loop.h"
 #include "daemon/core/run.h"
 #include "daemon/data/image.h"
@@ -41,7 +42,7 @@ namespace cairn {
 
 class CoreImpl final : public Core {
  public:
-  CoreImpl(const Config& config, Disk& cache_disk, Disk& prefix_disk, Clocks clocks);
+  CoreImpl(const Config& config, const Environment& environment);
   ~CoreImpl() override;
   absl::Status LoadCachedRuns();  // before anything else; blocks
 
@@ -51,7 +52,8 @@ class CoreImpl final : public Core {
   void Detach(const std::shared_ptr<Connection>& connection) override;
 
   // Core; any thread.
-  bool Quiesce() override;
+  void Quiesce(std::function<void(bool all_local)> done) override;
+  void Stop(std::function<void()> done) override;
   void Reload(const Config& config) override;
   void Status(std::function<void(admin::StatusReply)> done) override;
   void List(const admin::ListRequest& request, std::function<void(absl::StatusOr<admin::ListReply>)> done) override;
@@ -87,16 +89,19 @@ class CoreImpl final : public Core {
   void AbandonCalls(const Connection& connection);
   void Watch(const RunPtr& run, std::function<bool()> watcher);
   void CheckQuiesced();
+  void EndQuiescing(bool all_local);
+  void AbortTransfers();
   bool AnyCaptured() const;
   void TransferEnded();
+  std::int64_t NowUs() const;  // since the epoch
   // Work on the prefix. It may hang for hours; nothing that needs only the cache waits for it.
   template <typename Work, typename Then>
   void BlockingPrefix(Work work, Then then) {
-    RunBlocking(*prefix_pool_, *loop_, std::move(work), std::move(then));
+    RunBlocking(pools_.prefix, loop_, std::move(work), std::move(then));
   }
   template <typename Work, typename Then>
   void BlockingCache(Work work, Then then) {
-    RunBlocking(*cache_pool_, *loop_, std::move(work), std::move(then));
+    RunBlocking(pools_.cache, loop_, std::move(work), std::move(then));
   }
 
   // --- open.cc ---
@@ -401,7 +406,7 @@ class CoreImpl final : public Core {
   // Runs `work` where it may wait for the dataset's disk.
   template <typename Work, typename Then>
   void BlockingStore(const Dataset& dataset, Work work, Then then) {
-    RunBlocking(dataset.bypass ? *prefix_pool_ : *cache_pool_, *loop_, std::move(work), std::move(then));
+    RunBlocking(dataset.bypass ? pools_.prefix : pools_.cache, loop_, std::move(work), std::move(then));
   }
   Disk& DiskOf(const Dataset& dataset) const { return dataset.bypass ? prefix_disk_ : cache_disk_; }
   static bool FilesBypass(const Run& run);
@@ -437,14 +442,16 @@ class CoreImpl final : public Core {
   absl::Status RemoveFromCache(const RunPtr& run, const DatasetPtr& dataset);
 
   Config config_;
+  Loop& loop_;
+  const Pools pools_;
   Disk& cache_disk_;
   Disk& prefix_disk_;
   const Clocks clocks_;
-  std::string user_, host_;
+  const Process process_;
   ImageBudget budget_;
   std::uint64_t cache_bytes_max_ = 0;
   const std::uint64_t incarnation_;
-  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  const std::chrono::steady_clock::time_point started_;
   Throttle throttle_;
 
   std::unordered_map<const Connection*, ConnectionState> connections_;
@@ -463,16 +470,9 @@ class CoreImpl final : public Core {
   std::uint32_t transfers_ = 0;  // captures and restores under way
   TransferProgress fetching_;    // of all fetches together
   std::function<void()> on_transfers_ended_;
-  std::function<void()> on_quiesced_;
-
-  // Declared last: destroyed first, in this order reversed; pools end before the strand that they post to.
-  std::unique_ptr<Loop> loop_;
-  std::unique_ptr<WorkPool> work_pool_;
-  std::unique_ptr<WorkPool> far_pool_;  // restores from the prefix: one that hangs holds up no capture
-  std::unique_ptr<BlockingPool> flush_pool_;
-  std::unique_ptr<BlockingPool> prefix_pool_;
-  std::unique_ptr<BlockingPool> cache_pool_;
-  std::unique_ptr<BlockingPool> growing_pool_;  // steps of growing outputs: one that hangs holds up no flush
+  std::vector<std::function<void(bool)>> on_quiesced_;
+  Loop::TimerId quiesce_timer_ = 0;
+  std::atomic<bool> ended_ = false;  // loop and pools are not used any more
 };
 
 }  // namespace cairn

@@ -89,10 +89,10 @@ void CoreImpl::EvictOf(const RunPtr& run) {
     return;
   }
   if (!run->idle_since) {
-    run->idle_since = loop_->now();
-    loop_->After(std::chrono::milliseconds(config_.cache.linger_ms), [this, run] { ApplyPolicy(run); });
+    run->idle_since = clocks_.steady();
+    loop_.After(std::chrono::milliseconds(config_.cache.linger_ms), [this, run] { ApplyPolicy(run); });
   }
-  const auto idle = std::chrono::duration_cast<std::chrono::milliseconds>(loop_->now() - *run->idle_since);
+  const auto idle = std::chrono::duration_cast<std::chrono::milliseconds>(clocks_.steady() - *run->idle_since);
   for (DatasetId id :
        EvictLingering(FactsOf(*run), static_cast<std::uint64_t>(idle.count()), config_.cache.linger_ms)) {
     Evict(run, run->ledger.Get(id), "cache.linger");
@@ -124,7 +124,7 @@ void CoreImpl::LeaveCache(const RunPtr& run, const DatasetPtr& dataset, const st
     run->flush_dropped.erase(dataset->id);
   }
   // Who waits for it is told at once, but not from deep within a call.
-  loop_->Post([this, run] {
+  loop_.Post([this, run] {
     TidyPrefix(run);
     LookAtWatchers(run);
   });

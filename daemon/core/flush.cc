@@ -125,7 +125,7 @@ CoreImpl::FlushResult CoreImpl::AtPrefix(const std::string& path, const RunId& r
 void CoreImpl::RunFlush(const RunPtr& run, const std::shared_ptr<FlushJob>& job) {
   const DatasetId id = job->dataset->id;
   job->state = FlushJob::State::kCopying;
-  job->started = loop_->now();
+  job->started = clocks_.steady();
   job->progress->bytes_done = 0;
   job->descriptor = DescriptorOf(*job->dataset, true);
   job->catalogues.clear();
@@ -139,7 +139,7 @@ void CoreImpl::RunFlush(const RunPtr& run, const std::shared_ptr<FlushJob>& job)
                        throttle_, *job->progress);
   };
   RunBlocking(
-      *flush_pool_, *loop_,
+      pools_.flush, loop_,
       [this, path = run->prefix_path, run_id = run->id, prefix = run->prefix, copy] {
         return AtPrefix(path, run_id, prefix, copy);
       },
@@ -174,7 +174,7 @@ void CoreImpl::CommitNext(const RunPtr& run) {
       outcome.status = Aborted("dataset {}, which is newer, has put files under names of dataset {}", newer, id);
       outcome.too_late = true;
       FlushFailed(run, job, outcome);
-      return loop_->Post([this, run] { AfterFlush(run); });
+      return loop_.Post([this, run] { AfterFlush(run); });
     }
     return RunCommit(run, job);
   }
@@ -274,9 +274,9 @@ void CoreImpl::FlushFailed(const RunPtr& run, const std::shared_ptr<FlushJob>& j
     job->copied.clear();
     const std::uint64_t doubled = config_.flush.retry_ms_min << std::min<std::uint32_t>(job->tries - 1, 20);
     const std::chrono::milliseconds pause(std::min(doubled, config_.flush.retry_ms_max));
-    job->retry_at = loop_->now() + pause;
+    job->retry_at = clocks_.steady() + pause;
     Warn(fmt::format("{} failed, next try in {} ms: {}", what, pause.count(), job->error));
-    job->timer = loop_->After(pause, [this, run, job] {
+    job->timer = loop_.After(pause, [this, run, job] {
       job->timer = 0;
       job->state = FlushJob::State::kWaiting;
       ApplyPolicy(run);

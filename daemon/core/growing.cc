@@ -64,13 +64,13 @@ void CoreImpl::BeginGrowing(const RunPtr& run, const DatasetPtr& dataset) {
 }
 
 void CoreImpl::LookAtGrowing(const RunPtr& run) {
-  if (run->growing_timer != 0) loop_->Cancel(std::exchange(run->growing_timer, 0));
+  if (run->growing_timer != 0) loop_.Cancel(std::exchange(run->growing_timer, 0));
   if (quiescing_) return;
   std::vector<DatasetId> ids;
   for (const auto& [id, growth] : run->growing) ids.push_back(id);
   for (const DatasetId id : ids) LookAtGrowth(run, id);
   if (run->growing.empty()) return;
-  run->growing_timer = loop_->After(std::chrono::milliseconds(config_.flush.follow_ms), [this, run] {
+  run->growing_timer = loop_.After(std::chrono::milliseconds(config_.flush.follow_ms), [this, run] {
     run->growing_timer = 0;
     LookAtGrowing(run);
   });
@@ -223,7 +223,7 @@ void CoreImpl::StepGrowing(const RunPtr& run, const DatasetPtr& dataset) {
     });
     return std::pair(std::move(stepped), std::move(result));
   };
-  RunBlocking(*growing_pool_, *loop_, std::move(step),
+  RunBlocking(pools_.growing, loop_, std::move(step),
               [this, run, id = dataset->id, lease = LeaseOf(run, dataset->id)](
                   const std::pair<std::map<std::string, absl::Status>, FlushResult>& ended) {
                 GrowingStepped(run, id, ended.first, ended.second);
@@ -270,7 +270,7 @@ void CoreImpl::StopGrowth(const RunPtr& run, DatasetId id) {
   const auto growth = run->growing.find(id);
   if (growth == run->growing.end()) return;
   growth->second.progress->stop = true;
-  loop_->Post([this, run, id] { LookAtGrowth(run, id); });
+  loop_.Post([this, run, id] { LookAtGrowth(run, id); });
 }
 
 void CoreImpl::CloseGrowth(const RunPtr& run, DatasetId id) {
@@ -288,7 +288,7 @@ void CoreImpl::CloseGrowth(const RunPtr& run, DatasetId id) {
       return all;
     });
   };
-  RunBlocking(*growing_pool_, *loop_, std::move(close), [this, run, id](FlushResult result) {
+  RunBlocking(pools_.growing, loop_, std::move(close), [this, run, id](FlushResult result) {
     run->growing[id].working = false;
     if (result.found) Replaced(run, *result.found);
     if (!run->prefix && result.prefix && !run->replaced) run->prefix = std::move(result.prefix);

@@ -114,7 +114,7 @@ void CoreImpl::MakeImage(ImageWish wish, std::uint64_t bytes) {
         // between the two: hence the look after a while.
         if (budget_.used() > 0) {
           image_wishes_.push_back(std::move(wish));
-          loop_->After(kImageRetry, [this] { RetryImageWishes(); });
+          loop_.After(kImageRetry, [this] { RetryImageWishes(); });
         } else {
           wish.then(Annotate(image.status(), fmt::format("an image of {} bytes", bytes)));
         }
@@ -167,7 +167,7 @@ void CoreImpl::RetireKept(const RunPtr& run, DatasetId before) {
 // Memory is the application's first of all: when it is gone, the image that it might restart from is kept for a while
 // only.
 void CoreImpl::ForgetKeptLater(const RunPtr& run) {
-  loop_->After(std::chrono::milliseconds(config_.image.linger_ms), [this, run] {
+  loop_.After(std::chrono::milliseconds(config_.image.linger_ms), [this, run] {
     const Launch* newest = run->ledger.newest();
     if (newest != nullptr && !newest->over()) return;
     run->kept.clear();

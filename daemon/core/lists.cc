@@ -77,7 +77,7 @@ void CoreImpl::SettleList(const std::shared_ptr<PartWriter>& writer, std::option
   writer->last = nullptr;
   list->hashes = hashes ? *std::move(hashes) : LastHashes(last.get(), *list->layout);
   list->settled = true;
-  for (auto& next : std::exchange(list->waiting, {})) loop_->Post(std::move(next));
+  for (auto& next : std::exchange(list->waiting, {})) loop_.Post(std::move(next));
 }
 
 }  // namespace cairn

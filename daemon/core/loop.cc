@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <future>
 #include <thread>
 #include <unordered_map>
 
@@ -40,7 +41,15 @@ class ThreadLoop : public Loop {
     timers_.erase(id);
   }
 
-  std::chrono::steady_clock::time_point now() const override { return std::chrono::steady_clock::now(); }
+  void Run(std::function<void()> job) override {
+    CAIRN_CHECK(!InStrand());
+    std::promise<void> ran;
+    Post([&] {
+      job();
+      ran.set_value();
+    });
+    ran.get_future().wait();
+  }
   bool InStrand() const override { return std::this_thread::get_id() == thread_.get_id(); }
   void Stop() override {
     CAIRN_CHECK(!InStrand());

@@ -11,7 +11,8 @@
 
 namespace cairn {
 
-// The strand. Post from any thread; everything posted runs on one thread, in order, never inside the call.
+// The strand. Post from any thread; everything posted runs on one thread, in order, never inside the call. It tells no
+// time: its timers go by the steady clock that is in use (environment.h).
 class Loop {
  public:
   virtual ~Loop() = default;
@@ -20,7 +21,8 @@ class Loop {
   using TimerId = std::uint64_t;
   virtual TimerId After(std::chrono::milliseconds delay, std::function<void()> job) = 0;
   virtual void Cancel(TimerId id) = 0;  // unknown or run already: nothing happens
-  virtual std::chrono::steady_clock::time_point now() const = 0;
+  // Runs `job` on the strand and returns when it has run. REQUIRES: not on the strand, not stopped.
+  virtual void Run(std::function<void()> job) = 0;
   virtual bool InStrand() const = 0;
   // Ends the strand after what it is running now: what has not run, or is posted later, never will. Not on the strand.
   virtual void Stop() = 0;

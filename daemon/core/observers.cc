@@ -39,7 +39,7 @@ void CoreImpl::PrepareObserving(std::shared_ptr<Opening> opening) {
       if (known.contains(prepared->prefix->run())) return absl::OkStatus();
       CAIRN_RETURN_IF_ERROR(ReadCommitted(*prepared->prefix, {}, &prepared->committed));
       CAIRN_ASSIGN_OR_RETURN(prepared->cache,
-                             CacheFolder::Open(cache_disk_, config_.cache.path, user_, BaseOf(prepared->path),
+                             CacheFolder::Open(cache_disk_, config_.cache.path, process_.user, BaseOf(prepared->path),
                                                prepared->prefix->run(), prepared->path));
       return absl::OkStatus();
     }();

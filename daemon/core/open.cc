@@ -112,7 +112,7 @@ void CoreImpl::PrepareOpening(std::shared_ptr<Opening> opening) {
       if (known.contains(prepared->prefix->run())) return absl::OkStatus();
       CAIRN_RETURN_IF_ERROR(ReadCommitted(*prepared->prefix, {}, &prepared->committed));
       CAIRN_ASSIGN_OR_RETURN(auto cache,
-                             CacheFolder::Open(cache_disk_, config_.cache.path, user_, BaseOf(prepared->path),
+                             CacheFolder::Open(cache_disk_, config_.cache.path, process_.user, BaseOf(prepared->path),
                                                prepared->prefix->run(), prepared->path));
       prepared->cache = std::move(cache);
       return absl::OkStatus();
@@ -296,7 +296,7 @@ void CoreImpl::DecideLater(std::shared_ptr<Opening> opening, const RunPtr& run) 
     const auto at = connections_.find(opening->connection.get());
     if (opening->call->answered() || at == connections_.end()) return true;
     if (OnlyBrokenStreams(*run)) return false;
-    loop_->Post([this, opening] {
+    loop_.Post([this, opening] {
       if (!opening->call->answered()) HandleOpen(opening->connection, opening->call, opening->open);
     });
     return true;
@@ -417,7 +417,7 @@ void CoreImpl::Admit(std::shared_ptr<Opening> opening, const RunPtr& run, Launch
   if (known != run->sessions.end() && !known->second->ended) {
     // The old connection of this rank is broken, or about to be found so.
     session = known->second;
-    if (session->resume_timer != 0) loop_->Cancel(std::exchange(session->resume_timer, 0));
+    if (session->resume_timer != 0) loop_.Cancel(std::exchange(session->resume_timer, 0));
     if (session->connection) {
       SessionLeftRestore(session);
       AbandonCalls(*session->connection);
@@ -456,7 +456,7 @@ void CoreImpl::Admit(std::shared_ptr<Opening> opening, const RunPtr& run, Launch
 void CoreImpl::EndSession(const SessionPtr& session, bool closed) {
   if (std::exchange(session->ended, true)) return;
   const RunPtr run = session->run;
-  if (session->resume_timer != 0) loop_->Cancel(std::exchange(session->resume_timer, 0));
+  if (session->resume_timer != 0) loop_.Cancel(std::exchange(session->resume_timer, 0));
   if (!closed) {
     spdlog::info("run {}: launch {} lost rank {} ({}, pid {})", run->name, session->launch, session->rank,
                  session->peer.program, session->peer.pid);

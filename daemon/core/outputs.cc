@@ -53,14 +53,13 @@ void CoreImpl::HandleOutputBegin(const SessionPtr& session, const CallPtr& call,
     return call->Fail(InvalidArgument("an output must be CAIRN_CHECKPOINT, CAIRN_OUTPUT or both"));
   }
   if (begin.attempt() == 0) return call->Fail(InvalidArgument("attempts count from 1"));
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
   auto dataset = EnterDataset(session,
                               {.step = begin.step(),
                                .attempt = begin.attempt(),
                                .files = true,
                                .checkpoint = begin.checkpoint(),
                                .output = begin.output(),
-                               .now_us = std::chrono::duration_cast<std::chrono::microseconds>(now).count()},
+                               .now_us = NowUs()},
                               {});
   if (!dataset.ok()) {
     call->Fail(dataset.status());
@@ -242,7 +241,7 @@ void CoreImpl::StoreFiles(const RunPtr& run, const std::shared_ptr<FilesWriter>&
   catalogue.set_files(true);
   // On the prefix that may last: it is done where flushes are.
   RunBlocking(
-      dataset->bypass ? *flush_pool_ : *cache_pool_, *loop_,
+      dataset->bypass ? pools_.flush : pools_.cache, loop_,
       [store = StoreOf(*run, *dataset), listed = std::move(listed),
        catalogue]() mutable -> absl::StatusOr<catalogue::Catalogue> {
         for (const auto& [name, file] : listed) {

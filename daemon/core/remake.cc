@@ -100,7 +100,7 @@ void CoreImpl::Remake(const RunPtr& run, const DatasetPtr& dataset, std::functio
   dataset->in_cache = false;
   run->directories.erase(dataset->id);
   if (absl::Status room = EnsureRoom(run, dataset->bytes()); !room.ok()) {
-    return loop_->Post([ended, room] { ended({.status = room}); });
+    return loop_.Post([ended, room] { ended({.status = room}); });
   }
   ++dataset->readers;
   std::vector<catalogue::Catalogue> catalogues;

@@ -251,18 +251,18 @@ void CoreImpl::ImageForPart(const RunPtr& run, const std::shared_ptr<RestoreGrou
   part->sent = 0;
   Restore::Callbacks callbacks;
   callbacks.on_ready = [this, group, part](std::uint64_t pieces) {
-    loop_->Post([this, group, part, pieces] {
+    loop_.Post([this, group, part, pieces] {
       if (!group->ended) PartReady(part, pieces);
     });
   };
   callbacks.on_end = [this, run, group, part](absl::Status status, std::size_t source) {
-    loop_->Post([this, run, group, part, status = std::move(status), source] {
+    loop_.Post([this, run, group, part, status = std::move(status), source] {
       TransferEnded();
       PartEnded(run, group, part, status, source);
     });
   };
   ++transfers_;
-  part->restore = Restore::Start(cache_disk_, HasFar(*part) ? *far_pool_ : *work_pool_, part->sources, part->pieces,
+  part->restore = Restore::Start(cache_disk_, HasFar(*part) ? pools_.far : pools_.work, part->sources, part->pieces,
                                  part->image, std::move(callbacks));
   TellPlan(run, group, part);
 }

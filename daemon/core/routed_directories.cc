@@ -142,7 +142,7 @@ void CoreImpl::TakeDirectories(const RunPtr& run, const DatasetPtr& dataset, std
   }
   directories.taken = true;
   // Not from within: who waits may be what is being looked through.
-  for (auto& [rank, next] : std::exchange(directories.waiting, {})) loop_->Post(std::move(next));
+  for (auto& [rank, next] : std::exchange(directories.waiting, {})) loop_.Post(std::move(next));
 }
 
 }  // namespace cairn

@@ -2,7 +2,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <future>
 #include <utility>
 
 #include "daemon/core/core_impl.h"
@@ -28,12 +27,12 @@ bool IsCopyOfScrs(const Dataset& dataset) {
 absl::Status CoreImpl::LoadCachedRuns() {
   const std::string cache = config_.cache.path;
   CAIRN_RETURN_IF_ERROR(MakeDirectories(cache_disk_, cache, 0700));
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<CacheFolder::Found> found, CacheFolder::Find(cache_disk_, cache, user_));
-  std::promise<void> entered;
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<CacheFolder::Found> found,
+                         CacheFolder::Find(cache_disk_, cache, process_.user));
   std::vector<std::string> warnings;  // one run's folder that cannot be read is no reason to leave the others alone
   std::vector<std::pair<CacheFolder::Found, Loaded>> loaded;
   for (const CacheFolder::Found& run : found) {
-    auto folder = CacheFolder::Open(cache_disk_, cache, user_, run.run_name, run.run, run.prefix);
+    auto folder = CacheFolder::Open(cache_disk_, cache, process_.user, run.run_name, run.run, run.prefix);
     if (!folder.ok()) {
       warnings.push_back(fmt::format("{}: {}", run.path, MessageOf(folder.status())));
       continue;
@@ -46,7 +45,7 @@ absl::Status CoreImpl::LoadCachedRuns() {
     loaded.emplace_back(run, std::move(*parts));
   }
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t free_bytes, cache_disk_.FreeBytes(cache));
-  loop_->Post([&] {
+  loop_.Run([&] {
     for (std::string& warning : warnings) Warn(std::move(warning));
     for (auto& [run, parts] : loaded) {
       const RunPtr known = AddRun(run.run, run.prefix, parts.cache);
@@ -58,9 +57,7 @@ absl::Status CoreImpl::LoadCachedRuns() {
     for (auto& [id, run] : runs_) ApplyPolicy(run);
     for (auto& [id, run] : runs_) LookAtGrowing(run);
     for (auto& [id, run] : runs_) TellRunsApart(run->prefix_path);
-    entered.set_value();
   });
-  entered.get_future().wait();
   return absl::OkStatus();
 }
 
@@ -75,7 +72,7 @@ CoreImpl::RunPtr CoreImpl::AddRun(const RunId& id, const std::string& prefix_pat
   run->name = BaseOf(prefix_path);
   run->prefix_path = prefix_path;
   run->cache = std::move(cache);
-  run->flush_file = std::make_shared<FlushFile>(fmt::format("{}:{}", host_, run->cache->path()));
+  run->flush_file = std::make_shared<FlushFile>(fmt::format("{}:{}", process_.host, run->cache->path()));
   runs_[id] = run;
   return run;
 }

@@ -170,7 +170,7 @@ void CoreImpl::CountWhole(const RunPtr& run) {
 void CoreImpl::ReadHaltFile(const RunPtr& run) {
   HaltState& halt = run->steering.halt;
   if (std::exchange(halt.working, true)) return;
-  halt.timer = loop_->After(kPatience, [this, run] {
+  halt.timer = loop_.After(kPatience, [this, run] {
     HaltState& hanging = run->steering.halt;
     hanging.timer = 0;
     hanging.late = true;
@@ -182,7 +182,7 @@ void CoreImpl::ReadHaltFile(const RunPtr& run) {
       [this, prefix = run->prefix_path, whole = halt.whole] { return ReadAndCount(prefix_disk_, prefix, whole); },
       [this, run, whole = halt.whole, wanted = halt.wanted](HaltRead read) {
         HaltState& done = run->steering.halt;
-        if (done.timer != 0) loop_->Cancel(std::exchange(done.timer, 0));
+        if (done.timer != 0) loop_.Cancel(std::exchange(done.timer, 0));
         done.working = done.late = false;
         done.read_at = clocks_.steady();
         done.read = wanted;
@@ -211,7 +211,7 @@ void CoreImpl::FinalizeHalt(const RunPtr& run, const CallPtr& call) {
                    if (!status.ok()) Warn(fmt::format("run {}: {}", run->name, MessageOf(status)));
                    call->Reply({});
                  });
-  loop_->After(kClosePatience, [call] { call->Reply({}); });
+  loop_.After(kClosePatience, [call] { call->Reply({}); });
 }
 
 // --- The questions ---
@@ -241,7 +241,7 @@ void CoreImpl::HandleAsk(const SessionPtr& session, const CallPtr& call, Request
   });
   if (answer->decided || std::exchange(answer->awaited, true)) return;
   const std::uint64_t ms = request->deadline_ms() != 0 ? request->deadline_ms() : config_.call_ms_default;
-  answer->timer = loop_->After(std::chrono::milliseconds(ms - ms / 8), [this, run = session->run, answer] {
+  answer->timer = loop_.After(std::chrono::milliseconds(ms - ms / 8), [this, run = session->run, answer] {
     answer->timer = 0;
     answer->hurry = true;
     LookAtWatchers(run);
@@ -275,8 +275,8 @@ bool CoreImpl::TryAnswer(const SessionPtr& session, const std::shared_ptr<Answer
   answer->decided = true;
   answer->yes = why.has_value();
   answer->why = why.value_or("");
-  if (answer->timer != 0) loop_->Cancel(std::exchange(answer->timer, 0));
-  if (answer->awaited) loop_->Post([this, run] { LookAtWatchers(run); });
+  if (answer->timer != 0) loop_.Cancel(std::exchange(answer->timer, 0));
+  if (answer->awaited) loop_.Post([this, run] { LookAtWatchers(run); });
   if (exit && answer->yes) spdlog::info("run {}: launch {} is told to stop: {}", run->name, session->launch, *why);
   return true;
 }

@@ -15,8 +15,9 @@
 #include "storage/base/check.h"
 
 namespace cairn {
+namespace {
 
-struct WorkPool::Shared {
+struct Shared {
   enum Kind { kOrdinary, kIdle, kWaiter, kKinds };
   struct Job {
     std::function<void()> run, rescue;
@@ -111,61 +112,63 @@ struct WorkPool::Shared {
   }
 };
 
-WorkPool::WorkPool(std::size_t threads) : shared_(std::make_shared<Shared>(std::max<std::size_t>(threads, 1))) {
-  const std::lock_guard lock(shared_->mutex);
-  for (std::size_t i = 0; i < shared_->per_kind; ++i) {
-    shared_->AddThread(Shared::kOrdinary);
-    shared_->AddThread(Shared::kIdle);
+class ThreadWorkPool final : public WorkPool {
+ public:
+  explicit ThreadWorkPool(std::size_t threads) : shared_(std::max<std::size_t>(threads, 1)) {
+    const std::lock_guard lock(shared_.mutex);
+    for (std::size_t i = 0; i < shared_.per_kind; ++i) {
+      shared_.AddThread(Shared::kOrdinary);
+      shared_.AddThread(Shared::kIdle);
+    }
   }
-}
 
-WorkPool::~WorkPool() {
-  std::vector<std::thread> threads;
-  {
-    std::unique_lock lock(shared_->mutex);
-    CAIRN_CHECK(shared_->holds == 0);
-    shared_->drained.wait(lock, [this] { return shared_->Drained(); });
-    shared_->ended = true;
-    threads.swap(shared_->threads);
-    for (std::condition_variable& work : shared_->work) work.notify_all();
+  ~ThreadWorkPool() override {
+    std::vector<std::thread> threads;
+    {
+      std::unique_lock lock(shared_.mutex);
+      CAIRN_CHECK(shared_.holds == 0);
+      shared_.drained.wait(lock, [this] { return shared_.Drained(); });
+      shared_.ended = true;
+      threads.swap(shared_.threads);
+      for (std::condition_variable& work : shared_.work) work.notify_all();
+    }
+    for (std::thread& thread : threads) thread.join();
   }
-  for (std::thread& thread : threads) thread.join();
-}
 
-void WorkPool::Post(std::function<void()> job, std::function<void()> rescue) {
-  const std::lock_guard lock(shared_->mutex);
-  shared_->AddJob({std::move(job), std::move(rescue)});
-}
-
-void WorkPool::PostWaiting(std::function<void()> job) {
-  const std::lock_guard lock(shared_->mutex);
-  shared_->waiting_jobs.push_back({std::move(job), nullptr});
-  if (shared_->waiting_jobs.size() > shared_->waiters_free && shared_->waiters < kWaitersMax) {
-    ++shared_->waiters;
-    shared_->AddThread(Shared::kWaiter);
+  void Post(std::function<void()> job, std::function<void()> rescue) override {
+    const std::lock_guard lock(shared_.mutex);
+    shared_.AddJob({std::move(job), std::move(rescue)});
   }
-  shared_->work[Shared::kWaiter].notify_one();
-}
 
-std::size_t WorkPool::threads() const {
-  return shared_->per_kind;
-}
+  void PostWaiting(std::function<void()> job) override {
+    const std::lock_guard lock(shared_.mutex);
+    shared_.waiting_jobs.push_back({std::move(job), nullptr});
+    if (shared_.waiting_jobs.size() > shared_.waiters_free && shared_.waiters < kWaitersMax) {
+      ++shared_.waiters;
+      shared_.AddThread(Shared::kWaiter);
+    }
+    shared_.work[Shared::kWaiter].notify_one();
+  }
 
-WorkPool::Hold WorkPool::HoldForClient() {
-  return Hold(this);
-}
+  std::size_t threads() const override { return shared_.per_kind; }
 
-WorkPool::Hold::Hold(WorkPool* pool) : pool_(pool) {
-  const std::lock_guard lock(pool_->shared_->mutex);
-  pool_->shared_->BeginHold();
-}
+ private:
+  void BeginHold() override {
+    const std::lock_guard lock(shared_.mutex);
+    shared_.BeginHold();
+  }
+  void EndHold() override {
+    const std::lock_guard lock(shared_.mutex);
+    shared_.EndHold();
+  }
 
-WorkPool::Hold::Hold(Hold&& other) noexcept : pool_(std::exchange(other.pool_, nullptr)) {}
+  Shared shared_;
+};
 
-WorkPool::Hold::~Hold() {
-  if (pool_ == nullptr) return;
-  const std::lock_guard lock(pool_->shared_->mutex);
-  pool_->shared_->EndHold();
+}  // namespace
+
+std::unique_ptr<WorkPool> MakeWorkPool(std::size_t threads) {
+  return std::make_unique<ThreadWorkPool>(threads);
 }
 
 }  // namespace cairn

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <utility>
 
 namespace cairn {
 
@@ -15,8 +16,8 @@ class WorkPool {
  public:
   static constexpr std::size_t kWaitersMax = 16;
 
-  explicit WorkPool(std::size_t threads);  // of each kind; at least 1
-  ~WorkPool();                             // runs what was posted, then ends
+  WorkPool() = default;
+  virtual ~WorkPool() = default;
   WorkPool(const WorkPool&) = delete;
   WorkPool& operator=(const WorkPool&) = delete;
 
@@ -26,30 +27,36 @@ class WorkPool {
   // A job that is on a thread of idle priority when the last client has copied may starve there, behind the
   // application, for seconds. If it has a `rescue`, that is then posted as a job of its own: it takes the work back and
   // has it done by others; the job, whenever it comes to its end, must find that out.
-  void Post(std::function<void()> job, std::function<void()> rescue = nullptr);
+  virtual void Post(std::function<void()> job, std::function<void()> rescue) = 0;
+  void Post(std::function<void()> job) { Post(std::move(job), nullptr); }
   // For jobs that wait for a disk: ordinary priority at all times, at most kWaitersMax at once. Any thread.
-  void PostWaiting(std::function<void()> job);
-  // Threads that run posted jobs at once.
-  std::size_t threads() const;
+  virtual void PostWaiting(std::function<void()> job) = 0;
+  // Posted jobs that run at once.
+  virtual std::size_t threads() const = 0;
 
   class Hold {
    public:
-    Hold(Hold&& other) noexcept;
+    Hold(Hold&& other) noexcept : pool_(std::exchange(other.pool_, nullptr)) {}
     Hold& operator=(Hold&&) = delete;
-    ~Hold();
+    ~Hold() {
+      if (pool_ != nullptr) pool_->EndHold();
+    }
 
    private:
     friend class WorkPool;
-    explicit Hold(WorkPool* pool);
+    explicit Hold(WorkPool* pool) : pool_(pool) { pool_->BeginHold(); }
     WorkPool* pool_;
   };
-  // A client is copying. The pool outlives the Hold.
-  Hold HoldForClient();
+  // A client is copying. The pool outlives the Hold. Any thread.
+  Hold HoldForClient() { return Hold(this); }
 
  private:
-  struct Shared;
-  std::shared_ptr<Shared> shared_;
+  virtual void BeginHold() = 0;
+  virtual void EndHold() = 0;
 };
+
+// The real one: so many threads of each kind, at least 1. The destructor runs what was posted, then ends them.
+std::unique_ptr<WorkPool> MakeWorkPool(std::size_t threads);
 
 }  // namespace cairn
 

@@ -71,7 +71,8 @@ struct Client {
 
 struct Machine {
   ImageBudget budget{std::uint64_t{16} << 30};
-  WorkPool pool{std::max(1u, std::thread::hardware_concurrency())};
+  const std::unique_ptr<WorkPool> owned_pool = MakeWorkPool(std::max(1u, std::thread::hardware_concurrency()));
+  WorkPool& pool = *owned_pool;
   std::unique_ptr<PosixDisk> disk = MakePosixDisk();
 };
 

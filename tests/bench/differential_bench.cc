@@ -139,7 +139,8 @@ class Rank {
   Disk& disk_;
   std::mt19937_64 random_{1};
   ImageBudget budget_{std::uint64_t{16} << 30};
-  WorkPool pool_{std::max(1u, std::thread::hardware_concurrency())};
+  const std::unique_ptr<WorkPool> owned_pool_ = MakeWorkPool(std::max(1u, std::thread::hardware_concurrency()));
+  WorkPool& pool_ = *owned_pool_;
   std::vector<std::byte> memory_;
   const ftiff::FileLayout layout_;
   const std::shared_ptr<Image> image_;

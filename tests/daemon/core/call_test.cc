@@ -22,7 +22,7 @@ class SteppedLoop final : public Loop {
   void Cancel(TimerId id) override {
     std::erase_if(timers_, [id](const auto& timer) { return timer.first.second == id; });
   }
-  std::chrono::steady_clock::time_point now() const override { return now_; }
+  void Run(std::function<void()> job) override { job(); }
   bool InStrand() const override { return true; }
   void Stop() override { timers_.clear(); }
 

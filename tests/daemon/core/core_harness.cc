@@ -63,7 +63,7 @@ CoreHarness::~CoreHarness() {
 absl::Status CoreHarness::Start() {
   // The core resolves links in a prefix with the kernel's help, on whichever disk it lies.
   std::filesystem::create_directories(prefix());
-  auto core = Core::Start(config, *cache_disk_, *prefix_disk_, clocks);
+  auto core = ThreadedCore::Start(config, *cache_disk_, *prefix_disk_, clocks);
   if (!core.ok()) return core.status();
   core_ = *std::move(core);
   return absl::OkStatus();
@@ -80,11 +80,11 @@ void CoreHarness::Restart() {
 }
 
 admin::StatusReply CoreHarness::Status() {
-  return Answered<admin::StatusReply>([&](auto done) { core_->Status(done); });
+  return Answered<admin::StatusReply>([&](auto done) { core_->core().Status(done); });
 }
 
 std::vector<admin::DatasetRow> CoreHarness::List() {
-  auto reply = Answered<absl::StatusOr<admin::ListReply>>([&](auto done) { core_->List({}, done); });
+  auto reply = Answered<absl::StatusOr<admin::ListReply>>([&](auto done) { core_->core().List({}, done); });
   if (!reply.ok()) return {};
   return {reply->datasets().begin(), reply->datasets().end()};
 }
@@ -102,14 +102,14 @@ admin::WaitReply CoreHarness::Wait(DatasetId id, local::Level level, std::uint32
   request.set_dataset(id);
   request.set_level(level);
   request.set_timeout_ms(timeout_ms);
-  return Answered<admin::WaitReply>([&](auto done) { core_->Wait(request, done); });
+  return Answered<admin::WaitReply>([&](auto done) { core_->core().Wait(request, done); });
 }
 
 admin::ShowReply CoreHarness::Show(DatasetId id) {
   admin::DatasetRequest request;
   request.set_run(prefix());
   request.set_dataset(id);
-  auto reply = Answered<absl::StatusOr<admin::ShowReply>>([&](auto done) { core_->Show(request, done); });
+  auto reply = Answered<absl::StatusOr<admin::ShowReply>>([&](auto done) { core_->core().Show(request, done); });
   return reply.ok() ? *reply : admin::ShowReply();
 }
 
@@ -117,7 +117,7 @@ local::Status CoreHarness::Flush(DatasetId id) {
   admin::FlushRequest request;
   request.set_run(prefix());
   request.set_dataset(id);
-  return Answered<admin::FlushReply>([&](auto done) { core_->Flush(request, done); }).status();
+  return Answered<admin::FlushReply>([&](auto done) { core_->core().Flush(request, done); }).status();
 }
 
 local::Status CoreHarness::Pin(DatasetId id, bool pinned) {
@@ -125,14 +125,14 @@ local::Status CoreHarness::Pin(DatasetId id, bool pinned) {
   request.set_run(prefix());
   request.set_dataset(id);
   request.set_pinned(pinned);
-  return Answered<admin::PinReply>([&](auto done) { core_->Pin(request, done); }).status();
+  return Answered<admin::PinReply>([&](auto done) { core_->core().Pin(request, done); }).status();
 }
 
 local::Status CoreHarness::Remove(DatasetId id) {
   admin::RemoveRequest request;
   request.set_run(prefix());
   request.set_dataset(id);
-  return Answered<admin::RemoveReply>([&](auto done) { core_->Remove(request, done); }).status();
+  return Answered<admin::RemoveReply>([&](auto done) { core_->core().Remove(request, done); }).status();
 }
 
 bool CoreHarness::Eventually(const std::function<bool()>& holds) {

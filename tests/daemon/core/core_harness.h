@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "daemon/config/config.h"
-#include "daemon/core/core.h"
+#include "daemon/core/threads.h"
 #include "proto/admin.pb.h"
 #include "storage/base/disk.h"
 #include "storage/base/ids.h"
@@ -25,11 +25,12 @@ class CoreHarness {
   ~CoreHarness();
 
   Config config;  // as Start takes it; flushes only what it is asked to, and keeps all
-  Clocks clocks;  // the same
+  Clocks clocks;  // the same; empty: the system's
   absl::Status Start();
   void Stop();
   void Restart();  // another incarnation on the same folders
-  Core& core() { return *core_; }
+  Core& core() { return core_->core(); }
+  bool Quiesce() { return core_->Quiesce(); }
   bool running() const { return core_ != nullptr; }
 
   std::string prefix() const { return root_ + "/prefix"; }
@@ -64,7 +65,7 @@ class CoreHarness {
   std::unique_ptr<Disk> real_disk_;
   Disk* cache_disk_;
   Disk* prefix_disk_;
-  std::unique_ptr<Core> core_;
+  std::unique_ptr<ThreadedCore> core_;
 };
 
 }  // namespace cairn

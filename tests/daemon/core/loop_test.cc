@@ -44,15 +44,26 @@ TEST(LoopTest, RunsInOrderOnOneThreadNeverWithinTheCall) {
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
 }
 
+TEST(LoopTest, RunReturnsWhenTheJobHasRun) {
+  const auto loop = MakeThreadLoop();
+  std::vector<int> order;
+  loop->Post([&] { order.push_back(1); });
+  loop->Run([&] {
+    EXPECT_TRUE(loop->InStrand());
+    order.push_back(2);
+  });
+  EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
 TEST(LoopTest, TimersRunOnceInTheOrderOfTheirTimes) {
   const auto loop = MakeThreadLoop();
   std::vector<int> order;
   std::promise<void> last;
   OnStrand(*loop, [&] {
-    const auto begun = loop->now();
+    const auto begun = std::chrono::steady_clock::now();
     loop->After(std::chrono::milliseconds(20), [&, begun] {
       order.push_back(2);
-      EXPECT_GE(loop->now() - begun, std::chrono::milliseconds(20));
+      EXPECT_GE(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(20));
       last.set_value();
     });
     loop->After(std::chrono::milliseconds(1), [&] { order.push_back(1); });

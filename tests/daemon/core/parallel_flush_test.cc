@@ -175,7 +175,7 @@ TEST_F(ParallelFlushTest, AQuiesceDoesNotWaitForTheTurnOfWhatIsCopied) {
   StartWith(2);
   const auto [first, second] = CopiedBehind(gate);
   gate.Open();
-  EXPECT_TRUE(harness_.core().Quiesce());
+  EXPECT_TRUE(harness_.Quiesce());
   client_ = nullptr;
   harness_.Restart();
   for (DatasetId id : {first, second}) EXPECT_EQ(harness_.Wait(id, local::PREFIX).status().code(), local::OK);

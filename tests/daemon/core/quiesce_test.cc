@@ -16,7 +16,7 @@ TEST(QuiesceTest, BringsWhatIsCapturedToLocal) {
   {
     Ranks ranks(harness, 2, "job.1");
     id = ranks.Checkpoint(1, {kMemory, kMemory});  // captured, and no more than that is promised
-    harness.core().Quiesce();
+    harness.Quiesce();
     EXPECT_SAYS(ranks[0].Test(id, local::LOCAL), local::OK, "");
     EXPECT_TRUE(ranks[0].Test(id, local::LOCAL).test().reached());
     EXPECT_SAYS(ranks[0].Begin(2, kMemory), local::UNAVAILABLE, "going away");
@@ -38,7 +38,7 @@ TEST(QuiesceTest, DoesNotWaitForHalfADataset) {
   Ranks ranks(harness, 2, "job.1");
   ASSERT_SAYS(ranks[0].Checkpoint(1, kMemory), local::OK, "");
   ASSERT_SAYS(ranks[1].Begin(1, kMemory), local::OK, "");
-  harness.core().Quiesce();
+  harness.Quiesce();
 }
 
 TEST(QuiesceTest, EndsAFlushAndTheNextIncarnationGoesOn) {
@@ -55,7 +55,7 @@ TEST(QuiesceTest, EndsAFlushAndTheNextIncarnationGoesOn) {
     ASSERT_SAYS(done, local::OK, "");
     id = done.committed().dataset();
     ASSERT_TRUE(harness.Eventually([&] { return harness.Warned("next try in"); }));
-    harness.core().Quiesce();
+    harness.Quiesce();
   }
   harness.Stop();
   prefix_disk.ClearFaults();

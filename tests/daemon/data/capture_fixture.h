@@ -58,7 +58,8 @@ class CaptureFixture : public testing::Test {
   const testing::ScopedTrace trace_;
   ImageBudget budget_{1 << 30};
   FakeDisk fake_;
-  WorkPool pool_{2};
+  const std::unique_ptr<WorkPool> owned_pool_ = MakeWorkPool(2);
+  WorkPool& pool_ = *owned_pool_;
 };
 
 }  // namespace cairn

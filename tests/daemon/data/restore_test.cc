@@ -193,7 +193,8 @@ class RestoreTest : public testing::Test {
   const testing::ScopedTrace trace_;
   ImageBudget budget_{1 << 30};
   FakeDisk fake_{{.direct = true}};
-  WorkPool pool_{2};
+  const std::unique_ptr<WorkPool> owned_pool_ = MakeWorkPool(2);
+  WorkPool& pool_ = *owned_pool_;
 };
 
 TEST_F(RestoreTest, AnyPiecesFromAnySourcesArriveAsTheyWere) {

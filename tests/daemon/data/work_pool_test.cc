@@ -20,7 +20,8 @@ int PolicyOfNextJob(WorkPool& pool) {
 }
 
 TEST(WorkPoolTest, OnlyIdleThreadsTakeJobsWhileAClientCopies) {
-  WorkPool pool(2);
+  const std::unique_ptr<WorkPool> owned = MakeWorkPool(2);
+  WorkPool& pool = *owned;
   EXPECT_EQ(PolicyOfNextJob(pool), SCHED_OTHER);
   {
     const WorkPool::Hold hold = pool.HoldForClient();
@@ -34,7 +35,8 @@ TEST(WorkPoolTest, OnlyIdleThreadsTakeJobsWhileAClientCopies) {
 }
 
 TEST(WorkPoolTest, AJobThatWaitedForTheClientRunsAtOrdinaryPriorityOnceItHasCopied) {
-  WorkPool pool(1);
+  const std::unique_ptr<WorkPool> owned = MakeWorkPool(1);
+  WorkPool& pool = *owned;
   std::optional<WorkPool::Hold> hold(pool.HoldForClient());
   std::latch blocking(1);
   std::promise<void> begun;
@@ -51,7 +53,8 @@ TEST(WorkPoolTest, AJobThatWaitedForTheClientRunsAtOrdinaryPriorityOnceItHasCopi
 }
 
 TEST(WorkPoolTest, AJobThatIsOnAnIdleThreadWhenTheClientHasCopiedIsRescued) {
-  WorkPool pool(1);
+  const std::unique_ptr<WorkPool> owned = MakeWorkPool(1);
+  WorkPool& pool = *owned;
   std::latch blocking(1);
   std::promise<void> begun;
   std::promise<int> rescued;
@@ -73,7 +76,8 @@ TEST(WorkPoolTest, AJobThatIsOnAnIdleThreadWhenTheClientHasCopiedIsRescued) {
 TEST(WorkPoolTest, AJobThatHasEndedOrRunsAtOrdinaryPriorityNeedsNoRescue) {
   std::atomic<int> rescues{0};
   {
-    WorkPool pool(1);
+    const std::unique_ptr<WorkPool> owned = MakeWorkPool(1);
+    WorkPool& pool = *owned;
     std::latch blocking(1);
     std::promise<void> begun;
     pool.Post(
@@ -98,7 +102,8 @@ TEST(WorkPoolTest, AJobThatHasEndedOrRunsAtOrdinaryPriorityNeedsNoRescue) {
 TEST(WorkPoolTest, TheDestructorRunsWhatWasPostedAndWhatThatPosts) {
   std::atomic<int> ran{0};
   {
-    WorkPool pool(2);
+    const std::unique_ptr<WorkPool> owned = MakeWorkPool(2);
+    WorkPool& pool = *owned;
     for (int i = 0; i < 100; ++i) {
       pool.Post([&pool, &ran] {
         ++ran;
@@ -113,7 +118,8 @@ TEST(WorkPoolTest, TheDestructorRunsWhatWasPostedAndWhatThatPosts) {
 }
 
 TEST(WorkPoolTest, JobsThatWaitForADiskKeepNoneFromHashing) {
-  WorkPool pool(1);
+  const std::unique_ptr<WorkPool> owned = MakeWorkPool(1);
+  WorkPool& pool = *owned;
   std::latch disk(1);
   std::atomic<std::size_t> waiting{0}, most{0};
   for (std::size_t i = 0; i < 2 * WorkPool::kWaitersMax; ++i) {
@@ -138,7 +144,8 @@ TEST(WorkPoolTest, JobsThatWaitForADiskKeepNoneFromHashing) {
 }
 
 TEST(WorkPoolTest, HasAtLeastOneThreadOfEachKind) {
-  WorkPool pool(0);
+  const std::unique_ptr<WorkPool> owned = MakeWorkPool(0);
+  WorkPool& pool = *owned;
   EXPECT_EQ(pool.threads(), 1u);
   EXPECT_EQ(PolicyOfNextJob(pool), SCHED_OTHER);
 }

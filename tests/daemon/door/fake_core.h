@@ -20,7 +20,8 @@ class FakeCore : public Core {
   void Attach(std::shared_ptr<Connection>) override {}
   void Receive(const std::shared_ptr<Connection>&, std::unique_ptr<local::Request>) override {}
   void Detach(const std::shared_ptr<Connection>&) override {}
-  bool Quiesce() override { return true; }
+  void Quiesce(std::function<void(bool)> done) override { done(true); }
+  void Stop(std::function<void()> done) override { done(); }
   void Reload(const Config&) override {}
 
   void Status(std::function<void(admin::StatusReply)> done) override {

@@ -1,0 +1,52 @@
+// What the core is given and never makes itself: where its state is worked on, by whom, and what it knows of the world
+// around it. It makes no thread, reads no clock and draws no number. threads.h puts the real ones together; a test
+// gives a loop and pools that it steps, disks in memory, and clocks that it turns.
+#ifndef CAIRN_DAEMON_CORE_ENVIRONMENT_H_
+#define CAIRN_DAEMON_CORE_ENVIRONMENT_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "daemon/core/loop.h"
+#include "daemon/data/work_pool.h"
+#include "storage/base/disk.h"
+
+namespace cairn {
+
+// The only source of time. The timers of the loop go by `steady`. Any thread.
+struct Clocks {
+  std::function<std::chrono::steady_clock::time_point()> steady;
+  std::function<std::chrono::system_clock::time_point()> wall;
+};
+
+// Whose daemon this is, and where.
+struct Process {
+  std::string user;
+  std::string host;
+  std::uint32_t pid = 0;
+};
+
+struct Pools {            // all borrowed
+  WorkPool& work;         // hashing, captures, restores from this node
+  WorkPool& far;          // captures and restores on the prefix: one that hangs holds up nothing on this node
+  BlockingPool& cache;    // work on the cache disk
+  BlockingPool& prefix;   // short work on the prefix, which may hang for hours
+  BlockingPool& flush;    // copies to the prefix
+  BlockingPool& growing;  // steps of growing outputs: one that hangs holds up no flush
+};
+
+struct Environment {
+  Loop& loop;
+  Pools pools;
+  Disk& cache_disk;
+  Disk& prefix_disk;
+  Clocks clocks;
+  std::function<std::uint64_t()> random;  // numbers that nobody can guess. Strand only
+  Process process;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_ENVIRONMENT_H_

@@ -1,0 +1,128 @@
+#include "daemon/core/threads.h"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <future>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include "storage/base/random.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+std::string UserName() {
+  passwd entry{};
+  passwd* found = nullptr;
+  char buffer[4096];
+  if (getpwuid_r(geteuid(), &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr) return found->pw_name;
+  return fmt::format("uid-{}", geteuid());
+}
+
+std::string HostName() {
+  char name[256] = "localhost";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::uint64_t RandomNumber() {
+  std::uint64_t number = 0;
+  FillRandom(std::as_writable_bytes(std::span(&number, 1)));
+  return number;
+}
+
+Clocks OrTheSystems(Clocks clocks) {
+  if (!clocks.steady) clocks.steady = std::chrono::steady_clock::now;
+  if (!clocks.wall) clocks.wall = std::chrono::system_clock::now;
+  return clocks;
+}
+
+Config WithMachine(Config config) {
+  if (config.threads == 0) {
+    config.threads = static_cast<std::uint32_t>(std::clamp(std::thread::hardware_concurrency(), 1u, 8u));
+  }
+  if (config.image.bytes_max == 0) {
+    config.image.bytes_max =
+        static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) / 4;
+  }
+  return config;
+}
+
+class ThreadedCoreImpl final : public ThreadedCore {
+ public:
+  explicit ThreadedCoreImpl(const Config& config)
+      : loop_(MakeThreadLoop()),
+        work_(MakeWorkPool(config.threads)),
+        far_(MakeWorkPool(config.threads)),
+        cache_(MakeBlockingPool(std::max<std::size_t>(4, config.threads))),
+        prefix_(MakeBlockingPool(4)),
+        flush_(MakeBlockingPool(std::max<std::uint32_t>(1, config.flush.parallel))),
+        growing_(MakeBlockingPool(2)) {}
+
+  ~ThreadedCoreImpl() override {
+    if (core_) {
+      std::promise<void> ended;
+      core_->Stop([&ended] { ended.set_value(); });
+      ended.get_future().wait();
+    }
+    loop_->Stop();  // before the pools: what comes back from them must not use one that is gone
+    growing_.reset();
+    flush_.reset();
+    prefix_.reset();
+    cache_.reset();
+    far_.reset();
+    work_.reset();
+    loop_.reset();  // before the core: what has not run may hold parts of it
+    core_.reset();
+  }
+
+  absl::Status Open(const Config& config, Disk& cache_disk, Disk& prefix_disk, Clocks clocks) {
+    const Environment environment{
+        .loop = *loop_,
+        .pools = {.work = *work_,
+                  .far = *far_,
+                  .cache = *cache_,
+                  .prefix = *prefix_,
+                  .flush = *flush_,
+                  .growing = *growing_},
+        .cache_disk = cache_disk,
+        .prefix_disk = prefix_disk,
+        .clocks = OrTheSystems(std::move(clocks)),
+        .random = RandomNumber,
+        .process = {.user = UserName(), .host = HostName(), .pid = static_cast<std::uint32_t>(getpid())},
+    };
+    CAIRN_ASSIGN_OR_RETURN(core_, Core::Start(config, environment));
+    return absl::OkStatus();
+  }
+
+  Core& core() override { return *core_; }
+
+  bool Quiesce() override {
+    std::promise<bool> all_local;
+    core_->Quiesce([&all_local](bool all) { all_local.set_value(all); });
+    return all_local.get_future().get();
+  }
+
+ private:
+  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<WorkPool> work_, far_;
+  std::unique_ptr<BlockingPool> cache_, prefix_, flush_, growing_;
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ThreadedCore>> ThreadedCore::Start(Config config, Disk& cache_disk, Disk& prefix_disk,
+                                                                  Clocks clocks) {
+  config = WithMachine(std::move(config));
+  auto threaded = std::make_unique<ThreadedCoreImpl>(config);
+  CAIRN_RETURN_IF_ERROR(threaded->Open(config, cache_disk, prefix_disk, std::move(clocks)));
+  return threaded;
+}
+
+}  // namespace cairn
