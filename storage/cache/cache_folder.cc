@@ -1,7 +1,9 @@
 #include "storage/cache/cache_folder.h"
 
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
@@ -60,7 +62,7 @@ class CacheFolderOnDisk final : public CacheFolder {
 
   absl::StatusOr<CacheLoad> Load() override {
     CAIRN_ASSIGN_OR_RETURN(CacheLoad load, LoadCache(disk_, path_, prefix_, run_, index_));
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     load.warnings.insert(load.warnings.begin(), warnings_.begin(), warnings_.end());
     warnings_.clear();
     return load;
@@ -105,9 +107,9 @@ class CacheFolderOnDisk final : public CacheFolder {
   const RunId run_;
   const bool shares_extents_;
   CacheIndex index_;
-  std::mutex mutex_;
-  std::map<DatasetId, Open> open_;     // under mutex_
-  std::vector<std::string> warnings_;  // under mutex_
+  absl::Mutex mutex_;
+  std::map<DatasetId, Open> open_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> warnings_ ABSL_GUARDED_BY(mutex_);
 };
 
 absl::Status CacheFolderOnDisk::Begin(const scr::Descriptor& descriptor) {
@@ -127,7 +129,7 @@ absl::Status CacheFolderOnDisk::Begin(const scr::Descriptor& descriptor) {
     RemoveTree(disk_, DatasetPath(id)).IgnoreError();  // what is left of it goes at the next start
     return made;
   }
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   open_[id] = {.descriptor = descriptor, .committing = {}, .committed = {}};
   return absl::OkStatus();
 }
@@ -145,7 +147,7 @@ absl::Status CacheFolderOnDisk::CommitAs(const catalogue::Catalogue& catalogue, 
   const Rank rank = catalogue.rank();
   scr::Descriptor descriptor;
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     const auto open = open_.find(id);
     if (open == open_.end()) return FailedPrecondition("{}: dataset {} is not open", path_, id);
     descriptor = open->second.descriptor;
@@ -158,7 +160,7 @@ absl::Status CacheFolderOnDisk::CommitAs(const catalogue::Catalogue& catalogue, 
     }
   }
   absl::StatusOr<RankFiles> files = write(descriptor);
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   const auto open = open_.find(id);
   if (open == open_.end()) return FailedPrecondition("{}: dataset {} was removed meanwhile", path_, id);
   open->second.committing.erase(rank);
@@ -198,7 +200,7 @@ absl::Status CacheFolderOnDisk::Complete(const scr::Descriptor& descriptor) {
   const DatasetId id = descriptor.id;
   std::vector<RankFiles> ranks;
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     const auto open = open_.find(id);
     if (open == open_.end()) return FailedPrecondition("{}: dataset {} is not open", path_, id);
     const std::uint32_t nranks = *open->second.descriptor.ranks;
@@ -211,7 +213,7 @@ absl::Status CacheFolderOnDisk::Complete(const scr::Descriptor& descriptor) {
   const scr::CacheEntry entry = CompleteEntry(DatasetPath(id), descriptor, ranks);
   bool removed = false;
   CAIRN_RETURN_IF_ERROR(index_.Apply([&](kvtree::Tree& tree) {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     removed = !open_.contains(id);
     if (!removed) scr::PutCacheEntry(entry, tree);
   }));
@@ -219,14 +221,14 @@ absl::Status CacheFolderOnDisk::Complete(const scr::Descriptor& descriptor) {
     CAIRN_RETURN_IF_ERROR(EraseEncodeStates(disk_, DatasetPath(id)));  // written after the removal took them back
     return FailedPrecondition("{}: dataset {} was removed meanwhile", path_, id);
   }
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   open_.erase(id);
   return absl::OkStatus();
 }
 
 absl::Status CacheFolderOnDisk::Remove(DatasetId id) {
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     open_.erase(id);
   }
   CAIRN_RETURN_IF_ERROR(GiveUp(id));
@@ -269,7 +271,7 @@ absl::Status CacheFolderOnDisk::SetAside(DatasetId id, const std::string& file, 
 
 absl::Status CacheFolderOnDisk::SetDatasetAside(DatasetId id) {
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     open_.erase(id);
   }
   // First the folder: an entry without one is harmless, a folder without entry would be removed.

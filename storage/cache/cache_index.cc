@@ -1,5 +1,7 @@
 #include "storage/cache/cache_index.h"
 
+#include <absl/synchronization/mutex.h>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,14 +34,14 @@ absl::Status CacheIndex::Read() {
       status = DataLoss("{}: {}", path_, MessageOf(entries.status()));
     }
   }
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   damaged_ = !status.ok();
   if (!damaged_) tree_ = *std::move(tree);
   return status;
 }
 
 void CacheIndex::MarkLost() {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   damaged_ = true;
 }
 
@@ -47,14 +49,14 @@ absl::Status CacheIndex::Rebuild(const std::map<DatasetId, scr::CacheEntry>& ent
   kvtree::Tree tree;
   for (const auto& [id, entry] : entries) scr::PutCacheEntry(entry, tree);
   CAIRN_RETURN_IF_ERROR(ReplaceTree(disk_, path_, tree));
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   damaged_ = false;
   tree_ = std::move(tree);
   return absl::OkStatus();
 }
 
 absl::Status CacheIndex::CheckWritable() const {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (damaged_) return FailedPrecondition("{}: damaged or lost, and not yet made anew", path_);
   return absl::OkStatus();
 }
@@ -80,23 +82,27 @@ void CacheIndex::TakeForeign(kvtree::Tree* tree) const {
 absl::Status CacheIndex::Apply(const Change& change) {
   CAIRN_RETURN_IF_ERROR(CheckWritable());
   Pending own{.change = &change, .done = false, .status = {}};
-  std::unique_lock lock(mutex_);
-  waiting_.push_back(&own);
-  while (writing_ && !own.done) written_.wait(lock);
-  if (own.done) return own.status;
-  // Nobody writes: this one does, for all that wait.
-  writing_ = true;
-  const std::vector<Pending*> batch = std::exchange(waiting_, {});
-  kvtree::Tree next = tree_;
-  for (const Pending* pending : batch) (*pending->change)(next);
-  const bool write = uncertain_ || !next.SameAs(tree_);
-  lock.unlock();
+  std::vector<Pending*> batch;
+  kvtree::Tree next;
+  bool write = false;
+  {
+    const absl::MutexLock lock(&mutex_);
+    waiting_.push_back(&own);
+    while (writing_ && !own.done) written_.Wait(&mutex_);
+    if (own.done) return own.status;
+    // Nobody writes: this one does, for all that wait.
+    writing_ = true;
+    batch = std::exchange(waiting_, {});
+    next = tree_;
+    for (const Pending* pending : batch) (*pending->change)(next);
+    write = uncertain_ || !next.SameAs(tree_);
+  }
   absl::Status status;
   if (write) {
     TakeForeign(&next);
     status = ReplaceTree(disk_, path_, next);
   }
-  lock.lock();
+  const absl::MutexLock lock(&mutex_);
   uncertain_ = !status.ok();
   if (status.ok()) tree_ = std::move(next);
   for (Pending* pending : batch) {
@@ -104,17 +110,17 @@ absl::Status CacheIndex::Apply(const Change& change) {
     pending->done = true;
   }
   writing_ = false;
-  written_.notify_all();
+  written_.SignalAll();
   return status;
 }
 
 bool CacheIndex::Contains(DatasetId id) const {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   return tree_.FindPath({"DSET", std::to_string(id)}) != nullptr;
 }
 
 std::map<DatasetId, scr::CacheEntry> CacheIndex::Entries() const {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   auto entries = scr::GetCacheEntries(tree_);
   if (!entries.ok()) return {};  // cannot be: what is in memory was read so, or made by PutCacheEntry
   return *std::move(entries);

@@ -2,13 +2,13 @@
 #ifndef CAIRN_STORAGE_CACHE_CACHE_INDEX_H_
 #define CAIRN_STORAGE_CACHE_CACHE_INDEX_H_
 
+#include <absl/base/thread_annotations.h>
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <absl/synchronization/mutex.h>
 
-#include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -64,13 +64,13 @@ class CacheIndex {
 
   Disk& disk_;
   const std::string path_;
-  mutable std::mutex mutex_;  // of all below
-  std::condition_variable written_;
-  bool writing_ = false;
-  bool damaged_ = false;
-  bool uncertain_ = false;  // a write failed: the file may have what tree_ has not
-  kvtree::Tree tree_;       // as on disk
-  std::vector<Pending*> waiting_;
+  mutable absl::Mutex mutex_;
+  absl::CondVar written_;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool damaged_ ABSL_GUARDED_BY(mutex_) = false;
+  bool uncertain_ ABSL_GUARDED_BY(mutex_) = false;  // a write failed: the file may have what tree_ has not
+  kvtree::Tree tree_ ABSL_GUARDED_BY(mutex_);       // as on disk
+  std::vector<Pending*> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace cairn

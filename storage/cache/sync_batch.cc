@@ -1,8 +1,10 @@
 #include "storage/cache/sync_batch.h"
 
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <span>
 #include <system_error>
 #include <thread>
@@ -11,6 +13,15 @@
 #include "storage/base/status.h"
 
 namespace cairn {
+namespace {
+
+struct FirstError {
+  absl::Mutex mutex;
+  absl::Status status ABSL_GUARDED_BY(mutex);
+};
+
+}  // namespace
+
 absl::Status SyncBatch::Write(const std::string& path, std::string_view bytes) {
   const absl::Status removed = disk_.Remove(path);
   if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
@@ -24,14 +35,13 @@ absl::Status SyncBatch::Run() {
   const std::vector<std::string> directories(directories_.begin(), directories_.end());
   const std::size_t count = files_.size() + directories.size();
   std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  absl::Status first_error;
+  FirstError first;
   const auto work = [&]() {
     for (std::size_t i = next++; i < count; i = next++) {
       const absl::Status status =
           i < files_.size() ? files_[i]->Sync() : disk_.SyncDirectory(directories[i - files_.size()]);
-      const std::lock_guard lock(mutex);
-      if (first_error.ok() && !status.ok()) first_error = status;
+      const absl::MutexLock lock(&first.mutex);
+      if (first.status.ok() && !status.ok()) first.status = status;
     }
   };
   std::vector<std::thread> threads;
@@ -44,7 +54,8 @@ absl::Status SyncBatch::Run() {
   for (std::thread& thread : threads) thread.join();
   files_.clear();
   directories_.clear();
-  return first_error;
+  const absl::MutexLock lock(&first.mutex);
+  return first.status;
 }
 
 }  // namespace cairn

@@ -2,11 +2,12 @@
 #ifndef CAIRN_STORAGE_IO_IO_QUEUE_H_
 #define CAIRN_STORAGE_IO_IO_QUEUE_H_
 
-#include <condition_variable>
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+
 #include <cstddef>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "storage/io/io_engine.h"
@@ -21,41 +22,41 @@ class IoQueue {
 
   // Blocks while full, unless on a thread of the engine.
   void Push(std::unique_ptr<IoJob> job, bool own_thread) {
-    std::unique_lock lock(mutex_);
-    if (!own_thread) room_.wait(lock, [this] { return jobs_.size() < jobs_max_; });
+    const absl::MutexLock lock(&mutex_);
+    while (!own_thread && jobs_.size() >= jobs_max_) room_.Wait(&mutex_);
     jobs_.push_back(std::move(job));
-    work_.notify_one();
+    work_.Signal();
   }
 
   // The next job; null if there is none, and with `wait` only after Close.
   std::unique_ptr<IoJob> Pop(bool wait) {
-    std::unique_lock lock(mutex_);
-    if (wait) work_.wait(lock, [this] { return closed_ || !jobs_.empty(); });
+    const absl::MutexLock lock(&mutex_);
+    while (wait && !closed_ && jobs_.empty()) work_.Wait(&mutex_);
     if (jobs_.empty()) return nullptr;
     std::unique_ptr<IoJob> job = std::move(jobs_.front());
     jobs_.pop_front();
-    if (jobs_.size() < jobs_max_) room_.notify_one();
+    if (jobs_.size() < jobs_max_) room_.Signal();
     return job;
   }
 
   void Close() {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     closed_ = true;
-    work_.notify_all();
+    work_.SignalAll();
   }
 
   bool closed_and_empty() {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     return closed_ && jobs_.empty();
   }
 
  private:
   const std::size_t jobs_max_;
-  std::mutex mutex_;
-  std::condition_variable room_;
-  std::condition_variable work_;
-  std::deque<std::unique_ptr<IoJob>> jobs_;
-  bool closed_ = false;
+  absl::Mutex mutex_;
+  absl::CondVar room_;
+  absl::CondVar work_;
+  std::deque<std::unique_ptr<IoJob>> jobs_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 std::unique_ptr<IoEngine> MakeIoThreads(const IoEngineOptions& options);

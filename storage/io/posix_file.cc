@@ -1,5 +1,6 @@
 #include "storage/io/posix_file.h"
 
+#include <absl/synchronization/mutex.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/statvfs.h>
@@ -159,7 +160,7 @@ absl::Status PosixFile::Truncate(std::uint64_t bytes) {
 }
 
 absl::Status PosixFile::Sync() {
-  const std::lock_guard lock(sync_mutex_);
+  const absl::MutexLock lock(&sync_mutex_);
   if (sync_error_.ok() && Uninterrupted([&] { return ::fdatasync(handle_->fd.get()); }) != 0) {
     sync_error_ = ErrnoStatus(errno, fmt::format("sync {}", path()));
   }

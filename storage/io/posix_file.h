@@ -2,10 +2,11 @@
 #ifndef CAIRN_STORAGE_IO_POSIX_FILE_H_
 #define CAIRN_STORAGE_IO_POSIX_FILE_H_
 
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
 #include <sys/stat.h>
 
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "storage/base/disk.h"
@@ -45,8 +46,8 @@ class PosixFile final : public File {
 
   IoEngine& engine_;
   std::shared_ptr<const Handle> handle_;
-  std::mutex sync_mutex_;
-  absl::Status sync_error_;
+  absl::Mutex sync_mutex_;
+  absl::Status sync_error_ ABSL_GUARDED_BY(sync_mutex_);
 };
 
 }  // namespace cairn

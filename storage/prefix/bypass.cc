@@ -1,7 +1,9 @@
 #include "storage/prefix/bypass.h"
 
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 
@@ -49,7 +51,7 @@ class BypassOnDisk final : public Bypass {
   }
   absl::StatusOr<std::string> RouteFile(DatasetId id, const std::string& name) override;
   std::vector<std::pair<DatasetId, DatasetId>> TakeWithdrawn() override {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     return std::exchange(withdrawn_, {});
   }
 
@@ -85,10 +87,10 @@ class BypassOnDisk final : public Bypass {
   Disk& disk_;
   const std::shared_ptr<Prefix> prefix_;
   const bool views_;
-  std::mutex mutex_;
-  std::map<DatasetId, Open> open_;    // under mutex_
-  std::map<DatasetId, Open> failed_;  // under mutex_; not removed yet
-  std::vector<std::pair<DatasetId, DatasetId>> withdrawn_;
+  absl::Mutex mutex_;
+  std::map<DatasetId, Open> open_ ABSL_GUARDED_BY(mutex_);
+  std::map<DatasetId, Open> failed_ ABSL_GUARDED_BY(mutex_);  // not removed yet
+  std::vector<std::pair<DatasetId, DatasetId>> withdrawn_ ABSL_GUARDED_BY(mutex_);
 };
 
 absl::Status BypassOnDisk::Begin(const scr::Descriptor& descriptor) {
@@ -100,7 +102,7 @@ absl::Status BypassOnDisk::Begin(const scr::Descriptor& descriptor) {
   if (IsOpen(id)) return AlreadyExists("{}: dataset {} was begun before", prefix_->path(), id);
   CAIRN_RETURN_IF_ERROR(prefix_->BeginFlush(descriptor));
   {
-    const std::lock_guard lock(mutex_);  // from here on there is something to remove
+    const absl::MutexLock lock(&mutex_);  // from here on there is something to remove
     open_[id].descriptor = descriptor;
   }
   return MakeDirectories(disk_, DataFolder(*prefix_, id), kFolderMode);
@@ -113,13 +115,13 @@ absl::Status BypassOnDisk::RequireOwn() {
 }
 
 bool BypassOnDisk::IsOpen(DatasetId id) {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   return open_.contains(id);
 }
 
 absl::Status BypassOnDisk::MayCommit(const catalogue::Catalogue& catalogue) {
   CAIRN_RETURN_IF_ERROR(ValidateCatalogue(catalogue));
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   const auto open = open_.find(catalogue.dataset());
   if (open == open_.end()) return FailedPrecondition("dataset {} is not open", catalogue.dataset());
   const scr::Descriptor& descriptor = open->second.descriptor;
@@ -155,7 +157,7 @@ absl::Status BypassOnDisk::CheckAndStore(const catalogue::Catalogue& catalogue) 
 
 absl::Status BypassOnDisk::Enter(const catalogue::Catalogue& catalogue) {
   const absl::Status stored = CheckAndStore(catalogue);
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   const auto open = open_.find(catalogue.dataset());
   if (open == open_.end()) return FailedPrecondition("dataset {} was removed meanwhile", catalogue.dataset());
   open->second.committing.erase(catalogue.rank());
@@ -192,7 +194,7 @@ absl::Status BypassOnDisk::CommitRankFiles(const catalogue::Catalogue& catalogue
 }
 
 absl::StatusOr<BypassOnDisk::Catalogues> BypassOnDisk::AllCommitted(const scr::Descriptor& descriptor) {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   const auto open = open_.find(descriptor.id);
   if (open == open_.end()) return FailedPrecondition("dataset {} is not open", descriptor.id);
   const std::map<Rank, catalogue::Catalogue>& committed = open->second.committed;
@@ -234,7 +236,7 @@ absl::Status BypassOnDisk::PutFilesInPlace(DatasetId id, const Catalogues& catal
   CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> names, NamesInTheWay(files));
   CAIRN_ASSIGN_OR_RETURN(Replaced replaced, prefix_->Withdraw(id, names));
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     const auto open = open_.find(id);
     for (const auto& [older, its] : replaced) withdrawn_.emplace_back(older, id);
     if (open == open_.end()) return FailedPrecondition("dataset {} was removed meanwhile", id);
@@ -253,7 +255,7 @@ absl::Status BypassOnDisk::Complete(const scr::Descriptor& descriptor) {
   if (!committed.ok() && !absl::IsAlreadyExists(committed)) return committed;
   Replaced replaced;
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (auto open = open_.extract(descriptor.id)) replaced = std::move(open.mapped().replaced);
   }
   RemoveReplaced(replaced);
@@ -281,7 +283,7 @@ void BypassOnDisk::KeepPlaced(bool placed, catalogue::Catalogue* catalogue) cons
 absl::Status BypassOnDisk::Remove(DatasetId id) {
   Open open;
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (auto found = open_.extract(id)) failed_[id] = std::move(found.mapped());
     const auto failed = failed_.find(id);
     if (failed == failed_.end()) return absl::OkStatus();  // its Begin failed: what is there is not ours
@@ -295,7 +297,7 @@ absl::Status BypassOnDisk::Remove(DatasetId id) {
   CAIRN_RETURN_IF_ERROR(prefix_->Remove(id, catalogues));
   CAIRN_RETURN_IF_ERROR(RemoveFilesFolder(disk_, *prefix_, id));
   RemoveReplaced(open.replaced);
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   failed_.erase(id);
   return absl::OkStatus();
 }

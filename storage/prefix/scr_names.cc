@@ -1,5 +1,7 @@
 #include "storage/prefix/scr_names.h"
 
+#include <absl/synchronization/mutex.h>
+
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -32,7 +34,7 @@ bool HaveCommon(const std::set<std::string>& some, const std::set<std::string>& 
 absl::StatusOr<bool> ScrNames::HasOneOf(Disk& disk, SharedRecords& records, DatasetId id, const kvtree::Tree& entry,
                                         const std::set<std::string>& names) {
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     const auto known = known_.find(id);
     if (known != known_.end() && known->second.entry.SameAs(entry)) {
       const std::vector<std::size_t>& hashes = known->second.hashes;
@@ -47,7 +49,7 @@ absl::StatusOr<bool> ScrNames::HasOneOf(Disk& disk, SharedRecords& records, Data
   read.hashes.reserve(theirs.size());
   for (const std::string& name : theirs) read.hashes.push_back(HashOf(name));
   std::sort(read.hashes.begin(), read.hashes.end());
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   known_[id] = std::move(read);
   return HaveCommon(names, theirs);
 }

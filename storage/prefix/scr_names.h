@@ -3,11 +3,12 @@
 #ifndef CAIRN_STORAGE_PREFIX_SCR_NAMES_H_
 #define CAIRN_STORAGE_PREFIX_SCR_NAMES_H_
 
+#include <absl/base/thread_annotations.h>
 #include <absl/status/statusor.h>
+#include <absl/synchronization/mutex.h>
 
 #include <cstddef>
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -34,8 +35,8 @@ class ScrNames {
     std::vector<std::size_t> hashes;  // sorted
   };
 
-  std::mutex mutex_;
-  std::map<DatasetId, Known> known_;  // under mutex_
+  absl::Mutex mutex_;
+  std::map<DatasetId, Known> known_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace cairn

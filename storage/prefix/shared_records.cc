@@ -1,5 +1,7 @@
 #include "storage/prefix/shared_records.h"
 
+#include <absl/synchronization/mutex.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -23,9 +25,10 @@ std::string Key(DatasetId id) {
 }
 
 // Held over reading, changing and writing. Prefixes may share one; that costs a wait, no more.
-std::mutex& ChangeMutex(const std::string& prefix) {
-  static std::array<std::mutex, 16> mutexes;
-  return mutexes[std::hash<std::string>()(prefix) % mutexes.size()];
+absl::Mutex& ChangeMutex(const std::string& prefix) {
+  // Never destroyed: threads may still use them while the process ends.
+  static auto* const mutexes = new std::array<absl::Mutex, 16>;
+  return (*mutexes)[std::hash<std::string>()(prefix) % mutexes->size()];
 }
 
 // What an index that is not there, or of no datasets, reads as.
@@ -267,7 +270,7 @@ absl::Status SharedRecords::MakeFolder() {
 }
 
 absl::Status SharedRecords::ChangeIndex(const Change& change) {
-  const std::lock_guard lock(ChangeMutex(prefix_));
+  const absl::MutexLock lock(&ChangeMutex(prefix_));
   bool moved = false;
   CAIRN_ASSIGN_OR_RETURN(kvtree::Tree index, ReadOrMoveAside(IndexPath(), &moved));
   if (const auto parsed = ParseIndex(IndexPath(), index); absl::IsDataLoss(parsed.status())) {
@@ -298,7 +301,7 @@ absl::Status SharedRecords::ChangeNodes(const Change& change) {
 }
 
 absl::Status SharedRecords::ChangeFile(const std::string& name, const Change& change) {
-  const std::lock_guard lock(ChangeMutex(prefix_));
+  const absl::MutexLock lock(&ChangeMutex(prefix_));
   const std::string path = Folder() + "/" + name;
   bool moved = false;
   CAIRN_ASSIGN_OR_RETURN(kvtree::Tree tree, ReadOrMoveAside(path, &moved));
@@ -310,12 +313,12 @@ absl::Status SharedRecords::ChangeFile(const std::string& name, const Change& ch
 }
 
 void SharedRecords::Warn(std::string text) {
-  const std::lock_guard lock(warnings_mutex_);
+  const absl::MutexLock lock(&warnings_mutex_);
   if (warnings_.size() < kWarningsMax) warnings_.push_back(std::move(text));
 }
 
 std::vector<std::string> SharedRecords::TakeWarnings() {
-  const std::lock_guard lock(warnings_mutex_);
+  const absl::MutexLock lock(&warnings_mutex_);
   return std::exchange(warnings_, {});
 }
 

@@ -4,13 +4,14 @@
 #ifndef CAIRN_STORAGE_PREFIX_SHARED_RECORDS_H_
 #define CAIRN_STORAGE_PREFIX_SHARED_RECORDS_H_
 
+#include <absl/base/thread_annotations.h>
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <absl/synchronization/mutex.h>
 
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -109,8 +110,8 @@ class SharedRecords {
   const std::string prefix_;
   const RunId run_;
   const Pause pause_;
-  std::mutex warnings_mutex_;
-  std::vector<std::string> warnings_;  // under warnings_mutex_
+  absl::Mutex warnings_mutex_;
+  std::vector<std::string> warnings_ ABSL_GUARDED_BY(warnings_mutex_);
 };
 
 }  // namespace cairn

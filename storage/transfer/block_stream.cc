@@ -1,5 +1,7 @@
 #include "storage/transfer/block_stream.h"
 
+#include <absl/synchronization/mutex.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -39,29 +41,32 @@ std::size_t BlockStream::BytesOf(std::uint64_t block) const {
   return static_cast<std::size_t>(std::min(kCrcBlockBytes, file_bytes_ - block * kCrcBlockBytes));
 }
 
-void BlockStream::ReadAhead(std::unique_lock<std::mutex>& lock) {
-  for (std::size_t i = 0; i < slots_.size() && next_read_ < blocks_; ++i) {
-    if (slots_[i].state != State::kFree) continue;
-    const std::uint64_t block = next_read_++;
-    slots_[i] = {.state = State::kReading, .block = block, .status = {}};
+void BlockStream::ReadAhead() {
+  for (std::size_t i = 0; i < buffers_.count() && next_read_ < blocks_; ++i) {
+    const std::uint64_t block = next_read_;
+    {
+      const absl::MutexLock lock(&mutex_);
+      if (slots_[i].state != State::kFree) continue;
+      slots_[i] = {.state = State::kReading, .block = block, .status = {}};
+    }
+    ++next_read_;
     const std::size_t bytes = BytesOf(block);
     const std::span<std::byte> target = buffers_.at(i).first(file_.direct() ? RoundUp(bytes) : bytes);
-    lock.unlock();  // the answer may come before the call returns
+    // Without the lock: the answer may come before the call returns.
     file_.ReadAsync(block * kCrcBlockBytes, target, [this, i](absl::Status status) {
-      const std::lock_guard guard(mutex_);
+      const absl::MutexLock guard(&mutex_);
       slots_[i].status = std::move(status);
       slots_[i].state = State::kRead;
-      changed_.notify_all();  // with the lock held: after it the stream may be gone
+      changed_.SignalAll();  // with the lock held: after it the stream may be gone
     });
-    lock.lock();
   }
 }
 
 absl::StatusOr<BlockStream::Block> BlockStream::Next() {
   CAIRN_CHECK(!done());
-  std::unique_lock lock(mutex_);
   for (;;) {
-    ReadAhead(lock);
+    ReadAhead();
+    const absl::MutexLock lock(&mutex_);
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       Slot& slot = slots_[i];
       if (slot.state != State::kRead || slot.block != next_out_) continue;
@@ -78,23 +83,21 @@ absl::StatusOr<BlockStream::Block> BlockStream::Next() {
     }
     const bool any_free =
         std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.state == State::kFree; });
-    if (!any_free || next_read_ == blocks_) changed_.wait(lock);
+    if (!any_free || next_read_ == blocks_) changed_.Wait(&mutex_);
   }
 }
 
 void BlockStream::GiveBack(std::size_t slot) {
-  const std::lock_guard guard(mutex_);
+  const absl::MutexLock guard(&mutex_);
   CAIRN_CHECK(slots_[slot].state == State::kTaken);
   slots_[slot].state = State::kFree;
-  changed_.notify_all();
+  changed_.SignalAll();
 }
 
 void BlockStream::Drain() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] {
-    return std::none_of(slots_.begin(), slots_.end(),
-                        [](const Slot& s) { return s.state == State::kReading || s.state == State::kTaken; });
-  });
+  const auto is_busy = [](const Slot& slot) { return slot.state == State::kReading || slot.state == State::kTaken; };
+  const absl::MutexLock lock(&mutex_);
+  while (std::any_of(slots_.begin(), slots_.end(), is_busy)) changed_.Wait(&mutex_);
 }
 
 }  // namespace cairn

@@ -2,15 +2,15 @@
 #ifndef CAIRN_STORAGE_TRANSFER_BLOCK_STREAM_H_
 #define CAIRN_STORAGE_TRANSFER_BLOCK_STREAM_H_
 
+#include <absl/base/thread_annotations.h>
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <absl/synchronization/mutex.h>
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -65,7 +65,7 @@ class BlockStream {
     absl::Status status;
   };
 
-  void ReadAhead(std::unique_lock<std::mutex>& lock);
+  void ReadAhead() ABSL_LOCKS_EXCLUDED(mutex_);
   std::size_t BytesOf(std::uint64_t block) const;
 
   File& file_;
@@ -74,9 +74,9 @@ class BlockStream {
   BlockBuffers& buffers_;
   std::uint64_t next_read_;  // block; Next's thread only
   std::uint64_t next_out_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Slot> slots_;  // under mutex_
+  absl::Mutex mutex_;
+  absl::CondVar changed_;
+  std::vector<Slot> slots_ ABSL_GUARDED_BY(mutex_);  // as many as there are buffers
 };
 
 }  // namespace cairn

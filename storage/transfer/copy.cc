@@ -1,3 +1,6 @@
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+
 #include <algorithm>
 #include <set>
 
@@ -67,7 +70,7 @@ class FileCopy {
   absl::Status CopyBlock(BlockStream& stream, const BlockStream::Block& block);
   absl::Status Finish();
   absl::Status WriteStatus() {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     return write_status_;
   }
   std::uint64_t BytesOfBlocks(std::uint64_t blocks) const { return std::min(blocks * kCrcBlockBytes, entry_.bytes()); }
@@ -87,8 +90,8 @@ class FileCopy {
   std::uint64_t blocks_kept_ = 0;  // of an interrupted copy
   std::uint32_t crc32_ = 0;        // of the blocks so far
   bool source_damaged_ = false;
-  std::mutex mutex_;
-  absl::Status write_status_;  // the first error; under mutex_
+  absl::Mutex mutex_;
+  absl::Status write_status_ ABSL_GUARDED_BY(mutex_);  // the first error
 };
 
 // There already, whole: synced once more, since we cannot know who wrote it.
@@ -184,7 +187,7 @@ absl::Status FileCopy::CopyBlock(BlockStream& stream, const BlockStream::Block& 
                       if (written.ok()) {
                         progress_.bytes_done += bytes;
                       } else {
-                        const std::lock_guard lock(mutex_);
+                        const absl::MutexLock lock(&mutex_);
                         if (write_status_.ok()) write_status_ = OnTarget(written);
                       }
                       stream.GiveBack(slot);  // last: after it the copy may be over

@@ -1,3 +1,5 @@
+#include <absl/synchronization/mutex.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -23,7 +25,7 @@ std::int64_t Cost(std::uint64_t bytes, std::uint64_t bytes_per_s) {
 }  // namespace
 
 void Throttle::SetLimit(std::uint64_t bytes_per_s) {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   // What still has to go goes at the new rate.
   const std::int64_t now = NowNs();
   if (bytes_per_s_ != 0 && bytes_per_s != 0 && free_at_ns_ > now) {
@@ -37,7 +39,7 @@ bool Throttle::Take(std::uint64_t bytes, const std::atomic<bool>& stop) {
   for (;;) {
     std::int64_t wait_ns = 0;
     {
-      const std::lock_guard lock(mutex_);
+      const absl::MutexLock lock(&mutex_);
       if (stop) return false;
       if (bytes_per_s_ == 0) return true;
       const std::int64_t now = NowNs();

@@ -4,12 +4,13 @@
 #ifndef CAIRN_STORAGE_TRANSFER_TRANSFER_H_
 #define CAIRN_STORAGE_TRANSFER_TRANSFER_H_
 
+#include <absl/base/thread_annotations.h>
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <absl/synchronization/mutex.h>
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,10 @@ class Throttle {
   bool Take(std::uint64_t bytes, const std::atomic<bool>& stop);
 
  private:
-  std::mutex mutex_;
-  std::uint64_t bytes_per_s_;
-  std::int64_t free_at_ns_ = 0;  // monotonic: when all bytes taken so far have gone at that rate
+  absl::Mutex mutex_;
+  std::uint64_t bytes_per_s_ ABSL_GUARDED_BY(mutex_);
+  // Monotonic: when all bytes taken so far have gone at that rate.
+  std::int64_t free_at_ns_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 struct TransferProgress {
