@@ -1,11 +1,13 @@
 #include "daemon/data/capture.h"
 
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -31,6 +33,7 @@ class CaptureImpl final : public Capture {
         pool_(pool),
         spec_(std::move(spec)),
         image_(spec_.image == nullptr ? std::span<std::byte>() : spec_.image->bytes()),
+        places_(table_),
         data_rest_(spec_.layout.data_bytes % kDirectAlignment),
         callbacks_(std::move(callbacks)),
         table_(spec_.layout, spec_.plan, image_.size()),
@@ -42,7 +45,7 @@ class CaptureImpl final : public Capture {
   }
 
   void Begin() {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (!table_.ring() && !spec_.plan.empty()) hold_.emplace(pool_.HoldForClient());
     ++busy_;
     pool_.PostWaiting([self = Self()] { self->Open(); });
@@ -52,7 +55,7 @@ class CaptureImpl final : public Capture {
   absl::Status Filled(std::uint64_t pieces) override;
   absl::Status Put(std::uint64_t index, std::span<const std::byte> bytes, std::uint32_t crc32c) override;
   std::uint64_t pieces_filled() const override {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     return filled_;
   }
   absl::Status Commit() override;
@@ -72,18 +75,18 @@ class CaptureImpl final : public Capture {
 
   bool digesting() const;
 
-  // Under the lock.
-  absl::Status CheckFilled(std::uint64_t pieces) const;
-  void TakePieces(std::uint64_t pieces);
-  void PostHashing();
-  void PostWriting();
-  void Release();
-  void Fail(absl::Status status);
-  void Settle();
-  std::vector<Md5Digest> ChunkHashes();  // all is hashed
-  std::vector<view::Bounds> ChunkBounds();
+  absl::Status CheckFilled(std::uint64_t pieces) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakePieces(std::uint64_t pieces) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PostHashing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PostWriting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Release() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Once all is hashed.
+  std::vector<Md5Digest> ChunkHashes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<view::Bounds> ChunkBounds() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Without it, on threads of the pool or of the disk.
+  // Without the lock, on threads of the pool or of the disk.
   void HashSome(HashJob& job);
   bool ClaimSome(HashJob& job);
   void Publish(HashJob& job);
@@ -103,37 +106,40 @@ class CaptureImpl final : public Capture {
   const Spec spec_;
   const std::span<std::byte> image_;
 
+  // table_, to be read without the lock: only where the windows lie, which never changes.
+  const WindowTable& places_;
+
   // Each of one thread after the other.
   std::vector<std::byte> data_rest_;  // what the last window leaves to WriteTail; of its writer, then of Finish
   std::unique_ptr<File> file_;        // set by Open before any other waiter runs
 
-  mutable std::mutex mutex_;  // guards all that follows, but for the places in table_, which never change
-  Callbacks callbacks_;
-  WindowTable table_;
-  std::optional<WorkPool::Hold> hold_;
+  mutable absl::Mutex mutex_;
+  Callbacks callbacks_ ABSL_GUARDED_BY(mutex_);
+  WindowTable table_ ABSL_GUARDED_BY(mutex_);
+  std::optional<WorkPool::Hold> hold_ ABSL_GUARDED_BY(mutex_);
 
-  std::uint64_t filled_ = 0;
-  bool committed_ = false;
+  std::uint64_t filled_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool committed_ ABSL_GUARDED_BY(mutex_) = false;
 
-  HashQueue hashes_;
-  std::shared_ptr<BlockDigests> digests_;  // null: none are made, or not yet
-  std::size_t jobs_ = 0;                   // posted or running, not voided
-  std::size_t jobs_unclaimed_ = 0;         // of these, with nothing claimed yet
+  HashQueue hashes_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<BlockDigests> digests_ ABSL_GUARDED_BY(mutex_);  // null: none are made, or not yet
+  std::size_t jobs_ ABSL_GUARDED_BY(mutex_) = 0;                   // posted or running, not voided
+  std::size_t jobs_unclaimed_ ABSL_GUARDED_BY(mutex_) = 0;         // of these, with nothing claimed yet
 
-  WriteQueue writes_;
-  bool opened_ = false;
-  bool writer_posted_ = false;
-  std::size_t writes_in_flight_ = 0;
-  absl::Status base_status_;
-  std::deque<std::size_t> unreleased_;  // ring: in the order of their completion
-  std::uint64_t released_ = 0;
+  WriteQueue writes_ ABSL_GUARDED_BY(mutex_);
+  bool opened_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writer_posted_ ABSL_GUARDED_BY(mutex_) = false;
+  std::size_t writes_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status base_status_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::size_t> unreleased_ ABSL_GUARDED_BY(mutex_);  // ring: in the order of their completion
+  std::uint64_t released_ ABSL_GUARDED_BY(mutex_) = 0;
 
   // The end. `busy_` counts what still uses the file: the opening, the writer, writes in flight.
-  std::size_t busy_ = 0;
-  absl::Status failure_;
+  std::size_t busy_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   std::atomic<bool> stopping_{false};  // failure_ is set; changes under the lock
-  bool finishing_ = false;
-  bool ended_ = false;
+  bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // --- What the client says ---
@@ -168,7 +174,7 @@ void CaptureImpl::TakePieces(std::uint64_t pieces) {
 }
 
 absl::Status CaptureImpl::Filled(std::uint64_t pieces) {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   CAIRN_RETURN_IF_ERROR(CheckFilled(pieces));
   TakePieces(pieces);
   PostHashing();
@@ -178,7 +184,7 @@ absl::Status CaptureImpl::Filled(std::uint64_t pieces) {
 
 absl::Status CaptureImpl::Put(std::uint64_t index, std::span<const std::byte> bytes, std::uint32_t crc32c) {
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (index != filled_ || index >= spec_.plan.size()) {
       return InvalidArgument("capture {}: piece {} comes where {} of {} is due", spec_.work_path, index, filled_,
                              spec_.plan.size());
@@ -198,7 +204,7 @@ absl::Status CaptureImpl::Put(std::uint64_t index, std::span<const std::byte> by
 }
 
 absl::Status CaptureImpl::Commit() {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (committed_) return FailedPrecondition("capture {}: committed twice", spec_.work_path);
   if (!failure_.ok()) return failure_;
   if (filled_ < spec_.plan.size()) {
@@ -215,7 +221,7 @@ absl::Status CaptureImpl::Commit() {
 }
 
 void CaptureImpl::Abort() {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   Fail(Cancelled("capture {}: aborted", spec_.work_path));
   Settle();
 }
@@ -237,7 +243,7 @@ void CaptureImpl::PostHashing() {
 }
 
 bool CaptureImpl::ClaimSome(HashJob& job) {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (job.voided) return false;
   job.claimed = true;
   --jobs_unclaimed_;
@@ -248,12 +254,12 @@ bool CaptureImpl::ClaimSome(HashJob& job) {
 
 void CaptureImpl::HashSome(HashJob& job) {
   if (!ClaimSome(job)) return;
-  hashes_.Hash(job.work, [this, &job] { return job.voided || stopping_; });
+  HashQueue::Hash(job.work, [this, &job] { return job.voided || stopping_; });
   Publish(job);
 }
 
 void CaptureImpl::Publish(HashJob& job) {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (job.voided || stopping_) return;
   job.published = true;
   --jobs_;
@@ -265,7 +271,7 @@ void CaptureImpl::Publish(HashJob& job) {
 }
 
 void CaptureImpl::TakeBack(HashJob& job) {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (job.published || job.voided) return;
   job.voided = true;
   if (!job.claimed) --jobs_unclaimed_;
@@ -279,7 +285,7 @@ void CaptureImpl::TakeBack(HashJob& job) {
 void CaptureImpl::Open() {
   PrepareDigests();
   absl::StatusOr<std::unique_ptr<File>> file = OpenFile();
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   --busy_;
   if (file.ok()) {
     file_ = *std::move(file);
@@ -294,7 +300,7 @@ void CaptureImpl::Open() {
 void CaptureImpl::PrepareDigests() {
   if (!digesting()) return;
   auto digests = std::make_shared<BlockDigests>(ZeroDigests(spec_.layout.data_bytes));
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   digests_ = std::move(digests);
   hashes_.MakeDigests(digests_.get());
   PostHashing();
@@ -306,7 +312,7 @@ absl::StatusOr<std::unique_ptr<File>> CaptureImpl::OpenFile() {
   if (spec_.letter == ftiff::Letter::kF && spec_.base.has_value()) {
     absl::StatusOr<BaseFile> base = TakeBase(disk_, *spec_.base, spec_.work_path, spec_.layout.data_bytes, file_bytes,
                                              [this] { return stopping_.load(); });
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (!failure_.ok()) return failure_;
     base_status_ = base.status();
     if (base.ok()) {
@@ -339,7 +345,7 @@ void CaptureImpl::WriteSome() {
   while (true) {
     std::optional<Run> run;
     {
-      const std::lock_guard lock(mutex_);
+      const absl::MutexLock lock(&mutex_);
       if (failure_.ok() && writes_in_flight_ < writes_.in_flight_max()) run = writes_.Next();
       if (!run.has_value()) {
         writer_posted_ = false;
@@ -357,24 +363,24 @@ void CaptureImpl::WriteSome() {
 // The gaps become zeros, and the last bytes of data are kept for WriteTail, with the first of a window's writes.
 void CaptureImpl::BeginWindows(const Run& run) {
   const std::size_t end = run.first + run.count;
-  for (std::size_t i = run.first; i < end; ++i) table_.ZeroGaps(i, image_);
-  if (end < table_.windows().size()) return;
-  const WindowTable::Window& last = table_.windows().back();
+  for (std::size_t i = run.first; i < end; ++i) places_.ZeroGaps(i, image_);
+  if (end < places_.windows().size()) return;
+  const WindowTable::Window& last = places_.windows().back();
   std::copy_n(image_.data() + last.image_offset + (last.bytes - data_rest_.size()), data_rest_.size(),
               data_rest_.begin());
 }
 
 void CaptureImpl::Write(const Run& run) {
-  const bool in_image = !table_.ring() || table_.windows()[run.first].content > 0;
+  const bool in_image = !places_.ring() || places_.windows()[run.first].content > 0;
   if (run.begins && in_image) BeginWindows(run);
   if (run.bytes == 0) return Written(run, absl::OkStatus());
   const std::span<const std::byte> from =
-      in_image ? image_.subspan(table_.ImageOffset(run.offset), run.bytes) : std::span(zeros).first(run.bytes);
+      in_image ? image_.subspan(places_.ImageOffset(run.offset), run.bytes) : std::span(zeros).first(run.bytes);
   file_->WriteAsync(run.offset, from, [self = Self(), run](absl::Status status) { self->Written(run, status); });
 }
 
 void CaptureImpl::Written(const Run& run, const absl::Status& status) {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   --writes_in_flight_;
   --busy_;
   if (status.ok()) {
@@ -418,13 +424,13 @@ void CaptureImpl::Settle() {
 void CaptureImpl::Finish() {
   absl::Status status;
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     status = failure_;
   }
   absl::StatusOr<CaptureResult> result = status.ok() ? WriteEnd() : status;
   std::function<void(absl::StatusOr<CaptureResult>)> on_end;
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (result.ok() && !failure_.ok()) result = failure_;
     ended_ = true;
     on_end = std::move(callbacks_.on_end);
@@ -460,17 +466,19 @@ absl::StatusOr<CaptureResult> CaptureImpl::WriteEnd() {
   std::vector<Md5Digest> hashes;
   std::vector<view::Bounds> bounds;
   std::vector<BlockCrc> windows;
+  std::shared_ptr<const BlockDigests> digests;
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     hashes = ChunkHashes();
     bounds = ChunkBounds();
-    if (digests_ == nullptr) {
+    digests = digests_;
+    if (digests == nullptr) {
       windows.reserve(table_.windows().size());
       for (const WindowTable::Window& window : table_.windows()) windows.push_back(window.crc);
     }
   }
   // Nothing changes the digests any more.
-  if (digests_ != nullptr) windows = WindowCrcs(*digests_);
+  if (digests != nullptr) windows = WindowCrcs(*digests);
   CaptureResult result = SumUp(layout.data_bytes, windows, ftiff::EncodeMetadata(layout, hashes, header));
   CAIRN_RETURN_IF_ERROR(WriteTail(*file_, layout.data_bytes, data_rest_, result.metadata));
   if (spec_.letter == ftiff::Letter::kA) {
@@ -479,9 +487,9 @@ absl::StatusOr<CaptureResult> CaptureImpl::WriteEnd() {
     CAIRN_ASSIGN_OR_RETURN(result, WriteLayoutA(disk_, spec_.work_path, file, [this] { return stopping_.load(); }));
   } else {
     CAIRN_RETURN_IF_ERROR(file_->Sync());
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     result.bytes_written = writes_.bytes_written() + data_rest_.size() + result.metadata.size();
-    if (spec_.want_digests) result.digests = digests_;
+    if (spec_.want_digests) result.digests = std::move(digests);
     result.base_status = base_status_;
   }
   result.layout = layout;

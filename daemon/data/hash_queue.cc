@@ -25,6 +25,7 @@ void HashQueue::Add(std::size_t chunk) {
 
 HashWork HashQueue::Claim() {
   HashWork work;
+  if (digests_ != nullptr) work.digest_data_bytes = digests_->data_bytes;
   std::size_t full_lanes = 0;
   while (!ready_.empty() && full_lanes < kMd5LanesMax && work.claims.size() < kChunksOfJobMax) {
     const std::size_t index = ready_.front().second;
@@ -44,16 +45,16 @@ HashWork HashQueue::Claim() {
   return work;
 }
 
-void HashQueue::Hash(HashWork& work, const std::function<bool()>& stop) const {
+void HashQueue::Hash(HashWork& work, const std::function<bool()>& stop) {
   HashLanes(work.lanes, stop);
   if (stop()) return;
   for (std::size_t i = 0; i < work.claims.size(); ++i) {
     HashWork::Claim& claim = work.claims[i];
     HashLane& lane = work.lanes[i];
-    if (digests_ == nullptr) {
+    if (!work.digest_data_bytes.has_value()) {
       claim.share = ShareOf(lane.crc, claim.bytes, claim.behind);
     } else {
-      MakeShares(digests_->data_bytes, claim.file_offset, claim.bytes, lane.parts);
+      MakeShares(*work.digest_data_bytes, claim.file_offset, claim.bytes, lane.parts);
     }
   }
 }

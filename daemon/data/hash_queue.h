@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -27,7 +28,8 @@ struct HashWork {
     BlockCrc share;            // of the window; not if there are digests
   };
   std::vector<Claim> claims;
-  std::vector<HashLane> lanes;  // as many
+  std::vector<HashLane> lanes;                     // as many
+  std::optional<std::uint64_t> digest_data_bytes;  // of the file; none: there are no digests
 };
 
 class HashQueue {
@@ -47,7 +49,7 @@ class HashQueue {
   // Work for some ms, or none. The chunks in it are its own until Publish or GiveBack.
   HashWork Claim();
   // What takes long. Any thread; asks `stop` every MiB or so: true ends it, and the results are of no use.
-  void Hash(HashWork& work, const std::function<bool()>& stop) const;
+  static void Hash(HashWork& work, const std::function<bool()>& stop);
   // Takes the results. Returns the windows that are hashed by them.
   std::vector<std::size_t> Publish(const HashWork& work);
   void GiveBack(const HashWork& work);

@@ -1,5 +1,6 @@
 #include "daemon/data/image.h"
 
+#include <absl/synchronization/mutex.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -79,7 +80,7 @@ bool ImageBudget::Take(std::uint64_t bytes) {
 
 void ImageBudget::Account::Give(std::uint64_t bytes) {
   used -= bytes;
-  const std::lock_guard lock(mutex);
+  const absl::MutexLock lock(&mutex);
   if (on_given) on_given();
 }
 
@@ -88,7 +89,7 @@ void ImageBudget::Give(std::uint64_t bytes) {
 }
 
 void ImageBudget::SetOnGiven(std::function<void()> on_given) {
-  const std::lock_guard lock(account_->mutex);
+  const absl::MutexLock lock(&account_->mutex);
   account_->on_given = std::move(on_given);
 }
 

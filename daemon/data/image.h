@@ -4,14 +4,15 @@
 #ifndef CAIRN_DAEMON_DATA_IMAGE_H_
 #define CAIRN_DAEMON_DATA_IMAGE_H_
 
+#include <absl/base/thread_annotations.h>
 #include <absl/status/statusor.h>
+#include <absl/synchronization/mutex.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 
 #include "storage/base/unique_fd.h"
@@ -40,8 +41,8 @@ class ImageBudget {
 
     const std::uint64_t bytes_max;
     std::atomic<std::uint64_t> used{0};
-    std::mutex mutex;
-    std::function<void()> on_given;  // guarded by mutex
+    absl::Mutex mutex;
+    std::function<void()> on_given ABSL_GUARDED_BY(mutex);
   };
 
   const std::shared_ptr<Account> account_;

@@ -1,9 +1,11 @@
 #include "daemon/data/restore.h"
 
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include "daemon/data/restore_plan.h"
@@ -34,7 +36,7 @@ class RestoreImpl final : public Restore {
   }
 
   void Begin(const std::vector<RestorePiece>& pieces) {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     CheckRequest(pieces);
     PostReading();
     Settle();
@@ -56,15 +58,14 @@ class RestoreImpl final : public Restore {
     return image_.subspan(block.slot * kWindowBytes, kWindowBytes);
   }
 
-  // Under the lock.
-  void CheckRequest(const std::vector<RestorePiece>& pieces);
-  bool MayRead() const;
-  void PostReading();
-  Run NextRun();
-  void Fail(absl::Status status, std::size_t source);
-  void Settle();
+  void CheckRequest(const std::vector<RestorePiece>& pieces) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PostReading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Run NextRun() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Fail(absl::Status status, std::size_t source) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Without it, on threads of the pool or of the disk.
+  // Without the lock, on threads of the pool or of the disk.
   void ReadSome();
   absl::StatusOr<File*> OpenSource(std::size_t source);
   void CloseFinished();
@@ -85,19 +86,19 @@ class RestoreImpl final : public Restore {
 
   std::map<std::size_t, std::unique_ptr<File>> files_;  // by source; of the one reader, then of Finish
 
-  std::mutex mutex_;  // guards all that follows
-  Callbacks callbacks_;
-  std::vector<bool> checked_;               // by block
-  std::vector<std::uint64_t> blocks_left_;  // by source: not yet read and checked
-  std::size_t next_ = 0;                    // block to be read next
-  std::size_t ready_blocks_ = 0;            // all before are checked
-  std::size_t free_blocks_ = 0;             // all before are copied out
-  std::uint64_t copied_ = 0;                // pieces
-  std::size_t reads_ = 0;                   // runs being read or checked
-  bool reader_posted_ = false;
-  absl::Status failure_;
-  std::size_t failed_source_ = 0;
-  bool finishing_ = false;
+  absl::Mutex mutex_;
+  Callbacks callbacks_ ABSL_GUARDED_BY(mutex_);
+  std::vector<bool> checked_ ABSL_GUARDED_BY(mutex_);               // by block
+  std::vector<std::uint64_t> blocks_left_ ABSL_GUARDED_BY(mutex_);  // by source: not yet read and checked
+  std::size_t next_ ABSL_GUARDED_BY(mutex_) = 0;                    // block to be read next
+  std::size_t ready_blocks_ ABSL_GUARDED_BY(mutex_) = 0;            // all before are checked
+  std::size_t free_blocks_ ABSL_GUARDED_BY(mutex_) = 0;             // all before are copied out
+  std::uint64_t copied_ ABSL_GUARDED_BY(mutex_) = 0;                // pieces
+  std::size_t reads_ ABSL_GUARDED_BY(mutex_) = 0;                   // runs being read or checked
+  bool reader_posted_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  std::size_t failed_source_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 void RestoreImpl::CheckRequest(const std::vector<RestorePiece>& pieces) {
@@ -116,7 +117,7 @@ void RestoreImpl::CheckRequest(const std::vector<RestorePiece>& pieces) {
 }
 
 absl::Status RestoreImpl::Copied(std::uint64_t pieces) {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   const std::uint64_t ready = ready_blocks_ == 0 ? 0 : plan_.blocks[ready_blocks_ - 1].pieces_end;
   if (pieces < copied_ || pieces > ready) {
     return InvalidArgument("restore: {} pieces copied after {}, {} are ready", pieces, copied_, ready);
@@ -129,7 +130,7 @@ absl::Status RestoreImpl::Copied(std::uint64_t pieces) {
 }
 
 void RestoreImpl::Abort() {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   Fail(Cancelled("restore: aborted"), 0);
   Settle();
 }
@@ -163,7 +164,7 @@ void RestoreImpl::ReadSome() {
     CloseFinished();
     Run run;
     {
-      const std::lock_guard lock(mutex_);
+      const absl::MutexLock lock(&mutex_);
       if (!MayRead()) {
         reader_posted_ = false;
         Settle();
@@ -181,7 +182,7 @@ void RestoreImpl::CloseFinished() {
   for (auto file = files_.begin(); file != files_.end();) {
     bool finished = false;
     {
-      const std::lock_guard lock(mutex_);
+      const absl::MutexLock lock(&mutex_);
       finished = blocks_left_[file->first] == 0;
     }
     file = finished ? files_.erase(file) : std::next(file);
@@ -221,7 +222,7 @@ void RestoreImpl::ReadDone(const Run& run, const absl::Status& status) {
     pool_.Post([self = Self(), run] { self->CheckRun(run); });
     return;
   }
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   --reads_;
   Fail(status, plan_.blocks[run.first].source);
   Settle();
@@ -257,7 +258,7 @@ void RestoreImpl::CheckRun(const Run& run) {
     if (sources_[source].kept != nullptr) CopyKept(plan_.blocks[i]);
     status = CheckBlock(plan_.blocks[i]);
   }
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   --reads_;
   if (!status.ok()) Fail(std::move(status), source);
   blocks_left_[source] -= run.count;
@@ -289,7 +290,7 @@ void RestoreImpl::Finish() {
   absl::Status status;
   std::size_t source = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     callbacks = std::exchange(callbacks_, {});
     status = std::move(failure_);
     source = failed_source_;

@@ -44,6 +44,7 @@ class WindowTable {
   bool ring() const { return ring_; }
   std::vector<Chunk>& chunks() { return chunks_; }
   std::vector<Window>& windows() { return windows_; }
+  const std::vector<Window>& windows() const { return windows_; }
   std::size_t ChunkOfPiece(std::size_t piece) const { return chunk_of_piece_[piece]; }
   std::size_t WindowAt(std::uint64_t file_offset) const { return file_offset / kWindowBytes; }
   std::uint64_t WindowBegin(std::size_t window) const { return window * kWindowBytes; }

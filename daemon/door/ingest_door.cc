@@ -1,5 +1,6 @@
 #include "daemon/door/ingest_door.h"
 
+#include <absl/synchronization/mutex.h>
 #include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <grpcpp/server.h>
@@ -74,7 +75,7 @@ class IngestService final : public ingest::Ingest::CallbackService {
   };
 
   std::size_t Count() {
-    const std::lock_guard lock(streams_->mutex);
+    const absl::MutexLock lock(&streams_->mutex);
     return streams_->live.size();
   }
 
@@ -200,7 +201,7 @@ IngestDoorImpl::~IngestDoorImpl() {
   StopAccepting();
   std::vector<std::shared_ptr<IngestStream>> live;
   {
-    const std::lock_guard lock(streams_->mutex);
+    const absl::MutexLock lock(&streams_->mutex);
     for (const auto& [key, stream] : streams_->live) live.push_back(stream.lock());
   }
   for (const auto& stream : live) {

@@ -1,5 +1,6 @@
 #include "daemon/door/ingest_stream.h"
 
+#include <absl/synchronization/mutex.h>
 #include <grpcpp/server_context.h>
 #include <spdlog/spdlog.h>
 
@@ -27,14 +28,14 @@ std::shared_ptr<IngestStream> IngestStream::Begin(std::shared_ptr<IngestStreams>
   auto stream = std::make_shared<IngestStream>(std::move(streams), receiver, context);
   stream->self_ = stream;
   {
-    const std::lock_guard lock(stream->streams_->mutex);
+    const absl::MutexLock lock(&stream->streams_->mutex);
     stream->streams_->live.emplace(stream.get(), stream);
   }
   stream->hello_alarm_.Set(In(stream->streams_->options.hello_ms), [weak = std::weak_ptr(stream)](bool expired) {
     const auto self = weak.lock();
     if (expired && self != nullptr) self->Cut(grpc::StatusCode::DEADLINE_EXCEEDED, "no Hello in time");
   });
-  const std::lock_guard lock(stream->mutex_);
+  const absl::MutexLock lock(&stream->mutex_);
   stream->StartSendInitialMetadata();  // the client learns that it is connected
   stream->ReadNext();
   return stream;
@@ -49,7 +50,7 @@ IngestStream::IngestStream(std::shared_ptr<IngestStreams> streams, Receiver& rec
       context_(context) {}
 
 Connection::Peer IngestStream::peer() const {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   return peer_;
 }
 
@@ -64,7 +65,7 @@ void IngestStream::OnReadDone(bool ok) {
       Cut(grpc::StatusCode::INTERNAL, e.what());
     }
   }
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (ok) return ReadNext();
   // The client has ended its half, or the stream broke (then OnCancel comes, too).
   BeginClose();
@@ -81,7 +82,7 @@ void IngestStream::ReadNext() {
 }
 
 void IngestStream::Resume() {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (std::exchange(paused_, false)) ReadNext();
 }
 
@@ -103,14 +104,15 @@ void IngestStream::TakeFirst(const local::Request& request) {
     return Reject(request.call(), handshake.reply.status().code(), handshake.reply.status().message());
   }
   hello_alarm_.Cancel();
+  const Peer peer{.host = Printable(request.hello().host(), 255),
+                  .pid = request.hello().pid(),
+                  .program = Printable(request.hello().program())};
   {
-    const std::lock_guard lock(mutex_);
-    peer_ = {.host = Printable(request.hello().host(), 255),
-             .pid = request.hello().pid(),
-             .program = Printable(request.hello().program())};
+    const absl::MutexLock lock(&mutex_);
+    peer_ = peer;
   }
   greeted_ = true;
-  spdlog::debug("client {} (pid {} on {}, from {}): connected with {}", peer_.program, peer_.pid, peer_.host, address_,
+  spdlog::debug("client {} (pid {} on {}, from {}): connected with {}", peer.program, peer.pid, peer.host, address_,
                 Printable(request.hello().client()));
   receiver_.Attach(shared_from_this());
   Send(handshake.reply, nullptr);
@@ -130,7 +132,7 @@ void IngestStream::Send(const local::Reply& reply, std::shared_ptr<Image>) {
     copy = ErrorReply(reply.call(), local::RESOURCE_EXHAUSTED, "the answer is too large to be sent");
   }
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (closing_) return;
     queue_bytes_ += CostOf(copy);
     queue_.push_back(std::move(copy));
@@ -149,7 +151,7 @@ void IngestStream::WriteNext() {
 }
 
 void IngestStream::OnWriteDone(bool ok) {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   writing_ = false;
   queue_bytes_ -= CostOf(queue_.front());
   queue_.pop_front();
@@ -165,7 +167,7 @@ void IngestStream::OnWriteDone(bool ok) {
 // --- The end ---
 
 void IngestStream::Close() {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   BeginClose();
 }
 
@@ -189,7 +191,7 @@ void IngestStream::FinishIfDrained() {
 // Now, whatever is queued.
 void IngestStream::Cut(grpc::StatusCode code, std::string_view why) {
   spdlog::warn("client at {}: cut off: {}", address_, why);
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   closing_ = true;
   status_ = grpc::Status(code, std::string(why));
   // What gRPC is writing may wait for a client that does not read: it ends by cancelling.
@@ -199,7 +201,7 @@ void IngestStream::Cut(grpc::StatusCode code, std::string_view why) {
 }
 
 void IngestStream::OnCancel() {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   closing_ = true;
   queue_.resize(writing_ ? 1 : 0);
   FinishIfDrained();
@@ -208,14 +210,14 @@ void IngestStream::OnCancel() {
 void IngestStream::OnDone() {
   const std::shared_ptr<IngestStream> self = std::move(self_);
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     context_ = nullptr;
     closing_ = true;
   }
   hello_alarm_.Cancel();
   drain_alarm_.Cancel();
   if (greeted_) receiver_.Detach(self);
-  const std::lock_guard lock(streams_->mutex);
+  const absl::MutexLock lock(&streams_->mutex);
   streams_->live.erase(this);
 }
 

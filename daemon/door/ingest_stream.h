@@ -2,6 +2,8 @@
 #ifndef CAIRN_DAEMON_DOOR_INGEST_STREAM_H_
 #define CAIRN_DAEMON_DOOR_INGEST_STREAM_H_
 
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
 #include <grpcpp/alarm.h>
 #include <grpcpp/support/server_callback.h>
 
@@ -11,7 +13,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -53,11 +54,10 @@ class IngestStream final : public Connection,
   void Resume();  // the core has caught up
   void Cut(grpc::StatusCode code, std::string_view why);
 
-  // REQUIRES: mutex_ held.
-  void ReadNext();
-  void WriteNext();
-  void BeginClose();
-  void FinishIfDrained();
+  void ReadNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BeginClose() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FinishIfDrained() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<IngestStreams> streams_;
   Receiver& receiver_;
@@ -70,16 +70,16 @@ class IngestStream final : public Connection,
   bool greeted_ = false;  // of the one read at a time
   std::unique_ptr<local::Request> incoming_;
 
-  mutable std::mutex mutex_;
-  Peer peer_;
-  std::deque<local::Reply> queue_;  // the front is with gRPC while writing_
-  std::uint64_t queue_bytes_ = 0;
-  bool writing_ = false;
-  bool paused_ = false;                   // no read was started: too much in flight
-  bool closing_ = false;                  // nothing new is read or queued
-  bool finished_ = false;                 // Finish was called
-  grpc::CallbackServerContext* context_;  // null once gRPC is done with us
-  grpc::Status status_;
+  mutable absl::Mutex mutex_;
+  Peer peer_ ABSL_GUARDED_BY(mutex_);
+  std::deque<local::Reply> queue_ ABSL_GUARDED_BY(mutex_);  // the front is with gRPC while writing_
+  std::uint64_t queue_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool paused_ ABSL_GUARDED_BY(mutex_) = false;                   // no read was started: too much in flight
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;                  // nothing new is read or queued
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;                 // Finish was called
+  grpc::CallbackServerContext* context_ ABSL_GUARDED_BY(mutex_);  // null once gRPC is done with us
+  grpc::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
 struct IngestStreams {
@@ -87,8 +87,8 @@ struct IngestStreams {
 
   const IngestDoor::Options options;
   std::atomic<bool> accepting{true};
-  std::mutex mutex;
-  std::map<IngestStream*, std::weak_ptr<IngestStream>> live;
+  absl::Mutex mutex;
+  std::map<IngestStream*, std::weak_ptr<IngestStream>> live ABSL_GUARDED_BY(mutex);
 };
 
 }  // namespace cairn

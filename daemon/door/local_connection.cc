@@ -1,5 +1,6 @@
 #include "daemon/door/local_connection.h"
 
+#include <absl/synchronization/mutex.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <boost/asio/post.hpp>
@@ -118,7 +119,7 @@ void LocalConnection::Read() {
 }
 
 void LocalConnection::ResumeReading() {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (closed_) return;  // the thread may be gone
   asio::post(*io_, [self = shared_from_this()] {
     if (self->dropped_ || self->reading_) return;
@@ -172,7 +173,7 @@ void LocalConnection::Send(const local::Reply& reply, std::shared_ptr<Image> ima
     frame.bytes =
         EncodeFrame(ErrorReply(reply.call(), local::RESOURCE_EXHAUSTED, "the answer is too large to be sent"));
   }
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (closing_ || closed_) return;
   queue_bytes_ += frame.bytes.size();
   queue_.push_back(std::move(frame));
@@ -184,7 +185,7 @@ void LocalConnection::Send(const local::Reply& reply, std::shared_ptr<Image> ima
 }
 
 void LocalConnection::Close() {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (closing_ || closed_) return;
   closing_ = true;
   if (queue_.empty()) return PostDrop("as agreed");
@@ -219,7 +220,7 @@ void LocalConnection::WaitWritable() {
   socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const ErrorCode& error) {
     if (self->dropped_) return;
     if (error) return self->Drop(error.message());
-    const std::lock_guard lock(self->mutex_);
+    const absl::MutexLock lock(&self->mutex_);
     self->waiting_ = false;
     self->SendQueued();
   });
@@ -235,7 +236,7 @@ void LocalConnection::Drop(std::string_view why, Blame blame) {
   spdlog::log(blame == Blame::kClient ? spdlog::level::warn : spdlog::level::debug, "client {} (pid {}): closed: {}",
               Printable(peer_.program), peer_.pid, why);
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     closed_ = true;
     queue_.clear();
     ErrorCode ignored;  // nothing is left to do about it

@@ -2,6 +2,9 @@
 #ifndef CAIRN_DAEMON_DOOR_LOCAL_CONNECTION_H_
 #define CAIRN_DAEMON_DOOR_LOCAL_CONNECTION_H_
 
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -11,7 +14,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -62,8 +64,9 @@ class LocalConnection final : public Connection, public std::enable_shared_from_
   void Reject(std::uint64_t call, local::Code code, std::string_view why);
   void StartTimer(std::uint32_t ms, std::string_view why);
   // Asks the thread to drop the connection.
-  void PostDrop(std::string_view why, Blame blame = Blame::kNobody);  // REQUIRES: mutex_ held, not closed_
-  void SendQueued();                                                  // REQUIRES: mutex_ held
+  // REQUIRES: not closed_.
+  void PostDrop(std::string_view why, Blame blame = Blame::kNobody) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendQueued() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WaitWritable();
 
   const std::shared_ptr<boost::asio::io_context> io_;
@@ -81,12 +84,12 @@ class LocalConnection final : public Connection, public std::enable_shared_from_
   bool dropped_ = false;
   bool reading_ = true;  // false: closing, or too much in flight
 
-  std::mutex mutex_;
-  std::deque<Frame> queue_;
-  std::uint64_t queue_bytes_ = 0;
-  bool waiting_ = false;  // the thread waits until the socket takes more
-  bool closing_ = false;  // nothing new is queued
-  bool closed_ = false;   // the descriptor is gone
+  absl::Mutex mutex_;
+  std::deque<Frame> queue_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t queue_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool waiting_ ABSL_GUARDED_BY(mutex_) = false;  // the thread waits until the socket takes more
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;  // nothing new is queued
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;   // the descriptor is gone
 };
 
 }  // namespace cairn

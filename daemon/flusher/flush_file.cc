@@ -1,5 +1,7 @@
 #include "daemon/flusher/flush_file.h"
 
+#include <absl/synchronization/mutex.h>
+
 #include <optional>
 #include <utility>
 
@@ -21,13 +23,13 @@ scr::FlushEntry EntryOf(const scr::Descriptor& descriptor, FlushFile::Place plac
 }  // namespace
 
 void FlushFile::Put(const scr::Descriptor& descriptor, Place place) {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   entries_[descriptor.id] = {.descriptor = descriptor, .place = place};
   changed_.insert(descriptor.id);
 }
 
 void FlushFile::KeepOnly(const std::set<DatasetId>& cached) {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   for (auto at = entries_.begin(); at != entries_.end();) {
     if (cached.contains(at->first)) {
       ++at;
@@ -39,23 +41,23 @@ void FlushFile::KeepOnly(const std::set<DatasetId>& cached) {
 }
 
 bool FlushFile::Says(DatasetId id, Place place) const {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   const auto entry = entries_.find(id);
   return entry != entries_.end() && entry->second.place == place;
 }
 
 bool FlushFile::stale() const {
-  const std::lock_guard lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   return !changed_.empty() || !mended_;
 }
 
 absl::Status FlushFile::Write(Prefix& prefix) {
-  const std::lock_guard writing(writing_);
+  const absl::MutexLock writing(&writing_);
   std::map<DatasetId, std::optional<scr::FlushEntry>> changes;
   std::set<DatasetId> taken;
   bool mend = false;
   {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (changed_.empty() && mended_) return absl::OkStatus();
     mend = !std::exchange(mended_, true);
     taken = std::exchange(changed_, {});
@@ -66,7 +68,7 @@ absl::Status FlushFile::Write(Prefix& prefix) {
   }
   absl::Status written = prefix.UpdateFlushFile(node_, changes, mend);
   if (!written.ok()) {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     changed_.merge(taken);
     if (mend) mended_ = false;
   }

@@ -4,10 +4,11 @@
 #ifndef CAIRN_DAEMON_FLUSHER_FLUSH_FILE_H_
 #define CAIRN_DAEMON_FLUSHER_FLUSH_FILE_H_
 
+#include <absl/base/thread_annotations.h>
 #include <absl/status/status.h>
+#include <absl/synchronization/mutex.h>
 
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 
@@ -34,7 +35,7 @@ class FlushFile {
 
   // Blocks. The first time entries of this node that are not known here go (12.5, step 5). After an error all of it is
   // still to be written.
-  absl::Status Write(Prefix& prefix);
+  absl::Status Write(Prefix& prefix) ABSL_LOCKS_EXCLUDED(writing_, mutex_);
 
  private:
   struct Entry {
@@ -43,11 +44,11 @@ class FlushFile {
   };
 
   const std::string node_;
-  std::mutex writing_;  // held over the I/O; before mutex_
-  mutable std::mutex mutex_;
-  std::map<DatasetId, Entry> entries_;  // under mutex_, like all below
-  std::set<DatasetId> changed_;         // not written yet
-  bool mended_ = false;
+  absl::Mutex writing_ ABSL_ACQUIRED_BEFORE(mutex_);  // held over the I/O
+  mutable absl::Mutex mutex_;
+  std::map<DatasetId, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  std::set<DatasetId> changed_ ABSL_GUARDED_BY(mutex_);  // not written yet
+  bool mended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace cairn
