@@ -1,5 +1,8 @@
 #include "client/grpc/stream.h"
 
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+#include <absl/time/time.h>
 #include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <grpcpp/client_context.h>
@@ -11,11 +14,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -48,28 +49,32 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
     self_ = std::move(self);
     stub_.PrepareBidiStreamingCall(&context_, kMethod, grpc::StubOptions(), this);
     AddHold();
-    held_ = true;
-    reading_ = true;
+    {
+      const absl::MutexLock lock(&mutex_);
+      held_ = true;
+      reading_ = true;
+    }
     StartRead(&incoming_);
     StartCall();
   }
 
   Outcome WaitConnected(Stream::Deadline deadline) {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_until(lock, deadline, [this] { return connected_ || done_; })) {
-      return {CAIRN_DEADLINE_EXCEEDED, "not connected in time"};
+    const absl::MutexLock lock(&mutex_);
+    while (!connected_ && !done_) {
+      if (!WaitForChange(deadline)) return {CAIRN_DEADLINE_EXCEEDED, "not connected in time"};
     }
     return connected_ ? Outcome{} : Broken();
   }
 
   Outcome Send(const void* bytes, std::size_t count, Stream::Deadline deadline) {
     const grpc::Slice slice(bytes, count);
-    std::unique_lock lock(mutex_);
-    const auto room = [&] { return over_ || unsent_bytes_ == 0 || unsent_bytes_ + count <= kUnsentBytesMax; };
-    if (!changed_.wait_until(lock, deadline, room)) {
-      return {CAIRN_DEADLINE_EXCEEDED, "the daemon did not take the message in time"};
+    const absl::MutexLock lock(&mutex_);
+    while (!over_ && unsent_bytes_ != 0 && unsent_bytes_ + count > kUnsentBytesMax) {
+      if (!WaitForChange(deadline)) {
+        return {CAIRN_DEADLINE_EXCEEDED, "the daemon did not take the message in time"};
+      }
     }
-    if (over_) return WaitBroken(lock, deadline);
+    if (over_) return WaitBroken(deadline);
     unsent_bytes_ += count;
     unsent_.emplace_back(&slice, 1);
     WriteNext();
@@ -77,42 +82,46 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   }
 
   Outcome Receive(Stream::Deadline deadline, void** reply, std::size_t* count) {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_until(lock, deadline, [this] { return !unread_.empty() || done_; })) {
-      return {CAIRN_DEADLINE_EXCEEDED, "no answer in time"};
+    grpc::ByteBuffer buffer;
+    {
+      const absl::MutexLock lock(&mutex_);
+      while (unread_.empty() && !done_) {
+        if (!WaitForChange(deadline)) return {CAIRN_DEADLINE_EXCEEDED, "no answer in time"};
+      }
+      if (unread_.empty()) return Broken();
+      buffer = std::move(unread_.front());
+      unread_.pop_front();
+      unread_bytes_ -= buffer.Length();
+      ReadNext();
     }
-    if (unread_.empty()) return Broken();
-    grpc::ByteBuffer buffer = std::move(unread_.front());
-    unread_.pop_front();
-    unread_bytes_ -= buffer.Length();
-    ReadNext();
-    lock.unlock();
     return Copy(buffer, reply, count);
   }
 
   // A daemon's refusal of our certificate comes after our side's handshake is over (TLS 1.3), as a connection that is
   // closed at once. So does the end of a daemon that is just being stopped.
   bool MayBeRefused() const {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     return ClosedUnderTls();
   }
 
   void End() {
     context_.TryCancel();
-    std::unique_lock lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     over_ = true;
     LetGo();
-    changed_.wait_for(lock, kCancelTime, [this] { return done_; });
+    const Stream::Deadline deadline = std::chrono::steady_clock::now() + kCancelTime;
+    while (!done_ && WaitForChange(deadline)) {
+    }
   }
 
   void OnReadInitialMetadataDone(bool ok) override {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     connected_ = ok;
-    changed_.notify_all();
+    changed_.SignalAll();
   }
 
   void OnReadDone(bool ok) override {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     reading_ = false;
     if (ok) {
       unread_bytes_ += incoming_.Length();
@@ -122,50 +131,58 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
       over_ = true;
       LetGo();
     }
-    changed_.notify_all();
+    changed_.SignalAll();
   }
 
   void OnWriteDone(bool ok) override {
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     writing_ = false;
     unsent_bytes_ -= unsent_.front().Length();
     unsent_.pop_front();
     if (!ok) over_ = true;  // reading goes on to its own end: what came before is still good
     WriteNext();
-    changed_.notify_all();
+    changed_.SignalAll();
   }
 
   void OnDone(const grpc::Status& status) override {
     const std::shared_ptr<Call> self = std::move(self_);  // until the lock is gone
-    const std::lock_guard lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     status_ = status;
     over_ = true;
     done_ = true;
-    changed_.notify_all();
+    changed_.SignalAll();
   }
 
  private:
-  // All of these: mutex_ held.
-  void ReadNext() {
+  // Waits for a change, and may return without one. False, without a wait: the deadline has passed. absl waits by the
+  // system's clock: if that is set back meanwhile, the wait lasts longer, but ends when gRPC's pings get no answer.
+  bool WaitForChange(Stream::Deadline deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto now = std::chrono::steady_clock::now();
+    if (deadline <= now) return false;
+    changed_.WaitWithTimeout(&mutex_, absl::FromChrono(deadline - now));
+    return true;
+  }
+  void ReadNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (reading_ || !held_ || unread_bytes_ > kUnreadBytesMax) return;
     reading_ = true;
     StartRead(&incoming_);
   }
-  void WriteNext() {
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (writing_ || over_ || unsent_.empty()) return;
     writing_ = true;
     StartWrite(&unsent_.front());
   }
-  void LetGo() {
+  void LetGo() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (std::exchange(held_, false)) RemoveHold();
   }
-  Outcome WaitBroken(std::unique_lock<std::mutex>& lock, Stream::Deadline deadline) {
+  Outcome WaitBroken(Stream::Deadline deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!reading_) LetGo();  // too much is unread, and nobody will read it
-    changed_.wait_until(lock, deadline, [this] { return done_; });
+    while (!done_ && WaitForChange(deadline)) {
+    }
     return Broken();
   }
-  Outcome Broken() const;
-  bool ClosedUnderTls() const;
+  Outcome Broken() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool ClosedUnderTls() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   static Outcome Copy(grpc::ByteBuffer& buffer, void** reply, std::size_t* count) {
     std::vector<grpc::Slice> slices;
@@ -189,19 +206,19 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   std::shared_ptr<Call> self_;
   grpc::ByteBuffer incoming_;  // of the read that is going on
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<grpc::ByteBuffer> unread_;
-  std::size_t unread_bytes_ = 0;
-  std::deque<grpc::ByteBuffer> unsent_;  // the front is with gRPC while writing_
-  std::size_t unsent_bytes_ = 0;
-  bool connected_ = false;
-  bool reading_ = false;
-  bool writing_ = false;
-  bool held_ = false;  // until nothing more will come, or nobody wants it
-  bool over_ = false;  // nothing more can be sent
-  bool done_ = false;  // and status_ says why
-  grpc::Status status_;
+  mutable absl::Mutex mutex_;
+  absl::CondVar changed_;
+  std::deque<grpc::ByteBuffer> unread_ ABSL_GUARDED_BY(mutex_);
+  std::size_t unread_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<grpc::ByteBuffer> unsent_ ABSL_GUARDED_BY(mutex_);  // the front is with gRPC while writing_
+  std::size_t unsent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool connected_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;  // until nothing more will come, or nobody wants it
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;  // nothing more can be sent
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;  // and status_ says why
+  grpc::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
 bool Says(const std::string& text, const char* words) {
