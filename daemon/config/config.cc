@@ -149,7 +149,8 @@ void Lay(const toml::table& table, std::string_view name, const std::string& sec
          std::vector<std::string>& errors) {
   for (const auto& [toml_key, node] : table) {
     const std::string key = section + std::string(toml_key.str());
-    const auto where = [&] { return fmt::format("{}:{}: {}", name, toml_key.source().begin.line, key); };
+    const auto line = toml_key.source().begin.line;
+    const auto where = [&] { return fmt::format("{}:{}: {}", name, line, key); };
     const Field* field = FindField(key);
     if (field != nullptr) {
       const absl::Status status = SetFromNode(config, *field, node);

@@ -23,7 +23,7 @@ std::vector<CopyJob> JobsOf(const FlushSource& source, const Prefix& prefix, con
                       .owner = catalogue.files() ? source.descriptor.id : 0});
     }
   }
-  std::ranges::stable_partition(jobs, [](const CopyJob& job) { return BaseOf(job.to) != "md.idx"; });
+  std::stable_partition(jobs.begin(), jobs.end(), [](const CopyJob& job) { return BaseOf(job.to) != "md.idx"; });
   return jobs;
 }
 

@@ -85,7 +85,8 @@ FlushPlan PlanFlushes(std::span<const DatasetFacts> run, const Config::Flush& po
       waiting.push_back(dataset);
     }
   }
-  std::ranges::stable_partition(waiting, [](const DatasetFacts* dataset) { return !Droppable(*dataset); });
+  std::stable_partition(waiting.begin(), waiting.end(),
+                        [](const DatasetFacts* dataset) { return !Droppable(*dataset); });
   for (const DatasetFacts* dataset : waiting) {
     if (plan.start.size() == slots) break;
     plan.start.push_back(dataset->id);

@@ -21,7 +21,6 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint32_t kFileMode = 0666;  // less the umask, as SCR's
 constexpr std::size_t kNamedMax = 10;
 
 // What such an error says about a file is final; any other is the storage's own trouble.
