@@ -8,8 +8,9 @@ usage() {
 usage: tests/run.sh [--soak] [--fuzz SECONDS] [--asan | --tsan] [TARGET…]
 
 Installs the Debian packages that are missing (deploy/packages.sh), builds everything with Bazel and runs all tests, or
-those of the given Bazel targets; then, if no targets or sanitizers are given, decodes random files for a minute per
-format (tests/fuzz), which counts as a test each. The last line is `N passed, N failed`; the exit code is 0 if nothing failed.
+those of the given Bazel targets. If no targets or sanitizers are given, clang then checks locks and dependencies of
+libraries and programs (tests/README.md), which counts as a test, and random files are decoded for a minute per format
+(tests/fuzz), which counts as a test each. The last line is `N passed, N failed`; the exit code is 0 if nothing failed.
 
   --soak          the long form: many more random instants, operations and rounds, and ten minutes of random files
   --fuzz SECONDS  so long with random files, whatever else is given; 0: not at all
@@ -53,10 +54,9 @@ while [ $# -gt 0 ]; do
     *) targets+=("$argument") ;;
   esac
 done
-if [ -z "$fuzz_seconds" ]; then
-  fuzz_seconds=0
-  if [ ${#targets[@]} -eq 0 ] && [ -z "$sanitizer" ]; then fuzz_seconds=$((soak ? 600 : 60)); fi
-fi
+all=0
+if [ ${#targets[@]} -eq 0 ] && [ -z "$sanitizer" ]; then all=1; fi
+if [ -z "$fuzz_seconds" ]; then fuzz_seconds=$((all ? (soak ? 600 : 60) : 0)); fi
 [ ${#targets[@]} -gt 0 ] || targets=(//...)
 
 # What keeps the tests from running counts as one failure.
@@ -136,6 +136,11 @@ fuzz() {
 }
 
 others=()
+if [ $all -eq 1 ]; then
+  # Only what GCC does not check: nothing is linked.
+  run_bazel build --config=clang --keep_going //proto/... //storage/... //daemon/... //client/...
+  others+=("clang=$?")
+fi
 if [ "$fuzz_seconds" -gt 0 ]; then
   fuzz ftiff ftiff
   others+=("//tests/fuzz:ftiff_fuzz=$?")
