@@ -1,13 +1,13 @@
 #include "daemon/data/work_pool.h"
 
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <deque>
 #include <list>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -26,88 +26,87 @@ struct Shared {
 
   const std::size_t per_kind;
 
-  std::mutex mutex;                                  // guards all that follows
-  std::array<std::condition_variable, kKinds> work;  // for the threads of each kind
-  std::condition_variable drained;
-  Queue jobs;
-  Queue waiting_jobs;
-  std::list<std::function<void()>> rescues;  // of the jobs on idle threads
-  std::size_t holds = 0;
-  std::size_t running = 0;  // jobs of any kind: they may still post
-  std::size_t waiters = 0;
-  std::size_t waiters_free = 0;
-  bool ended = false;
-  std::vector<std::thread> threads;
+  absl::Mutex mutex;
+  std::array<absl::CondVar, kKinds> work;  // for the threads of each kind
+  absl::CondVar drained;
+  Queue jobs ABSL_GUARDED_BY(mutex);
+  Queue waiting_jobs ABSL_GUARDED_BY(mutex);
+  std::list<std::function<void()>> rescues ABSL_GUARDED_BY(mutex);  // of the jobs on idle threads
+  std::size_t holds ABSL_GUARDED_BY(mutex) = 0;
+  std::size_t running ABSL_GUARDED_BY(mutex) = 0;  // jobs of any kind: they may still post
+  std::size_t waiters ABSL_GUARDED_BY(mutex) = 0;
+  std::size_t waiters_free ABSL_GUARDED_BY(mutex) = 0;
+  bool ended ABSL_GUARDED_BY(mutex) = false;
+  std::vector<std::thread> threads ABSL_GUARDED_BY(mutex);
 
   explicit Shared(std::size_t threads_of_each_kind) : per_kind(threads_of_each_kind) {}
 
-  // Everything from here on: with the lock held.
+  Queue& QueueOf(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return kind == kWaiter ? waiting_jobs : jobs; }
 
-  Queue& QueueOf(Kind kind) { return kind == kWaiter ? waiting_jobs : jobs; }
-
-  bool MayTake(Kind kind) {
+  bool MayTake(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (QueueOf(kind).empty()) return false;
     return kind == kWaiter || (holds > 0) == (kind == kIdle);
   }
 
-  bool Drained() const { return running == 0 && jobs.empty() && waiting_jobs.empty(); }
+  bool Drained() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return running == 0 && jobs.empty() && waiting_jobs.empty();
+  }
 
-  void AddThread(Kind kind) {
+  void AddThread(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     threads.emplace_back([this, kind] { Run(kind); });
   }
 
-  void AddJob(Job job) {
+  void AddJob(Job job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     jobs.push_back(std::move(job));
-    work[holds > 0 ? kIdle : kOrdinary].notify_one();
+    work[holds > 0 ? kIdle : kOrdinary].Signal();
   }
 
-  void BeginHold() {
-    if (++holds == 1) work[kIdle].notify_all();
+  void BeginHold() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (++holds == 1) work[kIdle].SignalAll();
   }
 
-  void EndHold() {
+  void EndHold() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (--holds > 0) return;
     for (std::function<void()>& rescue : rescues) {
       if (rescue == nullptr) continue;
       jobs.push_front({std::move(rescue), nullptr});
       rescue = nullptr;
     }
-    work[kOrdinary].notify_all();
+    work[kOrdinary].SignalAll();
   }
 
   // Takes a job and runs it, for which the lock is let go.
-  void RunOne(Kind kind, std::unique_lock<std::mutex>& lock) {
+  void RunOne(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Job job = std::move(QueueOf(kind).front());
     QueueOf(kind).pop_front();
     ++running;
     const auto rescue = kind == kIdle ? rescues.insert(rescues.end(), std::move(job.rescue)) : rescues.end();
-    lock.unlock();
+    mutex.Unlock();
     job.run();
     job = {};  // what it holds ends outside of the lock
-    lock.lock();
+    mutex.Lock();
     if (rescue != rescues.end()) {
       job.rescue = std::move(*rescue);
       rescues.erase(rescue);
-      lock.unlock();
+      mutex.Unlock();
       job = {};
-      lock.lock();
+      mutex.Lock();
     }
     --running;
-    if (Drained()) drained.notify_all();
+    if (Drained()) drained.SignalAll();
   }
 
-  // Takes the lock itself.
-  void Run(Kind kind) {
+  void Run(Kind kind) ABSL_LOCKS_EXCLUDED(mutex) {
     // A refusal leaves an ordinary thread, which is slower for the client but right.
     const sched_param no_priority{};
     if (kind == kIdle) sched_setscheduler(0, SCHED_IDLE, &no_priority);
-    std::unique_lock lock(mutex);
+    const absl::MutexLock lock(&mutex);
     while (true) {
       waiters_free += kind == kWaiter ? 1 : 0;
-      work[kind].wait(lock, [this, kind] { return ended || MayTake(kind); });
+      while (!ended && !MayTake(kind)) work[kind].Wait(&mutex);
       waiters_free -= kind == kWaiter ? 1 : 0;
       if (!MayTake(kind)) return;
-      RunOne(kind, lock);
+      RunOne(kind);
     }
   }
 };
@@ -115,7 +114,7 @@ struct Shared {
 class ThreadWorkPool final : public WorkPool {
  public:
   explicit ThreadWorkPool(std::size_t threads) : shared_(std::max<std::size_t>(threads, 1)) {
-    const std::lock_guard lock(shared_.mutex);
+    const absl::MutexLock lock(&shared_.mutex);
     for (std::size_t i = 0; i < shared_.per_kind; ++i) {
       shared_.AddThread(Shared::kOrdinary);
       shared_.AddThread(Shared::kIdle);
@@ -125,40 +124,40 @@ class ThreadWorkPool final : public WorkPool {
   ~ThreadWorkPool() override {
     std::vector<std::thread> threads;
     {
-      std::unique_lock lock(shared_.mutex);
+      const absl::MutexLock lock(&shared_.mutex);
       CAIRN_CHECK(shared_.holds == 0);
-      shared_.drained.wait(lock, [this] { return shared_.Drained(); });
+      while (!shared_.Drained()) shared_.drained.Wait(&shared_.mutex);
       shared_.ended = true;
       threads.swap(shared_.threads);
-      for (std::condition_variable& work : shared_.work) work.notify_all();
+      for (absl::CondVar& work : shared_.work) work.SignalAll();
     }
     for (std::thread& thread : threads) thread.join();
   }
 
   void Post(std::function<void()> job, std::function<void()> rescue) override {
-    const std::lock_guard lock(shared_.mutex);
+    const absl::MutexLock lock(&shared_.mutex);
     shared_.AddJob({std::move(job), std::move(rescue)});
   }
 
   void PostWaiting(std::function<void()> job) override {
-    const std::lock_guard lock(shared_.mutex);
+    const absl::MutexLock lock(&shared_.mutex);
     shared_.waiting_jobs.push_back({std::move(job), nullptr});
     if (shared_.waiting_jobs.size() > shared_.waiters_free && shared_.waiters < kWaitersMax) {
       ++shared_.waiters;
       shared_.AddThread(Shared::kWaiter);
     }
-    shared_.work[Shared::kWaiter].notify_one();
+    shared_.work[Shared::kWaiter].Signal();
   }
 
   std::size_t threads() const override { return shared_.per_kind; }
 
  private:
   void BeginHold() override {
-    const std::lock_guard lock(shared_.mutex);
+    const absl::MutexLock lock(&shared_.mutex);
     shared_.BeginHold();
   }
   void EndHold() override {
-    const std::lock_guard lock(shared_.mutex);
+    const absl::MutexLock lock(&shared_.mutex);
     shared_.EndHold();
   }
 

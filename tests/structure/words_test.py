@@ -17,9 +17,7 @@ SUFFIXES = (".h", ".hpp", ".c", ".cc")
 LIST = {
     r"\bstd::(\w+_)?mutex\b": (
         "absl::Mutex with ABSL_GUARDED_BY is checked by tests/run.sh's clang pass",
-        {
-            "daemon/data/work_pool.cc": 2,
-        },
+        {},
     ),
     r"\bsystem_clock::now\b": (
         "it jumps, and no simulation passes it: read the time as storage/base/clock.h has it, or as the caller gives it",
