@@ -93,7 +93,10 @@ absl::Status MakeDirectories(Disk& disk, const std::string& path, std::uint32_t 
   } else if (!made.ok()) {
     return made;
   }
-  return disk.SyncDirectory(parent);
+  const absl::Status synced = disk.SyncDirectory(parent);
+  // Else the next to come finds it there, takes it to be durable, and builds upon it.
+  if (!synced.ok() && made.ok()) disk.Remove(path).IgnoreError();  // the error before tells
+  return synced;
 }
 
 absl::Status RemoveTree(Disk& disk, const std::string& path) {

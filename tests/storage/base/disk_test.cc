@@ -233,6 +233,18 @@ TEST(MakeDirectoriesTest, TakesWhatIsThereAndLinksToDirectories) {
   EXPECT_EQ(disk.Info("/a/c")->mode, 040700u);
 }
 
+// Found by the core's model test: the second took the folder to be durable, and what was committed in it was lost.
+TEST(MakeDirectoriesTest, AFolderThatCouldNotBeSyncedIsMadeDurableTheNextTime) {
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    FakeDisk disk;
+    disk.FailOn({.op = FakeOp::kSyncDirectory});
+    EXPECT_STATUS(StatusCode::kUnavailable, MakeDirectories(disk, "/a"), "injected");
+    ASSERT_OK(MakeDirectories(disk, "/a"));
+    disk.Restart(seed);
+    EXPECT_OK(disk.List("/a"));
+  }
+}
+
 TEST(MakeDirectoriesTest, FileInTheWayIsNamed) {
   FakeDisk disk;
   ASSERT_OK(ReplaceFile(disk, "/file", "x"));
