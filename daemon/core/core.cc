@@ -1,316 +1,339 @@
+// Connections, dispatch, quiescing. What a request means is the components' (run.h); who may come in is Openings'.
 #include "daemon/core/core.h"
 
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
-#include "daemon/core/core_impl.h"
+#include "daemon/core/admin_desk.h"
+#include "daemon/core/cache_room.h"
+#include "daemon/core/call.h"
+#include "daemon/core/context.h"
+#include "daemon/core/image_store.h"
+#include "daemon/core/openings.h"
+#include "daemon/core/run.h"
+#include "daemon/core/runs.h"
+#include "daemon/core/sessions.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
 
 namespace cairn {
 namespace {
 
-std::vector<std::shared_ptr<Session>> SessionsOf(const Run& run) {
-  std::vector<std::shared_ptr<Session>> sessions(run.observers.begin(), run.observers.end());
-  for (const auto& [rank, session] : run.sessions) sessions.push_back(session);
-  return sessions;
-}
+using CallPtr = std::shared_ptr<Call>;
+using RequestPtr = std::shared_ptr<const local::Request>;
 
-}  // namespace
+class StrandCore final : public Core, private Connections {
+ public:
+  StrandCore(const Config& config, const Environment& environment);
+  ~StrandCore() override { images_.Stop(); }  // runs and connections may hold images, and the loop may be gone
+  absl::Status EnterCachedRuns();             // before anything else; blocks
 
-absl::StatusOr<std::unique_ptr<Core>> Core::Start(const Config& config, const Environment& environment) {
-  CAIRN_CHECK(config.image.bytes_max != 0);
-  auto core = std::make_unique<CoreImpl>(config, environment);
-  CAIRN_RETURN_IF_ERROR(core->LoadCachedRuns());
-  return core;
-}
+  void Attach(std::shared_ptr<Connection> connection) override;
+  void Receive(const std::shared_ptr<Connection>& connection, std::unique_ptr<local::Request> request) override;
+  void Detach(const std::shared_ptr<Connection>& connection) override;
 
-CoreImpl::CoreImpl(const Config& config, const Environment& environment)
-    : config_(config),
-      loop_(environment.loop),
-      pools_(environment.pools),
-      cache_disk_(environment.cache_disk),
-      prefix_disk_(environment.prefix_disk),
-      clocks_(environment.clocks),
-      process_(environment.process),
-      budget_(config.image.bytes_max),
-      incarnation_(environment.random()),
-      started_(clocks_.steady()),
-      throttle_(config.flush.bytes_per_s) {
-  // The last to let go of an image may be a connection or a pool.
-  budget_.SetOnGiven([this] { loop_.Post([this] { RetryImageWishes(); }); });
-}
+  void Quiesce(std::function<void(bool all_local)> done) override;
+  void Stop(std::function<void()> done) override;
+  void Reload(const Config& config) override;
 
-CoreImpl::~CoreImpl() {
-  ended_ = true;
-  budget_.SetOnGiven(nullptr);
-  // What belongs to a run points back at it.
-  for (auto& [id, run] : runs_) {
-    for (const auto& session : SessionsOf(*run)) {
-      if (const auto reading = std::exchange(session->reading, nullptr)) reading->parts.clear();
-    }
-    run->sessions.clear();
-    run->observers.clear();
-    for (auto& [dataset, writers] : run->writers) {
-      for (auto& [rank, writer] : writers) {
-        if (writer->last) writer->last->waiting.clear();
-      }
-    }
-    run->writers.clear();
-    if (run->restore) run->restore->parts.clear();  // their calls know the group
-    run->restore = nullptr;
-    run->watchers.clear();
-    run->directories.clear();
-    run->routed_directories.clear();
-    run->growing.clear();
-    run->changing.clear();
-    run->remaking.clear();
-    run->after_flush.clear();
-    run->launch_waiters.clear();
-    run->record_waiting.clear();
+  void Status(std::function<void(admin::StatusReply)> done) override {
+    Post([this, done = std::move(done)] { done(desk_.Status()); });
   }
-  runs_.clear();
-}
-
-void CoreImpl::Stop(std::function<void()> done) {
-  loop_.Post([this, done = std::move(done)] {
-    quiescing_ = stopping_ = true;
-    fetching_.stop = true;
-    AbortTransfers();
-    on_transfers_ended_ = [this, done] {
-      ended_ = true;
-      budget_.SetOnGiven(nullptr);
-      done();
-    };
-    if (transfers_ == 0) std::exchange(on_transfers_ended_, nullptr)();
-  });
-}
-
-// Captures and restores use pool and disk until they say that they have ended; flushes look at their stop flag at every
-// block.
-void CoreImpl::AbortTransfers() {
-  for (auto& [id, run] : runs_) {
-    for (auto& [dataset, job] : run->flushes) job->progress->stop = true;
-    for (auto& [dataset, growth] : run->growing) growth.progress->stop = true;
-    for (auto& [dataset, writers] : run->writers) {
-      for (auto& [rank, writer] : writers) {
-        if (writer->capture) writer->capture->Abort();
-      }
-    }
-    if (run->restore) {
-      for (auto& [rank, part] : run->restore->parts) {
-        if (part->restore) part->restore->Abort();
-      }
-    }
-    for (const auto& session : SessionsOf(*run)) {
-      if (!session->reading) continue;
-      for (auto& [rank, part] : session->reading->parts) {
-        if (part->restore) part->restore->Abort();
-      }
-    }
-    run->watchers.clear();
+  void List(const admin::ListRequest& request, std::function<void(absl::StatusOr<admin::ListReply>)> done) override {
+    Post([this, request, done = std::move(done)] { done(desk_.List(request)); });
   }
+  void Show(const admin::DatasetRequest& request, std::function<void(absl::StatusOr<admin::ShowReply>)> done) override {
+    Post([this, request, done = std::move(done)] { desk_.Show(request, done); });
+  }
+  void Wait(const admin::WaitRequest& request, std::function<void(admin::WaitReply)> done) override {
+    Post([this, request, done = std::move(done)] { desk_.Wait(request, done); });
+  }
+  void Flush(const admin::FlushRequest& request, std::function<void(admin::FlushReply)> done) override {
+    Post([this, request, done = std::move(done)] { done(desk_.Flush(request)); });
+  }
+  void Pin(const admin::PinRequest& request, std::function<void(admin::PinReply)> done) override {
+    Post([this, request, done = std::move(done)] { desk_.Pin(request, done); });
+  }
+  void Remove(const admin::RemoveRequest& request, std::function<void(admin::RemoveReply)> done) override {
+    Post([this, request, done = std::move(done)] { desk_.Remove(request, done); });
+  }
+
+ private:
+  struct Attached {
+    std::shared_ptr<Connection> connection;
+    std::vector<std::weak_ptr<Call>> calls;  // not yet answered, and some that are
+  };
+
+  void Post(std::function<void()> job) { context_.loop().Post(std::move(job)); }
+  bool IsAttached(const Connection& connection) const override { return attached_.contains(&connection); }
+  void AbandonCalls(const Connection& connection) override;
+  std::unique_ptr<Run> MakeRun(const RunId& run, const std::string& prefix_path, std::shared_ptr<CacheFolder> folder);
+
+  void Dispatch(const Connection& given, const RequestPtr& request);
+  bool DispatchSaying(const SessionPtr& session, const RequestPtr& request);
+  void DispatchInSession(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
+  void DispatchWriting(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
+  void DispatchObserver(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
+  CallPtr MakeCall(Attached& attached, const local::Request& request);
+  bool IsFenced(const Session& session) const;
+
+  bool AnyCaptured() const;
+  void CheckQuiesced();
+  void EndQuiescing(bool all_local);
+
+  Warnings warnings_;
+  Transfers transfers_;
+  Context context_;
+  ImageStore images_;
+  CacheRoom room_;
+  FlushSlots slots_;
+  Runs runs_;
+  Sessions sessions_;
+  Openings openings_;
+  AdminDesk desk_;
+  std::unordered_map<const Connection*, Attached> attached_;
+  std::vector<std::function<void(bool)>> on_quiesced_;
+  Loop::TimerId quiesce_timer_ = 0;
+};
+
+StrandCore::StrandCore(const Config& config, const Environment& environment)
+    : context_{.env = environment, .config = config, .warnings = &warnings_, .transfers = &transfers_},
+      images_(context_, config.image.bytes_max),
+      room_(context_),
+      slots_{.throttle = Throttle(config.flush.bytes_per_s)},
+      runs_(context_, room_,
+            [this](const RunId& run, const std::string& prefix_path, std::shared_ptr<CacheFolder> folder) {
+              return MakeRun(run, prefix_path, std::move(folder));
+            }),
+      sessions_(context_, images_, *this),
+      openings_(context_, *this, runs_, sessions_),
+      desk_(context_, runs_, room_, images_, environment.random()) {}
+
+std::unique_ptr<Run> StrandCore::MakeRun(const RunId& run, const std::string& prefix_path,
+                                         std::shared_ptr<CacheFolder> folder) {
+  const auto others_turn = [this](const Run& had_its_turn) {
+    for (const auto& [id, other] : runs_.all()) {
+      if (other.get() != &had_its_turn) other->ApplyPolicy();
+    }
+  };
+  return std::make_unique<Run>(Run::Shared{.context = context_,
+                                           .room = room_,
+                                           .images = images_,
+                                           .slots = slots_,
+                                           .others_turn = others_turn,
+                                           .on_change = [this] { CheckQuiesced(); }},
+                               run, prefix_path, std::move(folder));
 }
 
-void CoreImpl::TransferEnded() {
-  if (--transfers_ == 0 && on_transfers_ended_) std::exchange(on_transfers_ended_, nullptr)();
+absl::Status StrandCore::EnterCachedRuns() {
+  CAIRN_ASSIGN_OR_RETURN(CachedRuns cached, runs_.LoadCached());
+  context_.loop().Run([&] { runs_.Enter(std::move(cached)); });
+  return absl::OkStatus();
 }
 
-// --- Connections and dispatch ---
+// --- Connections ---
 
-void CoreImpl::Attach(std::shared_ptr<Connection> connection) {
-  loop_.Post([this, connection = std::move(connection)] { connections_[connection.get()].connection = connection; });
+void StrandCore::Attach(std::shared_ptr<Connection> connection) {
+  Post([this, connection = std::move(connection)] { attached_[connection.get()].connection = connection; });
 }
 
-void CoreImpl::Receive(const std::shared_ptr<Connection>& connection, std::unique_ptr<local::Request> request) {
-  loop_.Post([this, connection, request = std::shared_ptr<local::Request>(std::move(request))] {
-    Dispatch(connection, request);
-  });
+void StrandCore::Receive(const std::shared_ptr<Connection>& connection, std::unique_ptr<local::Request> request) {
+  // `connection` may count the request as in flight; calls, which may wait long, keep the plain pointer instead.
+  Post([this, connection, request = RequestPtr(std::move(request))] { Dispatch(*connection, request); });
 }
 
-void CoreImpl::Detach(const std::shared_ptr<Connection>& connection) {
-  loop_.Post([this, connection] {
-    auto at = connections_.find(connection.get());
-    if (at == connections_.end()) return;
-    SessionPtr session = at->second.session;
+void StrandCore::Detach(const std::shared_ptr<Connection>& connection) {
+  Post([this, connection] {
+    if (!IsAttached(*connection)) return;
     // First what the loss means for others, then the calls that nobody hears any more.
-    if (session && session->connection.get() == connection.get()) ConnectionLost(session);
+    sessions_.ConnectionLost(*connection);
     AbandonCalls(*connection);
-    connections_.erase(connection.get());
+    attached_.erase(connection.get());
   });
 }
 
-void CoreImpl::AbandonCalls(const Connection& connection) {
-  const auto at = connections_.find(&connection);
-  if (at == connections_.end()) return;
+void StrandCore::AbandonCalls(const Connection& connection) {
+  const auto at = attached_.find(&connection);
+  if (at == attached_.end()) return;
   const std::vector<std::weak_ptr<Call>> calls = std::exchange(at->second.calls, {});
   for (const std::weak_ptr<Call>& pending : calls) {
     if (const CallPtr call = pending.lock()) call->Abandon();
   }
 }
 
-void CoreImpl::ConnectionLost(const SessionPtr& session) {
-  if (session->observer) return EndObserver(session);
-  if (!session->connection->resumable() || session->ended || quiescing_) return EndSession(session, /*closed=*/false);
-  session->connection = nullptr;
-  SessionLeftRestore(session);
-  session->resume_timer = loop_.After(std::chrono::milliseconds(config_.ingest.resume_ms), [this, session] {
-    session->resume_timer = 0;
-    if (!session->connection) EndSession(session, /*closed=*/false);
-  });
-}
-
-CoreImpl::CallPtr CoreImpl::MakeCall(ConnectionState& state, const local::Request& request) {
+CallPtr StrandCore::MakeCall(Attached& attached, const local::Request& request) {
   // A week is longer than any client means and short enough for every clock.
   constexpr std::uint64_t kDeadlineMsMax = 7ull * 24 * 3600 * 1000;
-  const std::uint64_t ms = request.deadline_ms() != 0 ? request.deadline_ms() : config_.call_ms_default;
-  CallPtr call =
-      Call::Make(loop_, state.connection, request.call(), std::chrono::milliseconds(std::min(ms, kDeadlineMsMax)));
+  const std::uint64_t ms = request.deadline_ms() != 0 ? request.deadline_ms() : context_.config.call_ms_default;
+  CallPtr call = Call::Make(context_.loop(), attached.connection, request.call(),
+                            std::chrono::milliseconds(std::min(ms, kDeadlineMsMax)));
   // libcairn asks one thing at a time; who asks without reading answers is stopped here.
   constexpr std::size_t kCallsMax = 64;
-  std::erase_if(state.calls, [](const std::weak_ptr<Call>& known) {
+  std::erase_if(attached.calls, [](const std::weak_ptr<Call>& known) {
     const CallPtr other = known.lock();
     return !other || other->answered();
   });
-  if (state.calls.size() >= kCallsMax) {
+  if (attached.calls.size() >= kCallsMax) {
     call->Fail(ResourceExhausted("{} requests of this connection are waiting already", kCallsMax));
   } else {
-    state.calls.push_back(call);
+    attached.calls.push_back(call);
   }
   return call;
 }
 
-void CoreImpl::Dispatch(const std::shared_ptr<Connection>& given, Requested request) {
-  auto at = connections_.find(given.get());
-  if (at == connections_.end()) return;  // gone meanwhile
-  // `given` may count the request as in flight; calls, which may wait long, keep the plain pointer instead.
-  const std::shared_ptr<Connection> connection = at->second.connection;
-  const SessionPtr session = at->second.session;
-  switch (request->body_case()) {
-    case local::Request::kFilled:
-      if (session) HandleFilled(session, *request);
-      return;
-    case local::Request::kPiece:
-      if (session) HandlePiece(session, *request);
-      return;
-    case local::Request::kCopied:
-      if (session) HandleCopied(session, *request);
-      return;
-    default:
-      break;
-  }
+// --- Dispatch ---
+
+void StrandCore::Dispatch(const Connection& given, const RequestPtr& request) {
+  const auto at = attached_.find(&given);
+  if (at == attached_.end()) return;  // gone meanwhile
+  const SessionPtr session = sessions_.Of(given);
+  if (DispatchSaying(session, request)) return;
   const CallPtr call = MakeCall(at->second, *request);
   if (call->answered()) return;
-  if (request->has_open()) return HandleOpen(connection, call, request->open());
+  if (request->has_open()) return openings_.Open(at->second.connection, call, request->open());
   if (!session) return call->Fail(FailedPrecondition("the first request after Hello must be Open"));
   if (session->ended) return call->Fail(local::FENCED, "this session has ended");
   if (session->observer) return DispatchObserver(session, call, request);
-  const Launch* launch = session->run->ledger.Find(session->launch);
-  if (launch == nullptr || launch->fenced || session->run->replaced) {
-    if (request->has_close()) return HandleClose(session, call);
-    const Launch* newest = session->run->ledger.newest();
-    return call->Fail(local::FENCED, fmt::format("launch {} has been shut out: launch {} has taken over",
-                                                 session->launch, newest ? newest->id : 0));
-  }
-  DispatchInSession(session, call, request);
+  if (!IsFenced(*session)) return DispatchInSession(session, call, request);
+  if (request->has_close()) return sessions_.Close(session, call);
+  const Launch* newest = session->run->ledger.newest();
+  call->Fail(local::FENCED, fmt::format("launch {} has been shut out: launch {} has taken over", session->launch,
+                                        newest != nullptr ? newest->id : 0));
 }
 
-void CoreImpl::DispatchInSession(const SessionPtr& session, const CallPtr& call, Requested request) {
-  session->used = true;
-  if (!request->has_restore()) session->restored = 0;
+bool StrandCore::IsFenced(const Session& session) const {
+  const Launch* launch = session.run->ledger.Find(session.launch);
+  return launch == nullptr || launch->fenced() || session.run->gate.replaced();
+}
+
+// What a client says without waiting for an answer.
+bool StrandCore::DispatchSaying(const SessionPtr& session, const RequestPtr& request) {
   switch (request->body_case()) {
-    case local::Request::kBegin:
-    case local::Request::kOutputBegin:
-      return BeginTimed(session, call, request);
-    case local::Request::kCommit:
-    case local::Request::kOutputEnd:
-      return HandOverTimed(session, call, request);
-    case local::Request::kAbort:
-      return HandleAbort(session, call, request->abort());
-    case local::Request::kResume:
-      return HandleResume(session, call, request->resume());
+    case local::Request::kFilled:
+      if (session) session->run->captures.Filled(session, *request);
+      return true;
+    case local::Request::kPiece:
+      if (session) session->run->captures.Piece(session, *request);
+      return true;
+    case local::Request::kCopied:
+      if (session) session->run->restores.Copied(session, *request);
+      return true;
+    default:
+      return false;
+  }
+}
+
+void StrandCore::DispatchInSession(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {
+  Run& run = *session->run;
+  sessions_.Used(session);
+  if (!request->has_restore()) run.restores.HeardOfEnd(*session);
+  switch (request->body_case()) {
     case local::Request::kTest:
-      return HandleTest(session, call, request->test());
+      return run.levels.Test(call, request->test());
     case local::Request::kWait:
-      return HandleWait(session, call, request->wait());
+      return run.levels.Wait(*session, call, request->wait());
     case local::Request::kLatest:
-      return HandleLatest(session, call);
+      return run.levels.Latest(session, call);
     case local::Request::kStored:
-      return HandleStored(session, call, request->stored());
+      return run.levels.Stored(session, call, request->stored());
     case local::Request::kRestore:
-      return HandleRestore(session, call, request->restore());
+      if (run.captures.IsOpen(*session) || run.outputs.IsOpen(*session)) {
+        return call->Fail(FailedPrecondition("a checkpoint of this session is open"));
+      }
+      return run.restores.Restore(session, call, request->restore());
     case local::Request::kRead:
-      return HandleRead(session, call, request->read());
-    case local::Request::kRouteFile:
-      return HandleRouteFile(session, call, request->route_file());
+      return run.restores.Read(session, call, request->read());
     case local::Request::kRestartFile:
-      return HandleRestartFile(session, call, request->restart_file());
+      return run.outputs.RestartFile(call, request->restart_file());
     case local::Request::kShouldExit:
     case local::Request::kNeedCheckpoint:
-      return HandleAsk(session, call, request);
+      return run.steering.Ask(session, call, *request);
     case local::Request::kClose:
-      return HandleClose(session, call);
+      return sessions_.Close(session, call);
+    default:
+      return DispatchWriting(session, call, request);
+  }
+}
+
+void StrandCore::DispatchWriting(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {
+  Run& run = *session->run;
+  switch (request->body_case()) {
+    case local::Request::kBegin:
+      if (run.outputs.IsOpen(*session)) {
+        return call->Fail(FailedPrecondition("an output of files is open: memory and files do not mix"));
+      }
+      return run.captures.Begin(session, call, request);
+    case local::Request::kCommit:
+      return run.captures.Commit(session, call, request->commit());
+    case local::Request::kResume:
+      return run.captures.Resume(session, call, request->resume());
+    case local::Request::kOutputBegin:
+      if (run.captures.IsOpen(*session)) {
+        return call->Fail(FailedPrecondition("the last checkpoint or output of this session is not ended"));
+      }
+      return run.outputs.Begin(session, call, request->output_begin());
+    case local::Request::kRouteFile:
+      return run.outputs.RouteFile(session, call, request->route_file());
+    case local::Request::kOutputEnd:
+      return run.outputs.End(session, call, request->output_end());
+    case local::Request::kAbort:
+      run.captures.Abort(*session, request->abort().reason());
+      run.outputs.Abort(*session, request->abort().reason());
+      call->Reply({});
+      return run.waits.Changed();
     default:
       return call->Fail(InvalidArgument("request {} is unknown to this daemon", request->call()));
   }
 }
 
-// --- Watching, warnings ---
-
-void CoreImpl::Watch(const RunPtr& run, std::function<bool()> watcher) {
-  if (watcher()) return;
-  // Those of calls that have expired go when there are many; who asks again and again must not pile them up.
-  if (run->watchers.size() >= run->watchers_swept) {
-    LookAtWatchers(run);
-    run->watchers_swept = 2 * run->watchers.size() + 64;
+void StrandCore::DispatchObserver(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {
+  Run& run = *session->run;
+  if (run.gate.replaced() && !request->has_close()) {
+    return call->Fail(FailedPrecondition("the prefix was made anew: this run is history, open it again"));
   }
-  run->watchers.push_back(std::move(watcher));
+  switch (request->body_case()) {
+    case local::Request::kTest:
+      return run.levels.Test(call, request->test());
+    case local::Request::kWait:
+      return run.levels.Wait(*session, call, request->wait());
+    case local::Request::kLatest:
+      return run.levels.Latest(session, call);
+    case local::Request::kStored:
+      return run.levels.Stored(session, call, request->stored());
+    case local::Request::kRead:
+      return run.restores.Read(session, call, request->read());
+    case local::Request::kClose:
+      return sessions_.Close(session, call);
+    default:
+      return call->Fail(
+          FailedPrecondition("this session is an observer: it can ask for the latest dataset, for what is stored and "
+                             "for levels, and read; for all else open one that joins a launch"));
+  }
 }
 
-void CoreImpl::LookAtWatchers(const RunPtr& run) {
-  // A watcher may cause a further change; what it adds meanwhile is looked at by that change's own round.
-  std::list<std::function<bool()>> watchers;
-  watchers.swap(run->watchers);
-  for (auto at = watchers.begin(); at != watchers.end();) at = (*at)() ? watchers.erase(at) : std::next(at);
-  run->watchers.splice(run->watchers.begin(), watchers);
+// --- Quiesce, stop, reload ---
+
+bool StrandCore::AnyCaptured() const {
+  return std::ranges::any_of(runs_.all(), [](const auto& item) { return item.second->AnyCaptured(); });
 }
 
-void CoreImpl::Changed(const RunPtr& run) {
-  CountWhole(run);
-  LookAtWatchers(run);
-  ApplyPolicy(run);
-  CheckQuiesced();
-}
-
-void CoreImpl::Warn(std::string text) {
-  spdlog::warn("{}", text);
-  constexpr std::size_t kWarningsMax = 100;
-  warnings_.push_back(std::move(text));
-  if (warnings_.size() > kWarningsMax) warnings_.pop_front();
-}
-
-std::int64_t CoreImpl::NowUs() const {
-  return std::chrono::duration_cast<std::chrono::microseconds>(clocks_.wall().time_since_epoch()).count();
-}
-
-// --- Quiesce, reload ---
-
-void CoreImpl::Quiesce(std::function<void(bool all_local)> done) {
-  loop_.Post([this, done = std::move(done)] {
-    quiescing_ = true;
-    for (auto& [id, run] : runs_) {
-      for (auto& [dataset, job] : run->flushes) job->progress->stop = true;
-      for (auto& [dataset, growth] : run->growing) growth.progress->stop = true;
-    }
+void StrandCore::Quiesce(std::function<void(bool all_local)> done) {
+  Post([this, done = std::move(done)] {
+    context_.phase = std::max(context_.phase, Phase::kQuiescing);
+    for (const auto& [id, run] : runs_.all()) run->Quiesce();
     on_quiesced_.push_back(done);
     if (quiesce_timer_ == 0) {
       // A flush that hangs breaks no promise: its dataset is `local`.
-      quiesce_timer_ = loop_.After(std::chrono::milliseconds(config_.quiesce_ms), [this] {
+      quiesce_timer_ = context_.loop().After(std::chrono::milliseconds(context_.config.quiesce_ms), [this] {
         quiesce_timer_ = 0;
         const bool all_local = !AnyCaptured();
         if (!all_local) {
-          spdlog::error("not all captured datasets reached `local` within {} ms", config_.quiesce_ms);
+          spdlog::error("not all captured datasets reached `local` within {} ms", context_.config.quiesce_ms);
         }
         EndQuiescing(all_local);
       });
@@ -319,41 +342,53 @@ void CoreImpl::Quiesce(std::function<void(bool all_local)> done) {
   });
 }
 
-bool CoreImpl::AnyCaptured() const {
-  for (const auto& [id, run] : runs_) {
-    for (const auto& [dataset_id, dataset] : run->ledger.datasets()) {
-      if (dataset->level() == Level::kCaptured) return true;
-    }
-  }
-  return false;
-}
-
-void CoreImpl::CheckQuiesced() {
-  if (on_quiesced_.empty() || flushes_running_ + commits_running_ > 0 || AnyCaptured()) return;
-  if (quiesce_timer_ != 0) loop_.Cancel(std::exchange(quiesce_timer_, 0));
+void StrandCore::CheckQuiesced() {
+  if (on_quiesced_.empty() || slots_.copies + slots_.commits > 0 || AnyCaptured()) return;
+  if (quiesce_timer_ != 0) context_.loop().Cancel(std::exchange(quiesce_timer_, 0));
   EndQuiescing(/*all_local=*/true);
 }
 
-void CoreImpl::EndQuiescing(bool all_local) {
-  quiesced_ = true;
+void StrandCore::EndQuiescing(bool all_local) {
+  context_.phase = std::max(context_.phase, Phase::kQuiesced);
   for (const auto& done : std::exchange(on_quiesced_, {})) done(all_local);
 }
 
-void CoreImpl::Reload(const Config& config) {
-  loop_.Post([this, config] {
-    config_.flush = config.flush;
-    config_.ftiff = config.ftiff;
-    config_.prefix = config.prefix;
-    config_.checkpoint = config.checkpoint;
-    config_.cache.keep = config.cache.keep;
-    config_.cache.linger_ms = config.cache.linger_ms;
-    config_.cache.bypass = config.cache.bypass;
-    config_.quiesce_ms = config.quiesce_ms;
-    if (config.cache.bytes_max != 0) cache_bytes_max_ = config.cache.bytes_max;
-    throttle_.SetLimit(config.flush.bytes_per_s);
-    spdlog::info("configuration read anew");
-    for (auto& [id, run] : runs_) ApplyPolicy(run);
+void StrandCore::Stop(std::function<void()> done) {
+  Post([this, done = std::move(done)] {
+    context_.phase = Phase::kStopping;
+    for (const auto& [id, run] : runs_.all()) run->Stop();
+    transfers_.WhenNone([this, done] {
+      images_.Stop();
+      done();
+    });
   });
+}
+
+void StrandCore::Reload(const Config& config) {
+  Post([this, config] {
+    Config& now = context_.config;
+    now.flush = config.flush;
+    now.ftiff = config.ftiff;
+    now.prefix = config.prefix;
+    now.checkpoint = config.checkpoint;
+    now.cache.keep = config.cache.keep;
+    now.cache.linger_ms = config.cache.linger_ms;
+    now.cache.bypass = config.cache.bypass;
+    now.quiesce_ms = config.quiesce_ms;
+    if (config.cache.bytes_max != 0) room_.SetBytesMax(config.cache.bytes_max);
+    slots_.throttle.SetLimit(config.flush.bytes_per_s);
+    spdlog::info("configuration read anew");
+    for (const auto& [id, run] : runs_.all()) run->ApplyPolicy();
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Core>> Core::Start(const Config& config, const Environment& environment) {
+  CAIRN_CHECK(config.image.bytes_max != 0);
+  auto core = std::make_unique<StrandCore>(config, environment);
+  CAIRN_RETURN_IF_ERROR(core->EnterCachedRuns());
+  return core;
 }
 
 }  // namespace cairn

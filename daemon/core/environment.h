@@ -15,9 +15,11 @@
 
 namespace cairn {
 
+using SteadyTime = std::chrono::steady_clock::time_point;
+
 // The only source of time. The timers of the loop go by `steady`. Any thread.
 struct Clocks {
-  std::function<std::chrono::steady_clock::time_point()> steady;
+  std::function<SteadyTime()> steady;
   std::function<std::chrono::system_clock::time_point()> wall;
 };
 

@@ -1,21 +1,18 @@
-// Outputs that go to the prefix while they grow (CAIRN_GROWING): which BP5 directories an open output has is looked for
-// every flush.follow, and what has become complete is brought there (storage/bpdir/follow.h), on a pool of its own.
-//
-// Of each dataset one thing is done at a time. Until all of it is whole in the cache its steps are followed; then it is
-// flushed like any other, which completes the directories where they are (daemon/flusher/grown_directory.h). Of one
-// that can never be whole the steps stay as a closed directory. This node's record says which directories are on the
-// prefix.
+#include "daemon/core/growing.h"
+
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <string_view>
+#include <utility>
 
-#include "daemon/core/core_impl.h"
+#include "daemon/core/descriptor.h"
 #include "daemon/flusher/grown_directory.h"
-#include "storage/base/check.h"
 #include "storage/base/file_tree.h"
 #include "storage/base/status.h"
 #include "storage/bpdir/directory.h"
-#include "storage/bpdir/follow.h"
 
 namespace cairn {
 namespace {
@@ -25,14 +22,6 @@ constexpr std::string_view kIndex = "md.idx";
 
 bool Overlap(const std::string& a, const std::string& b) {
   return a == b || a.starts_with(b + "/") || b.starts_with(a + "/");
-}
-
-bool WantsPlace(const GrowingDirectory& directory) {
-  return !directory.placed && !directory.given_up;
-}
-
-bool AnyUnplaced(const Growth& growth) {
-  return std::ranges::any_of(growth.directories, [](const auto& item) { return WantsPlace(item.second); });
 }
 
 // Is there a step to bring? Before that nobody gives way to it: it may never have one.
@@ -48,281 +37,315 @@ bool HasStep(Disk& disk, const std::string& path) {
   return steps.ok() && *steps > 0;
 }
 
+// Blocks. The BP5 directories of an open output that have a step, by name below its `folder` in the cache, but for
+// those that are `known`.
+std::set<std::string> FindNew(Disk& disk, const std::string& folder, const OpenPlaces& places,
+                              const std::set<std::string>& known) {
+  std::set<std::string> found;
+  const auto look_at = [&](const std::string& name) {
+    if (!known.contains(name) && HasStep(disk, folder + "/" + name)) found.insert(name);
+  };
+  for (const auto& [name, path] : places.roots) {
+    for (const std::string& below : FindDirectoriesWith(disk, path, std::string(kIndex), kSearch)) {
+      look_at(below.empty() ? name : name + "/" + below);
+    }
+  }
+  for (const std::string& name : places.index_folders) {
+    if (disk.Info(folder + "/" + name + "/" + std::string(kIndex)).ok()) look_at(name);
+  }
+  return found;
+}
+
 }  // namespace
 
-void CoreImpl::BeginGrowing(const RunPtr& run, const DatasetPtr& dataset) {
-  if (dataset->bypass) {
+Growing::Growing(const Context& context, const Given& given, Reports reports)
+    : context_(context), given_(given), reports_(std::move(reports)) {}
+
+void Growing::Begin(const DatasetPtr& dataset) {
+  if (dataset->kind.past_cache) {
     const auto begun =
         std::ranges::count_if(dataset->parts, [](const Part& part) { return part.state != Part::State::kAbsent; });
     if (begun > 1) return;  // it was told to the first
-    Warn(fmt::format("run {}: dataset {} goes past the cache: its steps are not flushed one by one", run->name,
-                     dataset->id));
+    context_.Warn(fmt::format("run {}: dataset {} goes past the cache: its steps are not flushed one by one",
+                              given_.run_name, dataset->id));
     return;
   }
-  run->growing.try_emplace(dataset->id);
-  if (run->growing_timer == 0) LookAtGrowing(run);
+  growing_.try_emplace(dataset->id);
+  if (timer_ == 0) LookAtAll();
 }
 
-void CoreImpl::LookAtGrowing(const RunPtr& run) {
-  if (run->growing_timer != 0) loop_.Cancel(std::exchange(run->growing_timer, 0));
-  if (quiescing_) return;
+void Growing::Adopt() {
+  for (const auto& [id, names] : given_.record.grown()) {
+    for (const std::string& name : names) growing_[id].directories.try_emplace(name);
+    if (const DatasetPtr dataset = given_.ledger.Get(id)) given_.ledger.FlushAsked(*dataset);
+  }
+  context_.loop().Post([this] { LookAtAll(); });  // after the policy: a flush that is due begins first
+}
+
+void Growing::LookAtAll() {
+  if (timer_ != 0) context_.loop().Cancel(std::exchange(timer_, 0));
+  if (context_.quiescing()) return;
   std::vector<DatasetId> ids;
-  for (const auto& [id, growth] : run->growing) ids.push_back(id);
-  for (const DatasetId id : ids) LookAtGrowth(run, id);
-  if (run->growing.empty()) return;
-  run->growing_timer = loop_.After(std::chrono::milliseconds(config_.flush.follow_ms), [this, run] {
-    run->growing_timer = 0;
-    LookAtGrowing(run);
+  for (const auto& [id, growth] : growing_) ids.push_back(id);
+  for (const DatasetId id : ids) LookAt(id);
+  if (growing_.empty()) return;
+  timer_ = context_.loop().After(std::chrono::milliseconds(context_.config.flush.follow_ms), [this] {
+    timer_ = 0;
+    LookAtAll();
   });
 }
 
-void CoreImpl::LookAtGrowth(const RunPtr& run, DatasetId id) {
-  const auto growth = run->growing.find(id);
-  if (growth == run->growing.end() || growth->second.working || quiescing_) return;
-  const DatasetPtr dataset = run->ledger.Get(id);
-  if (run->replaced || (dataset && dataset->in_prefix)) return EndGrowth(run, id);
-  if (dataset && dataset->gave_way) return CloseGrowth(run, id);  // places that nobody else has taken
-  if (dataset && dataset->in_cache) return;                       // its flush goes on
-  if (dataset && !dataset->damaged && dataset->level() < Level::kLocal) return FindGrowing(run, dataset);
-  CloseGrowth(run, id);
+void Growing::LookAt(DatasetId id) {
+  const auto growth = growing_.find(id);
+  if (growth == growing_.end() || growth->second.working || context_.quiescing()) return;
+  const DatasetPtr dataset = given_.ledger.Get(id);
+  if (given_.gate.replaced() || (dataset && dataset->in_prefix())) return End(id);
+  if (dataset && dataset->gave_way()) return Close(id);  // places that nobody else has taken
+  if (dataset && dataset->in_cache()) return;            // its flush goes on
+  if (dataset && !dataset->damaged() && dataset->level() < Level::kLocal) return Find(dataset);
+  Close(id);
 }
 
 // --- Steps ---
 
-void CoreImpl::FindGrowing(const RunPtr& run, const DatasetPtr& dataset) {
-  std::map<std::string, std::string> roots;  // routed directories
-  std::set<std::string> files;               // below which no other file has to be looked for
-  if (const auto routed = run->routed_directories.find(dataset->id); routed != run->routed_directories.end()) {
-    for (const auto& [name, directory] : routed->second.by_name) roots[name] = directory.routed.path;
-  }
-  if (const auto routed = run->routed.find(dataset->id); routed != run->routed.end()) {
-    for (const auto& [name, rank] : routed->second) {
-      if (name.ends_with("/" + std::string(kIndex))) files.insert(name.substr(0, name.size() - kIndex.size() - 1));
-    }
-  }
-  if (roots.empty() && files.empty()) return;
-  Growth& growth = run->growing[dataset->id];
+void Growing::Find(const DatasetPtr& dataset) {
+  const DatasetId id = dataset->id;
+  OpenPlaces places = reports_.places(id);
+  if (places.roots.empty() && places.index_folders.empty()) return;
+  Growth& growth = growing_[id];
   growth.working = true;
   std::set<std::string> known;
   for (const auto& [name, directory] : growth.directories) known.insert(name);
-  auto find = [&disk = cache_disk_, folder = run->cache->DatasetPath(dataset->id), roots, files, known] {
-    std::set<std::string> found;
-    const auto look_at = [&](const std::string& name) {
-      if (!known.contains(name) && HasStep(disk, folder + "/" + name)) found.insert(name);
-    };
-    for (const auto& [name, path] : roots) {
-      for (const std::string& below : FindDirectoriesWith(disk, path, std::string(kIndex), kSearch)) {
-        look_at(below.empty() ? name : name + "/" + below);
-      }
-    }
-    for (const std::string& name : files) {
-      if (disk.Info(folder + "/" + name + "/" + std::string(kIndex)).ok()) look_at(name);
-    }
-    return found;
-  };
-  BlockingCache(std::move(find), [this, run, dataset, lease = LeaseOf(run, dataset->id)](
-                                     const std::set<std::string>& found) { GrowingFound(run, dataset, found); });
+  context_.OnCache(
+      [&disk = context_.env.cache_disk, folder = given_.cache->DatasetPath(id), places = std::move(places),
+       known = std::move(known)] { return FindNew(disk, folder, places, known); },
+      [this, dataset, lease = given_.folders.Lease(id)](const std::set<std::string>& found) { Found(dataset, found); });
 }
 
 // Does another output of the run have the place, whose steps are not yet committed or closed?
-bool CoreImpl::IsTaken(const Run& run, DatasetId id, const std::string& name) {
-  return std::ranges::any_of(run.growing, [&](const auto& item) {
+bool Growing::IsTaken(DatasetId id, const std::string& name) const {
+  return std::ranges::any_of(growing_, [&](const auto& item) {
     return item.first != id && std::ranges::any_of(item.second.directories, [&](const auto& other) {
              return !other.second.given_up && Overlap(other.first, name);
            });
   });
 }
 
-void CoreImpl::GrowingFound(const RunPtr& run, const DatasetPtr& dataset, const std::set<std::string>& found) {
-  Growth& growth = run->growing[dataset->id];
-  for (const std::string& name : found) {
-    if (growth.directories.contains(name) || IsTaken(*run, dataset->id, name)) continue;
-    const bpdir::Ends ends{cache_disk_, run->cache->DatasetPath(dataset->id) + "/" + name, prefix_disk_,
-                           run->prefix_path + "/" + name};
-    growth.directories[name].follower =
-        std::make_shared<bpdir::Follower>(ends, [this, progress = growth.progress](std::uint64_t bytes) {
-          if (!throttle_.Take(bytes, progress->stop)) return false;
-          progress->bytes_done += bytes;
-          return true;
-        });
+bool Growing::IsPlaced(DatasetId id, const std::string& name) const {
+  return given_.record.Grown(id).contains(name);
+}
+
+std::set<std::string> Growing::Unplaced(DatasetId id, const Growth& growth) const {
+  std::set<std::string> names;
+  for (const auto& [name, directory] : growth.directories) {
+    if (!directory.given_up && !IsPlaced(id, name)) names.insert(name);
   }
-  const bool on = run->ledger.Get(dataset->id) == dataset && !growth.progress->stop && !growth.directories.empty();
-  if (!on) return GrowthWorked(run, dataset->id);
-  if (!AnyUnplaced(growth)) return StepGrowing(run, dataset);
+  return names;
+}
+
+std::shared_ptr<bpdir::Follower> Growing::MakeFollower(DatasetId id, const std::string& name,
+                                                       std::shared_ptr<TransferProgress> progress) const {
+  const bpdir::Ends ends{context_.env.cache_disk, given_.cache->DatasetPath(id) + "/" + name, context_.env.prefix_disk,
+                         given_.gate.path() + "/" + name};
+  return std::make_shared<bpdir::Follower>(
+      ends, [&throttle = given_.throttle, progress = std::move(progress)](std::uint64_t bytes) {
+        if (!throttle.Take(bytes, progress->stop)) return false;
+        progress->bytes_done += bytes;
+        return true;
+      });
+}
+
+void Growing::Found(const DatasetPtr& dataset, const std::set<std::string>& found) {
+  const DatasetId id = dataset->id;
+  Growth& growth = growing_[id];
+  for (const std::string& name : found) {
+    if (growth.directories.contains(name) || IsTaken(id, name)) continue;
+    growth.directories[name].follower = MakeFollower(id, name, growth.progress);
+  }
+  const bool on = given_.ledger.Has(dataset) && !growth.progress->stop && !growth.directories.empty();
+  if (!on) return Worked(id);
+  if (Unplaced(id, growth).empty()) return Step(dataset);
   // Names of older datasets are about to be taken: not while others do so.
-  const bool committing = std::ranges::any_of(run->flushes, [](const auto& item) {
-    return item.second->state == FlushJob::State::kCommitting && item.second->dataset->files;
-  });
-  if (committing || run->removals > 0 || FilesBypass(*run)) return GrowthWorked(run, dataset->id);
-  ++run->removals;
-  run->begun.insert(dataset->id);
+  const std::shared_ptr<PrefixGate::Lease> lease = given_.gate.TryTake(PrefixGate::Change::kTakePlaces);
+  if (!lease) return Worked(id);
+  given_.record.Begun(id);
   // After a crash this node's record says which datasets may have been withdrawn for this one's directories.
-  StoreFlushRecord(run, [this, run, dataset](const absl::Status& noted) {
-    if (noted.ok()) return PlaceGrowing(run, dataset);
-    --run->removals;
-    GrowthWorked(run, dataset->id);
+  given_.record.Store([this, dataset, lease](const absl::Status& noted) {
+    if (noted.ok()) return TakePlaces(dataset, lease);
+    lease->End();
+    Worked(dataset->id);
   });
 }
 
-void CoreImpl::PlaceGrowing(const RunPtr& run, const DatasetPtr& dataset) {
-  std::set<std::string> names;
-  for (const auto& [name, directory] : run->growing[dataset->id].directories) {
-    if (WantsPlace(directory)) names.insert(name);
-  }
-  auto place = [this, path = run->prefix_path, run_id = run->id, prefix = run->prefix, file = run->flush_file,
-                descriptor = DescriptorOf(*dataset, false), names] {
+void Growing::TakePlaces(const DatasetPtr& dataset, const std::shared_ptr<PrefixGate::Lease>& lease) {
+  auto place = [&disk = context_.env.prefix_disk, visit = given_.gate.MakeVisitor(), file = given_.flush_file,
+                descriptor = DescriptorOf(*dataset, false), names = Unplaced(dataset->id, growing_[dataset->id])] {
     PlacesTaken taken;
-    taken.result = AtPrefix(path, run_id, prefix, [&](Prefix& there) {
-      FlushOutcome all;
+    taken.visited = visit([&](Prefix& there) {
+      absl::Status status;
       for (const std::string& name : names) {
-        FlushOutcome one = TakePlace({prefix_disk_, there, *file}, descriptor, name);
-        all.withdrawn.insert(all.withdrawn.end(), one.withdrawn.begin(), one.withdrawn.end());
-        all.warnings.insert(all.warnings.end(), one.warnings.begin(), one.warnings.end());
+        const FlushOutcome one = TakePlace({disk, there, *file}, descriptor, name);
+        taken.withdrawn.insert(taken.withdrawn.end(), one.withdrawn.begin(), one.withdrawn.end());
+        taken.warnings.insert(taken.warnings.end(), one.warnings.begin(), one.warnings.end());
         if (one.status.ok()) taken.names.insert(name);
         if (one.too_late) taken.too_late.insert(name);
-        if (all.status.ok()) all.status = one.status;
+        if (status.ok()) status = one.status;
       }
-      return all;
+      return status;
     });
     return taken;
   };
   // Commits of the run wait for this: it must not wait itself for the steps of other runs.
-  BlockingPrefix(std::move(place),
-                 [this, run, dataset](PlacesTaken taken) { GrowingPlaced(run, dataset, std::move(taken)); });
+  context_.OnPrefix(std::move(place),
+                    [this, dataset, lease](const PlacesTaken& taken) { PlacesAreTaken(dataset, lease, taken); });
 }
 
-void CoreImpl::GrowingPlaced(const RunPtr& run, const DatasetPtr& dataset, PlacesTaken taken) {
-  --run->removals;
+void Growing::PlacesAreTaken(const DatasetPtr& dataset, const std::shared_ptr<PrefixGate::Lease>& lease,
+                             const PlacesTaken& taken) {
   const DatasetId id = dataset->id;
-  if (taken.result.found) Replaced(run, *taken.result.found);
-  for (const std::string& warning : taken.result.outcome.warnings) Warn(warning);
-  for (const DatasetId older : taken.result.outcome.withdrawn) GaveWay(run, older, id);
-  Growth& growth = run->growing[id];
-  TellOnce(*run, id, taken.result.outcome.status, &growth.error);
-  for (const std::string& name : taken.names) growth.directories[name].placed = true;
+  given_.gate.VisitEnded(taken.visited);
+  for (const std::string& warning : taken.warnings) context_.Warn(warning);
+  for (const DatasetId older : taken.withdrawn) given_.removals.GaveWay(older, id);
+  Growth& growth = growing_[id];
+  TellOnce(id, taken.visited.status, &growth.error);
+  for (const std::string& name : taken.names) given_.record.HasGrown(id, name);
   for (const std::string& name : taken.too_late) growth.directories[name].given_up = true;
-  AfterFlush(run);  // commits may have waited
-  if (taken.names.empty()) return GrowthWorked(run, id);
+  lease->End();  // commits may have waited
+  if (taken.names.empty()) return Worked(id);
   // And which directories are to be closed.
-  StoreFlushRecord(run, [this, run, dataset](const absl::Status& noted) {
-    if (noted.ok()) return StepGrowing(run, dataset);
-    GrowthWorked(run, dataset->id);
+  given_.record.Store([this, dataset](const absl::Status& noted) {
+    if (noted.ok()) return Step(dataset);
+    Worked(dataset->id);
   });
 }
 
-void CoreImpl::StepGrowing(const RunPtr& run, const DatasetPtr& dataset) {
+void Growing::Step(const DatasetPtr& dataset) {
+  const DatasetId id = dataset->id;
   std::map<std::string, std::shared_ptr<bpdir::Follower>> followers;
-  for (const auto& [name, directory] : run->growing[dataset->id].directories) {
-    if (directory.placed) followers[name] = directory.follower;
+  for (const auto& [name, directory] : growing_[id].directories) {
+    if (IsPlaced(id, name)) followers[name] = directory.follower;
   }
-  auto step = [this, path = run->prefix_path, run_id = run->id, prefix = run->prefix, followers] {
-    std::map<std::string, absl::Status> stepped;
-    FlushResult result = AtPrefix(path, run_id, prefix, [&](Prefix&) {
-      for (const auto& [name, follower] : followers) stepped[name] = follower->Step();
-      return FlushOutcome();
+  auto step = [visit = given_.gate.MakeVisitor(), followers = std::move(followers)] {
+    Stepped stepped;
+    stepped.visited = visit([&](Prefix&) {
+      for (const auto& [name, follower] : followers) stepped.directories[name] = follower->Step();
+      return absl::OkStatus();
     });
-    return std::pair(std::move(stepped), std::move(result));
+    return stepped;
   };
-  RunBlocking(pools_.growing, loop_, std::move(step),
-              [this, run, id = dataset->id, lease = LeaseOf(run, dataset->id)](
-                  const std::pair<std::map<std::string, absl::Status>, FlushResult>& ended) {
-                GrowingStepped(run, id, ended.first, ended.second);
-              });
+  RunBlocking(context_.env.pools.growing, context_.env.loop, std::move(step),
+              [this, id, lease = given_.folders.Lease(id)](const Stepped& stepped) { StepEnded(id, stepped); });
 }
 
-void CoreImpl::GrowingStepped(const RunPtr& run, DatasetId id, const std::map<std::string, absl::Status>& stepped,
-                              const FlushResult& result) {
-  if (result.found) Replaced(run, *result.found);
-  Growth& growth = run->growing[id];
-  TellOnce(*run, id, result.outcome.status, &growth.error);
-  for (const auto& [name, status] : stepped) {
-    GrowingDirectory& directory = growth.directories[name];
+void Growing::StepEnded(DatasetId id, const Stepped& stepped) {
+  given_.gate.VisitEnded(stepped.visited);
+  Growth& growth = growing_[id];
+  TellOnce(id, stepped.visited.status, &growth.error);
+  for (const auto& [name, status] : stepped.directories) {
+    Directory& directory = growth.directories[name];
     directory.followed = directory.follower->followed();
-    if (!absl::IsCancelled(status)) TellOnce(*run, id, status, &directory.error);
+    if (!absl::IsCancelled(status)) TellOnce(id, status, &directory.error);
     if (!absl::IsAborted(status)) continue;
-    directory.given_up = std::exchange(directory.placed, false);
-    StoreFlushRecord(run);
+    directory.given_up = true;
+    given_.record.LostPlace(id, name);
+    given_.record.Store();
   }
-  GrowthWorked(run, id);
+  Worked(id);
 }
 
 // Whatever has become of the dataset meanwhile waits for this.
-void CoreImpl::GrowthWorked(const RunPtr& run, DatasetId id) {
-  const auto growth = run->growing.find(id);
-  if (growth == run->growing.end()) return;
+void Growing::Worked(DatasetId id) {
+  const auto growth = growing_.find(id);
+  if (growth == growing_.end()) return;
   growth->second.working = false;
-  const DatasetPtr dataset = run->ledger.Get(id);
-  if (!dataset || dataset->level() >= Level::kLocal) LookAtGrowth(run, id);
-  Changed(run);
+  const DatasetPtr dataset = given_.ledger.Get(id);
+  if (!dataset || dataset->level() >= Level::kLocal) LookAt(id);
+  reports_.on_change();
 }
 
 // The same trouble comes at every look.
-void CoreImpl::TellOnce(const Run& run, DatasetId id, const absl::Status& status, std::string* told) {
+void Growing::TellOnce(DatasetId id, const absl::Status& status, std::string* told) const {
   std::string text(MessageOf(status));
-  if (!status.ok() && text != *told) Warn(fmt::format("run {}: growing dataset {}: {}", run.name, id, text));
+  if (!status.ok() && text != *told) {
+    context_.Warn(fmt::format("run {}: growing dataset {}: {}", given_.run_name, id, text));
+  }
   *told = std::move(text);
 }
 
 // --- Its end ---
 
-// Steps that are under way end at the next block.
-void CoreImpl::StopGrowth(const RunPtr& run, DatasetId id) {
-  const auto growth = run->growing.find(id);
-  if (growth == run->growing.end()) return;
+void Growing::Stop(DatasetId id) {
+  const auto growth = growing_.find(id);
+  if (growth == growing_.end()) return;
   growth->second.progress->stop = true;
-  loop_.Post([this, run, id] { LookAtGrowth(run, id); });
+  context_.loop().Post([this, id] { LookAt(id); });
 }
 
-void CoreImpl::CloseGrowth(const RunPtr& run, DatasetId id) {
-  Growth& growth = run->growing[id];
-  const std::set<std::string> names = GrownOf(*run, id);
-  if (names.empty()) return EndGrowth(run, id);
-  growth.working = true;
-  auto close = [this, path = run->prefix_path, run_id = run->id, prefix = run->prefix, id, names] {
-    return AtPrefix(path, run_id, prefix, [&](Prefix& there) {
-      FlushOutcome all;
+void Growing::StopAll() {
+  for (auto& [id, growth] : growing_) growth.progress->stop = true;
+}
+
+void Growing::Committed(DatasetId id) {
+  growing_.erase(id);
+  given_.record.GrowthEnded(id);
+}
+
+// Of a dataset that is removed nobody can tell whose a place is: its directories are closed before.
+void Growing::CloseThen(DatasetId id, std::function<void()> then) {
+  const auto growth = growing_.find(id);
+  if (growth == growing_.end()) return then();
+  growth->second.on_closed.push_back(std::move(then));
+  LookAt(id);
+}
+
+void Growing::Close(DatasetId id) {
+  const std::set<std::string> names = given_.record.Grown(id);
+  if (names.empty()) return End(id);
+  growing_[id].working = true;
+  auto close = [&disk = context_.env.prefix_disk, visit = given_.gate.MakeVisitor(), id, names] {
+    return visit([&](Prefix& there) {
+      absl::Status status;
       for (const std::string& name : names) {
-        const FlushOutcome one = ClosePlace(prefix_disk_, there, id, name);
-        if (!one.status.ok() && !one.too_late && all.status.ok()) all.status = one.status;
+        const FlushOutcome one = ClosePlace(disk, there, id, name);
+        if (!one.status.ok() && !one.too_late && status.ok()) status = one.status;
       }
-      return all;
+      return status;
     });
   };
-  RunBlocking(pools_.growing, loop_, std::move(close), [this, run, id](FlushResult result) {
-    run->growing[id].working = false;
-    if (result.found) Replaced(run, *result.found);
-    if (!run->prefix && result.prefix && !run->replaced) run->prefix = std::move(result.prefix);
-    TellOnce(*run, id, result.outcome.status, &run->growing[id].error);
-    if (!result.outcome.status.ok() && !run->replaced) return;  // the next look tries again
-    spdlog::info("run {}: the steps that dataset {} has on the prefix stay there, closed", run->name, id);
-    EndGrowth(run, id);
-  });
+  RunBlocking(
+      context_.env.pools.growing, context_.env.loop, std::move(close), [this, id](const PrefixGate::Visited& visited) {
+        growing_[id].working = false;
+        given_.gate.VisitEnded(visited);
+        TellOnce(id, visited.status, &growing_[id].error);
+        if (!visited.status.ok() && !given_.gate.replaced()) return;  // the next look tries again
+        spdlog::info("run {}: the steps that dataset {} has on the prefix stay there, closed", given_.run_name, id);
+        End(id);
+      });
 }
 
-void CoreImpl::EndGrowth(const RunPtr& run, DatasetId id) {
-  const bool noted = !GrownOf(*run, id).empty();
-  const std::shared_ptr<FlushJob> too_late = run->growing[id].too_late;
-  run->growing.erase(id);
-  if (noted) StoreFlushRecord(run);
-  if (too_late) RemoveTooLate(run, too_late);
-  TidyPrefix(run);
-}
-
-std::set<std::string> CoreImpl::GrownOf(const Run& run, DatasetId id) {
-  std::set<std::string> names;
-  const auto growth = run.growing.find(id);
-  if (growth == run.growing.end()) return names;
-  for (const auto& [name, directory] : growth->second.directories) {
-    if (directory.placed) names.insert(name);
+void Growing::End(DatasetId id) {
+  const bool noted = !given_.record.Grown(id).empty();
+  const auto growth = growing_.extract(id);
+  given_.record.GrowthEnded(id);
+  if (noted) given_.record.Store();
+  if (growth) {
+    for (const auto& next : growth.mapped().on_closed) next();
   }
-  return names;
+  given_.removals.Tidy();
 }
 
-// A newer dataset whose directory already has the place of one of the files.
-DatasetId CoreImpl::NewerGrowthOver(const Run& run, const FlushJob& job) {
-  for (auto at = run.growing.upper_bound(job.dataset->id); at != run.growing.end(); ++at) {
-    for (const std::string& name : GrownOf(run, at->first)) {
-      for (const catalogue::Catalogue& catalogue : job.catalogues) {
+// --- Questions ---
+
+bool Growing::Working(DatasetId id) const {
+  const auto growth = growing_.find(id);
+  return growth != growing_.end() && growth->second.working;
+}
+
+DatasetId Growing::NewerOver(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) const {
+  const auto& grown = given_.record.grown();
+  for (auto at = grown.upper_bound(id); at != grown.end(); ++at) {
+    for (const std::string& name : at->second) {
+      for (const catalogue::Catalogue& catalogue : catalogues) {
         for (const catalogue::FileEntry& file : catalogue.file()) {
           if (file.prefix_name().starts_with(name + "/")) return at->first;
         }
@@ -330,6 +353,28 @@ DatasetId CoreImpl::NewerGrowthOver(const Run& run, const FlushJob& job) {
     }
   }
   return 0;
+}
+
+std::vector<admin::GrowingDirectory> Growing::Describe(DatasetId id) const {
+  std::vector<admin::GrowingDirectory> rows;
+  const auto growth = growing_.find(id);
+  if (growth == growing_.end()) return rows;
+  for (const auto& [name, directory] : growth->second.directories) {
+    admin::GrowingDirectory& row = rows.emplace_back();
+    row.set_name(name);
+    row.set_dataset(id);
+    row.set_steps_complete(directory.followed.complete);
+    row.set_steps_flushed(directory.followed.flushed);
+    row.set_bytes(directory.followed.bytes);
+    row.set_error(directory.error.empty() ? growth->second.error : directory.error);
+  }
+  return rows;
+}
+
+std::vector<admin::GrowingDirectory> Growing::DescribeAll() const {
+  std::vector<admin::GrowingDirectory> rows;
+  for (const auto& [id, growth] : growing_) std::ranges::move(Describe(id), std::back_inserter(rows));
+  return rows;
 }
 
 }  // namespace cairn

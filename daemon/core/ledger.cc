@@ -6,7 +6,6 @@
 #include "storage/base/status.h"
 
 namespace cairn {
-
 namespace {
 
 // Ids grow with time, but for what was brought in from another system (launch 0), which is as old as it was made there.
@@ -16,33 +15,26 @@ bool IsNewer(const Dataset& a, const Dataset& b) {
   return a.id > b.id;
 }
 
+bool BegunByAll(const Dataset& dataset) {
+  return std::none_of(dataset.parts.begin(), dataset.parts.end(),
+                      [](const Part& part) { return part.state == Part::State::kAbsent; });
+}
+
 }  // namespace
-
-std::uint64_t Dataset::bytes() const {
-  std::uint64_t sum = 0;
-  for (const Part& part : parts) sum += part.bytes;
-  return sum;
-}
-
-Level Dataset::level() const {
-  if (in_prefix) return Level::kPrefix;
-  if (in_cache) return Level::kLocal;
-  return all_captured() && !damaged ? Level::kCaptured : Level::kNone;
-}
 
 // --- Launches ---
 
-Launch* Ledger::Find(LaunchId id) {
+const Launch* Ledger::Find(LaunchId id) const {
   auto at = launches_.find(id);
   return at == launches_.end() ? nullptr : &at->second;
 }
 
-Launch& Ledger::Enter(LaunchId id, std::string key, std::uint32_t nranks, std::string secret) {
+const Launch& Ledger::Enter(LaunchId id, std::string key, std::uint32_t nranks, std::string secret, bool from_record) {
   // Fence what came before; failing its datasets may not touch the map that is walked, so they are collected first.
   std::vector<DatasetId> doomed;
   for (auto& [older, launch] : launches_) {
     if (older >= id) continue;
-    launch.fenced = true;
+    launch.standing = Launch::Standing::kFenced;
     doomed.insert(doomed.end(), launch.open.begin(), launch.open.end());
   }
   for (const auto& [dataset_id, dataset] : datasets_) {
@@ -52,44 +44,54 @@ Launch& Ledger::Enter(LaunchId id, std::string key, std::uint32_t nranks, std::s
   }
   for (DatasetId dataset : doomed) Fail(dataset, fmt::format("launch {} has taken over", id));
   std::erase_if(launches_, [id](const auto& item) { return item.first < id && item.second.over(); });
-
   Launch& launch = launches_[id];
   launch.id = id;
   launch.key = std::move(key);
   launch.nranks = nranks;
   launch.secret = std::move(secret);
-  launch.ranks.resize(nranks);
+  launch.from_record = from_record;
+  launch.ranks.assign(nranks, RankState::kUnknown);
+  launch.ranks_in = {};
+  launch.ranks_in[static_cast<std::size_t>(RankState::kUnknown)] = nranks;
+  for (const auto& [dataset_id, dataset] : datasets_) {
+    if (dataset->launch == id) launch.checkpoints = std::max(launch.checkpoints, dataset->ordinal);
+  }
   return launch;
 }
 
-absl::StatusOr<Ledger::Joining> Ledger::Decide(const std::string& key, Rank rank, std::uint32_t nranks, bool takeover) {
-  Launch* launch = newest();
+void Ledger::SetBound(const Launch& launch, DatasetId bound, std::int64_t bound_set_us) {
+  Own(launch).bound = bound;
+  Own(launch).bound_set_us = bound_set_us;
+}
+
+absl::StatusOr<Ledger::Joining> Ledger::Decide(const std::string& key, Rank rank, std::uint32_t nranks,
+                                               bool takeover) const {
+  const Launch* launch = newest();
   if (launch == nullptr) return Joining::kMakeNew;
-  const bool same_key = launch->key == key;
-  if (same_key && !launch->lost_any && launch->nranks != nranks) {
+  const bool joinable = launch->key == key && !launch->lost_any();
+  if (joinable && launch->nranks != nranks) {
     return InvalidArgument("launch {} has {} ranks, this rank says {}", launch->id, launch->nranks, nranks);
   }
-  if (same_key && !launch->lost_any && launch->ranks[rank].state == RankSlot::State::kUnknown) return Joining::kJoin;
+  if (joinable && launch->ranks[rank] == RankState::kUnknown) return Joining::kJoin;
   const bool alive =
-      std::any_of(launches_.begin(), launches_.end(), [](const auto& item) { return item.second.live > 0; });
+      std::any_of(launches_.begin(), launches_.end(), [](const auto& item) { return !item.second.over(); });
   return alive && !takeover ? Joining::kBusy : Joining::kMakeNew;
 }
 
-void Ledger::SessionLive(Launch& launch, Rank rank) {
-  RankSlot& slot = launch.ranks[rank];
-  if (slot.state == RankSlot::State::kLive) return;
-  slot.state = RankSlot::State::kLive;
-  ++launch.live;
-  launch.lost_any = std::any_of(launch.ranks.begin(), launch.ranks.end(),
-                                [](const RankSlot& other) { return other.state == RankSlot::State::kLost; });
+void Ledger::SetRank(Launch& launch, Rank rank, RankState state) {
+  --launch.ranks_in[static_cast<std::size_t>(launch.ranks[rank])];
+  ++launch.ranks_in[static_cast<std::size_t>(state)];
+  launch.ranks[rank] = state;
 }
 
-void Ledger::SessionEnded(Launch& launch, Rank rank, bool closed) {
-  RankSlot& slot = launch.ranks[rank];
-  if (slot.state != RankSlot::State::kLive) return;
-  slot.state = closed ? RankSlot::State::kClosed : RankSlot::State::kLost;
-  --launch.live;
-  if (!closed) launch.lost_any = true;
+void Ledger::SessionLive(const Launch& launch, Rank rank) {
+  CAIRN_CHECK(launch.ranks[rank] != RankState::kClosed);
+  SetRank(Own(launch), rank, RankState::kLive);
+}
+
+void Ledger::SessionEnded(const Launch& launch, Rank rank, bool closed) {
+  if (launch.ranks[rank] != RankState::kLive) return;
+  SetRank(Own(launch), rank, closed ? RankState::kClosed : RankState::kLost);
   const std::string why = closed ? fmt::format("rank {} closed its session without it", rank)
                                  : fmt::format("rank {} was lost before its bytes were captured", rank);
   FailOpenWithout(launch, rank, 0, why);
@@ -104,156 +106,169 @@ void Ledger::SessionEnded(Launch& launch, Rank rank, bool closed) {
   for (DatasetId id : doomed) Fail(id, why);
 }
 
-// --- Datasets ---
+// --- A dataset is made ---
 
-absl::StatusOr<std::shared_ptr<Dataset>> Ledger::FindForBegin(Launch& launch, Rank rank, const BeginSpec& spec) {
+absl::StatusOr<DatasetPtr> Ledger::FindForBegin(const Launch& launch, Rank rank, const BeginSpec& spec) {
   auto at = launch.attempts.find({spec.step, spec.attempt});
-  if (at == launch.attempts.end()) return std::shared_ptr<Dataset>();
-  if (std::shared_ptr<Dataset> dataset = Get(at->second)) {
+  if (at == launch.attempts.end()) return DatasetPtr();
+  const DatasetId id = at->second;
+  if (DatasetPtr dataset = Get(id)) {
     if (dataset->parts[rank].state != Part::State::kAbsent) {
       return FailedPrecondition("rank {} has begun step {}, attempt {} before", rank, spec.step, spec.attempt);
     }
     return dataset;
   }
   // It has failed; the rank has come to it all the same, so what lies before it and lacks this rank fails, too.
-  FailOpenWithout(launch, rank, at->second, fmt::format("rank {} began dataset {} without it", rank, at->second));
-  const Gone* gone = FindGone(at->second);
-  return Aborted("dataset {} (step {}): {}", at->second, spec.step, gone ? gone->message : "failed");
+  FailOpenWithout(launch, rank, id, fmt::format("rank {} began dataset {} without it", rank, id));
+  const Gone* gone = FindGone(id);
+  return Aborted("dataset {} (step {}): {}", id, spec.step, gone ? gone->message : "failed");
 }
 
-std::shared_ptr<Dataset> Ledger::Create(Launch& launch, DatasetId id, const BeginSpec& spec) {
+DatasetPtr Ledger::Create(const Launch& given, DatasetId id, const BeginSpec& spec) {
   CAIRN_CHECK(!datasets_.contains(id));
+  Launch& launch = Own(given);
   auto dataset = std::make_shared<Dataset>();
   dataset->id = id;
   dataset->launch = launch.id;
   dataset->step = spec.step;
   dataset->attempt = spec.attempt;
   dataset->nranks = launch.nranks;
-  dataset->files = spec.files;
-  dataset->checkpoint = spec.checkpoint;
-  dataset->output = spec.output;
+  dataset->kind = spec.kind;
   dataset->created_us = spec.now_us;
+  dataset->user = spec.user;
+  dataset->job = spec.job;
   dataset->parts.resize(launch.nranks);
-  if (dataset->checkpoint) dataset->ordinal = ++launch.checkpoints;
+  (spec.kind.past_cache ? dataset->prefix : dataset->cache) = Place::kArriving;
+  if (spec.kind.checkpoint) dataset->ordinal = ++launch.checkpoints;
   FailWithoutReturned(launch);
   datasets_[id] = dataset;
   launch.attempts[{spec.step, spec.attempt}] = id;
   launch.open.push_back(id);
-  launch.pin.reset();
-  launch.pin_ended = true;
+  launch.pin = {.state = Launch::Pin::State::kEnded, .dataset = 0};
   return dataset;
 }
 
 // After a restart of the daemon a rank that died with it is never seen to be lost. The others give it the time of one
 // more checkpoint.
-void Ledger::FailWithoutReturned(Launch& launch) {
+void Ledger::FailWithoutReturned(const Launch& launch) {
   if (!launch.from_record || launch.open.size() < 2) return;
-  const std::shared_ptr<Dataset> oldest = Get(launch.open.front());
+  const DatasetPtr oldest = Get(launch.open.front());
   for (Rank rank = 0; oldest && rank < launch.nranks; ++rank) {
-    if (launch.ranks[rank].state != RankSlot::State::kUnknown) continue;
+    if (launch.ranks[rank] != RankState::kUnknown) continue;
     if (oldest->parts[rank].state != Part::State::kAbsent) continue;
     return Fail(oldest->id, fmt::format("rank {} has not come back since the daemon was started anew", rank));
   }
 }
 
-absl::Status Ledger::Begin(Launch& launch, const std::shared_ptr<Dataset>& dataset, Rank rank, const BeginSpec& spec,
+absl::Status Ledger::Begin(const Launch& launch, const DatasetPtr& given, Rank rank, const BeginSpec& spec,
                            const VariableList& variables) {
-  FailOpenWithout(launch, rank, dataset->id, fmt::format("rank {} began dataset {} without it", rank, dataset->id));
-  Part& part = dataset->parts[rank];
+  FailOpenWithout(launch, rank, given->id, fmt::format("rank {} began dataset {} without it", rank, given->id));
+  Dataset& dataset = Own(*given);
+  Part& part = dataset.parts[rank];
   CAIRN_CHECK(part.state == Part::State::kAbsent);
   part.state = Part::State::kBegun;
   part.bytes = spec.bytes;
-
   std::string why;
-  if (dataset->files != spec.files || dataset->checkpoint != spec.checkpoint || dataset->output != spec.output) {
+  const Dataset::Kind& kind = dataset.kind;
+  if (kind.files != spec.kind.files || kind.checkpoint != spec.kind.checkpoint || kind.output != spec.kind.output) {
     why = fmt::format("rank {} began it as another kind (memory or files, checkpoint or output)", rank);
-  } else if (absl::Status agreed = dataset->agreement.Join(rank, variables); !agreed.ok()) {
+  } else if (absl::Status agreed = dataset.agreement.Join(rank, variables); !agreed.ok()) {
     why = MessageOf(agreed);
   } else {
     for (Rank other = 0; other < launch.nranks && why.empty(); ++other) {
-      const bool gone =
-          launch.ranks[other].state == RankSlot::State::kLost || launch.ranks[other].state == RankSlot::State::kClosed;
-      if (gone && dataset->parts[other].state == Part::State::kAbsent) why = fmt::format("rank {} is gone", other);
+      const bool never_comes = launch.gone(other) && dataset.parts[other].state == Part::State::kAbsent;
+      if (never_comes) why = fmt::format("rank {} is gone", other);
     }
   }
   if (!why.empty()) {
-    Fail(dataset->id, why);
-    return Aborted("dataset {} (step {}): {}", dataset->id, dataset->step, why);
+    Fail(dataset.id, why);
+    return Aborted("dataset {} (step {}): {}", dataset.id, dataset.step, why);
   }
-  DropFromOpen(launch, *dataset);
+  DropFromOpen(Own(launch), dataset);
   return absl::OkStatus();
 }
 
 // A dataset that all ranks have begun leaves the list of open ones and the map of attempts.
 void Ledger::DropFromOpen(Launch& launch, const Dataset& dataset) {
-  const bool all = std::none_of(dataset.parts.begin(), dataset.parts.end(),
-                                [](const Part& part) { return part.state == Part::State::kAbsent; });
-  if (!all) return;
+  if (!BegunByAll(dataset)) return;
   std::erase(launch.open, dataset.id);
   launch.attempts.erase({dataset.step, dataset.attempt});
 }
 
-void Ledger::FailOpenWithout(Launch& launch, Rank rank, DatasetId before, const std::string& why) {
+void Ledger::FailOpenWithout(const Launch& launch, Rank rank, DatasetId before, const std::string& why) {
   std::vector<DatasetId> doomed;
   for (DatasetId id : launch.open) {
     if (before != 0 && id >= before) continue;
-    std::shared_ptr<Dataset> dataset = Get(id);
+    const DatasetPtr dataset = Get(id);
     if (dataset && dataset->parts[rank].state == Part::State::kAbsent) doomed.push_back(id);
   }
   for (DatasetId id : doomed) Fail(id, why);
 }
 
-void Ledger::Captured(Dataset& dataset, Rank rank) {
+void Ledger::FilesListed(const Dataset& dataset, Rank rank, std::uint64_t bytes) {
+  Own(dataset).parts[rank].bytes += bytes;
+}
+
+void Ledger::Captured(const Dataset& given, Rank rank) {
+  Dataset& dataset = Own(given);
   Part& part = dataset.parts[rank];
   CAIRN_CHECK(part.state == Part::State::kBegun);
   part.state = Part::State::kCaptured;
   ++dataset.captured;
 }
 
-void Ledger::Local(Dataset& dataset, Rank rank, catalogue::Catalogue catalogue) {
+void Ledger::Stored(const Dataset& given, Rank rank, catalogue::Catalogue catalogue) {
+  Dataset& dataset = Own(given);
   Part& part = dataset.parts[rank];
   CAIRN_CHECK(part.state == Part::State::kCaptured);
-  part.state = Part::State::kLocal;
-  part.bytes = 0;
-  for (const catalogue::FileEntry& file : catalogue.file()) part.bytes += file.bytes();
+  part.state = Part::State::kDescribed;
+  part.bytes = FileBytes(catalogue);
   part.catalogue = std::move(catalogue);
-  ++dataset.local;
+  ++dataset.stored;
 }
 
 void Ledger::Fail(DatasetId id, const std::string& why) {
-  std::shared_ptr<Dataset> dataset = Get(id);
-  if (!dataset) return;
+  const DatasetPtr dataset = Get(id);
+  if (!dataset || dataset->whole()) return;  // what is whole cannot fail any more
   Forget(id, {.why = Gone::Why::kFailed, .message = why, .step = dataset->step});
-  if (Launch* launch = Find(dataset->launch)) {
-    std::erase(launch->open, id);
+  if (auto launch = launches_.find(dataset->launch); launch != launches_.end()) {
+    std::erase(launch->second.open, id);
     // The attempt stays known while some rank may still want to join it: it must learn that it failed.
-    const bool all = std::none_of(dataset->parts.begin(), dataset->parts.end(),
-                                  [](const Part& part) { return part.state == Part::State::kAbsent; });
-    if (all) launch->attempts.erase({dataset->step, dataset->attempt});
+    if (BegunByAll(*dataset)) launch->second.attempts.erase({dataset->step, dataset->attempt});
   }
   on_failed_(dataset, why);
 }
 
-void Ledger::Adopt(std::shared_ptr<Dataset> dataset) {
-  const DatasetId id = dataset->id;
-  gone_.erase(id);
-  // A launch that ran when it was brought in went on with ids that it had before.
-  dataset->outdated =
-      dataset->launch == 0 && !dataset->foreign &&
-      std::any_of(datasets_.begin(), datasets_.end(), [&](const auto& item) {
-        const Dataset& own = *item.second;
-        return item.first < id && own.launch != 0 && own.restorable() && own.created_us > dataset->created_us;
-      });
-  datasets_[id] = std::move(dataset);
+// --- Restores ---
+
+void Ledger::ReadBegan(const Dataset& dataset) {
+  ++Own(dataset).readers;
 }
 
-void Ledger::Forget(DatasetId id, Gone gone) {
-  datasets_.erase(id);
-  gone_[id] = std::move(gone);
-  while (gone_.size() > kGoneMax) gone_.erase(gone_.begin());
+void Ledger::ReadEnded(const Dataset& dataset) {
+  CAIRN_CHECK(dataset.readers > 0);
+  --Own(dataset).readers;
 }
 
-std::shared_ptr<Dataset> Ledger::Get(DatasetId id) const {
+void Ledger::Restored(LaunchId launch, const Dataset& dataset) {
+  last_restored_ = dataset.id;
+  const auto at = launches_.find(launch);
+  if (at != launches_.end() && dataset.kind.files) at->second.restored_files.insert(dataset.id);
+}
+
+void Ledger::PassOver(LaunchId id, DatasetId dataset) {
+  const auto at = launches_.find(id);
+  if (at == launches_.end()) return;
+  Launch& launch = at->second;
+  launch.passed_over.insert(dataset);
+  if (launch.pin.state != Launch::Pin::State::kSet || launch.pin.dataset != dataset) return;
+  const DatasetPtr older = NewestRestorableFor(launch, dataset);
+  launch.pin.dataset = older ? older->id : 0;
+}
+
+// --- Questions ---
+
+DatasetPtr Ledger::Get(DatasetId id) const {
   auto at = datasets_.find(id);
   return at == datasets_.end() ? nullptr : at->second;
 }
@@ -263,19 +278,46 @@ const Gone* Ledger::FindGone(DatasetId id) const {
   return at == gone_.end() ? nullptr : &at->second;
 }
 
-// --- Choices ---
+absl::Status Ledger::WhyFailed(const Dataset& dataset) const {
+  const Gone* gone = FindGone(dataset.id);
+  return Aborted("dataset {} (step {}): {}", dataset.id, dataset.step, gone ? gone->message : "failed");
+}
+
+bool Ledger::LatestIsSettling(const Launch& launch) const {
+  if (launch.pin.state == Launch::Pin::State::kSet) return false;
+  return std::any_of(datasets_.begin(), datasets_.end(), [&launch](const auto& item) {
+    const Dataset& dataset = *item.second;
+    return dataset.launch < launch.id && dataset.level() == Level::kCaptured && dataset.kind.checkpoint;
+  });
+}
+
+DatasetPtr Ledger::PinLatest(const Launch& given) {
+  using Pin = Launch::Pin;
+  Launch& launch = Own(given);
+  DatasetPtr dataset;
+  if (launch.pin.state == Pin::State::kSet) {
+    dataset = Get(launch.pin.dataset);
+    if (launch.pin.dataset != 0 && (!dataset || !dataset->restorable())) {
+      dataset = NewestRestorableFor(launch, launch.pin.dataset);
+    }
+  } else {
+    dataset = NewestRestorableFor(launch);
+  }
+  if (launch.pin.state != Pin::State::kEnded) launch.pin = {Pin::State::kSet, dataset ? dataset->id : 0};
+  return dataset;
+}
 
 DatasetId Ledger::BoundOf(const Launch& launch) const {
   if (launch.bound == 0) return 0;
   const bool ended = std::any_of(datasets_.begin(), datasets_.end(), [&launch](const auto& item) {
-    return item.second->launch == launch.id && item.second->checkpoint && item.second->in_prefix;
+    return item.second->launch == launch.id && item.second->kind.checkpoint && item.second->in_prefix();
   });
   return ended ? 0 : launch.bound;
 }
 
-std::shared_ptr<Dataset> Ledger::NewestRestorableFor(const Launch& launch, DatasetId below) const {
+DatasetPtr Ledger::NewestRestorableFor(const Launch& launch, DatasetId below) const {
   const DatasetId bound = BoundOf(launch);
-  const std::shared_ptr<Dataset> last = Get(bound);
+  const DatasetPtr last = Get(bound);
   for (auto at = datasets_.rbegin(); at != datasets_.rend(); ++at) {
     const auto& [id, dataset] = *at;
     if ((below != 0 && id >= below) || !dataset->restorable() || launch.passed_over.contains(id)) continue;
@@ -288,7 +330,7 @@ std::shared_ptr<Dataset> Ledger::NewestRestorableFor(const Launch& launch, Datas
   return nullptr;
 }
 
-std::shared_ptr<Dataset> Ledger::NewestRestorable(DatasetId below) const {
+DatasetPtr Ledger::NewestRestorable(DatasetId below) const {
   for (auto at = datasets_.rbegin(); at != datasets_.rend(); ++at) {
     if (below != 0 && at->first >= below) continue;
     if (at->second->restorable() && at->second->superseding()) return at->second;
@@ -298,7 +340,9 @@ std::shared_ptr<Dataset> Ledger::NewestRestorable(DatasetId below) const {
 
 bool Ledger::PinnedByLaunch(DatasetId id) const {
   return std::any_of(launches_.begin(), launches_.end(), [id](const auto& item) {
-    return !item.second.fenced && !item.second.over() && item.second.pin == id;
+    const Launch& launch = item.second;
+    return !launch.fenced() && !launch.over() && launch.pin.state == Launch::Pin::State::kSet &&
+           launch.pin.dataset == id;
   });
 }
 

@@ -1,13 +1,51 @@
-// The ledger of one run: launches, ranks, datasets and the levels that they have reached. The rules of design.md,
-// "Identity" and "The ladder", and nothing else: no I/O, no threads, no clock. Its owner tells it what happened; it
-// answers what that means. Strand only.
+// The ledger of one run: launches, ranks, datasets, where they are and the levels that they have reached. The rules of
+// design.md, "Identity" and "The ladder", and nothing else: no I/O, no threads, no clock. It alone changes launches and
+// datasets. The components tell it by name what has happened; it answers what that means. Strand only.
+//
+// Where a dataset is. One event, one row; an event that comes in any other place is our bug, and ends the daemon. Only
+// FolderGone, FlushEnded, GaveWay and looks at the index (SeenOnPrefix, NotOnPrefix, CameBack, IdTaken) may come at any
+// time: in a place that their row does not name they leave it as it is. Adopt and FoundInCache begin with whole.
+//
+//   event           tier    from                             to
+//   --------------  ------  -------------------------------  --------
+//   Create          either  (it is new)                      arriving   in the cache; past the cache: on the prefix
+//   Completed       cache   arriving                         whole      past the cache: prefix
+//   LeftCache       cache   whole                            leaving    not on the prefix: it is forgotten
+//   FolderGone      cache   leaving                          absent
+//   CacheDamaged    cache   whole                            damaged
+//   RefetchBegan    cache   absent, whole, leaving, damaged  arriving
+//   Refetched       cache   arriving                         whole
+//   RefetchFailed   cache   arriving                         absent
+//   FlushBegan      prefix  absent, damaged                  arriving
+//   FlushEnded      prefix  arriving                         absent     else it was seen there meanwhile: stays
+//   Committed       prefix  all but leaving                  whole      the index may have been looked at meanwhile
+//   SeenOnPrefix    prefix  all but leaving                  whole      the index offers it
+//   CameBack        prefix  all but leaving                  whole      the same, after someone had taken it out
+//   NotOnPrefix     prefix  whole                            absent     the index does not offer it any more
+//   GaveWay         prefix  whole                            absent     a newer one's files have its names
+//   RemovalBegan    prefix  whole                            leaving    not in the cache: it is forgotten
+//   Removed         prefix  leaving                          absent
+//   RemovalFailed   prefix  leaving                          whole      it is known again
+//   PrefixDamaged   prefix  whole                            damaged
+//   Fail            either  arriving, by its first makers    (forgotten)
+//
+// What is to become of it (Standing):
+//
+//   FlushDropped, RemovalBegan,
+//   FlushCancelled               current, doubted                       -> superseded
+//   FlushOrdered, RemovalFailed  superseded                             -> current
+//   GaveWay, CameTooLate         current, doubted, superseded           -> gave way
+//   TakenOut                     current, doubted, superseded, gave way -> taken out    id taken -> history
+//   IdTaken                      any                                    -> id taken, or history
+//   SeenOnPrefix, ListedOnPrefix doubted -> current    id taken -> gave way    history -> taken out
+//   CameBack                     superseded, gave way, taken out        -> current
 #ifndef CAIRN_DAEMON_CORE_LEDGER_H_
 #define CAIRN_DAEMON_CORE_LEDGER_H_
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
-#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -16,60 +54,15 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "daemon/core/dataset.h"
 #include "daemon/core/variables.h"
 #include "proto/catalogue.pb.h"
 #include "storage/base/ids.h"
 
 namespace cairn {
-
-// One rank's part of a dataset.
-struct Part {
-  enum class State : std::uint8_t { kAbsent, kBegun, kCaptured, kLocal };
-  State state = State::kAbsent;
-  std::uint64_t bytes = 0;         // of its files, as planned, then as written
-  catalogue::Catalogue catalogue;  // from kLocal on
-};
-
-struct Dataset {
-  DatasetId id = 0;
-  LaunchId launch = 0;
-  std::uint64_t step = 0;
-  std::uint32_t attempt = 0;
-  std::uint32_t nranks = 0;
-  bool files = false;  // the application's own
-  bool checkpoint = true;
-  bool output = false;
-  std::uint64_t ordinal = 0;  // of a checkpoint: its number in its launch, from 1
-  std::int64_t created_us = 0;
-  std::string user, job;    // as SCR's records have them: whose, and of which job (the cache folder's scr.<job>)
-  std::vector<Part> parts;  // by rank
-  Agreement agreement;
-  std::uint32_t captured = 0;  // parts at kCaptured or beyond
-  std::uint32_t local = 0;
-  bool in_cache = false;      // whole, with its record
-  bool in_prefix = false;     // committed
-  bool described = true;      // the parts' catalogues are here; else the prefix has them
-  bool damaged = false;       // no tier could give it back: never chosen again
-  bool outdated = false;      // has a higher id than newer ones: chosen only by name, and supersedes nothing
-  bool dropped = false;       // taken out of the prefix' index by someone: as if outdated
-  bool foreign = false;       // SCR's own on the prefix: nothing of it there is ever changed
-  std::string name;           // in SCR's records, of what SCR has written; empty: Cairn's own, ckpt.<id>
-  bool pinned = false;        // by the user
-  bool bypass = false;        // written straight to the prefix, never in the cache
-  bool gave_way = false;      // never goes to the prefix again: removed there, or a newer one's files have its names
-  bool id_taken = false;      // SCR has given its id to another dataset, which the prefix has: it stays in the cache
-  bool doubted = false;       // a newer one's files were about to replace its own on the prefix when a daemon ended
-  std::string why_damaged;    // if it is known
-  std::uint32_t readers = 0;  // restores under way
-
-  std::uint64_t bytes() const;
-  bool all_captured() const { return captured == nranks; }
-  Level level() const;
-  bool restorable() const { return checkpoint && !damaged && (in_cache || in_prefix); }
-  bool superseding() const { return checkpoint && !outdated && !dropped; }  // counts when the newest is looked for
-};
 
 // Why a dataset is no more: what test and wait answer.
 struct Gone {
@@ -80,109 +73,194 @@ struct Gone {
   std::uint64_t step = 0;
 };
 
-struct RankSlot {
-  enum class State : std::uint8_t { kUnknown, kLive, kLost, kClosed };  // kUnknown: not here (yet), or a daemon ago
-  State state = State::kUnknown;
-};
+// A rank's session within its launch. kUnknown: not here (yet), or a daemon ago.
+//
+//   kUnknown -> kLive -> kLost -> kLive     kLive -> kClosed
+enum class RankState : std::uint8_t { kUnknown, kLive, kLost, kClosed };
 
 struct Launch {
+  // kFenced: a newer one has been made; everything that it sends is refused.
+  enum class Standing : std::uint8_t { kNewest, kFenced };
+  // What cairn_latest has answered. It is made by the first question, and ends when the launch first begins a dataset.
+  struct Pin {
+    enum class State : std::uint8_t { kNone, kSet, kEnded };
+    State state = State::kNone;
+    DatasetId dataset = 0;  // kSet: 0: nothing to restart from
+  };
+
   LaunchId id = 0;
   std::string key;
   std::uint32_t nranks = 0;
   std::string secret;
-  std::vector<RankSlot> ranks;
-  std::uint32_t live = 0;
-  bool lost_any = false;  // some session was lost: nobody joins any more
-  bool fenced = false;
-  bool from_record = false;  // made by a daemon before this one: who has not come back may never do
+  bool from_record = false;  // made by a daemon before this one: a rank that has not come back may never do
+
+  Standing standing = Standing::kNewest;
+  std::vector<RankState> ranks;
+  std::array<std::uint32_t, 4> ranks_in{};  // by RankState
   std::map<std::pair<std::uint64_t, std::uint32_t>, DatasetId>
       attempts;                // (step, attempt) of datasets not begun by all
   std::deque<DatasetId> open;  // datasets that some rank has not begun, oldest first
-  // cairn_latest: nullopt: no pin; 0: nothing to restart from.
-  std::optional<DatasetId> pin;
-  bool pin_ended = false;
-  std::set<DatasetId> passed_over;  // could not be restored in this launch, damaged or not
+  Pin pin;
+  std::set<DatasetId> passed_over;     // could not be restored in this launch, damaged or not
+  std::set<DatasetId> restored_files;  // datasets of files that it has restored and may read
   // Someone has set the prefix' CURRENT back to this dataset: what others have made since is not chosen, until this
   // launch has committed a checkpoint. 0: no bound.
   DatasetId bound = 0;
   std::int64_t bound_set_us = 0;  // what was made after this is not bound; 0: not known
   std::uint64_t checkpoints = 0;  // begun
 
-  bool over() const { return live == 0; }
-  bool all_closed() const {
-    return std::all_of(ranks.begin(), ranks.end(),
-                       [](const RankSlot& slot) { return slot.state == RankSlot::State::kClosed; });
-  }
+  std::uint32_t count(RankState state) const { return ranks_in[static_cast<std::size_t>(state)]; }
+  std::uint32_t live() const { return count(RankState::kLive); }
+  bool over() const { return live() == 0; }
+  bool lost_any() const { return count(RankState::kLost) > 0; }  // nobody joins any more
+  bool all_closed() const { return count(RankState::kClosed) == nranks; }
+  bool fenced() const { return standing == Standing::kFenced; }
+  bool gone(Rank rank) const { return ranks[rank] == RankState::kLost || ranks[rank] == RankState::kClosed; }
 };
 
 class Ledger {
  public:
   // Called once for each dataset that failed, after it was taken out of the ledger's lists.
-  using OnFailed = std::function<void(std::shared_ptr<Dataset> dataset, const std::string& why)>;
+  using OnFailed = std::function<void(const DatasetPtr& dataset, const std::string& why)>;
+
   explicit Ledger(OnFailed on_failed) : on_failed_(std::move(on_failed)) {}
+  Ledger(const Ledger&) = delete;
 
   // --- Launches ---
-  Launch* newest() { return launches_.empty() ? nullptr : &launches_.rbegin()->second; }
-  Launch* Find(LaunchId id);
+  const Launch* newest() const { return launches_.empty() ? nullptr : &launches_.rbegin()->second; }
+  const Launch* Find(LaunchId id) const;
   const std::map<LaunchId, Launch>& launches() const { return launches_; }
-  // Enters a launch read from its record or just made; older ones are fenced and forgotten once they are over.
-  Launch& Enter(LaunchId id, std::string key, std::uint32_t nranks, std::string secret);
-
+  // No launch, or all ranks of the newest have gone.
+  bool over() const { return newest() == nullptr || newest()->over(); }
+  // Enters a launch; older ones are fenced and forgotten once they are over. `from_record`: read, not just made.
+  const Launch& Enter(LaunchId id, std::string key, std::uint32_t nranks, std::string secret, bool from_record = false);
+  // What of the prefix the launch may choose (Launch::bound).
+  void SetBound(const Launch& launch, DatasetId bound, std::int64_t bound_set_us);
   enum class Joining : std::uint8_t { kJoin, kMakeNew, kBusy };
   // May a rank with this key join the newest launch, or is a new one needed? kInvalidArgument: another nranks.
-  absl::StatusOr<Joining> Decide(const std::string& key, Rank rank, std::uint32_t nranks, bool takeover);
-  void SessionLive(Launch& launch, Rank rank);
+  absl::StatusOr<Joining> Decide(const std::string& key, Rank rank, std::uint32_t nranks, bool takeover) const;
+  void SessionLive(const Launch& launch, Rank rank);
   // The session ended. `closed`: by cairn_close. Fails datasets that can never be whole any more.
-  void SessionEnded(Launch& launch, Rank rank, bool closed);
+  void SessionEnded(const Launch& launch, Rank rank, bool closed);
 
-  // --- Datasets ---
+  // --- A dataset is made ---
   struct BeginSpec {
     std::uint64_t step = 0;
     std::uint32_t attempt = 1;
-    bool files = false, checkpoint = true, output = false;
+    Dataset::Kind kind = {};
     std::uint64_t bytes = 0;  // this rank's, as planned
     std::int64_t now_us = 0;
+    std::string user = {}, job = {};
   };
   // The dataset that this begin joins, if it is there; null: a new one must be made (Create). An error: the dataset has
   // failed, or the rank has begun this attempt before.
-  absl::StatusOr<std::shared_ptr<Dataset>> FindForBegin(Launch& launch, Rank rank, const BeginSpec& spec);
-  std::shared_ptr<Dataset> Create(Launch& launch, DatasetId id, const BeginSpec& spec);
+  absl::StatusOr<DatasetPtr> FindForBegin(const Launch& launch, Rank rank, const BeginSpec& spec);
+  DatasetPtr Create(const Launch& launch, DatasetId id, const BeginSpec& spec);
   // The rank has begun it; earlier ones that it has not begun fail. kAborted: the dataset itself has just failed
   // (kinds differ, variables disagree, a rank is gone), with why.
-  absl::Status Begin(Launch& launch, const std::shared_ptr<Dataset>& dataset, Rank rank, const BeginSpec& spec,
+  absl::Status Begin(const Launch& launch, const DatasetPtr& dataset, Rank rank, const BeginSpec& spec,
                      const VariableList& variables);
-  void Captured(Dataset& dataset, Rank rank);
-  void Local(Dataset& dataset, Rank rank, catalogue::Catalogue catalogue);
+  // Bytes of files that were not known at the begin.
+  void FilesListed(const Dataset& dataset, Rank rank, std::uint64_t bytes);
+  void Captured(const Dataset& dataset, Rank rank);
+  void Stored(const Dataset& dataset, Rank rank, catalogue::Catalogue catalogue);
+  void Completed(const Dataset& dataset);
   void Fail(DatasetId id, const std::string& why);
-  // Known from disk. One that no launch has made, and that is older than a launch's with a lower id, is outdated.
-  void Adopt(std::shared_ptr<Dataset> dataset);
-  // Taken out of cache and prefix, or dropped.
+
+  // --- A dataset is known from disk ---
+  // Its parts are at kDescribed or kStored, it is whole in cache or prefix. One that no launch has made, and that is
+  // older than a launch's with a lower id, is outdated.
+  DatasetPtr Adopt(Dataset dataset);
+  // What this node has noted of one that is in its cache (node_record.h).
+  struct Noted {
+    bool in_prefix = false;
+    bool pinned = false;
+    bool foreign = false;
+    Standing standing = Standing::kCurrent;
+    std::uint64_t ordinal = 0;
+  };
+  void AdoptNoted(const Dataset& dataset, const Noted& noted);
+  void FoundInCache(const Dataset& dataset);  // known already, from the prefix
+  void Described(const Dataset& dataset, const std::vector<catalogue::Catalogue>& catalogues);
+  void CataloguesChanged(const Dataset& dataset);  // those of the prefix are to be read again
+
+  // --- It changes its place: the table above ---
+  void LeftCache(const Dataset& dataset, const std::string& why);
+  void FolderGone(DatasetId id);  // nothing if it is not leaving
+  void CacheDamaged(const Dataset& dataset, const std::string& why);
+  void RefetchBegan(const Dataset& dataset);
+  void Refetched(const Dataset& dataset);
+  void RefetchFailed(const Dataset& dataset);
+  void FlushBegan(const Dataset& dataset);
+  void FlushEnded(const Dataset& dataset);
+  void Committed(const Dataset& dataset);
+  void SeenOnPrefix(const Dataset& dataset, bool by_cairn);    // sound, or not to be looked at now
+  void ListedOnPrefix(const Dataset& dataset, bool by_cairn);  // the same, but nothing there can be used
+  void NotOnPrefix(const Dataset& dataset);                    // nothing if it is not whole there
+  void GaveWay(const Dataset& dataset, DatasetId to, const std::string& why);
+  void RemovalBegan(const Dataset& dataset);
+  void Removed(const Dataset& dataset);
+  void RemovalFailed(const DatasetPtr& dataset);
+  void PrefixDamaged(const Dataset& dataset);
+
+  // --- What is to become of it ---
+  void FlushDropped(const Dataset& dataset);
+  void FlushAsked(const Dataset& dataset);    // someone waits for `prefix`: no dropped one is taken up again
+  void FlushOrdered(const Dataset& dataset);  // by name: it goes after all
+  void FlushCancelled(
+      const Dataset& dataset);               // it is to be removed: nobody asks any more, and it is not flushed again
+  void CameTooLate(const Dataset& dataset);  // for its names on the prefix
+  void TakenOut(const Dataset& dataset);
+  void IdTaken(const Dataset& dataset, bool history);
+  void CameBack(const Dataset& dataset);
+  void SetPinned(const Dataset& dataset, bool pinned);
   void Forget(DatasetId id, Gone gone);
 
-  std::shared_ptr<Dataset> Get(DatasetId id) const;
-  const Gone* FindGone(DatasetId id) const;
-  const std::map<DatasetId, std::shared_ptr<Dataset>>& datasets() const { return datasets_; }
-  const std::map<DatasetId, Gone>& gone() const { return gone_; }
+  // --- Restores ---
+  void ReadBegan(const Dataset& dataset);
+  void ReadEnded(const Dataset& dataset);
+  void Restored(LaunchId launch, const Dataset& dataset);
+  // This launch does without the dataset; its pin moves to the next older one.
+  void PassOver(LaunchId launch, DatasetId id);
 
-  // --- Choices ---
+  // --- Questions ---
+  DatasetPtr Get(DatasetId id) const;
+  bool Has(const DatasetPtr& dataset) const { return Get(dataset->id) == dataset; }
+  const Gone* FindGone(DatasetId id) const;
+  const std::map<DatasetId, DatasetPtr>& datasets() const { return datasets_; }
+  const std::map<DatasetId, Gone>& gone() const { return gone_; }
+  absl::Status WhyFailed(const Dataset& dataset) const;
+
+  // Datasets of earlier launches whose bytes are all in the daemon's hands, but which are not yet whole, may become the
+  // newest to restart from: the launch's question for the latest waits for them, unless it is pinned already.
+  bool LatestIsSettling(const Launch& launch) const;
+  // What the launch restarts from, pinned by the first question; null: nothing.
+  DatasetPtr PinLatest(const Launch& launch);
   // The newest restorable checkpoint below `below` (0: any); null: none.
-  std::shared_ptr<Dataset> NewestRestorable(DatasetId below = 0) const;
+  DatasetPtr NewestRestorable(DatasetId below = 0) const;
   // The same for a launch: without what it has been told to pass over, and within its bound.
-  std::shared_ptr<Dataset> NewestRestorableFor(const Launch& launch, DatasetId below = 0) const;
+  DatasetPtr NewestRestorableFor(const Launch& launch, DatasetId below = 0) const;
   bool PinnedByLaunch(DatasetId id) const;
   // The launch's bound, if it still holds.
   DatasetId BoundOf(const Launch& launch) const;
+  DatasetId last_restored() const { return last_restored_; }  // by the newest launch that restored one; 0: none
 
  private:
   static constexpr std::size_t kGoneMax = 4096;
-  void FailOpenWithout(Launch& launch, Rank rank, DatasetId before, const std::string& why);
+
+  Launch& Own(const Launch& launch) { return launches_.at(launch.id); }
+  // The ledger has made every dataset of the run, or taken it over.
+  static Dataset& Own(const Dataset& dataset) { return const_cast<Dataset&>(dataset); }
+  void SetRank(Launch& launch, Rank rank, RankState state);
+  void FailOpenWithout(const Launch& launch, Rank rank, DatasetId before, const std::string& why);
   void DropFromOpen(Launch& launch, const Dataset& dataset);
-  void FailWithoutReturned(Launch& launch);
+  void FailWithoutReturned(const Launch& launch);
 
   OnFailed on_failed_;
   std::map<LaunchId, Launch> launches_;
-  std::map<DatasetId, std::shared_ptr<Dataset>> datasets_;
+  std::map<DatasetId, DatasetPtr> datasets_;
   std::map<DatasetId, Gone> gone_;
+  DatasetId last_restored_ = 0;
 };
 
 }  // namespace cairn

@@ -1,20 +1,13 @@
-// The application's own files: written by it into the cache, then synced, summed up and taken up the ladder like a
-// checkpoint file.
-#include <algorithm>
-#include <chrono>
-#include <set>
+#include "daemon/core/outputs.h"
 
-#include "daemon/core/core_impl.h"
-#include "storage/base/check.h"
+#include <utility>
+
 #include "storage/base/status.h"
 #include "storage/cache/catalogue.h"
 #include "storage/prefix/place.h"
 
 namespace cairn {
 namespace {
-
-// A rank's names go into one record of at most 64 MiB, with some hundred bytes each.
-constexpr std::size_t kFilesMax = 64 << 10;
 
 // What the application has left under the names that it was given. Blocks.
 absl::StatusOr<ListedFiles> ListRouted(Disk& disk, const std::map<std::string, RoutedFile>& routed) {
@@ -35,258 +28,349 @@ absl::StatusOr<ListedFiles> ListRouted(Disk& disk, const std::map<std::string, R
   return listed;
 }
 
+// Sums of all files, then the rank's records, which it answers. Blocks.
+absl::StatusOr<catalogue::Catalogue> SumAndCommit(DatasetStore& store, const ListedFiles& listed,
+                                                  catalogue::Catalogue catalogue) {
+  for (const auto& [name, file] : listed) {
+    catalogue::FileEntry& entry = *catalogue.add_file();
+    entry.set_name(name);
+    entry.set_prefix_name(name);
+    if (file.routed.given != name) entry.set_original(file.routed.given);
+    CAIRN_RETURN_IF_ERROR(ChecksumFile(store.disk(), file.routed.path, file.info, /*sync=*/true, &entry));
+  }
+  CAIRN_RETURN_IF_ERROR(store.CommitRankFiles(catalogue));
+  return catalogue;
+}
+
+absl::Status CheckBegin(const local::OutputBegin& begin) {
+  if (!begin.checkpoint() && !begin.output()) {
+    return InvalidArgument("an output must be CAIRN_CHECKPOINT, CAIRN_OUTPUT or both");
+  }
+  if (begin.attempt() == 0) return InvalidArgument("attempts count from 1");
+  return absl::OkStatus();
+}
+
+void AnswerBegin(Call& call, DatasetId id) {
+  local::Reply reply;
+  reply.mutable_output_begin()->set_dataset(id);
+  call.Reply(std::move(reply));
+}
+
+void AnswerEnd(Call& call, DatasetId id) {
+  local::Reply reply;
+  reply.mutable_committed()->set_dataset(id);
+  call.Reply(std::move(reply));
+}
+
+void AnswerRoute(Call& call, const std::string& path) {
+  local::Reply reply;
+  reply.mutable_route_file()->set_path(path);
+  call.Reply(std::move(reply));
+}
+
 }  // namespace
 
-void CoreImpl::HandleOutputBegin(const SessionPtr& session, const CallPtr& call, const local::OutputBegin& begin) {
-  if (quiescing_) return call->Fail(Unavailable("the daemon is going away"));
-  if (session->files && session->files->failed) session->files = nullptr;
-  if (const auto open = session->files;
-      open && open->dataset->step == begin.step() && open->dataset->attempt == begin.attempt()) {
-    local::Reply again;  // the answer was lost with the connection
-    again.mutable_output_begin()->set_dataset(open->dataset->id);
-    return call->Reply(std::move(again));
+Outputs::WriterPtr Outputs::WriterOf(const Session& session) const {
+  const auto open = open_.find(session.id);
+  return open == open_.end() ? nullptr : open->second;
+}
+
+void Outputs::Fail(const Dataset& dataset, const std::string& why) {
+  given_.ledger.Fail(dataset.id, why);
+  given_.waits.Changed();
+}
+
+// --- Begin ---
+
+void Outputs::Begin(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::OutputBegin& begin) {
+  WriterPtr open = WriterOf(*session);
+  if (open && open->failed) open = nullptr;
+  if (!open) given_.steering.Arrived(*session);  // else it asks again, or one too much
+  if (context_.quiescing()) return call->Fail(Unavailable("the daemon is going away"));
+  if (!open) open_.erase(session->id);
+  if (open && open->dataset->step == begin.step() && open->dataset->attempt == begin.attempt()) {
+    return AnswerBegin(*call, open->dataset->id);  // the answer was lost with the connection
   }
-  if (session->writer || session->files) {
-    return call->Fail(FailedPrecondition("the last checkpoint or output of this session is not ended"));
-  }
-  if (!begin.checkpoint() && !begin.output()) {
-    return call->Fail(InvalidArgument("an output must be CAIRN_CHECKPOINT, CAIRN_OUTPUT or both"));
-  }
-  if (begin.attempt() == 0) return call->Fail(InvalidArgument("attempts count from 1"));
-  auto dataset = EnterDataset(session,
-                              {.step = begin.step(),
-                               .attempt = begin.attempt(),
-                               .files = true,
-                               .checkpoint = begin.checkpoint(),
-                               .output = begin.output(),
-                               .now_us = NowUs()},
-                              {});
+  if (open) return call->Fail(FailedPrecondition("the last checkpoint or output of this session is not ended"));
+  if (const absl::Status wrong = CheckBegin(begin); !wrong.ok()) return call->Fail(wrong);
+  const auto dataset =
+      given_.entry.Enter(*session,
+                         {.step = begin.step(),
+                          .attempt = begin.attempt(),
+                          .kind = {.files = true, .checkpoint = begin.checkpoint(), .output = begin.output()}},
+                         {});
   if (!dataset.ok()) {
     call->Fail(dataset.status());
-    return Changed(session->run);
+    return given_.waits.Changed();
   }
-  auto files = std::make_shared<FilesWriter>();
-  files->dataset = *dataset;
-  files->lease = LeaseOf(session->run, (*dataset)->id);
-  session->files = files;
-  if (begin.growing()) BeginGrowing(session->run, *dataset);
-  WithDirectory(session->run, *dataset, [this, session, files, call](const absl::Status& status) {
-    if (!status.ok()) {
-      call->Fail(status);
-      session->run->ledger.Fail(files->dataset->id, std::string(MessageOf(status)));
-      return Changed(session->run);
-    }
-    local::Reply reply;
-    reply.mutable_output_begin()->set_dataset(files->dataset->id);
-    call->Reply(std::move(reply));
+  given_.steering.Begun(*session, **dataset);
+  auto writer = std::make_shared<Writer>();
+  writer->dataset = *dataset;
+  writer->lease = given_.folders.Lease((*dataset)->id);
+  open_[session->id] = writer;
+  if (begin.growing()) given_.growing.Begin(*dataset);
+  given_.entry.WithFolder(*dataset, [this, dataset = *dataset, call](const absl::Status& status) {
+    if (status.ok()) return AnswerBegin(*call, dataset->id);
+    call->Fail(status);
+    Fail(*dataset, std::string(MessageOf(status)));
   });
 }
 
-void CoreImpl::HandleRouteFile(const SessionPtr& session, const CallPtr& call, const local::RouteFile& route) {
-  const std::shared_ptr<FilesWriter> files = session->files;
-  if (!files) return call->Fail(FailedPrecondition("no output is begun"));
-  if (files->failed) return call->Fail(WhyFailed(*session->run, *files->dataset));
-  if (route.file().ends_with('/')) return RouteDirectory(session, files, call, route.file());
-  auto name = NormalizeFileName(session->run->prefix_path, route.file());
+// --- Names ---
+
+void Outputs::RouteFile(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::RouteFile& route) {
+  const WriterPtr writer = WriterOf(*session);
+  if (!writer) return call->Fail(FailedPrecondition("no output is begun"));
+  if (writer->failed) return call->Fail(given_.ledger.WhyFailed(*writer->dataset));
+  if (route.file().ends_with('/')) return RouteDirectory(session->rank, writer, call, route.file());
+  const auto name = NormalizeFileName(given_.gate.path(), route.file());
   if (!name.ok()) return call->Fail(name.status());
-  auto& owners = session->run->routed[files->dataset->id];
-  if (!owners.contains(*name) && (files->routed.size() >= kFilesMax || owners.size() >= 8 * kFilesMax)) {
-    return call->Fail(ResourceExhausted("more than {} files of a rank, or {} of a dataset", kFilesMax, 8 * kFilesMax));
-  }
-  if (const absl::Status free = CheckRouted(*session->run, files->dataset->id, *name, /*directory=*/false);
-      !free.ok()) {
-    return call->Fail(free);
-  }
-  auto [owner, first] = owners.try_emplace(*name, session->rank);
-  if (!first && owner->second != session->rank) {
-    return call->Fail(InvalidArgument("{} is rank {}'s file in dataset {}", *name, owner->second, files->dataset->id));
-  }
-  CheckDirectory(session, files, *name,
-                 [this, session, files, call, name = *name, given = route.file()](const absl::Status& status) {
-                   if (status.ok()) return RouteInStore(session, files, call, name, given);
-                   GiveNameBack(*session->run, *files, name);
-                   call->Fail(status);
-                 });
+  const absl::Status taken =
+      given_.names.Take(writer->dataset->id, *name, session->rank, /*own_files=*/writer->routed.size());
+  if (!taken.ok()) return call->Fail(taken);
+  CheckDirectory(writer, *name, [this, writer, call, name = *name, given = route.file()](const absl::Status& status) {
+    if (status.ok()) return RouteInStore(writer, call, name, given);
+    GiveNameBack(*writer, name);
+    call->Fail(status);
+  });
 }
 
-// It was not routed: another rank may have the name.
-void CoreImpl::GiveNameBack(Run& run, const FilesWriter& files, const std::string& name) {
-  const auto owners = run.routed.find(files.dataset->id);
-  if (owners != run.routed.end() && !files.routed.contains(name)) owners->second.erase(name);
+// It was not routed now. It may have been before: then it stays the rank's.
+void Outputs::GiveNameBack(const Writer& writer, const std::string& name) {
+  if (!writer.routed.contains(name)) given_.names.GiveBack(writer.dataset->id, name);
 }
 
 // Where the file is to go on the prefix: its directory is looked at once. A prefix that cannot be reached now is looked
 // at again by the flush.
-void CoreImpl::CheckDirectory(const SessionPtr& session, const std::shared_ptr<FilesWriter>& files,
-                              const std::string& name, std::function<void(absl::Status)> then) {
+void Outputs::CheckDirectory(const WriterPtr& writer, const std::string& name, std::function<void(absl::Status)> then) {
   const std::size_t slash = name.rfind('/');
   const std::string directory = slash == std::string::npos ? "" : name.substr(0, slash);
-  const RunPtr& run = session->run;
-  if (directory.empty() || files->checked.contains(directory) || !run->prefix) return then(absl::OkStatus());
-  BlockingPrefix(
-      [this, path = run->prefix_path, directory] { return RealDirectory(prefix_disk_, path, directory).status(); },
-      [files, directory, then = std::move(then)](const absl::Status& status) {
-        if (absl::IsFailedPrecondition(status)) return then(status);
-        files->checked.insert(directory);
-        then(absl::OkStatus());
-      });
+  if (directory.empty() || writer->checked.contains(directory) || !given_.gate.prefix()) return then(absl::OkStatus());
+  context_.OnPrefix([&disk = context_.env.prefix_disk, path = given_.gate.path(),
+                     directory] { return RealDirectory(disk, path, directory).status(); },
+                    [writer, directory, then = std::move(then)](const absl::Status& status) {
+                      if (absl::IsFailedPrecondition(status)) return then(status);
+                      writer->checked.insert(directory);
+                      then(absl::OkStatus());
+                    });
 }
 
-void CoreImpl::RouteInStore(const SessionPtr& session, const std::shared_ptr<FilesWriter>& files, const CallPtr& call,
-                            const std::string& name, const std::string& given) {
-  const DatasetPtr& dataset = files->dataset;
-  BlockingStore(
-      *dataset,
-      [store = StoreOf(*session->run, *dataset), id = dataset->id, name] { return store->RouteFile(id, name); },
-      [this, run = session->run, files, call, name, given](absl::StatusOr<std::string> path) {
-        if (files->dataset->bypass) TellWithdrawn(run);
+void Outputs::RouteInStore(const WriterPtr& writer, const std::shared_ptr<Call>& call, const std::string& name,
+                           const std::string& given) {
+  const Dataset& dataset = *writer->dataset;
+  given_.stores.Blocking(
+      dataset, [store = given_.stores.Of(dataset), id = dataset.id, name] { return store->RouteFile(id, name); },
+      [this, writer, call, name, given](const absl::StatusOr<std::string>& path) {
+        if (writer->dataset->kind.past_cache) given_.stores.TellWithdrawn();
         if (!path.ok()) {
-          GiveNameBack(*run, *files, name);
+          GiveNameBack(*writer, name);
           return call->Fail(path.status());
         }
-        if (files->ended) return call->Fail(FailedPrecondition("{}: the output has ended meanwhile", name));
-        files->routed[name] = {.path = *path, .given = given};
-        local::Reply reply;
-        reply.mutable_route_file()->set_path(*path);
-        call->Reply(std::move(reply));
+        if (writer->ended) return call->Fail(FailedPrecondition("{}: the output has ended meanwhile", name));
+        writer->routed[name] = {.path = *path, .given = given};
+        AnswerRoute(*call, *path);
       });
 }
 
-void CoreImpl::HandleOutputEnd(const SessionPtr& session, const CallPtr& call, const local::OutputEnd& end) {
-  if (quiesced_) return call->Fail(Unavailable("the daemon is going away"));
-  const std::shared_ptr<FilesWriter> files = std::exchange(session->files, nullptr);
-  if (!files && session->last_output != 0 && call->connection()->resumable()) {
-    local::Reply again;  // the answer was lost with the connection
-    again.mutable_committed()->set_dataset(session->last_output);
-    return call->Reply(std::move(again));
+void Outputs::RouteDirectory(Rank rank, const WriterPtr& writer, const std::shared_ptr<Call>& call,
+                             const std::string& given) {
+  const auto name = RoutedNames::DirectoryName(given_.gate.path(), given);
+  if (!name.ok()) return call->Fail(name.status());
+  if (const absl::Status free = given_.names.CheckDirectory(writer->dataset->id, *name); !free.ok()) {
+    return call->Fail(free);
   }
-  if (!files) return call->Fail(FailedPrecondition("no output is begun"));
-  if (files->failed) return call->Fail(WhyFailed(*session->run, *files->dataset));
-  files->ended = true;
-  if (!end.valid()) {
-    session->run->ledger.Fail(files->dataset->id, fmt::format("rank {} could not write its files", session->rank));
+  CheckDirectory(writer, *name + "/", [this, rank, writer, call, name = *name, given](const absl::Status& status) {
+    if (!status.ok()) return call->Fail(status);
+    MakeDirectory(rank, writer, call, name, given);
+  });
+}
+
+void Outputs::MakeDirectory(Rank rank, const WriterPtr& writer, const std::shared_ptr<Call>& call,
+                            const std::string& name, const std::string& given) {
+  const Dataset& dataset = *writer->dataset;
+  auto make = [store = given_.stores.Of(dataset), id = dataset.id, name]() -> absl::StatusOr<std::string> {
+    CAIRN_ASSIGN_OR_RETURN(const std::string file, store->RouteFile(id, name + "/md.idx"));  // makes its directory
+    return ParentOf(file);
+  };
+  given_.stores.Blocking(
+      dataset, std::move(make), [this, rank, writer, call, name, given](const absl::StatusOr<std::string>& path) {
+        if (writer->dataset->kind.past_cache) given_.stores.TellWithdrawn();
+        if (!path.ok()) return call->Fail(path.status());
+        if (writer->ended) return call->Fail(FailedPrecondition("{}: the output has ended meanwhile", name));
+        // Its names are forgotten, also if the rank itself gave it up: `failed` does not say that.
+        if (!given_.ledger.Has(writer->dataset)) return call->Fail(given_.ledger.WhyFailed(*writer->dataset));
+        const absl::Status added =
+            given_.names.AddDirectory(writer->dataset->id, name, {.path = *path, .given = given}, rank);
+        if (!added.ok()) return call->Fail(added);
+        writer->has_directories = true;
+        AnswerRoute(*call, *path);
+      });
+}
+
+// --- End ---
+
+void Outputs::End(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::OutputEnd& end) {
+  if (context_.phase >= Phase::kQuiesced) return call->Fail(Unavailable("the daemon is going away"));
+  const auto open = open_.extract(session->id);
+  if (!open) {
+    const auto last = last_ended_.find(session->id);
+    if (last != last_ended_.end() && call->connection()->resumable()) {
+      return AnswerEnd(*call, last->second);  // the answer was lost with the connection
+    }
+    return call->Fail(FailedPrecondition("no output is begun"));
+  }
+  const WriterPtr writer = open.mapped();
+  if (writer->failed) return call->Fail(given_.ledger.WhyFailed(*writer->dataset));
+  writer->ended = true;
+  if (end.valid()) {
+    ListOutput(session, writer, call);
+  } else {
+    given_.ledger.Fail(writer->dataset->id, fmt::format("rank {} could not write its files", session->rank));
     call->Reply({});
-    return Changed(session->run);
+    given_.waits.Changed();
   }
-  const bool last = IsLastToEnd(*session->run, *files->dataset, session->rank);
-  auto list = [&disk = DiskOf(*files->dataset), routed = files->routed, last,
-               directories =
-                   session->run->routed_directories[files->dataset->id].by_name]() -> absl::StatusOr<OutputList> {
-    OutputList listed{.own = {}, .below = {}, .last = last};
+  given_.steering.HandedOver(*session, *writer->dataset);
+}
+
+void Outputs::ListOutput(const SessionPtr& session, const WriterPtr& writer, const std::shared_ptr<Call>& call) {
+  const Dataset& dataset = *writer->dataset;
+  const bool last = given_.names.Ended(dataset, session->rank);
+  auto list = [&disk = given_.stores.DiskOf(dataset), routed = writer->routed, last,
+               directories = given_.names.Directories(dataset.id)]() -> absl::StatusOr<Listed> {
+    Listed listed{.own = {}, .below = {}, .last = last};
     CAIRN_ASSIGN_OR_RETURN(listed.own, ListRouted(disk, routed));
     if (last) {
-      CAIRN_ASSIGN_OR_RETURN(listed.below, ListDirectories(disk, directories));
+      CAIRN_ASSIGN_OR_RETURN(listed.below, RoutedNames::List(disk, directories));
     }
     return listed;
   };
-  BlockingStore(*files->dataset, std::move(list), [this, session, files, call](absl::StatusOr<OutputList> listed) {
-    OutputListed(session, files, call, std::move(listed));
+  given_.stores.Blocking(dataset, std::move(list), [this, session, writer, call](absl::StatusOr<Listed> listed) {
+    OutputListed(session, writer, call, std::move(listed));
   });
 }
 
 // Names, sizes, times and inodes are taken: `captured`. The rest happens behind the application's back.
-void CoreImpl::OutputListed(const SessionPtr& session, const std::shared_ptr<FilesWriter>& files, const CallPtr& call,
-                            absl::StatusOr<OutputList> listed) {
-  const RunPtr run = session->run;
-  const DatasetPtr dataset = files->dataset;
+void Outputs::OutputListed(const SessionPtr& session, const WriterPtr& writer, const std::shared_ptr<Call>& call,
+                           absl::StatusOr<Listed> listed) {
+  const DatasetPtr dataset = writer->dataset;
   const Rank rank = session->rank;
-  if (run->ledger.Get(dataset->id) != dataset) {
-    return call->Fail(WhyFailed(*run, *dataset));
-  }
+  if (!given_.ledger.Has(dataset)) return call->Fail(given_.ledger.WhyFailed(*dataset));
   if (!listed.ok()) {
-    run->ledger.Fail(dataset->id, fmt::format("rank {}: {}", rank, MessageOf(listed.status())));
+    given_.ledger.Fail(dataset->id, fmt::format("rank {}: {}", rank, MessageOf(listed.status())));
     call->Fail(listed.status());
-    return Changed(run);
+    return given_.waits.Changed();
   }
-  for (const auto& [name, file] : listed->own) dataset->parts[rank].bytes += file.info.bytes;
-  if (listed->last) TakeDirectories(run, dataset, std::move(listed->below));
-  run->ledger.Captured(*dataset, rank);
-  if (dataset->all_captured()) run->last_files_bytes = dataset->bytes();
+  const auto add = [this, &dataset](Rank owner, std::uint64_t bytes) {
+    given_.ledger.FilesListed(*dataset, owner, bytes);
+  };
+  for (const auto& [name, file] : listed->own) add(rank, file.info.bytes);
+  if (listed->last) {
+    for (auto& [waiting, next] : given_.names.DirectoriesListed(dataset->id, std::move(listed->below), add)) {
+      context_.loop().Post(std::move(next));
+    }
+  }
+  given_.ledger.Captured(*dataset, rank);
+  if (dataset->all_captured()) given_.stores.FilesWere(dataset->bytes());
   // How much it is was not known at its begin; what may go makes room now.
-  if (!dataset->bypass) EnsureRoom(run, 0).IgnoreError();
-  session->last_output = dataset->id;
-  local::Reply reply;
-  reply.mutable_committed()->set_dataset(dataset->id);
-  call->Reply(std::move(reply));
-  StoreFiles(run, files, rank, std::move(listed->own));
-  Changed(run);
+  if (!dataset->kind.past_cache) given_.cache.Reserve(0).IgnoreError();  // the bytes are there, come what may
+  if (!session->ended) last_ended_[session->id] = dataset->id;
+  AnswerEnd(*call, dataset->id);
+  StoreFiles(writer, rank, std::move(listed->own));
+  given_.waits.Changed();
 }
 
 // Sums of all files, then the rank's records. What is in directories that it has routed may not be known yet.
-void CoreImpl::StoreFiles(const RunPtr& run, const std::shared_ptr<FilesWriter>& files, Rank rank, ListedFiles listed) {
-  const DatasetPtr dataset = files->dataset;
-  if (run->ledger.Get(dataset->id) != dataset) return;  // failed meanwhile
-  if (files->has_directories) {
-    RoutedDirectories& directories = run->routed_directories[dataset->id];
-    if (!directories.taken) {
-      directories.waiting[rank] = [this, run, files, rank, listed = std::move(listed)] {
-        StoreFiles(run, files, rank, listed);
+void Outputs::StoreFiles(const WriterPtr& writer, Rank rank, ListedFiles listed) {
+  const DatasetPtr dataset = writer->dataset;
+  if (!given_.ledger.Has(dataset)) return;  // failed meanwhile
+  if (writer->has_directories) {
+    if (!given_.names.AreListed(dataset->id)) {
+      auto next = [this, writer, rank, listed = std::move(listed)]() mutable {
+        StoreFiles(writer, rank, std::move(listed));
       };
-      return;
+      return given_.names.WhenListed(dataset->id, rank, std::move(next));
     }
-    listed.merge(directories.files[rank]);
+    listed.merge(given_.names.TakeListed(dataset->id, rank));
   }
-  if (listed.size() > kFilesMax) {
-    run->ledger.Fail(dataset->id,
-                     fmt::format("rank {} has {} files, at most {} are possible", rank, listed.size(), kFilesMax));
-    return Changed(run);
+  if (listed.size() > RoutedNames::kFilesMax) {
+    return Fail(*dataset, fmt::format("rank {} has {} files, at most {} are possible", rank, listed.size(),
+                                      RoutedNames::kFilesMax));
   }
-  catalogue::Catalogue catalogue;
-  catalogue.set_run(run->id.Hex());
-  catalogue.set_launch(dataset->launch);
-  catalogue.set_dataset(dataset->id);
-  catalogue.set_step(dataset->step);
-  catalogue.set_rank(rank);
-  catalogue.set_nranks(dataset->nranks);
-  catalogue.set_files(true);
   // On the prefix that may last: it is done where flushes are.
+  BlockingPool& pool = dataset->kind.past_cache ? context_.env.pools.flush : context_.env.pools.cache;
   RunBlocking(
-      dataset->bypass ? pools_.flush : pools_.cache, loop_,
-      [store = StoreOf(*run, *dataset), listed = std::move(listed),
-       catalogue]() mutable -> absl::StatusOr<catalogue::Catalogue> {
-        for (const auto& [name, file] : listed) {
-          catalogue::FileEntry& entry = *catalogue.add_file();
-          entry.set_name(name);
-          entry.set_prefix_name(name);
-          if (file.routed.given != name) entry.set_original(file.routed.given);
-          CAIRN_RETURN_IF_ERROR(ChecksumFile(store->disk(), file.routed.path, file.info, /*sync=*/true, &entry));
-        }
-        CAIRN_RETURN_IF_ERROR(store->CommitRankFiles(catalogue));
-        return catalogue;
+      pool, context_.env.loop,
+      [store = given_.stores.Of(*dataset), listed = std::move(listed), catalogue = CatalogueOf(*dataset, rank)] {
+        return SumAndCommit(*store, listed, catalogue);
       },
-      [this, run, dataset, rank, files](absl::StatusOr<catalogue::Catalogue> done) {
-        files->lease = nullptr;
-        if (run->ledger.Get(dataset->id) != dataset) return;
-        if (done.ok()) return PartLocal(run, dataset, rank, *std::move(done));
-        run->ledger.Fail(dataset->id, fmt::format("rank {}: {}", rank, MessageOf(done.status())));
-        Changed(run);
+      [this, writer, dataset, rank](absl::StatusOr<catalogue::Catalogue> done) {
+        writer->lease = nullptr;
+        if (!given_.ledger.Has(dataset)) return;
+        if (done.ok()) return given_.completion.Stored(dataset, rank, *std::move(done));
+        Fail(*dataset, fmt::format("rank {}: {}", rank, MessageOf(done.status())));
       });
 }
 
-void CoreImpl::HandleRestartFile(const SessionPtr& session, const CallPtr& call, const local::RestartFile& restart) {
-  const RunPtr& run = session->run;
-  DatasetPtr dataset = run->ledger.Get(restart.dataset());
-  if (!dataset || !dataset->files) {
-    return call->Fail(NotFound("run {} has no dataset {} of files", run->name, restart.dataset()));
+catalogue::Catalogue Outputs::CatalogueOf(const Dataset& dataset, Rank rank) const {
+  catalogue::Catalogue catalogue;
+  catalogue.set_run(given_.run.Hex());
+  catalogue.set_launch(dataset.launch);
+  catalogue.set_dataset(dataset.id);
+  catalogue.set_step(dataset.step);
+  catalogue.set_rank(rank);
+  catalogue.set_nranks(dataset.nranks);
+  catalogue.set_files(true);
+  return catalogue;
+}
+
+// --- Reading them back ---
+
+void Outputs::RestartFile(const std::shared_ptr<Call>& call, const local::RestartFile& restart) {
+  const DatasetPtr dataset = given_.ledger.Get(restart.dataset());
+  if (!dataset || !dataset->kind.files) {
+    return call->Fail(NotFound("run {} has no dataset {} of files", given_.run_name, restart.dataset()));
   }
-  if (!run->restored_files.contains(dataset->id)) {
+  const Launch* const launch = given_.ledger.newest();
+  if (launch == nullptr || !launch->restored_files.contains(dataset->id)) {
     return call->Fail(FailedPrecondition("dataset {} must be restored before its files can be read", dataset->id));
   }
   const bool directory = restart.file().ends_with('/');
-  auto name =
-      directory ? DirectoryName(run->prefix_path, restart.file()) : NormalizeFileName(run->prefix_path, restart.file());
+  const std::string& prefix = given_.gate.path();
+  const auto name =
+      directory ? RoutedNames::DirectoryName(prefix, restart.file()) : NormalizeFileName(prefix, restart.file());
   if (!name.ok()) return call->Fail(name.status());
   for (const Part& part : dataset->parts) {
     for (const catalogue::FileEntry& file : part.catalogue.file()) {
       if (directory ? !file.prefix_name().starts_with(*name + "/") : file.prefix_name() != *name) continue;
       local::Reply reply;
-      reply.mutable_restart_file()->set_path(dataset->in_cache ? run->cache->DatasetPath(dataset->id) + "/" +
-                                                                     (directory ? *name : file.name())
-                                                               : run->prefix->FilePath(*name));
+      reply.mutable_restart_file()->set_path(dataset->in_cache() ? given_.cache_folder.DatasetPath(dataset->id) + "/" +
+                                                                       (directory ? *name : file.name())
+                                                                 : given_.gate.prefix()->FilePath(*name));
       return call->Reply(std::move(reply));
     }
   }
   call->Fail(NotFound("dataset {} has no file {}{}", dataset->id, directory ? "below " : "", *name));
+}
+
+// --- What ends it early ---
+
+void Outputs::Abort(const Session& session, const std::string& reason) {
+  const auto open = open_.extract(session.id);
+  if (!open) return;
+  given_.ledger.Fail(open.mapped()->dataset->id, fmt::format("rank {} gave up: {}", session.rank, reason));
+}
+
+void Outputs::DatasetFailed(const DatasetPtr& dataset) {
+  for (auto& [id, writer] : open_) {
+    if (writer->dataset != dataset) continue;
+    writer->failed = true;
+    writer->lease = nullptr;
+  }
+}
+
+void Outputs::SessionEnded(const Session& session) {
+  open_.erase(session.id);
+  last_ended_.erase(session.id);
 }
 
 }  // namespace cairn

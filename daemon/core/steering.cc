@@ -1,11 +1,12 @@
-// Should the run stop, is a checkpoint due: the first rank that asks decides for all. SCR specification, 12.7.
 #include "daemon/core/steering.h"
 
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
-#include "daemon/core/core_impl.h"
+#include "storage/base/check.h"
 #include "storage/base/status.h"
 #include "storage/prefix/halt_file.h"
 
@@ -80,158 +81,141 @@ void Merge(const local::Rhythm& said, local::Rhythm* wanted) {
 
 }  // namespace
 
+Steering::Steering(const Context& context, std::string run_name, const Ledger& ledger, const PrefixGate& gate,
+                   Waits& waits)
+    : context_(context), run_name_(std::move(run_name)), ledger_(ledger), gate_(gate), waits_(waits) {}
+
 // --- Who is there, what checkpoints cost ---
 
-void CoreImpl::JoinSteering(const SessionPtr& session, const local::Open& open) {
-  const RunPtr& run = session->run;
-  Launch* launch = run->ledger.Find(session->launch);
-  Steering& steering = run->steering;
-  if (steering.launch != session->launch) {
-    Steering fresh;
-    fresh.launch = session->launch;
+void Steering::Join(const Session& session, const local::Open& open) {
+  const Launch* launch = ledger_.Find(session.launch);
+  if (state_.launch != session.launch) {
+    SteeringState fresh;
+    fresh.launch = session.launch;
     fresh.should_exit = Answers(launch->nranks);
     fresh.need_checkpoint = Answers(launch->nranks);
-    fresh.costs = CheckpointCosts(clocks_.steady());
-    fresh.settling = std::move(steering.settling);
-    fresh.halt = std::move(steering.halt);
-    steering = std::move(fresh);
-    ++steering.halt.wanted;  // what was asked for before the launch began counts for it
+    fresh.costs = CheckpointCosts(context_.now());
+    fresh.settling = std::move(state_.settling);
+    fresh.halt = std::move(state_.halt);
+    state_ = std::move(fresh);
+    ++state_.halt.wanted;  // what was asked for before the launch began counts for it
   }
-  Merge(open.rhythm(), &steering.wanted);
-  if (open.end_time_s() > 0 && (steering.end_time_s == 0 || open.end_time_s() < steering.end_time_s)) {
-    steering.end_time_s = open.end_time_s();
+  Merge(open.rhythm(), &state_.wanted);
+  if (open.end_time_s() > 0 && (state_.end_time_s == 0 || open.end_time_s() < state_.end_time_s)) {
+    state_.end_time_s = open.end_time_s();
   }
-  steering.hosts.insert(session->peer.host);
-  if (launch->live < launch->nranks || std::exchange(steering.all_came, true)) return;
-  BlockingPrefix([prefix = run->prefix,
-                  nodes = static_cast<std::uint32_t>(steering.hosts.size())] { return prefix->PutNodes(nodes); },
-                 [this, run](const absl::Status& status) {
-                   if (!status.ok()) Warn(fmt::format("run {}: {}", run->name, MessageOf(status)));
-                 });
+  state_.hosts.insert(session.peer.host);
+  if (launch->live() < launch->nranks || std::exchange(state_.all_came, true)) return;
+  context_.OnPrefix([prefix = gate_.prefix(),
+                     nodes = static_cast<std::uint32_t>(state_.hosts.size())] { return prefix->PutNodes(nodes); },
+                    [this](const absl::Status& status) {
+                      if (!status.ok()) context_.Warn(fmt::format("run {}: {}", run_name_, MessageOf(status)));
+                    });
 }
 
-// The rank computes no more from its begin until it has handed over its part.
-void CoreImpl::BeginTimed(const SessionPtr& session, const CallPtr& call, Requested request) {
-  const auto dataset = [&session]() -> DatasetPtr {
-    if (session->writer && !session->writer->ended) return session->writer->dataset;
-    return session->files && !session->files->failed ? session->files->dataset : nullptr;
-  };
-  if (!dataset()) session->held_up_since = clocks_.steady();  // else it asks again, or one too much
-  if (request->has_begin()) {
-    HandleBegin(session, call, request->begin());
-  } else {
-    HandleOutputBegin(session, call, request->output_begin());
-  }
-  if (const DatasetPtr begun = dataset()) CheckpointBegun(session, *begun);
+void Steering::Arrived(const Session& session) {
+  held_up_since_[session.id] = context_.now();
 }
 
-void CoreImpl::HandOverTimed(const SessionPtr& session, const CallPtr& call, Requested request) {
-  const std::shared_ptr<PartWriter> writer = session->writer;
-  const std::shared_ptr<FilesWriter> files = session->files;
-  if (request->has_commit()) {
-    HandleCommit(session, call, request->commit());
-    if (writer && writer->committed) PartHandedOver(session, *writer->dataset);
-  } else {
-    HandleOutputEnd(session, call, request->output_end());
-    if (files && files->ended && !files->failed) PartHandedOver(session, *files->dataset);
-  }
+SteadyTime Steering::HeldUpSince(const Session& session) const {
+  const auto since = held_up_since_.find(session.id);
+  CAIRN_CHECK(since != held_up_since_.end());
+  return since->second;
 }
 
-void CoreImpl::CheckpointBegun(const SessionPtr& session, const Dataset& dataset) {
-  Steering& steering = session->run->steering;
-  if (!dataset.checkpoint || steering.launch != dataset.launch) return;
-  steering.costs.Begun(dataset.id, session->held_up_since);
+void Steering::Begun(const Session& session, const Dataset& dataset) {
+  if (!dataset.kind.checkpoint || state_.launch != dataset.launch) return;
+  state_.costs.Begun(dataset.id, HeldUpSince(session));
 }
 
-void CoreImpl::PartHandedOver(const SessionPtr& session, const Dataset& dataset) {
-  Steering& steering = session->run->steering;
-  if (!dataset.checkpoint || steering.launch != dataset.launch) return;
-  CheckpointBegun(session, dataset);
-  steering.costs.HeldUp(dataset.id, clocks_.steady() - session->held_up_since);
-  steering.settling.insert(dataset.id);
-  ++steering.halt.wanted;  // what was asked for before this checkpoint counts for it
+void Steering::HandedOver(const Session& session, const Dataset& dataset) {
+  if (!dataset.kind.checkpoint || state_.launch != dataset.launch) return;
+  Begun(session, dataset);
+  state_.costs.HeldUp(dataset.id, context_.now() - HeldUpSince(session));
+  state_.settling.insert(dataset.id);
+  ++state_.halt.wanted;  // what was asked for before this checkpoint counts for it
 }
 
 // --- The halt file ---
 
-// After every change of a run: which of the checkpoints that were handed over are whole now?
-void CoreImpl::CountWhole(const RunPtr& run) {
-  Steering& steering = run->steering;
-  const std::uint64_t before = steering.halt.whole;
-  std::erase_if(steering.settling, [&](DatasetId id) {
-    const DatasetPtr dataset = run->ledger.Get(id);
+void Steering::CountWhole() {
+  const std::uint64_t before = state_.halt.whole;
+  std::erase_if(state_.settling, [this](DatasetId id) {
+    const DatasetPtr dataset = ledger_.Get(id);
     if (dataset && dataset->level() < Level::kLocal) return false;
-    if (dataset) ++steering.halt.whole;
+    if (dataset) ++state_.halt.whole;
     return true;
   });
-  if (steering.halt.whole > before) ReadHaltFile(run);
+  if (state_.halt.whole > before) ReadHaltFile();
 }
 
-void CoreImpl::ReadHaltFile(const RunPtr& run) {
-  HaltState& halt = run->steering.halt;
+void Steering::ReadHaltFile() {
+  HaltState& halt = state_.halt;
   if (std::exchange(halt.working, true)) return;
-  halt.timer = loop_.After(kPatience, [this, run] {
-    HaltState& hanging = run->steering.halt;
-    hanging.timer = 0;
-    hanging.late = true;
-    Warn(fmt::format("run {}: {} does not answer: halt conditions are as they were last seen", run->name,
-                     run->prefix_path));
-    LookAtWatchers(run);
+  halt.timer = context_.loop().After(kPatience, [this] {
+    state_.halt.timer = 0;
+    state_.halt.late = true;
+    context_.Warn(
+        fmt::format("run {}: {} does not answer: halt conditions are as they were last seen", run_name_, gate_.path()));
+    waits_.Ask();
   });
-  BlockingPrefix(
-      [this, prefix = run->prefix_path, whole = halt.whole] { return ReadAndCount(prefix_disk_, prefix, whole); },
-      [this, run, whole = halt.whole, wanted = halt.wanted](HaltRead read) {
-        HaltState& done = run->steering.halt;
-        if (done.timer != 0) loop_.Cancel(std::exchange(done.timer, 0));
-        done.working = done.late = false;
-        done.read_at = clocks_.steady();
-        done.read = wanted;
-        const absl::Status& status = read.halt.ok() ? read.counted : read.halt.status();
-        // Who holds the lock lets it go at some time; whatever else is wrong would be so again. What was whole before
-        // anybody asked for a number of checkpoints is none of them.
-        if (!absl::IsUnavailable(status) || !done.known.checkpoints_left) done.whole -= whole;
-        if (read.halt.ok()) done.known = *std::move(read.halt);
-        const std::string error = Readable(MessageOf(status));
-        if (!status.ok() && error != done.error) Warn(fmt::format("run {}: {}", run->name, error));
-        done.error = error;
-        if (status.ok() && done.whole > 0) ReadHaltFile(run);
-        LookAtWatchers(run);
-      });
+  context_.OnPrefix([&disk = context_.env.prefix_disk, prefix = gate_.path(),
+                     whole = halt.whole] { return ReadAndCount(disk, prefix, whole); },
+                    [this, whole = halt.whole, wanted = halt.wanted](HaltRead read) {
+                      HaltFileRead(whole, wanted, std::move(read.halt), read.counted);
+                    });
 }
 
-std::optional<std::string> CoreImpl::WhyHalted(const Steering& steering) const {
-  const std::optional<std::int64_t> end = steering.end_time_s > 0 ? std::optional(steering.end_time_s) : std::nullopt;
-  return scr::WhyHalt(steering.halt.known, EpochSeconds(clocks_.wall()), end);
+void Steering::HaltFileRead(std::uint64_t whole, std::uint64_t wanted, absl::StatusOr<scr::Halt> read,
+                            const absl::Status& counted) {
+  HaltState& halt = state_.halt;
+  if (halt.timer != 0) context_.loop().Cancel(std::exchange(halt.timer, 0));
+  halt.working = halt.late = false;
+  halt.read_at = context_.now();
+  halt.read = wanted;
+  const absl::Status status = read.ok() ? counted : read.status();
+  // Another process that holds the lock lets it go at some time; any other error would come again. Checkpoints that
+  // were whole before anybody asked for a number of them are not taken off that number.
+  if (!absl::IsUnavailable(status) || !halt.known.checkpoints_left) halt.whole -= whole;
+  if (read.ok()) halt.known = *std::move(read);
+  const std::string error = Readable(MessageOf(status));
+  if (!status.ok() && error != halt.error) context_.Warn(fmt::format("run {}: {}", run_name_, error));
+  halt.error = error;
+  if (status.ok() && halt.whole > 0) ReadHaltFile();
+  waits_.Ask();
 }
 
-// All ranks have closed, none was lost: SCR's scripts do not start the job again.
-void CoreImpl::FinalizeHalt(const RunPtr& run, const CallPtr& call) {
-  BlockingPrefix([this, prefix = run->prefix_path] { return WriteFinalized(prefix_disk_, prefix); },
-                 [this, run, call](const absl::Status& status) {
-                   if (!status.ok()) Warn(fmt::format("run {}: {}", run->name, MessageOf(status)));
-                   call->Reply({});
-                 });
-  loop_.After(kClosePatience, [call] { call->Reply({}); });
+std::optional<std::string> Steering::WhyHalted() const {
+  const std::optional<std::int64_t> end = state_.end_time_s > 0 ? std::optional(state_.end_time_s) : std::nullopt;
+  return scr::WhyHalt(state_.halt.known, EpochSeconds(context_.env.clocks.wall()), end);
+}
+
+void Steering::Finalize(const std::shared_ptr<Call>& call) {
+  context_.OnPrefix([&disk = context_.env.prefix_disk, prefix = gate_.path()] { return WriteFinalized(disk, prefix); },
+                    [this, call](const absl::Status& status) {
+                      if (!status.ok()) context_.Warn(fmt::format("run {}: {}", run_name_, MessageOf(status)));
+                      call->Reply({});
+                    });
+  context_.loop().After(kClosePatience, [call] { call->Reply({}); });
 }
 
 // --- The questions ---
 
-void CoreImpl::HandleAsk(const SessionPtr& session, const CallPtr& call, Requested request) {
-  const bool exit = request->has_should_exit();
-  const std::uint64_t number = exit ? request->should_exit().number() : request->need_checkpoint().number();
-  Steering& steering = session->run->steering;
-  if (steering.launch != session->launch) return call->Fail(local::FENCED, "a newer launch has taken over");
-  const auto asked = (exit ? steering.should_exit : steering.need_checkpoint).Ask(session->rank, number);
+void Steering::Ask(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Request& request) {
+  const bool exit = request.has_should_exit();
+  const std::uint64_t number = exit ? request.should_exit().number() : request.need_checkpoint().number();
+  if (state_.launch != session->launch) return call->Fail(local::FENCED, "a newer launch has taken over");
+  const auto asked = (exit ? state_.should_exit : state_.need_checkpoint).Ask(session->rank, number);
   if (!asked.ok()) return call->Fail(asked.status());
   const std::shared_ptr<Answer> answer = *asked;
   call->WaitingFor(exit ? "the halt conditions, and checkpoints on their way to `local`," : "the halt conditions");
-  Watch(session->run, [this, session, call, answer, exit] {
+  waits_.Wait([this, session, call, answer, exit] {
     if (call->answered()) return true;
     if (session->ended) {
       call->Fail(local::FENCED, "the session ended while it asked");
       return true;
     }
-    if (!answer->decided && !TryAnswer(session, answer, exit)) return false;
+    if (!answer->decided && !TryAnswer(*session, answer, exit)) return false;
     local::Reply reply;
     local::Advice& advice = exit ? *reply.mutable_should_exit() : *reply.mutable_need_checkpoint();
     advice.set_yes(answer->yes);
@@ -240,62 +224,61 @@ void CoreImpl::HandleAsk(const SessionPtr& session, const CallPtr& call, Request
     return true;
   });
   if (answer->decided || std::exchange(answer->awaited, true)) return;
-  const std::uint64_t ms = request->deadline_ms() != 0 ? request->deadline_ms() : config_.call_ms_default;
-  answer->timer = loop_.After(std::chrono::milliseconds(ms - ms / 8), [this, run = session->run, answer] {
+  constexpr std::uint64_t kWeekMs = 7ull * 24 * 3600 * 1000;  // no call has a later deadline
+  const std::uint64_t asked_ms = request.deadline_ms() != 0 ? request.deadline_ms() : context_.config.call_ms_default;
+  const std::uint64_t ms = std::min(asked_ms, kWeekMs);
+  answer->timer = context_.loop().After(std::chrono::milliseconds(ms - ms / 8), [this, answer] {
     answer->timer = 0;
     answer->hurry = true;
-    LookAtWatchers(run);
+    waits_.Ask();
   });
 }
 
-// Decides, unless something is still to come that counts. Only what this rank itself has begun is waited for: the
-// others need not be at this question before they have begun it, too.
-bool CoreImpl::TryAnswer(const SessionPtr& session, const std::shared_ptr<Answer>& answer, bool exit) {
-  const RunPtr& run = session->run;
-  Steering& steering = run->steering;
-  const HaltState& halt = steering.halt;
+// Decides, unless something is still to come that counts. Only checkpoints that this rank itself has begun are waited
+// for: the others need not be at this question before they have begun them, too.
+bool Steering::TryAnswer(const Session& session, const std::shared_ptr<Answer>& answer, bool exit) {
+  const HaltState& halt = state_.halt;
   const bool waits = !halt.late && !answer->hurry;
-  const auto now = clocks_.steady();
-  if (steering.launch == session->launch) {
+  const auto now = context_.now();
+  if (state_.launch == session.launch) {
     if (halt.read < halt.wanted || !halt.read_at || now - *halt.read_at >= kFresh) {
-      ReadHaltFile(run);
+      ReadHaltFile();
       if (waits) return false;
     }
     if (exit && halt.known.checkpoints_left.value_or(0) > 0) {
       if (waits && halt.error.empty() && halt.whole > 0) return false;  // they are being taken off
-      if (!answer->hurry && HasSettling(*session)) return false;
+      if (!answer->hurry && HasSettling(session)) return false;
     }
   }
-  std::optional<std::string> why = WhyHalted(steering);
+  std::optional<std::string> why = WhyHalted();
   if (why) why = "halt: " + DescribeReason(*why);
   if (!exit && !why) {
-    why = WhyDue(RhythmOf(config_.checkpoint, steering.wanted), steering.costs, answer->number, now,
-                 static_cast<std::uint32_t>(steering.hosts.size()));
+    why = WhyDue(RhythmOf(context_.config.checkpoint, state_.wanted), state_.costs, answer->number, now,
+                 static_cast<std::uint32_t>(state_.hosts.size()));
   }
   answer->decided = true;
   answer->yes = why.has_value();
   answer->why = why.value_or("");
-  if (answer->timer != 0) loop_.Cancel(std::exchange(answer->timer, 0));
-  if (answer->awaited) loop_.Post([this, run] { LookAtWatchers(run); });
-  if (exit && answer->yes) spdlog::info("run {}: launch {} is told to stop: {}", run->name, session->launch, *why);
+  if (answer->timer != 0) context_.loop().Cancel(std::exchange(answer->timer, 0));
+  if (answer->awaited) context_.loop().Post([this] { waits_.Ask(); });
+  if (exit && answer->yes) spdlog::info("run {}: launch {} is told to stop: {}", run_name_, session.launch, *why);
   return true;
 }
 
-void CoreImpl::DescribeSteering(const Run& run, admin::RunStatus* status) const {
-  const Steering& steering = run.steering;
-  if (steering.halt.read_at) *status->mutable_halt() = DescribeHalt(steering, EpochSeconds(clocks_.wall()));
-  if (steering.launch == 0) return;
-  *status->mutable_rhythm() = DescribeRhythm(steering, RhythmOf(config_.checkpoint, steering.wanted), clocks_.steady());
+// Whether checkpoints that this rank has handed over are not yet whole.
+bool Steering::HasSettling(const Session& session) const {
+  return std::any_of(state_.settling.begin(), state_.settling.end(), [&](DatasetId id) {
+    const DatasetPtr dataset = ledger_.Get(id);
+    return dataset && dataset->launch == session.launch && session.rank < dataset->parts.size() &&
+           dataset->parts[session.rank].captured();
+  });
 }
 
-// Whether checkpoints that this rank has handed over are not yet whole.
-bool CoreImpl::HasSettling(const Session& session) const {
-  const Run& run = *session.run;
-  return std::any_of(run.steering.settling.begin(), run.steering.settling.end(), [&](DatasetId id) {
-    const DatasetPtr dataset = run.ledger.Get(id);
-    return dataset && dataset->launch == session.launch && session.rank < dataset->parts.size() &&
-           dataset->parts[session.rank].state >= Part::State::kCaptured;
-  });
+void Steering::Describe(admin::RunStatus* status) const {
+  if (state_.halt.read_at) *status->mutable_halt() = DescribeHalt(state_, EpochSeconds(context_.env.clocks.wall()));
+  if (state_.launch == 0) return;
+  *status->mutable_rhythm() =
+      DescribeRhythm(state_, RhythmOf(context_.config.checkpoint, state_.wanted), context_.now());
 }
 
 }  // namespace cairn

@@ -1,64 +1,72 @@
-// How the user steers a run, and how often its ranks want checkpoints: what the core keeps of it. Strand only.
+// How the user steers one run: should it stop, is a checkpoint due. The first rank that asks decides for all. SCR
+// specification, 12.7; README.md, "Steering". Strand only.
 #ifndef CAIRN_DAEMON_CORE_STEERING_H_
 #define CAIRN_DAEMON_CORE_STEERING_H_
 
-#include <chrono>
-#include <cstdint>
-#include <optional>
-#include <set>
-#include <string>
-#include <string_view>
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
-#include "daemon/config/config.h"
-#include "daemon/core/answers.h"
-#include "daemon/flusher/rhythm.h"
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "daemon/core/call.h"
+#include "daemon/core/context.h"
+#include "daemon/core/ledger.h"
+#include "daemon/core/prefix_gate.h"
+#include "daemon/core/session.h"
+#include "daemon/core/steering_state.h"
+#include "daemon/core/waits.h"
 #include "proto/admin.pb.h"
 #include "proto/local.pb.h"
-#include "storage/base/ids.h"
 #include "storage/scr/halt.h"
 
 namespace cairn {
 
-// halt.scr, as last read. One job at a time reads it, and takes whole checkpoints off what is left of them.
-struct HaltState {
-  scr::Halt known;
-  std::optional<std::chrono::steady_clock::time_point> read_at;  // none: never
-  std::string error;                                             // of the last try
-  std::uint64_t wanted = 0, read = 0;  // events after which it is to be read anew; those that were heeded
-  bool working = false;
-  bool late = false;        // the job hangs: nobody waits for it any more
-  std::uint64_t timer = 0;  // until it is late
-  std::uint64_t whole = 0;  // checkpoints to be taken off
+class Steering {
+ public:
+  Steering(const Context& context, std::string run_name, const Ledger& ledger, const PrefixGate& gate, Waits& waits);
+  Steering(const Steering&) = delete;
+
+  // A rank has come, or come back. REQUIRES: the ledger knows its launch, and that it is here; the prefix is in reach.
+  void Join(const Session& session, const local::Open& open);
+
+  // --- What a checkpoint costs: the rank computes no more from its begin until it has handed over its part ---
+  void Arrived(const Session& session);  // its begin, unless it asks again for the dataset that it has open
+  // REQUIRES of both: Arrived, and the session has not ended.
+  void Begun(const Session& session, const Dataset& dataset);  // it has entered the dataset
+  void HandedOver(const Session& session, const Dataset& dataset);
+  void SessionEnded(const Session& session) { held_up_since_.erase(session.id); }
+
+  // Which of the checkpoints that were handed over are whole now? With every change of the run.
+  void CountWhole();
+  // The last rank's Close: all ranks have closed, none was lost, so SCR's scripts do not start the job again.
+  void Finalize(const std::shared_ptr<Call>& call);
+  // ShouldExit, NeedCheckpoint.
+  void Ask(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Request& request);
+  void Describe(admin::RunStatus* status) const;
+
+ private:
+  SteadyTime HeldUpSince(const Session& session) const;
+  void ReadHaltFile();
+  // A try has ended. When it began, `whole` checkpoints were to be taken off, and `wanted` events asked for it;
+  // `counted`: how it went to take them off.
+  void HaltFileRead(std::uint64_t whole, std::uint64_t wanted, absl::StatusOr<scr::Halt> read,
+                    const absl::Status& counted);
+  std::optional<std::string> WhyHalted() const;
+  bool TryAnswer(const Session& session, const std::shared_ptr<Answer>& answer, bool exit);
+  bool HasSettling(const Session& session) const;
+
+  const Context& context_;
+  const std::string run_name_;
+  const Ledger& ledger_;
+  const PrefixGate& gate_;
+  Waits& waits_;
+  SteeringState state_;
+  std::map<SessionId, SteadyTime> held_up_since_;  // by its last begin
 };
-
-struct Steering {
-  // Of the newest launch that has come to this daemon.
-  LaunchId launch = 0;
-  Answers should_exit, need_checkpoint;
-  CheckpointCosts costs;
-  local::Rhythm wanted;         // by the ranks' environment, in place of the configuration
-  std::int64_t end_time_s = 0;  // of the allocation; 0: not known
-  std::set<std::string> hosts;  // that its ranks are on
-  bool all_came = false;
-
-  // Of the run.
-  std::set<DatasetId> settling;  // checkpoints that were handed over by some rank and are not whole yet
-  HaltState halt;
-};
-
-// What the configuration says, and in its place what the ranks say. What is no percentage counts as not set.
-Rhythm RhythmOf(const Config::Checkpoint& configured, const local::Rhythm& wanted);
-
-// What is known, for `cairn status`. `now_s`: since the epoch.
-admin::HaltStatus DescribeHalt(const Steering& steering, std::int64_t now_s);
-admin::RhythmStatus DescribeRhythm(const Steering& steering, const Rhythm& rhythm, CheckpointCosts::Time now);
-
-// What others have written into a file, fit for logs, messages and terminals: at most some hundred bytes of UTF-8
-// without control characters.
-std::string Readable(std::string_view text);
-
-// A halt condition in words, after SCR's name for it (scr::WhyHalt); readable.
-std::string DescribeReason(const std::string& reason);
 
 }  // namespace cairn
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "daemon/core/steering.h"
+#include "daemon/core/steering_state.h"
 
 namespace cairn {
 namespace {
@@ -39,7 +39,7 @@ std::size_t CharacterBytes(std::string_view text) {
   return bytes;
 }
 
-std::optional<std::int64_t> EndOf(const Steering& steering) {
+std::optional<std::int64_t> EndOf(const SteeringState& steering) {
   return steering.end_time_s > 0 ? std::optional(steering.end_time_s) : std::nullopt;
 }
 
@@ -74,7 +74,7 @@ std::string DescribeReason(const std::string& reason) {
   return Readable(reason);
 }
 
-admin::HaltStatus DescribeHalt(const Steering& steering, std::int64_t now_s) {
+admin::HaltStatus DescribeHalt(const SteeringState& steering, std::int64_t now_s) {
   const scr::Halt& halt = steering.halt.known;
   admin::HaltStatus status;
   if (const auto why = scr::WhyHalt(halt, now_s, EndOf(steering))) status.set_why(DescribeReason(*why));
@@ -89,7 +89,7 @@ admin::HaltStatus DescribeHalt(const Steering& steering, std::int64_t now_s) {
   return status;
 }
 
-admin::RhythmStatus DescribeRhythm(const Steering& steering, const Rhythm& rhythm, CheckpointCosts::Time now) {
+admin::RhythmStatus DescribeRhythm(const SteeringState& steering, const Rhythm& rhythm, CheckpointCosts::Time now) {
   const CheckpointCosts& costs = steering.costs;
   const auto nodes = static_cast<std::uint32_t>(steering.hosts.size());
   admin::RhythmStatus status;

@@ -1,6 +1,7 @@
-// The BP5 views of what is on the prefix. They are made with the commit; here those that a crash, a full disk or an
-// older release has left out.
-#include "daemon/core/core_impl.h"
+#include "daemon/core/views.h"
+
+#include <utility>
+
 #include "storage/base/status.h"
 
 namespace cairn {
@@ -11,28 +12,28 @@ constexpr std::uint32_t kViewJobsMax = 16;  // the newest are wanted most; the n
 
 }  // namespace
 
-// Once for each run, in the background.
-void CoreImpl::MakeMissingViews(const RunPtr& run) {
-  if (!config_.prefix.views || !run->prefix || run->prefix_read_only || std::exchange(run->views_looked_at, true)) {
-    return;
+void Views::MakeMissing() {
+  if (!context_.config.prefix.views || !gate_.writable() || std::exchange(looked_, true)) return;
+  MakeBelow(~DatasetId{0}, kViewJobsMax);
+}
+
+void Views::MakeBelow(DatasetId below, std::uint32_t jobs) {
+  if (context_.quiescing() || gate_.replaced() || jobs == 0) return;
+  context_.OnPrefix([prefix = gate_.prefix(), below] { return prefix->MakeMissingViews(below, kViewsAtOnce); },
+                    [this, jobs](const absl::StatusOr<DatasetId>& next) {
+                      TellWarnings();
+                      if (!next.ok()) {
+                        return context_.Warn(fmt::format("run {}: {}", run_name_, MessageOf(next.status())));
+                      }
+                      if (*next != 0) MakeBelow(*next, jobs - 1);
+                    });
+}
+
+void Views::TellWarnings() {
+  if (!gate_.prefix()) return;
+  for (const std::string& warning : gate_.prefix()->TakeWarnings()) {
+    context_.Warn(fmt::format("run {}: {}", run_name_, warning));
   }
-  MakeViewsBelow(run, ~DatasetId{0}, kViewJobsMax);
-}
-
-void CoreImpl::MakeViewsBelow(const RunPtr& run, DatasetId below, std::uint32_t jobs) {
-  if (quiescing_ || run->replaced || jobs == 0) return;
-  BlockingPrefix([prefix = run->prefix, below] { return prefix->MakeMissingViews(below, kViewsAtOnce); },
-                 [this, run, jobs](const absl::StatusOr<DatasetId>& next) {
-                   TellOfPrefix(run);
-                   if (!next.ok()) return Warn(fmt::format("run {}: {}", run->name, MessageOf(next.status())));
-                   if (*next != 0) MakeViewsBelow(run, *next, jobs - 1);
-                 });
-}
-
-// What was found out there by the way.
-void CoreImpl::TellOfPrefix(const RunPtr& run) {
-  if (!run->prefix) return;
-  for (const std::string& warning : run->prefix->TakeWarnings()) Warn(fmt::format("run {}: {}", run->name, warning));
 }
 
 }  // namespace cairn

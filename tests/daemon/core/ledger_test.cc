@@ -13,38 +13,39 @@ using Joining = Ledger::Joining;
 
 class LedgerTest : public ::testing::Test {
  protected:
-  Launch& Enter(LaunchId id, std::uint32_t nranks, const std::string& key = "key") {
-    Launch& launch = ledger_.Enter(id, key, nranks, "secret");
+  const Launch& Enter(LaunchId id, std::uint32_t nranks, const std::string& key = "key") {
+    const Launch& launch = ledger_.Enter(id, key, nranks, "secret");
     for (Rank rank = 0; rank < nranks; ++rank) ledger_.SessionLive(launch, rank);
     return launch;
   }
 
   // A rank begins; the dataset is made if it is not there. 0: it was refused.
-  DatasetId Begin(Launch& launch, Rank rank, std::uint64_t step, std::uint32_t attempt = 1,
+  DatasetId Begin(const Launch& launch, Rank rank, std::uint64_t step, std::uint32_t attempt = 1,
                   const VariableList& variables = {}) {
-    Ledger::BeginSpec spec{.step = step, .attempt = attempt, .bytes = 10};
+    Ledger::BeginSpec spec{.step = step, .attempt = attempt, .bytes = 10, .now_us = now_us_};
     auto found = ledger_.FindForBegin(launch, rank, spec);
     if (!found.ok()) {
       last_error_ = found.status();
       return 0;
     }
-    std::shared_ptr<Dataset> dataset = *found ? *found : ledger_.Create(launch, ++last_id_, spec);
+    const DatasetPtr dataset = *found ? *found : ledger_.Create(launch, ++last_id_, spec);
     last_error_ = ledger_.Begin(launch, dataset, rank, spec, variables);
     return last_error_.ok() ? dataset->id : 0;
   }
 
   void Whole(DatasetId id) {
-    std::shared_ptr<Dataset> dataset = ledger_.Get(id);
+    const DatasetPtr dataset = ledger_.Get(id);
     for (Rank rank = 0; rank < dataset->nranks; ++rank) {
       ledger_.Captured(*dataset, rank);
-      ledger_.Local(*dataset, rank, {});
+      ledger_.Stored(*dataset, rank, {});
     }
-    dataset->in_cache = true;
+    ledger_.Completed(*dataset);
   }
 
   std::map<DatasetId, std::string> failed_;
-  Ledger ledger_{[this](std::shared_ptr<Dataset> dataset, const std::string& why) { failed_[dataset->id] = why; }};
+  Ledger ledger_{[this](const DatasetPtr& dataset, const std::string& why) { failed_[dataset->id] = why; }};
   DatasetId last_id_ = 0;
+  std::int64_t now_us_ = 0;
   absl::Status last_error_;
 };
 
@@ -60,22 +61,26 @@ local::Variable Value(std::int32_t id, const std::string& name) {
 }
 
 TEST_F(LedgerTest, RanksOfOneStepFormOneDatasetAndItsLevelIsTheLowestOfAll) {
-  Launch& launch = Enter(1, 2);
+  const Launch& launch = Enter(1, 2);
   const DatasetId id = Begin(launch, 0, 5);
   EXPECT_EQ(Begin(launch, 1, 5), id);
-  std::shared_ptr<Dataset> dataset = ledger_.Get(id);
+  const DatasetPtr dataset = ledger_.Get(id);
   ledger_.Captured(*dataset, 0);
   EXPECT_EQ(dataset->level(), Level::kNone);
   ledger_.Captured(*dataset, 1);
   EXPECT_EQ(dataset->level(), Level::kCaptured);
-  dataset->in_cache = true;
+  for (Rank rank : {0, 1}) ledger_.Stored(*dataset, rank, {});
+  EXPECT_EQ(dataset->level(), Level::kCaptured);
+  ledger_.Completed(*dataset);
   EXPECT_EQ(dataset->level(), Level::kLocal);
-  dataset->in_prefix = true;
+  ledger_.FlushBegan(*dataset);
+  EXPECT_EQ(dataset->level(), Level::kLocal);
+  ledger_.Committed(*dataset);
   EXPECT_EQ(dataset->level(), Level::kPrefix);
 }
 
 TEST_F(LedgerTest, TheNthBeginOfAStepJoinsTheNthAttempt) {
-  Launch& launch = Enter(1, 2);
+  const Launch& launch = Enter(1, 2);
   const DatasetId first = Begin(launch, 0, 5, 1);
   const DatasetId second = Begin(launch, 0, 5, 2);
   EXPECT_NE(first, second);
@@ -85,7 +90,7 @@ TEST_F(LedgerTest, TheNthBeginOfAStepJoinsTheNthAttempt) {
 }
 
 TEST_F(LedgerTest, BeginningALaterDatasetFailsAnEarlierOneThatTheRankLeftOut) {
-  Launch& launch = Enter(1, 2);
+  const Launch& launch = Enter(1, 2);
   const DatasetId earlier = Begin(launch, 0, 5);
   const DatasetId later = Begin(launch, 0, 6);
   EXPECT_EQ(Begin(launch, 1, 6), later);
@@ -96,7 +101,7 @@ TEST_F(LedgerTest, BeginningALaterDatasetFailsAnEarlierOneThatTheRankLeftOut) {
 }
 
 TEST_F(LedgerTest, ARankThatComesToAFailedDatasetLearnsThatItFailed) {
-  Launch& launch = Enter(1, 2);
+  const Launch& launch = Enter(1, 2);
   const DatasetId id = Begin(launch, 0, 5);
   ledger_.Fail(id, "the disk is full");
   EXPECT_EQ(Begin(launch, 1, 5), 0u);
@@ -105,7 +110,7 @@ TEST_F(LedgerTest, ARankThatComesToAFailedDatasetLearnsThatItFailed) {
 }
 
 TEST_F(LedgerTest, ClosingWithoutHavingBegunFailsTheDatasetAtOnce) {
-  Launch& launch = Enter(1, 2);
+  const Launch& launch = Enter(1, 2);
   const DatasetId id = Begin(launch, 0, 5);
   ledger_.SessionEnded(launch, 1, /*closed=*/true);
   EXPECT_TRUE(failed_.contains(id));
@@ -114,7 +119,7 @@ TEST_F(LedgerTest, ClosingWithoutHavingBegunFailsTheDatasetAtOnce) {
 }
 
 TEST_F(LedgerTest, ALostRankFailsWhatItHadNotHandedOverAndNothingElse) {
-  Launch& launch = Enter(1, 2);
+  const Launch& launch = Enter(1, 2);
   const DatasetId handed_over = Begin(launch, 0, 5);
   Begin(launch, 1, 5);
   ledger_.Captured(*ledger_.Get(handed_over), 0);
@@ -129,7 +134,7 @@ TEST_F(LedgerTest, ALostRankFailsWhatItHadNotHandedOverAndNothingElse) {
 }
 
 TEST_F(LedgerTest, RanksThatDisagreeOnAVariableFailTheDatasetNamingBoth) {
-  Launch& launch = Enter(1, 2);
+  const Launch& launch = Enter(1, 2);
   VariableList a, b;
   *a.Add() = Value(1, "time");
   *b.Add() = Value(1, "Time");
@@ -140,7 +145,7 @@ TEST_F(LedgerTest, RanksThatDisagreeOnAVariableFailTheDatasetNamingBoth) {
 }
 
 TEST_F(LedgerTest, AKeyIsJoinedWhileItsLaunchIsWholeAndLacksTheRank) {
-  Launch& launch = ledger_.Enter(1, "key", 2, "secret");
+  const Launch& launch = ledger_.Enter(1, "key", 2, "secret");
   EXPECT_EQ(*ledger_.Decide("key", 0, 2, false), Joining::kJoin);
   ledger_.SessionLive(launch, 0);
   EXPECT_EQ(*ledger_.Decide("key", 1, 2, false), Joining::kJoin);
@@ -149,7 +154,7 @@ TEST_F(LedgerTest, AKeyIsJoinedWhileItsLaunchIsWholeAndLacksTheRank) {
 }
 
 TEST_F(LedgerTest, AnotherKeyIsBusyWhileAnyoneLivesUnlessItTakesOver) {
-  Launch& launch = Enter(1, 1, "old");
+  const Launch& launch = Enter(1, 1, "old");
   EXPECT_EQ(*ledger_.Decide("new", 0, 1, false), Joining::kBusy);
   EXPECT_EQ(*ledger_.Decide("new", 0, 1, true), Joining::kMakeNew);
   ledger_.SessionEnded(launch, 0, /*closed=*/false);
@@ -157,49 +162,50 @@ TEST_F(LedgerTest, AnotherKeyIsBusyWhileAnyoneLivesUnlessItTakesOver) {
 }
 
 TEST_F(LedgerTest, ALaunchThatLostASessionIsNotJoinedAgain) {
-  Launch& launch = Enter(1, 2);
+  const Launch& launch = Enter(1, 2);
   ledger_.SessionEnded(launch, 0, /*closed=*/false);
   ledger_.SessionEnded(launch, 1, /*closed=*/false);
   EXPECT_EQ(*ledger_.Decide("key", 0, 2, false), Joining::kMakeNew);
 }
 
 TEST_F(LedgerTest, ATakeOverFencesTheOldLaunchAndFailsWhatItHadOpen) {
-  Launch& old = Enter(1, 2, "old");
+  const Launch& old = Enter(1, 2, "old");
   const DatasetId id = Begin(old, 0, 5);
-  Launch& fresh = ledger_.Enter(2, "new", 2, "secret");
-  EXPECT_TRUE(ledger_.Find(1)->fenced);
+  const Launch& fresh = ledger_.Enter(2, "new", 2, "secret");
+  EXPECT_TRUE(ledger_.Find(1)->fenced());
   EXPECT_TRUE(failed_.contains(id));
   EXPECT_EQ(ledger_.newest(), &fresh);
 }
 
 TEST_F(LedgerTest, TheNewestRestorableIsTheNewestWholeCheckpoint) {
-  Launch& launch = Enter(1, 1);
+  const Launch& launch = Enter(1, 1);
   const DatasetId first = Begin(launch, 0, 1);
   Whole(first);
   const DatasetId second = Begin(launch, 0, 2);
   Whole(second);
   Begin(launch, 0, 3);  // not whole
   EXPECT_EQ(ledger_.NewestRestorable()->id, second);
-  ledger_.Get(second)->damaged = true;
+  ledger_.CacheDamaged(*ledger_.Get(second), "a bit has flipped");
+  EXPECT_TRUE(ledger_.Get(second)->damaged());
   EXPECT_EQ(ledger_.NewestRestorable()->id, first);
   EXPECT_EQ(ledger_.NewestRestorable(first), nullptr);
 }
 
 TEST_F(LedgerTest, APinHoldsUntilTheLaunchBeginsADataset) {
-  Launch& launch = Enter(1, 1);
+  const Launch& launch = Enter(1, 1);
   const DatasetId first = Begin(launch, 0, 1);
   Whole(first);
   ledger_.SessionEnded(launch, 0, true);
-  Launch& next = Enter(2, 1, "next");
-  next.pin = first;
+  const Launch& next = Enter(2, 1, "next");
+  EXPECT_EQ(ledger_.PinLatest(next)->id, first);
   EXPECT_TRUE(ledger_.PinnedByLaunch(first));
   Begin(next, 0, 2);
   EXPECT_FALSE(ledger_.PinnedByLaunch(first));
-  EXPECT_TRUE(next.pin_ended);
+  EXPECT_EQ(next.pin.state, Launch::Pin::State::kEnded);
 }
 
 TEST_F(LedgerTest, WhatIsGoneIsRememberedWithItsReason) {
-  Launch& launch = Enter(1, 1);
+  const Launch& launch = Enter(1, 1);
   const DatasetId id = Begin(launch, 0, 1);
   Whole(id);
   ledger_.Forget(id, {.why = Gone::Why::kSuperseded, .message = "room", .successor = 9, .step = 1});
@@ -209,62 +215,63 @@ TEST_F(LedgerTest, WhatIsGoneIsRememberedWithItsReason) {
 }
 
 TEST_F(LedgerTest, ABoundHoldsForWhatOthersMadeUntilTheLaunchHasCommittedACheckpoint) {
-  Launch& first = Enter(1, 1);
+  const Launch& first = Enter(1, 1);
   for (std::uint64_t step = 1; step <= 3; ++step) Whole(Begin(first, 0, step));
-  Launch& second = Enter(2, 1, "another");
-  second.bound = 2;
+  const Launch& second = Enter(2, 1, "another");
+  ledger_.SetBound(second, 2, 0);
   EXPECT_EQ(ledger_.NewestRestorableFor(second)->id, 2u);
-  second.passed_over.insert(2);
-  EXPECT_EQ(ledger_.NewestRestorableFor(second)->id, 1u);
+  Launch without = second;
+  without.passed_over.insert(2);
+  EXPECT_EQ(ledger_.NewestRestorableFor(without)->id, 1u);
   EXPECT_EQ(ledger_.NewestRestorable()->id, 3u);
-  second.passed_over.clear();
   const DatasetId own = Begin(second, 0, 4);
   Whole(own);
   EXPECT_EQ(ledger_.NewestRestorableFor(second)->id, own);  // its own are no others'
   EXPECT_EQ(ledger_.BoundOf(second), 2u);
   EXPECT_EQ(ledger_.NewestRestorableFor(second, own)->id, 2u);
-  ledger_.Get(own)->in_prefix = true;
+  ledger_.FlushBegan(*ledger_.Get(own));
+  ledger_.Committed(*ledger_.Get(own));
   EXPECT_EQ(ledger_.BoundOf(second), 0u);
   EXPECT_EQ(ledger_.NewestRestorableFor(second, own)->id, 3u);
 }
 
 TEST_F(LedgerTest, ABoundHoldsForWhatWasMadeBeforeItWasSet) {
-  Launch& first = Enter(1, 1);
+  const Launch& first = Enter(1, 1);
   for (std::uint64_t step = 1; step <= 4; ++step) {
+    now_us_ = static_cast<std::int64_t>(step * 1000);
     Whole(Begin(first, 0, step));
-    ledger_.Get(step)->created_us = static_cast<std::int64_t>(step * 1000);
   }
-  Launch& second = Enter(2, 1, "another");
-  second.bound = 1;
+  const Launch& second = Enter(2, 1, "another");
+  ledger_.SetBound(second, 1, 0);
   EXPECT_EQ(ledger_.NewestRestorableFor(second)->id, 1u);
-  second.bound_set_us = 3000;
+  ledger_.SetBound(second, 1, 3000);
   EXPECT_EQ(ledger_.NewestRestorableFor(second)->id, 4u);
   EXPECT_EQ(ledger_.NewestRestorableFor(second, 4)->id, 1u);
 }
 
 TEST_F(LedgerTest, ABoundThatNamesAnOutdatedDatasetMeansIt) {
-  Launch& first = Enter(1, 1);
+  const Launch& first = Enter(1, 1);
+  now_us_ = 2000;
   Whole(Begin(first, 0, 1));
-  ledger_.Get(1)->created_us = 2000;
-  auto adopted = std::make_shared<Dataset>(*ledger_.Get(1));
-  adopted->id = 70;
-  adopted->launch = 0;
-  adopted->created_us = 1000;
+  Dataset adopted = *ledger_.Get(1);
+  adopted.id = 70;
+  adopted.launch = 0;
+  adopted.created_us = 1000;
   ledger_.Adopt(adopted);
-  Launch& second = Enter(2, 1, "another");
+  const Launch& second = Enter(2, 1, "another");
   EXPECT_EQ(ledger_.NewestRestorableFor(second)->id, 1u);
-  second.bound = 70;
+  ledger_.SetBound(second, 70, 0);
   EXPECT_EQ(ledger_.NewestRestorableFor(second)->id, 70u);
-  second.passed_over.insert(70);
+  ledger_.PassOver(second.id, 70);
   EXPECT_EQ(ledger_.NewestRestorableFor(second), nullptr);  // the other one is newer
-  second.bound = 1;
+  ledger_.SetBound(second, 1, 0);
   EXPECT_EQ(ledger_.NewestRestorableFor(second)->id, 1u);
 }
 
 TEST_F(LedgerTest, WhatWasDroppedFromTheIndexIsNotChosen) {
-  Launch& first = Enter(1, 1);
+  const Launch& first = Enter(1, 1);
   for (std::uint64_t step = 1; step <= 2; ++step) Whole(Begin(first, 0, step));
-  ledger_.Get(2)->dropped = true;
+  ledger_.TakenOut(*ledger_.Get(2));
   EXPECT_EQ(ledger_.NewestRestorable()->id, 1u);
   EXPECT_EQ(ledger_.NewestRestorableFor(Enter(2, 1, "another"))->id, 1u);
 }

@@ -1,0 +1,89 @@
+// Differential checkpoints: whose files a new dataset's files start from, what is known of their blocks, and what is
+// distrusted. README.md, "Differential checkpoints". Strand only, but for Prepare.
+#ifndef CAIRN_DAEMON_CORE_BASE_FILES_H_
+#define CAIRN_DAEMON_CORE_BASE_FILES_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/core/context.h"
+#include "daemon/core/dataset_folders.h"
+#include "daemon/core/ledger.h"
+#include "daemon/data/block_digests.h"
+#include "daemon/data/capture.h"
+#include "proto/catalogue.pb.h"
+#include "storage/base/disk.h"
+#include "storage/base/ids.h"
+#include "storage/cache/cache_folder.h"
+#include "storage/ftiff/letter.h"
+
+namespace cairn {
+
+class BaseFiles {
+ public:
+  BaseFiles(const Context& context, std::shared_ptr<CacheFolder> cache, const Ledger& ledger, DatasetFolders& folders);
+  BaseFiles(const BaseFiles&) = delete;
+
+  ftiff::Letter LetterOfFiles() const;
+  bool Differential() const;
+  // Retired files alternate where extents cannot be shared.
+  bool KeepsSpare() const { return Differential() && !cache_->shares_extents(); }
+
+  // --- A new dataset gets its bases ---
+  // Files of `spare` are `to`'s. REQUIRES: it leaves the cache right now.
+  void Give(const Dataset& spare, DatasetId to);
+  // Where extents can be shared, from the newest one, which stays as it is.
+  void Share(const Dataset& to);
+  // What a pool makes ready, and what it has found. Blocks. First nobody believes in the base any more, durably; then
+  // its files may be changed.
+  struct Plan {
+    DatasetId base = 0;
+    bool clone = false;                            // they share extents; else they are the base's no more
+    std::vector<catalogue::Catalogue> catalogues;  // of the base, by rank
+    std::map<Rank, std::shared_ptr<const BlockDigests>> digests;  // that are known
+  };
+  struct Ready {
+    std::map<Rank, CaptureBase> files;
+    std::vector<std::string> warnings;
+  };
+  std::optional<Plan> PlanOf(DatasetId to) const;
+  static Ready Prepare(Disk& disk, CacheFolder& cache, const Plan& plan);
+  void Prepared(DatasetId to, Ready ready);
+  // A rank's, once; none: the file is written in full.
+  std::optional<CaptureBase> Take(DatasetId to, Rank rank);
+  // No capture of the dataset needs them any more: what was not taken goes.
+  void End(DatasetId to);
+
+  // --- What is known of files in the cache ---
+  void Keep(DatasetId id, Rank rank, std::shared_ptr<const BlockDigests> digests);
+  // Those of files that can be no base any more. After every change of the run.
+  void Forget();
+  // A file was not what its digests said, and others may have taken over what is wrong in it: from now on bases are
+  // read and compared with their catalogues.
+  void Distrust();
+  // Whose files `to` shares, if any.
+  DatasetId ClonedFrom(DatasetId to) const;
+
+ private:
+  struct Reuse {
+    Plan plan;
+    std::map<Rank, CaptureBase> files;  // ready for a capture
+  };
+  static void Distrust(Reuse& reuse);
+
+  const Context& context_;
+  const std::shared_ptr<CacheFolder> cache_;
+  const Ledger& ledger_;
+  DatasetFolders& folders_;
+  std::map<DatasetId, Reuse> reuse_;  // by the new dataset, until it is whole or has failed
+  std::map<DatasetId, std::map<Rank, std::shared_ptr<const BlockDigests>>> digests_;
+  DatasetId distrusted_ = 0;  // captures of datasets up to this one may have built upon damage
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_BASE_FILES_H_

@@ -1,0 +1,51 @@
+// The room that all runs share in this node's cache: how much is in use, and who gives way to whom. Strand only.
+#ifndef CAIRN_DAEMON_CORE_CACHE_ROOM_H_
+#define CAIRN_DAEMON_CORE_CACHE_ROOM_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "daemon/core/context.h"
+#include "daemon/core/ledger.h"
+
+namespace cairn {
+
+class RunCache;
+
+class CacheRoom {
+ public:
+  explicit CacheRoom(const Context& context) : context_(context) {}
+  CacheRoom(const CacheRoom&) = delete;
+
+  void Add(RunCache* run) { runs_.push_back(run); }  // borrowed
+  void SetBytesMax(std::uint64_t bytes) { bytes_max_ = bytes; }
+  std::uint64_t bytes_max() const { return bytes_max_; }
+  // What is on its way counts as planned; what is only on the prefix does not count.
+  std::uint64_t BytesUsed() const;
+  // What is surely on the disk of that: clones may share nearly all that they have.
+  std::uint64_t BytesOccupied() const;
+
+  // Room that can be had by evictions, until something else has changed.
+  struct Room {
+    std::vector<std::pair<RunCache*, DatasetPtr>> leaving;
+  };
+  // For `bytes` of `run`. The run that wants room gives way first. `spare`, if given, makes room by giving its files to
+  // what is to come. kResourceExhausted: the cache is full of what may not go.
+  absl::StatusOr<Room> Find(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare = nullptr) const;
+  static void Make(const Room& room);
+  // Both. Nobody loses anything for what will not fit anyway.
+  absl::Status Reserve(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare = nullptr);
+
+ private:
+  const Context& context_;
+  std::vector<RunCache*> runs_;
+  std::uint64_t bytes_max_ = 0;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_CACHE_ROOM_H_

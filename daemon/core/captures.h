@@ -1,0 +1,137 @@
+// Protected memory of one run's ranks, from Begin to a stored part. The client is answered as soon as there is an
+// image; the dataset's folder and file are made while it copies. Strand only.
+#ifndef CAIRN_DAEMON_CORE_CAPTURES_H_
+#define CAIRN_DAEMON_CORE_CAPTURES_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "daemon/core/base_files.h"
+#include "daemon/core/call.h"
+#include "daemon/core/completion.h"
+#include "daemon/core/container_lists.h"
+#include "daemon/core/context.h"
+#include "daemon/core/dataset_entry.h"
+#include "daemon/core/dataset_folders.h"
+#include "daemon/core/image_store.h"
+#include "daemon/core/ledger.h"
+#include "daemon/core/run_cache.h"
+#include "daemon/core/session.h"
+#include "daemon/core/steering.h"
+#include "daemon/core/stores.h"
+#include "daemon/core/waits.h"
+#include "daemon/data/capture.h"
+#include "proto/local.pb.h"
+
+namespace cairn {
+
+class Captures {
+ public:
+  struct Given {  // all borrowed
+    const RunId& run;
+    const std::string& run_name;
+    ImageStore& images;
+    Ledger& ledger;
+    Waits& waits;
+    ContainerLists& lists;
+    DatasetFolders& folders;
+    BaseFiles& bases;
+    RunCache& cache;
+    Stores& stores;
+    DatasetEntry& entry;
+    Completion& completion;
+    Steering& steering;
+    std::function<bool(const Session&)> has_output;  // of files, open
+  };
+  Captures(const Context& context, const Given& given) : context_(context), given_(given) {}
+  ~Captures();
+  Captures(const Captures&) = delete;
+
+  using Request = std::shared_ptr<const local::Request>;
+  // --- What ranks ask. REQUIRES: no output of files is open in the session ---
+  void Begin(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request);
+  void Commit(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Commit& commit);
+  void Resume(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Resume& resume);
+  void Abort(const Session& session, const std::string& reason);  // nothing if none is open
+  // What they say without waiting for an answer. A client that gets it wrong spoils its dataset, and is told so.
+  void Filled(const SessionPtr& session, const local::Request& request);
+  // The ingest door's payload. The image is the daemon's own then; the next piece goes where the plan says.
+  void Piece(const SessionPtr& session, const local::Request& request);
+
+  // --- What happens ---
+  bool IsOpen(const Session& session) const { return open_.contains(session.id); }
+  void DatasetFailed(const DatasetPtr& dataset);
+  void SessionEnded(const Session& session) { open_.erase(session.id); }
+  void Stop();  // aborts what is under way
+
+ private:
+  // One rank's part on its way. Kept alive by its session, then by the capture.
+  struct Writer {
+    // kEnded: stored, failed or given up: nothing more comes of it.
+    enum class Stage : std::uint8_t { kWantsImage, kFilling, kCommitted, kEnded };
+    Stage stage = Stage::kWantsImage;
+    DatasetPtr dataset;
+    Rank rank = 0;
+    std::weak_ptr<const Session> session;
+    ImageOwnerPtr images;
+    VariableList variables;
+    ListPtr list;  // of this checkpoint
+    ListPtr last;  // of the one before it; null: none, or not needed any more
+    PlanPtr plan;
+    std::shared_ptr<Image> image;  // null: no bytes
+    bool ring = false;
+    ftiff::Letter letter = ftiff::Letter::kF;  // of its file
+    std::string work_path;
+    std::uint64_t begin_call = 0;                // Released replies carry its number
+    std::weak_ptr<Connection> begin_connection;  // that the Begin came over
+    std::shared_ptr<Capture> capture;            // from when the dataset's folder is there
+    std::uint64_t filled = 0;                    // pieces, as told
+    std::uint64_t released = 0;                  // windows of the ring, as told
+    std::uint32_t digest = 0;                    // over the pieces' CRCs (gRPC)
+    std::shared_ptr<void> lease;                 // of the dataset's folder
+
+    bool ended() const { return stage == Stage::kEnded; }
+    bool has_plan() const { return stage == Stage::kFilling || stage == Stage::kCommitted; }
+  };
+  using WriterPtr = std::shared_ptr<Writer>;
+
+  // captures.cc: until the client can copy
+  WriterPtr WriterOf(const Session& session) const;  // null: none
+  void ListKnown(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Begin& begin);
+  WriterPtr MakeWriter(const SessionPtr& session, const Call& call, const local::Begin& begin,
+                       const DatasetPtr& dataset, const ListPtr& list);
+  void ImageReady(const WriterPtr& writer, const std::shared_ptr<Call>& call,
+                  absl::StatusOr<std::shared_ptr<Image>> image);
+  bool AnsweredAgain(const WriterPtr& writer, const SessionPtr& session, const std::shared_ptr<Call>& call,
+                     const local::Begin& begin);
+  void AnswerBegin(const Writer& writer, Call& call, bool same_plan);
+  static void TellReleased(const Writer& writer);
+  void Fail(const Writer& writer, const absl::Status& why);
+
+  // captures_end.cc: from the folder to a stored part
+  Capture::Spec SpecOf(const Writer& writer);
+  void StartCapture(const WriterPtr& writer);
+  void CaptureEnded(const WriterPtr& writer, absl::StatusOr<CaptureResult> result);
+  void TakeResult(const WriterPtr& writer, CaptureResult& result);
+  void BaseIsDamaged(const Writer& writer, const absl::Status& why);
+  void StorePart(const WriterPtr& writer, const CaptureResult& result, std::shared_ptr<void> lease);
+
+  // captures_fill.cc: while the client copies
+  void Misbehaved(const SessionPtr& session, const local::Request& request, const absl::Status& status);
+  absl::Status TakePiece(Writer& writer, const local::Piece& piece);
+
+  const Context& context_;
+  const Given given_;
+  std::map<SessionId, WriterPtr> open_;                       // until the rank has committed
+  std::map<DatasetId, std::map<Rank, WriterPtr>> capturing_;  // until the capture has ended
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_CAPTURES_H_

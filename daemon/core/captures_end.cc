@@ -1,0 +1,163 @@
+// From the dataset's folder to a stored part.
+#include <utility>
+
+#include "daemon/core/captures.h"
+#include "storage/base/status.h"
+#include "storage/cache/catalogue.h"
+#include "storage/view/placement.h"
+
+namespace cairn {
+namespace {
+
+catalogue::Catalogue CatalogueOf(const RunId& run, const Dataset& dataset, Rank rank, const VariableList& variables,
+                                 ftiff::Letter letter, const CaptureResult& result) {
+  catalogue::Catalogue catalogue;
+  catalogue.set_run(run.Hex());
+  catalogue.set_launch(dataset.launch);
+  catalogue.set_dataset(dataset.id);
+  catalogue.set_step(dataset.step);
+  catalogue.set_rank(rank);
+  catalogue.set_nranks(dataset.nranks);
+  *catalogue.mutable_variables() = variables;
+  if (variables.empty()) return catalogue;
+  catalogue::FileEntry& file = *catalogue.add_file();
+  file.set_name(CheckpointFileName(dataset.id, rank));
+  file.set_prefix_name(fmt::format("ckpt.{}/{}", dataset.id, file.name()));
+  file.set_bytes(result.file_bytes);
+  file.set_bytes_written(result.bytes_written);
+  file.mutable_crc32c()->Assign(result.crc32c.begin(), result.crc32c.end());
+  file.set_crc32(result.crc32);
+  file.set_has_crc32(true);
+  for (catalogue::Placement& placement :
+       view::PlacementOf(catalogue, ftiff::Placed(result.layout, letter), result.bounds)) {
+    *catalogue.add_placement() = std::move(placement);
+  }
+  return catalogue;
+}
+
+}  // namespace
+
+Capture::Spec Captures::SpecOf(const Writer& writer) {
+  Capture::Spec spec;
+  spec.layout = *writer.list->layout;
+  spec.letter = writer.letter;
+  if (HasEmptied(spec.layout)) spec.last_hashes = LastHashes(writer.last.get(), spec.layout);
+  if (spec.letter == ftiff::Letter::kF && given_.bases.Differential() && !writer.dataset->kind.past_cache) {
+    spec.want_digests = true;
+    spec.base = given_.bases.Take(writer.dataset->id, writer.rank);
+    // A client that waits for slots of a ring would wait for the whole base to be read.
+    if (writer.ring && spec.base && !spec.base->digests) spec.base.reset();
+  }
+  spec.scans = view::ScansFor(writer.variables, spec.layout);
+  spec.plan = *writer.plan;
+  spec.image = writer.image;
+  spec.checkpoint_id = static_cast<std::int32_t>(writer.dataset->id);
+  spec.timestamp_ns = static_cast<std::uint64_t>(context_.now_us()) * 1000;
+  spec.work_path = writer.work_path;
+  return spec;
+}
+
+void Captures::StartCapture(const WriterPtr& writer) {
+  // Without variables there is no file: its commit alone makes the part whole.
+  if (writer->variables.empty() || context_.phase == Phase::kStopping) return;
+  if (writer->last && !writer->last->settled && HasEmptied(*writer->list->layout)) {
+    writer->last->waiting.push_back([this, writer] {  // the hashes come from the file that is being written
+      if (!writer->ended()) StartCapture(writer);
+    });
+    return;
+  }
+  Capture::Callbacks callbacks;
+  callbacks.on_released = [&loop = context_.loop(), writer](std::uint64_t windows) {
+    loop.Post([writer, windows] {
+      writer->released = windows;
+      TellReleased(*writer);
+    });
+  };
+  callbacks.on_end = [this, writer](absl::StatusOr<CaptureResult> result) {
+    context_.loop().Post([this, writer, result = std::move(result)]() mutable {
+      context_.transfers->Ended();
+      CaptureEnded(writer, std::move(result));
+    });
+  };
+  context_.transfers->Begun();
+  const Pools& pools = context_.env.pools;
+  writer->capture =
+      Capture::Start(given_.stores.DiskOf(*writer->dataset), writer->dataset->kind.past_cache ? pools.far : pools.work,
+                     SpecOf(*writer), std::move(callbacks));
+  // What the client told while the folder was made. A wrong count was refused when it was told.
+  absl::Status status = writer->capture->Filled(writer->filled);
+  if (status.ok() && writer->stage == Writer::Stage::kCommitted) status = writer->capture->Commit();
+  if (!status.ok()) Fail(*writer, status);
+}
+
+void Captures::CaptureEnded(const WriterPtr& writer, absl::StatusOr<CaptureResult> result) {
+  std::shared_ptr<void> lease = std::exchange(writer->lease, nullptr);
+  writer->capture = nullptr;  // it holds the image
+  if (auto writers = capturing_.find(writer->dataset->id); writers != capturing_.end()) {
+    writers->second.erase(writer->rank);
+    if (writers->second.empty()) capturing_.erase(writers);
+  }
+  given_.lists.Settle(writer->list, std::exchange(writer->last, nullptr),
+                      result.ok() ? std::optional(std::move(result->chunk_hashes)) : std::nullopt);
+  if (result.ok() && !writer->ended()) {
+    TakeResult(writer, *result);
+    return StorePart(writer, *result, std::move(lease));
+  }
+  given_.images.Release(writer->images, std::exchange(writer->image, nullptr));
+  if (!writer->ended()) {
+    writer->stage = Writer::Stage::kEnded;
+    return Fail(*writer, result.status());
+  }
+  given_.waits.Changed();
+}
+
+// What it has found out about its base, its blocks' digests, and the image, which a restore may want.
+void Captures::TakeResult(const WriterPtr& writer, CaptureResult& result) {
+  const Dataset& dataset = *writer->dataset;
+  if (!result.base_status.ok()) {
+    const bool in_full = result.bytes_written == result.file_bytes;
+    context_.Warn(fmt::format("run {}: dataset {}: rank {} is written {}: {}", given_.run_name, dataset.id,
+                              writer->rank, in_full ? "in full" : "in part, from a damaged file",
+                              MessageOf(result.base_status)));
+    BaseIsDamaged(*writer, result.base_status);
+  }
+  if (result.digests && !dataset.kind.past_cache) {
+    given_.bases.Keep(dataset.id, writer->rank, std::move(result.digests));
+  }
+  if (writer->image && !writer->ring && writer->letter == ftiff::Letter::kF) {
+    auto kept = std::make_shared<KeptImage>();
+    kept->image = std::move(writer->image);
+    kept->data_bytes = writer->list->layout->data_bytes;
+    kept->metadata = std::move(result.metadata);
+    given_.images.Keep(given_.run, dataset.id, dataset.created_us, writer->rank, std::move(kept), writer->images);
+  } else {
+    given_.images.Release(writer->images, std::exchange(writer->image, nullptr));
+  }
+}
+
+// What a capture has found out about a file that shares its extents and stays: its dataset is not whole any more.
+void Captures::BaseIsDamaged(const Writer& writer, const absl::Status& why) {
+  if (!absl::IsDataLoss(why) && !absl::IsNotFound(why)) return;
+  const DatasetPtr base = given_.ledger.Get(given_.bases.ClonedFrom(writer.dataset->id));
+  if (!base || !base->in_cache() || base->readers > 0) return;  // a restore finds out for itself
+  given_.cache.FoundDamaged(base, CheckpointFileName(base->id, writer.rank), why);
+}
+
+void Captures::StorePart(const WriterPtr& writer, const CaptureResult& result, std::shared_ptr<void> lease) {
+  const DatasetPtr& dataset = writer->dataset;
+  catalogue::Catalogue catalogue =
+      CatalogueOf(given_.run, *dataset, writer->rank, writer->variables, writer->letter, result);
+  auto store = [store = given_.stores.Of(*dataset), catalogue,
+                path = catalogue.file_size() > 0 ? writer->work_path : std::string()] {
+    return store->CommitRank(catalogue, path);
+  };
+  given_.stores.Blocking(
+      *dataset, std::move(store),
+      [this, writer, catalogue = std::move(catalogue), lease = std::move(lease)](const absl::Status& status) mutable {
+        if (!given_.ledger.Has(writer->dataset)) return;  // it failed meanwhile
+        if (status.ok()) return given_.completion.Stored(writer->dataset, writer->rank, std::move(catalogue));
+        Fail(*writer, status);
+      });
+}
+
+}  // namespace cairn

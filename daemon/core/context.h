@@ -1,0 +1,77 @@
+// What all components of the core share: what the core was given, the settings as they are now, whether it is going
+// away, and where warnings go. Strand only. The core owns it; everybody else reads.
+#ifndef CAIRN_DAEMON_CORE_CONTEXT_H_
+#define CAIRN_DAEMON_CORE_CONTEXT_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "daemon/config/config.h"
+#include "daemon/core/environment.h"
+#include "daemon/core/loop.h"
+
+namespace cairn {
+
+// In this order; there is no way back.
+enum class Phase : std::uint8_t {
+  kServing,
+  kQuiescing,  // takes nothing new, finishes what was begun
+  kQuiesced,   // promises nothing any more
+  kStopping,   // ends transfers; nothing more is started
+};
+
+// The last ones, for `cairn status`. Each goes to the log, too.
+class Warnings {
+ public:
+  static constexpr std::size_t kMax = 100;
+  void Add(std::string text);
+  const std::deque<std::string>& all() const { return all_; }
+
+ private:
+  std::deque<std::string> all_;
+};
+
+// Captures and restores under way: they use pools, disks and images until they say that they have ended.
+class Transfers {
+ public:
+  void Begun() { ++under_way_; }
+  void Ended();
+  // Runs `done` once none is under way: now, or when the last one ends.
+  void WhenNone(std::function<void()> done);
+
+ private:
+  std::uint32_t under_way_ = 0;
+  std::function<void()> when_none_;
+};
+
+struct Context {
+  const Environment env;  // what is in it is borrowed
+  Config config;
+  Phase phase = Phase::kServing;
+  Warnings* warnings;
+  Transfers* transfers;
+
+  bool quiescing() const { return phase >= Phase::kQuiescing; }
+  void Warn(std::string text) const { warnings->Add(std::move(text)); }
+  Loop& loop() const { return env.loop; }
+  SteadyTime now() const { return env.clocks.steady(); }
+  std::int64_t now_us() const;  // since the epoch
+
+  // Runs `work` where it may wait for a disk, then `then` with its result on the strand.
+  template <typename Work, typename Then>
+  void OnCache(Work work, Then then) const {
+    RunBlocking(env.pools.cache, env.loop, std::move(work), std::move(then));
+  }
+  // It may hang for hours; nothing that needs only the cache waits for it.
+  template <typename Work, typename Then>
+  void OnPrefix(Work work, Then then) const {
+    RunBlocking(env.pools.prefix, env.loop, std::move(work), std::move(then));
+  }
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_CONTEXT_H_

@@ -1,0 +1,34 @@
+#include "daemon/core/dataset.h"
+
+namespace cairn {
+
+std::string_view NameOf(Place place) {
+  constexpr std::string_view kNames[] = {"absent", "arriving", "whole", "leaving", "damaged"};
+  return kNames[static_cast<std::size_t>(place)];
+}
+
+std::string_view NameOf(Standing standing) {
+  constexpr std::string_view kNames[] = {"current",   "doubted",  "superseded", "gave way",
+                                         "taken out", "id taken", "history"};
+  return kNames[static_cast<std::size_t>(standing)];
+}
+
+std::uint64_t FileBytes(const catalogue::Catalogue& catalogue) {
+  std::uint64_t bytes = 0;
+  for (const catalogue::FileEntry& file : catalogue.file()) bytes += file.bytes();
+  return bytes;
+}
+
+std::uint64_t Dataset::bytes() const {
+  std::uint64_t sum = 0;
+  for (const Part& part : parts) sum += part.bytes;
+  return sum;
+}
+
+Level Dataset::level() const {
+  if (in_prefix()) return Level::kPrefix;
+  if (in_cache()) return Level::kLocal;
+  return all_captured() && !damaged() ? Level::kCaptured : Level::kNone;
+}
+
+}  // namespace cairn

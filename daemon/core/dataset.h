@@ -1,0 +1,123 @@
+// One dataset: what it is, where it is, and what is to become of it. The ledger (ledger.h) makes and changes datasets;
+// everybody else has them as `const`.
+#ifndef CAIRN_DAEMON_CORE_DATASET_H_
+#define CAIRN_DAEMON_CORE_DATASET_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/core/variables.h"
+#include "proto/catalogue.pb.h"
+#include "storage/base/ids.h"
+
+namespace cairn {
+
+// One rank's part of a dataset. It only goes forward, but for its catalogue, which may be let go of and read again:
+//
+//   kAbsent -> kBegun -> kCaptured -> kDescribed <-> kStored
+struct Part {
+  enum class State : std::uint8_t {
+    kAbsent,     // the rank has not begun it
+    kBegun,      //
+    kCaptured,   // its bytes are in the daemon's hands
+    kDescribed,  // its files and its catalogue are stored, and the catalogue is here
+    kStored,     // the same, but the catalogue is only on the prefix
+  };
+  State state = State::kAbsent;
+  std::uint64_t bytes = 0;  // of its files, as planned, then as written
+  catalogue::Catalogue catalogue;
+
+  bool stored() const { return state >= State::kDescribed; }
+  bool captured() const { return state >= State::kCaptured; }
+};
+
+// Where a dataset is, in the cache or on the prefix.
+enum class Place : std::uint8_t {
+  kAbsent,
+  kArriving,  // being written there; nobody reads it
+  kWhole,     // with its record: it counts
+  kLeaving,   // nobody counts on it any more; its bytes may still be there
+  kDamaged,   // found to be damaged, set aside, not used again
+};
+std::string_view NameOf(Place place);
+
+// What is to become of a dataset besides. Each is left only as the table in ledger.h says.
+enum class Standing : std::uint8_t {
+  kCurrent,     // may be chosen, and may go to the prefix
+  kDoubted,     // the same; a newer one's files were about to replace its own on the prefix when a daemon ended
+  kSuperseded,  // its flush was dropped for a newer one, or it was removed from the prefix: not flushed unless asked
+                // for
+  kGaveWay,     // a newer one's files have its names on the prefix: never goes there again
+  kTakenOut,    // someone took it out of the prefix' index: never goes there again, and is chosen only by name
+  kIdTaken,     // SCR has given its id to another dataset: stays in the cache
+  kHistory,     // the same, and what it holds was removed on the prefix: chosen only by name
+};
+std::string_view NameOf(Standing standing);
+
+struct Dataset {
+  // What it is: set when it is made or adopted.
+  struct Kind {
+    bool files = false;       // the application's own
+    bool checkpoint = true;   // meant for restart
+    bool output = false;      // may be both
+    bool past_cache = false;  // written straight to the prefix
+  };
+  DatasetId id = 0;
+  LaunchId launch = 0;
+  std::uint64_t step = 0;
+  std::uint32_t attempt = 0;
+  std::uint32_t nranks = 0;
+  Kind kind;
+  bool outdated = false;      // has a higher id than newer ones: chosen only by name, and supersedes nothing
+  std::uint64_t ordinal = 0;  // of a checkpoint: its number in its launch, from 1
+  std::int64_t created_us = 0;
+  std::string user, job;  // as SCR's records have them: whose, and of which job (the cache folder's scr.<job>)
+  std::string name;       // in SCR's records, of what SCR has written; empty: Cairn's own
+
+  // What has become of it: changed by the ledger, event by event.
+  std::vector<Part> parts;     // by rank
+  std::uint32_t captured = 0;  // parts at kCaptured or beyond
+  std::uint32_t stored = 0;    // parts at kDescribed or beyond
+  Place cache = Place::kAbsent;
+  Place prefix = Place::kAbsent;
+  Standing standing = Standing::kCurrent;
+  bool foreign = false;       // SCR's own on the prefix: nothing of it there is ever changed
+  bool pinned = false;        // by the user
+  bool asked = false;         // someone waits for `prefix`, or asked for the flush by name
+  std::string why_damaged;    // if it is known
+  std::uint32_t readers = 0;  // restores under way
+  Agreement agreement;
+
+  std::uint64_t bytes() const;
+  Level level() const;
+  bool in_cache() const { return cache == Place::kWhole; }
+  bool in_prefix() const { return prefix == Place::kWhole; }
+  bool whole() const { return in_cache() || in_prefix(); }
+  bool all_captured() const { return captured == nranks; }
+  bool all_stored() const { return stored == nranks; }
+  // The catalogues are here.
+  bool described() const { return parts.empty() || parts.front().state != Part::State::kStored; }
+  // No tier could give it back.
+  bool damaged() const { return !whole() && (cache == Place::kDamaged || prefix == Place::kDamaged); }
+  bool restorable() const { return kind.checkpoint && whole(); }
+  bool dropped() const { return standing == Standing::kTakenOut || standing == Standing::kHistory; }
+  bool id_taken() const { return standing == Standing::kIdTaken || standing == Standing::kHistory; }
+  // It will not go to the prefix, whoever asks.
+  bool gave_way() const { return foreign || (standing >= Standing::kGaveWay); }
+  // It is not flushed by itself.
+  bool flush_dropped() const {
+    return standing == Standing::kSuperseded || standing == Standing::kGaveWay || standing == Standing::kTakenOut;
+  }
+  // Counts when the newest is looked for.
+  bool superseding() const { return kind.checkpoint && !outdated && !dropped(); }
+};
+using DatasetPtr = std::shared_ptr<const Dataset>;
+
+std::uint64_t FileBytes(const catalogue::Catalogue& catalogue);  // of all its files
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_DATASET_H_

@@ -1,0 +1,125 @@
+#include "daemon/core/dataset_entry.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "daemon/core/descriptor.h"
+#include "storage/base/check.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+// An SCR job with this SCR_JOB_ID restarts from the cache: its folder is named so.
+std::string JobOf(const CacheFolder& cache) {
+  constexpr std::string_view kStem = "scr.";
+  const std::string folder = BaseOf(cache.path());
+  return folder.starts_with(kStem) ? folder.substr(kStem.size()) : folder;
+}
+
+// What is kept of a dataset grows with its ranks; a rank that runs ahead of one that never comes is stopped.
+absl::Status CheckOpen(const Launch& launch) {
+  const std::size_t open_max = std::clamp<std::size_t>((256 << 10) / launch.nranks, 2, 64);
+  if (launch.open.size() < open_max) return absl::OkStatus();
+  return ResourceExhausted("{} datasets of this launch wait for ranks that have not begun them", open_max);
+}
+
+}  // namespace
+
+DatasetEntry::DatasetEntry(const Context& context, const Given& given) : context_(context), given_(given) {}
+
+absl::StatusOr<DatasetPtr> DatasetEntry::Enter(const Session& session, const Wish& wish,
+                                               const VariableList& variables) {
+  const Launch* launch = given_.ledger.Find(session.launch);
+  CAIRN_CHECK(launch != nullptr);
+  const Ledger::BeginSpec spec{.step = wish.step,
+                               .attempt = wish.attempt,
+                               .kind = wish.kind,
+                               .bytes = wish.bytes,
+                               .now_us = context_.now_us(),
+                               .user = context_.env.process.user,
+                               .job = JobOf(*given_.cache_folder)};
+  CAIRN_ASSIGN_OR_RETURN(const DatasetPtr dataset, given_.ledger.FindForBegin(*launch, session.rank, spec));
+  if (!dataset) return Make(*launch, session.rank, spec, variables);
+  CAIRN_RETURN_IF_ERROR(Join(*launch, dataset, session.rank, spec, variables));
+  return dataset;
+}
+
+// Nothing is changed yet. Files are not refused for what others hold.
+absl::StatusOr<DatasetEntry::Place> DatasetEntry::PlaceFor(const Launch& launch, Rank rank,
+                                                           const Ledger::BeginSpec& spec) {
+  Place place;
+  const bool may_bypass = given_.stores.MayBypass();
+  place.past_cache = may_bypass && given_.stores.TooLarge(launch, rank, spec);
+  if (place.past_cache) return place;
+  if (!spec.kind.files) place.spare = given_.cache.SpareFor(spec.bytes, launch.nranks);
+  auto room = given_.cache.FindRoom(spec.bytes, place.spare);
+  if (room.ok()) {
+    place.room = *std::move(room);
+  } else if (spec.kind.files && may_bypass) {
+    place.past_cache = true;
+  } else {
+    return room.status();
+  }
+  return place;
+}
+
+absl::StatusOr<DatasetPtr> DatasetEntry::Make(const Launch& launch, Rank rank, Ledger::BeginSpec spec,
+                                              const VariableList& variables) {
+  CAIRN_RETURN_IF_ERROR(CheckOpen(launch));
+  CAIRN_ASSIGN_OR_RETURN(const Place place, PlaceFor(launch, rank, spec));
+  CAIRN_ASSIGN_OR_RETURN(const DatasetId id, given_.ids.Next());
+  CacheRoom::Make(place.room);
+  spec.kind.past_cache = place.past_cache;
+  const DatasetPtr dataset = given_.ledger.Create(launch, id, spec);
+  given_.stores.Entered(*dataset);
+  CAIRN_RETURN_IF_ERROR(given_.ledger.Begin(launch, dataset, rank, spec, variables));
+  if (place.spare) given_.cache.GiveFiles(place.spare, id);
+  return dataset;
+}
+
+// How much the other ranks have is known only now: it may be more than there is room for.
+absl::Status DatasetEntry::Join(const Launch& launch, const DatasetPtr& dataset, Rank rank,
+                                const Ledger::BeginSpec& spec, const VariableList& variables) {
+  const bool in_books = !dataset->kind.past_cache && !spec.kind.files;
+  const absl::Status room = in_books ? given_.cache.Reserve(spec.bytes) : absl::OkStatus();
+  if (room.ok()) return given_.ledger.Begin(launch, dataset, rank, spec, variables);
+  if (dataset->bytes() + spec.bytes > given_.cache.bytes_max()) given_.stores.Outgrown(launch.nranks);
+  given_.ledger.Fail(dataset->id, fmt::format("rank {}: {}", rank, MessageOf(room)));
+  return room;
+}
+
+void DatasetEntry::WithFolder(const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
+  given_.folders.Want(dataset->id, std::move(then), [this, dataset] { MakeFolder(dataset); });
+}
+
+void DatasetEntry::MakeFolder(const DatasetPtr& dataset) {
+  const DatasetId id = dataset->id;
+  const std::shared_ptr<void> lease = given_.folders.Lease(id);
+  if (dataset->kind.past_cache) {
+    return given_.stores.Begin(dataset,
+                               [this, id, lease](const absl::Status& status) { given_.folders.Made(id, status); });
+  }
+  given_.bases.Share(*dataset);
+  struct Made {
+    absl::Status status;
+    BaseFiles::Ready bases;
+  };
+  auto make = [&disk = context_.env.cache_disk, cache = given_.cache_folder, descriptor = DescriptorOf(*dataset, false),
+               plan = given_.bases.PlanOf(id)] {
+    Made made;
+    made.status = cache->Begin(descriptor);
+    if (made.status.ok() && plan) made.bases = BaseFiles::Prepare(disk, *cache, *plan);
+    return made;
+  };
+  context_.OnCache(std::move(make), [this, id, lease](Made made) {
+    for (const std::string& warning : made.bases.warnings) {
+      context_.Warn(fmt::format("run {}: dataset {} is written in full: {}", given_.run_name, id, warning));
+    }
+    given_.bases.Prepared(id, std::move(made.bases));
+    given_.folders.Made(id, made.status);
+  });
+}
+
+}  // namespace cairn

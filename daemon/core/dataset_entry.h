@@ -1,0 +1,76 @@
+// The begin of a dataset by one rank, of memory or of files: policy, room, id and base are asked for once, then it is
+// done. Strand only.
+#ifndef CAIRN_DAEMON_CORE_DATASET_ENTRY_H_
+#define CAIRN_DAEMON_CORE_DATASET_ENTRY_H_
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "daemon/core/base_files.h"
+#include "daemon/core/context.h"
+#include "daemon/core/dataset_folders.h"
+#include "daemon/core/dataset_ids.h"
+#include "daemon/core/ledger.h"
+#include "daemon/core/run_cache.h"
+#include "daemon/core/session.h"
+#include "daemon/core/stores.h"
+#include "daemon/core/variables.h"
+
+namespace cairn {
+
+class DatasetEntry {
+ public:
+  struct Given {  // all borrowed
+    const std::string& run_name;
+    std::shared_ptr<CacheFolder> cache_folder;
+    Ledger& ledger;
+    DatasetIds& ids;
+    RunCache& cache;
+    Stores& stores;
+    DatasetFolders& folders;
+    BaseFiles& bases;
+  };
+  DatasetEntry(const Context& context, const Given& given);
+  DatasetEntry(const DatasetEntry&) = delete;
+
+  // What a rank asks for with its begin.
+  struct Wish {
+    std::uint64_t step = 0;
+    std::uint32_t attempt = 1;
+    Dataset::Kind kind = {};
+    std::uint64_t bytes = 0;  // of its file, as planned; of files: not known
+  };
+  // The dataset that it joins, or the first makes.
+  //   kAborted             the dataset has failed
+  //   kFailedPrecondition  the rank has begun this attempt before
+  //   kResourceExhausted   there is no room, or this launch has too many datasets open
+  //   kUnavailable         no id can be had: the prefix does not answer
+  absl::StatusOr<DatasetPtr> Enter(const Session& session, const Wish& wish, const VariableList& variables);
+
+  // The dataset's entry and folder in its store, with its bases ready; made by the first rank that needs it.
+  void WithFolder(const DatasetPtr& dataset, std::function<void(absl::Status)> then);
+
+ private:
+  // What a new dataset gets.
+  struct Place {
+    bool past_cache = false;
+    CacheRoom::Room room;
+    DatasetPtr spare;  // that its files start from; null: none
+  };
+  absl::StatusOr<Place> PlaceFor(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec);
+  absl::StatusOr<DatasetPtr> Make(const Launch& launch, Rank rank, Ledger::BeginSpec spec,
+                                  const VariableList& variables);
+  absl::Status Join(const Launch& launch, const DatasetPtr& dataset, Rank rank, const Ledger::BeginSpec& spec,
+                    const VariableList& variables);
+  void MakeFolder(const DatasetPtr& dataset);
+
+  const Context& context_;
+  const Given given_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_DATASET_ENTRY_H_

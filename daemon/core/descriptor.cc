@@ -1,0 +1,42 @@
+#include "daemon/core/descriptor.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+#include "storage/cache/catalogue.h"
+
+namespace cairn {
+
+scr::Descriptor DescriptorOf(const Dataset& dataset, bool complete) {
+  scr::Descriptor descriptor;
+  descriptor.id = dataset.id;
+  descriptor.name = dataset.name.empty() ? fmt::format("ckpt.{}", dataset.id) : dataset.name;
+  descriptor.checkpoint = dataset.kind.checkpoint;
+  descriptor.output = dataset.kind.output;
+  descriptor.created_us = dataset.created_us;
+  descriptor.user = dataset.user;
+  descriptor.job_id = dataset.job;
+  descriptor.launch = dataset.launch;
+  descriptor.step = dataset.step;
+  descriptor.ranks = dataset.nranks;
+  descriptor.own_files = dataset.kind.files;
+  if (complete) {
+    descriptor.complete = true;
+    for (const Part& part : dataset.parts) {
+      // The catalogue is one of a rank's files, too.
+      descriptor.files += static_cast<std::uint64_t>(part.catalogue.file_size()) + 1;
+      descriptor.bytes += part.bytes + CatalogueFileBytes(part.catalogue);
+    }
+  }
+  return descriptor;
+}
+
+std::vector<catalogue::Catalogue> CataloguesOf(const Dataset& dataset) {
+  std::vector<catalogue::Catalogue> catalogues;
+  catalogues.reserve(dataset.parts.size());
+  for (const Part& part : dataset.parts) catalogues.push_back(part.catalogue);
+  return catalogues;
+}
+
+}  // namespace cairn

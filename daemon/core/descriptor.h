@@ -1,0 +1,20 @@
+// What SCR's records say of a dataset. Pure.
+#ifndef CAIRN_DAEMON_CORE_DESCRIPTOR_H_
+#define CAIRN_DAEMON_CORE_DESCRIPTOR_H_
+
+#include <vector>
+
+#include "daemon/core/dataset.h"
+#include "proto/catalogue.pb.h"
+#include "storage/scr/records.h"
+
+namespace cairn {
+
+// `complete`: with the number of its files and bytes. REQUIRES: then it is described.
+scr::Descriptor DescriptorOf(const Dataset& dataset, bool complete);
+
+std::vector<catalogue::Catalogue> CataloguesOf(const Dataset& dataset);  // by rank
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_DESCRIPTOR_H_

@@ -1,0 +1,291 @@
+#include "daemon/core/flusher.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "daemon/core/descriptor.h"
+#include "daemon/core/facts.h"
+#include "daemon/flusher/policy.h"
+#include "storage/base/check.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+
+Flusher::Flusher(const Context& context, const Given& given, Reports reports)
+    : context_(context), given_(given), reports_(std::move(reports)) {}
+
+std::string Flusher::TextOf(const Dataset& dataset) const {
+  return fmt::format("run {}: flush of dataset {} (step {})", given_.run_name, dataset.id, dataset.step);
+}
+
+// --- Which ones ---
+
+void Flusher::Plan() {
+  DropWithoutCopy();
+  std::uint32_t free = FreeSlots();
+  // What waits for a slot after a failed try comes first: it is older.
+  for (auto& [id, job] : jobs_) {
+    if (free == 0) break;
+    if (job->state != Job::State::kWaiting) continue;
+    Copy(job);
+    --free;
+  }
+  const Config::Flush& policy = context_.config.flush;
+  const FlushPlan plan = PlanFlushes(FactsOf(given_.ledger, policy), policy, free);
+  for (const FlushPlan::Dropped& dropped : plan.drop) {
+    given_.ledger.FlushDropped(*given_.ledger.Get(dropped.id));
+    given_.record.Store();
+    spdlog::info("run {}: dataset {} is not flushed: superseded by dataset {}", given_.run_name, dropped.id,
+                 dropped.successor);
+  }
+  for (DatasetId id : plan.start) {
+    // Steps that are still under way end first, and then it is looked again.
+    if (given_.growing.Working(id) || Has(id)) continue;
+    auto job = std::make_shared<Job>();
+    job->dataset = given_.ledger.Get(id);
+    given_.ledger.FlushBegan(*job->dataset);
+    jobs_[id] = job;
+    Copy(job);
+  }
+}
+
+// A copy that was found damaged meanwhile, or has left the cache, cannot be flushed.
+void Flusher::DropWithoutCopy() {
+  std::vector<JobPtr> dropped;
+  for (const auto& [id, job] : jobs_) {
+    if (job->state == Job::State::kWaiting && !job->dataset->in_cache()) dropped.push_back(job);
+  }
+  for (const JobPtr& job : dropped) End(*job);
+}
+
+std::uint32_t Flusher::FreeSlots() const {
+  const auto in_flight = static_cast<std::uint32_t>(
+      std::count_if(jobs_.begin(), jobs_.end(), [](const auto& item) { return item.second->in_flight(); }));
+  const std::uint32_t parallel = context_.config.flush.parallel;
+  return parallel - std::min(parallel, std::max(given_.slots.copies, in_flight));
+}
+
+void Flusher::Want(DatasetId id) {
+  const DatasetPtr dataset = given_.ledger.Get(id);
+  if (!dataset || dataset->in_prefix() || dataset->flush_dropped()) return;
+  given_.ledger.FlushAsked(*dataset);
+  reports_.look_again();
+}
+
+bool Flusher::Cancel(const DatasetPtr& dataset) {
+  const auto at = jobs_.find(dataset->id);
+  if (at == jobs_.end()) return true;
+  const JobPtr job = at->second;
+  if (job->running()) {
+    job->progress->stop = true;
+    given_.ledger.FlushCancelled(*dataset);  // else it would begin again at once
+    return false;
+  }
+  if (job->timer != 0) context_.loop().Cancel(job->timer);
+  End(*job);
+  return true;
+}
+
+void Flusher::StopAll() {
+  for (auto& [id, job] : jobs_) job->progress->stop = true;
+}
+
+bool Flusher::InFlight(DatasetId id) const {
+  const auto job = jobs_.find(id);
+  return job != jobs_.end() && job->second->in_flight();
+}
+
+// The job is no more, whatever has become of the dataset.
+void Flusher::End(const Job& job) {
+  given_.ledger.FlushEnded(*job.dataset);
+  jobs_.erase(job.dataset->id);
+}
+
+// --- The first step: the copy ---
+
+void Flusher::Copy(const JobPtr& job) {
+  const Dataset& dataset = *job->dataset;
+  job->state = Job::State::kCopying;
+  job->started = context_.now();
+  job->progress->bytes_done = 0;
+  job->descriptor = DescriptorOf(dataset, true);
+  job->catalogues = CataloguesOf(dataset);
+  ++given_.slots.copies;
+  ++job->tries;
+  if (given_.record.Begun(dataset.id)) given_.record.Store();
+  auto copy = [this, job, folder = given_.folder->DatasetPath(dataset.id), file = given_.flush_file,
+               grown = given_.record.Grown(dataset.id), visit = given_.gate.MakeVisitor()] {
+    StepResult result;
+    result.visited = visit([&](Prefix& prefix) {
+      result.outcome = CopyDataset({context_.env.cache_disk, folder, job->descriptor, job->catalogues, grown},
+                                   {context_.env.prefix_disk, prefix, *file}, given_.slots.throttle, *job->progress);
+      return result.outcome.status;
+    });
+    return result;
+  };
+  RunBlocking(context_.env.pools.flush, context_.loop(), std::move(copy),
+              [this, job](StepResult result) { CopyEnded(job, std::move(result)); });
+}
+
+void Flusher::CopyEnded(const JobPtr& job, StepResult result) {
+  --given_.slots.copies;
+  result.outcome.status = result.visited.status;
+  TakeFindings(*job, result);
+  if (!result.outcome.status.ok()) {
+    Failed(job, result.outcome);
+  } else if (context_.quiescing() || given_.gate.replaced() || job->progress->stop) {
+    End(*job);  // the next start goes on with what has arrived
+  } else {
+    job->state = Job::State::kCopied;
+    job->copied = std::move(result.outcome.copied);
+  }
+  reports_.on_step();
+}
+
+// --- The second step: in place, and committed ---
+
+void Flusher::CommitNext() {
+  if (context_.quiescing() || given_.gate.replaced()) return;
+  for (const auto& [id, job] : std::map(jobs_)) {
+    if (job->running()) return;
+    if (job->state != Job::State::kCopied) continue;
+    if (const DatasetId newer = given_.growing.NewerOver(id, job->catalogues); newer != 0) {
+      GiveUp(job, fmt::format("dataset {}, which is newer, has put files under names of dataset {}", newer, id));
+      return context_.loop().Post([this] { reports_.on_step(); });
+    }
+    using Change = PrefixGate::Change;
+    const auto lease = given_.gate.TryTake(job->dataset->kind.files ? Change::kCommitFiles : Change::kCommit);
+    if (lease) Commit(job, lease);
+    return;
+  }
+}
+
+void Flusher::Commit(const JobPtr& job, const std::shared_ptr<PrefixGate::Lease>& lease) {
+  CAIRN_CHECK(given_.gate.prefix() != nullptr);
+  job->state = Job::State::kCommitting;
+  ++given_.slots.commits;
+  auto commit = [this, job, folder = given_.folder->DatasetPath(job->dataset->id), file = given_.flush_file,
+                 views = context_.config.prefix.views, visit = given_.gate.MakeVisitor()] {
+    StepResult result;
+    result.visited = visit([&](Prefix& prefix) {
+      result.outcome = CommitCopied({context_.env.cache_disk, folder, job->descriptor, job->catalogues},
+                                    {context_.env.prefix_disk, prefix, *file, views}, job->copied);
+      return result.outcome.status;
+    });
+    return result;
+  };
+  auto go = [this, job, lease, commit] {
+    context_.OnPrefix(commit, [this, job, lease](StepResult result) {
+      CommitEnded(job, std::move(result));
+      lease->End();
+    });
+  };
+  if (!job->dataset->kind.files) return go();
+  // After a crash this node's record says which datasets may have been withdrawn for this one's files.
+  given_.record.Store([go](const absl::Status&) { go(); });
+}
+
+void Flusher::CommitEnded(const JobPtr& job, StepResult result) {
+  --given_.slots.commits;
+  const DatasetPtr dataset = job->dataset;
+  const DatasetId id = dataset->id;
+  result.outcome.status = result.visited.status;
+  const bool committed = result.outcome.status.ok();
+  if (committed) {  // this node's record tells it together with what gave way
+    given_.ledger.Committed(*dataset);
+    given_.record.Settled(id);
+    given_.growing.Committed(id);
+  }
+  TakeFindings(*job, result);
+  if (!committed) return Failed(job, result.outcome);
+  jobs_.erase(id);
+  given_.inventory.CommittedHere(id);
+  spdlog::info("{}: {} bytes are on the prefix", TextOf(*dataset), dataset->bytes());
+  given_.record.Store();
+  given_.removals.ApplyPolicy();
+}
+
+// What either step has found out besides.
+void Flusher::TakeFindings(const Job& job, const StepResult& result) {
+  given_.gate.VisitEnded(result.visited);
+  for (const std::string& warning : result.outcome.warnings) {
+    context_.Warn(fmt::format("{}: {}", TextOf(*job.dataset), warning));
+  }
+  for (DatasetId id : result.outcome.withdrawn) given_.removals.GaveWay(id, job.dataset->id);
+}
+
+// --- What goes wrong ---
+
+void Flusher::Failed(const JobPtr& job, const FlushOutcome& outcome) {
+  const DatasetPtr dataset = job->dataset;
+  const absl::Status& status = outcome.status;
+  if (outcome.too_late) return GiveUp(job, std::string(MessageOf(status)));
+  if (absl::IsDataLoss(status) && !outcome.damaged_file.empty()) {
+    // The cached copy is damaged: another try would read the same bytes.
+    End(*job);
+    context_.Warn(fmt::format("{}: {}", TextOf(*dataset), MessageOf(status)));
+    given_.cache.FoundDamaged(dataset, outcome.damaged_file, status);
+    return given_.removals.Tidy();
+  }
+  if (context_.quiescing() || given_.gate.replaced() || job->progress->stop) return End(*job);
+  BackOff(job, status);
+}
+
+void Flusher::GiveUp(const JobPtr& job, const std::string& why) {
+  const DatasetPtr dataset = job->dataset;
+  End(*job);
+  given_.ledger.CameTooLate(*dataset);
+  given_.record.Store();
+  context_.Warn(fmt::format("{}: given up: {}", TextOf(*dataset), why));
+  // First its other directories are closed: of one that is removed nobody can tell whose a place is.
+  given_.growing.CloseThen(dataset->id, [this, id = dataset->id, catalogues = job->catalogues] {
+    given_.removals.RemoveTooLate(id, catalogues);
+  });
+}
+
+void Flusher::BackOff(const JobPtr& job, const absl::Status& why) {
+  const Config::Flush& policy = context_.config.flush;
+  job->error = MessageOf(why);
+  job->state = Job::State::kBackingOff;
+  job->copied.clear();
+  const std::uint64_t doubled = policy.retry_ms_min << std::min<std::uint32_t>(job->tries - 1, 20);
+  const std::chrono::milliseconds pause(std::min(doubled, policy.retry_ms_max));
+  job->retry_at = context_.now() + pause;
+  context_.Warn(fmt::format("{} failed, next try in {} ms: {}", TextOf(*job->dataset), pause.count(), job->error));
+  job->timer = context_.loop().After(pause, [this, job] {
+    job->timer = 0;
+    job->state = Job::State::kWaiting;
+    reports_.look_again();
+  });
+}
+
+std::vector<admin::FlushStatus> Flusher::Describe() const {
+  const auto ms = [](SteadyTime::duration time) {
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
+  };
+  const SteadyTime now = context_.now();
+  std::vector<admin::FlushStatus> all;
+  for (const auto& [id, job] : jobs_) {
+    admin::FlushStatus& flush = all.emplace_back();
+    flush.set_dataset(id);
+    flush.set_step(job->dataset->step);
+    const bool running = job->running();
+    flush.set_state(running                                 ? "running"
+                    : job->state == Job::State::kCopied     ? "copied"
+                    : job->state == Job::State::kBackingOff ? "backing off"
+                                                            : "waiting");
+    const std::uint64_t done = job->progress->bytes_done;
+    flush.set_bytes_done(done);
+    flush.set_bytes(job->dataset->bytes());
+    const std::uint64_t took_ms = ms(now - job->started);
+    if (running && took_ms > 0) flush.set_bytes_per_s(done * 1000 / took_ms);
+    flush.set_error(job->error);
+    if (job->state == Job::State::kBackingOff && job->retry_at > now) flush.set_retry_in_ms(ms(job->retry_at - now));
+  }
+  return all;
+}
+
+}  // namespace cairn

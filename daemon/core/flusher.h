@@ -1,0 +1,118 @@
+// One run's datasets to the prefix. Which ones is decided in daemon/flusher/policy.h; here it is done, in the two steps
+// of daemon/flusher/flush_work.h. At most flush.parallel datasets are copied at once by all runs together, and as many
+// of a run are in flight. Commits of a run keep the order of its datasets: a copied one waits, here and in no thread,
+// while an older one is still copied; not for one that pauses after a failure. Strand only.
+#ifndef CAIRN_DAEMON_CORE_FLUSHER_H_
+#define CAIRN_DAEMON_CORE_FLUSHER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/core/context.h"
+#include "daemon/core/growing.h"
+#include "daemon/core/inventory.h"
+#include "daemon/core/ledger.h"
+#include "daemon/core/node_record.h"
+#include "daemon/core/prefix_gate.h"
+#include "daemon/core/removals.h"
+#include "daemon/core/run_cache.h"
+#include "daemon/flusher/flush_file.h"
+#include "daemon/flusher/flush_work.h"
+#include "proto/admin.pb.h"
+#include "proto/catalogue.pb.h"
+#include "storage/base/ids.h"
+#include "storage/transfer/transfer.h"
+
+namespace cairn {
+
+// What the flushes of all runs share.
+struct FlushSlots {
+  std::uint32_t copies = 0, commits = 0;  // under way
+  Throttle throttle;
+};
+
+class Flusher {
+ public:
+  struct Given {  // all borrowed
+    const std::string& run_name;
+    std::shared_ptr<CacheFolder> folder;
+    std::shared_ptr<FlushFile> flush_file;
+    FlushSlots& slots;
+    Ledger& ledger;
+    PrefixGate& gate;
+    NodeRecord& record;
+    Removals& removals;
+    Growing& growing;
+    RunCache& cache;
+    Inventory& inventory;
+  };
+  struct Reports {
+    std::function<void()> on_step;     // one has ended: others may have their turn
+    std::function<void()> look_again;  // the policy is to be applied again: a pause has ended
+  };
+  Flusher(const Context& context, const Given& given, Reports reports);
+  Flusher(const Flusher&) = delete;
+
+  // Starts, and drops, what the policy says. After every change of the run.
+  void Plan();
+  // Commits the oldest of those that are copied, when its turn has come.
+  void CommitNext();
+  // A wait for `prefix` keeps a flush from being dropped, and asks for one that the rhythm would have left out.
+  void Want(DatasetId id);
+  // The dataset is to be removed. False: it is being flushed just now; that is stopped, and does not begin again.
+  bool Cancel(const DatasetPtr& dataset);
+  void StopAll();
+  bool Has(DatasetId id) const { return jobs_.contains(id); }
+  bool InFlight(DatasetId id) const;
+
+  std::vector<admin::FlushStatus> Describe() const;
+
+ private:
+  struct Job {
+    // kCopied: it waits for older ones to be copied and committed.
+    enum class State : std::uint8_t { kWaiting, kCopying, kCopied, kCommitting, kBackingOff };
+    State state = State::kWaiting;
+    DatasetPtr dataset;
+    scr::Descriptor descriptor;  // with the catalogues what a try works with
+    std::vector<catalogue::Catalogue> catalogues;
+    std::shared_ptr<TransferProgress> progress = std::make_shared<TransferProgress>();
+    std::vector<CopiedFile> copied;
+    std::uint32_t tries = 0;
+    std::string error;
+    Loop::TimerId timer = 0;
+    SteadyTime started, retry_at;
+    bool running() const { return state == State::kCopying || state == State::kCommitting; }
+    bool in_flight() const { return running() || state == State::kCopied; }
+  };
+  using JobPtr = std::shared_ptr<Job>;
+  struct StepResult {
+    PrefixGate::Visited visited;
+    FlushOutcome outcome;
+  };
+
+  void DropWithoutCopy();
+  std::uint32_t FreeSlots() const;
+  void Copy(const JobPtr& job);
+  void CopyEnded(const JobPtr& job, StepResult result);
+  void Commit(const JobPtr& job, const std::shared_ptr<PrefixGate::Lease>& lease);
+  void CommitEnded(const JobPtr& job, StepResult result);
+  void TakeFindings(const Job& job, const StepResult& result);
+  void Failed(const JobPtr& job, const FlushOutcome& outcome);
+  void GiveUp(const JobPtr& job, const std::string& why);
+  void BackOff(const JobPtr& job, const absl::Status& why);
+  void End(const Job& job);
+  std::string TextOf(const Dataset& dataset) const;
+
+  const Context& context_;
+  const Given given_;
+  const Reports reports_;
+  std::map<DatasetId, JobPtr> jobs_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_FLUSHER_H_

@@ -1,0 +1,266 @@
+#include "daemon/core/image_store.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "daemon/data/plan.h"
+#include "proto/frame.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+// Rather than a ring that is smaller than this, a dataset waits for others' images.
+constexpr std::uint64_t kRingBytesWanted = 64 << 20;
+constexpr std::chrono::milliseconds kImageRetry(50);
+
+std::uint64_t RoundUp(std::uint64_t bytes) {
+  return (bytes + Image::kAlignment - 1) / Image::kAlignment * Image::kAlignment;
+}
+
+std::uint64_t RoundDown(std::uint64_t bytes) {
+  return bytes / Image::kAlignment * Image::kAlignment;
+}
+
+}  // namespace
+
+ImageStore::ImageStore(const Context& context, std::uint64_t bytes_max) : context_(context), budget_(bytes_max) {
+  // The last to let go of an image may be a connection or a pool.
+  budget_.SetOnGiven([this] { context_.loop().Post([this] { RetryWishes(); }); });
+}
+
+// --- Whose images ---
+
+ImageOwnerPtr ImageStore::NewOwner(const RunId& run, Rank rank) {
+  auto owner = std::make_shared<ImageOwner>(run, rank);
+  owners_.emplace(std::pair(run, rank), owner);
+  return owner;
+}
+
+void ImageStore::OwnerGone(const ImageOwnerPtr& owner) {
+  owner->gone_ = true;
+  owner->idle_.clear();
+  std::erase_if(owners_, [&owner](const auto& item) { return item.second == owner; });
+  DropWishes(owner);
+  RetryWishes();
+}
+
+// The descriptor goes along unless this connection has had it lately.
+void ImageStore::Describe(ImageOwner& owner, const std::shared_ptr<Image>& image, local::Image* out) {
+  out->set_id(image->id());
+  out->set_bytes(image->bytes().size());
+  // A client keeps so many images mapped, the least recently named one goes (proto/frame.h); what it may have let go of
+  // is sent anew.
+  std::deque<std::uint64_t>& known = owner.known_;
+  out->set_fresh(std::erase(known, image->id()) == 0);
+  known.push_back(image->id());
+  if (known.size() > CAIRN_IMAGES_MAPPED_MIN) known.pop_front();
+}
+
+// --- Who gets one ---
+
+void ImageStore::Acquire(Wish wish) {
+  if (wish.bytes == 0) return wish.then(std::shared_ptr<Image>());
+  if (budget_.bytes_max() < std::max<std::uint64_t>(kRingBytesMin, Image::kAlignment)) {
+    return wish.then(ResourceExhausted("image.bytes_max is {} bytes; the smallest image has {}", budget_.bytes_max(),
+                                       Image::kAlignment));
+  }
+  if (TakeIdle(wish)) return;
+  const std::uint64_t wanted = RoundUp(wish.bytes);
+  const std::uint64_t room = MakeRoom(*wish.owner, wanted);
+  const std::uint64_t least = std::min({wanted, kRingBytesWanted, RoundDown(budget_.bytes_max())});
+  if (room >= least) return Make(std::move(wish), std::min(wanted, room));
+  wish.call->WaitingFor(
+      fmt::format("room for an image of {} bytes ({} of {} in use)", wanted, budget_.used(), budget_.bytes_max()));
+  // Those of answered calls go, so that repeated requests cannot grow the list.
+  std::erase_if(wishes_, [](const Wish& other) { return other.call->answered(); });
+  wishes_.push_back(std::move(wish));
+}
+
+// An idle image of the session, or the one that its last dataset keeps: that copy gives way to the new dataset.
+bool ImageStore::TakeIdle(Wish& wish) {
+  ImageOwner& owner = *wish.owner;
+  // What is larger than the budget goes through a ring, and a larger one than that cannot be had.
+  const std::uint64_t enough = std::min(wish.bytes, RoundDown(budget_.bytes_max()));
+  auto large_enough = [enough](const std::shared_ptr<Image>& image) { return image->bytes().size() >= enough; };
+  auto best = owner.idle_.end();
+  for (auto at = owner.idle_.begin(); at != owner.idle_.end(); ++at) {
+    if (large_enough(*at) && (best == owner.idle_.end() || (*at)->bytes().size() < (*best)->bytes().size())) best = at;
+  }
+  if (best != owner.idle_.end()) {
+    std::shared_ptr<Image> image = *best;
+    owner.idle_.erase(best);
+    wish.then(std::move(image));
+    return true;
+  }
+  KeptDatasets& datasets = kept_[owner.run_];
+  for (auto& [id, dataset] : datasets) {
+    const auto part = dataset.parts.find(owner.rank_);
+    if (part == dataset.parts.end() || part->second.owner.lock() != wish.owner) continue;
+    // A restore may be copying from it; then it is not alone in holding the kept image.
+    if (part->second.kept.use_count() > 1 || !large_enough(part->second.kept->image)) continue;
+    std::shared_ptr<Image> image = part->second.kept->image;
+    DropPart(datasets, id, owner.rank_);
+    wish.then(std::move(image));
+    return true;
+  }
+  return false;
+}
+
+// Frees what may give way, as far as needed: the session's own idle images (too small, or they would have been taken),
+// others' idle ones, kept ones. Returns how much can be had now, at most `bytes`.
+std::uint64_t ImageStore::MakeRoom(ImageOwner& owner, std::uint64_t bytes) {
+  auto room = [this] { return budget_.bytes_max() - std::min(budget_.used(), budget_.bytes_max()); };
+  owner.idle_.clear();
+  for (auto& [key, other] : owners_) {
+    while (room() < bytes && !other->idle_.empty()) other->idle_.pop_back();
+  }
+  while (room() < bytes && DropOldestKept()) {
+  }
+  return std::min(bytes, RoundDown(room()));
+}
+
+void ImageStore::Make(Wish wish, std::uint64_t bytes) {
+  context_.OnCache(
+      [this, bytes] { return Image::Make(budget_, bytes); },
+      [this, wish = std::move(wish), bytes](absl::StatusOr<std::shared_ptr<Image>> image) mutable {
+        if (image.ok() || image.status().code() != absl::StatusCode::kResourceExhausted || wish.call->answered()) {
+          return wish.then(std::move(image));
+        }
+        // Others may have taken the room meanwhile: as long as some image is out, it comes back. It may have come back
+        // between the two: hence the look after a while.
+        if (budget_.used() > 0) {
+          wishes_.push_back(std::move(wish));
+          context_.loop().After(kImageRetry, [this] { RetryWishes(); });
+        } else {
+          wish.then(Annotate(image.status(), fmt::format("an image of {} bytes", bytes)));
+        }
+      });
+}
+
+void ImageStore::Release(const std::weak_ptr<ImageOwner>& owner, std::shared_ptr<Image> image) {
+  if (!image) return;
+  const ImageOwnerPtr known = owner.lock();
+  if (known && !known->gone_) known->idle_.push_back(std::move(image));
+  image.reset();
+  RetryWishes();
+}
+
+void ImageStore::RetryWishes() {
+  std::deque<Wish> wishes;
+  wishes.swap(wishes_);
+  for (Wish& wish : wishes) {
+    if (!wish.call->answered()) Acquire(std::move(wish));
+  }
+}
+
+// The session has ended, or the dataset of one call has failed: who waits for an image is told at once.
+void ImageStore::DropWishes(const ImageOwnerPtr& owner, std::uint64_t call) {
+  std::deque<Wish> wishes;
+  wishes.swap(wishes_);
+  for (Wish& wish : wishes) {
+    if (wish.owner == owner && (call == 0 || wish.call->number() == call)) {
+      wish.then(Aborted("it is not needed any more"));
+    } else {
+      wishes_.push_back(std::move(wish));
+    }
+  }
+}
+
+// --- Images of checkpoints, kept for a restore ---
+
+void ImageStore::Keep(const RunId& run, DatasetId dataset, std::int64_t created_us, Rank rank,
+                      std::shared_ptr<const KeptImage> kept, const std::weak_ptr<ImageOwner>& owner) {
+  KeptDataset& known = kept_[run][dataset];
+  known.created_us = created_us;
+  known.parts[rank] = {.kept = std::move(kept), .owner = owner};
+  RetryWishes();  // kept ones give way
+}
+
+std::shared_ptr<const KeptImage> ImageStore::KeptOf(const RunId& run, DatasetId dataset, Rank rank) const {
+  const auto datasets = kept_.find(run);
+  if (datasets == kept_.end()) return nullptr;
+  const auto known = datasets->second.find(dataset);
+  if (known == datasets->second.end()) return nullptr;
+  const auto part = known->second.parts.find(rank);
+  return part == known->second.parts.end() ? nullptr : part->second.kept;
+}
+
+bool ImageStore::DropOldestKept() {
+  KeptDatasets* oldest = nullptr;
+  for (auto& [run, datasets] : kept_) {
+    if (datasets.empty()) continue;
+    if (oldest == nullptr || datasets.begin()->second.created_us < oldest->begin()->second.created_us) {
+      oldest = &datasets;
+    }
+  }
+  if (oldest == nullptr) return false;
+  oldest->erase(oldest->begin());
+  return true;
+}
+
+void ImageStore::DropPart(KeptDatasets& datasets, DatasetId dataset, Rank rank) {
+  const auto known = datasets.find(dataset);
+  if (known == datasets.end()) return;
+  known->second.parts.erase(rank);
+  if (known->second.parts.empty()) datasets.erase(known);
+}
+
+void ImageStore::DropKept(const RunId& run, DatasetId dataset) {
+  if (kept_[run].erase(dataset) > 0) RetryWishes();
+}
+
+void ImageStore::DropKept(const RunId& run, DatasetId dataset, Rank rank) {
+  DropPart(kept_[run], dataset, rank);
+}
+
+void ImageStore::DropKept(const RunId& run) {
+  kept_[run].clear();
+  RetryWishes();
+}
+
+void ImageStore::ReturnKept(const RunId& run, DatasetId dataset) {
+  const auto known = kept_[run].extract(dataset);
+  if (!known) return;
+  for (const auto& [rank, part] : known.mapped().parts) Release(part.owner, part.kept->image);
+}
+
+void ImageStore::RetireKept(const RunId& run, DatasetId before) {
+  KeptDatasets& datasets = kept_[run];
+  while (!datasets.empty() && datasets.begin()->first < before) {
+    auto oldest = datasets.extract(datasets.begin());
+    for (auto& [rank, part] : oldest.mapped().parts) {
+      std::shared_ptr<Image> image = part.kept->image;
+      // A restore may be copying from it: then it does not go back for others to write to.
+      const bool alone = part.kept.use_count() == 1;
+      part.kept.reset();
+      Release(part.owner, alone ? std::move(image) : nullptr);
+    }
+  }
+}
+
+// The second image of a session is made while the application computes, so that its next checkpoint finds one.
+void ImageStore::MakeSpares(const RunId& run, DatasetId dataset) {
+  const auto& datasets = kept_[run];
+  const auto known = datasets.find(dataset);
+  if (known == datasets.end()) return;
+  for (const auto& [rank, part] : known->second.parts) MakeSpare(part.owner.lock(), part.kept->image->bytes().size());
+}
+
+void ImageStore::MakeSpare(const ImageOwnerPtr& owner, std::uint64_t bytes) {
+  if (!owner || owner->gone_ || !owner->idle_.empty() || context_.quiescing()) return;
+  if (budget_.used() + bytes > budget_.bytes_max() || !wishes_.empty()) return;
+  context_.OnCache([this, bytes] { return Image::Make(budget_, bytes); },
+                   [this, owner](absl::StatusOr<std::shared_ptr<Image>> image) {
+                     // Without one the next checkpoint takes the kept image instead: nothing to report.
+                     if (!image.ok()) return;
+                     if (owner->idle_.empty() && wishes_.empty()) {
+                       Release(owner, *std::move(image));
+                     } else {
+                       image->reset();
+                       RetryWishes();
+                     }
+                   });
+}
+
+}  // namespace cairn

@@ -1,0 +1,120 @@
+// Who gets which image, within the budget. An image belongs to one session: a client that scribbles in an old one
+// spoils nobody else's dataset. In steady state a session owns two, which take turns, and no page is ever fresh.
+// Strand only; images themselves are let go of on any thread.
+#ifndef CAIRN_DAEMON_CORE_IMAGE_STORE_H_
+#define CAIRN_DAEMON_CORE_IMAGE_STORE_H_
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "daemon/core/call.h"
+#include "daemon/core/context.h"
+#include "daemon/data/image.h"
+#include "daemon/data/restore.h"
+#include "proto/local.pb.h"
+#include "storage/base/ids.h"
+
+namespace cairn {
+
+// One session's images. Made by the store, which alone looks into it.
+class ImageOwner {
+ public:
+  ImageOwner(const RunId& run, Rank rank) : run_(run), rank_(rank) {}
+
+ private:
+  friend class ImageStore;
+  const RunId run_;
+  const Rank rank_;
+  bool gone_ = false;
+  std::vector<std::shared_ptr<Image>> idle_;
+  std::deque<std::uint64_t> known_;  // whose descriptor its connection has, the last named at the end
+};
+using ImageOwnerPtr = std::shared_ptr<ImageOwner>;
+
+class ImageStore {
+ public:
+  using Then = std::function<void(absl::StatusOr<std::shared_ptr<Image>>)>;
+  struct Wish {
+    ImageOwnerPtr owner;
+    std::shared_ptr<Call> call;  // once it is answered nobody wants the image any more
+    std::uint64_t bytes = 0;     // of the whole file or all blocks; 0: no image is needed
+    Then then;
+  };
+
+  ImageStore(const Context& context, std::uint64_t bytes_max);
+  ~ImageStore() { Stop(); }
+  ImageStore(const ImageStore&) = delete;
+
+  // Images that are let go of from now on tell nobody: the loop may be gone.
+  void Stop() { budget_.SetOnGiven(nullptr); }
+
+  ImageOwnerPtr NewOwner(const RunId& run, Rank rank);
+  // Another connection has none of the descriptors.
+  void ConnectionChanged(ImageOwner& owner) { owner.known_.clear(); }
+  // The session has ended.
+  void OwnerGone(const ImageOwnerPtr& owner);
+
+  // `then` gets an image of at least the wished size, or a smaller one, to be used as a ring, when the budget is
+  // smaller; at once or when there is room. kResourceExhausted: never; kAborted: it was dropped (DropWishes).
+  void Acquire(Wish wish);
+  void DropWishes(const ImageOwnerPtr& owner, std::uint64_t call = 0);  // 0: all calls
+  // An image that is not needed any more goes back to its session, or away; null: nothing.
+  void Release(const std::weak_ptr<ImageOwner>& owner, std::shared_ptr<Image> image);
+  // Names the image, and says whether its descriptor must go along.
+  void Describe(ImageOwner& owner, const std::shared_ptr<Image>& image, local::Image* out);
+
+  // --- Images of checkpoints, kept for a restore until something needs the memory ---
+  void Keep(const RunId& run, DatasetId dataset, std::int64_t created_us, Rank rank,
+            std::shared_ptr<const KeptImage> kept, const std::weak_ptr<ImageOwner>& owner);
+  std::shared_ptr<const KeptImage> KeptOf(const RunId& run, DatasetId dataset, Rank rank) const;  // null: none
+  void DropKept(const RunId& run, DatasetId dataset);
+  // Of a copy that cannot be used. Others may still read it: wishes are tried again when the last of them lets go of
+  // it.
+  void DropKept(const RunId& run, DatasetId dataset, Rank rank);
+  void DropKept(const RunId& run);
+  // The dataset has failed: its images go back to their sessions.
+  void ReturnKept(const RunId& run, DatasetId dataset);
+  // The same for all datasets older than `before`.
+  void RetireKept(const RunId& run, DatasetId before);
+  // Makes the second image of each session that has one of this dataset kept, while the application computes.
+  void MakeSpares(const RunId& run, DatasetId dataset);
+
+  std::uint64_t used() const { return budget_.used(); }
+  std::uint64_t bytes_max() const { return budget_.bytes_max(); }
+
+ private:
+  struct KeptPart {
+    std::shared_ptr<const KeptImage> kept;
+    std::weak_ptr<ImageOwner> owner;  // gets the image back
+  };
+  struct KeptDataset {
+    std::int64_t created_us = 0;
+    std::map<Rank, KeptPart> parts;
+  };
+  using KeptDatasets = std::map<DatasetId, KeptDataset>;
+
+  bool TakeIdle(Wish& wish);
+  std::uint64_t MakeRoom(ImageOwner& owner, std::uint64_t bytes);
+  bool DropOldestKept();
+  static void DropPart(KeptDatasets& datasets, DatasetId dataset, Rank rank);
+  void Make(Wish wish, std::uint64_t bytes);
+  void MakeSpare(const ImageOwnerPtr& owner, std::uint64_t bytes);
+  void RetryWishes();
+
+  const Context& context_;
+  ImageBudget budget_;
+  std::multimap<std::pair<RunId, Rank>, ImageOwnerPtr> owners_;  // until OwnerGone
+  std::map<RunId, KeptDatasets> kept_;  // no run is taken out: references to its datasets outlive a retry of wishes
+  std::deque<Wish> wishes_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_IMAGE_STORE_H_

@@ -1,0 +1,333 @@
+#include "daemon/core/inventory.h"
+
+#include <spdlog/spdlog.h>
+
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::size_t kDescribedAtOpen = 8;
+
+// Whether the prefix has another dataset under the id of one that is known. A launch gives out an id once; what no
+// launch has made tells by its time.
+bool IsAnother(const Dataset& known, const CommittedDataset& found) {
+  const LaunchId launch = found.descriptor.launch.value_or(0);
+  return known.launch != launch || (launch == 0 && known.created_us != found.descriptor.created_us);
+}
+
+bool IsCopyOfScrs(const Dataset& dataset) {
+  return dataset.launch == 0 && !dataset.name.empty();
+}
+
+Dataset DatasetOf(DatasetId id, const scr::Descriptor& descriptor) {
+  Dataset dataset;
+  dataset.id = id;
+  dataset.launch = descriptor.launch.value_or(0);
+  dataset.step = descriptor.step.value_or(0);
+  dataset.kind.files = descriptor.own_files;
+  dataset.kind.checkpoint = descriptor.checkpoint;
+  dataset.kind.output = descriptor.output;
+  dataset.created_us = descriptor.created_us;
+  dataset.user = descriptor.user;
+  dataset.job = descriptor.job_id;
+  return dataset;
+}
+
+void PutParts(Dataset& dataset, std::vector<catalogue::Catalogue> catalogues) {
+  dataset.nranks = static_cast<std::uint32_t>(catalogues.size());
+  dataset.parts.resize(catalogues.size());
+  for (Rank rank = 0; rank < dataset.nranks; ++rank) {
+    Part& part = dataset.parts[rank];
+    part.state = Part::State::kDescribed;
+    part.catalogue = std::move(catalogues[rank]);
+    for (const catalogue::FileEntry& file : part.catalogue.file()) part.bytes += file.bytes();
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<CacheContents> LookAtCache(CacheFolder& cache) {
+  CacheContents contents;
+  CAIRN_ASSIGN_OR_RETURN(contents.load, cache.Load());
+  const absl::StatusOr<kvtree::Tree> record = cache.LoadFlushRecord();
+  if (record.ok()) {
+    contents.noted = DecodeNodeRecord(*record);
+  } else {
+    contents.load.warnings.push_back(fmt::format("{}: {}", cache.path(), MessageOf(record.status())));
+  }
+  return contents;
+}
+
+absl::StatusOr<PrefixLook> LookAtPrefix(Prefix& prefix, const std::set<DatasetId>& known) {
+  PrefixLook look;
+  CAIRN_ASSIGN_OR_RETURN(look.found, prefix.Contents());
+  look.warnings = prefix.TakeWarnings();
+  const auto& datasets = look.found.datasets;
+  std::size_t read = 0;
+  for (auto at = datasets.rbegin(); at != datasets.rend() && read < kDescribedAtOpen; ++at) {
+    const DatasetId id = at->first;
+    if (known.contains(id) || !at->second.by_cairn) continue;  // SCR's own are described by reading all their data
+    ++read;
+    auto catalogues = prefix.Catalogues(id);
+    if (catalogues.ok()) {
+      look.catalogues[id] = *std::move(catalogues);
+    } else {
+      look.warnings.push_back(fmt::format("dataset {}: {}", id, MessageOf(catalogues.status())));
+    }
+  }
+  return look;
+}
+
+// --- The cache ---
+
+void Inventory::AdoptCache(CacheContents contents) {
+  for (const std::string& warning : contents.load.warnings) context_.Warn(warning);
+  given_.ids.Seen(contents.load.highest_id);
+  for (auto& [id, cached] : contents.load.whole) {
+    const auto noted = contents.noted.find(id);
+    const bool foreign = noted != contents.noted.end() && noted->second.noted.foreign;
+    if (const DatasetPtr dataset = given_.ledger.Get(id)) {
+      given_.ledger.FoundInCache(*dataset);
+    } else {
+      AdoptCached(id, std::move(cached), foreign);
+    }
+    given_.folders.Known(id);
+  }
+  // What this node knows of the prefix without asking it: it may be out of reach now.
+  given_.record.Adopt(contents.noted);
+  const std::set<DatasetId>& begun = given_.record.begun();
+  for (const auto& [id, one] : contents.noted) {
+    const DatasetPtr dataset = given_.ledger.Get(id);
+    if (!dataset) continue;
+    Ledger::Noted noted = one.noted;
+    const bool newer_begun = begun.upper_bound(id) != begun.end();
+    if (noted.standing == Standing::kCurrent && noted.in_prefix && dataset->kind.files && newer_begun) {
+      noted.standing = Standing::kDoubted;
+    }
+    given_.ledger.AdoptNoted(*dataset, noted);
+  }
+}
+
+void Inventory::AdoptCached(DatasetId id, CachedDataset cached, bool foreign) {
+  Dataset dataset = DatasetOf(id, cached.descriptor);
+  dataset.foreign = foreign;
+  if (cached.descriptor.name != fmt::format("ckpt.{}", id)) dataset.name = cached.descriptor.name;
+  dataset.cache = Place::kWhole;
+  PutParts(dataset, std::move(cached.ranks));
+  given_.ledger.Adopt(std::move(dataset));
+}
+
+// --- The prefix ---
+
+Inventory::Known Inventory::WhatIsKnown() const {
+  Known known;
+  for (const auto& [id, dataset] : given_.ledger.datasets()) {
+    known.known.insert(id);
+    if (dataset->in_prefix()) known.had.insert(id);
+  }
+  for (const auto& [id, gone] : given_.ledger.gone()) {
+    if (!taken_out_.contains(id)) known.known.insert(id);
+  }
+  return known;
+}
+
+void Inventory::AdoptPrefix(const PrefixLook& look) {
+  prefix_adopted_ = true;
+  const std::map<DatasetId, DatasetPtr> known = given_.ledger.datasets();
+  for (const auto& [id, dataset] : known) {
+    // Removed there by someone else, unless this daemon has put it there after that was looked up.
+    if (!look.found.datasets.contains(id) && !committed_here_.contains(id)) TakenOut(dataset, look.found);
+  }
+  TakeRules(look.found);
+  for (const auto& [id, found] : look.found.datasets) AdoptOne(id, look);
+}
+
+void Inventory::TakeRules(const PrefixContents& found) {
+  bound_ = found.bound;
+  bound_set_us_ = found.bound_set_us;
+  unusable_ = found.bad;
+}
+
+void Inventory::AdoptSince(const PrefixLook& look, const std::set<DatasetId>& had) {
+  TakeRules(look.found);
+  for (const DatasetId id : had) {
+    const DatasetPtr dataset = given_.ledger.Get(id);
+    if (!dataset || !dataset->in_prefix() || look.found.datasets.contains(id)) continue;
+    if (dataset->readers > 0 || flushing_(id)) continue;
+    TakenOut(dataset, look.found);
+    spdlog::info("run {}: dataset {} (step {}) was taken out of the prefix by someone else", given_.run_name, id,
+                 dataset->step);
+  }
+  DatasetId newest = 0;
+  for (const auto& [id, found] : look.found.datasets) {
+    if (!AdoptChange(id, look, had.contains(id))) continue;
+    newest = id;
+    spdlog::info("run {}: dataset {} (step {}) was committed on the prefix by someone else", given_.run_name, id,
+                 found.descriptor.step.value_or(0));
+  }
+  // The newer of two datasets has the higher id: those that were reserved before are not given out any more.
+  given_.ids.NewestSeen(newest);
+}
+
+// Whether someone else has committed the dataset since the prefix was last looked at.
+bool Inventory::AdoptChange(DatasetId id, const PrefixLook& look, bool had) {
+  const CommittedDataset& found = look.found.datasets.at(id);
+  const DatasetPtr dataset = given_.ledger.Get(id);
+  if (dataset && IsAnother(*dataset, found)) {
+    AdoptOne(id, look);
+    return false;
+  }
+  const bool back = !had && taken_out_.erase(id) > 0;
+  if (dataset && back) {
+    given_.ledger.CameBack(*dataset);
+  } else if (dataset && dataset->damaged() && !had && !dataset->flush_dropped() && !flushing_(id)) {
+    // Its copy there was bad, and someone has put that right since: the index says so.
+    given_.ledger.SeenOnPrefix(*dataset, found.by_cairn);
+    given_.ledger.CataloguesChanged(*dataset);
+  }
+  if (dataset || (!back && given_.ledger.FindGone(id) != nullptr)) return false;
+  AdoptOne(id, look);
+  return given_.ledger.Get(id) != nullptr;
+}
+
+// The index does not offer it any more. What someone has taken out of it, or an application under SCR has refused, is
+// not chosen from the cache either; what failed on the prefix may be whole here.
+void Inventory::TakenOut(const DatasetPtr& dataset, const PrefixContents& found) {
+  const DatasetId id = dataset->id;
+  // What this daemon has removed itself was not there any more for it.
+  const bool was_there = dataset->in_prefix();
+  const bool removed = was_there && found.removed.contains(id);
+  // The daemon before this one withdrew it for a newer one's files, and did not live to note that.
+  const bool gave_way = removed && dataset->standing == Standing::kDoubted;
+  // Of what SCR wrote the cache holds copies only, and no commit of Cairn's says that it was there.
+  const bool scrs_entry_gone = dataset->foreign && !found.failed.contains(id) && !found.bad.contains(id);
+  const bool dropped =
+      found.dropped.contains(id) || found.refused.contains(id) || scrs_entry_gone || (removed && !gave_way);
+  given_.ledger.NotOnPrefix(*dataset);
+  if (gave_way && dataset->in_cache()) {
+    given_.ledger.GaveWay(*dataset, /*to=*/0, "");  // to which one is not known; in the cache it stays
+    given_.record.Store();
+  }
+  if (dropped) {
+    taken_out_.insert(id);
+    given_.ledger.TakenOut(*dataset);
+    if (dataset->readers == 0 && !dataset->pinned) {
+      given_.cache.Evict(dataset, "it was taken out of the prefix' index");
+    }
+  }
+  if (!was_there || dataset->in_cache() || !given_.ledger.Has(dataset)) return;
+  taken_out_.insert(id);
+  given_.ledger.Forget(id, {.why = Gone::Why::kRemoved,
+                            .message = "is not in the prefix' index any more, or failed there",
+                            .step = dataset->step});
+}
+
+// SCR has given out the id again that a dataset of Cairn's has (SCR specification, section 8). What is in the cache may
+// be the only copy: it stays as it is, and what the prefix has under this id is not known meanwhile. A copy of SCR's
+// own earlier dataset is history, and so is what the prefix had.
+void Inventory::IdTaken(const DatasetPtr& dataset, const PrefixContents& found) {
+  const DatasetId id = dataset->id;
+  const bool was_there = dataset->in_prefix();
+  const bool history = IsCopyOfScrs(*dataset) || (was_there && found.removed.contains(id));
+  if (!dataset->id_taken() && !history) {
+    context_.Warn(
+        fmt::format("run {}: dataset {} of the prefix is another one now, which SCR has written; the one in this cache "
+                    "(step {}) stays there and will not go to the prefix",
+                    given_.run_name, id, dataset->step));
+  }
+  given_.ledger.IdTaken(*dataset, history);
+  if (dataset->in_cache() && history && dataset->readers == 0 && !dataset->pinned) {
+    given_.cache.Evict(dataset, "its id is another's on the prefix");
+  } else if (!dataset->in_cache() && was_there && dataset->readers == 0) {
+    given_.ledger.Forget(
+        id, {.why = Gone::Why::kRemoved, .message = "its id is another's on the prefix", .step = dataset->step});
+  }
+  given_.record.Store();
+}
+
+void Inventory::AdoptOne(DatasetId id, const PrefixLook& look) {
+  const CommittedDataset& found = look.found.datasets.at(id);
+  // One of the newest without catalogues has been warned of. Those of SCR's own are made when they are asked for.
+  const bool older = look.catalogues.empty() || id < look.catalogues.begin()->first;
+  const bool usable =
+      look.catalogues.contains(id) || ((older || !found.by_cairn) && found.descriptor.ranks.value_or(0) > 0);
+  given_.ids.Seen(id);
+  if (const DatasetPtr dataset = given_.ledger.Get(id)) {
+    if (IsAnother(*dataset, found)) {
+      IdTaken(dataset, look.found);
+    } else if (usable) {
+      given_.ledger.SeenOnPrefix(*dataset, found.by_cairn);
+    } else {
+      given_.ledger.ListedOnPrefix(*dataset, found.by_cairn);
+    }
+  }
+  if (usable && !given_.ledger.Get(id)) AdoptNew(id, look);
+}
+
+void Inventory::AdoptNew(DatasetId id, const PrefixLook& look) {
+  const CommittedDataset& found = look.found.datasets.at(id);
+  Dataset dataset = DatasetOf(id, found.descriptor);
+  dataset.prefix = Place::kWhole;
+  dataset.foreign = !found.by_cairn;
+  if (dataset.foreign) dataset.name = found.descriptor.name;
+  dataset.pinned = given_.record.IsPinned(id);
+  if (const auto ranks = look.catalogues.find(id); ranks != look.catalogues.end()) {
+    PutParts(dataset, ranks->second);
+  } else {
+    dataset.nranks = *found.descriptor.ranks;
+    dataset.parts.resize(dataset.nranks);
+    for (Part& part : dataset.parts) part.state = Part::State::kStored;
+    dataset.parts[0].bytes = found.descriptor.bytes;
+  }
+  given_.ledger.Adopt(std::move(dataset));
+}
+
+// --- Catalogues ---
+
+void Inventory::Describe(const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
+  if (dataset->described()) return then(absl::OkStatus());
+  if (!given_.gate.prefix()) return then(given_.gate.OutOfReach());
+  auto [under_way, first] = describing_.try_emplace(dataset->id);
+  under_way->second.push_back(std::move(then));
+  if (!first) return;
+  context_.OnPrefix([prefix = given_.gate.prefix(), id = dataset->id] { return prefix->Catalogues(id); },
+                    [this, dataset](const absl::StatusOr<std::vector<catalogue::Catalogue>>& catalogues) {
+                      absl::Status status = catalogues.status();
+                      if (status.ok() && catalogues->size() != dataset->parts.size()) {
+                        status = DataLoss("dataset {}: {} catalogues of {} ranks", dataset->id, catalogues->size(),
+                                          dataset->parts.size());
+                      }
+                      if (status.ok()) given_.ledger.Described(*dataset, *catalogues);
+                      const auto waiting = std::move(describing_.extract(dataset->id).mapped());
+                      for (const auto& told : waiting) told(status);
+                    });
+}
+
+// --- What SCR is told ---
+
+void Inventory::Mark(DatasetId id, absl::Status (Prefix::*mark)(DatasetId)) {
+  if (!given_.gate.prefix()) return;
+  context_.OnPrefix([prefix = given_.gate.prefix(), mark, id] { return (prefix.get()->*mark)(id); },
+                    [this, id](const absl::Status& status) {
+                      if (!status.ok()) context_.Warn(fmt::format("dataset {}: {}", id, MessageOf(status)));
+                    });
+}
+
+void Inventory::MarkFailed(DatasetId id) {
+  Mark(id, &Prefix::MarkFailed);
+}
+
+void Inventory::MarkFetched(DatasetId id) {
+  Mark(id, &Prefix::MarkFetched);
+}
+
+void Inventory::MarkUnusable(const Launch& launch, DatasetId chosen) {
+  for (auto at = unusable_.upper_bound(chosen); at != unusable_.end();) {
+    if (launch.bound != 0 && at->first > launch.bound) break;
+    MarkFailed(at->first);
+    at = unusable_.erase(at);
+  }
+}
+
+}  // namespace cairn

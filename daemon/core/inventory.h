@@ -1,0 +1,121 @@
+// What one run has in this node's cache and on its prefix, as the ledger is told of it: at the start, when the prefix
+// is first opened, and at each new launch. README.md, "What the prefix' index says". Strand only, but for what blocks.
+#ifndef CAIRN_DAEMON_CORE_INVENTORY_H_
+#define CAIRN_DAEMON_CORE_INVENTORY_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/core/context.h"
+#include "daemon/core/dataset_folders.h"
+#include "daemon/core/dataset_ids.h"
+#include "daemon/core/ledger.h"
+#include "daemon/core/node_record.h"
+#include "daemon/core/prefix_gate.h"
+#include "daemon/core/run_cache.h"
+#include "proto/catalogue.pb.h"
+#include "storage/base/ids.h"
+#include "storage/cache/cache_folder.h"
+#include "storage/prefix/prefix.h"
+
+namespace cairn {
+
+// What the cache holds of a run, with this node's record. Blocks. Errors as CacheFolder::Load; a record that cannot be
+// read is a warning.
+struct CacheContents {
+  CacheLoad load;
+  NotedDatasets noted;
+};
+absl::StatusOr<CacheContents> LookAtCache(CacheFolder& cache);
+
+// What a prefix holds, with the catalogues of the newest of those that are not `known`. Blocks. Catalogues are read of
+// those that a restart may want; a long run has many more datasets, whose catalogues are read when they are asked for.
+struct PrefixLook {
+  PrefixContents found;
+  std::map<DatasetId, std::vector<catalogue::Catalogue>> catalogues;
+  std::vector<std::string> warnings;
+};
+absl::StatusOr<PrefixLook> LookAtPrefix(Prefix& prefix, const std::set<DatasetId>& known);
+
+class Inventory {
+ public:
+  struct Given {  // all borrowed
+    const std::string& run_name;
+    Ledger& ledger;
+    DatasetIds& ids;
+    PrefixGate& gate;
+    NodeRecord& record;
+    DatasetFolders& folders;
+    RunCache& cache;
+  };
+  // `flushing`: the dataset is being flushed, or waits for that: what the index says of it is left alone.
+  Inventory(const Context& context, const Given& given, std::function<bool(DatasetId)> flushing)
+      : context_(context), given_(given), flushing_(std::move(flushing)) {}
+  Inventory(const Inventory&) = delete;
+
+  // --- What is there. A look's warnings are its taker's to tell ---
+  void AdoptCache(CacheContents contents);
+  // The first look at the prefix.
+  void AdoptPrefix(const PrefixLook& look);
+  bool prefix_adopted() const { return prefix_adopted_; }
+  // What has come and gone since the prefix was last looked at; `had`: what was there when the look began. Our own
+  // state wins over the index for datasets that we already track: a copy found damaged stays so, and what is being
+  // removed does not come back.
+  void AdoptSince(const PrefixLook& look, const std::set<DatasetId>& had);
+  // Datasets that need not be read again, and those that were on the prefix when it was last looked at.
+  struct Known {
+    std::set<DatasetId> known, had;
+  };
+  Known WhatIsKnown() const;
+  // This daemon has put it there, and knows so better than an older look.
+  void CommittedHere(DatasetId id) { committed_here_.insert(id); }
+
+  // --- What a new launch may choose (Launch::bound) ---
+  DatasetId bound() const { return bound_; }
+  std::int64_t bound_set_us() const { return bound_set_us_; }
+
+  // --- Its catalogues ---
+  // Reads those of a dataset that is only on the prefix, if they are not here: once, however many ranks ask.
+  void Describe(const DatasetPtr& dataset, std::function<void(absl::Status)> then);
+
+  // --- What SCR is told ---
+  void MarkFailed(DatasetId id);
+  void MarkFetched(DatasetId id);  // SCR notes each try to read a dataset from the prefix
+  // What a restart of the launch would have chosen before `chosen`, had it been whole on the prefix, is not to be tried
+  // by SCR either.
+  void MarkUnusable(const Launch& launch, DatasetId chosen);
+
+ private:
+  void AdoptCached(DatasetId id, CachedDataset cached, bool foreign);
+  void TakeRules(const PrefixContents& found);
+  void AdoptOne(DatasetId id, const PrefixLook& look);
+  void AdoptNew(DatasetId id, const PrefixLook& look);
+  bool AdoptChange(DatasetId id, const PrefixLook& look, bool had);
+  void TakenOut(const DatasetPtr& dataset, const PrefixContents& found);
+  void IdTaken(const DatasetPtr& dataset, const PrefixContents& found);
+  void Mark(DatasetId id, absl::Status (Prefix::*mark)(DatasetId));
+
+  const Context& context_;
+  const Given given_;
+  const std::function<bool(DatasetId)> flushing_;
+  bool prefix_adopted_ = false;
+  DatasetId bound_ = 0;
+  std::int64_t bound_set_us_ = 0;
+  std::map<DatasetId, std::string> unusable_;  // SCR's own there that are not whole: why
+  std::set<DatasetId> taken_out_;              // of the prefix' index, by someone else
+  std::set<DatasetId> committed_here_;
+  std::map<DatasetId, std::vector<std::function<void(absl::Status)>>> describing_;  // whom to tell
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_INVENTORY_H_

@@ -1,0 +1,235 @@
+// Where datasets are, and what is to become of them: the tables in ledger.h.
+#include <algorithm>
+#include <initializer_list>
+
+#include "daemon/core/ledger.h"
+#include "storage/base/check.h"
+
+namespace cairn {
+namespace {
+
+void Move(Place& place, std::initializer_list<Place> from, Place to) {
+  CAIRN_CHECK(std::find(from.begin(), from.end(), place) != from.end());
+  place = to;
+}
+
+// A long run has many datasets that are only on the prefix: what describes them is read again if it is asked for.
+void ForgetCatalogues(Dataset& dataset) {
+  for (Part& part : dataset.parts) {
+    CAIRN_CHECK(part.stored());
+    part.state = Part::State::kStored;
+    part.catalogue.Clear();
+  }
+}
+
+}  // namespace
+
+// --- A dataset is known from disk ---
+
+DatasetPtr Ledger::Adopt(Dataset given) {
+  auto dataset = std::make_shared<Dataset>(std::move(given));
+  const DatasetId id = dataset->id;
+  CAIRN_CHECK(dataset->whole() && dataset->parts.size() == dataset->nranks);
+  for (const Part& part : dataset->parts) CAIRN_CHECK(part.stored());
+  dataset->captured = dataset->stored = dataset->nranks;
+  gone_.erase(id);
+  // A launch that ran when it was brought in went on with ids that it had before.
+  dataset->outdated =
+      dataset->launch == 0 && !dataset->foreign &&
+      std::any_of(datasets_.begin(), datasets_.end(), [&](const auto& item) {
+        const Dataset& own = *item.second;
+        return item.first < id && own.launch != 0 && own.restorable() && own.created_us > dataset->created_us;
+      });
+  datasets_[id] = dataset;
+  return dataset;
+}
+
+void Ledger::AdoptNoted(const Dataset& given, const Noted& noted) {
+  Dataset& dataset = Own(given);
+  if (noted.in_prefix) Move(dataset.prefix, {Place::kAbsent, Place::kWhole}, Place::kWhole);
+  dataset.standing = noted.standing;
+  dataset.foreign = noted.foreign;
+  dataset.pinned = noted.pinned;
+  dataset.ordinal = noted.ordinal;
+}
+
+void Ledger::FoundInCache(const Dataset& dataset) {
+  Move(Own(dataset).cache, {Place::kAbsent, Place::kWhole}, Place::kWhole);
+}
+
+void Ledger::Described(const Dataset& given, const std::vector<catalogue::Catalogue>& catalogues) {
+  Dataset& dataset = Own(given);
+  CAIRN_CHECK(catalogues.size() == dataset.parts.size());
+  for (Rank rank = 0; rank < dataset.nranks; ++rank) {
+    Part& part = dataset.parts[rank];
+    CAIRN_CHECK(part.stored());
+    part.state = Part::State::kDescribed;
+    part.catalogue = catalogues[rank];
+    part.bytes = FileBytes(part.catalogue);
+  }
+}
+
+void Ledger::CataloguesChanged(const Dataset& dataset) {
+  for (Part& part : Own(dataset).parts) {
+    CAIRN_CHECK(part.stored());
+    part.state = Part::State::kStored;  // a read under way still looks at the catalogue that is here
+  }
+}
+
+// --- It changes its place ---
+
+void Ledger::Completed(const Dataset& given) {
+  Dataset& dataset = Own(given);
+  CAIRN_CHECK(dataset.all_stored());
+  if (!dataset.kind.past_cache) return Move(dataset.cache, {Place::kArriving}, Place::kWhole);
+  Move(dataset.prefix, {Place::kArriving}, Place::kWhole);
+  dataset.asked = false;
+  ForgetCatalogues(dataset);
+}
+
+void Ledger::LeftCache(const Dataset& given, const std::string& why) {
+  Dataset& dataset = Own(given);
+  Move(dataset.cache, {Place::kWhole}, Place::kLeaving);
+  for (auto& [id, launch] : launches_) launch.restored_files.erase(dataset.id);
+  if (dataset.in_prefix()) return ForgetCatalogues(dataset);
+  const DatasetPtr newest = NewestRestorable();
+  Forget(dataset.id,
+         {.why = Gone::Why::kSuperseded, .message = why, .successor = newest ? newest->id : 0, .step = dataset.step});
+}
+
+void Ledger::FolderGone(DatasetId id) {
+  const DatasetPtr dataset = Get(id);
+  if (dataset && dataset->cache == Place::kLeaving) Own(*dataset).cache = Place::kAbsent;
+}
+
+void Ledger::CacheDamaged(const Dataset& dataset, const std::string& why) {
+  Move(Own(dataset).cache, {Place::kWhole}, Place::kDamaged);
+  Own(dataset).why_damaged = why;
+}
+
+void Ledger::RefetchBegan(const Dataset& dataset) {
+  Move(Own(dataset).cache, {Place::kAbsent, Place::kWhole, Place::kLeaving, Place::kDamaged}, Place::kArriving);
+}
+
+void Ledger::Refetched(const Dataset& dataset) {
+  Move(Own(dataset).cache, {Place::kArriving}, Place::kWhole);
+}
+
+void Ledger::RefetchFailed(const Dataset& dataset) {
+  Move(Own(dataset).cache, {Place::kArriving}, Place::kAbsent);
+}
+
+void Ledger::FlushBegan(const Dataset& dataset) {
+  Move(Own(dataset).prefix, {Place::kAbsent, Place::kDamaged}, Place::kArriving);
+}
+
+void Ledger::FlushEnded(const Dataset& dataset) {
+  if (dataset.prefix == Place::kArriving) Own(dataset).prefix = Place::kAbsent;
+}
+
+void Ledger::Committed(const Dataset& dataset) {
+  Move(Own(dataset).prefix, {Place::kArriving, Place::kWhole, Place::kAbsent, Place::kDamaged}, Place::kWhole);
+  Own(dataset).asked = false;
+}
+
+void Ledger::SeenOnPrefix(const Dataset& dataset, bool by_cairn) {
+  if (dataset.prefix != Place::kLeaving) Own(dataset).prefix = Place::kWhole;
+  ListedOnPrefix(dataset, by_cairn);
+}
+
+void Ledger::ListedOnPrefix(const Dataset& given, bool by_cairn) {
+  Dataset& dataset = Own(given);
+  dataset.foreign = !by_cairn;
+  if (dataset.standing == Standing::kDoubted) dataset.standing = Standing::kCurrent;
+  if (dataset.standing == Standing::kIdTaken) dataset.standing = Standing::kGaveWay;
+  if (dataset.standing == Standing::kHistory) dataset.standing = Standing::kTakenOut;
+}
+
+void Ledger::NotOnPrefix(const Dataset& dataset) {
+  if (dataset.in_prefix()) Own(dataset).prefix = Place::kAbsent;
+}
+
+void Ledger::GaveWay(const Dataset& given, DatasetId to, const std::string& why) {
+  Dataset& dataset = Own(given);
+  NotOnPrefix(dataset);
+  if (dataset.standing < Standing::kGaveWay) dataset.standing = Standing::kGaveWay;
+  if (dataset.in_cache()) return;
+  Forget(dataset.id, {.why = Gone::Why::kSuperseded, .message = why, .successor = to, .step = dataset.step});
+}
+
+void Ledger::RemovalBegan(const Dataset& given) {
+  Dataset& dataset = Own(given);
+  Move(dataset.prefix, {Place::kWhole}, Place::kLeaving);
+  FlushDropped(dataset);  // what was removed there is not flushed again
+  if (dataset.in_cache()) return;
+  Forget(dataset.id, {.why = Gone::Why::kRemoved, .message = "was removed", .step = dataset.step});
+}
+
+void Ledger::Removed(const Dataset& dataset) {
+  Move(Own(dataset).prefix, {Place::kLeaving}, Place::kAbsent);
+}
+
+void Ledger::RemovalFailed(const DatasetPtr& dataset) {
+  Move(Own(*dataset).prefix, {Place::kLeaving}, Place::kWhole);
+  if (dataset->standing == Standing::kSuperseded) Own(*dataset).standing = Standing::kCurrent;
+  gone_.erase(dataset->id);
+  datasets_.try_emplace(dataset->id, dataset);
+}
+
+void Ledger::PrefixDamaged(const Dataset& dataset) {
+  Move(Own(dataset).prefix, {Place::kWhole}, Place::kDamaged);
+}
+
+// --- What is to become of it ---
+
+void Ledger::FlushDropped(const Dataset& dataset) {
+  if (dataset.standing <= Standing::kDoubted) Own(dataset).standing = Standing::kSuperseded;
+}
+
+void Ledger::FlushAsked(const Dataset& dataset) {
+  Own(dataset).asked = true;
+}
+
+void Ledger::FlushOrdered(const Dataset& dataset) {
+  if (dataset.standing == Standing::kSuperseded) Own(dataset).standing = Standing::kCurrent;
+}
+
+void Ledger::FlushCancelled(const Dataset& dataset) {
+  Own(dataset).asked = false;
+  FlushDropped(dataset);
+}
+
+void Ledger::CameTooLate(const Dataset& dataset) {
+  Own(dataset).asked = false;
+  if (dataset.standing < Standing::kGaveWay) Own(dataset).standing = Standing::kGaveWay;
+}
+
+void Ledger::TakenOut(const Dataset& dataset) {
+  Own(dataset).standing = dataset.id_taken() ? Standing::kHistory : Standing::kTakenOut;
+}
+
+void Ledger::IdTaken(const Dataset& given, bool history) {
+  Dataset& dataset = Own(given);
+  NotOnPrefix(dataset);
+  dataset.foreign = false;
+  dataset.standing = history ? Standing::kHistory : Standing::kIdTaken;
+}
+
+void Ledger::CameBack(const Dataset& given) {
+  Dataset& dataset = Own(given);
+  if (dataset.prefix == Place::kLeaving) return;  // the look at the index is older than its removal
+  dataset.prefix = Place::kWhole;
+  if (!dataset.id_taken()) dataset.standing = Standing::kCurrent;
+}
+
+void Ledger::SetPinned(const Dataset& dataset, bool pinned) {
+  Own(dataset).pinned = pinned;
+}
+
+void Ledger::Forget(DatasetId id, Gone gone) {
+  datasets_.erase(id);
+  gone_[id] = std::move(gone);
+  while (gone_.size() > kGoneMax) gone_.erase(gone_.begin());
+}
+
+}  // namespace cairn

@@ -1,0 +1,76 @@
+// What this node notes of a run's datasets beside its cache, in flush.cairn, for the next daemon: which are on the
+// prefix, which were begun there, dropped, pinned, and which growing directories are there. Strand only.
+#ifndef CAIRN_DAEMON_CORE_NODE_RECORD_H_
+#define CAIRN_DAEMON_CORE_NODE_RECORD_H_
+
+#include <absl/status/status.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "daemon/core/context.h"
+#include "daemon/core/ledger.h"
+#include "storage/base/ids.h"
+#include "storage/cache/cache_folder.h"
+#include "storage/kvtree/tree.h"
+
+namespace cairn {
+
+// flush.cairn, as it is on disk: DATASET / <id> / PREFIX, PINNED, DROPPED, GAVE_WAY, FOREIGN, ID_TAKEN, DOUBTED, BEGUN
+// (flags), ORDINAL (a number), GROWING / <name of a directory>.
+struct NotedDataset {
+  Ledger::Noted noted;
+  bool begun = false;
+  std::set<std::string> grown;
+};
+using NotedDatasets = std::map<DatasetId, NotedDataset>;
+NotedDatasets DecodeNodeRecord(const kvtree::Tree& record);
+
+class NodeRecord {
+ public:
+  using Then = std::function<void(const absl::Status&)>;
+
+  NodeRecord(const Context& context, std::string run_name, std::shared_ptr<CacheFolder> cache, const Ledger& ledger);
+  NodeRecord(const NodeRecord&) = delete;
+
+  // What the record of the daemon before says of datasets that the ledger need not know.
+  void Adopt(const NotedDatasets& noted);
+  // Stores what is so now: of the ledger and of the rest. One write at a time, of the state as it is when the write
+  // begins: the last one always tells the latest. `then` hears of the write that tells what is so now.
+  void Store(Then then = nullptr);
+
+  // --- Begun on the prefix, by a flush or past the cache, and not known to be committed ---
+  const std::set<DatasetId>& begun() const { return begun_; }
+  bool Begun(DatasetId id) { return begun_.insert(id).second; }  // false: it was noted before
+  void Settled(DatasetId id) { begun_.erase(id); }
+
+  // --- Growing directories whose place on the prefix is the dataset's ---
+  const std::set<std::string>& Grown(DatasetId id) const;
+  const std::map<DatasetId, std::set<std::string>>& grown() const { return grown_; }
+  void HasGrown(DatasetId id, const std::string& name) { grown_[id].insert(name); }
+  void LostPlace(DatasetId id, const std::string& name);
+  void GrowthEnded(DatasetId id) { grown_.erase(id); }
+
+  // Pinned by the user, and only on the prefix.
+  bool IsPinned(DatasetId id) const { return pinned_.contains(id); }
+
+ private:
+  kvtree::Tree Encode() const;
+
+  const Context& context_;
+  const std::string run_name_;
+  const std::shared_ptr<CacheFolder> cache_;
+  const Ledger& ledger_;
+  std::set<DatasetId> begun_, pinned_;
+  std::map<DatasetId, std::set<std::string>> grown_;
+  bool storing_ = false, stale_ = false;
+  std::vector<Then> waiting_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_NODE_RECORD_H_

@@ -1,0 +1,136 @@
+#include "daemon/core/prefix_gate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/base/check.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+
+PrefixGate::PrefixGate(const Context& context, const RunId& run, std::string run_name, std::string path,
+                       const Ledger& ledger, Reports reports)
+    : context_(context),
+      run_(run),
+      run_name_(std::move(run_name)),
+      ledger_(ledger),
+      reports_(std::move(reports)),
+      path_(std::move(path)) {}
+
+absl::Status PrefixGate::OutOfReach() const {
+  return Unavailable("{} is out of reach", path_);
+}
+
+void PrefixGate::Reached(const std::shared_ptr<Prefix>& prefix, bool read_only) {
+  if (prefix_ && (!read_only_ || read_only)) return;  // a flush may have opened it before
+  prefix_ = prefix;
+  read_only_ = read_only;
+}
+
+void PrefixGate::Replaced(const RunId& by) {
+  if (std::exchange(replaced_, true)) return;
+  context_.Warn(fmt::format("{}: the prefix was made anew as run {}; run {} is history", path_, by.Hex(), run_.Hex()));
+  reports_.on_replaced();
+}
+
+PrefixGate::Visitor PrefixGate::MakeVisitor() const {
+  return [disk = &context_.env.prefix_disk, path = path_, run = run_, prefix = prefix_](const Step& step) {
+    Visited visited{.status = {}, .prefix = prefix, .other = {}};
+    const auto check = [&](const RunId& found) -> absl::Status {
+      if (found == run) return absl::OkStatus();
+      if (found != RunId()) visited.other = found;
+      return FailedPrecondition("{}: the prefix is run {} now", path, found.Hex());
+    };
+    visited.status = [&]() -> absl::Status {
+      if (!visited.prefix) {
+        // A daemon that has just started knows the run from its cache only. It never makes a prefix anew for a visit.
+        CAIRN_ASSIGN_OR_RETURN(const auto seen, Prefix::OpenReadOnly(*disk, path));
+        CAIRN_RETURN_IF_ERROR(check(seen->run()));
+        CAIRN_ASSIGN_OR_RETURN(visited.prefix, Prefix::Open(*disk, path));
+      }
+      CAIRN_ASSIGN_OR_RETURN(const RunId now, visited.prefix->CurrentRun());
+      CAIRN_RETURN_IF_ERROR(check(now));
+      return step(*visited.prefix);
+    }();
+    return visited;
+  };
+}
+
+void PrefixGate::VisitEnded(const Visited& visited) {
+  if (visited.other) Replaced(*visited.other);
+  if (prefix_ || !visited.prefix || replaced_) return;
+  prefix_ = visited.prefix;
+  reports_.on_reached();
+}
+
+// Is the application writing files under names of its own on the prefix? Meanwhile nobody else puts files there or
+// takes them away, for the names may be the same.
+bool PrefixGate::NamesHeld() const {
+  return std::any_of(ledger_.datasets().begin(), ledger_.datasets().end(), [](const auto& item) {
+    const Dataset& dataset = *item.second;
+    // One that was fetched into the cache since, and is flushed from there, holds nothing.
+    return dataset.kind.past_cache && dataset.kind.files && dataset.prefix == Place::kArriving &&
+           dataset.cache == Place::kAbsent;
+  });
+}
+
+bool PrefixGate::MayTake(Change change) const {
+  switch (change) {
+    case Change::kCommit:
+      return removals_ == 0 && (waiting_.empty() || NamesHeld());
+    case Change::kCommitFiles:
+      return removals_ == 0 && waiting_.empty() && !NamesHeld();
+    case Change::kRemove:
+      return commits_ == 0;
+    case Change::kRemoveFiles:
+      return commits_ == 0 && !NamesHeld();
+    case Change::kRemoveFailed:
+      return true;
+    case Change::kTakePlaces:
+      return file_commits_ == 0 && removals_ == 0 && !NamesHeld();
+    case Change::kNames:
+      return file_commits_ == 0 && removals_ == 0;
+  }
+  return false;
+}
+
+std::shared_ptr<PrefixGate::Lease> PrefixGate::TryTake(Change change) {
+  if (!MayTake(change)) return nullptr;
+  switch (change) {
+    case Change::kCommitFiles:
+      ++file_commits_;
+      [[fallthrough]];
+    case Change::kCommit:
+      ++commits_;
+      break;
+    case Change::kNames:
+      break;
+    default:
+      ++removals_;
+  }
+  return std::shared_ptr<Lease>(new Lease(this, change));
+}
+
+void PrefixGate::Lease::End() {
+  PrefixGate* const gate = std::exchange(gate_, nullptr);
+  CAIRN_CHECK(gate != nullptr);
+  switch (change_) {
+    case Change::kCommitFiles:
+      --gate->file_commits_;
+      [[fallthrough]];
+    case Change::kCommit:
+      --gate->commits_;
+      break;
+    case Change::kNames:
+      return;
+    default:
+      --gate->removals_;
+  }
+  gate->reports_.on_free();
+}
+
+void PrefixGate::GiveTurns() {
+  for (auto& next : std::exchange(waiting_, {})) next();
+}
+
+}  // namespace cairn

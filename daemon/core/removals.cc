@@ -1,0 +1,131 @@
+#include "daemon/core/removals.h"
+
+#include <set>
+#include <utility>
+
+#include "daemon/core/descriptor.h"
+#include "daemon/core/facts.h"
+#include "storage/base/status.h"
+#include "storage/prefix/bypass.h"
+
+namespace cairn {
+
+using Change = PrefixGate::Change;
+
+Removals::Removals(const Context& context, std::string run_name, Ledger& ledger, PrefixGate& gate, NodeRecord& record,
+                   std::function<bool(DatasetId)> in_use)
+    : context_(context),
+      run_name_(std::move(run_name)),
+      ledger_(ledger),
+      gate_(gate),
+      record_(record),
+      in_use_(std::move(in_use)) {}
+
+absl::Status Removals::IsScrs(DatasetId id) {
+  return FailedPrecondition("dataset {} is SCR's own: only `cairn index remove` takes it from the prefix", id);
+}
+
+void Removals::Remove(const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
+  if (dataset->foreign) return then(IsScrs(dataset->id));
+  if (!dataset->in_prefix()) return then(absl::OkStatus());
+  if (!gate_.usable()) return then(gate_.OutOfReach());
+  RemoveNow(dataset, std::move(then));
+}
+
+// A removal may take away what a commit has just put there: only one of the two at a time.
+void Removals::RemoveNow(const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
+  const auto lease = gate_.TryTake(dataset->kind.files ? Change::kRemoveFiles : Change::kRemove);
+  if (!lease) return gate_.WhenFree([this, dataset, then] { Remove(dataset, then); });
+  std::vector<catalogue::Catalogue> catalogues;
+  if (dataset->described()) catalogues = CataloguesOf(*dataset);
+  record_.Settled(dataset->id);
+  ledger_.RemovalBegan(*dataset);
+  record_.Store();
+  context_.OnPrefix(
+      [prefix = gate_.prefix(), id = dataset->id, catalogues = std::move(catalogues)]() mutable -> absl::Status {
+        if (catalogues.empty()) {
+          CAIRN_ASSIGN_OR_RETURN(catalogues, prefix->Catalogues(id));
+        }
+        return prefix->Remove(id, catalogues);
+      },
+      [this, lease, dataset, then = std::move(then)](const absl::Status& status) {
+        if (status.ok()) {
+          ledger_.Removed(*dataset);
+        } else {  // it may be tried again
+          ledger_.RemovalFailed(dataset);
+          record_.Store();
+        }
+        then(status);
+        lease->End();
+      });
+}
+
+void Removals::ApplyPolicy() {
+  std::vector<DatasetFacts> own = FactsOf(ledger_, context_.config.flush);
+  std::erase_if(own, [this](const DatasetFacts& facts) { return ledger_.Get(facts.id)->foreign; });
+  for (DatasetId id : PrefixRemovals(own, context_.config.prefix)) {
+    const DatasetPtr old = ledger_.Get(id);
+    if (!old) continue;
+    Remove(old, [this, id](const absl::Status& removed) {
+      if (!removed.ok()) context_.Warn(fmt::format("dataset {}: {}", id, MessageOf(removed)));
+    });
+  }
+}
+
+void Removals::GaveWay(DatasetId id, DatasetId to) {
+  const DatasetPtr dataset = ledger_.Get(id);
+  if (!dataset) return;
+  const std::string why = fmt::format("dataset {} has replaced files of dataset {} by the same names", to, id);
+  context_.Warn(fmt::format("run {}: {}", run_name_, why));
+  ledger_.GaveWay(*dataset, to, why);
+  record_.Store();
+}
+
+void Removals::RemoveTooLate(DatasetId id, std::vector<catalogue::Catalogue> catalogues) {
+  if (!gate_.usable()) return;  // the record stays, for the next start
+  const auto lease = gate_.TryTake(Change::kRemoveFiles);
+  if (!lease) return gate_.WhenFree([this, id, catalogues] { RemoveTooLate(id, catalogues); });
+  context_.OnPrefix([&disk = context_.env.prefix_disk, prefix = gate_.prefix(), id,
+                     catalogues = std::move(catalogues)] { return RemoveUnfinished(disk, *prefix, id, catalogues); },
+                    [this, lease, id](const absl::Status& removed) {
+                      if (removed.ok() || absl::IsFailedPrecondition(removed)) {
+                        record_.Settled(id);
+                        record_.Store();
+                      } else {
+                        context_.Warn(fmt::format("dataset {}: {}", id, MessageOf(removed)));
+                      }
+                      lease->End();
+                    });
+}
+
+void Removals::Tidy() {
+  std::set<DatasetId> left;
+  for (DatasetId id : std::set(record_.begun())) {
+    if (in_use_(id)) continue;
+    const DatasetPtr dataset = ledger_.Get(id);
+    if (dataset && dataset->in_prefix()) record_.Settled(id);  // committed just before a crash
+    if (!dataset || dataset->damaged()) left.insert(id);
+  }
+  if (left.empty() || !gate_.usable()) return;
+  const auto lease = gate_.TryTake(Change::kRemoveFiles);
+  if (!lease) return gate_.WhenFree([this] { Tidy(); });
+  for (DatasetId id : left) record_.Settled(id);
+  context_.OnPrefix(
+      [&disk = context_.env.prefix_disk, prefix = gate_.prefix(),
+       left]() mutable -> absl::StatusOr<std::set<DatasetId>> {
+        CAIRN_ASSIGN_OR_RETURN(const PrefixContents there, prefix->Contents());
+        std::erase_if(left, [&](DatasetId id) {
+          // What was dropped from the index, or failed, was committed all the same: its files stay.
+          const bool committed = there.datasets.contains(id) || there.dropped.contains(id) || there.failed.contains(id);
+          return committed || RemoveUnfinished(disk, *prefix, id).ok();
+        });
+        return left;
+      },
+      [this, lease, left](const absl::StatusOr<std::set<DatasetId>>& rest) {
+        for (DatasetId id : rest.ok() ? *rest : left) record_.Begun(id);  // the next time
+        record_.Store();
+        lease->End();
+      });
+}
+
+}  // namespace cairn

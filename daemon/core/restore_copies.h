@@ -1,0 +1,61 @@
+// Which copy of each file one run's restores read, and what becomes of copies that they find to be bad. Strand only.
+#ifndef CAIRN_DAEMON_CORE_RESTORE_COPIES_H_
+#define CAIRN_DAEMON_CORE_RESTORE_COPIES_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <vector>
+
+#include "daemon/core/base_files.h"
+#include "daemon/core/context.h"
+#include "daemon/core/image_store.h"
+#include "daemon/core/inventory.h"
+#include "daemon/core/ledger.h"
+#include "daemon/core/prefix_gate.h"
+#include "daemon/core/restore_group.h"
+#include "daemon/core/restore_plan.h"
+#include "daemon/core/restore_transfer.h"
+#include "daemon/core/run_cache.h"
+#include "storage/base/ids.h"
+
+namespace cairn {
+
+class RestoreCopies {
+ public:
+  struct Given {  // all borrowed
+    const RunId& run;
+    const std::string& run_name;
+    ImageStore& images;
+    Ledger& ledger;
+    PrefixGate& gate;
+    BaseFiles& bases;
+    RunCache& cache;
+    Inventory& inventory;
+  };
+  RestoreCopies(const Context& context, const Given& given) : context_(context), given_(given) {}
+  RestoreCopies(const RestoreCopies&) = delete;
+
+  // The nearest copy that is left of each file that holds something of what is wanted. kDataLoss: of a file none is
+  // left. REQUIRES: the dataset is described.
+  absl::StatusOr<ChosenCopies> Choose(RestoreGroup& group, const std::vector<Wanted>& wanted) const;
+  // The restore reads from the prefix: noted in its index, once.
+  void NoteFetch(RestoreGroup& group);
+  // A copy cannot be used in this restore. If it is damaged or missing it never will be: reported, kept for a look,
+  // noted to be fetched anew. A copy that a disk could not read just now may still be whole.
+  void FoundBad(RestoreGroup& group, Rank rank, Tier tier, const absl::Status& why);
+  // What was found damaged does not count any more, now that the restore has ended: a level holds while a copy is
+  // readable.
+  void WithdrawDamaged(const RestoreGroup& group);
+
+ private:
+  absl::StatusOr<Tier> ChooseOne(const RestoreGroup& group, Rank from, RestoreSource* source) const;
+
+  const Context& context_;
+  const Given given_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_RESTORE_COPIES_H_

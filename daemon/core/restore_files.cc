@@ -1,0 +1,90 @@
+#include "daemon/core/restore_files.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/core/descriptor.h"
+#include "proto/catalogue.pb.h"
+#include "storage/base/status.h"
+#include "storage/prefix/prefix.h"
+#include "storage/transfer/transfer.h"
+
+namespace cairn {
+
+void RestoreFiles::Check(const RestoreGroupPtr& group, const RestorePartPtr& part) {
+  const Dataset& dataset = *group->dataset;
+  if (!dataset.in_cache()) return Checked(group, part, NotFound("dataset {} is not in the cache", dataset.id));
+  auto verify = [&disk = context_.env.cache_disk, folder = given_.cache.folder().DatasetPath(dataset.id),
+                 catalogue = dataset.parts[part->session->rank].catalogue]() -> absl::Status {
+    for (const catalogue::FileEntry& file : catalogue.file()) {
+      CAIRN_RETURN_IF_ERROR(VerifyFile(disk, folder + "/" + file.name(), file));
+    }
+    return absl::OkStatus();
+  };
+  context_.OnCache(std::move(verify),
+                   [this, group, part](const absl::Status& status) { Checked(group, part, status); });
+}
+
+void RestoreFiles::Checked(const RestoreGroupPtr& group, const RestorePartPtr& part, const absl::Status& status) {
+  if (group->ended) return;
+  const Dataset& dataset = *group->dataset;
+  if (!status.ok() && dataset.in_cache()) given_.copies.FoundBad(*group, part->session->rank, Tier::kCache, status);
+  part->done = true;
+  part->tier = status.ok() ? Tier::kCache : Tier::kPrefix;
+  if (!group->all_done()) return;
+  const auto& parts = group->parts;
+  const auto lacking =
+      std::find_if(parts.begin(), parts.end(), [](const auto& item) { return item.second->tier == Tier::kPrefix; });
+  if (lacking == parts.end()) return on_end_(group, absl::OkStatus());
+  if (dataset.in_prefix() && given_.gate.prefix()) return Fetch(group);
+  on_end_(group, DataLoss("no copy of rank {}'s files is whole", lacking->first));
+}
+
+void RestoreFiles::Fetch(const RestoreGroupPtr& group) {
+  const DatasetPtr& dataset = group->dataset;
+  for (auto& [rank, part] : group->parts) part->tier = Tier::kPrefix;
+  given_.copies.NoteFetch(*group);
+  const bool too_large = dataset->bytes() > given_.room.bytes_max();
+  if (context_.config.cache.bypass && too_large) return VerifyOnPrefix(group);
+  given_.cache.Refetch(dataset, [this, group](const Refetched& refetched) { Fetched(group, refetched); });
+}
+
+void RestoreFiles::Fetched(const RestoreGroupPtr& group, const Refetched& refetched) {
+  if (group->ended) return given_.waits.Changed();
+  if (refetched.status.ok()) return on_end_(group, absl::OkStatus());
+  const std::string why = fmt::format("rank {}: {}", refetched.rank, MessageOf(refetched.status));
+  const bool full = absl::IsResourceExhausted(refetched.status);
+  if (full && context_.config.cache.bypass) return VerifyOnPrefix(group);
+  if (full) return on_end_(group, ResourceExhausted("{}", why));
+  if (refetched.source_damaged) given_.copies.FoundBad(*group, refetched.rank, Tier::kPrefix, refetched.status);
+  on_end_(group, DataLoss("{}", why));
+}
+
+void RestoreFiles::VerifyOnPrefix(const RestoreGroupPtr& group) {
+  struct Verified {
+    absl::Status status;
+    Rank rank = 0;
+  };
+  auto verify = [&disk = context_.env.prefix_disk, prefix = given_.gate.prefix(),
+                 catalogues = CataloguesOf(*group->dataset)] {
+    Verified verified;
+    for (const catalogue::Catalogue& catalogue : catalogues) {
+      verified.rank = catalogue.rank();
+      for (const catalogue::FileEntry& file : catalogue.file()) {
+        verified.status = VerifyFile(disk, prefix->FilePath(file.prefix_name()), file);
+        if (!verified.status.ok()) return verified;
+      }
+    }
+    return verified;
+  };
+  context_.OnPrefix(std::move(verify), [this, group](const Verified& verified) {
+    if (group->ended) return given_.waits.Changed();
+    if (verified.status.ok()) return on_end_(group, absl::OkStatus());
+    given_.copies.FoundBad(*group, verified.rank, Tier::kPrefix, verified.status);
+    on_end_(group, DataLoss("rank {}: {}", verified.rank, MessageOf(verified.status)));
+  });
+}
+
+}  // namespace cairn

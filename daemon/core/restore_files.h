@@ -1,0 +1,54 @@
+// Restores of the application's own files: it reads them itself, in the cache, so a restore sees to it that they are
+// whole there. First every rank's files are verified where they are; if some are not whole in the cache, all come from
+// the prefix. Files that the cache cannot hold are verified, and then read, on the prefix. Strand only.
+#ifndef CAIRN_DAEMON_CORE_RESTORE_FILES_H_
+#define CAIRN_DAEMON_CORE_RESTORE_FILES_H_
+
+#include <absl/status/status.h>
+
+#include <functional>
+#include <utility>
+
+#include "daemon/core/cache_room.h"
+#include "daemon/core/context.h"
+#include "daemon/core/prefix_gate.h"
+#include "daemon/core/restore_copies.h"
+#include "daemon/core/restore_group.h"
+#include "daemon/core/run_cache.h"
+#include "daemon/core/waits.h"
+
+namespace cairn {
+
+class RestoreFiles {
+ public:
+  struct Given {  // all borrowed
+    Waits& waits;
+    const PrefixGate& gate;
+    RunCache& cache;
+    RestoreCopies& copies;
+    const CacheRoom& room;
+  };
+  // OK: all files are whole where they are to be read. kResourceExhausted: there is no room for them in the cache;
+  // kDataLoss: no copy of some rank's files is whole. Once for a group, unless that has ended meanwhile.
+  using OnEnd = std::function<void(const RestoreGroupPtr& group, const absl::Status& status)>;
+  RestoreFiles(const Context& context, const Given& given, OnEnd on_end)
+      : context_(context), given_(given), on_end_(std::move(on_end)) {}
+  RestoreFiles(const RestoreFiles&) = delete;
+
+  // One rank's files; the last rank's answer decides for all.
+  void Check(const RestoreGroupPtr& group, const RestorePartPtr& part);
+
+ private:
+  void Checked(const RestoreGroupPtr& group, const RestorePartPtr& part, const absl::Status& status);
+  void Fetch(const RestoreGroupPtr& group);
+  void Fetched(const RestoreGroupPtr& group, const Refetched& refetched);
+  void VerifyOnPrefix(const RestoreGroupPtr& group);
+
+  const Context& context_;
+  const Given given_;
+  const OnEnd on_end_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_RESTORE_FILES_H_

@@ -1,0 +1,185 @@
+#include "daemon/core/restore_transfer.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "daemon/core/container_list.h"
+#include "proto/frame.h"
+#include "storage/base/checksum.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+// A restore goes through a ring of slots even if there is room for all of it: a new process's first image has fresh
+// pages, and touching them costs more than reading the disk. Without shared memory a smaller one bounds what is in
+// flight.
+constexpr std::uint64_t kRingBytes = 64 << 20;
+constexpr std::uint64_t kRemoteRingBytes = 16 << 20;
+constexpr std::uint64_t kDoorbellBytes = 4 << 20;
+constexpr std::uint64_t kImageNameBytes = 64;  // of an image in a reply
+
+void FillPlan(const std::vector<PlanPiece>& pieces, local::Plan* plan) {
+  const bool strides = std::any_of(pieces.begin(), pieces.end(), [](const PlanPiece& piece) { return piece.rows > 1; });
+  for (const PlanPiece& piece : pieces) {
+    plan->add_variable(piece.variable);
+    plan->add_variable_offset(piece.variable_offset);
+    plan->add_image_offset(piece.image_offset);
+    plan->add_bytes(piece.bytes);
+    if (!strides) continue;
+    plan->add_rows(piece.rows);
+    plan->add_variable_stride(piece.variable_stride);
+    plan->add_image_stride(piece.file_stride);
+  }
+  plan->set_doorbell_bytes(kDoorbellBytes);
+}
+
+}  // namespace
+
+bool ChosenCopies::far() const {
+  return std::find(tiers.begin(), tiers.end(), Tier::kPrefix) != tiers.end();
+}
+
+Tier ChosenCopies::weakest() const {
+  return tiers.empty() ? Tier::kNone : *std::max_element(tiers.begin(), tiers.end());
+}
+
+RestoreTransfer::RestoreTransfer(const Context& context, ImageStore& images, SessionPtr session,
+                                 std::shared_ptr<Call> call, VariableList variables)
+    : context_(context),
+      images_(images),
+      session_(std::move(session)),
+      call_(std::move(call)),
+      variables_(std::move(variables)) {}
+
+void RestoreTransfer::Find(ChosenCopies copies, std::vector<Wanted> wanted, bool own_file, Then then) {
+  copies_ = std::move(copies);
+  then_ = std::move(then);
+  auto find = [&disk = context_.env.cache_disk, sources = copies_.sources, from = copies_.ranks,
+               wanted = std::move(wanted), rank = session_->rank, own_file] {
+    Found found;
+    std::vector<ftiff::FileMetadata> metadata;
+    found.pieces = FindPieces(disk, sources, from, wanted, &found.bad, &metadata);
+    for (std::size_t i = 0; i < metadata.size(); ++i) {
+      if (own_file && from[i] == rank) found.list = ListOf(metadata[i], /*restored=*/true);
+    }
+    if (!found.pieces.ok()) return found;
+    found.image_bytes = Restore::ImageBytes(sources, *found.pieces);
+    return found;
+  };
+  auto found = [self = shared_from_this()](Found result) { self->PiecesFound(std::move(result)); };
+  if (copies_.far()) {
+    context_.OnPrefix(std::move(find), std::move(found));
+  } else {
+    context_.OnCache(std::move(find), std::move(found));
+  }
+}
+
+void RestoreTransfer::PiecesFound(Found found) {
+  if (!then_) return;
+  if (!found.pieces.ok()) return Tell(found.pieces.status(), found.bad);
+  pieces_ = *std::move(found.pieces);
+  image_bytes_ = found.image_bytes;
+  list_ = std::move(found.list);
+  Tell(absl::OkStatus(), 0);
+}
+
+void RestoreTransfer::Start(Then then) {
+  then_ = std::move(then);
+  const bool remote = !call_->connection()->shares_memory();
+  images_.Acquire({.owner = session_->images,
+                   .call = call_,
+                   .bytes = std::min(image_bytes_, remote ? kRemoteRingBytes : kRingBytes),
+                   .then = [self = shared_from_this()](absl::StatusOr<std::shared_ptr<Image>> image) {
+                     self->ImageCame(std::move(image));
+                   }});
+}
+
+void RestoreTransfer::ImageCame(absl::StatusOr<std::shared_ptr<Image>> image) {
+  if (!then_) return images_.Release(session_->images, image.ok() ? *std::move(image) : nullptr);
+  if (!image.ok()) return Tell(image.status(), copies_.sources.size());
+  image_ = *std::move(image);
+  sent_ = 0;
+  Restore::Callbacks callbacks;
+  callbacks.on_ready = [self = shared_from_this()](std::uint64_t pieces) {
+    self->context_.loop().Post([self, pieces] { self->Ready(pieces); });
+  };
+  callbacks.on_end = [self = shared_from_this()](absl::Status status, std::size_t source) {
+    self->context_.loop().Post([self, status = std::move(status), source] { self->Ended(status, source); });
+  };
+  context_.transfers->Begun();
+  restore_ = Restore::Start(context_.env.cache_disk, copies_.far() ? context_.env.pools.far : context_.env.pools.work,
+                            copies_.sources, pieces_, image_, std::move(callbacks));
+  if (absl::Status told = TellPlan(); !told.ok()) Tell(told, copies_.sources.size());
+}
+
+absl::Status RestoreTransfer::TellPlan() {
+  local::Reply reply;
+  local::RestoreReply& begun = *reply.mutable_restore();
+  begun.set_round(++round_);
+  FillPlan(restore_->plan(), begun.mutable_plan());
+  if (const std::uint64_t bytes = reply.ByteSizeLong() + kImageNameBytes; bytes > CAIRN_FRAME_BYTES_MAX) {
+    return ResourceExhausted("rank {}: a plan of {} pieces has {} bytes, a message at most {}", session_->rank,
+                             restore_->plan().size(), bytes, CAIRN_FRAME_BYTES_MAX);
+  }
+  std::shared_ptr<Image> descriptor;
+  if (image_ && call_->connection()->shares_memory()) {
+    images_.Describe(*session_->images, image_, begun.mutable_image());
+    if (begun.image().fresh()) descriptor = image_;
+  }
+  call_->Push(std::move(reply), std::move(descriptor));
+  return absl::OkStatus();
+}
+
+void RestoreTransfer::Ready(std::uint64_t pieces) {
+  if (!then_) return;
+  if (call_->connection()->shares_memory()) {
+    local::Reply reply;
+    reply.mutable_ready()->set_pieces(pieces);
+    return call_->Push(std::move(reply));
+  }
+  for (; sent_ < pieces; ++sent_) SendPiece(sent_);
+}
+
+void RestoreTransfer::SendPiece(std::uint64_t index) {
+  const PlanPiece& planned = restore_->plan()[index];
+  local::Reply reply;
+  local::Piece& piece = *reply.mutable_piece();
+  piece.set_index(index);
+  piece.set_id(variables_.at(static_cast<int>(planned.variable)).id());
+  piece.set_offset(planned.variable_offset);
+  piece.mutable_data()->reserve(planned.all_bytes());
+  for (std::uint64_t row = 0; row < planned.rows; ++row) {
+    const std::span<const std::byte> bytes =
+        image_->bytes().subspan(planned.image_offset + row * planned.file_stride, planned.bytes);
+    piece.mutable_data()->append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  piece.set_crc32c(Crc32c(std::as_bytes(std::span(piece.data()))));
+  call_->Push(std::move(reply));
+}
+
+absl::Status RestoreTransfer::Copied(const local::Copied& copied) {
+  if (!restore_ || copied.round() != round_) return absl::OkStatus();  // of a plan that has been replaced meanwhile
+  return restore_->Copied(copied.pieces());
+}
+
+void RestoreTransfer::Ended(const absl::Status& status, std::size_t copy) {
+  context_.transfers->Ended();
+  images_.Release(session_->images, std::exchange(image_, nullptr));
+  restore_ = nullptr;
+  Tell(status, copy);
+}
+
+void RestoreTransfer::Abort() {
+  then_ = nullptr;
+  // It lives until it has ended. From here on it alone holds this transfer.
+  if (const std::shared_ptr<Restore> restore = std::exchange(restore_, nullptr)) restore->Abort();
+}
+
+void RestoreTransfer::Tell(const absl::Status& status, std::size_t copy) {
+  if (const Then then = std::exchange(then_, nullptr)) then(status, copy);
+}
+
+}  // namespace cairn

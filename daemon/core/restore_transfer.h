@@ -1,0 +1,99 @@
+// One rank's bytes on their way back: found in the copies that were chosen, read and checked block by block, and handed
+// to the client through an image. When a copy turns out to be bad it starts over with others, and the client is told
+// the plan of the next round. Strand only.
+#ifndef CAIRN_DAEMON_CORE_RESTORE_TRANSFER_H_
+#define CAIRN_DAEMON_CORE_RESTORE_TRANSFER_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "daemon/core/call.h"
+#include "daemon/core/container_lists.h"
+#include "daemon/core/context.h"
+#include "daemon/core/image_store.h"
+#include "daemon/core/restore_plan.h"
+#include "daemon/core/session.h"
+#include "daemon/core/variables.h"
+#include "daemon/data/image.h"
+#include "daemon/data/restore.h"
+#include "proto/local.pb.h"
+#include "storage/base/ids.h"
+
+namespace cairn {
+
+// Which copy of which ranks' files is read; all three by the same index.
+struct ChosenCopies {
+  std::vector<RestoreSource> sources;
+  std::vector<Rank> ranks;  // whose file it is
+  std::vector<Tier> tiers;
+
+  bool far() const;      // some are on the prefix
+  Tier weakest() const;  // kNone: nothing is read
+};
+
+class RestoreTransfer : public std::enable_shared_from_this<RestoreTransfer> {
+ public:
+  // An error is one of copies()[copy], or, if there is no such copy, of none of them.
+  using Then = std::function<void(const absl::Status& status, std::size_t copy)>;
+
+  // `variables`: what the client has asked for.
+  RestoreTransfer(const Context& context, ImageStore& images, SessionPtr session, std::shared_ptr<Call> call,
+                  VariableList variables);
+  RestoreTransfer(const RestoreTransfer&) = delete;
+
+  // First Find, then Start; both again, with other copies, after an error. `then` runs once, unless Abort comes before.
+  //
+  // Looks in a pool where in the files the bytes are. `own_file`: the rank's next checkpoint goes on with the
+  // containers of its own file: list() has them then.
+  void Find(ChosenCopies copies, std::vector<Wanted> wanted, bool own_file, Then then);
+  // Tells the plan, then which pieces are ready; OK once the client has copied all of them.
+  void Start(Then then);
+  // kInvalidArgument: more pieces than are ready, or fewer than before.
+  absl::Status Copied(const local::Copied& copied);
+  // Nothing more comes of it; its image goes back once nothing is read into it any more.
+  void Abort();
+
+  const ChosenCopies& copies() const { return copies_; }
+  const ListPtr& list() const { return list_; }  // null: nothing is read from the rank's own file
+
+ private:
+  struct Found {
+    absl::StatusOr<std::vector<RestorePiece>> pieces = absl::UnknownError("");
+    std::uint64_t image_bytes = 0;
+    ListPtr list;
+    std::size_t bad = 0;
+  };
+  void PiecesFound(Found found);
+  void ImageCame(absl::StatusOr<std::shared_ptr<Image>> image);
+  absl::Status TellPlan();
+  void Ready(std::uint64_t pieces);
+  void SendPiece(std::uint64_t index);
+  void Ended(const absl::Status& status, std::size_t copy);
+  void Tell(const absl::Status& status, std::size_t copy);
+
+  const Context& context_;
+  ImageStore& images_;
+  const SessionPtr session_;
+  const std::shared_ptr<Call> call_;
+  const VariableList variables_;
+
+  Then then_;  // null: nobody waits for a step to end
+  ChosenCopies copies_;
+  std::vector<RestorePiece> pieces_;
+  std::uint64_t image_bytes_ = 0;  // that hold all blocks of these
+  ListPtr list_;
+  std::shared_ptr<Image> image_;
+  std::shared_ptr<Restore> restore_;
+  std::uint32_t round_ = 0;  // of the plan that the client has
+  std::uint64_t sent_ = 0;   // pieces sent as Pieces (gRPC)
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_RESTORE_TRANSFER_H_

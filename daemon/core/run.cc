@@ -1,0 +1,154 @@
+#include "daemon/core/run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/base/status.h"
+
+namespace cairn {
+
+Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_path,
+         std::shared_ptr<CacheFolder> cache_folder)
+    : shared_(shared),
+      id(run_id),
+      name(BaseOf(prefix_path)),
+      folder(std::move(cache_folder)),
+      flush_file(std::make_shared<FlushFile>(fmt::format("{}:{}", shared.context.env.process.host, folder->path()))),
+      ledger([this](const DatasetPtr& dataset, const std::string& why) { DatasetFailed(dataset, why); }),
+      waits([this] { steering.CountWhole(); },
+            [this] {
+              ApplyPolicy();
+              shared_.on_change();
+            }),
+      lists(shared.context, folder, ledger),
+      gate(shared.context, id, name, prefix_path, ledger,
+           {.on_reached =
+                [this] {
+                  removals.Tidy();
+                  views.MakeMissing();
+                },
+            .on_replaced = [this] { flusher.StopAll(); },
+            .on_free = [this] { AfterStep(); }}),
+      record(shared.context, name, folder, ledger),
+      folders(shared.context, [this](DatasetId dataset_id) { FolderUnused(dataset_id); }),
+      bases(shared.context, folder, ledger, folders),
+      cache(shared.context, {id, name, folder, shared.room, shared.images, ledger, gate, record, folders, bases},
+            {.on_left = [this] { LeftCache(); }, .look_again = [this] { ApplyPolicy(); }}),
+      ids(shared.context, name, gate),
+      inventory(shared.context, {name, ledger, ids, gate, record, folders, cache},
+                [this](DatasetId dataset_id) { return flusher.Has(dataset_id); }),
+      views(shared.context, name, gate),
+      removals(shared.context, name, ledger, gate, record,
+               [this](DatasetId dataset_id) {
+                 return flusher.Has(dataset_id) || stores.Writes(dataset_id) || growing.Has(dataset_id);
+               }),
+      stores(shared.context, name, folder, shared.room, ledger, gate, record, removals),
+      growing(shared.context,
+              {name, folder, flush_file, ledger, gate, record, folders, removals, shared.slots.throttle},
+              {.places = [this](DatasetId dataset_id) { return names.Places(dataset_id); },
+               .on_change = [this] { waits.Changed(); }}),
+      steering(shared.context, name, ledger, gate, waits),
+      flusher(shared.context,
+              {name, folder, flush_file, shared.slots, ledger, gate, record, removals, growing, cache, inventory},
+              {.on_step = [this] { AfterStep(); }, .look_again = [this] { ApplyPolicy(); }}),
+      notes(shared.context, id, name, ledger, gate, flush_file,
+            [this](DatasetId dataset_id) { return flusher.InFlight(dataset_id); }),
+      entry(shared.context, {name, folder, ledger, ids, cache, stores, folders, bases}),
+      completion(ledger, folders, stores, waits, [this](const DatasetPtr& dataset) { DatasetWhole(dataset); }),
+      restores(shared.context,
+               {id, name, shared.images, ledger, waits, lists, gate, bases, cache, inventory, shared.room}),
+      outputs(shared.context, {id, name, *folder, ledger, gate, waits, folders, stores, cache, entry, completion,
+                               steering, growing, names}),
+      captures(shared.context,
+               {id, name, shared.images, ledger, waits, lists, folders, bases, cache, stores, entry, completion,
+                steering, [this](const Session& session) { return outputs.IsOpen(session); }}),
+      levels({name, ledger, waits, ids, gate, flusher, inventory}) {
+  shared.room.Add(&cache);
+}
+
+void Run::ApplyPolicy() {
+  if (shared_.context.quiescing() || gate.replaced()) return;
+  flusher.Plan();
+  cache.ApplyPolicy();
+  notes.Update();
+}
+
+// First those who wait for the prefix, then commits, then new copies, the other runs' before this one's: it has had its
+// turn.
+void Run::AfterStep() {
+  gate.GiveTurns();
+  flusher.CommitNext();
+  shared_.others_turn(*this);
+  waits.Changed();
+}
+
+void Run::LeftCache() {
+  removals.Tidy();
+  waits.Ask();
+}
+
+// A failed dataset's folder, which nothing writes to any more.
+void Run::FolderUnused(DatasetId dataset_id) {
+  bases.End(dataset_id);
+  if (stores.Writes(dataset_id)) return stores.Remove(dataset_id);
+  shared_.context.OnCache([cache_folder = folder, dataset_id] { return cache_folder->Remove(dataset_id); },
+                          [this, dataset_id](const absl::Status& status) {
+                            // What could not be removed now has no COMPLETE: the next start removes it.
+                            if (status.ok()) return;
+                            shared_.context.Warn(fmt::format("dataset {}: {}", dataset_id, MessageOf(status)));
+                          });
+}
+
+void Run::DatasetWhole(const DatasetPtr& dataset) {
+  // Its place in the rhythm is to hold over a restart.
+  if (dataset->in_cache() && dataset->kind.checkpoint && shared_.context.config.flush.every > 1) record.Store();
+  names.Forget(dataset->id);
+  if (growing.Has(dataset->id)) {  // what has begun on the prefix is finished there
+    ledger.FlushAsked(*dataset);
+    growing.Stop(dataset->id);
+  }
+  bases.End(dataset->id);
+  if (dataset->kind.checkpoint) shared_.images.RetireKept(id, dataset->id);
+  shared_.images.MakeSpares(id, dataset->id);
+  if (!dataset->kind.past_cache) return;
+  folders.Left(dataset->id);
+  inventory.CommittedHere(dataset->id);
+  stores.Completed(*dataset);
+  views.TellWarnings();
+  removals.ApplyPolicy();
+  AfterStep();
+}
+
+// The ledger has taken the dataset out; what belongs to it goes now.
+void Run::DatasetFailed(const DatasetPtr& dataset, const std::string& why) {
+  shared_.context.Warn(fmt::format("run {}: dataset {} (step {}) failed: {}", name, dataset->id, dataset->step, why));
+  const std::shared_ptr<void> lease = folders.Lease(dataset->id);
+  outputs.DatasetFailed(dataset);
+  names.Forget(dataset->id);
+  growing.Stop(dataset->id);
+  captures.DatasetFailed(dataset);
+  shared_.images.ReturnKept(id, dataset->id);
+  folders.Failed(dataset->id, why);
+}
+
+void Run::Quiesce() {
+  flusher.StopAll();
+  growing.StopAll();
+}
+
+void Run::Stop() {
+  Quiesce();
+  cache.Stop();
+  folders.Stop();
+  captures.Stop();
+  restores.Stop();
+  waits.Clear();
+}
+
+bool Run::AnyCaptured() const {
+  const auto& datasets = ledger.datasets();
+  return std::any_of(datasets.begin(), datasets.end(),
+                     [](const auto& item) { return item.second->level() == Level::kCaptured; });
+}
+
+}  // namespace cairn

@@ -1,0 +1,214 @@
+#include "daemon/core/run_cache.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/core/descriptor.h"
+#include "daemon/core/facts.h"
+#include "daemon/flusher/policy.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+// Brings one rank's part from the prefix into the cache, verified on the way. The dataset is begun there.
+absl::Status FetchRank(Disk& prefix_disk, Disk& cache_disk, Prefix& prefix, CacheFolder& cache,
+                       const catalogue::Catalogue& catalogue, TransferProgress& progress, bool* source_damaged) {
+  const DatasetId id = catalogue.dataset();
+  std::string work;
+  std::vector<CopyJob> jobs;
+  for (const catalogue::FileEntry& file : catalogue.file()) {
+    std::string to;
+    if (catalogue.files()) {
+      CAIRN_ASSIGN_OR_RETURN(to, cache.RouteFile(id, file.name()));
+    } else {
+      to = work = cache.WorkPath(id, catalogue.rank());
+    }
+    jobs.push_back({.from = prefix.FilePath(file.prefix_name()), .to = to, .entry = &file});
+  }
+  Throttle throttle(0);
+  std::size_t damaged = jobs.size();
+  if (absl::Status copied = CopyFiles(prefix_disk, cache_disk, jobs, throttle, progress, &damaged); !copied.ok()) {
+    *source_damaged = damaged < jobs.size() || absl::IsNotFound(copied);
+    return copied;
+  }
+  return catalogue.files() ? cache.CommitRankFiles(catalogue) : cache.CommitRank(catalogue, work);
+}
+
+}  // namespace
+
+RunCache::RunCache(const Context& context, const Given& given, Reports reports)
+    : context_(context), given_(given), reports_(std::move(reports)) {}
+
+std::uint64_t RunCache::BytesUsed() const {
+  std::uint64_t used = 0;
+  for (const auto& [id, dataset] : ledger().datasets()) {
+    if (dataset->in_cache() || dataset->cache == Place::kArriving) used += dataset->bytes();
+  }
+  return used;
+}
+
+std::uint64_t RunCache::BytesOccupied() const {
+  std::uint64_t sum = 0, largest = 0;
+  for (const auto& [id, dataset] : ledger().datasets()) {
+    if (!dataset->in_cache()) continue;
+    sum += dataset->bytes();
+    largest = std::max(largest, dataset->bytes());
+  }
+  return given_.cache->shares_extents() ? largest : sum;
+}
+
+// --- Room for what is to come ---
+
+DatasetPtr RunCache::SpareFor(std::uint64_t rank_bytes, std::uint32_t nranks) const {
+  if (!given_.bases.KeepsSpare()) return nullptr;
+  std::uint64_t bytes = 0;
+  if (__builtin_mul_overflow(rank_bytes, std::uint64_t{nranks}, &bytes)) return nullptr;
+  // Ranks may differ in size: the last dataset of as many ranks tells more than one of them.
+  const auto& datasets = ledger().datasets();
+  const auto last = std::find_if(datasets.rbegin(), datasets.rend(), [nranks](const auto& item) {
+    return item.second->in_cache() && !item.second->kind.files && item.second->nranks == nranks;
+  });
+  if (last != datasets.rend()) bytes = std::max(rank_bytes, last->second->bytes());
+  const std::uint64_t used = given_.room.BytesUsed();
+  const std::uint64_t room = given_.room.bytes_max() - std::min(used, given_.room.bytes_max());
+  const Config& config = context_.config;
+  const std::optional<DatasetId> spare =
+      ChooseSpare(FactsOf(ledger(), config.flush), config.cache.keep, config.flush, bytes - std::min(bytes, room));
+  return spare ? ledger().Get(*spare) : nullptr;
+}
+
+void RunCache::GiveFiles(const DatasetPtr& spare, DatasetId to) {
+  if (!spare->in_cache()) return;
+  given_.bases.Give(*spare, to);
+  Leave(spare, fmt::format("dataset {} is written into its files", to));
+}
+
+// --- Out of it ---
+
+void RunCache::Evict(const DatasetPtr& dataset, const std::string& why) {
+  if (!dataset || !dataset->in_cache()) return;
+  Leave(dataset, why);
+  given_.folders.Change(
+      dataset->id, [cache = given_.cache, id = dataset->id] { return cache->Remove(id); },
+      [this, id = dataset->id] { given_.ledger.FolderGone(id); });
+}
+
+// Nobody counts on it being in the cache any more; its files are still there.
+void RunCache::Leave(const DatasetPtr& dataset, const std::string& why) {
+  spdlog::info("run {}: dataset {} (step {}) leaves the cache: {}", given_.run_name, dataset->id, dataset->step, why);
+  given_.ledger.LeftCache(*dataset, why);  // first: what an image that comes back sets off must not find it there
+  given_.folders.Left(dataset->id);
+  given_.images.DropKept(given_.run, dataset->id);
+  context_.loop().Post([this] { reports_.on_left(); });
+}
+
+void RunCache::ApplyPolicy() {
+  const Config& config = context_.config;
+  for (DatasetId id :
+       EvictBeyondKeep(FactsOf(ledger(), config.flush), config.cache.keep, config.flush, given_.bases.KeepsSpare())) {
+    Evict(ledger().Get(id), "cache.keep");
+  }
+  ApplyLinger();
+  given_.bases.Forget();
+}
+
+void RunCache::ApplyLinger() {
+  const std::uint64_t linger_ms = context_.config.cache.linger_ms;
+  if (linger_ms == 0 || !ledger().over()) return idle_since_.reset();
+  if (!idle_since_) {
+    idle_since_ = context_.now();
+    context_.loop().After(std::chrono::milliseconds(linger_ms), [this] { reports_.look_again(); });
+  }
+  const auto idle = std::chrono::duration_cast<std::chrono::milliseconds>(context_.now() - *idle_since_);
+  for (DatasetId id :
+       EvictLingering(FactsOf(ledger(), context_.config.flush), static_cast<std::uint64_t>(idle.count()), linger_ms)) {
+    Evict(ledger().Get(id), "cache.linger");
+  }
+}
+
+void RunCache::FoundDamaged(const DatasetPtr& dataset, const std::string& file, const absl::Status& why) {
+  const std::string text(MessageOf(why));
+  if (dataset->in_cache()) given_.ledger.CacheDamaged(*dataset, text);
+  given_.bases.Distrust();
+  SetAside(*dataset, file, text);
+}
+
+void RunCache::SetAside(const Dataset& dataset, const std::string& file, const std::string& why) {
+  given_.folders.Change(dataset.id,
+                        [cache = given_.cache, id = dataset.id, file, why] { return cache->SetAside(id, file, why); });
+}
+
+// --- Into it again ---
+
+void RunCache::RefetchNoted(const DatasetPtr& dataset, std::function<void()> then) {
+  if (to_refetch_.erase(dataset->id) == 0 || !dataset->in_prefix() || dataset->in_cache()) return;
+  Refetch(dataset, [this, id = dataset->id, then = std::move(then)](const Refetched& refetched) {
+    if (refetched.status.ok()) {
+      spdlog::info("run {}: dataset {} is whole in the cache again", given_.run_name, id);
+    } else {
+      context_.Warn(fmt::format("run {}: dataset {} could not be made anew in the cache: {}", given_.run_name, id,
+                                MessageOf(refetched.status)));
+    }
+    then();
+  });
+}
+
+void RunCache::Refetch(const DatasetPtr& dataset, Then then) {
+  auto [under_way, first] = refetching_.try_emplace(dataset->id);
+  under_way->second.push_back(std::move(then));
+  if (!first) return;  // two at once would take the folder from each other
+  given_.ledger.RefetchBegan(*dataset);
+  given_.folders.Left(dataset->id);
+  // It counts as arriving already.
+  if (absl::Status room = Reserve(dataset->bytes(), dataset); !room.ok()) {
+    given_.ledger.RefetchFailed(*dataset);
+    return context_.loop().Post([this, id = dataset->id, room] { RefetchEnded(id, {.status = room}); });
+  }
+  given_.ledger.ReadBegan(*dataset);
+  const auto start = [this, dataset] {
+    // Whose copy it is must be known to the next daemon: it goes when SCR's entry in the index has gone.
+    if (!dataset->foreign) return StartRefetch(dataset);
+    given_.record.Store([this, dataset](const absl::Status&) { StartRefetch(dataset); });
+  };
+  given_.folders.WhenUnchanged(dataset->id, start);
+}
+
+void RunCache::StartRefetch(const DatasetPtr& dataset) {
+  auto fetch = [this, prefix = given_.gate.prefix(), cache = given_.cache, catalogues = CataloguesOf(*dataset),
+                begun = DescriptorOf(*dataset, false), complete = DescriptorOf(*dataset, true)] {
+    Refetched refetched;
+    refetched.status = [&]() -> absl::Status {
+      CAIRN_RETURN_IF_ERROR(cache->SetDatasetAside(begun.id));
+      CAIRN_RETURN_IF_ERROR(cache->Begin(begun));
+      for (const catalogue::Catalogue& catalogue : catalogues) {
+        refetched.rank = catalogue.rank();
+        CAIRN_RETURN_IF_ERROR(FetchRank(context_.env.prefix_disk, context_.env.cache_disk, *prefix, *cache, catalogue,
+                                        fetching_, &refetched.source_damaged));
+      }
+      return cache->Complete(complete);
+    }();
+    if (!refetched.status.ok()) cache->Remove(begun.id).IgnoreError();  // without COMPLETE the next start removes it
+    return refetched;
+  };
+  context_.OnPrefix(std::move(fetch), [this, dataset](const Refetched& refetched) {
+    given_.ledger.ReadEnded(*dataset);
+    if (refetched.status.ok()) {
+      given_.ledger.Refetched(*dataset);
+      given_.folders.Known(dataset->id);
+      to_refetch_.erase(dataset->id);
+    } else {
+      given_.ledger.RefetchFailed(*dataset);
+    }
+    RefetchEnded(dataset->id, refetched);
+  });
+}
+
+void RunCache::RefetchEnded(DatasetId id, const Refetched& refetched) {
+  const auto waiting = std::move(refetching_.extract(id).mapped());
+  for (const Then& next : waiting) next(refetched);
+}
+
+}  // namespace cairn

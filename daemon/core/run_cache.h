@@ -1,0 +1,117 @@
+// One run's datasets in this node's cache: which of them leave it, what is found damaged there, and what is fetched
+// anew from the prefix. Strand only.
+#ifndef CAIRN_DAEMON_CORE_RUN_CACHE_H_
+#define CAIRN_DAEMON_CORE_RUN_CACHE_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "daemon/core/base_files.h"
+#include "daemon/core/cache_room.h"
+#include "daemon/core/context.h"
+#include "daemon/core/dataset_folders.h"
+#include "daemon/core/image_store.h"
+#include "daemon/core/ledger.h"
+#include "daemon/core/node_record.h"
+#include "daemon/core/prefix_gate.h"
+#include "storage/base/ids.h"
+#include "storage/cache/cache_folder.h"
+#include "storage/transfer/transfer.h"
+
+namespace cairn {
+
+// How it went to make a dataset anew in the cache.
+struct Refetched {
+  absl::Status status;
+  bool source_damaged = false;  // the prefix' copy of `rank`
+  Rank rank = 0;
+};
+
+class RunCache {
+ public:
+  struct Given {  // all borrowed
+    const RunId& run;
+    const std::string& run_name;
+    std::shared_ptr<CacheFolder> cache;
+    CacheRoom& room;
+    ImageStore& images;
+    Ledger& ledger;
+    PrefixGate& gate;
+    NodeRecord& record;
+    DatasetFolders& folders;
+    BaseFiles& bases;
+  };
+  struct Reports {
+    std::function<void()> on_left;     // something has left the cache; not from deep within a call
+    std::function<void()> look_again;  // the policy is to be applied again: time has passed
+  };
+  RunCache(const Context& context, const Given& given, Reports reports);
+  RunCache(const RunCache&) = delete;
+
+  const Ledger& ledger() const { return given_.ledger; }
+  CacheFolder& folder() { return *given_.cache; }
+  std::uint64_t BytesUsed() const;  // CacheRoom's
+  std::uint64_t BytesOccupied() const;
+  std::uint64_t bytes_max() const { return given_.room.bytes_max(); }
+
+  // --- Room for what is to come ---
+  // Which dataset's files the next checkpoint of memory may have; null: nobody's.
+  DatasetPtr SpareFor(std::uint64_t rank_bytes, std::uint32_t nranks) const;
+  absl::StatusOr<CacheRoom::Room> FindRoom(std::uint64_t bytes, const DatasetPtr& spare = nullptr) {
+    return given_.room.Find(*this, bytes, spare);
+  }
+  absl::Status Reserve(std::uint64_t bytes, const DatasetPtr& spare = nullptr) {
+    return given_.room.Reserve(*this, bytes, spare);
+  }
+  // As if the spare was evicted, but its files stay where they are until dataset `to` is through with them.
+  void GiveFiles(const DatasetPtr& spare, DatasetId to);
+
+  // --- Out of it ---
+  // Not in the cache any more, by what an eviction before it has set free: nothing.
+  void Evict(const DatasetPtr& dataset, const std::string& why);
+  // What cache.keep and cache.linger let go. After every change of the run.
+  void ApplyPolicy();
+  // Its copy was found to be damaged: it goes aside, and nothing is built upon it. `file`: in the dataset's folder.
+  void FoundDamaged(const DatasetPtr& dataset, const std::string& file, const absl::Status& why);
+  // The same, for one file of a dataset that a restore is reading: its place changes when that has ended.
+  void SetAside(const Dataset& dataset, const std::string& file, const std::string& why);
+
+  // --- Into it again ---
+  // What was found damaged is fetched anew once nobody reads it: noted here, done by RefetchNoted.
+  void NoteForRefetch(DatasetId id) { to_refetch_.insert(id); }
+  void RefetchNoted(const DatasetPtr& dataset, std::function<void()> then);
+  // What the cache has of the dataset goes aside; then it is fetched, all ranks, each byte verified. `then` runs on the
+  // strand, not within this call. REQUIRES: described, and the prefix is in reach.
+  using Then = std::function<void(const Refetched&)>;
+  void Refetch(const DatasetPtr& dataset, Then then);
+
+  void Stop() { fetching_.stop = true; }
+
+ private:
+  void Leave(const DatasetPtr& dataset, const std::string& why);
+  void StartRefetch(const DatasetPtr& dataset);
+  void RefetchEnded(DatasetId id, const Refetched& refetched);
+  void ApplyLinger();
+
+  const Context& context_;
+  const Given given_;
+  const Reports reports_;
+  std::optional<SteadyTime> idle_since_;  // no sessions
+  std::set<DatasetId> to_refetch_;
+  std::map<DatasetId, std::vector<Then>> refetching_;  // whom to tell
+  TransferProgress fetching_;                          // of all of them together
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_RUN_CACHE_H_

@@ -1,0 +1,113 @@
+#include "daemon/core/stores.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/core/descriptor.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+
+Stores::Stores(const Context& context, std::string run_name, std::shared_ptr<CacheFolder> cache, const CacheRoom& room,
+               const Ledger& ledger, PrefixGate& gate, NodeRecord& record, Removals& removals)
+    : context_(context),
+      run_name_(std::move(run_name)),
+      cache_(std::move(cache)),
+      room_(room),
+      ledger_(ledger),
+      gate_(gate),
+      record_(record),
+      removals_(removals) {}
+
+// --- Which of the two ---
+
+// A begin tells its rank's bytes only. What the other ranks have is known from the launch's last checkpoint, else taken
+// to be the same. How much files will be is not known at all: as much as the last time.
+bool Stores::TooLarge(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const {
+  const auto& datasets = ledger_.datasets();
+  if (spec.kind.files) {
+    if (last_files_bytes_) return *last_files_bytes_ > room_.bytes_max();
+    const auto last =
+        std::find_if(datasets.rbegin(), datasets.rend(), [](const auto& item) { return item.second->kind.files; });
+    return last != datasets.rend() && last->second->bytes() > room_.bytes_max();
+  }
+  if (spec.bytes == 0) return false;
+  if (outgrown_ == launch.nranks) return true;
+  const auto last = std::find_if(datasets.rbegin(), datasets.rend(), [&](const auto& item) {
+    return item.second->launch == launch.id && !item.second->kind.files && item.second->all_captured();
+  });
+  std::uint64_t planned = 0;
+  if (last != datasets.rend()) {
+    planned = last->second->bytes() - last->second->parts[rank].bytes + spec.bytes;
+  } else if (__builtin_mul_overflow(spec.bytes, std::uint64_t{launch.nranks}, &planned)) {
+    return true;
+  }
+  return planned > room_.bytes_max();
+}
+
+// --- A dataset's own ---
+
+std::shared_ptr<DatasetStore> Stores::Of(const Dataset& dataset) const {
+  if (dataset.kind.past_cache) return bypass_;
+  return cache_;
+}
+
+Disk& Stores::DiskOf(const Dataset& dataset) const {
+  return dataset.kind.past_cache ? context_.env.prefix_disk : context_.env.cache_disk;
+}
+
+// --- Past the cache ---
+
+void Stores::Entered(const Dataset& dataset) {
+  if (!dataset.kind.past_cache) return;
+  if (!bypass_) bypass_ = Bypass::Make(context_.env.prefix_disk, gate_.prefix(), context_.config.prefix.views);
+  unfinished_.insert(dataset.id);
+}
+
+void Stores::Begin(const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
+  if (dataset->kind.files && !gate_.TryTake(PrefixGate::Change::kNames)) {
+    return gate_.WhenFree([this, dataset, then] { Begin(dataset, then); });
+  }
+  if (!ledger_.Has(dataset)) return then(Aborted("dataset {} failed meanwhile", dataset->id));
+  spdlog::info("run {}: dataset {} (step {}) has no place in the cache and goes straight to the prefix", run_name_,
+               dataset->id, dataset->step);
+  record_.Begun(dataset->id);
+  record_.Store([this, store = bypass_, descriptor = DescriptorOf(*dataset, false),
+                 then = std::move(then)](const absl::Status& noted) {
+    if (!noted.ok()) return then(noted);
+    context_.OnPrefix([store, descriptor] { return store->Begin(descriptor); }, then);
+  });
+}
+
+void Stores::Completed(const Dataset& dataset) {
+  unfinished_.erase(dataset.id);
+  record_.Settled(dataset.id);
+  if (!dataset.kind.files && dataset.bytes() <= room_.bytes_max()) outgrown_ = 0;
+  record_.Store();
+  TellWithdrawn();
+}
+
+void Stores::Remove(DatasetId id) {
+  const auto lease = gate_.TryTake(PrefixGate::Change::kRemoveFailed);
+  context_.OnPrefix([store = bypass_, id] { return store->Remove(id); },
+                    [this, lease, id](const absl::Status& status) {
+                      unfinished_.erase(id);
+                      if (status.ok()) {
+                        record_.Settled(id);
+                        record_.Store();
+                      } else {  // the record stays: the next start tries again
+                        context_.Warn(fmt::format("dataset {}: {}", id, MessageOf(status)));
+                      }
+                      TellWithdrawn();
+                      lease->End();
+                    });
+}
+
+void Stores::TellWithdrawn() {
+  if (!bypass_) return;
+  for (const auto& [id, to] : bypass_->TakeWithdrawn()) removals_.GaveWay(id, to);
+}
+
+}  // namespace cairn

@@ -1,0 +1,81 @@
+// Where one run's new datasets are written: into the cache, or past it straight to the prefix
+// (storage/prefix/bypass.h), and which of the two. README.md, "Past the cache". Strand only.
+#ifndef CAIRN_DAEMON_CORE_STORES_H_
+#define CAIRN_DAEMON_CORE_STORES_H_
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "daemon/core/cache_room.h"
+#include "daemon/core/context.h"
+#include "daemon/core/ledger.h"
+#include "daemon/core/node_record.h"
+#include "daemon/core/prefix_gate.h"
+#include "daemon/core/removals.h"
+#include "storage/base/disk.h"
+#include "storage/base/ids.h"
+#include "storage/cache/cache_folder.h"
+#include "storage/cache/dataset_store.h"
+#include "storage/prefix/bypass.h"
+
+namespace cairn {
+
+class Stores {
+ public:
+  Stores(const Context& context, std::string run_name, std::shared_ptr<CacheFolder> cache, const CacheRoom& room,
+         const Ledger& ledger, PrefixGate& gate, NodeRecord& record, Removals& removals);
+  Stores(const Stores&) = delete;
+
+  // --- Which of the two ---
+  bool MayBypass() const { return context_.config.cache.bypass && gate_.prefix(); }
+  // Is the dataset that begins so larger than the whole cache, as far as can be told?
+  bool TooLarge(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const;
+  // It turned out to be larger than the cache, or a dataset of files has so many bytes: the next one is judged by that.
+  void Outgrown(std::uint32_t nranks) { outgrown_ = nranks; }
+  void FilesWere(std::uint64_t bytes) { last_files_bytes_ = bytes; }
+
+  // --- A dataset's own ---
+  std::shared_ptr<DatasetStore> Of(const Dataset& dataset) const;
+  Disk& DiskOf(const Dataset& dataset) const;
+  // Runs `work` where it may wait for the dataset's disk.
+  template <typename Work, typename Then>
+  void Blocking(const Dataset& dataset, Work work, Then then) const {
+    dataset.kind.past_cache ? context_.OnPrefix(std::move(work), std::move(then))
+                            : context_.OnCache(std::move(work), std::move(then));
+  }
+
+  // --- Past the cache ---
+  void Entered(const Dataset& dataset);  // it was just created
+  // Its folder on the prefix. First this node's record says whom to take away after a crash. `then` runs later.
+  void Begin(const DatasetPtr& dataset, std::function<void(absl::Status)> then);
+  void Completed(const Dataset& dataset);
+  bool Writes(DatasetId id) const { return unfinished_.contains(id); }  // until it is complete or removed
+  // It failed, and nothing writes to it any more.
+  void Remove(DatasetId id);
+  // Datasets may have given way to what was routed or completed.
+  void TellWithdrawn();
+
+ private:
+  const Context& context_;
+  const std::string run_name_;
+  const std::shared_ptr<CacheFolder> cache_;
+  const CacheRoom& room_;
+  const Ledger& ledger_;
+  PrefixGate& gate_;
+  NodeRecord& record_;
+  Removals& removals_;
+  std::shared_ptr<Bypass> bypass_;  // made when the first dataset wants it
+  std::set<DatasetId> unfinished_;
+  std::uint32_t outgrown_ = 0;                     // a checkpoint of so many ranks turned out larger than the cache
+  std::optional<std::uint64_t> last_files_bytes_;  // of the last dataset of files
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_STORES_H_
