@@ -79,6 +79,11 @@ void CoreHarness::Restart() {
   ASSERT_TRUE(started.ok()) << started;
 }
 
+bool CoreHarness::Wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+                       const std::function<bool()>& holds) {
+  return changed.wait_for(lock, kPatience, holds);
+}
+
 admin::StatusReply CoreHarness::Status() {
   return Answered<admin::StatusReply>([&](auto done) { core_->core().Status(done); });
 }

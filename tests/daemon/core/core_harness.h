@@ -15,25 +15,28 @@
 #include "proto/admin.pb.h"
 #include "storage/base/disk.h"
 #include "storage/base/ids.h"
+#include "tests/daemon/core/client_host.h"
 
 namespace cairn {
 
 // The core and its folders. Disks may be given; else it is the real one, below a folder that goes with the harness.
-class CoreHarness {
+class CoreHarness : public ClientHost {
  public:
   explicit CoreHarness(Disk* cache_disk = nullptr, Disk* prefix_disk = nullptr);
-  ~CoreHarness();
+  ~CoreHarness() override;
 
   Config config;  // as Start takes it; flushes only what it is asked to, and keeps all
   Clocks clocks;  // the same; empty: the system's
   absl::Status Start();
   void Stop();
   void Restart();  // another incarnation on the same folders
-  Core& core() { return core_->core(); }
+  Core& core() override { return core_->core(); }
   bool Quiesce() { return core_->Quiesce(); }
-  bool running() const { return core_ != nullptr; }
+  bool running() const override { return core_ != nullptr; }
+  bool Wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+            const std::function<bool()>& holds) override;
 
-  std::string prefix() const { return root_ + "/prefix"; }
+  std::string prefix() const override { return root_ + "/prefix"; }
   std::string root() const { return root_; }
   Disk& cache_disk() { return *cache_disk_; }
   Disk& prefix_disk() { return *prefix_disk_; }

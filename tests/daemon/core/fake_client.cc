@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -16,11 +15,6 @@
 #include "storage/base/checksum.h"
 
 namespace cairn {
-namespace {
-
-constexpr std::chrono::seconds kPatience(60);
-
-}  // namespace
 
 // --- Memory ---
 
@@ -96,7 +90,7 @@ Mapping::~Mapping() {
 
 class FakeClient::Line final : public Connection {
  public:
-  explicit Line(ClientOptions options) : options_(std::move(options)) {}
+  Line(ClientHost& host, ClientOptions options) : host_(host), options_(std::move(options)) {}
 
   void Send(const local::Reply& reply, std::shared_ptr<Image> image) override {
     const std::lock_guard lock(mutex_);
@@ -123,7 +117,7 @@ class FakeClient::Line final : public Connection {
   Arrived Take(std::uint64_t call) {
     std::unique_lock lock(mutex_);
     std::deque<Arrived>& replies = arrived_[call];
-    if (!changed_.wait_for(lock, kPatience, [&] { return !replies.empty(); })) {
+    if (!host_.Wait(lock, changed_, [&] { return !replies.empty(); })) {
       lock.unlock();
       ADD_FAILURE() << "call " << call << " was not answered";
       Arrived none;
@@ -137,6 +131,7 @@ class FakeClient::Line final : public Connection {
   }
 
  private:
+  ClientHost& host_;
   const ClientOptions options_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -144,9 +139,9 @@ class FakeClient::Line final : public Connection {
   std::map<std::uint64_t, std::deque<Arrived>> arrived_;
 };
 
-FakeClient::FakeClient(CoreHarness& harness, ClientOptions options)
-    : harness_(harness), line_(std::make_shared<Line>(options)), shares_memory_(options.shares_memory) {
-  harness_.core().Attach(line_);
+FakeClient::FakeClient(ClientHost& host, ClientOptions options)
+    : host_(host), line_(std::make_shared<Line>(host, options)), shares_memory_(options.shares_memory) {
+  host_.core().Attach(line_);
 }
 
 FakeClient::~FakeClient() {
@@ -154,7 +149,7 @@ FakeClient::~FakeClient() {
 }
 
 void FakeClient::Drop() {
-  if (!std::exchange(dropped_, true) && harness_.running()) harness_.core().Detach(line_);
+  if (!std::exchange(dropped_, true) && host_.running()) host_.core().Detach(line_);
 }
 
 bool FakeClient::closed() const {
@@ -163,7 +158,7 @@ bool FakeClient::closed() const {
 
 std::uint64_t FakeClient::Send(local::Request request) {
   request.set_call(++last_call_);
-  harness_.core().Receive(line_, std::make_unique<local::Request>(std::move(request)));
+  host_.core().Receive(line_, std::make_unique<local::Request>(std::move(request)));
   return last_call_;
 }
 
@@ -188,7 +183,7 @@ bool FakeClient::HasReply(std::uint64_t call) {
 local::Reply FakeClient::Open(const OpenSpec& spec) {
   local::Request request;
   local::Open& open = *request.mutable_open();
-  open.set_prefix(spec.prefix.empty() ? harness_.prefix() : spec.prefix);
+  open.set_prefix(spec.prefix.empty() ? host_.prefix() : spec.prefix);
   open.set_observer(spec.observer);
   if (!spec.observer) {
     open.set_rank(spec.rank);
@@ -455,9 +450,9 @@ local::Reply FakeClient::Close() {
 
 // --- Ranks ---
 
-Ranks::Ranks(CoreHarness& harness, std::uint32_t nranks, const std::string& key, ClientOptions options) {
+Ranks::Ranks(ClientHost& host, std::uint32_t nranks, const std::string& key, ClientOptions options) {
   for (Rank rank = 0; rank < nranks; ++rank) {
-    clients.push_back(std::make_unique<FakeClient>(harness, options));
+    clients.push_back(std::make_unique<FakeClient>(host, options));
     const local::Reply opened = clients.back()->Open({.rank = rank, .nranks = nranks, .key = key});
     EXPECT_EQ(CodeOfReply(opened), local::OK) << "rank " << rank << ": " << opened.status().message();
   }

@@ -1,5 +1,5 @@
 // A client of the core, as a door would carry it: messages in, messages and images out, with the calls that libcairn
-// makes of them. Every wait here ends: after a minute without an answer the test fails.
+// makes of them. Every wait here ends: when the host gives up waiting (client_host.h) the test fails.
 #ifndef CAIRN_TESTS_DAEMON_CORE_FAKE_CLIENT_H_
 #define CAIRN_TESTS_DAEMON_CORE_FAKE_CLIENT_H_
 
@@ -17,6 +17,7 @@
 #include "daemon/data/image.h"
 #include "proto/local.pb.h"
 #include "storage/base/ids.h"
+#include "tests/daemon/core/client_host.h"
 #include "tests/daemon/core/core_harness.h"
 
 namespace cairn {
@@ -53,7 +54,7 @@ struct OpenSpec {
   bool takeover = false;
   LaunchId launch = 0;  // a reconnect
   std::string token = {};
-  std::string prefix = {};  // empty: the harness'
+  std::string prefix = {};  // empty: the host's
   std::int64_t end_time_s = 0;
   local::Rhythm rhythm = {};
   bool observer = false;  // nothing but the prefix counts
@@ -73,7 +74,7 @@ class Mapping {
 
 class FakeClient {
  public:
-  explicit FakeClient(CoreHarness& harness, ClientOptions options = {});
+  explicit FakeClient(ClientHost& host, ClientOptions options = {});
   ~FakeClient();  // drops the connection
 
   // --- One message at a time ---
@@ -92,7 +93,10 @@ class FakeClient {
   // Copies pieces [from, to) by the plan, waiting for slots of a ring. False: the dataset failed on the way.
   bool Fill(const Memory& memory, std::size_t from = 0, std::size_t to = SIZE_MAX);
   // Goes on with the checkpoint that a broken connection of the same rank has begun.
-  void TakeOver(const FakeClient& broken) { plan_ = broken.plan_; }
+  void TakeOver(const FakeClient& broken) {
+    plan_ = broken.plan_;
+    attempts_ = broken.attempts_;
+  }
   local::Reply Commit();
   void Filled(std::uint64_t pieces);
   // All of it. The reply is the commit's, or the first that was no success.
@@ -140,7 +144,7 @@ class FakeClient {
   Arrived Take(std::uint64_t call);
   void Remember(const Arrived& arrived, const local::Image& image);
 
-  CoreHarness& harness_;
+  ClientHost& host_;
   std::shared_ptr<Line> line_;
   const bool shares_memory_;
   bool dropped_ = false;
@@ -160,7 +164,7 @@ class FakeClient {
 struct Ranks {
   std::vector<std::unique_ptr<FakeClient>> clients;
 
-  Ranks(CoreHarness& harness, std::uint32_t nranks, const std::string& key, ClientOptions options = {});
+  Ranks(ClientHost& host, std::uint32_t nranks, const std::string& key, ClientOptions options = {});
   FakeClient& operator[](Rank rank) { return *clients[rank]; }
   // One after the other. The dataset, or 0 after a failure.
   DatasetId Checkpoint(std::uint64_t step, const std::vector<Memory>& memory);

@@ -1,0 +1,64 @@
+// A context whose strand and pools stand still: a test runs their jobs one by one, in an order of its own. Disks are in
+// memory, the clocks are turned by hand, warnings are kept.
+#ifndef CAIRN_TESTS_DAEMON_CORE_BY_HAND_H_
+#define CAIRN_TESTS_DAEMON_CORE_BY_HAND_H_
+
+#include <chrono>
+#include <cstdint>
+
+#include "daemon/core/context.h"
+#include "tests/support/fake_disk.h"
+#include "tests/support/stepped.h"
+
+namespace cairn {
+
+class ByHand {
+ public:
+  ByHand() = default;
+  ByHand(const ByHand&) = delete;
+
+  // Each has a stepper of its own: `cache.Step()` runs the next job of the cache's pool and nothing else.
+  Stepper strand{1}, cache{1}, prefix{1}, others{1};
+  SteppedLoop loop{strand};
+  FakeDisk cache_disk, prefix_disk;
+
+  // Runs until nobody has a job.
+  void RunAll() {
+    while (strand.Step() || cache.Step() || prefix.Step() || others.Step()) {
+    }
+  }
+  // The steady and the wall clock; timers that are due by then run with the next step.
+  void Turn(std::chrono::milliseconds by) { strand.Turn(by); }
+
+ private:
+  SteppedBlockingPool cache_pool_{cache, 1}, prefix_pool_{prefix, 1}, flush_{others, 1}, growing_{others, 1};
+  SteppedWorkPool work_{others, 1}, far_{others, 1};
+  std::uint64_t last_random_ = 0;
+  Warnings warnings_;
+  Transfers transfers_;
+
+ public:
+  Context context{
+      .env = {.loop = loop,
+              .pools = {.work = work_,
+                        .far = far_,
+                        .cache = cache_pool_,
+                        .prefix = prefix_pool_,
+                        .flush = flush_,
+                        .growing = growing_},
+              .cache_disk = cache_disk,
+              .prefix_disk = prefix_disk,
+              .clocks = {
+                  .steady = [this] { return strand.now(); },
+                  .wall = [this] { return std::chrono::system_clock::time_point(strand.now().time_since_epoch()); }},
+              .random = [this] { return ++last_random_; },
+              .process = {.user = "me", .host = "node", .pid = 1}},
+      .config = {},
+      .phase = Phase::kServing,
+      .warnings = &warnings_,
+      .transfers = &transfers_};
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_TESTS_DAEMON_CORE_BY_HAND_H_
