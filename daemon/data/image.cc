@@ -13,6 +13,8 @@
 #include <string>
 #include <utility>
 
+#include "daemon/data/image_reuse.h"
+#include "storage/base/check.h"
 #include "storage/base/status.h"
 
 namespace cairn {
@@ -97,6 +99,12 @@ Image::Image(std::shared_ptr<ImageBudget::Account> account, UniqueFd fd, std::by
     : account_(std::move(account)), id_(NextId()), fd_(std::move(fd)), base_(base), size_(size) {}
 
 Image::~Image() {
+  if (ScopedImageReuse* const reuse = ScopedImageReuse::current) {
+    --reuse->in_use_;
+    reuse->spare_.push_back({std::move(fd_), base_, size_});
+    account_->Give(size_);
+    return;
+  }
   munmap(base_, size_);
   // A client may keep it mapped for long; the memory is given back all the same (its seals allow that).
   fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size_));
@@ -109,12 +117,23 @@ absl::StatusOr<std::shared_ptr<Image>> Image::Make(ImageBudget& budget, std::uin
     return ResourceExhausted("image: {} bytes are more than a file can have", bytes);
   }
   const std::uint64_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  if (const std::uint64_t available = AvailableBytes(); size > available) {
+  ScopedImageReuse* const reuse = ScopedImageReuse::current;
+  // What a simulation comes to must not hang upon the machine.
+  if (const std::uint64_t available = reuse != nullptr ? size : AvailableBytes(); size > available) {
     return ResourceExhausted("image: {} bytes do not fit, the machine has {} available", size, available);
   }
   if (!budget.Take(size)) {
     return ResourceExhausted("image: {} bytes do not fit, {} of {} are in use", size, budget.used(),
                              budget.bytes_max());
+  }
+  if (reuse != nullptr) {
+    for (auto spare = reuse->spare_.begin(); spare != reuse->spare_.end(); ++spare) {
+      if (spare->size != size) continue;
+      const std::shared_ptr<Image> image(new Image(budget.account_, std::move(spare->fd), spare->base, size));
+      reuse->spare_.erase(spare);
+      ++reuse->in_use_;
+      return image;
+    }
   }
   const auto refuse = [&](const char* what) {
     const int error = errno;
@@ -133,7 +152,22 @@ absl::StatusOr<std::shared_ptr<Image>> Image::Make(ImageBudget& budget, std::uin
     errno = error;
     return refuse("populate");
   }
+  if (reuse != nullptr) ++reuse->in_use_;
   return std::shared_ptr<Image>(new Image(budget.account_, std::move(fd), base, size));
+}
+
+// --- Reuse ---
+
+thread_local ScopedImageReuse* ScopedImageReuse::current = nullptr;
+
+ScopedImageReuse::ScopedImageReuse() {
+  CAIRN_CHECK(current == nullptr);
+  current = this;
+}
+
+ScopedImageReuse::~ScopedImageReuse() {
+  current = nullptr;
+  for (const Memory& memory : spare_) munmap(memory.base, memory.size);
 }
 
 }  // namespace cairn
