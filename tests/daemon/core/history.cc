@@ -164,7 +164,7 @@ void History::Event() {
   const std::uint64_t longest_ms = kinds_.calm ? 5 : Chance(30) ? 60000 : 300;
   if (Chance(3)) daemon_.stepper().Turn(std::chrono::milliseconds(Draw(longest_ms)));
   if (kinds_.faults && Chance(10)) Fault();
-  if (kinds_.hurt && Chance(20)) Hurt();
+  if (kinds_.hurt && Chance(8)) Hurt();
   if (kinds_.commands && Chance(8)) Command();
   if (!kinds_.kills) return;
   if (Chance(30)) Kill(/*power_fails=*/Chance(2));
