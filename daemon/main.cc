@@ -22,12 +22,12 @@
 #include "daemon/config/command_line.h"
 #include "daemon/process/background.h"
 #include "daemon/process/job_step.h"
-#include "daemon/process/lock_file.h"
 #include "daemon/process/service_notify.h"
 #include "daemon/server.h"
-#include "daemon/version.h"
 #include "storage/base/check.h"
+#include "storage/base/lock_file.h"
 #include "storage/base/status.h"
+#include "storage/base/version.h"
 
 namespace cairn {
 namespace {

@@ -9,8 +9,8 @@
 #include "daemon/door/admin_service.h"
 #include "daemon/door/ingest_door.h"
 #include "daemon/door/local_door.h"
-#include "daemon/version.h"
 #include "storage/base/status.h"
+#include "storage/base/version.h"
 #include "storage/io/posix_disk.h"
 
 namespace cairn {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "daemon/config/config.h"
-#include "daemon/process/lock_file.h"
+#include "storage/base/lock_file.h"
 
 namespace cairn {
 

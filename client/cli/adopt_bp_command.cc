@@ -5,13 +5,13 @@
 #include <utility>
 #include <vector>
 
-#include "client/cli/adopt_bp.h"
 #include "client/cli/adopt_target.h"
 #include "client/cli/file_argument.h"
 #include "client/cli/json.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
+#include "storage/job/adopt/adopt_bp.h"
 
 namespace cairn::cli {
 namespace {

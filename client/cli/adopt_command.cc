@@ -4,13 +4,13 @@
 
 #include <utility>
 
-#include "client/cli/adopt.h"
 #include "client/cli/adopt_target.h"
 #include "client/cli/file_argument.h"
 #include "client/cli/json.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
+#include "storage/job/adopt/adopt.h"
 
 namespace cairn::cli {
 namespace {

@@ -6,13 +6,13 @@
 #include <filesystem>
 #include <utility>
 
-#include "client/cli/adopt_scr.h"
 #include "client/cli/adopt_target.h"
 #include "client/cli/file_argument.h"
 #include "client/cli/json.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
+#include "storage/job/adopt/adopt_scr.h"
 
 namespace cairn::cli {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "client/cli/context.h"
-#include "daemon/process/lock_file.h"
-#include "storage/base/disk.h"
-#include "storage/prefix/prefix.h"
+#include "storage/base/lock_file.h"
+#include "storage/io/disk.h"
+#include "storage/place/prefix/prefix.h"
 
 namespace cairn::cli {
 

@@ -11,7 +11,7 @@
 
 #include "client/cli/admin_client.h"
 #include "client/cli/exit_code.h"
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 
 namespace cairn::cli {
 

@@ -12,11 +12,12 @@
 #include "client/cli/known_file.h"
 #include "client/cli/output_file.h"
 #include "client/cli/text.h"
+#include "storage/base/path.h"
 #include "storage/base/status.h"
-#include "storage/fti/names.h"
-#include "storage/ftiff/layout.h"
-#include "storage/ftiff/variables.h"
-#include "storage/ftiff/write.h"
+#include "storage/file/fti/names.h"
+#include "storage/format/ftiff/layout.h"
+#include "storage/format/ftiff/variables.h"
+#include "storage/format/ftiff/write.h"
 #include "storage/io/posix_disk.h"
 
 namespace cairn::cli {

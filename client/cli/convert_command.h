@@ -5,7 +5,7 @@
 #include <string>
 
 #include "client/cli/context.h"
-#include "storage/ftiff/letter.h"
+#include "storage/format/ftiff/letter.h"
 
 namespace cairn::cli {
 

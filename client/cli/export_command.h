@@ -6,7 +6,7 @@
 
 #include "client/cli/context.h"
 #include "client/cli/exit_code.h"
-#include "client/cli/export.h"
+#include "storage/job/export/export.h"
 
 namespace cairn::cli {
 

@@ -16,7 +16,7 @@
 #include "client/cli/output_file.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
-#include "storage/ftiff/codec.h"
+#include "storage/format/ftiff/codec.h"
 #include "storage/io/errno_status.h"
 #include "storage/io/posix_disk.h"
 

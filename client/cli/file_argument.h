@@ -10,7 +10,7 @@
 
 #include "client/cli/exit_code.h"
 #include "client/cli/known_file.h"
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 
 namespace cairn::cli {
 

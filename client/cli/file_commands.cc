@@ -13,7 +13,7 @@
 #include "client/cli/inspect_command.h"
 #include "client/cli/verify_command.h"
 #include "storage/base/ids.h"
-#include "storage/ftiff/letter.h"
+#include "storage/format/ftiff/letter.h"
 
 namespace cairn::cli {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "client/cli/known_file.h"
 #include "storage/base/status.h"
-#include "storage/ftiff/layout.h"
-#include "storage/ftiff/variables.h"
+#include "storage/format/ftiff/layout.h"
+#include "storage/format/ftiff/variables.h"
 
 namespace cairn::cli {
 namespace {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "storage/ftiff/codec.h"
+#include "storage/format/ftiff/codec.h"
 
 namespace cairn::cli {
 

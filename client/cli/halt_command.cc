@@ -18,7 +18,7 @@
 #include "client/cli/text.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
-#include "storage/prefix/halt_file.h"
+#include "storage/place/prefix/halt_file.h"
 
 namespace cairn::cli {
 namespace {

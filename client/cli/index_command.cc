@@ -13,7 +13,7 @@
 #include "client/cli/text.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
-#include "storage/prefix/index_tools.h"
+#include "storage/place/prefix/index_tools.h"
 
 namespace cairn::cli {
 namespace {

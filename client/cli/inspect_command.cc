@@ -11,7 +11,7 @@
 #include "client/cli/known_file.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
-#include "storage/ftiff/inspect.h"
+#include "storage/format/ftiff/inspect.h"
 #include "storage/io/posix_disk.h"
 
 namespace cairn::cli {

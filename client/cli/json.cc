@@ -3,7 +3,7 @@
 #include <array>
 
 #include "storage/base/ids.h"
-#include "storage/kvtree/json.h"
+#include "storage/format/kvtree/json.h"
 
 namespace cairn::cli {
 namespace {

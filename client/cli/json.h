@@ -8,7 +8,7 @@
 
 #include "proto/admin.pb.h"
 #include "proto/catalogue.pb.h"
-#include "storage/kvtree/tree.h"
+#include "storage/format/kvtree/tree.h"
 
 namespace cairn::cli {
 

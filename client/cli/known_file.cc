@@ -11,7 +11,7 @@
 
 #include "storage/base/md5_stream.h"
 #include "storage/base/status.h"
-#include "storage/cache/catalogue.h"
+#include "storage/format/catalogue/catalogue.h"
 
 namespace cairn::cli {
 namespace {

@@ -12,9 +12,9 @@
 #include <variant>
 
 #include "proto/catalogue.pb.h"
-#include "storage/base/disk.h"
-#include "storage/ftiff/codec.h"
-#include "storage/kvtree/tree.h"
+#include "storage/format/ftiff/codec.h"
+#include "storage/format/kvtree/tree.h"
+#include "storage/io/disk.h"
 
 namespace cairn::cli {
 

@@ -10,7 +10,7 @@
 
 #include "client/cli/command_line.h"
 #include "client/cli/doctor_command.h"
-#include "daemon/version.h"
+#include "storage/base/version.h"
 
 namespace cairn::cli {
 namespace {

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "storage/base/path.h"
 #include "storage/base/status.h"
 
 namespace cairn::cli {

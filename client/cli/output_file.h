@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 
 namespace cairn::cli {
 

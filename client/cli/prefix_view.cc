@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "storage/base/status.h"
-#include "storage/prefix/prefix.h"
+#include "storage/place/prefix/prefix.h"
 
 namespace cairn::cli {
 namespace {

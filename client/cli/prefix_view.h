@@ -7,8 +7,8 @@
 #include <string>
 
 #include "proto/admin.pb.h"
-#include "storage/base/disk.h"
 #include "storage/base/ids.h"
+#include "storage/io/disk.h"
 
 namespace cairn::cli {
 

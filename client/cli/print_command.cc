@@ -8,10 +8,11 @@
 #include "client/cli/json.h"
 #include "client/cli/known_file.h"
 #include "client/cli/text.h"
-#include "storage/base/disk.h"
+#include "storage/base/path.h"
+#include "storage/format/kvtree/json.h"
+#include "storage/format/kvtree/tree.h"
+#include "storage/io/disk.h"
 #include "storage/io/posix_disk.h"
-#include "storage/kvtree/json.h"
-#include "storage/kvtree/tree.h"
 
 namespace cairn::cli {
 namespace {

@@ -19,6 +19,7 @@
 
 #include "client/cli/text.h"
 #include "storage/base/md5_lanes.h"
+#include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/base/unique_fd.h"
 #include "storage/io/io_engine.h"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 
 namespace cairn::cli {
 

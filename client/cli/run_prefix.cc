@@ -1,5 +1,6 @@
 #include "client/cli/run_prefix.h"
 
+#include "storage/base/path.h"
 #include "storage/base/status.h"
 
 namespace cairn::cli {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "client/cli/context.h"
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 
 namespace cairn::cli {
 

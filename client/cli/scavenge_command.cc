@@ -14,14 +14,14 @@
 
 #include "client/cli/file_argument.h"
 #include "client/cli/json.h"
-#include "client/cli/scavenge.h"
 #include "client/cli/text.h"
 #include "daemon/config/command_line.h"
-#include "daemon/process/lock_file.h"
+#include "storage/base/lock_file.h"
 #include "storage/base/status.h"
-#include "storage/cache/cache_folder.h"
 #include "storage/io/posix_disk.h"
-#include "storage/prefix/prefix.h"
+#include "storage/job/scavenge/scavenge.h"
+#include "storage/place/cache/cache_folder.h"
+#include "storage/place/prefix/prefix.h"
 
 namespace cairn::cli {
 namespace {

@@ -13,12 +13,12 @@
 #include "client/cli/verify_files.h"
 #include "client/cli/verify_report.h"
 #include "storage/base/status.h"
-#include "storage/fti/names.h"
+#include "storage/file/fti/names.h"
+#include "storage/file/transfer/transfer.h"
 #include "storage/io/posix_disk.h"
-#include "storage/prefix/index_tools.h"
-#include "storage/prefix/prefix.h"
-#include "storage/transfer/transfer.h"
-#include "storage/view/check.h"
+#include "storage/place/prefix/index_tools.h"
+#include "storage/place/prefix/prefix.h"
+#include "storage/place/view/check.h"
 
 namespace cairn::cli {
 namespace {

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "client/cli/text.h"
+#include "storage/base/path.h"
 #include "storage/base/status.h"
-#include "storage/ftiff/codec.h"
+#include "storage/format/ftiff/codec.h"
 
 namespace cairn::cli {
 namespace {

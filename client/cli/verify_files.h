@@ -11,8 +11,8 @@
 
 #include "client/cli/known_file.h"
 #include "client/cli/verify_report.h"
-#include "storage/base/disk.h"
-#include "storage/fti/names.h"
+#include "storage/file/fti/names.h"
+#include "storage/io/disk.h"
 
 namespace cairn::cli {
 

@@ -8,7 +8,7 @@
 #include "client/reader/guard.h"
 #include "client/reader/handle.h"
 #include "storage/base/status.h"
-#include "storage/bp5/metadata.h"
+#include "storage/format/bp5/metadata.h"
 
 struct cairn_reader_attributes {
   struct One {

@@ -8,8 +8,8 @@
 
 #include "client/reader/view_source.h"
 #include "storage/base/status.h"
-#include "storage/view/folder.h"
-#include "storage/view/view.h"
+#include "storage/format/view/view.h"
+#include "storage/place/view/folder.h"
 
 namespace cairn::reader {
 namespace {

@@ -6,10 +6,10 @@
 
 #include <memory>
 
-#include "storage/base/disk.h"
 #include "storage/base/ids.h"
-#include "storage/bpdir/directory.h"
-#include "storage/prefix/prefix.h"
+#include "storage/file/bpdir/directory.h"
+#include "storage/io/disk.h"
+#include "storage/place/prefix/prefix.h"
 
 namespace cairn::reader {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "client/reader/cairn_reader.h"
-#include "storage/bpdir/directory.h"
+#include "storage/file/bpdir/directory.h"
 
 struct cairn_reader {
   explicit cairn_reader(std::unique_ptr<cairn::bpdir::Directory> opened) : directory(std::move(opened)) {}

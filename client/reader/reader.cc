@@ -9,8 +9,8 @@
 #include "client/reader/guard.h"
 #include "client/reader/handle.h"
 #include "storage/base/status.h"
-#include "storage/bp5/metadata.h"
-#include "storage/bp5/selection.h"
+#include "storage/format/bp5/metadata.h"
+#include "storage/format/bp5/selection.h"
 
 namespace cairn::reader {
 namespace {

@@ -14,7 +14,7 @@
 #include "client/reader/handle.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
-#include "storage/prefix/prefix.h"
+#include "storage/place/prefix/prefix.h"
 
 using cairn::CommittedDataset;
 using cairn::Disk;

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "storage/bpdir/file_source.h"
-#include "storage/view/view.h"
+#include "storage/file/bpdir/file_source.h"
+#include "storage/format/view/view.h"
 
 namespace cairn::reader {
 

@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "daemon/version.h"
 #include "storage/base/status.h"
+#include "storage/base/version.h"
 
 namespace cairn {
 namespace {

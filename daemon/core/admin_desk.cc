@@ -8,8 +8,8 @@
 
 #include "daemon/core/call.h"
 #include "daemon/core/run.h"
-#include "daemon/version.h"
 #include "storage/base/status.h"
+#include "storage/base/version.h"
 
 namespace cairn {
 namespace {

@@ -16,10 +16,10 @@
 #include "daemon/data/block_digests.h"
 #include "daemon/data/capture.h"
 #include "proto/catalogue.pb.h"
-#include "storage/base/disk.h"
 #include "storage/base/ids.h"
-#include "storage/cache/cache_folder.h"
-#include "storage/ftiff/letter.h"
+#include "storage/format/ftiff/letter.h"
+#include "storage/io/disk.h"
+#include "storage/place/cache/cache_folder.h"
 
 namespace cairn {
 

@@ -3,8 +3,8 @@
 
 #include "daemon/core/captures.h"
 #include "storage/base/status.h"
-#include "storage/cache/catalogue.h"
-#include "storage/view/placement.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/format/placement/placement.h"
 
 namespace cairn {
 namespace {

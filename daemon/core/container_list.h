@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "storage/base/checksum.h"
-#include "storage/ftiff/codec.h"
-#include "storage/ftiff/layout.h"
+#include "storage/format/ftiff/codec.h"
+#include "storage/format/ftiff/layout.h"
 
 namespace cairn {
 

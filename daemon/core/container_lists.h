@@ -20,7 +20,7 @@
 #include "daemon/data/plan.h"
 #include "storage/base/checksum.h"
 #include "storage/base/ids.h"
-#include "storage/cache/cache_folder.h"
+#include "storage/place/cache/cache_folder.h"
 
 namespace cairn {
 

@@ -6,6 +6,7 @@
 
 #include "daemon/core/descriptor.h"
 #include "storage/base/check.h"
+#include "storage/base/path.h"
 #include "storage/base/status.h"
 
 namespace cairn {

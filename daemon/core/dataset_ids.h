@@ -12,7 +12,7 @@
 #include "daemon/core/context.h"
 #include "daemon/core/prefix_gate.h"
 #include "storage/base/ids.h"
-#include "storage/prefix/prefix.h"
+#include "storage/place/prefix/prefix.h"
 
 namespace cairn {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "storage/cache/catalogue.h"
+#include "storage/format/catalogue/catalogue.h"
 
 namespace cairn {
 

@@ -6,7 +6,7 @@
 
 #include "daemon/core/dataset.h"
 #include "proto/catalogue.pb.h"
-#include "storage/scr/records.h"
+#include "storage/format/scr/records.h"
 
 namespace cairn {
 

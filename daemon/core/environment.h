@@ -11,7 +11,7 @@
 
 #include "daemon/core/loop.h"
 #include "daemon/data/work_pool.h"
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 
 namespace cairn {
 

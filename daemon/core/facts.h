@@ -1,4 +1,4 @@
-// What the policy (daemon/flusher/policy.h) is told of a run's datasets. Pure.
+// What the policy (daemon/policy/policy.h) is told of a run's datasets. Pure.
 #ifndef CAIRN_DAEMON_CORE_FACTS_H_
 #define CAIRN_DAEMON_CORE_FACTS_H_
 
@@ -6,7 +6,7 @@
 
 #include "daemon/config/config.h"
 #include "daemon/core/ledger.h"
-#include "daemon/flusher/policy.h"
+#include "daemon/policy/policy.h"
 
 namespace cairn {
 

@@ -1,5 +1,5 @@
-// What this node says of one run's datasets in SCR's flush file (daemon/flusher/flush_file.h), brought up to date in
-// the background after every change of the run. Strand only.
+// What this node says of one run's datasets in SCR's flush file (storage/place/prefix/flush_file.h), brought up to date
+// in the background after every change of the run. Strand only.
 #ifndef CAIRN_DAEMON_CORE_FLUSH_NOTES_H_
 #define CAIRN_DAEMON_CORE_FLUSH_NOTES_H_
 
@@ -10,8 +10,8 @@
 #include "daemon/core/context.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/prefix_gate.h"
-#include "daemon/flusher/flush_file.h"
 #include "storage/base/ids.h"
+#include "storage/place/prefix/flush_file.h"
 
 namespace cairn {
 

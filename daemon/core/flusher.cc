@@ -8,7 +8,7 @@
 
 #include "daemon/core/descriptor.h"
 #include "daemon/core/facts.h"
-#include "daemon/flusher/policy.h"
+#include "daemon/policy/policy.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
 

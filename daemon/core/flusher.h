@@ -1,7 +1,7 @@
-// One run's datasets to the prefix. Which ones is decided in daemon/flusher/policy.h; here it is done, in the two steps
-// of daemon/flusher/flush_work.h. At most flush.parallel datasets are copied at once by all runs together, and as many
-// of a run are in flight. Commits of a run keep the order of its datasets: a copied one waits, here and in no thread,
-// while an older one is still copied; not for one that pauses after a failure. Strand only.
+// One run's datasets to the prefix. Which ones is decided in daemon/policy/policy.h; here it is done, in the two steps
+// of storage/job/flush/flush_work.h. At most flush.parallel datasets are copied at once by all runs together, and as
+// many of a run are in flight. Commits of a run keep the order of its datasets: a copied one waits, here and in no
+// thread, while an older one is still copied; not for one that pauses after a failure. Strand only.
 #ifndef CAIRN_DAEMON_CORE_FLUSHER_H_
 #define CAIRN_DAEMON_CORE_FLUSHER_H_
 
@@ -20,12 +20,12 @@
 #include "daemon/core/prefix_gate.h"
 #include "daemon/core/removals.h"
 #include "daemon/core/run_cache.h"
-#include "daemon/flusher/flush_file.h"
-#include "daemon/flusher/flush_work.h"
 #include "proto/admin.pb.h"
 #include "proto/catalogue.pb.h"
 #include "storage/base/ids.h"
-#include "storage/transfer/transfer.h"
+#include "storage/file/transfer/transfer.h"
+#include "storage/job/flush/flush_work.h"
+#include "storage/place/prefix/flush_file.h"
 
 namespace cairn {
 

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "daemon/core/descriptor.h"
-#include "daemon/flusher/grown_directory.h"
-#include "storage/base/file_tree.h"
 #include "storage/base/status.h"
-#include "storage/bpdir/directory.h"
+#include "storage/file/bpdir/directory.h"
+#include "storage/io/file_tree.h"
+#include "storage/job/flush/grown_directory.h"
 
 namespace cairn {
 namespace {

@@ -1,9 +1,9 @@
 // Outputs that go to the prefix while they grow (CAIRN_GROWING): which BP5 directories an open output has is looked for
-// every flush.follow, and what has become complete is brought there (storage/bpdir/follow.h), on a pool of its own.
-// README.md, "Growing outputs". Strand only.
+// every flush.follow, and what has become complete is brought there (storage/file/bpdir/follow.h), on a pool of its
+// own. README.md, "Growing outputs". Strand only.
 //
 // Of each dataset one thing is done at a time. Until all of it is whole in the cache its steps are followed; then it is
-// flushed like any other, which completes the directories where they are (daemon/flusher/grown_directory.h). Of one
+// flushed like any other, which completes the directories where they are (storage/job/flush/grown_directory.h). Of one
 // that can never be whole the steps stay as a closed directory. This node's record says which directories are on the
 // prefix.
 #ifndef CAIRN_DAEMON_CORE_GROWING_H_
@@ -26,14 +26,14 @@
 #include "daemon/core/node_record.h"
 #include "daemon/core/prefix_gate.h"
 #include "daemon/core/removals.h"
-#include "daemon/flusher/flush_file.h"
-#include "daemon/flusher/flush_work.h"
 #include "proto/admin.pb.h"
 #include "proto/catalogue.pb.h"
 #include "storage/base/ids.h"
-#include "storage/bpdir/follow.h"
-#include "storage/cache/cache_folder.h"
-#include "storage/transfer/transfer.h"
+#include "storage/file/bpdir/follow.h"
+#include "storage/file/transfer/transfer.h"
+#include "storage/job/flush/flush_work.h"
+#include "storage/place/cache/cache_folder.h"
+#include "storage/place/prefix/flush_file.h"
 
 namespace cairn {
 

@@ -24,8 +24,8 @@
 #include "daemon/core/run_cache.h"
 #include "proto/catalogue.pb.h"
 #include "storage/base/ids.h"
-#include "storage/cache/cache_folder.h"
-#include "storage/prefix/prefix.h"
+#include "storage/place/cache/cache_folder.h"
+#include "storage/place/prefix/prefix.h"
 
 namespace cairn {
 

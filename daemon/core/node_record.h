@@ -15,8 +15,8 @@
 #include "daemon/core/context.h"
 #include "daemon/core/ledger.h"
 #include "storage/base/ids.h"
-#include "storage/cache/cache_folder.h"
-#include "storage/kvtree/tree.h"
+#include "storage/format/kvtree/tree.h"
+#include "storage/place/cache/cache_folder.h"
 
 namespace cairn {
 

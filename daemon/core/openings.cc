@@ -11,8 +11,9 @@
 #include "daemon/core/run.h"
 #include "proto/frame.h"
 #include "storage/base/check.h"
-#include "storage/base/disk.h"
+#include "storage/base/path.h"
 #include "storage/base/status.h"
+#include "storage/io/disk.h"
 
 namespace cairn {
 namespace {

@@ -2,9 +2,10 @@
 
 #include <utility>
 
+#include "storage/base/path.h"
 #include "storage/base/status.h"
-#include "storage/cache/catalogue.h"
-#include "storage/prefix/place.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/place/prefix/place.h"
 
 namespace cairn {
 namespace {

@@ -30,7 +30,7 @@
 #include "proto/catalogue.pb.h"
 #include "proto/local.pb.h"
 #include "storage/base/ids.h"
-#include "storage/cache/cache_folder.h"
+#include "storage/place/cache/cache_folder.h"
 
 namespace cairn {
 

@@ -15,7 +15,7 @@
 #include "daemon/core/context.h"
 #include "daemon/core/ledger.h"
 #include "storage/base/ids.h"
-#include "storage/prefix/prefix.h"
+#include "storage/place/prefix/prefix.h"
 
 namespace cairn {
 

@@ -6,7 +6,7 @@
 #include "daemon/core/descriptor.h"
 #include "daemon/core/facts.h"
 #include "storage/base/status.h"
-#include "storage/prefix/bypass.h"
+#include "storage/place/prefix/bypass.h"
 
 namespace cairn {
 

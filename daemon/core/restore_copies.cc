@@ -5,7 +5,7 @@
 
 #include "proto/catalogue.pb.h"
 #include "storage/base/status.h"
-#include "storage/prefix/prefix.h"
+#include "storage/place/prefix/prefix.h"
 
 namespace cairn {
 

@@ -8,8 +8,8 @@
 #include "daemon/core/descriptor.h"
 #include "proto/catalogue.pb.h"
 #include "storage/base/status.h"
-#include "storage/prefix/prefix.h"
-#include "storage/transfer/transfer.h"
+#include "storage/file/transfer/transfer.h"
+#include "storage/place/prefix/prefix.h"
 
 namespace cairn {
 

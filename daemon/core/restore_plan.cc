@@ -14,7 +14,7 @@
 #include "daemon/core/rows.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
-#include "storage/ftiff/codec.h"
+#include "storage/format/ftiff/codec.h"
 
 namespace cairn {
 namespace {

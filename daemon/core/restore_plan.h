@@ -13,8 +13,8 @@
 #include "daemon/core/variables.h"
 #include "daemon/data/restore.h"
 #include "storage/base/box.h"
-#include "storage/base/disk.h"
-#include "storage/ftiff/codec.h"
+#include "storage/format/ftiff/codec.h"
+#include "storage/io/disk.h"
 
 namespace cairn {
 

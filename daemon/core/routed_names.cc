@@ -3,9 +3,9 @@
 #include <string_view>
 #include <utility>
 
-#include "storage/base/file_tree.h"
 #include "storage/base/status.h"
-#include "storage/cache/catalogue.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/io/file_tree.h"
 
 namespace cairn {
 namespace {

@@ -15,8 +15,8 @@
 
 #include "daemon/core/dataset.h"
 #include "daemon/core/growing.h"
-#include "storage/base/disk.h"
 #include "storage/base/ids.h"
+#include "storage/io/disk.h"
 
 namespace cairn {
 

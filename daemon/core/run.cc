@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "storage/base/path.h"
 #include "storage/base/status.h"
 
 namespace cairn {

@@ -36,7 +36,7 @@
 #include "daemon/core/views.h"
 #include "daemon/core/waits.h"
 #include "storage/base/ids.h"
-#include "storage/cache/cache_folder.h"
+#include "storage/place/cache/cache_folder.h"
 
 namespace cairn {
 

@@ -25,8 +25,8 @@
 #include "daemon/core/node_record.h"
 #include "daemon/core/prefix_gate.h"
 #include "storage/base/ids.h"
-#include "storage/cache/cache_folder.h"
-#include "storage/transfer/transfer.h"
+#include "storage/file/transfer/transfer.h"
+#include "storage/place/cache/cache_folder.h"
 
 namespace cairn {
 

@@ -5,9 +5,9 @@
 
 #include "daemon/core/run.h"
 #include "storage/base/check.h"
-#include "storage/base/disk.h"
 #include "storage/base/status.h"
-#include "storage/prefix/prefix.h"
+#include "storage/io/disk.h"
+#include "storage/place/prefix/prefix.h"
 
 namespace cairn {
 

@@ -17,7 +17,7 @@
 #include "daemon/core/context.h"
 #include "daemon/core/inventory.h"
 #include "storage/base/ids.h"
-#include "storage/cache/cache_folder.h"
+#include "storage/place/cache/cache_folder.h"
 
 namespace cairn {
 

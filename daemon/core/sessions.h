@@ -19,7 +19,7 @@
 #include "daemon/core/session.h"
 #include "proto/local.pb.h"
 #include "storage/base/ids.h"
-#include "storage/prefix/prefix.h"
+#include "storage/place/prefix/prefix.h"
 
 namespace cairn {
 

@@ -8,7 +8,7 @@
 
 #include "storage/base/check.h"
 #include "storage/base/status.h"
-#include "storage/prefix/halt_file.h"
+#include "storage/place/prefix/halt_file.h"
 
 namespace cairn {
 namespace {

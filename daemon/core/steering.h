@@ -21,7 +21,7 @@
 #include "daemon/core/waits.h"
 #include "proto/admin.pb.h"
 #include "proto/local.pb.h"
-#include "storage/scr/halt.h"
+#include "storage/format/scr/halt.h"
 
 namespace cairn {
 

@@ -11,11 +11,11 @@
 
 #include "daemon/config/config.h"
 #include "daemon/core/answers.h"
-#include "daemon/flusher/rhythm.h"
+#include "daemon/policy/rhythm.h"
 #include "proto/admin.pb.h"
 #include "proto/local.pb.h"
 #include "storage/base/ids.h"
-#include "storage/scr/halt.h"
+#include "storage/format/scr/halt.h"
 
 namespace cairn {
 

@@ -1,5 +1,5 @@
 // Where one run's new datasets are written: into the cache, or past it straight to the prefix
-// (storage/prefix/bypass.h), and which of the two. README.md, "Past the cache". Strand only.
+// (storage/place/prefix/bypass.h), and which of the two. README.md, "Past the cache". Strand only.
 #ifndef CAIRN_DAEMON_CORE_STORES_H_
 #define CAIRN_DAEMON_CORE_STORES_H_
 
@@ -18,11 +18,11 @@
 #include "daemon/core/node_record.h"
 #include "daemon/core/prefix_gate.h"
 #include "daemon/core/removals.h"
-#include "storage/base/disk.h"
 #include "storage/base/ids.h"
-#include "storage/cache/cache_folder.h"
-#include "storage/cache/dataset_store.h"
-#include "storage/prefix/bypass.h"
+#include "storage/io/disk.h"
+#include "storage/place/cache/cache_folder.h"
+#include "storage/place/cache/dataset_store.h"
+#include "storage/place/prefix/bypass.h"
 
 namespace cairn {
 

@@ -10,7 +10,7 @@
 #include "daemon/config/config.h"
 #include "daemon/core/core.h"
 #include "daemon/core/environment.h"
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 
 namespace cairn {
 

@@ -6,7 +6,7 @@
 
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
-#include "storage/transfer/block_stream.h"
+#include "storage/file/transfer/block_stream.h"
 
 namespace cairn {
 namespace {

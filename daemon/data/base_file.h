@@ -12,7 +12,7 @@
 
 #include "daemon/data/block_digests.h"
 #include "daemon/data/capture.h"
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 
 namespace cairn {
 

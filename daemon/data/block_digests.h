@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "daemon/data/lane_hash.h"
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 
 namespace cairn {
 

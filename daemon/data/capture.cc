@@ -18,7 +18,7 @@
 #include "daemon/data/window_table.h"
 #include "daemon/data/write_queue.h"
 #include "storage/base/status.h"
-#include "storage/ftiff/codec.h"
+#include "storage/format/ftiff/codec.h"
 
 namespace cairn {
 namespace {

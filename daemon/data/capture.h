@@ -36,10 +36,10 @@
 #include "daemon/data/plan.h"
 #include "daemon/data/work_pool.h"
 #include "storage/base/checksum.h"
-#include "storage/base/disk.h"
-#include "storage/ftiff/layout.h"
-#include "storage/ftiff/letter.h"
-#include "storage/view/bounds.h"
+#include "storage/format/ftiff/layout.h"
+#include "storage/format/ftiff/letter.h"
+#include "storage/format/placement/bounds.h"
+#include "storage/io/disk.h"
 
 namespace cairn {
 
@@ -79,7 +79,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
     std::vector<Md5Digest> last_hashes = {};
     std::optional<CaptureBase> base = {};  // whatever is wrong with it: the file is written in full
     bool want_digests = false;
-    // What to look for in each container while it is hashed (storage/view/placement.h), or none at all.
+    // What to look for in each container while it is hashed (storage/format/placement/placement.h), or none at all.
     std::vector<view::BoundsScan> scans = {};
     std::vector<PlanPiece> plan;
     std::shared_ptr<Image> image;  // null if the layout has no bytes

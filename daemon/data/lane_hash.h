@@ -14,7 +14,7 @@
 
 #include "storage/base/checksum.h"
 #include "storage/base/md5_lanes.h"
-#include "storage/view/bounds.h"
+#include "storage/format/placement/bounds.h"
 
 namespace cairn {
 

@@ -10,8 +10,9 @@
 #include "daemon/data/lane_hash.h"
 #include "daemon/data/tail.h"
 #include "storage/base/check.h"
+#include "storage/base/path.h"
 #include "storage/base/status.h"
-#include "storage/ftiff/variables.h"
+#include "storage/format/ftiff/variables.h"
 
 namespace cairn {
 namespace {

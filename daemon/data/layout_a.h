@@ -8,8 +8,8 @@
 #include <string>
 
 #include "daemon/data/capture.h"
-#include "storage/base/disk.h"
-#include "storage/ftiff/write.h"
+#include "storage/format/ftiff/write.h"
+#include "storage/io/disk.h"
 
 namespace cairn {
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "storage/base/checksum.h"
-#include "storage/ftiff/layout.h"
+#include "storage/format/ftiff/layout.h"
 
 namespace cairn {
 

@@ -22,7 +22,7 @@
 #include "daemon/data/capture.h"
 #include "daemon/data/image.h"
 #include "daemon/data/work_pool.h"
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 
 namespace cairn {
 

@@ -12,7 +12,7 @@
 
 #include "daemon/data/capture.h"
 #include "daemon/data/lane_hash.h"
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 
 namespace cairn {
 

@@ -10,8 +10,8 @@
 
 #include "daemon/data/lane_hash.h"
 #include "daemon/data/plan.h"
-#include "storage/ftiff/layout.h"
-#include "storage/view/bounds.h"
+#include "storage/format/ftiff/layout.h"
+#include "storage/format/placement/bounds.h"
 
 namespace cairn {
 

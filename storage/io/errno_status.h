@@ -1,4 +1,4 @@
-// Errors of system calls as a Status, mapped as storage/base/disk.h says.
+// Errors of system calls as a Status, mapped as storage/io/disk.h says.
 #ifndef CAIRN_STORAGE_IO_ERRNO_STATUS_H_
 #define CAIRN_STORAGE_IO_ERRNO_STATUS_H_
 

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 #include "storage/io/io_engine.h"
 
 namespace cairn {

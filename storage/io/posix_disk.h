@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 #include "storage/io/io_engine.h"
 
 namespace cairn {
@@ -14,7 +14,7 @@ struct PosixDiskOptions {
   IoEngineOptions engine;
 };
 
-// What storage/base/disk.h promises, and:
+// What storage/io/disk.h promises, and:
 //   Open        only regular files (else kInvalidArgument); `mode` is subject to the umask
 //   Truncate    growing a file also reserves its blocks where the file system can: kResourceExhausted comes then, not
 //   in

@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-#include "storage/base/disk.h"
 #include "storage/base/unique_fd.h"
+#include "storage/io/disk.h"
 #include "storage/io/io_engine.h"
 
 namespace cairn {

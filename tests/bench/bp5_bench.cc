@@ -20,13 +20,13 @@
 
 #include "storage/base/box.h"
 #include "storage/base/check.h"
-#include "storage/bp5/encode.h"
-#include "storage/bp5/metadata.h"
-#include "storage/bp5/selection.h"
-#include "storage/bpdir/image.h"
+#include "storage/format/bp5/encode.h"
+#include "storage/format/bp5/image.h"
+#include "storage/format/bp5/metadata.h"
+#include "storage/format/bp5/selection.h"
+#include "storage/format/view/view.h"
 #include "storage/io/posix_disk.h"
-#include "storage/view/folder.h"
-#include "storage/view/view.h"
+#include "storage/place/view/folder.h"
 #include "tests/bench/ratio.h"
 
 namespace cairn {

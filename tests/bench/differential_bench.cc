@@ -25,6 +25,7 @@
 #include "daemon/data/capture.h"
 #include "storage/base/check.h"
 #include "storage/base/checksum.h"
+#include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
 #include "tests/bench/ratio.h"

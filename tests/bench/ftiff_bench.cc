@@ -22,9 +22,9 @@
 #include "storage/base/md5_lanes.h"
 #include "storage/base/status.h"
 #include "storage/base/unique_fd.h"
-#include "storage/ftiff/codec.h"
+#include "storage/format/ftiff/codec.h"
 #include "tests/bench/ratio.h"
-#include "tests/storage/ftiff/sample_file.h"
+#include "tests/storage/format/ftiff/sample_file.h"
 
 namespace cairn::ftiff {
 namespace {

@@ -21,8 +21,8 @@
 
 #include "storage/base/check.h"
 #include "storage/base/unique_fd.h"
-#include "storage/kvtree/tree.h"
-#include "storage/scr/records.h"
+#include "storage/format/kvtree/tree.h"
+#include "storage/format/scr/records.h"
 #include "tests/bench/ratio.h"
 #include "tests/support/runfiles/runfiles.h"
 

@@ -1,6 +1,6 @@
 // What the filemap of a rank with many files costs: loading (decode), changing one file and storing (encode) it, and
-// the same through the structures of storage/scr, against the bar of 20 ms and against copying its bytes; and CRC32,
-// against 10 GB/s and against reading the same memory. Medians with quartiles, by the wall and by the CPU clock.
+// the same through the structures of storage/format/scr, against the bar of 20 ms and against copying its bytes; and
+// CRC32, against 10 GB/s and against reading the same memory. Medians with quartiles, by the wall and by the CPU clock.
 //   scr_bench [files] [rounds]
 #include <fmt/format.h>
 
@@ -17,8 +17,8 @@
 
 #include "storage/base/check.h"
 #include "storage/base/checksum.h"
-#include "storage/kvtree/tree.h"
-#include "storage/scr/records.h"
+#include "storage/format/kvtree/tree.h"
+#include "storage/format/scr/records.h"
 #include "tests/bench/ratio.h"
 
 namespace cairn {

@@ -10,7 +10,7 @@
 
 #include "storage/base/check.h"
 #include "storage/base/checksum.h"
-#include "storage/bp5/encode.h"
+#include "storage/format/bp5/encode.h"
 #include "tests/fuzz/bp5_input.h"
 
 namespace cairn::bp5 {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "storage/base/check.h"
-#include "storage/bp5/metadata.h"
+#include "storage/format/bp5/metadata.h"
 #include "tests/fuzz/bp5_input.h"
-#include "tests/storage/bp5/bp_files.h"
+#include "tests/storage/format/bp5/bp_files.h"
 
 namespace cairn::bp5 {
 namespace {

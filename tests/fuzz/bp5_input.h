@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "tests/storage/bp5/bp_files.h"
+#include "tests/storage/format/bp5/bp_files.h"
 
 namespace cairn::bp5 {
 

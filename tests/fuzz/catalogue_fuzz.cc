@@ -8,7 +8,7 @@
 
 #include "storage/base/check.h"
 #include "storage/base/checksum.h"
-#include "storage/cache/catalogue.h"
+#include "storage/format/catalogue/catalogue.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string file("CAIRNCAT\1\0\0\0\0\0\0\0", 16);

@@ -9,9 +9,9 @@
 
 #include "storage/base/check.h"
 #include "storage/base/checksum.h"
-#include "storage/ftiff/codec.h"
+#include "storage/format/ftiff/codec.h"
 #include "tests/fuzz/ftiff_input.h"
-#include "tests/storage/ftiff/sample_file.h"
+#include "tests/storage/format/ftiff/sample_file.h"
 #include "tests/support/gunzip.h"
 
 namespace cairn::ftiff {

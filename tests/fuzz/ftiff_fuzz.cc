@@ -12,9 +12,9 @@
 
 #include "storage/base/check.h"
 #include "storage/base/status.h"
-#include "storage/ftiff/codec.h"
-#include "storage/ftiff/inspect.h"
-#include "storage/ftiff/records.h"
+#include "storage/format/ftiff/codec.h"
+#include "storage/format/ftiff/inspect.h"
+#include "storage/format/ftiff/records.h"
 #include "tests/fuzz/ftiff_input.h"
 
 namespace cairn::ftiff {

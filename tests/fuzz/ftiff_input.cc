@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "storage/ftiff/records.h"
+#include "storage/format/ftiff/records.h"
 
 namespace cairn::ftiff {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "storage/ftiff/letter.h"
+#include "storage/format/ftiff/letter.h"
 
 namespace cairn::ftiff {
 

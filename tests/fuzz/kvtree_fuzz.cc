@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "storage/base/check.h"
-#include "storage/kvtree/json.h"
-#include "storage/kvtree/tree.h"
+#include "storage/format/kvtree/json.h"
+#include "storage/format/kvtree/tree.h"
 #include "tests/fuzz/kvtree_input.h"
 
 namespace cairn::kvtree {

@@ -7,7 +7,7 @@
 
 #include "storage/base/check.h"
 #include "storage/base/checksum.h"
-#include "storage/kvtree/tree.h"
+#include "storage/format/kvtree/tree.h"
 
 namespace cairn::kvtree {
 namespace {

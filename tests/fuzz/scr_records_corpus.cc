@@ -10,9 +10,9 @@
 
 #include "storage/base/check.h"
 #include "storage/base/checksum.h"
-#include "storage/kvtree/tree.h"
+#include "storage/format/kvtree/tree.h"
 #include "tests/fuzz/kvtree_input.h"
-#include "tests/storage/scr/sample_records.h"
+#include "tests/storage/format/scr/sample_records.h"
 
 namespace cairn::kvtree {
 namespace {

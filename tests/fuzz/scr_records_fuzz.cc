@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "storage/base/check.h"
-#include "storage/kvtree/tree.h"
-#include "storage/scr/records.h"
-#include "storage/scr/redset_records.h"
+#include "storage/format/kvtree/tree.h"
+#include "storage/format/scr/records.h"
+#include "storage/format/scr/redset_records.h"
 #include "tests/fuzz/kvtree_input.h"
 
 namespace cairn::scr {

@@ -14,7 +14,7 @@
 #include "storage/io/posix_disk.h"
 #include "tests/integration/harness.h"
 #include "tests/integration/rank_session.h"
-#include "tests/storage/redundancy/scr_cache.h"
+#include "tests/storage/file/redundancy/scr_cache.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn::testing {

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "client/cairn.h"
-#include "storage/fti/execution.h"
+#include "storage/file/fti/execution.h"
 #include "storage/io/posix_disk.h"
 #include "tests/integration/harness.h"
 #include "tests/integration/rank_session.h"
-#include "tests/storage/fti/sample_export.h"
+#include "tests/storage/file/fti/sample_export.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn::testing {

@@ -13,9 +13,9 @@
 
 #include "storage/base/ids.h"
 #include "storage/base/status.h"
-#include "storage/cache/cache_folder.h"
+#include "storage/file/transfer/transfer.h"
 #include "storage/io/posix_disk.h"
-#include "storage/transfer/transfer.h"
+#include "storage/place/cache/cache_folder.h"
 #include "tests/integration/harness.h"
 #include "tests/integration/promises.h"
 #include "tests/support/status_matchers.h"

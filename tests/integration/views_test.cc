@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "client/cairn.h"
-#include "storage/bp5/selection.h"
-#include "storage/bpdir/directory.h"
+#include "storage/file/bpdir/directory.h"
+#include "storage/format/bp5/selection.h"
 #include "tests/integration/harness.h"
 #include "tests/integration/rank_session.h"
 #include "tests/support/status_matchers.h"

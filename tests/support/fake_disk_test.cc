@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn {

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 
 namespace cairn {
 

@@ -4,8 +4,8 @@
 #include <span>
 
 #include "storage/base/status.h"
-#include "storage/bp5/selection.h"
-#include "storage/bpdir/directory.h"
+#include "storage/file/bpdir/directory.h"
+#include "storage/format/bp5/selection.h"
 
 namespace cairn {
 namespace {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "storage/base/disk.h"
-#include "storage/bp5/encode.h"
-#include "storage/bpdir/writer.h"
+#include "storage/file/bpdir/writer.h"
+#include "storage/format/bp5/encode.h"
+#include "storage/io/disk.h"
 
 namespace cairn {
 

@@ -16,8 +16,8 @@
 #include "client/cli/text.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
-#include "storage/prefix/prefix.h"
-#include "storage/view/combine.h"
+#include "storage/job/combine/combine.h"
+#include "storage/place/prefix/prefix.h"
 
 namespace cairn::cli {
 namespace {

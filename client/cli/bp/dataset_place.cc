@@ -8,11 +8,12 @@
 #include <optional>
 #include <utility>
 
+#include "storage/base/path.h"
 #include "storage/base/status.h"
-#include "storage/cache/survey.h"
-#include "storage/prefix/prefix.h"
-#include "storage/view/folder.h"
-#include "storage/view/view.h"
+#include "storage/format/view/view.h"
+#include "storage/place/cache/survey.h"
+#include "storage/place/prefix/prefix.h"
+#include "storage/place/view/folder.h"
 
 namespace cairn::cli {
 namespace {

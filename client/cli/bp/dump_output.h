@@ -9,7 +9,7 @@
 
 #include "client/cli/bp/dump_plan.h"
 #include "client/cli/bp/text_out.h"
-#include "storage/bp5/metadata.h"
+#include "storage/format/bp5/metadata.h"
 
 namespace cairn::cli {
 

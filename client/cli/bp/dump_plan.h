@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "storage/base/box.h"
-#include "storage/bp5/metadata.h"
-#include "storage/bp5/selection.h"
+#include "storage/format/bp5/metadata.h"
+#include "storage/format/bp5/selection.h"
 
 namespace cairn::cli {
 

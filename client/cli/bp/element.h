@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "storage/bp5/metadata.h"
+#include "storage/format/bp5/metadata.h"
 
 namespace cairn::cli {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "storage/bp5/types.h"
+#include "storage/format/bp5/types.h"
 
 namespace cairn::cli {
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "storage/base/disk.h"
-#include "storage/bpdir/file_source.h"
+#include "storage/file/bpdir/file_source.h"
+#include "storage/io/disk.h"
 
 namespace cairn::cli {
 

@@ -11,9 +11,9 @@
 
 #include "client/cli/bp/memory_files.h"
 #include "client/cli/context.h"
-#include "storage/base/disk.h"
 #include "storage/base/ids.h"
-#include "storage/bpdir/directory.h"
+#include "storage/file/bpdir/directory.h"
+#include "storage/io/disk.h"
 
 namespace cairn::cli {
 

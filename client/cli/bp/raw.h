@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "client/cli/bp/text_out.h"
-#include "storage/bp5/metadata.h"
-#include "storage/bpdir/file_source.h"
+#include "storage/file/bpdir/file_source.h"
+#include "storage/format/bp5/metadata.h"
 
 namespace cairn::cli {
 

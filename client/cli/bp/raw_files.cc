@@ -10,7 +10,7 @@
 #include "client/cli/bp/value.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
-#include "storage/bp5/format.h"
+#include "storage/format/bp5/format.h"
 
 namespace cairn::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "client/cli/bp/raw.h"
 #include "client/cli/bp/value.h"
 #include "client/cli/text.h"
-#include "storage/bp5/format.h"
+#include "storage/format/bp5/format.h"
 
 namespace cairn::cli {
 namespace {

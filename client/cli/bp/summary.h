@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/bp5/metadata.h"
+#include "storage/format/bp5/metadata.h"
 
 namespace cairn::cli {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "storage/bp5/types.h"
+#include "storage/format/bp5/types.h"
 
 namespace cairn::cli {
 

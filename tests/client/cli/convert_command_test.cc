@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/client/cli/file_fixture.h"
-#include "tests/storage/ftiff/sample_file.h"
+#include "tests/storage/format/ftiff/sample_file.h"
 #include "tests/support/vectors.h"
 
 namespace cairn {

@@ -12,7 +12,7 @@
 
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
-#include "storage/ftiff/write.h"
+#include "storage/format/ftiff/write.h"
 
 namespace cairn::testing {
 namespace {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "storage/ftiff/codec.h"
-#include "storage/ftiff/layout.h"
+#include "storage/format/ftiff/codec.h"
+#include "storage/format/ftiff/layout.h"
 #include "tests/client/cli/run_cairn.h"
 
 namespace cairn::testing {

@@ -1,4 +1,4 @@
-// `cairn halt` as a user runs it. The file and its locks: tests/storage/prefix/; the times: halt_time_test.cc.
+// `cairn halt` as a user runs it. The file and its locks: tests/storage/place/prefix/; the times: halt_time_test.cc.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "storage/base/unique_fd.h"
-#include "storage/kvtree/tree.h"
+#include "storage/format/kvtree/tree.h"
 #include "tests/client/cli/file_fixture.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/vectors.h"

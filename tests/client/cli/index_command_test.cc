@@ -1,4 +1,4 @@
-// `cairn index` as a user runs it. What the changes do to a prefix: tests/storage/prefix/.
+// `cairn index` as a user runs it. What the changes do to a prefix: tests/storage/place/prefix/.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "storage/base/checksum.h"
-#include "storage/cache/catalogue.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/format/kvtree/tree.h"
+#include "storage/format/scr/records.h"
 #include "storage/io/posix_disk.h"
-#include "storage/kvtree/tree.h"
-#include "storage/prefix/prefix.h"
-#include "storage/scr/records.h"
+#include "storage/place/prefix/prefix.h"
 #include "tests/client/cli/file_fixture.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/vectors.h"

@@ -1,4 +1,4 @@
-// `cairn inspect` as a user runs it. The listing itself: tests/storage/ftiff/inspect_test.cc.
+// `cairn inspect` as a user runs it. The listing itself: tests/storage/format/ftiff/inspect_test.cc.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,8 +9,8 @@
 
 #include "proto/catalogue.pb.h"
 #include "storage/base/unique_fd.h"
-#include "storage/cache/catalogue.h"
-#include "storage/kvtree/tree.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/format/kvtree/tree.h"
 #include "tests/client/cli/file_fixture.h"
 #include "tests/support/vectors.h"
 

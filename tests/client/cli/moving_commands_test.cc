@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "storage/base/unique_fd.h"
-#include "storage/fti/execution.h"
+#include "storage/file/fti/execution.h"
 #include "storage/io/posix_disk.h"
 #include "tests/client/cli/run_cairn.h"
-#include "tests/storage/fti/sample_export.h"
-#include "tests/storage/redundancy/scr_cache.h"
+#include "tests/storage/file/fti/sample_export.h"
+#include "tests/storage/file/redundancy/scr_cache.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn {

@@ -10,6 +10,7 @@
 
 #include <span>
 
+#include "storage/base/path.h"
 #include "storage/io/posix_disk.h"
 #include "tests/client/cli/file_fixture.h"
 #include "tests/support/status_matchers.h"

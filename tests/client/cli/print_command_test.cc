@@ -1,11 +1,11 @@
-// `cairn print` as a user runs it. The codec itself: tests/storage/kvtree/.
+// `cairn print` as a user runs it. The codec itself: tests/storage/format/kvtree/.
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "storage/kvtree/tree.h"
+#include "storage/format/kvtree/tree.h"
 #include "tests/client/cli/file_fixture.h"
 #include "tests/support/vectors.h"
 

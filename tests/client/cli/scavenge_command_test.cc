@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "storage/base/unique_fd.h"
-#include "storage/cache/cache_folder.h"
 #include "storage/io/posix_disk.h"
-#include "storage/prefix/prefix.h"
+#include "storage/place/cache/cache_folder.h"
+#include "storage/place/prefix/prefix.h"
 #include "tests/client/cli/run_cairn.h"
-#include "tests/storage/cache/datasets.h"
+#include "tests/storage/place/cache/datasets.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn {

@@ -7,12 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "storage/base/checksum.h"
-#include "storage/base/disk.h"
+#include "storage/base/path.h"
+#include "storage/format/scr/records.h"
+#include "storage/io/disk.h"
 #include "storage/io/posix_disk.h"
-#include "storage/prefix/prefix.h"
-#include "storage/scr/records.h"
+#include "storage/place/prefix/prefix.h"
 #include "tests/client/cli/file_fixture.h"
-#include "tests/storage/view/sample.h"
+#include "tests/storage/place/view/sample.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/vectors.h"
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "storage/kvtree/tree.h"
+#include "storage/format/kvtree/tree.h"
 #include "tests/client/cli/file_fixture.h"
 #include "tests/support/vectors.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tests/client/reader/sample_run.h"
-#include "tests/storage/bpdir/sample.h"
+#include "tests/storage/file/bpdir/sample.h"
 
 namespace cairn {
 namespace {

@@ -1,4 +1,4 @@
-"""What an analysis does with cairn.open; ends with an exception if anything is not as tests/storage/bpdir/sample.h and
+"""What an analysis does with cairn.open; ends with an exception if anything is not as tests/storage/file/bpdir/sample.h and
 tests/client/reader/sample_run.h say. Arguments: the sample directory (three steps), the sample run."""
 import gc
 import os

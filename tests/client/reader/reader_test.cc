@@ -10,7 +10,7 @@
 
 #include "client/reader/cairn_reader.h"
 #include "tests/client/reader/sample_run.h"
-#include "tests/storage/bpdir/sample.h"
+#include "tests/storage/file/bpdir/sample.h"
 
 namespace cairn {
 namespace {

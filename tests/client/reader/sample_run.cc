@@ -8,14 +8,14 @@
 #include <numeric>
 #include <vector>
 
-#include "storage/base/disk.h"
-#include "storage/bp5/types.h"
+#include "storage/format/bp5/types.h"
+#include "storage/format/view/view.h"
+#include "storage/io/disk.h"
 #include "storage/io/posix_disk.h"
-#include "storage/prefix/prefix.h"
-#include "storage/view/folder.h"
-#include "storage/view/view.h"
-#include "tests/storage/bpdir/sample.h"
-#include "tests/storage/view/sample.h"
+#include "storage/place/prefix/prefix.h"
+#include "storage/place/view/folder.h"
+#include "tests/storage/file/bpdir/sample.h"
+#include "tests/storage/place/view/sample.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn::testing {

@@ -6,7 +6,7 @@
 
 namespace cairn::testing {
 
-// In `prefix`, which is made anew; tests/storage/bpdir/sample.h says what the directory in it holds.
+// In `prefix`, which is made anew; tests/storage/file/bpdir/sample.h says what the directory in it holds.
 //   dataset 7, step 100, two ranks: u     global array of doubles, shape {4, 6}, two rows each: element i is i
 //                                   time  value, double: 12.5
 //                                   3     plain, int32, of rank 1 only: {5, -1, 9}

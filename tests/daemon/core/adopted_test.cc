@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "storage/base/checksum.h"
-#include "storage/cache/catalogue.h"
-#include "storage/ftiff/codec.h"
-#include "storage/prefix/prefix.h"
+#include "storage/base/path.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/format/ftiff/codec.h"
+#include "storage/place/prefix/prefix.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/support/status_matchers.h"
 

@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "storage/cache/tree_file.h"
-#include "storage/prefix/prefix.h"
+#include "storage/file/trees/tree_file.h"
+#include "storage/place/prefix/prefix.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/gate.h"
 #include "tests/support/fake_disk.h"

@@ -13,8 +13,8 @@
 #include "daemon/config/config.h"
 #include "daemon/core/threads.h"
 #include "proto/admin.pb.h"
-#include "storage/base/disk.h"
 #include "storage/base/ids.h"
+#include "storage/io/disk.h"
 #include "tests/daemon/core/client_host.h"
 
 namespace cairn {

@@ -13,7 +13,7 @@
 #include "daemon/core/rows.h"
 #include "daemon/data/restore_plan.h"
 #include "storage/base/checksum.h"
-#include "storage/ftiff/codec.h"
+#include "storage/format/ftiff/codec.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "storage/base/path.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/gate.h"
 #include "tests/support/fake_disk.h"

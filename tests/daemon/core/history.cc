@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "storage/base/file_tree.h"
+#include "storage/io/file_tree.h"
 
 namespace cairn {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <filesystem>
 
-#include "storage/cache/tree_file.h"
-#include "storage/prefix/index_tools.h"
-#include "storage/prefix/prefix.h"
+#include "storage/file/trees/tree_file.h"
+#include "storage/place/prefix/index_tools.h"
+#include "storage/place/prefix/prefix.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/support/status_matchers.h"
 

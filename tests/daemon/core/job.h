@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/run_model.h"
 #include "tests/daemon/core/simulated_daemon.h"

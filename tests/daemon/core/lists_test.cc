@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "storage/ftiff/codec.h"
+#include "storage/format/ftiff/codec.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/gate.h"
 #include "tests/support/fake_disk.h"

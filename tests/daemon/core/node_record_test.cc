@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 #include "tests/daemon/core/by_hand.h"
 #include "tests/support/status_matchers.h"
 

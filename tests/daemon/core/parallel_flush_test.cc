@@ -3,9 +3,10 @@
 
 #include <mutex>
 
-#include "storage/cache/tree_file.h"
-#include "storage/prefix/prefix.h"
-#include "storage/scr/records.h"
+#include "storage/base/path.h"
+#include "storage/file/trees/tree_file.h"
+#include "storage/format/scr/records.h"
+#include "storage/place/prefix/prefix.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/flush_fixture.h"
 #include "tests/daemon/core/gate.h"

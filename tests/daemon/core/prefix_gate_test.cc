@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "storage/base/disk.h"
 #include "storage/base/status.h"
+#include "storage/io/disk.h"
 #include "tests/daemon/core/by_hand.h"
 #include "tests/support/status_matchers.h"
 

@@ -2,7 +2,7 @@
 // means.
 #include <gtest/gtest.h>
 
-#include "storage/prefix/prefix.h"
+#include "storage/place/prefix/prefix.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/scr_writer.h"
 #include "tests/support/fake_disk.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "storage/base/checksum.h"
-#include "storage/ftiff/codec.h"
+#include "storage/format/ftiff/codec.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
 

@@ -3,7 +3,7 @@
 
 #include <future>
 
-#include "storage/ftiff/codec.h"
+#include "storage/format/ftiff/codec.h"
 #include "tests/daemon/core/gate.h"
 #include "tests/daemon/core/reuse_fixture.h"
 

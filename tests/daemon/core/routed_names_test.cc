@@ -1,5 +1,6 @@
 // The application's own names in open outputs: daemon/core/routed_names.h.
 #include "daemon/core/routed_names.h"
+#include "storage/base/path.h"
 
 #include <gtest/gtest.h>
 

@@ -3,11 +3,11 @@
 
 #include <filesystem>
 
-#include "storage/cache/tree_file.h"
-#include "storage/prefix/index_tools.h"
-#include "storage/scr/records.h"
+#include "storage/file/trees/tree_file.h"
+#include "storage/format/scr/records.h"
+#include "storage/place/prefix/index_tools.h"
 #include "tests/daemon/core/fake_client.h"
-#include "tests/storage/prefix/scr_data.h"
+#include "tests/storage/place/prefix/scr_data.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/vectors.h"
 

@@ -9,10 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "storage/base/disk.h"
 #include "storage/base/ids.h"
-#include "storage/cache/tree_file.h"
-#include "storage/scr/records.h"
+#include "storage/base/path.h"
+#include "storage/file/trees/tree_file.h"
+#include "storage/format/scr/records.h"
+#include "storage/io/disk.h"
 
 namespace cairn {
 

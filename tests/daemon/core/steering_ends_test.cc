@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "storage/kvtree/tree.h"
+#include "storage/format/kvtree/tree.h"
 #include "tests/daemon/core/gate.h"
 #include "tests/daemon/core/steering_fixture.h"
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <utility>
 
-#include "storage/prefix/halt_file.h"
-#include "storage/scr/records.h"
+#include "storage/format/scr/records.h"
+#include "storage/place/prefix/halt_file.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/support/fake_disk.h"
 

@@ -1,7 +1,7 @@
 // SCR gives out an id again that a dataset in Cairn's cache has, which never came to the prefix.
 #include <gtest/gtest.h>
 
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/scr_writer.h"
 #include "tests/support/fake_disk.h"

@@ -1,7 +1,7 @@
 // A flush whose names a newer dataset has taken by then: it is given up, and leaves nothing on the prefix.
 #include <gtest/gtest.h>
 
-#include "storage/cache/tree_file.h"
+#include "storage/file/trees/tree_file.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/support/fake_disk.h"
 

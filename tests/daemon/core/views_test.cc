@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "storage/prefix/prefix.h"
-#include "storage/view/check.h"
+#include "storage/place/prefix/prefix.h"
+#include "storage/place/view/check.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/flush_fixture.h"
 #include "tests/support/fake_disk.h"

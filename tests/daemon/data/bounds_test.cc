@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "proto/local.pb.h"
-#include "storage/view/bounds.h"
-#include "storage/view/placement.h"
+#include "storage/format/placement/bounds.h"
+#include "storage/format/placement/placement.h"
 #include "tests/daemon/data/capture_fixture.h"
 #include "tests/support/status_matchers.h"
 

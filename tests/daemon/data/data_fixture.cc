@@ -11,7 +11,7 @@
 
 #include "storage/base/check.h"
 #include "storage/base/checksum.h"
-#include "storage/ftiff/codec.h"
+#include "storage/format/ftiff/codec.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn {

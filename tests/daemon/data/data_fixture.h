@@ -19,8 +19,8 @@
 #include "daemon/data/capture.h"
 #include "daemon/data/image.h"
 #include "daemon/data/plan.h"
-#include "storage/base/disk.h"
-#include "storage/ftiff/layout.h"
+#include "storage/format/ftiff/layout.h"
+#include "storage/io/disk.h"
 
 namespace cairn {
 

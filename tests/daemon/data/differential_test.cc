@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "daemon/data/block_digests.h"
+#include "storage/base/path.h"
 #include "storage/io/posix_disk.h"
 #include "tests/daemon/data/capture_fixture.h"
 #include "tests/support/status_matchers.h"

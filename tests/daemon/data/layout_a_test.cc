@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "storage/ftiff/codec.h"
-#include "storage/ftiff/variables.h"
+#include "storage/base/path.h"
+#include "storage/format/ftiff/codec.h"
+#include "storage/format/ftiff/variables.h"
 #include "tests/daemon/data/capture_fixture.h"
 #include "tests/support/status_matchers.h"
 

@@ -16,8 +16,8 @@
 
 #include "daemon/process/background.h"
 #include "daemon/process/job_step.h"
-#include "daemon/process/lock_file.h"
 #include "daemon/process/service_notify.h"
+#include "storage/base/lock_file.h"
 #include "storage/base/status.h"
 #include "storage/base/unique_fd.h"
 

@@ -1,4 +1,4 @@
-// The promises of storage/base/disk.h that every Disk keeps: the same tests on the real file system, with both engines,
+// The promises of storage/io/disk.h that every Disk keeps: the same tests on the real file system, with both engines,
 // and on the fake.
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/base/disk.h"
+#include "storage/io/disk.h"
 #include "storage/io/posix_disk.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"

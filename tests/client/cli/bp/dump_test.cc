@@ -9,7 +9,7 @@
 #include "client/cli/bp/dump_output.h"
 #include "client/cli/bp/npy.h"
 #include "client/cli/bp/summary.h"
-#include "storage/bpdir/directory.h"
+#include "storage/file/bpdir/directory.h"
 #include "tests/client/cli/bp/bp_vectors.h"
 #include "tests/support/status_matchers.h"
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "storage/bpdir/directory.h"
+#include "storage/file/bpdir/directory.h"
 #include "tests/client/cli/bp/bp_vectors.h"
 #include "tests/support/status_matchers.h"
 

@@ -1,0 +1,199 @@
+#include "daemon/policy/policy.h"
+
+#include <algorithm>
+
+namespace cairn {
+namespace {
+
+using Facts = std::vector<const DatasetFacts*>;
+
+Facts ById(std::span<const DatasetFacts> run) {
+  Facts sorted;
+  sorted.reserve(run.size());
+  for (const DatasetFacts& dataset : run) sorted.push_back(&dataset);
+  std::ranges::sort(sorted, {}, &DatasetFacts::id);
+  return sorted;
+}
+
+bool Restartable(const DatasetFacts& dataset) {
+  return dataset.checkpoint && dataset.safe && dataset.in_cache;
+}
+
+// Nobody but the rhythm of `every` wants it on the prefix.
+bool Droppable(const DatasetFacts& dataset) {
+  return dataset.checkpoint && !dataset.output && !dataset.pinned && !dataset.asked;
+}
+
+bool WaitsForFlush(const DatasetFacts& dataset, const Config::Flush& policy) {
+  return dataset.safe && dataset.in_cache && !dataset.in_prefix && !dataset.flushing && WantsPrefix(dataset, policy);
+}
+
+// Whom it would give way to: the newest safe checkpoint on its way to the prefix, or there.
+std::optional<DatasetId> NewestBound(std::span<const DatasetFacts> run, const Config::Flush& policy) {
+  std::optional<DatasetId> newest;
+  for (const DatasetFacts& dataset : run) {
+    if (!dataset.checkpoint || !dataset.safe || !WantsPrefix(dataset, policy)) continue;
+    if (!newest || dataset.id > *newest) newest = dataset.id;
+  }
+  return newest;
+}
+
+// What a restart would use, from the cache or from the prefix.
+std::optional<DatasetId> NewestSafe(std::span<const DatasetFacts> run) {
+  std::optional<DatasetId> newest;
+  for (const DatasetFacts& dataset : run) {
+    if (!dataset.checkpoint || !dataset.safe || !(dataset.in_cache || dataset.in_prefix)) continue;
+    if (!newest || dataset.id > *newest) newest = dataset.id;
+  }
+  return newest;
+}
+
+bool MayLeaveCache(const DatasetFacts& dataset) {
+  if (!dataset.in_cache || !dataset.safe) return false;
+  if (dataset.pinned || dataset.held || dataset.flushing) return false;
+  return !dataset.output || dataset.in_prefix || dataset.gave_way;
+}
+
+// Whole checkpoints that a restart could use, but for the newest, oldest first.
+Facts OlderRestartable(std::span<const DatasetFacts> run) {
+  const std::optional<DatasetId> newest = NewestRestartable(run);
+  Facts older;
+  for (const DatasetFacts* dataset : ById(run)) {
+    if (Restartable(*dataset) && dataset->id != newest) older.push_back(dataset);
+  }
+  return older;
+}
+
+}  // namespace
+
+bool WantsPrefix(const DatasetFacts& dataset, const Config::Flush& policy) {
+  if (dataset.gave_way) return false;
+  if (dataset.output || dataset.asked || dataset.pinned) return true;
+  if (dataset.dropped || !dataset.checkpoint || policy.every == 0) return false;
+  return dataset.ordinal % policy.every == 0;
+}
+
+FlushPlan PlanFlushes(std::span<const DatasetFacts> run, const Config::Flush& policy, std::uint32_t slots) {
+  FlushPlan plan;
+  const std::optional<DatasetId> newest = NewestBound(run, policy);
+  Facts waiting;
+  for (const DatasetFacts* dataset : ById(run)) {
+    if (!WaitsForFlush(*dataset, policy)) continue;
+    if (!policy.superseded && newest && *newest > dataset->id && Droppable(*dataset)) {
+      plan.drop.push_back({.id = dataset->id, .successor = *newest});
+    } else {
+      waiting.push_back(dataset);
+    }
+  }
+  std::stable_partition(waiting.begin(), waiting.end(),
+                        [](const DatasetFacts* dataset) { return !Droppable(*dataset); });
+  for (const DatasetFacts* dataset : waiting) {
+    if (plan.start.size() == slots) break;
+    plan.start.push_back(dataset->id);
+  }
+  return plan;
+}
+
+std::optional<DatasetId> NewestRestartable(std::span<const DatasetFacts> run) {
+  std::optional<DatasetId> newest;
+  for (const DatasetFacts& dataset : run) {
+    if (Restartable(dataset) && (!newest || dataset.id > *newest)) newest = dataset.id;
+  }
+  return newest;
+}
+
+std::vector<DatasetId> EvictionOrder(std::span<const DatasetFacts> run) {
+  const std::optional<DatasetId> newest = NewestSafe(run);
+  std::vector<DatasetId> on_prefix, superseded;
+  for (const DatasetFacts* dataset : ById(run)) {
+    if (!MayLeaveCache(*dataset) || dataset->id == newest) continue;
+    if (dataset->in_prefix || (dataset->output && dataset->gave_way)) {
+      on_prefix.push_back(dataset->id);
+    } else if (dataset->checkpoint && newest && dataset->id < *newest) {
+      superseded.push_back(dataset->id);
+    }
+  }
+  on_prefix.insert(on_prefix.end(), superseded.begin(), superseded.end());
+  return on_prefix;
+}
+
+std::vector<DatasetId> EvictForRoom(std::span<const DatasetFacts> run, std::uint64_t bytes) {
+  std::vector<DatasetId> order = EvictionOrder(run);
+  std::uint64_t freed = 0;
+  std::size_t count = 0;
+  for (; count < order.size() && freed < bytes; ++count) {
+    const auto dataset = std::ranges::find(run, order[count], &DatasetFacts::id);
+    freed += std::min(dataset->cache_bytes, bytes - freed);
+  }
+  order.resize(count);
+  return order;
+}
+
+std::optional<DatasetId> EvictWhenOver(std::span<const DatasetFacts> run) {
+  const std::optional<DatasetId> newest = NewestRestartable(run);
+  const auto dataset = std::ranges::find(run, newest, &DatasetFacts::id);
+  if (dataset == run.end() || !dataset->in_prefix || !MayLeaveCache(*dataset)) return std::nullopt;
+  return newest;
+}
+
+std::vector<DatasetId> EvictBeyondKeep(std::span<const DatasetFacts> run, std::uint32_t keep,
+                                       const Config::Flush& policy, bool spare) {
+  Facts candidates = OlderRestartable(run);
+  std::vector<DatasetId> evicted;
+  if (keep == 0 && spare && !candidates.empty() && !candidates.back()->own_files) keep = 1;
+  if (candidates.size() <= keep) return evicted;
+  candidates.resize(candidates.size() - keep);
+  for (const DatasetFacts* dataset : candidates) {
+    if (MayLeaveCache(*dataset) && !WaitsForFlush(*dataset, policy)) evicted.push_back(dataset->id);
+  }
+  return evicted;
+}
+
+std::optional<DatasetId> ChooseSpare(std::span<const DatasetFacts> run, std::uint32_t keep, const Config::Flush& policy,
+                                     std::uint64_t missing) {
+  std::vector<DatasetId> leaving = EvictForRoom(run, missing);
+  std::uint64_t freed = 0;
+  for (const DatasetFacts& dataset : run) {
+    if (std::ranges::find(leaving, dataset.id) != leaving.end()) freed += dataset.cache_bytes;
+  }
+  if (freed < missing) leaving.clear();  // the room is not to be had
+  const Facts older = OlderRestartable(run);
+  const std::size_t stay = std::max<std::uint32_t>(keep, 1) - 1;  // with what is the newest now
+  for (std::size_t i = 0; i + stay < older.size(); ++i) {
+    if (MayLeaveCache(*older[i]) && !WaitsForFlush(*older[i], policy)) leaving.push_back(older[i]->id);
+  }
+  std::optional<DatasetId> spare;
+  for (const DatasetFacts* dataset : older) {
+    if (dataset->own_files || WaitsForFlush(*dataset, policy)) continue;
+    if (std::ranges::find(leaving, dataset->id) != leaving.end()) spare = dataset->id;
+  }
+  return spare;
+}
+
+std::vector<DatasetId> EvictLingering(std::span<const DatasetFacts> run, std::uint64_t idle_ms,
+                                      std::uint64_t linger_ms) {
+  std::vector<DatasetId> evicted;
+  if (linger_ms == 0 || idle_ms < linger_ms) return evicted;
+  for (const DatasetFacts* dataset : ById(run)) {
+    if (dataset->in_prefix && MayLeaveCache(*dataset)) evicted.push_back(dataset->id);
+  }
+  return evicted;
+}
+
+std::vector<DatasetId> PrefixRemovals(std::span<const DatasetFacts> run, const Config::PrefixPolicy& policy) {
+  std::vector<DatasetId> removed;
+  if (policy.keep_last == 0) return removed;
+  Facts checkpoints;
+  for (const DatasetFacts* dataset : ById(run)) {
+    if (dataset->checkpoint && dataset->in_prefix) checkpoints.push_back(dataset);
+  }
+  if (checkpoints.size() <= policy.keep_last) return removed;
+  checkpoints.resize(checkpoints.size() - policy.keep_last);
+  for (const DatasetFacts* dataset : checkpoints) {
+    const bool rhythm = policy.keep_every != 0 && dataset->step % policy.keep_every == 0;
+    if (!rhythm && !dataset->output && !dataset->pinned && !dataset->held) removed.push_back(dataset->id);
+  }
+  return removed;
+}
+
+}  // namespace cairn

@@ -1,0 +1,88 @@
+#include "storage/base/lock_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+absl::Status Failed(const std::string& path, int error) {
+  const bool denied = error == EACCES || error == EPERM || error == ELOOP;
+  return MakeError(denied ? absl::StatusCode::kPermissionDenied : absl::StatusCode::kUnavailable, "{}: {}", path,
+                   std::strerror(error));
+}
+
+absl::Status MakeParents(const std::filesystem::path& directory) {
+  if (directory.empty() || directory == directory.root_path()) return absl::OkStatus();
+  if (::mkdir(directory.c_str(), 0700) == 0 || errno == EEXIST) return absl::OkStatus();
+  if (errno != ENOENT) return Failed(directory, errno);
+  CAIRN_RETURN_IF_ERROR(MakeParents(directory.parent_path()));
+  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return Failed(directory, errno);
+  return absl::OkStatus();
+}
+
+// Who owns the directory decides what lies in it.
+absl::Status CheckOwner(const std::filesystem::path& directory) {
+  struct stat info {};
+  if (::stat(directory.c_str(), &info) != 0) return Failed(directory, errno);
+  if (info.st_uid == ::geteuid() || info.st_uid == 0) return absl::OkStatus();
+  return PermissionDenied("{}: belongs to user {}", directory.native(), info.st_uid);
+}
+
+// "process 123 on node7", from what the holder wrote; anything may stand there.
+std::string HolderIn(int fd) {
+  std::array<char, 300> text{};
+  const ssize_t n = ::pread(fd, text.data(), text.size(), 0);
+  std::string_view line(text.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
+  line = line.substr(0, line.find('\n'));
+  const std::size_t space = line.find(' ');
+  for (const char c : line) {
+    if (std::isprint(static_cast<unsigned char>(c)) == 0) return "an unknown process";
+  }
+  if (space == line.npos) return "an unknown process";
+  return fmt::format("process {} on {}", line.substr(0, space), line.substr(space + 1));
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "?";
+  return name.data();
+}
+
+}  // namespace
+
+absl::StatusOr<LockFile> LockFile::Take(const std::string& path) {
+  const std::filesystem::path directory = std::filesystem::path(path).parent_path();
+  CAIRN_RETURN_IF_ERROR(MakeParents(directory));
+  CAIRN_RETURN_IF_ERROR(CheckOwner(directory));
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
+  if (!fd.valid()) return Failed(path, errno);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return Failed(path, errno);
+  if (!S_ISREG(info.st_mode)) return PermissionDenied("{}: not a regular file", path);
+  if (info.st_uid != ::geteuid()) return PermissionDenied("{}: belongs to user {}", path, info.st_uid);
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return Failed(path, errno);
+    return FailedPrecondition("{}: held by {}", path, HolderIn(fd.get()));
+  }
+  const std::string holder = fmt::format("{} {}\n", ::getpid(), HostName());
+  if (::ftruncate(fd.get(), 0) != 0) return Failed(path, errno);
+  if (::pwrite(fd.get(), holder.data(), holder.size(), 0) != static_cast<ssize_t>(holder.size())) {
+    return Failed(path, errno);
+  }
+  return LockFile(std::move(fd));
+}
+
+}  // namespace cairn

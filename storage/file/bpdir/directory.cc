@@ -1,0 +1,292 @@
+#include "storage/file/bpdir/directory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "storage/base/status.h"
+#include "storage/file/bpdir/step_check.h"
+
+namespace cairn::bpdir {
+namespace {
+
+constexpr char kIndex[] = "md.idx", kMetadata[] = "md.0", kFormats[] = "mmd.0";
+constexpr std::size_t kHeaderBytes = 64;
+constexpr std::size_t kActiveByte = 39;                        // of the header
+constexpr std::size_t kRecordHeadBytes = 9;                    // type, u64 length of the body
+constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;  // of md.idx at once
+// A record of a gigabyte is one of a hundred million positions; sparse files claim any size.
+constexpr std::uint64_t kIndexBytesMax = std::uint64_t{1} << 30;
+
+class Subfiles final : public bp5::ByteSource {
+ public:
+  explicit Subfiles(std::shared_ptr<FileSource> files) : files_(std::move(files)) {}
+  absl::Status Read(std::uint32_t subfile, std::uint64_t offset, std::span<std::byte> target) override {
+    return files_->Read(NameOf(subfile), offset, target);
+  }
+  std::span<const std::byte> InPlace(std::uint32_t subfile, std::uint64_t offset, std::uint64_t bytes) override {
+    return files_->InPlace(NameOf(subfile), offset, bytes);
+  }
+
+ private:
+  static std::string NameOf(std::uint32_t subfile) { return fmt::format("data.{}", subfile); }
+
+  const std::shared_ptr<FileSource> files_;
+};
+
+// All that was found in the files so far.
+struct State {
+  explicit State(std::unique_ptr<FileSource> source) : files(std::move(source)), data(files) {}
+
+  const std::shared_ptr<FileSource> files;
+  Subfiles data;
+  bp5::Metadata metadata;
+  bool active = false;
+  // What must be as it is for what was found to be there still: of md.idx the header, and the bytes from `last_begin`
+  // to where it was taken, which are the last record at least.
+  std::vector<std::byte> header, last;
+  std::uint64_t last_begin = 0;
+};
+
+absl::StatusOr<std::uint64_t> BytesOrNone(FileSource& files, const std::string& name) {
+  auto bytes = files.Bytes(name);
+  if (absl::IsNotFound(bytes.status())) return 0;
+  return bytes;
+}
+
+absl::StatusOr<std::vector<std::byte>> ReadIndex(FileSource& files, std::uint64_t begin, std::uint64_t end) {
+  if (end - begin > kIndexBytesMax) {
+    return ResourceExhausted("{}: {} bytes are too many to be looked at", files.NameOf(kIndex), end - begin);
+  }
+  std::vector<std::byte> bytes(end - begin);
+  CAIRN_RETURN_IF_ERROR(files.Read(kIndex, begin, bytes));
+  return bytes;
+}
+
+std::uint64_t NumberAt(std::span<const std::byte> bytes, std::size_t at) {
+  std::uint64_t number;
+  std::memcpy(&number, bytes.data() + at, sizeof number);
+  return number;
+}
+
+// Of md.0 held at once, unless a single step is larger: so that no more is in memory than what proved to be steps.
+constexpr std::uint64_t kGroupBytes = std::uint64_t{4} << 20;
+
+// Complete records of md.idx that are taken at once, and what they need of md.0.
+struct Group {
+  std::size_t index_bytes = 0;
+  std::uint64_t begin = 0, end = 0;  // equal: nothing
+};
+
+// Where a step's record says that it is; nullopt: nowhere in `metadata_bytes` of md.0, which whoever decodes it says.
+std::optional<StepPlace> PlaceOf(std::span<const std::byte> body, std::uint64_t metadata_bytes) {
+  const std::uint64_t count = body.size() / 8;
+  if (count < 4) return std::nullopt;
+  const std::uint64_t flushes = NumberAt(body, 16);
+  if (flushes > count) return std::nullopt;
+  const StepPlace place{NumberAt(body, 0), NumberAt(body, 8), (count - 3) / (2 * flushes + 1)};
+  if (place.begin > metadata_bytes || place.bytes > metadata_bytes - place.begin) return std::nullopt;
+  if (place.bytes < 8 || place.writers > (place.bytes - 8) / 16) return std::nullopt;
+  return place;
+}
+
+// The first records of a tail, none if none is complete. Each step that is not small was looked at.
+absl::StatusOr<Group> FirstGroup(FileSource& files, const bp5::Metadata& known, std::span<const std::byte> records,
+                                 std::uint64_t metadata_bytes) {
+  Group group;
+  for (std::size_t at = 0; records.size() - at >= kRecordHeadBytes;) {
+    const bool is_step = records[at] == std::byte{'s'};
+    const std::uint64_t length = NumberAt(records, at + 1);
+    at += kRecordHeadBytes;
+    if (length > records.size() - at) break;
+    const auto place = is_step ? PlaceOf(records.subspan(at, length), metadata_bytes) : std::nullopt;
+    if (place) {
+      const bool first = group.begin == group.end;
+      const std::uint64_t begin = first ? place->begin : std::min(group.begin, place->begin);
+      const std::uint64_t end = std::max(group.end, place->begin + place->bytes);
+      if (!first && end - begin > kGroupBytes) break;
+      CAIRN_RETURN_IF_ERROR(CheckStep(files, known, *place));
+      group.begin = begin;
+      group.end = end;
+    }
+    at += length;
+    group.index_bytes = at;
+  }
+  return group;
+}
+
+// Keeps the bytes from behind the step before the last one on. `taken`: of md.idx from `begin` on.
+void KeepLast(State& state, std::uint64_t begin, std::span<const std::byte> taken) {
+  if (state.last.empty()) state.last_begin = begin;
+  state.last.insert(state.last.end(), taken.begin(), taken.end());
+  const std::uint32_t steps = state.metadata.steps();
+  const std::uint64_t keep =
+      std::max<std::uint64_t>(steps >= 2 ? state.metadata.index_end(steps - 2) : kHeaderBytes, state.last_begin);
+  const std::uint64_t before = std::min<std::uint64_t>(keep - state.last_begin, state.last.size());
+  state.last.erase(state.last.begin(), state.last.begin() + static_cast<std::ptrdiff_t>(before));
+  state.last_begin += before;
+}
+
+// Gives `tail` to the metadata, or releases what of it was held.
+absl::Status Extend(State& state, const bp5::Metadata::Tail& tail) {
+  const absl::Status taken = state.metadata.Extend(tail);
+  if (taken.ok()) return taken;
+  state.files->Release(tail.formats);
+  state.files->Release(tail.metadata);
+  return Annotate(taken, state.files->NameOf(""));
+}
+
+// Takes the new formats, and the header of md.idx if it is the first time (else it is empty).
+absl::Status TakeFormats(State& state, std::span<const std::byte> header) {
+  FileSource& files = *state.files;
+  const std::uint64_t begin = state.metadata.formats_bytes();
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t end, BytesOrNone(files, kFormats));
+  bp5::Metadata::Tail tail;
+  tail.index = header;
+  if (end > begin) {
+    CAIRN_ASSIGN_OR_RETURN(tail.formats, files.Hold(kFormats, begin, end - begin));
+  }
+  CAIRN_RETURN_IF_ERROR(Extend(state, tail));
+  if (header.empty()) return absl::OkStatus();
+  state.header.assign(header.begin(), header.end());
+  state.last_begin = kHeaderBytes;
+  return absl::OkStatus();
+}
+
+absl::Status TakeGroup(State& state, std::span<const std::byte> records, const Group& group) {
+  const std::uint64_t index_begin = state.metadata.index_bytes();
+  bp5::Metadata::Tail tail;
+  tail.index = records.first(group.index_bytes);
+  tail.metadata_begin = group.begin;
+  if (group.end > group.begin) {
+    CAIRN_ASSIGN_OR_RETURN(tail.metadata, state.files->Hold(kMetadata, group.begin, group.end - group.begin));
+  }
+  CAIRN_RETURN_IF_ERROR(Extend(state, tail));
+  KeepLast(state, index_begin, tail.index);
+  return absl::OkStatus();
+}
+
+// Takes what came to the files, md.idx first: what its complete records speak of was written before them.
+absl::Status TakePiece(State& state, std::uint64_t index_end) {
+  const std::uint64_t index_begin = state.metadata.index_bytes();
+  if (index_end < kHeaderBytes || index_end == index_begin) return absl::OkStatus();
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> index, ReadIndex(*state.files, index_begin, index_end));
+  const std::size_t head = index_begin == 0 ? kHeaderBytes : 0;
+  std::span<const std::byte> records = std::span(index).subspan(head);
+  const bool complete = records.size() >= kRecordHeadBytes && NumberAt(records, 1) <= records.size() - kRecordHeadBytes;
+  if (head == 0 && !complete) return absl::OkStatus();
+  CAIRN_RETURN_IF_ERROR(TakeFormats(state, std::span(index).first(head)));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t metadata_bytes, BytesOrNone(*state.files, kMetadata));
+  while (true) {
+    CAIRN_ASSIGN_OR_RETURN(const Group group, FirstGroup(*state.files, state.metadata, records, metadata_bytes));
+    if (group.index_bytes == 0) return absl::OkStatus();
+    CAIRN_RETURN_IF_ERROR(TakeGroup(state, records, group));
+    records = records.subspan(group.index_bytes);
+  }
+}
+
+// Piece by piece, so that a large md.idx, or a sparse one that is refused with its first record, is never in memory.
+absl::Status TakeTail(State& state, std::uint64_t index_end) {
+  for (std::uint64_t piece = kPieceBytes;;) {
+    const std::uint64_t begin = state.metadata.index_bytes();
+    const std::uint64_t end = std::min(index_end, begin + piece);
+    CAIRN_RETURN_IF_ERROR(TakePiece(state, end));
+    if (end == index_end) return absl::OkStatus();
+    piece = state.metadata.index_bytes() > begin ? kPieceBytes : 2 * piece;  // not even one record: a longer one
+  }
+}
+
+// The header as it is now; empty: there is none yet.
+absl::StatusOr<std::vector<std::byte>> ReadHeader(FileSource& files, std::uint64_t index_end) {
+  if (index_end < kHeaderBytes) return std::vector<std::byte>();
+  return ReadIndex(files, 0, kHeaderBytes);
+}
+
+bool IsActive(std::span<const std::byte> header) {
+  return !header.empty() && header[kActiveByte] != std::byte{0};
+}
+
+absl::StatusOr<std::unique_ptr<State>> Load(std::unique_ptr<FileSource> files) {
+  auto state = std::make_unique<State>(std::move(files));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, state->files->Bytes(kIndex));
+  CAIRN_RETURN_IF_ERROR(TakeTail(*state, index_end));
+  state->active = IsActive(state->header);
+  return state;
+}
+
+// Whether what was found is not there any more.
+absl::StatusOr<bool> IsAnother(const State& state, std::vector<std::byte> header, std::uint64_t index_end) {
+  if (state.header.empty()) return false;  // nothing was found
+  if (header.empty() || index_end < state.metadata.index_bytes()) return true;
+  header[kActiveByte] = state.header[kActiveByte];
+  if (header != state.header) return true;
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> last,
+                         ReadIndex(*state.files, state.last_begin, state.metadata.index_bytes()));
+  if (last != state.last) return true;
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t formats, BytesOrNone(*state.files, kFormats));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t metadata, BytesOrNone(*state.files, kMetadata));
+  return formats < state.metadata.formats_bytes() || metadata < state.metadata.metadata_bytes();
+}
+
+// Mapped if it is closed just now.
+absl::StatusOr<std::unique_ptr<FileSource>> FilesOf(const std::string& path) {
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> files, CopyFiles(path));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, files->Bytes(kIndex));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> header, ReadHeader(*files, index_end));
+  if (header.empty() || IsActive(header)) return files;
+  return MapFiles(path);
+}
+
+class DirectoryImpl final : public Directory {
+ public:
+  // `path`: empty, or what the files are chosen by anew when the directory was replaced.
+  DirectoryImpl(std::unique_ptr<State> state, std::string path) : state_(std::move(state)), path_(std::move(path)) {}
+
+  absl::StatusOr<Change> Refresh() override {
+    CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, state_->files->Bytes(kIndex));
+    CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> header, ReadHeader(*state_->files, index_end));
+    CAIRN_ASSIGN_OR_RETURN(const bool another, IsAnother(*state_, header, index_end));
+    if (another) return LoadAnew();
+    const std::uint32_t steps = state_->metadata.steps();
+    CAIRN_RETURN_IF_ERROR(TakeTail(*state_, index_end));
+    state_->active = IsActive(header);
+    return state_->metadata.steps() > steps ? Change::kGrown : Change::kNone;
+  }
+
+  const bp5::Metadata& metadata() const override { return state_->metadata; }
+  bool active() const override { return state_->active; }
+  bp5::ByteSource& data() override { return state_->data; }
+  std::shared_ptr<const void> Pin() const override { return state_->files; }
+
+ private:
+  absl::StatusOr<Change> LoadAnew() {
+    std::unique_ptr<FileSource> files;
+    if (path_.empty()) {
+      files = state_->files->Anew();
+    } else {
+      CAIRN_ASSIGN_OR_RETURN(files, FilesOf(path_));
+    }
+    CAIRN_ASSIGN_OR_RETURN(state_, Load(std::move(files)));
+    return Change::kReplaced;
+  }
+
+  std::unique_ptr<State> state_;
+  const std::string path_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Directory>> Directory::Open(std::unique_ptr<FileSource> files) {
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<State> state, Load(std::move(files)));
+  return std::make_unique<DirectoryImpl>(std::move(state), "");
+}
+
+absl::StatusOr<std::unique_ptr<Directory>> Directory::Open(const std::string& path) {
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> files, FilesOf(path));
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<State> state, Load(std::move(files)));
+  return std::make_unique<DirectoryImpl>(std::move(state), path);
+}
+
+}  // namespace cairn::bpdir

@@ -1,0 +1,49 @@
+// A BP5 directory to read from: its metadata, kept up with while it grows, and its data. Blocks on its files.
+// Source: BP5 specification, sections 2 and 11 ("Growing datasets").
+#ifndef CAIRN_STORAGE_FILE_BPDIR_DIRECTORY_H_
+#define CAIRN_STORAGE_FILE_BPDIR_DIRECTORY_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <memory>
+#include <string>
+
+#include "storage/file/bpdir/file_source.h"
+#include "storage/format/bp5/metadata.h"
+#include "storage/format/bp5/selection.h"
+
+namespace cairn::bpdir {
+
+class Directory {
+ public:
+  enum class Change {
+    kNone,
+    kGrown,    // steps were added; all found before is as it was
+    kReplaced  // truncated or written anew: everything was read again, what metadata() pointed to is gone
+  };
+
+  // Reads md.idx, md.0 and mmd.0. kNotFound: there is no md.idx (on a node-local disk that is normal); errors of
+  // bp5::Metadata::Extend.
+  static absl::StatusOr<std::unique_ptr<Directory>> Open(std::unique_ptr<FileSource> files);
+  // Maps it if it is closed, else reads it (MapFiles, CopyFiles); so again when it was replaced.
+  static absl::StatusOr<std::unique_ptr<Directory>> Open(const std::string& path);
+  virtual ~Directory() = default;
+
+  // Reads the new tail only. An error leaves all that was found as it was; of a tail of many MiB the steps before the
+  // damage may have been added. Not thread-safe with anything else. A step whose bytes are not all there, while its
+  // record is, is an error: with a writer at work ask again.
+  virtual absl::StatusOr<Change> Refresh() = 0;
+
+  virtual const bp5::Metadata& metadata() const = 0;
+  // A writer has it open, or died: as of the last Refresh. The flag in metadata().header() is that of the first look.
+  virtual bool active() const = 0;
+  // Subfile k is data.<k>. Thread-safe; opens files as they are wanted.
+  virtual bp5::ByteSource& data() = 0;
+  // While it is kept, bytes that data() has shown in place stay there, whatever becomes of this object.
+  virtual std::shared_ptr<const void> Pin() const = 0;
+};
+
+}  // namespace cairn::bpdir
+
+#endif  // CAIRN_STORAGE_FILE_BPDIR_DIRECTORY_H_

@@ -1,0 +1,103 @@
+#include "storage/file/redundancy/copies.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "storage/base/status.h"
+
+namespace cairn::redundancy {
+namespace {
+
+constexpr std::uint64_t kBlockBytes = 1 << 20;
+
+// One place where a logical file is, was, or is to be.
+struct Place {
+  std::uint32_t member = 0;  // who holds it
+  bool own = false;          // its own data; else in the payload, at `offset`
+  std::uint64_t offset = 0;
+  ReadAt read;    // empty: lost
+  WriteAt write;  // lost and wanted
+};
+
+std::vector<Place> PlacesOf(const Set& set, const std::map<std::uint32_t, Targets>& targets, std::uint32_t owner) {
+  const auto members = static_cast<std::uint32_t>(set.members.size());
+  std::vector<Place> places;
+  for (std::uint32_t distance = 0; distance <= set.replicas; ++distance) {
+    Place place{.member = (owner + distance) % members, .own = distance == 0, .read = {}, .write = {}};
+    const Member& member = set.members[place.member];
+    const auto target = targets.find(place.member);
+    if (place.own) {
+      place.read = member.data;
+      if (!place.read && target != targets.end()) place.write = target->second.data;
+    } else {
+      place.offset = CopyOffset(set, place.member, distance);
+      place.read = member.payload;
+      if (!place.read && target != targets.end()) place.write = target->second.payload;
+    }
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
+bool IsThere(const Place& place) {
+  return static_cast<bool>(place.read);
+}
+
+absl::StatusOr<std::optional<Difference>> WalkFile(std::uint64_t bytes, const std::vector<Place>& places) {
+  const auto source = std::find_if(places.begin(), places.end(), IsThere);
+  if (source == places.end()) return std::nullopt;
+  std::vector<std::byte> block(std::min(bytes, kBlockBytes)), other(block.size());
+  for (std::uint64_t at = 0; at < bytes; at += kBlockBytes) {
+    const auto count = static_cast<std::size_t>(std::min(kBlockBytes, bytes - at));
+    CAIRN_RETURN_IF_ERROR(source->read(source->offset + at, {block.data(), count}));
+    for (auto place = places.begin(); place != places.end(); ++place) {
+      if (place->write) CAIRN_RETURN_IF_ERROR(place->write(place->offset + at, {block.data(), count}));
+      if (place == source || !place->read) continue;
+      CAIRN_RETURN_IF_ERROR(place->read(place->offset + at, {other.data(), count}));
+      if (std::memcmp(block.data(), other.data(), count) == 0) continue;
+      const auto differs = std::mismatch(block.begin(), block.end(), other.begin());
+      const auto index = static_cast<std::uint64_t>(differs.first - block.begin());
+      return Difference{.member = place->member, .offset = place->offset + at + index};
+    }
+  }
+  return std::nullopt;
+}
+
+// What is wanted has to be somewhere; an empty file is everywhere.
+absl::Status CheckLosses(const Set& set, const std::map<std::uint32_t, Targets>& targets) {
+  std::string gone;
+  for (std::uint32_t owner = 0; owner < set.members.size(); ++owner) {
+    const std::vector<Place> places = PlacesOf(set, targets, owner);
+    const bool wanted =
+        std::any_of(places.begin(), places.end(), [](const Place& place) { return static_cast<bool>(place.write); });
+    if (!wanted || set.members[owner].bytes == 0 || std::any_of(places.begin(), places.end(), IsThere)) continue;
+    gone += fmt::format("{}{}", gone.empty() ? "" : ", ", owner);
+  }
+  if (gone.empty()) return absl::OkStatus();
+  return DataLoss("member {} of the set is lost, and so are all copies of it", gone);
+}
+
+}  // namespace
+
+std::uint64_t CopyOffset(const Set& set, std::uint32_t member, std::uint32_t distance) {
+  const auto members = static_cast<std::uint32_t>(set.members.size());
+  std::uint64_t offset = 0;
+  for (std::uint32_t nearer = 1; nearer < distance; ++nearer) {
+    offset += set.members[(member + members - nearer) % members].bytes;
+  }
+  return offset;
+}
+
+absl::StatusOr<std::optional<Difference>> WalkCopies(const Set& set, const std::map<std::uint32_t, Targets>& targets) {
+  CAIRN_RETURN_IF_ERROR(CheckLosses(set, targets));
+  std::optional<Difference> first;
+  for (std::uint32_t owner = 0; owner < set.members.size(); ++owner) {
+    CAIRN_ASSIGN_OR_RETURN(const auto difference, WalkFile(set.members[owner].bytes, PlacesOf(set, targets, owner)));
+    if (difference && !first) first = difference;
+  }
+  return first;
+}
+
+}  // namespace cairn::redundancy

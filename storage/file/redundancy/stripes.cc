@@ -1,0 +1,247 @@
+#include "storage/file/redundancy/stripes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "storage/base/check.h"
+#include "storage/base/status.h"
+#include "storage/file/redundancy/gf256.h"
+
+namespace cairn::redundancy {
+namespace {
+
+constexpr std::uint64_t kMemoryBytes = 8 << 20;
+constexpr std::uint64_t kBlockBytesMax = 256 << 10;
+constexpr std::uint64_t kBlockBytesMin = 4 << 10;
+
+// A member's part in one stripe.
+struct Shard {
+  std::uint32_t member = 0;
+  std::optional<std::uint32_t> checksum;  // which; else it is data
+  std::uint64_t offset = 0;               // in the payload, or in the logical file
+  bool there = false;
+  WriteAt write;  // lost and wanted
+};
+
+// What is to be computed of a stripe: the first shards are read, the others made of them.
+struct Plan {
+  std::vector<Shard> sources, targets;
+  Matrix factors;  // by target, then by source
+};
+
+class Stripes {
+ public:
+  Stripes(const Set& set, const std::map<std::uint32_t, Targets>& targets)
+      : set_(set),
+        targets_(targets),
+        members_(static_cast<std::uint32_t>(set.members.size())),
+        checksums_(ChecksumsOf(set)) {
+    for (std::uint32_t i = 0; i < checksums_; ++i) {
+      rows_.push_back(set.scheme == scr::Scheme::kRs ? ChecksumRow(members_, i) : Row(members_, 1));
+    }
+  }
+
+  absl::StatusOr<std::optional<Difference>> Walk() {
+    for (std::uint32_t stripe = 0; stripe < members_; ++stripe) CAIRN_RETURN_IF_ERROR(CheckLosses(stripe));
+    std::optional<Difference> first;
+    for (std::uint32_t stripe = 0; stripe < members_; ++stripe) {
+      CAIRN_ASSIGN_OR_RETURN(const auto difference, WalkStripe(stripe));
+      if (difference && !first) first = difference;
+    }
+    return first;
+  }
+
+ private:
+  // A member holds checksum (stripe - member) mod n if that is below k; else the chunk whose number is that of the
+  // stripe, less the stripes before in which it holds checksums: those from `member` on, around the end.
+  Shard ShardOf(std::uint32_t stripe, std::uint32_t member) const {
+    Shard shard{.member = member, .checksum = {}, .write = {}};
+    const Member& of = set_.members[member];
+    const auto target = targets_.find(member);
+    if (const std::uint32_t distance = (stripe + members_ - member) % members_; distance < checksums_) {
+      shard.checksum = distance;
+      shard.offset = distance * set_.chunk_bytes;
+      shard.there = static_cast<bool>(of.payload);
+      if (!shard.there && target != targets_.end()) shard.write = target->second.payload;
+      return shard;
+    }
+    const std::uint32_t around = member + checksums_ > members_ ? member + checksums_ - members_ : 0;
+    const std::uint32_t before = stripe > member ? checksums_ - around : 0;
+    shard.offset = (stripe - before - std::min(around, stripe)) * set_.chunk_bytes;
+    shard.there = static_cast<bool>(of.data);
+    if (!shard.there && target != targets_.end()) shard.write = target->second.data;
+    return shard;
+  }
+
+  std::vector<Shard> ShardsOf(std::uint32_t stripe) const {
+    std::vector<Shard> shards;
+    for (std::uint32_t member = 0; member < members_; ++member) shards.push_back(ShardOf(stripe, member));
+    return shards;
+  }
+
+  // Each lost chunk takes one checksum that is there. (A chunk of zeros beyond a short file's end counts, too: as SCR
+  // has it, whoever has lost his files is lost.)
+  absl::Status CheckLosses(std::uint32_t stripe) const {
+    std::uint32_t chunks_lost = 0, checksums = 0;
+    bool wanted = false;
+    std::string lost;
+    for (const Shard& shard : ShardsOf(stripe)) {
+      wanted |= static_cast<bool>(shard.write);
+      if (shard.checksum) checksums += shard.there;
+      if (!shard.checksum) chunks_lost += !shard.there;
+      if (!shard.there) lost += fmt::format("{}{}", lost.empty() ? "" : ", ", shard.member);
+    }
+    if (!wanted || chunks_lost <= checksums) return absl::OkStatus();
+    return DataLoss("members {} of the set of {} are lost, more than {} can be rebuilt", lost, members_, checksums_);
+  }
+
+  // Sources are the chunks that are there, and for each lost one a checksum; all other shards are targets.
+  // nullopt: nothing can be said of this stripe.
+  std::optional<Plan> MakePlan(std::uint32_t stripe) const {
+    Plan plan;
+    std::vector<Shard> lost, spare;
+    for (Shard& shard : Sorted(ShardsOf(stripe))) {
+      if (!shard.checksum && shard.there)
+        plan.sources.push_back(std::move(shard));
+      else if (!shard.checksum)
+        lost.push_back(std::move(shard));
+      else
+        spare.push_back(std::move(shard));
+    }
+    Matrix system, known;  // of the checksums taken: factors of the lost chunks, and of the sources
+    for (auto shard = spare.begin(); shard != spare.end() && system.size() < lost.size();) {
+      if (!shard->there) {
+        ++shard;
+        continue;
+      }
+      const Row& row = rows_[*shard->checksum];
+      Row of_lost;
+      for (const Shard& chunk : lost) of_lost.push_back(row[chunk.member]);
+      system.push_back(std::move(of_lost));
+      plan.sources.push_back(std::move(*shard));
+      shard = spare.erase(shard);
+    }
+    if (system.size() < lost.size() || plan.sources.empty()) return std::nullopt;
+    const Matrix chunks = LostChunks(plan.sources, Inverted(std::move(system)));
+    for (std::size_t i = 0; i < lost.size(); ++i) AddTarget(lost[i], chunks[i], plan);
+    for (const Shard& shard : spare) AddTarget(shard, Checksum(*shard.checksum, plan.sources, lost, chunks), plan);
+    return plan;
+  }
+
+  static std::vector<Shard> Sorted(std::vector<Shard> shards) {
+    std::stable_sort(shards.begin(), shards.end(),
+                     [](const Shard& a, const Shard& b) { return a.checksum.value_or(0) < b.checksum.value_or(0); });
+    return shards;
+  }
+
+  static void AddTarget(const Shard& shard, Row factors, Plan& plan) {
+    if (!shard.there && !shard.write) return;
+    plan.targets.push_back(shard);
+    plan.factors.push_back(std::move(factors));
+  }
+
+  // The lost chunks, made of the sources: solution * (checksum taken + what the chunks that are there add to it).
+  Matrix LostChunks(const std::vector<Shard>& sources, const Matrix& solution) const {
+    const std::size_t data = sources.size() - solution.size();
+    Matrix chunks(solution.size(), Row(sources.size()));
+    for (std::size_t i = 0; i < solution.size(); ++i) {
+      for (std::size_t taken = 0; taken < solution.size(); ++taken) {
+        const Row& row = rows_[*sources[data + taken].checksum];
+        chunks[i][data + taken] = solution[i][taken];
+        for (std::size_t s = 0; s < data; ++s) chunks[i][s] ^= Multiply(solution[i][taken], row[sources[s].member]);
+      }
+    }
+    return chunks;
+  }
+
+  Row Checksum(std::uint32_t checksum, const std::vector<Shard>& sources, const std::vector<Shard>& lost,
+               const Matrix& chunks) const {
+    Row factors(sources.size());
+    for (std::size_t s = 0; s < sources.size(); ++s) {
+      if (!sources[s].checksum) factors[s] = rows_[checksum][sources[s].member];
+      for (std::size_t i = 0; i < lost.size(); ++i) {
+        factors[s] ^= Multiply(rows_[checksum][lost[i].member], chunks[i][s]);
+      }
+    }
+    return factors;
+  }
+
+  absl::StatusOr<std::optional<Difference>> WalkStripe(std::uint32_t stripe) const {
+    const std::optional<Plan> plan = MakePlan(stripe);
+    if (!plan || plan->targets.empty()) return std::nullopt;
+    const std::uint64_t shards_count = plan->sources.size() + plan->targets.size() + 1;  // one to compare with
+    const std::uint64_t block = std::min<std::uint64_t>(
+        std::clamp(kMemoryBytes / shards_count, kBlockBytesMin, kBlockBytesMax), set_.chunk_bytes);
+    Shards shards(shards_count, block);
+    Mixer mixer(plan->factors);
+    std::optional<Difference> first;
+    for (std::uint64_t at = 0; at < set_.chunk_bytes; at += block) {
+      const auto count = static_cast<std::size_t>(std::min(block, set_.chunk_bytes - at));
+      for (std::size_t i = 0; i < plan->sources.size(); ++i) {
+        CAIRN_RETURN_IF_ERROR(Read(plan->sources[i], at, {shards.at(i), count}));
+      }
+      mixer.Mix(shards, count);
+      for (std::size_t i = 0; i < plan->targets.size(); ++i) {
+        const std::span<const std::byte> made(shards.at(plan->sources.size() + i), count);
+        CAIRN_ASSIGN_OR_RETURN(const auto difference,
+                               Finish(plan->targets[i], at, made, {shards.at(shards_count - 1), count}));
+        if (difference && !first) first = difference;
+      }
+    }
+    return first;
+  }
+
+  // How much of [offset, offset + count) the member's file has.
+  std::size_t Within(const Shard& shard, std::uint64_t offset, std::size_t count) const {
+    if (shard.checksum) return count;
+    const std::uint64_t bytes = set_.members[shard.member].bytes;
+    return offset >= bytes ? 0 : static_cast<std::size_t>(std::min<std::uint64_t>(count, bytes - offset));
+  }
+
+  absl::Status Read(const Shard& shard, std::uint64_t at, std::span<std::byte> target) const {
+    const std::uint64_t offset = shard.offset + at;
+    const std::size_t count = Within(shard, offset, target.size());
+    std::fill(target.begin() + static_cast<std::ptrdiff_t>(count), target.end(), std::byte{0});
+    if (count == 0) return absl::OkStatus();
+    const Member& member = set_.members[shard.member];
+    return (shard.checksum ? member.payload : member.data)(offset, target.first(count));
+  }
+
+  // Writes a target that is lost, or compares one that is there: a checksum that was not needed.
+  absl::StatusOr<std::optional<Difference>> Finish(const Shard& shard, std::uint64_t at,
+                                                   std::span<const std::byte> made,
+                                                   std::span<std::byte> scratch) const {
+    const std::uint64_t offset = shard.offset + at;
+    if (!shard.there) {
+      if (const std::size_t count = Within(shard, offset, made.size()); count > 0) {
+        CAIRN_RETURN_IF_ERROR(shard.write(offset, made.first(count)));
+      }
+      return std::nullopt;
+    }
+    CAIRN_RETURN_IF_ERROR(Read(shard, at, scratch));
+    if (std::memcmp(made.data(), scratch.data(), made.size()) == 0) return std::nullopt;
+    const auto differs = std::mismatch(made.begin(), made.end(), scratch.begin());
+    const auto index = static_cast<std::uint64_t>(differs.first - made.begin());
+    return Difference{.member = shard.member, .offset = offset + index};
+  }
+
+  const Set& set_;
+  const std::map<std::uint32_t, Targets>& targets_;
+  const std::uint32_t members_, checksums_;
+  Matrix rows_;
+};
+
+}  // namespace
+
+std::uint32_t ChecksumsOf(const Set& set) {
+  return set.scheme == scr::Scheme::kRs ? set.checksums : 1;
+}
+
+absl::StatusOr<std::optional<Difference>> WalkStripes(const Set& set, const std::map<std::uint32_t, Targets>& targets) {
+  return Stripes(set, targets).Walk();
+}
+
+}  // namespace cairn::redundancy

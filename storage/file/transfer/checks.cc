@@ -1,0 +1,121 @@
+#include "storage/file/transfer/checks.h"
+
+#include "storage/base/checksum.h"
+#include "storage/base/status.h"
+#include "storage/file/transfer/transfer.h"
+
+namespace cairn {
+namespace {
+
+bool SameTime(const timespec& a, const timespec& b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+absl::Status CheckUnchanged(const std::string& path, const FileInfo& before, const FileInfo& now) {
+  if (before.inode == now.inode && before.device == now.device && before.bytes == now.bytes &&
+      SameTime(before.mtime, now.mtime)) {
+    return absl::OkStatus();
+  }
+  return FailedPrecondition(
+      "{}: changed after it was complete: inode {} of {} bytes, now inode {} of {} bytes, written {}", path,
+      before.inode, before.bytes, now.inode, now.bytes,
+      SameTime(before.mtime, now.mtime) ? "at the same time" : "since");
+}
+
+void PutInfo(const FileInfo& info, catalogue::FileEntry* entry) {
+  entry->set_bytes(info.bytes);
+  entry->set_inode(info.inode);
+  entry->set_inode(info.inode);
+  entry->set_mode(info.mode);
+  entry->set_mtime_s(info.mtime.tv_sec);
+  entry->set_mtime_ns(static_cast<std::uint32_t>(info.mtime.tv_nsec));
+  entry->set_atime_s(info.atime.tv_sec);
+  entry->set_atime_ns(static_cast<std::uint32_t>(info.atime.tv_nsec));
+}
+
+}  // namespace
+
+absl::Status CheckEntry(const catalogue::FileEntry& entry) {
+  const std::uint64_t blocks = entry.bytes() / kCrcBlockBytes + (entry.bytes() % kCrcBlockBytes != 0);
+  if (static_cast<std::uint64_t>(entry.crc32c_size()) == blocks) return absl::OkStatus();
+  return InvalidArgument("{}: {} bytes have {} blocks, the catalogue has {} checksums", entry.name(), entry.bytes(),
+                         blocks, entry.crc32c_size());
+}
+
+bool BlockMatches(const BlockStream::Block& block, const catalogue::FileEntry& entry) {
+  return Crc32c(block.bytes) == entry.crc32c(static_cast<int>(block.index));
+}
+
+absl::Status BlockDiffers(const std::string& path, const BlockStream::Block& block, const catalogue::FileEntry& entry) {
+  return DataLoss("{}: offset {}: {} bytes with CRC32C {:08x} instead of {:08x}", path, block.offset(),
+                  block.bytes.size(), Crc32c(block.bytes), entry.crc32c(static_cast<int>(block.index)));
+}
+
+absl::StatusOr<std::uint64_t> CountMatchingBlocks(File& file, std::uint64_t bytes_there,
+                                                  const catalogue::FileEntry& entry, BlockBuffers& buffers,
+                                                  const std::atomic<bool>& stop, std::uint32_t* crc32) {
+  const std::uint64_t bytes =
+      bytes_there >= entry.bytes() ? entry.bytes() : bytes_there / kCrcBlockBytes * kCrcBlockBytes;
+  BlockStream stream(file, bytes, 0, buffers);
+  std::uint64_t matching = 0;
+  while (!stream.done()) {
+    if (stop) return Cancelled("{}: checking was stopped", file.path());
+    const auto block = stream.Next();
+    if (!block.ok()) break;
+    const bool matches = BlockMatches(*block, entry);
+    if (matches && crc32 != nullptr) *crc32 = Crc32(block->bytes, *crc32);
+    stream.GiveBack(block->slot);
+    if (!matches) break;
+    ++matching;
+  }
+  return matching;
+}
+
+absl::Status ChecksumFile(Disk& disk, const std::string& path, const FileInfo& before, bool sync,
+                          catalogue::FileEntry* entry) {
+  // Buffered: the application has just written it, so it is in memory, and direct reads would push it out first.
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, disk.Open(path, {}));
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo opened, file->Info());
+  CAIRN_RETURN_IF_ERROR(CheckUnchanged(path, before, opened));
+  if (sync) CAIRN_RETURN_IF_ERROR(file->Sync());
+  BlockBuffers buffers(opened.bytes);
+  std::uint32_t crc32 = 0;
+  entry->clear_crc32c();
+  {
+    BlockStream stream(*file, opened.bytes, 0, buffers);
+    while (!stream.done()) {
+      const auto block = stream.Next();
+      if (absl::IsDataLoss(block.status()))
+        return FailedPrecondition("{}", MessageOf(block.status()));  // cut meanwhile
+      if (!block.ok()) return block.status();
+      entry->add_crc32c(Crc32c(block->bytes));
+      crc32 = Crc32(block->bytes, crc32);
+      stream.GiveBack(block->slot);
+    }
+  }
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo after, disk.Info(path));
+  CAIRN_RETURN_IF_ERROR(CheckUnchanged(path, before, after));
+  PutInfo(opened, entry);
+  entry->set_crc32(crc32);
+  entry->set_has_crc32(true);
+  return absl::OkStatus();
+}
+
+absl::Status VerifyFile(Disk& disk, const std::string& path, const catalogue::FileEntry& entry) {
+  CAIRN_RETURN_IF_ERROR(CheckEntry(entry));
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, disk.Open(path, {.direct = true}));
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file->Info());
+  if (info.bytes != entry.bytes()) return DataLoss("{}: {} bytes instead of {}", path, info.bytes, entry.bytes());
+  BlockBuffers buffers(info.bytes);
+  BlockStream stream(*file, info.bytes, 0, buffers);
+  while (!stream.done()) {
+    const auto block = stream.Next();
+    if (!block.ok()) return block.status();
+    const absl::Status matches = BlockMatches(*block, entry) ? absl::OkStatus() : BlockDiffers(path, *block, entry);
+    stream.GiveBack(block->slot);
+    CAIRN_RETURN_IF_ERROR(matches);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

@@ -1,0 +1,30 @@
+// What copying and verifying share. Used by storage/file/transfer/ only.
+#ifndef CAIRN_STORAGE_FILE_TRANSFER_CHECKS_H_
+#define CAIRN_STORAGE_FILE_TRANSFER_CHECKS_H_
+
+#include <absl/status/status.h>
+
+#include <atomic>
+
+#include "proto/catalogue.pb.h"
+#include "storage/file/transfer/block_stream.h"
+#include "storage/io/disk.h"
+
+namespace cairn {
+
+// As many CRCs as blocks: kInvalidArgument.
+absl::Status CheckEntry(const catalogue::FileEntry& entry);
+
+bool BlockMatches(const BlockStream::Block& block, const catalogue::FileEntry& entry);
+// kDataLoss with file, offset, what is and what should be.
+absl::Status BlockDiffers(const std::string& path, const BlockStream::Block& block, const catalogue::FileEntry& entry);
+
+// Reads `file` up to the first block that differs, cannot be read, or lies beyond `bytes_there`; the number of blocks
+// that match. `crc32`, if given, is continued over them. kCancelled: `stop` was set.
+absl::StatusOr<std::uint64_t> CountMatchingBlocks(File& file, std::uint64_t bytes_there,
+                                                  const catalogue::FileEntry& entry, BlockBuffers& buffers,
+                                                  const std::atomic<bool>& stop, std::uint32_t* crc32);
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_FILE_TRANSFER_CHECKS_H_

@@ -1,0 +1,278 @@
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+
+#include <algorithm>
+#include <set>
+
+#include "storage/base/checksum.h"
+#include "storage/base/path.h"
+#include "storage/base/status.h"
+#include "storage/file/transfer/checks.h"
+#include "storage/file/transfer/transfer.h"
+#include "storage/file/transfer/work_file.h"
+
+namespace cairn {
+namespace {
+
+// SCR leaves the access to what it makes in the prefix to the umask (SCR specification, section 2).
+constexpr std::uint32_t kFileMode = 0666;
+constexpr std::uint32_t kFolderMode = 0777;
+
+std::uint64_t RoundUp(std::uint64_t bytes) {
+  return (bytes + kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;
+}
+
+absl::Status OnSource(const absl::Status& status) {
+  return Annotate(status, "source");
+}
+absl::Status OnTarget(const absl::Status& status) {
+  return Annotate(status, "target");
+}
+
+// One file on its way.
+class FileCopy {
+ public:
+  FileCopy(Disk& source, Disk& target, const CopyJob& job, BlockBuffers& buffers, Throttle& throttle,
+           TransferProgress& progress)
+      : source_disk_(source),
+        target_disk_(target),
+        job_(job),
+        entry_(*job.entry),
+        work_path_(TransferWorkName(job.to, entry_, job.owner)),
+        buffers_(buffers),
+        throttle_(throttle),
+        progress_(progress) {}
+
+  absl::StatusOr<CopiedFile> Run() {
+    CAIRN_RETURN_IF_ERROR(OnTarget(MakeDirectories(target_disk_, ParentOf(job_.to), kFolderMode)));
+    CopiedFile copied{.work = "", .to = job_.to, .in_place = {}};
+    CAIRN_ASSIGN_OR_RETURN(const bool arrived, HasArrived(&copied.in_place));
+    if (arrived) return copied;
+    CAIRN_RETURN_IF_ERROR(OpenSource());
+    CAIRN_RETURN_IF_ERROR(OpenWork());
+    CAIRN_RETURN_IF_ERROR(CopyBlocks());
+    if (entry_.has_crc32() && crc32_ != entry_.crc32()) {
+      source_damaged_ = true;
+      return DataLoss("source: {}: CRC-32 {:08x} instead of {:08x}, though every block matches", job_.from, crc32_,
+                      entry_.crc32());
+    }
+    CAIRN_RETURN_IF_ERROR(OnTarget(Finish()));
+    copied.work = work_path_;
+    return copied;
+  }
+  bool source_damaged() const { return source_damaged_; }
+
+ private:
+  absl::StatusOr<bool> HasArrived(FileInfo* in_place);
+  absl::Status OpenSource();
+  absl::Status OpenWork();
+  absl::Status ContinueWork(const FileInfo& info);
+  absl::Status CopyBlocks();
+  absl::Status CopyBlock(BlockStream& stream, const BlockStream::Block& block);
+  absl::Status Finish();
+  absl::Status WriteStatus() {
+    const absl::MutexLock lock(&mutex_);
+    return write_status_;
+  }
+  std::uint64_t BytesOfBlocks(std::uint64_t blocks) const { return std::min(blocks * kCrcBlockBytes, entry_.bytes()); }
+  std::uint64_t BlockCount() const { return static_cast<std::uint64_t>(entry_.crc32c_size()); }
+
+  Disk& source_disk_;
+  Disk& target_disk_;
+  const CopyJob& job_;
+  const catalogue::FileEntry& entry_;
+  const std::string work_path_;
+  BlockBuffers& buffers_;
+  Throttle& throttle_;
+  TransferProgress& progress_;
+
+  std::unique_ptr<File> source_;
+  std::unique_ptr<File> work_;
+  std::uint64_t blocks_kept_ = 0;  // of an interrupted copy
+  std::uint32_t crc32_ = 0;        // of the blocks so far
+  bool source_damaged_ = false;
+  absl::Mutex mutex_;
+  absl::Status write_status_ ABSL_GUARDED_BY(mutex_);  // the first error
+};
+
+// There already, whole: synced once more, since we cannot know who wrote it.
+absl::StatusOr<bool> FileCopy::HasArrived(FileInfo* in_place) {
+  const auto info = target_disk_.Info(job_.to);
+  if (absl::IsNotFound(info.status())) return false;
+  if (!info.ok()) return OnTarget(info.status());
+  if (!info->is_regular() || info->bytes != entry_.bytes()) return false;
+  const auto file = target_disk_.Open(job_.to, {.direct = true});
+  if (!file.ok()) return false;
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t matching,
+                         CountMatchingBlocks(**file, info->bytes, entry_, buffers_, progress_.stop, nullptr));
+  if (matching != BlockCount() || !(*file)->Sync().ok()) return false;
+  progress_.bytes_done += entry_.bytes();
+  *in_place = *info;
+  return true;
+}
+
+absl::Status FileCopy::OpenSource() {
+  auto file = source_disk_.Open(job_.from, {.direct = true});
+  if (!file.ok()) return OnSource(file.status());
+  source_ = *std::move(file);
+  const auto info = source_->Info();
+  if (!info.ok()) return OnSource(info.status());
+  if (info->bytes == entry_.bytes()) return absl::OkStatus();
+  source_damaged_ = true;
+  return DataLoss("source: {}: {} bytes instead of {}", job_.from, info->bytes, entry_.bytes());
+}
+
+absl::Status FileCopy::OpenWork() {
+  const auto info = target_disk_.Info(work_path_);
+  if (info.ok()) {
+    if (info->is_regular()) {
+      constexpr std::uint32_t kOwnerWrites = 0200;
+      if ((info->mode & kOwnerWrites) == 0) {  // it has the application's mode already
+        const std::uint32_t mode = (info->mode | kOwnerWrites) & 07777;
+        CAIRN_RETURN_IF_ERROR(OnTarget(target_disk_.SetModeAndTimes(work_path_, mode, info->atime, info->mtime)));
+      }
+      auto file = target_disk_.Open(work_path_, {.direct = true, .writable = true});
+      if (file.ok()) {
+        work_ = *std::move(file);
+        return ContinueWork(*info);
+      }
+    }
+    CAIRN_RETURN_IF_ERROR(OnTarget(target_disk_.Remove(work_path_)));
+  } else if (!absl::IsNotFound(info.status())) {
+    return OnTarget(info.status());
+  }
+  auto file = target_disk_.Open(
+      work_path_, {.direct = true, .writable = true, .create = true, .exclusive = true, .mode = kFileMode});
+  if (!file.ok()) return OnTarget(file.status());
+  work_ = *std::move(file);
+  // Its room at once: a full target says so now, and writes need not extend it one after the other.
+  return OnTarget(work_->Truncate(entry_.bytes()));
+}
+
+absl::Status FileCopy::ContinueWork(const FileInfo& info) {
+  CAIRN_ASSIGN_OR_RETURN(blocks_kept_, CountMatchingBlocks(*work_, info.bytes, entry_, buffers_, progress_.stop,
+                                                           entry_.has_crc32() ? &crc32_ : nullptr));
+  progress_.bytes_done += BytesOfBlocks(blocks_kept_);
+  if (info.bytes >= entry_.bytes()) return absl::OkStatus();
+  return OnTarget(work_->Truncate(entry_.bytes()));
+}
+
+absl::Status FileCopy::CopyBlocks() {
+  absl::Status status;
+  BlockStream stream(*source_, entry_.bytes(), blocks_kept_, buffers_);
+  while (status.ok() && !stream.done()) {
+    const auto block = stream.Next();
+    status = block.ok() ? CopyBlock(stream, *block) : OnSource(block.status());
+    if (absl::IsDataLoss(block.status())) source_damaged_ = true;
+    if (status.ok()) status = WriteStatus();
+  }
+  stream.Drain();  // writes give their blocks back when they are done
+  return status.ok() ? WriteStatus() : status;
+}
+
+absl::Status FileCopy::CopyBlock(BlockStream& stream, const BlockStream::Block& block) {
+  if (!BlockMatches(block, entry_)) {
+    const absl::Status differs = OnSource(BlockDiffers(job_.from, block, entry_));
+    source_damaged_ = true;
+    stream.GiveBack(block.slot);
+    return differs;
+  }
+  if (entry_.has_crc32()) crc32_ = Crc32(block.bytes, crc32_);
+  if (progress_.stop || !throttle_.Take(block.bytes.size(), progress_.stop)) {
+    stream.GiveBack(block.slot);
+    return Cancelled("copy of {} to {} was stopped at offset {}", job_.from, job_.to, block.offset());
+  }
+  const std::size_t bytes = block.bytes.size();
+  work_->WriteAsync(block.offset(), work_->direct() ? block.padded : block.bytes,
+                    [this, &stream, slot = block.slot, bytes](absl::Status written) {
+                      if (written.ok()) {
+                        progress_.bytes_done += bytes;
+                      } else {
+                        const absl::MutexLock lock(&mutex_);
+                        if (write_status_.ok()) write_status_ = OnTarget(written);
+                      }
+                      stream.GiveBack(slot);  // last: after it the copy may be over
+                    });
+  return absl::OkStatus();
+}
+
+absl::Status FileCopy::Finish() {
+  if (RoundUp(entry_.bytes()) != entry_.bytes() || blocks_kept_ != 0) {
+    CAIRN_ASSIGN_OR_RETURN(const FileInfo info, work_->Info());  // padded by direct writes, or longer from before
+    if (info.bytes != entry_.bytes()) CAIRN_RETURN_IF_ERROR(work_->Truncate(entry_.bytes()));
+  }
+  if (entry_.mode() != 0) {
+    const timespec atime{.tv_sec = entry_.atime_s(), .tv_nsec = static_cast<long>(entry_.atime_ns())};
+    const timespec mtime{.tv_sec = entry_.mtime_s(), .tv_nsec = static_cast<long>(entry_.mtime_ns())};
+    CAIRN_RETURN_IF_ERROR(target_disk_.SetModeAndTimes(work_path_, entry_.mode() & 07777, atime, mtime));
+  }
+  if (absl::Status synced = work_->Sync(); !synced.ok()) {
+    // Whatever of it reads back well may not be on the disk: nothing of it is continued.
+    target_disk_.Remove(work_path_).IgnoreError();  // the sync's error counts
+    return synced;
+  }
+  return absl::OkStatus();
+}
+
+// The very one that was looked at: a rename over it gives another inode.
+bool IsTheSame(const FileInfo& a, const FileInfo& b) {
+  return a.inode == b.inode && a.device == b.device && a.bytes == b.bytes && a.mtime.tv_sec == b.mtime.tv_sec &&
+         a.mtime.tv_nsec == b.mtime.tv_nsec;
+}
+
+absl::Status CheckStillInPlace(Disk& target, const CopiedFile& file) {
+  const auto info = target.Info(file.to);
+  if (info.ok() && IsTheSame(*info, file.in_place)) return absl::OkStatus();
+  if (!info.ok() && !absl::IsNotFound(info.status())) return info.status();
+  return Aborted("{}: was in its place, and is gone or another by now", file.to);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<CopiedFile>> CopyToWork(Disk& source, Disk& target, const std::vector<CopyJob>& jobs,
+                                                   Throttle& throttle, TransferProgress& progress,
+                                                   std::size_t* damaged) {
+  std::uint64_t largest = 0;
+  for (const CopyJob& job : jobs) {
+    if (job.entry == nullptr) return InvalidArgument("{}: nothing is known of the file", job.from);
+    CAIRN_RETURN_IF_ERROR(CheckEntry(*job.entry));
+    largest = std::max(largest, job.entry->bytes());
+  }
+  BlockBuffers buffers(largest);
+  std::vector<CopiedFile> files;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (progress.stop) return Cancelled("copy of {} was stopped", jobs[i].from);
+    FileCopy copy(source, target, jobs[i], buffers, throttle, progress);
+    auto file = copy.Run();
+    if (!file.ok()) {
+      if (copy.source_damaged() && damaged != nullptr) *damaged = i;
+      return file.status();
+    }
+    files.push_back(*std::move(file));
+  }
+  return files;
+}
+
+absl::Status PutInPlace(Disk& target, const std::vector<CopiedFile>& files) {
+  for (const CopiedFile& file : files) {
+    if (file.work.empty()) CAIRN_RETURN_IF_ERROR(OnTarget(CheckStillInPlace(target, file)));
+  }
+  std::set<std::string> folders;
+  for (const CopiedFile& file : files) {
+    if (!file.work.empty()) CAIRN_RETURN_IF_ERROR(OnTarget(target.Rename(file.work, file.to)));
+    folders.insert(ParentOf(file.to));
+  }
+  for (const std::string& folder : folders) {
+    CAIRN_RETURN_IF_ERROR(OnTarget(target.SyncDirectory(folder)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CopyFiles(Disk& source, Disk& target, const std::vector<CopyJob>& jobs, Throttle& throttle,
+                       TransferProgress& progress, std::size_t* damaged) {
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<CopiedFile> files,
+                         CopyToWork(source, target, jobs, throttle, progress, damaged));
+  return PutInPlace(target, files);
+}
+
+}  // namespace cairn

@@ -1,0 +1,79 @@
+// Moving datasets between cache and prefix: each byte read once, checked against the catalogue on the way.
+// Files arrive under work names, are synced, renamed, their directories synced; what has already arrived whole (size
+// and CRCs match) is not copied again. Calls block: I/O pool. Thread-safe.
+#ifndef CAIRN_STORAGE_FILE_TRANSFER_TRANSFER_H_
+#define CAIRN_STORAGE_FILE_TRANSFER_TRANSFER_H_
+
+#include <absl/base/thread_annotations.h>
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <absl/synchronization/mutex.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proto/catalogue.pb.h"
+#include "storage/io/disk.h"
+
+namespace cairn {
+
+// A limit in bytes per second shared by all that use it; 0: none. Thread-safe.
+class Throttle {
+ public:
+  explicit Throttle(std::uint64_t bytes_per_s) : bytes_per_s_(bytes_per_s) {}
+  void SetLimit(std::uint64_t bytes_per_s);
+  // Waits until `bytes` more may go; false: `stop` was set (looked at at least every 50 ms).
+  bool Take(std::uint64_t bytes, const std::atomic<bool>& stop);
+
+ private:
+  absl::Mutex mutex_;
+  std::uint64_t bytes_per_s_ ABSL_GUARDED_BY(mutex_);
+  // Monotonic: when all bytes taken so far have gone at that rate.
+  std::int64_t free_at_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+struct TransferProgress {
+  std::atomic<std::uint64_t> bytes_done{0};
+  std::atomic<bool> stop{false};  // set by the owner: the copy ends with kCancelled at the next block
+};
+
+struct CopyJob {
+  std::string from;                             // absolute
+  std::string to;                               // absolute; its directories are made
+  const catalogue::FileEntry* entry = nullptr;  // size, CRC32C per MiB, CRC-32 if known, mode and times (if mode != 0)
+  std::uint64_t owner = 0;  // where several datasets may have a file of this name, even of the same bytes: which one
+};
+
+// Copies the files: all of them, or nothing has changed under a final name. kDataLoss: a *source* block differs from
+// its CRC (the message names file and offset; `damaged` receives the index of the job). kUnavailable,
+// kResourceExhausted, …: of either side, the message says which.
+absl::Status CopyFiles(Disk& source, Disk& target, const std::vector<CopyJob>& jobs, Throttle& throttle,
+                       TransferProgress& progress, std::size_t* damaged);
+
+// CopyFiles in two steps, so that others can be told between them what will be replaced.
+struct CopiedFile {
+  std::string work;  // where it is now, whole and synced; empty: in its place, and was so before
+  std::string to;
+  FileInfo in_place;  // of the one that was in its place
+};
+// Nothing changes under a final name. What a crash or an error leaves is continued by the next call. Errors as above.
+absl::StatusOr<std::vector<CopiedFile>> CopyToWork(Disk& source, Disk& target, const std::vector<CopyJob>& jobs,
+                                                   Throttle& throttle, TransferProgress& progress,
+                                                   std::size_t* damaged);
+// Renames, and syncs the directories. kAborted: what was in its place is not any more, so copy again; nothing was
+// renamed.
+absl::Status PutInPlace(Disk& target, const std::vector<CopiedFile>& files);
+
+// Reads the whole file once and fills entry: bytes, crc32c, crc32, inode, mode and times. kFailedPrecondition if the
+// file changed (inode, size, mtime) against `before` while or before it was read. The file is synced first if `sync`.
+absl::Status ChecksumFile(Disk& disk, const std::string& path, const FileInfo& before, bool sync,
+                          catalogue::FileEntry* entry);
+
+// Reads and compares with the entry. kDataLoss naming file and offset, kNotFound.
+absl::Status VerifyFile(Disk& disk, const std::string& path, const catalogue::FileEntry& entry);
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_FILE_TRANSFER_TRANSFER_H_

@@ -1,0 +1,221 @@
+#include <algorithm>
+#include <limits>
+
+#include "storage/format/bp5/metadata_extend.h"
+
+namespace cairn::bp5 {
+namespace {
+
+constexpr std::size_t kHeaderBytes = 64, kHeaderTextBytes = 32;
+constexpr std::size_t kRecordHeadBytes = 9;     // type, length
+constexpr std::uint64_t kFormatHeadBytes = 16;  // two lengths, then the identifier
+constexpr std::uint8_t kFormatVersion = 5, kFormatMinorVersion = 2;
+
+}  // namespace
+
+Metadata::Impl::Extender::Extender(Impl& impl, const Tail& tail)
+    : impl_(impl), tail_(tail), before_{impl.header,           impl.index_bytes,      impl.formats_bytes,
+                                        impl.metadata_bytes,   impl.steps_bytes,      impl.formats.size(),
+                                        impl.templates.size(), impl.variables.size(), impl.subfiles.size(),
+                                        impl.maps.size(),      impl.steps.size(),     impl.records.size(),
+                                        impl.positions.size(), impl.words.size()} {}
+
+absl::Status Metadata::Impl::Extender::Run() {
+  const absl::Status status = TakeAll();
+  if (!status.ok()) GoBack();
+  ShrinkIfMany();
+  return status;
+}
+
+absl::Status Metadata::Impl::Extender::TakeAll() {
+  if (impl_.index_bytes == 0 && tail_.index.size() < kHeaderBytes) return absl::OkStatus();
+  CAIRN_RETURN_IF_ERROR(TakeFormats());
+  if (impl_.index_bytes == 0) CAIRN_RETURN_IF_ERROR(TakeHeader());
+  return TakeIndex();
+}
+
+absl::Status Metadata::Impl::Extender::TakeFormats() {
+  for (Bytes rest = tail_.formats; rest.size() >= kFormatHeadBytes;) {
+    const std::uint64_t id_bytes = LoadU64(rest.data()), block_bytes = LoadU64(rest.data() + 8);
+    if (id_bytes != kIdBytes) {
+      return DataLoss("mmd.0: entry at {}: identifier of {} bytes", impl_.formats_bytes, id_bytes);
+    }
+    rest = rest.subspan(kFormatHeadBytes);
+    if (rest.size() < kIdBytes || block_bytes > rest.size() - kIdBytes) break;  // not all of it is there yet
+    CAIRN_RETURN_IF_ERROR(TakeFormat(impl_.formats_bytes, rest.first(kIdBytes), rest.subspan(kIdBytes, block_bytes)));
+    rest = rest.subspan(kIdBytes + block_bytes);
+    impl_.formats_bytes += kFormatHeadBytes + kIdBytes + block_bytes;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Metadata::Impl::Extender::TakeFormat(std::uint64_t offset, Bytes id_bytes, Bytes block) {
+  FormatId id;
+  std::memcpy(id.bytes.data(), id_bytes.data(), kIdBytes);
+  if (impl_.formats_by_id.contains(id.bytes)) return absl::OkStatus();  // those of an append run
+  const std::uint64_t block_offset = offset + kFormatHeadBytes + kIdBytes;
+  CAIRN_ASSIGN_OR_RETURN(Format format, DecodeFormat(fmt::format("mmd.0: format at {}", block_offset), block));
+  if (format.id != id) {
+    return DataLoss("mmd.0: format at {}: its identifier is {}, but its bytes make {}", block_offset, id.Hex(),
+                    format.id.Hex());
+  }
+  FormatEntry& entry = impl_.formats.emplace_back();
+  entry.format = std::move(format);
+  entry.begin = offset;
+  entry.end = block_offset + block.size();
+  impl_.formats_by_id.emplace(id.bytes, &entry);
+  return absl::OkStatus();
+}
+
+absl::Status Metadata::Impl::Extender::TakeHeader() {
+  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(tail_.index[i]); };
+  if (byte(36) != 0) return FailedPrecondition("md.idx: byte order {} at 36 is not read here", byte(36));
+  if (byte(37) != kFormatVersion || byte(38) != kFormatMinorVersion) {
+    return FailedPrecondition("md.idx: version {}.{} at 37 is not read here", byte(37), byte(38));
+  }
+  const auto* const text = reinterpret_cast<const char*>(tail_.index.data());
+  impl_.header.text.assign(text, strnlen(text, kHeaderTextBytes));
+  impl_.header.active = byte(39) != 0;
+  impl_.header.column_major = byte(40) == 'y';
+  impl_.header.flatten = byte(41) != 0;
+  std::memcpy(&impl_.header.id, tail_.index.data() + 42, sizeof(impl_.header.id));
+  impl_.index_bytes = kHeaderBytes;
+  return absl::OkStatus();
+}
+
+absl::Status Metadata::Impl::Extender::TakeIndex() {
+  const std::uint64_t taken = impl_.index_bytes - before_.index_bytes;  // the header
+  for (Bytes rest = tail_.index.subspan(taken); rest.size() >= kRecordHeadBytes;) {
+    record_offset_ = impl_.index_bytes;
+    const char type = static_cast<char>(rest[0]);
+    const std::uint64_t length = LoadU64(&rest[1]);
+    if (type != 'w' && type != 's') {
+      return DataLoss("md.idx: record at {}: type {:#04x}", record_offset_, static_cast<unsigned char>(type));
+    }
+    rest = rest.subspan(kRecordHeadBytes);
+    if (length > rest.size()) break;  // not all of it is there yet
+    if (length % 8 != 0) return DataLoss("md.idx: record at {}: body of {} bytes", record_offset_, length);
+    const Bytes body = rest.first(length);
+    rest = rest.subspan(length);
+    impl_.index_bytes += kRecordHeadBytes + length;
+    CAIRN_RETURN_IF_ERROR(type == 'w' ? TakeWriterMap(body) : TakeStep(body));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Metadata::Impl::Extender::TakeWriterMap(Bytes body) {
+  const std::uint64_t count = body.size() / 8;
+  const std::uint64_t writers = count == 0 ? 0 : LoadU64(body.data());
+  if (count < 4 || writers != count - 3 || writers > kWritersMax) {
+    return DataLoss("md.idx: writer map at {}: {} writers in {} bytes", record_offset_, writers, body.size());
+  }
+  const std::size_t first = impl_.subfiles.size();
+  for (std::uint64_t i = 3; i < count; ++i) {
+    const std::uint64_t subfile = LoadU64(&body[8 * i]);
+    if (subfile > std::numeric_limits<std::uint32_t>::max()) {
+      impl_.subfiles.resize(first);
+      return DataLoss("md.idx: writer map at {}: writer {} has subfile {}", record_offset_, i - 3, subfile);
+    }
+    impl_.subfiles.push_back(static_cast<std::uint32_t>(subfile));
+  }
+  const std::span<const std::uint32_t> all = impl_.subfiles, added = all.subspan(first);
+  // Some write one before every step.
+  if (!impl_.maps.empty() &&
+      std::ranges::equal(added, all.subspan(impl_.maps.back().first, first - impl_.maps.back().first))) {
+    impl_.subfiles.resize(first);
+    return absl::OkStatus();
+  }
+  impl_.maps.push_back({first, static_cast<std::uint32_t>(writers)});
+  return absl::OkStatus();
+}
+
+absl::Status Metadata::Impl::Extender::TakeStep(Bytes body) {
+  const std::uint64_t count = body.size() / 8;
+  if (impl_.maps.empty()) return DataLoss("md.idx: step at {}: no writer map came before", record_offset_);
+  if (impl_.steps.size() == kNone) return DataLoss("md.idx: step at {}: too many steps", record_offset_);
+  const WriterMap& map = impl_.maps.back();
+  const std::uint64_t flushes = count < 3 ? 0 : LoadU64(&body[16]);
+  const bool fits =
+      count >= 3 && flushes <= count && (count - 3) % map.writers == 0 && (count - 3) / map.writers == 2 * flushes + 1;
+  if (!fits) {
+    return DataLoss("md.idx: step at {}: {} flushes of {} writers in {} bytes", record_offset_, flushes, map.writers,
+                    body.size());
+  }
+  const std::uint64_t begin = LoadU64(&body[0]), bytes = LoadU64(&body[8]);
+  const std::uint64_t there = tail_.metadata_begin + tail_.metadata.size();
+  if (begin % 8 != 0 || begin < tail_.metadata_begin || begin > there || bytes > there - begin ||
+      bytes < 8 + 16 * std::uint64_t{map.writers}) {
+    return DataLoss("md.idx: step at {}: {} bytes at {} of md.0, which has {} to {}", record_offset_, bytes, begin,
+                    tail_.metadata_begin, there);
+  }
+  // Steps that lie over each other would make the work more than the bytes.
+  if (bytes > there - std::min(there, impl_.steps_bytes)) {
+    return DataLoss("md.idx: step at {}: its {} bytes and those of the steps before are more than md.0 has",
+                    record_offset_, bytes);
+  }
+  step_ = {};
+  step_.writers = map.writers;
+  step_.map = static_cast<std::uint32_t>(impl_.maps.size() - 1);
+  step_.flushes = static_cast<std::uint32_t>(flushes);
+  step_.first_record = impl_.records.size();
+  step_.first_position = impl_.positions.size();
+  step_.metadata_begin = begin;
+  step_.metadata_end = begin + bytes;
+  step_.index_end = impl_.index_bytes;
+  step_.formats_end = impl_.steps.empty() ? 0 : impl_.steps.back().formats_end;
+  for (std::uint64_t i = 3; i < count; ++i) impl_.positions.push_back(LoadU64(&body[8 * i]));
+  CAIRN_RETURN_IF_ERROR(TakeStepMetadata(tail_.metadata.subspan(begin - tail_.metadata_begin, bytes)));
+  impl_.steps.push_back(step_);
+  impl_.steps_bytes += bytes;
+  impl_.metadata_bytes = std::max(impl_.metadata_bytes, step_.metadata_end);
+  return absl::OkStatus();
+}
+
+void Metadata::Impl::Extender::GoBack() {
+  impl_.header = before_.header;
+  impl_.index_bytes = before_.index_bytes;
+  impl_.formats_bytes = before_.formats_bytes;
+  impl_.metadata_bytes = before_.metadata_bytes;
+  impl_.steps_bytes = before_.steps_bytes;
+  for (std::size_t i = before_.variables; i < impl_.variables.size(); ++i) {
+    impl_.variables_by_name.erase(impl_.variables[i].name);
+  }
+  impl_.variables.resize(before_.variables);
+  // The first value kept of a variable is the one from before.
+  for (auto kept = kept_.rbegin(); kept != kept_.rend(); ++kept) {
+    impl_.variables[kept->variable].has_operator = kept->has_operator;
+    impl_.variables[kept->variable].dimensions = kept->dimensions;
+  }
+  for (Variable& variable : impl_.variables) {
+    while (!variable.steps.empty() && variable.steps.back() >= before_.steps) variable.steps.pop_back();
+  }
+  for (; impl_.formats.size() > before_.formats; impl_.formats.pop_back()) {
+    impl_.formats_by_id.erase(impl_.formats.back().format.id.bytes);
+  }
+  for (FormatEntry& entry : impl_.formats) {
+    if (entry.template_index != kNone && entry.template_index >= before_.templates) entry.template_index = kNone;
+  }
+  impl_.templates.resize(before_.templates);
+  for (Used& used : impl_.templates) used.last_words = used.merged_step = used.merged_words = kNone;
+  impl_.subfiles.resize(before_.subfiles);
+  impl_.maps.resize(before_.maps);
+  impl_.steps.resize(before_.steps);
+  impl_.records.resize(before_.records);
+  impl_.positions.resize(before_.positions);
+  impl_.words.resize(before_.words);
+}
+
+// What grew by at least a half of itself gives back what it reserved: once per doubling, so all in all cheap.
+void Metadata::Impl::Extender::ShrinkIfMany() {
+  if (2 * (impl_.steps.size() - before_.steps) < impl_.steps.size()) return;
+  for (Variable& variable : impl_.variables) variable.steps.shrink_to_fit();
+  impl_.variables.shrink_to_fit();
+  impl_.templates.shrink_to_fit();
+  impl_.subfiles.shrink_to_fit();
+  impl_.steps.shrink_to_fit();
+  impl_.records.shrink_to_fit();
+  impl_.positions.shrink_to_fit();
+  impl_.words.shrink_to_fit();
+}
+
+}  // namespace cairn::bp5

@@ -1,0 +1,132 @@
+// The file system as Cairn uses it: a seam, so that tests can lose whatever was not synced.
+// Implementations: storage/io/posix_disk.h (real), tests/support/fake_disk.h (in memory, drops and fails on request).
+//
+// Paths are absolute. Errors of every call, with the path in the message:
+//   kNotFound           ENOENT, ENOTDIR          kAlreadyExists     EEXIST, ENOTEMPTY
+//   kResourceExhausted  ENOSPC, EDQUOT, EMFILE … kPermissionDenied  EACCES, EPERM
+//   kUnavailable        EIO, ESTALE, EROFS, ETIMEDOUT, ENODEV … : the storage; a retry may help, except after Sync
+//   kInvalidArgument    EINVAL, ENAMETOOLONG, ELOOP (a symbolic link where none is followed)
+//   kInternal           all others
+// All calls block: use an I/O pool, not a strand. Disks are thread-safe; a File may be read and written from several
+// threads at once at different places.
+#ifndef CAIRN_STORAGE_IO_DISK_H_
+#define CAIRN_STORAGE_IO_DISK_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "storage/base/path.h"
+
+namespace cairn {
+
+inline constexpr std::size_t kDirectAlignment = 4096;  // of address, offset and size in direct I/O
+
+struct FileInfo {
+  std::uint64_t bytes = 0;
+  std::uint64_t allocated_bytes = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t device = 0;
+  std::uint32_t mode = 0;  // st_mode with the type bits
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::uint64_t links = 1;  // names that the file has
+  timespec atime{};
+  timespec mtime{};
+  timespec ctime{};
+
+  bool is_directory() const { return (mode & 0170000) == 0040000; }
+  bool is_regular() const { return (mode & 0170000) == 0100000; }
+  bool is_symlink() const { return (mode & 0170000) == 0120000; }
+};
+
+class File {
+ public:
+  using Done = std::function<void(absl::Status)>;  // runs once, on any thread; must not block
+
+  virtual ~File() = default;
+  // Transfers exactly the span. Reading past the end is kDataLoss and says how much was there.
+  virtual absl::Status ReadAt(std::uint64_t offset, std::span<std::byte> target) = 0;
+  virtual absl::Status WriteAt(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
+  // The same, in the background. The bytes stay valid until `done`; it may run before the call returns.
+  virtual void ReadAsync(std::uint64_t offset, std::span<std::byte> target, Done done) = 0;
+  virtual void WriteAsync(std::uint64_t offset, std::span<const std::byte> bytes, Done done) = 0;
+  virtual absl::Status Truncate(std::uint64_t bytes) = 0;
+  // Data and size are durable. A failed sync is final for this file: write it anew elsewhere.
+  virtual absl::Status Sync() = 0;
+  virtual absl::StatusOr<FileInfo> Info() = 0;
+  // The advisory lock of the whole file that others take with flock(2), exclusive; held until this File is gone. Never
+  // waits. kUnavailable: another has it, or the file system has no locks.
+  virtual absl::Status TryLock() = 0;
+  // True: address, offset and size of each transfer must be multiples of kDirectAlignment; only a read may end early,
+  // at the end of the file, which counts as kDataLoss only if the file ends before the *last* block of the span.
+  virtual bool direct() const = 0;
+  virtual const std::string& path() const = 0;
+};
+
+class Disk {
+ public:
+  struct OpenOptions {
+    bool direct = false;  // direct I/O if the file system has it, else buffered; ask File::direct()
+    bool writable = false;
+    bool create = false;  // with `exclusive`: kAlreadyExists if there; else truncated if there
+    bool exclusive = false;
+    std::uint32_t mode = 0600;
+  };
+
+  virtual ~Disk() = default;
+  // Never follows a symbolic link in the last component. kInvalidArgument: not a regular file.
+  virtual absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenOptions options) = 0;
+  virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;      // replaces `to`
+  virtual absl::Status Link(const std::string& existing, const std::string& link) = 0;  // never replaces
+  // Makes `to` a copy of the file `from` that shares its extents (FICLONE): no byte is read or written, and a later
+  // write to either leaves the other as it is. kFailedPrecondition: this file system cannot. kAlreadyExists: `to` is
+  // there.
+  virtual absl::Status Clone(const std::string& from, const std::string& to) = 0;
+  virtual absl::Status Symlink(const std::string& target, const std::string& link) = 0;
+  // Where a symbolic link points to, as it says it. kInvalidArgument: no link.
+  virtual absl::StatusOr<std::string> ReadLink(const std::string& path) = 0;
+  virtual absl::Status Remove(const std::string& path) = 0;  // a file or an empty directory
+  virtual absl::Status MakeDirectory(const std::string& path, std::uint32_t mode) = 0;
+  // SyncDirectory, List and FreeBytes follow a symbolic link in the last component, too.
+  virtual absl::Status SyncDirectory(const std::string& path) = 0;  // names in it are durable
+  virtual absl::StatusOr<std::vector<std::string>> List(
+      const std::string& path) = 0;                                    // names, sorted, without . and ..
+  virtual absl::StatusOr<FileInfo> Info(const std::string& path) = 0;  // does not follow a symbolic link
+  virtual absl::Status SetModeAndTimes(const std::string& path, std::uint32_t mode, timespec atime, timespec mtime) = 0;
+  virtual absl::StatusOr<std::uint64_t> FreeBytes(const std::string& path) = 0;
+  // So many syncs at once, each on a thread of its own, are faster than one after the other. 1: no threads for that.
+  virtual std::size_t syncs_at_once() const { return 1; }
+};
+
+// --- What is made of these (disk.cc) ---
+
+// The whole file; kResourceExhausted if it is larger than `bytes_max`.
+absl::StatusOr<std::string> ReadWhole(Disk& disk, const std::string& path, std::uint64_t bytes_max);
+
+// Replaces `path` atomically and durably: work name in the same directory, write, sync, rename, sync the directory.
+absl::Status ReplaceFile(Disk& disk, const std::string& path, std::string_view bytes, std::uint32_t mode = 0600);
+
+// Makes `path` with the content complete at once and durable, or kAlreadyExists: work name, sync, link, sync directory.
+// After kAlreadyExists what is there is durable, too, if it was made by this function.
+absl::Status CreateFileOnce(Disk& disk, const std::string& path, std::string_view bytes, std::uint32_t mode = 0600);
+
+// Makes the directory and its missing parents, each synced into its parent. There already, or a
+// link to one: OK. kAlreadyExists: `path` or a parent is there, but no directory.
+absl::Status MakeDirectories(Disk& disk, const std::string& path, std::uint32_t mode = 0700);
+
+// Removes a tree, never following links. Not there: OK. Durable once the caller syncs the parent.
+absl::Status RemoveTree(Disk& disk, const std::string& path);
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_IO_DISK_H_

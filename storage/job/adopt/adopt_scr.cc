@@ -1,0 +1,474 @@
+#include "storage/job/adopt/adopt_scr.h"
+
+#include "storage/base/path.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "proto/catalogue.pb.h"
+#include "storage/base/checksum.h"
+#include "storage/base/status.h"
+#include "storage/file/transfer/transfer.h"
+#include "storage/file/trees/tree_file.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/format/scr/records.h"
+#include "storage/job/adopt/adoption.h"
+#include "storage/job/adopt/scr_names.h"
+#include "storage/job/adopt/scr_recover.h"
+#include "storage/place/prefix/place.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::size_t kCopyBytes = 1 << 20;
+
+std::string NameOf(const ScrDataset& dataset) {
+  if (!dataset.entry) return fmt::format("dataset {}", dataset.id);
+  return fmt::format("dataset {} ({})", dataset.id, dataset.entry->descriptor.name);
+}
+
+// --- One file ---
+
+// What it is to have afterwards: as META has it, or else as the file itself.
+void TakeStat(const scr::Meta& meta, const FileInfo& info, catalogue::FileEntry* entry) {
+  const bool known = meta.mtime.tv_sec != 0;
+  const timespec& atime = known ? meta.atime : info.atime;
+  const timespec& mtime = known ? meta.mtime : info.mtime;
+  const auto nanoseconds = [](const timespec& time) {
+    return static_cast<std::uint32_t>(std::clamp<long>(time.tv_nsec, 0, 999'999'999));
+  };
+  entry->set_mode(meta.mode != 0 ? meta.mode : info.mode);
+  entry->set_atime_s(atime.tv_sec);
+  entry->set_atime_ns(nanoseconds(atime));
+  entry->set_mtime_s(mtime.tv_sec);
+  entry->set_mtime_ns(nanoseconds(mtime));
+}
+
+timespec TimeOf(std::int64_t seconds, std::uint32_t nanoseconds) {
+  return {.tv_sec = seconds, .tv_nsec = static_cast<long>(nanoseconds)};
+}
+
+bool IsSame(const FileInfo& a, const FileInfo& b) {
+  return a.bytes == b.bytes && a.inode == b.inode && a.mtime.tv_sec == b.mtime.tv_sec &&
+         a.mtime.tv_nsec == b.mtime.tv_nsec;
+}
+
+absl::Status CopyFile(Disk& disk, const ScrFile& from, const std::string& to, catalogue::FileEntry* entry) {
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> source, disk.Open(from.path, {}));
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo before, source->Info());
+  CAIRN_ASSIGN_OR_RETURN(
+      const std::unique_ptr<File> target,
+      disk.Open(to, {.writable = true, .create = true, .exclusive = true, .mode = kAdoptedFileMode}));
+  BlockWriter writer(*target, *entry);
+  std::vector<std::byte> block(std::min<std::uint64_t>(kCopyBytes, before.bytes));
+  for (std::uint64_t at = 0; at < before.bytes; at += block.size()) {
+    const std::span<std::byte> piece(block.data(), std::min<std::uint64_t>(block.size(), before.bytes - at));
+    CAIRN_RETURN_IF_ERROR(source->ReadAt(at, piece));
+    CAIRN_RETURN_IF_ERROR(writer.Write(at, piece));
+  }
+  CAIRN_RETURN_IF_ERROR(writer.Finish());
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo after, source->Info());
+  if (before.bytes != from.meta.bytes || !IsSame(before, after) ||
+      (from.meta.crc32 && entry->crc32() != *from.meta.crc32)) {
+    return FailedPrecondition("{}: it changed while it was copied", from.path);
+  }
+  TakeStat(from.meta, before, entry);
+  // Before the sync: by its times a file that is in its place is told from others.
+  CAIRN_RETURN_IF_ERROR(disk.SetModeAndTimes(to, entry->mode() & 07777, TimeOf(entry->atime_s(), entry->atime_ns()),
+                                             TimeOf(entry->mtime_s(), entry->mtime_ns())));
+  return target->Sync();
+}
+
+// It is where it is to be: an empty file waits in its stead, so that nobody takes it back.
+absl::Status KeepFile(Disk& disk, const ScrFile& from, const std::string& staged, catalogue::FileEntry* entry) {
+  CAIRN_RETURN_IF_ERROR(disk.Open(staged, {.writable = true, .create = true, .exclusive = true}).status());
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo before, disk.Info(from.path));
+  return ChecksumFile(disk, from.path, before, /*sync=*/true, entry);
+}
+
+// --- The dataset ---
+
+class Adopter {
+ public:
+  Adopter(Disk& disk, Prefix& prefix, const ScrCache& cache, const AdoptScrRequest& request, Scratch& scratch,
+          Claims claims, std::map<DatasetId, CommittedDataset> committed)
+      : disk_(disk),
+        prefix_(prefix),
+        cache_(cache),
+        request_(request),
+        scratch_(scratch),
+        claims_(std::move(claims)),
+        committed_(std::move(committed)) {}
+
+  absl::Status ReadNamesOfOthers();
+  // What there is to be done with it. kDataLoss: not whole; kAlreadyExists: names.
+  struct Plan {
+    AdoptedScr adopted;
+    std::string claim;
+    std::unique_ptr<ScrRecovery> recovery;  // null: nothing
+    ScrNames names;
+    std::string hint;  // to the user, if it is taken
+  };
+  absl::StatusOr<Plan> MakePlan(const ScrDataset& dataset);
+  absl::StatusOr<AdoptedScr> Adopt(const ScrDataset& dataset);
+
+  // Does the dataset have a name that is in `names`? Enters its names.
+  static std::optional<std::string> Collides(const Plan& plan, std::set<std::string>* names);
+
+ private:
+  std::optional<DatasetId> OnPrefix(const ScrDataset& dataset) const;
+  absl::Status CheckNames(const ScrDataset& dataset, const ScrNames& names);
+  std::string ClaimOf(const ScrDataset& dataset, const std::vector<scr::Filemap>& filemaps) const;
+  NewDataset MakeDataset(const ScrDataset& from, const AdoptedScr& adopted, DatasetId id) const;
+  absl::Status CopyFiles(const std::vector<ScrRankFiles>& files, const ScrNames& names, NewDataset* dataset);
+  absl::Status PlaceFiles(const NewDataset& dataset);
+  absl::Status CheckRoomFor(const std::vector<ScrRankFiles>& files, const ScrNames& names);
+  absl::Status Take(const ScrDataset& from, const Plan& plan, const std::vector<ScrRankFiles>& files,
+                    AdoptedScr* adopted);
+  void TellWarnings(ScrRecovery& recovery) {
+    for (const std::string& warning : recovery.TakeWarnings()) request_.note(warning);
+  }
+
+  Disk& disk_;
+  Prefix& prefix_;
+  const ScrCache& cache_;
+  const AdoptScrRequest& request_;
+  Scratch& scratch_;
+  const Claims claims_;
+  const std::map<DatasetId, CommittedDataset> committed_;
+  std::set<std::string> in_place_;           // names of the dataset under way that need no copy
+  std::map<std::string, DatasetId> others_;  // names below the prefix that committed datasets have
+};
+
+// Of datasets whose lists cannot be read nothing is known.
+absl::Status Adopter::ReadNamesOfOthers() {
+  const auto unreadable = [](const absl::Status& status) {
+    return absl::IsDataLoss(status) || absl::IsNotFound(status) || absl::IsFailedPrecondition(status);
+  };
+  for (const auto& [id, dataset] : committed_) {
+    if (!dataset.by_cairn) {
+      const std::string stem = prefix_.FilePath(fmt::format(".scr/scr.dataset.{}/rank2file", id));
+      const auto list = scr::GetRank2File([&](const std::string& suffix) { return ReadTree(disk_, stem + suffix); });
+      if (!list.ok() && !unreadable(list.status())) return list.status();
+      if (!list.ok()) continue;
+      for (const auto& [rank, files] : list->files) {
+        for (const std::string& file : files) others_[file] = id;
+      }
+    } else if (dataset.descriptor.own_files) {
+      const auto catalogues = prefix_.Catalogues(id);
+      if (!catalogues.ok() && !unreadable(catalogues.status())) return catalogues.status();
+      if (!catalogues.ok()) continue;
+      for (const catalogue::Catalogue& catalogue : *catalogues) {
+        for (const catalogue::FileEntry& file : catalogue.file()) others_[file.prefix_name()] = id;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// SCR's own copy of it: the same number, name and time of creation.
+std::optional<DatasetId> Adopter::OnPrefix(const ScrDataset& dataset) const {
+  const auto found = committed_.find(dataset.id);
+  if (!dataset.entry || found == committed_.end() || found->second.by_cairn) return std::nullopt;
+  const scr::Descriptor& here = found->second.descriptor;
+  const scr::Descriptor& there = dataset.entry->descriptor;
+  const bool timed = here.created_us != 0 && there.created_us != 0;  // it may be without
+  const bool same = here.name == there.name && (!timed || here.created_us == there.created_us);
+  return same ? std::optional(found->first) : std::nullopt;
+}
+
+// The same for the same dataset, wherever its folders are now.
+std::string Adopter::ClaimOf(const ScrDataset& dataset, const std::vector<scr::Filemap>& filemaps) const {
+  const scr::Descriptor& descriptor = dataset.entry->descriptor;
+  std::string text = fmt::format("SCR {} {} {} {} {}\n", dataset.id, descriptor.created_us, descriptor.job_id,
+                                 filemaps.size(), descriptor.name);
+  for (std::size_t rank = 0; rank < filemaps.size(); ++rank) {
+    for (const auto& [recorded, meta] : filemaps[rank].files) {
+      text += fmt::format("{} {} {} {}.{}\n", rank, recorded, meta.bytes, meta.mtime.tv_sec, meta.mtime.tv_nsec);
+    }
+  }
+  return ClaimPath(prefix_, text);
+}
+
+// Links on the way must not lead out of the prefix, nor two names to one file.
+absl::Status Adopter::CheckNames(const ScrDataset& dataset, const ScrNames& names) {
+  std::map<std::string, std::string> places;  // what each file's name really is
+  for (const auto& of_rank : names) {
+    for (const auto& [recorded, name] : of_rank) {
+      CAIRN_RETURN_IF_ERROR(CheckPlace(disk_, prefix_.path(), name));
+      const std::size_t slash = name.rfind('/');
+      const std::string folder = slash == std::string::npos ? "" : name.substr(0, slash);
+      CAIRN_ASSIGN_OR_RETURN(const std::string real, RealDirectory(disk_, prefix_.path(), folder));
+      const std::string place = real.empty() ? BaseOf(name) : real + "/" + BaseOf(name);
+      auto other = others_.find(name);
+      if (other == others_.end()) other = others_.find(place);
+      if (other != others_.end()) {
+        return AlreadyExists("{}: file {} belongs to dataset {}, which is on the prefix", NameOf(dataset), name,
+                             other->second);
+      }
+      const auto [first, fresh] = places.try_emplace(place, name);
+      if (!fresh)
+        return AlreadyExists("{}: {} and {} would be one file, {}", NameOf(dataset), first->second, name, place);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Adopter::Plan> Adopter::MakePlan(const ScrDataset& dataset) {
+  Plan plan;
+  if (dataset.entry) {
+    const scr::Descriptor& from = dataset.entry->descriptor;
+    plan.adopted.from = from;
+    plan.adopted.from.id = dataset.id;
+    plan.adopted.step = from.checkpoint_id.value_or(dataset.id);
+  }
+  if (const auto id = OnPrefix(dataset)) {
+    plan.adopted.how = AdoptedScr::How::kOnPrefix;
+    plan.adopted.dataset = *id;
+    return plan;
+  }
+  CAIRN_RETURN_IF_ERROR(scratch_.Clear());
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<ScrRecovery> recovery, ScrRecovery::Open(disk_, dataset, scratch_.path()));
+  plan.adopted.ranks = static_cast<std::uint32_t>(recovery->filemaps().size());
+  plan.claim = ClaimOf(dataset, recovery->filemaps());
+  if (const auto before = claims_.find(plan.claim); before != claims_.end()) {
+    plan.adopted.how = AdoptedScr::How::kBefore;
+    plan.adopted.dataset = before->second;
+    return plan;
+  }
+  CAIRN_ASSIGN_OR_RETURN(ScrNaming naming, NameScrFiles(prefix_.path(), request_.prefix_was, recovery->filemaps()));
+  plan.names = std::move(naming.names);
+  if (naming.guessed) {
+    plan.hint = fmt::format("{}: files are named as they lay below {}; --prefix-was says where SCR's prefix was",
+                            NameOf(dataset), naming.prefix);
+  }
+  CAIRN_RETURN_IF_ERROR(CheckNames(dataset, plan.names));
+  plan.recovery = std::move(recovery);
+  return plan;
+}
+
+std::optional<std::string> Adopter::Collides(const Plan& plan, std::set<std::string>* names) {
+  for (const auto& of_rank : plan.names) {
+    for (const auto& [recorded, name] : of_rank) {
+      if (names->contains(name)) return name;
+    }
+  }
+  for (const auto& of_rank : plan.names) {
+    for (const auto& [recorded, name] : of_rank) names->insert(name);
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<AdoptedScr> Adopter::Adopt(const ScrDataset& dataset) {
+  CAIRN_ASSIGN_OR_RETURN(Plan plan, MakePlan(dataset));
+  if (!plan.recovery) return plan.adopted;
+  const auto files = plan.recovery->RecoverFiles([&](Rank rank, const std::string& recorded) {
+    std::vector<std::string> places = {prefix_.FilePath(plan.names[rank].at(recorded))};
+    // Anywhere else only where the user has said that the prefix is.
+    const std::string& was = request_.prefix_was;
+    if (!was.empty() && recorded.starts_with(was.ends_with('/') ? was : was + "/")) places.push_back(recorded);
+    return places;
+  });
+  TellWarnings(*plan.recovery);
+  if (files.ok() && !plan.hint.empty()) request_.note(plan.hint);
+  if (!files.ok()) return files.status();
+  AdoptedScr adopted = plan.adopted;
+  adopted.rebuilt = plan.recovery->rebuilt();
+  adopted.verified = plan.recovery->verified();
+  CAIRN_RETURN_IF_ERROR(Take(dataset, plan, *files, &adopted));
+  for (const auto& names : plan.names) {
+    for (const auto& [recorded, name] : names) others_[name] = adopted.dataset;
+  }
+  return adopted;
+}
+
+absl::Status Adopter::CheckRoomFor(const std::vector<ScrRankFiles>& files, const ScrNames& names) {
+  std::uint64_t bytes = 0;
+  for (Rank rank = 0; rank < files.size(); ++rank) {
+    for (const auto& [recorded, file] : files[rank]) {
+      if (file.path == prefix_.FilePath(names[rank].at(recorded))) continue;
+      bytes = file.meta.bytes > std::numeric_limits<std::uint64_t>::max() - bytes
+                  ? std::numeric_limits<std::uint64_t>::max()
+                  : bytes + file.meta.bytes;
+    }
+  }
+  return CheckRoom(disk_, prefix_, bytes);
+}
+
+NewDataset Adopter::MakeDataset(const ScrDataset& from, const AdoptedScr& adopted, DatasetId id) const {
+  NewDataset dataset;
+  scr::Descriptor& descriptor = dataset.descriptor;
+  descriptor = from.entry->descriptor;
+  descriptor.id = id;
+  descriptor.complete = std::nullopt;
+  descriptor.checkpoint_id = std::nullopt;
+  descriptor.launch = 0;
+  descriptor.step = adopted.step;
+  descriptor.ranks = adopted.ranks;
+  descriptor.own_files = true;
+  // Names are one dataset's each, and Cairn's own are kept for its own.
+  bool taken = descriptor.name.empty() || NumberAfter(descriptor.name, "ckpt.");
+  for (const auto& [other, committed] : committed_) taken |= committed.descriptor.name == descriptor.name;
+  if (taken) descriptor.name = dataset.folder();
+  return dataset;
+}
+
+// All of them wait until the last is there, and who they are is known.
+absl::Status Adopter::CopyFiles(const std::vector<ScrRankFiles>& files, const ScrNames& names, NewDataset* dataset) {
+  in_place_.clear();
+  const std::string stage = ParentOf(prefix_.FilePath(StagedName(*dataset, 0, 0)));
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, stage, kAdoptedFolderMode));
+  for (Rank rank = 0; rank < files.size(); ++rank) {
+    catalogue::Catalogue catalogue = CatalogueOf(*dataset, prefix_.run(), rank);
+    for (const auto& [recorded, file] : files[rank]) {
+      const std::string& name = names[rank].at(recorded);
+      const std::string staged = prefix_.FilePath(StagedName(*dataset, rank, catalogue.file_size()));
+      catalogue::FileEntry& entry = *catalogue.add_file();
+      const bool in_place = file.path == prefix_.FilePath(name);
+      CAIRN_RETURN_IF_ERROR(in_place ? KeepFile(disk_, file, staged, &entry) : CopyFile(disk_, file, staged, &entry));
+      if (in_place) in_place_.insert(name);
+      entry.set_name(name);
+      entry.set_prefix_name(name);
+    }
+    dataset->catalogues.push_back(std::move(catalogue));
+  }
+  CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(stage));
+  for (const catalogue::Catalogue& catalogue : dataset->catalogues) {
+    CAIRN_RETURN_IF_ERROR(prefix_.StoreCatalogue(catalogue));
+  }
+  return PlaceFiles(*dataset);
+}
+
+absl::Status Adopter::PlaceFiles(const NewDataset& dataset) {
+  std::set<std::string> folders;
+  for (const catalogue::Catalogue& catalogue : dataset.catalogues) {
+    for (int i = 0; i < catalogue.file_size(); ++i) {
+      const catalogue::FileEntry& file = catalogue.file(i);
+      const std::string staged = prefix_.FilePath(StagedName(dataset, catalogue.rank(), i));
+      const std::string path = prefix_.FilePath(file.prefix_name());
+      if (in_place_.contains(file.prefix_name())) continue;
+      if (folders.insert(ParentOf(path)).second) {
+        CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, ParentOf(path), kAdoptedFolderMode));
+      }
+      CAIRN_RETURN_IF_ERROR(disk_.Rename(staged, path));
+    }
+  }
+  for (const std::string& folder : folders) CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(folder));
+  return disk_.SyncDirectory(prefix_.FilePath(dataset.folder()));
+}
+
+absl::Status Adopter::Take(const ScrDataset& from, const Plan& plan, const std::vector<ScrRankFiles>& files,
+                           AdoptedScr* adopted) {
+  CAIRN_RETURN_IF_ERROR(CheckRoomFor(files, plan.names));
+  CAIRN_ASSIGN_OR_RETURN(const Prefix::IdBlock ids, prefix_.ReserveIds(0));
+  NewDataset dataset = MakeDataset(from, *adopted, ids.first);
+  kvtree::Tree claim;
+  claim.Set("SYSTEM", "SCR");
+  claim.Set("JOB", cache_.job);
+  claim.Set("ID", from.id);
+  CAIRN_RETURN_IF_ERROR(AdoptDataset(disk_, prefix_, plan.claim, std::move(claim), &dataset,
+                                     [&] { return CopyFiles(files, plan.names, &dataset); }));
+  adopted->dataset = dataset.id();
+  for (const catalogue::Catalogue& catalogue : dataset.catalogues) {
+    adopted->files += static_cast<std::uint64_t>(catalogue.file_size());
+    for (const catalogue::FileEntry& file : catalogue.file()) adopted->bytes += file.bytes();
+  }
+  return absl::OkStatus();
+}
+
+// --- Which datasets ---
+
+class Chooser {
+ public:
+  Chooser(const ScrCache& cache, const AdoptScrRequest& request, Adopter& adopter)
+      : cache_(cache), request_(request), adopter_(adopter) {}
+
+  // The newest first, until one is taken.
+  absl::StatusOr<std::vector<AdoptedScr>> One() {
+    for (auto at = cache_.datasets.rbegin(); at != cache_.datasets.rend(); ++at) {
+      const ScrDataset& dataset = at->second;
+      if (request_.dataset ? dataset.id != *request_.dataset : !MayBeCheckpoint(dataset)) continue;
+      auto adopted = adopter_.Adopt(dataset);
+      if (adopted.ok()) return std::vector<AdoptedScr>{*std::move(adopted)};
+      if (!absl::IsDataLoss(adopted.status())) return adopted.status();
+      PassOver(dataset, adopted.status());
+    }
+    return Nothing();
+  }
+
+  // The oldest first, so that the newest gets the highest number. Of those that have names in common, the newest.
+  absl::StatusOr<std::vector<AdoptedScr>> All() {
+    std::vector<const ScrDataset*> chosen;
+    std::set<std::string> names;
+    for (auto at = cache_.datasets.rbegin(); at != cache_.datasets.rend(); ++at) {
+      const auto plan = adopter_.MakePlan(at->second);
+      if (absl::IsDataLoss(plan.status()) || absl::IsAlreadyExists(plan.status())) {
+        PassOver(at->second, plan.status());
+        continue;
+      }
+      if (!plan.ok()) return plan.status();
+      if (const auto name = Adopter::Collides(*plan, &names)) {
+        request_.note(
+            fmt::format("{} is passed over: a newer one has a file of the same name, {}", NameOf(at->second), *name));
+        continue;
+      }
+      chosen.push_back(&at->second);
+    }
+    std::vector<AdoptedScr> all;
+    for (auto dataset = chosen.rbegin(); dataset != chosen.rend(); ++dataset) {
+      auto adopted = adopter_.Adopt(**dataset);
+      if (!adopted.ok() && !absl::IsDataLoss(adopted.status())) return adopted.status();
+      if (!adopted.ok()) {
+        PassOver(**dataset, adopted.status());
+        continue;
+      }
+      all.push_back(*std::move(adopted));
+    }
+    if (all.empty()) return Nothing();
+    return all;
+  }
+
+ private:
+  static bool MayBeCheckpoint(const ScrDataset& dataset) {
+    return !dataset.entry || dataset.entry->descriptor.checkpoint;
+  }
+  void PassOver(const ScrDataset& dataset, const absl::Status& why) {
+    const std::string reason = absl::IsDataLoss(why)
+                                   ? fmt::format("{} is not whole: {}", NameOf(dataset), MessageOf(why))
+                                   : fmt::format("passed over: {}", MessageOf(why));
+    request_.note(reason);
+    reasons_ += (reasons_.empty() ? "" : "; ") + reason;
+  }
+  absl::Status Nothing() const {
+    if (!reasons_.empty()) {
+      return DataLoss("no dataset of SCR's job {} can be adopted: {}", cache_.job, reasons_);
+    }
+    if (request_.dataset) return NotFound("the cache of SCR's job {} has no dataset {}", cache_.job, *request_.dataset);
+    return NotFound("the cache of SCR's job {} has no checkpoint", cache_.job);
+  }
+
+  const ScrCache& cache_;
+  const AdoptScrRequest& request_;
+  Adopter& adopter_;
+  std::string reasons_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<AdoptedScr>> AdoptScr(Disk& disk, Prefix& prefix, const ScrCache& cache,
+                                                 const AdoptScrRequest& request) {
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Scratch> scratch, Scratch::Make(disk, prefix));
+  CAIRN_ASSIGN_OR_RETURN(Claims claims, CleanUp(disk, prefix));
+  CAIRN_ASSIGN_OR_RETURN(auto committed, prefix.Committed());
+  Adopter adopter(disk, prefix, cache, request, *scratch, std::move(claims), std::move(committed));
+  CAIRN_RETURN_IF_ERROR(adopter.ReadNamesOfOthers());
+  Chooser chooser(cache, request, adopter);
+  return request.all ? chooser.All() : chooser.One();
+}
+
+}  // namespace cairn

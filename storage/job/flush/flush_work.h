@@ -1,0 +1,52 @@
+// What a flush does on the disks, in two steps. The first copies and changes nothing that anybody sees; several
+// datasets of a run do so at once. The second puts in place and commits: one dataset of a run at a time. Calls block.
+#ifndef CAIRN_STORAGE_JOB_FLUSH_FLUSH_WORK_H_
+#define CAIRN_STORAGE_JOB_FLUSH_FLUSH_WORK_H_
+
+#include <absl/status/status.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "proto/catalogue.pb.h"
+#include "storage/file/transfer/transfer.h"
+#include "storage/format/scr/records.h"
+#include "storage/io/disk.h"
+#include "storage/place/prefix/flush_file.h"
+#include "storage/place/prefix/prefix.h"
+
+namespace cairn {
+
+// The dataset, and who has it. All is borrowed.
+struct FlushSource {
+  Disk& disk;
+  std::string folder;  // of the dataset in the cache
+  const scr::Descriptor& descriptor;
+  const std::vector<catalogue::Catalogue>& catalogues;
+  std::set<std::string> grown = {};  // directories that are on the prefix as far as they had grown (grown_directory.h)
+};
+struct FlushTarget {
+  Disk& disk;
+  Prefix& prefix;
+  FlushFile& flush_file;
+  bool views = true;  // of what is committed BP5 views are made; that they are not is a warning
+};
+
+struct FlushOutcome {
+  absl::Status status;
+  bool too_late = false;             // never to be committed: removed there, or others have its id or names
+  std::string damaged_file;          // of the cache; another try would read the same bytes
+  std::vector<CopiedFile> copied;    // by the first step
+  std::vector<DatasetId> withdrawn;  // by the second, also if it failed: older ones whose files gave way
+  std::vector<std::string> warnings;
+};
+
+FlushOutcome CopyDataset(const FlushSource& source, const FlushTarget& target, Throttle& throttle,
+                         TransferProgress& progress);
+// kAborted: something has changed since the first step, which has to be done again.
+FlushOutcome CommitCopied(const FlushSource& source, const FlushTarget& target, const std::vector<CopiedFile>& copied);
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_JOB_FLUSH_FLUSH_WORK_H_

@@ -1,0 +1,386 @@
+#include "storage/job/scavenge/scavenge.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "proto/catalogue.pb.h"
+#include "storage/base/status.h"
+#include "storage/file/transfer/transfer.h"
+#include "storage/file/trees/tree_file.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/format/scr/flush_file.h"
+#include "storage/place/cache/survey.h"
+#include "storage/place/prefix/place.h"
+
+namespace cairn {
+namespace {
+
+using State = SavedDataset::State;
+
+// Is it the cache's trouble, not the prefix's? CopyFiles and its like say which side it was.
+bool OfSource(const absl::Status& status) {
+  return absl::IsDataLoss(status) || MessageOf(status).starts_with("source");
+}
+
+SavedDataset NothingSaved(const scr::Descriptor& descriptor) {
+  SavedDataset saved;
+  saved.id = descriptor.id;
+  saved.step = descriptor.step.value_or(0);
+  saved.checkpoint = descriptor.checkpoint;
+  saved.output = descriptor.output;
+  saved.ranks = descriptor.ranks.value_or(0);
+  return saved;
+}
+
+// One dataset on its way.
+class Saving {
+ public:
+  Saving(Disk& cache_disk, Disk& prefix_disk, Prefix& prefix, const SurveyedDataset& dataset)
+      : cache_disk_(cache_disk),
+        prefix_disk_(prefix_disk),
+        prefix_(prefix),
+        dataset_(dataset),
+        saved_(NothingSaved(dataset.descriptor)) {}
+
+  // `held_back`: why it must not be committed; empty: it may.
+  absl::StatusOr<SavedDataset> Run(const std::string& held_back) {
+    const absl::Status begun = prefix_.BeginFlush(dataset_.descriptor);
+    if (absl::IsAborted(begun)) return TooLate(begun);
+    if (!begun.ok() && !absl::IsAlreadyExists(begun)) return begun;
+    CAIRN_RETURN_IF_ERROR(PutFlush({.flushing = true, .in_prefix = false}));
+    for (const auto& [rank, catalogue] : dataset_.ranks) CAIRN_RETURN_IF_ERROR(CopyRank(catalogue));
+    for (const auto& [rank, why] : dataset_.damaged) Miss(rank, why, true);
+    CAIRN_RETURN_IF_ERROR(FindOthers());
+    if (saved_.missing.empty() && !held_back.empty()) {
+      saved_.state = State::kHeldBack;
+      saved_.why = held_back;
+    } else if (saved_.missing.empty()) {
+      const absl::Status committed = Commit();
+      if (absl::IsAborted(committed)) {
+        RemoveWorkFiles();
+        return TooLate(committed);
+      }
+      CAIRN_RETURN_IF_ERROR(committed);
+      CAIRN_RETURN_IF_ERROR(PutFlush({.flushing = false, .in_prefix = true}));
+      return std::move(saved_);
+    } else {
+      saved_.state = State::kIncomplete;
+    }
+    CAIRN_RETURN_IF_ERROR(PutInPlaceWhatReplacesNothing());
+    CAIRN_RETURN_IF_ERROR(PutFlush({.flushing = false, .in_prefix = false}));
+    return std::move(saved_);
+  }
+
+ private:
+  struct Where {
+    bool flushing, in_prefix;
+  };
+
+  bool own_files() const { return dataset_.descriptor.own_files; }
+  void Miss(Rank rank, std::string why, bool damaged) { missing_[rank] = {rank, std::move(why), damaged}; }
+  SavedDataset TooLate(const absl::Status& status) {
+    saved_.state = State::kTooLate;
+    saved_.why = MessageOf(status);
+    return std::move(saved_);
+  }
+
+  absl::Status PutFlush(const Where& where);
+  absl::Status CopyRank(const catalogue::Catalogue& catalogue);
+  absl::Status FindOthers();
+  absl::Status FindOther(Rank rank);
+  absl::Status PutInPlaceWhatReplacesNothing();
+  absl::StatusOr<std::set<std::string>> Replaced(const std::vector<CopiedFile>& files) const;
+  absl::Status Commit();
+  void RemoveWorkFiles();
+
+  Disk& cache_disk_;
+  Disk& prefix_disk_;
+  Prefix& prefix_;
+  const SurveyedDataset& dataset_;
+  SavedDataset saved_;
+  std::map<Rank, MissingRank> missing_;
+  std::map<Rank, catalogue::Catalogue> there_;      // on the prefix, or, of `copied_`, about to be
+  std::map<Rank, std::vector<CopiedFile>> copied_;  // the application's own files, not in their places yet
+  Throttle throttle_{0};
+  TransferProgress progress_;
+};
+
+// SCR's tools see it on its way, and `cairn index build` finds there what the dataset is.
+absl::Status Saving::PutFlush(const Where& where) {
+  const scr::Descriptor& descriptor = dataset_.descriptor;
+  return prefix_.PutFlush(descriptor.id, {.name = descriptor.name,
+                                          .in_cache = true,
+                                          .in_prefix = where.in_prefix,
+                                          .flushing = where.flushing,
+                                          .checkpoint = descriptor.checkpoint,
+                                          .output = descriptor.output,
+                                          .descriptor = descriptor});
+}
+
+// A checkpoint file's name is its own: it goes to its place at once. An application's file may replace another's.
+absl::Status Saving::CopyRank(const catalogue::Catalogue& catalogue) {
+  std::vector<CopyJob> jobs;
+  std::uint64_t bytes = 0;
+  for (const catalogue::FileEntry& file : catalogue.file()) {
+    if (own_files()) {
+      const absl::Status place = CheckPlace(prefix_disk_, prefix_.path(), file.prefix_name());
+      if (absl::IsFailedPrecondition(place))
+        return Miss(catalogue.rank(), std::string(MessageOf(place)), false), absl::OkStatus();
+      CAIRN_RETURN_IF_ERROR(place);
+    }
+    jobs.push_back({.from = dataset_.folder + "/" + file.name(),
+                    .to = prefix_.FilePath(file.prefix_name()),
+                    .entry = &file,
+                    .owner = own_files() ? dataset_.descriptor.id : 0});
+    bytes += file.bytes();
+  }
+  std::size_t damaged = jobs.size();
+  auto copied = CopyToWork(cache_disk_, prefix_disk_, jobs, throttle_, progress_, &damaged);
+  if (!copied.ok()) {
+    if (!OfSource(copied.status())) return copied.status();
+    Miss(catalogue.rank(), std::string(MessageOf(copied.status())), absl::IsDataLoss(copied.status()));
+    return absl::OkStatus();
+  }
+  if (own_files()) {
+    copied_[catalogue.rank()] = *std::move(copied);
+  } else {
+    CAIRN_RETURN_IF_ERROR(PutInPlace(prefix_disk_, *copied));
+    CAIRN_RETURN_IF_ERROR(prefix_.StoreCatalogue(catalogue));  // after what it describes
+  }
+  there_[catalogue.rank()] = catalogue;
+  saved_.saved.push_back(catalogue.rank());
+  saved_.bytes += bytes;
+  return absl::OkStatus();
+}
+
+// Ranks that are not of this node, or damaged here: from where others have put them.
+absl::Status Saving::FindOthers() {
+  for (Rank rank = 0; rank < saved_.ranks; ++rank) {
+    if (!there_.contains(rank)) CAIRN_RETURN_IF_ERROR(FindOther(rank));
+  }
+  for (auto& [rank, missing] : missing_) saved_.missing.push_back(std::move(missing));
+  return absl::OkStatus();
+}
+
+absl::Status Saving::FindOther(Rank rank) {
+  const std::string path = prefix_.CataloguePath(dataset_.descriptor.id, rank);
+  const auto missing = [&](std::string why) {
+    if (!missing_.contains(rank)) Miss(rank, std::move(why), false);
+    return absl::OkStatus();
+  };
+  const auto text = ReadWhole(prefix_disk_, path, kCatalogueBytesMax);
+  if (absl::IsNotFound(text.status())) return missing("is neither in this cache nor on the prefix");
+  if (!text.ok()) return text.status();
+  auto catalogue = DecodeCatalogue(path, *text);
+  if (!catalogue.ok()) return missing(std::string(MessageOf(catalogue.status())));
+  const scr::Descriptor& descriptor = dataset_.descriptor;
+  if (catalogue->run() != prefix_.run().Hex() || catalogue->dataset() != descriptor.id || catalogue->rank() != rank ||
+      catalogue->nranks() != saved_.ranks || catalogue->launch() != descriptor.launch ||
+      catalogue->files() != descriptor.own_files) {
+    return missing(fmt::format("{}: is not of this dataset", path));
+  }
+  for (const catalogue::FileEntry& file : catalogue->file()) {
+    const std::string to = prefix_.FilePath(file.prefix_name());
+    // A checkpoint file has its name for itself, and its catalogue was written after it. Of an application's file
+    // anything may be in the place.
+    const auto info = prefix_disk_.Info(to);
+    absl::Status whole = info.status();
+    if (info.ok() && info->bytes != file.bytes()) {
+      whole = DataLoss("{}: {} bytes instead of {}", to, info->bytes, file.bytes());
+    } else if (info.ok() && own_files()) {
+      whole = VerifyFile(prefix_disk_, to, file);
+    }
+    if (absl::IsNotFound(whole) || absl::IsDataLoss(whole)) return missing(std::string(MessageOf(whole)));
+    CAIRN_RETURN_IF_ERROR(whole);
+  }
+  missing_.erase(rank);
+  there_[rank] = *std::move(catalogue);
+  return absl::OkStatus();
+}
+
+// The names below the prefix where other files are than those that are to come.
+absl::StatusOr<std::set<std::string>> Saving::Replaced(const std::vector<CopiedFile>& files) const {
+  std::set<std::string> names;
+  for (const CopiedFile& file : files) {
+    if (file.work.empty()) continue;
+    const auto info = prefix_disk_.Info(file.to);
+    if (absl::IsNotFound(info.status())) continue;
+    if (!info.ok()) return info.status();
+    names.insert(file.to.substr(prefix_.path().size() + 1));
+  }
+  return names;
+}
+
+// Of an incomplete dataset: for the scavenge that completes it.
+absl::Status Saving::PutInPlaceWhatReplacesNothing() {
+  for (const auto& [rank, files] : copied_) {
+    CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> replaced, Replaced(files));
+    if (replaced.empty()) {
+      CAIRN_RETURN_IF_ERROR(PutInPlace(prefix_disk_, files));
+      CAIRN_RETURN_IF_ERROR(prefix_.StoreCatalogue(there_.at(rank)));
+      continue;
+    }
+    std::erase(saved_.saved, rank);
+    saved_.missing.push_back(
+        {rank, fmt::format("{}: would replace another dataset's, which only a whole dataset does", *replaced.begin()),
+         false});
+  }
+  std::sort(saved_.missing.begin(), saved_.missing.end(),
+            [](const MissingRank& a, const MissingRank& b) { return a.rank < b.rank; });
+  if (!saved_.missing.empty()) saved_.state = State::kIncomplete;
+  return absl::OkStatus();
+}
+
+absl::Status Saving::Commit() {
+  std::vector<CopiedFile> files;
+  for (const auto& [rank, copied] : copied_) files.insert(files.end(), copied.begin(), copied.end());
+  std::map<DatasetId, std::vector<catalogue::Catalogue>> withdrawn;
+  if (own_files()) {
+    // Whatever entry says COMPLETE names its own bytes at every instant: first those that give way are taken out.
+    CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> replaced, Replaced(files));
+    CAIRN_ASSIGN_OR_RETURN(withdrawn, prefix_.Withdraw(saved_.id, replaced));
+    CAIRN_RETURN_IF_ERROR(PutInPlace(prefix_disk_, files));
+  }
+  std::vector<catalogue::Catalogue> catalogues;
+  for (auto& [rank, catalogue] : there_) catalogues.push_back(std::move(catalogue));
+  for (const auto& [rank, copied] : copied_) CAIRN_RETURN_IF_ERROR(prefix_.StoreCatalogue(catalogues[rank]));
+  const absl::Status committed = prefix_.Commit(dataset_.descriptor, catalogues);
+  if (absl::IsFailedPrecondition(committed)) return Aborted("{}", MessageOf(committed));  // removed meanwhile
+  if (!committed.ok() && !absl::IsAlreadyExists(committed)) return committed;
+  for (const auto& [id, old] : withdrawn) {
+    if (!old.empty()) CAIRN_RETURN_IF_ERROR(prefix_.Remove(id, old));  // SCR's own have none, and stay
+  }
+  prefix_.MakeView(saved_.id, catalogues);
+  return absl::OkStatus();
+}
+
+// Of what comes too late: nobody will go on with them.
+void Saving::RemoveWorkFiles() {
+  for (const auto& [rank, files] : copied_) {
+    for (const CopiedFile& file : files) {
+      if (!file.work.empty()) prefix_disk_.Remove(file.work).IgnoreError();  // in the way of nobody
+    }
+  }
+}
+
+// --- Which ---
+
+class Scavenger {
+ public:
+  Scavenger(Disk& cache_disk, Disk& prefix_disk, Prefix& prefix, const ScavengeRequest& request)
+      : cache_disk_(cache_disk), prefix_disk_(prefix_disk), prefix_(prefix), request_(request) {}
+
+  absl::StatusOr<std::vector<SavedDataset>> Run(const CacheFolder::Found& run) {
+    CAIRN_ASSIGN_OR_RETURN(survey_, SurveyCache(cache_disk_, run.path, run.run));
+    for (const std::string& note : survey_.notes) request_.note(note);
+    CAIRN_ASSIGN_OR_RETURN(contents_, prefix_.Contents());
+    CAIRN_RETURN_IF_ERROR(MendFlushMarks());
+    CAIRN_RETURN_IF_ERROR(request_.dataset ? SaveOne(*request_.dataset)
+                          : request_.all   ? SaveAll()
+                                           : SaveWhatARestartNeeds());
+    std::sort(saved_.begin(), saved_.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+    return std::move(saved_);
+  }
+
+ private:
+  bool IsThere(DatasetId id) const { return contents_.datasets.contains(id) || contents_.dropped.contains(id); }
+  absl::Status MendFlushMarks();
+  absl::Status Save(const SurveyedDataset& dataset, const std::string& held_back = "");
+  absl::Status SaveOne(DatasetId id);
+  absl::Status SaveAll();
+  absl::Status SaveWhatARestartNeeds();
+
+  Disk& cache_disk_;
+  Disk& prefix_disk_;
+  Prefix& prefix_;
+  const ScavengeRequest& request_;
+  Survey survey_;
+  PrefixContents contents_;
+  std::vector<SavedDataset> saved_;
+};
+
+// Who was killed just after the commit has left the mark that the dataset is on its way.
+absl::Status Scavenger::MendFlushMarks() {
+  const auto flush = ReadTree(prefix_disk_, prefix_.path() + "/.scr/flush.scr");
+  if (!flush.ok()) return absl::OkStatus();  // none, or damaged: whoever changes it next makes it anew
+  const auto entries = scr::GetFlushEntries(*flush);
+  if (!entries.ok()) return absl::OkStatus();
+  for (const auto& [id, entry] : *entries) {
+    const auto there = contents_.datasets.find(id);
+    if (there == contents_.datasets.end() || !there->second.by_cairn) continue;
+    if (!entry.flushing || !survey_.datasets.contains(id)) continue;
+    scr::FlushEntry arrived = entry;
+    arrived.flushing = false;
+    arrived.in_prefix = true;
+    CAIRN_RETURN_IF_ERROR(prefix_.PutFlush(id, arrived));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Scavenger::Save(const SurveyedDataset& dataset, const std::string& held_back) {
+  auto saved = Saving(cache_disk_, prefix_disk_, prefix_, dataset).Run(held_back);
+  if (!saved.ok()) return Annotate(saved.status(), fmt::format("dataset {}", dataset.descriptor.id));
+  saved_.push_back(*std::move(saved));
+  return absl::OkStatus();
+}
+
+absl::Status Scavenger::SaveOne(DatasetId id) {
+  const auto found = survey_.datasets.find(id);
+  if (found == survey_.datasets.end()) return NotFound("dataset {} is not in this cache", id);
+  if (!IsThere(id)) return Save(found->second);
+  saved_.push_back(NothingSaved(found->second.descriptor));
+  saved_.back().state = State::kThere;
+  return absl::OkStatus();
+}
+
+absl::Status Scavenger::SaveAll() {
+  for (const auto& [id, dataset] : survey_.datasets) {
+    if (!IsThere(id)) CAIRN_RETURN_IF_ERROR(Save(dataset));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Scavenger::SaveWhatARestartNeeds() {
+  std::optional<DatasetId> incomplete;  // the first output that is
+  for (const auto& [id, dataset] : survey_.datasets) {
+    if (!dataset.descriptor.output || IsThere(id)) continue;
+    CAIRN_RETURN_IF_ERROR(Save(dataset));
+    if (saved_.back().state == State::kIncomplete && !incomplete) incomplete = id;
+  }
+  for (auto at = survey_.datasets.rbegin(); at != survey_.datasets.rend(); ++at) {
+    const auto& [id, dataset] = *at;
+    // One on the prefix that is as new serves a restart as well.
+    const bool served = std::any_of(contents_.datasets.begin(), contents_.datasets.end(), [id = id](const auto& item) {
+      return item.first >= id && item.second.descriptor.checkpoint;
+    });
+    if (served) break;
+    if (!dataset.descriptor.checkpoint || contents_.dropped.contains(id)) continue;
+    if (dataset.descriptor.output) {  // it was among them
+      const auto done = std::find_if(saved_.begin(), saved_.end(), [id = id](const auto& one) { return one.id == id; });
+      if (done != saved_.end() && done->state == State::kSaved) break;
+      continue;
+    }
+    std::string held_back;
+    if (incomplete && *incomplete < id) held_back = fmt::format("output {} before it is incomplete", *incomplete);
+    CAIRN_RETURN_IF_ERROR(Save(dataset, held_back));
+    if (saved_.back().state == State::kSaved) break;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<SavedDataset>> ScavengeRun(Disk& cache_disk, Disk& prefix_disk,
+                                                      const CacheFolder::Found& run, Prefix& prefix,
+                                                      const ScavengeRequest& request) {
+  if (prefix.run() != run.run) {
+    return FailedPrecondition("{}: the prefix is run {} now, not {}, which {} is of", prefix.path(), prefix.run().Hex(),
+                              run.run.Hex(), run.path);
+  }
+  return Scavenger(cache_disk, prefix_disk, prefix, request).Run(run);
+}
+
+}  // namespace cairn

@@ -1,0 +1,305 @@
+#include "storage/place/cache/cache_folder.h"
+
+#include "storage/base/path.h"
+
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+
+#include <limits>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "storage/base/status.h"
+#include "storage/file/trees/tree_file.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/place/cache/cache_index.h"
+#include "storage/place/cache/dataset_folder.h"
+#include "storage/place/cache/load.h"
+#include "storage/place/cache/run_folder.h"
+
+namespace cairn {
+namespace {
+
+bool CanShareExtents(Disk& disk, const std::string& folder) {
+  const std::string index = fmt::format("{}/{}", folder, kCacheIndexName);
+  const std::string clone = WorkName(index);
+  if (!disk.Clone(index, clone).ok()) return false;
+  disk.Remove(clone).IgnoreError();  // a work name: the next start removes it
+  return true;
+}
+
+class CacheFolderOnDisk final : public CacheFolder {
+ public:
+  CacheFolderOnDisk(Disk& disk, RunFolder folder, std::string prefix, const RunId& run)
+      : disk_(disk),
+        path_(std::move(folder.path)),
+        prefix_(std::move(prefix)),
+        run_(run),
+        shares_extents_(CanShareExtents(disk, path_)),
+        index_(disk, fmt::format("{}/{}", path_, kCacheIndexName)),
+        warnings_(std::move(folder.warnings)) {}
+
+  // One that is damaged, or lost though there are datasets, is made anew by Load. Until then nothing is written: an
+  // index without their entries would be their end.
+  absl::Status ReadIndex() {
+    const absl::Status read = index_.Read();
+    if (absl::IsDataLoss(read)) return absl::OkStatus();
+    CAIRN_RETURN_IF_ERROR(read);
+    const auto info = disk_.Info(index_.path());
+    if (!info.ok() && !absl::IsNotFound(info.status())) return info.status();
+    if (info.ok() && info->bytes > 0) return absl::OkStatus();
+    CAIRN_ASSIGN_OR_RETURN(const bool datasets, HasDatasets(disk_, path_));
+    if (datasets) index_.MarkLost();
+    return absl::OkStatus();
+  }
+
+  Disk& disk() override { return disk_; }
+  const std::string& path() const override { return path_; }
+  const std::string& prefix() const override { return prefix_; }
+  std::string DatasetPath(DatasetId id) const override { return path_ + "/" + DatasetFolderName(id); }
+  std::string WorkPath(DatasetId id, Rank rank) const override {
+    return WorkName(DatasetPath(id) + "/" + CheckpointFileName(id, rank));
+  }
+
+  absl::StatusOr<CacheLoad> Load() override {
+    CAIRN_ASSIGN_OR_RETURN(CacheLoad load, LoadCache(disk_, path_, prefix_, run_, index_));
+    const absl::MutexLock lock(&mutex_);
+    load.warnings.insert(load.warnings.begin(), warnings_.begin(), warnings_.end());
+    warnings_.clear();
+    return load;
+  }
+
+  absl::Status Begin(const scr::Descriptor& descriptor) override;
+  absl::Status CommitRank(const catalogue::Catalogue& catalogue, const std::string& work_path) override;
+  absl::Status CommitRankFiles(const catalogue::Catalogue& catalogue) override;
+  absl::Status Complete(const scr::Descriptor& descriptor) override;
+  absl::Status Remove(DatasetId id) override;
+  absl::Status Retire(DatasetId id) override;
+  bool shares_extents() const override { return shares_extents_; }
+  absl::Status SetAside(DatasetId id, const std::string& file, std::string_view why) override;
+  absl::Status SetDatasetAside(DatasetId id) override;
+  absl::StatusOr<std::string> RouteFile(DatasetId id, const std::string& name) override;
+
+  absl::Status StoreFlushRecord(const kvtree::Tree& record) override { return ReplaceTree(disk_, FlushPath(), record); }
+  absl::StatusOr<kvtree::Tree> LoadFlushRecord() override {
+    auto record = ReadTree(disk_, FlushPath());
+    if (absl::IsNotFound(record.status())) return kvtree::Tree();
+    return record;
+  }
+
+ private:
+  // A dataset between Begin and Complete.
+  struct Open {
+    scr::Descriptor descriptor;
+    std::set<Rank> committing;
+    std::map<Rank, RankFiles> committed;
+  };
+
+  std::string FlushPath() const { return path_ + "/flush.cairn"; }
+  absl::Status CheckCatalogue(const catalogue::Catalogue& catalogue);
+  absl::Status GiveUp(DatasetId id);
+  // Marks the rank as being committed, runs `write` with the dataset's descriptor, keeps what it answers.
+  template <typename Write>
+  absl::Status CommitAs(const catalogue::Catalogue& catalogue, Write write);
+
+  Disk& disk_;
+  const std::string path_;
+  const std::string prefix_;
+  const RunId run_;
+  const bool shares_extents_;
+  CacheIndex index_;
+  absl::Mutex mutex_;
+  std::map<DatasetId, Open> open_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> warnings_ ABSL_GUARDED_BY(mutex_);
+};
+
+absl::Status CacheFolderOnDisk::Begin(const scr::Descriptor& descriptor) {
+  const DatasetId id = descriptor.id;
+  if (id == 0 || id > std::numeric_limits<std::int32_t>::max() || descriptor.name.empty() || !descriptor.launch ||
+      descriptor.ranks.value_or(0) == 0) {
+    return InvalidArgument("dataset {} named \"{}\": a number, a name, a launch and ranks are needed", id,
+                           descriptor.name);
+  }
+  kvtree::Tree entry;
+  scr::PutCacheEntry({.descriptor = descriptor, .path = DatasetPath(id), .bypass = false}, entry);
+  CAIRN_RETURN_IF_ERROR(kvtree::Encodable(entry));
+  CAIRN_RETURN_IF_ERROR(index_.CheckWritable());
+  if (index_.Contains(id)) return AlreadyExists("{}: dataset {} was begun before", path_, id);
+  CAIRN_RETURN_IF_ERROR(disk_.MakeDirectory(DatasetPath(id), 0700));
+  if (absl::Status made = disk_.MakeDirectory(DatasetPath(id) + "/.scr", 0700); !made.ok()) {
+    RemoveTree(disk_, DatasetPath(id)).IgnoreError();  // what is left of it goes at the next start
+    return made;
+  }
+  const absl::MutexLock lock(&mutex_);
+  open_[id] = {.descriptor = descriptor, .committing = {}, .committed = {}};
+  return absl::OkStatus();
+}
+
+absl::Status CacheFolderOnDisk::CheckCatalogue(const catalogue::Catalogue& catalogue) {
+  CAIRN_RETURN_IF_ERROR(ValidateCatalogue(catalogue));
+  if (catalogue.run() == run_.Hex()) return absl::OkStatus();
+  return InvalidArgument("catalogue of run {} in the cache of run {}", catalogue.run(), run_.Hex());
+}
+
+template <typename Write>
+absl::Status CacheFolderOnDisk::CommitAs(const catalogue::Catalogue& catalogue, Write write) {
+  CAIRN_RETURN_IF_ERROR(CheckCatalogue(catalogue));
+  const DatasetId id = catalogue.dataset();
+  const Rank rank = catalogue.rank();
+  scr::Descriptor descriptor;
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto open = open_.find(id);
+    if (open == open_.end()) return FailedPrecondition("{}: dataset {} is not open", path_, id);
+    descriptor = open->second.descriptor;
+    if (catalogue.nranks() != descriptor.ranks) {
+      return InvalidArgument("dataset {}: rank {} says {} ranks, the dataset has {}", id, rank, catalogue.nranks(),
+                             *descriptor.ranks);
+    }
+    if (open->second.committed.contains(rank) || !open->second.committing.insert(rank).second) {
+      return AlreadyExists("dataset {}: rank {} was committed before", id, rank);
+    }
+  }
+  absl::StatusOr<RankFiles> files = write(descriptor);
+  const absl::MutexLock lock(&mutex_);
+  const auto open = open_.find(id);
+  if (open == open_.end()) return FailedPrecondition("{}: dataset {} was removed meanwhile", path_, id);
+  open->second.committing.erase(rank);
+  if (!files.ok()) return files.status();
+  open->second.committed[rank] = *std::move(files);
+  return absl::OkStatus();
+}
+
+absl::Status CacheFolderOnDisk::CommitRank(const catalogue::Catalogue& catalogue, const std::string& work_path) {
+  if (catalogue.files() || (catalogue.file_size() == 1) != !work_path.empty()) {
+    return InvalidArgument("dataset {}, rank {}: {} files in the catalogue, {} written", catalogue.dataset(),
+                           catalogue.rank(), catalogue.file_size(), work_path.empty() ? 0 : 1);
+  }
+  if (catalogue.file_size() == 1 &&
+      catalogue.file(0).name() != CheckpointFileName(catalogue.dataset(), catalogue.rank())) {
+    return InvalidArgument("dataset {}, rank {}: checkpoint file named {}", catalogue.dataset(), catalogue.rank(),
+                           catalogue.file(0).name());
+  }
+  return CommitAs(catalogue, [&](const scr::Descriptor& descriptor) -> absl::StatusOr<RankFiles> {
+    const std::string folder = DatasetPath(catalogue.dataset());
+    if (!work_path.empty()) CAIRN_RETURN_IF_ERROR(disk_.Rename(work_path, folder + "/" + catalogue.file(0).name()));
+    return WriteRankRecords(disk_, folder, prefix_, descriptor, catalogue);
+  });
+}
+
+absl::Status CacheFolderOnDisk::CommitRankFiles(const catalogue::Catalogue& catalogue) {
+  if (!catalogue.files()) {
+    return InvalidArgument("dataset {}, rank {}: not a catalogue of the application's files", catalogue.dataset(),
+                           catalogue.rank());
+  }
+  return CommitAs(catalogue, [&](const scr::Descriptor& descriptor) {
+    return WriteRankRecords(disk_, DatasetPath(catalogue.dataset()), prefix_, descriptor, catalogue);
+  });
+}
+
+absl::Status CacheFolderOnDisk::Complete(const scr::Descriptor& descriptor) {
+  const DatasetId id = descriptor.id;
+  std::vector<RankFiles> ranks;
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto open = open_.find(id);
+    if (open == open_.end()) return FailedPrecondition("{}: dataset {} is not open", path_, id);
+    const std::uint32_t nranks = *open->second.descriptor.ranks;
+    if (descriptor.ranks != nranks || open->second.committed.size() != nranks) {
+      return FailedPrecondition("dataset {}: {} of {} ranks are committed", id, open->second.committed.size(), nranks);
+    }
+    for (const auto& [rank, files] : open->second.committed) ranks.push_back(files);
+  }
+  CAIRN_RETURN_IF_ERROR(WriteDatasetRecords(disk_, DatasetPath(id), ranks));
+  const scr::CacheEntry entry = CompleteEntry(DatasetPath(id), descriptor, ranks);
+  bool removed = false;
+  CAIRN_RETURN_IF_ERROR(index_.Apply([&](kvtree::Tree& tree) {
+    const absl::MutexLock lock(&mutex_);
+    removed = !open_.contains(id);
+    if (!removed) scr::PutCacheEntry(entry, tree);
+  }));
+  if (removed) {
+    CAIRN_RETURN_IF_ERROR(EraseEncodeStates(disk_, DatasetPath(id)));  // written after the removal took them back
+    return FailedPrecondition("{}: dataset {} was removed meanwhile", path_, id);
+  }
+  const absl::MutexLock lock(&mutex_);
+  open_.erase(id);
+  return absl::OkStatus();
+}
+
+absl::Status CacheFolderOnDisk::Remove(DatasetId id) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    open_.erase(id);
+  }
+  CAIRN_RETURN_IF_ERROR(GiveUp(id));
+  return RemoveTree(disk_, DatasetPath(id));
+}
+
+absl::Status CacheFolderOnDisk::Retire(DatasetId id) {
+  if (!index_.Contains(id)) return NotFound("{}: no dataset {}", path_, id);
+  return GiveUp(id);
+}
+
+// The entry first: without it the dataset is not believed in; an entry without encode states would be mended. Then the
+// states, by which it would come back if the index were lost. The bytes are untouched until both are gone for good.
+absl::Status CacheFolderOnDisk::GiveUp(DatasetId id) {
+  CAIRN_RETURN_IF_ERROR(index_.Apply([id](kvtree::Tree& tree) { scr::EraseCacheEntry(id, tree); }));
+  return EraseEncodeStates(disk_, DatasetPath(id));
+}
+
+absl::Status CacheFolderOnDisk::SetAside(DatasetId id, const std::string& file, std::string_view why) {
+  const std::string folder = DatasetPath(id) + "/";
+  const std::string name = file.starts_with(folder) ? file.substr(folder.size()) : file;
+  // As a path below the folder only: catalogues are named so, too.
+  const auto normal = NormalizeFileName("", "x/" + name);
+  if (!normal.ok() || *normal != "x/" + name) return InvalidArgument("{}: not a file of dataset {}", file, id);
+  bool there = false;
+  CAIRN_RETURN_IF_ERROR(index_.Apply([&](kvtree::Tree& tree) {
+    kvtree::Tree* datasets = tree.Find("DSET");
+    kvtree::Tree* entry = datasets != nullptr ? datasets->Find(std::to_string(id)) : nullptr;
+    there = entry != nullptr;
+    if (!there) return;
+    entry->At("DSETDESC").SetBool("COMPLETE", false);
+    // Up to a NUL, which a key cannot hold.
+    entry->Set("CAIRN_DAMAGED", fmt::format("{}: {}", name, why.substr(0, why.find('\0'))));
+  }));
+  if (!there) return NotFound("{}: no dataset {}", path_, id);
+  CAIRN_RETURN_IF_ERROR(EraseEncodeStates(disk_, DatasetPath(id)));
+  const absl::Status moved = MoveAside(disk_, folder + name, folder + name + ".damaged").status();
+  return absl::IsNotFound(moved) ? absl::OkStatus() : moved;  // then that was the damage
+}
+
+absl::Status CacheFolderOnDisk::SetDatasetAside(DatasetId id) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    open_.erase(id);
+  }
+  // First the folder: an entry without one is harmless, a folder without entry would be removed.
+  const absl::Status moved =
+      MoveAside(disk_, DatasetPath(id), fmt::format("{}/{}{}", path_, kDamagedStem, id)).status();
+  if (!moved.ok() && !absl::IsNotFound(moved)) return moved;
+  return index_.Apply([id](kvtree::Tree& tree) { scr::EraseCacheEntry(id, tree); });
+}
+
+absl::StatusOr<std::string> CacheFolderOnDisk::RouteFile(DatasetId id, const std::string& name) {
+  CAIRN_ASSIGN_OR_RETURN(const std::string normal, NormalizeFileName("", name));
+  CAIRN_RETURN_IF_ERROR(disk_.Info(DatasetPath(id)).status());
+  std::string path = DatasetPath(id) + "/" + normal;
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, ParentOf(path), 0700));
+  return path;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CacheFolder>> CacheFolder::Open(Disk& disk, const std::string& cache,
+                                                               std::string_view user, std::string_view run_name,
+                                                               const RunId& run, const std::string& prefix) {
+  CAIRN_ASSIGN_OR_RETURN(RunFolder folder, OpenRunFolder(disk, cache, user, run_name, run, prefix));
+  auto opened = std::make_unique<CacheFolderOnDisk>(disk, std::move(folder), prefix, run);
+  CAIRN_RETURN_IF_ERROR(opened->ReadIndex());
+  return opened;
+}
+
+}  // namespace cairn

@@ -1,0 +1,106 @@
+// One run's folder in a node's cache: where datasets lie, and the records that say which of them are whole.
+//
+//   <cache>/<user>/scr.<run>/run.cairn, cindex.scrinfo, flush.cairn
+//   <cache>/<user>/scr.<run>/scr.dataset.<id>/…  files, rank_<r>.cat, .scr/filemap_<r>, .scr/reddesc…
+//
+// Who owns the truth: the files. A rank: data synced under work names (by the caller), renamed; catalogue, filemap and
+// the rank's redundancy records (scheme SINGLE) beside it, all synced at once, with their directories. A dataset:
+// ranks; ownership lists; the encode states (STATE 2) when all that is synced; then its entry with COMPLETE 1, synced:
+// none of the rest is believed without it. A crash anywhere leaves either a whole dataset with COMPLETE 1 or one that
+// Load removes. (SCR writes an entry before the directory, too, so that a crash leaves a record. Here a folder without
+// entry is record enough, and a begin costs no sync.) What is given up loses its entry first, then its encode states,
+// both synced, then its bytes: so the index can be made anew from the folders when it is lost. Open, then Load, then
+// the rest. Where the index is damaged, nothing can be begun before Load has made it anew. All calls block on disk: I/O
+// pool, not a strand. Thread-safe: calls for different datasets and ranks run concurrently, the cache index is written
+// by one at a time and changes waiting for it are written together.
+#ifndef CAIRN_STORAGE_PLACE_CACHE_CACHE_FOLDER_H_
+#define CAIRN_STORAGE_PLACE_CACHE_CACHE_FOLDER_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "proto/catalogue.pb.h"
+#include "storage/base/ids.h"
+#include "storage/format/scr/records.h"
+#include "storage/io/disk.h"
+#include "storage/place/cache/dataset_store.h"
+
+namespace cairn {
+
+struct CachedDataset {
+  scr::Descriptor descriptor;
+  std::vector<catalogue::Catalogue> ranks;  // index = rank; all there
+};
+
+struct CacheLoad {
+  std::map<DatasetId, CachedDataset> whole;
+  std::vector<DatasetId> removed;     // were never whole
+  std::vector<std::string> warnings;  // records damaged or set aside, for log and `cairn status`
+  DatasetId highest_id = 0;           // of everything seen
+};
+
+class CacheFolder : public DatasetStore {
+ public:
+  // Finds the run's folder below `<cache>/<user>/` by the identity in run.cairn, or makes it (0700) as
+  // scr.<name>-<8 hex digits>. kPermissionDenied if it belongs to another user or others may write to it.
+  static absl::StatusOr<std::unique_ptr<CacheFolder>> Open(Disk& disk, const std::string& cache, std::string_view user,
+                                                           std::string_view run_name, const RunId& run,
+                                                           const std::string& prefix);
+  // The runs that have a folder below `<cache>/<user>/`, for a daemon that starts: what Open wants to know of each. Of
+  // a folder whose run.cairn is lost or damaged, what its datasets say. Folders that do not say are none. No such
+  // directory: none.
+  struct Found {
+    std::string path;
+    std::string run_name;
+    RunId run;
+    std::string prefix;  // as last opened on this node
+  };
+  static absl::StatusOr<std::vector<Found>> Find(Disk& disk, const std::string& cache, std::string_view user);
+
+  virtual const std::string& path() const = 0;
+  virtual const std::string& prefix() const = 0;
+  virtual std::string DatasetPath(DatasetId id) const = 0;
+
+  // After a start: removes what was never whole (work names, entries without COMPLETE, folders without entry), checks
+  // that every file of the rest is there in its size, reads the catalogues. A dataset that lacks a file or a sound
+  // catalogue is set aside (folder renamed to damaged.<id>.<n>), reported, and not whole. What else is damaged or
+  // missing is made anew and reported: filemaps, redundancy records, ownership lists, encode states from the
+  // catalogues; the index from the folders, with those that their own records show to be whole (the others go aside).
+  // What SCR itself wrote into the folder is left alone. Errors are the disk's, for the folder as a whole.
+  virtual absl::StatusOr<CacheLoad> Load() = 0;
+
+  // Of DatasetStore: after an error of Begin nothing is left that the next Load would not remove. Complete: encode
+  // states, then COMPLETE 1; OK: the dataset is at `local`. Remove takes away damaged files that SetAside kept, too.
+
+  // The dataset is given up for its files: its entry and encode states go, synced, so that nothing believes in it any
+  // more; then the bytes stay where they are for others to take (by rename out of the folder) until Remove. The next
+  // Load removes what is left. Not there: kNotFound.
+  virtual absl::Status Retire(DatasetId id) = 0;
+
+  // Can files here share extents (Disk::Clone)? Tried when the folder was opened.
+  virtual bool shares_extents() const = 0;
+
+  // A copy found damaged: the file keeps its bytes under a name of its own (<name>.damaged.<n>), the dataset's entry
+  // loses COMPLETE. It is never used again; the next Load moves the folder aside. `file`: its name in the dataset's
+  // directory, or its path.
+  virtual absl::Status SetAside(DatasetId id, const std::string& file, std::string_view why) = 0;
+
+  // The whole dataset goes aside, as Load would do it after SetAside: its folder to damaged.<id>.<n>, with all bytes;
+  // then its entry goes, and Begin may make the dataset anew. Not there: OK.
+  virtual absl::Status SetDatasetAside(DatasetId id) = 0;
+
+  // flush.cairn: opaque progress of this node's flushes (datasets that are on the prefix), replaced atomically.
+  virtual absl::Status StoreFlushRecord(const kvtree::Tree& record) = 0;
+  virtual absl::StatusOr<kvtree::Tree> LoadFlushRecord() = 0;  // absent: empty; damaged: kDataLoss
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_PLACE_CACHE_CACHE_FOLDER_H_

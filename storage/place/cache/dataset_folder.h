@@ -1,0 +1,103 @@
+// One dataset's folder in the cache: its records as Cairn and SCR read them. Calls block on disk. Stateless.
+//
+// Cairn's own records are the catalogues; each filemap holds the dataset's descriptor beside them. The rest (META,
+// redundancy records, ownership lists, encode states) says the same once more, for SCR, and can be made anew.
+#ifndef CAIRN_STORAGE_PLACE_CACHE_DATASET_FOLDER_H_
+#define CAIRN_STORAGE_PLACE_CACHE_DATASET_FOLDER_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "proto/catalogue.pb.h"
+#include "storage/base/ids.h"
+#include "storage/format/kvtree/tree.h"
+#include "storage/format/scr/records.h"
+#include "storage/format/scr/redset.h"
+#include "storage/io/disk.h"
+
+namespace cairn {
+
+// A rank's part of a dataset, as far as the dataset's own records need it.
+struct RankFiles {
+  std::vector<std::string> data;  // absolute: files, then the catalogue
+  std::uint64_t bytes = 0;        // of all of these
+};
+
+// A catalogue as it lies in the folder.
+struct StoredCatalogue {
+  catalogue::Catalogue catalogue;
+  std::uint64_t bytes = 0;  // of the file
+  std::uint32_t crc32 = 0;
+};
+
+std::string RecordsFolder(const std::string& folder);  // <folder>/.scr
+std::string FilemapPath(const std::string& folder, Rank rank);
+RankFiles RankFilesOf(const std::string& folder, const StoredCatalogue& stored);
+
+// What the cache index says of the dataset once it is whole. FILES and SIZE count the catalogues, too, as SCR would.
+scr::CacheEntry CompleteEntry(const std::string& folder, const scr::Descriptor& descriptor,
+                              const std::vector<RankFiles>& ranks);
+
+// A rank's records as trees, by absolute path.
+struct RankRecords {
+  using Tree = std::pair<std::string, kvtree::Tree>;
+  Tree filemap;
+  std::vector<Tree> of_data;             // set descriptor and redundancy header of the files
+  std::vector<std::string> directories;  // that hold the files
+};
+// kFailedPrecondition: a file is missing or has another size than the catalogue says. The catalogue is one of them.
+absl::StatusOr<RankRecords> MakeRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
+                                            const scr::Descriptor& descriptor, const StoredCatalogue& stored);
+// The records that protect a filemap, which is in place.
+absl::StatusOr<std::vector<RankRecords::Tree>> MakeFilemapRecords(Disk& disk, const std::string& folder, Rank rank,
+                                                                  std::uint32_t nranks);
+
+// The rank's files are in place in `folder`, synced: its catalogue, filemap and redundancy records, all synced, with
+// the directories that hold them and the files. (None of it is believed before the dataset's own records are there.)
+//   kFailedPrecondition  a file is missing or has another size than the catalogue says
+//   kInvalidArgument     a record would become larger than records may be
+absl::StatusOr<RankFiles> WriteRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
+                                           const scr::Descriptor& descriptor, const catalogue::Catalogue& catalogue);
+// The same without the catalogue, which is there.
+absl::Status RewriteRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
+                                const scr::Descriptor& descriptor, const StoredCatalogue& stored);
+
+// Ownership lists by absolute path. The encode states likewise.
+std::vector<RankRecords::Tree> MakeOwnershipLists(const std::string& folder, const std::vector<RankFiles>& ranks);
+std::vector<RankRecords::Tree> MakeEncodeStates(const std::string& folder);
+
+// All ranks have theirs: ownership lists, then, after everything else is synced (the folder's own name, too), the
+// encode states.
+absl::Status WriteDatasetRecords(Disk& disk, const std::string& folder, const std::vector<RankFiles>& ranks);
+
+// The dataset is given up: nobody finds it whole any more, by whatever records are left. SCR takes it for incomplete,
+// and where the index is lost Cairn does, too. Synced. No folder: OK.
+absl::Status EraseEncodeStates(Disk& disk, const std::string& folder);
+// Were they there once, and have been erased?
+absl::StatusOr<bool> IsGivenUp(Disk& disk, const std::string& folder);
+
+// Reads and checks a rank's catalogue; and its files but for their bytes.
+//   kDataLoss  what is missing or wrong; other errors: the disk's, which say nothing about the dataset
+absl::StatusOr<StoredCatalogue> ReadRank(Disk& disk, const std::string& folder, const RunId& run,
+                                         const scr::Descriptor& descriptor, Rank rank);
+// All ranks. Errors as of ReadRank.
+absl::StatusOr<std::vector<StoredCatalogue>> ReadDataset(Disk& disk, const std::string& folder, const RunId& run,
+                                                         const scr::Descriptor& descriptor);
+
+// What the dataset is, by the first of its filemaps that can be read and says so: with id, name, launch and ranks, but
+// without what is only known when it is complete.
+//   kNotFound  none says so; other errors: the disk's
+absl::StatusOr<scr::Descriptor> FindDescriptor(Disk& disk, const std::string& folder, DatasetId id);
+
+// Is it SCR's own? It has filemaps, and nothing of Cairn's.
+absl::StatusOr<bool> IsScrs(Disk& disk, const std::string& folder);
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_PLACE_CACHE_DATASET_FOLDER_H_

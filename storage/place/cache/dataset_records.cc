@@ -1,0 +1,234 @@
+// What dataset_folder.h makes and writes.
+#include <set>
+#include <span>
+
+#include "storage/base/checksum.h"
+#include "storage/base/path.h"
+#include "storage/base/status.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/place/cache/dataset_folder.h"
+#include "storage/place/cache/sync_batch.h"
+
+namespace cairn {
+namespace {
+
+using scr::RedsetKind;
+
+constexpr RedsetKind kKinds[] = {RedsetKind::kFilemaps, RedsetKind::kData};
+
+// What an encode state becomes that is taken back. SCR does not know the name.
+std::string GivenUpPath(const std::string& folder) {
+  return RecordsFolder(folder) + "/given_up.cairn";
+}
+
+absl::StatusOr<FileInfo> InfoOf(Disk& disk, const std::string& path, std::uint64_t bytes) {
+  const auto info = disk.Info(path);
+  if (absl::IsNotFound(info.status())) return FailedPrecondition("{}: missing", path);
+  if (!info.ok()) return info.status();
+  if (!info->is_regular()) return FailedPrecondition("{}: not a regular file", path);
+  if (info->bytes != bytes) return FailedPrecondition("{}: {} bytes instead of {}", path, info->bytes, bytes);
+  return *info;
+}
+
+scr::Meta MakeMeta(const std::string& target, std::uint32_t nranks, const FileInfo& info) {
+  scr::Meta meta;
+  meta.directory = ParentOf(target);
+  meta.name = BaseOf(target);
+  meta.ranks = nranks;
+  meta.complete = true;
+  meta.bytes = info.bytes;
+  meta.mode = info.mode;
+  meta.uid = info.uid;
+  meta.gid = info.gid;
+  meta.atime = info.atime;
+  meta.mtime = info.mtime;
+  meta.ctime = info.ctime;
+  return meta;
+}
+
+scr::Meta MetaOf(const std::string& prefix, const catalogue::FileEntry& file, std::uint32_t nranks,
+                 const FileInfo& info) {
+  scr::Meta meta = MakeMeta(prefix + "/" + file.prefix_name(), nranks, info);
+  meta.original = file.original().empty() ? file.prefix_name() : file.original();
+  if (file.has_crc32()) meta.crc32 = file.crc32();
+  if (file.mode() == 0) return meta;
+  // As the application left it: reading it may have changed the time of the last access.
+  meta.mode = file.mode();
+  meta.atime = {.tv_sec = file.atime_s(), .tv_nsec = static_cast<long>(file.atime_ns())};
+  meta.mtime = {.tv_sec = file.mtime_s(), .tv_nsec = static_cast<long>(file.mtime_ns())};
+  return meta;
+}
+
+std::vector<RankRecords::Tree> Below(const std::string& folder, std::vector<scr::NamedTree> named) {
+  for (scr::NamedTree& tree : named) tree.first = RecordsFolder(folder) + "/" + tree.first;
+  return named;
+}
+
+absl::Status WriteTrees(SyncBatch& batch, const std::vector<RankRecords::Tree>& trees) {
+  for (const auto& [path, tree] : trees) {
+    if (const absl::Status fits = kvtree::Encodable(tree); !fits.ok()) return Annotate(fits, path);
+    CAIRN_RETURN_IF_ERROR(batch.Write(path, kvtree::Encode(tree)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteRecords(Disk& disk, SyncBatch& batch, const std::string& folder, const std::string& prefix,
+                          const scr::Descriptor& descriptor, const StoredCatalogue& stored) {
+  CAIRN_ASSIGN_OR_RETURN(const RankRecords records, MakeRankRecords(disk, folder, prefix, descriptor, stored));
+  for (const std::string& directory : records.directories) batch.AddDirectory(directory);
+  batch.AddDirectory(folder);
+  batch.AddDirectory(RecordsFolder(folder));
+  CAIRN_RETURN_IF_ERROR(WriteTrees(batch, {records.filemap}));
+  CAIRN_RETURN_IF_ERROR(WriteTrees(batch, records.of_data));
+  const catalogue::Catalogue& catalogue = stored.catalogue;
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<RankRecords::Tree> of_filemap,
+                         MakeFilemapRecords(disk, folder, catalogue.rank(), catalogue.nranks()));
+  CAIRN_RETURN_IF_ERROR(WriteTrees(batch, of_filemap));
+  return batch.Run();
+}
+
+}  // namespace
+
+std::string RecordsFolder(const std::string& folder) {
+  return folder + "/.scr";
+}
+
+std::string FilemapPath(const std::string& folder, Rank rank) {
+  return fmt::format("{}/filemap_{}", RecordsFolder(folder), rank);
+}
+
+RankFiles RankFilesOf(const std::string& folder, const StoredCatalogue& stored) {
+  RankFiles files;
+  for (const catalogue::FileEntry& file : stored.catalogue.file()) {
+    files.data.push_back(folder + "/" + file.name());
+    files.bytes += file.bytes();
+  }
+  files.data.push_back(folder + "/" + CatalogueName(stored.catalogue.rank()));
+  files.bytes += stored.bytes;
+  return files;
+}
+
+scr::CacheEntry CompleteEntry(const std::string& folder, const scr::Descriptor& descriptor,
+                              const std::vector<RankFiles>& ranks) {
+  scr::CacheEntry entry{.descriptor = descriptor, .path = folder, .bypass = false};
+  entry.descriptor.complete = true;
+  entry.descriptor.files = 0;
+  entry.descriptor.bytes = 0;
+  for (const RankFiles& files : ranks) {
+    entry.descriptor.files += files.data.size();
+    entry.descriptor.bytes += files.bytes;
+  }
+  return entry;
+}
+
+absl::StatusOr<RankRecords> MakeRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
+                                            const scr::Descriptor& descriptor, const StoredCatalogue& stored) {
+  const catalogue::Catalogue& catalogue = stored.catalogue;
+  const Rank rank = catalogue.rank();
+  scr::Filemap filemap;
+  std::vector<scr::RedsetFile> listed;
+  std::set<std::string> directories;
+  const auto enter = [&](const catalogue::FileEntry& file) -> absl::Status {
+    const std::string path = folder + "/" + file.name();
+    CAIRN_ASSIGN_OR_RETURN(const FileInfo info, InfoOf(disk, path, file.bytes()));
+    scr::Meta meta = MetaOf(prefix, file, catalogue.nranks(), info);
+    meta.rank = rank;
+    if (descriptor.checkpoint) meta.dataset = descriptor.checkpoint_id.value_or(descriptor.id);
+    listed.emplace_back(path, meta);
+    filemap.files.emplace(path, std::move(meta));
+    directories.insert(ParentOf(path));
+    return absl::OkStatus();
+  };
+  for (const catalogue::FileEntry& file : catalogue.file()) CAIRN_RETURN_IF_ERROR(enter(file));
+  catalogue::FileEntry own;
+  own.set_name(CatalogueName(rank));
+  own.set_prefix_name(fmt::format("ckpt.{}/{}", catalogue.dataset(), own.name()));
+  own.set_bytes(stored.bytes);
+  own.set_crc32(stored.crc32);
+  own.set_has_crc32(true);
+  CAIRN_RETURN_IF_ERROR(enter(own));
+
+  RankRecords records;
+  records.filemap = {FilemapPath(folder, rank), scr::ToTree(filemap)};
+  scr::PutExpectedFiles(filemap.files.size(), records.filemap.second);
+  scr::Descriptor begun = descriptor;
+  begun.complete.reset();  // not a filemap's to say
+  scr::PutFilemapDescriptor(begun, records.filemap.second);
+  records.of_data = Below(folder, scr::MakeSingleRank(RedsetKind::kData, rank, catalogue.nranks(), listed));
+  records.directories.assign(directories.begin(), directories.end());
+  return records;
+}
+
+absl::StatusOr<std::vector<RankRecords::Tree>> MakeFilemapRecords(Disk& disk, const std::string& folder, Rank rank,
+                                                                  std::uint32_t nranks) {
+  const std::string path = FilemapPath(folder, rank);
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(path));
+  return Below(folder,
+               scr::MakeSingleRank(RedsetKind::kFilemaps, rank, nranks, {{path, MakeMeta(path, nranks, info)}}));
+}
+
+absl::StatusOr<RankFiles> WriteRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
+                                           const scr::Descriptor& descriptor, const catalogue::Catalogue& catalogue) {
+  const std::string encoded = EncodeCatalogue(catalogue);
+  const StoredCatalogue stored{
+      .catalogue = catalogue, .bytes = encoded.size(), .crc32 = Crc32(std::as_bytes(std::span(encoded)))};
+  SyncBatch batch(disk);
+  CAIRN_RETURN_IF_ERROR(batch.Write(folder + "/" + CatalogueName(catalogue.rank()), encoded));
+  CAIRN_RETURN_IF_ERROR(WriteRecords(disk, batch, folder, prefix, descriptor, stored));
+  return RankFilesOf(folder, stored);
+}
+
+absl::Status RewriteRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
+                                const scr::Descriptor& descriptor, const StoredCatalogue& stored) {
+  SyncBatch batch(disk);
+  return WriteRecords(disk, batch, folder, prefix, descriptor, stored);
+}
+
+std::vector<RankRecords::Tree> MakeOwnershipLists(const std::string& folder, const std::vector<RankFiles>& ranks) {
+  const auto nranks = static_cast<std::uint32_t>(ranks.size());
+  std::vector<scr::OwnedFiles> data, maps;
+  for (Rank rank = 0; rank < nranks; ++rank) {
+    data.push_back({.rank = rank, .files = ranks[rank].data});
+    maps.push_back({.rank = rank, .files = {FilemapPath(folder, rank)}});
+  }
+  const std::string records = RecordsFolder(folder);
+  return Below(folder, {scr::MakeOwnership(RedsetKind::kData, records, nranks, data),
+                        scr::MakeOwnership(RedsetKind::kFilemaps, records, nranks, maps)});
+}
+
+std::vector<RankRecords::Tree> MakeEncodeStates(const std::string& folder) {
+  std::vector<scr::NamedTree> states;
+  for (const RedsetKind kind : kKinds) states.push_back(scr::MakeEncodeState(kind));
+  return Below(folder, std::move(states));
+}
+
+absl::Status WriteDatasetRecords(Disk& disk, const std::string& folder, const std::vector<RankFiles>& ranks) {
+  SyncBatch lists(disk);
+  lists.AddDirectory(RecordsFolder(folder));
+  lists.AddDirectory(ParentOf(folder));
+  CAIRN_RETURN_IF_ERROR(WriteTrees(lists, MakeOwnershipLists(folder, ranks)));
+  CAIRN_RETURN_IF_ERROR(lists.Run());
+  SyncBatch states(disk);
+  states.AddDirectory(RecordsFolder(folder));
+  CAIRN_RETURN_IF_ERROR(WriteTrees(states, MakeEncodeStates(folder)));
+  return states.Run();
+}
+
+absl::Status EraseEncodeStates(Disk& disk, const std::string& folder) {
+  bool first = true;
+  for (const auto& [path, tree] : MakeEncodeStates(folder)) {
+    const absl::Status erased =
+        std::exchange(first, false) ? disk.Rename(path, GivenUpPath(folder)) : disk.Remove(path);
+    if (!erased.ok() && !absl::IsNotFound(erased)) return erased;
+  }
+  const absl::Status synced = disk.SyncDirectory(RecordsFolder(folder));
+  return absl::IsNotFound(synced) ? absl::OkStatus() : synced;
+}
+
+absl::StatusOr<bool> IsGivenUp(Disk& disk, const std::string& folder) {
+  const auto info = disk.Info(GivenUpPath(folder));
+  if (!info.ok() && !absl::IsNotFound(info.status())) return info.status();
+  return info.ok();
+}
+
+}  // namespace cairn

@@ -1,0 +1,29 @@
+// What a start finds in a run's folder: keeps what is whole, makes its records anew where they are damaged, removes
+// what never was whole, moves other damage aside.
+#ifndef CAIRN_STORAGE_PLACE_CACHE_LOAD_H_
+#define CAIRN_STORAGE_PLACE_CACHE_LOAD_H_
+
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <string_view>
+
+#include "storage/base/ids.h"
+#include "storage/io/disk.h"
+#include "storage/place/cache/cache_folder.h"
+#include "storage/place/cache/cache_index.h"
+
+namespace cairn {
+
+inline constexpr std::string_view kFolderStem = "scr.dataset.";
+std::string DatasetFolderName(DatasetId id);  // scr.dataset.<id>
+// Folders of datasets that were set aside: damaged.<id>.<n>.
+inline constexpr std::string_view kDamagedStem = "damaged.";
+
+// As CacheFolder::Load, of the folder `path`, whose index `index` is.
+absl::StatusOr<CacheLoad> LoadCache(Disk& disk, const std::string& path, const std::string& prefix, const RunId& run,
+                                    CacheIndex& index);
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_PLACE_CACHE_LOAD_H_

@@ -1,0 +1,215 @@
+#include "storage/place/cache/run_folder.h"
+
+#include "storage/base/path.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/base/status.h"
+#include "storage/file/trees/tree_file.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/place/cache/cache_folder.h"
+#include "storage/place/cache/cache_index.h"
+#include "storage/place/cache/dataset_folder.h"
+#include "storage/place/cache/load.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::string_view kStem = "scr.";
+constexpr std::size_t kNameBytesMax = 64;
+constexpr std::uint32_t kRanksAsked = 16;  // of each dataset, until one can say
+constexpr int kTriesMax = 100;             // folders of the same name that belong to other runs
+
+struct RunRecord {
+  RunId run;
+  std::string prefix;
+};
+
+std::string RecordPath(const std::string& folder) {
+  return folder + "/run.cairn";
+}
+
+kvtree::Tree ToTree(const RunRecord& record) {
+  kvtree::Tree tree;
+  tree.Set("VERSION", std::uint64_t{1});
+  tree.Set("RUN", record.run.Hex());
+  tree.Set("PREFIX", record.prefix);
+  return tree;
+}
+
+absl::StatusOr<RunRecord> ReadRecord(Disk& disk, const std::string& folder) {
+  const std::string path = RecordPath(folder);
+  CAIRN_ASSIGN_OR_RETURN(const kvtree::Tree tree, ReadTree(disk, path));
+  const auto run = RunId::Parse(tree.Get("RUN").value_or(""));
+  if (!run.ok()) return DataLoss("{}: RUN: {}", path, MessageOf(run.status()));
+  const auto prefix = tree.Get("PREFIX");
+  if (!prefix || !prefix->starts_with('/')) return DataLoss("{}: PREFIX is not an absolute path", path);
+  return RunRecord{.run = *run, .prefix = std::string(*prefix)};
+}
+
+// What the record of a folder said that has lost it: each catalogue says which run it is of, and its rank's filemap
+// where on the prefix it belongs. kNotFound: no dataset says so.
+absl::StatusOr<RunRecord> RecoverRecord(Disk& disk, const std::string& folder) {
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
+  for (const std::string& name : names) {
+    const auto id = NumberAfter(name, kFolderStem);
+    const std::string dataset = folder + "/" + name;
+    const auto descriptor = id ? FindDescriptor(disk, dataset, *id) : NotFound("{}", name);
+    for (Rank rank = 0; descriptor.ok() && rank < std::min(*descriptor->ranks, kRanksAsked); ++rank) {
+      const std::string path = dataset + "/" + CatalogueName(rank);
+      const auto text = ReadWhole(disk, path, kCatalogueBytesMax);
+      const auto catalogue = text.ok() ? DecodeCatalogue(path, *text) : text.status();
+      const auto tree = ReadTree(disk, FilemapPath(dataset, rank));
+      const auto filemap = tree.ok() ? scr::GetFilemap(*tree) : tree.status();
+      if (!catalogue.ok() || !filemap.ok()) continue;
+      const auto meta = filemap->files.find(path);
+      const auto run = RunId::Parse(catalogue->run());
+      if (!run.ok() || meta == filemap->files.end()) continue;
+      const std::string& directory = meta->second.directory;  // <prefix>/ckpt.<id>
+      if (BaseOf(directory) == fmt::format("ckpt.{}", *id))
+        return RunRecord{.run = *run, .prefix = ParentOf(directory)};
+    }
+  }
+  return NotFound("{}: no dataset says which run it is of", folder);
+}
+
+absl::StatusOr<std::string> UserFolder(const std::string& cache, std::string_view user) {
+  if (!cache.starts_with('/')) return InvalidArgument("cache \"{}\" is not absolute", cache);
+  if (user.empty() || user == "." || user == ".." || user.find('/') != std::string_view::npos) {
+    return InvalidArgument("\"{}\" is no user name", user);
+  }
+  return fmt::format("{}/{}", cache, user);
+}
+
+bool IsLost(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsDataLoss(status);
+}
+
+// The record is written anew; what is there of a damaged one goes aside.
+absl::Status RestoreRecord(Disk& disk, const std::string& folder, const absl::Status& why, const RunRecord& own,
+                           RunFolder* result) {
+  const absl::StatusOr<std::string> aside = MoveAside(disk, RecordPath(folder), RecordPath(folder) + ".damaged");
+  if (!aside.ok() && !absl::IsNotFound(aside.status())) return aside.status();
+  result->warnings.push_back(aside.ok() ? fmt::format("moved aside to {}: {}", *aside, MessageOf(why))
+                                        : fmt::format("made anew: {}", MessageOf(why)));
+  return ReplaceTree(disk, RecordPath(folder), ToTree(own));
+}
+
+// Only the user's own, closed to writes of others: what lies there is read back as the truth.
+absl::Status CheckOwn(Disk& disk, const std::string& folder) {
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(folder));
+  if (!info.is_directory()) return PermissionDenied("{}: is no directory", folder);
+  if (info.uid != ::geteuid()) {
+    return PermissionDenied("{}: belongs to user {}, this process runs as {}", folder, info.uid, ::geteuid());
+  }
+  if ((info.mode & 022) != 0) {
+    return PermissionDenied("{}: mode {:04o} lets others write to it", folder, info.mode & 07777);
+  }
+  return absl::OkStatus();
+}
+
+// As part of a file name; the identity follows, so it need not be unique.
+std::string Printable(std::string_view run_name) {
+  std::string name(run_name.substr(0, kNameBytesMax));
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return c == '/' || c <= ' ' || c >= 0x7f; }, '_');
+  return name.empty() ? "run" : name;
+}
+
+// The folder of that name is this run's now: new, or left by a crash before its record, or with a record that cannot be
+// read any more (each dataset in it says itself which run it is of). False: it is another run's.
+absl::StatusOr<bool> TakeFolder(Disk& disk, const std::string& folder, const RunRecord& own, RunFolder* result) {
+  const absl::Status made = disk.MakeDirectory(folder, 0700);
+  if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+  CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(ParentOf(folder)));
+  CAIRN_RETURN_IF_ERROR(CheckOwn(disk, folder));
+  const auto record = ReadRecord(disk, folder);
+  if (record.ok()) return record->run == own.run;
+  if (!IsLost(record.status())) return record.status();
+  CAIRN_ASSIGN_OR_RETURN(const bool datasets, HasDatasets(disk, folder));
+  if (absl::IsDataLoss(record.status()) || datasets) {
+    CAIRN_RETURN_IF_ERROR(RestoreRecord(disk, folder, record.status(), own, result));
+    return true;
+  }
+  // Before the record, so that a folder with a record and without an index has lost it. So has one with datasets.
+  CAIRN_RETURN_IF_ERROR(CacheIndex::MakeIfMissing(disk, fmt::format("{}/{}", folder, kCacheIndexName)));
+  CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, RecordPath(folder), ToTree(own)));
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> HasDatasets(Disk& disk, const std::string& folder) {
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return NumberAfter(name, kFolderStem).has_value(); });
+}
+
+absl::StatusOr<std::vector<CacheFolder::Found>> CacheFolder::Find(Disk& disk, const std::string& cache,
+                                                                  std::string_view user) {
+  CAIRN_ASSIGN_OR_RETURN(const std::string folder, UserFolder(cache, user));
+  std::vector<Found> found;
+  const auto names = disk.List(folder);
+  if (absl::IsNotFound(names.status())) return found;
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
+    if (!name.starts_with(kStem)) continue;
+    const std::string path = folder + "/" + name;
+    auto record = ReadRecord(disk, path);
+    if (IsLost(record.status())) record = RecoverRecord(disk, path);
+    if (!record.ok()) continue;
+    std::string run_name = BaseOf(record->prefix);
+    found.push_back(
+        {.path = path, .run_name = std::move(run_name), .run = record->run, .prefix = std::move(record->prefix)});
+  }
+  return found;
+}
+
+namespace {
+
+absl::StatusOr<RunFolder> FindOrTake(Disk& disk, const std::string& cache, std::string_view user,
+                                     std::string_view run_name, const RunId& run, const std::string& prefix) {
+  if (!prefix.starts_with('/')) return InvalidArgument("prefix \"{}\" is not absolute", prefix);
+  CAIRN_ASSIGN_OR_RETURN(const std::string folder, UserFolder(cache, user));
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, folder, 0700));
+  CAIRN_RETURN_IF_ERROR(CheckOwn(disk, folder));
+  const RunRecord own{.run = run, .prefix = prefix};
+  RunFolder result;
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<CacheFolder::Found> found, CacheFolder::Find(disk, cache, user));
+  for (const CacheFolder::Found& there : found) {
+    if (there.run != run) continue;
+    CAIRN_RETURN_IF_ERROR(CheckOwn(disk, there.path));
+    if (const auto record = ReadRecord(disk, there.path); IsLost(record.status())) {
+      CAIRN_RETURN_IF_ERROR(RestoreRecord(disk, there.path, record.status(), own, &result));
+    } else if (there.prefix != prefix) {  // it is mounted elsewhere now
+      CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, RecordPath(there.path), ToTree(own)));
+    }
+    result.path = there.path;
+    return result;
+  }
+  const std::string stem = fmt::format("{}/{}{}-{}", folder, kStem, Printable(run_name), run.ShortHex());
+  for (int n = 1; n <= kTriesMax; ++n) {
+    const std::string path = n == 1 ? stem : fmt::format("{}-{}", stem, n);
+    CAIRN_ASSIGN_OR_RETURN(const bool taken, TakeFolder(disk, path, own, &result));
+    if (!taken) continue;
+    result.path = path;
+    return result;
+  }
+  return AlreadyExists("{}: {} folders of that name belong to other runs", stem, kTriesMax);
+}
+
+}  // namespace
+
+absl::StatusOr<RunFolder> OpenRunFolder(Disk& disk, const std::string& cache, std::string_view user,
+                                        std::string_view run_name, const RunId& run, const std::string& prefix) {
+  auto folder = FindOrTake(disk, cache, user, run_name, run, prefix);
+  // Who opened the same run a moment before, by another name of its prefix, clears the folder of work files: of this
+  // one's, too. By now its record is there.
+  if (absl::IsNotFound(folder.status())) folder = FindOrTake(disk, cache, user, run_name, run, prefix);
+  return folder;
+}
+
+}  // namespace cairn

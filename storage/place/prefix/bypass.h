@@ -1,0 +1,48 @@
+// Datasets that are written straight to the prefix, since the cache is too small for them.
+//
+// Who owns the truth: as for every dataset of the prefix, commit.cairn. Begin enters the dataset in SCR's index with
+// COMPLETE 0; checkpoint files are written under work names in ckpt.<id>, the application's own files as
+// ckpt.<id>/files/<name>. Complete renames those to their places and is Prefix::Commit otherwise. What a crash leaves
+// is never restored, and RemoveUnfinished takes it.
+#ifndef CAIRN_STORAGE_PLACE_PREFIX_BYPASS_H_
+#define CAIRN_STORAGE_PLACE_PREFIX_BYPASS_H_
+
+#include <absl/status/status.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "proto/catalogue.pb.h"
+#include "storage/base/ids.h"
+#include "storage/io/disk.h"
+#include "storage/place/cache/dataset_store.h"
+#include "storage/place/prefix/prefix.h"
+
+namespace cairn {
+
+class Bypass : public DatasetStore {
+ public:
+  // `disk` is borrowed, and the prefix is on it. `views`: Complete makes the dataset's BP5 view, too
+  // (Prefix::MakeView).
+  static std::unique_ptr<Bypass> Make(Disk& disk, std::shared_ptr<Prefix> prefix, bool views = true);
+
+  // Of DatasetStore: RouteFile answers where the file is to be until the dataset is complete, of the same base name;
+  // kFailedPrecondition: a link or something else is in the way of its own place (place.h). Complete first withdraws
+  // the datasets that had one of the names (Prefix::Withdraw, with its errors: kAborted, a newer one has it). Remove is
+  // for what is not complete: the committed is Prefix::Remove's. Where Begin failed it takes away nothing that was
+  // there.
+
+  // Datasets that have given way since the last call, each with the one that it gave way to.
+  virtual std::vector<std::pair<DatasetId, DatasetId>> TakeWithdrawn() = 0;
+};
+
+// Takes away what a flush or a bypass left of a dataset that was never committed, by whatever catalogues it has stored.
+// `known`: catalogues of which at least the copies under work names go; what is in the files' places may be others'.
+// (Files of the application's in their places that no catalogue names yet are left.) Blocks.
+absl::Status RemoveUnfinished(Disk& disk, Prefix& prefix, DatasetId id,
+                              const std::vector<catalogue::Catalogue>& known = {});
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_PLACE_PREFIX_BYPASS_H_

@@ -1,0 +1,197 @@
+#include "storage/place/prefix/commit.h"
+
+#include "storage/base/path.h"
+
+#include <utility>
+
+#include "storage/base/status.h"
+#include "storage/file/trees/tree_file.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/place/prefix/identity.h"
+#include "storage/place/prefix/index_rules.h"
+
+namespace cairn {
+namespace {
+
+// SCR leaves the access to its files to the umask (SCR specification, section 2).
+constexpr std::uint32_t kFileMode = 0666;
+constexpr std::uint32_t kFolderMode = 0777;
+
+std::string CataloguePath(const std::string& prefix, DatasetId id, Rank rank) {
+  return prefix + "/" + CataloguePrefixName(id, rank);
+}
+
+absl::Status CheckRank(const RunId& run, const scr::Descriptor& descriptor, const catalogue::Catalogue& catalogue,
+                       std::size_t rank) {
+  if (const absl::Status sound = ValidateCatalogue(catalogue); !sound.ok()) {
+    return Annotate(sound, fmt::format("dataset {}, catalogue {}", descriptor.id, rank));
+  }
+  if (catalogue.run() != run.Hex() || catalogue.dataset() != descriptor.id || catalogue.launch() != descriptor.launch ||
+      catalogue.rank() != rank || catalogue.nranks() != descriptor.ranks) {
+    return InvalidArgument("catalogue {} is of run {}, dataset {}, launch {}, rank {} of {}; not of run {}, dataset {}",
+                           rank, catalogue.run(), catalogue.dataset(), catalogue.launch(), catalogue.rank(),
+                           catalogue.nranks(), run.Hex(), descriptor.id);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckDataset(const RunId& run, const scr::Descriptor& descriptor,
+                          const std::vector<catalogue::Catalogue>& catalogues) {
+  if (descriptor.id == 0 || descriptor.id > identity::kDatasetIdMax || descriptor.name.empty()) {
+    return InvalidArgument("dataset {} of name \"{}\"", descriptor.id, descriptor.name);
+  }
+  if (!descriptor.launch || !descriptor.ranks || *descriptor.ranks == 0 || *descriptor.ranks != catalogues.size()) {
+    return InvalidArgument("dataset {}: {} catalogues; a launch and as many ranks are needed", descriptor.id,
+                           catalogues.size());
+  }
+  for (std::size_t rank = 0; rank < catalogues.size(); ++rank) {
+    CAIRN_RETURN_IF_ERROR(CheckRank(run, descriptor, catalogues[rank], rank));
+  }
+  return absl::OkStatus();
+}
+
+// SCR counts every file of the filemaps, hence the catalogues.
+void CountFiles(const std::vector<catalogue::Catalogue>& catalogues, scr::Descriptor* descriptor) {
+  descriptor->files = 0;
+  descriptor->bytes = 0;
+  for (const catalogue::Catalogue& catalogue : catalogues) {
+    descriptor->files += static_cast<std::uint64_t>(catalogue.file_size()) + 1;
+    descriptor->bytes += CatalogueFileBytes(catalogue);
+    for (const catalogue::FileEntry& file : catalogue.file()) descriptor->bytes += file.bytes();
+  }
+}
+
+// Catalogues that are there in their size are taken as stored: what reads them checks them.
+absl::Status StoreMissingCatalogues(Disk& disk, const std::string& prefix,
+                                    const std::vector<catalogue::Catalogue>& catalogues) {
+  for (const catalogue::Catalogue& catalogue : catalogues) {
+    const auto info = disk.Info(CataloguePath(prefix, catalogue.dataset(), catalogue.rank()));
+    if (info.ok() && info->is_regular() && info->bytes == CatalogueFileBytes(catalogue)) continue;
+    CAIRN_RETURN_IF_ERROR(StoreCatalogue(disk, prefix, catalogue));
+  }
+  return absl::OkStatus();
+}
+
+// By rank, with the catalogues.
+std::vector<std::vector<std::string>> FileLists(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) {
+  std::vector<std::vector<std::string>> files(catalogues.size());
+  for (std::size_t rank = 0; rank < catalogues.size(); ++rank) {
+    for (const catalogue::FileEntry& file : catalogues[rank].file()) files[rank].push_back(file.prefix_name());
+    files[rank].push_back(CataloguePrefixName(id, static_cast<Rank>(rank)));
+  }
+  return files;
+}
+
+// It was committed before, and all its files are whole again: if a restart has failed on it, the next one need not.
+// What was taken out of the index stays out.
+absl::Status Repaired(SharedRecords& records, const CommitRecord& commit) {
+  return records.ChangeIndex([&](kvtree::Tree& index) -> absl::Status {
+    CAIRN_ASSIGN_OR_RETURN(const auto entry, index_rules::EntryOf(commit.descriptor.id, index));
+    if (!entry || entry->failed.empty() || !entry->descriptor.launch) return absl::OkStatus();
+    return SharedRecords::MergeCommit(commit, true, index);
+  });
+}
+
+absl::Status Removed(const std::string& prefix, DatasetId id) {
+  return FailedPrecondition("{}: dataset {} was removed and cannot be committed", prefix, id);
+}
+
+}  // namespace
+
+std::string DataFolderName(DatasetId id) {
+  return fmt::format("ckpt.{}", id);
+}
+
+std::string CataloguePrefixName(DatasetId id, Rank rank) {
+  return DataFolderName(id) + "/" + CatalogueName(rank);
+}
+
+absl::Status StoreCatalogue(Disk& disk, const std::string& prefix, const catalogue::Catalogue& catalogue) {
+  const std::string path = CataloguePath(prefix, catalogue.dataset(), catalogue.rank());
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, ParentOf(path), kFolderMode));
+  return ReplaceFile(disk, path, EncodeCatalogue(catalogue), kFileMode);
+}
+
+absl::Status CheckNotScrs(DatasetId id, const kvtree::Tree& index) {
+  CAIRN_ASSIGN_OR_RETURN(const auto entry, index_rules::EntryOf(id, index));
+  if (!entry || entry->descriptor.launch) return absl::OkStatus();
+  return Aborted("SCR has given out the number of dataset {} to a dataset of its own, {}", id, entry->descriptor.name);
+}
+
+absl::Status CheckMayCommit(SharedRecords& records, DatasetId id) {
+  CAIRN_ASSIGN_OR_RETURN(const bool removed, records.IsRemoved(id));
+  if (removed) return Aborted("dataset {} was removed from the prefix and cannot come back", id);
+  const auto commit = records.ReadCommit(id);
+  if (!commit.ok() && !absl::IsNotFound(commit.status())) return commit.status();
+  const auto index = records.ReadIndex();
+  if (absl::IsDataLoss(index.status())) return absl::OkStatus();  // whoever changes it moves it aside
+  if (!index.ok()) return index.status();
+  return CheckNotScrs(id, *index);
+}
+
+absl::Status CommitDataset(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
+                           const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues) {
+  CAIRN_RETURN_IF_ERROR(CheckDataset(run, descriptor, catalogues));
+  const DatasetId id = descriptor.id;
+  CAIRN_ASSIGN_OR_RETURN(const bool removed, records.IsRemoved(id));
+  if (removed) return Removed(prefix, id);
+  CAIRN_RETURN_IF_ERROR(CheckMayCommit(records, id));
+  const auto before = records.ReadCommit(id);
+  if (before.ok()) {
+    CAIRN_RETURN_IF_ERROR(records.Mend());  // its maker may have died before the index
+    CAIRN_RETURN_IF_ERROR(Repaired(records, *before));
+    return AlreadyExists("{}: dataset {} is committed", prefix, id);
+  }
+  if (!absl::IsNotFound(before.status())) return before.status();
+
+  CommitRecord commit{.run = run, .committed_us = identity::NowMicros(), .descriptor = descriptor};
+  commit.descriptor.complete = true;
+  CountFiles(catalogues, &commit.descriptor);
+  CAIRN_RETURN_IF_ERROR(StoreMissingCatalogues(disk, prefix, catalogues));
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, records.DatasetFolder(id), kFolderMode));
+  CAIRN_RETURN_IF_ERROR(WriteFileLists(disk, records.DatasetFolder(id), commit.descriptor, FileLists(id, catalogues)));
+  const absl::Status made = CreateFileOnce(disk, records.CommitPath(id), kvtree::Encode(ToTree(commit)), kFileMode);
+  // A removal that came between counts, even if it left both records, or took away what was being made.
+  if (const auto removed_meanwhile = records.IsRemoved(id); removed_meanwhile.ok() && *removed_meanwhile) {
+    return Removed(prefix, id);
+  } else if (made.ok() && !removed_meanwhile.ok()) {
+    return removed_meanwhile.status();
+  }
+  if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+  CAIRN_RETURN_IF_ERROR(records.ChangeIndex([&](kvtree::Tree& index) -> absl::Status {
+    CAIRN_RETURN_IF_ERROR(CheckNotScrs(id, index));
+    return SharedRecords::MergeCommit(commit, true, index);
+  }));
+  return made.ok() ? made : AlreadyExists("{}: dataset {} is committed", prefix, id);
+}
+
+absl::Status WriteFileLists(Disk& disk, const std::string& folder, const scr::Descriptor& descriptor,
+                            const std::vector<std::vector<std::string>>& files) {
+  const std::map<std::string, kvtree::Tree> trees = scr::MakeRank2File(files);
+  const std::string stem = folder + "/rank2file";
+  for (const auto& [suffix, tree] : trees) {
+    if (!suffix.empty()) CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, stem + suffix, tree, kFileMode));
+  }
+  CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, stem, trees.at(""), kFileMode));
+  return ReplaceTree(disk, folder + "/summary.scr", scr::MakeSummary(descriptor), kFileMode);
+}
+
+absl::StatusOr<std::vector<catalogue::Catalogue>> ReadCatalogues(Disk& disk, const std::string& prefix,
+                                                                 SharedRecords& records, DatasetId id) {
+  CAIRN_ASSIGN_OR_RETURN(const CommitRecord commit, records.ReadCommit(id));
+  std::vector<catalogue::Catalogue> catalogues;
+  for (Rank rank = 0; rank < *commit.descriptor.ranks; ++rank) {
+    const std::string path = CataloguePath(prefix, id, rank);
+    const auto text = ReadWhole(disk, path, kCatalogueBytesMax);
+    if (absl::IsNotFound(text.status())) return DataLoss("{}: missing, though dataset {} is committed", path, id);
+    if (absl::IsInvalidArgument(text.status())) return DataLoss("{}", MessageOf(text.status()));  // no regular file
+    if (!text.ok()) return text.status();
+    CAIRN_ASSIGN_OR_RETURN(catalogue::Catalogue catalogue, DecodeCatalogue(path, *text));
+    const absl::Status fits = CheckRank(commit.run, commit.descriptor, catalogue, rank);
+    if (!fits.ok()) return DataLoss("{}: {}", path, MessageOf(fits));
+    catalogues.push_back(std::move(catalogue));
+  }
+  return catalogues;
+}
+
+}  // namespace cairn

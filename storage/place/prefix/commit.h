@@ -1,0 +1,45 @@
+// Commits datasets in the prefix, and reads their catalogues. Calls block on disk.
+#ifndef CAIRN_STORAGE_PLACE_PREFIX_COMMIT_H_
+#define CAIRN_STORAGE_PLACE_PREFIX_COMMIT_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <vector>
+
+#include "proto/catalogue.pb.h"
+#include "storage/base/ids.h"
+#include "storage/format/kvtree/tree.h"
+#include "storage/format/scr/records.h"
+#include "storage/io/disk.h"
+#include "storage/place/prefix/shared_records.h"
+
+namespace cairn {
+
+std::string DataFolderName(DatasetId id);                  // ckpt.<id>
+std::string CataloguePrefixName(DatasetId id, Rank rank);  // ckpt.<id>/rank_<r>.cat
+
+absl::Status StoreCatalogue(Disk& disk, const std::string& prefix, const catalogue::Catalogue& catalogue);
+
+// Whether dataset `id` may still be committed, by what the records say; asked before anything gives way to it.
+//   kAborted  never: it was removed, or SCR has given out its id again
+//   others    not as long as commit.cairn is damaged or of an unknown version
+absl::Status CheckMayCommit(SharedRecords& records, DatasetId id);
+// The last of these, by the index alone.
+absl::Status CheckNotScrs(DatasetId id, const kvtree::Tree& index);
+
+// SCR's lists in the folder of the dataset's records: parts before the root, the root before the summary, so that
+// nothing names what is not there yet. `files`: paths below the prefix, by rank.
+absl::Status WriteFileLists(Disk& disk, const std::string& folder, const scr::Descriptor& descriptor,
+                            const std::vector<std::vector<std::string>>& files);
+
+// As Prefix::Commit and Prefix::Catalogues.
+absl::Status CommitDataset(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
+                           const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues);
+absl::StatusOr<std::vector<catalogue::Catalogue>> ReadCatalogues(Disk& disk, const std::string& prefix,
+                                                                 SharedRecords& records, DatasetId id);
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_PLACE_PREFIX_COMMIT_H_

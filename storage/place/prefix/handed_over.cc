@@ -1,0 +1,128 @@
+#include "storage/place/prefix/handed_over.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "proto/catalogue.pb.h"
+#include "proto/frame.h"
+#include "storage/base/status.h"
+#include "storage/file/trees/tree_file.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/place/prefix/commit.h"
+#include "storage/place/prefix/in_flight.h"
+#include "storage/place/prefix/inside.h"
+#include "storage/place/prefix/removal.h"
+#include "storage/place/prefix/scr_names.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::size_t kLookedAtMax = 16;
+constexpr const char* kCurrentKeys[] = {"CURRENT", "CAIRN_CURRENT"};
+
+// What the files must be, by rank; their bytes are compared with it by whoever restores them.
+absl::StatusOr<std::vector<catalogue::Catalogue>> WholeCatalogues(Disk& disk, const std::string& prefix,
+                                                                  const scr::Descriptor& descriptor) {
+  const std::uint32_t ranks = descriptor.ranks.value_or(0);
+  if (ranks == 0 || ranks > CAIRN_RANKS_MAX) return DataLoss("{} ranks", ranks);
+  Inside inside(disk, prefix);
+  std::vector<catalogue::Catalogue> catalogues;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    const std::string path = prefix + "/" + CataloguePrefixName(descriptor.id, rank);
+    const auto text = ReadWhole(disk, path, kCatalogueBytesMax);
+    if (!text.ok()) return text.status();
+    CAIRN_ASSIGN_OR_RETURN(catalogue::Catalogue catalogue, DecodeCatalogue(path, *text));
+    for (const catalogue::FileEntry& file : catalogue.file()) {
+      CAIRN_ASSIGN_OR_RETURN(const FileInfo info, inside.Find(file.prefix_name()));
+      if (info.bytes != file.bytes()) {
+        return DataLoss("{}: {} bytes instead of {}", file.prefix_name(), info.bytes, file.bytes());
+      }
+    }
+    catalogues.push_back(std::move(catalogue));
+  }
+  return catalogues;
+}
+
+// A commit moves CURRENT, but SCR has had its say on these datasets already: unless another was committed meanwhile,
+// what was current before is so again.
+absl::Status KeepCurrent(SharedRecords& records, const kvtree::Tree& before, const std::vector<std::string>& names) {
+  return records.ChangeIndex([&](kvtree::Tree& index) {
+    const std::string now(index.Get("CURRENT").value_or(""));
+    if (std::find(names.begin(), names.end(), now) == names.end()) return absl::OkStatus();
+    for (const char* key : kCurrentKeys) {
+      index.Erase(key);
+      if (const kvtree::Tree* was = before.Find(key); was != nullptr) index.At(key) = *was;
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+absl::Status CommitInPlace(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
+                           const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues) {
+  std::set<std::string> names;
+  for (const catalogue::Catalogue& catalogue : catalogues) {
+    if (!catalogue.files()) continue;
+    for (const catalogue::FileEntry& file : catalogue.file()) names.insert(file.prefix_name());
+  }
+  std::map<DatasetId, std::vector<catalogue::Catalogue>> replaced;
+  if (!names.empty()) {
+    ScrNames scr_names;
+    CAIRN_ASSIGN_OR_RETURN(replaced,
+                           WithdrawReplaced(disk, prefix, records, scr_names, descriptor.id, names, &catalogues));
+  }
+  const absl::Status committed = CommitDataset(disk, prefix, run, records, descriptor, catalogues);
+  if (!committed.ok() && !absl::IsAlreadyExists(committed)) return committed;
+  for (const auto& [id, theirs] : replaced) {
+    if (theirs.empty()) continue;  // SCR's own, or not to be read
+    const absl::Status removed = RemoveDataset(disk, prefix, records, id, theirs);
+    if (!removed.ok()) records.Warn(fmt::format("dataset {}: {}", id, MessageOf(removed)));
+  }
+  return committed;
+}
+
+absl::StatusOr<bool> IsHandedOver(Disk& disk, SharedRecords& records, const scr::IndexEntry& entry) {
+  const DatasetId id = entry.descriptor.id;
+  if (!entry.complete || !entry.descriptor.launch) return false;
+  const auto commit = records.ReadCommit(id);
+  if (!absl::IsNotFound(commit.status())) return false;  // committed, or damaged, which is told elsewhere
+  CAIRN_ASSIGN_OR_RETURN(const bool removed, records.IsRemoved(id));
+  if (removed) return false;
+  const auto summary = ReadTree(disk, records.DatasetFolder(id) + "/summary.scr");
+  if (absl::IsNotFound(summary.status()) || absl::IsDataLoss(summary.status())) return false;
+  if (!summary.ok()) return summary.status();
+  return summary->GetBool("COMPLETE").value_or(false);
+}
+
+absl::StatusOr<bool> CommitHandedOver(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
+                                      const PrefixView& view) {
+  std::size_t looked = 0;
+  std::vector<std::string> names;
+  const auto& datasets = view.index.datasets;
+  for (auto at = datasets.rbegin(); at != datasets.rend() && looked < kLookedAtMax; ++at) {
+    const auto& [id, entry] = *at;
+    if (!entry.descriptor.launch || !entry.failed.empty() || view.commits.contains(id)) continue;
+    CAIRN_ASSIGN_OR_RETURN(const bool handed_over, IsHandedOver(disk, records, entry));
+    if (!handed_over) continue;
+    ++looked;
+    const auto catalogues = WholeCatalogues(disk, prefix, entry.descriptor);
+    const absl::Status committed = catalogues.ok()
+                                       ? CommitInPlace(disk, prefix, run, records, entry.descriptor, *catalogues)
+                                       : catalogues.status();
+    if (absl::IsUnavailable(committed)) return committed;
+    if (committed.ok() || absl::IsAlreadyExists(committed)) {
+      names.push_back(entry.descriptor.name);
+    } else {
+      records.Warn(fmt::format("dataset {}, which SCR has brought, does not count: {}", id, MessageOf(committed)));
+    }
+  }
+  if (names.empty()) return false;
+  CAIRN_RETURN_IF_ERROR(KeepCurrent(records, view.tree, names));
+  return true;
+}
+
+}  // namespace cairn

@@ -1,0 +1,124 @@
+// Removal of a dataset with all that belongs to it, whoever wrote it.
+#include <functional>
+#include <set>
+
+#include "storage/base/status.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/place/prefix/commit.h"
+#include "storage/place/prefix/index_access.h"
+#include "storage/place/prefix/index_rules.h"
+#include "storage/place/prefix/index_tools.h"
+#include "storage/place/prefix/inside.h"
+#include "storage/place/prefix/removal.h"
+#include "storage/place/prefix/scr_dataset.h"
+#include "storage/place/prefix/views.h"
+
+namespace cairn {
+namespace {
+
+using Names = std::set<std::string>;
+
+// As rank2file has them. One that was never written names none.
+absl::StatusOr<Names> NamesOf(Disk& disk, SharedRecords& records, DatasetId id) {
+  Names names;
+  const std::string folder = records.DatasetFolder(id);
+  if (absl::IsNotFound(disk.Info(folder + "/rank2file").status())) return names;
+  CAIRN_ASSIGN_OR_RETURN(const scr::Rank2File listed, ReadRank2File(disk, folder));
+  for (const auto& [rank, files] : listed.files) {
+    for (const std::string& file : files) {
+      const auto normal = NormalizeFileName("", file);
+      if (normal.ok()) names.insert(*normal);  // nothing else is ever removed by name
+    }
+  }
+  return names;
+}
+
+// Those that no other entry of the index has. One whose list cannot be read may have any of them.
+absl::StatusOr<Names> OnlyOf(Disk& disk, SharedRecords& records, DatasetId id, const scr::Index& index) {
+  CAIRN_ASSIGN_OR_RETURN(Names names, NamesOf(disk, records, id));
+  for (const auto& [other, entry] : index.datasets) {
+    if (other == id || names.empty()) continue;
+    const auto theirs = NamesOf(disk, records, other);
+    if (!theirs.ok()) {
+      return Annotate(theirs.status(),
+                      fmt::format("dataset {} may have files of dataset {}: drop it first", other, id));
+    }
+    for (const std::string& name : *theirs) names.erase(name);
+  }
+  return names;
+}
+
+absl::Status RemoveFiles(Disk& disk, const std::string& prefix, const Names& names) {
+  Inside inside(disk, prefix);
+  absl::Status first;
+  for (const std::string& name : names) {
+    absl::Status removed = inside.Find(name).status();
+    if (absl::IsFailedPrecondition(removed)) continue;  // no file, or not in the prefix: not the dataset's bytes
+    if (removed.ok()) removed = disk.Remove(prefix + "/" + name);
+    if (first.ok() && !removed.ok() && !absl::IsNotFound(removed)) first = removed;
+  }
+  return first;
+}
+
+absl::Status RemoveScrDataset(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id,
+                              const scr::Index& index) {
+  CAIRN_ASSIGN_OR_RETURN(const Names names, OnlyOf(disk, records, id, index));
+  CAIRN_RETURN_IF_ERROR(records.ChangeIndex([id](kvtree::Tree& tree) {
+    index_rules::Erase(id, tree);
+    return absl::OkStatus();
+  }));
+  CAIRN_RETURN_IF_ERROR(RemoveFiles(disk, prefix, names));
+  // The root of the list first: without its parts another try could not tell that all files are gone.
+  const std::string folder = records.DatasetFolder(id);
+  const absl::Status root = disk.Remove(folder + "/rank2file");
+  if (!root.ok() && !absl::IsNotFound(root)) return root;
+  if (root.ok()) CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(folder));
+  CAIRN_RETURN_IF_ERROR(RemoveTree(disk, folder));
+  return disk.SyncDirectory(records.Folder());
+}
+
+absl::Status RemoveOwnDataset(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id,
+                              const scr::Index& index) {
+  const auto catalogues = ReadCatalogues(disk, prefix, records, id);
+  if (catalogues.ok()) return RemoveDataset(disk, prefix, records, id, *catalogues);
+  if (!absl::IsDataLoss(catalogues.status()) && !absl::IsNotFound(catalogues.status())) return catalogues.status();
+  // Not committed, or damaged: SCR's lists name the files, too.
+  CAIRN_ASSIGN_OR_RETURN(const Names names, OnlyOf(disk, records, id, index));
+  CAIRN_RETURN_IF_ERROR(WithdrawDataset(disk, records, id));
+  CAIRN_RETURN_IF_ERROR(RemoveView(disk, prefix, id));
+  CAIRN_RETURN_IF_ERROR(RemoveFiles(disk, prefix, names));
+  return RemoveDataset(disk, prefix, records, id, {});
+}
+
+}  // namespace
+
+absl::Status RemoveFromIndex(Disk& disk, const std::string& prefix, std::string_view name) {
+  SharedRecords records(disk, prefix, index_access::RunOf(disk, prefix));
+  CAIRN_RETURN_IF_ERROR(records.Mend());
+  CAIRN_ASSIGN_OR_RETURN(const kvtree::Tree tree, records.ReadIndex());
+  scr::Index index;
+  if (!tree.empty()) {
+    CAIRN_ASSIGN_OR_RETURN(index, scr::GetIndex(tree));
+  }
+  auto id = index_access::FindEntry(name, tree);
+  if (!id) {  // dropped before: its records are still there
+    const auto dropped = index_access::FindRecords(records, name);
+    if (absl::IsNotFound(dropped.status())) return index_access::NoSuchDataset(prefix, name);
+    if (!dropped.ok()) return dropped.status();
+    CAIRN_ASSIGN_OR_RETURN(const bool removed, records.IsRemoved(*dropped));
+    if (removed) return index_access::NoSuchDataset(prefix, name);
+    id = *dropped;
+  }
+  const auto entry = index.datasets.find(*id);
+  const bool by_cairn = entry != index.datasets.end()
+                            ? entry->second.descriptor.launch.has_value()
+                            : records.ReadCommit(*id).ok() || absl::IsNotFound(records.ReadScrSummary(*id).status());
+  CAIRN_RETURN_IF_ERROR(by_cairn ? RemoveOwnDataset(disk, prefix, records, *id, index)
+                                 : RemoveScrDataset(disk, prefix, records, *id, index));
+  return records.ChangeFlush([&](kvtree::Tree& flush) {
+    scr::EraseFlushEntry(*id, flush);
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace cairn

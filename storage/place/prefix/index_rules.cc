@@ -1,0 +1,139 @@
+#include "storage/place/prefix/index_rules.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "storage/base/status.h"
+
+namespace cairn::index_rules {
+namespace {
+
+constexpr std::string_view kBoundKey = "CAIRN_CURRENT";
+
+std::string Key(DatasetId id) {
+  return std::to_string(id);
+}
+
+// One that cannot be read is none.
+std::optional<Bound> ReadBound(const kvtree::Tree& index) {
+  const kvtree::Tree* tree = index.Find(kBoundKey);
+  if (tree == nullptr) return std::nullopt;
+  const auto id = tree->GetUnsigned("ID");
+  if (!id.ok() || *id == 0) return std::nullopt;
+  return Bound{.id = *id, .set_us = tree->GetInt("SET").value_or(0)};
+}
+
+std::optional<scr::Descriptor> DescriptorOf(DatasetId id, const kvtree::Tree& index) {
+  const kvtree::Tree* entry = index.FindPath({"DSET", Key(id)});
+  if (entry == nullptr) return std::nullopt;
+  auto descriptor = scr::GetDescriptorOf(id, *entry, "DSET");
+  if (!descriptor.ok()) return std::nullopt;
+  return *std::move(descriptor);
+}
+
+// The one that `cairn index current` has noted, unless someone has moved CURRENT since.
+std::optional<Bound> NotedBound(const kvtree::Tree& index) {
+  const auto bound = ReadBound(index);
+  const bool stands = bound && (index.Get("CURRENT").value_or("").empty() || CurrentOf(index) == bound->id);
+  return stands ? bound : std::nullopt;
+}
+
+bool HasNewer(const scr::Descriptor& descriptor, const kvtree::Tree& index) {
+  const auto parsed = scr::GetIndex(index);
+  return parsed.ok() && std::any_of(parsed->datasets.begin(), parsed->datasets.end(), [&](const auto& other) {
+           return IsRestartable(other.second) && IsNewer(other.second.descriptor, descriptor);
+         });
+}
+
+bool IsAdopted(const scr::Descriptor& descriptor) {
+  return descriptor.launch == LaunchId{0};
+}
+
+}  // namespace
+
+bool IsNewer(const scr::Descriptor& a, const scr::Descriptor& b) {
+  if (IsAdopted(a) != IsAdopted(b) && a.created_us != b.created_us) return a.created_us > b.created_us;
+  return a.id > b.id;
+}
+
+bool IsRestartable(const scr::IndexEntry& entry) {
+  return entry.complete && entry.failed.empty() && entry.descriptor.checkpoint;
+}
+
+absl::StatusOr<std::optional<scr::IndexEntry>> EntryOf(DatasetId id, const kvtree::Tree& index) {
+  const kvtree::Tree* entry = index.FindPath({"DSET", Key(id)});
+  if (entry == nullptr) return std::optional<scr::IndexEntry>();
+  kvtree::Tree alone;
+  alone.Set("VERSION", index.Get("VERSION").value_or(""));
+  alone.At("DSET").At(Key(id)) = *entry;
+  CAIRN_ASSIGN_OR_RETURN(const scr::Index parsed, scr::GetIndex(alone));
+  return std::optional(parsed.datasets.at(id));
+}
+
+std::optional<DatasetId> FindDataset(std::string_view name, const kvtree::Tree& index) {
+  if (name.empty()) return std::nullopt;
+  if (const auto id = scr::FindByName(name, index)) return id;
+  const kvtree::Tree* datasets = index.Find("DSET");
+  if (datasets == nullptr) return std::nullopt;
+  std::optional<DatasetId> newest;
+  for (const auto& [key, entry] : datasets->elements()) {
+    const kvtree::Tree* descriptor = entry.Find("DSET");
+    if (descriptor == nullptr || descriptor->Get("NAME") != name) continue;
+    const std::uint64_t id = std::strtoull(key.c_str(), nullptr, 10);
+    if (id != 0 && (!newest || id > *newest)) newest = id;
+  }
+  return newest;
+}
+
+std::optional<DatasetId> CurrentOf(const kvtree::Tree& index) {
+  return FindDataset(index.Get("CURRENT").value_or(""), index);
+}
+
+Bound BoundOf(const scr::Index& parsed, const kvtree::Tree& index) {
+  if (const auto bound = NotedBound(index)) return *bound;
+  const std::optional<DatasetId> current = CurrentOf(index);
+  if (!current) return {};
+  const auto at = parsed.datasets.find(*current);
+  if (at == parsed.datasets.end() || !IsRestartable(at->second)) return {};
+  const bool behind = std::any_of(parsed.datasets.begin(), parsed.datasets.end(), [&](const auto& other) {
+    return IsRestartable(other.second) && IsNewer(other.second.descriptor, at->second.descriptor);
+  });
+  return behind ? Bound{.id = *current, .set_us = 0} : Bound();
+}
+
+void Bind(DatasetId id, std::string_view name, std::int64_t now_us, kvtree::Tree& index) {
+  index.At("NAME").At(name).Set("DSET", id);
+  scr::SetCurrent(name, index);
+  kvtree::Tree& bound = index.SetEmpty(kBoundKey);
+  bound.Set("ID", id);
+  bound.SetInt("SET", now_us);
+}
+
+void FollowCommit(const scr::Descriptor& committed, kvtree::Tree& index) {
+  if (!committed.checkpoint) return;
+  if (const auto bound = NotedBound(index); bound && committed.created_us <= bound->set_us) return;
+  if (const auto current = CurrentOf(index)) {
+    if (*current == committed.id) return;
+    const auto descriptor = DescriptorOf(*current, index);
+    if (descriptor && IsNewer(*descriptor, committed)) return;
+  } else if (HasNewer(committed, index)) {
+    return;  // naming an older one would bound restarts
+  }
+  scr::SetCurrent(committed.name, index);
+  index.Erase(kBoundKey);
+}
+
+void Erase(DatasetId id, kvtree::Tree& index) {
+  const auto bound = ReadBound(index);
+  scr::EraseIndexEntry(id, index);
+  if (!bound || bound->id != id) return;
+  const auto current = CurrentOf(index);
+  if (!current) {
+    index.Erase(kBoundKey);
+  } else {
+    index.At(kBoundKey).Set("ID", *current);
+  }
+}
+
+}  // namespace cairn::index_rules

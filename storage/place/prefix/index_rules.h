@@ -1,0 +1,55 @@
+// What CURRENT means: which checkpoint SCR restarts from first, and how far a restart of Cairn's may go. Pure.
+//
+// CURRENT follows the commits upwards. Set back to an older checkpoint, by whomever, it bounds restarts until the next
+// checkpoint is committed. `cairn index current` notes besides, under CAIRN_CURRENT, which dataset was meant and when,
+// so that the bound stays when CURRENT goes because that dataset FAILED, or when it names the newest there is while a
+// newer one is on its way.
+#ifndef CAIRN_STORAGE_PLACE_PREFIX_INDEX_RULES_H_
+#define CAIRN_STORAGE_PLACE_PREFIX_INDEX_RULES_H_
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "storage/base/ids.h"
+#include "storage/format/kvtree/tree.h"
+#include "storage/format/scr/records.h"
+
+namespace cairn::index_rules {
+
+// Of two checkpoints. Ids grow with time, but for what was adopted from another system (launch 0), which is as old as
+// it was made there.
+bool IsNewer(const scr::Descriptor& a, const scr::Descriptor& b);
+
+// A checkpoint that a restart may choose.
+bool IsRestartable(const scr::IndexEntry& entry);
+
+// One entry, without reading the others; none: it is not there. kDataLoss.
+absl::StatusOr<std::optional<scr::IndexEntry>> EntryOf(DatasetId id, const kvtree::Tree& index);
+
+// The dataset of that name, also if the index has no names (SCR specification, section 14); of several the newest.
+std::optional<DatasetId> FindDataset(std::string_view name, const kvtree::Tree& index);
+// The one that CURRENT names.
+std::optional<DatasetId> CurrentOf(const kvtree::Tree& index);
+
+// No restart chooses a newer checkpoint than this one, but for what was made after the bound was set.
+struct Bound {
+  DatasetId id = 0;         // 0: no bound
+  std::int64_t set_us = 0;  // 0: not known
+};
+// `parsed` is of `index`.
+Bound BoundOf(const scr::Index& parsed, const kvtree::Tree& index);
+
+// Sets CURRENT to a dataset of the index, and the bound with it.
+void Bind(DatasetId id, std::string_view name, std::int64_t now_us, kvtree::Tree& index);
+// Moves CURRENT to a checkpoint that was committed if it is newer than the current one and was not made before the
+// bound was set; the bound goes.
+void FollowCommit(const scr::Descriptor& committed, kvtree::Tree& index);
+// Takes the entry out; CURRENT moves as SCR's rules are, and the bound with it.
+void Erase(DatasetId id, kvtree::Tree& index);
+
+}  // namespace cairn::index_rules
+
+#endif  // CAIRN_STORAGE_PLACE_PREFIX_INDEX_RULES_H_

@@ -1,0 +1,311 @@
+#include "storage/place/prefix/prefix.h"
+
+#include <algorithm>
+#include <ctime>
+#include <functional>
+#include <utility>
+
+#include "storage/base/status.h"
+#include "storage/file/trees/tree_file.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/place/prefix/commit.h"
+#include "storage/place/prefix/handed_over.h"
+#include "storage/place/prefix/identity.h"
+#include "storage/place/prefix/in_flight.h"
+#include "storage/place/prefix/index_rules.h"
+#include "storage/place/prefix/removal.h"
+#include "storage/place/prefix/scr_dataset.h"
+#include "storage/place/prefix/scr_names.h"
+#include "storage/place/prefix/shared_records.h"
+#include "storage/place/prefix/stale_work.h"
+#include "storage/place/prefix/views.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint32_t kFolderMode = 0777;  // less the umask, as SCR's
+// Of SCR's datasets so many are looked at file by file, the newest: a restart hardly goes back further.
+constexpr std::size_t kScrLookedAtMax = 16;
+// Beside FAILED, with the same time: it was Cairn that marked it, for the bytes on the prefix alone.
+constexpr std::string_view kDamagedKey = "CAIRN_DAMAGED";
+
+absl::Status RequireAbsolute(const std::string& path) {
+  if (!path.starts_with('/')) return InvalidArgument("prefix \"{}\" is not absolute", path);
+  return absl::OkStatus();
+}
+
+class PrefixOnDisk final : public Prefix {
+ public:
+  PrefixOnDisk(Disk& disk, std::string path, const RunId& run, bool writable, Pause pause)
+      : disk_(disk),
+        path_(std::move(path)),
+        run_(run),
+        writable_(writable),
+        records_(disk, path_, run, std::move(pause)) {}
+
+  const std::string& path() const override { return path_; }
+  const RunId& run() const override { return run_; }
+  absl::StatusOr<RunId> CurrentRun() override { return identity::ReadRun(disk_, path_); }
+
+  absl::StatusOr<std::optional<LaunchRecord>> NewestLaunch() override { return identity::NewestLaunch(disk_, path_); }
+  absl::StatusOr<LaunchRecord> FindLaunch(LaunchId id) override { return identity::FindLaunch(disk_, path_, id); }
+  absl::StatusOr<LaunchRecord> MakeLaunch(std::string_view key, std::uint32_t nranks) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    return identity::MakeLaunch(disk_, path_, key, nranks);
+  }
+
+  absl::StatusOr<IdBlock> ReserveIds(DatasetId above) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records_.Look());
+    for (const auto& [id, entry] : view.index.datasets) {
+      if (id <= identity::kDatasetIdMax) above = std::max(above, id);
+    }
+    return identity::ReserveIds(disk_, path_, above);
+  }
+
+  absl::StatusOr<std::map<DatasetId, CommittedDataset>> Committed() override {
+    CAIRN_ASSIGN_OR_RETURN(PrefixContents contents, Contents());
+    return std::move(contents.datasets);
+  }
+  absl::StatusOr<PrefixContents> Contents() override;
+  absl::StatusOr<std::vector<catalogue::Catalogue>> Catalogues(DatasetId id) override;
+
+  std::string FilePath(const std::string& prefix_name) const override { return path_ + "/" + prefix_name; }
+  std::string CataloguePath(DatasetId id, Rank rank) const override { return FilePath(CataloguePrefixName(id, rank)); }
+
+  absl::Status StoreCatalogue(const catalogue::Catalogue& catalogue) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    CAIRN_RETURN_IF_ERROR(ValidateCatalogue(catalogue));
+    return cairn::StoreCatalogue(disk_, path_, catalogue);
+  }
+  absl::Status BeginFlush(const scr::Descriptor& descriptor) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    return Annotate(BeginInIndex(records_, descriptor), path_);
+  }
+  absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> Withdraw(
+      DatasetId by, const std::set<std::string>& names) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    return WithdrawReplaced(disk_, path_, records_, scr_names_, by, names);
+  }
+  absl::Status Commit(const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    return CommitDataset(disk_, path_, run_, records_, descriptor, catalogues);
+  }
+  void MakeView(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) override {
+    absl::Status made = RequireOwn();
+    if (made.ok()) made = cairn::MakeView(disk_, path_, records_, id, catalogues);
+    if (!made.ok()) WarnOfView(records_, id, made);
+  }
+  absl::StatusOr<DatasetId> MakeMissingViews(DatasetId below, std::size_t at_most) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    return cairn::MakeMissingViews(disk_, path_, records_, below, at_most);
+  }
+  absl::Status Remove(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    return RemoveDataset(disk_, path_, records_, id, catalogues);
+  }
+  absl::Status MarkFailed(DatasetId id) override;
+  absl::Status MarkFetched(DatasetId id) override;
+  absl::Status PutFlush(DatasetId id, const scr::FlushEntry& entry) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    return records_.ChangeFlush([&](kvtree::Tree& flush) {
+      scr::PutFlushEntry(id, entry, flush);
+      return absl::OkStatus();
+    });
+  }
+  absl::Status EraseFlush(DatasetId id) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    return records_.ChangeFlush([id](kvtree::Tree& flush) {
+      scr::EraseFlushEntry(id, flush);
+      return absl::OkStatus();
+    });
+  }
+  absl::Status UpdateFlushFile(std::string_view node,
+                               const std::map<DatasetId, std::optional<scr::FlushEntry>>& entries,
+                               bool only_these) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    return UpdateFlushEntries(records_, node, entries, only_these);
+  }
+  absl::Status PutNodes(std::uint32_t nodes) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    return records_.ChangeNodes([nodes](kvtree::Tree& tree) {
+      scr::PutNodes(nodes, tree);
+      return absl::OkStatus();
+    });
+  }
+  std::vector<std::string> TakeWarnings() override { return records_.TakeWarnings(); }
+
+ private:
+  // May this change something here? The directory may have been made anew since, or be another run's.
+  absl::Status RequireOwn() {
+    if (!writable_) return PermissionDenied("{}: opened for reading only", path_);
+    const auto now = CurrentRun();
+    if (absl::IsNotFound(now.status())) return Unavailable("{}: {}", path_, MessageOf(now.status()));
+    if (!now.ok()) return now.status();
+    if (*now != run_) return FailedPrecondition("{}: the prefix is run {} now", path_, now->Hex());
+    return absl::OkStatus();
+  }
+  // Of SCR's own in the index: those that can be restored, and why others cannot.
+  absl::Status AddScrDatasets(const PrefixView& view, PrefixContents& contents);
+  using EntryChange = std::function<void(kvtree::Tree& entry, kvtree::Tree& index)>;
+  absl::Status ChangeEntry(DatasetId id, const EntryChange& change);
+  // Takes what was removed out of the index, if another's change has brought it back.
+  absl::Status ForgetRemoved(const PrefixView& view);
+
+  Disk& disk_;
+  const std::string path_;
+  const RunId run_;
+  const bool writable_;
+  SharedRecords records_;
+  ScrNames scr_names_;
+};
+
+absl::Status PrefixOnDisk::ForgetRemoved(const PrefixView& view) {
+  std::vector<DatasetId> removed;
+  for (const auto& [id, entry] : view.index.datasets) {
+    if (!entry.descriptor.launch || view.commits.contains(id)) continue;
+    CAIRN_ASSIGN_OR_RETURN(const bool gone, records_.IsRemoved(id));
+    if (gone) removed.push_back(id);
+  }
+  if (removed.empty()) return absl::OkStatus();
+  return records_.ChangeIndex([&](kvtree::Tree& index) {
+    for (const DatasetId id : removed) SharedRecords::Forget(id, index);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status PrefixOnDisk::AddScrDatasets(const PrefixView& view, PrefixContents& contents) {
+  std::size_t looked = 0;
+  for (auto at = view.index.datasets.rbegin(); at != view.index.datasets.rend(); ++at) {
+    const auto& [id, entry] = *at;
+    if (!entry.complete || !entry.failed.empty() || entry.descriptor.launch) continue;
+    absl::StatusOr<scr::Descriptor> found = absl::UnknownError("");
+    if (looked < kScrLookedAtMax) {
+      ++looked;
+      const auto dataset = LookAtScrDataset(disk_, path_, records_, entry.descriptor);
+      found = dataset.ok() ? dataset->descriptor : absl::StatusOr<scr::Descriptor>(dataset.status());
+    } else {
+      found = DescribeScrDataset(disk_, records_, entry.descriptor);
+    }
+    if (found.ok()) {
+      contents.datasets[id] = {.descriptor = *std::move(found), .current = false, .by_cairn = false};
+    } else if (absl::IsDataLoss(found.status()) || absl::IsPermissionDenied(found.status())) {
+      records_.Warn(fmt::format("dataset {} of SCR's does not count: {}", id, MessageOf(found.status())));
+      contents.bad[id] = MessageOf(found.status());
+    } else {
+      return found.status();
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PrefixContents> PrefixOnDisk::Contents() {
+  if (writable_) {  // what crashes left between two records
+    CAIRN_RETURN_IF_ERROR(records_.Mend());
+    CAIRN_RETURN_IF_ERROR(FinishRemovals(disk_, path_, records_));
+  }
+  CAIRN_ASSIGN_OR_RETURN(PrefixView view, records_.Look());
+  if (writable_) {
+    CAIRN_RETURN_IF_ERROR(ForgetRemoved(view));
+    CAIRN_ASSIGN_OR_RETURN(const bool more, CommitHandedOver(disk_, path_, run_, records_, view));
+    if (more) {
+      CAIRN_ASSIGN_OR_RETURN(view, records_.Look());
+    }
+  }
+  PrefixContents contents;
+  contents.removed = view.removed;
+  const index_rules::Bound bound = index_rules::BoundOf(view.index, view.tree);
+  contents.bound = bound.id;
+  contents.bound_set_us = bound.set_us;
+  CAIRN_RETURN_IF_ERROR(AddScrDatasets(view, contents));
+  for (const auto& [id, entry] : view.index.datasets) {
+    if (!entry.failed.empty()) {
+      contents.failed.insert(id);
+      const kvtree::Tree* marks = view.tree.FindPath({"DSET", std::to_string(id)});
+      if (marks == nullptr || marks->Get(kDamagedKey).value_or("") != entry.failed) contents.refused.insert(id);
+    }
+    const auto commit = view.commits.find(id);
+    if (!entry.complete || !entry.failed.empty() || !entry.descriptor.launch || commit == view.commits.end()) continue;
+    contents.datasets[id] = {.descriptor = commit->second.descriptor, .current = false, .by_cairn = true};
+  }
+  for (const auto& [id, commit] : view.commits) {
+    if (view.index.datasets.contains(id)) continue;
+    if (IsMerged(id, view.tree)) {
+      contents.dropped.insert(id);
+    } else {  // not merged yet by one that may: a reader, or another node's crash a moment ago
+      contents.datasets[id] = {.descriptor = commit.descriptor, .current = false, .by_cairn = true};
+    }
+  }
+  if (const auto current = index_rules::CurrentOf(view.tree)) {
+    if (const auto at = contents.datasets.find(*current); at != contents.datasets.end()) at->second.current = true;
+  }
+  return contents;
+}
+
+// The index tells whose it is: SCR gives ids out again, also such as Cairn had (SCR specification, section 8).
+absl::StatusOr<std::vector<catalogue::Catalogue>> PrefixOnDisk::Catalogues(DatasetId id) {
+  const auto index = records_.ReadIndex();
+  if (!index.ok() && !absl::IsDataLoss(index.status())) return index.status();
+  if (index.ok()) {
+    CAIRN_ASSIGN_OR_RETURN(const auto entry, index_rules::EntryOf(id, *index));
+    if (entry && !entry->descriptor.launch) {
+      if (!entry->complete) return NotFound("{}: dataset {} of SCR's is not complete", path_, id);
+      return ReadScrCatalogues(disk_, path_, records_, entry->descriptor);
+    }
+  }
+  return ReadCatalogues(disk_, path_, records_, id);
+}
+
+absl::Status PrefixOnDisk::ChangeEntry(DatasetId id, const EntryChange& change) {
+  CAIRN_RETURN_IF_ERROR(RequireOwn());
+  return records_.ChangeIndex([&](kvtree::Tree& index) -> absl::Status {
+    kvtree::Tree* datasets = index.Find("DSET");
+    kvtree::Tree* entry = datasets == nullptr ? nullptr : datasets->Find(std::to_string(id));
+    if (entry == nullptr) return NotFound("{}: no dataset {} in the index", path_, id);
+    change(*entry, index);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status PrefixOnDisk::MarkFailed(DatasetId id) {
+  return ChangeEntry(id, [id](kvtree::Tree& entry, kvtree::Tree& index) {
+    const std::string now = scr::LocalTime(identity::NowMicros());
+    entry.Set("FAILED", now);
+    entry.Set(kDamagedKey, now);
+    if (index_rules::CurrentOf(index) == id) index.Erase("CURRENT");
+  });
+}
+
+absl::Status PrefixOnDisk::MarkFetched(DatasetId id) {
+  return ChangeEntry(
+      id, [](kvtree::Tree& entry, kvtree::Tree&) { entry.At("FETCHED").At(scr::LocalTime(identity::NowMicros())); });
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Prefix>> Prefix::Open(Disk& disk, const std::string& path, Pause pause) {
+  CAIRN_RETURN_IF_ERROR(RequireAbsolute(path));
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path, kFolderMode));
+  CAIRN_RETURN_IF_ERROR(identity::MakeFolder(disk, path));
+  CAIRN_ASSIGN_OR_RETURN(const RunId run, identity::MakeRun(disk, path));
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path + "/.scr", kFolderMode));
+  RemoveStaleWork(disk, path, std::time(nullptr));
+  return std::make_unique<PrefixOnDisk>(disk, path, run, true, std::move(pause));
+}
+
+absl::StatusOr<std::unique_ptr<Prefix>> Prefix::OpenReadOnly(Disk& disk, const std::string& path, Pause pause) {
+  CAIRN_RETURN_IF_ERROR(RequireAbsolute(path));
+  auto run = identity::ReadRun(disk, path);
+  if (!run.ok()) {
+    if (!absl::IsNotFound(run.status()) && !absl::IsPermissionDenied(run.status())) return run.status();
+    const auto index = disk.Info(path + "/.scr/index.scr");
+    if (absl::IsNotFound(index.status())) {
+      return NotFound("{}: no run of Cairn's (.cairn/run) and no index of SCR's (.scr/index.scr)", path);
+    }
+    if (!index.ok()) return index.status();
+    run = RunId();
+  }
+  return std::make_unique<PrefixOnDisk>(disk, path, *run, false, std::move(pause));
+}
+
+}  // namespace cairn

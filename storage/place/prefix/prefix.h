@@ -1,0 +1,166 @@
+// A run's directory on the parallel file system: identity, launches, ids, committed datasets and SCR's index.
+//
+//   .cairn/run, launch.<n>, ids.<n>             (0700)
+//   .scr/index.scr, flush.scr, nodes.scr, .scr/scr.dataset.<id>/{rank2file*, summary.scr, commit.cairn}
+//   ckpt.<id>/Ckpt<id>-Rank<r>.fti, ckpt.<id>/rank_<r>.cat; the application's own files under their own names
+//   ckpt.<id>.bp/                               the same as BP5 shows it (storage/place/view)
+//
+// Order of a commit: data (by transfer/), rank2file parts and root, summary.scr, commit.cairn (exclusive link),
+// index.scr, view. Removal: index entry, commit.cairn renamed to removed.cairn, sync, view, bytes. All calls block: I/O
+// pool.
+//
+// commit.cairn is the truth; the index is merged from it, never made anew: foreign entries, unknown keys, CURRENT,
+// FAILED and FETCHED stay, and so does the removal of an entry by SCR's own tools (the index keeps a list
+// CAIRN_COMMITTED of what was merged). What a crash left out is merged, and a removal that it cut short is
+// finished, at the next Committed.
+//
+// Thread-safe: changes of index.scr and flush.scr are made one at a time, each from the file as it is then and in place
+// of it at once. Other processes are not locked out (parallel file systems often have no locks): of two that change
+// the index at the same instant one may lose its entry there, which the next Committed of any of them mends.
+#ifndef CAIRN_STORAGE_PLACE_PREFIX_PREFIX_H_
+#define CAIRN_STORAGE_PLACE_PREFIX_PREFIX_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proto/catalogue.pb.h"
+#include "storage/base/ids.h"
+#include "storage/format/scr/records.h"
+#include "storage/io/disk.h"
+#include "storage/place/prefix/identity.h"
+#include "storage/place/prefix/settled.h"
+
+namespace cairn {
+
+struct CommittedDataset {
+  scr::Descriptor
+      descriptor;         // of SCR's own, too: with ranks, step (its number as a checkpoint, else its id), own_files
+  bool current = false;   // SCR's CURRENT names it
+  bool by_cairn = false;  // has commit.cairn
+};
+
+// What a restart may choose from.
+struct PrefixContents {
+  std::map<DatasetId, CommittedDataset> datasets;  // as Prefix::Committed
+  // No checkpoint newer than this one is to be chosen, here or in a cache, until one is committed; 0: no bound. From a
+  // CURRENT that was set back.
+  DatasetId bound = 0;
+  std::int64_t bound_set_us = 0;         // what was made after this may be chosen all the same; 0: not known
+  std::set<DatasetId> dropped;           // committed by Cairn, and taken out of the index
+  std::set<DatasetId> removed;           // with their bytes, for good
+  std::set<DatasetId> failed;            // marked FAILED
+  std::set<DatasetId> refused;           // of those, by SCR: the application could not use it, whichever copy it is
+  std::map<DatasetId, std::string> bad;  // SCR's own, complete by the index, that are not whole: why
+};
+
+class Prefix {
+ public:
+  // Opens `path` (absolute, symbolic links resolved by the caller), making it and the run's identity if need be.
+  // Old work files among its records go (storage/place/prefix/stale_work.h).
+  // `pause`: while a record that SCR may be writing just now is not whole (storage/place/prefix/settled.h).
+  //   kPermissionDenied  not writable, or .cairn belongs to another user or is open to others
+  static absl::StatusOr<std::unique_ptr<Prefix>> Open(Disk& disk, const std::string& path, Pause pause = {});
+  // Only looks: kNotFound if there is neither .cairn/run nor .scr/index.scr. Calls that change something are refused
+  // with kPermissionDenied. The identity is all zeros if there is none, or it may not be read.
+  static absl::StatusOr<std::unique_ptr<Prefix>> OpenReadOnly(Disk& disk, const std::string& path, Pause pause = {});
+  virtual ~Prefix() = default;
+
+  virtual const std::string& path() const = 0;
+  virtual const RunId& run() const = 0;
+
+  // The identity as it is on disk now: kNotFound if the prefix was removed, another one if it was made anew.
+  virtual absl::StatusOr<RunId> CurrentRun() = 0;
+
+  // The newest launch, if any. kDataLoss: its record is damaged; MakeLaunch goes past it.
+  virtual absl::StatusOr<std::optional<LaunchRecord>> NewestLaunch() = 0;
+  virtual absl::StatusOr<LaunchRecord> FindLaunch(LaunchId id) = 0;  // kNotFound, kDataLoss
+  // A new one: exclusive create of the next number. kInvalidArgument: no ranks, or a key with NUL or above 4096 bytes.
+  virtual absl::StatusOr<LaunchRecord> MakeLaunch(std::string_view key, std::uint32_t nranks) = 0;
+
+  // Reserves the next block of ids above `above` and above everything that the prefix knows: [first, first + count).
+  // kResourceExhausted: SCR and FTI keep ids in an int, so they end at 2^31 - 1.
+  using IdBlock = cairn::IdBlock;
+  virtual absl::StatusOr<IdBlock> ReserveIds(DatasetId above) = 0;
+
+  // Committed, restorable datasets (COMPLETE 1, no FAILED), by id. Cairn's own by their commit.cairn; SCR's by index,
+  // summary and rank2file, the newest of them also by a look at each file (what is left out is warned of). A damaged
+  // index is moved aside and merged anew from what was committed. Merges (not if read-only).
+  virtual absl::StatusOr<std::map<DatasetId, CommittedDataset>> Committed() = 0;
+  // The same and what goes with it, from one look.
+  virtual absl::StatusOr<PrefixContents> Contents() = 0;
+  // A committed dataset's catalogues, all ranks, each checked. Those of SCR's own are made by reading all its files
+  // once: launch 0, files, each under its path below the prefix.
+  //   kNotFound  no such dataset; kDataLoss  damaged, or a file is missing: the message names it
+  virtual absl::StatusOr<std::vector<catalogue::Catalogue>> Catalogues(DatasetId id) = 0;
+
+  // Absolute path of a rank's file in the prefix (`prefix_name` of its catalogue entry).
+  virtual std::string FilePath(const std::string& prefix_name) const = 0;
+  virtual std::string CataloguePath(DatasetId id, Rank rank) const = 0;  // ckpt.<id>/rank_<r>.cat
+
+  // Writes ckpt.<id>/rank_<r>.cat, synced. The same again: OK.
+  virtual absl::Status StoreCatalogue(const catalogue::Catalogue& catalogue) = 0;
+
+  // A flush begins: SCR's index gets an entry with COMPLETE 0, which nothing restores. There already: OK.
+  //   kAlreadyExists  the dataset is committed
+  //   kAborted        it cannot be committed any more: it was removed, or SCR has given out its id again
+  virtual absl::Status BeginFlush(const scr::Descriptor& descriptor) = 0;
+  // Files of these names are about to be replaced by those of dataset `by`: every committed dataset of the
+  // application's files that has one of them is taken out, durably, before. Its own files stay; Remove takes them.
+  // SCR's own, which have no catalogues, are COMPLETE no more and are not to be removed. Answers whom, with their
+  // catalogues. Nobody gives way to what cannot be committed, for Commit's reasons.
+  //   kAborted  `by` comes too late: a newer dataset has such a name, it was removed, or its id is SCR's now
+  virtual absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> Withdraw(
+      DatasetId by, const std::set<std::string>& names) = 0;
+
+  // All files are in place and synced; catalogues that are not are stored. Writes records in their order; a second
+  // commit is kAlreadyExists if the dataset is committed, kFailedPrecondition if it was removed; kAborted: SCR has
+  // given out its id again. `catalogues`: all ranks of the dataset, by rank (kInvalidArgument). FILES and SIZE are
+  // counted here, the catalogues with them, as SCR would. CURRENT names the dataset afterwards, if it is a checkpoint
+  // and newer than the one that CURRENT named. A FAILED that the dataset had goes, also if it is committed already: its
+  // files are whole now.
+  virtual absl::Status Commit(const scr::Descriptor& descriptor,
+                              const std::vector<catalogue::Catalogue>& catalogues) = 0;
+  // Makes the BP5 view of a committed dataset, or makes it anew; the application's own files have none. `catalogues`:
+  // as Commit's. What goes wrong is no harm to the dataset: it is a warning (TakeWarnings).
+  virtual void MakeView(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) = 0;
+  // Makes views that committed datasets with ids below `below` do not have, newest first, at most `at_most`; warnings
+  // as MakeView. Answers where to go on: ids below that are left; 0: none.
+  virtual absl::StatusOr<DatasetId> MakeMissingViews(DatasetId below, std::size_t at_most) = 0;
+  // Removes a committed or half-flushed dataset as ordered above; only files that its catalogues name, and of those not
+  // what another committed dataset has under the same name. Nothing there: OK; after an error it may be called again.
+  // Directories that the application's files were in stay. kFailedPrecondition: the dataset is SCR's own.
+  virtual absl::Status Remove(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) = 0;
+  // Marks a dataset FAILED in the index: a restart from it failed on the prefix' bytes, another copy may be whole
+  // (SCR's own FAILED says that of no copy: PrefixContents::refused). If CURRENT named it, none is current. kNotFound:
+  // it is not in the index.
+  virtual absl::Status MarkFailed(DatasetId id) = 0;
+  // Notes in the index that a restart reads the dataset from the prefix now. kNotFound.
+  virtual absl::Status MarkFetched(DatasetId id) = 0;
+
+  // SCR's flush file: where a dataset is now (CACHE, FLUSHING, PFS).
+  virtual absl::Status PutFlush(DatasetId id, const scr::FlushEntry& entry) = 0;
+  virtual absl::Status EraseFlush(DatasetId id) = 0;
+  // SCR's nodes file: how many nodes the run uses.
+  virtual absl::Status PutNodes(std::uint32_t nodes) = 0;
+  // Several entries at once, those of `node` (a text of the caller's, kept with each); nullopt: it goes. `only_these`:
+  // all others of that node go, too. SCR's own and other nodes' entries stay.
+  virtual absl::Status UpdateFlushFile(std::string_view node,
+                                       const std::map<DatasetId, std::optional<scr::FlushEntry>>& entries,
+                                       bool only_these) = 0;
+
+  // What was found damaged and moved aside or left out, and views that could not be made, since the last call, for log
+  // and `cairn status`.
+  virtual std::vector<std::string> TakeWarnings() = 0;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_PLACE_PREFIX_PREFIX_H_

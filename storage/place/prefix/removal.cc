@@ -1,0 +1,230 @@
+#include "storage/place/prefix/removal.h"
+
+#include "storage/base/path.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "storage/base/status.h"
+#include "storage/file/transfer/work_file.h"
+#include "storage/file/trees/tree_file.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/place/prefix/commit.h"
+#include "storage/place/prefix/identity.h"
+#include "storage/place/prefix/index_rules.h"
+#include "storage/place/prefix/place.h"
+#include "storage/place/prefix/scr_dataset.h"
+#include "storage/place/prefix/views.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint32_t kFileMode = 0666;  // less the umask
+constexpr std::uint32_t kFolderMode = 0777;
+
+// Removes one after the other, whatever happens, and keeps the first error.
+class Remover {
+ public:
+  explicit Remover(Disk& disk) : disk_(disk) {}
+
+  void File(const std::string& path) { Note(disk_.Remove(path)); }
+  void Files(const std::string& folder, const std::function<bool(const std::string&)>& which) {
+    const auto names = disk_.List(folder);
+    if (!names.ok()) return Note(names.status());
+    for (const std::string& name : *names) {
+      if (which(name)) File(folder + "/" + name);
+    }
+  }
+  void FolderIfEmpty(const std::string& folder) {
+    const absl::Status removed = disk_.Remove(folder);
+    if (!absl::IsAlreadyExists(removed)) Note(removed);  // not empty: what is in it is not ours
+  }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  void Note(const absl::Status& status) {
+    if (status_.ok() && !status.ok() && !absl::IsNotFound(status)) status_ = status;
+  }
+  Disk& disk_;
+  absl::Status status_;
+};
+
+// By SCR's lists, which are those of Cairn's datasets, too. Damaged ones name nothing: nobody restores by them, and
+// what this dataset's catalogues name shall not stay for ever for their sake.
+absl::Status AddListed(Disk& disk, SharedRecords& records, DatasetId id, RealNames& real,
+                       std::set<std::string>* names) {
+  const auto listed = ListedNames(disk, records.DatasetFolder(id));
+  if (absl::IsDataLoss(listed.status())) {
+    records.Warn(fmt::format("dataset {}: {}", id, MessageOf(listed.status())));
+    return absl::OkStatus();
+  }
+  if (!listed.ok()) return listed.status();
+  for (const std::string& name : *listed) names->insert(real.Of(name));
+  return absl::OkStatus();
+}
+
+// Real names: under names of their own, later outputs may have taken the place of this one's files.
+absl::StatusOr<std::set<std::string>> NamesOfOthers(Disk& disk, const std::string& prefix, SharedRecords& records,
+                                                    DatasetId id, RealNames& real) {
+  std::set<std::string> names;
+  CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records.Look());
+  for (const auto& [other, entry] : view.index.datasets) {
+    // SCR's own bytes are never Cairn's to take.
+    if (other == id || entry.descriptor.launch || !entry.complete) continue;
+    CAIRN_RETURN_IF_ERROR(AddListed(disk, records, other, real, &names));
+  }
+  for (const auto& [other, commit] : view.commits) {
+    if (other == id || !commit.descriptor.own_files) continue;
+    const auto catalogues = ReadCatalogues(disk, prefix, records, other);
+    if (absl::IsNotFound(catalogues.status())) continue;  // removed meanwhile
+    if (absl::IsDataLoss(catalogues.status())) {
+      CAIRN_RETURN_IF_ERROR(AddListed(disk, records, other, real, &names));
+      continue;
+    }
+    if (!catalogues.ok()) return catalogues.status();
+    for (const catalogue::Catalogue& catalogue : *catalogues) {
+      for (const catalogue::FileEntry& file : catalogue.file()) names.insert(real.Of(file.prefix_name()));
+    }
+  }
+  return names;
+}
+
+absl::Status CheckCatalogues(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) {
+  for (const catalogue::Catalogue& catalogue : catalogues) {
+    CAIRN_RETURN_IF_ERROR(ValidateCatalogue(catalogue));
+    if (catalogue.dataset() != id) {
+      return InvalidArgument("dataset {} cannot be removed by a catalogue of dataset {}", id, catalogue.dataset());
+    }
+  }
+  return absl::OkStatus();
+}
+
+// A late commit finds this record and gives up.
+absl::Status WriteRemoved(Disk& disk, SharedRecords& records, DatasetId id) {
+  const std::string folder = records.DatasetFolder(id);
+  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, folder, kFolderMode));
+  const absl::Status renamed = disk.Rename(records.CommitPath(id), records.RemovedPath(id));
+  if (renamed.ok()) return disk.SyncDirectory(folder);
+  if (!absl::IsNotFound(renamed)) return renamed;
+  kvtree::Tree tree;
+  tree.Set("VERSION", std::uint64_t{1});
+  tree.SetInt("REMOVED", identity::NowMicros());
+  const absl::Status made = CreateFileOnce(disk, records.RemovedPath(id), kvtree::Encode(tree), kFileMode);
+  return absl::IsAlreadyExists(made) ? absl::OkStatus() : made;
+}
+
+absl::Status ForgetEntry(SharedRecords& records, DatasetId id) {
+  return records.ChangeIndex([id](kvtree::Tree& index) -> absl::Status {
+    if (index.empty()) return absl::OkStatus();
+    CAIRN_ASSIGN_OR_RETURN(const scr::Index before, scr::GetIndex(index));
+    const auto entry = before.datasets.find(id);
+    if (entry != before.datasets.end() && !entry->second.descriptor.launch) {
+      return FailedPrecondition("dataset {} was written by SCR and is removed by `cairn index remove` only", id);
+    }
+    SharedRecords::Forget(id, index);
+    return absl::OkStatus();
+  });
+}
+
+// What Cairn puts into ckpt.<id>.
+bool IsOurs(const std::string& name, DatasetId id) {
+  const std::string stem = fmt::format("Ckpt{}-Rank", id);
+  return IsWorkName(name) || (name.starts_with(stem) && name.ends_with(".fti")) ||
+         (name.starts_with("rank_") && name.ends_with(".cat"));
+}
+
+// The lists go last: while the root is there, the removal is not finished.
+absl::Status RemoveLists(Disk& disk, const std::string& folder) {
+  Remover remover(disk);
+  const std::string root = "rank2file";
+  remover.Files(folder, [&](const std::string& name) {
+    return name == "summary.scr" || name == "commit.cairn" || IsWorkName(name) || name.starts_with(root + ".");
+  });
+  CAIRN_RETURN_IF_ERROR(remover.status());
+  remover.File(folder + "/" + root);
+  return remover.status();
+}
+
+}  // namespace
+
+absl::Status WithdrawDataset(Disk& disk, SharedRecords& records, DatasetId id) {
+  CAIRN_RETURN_IF_ERROR(ForgetEntry(records, id));
+  CAIRN_RETURN_IF_ERROR(WriteRemoved(disk, records, id));
+  return ForgetEntry(records, id);  // another may have merged the commit between these two
+}
+
+// The summary first: without an index it would bring the entry back.
+absl::Status WithdrawScrDataset(Disk& disk, SharedRecords& records, DatasetId id) {
+  const std::string path = records.DatasetFolder(id) + "/summary.scr";
+  auto summary = ReadTree(disk, path);
+  if (summary.ok()) {
+    summary->Set("COMPLETE", std::uint64_t{0});
+    CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, path, *summary, kFileMode));
+  } else if (!absl::IsNotFound(summary.status()) && !absl::IsDataLoss(summary.status()) &&
+             !absl::IsInvalidArgument(summary.status())) {
+    return summary.status();
+  }
+  return records.ChangeIndex([id](kvtree::Tree& index) -> absl::Status {
+    CAIRN_ASSIGN_OR_RETURN(const auto there, index_rules::EntryOf(id, index));
+    if (!there || there->descriptor.launch) return absl::OkStatus();
+    index.At("DSET").At(fmt::format("{}", id)).Set("COMPLETE", std::uint64_t{0});
+    if (index_rules::CurrentOf(index) == id) index.Erase("CURRENT");
+    return absl::OkStatus();
+  });
+}
+
+absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id,
+                           const std::vector<catalogue::Catalogue>& catalogues) {
+  CAIRN_RETURN_IF_ERROR(CheckCatalogues(id, catalogues));
+  bool own_files = false;
+  for (const catalogue::Catalogue& catalogue : catalogues) own_files |= catalogue.files();
+  RealNames real(disk, prefix);
+  std::set<std::string> others;
+  if (own_files) {
+    CAIRN_ASSIGN_OR_RETURN(others, NamesOfOthers(disk, prefix, records, id, real));
+  }
+  CAIRN_RETURN_IF_ERROR(WithdrawDataset(disk, records, id));
+  CAIRN_RETURN_IF_ERROR(RemoveView(disk, prefix, id));
+
+  Remover remover(disk);
+  for (const catalogue::Catalogue& catalogue : catalogues) {
+    for (const catalogue::FileEntry& file : catalogue.file()) {
+      const std::string path = prefix + "/" + file.prefix_name();
+      if (!others.contains(real.Of(file.prefix_name()))) remover.File(path);
+      remover.File(TransferWorkName(path, file, catalogue.files() ? id : 0));
+    }
+  }
+  const std::string data = prefix + "/" + DataFolderName(id);
+  remover.Files(data, [id](const std::string& name) { return IsOurs(name, id); });
+  remover.FolderIfEmpty(data);
+  CAIRN_RETURN_IF_ERROR(remover.status());
+  return RemoveLists(disk, records.DatasetFolder(id));
+}
+
+absl::Status FinishRemovals(Disk& disk, const std::string& prefix, SharedRecords& records) {
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<DatasetId> ids, records.ListUnmerged());
+  CAIRN_ASSIGN_OR_RETURN(const kvtree::Tree index, records.ReadIndex());
+  for (const DatasetId id : ids) {
+    const std::string folder = records.DatasetFolder(id);
+    const auto names = disk.List(folder);
+    if (absl::IsNotFound(names.status())) continue;          // another finishes it at the same time
+    if (absl::IsPermissionDenied(names.status())) continue;  // not this user's
+    if (!names.ok()) return names.status();
+    const bool removed = std::find(names->begin(), names->end(), BaseOf(records.RemovedPath(id))) != names->end();
+    if (!removed || names->size() == 1) continue;
+    // SCR has given the id out again since (SCR specification, section 8): what is here now is not Cairn's.
+    CAIRN_ASSIGN_OR_RETURN(const auto entry, index_rules::EntryOf(id, index));
+    if (entry && !entry->descriptor.launch) continue;
+    CAIRN_RETURN_IF_ERROR(RemoveView(disk, prefix, id));
+    Remover remover(disk);
+    const std::string data = prefix + "/" + DataFolderName(id);
+    remover.Files(data, [&](const std::string& file) { return IsOurs(file, id); });
+    remover.FolderIfEmpty(data);
+    CAIRN_RETURN_IF_ERROR(remover.status());
+    CAIRN_RETURN_IF_ERROR(RemoveLists(disk, folder));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

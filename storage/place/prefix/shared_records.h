@@ -1,0 +1,119 @@
+// <prefix>/.scr: SCR's index and flush file, changed by re-reading, merging and replacing, and the commit records that
+// the index is merged from. Calls block on disk. Thread-safe: one change of a file at a time in this process, however
+// many objects there are for the prefix.
+#ifndef CAIRN_STORAGE_PLACE_PREFIX_SHARED_RECORDS_H_
+#define CAIRN_STORAGE_PLACE_PREFIX_SHARED_RECORDS_H_
+
+#include <absl/base/thread_annotations.h>
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+#include <absl/synchronization/mutex.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "storage/base/ids.h"
+#include "storage/format/kvtree/tree.h"
+#include "storage/format/scr/records.h"
+#include "storage/io/disk.h"
+#include "storage/place/prefix/settled.h"
+
+namespace cairn {
+
+// commit.cairn: what makes a dataset Cairn's, and whole.
+struct CommitRecord {
+  RunId run;
+  std::int64_t committed_us = 0;
+  scr::Descriptor descriptor;
+};
+kvtree::Tree ToTree(const CommitRecord& commit);
+// kDataLoss naming `path` and field.
+absl::StatusOr<CommitRecord> ParseCommit(const std::string& path, const kvtree::Tree& tree);
+
+// What <prefix>/.scr says, read at one time.
+struct PrefixView {
+  kvtree::Tree tree;                          // index.scr
+  scr::Index index;                           // the same
+  std::map<DatasetId, CommitRecord> commits;  // valid, of this run, not removed
+  std::set<DatasetId> removed;
+};
+
+// Was the dataset's commit merged into this index (or its entry removed afterwards)?
+bool IsMerged(DatasetId id, const kvtree::Tree& index);
+
+class SharedRecords {
+ public:
+  // `disk` is borrowed. `run` all zeros: commit records of any run count. Index, flush and nodes file count as damaged
+  // only if they stay so (ReadSettled, with `pause`).
+  SharedRecords(Disk& disk, std::string prefix, const RunId& run, Pause pause = {});
+
+  const RunId& run() const { return run_; }
+  std::string Folder() const { return prefix_ + "/.scr"; }
+  std::string DatasetFolder(DatasetId id) const;
+  std::string CommitPath(DatasetId id) const { return DatasetFolder(id) + "/commit.cairn"; }
+  std::string RemovedPath(DatasetId id) const { return DatasetFolder(id) + "/removed.cairn"; }
+
+  // As it is; empty: there is none. kDataLoss: damaged.
+  absl::StatusOr<kvtree::Tree> ReadIndex();
+  // Only looks. A damaged index reads as an empty one, with a warning.
+  absl::StatusOr<PrefixView> Look();
+  // Merges into the index what was committed and is not in its list CAIRN_COMMITTED. Reads only such commits.
+  absl::Status Mend();
+
+  // kNotFound: no commit record, or the dataset was removed.
+  absl::StatusOr<CommitRecord> ReadCommit(DatasetId id);
+  absl::StatusOr<bool> IsRemoved(DatasetId id);
+  // Of all folders of records, ascending.
+  absl::StatusOr<std::vector<DatasetId>> ListDatasets();
+  // Of those that no index entry was made for, or whose commit was taken back.
+  absl::StatusOr<std::vector<DatasetId>> ListUnmerged();
+
+  // index.scr: as read, handed to `change`, written back if it differs. A damaged one is moved aside first and made of
+  // what was committed, by Cairn and by SCR. kFailedPrecondition: its VERSION is unknown.
+  using Change = std::function<absl::Status(kvtree::Tree&)>;
+  absl::Status ChangeIndex(const Change& change);
+  absl::Status ChangeFlush(const Change& change);
+  absl::Status ChangeNodes(const Change& change);
+
+  // Into the index: the entry, the list of what was merged, CURRENT if it is a newer checkpoint. `verified`: its bytes
+  // have just been, so FAILED goes.
+  static absl::Status MergeCommit(const CommitRecord& commit, bool verified, kvtree::Tree& index);
+  // The same, and CURRENT stays.
+  static absl::Status EnterCommit(const CommitRecord& commit, bool verified, kvtree::Tree& index);
+  static void Forget(DatasetId id, kvtree::Tree& index);
+  // Takes the entry out for good: no Mend brings it back.
+  static void Drop(DatasetId id, kvtree::Tree& index);
+
+  // Is there a whole record of SCR's own (summary.scr)? Its descriptor; kNotFound: none, or one of Cairn's;
+  // kFailedPrecondition: not complete; kDataLoss.
+  absl::StatusOr<scr::Descriptor> ReadScrSummary(DatasetId id);
+
+  void Warn(std::string text);
+  std::vector<std::string> TakeWarnings();
+
+ private:
+  std::string IndexPath() const { return Folder() + "/index.scr"; }
+  absl::StatusOr<kvtree::Tree> ReadOrMoveAside(const std::string& path, bool* moved);
+  // Those that are not merged into `index`; all, if it is null.
+  absl::StatusOr<std::map<DatasetId, CommitRecord>> ReadCommits(const kvtree::Tree* index,
+                                                                std::set<DatasetId>* removed = nullptr);
+  absl::Status MendTree(kvtree::Tree& index);
+  absl::Status EnterScrDatasets(kvtree::Tree& index);
+  absl::Status MakeFolder();
+  absl::Status ChangeFile(const std::string& name, const Change& change);
+
+  Disk& disk_;
+  const std::string prefix_;
+  const RunId run_;
+  const Pause pause_;
+  absl::Mutex warnings_mutex_;
+  std::vector<std::string> warnings_ ABSL_GUARDED_BY(warnings_mutex_);
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_PLACE_PREFIX_SHARED_RECORDS_H_

@@ -1,7 +1,0 @@
-#include "storage/view/bounds_kernels.h"
-
-namespace cairn::view {
-
-const BoundsKernels kBoundsAvx2 = MakeBoundsKernels<32>();
-
-}  // namespace cairn::view

@@ -1,7 +1,0 @@
-#include "storage/view/bounds_kernels.h"
-
-namespace cairn::view {
-
-const BoundsKernels kBoundsAvx512 = MakeBoundsKernels<64>();
-
-}  // namespace cairn::view

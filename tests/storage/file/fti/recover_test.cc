@@ -1,0 +1,515 @@
+// All ranks' files out of what is left of FTI's own checkpoints.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "storage/file/fti/code.h"
+#include "storage/file/fti/execution.h"
+#include "storage/format/ftiff/layout.h"
+#include "tests/storage/file/fti/fti_tree.h"
+#include "tests/storage/file/fti/fti_vectors.h"
+#include "tests/storage/format/ftiff/sample_file.h"
+#include "tests/support/fake_disk.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn::fti {
+namespace {
+
+using testing::VectorFile;
+using testing::VectorRun;
+
+constexpr absl::StatusCode kDataLoss = absl::StatusCode::kDataLoss;
+
+// A run's folders on a disk, what was found there, and a scratch folder.
+class Tree {
+ public:
+  explicit Tree(const VectorRun& run) : run_(run) {
+    testing::PutRun(disk, "/job", run);
+    testing::PutConfig(disk, "/job", run);
+    testing::PutTopology(disk, "/job", run);
+    EXPECT_OK(MakeDirectories(disk, "/scratch"));
+    absl::StatusOr<Execution> found = Find(disk, {.roots = {"/job"}, .config = "/job/config.fti"});
+    EXPECT_OK(found);
+    if (found.ok()) execution = *std::move(found);
+  }
+
+  const Checkpoint& At(Level level) const {
+    for (const Checkpoint& checkpoint : execution.checkpoints) {
+      if (checkpoint.level == level) return checkpoint;
+    }
+    ADD_FAILURE() << "no checkpoint of level " << static_cast<int>(level);
+    static const Checkpoint none;
+    return none;
+  }
+
+  absl::StatusOr<Recovered> Get(const Checkpoint& checkpoint) {
+    return Recover(disk, execution.topology, checkpoint, "/scratch");
+  }
+
+  // Each rank's file is there and is the one that FTI wrote.
+  void ExpectWhole(const Checkpoint& checkpoint, const std::string& what) {
+    const absl::StatusOr<Recovered> recovered = Get(checkpoint);
+    ASSERT_OK(recovered) << what;
+    std::uint32_t writers = 0;
+    for (std::uint32_t rank = 0; rank < execution.topology.ranks; ++rank) {
+      if (!execution.topology.writes(rank)) continue;
+      ASSERT_LT(writers, recovered->files.size()) << what;
+      const RankFile& file = recovered->files[writers++];
+      const std::string name = "Ckpt" + std::to_string(checkpoint.id) + "-Rank" + std::to_string(rank) + ".fti";
+      ASSERT_EQ(file.rank, rank) << what;
+      EXPECT_EQ(testing::Md5Of(disk, file.path), run_.Named(name).md5) << what << ": " << file.path;
+      EXPECT_EQ(file.rebuilt, file.path == "/scratch/" + name) << what;
+      EXPECT_EQ(file.metadata.file_bytes, run_.Named(name).bytes.size()) << what;
+    }
+    EXPECT_EQ(recovered->files.size(), writers) << what;
+  }
+
+  FakeDisk disk;
+  Execution execution;
+
+ private:
+  const VectorRun& run_;
+};
+
+// Without the files of the nodes in the bit set `nodes`.
+Checkpoint Without(Checkpoint checkpoint, const Topology& topology, std::uint32_t nodes) {
+  const auto lost = [&](const auto& entry) { return (nodes >> (entry.first / topology.node_size) & 1) != 0; };
+  std::erase_if(checkpoint.files, lost);
+  std::erase_if(checkpoint.copies, lost);
+  std::erase_if(checkpoint.codes, lost);
+  return checkpoint;
+}
+
+class RecoverTest : public ::testing::TestWithParam<const char*> {};
+
+std::string NameOf(const ::testing::TestParamInfo<const char*>& info) {
+  std::string name = info.param;
+  std::erase(name, '-');
+  return name;
+}
+
+TEST_P(RecoverTest, WhatIsWholeIsTakenAsItIs) {
+  const auto run = testing::LoadRun(GetParam());
+  if (!run) return;
+  Tree tree(*run);
+  ASSERT_FALSE(tree.execution.checkpoints.empty());
+  for (const Checkpoint& checkpoint : tree.execution.checkpoints) {
+    if (checkpoint.level == Level::kDifferential) continue;
+    tree.ExpectWhole(checkpoint, "checkpoint " + std::to_string(checkpoint.id));
+    const absl::StatusOr<Recovered> recovered = tree.Get(checkpoint);
+    ASSERT_OK(recovered);
+    EXPECT_TRUE(recovered->warnings.empty());
+  }
+}
+
+TEST_P(RecoverTest, Levels1And4NeedEachFile) {
+  const auto run = testing::LoadRun(GetParam());
+  if (!run) return;
+  Tree tree(*run);
+  for (Checkpoint checkpoint : tree.execution.checkpoints) {
+    if (checkpoint.level != Level::kLocal && checkpoint.level != Level::kGlobal) continue;
+    checkpoint.copies.clear();
+    const std::uint32_t rank = checkpoint.files.rbegin()->first;
+    checkpoint.files.erase(rank);
+    EXPECT_STATUS(kDataLoss, tree.Get(checkpoint), "rank " + std::to_string(rank) + ": its file is not there");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RecoverTest,
+                         ::testing::Values("levels-n1g4-A", "levels-n1g4-F", "levels-n2g2-F", "levels-n4g1-F",
+                                           "heads-F", "rs-odd-F", "rs-g3-E"),
+                         NameOf);
+
+class PartnerTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(PartnerTest, AnyLossWithoutTwoNeighboursIsMadeGood) {
+  const auto run = testing::LoadRun(GetParam());
+  if (!run) return;
+  Tree tree(*run);
+  const Topology& topology = tree.execution.topology;
+  const std::uint32_t nodes = topology.nodes();
+  for (std::uint32_t lost = 1; lost < (1u << nodes); ++lost) {
+    bool neighbours = false;
+    for (std::uint32_t node = 0; node < nodes; ++node) {
+      const std::uint32_t left = topology.LeftOf(node * topology.node_size) / topology.node_size;
+      neighbours = neighbours || ((lost >> node & 1) != 0 && (lost >> left & 1) != 0);
+    }
+    const Checkpoint checkpoint = Without(tree.At(Level::kPartner), topology, lost);
+    const std::string what = "without nodes " + std::to_string(lost);
+    if (neighbours) {
+      EXPECT_STATUS(kDataLoss, tree.Get(checkpoint), "its file is not there") << what;
+    } else {
+      tree.ExpectWhole(checkpoint, what);
+    }
+  }
+}
+
+TEST_P(PartnerTest, ADamagedFileIsALostOne) {
+  const auto run = testing::LoadRun(GetParam());
+  if (!run) return;
+  Tree tree(*run);
+  const Checkpoint& checkpoint = tree.At(Level::kPartner);
+  tree.disk.FlipBit(checkpoint.files.at(1), 8 * 700);  // in its data
+  tree.ExpectWhole(checkpoint, "one damaged file");
+  ASSERT_OK_AND_ASSIGN(const Recovered recovered, tree.Get(checkpoint));
+  ASSERT_EQ(recovered.warnings.size(), 1u);
+  EXPECT_NE(recovered.warnings[0].find("rank 1: " + checkpoint.files.at(1)), std::string::npos);
+  for (const auto& [holder, path] : checkpoint.copies) {
+    if (tree.execution.topology.LeftOf(holder) == 1) tree.disk.FlipBit(path, 8 * 700);
+  }
+  EXPECT_STATUS(kDataLoss, tree.Get(checkpoint), "rank 1: ");
+}
+
+TEST_P(PartnerTest, CopiesAreNotTakenForThoseOfAnotherRing) {
+  const auto run = testing::LoadRun(GetParam());
+  if (!run) return;
+  Tree tree(*run);
+  Checkpoint checkpoint = tree.At(Level::kPartner);
+  checkpoint.files.erase(1);
+  tree.execution.topology = {.ranks = run->ranks, .node_size = 1, .group_size = run->ranks, .heads = false};
+  if (run->node_size == 1) {  // as if ranks had been dealt out the other way round
+    std::swap(checkpoint.copies.at(0), checkpoint.copies.at(2));
+  }
+  EXPECT_STATUS(kDataLoss, tree.Get(checkpoint), "no copies are taken");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PartnerTest,
+                         ::testing::Values("levels-n1g4-A", "levels-n1g4-F", "levels-n2g2-F", "rs-g3-E"), NameOf);
+
+class EncodedTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(EncodedTest, AnyLossOfUpToHalfAGroupsFilesIsMadeGood) {
+  const auto run = testing::LoadRun(GetParam());
+  if (!run) return;
+  Tree tree(*run);
+  const Topology& topology = tree.execution.topology;
+  const std::vector<std::uint32_t> group = topology.GroupOf(topology.ranks - 1);
+  const std::uint32_t k = topology.group_size;
+  for (std::uint32_t lost = 1; lost < (1u << (2 * k)); ++lost) {
+    Checkpoint checkpoint = tree.At(Level::kEncoded);
+    for (std::uint32_t i = 0; i < k; ++i) {
+      if ((lost >> i & 1) != 0) checkpoint.files.erase(group[i]);
+      if ((lost >> (k + i) & 1) != 0) checkpoint.codes.erase(group[i]);
+    }
+    const std::string what = "without files " + std::to_string(lost);
+    if (static_cast<std::uint32_t>(std::popcount(lost)) <= k) {
+      tree.ExpectWhole(checkpoint, what);
+    } else if (lost % (1u << k) != 0) {
+      EXPECT_STATUS(kDataLoss, tree.Get(checkpoint), "are needed") << what;
+    }
+  }
+}
+
+TEST_P(EncodedTest, ADamagedFileIsALostOne) {
+  const auto run = testing::LoadRun(GetParam());
+  if (!run) return;
+  Tree tree(*run);
+  const Topology& topology = tree.execution.topology;
+  const std::vector<std::uint32_t> group = topology.GroupOf(0);
+  const Checkpoint& checkpoint = tree.At(Level::kEncoded);
+  tree.disk.FlipBit(checkpoint.files.at(group[1]), 8 * 700);
+  tree.ExpectWhole(checkpoint, "a damaged file");
+  tree.disk.FlipBit(checkpoint.codes.at(group[0]), 8 * 3);
+  tree.ExpectWhole(checkpoint, "a damaged code file, too");
+  ASSERT_OK_AND_ASSIGN(const Recovered recovered, tree.Get(checkpoint));
+  EXPECT_EQ(recovered.warnings.size(), 2u);
+}
+
+TEST_P(EncodedTest, AFileWithoutItsTrailerIsALostOne) {
+  const auto run = testing::LoadRun(GetParam());
+  if (!run) return;
+  Tree tree(*run);
+  const Checkpoint& checkpoint = tree.At(Level::kEncoded);
+  const std::string& path = checkpoint.files.at(0);
+  const std::string whole = testing::GetFile(tree.disk, path);
+  testing::PutFile(tree.disk, path, whole.substr(0, whole.size() / 2));
+  tree.ExpectWhole(checkpoint, "half a file");
+  testing::PutFile(tree.disk, path, "");
+  tree.ExpectWhole(checkpoint, "an empty file");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EncodedTest,
+                         ::testing::Values("levels-n1g4-A", "levels-n1g4-F", "levels-n2g2-F", "rs-odd-F", "rs-g3-E"),
+                         NameOf);
+
+TEST(RecoverVectorsTest, HeadsWriteNoFilesAndKeepReplicasOfLevel4) {
+  const auto run = testing::LoadRun("heads-F");
+  if (!run) return;
+  Tree tree(*run);
+  Checkpoint checkpoint = tree.At(Level::kGlobal);
+  ASSERT_EQ(checkpoint.copies.size(), 2u);
+  checkpoint.files.clear();
+  tree.ExpectWhole(checkpoint, "replicas alone");
+  checkpoint.copies.erase(3);
+  EXPECT_STATUS(kDataLoss, tree.Get(checkpoint), "1 of 2 ranks' files are lost: rank 3");
+}
+
+TEST(RecoverVectorsTest, AFileOfAnotherCheckpointIsALostOne) {
+  const auto run = testing::LoadRun("levels-n1g4-F");
+  if (!run) return;
+  Tree tree(*run);
+  Checkpoint checkpoint = tree.At(Level::kGlobal);
+  checkpoint.files[2] = tree.At(Level::kLocal).files.at(2);  // of the same rank, but of checkpoint 1
+  EXPECT_STATUS(kDataLoss, tree.Get(checkpoint), "its ckptId is 1, expected 4");
+}
+
+TEST(RecoverVectorsTest, DifferentialFilesAreOrdinaryOnes) {
+  for (const char* scenario : {"dcp-md5-F", "dcp-crc-F", "dcp-2rank-E"}) {
+    const auto run = testing::LoadRun(scenario);
+    if (!run) return;
+    Tree tree(*run);
+    const Checkpoint& checkpoint = tree.At(Level::kDifferential);
+    ASSERT_OK_AND_ASSIGN(const Recovered recovered, tree.Get(checkpoint));
+    ASSERT_EQ(recovered.files.size(), run->ranks);
+    for (const VectorFile& file : run->files) {
+      if (file.id != checkpoint.id) continue;
+      EXPECT_EQ(testing::Md5Of(tree.disk, recovered.files[file.rank].path), file.md5);
+    }
+  }
+}
+
+// Section 11: FTI's full checkpoint after a differential one holds the changed blocks alone.
+TEST(RecoverVectorsTest, AFullCheckpointWithHolesIsRefusedAndTheDifferentialOneBeforeItTaken) {
+  const auto run = testing::LoadRun("dcp-then-full-F");
+  if (!run) return;
+  Tree tree(*run);
+  ASSERT_EQ(tree.execution.checkpoints.size(), 2u);
+  EXPECT_EQ(tree.execution.checkpoints[0].id, 2);
+  EXPECT_STATUS(kDataLoss, tree.Get(tree.execution.checkpoints[0]), "container");
+  EXPECT_EQ(tree.execution.checkpoints[1].level, Level::kDifferential);
+  EXPECT_OK(tree.Get(tree.execution.checkpoints[1]));
+}
+
+TEST(RecoverVectorsTest, ErrorsOfTheScratchFolderPassThrough) {
+  const auto run = testing::LoadRun("levels-n1g4-F");
+  if (!run) return;
+  Tree tree(*run);
+  Checkpoint checkpoint = tree.At(Level::kEncoded);
+  checkpoint.files.erase(2);
+  tree.disk.FailOn({.op = FakeOp::kWrite, .path_part = "/scratch", .status = absl::ResourceExhaustedError("full")});
+  EXPECT_STATUS(absl::StatusCode::kResourceExhausted, tree.Get(checkpoint), "full");
+}
+
+// --- Files of our own, in all layouts ---
+
+// A level 3 group of three ranks with odd files, as FTI encodes it: in layouts A and B the last code words are cut.
+class OwnGroup {
+ public:
+  enum Kind { kFull, kWithTails, kEmptyLastBlock };
+
+  OwnGroup(ftiff::Letter letter, Kind kind) {
+    for (std::uint32_t rank = 0; rank < 3; ++rank) layouts_.push_back(LayoutOf(rank, kind));
+    std::uint64_t most = 0;
+    for (const ftiff::FileLayout& layout : layouts_) most = std::max(most, layout.file_bytes(letter));
+    if (most % 2 == 0) {  // one byte more in the largest file
+      layouts_[2] = LayoutOf(2, kind, 1);
+      most = layouts_[2].file_bytes(letter);
+    }
+    const bool length_word = letter != ftiff::Letter::kA && letter != ftiff::Letter::kB;
+    shard_bytes = most + (length_word ? 8 : 0);
+    Encode(letter, length_word);
+    checkpoint = {.level = Level::kEncoded, .id = 5};
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      checkpoint.files[rank] = "/l3/Ckpt5-Rank" + std::to_string(rank) + ".fti";
+      checkpoint.codes[rank] = "/l3/Ckpt5-RSed" + std::to_string(rank) + ".fti";
+      testing::PutFile(disk, checkpoint.files[rank], files[rank]);
+      testing::PutFile(disk, checkpoint.codes[rank],
+                       ftiff::testing::CodeFileOf(letter, codes_[rank], files[rank].size()));
+    }
+    EXPECT_OK(MakeDirectories(disk, "/scratch"));
+  }
+
+  FakeDisk disk;
+  Checkpoint checkpoint;
+  std::vector<std::string> files;
+  std::uint64_t shard_bytes = 0;
+
+ private:
+  static ftiff::FileLayout LayoutOf(std::uint32_t rank, Kind kind, std::uint64_t more = 0) {
+    const std::vector<ftiff::VariableSize> first = {{.id = 1, .bytes = 100},
+                                                    {.id = 2, .bytes = 300 + 200 * rank + more}};
+    const auto fresh = ftiff::PlanFresh(first, ftiff::Packing::kExact);
+    EXPECT_OK(fresh);
+    if (kind == kFull) return *fresh;
+    std::vector<ftiff::VariableSize> then = {{.id = 1, .bytes = 100}, {.id = 2, .bytes = 250 + 100 * rank}};
+    if (kind == kEmptyLastBlock) {  // the file ends with records, in A and B
+      then = first;
+      then.push_back({.id = 3, .bytes = 0});
+    }
+    const auto next = ftiff::PlanNext(*fresh, false, then, ftiff::Packing::kExact);
+    EXPECT_OK(next);
+    return *next;
+  }
+
+  void Encode(ftiff::Letter letter, bool length_word) {
+    std::vector<std::string> shards;
+    for (const ftiff::FileLayout& layout : layouts_) {
+      files.push_back(ftiff::testing::FileOf(
+          letter, layout,
+          {.checkpoint_id = 5, .timestamp_ns = 9, .file_bytes_max = static_cast<std::int64_t>(shard_bytes)}));
+      shards.push_back(files.back());
+      shards.back().resize(shard_bytes);
+      const std::uint64_t length = files.back().size();
+      if (length_word) std::memcpy(shards.back().data() + shard_bytes - 8, &length, 8);
+    }
+    const std::vector<std::uint32_t> data = {0, 1, 2}, code = {3, 4, 5};
+    const auto recipe = MakeRecipe(3, data, code);
+    EXPECT_OK(recipe);
+    codes_.resize(3);
+    std::vector<ReadShard> sources;
+    std::vector<WriteShard> targets;
+    for (std::size_t i = 0; i < 3; ++i) {
+      sources.push_back([&shards, i](std::uint64_t offset, std::span<std::byte> target) {
+        std::memcpy(target.data(), shards[i].data() + offset, target.size());
+        return absl::OkStatus();
+      });
+      targets.push_back([this, i](std::uint64_t, std::span<const std::byte> bytes) {
+        codes_[i].append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        return absl::OkStatus();
+      });
+    }
+    EXPECT_OK(MixShards(*recipe, shard_bytes, sources, targets));
+  }
+
+  std::vector<ftiff::FileLayout> layouts_;
+  std::vector<std::string> codes_;
+};
+
+constexpr Topology kThreeNodes = {.ranks = 3, .node_size = 1, .group_size = 3, .heads = false};
+
+class OwnGroupTest : public ::testing::TestWithParam<std::tuple<ftiff::Letter, OwnGroup::Kind>> {};
+
+// Also the last byte, half of whose code words layouts A and B lose.
+TEST_P(OwnGroupTest, AnOddGroupIsRestoredToItsLastByte) {
+  OwnGroup group(std::get<0>(GetParam()), std::get<1>(GetParam()));
+  ASSERT_EQ(group.shard_bytes % 2, 1u);
+  for (std::uint32_t lost = 0; lost < 64; ++lost) {
+    if (std::popcount(lost) > 3) continue;
+    Checkpoint checkpoint = group.checkpoint;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      if ((lost >> i & 1) != 0) checkpoint.files.erase(i);
+      if ((lost >> (3 + i) & 1) != 0) checkpoint.codes.erase(i);
+    }
+    ASSERT_OK_AND_ASSIGN(const Recovered recovered, Recover(group.disk, kThreeNodes, checkpoint, "/scratch"));
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      EXPECT_TRUE(testing::GetFile(group.disk, recovered.files[rank].path) == group.files[rank])
+          << "rank " << rank << " of loss pattern " << lost;
+    }
+  }
+}
+
+TEST_P(OwnGroupTest, EveryDamagedFileIsALostOne) {
+  OwnGroup group(std::get<0>(GetParam()), OwnGroup::kFull);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    const std::string& path = group.checkpoint.files.at(rank);
+    const std::string& whole = group.files[rank];
+    for (std::uint64_t bit = 3; bit < 8 * whole.size(); bit += 8 * 29) {
+      group.disk.FlipBit(path, bit);
+      ASSERT_OK_AND_ASSIGN(const Recovered recovered, Recover(group.disk, kThreeNodes, group.checkpoint, "/scratch"));
+      const std::string found = testing::GetFile(group.disk, recovered.files[rank].path);
+      // What no hash covers is taken as it is: unused bytes.
+      EXPECT_TRUE(found == whole || !recovered.files[rank].rebuilt) << path << " bit " << bit;
+      group.disk.FlipBit(path, bit);
+    }
+  }
+}
+
+// What no hash covers is encoded, too: a file that is damaged only there is whole, but others cannot be made from it.
+TEST_P(OwnGroupTest, ADamagedUnusedByteOfOneFileDoesNotCostAnother) {
+  OwnGroup group(std::get<0>(GetParam()), std::get<1>(GetParam()));
+  const std::string& path = group.checkpoint.files.at(1);
+  group.checkpoint.files.erase(0);
+  for (const bool all_codes : {true, false}) {
+    if (!all_codes) group.checkpoint.codes.erase(2);
+    for (std::uint64_t byte = 0; byte < group.files[1].size(); ++byte) {
+      group.disk.FlipBit(path, 8 * byte + 3);
+      const absl::StatusOr<Recovered> recovered = Recover(group.disk, kThreeNodes, group.checkpoint, "/scratch");
+      EXPECT_OK(recovered) << path << " byte " << byte;
+      group.disk.FlipBit(path, 8 * byte + 3);
+    }
+  }
+}
+
+TEST_P(OwnGroupTest, CodeFilesOfAnotherEncodingAreLeftOut) {
+  OwnGroup group(std::get<0>(GetParam()), OwnGroup::kFull);
+  const std::string other(1001, 'x');
+  testing::PutFile(group.disk, group.checkpoint.codes.at(0),
+                   ftiff::testing::CodeFileOf(std::get<0>(GetParam()), other, group.files[0].size()));
+  group.checkpoint.files.erase(1);
+  ASSERT_OK_AND_ASSIGN(const Recovered recovered, Recover(group.disk, kThreeNodes, group.checkpoint, "/scratch"));
+  EXPECT_TRUE(testing::GetFile(group.disk, recovered.files[1].path) == group.files[1]);
+  ASSERT_EQ(recovered.warnings.size(), 2u);
+  EXPECT_NE((recovered.warnings[0] + recovered.warnings[1]).find("encoded with 1001 bytes"), std::string::npos);
+}
+
+// Sound by itself, but not of these files: what comes out has wrong hashes and is refused.
+TEST_P(OwnGroupTest, CodeFilesOfOtherDataDoNotMakeFiles) {
+  OwnGroup group(std::get<0>(GetParam()), OwnGroup::kFull);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    testing::PutFile(group.disk, group.checkpoint.codes.at(rank),
+                     ftiff::testing::CodeFileOf(std::get<0>(GetParam()), std::string(group.shard_bytes, 'x'),
+                                                group.files[rank].size()));
+  }
+  group.checkpoint.files.erase(1);
+  EXPECT_STATUS(kDataLoss, Recover(group.disk, kThreeNodes, group.checkpoint, "/scratch"), "rank 1");
+}
+
+std::string NameOfGroup(const ::testing::TestParamInfo<std::tuple<ftiff::Letter, OwnGroup::Kind>>& info) {
+  const auto [letter, kind] = info.param;
+  constexpr const char* kNames[] = {"Full", "WithTails", "EmptyLastBlock"};
+  return static_cast<char>(letter) + std::string(kNames[kind]);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OwnGroupTest,
+                         ::testing::Combine(::testing::ValuesIn(ftiff::testing::kLetters),
+                                            ::testing::Values(OwnGroup::kFull, OwnGroup::kWithTails,
+                                                              OwnGroup::kEmptyLastBlock)),
+                         NameOfGroup);
+
+TEST(RecoverRefusalsTest, ManyLostRanksAreCountedNotListed) {
+  FakeDisk disk;
+  ASSERT_OK(MakeDirectories(disk, "/scratch"));
+  const Topology topology = {.ranks = 1000, .node_size = 10, .group_size = 4, .heads = false};
+  EXPECT_STATUS(kDataLoss, Recover(disk, topology, {.level = Level::kEncoded, .id = 7}, "/scratch"),
+                "checkpoint 7 of level 3: 1000 of 1000 ranks' files are lost");
+  EXPECT_STATUS(kDataLoss, Recover(disk, topology, {.level = Level::kLocal, .id = 7}, "/scratch"), "and 992 more");
+}
+
+// The lists of each lost rank's group would have 69 billion numbers.
+TEST(RecoverRefusalsTest, HugeGroupsAreSurvived) {
+  FakeDisk disk;
+  ASSERT_OK(MakeDirectories(disk, "/scratch"));
+  const Topology topology = {.ranks = 262140, .node_size = 1, .group_size = 262140, .heads = false};
+  EXPECT_STATUS(kDataLoss, Recover(disk, topology, {.level = Level::kEncoded, .id = 7}, "/scratch"),
+                "groups of 262140 nodes, at most 31 are encoded");
+  Checkpoint copies = {.level = Level::kPartner, .id = 7};
+  for (std::uint32_t rank = 0; rank < topology.ranks; ++rank) copies.copies[rank] = "/none";
+  EXPECT_STATUS(kDataLoss, Recover(disk, topology, copies, "/scratch"), "262140 of 262140");
+}
+
+TEST(RecoverRefusalsTest, TheLeftNeighbourOfTheFirstIsTheLastOfItsGroup) {
+  const Topology topology = {.ranks = 12, .node_size = 2, .group_size = 3, .heads = false};
+  for (std::uint32_t rank = 0; rank < topology.ranks; ++rank) {
+    const std::vector<std::uint32_t> group = topology.GroupOf(rank);
+    EXPECT_EQ(topology.LeftOf(rank), group[(topology.group_rank(rank) + 2) % 3]) << rank;
+  }
+}
+
+TEST(RecoverRefusalsTest, NumbersThatDoNotFitAreRefused) {
+  FakeDisk disk;
+  for (const Topology& topology :
+       {Topology{.ranks = 0}, Topology{.ranks = 5, .node_size = 2},
+        Topology{.ranks = 6, .node_size = 2, .group_size = 2}, Topology{.ranks = 2, .node_size = 0},
+        Topology{.ranks = 2, .group_size = 0}, Topology{.ranks = 2, .heads = true}}) {
+    EXPECT_STATUS(absl::StatusCode::kInvalidArgument, Recover(disk, topology, {}, "/scratch"), "");
+  }
+}
+
+}  // namespace
+}  // namespace cairn::fti
