@@ -9,7 +9,8 @@ usage: tests/run.sh [--soak] [--fuzz SECONDS] [--asan | --tsan] [TARGET…]
 
 Installs the Debian packages that are missing (deploy/packages.sh), builds everything with Bazel and runs all tests, or
 those of the given Bazel targets. If no targets or sanitizers are given, clang then checks locks and dependencies of
-libraries and programs (tests/README.md), which counts as a test, and random files are decoded for a minute per format
+libraries and programs (tests/README.md), and the build graph is held against the drawing of the layers
+(tests/structure/layers.py), which counts as a test each, and random files are decoded for a minute per format
 (tests/fuzz), which counts as a test each. The last line is `N passed, N failed`; the exit code is 0 if nothing failed.
 
   --soak          the long form: many more random instants, operations and rounds, and ten minutes of random files
@@ -140,6 +141,10 @@ if [ $all -eq 1 ]; then
   # Only what GCC does not check: nothing is linked.
   run_bazel build --config=clang --keep_going //proto/... //storage/... //daemon/... //client/...
   others+=("clang=$?")
+  # Does each target use what storage/README.md draws, and nothing else?
+  run_bazel query --output=xml '//proto/... + //storage/... + //daemon/... + //client/...' |
+    python3 tests/structure/layers.py
+  others+=("layers=$?")
 fi
 if [ "$fuzz_seconds" -gt 0 ]; then
   fuzz ftiff ftiff

@@ -1,96 +1,125 @@
-#include "client/cli/adopt_command.h"
+// `cairn adopt`: what others wrote becomes a dataset of a run.
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
 
-#include <fmt/format.h>
-
-#include <utility>
-
-#include "client/cli/adopt_target.h"
-#include "client/cli/file_argument.h"
-#include "client/cli/json.h"
-#include "client/cli/text.h"
-#include "storage/base/status.h"
-#include "storage/io/posix_disk.h"
-#include "storage/job/adopt/adopt.h"
+#include "client/cli/adopt_kinds.h"
+#include "client/cli/commands.h"
+#include "client/cli/options.h"
 
 namespace cairn::cli {
 namespace {
 
-absl::StatusOr<fti::Search> SearchOf(const AdoptOptions& options) {
-  fti::Search search;
-  search.execution = options.execution;
-  search.node_size = options.node_size;
-  search.group_size = options.group_size;
-  search.ranks = options.ranks;
-  if (options.heads) search.heads = true;
-  CAIRN_ASSIGN_OR_RETURN(search.roots, ExistingPaths(options.roots));
-  if (!options.config.empty()) {
-    CAIRN_ASSIGN_OR_RETURN(search.config, ExistingPath(options.config));
-  }
-  return search;
-}
+constexpr std::int32_t kCheckpointIdMax = std::numeric_limits<std::int32_t>::max();
 
-struct Outcome {
-  std::string prefix;
-  RunId run;
-  std::string execution;
-  Adopted adopted;
+// What both kinds of adopting have, and the option that says which it is.
+struct Adoption {
+  AdoptFtiOptions fti;
+  AdoptScrOptions scr;
+  AdoptBpOptions bp;
+  std::string run;
+  std::optional<std::int32_t> id;
 };
 
-absl::StatusOr<Outcome> Adopt(const Context& context, const AdoptOptions& options, const AdoptRequest& request) {
-  const auto disk = MakePosixDisk();
-  CAIRN_ASSIGN_OR_RETURN(const fti::Search search, SearchOf(options));
-  CAIRN_ASSIGN_OR_RETURN(const fti::Execution execution, fti::Find(*disk, search));
-  for (const std::string& warning : execution.warnings) request.note(warning);
-  CAIRN_ASSIGN_OR_RETURN(const AdoptTarget target, OpenAdoptTarget(context, *disk, options.run));
-  auto adopted = AdoptCheckpoint(*disk, *target.prefix, execution, request);
-  for (const std::string& warning : target.prefix->TakeWarnings()) request.note(warning);
-  if (!adopted.ok()) return adopted.status();
-  return Outcome{
-      .prefix = target.prefix->path(), .run = target.prefix->run(), .execution = execution.id, .adopted = *adopted};
+void AddFtiOptions(CLI::App& adopt, AdoptFtiOptions& options, CLI::Option* fti) {
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    return adopt.add_option(name, value, help)->needs(fti)->group("With --fti");
+  };
+  add("--config", options.config, "FTI's configuration file (for nodes and groups)");
+  add("--execution", options.execution, "Which execution, if there are several: its id");
+  add("--node-size", options.node_size, "Processes a node, heads included, if no configuration says so");
+  add("--group-size", options.group_size, "Nodes a group, likewise");
+  add("--ranks", options.ranks, "Processes in all, heads included, likewise");
+  adopt.add_flag("--heads", options.heads, "The first process of each node is a head and writes no checkpoint")
+      ->needs(fti)
+      ->group("With --fti");
 }
 
-std::string Describe(const Outcome& outcome) {
-  const Adopted& adopted = outcome.adopted;
-  const std::string level = adopted.level == fti::Level::kDifferential
-                                ? "differential"
-                                : fmt::format("level {}", static_cast<int>(adopted.level));
-  const std::string what =
-      fmt::format("checkpoint {} ({}) of FTI's execution {}", adopted.checkpoint, level, Clean(outcome.execution));
-  if (adopted.before) {
-    return fmt::format("{} was adopted before: it is dataset {} of {}\n", what, adopted.dataset, Clean(outcome.prefix));
+void AddScrOptions(CLI::App& adopt, AdoptScrOptions& options, CLI::Option* scr, CLI::Option* id) {
+  adopt.add_option("--job", options.job, "Which job, if there are several: its id")->needs(scr)->group("With --scr");
+  adopt
+      .add_flag("--all", options.all,
+                "Every whole dataset that the run does not have, outputs too, not the newest checkpoint alone")
+      ->needs(scr)
+      ->excludes(id)
+      ->group("With --scr");
+  adopt
+      .add_option("--prefix-was", options.prefix_was,
+                  "SCR's prefix at that time: names are below it (default: RUN, or what the application's names were "
+                  "relative to)")
+      ->needs(scr)
+      ->group("With --scr");
+}
+
+ExitCode RunAdoption(const Context& context, Adoption& adoption) {
+  if (!adoption.bp.directory.empty()) {
+    adoption.bp.run = adoption.run;
+    return RunAdoptBp(context, adoption.bp);
   }
-  std::string text = fmt::format("adopted {} as dataset {} (step {}) of {}\n", what, adopted.dataset,
-                                 adopted.checkpoint, Clean(outcome.prefix));
-  text += fmt::format("  {} ranks, {}, every byte verified", adopted.ranks, Bytes(adopted.bytes));
-  if (adopted.rebuilt > 0) text += fmt::format("; {} file{} rebuilt", adopted.rebuilt, adopted.rebuilt == 1 ? "" : "s");
-  return text + fmt::format(
-                    "\nThe next launch with CAIRN_PREFIX={} and {} ranks restores it, if it protects what FTI had "
-                    "under the same ids.\n",
-                    Clean(outcome.prefix), adopted.ranks);
-}
-
-Json ToJson(const Outcome& outcome, const std::vector<std::string>& notes) {
-  const Adopted& adopted = outcome.adopted;
-  return {{"run", outcome.run.Hex()},       {"prefix", outcome.prefix},
-          {"dataset", adopted.dataset},     {"adopted_before", adopted.before},
-          {"execution", outcome.execution}, {"checkpoint", adopted.checkpoint},
-          {"step", adopted.checkpoint},     {"level", static_cast<int>(adopted.level)},
-          {"ranks", adopted.ranks},         {"rebuilt", adopted.rebuilt},
-          {"bytes", adopted.bytes},         {"notes", notes}};
+  if (!adoption.scr.roots.empty()) {
+    adoption.scr.run = adoption.run;
+    if (adoption.id) adoption.scr.dataset = static_cast<std::uint64_t>(*adoption.id);
+    return RunAdoptScr(context, adoption.scr);
+  }
+  adoption.fti.run = adoption.run;
+  adoption.fti.checkpoint = adoption.id;
+  return RunAdoptFti(context, adoption.fti);
 }
 
 }  // namespace
 
-ExitCode RunAdopt(const Context& context, const AdoptOptions& options) {
-  std::vector<std::string> notes;
-  AdoptRequest request{.checkpoint = options.checkpoint, .note = [&](const std::string& text) {
-                         notes.push_back(text);
-                         if (!context.json) Note(text);
-                       }};
-  const auto outcome = Adopt(context, options, request);
-  if (!outcome.ok()) return ComplainOfFile(outcome.status());
-  Print(context.json ? Dump(ToJson(*outcome, notes)) : Describe(*outcome));
-  return ExitCode::kOk;
+void AddAdoptCommand(CLI::App& app, CommandLine& line) {
+  const auto adoption = std::make_shared<Adoption>();
+  CLI::App* const adopt = app.add_subcommand(
+      "adopt",
+      "Take the newest whole checkpoint of FTI or of an SCR cache, or a BP5 directory, into a run; needs no daemon");
+  adopt->footer(
+      "The checkpoint becomes a dataset on the run's prefix, which the next launch restarts from, on as many ranks:\n"
+      "FTI's by protecting the same ids with the same sizes, SCR's by asking for its files under their names. Lost\n"
+      "files are rebuilt from copies, code files and parity where FTI or SCR could do so; a checkpoint that is not\n"
+      "whole is passed over for the next older one. A BP5 directory, as ADIOS2 writes it, becomes an output under its\n"
+      "name; one that was never closed is taken up to its last whole step. In DIR nothing is changed.\n"
+      "\n"
+      "Examples:\n"
+      "  cairn adopt /scratch/me/heat --fti /local/fti --fti /scratch/fti/global\n"
+      "  cairn adopt /scratch/me/heat --scr /mnt/ssd/me                  the newest checkpoint of its only job\n"
+      "  cairn adopt /scratch/me/heat --scr /mnt/ssd/me --all            outputs and older checkpoints, too\n"
+      "  cairn adopt /scratch/me/heat --scr /mnt/ssd/me --prefix-was /old/scratch/me/heat\n"
+      "  cairn adopt /scratch/me/heat --bp out/fields.bp                 ADIOS2's own output\n"
+      "\n"
+      "Exit codes: 0 adopted, or it was before; 1 refused or failed; 2 the command is wrong; 4 nothing to adopt is\n"
+      "there; 5 no checkpoint is whole.");
+  adopt->add_option("RUN", adoption->run, "The run's directory (made if need be), or a run that the daemon knows")
+      ->required();
+  CLI::Option* const fti =
+      adopt
+          ->add_option("--fti", adoption->fti.roots,
+                       "FTI's local, global and metadata directories, of all nodes: a folder above them will do; may "
+                       "be given several times")
+          ->allow_extra_args(false);  // else it would take RUN, too
+  CLI::Option* const scr =
+      adopt
+          ->add_option("--scr", adoption->scr.roots,
+                       "SCR's cache and control directories, of all nodes: a folder above them will do; may be given "
+                       "several times")
+          ->allow_extra_args(false)
+          ->excludes(fti);
+  CLI::Option* const bp =
+      adopt->add_option("--bp", adoption->bp.directory, "A BP5 directory")->excludes(fti)->excludes(scr);
+  adopt->add_option("--step", adoption->bp.step, "The dataset's step (default: how many steps it has)")
+      ->needs(bp)
+      ->group("With --bp");
+  CLI::Option* const id = adopt->add_option("--id", adoption->id, "Only this checkpoint of FTI, or dataset of SCR")
+                              ->check(CLI::Range(0, kCheckpointIdMax))
+                              ->excludes(bp);
+  AddFtiOptions(*adopt, adoption->fti, fti);
+  AddScrOptions(*adopt, adoption->scr, scr, id);
+  adopt->callback([&line, adoption, fti, scr, bp] {
+    if (fti->count() + scr->count() + bp->count() == 0) throw CLI::RequiredError("--fti DIR, --scr DIR or --bp DIR");
+    line.run = [&line, adoption] { return RunAdoption(line.context, *adoption); };
+  });
 }
 
 }  // namespace cairn::cli

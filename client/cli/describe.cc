@@ -5,8 +5,28 @@
 
 #include "client/cli/json.h"
 #include "client/cli/text.h"
+#include "storage/base/ids.h"
 
 namespace cairn::cli {
+
+std::string KindText(const admin::DatasetRow& row) {
+  std::string kind = row.checkpoint() ? "checkpoint" : "";
+  if (row.output()) kind += kind.empty() ? "output" : "+output";
+  return row.files() ? kind + " (files)" : kind;
+}
+
+std::string WhereText(const admin::DatasetRow& row) {
+  if (row.in_cache()) return row.in_prefix() ? "cache, prefix" : "cache";
+  return row.in_prefix() ? "prefix" : "-";
+}
+
+std::string StateText(const admin::DatasetRow& row) {
+  return Clean(row.state()) + (row.pinned() ? ", pinned" : "");
+}
+
+std::string LevelText(local::Level level) {
+  return std::string(NameOf(static_cast<Level>(level)));
+}
 
 std::string DescribeVariable(const local::Variable& variable) {
   std::string text = fmt::format("    {:>6}  {}[{}]", variable.id(), NameOfType(variable.type()), variable.count());

@@ -1,4 +1,4 @@
-// Variables and catalogues for people.
+// Datasets, variables and catalogues for people.
 #ifndef CAIRN_CLIENT_CLI_DESCRIBE_H_
 #define CAIRN_CLIENT_CLI_DESCRIBE_H_
 
@@ -8,6 +8,11 @@
 #include "proto/catalogue.pb.h"
 
 namespace cairn::cli {
+
+std::string KindText(const admin::DatasetRow& row);   // "checkpoint+output (files)"
+std::string WhereText(const admin::DatasetRow& row);  // "cache, prefix"
+std::string StateText(const admin::DatasetRow& row);  // "whole, pinned"
+std::string LevelText(local::Level level);
 
 std::string DescribeVariable(const local::Variable& variable);  // one line, indented by four
 // Without the dataset: "out/fields.bp: 17 steps, 15 of them on the prefix (2.1 GB)"; one line, not ended.

@@ -1,5 +1,4 @@
-#include "client/cli/diff_command.h"
-
+// `cairn diff`: how two checkpoint files differ. Needs no daemon. Exit codes of its own, in the manner of diff(1).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,13 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "client/cli/commands.h"
 #include "client/cli/file_argument.h"
-#include "client/cli/file_diff.h"
 #include "client/cli/json.h"
-#include "client/cli/known_file.h"
+#include "client/cli/options.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
+#include "storage/job/diff/diff.h"
 
 namespace cairn::cli {
 namespace {
@@ -24,20 +24,25 @@ namespace {
 constexpr ExitCode kDifferent = ExitCode::kFailed;
 constexpr ExitCode kCannotCompare = ExitCode::kUsage;
 
-struct Side {
-  std::string path;
-  CheckpointFile file;
-  std::vector<std::string> damage;
+constexpr const char* kDiffFooter =
+    "Variables are compared by id and offset, so that two files with the same content are the same in whatever "
+    "layout,\n"
+    "packing and order. Metadata that differs is told, but does not make the files different. Offsets are in bytes.\n"
+    "\n"
+    "Examples:\n"
+    "  cairn diff Ckpt17-Rank0.fti Ckpt18-Rank0.fti\n"
+    "  cairn diff --json a.fti b.fti | jq '.variables[] | select(.equal | not) | .id'\n"
+    "\n"
+    "Exit codes: 0 all variables are the same; 1 they differ; 2 the files cannot be compared; 4 no such file;\n"
+    "5 a file is damaged (what can be read of it is compared nevertheless).";
+
+struct Options {
+  std::string file, other;
 };
 
-absl::StatusOr<Side> Open(Disk& disk, const std::string& given) {
+absl::StatusOr<SideOfDiff> Open(Disk& disk, const std::string& given) {
   CAIRN_ASSIGN_OR_RETURN(const std::string path, ResolveFile(given));
-  CAIRN_ASSIGN_OR_RETURN(CheckpointFile file, OpenCheckpointFile(disk, path));
-  Side side{.path = path, .file = std::move(file), .damage = {}};
-  CAIRN_ASSIGN_OR_RETURN(const ftiff::Verdict verdict, VerifyData(side.file, path));
-  for (const ftiff::BadChunk& chunk : verdict.bad) side.damage.push_back(chunk.why);
-  if (!verdict.bad_checksum.empty()) side.damage.push_back(verdict.bad_checksum);
-  return side;
+  return OpenSideOfDiff(disk, path);
 }
 
 // "container 3" or "containers 0, 3, 4, …".
@@ -53,7 +58,7 @@ std::string SizeOf(std::uint64_t bytes) {
   return bytes < 1024 ? Count(bytes, "byte") : fmt::format("{} bytes ({})", bytes, Bytes(bytes));
 }
 
-std::string Describe(const VariableDiff& variable) {
+std::string Describe(const ftiff::VariableDiff& variable) {
   if (!variable.in_both()) {
     const bool first = variable.bytes[0].has_value();
     return fmt::format("only in the {} file, {}", first ? "first" : "second", SizeOf(*variable.bytes[first ? 0 : 1]));
@@ -73,15 +78,15 @@ std::string Describe(const VariableDiff& variable) {
                      variable.first_in_file[1]);
 }
 
-std::string ToText(const FileDiff& diff, const Side& a, const Side& b) {
+std::string ToText(const ftiff::FileDiff& diff, const SideOfDiff& a, const SideOfDiff& b) {
   std::string text = fmt::format("first   {}\nsecond  {}\n", Clean(a.path), Clean(b.path));
-  for (const Side* side : {&a, &b}) {
+  for (const SideOfDiff* side : {&a, &b}) {
     for (const std::string& damage : side->damage) text += fmt::format("DAMAGED {}\n", Clean(damage));
   }
   if (!diff.fields.empty()) {
     text += "\nmetadata (does not count as a difference)\n";
     std::vector<std::vector<std::string>> rows = {{"", "", "first", "second"}};
-    for (const FieldDiff& field : diff.fields) {
+    for (const ftiff::FieldDiff& field : diff.fields) {
       const auto cell = [](const Json& value) {
         return value.is_null() ? "-" : value.is_string() ? value.get<std::string>() : value.dump();
       };
@@ -94,14 +99,14 @@ std::string ToText(const FileDiff& diff, const Side& a, const Side& b) {
     return text + fmt::format("\nno difference in {}\n", Count(diff.variables.size(), "variable"));
   }
   text += "\n";
-  for (const VariableDiff& variable : diff.variables) {
+  for (const ftiff::VariableDiff& variable : diff.variables) {
     if (!variable.equal()) text += fmt::format("variable {}: {}\n", variable.id, Describe(variable));
   }
   return text + fmt::format("\n{} of {} differ{}\n", different, Count(diff.variables.size(), "variable"),
                             different == 1 ? "s" : "");
 }
 
-Json ToJson(const VariableDiff& variable) {
+Json ToJson(const ftiff::VariableDiff& variable) {
   const auto maybe = [](const std::optional<std::uint64_t>& bytes) { return bytes ? Json(*bytes) : Json(nullptr); };
   Json json = {{"id", variable.id},
                {"equal", variable.equal()},
@@ -115,17 +120,17 @@ Json ToJson(const VariableDiff& variable) {
   return json;
 }
 
-Json ToJson(const FileDiff& diff, const Side& a, const Side& b) {
+Json ToJson(const ftiff::FileDiff& diff, const SideOfDiff& a, const SideOfDiff& b) {
   Json files = Json::array(), metadata = Json::array(), variables = Json::array();
-  for (const Side* side : {&a, &b}) {
+  for (const SideOfDiff* side : {&a, &b}) {
     files.push_back({{"path", side->path},
                      {"layout", std::string(1, static_cast<char>(side->file.metadata.letter))},
                      {"damaged", side->damage}});
   }
-  for (const FieldDiff& field : diff.fields) {
+  for (const ftiff::FieldDiff& field : diff.fields) {
     metadata.push_back({{"field", field.field}, {"values", field.values}});
   }
-  for (const VariableDiff& variable : diff.variables) variables.push_back(ToJson(variable));
+  for (const ftiff::VariableDiff& variable : diff.variables) variables.push_back(ToJson(variable));
   return {{"equal", diff.different() == 0},
           {"files", std::move(files)},
           {"metadata", std::move(metadata)},
@@ -137,20 +142,28 @@ ExitCode ComplainOfDiff(const absl::Status& status) {
   return code == ExitCode::kFailed ? kCannotCompare : code;
 }
 
-}  // namespace
-
-ExitCode RunDiff(const Context& context, const std::string& first, const std::string& second) {
+ExitCode RunDiff(const Context& context, const Options& options) {
   const auto disk = MakePosixDisk();
-  const auto a = Open(*disk, first);
+  const auto a = Open(*disk, options.file);
   if (!a.ok()) return ComplainOfDiff(a.status());
-  const auto b = Open(*disk, second);
+  const auto b = Open(*disk, options.other);
   if (!b.ok()) return ComplainOfDiff(b.status());
-  const auto diff = CompareFiles({.metadata = a->file.metadata, .read = a->file.reader()},
-                                 {.metadata = b->file.metadata, .read = b->file.reader()});
+  const auto diff = Compare(*a, *b);
   if (!diff.ok()) return ComplainOfDiff(diff.status());
   Print(context.json ? Dump(ToJson(*diff, *a, *b)) : ToText(*diff, *a, *b));
   if (!a->damage.empty() || !b->damage.empty()) return ExitCode::kDamaged;
   return diff->different() == 0 ? ExitCode::kOk : kDifferent;
+}
+
+}  // namespace
+
+void AddDiffCommand(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const diff = app.add_subcommand("diff", "Which variables of two checkpoint files differ; needs no daemon");
+  diff->add_option("FILE", options->file, "An FTI-FF checkpoint file")->required();
+  diff->add_option("OTHER", options->other, "Another one")->required();
+  diff->footer(kDiffFooter);
+  SetRun(*diff, line, options, RunDiff);
 }
 
 }  // namespace cairn::cli

@@ -1,11 +1,14 @@
-#include "client/cli/doctor_command.h"
-
+// `cairn doctor`: which of the mechanisms that Cairn uses work on this machine, and what happens where one does not.
 #include <fmt/format.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdlib>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "client/cli/commands.h"
 #include "client/cli/json.h"
 #include "client/cli/probes.h"
 #include "client/cli/text.h"
@@ -14,6 +17,11 @@
 
 namespace cairn::cli {
 namespace {
+
+struct DoctorOptions {
+  std::string cache;   // empty: the daemon's, else $CAIRN_CACHE, else /var/tmp/cairn-<uid>/cache
+  std::string prefix;  // empty: $CAIRN_PREFIX, else none is tried
+};
 
 std::string Variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -51,26 +59,38 @@ std::vector<Finding> Examine(const Context& context, const DoctorOptions& option
   findings.push_back(ProbeWritable(*disk, "cache", cache));
   findings.push_back(ProbeDirectIo(*disk, cache));
   findings.push_back(ProbePersistence(cache));
-  if (!prefix.empty()) findings.push_back(ProbeWritable(*disk, "prefix", prefix));
+  if (!prefix.empty()) findings.push_back(ProbePrefix(*disk, prefix));
   return findings;
 }
 
-}  // namespace
-
+// kFailed: something is missing that Cairn cannot do without. That no daemon runs is told, but is no failure.
 ExitCode RunDoctor(const Context& context, const DoctorOptions& options) {
   bool healthy = true;
   Json rows = Json::array();
   std::string text;
   for (const Finding& finding : Examine(context, options)) {
     healthy = healthy && (finding.works || !finding.needed);
-    rows.push_back(
-        {{"name", finding.name}, {"works", finding.works}, {"needed", finding.needed}, {"detail", finding.detail}});
+    Json row = {
+        {"name", finding.name}, {"works", finding.works}, {"needed", finding.needed}, {"detail", finding.detail}};
+    if (!finding.creation.empty()) row["exclusive_creation"] = finding.creation;
+    rows.push_back(std::move(row));
     const char* const verdict = finding.works ? "works" : finding.needed ? "MISSING" : "no";
     text += fmt::format("{:<7}  {}: {}\n", verdict, finding.name, Clean(finding.detail));
   }
   text += healthy ? "Cairn can work here.\n" : "Cairn cannot work here before what is MISSING is mended.\n";
   Print(context.json ? Dump({{"healthy", healthy}, {"findings", std::move(rows)}}) : text);
   return healthy ? ExitCode::kOk : ExitCode::kFailed;
+}
+
+}  // namespace
+
+void AddDoctorCommand(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<DoctorOptions>();
+  CLI::App* const doctor =
+      app.add_subcommand("doctor", "Which mechanisms work on this machine, and what happens if not");
+  doctor->add_option("--cache", options->cache, "The cache directory to try (default: the daemon's)");
+  doctor->add_option("--prefix", options->prefix, "The prefix to try (default: $CAIRN_PREFIX)");
+  doctor->callback([&line, options] { line.run = [&line, options] { return RunDoctor(line.context, *options); }; });
 }
 
 }  // namespace cairn::cli

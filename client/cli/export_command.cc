@@ -1,23 +1,39 @@
-#include "client/cli/export_command.h"
-
+// `cairn export`: from a run into FTI.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <limits>
 #include <memory>
+#include <string>
 #include <system_error>
 #include <vector>
 
+#include "client/cli/commands.h"
 #include "client/cli/file_argument.h"
 #include "client/cli/json.h"
+#include "client/cli/options.h"
 #include "client/cli/run_prefix.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
+#include "storage/job/export/export.h"
 
 namespace cairn::cli {
 namespace {
 
+constexpr std::int32_t kCheckpointIdMax = std::numeric_limits<std::int32_t>::max();
 constexpr std::int32_t kFtiVariableIdMax = 102400;  // FTI's max_var_id, if nothing else is set
+
+struct Options {
+  std::string run;
+  std::string folder;
+  int level = 4;
+  std::string layout = "F";
+  ExportRequest request;  // folder, level and letter are made of those above
+};
 
 // A dataset that the daemon has in the cache only; 0: none, or no daemon.
 DatasetId OnlyInCache(const Context& context, const std::string& prefix, DatasetId wanted, DatasetId above) {
@@ -45,7 +61,7 @@ struct Outcome {
   Exported exported;
 };
 
-absl::StatusOr<Outcome> Export(const Context& context, const ExportOptions& options,
+absl::StatusOr<Outcome> Export(const Context& context, const Options& options,
                                const std::function<void(const std::string&)>& note) {
   const auto disk = MakePosixDisk();
   CAIRN_ASSIGN_OR_RETURN(const std::string path, FindPrefix(context, options.run));
@@ -72,7 +88,7 @@ absl::StatusOr<Outcome> Export(const Context& context, const ExportOptions& opti
 }
 
 // What the user has to do before FTI restarts from it.
-std::vector<std::string> StepsOf(const Outcome& outcome, const ExportOptions& options) {
+std::vector<std::string> StepsOf(const Outcome& outcome, const Options& options) {
   const Exported& exported = outcome.exported;
   std::vector<std::string> steps;
   steps.push_back(
@@ -97,7 +113,7 @@ std::vector<std::string> StepsOf(const Outcome& outcome, const ExportOptions& op
   return steps;
 }
 
-std::string Describe(const Outcome& outcome, const ExportOptions& options) {
+std::string Describe(const Outcome& outcome, const Options& options) {
   const Exported& exported = outcome.exported;
   std::string text =
       fmt::format("exported dataset {} (step {}) of {} as FTI's checkpoint {}, level {}, layout {}\n", exported.dataset,
@@ -109,7 +125,7 @@ std::string Describe(const Outcome& outcome, const ExportOptions& options) {
   return text;
 }
 
-Json ToJson(const Outcome& outcome, const ExportOptions& options, const std::vector<std::string>& notes) {
+Json ToJson(const Outcome& outcome, const Options& options, const std::vector<std::string>& notes) {
   const Exported& exported = outcome.exported;
   return {{"prefix", outcome.prefix},
           {"dataset", exported.dataset},
@@ -130,9 +146,7 @@ Json ToJson(const Outcome& outcome, const ExportOptions& options, const std::vec
           {"notes", notes}};
 }
 
-}  // namespace
-
-ExitCode RunExport(const Context& context, ExportOptions options) {
+ExitCode RunExport(const Context& context, const Options& options) {
   std::vector<std::string> notes;
   const auto outcome = Export(context, options, [&](const std::string& text) {
     notes.push_back(text);
@@ -141,6 +155,37 @@ ExitCode RunExport(const Context& context, ExportOptions options) {
   if (!outcome.ok()) return ComplainOfFile(outcome.status());
   Print(context.json ? Dump(ToJson(*outcome, options, notes)) : Describe(*outcome, options));
   return ExitCode::kOk;
+}
+
+}  // namespace
+
+void AddExportCommand(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  ExportRequest& request = options->request;
+  CLI::App* const to_fti =
+      app.add_subcommand("export", "Write a dataset of a run's prefix as an execution that FTI restarts from");
+  to_fti->footer(
+      "Values and arrays are plain variables to FTI. The prefix is only read; what is in the cache only has to be\n"
+      "flushed first (`cairn flush`).");
+  to_fti->add_option("RUN", options->run, "Prefix, identity or name of the run")->required();
+  to_fti->add_option("DATASET", request.dataset,
+                     "Number of the dataset, from `cairn ls` (default: the newest "
+                     "checkpoint on the prefix)");
+  to_fti->add_option("--fti", options->folder, "The directory to write: not there yet, or empty")->required();
+  to_fti->add_option("--level", options->level, "FTI's level: 1, 2, 3 or 4 (default 4)")->check(CLI::Range(1, 4));
+  to_fti->add_option("--layout", options->layout, "F for the current FTI, A for its release 1.1 (default F)")
+      ->check(CLI::IsMember({"A", "F"}));
+  to_fti
+      ->add_option_function<std::string>(
+          "--packing", [options](const std::string& packing) { options->request.keep_containers = packing == "keep"; },
+          "exact: one container a variable; keep: those of Cairn's file (default exact)")
+      ->check(CLI::IsMember({"exact", "keep"}));
+  to_fti->add_option("--node-size", request.node_size, "FTI's processes a node, heads included (default 1)");
+  to_fti->add_option("--group-size", request.group_size, "Nodes a group; levels 2 and 3 need 2 or more (default 1)");
+  to_fti->add_flag("--heads", request.heads, "The first process of each node is a head");
+  to_fti->add_option("--id", request.checkpoint, "FTI's number of the checkpoint (default: the step)")
+      ->check(CLI::Range(1, kCheckpointIdMax));
+  SetRun(*to_fti, line, options, RunExport);
 }
 
 }  // namespace cairn::cli

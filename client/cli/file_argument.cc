@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
-#include <variant>
 
 #include "client/cli/context.h"
 #include "client/cli/text.h"
@@ -34,27 +33,6 @@ absl::StatusOr<std::string> ResolveFile(const std::string& given) {
                            given);
   }
   return path.string();
-}
-
-absl::StatusOr<CheckpointFile> OpenCheckpointFile(Disk& disk, const std::string& path) {
-  CAIRN_ASSIGN_OR_RETURN(KnownFile file, OpenKnownFile(disk, path));
-  if (auto* const checkpoint = std::get_if<CheckpointFile>(&file)) return std::move(*checkpoint);
-  if (std::holds_alternative<CodeFile>(file)) {
-    return InvalidArgument(
-        "{} is a level 3 code file: it holds no variables, but what helps to rebuild lost checkpoint files of its "
-        "group",
-        path);
-  }
-  return InvalidArgument("{} is a {} file, not a checkpoint file of FTI-FF", path, KindOf(file));
-}
-
-absl::Status CheckWhole(const CheckpointFile& file, const std::string& path) {
-  CAIRN_ASSIGN_OR_RETURN(const ftiff::Verdict verdict, VerifyData(file, path));
-  if (verdict.ok()) return absl::OkStatus();
-  if (verdict.bad.empty()) return DataLoss("{}", verdict.bad_checksum);
-  return DataLoss("{}: {} of {} damaged; the first: {}", path, verdict.bad.size(),
-                  Count(file.metadata.layout.containers.size(), "container"),
-                  WithoutName(verdict.bad.front().why, path));
 }
 
 ExitCode FileCodeOf(const absl::Status& status) {

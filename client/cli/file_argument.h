@@ -9,8 +9,6 @@
 #include <string_view>
 
 #include "client/cli/exit_code.h"
-#include "client/cli/known_file.h"
-#include "storage/io/disk.h"
 
 namespace cairn::cli {
 
@@ -19,14 +17,6 @@ namespace cairn::cli {
 //   kInvalidArgument    a directory, a pipe, a device
 //   kPermissionDenied, kInternal   the way there cannot be walked
 absl::StatusOr<std::string> ResolveFile(const std::string& given);
-
-// A checkpoint file of FTI-FF, its metadata checked. Errors of OpenKnownFile, and
-//   kInvalidArgument    a file of another kind: the message says which
-absl::StatusOr<CheckpointFile> OpenCheckpointFile(Disk& disk, const std::string& path);
-
-// All of the file's data is read: check 6 of the FTI-FF specification, section 10. kDataLoss: damaged; the message says
-// where. Errors of the disk pass through.
-absl::Status CheckWhole(const CheckpointFile& file, const std::string& path);
 
 // The exit code of a command that asks no daemon: kUnavailable comes from the disk.
 ExitCode FileCodeOf(const absl::Status& status);

@@ -1,31 +1,32 @@
-#include "client/cli/halt_command.h"
-
+// `cairn halt`: tells a run when to stop, by the halt file in its prefix, which SCR's programs read, too. Needs no
+// daemon, except to find the prefix of a run that is given by name or identity.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <utility>
+#include <limits>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "client/cli/commands.h"
 #include "client/cli/file_argument.h"
 #include "client/cli/halt_time.h"
 #include "client/cli/json.h"
+#include "client/cli/options.h"
 #include "client/cli/run_prefix.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
-#include "storage/place/prefix/halt_file.h"
+#include "storage/job/halt/halt.h"
 
 namespace cairn::cli {
 namespace {
 
-// A run holds the lock for as long as it takes to write a small file.
-constexpr std::chrono::seconds kLockPatience{5};
-constexpr std::size_t kReasonBytesMax = 1023;  // SCR specification, section 1.4
+constexpr const char* kHaltedByUser = "JOB_HALTED";  // what "now" writes, unless another reason is given
 constexpr std::uint64_t kSecondsShownMax = 1ull << 40;
 
 // When the allocation ends that this shell is in, if it is in one that tells.
@@ -39,30 +40,6 @@ std::optional<std::int64_t> AllocationEnd() {
     if (error == std::errc() && end == text_end && seconds > 0) return seconds;
   }
   return std::nullopt;
-}
-
-void Change(const HaltOptions& options, scr::Halt& halt) {
-  if (options.unset_reason) halt.reason.clear();
-  if (options.unset_checkpoints) halt.checkpoints_left.reset();
-  if (options.unset_seconds) halt.halt_seconds.reset();
-  if (options.unset_before) halt.exit_before_s.reset();
-  if (options.unset_after) halt.exit_after_s.reset();
-  if (options.reason) halt.reason = *options.reason;
-  if (options.checkpoints) halt.checkpoints_left = options.checkpoints;
-  if (options.seconds) halt.halt_seconds = options.seconds;
-  if (options.before_s) halt.exit_before_s = options.before_s;
-  if (options.after_s) halt.exit_after_s = options.after_s;
-}
-
-absl::StatusOr<scr::Halt> ChangeAndRead(Disk& disk, const std::string& prefix, const HaltOptions& options) {
-  CAIRN_RETURN_IF_ERROR(CheckIsPrefix(disk, prefix));
-  if (options.remove) {
-    CAIRN_RETURN_IF_ERROR(RemoveHalt(disk, prefix, kLockPatience));
-  } else if (options.changes()) {
-    CAIRN_RETURN_IF_ERROR(ChangeHalt(
-        disk, prefix, [&options](scr::Halt& halt) { Change(options, halt); }, kLockPatience));
-  }
-  return ReadHalt(disk, prefix);
 }
 
 std::string SecondsText(std::uint64_t seconds) {
@@ -131,30 +108,130 @@ Json ToJson(const std::string& prefix, const scr::Halt& halt, const std::optiona
           {"halt_seconds", OrNull(halt.halt_seconds)}};
 }
 
-}  // namespace
+struct Options {
+  std::string run;
+  HaltChange change;
+};
 
-absl::Status CheckHaltReason(const std::string& reason) {
-  if (reason.empty()) return InvalidArgument("an empty reason stops nothing: see --unset-reason");
-  if (reason == scr::kFinalizeCalled) {
-    return InvalidArgument("{} is what every clean end writes: it stops nothing", reason);
-  }
-  if (reason.size() > kReasonBytesMax) {
-    return InvalidArgument("{} bytes are too many: SCR reads {}", reason.size(), kReasonBytesMax);
-  }
-  if (Clean(reason) != reason) return InvalidArgument("control characters in the reason");
-  return absl::OkStatus();
-}
-
-ExitCode RunHalt(const Context& context, const HaltOptions& options) {
+// Changes what is to be changed, and shows what holds then.
+ExitCode RunHalt(const Context& context, const Options& options) {
   const auto prefix = FindPrefix(context, options.run);
   if (!prefix.ok()) return Complain(prefix.status());
   const auto disk = MakePosixDisk();
-  const auto halt = ChangeAndRead(*disk, *prefix, options);
+  if (const absl::Status is_prefix = CheckIsPrefix(*disk, *prefix); !is_prefix.ok()) return ComplainOfFile(is_prefix);
+  const auto halt = ApplyHaltChange(*disk, *prefix, options.change);
   if (!halt.ok()) return ComplainOfFile(halt.status());
   const std::optional<std::int64_t> end_s = AllocationEnd();
   const std::optional<std::string> why = WhyHalt(*halt, std::time(nullptr), end_s);
   Print(context.json ? Dump(ToJson(*prefix, *halt, why)) : Describe(*prefix, *halt, why, end_s));
   return ExitCode::kOk;
+}
+
+// --- options ---
+
+constexpr std::int32_t kIntMax = std::numeric_limits<std::int32_t>::max();
+
+constexpr const char* kHaltFooter =
+    "Without options the run is to stop now: ExitReason JOB_HALTED is written to .scr/halt.scr, where Cairn\n"
+    "(cairn_should_exit) and SCR (SCR_Should_exit, and after each checkpoint) find it. To stop after the next\n"
+    "checkpoint, -c 1 writes CheckpointsLeft 1, which each checkpoint that succeeds lowers: at 0 the run is to\n"
+    "stop. Whether it does is up to the application: it has to ask. Conditions stay until they are unset or\n"
+    "removed, for the next launch, too. Of several the first that holds stops the run.\n"
+    "\n"
+    "TIME is YYYY-MM-DDTHH:MM:SS in local time, or from now on: +2h, +90min. SECONDS may be like 15min.\n"
+    "\n"
+    "Examples:\n"
+    "  cairn halt /scratch/me/heat                  stop now\n"
+    "  cairn halt /scratch/me/heat -c 1             stop after the next checkpoint\n"
+    "  cairn halt /scratch/me/heat -c 5 -b +2h      after five, or within two hours\n"
+    "  cairn halt /scratch/me/heat --list           what is set, and whether the run is to stop\n"
+    "  cairn halt /scratch/me/heat --unset-reason   not now, after all\n"
+    "  cairn halt /scratch/me/heat --remove         no conditions any more\n"
+    "\n"
+    "Exit codes: 0 done; 1 failed, or the file stayed locked; 2 the command is wrong; 4 no such run; 5 the halt\n"
+    "file is damaged (a change writes it anew).";
+
+struct HaltTexts {
+  bool now = false, list = false;
+  std::string reason, before, after, seconds;
+  std::uint32_t checkpoints = 0;
+};
+
+std::string CheckTime(const std::string& text) {
+  return CheckBy([](const std::string& t) { return ParseHaltTime(t, std::time(nullptr)); })(text);
+}
+
+void AddConditions(CLI::App& halt, HaltTexts& texts) {
+  halt.add_flag("-i,--now", texts.now, "Stop now (what is meant without options)");
+  halt.add_option("--reason", texts.reason, "Stop now, for this reason (default JOB_HALTED)")
+      ->check([](const std::string& text) { return std::string(MessageOf(CheckHaltReason(text))); });
+  halt.add_option("-c,--checkpoints", texts.checkpoints, "Stop after N more checkpoints; 1: after the next one")
+      ->check(CLI::Range(1, kIntMax).description(""))
+      ->type_name("N");
+  halt.add_option("-b,--before", texts.before, "Stop before this time; with -s, so much earlier")
+      ->check(CheckTime)
+      ->type_name("TIME");
+  halt.add_option("-a,--after", texts.after, "Stop at the first chance from this time on")
+      ->check(CheckTime)
+      ->type_name("TIME");
+  halt.add_option("-s,--seconds", texts.seconds, "Stop when only so much of the allocation is left")
+      ->check(CheckBy([](const std::string& text) { return ParseHaltSeconds(text); }))
+      ->type_name("SECONDS");
+}
+
+void AddUnsetting(CLI::App& halt, HaltTexts& texts, HaltChange& change) {
+  halt.add_flag("--unset-reason", change.unset_reason, "Take --now, or --reason back");
+  halt.add_flag("--unset-checkpoints", change.unset_checkpoints, "Take --checkpoints back");
+  halt.add_flag("--unset-before", change.unset_before, "Take --before back");
+  halt.add_flag("--unset-after", change.unset_after, "Take --after back");
+  halt.add_flag("--unset-seconds", change.unset_seconds, "Take --seconds back");
+  halt.add_flag("-r,--remove", change.remove, "Remove the halt file: no conditions any more");
+  halt.add_flag("-l,--list", texts.list, "Only show what is set, and whether the run is to stop now");
+}
+
+// Takes the texts over, which were checked when they were parsed.
+void Fill(const HaltTexts& texts, HaltChange& change) {
+  const std::int64_t now_s = std::time(nullptr);
+  if (texts.checkpoints > 0) change.checkpoints = texts.checkpoints;
+  if (!texts.before.empty()) change.before_s = *ParseHaltTime(texts.before, now_s);
+  if (!texts.after.empty()) change.after_s = *ParseHaltTime(texts.after, now_s);
+  if (!texts.seconds.empty()) change.seconds = *ParseHaltSeconds(texts.seconds);
+  const bool now = texts.now || (!texts.list && !change.changes());
+  if (now || !texts.reason.empty()) change.reason = texts.reason.empty() ? kHaltedByUser : texts.reason;
+}
+
+// What says two things at once.
+void CheckHalt(const HaltTexts& texts, const HaltChange& change) {
+  const auto refuse = [](const char* what, const char* why) { throw CLI::ValidationError(what, why); };
+  const bool later = change.checkpoints || change.before_s || change.after_s || change.seconds;
+  if (texts.list && change.changes()) refuse("--list", "changes nothing: it stands alone");
+  HaltChange rest = change;
+  rest.remove = false;
+  if (change.remove && rest.changes()) refuse("--remove", "leaves no conditions: it stands alone");
+  if (change.reason && later) refuse("--now", "stops the run now: it goes with no condition for later");
+  if (change.reason && change.unset_reason) refuse("--unset-reason", "and --now exclude each other");
+  if ((change.checkpoints && change.unset_checkpoints) || (change.before_s && change.unset_before) ||
+      (change.after_s && change.unset_after) || (change.seconds && change.unset_seconds)) {
+    refuse("--unset-...", "excludes setting the same");
+  }
+}
+
+}  // namespace
+
+void AddHaltCommand(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  const auto texts = std::make_shared<HaltTexts>();
+  CLI::App* const halt =
+      app.add_subcommand("halt", "Tell a run to stop: now, after checkpoints, by a time; needs no daemon");
+  halt->footer(kHaltFooter);
+  halt->add_option("RUN", options->run, kRunText)->required();
+  AddConditions(*halt, *texts);
+  AddUnsetting(*halt, *texts, options->change);
+  halt->callback([&line, options, texts] {
+    Fill(*texts, options->change);
+    CheckHalt(*texts, options->change);
+    line.run = [&line, options] { return RunHalt(line.context, *options); };
+  });
 }
 
 }  // namespace cairn::cli

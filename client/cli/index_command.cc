@@ -1,24 +1,58 @@
-#include "client/cli/index_command.h"
-
+// `cairn index`: what a prefix's index lists, and changes of it. Works on the files themselves: needs no daemon, except
+// to find the prefix of a run that is given by name or identity.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "client/cli/commands.h"
 #include "client/cli/file_argument.h"
 #include "client/cli/json.h"
+#include "client/cli/options.h"
 #include "client/cli/run_prefix.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
+#include "storage/job/index_change/index_change.h"
 #include "storage/place/prefix/index_tools.h"
 
 namespace cairn::cli {
 namespace {
 
 using Rows = std::vector<IndexRow>;
+
+constexpr std::int32_t kIntMax = std::numeric_limits<std::int32_t>::max();
+
+constexpr const char* kIndexFooter =
+    "`cairn index RUN` lists, too. NAME is a dataset's name in the index, or its number.\n"
+    "\n"
+    "The index (.scr/index.scr) says what a restart may use. It is SCR's file: what is changed here, SCR sees, and\n"
+    "what scr_index changes, Cairn sees. A launch that runs goes by what it found when it began: change the index\n"
+    "between launches, or ask the daemon (`cairn rm`). Lists go by the index alone: `cairn verify RUN` tells whether\n"
+    "what is VALID can be read.\n"
+    "\n"
+    "Examples:\n"
+    "  cairn index /scratch/me/heat                      checkpoints, newest first\n"
+    "  cairn index list /scratch/me/heat --all           outputs, too, and all that is known of each\n"
+    "  cairn index current /scratch/me/heat ckpt.17      the next restart begins at this one\n"
+    "  cairn index drop /scratch/me/heat 18              no restart sees it any more; its files stay\n"
+    "  cairn index add /scratch/me/heat ckpt.18          and back again\n"
+    "  cairn index build /scratch/me/heat 19             after a scavenge: enter it if all ranks' files are there\n"
+    "\n"
+    "Exit codes: 0 done; 1 refused or failed; 2 the command is wrong; 4 no such run or dataset; 5 the index or the\n"
+    "dataset is damaged, or has lost files; 7 build: ranks are missing.";
+
+struct Options {
+  std::string run;            // of the list without its name
+  std::string run_of_action;  // behind the name
+  std::string name;           // in the index, or a number
+  DatasetId dataset = 0;
+  bool all = false;  // what are no checkpoints, too, and all that the index says of each. JSON has that always
+};
+using SharedOptions = std::shared_ptr<Options>;
 
 constexpr const char* NameOf(IndexChange change) {
   switch (change) {
@@ -42,16 +76,6 @@ const scr::Descriptor& DescriptorOf(const IndexRow& row) {
 
 std::string Called(const IndexRow& row) {
   return fmt::format("dataset {} ({})", DescriptorOf(row).id, Clean(DescriptorOf(row).name));
-}
-
-const IndexRow* CurrentOf(const Rows& rows) {
-  const auto current = std::ranges::find_if(rows, &IndexRow::current);
-  return current == rows.end() ? nullptr : &*current;
-}
-
-const IndexRow* Find(const Rows& rows, DatasetId id) {
-  const auto row = std::ranges::find_if(rows, [id](const IndexRow& row) { return DescriptorOf(row).id == id; });
-  return row == rows.end() ? nullptr : &*row;
 }
 
 // One without a byte counts as missing (SCR specification, 1.5), and nobody writes it on purpose.
@@ -155,63 +179,6 @@ Json ListJson(const std::string& prefix, const Rows& rows) {
 
 // --- changes ---
 
-// What a change did: the rows that it is about, and which dataset is current before and after it.
-struct Changed {
-  Rows rows;
-  DatasetId current_before = 0, current_after = 0;  // 0: none
-  std::string current_name{};                       // afterwards
-};
-
-DatasetId CurrentIdOf(const Rows& rows) {
-  const IndexRow* const current = CurrentOf(rows);
-  return current == nullptr ? 0 : DescriptorOf(*current).id;
-}
-
-absl::StatusOr<DatasetId> Apply(Disk& disk, const std::string& prefix, IndexChange change, const std::string& name) {
-  switch (change) {
-    case IndexChange::kCurrent:
-      CAIRN_RETURN_IF_ERROR(SetIndexCurrent(disk, prefix, name));
-      return 0;
-    case IndexChange::kDrop:
-      CAIRN_RETURN_IF_ERROR(DropFromIndex(disk, prefix, name));
-      return 0;
-    case IndexChange::kDropAfter:
-      CAIRN_RETURN_IF_ERROR(DropAfter(disk, prefix, name).status());
-      return 0;
-    case IndexChange::kRemove:
-      CAIRN_RETURN_IF_ERROR(RemoveFromIndex(disk, prefix, name));
-      return 0;
-    case IndexChange::kAdd:
-      return AddToIndex(disk, prefix, name);
-  }
-  return Internal("no such change");
-}
-
-// The rows come from the index before and after: NAME may be a name or a number, and one change many datasets.
-absl::StatusOr<Changed> Change(Disk& disk, const std::string& prefix, IndexChange change, const std::string& name) {
-  absl::StatusOr<Rows> before = List(disk, prefix);
-  // What was lost with a damaged index may be added to a new one: AddToIndex decides.
-  if (change == IndexChange::kAdd && absl::IsDataLoss(before.status())) before = Rows();
-  if (!before.ok()) return before.status();
-  CAIRN_ASSIGN_OR_RETURN(const DatasetId added, Apply(disk, prefix, change, name));
-  CAIRN_ASSIGN_OR_RETURN(const Rows after, ListIndex(disk, prefix));
-  Changed changed = {.rows = {}, .current_before = CurrentIdOf(*before), .current_after = CurrentIdOf(after)};
-  const IndexRow* const current = CurrentOf(after);
-  if (current != nullptr) changed.current_name = DescriptorOf(*current).name;
-  if (change == IndexChange::kCurrent) {
-    if (current != nullptr) changed.rows.push_back(*current);
-  } else if (change == IndexChange::kAdd) {
-    if (const IndexRow* const row = Find(after, added)) changed.rows.push_back(*row);
-  } else {
-    std::set<DatasetId> left;
-    for (const IndexRow& row : after) left.insert(DescriptorOf(row).id);
-    for (const IndexRow& row : *before) {
-      if (!left.contains(DescriptorOf(row).id)) changed.rows.push_back(row);
-    }
-  }
-  return changed;
-}
-
 std::string Sentence(IndexChange change, const IndexRow& row) {
   const scr::Descriptor& descriptor = DescriptorOf(row);
   switch (change) {
@@ -229,7 +196,7 @@ std::string Sentence(IndexChange change, const IndexRow& row) {
   return "";
 }
 
-std::string Describe(IndexChange change, const Changed& changed, const std::string& name) {
+std::string Describe(IndexChange change, const IndexChanged& changed, const std::string& name) {
   std::string text;
   for (const IndexRow& row : changed.rows) text += Sentence(change, row) + "\n";
   if (changed.rows.empty()) {
@@ -240,7 +207,7 @@ std::string Describe(IndexChange change, const Changed& changed, const std::stri
   return text + fmt::format("current is now dataset {} ({})\n", changed.current_after, Clean(changed.current_name));
 }
 
-Json ChangedJson(const std::string& prefix, IndexChange change, const Changed& changed) {
+Json ChangedJson(const std::string& prefix, IndexChange change, const IndexChanged& changed) {
   Json datasets = Json::array();
   for (const IndexRow& row : changed.rows) datasets.push_back(ToJson(row));
   return {{"prefix", prefix},
@@ -289,9 +256,9 @@ Json BuiltJson(const std::string& prefix, const IndexBuilt& built) {
           {"missing", built.missing}, {"reasons", built.reasons}};
 }
 
-}  // namespace
+// --- calls ---
 
-ExitCode RunIndexList(const Context& context, const std::string& run, bool all) {
+ExitCode RunList(const Context& context, const std::string& run, bool all) {
   const auto prefix = FindPrefix(context, run);
   if (!prefix.ok()) return Complain(prefix.status());
   const auto disk = MakePosixDisk();
@@ -312,17 +279,18 @@ ExitCode RunIndexList(const Context& context, const std::string& run, bool all) 
   return ExitCode::kOk;
 }
 
-ExitCode RunIndexChange(const Context& context, IndexChange change, const std::string& run, const std::string& name) {
+ExitCode RunChange(const Context& context, IndexChange change, const std::string& run, const std::string& name) {
   const auto prefix = FindPrefix(context, run);
   if (!prefix.ok()) return Complain(prefix.status());
   const auto disk = MakePosixDisk();
-  const auto changed = Change(*disk, *prefix, change, name);
+  if (const absl::Status is_prefix = CheckIsPrefix(*disk, *prefix); !is_prefix.ok()) return ComplainOfFile(is_prefix);
+  const auto changed = ChangeIndex(*disk, *prefix, change, name);
   if (!changed.ok()) return ComplainOfFile(changed.status());
   Print(context.json ? Dump(ChangedJson(*prefix, change, *changed)) : Describe(change, *changed, name));
   return ExitCode::kOk;
 }
 
-ExitCode RunIndexBuild(const Context& context, const std::string& run, DatasetId dataset) {
+ExitCode RunBuild(const Context& context, const std::string& run, DatasetId dataset) {
   const auto prefix = FindPrefix(context, run);
   if (!prefix.ok()) return Complain(prefix.status());
   const auto disk = MakePosixDisk();
@@ -331,6 +299,83 @@ ExitCode RunIndexBuild(const Context& context, const std::string& run, DatasetId
   if (!built.ok()) return ComplainOfFile(built.status());
   Print(context.json ? Dump(BuiltJson(*prefix, *built)) : Describe(*built));
   return built->missing.empty() ? ExitCode::kOk : ExitCode::kIncomplete;
+}
+
+// --- options ---
+
+CLI::App* AddAction(CLI::App& index, const SharedOptions& options, const char* name, const char* about) {
+  CLI::App* const action = index.add_subcommand(name, about);
+  action->add_option("RUN", options->run_of_action, kRunText)->required();
+  const CLI::Option* const run_before = index.get_option("RUN");
+  action->preparse_callback([run_before, name](std::size_t) {
+    if (run_before->count() == 0) return;
+    throw CLI::ValidationError("RUN", std::string("comes behind the action: cairn index ") + name + " RUN");
+  });
+  return action;
+}
+
+void AddChange(CLI::App& index, CommandLine& line, const SharedOptions& options, IndexChange change, const char* name,
+               const char* about) {
+  CLI::App* const action = AddAction(index, options, name, about);
+  action->add_option("NAME", options->name, "Name of the dataset, or its number")
+      ->required()
+      ->check([](const std::string& text) { return text.empty() ? "is empty" : std::string(); });
+  action->callback([&line, options, change] {
+    line.run = [&line, options, change] {
+      return RunChange(line.context, change, options->run_of_action, options->name);
+    };
+  });
+}
+
+void AddList(CLI::App& index, CommandLine& line, const SharedOptions& options) {
+  CLI::App* const list = AddAction(index, options, "list", "List checkpoints, newest first; --all: outputs, too");
+  list->footer(
+      "VALID: complete, and no restart from it has failed, by the index alone: `cairn verify RUN` tells whether it "
+      "can\n"
+      "be read. FLUSHED: when it was. CUR: a restart begins there, or before it. With --all,\n"
+      "STATE says why a dataset is not valid, FETCHED when a restart last used it, BY who wrote it.");
+  for (CLI::App* const command : {list, &index}) {
+    command->add_flag("-a,--all", options->all, "What are no checkpoints, too, and all that the index says of each");
+  }
+  list->callback([&line, options] {
+    line.run = [&line, options] { return RunList(line.context, options->run_of_action, options->all); };
+  });
+}
+
+}  // namespace
+
+void AddIndexCommand(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const index =
+      app.add_subcommand("index", "List and change the index of a run's prefix, as scr_index does; needs no daemon");
+  index->footer(kIndexFooter);
+  index->add_option("RUN", options->run, kRunText);
+  index->require_subcommand(0, 1);
+  AddList(*index, line, options);
+  AddChange(*index, line, options, IndexChange::kCurrent, "current",
+            "Let restarts begin at this checkpoint, or before it, until the next one is there");
+  AddChange(*index, line, options, IndexChange::kDrop, "drop", "Take a dataset out of the index; its files stay");
+  AddChange(*index, line, options, IndexChange::kDropAfter, "drop-after",
+            "The same with all that are newer than this one");
+  AddChange(*index, line, options, IndexChange::kRemove, "remove", "Remove a dataset: entry, records and files");
+  AddChange(*index, line, options, IndexChange::kAdd, "add",
+            "Enter a dataset that was dropped, lost or failed, by its records, if its files are whole");
+  CLI::App* const build =
+      AddAction(*index, options, "build", "Complete and enter what a scavenge saved, or say what is missing");
+  build->add_option("ID", options->dataset, "Number of the dataset")
+      ->required()
+      ->check(CLI::Range(1, kIntMax).description(""));
+  build->callback([&line, options] {
+    line.run = [&line, options] { return RunBuild(line.context, options->run_of_action, options->dataset); };
+  });
+  index->callback([&line, options, index] {
+    if (!index->get_subcommands().empty()) {
+      if (options->run.empty()) return;
+      throw CLI::ValidationError(options->run, "is too much");
+    }
+    if (options->run.empty()) throw CLI::RequiredError("RUN");
+    line.run = [&line, options] { return RunList(line.context, options->run, options->all); };
+  });
 }
 
 }  // namespace cairn::cli

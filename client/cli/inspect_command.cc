@@ -1,21 +1,38 @@
-#include "client/cli/inspect_command.h"
-
+// `cairn inspect`: what a file says of itself. Needs no daemon.
 #include <fmt/format.h>
 
+#include <string>
 #include <string_view>
 #include <variant>
 
+#include "client/cli/commands.h"
 #include "client/cli/describe.h"
 #include "client/cli/file_argument.h"
 #include "client/cli/json.h"
-#include "client/cli/known_file.h"
+#include "client/cli/options.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
+#include "storage/file/known/known_file.h"
 #include "storage/format/ftiff/inspect.h"
 #include "storage/io/posix_disk.h"
 
 namespace cairn::cli {
 namespace {
+
+constexpr const char* kInspectFooter =
+    "Of an FTI-FF file: which of the six layouts it has and which releases of FTI write it, the fields of its file\n"
+    "record, its variables, and block by block the containers: dptr (offset in the variable), fptr (offset in the\n"
+    "file), chunksize (bytes in use), containersize (bytes reserved), and the MD5 of the chunk. The data is not read:\n"
+    "see `cairn verify`.\n"
+    "\n"
+    "Examples:\n"
+    "  cairn inspect Ckpt17-Rank0.fti\n"
+    "  cairn inspect --json Ckpt17-Rank0.fti | jq '.variables'\n"
+    "  cairn inspect /scratch/me/heat/.scr/index.scr";
+
+struct Options {
+  std::string file;
+};
 
 struct Describer {
   const std::string& path;
@@ -48,10 +65,8 @@ struct JsonMaker {
   Json operator()(const catalogue::Catalogue& catalogue) const { return ToJson(catalogue); }
 };
 
-}  // namespace
-
-ExitCode RunInspect(const Context& context, const std::string& path) {
-  const auto absolute = ResolveFile(path);
+ExitCode RunInspect(const Context& context, const Options& options) {
+  const auto absolute = ResolveFile(options.file);
   if (!absolute.ok()) return ComplainOfFile(absolute.status());
   const auto disk = MakePosixDisk();
   const auto file = OpenKnownFile(*disk, *absolute);
@@ -64,6 +79,17 @@ ExitCode RunInspect(const Context& context, const std::string& path) {
     Print(std::visit(Describer{*absolute}, *file));
   }
   return ExitCode::kOk;
+}
+
+}  // namespace
+
+void AddInspectCommand(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const inspect =
+      app.add_subcommand("inspect", "What a checkpoint file, a kvtree file or a catalogue says; needs no daemon");
+  inspect->add_option("FILE", options->file, "The file")->required();
+  inspect->footer(kInspectFooter);
+  SetRun(*inspect, line, options, RunInspect);
 }
 
 }  // namespace cairn::cli

@@ -1,164 +1,129 @@
 #include "client/cli/json.h"
 
-#include <array>
+#include <google/protobuf/descriptor.h>
 
-#include "storage/base/ids.h"
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "proto/catalogue.pb.h"
 #include "storage/format/kvtree/json.h"
 
 namespace cairn::cli {
 namespace {
 
-std::string LevelName(local::Level level) {
-  return std::string(NameOf(static_cast<Level>(level)));
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+// Not shown.
+constexpr auto kLeftOut = std::to_array<std::string_view>({
+    "cairn.admin.HaltStatus.counts_checkpoints",
+    "cairn.admin.ShowReply.dataset",
+    "cairn.catalogue.Catalogue.placement",
+    "cairn.catalogue.FileEntry.atime_ns",
+    "cairn.catalogue.FileEntry.atime_s",
+    "cairn.catalogue.FileEntry.has_crc32",
+    "cairn.catalogue.FileEntry.inode",
+    "cairn.catalogue.FileEntry.original",
+    "cairn.local.Variable.holes",
+});
+// Shown elsewhere than by their numbers: where among those of the others.
+constexpr auto kMoved = std::to_array<std::pair<std::string_view, double>>({
+    {"cairn.admin.DatasetRow.bytes_written", 16.5},
+    {"cairn.admin.GrowingDirectory.dataset", 0.5},
+    {"cairn.admin.HaltStatus.checkpoints_left", 9.5},
+    {"cairn.admin.RankRow.bytes_written", 3.5},
+    {"cairn.admin.RunStatus.flushes", 10.5},
+    {"cairn.catalogue.FileEntry.crc32", 9.5},
+});
+
+double PlaceOf(const FieldDescriptor* field) {
+  const auto moved = std::ranges::find(kMoved, field->full_name(), &std::pair<std::string_view, double>::first);
+  return moved == kMoved.end() ? field->number() : moved->second;
 }
 
-Json ToJson(const admin::FlushStatus& flush) {
-  return {{"dataset", flush.dataset()}, {"step", flush.step()},
-          {"state", flush.state()},     {"bytes_done", flush.bytes_done()},
-          {"bytes", flush.bytes()},     {"bytes_per_s", flush.bytes_per_s()},
-          {"error", flush.error()},     {"retry_in_ms", flush.retry_in_ms()}};
-}
-
-Json ToJson(const google::protobuf::RepeatedPtrField<admin::GrowingDirectory>& directories) {
-  Json rows = Json::array();
-  for (const admin::GrowingDirectory& growing : directories) {
-    rows.push_back({{"dataset", growing.dataset()},
-                    {"name", growing.name()},
-                    {"steps_complete", growing.steps_complete()},
-                    {"steps_flushed", growing.steps_flushed()},
-                    {"bytes", growing.bytes()},
-                    {"error", growing.error()}});
+// What is another value than the schema says, or none.
+void Mend(const Message& message, Json& json) {
+  if (const auto* const variable = dynamic_cast<const local::Variable*>(&message)) {
+    json["type"] = NameOfType(variable->type());
+  } else if (const auto* const halt = dynamic_cast<const admin::HaltStatus*>(&message)) {
+    if (!halt->counts_checkpoints()) json["checkpoints_left"] = nullptr;
+  } else if (const auto* const file = dynamic_cast<const catalogue::FileEntry*>(&message)) {
+    if (!file->has_crc32()) json.erase("crc32");
+    if (file->bytes_written() == 0) json.erase("bytes_written");
   }
-  return rows;
 }
 
-Json ToJson(const admin::HaltStatus& halt) {
-  Json json = {{"why", halt.why()},
-               {"reason", halt.reason()},
-               {"exit_before_s", halt.exit_before_s()},
-               {"exit_after_s", halt.exit_after_s()},
-               {"halt_seconds", halt.halt_seconds()},
-               {"end_time_s", halt.end_time_s()},
-               {"error", halt.error()}};
-  json["checkpoints_left"] = halt.counts_checkpoints() ? Json(halt.checkpoints_left()) : Json();
+std::string NameOfEnumerator(const FieldDescriptor& field, int number) {
+  const auto* const value = field.enum_type()->FindValueByNumber(number);
+  std::string name = value == nullptr ? "unknown" : value->name();
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name;
+}
+
+// The field, or if it is repeated the item `index` of it.
+Json ItemOf(const Message& message, const FieldDescriptor& field, int index) {
+  using google::protobuf::Reflection;
+  const auto get = [&, &reflection = *message.GetReflection()](auto single, auto repeated) -> decltype(auto) {
+    return field.is_repeated() ? (reflection.*repeated)(message, &field, index) : (reflection.*single)(message, &field);
+  };
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return get(&Reflection::GetInt32, &Reflection::GetRepeatedInt32);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return get(&Reflection::GetInt64, &Reflection::GetRepeatedInt64);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return get(&Reflection::GetUInt32, &Reflection::GetRepeatedUInt32);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return get(&Reflection::GetUInt64, &Reflection::GetRepeatedUInt64);
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return get(&Reflection::GetBool, &Reflection::GetRepeatedBool);
+    case FieldDescriptor::CPPTYPE_STRING:
+      return get(&Reflection::GetString, &Reflection::GetRepeatedString);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return NameOfEnumerator(field, get(&Reflection::GetEnumValue, &Reflection::GetRepeatedEnumValue));
+    default:  // no message has real numbers
+      if (!field.is_repeated() && !message.GetReflection()->HasField(message, &field)) return nullptr;
+      return ToJson(field.is_repeated() ? message.GetReflection()->GetRepeatedMessage(message, &field, index)
+                                        : message.GetReflection()->GetMessage(message, &field));
+  }
+}
+
+Json ValueOf(const Message& message, const FieldDescriptor& field) {
+  if (!field.is_repeated()) return ItemOf(message, field, 0);
+  Json items = Json::array();
+  for (int i = 0; i < message.GetReflection()->FieldSize(message, &field); ++i) {
+    items.push_back(ItemOf(message, field, i));
+  }
+  return items;
+}
+
+Json MembersOf(const Message& message) {
+  std::vector<const FieldDescriptor*> fields;
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* const field = message.GetDescriptor()->field(i);
+    if (std::ranges::find(kLeftOut, field->full_name()) == kLeftOut.end()) fields.push_back(field);
+  }
+  std::ranges::sort(fields, {}, PlaceOf);
+  Json json = Json::object();
+  for (const FieldDescriptor* const field : fields) json[field->name()] = ValueOf(message, *field);
+  Mend(message, json);
   return json;
-}
-
-Json ToJson(const admin::RhythmStatus& rhythm) {
-  return {{"checkpoints", rhythm.checkpoints()},     {"cost_us", rhythm.cost_us()},
-          {"cost_total_us", rhythm.cost_total_us()}, {"elapsed_ms", rhythm.elapsed_ms()},
-          {"interval_ms", rhythm.interval_ms()},     {"nodes", rhythm.nodes()}};
-}
-
-Json ToJson(const admin::RunStatus& run) {
-  Json flushes = Json::array();
-  for (const admin::FlushStatus& flush : run.flushes()) flushes.push_back(ToJson(flush));
-  return {{"run", run.run()},
-          {"prefix", run.prefix()},
-          {"cache_folder", run.cache_folder()},
-          {"launch", run.launch()},
-          {"nranks", run.nranks()},
-          {"sessions", run.sessions()},
-          {"newest_step", run.newest_step()},
-          {"halt", run.has_halt() ? ToJson(run.halt()) : Json()},
-          {"rhythm", run.has_rhythm() ? ToJson(run.rhythm()) : Json()},
-          {"flushes", std::move(flushes)},
-          {"growing", ToJson(run.growing())}};
 }
 
 }  // namespace
 
-Json ToJson(const admin::StatusReply& status) {
-  Json runs = Json::array();
-  for (const admin::RunStatus& run : status.runs()) runs.push_back(ToJson(run));
-  return {{"version", status.version()},
-          {"pid", status.pid()},
-          {"host", status.host()},
-          {"uptime_ms", status.uptime_ms()},
-          {"incarnation", status.incarnation()},
-          {"quiescing", status.quiescing()},
-          {"cache", status.cache()},
-          {"cache_bytes_used", status.cache_bytes_used()},
-          {"cache_bytes_max", status.cache_bytes_max()},
-          {"image_bytes_used", status.image_bytes_used()},
-          {"image_bytes_max", status.image_bytes_max()},
-          {"runs", std::move(runs)},
-          {"warnings", std::vector<std::string>(status.warnings().begin(), status.warnings().end())}};
-}
-
-Json ToJson(const admin::DatasetRow& row) {
-  return {{"run", row.run()},
-          {"prefix", row.prefix()},
-          {"dataset", row.dataset()},
-          {"launch", row.launch()},
-          {"step", row.step()},
-          {"nranks", row.nranks()},
-          {"checkpoint", row.checkpoint()},
-          {"output", row.output()},
-          {"files", row.files()},
-          {"level", LevelName(row.level())},
-          {"state", row.state()},
-          {"error", row.error()},
-          {"pinned", row.pinned()},
-          {"in_cache", row.in_cache()},
-          {"in_prefix", row.in_prefix()},
-          {"bytes", row.bytes()},
-          {"bytes_written", row.bytes_written()},
-          {"created_us", row.created_us()},
-          {"growing", ToJson(row.growing())}};
+Json ToJson(const Message& message) {
+  return MembersOf(message);
 }
 
 Json ToJson(const admin::ShowReply& show) {
-  Json ranks = Json::array();
-  for (const admin::RankRow& rank : show.ranks()) {
-    Json variables = Json::array();
-    for (const local::Variable& variable : rank.variables()) variables.push_back(ToJson(variable));
-    ranks.push_back({{"rank", rank.rank()},
-                     {"level", LevelName(rank.level())},
-                     {"bytes", rank.bytes()},
-                     {"bytes_written", rank.bytes_written()},
-                     {"variables", std::move(variables)},
-                     {"files", std::vector<std::string>(rank.files().begin(), rank.files().end())}});
-  }
   Json json = ToJson(show.dataset());
-  json["ranks"] = std::move(ranks);
+  json.update(MembersOf(show));
   return json;
-}
-
-Json ToJson(const local::Variable& variable) {
-  constexpr std::array<const char*, 3> kKinds = {"plain", "value", "array"};
-  const auto numbers = [](const auto& list) { return std::vector<std::uint64_t>(list.begin(), list.end()); };
-  const auto kind = static_cast<std::size_t>(variable.kind());
-  return {{"id", variable.id()},
-          {"kind", kind < kKinds.size() ? kKinds[kind] : "unknown"},
-          {"type", NameOfType(variable.type())},
-          {"name", variable.name()},
-          {"count", variable.count()},
-          {"bytes", variable.bytes()},
-          {"shape", numbers(variable.shape())},
-          {"box_start", numbers(variable.box_start())},
-          {"box_count", numbers(variable.box_count())}};
-}
-
-Json ToJson(const catalogue::Catalogue& catalogue) {
-  Json variables = Json::array();
-  for (const local::Variable& variable : catalogue.variables()) variables.push_back(ToJson(variable));
-  Json files = Json::array();
-  for (const catalogue::FileEntry& file : catalogue.file()) {
-    Json entry = {{"name", file.name()},
-                  {"prefix_name", file.prefix_name()},
-                  {"bytes", file.bytes()},
-                  {"crc32c", std::vector<std::uint32_t>(file.crc32c().begin(), file.crc32c().end())},
-                  {"mode", file.mode()},
-                  {"mtime_s", file.mtime_s()},
-                  {"mtime_ns", file.mtime_ns()}};
-    if (file.has_crc32()) entry["crc32"] = file.crc32();
-    if (file.bytes_written() > 0) entry["bytes_written"] = file.bytes_written();
-    files.push_back(std::move(entry));
-  }
-  return {{"run", catalogue.run()},     {"launch", catalogue.launch()},      {"dataset", catalogue.dataset()},
-          {"step", catalogue.step()},   {"rank", catalogue.rank()},          {"nranks", catalogue.nranks()},
-          {"files", catalogue.files()}, {"variables", std::move(variables)}, {"file", std::move(files)}};
 }
 
 Json ToJson(const kvtree::Tree& tree) {

@@ -3,22 +3,23 @@
 #ifndef CAIRN_CLIENT_CLI_JSON_H_
 #define CAIRN_CLIENT_CLI_JSON_H_
 
+#include <google/protobuf/message.h>
+
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "proto/admin.pb.h"
-#include "proto/catalogue.pb.h"
 #include "storage/format/kvtree/tree.h"
 
 namespace cairn::cli {
 
 using Json = nlohmann::ordered_json;
 
-Json ToJson(const admin::StatusReply& status);
-Json ToJson(const admin::DatasetRow& row);
-Json ToJson(const admin::ShowReply& show);
-Json ToJson(const local::Variable& variable);
-Json ToJson(const catalogue::Catalogue& catalogue);
+// A message by its schema: numbers as numbers, however long; enumerators in lower case; a message that is not there as
+// null. In the order of the fields' numbers, all of them, but for what the tables in json.cc say.
+Json ToJson(const google::protobuf::Message& message);
+Json ToJson(const admin::ShowReply& show);  // the dataset's members, then "ranks"
 // Nested objects; a value is a key with an empty object. Keys as kvtree::KeyText has them.
 Json ToJson(const kvtree::Tree& tree);
 

@@ -3,13 +3,13 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <memory>
 #include <string>
 
-#include "client/cli/command_line.h"
-#include "client/cli/doctor_command.h"
+#include "client/cli/commands.h"
 #include "storage/base/version.h"
 
 namespace cairn::cli {
@@ -59,14 +59,13 @@ constexpr const char* kFooter =
     "  CAIRN_ADMIN_ADDRESS  the daemon's socket, as --address; else the one beside $CAIRN_ADDRESS\n"
     "  CAIRN_PREFIX, CAIRN_CACHE  what `doctor` looks at";
 
-void AddDoctor(CLI::App& app, CommandLine& line) {
-  const auto options = std::make_shared<DoctorOptions>();
-  CLI::App* const doctor =
-      app.add_subcommand("doctor", "Which mechanisms work on this machine, and what happens if not");
-  doctor->add_option("--cache", options->cache, "The cache directory to try (default: the daemon's)");
-  doctor->add_option("--prefix", options->prefix, "The prefix to try (default: $CAIRN_PREFIX)");
-  doctor->callback([&line, options] { line.run = [&line, options] { return RunDoctor(line.context, *options); }; });
-}
+// As `cairn --help` lists them.
+constexpr std::array kCommands = {
+    AddStatusCommand,  AddLsCommand,      AddShowCommand, AddWaitCommand,   AddFlushCommand,  AddPinCommand,
+    AddRmCommand,      AddIndexCommand,   AddHaltCommand, AddPrintCommand,  AddVerifyCommand, AddInspectCommand,
+    AddExtractCommand, AddConvertCommand, AddDiffCommand, AddAdoptCommand,  AddExportCommand, AddScavengeCommand,
+    AddVarsCommand,    AddDumpCommand,    AddBpCommand,   AddDoctorCommand,
+};
 
 // What could not be printed is no success: the disk behind a redirection may be full.
 ExitCode AfterOutput(ExitCode code) {
@@ -86,12 +85,7 @@ int Main(int argc, char** argv) {
   app.fallthrough();  // --json and --address may stand behind the command, too
   app.add_flag("--json", line.context.json, "JSON instead of text");
   app.add_option("--address", line.context.address, "The daemon's socket: grpc+unix:PATH (default: the usual places)");
-  AddRunCommands(app, line);
-  AddScrCommands(app, line);
-  AddFileCommands(app, line);
-  AddMovingCommands(app, line);
-  AddVariableCommands(app, line);
-  AddDoctor(app, line);
+  for (const auto add : kCommands) add(app, line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

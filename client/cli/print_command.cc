@@ -1,21 +1,38 @@
-#include "client/cli/print_command.h"
-
+// `cairn print`: any kvtree file, as SCR's own printer shows it. Needs no daemon.
 #include <fmt/format.h>
 
+#include <string>
 #include <utility>
 
+#include "client/cli/commands.h"
 #include "client/cli/file_argument.h"
 #include "client/cli/json.h"
-#include "client/cli/known_file.h"
+#include "client/cli/options.h"
 #include "client/cli/text.h"
-#include "storage/base/path.h"
+#include "storage/file/known/known_file.h"
 #include "storage/format/kvtree/json.h"
 #include "storage/format/kvtree/tree.h"
-#include "storage/io/disk.h"
 #include "storage/io/posix_disk.h"
 
 namespace cairn::cli {
 namespace {
+
+constexpr const char* kPrintFooter =
+    "One key a line, two spaces a level, in the order of the file: byte for byte what SCR's printers show (on a\n"
+    "terminal with control characters as '?'). JSON has the tree as nested [key, [children]] pairs, so that order,\n"
+    "empty keys and all bytes are kept; a key that is not UTF-8 is \"hex:\" and its digits. `cairn inspect` tells of\n"
+    "other files, too.\n"
+    "\n"
+    "Examples:\n"
+    "  cairn print /scratch/me/heat/.scr/index.scr\n"
+    "  cairn print --sort /mnt/ssd/me/scr.4242/cindex.scrinfo\n"
+    "\n"
+    "Exit codes: 0 done; 4 no such file; 5 damaged, or no kvtree file: section and offset are named.";
+
+struct Options {
+  std::string file;
+  bool sorted = false;  // by key; else in the order of the file
+};
 
 // The tree's own text stands in it as it is: it may have a million keys.
 std::string ToJson(const std::string& path, const TreeFile& file) {
@@ -33,22 +50,14 @@ std::string CleanLines(std::string text) {
   return text;
 }
 
-// A halt file is made by locking it, so it may have nothing in it yet. Any other file with nothing in it is damaged.
-absl::StatusOr<TreeFile> Open(Disk& disk, const std::string& path) {
-  const auto info = disk.Info(path);
-  if (info.ok() && info->is_regular() && info->bytes == 0 && BaseOf(path) == "halt.scr") return TreeFile();
-  return OpenTreeFile(disk, path);
-}
-
-}  // namespace
-
-ExitCode RunPrint(const Context& context, const std::string& path, bool sorted) {
-  const auto absolute = ResolveFile(path);
+// What is behind the tree is told on standard error.
+ExitCode RunPrint(const Context& context, const Options& options) {
+  const auto absolute = ResolveFile(options.file);
   if (!absolute.ok()) return ComplainOfFile(absolute.status());
   const auto disk = MakePosixDisk();
-  auto file = Open(*disk, *absolute);
+  auto file = OpenTreeFile(*disk, *absolute);
   if (!file.ok()) return ComplainOfFile(file.status());
-  if (sorted) file->tree.Sort();
+  if (options.sorted) file->tree.Sort();
   if (context.json) {
     Print(ToJson(*absolute, *file));
     return ExitCode::kOk;
@@ -59,6 +68,17 @@ ExitCode RunPrint(const Context& context, const std::string& path, bool sorted) 
     Note(fmt::format("{} behind the tree are not shown", Count(file->payload_bytes, "byte")));
   }
   return ExitCode::kOk;
+}
+
+}  // namespace
+
+void AddPrintCommand(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const print = app.add_subcommand("print", "Any kvtree file, as SCR's printer shows it; needs no daemon");
+  print->footer(kPrintFooter);
+  print->add_option("FILE", options->file, "The file")->required();
+  print->add_flag("--sort", options->sorted, "By key, as text (default: as in the file)");
+  SetRun(*print, line, options, RunPrint);
 }
 
 }  // namespace cairn::cli

@@ -22,6 +22,7 @@
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/base/unique_fd.h"
+#include "storage/io/create_once.h"
 #include "storage/io/io_engine.h"
 
 namespace cairn::cli {
@@ -53,7 +54,7 @@ std::string ExistingPart(const std::string& directory) {
   return path.string();
 }
 
-absl::Status WriteSyncLinkRename(Disk& disk, const std::string& path) {
+absl::Status WriteSyncCreateRename(Disk& disk, const std::string& path) {
   CAIRN_RETURN_IF_ERROR(CreateFileOnce(disk, path, "cairn"));
   CAIRN_RETURN_IF_ERROR(disk.Rename(path, path + ".renamed"));
   CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(ParentOf(path)));
@@ -148,7 +149,7 @@ Finding ProbePeerCredentials() {
 Finding ProbeWritable(Disk& disk, const std::string& name, const std::string& directory) {
   const std::string place = ExistingPart(directory);
   const std::string path = WorkName(place + "/cairn-doctor");
-  const absl::Status status = WriteSyncLinkRename(disk, path);
+  const absl::Status status = WriteSyncCreateRename(disk, path);
   if (!status.ok()) {
     disk.Remove(path).IgnoreError();  // it may not be there
     return Fails(name, true, fmt::format("{}: {}", directory, MessageOf(status)));
@@ -156,6 +157,16 @@ Finding ProbeWritable(Disk& disk, const std::string& name, const std::string& di
   std::string detail = place == directory ? directory : fmt::format("{} (will be made in {})", directory, place);
   if (const auto free = disk.FreeBytes(place); free.ok()) detail += fmt::format(", {} free", Bytes(*free));
   return Works(name, true, detail);
+}
+
+Finding ProbePrefix(Disk& disk, const std::string& directory) {
+  Finding finding = ProbeWritable(disk, "prefix", directory);
+  if (!finding.works) return finding;
+  const auto way = ProbeCreation(disk, ExistingPart(directory));
+  if (!way.ok()) return Fails("prefix", true, fmt::format("{}: {}", directory, MessageOf(way.status())));
+  finding.creation = fmt::format("by {}", NameOf(*way));
+  finding.detail += fmt::format("; exclusive creation: {}", finding.creation);
+  return finding;
 }
 
 Finding ProbeDirectIo(Disk& disk, const std::string& directory) {

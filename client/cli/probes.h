@@ -11,8 +11,9 @@ namespace cairn::cli {
 struct Finding {
   std::string name;
   bool works = false;
-  bool needed = false;  // Cairn cannot do without it
-  std::string detail;   // what was found; if it does not work: why not, and what happens instead
+  bool needed = false;        // Cairn cannot do without it
+  std::string detail;         // what was found; if it does not work: why not, and what happens instead
+  std::string creation = {};  // of a prefix: how records are made there of which exactly one may be made
 };
 
 Finding ProbeSealedMemory();  // memfd_create and seals
@@ -22,7 +23,9 @@ Finding ProbeMd5();
 Finding ProbeLockedMemory();     // RLIMIT_MEMLOCK
 Finding ProbePeerCredentials();  // SO_PEERCRED
 // In `directory`, or the nearest parent that is there:
-Finding ProbeWritable(Disk& disk, const std::string& name, const std::string& directory);  // write, sync, link, rename
+Finding ProbeWritable(Disk& disk, const std::string& name,
+                      const std::string& directory);            // write, sync, create once, rename
+Finding ProbePrefix(Disk& disk, const std::string& directory);  // the same, and exclusive creation
 Finding ProbeDirectIo(Disk& disk, const std::string& directory);
 Finding ProbePersistence(const std::string& directory);  // not a file system in memory
 

@@ -1,23 +1,26 @@
-#include "client/cli/scavenge_command.h"
-
+// `cairn scavenge`: from a node's cache to the prefix, without a daemon.
 #include <fmt/format.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "client/cli/commands.h"
 #include "client/cli/file_argument.h"
 #include "client/cli/json.h"
+#include "client/cli/options.h"
 #include "client/cli/text.h"
 #include "daemon/config/command_line.h"
 #include "storage/base/lock_file.h"
 #include "storage/base/status.h"
+#include "storage/base/user_name.h"
 #include "storage/io/posix_disk.h"
 #include "storage/job/scavenge/scavenge.h"
 #include "storage/place/cache/cache_folder.h"
@@ -30,6 +33,13 @@ using State = SavedDataset::State;
 
 constexpr std::size_t kIdentityDigitsMin = 4;
 
+struct Options {
+  std::string run;    // a directory, an identity or the beginning of one, a name; empty: all runs of the cache
+  std::string cache;  // empty: where the daemon's settings say
+  std::optional<std::uint64_t> dataset;
+  bool all = false;
+};
+
 // What became of one run.
 struct Outcome {
   CacheFolder::Found run;
@@ -37,17 +47,7 @@ struct Outcome {
   std::vector<SavedDataset> datasets;
 };
 
-std::string UserName() {
-  passwd entry{};
-  passwd* found = nullptr;
-  std::string buffer(4096, '\0');
-  if (getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr) {
-    return found->pw_name;
-  }
-  return fmt::format("uid-{}", geteuid());
-}
-
-absl::StatusOr<std::string> CacheOf(const ScavengeOptions& options) {
+absl::StatusOr<std::string> CacheOf(const Options& options) {
   std::string given = options.cache;
   if (given.empty()) {
     CAIRN_ASSIGN_OR_RETURN(const Config config, MakeConfig({}, Surroundings::OfThisProcess()));
@@ -217,7 +217,7 @@ ExitCode CodeOf(const Outcome& outcome) {
   return code;
 }
 
-absl::StatusOr<std::vector<Outcome>> Scavenge(const ScavengeOptions& options, const ScavengeRequest& request) {
+absl::StatusOr<std::vector<Outcome>> Scavenge(const Options& options, const ScavengeRequest& request) {
   const auto disk = MakePosixDisk();
   CAIRN_ASSIGN_OR_RETURN(const std::string cache, CacheOf(options));
   CAIRN_ASSIGN_OR_RETURN(const LockFile lock, LockCache(cache));
@@ -238,9 +238,8 @@ absl::StatusOr<std::vector<Outcome>> Scavenge(const ScavengeOptions& options, co
   return outcomes;
 }
 
-}  // namespace
-
-ExitCode RunScavenge(const Context& context, const ScavengeOptions& options) {
+// kIncomplete: a dataset's ranks are missing; kDamaged: also since a file is damaged.
+ExitCode RunScavenge(const Context& context, const Options& options) {
   std::vector<std::string> notes;
   const ScavengeRequest request{.dataset = options.dataset, .all = options.all, .note = [&](const std::string& text) {
                                   notes.push_back(Clean(text));
@@ -258,6 +257,34 @@ ExitCode RunScavenge(const Context& context, const ScavengeOptions& options) {
   }
   Print(context.json ? Dump({{"runs", std::move(runs)}, {"notes", notes}}) : text);
   return code;
+}
+
+}  // namespace
+
+void AddScavengeCommand(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const scavenge = app.add_subcommand(
+      "scavenge",
+      "Save to the prefix what this node's cache holds, when application and daemon are gone; needs no daemon");
+  scavenge->footer(
+      "Outputs, the oldest first, then the newest checkpoint that is whole. What a node has of a dataset goes to the\n"
+      "prefix; when all ranks are there, perhaps by scavenges on other nodes, the dataset is committed, else the "
+      "missing\n"
+      "ranks are listed. Again is harmless. Before the daemon starts again: its start removes what was never "
+      "completed.\n"
+      "\n"
+      "Examples:\n"
+      "  cairn scavenge                                          all runs of yours in this node's cache\n"
+      "  cairn scavenge /scratch/me/heat --cache /mnt/ssd        one run, from a cache that is named\n"
+      "  cairn scavenge /scratch/me/heat --dataset 17            one dataset, whatever is newer\n"
+      "\n"
+      "Exit codes: 0 all is saved; 1 refused or failed (a daemon has the cache); 2 the command is wrong; 4 no such\n"
+      "cache, run or dataset; 5 bytes are damaged; 7 ranks are missing: scavenge on the other nodes, too.");
+  scavenge->add_option("RUN", options->run, "Prefix, identity or name of the run (default: all runs in the cache)");
+  scavenge->add_option("--cache", options->cache, "The cache directory (default: the daemon's)");
+  CLI::Option* const dataset = scavenge->add_option("--dataset", options->dataset, "Only this dataset");
+  scavenge->add_flag("--all", options->all, "Every dataset, not only what a restart needs")->excludes(dataset);
+  SetRun(*scavenge, line, options, RunScavenge);
 }
 
 }  // namespace cairn::cli

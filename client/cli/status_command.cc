@@ -1,5 +1,4 @@
-#include "client/cli/status_command.h"
-
+// `cairn status`: the daemon, its runs, and how their flushes come along.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,8 +7,11 @@
 #include <thread>
 #include <vector>
 
+#include "client/cli/commands.h"
+#include "client/cli/context.h"
 #include "client/cli/describe.h"
 #include "client/cli/json.h"
+#include "client/cli/options.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
 
@@ -17,6 +19,11 @@ namespace cairn::cli {
 namespace {
 
 constexpr std::size_t kBarWidth = 30;
+
+struct Options {
+  bool watch = false;  // again and again, until the daemon goes or the user has enough
+  std::string interval = "1s";
+};
 
 // Far out is shown as the number: what is in the file may be anything.
 std::string LocalTimeOfSeconds(std::int64_t seconds) {
@@ -88,8 +95,7 @@ std::string DescribeRun(const admin::RunStatus& run, bool terminal) {
   return text;
 }
 
-}  // namespace
-
+// With bars for a terminal, else in plain lines.
 std::string DescribeStatus(const admin::StatusReply& status, bool terminal) {
   std::string text =
       fmt::format("{} on {}, process {}, up {}{}\n", Clean(status.version()), Clean(status.host()), status.pid(),
@@ -104,9 +110,11 @@ std::string DescribeStatus(const admin::StatusReply& status, bool terminal) {
   return text;
 }
 
-ExitCode RunStatus(const Context& context, const StatusOptions& options) {
+ExitCode RunStatus(const Context& context, const Options& options) {
   const auto daemon = context.Daemon();
   if (!daemon.ok()) return Complain(daemon.status());
+  // Not 0: that would ask without a pause.
+  const auto pause = std::chrono::milliseconds(std::max<std::uint64_t>(Milliseconds(options.interval), 10));
   const bool redraw = options.watch && context.terminal && !context.json;
   for (;;) {
     const absl::StatusOr<admin::StatusReply> status = (*daemon)->Status();
@@ -119,8 +127,18 @@ ExitCode RunStatus(const Context& context, const StatusOptions& options) {
     }
     Print(text);
     if (!options.watch) return ExitCode::kOk;
-    std::this_thread::sleep_for(std::chrono::milliseconds(options.interval_ms));
+    std::this_thread::sleep_for(pause);
   }
+}
+
+}  // namespace
+
+void AddStatusCommand(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const status = app.add_subcommand("status", "The daemon, its runs, and how their flushes come along");
+  status->add_flag("--watch", options->watch, "Look on until interrupted");
+  status->add_option("--interval", options->interval, "How often, with --watch (default 1s)")->check(CheckDuration);
+  SetRun(*status, line, options, RunStatus);
 }
 
 }  // namespace cairn::cli

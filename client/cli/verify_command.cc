@@ -1,192 +1,86 @@
-#include "client/cli/verify_command.h"
-
+// `cairn verify`: reads every byte and compares it with what was noted when it was written. Needs no daemon, except to
+// find the prefix of a run that is given by name or identity.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
-#include <memory>
+#include <string>
 #include <system_error>
 #include <utility>
+#include <variant>
+#include <vector>
 
+#include "client/cli/commands.h"
 #include "client/cli/file_argument.h"
+#include "client/cli/options.h"
 #include "client/cli/run_prefix.h"
-#include "client/cli/text.h"
-#include "client/cli/verify_files.h"
 #include "client/cli/verify_report.h"
 #include "storage/base/status.h"
-#include "storage/file/fti/names.h"
-#include "storage/file/transfer/transfer.h"
 #include "storage/io/posix_disk.h"
-#include "storage/place/prefix/index_tools.h"
-#include "storage/place/prefix/prefix.h"
-#include "storage/place/view/check.h"
+#include "storage/job/verify/verify_files.h"
+#include "storage/job/verify/verify_prefix.h"
 
 namespace cairn::cli {
 namespace {
 
-// What a prefix has to say beside its rows, once.
-struct Remarks {
-  bool sizes_only = false, failed = false;
+constexpr const char* kVerifyFooter =
+    "Of an FTI-FF file all is checked: its metadata, every chunk's hash, the file's checksum, the number of the\n"
+    "checkpoint in its name (Ckpt<id>-Rank<r>.fti) against the one in the file; of several files in one folder, that\n"
+    "the ranks' files are of one checkpoint. Damaged containers are named. Of a run every file is compared with its\n"
+    "catalogue, and SCR's lists (summary.scr, rank2file) with both; of SCR's own datasets, which have no checksums,\n"
+    "`sizes only`. `failed` are those that a restart has failed on: no restart uses them until `cairn index add`.\n"
+    "\n"
+    "Examples:\n"
+    "  cairn verify Ckpt17-Rank*.fti\n"
+    "  cairn verify /local/node0/2018-03-02_14-13-20/l1\n"
+    "  cairn verify /scratch/me/heat --dataset 17\n"
+    "\n"
+    "Exit codes: 0 all is right; 5 something is damaged; 4 something is not there; 1 a dataset is failed, or anything\n"
+    "else.";
+
+struct Options {
+  std::vector<std::string> targets;  // files, folders of FTI, prefixes, or runs that the daemon knows
+  DatasetId dataset = 0;             // not 0: only this one of each run
 };
 
-class PrefixVerifier {
- public:
-  PrefixVerifier(Disk& disk, const std::string& path, VerifyReport& report, Remarks& remarks)
-      : disk_(disk), path_(path), report_(report), remarks_(remarks) {}
-
-  void Verify(DatasetId wanted);
-
- private:
-  std::string Target(DatasetId id) const { return fmt::format("{}: dataset {}", path_, id); }
-  void VerifyOne(Prefix& prefix, const scr::Descriptor& descriptor, bool by_cairn, const std::string& failed);
-  absl::StatusOr<std::string> VerifyOwn(Prefix& prefix, DatasetId id);
-  absl::StatusOr<std::string> VerifyFiles(const Prefix& prefix, const std::vector<catalogue::Catalogue>& catalogues,
-                                          const std::string& target);
-
-  Disk& disk_;
-  const std::string& path_;
-  VerifyReport& report_;
-  Remarks& remarks_;
-};
-
-// What is committed, and yet is gone, is damage.
-absl::Status AsDamage(const absl::Status& status) {
-  return absl::IsNotFound(status) ? DataLoss("{}", MessageOf(status)) : status;
-}
-
-// What there is; empty: damage, which is reported.
-absl::StatusOr<std::string> PrefixVerifier::VerifyFiles(const Prefix& prefix,
-                                                        const std::vector<catalogue::Catalogue>& catalogues,
-                                                        const std::string& target) {
-  std::uint64_t files = 0, bytes = 0;
-  bool good = true;
-  for (const catalogue::Catalogue& catalogue : catalogues) {
-    for (const catalogue::FileEntry& file : catalogue.file()) {
-      const absl::Status status = AsDamage(VerifyFile(disk_, prefix.FilePath(file.prefix_name()), file));
-      if (!status.ok()) report_.Add(target, "", status);
-      good = good && status.ok();
-      bytes += file.bytes();
-      ++files;
+// All targets are looked at, whatever is wrong with some: kDamaged if any is damaged, else the first error.
+ExitCode RunVerify(const Context& context, const Options& options) {
+  const auto disk = MakePosixDisk();
+  VerifyReport report(context.json);
+  const verify::Report tell = [&report](const verify::Finding& finding) { report.Add(finding); };
+  verify::FileVerifier files(*disk, tell);
+  for (const std::string& target : options.targets) {
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::canonical(target, error);
+    if (!error && std::filesystem::is_directory(path, error)) {
+      verify::VerifyDirectory(*disk, path.string(), options.dataset, files, tell);
+    } else if (!error) {
+      files.Verify(path.string());
+    } else if (target.find('/') != std::string::npos) {
+      tell({.target = target, .dataset = {}, .status = NotFound("{}", error.message())});
+    } else if (const auto prefix = FindPrefix(context, target); prefix.ok()) {
+      verify::VerifyPrefix(*disk, *prefix, options.dataset, tell);
+    } else {
+      tell({.target = target, .dataset = {}, .status = prefix.status()});
     }
   }
-  if (!good) return std::string();
-  return fmt::format("{}, {}, {}", Count(catalogues.size(), "rank"), Count(files, "file"), Bytes(bytes));
-}
-
-absl::StatusOr<std::string> PrefixVerifier::VerifyOwn(Prefix& prefix, DatasetId id) {
-  const auto catalogues = prefix.Catalogues(id);
-  if (!catalogues.ok()) return AsDamage(catalogues.status());
-  CAIRN_ASSIGN_OR_RETURN(std::string what, VerifyFiles(prefix, *catalogues, Target(id)));
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> wrong, CheckRecords(disk_, path_, id));
-  for (const std::string& record : wrong) report_.Add(Target(id), "", DataLoss("{}", record));
-  const absl::Status shown = view::CheckFolder(disk_, path_, *catalogues);
-  const bool misleads = !shown.ok() && !absl::IsNotFound(shown);  // that there is no view is no damage
-  if (misleads && !what.empty()) report_.Add(Target(id), "", Annotate(shown, "its BP5 view"));
-  return wrong.empty() && !misleads ? what : std::string();
-}
-
-// `failed`: when a restart from it has failed; empty: none has.
-void PrefixVerifier::VerifyOne(Prefix& prefix, const scr::Descriptor& descriptor, bool by_cairn,
-                               const std::string& failed) {
-  const DatasetId id = descriptor.id;
-  std::string what;
-  if (by_cairn) {
-    const auto verified = VerifyOwn(prefix, id);
-    if (!verified.ok()) return report_.Add(Target(id), "", verified.status());
-    what = *verified;
-  } else {
-    const auto sizes = CheckScrSizes(disk_, path_, descriptor);
-    if (!sizes.ok()) return report_.Add(Target(id), "", AsDamage(sizes.status()));
-    what = fmt::format("SCR's own: {}, {}, {} by size; not read", Count(sizes->ranks, "rank"),
-                       Count(sizes->files, "file"), Bytes(sizes->bytes));
-  }
-  if (what.empty()) return;
-  VerifyReport::Details details;
-  absl::Status status;
-  if (!failed.empty()) {
-    details.verdict = "failed";
-    remarks_.failed = true;
-    status = FailedPrecondition("a restart from it failed at {}; what is there now: {}", failed, what);
-  } else if (!by_cairn) {
-    details.verdict = "sizes only";
-    remarks_.sizes_only = true;
-  }
-  report_.Add(Target(id), what, status, details);
-}
-
-void PrefixVerifier::Verify(DatasetId wanted) {
-  const auto prefix = Prefix::OpenReadOnly(disk_, path_);
-  if (!prefix.ok()) return report_.Add(path_, "", prefix.status());
-  const auto committed = (*prefix)->Committed();
-  if (!committed.ok()) return report_.Add(path_, "", committed.status());
-  for (const std::string& warning : (*prefix)->TakeWarnings()) report_.Add(path_, "", DataLoss("{}", warning));
-  bool found = false;
-  for (const auto& [id, dataset] : *committed) {
-    if (wanted != 0 && wanted != id) continue;
-    found = true;
-    VerifyOne(**prefix, dataset.descriptor, dataset.by_cairn, "");
-  }
-  // Those that no restart uses any more. A damaged index was told of above.
-  const auto rows = ListIndex(disk_, path_);
-  for (const IndexRow& row : rows.ok() ? *rows : std::vector<IndexRow>()) {
-    const DatasetId id = row.entry.descriptor.id;
-    if (row.entry.failed.empty() || !row.entry.complete || (wanted != 0 && wanted != id)) continue;
-    found = true;
-    VerifyOne(**prefix, row.entry.descriptor, row.by_cairn, row.entry.failed);
-  }
-  if (found) return;
-  if (wanted != 0) return report_.Add(path_, "", NotFound("no dataset {} is committed there", wanted));
-  report_.Add(path_, "no dataset is committed there", absl::OkStatus());
-}
-
-// The files with FTI's names in a folder: one of FTI's own, or of one dataset. A prefix has none beside its folders.
-absl::StatusOr<std::vector<std::string>> FilesOfFti(Disk& disk, const std::string& folder) {
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
-  std::vector<std::string> files;
-  for (const std::string& name : names) {
-    if (fti::ParseFileName(name).has_value()) files.push_back(folder + "/" + name);
-  }
-  return files;
-}
-
-void VerifyDirectory(Disk& disk, const std::string& path, DatasetId wanted, FileVerifier& verifier,
-                     VerifyReport& report, Remarks& remarks) {
-  const auto files = FilesOfFti(disk, path);
-  if (!files.ok()) return report.Add(path, "", files.status());
-  if (files->empty()) return PrefixVerifier(disk, path, report, remarks).Verify(wanted);
-  for (const std::string& file : *files) verifier.Verify(file);
+  files.CompareRanks();
+  return report.Finish();
 }
 
 }  // namespace
 
-ExitCode RunVerify(const Context& context, const std::vector<std::string>& targets, DatasetId dataset) {
-  const auto disk = MakePosixDisk();
-  VerifyReport report(context.json);
-  FileVerifier files(*disk, report);
-  Remarks remarks;
-  for (const std::string& target : targets) {
-    std::error_code error;
-    const std::filesystem::path path = std::filesystem::canonical(target, error);
-    if (!error && std::filesystem::is_directory(path, error)) {
-      VerifyDirectory(*disk, path.string(), dataset, files, report, remarks);
-    } else if (!error) {
-      files.Verify(path.string());
-    } else if (target.find('/') != std::string::npos) {
-      report.Add(target, "", NotFound("{}", error.message()));
-    } else if (const auto prefix = FindPrefix(context, target); prefix.ok()) {
-      PrefixVerifier(*disk, *prefix, report, remarks).Verify(dataset);
-    } else {
-      report.Add(target, "", prefix.status());
-    }
-  }
-  files.CompareRanks();
-  if (remarks.sizes_only && !context.json) {
-    Note("sizes only: SCR keeps no checksums that would tell whether the bytes are right");
-  }
-  if (remarks.failed && !context.json) {
-    Note(
-        "failed: no restart uses such a dataset; `cairn index add RUN NAME` looks at it anew and lets restarts use it");
-  }
-  return report.Finish();
+void AddVerifyCommand(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const verify = app.add_subcommand(
+      "verify", "Read every byte of runs or files and compare it with its checksums; needs no daemon");
+  verify
+      ->add_option("RUN|FILE", options->targets,
+                   "Prefixes, runs, folders of FTI, or FTI-FF, kvtree and catalogue files")
+      ->required();
+  verify->add_option("--dataset", options->dataset, "Only this dataset of each run");
+  verify->footer(kVerifyFooter);
+  SetRun(*verify, line, options, RunVerify);
 }
 
 }  // namespace cairn::cli

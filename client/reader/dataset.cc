@@ -1,50 +1,47 @@
 #include "client/reader/dataset.h"
 
-#include <set>
+#include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "client/reader/view_source.h"
 #include "storage/base/status.h"
-#include "storage/format/view/view.h"
-#include "storage/place/view/folder.h"
+#include "storage/file/bpdir/file_source.h"
+#include "storage/file/bpdir/memory_source.h"
+#include "storage/job/dataset_bp5/dataset_bp5.h"
 
 namespace cairn::reader {
 namespace {
 
 using OpenedDirectory = absl::StatusOr<std::unique_ptr<bpdir::Directory>>;
 
-OpenedDirectory OpenFilesOf(Prefix& prefix, DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) {
-  constexpr std::string_view kIndex = "/md.idx";
-  std::set<std::string> found;
-  for (const catalogue::Catalogue& catalogue : catalogues) {
-    for (const catalogue::FileEntry& file : catalogue.file()) {
-      const std::string_view name = file.prefix_name();
-      if (name.ends_with(kIndex)) found.emplace(name.substr(0, name.size() - kIndex.size()));
-    }
-  }
-  if (found.size() == 1) return bpdir::Directory::Open(prefix.FilePath(*found.begin()));
-  if (found.empty()) return InvalidArgument("dataset {}: files of the application's, none of them BP5", id);
-  return InvalidArgument("dataset {}: several BP5 directories, open one by its path: {}", id, fmt::join(found, ", "));
+OpenedDirectory OpenFilesOf(const StoredDataset& dataset) {
+  const std::map<std::string, std::string> found = DirectoriesIn(dataset);
+  if (found.size() == 1) return bpdir::Directory::Open(found.begin()->second);
+  if (found.empty()) return InvalidArgument("dataset {}: files of the application's, none of them BP5", dataset.id);
+  std::vector<std::string> names;
+  for (const auto& [name, path] : found) names.push_back(name);
+  return InvalidArgument("dataset {}: several BP5 directories, open one by its path: {}", dataset.id,
+                         fmt::join(names, ", "));
 }
 
-OpenedDirectory OpenInMemory(Disk& disk, Prefix& prefix, DatasetId id, std::vector<catalogue::Catalogue> catalogues) {
-  CAIRN_RETURN_IF_ERROR(view::Complete(disk, prefix.path(), catalogues));
-  CAIRN_ASSIGN_OR_RETURN(view::ViewFiles files, view::BuildView(catalogues));
-  CAIRN_ASSIGN_OR_RETURN(auto source, SourceOfView(prefix.path(), view::FolderName(id), std::move(files)));
-  return bpdir::Directory::Open(std::move(source));
+// Its data: the ranks' files in the prefix, mapped.
+OpenedDirectory OpenInMemory(Disk& disk, StoredDataset dataset) {
+  const std::string title = fmt::format("dataset {} of {}", dataset.id, dataset.root);
+  CAIRN_ASSIGN_OR_RETURN(auto below, bpdir::MapFiles(dataset.root));
+  CAIRN_ASSIGN_OR_RETURN(const MadeView view, ViewInMemory(disk, std::move(dataset), title));
+  return bpdir::Directory::Open(bpdir::FilesInMemory(view.directory, std::move(below)));
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<bpdir::Directory>> OpenDataset(Disk& disk, Prefix& prefix, DatasetId id) {
-  auto view = bpdir::Directory::Open(prefix.FilePath(view::FolderName(id)));
-  if (view.ok()) return view;
-  CAIRN_ASSIGN_OR_RETURN(std::vector<catalogue::Catalogue> catalogues, prefix.Catalogues(id));
-  const bool files = !catalogues.empty() && catalogues.front().files();
-  return files ? OpenFilesOf(prefix, id, catalogues) : OpenInMemory(disk, prefix, id, std::move(catalogues));
+OpenedDirectory OpenDataset(Disk& disk, Prefix& prefix, DatasetId id) {
+  if (const auto path = ViewOnDisk(disk, prefix.path(), id)) {
+    auto view = bpdir::Directory::Open(*path);
+    if (view.ok()) return view;  // a damaged one is made anew
+  }
+  CAIRN_ASSIGN_OR_RETURN(StoredDataset dataset, DatasetInPrefix(prefix, id));
+  return dataset.holds_files() ? OpenFilesOf(dataset) : OpenInMemory(disk, std::move(dataset));
 }
 
 }  // namespace cairn::reader

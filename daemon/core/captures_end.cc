@@ -5,6 +5,7 @@
 #include "storage/base/status.h"
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/format/placement/placement.h"
+#include "storage/place/names.h"
 
 namespace cairn {
 namespace {
@@ -22,7 +23,7 @@ catalogue::Catalogue CatalogueOf(const RunId& run, const Dataset& dataset, Rank 
   if (variables.empty()) return catalogue;
   catalogue::FileEntry& file = *catalogue.add_file();
   file.set_name(CheckpointFileName(dataset.id, rank));
-  file.set_prefix_name(fmt::format("ckpt.{}/{}", dataset.id, file.name()));
+  file.set_prefix_name(CheckpointPrefixName(dataset.id, rank));
   file.set_bytes(result.file_bytes);
   file.set_bytes_written(result.bytes_written);
   file.mutable_crc32c()->Assign(result.crc32c.begin(), result.crc32c.end());

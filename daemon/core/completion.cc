@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "daemon/core/descriptor.h"
 #include "storage/base/status.h"
 
 namespace cairn {
@@ -16,20 +15,16 @@ void Completion::Stored(const DatasetPtr& dataset, Rank rank, catalogue::Catalog
   if (!ledger_.Has(dataset)) return;
   ledger_.Stored(*dataset, rank, std::move(catalogue));
   if (!dataset->all_stored()) return;
-  auto complete = [store = stores_.Of(*dataset), descriptor = DescriptorOf(*dataset, true)] {
-    return store->Complete(descriptor);
-  };
-  stores_.Blocking(*dataset, std::move(complete),
-                   [this, dataset, lease = folders_.Lease(dataset->id)](const absl::Status& status) {
-                     if (!ledger_.Has(dataset)) return;
-                     if (status.ok()) {
-                       ledger_.Completed(*dataset);
-                       on_whole_(dataset);
-                     } else {
-                       ledger_.Fail(dataset->id, std::string(MessageOf(status)));
-                     }
-                     waits_.Changed();
-                   });
+  stores_.Complete(dataset, [this, dataset, lease = folders_.Lease(dataset->id)](const absl::Status& status) {
+    if (!ledger_.Has(dataset)) return;
+    if (status.ok()) {
+      ledger_.Completed(*dataset);
+      on_whole_(dataset);
+    } else {
+      ledger_.Fail(dataset->id, std::string(MessageOf(status)));
+    }
+    waits_.Changed();
+  });
 }
 
 }  // namespace cairn

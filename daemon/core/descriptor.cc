@@ -5,13 +5,14 @@
 #include <cstdint>
 
 #include "storage/format/catalogue/catalogue.h"
+#include "storage/place/names.h"
 
 namespace cairn {
 
 scr::Descriptor DescriptorOf(const Dataset& dataset, bool complete) {
   scr::Descriptor descriptor;
   descriptor.id = dataset.id;
-  descriptor.name = dataset.name.empty() ? fmt::format("ckpt.{}", dataset.id) : dataset.name;
+  descriptor.name = dataset.name.empty() ? DatasetName(dataset.id) : dataset.name;
   descriptor.checkpoint = dataset.kind.checkpoint;
   descriptor.output = dataset.kind.output;
   descriptor.created_us = dataset.created_us;

@@ -172,7 +172,7 @@ void Flusher::Commit(const JobPtr& job, const std::shared_ptr<PrefixGate::Lease>
     StepResult result;
     result.visited = visit([&](Prefix& prefix) {
       result.outcome = CommitCopied({context_.env.cache_disk, folder, job->descriptor, job->catalogues},
-                                    {context_.env.prefix_disk, prefix, *file, views}, job->copied);
+                                    {context_.env.prefix_disk, prefix, *file, views}, job->copied, job->gave_way);
       return result.outcome.status;
     });
     return result;
@@ -209,12 +209,15 @@ void Flusher::CommitEnded(const JobPtr& job, StepResult result) {
 }
 
 // What either step has found out besides.
-void Flusher::TakeFindings(const Job& job, const StepResult& result) {
+void Flusher::TakeFindings(Job& job, const StepResult& result) {
   given_.gate.VisitEnded(result.visited);
   for (const std::string& warning : result.outcome.warnings) {
     context_.Warn(fmt::format("{}: {}", TextOf(*job.dataset), warning));
   }
-  for (DatasetId id : result.outcome.withdrawn) given_.removals.GaveWay(id, job.dataset->id);
+  for (const auto& [id, catalogues] : result.outcome.withdrawn) {
+    given_.removals.GaveWay(id, job.dataset->id);
+    job.gave_way.emplace(id, catalogues);
+  }
 }
 
 // --- What goes wrong ---

@@ -26,6 +26,7 @@
 #include "storage/file/transfer/transfer.h"
 #include "storage/job/flush/flush_work.h"
 #include "storage/place/prefix/flush_file.h"
+#include "storage/place/publish/protocol.h"
 
 namespace cairn {
 
@@ -81,6 +82,7 @@ class Flusher {
     std::vector<catalogue::Catalogue> catalogues;
     std::shared_ptr<TransferProgress> progress = std::make_shared<TransferProgress>();
     std::vector<CopiedFile> copied;
+    Withdrawn gave_way;  // in all tries so far: the commit removes them
     std::uint32_t tries = 0;
     std::string error;
     Loop::TimerId timer = 0;
@@ -100,7 +102,7 @@ class Flusher {
   void CopyEnded(const JobPtr& job, StepResult result);
   void Commit(const JobPtr& job, const std::shared_ptr<PrefixGate::Lease>& lease);
   void CommitEnded(const JobPtr& job, StepResult result);
-  void TakeFindings(const Job& job, const StepResult& result);
+  void TakeFindings(Job& job, const StepResult& result);
   void Failed(const JobPtr& job, const FlushOutcome& outcome);
   void GiveUp(const JobPtr& job, const std::string& why);
   void BackOff(const JobPtr& job, const absl::Status& why);

@@ -12,7 +12,7 @@
 #include "storage/base/status.h"
 #include "storage/file/bpdir/directory.h"
 #include "storage/io/file_tree.h"
-#include "storage/job/flush/grown_directory.h"
+#include "storage/job/grow/grown_directory.h"
 
 namespace cairn {
 namespace {
@@ -178,14 +178,14 @@ void Growing::Found(const DatasetPtr& dataset, const std::set<std::string>& foun
 }
 
 void Growing::TakePlaces(const DatasetPtr& dataset, const std::shared_ptr<PrefixGate::Lease>& lease) {
-  auto place = [&disk = context_.env.prefix_disk, visit = given_.gate.MakeVisitor(), file = given_.flush_file,
+  auto place = [&disk = context_.env.prefix_disk, visit = given_.gate.MakeVisitor(),
                 descriptor = DescriptorOf(*dataset, false), names = Unplaced(dataset->id, growing_[dataset->id])] {
     PlacesTaken taken;
     taken.visited = visit([&](Prefix& there) {
       absl::Status status;
       for (const std::string& name : names) {
-        const FlushOutcome one = TakePlace({disk, there, *file}, descriptor, name);
-        taken.withdrawn.insert(taken.withdrawn.end(), one.withdrawn.begin(), one.withdrawn.end());
+        const GrowOutcome one = TakePlace(disk, there, descriptor, name);
+        for (const auto& [older, catalogues] : one.withdrawn) taken.withdrawn.push_back(older);
         taken.warnings.insert(taken.warnings.end(), one.warnings.begin(), one.warnings.end());
         if (one.status.ok()) taken.names.insert(name);
         if (one.too_late) taken.too_late.insert(name);
@@ -301,26 +301,30 @@ void Growing::CloseThen(DatasetId id, std::function<void()> then) {
 void Growing::Close(DatasetId id) {
   const std::set<std::string> names = given_.record.Grown(id);
   if (names.empty()) return End(id);
+  // Whose a place is must not change between the look and the closing.
+  const std::shared_ptr<PrefixGate::Lease> lease = given_.gate.TryTake(PrefixGate::Change::kTakePlaces);
+  if (!lease) return;  // the next look tries again
   growing_[id].working = true;
   auto close = [&disk = context_.env.prefix_disk, visit = given_.gate.MakeVisitor(), id, names] {
     return visit([&](Prefix& there) {
       absl::Status status;
       for (const std::string& name : names) {
-        const FlushOutcome one = ClosePlace(disk, there, id, name);
+        const GrowOutcome one = ClosePlace(disk, there, id, name);
         if (!one.status.ok() && !one.too_late && status.ok()) status = one.status;
       }
       return status;
     });
   };
-  RunBlocking(
-      context_.env.pools.growing, context_.env.loop, std::move(close), [this, id](const PrefixGate::Visited& visited) {
-        growing_[id].working = false;
-        given_.gate.VisitEnded(visited);
-        TellOnce(id, visited.status, &growing_[id].error);
-        if (!visited.status.ok() && !given_.gate.replaced()) return;  // the next look tries again
-        spdlog::info("run {}: the steps that dataset {} has on the prefix stay there, closed", given_.run_name, id);
-        End(id);
-      });
+  // Commits of the run wait for this, as for TakePlaces.
+  context_.OnPrefix(std::move(close), [this, id, lease](const PrefixGate::Visited& visited) {
+    growing_[id].working = false;
+    given_.gate.VisitEnded(visited);
+    TellOnce(id, visited.status, &growing_[id].error);
+    lease->End();
+    if (!visited.status.ok() && !given_.gate.replaced()) return;  // the next look tries again
+    spdlog::info("run {}: the steps that dataset {} has on the prefix stay there, closed", given_.run_name, id);
+    End(id);
+  });
 }
 
 void Growing::End(DatasetId id) {

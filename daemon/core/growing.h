@@ -3,7 +3,7 @@
 // own. README.md, "Growing outputs". Strand only.
 //
 // Of each dataset one thing is done at a time. Until all of it is whole in the cache its steps are followed; then it is
-// flushed like any other, which completes the directories where they are (storage/job/flush/grown_directory.h). Of one
+// flushed like any other, which completes the directories where they are (storage/job/grow/grown_directory.h). Of one
 // that can never be whole the steps stay as a closed directory. This node's record says which directories are on the
 // prefix.
 #ifndef CAIRN_DAEMON_CORE_GROWING_H_
@@ -31,9 +31,7 @@
 #include "storage/base/ids.h"
 #include "storage/file/bpdir/follow.h"
 #include "storage/file/transfer/transfer.h"
-#include "storage/job/flush/flush_work.h"
 #include "storage/place/cache/cache_folder.h"
-#include "storage/place/prefix/flush_file.h"
 
 namespace cairn {
 
@@ -48,7 +46,6 @@ class Growing {
   struct Given {  // all borrowed
     const std::string& run_name;
     std::shared_ptr<CacheFolder> cache;
-    std::shared_ptr<FlushFile> flush_file;
     Ledger& ledger;
     PrefixGate& gate;
     NodeRecord& record;

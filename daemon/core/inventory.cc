@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "storage/base/status.h"
+#include "storage/place/names.h"
 
 namespace cairn {
 namespace {
@@ -52,7 +53,7 @@ absl::StatusOr<CacheContents> LookAtCache(CacheFolder& cache) {
   CAIRN_ASSIGN_OR_RETURN(contents.load, cache.Load());
   const absl::StatusOr<kvtree::Tree> record = cache.LoadFlushRecord();
   if (record.ok()) {
-    contents.noted = DecodeNodeRecord(*record);
+    contents.notes = DecodeNodeRecord(*record);
   } else {
     contents.load.warnings.push_back(fmt::format("{}: {}", cache.path(), MessageOf(record.status())));
   }
@@ -85,8 +86,8 @@ void Inventory::AdoptCache(CacheContents contents) {
   for (const std::string& warning : contents.load.warnings) context_.Warn(warning);
   given_.ids.Seen(contents.load.highest_id);
   for (auto& [id, cached] : contents.load.whole) {
-    const auto noted = contents.noted.find(id);
-    const bool foreign = noted != contents.noted.end() && noted->second.noted.foreign;
+    const auto note = contents.notes.find(id);
+    const bool foreign = note != contents.notes.end() && note->second.foreign;
     if (const DatasetPtr dataset = given_.ledger.Get(id)) {
       given_.ledger.FoundInCache(*dataset);
     } else {
@@ -95,12 +96,12 @@ void Inventory::AdoptCache(CacheContents contents) {
     given_.folders.Known(id);
   }
   // What this node knows of the prefix without asking it: it may be out of reach now.
-  given_.record.Adopt(contents.noted);
+  given_.record.Adopt(contents.notes);
   const std::set<DatasetId>& begun = given_.record.begun();
-  for (const auto& [id, one] : contents.noted) {
+  for (const auto& [id, note] : contents.notes) {
     const DatasetPtr dataset = given_.ledger.Get(id);
     if (!dataset) continue;
-    Ledger::Noted noted = one.noted;
+    Ledger::Noted noted = NotedOf(note);
     const bool newer_begun = begun.upper_bound(id) != begun.end();
     if (noted.standing == Standing::kCurrent && noted.in_prefix && dataset->kind.files && newer_begun) {
       noted.standing = Standing::kDoubted;
@@ -112,7 +113,7 @@ void Inventory::AdoptCache(CacheContents contents) {
 void Inventory::AdoptCached(DatasetId id, CachedDataset cached, bool foreign) {
   Dataset dataset = DatasetOf(id, cached.descriptor);
   dataset.foreign = foreign;
-  if (cached.descriptor.name != fmt::format("ckpt.{}", id)) dataset.name = cached.descriptor.name;
+  if (cached.descriptor.name != DatasetName(id)) dataset.name = cached.descriptor.name;
   dataset.cache = Place::kWhole;
   PutParts(dataset, std::move(cached.ranks));
   given_.ledger.Adopt(std::move(dataset));
@@ -124,7 +125,7 @@ Inventory::Known Inventory::WhatIsKnown() const {
   Known known;
   for (const auto& [id, dataset] : given_.ledger.datasets()) {
     known.known.insert(id);
-    if (dataset->in_prefix()) known.had.insert(id);
+    if (dataset->in_prefix() || marking_failed_.contains(id)) known.had.insert(id);
   }
   for (const auto& [id, gone] : given_.ledger.gone()) {
     if (!taken_out_.contains(id)) known.known.insert(id);
@@ -306,16 +307,18 @@ void Inventory::Describe(const DatasetPtr& dataset, std::function<void(absl::Sta
 
 // --- What SCR is told ---
 
-void Inventory::Mark(DatasetId id, absl::Status (Prefix::*mark)(DatasetId)) {
-  if (!given_.gate.prefix()) return;
+void Inventory::Mark(DatasetId id, absl::Status (Prefix::*mark)(DatasetId), std::function<void()> then) {
+  if (!given_.gate.prefix()) return then();
   context_.OnPrefix([prefix = given_.gate.prefix(), mark, id] { return (prefix.get()->*mark)(id); },
-                    [this, id](const absl::Status& status) {
+                    [this, id, then = std::move(then)](const absl::Status& status) {
                       if (!status.ok()) context_.Warn(fmt::format("dataset {}: {}", id, MessageOf(status)));
+                      then();
                     });
 }
 
 void Inventory::MarkFailed(DatasetId id) {
-  Mark(id, &Prefix::MarkFailed);
+  marking_failed_.insert(id);
+  Mark(id, &Prefix::MarkFailed, [this, id] { marking_failed_.erase(id); });
 }
 
 void Inventory::MarkFetched(DatasetId id) {

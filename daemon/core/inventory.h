@@ -25,6 +25,7 @@
 #include "proto/catalogue.pb.h"
 #include "storage/base/ids.h"
 #include "storage/place/cache/cache_folder.h"
+#include "storage/place/node_record.h"
 #include "storage/place/prefix/prefix.h"
 
 namespace cairn {
@@ -33,7 +34,7 @@ namespace cairn {
 // read is a warning.
 struct CacheContents {
   CacheLoad load;
-  NotedDatasets noted;
+  NodeNotes notes;
 };
 absl::StatusOr<CacheContents> LookAtCache(CacheFolder& cache);
 
@@ -71,7 +72,8 @@ class Inventory {
   // state wins over the index for datasets that we already track: a copy found damaged stays so, and what is being
   // removed does not come back.
   void AdoptSince(const PrefixLook& look, const std::set<DatasetId>& had);
-  // Datasets that need not be read again, and those that were on the prefix when it was last looked at.
+  // Datasets that need not be read again, and those that were on the prefix when it was last looked at, or are being
+  // marked FAILED there: the index may not say so yet.
   struct Known {
     std::set<DatasetId> known, had;
   };
@@ -102,7 +104,8 @@ class Inventory {
   bool AdoptChange(DatasetId id, const PrefixLook& look, bool had);
   void TakenOut(const DatasetPtr& dataset, const PrefixContents& found);
   void IdTaken(const DatasetPtr& dataset, const PrefixContents& found);
-  void Mark(DatasetId id, absl::Status (Prefix::*mark)(DatasetId));
+  void Mark(
+      DatasetId id, absl::Status (Prefix::*mark)(DatasetId), std::function<void()> then = [] {});
 
   const Context& context_;
   const Given given_;
@@ -113,6 +116,7 @@ class Inventory {
   std::map<DatasetId, std::string> unusable_;  // SCR's own there that are not whole: why
   std::set<DatasetId> taken_out_;              // of the prefix' index, by someone else
   std::set<DatasetId> committed_here_;
+  std::set<DatasetId> marking_failed_;
   std::map<DatasetId, std::vector<std::function<void(absl::Status)>>> describing_;  // whom to tell
 };
 

@@ -1,6 +1,5 @@
 #include "daemon/core/node_record.h"
 
-#include <cstdlib>
 #include <utility>
 
 #include "storage/base/status.h"
@@ -8,43 +7,32 @@
 namespace cairn {
 namespace {
 
-Standing StandingOf(const kvtree::Tree& entry) {
-  const auto says = [&entry](const char* key) { return entry.GetBool(key).value_or(false); };
-  if (says("ID_TAKEN")) return Standing::kIdTaken;
-  if (says("GAVE_WAY")) return Standing::kGaveWay;
-  if (says("DROPPED")) return Standing::kSuperseded;
-  return says("DOUBTED") ? Standing::kDoubted : Standing::kCurrent;
+// The strongest counts.
+Standing StandingOf(const NodeNote& note) {
+  if (note.id_taken) return Standing::kIdTaken;
+  if (note.gave_way) return Standing::kGaveWay;
+  if (note.dropped) return Standing::kSuperseded;
+  return note.doubted ? Standing::kDoubted : Standing::kCurrent;
 }
 
 }  // namespace
 
-NotedDatasets DecodeNodeRecord(const kvtree::Tree& record) {
-  NotedDatasets noted;
-  const kvtree::Tree* datasets = record.Find("DATASET");
-  if (datasets == nullptr) return noted;
-  for (const auto& [key, entry] : datasets->elements()) {
-    NotedDataset& one = noted[std::strtoull(key.c_str(), nullptr, 10)];
-    one.noted.in_prefix = entry.GetBool("PREFIX").value_or(false);
-    one.noted.pinned = entry.GetBool("PINNED").value_or(false);
-    one.noted.foreign = entry.GetBool("FOREIGN").value_or(false);
-    one.noted.standing = StandingOf(entry);
-    one.noted.ordinal = entry.GetUnsigned("ORDINAL").value_or(0);
-    one.begun = entry.GetBool("BEGUN").value_or(false);
-    if (const kvtree::Tree* grown = entry.Find("GROWING")) {
-      for (const auto& [name, nothing] : grown->elements()) one.grown.insert(name);
-    }
-  }
-  return noted;
+Ledger::Noted NotedOf(const NodeNote& note) {
+  return {.in_prefix = note.in_prefix,
+          .pinned = note.pinned,
+          .foreign = note.foreign,
+          .standing = StandingOf(note),
+          .ordinal = note.ordinal};
 }
 
 NodeRecord::NodeRecord(const Context& context, std::string run_name, std::shared_ptr<CacheFolder> cache,
                        const Ledger& ledger)
     : context_(context), run_name_(std::move(run_name)), cache_(std::move(cache)), ledger_(ledger) {}
 
-void NodeRecord::Adopt(const NotedDatasets& noted) {
-  for (const auto& [id, one] : noted) {
+void NodeRecord::Adopt(const NodeNotes& notes) {
+  for (const auto& [id, one] : notes) {
     if (one.begun) begun_.insert(id);
-    if (one.noted.pinned && !ledger_.Get(id)) pinned_.insert(id);
+    if (one.pinned && !ledger_.Get(id)) pinned_.insert(id);
     for (const std::string& name : one.grown) grown_[id].insert(name);
   }
 }
@@ -62,30 +50,24 @@ void NodeRecord::LostPlace(DatasetId id, const std::string& name) {
   if (at->second.empty()) grown_.erase(at);
 }
 
-kvtree::Tree NodeRecord::Encode() const {
-  kvtree::Tree record;
-  const auto entry_of = [&record](DatasetId id) -> kvtree::Tree& {
-    return record.At("DATASET").At(fmt::format("{}", id));
-  };
+NodeNotes NodeRecord::Notes() const {
+  NodeNotes notes;
   for (const auto& [id, dataset] : ledger_.datasets()) {
     const bool dropped = dataset->flush_dropped(), gave_way = dataset->gave_way();
     const bool counted = dataset->in_cache() && dataset->ordinal != 0;
     if (!dataset->in_prefix() && !dataset->pinned && !gave_way && !dropped && !counted) continue;
-    kvtree::Tree& entry = entry_of(id);
-    entry.SetBool("PREFIX", dataset->in_prefix());
-    entry.SetBool("PINNED", dataset->pinned);
-    if (counted) entry.Set("ORDINAL", dataset->ordinal);
-    if (dropped) entry.SetBool("DROPPED", true);
-    if (gave_way) entry.SetBool("GAVE_WAY", true);
-    if (dataset->foreign) entry.SetBool("FOREIGN", true);
-    if (dataset->id_taken()) entry.SetBool("ID_TAKEN", true);
-    if (dataset->standing == Standing::kDoubted) entry.SetBool("DOUBTED", true);
+    notes[id] = {.in_prefix = dataset->in_prefix(),
+                 .pinned = dataset->pinned,
+                 .dropped = dropped,
+                 .gave_way = gave_way,
+                 .foreign = dataset->foreign,
+                 .id_taken = dataset->id_taken(),
+                 .doubted = dataset->standing == Standing::kDoubted,
+                 .ordinal = counted ? dataset->ordinal : 0};
   }
-  for (const auto& [id, names] : grown_) {
-    for (const std::string& name : names) entry_of(id).At("GROWING").At(name);
-  }
-  for (DatasetId id : begun_) entry_of(id).SetBool("BEGUN", true);
-  return record;
+  for (const auto& [id, names] : grown_) notes[id].grown = names;
+  for (const DatasetId id : begun_) notes[id].begun = true;
+  return notes;
 }
 
 void NodeRecord::Store(Then then) {
@@ -95,7 +77,7 @@ void NodeRecord::Store(Then then) {
     return;
   }
   storing_ = true;
-  context_.OnCache([cache = cache_, record = Encode()] { return cache->StoreFlushRecord(record); },
+  context_.OnCache([cache = cache_, record = EncodeNodeRecord(Notes())] { return cache->StoreFlushRecord(record); },
                    [this, told = std::exchange(waiting_, {})](const absl::Status& status) {
                      if (!status.ok()) context_.Warn(fmt::format("run {}: {}", run_name_, MessageOf(status)));
                      for (const Then& next : told) next(status);

@@ -1,5 +1,5 @@
-// What this node notes of a run's datasets beside its cache, in flush.cairn, for the next daemon: which are on the
-// prefix, which were begun there, dropped, pinned, and which growing directories are there. Strand only.
+// What this node notes of a run's datasets beside its cache, for the next daemon (storage/place/node_record.h has the
+// record): kept up to date here, and stored. Strand only.
 #ifndef CAIRN_DAEMON_CORE_NODE_RECORD_H_
 #define CAIRN_DAEMON_CORE_NODE_RECORD_H_
 
@@ -15,20 +15,13 @@
 #include "daemon/core/context.h"
 #include "daemon/core/ledger.h"
 #include "storage/base/ids.h"
-#include "storage/format/kvtree/tree.h"
 #include "storage/place/cache/cache_folder.h"
+#include "storage/place/node_record.h"
 
 namespace cairn {
 
-// flush.cairn, as it is on disk: DATASET / <id> / PREFIX, PINNED, DROPPED, GAVE_WAY, FOREIGN, ID_TAKEN, DOUBTED, BEGUN
-// (flags), ORDINAL (a number), GROWING / <name of a directory>.
-struct NotedDataset {
-  Ledger::Noted noted;
-  bool begun = false;
-  std::set<std::string> grown;
-};
-using NotedDatasets = std::map<DatasetId, NotedDataset>;
-NotedDatasets DecodeNodeRecord(const kvtree::Tree& record);
+// What the ledger takes of a note.
+Ledger::Noted NotedOf(const NodeNote& note);
 
 class NodeRecord {
  public:
@@ -38,7 +31,7 @@ class NodeRecord {
   NodeRecord(const NodeRecord&) = delete;
 
   // What the record of the daemon before says of datasets that the ledger need not know.
-  void Adopt(const NotedDatasets& noted);
+  void Adopt(const NodeNotes& notes);
   // Stores what is so now: of the ledger and of the rest. One write at a time, of the state as it is when the write
   // begins: the last one always tells the latest. `then` hears of the write that tells what is so now.
   void Store(Then then = nullptr);
@@ -59,7 +52,7 @@ class NodeRecord {
   bool IsPinned(DatasetId id) const { return pinned_.contains(id); }
 
  private:
-  kvtree::Tree Encode() const;
+  NodeNotes Notes() const;
 
   const Context& context_;
   const std::string run_name_;

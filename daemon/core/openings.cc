@@ -3,8 +3,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -37,15 +35,6 @@ absl::Status ValidateOpen(const local::Open& open) {
   return absl::OkStatus();
 }
 
-// Without symbolic links; nullopt: there is no such path.
-std::optional<std::string> RealPath(const std::string& path) {
-  char* resolved = ::realpath(path.c_str(), nullptr);
-  if (resolved == nullptr) return std::nullopt;
-  std::string real = resolved;
-  std::free(resolved);
-  return real;
-}
-
 }  // namespace
 
 // What a pool does for an opening: it looks at the prefix, and, of a run whose prefix is not known yet, opens its
@@ -71,8 +60,8 @@ class Openings::Preparation {
  private:
   absl::Status Reach(Prepared& prepared) const {
     CAIRN_RETURN_IF_ERROR(MakeDirectories(prefix_disk_, path_, 0755));
-    const std::optional<std::string> real = RealPath(path_);
-    if (!real) return Unavailable("{}: cannot be resolved", path_);
+    const auto real = prefix_disk_.RealPath(path_);
+    if (!real.ok()) return Unavailable("{}: cannot be resolved", path_);
     prepared.path = *real;
     CAIRN_ASSIGN_OR_RETURN(prepared.prefix, Prefix::Open(prefix_disk_, prepared.path));
     auto newest = prepared.prefix->NewestLaunch();
@@ -88,8 +77,8 @@ class Openings::Preparation {
 
   // Nothing is made at the prefix, and where it cannot be written it is only read.
   absl::Status ReachToRead(Prepared& prepared) const {
-    const std::optional<std::string> real = RealPath(path_);
-    if (!real) return NotFound("{}: there is no such directory", path_);
+    const auto real = prefix_disk_.RealPath(path_);
+    if (!real.ok()) return NotFound("{}: there is no such directory", path_);
     prepared.path = *real;
     CAIRN_ASSIGN_OR_RETURN(prepared.prefix, Prefix::OpenReadOnly(prefix_disk_, prepared.path));
     if (prepared.prefix->run() == RunId()) return NotFound("{}: no run of Cairn's has this prefix", prepared.path);

@@ -80,12 +80,16 @@ bool PrefixGate::MayTake(Change change) const {
       return removals_ == 0 && (waiting_.empty() || NamesHeld());
     case Change::kCommitFiles:
       return removals_ == 0 && waiting_.empty() && !NamesHeld();
+    case Change::kComplete:
+      return removals_ == 0;
+    case Change::kCompleteFiles:  // those who wait may wait for the names, which are held until this has ended
+      return file_commits_ == 0 && removals_ == 0;
     case Change::kRemove:
       return commits_ == 0;
     case Change::kRemoveFiles:
       return commits_ == 0 && !NamesHeld();
     case Change::kRemoveFailed:
-      return true;
+      return file_commits_ == 0;
     case Change::kTakePlaces:
       return file_commits_ == 0 && removals_ == 0 && !NamesHeld();
     case Change::kNames:
@@ -98,9 +102,11 @@ std::shared_ptr<PrefixGate::Lease> PrefixGate::TryTake(Change change) {
   if (!MayTake(change)) return nullptr;
   switch (change) {
     case Change::kCommitFiles:
+    case Change::kCompleteFiles:
       ++file_commits_;
       [[fallthrough]];
     case Change::kCommit:
+    case Change::kComplete:
       ++commits_;
       break;
     case Change::kNames:
@@ -116,9 +122,11 @@ void PrefixGate::Lease::End() {
   CAIRN_CHECK(gate != nullptr);
   switch (change_) {
     case Change::kCommitFiles:
+    case Change::kCompleteFiles:
       --gate->file_commits_;
       [[fallthrough]];
     case Change::kCommit:
+    case Change::kComplete:
       --gate->commits_;
       break;
     case Change::kNames:

@@ -59,13 +59,15 @@ class PrefixGate {
 
   // --- Who may change it now? ---
   enum class Change : std::uint8_t {
-    kCommit,        // of what has names of its own (ckpt.<id>)
-    kCommitFiles,   // of the application's files, over names that others may have
-    kRemove,        // of what has names of its own
-    kRemoveFiles,   // of files, or of what was begun and never committed
-    kRemoveFailed,  // of what was written past the cache and failed: waits for nobody
-    kTakePlaces,    // of others' files, for growing directories
-    kNames,         // files are about to be written past the cache: who may have their names is asked, nothing taken
+    kCommit,         // of what has names of its own (ckpt.<id>)
+    kCommitFiles,    // of the application's files, over names that others may have
+    kComplete,       // a commit of what was written past the cache and has names of its own: waits only for removals
+    kCompleteFiles,  // of files that were written past the cache, whose names are held until then
+    kRemove,         // of what has names of its own
+    kRemoveFiles,    // of files, or of what was begun and never committed
+    kRemoveFailed,   // of what was written past the cache and failed: waits only for commits of files
+    kTakePlaces,     // of others' files, for growing directories
+    kNames,          // files are about to be written past the cache: who may have their names is asked, nothing taken
   };
   // While one commits nobody removes, and the other way round. While files are written past the cache nobody else puts
   // files on the prefix or takes them away. A commit lets those go first who wait for their turn.

@@ -6,7 +6,7 @@
 #include "daemon/core/descriptor.h"
 #include "daemon/core/facts.h"
 #include "storage/base/status.h"
-#include "storage/place/prefix/bypass.h"
+#include "storage/place/publish/unfinished.h"
 
 namespace cairn {
 
@@ -85,17 +85,20 @@ void Removals::RemoveTooLate(DatasetId id, std::vector<catalogue::Catalogue> cat
   if (!gate_.usable()) return;  // the record stays, for the next start
   const auto lease = gate_.TryTake(Change::kRemoveFiles);
   if (!lease) return gate_.WhenFree([this, id, catalogues] { RemoveTooLate(id, catalogues); });
-  context_.OnPrefix([&disk = context_.env.prefix_disk, prefix = gate_.prefix(), id,
-                     catalogues = std::move(catalogues)] { return RemoveUnfinished(disk, *prefix, id, catalogues); },
-                    [this, lease, id](const absl::Status& removed) {
-                      if (removed.ok() || absl::IsFailedPrecondition(removed)) {
-                        record_.Settled(id);
-                        record_.Store();
-                      } else {
-                        context_.Warn(fmt::format("dataset {}: {}", id, MessageOf(removed)));
-                      }
-                      lease->End();
-                    });
+  context_.OnPrefix(
+      [&disk = context_.env.prefix_disk, prefix = gate_.prefix(), id,
+       leftovers = Leftovers{.known = std::move(catalogues)}] {
+        return RemoveUnfinished(disk, *prefix, id, leftovers);
+      },
+      [this, lease, id](const absl::Status& removed) {
+        if (removed.ok() || absl::IsFailedPrecondition(removed)) {
+          record_.Settled(id);
+          record_.Store();
+        } else {
+          context_.Warn(fmt::format("dataset {}: {}", id, MessageOf(removed)));
+        }
+        lease->End();
+      });
 }
 
 void Removals::Tidy() {
@@ -114,11 +117,8 @@ void Removals::Tidy() {
       [&disk = context_.env.prefix_disk, prefix = gate_.prefix(),
        left]() mutable -> absl::StatusOr<std::set<DatasetId>> {
         CAIRN_ASSIGN_OR_RETURN(const PrefixContents there, prefix->Contents());
-        std::erase_if(left, [&](DatasetId id) {
-          // What was dropped from the index, or failed, was committed all the same: its files stay.
-          const bool committed = there.datasets.contains(id) || there.dropped.contains(id) || there.failed.contains(id);
-          return committed || RemoveUnfinished(disk, *prefix, id).ok();
-        });
+        std::erase_if(
+            left, [&](DatasetId id) { return WasCommitted(there, id) || RemoveUnfinished(disk, *prefix, id).ok(); });
         return left;
       },
       [this, lease, left](const absl::StatusOr<std::set<DatasetId>>& rest) {

@@ -6,18 +6,10 @@
 #include "storage/base/status.h"
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/io/file_tree.h"
+#include "storage/place/names.h"
 
 namespace cairn {
 namespace {
-
-// Where the prefix has a dataset's own bytes and view: ckpt.<number>, ckpt.<number>.bp.
-bool IsDatasetFolder(std::string_view name) {
-  constexpr std::string_view kBefore = "ckpt.", kView = ".bp";
-  if (!name.starts_with(kBefore)) return false;
-  name.remove_prefix(kBefore.size());
-  if (name.ends_with(kView)) name.remove_suffix(kView.size());
-  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
-}
 
 // A name in `names` below `name`, or one that `name` is below; empty: none.
 template <typename Names>
@@ -39,7 +31,7 @@ const RoutedNames::Output* RoutedNames::Find(DatasetId id) const {
 
 // A file's name is free of others' directories, and the other way round.
 absl::Status RoutedNames::Check(DatasetId id, const std::string& name, bool directory) const {
-  if (IsDatasetFolder(name.substr(0, name.find('/')))) {
+  if (IsOfDatasets(name.substr(0, name.find('/')))) {
     return InvalidArgument("{}: folders ckpt.<number> belong to checkpoints of memory", name);
   }
   const Output* const output = Find(id);

@@ -44,8 +44,7 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
                  return flusher.Has(dataset_id) || stores.Writes(dataset_id) || growing.Has(dataset_id);
                }),
       stores(shared.context, name, folder, shared.room, ledger, gate, record, removals),
-      growing(shared.context,
-              {name, folder, flush_file, ledger, gate, record, folders, removals, shared.slots.throttle},
+      growing(shared.context, {name, folder, ledger, gate, record, folders, removals, shared.slots.throttle},
               {.places = [this](DatasetId dataset_id) { return names.Places(dataset_id); },
                .on_change = [this] { waits.Changed(); }}),
       steering(shared.context, name, ledger, gate, waits),

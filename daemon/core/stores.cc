@@ -81,6 +81,24 @@ void Stores::Begin(const DatasetPtr& dataset, std::function<void(absl::Status)> 
   });
 }
 
+void Stores::Complete(const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
+  auto complete = [store = Of(*dataset), descriptor = DescriptorOf(*dataset, true)] {
+    return store->Complete(descriptor);
+  };
+  if (!dataset->kind.past_cache) return context_.OnCache(std::move(complete), std::move(then));
+  using Change = PrefixGate::Change;
+  const auto lease = gate_.TryTake(dataset->kind.files ? Change::kCompleteFiles : Change::kComplete);
+  if (!lease) {
+    return gate_.WhenFree([this, dataset, then = std::move(then)] {
+      ledger_.Has(dataset) ? Complete(dataset, then) : then(Aborted("dataset {} failed meanwhile", dataset->id));
+    });
+  }
+  context_.OnPrefix(std::move(complete), [lease, then = std::move(then)](const absl::Status& status) {
+    then(status);
+    lease->End();
+  });
+}
+
 void Stores::Completed(const Dataset& dataset) {
   unfinished_.erase(dataset.id);
   record_.Settled(dataset.id);
@@ -91,6 +109,7 @@ void Stores::Completed(const Dataset& dataset) {
 
 void Stores::Remove(DatasetId id) {
   const auto lease = gate_.TryTake(PrefixGate::Change::kRemoveFailed);
+  if (!lease) return gate_.WhenFree([this, id] { Remove(id); });
   context_.OnPrefix([store = bypass_, id] { return store->Remove(id); },
                     [this, lease, id](const absl::Status& status) {
                       unfinished_.erase(id);
@@ -108,6 +127,9 @@ void Stores::Remove(DatasetId id) {
 void Stores::TellWithdrawn() {
   if (!bypass_) return;
   for (const auto& [id, to] : bypass_->TakeWithdrawn()) removals_.GaveWay(id, to);
+  for (const std::string& warning : bypass_->TakeWarnings()) {
+    context_.Warn(fmt::format("run {}: {}", run_name_, warning));
+  }
 }
 
 }  // namespace cairn

@@ -1,5 +1,5 @@
 // Where one run's new datasets are written: into the cache, or past it straight to the prefix
-// (storage/place/prefix/bypass.h), and which of the two. README.md, "Past the cache". Strand only.
+// (storage/place/publish/bypass.h), and which of the two. README.md, "Past the cache". Strand only.
 #ifndef CAIRN_DAEMON_CORE_STORES_H_
 #define CAIRN_DAEMON_CORE_STORES_H_
 
@@ -22,7 +22,7 @@
 #include "storage/io/disk.h"
 #include "storage/place/cache/cache_folder.h"
 #include "storage/place/cache/dataset_store.h"
-#include "storage/place/prefix/bypass.h"
+#include "storage/place/publish/bypass.h"
 
 namespace cairn {
 
@@ -54,11 +54,14 @@ class Stores {
   void Entered(const Dataset& dataset);  // it was just created
   // Its folder on the prefix. First this node's record says whom to take away after a crash. `then` runs later.
   void Begin(const DatasetPtr& dataset, std::function<void(absl::Status)> then);
+  // All ranks of the dataset are stored: makes it whole where it is. What is past the cache is published, and so waits
+  // for others that change the prefix. `then` runs later.
+  void Complete(const DatasetPtr& dataset, std::function<void(absl::Status)> then);
   void Completed(const Dataset& dataset);
   bool Writes(DatasetId id) const { return unfinished_.contains(id); }  // until it is complete or removed
   // It failed, and nothing writes to it any more.
   void Remove(DatasetId id);
-  // Datasets may have given way to what was routed or completed.
+  // Datasets may have given way to what was completed, or to what then failed.
   void TellWithdrawn();
 
  private:

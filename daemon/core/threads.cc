@@ -1,7 +1,5 @@
 #include "daemon/core/threads.h"
 
-#include <fmt/format.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,25 +8,14 @@
 #include <thread>
 #include <utility>
 
+#include "storage/base/clock.h"
+#include "storage/base/host_name.h"
 #include "storage/base/random.h"
 #include "storage/base/status.h"
+#include "storage/base/user_name.h"
 
 namespace cairn {
 namespace {
-
-std::string UserName() {
-  passwd entry{};
-  passwd* found = nullptr;
-  char buffer[4096];
-  if (getpwuid_r(geteuid(), &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr) return found->pw_name;
-  return fmt::format("uid-{}", geteuid());
-}
-
-std::string HostName() {
-  char name[256] = "localhost";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
 
 std::uint64_t RandomNumber() {
   std::uint64_t number = 0;
@@ -37,8 +24,8 @@ std::uint64_t RandomNumber() {
 }
 
 Clocks OrTheSystems(Clocks clocks) {
-  if (!clocks.steady) clocks.steady = std::chrono::steady_clock::now;
-  if (!clocks.wall) clocks.wall = std::chrono::system_clock::now;
+  if (!clocks.steady) clocks.steady = SteadyNow;
+  if (!clocks.wall) clocks.wall = WallNow;
   return clocks;
 }
 

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <chrono>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "daemon/door/local_connection.h"
+#include "storage/base/host_name.h"
 #include "storage/base/status.h"
 
 namespace cairn {
@@ -24,12 +24,6 @@ using ErrorCode = boost::system::error_code;
 using Protocol = asio::local::stream_protocol;
 
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // when the process is out of descriptors
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 // What protobuf says of messages that it cannot parse: they are answered anyway.
 void LogForProtobuf(google::protobuf::LogLevel, const char*, int, const std::string& message) {

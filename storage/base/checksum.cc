@@ -2,6 +2,7 @@
 
 #include <isa-l/crc.h>
 #include <openssl/evp.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <string_view>
@@ -9,30 +10,6 @@
 #include "storage/base/check.h"
 
 namespace cairn {
-namespace {
-
-constexpr std::uint32_t kCrc32Polynomial = 0xEDB88320u;  // reflected: bit 31 is the coefficient of x^0
-
-// The product of two polynomials over GF(2) modulo the CRC-32 polynomial, all reflected.
-constexpr std::uint32_t Multiply(std::uint32_t a, std::uint32_t b) {
-  std::uint32_t product = 0;
-  for (std::uint32_t bit = 1u << 31; bit != 0; bit >>= 1) {
-    if ((a & bit) != 0) product ^= b;
-    b = (b >> 1) ^ ((b & 1) != 0 ? kCrc32Polynomial : 0);  // times x
-  }
-  return product;
-}
-
-// Entry k: x^(2^k). The order of x divides 2^32 - 1, so that entry 32 would be entry 0 again.
-constexpr std::array<std::uint32_t, 32> kSquares = [] {
-  std::array<std::uint32_t, 32> squares{};
-  squares[0] = 1u << 30;  // x
-  for (std::size_t k = 1; k < squares.size(); ++k) squares[k] = Multiply(squares[k - 1], squares[k - 1]);
-  return squares;
-}();
-static_assert(Multiply(kSquares[31], kSquares[31]) == kSquares[0]);
-
-}  // namespace
 
 std::uint32_t Crc32c(std::span<const std::byte> bytes, std::uint32_t before) {
   // ISA-L's crc32_iscsi leaves both complements to its caller and takes an int length.
@@ -53,11 +30,11 @@ std::uint32_t Crc32(std::span<const std::byte> bytes, std::uint32_t before) {
 }
 
 std::uint32_t Crc32Combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_bytes) {
-  // Appending n bytes multiplies the CRC of what is before by x^(8n); the complements cancel out.
-  for (std::size_t k = 3; b_bytes != 0; ++k, b_bytes >>= 1) {
-    if ((b_bytes & 1) != 0) a = Multiply(kSquares[k % kSquares.size()], a);
-  }
-  return a ^ b;
+  // Appending n bytes multiplies the CRC of what is before by x^(8n). The order of x divides 2^32 - 1, so n may be
+  // reduced. This matters: zlib takes a signed length, and 1.2.13 never returns from a negative one.
+  constexpr std::uint64_t kOrder = 0xFFFFFFFFu;
+  static_assert(sizeof(z_off_t) == 8);
+  return static_cast<std::uint32_t>(::crc32_combine(a, b, static_cast<z_off_t>(b_bytes % kOrder)));
 }
 
 Md5Digest Md5(std::span<const std::byte> bytes) {

@@ -1,4 +1,4 @@
-// CRC32C and CRC-32 (ISA-L) and MD5 (one stream by OpenSSL; many at once in md5_lanes.h).
+// CRC32C and CRC-32 (ISA-L; zlib joins CRC-32s) and MD5 (one stream by OpenSSL; many at once in md5_lanes.h).
 #ifndef CAIRN_STORAGE_BASE_CHECKSUM_H_
 #define CAIRN_STORAGE_BASE_CHECKSUM_H_
 

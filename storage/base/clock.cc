@@ -16,6 +16,10 @@ std::chrono::system_clock::time_point WallNow() {
   return simulated != nullptr ? simulated->source().wall() : std::chrono::system_clock::now();
 }
 
+std::int64_t NowMicros() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(WallNow().time_since_epoch()).count();
+}
+
 std::chrono::steady_clock::time_point SteadyNow() {
   return simulated != nullptr ? simulated->source().steady() : std::chrono::steady_clock::now();
 }

@@ -3,11 +3,13 @@
 #define CAIRN_STORAGE_BASE_CLOCK_H_
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 
 namespace cairn {
 
 std::chrono::system_clock::time_point WallNow();
+std::int64_t NowMicros();  // WallNow since the epoch, as records have it
 std::chrono::steady_clock::time_point SteadyNow();
 void SleepFor(std::chrono::nanoseconds time);
 

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "storage/base/host_name.h"
 #include "storage/base/status.h"
 
 namespace cairn {
@@ -53,12 +54,6 @@ std::string HolderIn(int fd) {
   }
   if (space == line.npos) return "an unknown process";
   return fmt::format("process {} on {}", line.substr(0, space), line.substr(space + 1));
-}
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "?";
-  return name.data();
 }
 
 }  // namespace

@@ -1,11 +1,15 @@
 #include "storage/io/disk.h"
 
-#include "storage/base/path.h"
+#include <algorithm>
 
+#include "storage/base/path.h"
 #include "storage/base/status.h"
+#include "storage/io/once_frame.h"
 
 namespace cairn {
 namespace {
+
+constexpr int kLooksMax = 2;  // at an empty file: between two its maker may have finished
 
 std::span<const std::byte> AsBytes(std::string_view text) {
   return std::as_bytes(std::span(text));
@@ -18,22 +22,27 @@ absl::Status WriteSynced(Disk& disk, const std::string& path, std::string_view b
   return file->Sync();
 }
 
-// Writes a work file and lets `publish` make the name of it; the work file is gone afterwards if that can be had.
-template <typename Publish>
-absl::Status WriteAndPublish(Disk& disk, const std::string& path, std::string_view bytes, std::uint32_t mode,
-                             Publish publish) {
-  const std::string work = WorkName(path);
-  absl::Status status = WriteSynced(disk, work, bytes, mode);
-  if (status.ok()) status = publish(work);
-  if (!status.ok()) disk.Remove(work).IgnoreError();  // the first error counts; a work name is garbage anyway
-  return status;
+absl::StatusOr<std::string> ReadBytes(Disk& disk, const std::string& path, std::uint64_t bytes_max) {
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, disk.Open(path, {}));
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file->Info());
+  if (!info.is_regular()) return InvalidArgument("{}: not a regular file", path);
+  const std::uint64_t room = std::min(bytes_max, UINT64_MAX - kFrameBytes);
+  std::string text;
+  if (info.bytes <= room + kFrameBytes) {
+    text.resize(info.bytes);
+    if (!text.empty()) CAIRN_RETURN_IF_ERROR(file->ReadAt(0, std::as_writable_bytes(std::span(text))));
+  }
+  if (info.bytes > room && StateOfFrame(text) == FrameState::kPlain) {
+    return ResourceExhausted("{}: {} bytes, at most {} are read", path, info.bytes, bytes_max);
+  }
+  return text;
 }
 
-// Whether both names are the same file. NFS may answer EEXIST to a link that it made, when the first answer was lost.
-bool SameFile(Disk& disk, const std::string& a, const std::string& b) {
-  const auto a_info = disk.Info(a);
-  const auto b_info = disk.Info(b);
-  return a_info.ok() && b_info.ok() && a_info->inode == b_info->inode && a_info->device == b_info->device;
+// Is somebody making the empty file that was just read, or died over it? Work files come before it and go after it.
+absl::StatusOr<bool> HasMaker(Disk& disk, const std::string& path) {
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(ParentOf(path)));
+  const std::string stem = OnceWorkStem(path);
+  return std::ranges::any_of(names, [&stem](const std::string& name) { return name.starts_with(stem); });
 }
 
 // A link to a directory is one, too: sites like to have them in the paths that they give out.
@@ -47,34 +56,32 @@ absl::StatusOr<bool> IsDirectory(Disk& disk, const std::string& path) {
 }  // namespace
 
 absl::StatusOr<std::string> ReadWhole(Disk& disk, const std::string& path, std::uint64_t bytes_max) {
-  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, disk.Open(path, {}));
-  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file->Info());
-  if (!info.is_regular()) return InvalidArgument("{}: not a regular file", path);
-  if (info.bytes > bytes_max) {
-    return ResourceExhausted("{}: {} bytes, at most {} are read", path, info.bytes, bytes_max);
+  for (int look = 1;; ++look) {
+    CAIRN_ASSIGN_OR_RETURN(std::string text, ReadBytes(disk, path, bytes_max));
+    switch (StateOfFrame(text)) {
+      case FrameState::kPlain:
+        break;
+      case FrameState::kWhole:
+        return text.substr(kFrameBytes);
+      case FrameState::kIncomplete:
+        return NotFound("{}: was never made completely", path);
+      case FrameState::kDamaged:
+        return DataLoss("{}: its {} bytes are not what its frame says", path, text.size());
+    }
+    if (!text.empty()) return text;
+    CAIRN_ASSIGN_OR_RETURN(const bool made, HasMaker(disk, path));
+    if (made) return NotFound("{}: its maker has not finished", path);
+    if (look == kLooksMax) return text;  // nothing but an empty file
   }
-  std::string text(info.bytes, '\0');
-  if (!text.empty()) CAIRN_RETURN_IF_ERROR(file->ReadAt(0, std::as_writable_bytes(std::span(text))));
-  return text;
 }
 
 absl::Status ReplaceFile(Disk& disk, const std::string& path, std::string_view bytes, std::uint32_t mode) {
-  return WriteAndPublish(disk, path, bytes, mode, [&](const std::string& work) -> absl::Status {
-    CAIRN_RETURN_IF_ERROR(disk.Rename(work, path));
-    return disk.SyncDirectory(ParentOf(path));  // before this a crash may undo the rename
-  });
-}
-
-absl::Status CreateFileOnce(Disk& disk, const std::string& path, std::string_view bytes, std::uint32_t mode) {
-  return WriteAndPublish(disk, path, bytes, mode, [&](const std::string& work) -> absl::Status {
-    absl::Status linked = disk.Link(work, path);
-    if (absl::IsAlreadyExists(linked) && SameFile(disk, work, path)) linked = absl::OkStatus();
-    if (!linked.ok() && !absl::IsAlreadyExists(linked)) return linked;
-    disk.Remove(work).IgnoreError();  // garbage from here on
-    // If another was first, its maker may not have come to this yet, but our caller will rely on the name.
-    CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(ParentOf(path)));
-    return linked;
-  });
+  const std::string work = WorkName(path);
+  absl::Status status = WriteSynced(disk, work, bytes, mode);
+  if (status.ok()) status = disk.Rename(work, path);
+  if (status.ok()) status = disk.SyncDirectory(ParentOf(path));  // before this a crash may undo the rename
+  if (!status.ok()) disk.Remove(work).IgnoreError();  // the first error counts; a work name is garbage anyway
+  return status;
 }
 
 absl::Status MakeDirectories(Disk& disk, const std::string& path, std::uint32_t mode) {

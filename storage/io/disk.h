@@ -65,7 +65,8 @@ class File {
   virtual absl::Status Sync() = 0;
   virtual absl::StatusOr<FileInfo> Info() = 0;
   // The advisory lock of the whole file that others take with flock(2), exclusive; held until this File is gone. Never
-  // waits. kUnavailable: another has it, or the file system has no locks.
+  // waits.
+  //   kAborted  another has it;  kFailedPrecondition  the file system has no locks
   virtual absl::Status TryLock() = 0;
   // True: address, offset and size of each transfer must be multiples of kDirectAlignment; only a read may end early,
   // at the end of the file, which counts as kDataLoss only if the file ends before the *last* block of the span.
@@ -86,8 +87,11 @@ class Disk {
   virtual ~Disk() = default;
   // Never follows a symbolic link in the last component. kInvalidArgument: not a regular file.
   virtual absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenOptions options) = 0;
-  virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;      // replaces `to`
-  virtual absl::Status Link(const std::string& existing, const std::string& link) = 0;  // never replaces
+  virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;  // replaces `to`
+  // The same, but never replaces: kAlreadyExists. kFailedPrecondition: this file system or kernel cannot.
+  virtual absl::Status RenameNew(const std::string& from, const std::string& to) = 0;
+  // Never replaces. kFailedPrecondition: this file system has no hard links.
+  virtual absl::Status Link(const std::string& existing, const std::string& link) = 0;
   // Makes `to` a copy of the file `from` that shares its extents (FICLONE): no byte is read or written, and a later
   // write to either leaves the other as it is. kFailedPrecondition: this file system cannot. kAlreadyExists: `to` is
   // there.
@@ -95,6 +99,9 @@ class Disk {
   virtual absl::Status Symlink(const std::string& target, const std::string& link) = 0;
   // Where a symbolic link points to, as it says it. kInvalidArgument: no link.
   virtual absl::StatusOr<std::string> ReadLink(const std::string& path) = 0;
+  // The same place without symbolic links, "." and ".." on the way or at its end. kNotFound: there is no such place, or
+  // a link leads nowhere. kInvalidArgument: links lead in a circle.
+  virtual absl::StatusOr<std::string> RealPath(const std::string& path) = 0;
   virtual absl::Status Remove(const std::string& path) = 0;  // a file or an empty directory
   virtual absl::Status MakeDirectory(const std::string& path, std::uint32_t mode) = 0;
   // SyncDirectory, List and FreeBytes follow a symbolic link in the last component, too.
@@ -110,15 +117,13 @@ class Disk {
 
 // --- What is made of these (disk.cc) ---
 
-// The whole file; kResourceExhausted if it is larger than `bytes_max`.
+// The whole file; kResourceExhausted if it is larger than `bytes_max`. Of a record made once (create_once.h) its
+// content in whichever form it was made, so that all who read records need not know how they were made. kNotFound:
+// there is no such file, or its maker has not finished. kDataLoss: damaged.
 absl::StatusOr<std::string> ReadWhole(Disk& disk, const std::string& path, std::uint64_t bytes_max);
 
 // Replaces `path` atomically and durably: work name in the same directory, write, sync, rename, sync the directory.
 absl::Status ReplaceFile(Disk& disk, const std::string& path, std::string_view bytes, std::uint32_t mode = 0600);
-
-// Makes `path` with the content complete at once and durable, or kAlreadyExists: work name, sync, link, sync directory.
-// After kAlreadyExists what is there is durable, too, if it was made by this function.
-absl::Status CreateFileOnce(Disk& disk, const std::string& path, std::string_view bytes, std::uint32_t mode = 0600);
 
 // Makes the directory and its missing parents, each synced into its parent. There already, or a
 // link to one: OK. kAlreadyExists: `path` or a parent is there, but no directory.

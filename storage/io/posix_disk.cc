@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
 #include <string>
 
 #include "storage/base/status.h"
@@ -37,6 +39,17 @@ int OpenFlags(const Disk::OpenOptions& options) {
   return flags;
 }
 
+// link(2): EPERM means that the file system has no hard links, or that this file may not have another: a directory, or,
+// as the kernel may be set up, somebody else's. Others say so by EMLINK, for the second name already.
+bool HasNoLinks(int error, const std::string& existing) {
+  if (error == EOPNOTSUPP || error == ENOSYS) return true;
+  struct stat stat {};
+  if ((error != EPERM && error != EMLINK) || ::lstat(existing.c_str(), &stat) != 0 || !S_ISREG(stat.st_mode)) {
+    return false;
+  }
+  return error == EPERM ? stat.st_uid == ::geteuid() : stat.st_nlink == 1;
+}
+
 class PosixDiskImpl final : public PosixDisk {
  public:
   explicit PosixDiskImpl(const PosixDiskOptions& options) : engine_(MakeIoEngine(options.engine)) {}
@@ -59,9 +72,23 @@ class PosixDiskImpl final : public PosixDisk {
     return ErrnoStatus(errno, fmt::format("rename {} to {}", from, to));
   }
 
+  absl::Status RenameNew(const std::string& from, const std::string& to) override {
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return absl::OkStatus();
+    const int error = errno;
+    // EINVAL also: a directory into itself. Who asks for that need not be told that it is wrong.
+    if (error == EINVAL || error == ENOSYS || error == EOPNOTSUPP) {
+      return FailedPrecondition("rename {} to {}: this file system cannot without replacing", from, to);
+    }
+    return ErrnoStatus(error, fmt::format("rename {} to {}", from, to));
+  }
+
   absl::Status Link(const std::string& existing, const std::string& link) override {
     if (::link(existing.c_str(), link.c_str()) == 0) return absl::OkStatus();
-    return ErrnoStatus(errno, fmt::format("link {} to {}", link, existing));
+    const int error = errno;
+    if (HasNoLinks(error, existing)) {
+      return FailedPrecondition("link {} to {}: this file system has no hard links", link, existing);
+    }
+    return ErrnoStatus(error, fmt::format("link {} to {}", link, existing));
   }
 
   absl::Status Clone(const std::string& from, const std::string& to) override {
@@ -88,6 +115,12 @@ class PosixDiskImpl final : public PosixDisk {
     if (size < 0) return ErrnoStatus(errno, fmt::format("read symbolic link {}", path));
     target.resize(static_cast<std::size_t>(size));
     return target;
+  }
+
+  absl::StatusOr<std::string> RealPath(const std::string& path) override {
+    const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
+    if (real == nullptr) return ErrnoStatus(errno, fmt::format("resolve {}", path));
+    return std::string(real.get());
   }
 
   absl::Status Remove(const std::string& path) override {

@@ -175,8 +175,17 @@ absl::StatusOr<FileInfo> PosixFile::Info() {
 
 absl::Status PosixFile::TryLock() {
   if (Uninterrupted([&] { return ::flock(handle_->fd.get(), LOCK_EX | LOCK_NB); }) == 0) return absl::OkStatus();
-  if (errno == EWOULDBLOCK) return Unavailable("lock {}: another process has it", path());
-  return Unavailable("lock {}: {}", path(), std::strerror(errno));
+  switch (errno) {
+    case EWOULDBLOCK:
+      return Aborted("lock {}: another process has it", path());
+    case ENOLCK:
+    case ENOSYS:
+    case EOPNOTSUPP:
+    case EINVAL:
+      return FailedPrecondition("lock {}: this file system has no locks", path());
+    default:
+      return ErrnoStatus(errno, fmt::format("lock {}", path()));
+  }
 }
 
 }  // namespace cairn

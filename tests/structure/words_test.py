@@ -23,40 +23,41 @@ LIST = {
         "it jumps, and no simulation passes it: read the time as storage/base/clock.h has it, or as the caller gives it",
         {
             "client/cli/admin_client.cc": 1,  # gRPC's deadlines are of this clock
-            "storage/job/adopt/adopt.cc": 1,
-            "daemon/core/threads.cc": 1,
             "daemon/door/ingest_door.cc": 1,  # gRPC's deadlines are of this clock
             "daemon/door/ingest_stream.cc": 1,  # gRPC's alarms are of this clock
             "storage/base/clock.cc": 1,
-            "storage/file/fti/write.cc": 1,
+        },
+    ),
+    r"\bstd::time\(|::time\(|\b(clock_gettime|gettimeofday)\(": (
+        "the same as system_clock::now",
+        {
+            "client/cli/": 3,  # of `cairn halt`, once a call
+            "client/library/clock.c": 1,  # the library is C, and uses nothing of storage/
+        },
+    ),
+    r"\bgethostname\(": (
+        "storage/base/host_name.h has the one name that this machine has in records",
+        {
+            "client/library/connection.c": 1,  # the library is C, and uses nothing of storage/
+            "storage/base/host_name.cc": 1,
+        },
+    ),
+    r"\bgetpw\w+\(": (
+        "storage/base/user_name.h has the one name that this user has in caches and records",
+        {
+            "storage/base/user_name.cc": 1,
         },
     ),
     r"\brealpath\(": (
-        "it asks the file system past Disk, and may hang with it: use what has resolved the path already",
+        "it asks the file system past Disk: use Disk::RealPath",
         {
-            "daemon/core/openings.cc": 1,
-            "storage/place/prefix/inside.cc": 1,
-            "storage/place/prefix/place.cc": 1,
+            "storage/io/posix_disk.cc": 1,
         },
     ),
     r'"ckpt\.': (
         "the names of datasets and their folders are made by few functions",
         {
-            "storage/job/adopt/adopt_scr.cc": 1,
-            "storage/job/adopt/adoption.cc": 4,
-            "daemon/core/captures_end.cc": 1,
-            "daemon/core/descriptor.cc": 1,
-            "daemon/core/inventory.cc": 1,
-            "daemon/core/routed_names.cc": 1,
-            "storage/place/cache/dataset_records.cc": 1,
-            "storage/place/cache/run_folder.cc": 1,
-            "storage/place/prefix/bypass.cc": 2,
-            "storage/place/prefix/commit.cc": 1,
-            "storage/place/prefix/identity.cc": 1,
-            "storage/place/prefix/place.cc": 1,
-            "storage/place/prefix/stale_work.cc": 1,
-            "storage/place/prefix/views.cc": 1,
-            "storage/place/view/folder.cc": 1,
+            "storage/place/names.cc": 1,
         },
     ),
 }

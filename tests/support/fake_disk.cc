@@ -185,7 +185,7 @@ class FakeFile final : public File {
     CAIRN_RETURN_IF_ERROR(begun.status);
     CAIRN_RETURN_IF_ERROR(Check(0, {}, /*write=*/false));
     if (lock_) return absl::OkStatus();
-    if (!inode_->lock.expired()) return Unavailable("lock {}: another process has it", path_);
+    if (!inode_->lock.expired()) return Aborted("lock {}: another process has it", path_);
     inode_->lock = lock_ = std::make_shared<bool>();
     return absl::OkStatus();
   }
@@ -304,9 +304,23 @@ absl::StatusOr<std::unique_ptr<File>> FakeDisk::Open(const std::string& path, Op
 absl::Status FakeDisk::Rename(const std::string& from, const std::string& to) {
   const Begun begun = state_->Begin(FakeOp::kRename, from, to);
   CAIRN_RETURN_IF_ERROR(begun.status);
-  CAIRN_ASSIGN_OR_RETURN(const FakeTree::Place source, state_->tree.Resolve(from, /*follow_last=*/false));
-  CAIRN_ASSIGN_OR_RETURN(const FakeTree::Place target, state_->tree.Resolve(to, /*follow_last=*/false));
+  return Move(*state_, from, to, /*replace=*/true);
+}
+
+absl::Status FakeDisk::RenameNew(const std::string& from, const std::string& to) {
+  const Begun begun = state_->Begin(FakeOp::kRenameNew, from, to);
+  CAIRN_RETURN_IF_ERROR(begun.status);
+  if (!state_->options.renames_new) {
+    return FailedPrecondition("rename {} to {}: this file system cannot without replacing", from, to);
+  }
+  return Move(*state_, from, to, /*replace=*/false);
+}
+
+absl::Status FakeDisk::Move(State& state, const std::string& from, const std::string& to, bool replace) {
+  CAIRN_ASSIGN_OR_RETURN(const FakeTree::Place source, state.tree.Resolve(from, /*follow_last=*/false));
+  CAIRN_ASSIGN_OR_RETURN(const FakeTree::Place target, state.tree.Resolve(to, /*follow_last=*/false));
   if (source.inode == nullptr) return NotFound("rename {} to {}: No such file or directory", from, to);
+  if (target.inode != nullptr && !replace) return AlreadyExists("rename {} to {}: File exists", from, to);
   if (source.parent == nullptr || target.parent == nullptr) return Unavailable("rename {} to {}: busy", from, to);
   if (source.inode == target.inode) return absl::OkStatus();  // as POSIX has it: two links to one file stay both
   const bool directory = source.inode->info.is_directory();
@@ -319,7 +333,7 @@ absl::Status FakeDisk::Rename(const std::string& from, const std::string& to) {
     if (!directory && onto_directory) return InvalidArgument("rename {} to {}: Is a directory", from, to);
     if (!target.inode->entries.empty()) return AlreadyExists("rename {} to {}: Directory not empty", from, to);
   }
-  state_->tree.Change({{source.parent, source.name, nullptr}, {target.parent, target.name, source.inode}});
+  state.tree.Change({{source.parent, source.name, nullptr}, {target.parent, target.name, source.inode}});
   return absl::OkStatus();
 }
 
@@ -331,6 +345,9 @@ absl::Status FakeDisk::Link(const std::string& existing, const std::string& link
   if (source.inode == nullptr) return NotFound("link {} to {}: No such file or directory", link, existing);
   if (target.inode != nullptr) return AlreadyExists("link {} to {}: File exists", link, existing);
   if (source.inode->info.is_directory()) return PermissionDenied("link {} to {}: a directory", link, existing);
+  if (!state_->options.links) {
+    return FailedPrecondition("link {} to {}: this file system has no hard links", link, existing);
+  }
   state_->tree.Change({{target.parent, target.name, source.inode}});
   return absl::OkStatus();
 }
@@ -370,6 +387,12 @@ absl::StatusOr<std::string> FakeDisk::ReadLink(const std::string& path) {
   if (place.inode == nullptr) return NotFound("read symbolic link {}: No such file or directory", path);
   if (!place.inode->info.is_symlink()) return InvalidArgument("read symbolic link {}: Invalid argument", path);
   return place.inode->target;
+}
+
+absl::StatusOr<std::string> FakeDisk::RealPath(const std::string& path) {
+  const Begun begun = state_->Begin(FakeOp::kRealPath, path);
+  CAIRN_RETURN_IF_ERROR(begun.status);
+  return state_->tree.RealPath(path);
 }
 
 absl::Status FakeDisk::Remove(const std::string& path) {

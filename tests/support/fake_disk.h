@@ -10,10 +10,11 @@
 //                     next is OK, as under Linux; a SyncDirectory that fails has made nothing durable, the next may
 //   capacity          the bytes of all files together: what goes beyond is kResourceExhausted, after what still fitted
 //   FlipBit(path, i)  silent damage, durable
-//   locks             TryLock of a file that another open File has locked is kUnavailable
+//   links, renames_new = false   a file system without: kFailedPrecondition
+//   locks             TryLock of a file that another open File has locked is kAborted
 //   on_operation      a hook before each operation, called without locks: count, fail, crash, block
 // Modes, owners and times are kept, but not lost by crashes; permissions are not enforced. Times count operations.
-// Asynchronous transfers end before the call returns. Thread-safe.
+// Asynchronous transfers end before the call returns. Each disk is a device of its own. Thread-safe.
 #ifndef CAIRN_TESTS_SUPPORT_FAKE_DISK_H_
 #define CAIRN_TESTS_SUPPORT_FAKE_DISK_H_
 
@@ -40,10 +41,12 @@ enum class FakeOp {
   kFileInfo,
   kLock,
   kRename,
+  kRenameNew,
   kLink,
   kClone,
   kSymlink,
   kReadLink,
+  kRealPath,
   kRemove,
   kMakeDirectory,
   kSyncDirectory,
@@ -65,6 +68,8 @@ struct FakeDiskOptions {
   std::uint64_t capacity = UINT64_MAX;
   bool direct = false;          // grants direct I/O to who asks, and then insists on alignment
   bool shares_extents = false;  // Clone works
+  bool links = true;            // Link works
+  bool renames_new = true;      // RenameNew works
 };
 
 class FakeDisk : public Disk {
@@ -89,10 +94,12 @@ class FakeDisk : public Disk {
 
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenOptions options) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status RenameNew(const std::string& from, const std::string& to) override;
   absl::Status Link(const std::string& existing, const std::string& link) override;
   absl::Status Clone(const std::string& from, const std::string& to) override;
   absl::Status Symlink(const std::string& target, const std::string& link) override;
   absl::StatusOr<std::string> ReadLink(const std::string& path) override;
+  absl::StatusOr<std::string> RealPath(const std::string& path) override;
   absl::Status Remove(const std::string& path) override;
   absl::Status MakeDirectory(const std::string& path, std::uint32_t mode) override;
   absl::Status SyncDirectory(const std::string& path) override;
@@ -104,6 +111,8 @@ class FakeDisk : public Disk {
  private:
   friend class FakeFile;
   struct State;
+
+  static absl::Status Move(State& state, const std::string& from, const std::string& to, bool replace);
 
   const std::shared_ptr<State> state_;  // shared with the open files
 };

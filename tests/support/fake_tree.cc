@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <set>
 #include <utility>
@@ -42,6 +43,12 @@ class Coins {
  private:
   std::mt19937_64 random_;
 };
+
+// No two alike in a process: what is known of a device must not be taken for another's.
+std::uint64_t NewDevice() {
+  static std::atomic<std::uint64_t> devices = 0;
+  return ++devices;
+}
 
 // A write that was never synced is there as a whole, not at all, or block by block; of what is not there, the size may
 // be, over zeros.
@@ -90,7 +97,7 @@ void FakeInode::LoseSync() {
   unsynced.clear();
 }
 
-FakeTree::FakeTree() : root_(NewInode(S_IFDIR | 0755)) {}
+FakeTree::FakeTree() : device_(NewDevice()), root_(NewInode(S_IFDIR | 0755)) {}
 
 timespec FakeTree::Now() {
   // Later than any test runs: a file that is being written must not look old to who clears away what is.
@@ -100,7 +107,7 @@ timespec FakeTree::Now() {
 FakeInodePtr FakeTree::NewInode(std::uint32_t mode) {
   auto inode = std::make_shared<FakeInode>();
   inode->info.inode = ++inodes_;
-  inode->info.device = 1;
+  inode->info.device = device_;
   inode->info.mode = mode;
   inode->info.uid = ::getuid();
   inode->info.gid = ::getgid();
@@ -109,6 +116,21 @@ FakeInodePtr FakeTree::NewInode(std::uint32_t mode) {
 }
 
 absl::StatusOr<FakeTree::Place> FakeTree::Resolve(const std::string& path, bool follow_last) const {
+  std::vector<std::string> names;
+  return Walk(path, follow_last, &names);
+}
+
+absl::StatusOr<std::string> FakeTree::RealPath(const std::string& path) const {
+  std::vector<std::string> names;
+  CAIRN_ASSIGN_OR_RETURN(const Place place, Walk(path, /*follow_last=*/true, &names));
+  if (place.inode == nullptr) return NotFound("{}: No such file or directory", path);
+  std::string real;
+  for (const std::string& name : names) real += "/" + name;
+  return real.empty() ? "/" : real;
+}
+
+absl::StatusOr<FakeTree::Place> FakeTree::Walk(const std::string& path, bool follow_last,
+                                               std::vector<std::string>* names) const {
   if (!path.starts_with('/')) return InvalidArgument("{}: not an absolute path", path);
   std::deque<std::string> parts = SplitPath(path);
   std::vector<FakeInodePtr> way = {root_};
@@ -118,7 +140,10 @@ absl::StatusOr<FakeTree::Place> FakeTree::Resolve(const std::string& path, bool 
     parts.pop_front();
     if (name == ".") continue;
     if (name == "..") {
-      if (way.size() > 1) way.pop_back();
+      if (way.size() > 1) {
+        way.pop_back();
+        names->pop_back();
+      }
       continue;
     }
     if (name.size() > kNameBytesMax) return InvalidArgument("{}: File name too long", path);
@@ -127,15 +152,22 @@ absl::StatusOr<FakeTree::Place> FakeTree::Resolve(const std::string& path, bool 
     const bool last = parts.empty();
     if (inode != nullptr && inode->info.is_symlink() && (!last || follow_last)) {
       if (++links > kLinksFollowedMax) return InvalidArgument("{}: Too many levels of symbolic links", path);
-      if (inode->target.starts_with('/')) way.resize(1);
+      if (inode->target.starts_with('/')) {
+        way.resize(1);
+        names->clear();
+      }
       const std::deque<std::string> target = SplitPath(inode->target);
       parts.insert(parts.begin(), target.begin(), target.end());
       continue;
     }
-    if (last) return Place{.parent = way.back(), .name = name, .inode = inode};
+    if (last) {
+      if (inode != nullptr) names->push_back(name);
+      return Place{.parent = way.back(), .name = name, .inode = inode};
+    }
     if (inode == nullptr) return NotFound("{}: No such file or directory", path);
     if (!inode->info.is_directory()) return NotFound("{}: Not a directory", path);
     way.push_back(inode);
+    names->push_back(name);
   }
   return Place{.parent = nullptr, .name = {}, .inode = way.back()};
 }

@@ -64,6 +64,7 @@ class FakeTree {
 
   // kNotFound, kInvalidArgument as the Disk has them; links on the way are followed, the last if `follow_last`.
   absl::StatusOr<Place> Resolve(const std::string& path, bool follow_last) const;
+  absl::StatusOr<std::string> RealPath(const std::string& path) const;
   absl::StatusOr<FakeInodePtr> ResolveDirectory(const std::string& path) const;
   void Touch(FakeInode& inode);  // its content changed now
   FakeInodePtr NewInode(std::uint32_t mode);
@@ -86,9 +87,12 @@ class FakeTree {
     bool moves_directory = false;
   };
 
+  // Resolve; `names` becomes those of the directories on the real way, with the last name if something is there.
+  absl::StatusOr<Place> Walk(const std::string& path, bool follow_last, std::vector<std::string>* names) const;
   timespec Now();
   static void Apply(const Edit& edit, FakeEntries FakeInode::*entries);
 
+  const std::uint64_t device_;
   std::uint64_t inodes_ = 0;
   std::int64_t ticks_ = 0;
   const FakeInodePtr root_;

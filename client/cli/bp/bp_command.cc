@@ -1,17 +1,20 @@
-#include "client/cli/bp/bp_command.h"
-
+// `cairn bp`: all checkpoints of a run as one BP5 directory.
 #include <fmt/format.h>
 
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
-#include "client/cli/bp/vars_command.h"
+#include "client/cli/bp/place.h"
+#include "client/cli/commands.h"
 #include "client/cli/file_argument.h"
 #include "client/cli/json.h"
+#include "client/cli/options.h"
 #include "client/cli/run_prefix.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
@@ -21,6 +24,27 @@
 
 namespace cairn::cli {
 namespace {
+
+constexpr const char* kBpFooter =
+    "Each committed dataset of protected memory is a step, in the order of their numbers; no byte of data is copied: "
+    "the\n"
+    "directory has links to the checkpoint files, relative ones where both are below one directory. So it shows the\n"
+    "checkpoints while they are there: make it again when some were added or removed (an older one of this command is\n"
+    "replaced, anything else is not). Datasets of the application's own files are not in it, which is said.\n"
+    "\n"
+    "Examples:\n"
+    "  cairn bp /scratch/me/heat -o /scratch/me/heat/all.bp\n"
+    "  cairn bp /scratch/me/heat -o some.bp --dataset 17 --dataset 20\n"
+    "  bpls -l all.bp; cairn vars all.bp -D\n"
+    "\n"
+    "Exit codes: 0 done; 1 refused or failed; 2 the command is wrong; 4 no such run or dataset, or none to show; 5 a\n"
+    "dataset is damaged.";
+
+struct Options {
+  std::string run;
+  std::string output;
+  std::vector<DatasetId> datasets;  // none: all
+};
 
 // Absolute, and no link on the way there: links in the new directory count from where it really is.
 absl::StatusOr<std::string> ResolveOutput(const std::string& given) {
@@ -39,7 +63,7 @@ struct Outcome {
   view::Combined combined;
 };
 
-absl::StatusOr<Outcome> Combine(const Context& context, const CombineOptions& options) {
+absl::StatusOr<Outcome> Combine(const Context& context, const Options& options) {
   const auto disk = MakePosixDisk();
   Outcome outcome;
   CAIRN_ASSIGN_OR_RETURN(outcome.path, ResolveOutput(options.output));
@@ -80,13 +104,23 @@ std::string Describe(const Outcome& outcome) {
   return text;
 }
 
-}  // namespace
-
-ExitCode RunBp(const Context& context, const CombineOptions& options) {
+ExitCode RunBp(const Context& context, const Options& options) {
   const auto outcome = Combine(context, options);
   if (!outcome.ok()) return ComplainOfBp(outcome.status());
   Print(context.json ? Dump(ToJson(*outcome)) : Describe(*outcome));
   return ExitCode::kOk;
+}
+
+}  // namespace
+
+void AddBpCommand(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const bp = app.add_subcommand("bp", "All checkpoints of a run as one BP5 directory, without a copy");
+  bp->add_option("RUN", options->run, "Prefix, identity or name of the run")->required();
+  bp->add_option("-o,--output", options->output, "The directory to make")->required();
+  bp->add_option("--dataset", options->datasets, "Only this dataset (may be repeated)")->allow_extra_args(false);
+  bp->footer(kBpFooter);
+  SetRun(*bp, line, options, RunBp);
 }
 
 }  // namespace cairn::cli

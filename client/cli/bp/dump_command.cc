@@ -1,20 +1,23 @@
-#include "client/cli/bp/dump_command.h"
-
+// `cairn dump`: the values of one variable, as text, JSON or a file for numpy.
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "client/cli/bp/dump_output.h"
+#include "client/cli/bp/dump_plan.h"
 #include "client/cli/bp/npy.h"
 #include "client/cli/bp/place.h"
 #include "client/cli/bp/summary.h"
 #include "client/cli/bp/text_out.h"
 #include "client/cli/bp/value.h"
-#include "client/cli/bp/vars_command.h"
+#include "client/cli/commands.h"
 #include "client/cli/file_argument.h"
 #include "client/cli/json.h"
+#include "client/cli/options.h"
 #include "client/cli/output_file.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
@@ -23,9 +26,42 @@
 namespace cairn::cli {
 namespace {
 
+constexpr const char* kDumpFooter =
+    "Where the variable is: as for `cairn vars`. Without --step scalars are shown in all steps, arrays in the last "
+    "one\n"
+    "that has them. Steps count over the whole directory, or with --relative over those that have the variable;\n"
+    "negative ones count from the variable's last (-1). --start and --count choose a box, slowest dimension first;\n"
+    "negative starts count from the end, a count of -1 goes to the end. Of local arrays every block is shown, or with\n"
+    "--block one, and the box counts from the block's begin. Text and JSON have as many digits as it takes to read "
+    "the\n"
+    "same number back; JSON's values are flat, in the order of memory. Elements in no block are 0, which is noted.\n"
+    "\n"
+    "A .npy has one array: of several steps with a dimension for the steps in front. Arrays of any size pass with a "
+    "few\n"
+    "MiB of memory.\n"
+    "\n"
+    "Examples:\n"
+    "  cairn dump out/fields.bp time                                  all steps\n"
+    "  cairn dump out/fields.bp T --step 3 --start 0,10 --count 5,-1\n"
+    "  cairn dump /scratch/me/heat 17 temperature --npy t.npy\n"
+    "  cairn dump out/fields.bp T --step all --npy - | python3 -c 'import numpy, sys, io;\n"
+    "      print(numpy.load(io.BytesIO(sys.stdin.buffer.read())).mean())'\n"
+    "\n"
+    "Exit codes: 0 done; 2 the command is wrong, or the box leaves the array; 4 no such variable, step or block, or a\n"
+    "data file is missing; 5 damaged; 1 anything else.";
+
+struct Options {
+  std::vector<std::string> arguments;  // DIR VAR or RUN DATASET VAR
+  std::string variable;                // instead of VAR
+  DumpSelection selection;
+  std::string start, count;  // "0,10": into `selection`
+  std::string npy;           // the file to make; "-": standard output; empty: none
+  bool force = false;
+};
+
 constexpr const char* kHoles = "some of these elements are in no block of the step; they are 0";
 
-absl::StatusOr<std::string> VariableName(const BpPlace& place, const DumpOptions& options) {
+absl::StatusOr<std::string> VariableName(const BpPlace& place, const Options& options) {
   const std::size_t names = place.rest.size() + (options.variable.empty() ? 0 : 1);
   if (names == 0) return InvalidArgument("which variable? `cairn vars` lists them");
   if (names > 1) return InvalidArgument("one variable at a time: {} were named", names);
@@ -54,7 +90,7 @@ absl::Status NpyToStandardOutput(const DumpTarget& target, const NpyArray& array
 }
 
 absl::Status NpyToFile(const Context& context, Disk& disk, const DumpTarget& target, const NpyArray& array,
-                       const DumpOptions& options) {
+                       const Options& options) {
   const std::uint64_t bytes = array.header.size() + array.data_bytes;
   CAIRN_ASSIGN_OR_RETURN(
       const auto output,
@@ -84,13 +120,13 @@ absl::Status NpyToFile(const Context& context, Disk& disk, const DumpTarget& tar
   return absl::OkStatus();
 }
 
-absl::Status DumpNpy(const Context& context, Disk& disk, const DumpTarget& target, const DumpOptions& options) {
+absl::Status DumpNpy(const Context& context, Disk& disk, const DumpTarget& target, const Options& options) {
   CAIRN_ASSIGN_OR_RETURN(const NpyArray array, PlanNpy(target));
   if (options.npy != "-") return NpyToFile(context, disk, target, array, options);
   return NpyToStandardOutput(target, array);
 }
 
-absl::Status DumpVariable(const Context& context, DumpOptions options) {
+absl::Status DumpVariable(const Context& context, Options options) {
   CAIRN_ASSIGN_OR_RETURN(options.selection.start, ParseNumbers("--start", options.start));
   CAIRN_ASSIGN_OR_RETURN(options.selection.count, ParseNumbers("--count", options.count));
   if (options.npy == "-" && context.terminal) {
@@ -118,13 +154,31 @@ absl::Status DumpVariable(const Context& context, DumpOptions options) {
   return AtPlace(context.json ? DumpAsJson(target, out) : DumpAsText(target, out), place);
 }
 
-}  // namespace
-
-ExitCode RunDump(const Context& context, const DumpOptions& options) {
+ExitCode RunDump(const Context& context, const Options& options) {
   const absl::Status status = DumpVariable(context, options);
   // Nobody reads any more: the command's end says that of its output, if it was no closed pipe.
   if (status.ok() || absl::IsCancelled(status)) return ExitCode::kOk;
   return ComplainOfBp(status);
+}
+
+}  // namespace
+
+void AddDumpCommand(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const dump = app.add_subcommand("dump", "The values of a variable: as text, JSON or for numpy");
+  dump->add_option("DIR VAR|RUN DATASET VAR", options->arguments,
+                   "A BP5 directory, or a run and a dataset of it; then the variable")
+      ->required();
+  dump->add_option("--var", options->variable, "The variable's name, instead of VAR");
+  dump->add_option("--step", options->selection.step, "A step, negative from the last (-1), or all");
+  dump->add_flag("--relative", options->selection.relative, "--step counts the steps that have the variable");
+  dump->add_option("--start", options->start, "First element of the box, as 0,10");
+  dump->add_option("--count", options->count, "Elements in each dimension; -1: to the end");
+  dump->add_option("--block", options->selection.block, "Only this block, as `cairn vars -D` numbers them");
+  dump->add_option("--npy", options->npy, "Make this .npy file; - is standard output");
+  dump->add_flag("--force", options->force, "Replace the file if it is there");
+  dump->footer(kDumpFooter);
+  SetRun(*dump, line, options, RunDump);
 }
 
 }  // namespace cairn::cli

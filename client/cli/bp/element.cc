@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "client/cli/bp/field_type.h"
 #include "client/cli/bp/value.h"
 #include "client/cli/text.h"
+#include "storage/format/bp5/format.h"
 
 namespace cairn::cli {
 namespace {
@@ -19,14 +19,14 @@ const bp5::Format* FindFormat(const bp5::Metadata& metadata, const bp5::FormatId
 std::vector<ElementField> FlatFields(const bp5::Structure& structure, std::uint32_t bytes) {
   std::vector<ElementField> fields;
   for (const bp5::Field& field : structure.fields) {
-    const auto parsed = ParseFieldType(field.type);
-    if (!parsed || parsed->pointer) return {};
-    const auto type = NumberType(parsed->base, field.element_bytes);
-    if (!type || field.offset > bytes || parsed->fixed * field.element_bytes > bytes - field.offset) return {};
+    const auto parsed = bp5::ParseFieldType(field.type);
+    if (!parsed || parsed->Elsewhere()) return {};
+    const auto type = bp5::NumberTypeOf(parsed->base, field.element_bytes);
+    if (!type || field.offset > bytes || parsed->fixed_count * field.element_bytes > bytes - field.offset) return {};
     fields.push_back({.name = std::string(field.name),
                       .type = *type,
                       .offset = field.offset,
-                      .count = static_cast<std::uint32_t>(parsed->fixed),
+                      .count = static_cast<std::uint32_t>(parsed->fixed_count),
                       .single = !parsed->is_array});
   }
   return fields;

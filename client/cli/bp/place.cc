@@ -1,13 +1,20 @@
 #include "client/cli/bp/place.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <system_error>
 #include <utility>
 
-#include "client/cli/bp/dataset_place.h"
+#include "client/cli/file_argument.h"
 #include "client/cli/run_prefix.h"
 #include "storage/base/status.h"
+#include "storage/job/dataset_bp5/dataset_bp5.h"
+#include "storage/job/dataset_bp5/in_cache.h"
+#include "storage/place/prefix/prefix.h"
 
 namespace cairn::cli {
 namespace {
@@ -51,6 +58,93 @@ absl::StatusOr<DatasetId> ParseDataset(const std::string& text) {
   return id;
 }
 
+// --- a run's dataset ---
+
+// What the daemon on this node has of it in its cache.
+absl::StatusOr<StoredDataset> InCache(const Context& context, Disk& disk, const std::string& prefix, DatasetId id) {
+  CAIRN_ASSIGN_OR_RETURN(const auto daemon, context.Daemon());
+  CAIRN_ASSIGN_OR_RETURN(const admin::StatusReply status, daemon->Status());
+  for (const admin::RunStatus& run : status.runs()) {
+    if (run.prefix() != prefix || run.cache_folder().empty()) continue;
+    CAIRN_ASSIGN_OR_RETURN(const RunId run_id, RunId::Parse(run.run()));
+    auto found = DatasetInCache(disk, run.cache_folder(), run_id, id);
+    return absl::IsNotFound(found.status()) ? NotFound("this node's daemon has nothing of it") : std::move(found);
+  }
+  return NotFound("this node's daemon has nothing of {}", prefix);
+}
+
+absl::StatusOr<StoredDataset> InPrefix(Disk& disk, const std::string& path, DatasetId id) {
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Prefix> prefix, Prefix::OpenReadOnly(disk, path));
+  return DatasetInPrefix(*prefix, id);
+}
+
+// What the prefix says counts, unless it does not know the dataset.
+absl::StatusOr<StoredDataset> FindDataset(const Context& context, Disk& disk, const std::string& path, DatasetId id) {
+  auto found = InPrefix(disk, path, id);
+  if (!absl::IsNotFound(found.status())) return found;
+  auto cached = InCache(context, disk, path, id);
+  if (cached.ok() || !(absl::IsNotFound(cached.status()) || absl::IsUnavailable(cached.status()))) return cached;
+  return NotFound("{}: dataset {} is not committed there, and not in this node's cache ({})", path, id,
+                  MessageOf(cached.status()));
+}
+
+std::string WithoutSlash(std::string text) {
+  while (text.size() > 1 && text.ends_with('/')) text.pop_back();
+  return text;
+}
+
+absl::StatusOr<BpPlace> ChooseDirectory(const StoredDataset& dataset, BpPlace place) {
+  const std::map<std::string, std::string> directories = DirectoriesIn(dataset);
+  if (directories.empty()) {
+    return FailedPrecondition("{}: files of the application's own, and no BP5 directory among them", place.title);
+  }
+  auto chosen = directories.size() == 1 ? directories.begin() : directories.end();
+  if (!place.rest.empty()) {
+    const auto named = directories.find(WithoutSlash(place.rest.front()));
+    if (named != directories.end()) {
+      chosen = named;
+      place.rest.erase(place.rest.begin());
+    }
+  }
+  if (chosen == directories.end()) {
+    std::string names;
+    for (const auto& [name, path] : directories) names += (names.empty() ? "" : ", ") + name;
+    return InvalidArgument("{} has {} BP5 directories; name one behind its number: {}", place.title, directories.size(),
+                           names);
+  }
+  place.title += ", " + chosen->first;
+  place.path = chosen->second;
+  return place;
+}
+
+absl::StatusOr<BpPlace> MakeView(Disk& disk, StoredDataset dataset, BpPlace place) {
+  place.root = dataset.root;
+  CAIRN_ASSIGN_OR_RETURN(MadeView view, ViewInMemory(disk, std::move(dataset), place.title));
+  place.memory = std::move(view.directory);
+  if (view.ranks_here < view.ranks) {
+    place.notes.push_back(fmt::format("{} of {} ranks are on this node: what the others stored is not shown",
+                                      view.ranks_here, view.ranks));
+  }
+  return place;
+}
+
+// As FindBpPlace, once run and dataset are known; `rest`: the arguments behind them.
+absl::StatusOr<BpPlace> FindDatasetPlace(const Context& context, Disk& disk, const std::string& prefix, DatasetId id,
+                                         std::vector<std::string> rest) {
+  BpPlace place;
+  place.title = fmt::format("dataset {} of {}", id, prefix);
+  place.dataset = id;
+  place.prefix = prefix;
+  place.rest = std::move(rest);
+  if (auto view = ViewOnDisk(disk, prefix, id)) {
+    place.path = *std::move(view);
+    return place;
+  }
+  CAIRN_ASSIGN_OR_RETURN(StoredDataset dataset, FindDataset(context, disk, prefix, id));
+  if (dataset.holds_files()) return ChooseDirectory(dataset, std::move(place));
+  return MakeView(disk, std::move(dataset), std::move(place));
+}
+
 }  // namespace
 
 absl::StatusOr<BpPlace> FindBpPlace(const Context& context, Disk& disk, const std::vector<std::string>& arguments) {
@@ -69,16 +163,21 @@ absl::StatusOr<BpPlace> FindBpPlace(const Context& context, Disk& disk, const st
     return InvalidArgument("{} is a run: which dataset of it? `cairn ls {}` lists them", first, first);
   }
   CAIRN_ASSIGN_OR_RETURN(const DatasetId id, ParseDataset(arguments[1]));
-  return DatasetBpPlace(context, disk, prefix, id, {arguments.begin() + 2, arguments.end()});
+  return FindDatasetPlace(context, disk, prefix, id, {arguments.begin() + 2, arguments.end()});
+}
+
+std::unique_ptr<bpdir::FileSource> BpFiles(Disk& disk, const BpPlace& place) {
+  if (place.memory == nullptr) return bpdir::ReadFiles(disk, place.path);
+  return bpdir::FilesInMemory(place.memory, bpdir::ReadFiles(disk, place.root));
 }
 
 absl::StatusOr<std::unique_ptr<bpdir::Directory>> OpenBp(Disk& disk, const BpPlace& place) {
-  if (place.memory != nullptr) return bpdir::Directory::Open(FilesOf(disk, place.memory));
+  if (place.memory != nullptr) return bpdir::Directory::Open(BpFiles(disk, place));
   return bpdir::Directory::Open(place.path);
 }
 
 absl::StatusOr<std::unique_ptr<bpdir::Directory>> OpenBpData(Disk& disk, const BpPlace& place) {
-  if (place.memory != nullptr) return bpdir::Directory::Open(FilesOf(disk, place.memory));
+  if (place.memory != nullptr) return bpdir::Directory::Open(BpFiles(disk, place));
   CAIRN_ASSIGN_OR_RETURN(auto files, bpdir::CopyFiles(place.path));
   return bpdir::Directory::Open(std::move(files));
 }
@@ -89,8 +188,9 @@ absl::Status AtPlace(const absl::Status& status, const BpPlace& place) {
   return says(place.path) || says(place.title) ? status : Annotate(status, place.title);
 }
 
-std::unique_ptr<bpdir::FileSource> BpFiles(Disk& disk, const BpPlace& place) {
-  return place.memory != nullptr ? FilesOf(disk, place.memory) : bpdir::ReadFiles(disk, place.path);
+ExitCode ComplainOfBp(const absl::Status& status) {
+  const ExitCode code = ComplainOfFile(status);
+  return absl::IsInvalidArgument(status) ? ExitCode::kUsage : code;
 }
 
 }  // namespace cairn::cli

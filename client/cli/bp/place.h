@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/bp/memory_files.h"
 #include "client/cli/context.h"
 #include "storage/base/ids.h"
 #include "storage/file/bpdir/directory.h"
+#include "storage/file/bpdir/memory_source.h"
 #include "storage/io/disk.h"
 
 namespace cairn::cli {
@@ -20,7 +20,8 @@ namespace cairn::cli {
 struct BpPlace {
   std::string title;  // as people know it: the path, or "dataset 17 of /scratch/me/heat"
   std::string path;   // of the directory, absolute; empty: it is in memory
-  std::shared_ptr<const MemoryDirectory> memory;
+  std::shared_ptr<const bpdir::MemoryDirectory> memory;
+  std::string root;  // with `memory`: its data lies below
   std::optional<DatasetId> dataset;
   std::string prefix;              // with `dataset`
   std::vector<std::string> rest;   // arguments behind those that say where
@@ -43,6 +44,10 @@ absl::StatusOr<std::unique_ptr<bpdir::Directory>> OpenBpData(Disk& disk, const B
 // Errors of records name the file in the directory: this adds which directory.
 absl::Status AtPlace(const absl::Status& status, const BpPlace& place);
 std::unique_ptr<bpdir::FileSource> BpFiles(Disk& disk, const BpPlace& place);
+
+// "cairn: …" to standard error. The exit code of a command on BP5 directories: kInvalidArgument means that the command
+// is wrong.
+ExitCode ComplainOfBp(const absl::Status& status);
 
 }  // namespace cairn::cli
 

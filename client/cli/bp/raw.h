@@ -1,6 +1,6 @@
 // What `cairn vars --raw` shows: the index, the formats and the records of a BP5 directory, field by field, with the
-// offsets where they lie. As far as a damaged directory can be read: the index and the formats are walked here, without
-// what Metadata makes of them.
+// offsets where they lie. As far as a damaged directory can be read: of the index and the formats all is shown that can
+// be walked over, whatever Metadata says of it.
 #ifndef CAIRN_CLIENT_CLI_BP_RAW_H_
 #define CAIRN_CLIENT_CLI_BP_RAW_H_
 

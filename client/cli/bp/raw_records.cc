@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "client/cli/bp/field_type.h"
 #include "client/cli/bp/raw.h"
 #include "client/cli/bp/value.h"
 #include "client/cli/text.h"
@@ -49,18 +48,19 @@ class RecordText {
   }
 
   void WriteField(const bp5::Structure& structure, const bp5::Field& field, std::uint64_t base, int depth) {
-    const auto type = ParseFieldType(field.type);
+    const auto type = bp5::ParseFieldType(field.type);
     const std::uint64_t at = base + field.offset;
     if (!type) return out_.Write(" ?\n");
-    if (!type->pointer) return WriteItems(*type, field.element_bytes, at, type->fixed, depth);
+    const bool is_string = type->base == bp5::FieldType::Base::kString;
+    if (!type->Elsewhere() && !is_string) return WriteItems(*type, field.element_bytes, at, type->fixed_count, depth);
     const auto target = U64At(at);
     if (!target) return out_.Write(": behind the record's end\n");
     if (*target == 0) return out_.Write(": null\n");
     out_.Write(fmt::format(" -> {}", *target));
-    if (type->base == "string" && type->count_field.empty()) return WriteString(*target);
+    if (is_string && type->length_field.empty()) return WriteString(*target);
     std::uint64_t count = 1;
-    if (!type->count_field.empty()) {
-      const auto counted = CountOf(structure, type->count_field, base);
+    if (!type->length_field.empty()) {
+      const auto counted = CountOf(structure, type->length_field, base);
       if (!counted) return out_.Write(": of unknown length\n");
       count = *counted;
     }
@@ -82,19 +82,19 @@ class RecordText {
   }
 
   // `count` items from `at` on, each of `type.fixed` elements where the count is another field's.
-  void WriteItems(const FieldType& type, std::uint32_t element_bytes, std::uint64_t at, std::uint64_t count,
+  void WriteItems(const bp5::FieldType& type, std::uint32_t element_bytes, std::uint64_t at, std::uint64_t count,
                   int depth) {
-    const std::uint64_t each = type.count_field.empty() ? 1 : type.fixed;
+    const std::uint64_t each = type.length_field.empty() ? 1 : type.fixed_count;
     const std::uint64_t left = at <= body_.size() ? (body_.size() - at) / std::max(element_bytes, 1u) / each : 0;
     if (count > left) return out_.Write(fmt::format(": {} where {} have room\n", count, left));
     const std::uint64_t elements = count * each;
     const std::uint64_t shown = std::min(elements, kValuesShown);
-    if (type.base == "string") {
+    if (type.base == bp5::FieldType::Base::kString) {
       WriteStrings(at, shown);
-    } else if (const bp5::Structure* const inner = format_.Find(type.base); inner != nullptr) {
+    } else if (const bp5::Structure* const inner = format_.Find(type.word); inner != nullptr) {
       WriteInner(*inner, element_bytes, at, shown, depth);
     } else {
-      WriteNumbers(NumberType(type.base, element_bytes), element_bytes, at, shown);
+      WriteNumbers(bp5::NumberTypeOf(type.base, element_bytes), element_bytes, at, shown);
     }
     if (shown < elements) out_.Write(fmt::format("{}       … and {} more\n", kIndent, elements - shown));
   }

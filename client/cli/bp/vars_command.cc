@@ -1,15 +1,53 @@
-#include "client/cli/bp/vars_command.h"
+// `cairn vars`: what a BP5 directory or a dataset holds, in the manner of ADIOS2's bpls.
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "client/cli/bp/listing.h"
 #include "client/cli/bp/place.h"
 #include "client/cli/bp/raw.h"
 #include "client/cli/bp/text_out.h"
+#include "client/cli/commands.h"
 #include "client/cli/file_argument.h"
+#include "client/cli/options.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
 
 namespace cairn::cli {
 namespace {
+
+constexpr const char* kVarsFooter =
+    "DIR is a BP5 directory, Cairn's or ADIOS2's; or name a run and a dataset. A dataset of the application's own "
+    "files\n"
+    "shows the BP5 directory in it (name it behind the number if there are several); a dataset that is in this node's\n"
+    "cache only is shown, too, as far as its ranks are on this node. Further names are variables, or patterns of "
+    "them.\n"
+    "\n"
+    "A line is: type, name, steps*{shape} = min / max over all steps. __ is a number that differs between steps (or,\n"
+    "of local arrays, [blocks]*{extents}, between blocks); a scalar that is in one step only shows its value. With "
+    "-D:\n"
+    "each step's blocks with their boxes, bounds and writers, or its values. Steps count over the whole directory;\n"
+    "\"its 2\" is the step counted over those that have the variable. JSON has everything, block by block, with all\n"
+    "digits; NaN and infinities are strings there. --raw shows index, formats and records field by field with the\n"
+    "offsets where they lie, as far as a damaged directory can be read.\n"
+    "\n"
+    "Examples:\n"
+    "  cairn vars out/fields.bp\n"
+    "  cairn vars out/fields.bp -D 'vel*'          blocks of some variables\n"
+    "  cairn vars /scratch/me/heat 17 -a           dataset 17 of a run, with attributes\n"
+    "  cairn vars --json out/fields.bp | jq '.variables[] | {name, min, max}'\n"
+    "  cairn vars --raw out/fields.bp | less\n"
+    "\n"
+    "Exit codes: 0 done; 2 the command is wrong; 4 no such directory, run, dataset or variable; 5 damaged (what can "
+    "be\n"
+    "read is shown); 1 anything else, as another version of the format.";
+
+struct Options {
+  std::vector<std::string> arguments;  // DIR or RUN DATASET, then names
+  std::vector<std::string> names;      // of variables, more of them
+  bool blocks = false, attributes = false, raw = false;
+  bool bounds = true;  // always; bpls wants to be asked
+};
 
 // As far as it goes: a damaged directory is what this is for.
 absl::Status WriteRaw(Disk& disk, const BpPlace& place, TextOut& out) {
@@ -23,7 +61,7 @@ absl::Status WriteRaw(Disk& disk, const BpPlace& place, TextOut& out) {
   return first;
 }
 
-absl::Status List(const Context& context, Disk& disk, const BpPlace& place, const VarsOptions& options, TextOut& out) {
+absl::Status List(const Context& context, Disk& disk, const BpPlace& place, const Options& options, TextOut& out) {
   CAIRN_ASSIGN_OR_RETURN(const auto directory, OpenBp(disk, place));
   ListingOptions listing{.patterns = place.rest, .blocks = options.blocks, .attributes = options.attributes};
   listing.patterns.insert(listing.patterns.end(), options.names.begin(), options.names.end());
@@ -31,14 +69,7 @@ absl::Status List(const Context& context, Disk& disk, const BpPlace& place, cons
   return AtPlace(list(place, directory->metadata(), listing, out), place);
 }
 
-}  // namespace
-
-ExitCode ComplainOfBp(const absl::Status& status) {
-  const ExitCode code = ComplainOfFile(status);
-  return absl::IsInvalidArgument(status) ? ExitCode::kUsage : code;
-}
-
-ExitCode RunVars(const Context& context, const VarsOptions& options) {
+ExitCode RunVars(const Context& context, const Options& options) {
   if (options.raw && context.json) return ComplainOfBp(InvalidArgument("--raw is text: there is no JSON of it"));
   const auto disk = MakePosixDisk();
   const auto place = FindBpPlace(context, *disk, options.arguments);
@@ -50,6 +81,23 @@ ExitCode RunVars(const Context& context, const VarsOptions& options) {
   const absl::Status status = options.raw ? WriteRaw(*disk, *place, out) : List(context, *disk, *place, options, out);
   out.Flush();
   return status.ok() ? ExitCode::kOk : ComplainOfBp(status);
+}
+
+}  // namespace
+
+void AddVarsCommand(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const vars = app.add_subcommand("vars", "Variables of a BP5 directory or a dataset: types, shapes, bounds");
+  vars->add_option("DIR|RUN DATASET", options->arguments, "A BP5 directory, or a run and a dataset of it; then names")
+      ->required();
+  vars->add_option("--var", options->names, "Only this variable, or those that match the pattern (may be repeated)")
+      ->allow_extra_args(false);
+  vars->add_flag("-D,--blocks", options->blocks, "Each step's blocks, or values");
+  vars->add_flag("-a,--attributes", options->attributes, "Attributes, too");
+  vars->add_flag("--raw", options->raw, "Index, formats and records, field by field");
+  vars->add_flag("-l,--long", options->bounds, "Minimum and maximum: always shown; accepted as bpls has it");
+  vars->footer(kVarsFooter);
+  SetRun(*vars, line, options, RunVars);
 }
 
 }  // namespace cairn::cli

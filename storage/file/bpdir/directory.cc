@@ -1,21 +1,18 @@
 #include "storage/file/bpdir/directory.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "storage/base/status.h"
 #include "storage/file/bpdir/step_check.h"
+#include "storage/format/bp5/walk.h"
 
 namespace cairn::bpdir {
 namespace {
 
 constexpr char kIndex[] = "md.idx", kMetadata[] = "md.0", kFormats[] = "mmd.0";
-constexpr std::size_t kHeaderBytes = 64;
-constexpr std::size_t kActiveByte = 39;                        // of the header
-constexpr std::size_t kRecordHeadBytes = 9;                    // type, u64 length of the body
 constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;  // of md.idx at once
 // A record of a gigabyte is one of a hundred million positions; sparse files claim any size.
 constexpr std::uint64_t kIndexBytesMax = std::uint64_t{1} << 30;
@@ -65,12 +62,6 @@ absl::StatusOr<std::vector<std::byte>> ReadIndex(FileSource& files, std::uint64_
   return bytes;
 }
 
-std::uint64_t NumberAt(std::span<const std::byte> bytes, std::size_t at) {
-  std::uint64_t number;
-  std::memcpy(&number, bytes.data() + at, sizeof number);
-  return number;
-}
-
 // Of md.0 held at once, unless a single step is larger: so that no more is in memory than what proved to be steps.
 constexpr std::uint64_t kGroupBytes = std::uint64_t{4} << 20;
 
@@ -82,11 +73,10 @@ struct Group {
 
 // Where a step's record says that it is; nullopt: nowhere in `metadata_bytes` of md.0, which whoever decodes it says.
 std::optional<StepPlace> PlaceOf(std::span<const std::byte> body, std::uint64_t metadata_bytes) {
-  const std::uint64_t count = body.size() / 8;
-  if (count < 4) return std::nullopt;
-  const std::uint64_t flushes = NumberAt(body, 16);
-  if (flushes > count) return std::nullopt;
-  const StepPlace place{NumberAt(body, 0), NumberAt(body, 8), (count - 3) / (2 * flushes + 1)};
+  const bp5::StepBody step(body);
+  const std::uint64_t positions = step.positions.size() / 8;
+  if (positions == 0 || step.flushes > positions + bp5::kIndexNumbersBeforeList) return std::nullopt;
+  const StepPlace place{step.metadata_begin, step.metadata_bytes, positions / step.PositionsEach()};
   if (place.begin > metadata_bytes || place.bytes > metadata_bytes - place.begin) return std::nullopt;
   if (place.bytes < 8 || place.writers > (place.bytes - 8) / 16) return std::nullopt;
   return place;
@@ -96,12 +86,9 @@ std::optional<StepPlace> PlaceOf(std::span<const std::byte> body, std::uint64_t 
 absl::StatusOr<Group> FirstGroup(FileSource& files, const bp5::Metadata& known, std::span<const std::byte> records,
                                  std::uint64_t metadata_bytes) {
   Group group;
-  for (std::size_t at = 0; records.size() - at >= kRecordHeadBytes;) {
-    const bool is_step = records[at] == std::byte{'s'};
-    const std::uint64_t length = NumberAt(records, at + 1);
-    at += kRecordHeadBytes;
-    if (length > records.size() - at) break;
-    const auto place = is_step ? PlaceOf(records.subspan(at, length), metadata_bytes) : std::nullopt;
+  for (bp5::IndexWalk walk(records, 0); walk.Next();) {
+    const bp5::IndexRecord& record = walk.record();
+    const auto place = record.head.is_step() ? PlaceOf(record.body, metadata_bytes) : std::nullopt;
     if (place) {
       const bool first = group.begin == group.end;
       const std::uint64_t begin = first ? place->begin : std::min(group.begin, place->begin);
@@ -111,8 +98,7 @@ absl::StatusOr<Group> FirstGroup(FileSource& files, const bp5::Metadata& known, 
       group.begin = begin;
       group.end = end;
     }
-    at += length;
-    group.index_bytes = at;
+    group.index_bytes = walk.offset();
   }
   return group;
 }
@@ -122,8 +108,8 @@ void KeepLast(State& state, std::uint64_t begin, std::span<const std::byte> take
   if (state.last.empty()) state.last_begin = begin;
   state.last.insert(state.last.end(), taken.begin(), taken.end());
   const std::uint32_t steps = state.metadata.steps();
-  const std::uint64_t keep =
-      std::max<std::uint64_t>(steps >= 2 ? state.metadata.index_end(steps - 2) : kHeaderBytes, state.last_begin);
+  const std::uint64_t keep = std::max<std::uint64_t>(
+      steps >= 2 ? state.metadata.index_end(steps - 2) : bp5::kIndexHeaderBytes, state.last_begin);
   const std::uint64_t before = std::min<std::uint64_t>(keep - state.last_begin, state.last.size());
   state.last.erase(state.last.begin(), state.last.begin() + static_cast<std::ptrdiff_t>(before));
   state.last_begin += before;
@@ -151,7 +137,7 @@ absl::Status TakeFormats(State& state, std::span<const std::byte> header) {
   CAIRN_RETURN_IF_ERROR(Extend(state, tail));
   if (header.empty()) return absl::OkStatus();
   state.header.assign(header.begin(), header.end());
-  state.last_begin = kHeaderBytes;
+  state.last_begin = bp5::kIndexHeaderBytes;
   return absl::OkStatus();
 }
 
@@ -171,12 +157,11 @@ absl::Status TakeGroup(State& state, std::span<const std::byte> records, const G
 // Takes what came to the files, md.idx first: what its complete records speak of was written before them.
 absl::Status TakePiece(State& state, std::uint64_t index_end) {
   const std::uint64_t index_begin = state.metadata.index_bytes();
-  if (index_end < kHeaderBytes || index_end == index_begin) return absl::OkStatus();
+  if (index_end < bp5::kIndexHeaderBytes || index_end == index_begin) return absl::OkStatus();
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> index, ReadIndex(*state.files, index_begin, index_end));
-  const std::size_t head = index_begin == 0 ? kHeaderBytes : 0;
+  const std::size_t head = index_begin == 0 ? bp5::kIndexHeaderBytes : 0;
   std::span<const std::byte> records = std::span(index).subspan(head);
-  const bool complete = records.size() >= kRecordHeadBytes && NumberAt(records, 1) <= records.size() - kRecordHeadBytes;
-  if (head == 0 && !complete) return absl::OkStatus();
+  if (head == 0 && !bp5::IndexWalk(records, index_begin).Next()) return absl::OkStatus();
   CAIRN_RETURN_IF_ERROR(TakeFormats(state, std::span(index).first(head)));
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t metadata_bytes, BytesOrNone(*state.files, kMetadata));
   while (true) {
@@ -200,12 +185,12 @@ absl::Status TakeTail(State& state, std::uint64_t index_end) {
 
 // The header as it is now; empty: there is none yet.
 absl::StatusOr<std::vector<std::byte>> ReadHeader(FileSource& files, std::uint64_t index_end) {
-  if (index_end < kHeaderBytes) return std::vector<std::byte>();
-  return ReadIndex(files, 0, kHeaderBytes);
+  if (index_end < bp5::kIndexHeaderBytes) return std::vector<std::byte>();
+  return ReadIndex(files, 0, bp5::kIndexHeaderBytes);
 }
 
 bool IsActive(std::span<const std::byte> header) {
-  return !header.empty() && header[kActiveByte] != std::byte{0};
+  return !header.empty() && header[bp5::IndexHeader::kActiveAt] != std::byte{0};
 }
 
 absl::StatusOr<std::unique_ptr<State>> Load(std::unique_ptr<FileSource> files) {
@@ -220,7 +205,7 @@ absl::StatusOr<std::unique_ptr<State>> Load(std::unique_ptr<FileSource> files) {
 absl::StatusOr<bool> IsAnother(const State& state, std::vector<std::byte> header, std::uint64_t index_end) {
   if (state.header.empty()) return false;  // nothing was found
   if (header.empty() || index_end < state.metadata.index_bytes()) return true;
-  header[kActiveByte] = state.header[kActiveByte];
+  header[bp5::IndexHeader::kActiveAt] = state.header[bp5::IndexHeader::kActiveAt];
   if (header != state.header) return true;
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> last,
                          ReadIndex(*state.files, state.last_begin, state.metadata.index_bytes()));

@@ -5,6 +5,7 @@
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
 #include "storage/file/bpdir/follow.h"
+#include "storage/io/create_once.h"
 
 namespace cairn::bpdir {
 namespace {
@@ -209,7 +210,8 @@ absl::Status Finisher::MakeIndex(File& from, const catalogue::FileEntry& entry) 
   std::string header(std::min(entry.bytes(), kIndexHeaderBytes), '\0');
   CAIRN_RETURN_IF_ERROR(Annotate(from.ReadAt(0, std::as_writable_bytes(std::span(header))), "source"));
   if (header.size() == kIndexHeaderBytes) header[kActiveFlagAt] = 1;
-  CAIRN_RETURN_IF_ERROR(Annotate(CreateFileOnce(ends_.target, To("md.idx"), header, kFileMode), "target"));
+  const CreateOnceOptions plainly{.mode = kFileMode, .framed = false};
+  CAIRN_RETURN_IF_ERROR(Annotate(CreateFileOnce(ends_.target, To("md.idx"), header, plainly), "target"));
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, ends_.target.Info(To("md.idx")));
   arrived_["md.idx"] = {.there = header.size(), .matching = header.size(), .inode = info.inode};
   return absl::OkStatus();

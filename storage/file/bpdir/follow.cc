@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "storage/base/status.h"
+#include "storage/io/create_once.h"
 
 namespace cairn::bpdir {
 namespace {
@@ -235,7 +236,7 @@ absl::Status Follower::MakeIndex(const std::string& header) {
   if (index.bytes > 0) return absl::OkStatus();
   const std::string path = ends_.to + "/md.idx";
   const bool again = std::exchange(index.made, true);
-  const absl::Status made = CreateFileOnce(ends_.target, path, header, kFileMode);
+  const absl::Status made = CreateFileOnce(ends_.target, path, header, {.mode = kFileMode, .framed = false});
   if (absl::IsAlreadyExists(made)) {  // made by us, and then something failed
     const auto there = ReadWhole(ends_.target, path, kIndexHeaderBytes);
     if (!again || !there.ok() || *there != header) return IsOthers(path);

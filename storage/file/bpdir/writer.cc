@@ -11,6 +11,7 @@
 #include "storage/base/status.h"
 #include "storage/file/bpdir/append.h"
 #include "storage/format/bp5/metadata.h"
+#include "storage/io/create_once.h"
 
 namespace cairn::bpdir {
 namespace {
@@ -93,13 +94,16 @@ absl::Status WriterImpl::OpenMetadataFiles() {
 
 absl::Status WriterImpl::Make(const bp5::IndexOptions& options) {
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, path_));
-  if (disk_.Info(In(path_, kIndex)).ok()) return AlreadyExists("{}: has an md.idx", path_);
+  // An empty one is what a maker leaves that died where there are neither links nor RENAME_NOREPLACE.
+  if (const auto index = disk_.Info(In(path_, kIndex)); index.ok() && index->bytes != 0) {
+    return AlreadyExists("{}: has an md.idx", path_);
+  }
   CAIRN_RETURN_IF_ERROR(OpenMetadataFiles());
   bp5::IndexOptions active = options;
   active.active = true;
   // Complete or not there, and of two makers one gets it; that one may touch the others. Makes their names durable,
   // too.
-  CAIRN_RETURN_IF_ERROR(CreateFileOnce(disk_, In(path_, kIndex), bp5::EncodeIndexHeader(active)));
+  CAIRN_RETURN_IF_ERROR(CreateFileOnce(disk_, In(path_, kIndex), bp5::EncodeIndexHeader(active), {.framed = false}));
   CAIRN_ASSIGN_OR_RETURN(index_.file, disk_.Open(In(path_, kIndex), {.writable = true}));
   index_.bytes = kHeaderBytes;
   return CutOff();

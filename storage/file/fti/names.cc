@@ -86,6 +86,20 @@ std::optional<LevelFolder> ParseLevelFolder(std::string_view name) {
   return std::nullopt;
 }
 
+std::string_view PluralOf(FileKind kind) {
+  switch (kind) {
+    case FileKind::kRank:
+      return "checkpoint files";
+    case FileKind::kCopy:
+      return "copies (Pcof)";
+    case FileKind::kCode:
+      return "code files (RSed)";
+    case FileKind::kDifferential:
+      return "differential files";
+  }
+  return "";
+}
+
 bool IsOtherModeName(std::string_view name) {
   if (Skip(name, "sector")) return SkipRank(name) && Skip(name, "-group") && SkipRank(name) && name == ".fti";
   if (Skip(name, "dcp-id")) return SkipRank(name) && Skip(name, "-rank") && SkipRank(name) && name == ".fti";

@@ -16,6 +16,8 @@ enum class FileKind {
   kDifferential,  // dCPFile-Rank<r>.fti: the id is in the file alone
 };
 
+std::string_view PluralOf(FileKind kind);  // "checkpoint files", as people call them
+
 struct FileName {
   FileKind kind = FileKind::kRank;
   std::int32_t id = 0;  // kDifferential: 0

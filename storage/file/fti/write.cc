@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "storage/base/check.h"
+#include "storage/base/clock.h"
 #include "storage/base/md5_stream.h"
 #include "storage/base/status.h"
 #include "storage/file/fti/code.h"
@@ -28,8 +29,7 @@ constexpr std::uint32_t kDirectoryMode = 0700;
 
 std::uint64_t NowNs() {
   return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count());
+      std::chrono::duration_cast<std::chrono::nanoseconds>(WallNow().time_since_epoch()).count());
 }
 
 absl::Status CheckGroups(const Export& what) {

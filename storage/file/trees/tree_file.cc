@@ -3,16 +3,14 @@
 #include "storage/base/path.h"
 
 #include "storage/base/status.h"
+#include "storage/io/create_once.h"
 
 namespace cairn {
 namespace {
 
 constexpr int kSetAsideMax = 10000;  // names tried
 
-}  // namespace
-
-absl::StatusOr<kvtree::Tree> ReadTree(Disk& disk, const std::string& path) {
-  auto text = ReadWhole(disk, path, kvtree::kFileBytesMax);
+absl::StatusOr<kvtree::Tree> Decoded(Disk& disk, const std::string& path, const absl::StatusOr<std::string>& text) {
   if (text.status().code() == absl::StatusCode::kResourceExhausted) {
     // Either the file is too large or the process is short of something; only the first says anything about the file.
     const auto info = disk.Info(path);
@@ -21,6 +19,16 @@ absl::StatusOr<kvtree::Tree> ReadTree(Disk& disk, const std::string& path) {
   if (!text.ok()) return text.status();
   if (text->empty()) return NotFound("{}: the file is empty", path);
   return kvtree::Decode(path, *text);
+}
+
+}  // namespace
+
+absl::StatusOr<kvtree::Tree> ReadTree(Disk& disk, const std::string& path) {
+  return Decoded(disk, path, ReadWhole(disk, path, kvtree::kFileBytesMax));
+}
+
+absl::StatusOr<kvtree::Tree> ReadTreeOnce(Disk& disk, const std::string& path) {
+  return Decoded(disk, path, ReadOnce(disk, path, kvtree::kFileBytesMax));
 }
 
 absl::Status ReplaceTree(Disk& disk, const std::string& path, const kvtree::Tree& tree, std::uint32_t mode) {

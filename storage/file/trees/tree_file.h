@@ -18,6 +18,10 @@ namespace cairn {
 // kNotFound: no such file, or one of zero bytes (SCR specification, 1.5). kDataLoss: damaged, or too large to be one.
 absl::StatusOr<kvtree::Tree> ReadTree(Disk& disk, const std::string& path);
 
+// The same, of a record that only CreateFileOnce makes (storage/io/create_once.h): what a power failure leaves of one
+// that was not durable is kNotFound, too.
+absl::StatusOr<kvtree::Tree> ReadTreeOnce(Disk& disk, const std::string& path);
+
 // Atomically and durably. kInvalidArgument: no file of this tree could be read again.
 absl::Status ReplaceTree(Disk& disk, const std::string& path, const kvtree::Tree& tree, std::uint32_t mode = 0600);
 

@@ -60,4 +60,35 @@ std::optional<FieldType> ParseFieldType(std::string_view text) {
   return type;
 }
 
+std::optional<Type> NumberTypeOf(FieldType::Base base, std::uint32_t element_bytes) {
+  using enum Type;
+  const auto sized = [element_bytes](Type one, Type two, Type four, Type eight) -> std::optional<Type> {
+    switch (element_bytes) {
+      case 1:
+        return one;
+      case 2:
+        return two;
+      case 4:
+        return four;
+      case 8:
+        return eight;
+      default:
+        return std::nullopt;
+    }
+  };
+  switch (base) {
+    case FieldType::Base::kInteger:
+      return sized(kInt8, kInt16, kInt32, kInt64);
+    case FieldType::Base::kUnsigned:
+      return sized(kUint8, kUint16, kUint32, kUint64);
+    case FieldType::Base::kFloat:
+      if (element_bytes == 16) return kLongDouble;
+      return element_bytes < 4 ? std::nullopt : sized(kFloat, kFloat, kFloat, kDouble);
+    case FieldType::Base::kChar:
+      return element_bytes == 1 ? std::optional(kChar) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace cairn::bp5

@@ -36,6 +36,8 @@ struct FieldType {
 };
 // nullopt: not a type. That structures and length fields exist is not checked here.
 std::optional<FieldType> ParseFieldType(std::string_view text);
+// The type of a number of this base and size; nullopt: it is no number, or none of this size.
+std::optional<Type> NumberTypeOf(FieldType::Base base, std::uint32_t element_bytes);
 
 struct Structure {
   std::string_view name;

@@ -8,6 +8,7 @@
 
 #include "storage/base/status.h"
 #include "storage/format/bp5/metadata_impl.h"
+#include "storage/format/bp5/walk.h"
 
 namespace cairn::bp5 {
 
@@ -26,7 +27,7 @@ class Metadata::Impl::Extender {
 
   // metadata_index.cc: md.idx, mmd.0
   absl::Status TakeFormats();
-  absl::Status TakeFormat(std::uint64_t offset, Bytes id, Bytes block);
+  absl::Status TakeFormat(const bp5::FormatEntry& stored);
   absl::Status TakeHeader();
   absl::Status TakeIndex();
   absl::Status TakeWriterMap(Bytes body);

@@ -2,14 +2,22 @@
 #include <limits>
 
 #include "storage/format/bp5/metadata_extend.h"
+#include "storage/format/bp5/walk.h"
 
 namespace cairn::bp5 {
 namespace {
 
-constexpr std::size_t kHeaderBytes = 64, kHeaderTextBytes = 32;
-constexpr std::size_t kRecordHeadBytes = 9;     // type, length
-constexpr std::uint64_t kFormatHeadBytes = 16;  // two lengths, then the identifier
 constexpr std::uint8_t kFormatVersion = 5, kFormatMinorVersion = 2;
+
+absl::Status CheckType(const IndexRecordHead& head, std::uint64_t offset) {
+  if (head.is_writer_map() || head.is_step()) return absl::OkStatus();
+  return DataLoss("md.idx: record at {}: type {:#04x}", offset, static_cast<unsigned char>(head.type));
+}
+
+absl::Status CheckIdentifier(const FormatEntryHead& head, std::uint64_t offset) {
+  if (head.id_bytes == kIdBytes) return absl::OkStatus();
+  return DataLoss("mmd.0: entry at {}: identifier of {} bytes", offset, head.id_bytes);
+}
 
 }  // namespace
 
@@ -28,93 +36,86 @@ absl::Status Metadata::Impl::Extender::Run() {
 }
 
 absl::Status Metadata::Impl::Extender::TakeAll() {
-  if (impl_.index_bytes == 0 && tail_.index.size() < kHeaderBytes) return absl::OkStatus();
+  if (impl_.index_bytes == 0 && tail_.index.size() < kIndexHeaderBytes) return absl::OkStatus();
   CAIRN_RETURN_IF_ERROR(TakeFormats());
   if (impl_.index_bytes == 0) CAIRN_RETURN_IF_ERROR(TakeHeader());
   return TakeIndex();
 }
 
 absl::Status Metadata::Impl::Extender::TakeFormats() {
-  for (Bytes rest = tail_.formats; rest.size() >= kFormatHeadBytes;) {
-    const std::uint64_t id_bytes = LoadU64(rest.data()), block_bytes = LoadU64(rest.data() + 8);
-    if (id_bytes != kIdBytes) {
-      return DataLoss("mmd.0: entry at {}: identifier of {} bytes", impl_.formats_bytes, id_bytes);
-    }
-    rest = rest.subspan(kFormatHeadBytes);
-    if (rest.size() < kIdBytes || block_bytes > rest.size() - kIdBytes) break;  // not all of it is there yet
-    CAIRN_RETURN_IF_ERROR(TakeFormat(impl_.formats_bytes, rest.first(kIdBytes), rest.subspan(kIdBytes, block_bytes)));
-    rest = rest.subspan(kIdBytes + block_bytes);
-    impl_.formats_bytes += kFormatHeadBytes + kIdBytes + block_bytes;
+  FormatWalk walk(tail_.formats, impl_.formats_bytes);
+  while (walk.Next()) {
+    CAIRN_RETURN_IF_ERROR(CheckIdentifier(walk.entry().head, walk.entry().offset));
+    CAIRN_RETURN_IF_ERROR(TakeFormat(walk.entry()));
+    impl_.formats_bytes = walk.offset();
   }
-  return absl::OkStatus();
+  const std::optional<FormatEntryHead> unfinished = walk.unfinished();  // not all of it is there yet
+  return unfinished.has_value() ? CheckIdentifier(*unfinished, walk.offset()) : absl::OkStatus();
 }
 
-absl::Status Metadata::Impl::Extender::TakeFormat(std::uint64_t offset, Bytes id_bytes, Bytes block) {
+absl::Status Metadata::Impl::Extender::TakeFormat(const bp5::FormatEntry& stored) {
   FormatId id;
-  std::memcpy(id.bytes.data(), id_bytes.data(), kIdBytes);
+  std::memcpy(id.bytes.data(), stored.id.data(), kIdBytes);
   if (impl_.formats_by_id.contains(id.bytes)) return absl::OkStatus();  // those of an append run
-  const std::uint64_t block_offset = offset + kFormatHeadBytes + kIdBytes;
-  CAIRN_ASSIGN_OR_RETURN(Format format, DecodeFormat(fmt::format("mmd.0: format at {}", block_offset), block));
+  const std::uint64_t block_offset = stored.block_offset();
+  CAIRN_ASSIGN_OR_RETURN(Format format, DecodeFormat(fmt::format("mmd.0: format at {}", block_offset), stored.block));
   if (format.id != id) {
     return DataLoss("mmd.0: format at {}: its identifier is {}, but its bytes make {}", block_offset, id.Hex(),
                     format.id.Hex());
   }
   FormatEntry& entry = impl_.formats.emplace_back();
   entry.format = std::move(format);
-  entry.begin = offset;
-  entry.end = block_offset + block.size();
+  entry.begin = stored.offset;
+  entry.end = block_offset + stored.block.size();
   impl_.formats_by_id.emplace(id.bytes, &entry);
   return absl::OkStatus();
 }
 
 absl::Status Metadata::Impl::Extender::TakeHeader() {
-  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(tail_.index[i]); };
-  if (byte(36) != 0) return FailedPrecondition("md.idx: byte order {} at 36 is not read here", byte(36));
-  if (byte(37) != kFormatVersion || byte(38) != kFormatMinorVersion) {
-    return FailedPrecondition("md.idx: version {}.{} at 37 is not read here", byte(37), byte(38));
+  const IndexHeader header = ReadIndexHeader(tail_.index);
+  if (header.byte_order != 0)
+    return FailedPrecondition("md.idx: byte order {} at 36 is not read here", header.byte_order);
+  if (header.version != kFormatVersion || header.minor_version != kFormatMinorVersion) {
+    return FailedPrecondition("md.idx: version {}.{} at 37 is not read here", header.version, header.minor_version);
   }
-  const auto* const text = reinterpret_cast<const char*>(tail_.index.data());
-  impl_.header.text.assign(text, strnlen(text, kHeaderTextBytes));
-  impl_.header.active = byte(39) != 0;
-  impl_.header.column_major = byte(40) == 'y';
-  impl_.header.flatten = byte(41) != 0;
-  std::memcpy(&impl_.header.id, tail_.index.data() + 42, sizeof(impl_.header.id));
-  impl_.index_bytes = kHeaderBytes;
+  impl_.header.text = header.text;
+  impl_.header.active = header.active != 0;
+  impl_.header.column_major = header.row_order == 'y';
+  impl_.header.flatten = header.flatten != 0;
+  impl_.header.id = header.id;
+  impl_.index_bytes = kIndexHeaderBytes;
   return absl::OkStatus();
 }
 
 absl::Status Metadata::Impl::Extender::TakeIndex() {
   const std::uint64_t taken = impl_.index_bytes - before_.index_bytes;  // the header
-  for (Bytes rest = tail_.index.subspan(taken); rest.size() >= kRecordHeadBytes;) {
-    record_offset_ = impl_.index_bytes;
-    const char type = static_cast<char>(rest[0]);
-    const std::uint64_t length = LoadU64(&rest[1]);
-    if (type != 'w' && type != 's') {
-      return DataLoss("md.idx: record at {}: type {:#04x}", record_offset_, static_cast<unsigned char>(type));
+  IndexWalk walk(tail_.index.subspan(taken), impl_.index_bytes);
+  while (walk.Next()) {
+    const IndexRecord& record = walk.record();
+    record_offset_ = record.offset;
+    CAIRN_RETURN_IF_ERROR(CheckType(record.head, record.offset));
+    if (record.body.size() % 8 != 0) {
+      return DataLoss("md.idx: record at {}: body of {} bytes", record.offset, record.body.size());
     }
-    rest = rest.subspan(kRecordHeadBytes);
-    if (length > rest.size()) break;  // not all of it is there yet
-    if (length % 8 != 0) return DataLoss("md.idx: record at {}: body of {} bytes", record_offset_, length);
-    const Bytes body = rest.first(length);
-    rest = rest.subspan(length);
-    impl_.index_bytes += kRecordHeadBytes + length;
-    CAIRN_RETURN_IF_ERROR(type == 'w' ? TakeWriterMap(body) : TakeStep(body));
+    impl_.index_bytes = walk.offset();
+    CAIRN_RETURN_IF_ERROR(record.head.is_writer_map() ? TakeWriterMap(record.body) : TakeStep(record.body));
   }
-  return absl::OkStatus();
+  const std::optional<IndexRecordHead> unfinished = walk.unfinished();  // not all of it is there yet
+  return unfinished.has_value() ? CheckType(*unfinished, walk.offset()) : absl::OkStatus();
 }
 
 absl::Status Metadata::Impl::Extender::TakeWriterMap(Bytes body) {
-  const std::uint64_t count = body.size() / 8;
-  const std::uint64_t writers = count == 0 ? 0 : LoadU64(body.data());
-  if (count < 4 || writers != count - 3 || writers > kWritersMax) {
+  const WriterMapBody map(body);
+  const std::uint64_t writers = map.writers, listed = map.subfiles.size() / 8;
+  if (listed == 0 || writers != listed || writers > kWritersMax) {
     return DataLoss("md.idx: writer map at {}: {} writers in {} bytes", record_offset_, writers, body.size());
   }
   const std::size_t first = impl_.subfiles.size();
-  for (std::uint64_t i = 3; i < count; ++i) {
-    const std::uint64_t subfile = LoadU64(&body[8 * i]);
+  for (std::uint64_t writer = 0; writer < writers; ++writer) {
+    const std::uint64_t subfile = U64At(map.subfiles, 8 * writer);
     if (subfile > std::numeric_limits<std::uint32_t>::max()) {
       impl_.subfiles.resize(first);
-      return DataLoss("md.idx: writer map at {}: writer {} has subfile {}", record_offset_, i - 3, subfile);
+      return DataLoss("md.idx: writer map at {}: writer {} has subfile {}", record_offset_, writer, subfile);
     }
     impl_.subfiles.push_back(static_cast<std::uint32_t>(subfile));
   }
@@ -130,18 +131,19 @@ absl::Status Metadata::Impl::Extender::TakeWriterMap(Bytes body) {
 }
 
 absl::Status Metadata::Impl::Extender::TakeStep(Bytes body) {
-  const std::uint64_t count = body.size() / 8;
+  const StepBody step(body);
   if (impl_.maps.empty()) return DataLoss("md.idx: step at {}: no writer map came before", record_offset_);
   if (impl_.steps.size() == kNone) return DataLoss("md.idx: step at {}: too many steps", record_offset_);
   const WriterMap& map = impl_.maps.back();
-  const std::uint64_t flushes = count < 3 ? 0 : LoadU64(&body[16]);
+  const std::uint64_t flushes = step.flushes, positions = step.positions.size() / 8;
+  // An empty list fits no writer, so that all three numbers are there.
   const bool fits =
-      count >= 3 && flushes <= count && (count - 3) % map.writers == 0 && (count - 3) / map.writers == 2 * flushes + 1;
+      flushes <= positions && positions % map.writers == 0 && positions / map.writers == step.PositionsEach();
   if (!fits) {
     return DataLoss("md.idx: step at {}: {} flushes of {} writers in {} bytes", record_offset_, flushes, map.writers,
                     body.size());
   }
-  const std::uint64_t begin = LoadU64(&body[0]), bytes = LoadU64(&body[8]);
+  const std::uint64_t begin = step.metadata_begin, bytes = step.metadata_bytes;
   const std::uint64_t there = tail_.metadata_begin + tail_.metadata.size();
   if (begin % 8 != 0 || begin < tail_.metadata_begin || begin > there || bytes > there - begin ||
       bytes < 8 + 16 * std::uint64_t{map.writers}) {
@@ -163,7 +165,7 @@ absl::Status Metadata::Impl::Extender::TakeStep(Bytes body) {
   step_.metadata_end = begin + bytes;
   step_.index_end = impl_.index_bytes;
   step_.formats_end = impl_.steps.empty() ? 0 : impl_.steps.back().formats_end;
-  for (std::uint64_t i = 3; i < count; ++i) impl_.positions.push_back(LoadU64(&body[8 * i]));
+  for (std::uint64_t i = 0; i < positions; ++i) impl_.positions.push_back(U64At(step.positions, 8 * i));
   CAIRN_RETURN_IF_ERROR(TakeStepMetadata(tail_.metadata.subspan(begin - tail_.metadata_begin, bytes)));
   impl_.steps.push_back(step_);
   impl_.steps_bytes += bytes;

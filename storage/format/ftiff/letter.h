@@ -13,6 +13,11 @@ enum class Letter : char {
   kF = 'F',  // the current one: containers first, all metadata at the end
 };
 
+// Layouts A and B leave the number of the checkpoint to the file's name.
+constexpr bool HoldsCheckpointId(Letter letter) {
+  return letter != Letter::kA && letter != Letter::kB;
+}
+
 }  // namespace cairn::ftiff
 
 #endif  // CAIRN_STORAGE_FORMAT_FTIFF_LETTER_H_

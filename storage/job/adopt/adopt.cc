@@ -3,7 +3,6 @@
 #include "storage/base/path.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <limits>
 #include <memory>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "proto/catalogue.pb.h"
+#include "storage/base/clock.h"
 #include "storage/base/status.h"
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/format/ftiff/layout.h"
@@ -89,11 +89,6 @@ absl::Status CopyRank(Disk& disk, const fti::RankFile& from, DatasetId id, const
 
 // --- The dataset ---
 
-std::int64_t NowMicros() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-}
-
 NewDataset MakeDataset(DatasetId id, std::int32_t checkpoint, std::size_t ranks) {
   NewDataset dataset;
   dataset.descriptor.id = id;
@@ -121,6 +116,7 @@ catalogue::Catalogue CatalogueOfRank(const NewDataset& dataset, const RunId& run
   return catalogue;
 }
 
+// A checkpoint file's name is its own: it goes to its place at once.
 absl::Status CopyFiles(Disk& disk, Prefix& prefix, const std::vector<fti::RankFile>& files, NewDataset* dataset) {
   const std::string folder = prefix.FilePath(dataset->folder());
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, folder, kAdoptedFolderMode));
@@ -158,7 +154,8 @@ kvtree::Tree ClaimOf(const fti::Execution& execution, const fti::Checkpoint& che
 }
 
 absl::Status Take(Disk& disk, Prefix& prefix, const fti::Execution& execution, const fti::Checkpoint& checkpoint,
-                  const std::vector<fti::RankFile>& files, const Claims& claims, Adopted* adopted) {
+                  const std::vector<fti::RankFile>& files, const Claims& claims, const AdoptRequest& request,
+                  Adopted* adopted) {
   const std::string claim = ClaimPathOf(prefix, checkpoint.id, files);
   if (const auto before = claims.find(claim); before != claims.end()) {
     adopted->dataset = before->second;
@@ -168,8 +165,9 @@ absl::Status Take(Disk& disk, Prefix& prefix, const fti::Execution& execution, c
   CAIRN_RETURN_IF_ERROR(CheckRoomFor(disk, prefix, files));
   CAIRN_ASSIGN_OR_RETURN(const Prefix::IdBlock ids, prefix.ReserveIds(0));
   NewDataset dataset = MakeDataset(ids.first, checkpoint.id, files.size());
-  CAIRN_RETURN_IF_ERROR(AdoptDataset(disk, prefix, claim, ClaimOf(execution, checkpoint), &dataset,
-                                     [&] { return CopyFiles(disk, prefix, files, &dataset); }));
+  CAIRN_RETURN_IF_ERROR(AdoptDataset(
+      disk, prefix, claim, ClaimOf(execution, checkpoint), &dataset,
+      [&] { return CopyFiles(disk, prefix, files, &dataset); }, request.note));
   adopted->dataset = dataset.id();
   for (const catalogue::Catalogue& catalogue : dataset.catalogues) adopted->bytes += catalogue.file(0).bytes();
   return absl::OkStatus();
@@ -198,7 +196,7 @@ absl::StatusOr<Adopted> AdoptCheckpoint(Disk& disk, Prefix& prefix, const fti::E
     adopted.ranks = static_cast<std::uint32_t>(recovered->files.size());
     adopted.rebuilt = static_cast<std::uint32_t>(
         std::count_if(recovered->files.begin(), recovered->files.end(), [](const auto& file) { return file.rebuilt; }));
-    CAIRN_RETURN_IF_ERROR(Take(disk, prefix, execution, checkpoint, recovered->files, claims, &adopted));
+    CAIRN_RETURN_IF_ERROR(Take(disk, prefix, execution, checkpoint, recovered->files, claims, request, &adopted));
     return adopted;
   }
   if (!reasons.empty()) {

@@ -49,7 +49,6 @@ class BpAdopter {
   absl::Status CopyFile(const std::string& name, std::uint64_t bytes, const std::string& to,
                         catalogue::FileEntry* entry);
   absl::Status CopyFiles(NewDataset* dataset);
-  absl::Status PlaceFiles(const NewDataset& dataset);
 
   Disk& disk_;
   Prefix& prefix_;
@@ -174,35 +173,18 @@ absl::Status BpAdopter::CopyFile(const std::string& name, std::uint64_t bytes, c
 
 // All of them wait until the last is there, and who they are is known.
 absl::Status BpAdopter::CopyFiles(NewDataset* dataset) {
-  const std::string stage = ParentOf(prefix_.FilePath(StagedName(*dataset, 0, 0)));
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, stage, kAdoptedFolderMode));
+  CAIRN_RETURN_IF_ERROR(MakeStage(disk_, prefix_, *dataset));
   catalogue::Catalogue catalogue = CatalogueOf(*dataset, prefix_.run(), 0);
   for (const auto& [name, bytes] : taken_.files) {
-    const std::string staged = prefix_.FilePath(StagedName(*dataset, 0, catalogue.file_size()));
+    const std::string staged = StagedPath(prefix_, *dataset, 0, catalogue.file_size());
     catalogue::FileEntry& entry = *catalogue.add_file();
     CAIRN_RETURN_IF_ERROR(CopyFile(name, bytes, staged, &entry));
     entry.set_name(taken_.name + "/" + name);
     entry.set_prefix_name(entry.name());
+    dataset->files.push_back({.work = staged, .to = prefix_.FilePath(entry.prefix_name()), .in_place = {}});
   }
   dataset->catalogues.push_back(std::move(catalogue));
-  CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(stage));
-  CAIRN_RETURN_IF_ERROR(prefix_.StoreCatalogue(dataset->catalogues[0]));
-  return PlaceFiles(*dataset);
-}
-
-// What shows the steps comes last.
-absl::Status BpAdopter::PlaceFiles(const NewDataset& dataset) {
-  const std::string folder = prefix_.FilePath(taken_.name);
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, folder, kAdoptedFolderMode));
-  for (const bool index : {false, true}) {
-    for (int i = 0; i < dataset.catalogues[0].file_size(); ++i) {
-      const std::string path = prefix_.FilePath(dataset.catalogues[0].file(i).prefix_name());
-      if ((BaseOf(path) == kIndex) != index) continue;
-      CAIRN_RETURN_IF_ERROR(disk_.Rename(prefix_.FilePath(StagedName(dataset, 0, i)), path));
-    }
-    CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(folder));
-  }
-  return disk_.SyncDirectory(prefix_.FilePath(dataset.folder()));
+  return SyncStage(disk_, prefix_, *dataset);
 }
 
 absl::StatusOr<AdoptedBp> BpAdopter::Run() {
@@ -222,8 +204,8 @@ absl::StatusOr<AdoptedBp> BpAdopter::Run() {
   kvtree::Tree tree;
   tree.Set("SYSTEM", "BP5");
   tree.Set("NAME", taken_.name);
-  CAIRN_RETURN_IF_ERROR(
-      AdoptDataset(disk_, prefix_, claim, std::move(tree), &dataset, [&] { return CopyFiles(&dataset); }));
+  CAIRN_RETURN_IF_ERROR(AdoptDataset(
+      disk_, prefix_, claim, std::move(tree), &dataset, [&] { return CopyFiles(&dataset); }, request_.note));
   adopted.dataset = dataset.id();
   adopted.step = *dataset.descriptor.step;
   adopted.files = taken_.files.size();

@@ -14,13 +14,14 @@
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
 #include "storage/file/transfer/transfer.h"
-#include "storage/file/trees/tree_file.h"
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/format/scr/records.h"
 #include "storage/job/adopt/adoption.h"
 #include "storage/job/adopt/scr_names.h"
 #include "storage/job/adopt/scr_recover.h"
+#include "storage/place/names.h"
 #include "storage/place/prefix/place.h"
+#include "storage/place/publish/unfinished.h"
 
 namespace cairn {
 namespace {
@@ -85,10 +86,12 @@ absl::Status CopyFile(Disk& disk, const ScrFile& from, const std::string& to, ca
 }
 
 // It is where it is to be: an empty file waits in its stead, so that nobody takes it back.
-absl::Status KeepFile(Disk& disk, const ScrFile& from, const std::string& staged, catalogue::FileEntry* entry) {
+absl::StatusOr<FileInfo> KeepFile(Disk& disk, const ScrFile& from, const std::string& staged,
+                                  catalogue::FileEntry* entry) {
   CAIRN_RETURN_IF_ERROR(disk.Open(staged, {.writable = true, .create = true, .exclusive = true}).status());
   CAIRN_ASSIGN_OR_RETURN(const FileInfo before, disk.Info(from.path));
-  return ChecksumFile(disk, from.path, before, /*sync=*/true, entry);
+  CAIRN_RETURN_IF_ERROR(ChecksumFile(disk, from.path, before, /*sync=*/true, entry));
+  return before;
 }
 
 // --- The dataset ---
@@ -126,7 +129,8 @@ class Adopter {
   std::string ClaimOf(const ScrDataset& dataset, const std::vector<scr::Filemap>& filemaps) const;
   NewDataset MakeDataset(const ScrDataset& from, const AdoptedScr& adopted, DatasetId id) const;
   absl::Status CopyFiles(const std::vector<ScrRankFiles>& files, const ScrNames& names, NewDataset* dataset);
-  absl::Status PlaceFiles(const NewDataset& dataset);
+  absl::Status AddFile(const ScrFile& file, const std::string& name, NewDataset* dataset,
+                       catalogue::Catalogue* catalogue);
   absl::Status CheckRoomFor(const std::vector<ScrRankFiles>& files, const ScrNames& names);
   absl::Status Take(const ScrDataset& from, const Plan& plan, const std::vector<ScrRankFiles>& files,
                     AdoptedScr* adopted);
@@ -141,33 +145,11 @@ class Adopter {
   Scratch& scratch_;
   const Claims claims_;
   const std::map<DatasetId, CommittedDataset> committed_;
-  std::set<std::string> in_place_;           // names of the dataset under way that need no copy
   std::map<std::string, DatasetId> others_;  // names below the prefix that committed datasets have
 };
 
-// Of datasets whose lists cannot be read nothing is known.
 absl::Status Adopter::ReadNamesOfOthers() {
-  const auto unreadable = [](const absl::Status& status) {
-    return absl::IsDataLoss(status) || absl::IsNotFound(status) || absl::IsFailedPrecondition(status);
-  };
-  for (const auto& [id, dataset] : committed_) {
-    if (!dataset.by_cairn) {
-      const std::string stem = prefix_.FilePath(fmt::format(".scr/scr.dataset.{}/rank2file", id));
-      const auto list = scr::GetRank2File([&](const std::string& suffix) { return ReadTree(disk_, stem + suffix); });
-      if (!list.ok() && !unreadable(list.status())) return list.status();
-      if (!list.ok()) continue;
-      for (const auto& [rank, files] : list->files) {
-        for (const std::string& file : files) others_[file] = id;
-      }
-    } else if (dataset.descriptor.own_files) {
-      const auto catalogues = prefix_.Catalogues(id);
-      if (!catalogues.ok() && !unreadable(catalogues.status())) return catalogues.status();
-      if (!catalogues.ok()) continue;
-      for (const catalogue::Catalogue& catalogue : *catalogues) {
-        for (const catalogue::FileEntry& file : catalogue.file()) others_[file.prefix_name()] = id;
-      }
-    }
-  }
+  CAIRN_ASSIGN_OR_RETURN(others_, NamesOfCommitted(disk_, prefix_, committed_));
   return absl::OkStatus();
 }
 
@@ -312,54 +294,41 @@ NewDataset Adopter::MakeDataset(const ScrDataset& from, const AdoptedScr& adopte
   descriptor.ranks = adopted.ranks;
   descriptor.own_files = true;
   // Names are one dataset's each, and Cairn's own are kept for its own.
-  bool taken = descriptor.name.empty() || NumberAfter(descriptor.name, "ckpt.");
+  bool taken = descriptor.name.empty() || DatasetOfName(descriptor.name).has_value();
   for (const auto& [other, committed] : committed_) taken |= committed.descriptor.name == descriptor.name;
   if (taken) descriptor.name = dataset.folder();
   return dataset;
 }
 
+// One that SCR has put where it is to be needs no copy.
+absl::Status Adopter::AddFile(const ScrFile& file, const std::string& name, NewDataset* dataset,
+                              catalogue::Catalogue* catalogue) {
+  const std::string staged = StagedPath(prefix_, *dataset, catalogue->rank(), catalogue->file_size());
+  catalogue::FileEntry& entry = *catalogue->add_file();
+  CopiedFile copied{.work = "", .to = prefix_.FilePath(name), .in_place = {}};
+  if (file.path == copied.to) {
+    CAIRN_ASSIGN_OR_RETURN(copied.in_place, KeepFile(disk_, file, staged, &entry));
+  } else {
+    CAIRN_RETURN_IF_ERROR(CopyFile(disk_, file, staged, &entry));
+    copied.work = staged;
+  }
+  entry.set_name(name);
+  entry.set_prefix_name(name);
+  dataset->files.push_back(std::move(copied));
+  return absl::OkStatus();
+}
+
 // All of them wait until the last is there, and who they are is known.
 absl::Status Adopter::CopyFiles(const std::vector<ScrRankFiles>& files, const ScrNames& names, NewDataset* dataset) {
-  in_place_.clear();
-  const std::string stage = ParentOf(prefix_.FilePath(StagedName(*dataset, 0, 0)));
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, stage, kAdoptedFolderMode));
+  CAIRN_RETURN_IF_ERROR(MakeStage(disk_, prefix_, *dataset));
   for (Rank rank = 0; rank < files.size(); ++rank) {
     catalogue::Catalogue catalogue = CatalogueOf(*dataset, prefix_.run(), rank);
     for (const auto& [recorded, file] : files[rank]) {
-      const std::string& name = names[rank].at(recorded);
-      const std::string staged = prefix_.FilePath(StagedName(*dataset, rank, catalogue.file_size()));
-      catalogue::FileEntry& entry = *catalogue.add_file();
-      const bool in_place = file.path == prefix_.FilePath(name);
-      CAIRN_RETURN_IF_ERROR(in_place ? KeepFile(disk_, file, staged, &entry) : CopyFile(disk_, file, staged, &entry));
-      if (in_place) in_place_.insert(name);
-      entry.set_name(name);
-      entry.set_prefix_name(name);
+      CAIRN_RETURN_IF_ERROR(AddFile(file, names[rank].at(recorded), dataset, &catalogue));
     }
     dataset->catalogues.push_back(std::move(catalogue));
   }
-  CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(stage));
-  for (const catalogue::Catalogue& catalogue : dataset->catalogues) {
-    CAIRN_RETURN_IF_ERROR(prefix_.StoreCatalogue(catalogue));
-  }
-  return PlaceFiles(*dataset);
-}
-
-absl::Status Adopter::PlaceFiles(const NewDataset& dataset) {
-  std::set<std::string> folders;
-  for (const catalogue::Catalogue& catalogue : dataset.catalogues) {
-    for (int i = 0; i < catalogue.file_size(); ++i) {
-      const catalogue::FileEntry& file = catalogue.file(i);
-      const std::string staged = prefix_.FilePath(StagedName(dataset, catalogue.rank(), i));
-      const std::string path = prefix_.FilePath(file.prefix_name());
-      if (in_place_.contains(file.prefix_name())) continue;
-      if (folders.insert(ParentOf(path)).second) {
-        CAIRN_RETURN_IF_ERROR(MakeDirectories(disk_, ParentOf(path), kAdoptedFolderMode));
-      }
-      CAIRN_RETURN_IF_ERROR(disk_.Rename(staged, path));
-    }
-  }
-  for (const std::string& folder : folders) CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(folder));
-  return disk_.SyncDirectory(prefix_.FilePath(dataset.folder()));
+  return SyncStage(disk_, prefix_, *dataset);
 }
 
 absl::Status Adopter::Take(const ScrDataset& from, const Plan& plan, const std::vector<ScrRankFiles>& files,
@@ -371,8 +340,9 @@ absl::Status Adopter::Take(const ScrDataset& from, const Plan& plan, const std::
   claim.Set("SYSTEM", "SCR");
   claim.Set("JOB", cache_.job);
   claim.Set("ID", from.id);
-  CAIRN_RETURN_IF_ERROR(AdoptDataset(disk_, prefix_, plan.claim, std::move(claim), &dataset,
-                                     [&] { return CopyFiles(files, plan.names, &dataset); }));
+  CAIRN_RETURN_IF_ERROR(AdoptDataset(
+      disk_, prefix_, plan.claim, std::move(claim), &dataset, [&] { return CopyFiles(files, plan.names, &dataset); },
+      request_.note));
   adopted->dataset = dataset.id();
   for (const catalogue::Catalogue& catalogue : dataset.catalogues) {
     adopted->files += static_cast<std::uint64_t>(catalogue.file_size());

@@ -1,27 +1,29 @@
 #include "storage/job/adopt/adoption.h"
 
-#include "storage/base/path.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "storage/base/check.h"
 #include "storage/base/checksum.h"
+#include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
-#include "storage/format/catalogue/catalogue.h"
+#include "storage/place/names.h"
+#include "storage/place/publish/unfinished.h"
 
 namespace cairn {
 namespace {
 
 constexpr std::string_view kClaimName = "adopted.";
-constexpr std::string_view kStageName = "adopting";
 
 // Nobody has moved or shortened them meanwhile.
 absl::Status CheckFiles(Disk& disk, const Prefix& prefix, const NewDataset& dataset) {
+  std::size_t number = 0;
   for (const catalogue::Catalogue& catalogue : dataset.catalogues) {
     for (const catalogue::FileEntry& file : catalogue.file()) {
-      const std::string path = prefix.FilePath(file.prefix_name());
+      std::string path = prefix.FilePath(file.prefix_name());
+      if (number < dataset.files.size() && !dataset.files[number].work.empty()) path = dataset.files[number].work;
+      ++number;
       const auto info = disk.Info(path);
       if (!info.ok() && !absl::IsNotFound(info.status())) return info.status();
       const std::uint64_t bytes = info.ok() ? info->bytes : 0;
@@ -33,66 +35,38 @@ absl::Status CheckFiles(Disk& disk, const Prefix& prefix, const NewDataset& data
   return absl::OkStatus();
 }
 
-// The application's files that are in their places: those that do not wait any more.
-absl::Status TakeBack(Disk& disk, const Prefix& prefix, const catalogue::Catalogue& catalogue) {
-  NewDataset dataset;
-  dataset.descriptor.id = catalogue.dataset();
-  for (int i = 0; i < catalogue.file_size(); ++i) {
-    const catalogue::FileEntry& file = catalogue.file(i);
-    const auto staged = disk.Info(prefix.FilePath(StagedName(dataset, catalogue.rank(), i)));
-    if (staged.ok()) continue;
-    if (!absl::IsNotFound(staged.status())) return staged.status();
-    const std::string path = prefix.FilePath(file.prefix_name());
-    const auto info = disk.Info(path);
-    if (absl::IsNotFound(info.status())) continue;
-    if (!info.ok()) return info.status();
-    const bool ours = info->is_regular() && info->bytes == file.bytes() && info->mtime.tv_sec == file.mtime_s() &&
-                      static_cast<std::uint64_t>(info->mtime.tv_nsec) == file.mtime_ns();
-    if (!ours) continue;
-    CAIRN_RETURN_IF_ERROR(disk.Remove(path));
-    CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(ParentOf(path)));
-  }
-  return absl::OkStatus();
+// Takes away what was made of a dataset that was not committed.
+absl::Status TakeAway(Disk& disk, Prefix& prefix, const PrefixContents& contents, DatasetId id) {
+  if (id == 0 || WasCommitted(contents, id)) return absl::OkStatus();
+  const absl::Status removed = RemoveUnfinished(disk, prefix, id, {.alone = true});
+  return absl::IsFailedPrecondition(removed) ? absl::OkStatus() : removed;  // the number is SCR's by now
 }
 
-// Files are put in their places only after all catalogues are stored: one that cannot be read is of no such dataset.
-// The catalogues go before the files that wait, since what does not wait any more is taken for put in its place.
-absl::Status TakeBackAll(Disk& disk, const Prefix& prefix, DatasetId id) {
-  const std::string folder = prefix.FilePath(fmt::format("ckpt.{}", id));
-  const auto names = disk.List(folder);
-  if (absl::IsNotFound(names.status())) return absl::OkStatus();
-  if (!names.ok()) return names.status();
-  std::vector<std::string> done;
-  for (const std::string& name : *names) {
-    if (!name.starts_with("rank_") || !name.ends_with(".cat")) continue;
-    const std::string path = folder + "/" + name;
-    done.push_back(path);
-    const auto text = ReadWhole(disk, path, kCatalogueBytesMax);
-    if (!text.ok()) return text.status();
-    const auto catalogue = DecodeCatalogue(path, *text);
-    if (!catalogue.ok() || catalogue->dataset() != id || !catalogue->files()) continue;
-    CAIRN_RETURN_IF_ERROR(TakeBack(disk, prefix, *catalogue));
-  }
-  for (const std::string& path : done) CAIRN_RETURN_IF_ERROR(disk.Remove(path));
-  return disk.SyncDirectory(folder);
-}
-
-// Takes away what was made of a dataset that was not committed. Records of one that was committed or removed stay.
-absl::Status RemoveUnfinished(Disk& disk, Prefix& prefix, DatasetId id) {
-  const std::string records = prefix.FilePath(fmt::format(".scr/scr.dataset.{}", id));
-  for (const char* decided : {"commit.cairn", "removed.cairn"}) {
-    const auto info = disk.Info(fmt::format("{}/{}", records, decided));
-    if (info.ok()) return absl::OkStatus();
-    if (!absl::IsNotFound(info.status())) return info.status();
-  }
-  CAIRN_RETURN_IF_ERROR(TakeBackAll(disk, prefix, id));
-  CAIRN_RETURN_IF_ERROR(RemoveTree(disk, prefix.FilePath(fmt::format("ckpt.{}", id))));
-  return RemoveTree(disk, records);
+// After an error. It may have come when all was committed.
+absl::Status TakeAwayFailed(Disk& disk, Prefix& prefix, DatasetId id) {
+  CAIRN_ASSIGN_OR_RETURN(const PrefixContents contents, prefix.Contents());
+  return TakeAway(disk, prefix, contents, id);
 }
 
 // Where files waited. Not there: OK.
 absl::Status RemoveStage(Disk& disk, const Prefix& prefix, DatasetId id) {
-  return RemoveTree(disk, prefix.FilePath(fmt::format("ckpt.{}/{}", id, kStageName)));
+  return RemoveTree(disk, prefix.FilePath(AdoptedFolder(id)));
+}
+
+absl::Status PublishAdopted(Disk& disk, Prefix& prefix, const NewDataset& dataset,
+                            const std::function<void(const std::string&)>& note) {
+  CAIRN_RETURN_IF_ERROR(CheckFiles(disk, prefix, dataset));
+  Publication what{.descriptor = dataset.descriptor, .catalogues = dataset.catalogues, .files = dataset.files};
+  if (dataset.descriptor.own_files) {
+    for (const catalogue::Catalogue& catalogue : dataset.catalogues) {
+      CAIRN_RETURN_IF_ERROR(prefix.StoreCatalogue(catalogue));
+      what.stored.insert(catalogue.rank());
+    }
+  }
+  Published published;
+  CAIRN_RETURN_IF_ERROR(Publish(disk, prefix, what, &published));
+  for (const std::string& warning : published.warnings) note(warning);
+  return absl::OkStatus();
 }
 
 // The dataset of a claim; 0: there is none, or it cannot be read.
@@ -140,7 +114,7 @@ absl::Status BlockWriter::Flush() {
 }
 
 std::string NewDataset::folder() const {
-  return fmt::format("ckpt.{}", id());
+  return DatasetName(id());
 }
 
 catalogue::Catalogue CatalogueOf(const NewDataset& dataset, const RunId& run, Rank rank) {
@@ -154,8 +128,16 @@ catalogue::Catalogue CatalogueOf(const NewDataset& dataset, const RunId& run, Ra
   return catalogue;
 }
 
-std::string StagedName(const NewDataset& dataset, Rank rank, int file) {
-  return fmt::format("{}/{}/{}.{}", dataset.folder(), kStageName, rank, file);
+absl::Status MakeStage(Disk& disk, const Prefix& prefix, const NewDataset& dataset) {
+  return MakeDirectories(disk, prefix.FilePath(AdoptedFolder(dataset.id())), kAdoptedFolderMode);
+}
+
+absl::Status SyncStage(Disk& disk, const Prefix& prefix, const NewDataset& dataset) {
+  return disk.SyncDirectory(prefix.FilePath(AdoptedFolder(dataset.id())));
+}
+
+std::string StagedPath(const Prefix& prefix, const NewDataset& dataset, Rank rank, int file) {
+  return prefix.FilePath(AdoptedName(dataset.id(), rank, file));
 }
 
 std::string ClaimPath(const Prefix& prefix, std::string_view what) {
@@ -163,7 +145,7 @@ std::string ClaimPath(const Prefix& prefix, std::string_view what) {
 }
 
 absl::StatusOr<Claims> CleanUp(Disk& disk, Prefix& prefix) {
-  CAIRN_ASSIGN_OR_RETURN(const auto committed, prefix.Committed());
+  CAIRN_ASSIGN_OR_RETURN(const PrefixContents contents, prefix.Contents());
   CAIRN_ASSIGN_OR_RETURN(const auto names, disk.List(prefix.FilePath(".cairn")));
   Claims claims;
   std::vector<std::string> done;
@@ -171,12 +153,13 @@ absl::StatusOr<Claims> CleanUp(Disk& disk, Prefix& prefix) {
     if (!name.starts_with(kClaimName)) continue;
     const std::string claim = prefix.FilePath(".cairn/" + name);
     CAIRN_ASSIGN_OR_RETURN(const DatasetId id, ClaimedBy(disk, claim));
-    if (!IsWorkName(name) && committed.contains(id)) {
+    const auto committed = contents.datasets.find(id);
+    if (!IsWorkName(name) && committed != contents.datasets.end() && committed->second.by_cairn) {
       claims[claim] = id;
       CAIRN_RETURN_IF_ERROR(RemoveStage(disk, prefix, id));
       continue;
     }
-    if (id != 0 && !committed.contains(id)) CAIRN_RETURN_IF_ERROR(RemoveUnfinished(disk, prefix, id));
+    CAIRN_RETURN_IF_ERROR(TakeAway(disk, prefix, contents, id));
     done.push_back(claim);
   }
   if (done.empty()) return claims;
@@ -194,18 +177,18 @@ absl::Status CheckRoom(Disk& disk, const Prefix& prefix, std::uint64_t bytes) {
 }
 
 absl::Status AdoptDataset(Disk& disk, Prefix& prefix, const std::string& claim, kvtree::Tree claim_tree,
-                          NewDataset* dataset, const std::function<absl::Status()>& copy) {
+                          NewDataset* dataset, const std::function<absl::Status()>& copy,
+                          const std::function<void(const std::string&)>& note) {
   claim_tree.Set("VERSION", std::uint64_t{1});
   claim_tree.Set("DATASET", dataset->id());
   CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, claim, claim_tree));
   absl::Status done = copy();
-  if (done.ok()) done = CheckFiles(disk, prefix, *dataset);
-  if (done.ok()) done = prefix.Commit(dataset->descriptor, dataset->catalogues);
+  if (done.ok()) done = PublishAdopted(disk, prefix, *dataset, note);
   // What cannot be removed now, the next adopt removes; the first error counts.
-  if (!done.ok()) RemoveUnfinished(disk, prefix, dataset->id()).IgnoreError();
+  if (!done.ok()) TakeAwayFailed(disk, prefix, dataset->id()).IgnoreError();
   if (!done.ok()) return done;
+  // Not before the commit: after a crash it says which files were in their places before.
   RemoveStage(disk, prefix, dataset->id()).IgnoreError();
-  prefix.MakeView(dataset->id(), dataset->catalogues);
   return done;
 }
 

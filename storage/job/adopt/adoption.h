@@ -2,7 +2,9 @@
 // only. Over a Disk. Calls block on disk. Used by client/cli/ only.
 //
 // <prefix>/.cairn/adopted.<digest of what is adopted> says which dataset it became; it is there before the first byte
-// of it, so that what a crash leaves is found.
+// of it, so that what a crash leaves is found. Then, in this order: files are copied, checkpoint files to their places,
+// the application's to where they wait (storage/place/publish/unfinished.h); catalogues of the application's files are
+// stored, by which they are taken back from their places after a crash; all is published (storage/place/publish).
 #ifndef CAIRN_STORAGE_JOB_ADOPT_ADOPTION_H_
 #define CAIRN_STORAGE_JOB_ADOPT_ADOPTION_H_
 
@@ -25,6 +27,7 @@
 #include "storage/format/scr/records.h"
 #include "storage/io/disk.h"
 #include "storage/place/prefix/prefix.h"
+#include "storage/place/publish/publish.h"
 
 namespace cairn {
 
@@ -53,6 +56,8 @@ class BlockWriter {
 struct NewDataset {
   scr::Descriptor descriptor;                    // launch 0: of none of the run's
   std::vector<catalogue::Catalogue> catalogues;  // by rank
+  // The application's files, in the order of the catalogues: each waits, or is where it is to be.
+  std::vector<CopiedFile> files = {};
 
   DatasetId id() const { return descriptor.id; }
   std::string folder() const;  // of what Cairn itself names, below the prefix: ckpt.<id>
@@ -61,8 +66,10 @@ struct NewDataset {
 // The catalogue of a rank, without variables and files.
 catalogue::Catalogue CatalogueOf(const NewDataset& dataset, const RunId& run, Rank rank);
 
-// Where a file of the application waits until all of its dataset are there, below the prefix.
-std::string StagedName(const NewDataset& dataset, Rank rank, int file);
+// The folder where the application's files wait until all of the dataset are there, and one of them.
+absl::Status MakeStage(Disk& disk, const Prefix& prefix, const NewDataset& dataset);
+absl::Status SyncStage(Disk& disk, const Prefix& prefix, const NewDataset& dataset);
+std::string StagedPath(const Prefix& prefix, const NewDataset& dataset, Rank rank, int file);
 
 // Claims that adopts before have left, with the datasets of them that are committed: by path.
 using Claims = std::map<std::string, DatasetId>;
@@ -75,11 +82,13 @@ absl::StatusOr<Claims> CleanUp(Disk& disk, Prefix& prefix);
 // kResourceExhausted, before the first byte is written: a disk that is full is everybody's trouble.
 absl::Status CheckRoom(Disk& disk, const Prefix& prefix, std::uint64_t bytes);
 
-// Makes the claim; `copy` then puts the files in place, synced, and fills the catalogues; commits. After an error
-// nothing is left of it, or the next CleanUp removes it.
-//   kFailedPrecondition  files that were written are gone or shorter before the commit
+// Makes the claim; `copy` then writes the files, synced, and fills catalogues and files; publishes the dataset. After
+// an error nothing is left of it, or the next CleanUp removes it. `note` hears what goes wrong after the commit.
+//   kFailedPrecondition  files that were written are gone or shorter before the commit; a directory is in the way of
+//   one
 absl::Status AdoptDataset(Disk& disk, Prefix& prefix, const std::string& claim, kvtree::Tree claim_tree,
-                          NewDataset* dataset, const std::function<absl::Status()>& copy);
+                          NewDataset* dataset, const std::function<absl::Status()>& copy,
+                          const std::function<void(const std::string&)>& note);
 
 // An empty folder for files that are rebuilt, which goes with this.
 class Scratch {

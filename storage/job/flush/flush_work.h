@@ -15,6 +15,7 @@
 #include "storage/io/disk.h"
 #include "storage/place/prefix/flush_file.h"
 #include "storage/place/prefix/prefix.h"
+#include "storage/place/publish/publish.h"
 
 namespace cairn {
 
@@ -24,7 +25,7 @@ struct FlushSource {
   std::string folder;  // of the dataset in the cache
   const scr::Descriptor& descriptor;
   const std::vector<catalogue::Catalogue>& catalogues;
-  std::set<std::string> grown = {};  // directories that are on the prefix as far as they had grown (grown_directory.h)
+  std::set<std::string> grown = {};  // directories that are on the prefix as far as they had grown (storage/job/grow)
 };
 struct FlushTarget {
   Disk& disk;
@@ -35,17 +36,19 @@ struct FlushTarget {
 
 struct FlushOutcome {
   absl::Status status;
-  bool too_late = false;             // never to be committed: removed there, or others have its id or names
-  std::string damaged_file;          // of the cache; another try would read the same bytes
-  std::vector<CopiedFile> copied;    // by the first step
-  std::vector<DatasetId> withdrawn;  // by the second, also if it failed: older ones whose files gave way
+  bool too_late = false;           // never to be committed: removed there, or others have its id or names
+  std::string damaged_file;        // of the cache; another try would read the same bytes
+  std::vector<CopiedFile> copied;  // by the first step
+  Withdrawn withdrawn;             // also if it failed: older ones whose files gave way
   std::vector<std::string> warnings;
 };
 
 FlushOutcome CopyDataset(const FlushSource& source, const FlushTarget& target, Throttle& throttle,
                          TransferProgress& progress);
-// kAborted: something has changed since the first step, which has to be done again.
-FlushOutcome CommitCopied(const FlushSource& source, const FlushTarget& target, const std::vector<CopiedFile>& copied);
+// By Publish (storage/place/publish); flush.scr tells it afterwards. `gave_way`: to earlier steps and tries.
+//   kAborted  too_late; else something has changed since the first step, which has to be done again
+FlushOutcome CommitCopied(const FlushSource& source, const FlushTarget& target, const std::vector<CopiedFile>& copied,
+                          const Withdrawn& gave_way = {});
 
 }  // namespace cairn
 

@@ -14,6 +14,7 @@
 #include "storage/format/scr/flush_file.h"
 #include "storage/place/cache/survey.h"
 #include "storage/place/prefix/place.h"
+#include "storage/place/publish/publish.h"
 
 namespace cairn {
 namespace {
@@ -38,11 +39,13 @@ SavedDataset NothingSaved(const scr::Descriptor& descriptor) {
 // One dataset on its way.
 class Saving {
  public:
-  Saving(Disk& cache_disk, Disk& prefix_disk, Prefix& prefix, const SurveyedDataset& dataset)
+  using Note = std::function<void(const std::string&)>;
+  Saving(Disk& cache_disk, Disk& prefix_disk, Prefix& prefix, const SurveyedDataset& dataset, const Note& note)
       : cache_disk_(cache_disk),
         prefix_disk_(prefix_disk),
         prefix_(prefix),
         dataset_(dataset),
+        note_(note),
         saved_(NothingSaved(dataset.descriptor)) {}
 
   // `held_back`: why it must not be committed; empty: it may.
@@ -58,8 +61,10 @@ class Saving {
       saved_.state = State::kHeldBack;
       saved_.why = held_back;
     } else if (saved_.missing.empty()) {
-      const absl::Status committed = Commit();
-      if (absl::IsAborted(committed)) {
+      Published published;
+      const absl::Status committed = Commit(&published);
+      for (const std::string& warning : published.warnings) note_(warning);
+      if (published.too_late) {
         RemoveWorkFiles();
         return TooLate(committed);
       }
@@ -91,15 +96,17 @@ class Saving {
   absl::Status CopyRank(const catalogue::Catalogue& catalogue);
   absl::Status FindOthers();
   absl::Status FindOther(Rank rank);
+  absl::StatusOr<bool> PutCheckpointInPlace(const catalogue::Catalogue& catalogue,
+                                            const std::vector<CopiedFile>& files);
   absl::Status PutInPlaceWhatReplacesNothing();
-  absl::StatusOr<std::set<std::string>> Replaced(const std::vector<CopiedFile>& files) const;
-  absl::Status Commit();
+  absl::Status Commit(Published* published);
   void RemoveWorkFiles();
 
   Disk& cache_disk_;
   Disk& prefix_disk_;
   Prefix& prefix_;
   const SurveyedDataset& dataset_;
+  const Note& note_;
   SavedDataset saved_;
   std::map<Rank, MissingRank> missing_;
   std::map<Rank, catalogue::Catalogue> there_;      // on the prefix, or, of `copied_`, about to be
@@ -147,13 +154,27 @@ absl::Status Saving::CopyRank(const catalogue::Catalogue& catalogue) {
   if (own_files()) {
     copied_[catalogue.rank()] = *std::move(copied);
   } else {
-    CAIRN_RETURN_IF_ERROR(PutInPlace(prefix_disk_, *copied));
-    CAIRN_RETURN_IF_ERROR(prefix_.StoreCatalogue(catalogue));  // after what it describes
+    CAIRN_ASSIGN_OR_RETURN(const bool placed, PutCheckpointInPlace(catalogue, *copied));
+    if (!placed) return absl::OkStatus();
   }
   there_[catalogue.rank()] = catalogue;
   saved_.saved.push_back(catalogue.rank());
   saved_.bytes += bytes;
   return absl::OkStatus();
+}
+
+// False: something is in the way, and the rank is missing for that.
+absl::StatusOr<bool> Saving::PutCheckpointInPlace(const catalogue::Catalogue& catalogue,
+                                                  const std::vector<CopiedFile>& files) {
+  const absl::Status free = NamesInTheWay(prefix_disk_, prefix_.path(), files).status();
+  if (absl::IsFailedPrecondition(free)) {
+    Miss(catalogue.rank(), std::string(MessageOf(free)), false);
+    return false;
+  }
+  CAIRN_RETURN_IF_ERROR(free);
+  CAIRN_RETURN_IF_ERROR(PutInPlace(prefix_disk_, files));
+  CAIRN_RETURN_IF_ERROR(prefix_.StoreCatalogue(catalogue));  // after what it describes
+  return true;
 }
 
 // Ranks that are not of this node, or damaged here: from where others have put them.
@@ -201,23 +222,10 @@ absl::Status Saving::FindOther(Rank rank) {
   return absl::OkStatus();
 }
 
-// The names below the prefix where other files are than those that are to come.
-absl::StatusOr<std::set<std::string>> Saving::Replaced(const std::vector<CopiedFile>& files) const {
-  std::set<std::string> names;
-  for (const CopiedFile& file : files) {
-    if (file.work.empty()) continue;
-    const auto info = prefix_disk_.Info(file.to);
-    if (absl::IsNotFound(info.status())) continue;
-    if (!info.ok()) return info.status();
-    names.insert(file.to.substr(prefix_.path().size() + 1));
-  }
-  return names;
-}
-
 // Of an incomplete dataset: for the scavenge that completes it.
 absl::Status Saving::PutInPlaceWhatReplacesNothing() {
   for (const auto& [rank, files] : copied_) {
-    CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> replaced, Replaced(files));
+    CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> replaced, NamesInTheWay(prefix_disk_, prefix_.path(), files));
     if (replaced.empty()) {
       CAIRN_RETURN_IF_ERROR(PutInPlace(prefix_disk_, files));
       CAIRN_RETURN_IF_ERROR(prefix_.StoreCatalogue(there_.at(rank)));
@@ -234,27 +242,19 @@ absl::Status Saving::PutInPlaceWhatReplacesNothing() {
   return absl::OkStatus();
 }
 
-absl::Status Saving::Commit() {
-  std::vector<CopiedFile> files;
-  for (const auto& [rank, copied] : copied_) files.insert(files.end(), copied.begin(), copied.end());
-  std::map<DatasetId, std::vector<catalogue::Catalogue>> withdrawn;
-  if (own_files()) {
-    // Whatever entry says COMPLETE names its own bytes at every instant: first those that give way are taken out.
-    CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> replaced, Replaced(files));
-    CAIRN_ASSIGN_OR_RETURN(withdrawn, prefix_.Withdraw(saved_.id, replaced));
-    CAIRN_RETURN_IF_ERROR(PutInPlace(prefix_disk_, files));
-  }
+absl::Status Saving::Commit(Published* published) {
   std::vector<catalogue::Catalogue> catalogues;
   for (auto& [rank, catalogue] : there_) catalogues.push_back(std::move(catalogue));
-  for (const auto& [rank, copied] : copied_) CAIRN_RETURN_IF_ERROR(prefix_.StoreCatalogue(catalogues[rank]));
-  const absl::Status committed = prefix_.Commit(dataset_.descriptor, catalogues);
-  if (absl::IsFailedPrecondition(committed)) return Aborted("{}", MessageOf(committed));  // removed meanwhile
-  if (!committed.ok() && !absl::IsAlreadyExists(committed)) return committed;
-  for (const auto& [id, old] : withdrawn) {
-    if (!old.empty()) CAIRN_RETURN_IF_ERROR(prefix_.Remove(id, old));  // SCR's own have none, and stay
+  Publication what{.descriptor = dataset_.descriptor, .catalogues = catalogues};
+  for (Rank rank = 0; rank < saved_.ranks; ++rank) {
+    const auto copied = copied_.find(rank);
+    if (copied == copied_.end()) {
+      what.stored.insert(rank);
+    } else {
+      what.files.insert(what.files.end(), copied->second.begin(), copied->second.end());
+    }
   }
-  prefix_.MakeView(saved_.id, catalogues);
-  return absl::OkStatus();
+  return Publish(prefix_disk_, prefix_, what, published);
 }
 
 // Of what comes too late: nobody will go on with them.
@@ -321,7 +321,7 @@ absl::Status Scavenger::MendFlushMarks() {
 }
 
 absl::Status Scavenger::Save(const SurveyedDataset& dataset, const std::string& held_back) {
-  auto saved = Saving(cache_disk_, prefix_disk_, prefix_, dataset).Run(held_back);
+  auto saved = Saving(cache_disk_, prefix_disk_, prefix_, dataset, request_.note).Run(held_back);
   if (!saved.ok()) return Annotate(saved.status(), fmt::format("dataset {}", dataset.descriptor.id));
   saved_.push_back(*std::move(saved));
   return absl::OkStatus();

@@ -63,7 +63,9 @@ struct SavedDataset {
 // REQUIRES: nobody else works in the cache (the command holds the daemon's lock); `prefix` is the run's and writable.
 //   kFailedPrecondition  the prefix is another run's
 //   kNotFound  `request.dataset` is not in this cache
-//   kUnavailable, kResourceExhausted, …   of the prefix: nothing more can be saved there; again is harmless
+//   kUnavailable, kResourceExhausted, kAborted, …   of the prefix: nothing more can be saved there, or another changes
+//   it now; again is harmless
+// Once a dataset is committed nothing that goes wrong with older ones that it replaced is an error: `note` hears it.
 absl::StatusOr<std::vector<SavedDataset>> ScavengeRun(Disk& cache_disk, Disk& prefix_disk,
                                                       const CacheFolder::Found& run, Prefix& prefix,
                                                       const ScavengeRequest& request);

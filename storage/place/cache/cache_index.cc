@@ -8,6 +8,7 @@
 
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
+#include "storage/io/create_once.h"
 
 namespace cairn {
 namespace {
@@ -21,7 +22,8 @@ bool IsForeign(const kvtree::Tree& entry) {
 }  // namespace
 
 absl::Status CacheIndex::MakeIfMissing(Disk& disk, const std::string& path) {
-  const absl::Status made = CreateFileOnce(disk, path, kvtree::Encode(kvtree::Tree()));
+  // SCR reads it, too.
+  const absl::Status made = CreateFileOnce(disk, path, kvtree::Encode(kvtree::Tree()), {.framed = false});
   return absl::IsAlreadyExists(made) ? absl::OkStatus() : made;
 }
 

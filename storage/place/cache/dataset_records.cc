@@ -8,6 +8,7 @@
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/place/cache/dataset_folder.h"
 #include "storage/place/cache/sync_batch.h"
+#include "storage/place/names.h"
 
 namespace cairn {
 namespace {
@@ -142,7 +143,7 @@ absl::StatusOr<RankRecords> MakeRankRecords(Disk& disk, const std::string& folde
   for (const catalogue::FileEntry& file : catalogue.file()) CAIRN_RETURN_IF_ERROR(enter(file));
   catalogue::FileEntry own;
   own.set_name(CatalogueName(rank));
-  own.set_prefix_name(fmt::format("ckpt.{}/{}", catalogue.dataset(), own.name()));
+  own.set_prefix_name(CataloguePrefixName(catalogue.dataset(), rank));
   own.set_bytes(stored.bytes);
   own.set_crc32(stored.crc32);
   own.set_has_crc32(true);

@@ -1,6 +1,6 @@
 // Where a dataset's files are put while it is written, and the records that make it whole there: the node's cache
-// (CacheFolder) or, for what is too large for that, the prefix itself (storage/place/prefix/bypass.h). All calls block:
-// I/O pool. Thread-safe.
+// (CacheFolder) or, for what is too large for that, the prefix itself (storage/place/publish/bypass.h). All calls
+// block: I/O pool. Thread-safe.
 #ifndef CAIRN_STORAGE_PLACE_CACHE_DATASET_STORE_H_
 #define CAIRN_STORAGE_PLACE_CACHE_DATASET_STORE_H_
 

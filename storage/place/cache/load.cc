@@ -1,6 +1,7 @@
 #include "storage/place/cache/load.h"
 
 #include "storage/base/path.h"
+#include "storage/place/names.h"
 
 #include <algorithm>
 #include <set>
@@ -67,7 +68,7 @@ class Loader {
 absl::Status Loader::LookAround() {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk_.List(path_));
   for (const std::string& name : names) {
-    if (const auto id = NumberAfter(name, kFolderStem)) {
+    if (const auto id = DatasetOfRecords(name)) {
       folders_.insert(*id);
       See(*id);
     } else if (const auto damaged = DamagedId(name)) {
@@ -231,7 +232,7 @@ void Loader::RemoveWorkFiles(const std::string& folder) {
 }  // namespace
 
 std::string DatasetFolderName(DatasetId id) {
-  return fmt::format("{}{}", kFolderStem, id);
+  return RecordsFolderName(id);
 }
 
 absl::StatusOr<CacheLoad> LoadCache(Disk& disk, const std::string& path, const std::string& prefix, const RunId& run,

@@ -15,7 +15,6 @@
 
 namespace cairn {
 
-inline constexpr std::string_view kFolderStem = "scr.dataset.";
 std::string DatasetFolderName(DatasetId id);  // scr.dataset.<id>
 // Folders of datasets that were set aside: damaged.<id>.<n>.
 inline constexpr std::string_view kDamagedStem = "damaged.";

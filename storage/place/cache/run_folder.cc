@@ -1,6 +1,7 @@
 #include "storage/place/cache/run_folder.h"
 
 #include "storage/base/path.h"
+#include "storage/place/names.h"
 
 #include <unistd.h>
 
@@ -55,7 +56,7 @@ absl::StatusOr<RunRecord> ReadRecord(Disk& disk, const std::string& folder) {
 absl::StatusOr<RunRecord> RecoverRecord(Disk& disk, const std::string& folder) {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
   for (const std::string& name : names) {
-    const auto id = NumberAfter(name, kFolderStem);
+    const auto id = DatasetOfRecords(name);
     const std::string dataset = folder + "/" + name;
     const auto descriptor = id ? FindDescriptor(disk, dataset, *id) : NotFound("{}", name);
     for (Rank rank = 0; descriptor.ok() && rank < std::min(*descriptor->ranks, kRanksAsked); ++rank) {
@@ -69,8 +70,7 @@ absl::StatusOr<RunRecord> RecoverRecord(Disk& disk, const std::string& folder) {
       const auto run = RunId::Parse(catalogue->run());
       if (!run.ok() || meta == filemap->files.end()) continue;
       const std::string& directory = meta->second.directory;  // <prefix>/ckpt.<id>
-      if (BaseOf(directory) == fmt::format("ckpt.{}", *id))
-        return RunRecord{.run = *run, .prefix = ParentOf(directory)};
+      if (BaseOf(directory) == DatasetName(*id)) return RunRecord{.run = *run, .prefix = ParentOf(directory)};
     }
   }
   return NotFound("{}: no dataset says which run it is of", folder);
@@ -145,7 +145,7 @@ absl::StatusOr<bool> TakeFolder(Disk& disk, const std::string& folder, const Run
 absl::StatusOr<bool> HasDatasets(Disk& disk, const std::string& folder) {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
   return std::any_of(names.begin(), names.end(),
-                     [](const std::string& name) { return NumberAfter(name, kFolderStem).has_value(); });
+                     [](const std::string& name) { return DatasetOfRecords(name).has_value(); });
 }
 
 absl::StatusOr<std::vector<CacheFolder::Found>> CacheFolder::Find(Disk& disk, const std::string& cache,

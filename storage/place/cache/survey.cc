@@ -1,6 +1,7 @@
 #include "storage/place/cache/survey.h"
 
 #include "storage/base/path.h"
+#include "storage/place/names.h"
 
 #include <optional>
 #include <utility>
@@ -40,7 +41,7 @@ class Surveyor {
     entries_ = index.Entries();
     CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk_.List(path_));
     for (const std::string& name : names) {
-      const auto id = NumberAfter(name, kFolderStem);
+      const auto id = DatasetOfRecords(name);
       if (name.starts_with(kDamagedStem)) Note(fmt::format("{}/{}: was set aside as damaged", path_, name));
       if (!id) continue;
       if (const absl::Status looked = Look(*id); !looked.ok()) {

@@ -1,12 +1,15 @@
 #include "storage/place/prefix/commit.h"
 
+#include "storage/base/clock.h"
 #include "storage/base/path.h"
+#include "storage/place/names.h"
 
 #include <utility>
 
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/catalogue/catalogue.h"
+#include "storage/io/create_once.h"
 #include "storage/place/prefix/identity.h"
 #include "storage/place/prefix/index_rules.h"
 
@@ -98,14 +101,6 @@ absl::Status Removed(const std::string& prefix, DatasetId id) {
 
 }  // namespace
 
-std::string DataFolderName(DatasetId id) {
-  return fmt::format("ckpt.{}", id);
-}
-
-std::string CataloguePrefixName(DatasetId id, Rank rank) {
-  return DataFolderName(id) + "/" + CatalogueName(rank);
-}
-
 absl::Status StoreCatalogue(Disk& disk, const std::string& prefix, const catalogue::Catalogue& catalogue) {
   const std::string path = CataloguePath(prefix, catalogue.dataset(), catalogue.rank());
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, ParentOf(path), kFolderMode));
@@ -144,7 +139,7 @@ absl::Status CommitDataset(Disk& disk, const std::string& prefix, const RunId& r
   }
   if (!absl::IsNotFound(before.status())) return before.status();
 
-  CommitRecord commit{.run = run, .committed_us = identity::NowMicros(), .descriptor = descriptor};
+  CommitRecord commit{.run = run, .committed_us = NowMicros(), .descriptor = descriptor};
   commit.descriptor.complete = true;
   CountFiles(catalogues, &commit.descriptor);
   CAIRN_RETURN_IF_ERROR(StoreMissingCatalogues(disk, prefix, catalogues));

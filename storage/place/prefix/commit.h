@@ -17,9 +17,6 @@
 
 namespace cairn {
 
-std::string DataFolderName(DatasetId id);                  // ckpt.<id>
-std::string CataloguePrefixName(DatasetId id, Rank rank);  // ckpt.<id>/rank_<r>.cat
-
 absl::Status StoreCatalogue(Disk& disk, const std::string& prefix, const catalogue::Catalogue& catalogue);
 
 // Whether dataset `id` may still be committed, by what the records say; asked before anything gives way to it.

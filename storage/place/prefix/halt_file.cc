@@ -28,7 +28,8 @@ absl::Status Lock(File& file, std::chrono::milliseconds patience) {
   const auto deadline = SteadyNow() + patience;
   while (true) {
     const absl::Status locked = file.TryLock();
-    if (!absl::IsUnavailable(locked) || SteadyNow() >= deadline) return locked;
+    if (!absl::IsAborted(locked)) return locked;
+    if (SteadyNow() >= deadline) return Unavailable("{}", MessageOf(locked));
     SleepFor(kPoll);
   }
 }

@@ -1,7 +1,6 @@
 #include "storage/place/prefix/handed_over.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -11,11 +10,13 @@
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/catalogue/catalogue.h"
+#include "storage/place/names.h"
 #include "storage/place/prefix/commit.h"
 #include "storage/place/prefix/in_flight.h"
 #include "storage/place/prefix/inside.h"
 #include "storage/place/prefix/removal.h"
 #include "storage/place/prefix/scr_names.h"
+#include "storage/place/publish/protocol.h"
 
 namespace cairn {
 namespace {
@@ -60,29 +61,52 @@ absl::Status KeepCurrent(SharedRecords& records, const kvtree::Tree& before, con
   });
 }
 
+// Below Prefix, which uses this.
+class InRecords final : public PublishRecords {
+ public:
+  InRecords(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
+            const std::vector<catalogue::Catalogue>& in_place)
+      : disk_(disk), prefix_(prefix), run_(run), records_(records), in_place_(in_place) {}
+
+  const std::string& path() const override { return prefix_; }
+  // Who has the same bytes under a name keeps it.
+  absl::StatusOr<Withdrawn> Withdraw(DatasetId by, const std::set<std::string>& names) override {
+    if (names.empty()) return Withdrawn();
+    ScrNames scr_names;
+    return WithdrawReplaced(disk_, prefix_, records_, scr_names, by, names, &in_place_);
+  }
+  absl::Status StoreCatalogue(const catalogue::Catalogue& catalogue) override {
+    return cairn::StoreCatalogue(disk_, prefix_, catalogue);
+  }
+  absl::Status Commit(const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues) override {
+    return CommitDataset(disk_, prefix_, run_, records_, descriptor, catalogues);
+  }
+  absl::Status Remove(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) override {
+    return RemoveDataset(disk_, prefix_, records_, id, catalogues);
+  }
+  void MakeView(DatasetId, const std::vector<catalogue::Catalogue>&) override {}
+
+ private:
+  Disk& disk_;
+  const std::string& prefix_;
+  const RunId run_;
+  SharedRecords& records_;
+  const std::vector<catalogue::Catalogue>& in_place_;
+};
+
 }  // namespace
 
 absl::Status CommitInPlace(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
                            const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues) {
-  std::set<std::string> names;
-  for (const catalogue::Catalogue& catalogue : catalogues) {
-    if (!catalogue.files()) continue;
-    for (const catalogue::FileEntry& file : catalogue.file()) names.insert(file.prefix_name());
-  }
-  std::map<DatasetId, std::vector<catalogue::Catalogue>> replaced;
-  if (!names.empty()) {
-    ScrNames scr_names;
-    CAIRN_ASSIGN_OR_RETURN(replaced,
-                           WithdrawReplaced(disk, prefix, records, scr_names, descriptor.id, names, &catalogues));
-  }
-  const absl::Status committed = CommitDataset(disk, prefix, run, records, descriptor, catalogues);
-  if (!committed.ok() && !absl::IsAlreadyExists(committed)) return committed;
-  for (const auto& [id, theirs] : replaced) {
-    if (theirs.empty()) continue;  // SCR's own, or not to be read
-    const absl::Status removed = RemoveDataset(disk, prefix, records, id, theirs);
-    if (!removed.ok()) records.Warn(fmt::format("dataset {}: {}", id, MessageOf(removed)));
-  }
-  return committed;
+  InRecords target(disk, prefix, run, records, catalogues);
+  // Whether views are wanted is not known here: MakeMissingViews makes them where they are.
+  Publication what{.descriptor = descriptor, .catalogues = catalogues, .arrived = true, .view = false};
+  for (const catalogue::Catalogue& catalogue : catalogues) what.stored.insert(catalogue.rank());
+  Published published;
+  const absl::Status status = Publish(disk, target, what, &published);
+  for (std::string& warning : published.warnings) records.Warn(std::move(warning));
+  CAIRN_RETURN_IF_ERROR(status);
+  return published.before ? AlreadyExists("{}: dataset {} is committed", prefix, descriptor.id) : status;
 }
 
 absl::StatusOr<bool> IsHandedOver(Disk& disk, SharedRecords& records, const scr::IndexEntry& entry) {

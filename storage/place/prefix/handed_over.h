@@ -26,9 +26,12 @@ absl::StatusOr<bool> IsHandedOver(Disk& disk, SharedRecords& records, const scr:
 absl::StatusOr<bool> CommitHandedOver(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
                                       const PrefixView& view);
 
-// Commits a dataset whose files others than Cairn have put in place, over files of older ones perhaps: these are
-// withdrawn before and removed afterwards, as by a flush. As Prefix::Commit.
-//   kAborted  a newer dataset has one of its names, with other bytes; as Prefix::Withdraw
+// Commits a dataset whose files others than Cairn have put in place, over files of older ones perhaps, by the protocol
+// of storage/place/publish/protocol.h; makes no view. What goes wrong after the commit is a warning of `records`.
+//   kAlreadyExists       it is committed
+//   kAborted             a newer dataset has one of its names, with other bytes; as Prefix::Withdraw
+//   kFailedPrecondition  a link leads from a place of its files to the records
+//   others               as Prefix::Commit
 absl::Status CommitInPlace(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
                            const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues);
 

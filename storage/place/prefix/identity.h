@@ -41,7 +41,6 @@ inline constexpr DatasetId kDatasetIdMax = 0x7fffffff;
 inline constexpr std::uint64_t kIdBlock = 64;  // block n holds the ids n * 64 + 1 … (n + 1) * 64
 
 std::string FolderOf(const std::string& prefix);  // <prefix>/.cairn
-std::int64_t NowMicros();                         // since the epoch, for records
 
 // The folder is there, a directory, the caller's own and closed to others; made if need be.
 absl::Status MakeFolder(Disk& disk, const std::string& prefix);

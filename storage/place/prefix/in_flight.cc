@@ -115,6 +115,7 @@ absl::Status BeginInIndex(SharedRecords& records, const scr::Descriptor& descrip
   bool committed = false;
   CAIRN_RETURN_IF_ERROR(records.ChangeIndex([&](kvtree::Tree& index) -> absl::Status {
     scr::IndexEntry entry;
+    committed = false;
     if (!index.empty()) {
       CAIRN_RETURN_IF_ERROR(CheckNotScrs(id, index));
       // Perhaps its entry was taken out since: then it stays out.

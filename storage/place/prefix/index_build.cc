@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "proto/frame.h"
+#include "storage/base/clock.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/file/transfer/transfer.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/catalogue/catalogue.h"
+#include "storage/place/names.h"
 #include "storage/place/prefix/commit.h"
 #include "storage/place/prefix/handed_over.h"
 #include "storage/place/prefix/identity.h"
@@ -130,7 +132,7 @@ absl::Status EnterScr(SharedRecords& records, const scr::Descriptor& descriptor)
     entry.descriptor = descriptor;
     entry.complete = true;
     entry.failed.clear();  // its files have just been looked at
-    if (entry.flushed.empty()) entry.flushed = scr::LocalTime(identity::NowMicros());
+    if (entry.flushed.empty()) entry.flushed = scr::LocalTime(NowMicros());
     scr::PutIndexEntry(entry, index);
     return descriptor;
   });
@@ -229,8 +231,8 @@ absl::StatusOr<IndexBuilt> BuildOwn(Disk& disk, const std::string& prefix, Share
   scr::Descriptor descriptor = NotedDescriptor(disk, records, id).value_or(scr::Descriptor());
   const catalogue::Catalogue& first = catalogues.front();
   descriptor.id = id;
-  if (descriptor.name.empty()) descriptor.name = DataFolderName(id);
-  if (descriptor.created_us == 0) descriptor.created_us = identity::NowMicros();
+  if (descriptor.name.empty()) descriptor.name = DatasetName(id);
+  if (descriptor.created_us == 0) descriptor.created_us = NowMicros();
   descriptor.launch = first.launch();
   descriptor.step = first.step();
   descriptor.ranks = first.nranks();
@@ -313,7 +315,7 @@ absl::StatusOr<IndexBuilt> BuildScr(Disk& disk, const std::string& prefix, Share
   if (!built.missing.empty()) return built;
   scr::Descriptor descriptor = NotedDescriptor(disk, records, id).value_or(scr::Descriptor());
   descriptor.id = id;
-  if (descriptor.name.empty()) descriptor.name = fmt::format("scr.dataset.{}", id);
+  if (descriptor.name.empty()) descriptor.name = RecordsFolderName(id);
   // A daemon that has it in its cache notes it with fields of Cairn's; it is SCR's all the same.
   descriptor.launch.reset();
   descriptor.step.reset();
@@ -359,11 +361,11 @@ absl::StatusOr<IndexBuilt> BuildIndex(Disk& disk, const std::string& prefix, Dat
     CAIRN_ASSIGN_OR_RETURN(const bool handed_over, IsHandedOver(disk, records, *entry));
     if (!handed_over) return AlreadyExists("{}: dataset {} is in the index", prefix, id);
   }
-  CAIRN_ASSIGN_OR_RETURN(const auto own, RanksIn(disk, prefix + "/" + DataFolderName(id), "rank_", ".cat"));
+  CAIRN_ASSIGN_OR_RETURN(const auto own, RanksIn(disk, prefix + "/" + DatasetName(id), "rank_", ".cat"));
   if (!own.empty()) return BuildOwn(disk, prefix, records, id, own);
   CAIRN_ASSIGN_OR_RETURN(const auto scr, RanksIn(disk, records.DatasetFolder(id), "filemap_", ""));
   if (!scr.empty()) return BuildScr(disk, prefix, records, id, scr);
-  return NotFound("{}: nothing of a dataset {}: no catalogues in {}, no filemaps in {}", prefix, id, DataFolderName(id),
+  return NotFound("{}: nothing of a dataset {}: no catalogues in {}, no filemaps in {}", prefix, id, DatasetName(id),
                   records.DatasetFolder(id));
 }
 

@@ -5,6 +5,7 @@
 
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
+#include "storage/place/names.h"
 #include "storage/place/prefix/commit.h"
 #include "storage/place/prefix/index_access.h"
 #include "storage/place/prefix/index_tools.h"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "storage/base/clock.h"
 #include "storage/base/status.h"
-#include "storage/place/prefix/identity.h"
 #include "storage/place/prefix/index_access.h"
 #include "storage/place/prefix/index_rules.h"
 #include "storage/place/prefix/settled.h"
@@ -14,14 +14,13 @@
 namespace cairn {
 
 absl::StatusOr<std::vector<IndexRow>> ListIndex(Disk& disk, const std::string& prefix, const Pause& pause) {
-  const std::string path = prefix + "/.scr/index.scr";
+  SharedRecords records(disk, prefix, RunId(), pause);
   std::vector<IndexRow> rows;
-  const auto tree = ReadSettled(disk, path, pause);
-  if (absl::IsNotFound(tree.status())) return rows;
+  const auto tree = records.ReadIndex();
   if (!tree.ok()) return tree.status();
   if (tree->empty()) return rows;
   auto index = scr::GetIndex(*tree);
-  if (!index.ok()) return Annotate(index.status(), path);
+  if (!index.ok()) return Annotate(index.status(), records.Folder() + "/index.scr");
   const auto current = index_rules::CurrentOf(*tree);
   rows.reserve(index->datasets.size());
   for (auto at = index->datasets.rbegin(); at != index->datasets.rend(); ++at) {
@@ -45,7 +44,7 @@ absl::Status SetIndexCurrent(Disk& disk, const std::string& prefix, std::string_
     if (!entry->complete) return refused("is not complete");
     if (!entry->failed.empty()) return refused(fmt::format("failed at {}", entry->failed));
     if (entry->descriptor.name.empty()) return refused("has no name");
-    index_rules::Bind(*id, entry->descriptor.name, identity::NowMicros(), index);
+    index_rules::Bind(*id, entry->descriptor.name, NowMicros(), index);
     return absl::OkStatus();
   });
 }
@@ -66,6 +65,7 @@ absl::StatusOr<std::vector<DatasetId>> DropAfter(Disk& disk, const std::string& 
   CAIRN_RETURN_IF_ERROR(records.Mend());
   std::vector<DatasetId> dropped;
   CAIRN_RETURN_IF_ERROR(records.ChangeIndex([&](kvtree::Tree& index) -> absl::Status {
+    dropped.clear();
     const auto id = index_access::FindEntry(name, index);
     if (!id) return index_access::NoSuchDataset(prefix, name);
     CAIRN_ASSIGN_OR_RETURN(const scr::Index before, scr::GetIndex(index));

@@ -1,10 +1,9 @@
 #include "storage/place/prefix/place.h"
 
 #include "storage/base/path.h"
+#include "storage/place/names.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
 #include <string_view>
 
 #include "storage/base/status.h"
@@ -14,9 +13,9 @@ namespace {
 
 // Below the prefix; empty: the prefix itself.
 absl::StatusOr<std::string> FollowLink(Disk& disk, const std::string& prefix, const std::string& link) {
-  const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(link.c_str(), nullptr), &std::free);
-  if (!resolved) return FailedPrecondition("{}: a symbolic link that leads nowhere", link);
-  const std::string target = resolved.get();
+  const auto resolved = disk.RealPath(link);
+  if (!resolved.ok()) return FailedPrecondition("{}: a symbolic link that leads nowhere", link);
+  const std::string& target = *resolved;
   const auto info = disk.Info(target);
   if (!info.ok()) return info.status();
   if (!info->is_directory()) return FailedPrecondition("{}: links to {}, which is no directory", link, target);
@@ -27,17 +26,10 @@ absl::StatusOr<std::string> FollowLink(Disk& disk, const std::string& prefix, co
   return target.substr(prefix.size() + 1);
 }
 
-// ckpt.<number>, and as a view ckpt.<number>.bp.
-bool IsDatasetFolder(std::string_view name) {
-  constexpr std::string_view kView = ".bp";
-  if (name.ends_with(kView)) name.remove_suffix(kView.size());
-  return NumberAfter(name, "ckpt.").has_value();
-}
-
 // `real`: where `name` really is. Its first part tells whether it is for the application's files.
 absl::Status CheckFree(const std::string& prefix, const std::string& name, const std::string& real) {
   const std::string first = real.substr(0, real.find('/'));
-  if (first != ".scr" && first != ".cairn" && !IsDatasetFolder(first)) return absl::OkStatus();
+  if (first != ".scr" && first != ".cairn" && !IsOfDatasets(first)) return absl::OkStatus();
   return FailedPrecondition("{}/{}: leads to {}/{}, which belongs to the records", prefix, name, prefix, real);
 }
 

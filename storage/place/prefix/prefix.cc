@@ -1,13 +1,15 @@
 #include "storage/place/prefix/prefix.h"
 
 #include <algorithm>
-#include <ctime>
+#include <chrono>
 #include <functional>
 #include <utility>
 
+#include "storage/base/clock.h"
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/catalogue/catalogue.h"
+#include "storage/place/names.h"
 #include "storage/place/prefix/commit.h"
 #include "storage/place/prefix/handed_over.h"
 #include "storage/place/prefix/identity.h"
@@ -269,7 +271,7 @@ absl::Status PrefixOnDisk::ChangeEntry(DatasetId id, const EntryChange& change) 
 
 absl::Status PrefixOnDisk::MarkFailed(DatasetId id) {
   return ChangeEntry(id, [id](kvtree::Tree& entry, kvtree::Tree& index) {
-    const std::string now = scr::LocalTime(identity::NowMicros());
+    const std::string now = scr::LocalTime(NowMicros());
     entry.Set("FAILED", now);
     entry.Set(kDamagedKey, now);
     if (index_rules::CurrentOf(index) == id) index.Erase("CURRENT");
@@ -277,8 +279,8 @@ absl::Status PrefixOnDisk::MarkFailed(DatasetId id) {
 }
 
 absl::Status PrefixOnDisk::MarkFetched(DatasetId id) {
-  return ChangeEntry(
-      id, [](kvtree::Tree& entry, kvtree::Tree&) { entry.At("FETCHED").At(scr::LocalTime(identity::NowMicros())); });
+  return ChangeEntry(id,
+                     [](kvtree::Tree& entry, kvtree::Tree&) { entry.At("FETCHED").At(scr::LocalTime(NowMicros())); });
 }
 
 }  // namespace
@@ -289,7 +291,7 @@ absl::StatusOr<std::unique_ptr<Prefix>> Prefix::Open(Disk& disk, const std::stri
   CAIRN_RETURN_IF_ERROR(identity::MakeFolder(disk, path));
   CAIRN_ASSIGN_OR_RETURN(const RunId run, identity::MakeRun(disk, path));
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path + "/.scr", kFolderMode));
-  RemoveStaleWork(disk, path, std::time(nullptr));
+  RemoveStaleWork(disk, path, std::chrono::system_clock::to_time_t(WallNow()));
   return std::make_unique<PrefixOnDisk>(disk, path, run, true, std::move(pause));
 }
 

@@ -14,9 +14,8 @@
 // CAIRN_COMMITTED of what was merged). What a crash left out is merged, and a removal that it cut short is
 // finished, at the next Committed.
 //
-// Thread-safe: changes of index.scr and flush.scr are made one at a time, each from the file as it is then and in place
-// of it at once. Other processes are not locked out (parallel file systems often have no locks): of two that change
-// the index at the same instant one may lose its entry there, which the next Committed of any of them mends.
+// Thread-safe. Index, flush file and nodes file may be changed by any number of processes on any nodes at the same time
+// (changed_file.h).
 #ifndef CAIRN_STORAGE_PLACE_PREFIX_PREFIX_H_
 #define CAIRN_STORAGE_PLACE_PREFIX_PREFIX_H_
 

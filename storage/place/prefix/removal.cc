@@ -1,6 +1,8 @@
 #include "storage/place/prefix/removal.h"
 
+#include "storage/base/clock.h"
 #include "storage/base/path.h"
+#include "storage/place/names.h"
 
 #include <algorithm>
 #include <functional>
@@ -10,8 +12,8 @@
 #include "storage/file/transfer/work_file.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/catalogue/catalogue.h"
+#include "storage/io/create_once.h"
 #include "storage/place/prefix/commit.h"
-#include "storage/place/prefix/identity.h"
 #include "storage/place/prefix/index_rules.h"
 #include "storage/place/prefix/place.h"
 #include "storage/place/prefix/scr_dataset.h"
@@ -36,6 +38,7 @@ class Remover {
       if (which(name)) File(folder + "/" + name);
     }
   }
+  void Synced(const std::string& folder) { Note(disk_.SyncDirectory(folder)); }
   void FolderIfEmpty(const std::string& folder) {
     const absl::Status removed = disk_.Remove(folder);
     if (!absl::IsAlreadyExists(removed)) Note(removed);  // not empty: what is in it is not ours
@@ -109,7 +112,7 @@ absl::Status WriteRemoved(Disk& disk, SharedRecords& records, DatasetId id) {
   if (!absl::IsNotFound(renamed)) return renamed;
   kvtree::Tree tree;
   tree.Set("VERSION", std::uint64_t{1});
-  tree.SetInt("REMOVED", identity::NowMicros());
+  tree.SetInt("REMOVED", NowMicros());
   const absl::Status made = CreateFileOnce(disk, records.RemovedPath(id), kvtree::Encode(tree), kFileMode);
   return absl::IsAlreadyExists(made) ? absl::OkStatus() : made;
 }
@@ -188,14 +191,18 @@ absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords&
   CAIRN_RETURN_IF_ERROR(RemoveView(disk, prefix, id));
 
   Remover remover(disk);
+  std::set<std::string> folders;
   for (const catalogue::Catalogue& catalogue : catalogues) {
     for (const catalogue::FileEntry& file : catalogue.file()) {
       const std::string path = prefix + "/" + file.prefix_name();
       if (!others.contains(real.Of(file.prefix_name()))) remover.File(path);
       remover.File(TransferWorkName(path, file, catalogue.files() ? id : 0));
+      if (catalogue.files()) folders.insert(ParentOf(path));
     }
   }
-  const std::string data = prefix + "/" + DataFolderName(id);
+  // Their catalogues go next, and without them nobody would know whose files the power has brought back.
+  for (const std::string& folder : folders) remover.Synced(folder);
+  const std::string data = prefix + "/" + DatasetName(id);
   remover.Files(data, [id](const std::string& name) { return IsOurs(name, id); });
   remover.FolderIfEmpty(data);
   CAIRN_RETURN_IF_ERROR(remover.status());
@@ -218,7 +225,7 @@ absl::Status FinishRemovals(Disk& disk, const std::string& prefix, SharedRecords
     if (entry && !entry->descriptor.launch) continue;
     CAIRN_RETURN_IF_ERROR(RemoveView(disk, prefix, id));
     Remover remover(disk);
-    const std::string data = prefix + "/" + DataFolderName(id);
+    const std::string data = prefix + "/" + DatasetName(id);
     remover.Files(data, [&](const std::string& file) { return IsOurs(file, id); });
     remover.FolderIfEmpty(data);
     CAIRN_RETURN_IF_ERROR(remover.status());

@@ -1,11 +1,12 @@
 #include "storage/place/prefix/shared_records.h"
 
+#include "storage/base/clock.h"
 #include "storage/base/path.h"
+#include "storage/place/names.h"
 
 #include <absl/synchronization/mutex.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "storage/base/status.h"
@@ -18,19 +19,11 @@ namespace {
 
 // SCR leaves the access to its files to the umask (SCR specification, section 2).
 constexpr std::uint32_t kFileMode = 0666;
-constexpr std::uint32_t kFolderMode = 0777;
 constexpr std::string_view kMergedKey = "CAIRN_COMMITTED";
 constexpr std::size_t kWarningsMax = 1000;
 
 std::string Key(DatasetId id) {
   return fmt::format("{}", id);
-}
-
-// Held over reading, changing and writing. Prefixes may share one; that costs a wait, no more.
-absl::Mutex& ChangeMutex(const std::string& prefix) {
-  // Never destroyed: threads may still use them while the process ends.
-  static auto* const mutexes = new std::array<absl::Mutex, 16>;
-  return (*mutexes)[std::hash<std::string>()(prefix) % mutexes->size()];
 }
 
 // What an index that is not there, or of no datasets, reads as.
@@ -75,10 +68,41 @@ absl::StatusOr<CommitRecord> ParseCommit(const std::string& path, const kvtree::
 }
 
 SharedRecords::SharedRecords(Disk& disk, std::string prefix, const RunId& run, Pause pause)
-    : disk_(disk), prefix_(std::move(prefix)), run_(run), pause_(std::move(pause)) {}
+    : disk_(disk),
+      prefix_(std::move(prefix)),
+      run_(run),
+      pause_(pause),
+      index_(disk, Folder(), "index",
+             {.pause = pause,
+              .check = [this](const kvtree::Tree& index) { return ParseIndex(IndexPath(), index).status(); },
+              .remake = [this](kvtree::Tree& index) -> absl::Status {
+                CAIRN_RETURN_IF_ERROR(MendTree(index));
+                return EnterScrDatasets(index);
+              },
+              .warn = [this](std::string text) { Warn(std::move(text)); }}),
+      flush_(disk, Folder(), "flush",
+             {.pause = pause, .check = {}, .remake = {}, .warn = [this](std::string text) { Warn(std::move(text)); }}) {
+}
+
+absl::Status SharedRecords::ChangeNodes(const Change& change) {
+  const std::string path = Folder() + "/nodes.scr";
+  auto tree = ReadSettled(disk_, path, pause_);
+  if (absl::IsDataLoss(tree.status())) {
+    CAIRN_ASSIGN_OR_RETURN(const std::string aside, MoveAside(disk_, path, path + ".damaged"));
+    Warn(fmt::format("moved aside to {}: {}", aside, MessageOf(tree.status())));
+    tree = kvtree::Tree();
+  }
+  if (absl::IsNotFound(tree.status())) tree = kvtree::Tree();
+  if (!tree.ok()) return tree.status();
+  kvtree::Tree after = *tree;
+  CAIRN_RETURN_IF_ERROR(change(after));
+  if (after.SameAs(*tree)) return absl::OkStatus();
+  CAIRN_RETURN_IF_ERROR(MakeRecordsFolder(disk_, Folder()));
+  return ReplaceTree(disk_, path, after, kFileMode);
+}
 
 std::string SharedRecords::DatasetFolder(DatasetId id) const {
-  return fmt::format("{}/scr.dataset.{}", Folder(), id);
+  return fmt::format("{}/{}", Folder(), RecordsFolderName(id));
 }
 
 absl::StatusOr<bool> SharedRecords::IsRemoved(DatasetId id) {
@@ -108,7 +132,7 @@ absl::StatusOr<std::vector<DatasetId>> SharedRecords::ListDatasets() {
   if (absl::IsNotFound(names.status())) return ids;
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
-    const auto id = NumberAfter(name, "scr.dataset.");
+    const auto id = DatasetOfRecords(name);
     if (id && *id != 0 && *id <= identity::kDatasetIdMax) ids.push_back(*id);
   }
   std::sort(ids.begin(), ids.end());
@@ -144,12 +168,6 @@ absl::StatusOr<std::map<DatasetId, CommitRecord>> SharedRecords::ReadCommits(con
   return commits;
 }
 
-absl::StatusOr<kvtree::Tree> SharedRecords::ReadIndex() {
-  auto tree = ReadSettled(disk_, IndexPath(), pause_);
-  if (absl::IsNotFound(tree.status())) return kvtree::Tree();
-  return tree;
-}
-
 absl::StatusOr<PrefixView> SharedRecords::Look() {
   PrefixView view;
   auto tree = ReadIndex();
@@ -174,7 +192,7 @@ absl::StatusOr<PrefixView> SharedRecords::Look() {
 }
 
 absl::Status SharedRecords::Mend() {
-  return ChangeIndex([this](kvtree::Tree& index) { return MendTree(index); });
+  return index_.MakeIfNeeded([this](kvtree::Tree& index) { return MendTree(index); });
 }
 
 absl::Status SharedRecords::MendTree(kvtree::Tree& index) {
@@ -234,7 +252,7 @@ absl::Status SharedRecords::EnterCommit(const CommitRecord& commit, bool verifie
   if (there) entry = *there;
   entry.descriptor = descriptor;
   entry.complete = true;
-  entry.flushed = scr::LocalTime(verified ? identity::NowMicros() : commit.committed_us);
+  entry.flushed = scr::LocalTime(verified ? NowMicros() : commit.committed_us);
   if (verified) entry.failed.clear();
   scr::PutIndexEntry(entry, index);
   index.At(kMergedKey).At(Key(descriptor.id));
@@ -251,67 +269,6 @@ void SharedRecords::Drop(DatasetId id, kvtree::Tree& index) {
   const bool by_cairn = descriptor != nullptr && descriptor->Find("CAIRN_LAUNCH") != nullptr;
   index_rules::Erase(id, index);
   if (by_cairn) index.At(kMergedKey).At(Key(id));
-}
-
-absl::StatusOr<kvtree::Tree> SharedRecords::ReadOrMoveAside(const std::string& path, bool* moved) {
-  auto tree = ReadSettled(disk_, path, pause_);
-  if (absl::IsNotFound(tree.status())) return kvtree::Tree();
-  if (!absl::IsDataLoss(tree.status())) return tree;
-  CAIRN_ASSIGN_OR_RETURN(const std::string aside, MoveAside(disk_, path, path + ".damaged"));
-  Warn(fmt::format("moved aside to {}: {}", aside, MessageOf(tree.status())));
-  *moved = true;
-  return kvtree::Tree();
-}
-
-// A prefix that is gone (for now) is never made anew by a record.
-absl::Status SharedRecords::MakeFolder() {
-  const absl::Status made = disk_.MakeDirectory(Folder(), kFolderMode);
-  if (absl::IsAlreadyExists(made)) return absl::OkStatus();
-  CAIRN_RETURN_IF_ERROR(made);
-  return disk_.SyncDirectory(prefix_);
-}
-
-absl::Status SharedRecords::ChangeIndex(const Change& change) {
-  const absl::MutexLock lock(&ChangeMutex(prefix_));
-  bool moved = false;
-  CAIRN_ASSIGN_OR_RETURN(kvtree::Tree index, ReadOrMoveAside(IndexPath(), &moved));
-  if (const auto parsed = ParseIndex(IndexPath(), index); absl::IsDataLoss(parsed.status())) {
-    CAIRN_ASSIGN_OR_RETURN(const std::string aside, MoveAside(disk_, IndexPath(), IndexPath() + ".damaged"));
-    Warn(fmt::format("moved aside to {}: {}", aside, MessageOf(parsed.status())));
-    moved = true;
-    index = kvtree::Tree();
-  } else if (!parsed.ok()) {
-    return parsed.status();
-  }
-  const kvtree::Tree before = index;
-  if (moved) {
-    CAIRN_RETURN_IF_ERROR(MendTree(index));
-    CAIRN_RETURN_IF_ERROR(EnterScrDatasets(index));
-  }
-  CAIRN_RETURN_IF_ERROR(change(index));
-  if (index.SameAs(before)) return absl::OkStatus();
-  CAIRN_RETURN_IF_ERROR(MakeFolder());
-  return ReplaceTree(disk_, IndexPath(), index, kFileMode);
-}
-
-absl::Status SharedRecords::ChangeFlush(const Change& change) {
-  return ChangeFile("flush.scr", change);
-}
-
-absl::Status SharedRecords::ChangeNodes(const Change& change) {
-  return ChangeFile("nodes.scr", change);
-}
-
-absl::Status SharedRecords::ChangeFile(const std::string& name, const Change& change) {
-  const absl::MutexLock lock(&ChangeMutex(prefix_));
-  const std::string path = Folder() + "/" + name;
-  bool moved = false;
-  CAIRN_ASSIGN_OR_RETURN(kvtree::Tree tree, ReadOrMoveAside(path, &moved));
-  const kvtree::Tree before = tree;
-  CAIRN_RETURN_IF_ERROR(change(tree));
-  if (tree.SameAs(before)) return absl::OkStatus();
-  CAIRN_RETURN_IF_ERROR(MakeFolder());
-  return ReplaceTree(disk_, path, tree, kFileMode);
 }
 
 void SharedRecords::Warn(std::string text) {

@@ -1,6 +1,6 @@
-// <prefix>/.scr: SCR's index and flush file, changed by re-reading, merging and replacing, and the commit records that
-// the index is merged from. Calls block on disk. Thread-safe: one change of a file at a time in this process, however
-// many objects there are for the prefix.
+// <prefix>/.scr: SCR's index and flush file, which any number of processes may change at the same time
+// (changed_file.h), its nodes file, and the commit records that the index is merged from. Calls block on disk.
+// Thread-safe.
 #ifndef CAIRN_STORAGE_PLACE_PREFIX_SHARED_RECORDS_H_
 #define CAIRN_STORAGE_PLACE_PREFIX_SHARED_RECORDS_H_
 
@@ -20,6 +20,7 @@
 #include "storage/format/kvtree/tree.h"
 #include "storage/format/scr/records.h"
 #include "storage/io/disk.h"
+#include "storage/place/prefix/changed_file.h"
 #include "storage/place/prefix/settled.h"
 
 namespace cairn {
@@ -50,6 +51,7 @@ class SharedRecords {
   // `disk` is borrowed. `run` all zeros: commit records of any run count. Index, flush and nodes file count as damaged
   // only if they stay so (ReadSettled, with `pause`).
   SharedRecords(Disk& disk, std::string prefix, const RunId& run, Pause pause = {});
+  SharedRecords(const SharedRecords&) = delete;
 
   const RunId& run() const { return run_; }
   std::string Folder() const { return prefix_ + "/.scr"; }
@@ -58,7 +60,7 @@ class SharedRecords {
   std::string RemovedPath(DatasetId id) const { return DatasetFolder(id) + "/removed.cairn"; }
 
   // As it is; empty: there is none. kDataLoss: damaged.
-  absl::StatusOr<kvtree::Tree> ReadIndex();
+  absl::StatusOr<kvtree::Tree> ReadIndex() { return index_.Read(); }
   // Only looks. A damaged index reads as an empty one, with a warning.
   absl::StatusOr<PrefixView> Look();
   // Merges into the index what was committed and is not in its list CAIRN_COMMITTED. Reads only such commits.
@@ -72,11 +74,12 @@ class SharedRecords {
   // Of those that no index entry was made for, or whose commit was taken back.
   absl::StatusOr<std::vector<DatasetId>> ListUnmerged();
 
-  // index.scr: as read, handed to `change`, written back if it differs. A damaged one is moved aside first and made of
-  // what was committed, by Cairn and by SCR. kFailedPrecondition: its VERSION is unknown.
-  using Change = std::function<absl::Status(kvtree::Tree&)>;
-  absl::Status ChangeIndex(const Change& change);
-  absl::Status ChangeFlush(const Change& change);
+  // As ChangedFile::Make: `change` may run several times. A damaged index is moved aside first and made of what was
+  // committed, by Cairn and by SCR. kFailedPrecondition: its VERSION is unknown.
+  using Change = ChangedFile::Change;
+  absl::Status ChangeIndex(const Change& change) { return index_.Make(change); }
+  absl::Status ChangeFlush(const Change& change) { return flush_.MakeIfNeeded(change); }
+  // nodes.scr holds one number, which the last to come sets.
   absl::Status ChangeNodes(const Change& change);
 
   // Into the index: the entry, the list of what was merged, CURRENT if it is a newer checkpoint. `verified`: its bytes
@@ -97,19 +100,17 @@ class SharedRecords {
 
  private:
   std::string IndexPath() const { return Folder() + "/index.scr"; }
-  absl::StatusOr<kvtree::Tree> ReadOrMoveAside(const std::string& path, bool* moved);
   // Those that are not merged into `index`; all, if it is null.
   absl::StatusOr<std::map<DatasetId, CommitRecord>> ReadCommits(const kvtree::Tree* index,
                                                                 std::set<DatasetId>* removed = nullptr);
   absl::Status MendTree(kvtree::Tree& index);
   absl::Status EnterScrDatasets(kvtree::Tree& index);
-  absl::Status MakeFolder();
-  absl::Status ChangeFile(const std::string& name, const Change& change);
 
   Disk& disk_;
   const std::string prefix_;
   const RunId run_;
   const Pause pause_;
+  ChangedFile index_, flush_;
   absl::Mutex warnings_mutex_;
   std::vector<std::string> warnings_ ABSL_GUARDED_BY(warnings_mutex_);
 };

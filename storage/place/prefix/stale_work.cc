@@ -1,6 +1,7 @@
 #include "storage/place/prefix/stale_work.h"
 
 #include "storage/base/path.h"
+#include "storage/place/names.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -32,8 +33,7 @@ void RemoveStaleViews(Disk& disk, const std::string& prefix, std::time_t now) {
   for (const std::string& name : *names) {
     if (!IsWorkName(name)) continue;
     const std::string_view stem = std::string_view(name).substr(0, name.rfind(kWorkSuffix));
-    constexpr std::string_view kView = ".bp";
-    if (!stem.ends_with(kView) || !NumberAfter(stem.substr(0, stem.size() - kView.size()), "ckpt.")) continue;
+    if (!DatasetOfView(stem)) continue;
     const std::string path = prefix + "/" + name;
     const auto info = disk.Info(path);
     if (info.ok() && info->is_directory() && IsStale(*info, now)) RemoveTree(disk, path).IgnoreError();
@@ -50,12 +50,12 @@ void RemoveStaleWork(Disk& disk, const std::string& prefix, std::time_t now) {
   RemoveStaleIn(disk, records, *names, now);
   std::vector<std::uint64_t> ids;
   for (const std::string& name : *names) {
-    if (const auto id = NumberAfter(name, "scr.dataset.")) ids.push_back(*id);
+    if (const auto id = DatasetOfRecords(name)) ids.push_back(*id);
   }
   std::ranges::sort(ids, std::ranges::greater());
   ids.resize(std::min(ids.size(), kFoldersMax));
   for (const std::uint64_t id : ids) {
-    const std::string folder = records + "/scr.dataset." + std::to_string(id);
+    const std::string folder = records + "/" + RecordsFolderName(id);
     const auto inside = disk.List(folder);
     if (inside.ok()) RemoveStaleIn(disk, folder, *inside, now);
   }

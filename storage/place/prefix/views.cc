@@ -1,6 +1,7 @@
 #include "storage/place/prefix/views.h"
 
 #include "storage/base/path.h"
+#include "storage/place/names.h"
 
 #include <set>
 #include <utility>
@@ -14,7 +15,7 @@ namespace cairn {
 namespace {
 
 std::string ViewPath(const std::string& prefix, DatasetId id) {
-  return prefix + "/" + view::FolderName(id);
+  return prefix + "/" + ViewFolderName(id);
 }
 
 absl::StatusOr<bool> HasView(Disk& disk, const std::string& prefix, DatasetId id) {
@@ -29,10 +30,7 @@ absl::StatusOr<std::set<DatasetId>> ListViews(Disk& disk, const std::string& pre
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(prefix));
   std::set<DatasetId> ids;
   for (const std::string& name : names) {
-    constexpr std::string_view kEnd = ".bp";
-    if (!name.ends_with(kEnd)) continue;
-    const auto id = NumberAfter(std::string_view(name).substr(0, name.size() - kEnd.size()), "ckpt.");
-    if (id) ids.insert(*id);
+    if (const auto id = DatasetOfView(name)) ids.insert(*id);
   }
   return ids;
 }

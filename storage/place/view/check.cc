@@ -8,6 +8,7 @@
 #include "storage/base/status.h"
 #include "storage/format/bp5/metadata.h"
 #include "storage/format/view/view.h"
+#include "storage/place/names.h"
 #include "storage/place/view/folder.h"
 
 namespace cairn::view {
@@ -126,7 +127,7 @@ absl::Status CheckLinks(Disk& disk, const std::string& folder, const std::vector
 
 absl::Status CheckFolder(Disk& disk, const std::string& prefix, std::vector<catalogue::Catalogue> catalogues) {
   if (catalogues.empty() || catalogues[0].files()) return NotFound("{}: there is nothing to show", prefix);
-  const std::string folder = prefix + "/" + FolderName(catalogues[0].dataset());
+  const std::string folder = prefix + "/" + ViewFolderName(catalogues[0].dataset());
   const absl::Status there = disk.Info(folder + "/md.idx").status();
   if (!there.ok()) return there;
   CAIRN_RETURN_IF_ERROR(Complete(disk, prefix, catalogues));

@@ -116,10 +116,6 @@ absl::Status OkIfGone(const absl::Status& status) {
 
 }  // namespace
 
-std::string FolderName(DatasetId id) {
-  return fmt::format("ckpt.{}.bp", id);
-}
-
 bool IsComplete(std::span<const catalogue::Catalogue> catalogues) {
   return std::ranges::all_of(catalogues, HasAll);
 }

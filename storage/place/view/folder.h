@@ -15,8 +15,6 @@
 
 namespace cairn::view {
 
-std::string FolderName(DatasetId id);  // ckpt.<id>.bp
-
 // Do they have all that a view needs? Those of Cairn's own checkpoints do.
 bool IsComplete(std::span<const catalogue::Catalogue> catalogues);
 // Gives catalogues what a view needs and they do not have: where variables are, by the checkpoint file's own metadata,

@@ -212,6 +212,9 @@ TEST_F(FileCommandsTest, DoctorTriesEachMechanismAndLeavesNothingBehind) {
     names.push_back(finding["name"]);
     EXPECT_FALSE(finding["detail"].get<std::string>().empty()) << finding;
   }
+  const json& prefix = report["findings"].back();
+  EXPECT_EQ(prefix["exclusive_creation"], "by hard links");
+  EXPECT_NE(prefix["detail"].get<std::string>().find("; exclusive creation: by hard links"), std::string::npos);
   EXPECT_EQ(names, (std::vector<std::string>{"daemon", "peer credentials", "sealed shared memory",
                                              "huge pages for images", "parallel MD5", "io_uring", "locked memory",
                                              "cache", "direct I/O in the cache", "cache survives a reboot", "prefix"}));

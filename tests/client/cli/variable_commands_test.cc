@@ -8,6 +8,9 @@
 
 #include "storage/base/checksum.h"
 #include "storage/base/path.h"
+#include "storage/format/bp5/encode.h"
+#include "storage/format/bp5/format.h"
+#include "storage/format/bp5/image.h"
 #include "storage/format/scr/records.h"
 #include "storage/io/disk.h"
 #include "storage/io/posix_disk.h"
@@ -109,6 +112,8 @@ TEST_F(VariableCommandsTest, WhatIsNoDirectoryOfBp5IsTold) {
   ExpectSaid(Run({"vars"}), 2, "required");
   ExpectSaid(Run({"dump", folder_}), 4, "no md.idx");
   ExpectSaid(Run({"vars", "somerun", "1"}), 4, "no daemon that may know it as a run");
+  std::filesystem::create_directories(Path("new/.scr"));  // of a run that has nothing on its prefix yet
+  ExpectSaid(Run({"vars", Path("new"), "1"}), 4, "dataset 1 is not committed there, and not in this node's cache");
   std::filesystem::create_directory(Path("garbage.bp"));
   Write("garbage.bp/md.idx", std::string(200, 'x'));
   Write("garbage.bp/md.0", "x");
@@ -118,6 +123,53 @@ TEST_F(VariableCommandsTest, WhatIsNoDirectoryOfBp5IsTold) {
   EXPECT_NE(raw.out.find("37  format version  120"), std::string::npos) << raw.out;
   EXPECT_EQ(raw.exit_code, 1);
   ExpectSaid(Run({"vars", "--raw", "--json", Path("garbage.bp")}), 2, "--raw is text");
+}
+
+// An attribute record of ADIOS2's first releases: a list of doubles, for which a field of its own has the length.
+bp5::EncodedStep StepWithOldAttribute(const std::string& name, const std::vector<double>& values) {
+  bp5::Put put;
+  put.name = "n";
+  put.type = bp5::Type::kInt32;
+  put.value = view::Raw<std::int32_t>({7});
+  bp5::EncodedStep step = *bp5::WriterEncoder().Encode(std::vector{put}, 0);
+  const std::string count = "BPG_" + name + "_ElemCount";
+  const auto format = bp5::EncodeFormat(
+      {"Attributes", 16, 8, {{count, "integer", 8, 0}, {"BPG_" + name, "float[" + count + "]", 8, 8}}}, {});
+  step.attributes_format = std::make_shared<const bp5::FormatBlock>(*format);
+  const std::string body = view::Raw<std::uint64_t>({values.size(), 16}) + view::Raw(values);
+  const std::string length = view::Raw<std::uint64_t>({body.size()});
+  const bp5::FormatId& id = format->id;
+  step.attributes.assign(id.bytes.begin(), id.bytes.end());
+  step.attributes += length + std::string(4, '\0') + body;
+  return step;
+}
+
+TEST_F(VariableCommandsTest, RawFollowsALengthFieldWithBracketsInItsName) {
+  bpdir::Image image({});
+  image.Append(std::vector{StepWithOldAttribute("a[1][b]", {1.5, -2})}, std::vector<bp5::WriterData>(1),
+               std::vector<std::uint32_t>{0});
+  std::filesystem::create_directory(Path("brackets.bp"));
+  Write("brackets.bp/md.idx", image.index());
+  Write("brackets.bp/md.0", image.metadata());
+  Write("brackets.bp/mmd.0", image.formats());
+  ExpectSaid(Run({"vars", "-a", Path("brackets.bp")}), 0, "a[1][b]  attr = {1.5, -2}");
+  ExpectSaid(Run({"vars", "--raw", Path("brackets.bp")}), 0, "\"BPG_a[1][b]\" -> 16: 1.5 -2\n");
+}
+
+TEST_F(VariableCommandsTest, RawShowsADamagedIndexAsFarAsItGoes) {
+  if (Vector("tiny_w1.bp").empty()) return;
+  std::filesystem::copy(Vector("tiny_w1.bp"), Path("tiny.bp"));
+  const std::string index = Read(Path("tiny.bp/md.idx"));
+  const CairnRun whole = Run({"vars", "--raw", Path("tiny.bp")});
+  Write("tiny.bp/md.idx", index + std::string("s\x20\0\0\0\0\0\0\0\1", 10));
+  ExpectSaid(Run({"vars", "--raw", Path("tiny.bp")}), 0,
+             fmt::format("at {}: 10 bytes of a record that is not whole yet\n", index.size()));
+  Write("tiny.bp/md.idx", index + std::string("x\0\0\0\0\0\0\0\0", 9));
+  const CairnRun damaged = Run({"vars", "--raw", Path("tiny.bp")});
+  ExpectSaid(damaged, 5, fmt::format("md.idx: record at {}: type 0x78", index.size()));
+  const std::string records = whole.out.substr(0, whole.out.find("mmd.0"));
+  const std::string shown = records.substr(records.find('\n'));
+  EXPECT_NE(damaged.out.find(shown.substr(0, shown.rfind('\n'))), std::string::npos) << damaged.out;
 }
 
 TEST_F(VariableCommandsTest, DamagedDirectoriesAnswerAsTheirManifestSays) {

@@ -12,6 +12,7 @@
 #include "storage/format/view/view.h"
 #include "storage/io/disk.h"
 #include "storage/io/posix_disk.h"
+#include "storage/place/names.h"
 #include "storage/place/prefix/prefix.h"
 #include "storage/place/view/folder.h"
 #include "tests/storage/file/bpdir/sample.h"
@@ -115,7 +116,7 @@ void MakeOtherView(const std::string& prefix) {
   const std::unique_ptr<PosixDisk> disk = MakePosixDisk({.engine = {.io_uring = false, .threads = 1}});
   const auto files = view::BuildView(Variables(RunId(), 8, 1000, "v").catalogues);
   ASSERT_OK(files);
-  ASSERT_OK(view::WriteFolder(*disk, prefix + "/" + view::FolderName(8), *files));
+  ASSERT_OK(view::WriteFolder(*disk, prefix + "/" + ViewFolderName(8), *files));
 }
 
 }  // namespace cairn::testing

@@ -1,7 +1,10 @@
 // Datasets that are larger than the whole cache go straight to the prefix.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <string>
 
 #include "storage/file/trees/tree_file.h"
 #include "storage/place/prefix/prefix.h"
@@ -333,6 +336,23 @@ TEST_F(BypassTest, FilesWithOldNamesTakeTheirPlacesWhenTheDatasetIsComplete) {
   EXPECT_FALSE(IsOnPrefix(DataFolder(second) + "/files"));
   EXPECT_EQ(CompleteInIndex(first), "no entry");
   EXPECT_SAYS(client.Test(first, local::PREFIX), local::SUPERSEDED, "");
+}
+
+TEST_F(BypassTest, WhatCannotBeRemovedOfAnOutputThatGaveWayIsAWarning) {
+  FakeClient client(harness_);
+  ASSERT_SAYS(client.Open({}), local::OK, "");
+  std::string path;
+  const DatasetId first = MakeFile(client, 1, "out/a", &path);
+  EXPECT_SAYS(client.Wait(first, local::PREFIX), local::OK, "");
+  prefix_disk_.FailOn({.op = FakeOp::kRemove, .path_part = fmt::format("/ckpt.{}/rank_0.cat", first)});
+  const DatasetId second = MakeFile(client, 2, "out/a", &path);
+  EXPECT_EQ(path, DataFolder(second) + "/files/out/a");
+  EXPECT_SAYS(client.Wait(second, local::PREFIX), local::OK, "");
+  const admin::StatusReply status = harness_.Status();
+  EXPECT_TRUE(std::any_of(status.warnings().begin(), status.warnings().end(), [&](const std::string& warning) {
+    return warning.find(fmt::format("dataset {}: ", first)) != std::string::npos &&
+           warning.find("injected") != std::string::npos;
+  }));
 }
 
 TEST_F(BypassTest, AnApplicationThatDiesWhileItWritesFilesLosesNoOlderOnes) {

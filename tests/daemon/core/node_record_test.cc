@@ -7,11 +7,11 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "storage/io/disk.h"
+#include "storage/place/node_record.h"
 #include "tests/daemon/core/by_hand.h"
 #include "tests/support/status_matchers.h"
 
@@ -45,17 +45,17 @@ class NodeRecordTest : public ::testing::Test {
   }
 
   // As the next daemon reads it.
-  NotedDatasets OnDisk() {
+  NodeNotes OnDisk() {
     const auto record = cache_->LoadFlushRecord();
     EXPECT_OK(record.status());
-    return record.ok() ? DecodeNodeRecord(*record) : NotedDatasets();
+    return record.ok() ? DecodeNodeRecord(*record) : NodeNotes();
   }
-  NotedDatasets StoredAndRead() {
+  NodeNotes StoredAndRead() {
     record_->Store();
     by_hand_.RunAll();
     return OnDisk();
   }
-  static std::set<DatasetId> Ids(const NotedDatasets& noted) {
+  static std::set<DatasetId> Ids(const NodeNotes& noted) {
     std::set<DatasetId> ids;
     for (const auto& [id, one] : noted) ids.insert(id);
     return ids;
@@ -94,21 +94,21 @@ TEST_F(NodeRecordTest, EveryNoteComesBackAsItWas) {
   record_->HasGrown(10, "out/a.bp");
   record_->HasGrown(10, "b.bp");
 
-  const NotedDatasets noted = StoredAndRead();
+  const NodeNotes noted = StoredAndRead();
   EXPECT_EQ(Ids(noted), (std::set<DatasetId>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
   for (const auto& [id, one] : noted) {
-    EXPECT_EQ(one.noted.in_prefix, id == 1 || id == 6 || id == 7) << id;
-    EXPECT_EQ(one.noted.pinned, id == 2) << id;
-    EXPECT_EQ(one.noted.foreign, id == 6) << id;
-    EXPECT_EQ(one.noted.ordinal, id == 8 ? 12u : 0u) << id;
+    EXPECT_EQ(one.in_prefix, id == 1 || id == 6 || id == 7) << id;
+    EXPECT_EQ(one.pinned, id == 2) << id;
+    EXPECT_EQ(one.foreign, id == 6) << id;
+    EXPECT_EQ(one.ordinal, id == 8 ? 12u : 0u) << id;
     EXPECT_EQ(one.begun, id == 9) << id;
     EXPECT_EQ(one.grown.size(), id == 10 ? 2u : 0u) << id;
   }
-  EXPECT_EQ(noted.at(2).noted.standing, Standing::kCurrent);
-  EXPECT_EQ(noted.at(3).noted.standing, Standing::kSuperseded);
-  EXPECT_EQ(noted.at(4).noted.standing, Standing::kGaveWay);
-  EXPECT_EQ(noted.at(5).noted.standing, Standing::kIdTaken);
-  EXPECT_EQ(noted.at(7).noted.standing, Standing::kDoubted);
+  EXPECT_EQ(NotedOf(noted.at(2)).standing, Standing::kCurrent);
+  EXPECT_EQ(NotedOf(noted.at(3)).standing, Standing::kSuperseded);
+  EXPECT_EQ(NotedOf(noted.at(4)).standing, Standing::kGaveWay);
+  EXPECT_EQ(NotedOf(noted.at(5)).standing, Standing::kIdTaken);
+  EXPECT_EQ(NotedOf(noted.at(7)).standing, Standing::kDoubted);
   EXPECT_EQ(noted.at(10).grown, (std::set<std::string>{"out/a.bp", "b.bp"}));
 }
 
@@ -116,9 +116,9 @@ TEST_F(NodeRecordTest, EveryNoteComesBackAsItWas) {
 TEST_F(NodeRecordTest, WhatWasTakenOutComesBackAsGivenWayAndHistoryAsAnIdThatIsTaken) {
   ledger_.TakenOut(*InCache(1));
   ledger_.IdTaken(*InCache(2), /*history=*/true);
-  const NotedDatasets noted = StoredAndRead();
-  EXPECT_EQ(noted.at(1).noted.standing, Standing::kGaveWay);
-  EXPECT_EQ(noted.at(2).noted.standing, Standing::kIdTaken);
+  const NodeNotes noted = StoredAndRead();
+  EXPECT_EQ(NotedOf(noted.at(1)).standing, Standing::kGaveWay);
+  EXPECT_EQ(NotedOf(noted.at(2)).standing, Standing::kIdTaken);
 }
 
 TEST_F(NodeRecordTest, OneDatasetMayHaveAllNotes) {
@@ -129,11 +129,11 @@ TEST_F(NodeRecordTest, OneDatasetMayHaveAllNotes) {
   ledger_.Adopt(given);
   record_->Begun(1);
   record_->HasGrown(1, "a.bp");
-  const NotedDataset one = StoredAndRead().at(1);
-  EXPECT_TRUE(one.noted.in_prefix);
-  EXPECT_TRUE(one.noted.pinned);
-  EXPECT_EQ(one.noted.ordinal, 3u);
-  EXPECT_EQ(one.noted.standing, Standing::kSuperseded);
+  const NodeNote one = StoredAndRead().at(1);
+  EXPECT_TRUE(one.in_prefix);
+  EXPECT_TRUE(one.pinned);
+  EXPECT_EQ(one.ordinal, 3u);
+  EXPECT_EQ(NotedOf(one).standing, Standing::kSuperseded);
   EXPECT_TRUE(one.begun);
   EXPECT_EQ(one.grown, std::set<std::string>{"a.bp"});
 }
@@ -143,47 +143,17 @@ TEST_F(NodeRecordTest, WhatTheCacheSaysItselfIsNotNoted) {
   Dataset elsewhere = Given(2, Place::kAbsent, Place::kWhole);
   elsewhere.ordinal = 4;
   ledger_.Adopt(elsewhere);
-  const NotedDatasets noted = StoredAndRead();
+  const NodeNotes noted = StoredAndRead();
   EXPECT_EQ(Ids(noted), std::set<DatasetId>{2});
-  EXPECT_EQ(noted.at(2).noted.ordinal, 0u) << "it counts for what is in the cache";
+  EXPECT_EQ(noted.at(2).ordinal, 0u) << "it counts for what is in the cache";
 }
 
-// Its names are those of the records that daemons before this one have written.
-TEST_F(NodeRecordTest, ItIsReadAsItIsOnDisk) {
-  kvtree::Tree record;
-  const auto entry = [&record](std::string_view id) -> kvtree::Tree& { return record.At("DATASET").At(id); };
-  entry("1").SetBool("PREFIX", true);
-  entry("2").SetBool("PINNED", true);
-  entry("3").SetBool("DROPPED", true);
-  entry("4").SetBool("GAVE_WAY", true);
-  entry("5").SetBool("FOREIGN", true);
-  entry("6").SetBool("ID_TAKEN", true);
-  entry("7").SetBool("DOUBTED", true);
-  entry("8").SetBool("BEGUN", true);
-  entry("9").Set("ORDINAL", std::uint64_t{9});
-  entry("10").At("GROWING").At("a.bp");
-  entry("11").Set("PREFIX", "neither yes nor no");
-  const NotedDatasets noted = DecodeNodeRecord(record);
-  ASSERT_EQ(noted.size(), 11u);
-  EXPECT_TRUE(noted.at(1).noted.in_prefix);
-  EXPECT_TRUE(noted.at(2).noted.pinned);
-  EXPECT_EQ(noted.at(3).noted.standing, Standing::kSuperseded);
-  EXPECT_EQ(noted.at(4).noted.standing, Standing::kGaveWay);
-  EXPECT_TRUE(noted.at(5).noted.foreign);
-  EXPECT_EQ(noted.at(6).noted.standing, Standing::kIdTaken);
-  EXPECT_EQ(noted.at(7).noted.standing, Standing::kDoubted);
-  EXPECT_TRUE(noted.at(8).begun);
-  EXPECT_EQ(noted.at(9).noted.ordinal, 9u);
-  EXPECT_TRUE(noted.at(10).grown.contains("a.bp"));
-  EXPECT_FALSE(noted.at(11).noted.in_prefix);
-  entry("3").SetBool("GAVE_WAY", true);
-  entry("4").SetBool("ID_TAKEN", true);
-  entry("7").SetBool("DROPPED", true);
-  const NotedDatasets more = DecodeNodeRecord(record);
-  EXPECT_EQ(more.at(3).noted.standing, Standing::kGaveWay) << "the strongest counts";
-  EXPECT_EQ(more.at(4).noted.standing, Standing::kIdTaken);
-  EXPECT_EQ(more.at(7).noted.standing, Standing::kSuperseded);
-  EXPECT_TRUE(DecodeNodeRecord({}).empty());
+TEST_F(NodeRecordTest, OfSeveralFlagsTheStrongestIsTheStanding) {
+  EXPECT_EQ(NotedOf({}).standing, Standing::kCurrent);
+  EXPECT_EQ(NotedOf({.doubted = true}).standing, Standing::kDoubted);
+  EXPECT_EQ(NotedOf({.dropped = true, .doubted = true}).standing, Standing::kSuperseded);
+  EXPECT_EQ(NotedOf({.dropped = true, .gave_way = true}).standing, Standing::kGaveWay);
+  EXPECT_EQ(NotedOf({.gave_way = true, .id_taken = true}).standing, Standing::kIdTaken);
 }
 
 // --- What it keeps besides the ledger ---
@@ -215,15 +185,15 @@ TEST_F(NodeRecordTest, GrowingDirectoriesAreKeptUntilTheirPlaceIsLostOrTheGrowth
 
 TEST_F(NodeRecordTest, WhatTheDaemonBeforeHasNotedGoesOnToBeNoted) {
   InCache(2);
-  NotedDatasets noted;
-  noted[1] = {.noted = {.pinned = true}, .begun = true, .grown = {"a.bp"}};
-  noted[2] = {.noted = {.pinned = true}, .begun = false, .grown = {}};
+  NodeNotes noted;
+  noted[1] = {.pinned = true, .begun = true, .grown = {"a.bp"}};
+  noted[2] = {.pinned = true};
   record_->Adopt(noted);
   EXPECT_EQ(record_->begun(), std::set<DatasetId>{1});
   EXPECT_EQ(record_->Grown(1), std::set<std::string>{"a.bp"});
   EXPECT_TRUE(record_->IsPinned(1)) << "only on the prefix, which was not looked at yet";
   EXPECT_FALSE(record_->IsPinned(2)) << "the ledger knows it";
-  const NotedDatasets stored = StoredAndRead();
+  const NodeNotes stored = StoredAndRead();
   EXPECT_TRUE(stored.at(1).begun);
   EXPECT_EQ(stored.at(1).grown, std::set<std::string>{"a.bp"});
 }

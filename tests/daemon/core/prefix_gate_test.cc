@@ -22,10 +22,18 @@ namespace {
 using Change = PrefixGate::Change;
 using LeasePtr = std::shared_ptr<PrefixGate::Lease>;
 
-constexpr Change kChanges[] = {Change::kCommit,       Change::kCommitFiles, Change::kRemove, Change::kRemoveFiles,
-                               Change::kRemoveFailed, Change::kTakePlaces,  Change::kNames};
-constexpr std::string_view kNames[] = {"commit",         "commit of files", "removal",         "removal of files",
-                                       "failed removal", "taking places",   "asking for names"};
+constexpr Change kChanges[] = {Change::kCommit,        Change::kCommitFiles, Change::kComplete,
+                               Change::kCompleteFiles, Change::kRemove,      Change::kRemoveFiles,
+                               Change::kRemoveFailed,  Change::kTakePlaces,  Change::kNames};
+constexpr std::string_view kNames[] = {"commit",
+                                       "commit of files",
+                                       "completion past the cache",
+                                       "completion of files past the cache",
+                                       "removal",
+                                       "removal of files",
+                                       "failed removal",
+                                       "taking places",
+                                       "asking for names"};
 
 constexpr char kPath[] = "/prefix";
 
@@ -68,15 +76,17 @@ class PrefixGateTest : public ::testing::Test {
 // --- Who may change it now? ---
 
 TEST_F(PrefixGateTest, WhatIsHeldSaysWhatMayBeTaken) {
-  // Wanted:                     commit  c.files  remove  r.files  r.failed  places  names
-  const bool table[7][7] = {
-      /* held: commit       */ {true, true, false, false, true, true, true},
-      /* commit of files    */ {true, true, false, false, true, false, false},
-      /* removal            */ {false, false, true, true, true, false, false},
-      /* removal of files   */ {false, false, true, true, true, false, false},
-      /* failed removal     */ {false, false, true, true, true, false, false},
-      /* taking places      */ {false, false, true, true, true, false, false},
-      /* asking for names   */ {true, true, true, true, true, true, true},
+  // Wanted:                     commit c.files compl. co.files remove r.files r.failed places names
+  const bool table[9][9] = {
+      /* held: commit       */ {true, true, true, true, false, false, true, true, true},
+      /* commit of files    */ {true, true, true, false, false, false, false, false, false},
+      /* completion         */ {true, true, true, true, false, false, true, true, true},
+      /* compl. of files    */ {true, true, true, false, false, false, false, false, false},
+      /* removal            */ {false, false, false, false, true, true, true, false, false},
+      /* removal of files   */ {false, false, false, false, true, true, true, false, false},
+      /* failed removal     */ {false, false, false, false, true, true, true, false, false},
+      /* taking places      */ {false, false, false, false, true, true, true, false, false},
+      /* asking for names   */ {true, true, true, true, true, true, true, true, true},
   };
   for (std::size_t held = 0; held < std::size(kChanges); ++held) {
     for (std::size_t wanted = 0; wanted < std::size(kChanges); ++wanted) {
@@ -106,7 +116,7 @@ TEST_F(PrefixGateTest, WhatIsHeldTwiceIsHeldUntilTheSecondEnds) {
 TEST_F(PrefixGateTest, WhileFilesAreWrittenPastTheCacheNobodyElsePutsFilesThereOrTakesThemAway) {
   const auto gate = MakeGate(RunId());
   const DatasetPtr dataset = WritePastCache();
-  const bool may[] = {true, false, true, false, true, false, true};
+  const bool may[] = {true, false, true, true, true, false, true, false, true};
   for (std::size_t i = 0; i < std::size(kChanges); ++i) {
     EXPECT_EQ(MayTake(*gate, kChanges[i]), may[i]) << kNames[i];
   }
@@ -130,7 +140,7 @@ TEST_F(PrefixGateTest, NamesAreHeldOnlyByFilesThatAreStillBeingWrittenThere) {
 TEST_F(PrefixGateTest, ACommitLetsThoseGoFirstWhoWaitForTheirTurn) {
   const auto gate = MakeGate(RunId());
   gate->WhenFree([] {});
-  const bool may[] = {false, false, true, true, true, true, true};
+  const bool may[] = {false, false, true, true, true, true, true, true, true};
   for (std::size_t i = 0; i < std::size(kChanges); ++i) {
     EXPECT_EQ(MayTake(*gate, kChanges[i]), may[i]) << kNames[i];
   }
@@ -145,6 +155,18 @@ TEST_F(PrefixGateTest, ACommitOfItsOwnNamesPassesThoseWhoWaitWhileNamesAreHeld) 
   gate->WhenFree([] {});
   EXPECT_NE(gate->TryTake(Change::kCommit), nullptr);
   EXPECT_EQ(gate->TryTake(Change::kCommitFiles), nullptr);
+}
+
+// Those who wait may wait for the names that it holds until it has ended.
+TEST_F(PrefixGateTest, TheCompletionOfFilesPastTheCachePassesThoseWhoWait) {
+  const auto gate = MakeGate(RunId());
+  WritePastCache();
+  gate->WhenFree([] {});
+  const LeasePtr first = gate->TryTake(Change::kCompleteFiles);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(gate->TryTake(Change::kCompleteFiles), nullptr) << "one after the other";
+  first->End();
+  EXPECT_NE(gate->TryTake(Change::kCompleteFiles), nullptr);
 }
 
 TEST_F(PrefixGateTest, AnEndTellsThatOthersMayHaveTheirTurn) {

@@ -86,6 +86,16 @@ TEST(Crc32CombineTest, TakesLengthsThatNoMemoryHolds) {
   }
 }
 
+TEST(Crc32CombineTest, LengthsBeyondWhatZlibTakesAreReduced) {
+  const std::uint32_t a = Crc32(Bytes("a")), b = Crc32(Bytes("b"));
+  constexpr std::uint64_t kOrder = 0xFFFFFFFFu;  // appending so many zero bytes changes nothing
+  for (const std::uint64_t bytes : {std::uint64_t{0}, kOrder, 7 * kOrder, std::uint64_t{UINT64_MAX}}) {
+    EXPECT_EQ(Crc32Combine(a, b, bytes), a ^ b) << bytes;
+  }
+  // 2^63 is 2^31 modulo the order.
+  EXPECT_EQ(Crc32Combine(a, b, std::uint64_t{1} << 63), Crc32Combine(a, b, std::uint64_t{1} << 31));
+}
+
 TEST(Md5Test, VectorsOfRfc1321) {
   EXPECT_EQ(HexOf(Md5(Bytes(""))), "d41d8cd98f00b204e9800998ecf8427e");
   EXPECT_EQ(HexOf(Md5(Bytes("abc"))), "900150983cd24fb0d6963f7d28e17f72");

@@ -62,6 +62,7 @@ TEST(ScopedClockTest, TellsAndPassesGivenTime) {
     SleepFor(std::chrono::hours(1));
     EXPECT_EQ(SteadyNow().time_since_epoch(), std::chrono::hours(1));
     EXPECT_EQ(WallNow().time_since_epoch(), std::chrono::microseconds(7));
+    EXPECT_EQ(NowMicros(), 7);
   }
   EXPECT_GE(SteadyNow(), before);
   EXPECT_GT(WallNow().time_since_epoch(), std::chrono::hours(1));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "storage/io/create_once.h"
 #include "storage/io/disk.h"
 #include "storage/io/posix_disk.h"
 #include "tests/support/fake_disk.h"
@@ -26,7 +27,9 @@ class DiskContractTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     if (GetParam().starts_with("fake")) {
-      disk_ = std::make_unique<FakeDisk>(FakeDiskOptions{.shares_extents = GetParam() == "fake_sharing"});
+      const bool lacking = GetParam() == "fake_lacking";
+      disk_ = std::make_unique<FakeDisk>(
+          FakeDiskOptions{.shares_extents = GetParam() == "fake_sharing", .links = !lacking, .renames_new = !lacking});
       root_ = "/root";
       ASSERT_OK(disk_->MakeDirectory(root_, 0700));
       return;
@@ -54,7 +57,8 @@ class DiskContractTest : public testing::TestWithParam<std::string> {
   std::string root_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Disks, DiskContractTest, testing::Values("fake", "fake_sharing", "io_uring", "threads"),
+INSTANTIATE_TEST_SUITE_P(Disks, DiskContractTest,
+                         testing::Values("fake", "fake_sharing", "fake_lacking", "io_uring", "threads"),
                          [](const auto& info) { return info.param; });
 
 TEST_P(DiskContractTest, WritesAndReadsAtOffsets) {
@@ -152,6 +156,11 @@ TEST_P(DiskContractTest, RenameReplacesWhatMayBeReplaced) {
 TEST_P(DiskContractTest, LinkSharesTheFileAndNeverReplaces) {
   Write("a", "a");
   Write("b", "b");
+  if (GetParam() == "fake_lacking") {
+    EXPECT_STATUS(StatusCode::kFailedPrecondition, disk_->Link(At("a"), At("c")), At("c"));
+    EXPECT_EQ(disk_->List(root_).value(), (Names{"a", "b"}));
+    return;
+  }
   EXPECT_STATUS(StatusCode::kAlreadyExists, disk_->Link(At("a"), At("b")), At("b"));
   EXPECT_STATUS(StatusCode::kNotFound, disk_->Link(At("none"), At("c")), At("none"));
   EXPECT_STATUS(StatusCode::kPermissionDenied, disk_->Link(root_, At("c")), root_);
@@ -162,6 +171,49 @@ TEST_P(DiskContractTest, LinkSharesTheFileAndNeverReplaces) {
   EXPECT_OK(disk_->Rename(At("a"), At("c")));  // two names of one file: both stay
   EXPECT_EQ(disk_->List(root_).value(), (Names{"a", "b", "c"}));
   EXPECT_STATUS(StatusCode::kAlreadyExists, disk_->Symlink("x", At("a")), At("a"));
+}
+
+TEST_P(DiskContractTest, RenameNewMovesAndNeverReplaces) {
+  Write("a", "a");
+  Write("b", "b");
+  const absl::Status moved = disk_->RenameNew(At("a"), At("c"));
+  if (GetParam() == "fake_lacking") {
+    EXPECT_STATUS(StatusCode::kFailedPrecondition, moved, At("c"));
+    EXPECT_EQ(disk_->List(root_).value(), (Names{"a", "b"}));
+    return;
+  }
+  ASSERT_OK(moved);
+  EXPECT_EQ(Read("c"), "a");
+  EXPECT_STATUS(StatusCode::kAlreadyExists, disk_->RenameNew(At("c"), At("b")), At("b"));
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->RenameNew(At("none"), At("d")), At("none"));
+  ASSERT_OK(disk_->MakeDirectory(At("empty"), 0700));
+  EXPECT_STATUS(StatusCode::kAlreadyExists, disk_->RenameNew(At("c"), At("empty")), At("empty"));
+  EXPECT_EQ(disk_->List(root_).value(), (Names{"b", "c", "empty"}));
+  EXPECT_EQ(Read("b"), "b");
+}
+
+TEST_P(DiskContractTest, RealPathResolvesAllLinks) {
+  ASSERT_OK(disk_->MakeDirectory(At("d"), 0700));
+  ASSERT_OK(disk_->MakeDirectory(At("d/e"), 0700));
+  Write("d/e/a", "a");
+  ASSERT_OK(disk_->Symlink("d", At("relative")));
+  ASSERT_OK(disk_->Symlink(At("relative/e"), At("absolute")));
+  ASSERT_OK(disk_->Symlink("../e/a", At("d/e/file")));
+  ASSERT_OK(disk_->Symlink("loop", At("loop")));
+  ASSERT_OK(disk_->Symlink("none", At("dangling")));
+  ASSERT_OK_AND_ASSIGN(const std::string root, disk_->RealPath(root_));  // the tests' folder may be behind links
+  EXPECT_EQ(disk_->RealPath(At("d/e")).value(), root + "/d/e");
+  EXPECT_EQ(disk_->RealPath(At("relative")).value(), root + "/d");
+  EXPECT_EQ(disk_->RealPath(At("absolute/a")).value(), root + "/d/e/a");
+  EXPECT_EQ(disk_->RealPath(At("absolute/file")).value(), root + "/d/e/a");
+  EXPECT_EQ(disk_->RealPath(At("absolute/../../relative/./e/")).value(), root + "/d/e");
+  EXPECT_EQ(disk_->RealPath("/").value(), "/");
+  EXPECT_EQ(disk_->RealPath("/..").value(), "/");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, disk_->RealPath(At("loop")), At("loop"));
+  EXPECT_STATUS(StatusCode::kInvalidArgument, disk_->RealPath(At("loop/a")), At("loop"));
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->RealPath(At("none")), At("none"));
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->RealPath(At("dangling")), At("dangling"));
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->RealPath(At("d/e/a/b")), At("d/e/a/b"));
 }
 
 TEST_P(DiskContractTest, AClonedFileIsOnesOwnCopyOrTheFileSystemCannot) {

@@ -1,5 +1,6 @@
 #include "storage/io/file_tree.h"
 #include "storage/base/path.h"
+#include "storage/io/create_once.h"
 
 #include <gtest/gtest.h>
 

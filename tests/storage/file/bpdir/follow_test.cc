@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "storage/file/transfer/transfer.h"
+#include "storage/io/create_once.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/growing_bp5.h"
 #include "tests/support/status_matchers.h"

@@ -10,6 +10,7 @@
 
 #include "storage/base/checksum.h"
 #include "storage/file/bpdir/follow.h"
+#include "storage/io/create_once.h"
 #include "storage/io/posix_disk.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/growing_bp5.h"

@@ -1,4 +1,5 @@
 #include "storage/job/adopt/adopt_bp.h"
+#include "storage/io/create_once.h"
 
 #include <gtest/gtest.h>
 

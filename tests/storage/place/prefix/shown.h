@@ -14,6 +14,7 @@
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/format/scr/records.h"
+#include "storage/place/names.h"
 #include "storage/place/prefix/prefix.h"
 #include "storage/place/view/folder.h"
 #include "tests/storage/place/cache/datasets.h"
@@ -78,7 +79,7 @@ inline absl::StatusOr<view::Reader> ReadFolder(Disk& disk, const std::string& fo
 }
 
 inline std::string ViewPathOf(DatasetId id) {
-  return fmt::format("{}/{}", kShownPath, view::FolderName(id));
+  return fmt::format("{}/{}", kShownPath, ViewFolderName(id));
 }
 
 // The view of a dataset shows what it has stored.

@@ -1,0 +1,62 @@
+#include "client/cli/actions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace cairn::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A long wait is asked for in parts, so that no call hangs on a daemon that has stopped.
+constexpr std::uint64_t kWaitPartMs = 60'000;
+
+// The highest level that the dataset has when the wait ends well; else why not.
+absl::StatusOr<Level> WaitFor(AdminClient& daemon, const std::string& run, DatasetId dataset, Level level,
+                              std::uint64_t timeout_ms) {
+  admin::WaitRequest request;
+  request.set_run(run);
+  request.set_dataset(dataset);
+  request.set_level(static_cast<local::Level>(level));
+  const Clock::time_point begin = Clock::now();
+  for (;;) {
+    const auto passed_ms =
+        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count());
+    const bool last = timeout_ms != 0 && passed_ms + kWaitPartMs >= timeout_ms;
+    // At least 1: 0 would mean the daemon's own default.
+    const std::uint64_t part_ms =
+        last ? std::max<std::uint64_t>(timeout_ms - std::min(timeout_ms, passed_ms), 1) : kWaitPartMs;
+    request.set_timeout_ms(static_cast<std::uint32_t>(part_ms));
+    CAIRN_ASSIGN_OR_RETURN(const admin::WaitReply reply, daemon.Wait(request));
+    if (reply.status().code() == local::OK) return static_cast<Level>(reply.level());
+    if (reply.status().code() == local::DEADLINE_EXCEEDED) {
+      if (!last) continue;
+      return DeadlineExceeded("dataset {} did not reach level {} within {} ms; it has level {}", dataset, NameOf(level),
+                              timeout_ms, NameOf(static_cast<Level>(reply.level())));
+    }
+    return ToStatus(reply.status());
+  }
+}
+
+}  // namespace
+
+ExitCode WaitAndTell(const Context& context, const std::string& run, DatasetId dataset, Level level,
+                     std::uint64_t timeout_ms) {
+  const auto daemon = context.Daemon();
+  if (!daemon.ok()) return Complain(daemon.status());
+  const absl::StatusOr<Level> reached = WaitFor(**daemon, ParseRun(run).text, dataset, level, timeout_ms);
+  if (!reached.ok()) return Complain(reached.status());
+  return Report(context, dataset, {{"level", NameOf(*reached)}},
+                fmt::format("dataset {} is at level {}", dataset, NameOf(*reached)));
+}
+
+ExitCode Report(const Context& context, DatasetId dataset, const Json& fields, const std::string& sentence) {
+  Json json = {{"dataset", dataset}};
+  json.update(fields);
+  Print(context.json ? Dump(json) : sentence + "\n");
+  return ExitCode::kOk;
+}
+
+}  // namespace cairn::cli

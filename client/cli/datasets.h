@@ -1,0 +1,27 @@
+// What `ls` and `show` tell: from the daemon; where there is none, or it does not know the run, from the prefix itself.
+#ifndef CAIRN_CLIENT_CLI_DATASETS_H_
+#define CAIRN_CLIENT_CLI_DATASETS_H_
+
+#include <absl/status/statusor.h>
+
+#include <string>
+
+#include "client/cli/context.h"
+#include "proto/admin.pb.h"
+#include "storage/base/ids.h"
+
+namespace cairn::cli {
+
+template <typename Reply>
+struct Answer {
+  Reply reply;
+  bool from_prefix = false;
+};
+
+// `run` empty: all runs of the daemon. kNotFound, kUnavailable: no daemon, and no prefix.
+absl::StatusOr<Answer<admin::ListReply>> ListDatasets(const Context& context, const std::string& run);
+absl::StatusOr<Answer<admin::ShowReply>> ShowDataset(const Context& context, const std::string& run, DatasetId id);
+
+}  // namespace cairn::cli
+
+#endif  // CAIRN_CLIENT_CLI_DATASETS_H_

@@ -1,0 +1,72 @@
+// `cairn show`: one dataset, and what is in it.
+#include <fmt/format.h>
+
+#include <string>
+
+#include "client/cli/commands.h"
+#include "client/cli/datasets.h"
+#include "client/cli/describe.h"
+#include "client/cli/json.h"
+#include "client/cli/options.h"
+#include "client/cli/text.h"
+#include "storage/base/status.h"
+
+namespace cairn::cli {
+namespace {
+
+struct Options {
+  std::string run;
+  DatasetId dataset = 0;
+};
+
+// What was protected, and what of it had to be written.
+std::string SizeOf(std::uint64_t bytes, std::uint64_t written) {
+  if (written == 0) return Bytes(bytes);
+  return fmt::format("{}, of which {} written ({})", Bytes(bytes), Bytes(written), Percent(written, bytes));
+}
+
+std::string DescribeShow(const admin::ShowReply& show) {
+  const admin::DatasetRow& row = show.dataset();
+  std::string text =
+      fmt::format("dataset {} of run {}  {}\n", row.dataset(), row.run().substr(0, 8), Clean(row.prefix()));
+  text += fmt::format("  {}, step {}, launch {}, {} ranks, {}\n", KindText(row), row.step(), row.launch(), row.nranks(),
+                      SizeOf(row.bytes(), row.bytes_written()));
+  text += fmt::format("  level {}, {}, in {}, created {}\n", LevelText(row.level()), StateText(row), WhereText(row),
+                      LocalTime(row.created_us()));
+  if (!row.error().empty()) text += fmt::format("  {}\n", Clean(row.error()));
+  for (const admin::GrowingDirectory& growing : row.growing()) {
+    text += fmt::format("  grows: {}\n", DescribeGrowing(growing));
+  }
+  for (const admin::RankRow& rank : show.ranks()) {
+    text += fmt::format("  rank {}: {}, {}\n", rank.rank(), LevelText(rank.level()),
+                        SizeOf(rank.bytes(), rank.bytes_written()));
+    for (const std::string& file : rank.files()) text += fmt::format("    {}\n", Clean(file));
+    for (const local::Variable& variable : rank.variables()) text += DescribeVariable(variable);
+  }
+  return text;
+}
+
+ExitCode RunShow(const Context& context, const Options& options) {
+  const auto answer = ShowDataset(context, options.run, options.dataset);
+  if (!answer.ok()) return Complain(answer.status());
+  if (context.json) {
+    Json json = {{"from", answer->from_prefix ? "prefix" : "daemon"}};
+    json.update(ToJson(answer->reply));
+    Print(Dump(json));
+  } else {
+    Print(DescribeShow(answer->reply));
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+void AddShowCommand(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const show = app.add_subcommand("show", "One dataset: its ranks, files and variables");
+  AddRun(*show, options->run);
+  AddDataset(*show, options->dataset);
+  SetRun(*show, line, options, RunShow);
+}
+
+}  // namespace cairn::cli

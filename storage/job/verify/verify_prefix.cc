@@ -1,0 +1,142 @@
+#include "storage/job/verify/verify_prefix.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "proto/catalogue.pb.h"
+#include "storage/base/status.h"
+#include "storage/file/fti/names.h"
+#include "storage/file/transfer/transfer.h"
+#include "storage/format/scr/descriptor.h"
+#include "storage/place/prefix/index_tools.h"
+#include "storage/place/prefix/prefix.h"
+#include "storage/place/view/check.h"
+
+namespace cairn::verify {
+namespace {
+
+// What is committed, and yet is gone, is damage.
+absl::Status AsDamage(const absl::Status& status) {
+  return absl::IsNotFound(status) ? DataLoss("{}", MessageOf(status)) : status;
+}
+
+class PrefixVerifier {
+ public:
+  PrefixVerifier(Disk& disk, const std::string& path, const Report& report)
+      : disk_(disk), path_(path), report_(report) {}
+
+  void Verify(DatasetId wanted);
+
+ private:
+  void Tell(const absl::Status& status) { report_({.target = path_, .dataset = {}, .status = status}); }
+  void Tell(DatasetId id, const absl::Status& status) { report_({.target = path_, .dataset = id, .status = status}); }
+
+  // `failed`: when a restart from it has failed; empty: none has.
+  void VerifyOne(Prefix& prefix, const scr::Descriptor& descriptor, bool by_cairn, const std::string& failed);
+  // Of what Cairn and SCR committed. nullopt: damage, which was told.
+  absl::StatusOr<std::optional<CheckedDataset>> VerifyOwn(Prefix& prefix, DatasetId id);
+  absl::StatusOr<std::optional<CheckedDataset>> VerifyOfScr(const scr::Descriptor& descriptor);
+  std::optional<CheckedDataset> VerifyFiles(const Prefix& prefix, DatasetId id,
+                                            const std::vector<catalogue::Catalogue>& catalogues);
+
+  Disk& disk_;
+  const std::string& path_;
+  const Report& report_;
+};
+
+std::optional<CheckedDataset> PrefixVerifier::VerifyFiles(const Prefix& prefix, DatasetId id,
+                                                          const std::vector<catalogue::Catalogue>& catalogues) {
+  CheckedDataset checked{.by_cairn = true, .ranks = catalogues.size(), .failed = {}};
+  bool good = true;
+  for (const catalogue::Catalogue& catalogue : catalogues) {
+    for (const catalogue::FileEntry& file : catalogue.file()) {
+      const absl::Status status = AsDamage(VerifyFile(disk_, prefix.FilePath(file.prefix_name()), file));
+      if (!status.ok()) Tell(id, status);
+      good = good && status.ok();
+      checked.bytes += file.bytes();
+      ++checked.files;
+    }
+  }
+  return good ? std::optional(checked) : std::nullopt;
+}
+
+absl::StatusOr<std::optional<CheckedDataset>> PrefixVerifier::VerifyOwn(Prefix& prefix, DatasetId id) {
+  const auto catalogues = prefix.Catalogues(id);
+  if (!catalogues.ok()) return AsDamage(catalogues.status());
+  const std::optional<CheckedDataset> checked = VerifyFiles(prefix, id, *catalogues);
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> wrong, CheckRecords(disk_, path_, id));
+  for (const std::string& record : wrong) Tell(id, DataLoss("{}", record));
+  const absl::Status shown = view::CheckFolder(disk_, path_, *catalogues);
+  const bool misleads = !shown.ok() && !absl::IsNotFound(shown);  // that there is no view is no damage
+  if (misleads && checked.has_value()) Tell(id, Annotate(shown, "its BP5 view"));
+  return wrong.empty() && !misleads ? checked : std::nullopt;
+}
+
+absl::StatusOr<std::optional<CheckedDataset>> PrefixVerifier::VerifyOfScr(const scr::Descriptor& descriptor) {
+  const auto sizes = CheckScrSizes(disk_, path_, descriptor);
+  if (!sizes.ok()) return AsDamage(sizes.status());
+  return CheckedDataset{
+      .by_cairn = false, .ranks = sizes->ranks, .files = sizes->files, .bytes = sizes->bytes, .failed = {}};
+}
+
+void PrefixVerifier::VerifyOne(Prefix& prefix, const scr::Descriptor& descriptor, bool by_cairn,
+                               const std::string& failed) {
+  auto checked = by_cairn ? VerifyOwn(prefix, descriptor.id) : VerifyOfScr(descriptor);
+  if (!checked.ok()) return Tell(descriptor.id, checked.status());
+  if (!checked->has_value()) return;
+  (*checked)->failed = failed;
+  const absl::Status status =
+      failed.empty() ? absl::OkStatus() : FailedPrecondition("a restart from it failed at {}", failed);
+  report_({.target = path_, .dataset = descriptor.id, .status = status, .what = **std::move(checked)});
+}
+
+void PrefixVerifier::Verify(DatasetId wanted) {
+  const auto prefix = Prefix::OpenReadOnly(disk_, path_);
+  if (!prefix.ok()) return Tell(prefix.status());
+  const auto committed = (*prefix)->Committed();
+  if (!committed.ok()) return Tell(committed.status());
+  for (const std::string& warning : (*prefix)->TakeWarnings()) Tell(DataLoss("{}", warning));
+  bool found = false;
+  for (const auto& [id, dataset] : *committed) {
+    if (wanted != 0 && wanted != id) continue;
+    found = true;
+    VerifyOne(**prefix, dataset.descriptor, dataset.by_cairn, "");
+  }
+  // Those that no restart uses any more. A damaged index was told of above.
+  const auto rows = ListIndex(disk_, path_);
+  for (const IndexRow& row : rows.ok() ? *rows : std::vector<IndexRow>()) {
+    const DatasetId id = row.entry.descriptor.id;
+    if (row.entry.failed.empty() || !row.entry.complete || (wanted != 0 && wanted != id)) continue;
+    found = true;
+    VerifyOne(**prefix, row.entry.descriptor, row.by_cairn, row.entry.failed);
+  }
+  if (found) return;
+  if (wanted != 0) return Tell(NotFound("no dataset {} is committed there", wanted));
+  report_({.target = path_, .dataset = {}, .status = absl::OkStatus(), .what = NothingCommitted()});
+}
+
+// The files with FTI's names in a folder: one of FTI's own, or of one dataset. A prefix has none beside its folders.
+absl::StatusOr<std::vector<std::string>> FilesOfFti(Disk& disk, const std::string& folder) {
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
+  std::vector<std::string> files;
+  for (const std::string& name : names) {
+    if (fti::ParseFileName(name).has_value()) files.push_back(folder + "/" + name);
+  }
+  return files;
+}
+
+}  // namespace
+
+void VerifyPrefix(Disk& disk, const std::string& path, DatasetId wanted, const Report& report) {
+  PrefixVerifier(disk, path, report).Verify(wanted);
+}
+
+void VerifyDirectory(Disk& disk, const std::string& path, DatasetId wanted, FileVerifier& files, const Report& report) {
+  const auto found = FilesOfFti(disk, path);
+  if (!found.ok()) return report({.target = path, .dataset = {}, .status = found.status()});
+  if (found->empty()) return VerifyPrefix(disk, path, wanted, report);
+  for (const std::string& file : *found) files.Verify(file);
+}
+
+}  // namespace cairn::verify

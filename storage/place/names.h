@@ -1,0 +1,33 @@
+// How datasets are named where they lie, in caches and prefixes (design, "Where things lie"). Pure.
+#ifndef CAIRN_STORAGE_PLACE_NAMES_H_
+#define CAIRN_STORAGE_PLACE_NAMES_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "storage/base/ids.h"
+
+namespace cairn {
+
+// ckpt.<id>: a dataset's name for SCR, and the prefix's folder with its bytes.
+std::string DatasetName(DatasetId id);
+std::optional<DatasetId> DatasetOfName(std::string_view name);
+// What Cairn itself puts in there, as named below the prefix.
+std::string CheckpointPrefixName(DatasetId id, Rank rank);  // ckpt.<id>/Ckpt<id>-Rank<r>.fti
+std::string CataloguePrefixName(DatasetId id, Rank rank);   // ckpt.<id>/rank_<r>.cat
+
+// ckpt.<id>.bp: its view.
+std::string ViewFolderName(DatasetId id);
+std::optional<DatasetId> DatasetOfView(std::string_view name);
+
+// Where a prefix has bytes or view of some dataset, also if no id is written so (ckpt.007): no place for others' files.
+bool IsOfDatasets(std::string_view name);
+
+// scr.dataset.<id>: the folder of its records in .scr of the prefix; in a cache, of all of it.
+std::string RecordsFolderName(DatasetId id);
+std::optional<DatasetId> DatasetOfRecords(std::string_view name);
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_PLACE_NAMES_H_

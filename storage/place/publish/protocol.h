@@ -1,0 +1,109 @@
+// The one commit protocol: how files that are whole on the prefix, but not in their places yet, become a dataset that
+// anybody may restore. Flush, bypass, scavenge and adopt use it by publish.h; what SCR has brought, and what an index
+// build finds, is committed by it below Prefix (storage/place/prefix/handed_over.h). Calls block on disk.
+//
+// The steps, in this order, and what is left if one of them fails or the process dies there:
+//
+//   1 places     every place is looked at: links, directories in the way
+//                -> nothing has changed
+//   2 folders    the folders of the places are made
+//                -> empty folders stay, in nobody's way
+//   3 withdraw   datasets that have one of the names leave index and commits
+//                -> nobody restores them any more; their bytes are all there. A later try does not find them in the
+//                   records again: its caller passes them on (`gave_way`), or their bytes stay
+//   4 place      files are renamed and folders synced; md.idx, which shows the steps of a BP5 directory, last
+//                -> some names have the new bytes; no entry that is COMPLETE has these names
+//   5 describe   catalogues are stored: what they describe is there now
+//                -> the same
+//   6 commit     Prefix::Commit
+//                -> it is committed if commit.cairn is there, else not
+//   7 remove     the bytes of those withdrawn go, except what others name
+//                -> they stay: a warning
+//   8 view       the BP5 view is made
+//                -> there is none: a warning of the prefix. The next MakeMissingViews makes it
+//
+// So an entry that is COMPLETE names its own bytes at every instant, and what can fail without harm to older datasets
+// fails before they give way. A user that was interrupted starts again at 1 (flush, scavenge), or takes away what is
+// left (unfinished.h).
+//
+// State and owners: commit.cairn decides whether a dataset is committed, and only Prefix writes it. The bytes under a
+// name belong to the committed dataset whose catalogues name them, between 3 and 6 to no dataset. Files that wait, and
+// the folder where they wait, belong to the user until step 4. Inside one process only one such change of a prefix is
+// under way at a time (daemon/core/prefix_gate.h). Other processes are not locked out. Two of them may publish the same
+// names: step 3 refuses the lower id if the higher is committed by then. If both are between 3 and 6 at the same
+// instant, both may be committed with a mixture of their files under the common names, which the checksums show at the
+// next restore.
+#ifndef CAIRN_STORAGE_PLACE_PUBLISH_PROTOCOL_H_
+#define CAIRN_STORAGE_PLACE_PUBLISH_PROTOCOL_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "proto/catalogue.pb.h"
+#include "storage/base/ids.h"
+#include "storage/file/transfer/transfer.h"
+#include "storage/format/scr/records.h"
+#include "storage/io/disk.h"
+
+namespace cairn {
+
+// Datasets that gave way, with their catalogues: by these their bytes are removed. SCR's own have none, and stay.
+using Withdrawn = std::map<DatasetId, std::vector<catalogue::Catalogue>>;
+
+// All is borrowed but for what is small.
+struct Publication {
+  const scr::Descriptor& descriptor;
+  const std::vector<catalogue::Catalogue>& catalogues;  // all ranks, by rank
+  std::vector<CopiedFile> files = {};                   // that wait; or (empty `work`) were in their places before
+  bool arrived = false;        // all files are in their places: others than Cairn have put them there
+  std::set<Rank> stored = {};  // ranks whose catalogues are stored already
+  std::string stage = {};      // a folder that goes when the files in it are in their places, before the commit
+  const Withdrawn* gave_way = nullptr;  // to earlier tries, and not removed yet: they go with the others
+  bool view = true;                     // where views are wanted
+};
+
+struct Published {
+  Withdrawn withdrawn;  // by this try, also if it failed later
+  std::vector<std::string> warnings;
+  bool too_late = false;  // never to be committed: removed there, or others have its id or names
+  bool before = false;    // it had been committed already; all is done as for one that had not
+  bool placing = false;   // files may be in their places
+};
+
+// What the protocol changes besides files. As the calls of Prefix with these names.
+class PublishRecords {
+ public:
+  virtual ~PublishRecords() = default;
+  virtual const std::string& path() const = 0;  // of the prefix, without links
+  virtual absl::StatusOr<Withdrawn> Withdraw(DatasetId by, const std::set<std::string>& names) = 0;
+  virtual absl::Status StoreCatalogue(const catalogue::Catalogue& catalogue) = 0;
+  virtual absl::Status Commit(const scr::Descriptor& descriptor,
+                              const std::vector<catalogue::Catalogue>& catalogues) = 0;
+  virtual absl::Status Remove(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) = 0;
+  virtual void MakeView(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) = 0;
+};
+
+// As Publish of publish.h.
+absl::Status Publish(Disk& disk, PublishRecords& records, const Publication& what, Published* published);
+
+// Step 7. What cannot be removed is told in `warnings`.
+void RemoveWithdrawn(PublishRecords& records, const Withdrawn& withdrawn, std::vector<std::string>* warnings);
+
+// Looks at the directories of the application's files, each once.
+//   kFailedPrecondition  a link leads out of the prefix, or something else is in the way (storage/place/prefix/place.h)
+absl::Status CheckDirectories(Disk& disk, const std::string& prefix,
+                              const std::vector<catalogue::Catalogue>& catalogues);
+
+// Looks at the places of files that wait. Answers the names, below the prefix, that others have now.
+//   kFailedPrecondition  a directory is in the way
+absl::StatusOr<std::set<std::string>> NamesInTheWay(Disk& disk, const std::string& prefix,
+                                                    const std::vector<CopiedFile>& files);
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_PLACE_PUBLISH_PROTOCOL_H_
