@@ -102,7 +102,8 @@ TEST_F(FuseFolderTest, HangsUntilItIsReleasedAndOthersGoOn) {
   folder().Hang({.opcode = FUSE_UNLINK, .name_part = "a"});
   const pid_t child = ::fork();
   if (child == 0) ::_exit(::unlink(Shown("a").c_str()) == 0 ? 7 : 1);
-  while (folder().hanging() == 0) ::usleep(1000);
+  for (int i = 0; i < 30'000 && folder().hanging() == 0; ++i) ::usleep(1000);
+  ASSERT_NE(folder().hanging(), 0) << "it did not come to the file system";
   EXPECT_OK(disk_->Open(Real("a"), {}));
   EXPECT_OK(ReplaceFile(*disk_, Real("b"), "others")) << "the folder itself";
   EXPECT_EQ(::waitpid(child, nullptr, WNOHANG), 0);
@@ -119,7 +120,8 @@ TEST_F(FuseFolderTest, AKilledProcessDoesNotHang) {
   folder().Hang({.opcode = FUSE_UNLINK});
   const pid_t child = ::fork();
   if (child == 0) ::_exit(::unlink(Shown("a").c_str()));
-  while (folder().hanging() == 0) ::usleep(1000);
+  for (int i = 0; i < 30'000 && folder().hanging() == 0; ++i) ::usleep(1000);
+  ASSERT_NE(folder().hanging(), 0) << "it did not come to the file system";
   ::kill(child, SIGKILL);
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);

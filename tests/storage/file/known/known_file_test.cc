@@ -8,6 +8,7 @@
 
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/format/kvtree/tree.h"
+#include "storage/io/create_once.h"
 #include "tests/storage/format/ftiff/sample_file.h"
 #include "tests/storage/place/cache/datasets.h"
 #include "tests/support/fake_disk.h"
@@ -54,6 +55,14 @@ TEST_F(KnownFileTest, BehindATreeThereMayBeAPayloadWhichIsCountedAndNotRead) {
   ASSERT_OK_AND_ASSIGN(const TreeFile file, OpenTreeFile(disk_, path));
   EXPECT_EQ(file.payload_bytes, 1000u);
   EXPECT_NE(file.tree.Find("KEY"), nullptr);
+}
+
+TEST_F(KnownFileTest, ARecordThatWasMadeOnceIsShownWithoutItsFrame) {
+  ASSERT_OK(CreateFileOnce(disk_, "/change", kvtree::Encode(SampleTree()), {.durable = false}));
+  ASSERT_OK_AND_ASSIGN(const KnownFile file, OpenKnownFile(disk_, "/change"));
+  EXPECT_EQ(KindOf(file), "kvtree");
+  ASSERT_OK_AND_ASSIGN(const TreeFile tree, OpenTreeFile(disk_, "/change"));
+  EXPECT_TRUE(tree.tree.SameAs(SampleTree()));
 }
 
 TEST_F(KnownFileTest, OnlyAHaltFileMayBeEmpty) {
