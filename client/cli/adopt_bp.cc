@@ -62,11 +62,15 @@ Json ToJson(const Outcome& outcome, const std::vector<std::string>& notes) {
 
 ExitCode RunAdoptBp(const Context& context, const AdoptBpOptions& options) {
   std::vector<std::string> notes;
-  const auto outcome =
-      Adopt(context, options, {.directory = {}, .step = options.step, .note = [&](const std::string& text) {
-                                 notes.push_back(text);
-                                 if (!context.json) Note(text);
-                               }});
+  const auto outcome = Adopt(context, options,
+                             {.directory = {},
+                              .step = options.step,
+                              .note =
+                                  [&](const std::string& text) {
+                                    notes.push_back(text);
+                                    if (!context.json) Note(text);
+                                  },
+                              .wait = options.wait});
   if (!outcome.ok()) return ComplainOfFile(outcome.status());
   Print(context.json ? Dump(ToJson(*outcome, notes)) : Describe(*outcome));
   return ExitCode::kOk;

@@ -1,4 +1,5 @@
 // `cairn adopt`: what others wrote becomes a dataset of a run.
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -21,6 +22,7 @@ struct Adoption {
   AdoptBpOptions bp;
   std::string run;
   std::optional<std::int32_t> id;
+  std::string wait = "3min";
 };
 
 void AddFtiOptions(CLI::App& adopt, AdoptFtiOptions& options, CLI::Option* fti) {
@@ -54,16 +56,20 @@ void AddScrOptions(CLI::App& adopt, AdoptScrOptions& options, CLI::Option* scr, 
 }
 
 ExitCode RunAdoption(const Context& context, Adoption& adoption) {
+  const LaunchWait wait{.at_most = std::chrono::milliseconds(Milliseconds(adoption.wait))};
   if (!adoption.bp.directory.empty()) {
     adoption.bp.run = adoption.run;
+    adoption.bp.wait = wait;
     return RunAdoptBp(context, adoption.bp);
   }
   if (!adoption.scr.roots.empty()) {
     adoption.scr.run = adoption.run;
+    adoption.scr.wait = wait;
     if (adoption.id) adoption.scr.dataset = static_cast<std::uint64_t>(*adoption.id);
     return RunAdoptScr(context, adoption.scr);
   }
   adoption.fti.run = adoption.run;
+  adoption.fti.wait = wait;
   adoption.fti.checkpoint = adoption.id;
   return RunAdoptFti(context, adoption.fti);
 }
@@ -81,6 +87,7 @@ void AddAdoptCommand(CLI::App& app, CommandLine& line) {
       "files are rebuilt from copies, code files and parity where FTI or SCR could do so; a checkpoint that is not\n"
       "whole is passed over for the next older one. A BP5 directory, as ADIOS2 writes it, becomes an output under its\n"
       "name; one that was never closed is taken up to its last whole step. In DIR nothing is changed.\n"
+      "No application may work in RUN meanwhile: if one does, the command ends; if one may, it waits.\n"
       "\n"
       "Examples:\n"
       "  cairn adopt /scratch/me/heat --fti /local/fti --fti /scratch/fti/global\n"
@@ -114,6 +121,11 @@ void AddAdoptCommand(CLI::App& app, CommandLine& line) {
   CLI::Option* const id = adopt->add_option("--id", adoption->id, "Only this checkpoint of FTI, or dataset of SCR")
                               ->check(CLI::Range(0, kCheckpointIdMax))
                               ->excludes(bp);
+  adopt
+      ->add_option("--wait", adoption->wait,
+                   "How long to wait until it is certain that no application works in RUN any more; 0: not at all")
+      ->capture_default_str()
+      ->check(CheckDuration);
   AddFtiOptions(*adopt, adoption->fti, fti);
   AddScrOptions(*adopt, adoption->scr, scr, id);
   adopt->callback([&line, adoption, fti, scr, bp] {

@@ -83,10 +83,13 @@ Json ToJson(const Outcome& outcome, const std::vector<std::string>& notes) {
 
 ExitCode RunAdoptFti(const Context& context, const AdoptFtiOptions& options) {
   std::vector<std::string> notes;
-  AdoptRequest request{.checkpoint = options.checkpoint, .note = [&](const std::string& text) {
-                         notes.push_back(text);
-                         if (!context.json) Note(text);
-                       }};
+  AdoptRequest request{.checkpoint = options.checkpoint,
+                       .note =
+                           [&](const std::string& text) {
+                             notes.push_back(text);
+                             if (!context.json) Note(text);
+                           },
+                       .wait = options.wait};
   const auto outcome = Adopt(context, options, request);
   if (!outcome.ok()) return ComplainOfFile(outcome.status());
   Print(context.json ? Dump(ToJson(*outcome, notes)) : Describe(*outcome));

@@ -9,6 +9,7 @@
 
 #include "client/cli/context.h"
 #include "client/cli/exit_code.h"
+#include "storage/job/launch/launch_wait.h"
 
 namespace cairn::cli {
 
@@ -21,6 +22,7 @@ struct AdoptFtiOptions {
   std::optional<std::int32_t> checkpoint;
   std::optional<std::uint32_t> node_size, group_size, ranks;
   bool heads = false;
+  LaunchWait wait;
 };
 ExitCode RunAdoptFti(const Context& context, const AdoptFtiOptions& options);
 
@@ -31,6 +33,7 @@ struct AdoptScrOptions {
   std::optional<std::uint64_t> dataset;
   bool all = false;
   std::string prefix_was;
+  LaunchWait wait;
 };
 ExitCode RunAdoptScr(const Context& context, const AdoptScrOptions& options);
 
@@ -38,6 +41,7 @@ struct AdoptBpOptions {
   std::string run;
   std::string directory;  // to be adopted
   std::optional<std::uint64_t> step;
+  LaunchWait wait;
 };
 ExitCode RunAdoptBp(const Context& context, const AdoptBpOptions& options);
 

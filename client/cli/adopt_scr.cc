@@ -115,13 +115,18 @@ ExitCode RunAdoptScr(const Context& context, const AdoptScrOptions& options) {
     return ExitCode::kUsage;
   }
   std::vector<std::string> notes;
-  const auto outcome =
-      Adopt(context, options,
-            {.dataset = options.dataset, .all = options.all, .prefix_was = {}, .note = [&](const std::string& text) {
-               if (std::ranges::find(notes, text) != notes.end()) return;  // of several datasets alike
-               notes.push_back(text);
-               if (!context.json) Note(text);
-             }});
+  const auto outcome = Adopt(context, options,
+                             {.dataset = options.dataset,
+                              .all = options.all,
+                              .prefix_was = {},
+                              .note =
+                                  [&](const std::string& text) {
+                                    if (std::ranges::find(notes, text) != notes.end())
+                                      return;  // of several datasets alike
+                                    notes.push_back(text);
+                                    if (!context.json) Note(text);
+                                  },
+                              .wait = options.wait});
   if (!outcome.ok()) return ComplainOfFile(outcome.status());
   Print(context.json ? Dump(ToJson(*outcome, notes)) : Describe(*outcome));
   return ExitCode::kOk;

@@ -59,7 +59,10 @@ std::vector<Finding> Examine(const Context& context, const DoctorOptions& option
   findings.push_back(ProbeWritable(*disk, "cache", cache));
   findings.push_back(ProbeDirectIo(*disk, cache));
   findings.push_back(ProbePersistence(cache));
-  if (!prefix.empty()) findings.push_back(ProbePrefix(*disk, prefix));
+  if (!prefix.empty()) {
+    findings.push_back(ProbePrefix(*disk, prefix));
+    findings.push_back(ProbeInodes(*disk, prefix));
+  }
   return findings;
 }
 
@@ -73,6 +76,10 @@ ExitCode RunDoctor(const Context& context, const DoctorOptions& options) {
     Json row = {
         {"name", finding.name}, {"works", finding.works}, {"needed", finding.needed}, {"detail", finding.detail}};
     if (!finding.creation.empty()) row["exclusive_creation"] = finding.creation;
+    if (!finding.file_system.empty()) {
+      row["file_system"] = finding.file_system;
+      row["copies_told_by"] = finding.told_by;
+    }
     rows.push_back(std::move(row));
     const char* const verdict = finding.works ? "works" : finding.needed ? "MISSING" : "no";
     text += fmt::format("{:<7}  {}: {}\n", verdict, finding.name, Clean(finding.detail));
@@ -90,6 +97,7 @@ void AddDoctorCommand(CLI::App& app, CommandLine& line) {
       app.add_subcommand("doctor", "Which mechanisms work on this machine, and what happens if not");
   doctor->add_option("--cache", options->cache, "The cache directory to try (default: the daemon's)");
   doctor->add_option("--prefix", options->prefix, "The prefix to try (default: $CAIRN_PREFIX)");
+  doctor->footer(FileSystemTable());
   doctor->callback([&line, options] { line.run = [&line, options] { return RunDoctor(line.context, *options); }; });
 }
 

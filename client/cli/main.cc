@@ -33,6 +33,7 @@ constexpr const char* kFooter =
     "  cairn wait heat 17 prefix           until dataset 17 is safe on the parallel file system\n"
     "  cairn flush heat --wait             the newest checkpoint goes there now\n"
     "  cairn pin heat 17                   keep it, whatever the policy says\n"
+    "  cairn run show /scratch/me/heat     which run that directory is, and who works there\n"
     "  cairn index /scratch/me/heat        the checkpoints that a restart may use; choose, drop, add, remove them\n"
     "  cairn halt /scratch/me/heat -c 1    stop the run after its next checkpoint\n"
     "  cairn verify /scratch/me/heat       read every byte and compare\n"
@@ -61,10 +62,10 @@ constexpr const char* kFooter =
 
 // As `cairn --help` lists them.
 constexpr std::array kCommands = {
-    AddStatusCommand,  AddLsCommand,      AddShowCommand, AddWaitCommand,   AddFlushCommand,  AddPinCommand,
-    AddRmCommand,      AddIndexCommand,   AddHaltCommand, AddPrintCommand,  AddVerifyCommand, AddInspectCommand,
-    AddExtractCommand, AddConvertCommand, AddDiffCommand, AddAdoptCommand,  AddExportCommand, AddScavengeCommand,
-    AddVarsCommand,    AddDumpCommand,    AddBpCommand,   AddDoctorCommand,
+    AddStatusCommand,   AddLsCommand,      AddShowCommand,    AddWaitCommand, AddFlushCommand,  AddPinCommand,
+    AddRmCommand,       AddRunCommand,     AddIndexCommand,   AddHaltCommand, AddPrintCommand,  AddVerifyCommand,
+    AddInspectCommand,  AddExtractCommand, AddConvertCommand, AddDiffCommand, AddAdoptCommand,  AddExportCommand,
+    AddScavengeCommand, AddVarsCommand,    AddDumpCommand,    AddBpCommand,   AddDoctorCommand,
 };
 
 // What could not be printed is no success: the disk behind a redirection may be full.

@@ -23,6 +23,7 @@
 #include "storage/base/status.h"
 #include "storage/base/unique_fd.h"
 #include "storage/io/create_once.h"
+#include "storage/io/file_system_kind.h"
 #include "storage/io/io_engine.h"
 
 namespace cairn::cli {
@@ -167,6 +168,43 @@ Finding ProbePrefix(Disk& disk, const std::string& directory) {
   finding.creation = fmt::format("by {}", NameOf(*way));
   finding.detail += fmt::format("; exclusive creation: {}", finding.creation);
   return finding;
+}
+
+Finding ProbeInodes(Disk& disk, const std::string& directory) {
+  constexpr const char* kName = "inodes of the prefix";
+  constexpr const char* kInstead = "a copy of the run's directory is told from it by its path";
+  const auto type = disk.FileSystemType(ExistingPart(directory));
+  if (!type.ok()) return Fails(kName, false, fmt::format("{}: {}", directory, MessageOf(type.status())));
+  const FileSystemKind* const kind = FindFileSystemKind(*type);
+  Finding finding = InodesCount(*type) ? Works(kName, false, {}) : Fails(kName, false, {});
+  finding.file_system = kind == nullptr ? fmt::format("{:#x}", *type) : std::string(kind->name);
+  finding.told_by = finding.works ? "inode" : "path";
+  if (finding.works) {
+    finding.detail = fmt::format("{}: a copy of the run's directory is told from it by inode", kind->name);
+  } else if (kind != nullptr) {
+    finding.detail = fmt::format("{}: {}: {}", kind->name, kind->why, kInstead);
+  } else {
+    finding.detail = fmt::format("file system of kind {}, which is not known: {}", finding.file_system, kInstead);
+  }
+  return finding;
+}
+
+std::string FileSystemTable() {
+  std::string by_inode, by_path;
+  for (const FileSystemKind& kind : FileSystemKinds()) {
+    if (kind.inodes_count) {
+      by_inode += fmt::format("{}{}", by_inode.empty() ? "" : ", ", kind.name);
+    } else {
+      by_path += fmt::format("    {:<10}  {}\n", kind.name, kind.why);
+    }
+  }
+  return fmt::format(
+      "A copy of a run's directory is a run of its own. It is told from the original\n"
+      "  by inode, where a directory has one number on all nodes and keeps it:\n"
+      "    {}\n"
+      "  by path, as each node sees it, elsewhere:\n{}"
+      "    and all other kinds",
+      by_inode, by_path);
 }
 
 Finding ProbeDirectIo(Disk& disk, const std::string& directory) {

@@ -14,6 +14,8 @@ struct Finding {
   bool needed = false;        // Cairn cannot do without it
   std::string detail;         // what was found; if it does not work: why not, and what happens instead
   std::string creation = {};  // of a prefix: how records are made there of which exactly one may be made
+  // Of copies of a run's directory: "ext2/3/4", or a number; by what they are told from it, "inode" or "path".
+  std::string file_system = {}, told_by = {};
 };
 
 Finding ProbeSealedMemory();  // memfd_create and seals
@@ -26,8 +28,12 @@ Finding ProbePeerCredentials();  // SO_PEERCRED
 Finding ProbeWritable(Disk& disk, const std::string& name,
                       const std::string& directory);            // write, sync, create once, rename
 Finding ProbePrefix(Disk& disk, const std::string& directory);  // the same, and exclusive creation
+Finding ProbeInodes(Disk& disk, const std::string& directory);  // a directory has one number on all nodes
 Finding ProbeDirectIo(Disk& disk, const std::string& directory);
 Finding ProbePersistence(const std::string& directory);  // not a file system in memory
+
+// Which kinds of file systems ProbeInodes knows, for people.
+std::string FileSystemTable();
 
 }  // namespace cairn::cli
 

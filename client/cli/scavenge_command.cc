@@ -77,18 +77,23 @@ absl::StatusOr<std::vector<CacheFolder::Found>> Choose(Disk& disk, std::vector<C
   std::vector<CacheFolder::Found> chosen;
   if (argument.is_directory) {
     CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Prefix> prefix, Prefix::OpenReadOnly(disk, argument.text));
+    absl::Status why;
     for (CacheFolder::Found& run : found) {
-      if (run.run != prefix->run()) continue;
+      if (const absl::Status own = CheckCacheOf(run, argument.text, prefix->identity()); !own.ok()) {
+        if (prefix->identity().Includes(run.run.run)) why = own;
+        continue;
+      }
       run.prefix = argument.text;
       chosen.push_back(std::move(run));
     }
+    if (chosen.empty() && !why.ok()) return why;
     if (chosen.empty()) {
       return NotFound("{} has nothing of {}, which is run {}", cache, argument.text, prefix->run().Hex());
     }
     return chosen;
   }
   for (CacheFolder::Found& run : found) {
-    const bool identity = given.size() >= kIdentityDigitsMin && run.run.Hex().starts_with(given);
+    const bool identity = given.size() >= kIdentityDigitsMin && run.run.run.Hex().starts_with(given);
     if (identity || run.run_name == given || run.prefix == given) chosen.push_back(std::move(run));
   }
   if (chosen.empty()) return NotFound("{} has nothing of a run {}", cache, given);
@@ -102,10 +107,7 @@ absl::StatusOr<std::vector<CacheFolder::Found>> Choose(Disk& disk, std::vector<C
 absl::StatusOr<std::vector<SavedDataset>> SaveRun(Disk& disk, const CacheFolder::Found& run,
                                                   const ScavengeRequest& request) {
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Prefix> seen, Prefix::OpenReadOnly(disk, run.prefix));
-  if (seen->run() != run.run) {
-    return FailedPrecondition("{}: the prefix is run {} now, not {}, which {} is of", run.prefix, seen->run().Hex(),
-                              run.run.Hex(), run.path);
-  }
+  CAIRN_RETURN_IF_ERROR(CheckCacheOf(run, run.prefix, seen->identity()));
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Prefix> prefix, Prefix::Open(disk, run.prefix));
   auto saved = ScavengeRun(disk, disk, run, *prefix, request);
   for (const std::string& warning : prefix->TakeWarnings()) request.note(warning);
@@ -126,6 +128,8 @@ const char* NameOf(State state) {
       return "held_back";
     case State::kTooLate:
       return "too_late";
+    case State::kFenced:
+      return "fenced";
   }
   return "?";
 }
@@ -171,12 +175,15 @@ std::string Describe(const SavedDataset& dataset) {
                                 dataset.id);
     case State::kTooLate:
       return what + fmt::format("not saved: {}\n", Clean(dataset.why));
+    case State::kFenced:
+      return what + fmt::format("is on the prefix, but a newer launch had been made: restorable by number only ({})\n",
+                                Clean(dataset.why));
   }
   return what;
 }
 
 std::string Describe(const Outcome& outcome) {
-  std::string text = fmt::format("{} (run {})\n", Clean(outcome.run.prefix), outcome.run.run.ShortHex());
+  std::string text = fmt::format("{} (run {})\n", Clean(outcome.run.prefix), outcome.run.run.run.ShortHex());
   for (const SavedDataset& dataset : outcome.datasets) text += Describe(dataset);
   if (!outcome.status.ok()) return text + fmt::format("  FAILED: {}\n", Clean(MessageOf(outcome.status)));
   if (outcome.datasets.empty())
@@ -198,7 +205,7 @@ Json ToJson(const SavedDataset& dataset) {
 Json ToJson(const Outcome& outcome) {
   Json datasets = Json::array();
   for (const SavedDataset& dataset : outcome.datasets) datasets.push_back(ToJson(dataset));
-  return {{"run", outcome.run.run.Hex()},
+  return {{"run", outcome.run.run.run.Hex()},
           {"prefix", Clean(outcome.run.prefix)},
           {"error", Clean(MessageOf(outcome.status))},
           {"datasets", std::move(datasets)}};

@@ -80,12 +80,21 @@ std::string DescribeRhythm(const admin::RhythmStatus& rhythm) {
 
 std::string DescribeRun(const admin::RunStatus& run, bool terminal) {
   std::string text = fmt::format("run {}  {}\n", run.run().substr(0, 8), Clean(run.prefix()));
-  if (run.launch() == 0) {
+  if (!run.branch_of().empty()) {
+    text += fmt::format(
+        "  is a branch: its directory is a copy of run {}'s. If it was moved and not copied: `cairn run "
+        "moved {}`\n",
+        run.branch_of().substr(0, 8), Clean(run.prefix()));
+  }
+  if (!run.served_by().empty()) {
+    text += fmt::format("  launch {} is served by the daemon on {}\n", run.launch(), Clean(run.served_by()));
+  } else if (run.launch() == 0) {
     text += "  no launch of it has come to this daemon\n";
   } else {
     text += fmt::format("  launch {}: {} of {} ranks connected; newest whole step: {}\n", run.launch(), run.sessions(),
                         run.nranks(), run.newest_step());
   }
+  if (run.provisional()) text += "  the prefix does not answer: this launch began without it\n";
   if (run.has_halt()) text += DescribeHalt(run.halt());
   if (run.has_rhythm()) text += DescribeRhythm(run.rhythm());
   for (const admin::FlushStatus& flush : run.flushes()) text += DescribeFlush(flush, terminal);

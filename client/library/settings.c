@@ -235,6 +235,7 @@ int lc_settings_resolve(const cairn_options* options, const struct lc_surroundin
   }
   settings->takeover = r.options.takeover != 0;
   settings->deadline_ms = r.options.deadline_ms != 0 ? r.options.deadline_ms : LC_DEADLINE_MS_DEFAULT;
+  settings->open_deadline_ms = r.options.deadline_ms != 0 ? r.options.deadline_ms : LC_OPEN_DEADLINE_MS_DEFAULT;
   if (code != CAIRN_OK) lc_settings_free(settings);
   return code;
 }

@@ -16,6 +16,8 @@ extern "C" {
 
 #define LC_ADDRESSES_MAX 3
 #define LC_DEADLINE_MS_DEFAULT 120000u
+/* An open may have to wait until the lease of a launch on a dead node has run out: 120 s unless configured. */
+#define LC_OPEN_DEADLINE_MS_DEFAULT 180000u
 
 struct lc_settings {
   char* prefix;                      /* absolute */
@@ -24,7 +26,7 @@ struct lc_settings {
   int address_count;
   uint32_t rank;
   uint32_t nranks;
-  uint32_t deadline_ms;
+  uint32_t deadline_ms, open_deadline_ms;
   bool takeover;
   bool observer; /* rank, nranks, launch_key, rhythm mean nothing */
   struct lc_rhythm rhythm;

@@ -57,6 +57,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
     app.add_flag("--print-config", line.print_config, "print the settings as TOML and end");
     app.add_flag("--background", line.background,
                  "go on in the background once ready; prints the process id and the socket's path");
+    app.add_flag("--take-cache", line.take_cache,
+                 "use this cache though another node made it, once: only if that node is gone or was renamed");
     AddFields(app, line);
     try {
       app.parse(argc, argv);
@@ -83,6 +85,7 @@ absl::StatusOr<Config> MakeConfig(const CommandLine& line, const Surroundings& s
     CAIRN_ASSIGN_OR_RETURN(config, LoadConfigFile(file, config));
   }
   for (const auto& [key, value] : line.fields) CAIRN_RETURN_IF_ERROR(SetConfigField(config, key, value));
+  config.cache.take = line.take_cache;
   ResolvePaths(config, surroundings);
   CAIRN_RETURN_IF_ERROR(ValidateConfig(config));
   return config;

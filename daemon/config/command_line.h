@@ -20,6 +20,7 @@ struct CommandLine {
   bool check_config = false;
   bool print_config = false;
   bool background = false;
+  bool take_cache = false;
   bool answered = false;  // --help or --version: `text` is the answer
   std::string text;
 };

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -227,6 +228,12 @@ absl::Status ValidatePath(std::string_view key, std::string_view path) {
   return absl::OkStatus();
 }
 
+absl::Status ValidateNode(std::string_view node) {
+  if (node.size() > HOST_NAME_MAX) return InvalidArgument("cache.node: longer than {} bytes", HOST_NAME_MAX);
+  const bool has_control = std::ranges::any_of(node, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  return has_control ? InvalidArgument("cache.node: contains a control character") : absl::OkStatus();
+}
+
 absl::StatusOr<std::string> ReadText(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) {
@@ -288,6 +295,7 @@ absl::Status ValidateConfig(const Config& config) {
     return InvalidArgument("flush.retry_min ({}) is more than flush.retry_max ({})",
                            FormatDuration(config.flush.retry_ms_min), FormatDuration(config.flush.retry_ms_max));
   }
+  CAIRN_RETURN_IF_ERROR(ValidateNode(config.cache.node));
   constexpr std::array<std::string_view, 6> kLevels{"trace", "debug", "info", "warn", "error", "off"};
   if (std::ranges::find(kLevels, config.log_level) == kLevels.end()) {
     return InvalidArgument("log_level: \"{}\" is none of {}", config.log_level, fmt::join(kLevels, ", "));

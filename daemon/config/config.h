@@ -24,6 +24,8 @@ struct Config {
         0;  // keep a finished run's cached datasets that are on the prefix for so long; 0: until room is needed
     bool direct = true;  // direct I/O where the file system has it
     bool bypass = true;  // what is larger than the whole cache goes straight to the prefix; false: it is refused
+    std::string node;    // this node's name in node.cairn (storage/place/cache/node_identity.h); empty: the host's name
+    bool take = false;   // make another node's cache ours: --take-cache only, no key of the file
   } cache;
   struct Images {
     std::uint64_t bytes_max = 0;       // 0: 25 % of memory
@@ -55,6 +57,9 @@ struct Config {
     std::uint32_t keep_every = 0;  // every m-th step's checkpoint stays as well; 0: none
     bool views = true;             // checkpoints are shown as BP5, too
   } prefix;
+  struct Lease {
+    std::uint64_t term_ms = 120000;  // without a sign of life for so long, others count this daemon's launches as over
+  } lease;
   struct Ingest {
     std::string listen;  // host:port; empty: no TCP
     std::string tls_ca, tls_cert, tls_key;

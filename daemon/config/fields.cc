@@ -5,6 +5,7 @@
 namespace cairn {
 namespace {
 
+constexpr std::uint64_t kLeaseTermMsMin = 1000;
 constexpr std::uint64_t kDayMs = 86'400'000;
 
 #define CAIRN_FIELD_PLACE_(type, member) +[](Config& config) -> type* { return &config.member; }
@@ -40,6 +41,9 @@ const Field kFields[] = {
     {"cache.bypass", kSwitch,
      "a dataset that is larger than the whole cache goes straight to the prefix; false: it is refused",
      CAIRN_BOOL_(cache.bypass)},
+    {"cache.node", kText,
+     "this node's name; a cache that was made under another name is refused without --take-cache; empty: the host name",
+     CAIRN_TEXT_(cache.node)},
     {"image.bytes_max", kSize, "shared memory for checkpoints on their way to the cache; 0: 25 % of the memory",
      CAIRN_U64_(image.bytes_max)},
     {"image.linger", kDuration,
@@ -96,6 +100,10 @@ const Field kFields[] = {
     {"prefix.views", kSwitch,
      "beside each checkpoint ckpt.<id> a directory ckpt.<id>.bp shows its variables to ADIOS2's tools, without a copy",
      CAIRN_BOOL_(prefix.views)},
+    {"lease.term", kDuration,
+     "when a daemon has shown no sign of life for so long, a daemon elsewhere may start a newer launch of its run; "
+     "signs are written to the prefix every sixth of this",
+     CAIRN_U64_(lease.term_ms), kLeaseTermMsMin, kDayMs},
     {"ingest.listen", kText, "host:port for clients on other hosts (gRPC); empty: no TCP", CAIRN_TEXT_(ingest.listen)},
     {"ingest.tls_ca", kPath, "PEM file: authority that the clients' certificates are checked against",
      CAIRN_TEXT_(ingest.tls_ca)},

@@ -54,6 +54,7 @@ admin::DatasetRow RowOf(const Run& run, const Dataset& dataset) {
   row.set_level(static_cast<local::Level>(dataset.level()));
   row.set_state(dataset.damaged()                 ? "damaged"
                 : dataset.level() < Level::kLocal ? "writing"
+                : dataset.of_no_line()            ? std::string(NameOf(dataset.standing))
                 : dataset.flush_dropped()         ? "superseded"
                                                   : "whole");
   row.set_pinned(dataset.pinned);
@@ -91,6 +92,11 @@ admin::RunStatus StatusOf(const Run& run) {
     status.set_launch(launch->id);
     status.set_nranks(launch->nranks);
     status.set_sessions(launch->live());
+    status.set_provisional(launch->provisional);
+    if (!launch->ours) status.set_served_by(launch->maker);
+  }
+  if (const auto& prefix = run.gate.prefix(); prefix && prefix->identity().parent) {
+    status.set_branch_of(prefix->identity().parent->Hex());
   }
   if (const DatasetPtr newest = run.ledger.NewestRestorable()) status.set_newest_step(newest->step);
   run.steering.Describe(&status);

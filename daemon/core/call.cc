@@ -50,6 +50,7 @@ Call::Call(Loop& loop, std::shared_ptr<Connection> connection, std::uint64_t num
 std::shared_ptr<Call> Call::Make(Loop& loop, std::shared_ptr<Connection> connection, std::uint64_t number,
                                  std::chrono::milliseconds deadline) {
   std::shared_ptr<Call> call(new Call(loop, std::move(connection), number));
+  call->deadline_ = deadline;
   call->timer_ = loop.After(deadline, [call, deadline] { call->Expire(deadline); });
   return call;
 }

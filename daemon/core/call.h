@@ -26,6 +26,7 @@ class Call : public std::enable_shared_from_this<Call> {
 
   std::uint64_t number() const { return number_; }
   bool answered() const { return answered_; }
+  std::chrono::milliseconds deadline() const { return deadline_; }  // from when it was made
   const std::shared_ptr<Connection>& connection() const { return connection_; }
 
   // What it is waiting for now: the deadline's error says "<what> did not come within N ms".
@@ -51,6 +52,7 @@ class Call : public std::enable_shared_from_this<Call> {
   std::shared_ptr<Connection> connection_;
   const std::uint64_t number_;
   bool answered_ = false;
+  std::chrono::milliseconds deadline_{0};
   Loop::TimerId timer_ = 0;
   std::string waiting_for_ = "the daemon's answer";
   std::function<void()> on_expired_;

@@ -50,6 +50,7 @@ class Transfers {
 struct Context {
   const Environment env;  // what is in it is borrowed
   Config config;
+  std::string cache_id = {};  // identity of this daemon's cache (storage/place/cache/node_identity.h)
   Phase phase = Phase::kServing;
   Warnings* warnings;
   Transfers* transfers;

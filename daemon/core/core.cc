@@ -20,6 +20,7 @@
 #include "daemon/core/sessions.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
+#include "storage/place/cache/node_identity.h"
 
 namespace cairn {
 namespace {
@@ -126,13 +127,32 @@ std::unique_ptr<Run> StrandCore::MakeRun(const RunId& run, const std::string& pr
                                            .images = images_,
                                            .slots = slots_,
                                            .others_turn = others_turn,
+                                           .on_newer_launch =
+                                               [this](Run& of, const LaunchRecord& launch) {
+                                                 sessions_.EnterLaunch(of, launch, /*from_record=*/true);
+                                                 of.waits.Changed();
+                                               },
+                                           .on_confirmed =
+                                               [this](Run& of, const std::vector<ConfirmedLaunch>& launches) {
+                                                 sessions_.LaunchesConfirmed(of, launches);
+                                                 of.waits.Changed();
+                                               },
                                            .on_change = [this] { CheckQuiesced(); }},
                                run, prefix_path, std::move(folder));
 }
 
 absl::Status StrandCore::EnterCachedRuns() {
+  const Config& config = context_.config;
+  const Process& process = context_.env.process;
+  const std::string& node = config.cache.node.empty() ? process.host : config.cache.node;
+  CAIRN_ASSIGN_OR_RETURN(const NodeIdentity own,
+                         OpenNode(context_.env.cache_disk, config.cache.path, process.user, node, config.cache.take));
+  context_.cache_id = own.id;
   CAIRN_ASSIGN_OR_RETURN(CachedRuns cached, runs_.LoadCached());
-  context_.loop().Run([&] { runs_.Enter(std::move(cached)); });
+  context_.loop().Run([&] {
+    for (const std::string& warning : own.warnings) context_.Warn(warning);
+    runs_.Enter(std::move(cached));
+  });
   return absl::OkStatus();
 }
 

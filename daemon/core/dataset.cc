@@ -8,8 +8,8 @@ std::string_view NameOf(Place place) {
 }
 
 std::string_view NameOf(Standing standing) {
-  constexpr std::string_view kNames[] = {"current",   "doubted",  "superseded", "gave way",
-                                         "taken out", "id taken", "history"};
+  constexpr std::string_view kNames[] = {"current",   "doubted",   "superseded", "gave way", "fenced",
+                                         "another's", "taken out", "id taken",   "history"};
   return kNames[static_cast<std::size_t>(standing)];
 }
 

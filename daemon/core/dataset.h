@@ -51,6 +51,8 @@ enum class Standing : std::uint8_t {
   kSuperseded,  // its flush was dropped for a newer one, or it was removed from the prefix: not flushed unless asked
                 // for
   kGaveWay,     // a newer one's files have its names on the prefix: never goes there again
+  kFenced,      // a newer launch was made elsewhere before it counted on the prefix: chosen only by its number
+  kAnothers,    // not of this prefix: made under a launch that is not there, or has another secret. Never restored
   kTakenOut,    // someone took it out of the prefix' index: never goes there again, and is chosen only by name
   kIdTaken,     // SCR has given its id to another dataset: stays in the cache
   kHistory,     // the same, and what it holds was removed on the prefix: chosen only by name
@@ -67,6 +69,7 @@ struct Dataset {
   };
   DatasetId id = 0;
   LaunchId launch = 0;
+  std::string mark;  // of the launch's secret (storage/base/launch_mark.h); empty: release 0.1.0, or no launch's
   std::uint64_t step = 0;
   std::uint32_t attempt = 0;
   std::uint32_t nranks = 0;
@@ -102,17 +105,16 @@ struct Dataset {
   bool described() const { return parts.empty() || parts.front().state != Part::State::kStored; }
   // No tier could give it back.
   bool damaged() const { return !whole() && (cache == Place::kDamaged || prefix == Place::kDamaged); }
-  bool restorable() const { return kind.checkpoint && whole(); }
+  bool restorable() const { return kind.checkpoint && whole() && standing != Standing::kAnothers; }
   bool dropped() const { return standing == Standing::kTakenOut || standing == Standing::kHistory; }
   bool id_taken() const { return standing == Standing::kIdTaken || standing == Standing::kHistory; }
   // It will not go to the prefix, whoever asks.
   bool gave_way() const { return foreign || (standing >= Standing::kGaveWay); }
   // It is not flushed by itself.
-  bool flush_dropped() const {
-    return standing == Standing::kSuperseded || standing == Standing::kGaveWay || standing == Standing::kTakenOut;
-  }
+  bool flush_dropped() const { return standing >= Standing::kSuperseded && standing <= Standing::kTakenOut; }
+  bool of_no_line() const { return standing == Standing::kFenced || standing == Standing::kAnothers; }
   // Counts when the newest is looked for.
-  bool superseding() const { return kind.checkpoint && !outdated && !dropped(); }
+  bool superseding() const { return kind.checkpoint && !outdated && !dropped() && !of_no_line(); }
 };
 using DatasetPtr = std::shared_ptr<const Dataset>;
 

@@ -1,5 +1,5 @@
 // The numbers that one run's new datasets get: reserved on the prefix in blocks, before any of them is told to anyone.
-// Strand only.
+// Each launch begins with a block of its own. Strand only.
 #ifndef CAIRN_DAEMON_CORE_DATASET_IDS_H_
 #define CAIRN_DAEMON_CORE_DATASET_IDS_H_
 
@@ -26,10 +26,19 @@ class DatasetIds {
   void Seen(DatasetId id);
   // Seen, and newer than all that this daemon could still give out.
   void NewestSeen(DatasetId id);
-  // `then` runs once there are some, at once if there are.
+  DatasetId highest() const { return highest_; }
+
+  // A launch gives out these from now on; what was left of earlier ones is lost.
+  void Begin(const IdBlock& block);
+  // A launch that begins while the prefix cannot be asked goes on with what is left: [first, last]; 0: nothing is.
+  DatasetId first() const { return block_.count > 0 ? block_.first : 0; }
+  DatasetId last() const;
+  // `then` runs once there are some, at once if there are. kUnavailable: the prefix is out of reach.
   void Ensure(std::function<void(absl::Status)> then);
   // The next one; the block after this one is fetched when half is used. kUnavailable: the prefix does not answer.
   absl::StatusOr<DatasetId> Next();
+  // The launch is over, and nobody will ask for more: the next one may go on where this has stopped.
+  void Return();
   // An id below this one was given out, or could have been: what no record knows of them has failed.
   bool WasGiven(DatasetId id) const { return id != 0 && id < block_.first; }
 
@@ -39,8 +48,9 @@ class DatasetIds {
   const Context& context_;
   const std::string run_name_;
   const PrefixGate& gate_;
-  Prefix::IdBlock block_, next_block_;  // `block_.first` is the next to be given out
+  IdBlock block_, next_block_;  // `block_.first` is the next to be given out
   DatasetId highest_ = 0;
+  std::uint64_t launch_ = 0;  // how many have begun or ended: a block is of the one that asked for it
   bool reserving_ = false;
 };
 

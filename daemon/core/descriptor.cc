@@ -19,6 +19,7 @@ scr::Descriptor DescriptorOf(const Dataset& dataset, bool complete) {
   descriptor.user = dataset.user;
   descriptor.job_id = dataset.job;
   descriptor.launch = dataset.launch;
+  descriptor.mark = dataset.mark;
   descriptor.step = dataset.step;
   descriptor.ranks = dataset.nranks;
   descriptor.own_files = dataset.kind.files;

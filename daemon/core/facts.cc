@@ -4,6 +4,14 @@
 
 namespace cairn {
 
+namespace {
+
+bool IsNowhereElse(const Dataset& dataset) {
+  return dataset.id_taken() || (dataset.standing == Standing::kFenced && !dataset.in_prefix());
+}
+
+}  // namespace
+
 std::vector<DatasetFacts> FactsOf(const Ledger& ledger, const Config::Flush& flush) {
   const Launch* newest = ledger.newest();
   const bool over = ledger.over();
@@ -18,8 +26,12 @@ std::vector<DatasetFacts> FactsOf(const Ledger& ledger, const Config::Flush& flu
   // none).
   const DatasetPtr last = over && flush.every > 0 ? ledger.NewestRestorable() : nullptr;
   std::vector<DatasetFacts> facts;
-  for (const auto& [id, dataset] : datasets) {
+  // Another daemon's launch is the newest: a checkpoint that went to the prefix now would be fenced there.
+  const bool shut_out = newest != nullptr && !newest->ours;
+  for (const auto& [line, dataset] : ledger.ByAge()) {
+    const DatasetId id = dataset->id;
     facts.push_back({.id = id,
+                     .line = line,
                      .step = dataset->step,
                      .ordinal = dataset->ordinal,
                      .checkpoint = dataset->superseding(),
@@ -31,11 +43,11 @@ std::vector<DatasetFacts> FactsOf(const Ledger& ledger, const Config::Flush& flu
                      .flushing = dataset->prefix == Place::kArriving || dataset->prefix == Place::kLeaving,
                      .dropped = dataset->flush_dropped(),
                      .pinned = dataset->pinned,
-                     // An output whose id is another's on the prefix is nowhere else.
-                     .held = dataset->readers > 0 || (dataset->id_taken() && dataset->kind.output) ||
+                     // An output whose id or names are another's on the prefix is nowhere else.
+                     .held = dataset->readers > 0 || (IsNowhereElse(*dataset) && dataset->kind.output) ||
                              (!over && !has_own && id == ledger.last_restored()) || ledger.PinnedByLaunch(id) ||
                              (restarting && newest->restored_files.contains(id)),
-                     .gave_way = dataset->gave_way(),
+                     .gave_way = dataset->gave_way() || (shut_out && !dataset->kind.output),
                      .asked = dataset->asked || dataset == last,
                      .cache_bytes = dataset->in_cache() ? dataset->bytes() : 0});
   }

@@ -24,6 +24,8 @@ std::string Flusher::TextOf(const Dataset& dataset) const {
 // --- Which ones ---
 
 void Flusher::Plan() {
+  // Under which launch it would be committed is not decided yet.
+  if (const Launch* newest = given_.ledger.newest(); newest != nullptr && newest->provisional) return;
   DropWithoutCopy();
   std::uint32_t free = FreeSlots();
   // What waits for a slot after a failed try comes first: it is older.
@@ -109,6 +111,7 @@ void Flusher::End(const Job& job) {
 void Flusher::Copy(const JobPtr& job) {
   const Dataset& dataset = *job->dataset;
   job->state = Job::State::kCopying;
+  job->committer = given_.keeper.committer();
   job->started = context_.now();
   job->progress->bytes_done = 0;
   job->descriptor = DescriptorOf(dataset, true);
@@ -120,8 +123,10 @@ void Flusher::Copy(const JobPtr& job) {
                grown = given_.record.Grown(dataset.id), visit = given_.gate.MakeVisitor()] {
     StepResult result;
     result.visited = visit([&](Prefix& prefix) {
-      result.outcome = CopyDataset({context_.env.cache_disk, folder, job->descriptor, job->catalogues, grown},
-                                   {context_.env.prefix_disk, prefix, *file}, given_.slots.throttle, *job->progress);
+      result.outcome = CopyDataset(
+          {context_.env.cache_disk, folder, job->descriptor, job->catalogues, grown},
+          {.disk = context_.env.prefix_disk, .prefix = prefix, .flush_file = *file, .committer = job->committer},
+          given_.slots.throttle, *job->progress);
       return result.outcome.status;
     });
     return result;
@@ -149,6 +154,7 @@ void Flusher::CopyEnded(const JobPtr& job, StepResult result) {
 
 void Flusher::CommitNext() {
   if (context_.quiescing() || given_.gate.replaced()) return;
+  if (const Launch* newest = given_.ledger.newest(); newest != nullptr && newest->provisional) return;
   for (const auto& [id, job] : std::map(jobs_)) {
     if (job->running()) return;
     if (job->state != Job::State::kCopied) continue;
@@ -166,13 +172,15 @@ void Flusher::CommitNext() {
 void Flusher::Commit(const JobPtr& job, const std::shared_ptr<PrefixGate::Lease>& lease) {
   CAIRN_CHECK(given_.gate.prefix() != nullptr);
   job->state = Job::State::kCommitting;
+  job->committer = given_.keeper.committer();
   ++given_.slots.commits;
   auto commit = [this, job, folder = given_.folder->DatasetPath(job->dataset->id), file = given_.flush_file,
                  views = context_.config.prefix.views, visit = given_.gate.MakeVisitor()] {
     StepResult result;
     result.visited = visit([&](Prefix& prefix) {
-      result.outcome = CommitCopied({context_.env.cache_disk, folder, job->descriptor, job->catalogues},
-                                    {context_.env.prefix_disk, prefix, *file, views}, job->copied, job->gave_way);
+      result.outcome =
+          CommitCopied({context_.env.cache_disk, folder, job->descriptor, job->catalogues},
+                       {context_.env.prefix_disk, prefix, *file, views, job->committer}, job->copied, job->gave_way);
       return result.outcome.status;
     });
     return result;
@@ -226,6 +234,7 @@ void Flusher::Failed(const JobPtr& job, const FlushOutcome& outcome) {
   const DatasetPtr dataset = job->dataset;
   const absl::Status& status = outcome.status;
   if (outcome.too_late) return GiveUp(job, std::string(MessageOf(status)));
+  if (outcome.fenced) return WasFenced(job, outcome);
   if (absl::IsDataLoss(status) && !outcome.damaged_file.empty()) {
     // The cached copy is damaged: another try would read the same bytes.
     End(*job);
@@ -249,6 +258,26 @@ void Flusher::GiveUp(const JobPtr& job, const std::string& why) {
   });
 }
 
+// A newer launch was made before the commit. If it is this daemon's own, the dataset is committed again under that. If
+// it is another's: what was committed is there, and can be restored by its number; what would have taken another's
+// names stays in the cache.
+void Flusher::WasFenced(const JobPtr& job, const FlushOutcome& outcome) {
+  const Launch* newest = given_.ledger.newest();
+  if (newest == nullptr || newest->ours) {
+    given_.keeper.LookForNewer();
+    return BackOff(job, outcome.status);
+  }
+  const DatasetPtr dataset = job->dataset;
+  End(*job);
+  given_.ledger.Fenced(*dataset, outcome.there);
+  if (outcome.there) {
+    given_.record.Settled(dataset->id);
+    given_.growing.Committed(dataset->id);
+  }
+  given_.record.Store();
+  context_.Warn(fmt::format("{}: {}", TextOf(*dataset), MessageOf(outcome.status)));
+}
+
 void Flusher::BackOff(const JobPtr& job, const absl::Status& why) {
   const Config::Flush& policy = context_.config.flush;
   job->error = MessageOf(why);
@@ -257,7 +286,9 @@ void Flusher::BackOff(const JobPtr& job, const absl::Status& why) {
   const std::uint64_t doubled = policy.retry_ms_min << std::min<std::uint32_t>(job->tries - 1, 20);
   const std::chrono::milliseconds pause(std::min(doubled, policy.retry_ms_max));
   job->retry_at = context_.now() + pause;
-  context_.Warn(fmt::format("{} failed, next try in {} ms: {}", TextOf(*job->dataset), pause.count(), job->error));
+  const std::string text =
+      fmt::format("{} failed, next try in {} ms: {}", TextOf(*job->dataset), pause.count(), job->error);
+  IsFenced(why) ? spdlog::info("{}", text) : context_.Warn(text);
   job->timer = context_.loop().After(pause, [this, job] {
     job->timer = 0;
     job->state = Job::State::kWaiting;

@@ -15,6 +15,7 @@
 #include "daemon/core/context.h"
 #include "daemon/core/growing.h"
 #include "daemon/core/inventory.h"
+#include "daemon/core/launch_keeper.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/node_record.h"
 #include "daemon/core/prefix_gate.h"
@@ -50,6 +51,7 @@ class Flusher {
     Growing& growing;
     RunCache& cache;
     Inventory& inventory;
+    LaunchKeeper& keeper;
   };
   struct Reports {
     std::function<void()> on_step;     // one has ended: others may have their turn
@@ -82,7 +84,8 @@ class Flusher {
     std::vector<catalogue::Catalogue> catalogues;
     std::shared_ptr<TransferProgress> progress = std::make_shared<TransferProgress>();
     std::vector<CopiedFile> copied;
-    Withdrawn gave_way;  // in all tries so far: the commit removes them
+    LaunchId committer = 0;  // of the last try
+    Withdrawn gave_way;      // in all tries so far: the commit removes them
     std::uint32_t tries = 0;
     std::string error;
     Loop::TimerId timer = 0;
@@ -105,6 +108,7 @@ class Flusher {
   void TakeFindings(Job& job, const StepResult& result);
   void Failed(const JobPtr& job, const FlushOutcome& outcome);
   void GiveUp(const JobPtr& job, const std::string& why);
+  void WasFenced(const JobPtr& job, const FlushOutcome& outcome);
   void BackOff(const JobPtr& job, const absl::Status& why);
   void End(const Job& job);
   std::string TextOf(const Dataset& dataset) const;

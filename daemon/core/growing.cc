@@ -179,16 +179,17 @@ void Growing::Found(const DatasetPtr& dataset, const std::set<std::string>& foun
 
 void Growing::TakePlaces(const DatasetPtr& dataset, const std::shared_ptr<PrefixGate::Lease>& lease) {
   auto place = [&disk = context_.env.prefix_disk, visit = given_.gate.MakeVisitor(),
-                descriptor = DescriptorOf(*dataset, false), names = Unplaced(dataset->id, growing_[dataset->id])] {
+                descriptor = DescriptorOf(*dataset, false), names = Unplaced(dataset->id, growing_[dataset->id]),
+                committer = given_.keeper.committer()] {
     PlacesTaken taken;
     taken.visited = visit([&](Prefix& there) {
       absl::Status status;
       for (const std::string& name : names) {
-        const GrowOutcome one = TakePlace(disk, there, descriptor, name);
+        const GrowOutcome one = TakePlace(disk, there, descriptor, name, committer);
         for (const auto& [older, catalogues] : one.withdrawn) taken.withdrawn.push_back(older);
         taken.warnings.insert(taken.warnings.end(), one.warnings.begin(), one.warnings.end());
         if (one.status.ok()) taken.names.insert(name);
-        if (one.too_late) taken.too_late.insert(name);
+        if (one.too_late || one.fenced) taken.too_late.insert(name);
         if (status.ok()) status = one.status;
       }
       return status;
@@ -305,12 +306,13 @@ void Growing::Close(DatasetId id) {
   const std::shared_ptr<PrefixGate::Lease> lease = given_.gate.TryTake(PrefixGate::Change::kTakePlaces);
   if (!lease) return;  // the next look tries again
   growing_[id].working = true;
-  auto close = [&disk = context_.env.prefix_disk, visit = given_.gate.MakeVisitor(), id, names] {
+  auto close = [&disk = context_.env.prefix_disk, visit = given_.gate.MakeVisitor(), id, names,
+                committer = given_.keeper.committer()] {
     return visit([&](Prefix& there) {
       absl::Status status;
       for (const std::string& name : names) {
-        const GrowOutcome one = ClosePlace(disk, there, id, name);
-        if (!one.status.ok() && !one.too_late && status.ok()) status = one.status;
+        const GrowOutcome one = ClosePlace(disk, there, id, name, committer);
+        if (!one.status.ok() && !one.too_late && !one.fenced && status.ok()) status = one.status;
       }
       return status;
     });

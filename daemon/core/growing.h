@@ -22,6 +22,7 @@
 
 #include "daemon/core/context.h"
 #include "daemon/core/dataset_folders.h"
+#include "daemon/core/launch_keeper.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/node_record.h"
 #include "daemon/core/prefix_gate.h"
@@ -52,6 +53,7 @@ class Growing {
     DatasetFolders& folders;
     Removals& removals;
     Throttle& throttle;
+    const LaunchKeeper& keeper;
   };
   struct Reports {
     std::function<OpenPlaces(DatasetId)> places;  // of an open output; empty: it has none

@@ -14,6 +14,7 @@ constexpr std::size_t kDescribedAtOpen = 8;
 // launch has made tells by its time.
 bool IsAnother(const Dataset& known, const CommittedDataset& found) {
   const LaunchId launch = found.descriptor.launch.value_or(0);
+  if (!known.mark.empty() && !found.descriptor.mark.empty() && known.mark != found.descriptor.mark) return true;
   return known.launch != launch || (launch == 0 && known.created_us != found.descriptor.created_us);
 }
 
@@ -25,6 +26,7 @@ Dataset DatasetOf(DatasetId id, const scr::Descriptor& descriptor) {
   Dataset dataset;
   dataset.id = id;
   dataset.launch = descriptor.launch.value_or(0);
+  dataset.mark = descriptor.mark;
   dataset.step = descriptor.step.value_or(0);
   dataset.kind.files = descriptor.own_files;
   dataset.kind.checkpoint = descriptor.checkpoint;
@@ -60,9 +62,18 @@ absl::StatusOr<CacheContents> LookAtCache(CacheFolder& cache) {
   return contents;
 }
 
-absl::StatusOr<PrefixLook> LookAtPrefix(Prefix& prefix, const std::set<DatasetId>& known) {
+absl::StatusOr<PrefixLook> LookAtPrefix(Prefix& prefix, const std::set<DatasetId>& known,
+                                        const std::vector<CachedOrigin>& cached) {
   PrefixLook look;
   CAIRN_ASSIGN_OR_RETURN(look.found, prefix.Contents());
+  for (const CachedOrigin& origin : cached) {
+    using Origin = Prefix::Origin;
+    if (origin.mark.empty()) {
+      look.origins[origin.id] = origin.of_path ? Origin::kOurs : Origin::kAnothers;
+    } else {
+      CAIRN_ASSIGN_OR_RETURN(look.origins[origin.id], prefix.OriginOf(origin.launch, origin.mark));
+    }
+  }
   look.warnings = prefix.TakeWarnings();
   const auto& datasets = look.found.datasets;
   std::size_t read = 0;
@@ -130,7 +141,67 @@ Inventory::Known Inventory::WhatIsKnown() const {
   for (const auto& [id, gone] : given_.ledger.gone()) {
     if (!taken_out_.contains(id)) known.known.insert(id);
   }
+  known.cached = CachedOrigins();
   return known;
+}
+
+// What was adopted or is SCR's own has no launch: it is of this run, and of its directory.
+std::vector<CachedOrigin> Inventory::CachedOrigins() const {
+  std::vector<CachedOrigin> origins;
+  for (const auto& [id, dataset] : given_.ledger.datasets()) {
+    if (!dataset->in_cache() || dataset->launch == 0) continue;
+    if (provisional_(dataset->mark)) continue;  // its launch is not on the prefix yet
+    origins.push_back({.id = id,
+                       .launch = dataset->launch,
+                       .mark = dataset->mark,
+                       .of_path = dataset->standing != Standing::kAnothers});
+  }
+  return origins;
+}
+
+void Inventory::AdoptOrigins(const PrefixLook& look) {
+  for (const auto& [id, origin] : look.origins) {
+    const DatasetPtr dataset = given_.ledger.Get(id);
+    if (!dataset || !dataset->in_cache()) continue;
+    if (origin == Prefix::Origin::kOurs) {  // what was fenced there may be committed under the next launch
+      given_.ledger.CountsAgain(*dataset);
+      continue;
+    }
+    if (dataset->of_no_line()) continue;
+    if (origin == Prefix::Origin::kAbandoned) {
+      given_.ledger.Fenced(*dataset, /*there=*/false);
+    } else {
+      context_.Warn(
+          fmt::format("run {}: dataset {} (step {}) of the cache is not of {}: launch {} there is another, or "
+                      "none; it is not restored",
+                      given_.run_name, id, dataset->step, given_.gate.path(), dataset->launch));
+      given_.ledger.IsAnothers(*dataset);
+    }
+  }
+}
+
+// Whole on the prefix, but under a launch that another had followed: chosen by number only.
+void Inventory::AdoptFenced(const PrefixLook& look) {
+  for (const auto& [id, found] : look.found.fenced) {
+    given_.ids.Seen(id);
+    DatasetPtr dataset = given_.ledger.Get(id);
+    if (dataset && (IsAnother(*dataset, found) || flushing_(id))) continue;
+    // Whole in the cache: whoever serves the newest launch commits it under that.
+    if (dataset && dataset->in_cache() && !dataset->of_no_line()) {
+      given_.ledger.NotOnPrefix(*dataset);
+      continue;
+    }
+    if (!dataset && given_.ledger.FindGone(id) == nullptr && found.descriptor.ranks.value_or(0) > 0) {
+      dataset = AdoptNew(id, found, nullptr);
+    }
+    if (dataset) given_.ledger.Fenced(*dataset, /*there=*/true);
+  }
+  for (const auto& [id, found] : look.found.datasets) {
+    const DatasetPtr dataset = given_.ledger.Get(id);
+    if (dataset && dataset->standing == Standing::kFenced && !IsAnother(*dataset, found)) {
+      given_.ledger.CountsAgain(*dataset);
+    }
+  }
 }
 
 void Inventory::AdoptPrefix(const PrefixLook& look) {
@@ -141,6 +212,8 @@ void Inventory::AdoptPrefix(const PrefixLook& look) {
     if (!look.found.datasets.contains(id) && !committed_here_.contains(id)) TakenOut(dataset, look.found);
   }
   TakeRules(look.found);
+  AdoptOrigins(look);
+  AdoptFenced(look);
   for (const auto& [id, found] : look.found.datasets) AdoptOne(id, look);
 }
 
@@ -152,9 +225,12 @@ void Inventory::TakeRules(const PrefixContents& found) {
 
 void Inventory::AdoptSince(const PrefixLook& look, const std::set<DatasetId>& had) {
   TakeRules(look.found);
+  AdoptOrigins(look);
+  AdoptFenced(look);
   for (const DatasetId id : had) {
     const DatasetPtr dataset = given_.ledger.Get(id);
     if (!dataset || !dataset->in_prefix() || look.found.datasets.contains(id)) continue;
+    if (look.found.fenced.contains(id)) continue;
     if (dataset->readers > 0 || flushing_(id)) continue;
     TakenOut(dataset, look.found);
     spdlog::info("run {}: dataset {} (step {}) was taken out of the prefix by someone else", given_.run_name, id,
@@ -198,6 +274,7 @@ void Inventory::TakenOut(const DatasetPtr& dataset, const PrefixContents& found)
   const DatasetId id = dataset->id;
   // What this daemon has removed itself was not there any more for it.
   const bool was_there = dataset->in_prefix();
+  if (found.fenced.contains(id)) return;
   const bool removed = was_there && found.removed.contains(id);
   // The daemon before this one withdrew it for a newer one's files, and did not live to note that.
   const bool gave_way = removed && dataset->standing == Standing::kDoubted;
@@ -254,7 +331,7 @@ void Inventory::AdoptOne(DatasetId id, const PrefixLook& look) {
   const bool usable =
       look.catalogues.contains(id) || ((older || !found.by_cairn) && found.descriptor.ranks.value_or(0) > 0);
   given_.ids.Seen(id);
-  if (const DatasetPtr dataset = given_.ledger.Get(id)) {
+  if (const DatasetPtr dataset = given_.ledger.Get(id); dataset && !IsOfAnotherPrefix(dataset, found)) {
     if (IsAnother(*dataset, found)) {
       IdTaken(dataset, look.found);
     } else if (usable) {
@@ -263,25 +340,39 @@ void Inventory::AdoptOne(DatasetId id, const PrefixLook& look) {
       given_.ledger.ListedOnPrefix(*dataset, found.by_cairn);
     }
   }
-  if (usable && !given_.ledger.Get(id)) AdoptNew(id, look);
+  if (!usable || given_.ledger.Get(id)) return;
+  const auto ranks = look.catalogues.find(id);
+  AdoptNew(id, found, ranks == look.catalogues.end() ? nullptr : &ranks->second);
 }
 
-void Inventory::AdoptNew(DatasetId id, const PrefixLook& look) {
-  const CommittedDataset& found = look.found.datasets.at(id);
+// The cache has a dataset of this number that is not of this prefix, and the prefix one of its own: the cache's goes
+// aside, with all its bytes.
+bool Inventory::IsOfAnotherPrefix(const DatasetPtr& dataset, const CommittedDataset& found) {
+  if (dataset->standing != Standing::kAnothers || !IsAnother(*dataset, found)) return false;
+  if (dataset->readers > 0 || dataset->in_prefix()) return false;
+  given_.folders.Change(dataset->id,
+                        [cache = &given_.cache.folder(), id = dataset->id] { return cache->SetDatasetAside(id); });
+  given_.ledger.Forget(dataset->id,
+                       {.why = Gone::Why::kRemoved, .message = "was another prefix's", .step = dataset->step});
+  return true;
+}
+
+DatasetPtr Inventory::AdoptNew(DatasetId id, const CommittedDataset& found,
+                               const std::vector<catalogue::Catalogue>* catalogues) {
   Dataset dataset = DatasetOf(id, found.descriptor);
   dataset.prefix = Place::kWhole;
   dataset.foreign = !found.by_cairn;
   if (dataset.foreign) dataset.name = found.descriptor.name;
   dataset.pinned = given_.record.IsPinned(id);
-  if (const auto ranks = look.catalogues.find(id); ranks != look.catalogues.end()) {
-    PutParts(dataset, ranks->second);
+  if (catalogues != nullptr) {
+    PutParts(dataset, *catalogues);
   } else {
     dataset.nranks = *found.descriptor.ranks;
     dataset.parts.resize(dataset.nranks);
     for (Part& part : dataset.parts) part.state = Part::State::kStored;
     dataset.parts[0].bytes = found.descriptor.bytes;
   }
-  given_.ledger.Adopt(std::move(dataset));
+  return given_.ledger.Adopt(std::move(dataset));
 }
 
 // --- Catalogues ---

@@ -43,9 +43,18 @@ absl::StatusOr<CacheContents> LookAtCache(CacheFolder& cache);
 struct PrefixLook {
   PrefixContents found;
   std::map<DatasetId, std::vector<catalogue::Catalogue>> catalogues;
+  std::map<DatasetId, Prefix::Origin> origins;  // of those in the cache
   std::vector<std::string> warnings;
 };
-absl::StatusOr<PrefixLook> LookAtPrefix(Prefix& prefix, const std::set<DatasetId>& known);
+// Which launch made a dataset of the cache, as it says itself.
+struct CachedOrigin {
+  DatasetId id = 0;
+  LaunchId launch = 0;
+  std::string mark;     // empty: release 0.1.0 made it
+  bool of_path = true;  // without a mark: the cache was this path's
+};
+absl::StatusOr<PrefixLook> LookAtPrefix(Prefix& prefix, const std::set<DatasetId>& known,
+                                        const std::vector<CachedOrigin>& cached = {});
 
 class Inventory {
  public:
@@ -59,8 +68,10 @@ class Inventory {
     RunCache& cache;
   };
   // `flushing`: the dataset is being flushed, or waits for that: what the index says of it is left alone.
-  Inventory(const Context& context, const Given& given, std::function<bool(DatasetId)> flushing)
-      : context_(context), given_(given), flushing_(std::move(flushing)) {}
+  // `provisional`: the launch of this mark is not on the prefix yet.
+  Inventory(const Context& context, const Given& given, std::function<bool(DatasetId)> flushing,
+            std::function<bool(const std::string& mark)> provisional)
+      : context_(context), given_(given), flushing_(std::move(flushing)), provisional_(std::move(provisional)) {}
   Inventory(const Inventory&) = delete;
 
   // --- What is there. A look's warnings are its taker's to tell ---
@@ -76,8 +87,10 @@ class Inventory {
   // marked FAILED there: the index may not say so yet.
   struct Known {
     std::set<DatasetId> known, had;
+    std::vector<CachedOrigin> cached;
   };
   Known WhatIsKnown() const;
+  std::vector<CachedOrigin> CachedOrigins() const;
   // This daemon has put it there, and knows so better than an older look.
   void CommittedHere(DatasetId id) { committed_here_.insert(id); }
 
@@ -100,8 +113,11 @@ class Inventory {
   void AdoptCached(DatasetId id, CachedDataset cached, bool foreign);
   void TakeRules(const PrefixContents& found);
   void AdoptOne(DatasetId id, const PrefixLook& look);
-  void AdoptNew(DatasetId id, const PrefixLook& look);
+  DatasetPtr AdoptNew(DatasetId id, const CommittedDataset& found, const std::vector<catalogue::Catalogue>* catalogues);
   bool AdoptChange(DatasetId id, const PrefixLook& look, bool had);
+  void AdoptOrigins(const PrefixLook& look);
+  void AdoptFenced(const PrefixLook& look);
+  bool IsOfAnotherPrefix(const DatasetPtr& dataset, const CommittedDataset& found);
   void TakenOut(const DatasetPtr& dataset, const PrefixContents& found);
   void IdTaken(const DatasetPtr& dataset, const PrefixContents& found);
   void Mark(
@@ -110,6 +126,7 @@ class Inventory {
   const Context& context_;
   const Given given_;
   const std::function<bool(DatasetId)> flushing_;
+  const std::function<bool(const std::string& mark)> provisional_;
   bool prefix_adopted_ = false;
   DatasetId bound_ = 0;
   std::int64_t bound_set_us_ = 0;

@@ -8,11 +8,23 @@
 namespace cairn {
 namespace {
 
-// Ids grow with time, but for what was brought in from another system (launch 0), which is as old as it was made there.
+// By launch and id, but for what was brought in from another system (launch 0), which is as old as it was made there.
 bool IsNewer(const Dataset& a, const Dataset& b) {
   const bool adopted = a.launch == 0 && !a.foreign, other_adopted = b.launch == 0 && !b.foreign;
   if (adopted != other_adopted && a.created_us != b.created_us) return a.created_us > b.created_us;
+  if (a.launch != b.launch && a.launch != 0 && b.launch != 0) return a.launch > b.launch;
   return a.id > b.id;
+}
+
+// How many are older than dataset `below`; 0: all are asked for. One that is not there any more was as old as its id.
+std::size_t Before(const std::vector<Ledger::Aged>& all, DatasetId below) {
+  if (below == 0) return all.size();
+  const auto known =
+      std::find_if(all.begin(), all.end(), [below](const auto& aged) { return aged.dataset->id == below; });
+  if (known != all.end()) return static_cast<std::size_t>(known - all.begin());
+  std::size_t count = all.size();
+  while (count > 0 && all[count - 1].dataset->id >= below) --count;
+  return count;
 }
 
 bool BegunByAll(const Dataset& dataset) {
@@ -57,6 +69,14 @@ const Launch& Ledger::Enter(LaunchId id, std::string key, std::uint32_t nranks, 
     if (dataset->launch == id) launch.checkpoints = std::max(launch.checkpoints, dataset->ordinal);
   }
   return launch;
+}
+
+void Ledger::SetOrigin(const Launch& given, Origin origin) {
+  Launch& launch = Own(given);
+  launch.ours = origin.ours;
+  launch.provisional = origin.provisional;
+  launch.maker = std::move(origin.maker);
+  launch.mark = std::move(origin.mark);
 }
 
 void Ledger::SetBound(const Launch& launch, DatasetId bound, std::int64_t bound_set_us) {
@@ -130,6 +150,7 @@ DatasetPtr Ledger::Create(const Launch& given, DatasetId id, const BeginSpec& sp
   auto dataset = std::make_shared<Dataset>();
   dataset->id = id;
   dataset->launch = launch.id;
+  dataset->mark = launch.mark;
   dataset->step = spec.step;
   dataset->attempt = spec.attempt;
   dataset->nranks = launch.nranks;
@@ -318,9 +339,11 @@ DatasetId Ledger::BoundOf(const Launch& launch) const {
 DatasetPtr Ledger::NewestRestorableFor(const Launch& launch, DatasetId below) const {
   const DatasetId bound = BoundOf(launch);
   const DatasetPtr last = Get(bound);
-  for (auto at = datasets_.rbegin(); at != datasets_.rend(); ++at) {
-    const auto& [id, dataset] = *at;
-    if ((below != 0 && id >= below) || !dataset->restorable() || launch.passed_over.contains(id)) continue;
+  const std::vector<Aged> all = ByAge();
+  for (std::size_t i = Before(all, below); i-- > 0;) {
+    const DatasetPtr& dataset = all[i].dataset;
+    const DatasetId id = dataset->id;
+    if (!dataset->restorable() || launch.passed_over.contains(id)) continue;
     if (id == bound) return dataset;  // it is meant, however old
     if (!dataset->superseding()) continue;
     const bool later = launch.bound_set_us != 0 && dataset->created_us > launch.bound_set_us;
@@ -331,11 +354,24 @@ DatasetPtr Ledger::NewestRestorableFor(const Launch& launch, DatasetId below) co
 }
 
 DatasetPtr Ledger::NewestRestorable(DatasetId below) const {
-  for (auto at = datasets_.rbegin(); at != datasets_.rend(); ++at) {
-    if (below != 0 && at->first >= below) continue;
-    if (at->second->restorable() && at->second->superseding()) return at->second;
+  const std::vector<Aged> all = ByAge();
+  for (std::size_t i = Before(all, below); i-- > 0;) {
+    const DatasetPtr& dataset = all[i].dataset;
+    if (dataset->restorable() && dataset->superseding()) return dataset;
   }
   return nullptr;
+}
+
+std::vector<Ledger::Aged> Ledger::ByAge() const {
+  std::vector<Aged> all;
+  all.reserve(datasets_.size());
+  LaunchId newest = 0;
+  for (const auto& [id, dataset] : datasets_) {
+    newest = std::max(newest, dataset->launch);
+    all.push_back({.line = dataset->launch != 0 ? dataset->launch : newest, .dataset = dataset});
+  }
+  if (!std::is_sorted(all.begin(), all.end())) std::sort(all.begin(), all.end());
+  return all;
 }
 
 bool Ledger::PinnedByLaunch(DatasetId id) const {

@@ -27,6 +27,7 @@
 //   Removed         prefix  leaving                          absent
 //   RemovalFailed   prefix  leaving                          whole      it is known again
 //   PrefixDamaged   prefix  whole                            damaged
+//   Fenced          prefix  all but leaving                  whole      it is there, but does not count; or stays
 //   Fail            either  arriving, by its first makers    (forgotten)
 //
 // What is to become of it (Standing):
@@ -35,10 +36,13 @@
 //   FlushCancelled               current, doubted                       -> superseded
 //   FlushOrdered, RemovalFailed  superseded                             -> current
 //   GaveWay, CameTooLate         current, doubted, superseded           -> gave way
-//   TakenOut                     current, doubted, superseded, gave way -> taken out    id taken -> history
+//   Fenced                       all before it                          -> fenced
+//   IsAnothers                   all before it                          -> another's
+//   TakenOut                     all before it                          -> taken out    id taken -> history
 //   IdTaken                      any                                    -> id taken, or history
 //   SeenOnPrefix, ListedOnPrefix doubted -> current    id taken -> gave way    history -> taken out
-//   CameBack                     superseded, gave way, taken out        -> current
+//   CameBack, CountsAgain        superseded, gave way, taken out        -> current
+//   CountsAgain                  fenced, another's                      -> current
 #ifndef CAIRN_DAEMON_CORE_LEDGER_H_
 #define CAIRN_DAEMON_CORE_LEDGER_H_
 
@@ -93,6 +97,11 @@ struct Launch {
   std::uint32_t nranks = 0;
   std::string secret;
   bool from_record = false;  // made by a daemon before this one: a rank that has not come back may never do
+  // Made by a daemon of this cache. Of another's launch nothing is known here but that it fences those before it.
+  bool ours = true;
+  bool provisional = false;  // it began while the prefix could not be asked, and is not made there yet
+  std::string maker;         // of another's: who, for messages
+  std::string mark;          // that its datasets carry; empty: made by release 0.1.0
 
   Standing standing = Standing::kNewest;
   std::vector<RankState> ranks;
@@ -134,6 +143,15 @@ class Ledger {
   bool over() const { return newest() == nullptr || newest()->over(); }
   // Enters a launch; older ones are fenced and forgotten once they are over. `from_record`: read, not just made.
   const Launch& Enter(LaunchId id, std::string key, std::uint32_t nranks, std::string secret, bool from_record = false);
+  // What else is known of one that was entered.
+  struct Origin {
+    bool ours = true;
+    bool provisional = false;
+    std::string maker = {}, mark = {};
+  };
+  void SetOrigin(const Launch& launch, Origin origin);
+  // A provisional one is made on the prefix now, under its number.
+  void Confirmed(const Launch& launch) { Own(launch).provisional = false; }
   // What of the prefix the launch may choose (Launch::bound).
   void SetBound(const Launch& launch, DatasetId bound, std::int64_t bound_set_us);
   enum class Joining : std::uint8_t { kJoin, kMakeNew, kBusy };
@@ -202,6 +220,10 @@ class Ledger {
   void Removed(const Dataset& dataset);
   void RemovalFailed(const DatasetPtr& dataset);
   void PrefixDamaged(const Dataset& dataset);
+  // A newer launch was made elsewhere before it counted; `there`: its files are whole on the prefix all the same.
+  void Fenced(const Dataset& dataset, bool there);
+  void IsAnothers(const Dataset& dataset);   // not of this prefix
+  void CountsAgain(const Dataset& dataset);  // the prefix says so now: someone has added it, or taken the run back
 
   // --- What is to become of it ---
   void FlushDropped(const Dataset& dataset);
@@ -226,6 +248,15 @@ class Ledger {
   // --- Questions ---
   DatasetPtr Get(DatasetId id) const;
   bool Has(const DatasetPtr& dataset) const { return Get(dataset->id) == dataset; }
+  // Oldest first: by the launch that made it, then by id. What no launch has made stands where its id does.
+  struct Aged {
+    LaunchId line = 0;  // its launch, or the newest one that had made a lower id
+    DatasetPtr dataset;
+    friend bool operator<(const Aged& a, const Aged& b) {
+      return a.line != b.line ? a.line < b.line : a.dataset->id < b.dataset->id;
+    }
+  };
+  std::vector<Aged> ByAge() const;
   const Gone* FindGone(DatasetId id) const;
   const std::map<DatasetId, DatasetPtr>& datasets() const { return datasets_; }
   const std::map<DatasetId, Gone>& gone() const { return gone_; }

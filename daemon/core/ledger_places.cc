@@ -180,6 +180,21 @@ void Ledger::PrefixDamaged(const Dataset& dataset) {
   Move(Own(dataset).prefix, {Place::kWhole}, Place::kDamaged);
 }
 
+void Ledger::Fenced(const Dataset& given, bool there) {
+  Dataset& dataset = Own(given);
+  dataset.asked = false;
+  if (there && dataset.prefix != Place::kLeaving) dataset.prefix = Place::kWhole;
+  if (dataset.standing < Standing::kFenced) dataset.standing = Standing::kFenced;
+}
+
+void Ledger::IsAnothers(const Dataset& dataset) {
+  if (dataset.standing < Standing::kAnothers) Own(dataset).standing = Standing::kAnothers;
+}
+
+void Ledger::CountsAgain(const Dataset& dataset) {
+  if (dataset.of_no_line()) Own(dataset).standing = Standing::kCurrent;
+}
+
 // --- What is to become of it ---
 
 void Ledger::FlushDropped(const Dataset& dataset) {

@@ -89,6 +89,14 @@ LevelAnswer Levels::Ask(DatasetId id, Level level) const {
     return Final(local::NOT_FOUND, fmt::format("run {} has no dataset {}", given_.run_name, id));
   }
   const Level has = dataset->level();
+  if (level == Level::kPrefix && dataset->standing == Standing::kFenced) {
+    // It may lie there whole, but the promise of this level is that a restart anywhere chooses it or a newer one.
+    return Final(local::FENCED,
+                 fmt::format("dataset {} (step {}): a newer launch was made elsewhere before it was committed on the "
+                             "prefix: no restart chooses it",
+                             id, dataset->step),
+                 has);
+  }
   if (has >= level) return Final(local::OK, "", has);
   if (dataset->damaged()) {
     const std::string& why = dataset->why_damaged;

@@ -10,6 +10,8 @@ namespace {
 // The strongest counts.
 Standing StandingOf(const NodeNote& note) {
   if (note.id_taken) return Standing::kIdTaken;
+  if (note.anothers) return Standing::kAnothers;
+  if (note.fenced) return Standing::kFenced;
   if (note.gave_way) return Standing::kGaveWay;
   if (note.dropped) return Standing::kSuperseded;
   return note.doubted ? Standing::kDoubted : Standing::kCurrent;
@@ -61,6 +63,8 @@ NodeNotes NodeRecord::Notes() const {
                  .dropped = dropped,
                  .gave_way = gave_way,
                  .foreign = dataset->foreign,
+                 .fenced = dataset->standing == Standing::kFenced,
+                 .anothers = dataset->standing == Standing::kAnothers,
                  .id_taken = dataset->id_taken(),
                  .doubted = dataset->standing == Standing::kDoubted,
                  .ordinal = counted ? dataset->ordinal : 0};

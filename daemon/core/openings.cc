@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "daemon/core/launch_keeper.h"
+#include "daemon/core/launch_key.h"
 #include "daemon/core/run.h"
 #include "proto/frame.h"
 #include "storage/base/check.h"
@@ -35,74 +37,10 @@ absl::Status ValidateOpen(const local::Open& open) {
   return absl::OkStatus();
 }
 
+// So long nobody asks whether an opening could do without its prefix.
+constexpr std::chrono::seconds kPatience{2};
+
 }  // namespace
-
-// What a pool does for an opening: it looks at the prefix, and, of a run whose prefix is not known yet, opens its
-// folder in the cache.
-class Openings::Preparation {
- public:
-  Preparation(const Context& context, const local::Open& open, std::set<RunId> known)
-      : prefix_disk_(context.env.prefix_disk),
-        cache_disk_(context.env.cache_disk),
-        cache_(context.config.cache.path),
-        user_(context.env.process.user),
-        path_(open.prefix()),
-        observer_(open.observer()),
-        known_(std::move(known)) {}
-
-  PreparedPtr operator()() const {
-    auto prepared = std::make_shared<Prepared>();
-    prepared->status = observer_ ? ReachToRead(*prepared) : Reach(*prepared);
-    if (prepared->status.ok()) prepared->status = Look(*prepared);
-    return prepared;
-  }
-
- private:
-  absl::Status Reach(Prepared& prepared) const {
-    CAIRN_RETURN_IF_ERROR(MakeDirectories(prefix_disk_, path_, 0755));
-    const auto real = prefix_disk_.RealPath(path_);
-    if (!real.ok()) return Unavailable("{}: cannot be resolved", path_);
-    prepared.path = *real;
-    CAIRN_ASSIGN_OR_RETURN(prepared.prefix, Prefix::Open(prefix_disk_, prepared.path));
-    auto newest = prepared.prefix->NewestLaunch();
-    if (newest.ok()) {
-      prepared.newest = *std::move(newest);
-    } else if (absl::IsDataLoss(newest.status())) {
-      prepared.warnings.push_back(std::string(MessageOf(newest.status())));  // a new launch goes past it
-    } else {
-      return newest.status();
-    }
-    return absl::OkStatus();
-  }
-
-  // Nothing is made at the prefix, and where it cannot be written it is only read.
-  absl::Status ReachToRead(Prepared& prepared) const {
-    const auto real = prefix_disk_.RealPath(path_);
-    if (!real.ok()) return NotFound("{}: there is no such directory", path_);
-    prepared.path = *real;
-    CAIRN_ASSIGN_OR_RETURN(prepared.prefix, Prefix::OpenReadOnly(prefix_disk_, prepared.path));
-    if (prepared.prefix->run() == RunId()) return NotFound("{}: no run of Cairn's has this prefix", prepared.path);
-    auto writable = Prefix::Open(prefix_disk_, prepared.path);
-    prepared.read_only = !writable.ok();
-    if (writable.ok()) prepared.prefix = *std::move(writable);
-    return absl::OkStatus();
-  }
-
-  absl::Status Look(Prepared& prepared) const {
-    const RunId& run = prepared.prefix->run();
-    if (known_.contains(run)) return absl::OkStatus();
-    CAIRN_ASSIGN_OR_RETURN(prepared.look, LookAtPrefix(*prepared.prefix, {}));
-    CAIRN_ASSIGN_OR_RETURN(prepared.folder,
-                           CacheFolder::Open(cache_disk_, cache_, user_, BaseOf(prepared.path), run, prepared.path));
-    return absl::OkStatus();
-  }
-
-  Disk& prefix_disk_;
-  Disk& cache_disk_;
-  std::string cache_, user_, path_;
-  bool observer_;
-  std::set<RunId> known_;  // runs whose prefix is known
-};
 
 // --- One at a time ---
 
@@ -113,9 +51,13 @@ void Openings::Open(const std::shared_ptr<Connection>& connection, const std::sh
   }
   if (absl::Status status = ValidateOpen(open); !status.ok()) return call->Fail(status);
   if (context_.quiescing()) return call->Fail(Unavailable("the daemon is going away"));
-  call->WaitingFor(fmt::format("the prefix {}", open.prefix()));
-  const auto opening = std::make_shared<Opening>(Opening{.connection = connection, .call = call, .open = open});
-  auto& queue = queues_[open.prefix()];
+  Enqueue(std::make_shared<Opening>(
+      Opening{.connection = connection, .call = call, .open = open, .begun = context_.now(), .prepared = {}}));
+}
+
+void Openings::Enqueue(const OpeningPtr& opening) {
+  opening->call->WaitingFor(fmt::format("the prefix {}", opening->open.prefix()));
+  auto& queue = queues_[opening->open.prefix()];
   // Those whose deadline has passed go, so that repeated requests cannot grow the queue; the first one is under way.
   std::erase_if(queue, [&queue](const OpeningPtr& other) { return other != queue.front() && other->call->answered(); });
   queue.push_back(opening);
@@ -159,54 +101,95 @@ void Openings::Answer(const OpeningPtr& opening, local::OpenReply opened) {
 // --- The run ---
 
 void Openings::Prepare(const OpeningPtr& opening) {
-  context_.OnPrefix(Preparation(context_, opening->open, runs_.Adopted()),
-                    [this, opening](const PreparedPtr& prepared) { RunKnown(opening, prepared); });
+  if (silent_.contains(opening->open.prefix())) return DoesNotAnswer(opening);
+  opening->left = false;
+  opening->patience = context_.loop().After(kPatience, [this, opening] {
+    opening->patience = 0;
+    DoesNotAnswer(opening);
+  });
+  context_.OnPrefix(Preparation(context_, opening->open.prefix(), opening->open.observer(), runs_.Known()),
+                    [this, opening](const PreparedPtr& prepared) {
+                      opening->prepared = prepared;
+                      Answers(opening);
+                    });
 }
 
-void Openings::RunKnown(const OpeningPtr& opening, const PreparedPtr& prepared) {
-  if (!prepared->status.ok()) return Fail(opening, prepared->status);
-  Run* const run = runs_.Find(prepared->prefix->run());
-  if (run == nullptr) return LoadRun(opening, prepared);
-  RunReached(opening, *run, *prepared);
+void Openings::RunKnown(const OpeningPtr& opening) {
+  const Prepared& prepared = *opening->prepared;
+  if (!prepared.status.ok()) return Fail(opening, prepared.status);
+  Run* const run = runs_.Find(prepared.prefix->run());
+  if (run == nullptr) return LoadRun(opening);
+  opened_as_[opening->open.prefix()] = run->id;
+  RunReached(opening, *run);
 }
 
 // Its folder in the cache is new, or could not be read at the start. Once, however many open the prefix by whatever
 // names: nothing of the run may be in use meanwhile.
-void Openings::LoadRun(const OpeningPtr& opening, const PreparedPtr& prepared) {
+void Openings::LoadRun(const OpeningPtr& opening) {
+  const PreparedPtr prepared = opening->prepared;
   auto [waiting, first] = loading_.try_emplace(prepared->prefix->run());
-  waiting->second.emplace_back(opening, prepared);
+  waiting->second.push_back(opening);
   if (!first) return;
   context_.OnCache([folder = prepared->folder] { return LookAtCache(*folder); },
                    [this, prepared](absl::StatusOr<CacheContents> contents) {
                      const RunId id = prepared->prefix->run();
                      const auto openings = std::move(loading_.extract(id).mapped());
                      if (contents.ok()) runs_.Add(id, prepared->path, prepared->folder, *std::move(contents));
-                     for (const auto& [waited, its] : openings) {
-                       if (!contents.ok()) its->status = Annotate(contents.status(), prepared->folder->path());
-                       RunKnown(waited, its);
+                     for (const OpeningPtr& waited : openings) {
+                       if (!contents.ok()) {
+                         waited->prepared->status = Annotate(contents.status(), prepared->folder->path());
+                       }
+                       RunKnown(waited);
                      }
                    });
 }
 
-void Openings::RunReached(const OpeningPtr& opening, Run& run, const Prepared& prepared) {
+void Openings::RunReached(const OpeningPtr& opening, Run& run) {
+  const Prepared& prepared = *opening->prepared;
   Warn(prepared.warnings);
-  run.gate.Reached(prepared.prefix, prepared.read_only);
-  if (!run.inventory.prefix_adopted()) {
-    run.gate.MovedTo(prepared.path);
-    Warn(prepared.look.warnings);
-    run.inventory.AdoptPrefix(prepared.look);
+  TellWhere(run, prepared);
+  run.gate.Reached(prepared.prefix, prepared.path, prepared.read_only);
+  if (!run.inventory.prefix_adopted() && prepared.look) {
+    Warn(prepared.look->warnings);
+    run.inventory.AdoptPrefix(*prepared.look);
     opening->looked = true;
   }
   if (opening->open.observer()) return Observe(opening, run);
   run.gate.LivesHere();
+  run.keeper.TellConfirmed(prepared.confirmed);
   run.removals.Tidy();
   run.views.MakeMissing();
   runs_.LivesAt(run.gate.path(), run.id);
   LaunchSeen(run, prepared);
-  run.ids.Ensure([this, opening, &run](const absl::Status& status) {
-    if (!status.ok()) return Fail(opening, status);
-    Decide(opening, run);
-  });
+  Decide(opening, run);
+}
+
+// Where the run is now, and what its directory was before, is kept with the cache: a copy of the directory is told from
+// it by that, and what was made under another identity of it is its own.
+void Openings::TellWhere(Run& run, const Prepared& prepared) const {
+  const RunIdentity& identity = prepared.prefix->identity();
+  if (identity.made_now && identity.parent) {
+    context_.Warn(
+        fmt::format("{}: is a copy of run {}'s directory, and from now on a branch, run {}: its checkpoints can be "
+                    "restored, what caches hold of the parent is not used. If it was moved and not copied: "
+                    "`cairn run moved {}`",
+                    prepared.path, identity.parent->Hex(), identity.run.Hex(), prepared.path));
+  }
+  const RunRecord record = run.folder->record();
+  if (record.prefix == prepared.path && std::ranges::includes(record.run.before, identity.before)) return;
+  if (record.prefix != prepared.path) {
+    spdlog::info("run {}: its directory is {} now, it was {}", run.name, prepared.path, record.prefix);
+  }
+  context_.OnCache(
+      [folder = run.folder, path = prepared.path, before = identity.before] {
+        return folder->ChangeRecord([&](RunRecord& noted) {
+          noted.prefix = path;
+          noted.run.before.insert(before.begin(), before.end());
+        });
+      },
+      [this, &run](const absl::Status& status) {
+        if (!status.ok()) context_.Warn(fmt::format("run {}: {}", run.name, MessageOf(status)));
+      });
 }
 
 // Made by another daemon, or by one before this one. One that is being made here is entered when it is.
@@ -230,21 +213,82 @@ void Openings::Decide(const OpeningPtr& opening, Run& run) {
   }
   const local::Open& open = opening->open;
   if (open.launch() != 0) return Reattach(opening, run);
-  if (NeverHeardOfItsSession(*opening, run)) return Admit(opening, run, *run.ledger.newest());
+  if (const Launch* newest = run.ledger.newest(); newest != nullptr && !newest->ours) {
+    return DecideAgainstOther(opening, run);
+  }
+  if (NeverHeardOfItsSession(*opening, run)) return Join(opening, run);
   const auto decided = run.ledger.Decide(open.launch_key(), open.rank(), open.nranks(), open.takeover());
   if (!decided.ok()) return Fail(opening, decided.status());
   switch (*decided) {
     case Ledger::Joining::kJoin:
-      return Admit(opening, run, *run.ledger.newest());
+      return Join(opening, run);
     case Ledger::Joining::kMakeNew:
       return MakeLaunch(opening, run);
     case Ledger::Joining::kBusy:
+      if (IsRestartOf(open.launch_key(), run.ledger.newest()->key)) return MakeLaunch(opening, run);
       if (sessions_.OnlyBroken(run)) return DecideLater(opening, run);
-      opening->call->Fail(local::BUSY, fmt::format("launch {} of run {} is still alive ({}); wait for it, end it, or "
-                                                   "open with takeover",
-                                                   run.ledger.newest()->id, run.name, sessions_.Describe(run)));
-      return End(opening);
+      return Busy(opening, run, sessions_.Describe(run));
   }
+}
+
+void Openings::Busy(const OpeningPtr& opening, const Run& run, const std::string& who) {
+  opening->call->Fail(local::BUSY, fmt::format("launch {} of run {} is still alive ({}); wait for it, end it, or open "
+                                               "with takeover",
+                                               run.ledger.newest()->id, run.name, who));
+  End(opening);
+}
+
+// Whether it lives is told by its lease: one that changes under our eyes does, one that has not changed for its term
+// does not.
+void Openings::DecideAgainstOther(const OpeningPtr& opening, Run& run) {
+  using Verdict = LeaseWatch::Verdict;
+  const local::Open& open = opening->open;
+  const Launch& newest = *run.ledger.newest();
+  const Prepared& prepared = *opening->prepared;
+  if (!prepared.newest || prepared.newest->id < newest.id) {
+    return Fail(opening, FailedPrecondition("{}: launch {}, which was seen here before, is gone: the directory was set "
+                                            "back. A daemon that is started anew goes by what is there",
+                                            prepared.path, newest.id));
+  }
+  const LeaseWatch::Judged judged =
+      run.keeper.watch().Judge({.run = run.id,
+                                .launch = newest.id,
+                                .launch_run = prepared.newest->has_base() ? prepared.newest->run : run.id,
+                                .own_cache = context_.cache_id,
+                                .own_term = std::chrono::milliseconds(context_.config.lease.term_ms),
+                                .lease = prepared.lease,
+                                .now = context_.now()});
+  const bool over = judged.verdict == Verdict::kOver;
+  if (!over && newest.key == open.launch_key()) {
+    return Fail(opening,
+                FailedPrecondition("launch {} of run {} is served by the daemon on {} ({}): all ranks of a launch "
+                                   "must use one daemon, on one node",
+                                   newest.id, run.name, newest.maker, judged.holder));
+  }
+  if (over || open.takeover() || IsRestartOf(open.launch_key(), newest.key)) return MakeLaunch(opening, run);
+  if (judged.verdict == Verdict::kLive) return Busy(opening, run, judged.holder);
+  if (judged.verdict == Verdict::kDraining && TimeIsUp(*opening, judged.look_again)) {
+    context_.Warn(
+        fmt::format("run {}: launch {} is left behind before it was drained: {}", run.name, newest.id, judged.holder));
+    return MakeLaunch(opening, run);
+  }
+  opening->call->WaitingFor(fmt::format("the end of launch {} of run {} ({})", newest.id, run.name, judged.holder));
+  LookAgain(opening, judged.look_again);
+}
+
+bool Openings::TimeIsUp(const Opening& opening, std::chrono::milliseconds pause) const {
+  const std::chrono::milliseconds allowed = opening.call->deadline();
+  const std::chrono::milliseconds to_begin = std::min<std::chrono::milliseconds>(allowed / 10, std::chrono::seconds(5));
+  return context_.now() + pause + to_begin > opening.begun + allowed;
+}
+
+// Others that open the same prefix have their turn meanwhile.
+void Openings::LookAgain(const OpeningPtr& opening, std::chrono::milliseconds pause) {
+  End(opening);
+  context_.loop().After(pause, [this, opening] {
+    if (!IsUnheard(*opening) && !context_.quiescing()) return Enqueue(opening);
+    opening->call->Fail(Unavailable("the daemon is going away"));
+  });
 }
 
 void Openings::DecideLater(const OpeningPtr& opening, Run& run) {
@@ -255,7 +299,7 @@ void Openings::DecideLater(const OpeningPtr& opening, Run& run) {
     if (IsUnheard(*opening)) return true;
     if (sessions_.OnlyBroken(run)) return false;
     context_.loop().Post([this, opening] {
-      if (!opening->call->answered()) Open(opening->connection, opening->call, opening->open);
+      if (!opening->call->answered()) Enqueue(opening);
     });
     return true;
   });
@@ -281,6 +325,10 @@ void Openings::Reattach(const OpeningPtr& opening, Run& run) {
                                                    open.launch(), launch ? launch->id : 0));
     return End(opening);
   }
+  if (!launch->ours) {
+    return Fail(opening, FailedPrecondition("launch {} is served by the daemon on {}: its ranks must come back there",
+                                            launch->id, launch->maker));
+  }
   if (launch->nranks != open.nranks()) {
     return Fail(opening, InvalidArgument("launch {} has {} ranks, this rank says {}", launch->id, launch->nranks,
                                          open.nranks()));
@@ -291,47 +339,86 @@ void Openings::Reattach(const OpeningPtr& opening, Run& run) {
   if (launch->ranks[open.rank()] == RankState::kClosed) {
     return Fail(opening, FailedPrecondition("launch {}: rank {} has closed its session", launch->id, open.rank()));
   }
-  Admit(opening, run, *launch);
+  Join(opening, run);
 }
 
-// Someone else may have committed datasets since this daemon looked (`cairn adopt` does): a new launch restarts from
-// the newest there is, so it is looked again first.
-void Openings::MakeLaunch(const OpeningPtr& opening, Run& run) {
-  struct Made {
-    PrefixLook look;
-    absl::StatusOr<LaunchRecord> record = absl::UnknownError("");
-  };
-  Inventory::Known before = run.inventory.WhatIsKnown();
-  auto make = [prefix = run.gate.prefix(), key = opening->open.launch_key(), nranks = opening->open.nranks(),
-               looked = opening->looked, known = std::move(before.known)] {
-    Made made;
-    made.record = [&]() -> absl::StatusOr<LaunchRecord> {
-      if (!looked) {
-        CAIRN_ASSIGN_OR_RETURN(made.look, LookAtPrefix(*prefix, known));
-      }
-      return prefix->MakeLaunch(key, nranks);
-    }();
-    return made;
-  };
-  making_.try_emplace(run.id);
-  context_.OnPrefix(std::move(make), [this, opening, &run, had = std::move(before.had)](const Made& made) {
-    if (!made.record.ok()) return LaunchMade(opening, run, made.record);
-    Warn(made.look.warnings);
-    if (!opening->looked) run.inventory.AdoptSince(made.look, had);
-    run.ids.Ensure([this, opening, &run, record = *made.record](const absl::Status& status) {
-      LaunchMade(opening, run, status.ok() ? absl::StatusOr<LaunchRecord>(record) : status);
-    });
+// A launch that a daemon before this one has made goes on with ids and a lease of this one.
+void Openings::Join(const OpeningPtr& opening, Run& run) {
+  run.ids.Ensure([this, opening, &run, id = run.ledger.newest()->id](const absl::Status& status) {
+    if (!status.ok()) return Fail(opening, status);
+    const Launch* now = run.ledger.newest();
+    if (now->id != id) return Decide(opening, run);  // another was made meanwhile
+    const Prepared* prepared = opening->prepared.get();
+    if (prepared != nullptr && prepared->newest && prepared->newest->id == id) run.keeper.Resume(*prepared->newest);
+    Admit(opening, run, *now);
   });
 }
 
-void Openings::LaunchMade(const OpeningPtr& opening, Run& run, const absl::StatusOr<LaunchRecord>& record) {
+// What making a launch has come to.
+struct Openings::Made {
+  absl::Status status;
+  LaunchRecord record;
+  LeaseRecord lease;
+  IdBlock ids;
+  PrefixLook look;
+  SteadyTime began;
+};
+
+// In this order: the launch with its base, so that what counts is decided; its lease, so that others wait; its ids; a
+// look at what it may restart from, which others may have changed since this daemon looked; then the cache's record, by
+// which a later daemon knows under which launch it acts.
+void Openings::MakeLaunch(const OpeningPtr& opening, Run& run) {
+  Inventory::Known before = run.inventory.WhatIsKnown();
+  const local::Open& open = opening->open;
+  auto make =
+      [prefix = run.gate.prefix(), folder = run.folder, after = opening->prepared->after(),
+       wanted = NewLaunch{.key = open.launch_key(), .nranks = open.nranks(), .run = {}, .maker = ThisDaemon(context_)},
+       above = run.ids.highest(), term_ms = context_.config.lease.term_ms, began = context_.now(),
+       known = std::move(before.known), cached = std::move(before.cached)] {
+        Made made;
+        made.began = began;
+        made.status = [&]() -> absl::Status {
+          CAIRN_ASSIGN_OR_RETURN(made.record, prefix->MakeLaunch(wanted, after));
+          CAIRN_ASSIGN_OR_RETURN(made.lease, prefix->MakeLease({.run = {},
+                                                                .launch = made.record.id,
+                                                                .cache = wanted.maker.cache,
+                                                                .host = wanted.maker.host,
+                                                                .pid = wanted.maker.pid,
+                                                                .term_ms = term_ms,
+                                                                .state = LeaseRecord::State::kLive,
+                                                                .what = "just begun"}));
+          CAIRN_ASSIGN_OR_RETURN(made.ids, prefix->ReserveIds(above));
+          CAIRN_ASSIGN_OR_RETURN(made.look, LookAtPrefix(*prefix, known, cached));
+          return folder->ChangeRecord([&](RunRecord& record) { record.served = made.record.id; });
+        }();
+        if (!made.status.ok() && made.lease.epoch != 0) {  // nobody will serve it
+          made.lease.state = LeaseRecord::State::kEnded;
+          prefix->WriteLease(made.lease).IgnoreError();
+        }
+        return made;
+      };
+  making_.try_emplace(run.id);
+  context_.OnPrefix(std::move(make), [this, opening, &run, had = std::move(before.had)](const Made& made) {
+    if (made.status.ok()) {
+      Warn(made.look.warnings);
+      run.ids.Begin(made.ids);
+      run.inventory.AdoptSince(made.look, had);
+    }
+    LaunchMade(opening, run, made);
+  });
+}
+
+void Openings::LaunchMade(const OpeningPtr& opening, Run& run, const Made& made) {
   const std::vector<OpeningPtr> waiting = std::move(making_.extract(run.id).mapped());
-  if (record.ok()) {
-    const Launch& launch = sessions_.EnterLaunch(run, *record, /*from_record=*/false);
+  if (made.status.ok()) {
+    run.keeper.Begin(made.record, made.lease, made.began);
+    const Launch& launch = sessions_.EnterLaunch(run, made.record, /*from_record=*/false);
     spdlog::info("run {}: launch {} with {} ranks", run.name, launch.id, launch.nranks);
     Admit(opening, run, launch);
+  } else if (absl::IsAborted(made.status) && made.record.id == 0) {
+    Prepare(opening);  // somebody has made one meanwhile: whether it lives is another question
   } else {
-    Fail(opening, record.status());
+    Fail(opening, made.status);
   }
   for (const OpeningPtr& next : waiting) Decide(next, run);
 }
@@ -349,14 +436,14 @@ void Openings::Admit(const OpeningPtr& opening, Run& run, const Launch& launch) 
 void Openings::Observe(const OpeningPtr& opening, Run& run) {
   if (opening->looked || HasLaunch(run)) return AdmitObserver(opening, run);
   Inventory::Known before = run.inventory.WhatIsKnown();
-  context_.OnPrefix(
-      [prefix = run.gate.prefix(), known = std::move(before.known)] { return LookAtPrefix(*prefix, known); },
-      [this, opening, &run, had = std::move(before.had)](const absl::StatusOr<PrefixLook>& look) {
-        if (!look.ok()) return Fail(opening, look.status());
-        Warn(look->warnings);
-        if (!HasLaunch(run)) run.inventory.AdoptSince(*look, had);
-        AdmitObserver(opening, run);
-      });
+  context_.OnPrefix([prefix = run.gate.prefix(), known = std::move(before.known),
+                     cached = std::move(before.cached)] { return LookAtPrefix(*prefix, known, cached); },
+                    [this, opening, &run, had = std::move(before.had)](const absl::StatusOr<PrefixLook>& look) {
+                      if (!look.ok()) return Fail(opening, look.status());
+                      Warn(look->warnings);
+                      if (!HasLaunch(run)) run.inventory.AdoptSince(*look, had);
+                      AdmitObserver(opening, run);
+                    });
 }
 
 bool Openings::HasLaunch(const Run& run) const {

@@ -6,6 +6,7 @@
 
 #include <absl/status/status.h>
 
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "daemon/core/door.h"
 #include "daemon/core/inventory.h"
 #include "daemon/core/ledger.h"
+#include "daemon/core/preparation.h"
 #include "daemon/core/runs.h"
 #include "daemon/core/sessions.h"
 #include "proto/local.pb.h"
@@ -41,23 +43,15 @@ class Openings {
     std::shared_ptr<Connection> connection;
     std::shared_ptr<Call> call;
     local::Open open;
-    bool looked = false;  // at what the prefix holds
+    SteadyTime begun;
+    PreparedPtr prepared;  // as last looked
+    bool looked = false;   // at what the prefix holds
+    Loop::TimerId patience = 0;
+    bool left = false;  // the queue, while the prefix is still being asked
   };
   using OpeningPtr = std::shared_ptr<Opening>;
-  // What the pool found out about a prefix.
-  struct Prepared {
-    absl::Status status;
-    std::string path;  // resolved
-    std::shared_ptr<Prefix> prefix;
-    bool read_only = false;
-    std::optional<LaunchRecord> newest;
-    std::vector<std::string> warnings;
-    PrefixLook look;  // if the run's prefix was not known, and `folder`, too
-    std::shared_ptr<CacheFolder> folder;
-  };
-  using PreparedPtr = std::shared_ptr<Prepared>;
-  class Preparation;
 
+  void Enqueue(const OpeningPtr& opening);
   bool IsOpening(const Connection& connection) const;
   bool IsUnheard(const Opening& opening) const;
   void End(const OpeningPtr& opening);
@@ -66,19 +60,36 @@ class Openings {
 
   // --- The run ---
   void Prepare(const OpeningPtr& opening);
-  void LoadRun(const OpeningPtr& opening, const PreparedPtr& prepared);
-  void RunKnown(const OpeningPtr& opening, const PreparedPtr& prepared);
-  void RunReached(const OpeningPtr& opening, Run& run, const Prepared& prepared);
+  void LoadRun(const OpeningPtr& opening);
+  void RunKnown(const OpeningPtr& opening);
+  void RunReached(const OpeningPtr& opening, Run& run);
+  void TellWhere(Run& run, const Prepared& prepared) const;
   void LaunchSeen(Run& run, const Prepared& prepared);
   void Warn(const std::vector<std::string>& warnings) const;
+
+  // --- Without the prefix, which does not answer (openings_offline.cc) ---
+  void DoesNotAnswer(const OpeningPtr& opening);
+  void Answers(const OpeningPtr& opening);
+  Run* KnownByPath(const std::string& path) const;
+  bool DecideOffline(const OpeningPtr& opening);
+  bool MayBeginOffline(const Opening& opening, const Run& run) const;
+  void BeginOffline(const OpeningPtr& opening, Run& run);
+  void BegunOffline(const OpeningPtr& opening, Run& run, const ProvisionalLaunch& launch, const absl::Status& noted);
 
   // --- The launch ---
   void Decide(const OpeningPtr& opening, Run& run);
   void DecideLater(const OpeningPtr& opening, Run& run);
+  void Busy(const OpeningPtr& opening, const Run& run, const std::string& who);
+  // The newest launch is another daemon's.
+  void DecideAgainstOther(const OpeningPtr& opening, Run& run);
+  void LookAgain(const OpeningPtr& opening, std::chrono::milliseconds pause);
+  bool TimeIsUp(const Opening& opening, std::chrono::milliseconds pause) const;
   bool NeverHeardOfItsSession(const Opening& opening, const Run& run) const;
   void Reattach(const OpeningPtr& opening, Run& run);
+  void Join(const OpeningPtr& opening, Run& run);
+  struct Made;
   void MakeLaunch(const OpeningPtr& opening, Run& run);
-  void LaunchMade(const OpeningPtr& opening, Run& run, const absl::StatusOr<LaunchRecord>& record);
+  void LaunchMade(const OpeningPtr& opening, Run& run, const Made& made);
   void Admit(const OpeningPtr& opening, Run& run, const Launch& launch);
 
   // --- Observers ---
@@ -91,7 +102,10 @@ class Openings {
   Runs& runs_;
   Sessions& sessions_;
   std::map<std::string, std::deque<OpeningPtr>> queues_;  // by prefix as given; the first one is under way
-  std::map<RunId, std::vector<std::pair<OpeningPtr, PreparedPtr>>> loading_;
+  std::map<RunId, std::vector<OpeningPtr>> loading_;
+  std::map<std::string, RunId> opened_as_;  // by prefix as given: which run it was, the last time
+  // Prefixes as given that have not answered for a while: who waits until one does.
+  std::map<std::string, std::vector<OpeningPtr>> silent_;
   std::map<RunId, std::vector<OpeningPtr>> making_;  // runs whose launch is being made: decided once it is
 };
 

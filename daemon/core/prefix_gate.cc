@@ -21,8 +21,11 @@ absl::Status PrefixGate::OutOfReach() const {
   return Unavailable("{} is out of reach", path_);
 }
 
-void PrefixGate::Reached(const std::shared_ptr<Prefix>& prefix, bool read_only) {
-  if (prefix_ && (!read_only_ || read_only)) return;  // a flush may have opened it before
+void PrefixGate::Reached(const std::shared_ptr<Prefix>& prefix, const std::string& path, bool read_only) {
+  const bool moved =
+      path != path_ || prefix->identity().before != (prefix_ ? prefix_->identity().before : std::set<RunId>());
+  if (prefix_ && !moved && (!read_only_ || read_only)) return;  // a flush may have opened it before
+  path_ = path;
   prefix_ = prefix;
   read_only_ = read_only;
 }

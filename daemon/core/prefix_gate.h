@@ -36,9 +36,9 @@ class PrefixGate {
   bool writable() const { return prefix_ && !read_only_; }
   bool usable() const { return prefix_ && !replaced_; }
   absl::Status OutOfReach() const;
-  // An opening has reached it. An observer may have been the first, where nothing can be written.
-  void Reached(const std::shared_ptr<Prefix>& prefix, bool read_only);
-  void MovedTo(std::string path) { path_ = std::move(path); }  // as resolved when it was opened
+  // An opening has reached it, at `path`, resolved: it may have been renamed. An observer may have been the first,
+  // where nothing can be written.
+  void Reached(const std::shared_ptr<Prefix>& prefix, const std::string& path, bool read_only);
 
   // --- Does the run live there? ---
   bool replaced() const { return replaced_; }  // the prefix was made anew: this run is history

@@ -13,40 +13,46 @@ namespace cairn {
 using Change = PrefixGate::Change;
 
 Removals::Removals(const Context& context, std::string run_name, Ledger& ledger, PrefixGate& gate, NodeRecord& record,
-                   std::function<bool(DatasetId)> in_use)
+                   std::function<bool(DatasetId)> in_use, const LaunchKeeper& keeper)
     : context_(context),
       run_name_(std::move(run_name)),
       ledger_(ledger),
       gate_(gate),
       record_(record),
-      in_use_(std::move(in_use)) {}
+      in_use_(std::move(in_use)),
+      keeper_(keeper) {}
 
 absl::Status Removals::IsScrs(DatasetId id) {
   return FailedPrecondition("dataset {} is SCR's own: only `cairn index remove` takes it from the prefix", id);
 }
 
 void Removals::Remove(const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
+  RemoveAs(dataset, /*committer=*/0, std::move(then));
+}
+
+void Removals::RemoveAs(const DatasetPtr& dataset, LaunchId committer, std::function<void(absl::Status)> then) {
   if (dataset->foreign) return then(IsScrs(dataset->id));
   if (!dataset->in_prefix()) return then(absl::OkStatus());
   if (!gate_.usable()) return then(gate_.OutOfReach());
-  RemoveNow(dataset, std::move(then));
+  RemoveNow(dataset, committer, std::move(then));
 }
 
 // A removal may take away what a commit has just put there: only one of the two at a time.
-void Removals::RemoveNow(const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
+void Removals::RemoveNow(const DatasetPtr& dataset, LaunchId committer, std::function<void(absl::Status)> then) {
   const auto lease = gate_.TryTake(dataset->kind.files ? Change::kRemoveFiles : Change::kRemove);
-  if (!lease) return gate_.WhenFree([this, dataset, then] { Remove(dataset, then); });
+  if (!lease) return gate_.WhenFree([this, dataset, committer, then] { RemoveAs(dataset, committer, then); });
   std::vector<catalogue::Catalogue> catalogues;
   if (dataset->described()) catalogues = CataloguesOf(*dataset);
   record_.Settled(dataset->id);
   ledger_.RemovalBegan(*dataset);
   record_.Store();
   context_.OnPrefix(
-      [prefix = gate_.prefix(), id = dataset->id, catalogues = std::move(catalogues)]() mutable -> absl::Status {
+      [prefix = gate_.prefix(), id = dataset->id, committer,
+       catalogues = std::move(catalogues)]() mutable -> absl::Status {
         if (catalogues.empty()) {
           CAIRN_ASSIGN_OR_RETURN(catalogues, prefix->Catalogues(id));
         }
-        return prefix->Remove(id, catalogues);
+        return prefix->Remove(id, catalogues, committer);
       },
       [this, lease, dataset, then = std::move(then)](const absl::Status& status) {
         if (status.ok()) {
@@ -64,12 +70,16 @@ void Removals::ApplyPolicy() {
   std::vector<DatasetFacts> own = FactsOf(ledger_, context_.config.flush);
   std::erase_if(own, [this](const DatasetFacts& facts) { return ledger_.Get(facts.id)->foreign; });
   for (DatasetId id : PrefixRemovals(own, context_.config.prefix)) {
-    const DatasetPtr old = ledger_.Get(id);
-    if (!old) continue;
-    Remove(old, [this, id](const absl::Status& removed) {
-      if (!removed.ok()) context_.Warn(fmt::format("dataset {}: {}", id, MessageOf(removed)));
-    });
+    if (const DatasetPtr old = ledger_.Get(id)) RemoveByPolicy(old);
   }
+}
+
+void Removals::RemoveByPolicy(const DatasetPtr& dataset) {
+  const Launch* newest = ledger_.newest();
+  if (newest != nullptr && (!newest->ours || newest->provisional)) return;  // its launch has the say now
+  RemoveAs(dataset, keeper_.committer(), [this, id = dataset->id](const absl::Status& removed) {
+    if (!removed.ok() && !IsFenced(removed)) context_.Warn(fmt::format("dataset {}: {}", id, MessageOf(removed)));
+  });
 }
 
 void Removals::GaveWay(DatasetId id, DatasetId to) {

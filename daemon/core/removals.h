@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "daemon/core/context.h"
+#include "daemon/core/launch_keeper.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/node_record.h"
 #include "daemon/core/prefix_gate.h"
@@ -22,11 +23,11 @@ class Removals {
  public:
   // `in_use`: something is still being written to what was begun of the dataset.
   Removals(const Context& context, std::string run_name, Ledger& ledger, PrefixGate& gate, NodeRecord& record,
-           std::function<bool(DatasetId)> in_use);
+           std::function<bool(DatasetId)> in_use, const LaunchKeeper& keeper);
   Removals(const Removals&) = delete;
 
-  // `then` hears how it went, now or later. kFailedPrecondition: it is SCR's own; kUnavailable: out of reach. Not there
-  // any more: OK.
+  // The user's will. `then` hears how it went, now or later. kFailedPrecondition: it is SCR's own; kUnavailable: out of
+  // reach. Not there any more: OK.
   void Remove(const DatasetPtr& dataset, std::function<void(absl::Status)> then);
   static absl::Status IsScrs(DatasetId id);  // and hence not to be removed
   // What prefix.keep_last lets go. After a commit.
@@ -41,7 +42,10 @@ class Removals {
   void Tidy();
 
  private:
-  void RemoveNow(const DatasetPtr& dataset, std::function<void(absl::Status)> then);
+  // By policy: under the launch that this daemon serves, and only if no newer one may have chosen it.
+  void RemoveByPolicy(const DatasetPtr& dataset);
+  void RemoveAs(const DatasetPtr& dataset, LaunchId committer, std::function<void(absl::Status)> then);
+  void RemoveNow(const DatasetPtr& dataset, LaunchId committer, std::function<void(absl::Status)> then);
 
   const Context& context_;
   const std::string run_name_;
@@ -49,6 +53,7 @@ class Removals {
   PrefixGate& gate_;
   NodeRecord& record_;
   const std::function<bool(DatasetId)> in_use_;
+  const LaunchKeeper& keeper_;
 };
 
 }  // namespace cairn

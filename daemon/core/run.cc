@@ -27,30 +27,40 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
                 [this] {
                   removals.Tidy();
                   views.MakeMissing();
+                  keeper.PrefixReached();
                 },
             .on_replaced = [this] { flusher.StopAll(); },
             .on_free = [this] { AfterStep(); }}),
+      keeper(shared.context, {name, folder, ledger, gate},
+             {.flushing = [this](DatasetId dataset_id) { return flusher.Has(dataset_id); },
+              .on_newer = [this](const LaunchRecord& launch) { shared_.on_newer_launch(*this, launch); },
+              .on_confirmed = [this](const auto& launches) { shared_.on_confirmed(*this, launches); }}),
       record(shared.context, name, folder, ledger),
       folders(shared.context, [this](DatasetId dataset_id) { FolderUnused(dataset_id); }),
       bases(shared.context, folder, ledger, folders),
       cache(shared.context, {id, name, folder, shared.room, shared.images, ledger, gate, record, folders, bases},
             {.on_left = [this] { LeftCache(); }, .look_again = [this] { ApplyPolicy(); }}),
       ids(shared.context, name, gate),
-      inventory(shared.context, {name, ledger, ids, gate, record, folders, cache},
-                [this](DatasetId dataset_id) { return flusher.Has(dataset_id); }),
+      inventory(
+          shared.context, {name, ledger, ids, gate, record, folders, cache},
+          [this](DatasetId dataset_id) { return flusher.Has(dataset_id); },
+          [this](const std::string& mark) { return keeper.IsProvisional(mark); }),
       views(shared.context, name, gate),
-      removals(shared.context, name, ledger, gate, record,
-               [this](DatasetId dataset_id) {
-                 return flusher.Has(dataset_id) || stores.Writes(dataset_id) || growing.Has(dataset_id);
-               }),
+      removals(
+          shared.context, name, ledger, gate, record,
+          [this](DatasetId dataset_id) {
+            return flusher.Has(dataset_id) || stores.Writes(dataset_id) || growing.Has(dataset_id);
+          },
+          keeper),
       stores(shared.context, name, folder, shared.room, ledger, gate, record, removals),
-      growing(shared.context, {name, folder, ledger, gate, record, folders, removals, shared.slots.throttle},
+      growing(shared.context, {name, folder, ledger, gate, record, folders, removals, shared.slots.throttle, keeper},
               {.places = [this](DatasetId dataset_id) { return names.Places(dataset_id); },
                .on_change = [this] { waits.Changed(); }}),
       steering(shared.context, name, ledger, gate, waits),
-      flusher(shared.context,
-              {name, folder, flush_file, shared.slots, ledger, gate, record, removals, growing, cache, inventory},
-              {.on_step = [this] { AfterStep(); }, .look_again = [this] { ApplyPolicy(); }}),
+      flusher(
+          shared.context,
+          {name, folder, flush_file, shared.slots, ledger, gate, record, removals, growing, cache, inventory, keeper},
+          {.on_step = [this] { AfterStep(); }, .look_again = [this] { ApplyPolicy(); }}),
       notes(shared.context, id, name, ledger, gate, flush_file,
             [this](DatasetId dataset_id) { return flusher.InFlight(dataset_id); }),
       entry(shared.context, {name, folder, ledger, ids, cache, stores, folders, bases}),
@@ -69,6 +79,7 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
 void Run::ApplyPolicy() {
   if (shared_.context.quiescing() || gate.replaced()) return;
   flusher.Plan();
+  keeper.Update();
   cache.ApplyPolicy();
   notes.Update();
 }
@@ -132,6 +143,7 @@ void Run::DatasetFailed(const DatasetPtr& dataset, const std::string& why) {
 }
 
 void Run::Quiesce() {
+  keeper.Stop();
   flusher.StopAll();
   growing.StopAll();
 }

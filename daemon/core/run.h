@@ -22,6 +22,7 @@
 #include "daemon/core/growing.h"
 #include "daemon/core/image_store.h"
 #include "daemon/core/inventory.h"
+#include "daemon/core/launch_keeper.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/levels.h"
 #include "daemon/core/node_record.h"
@@ -48,7 +49,10 @@ class Run {
     CacheRoom& room;
     ImageStore& images;
     FlushSlots& slots;
-    std::function<void(const Run&)> others_turn;  // a slot may have become free for other runs
+    std::function<void(const Run&)> others_turn;                     // a slot may have become free for other runs
+    std::function<void(Run&, const LaunchRecord&)> on_newer_launch;  // another daemon has made one
+    // Launches that had begun without the prefix are there now.
+    std::function<void(Run&, const std::vector<ConfirmedLaunch>&)> on_confirmed;
     std::function<void()> on_change;
   };
   Run(const Shared& shared, const RunId& run_id, const std::string& prefix_path,
@@ -85,6 +89,7 @@ class Run {
   Waits waits;
   ContainerLists lists;
   PrefixGate gate;
+  LaunchKeeper keeper;
   NodeRecord record;
   DatasetFolders folders;
   BaseFiles bases;

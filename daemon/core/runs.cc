@@ -27,7 +27,7 @@ absl::StatusOr<CachedRuns> Runs::LoadCached() const {
   CachedRuns cached;
   std::set<RunId> known;
   for (const CacheFolder::Found& one : found) {
-    if (!known.insert(one.run).second) continue;  // someone's copy of a run's folder: Open takes the first
+    if (!known.insert(one.run.run).second) continue;  // someone's copy of a run's folder: Open takes the first
     const absl::Status loaded = [&]() -> absl::Status {
       CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<CacheFolder> folder,
                              CacheFolder::Open(disk, cache, user, one.run_name, one.run, one.prefix));
@@ -45,7 +45,7 @@ absl::StatusOr<CachedRuns> Runs::LoadCached() const {
 void Runs::Enter(CachedRuns cached) {
   for (std::string& warning : cached.warnings) context_.Warn(std::move(warning));
   for (CachedRuns::One& one : cached.runs) {
-    Add(one.run, one.prefix, std::move(one.folder), std::move(one.contents));
+    Add(one.run.run, one.prefix, std::move(one.folder), std::move(one.contents));
   }
   std::uint64_t bytes_max = context_.config.cache.bytes_max;
   // Nine tenths of what we have or could have; the rest is for others on the same file system.
@@ -93,12 +93,18 @@ absl::StatusOr<Run*> Runs::FindNamed(const std::string& name) const {
   return found.front();
 }
 
-std::set<RunId> Runs::Adopted() const {
-  std::set<RunId> adopted;
+Preparation::Known Runs::Known() const {
+  Preparation::Known known;
   for (const auto& [id, run] : runs_) {
-    if (run->inventory.prefix_adopted()) adopted.insert(id);
+    known.paths[id] = run->gate.path();
+    known.confirm[id] = run->keeper.MakeConfirm();
+    if (run->inventory.prefix_adopted()) {
+      known.looked_at.insert(id);
+    } else {
+      known.cached[id] = run->inventory.CachedOrigins();
+    }
   }
-  return adopted;
+  return known;
 }
 
 Run& Runs::Add(const RunId& id, const std::string& prefix_path, std::shared_ptr<CacheFolder> folder,

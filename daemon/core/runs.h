@@ -9,13 +9,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "daemon/core/cache_room.h"
 #include "daemon/core/context.h"
 #include "daemon/core/inventory.h"
+#include "daemon/core/preparation.h"
 #include "storage/base/ids.h"
 #include "storage/place/cache/cache_folder.h"
 
@@ -26,7 +26,7 @@ class Run;
 // What the cache holds of all runs.
 struct CachedRuns {
   struct One {
-    RunId run;
+    RunIdentity run;
     std::string prefix;  // as last opened on this node
     std::shared_ptr<CacheFolder> folder;
     CacheContents contents;
@@ -57,8 +57,8 @@ class Runs {
   // By a path of a prefix, an identity or a beginning of it (at least 4 digits), or the run's name. kNotFound;
   // kInvalidArgument: several are meant.
   absl::StatusOr<Run*> FindNamed(const std::string& name) const;
-  // Those of which it is known what the prefix holds.
-  std::set<RunId> Adopted() const;
+  // What an opening need not find out anew.
+  Preparation::Known Known() const;
   // REQUIRES: it is not known yet. What its folder holds is the ledger's then.
   Run& Add(const RunId& run, const std::string& prefix_path, std::shared_ptr<CacheFolder> folder,
            CacheContents contents);

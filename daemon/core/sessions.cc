@@ -7,9 +7,11 @@
 #include <chrono>
 #include <utility>
 
+#include "daemon/core/launch_keeper.h"
 #include "daemon/core/run.h"
 #include "daemon/data/image.h"
 #include "storage/base/check.h"
+#include "storage/base/launch_mark.h"
 #include "storage/base/status.h"
 
 namespace cairn {
@@ -76,8 +78,41 @@ std::string Sessions::Describe(const Run& run) const {
 const Launch& Sessions::EnterLaunch(Run& run, const LaunchRecord& record, bool from_record) {
   for (const auto& [rank, session] : ByRank(RanksOf(run))) End(session, /*closed=*/false);
   const Launch& launch = run.ledger.Enter(record.id, record.key, record.nranks, record.secret, from_record);
+  const bool ours = IsOurs(context_, record);
+  run.ledger.SetOrigin(launch, {.ours = ours,
+                                .maker = DescribeMaker(record),
+                                .mark = record.has_base() ? LaunchMark(record.secret) : std::string()});
+  if (!ours) {
+    context_.Warn(
+        fmt::format("run {}: launch {} was made by the daemon on {}: what was begun here before it does not "
+                    "count any more, unless it is on the prefix",
+                    run.name, record.id, DescribeMaker(record)));
+  }
   run.ledger.SetBound(launch, run.inventory.bound(), run.inventory.bound_set_us());
   return launch;
+}
+
+void Sessions::BeganOffline(Run& run, const Launch& launch) {
+  run.ledger.SetOrigin(launch, {.ours = true, .provisional = true, .maker = launch.maker, .mark = launch.mark});
+}
+
+void Sessions::LaunchesConfirmed(Run& run, const std::vector<ConfirmedLaunch>& confirmed) {
+  for (const auto& [carried, made] : confirmed) {
+    if (!made.abandoned) {
+      spdlog::info("run {}: launch {}, which began without the prefix, is made there", run.name, made.id);
+      if (const Launch* launch = run.ledger.Find(carried)) run.ledger.Confirmed(*launch);
+      continue;
+    }
+    context_.Warn(
+        fmt::format("run {}: launch {} began while the prefix did not answer, and another one was made elsewhere "
+                    "meanwhile: what it has made does not count, it can be restored by number",
+                    run.name, carried));
+    const std::string mark = LaunchMark(made.secret);
+    for (const auto& [id, dataset] : run.ledger.datasets()) {
+      if (dataset->mark == mark && dataset->whole()) run.ledger.Fenced(*dataset, /*there=*/false);
+    }
+    EnterLaunch(run, made, /*from_record=*/true);
+  }
 }
 
 bool Sessions::IsToken(const std::string& token, const Launch& launch, Rank rank) {
@@ -191,7 +226,10 @@ void Sessions::Close(const SessionPtr& session, const std::shared_ptr<Call>& cal
   End(session, /*closed=*/true);
   Run& run = *session->run;
   const Launch* launch = run.ledger.Find(session->launch);
-  if (launch != nullptr && !launch->fenced() && launch->all_closed()) return run.steering.Finalize(call);
+  if (launch != nullptr && !launch->fenced() && launch->all_closed()) {
+    run.ids.Return();
+    return run.steering.Finalize(call);
+  }
   call->Reply({});
 }
 

@@ -10,12 +10,14 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "daemon/core/call.h"
 #include "daemon/core/context.h"
 #include "daemon/core/door.h"
 #include "daemon/core/image_store.h"
 #include "daemon/core/ledger.h"
+#include "daemon/core/provisional.h"
 #include "daemon/core/session.h"
 #include "proto/local.pb.h"
 #include "storage/base/ids.h"
@@ -54,6 +56,10 @@ class Sessions {
   // --- Launches ---
   // From now on everything that an older launch sends is refused. `from_record`: read, not just made.
   const Launch& EnterLaunch(Run& run, const LaunchRecord& record, bool from_record);
+  // The launch is not on the prefix yet.
+  static void BeganOffline(Run& run, const Launch& launch);
+  // Launches that had begun without the prefix are there now. One that was abandoned shuts its ranks out.
+  void LaunchesConfirmed(Run& run, const std::vector<ConfirmedLaunch>& confirmed);
   // The bearer was given this rank by this launch.
   static bool IsToken(const std::string& token, const Launch& launch, Rank rank);
 

@@ -62,7 +62,10 @@ Disk& Stores::DiskOf(const Dataset& dataset) const {
 
 void Stores::Entered(const Dataset& dataset) {
   if (!dataset.kind.past_cache) return;
-  if (!bypass_) bypass_ = Bypass::Make(context_.env.prefix_disk, gate_.prefix(), context_.config.prefix.views);
+  if (!bypass_ || (unfinished_.empty() && bypass_of_ != gate_.prefix())) {  // the prefix may have been renamed
+    bypass_of_ = gate_.prefix();
+    bypass_ = Bypass::Make(context_.env.prefix_disk, bypass_of_, context_.config.prefix.views);
+  }
   unfinished_.insert(dataset.id);
 }
 

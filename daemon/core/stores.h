@@ -74,6 +74,7 @@ class Stores {
   NodeRecord& record_;
   Removals& removals_;
   std::shared_ptr<Bypass> bypass_;  // made when the first dataset wants it
+  std::shared_ptr<Prefix> bypass_of_;
   std::set<DatasetId> unfinished_;
   std::uint32_t outgrown_ = 0;                     // a checkpoint of so many ranks turned out larger than the cache
   std::optional<std::uint64_t> last_files_bytes_;  // of the last dataset of files

@@ -7,12 +7,22 @@ namespace {
 
 using Facts = std::vector<const DatasetFacts*>;
 
-Facts ById(std::span<const DatasetFacts> run) {
+Facts ByAge(std::span<const DatasetFacts> run) {
   Facts sorted;
   sorted.reserve(run.size());
   for (const DatasetFacts& dataset : run) sorted.push_back(&dataset);
-  std::ranges::sort(sorted, {}, &DatasetFacts::id);
+  std::ranges::sort(sorted, [](const DatasetFacts* a, const DatasetFacts* b) { return b->NewerThan(*a); });
   return sorted;
+}
+
+// Null: none is.
+template <typename Which>
+const DatasetFacts* Newest(std::span<const DatasetFacts> run, Which which) {
+  const DatasetFacts* newest = nullptr;
+  for (const DatasetFacts& dataset : run) {
+    if (which(dataset) && (newest == nullptr || dataset.NewerThan(*newest))) newest = &dataset;
+  }
+  return newest;
 }
 
 bool Restartable(const DatasetFacts& dataset) {
@@ -29,23 +39,17 @@ bool WaitsForFlush(const DatasetFacts& dataset, const Config::Flush& policy) {
 }
 
 // Whom it would give way to: the newest safe checkpoint on its way to the prefix, or there.
-std::optional<DatasetId> NewestBound(std::span<const DatasetFacts> run, const Config::Flush& policy) {
-  std::optional<DatasetId> newest;
-  for (const DatasetFacts& dataset : run) {
-    if (!dataset.checkpoint || !dataset.safe || !WantsPrefix(dataset, policy)) continue;
-    if (!newest || dataset.id > *newest) newest = dataset.id;
-  }
-  return newest;
+const DatasetFacts* NewestBound(std::span<const DatasetFacts> run, const Config::Flush& policy) {
+  return Newest(run, [&](const DatasetFacts& dataset) {
+    return dataset.checkpoint && dataset.safe && WantsPrefix(dataset, policy);
+  });
 }
 
 // What a restart would use, from the cache or from the prefix.
-std::optional<DatasetId> NewestSafe(std::span<const DatasetFacts> run) {
-  std::optional<DatasetId> newest;
-  for (const DatasetFacts& dataset : run) {
-    if (!dataset.checkpoint || !dataset.safe || !(dataset.in_cache || dataset.in_prefix)) continue;
-    if (!newest || dataset.id > *newest) newest = dataset.id;
-  }
-  return newest;
+const DatasetFacts* NewestSafe(std::span<const DatasetFacts> run) {
+  return Newest(run, [](const DatasetFacts& dataset) {
+    return dataset.checkpoint && dataset.safe && (dataset.in_cache || dataset.in_prefix);
+  });
 }
 
 bool MayLeaveCache(const DatasetFacts& dataset) {
@@ -58,7 +62,7 @@ bool MayLeaveCache(const DatasetFacts& dataset) {
 Facts OlderRestartable(std::span<const DatasetFacts> run) {
   const std::optional<DatasetId> newest = NewestRestartable(run);
   Facts older;
-  for (const DatasetFacts* dataset : ById(run)) {
+  for (const DatasetFacts* dataset : ByAge(run)) {
     if (Restartable(*dataset) && dataset->id != newest) older.push_back(dataset);
   }
   return older;
@@ -75,12 +79,12 @@ bool WantsPrefix(const DatasetFacts& dataset, const Config::Flush& policy) {
 
 FlushPlan PlanFlushes(std::span<const DatasetFacts> run, const Config::Flush& policy, std::uint32_t slots) {
   FlushPlan plan;
-  const std::optional<DatasetId> newest = NewestBound(run, policy);
+  const DatasetFacts* newest = NewestBound(run, policy);
   Facts waiting;
-  for (const DatasetFacts* dataset : ById(run)) {
+  for (const DatasetFacts* dataset : ByAge(run)) {
     if (!WaitsForFlush(*dataset, policy)) continue;
-    if (!policy.superseded && newest && *newest > dataset->id && Droppable(*dataset)) {
-      plan.drop.push_back({.id = dataset->id, .successor = *newest});
+    if (!policy.superseded && newest && newest->NewerThan(*dataset) && Droppable(*dataset)) {
+      plan.drop.push_back({.id = dataset->id, .successor = newest->id});
     } else {
       waiting.push_back(dataset);
     }
@@ -95,21 +99,18 @@ FlushPlan PlanFlushes(std::span<const DatasetFacts> run, const Config::Flush& po
 }
 
 std::optional<DatasetId> NewestRestartable(std::span<const DatasetFacts> run) {
-  std::optional<DatasetId> newest;
-  for (const DatasetFacts& dataset : run) {
-    if (Restartable(dataset) && (!newest || dataset.id > *newest)) newest = dataset.id;
-  }
-  return newest;
+  const DatasetFacts* newest = Newest(run, Restartable);
+  return newest != nullptr ? std::optional(newest->id) : std::nullopt;
 }
 
 std::vector<DatasetId> EvictionOrder(std::span<const DatasetFacts> run) {
-  const std::optional<DatasetId> newest = NewestSafe(run);
+  const DatasetFacts* newest = NewestSafe(run);
   std::vector<DatasetId> on_prefix, superseded;
-  for (const DatasetFacts* dataset : ById(run)) {
-    if (!MayLeaveCache(*dataset) || dataset->id == newest) continue;
+  for (const DatasetFacts* dataset : ByAge(run)) {
+    if (!MayLeaveCache(*dataset) || dataset == newest) continue;
     if (dataset->in_prefix || (dataset->output && dataset->gave_way)) {
       on_prefix.push_back(dataset->id);
-    } else if (dataset->checkpoint && newest && dataset->id < *newest) {
+    } else if (dataset->checkpoint && newest && newest->NewerThan(*dataset)) {
       superseded.push_back(dataset->id);
     }
   }
@@ -174,7 +175,7 @@ std::vector<DatasetId> EvictLingering(std::span<const DatasetFacts> run, std::ui
                                       std::uint64_t linger_ms) {
   std::vector<DatasetId> evicted;
   if (linger_ms == 0 || idle_ms < linger_ms) return evicted;
-  for (const DatasetFacts* dataset : ById(run)) {
+  for (const DatasetFacts* dataset : ByAge(run)) {
     if (dataset->in_prefix && MayLeaveCache(*dataset)) evicted.push_back(dataset->id);
   }
   return evicted;
@@ -184,7 +185,7 @@ std::vector<DatasetId> PrefixRemovals(std::span<const DatasetFacts> run, const C
   std::vector<DatasetId> removed;
   if (policy.keep_last == 0) return removed;
   Facts checkpoints;
-  for (const DatasetFacts* dataset : ById(run)) {
+  for (const DatasetFacts* dataset : ByAge(run)) {
     if (dataset->checkpoint && dataset->in_prefix) checkpoints.push_back(dataset);
   }
   if (checkpoints.size() <= policy.keep_last) return removed;

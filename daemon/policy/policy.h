@@ -15,9 +15,10 @@
 
 namespace cairn {
 
-// One dataset of a run, as the policy sees it. Newer means: a higher id.
+// One dataset of a run, as the policy sees it. Newer means: of a later line, or of the same one with a higher id.
 struct DatasetFacts {
   DatasetId id = 0;
+  LaunchId line = 0;  // the launch that made it, or that made those before it
   std::uint64_t step = 0;
   std::uint64_t ordinal = 0;  // of a checkpoint: its number in its launch, from 1
   bool checkpoint = false;
@@ -33,6 +34,8 @@ struct DatasetFacts {
   bool gave_way = false;   // never goes to the prefix again: removed there, or a newer one's files have its names
   bool asked = false;      // someone asked for `prefix`: cairn_wait, `cairn flush`
   std::uint64_t cache_bytes = 0;
+
+  bool NewerThan(const DatasetFacts& other) const { return line != other.line ? line > other.line : id > other.id; }
 };
 
 struct FlushPlan {

@@ -56,4 +56,17 @@ std::string HexOf(std::span<const std::byte> bytes) {
   return hex;
 }
 
+std::optional<std::string> BytesOfHex(std::string_view hex) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  if (hex.size() % 2 != 0) return std::nullopt;
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    const std::size_t high = kDigits.find(hex[i]);
+    const std::size_t low = kDigits.find(hex[i + 1]);
+    if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
+    bytes += static_cast<char>(high << 4 | low);
+  }
+  return bytes;
+}
+
 }  // namespace cairn

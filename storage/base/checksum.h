@@ -5,8 +5,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace cairn {
 
@@ -22,7 +24,8 @@ std::uint32_t Crc32Combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_byt
 using Md5Digest = std::array<std::byte, 16>;
 
 Md5Digest Md5(std::span<const std::byte> bytes);
-std::string HexOf(std::span<const std::byte> bytes);  // lower case
+std::string HexOf(std::span<const std::byte> bytes);          // lower case
+std::optional<std::string> BytesOfHex(std::string_view hex);  // none: not pairs of such digits
 
 inline constexpr std::uint64_t kCrcBlockBytes = 1 << 20;  // a catalogue holds a CRC32C of each such block of a file
 

@@ -20,6 +20,7 @@
 #include <ctime>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,7 @@ struct FileInfo {
   timespec atime{};
   timespec mtime{};
   timespec ctime{};
+  std::optional<timespec> birth = {};  // when it was made; none: the file system does not tell
 
   bool is_directory() const { return (mode & 0170000) == 0040000; }
   bool is_regular() const { return (mode & 0170000) == 0100000; }
@@ -111,6 +113,8 @@ class Disk {
   virtual absl::StatusOr<FileInfo> Info(const std::string& path) = 0;  // does not follow a symbolic link
   virtual absl::Status SetModeAndTimes(const std::string& path, std::uint32_t mode, timespec atime, timespec mtime) = 0;
   virtual absl::StatusOr<std::uint64_t> FreeBytes(const std::string& path) = 0;
+  // Which kind of file system this is: statfs(2)'s f_type (file_system_kind.h). Follows links.
+  virtual absl::StatusOr<std::uint64_t> FileSystemType(const std::string& path) = 0;
   // So many syncs at once, each on a thread of its own, are faster than one after the other. 1: no threads for that.
   virtual std::size_t syncs_at_once() const { return 1; }
 };

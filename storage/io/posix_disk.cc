@@ -5,6 +5,7 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -160,9 +161,7 @@ class PosixDiskImpl final : public PosixDisk {
   }
 
   absl::StatusOr<FileInfo> Info(const std::string& path) override {
-    struct stat stat {};
-    if (::lstat(path.c_str(), &stat) != 0) return ErrnoStatus(errno, fmt::format("stat {}", path));
-    return FileInfoOf(stat);
+    return ReadFileInfo(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, path);
   }
 
   absl::Status SetModeAndTimes(const std::string& path, std::uint32_t mode, timespec atime, timespec mtime) override {
@@ -184,6 +183,12 @@ class PosixDiskImpl final : public PosixDisk {
     std::uint64_t bytes = 0;
     if (__builtin_mul_overflow(stat.f_bavail, stat.f_frsize, &bytes)) return UINT64_MAX;
     return bytes;
+  }
+
+  absl::StatusOr<std::uint64_t> FileSystemType(const std::string& path) override {
+    struct statfs stat {};
+    if (::statfs(path.c_str(), &stat) != 0) return ErrnoStatus(errno, fmt::format("file system of {}", path));
+    return static_cast<std::uint32_t>(stat.f_type);  // kinds have 32 bits; the field is signed, and of another width
   }
 
  private:

@@ -3,7 +3,9 @@
 #include <absl/synchronization/mutex.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,20 +44,31 @@ int Reserve(int fd, off_t from, off_t to) {
   return Uninterrupted([&] { return ::ftruncate(fd, to); }) == 0 ? 0 : errno;
 }
 
+timespec TimeOf(const struct statx_timestamp& time) {
+  return {.tv_sec = time.tv_sec, .tv_nsec = time.tv_nsec};
+}
+
 }  // namespace
 
-FileInfo FileInfoOf(const struct stat& stat) {
-  return {.bytes = static_cast<std::uint64_t>(stat.st_size),
-          .allocated_bytes = static_cast<std::uint64_t>(stat.st_blocks) * 512,
-          .inode = stat.st_ino,
-          .device = stat.st_dev,
-          .mode = stat.st_mode,
-          .uid = stat.st_uid,
-          .gid = stat.st_gid,
-          .links = stat.st_nlink,
-          .atime = stat.st_atim,
-          .mtime = stat.st_mtim,
-          .ctime = stat.st_ctim};
+absl::StatusOr<FileInfo> ReadFileInfo(int fd, const char* path, int flags, std::string_view name) {
+  struct statx stat {};
+  // Unlike stat(2) it would mount what is mounted on demand.
+  if (::statx(fd, path, flags | AT_NO_AUTOMOUNT, STATX_BASIC_STATS | STATX_BTIME, &stat) != 0) {
+    return ErrnoStatus(errno, fmt::format("stat {}", name));
+  }
+  FileInfo info{.bytes = stat.stx_size,
+                .allocated_bytes = stat.stx_blocks * 512,
+                .inode = stat.stx_ino,
+                .device = ::makedev(stat.stx_dev_major, stat.stx_dev_minor),
+                .mode = stat.stx_mode,
+                .uid = stat.stx_uid,
+                .gid = stat.stx_gid,
+                .links = stat.stx_nlink,
+                .atime = TimeOf(stat.stx_atime),
+                .mtime = TimeOf(stat.stx_mtime),
+                .ctime = TimeOf(stat.stx_ctime)};
+  if ((stat.stx_mask & STATX_BTIME) != 0) info.birth = TimeOf(stat.stx_btime);
+  return info;
 }
 
 PosixFile::PosixFile(IoEngine& engine, UniqueFd fd, std::string path, bool direct)
@@ -168,9 +181,7 @@ absl::Status PosixFile::Sync() {
 }
 
 absl::StatusOr<FileInfo> PosixFile::Info() {
-  struct stat stat {};
-  if (::fstat(handle_->fd.get(), &stat) != 0) return ErrnoStatus(errno, fmt::format("stat {}", path()));
-  return FileInfoOf(stat);
+  return ReadFileInfo(handle_->fd.get(), "", AT_EMPTY_PATH, path());
 }
 
 absl::Status PosixFile::TryLock() {

@@ -4,10 +4,10 @@
 
 #include <absl/base/thread_annotations.h>
 #include <absl/synchronization/mutex.h>
-#include <sys/stat.h>
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "storage/base/unique_fd.h"
 #include "storage/io/disk.h"
@@ -15,7 +15,8 @@
 
 namespace cairn {
 
-FileInfo FileInfoOf(const struct stat& stat);
+// As statx(2), with its first three arguments. `name` is for the message.
+absl::StatusOr<FileInfo> ReadFileInfo(int fd, const char* path, int flags, std::string_view name);
 
 class PosixFile final : public File {
  public:

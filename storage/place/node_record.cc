@@ -12,12 +12,14 @@
 namespace cairn {
 namespace {
 
-constexpr std::array<std::pair<const char*, bool NodeNote::*>, 8> kFlags = {{
+constexpr std::array<std::pair<const char*, bool NodeNote::*>, 10> kFlags = {{
     {"PREFIX", &NodeNote::in_prefix},
     {"PINNED", &NodeNote::pinned},
     {"DROPPED", &NodeNote::dropped},
     {"GAVE_WAY", &NodeNote::gave_way},
     {"FOREIGN", &NodeNote::foreign},
+    {"FENCED", &NodeNote::fenced},
+    {"ANOTHERS", &NodeNote::anothers},
     {"ID_TAKEN", &NodeNote::id_taken},
     {"DOUBTED", &NodeNote::doubted},
     {"BEGUN", &NodeNote::begun},

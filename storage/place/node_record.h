@@ -24,6 +24,8 @@ struct NodeNote {
   bool dropped = false;       // DROPPED: not flushed by itself
   bool gave_way = false;      // GAVE_WAY: never goes to the prefix
   bool foreign = false;       // FOREIGN: of another run
+  bool fenced = false;        // FENCED: a newer launch was made elsewhere before it counted
+  bool anothers = false;      // ANOTHERS: not of this prefix
   bool id_taken = false;      // ID_TAKEN: SCR has given its id to another dataset
   bool doubted = false;       // DOUBTED: a newer one's files were about to replace its own on the prefix
   bool begun = false;         // BEGUN: on the prefix, and not known to be committed

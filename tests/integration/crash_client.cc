@@ -2,14 +2,17 @@
 // was given to a file outside the daemon, and goes on whatever happens to the daemon.
 //
 //   crash_client --promises FILE [--mib N] [--steps N] [--flush-every N] [--guard-step S --guard-mib K] [--no-check]
-//               [--tries N] [--sparse]
+//               [--tries N] [--sparse] [--line L] [--takeover]
+//               [--wait-busy]
 //
 // Prints "resumed STEP DATASET TIER" or "fresh". Lines of the promises: "captured|local|prefix DATASET STEP",
 // "refused STEP CODE TEXT" (the call said so: no promise), "lost DATASET STEP TEXT" (a promise was broken).
 // With a guard, the memory K MiB into the protected block is taken away before step S's checkpoint, so that the process
-// dies exactly while the library copies that window. Without a daemon an open is tried N times (600), one each 100 ms.
+// dies exactly while the library copies that window. Without a daemon an open is tried N times (600), one each 100 ms;
+// with --wait-busy also while an older launch lives.
 // --sparse: from step to step only one word in 32 KiB changes.
-// Exit: 0 done, 3 wrong bytes came back, 4 a promise was broken.
+// --line L: each checkpoint carries L, and its pattern depends on it; "resumed STEP DATASET TIER L" tells whose it was.
+// Exit: 0 done, 3 wrong bytes came back, 4 a promise was broken, 6 a newer launch shut this one out.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -38,6 +41,9 @@ struct Options {
   bool check = true;
   bool sparse = false;
   int tries = 600;
+  std::uint64_t line = 0;  // 0: none
+  bool takeover = false;
+  bool busy = false;
 };
 
 Options Parse(int argc, char** argv) {
@@ -54,6 +60,9 @@ Options Parse(int argc, char** argv) {
     if (name == "--no-check") options.check = false;
     if (name == "--sparse") options.sparse = true;
     if (name == "--tries") options.tries = std::stoi(next());
+    if (name == "--line") options.line = std::stoull(next());
+    if (name == "--takeover") options.takeover = true;
+    if (name == "--wait-busy") options.busy = true;
   }
   return options;
 }
@@ -70,8 +79,9 @@ class State {
     if (at == MAP_FAILED) std::_Exit(5);
     block_ = static_cast<std::uint64_t*>(at);
   }
-  void Fill(std::uint64_t step) {
+  void Fill(std::uint64_t step, std::uint64_t line) {
     step_ = step;
+    line_ = line;
     for (std::size_t i = 0; i < words_; ++i) block_[i] = WordAt(i);
   }
   bool IsWhole() const {
@@ -80,21 +90,23 @@ class State {
     }
     return true;
   }
-  bool Protect(cairn_session* session) {
+  bool Protect(cairn_session* session, bool with_line) {
+    if (with_line && cairn_protect_value(session, 3, "line", &line_, 1, CAIRN_UINT64) != CAIRN_OK) return false;
     return cairn_protect_value(session, 1, "step", &step_, 1, CAIRN_UINT64) == CAIRN_OK &&
            cairn_protect(session, 2, block_, words_, CAIRN_UINT64) == CAIRN_OK;
   }
   void TakeAway(std::size_t at_mib) { mprotect(reinterpret_cast<char*>(block_) + (at_mib << 20), 4096, PROT_NONE); }
   std::uint64_t step() const { return step_; }
+  std::uint64_t line() const { return line_; }
 
  private:
-  std::uint64_t WordAt(std::size_t i) const { return Word(sparse_ && i % 4096 != 0 ? 0 : step_, rank_, i); }
+  std::uint64_t WordAt(std::size_t i) const { return Word(sparse_ && i % 4096 != 0 ? 0 : step_, rank_, i) + line_; }
 
   std::uint64_t* block_ = nullptr;
   std::size_t words_;
   std::uint64_t rank_;
   bool sparse_;
-  std::uint64_t step_ = 0;
+  std::uint64_t step_ = 0, line_ = 0;
 };
 
 class Promises {
@@ -115,9 +127,11 @@ class Promises {
 int Run(const Options& options) {
   cairn_session* session = nullptr;
   cairn_options opening = CAIRN_OPTIONS_INIT;
+  opening.takeover = options.takeover ? 1 : 0;
   // Without a daemon an open fails at once; here one is coming back.
   int opened = cairn_open(&opening, &session);
-  for (int tries = 1; opened == CAIRN_UNAVAILABLE && tries < options.tries; ++tries) {
+  const auto again = [&] { return opened == CAIRN_UNAVAILABLE || (options.busy && opened == CAIRN_BUSY); };
+  for (int tries = 1; again() && tries < options.tries; ++tries) {
     poll(nullptr, 0, 100);
     opened = cairn_open(&opening, &session);
   }
@@ -127,7 +141,7 @@ int Run(const Options& options) {
   }
   const char* rank = std::getenv("CAIRN_RANK");
   State state(options.mib, rank != nullptr ? std::strtoull(rank, nullptr, 10) : 0, options.sparse);
-  if (!state.Protect(session)) return 1;
+  if (!state.Protect(session, options.line != 0)) return 1;
   Promises promises(options.promises);
 
   std::uint64_t dataset = 0, step = 0;
@@ -142,7 +156,7 @@ int Run(const Options& options) {
       return 1;
     }
     if (state.step() != step || !state.IsWhole()) return 3;
-    fmt::print("resumed {} {} {}\n", step, dataset, tier);
+    fmt::print("resumed {} {} {}{}\n", step, dataset, tier, options.line != 0 ? fmt::format(" {}", state.line()) : "");
     break;
   }
   if (code == CAIRN_NOT_FOUND) fmt::print("fresh\n");
@@ -155,11 +169,12 @@ int Run(const Options& options) {
   std::map<std::uint64_t, std::uint64_t> local;  // promised: dataset -> step
   bool broken = false;
   for (std::uint64_t s = state.step() + 1; s <= options.steps; ++s) {
-    state.Fill(s);
+    state.Fill(s, options.line);
     if (s == options.guard_step) state.TakeAway(options.guard_mib);
     code = cairn_checkpoint(session, s, &dataset);
     if (code != CAIRN_OK) {
       promises.Log(fmt::format("refused {} {} {}", s, code, cairn_error(session)));
+      if (code == CAIRN_FENCED) return 6;
       continue;
     }
     promises.Log(fmt::format("captured {} {}", dataset, s));

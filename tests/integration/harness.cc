@@ -68,8 +68,9 @@ Harness::~Harness() {
 Process::Options Harness::DaemonOptions(const std::vector<std::string>& flags) const {
   Process::Options options;
   options.arguments = launcher_;
-  options.arguments.insert(options.arguments.end(), {DataPath("daemon/cairnd"), "--runtime-dir", runtime_dir(),
-                                                     "--cache", cache(), "--image-bytes-max", "512MiB"});
+  options.arguments.insert(options.arguments.end(),
+                           {DataPath("daemon/cairnd"), "--runtime-dir", runtime_dir(), "--cache", cache(),
+                            "--image-bytes-max", "512MiB", "--lease-term", "1s"});
   options.arguments.insert(options.arguments.end(), flags.begin(), flags.end());
   options.environment = {{"CAIRN_CONFIG", folder_ + "/cairnd.toml"}};
   std::ofstream(folder_ + "/cairnd.toml", std::ios::app).flush();

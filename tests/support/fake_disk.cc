@@ -41,7 +41,7 @@ struct FakeDisk::State {
     std::uint64_t seen = 0;
   };
 
-  explicit State(FakeDiskOptions o) : options(o) {}
+  explicit State(FakeDiskOptions o) : options(o), tree(o.tells_birth) {}
 
   // What comes before each operation: the hook, the power, the faults. `other`: the second path of two. The lock is
   // held from then on.
@@ -281,6 +281,17 @@ void FakeDisk::SyncAll() {
   state_->tree.SyncAll();
 }
 
+void FakeDisk::CopyTree(const std::string& from, const std::string& to) {
+  const std::lock_guard lock(state_->mutex);
+  const auto source = state_->tree.Resolve(from, /*follow_last=*/false);
+  const auto target = state_->tree.Resolve(to, /*follow_last=*/false);
+  CAIRN_CHECK(source.ok());
+  CAIRN_CHECK(source->inode != nullptr);
+  CAIRN_CHECK(target.ok());
+  CAIRN_CHECK(target->inode == nullptr);
+  state_->tree.Change({{target->parent, target->name, state_->tree.Copy(source->inode)}});
+}
+
 absl::StatusOr<std::unique_ptr<File>> FakeDisk::Open(const std::string& path, OpenOptions options) {
   const Begun begun = state_->Begin(FakeOp::kOpen, path);
   CAIRN_RETURN_IF_ERROR(begun.status);
@@ -460,6 +471,14 @@ absl::StatusOr<std::uint64_t> FakeDisk::FreeBytes(const std::string& path) {
   CAIRN_ASSIGN_OR_RETURN(const FakeTree::Place place, state_->tree.Resolve(path, /*follow_last=*/true));
   if (place.inode == nullptr) return NotFound("free bytes of {}: No such file or directory", path);
   return state_->Room(state_->options.capacity);
+}
+
+absl::StatusOr<std::uint64_t> FakeDisk::FileSystemType(const std::string& path) {
+  const Begun begun = state_->Begin(FakeOp::kFileSystemType, path);
+  CAIRN_RETURN_IF_ERROR(begun.status);
+  CAIRN_ASSIGN_OR_RETURN(const FakeTree::Place place, state_->tree.Resolve(path, /*follow_last=*/true));
+  if (place.inode == nullptr) return NotFound("file system of {}: No such file or directory", path);
+  return state_->options.file_system;
 }
 
 }  // namespace cairn

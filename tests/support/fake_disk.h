@@ -11,9 +11,12 @@
 //   capacity          the bytes of all files together: what goes beyond is kResourceExhausted, after what still fitted
 //   FlipBit(path, i)  silent damage, durable
 //   links, renames_new = false   a file system without: kFailedPrecondition
+//   tells_birth = false          a file system that tells no birth times
+//   file_system       the kind that it says it is
 //   locks             TryLock of a file that another open File has locked is kAborted
 //   on_operation      a hook before each operation, called without locks: count, fail, crash, block
-// Modes, owners and times are kept, but not lost by crashes; permissions are not enforced. Times count operations.
+// Modes, owners and times are kept, but not lost by crashes; permissions are not enforced. Times count operations. An
+// inode keeps its number and its birth time wherever it is moved.
 // Asynchronous transfers end before the call returns. Each disk is a device of its own. Thread-safe.
 #ifndef CAIRN_TESTS_SUPPORT_FAKE_DISK_H_
 #define CAIRN_TESTS_SUPPORT_FAKE_DISK_H_
@@ -54,6 +57,7 @@ enum class FakeOp {
   kInfo,
   kSetModeAndTimes,
   kFreeBytes,
+  kFileSystemType,
 };
 
 struct FakeFault {
@@ -66,10 +70,12 @@ struct FakeFault {
 
 struct FakeDiskOptions {
   std::uint64_t capacity = UINT64_MAX;
-  bool direct = false;          // grants direct I/O to who asks, and then insists on alignment
-  bool shares_extents = false;  // Clone works
-  bool links = true;            // Link works
-  bool renames_new = true;      // RenameNew works
+  bool direct = false;                 // grants direct I/O to who asks, and then insists on alignment
+  bool shares_extents = false;         // Clone works
+  bool links = true;                   // Link works
+  bool renames_new = true;             // RenameNew works
+  bool tells_birth = true;             // FileInfo::birth is there
+  std::uint64_t file_system = 0xEF53;  // FileSystemType; ext4's
 };
 
 class FakeDisk : public Disk {
@@ -91,6 +97,9 @@ class FakeDisk : public Disk {
   bool crashed() const;
   std::uint64_t operations() const;  // begun so far, those after a crash not counted
   void SyncAll();                    // all is durable: a test's starting point; not an operation
+  // What `cp -a` does, all at once and by nobody: not an operation, and no fault hits it. The copy is not synced; its
+  // inodes are new. REQUIRES: `from` is there, `to` is not, but its parent.
+  void CopyTree(const std::string& from, const std::string& to);
 
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenOptions options) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
@@ -107,6 +116,7 @@ class FakeDisk : public Disk {
   absl::StatusOr<FileInfo> Info(const std::string& path) override;
   absl::Status SetModeAndTimes(const std::string& path, std::uint32_t mode, timespec atime, timespec mtime) override;
   absl::StatusOr<std::uint64_t> FreeBytes(const std::string& path) override;
+  absl::StatusOr<std::uint64_t> FileSystemType(const std::string& path) override;
 
  private:
   friend class FakeFile;

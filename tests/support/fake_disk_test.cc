@@ -268,6 +268,72 @@ TEST(FakeDiskTest, AsyncTransfersEndBeforeTheCallReturns) {
   EXPECT_STATUS(StatusCode::kDataLoss, read, "4 of 8");
 }
 
+TEST(FakeDiskTest, SaysWhichFileSystemItIsAsAsked) {
+  EXPECT_EQ(FakeDisk().FileSystemType("/").value(), 0xEF53u);
+  FakeDisk disk({.file_system = 0x6969});
+  EXPECT_EQ(disk.FileSystemType("/").value(), 0x6969u);
+  disk.FailOn({.op = FakeOp::kFileSystemType});
+  EXPECT_STATUS(StatusCode::kUnavailable, disk.FileSystemType("/"), "injected");
+}
+
+TEST(FakeDiskTest, BirthTimesDifferAndMayBeUntold) {
+  for (const bool tells : {true, false}) {
+    FakeDisk disk({.tells_birth = tells});
+    Write(disk, "/a", "a");
+    const auto birth = disk.Info("/a")->birth;
+    ASSERT_EQ(birth.has_value(), tells);
+    EXPECT_EQ(disk.Info("/")->birth.has_value(), tells);
+    ASSERT_OK(disk.Remove("/a"));
+    Write(disk, "/a", "a");
+    if (tells) {
+      EXPECT_LT(birth->tv_sec, disk.Info("/a")->birth->tv_sec);
+    }
+  }
+}
+
+TEST(FakeDiskTest, ACopiedTreeIsTheSameInOtherInodes) {
+  FakeDisk disk;
+  ASSERT_OK(MakeDirectories(disk, "/d/e"));
+  Write(disk, "/d/e/a", "text");
+  ASSERT_OK(disk.Link("/d/e/a", "/d/b"));
+  ASSERT_OK(disk.Symlink("e/a", "/d/link"));
+  ASSERT_OK(disk.SetModeAndTimes("/d/e", 0750, {.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 2, .tv_nsec = 0}));
+  const std::uint64_t operations = disk.operations();
+  disk.SetHook([](FakeOp, const std::string& path) { FAIL() << path; });
+  disk.CopyTree("/d", "/copy");
+  disk.SetHook(nullptr);
+  EXPECT_EQ(disk.operations(), operations);
+  EXPECT_EQ(disk.List("/copy").value(), (Names{"b", "e", "link"}));
+  EXPECT_EQ(Read(disk, "/copy/e/a"), "text");
+  EXPECT_EQ(disk.ReadLink("/copy/link").value(), "e/a");
+  for (const char* const name : {"", "/e", "/e/a", "/link"}) {
+    ASSERT_OK_AND_ASSIGN(const FileInfo from, disk.Info(std::string("/d") + name));
+    ASSERT_OK_AND_ASSIGN(const FileInfo to, disk.Info(std::string("/copy") + name));
+    EXPECT_NE(to.inode, from.inode) << name;
+    EXPECT_GT(to.birth->tv_sec, from.birth->tv_sec) << name;
+    EXPECT_EQ(to.mode, from.mode) << name;
+    EXPECT_EQ(to.mtime.tv_sec, from.mtime.tv_sec) << name;
+    EXPECT_EQ(to.links, from.links) << name;
+  }
+  EXPECT_EQ(disk.Info("/copy/b")->inode, disk.Info("/copy/e/a")->inode);  // one file there, too
+  Write(disk, "/copy/e/a", "other");
+  EXPECT_EQ(Read(disk, "/d/e/a"), "text");
+}
+
+TEST(FakeDiskTest, ACopiedTreeMayBeLostUntilAllIsSynced) {
+  const auto act = [](bool sync) {
+    return [sync](FakeDisk& disk) {
+      Write(disk, "/a", "text", /*sync=*/true);
+      ASSERT_OK(disk.SyncDirectory("/"));
+      disk.CopyTree("/a", "/b");
+      if (sync) disk.SyncAll();
+    };
+  };
+  const auto look = [](Disk& disk) { return Read(disk, "/b"); };
+  EXPECT_EQ(OutcomesOf(act(true), look), (std::set<std::string>{"text"}));
+  EXPECT_TRUE(OutcomesOf(act(false), look).contains("-"));
+}
+
 TEST(FakeDiskTest, DirectFilesInsistOnAlignment) {
   FakeDisk disk({.direct = true});
   Write(disk, "/a", std::string(5000, 'x'));

@@ -97,7 +97,8 @@ void FakeInode::LoseSync() {
   unsynced.clear();
 }
 
-FakeTree::FakeTree() : device_(NewDevice()), root_(NewInode(S_IFDIR | 0755)) {}
+FakeTree::FakeTree(bool tells_birth)
+    : device_(NewDevice()), tells_birth_(tells_birth), root_(NewInode(S_IFDIR | 0755)) {}
 
 timespec FakeTree::Now() {
   // Later than any test runs: a file that is being written must not look old to who clears away what is.
@@ -112,7 +113,28 @@ FakeInodePtr FakeTree::NewInode(std::uint32_t mode) {
   inode->info.uid = ::getuid();
   inode->info.gid = ::getgid();
   inode->info.atime = inode->info.mtime = inode->info.ctime = Now();
+  if (tells_birth_) inode->info.birth = inode->info.ctime;
   return inode;
+}
+
+FakeInodePtr FakeTree::Copy(const FakeInodePtr& inode) {
+  std::map<const FakeInode*, FakeInodePtr> copies;
+  return CopyOnce(inode, copies);
+}
+
+// A file with several names is copied once, and the copy has as many of them.
+FakeInodePtr FakeTree::CopyOnce(const FakeInodePtr& inode, std::map<const FakeInode*, FakeInodePtr>& copies) {
+  FakeInodePtr& copy = copies[inode.get()];
+  if (copy != nullptr) return copy;
+  copy = NewInode(inode->info.mode);
+  copy->target = inode->target;
+  if (!inode->content.empty()) copy->Write(0, inode->content);
+  for (const auto& [name, child] : inode->entries) Change({{copy, name, CopyOnce(child, copies)}});
+  copy->info.uid = inode->info.uid;
+  copy->info.gid = inode->info.gid;
+  copy->info.atime = inode->info.atime;
+  copy->info.mtime = inode->info.mtime;
+  return copy;
 }
 
 absl::StatusOr<FakeTree::Place> FakeTree::Resolve(const std::string& path, bool follow_last) const {

@@ -60,7 +60,7 @@ class FakeTree {
     FakeInodePtr inode;
   };
 
-  FakeTree();
+  explicit FakeTree(bool tells_birth);
 
   // kNotFound, kInvalidArgument as the Disk has them; links on the way are followed, the last if `follow_last`.
   absl::StatusOr<Place> Resolve(const std::string& path, bool follow_last) const;
@@ -68,6 +68,8 @@ class FakeTree {
   absl::StatusOr<FakeInodePtr> ResolveDirectory(const std::string& path) const;
   void Touch(FakeInode& inode);  // its content changed now
   FakeInodePtr NewInode(std::uint32_t mode);
+  // What lies at and below `inode`, anew, as `cp -a` makes it; it has no name yet.
+  FakeInodePtr Copy(const FakeInodePtr& inode);
   void Change(std::vector<Edit> edits);
   // The unsynced operations that touched this directory become durable, and those that they build upon.
   void SyncDirectory(const FakeInodePtr& directory);
@@ -89,10 +91,12 @@ class FakeTree {
 
   // Resolve; `names` becomes those of the directories on the real way, with the last name if something is there.
   absl::StatusOr<Place> Walk(const std::string& path, bool follow_last, std::vector<std::string>* names) const;
+  FakeInodePtr CopyOnce(const FakeInodePtr& inode, std::map<const FakeInode*, FakeInodePtr>& copies);
   timespec Now();
   static void Apply(const Edit& edit, FakeEntries FakeInode::*entries);
 
   const std::uint64_t device_;
+  const bool tells_birth_;
   std::uint64_t inodes_ = 0;
   std::int64_t ticks_ = 0;
   const FakeInodePtr root_;

@@ -37,6 +37,7 @@ void PutDescriptor(const Descriptor& descriptor, kvtree::Tree& tree) {
   PutOptional("COMPLETE", descriptor.complete, tree);
 
   PutOptional("CAIRN_LAUNCH", descriptor.launch, tree);
+  PutText("CAIRN_MARK", descriptor.mark, tree);
   PutOptional("CAIRN_STEP", descriptor.step, tree);
   PutOptional("CAIRN_RANKS", descriptor.ranks, tree);
   PutOptional("CAIRN_FILES", descriptor.own_files ? std::optional(true) : std::nullopt, tree);
@@ -59,6 +60,7 @@ absl::StatusOr<Descriptor> GetDescriptor(const kvtree::Tree& tree) {
   CAIRN_RETURN_IF_ERROR(Take(tree.GetUnsigned("SIZE"), descriptor.bytes));
   CAIRN_RETURN_IF_ERROR(Take(tree.GetBool("COMPLETE"), descriptor.complete));
   CAIRN_RETURN_IF_ERROR(Take(tree.GetUnsigned("CAIRN_LAUNCH"), descriptor.launch));
+  CAIRN_RETURN_IF_ERROR(Take(tree.GetString("CAIRN_MARK"), descriptor.mark));
   CAIRN_RETURN_IF_ERROR(Take(tree.GetUnsigned("CAIRN_STEP"), descriptor.step));
   CAIRN_RETURN_IF_ERROR(TakeUpTo(kIntMax, tree, "CAIRN_RANKS", descriptor.ranks));
   CAIRN_RETURN_IF_ERROR(Take(tree.GetBool("CAIRN_FILES"), descriptor.own_files));

@@ -13,7 +13,8 @@
 
 namespace cairn::scr {
 
-// Cairn adds its own keys: CAIRN_LAUNCH, CAIRN_STEP, CAIRN_RANKS, CAIRN_FILES (1: the application's files).
+// Cairn adds its own keys: CAIRN_LAUNCH, CAIRN_MARK (which launch of that number; absent: release 0.1.0), CAIRN_STEP,
+// CAIRN_RANKS, CAIRN_FILES (1: the application's files).
 struct Descriptor {
   DatasetId id = 0;  // 1 … 2^31−1: SCR keeps it in an int
   std::string name;  // "ckpt.<id>"
@@ -28,6 +29,7 @@ struct Descriptor {
   std::optional<std::uint64_t> checkpoint_id;
   // Cairn's own; nothing in a descriptor that SCR wrote.
   std::optional<LaunchId> launch;
+  std::string mark;  // of the launch's secret (storage/base/launch_mark.h); empty: absent
   std::optional<std::uint64_t> step;
   std::optional<std::uint32_t> ranks;
   bool own_files = false;

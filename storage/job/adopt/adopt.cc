@@ -64,7 +64,7 @@ absl::Status CheckRoomFor(Disk& disk, const Prefix& prefix, const std::vector<ft
   return CheckRoom(disk, prefix, bytes);
 }
 
-absl::Status CopyRank(Disk& disk, const fti::RankFile& from, DatasetId id, const std::string& to,
+absl::Status CopyRank(Disk& disk, const fti::RankFile& from, DatasetId id, const std::string& to, OwnLaunch* launch,
                       catalogue::FileEntry* entry) {
   CAIRN_ASSIGN_OR_RETURN(const ftiff::FileToWrite file, PlanRank(disk, from, id));
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> source, disk.Open(from.path, {}));
@@ -75,7 +75,7 @@ absl::Status CopyRank(Disk& disk, const fti::RankFile& from, DatasetId id, const
   const ftiff::ReadAt read_at = [&](std::uint64_t offset, std::span<std::byte> bytes) {
     return source->ReadAt(offset, bytes);
   };
-  BlockWriter writer(*target, *entry);
+  BlockWriter writer(*target, *entry, launch);
   const auto written = ftiff::WriteFile(
       file,
       [&](std::int32_t variable, std::uint64_t offset, std::span<std::byte> bytes) {
@@ -125,7 +125,7 @@ absl::Status CopyFiles(Disk& disk, Prefix& prefix, const std::vector<fti::RankFi
     catalogue::FileEntry& entry = *catalogue.mutable_file(0);
     const std::string path = prefix.FilePath(entry.prefix_name());
     const std::string work = WorkName(path);
-    CAIRN_RETURN_IF_ERROR(CopyRank(disk, files[rank], dataset->id(), work, &entry));
+    CAIRN_RETURN_IF_ERROR(CopyRank(disk, files[rank], dataset->id(), work, dataset->launch, &entry));
     CAIRN_RETURN_IF_ERROR(disk.Rename(work, path));
     dataset->catalogues.push_back(std::move(catalogue));
   }
@@ -163,8 +163,11 @@ absl::Status Take(Disk& disk, Prefix& prefix, const fti::Execution& execution, c
     return absl::OkStatus();
   }
   CAIRN_RETURN_IF_ERROR(CheckRoomFor(disk, prefix, files));
-  CAIRN_ASSIGN_OR_RETURN(const Prefix::IdBlock ids, prefix.ReserveIds(0));
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<OwnLaunch> launch,
+                         MakeAdoptLaunch(prefix, static_cast<std::uint32_t>(files.size()), request.wait, request.note));
+  CAIRN_ASSIGN_OR_RETURN(const Prefix::IdBlock ids, prefix.ReserveIds(0, 1));
   NewDataset dataset = MakeDataset(ids.first, checkpoint.id, files.size());
+  dataset.launch = launch.get();
   CAIRN_RETURN_IF_ERROR(AdoptDataset(
       disk, prefix, claim, ClaimOf(execution, checkpoint), &dataset,
       [&] { return CopyFiles(disk, prefix, files, &dataset); }, request.note));

@@ -54,6 +54,7 @@ class BpAdopter {
   Prefix& prefix_;
   const AdoptBpRequest& request_;
   Taken taken_;
+  std::unique_ptr<OwnLaunch> launch_;
 };
 
 absl::Status BpAdopter::Look() {
@@ -147,7 +148,7 @@ absl::Status BpAdopter::CopyFile(const std::string& name, std::uint64_t bytes, c
   CAIRN_ASSIGN_OR_RETURN(
       const std::unique_ptr<File> target,
       disk_.Open(to, {.writable = true, .create = true, .exclusive = true, .mode = kAdoptedFileMode}));
-  BlockWriter writer(*target, *entry);
+  BlockWriter writer(*target, *entry, launch_.get());
   std::vector<std::byte> block(std::min<std::uint64_t>(kCrcBlockBytes, bytes));
   for (std::uint64_t at = 0; at < bytes; at += block.size()) {
     const std::span<std::byte> piece(block.data(), std::min<std::uint64_t>(block.size(), bytes - at));
@@ -199,8 +200,10 @@ absl::StatusOr<AdoptedBp> BpAdopter::Run() {
   }
   CAIRN_RETURN_IF_ERROR(CheckPlaceIsFree());
   CAIRN_RETURN_IF_ERROR(CheckRoom(disk_, prefix_, taken_.bytes));
-  CAIRN_ASSIGN_OR_RETURN(const Prefix::IdBlock ids, prefix_.ReserveIds(0));
+  CAIRN_ASSIGN_OR_RETURN(launch_, MakeAdoptLaunch(prefix_, /*ranks=*/1, request_.wait, request_.note));
+  CAIRN_ASSIGN_OR_RETURN(const Prefix::IdBlock ids, prefix_.ReserveIds(0, 1));
   NewDataset dataset = MakeDataset(ids.first);
+  dataset.launch = launch_.get();
   kvtree::Tree tree;
   tree.Set("SYSTEM", "BP5");
   tree.Set("NAME", taken_.name);

@@ -12,6 +12,7 @@
 
 #include "storage/base/ids.h"
 #include "storage/io/disk.h"
+#include "storage/job/launch/launch_wait.h"
 #include "storage/place/prefix/prefix.h"
 
 namespace cairn {
@@ -21,6 +22,7 @@ struct AdoptBpRequest {
   std::optional<std::uint64_t> step;  // of the dataset; absent: the number of steps in it
   // What the user should hear, as it becomes known.
   std::function<void(const std::string&)> note;  // required
+  LaunchWait wait = {};                          // until the newest launch is over
 };
 
 struct AdoptedBp {
@@ -43,7 +45,8 @@ struct AdoptedBp {
 // REQUIRES: no other adopt is under way in this prefix (the command holds a lock); `prefix` is writable.
 //   kNotFound            no md.idx there
 //   kDataLoss            damaged, or a step's data is missing in a closed directory
-//   kFailedPrecondition  no step in it, or another version; files changed while they were copied; a link leads from its
+//   kFailedPrecondition  BUSY: an application works in the prefix, or one has begun meanwhile; no step in it, or
+//   another version; files changed while they were copied; a link leads from its
 //                        place out of the prefix
 //   kInvalidArgument     its name cannot be used
 //   kAlreadyExists       the prefix has a BP5 directory of that name

@@ -59,13 +59,14 @@ bool IsSame(const FileInfo& a, const FileInfo& b) {
          a.mtime.tv_nsec == b.mtime.tv_nsec;
 }
 
-absl::Status CopyFile(Disk& disk, const ScrFile& from, const std::string& to, catalogue::FileEntry* entry) {
+absl::Status CopyFile(Disk& disk, const ScrFile& from, const std::string& to, OwnLaunch* launch,
+                      catalogue::FileEntry* entry) {
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> source, disk.Open(from.path, {}));
   CAIRN_ASSIGN_OR_RETURN(const FileInfo before, source->Info());
   CAIRN_ASSIGN_OR_RETURN(
       const std::unique_ptr<File> target,
       disk.Open(to, {.writable = true, .create = true, .exclusive = true, .mode = kAdoptedFileMode}));
-  BlockWriter writer(*target, *entry);
+  BlockWriter writer(*target, *entry, launch);
   std::vector<std::byte> block(std::min<std::uint64_t>(kCopyBytes, before.bytes));
   for (std::uint64_t at = 0; at < before.bytes; at += block.size()) {
     const std::span<std::byte> piece(block.data(), std::min<std::uint64_t>(block.size(), before.bytes - at));
@@ -145,6 +146,7 @@ class Adopter {
   Scratch& scratch_;
   const Claims claims_;
   const std::map<DatasetId, CommittedDataset> committed_;
+  std::unique_ptr<OwnLaunch> launch_;        // of all that is adopted
   std::map<std::string, DatasetId> others_;  // names below the prefix that committed datasets have
 };
 
@@ -249,6 +251,7 @@ std::optional<std::string> Adopter::Collides(const Plan& plan, std::set<std::str
 absl::StatusOr<AdoptedScr> Adopter::Adopt(const ScrDataset& dataset) {
   CAIRN_ASSIGN_OR_RETURN(Plan plan, MakePlan(dataset));
   if (!plan.recovery) return plan.adopted;
+  if (launch_) launch_->StillHere();
   const auto files = plan.recovery->RecoverFiles([&](Rank rank, const std::string& recorded) {
     std::vector<std::string> places = {prefix_.FilePath(plan.names[rank].at(recorded))};
     // Anywhere else only where the user has said that the prefix is.
@@ -303,13 +306,14 @@ NewDataset Adopter::MakeDataset(const ScrDataset& from, const AdoptedScr& adopte
 // One that SCR has put where it is to be needs no copy.
 absl::Status Adopter::AddFile(const ScrFile& file, const std::string& name, NewDataset* dataset,
                               catalogue::Catalogue* catalogue) {
+  dataset->launch->StillHere();
   const std::string staged = StagedPath(prefix_, *dataset, catalogue->rank(), catalogue->file_size());
   catalogue::FileEntry& entry = *catalogue->add_file();
   CopiedFile copied{.work = "", .to = prefix_.FilePath(name), .in_place = {}};
   if (file.path == copied.to) {
     CAIRN_ASSIGN_OR_RETURN(copied.in_place, KeepFile(disk_, file, staged, &entry));
   } else {
-    CAIRN_RETURN_IF_ERROR(CopyFile(disk_, file, staged, &entry));
+    CAIRN_RETURN_IF_ERROR(CopyFile(disk_, file, staged, dataset->launch, &entry));
     copied.work = staged;
   }
   entry.set_name(name);
@@ -334,8 +338,12 @@ absl::Status Adopter::CopyFiles(const std::vector<ScrRankFiles>& files, const Sc
 absl::Status Adopter::Take(const ScrDataset& from, const Plan& plan, const std::vector<ScrRankFiles>& files,
                            AdoptedScr* adopted) {
   CAIRN_RETURN_IF_ERROR(CheckRoomFor(files, plan.names));
-  CAIRN_ASSIGN_OR_RETURN(const Prefix::IdBlock ids, prefix_.ReserveIds(0));
+  if (!launch_) {
+    CAIRN_ASSIGN_OR_RETURN(launch_, MakeAdoptLaunch(prefix_, adopted->ranks, request_.wait, request_.note));
+  }
+  CAIRN_ASSIGN_OR_RETURN(const Prefix::IdBlock ids, prefix_.ReserveIds(0, 1));
   NewDataset dataset = MakeDataset(from, *adopted, ids.first);
+  dataset.launch = launch_.get();
   kvtree::Tree claim;
   claim.Set("SYSTEM", "SCR");
   claim.Set("JOB", cache_.job);

@@ -14,6 +14,7 @@
 #include "storage/base/ids.h"
 #include "storage/io/disk.h"
 #include "storage/job/adopt/scr_cache.h"
+#include "storage/job/launch/launch_wait.h"
 #include "storage/place/prefix/prefix.h"
 
 namespace cairn {
@@ -27,6 +28,7 @@ struct AdoptScrRequest {
   std::string prefix_was;
   // What the user should hear, as it becomes known: datasets that were passed over and why, files made good.
   std::function<void(const std::string&)> note;  // required
+  LaunchWait wait = {};                          // until the newest launch is over
 };
 
 struct AdoptedScr {
@@ -61,7 +63,8 @@ struct AdoptedScr {
 //   kAlreadyExists       a file's name belongs to another committed dataset, or two files get one name
 //   kInvalidArgument     a file is not below `prefix_was`, or gets a name that cannot be used
 //   kResourceExhausted   no room for all of it: found out before anything is written, as far as the disk tells
-//   kFailedPrecondition  a symbolic link leads from a file's place out of the prefix, or something else is in its way;
+//   kFailedPrecondition  BUSY: an application works in the prefix, or one has begun meanwhile; a symbolic link leads
+//   from a file's place out of the prefix, or something else is in its way;
 //                        files changed while they were copied, or are gone or shorter before the commit
 //   kUnavailable, kResourceExhausted, …   of the disk; no older dataset is tried then
 absl::StatusOr<std::vector<AdoptedScr>> AdoptScr(Disk& disk, Prefix& prefix, const ScrCache& cache,

@@ -15,6 +15,7 @@ namespace cairn {
 namespace {
 
 constexpr std::string_view kClaimName = "adopted.";
+constexpr std::string_view kPurpose = "adopt";
 
 // Nobody has moved or shortened them meanwhile.
 absl::Status CheckFiles(Disk& disk, const Prefix& prefix, const NewDataset& dataset) {
@@ -35,9 +36,10 @@ absl::Status CheckFiles(Disk& disk, const Prefix& prefix, const NewDataset& data
   return absl::OkStatus();
 }
 
-// Takes away what was made of a dataset that was not committed.
+// Takes away what was made of a dataset that was not committed, or when another launch had been made already: that one
+// was told as an error.
 absl::Status TakeAway(Disk& disk, Prefix& prefix, const PrefixContents& contents, DatasetId id) {
-  if (id == 0 || WasCommitted(contents, id)) return absl::OkStatus();
+  if (id == 0 || (WasCommitted(contents, id) && !contents.fenced.contains(id))) return absl::OkStatus();
   const absl::Status removed = RemoveUnfinished(disk, prefix, id, {.alone = true});
   return absl::IsFailedPrecondition(removed) ? absl::OkStatus() : removed;  // the number is SCR's by now
 }
@@ -56,7 +58,10 @@ absl::Status RemoveStage(Disk& disk, const Prefix& prefix, DatasetId id) {
 absl::Status PublishAdopted(Disk& disk, Prefix& prefix, const NewDataset& dataset,
                             const std::function<void(const std::string&)>& note) {
   CAIRN_RETURN_IF_ERROR(CheckFiles(disk, prefix, dataset));
-  Publication what{.descriptor = dataset.descriptor, .catalogues = dataset.catalogues, .files = dataset.files};
+  Publication what{.descriptor = dataset.descriptor,
+                   .catalogues = dataset.catalogues,
+                   .files = dataset.files,
+                   .committer = dataset.launch == nullptr ? 0 : dataset.launch->id()};
   if (dataset.descriptor.own_files) {
     for (const catalogue::Catalogue& catalogue : dataset.catalogues) {
       CAIRN_RETURN_IF_ERROR(prefix.StoreCatalogue(catalogue));
@@ -64,7 +69,12 @@ absl::Status PublishAdopted(Disk& disk, Prefix& prefix, const NewDataset& datase
     }
   }
   Published published;
-  CAIRN_RETURN_IF_ERROR(Publish(disk, prefix, what, &published));
+  const absl::Status done = Publish(disk, prefix, what, &published);
+  if (published.fenced) {
+    return FailedPrecondition("{}: another launch was made while this was adopted, and would not find it: end it first",
+                              prefix.path());
+  }
+  CAIRN_RETURN_IF_ERROR(done);
   for (const std::string& warning : published.warnings) note(warning);
   return absl::OkStatus();
 }
@@ -80,7 +90,15 @@ absl::StatusOr<DatasetId> ClaimedBy(Disk& disk, const std::string& claim) {
 
 }  // namespace
 
-BlockWriter::BlockWriter(File& file, catalogue::FileEntry& entry) : file_(file), entry_(entry) {
+absl::StatusOr<std::unique_ptr<OwnLaunch>> MakeAdoptLaunch(Prefix& prefix, std::uint32_t ranks, LaunchWait wait,
+                                                           const std::function<void(const std::string&)>& note) {
+  OwnLaunchRequest request{.purpose = std::string(kPurpose), .nranks = ranks, .wait = std::move(wait), .note = note};
+  request.wait.own_key_stem = fmt::format("{}:", kPurpose);
+  return OwnLaunch::Make(prefix, request);
+}
+
+BlockWriter::BlockWriter(File& file, catalogue::FileEntry& entry, OwnLaunch* launch)
+    : file_(file), entry_(entry), launch_(launch) {
   block_.reserve(kCrcBlockBytes);
 }
 
@@ -105,6 +123,7 @@ absl::Status BlockWriter::Finish() {
 
 absl::Status BlockWriter::Flush() {
   if (block_.empty()) return absl::OkStatus();
+  if (launch_ != nullptr) launch_->StillHere();
   entry_.add_crc32c(Crc32c(block_));
   crc32_ = Crc32(block_, crc32_);
   CAIRN_RETURN_IF_ERROR(file_.WriteAt(written_, block_));

@@ -4,7 +4,8 @@
 // <prefix>/.cairn/adopted.<digest of what is adopted> says which dataset it became; it is there before the first byte
 // of it, so that what a crash leaves is found. Then, in this order: files are copied, checkpoint files to their places,
 // the application's to where they wait (storage/place/publish/unfinished.h); catalogues of the application's files are
-// stored, by which they are taken back from their places after a crash; all is published (storage/place/publish).
+// stored, by which they are taken back from their places after a crash; all is published (storage/place/publish), under
+// a launch that the adopt has made for itself (storage/job/launch): the next launch restarts from what is adopted.
 #ifndef CAIRN_STORAGE_JOB_ADOPT_ADOPTION_H_
 #define CAIRN_STORAGE_JOB_ADOPT_ADOPTION_H_
 
@@ -26,6 +27,7 @@
 #include "storage/format/kvtree/tree.h"
 #include "storage/format/scr/records.h"
 #include "storage/io/disk.h"
+#include "storage/job/launch/own_launch.h"
 #include "storage/place/prefix/prefix.h"
 #include "storage/place/publish/publish.h"
 
@@ -35,10 +37,17 @@ namespace cairn {
 inline constexpr std::uint32_t kAdoptedFileMode = 0666;
 inline constexpr std::uint32_t kAdoptedFolderMode = 0777;
 
-// A new file, written front to back in blocks, with the checksums of its catalogue entry. Both are borrowed.
+// The launch of an adopt. REQUIRES: no other adopt is under way in this prefix: the launch of one that has died counts
+// as over.
+//   kFailedPrecondition  BUSY: an application works there (WaitUntilOver)
+absl::StatusOr<std::unique_ptr<OwnLaunch>> MakeAdoptLaunch(Prefix& prefix, std::uint32_t ranks, LaunchWait wait,
+                                                           const std::function<void(const std::string&)>& note);
+
+// A new file, written front to back in blocks, with the checksums of its catalogue entry. All is borrowed. `launch`
+// (may be null) is told that work goes on.
 class BlockWriter {
  public:
-  BlockWriter(File& file, catalogue::FileEntry& entry);
+  BlockWriter(File& file, catalogue::FileEntry& entry, OwnLaunch* launch);
   // REQUIRES: `offset` is where the last one ended.
   absl::Status Write(std::uint64_t offset, std::span<const std::byte> bytes);
   absl::Status Finish();  // the entry is filled; the file is the caller's to sync
@@ -48,6 +57,7 @@ class BlockWriter {
 
   File& file_;
   catalogue::FileEntry& entry_;
+  OwnLaunch* const launch_;
   std::vector<std::byte> block_;
   std::uint64_t written_ = 0;
   std::uint32_t crc32_ = 0;
@@ -58,6 +68,7 @@ struct NewDataset {
   std::vector<catalogue::Catalogue> catalogues;  // by rank
   // The application's files, in the order of the catalogues: each waits, or is where it is to be.
   std::vector<CopiedFile> files = {};
+  OwnLaunch* launch = nullptr;  // under which it is committed; null: under none. Borrowed
 
   DatasetId id() const { return descriptor.id; }
   std::string folder() const;  // of what Cairn itself names, below the prefix: ckpt.<id>
@@ -85,7 +96,7 @@ absl::Status CheckRoom(Disk& disk, const Prefix& prefix, std::uint64_t bytes);
 // Makes the claim; `copy` then writes the files, synced, and fills catalogues and files; publishes the dataset. After
 // an error nothing is left of it, or the next CleanUp removes it. `note` hears what goes wrong after the commit.
 //   kFailedPrecondition  files that were written are gone or shorter before the commit; a directory is in the way of
-//   one
+//   one; another launch was made meanwhile
 absl::Status AdoptDataset(Disk& disk, Prefix& prefix, const std::string& claim, kvtree::Tree claim_tree,
                           NewDataset* dataset, const std::function<absl::Status()>& copy,
                           const std::function<void(const std::string&)>& note);

@@ -55,9 +55,11 @@ FlushOutcome CopyDataset(const FlushSource& source, const FlushTarget& target, T
     // Committed before: its copy there was found damaged, or a crash came before this was known here.
     if (!begun.ok() && !absl::IsAlreadyExists(begun)) return begun;
     std::set<std::string> done;
-    GrowOutcome grown = FinishGrown({source.disk, source.folder, source.descriptor.id, source.catalogues, source.grown},
-                                    target.disk, target.prefix, throttle, progress, &done);
+    GrowOutcome grown = FinishGrown(
+        {source.disk, source.folder, source.descriptor.id, source.catalogues, source.grown, target.committer},
+        target.disk, target.prefix, throttle, progress, &done);
     outcome.too_late = grown.too_late;
+    outcome.fenced = grown.fenced;
     outcome.damaged_file = std::move(grown.damaged_file);
     outcome.copied = std::move(grown.in_place);
     outcome.withdrawn = std::move(grown.withdrawn);
@@ -90,9 +92,12 @@ FlushOutcome CommitCopied(const FlushSource& source, const FlushTarget& target, 
                             .catalogues = source.catalogues,
                             .files = copied,
                             .gave_way = &gave_way,
-                            .view = target.views},
+                            .view = target.views,
+                            .committer = target.committer},
                            &published);
   outcome.too_late = published.too_late;
+  outcome.fenced = published.fenced;
+  outcome.there = published.fenced && published.placing;
   outcome.withdrawn = std::move(published.withdrawn);
   outcome.warnings = std::move(published.warnings);
   if (outcome.status.ok()) Tell(source, target, &outcome.warnings);

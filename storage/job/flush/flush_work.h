@@ -31,12 +31,15 @@ struct FlushTarget {
   Disk& disk;
   Prefix& prefix;
   FlushFile& flush_file;
-  bool views = true;  // of what is committed BP5 views are made; that they are not is a warning
+  bool views = true;       // of what is committed BP5 views are made; that they are not is a warning
+  LaunchId committer = 0;  // the launch under which it is committed (Publication::committer)
 };
 
 struct FlushOutcome {
   absl::Status status;
   bool too_late = false;           // never to be committed: removed there, or others have its id or names
+  bool fenced = false;             // a newer launch was made before (Published::fenced); again would not help
+  bool there = false;              // fenced, but committed by then: whole on the prefix, chosen by nobody
   std::string damaged_file;        // of the cache; another try would read the same bytes
   std::vector<CopiedFile> copied;  // by the first step
   Withdrawn withdrawn;             // also if it failed: older ones whose files gave way

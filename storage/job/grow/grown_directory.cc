@@ -25,22 +25,24 @@ absl::StatusOr<std::set<std::string>> NamesThere(Disk& disk, const Prefix& prefi
 }
 
 // Those that have one of the names give way to dataset `by`.
-absl::Status Withdraw(Prefix& prefix, DatasetId by, const std::set<std::string>& names, GrowOutcome* outcome) {
-  auto withdrawn = prefix.Withdraw(by, names);
+absl::Status Withdraw(Prefix& prefix, DatasetId by, const std::set<std::string>& names, LaunchId committer,
+                      GrowOutcome* outcome) {
+  auto withdrawn = prefix.Withdraw(by, names, committer);
   outcome->too_late = absl::IsAborted(withdrawn.status());
+  outcome->fenced = IsFenced(withdrawn.status());
   if (!withdrawn.ok()) return withdrawn.status();
   outcome->withdrawn.merge(*withdrawn);
   return absl::OkStatus();
 }
 
 absl::Status Place(Disk& disk, Prefix& prefix, const scr::Descriptor& descriptor, const std::string& name,
-                   GrowOutcome* outcome) {
+                   LaunchId committer, GrowOutcome* outcome) {
   CAIRN_RETURN_IF_ERROR(RealDirectory(disk, prefix.path(), name).status());
   const absl::Status begun = prefix.BeginFlush(descriptor);
   outcome->too_late = absl::IsAborted(begun);
   CAIRN_RETURN_IF_ERROR(begun);
   CAIRN_ASSIGN_OR_RETURN(const auto names, NamesThere(disk, prefix, name));
-  CAIRN_RETURN_IF_ERROR(Withdraw(prefix, descriptor.id, names, outcome));
+  CAIRN_RETURN_IF_ERROR(Withdraw(prefix, descriptor.id, names, committer, outcome));
   // Nobody finds a step there whose data is being removed.
   CAIRN_RETURN_IF_ERROR(bpdir::ClearPlace(disk, prefix.FilePath(name)));
   RemoveWithdrawn(prefix, outcome->withdrawn, &outcome->warnings);
@@ -51,7 +53,7 @@ absl::Status Place(Disk& disk, Prefix& prefix, const scr::Descriptor& descriptor
 absl::Status TakeAway(const GrownDataset& dataset, Disk& disk, Prefix& prefix, const std::string& name,
                       GrowOutcome* outcome) {
   CAIRN_ASSIGN_OR_RETURN(const auto names, NamesThere(disk, prefix, name));
-  const absl::Status withdrawn = Withdraw(prefix, dataset.id, names, outcome);
+  const absl::Status withdrawn = Withdraw(prefix, dataset.id, names, dataset.committer, outcome);
   if (std::exchange(outcome->too_late, false)) return absl::OkStatus();  // a newer dataset has it
   CAIRN_RETURN_IF_ERROR(withdrawn);
   return bpdir::ClearPlace(disk, prefix.FilePath(name));
@@ -74,7 +76,7 @@ absl::Status FinishOne(const GrownDataset& dataset, Disk& disk, Prefix& prefix, 
                        const Entries& files, const bpdir::Allowance& allowance, GrowOutcome* outcome) {
   std::set<std::string> names;
   for (const auto& [base, entry] : files) names.insert(entry->prefix_name());
-  CAIRN_RETURN_IF_ERROR(Withdraw(prefix, dataset.id, names, outcome));
+  CAIRN_RETURN_IF_ERROR(Withdraw(prefix, dataset.id, names, dataset.committer, outcome));
   std::string damaged;
   const absl::Status finished = bpdir::Finish({dataset.disk, dataset.folder + "/" + name, disk, prefix.FilePath(name)},
                                               files, allowance, &damaged);
@@ -90,17 +92,18 @@ absl::Status FinishOne(const GrownDataset& dataset, Disk& disk, Prefix& prefix, 
 
 }  // namespace
 
-GrowOutcome TakePlace(Disk& disk, Prefix& prefix, const scr::Descriptor& descriptor, const std::string& name) {
+GrowOutcome TakePlace(Disk& disk, Prefix& prefix, const scr::Descriptor& descriptor, const std::string& name,
+                      LaunchId committer) {
   GrowOutcome outcome;
-  outcome.status = Place(disk, prefix, descriptor, name, &outcome);
+  outcome.status = Place(disk, prefix, descriptor, name, committer, &outcome);
   return outcome;
 }
 
-GrowOutcome ClosePlace(Disk& disk, Prefix& prefix, DatasetId id, const std::string& name) {
+GrowOutcome ClosePlace(Disk& disk, Prefix& prefix, DatasetId id, const std::string& name, LaunchId committer) {
   GrowOutcome outcome;
   outcome.status = [&]() -> absl::Status {
     CAIRN_ASSIGN_OR_RETURN(const auto names, NamesThere(disk, prefix, name));
-    CAIRN_RETURN_IF_ERROR(Withdraw(prefix, id, names, &outcome));
+    CAIRN_RETURN_IF_ERROR(Withdraw(prefix, id, names, committer, &outcome));
     return bpdir::Close(disk, prefix.FilePath(name));
   }();
   return outcome;

@@ -40,10 +40,12 @@ SavedDataset NothingSaved(const scr::Descriptor& descriptor) {
 class Saving {
  public:
   using Note = std::function<void(const std::string&)>;
-  Saving(Disk& cache_disk, Disk& prefix_disk, Prefix& prefix, const SurveyedDataset& dataset, const Note& note)
+  Saving(Disk& cache_disk, Disk& prefix_disk, Prefix& prefix, LaunchId committer, const SurveyedDataset& dataset,
+         const Note& note)
       : cache_disk_(cache_disk),
         prefix_disk_(prefix_disk),
         prefix_(prefix),
+        committer_(committer),
         dataset_(dataset),
         note_(note),
         saved_(NothingSaved(dataset.descriptor)) {}
@@ -68,6 +70,7 @@ class Saving {
         RemoveWorkFiles();
         return TooLate(committed);
       }
+      if (published.fenced) return Fenced(committed, published.placing);
       CAIRN_RETURN_IF_ERROR(committed);
       CAIRN_RETURN_IF_ERROR(PutFlush({.flushing = false, .in_prefix = true}));
       return std::move(saved_);
@@ -92,6 +95,18 @@ class Saving {
     return std::move(saved_);
   }
 
+  // `placed`: its files are in their places. Else those that had the names have kept them.
+  absl::StatusOr<SavedDataset> Fenced(const absl::Status& status, bool placed) {
+    CAIRN_RETURN_IF_ERROR(PutFlush({.flushing = false, .in_prefix = false}));
+    if (!placed) {
+      RemoveWorkFiles();
+      return TooLate(status);
+    }
+    saved_.state = State::kFenced;
+    saved_.why = MessageOf(status);
+    return std::move(saved_);
+  }
+
   absl::Status PutFlush(const Where& where);
   absl::Status CopyRank(const catalogue::Catalogue& catalogue);
   absl::Status FindOthers();
@@ -105,6 +120,7 @@ class Saving {
   Disk& cache_disk_;
   Disk& prefix_disk_;
   Prefix& prefix_;
+  const LaunchId committer_;
   const SurveyedDataset& dataset_;
   const Note& note_;
   SavedDataset saved_;
@@ -198,7 +214,9 @@ absl::Status Saving::FindOther(Rank rank) {
   auto catalogue = DecodeCatalogue(path, *text);
   if (!catalogue.ok()) return missing(std::string(MessageOf(catalogue.status())));
   const scr::Descriptor& descriptor = dataset_.descriptor;
-  if (catalogue->run() != prefix_.run().Hex() || catalogue->dataset() != descriptor.id || catalogue->rank() != rank ||
+  const bool own_run =
+      there_.empty() ? prefix_.identity().Includes(catalogue->run()) : catalogue->run() == there_.begin()->second.run();
+  if (!own_run || catalogue->dataset() != descriptor.id || catalogue->rank() != rank ||
       catalogue->nranks() != saved_.ranks || catalogue->launch() != descriptor.launch ||
       catalogue->files() != descriptor.own_files) {
     return missing(fmt::format("{}: is not of this dataset", path));
@@ -245,7 +263,7 @@ absl::Status Saving::PutInPlaceWhatReplacesNothing() {
 absl::Status Saving::Commit(Published* published) {
   std::vector<catalogue::Catalogue> catalogues;
   for (auto& [rank, catalogue] : there_) catalogues.push_back(std::move(catalogue));
-  Publication what{.descriptor = dataset_.descriptor, .catalogues = catalogues};
+  Publication what{.descriptor = dataset_.descriptor, .catalogues = catalogues, .committer = committer_};
   for (Rank rank = 0; rank < saved_.ranks; ++rank) {
     const auto copied = copied_.find(rank);
     if (copied == copied_.end()) {
@@ -270,11 +288,13 @@ void Saving::RemoveWorkFiles() {
 
 class Scavenger {
  public:
-  Scavenger(Disk& cache_disk, Disk& prefix_disk, Prefix& prefix, const ScavengeRequest& request)
-      : cache_disk_(cache_disk), prefix_disk_(prefix_disk), prefix_(prefix), request_(request) {}
+  Scavenger(Disk& cache_disk, Disk& prefix_disk, Prefix& prefix, LaunchId served, const ScavengeRequest& request)
+      : cache_disk_(cache_disk), prefix_disk_(prefix_disk), prefix_(prefix), served_(served), request_(request) {}
 
   absl::StatusOr<std::vector<SavedDataset>> Run(const CacheFolder::Found& run) {
     CAIRN_ASSIGN_OR_RETURN(survey_, SurveyCache(cache_disk_, run.path, run.run));
+    CAIRN_RETURN_IF_ERROR(PassOverOthers());
+    CAIRN_RETURN_IF_ERROR(EnterServed());
     for (const std::string& note : survey_.notes) request_.note(note);
     CAIRN_ASSIGN_OR_RETURN(contents_, prefix_.Contents());
     CAIRN_RETURN_IF_ERROR(MendFlushMarks());
@@ -287,7 +307,12 @@ class Scavenger {
 
  private:
   bool IsThere(DatasetId id) const { return contents_.datasets.contains(id) || contents_.dropped.contains(id); }
+  // Committed before, after a newer launch had been made; again would be the same.
+  bool IsFenced(DatasetId id) const { return fencing_ && contents_.fenced.contains(id); }
+  absl::Status PassOverOthers();
+  absl::Status EnterServed();
   absl::Status MendFlushMarks();
+  void TellIsThere(const SurveyedDataset& dataset);
   absl::Status Save(const SurveyedDataset& dataset, const std::string& held_back = "");
   absl::Status SaveOne(DatasetId id);
   absl::Status SaveAll();
@@ -296,11 +321,43 @@ class Scavenger {
   Disk& cache_disk_;
   Disk& prefix_disk_;
   Prefix& prefix_;
+  const LaunchId served_;  // 0: none is known
   const ScavengeRequest& request_;
+  std::optional<LaunchId> fencing_;  // a launch after it
   Survey survey_;
   PrefixContents contents_;
   std::vector<SavedDataset> saved_;
 };
+
+// A dataset without mark is of release 0.1.0: the run alone says whose it is.
+absl::Status Scavenger::PassOverOthers() {
+  for (auto at = survey_.datasets.begin(); at != survey_.datasets.end();) {
+    const scr::Descriptor& descriptor = at->second.descriptor;
+    Prefix::Origin origin = Prefix::Origin::kOurs;
+    if (!descriptor.mark.empty()) {
+      CAIRN_ASSIGN_OR_RETURN(origin, prefix_.OriginOf(descriptor.launch.value_or(0), descriptor.mark));
+    }
+    if (origin == Prefix::Origin::kOurs) {
+      ++at;
+      continue;
+    }
+    request_.note(fmt::format("dataset {} stays in the cache: {}", at->first,
+                              origin == Prefix::Origin::kAnothers
+                                  ? fmt::format("it was made under a launch that {} does not have", prefix_.path())
+                                  : "its launch had begun when a newer one was under way already"));
+    at = survey_.datasets.erase(at);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Scavenger::EnterServed() {
+  if (served_ == 0 || survey_.datasets.empty()) return absl::OkStatus();
+  CAIRN_RETURN_IF_ERROR(
+      Annotate(prefix_.EnterLaunch(served_), fmt::format("launch {}, the newest that this cache has served", served_)));
+  CAIRN_ASSIGN_OR_RETURN(const auto next, prefix_.LaunchAfter(served_));
+  if (next) fencing_ = next->id;
+  return absl::OkStatus();
+}
 
 // Who was killed just after the commit has left the mark that the dataset is on its way.
 absl::Status Scavenger::MendFlushMarks() {
@@ -320,9 +377,21 @@ absl::Status Scavenger::MendFlushMarks() {
   return absl::OkStatus();
 }
 
+void Scavenger::TellIsThere(const SurveyedDataset& dataset) {
+  SavedDataset there = NothingSaved(dataset.descriptor);
+  there.state = IsFenced(there.id) ? State::kFenced : State::kThere;
+  if (there.state == State::kFenced) there.why = fmt::format("launch {} had been made before", *fencing_);
+  saved_.push_back(std::move(there));
+}
+
 absl::Status Scavenger::Save(const SurveyedDataset& dataset, const std::string& held_back) {
-  auto saved = Saving(cache_disk_, prefix_disk_, prefix_, dataset, request_.note).Run(held_back);
-  if (!saved.ok()) return Annotate(saved.status(), fmt::format("dataset {}", dataset.descriptor.id));
+  const DatasetId id = dataset.descriptor.id;
+  if (IsFenced(id)) {
+    TellIsThere(dataset);
+    return absl::OkStatus();
+  }
+  auto saved = Saving(cache_disk_, prefix_disk_, prefix_, served_, dataset, request_.note).Run(held_back);
+  if (!saved.ok()) return Annotate(saved.status(), fmt::format("dataset {}", id));
   saved_.push_back(*std::move(saved));
   return absl::OkStatus();
 }
@@ -331,8 +400,7 @@ absl::Status Scavenger::SaveOne(DatasetId id) {
   const auto found = survey_.datasets.find(id);
   if (found == survey_.datasets.end()) return NotFound("dataset {} is not in this cache", id);
   if (!IsThere(id)) return Save(found->second);
-  saved_.push_back(NothingSaved(found->second.descriptor));
-  saved_.back().state = State::kThere;
+  TellIsThere(found->second);
   return absl::OkStatus();
 }
 
@@ -360,27 +428,39 @@ absl::Status Scavenger::SaveWhatARestartNeeds() {
     if (!dataset.descriptor.checkpoint || contents_.dropped.contains(id)) continue;
     if (dataset.descriptor.output) {  // it was among them
       const auto done = std::find_if(saved_.begin(), saved_.end(), [id = id](const auto& one) { return one.id == id; });
-      if (done != saved_.end() && done->state == State::kSaved) break;
+      if (done != saved_.end() && (done->state == State::kSaved || done->state == State::kFenced)) break;
       continue;
     }
     std::string held_back;
     if (incomplete && *incomplete < id) held_back = fmt::format("output {} before it is incomplete", *incomplete);
     CAIRN_RETURN_IF_ERROR(Save(dataset, held_back));
-    if (saved_.back().state == State::kSaved) break;
+    // What fences one fences the older ones, too.
+    if (saved_.back().state == State::kSaved || saved_.back().state == State::kFenced) break;
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
+absl::Status CheckCacheOf(const CacheFolder::Found& run, const std::string& prefix, const RunIdentity& identity) {
+  const RunId& cached = run.run.run;
+  if (cached == identity.run) return absl::OkStatus();
+  if (identity.parent && identity.Includes(cached)) {
+    return FailedPrecondition(
+        "{}: the prefix is a copy of run {}, which {} is of, and a run of its own, {}. If it is no copy but has moved, "
+        "say so: cairn run moved {}",
+        prefix, cached.Hex(), run.path, identity.run.Hex(), prefix);
+  }
+  if (identity.Includes(cached)) return absl::OkStatus();
+  return FailedPrecondition("{}: the prefix is run {} now, not {}, which {} is of", prefix, identity.run.Hex(),
+                            cached.Hex(), run.path);
+}
+
 absl::StatusOr<std::vector<SavedDataset>> ScavengeRun(Disk& cache_disk, Disk& prefix_disk,
                                                       const CacheFolder::Found& run, Prefix& prefix,
                                                       const ScavengeRequest& request) {
-  if (prefix.run() != run.run) {
-    return FailedPrecondition("{}: the prefix is run {} now, not {}, which {} is of", prefix.path(), prefix.run().Hex(),
-                              run.run.Hex(), run.path);
-  }
-  return Scavenger(cache_disk, prefix_disk, prefix, request).Run(run);
+  CAIRN_RETURN_IF_ERROR(CheckCacheOf(run, prefix.path(), prefix.identity()));
+  return Scavenger(cache_disk, prefix_disk, prefix, run.served, request).Run(run);
 }
 
 }  // namespace cairn

@@ -15,6 +15,7 @@
 #include "storage/io/disk.h"
 #include "storage/place/cache/cache_folder.h"
 #include "storage/place/prefix/prefix.h"
+#include "storage/place/run_identity.h"
 
 namespace cairn {
 
@@ -38,6 +39,7 @@ struct SavedDataset {
     kIncomplete,  // ranks are missing; what this node has of it is on the prefix
     kHeldBack,    // all of it is on the prefix, but an output before it is incomplete: not committed
     kTooLate,     // removed from the prefix, or its files' names are a newer dataset's
+    kFenced,      // on the prefix, but a newer launch had been made: restorable by number only
   };
   DatasetId id = 0;
   std::uint64_t step = 0;
@@ -47,8 +49,12 @@ struct SavedDataset {
   std::vector<Rank> saved;           // of this node: verified, and on the prefix
   std::uint64_t bytes = 0;           // of their files
   std::vector<MissingRank> missing;  // from the prefix, by rank
-  std::string why;                   // kHeldBack, kTooLate
+  std::string why;                   // kHeldBack, kTooLate, kFenced
 };
+
+// May what the cache holds of this run go to a prefix of that identity?
+//   kFailedPrecondition  the prefix is another run's, or a branch of it: a branch does not use the caches of its parent
+absl::Status CheckCacheOf(const CacheFolder::Found& run, const std::string& prefix, const RunIdentity& identity);
 
 // What is not on the prefix is copied there, each byte verified: outputs, the oldest first; then checkpoints, the
 // newest first, up to one that is whole there afterwards (SCR specification, 12.6). Also of datasets that were never
@@ -60,8 +66,11 @@ struct SavedDataset {
 // An application's own files keep their names. Those that would replace others' are put there only when the whole
 // dataset is; the older dataset that had them is removed then. None replaces a newer dataset's.
 //
-// REQUIRES: nobody else works in the cache (the command holds the daemon's lock); `prefix` is the run's and writable.
-//   kFailedPrecondition  the prefix is another run's
+// All is committed under the newest launch that this cache has served. What was made under a launch that the prefix
+// does not have, or that began after another had taken over, is left in the cache: `note` says so.
+//
+// REQUIRES: nobody else works in the cache (the command holds the daemon's lock); `prefix` is writable.
+//   kFailedPrecondition  as CheckCacheOf
 //   kNotFound  `request.dataset` is not in this cache
 //   kUnavailable, kResourceExhausted, kAborted, …   of the prefix: nothing more can be saved there, or another changes
 //   it now; again is harmless

@@ -31,11 +31,10 @@ bool CanShareExtents(Disk& disk, const std::string& folder) {
 
 class CacheFolderOnDisk final : public CacheFolder {
  public:
-  CacheFolderOnDisk(Disk& disk, RunFolder folder, std::string prefix, const RunId& run)
+  CacheFolderOnDisk(Disk& disk, RunFolder folder)
       : disk_(disk),
         path_(std::move(folder.path)),
-        prefix_(std::move(prefix)),
-        run_(run),
+        record_(std::move(folder.record)),
         shares_extents_(CanShareExtents(disk, path_)),
         index_(disk, fmt::format("{}/{}", path_, kCacheIndexName)),
         warnings_(std::move(folder.warnings)) {}
@@ -56,14 +55,19 @@ class CacheFolderOnDisk final : public CacheFolder {
 
   Disk& disk() override { return disk_; }
   const std::string& path() const override { return path_; }
-  const std::string& prefix() const override { return prefix_; }
+  std::string prefix() const override { return record().prefix; }
+  RunRecord record() const override {
+    const absl::MutexLock lock(&mutex_);
+    return record_;
+  }
+  absl::Status ChangeRecord(const std::function<void(RunRecord& record)>& change) override;
   std::string DatasetPath(DatasetId id) const override { return path_ + "/" + DatasetFolderName(id); }
   std::string WorkPath(DatasetId id, Rank rank) const override {
     return WorkName(DatasetPath(id) + "/" + CheckpointFileName(id, rank));
   }
 
   absl::StatusOr<CacheLoad> Load() override {
-    CAIRN_ASSIGN_OR_RETURN(CacheLoad load, LoadCache(disk_, path_, prefix_, run_, index_));
+    CAIRN_ASSIGN_OR_RETURN(CacheLoad load, LoadCache(disk_, path_, prefix(), record().run, index_));
     const absl::MutexLock lock(&mutex_);
     load.warnings.insert(load.warnings.begin(), warnings_.begin(), warnings_.end());
     warnings_.clear();
@@ -105,14 +109,26 @@ class CacheFolderOnDisk final : public CacheFolder {
 
   Disk& disk_;
   const std::string path_;
-  const std::string prefix_;
-  const RunId run_;
+  absl::Mutex record_mutex_;  // one change of the record at a time; before the other
+  RunRecord record_ ABSL_GUARDED_BY(mutex_);
   const bool shares_extents_;
   CacheIndex index_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   std::map<DatasetId, Open> open_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> warnings_ ABSL_GUARDED_BY(mutex_);
 };
+
+absl::Status CacheFolderOnDisk::ChangeRecord(const std::function<void(RunRecord& record)>& change) {
+  const absl::MutexLock changing(&record_mutex_);
+  RunRecord next = record();
+  const RunId run = next.run.run;
+  change(next);
+  next.run.run = run;
+  CAIRN_RETURN_IF_ERROR(StoreRunRecord(disk_, path_, next));
+  const absl::MutexLock lock(&mutex_);
+  record_ = std::move(next);
+  return absl::OkStatus();
+}
 
 absl::Status CacheFolderOnDisk::Begin(const scr::Descriptor& descriptor) {
   const DatasetId id = descriptor.id;
@@ -138,8 +154,9 @@ absl::Status CacheFolderOnDisk::Begin(const scr::Descriptor& descriptor) {
 
 absl::Status CacheFolderOnDisk::CheckCatalogue(const catalogue::Catalogue& catalogue) {
   CAIRN_RETURN_IF_ERROR(ValidateCatalogue(catalogue));
-  if (catalogue.run() == run_.Hex()) return absl::OkStatus();
-  return InvalidArgument("catalogue of run {} in the cache of run {}", catalogue.run(), run_.Hex());
+  const RunIdentity run = record().run;
+  if (run.Includes(catalogue.run())) return absl::OkStatus();
+  return InvalidArgument("catalogue of run {} in the cache of run {}", catalogue.run(), run.run.Hex());
 }
 
 template <typename Write>
@@ -184,7 +201,7 @@ absl::Status CacheFolderOnDisk::CommitRank(const catalogue::Catalogue& catalogue
   return CommitAs(catalogue, [&](const scr::Descriptor& descriptor) -> absl::StatusOr<RankFiles> {
     const std::string folder = DatasetPath(catalogue.dataset());
     if (!work_path.empty()) CAIRN_RETURN_IF_ERROR(disk_.Rename(work_path, folder + "/" + catalogue.file(0).name()));
-    return WriteRankRecords(disk_, folder, prefix_, descriptor, catalogue);
+    return WriteRankRecords(disk_, folder, prefix(), descriptor, catalogue);
   });
 }
 
@@ -194,7 +211,7 @@ absl::Status CacheFolderOnDisk::CommitRankFiles(const catalogue::Catalogue& cata
                            catalogue.rank());
   }
   return CommitAs(catalogue, [&](const scr::Descriptor& descriptor) {
-    return WriteRankRecords(disk_, DatasetPath(catalogue.dataset()), prefix_, descriptor, catalogue);
+    return WriteRankRecords(disk_, DatasetPath(catalogue.dataset()), prefix(), descriptor, catalogue);
   });
 }
 
@@ -295,9 +312,9 @@ absl::StatusOr<std::string> CacheFolderOnDisk::RouteFile(DatasetId id, const std
 
 absl::StatusOr<std::unique_ptr<CacheFolder>> CacheFolder::Open(Disk& disk, const std::string& cache,
                                                                std::string_view user, std::string_view run_name,
-                                                               const RunId& run, const std::string& prefix) {
+                                                               const RunIdentity& run, const std::string& prefix) {
   CAIRN_ASSIGN_OR_RETURN(RunFolder folder, OpenRunFolder(disk, cache, user, run_name, run, prefix));
-  auto opened = std::make_unique<CacheFolderOnDisk>(disk, std::move(folder), prefix, run);
+  auto opened = std::make_unique<CacheFolderOnDisk>(disk, std::move(folder));
   CAIRN_RETURN_IF_ERROR(opened->ReadIndex());
   return opened;
 }

@@ -19,6 +19,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,6 +32,8 @@
 #include "storage/format/scr/records.h"
 #include "storage/io/disk.h"
 #include "storage/place/cache/dataset_store.h"
+#include "storage/place/cache/run_folder.h"
+#include "storage/place/run_identity.h"
 
 namespace cairn {
 
@@ -51,7 +54,7 @@ class CacheFolder : public DatasetStore {
   // Finds the run's folder below `<cache>/<user>/` by the identity in run.cairn, or makes it (0700) as
   // scr.<name>-<8 hex digits>. kPermissionDenied if it belongs to another user or others may write to it.
   static absl::StatusOr<std::unique_ptr<CacheFolder>> Open(Disk& disk, const std::string& cache, std::string_view user,
-                                                           std::string_view run_name, const RunId& run,
+                                                           std::string_view run_name, const RunIdentity& run,
                                                            const std::string& prefix);
   // The runs that have a folder below `<cache>/<user>/`, for a daemon that starts: what Open wants to know of each. Of
   // a folder whose run.cairn is lost or damaged, what its datasets say. Folders that do not say are none. No such
@@ -59,13 +62,18 @@ class CacheFolder : public DatasetStore {
   struct Found {
     std::string path;
     std::string run_name;
-    RunId run;
-    std::string prefix;  // as last opened on this node
+    RunIdentity run;
+    std::string prefix;   // as last opened on this node
+    LaunchId served = 0;  // the newest launch that this cache's daemons have served
   };
   static absl::StatusOr<std::vector<Found>> Find(Disk& disk, const std::string& cache, std::string_view user);
 
   virtual const std::string& path() const = 0;
-  virtual const std::string& prefix() const = 0;
+  virtual std::string prefix() const = 0;
+  virtual RunRecord record() const = 0;  // run.cairn
+  // Changes run.cairn, durably: where the prefix is now, what it was before, and its launches. `change` may look at
+  // what was noted; the run itself stays.
+  virtual absl::Status ChangeRecord(const std::function<void(RunRecord& record)>& change) = 0;
   virtual std::string DatasetPath(DatasetId id) const = 0;
 
   // After a start: removes what was never whole (work names, entries without COMPLETE, folders without entry), checks

@@ -12,17 +12,17 @@
 namespace cairn {
 namespace {
 
-absl::Status CheckBelongs(const std::string& path, const RunId& run, const scr::Descriptor& descriptor, Rank rank,
+absl::Status CheckBelongs(const std::string& path, const RunIdentity& run, const scr::Descriptor& descriptor, Rank rank,
                           const catalogue::Catalogue& catalogue) {
-  if (catalogue.run() == run.Hex() && catalogue.dataset() == descriptor.id && catalogue.rank() == rank &&
+  if (run.Includes(catalogue.run()) && catalogue.dataset() == descriptor.id && catalogue.rank() == rank &&
       catalogue.nranks() == descriptor.ranks && catalogue.launch() == descriptor.launch &&
       catalogue.files() == descriptor.own_files) {
     return absl::OkStatus();
   }
   return DataLoss(
       "{}: of run {}, launch {}, dataset {}, rank {} of {}; expected run {}, launch {}, dataset {}, rank {} of {}",
-      path, catalogue.run(), catalogue.launch(), catalogue.dataset(), catalogue.rank(), catalogue.nranks(), run.Hex(),
-      descriptor.launch.value_or(0), descriptor.id, rank, descriptor.ranks.value_or(0));
+      path, catalogue.run(), catalogue.launch(), catalogue.dataset(), catalogue.rank(), catalogue.nranks(),
+      run.run.Hex(), descriptor.launch.value_or(0), descriptor.id, rank, descriptor.ranks.value_or(0));
 }
 
 // What the disk says of a dataset's part that is not there: damage. What it says of itself: an error.
@@ -65,7 +65,7 @@ bool SaysNothing(const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<StoredCatalogue> ReadRank(Disk& disk, const std::string& folder, const RunId& run,
+absl::StatusOr<StoredCatalogue> ReadRank(Disk& disk, const std::string& folder, const RunIdentity& run,
                                          const scr::Descriptor& descriptor, Rank rank) {
   const std::string path = folder + "/" + CatalogueName(rank);
   const auto text = ReadWhole(disk, path, kCatalogueBytesMax);
@@ -81,7 +81,7 @@ absl::StatusOr<StoredCatalogue> ReadRank(Disk& disk, const std::string& folder, 
   return stored;
 }
 
-absl::StatusOr<std::vector<StoredCatalogue>> ReadDataset(Disk& disk, const std::string& folder, const RunId& run,
+absl::StatusOr<std::vector<StoredCatalogue>> ReadDataset(Disk& disk, const std::string& folder, const RunIdentity& run,
                                                          const scr::Descriptor& descriptor) {
   const auto info = disk.Info(folder);
   if (!info.ok()) return AsDamage(info.status());

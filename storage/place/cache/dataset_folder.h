@@ -20,6 +20,7 @@
 #include "storage/format/scr/records.h"
 #include "storage/format/scr/redset.h"
 #include "storage/io/disk.h"
+#include "storage/place/run_identity.h"
 
 namespace cairn {
 
@@ -84,10 +85,10 @@ absl::StatusOr<bool> IsGivenUp(Disk& disk, const std::string& folder);
 
 // Reads and checks a rank's catalogue; and its files but for their bytes.
 //   kDataLoss  what is missing or wrong; other errors: the disk's, which say nothing about the dataset
-absl::StatusOr<StoredCatalogue> ReadRank(Disk& disk, const std::string& folder, const RunId& run,
+absl::StatusOr<StoredCatalogue> ReadRank(Disk& disk, const std::string& folder, const RunIdentity& run,
                                          const scr::Descriptor& descriptor, Rank rank);
 // All ranks. Errors as of ReadRank.
-absl::StatusOr<std::vector<StoredCatalogue>> ReadDataset(Disk& disk, const std::string& folder, const RunId& run,
+absl::StatusOr<std::vector<StoredCatalogue>> ReadDataset(Disk& disk, const std::string& folder, const RunIdentity& run,
                                                          const scr::Descriptor& descriptor);
 
 // What the dataset is, by the first of its filemaps that can be read and says so: with id, name, launch and ranks, but

@@ -24,7 +24,7 @@ std::optional<DatasetId> DamagedId(std::string_view name) {
 
 class Loader {
  public:
-  Loader(Disk& disk, const std::string& path, const std::string& prefix, const RunId& run, CacheIndex& index)
+  Loader(Disk& disk, const std::string& path, const std::string& prefix, const RunIdentity& run, CacheIndex& index)
       : disk_(disk), path_(path), prefix_(prefix), run_(run), index_(index) {}
 
   absl::StatusOr<CacheLoad> Run() {
@@ -58,7 +58,7 @@ class Loader {
   Disk& disk_;
   const std::string& path_;
   const std::string& prefix_;
-  const RunId& run_;
+  const RunIdentity& run_;
   CacheIndex& index_;
   CacheLoad load_;
   std::set<DatasetId> folders_;  // there, and nothing was decided about them yet
@@ -235,8 +235,8 @@ std::string DatasetFolderName(DatasetId id) {
   return RecordsFolderName(id);
 }
 
-absl::StatusOr<CacheLoad> LoadCache(Disk& disk, const std::string& path, const std::string& prefix, const RunId& run,
-                                    CacheIndex& index) {
+absl::StatusOr<CacheLoad> LoadCache(Disk& disk, const std::string& path, const std::string& prefix,
+                                    const RunIdentity& run, CacheIndex& index) {
   return Loader(disk, path, prefix, run, index).Run();
 }
 

@@ -12,6 +12,7 @@
 #include "storage/io/disk.h"
 #include "storage/place/cache/cache_folder.h"
 #include "storage/place/cache/cache_index.h"
+#include "storage/place/run_identity.h"
 
 namespace cairn {
 
@@ -20,8 +21,8 @@ std::string DatasetFolderName(DatasetId id);  // scr.dataset.<id>
 inline constexpr std::string_view kDamagedStem = "damaged.";
 
 // As CacheFolder::Load, of the folder `path`, whose index `index` is.
-absl::StatusOr<CacheLoad> LoadCache(Disk& disk, const std::string& path, const std::string& prefix, const RunId& run,
-                                    CacheIndex& index);
+absl::StatusOr<CacheLoad> LoadCache(Disk& disk, const std::string& path, const std::string& prefix,
+                                    const RunIdentity& run, CacheIndex& index);
 
 }  // namespace cairn
 

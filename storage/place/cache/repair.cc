@@ -110,7 +110,8 @@ absl::Status CheckEncoded(Disk& disk, const std::string& folder) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<scr::CacheEntry> RecoverEntry(Disk& disk, const std::string& folder, const RunId& run, DatasetId id) {
+absl::StatusOr<scr::CacheEntry> RecoverEntry(Disk& disk, const std::string& folder, const RunIdentity& run,
+                                             DatasetId id) {
   const auto descriptor = FindDescriptor(disk, folder, id);
   if (absl::IsNotFound(descriptor.status())) return DataLoss("{}", MessageOf(descriptor.status()));
   if (!descriptor.ok()) return descriptor.status();

@@ -12,6 +12,7 @@
 #include "storage/io/disk.h"
 #include "storage/place/cache/cache_folder.h"
 #include "storage/place/cache/dataset_folder.h"
+#include "storage/place/run_identity.h"
 
 namespace cairn {
 
@@ -29,7 +30,8 @@ absl::Status CheckEncoded(Disk& disk, const std::string& folder);
 // What a lost index said of a whole dataset: its filemaps say what it is, its catalogues that it is whole, its encode
 // states, which are written last and taken back first, that it was completed and not given up.
 //   kDataLoss  it cannot be shown to be whole, and why; other errors: the disk's, which say nothing about the dataset
-absl::StatusOr<scr::CacheEntry> RecoverEntry(Disk& disk, const std::string& folder, const RunId& run, DatasetId id);
+absl::StatusOr<scr::CacheEntry> RecoverEntry(Disk& disk, const std::string& folder, const RunIdentity& run,
+                                             DatasetId id);
 
 }  // namespace cairn
 

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
+#include "storage/base/checksum.h"
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/catalogue/catalogue.h"
@@ -24,31 +26,89 @@ constexpr std::size_t kNameBytesMax = 64;
 constexpr std::uint32_t kRanksAsked = 16;  // of each dataset, until one can say
 constexpr int kTriesMax = 100;             // folders of the same name that belong to other runs
 
-struct RunRecord {
-  RunId run;
-  std::string prefix;
-};
-
 std::string RecordPath(const std::string& folder) {
   return folder + "/run.cairn";
+}
+
+kvtree::Tree ToTree(const ProvisionalLaunch& launch) {
+  kvtree::Tree tree;
+  tree.Set("PREDECESSOR", launch.predecessor);
+  tree.Set("KEY", launch.key);
+  tree.Set("RANKS", std::uint64_t{launch.nranks});
+  tree.Set("SECRET", HexOf(std::as_bytes(std::span(launch.secret))));
+  tree.Set("FIRST", launch.first);
+  tree.Set("LAST", launch.last);
+  tree.SetInt("CREATED", launch.created_us);
+  return tree;
 }
 
 kvtree::Tree ToTree(const RunRecord& record) {
   kvtree::Tree tree;
   tree.Set("VERSION", std::uint64_t{1});
-  tree.Set("RUN", record.run.Hex());
+  tree.Set("RUN", record.run.run.Hex());
   tree.Set("PREFIX", record.prefix);
+  for (const RunId& before : record.run.before) tree.At("BEFORE").At(before.Hex());
+  if (record.served != 0) tree.Set("SERVED", record.served);
+  for (const ProvisionalLaunch& launch : record.provisional) {
+    tree.At("PROVISIONAL").At(fmt::format("{}", launch.id)) = ToTree(launch);
+  }
   return tree;
+}
+
+absl::StatusOr<ProvisionalLaunch> ParseProvisional(std::string_view id, const kvtree::Tree& tree) {
+  ProvisionalLaunch launch;
+  const auto number = NumberAfter(id, "");
+  if (!number || *number == 0) return DataLoss("\"{}\" is no launch", id);
+  launch.id = *number;
+  CAIRN_ASSIGN_OR_RETURN(launch.predecessor, tree.GetUnsigned("PREDECESSOR"));
+  CAIRN_ASSIGN_OR_RETURN(launch.key, tree.GetString("KEY"));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t nranks, tree.GetUnsigned("RANKS"));
+  if (nranks == 0 || nranks > UINT32_MAX) return DataLoss("RANKS {}", nranks);
+  launch.nranks = static_cast<std::uint32_t>(nranks);
+  CAIRN_ASSIGN_OR_RETURN(const std::string hex, tree.GetString("SECRET"));
+  const auto secret = BytesOfHex(hex);
+  if (!secret || secret->empty()) return DataLoss("SECRET is not in hex digits");
+  launch.secret = *secret;
+  CAIRN_ASSIGN_OR_RETURN(launch.first, tree.GetUnsigned("FIRST"));
+  CAIRN_ASSIGN_OR_RETURN(launch.last, tree.GetUnsigned("LAST"));
+  CAIRN_ASSIGN_OR_RETURN(launch.created_us, tree.GetInt("CREATED"));
+  return launch;
+}
+
+absl::Status TakeLaunches(const kvtree::Tree& tree, RunRecord& record) {
+  if (tree.Find("SERVED") != nullptr) {
+    CAIRN_ASSIGN_OR_RETURN(record.served, tree.GetUnsigned("SERVED"));
+  }
+  const kvtree::Tree* provisional = tree.Find("PROVISIONAL");
+  if (provisional == nullptr) return absl::OkStatus();
+  for (const std::string_view id : provisional->SortedKeys(kvtree::SortBy::kNumber)) {
+    CAIRN_ASSIGN_OR_RETURN(ProvisionalLaunch launch, ParseProvisional(id, *provisional->Find(id)));
+    record.provisional.push_back(std::move(launch));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<RunRecord> ReadRecord(Disk& disk, const std::string& folder) {
   const std::string path = RecordPath(folder);
   CAIRN_ASSIGN_OR_RETURN(const kvtree::Tree tree, ReadTree(disk, path));
+  RunRecord record;
   const auto run = RunId::Parse(tree.Get("RUN").value_or(""));
   if (!run.ok()) return DataLoss("{}: RUN: {}", path, MessageOf(run.status()));
+  record.run.run = *run;
   const auto prefix = tree.Get("PREFIX");
   if (!prefix || !prefix->starts_with('/')) return DataLoss("{}: PREFIX is not an absolute path", path);
-  return RunRecord{.run = *run, .prefix = std::string(*prefix)};
+  record.prefix = *prefix;
+  if (const kvtree::Tree* all = tree.Find("BEFORE"); all != nullptr) {
+    for (const auto& [hex, empty] : all->elements()) {
+      const auto before = RunId::Parse(hex);
+      if (!before.ok()) return DataLoss("{}: BEFORE: {}", path, MessageOf(before.status()));
+      record.run.before.insert(*before);
+    }
+  }
+  if (const absl::Status taken = TakeLaunches(tree, record); !taken.ok()) {
+    return DataLoss("{}: {}", path, MessageOf(taken));
+  }
+  return record;
 }
 
 // What the record of a folder said that has lost it: each catalogue says which run it is of, and its rank's filemap
@@ -70,7 +130,12 @@ absl::StatusOr<RunRecord> RecoverRecord(Disk& disk, const std::string& folder) {
       const auto run = RunId::Parse(catalogue->run());
       if (!run.ok() || meta == filemap->files.end()) continue;
       const std::string& directory = meta->second.directory;  // <prefix>/ckpt.<id>
-      if (BaseOf(directory) == DatasetName(*id)) return RunRecord{.run = *run, .prefix = ParentOf(directory)};
+      if (BaseOf(directory) == DatasetName(*id)) {
+        RunRecord record;
+        record.run.run = *run;
+        record.prefix = ParentOf(directory);
+        return record;
+      }
     }
   }
   return NotFound("{}: no dataset says which run it is of", folder);
@@ -127,7 +192,7 @@ absl::StatusOr<bool> TakeFolder(Disk& disk, const std::string& folder, const Run
   CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(ParentOf(folder)));
   CAIRN_RETURN_IF_ERROR(CheckOwn(disk, folder));
   const auto record = ReadRecord(disk, folder);
-  if (record.ok()) return record->run == own.run;
+  if (record.ok()) return record->run.run == own.run.run;
   if (!IsLost(record.status())) return record.status();
   CAIRN_ASSIGN_OR_RETURN(const bool datasets, HasDatasets(disk, folder));
   if (absl::IsDataLoss(record.status()) || datasets) {
@@ -141,6 +206,10 @@ absl::StatusOr<bool> TakeFolder(Disk& disk, const std::string& folder, const Run
 }
 
 }  // namespace
+
+absl::Status StoreRunRecord(Disk& disk, const std::string& folder, const RunRecord& record) {
+  return ReplaceTree(disk, RecordPath(folder), ToTree(record));
+}
 
 absl::StatusOr<bool> HasDatasets(Disk& disk, const std::string& folder) {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
@@ -162,35 +231,52 @@ absl::StatusOr<std::vector<CacheFolder::Found>> CacheFolder::Find(Disk& disk, co
     if (IsLost(record.status())) record = RecoverRecord(disk, path);
     if (!record.ok()) continue;
     std::string run_name = BaseOf(record->prefix);
-    found.push_back(
-        {.path = path, .run_name = std::move(run_name), .run = record->run, .prefix = std::move(record->prefix)});
+    found.push_back({.path = path,
+                     .run_name = std::move(run_name),
+                     .run = record->run,
+                     .prefix = std::move(record->prefix),
+                     .served = record->served});
   }
   return found;
 }
 
 namespace {
 
+// What was noted stays; where the prefix is, and what it was before, may be new.
+absl::Status TakeOver(Disk& disk, const std::string& folder, const RunRecord& noted, RunRecord* own) {
+  own->served = noted.served;
+  own->provisional = noted.provisional;
+  own->run.before.insert(noted.run.before.begin(), noted.run.before.end());
+  if (own->prefix == noted.prefix && own->run.before == noted.run.before) return absl::OkStatus();
+  return StoreRunRecord(disk, folder, *own);
+}
+
 absl::StatusOr<RunFolder> FindOrTake(Disk& disk, const std::string& cache, std::string_view user,
-                                     std::string_view run_name, const RunId& run, const std::string& prefix) {
+                                     std::string_view run_name, const RunIdentity& run, const std::string& prefix) {
   if (!prefix.starts_with('/')) return InvalidArgument("prefix \"{}\" is not absolute", prefix);
   CAIRN_ASSIGN_OR_RETURN(const std::string folder, UserFolder(cache, user));
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, folder, 0700));
   CAIRN_RETURN_IF_ERROR(CheckOwn(disk, folder));
-  const RunRecord own{.run = run, .prefix = prefix};
   RunFolder result;
+  RunRecord& own = result.record;
+  own.run = run;
+  own.prefix = prefix;
   CAIRN_ASSIGN_OR_RETURN(const std::vector<CacheFolder::Found> found, CacheFolder::Find(disk, cache, user));
   for (const CacheFolder::Found& there : found) {
-    if (there.run != run) continue;
+    if (there.run.run != run.run) continue;
     CAIRN_RETURN_IF_ERROR(CheckOwn(disk, there.path));
-    if (const auto record = ReadRecord(disk, there.path); IsLost(record.status())) {
+    const auto record = ReadRecord(disk, there.path);
+    if (IsLost(record.status())) {
       CAIRN_RETURN_IF_ERROR(RestoreRecord(disk, there.path, record.status(), own, &result));
-    } else if (there.prefix != prefix) {  // it is mounted elsewhere now
-      CAIRN_RETURN_IF_ERROR(ReplaceTree(disk, RecordPath(there.path), ToTree(own)));
+    } else if (!record.ok()) {
+      return record.status();
+    } else {
+      CAIRN_RETURN_IF_ERROR(TakeOver(disk, there.path, *record, &own));
     }
     result.path = there.path;
     return result;
   }
-  const std::string stem = fmt::format("{}/{}{}-{}", folder, kStem, Printable(run_name), run.ShortHex());
+  const std::string stem = fmt::format("{}/{}{}-{}", folder, kStem, Printable(run_name), run.run.ShortHex());
   for (int n = 1; n <= kTriesMax; ++n) {
     const std::string path = n == 1 ? stem : fmt::format("{}-{}", stem, n);
     CAIRN_ASSIGN_OR_RETURN(const bool taken, TakeFolder(disk, path, own, &result));
@@ -204,7 +290,7 @@ absl::StatusOr<RunFolder> FindOrTake(Disk& disk, const std::string& cache, std::
 }  // namespace
 
 absl::StatusOr<RunFolder> OpenRunFolder(Disk& disk, const std::string& cache, std::string_view user,
-                                        std::string_view run_name, const RunId& run, const std::string& prefix) {
+                                        std::string_view run_name, const RunIdentity& run, const std::string& prefix) {
   auto folder = FindOrTake(disk, cache, user, run_name, run, prefix);
   // Who opened the same run a moment before, by another name of its prefix, clears the folder of work files: of this
   // one's, too. By now its record is there.

@@ -4,23 +4,46 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "storage/base/ids.h"
 #include "storage/io/disk.h"
+#include "storage/place/run_identity.h"
 
 namespace cairn {
 
+// A launch that began while the prefix could not be asked: what is needed to make it there later.
+struct ProvisionalLaunch {
+  LaunchId id = 0;           // that its datasets carry meanwhile
+  LaunchId predecessor = 0;  // the launch before it, by the number that this one had here
+  std::string key;
+  std::uint32_t nranks = 0;
+  std::string secret;
+  DatasetId first = 0, last = 0;  // the ids that it may give out
+  std::int64_t created_us = 0;
+};
+
+// run.cairn: whose folder it is, and what this node notes of the run's launches.
+struct RunRecord {
+  RunIdentity run;                             // with what it was before
+  std::string prefix;                          // as last opened on this node
+  LaunchId served = 0;                         // the newest launch that this cache's daemons have served; 0: none
+  std::vector<ProvisionalLaunch> provisional;  // not made on the prefix yet, in their order
+};
+absl::Status StoreRunRecord(Disk& disk, const std::string& folder, const RunRecord& record);
+
 struct RunFolder {
   std::string path;
+  RunRecord record;
   std::vector<std::string> warnings;
 };
 
 // As CacheFolder::Open.
 absl::StatusOr<RunFolder> OpenRunFolder(Disk& disk, const std::string& cache, std::string_view user,
-                                        std::string_view run_name, const RunId& run, const std::string& prefix);
+                                        std::string_view run_name, const RunIdentity& run, const std::string& prefix);
 
 // Is there a dataset's folder in it?
 absl::StatusOr<bool> HasDatasets(Disk& disk, const std::string& folder);

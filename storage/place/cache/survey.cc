@@ -31,7 +31,7 @@ absl::StatusOr<std::vector<Rank>> RanksIn(Disk& disk, const std::string& folder)
 
 class Surveyor {
  public:
-  Surveyor(Disk& disk, const std::string& path, const RunId& run) : disk_(disk), path_(path), run_(run) {}
+  Surveyor(Disk& disk, const std::string& path, const RunIdentity& run) : disk_(disk), path_(path), run_(run) {}
 
   absl::StatusOr<Survey> Run() {
     CacheIndex index(disk_, fmt::format("{}/{}", path_, kCacheIndexName));
@@ -59,7 +59,7 @@ class Surveyor {
 
   Disk& disk_;
   const std::string& path_;
-  const RunId& run_;
+  const RunIdentity& run_;
   std::map<DatasetId, scr::CacheEntry> entries_;
   Survey survey_;
 };
@@ -117,7 +117,7 @@ absl::Status Surveyor::Look(DatasetId id) {
 
 }  // namespace
 
-absl::StatusOr<Survey> SurveyCache(Disk& disk, const std::string& path, const RunId& run) {
+absl::StatusOr<Survey> SurveyCache(Disk& disk, const std::string& path, const RunIdentity& run) {
   return Surveyor(disk, path, run).Run();
 }
 

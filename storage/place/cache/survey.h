@@ -13,6 +13,7 @@
 #include "storage/base/ids.h"
 #include "storage/format/scr/records.h"
 #include "storage/io/disk.h"
+#include "storage/place/run_identity.h"
 
 namespace cairn {
 
@@ -30,7 +31,7 @@ struct Survey {
 
 // Of folder `path` as CacheFolder::Find tells it. What was removed or given up does not count, nor what was set aside,
 // nor what is SCR's own. A damaged index, or none, is done without. Errors are the disk's, for the folder as a whole.
-absl::StatusOr<Survey> SurveyCache(Disk& disk, const std::string& path, const RunId& run);
+absl::StatusOr<Survey> SurveyCache(Disk& disk, const std::string& path, const RunIdentity& run);
 
 }  // namespace cairn
 

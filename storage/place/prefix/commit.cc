@@ -10,6 +10,7 @@
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/io/create_once.h"
+#include "storage/place/prefix/fence_names.h"
 #include "storage/place/prefix/identity.h"
 #include "storage/place/prefix/index_rules.h"
 
@@ -24,22 +25,24 @@ std::string CataloguePath(const std::string& prefix, DatasetId id, Rank rank) {
   return prefix + "/" + CataloguePrefixName(id, rank);
 }
 
-absl::Status CheckRank(const RunId& run, const scr::Descriptor& descriptor, const catalogue::Catalogue& catalogue,
+// `run`: that all catalogues of the dataset name.
+absl::Status CheckRank(const std::string& run, const scr::Descriptor& descriptor, const catalogue::Catalogue& catalogue,
                        std::size_t rank) {
   if (const absl::Status sound = ValidateCatalogue(catalogue); !sound.ok()) {
     return Annotate(sound, fmt::format("dataset {}, catalogue {}", descriptor.id, rank));
   }
-  if (catalogue.run() != run.Hex() || catalogue.dataset() != descriptor.id || catalogue.launch() != descriptor.launch ||
+  if (catalogue.run() != run || catalogue.dataset() != descriptor.id || catalogue.launch() != descriptor.launch ||
       catalogue.rank() != rank || catalogue.nranks() != descriptor.ranks) {
     return InvalidArgument("catalogue {} is of run {}, dataset {}, launch {}, rank {} of {}; not of run {}, dataset {}",
                            rank, catalogue.run(), catalogue.dataset(), catalogue.launch(), catalogue.rank(),
-                           catalogue.nranks(), run.Hex(), descriptor.id);
+                           catalogue.nranks(), run, descriptor.id);
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckDataset(const RunId& run, const scr::Descriptor& descriptor,
-                          const std::vector<catalogue::Catalogue>& catalogues) {
+// Answers the run that it was made under: this one, or one that this directory was before.
+absl::StatusOr<RunId> CheckDataset(const RunIdentity& identity, const scr::Descriptor& descriptor,
+                                   const std::vector<catalogue::Catalogue>& catalogues) {
   if (descriptor.id == 0 || descriptor.id > identity::kDatasetIdMax || descriptor.name.empty()) {
     return InvalidArgument("dataset {} of name \"{}\"", descriptor.id, descriptor.name);
   }
@@ -47,10 +50,12 @@ absl::Status CheckDataset(const RunId& run, const scr::Descriptor& descriptor,
     return InvalidArgument("dataset {}: {} catalogues; a launch and as many ranks are needed", descriptor.id,
                            catalogues.size());
   }
+  const auto run = RunId::Parse(catalogues[0].run());
+  const RunId made_under = run.ok() && (identity.run == RunId() || identity.Includes(*run)) ? *run : identity.run;
   for (std::size_t rank = 0; rank < catalogues.size(); ++rank) {
-    CAIRN_RETURN_IF_ERROR(CheckRank(run, descriptor, catalogues[rank], rank));
+    CAIRN_RETURN_IF_ERROR(CheckRank(made_under.Hex(), descriptor, catalogues[rank], rank));
   }
-  return absl::OkStatus();
+  return made_under;
 }
 
 // SCR counts every file of the filemaps, hence the catalogues.
@@ -99,6 +104,40 @@ absl::Status Removed(const std::string& prefix, DatasetId id) {
   return FailedPrecondition("{}: dataset {} was removed and cannot be committed", prefix, id);
 }
 
+absl::Status Fenced(const std::string& prefix, DatasetId id, LaunchId committer) {
+  return FencedStatus(
+      fmt::format("{}: dataset {} is there, but a launch newer than {} had been made before: no restart "
+                  "chooses it, it can be restored by its number",
+                  prefix, id, committer));
+}
+
+// Its maker may have died before the index.
+absl::Status CommittedBefore(const std::string& prefix, SharedRecords& records, const CommitRecord& commit) {
+  CAIRN_RETURN_IF_ERROR(records.Mend());
+  CAIRN_RETURN_IF_ERROR(Repaired(records, commit));
+  return AlreadyExists("{}: dataset {} is committed", prefix, commit.descriptor.id);
+}
+
+// `made`: how the creation of the record `name` went. OK: it counts, whoever made it.
+absl::Status LookAfterCommit(const std::string& prefix, SharedRecords& records, const CommitRecord& commit,
+                             std::string_view name, const absl::Status& made) {
+  const DatasetId id = commit.descriptor.id;
+  // A removal that came between counts, even if it left both records, or took away what was being made.
+  if (const auto removed = records.IsRemoved(id); removed.ok() && *removed) {
+    return Removed(prefix, id);
+  } else if (made.ok() && !removed.ok()) {
+    return removed.status();
+  }
+  if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+  LaunchId committer = commit.committer;
+  if (!made.ok() && name == fence_names::kCommit) {  // a later one has its launch in its name
+    CAIRN_ASSIGN_OR_RETURN(const CommitRecord other, records.ReadCommit(id));
+    committer = other.committer;
+  }
+  CAIRN_ASSIGN_OR_RETURN(const bool counts, records.launches().CommitCounts(id, committer));
+  return counts ? absl::OkStatus() : Fenced(prefix, id, committer);
+}
+
 }  // namespace
 
 absl::Status StoreCatalogue(Disk& disk, const std::string& prefix, const catalogue::Catalogue& catalogue) {
@@ -124,40 +163,60 @@ absl::Status CheckMayCommit(SharedRecords& records, DatasetId id) {
   return CheckNotScrs(id, *index);
 }
 
-absl::Status CommitDataset(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
-                           const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues) {
-  CAIRN_RETURN_IF_ERROR(CheckDataset(run, descriptor, catalogues));
+absl::Status CommitDataset(Disk& disk, const std::string& prefix, SharedRecords& records,
+                           const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues,
+                           LaunchId committer) {
+  CommitRecord commit{.run = {}, .committer = committer, .committed_us = NowMicros(), .descriptor = descriptor};
+  CAIRN_ASSIGN_OR_RETURN(commit.run, CheckDataset(records.identity(), descriptor, catalogues));
   const DatasetId id = descriptor.id;
   CAIRN_ASSIGN_OR_RETURN(const bool removed, records.IsRemoved(id));
   if (removed) return Removed(prefix, id);
   CAIRN_RETURN_IF_ERROR(CheckMayCommit(records, id));
   const auto before = records.ReadCommit(id);
+  if (!before.ok() && !absl::IsNotFound(before.status())) return before.status();
+  std::string name(fence_names::kCommit);
   if (before.ok()) {
-    CAIRN_RETURN_IF_ERROR(records.Mend());  // its maker may have died before the index
-    CAIRN_RETURN_IF_ERROR(Repaired(records, *before));
-    return AlreadyExists("{}: dataset {} is committed", prefix, id);
+    CAIRN_ASSIGN_OR_RETURN(bool counts, records.launches().CommitCounts(id, before->committer));
+    if (!counts) {  // another one beside it may, by the launches just seen
+      CAIRN_ASSIGN_OR_RETURN(counts, records.Counts(*before));
+    }
+    if (counts) return CommittedBefore(prefix, records, *before);
+    if (committer <= before->committer) return Fenced(prefix, id, before->committer);
+    name = fence_names::CommitOf(committer);
   }
-  if (!absl::IsNotFound(before.status())) return before.status();
 
-  CommitRecord commit{.run = run, .committed_us = NowMicros(), .descriptor = descriptor};
   commit.descriptor.complete = true;
   CountFiles(catalogues, &commit.descriptor);
   CAIRN_RETURN_IF_ERROR(StoreMissingCatalogues(disk, prefix, catalogues));
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, records.DatasetFolder(id), kFolderMode));
   CAIRN_RETURN_IF_ERROR(WriteFileLists(disk, records.DatasetFolder(id), commit.descriptor, FileLists(id, catalogues)));
-  const absl::Status made = CreateFileOnce(disk, records.CommitPath(id), kvtree::Encode(ToTree(commit)), kFileMode);
-  // A removal that came between counts, even if it left both records, or took away what was being made.
-  if (const auto removed_meanwhile = records.IsRemoved(id); removed_meanwhile.ok() && *removed_meanwhile) {
-    return Removed(prefix, id);
-  } else if (made.ok() && !removed_meanwhile.ok()) {
-    return removed_meanwhile.status();
+  const absl::Status made = CreateFileOnce(disk, fmt::format("{}/{}", records.DatasetFolder(id), name),
+                                           kvtree::Encode(ToTree(commit)), kFileMode);
+  const absl::Status looked = LookAfterCommit(prefix, records, commit, name, made);
+  // Another was first, and is fenced. If that was under an older launch, a commit beside it may count.
+  if (IsFenced(looked) && absl::IsAlreadyExists(made) && !before.ok()) {
+    return CommitDataset(disk, prefix, records, descriptor, catalogues, committer);
   }
-  if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+  CAIRN_RETURN_IF_ERROR(looked);
   CAIRN_RETURN_IF_ERROR(records.ChangeIndex([&](kvtree::Tree& index) -> absl::Status {
     CAIRN_RETURN_IF_ERROR(CheckNotScrs(id, index));
     return SharedRecords::MergeCommit(commit, true, index);
   }));
   return made.ok() ? made : AlreadyExists("{}: dataset {} is committed", prefix, id);
+}
+
+absl::Status CommitAgain(Disk& disk, SharedRecords& records, const CommitRecord& fenced) {
+  CAIRN_ASSIGN_OR_RETURN(const Launches::State state, records.launches().Now());
+  CommitRecord commit = fenced;
+  commit.committer = state.newest;
+  commit.committed_us = NowMicros();
+  const std::string path =
+      fmt::format("{}/{}", records.DatasetFolder(fenced.descriptor.id), fence_names::CommitOf(commit.committer));
+  const absl::Status made = CreateFileOnce(disk, path, kvtree::Encode(ToTree(commit)), kFileMode);
+  if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+  CAIRN_ASSIGN_OR_RETURN(const bool counts, records.launches().CommitCounts(commit.descriptor.id, commit.committer));
+  if (counts) return absl::OkStatus();
+  return Aborted("dataset {}: a launch was made meanwhile; try again", commit.descriptor.id);
 }
 
 absl::Status WriteFileLists(Disk& disk, const std::string& folder, const scr::Descriptor& descriptor,
@@ -182,7 +241,7 @@ absl::StatusOr<std::vector<catalogue::Catalogue>> ReadCatalogues(Disk& disk, con
     if (absl::IsInvalidArgument(text.status())) return DataLoss("{}", MessageOf(text.status()));  // no regular file
     if (!text.ok()) return text.status();
     CAIRN_ASSIGN_OR_RETURN(catalogue::Catalogue catalogue, DecodeCatalogue(path, *text));
-    const absl::Status fits = CheckRank(commit.run, commit.descriptor, catalogue, rank);
+    const absl::Status fits = CheckRank(commit.run.Hex(), commit.descriptor, catalogue, rank);
     if (!fits.ok()) return DataLoss("{}: {}", path, MessageOf(fits));
     catalogues.push_back(std::move(catalogue));
   }

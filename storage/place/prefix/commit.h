@@ -31,9 +31,12 @@ absl::Status CheckNotScrs(DatasetId id, const kvtree::Tree& index);
 absl::Status WriteFileLists(Disk& disk, const std::string& folder, const scr::Descriptor& descriptor,
                             const std::vector<std::vector<std::string>>& files);
 
-// As Prefix::Commit and Prefix::Catalogues.
-absl::Status CommitDataset(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
-                           const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues);
+// As Prefix::Commit and Prefix::Catalogues. `committer` 0: the user's will, or SCR's: no launch fences it.
+absl::Status CommitDataset(Disk& disk, const std::string& prefix, SharedRecords& records,
+                           const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues,
+                           LaunchId committer);
+// A commit that was fenced counts from now on: the user's will.
+absl::Status CommitAgain(Disk& disk, SharedRecords& records, const CommitRecord& fenced);
 absl::StatusOr<std::vector<catalogue::Catalogue>> ReadCatalogues(Disk& disk, const std::string& prefix,
                                                                  SharedRecords& records, DatasetId id);
 

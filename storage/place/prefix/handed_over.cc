@@ -64,22 +64,22 @@ absl::Status KeepCurrent(SharedRecords& records, const kvtree::Tree& before, con
 // Below Prefix, which uses this.
 class InRecords final : public PublishRecords {
  public:
-  InRecords(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
+  InRecords(Disk& disk, const std::string& prefix, SharedRecords& records,
             const std::vector<catalogue::Catalogue>& in_place)
-      : disk_(disk), prefix_(prefix), run_(run), records_(records), in_place_(in_place) {}
+      : disk_(disk), prefix_(prefix), records_(records), in_place_(in_place) {}
 
   const std::string& path() const override { return prefix_; }
   // Who has the same bytes under a name keeps it.
   absl::StatusOr<Withdrawn> Withdraw(DatasetId by, const std::set<std::string>& names) override {
     if (names.empty()) return Withdrawn();
     ScrNames scr_names;
-    return WithdrawReplaced(disk_, prefix_, records_, scr_names, by, names, &in_place_);
+    return WithdrawReplaced(disk_, prefix_, records_, scr_names, by, names, /*committer=*/0, &in_place_);
   }
   absl::Status StoreCatalogue(const catalogue::Catalogue& catalogue) override {
     return cairn::StoreCatalogue(disk_, prefix_, catalogue);
   }
   absl::Status Commit(const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues) override {
-    return CommitDataset(disk_, prefix_, run_, records_, descriptor, catalogues);
+    return CommitDataset(disk_, prefix_, records_, descriptor, catalogues, /*committer=*/0);
   }
   absl::Status Remove(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) override {
     return RemoveDataset(disk_, prefix_, records_, id, catalogues);
@@ -89,16 +89,15 @@ class InRecords final : public PublishRecords {
  private:
   Disk& disk_;
   const std::string& prefix_;
-  const RunId run_;
   SharedRecords& records_;
   const std::vector<catalogue::Catalogue>& in_place_;
 };
 
 }  // namespace
 
-absl::Status CommitInPlace(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
+absl::Status CommitInPlace(Disk& disk, const std::string& prefix, SharedRecords& records,
                            const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues) {
-  InRecords target(disk, prefix, run, records, catalogues);
+  InRecords target(disk, prefix, records, catalogues);
   // Whether views are wanted is not known here: MakeMissingViews makes them where they are.
   Publication what{.descriptor = descriptor, .catalogues = catalogues, .arrived = true, .view = false};
   for (const catalogue::Catalogue& catalogue : catalogues) what.stored.insert(catalogue.rank());
@@ -122,7 +121,7 @@ absl::StatusOr<bool> IsHandedOver(Disk& disk, SharedRecords& records, const scr:
   return summary->GetBool("COMPLETE").value_or(false);
 }
 
-absl::StatusOr<bool> CommitHandedOver(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
+absl::StatusOr<bool> CommitHandedOver(Disk& disk, const std::string& prefix, SharedRecords& records,
                                       const PrefixView& view) {
   std::size_t looked = 0;
   std::vector<std::string> names;
@@ -134,9 +133,8 @@ absl::StatusOr<bool> CommitHandedOver(Disk& disk, const std::string& prefix, con
     if (!handed_over) continue;
     ++looked;
     const auto catalogues = WholeCatalogues(disk, prefix, entry.descriptor);
-    const absl::Status committed = catalogues.ok()
-                                       ? CommitInPlace(disk, prefix, run, records, entry.descriptor, *catalogues)
-                                       : catalogues.status();
+    const absl::Status committed =
+        catalogues.ok() ? CommitInPlace(disk, prefix, records, entry.descriptor, *catalogues) : catalogues.status();
     if (absl::IsUnavailable(committed)) return committed;
     if (committed.ok() || absl::IsAlreadyExists(committed)) {
       names.push_back(entry.descriptor.name);

@@ -23,7 +23,7 @@ absl::StatusOr<bool> IsHandedOver(Disk& disk, SharedRecords& records, const scr:
 
 // Commits those of `view` whose ranks all have their catalogues, and whose files all have their sizes; the newest 16
 // are looked at. Others are warned of. CURRENT stays as SCR has left it. Answers whether any was committed.
-absl::StatusOr<bool> CommitHandedOver(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
+absl::StatusOr<bool> CommitHandedOver(Disk& disk, const std::string& prefix, SharedRecords& records,
                                       const PrefixView& view);
 
 // Commits a dataset whose files others than Cairn have put in place, over files of older ones perhaps, by the protocol
@@ -32,7 +32,7 @@ absl::StatusOr<bool> CommitHandedOver(Disk& disk, const std::string& prefix, con
 //   kAborted             a newer dataset has one of its names, with other bytes; as Prefix::Withdraw
 //   kFailedPrecondition  a link leads from a place of its files to the records
 //   others               as Prefix::Commit
-absl::Status CommitInPlace(Disk& disk, const std::string& prefix, const RunId& run, SharedRecords& records,
+absl::Status CommitInPlace(Disk& disk, const std::string& prefix, SharedRecords& records,
                            const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues);
 
 }  // namespace cairn

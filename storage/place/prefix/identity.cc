@@ -1,236 +1,279 @@
 #include "storage/place/prefix/identity.h"
 
-#include <functional>
-
-#include "storage/base/path.h"
-#include "storage/place/names.h"
-
-#include <unistd.h>
-
-#include <algorithm>
+#include <map>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "storage/base/checksum.h"
 #include "storage/base/clock.h"
 #include "storage/base/host_name.h"
+#include "storage/base/launch_mark.h"
+#include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
-#include "storage/io/create_once.h"
+#include "storage/io/file_system_kind.h"
+#include "storage/place/prefix/cairn_folder.h"
 
 namespace cairn::identity {
 namespace {
 
-// Makes a numbered record. The first thing that relies on the identity is one of these: whoever made the folder may
-// have died before its name was durable. (The names in it become durable with the record.)
-absl::Status MakeRecord(Disk& disk, const std::string& prefix, const std::string& path, const kvtree::Tree& tree) {
-  CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(prefix));
-  return CreateFileOnce(disk, path, kvtree::Encode(tree), 0600);
+constexpr int kTriesMax = 100;  // records that others made between our look and our try
+constexpr std::string_view kStem = "run.";
+constexpr std::uint64_t kRecordsMax = 10'000;  // nobody copies so often: what is beyond is no record of ours
+
+// The folder, as it can be told from a copy.
+struct Place {
+  std::string path;  // of the prefix
+  std::optional<std::uint64_t> inode;
+  std::optional<timespec> birth;
+};
+
+struct Record {
+  RunId run;
+  std::optional<RunId> parent;
+  Place place;
+  bool taken_back = false;
+};
+
+std::string NameOf(std::uint64_t number) {
+  return number == 0 ? "run" : fmt::format("{}{}", kStem, number);
 }
 
-constexpr std::size_t kSecretBytes = 32;
-constexpr std::size_t kKeyBytesMax = 4096;
-constexpr int kTriesMax = 1000;  // numbers taken by others between our listing and our link
-constexpr std::string_view kLaunchStem = "launch.";
-constexpr std::string_view kIdsStem = "ids.";
-
-std::string RunPath(const std::string& prefix) {
-  return FolderOf(prefix) + "/run";
+absl::StatusOr<Place> Look(Disk& disk, const std::string& prefix) {
+  const std::string folder = cairn_folder::Of(prefix);
+  Place place{.path = prefix, .inode = {}, .birth = {}};
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t type, disk.FileSystemType(folder));
+  if (!InodesCount(type)) return place;
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(folder));
+  place.inode = info.inode;
+  place.birth = info.birth;
+  return place;
 }
 
-std::string LaunchPath(const std::string& prefix, LaunchId id) {
-  return fmt::format("{}/{}{}", FolderOf(prefix), kLaunchStem, id);
-}
-
-using NumberOf = std::function<std::optional<std::uint64_t>(std::string_view name)>;
-
-absl::StatusOr<std::optional<std::uint64_t>> Highest(Disk& disk, const std::string& folder, const NumberOf& number_of,
-                                                     std::uint64_t number_max) {
-  const auto names = disk.List(folder);
-  if (absl::IsNotFound(names.status())) return std::optional<std::uint64_t>();
-  if (!names.ok()) return names.status();
-  std::optional<std::uint64_t> highest;
-  for (const std::string& name : *names) {
-    const auto number = number_of(name);
-    if (number && *number <= number_max && (!highest || *number > *highest)) highest = number;
-  }
-  return highest;
-}
-
-absl::StatusOr<std::optional<std::uint64_t>> HighestNumber(Disk& disk, const std::string& folder, std::string_view stem,
-                                                           std::uint64_t number_max) {
-  return Highest(
-      disk, folder, [stem](std::string_view name) { return NumberAfter(name, stem); }, number_max);
-}
-
-std::string RandomSecret() {
-  std::string secret;
-  while (secret.size() < kSecretBytes) {
-    const RunId random = RunId::Random();  // 16 bytes of the kernel's
-    secret.append(reinterpret_cast<const char*>(random.bytes.data()), random.bytes.size());
-  }
-  return secret;
-}
-
-kvtree::Tree ToTree(const LaunchRecord& launch) {
+kvtree::Tree ToTree(const Record& record) {
   kvtree::Tree tree;
   tree.Set("VERSION", std::uint64_t{1});
-  tree.Set("LAUNCH", launch.id);
-  tree.Set("KEY", launch.key);
-  tree.Set("RANKS", std::uint64_t{launch.nranks});
-  tree.Set("SECRET", HexOf(std::as_bytes(std::span(launch.secret))));
-  tree.Set("HOST", launch.host);
-  tree.SetInt("CREATED", launch.created_us);
+  tree.Set("RUN", record.run.Hex());
+  if (record.parent) tree.Set("PARENT", record.parent->Hex());
+  tree.Set("PATH", record.place.path);
+  if (record.place.inode) tree.Set("INODE", *record.place.inode);
+  if (record.place.birth) {
+    tree.Set("BIRTH", fmt::format("{}.{:09}", record.place.birth->tv_sec, record.place.birth->tv_nsec));
+  }
+  if (record.taken_back) tree.SetBool("MOVED", true);
+  tree.Set("HOST", HostName());
+  tree.SetInt("CREATED", NowMicros());
   return tree;
 }
 
-std::optional<std::string> BytesOfHex(std::string_view hex) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  if (hex.size() % 2 != 0) return std::nullopt;
-  std::string bytes;
-  for (std::size_t i = 0; i < hex.size(); i += 2) {
-    const std::size_t high = kDigits.find(hex[i]);
-    const std::size_t low = kDigits.find(hex[i + 1]);
-    if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
-    bytes += static_cast<char>(high << 4 | low);
+absl::StatusOr<std::optional<timespec>> ParseBirth(const std::string& path, const kvtree::Tree& tree) {
+  const auto text = tree.Get("BIRTH");
+  if (!text) return std::optional<timespec>();
+  const std::size_t dot = text->find('.');
+  const auto seconds = NumberAfter(text->substr(0, dot), "");
+  kvtree::Tree digits;  // leading zeros are no number of a name
+  digits.Set("NS", dot == text->npos ? "" : text->substr(dot + 1));
+  const auto nanoseconds = digits.GetUnsigned("NS");
+  if (!seconds || !nanoseconds.ok() || *nanoseconds > 999'999'999) {
+    return DataLoss("{}: BIRTH \"{}\" is no time", path, *text);
   }
-  return bytes;
+  return std::optional(timespec{.tv_sec = static_cast<time_t>(*seconds), .tv_nsec = static_cast<long>(*nanoseconds)});
 }
 
-absl::StatusOr<LaunchRecord> ParseLaunch(const std::string& path, LaunchId id, const kvtree::Tree& tree) {
-  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t version, tree.GetUnsigned("VERSION"));
-  if (version != 1) return FailedPrecondition("{}: VERSION {}, this program knows 1", path, version);
-  LaunchRecord launch;
-  CAIRN_ASSIGN_OR_RETURN(launch.id, tree.GetUnsigned("LAUNCH"));
-  if (launch.id != id) return DataLoss("{}: LAUNCH {} instead of {}", path, launch.id, id);
-  CAIRN_ASSIGN_OR_RETURN(launch.key, tree.GetString("KEY"));
-  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t nranks, tree.GetUnsigned("RANKS"));
-  if (nranks == 0 || nranks > UINT32_MAX) return DataLoss("{}: RANKS {}", path, nranks);
-  launch.nranks = static_cast<std::uint32_t>(nranks);
-  CAIRN_ASSIGN_OR_RETURN(const std::string secret, tree.GetString("SECRET"));
-  const auto bytes = BytesOfHex(secret);
-  if (!bytes || bytes->size() != kSecretBytes)
-    return DataLoss("{}: SECRET is not {} hex digits", path, 2 * kSecretBytes);
-  launch.secret = *bytes;
-  CAIRN_ASSIGN_OR_RETURN(launch.host, tree.GetString("HOST"));
-  CAIRN_ASSIGN_OR_RETURN(launch.created_us, tree.GetInt("CREATED"));
-  return launch;
+absl::StatusOr<RunId> ParseRun(const std::string& path, std::string_view field, std::string_view hex) {
+  const auto run = RunId::Parse(hex);
+  if (!run.ok()) return DataLoss("{}: {}: {}", path, field, MessageOf(run.status()));
+  return *run;
 }
 
-// Folders of datasets, whoever made them.
-absl::StatusOr<DatasetId> HighestFolder(Disk& disk, const std::string& prefix) {
-  CAIRN_ASSIGN_OR_RETURN(const auto data, Highest(disk, prefix, DatasetOfName, kDatasetIdMax));
-  CAIRN_ASSIGN_OR_RETURN(const auto records, Highest(disk, prefix + "/.scr", DatasetOfRecords, kDatasetIdMax));
-  return std::max(data.value_or(0), records.value_or(0));
+absl::StatusOr<Record> Parse(const std::string& path, const kvtree::Tree& tree) {
+  CAIRN_RETURN_IF_ERROR(cairn_folder::CheckVersion(path, tree));
+  Record record;
+  CAIRN_ASSIGN_OR_RETURN(record.run, ParseRun(path, "RUN", tree.Get("RUN").value_or("")));
+  if (const auto parent = tree.Get("PARENT")) {
+    CAIRN_ASSIGN_OR_RETURN(record.parent, ParseRun(path, "PARENT", *parent));
+  }
+  record.place.path = tree.Get("PATH").value_or("");
+  if (tree.Find("INODE") != nullptr) {
+    const auto inode = tree.GetUnsigned("INODE");
+    if (!inode.ok()) return cairn_folder::NamingFile(path, inode.status());
+    record.place.inode = *inode;
+  }
+  CAIRN_ASSIGN_OR_RETURN(record.place.birth, ParseBirth(path, tree));
+  record.taken_back = tree.GetBool("MOVED").value_or(false);
+  return record;
+}
+
+// Release 0.1.0 wrote the number alone, and a line feed.
+absl::StatusOr<Record> ReadRecord(Disk& disk, const std::string& prefix, std::uint64_t number) {
+  constexpr std::size_t kHexDigits = 32;
+  const std::string path = fmt::format("{}/{}", cairn_folder::Of(prefix), NameOf(number));
+  CAIRN_ASSIGN_OR_RETURN(const std::string text, ReadWhole(disk, path, 64 << 10));
+  if (number == 0 && text.size() <= kHexDigits + 1) {
+    std::string_view hex = text;
+    if (hex.ends_with('\n')) hex.remove_suffix(1);
+    Record record;
+    CAIRN_ASSIGN_OR_RETURN(record.run, ParseRun(path, "identity", hex));
+    return record;
+  }
+  CAIRN_ASSIGN_OR_RETURN(const kvtree::Tree tree, kvtree::Decode(path, text));
+  return Parse(path, tree);
+}
+
+// All records there are, in their order; kNotFound: none.
+absl::StatusOr<std::map<std::uint64_t, Record>> ReadAll(Disk& disk, const std::string& prefix) {
+  std::map<std::uint64_t, Record> records;
+  CAIRN_ASSIGN_OR_RETURN(records[0], ReadRecord(disk, prefix, 0));
+  CAIRN_ASSIGN_OR_RETURN(const auto names, cairn_folder::Names(disk, prefix, /*fresh=*/false));
+  for (const std::uint64_t number : cairn_folder::Numbers(names, kStem, kRecordsMax)) {
+    auto record = ReadRecord(disk, prefix, number);
+    if (absl::IsNotFound(record.status())) continue;  // its maker has not come to the end, and may never
+    if (!record.ok()) return record.status();
+    records[number] = *std::move(record);
+  }
+  return records;
+}
+
+bool SameTime(const timespec& a, const timespec& b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+// Does the record name the directory that it was read from?
+bool Names(const Record& record, const Place& here, const KnownPath& known) {
+  if (record.place.inode && here.inode) {
+    if (*record.place.inode != *here.inode) return false;
+    return !record.place.birth || !here.birth || SameTime(*record.place.birth, *here.birth);
+  }
+  if (record.taken_back && record.place.path == here.path) return true;
+  const std::optional<std::string> path = known ? known(record.run) : std::nullopt;
+  return !path || *path == here.path;
+}
+
+RunIdentity IdentityOf(const std::map<std::uint64_t, Record>& records) {
+  const auto& [number, record] = *records.rbegin();
+  RunIdentity identity(record.run);
+  identity.number = number;
+  identity.parent = record.parent;
+  for (const auto& [k, other] : records) {
+    identity.before.insert(other.run);
+    if (other.parent) identity.before.insert(*other.parent);
+  }
+  identity.before.erase(record.run);
+  return identity;
+}
+
+// Of a copy that cannot be written to: the same for all who look at it.
+RunIdentity Derived(const std::map<std::uint64_t, Record>& records, const Place& here) {
+  RunIdentity identity = IdentityOf(records);
+  const std::string mark = LaunchMark(
+      fmt::format("{} {} {}", identity.run.Hex(), here.inode.value_or(0), here.inode ? std::string() : here.path));
+  identity.before.insert(identity.run);
+  identity.parent = identity.run;
+  identity.run = *RunId::Parse(mark);  // as many digits
+  identity.provisional = true;
+  return identity;
+}
+
+absl::Status MakeRecord(Disk& disk, const std::string& prefix, std::uint64_t number, const Record& record) {
+  return cairn_folder::MakeRecord(disk, prefix, NameOf(number), ToTree(record));
+}
+
+// Does this run live at that place, and say so itself?
+bool LivesAt(Disk& disk, const std::string& path, const RunId& run) {
+  if (path.empty()) return false;
+  const auto records = ReadAll(disk, path);
+  if (!records.ok()) return false;
+  const auto there = Look(disk, path);
+  const Record& newest = records->rbegin()->second;
+  return there.ok() && newest.run == run && Names(newest, *there, {});
 }
 
 }  // namespace
 
-std::string FolderOf(const std::string& prefix) {
-  return prefix + "/.cairn";
+absl::StatusOr<RunIdentity> Read(Disk& disk, const std::string& prefix, const KnownPath& known) {
+  CAIRN_ASSIGN_OR_RETURN(const auto records, ReadAll(disk, prefix));
+  CAIRN_ASSIGN_OR_RETURN(const Place here, Look(disk, prefix));
+  return Names(records.rbegin()->second, here, known) ? IdentityOf(records) : Derived(records, here);
 }
 
-absl::Status MakeFolder(Disk& disk, const std::string& prefix) {
-  const std::string folder = FolderOf(prefix);
-  const absl::Status made = disk.MakeDirectory(folder, 0700);
-  if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
-  if (made.ok()) CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(prefix));
-  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(folder));
-  if (!info.is_directory()) return PermissionDenied("{}: is no directory", folder);
-  if (info.uid != ::geteuid()) {
-    return PermissionDenied("{}: belongs to user {}, this process runs as {}", folder, info.uid, ::geteuid());
-  }
-  if ((info.mode & 077) != 0) {
-    return PermissionDenied("{}: mode {:04o} lets others in, it must be 0700", folder, info.mode & 07777);
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<RunId> ReadRun(Disk& disk, const std::string& prefix) {
-  const std::string path = RunPath(prefix);
-  CAIRN_ASSIGN_OR_RETURN(const std::string text, ReadWhole(disk, path, 4096));
-  std::string_view hex = text;
-  if (hex.ends_with('\n')) hex.remove_suffix(1);
-  const auto run = RunId::Parse(hex);
-  if (!run.ok()) return DataLoss("{}: {}", path, MessageOf(run.status()));
-  return *run;
-}
-
-absl::StatusOr<RunId> MakeRun(Disk& disk, const std::string& prefix) {
-  auto run = ReadRun(disk, prefix);
-  if (!absl::IsNotFound(run.status())) return run;
-  const RunId fresh = RunId::Random();
-  const absl::Status made = CreateFileOnce(disk, RunPath(prefix), fresh.Hex() + "\n", 0600);
-  if (made.ok()) return fresh;
-  if (!absl::IsAlreadyExists(made)) return made;
-  return ReadRun(disk, prefix);
-}
-
-absl::StatusOr<std::optional<LaunchRecord>> NewestLaunch(Disk& disk, const std::string& prefix) {
-  CAIRN_ASSIGN_OR_RETURN(auto newest, HighestNumber(disk, FolderOf(prefix), kLaunchStem, UINT64_MAX));
-  while (newest) {
-    auto launch = FindLaunch(disk, prefix, *newest);
-    if (launch.ok()) return std::optional<LaunchRecord>(*std::move(launch));
-    if (!absl::IsNotFound(launch.status())) return launch.status();
-    // Its maker has not come to the end (storage/io/create_once.h), and may never.
-    if (*newest == 0) break;
-    CAIRN_ASSIGN_OR_RETURN(newest, HighestNumber(disk, FolderOf(prefix), kLaunchStem, *newest - 1));
-  }
-  return std::optional<LaunchRecord>();
-}
-
-absl::StatusOr<LaunchRecord> FindLaunch(Disk& disk, const std::string& prefix, LaunchId id) {
-  const std::string path = LaunchPath(prefix, id);
-  auto tree = ReadTree(disk, path);
-  if (!tree.ok()) return tree.status();
-  auto launch = ParseLaunch(path, id, *tree);
-  if (absl::IsNotFound(launch.status())) return DataLoss("{}: {}", path, MessageOf(launch.status()));  // a key lacks
-  return launch;
-}
-
-absl::StatusOr<LaunchRecord> MakeLaunch(Disk& disk, const std::string& prefix, std::string_view key,
-                                        std::uint32_t nranks) {
-  if (nranks == 0) return InvalidArgument("a launch of no ranks");
-  if (key.size() > kKeyBytesMax || key.find('\0') != std::string_view::npos) {
-    return InvalidArgument("launch key: {} bytes; at most {} and no NUL", key.size(), kKeyBytesMax);
-  }
-  LaunchRecord launch;
-  launch.key = key;
-  launch.nranks = nranks;
-  launch.secret = RandomSecret();
-  launch.host = HostName();
-  launch.created_us = NowMicros();
-  CAIRN_ASSIGN_OR_RETURN(const auto newest, HighestNumber(disk, FolderOf(prefix), kLaunchStem, UINT64_MAX));
-  launch.id = newest.value_or(0);
+absl::StatusOr<RunIdentity> Make(Disk& disk, const std::string& prefix, const KnownPath& known) {
+  CAIRN_ASSIGN_OR_RETURN(const Place here, Look(disk, prefix));
+  bool made_now = false;
   for (int i = 0; i < kTriesMax; ++i) {
-    ++launch.id;
-    const absl::Status made = MakeRecord(disk, prefix, LaunchPath(prefix, launch.id), ToTree(launch));
-    if (made.ok()) return launch;
-    if (!absl::IsAlreadyExists(made)) return made;
+    auto records = ReadAll(disk, prefix);
+    if (!records.ok() && !absl::IsNotFound(records.status())) return records.status();
+    Record next{.run = RunId::Random(), .parent = {}, .place = here};
+    std::uint64_t number = 0;
+    if (records.ok()) {
+      const auto& [newest, record] = *records->rbegin();
+      const bool names = Names(record, here, known);
+      if (names && (record.place.inode || !here.inode)) {
+        RunIdentity identity = IdentityOf(*records);
+        identity.made_now = made_now;
+        // Its maker may not have come to that, and another identity must not take its place.
+        if (!made_now) CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(cairn_folder::Of(prefix)));
+        return identity;
+      }
+      number = newest + 1;
+      next.parent = names ? record.parent : record.run;
+      if (names) next.run = record.run;  // of a record that names no directory: from now on it does
+    }
+    const absl::Status made = MakeRecord(disk, prefix, number, next);
+    if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+    made_now = made.ok();
   }
-  return Aborted("{}: {} launches were made by others meanwhile", FolderOf(prefix), kTriesMax);
+  return Aborted("{}: others made {} identities meanwhile", cairn_folder::Of(prefix), kTriesMax);
 }
 
-absl::StatusOr<IdBlock> ReserveIds(Disk& disk, const std::string& prefix, DatasetId above) {
-  CAIRN_ASSIGN_OR_RETURN(const DatasetId folders, HighestFolder(disk, prefix));
-  constexpr std::uint64_t kBlockMax = kDatasetIdMax / kIdBlock;
-  CAIRN_ASSIGN_OR_RETURN(const auto newest, HighestNumber(disk, FolderOf(prefix), kIdsStem, kBlockMax));
-  const DatasetId highest = std::max(above, folders);
-  if (highest > kDatasetIdMax) return ResourceExhausted("{}: ids end at {}", prefix, kDatasetIdMax);
-  // The first id of block n is n * 64 + 1: above `highest` from its quotient, rounded up, on.
-  std::uint64_t block = std::max((highest + kIdBlock - 1) / kIdBlock, newest ? *newest + 1 : 0);
-  for (int i = 0; i < kTriesMax; ++i, ++block) {
-    if (block >= kBlockMax) return ResourceExhausted("{}: ids end at {}", prefix, kDatasetIdMax);
-    kvtree::Tree tree;
-    tree.Set("VERSION", std::uint64_t{1});
-    tree.Set("FIRST", block * kIdBlock + 1);
-    tree.Set("COUNT", kIdBlock);
-    tree.Set("HOST", HostName());
-    const std::string path = fmt::format("{}/{}{}", FolderOf(prefix), kIdsStem, block);
-    const absl::Status made = MakeRecord(disk, prefix, path, tree);
-    if (made.ok()) return IdBlock{.first = block * kIdBlock + 1, .count = kIdBlock};
-    if (!absl::IsAlreadyExists(made)) return made;
+absl::StatusOr<RunIdentity> TakeBack(Disk& disk, const std::string& prefix) {
+  CAIRN_ASSIGN_OR_RETURN(const auto records, ReadAll(disk, prefix));
+  CAIRN_ASSIGN_OR_RETURN(const Place here, Look(disk, prefix));
+  const auto& [number, record] = *records.rbegin();
+  Record back{.run = record.run, .parent = {}, .place = here, .taken_back = true};
+  std::string was_at = record.place.path;
+  if (Names(record, here, {}) && (record.parent || record.place.inode || record.taken_back)) {
+    if (!record.parent) {
+      return FailedPrecondition("{}: is run {} as it was made here; there is nothing to take back", prefix,
+                                record.run.Hex());
+    }
+    back.run = *record.parent;
+    was_at.clear();
+    for (const auto& [k, other] : records) {
+      if (other.run == back.run) was_at = other.place.path;
+    }
   }
-  return Aborted("{}: {} blocks of ids were taken by others meanwhile", FolderOf(prefix), kTriesMax);
+  if (was_at != prefix && LivesAt(disk, was_at, back.run)) {
+    return FailedPrecondition("{}: run {} still lives in {}; what was copied from it stays a branch", prefix,
+                              back.run.Hex(), was_at);
+  }
+  const absl::Status made = MakeRecord(disk, prefix, number + 1, back);
+  if (absl::IsAlreadyExists(made)) return Aborted("{}: somebody else has opened it meanwhile; try again", prefix);
+  CAIRN_RETURN_IF_ERROR(made);
+  return Read(disk, prefix);
+}
+
+absl::StatusOr<Opened> Opened::Open(Disk& disk, const std::string& prefix, RunIdentity identity) {
+  Opened opened;
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(cairn_folder::Of(prefix)));
+  opened.prefix_ = prefix;
+  opened.identity_ = std::move(identity);
+  opened.inode_ = info.inode;
+  opened.device_ = info.device;
+  return opened;
+}
+
+absl::StatusOr<RunId> Opened::Now(Disk& disk) const {
+  const std::string folder = cairn_folder::Of(prefix_);
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(folder));
+  const auto next = disk.Info(fmt::format("{}/{}", folder, NameOf(identity_.number + 1)));
+  if (!next.ok() && !absl::IsNotFound(next.status())) return next.status();
+  if (info.inode == inode_ && info.device == device_ && !next.ok() && !identity_.provisional) {
+    CAIRN_ASSIGN_OR_RETURN(const Record record, ReadRecord(disk, prefix_, identity_.number));
+    if (record.run == identity_.run) return record.run;
+  }
+  CAIRN_ASSIGN_OR_RETURN(const RunIdentity now, Read(disk, prefix_));
+  return now.run;
 }
 
 }  // namespace cairn::identity

@@ -1,6 +1,10 @@
-// What lies in <prefix>/.cairn: the run's identity, its launches, the blocks of ids given out. Each is a file that is
-// made once, complete, by an exclusive link, so that of any number of openers exactly one makes it; numbers only grow,
-// and a listing decides which is the newest. Calls block on disk. Stateless, hence thread-safe.
+// Which run a directory is: <prefix>/.cairn/run, made by the first opener, names the run and the directory that it was
+// made in. A directory that is not the one named is a copy: its next opener makes run.<k>, the next k, and so a branch,
+// a run of its own that notes its parent. The highest k counts, none is ever rewritten. Calls block on disk. Stateless,
+// hence thread-safe.
+//
+// Is it the one named? By the inode of .cairn, and its birth time where the file system tells one, on file systems
+// whose inodes say that (storage/io/file_system_kind.h). Elsewhere by the path, as this node has last seen the run.
 #ifndef CAIRN_STORAGE_PLACE_PREFIX_IDENTITY_H_
 #define CAIRN_STORAGE_PLACE_PREFIX_IDENTITY_H_
 
@@ -8,55 +12,46 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "storage/base/ids.h"
 #include "storage/io/disk.h"
-
-namespace cairn {
-
-struct LaunchRecord {
-  LaunchId id = 0;
-  std::string key;
-  std::uint32_t nranks = 0;
-  std::string secret;  // 32 random bytes: session tokens are made from it
-  std::string host;    // of the daemon that made it
-  std::int64_t created_us = 0;
-};
-
-// [first, first + count)
-struct IdBlock {
-  DatasetId first = 0;
-  std::uint64_t count = 0;
-};
-
-}  // namespace cairn
+#include "storage/place/run_identity.h"
 
 namespace cairn::identity {
 
 // SCR keeps ids in an int, and so does FTI: none above is given out, and what is named so is not a dataset's.
 inline constexpr DatasetId kDatasetIdMax = 0x7fffffff;
-inline constexpr std::uint64_t kIdBlock = 64;  // block n holds the ids n * 64 + 1 … (n + 1) * 64
 
-std::string FolderOf(const std::string& prefix);  // <prefix>/.cairn
+// Where this node has last seen a run, if it has.
+using KnownPath = std::function<std::optional<std::string>(const RunId& run)>;
 
-// The folder is there, a directory, the caller's own and closed to others; made if need be.
-absl::Status MakeFolder(Disk& disk, const std::string& prefix);
+// Only looks. kNotFound: none; kDataLoss: a file of it holds something else.
+absl::StatusOr<RunIdentity> Read(Disk& disk, const std::string& prefix, const KnownPath& known = {});
+// Makes what is missing: the run, or the branch. `prefix`: without links.
+absl::StatusOr<RunIdentity> Make(Disk& disk, const std::string& prefix, const KnownPath& known = {});
 
-// kNotFound: none; kDataLoss: the file holds something else.
-absl::StatusOr<RunId> ReadRun(Disk& disk, const std::string& prefix);
-// Makes it if there is none.
-absl::StatusOr<RunId> MakeRun(Disk& disk, const std::string& prefix);
+// The run that was made out to be a branch is the run that it was: it has moved (mv to another file system, rsync,
+// lfs migrate, a restore from tape), and is no copy. Its caches are used again.
+//   kNotFound            no run
+//   kFailedPrecondition  nothing is to be taken back; or the run still lives where it was, as far as this node sees
+absl::StatusOr<RunIdentity> TakeBack(Disk& disk, const std::string& prefix);
 
-absl::StatusOr<std::optional<LaunchRecord>> NewestLaunch(Disk& disk, const std::string& prefix);
-absl::StatusOr<LaunchRecord> FindLaunch(Disk& disk, const std::string& prefix, LaunchId id);
-absl::StatusOr<LaunchRecord> MakeLaunch(Disk& disk, const std::string& prefix, std::string_view key,
-                                        std::uint32_t nranks);
+// Whether what was opened is still there, without a listing: the folder, its record, and no newer one. Answers the
+// identity that is there now; kNotFound: none.
+class Opened {
+ public:
+  static absl::StatusOr<Opened> Open(Disk& disk, const std::string& prefix, RunIdentity identity);
+  const RunIdentity& identity() const { return identity_; }
+  absl::StatusOr<RunId> Now(Disk& disk) const;
 
-// The next block above `above`, the blocks there are, and the folders of datasets.
-absl::StatusOr<IdBlock> ReserveIds(Disk& disk, const std::string& prefix, DatasetId above);
+ private:
+  std::string prefix_;
+  RunIdentity identity_;
+  std::uint64_t inode_ = 0, device_ = 0;
+};
 
 }  // namespace cairn::identity
 

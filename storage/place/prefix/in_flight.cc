@@ -95,6 +95,19 @@ absl::StatusOr<std::vector<DatasetId>> ReplacedOfScr(Disk& disk, SharedRecords& 
   return replaced;
 }
 
+// They are marked first, all of them: nobody gives way to a launch that is fenced.
+absl::Status WithdrawAll(Disk& disk, SharedRecords& records,
+                         const std::map<DatasetId, std::vector<catalogue::Catalogue>>& datasets, LaunchId committer) {
+  std::set<DatasetId> ids;
+  for (const auto& [id, catalogues] : datasets) ids.insert(id);
+  if (committer != 0 && !ids.empty()) CAIRN_RETURN_IF_ERROR(MarkRemovals(disk, records, ids, committer));
+  for (const DatasetId id : ids) {
+    CAIRN_RETURN_IF_ERROR(WithdrawDataset(disk, records, id));
+    if (committer != 0) CAIRN_RETURN_IF_ERROR(UnmarkRemoval(disk, records, id, committer));
+  }
+  return absl::OkStatus();
+}
+
 std::vector<DatasetId> EntriesOf(std::string_view node, const kvtree::Tree& flush) {
   std::vector<DatasetId> ids;
   const kvtree::Tree* datasets = flush.Find("DATASET");
@@ -135,7 +148,7 @@ absl::Status BeginInIndex(SharedRecords& records, const scr::Descriptor& descrip
 
 absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> WithdrawReplaced(
     Disk& disk, const std::string& prefix, SharedRecords& records, ScrNames& scr_names, DatasetId by,
-    const std::set<std::string>& names, const std::vector<catalogue::Catalogue>* in_place) {
+    const std::set<std::string>& names, LaunchId committer, const std::vector<catalogue::Catalogue>* in_place) {
   std::map<DatasetId, std::vector<catalogue::Catalogue>> replaced;
   CAIRN_RETURN_IF_ERROR(CheckMayCommit(records, by));
   if (names.empty()) return replaced;
@@ -154,7 +167,7 @@ absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> WithdrawR
   std::set<std::string> both = names;  // SCR's lists are not resolved
   both.merge(real_names);
   CAIRN_ASSIGN_OR_RETURN(const std::vector<DatasetId> of_scr, ReplacedOfScr(disk, records, view, scr_names, by, both));
-  for (const auto& [id, catalogues] : replaced) CAIRN_RETURN_IF_ERROR(WithdrawDataset(disk, records, id));
+  CAIRN_RETURN_IF_ERROR(WithdrawAll(disk, records, replaced, committer));
   for (const DatasetId id : of_scr) {
     CAIRN_RETURN_IF_ERROR(WithdrawScrDataset(disk, records, id));
     replaced[id] = {};

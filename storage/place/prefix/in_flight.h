@@ -23,11 +23,12 @@
 namespace cairn {
 
 // As Prefix::BeginFlush, Withdraw and UpdateFlushFile. `in_place`: the files are there already, and are these; who has
-// the same bytes under a name keeps it.
+// the same bytes under a name keeps it. `committer`: as RemoveDataset's, of those that give way.
 absl::Status BeginInIndex(SharedRecords& records, const scr::Descriptor& descriptor);
 absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> WithdrawReplaced(
     Disk& disk, const std::string& prefix, SharedRecords& records, ScrNames& scr_names, DatasetId by,
-    const std::set<std::string>& names, const std::vector<catalogue::Catalogue>* in_place = nullptr);
+    const std::set<std::string>& names, LaunchId committer,
+    const std::vector<catalogue::Catalogue>* in_place = nullptr);
 absl::Status UpdateFlushEntries(SharedRecords& records, std::string_view node,
                                 const std::map<DatasetId, std::optional<scr::FlushEntry>>& entries, bool only_these);
 

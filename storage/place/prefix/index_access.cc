@@ -27,9 +27,9 @@ std::string NameInRecords(SharedRecords& records, DatasetId id) {
 
 }  // namespace
 
-RunId RunOf(Disk& disk, const std::string& prefix) {
-  const auto run = identity::ReadRun(disk, prefix);
-  return run.ok() ? *run : RunId();
+RunIdentity RunOf(Disk& disk, const std::string& prefix) {
+  const auto run = identity::Read(disk, prefix);
+  return run.ok() ? *run : RunIdentity();
 }
 
 std::optional<DatasetId> FindEntry(std::string_view name, const kvtree::Tree& index) {

@@ -13,12 +13,13 @@
 #include "storage/base/ids.h"
 #include "storage/format/kvtree/tree.h"
 #include "storage/io/disk.h"
+#include "storage/place/prefix/identity.h"
 #include "storage/place/prefix/shared_records.h"
 
 namespace cairn::index_access {
 
 // All zeros: the prefix is no run of Cairn's, or its identity may not be read.
-RunId RunOf(Disk& disk, const std::string& prefix);
+RunIdentity RunOf(Disk& disk, const std::string& prefix);
 
 // The dataset of that name in the index, or of that number.
 std::optional<DatasetId> FindEntry(std::string_view name, const kvtree::Tree& index);

@@ -237,9 +237,7 @@ absl::StatusOr<IndexBuilt> BuildOwn(Disk& disk, const std::string& prefix, Share
   descriptor.step = first.step();
   descriptor.ranks = first.nranks();
   descriptor.own_files = first.files();
-  const auto run = RunId::Parse(first.run());
-  const absl::Status committed = CommitInPlace(
-      disk, prefix, records.run() == RunId() && run.ok() ? *run : records.run(), records, descriptor, catalogues);
+  const absl::Status committed = CommitInPlace(disk, prefix, records, descriptor, catalogues);
   if (absl::IsInvalidArgument(committed)) return DataLoss("{}", MessageOf(committed));
   if (!absl::IsAlreadyExists(committed)) CAIRN_RETURN_IF_ERROR(committed);
   if (absl::IsAlreadyExists(committed)) {  // it had been dropped
@@ -337,6 +335,8 @@ absl::StatusOr<DatasetId> AddToIndex(Disk& disk, const std::string& prefix, std:
   CAIRN_ASSIGN_OR_RETURN(const DatasetId id, index_access::FindRecords(records, name));
   const auto commit = records.ReadCommit(id);
   if (commit.ok()) {
+    CAIRN_ASSIGN_OR_RETURN(const bool counts, records.Counts(*commit));
+    if (!counts) CAIRN_RETURN_IF_ERROR(CommitAgain(disk, records, *commit));
     CAIRN_RETURN_IF_ERROR(AddOwn(disk, prefix, records, *commit));
   } else if (absl::IsNotFound(commit.status())) {
     const absl::Status added = AddScr(disk, prefix, records, id);

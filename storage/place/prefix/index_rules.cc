@@ -54,6 +54,7 @@ bool IsAdopted(const scr::Descriptor& descriptor) {
 
 bool IsNewer(const scr::Descriptor& a, const scr::Descriptor& b) {
   if (IsAdopted(a) != IsAdopted(b) && a.created_us != b.created_us) return a.created_us > b.created_us;
+  if (a.launch && b.launch && a.launch != b.launch && !IsAdopted(a) && !IsAdopted(b)) return a.launch > b.launch;
   return a.id > b.id;
 }
 

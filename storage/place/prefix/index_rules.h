@@ -19,8 +19,8 @@
 
 namespace cairn::index_rules {
 
-// Of two checkpoints. Ids grow with time, but for what was adopted from another system (launch 0), which is as old as
-// it was made there.
+// Of two checkpoints: by the launch that made them, then by their ids. What was adopted from another system (launch 0)
+// is as old as it was made there, SCR's own go by their ids.
 bool IsNewer(const scr::Descriptor& a, const scr::Descriptor& b);
 
 // A checkpoint that a restart may choose.

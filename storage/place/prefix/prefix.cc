@@ -6,10 +6,12 @@
 #include <utility>
 
 #include "storage/base/clock.h"
+#include "storage/base/launch_mark.h"
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/place/names.h"
+#include "storage/place/prefix/cairn_folder.h"
 #include "storage/place/prefix/commit.h"
 #include "storage/place/prefix/handed_over.h"
 #include "storage/place/prefix/identity.h"
@@ -38,31 +40,59 @@ absl::Status RequireAbsolute(const std::string& path) {
 
 class PrefixOnDisk final : public Prefix {
  public:
-  PrefixOnDisk(Disk& disk, std::string path, const RunId& run, bool writable, Pause pause)
+  PrefixOnDisk(Disk& disk, std::string path, identity::Opened opened, bool writable, Pause pause)
       : disk_(disk),
         path_(std::move(path)),
-        run_(run),
+        opened_(std::move(opened)),
         writable_(writable),
-        records_(disk, path_, run, std::move(pause)) {}
+        records_(disk, path_, opened_.identity(), std::move(pause), writable) {}
 
   const std::string& path() const override { return path_; }
-  const RunId& run() const override { return run_; }
-  absl::StatusOr<RunId> CurrentRun() override { return identity::ReadRun(disk_, path_); }
+  const RunIdentity& identity() const override { return opened_.identity(); }
+  absl::StatusOr<RunId> CurrentRun() override { return opened_.Now(disk_); }
 
-  absl::StatusOr<std::optional<LaunchRecord>> NewestLaunch() override { return identity::NewestLaunch(disk_, path_); }
-  absl::StatusOr<LaunchRecord> FindLaunch(LaunchId id) override { return identity::FindLaunch(disk_, path_, id); }
-  absl::StatusOr<LaunchRecord> MakeLaunch(std::string_view key, std::uint32_t nranks) override {
+  absl::StatusOr<std::optional<LaunchRecord>> NewestLaunch() override { return launches().Newest(); }
+  absl::StatusOr<LaunchRecord> FindLaunch(LaunchId id) override { return launches().Find(id); }
+  absl::StatusOr<LaunchRecord> FindLaunchByMark(const std::string& mark) override {
+    return launches().FindByMark(mark);
+  }
+  absl::StatusOr<LaunchRecord> MakeLaunch(NewLaunch wanted, std::optional<LaunchId> after) override {
     CAIRN_RETURN_IF_ERROR(RequireOwn());
-    return identity::MakeLaunch(disk_, path_, key, nranks);
+    wanted.run = run();
+    return launches().Make(wanted, after);
+  }
+  absl::Status EnterLaunch(LaunchId id) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    return launches().EnsureBase(id);
+  }
+  absl::StatusOr<std::optional<LaunchRecord>> LaunchAfter(LaunchId id) override;
+  absl::StatusOr<Origin> OriginOf(LaunchId launch, const std::string& mark) override;
+
+  absl::StatusOr<std::optional<LeaseSeen>> FindLease(LaunchId launch) override {
+    CAIRN_ASSIGN_OR_RETURN(const auto names, cairn_folder::Names(disk_, path_, writable_));
+    return lease::Find(disk_, cairn_folder::Of(path_), launch, names);
+  }
+  absl::StatusOr<LeaseRecord> MakeLease(LeaseRecord record) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    record.run = run();
+    return lease::Make(disk_, cairn_folder::Of(path_), std::move(record));
+  }
+  absl::Status WriteLease(const LeaseRecord& record) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    return lease::Write(disk_, cairn_folder::Of(path_), record);
   }
 
-  absl::StatusOr<IdBlock> ReserveIds(DatasetId above) override {
+  absl::StatusOr<IdBlock> ReserveIds(DatasetId above, std::uint64_t count) override {
     CAIRN_RETURN_IF_ERROR(RequireOwn());
     CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records_.Look());
     for (const auto& [id, entry] : view.index.datasets) {
       if (id <= identity::kDatasetIdMax) above = std::max(above, id);
     }
-    return identity::ReserveIds(disk_, path_, above);
+    return id_blocks::Reserve(disk_, path_, above, count);
+  }
+  absl::Status ReturnIds(const IdBlock& rest) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    return id_blocks::Return(disk_, path_, rest);
   }
 
   absl::StatusOr<std::map<DatasetId, CommittedDataset>> Committed() override {
@@ -84,14 +114,16 @@ class PrefixOnDisk final : public Prefix {
     CAIRN_RETURN_IF_ERROR(RequireOwn());
     return Annotate(BeginInIndex(records_, descriptor), path_);
   }
-  absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> Withdraw(
-      DatasetId by, const std::set<std::string>& names) override {
+  absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> Withdraw(DatasetId by,
+                                                                                  const std::set<std::string>& names,
+                                                                                  LaunchId committer) override {
     CAIRN_RETURN_IF_ERROR(RequireOwn());
-    return WithdrawReplaced(disk_, path_, records_, scr_names_, by, names);
+    return WithdrawReplaced(disk_, path_, records_, scr_names_, by, names, committer);
   }
-  absl::Status Commit(const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues) override {
+  absl::Status Commit(const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues,
+                      LaunchId committer) override {
     CAIRN_RETURN_IF_ERROR(RequireOwn());
-    return CommitDataset(disk_, path_, run_, records_, descriptor, catalogues);
+    return CommitDataset(disk_, path_, records_, descriptor, catalogues, committer);
   }
   void MakeView(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) override {
     absl::Status made = RequireOwn();
@@ -102,9 +134,9 @@ class PrefixOnDisk final : public Prefix {
     CAIRN_RETURN_IF_ERROR(RequireOwn());
     return cairn::MakeMissingViews(disk_, path_, records_, below, at_most);
   }
-  absl::Status Remove(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) override {
+  absl::Status Remove(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues, LaunchId committer) override {
     CAIRN_RETURN_IF_ERROR(RequireOwn());
-    return RemoveDataset(disk_, path_, records_, id, catalogues);
+    return RemoveDataset(disk_, path_, records_, id, catalogues, committer);
   }
   absl::Status MarkFailed(DatasetId id) override;
   absl::Status MarkFetched(DatasetId id) override;
@@ -144,30 +176,56 @@ class PrefixOnDisk final : public Prefix {
     const auto now = CurrentRun();
     if (absl::IsNotFound(now.status())) return Unavailable("{}: {}", path_, MessageOf(now.status()));
     if (!now.ok()) return now.status();
-    if (*now != run_) return FailedPrecondition("{}: the prefix is run {} now", path_, now->Hex());
+    if (*now != run()) return FailedPrecondition("{}: the prefix is run {} now", path_, now->Hex());
     return absl::OkStatus();
   }
+  Launches& launches() { return records_.launches(); }
   // Of SCR's own in the index: those that can be restored, and why others cannot.
   absl::Status AddScrDatasets(const PrefixView& view, PrefixContents& contents);
   using EntryChange = std::function<void(kvtree::Tree& entry, kvtree::Tree& index)>;
   absl::Status ChangeEntry(DatasetId id, const EntryChange& change);
-  // Takes what was removed out of the index, if another's change has brought it back.
+  // Takes what was removed out of the index, if another's change has brought it back, or its removal was cut short.
   absl::Status ForgetRemoved(const PrefixView& view);
 
   Disk& disk_;
   const std::string path_;
-  const RunId run_;
+  const identity::Opened opened_;
   const bool writable_;
   SharedRecords records_;
   ScrNames scr_names_;
 };
+
+absl::StatusOr<std::optional<LaunchRecord>> PrefixOnDisk::LaunchAfter(LaunchId id) {
+  CAIRN_ASSIGN_OR_RETURN(const auto next, launches().NextAfter(id));
+  if (!next) return std::optional<LaunchRecord>();
+  CAIRN_ASSIGN_OR_RETURN(LaunchRecord launch, launches().Find(*next));
+  return std::optional<LaunchRecord>(std::move(launch));
+}
+
+// A launch that began without the prefix may have got another number there than it had thought.
+absl::StatusOr<Prefix::Origin> PrefixOnDisk::OriginOf(LaunchId id, const std::string& mark) {
+  auto launch = launches().Find(id);
+  if (absl::IsNotFound(launch.status()) || (launch.ok() && LaunchMark(launch->secret) != mark)) {
+    launch = launches().FindByMark(mark);
+  }
+  if (absl::IsNotFound(launch.status())) return Origin::kAnothers;
+  if (!launch.ok()) return launch.status();
+  return launch->abandoned ? Origin::kAbandoned : Origin::kOurs;
+}
 
 absl::Status PrefixOnDisk::ForgetRemoved(const PrefixView& view) {
   std::vector<DatasetId> removed;
   for (const auto& [id, entry] : view.index.datasets) {
     if (!entry.descriptor.launch || view.commits.contains(id)) continue;
     CAIRN_ASSIGN_OR_RETURN(const bool gone, records_.IsRemoved(id));
-    if (gone) removed.push_back(id);
+    if (gone) {
+      removed.push_back(id);
+    } else if (view.removed.contains(id)) {  // a base says so, and the power has taken the mark that it went by
+      auto catalogues = ReadCatalogues(disk_, path_, records_, id);
+      if (absl::IsUnavailable(catalogues.status())) return catalogues.status();
+      if (!catalogues.ok()) catalogues = std::vector<catalogue::Catalogue>();
+      CAIRN_RETURN_IF_ERROR(RemoveDataset(disk_, path_, records_, id, *catalogues));
+    }
   }
   if (removed.empty()) return absl::OkStatus();
   return records_.ChangeIndex([&](kvtree::Tree& index) {
@@ -209,7 +267,7 @@ absl::StatusOr<PrefixContents> PrefixOnDisk::Contents() {
   CAIRN_ASSIGN_OR_RETURN(PrefixView view, records_.Look());
   if (writable_) {
     CAIRN_RETURN_IF_ERROR(ForgetRemoved(view));
-    CAIRN_ASSIGN_OR_RETURN(const bool more, CommitHandedOver(disk_, path_, run_, records_, view));
+    CAIRN_ASSIGN_OR_RETURN(const bool more, CommitHandedOver(disk_, path_, records_, view));
     if (more) {
       CAIRN_ASSIGN_OR_RETURN(view, records_.Look());
     }
@@ -229,6 +287,9 @@ absl::StatusOr<PrefixContents> PrefixOnDisk::Contents() {
     const auto commit = view.commits.find(id);
     if (!entry.complete || !entry.failed.empty() || !entry.descriptor.launch || commit == view.commits.end()) continue;
     contents.datasets[id] = {.descriptor = commit->second.descriptor, .current = false, .by_cairn = true};
+  }
+  for (const auto& [id, commit] : view.fenced) {
+    contents.fenced[id] = {.descriptor = commit.descriptor, .current = false, .by_cairn = true};
   }
   for (const auto& [id, commit] : view.commits) {
     if (view.index.datasets.contains(id)) continue;
@@ -285,19 +346,22 @@ absl::Status PrefixOnDisk::MarkFetched(DatasetId id) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Prefix>> Prefix::Open(Disk& disk, const std::string& path, Pause pause) {
+absl::StatusOr<std::unique_ptr<Prefix>> Prefix::Open(Disk& disk, const std::string& path, Pause pause,
+                                                     const identity::KnownPath& known) {
   CAIRN_RETURN_IF_ERROR(RequireAbsolute(path));
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path, kFolderMode));
-  CAIRN_RETURN_IF_ERROR(identity::MakeFolder(disk, path));
-  CAIRN_ASSIGN_OR_RETURN(const RunId run, identity::MakeRun(disk, path));
+  CAIRN_RETURN_IF_ERROR(cairn_folder::Make(disk, path));
+  CAIRN_ASSIGN_OR_RETURN(RunIdentity run, identity::Make(disk, path, known));
+  CAIRN_ASSIGN_OR_RETURN(identity::Opened opened, identity::Opened::Open(disk, path, std::move(run)));
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path + "/.scr", kFolderMode));
   RemoveStaleWork(disk, path, std::chrono::system_clock::to_time_t(WallNow()));
-  return std::make_unique<PrefixOnDisk>(disk, path, run, true, std::move(pause));
+  return std::make_unique<PrefixOnDisk>(disk, path, std::move(opened), true, std::move(pause));
 }
 
-absl::StatusOr<std::unique_ptr<Prefix>> Prefix::OpenReadOnly(Disk& disk, const std::string& path, Pause pause) {
+absl::StatusOr<std::unique_ptr<Prefix>> Prefix::OpenReadOnly(Disk& disk, const std::string& path, Pause pause,
+                                                             const identity::KnownPath& known) {
   CAIRN_RETURN_IF_ERROR(RequireAbsolute(path));
-  auto run = identity::ReadRun(disk, path);
+  auto run = identity::Read(disk, path, known);
   if (!run.ok()) {
     if (!absl::IsNotFound(run.status()) && !absl::IsPermissionDenied(run.status())) return run.status();
     const auto index = disk.Info(path + "/.scr/index.scr");
@@ -305,9 +369,10 @@ absl::StatusOr<std::unique_ptr<Prefix>> Prefix::OpenReadOnly(Disk& disk, const s
       return NotFound("{}: no run of Cairn's (.cairn/run) and no index of SCR's (.scr/index.scr)", path);
     }
     if (!index.ok()) return index.status();
-    run = RunId();
+    return std::make_unique<PrefixOnDisk>(disk, path, identity::Opened(), false, std::move(pause));
   }
-  return std::make_unique<PrefixOnDisk>(disk, path, *run, false, std::move(pause));
+  CAIRN_ASSIGN_OR_RETURN(identity::Opened opened, identity::Opened::Open(disk, path, *std::move(run)));
+  return std::make_unique<PrefixOnDisk>(disk, path, std::move(opened), false, std::move(pause));
 }
 
 }  // namespace cairn

@@ -1,13 +1,13 @@
 // A run's directory on the parallel file system: identity, launches, ids, committed datasets and SCR's index.
 //
-//   .cairn/run, launch.<n>, ids.<n>             (0700)
+//   .cairn/run, run.<k>, launch.<n>, launch.<n>.base, leases, ids.<n>             (0700)
 //   .scr/index.scr, flush.scr, nodes.scr, .scr/scr.dataset.<id>/{rank2file*, summary.scr, commit.cairn}
 //   ckpt.<id>/Ckpt<id>-Rank<r>.fti, ckpt.<id>/rank_<r>.cat; the application's own files under their own names
 //   ckpt.<id>.bp/                               the same as BP5 shows it (storage/place/view)
 //
-// Order of a commit: data (by transfer/), rank2file parts and root, summary.scr, commit.cairn (exclusive link),
-// index.scr, view. Removal: index entry, commit.cairn renamed to removed.cairn, sync, view, bytes. All calls block: I/O
-// pool.
+// Order of a commit: data (by transfer/), rank2file parts and root, summary.scr, commit.cairn (exclusive link), a look
+// whether it counts (launches.h), index.scr, view. Removal: mark and look, if it is by policy; index entry,
+// commit.cairn renamed to removed.cairn, sync, view, bytes. All calls block: I/O pool.
 //
 // commit.cairn is the truth; the index is merged from it, never made anew: foreign entries, unknown keys, CURRENT,
 // FAILED and FETCHED stay, and so does the removal of an entry by SCR's own tools (the index keeps a list
@@ -34,7 +34,10 @@
 #include "storage/base/ids.h"
 #include "storage/format/scr/records.h"
 #include "storage/io/disk.h"
+#include "storage/place/prefix/id_blocks.h"
 #include "storage/place/prefix/identity.h"
+#include "storage/place/prefix/launches.h"
+#include "storage/place/prefix/lease.h"
 #include "storage/place/prefix/settled.h"
 
 namespace cairn {
@@ -49,6 +52,8 @@ struct CommittedDataset {
 // What a restart may choose from.
 struct PrefixContents {
   std::map<DatasetId, CommittedDataset> datasets;  // as Prefix::Committed
+  // Committed by Cairn under a launch, after a newer one had been made: whole, restorable by number, chosen by nobody.
+  std::map<DatasetId, CommittedDataset> fenced;
   // No checkpoint newer than this one is to be chosen, here or in a cache, until one is committed; 0: no bound. From a
   // CURRENT that was set back.
   DatasetId bound = 0;
@@ -66,14 +71,18 @@ class Prefix {
   // Old work files among its records go (storage/place/prefix/stale_work.h).
   // `pause`: while a record that SCR may be writing just now is not whole (storage/place/prefix/settled.h).
   //   kPermissionDenied  not writable, or .cairn belongs to another user or is open to others
-  static absl::StatusOr<std::unique_ptr<Prefix>> Open(Disk& disk, const std::string& path, Pause pause = {});
+  // `known`: where this node has last seen runs (identity.h). A copy of another's directory becomes a branch.
+  static absl::StatusOr<std::unique_ptr<Prefix>> Open(Disk& disk, const std::string& path, Pause pause = {},
+                                                      const identity::KnownPath& known = {});
   // Only looks: kNotFound if there is neither .cairn/run nor .scr/index.scr. Calls that change something are refused
   // with kPermissionDenied. The identity is all zeros if there is none, or it may not be read.
-  static absl::StatusOr<std::unique_ptr<Prefix>> OpenReadOnly(Disk& disk, const std::string& path, Pause pause = {});
+  static absl::StatusOr<std::unique_ptr<Prefix>> OpenReadOnly(Disk& disk, const std::string& path, Pause pause = {},
+                                                              const identity::KnownPath& known = {});
   virtual ~Prefix() = default;
 
   virtual const std::string& path() const = 0;
-  virtual const RunId& run() const = 0;
+  virtual const RunIdentity& identity() const = 0;
+  const RunId& run() const { return identity().run; }
 
   // The identity as it is on disk now: kNotFound if the prefix was removed, another one if it was made anew.
   virtual absl::StatusOr<RunId> CurrentRun() = 0;
@@ -81,13 +90,30 @@ class Prefix {
   // The newest launch, if any. kDataLoss: its record is damaged; MakeLaunch goes past it.
   virtual absl::StatusOr<std::optional<LaunchRecord>> NewestLaunch() = 0;
   virtual absl::StatusOr<LaunchRecord> FindLaunch(LaunchId id) = 0;  // kNotFound, kDataLoss
-  // A new one: exclusive create of the next number. kInvalidArgument: no ranks, or a key with NUL or above 4096 bytes.
-  virtual absl::StatusOr<LaunchRecord> MakeLaunch(std::string_view key, std::uint32_t nranks) = 0;
+  // By the mark that its datasets carry (storage/base/launch_mark.h). kNotFound.
+  virtual absl::StatusOr<LaunchRecord> FindLaunchByMark(const std::string& mark) = 0;
+  // A new one, as Launches::Make; `wanted.run` is filled in here.
+  virtual absl::StatusOr<LaunchRecord> MakeLaunch(NewLaunch wanted, std::optional<LaunchId> after = {}) = 0;
+  // One may act under it (Launches::EnsureBase).
+  virtual absl::Status EnterLaunch(LaunchId id) = 0;
+  // The next launch after `id`, by a look that comes from the server; none: it is the newest.
+  virtual absl::StatusOr<std::optional<LaunchRecord>> LaunchAfter(LaunchId id) = 0;
+  // Whose is a dataset in a cache, by the launch and the mark that it carries? kOurs: the launch is here, with the same
+  // secret. kAbandoned: it is, and nothing of it counts (LaunchRecord::abandoned). kAnothers: it was made under another
+  // directory's launch, or after this one was copied or restored.
+  enum class Origin : std::uint8_t { kOurs, kAbandoned, kAnothers };
+  virtual absl::StatusOr<Origin> OriginOf(LaunchId launch, const std::string& mark) = 0;
+
+  // Who works under the launch (lease.h). By a look that comes from the server; none: nobody has said so.
+  virtual absl::StatusOr<std::optional<LeaseSeen>> FindLease(LaunchId launch) = 0;
+  virtual absl::StatusOr<LeaseRecord> MakeLease(LeaseRecord record) = 0;  // the run and the epoch are filled in here
+  virtual absl::Status WriteLease(const LeaseRecord& record) = 0;
 
   // Reserves the next block of ids above `above` and above everything that the prefix knows: [first, first + count).
   // kResourceExhausted: SCR and FTI keep ids in an int, so they end at 2^31 - 1.
   using IdBlock = cairn::IdBlock;
-  virtual absl::StatusOr<IdBlock> ReserveIds(DatasetId above) = 0;
+  virtual absl::StatusOr<IdBlock> ReserveIds(DatasetId above, std::uint64_t count = id_blocks::kBlock) = 0;
+  virtual absl::Status ReturnIds(const IdBlock& rest) = 0;  // of the newest block: they are given out again
 
   // Committed, restorable datasets (COMPLETE 1, no FAILED), by id. Cairn's own by their commit.cairn; SCR's by index,
   // summary and rank2file, the newest of them also by a look at each file (what is left out is warned of). A damaged
@@ -115,9 +141,11 @@ class Prefix {
   // application's files that has one of them is taken out, durably, before. Its own files stay; Remove takes them.
   // SCR's own, which have no catalogues, are COMPLETE no more and are not to be removed. Answers whom, with their
   // catalogues. Nobody gives way to what cannot be committed, for Commit's reasons.
+  // `committer`: the launch under which this is done; 0: it is the user's will.
   //   kAborted  `by` comes too late: a newer dataset has such a name, it was removed, or its id is SCR's now
+  //   IsFenced  a newer launch was made before (launches.h): nobody gave way
   virtual absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> Withdraw(
-      DatasetId by, const std::set<std::string>& names) = 0;
+      DatasetId by, const std::set<std::string>& names, LaunchId committer = 0) = 0;
 
   // All files are in place and synced; catalogues that are not are stored. Writes records in their order; a second
   // commit is kAlreadyExists if the dataset is committed, kFailedPrecondition if it was removed; kAborted: SCR has
@@ -125,8 +153,10 @@ class Prefix {
   // counted here, the catalogues with them, as SCR would. CURRENT names the dataset afterwards, if it is a checkpoint
   // and newer than the one that CURRENT named. A FAILED that the dataset had goes, also if it is committed already: its
   // files are whole now.
-  virtual absl::Status Commit(const scr::Descriptor& descriptor,
-                              const std::vector<catalogue::Catalogue>& catalogues) = 0;
+  // `committer`: as Withdraw's. IsFenced: it is there, whole, but a newer launch was made before that does not count
+  // it.
+  virtual absl::Status Commit(const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues,
+                              LaunchId committer = 0) = 0;
   // Makes the BP5 view of a committed dataset, or makes it anew; the application's own files have none. `catalogues`:
   // as Commit's. What goes wrong is no harm to the dataset: it is a warning (TakeWarnings).
   virtual void MakeView(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) = 0;
@@ -136,7 +166,9 @@ class Prefix {
   // Removes a committed or half-flushed dataset as ordered above; only files that its catalogues name, and of those not
   // what another committed dataset has under the same name. Nothing there: OK; after an error it may be called again.
   // Directories that the application's files were in stay. kFailedPrecondition: the dataset is SCR's own.
-  virtual absl::Status Remove(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) = 0;
+  // `committer`: as Withdraw's, of a removal by policy. IsFenced: nothing was removed.
+  virtual absl::Status Remove(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues,
+                              LaunchId committer = 0) = 0;
   // Marks a dataset FAILED in the index: a restart from it failed on the prefix' bytes, another copy may be whole
   // (SCR's own FAILED says that of no copy: PrefixContents::refused). If CURRENT named it, none is current. kNotFound:
   // it is not in the index.

@@ -14,6 +14,7 @@
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/io/create_once.h"
 #include "storage/place/prefix/commit.h"
+#include "storage/place/prefix/fence_names.h"
 #include "storage/place/prefix/index_rules.h"
 #include "storage/place/prefix/place.h"
 #include "storage/place/prefix/scr_dataset.h"
@@ -130,6 +131,10 @@ absl::Status ForgetEntry(SharedRecords& records, DatasetId id) {
   });
 }
 
+std::string MarkPath(const SharedRecords& records, DatasetId id, LaunchId committer) {
+  return fmt::format("{}/{}", records.Folder(), fence_names::RemovalMark(id, committer));
+}
+
 // What Cairn puts into ckpt.<id>.
 bool IsOurs(const std::string& name, DatasetId id) {
   const std::string stem = fmt::format("Ckpt{}-Rank", id);
@@ -142,7 +147,8 @@ absl::Status RemoveLists(Disk& disk, const std::string& folder) {
   Remover remover(disk);
   const std::string root = "rank2file";
   remover.Files(folder, [&](const std::string& name) {
-    return name == "summary.scr" || name == "commit.cairn" || IsWorkName(name) || name.starts_with(root + ".");
+    return name == "summary.scr" || name == fence_names::kCommit || fence_names::CommitterOf(name) ||
+           IsWorkName(name) || name.starts_with(root + ".");
   });
   CAIRN_RETURN_IF_ERROR(remover.status());
   remover.File(folder + "/" + root);
@@ -177,9 +183,30 @@ absl::Status WithdrawScrDataset(Disk& disk, SharedRecords& records, DatasetId id
   });
 }
 
+absl::Status MarkRemovals(Disk& disk, SharedRecords& records, const std::set<DatasetId>& ids, LaunchId committer) {
+  kvtree::Tree tree;
+  tree.Set("VERSION", std::uint64_t{1});
+  tree.SetInt("BEGUN", NowMicros());
+  for (const DatasetId id : ids) {
+    const absl::Status made = CreateFileOnce(disk, MarkPath(records, id, committer), kvtree::Encode(tree), kFileMode);
+    if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+  }
+  CAIRN_ASSIGN_OR_RETURN(const std::set<DatasetId> fenced, records.launches().FencedRemovals(ids, committer));
+  if (fenced.empty()) return absl::OkStatus();
+  for (const DatasetId id : fenced) CAIRN_RETURN_IF_ERROR(UnmarkRemoval(disk, records, id, committer));
+  return FencedStatus(fmt::format("{}: dataset {} is not removed: a launch newer than {} may have chosen it",
+                                  records.Folder(), *fenced.begin(), committer));
+}
+
+absl::Status UnmarkRemoval(Disk& disk, SharedRecords& records, DatasetId id, LaunchId committer) {
+  const absl::Status gone = disk.Remove(MarkPath(records, id, committer));
+  return absl::IsNotFound(gone) ? absl::OkStatus() : gone;
+}
+
 absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id,
-                           const std::vector<catalogue::Catalogue>& catalogues) {
+                           const std::vector<catalogue::Catalogue>& catalogues, LaunchId committer) {
   CAIRN_RETURN_IF_ERROR(CheckCatalogues(id, catalogues));
+  if (committer != 0) CAIRN_RETURN_IF_ERROR(MarkRemovals(disk, records, {id}, committer));
   bool own_files = false;
   for (const catalogue::Catalogue& catalogue : catalogues) own_files |= catalogue.files();
   RealNames real(disk, prefix);
@@ -188,6 +215,7 @@ absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords&
     CAIRN_ASSIGN_OR_RETURN(others, NamesOfOthers(disk, prefix, records, id, real));
   }
   CAIRN_RETURN_IF_ERROR(WithdrawDataset(disk, records, id));
+  if (committer != 0) CAIRN_RETURN_IF_ERROR(UnmarkRemoval(disk, records, id, committer));
   CAIRN_RETURN_IF_ERROR(RemoveView(disk, prefix, id));
 
   Remover remover(disk);
@@ -209,7 +237,34 @@ absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords&
   return RemoveLists(disk, records.DatasetFolder(id));
 }
 
+namespace {
+
+// Files under names of the application's own need catalogues, which are read while they are there.
+absl::Status FinishOne(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id,
+                       LaunchId committer) {
+  auto catalogues = ReadCatalogues(disk, prefix, records, id);
+  if (absl::IsUnavailable(catalogues.status())) return catalogues.status();
+  if (!catalogues.ok()) catalogues = std::vector<catalogue::Catalogue>();
+  const absl::Status removed = RemoveDataset(disk, prefix, records, id, *catalogues);
+  if (!removed.ok() && !absl::IsFailedPrecondition(removed)) return removed;  // SCR's own by now
+  return UnmarkRemoval(disk, records, id, committer);
+}
+
+absl::Status FinishMarked(Disk& disk, const std::string& prefix, SharedRecords& records) {
+  CAIRN_ASSIGN_OR_RETURN(const auto marks, records.ListRemovals());
+  for (const auto& [id, committer] : marks) {
+    // Whether it counts is asked of the server, as who has made it does.
+    CAIRN_ASSIGN_OR_RETURN(const auto fenced, records.launches().FencedRemovals({id}, committer));
+    CAIRN_RETURN_IF_ERROR(fenced.empty() ? FinishOne(disk, prefix, records, id, committer)
+                                         : UnmarkRemoval(disk, records, id, committer));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status FinishRemovals(Disk& disk, const std::string& prefix, SharedRecords& records) {
+  CAIRN_RETURN_IF_ERROR(FinishMarked(disk, prefix, records));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<DatasetId> ids, records.ListUnmerged());
   CAIRN_ASSIGN_OR_RETURN(const kvtree::Tree index, records.ReadIndex());
   for (const DatasetId id : ids) {

@@ -4,6 +4,7 @@
 
 #include <absl/status/status.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,19 @@ absl::Status WithdrawDataset(Disk& disk, SharedRecords& records, DatasetId id);
 // restore it either. If CURRENT named it, none is current.
 absl::Status WithdrawScrDataset(Disk& disk, SharedRecords& records, DatasetId id);
 
-// As Prefix::Remove.
-absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id,
-                           const std::vector<catalogue::Catalogue>& catalogues);
+// Removals by policy go as commits do: they name a launch (`committer`), and count unless a newer one was made before.
+// Each dataset is marked, durably; then it is looked. OK: all count, and no launch to come restores one of them.
+//   IsFenced  none of them is to be removed: their marks are gone again
+absl::Status MarkRemovals(Disk& disk, SharedRecords& records, const std::set<DatasetId>& ids, LaunchId committer);
+// The removal is through: `removed.cairn` says more.
+absl::Status UnmarkRemoval(Disk& disk, SharedRecords& records, DatasetId id, LaunchId committer);
 
-// Takes away the bytes of removals that a crash cut short: the view, checkpoint files, catalogues and work files in
+// As Prefix::Remove. `committer` 0: the user's will, or what was never committed.
+absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id,
+                           const std::vector<catalogue::Catalogue>& catalogues, LaunchId committer = 0);
+
+// Removals by policy that a crash cut short after their mark: those that count are done, the others' marks go. Then
+// takes away the bytes of removals that were cut short later: the view, checkpoint files, catalogues and work files in
 // ckpt.<id>, and SCR's lists. (The application's own files under names of their own are left: nobody says any more
 // whose they are.)
 absl::Status FinishRemovals(Disk& disk, const std::string& prefix, SharedRecords& records);

@@ -239,7 +239,7 @@ absl::StatusOr<std::vector<catalogue::Catalogue>> ReadScrCatalogues(Disk& disk, 
   std::vector<catalogue::Catalogue> catalogues(dataset.files.size());
   for (Rank rank = 0; rank < catalogues.size(); ++rank) {
     catalogue::Catalogue& catalogue = catalogues[rank];
-    catalogue.set_run(records.run().Hex());
+    catalogue.set_run(records.identity().run.Hex());
     catalogue.set_launch(0);
     catalogue.set_dataset(descriptor.id);
     catalogue.set_step(*dataset.descriptor.step);

@@ -11,7 +11,8 @@
 
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
-#include "storage/place/prefix/identity.h"
+#include "storage/io/fresh_list.h"
+#include "storage/place/prefix/fence_names.h"
 #include "storage/place/prefix/index_rules.h"
 
 namespace cairn {
@@ -21,6 +22,7 @@ namespace {
 constexpr std::uint32_t kFileMode = 0666;
 constexpr std::string_view kMergedKey = "CAIRN_COMMITTED";
 constexpr std::size_t kWarningsMax = 1000;
+constexpr int kLooksMax = 100;  // while others make launches
 
 std::string Key(DatasetId id) {
   return fmt::format("{}", id);
@@ -44,6 +46,7 @@ kvtree::Tree ToTree(const CommitRecord& commit) {
   kvtree::Tree tree;
   tree.Set("VERSION", std::uint64_t{1});
   tree.Set("RUN", commit.run.Hex());
+  if (commit.committer != 0) tree.Set(fence_names::kCommitterKey, commit.committer);
   tree.SetInt("COMMITTED", commit.committed_us);
   scr::PutDescriptor(commit.descriptor, tree.SetEmpty("DSET"));
   return tree;
@@ -55,6 +58,12 @@ absl::StatusOr<CommitRecord> ParseCommit(const std::string& path, const kvtree::
   if (*version != 1) return FailedPrecondition("{}: VERSION {}, this program knows 1", path, *version);
   const auto run = RunId::Parse(tree.Get("RUN").value_or(""));
   if (!run.ok()) return DataLoss("{}: RUN: {}", path, MessageOf(run.status()));
+  std::uint64_t committer = 0;
+  if (tree.Find(fence_names::kCommitterKey) != nullptr) {
+    const auto named = tree.GetUnsigned(fence_names::kCommitterKey);
+    if (!named.ok()) return DataLoss("{}: {}", path, MessageOf(named.status()));
+    committer = *named;
+  }
   const auto committed = tree.GetInt("COMMITTED");
   if (!committed.ok()) return DataLoss("{}: {}", path, MessageOf(committed.status()));
   const kvtree::Tree* dataset = tree.Find("DSET");
@@ -64,14 +73,17 @@ absl::StatusOr<CommitRecord> ParseCommit(const std::string& path, const kvtree::
   if (!descriptor->launch || !descriptor->ranks || *descriptor->ranks == 0) {
     return DataLoss("{}: DSET without launch or ranks", path);
   }
-  return CommitRecord{.run = *run, .committed_us = *committed, .descriptor = *std::move(descriptor)};
+  return CommitRecord{
+      .run = *run, .committer = committer, .committed_us = *committed, .descriptor = *std::move(descriptor)};
 }
 
-SharedRecords::SharedRecords(Disk& disk, std::string prefix, const RunId& run, Pause pause)
+SharedRecords::SharedRecords(Disk& disk, std::string prefix, RunIdentity identity, Pause pause, bool writable)
     : disk_(disk),
       prefix_(std::move(prefix)),
-      run_(run),
+      identity_(std::move(identity)),
       pause_(pause),
+      writable_(writable),
+      launches_(disk, prefix_, writable),
       index_(disk, Folder(), "index",
              {.pause = pause,
               .check = [this](const kvtree::Tree& index) { return ParseIndex(IndexPath(), index).status(); },
@@ -120,23 +132,53 @@ absl::StatusOr<CommitRecord> SharedRecords::ReadCommit(DatasetId id) {
   if (!tree.ok()) return tree.status();
   CAIRN_ASSIGN_OR_RETURN(CommitRecord commit, ParseCommit(path, *tree));
   if (commit.descriptor.id != id) return DataLoss("{}: DSET of dataset {}", path, commit.descriptor.id);
-  if (run_ != RunId() && commit.run != run_) {
-    return DataLoss("{}: written for run {}, this is {}", path, commit.run.Hex(), run_.Hex());
+  if (identity_.run != RunId() && !identity_.Includes(commit.run)) {
+    return DataLoss("{}: written for run {}, this is {}", path, commit.run.Hex(), identity_.run.Hex());
   }
   return commit;
 }
 
-absl::StatusOr<std::vector<DatasetId>> SharedRecords::ListDatasets() {
-  std::vector<DatasetId> ids;
-  const auto names = disk_.List(Folder());
-  if (absl::IsNotFound(names.status())) return ids;
+absl::StatusOr<bool> SharedRecords::Counts(const CommitRecord& commit, const Launches::State& state) {
+  const DatasetId id = commit.descriptor.id;
+  if (state.CommitCounts(id, commit.committer)) return true;
+  const auto names = disk_.List(DatasetFolder(id));
+  if (absl::IsNotFound(names.status())) return false;
+  if (!names.ok()) return names.status();
+  return std::any_of(names->begin(), names->end(), [&](const std::string& name) {
+    const auto committer = fence_names::CommitterOf(name);
+    return committer && state.CommitCounts(id, *committer);
+  });
+}
+
+absl::StatusOr<bool> SharedRecords::Counts(const CommitRecord& commit) {
+  if (commit.committer == 0) return true;
+  CAIRN_ASSIGN_OR_RETURN(const Launches::State state, launches_.Now());
+  return Counts(commit, state);
+}
+
+absl::StatusOr<SharedRecords::Folders> SharedRecords::List() {
+  Folders folders;
+  auto names = writable_ ? FreshList(disk_, Folder()) : disk_.List(Folder());
+  if (absl::IsPermissionDenied(names.status())) names = disk_.List(Folder());
+  if (absl::IsNotFound(names.status())) return folders;
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
     const auto id = DatasetOfRecords(name);
-    if (id && *id != 0 && *id <= identity::kDatasetIdMax) ids.push_back(*id);
+    if (id && *id != 0 && *id <= identity::kDatasetIdMax) folders.datasets.push_back(*id);
+    if (const auto mark = fence_names::ParseRemovalMark(name)) folders.removals.insert(*mark);
   }
-  std::sort(ids.begin(), ids.end());
-  return ids;
+  std::sort(folders.datasets.begin(), folders.datasets.end());
+  return folders;
+}
+
+absl::StatusOr<std::vector<DatasetId>> SharedRecords::ListDatasets() {
+  CAIRN_ASSIGN_OR_RETURN(Folders folders, List());
+  return std::move(folders.datasets);
+}
+
+absl::StatusOr<std::set<std::pair<DatasetId, LaunchId>>> SharedRecords::ListRemovals() {
+  CAIRN_ASSIGN_OR_RETURN(Folders folders, List());
+  return std::move(folders.removals);
 }
 
 absl::StatusOr<std::vector<DatasetId>> SharedRecords::ListUnmerged() {
@@ -146,24 +188,52 @@ absl::StatusOr<std::vector<DatasetId>> SharedRecords::ListUnmerged() {
   return ids;
 }
 
-absl::StatusOr<std::map<DatasetId, CommitRecord>> SharedRecords::ReadCommits(const kvtree::Tree* index,
-                                                                             std::set<DatasetId>* removed) {
-  std::map<DatasetId, CommitRecord> commits;
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<DatasetId> ids, ListDatasets());
-  for (const DatasetId id : ids) {
-    if (index != nullptr && IsMerged(id, *index)) continue;
-    auto commit = ReadCommit(id);
-    if (commit.ok()) {
-      commits.emplace(id, *std::move(commit));
-    } else if (absl::IsDataLoss(commit.status()) || absl::IsFailedPrecondition(commit.status()) ||
-               absl::IsInvalidArgument(commit.status()) || absl::IsPermissionDenied(commit.status())) {
-      Warn(fmt::format("dataset {} does not count: {}", id, MessageOf(commit.status())));
-    } else if (!absl::IsNotFound(commit.status())) {
-      return commit.status();
-    } else if (removed != nullptr) {
-      CAIRN_ASSIGN_OR_RETURN(const bool gone, IsRemoved(id));
-      if (gone) removed->insert(id);
+absl::Status SharedRecords::ReadOne(DatasetId id, const Launches::State& state, Commits& commits) {
+  auto commit = ReadCommit(id);
+  if (commit.ok()) {
+    CAIRN_ASSIGN_OR_RETURN(const bool counts, Counts(*commit, state));
+    (counts ? commits.counting : commits.fenced).emplace(id, *std::move(commit));
+  } else if (absl::IsDataLoss(commit.status()) || absl::IsFailedPrecondition(commit.status()) ||
+             absl::IsInvalidArgument(commit.status()) || absl::IsPermissionDenied(commit.status())) {
+    Warn(fmt::format("dataset {} does not count: {}", id, MessageOf(commit.status())));
+  } else if (!absl::IsNotFound(commit.status())) {
+    return commit.status();
+  } else {
+    CAIRN_ASSIGN_OR_RETURN(const bool gone, IsRemoved(id));
+    if (gone) commits.removed.insert(id);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SharedRecords::Commits> SharedRecords::ReadCommits(const kvtree::Tree* index) {
+  CAIRN_ASSIGN_OR_RETURN(Launches::State state, launches_.Now());
+  for (int i = 0; i < kLooksMax; ++i) {
+    auto commits = ReadUnder(state, index);
+    if (!commits.ok()) return commits;
+    const LaunchId newest = state.newest;
+    CAIRN_ASSIGN_OR_RETURN(state, launches_.Now());
+    if (state.newest == newest) return commits;
+  }
+  return Unavailable("{}: a launch was made during each of {} looks", prefix_, kLooksMax);
+}
+
+absl::StatusOr<SharedRecords::Commits> SharedRecords::ReadUnder(const Launches::State& state,
+                                                                const kvtree::Tree* index) {
+  Commits commits;
+  CAIRN_ASSIGN_OR_RETURN(const Folders folders, List());
+  for (const auto& [id, committer] : folders.removals) {
+    if (state.RemovalCounts(id, committer)) commits.removed.insert(id);
+  }
+  for (const DatasetId id : folders.datasets) {
+    if ((index != nullptr && IsMerged(id, *index)) || commits.removed.contains(id)) continue;
+    if (state.base->removed.Contains(id)) {
+      commits.removed.insert(id);
+      continue;
     }
+    // What is asked for by name afterwards comes from the server, then. (No such directory, or not ours: ReadOne
+    // tells.)
+    if (writable_ && !state.decided(id)) FreshList(disk_, DatasetFolder(id)).IgnoreError();
+    CAIRN_RETURN_IF_ERROR(ReadOne(id, state, commits));
   }
   return commits;
 }
@@ -187,7 +257,10 @@ absl::StatusOr<PrefixView> SharedRecords::Look() {
       view.index = *std::move(index);
     }
   }
-  CAIRN_ASSIGN_OR_RETURN(view.commits, ReadCommits(nullptr, &view.removed));
+  CAIRN_ASSIGN_OR_RETURN(Commits commits, ReadCommits(nullptr));
+  view.commits = std::move(commits.counting);
+  view.fenced = std::move(commits.fenced);
+  view.removed = std::move(commits.removed);
   return view;
 }
 
@@ -197,13 +270,15 @@ absl::Status SharedRecords::Mend() {
 
 absl::Status SharedRecords::MendTree(kvtree::Tree& index) {
   // What is merged and has no entry was taken out by SCR's tools: it stays out.
-  CAIRN_ASSIGN_OR_RETURN(const auto commits, ReadCommits(&index));
-  for (const auto& [id, commit] : commits) {
+  CAIRN_ASSIGN_OR_RETURN(const Commits commits, ReadCommits(&index));
+  for (const auto& [id, commit] : commits.counting) {
     const kvtree::Tree* taken = index.FindPath({"DSET", Key(id), "DSET"});
     if (taken != nullptr) {
       const auto descriptor = scr::GetDescriptor(*taken);
       if (descriptor.ok() && !descriptor->launch) continue;  // SCR gave the id out again (SCR specification, section 8)
     }
+    // Its maker may not have come to that, and the index must not say more than there is when the power has failed.
+    CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(DatasetFolder(id)));
     CAIRN_RETURN_IF_ERROR(MergeCommit(commit, /*verified=*/false, index));
   }
   return absl::OkStatus();

@@ -14,6 +14,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "storage/base/ids.h"
@@ -21,13 +22,16 @@
 #include "storage/format/scr/records.h"
 #include "storage/io/disk.h"
 #include "storage/place/prefix/changed_file.h"
+#include "storage/place/prefix/identity.h"
+#include "storage/place/prefix/launches.h"
 #include "storage/place/prefix/settled.h"
 
 namespace cairn {
 
-// commit.cairn: what makes a dataset Cairn's, and whole.
+// commit.cairn: what makes a dataset Cairn's, and whole. Whether it counts is another question (launches.h).
 struct CommitRecord {
   RunId run;
+  LaunchId committer = 0;  // the launch under which it was made; 0: none, it counts by existing
   std::int64_t committed_us = 0;
   scr::Descriptor descriptor;
 };
@@ -39,8 +43,9 @@ absl::StatusOr<CommitRecord> ParseCommit(const std::string& path, const kvtree::
 struct PrefixView {
   kvtree::Tree tree;                          // index.scr
   scr::Index index;                           // the same
-  std::map<DatasetId, CommitRecord> commits;  // valid, of this run, not removed
-  std::set<DatasetId> removed;
+  std::map<DatasetId, CommitRecord> commits;  // valid, of this run, not removed, and they count
+  std::map<DatasetId, CommitRecord> fenced;   // the same, but a newer launch had been made: only by number
+  std::set<DatasetId> removed;                // also those whose removal has begun and counts
 };
 
 // Was the dataset's commit merged into this index (or its entry removed afterwards)?
@@ -48,12 +53,13 @@ bool IsMerged(DatasetId id, const kvtree::Tree& index);
 
 class SharedRecords {
  public:
-  // `disk` is borrowed. `run` all zeros: commit records of any run count. Index, flush and nodes file count as damaged
-  // only if they stay so (ReadSettled, with `pause`).
-  SharedRecords(Disk& disk, std::string prefix, const RunId& run, Pause pause = {});
+  // `disk` is borrowed. The run all zeros: commit records of any run count. Index, flush and nodes file count as
+  // damaged only if they stay so (ReadSettled, with `pause`). `writable`: Launches'.
+  SharedRecords(Disk& disk, std::string prefix, RunIdentity identity, Pause pause = {}, bool writable = true);
   SharedRecords(const SharedRecords&) = delete;
 
-  const RunId& run() const { return run_; }
+  const RunIdentity& identity() const { return identity_; }
+  Launches& launches() { return launches_; }
   std::string Folder() const { return prefix_ + "/.scr"; }
   std::string DatasetFolder(DatasetId id) const;
   std::string CommitPath(DatasetId id) const { return DatasetFolder(id) + "/commit.cairn"; }
@@ -66,11 +72,15 @@ class SharedRecords {
   // Merges into the index what was committed and is not in its list CAIRN_COMMITTED. Reads only such commits.
   absl::Status Mend();
 
-  // kNotFound: no commit record, or the dataset was removed.
+  // kNotFound: no commit record, or the dataset was removed. It may be fenced.
   absl::StatusOr<CommitRecord> ReadCommit(DatasetId id);
+  // Does a commit of the dataset count: this one, which was read, or one that was made beside it?
+  absl::StatusOr<bool> Counts(const CommitRecord& commit);
   absl::StatusOr<bool> IsRemoved(DatasetId id);
   // Of all folders of records, ascending.
   absl::StatusOr<std::vector<DatasetId>> ListDatasets();
+  // Removals by policy that have begun and are not through, whether they count or not: dataset and launch.
+  absl::StatusOr<std::set<std::pair<DatasetId, LaunchId>>> ListRemovals();
   // Of those that no index entry was made for, or whose commit was taken back.
   absl::StatusOr<std::vector<DatasetId>> ListUnmerged();
 
@@ -100,16 +110,29 @@ class SharedRecords {
 
  private:
   std::string IndexPath() const { return Folder() + "/index.scr"; }
+  struct Folders {
+    std::vector<DatasetId> datasets;                    // ascending
+    std::set<std::pair<DatasetId, LaunchId>> removals;  // marks, whether they count or not
+  };
+  absl::StatusOr<Folders> List();
+  absl::StatusOr<bool> Counts(const CommitRecord& commit, const Launches::State& state);
+  struct Commits {
+    std::map<DatasetId, CommitRecord> counting, fenced;
+    std::set<DatasetId> removed;
+  };
   // Those that are not merged into `index`; all, if it is null.
-  absl::StatusOr<std::map<DatasetId, CommitRecord>> ReadCommits(const kvtree::Tree* index,
-                                                                std::set<DatasetId>* removed = nullptr);
+  absl::StatusOr<Commits> ReadCommits(const kvtree::Tree* index);
+  absl::StatusOr<Commits> ReadUnder(const Launches::State& state, const kvtree::Tree* index);
+  absl::Status ReadOne(DatasetId id, const Launches::State& state, Commits& commits);
   absl::Status MendTree(kvtree::Tree& index);
   absl::Status EnterScrDatasets(kvtree::Tree& index);
 
   Disk& disk_;
   const std::string prefix_;
-  const RunId run_;
+  const RunIdentity identity_;
   const Pause pause_;
+  const bool writable_;
+  Launches launches_;
   ChangedFile index_, flush_;
   absl::Mutex warnings_mutex_;
   std::vector<std::string> warnings_ ABSL_GUARDED_BY(warnings_mutex_);

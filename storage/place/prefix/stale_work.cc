@@ -44,6 +44,8 @@ void RemoveStaleViews(Disk& disk, const std::string& prefix, std::time_t now) {
 
 void RemoveStaleWork(Disk& disk, const std::string& prefix, std::time_t now) {
   RemoveStaleViews(disk, prefix, now);
+  const std::string own = prefix + "/.cairn";
+  if (const auto left = disk.List(own); left.ok()) RemoveStaleIn(disk, own, *left, now);
   const std::string records = prefix + "/.scr";
   const auto names = disk.List(records);
   if (!names.ok()) return;

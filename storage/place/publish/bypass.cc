@@ -121,7 +121,7 @@ absl::Status BypassOnDisk::MayCommit(const catalogue::Catalogue& catalogue) {
   const auto open = open_.find(catalogue.dataset());
   if (open == open_.end()) return FailedPrecondition("dataset {} is not open", catalogue.dataset());
   const scr::Descriptor& descriptor = open->second.descriptor;
-  if (catalogue.run() != prefix_->run().Hex() || catalogue.nranks() != descriptor.ranks ||
+  if (!prefix_->identity().Includes(catalogue.run()) || catalogue.nranks() != descriptor.ranks ||
       catalogue.launch() != descriptor.launch || catalogue.files() != descriptor.own_files) {
     return InvalidArgument("dataset {}: a catalogue of run {}, launch {}, {} ranks", catalogue.dataset(),
                            catalogue.run(), catalogue.launch(), catalogue.nranks());
@@ -232,6 +232,8 @@ std::vector<CopiedFile> BypassOnDisk::WaitingFiles(const Catalogues& catalogues)
 absl::Status BypassOnDisk::Complete(const scr::Descriptor& descriptor) {
   CAIRN_ASSIGN_OR_RETURN(const Catalogues catalogues, BeginComplete(descriptor));
   Publication what{.descriptor = descriptor, .catalogues = catalogues, .view = views_};
+  // It is its own launch that puts it there; what release 0.1.0 had begun names none.
+  if (!descriptor.mark.empty()) what.committer = descriptor.launch.value_or(0);
   if (descriptor.own_files) {
     what.files = WaitingFiles(catalogues);
     what.stage = FilesFolder(*prefix_, descriptor.id);  // empty folders by then, and what was not handed over

@@ -5,6 +5,7 @@
 
 #include "storage/base/path.h"
 #include "storage/base/status.h"
+#include "storage/place/prefix/launches.h"
 #include "storage/place/prefix/place.h"
 
 namespace cairn {
@@ -58,6 +59,8 @@ absl::Status PlaceAll(Disk& disk, const Publication& what) {
 absl::Status Commit(PublishRecords& records, const Publication& what, Published* published) {
   const absl::Status committed = records.Commit(what.descriptor, what.catalogues);
   published->before = absl::IsAlreadyExists(committed);
+  published->fenced = IsFenced(committed);
+  if (published->fenced) return committed;
   if (published->before) return absl::OkStatus();
   if (absl::IsFailedPrecondition(committed)) {
     const absl::Status now = records.Withdraw(what.descriptor.id, {}).status();
@@ -71,6 +74,7 @@ absl::Status WithdrawPlaceCommit(Disk& disk, PublishRecords& records, const Publ
   CAIRN_RETURN_IF_ERROR(MakeFolders(disk, what.files));
   auto withdrawn = records.Withdraw(what.descriptor.id, names);
   published->too_late = absl::IsAborted(withdrawn.status());
+  published->fenced = IsFenced(withdrawn.status());
   if (!withdrawn.ok()) return withdrawn.status();
   published->withdrawn = *std::move(withdrawn);
   published->placing = true;

@@ -65,6 +65,7 @@ struct Publication {
   std::string stage = {};      // a folder that goes when the files in it are in their places, before the commit
   const Withdrawn* gave_way = nullptr;  // to earlier tries, and not removed yet: they go with the others
   bool view = true;                     // where views are wanted
+  LaunchId committer = 0;               // the launch under which this is done; 0: the user's will, or SCR's
 };
 
 struct Published {
@@ -72,6 +73,7 @@ struct Published {
   std::vector<std::string> warnings;
   bool too_late = false;  // never to be committed: removed there, or others have its id or names
   bool before = false;    // it had been committed already; all is done as for one that had not
+  bool fenced = false;    // a newer launch was made before: it is whole, but nothing chooses it (prefix/launches.h)
   bool placing = false;   // files may be in their places
 };
 

@@ -20,6 +20,8 @@ namespace cairn {
 //   kFailedPrecondition  nothing has changed: a directory is in the way of a file, or a link leads out of the prefix.
 //   Or
 //                        the prefix is another run's now
+//                        Or published->fenced: a newer launch had been made. The dataset may be there, whole; if it was
+//                        so before anybody gave way, nothing has changed
 //   kAborted             published->too_late: it can never be committed, as Prefix::Withdraw and Prefix::Commit say it.
 //                        Else a file that was in its place is gone or another by now: it has to be copied again
 //   others               of the prefix; another try is harmless

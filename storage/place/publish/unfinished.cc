@@ -49,7 +49,8 @@ absl::StatusOr<Catalogues> StoredCatalogues(Disk& disk, const Prefix& prefix, Da
     if (absl::IsUnavailable(text.status())) return text.status();
     if (!text.ok()) continue;
     auto catalogue = DecodeCatalogue(path, *text);
-    if (!catalogue.ok() || catalogue->dataset() != id || catalogue->run() != prefix.run().Hex()) continue;
+    if (!catalogue.ok() || catalogue->dataset() != id) continue;
+    if (!prefix.identity().Includes(catalogue->run())) continue;
     catalogues.push_back(*std::move(catalogue));
   }
   return catalogues;
@@ -178,7 +179,8 @@ absl::Status CheckStillOwn(Prefix& prefix) {
 }
 
 bool WasCommitted(const PrefixContents& contents, DatasetId id) {
-  return contents.datasets.contains(id) || contents.dropped.contains(id) || contents.failed.contains(id);
+  return contents.datasets.contains(id) || contents.dropped.contains(id) || contents.failed.contains(id) ||
+         contents.fenced.contains(id);
 }
 
 absl::StatusOr<std::map<std::string, DatasetId>> NamesOfCommitted(

@@ -15,6 +15,7 @@
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/format/kvtree/tree.h"
 #include "storage/format/scr/records.h"
+#include "storage/io/file_system_kind.h"
 #include "storage/io/posix_disk.h"
 #include "storage/place/prefix/prefix.h"
 #include "tests/client/cli/file_fixture.h"
@@ -88,7 +89,7 @@ TEST_F(FileCommandsTest, HelpIsForNewcomersAndNamesTheExitCodes) {
   }
   EXPECT_EQ(help.err, "");
   for (const char* command : {"status", "ls", "show", "wait", "flush", "pin", "rm", "index", "halt", "print", "verify",
-                              "inspect", "extract", "convert", "diff", "doctor"}) {
+                              "inspect", "extract", "convert", "diff", "doctor", "run"}) {
     EXPECT_EQ(Run({command, "--help"}).exit_code, 0) << command;
   }
   ExpectSaid(Run({"--version"}), 0, "cairn ");
@@ -212,14 +213,39 @@ TEST_F(FileCommandsTest, DoctorTriesEachMechanismAndLeavesNothingBehind) {
     names.push_back(finding["name"]);
     EXPECT_FALSE(finding["detail"].get<std::string>().empty()) << finding;
   }
-  const json& prefix = report["findings"].back();
+  const json& inodes = report["findings"].back();
+  EXPECT_EQ(inodes["copies_told_by"], inodes["works"] == true ? "inode" : "path");
+  EXPECT_EQ(inodes["needed"], false);
+  const std::string kind = inodes["file_system"];
+  EXPECT_NE(inodes["detail"].get<std::string>().find(kind), std::string::npos) << inodes;
+  const json& prefix = report["findings"].at(report["findings"].size() - 2);
   EXPECT_EQ(prefix["exclusive_creation"], "by hard links");
   EXPECT_NE(prefix["detail"].get<std::string>().find("; exclusive creation: by hard links"), std::string::npos);
-  EXPECT_EQ(names, (std::vector<std::string>{"daemon", "peer credentials", "sealed shared memory",
-                                             "huge pages for images", "parallel MD5", "io_uring", "locked memory",
-                                             "cache", "direct I/O in the cache", "cache survives a reboot", "prefix"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"daemon", "peer credentials", "sealed shared memory", "huge pages for images",
+                                      "parallel MD5", "io_uring", "locked memory", "cache", "direct I/O in the cache",
+                                      "cache survives a reboot", "prefix", "inodes of the prefix"}));
   EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/cache"));
   EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/prefix"));
+}
+
+TEST_F(FileCommandsTest, DoctorTellsByWhatACopyOfARunIsKnown) {
+  // A file system of which nothing is known: nothing can be written there, but its kind can be asked.
+  const CairnRun run = Run({"doctor", "--cache", folder_, "--prefix", "/proc/1/nowhere"});
+  ExpectSaid(run, 1,
+             "no       inodes of the prefix: file system of kind 0x9fa0, which is not known: a copy of the run's "
+             "directory is told from it by its path");
+}
+
+TEST_F(FileCommandsTest, DoctorsHelpHasTheTableOfFileSystems) {
+  const CairnRun run = Run({"doctor", "--help"});
+  EXPECT_EQ(run.exit_code, 0);
+  const std::size_t by_inode = run.out.find("by inode"), by_path = run.out.find("by path");
+  ASSERT_LT(by_inode, by_path) << run.out;
+  for (const FileSystemKind& kind : FileSystemKinds()) {
+    EXPECT_NE(run.out.find(kind.name, kind.inodes_count ? by_inode : by_path), std::string::npos) << kind.name;
+    EXPECT_NE(run.out.find(kind.why), std::string::npos) << kind.name;
+  }
 }
 
 TEST_F(FileCommandsTest, DoctorFailsWhereCairnCannotWork) {

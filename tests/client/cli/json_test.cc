@@ -34,7 +34,8 @@ TEST(JsonTest, WhatIsNotKnownOfARunIsNull) {
             R"({"run":"ab","prefix":"","cache_folder":"","launch":0,"nranks":0,"sessions":0,"newest_step":0,)"
             R"("halt":null,"rhythm":null,"flushes":[{"dataset":0,"step":0,"state":"","bytes_done":0,"bytes":0,)"
             R"("bytes_per_s":0,"error":"no room","retry_in_ms":0}],"growing":[{"dataset":4,"name":"",)"
-            R"("steps_complete":0,"steps_flushed":0,"bytes":0,"error":""}]})");
+            R"("steps_complete":0,"steps_flushed":0,"bytes":0,"error":""}],)"
+            R"("branch_of":"","served_by":"","provisional":false})");
 }
 
 TEST(JsonTest, CheckpointsLeftCountOnlyIfTheyAreCounted) {

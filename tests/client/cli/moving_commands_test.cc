@@ -252,6 +252,7 @@ TEST_F(MovingCommandsTest, ExportRefusesWhatItCannotDo) {
 
 TEST_F(MovingCommandsTest, HelpTellsWhatTheyAreFor) {
   ExpectSaid(Run({"adopt", "--help"}), 0, "In DIR nothing is changed");
+  ExpectSaid(Run({"adopt", Path("heat"), "--fti", Path("fti"), "--wait", "soon"}), 2, "--wait");
   ExpectSaid(Run({"export", "--help"}), 0, "has to be\nflushed first");
   ExpectSaid(Run({"--help"}), 0, "cairn adopt");
   for (const char* command : {"adopt", "scavenge"}) {

@@ -167,5 +167,17 @@ TEST_F(ScavengeCommandTest, ACacheThatIsNotThereIsSaid) {
   ExpectSaid(RunCairn({"scavenge"}, {{"CAIRN_CACHE", Cache()}}), 0, "no run of yours");
 }
 
+TEST_F(ScavengeCommandTest, WhatANewerLaunchHasFencedIsSaidAndIsNoFailure) {
+  const RunId run = PutRun("heat");
+  ASSERT_OK_AND_ASSIGN(const auto prefix, Prefix::Open(*disk_, Path("heat")));
+  for (int i = 0; i < 2; ++i) ASSERT_OK(prefix->MakeLaunch({.key = "k", .nranks = 2, .run = {}, .maker = {}}));
+  ASSERT_OK_AND_ASSIGN(const auto folder, CacheFolder::Open(*disk_, Cache(), User(), "heat", run, Path("heat")));
+  ASSERT_OK(folder->ChangeRecord([](RunRecord& record) { record.served = 1; }));
+  ExpectSaid(Run(), 0, "is on the prefix, but a newer launch had been made: restorable by number only");
+  const json told = json::parse(Run({"--json"}).out);
+  EXPECT_EQ(told["runs"][0]["datasets"][0]["state"], "fenced");
+  EXPECT_NE(told["runs"][0]["datasets"][0]["why"], "");
+}
+
 }  // namespace
 }  // namespace cairn

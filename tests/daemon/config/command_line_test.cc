@@ -65,6 +65,24 @@ TEST_F(CommandLineTest, TheLastOfRepeatedFlagsCounts) {
   EXPECT_EQ(config->cache.path, "/b");
 }
 
+TEST_F(CommandLineTest, ACacheIsTakenOnlyByItsFlag) {
+  Write("[cache]\nnode = \"node7\"\n");
+  const auto line = Parse({"--config", path.c_str()});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_FALSE(MakeConfig(*line, kNone)->cache.take);
+  const auto taking = Parse({"--config", path.c_str(), "--take-cache", "--cache-node", "node8"});
+  ASSERT_TRUE(taking.ok()) << taking.status();
+  EXPECT_TRUE(MakeConfig(*taking, kNone)->cache.take);
+  EXPECT_EQ(MakeConfig(*taking, kNone)->cache.node, "node8");
+  EXPECT_EQ(MakeConfig(*line, kNone)->cache.node, "node7");
+  EXPECT_THAT(Parse({"--help"})->text, HasSubstr("--take-cache"));
+}
+
+TEST_F(CommandLineTest, ANodeWithoutANameIsLeftUnnamed) {
+  // Settings that were printed on one node may be another's, too.
+  EXPECT_EQ(MakeConfig(*Parse({"--cache", "/ssd"}), kNone)->cache.node, "");
+}
+
 TEST_F(CommandLineTest, VersionAnswers) {
   const auto version = Parse({"--version"});
   ASSERT_TRUE(version.ok());

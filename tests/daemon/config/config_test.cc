@@ -71,6 +71,9 @@ TEST(ConfigTest, PrintedConfigReadsBackEqual) {
   config.ftiff.differential = false;
   config.prefix.keep_every = 10;
   config.ingest.insecure_loopback = true;
+  config.cache.node = "node7";
+  config.cache.take = true;
+  config.lease.term_ms = 90'000;
   config.log_level = "debug";
   const std::string printed = PrintConfig(config);
   const auto again = ParseConfig("printed", printed, Config());
@@ -79,6 +82,9 @@ TEST(ConfigTest, PrintedConfigReadsBackEqual) {
   EXPECT_EQ(again->runtime_dir, config.runtime_dir);
   EXPECT_TRUE(again->ftiff.layout_a && again->ftiff.exact && !again->ftiff.differential);
   EXPECT_EQ(again->cache.bytes_max, config.cache.bytes_max);
+  EXPECT_EQ(again->cache.node, "node7");
+  EXPECT_EQ(again->lease.term_ms, 90'000u);
+  EXPECT_FALSE(again->cache.take) << "a file must not take caches, start by start";
 }
 
 TEST(ConfigTest, UnknownKeysAreErrorsNamingFileLineAndKey) {
@@ -121,6 +127,19 @@ TEST(ConfigTest, TheFilesFormatIsChosenByWords) {
   EXPECT_EQ(ErrorOf("[ftiff]\ndifferential = \"F\"\n"), "x.toml:2: ftiff.differential: expected true|false");
 }
 
+TEST(ConfigTest, TheTermOfALeaseIsASecondToADay) {
+  EXPECT_EQ(Config().lease.term_ms, 120'000u);
+  for (const char* term : {"1s", "24h"}) {
+    EXPECT_TRUE(ParseConfig("x.toml", fmt::format("[lease]\nterm = \"{}\"\n", term), Config()).ok()) << term;
+  }
+  EXPECT_EQ(ErrorOf("[lease]\nterm = \"999ms\"\n"), "x.toml:2: lease.term: 999ms is not in 1s..1d");
+  EXPECT_EQ(ErrorOf("[lease]\nterm = \"25h\"\n"), "x.toml:2: lease.term: 25h is not in 1s..1d");
+}
+
+TEST(ConfigTest, TakingACacheIsNoKeyOfTheFile) {
+  EXPECT_EQ(ErrorOf("[cache]\ntake = true\n"), "x.toml:2: cache.take: unknown key");
+}
+
 TEST(ConfigTest, WhatIsNotTomlNamesLineAndColumn) {
   EXPECT_THAT(ErrorOf("a = 1\nb = ]"), HasSubstr("x.toml:2:"));
 }
@@ -158,6 +177,9 @@ TEST(ConfigTest, FieldsAreCheckedAgainstEachOther) {
   EXPECT_THAT(error_after([](Config& c) { c.cache.path = "relative"; }), HasSubstr("cache.path"));
   EXPECT_THAT(error_after([](Config& c) { c.flush.retry_ms_min = c.flush.retry_ms_max + 1; }), HasSubstr("retry_min"));
   EXPECT_THAT(error_after([](Config& c) { c.log_level = "loud"; }), HasSubstr("log_level"));
+  EXPECT_EQ(error_after([](Config& c) { c.cache.node = std::string(64, 'n'); }), "");
+  EXPECT_THAT(error_after([](Config& c) { c.cache.node = std::string(65, 'n'); }), HasSubstr("cache.node: longer"));
+  EXPECT_THAT(error_after([](Config& c) { c.cache.node = "node\n7"; }), HasSubstr("cache.node: contains"));
 }
 
 TEST(ConfigTest, TcpNeedsTlsOrLoopbackByName) {

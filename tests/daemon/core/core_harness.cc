@@ -49,6 +49,7 @@ CoreHarness::CoreHarness(Disk* cache_disk, Disk* prefix_disk) : cache_disk_(cach
   config.flush.every = 0;
   config.flush.retry_ms_min = 1;
   config.flush.retry_ms_max = 10;
+  config.lease.term_ms = 1000;
   config.threads = 2;
   config.call_ms_default = 30000;
   config.quiesce_ms = 30000;

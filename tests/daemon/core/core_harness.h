@@ -25,8 +25,9 @@ class CoreHarness : public ClientHost {
   explicit CoreHarness(Disk* cache_disk = nullptr, Disk* prefix_disk = nullptr);
   ~CoreHarness() override;
 
-  Config config;  // as Start takes it; flushes only what it is asked to, and keeps all
-  Clocks clocks;  // the same; empty: the system's
+  Config config;              // as Start takes it; flushes only what it is asked to, and keeps all
+  Clocks clocks;              // the same; empty: the system's
+  std::string shared_prefix;  // another harness' prefix; empty: one of its own
   absl::Status Start();
   void Stop();
   void Restart();  // another incarnation on the same folders
@@ -36,7 +37,7 @@ class CoreHarness : public ClientHost {
   bool Wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
             const std::function<bool()>& holds) override;
 
-  std::string prefix() const override { return root_ + "/prefix"; }
+  std::string prefix() const override { return shared_prefix.empty() ? root_ + "/prefix" : shared_prefix; }
   std::string root() const { return root_; }
   Disk& cache_disk() { return *cache_disk_; }
   Disk& prefix_disk() { return *prefix_disk_; }

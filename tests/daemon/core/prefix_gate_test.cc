@@ -219,7 +219,14 @@ TEST_F(PrefixGateTest, UntilItIsReachedItIsNeitherUsableNorWritable) {
   EXPECT_FALSE(gate->usable());
   EXPECT_FALSE(gate->writable());
   EXPECT_STATUS(absl::StatusCode::kUnavailable, gate->OutOfReach(), kPath);
-  gate->MovedTo("/elsewhere");
+}
+
+TEST_F(PrefixGateTest, WhatWasRenamedGoesOnUnderItsNewName) {
+  const auto first = MakePrefix(), renamed = MakePrefix();
+  const auto gate = MakeGate(first->run());
+  gate->Reached(first, kPath, /*read_only=*/false);
+  gate->Reached(renamed, "/elsewhere", /*read_only=*/false);
+  EXPECT_EQ(gate->prefix(), renamed);
   EXPECT_EQ(gate->path(), "/elsewhere");
   EXPECT_STATUS(absl::StatusCode::kUnavailable, gate->OutOfReach(), "/elsewhere");
 }
@@ -230,11 +237,11 @@ TEST_F(PrefixGateTest, WhereTheFirstCouldOnlyLookOneThatMayWriteTakesItsPlace) {
   ASSERT_OK(opened.status());
   const std::shared_ptr<Prefix> look = *std::move(opened);
   const auto gate = MakeGate(write->run());
-  gate->Reached(look, /*read_only=*/true);
+  gate->Reached(look, kPath, /*read_only=*/true);
   EXPECT_EQ(gate->prefix(), look);
   EXPECT_TRUE(gate->usable());
   EXPECT_FALSE(gate->writable());
-  gate->Reached(write, /*read_only=*/false);
+  gate->Reached(write, kPath, /*read_only=*/false);
   EXPECT_EQ(gate->prefix(), write);
   EXPECT_TRUE(gate->writable());
 }
@@ -242,11 +249,11 @@ TEST_F(PrefixGateTest, WhereTheFirstCouldOnlyLookOneThatMayWriteTakesItsPlace) {
 TEST_F(PrefixGateTest, WhatIsInReachStaysTheOne) {
   const auto first = MakePrefix(), second = MakePrefix();
   const auto gate = MakeGate(first->run());
-  gate->Reached(first, /*read_only=*/false);
-  gate->Reached(second, /*read_only=*/true);
+  gate->Reached(first, kPath, /*read_only=*/false);
+  gate->Reached(second, kPath, /*read_only=*/true);
   EXPECT_EQ(gate->prefix(), first);
   EXPECT_TRUE(gate->writable());
-  gate->Reached(second, /*read_only=*/false);
+  gate->Reached(second, kPath, /*read_only=*/false);
   EXPECT_EQ(gate->prefix(), first);
   EXPECT_EQ(reached_, 0) << "no visit has reached it";
 }
@@ -256,7 +263,7 @@ TEST_F(PrefixGateTest, WhatIsInReachStaysTheOne) {
 TEST_F(PrefixGateTest, APrefixThatWasMadeAnewIsToldOnceAndNotUsedAnyMore) {
   const auto prefix = MakePrefix();
   const auto gate = MakeGate(prefix->run());
-  gate->Reached(prefix, /*read_only=*/false);
+  gate->Reached(prefix, kPath, /*read_only=*/false);
   const RunId other = RunId::Random();
   gate->Replaced(other);
   gate->Replaced(other);
@@ -297,7 +304,7 @@ class VisitTest : public PrefixGateTest {
 TEST_F(VisitTest, AStepRunsAtThePrefixThatIsKnown) {
   const auto prefix = MakePrefix();
   const auto gate = MakeGate(prefix->run());
-  gate->Reached(prefix, /*read_only=*/false);
+  gate->Reached(prefix, kPath, /*read_only=*/false);
   EXPECT_OK(Visit(*gate).status);
   EXPECT_EQ(visited_, std::vector{prefix->run()});
   EXPECT_EQ(reached_, 0) << "it was reached before";
@@ -348,7 +355,7 @@ TEST_F(VisitTest, AnUnknownPrefixOfAnotherRunIsNotTouched) {
 TEST_F(VisitTest, AKnownPrefixThatWasMadeAnewIsSeenBeforeTheStep) {
   const auto prefix = MakePrefix();
   const auto gate = MakeGate(prefix->run());
-  gate->Reached(prefix, /*read_only=*/false);
+  gate->Reached(prefix, kPath, /*read_only=*/false);
   const RunId other = MakeAnew();
   const PrefixGate::Visited visited = Visit(*gate);
   EXPECT_EQ(visited.other, other);
@@ -360,7 +367,7 @@ TEST_F(VisitTest, AKnownPrefixThatWasMadeAnewIsSeenBeforeTheStep) {
 TEST_F(VisitTest, APrefixThatIsGoneIsNoOtherRuns) {
   const auto prefix = MakePrefix();
   const auto gate = MakeGate(prefix->run());
-  gate->Reached(prefix, /*read_only=*/false);
+  gate->Reached(prefix, kPath, /*read_only=*/false);
   ASSERT_OK(RemoveTree(by_hand_.prefix_disk, kPath));
   EXPECT_STATUS(absl::StatusCode::kNotFound, Visit(*gate).status, "");
   EXPECT_TRUE(visited_.empty());
@@ -384,7 +391,7 @@ TEST_F(VisitTest, AVisitorIsOfTheTimeWhenItWasMade) {
   const auto gate = MakeGate(run);
   const PrefixGate::Visitor visitor = gate->MakeVisitor();
   const auto reached = MakePrefix();
-  gate->Reached(reached, /*read_only=*/false);  // meanwhile, by an opening
+  gate->Reached(reached, kPath, /*read_only=*/false);  // meanwhile, by an opening
   const PrefixGate::Visited visited = visitor([](Prefix&) { return absl::OkStatus(); });
   gate->VisitEnded(visited);
   EXPECT_EQ(gate->prefix(), reached) << "the first that reached it stays";

@@ -1,5 +1,5 @@
 // The promises of storage/io/disk.h that every Disk keeps: the same tests on the real file system, with both engines,
-// and on the fake.
+// on the fake, and on the fake as its only client sees it from afar.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -9,8 +9,10 @@
 
 #include "storage/io/create_once.h"
 #include "storage/io/disk.h"
+#include "storage/io/fresh_list.h"
 #include "storage/io/posix_disk.h"
 #include "tests/support/fake_disk.h"
+#include "tests/support/stale_disk.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn {
@@ -30,6 +32,10 @@ class DiskContractTest : public testing::TestWithParam<std::string> {
       const bool lacking = GetParam() == "fake_lacking";
       disk_ = std::make_unique<FakeDisk>(
           FakeDiskOptions{.shares_extents = GetParam() == "fake_sharing", .links = !lacking, .renames_new = !lacking});
+      if (GetParam() == "fake_stale") {
+        server_ = std::move(disk_);
+        disk_ = std::make_unique<StaleDisk>(*server_);
+      }
       root_ = "/root";
       ASSERT_OK(disk_->MakeDirectory(root_, 0700));
       return;
@@ -53,12 +59,13 @@ class DiskContractTest : public testing::TestWithParam<std::string> {
     return text.ok() ? *text : text.status().ToString();
   }
 
+  std::unique_ptr<Disk> server_;  // null: `disk_` is the disk itself
   std::unique_ptr<Disk> disk_;
   std::string root_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Disks, DiskContractTest,
-                         testing::Values("fake", "fake_sharing", "fake_lacking", "io_uring", "threads"),
+                         testing::Values("fake", "fake_sharing", "fake_lacking", "fake_stale", "io_uring", "threads"),
                          [](const auto& info) { return info.param; });
 
 TEST_P(DiskContractTest, WritesAndReadsAtOffsets) {
@@ -295,6 +302,44 @@ TEST_P(DiskContractTest, FreeBytesAnswersForAnExistingPath) {
   EXPECT_STATUS(StatusCode::kNotFound, disk_->FreeBytes(At("none")), At("none"));
 }
 
+TEST_P(DiskContractTest, FileSystemTypeIsOneForAllBelowIt) {
+  ASSERT_OK_AND_ASSIGN(const std::uint64_t type, disk_->FileSystemType(root_));
+  EXPECT_NE(type, 0u);
+  ASSERT_OK(disk_->MakeDirectory(At("d"), 0700));
+  ASSERT_OK(disk_->Symlink("d", At("link")));
+  EXPECT_EQ(disk_->FileSystemType(At("d")).value(), type);
+  EXPECT_EQ(disk_->FileSystemType(At("link")).value(), type);
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->FileSystemType(At("none")), At("none"));
+}
+
+TEST_P(DiskContractTest, InodeAndBirthStayWhereverAnInodeIsMoved) {
+  ASSERT_OK(disk_->MakeDirectory(At("d"), 0700));
+  Write("a", "a");
+  ASSERT_OK_AND_ASSIGN(const FileInfo directory, disk_->Info(At("d")));
+  ASSERT_OK_AND_ASSIGN(const FileInfo file, disk_->Info(At("a")));
+  EXPECT_NE(directory.inode, file.inode);
+  const auto expect_same = [this](const FileInfo& before, const std::string& name) {
+    ASSERT_OK_AND_ASSIGN(const FileInfo after, disk_->Info(At(name)));
+    EXPECT_EQ(after.inode, before.inode);
+    EXPECT_EQ(after.device, before.device);
+    ASSERT_EQ(after.birth.has_value(), before.birth.has_value());
+    if (!before.birth) return;  // this file system tells none
+    EXPECT_EQ(after.birth->tv_sec, before.birth->tv_sec);
+    EXPECT_EQ(after.birth->tv_nsec, before.birth->tv_nsec);
+  };
+  ASSERT_OK(disk_->Rename(At("a"), At("d/b")));
+  ASSERT_OK(disk_->Rename(At("d"), At("e")));
+  ASSERT_OK(disk_->SetModeAndTimes(At("e"), 0750, {.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}));
+  Write("e/b", "longer");
+  expect_same(directory, "e");
+  expect_same(file, "e/b");
+  ASSERT_OK_AND_ASSIGN(const auto open, disk_->Open(At("e/b"), {}));
+  ASSERT_OK_AND_ASSIGN(const FileInfo told, open->Info());
+  EXPECT_EQ(told.inode, file.inode);
+  EXPECT_EQ(told.bytes, 6u);
+  EXPECT_EQ(told.birth.has_value(), file.birth.has_value());
+}
+
 TEST_P(DiskContractTest, HelpersWorkOnIt) {
   ASSERT_OK(MakeDirectories(*disk_, At("x/y/z"), 0700));
   ASSERT_OK(ReplaceFile(*disk_, At("x/y/z/a"), "one"));
@@ -303,6 +348,7 @@ TEST_P(DiskContractTest, HelpersWorkOnIt) {
   ASSERT_OK(CreateFileOnce(*disk_, At("x/y/z/b"), "one"));
   EXPECT_STATUS(StatusCode::kAlreadyExists, CreateFileOnce(*disk_, At("x/y/z/b"), "two"), At("x/y/z/b"));
   EXPECT_EQ(Read("x/y/z/b"), "one");
+  EXPECT_EQ(FreshList(*disk_, At("x/y/z")).value(), (Names{"a", "b"}));
   EXPECT_EQ(disk_->List(At("x/y/z")).value(), (Names{"a", "b"}));
   EXPECT_OK(RemoveTree(*disk_, At("x")));
   EXPECT_EQ(disk_->List(root_).value(), Names{});

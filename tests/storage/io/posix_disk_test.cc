@@ -1,8 +1,10 @@
 #include "storage/io/posix_disk.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -69,6 +71,48 @@ class PosixDiskTest : public testing::Test {
 TEST_F(PosixDiskTest, EngineIsIoUringWhereTheKernelGivesIt) {
   EXPECT_EQ(disk_->engine(), ProbeIoUring().ok() ? "io_uring" : "threads");
   EXPECT_EQ(MakePosixDisk({.engine = {.io_uring = false}})->engine(), "threads");
+}
+
+// What records compare with what other programs saw must be what stat(2) tells.
+TEST_F(PosixDiskTest, InfoTellsWhatTheKernelTells) {
+  ASSERT_OK_AND_ASSIGN(const auto file, disk_->Open(root_ + "/a", {.writable = true, .create = true, .mode = 0640}));
+  ASSERT_OK(file->WriteAt(0, std::as_bytes(std::span("text"))));
+  ASSERT_OK(disk_->Symlink("a", root_ + "/link"));
+  for (const char* const name : {"", "/a", "/link"}) {
+    const std::string path = root_ + name;
+    struct stat told {};
+    ASSERT_EQ(::lstat(path.c_str(), &told), 0);
+    struct statx born {};
+    ASSERT_EQ(::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME, &born), 0);
+    ASSERT_OK_AND_ASSIGN(const FileInfo info, disk_->Info(path));
+    EXPECT_EQ(info.bytes, static_cast<std::uint64_t>(told.st_size)) << path;
+    EXPECT_EQ(info.allocated_bytes, static_cast<std::uint64_t>(told.st_blocks) * 512) << path;
+    EXPECT_EQ(info.inode, told.st_ino) << path;
+    EXPECT_EQ(info.device, told.st_dev) << path;
+    EXPECT_EQ(info.mode, told.st_mode) << path;
+    EXPECT_EQ(info.uid, told.st_uid) << path;
+    EXPECT_EQ(info.gid, told.st_gid) << path;
+    EXPECT_EQ(info.links, told.st_nlink) << path;
+    EXPECT_EQ(info.mtime.tv_sec, told.st_mtim.tv_sec) << path;
+    EXPECT_EQ(info.mtime.tv_nsec, told.st_mtim.tv_nsec) << path;
+    EXPECT_EQ(info.ctime.tv_nsec, told.st_ctim.tv_nsec) << path;
+    EXPECT_EQ(info.atime.tv_nsec, told.st_atim.tv_nsec) << path;
+    ASSERT_EQ(info.birth.has_value(), (born.stx_mask & STATX_BTIME) != 0) << path;
+    if (!info.birth) continue;
+    EXPECT_EQ(info.birth->tv_sec, born.stx_btime.tv_sec) << path;
+    EXPECT_EQ(info.birth->tv_nsec, born.stx_btime.tv_nsec) << path;
+  }
+  ASSERT_OK_AND_ASSIGN(const FileInfo open, file->Info());
+  EXPECT_EQ(open.inode, disk_->Info(root_ + "/a")->inode);
+  EXPECT_EQ(open.mode, 0100640u);
+  EXPECT_STATUS(StatusCode::kNotFound, disk_->Info(""), "stat");
+}
+
+TEST_F(PosixDiskTest, FileSystemTypeIsTheKernels) {
+  struct statfs told {};
+  ASSERT_EQ(::statfs(root_.c_str(), &told), 0);
+  EXPECT_EQ(disk_->FileSystemType(root_).value(), static_cast<std::uint32_t>(told.f_type));
+  EXPECT_EQ(disk_->FileSystemType("/proc").value(), 0x9FA0u);  // PROC_SUPER_MAGIC in <linux/magic.h>
 }
 
 TEST_F(PosixDiskTest, DirectFileIsReadAndWrittenInBlocks) {

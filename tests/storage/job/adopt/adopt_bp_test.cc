@@ -1,12 +1,14 @@
 #include "storage/job/adopt/adopt_bp.h"
 #include "storage/io/create_once.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "storage/file/trees/tree_file.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/growing_bp5.h"
 #include "tests/support/status_matchers.h"
@@ -160,6 +162,66 @@ TEST_F(AdoptBpTest, ACrashLeavesAllOrNothing) {
     EXPECT_EQ((*prefix)->Committed()->size(), 1u) << n;
     if (HasFailure()) return;
   }
+}
+
+// --- Its launch ---
+
+TEST_F(AdoptBpTest, IsCommittedUnderALaunchOfItsOwnThatEndsAtOnce) {
+  Write(2);
+  ASSERT_OK_AND_ASSIGN(const AdoptedBp adopted, Adopt());
+  ASSERT_OK_AND_ASSIGN(const auto launch, prefix_->NewestLaunch());
+  ASSERT_TRUE(launch.has_value());
+  EXPECT_TRUE(launch->key.starts_with("adopt:"));
+  EXPECT_EQ(launch->nranks, 1u);
+  ASSERT_OK_AND_ASSIGN(
+      const auto commit,
+      ReadTree(disk_, prefix_->FilePath(fmt::format(".scr/scr.dataset.{}/commit.cairn", adopted.dataset))));
+  EXPECT_EQ(*commit.GetUnsigned("COMMITTER"), launch->id);
+  EXPECT_EQ(Committed().at(adopted.dataset).descriptor.launch, 0u);
+  ASSERT_OK_AND_ASSIGN(const auto lease, prefix_->FindLease(launch->id));
+  ASSERT_TRUE(lease && lease->record);
+  EXPECT_EQ(lease->record->state, LeaseRecord::State::kEnded);
+  EXPECT_EQ(prefix_->ReserveIds(0)->first, adopted.dataset + 1);
+  ASSERT_OK_AND_ASSIGN(const AdoptedBp again, Adopt());
+  EXPECT_TRUE(again.before);
+  EXPECT_EQ((*prefix_->NewestLaunch())->id, launch->id);
+}
+
+TEST_F(AdoptBpTest, WhileAnApplicationMayWorkThereNothingIsMade) {
+  Write(2);
+  ASSERT_OK(prefix_->MakeLaunch({.key = "job", .nranks = 1, .run = {}, .maker = {"c0ffee", "node7", 42}}));
+  LeaseRecord lease;
+  lease.launch = 1;
+  lease.cache = "c0ffee";
+  lease.host = "node7";
+  lease.pid = 42;
+  lease.term_ms = 120'000;
+  ASSERT_OK(prefix_->MakeLease(lease));
+  const AdoptBpRequest request{
+      .directory = kFrom, .step = {}, .note = [](const std::string&) {}, .wait = {.at_most = {}}};
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, AdoptBp(disk_, *prefix_, request), "BUSY");
+  EXPECT_EQ((*prefix_->NewestLaunch())->id, 1u);
+  EXPECT_FALSE(disk_.Info(kThere).ok());
+  EXPECT_TRUE(Committed().empty());
+}
+
+TEST_F(AdoptBpTest, WhenAnApplicationTakesOverMeanwhileNothingIsLeft) {
+  Write(2);
+  bool other = false;
+  disk_.SetHook([&](FakeOp op, const std::string& path) {
+    if (op != FakeOp::kWrite || other || path.find("/adopting/") == std::string::npos) return;
+    other = true;
+    EXPECT_OK(prefix_->MakeLaunch({.key = "job", .nranks = 1, .run = {}, .maker = {"c0ffee", "node7", 42}}));
+  });
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, Adopt(), "another launch was made while this was adopted");
+  disk_.SetHook({});
+  ASSERT_TRUE(other);
+  ASSERT_OK_AND_ASSIGN(const PrefixContents contents, prefix_->Contents());
+  EXPECT_TRUE(contents.datasets.empty());
+  EXPECT_TRUE(contents.fenced.empty());
+  EXPECT_FALSE(disk_.Info(std::string(kThere) + "/md.idx").ok());
+  ASSERT_OK_AND_ASSIGN(const auto lease, prefix_->FindLease(1));
+  EXPECT_EQ(lease->record->state, LeaseRecord::State::kEnded);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
+#include "storage/job/grow/grown_directory.h"
 #include "tests/storage/place/cache/datasets.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
@@ -434,6 +435,55 @@ TEST_F(FlushWorkTest, WhatCouldNotBeWrittenIsWrittenLater) {
   EXPECT_TRUE(flush_file_->stale());
   EXPECT_OK(flush_file_->Write(*prefix_));
   EXPECT_EQ(Places(1), "CACHE ");
+}
+
+// --- Under a launch ---
+
+TEST_F(FlushWorkTest, WhatIsFlushedUnderALaunchThatIsNotTheNewestIsFencedAndNobodyGivesWayToIt) {
+  const auto launch = [&] { return prefix_->MakeLaunch({.key = "job", .nranks = 1, .run = {}, .maker = {}}); };
+  const auto flush = [&](const Files& files, LaunchId committer) {
+    const FlushSource source{cache_, files.folder, files.descriptor, files.catalogues};
+    const FlushTarget target{.disk = pfs_, .prefix = *prefix_, .flush_file = *flush_file_, .committer = committer};
+    const FlushOutcome copy = CopyDataset(source, target, throttle_, progress_);
+    return copy.status.ok() ? CommitCopied(source, target, copy.copied) : copy;
+  };
+  ASSERT_OK(launch());
+  EXPECT_FALSE(flush(Make(1, {"out/a"}), 1).fenced);
+  ASSERT_OK(launch());
+  const FlushOutcome replacing = flush(Make(2, {"out/a"}), 1);
+  EXPECT_TRUE(replacing.fenced);
+  EXPECT_FALSE(replacing.too_late);
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, replacing.status, "newer");
+  EXPECT_TRUE(replacing.withdrawn.empty());
+  EXPECT_EQ(Committed(), (std::set<DatasetId>{1}));
+  ASSERT_OK_AND_ASSIGN(const std::string bytes, ReadWhole(pfs_, kPrefix + "/out/a", 1 << 20));
+  EXPECT_EQ(bytes, BytesOf(1, "out/a"));
+  EXPECT_TRUE(flush(Make(3, {"out/b"}), 1).fenced);  // it is there, and does not count
+  EXPECT_EQ(Committed(), (std::set<DatasetId>{1}));
+  ASSERT_OK_AND_ASSIGN(const PrefixContents contents, prefix_->Contents());
+  EXPECT_TRUE(contents.fenced.contains(3));
+  EXPECT_FALSE(flush(Make(4, {"out/a"}), 2).fenced);
+  EXPECT_EQ(Committed(), (std::set<DatasetId>{4}));
+}
+
+TEST_F(FlushWorkTest, AGrowingDirectoryTakesNoPlaceUnderALaunchThatIsNotTheNewest) {
+  const auto launch = [&] { return prefix_->MakeLaunch({.key = "job", .nranks = 1, .run = {}, .maker = {}}); };
+  ASSERT_OK(launch());
+  ASSERT_OK(Flush(Make(1, {"out/md.idx", "out/data.0"})).status);
+  ASSERT_OK(launch());
+  for (const bool close : {false, true}) {
+    const GrowOutcome outcome =
+        close ? ClosePlace(pfs_, *prefix_, 2, "out", 1) : TakePlace(pfs_, *prefix_, TestDescriptor(2, 1), "out", 1);
+    EXPECT_TRUE(outcome.fenced) << outcome.status;
+    EXPECT_FALSE(outcome.too_late);
+    EXPECT_TRUE(outcome.withdrawn.empty());
+    EXPECT_TRUE(pfs_.Info(kPrefix + "/out/md.idx").ok());
+    EXPECT_EQ(Committed(), (std::set<DatasetId>{1}));
+  }
+  const GrowOutcome taken = TakePlace(pfs_, *prefix_, TestDescriptor(2, 1), "out", 2);
+  ASSERT_OK(taken.status);
+  EXPECT_FALSE(taken.fenced);
+  EXPECT_EQ(Committed(), (std::set<DatasetId>{}));
 }
 
 }  // namespace

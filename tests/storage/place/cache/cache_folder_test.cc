@@ -20,7 +20,7 @@ TEST_F(CacheFolderTest, IsFoundAgainByItsIdentityAndNotByItsName) {
   EXPECT_EQ(Open()->path(), "/ssd/alice/scr.other");
   ASSERT_OK_AND_ASSIGN(const auto found, CacheFolder::Find(disk_, "/ssd", "alice"));
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].run, TestRun());
+  EXPECT_EQ(found[0].run.run, TestRun());
   EXPECT_EQ(found[0].prefix, "/pfs/demo");
   EXPECT_EQ(found[0].run_name, "demo");
 }

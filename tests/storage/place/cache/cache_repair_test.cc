@@ -359,7 +359,7 @@ TEST_F(CacheRepairTest, AFolderThatLostItsIdentityIsFoundByWhatItsDatasetsSay) {
     Do(damage, folder_->path() + "/run.cairn");
     ASSERT_OK_AND_ASSIGN(const auto found, CacheFolder::Find(disk_, "/ssd", "alice"));
     ASSERT_EQ(found.size(), 1u);
-    EXPECT_EQ(found[0].run, TestRun());
+    EXPECT_EQ(found[0].run.run, TestRun());
     EXPECT_EQ(found[0].prefix, "/pfs/demo");
     EXPECT_EQ(found[0].path, folder_->path());
     ExpectMended("run.cairn");

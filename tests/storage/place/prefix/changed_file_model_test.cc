@@ -72,6 +72,9 @@ class NodeDisk final : public Disk {
     return Unavailable("not here");
   }
   absl::StatusOr<std::uint64_t> FreeBytes(const std::string& path) override { return disk_.FreeBytes(At(path)); }
+  absl::StatusOr<std::uint64_t> FileSystemType(const std::string& path) override {
+    return disk_.FileSystemType(At(path));
+  }
 
  private:
   absl::Status Turn() {

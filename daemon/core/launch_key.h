@@ -1,0 +1,14 @@
+// What a launch key tells besides which launch is meant (client/library/settings.c makes them). Pure.
+#ifndef CAIRN_DAEMON_CORE_LAUNCH_KEY_H_
+#define CAIRN_DAEMON_CORE_LAUNCH_KEY_H_
+
+#include <string_view>
+
+namespace cairn {
+
+// Is `later` the same Slurm job as `earlier`, after Slurm has restarted it? Then nothing of the earlier one is left.
+bool IsRestartOf(std::string_view later, std::string_view earlier);
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_LAUNCH_KEY_H_

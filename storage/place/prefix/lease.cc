@@ -1,0 +1,249 @@
+#include "storage/place/prefix/lease.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <span>
+
+#include "storage/base/path.h"
+#include "storage/base/status.h"
+#include "storage/format/kvtree/tree.h"
+#include "storage/io/create_once.h"
+#include "storage/io/fresh_list.h"
+
+namespace cairn {
+namespace lease {
+namespace {
+
+constexpr std::string_view kStem = "launch.";
+constexpr std::string_view kEnd = ".lease";
+constexpr std::uint64_t kNumberMax = 999'999'999'999'999'999;  // in names: NumberAfter reads 18 digits
+constexpr int kTriesMax = 100;  // epochs taken by others between our listing and our link
+
+constexpr std::array<std::pair<LeaseRecord::State, std::string_view>, 3> kStates = {{
+    {LeaseRecord::State::kLive, "LIVE"},
+    {LeaseRecord::State::kDraining, "DRAINING"},
+    {LeaseRecord::State::kEnded, "ENDED"},
+}};
+
+std::string_view NameOfState(LeaseRecord::State state) {
+  const auto* const found = std::ranges::find(kStates, state, &decltype(kStates)::value_type::first);
+  return found == kStates.end() ? "" : found->second;
+}
+
+std::optional<LeaseRecord::State> StateOf(std::string_view name) {
+  const auto* const found = std::ranges::find(kStates, name, &decltype(kStates)::value_type::second);
+  return found == kStates.end() ? std::nullopt : std::optional(found->first);
+}
+
+// Cut, but not within a character of UTF-8, and on one line.
+std::string Cleaned(std::string_view text, std::size_t bytes_max) {
+  if (text.size() > bytes_max) {
+    while (bytes_max > 0 && (static_cast<unsigned char>(text[bytes_max]) & 0xc0) == 0x80) --bytes_max;
+    text = text.substr(0, bytes_max);
+  }
+  std::string cleaned(text);
+  std::replace_if(
+      cleaned.begin(), cleaned.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return cleaned;
+}
+
+absl::StatusOr<std::string> Encode(const std::string& path, const LeaseRecord& record) {
+  if (record.launch == 0 || record.launch > kNumberMax || record.term_ms == 0) {
+    return InvalidArgument("{}: a lease of launch {} with a term of {} ms", path, record.launch, record.term_ms);
+  }
+  kvtree::Tree tree;
+  tree.Set("VERSION", std::uint64_t{1});
+  tree.Set("RUN", record.run.Hex());
+  tree.Set("LAUNCH", record.launch);
+  tree.Set("EPOCH", record.epoch);
+  tree.Set("COUNTER", record.counter);
+  tree.Set("CACHE", Cleaned(record.cache, kCacheBytesMax));
+  tree.Set("HOST", Cleaned(record.host, kHostBytesMax));
+  tree.Set("PID", std::uint64_t{record.pid});
+  tree.Set("TERM", record.term_ms);
+  tree.Set("STATE", NameOfState(record.state));
+  tree.Set("WHAT", Cleaned(record.what, kWhatBytesMax));
+  std::string text = kvtree::Encode(tree);
+  if (text.size() > kBytes) return Internal("{}: a lease of {} bytes, at most {}", path, text.size(), kBytes);
+  text.resize(kBytes, '\0');
+  return text;
+}
+
+absl::StatusOr<LeaseRecord> FromTree(const kvtree::Tree& tree) {
+  LeaseRecord record;
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t version, tree.GetUnsigned("VERSION"));
+  if (version != 1) return FailedPrecondition("VERSION {}, this program knows 1", version);
+  CAIRN_ASSIGN_OR_RETURN(const std::string run, tree.GetString("RUN"));
+  CAIRN_ASSIGN_OR_RETURN(record.run, RunId::Parse(run));
+  CAIRN_ASSIGN_OR_RETURN(record.launch, tree.GetUnsigned("LAUNCH"));
+  CAIRN_ASSIGN_OR_RETURN(record.epoch, tree.GetUnsigned("EPOCH"));
+  CAIRN_ASSIGN_OR_RETURN(record.counter, tree.GetUnsigned("COUNTER"));
+  CAIRN_ASSIGN_OR_RETURN(record.cache, tree.GetString("CACHE"));
+  CAIRN_ASSIGN_OR_RETURN(record.host, tree.GetString("HOST"));
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t pid, tree.GetUnsigned("PID"));
+  if (pid > UINT32_MAX) return DataLoss("PID {}", pid);
+  record.pid = static_cast<std::uint32_t>(pid);
+  CAIRN_ASSIGN_OR_RETURN(record.term_ms, tree.GetUnsigned("TERM"));
+  if (record.term_ms == 0) return DataLoss("TERM 0");
+  CAIRN_ASSIGN_OR_RETURN(const std::string state, tree.GetString("STATE"));
+  const auto known = StateOf(state);
+  if (!known) return DataLoss("STATE is none of LIVE, DRAINING, ENDED");
+  record.state = *known;
+  CAIRN_ASSIGN_OR_RETURN(record.what, tree.GetString("WHAT"));
+  return record;
+}
+
+// None: not a whole lease of that name. Nobody needs to know why: whatever it is, one waits for it to change.
+std::optional<LeaseRecord> Decode(LaunchId launch, std::uint64_t epoch, std::string_view bytes) {
+  if (bytes.size() != kBytes) return std::nullopt;
+  std::uint64_t tree_bytes = 0;
+  const auto tree = kvtree::Decode("lease", bytes, &tree_bytes);
+  if (!tree.ok() || bytes.find_first_not_of('\0', tree_bytes) != std::string_view::npos) return std::nullopt;
+  auto record = FromTree(*tree);
+  // One that was renamed or copied over another says nothing of this epoch.
+  if (!record.ok() || record->launch != launch || record->epoch != epoch) return std::nullopt;
+  return *std::move(record);
+}
+
+// Its first kBytes; "" if it cannot be one. One that is longer is none, but may change as well.
+absl::StatusOr<LeaseSeen> Read(Disk& disk, const std::string& folder, LaunchId launch, std::uint64_t epoch) {
+  LeaseSeen seen{.epoch = epoch, .bytes = {}, .record = std::nullopt};
+  const auto file = disk.Open(fmt::format("{}/{}", folder, NameOf(launch, epoch)), {});
+  if (absl::IsInvalidArgument(file.status())) return seen;  // a directory, a link
+  if (!file.ok()) return file.status();
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, (*file)->Info());
+  seen.bytes.resize(std::min<std::uint64_t>(info.bytes, kBytes));
+  const absl::Status read = (*file)->ReadAt(0, std::as_writable_bytes(std::span(seen.bytes)));
+  if (absl::IsDataLoss(read)) seen.bytes.clear();  // it has been cut since
+  if (!read.ok() && !absl::IsDataLoss(read)) return read;
+  if (info.bytes == kBytes) seen.record = Decode(launch, epoch, seen.bytes);
+  return seen;
+}
+
+// 0: none.
+std::uint64_t HighestEpoch(LaunchId launch, const std::vector<std::string>& names, std::uint64_t epoch_max) {
+  std::uint64_t highest = 0;
+  for (const std::string& name : names) {
+    const auto parsed = Parse(name);
+    if (parsed && parsed->first == launch && parsed->second <= epoch_max) highest = std::max(highest, parsed->second);
+  }
+  return highest;
+}
+
+}  // namespace
+
+std::string NameOf(LaunchId launch, std::uint64_t epoch) {
+  return fmt::format("{}{}.{}{}", kStem, launch, epoch, kEnd);
+}
+
+std::optional<std::pair<LaunchId, std::uint64_t>> Parse(std::string_view name) {
+  if (!name.ends_with(kEnd)) return std::nullopt;
+  name.remove_suffix(kEnd.size());
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const auto launch = NumberAfter(name.substr(0, dot), kStem);
+  const auto epoch = NumberAfter(name.substr(dot), ".");
+  if (!launch || !epoch || *launch == 0 || *epoch == 0) return std::nullopt;
+  return std::pair(*launch, *epoch);
+}
+
+absl::StatusOr<LeaseRecord> Make(Disk& disk, const std::string& folder, LeaseRecord record) {
+  for (int i = 0; i < kTriesMax; ++i) {
+    CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, FreshList(disk, folder));
+    const std::uint64_t highest = HighestEpoch(record.launch, names, kNumberMax);
+    if (highest == kNumberMax) {
+      return ResourceExhausted("{}/{}: no epoch is above this one", folder, NameOf(record.launch, highest));
+    }
+    record.epoch = highest + 1;
+    const std::string path = fmt::format("{}/{}", folder, NameOf(record.launch, record.epoch));
+    CAIRN_ASSIGN_OR_RETURN(const std::string bytes, Encode(path, record));
+    // Never in a frame, which would be in the way of Write. A maker that dies may leave an empty file: no record.
+    const absl::Status made = CreateFileOnce(disk, path, bytes, {.mode = 0600, .framed = false});
+    if (made.ok()) return record;
+    if (!absl::IsAlreadyExists(made)) return made;
+  }
+  return Aborted("{}: {} leases of launch {} were made by others meanwhile", folder, kTriesMax, record.launch);
+}
+
+absl::Status Write(Disk& disk, const std::string& folder, const LeaseRecord& record) {
+  const std::string path = fmt::format("{}/{}", folder, NameOf(record.launch, record.epoch));
+  CAIRN_ASSIGN_OR_RETURN(const std::string bytes, Encode(path, record));
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, disk.Open(path, {.writable = true}));
+  CAIRN_RETURN_IF_ERROR(file->WriteAt(0, std::as_bytes(std::span(bytes))));
+  return file->Sync();
+}
+
+absl::StatusOr<std::optional<LeaseSeen>> Find(Disk& disk, const std::string& folder, LaunchId launch,
+                                              const std::vector<std::string>& names) {
+  std::uint64_t epoch = HighestEpoch(launch, names, kNumberMax);
+  for (; epoch != 0; epoch = HighestEpoch(launch, names, epoch - 1)) {
+    auto seen = Read(disk, folder, launch, epoch);
+    if (seen.ok()) return std::optional(*std::move(seen));
+    if (!absl::IsNotFound(seen.status())) return seen.status();
+  }
+  return std::optional<LeaseSeen>();
+}
+
+}  // namespace lease
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kTermMax = std::chrono::hours(24);  // no lease keeps others out for longer
+constexpr milliseconds kPauseMin(10);
+
+milliseconds TermOf(const LeaseWatch::Look& look) {
+  const bool readable = look.lease && look.lease->record;
+  const milliseconds term =
+      readable ? milliseconds(std::min<std::uint64_t>(look.lease->record->term_ms, kTermMax.count())) : look.own_term;
+  return std::clamp(term, milliseconds(1), kTermMax);
+}
+
+// Nobody can work there, however the lease changes.
+bool IsVoid(const LeaseWatch::Look& look) {
+  if (!look.lease) return look.launch_run != look.run;
+  if (!look.lease->record) return false;
+  const LeaseRecord& record = *look.lease->record;
+  return record.run != look.run || record.state == LeaseRecord::State::kEnded ||
+         (!look.own_cache.empty() && record.cache == look.own_cache);
+}
+
+std::string HolderOf(const LeaseWatch::Look& look) {
+  if (!look.lease) return fmt::format("the maker of launch {}, which has no lease yet", look.launch);
+  const std::string name = lease::NameOf(look.launch, look.lease->epoch);
+  if (!look.lease->record) return fmt::format("the writer of {}, which cannot be read", name);
+  const LeaseRecord& record = *look.lease->record;
+  const std::string who = fmt::format("cairnd {} on {}", record.pid, lease::Cleaned(record.host, lease::kHostBytesMax));
+  return record.what.empty() ? who : fmt::format("{} ({})", who, lease::Cleaned(record.what, lease::kWhatBytesMax));
+}
+
+}  // namespace
+
+void LeaseWatch::Remember(const Look& look) {
+  const std::uint64_t epoch = look.lease ? look.lease->epoch : 0;
+  const std::string_view bytes = look.lease ? std::string_view(look.lease->bytes) : std::string_view();
+  const bool first = !seen_ || launch_ != look.launch;
+  if (!first && epoch == epoch_ && bytes == bytes_) return;
+  changed_ = !first;
+  seen_ = true;
+  launch_ = look.launch;
+  epoch_ = epoch;
+  bytes_ = bytes;
+  since_ = look.now;
+}
+
+LeaseWatch::Judged LeaseWatch::Judge(const Look& look) {
+  Remember(look);
+  Judged judged{.verdict = Verdict::kOver, .look_again = milliseconds(0), .holder = HolderOf(look)};
+  const milliseconds term = TermOf(look);
+  const auto left = std::chrono::ceil<milliseconds>(since_ + term - look.now);
+  if (IsVoid(look) || left <= milliseconds(0)) return judged;
+  const bool draining = look.lease && look.lease->record && look.lease->record->state == LeaseRecord::State::kDraining;
+  judged.verdict = draining ? Verdict::kDraining : changed_ ? Verdict::kLive : Verdict::kUnproven;
+  judged.look_again = std::min(std::max(term / 10, kPauseMin), left);
+  return judged;
+}
+
+}  // namespace cairn

@@ -1,0 +1,126 @@
+// Tells whether somebody still works under a launch: <prefix>/.cairn/launch.<n>.<epoch>.lease. The daemon that serves
+// the launch makes one and writes it again in place, with a higher counter, every sixth of its term; nobody else ever
+// writes that file. A daemon that comes to the same launch after it (a new incarnation) makes the next epoch; the
+// highest counts. A lease only delays others: launches.h decides which commits count. Calls of `lease` block on disk;
+// stateless.
+//
+// A daemon that wants to make a newer launch (a challenger) compares no clocks: it waits until the lease has not
+// changed for its term by the challenger's own steady clock, and remembers what it saw from one look to the next
+// (LeaseWatch).
+//
+// The file: a kvtree (VERSION 1, RUN, LAUNCH, EPOCH, COUNTER, CACHE, HOST, PID, TERM in ms, STATE, WHAT), whose header
+// has its length and whose end has its CRC, then zeros up to kBytes.
+#ifndef CAIRN_STORAGE_PLACE_PREFIX_LEASE_H_
+#define CAIRN_STORAGE_PLACE_PREFIX_LEASE_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "storage/base/ids.h"
+#include "storage/io/disk.h"
+
+namespace cairn {
+
+struct LeaseRecord {
+  // kDraining: no session lives, but what a restart would choose is still on its way to the prefix.
+  enum class State : std::uint8_t { kLive, kDraining, kEnded };
+  RunId run;  // one that was copied with its directory is of another run, and means nothing
+  LaunchId launch = 0;
+  std::uint64_t epoch = 0;
+  std::uint64_t counter = 0;
+  std::string cache;  // identity of the writer's cache (node.cairn), hex
+  std::string host;
+  std::uint32_t pid = 0;
+  std::uint64_t term_ms = 0;  // at least 1
+  State state = State::kLive;
+  std::string what;  // for messages: the sessions that live there, or the dataset that is being drained
+
+  friend bool operator==(const LeaseRecord&, const LeaseRecord&) = default;
+};
+
+// A lease as found. `record` is none if it cannot be read: torn, just being written, of another version, or no lease at
+// all. `bytes`, at most kBytes, tell whether it has changed.
+struct LeaseSeen {
+  std::uint64_t epoch = 0;
+  std::string bytes;
+  std::optional<LeaseRecord> record;
+};
+
+namespace lease {
+
+inline constexpr std::size_t kBytes = 1024;  // of each file, always: it is written with one call
+// What is longer is cut, and control characters become '?', when a record is written and again in messages.
+inline constexpr std::size_t kWhatBytesMax = 500;
+inline constexpr std::size_t kHostBytesMax = 64;   // HOST_NAME_MAX of Linux (gethostname(2))
+inline constexpr std::size_t kCacheBytesMax = 32;  // RunId::Hex
+
+std::string NameOf(LaunchId launch, std::uint64_t epoch);  // launch.<n>.<epoch>.lease
+// (launch, epoch), both from 1 on; none: it is no lease's name.
+std::optional<std::pair<LaunchId, std::uint64_t>> Parse(std::string_view name);
+
+// Makes the next epoch's (exclusive, complete, synced), above all that a fresh listing of the folder shows; the answer
+// is the record with its epoch. `folder`: <prefix>/.cairn.
+//   kInvalidArgument    launch or term is 0, or launch has more than 18 digits, which no name has
+//   kAborted            others made the next one, again and again
+//   kResourceExhausted  a name has the last number that there is
+absl::StatusOr<LeaseRecord> Make(Disk& disk, const std::string& folder, LeaseRecord record);
+// Writes it over, and syncs: the file is ours. Each call writes all of it, so it may be tried again after any error.
+// Until then the file may be torn: it delays others then for their own term. kNotFound: it is gone (the prefix was
+// removed or renamed).
+absl::Status Write(Disk& disk, const std::string& folder, const LeaseRecord& record);
+// The newest epoch's among `names`, which a listing of the folder gave, and which is still there; none: there is none.
+absl::StatusOr<std::optional<LeaseSeen>> Find(Disk& disk, const std::string& folder, LaunchId launch,
+                                              const std::vector<std::string>& names);
+
+}  // namespace lease
+
+// Remembers for one challenger how the lease of one run's newest launch looked, and since when it has. Give it every
+// look; the verdict tells what the challenger may do. No I/O, no clock: not thread-safe.
+class LeaseWatch {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  enum class Verdict : std::uint8_t {
+    kOver,      // nobody works there: a new launch may be made
+    kUnproven,  // nobody may be there: wait, and look again
+    kLive,      // it has changed between two looks, the last time less than a term ago: somebody works there
+    kDraining,  // as kUnproven or kLive, of a lease that says draining
+  };
+  struct Look {
+    RunId run;              // of the prefix
+    LaunchId launch = 0;    // the newest
+    RunId launch_run;       // that it was made under
+    std::string own_cache;  // whose lock the challenger holds: a lease of this cache is void for it. "": none
+    std::chrono::milliseconds own_term{0};  // for a launch without lease, or one that cannot be read
+    std::optional<LeaseSeen> lease;
+    Time now;  // of this look
+  };
+  struct Judged {
+    Verdict verdict = Verdict::kUnproven;
+    // Unless it is over: a tenth of the term, but at least 10 ms, and never beyond the end of the term.
+    std::chrono::milliseconds look_again{0};
+    std::string holder;  // "cairnd 123 on node7 (…)", or that no lease is there yet, or that it cannot be read
+  };
+  Judged Judge(const Look& look);
+
+ private:
+  void Remember(const Look& look);
+
+  LaunchId launch_ = 0;
+  std::uint64_t epoch_ = 0;
+  std::string bytes_;
+  bool seen_ = false;     // the above are of a look at launch_
+  bool changed_ = false;  // since the first of these looks
+  Time since_;            // nothing has changed
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_PLACE_PREFIX_LEASE_H_

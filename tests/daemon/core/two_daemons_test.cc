@@ -1,0 +1,178 @@
+// Two daemons, each with a cache of its own, at one prefix: one line of checkpoints comes of it. design.md, "Identity".
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "storage/base/host_name.h"
+#include "tests/daemon/core/fake_client.h"
+#include "tests/daemon/core/gate.h"
+#include "tests/support/fake_disk.h"
+
+namespace cairn {
+namespace {
+
+class TwoDaemonsTest : public ::testing::Test {
+ protected:
+  void Start(std::uint32_t term_ms = 300) {
+    second_.shared_prefix = first_.prefix();
+    first_.config.lease.term_ms = second_.config.lease.term_ms = term_ms;
+    ASSERT_TRUE(first_.Start().ok());
+    ASSERT_TRUE(second_.Start().ok());
+  }
+  // At `level`.
+  DatasetId Make(FakeClient& client, std::uint64_t step, local::Level level) {
+    const local::Reply done = client.Checkpoint(step, memory_);
+    EXPECT_SAYS(done, local::OK, "");
+    EXPECT_SAYS(client.Wait(done.committed().dataset(), level), local::OK, "");
+    return done.committed().dataset();
+  }
+  std::uint64_t SendOpen(FakeClient& client, const std::string& key, std::uint32_t deadline_ms) {
+    local::Request request;
+    request.set_deadline_ms(deadline_ms);
+    request.mutable_open()->set_prefix(first_.prefix());
+    request.mutable_open()->set_nranks(1);
+    request.mutable_open()->set_launch_key(key);
+    return client.Send(std::move(request));
+  }
+
+  const Memory memory_ = {ValueOf(1, "step", 7), PlainOf(2, RandomBytes(2, 100'000))};
+  FakeDisk prefix_disk_;
+  CoreHarness first_{nullptr, &prefix_disk_}, second_{nullptr, &prefix_disk_};
+};
+
+TEST_F(TwoDaemonsTest, ARankOfALaunchOfTheFirstIsRefusedByTheSecond) {
+  Start();
+  FakeClient one(first_), two(second_);
+  ASSERT_SAYS(one.Open({.rank = 0, .nranks = 2, .key = "job.1"}), local::OK, "");
+  const local::Reply refused = two.Open({.rank = 1, .nranks = 2, .key = "job.1"});
+  EXPECT_SAYS(refused, local::FAILED_PRECONDITION, HostName());
+  EXPECT_SAYS(refused, local::FAILED_PRECONDITION, "must use one daemon");
+}
+
+TEST_F(TwoDaemonsTest, AnotherLaunchIsBusyWhileTheFirstLives) {
+  Start();
+  FakeClient one(first_), two(second_);
+  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+  const local::Reply busy = two.Open({.key = "job.2"});
+  EXPECT_SAYS(busy, local::BUSY, HostName());
+  EXPECT_SAYS(busy, local::BUSY, "launch 1");
+  EXPECT_SAYS(one.Latest(), local::NOT_FOUND, "");  // it lives on
+}
+
+TEST_F(TwoDaemonsTest, ALaunchThatWasClosedIsNotWaitedFor) {
+  Start(/*term_ms=*/20'000);
+  FakeClient one(first_), two(second_);
+  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+  const DatasetId id = Make(one, 1, local::LOCAL);
+  ASSERT_EQ(first_.Flush(id).code(), local::OK);
+  ASSERT_SAYS(one.Wait(id, local::PREFIX), local::OK, "");
+  ASSERT_SAYS(one.Close(), local::OK, "");
+  const auto begun = std::chrono::steady_clock::now();
+  ASSERT_SAYS(two.Open({.key = "job.2"}), local::OK, "");
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+  const local::Reply latest = two.Latest();
+  ASSERT_SAYS(latest, local::OK, "");
+  EXPECT_EQ(latest.latest().dataset(), id);
+}
+
+TEST_F(TwoDaemonsTest, ADaemonThatIsGoneIsWaitedForOneTerm) {
+  Start();
+  FakeClient one(first_), two(second_);
+  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+  first_.Stop();
+  const auto begun = std::chrono::steady_clock::now();
+  const local::Reply opened = two.Open({.key = "job.2"});
+  ASSERT_SAYS(opened, local::OK, "");
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(300));
+  EXPECT_EQ(opened.open().launch(), 2u);
+}
+
+TEST_F(TwoDaemonsTest, TheSameSlurmJobAfterARestartIsNotBusy) {
+  Start(/*term_ms=*/20'000);
+  FakeClient one(first_), two(second_);
+  ASSERT_SAYS(one.Open({.key = "slurm:17.0.0"}), local::OK, "");
+  EXPECT_SAYS(two.Open({.key = "slurm:17.0.1"}), local::OK, "");
+}
+
+TEST_F(TwoDaemonsTest, TakeoverShutsTheFirstLaunchOut) {
+  Start();
+  FakeClient one(first_), two(second_);
+  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+  ASSERT_SAYS(two.Open({.key = "job.2", .takeover = true}), local::OK, "");
+  EXPECT_TRUE(first_.Eventually([&] { return CodeOfReply(one.Latest()) == local::FENCED; }));
+  EXPECT_SAYS(two.Latest(), local::NOT_FOUND, "");
+}
+
+TEST_F(TwoDaemonsTest, ACommitAfterTheTakeoverIsChosenByNobody) {
+  Start(/*term_ms=*/20'000);
+  FakeClient one(first_), two(second_), three(second_);
+  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+  const DatasetId counted = Make(one, 1, local::LOCAL);
+  ASSERT_EQ(first_.Flush(counted).code(), local::OK);
+  ASSERT_SAYS(one.Wait(counted, local::PREFIX), local::OK, "");
+  const DatasetId late = Make(one, 2, local::LOCAL);
+  Gate gate(FakeOp::kAny, "scr.dataset." + std::to_string(late) + "/commit");
+  prefix_disk_.SetHook(gate.hook());
+  ASSERT_EQ(first_.Flush(late).code(), local::OK);
+  gate.AwaitArrival();
+  ASSERT_SAYS(two.Open({.key = "job.2", .takeover = true}), local::OK, "");
+  const local::Reply latest = two.Latest();
+  gate.Open();
+  ASSERT_SAYS(latest, local::OK, "");
+  EXPECT_EQ(latest.latest().dataset(), counted);
+  EXPECT_TRUE(first_.Eventually([&] {
+    return first_.IsThere(prefix_disk_,
+                          first_.prefix() + "/.scr/scr.dataset." + std::to_string(late) + "/commit.cairn");
+  }));
+  EXPECT_TRUE(first_.Eventually([&] { return CodeOfReply(one.Latest()) == local::FENCED; }));
+  ASSERT_SAYS(two.Close(), local::OK, "");
+  ASSERT_SAYS(three.Open({.key = "job.3"}), local::OK, "");
+  const local::Reply again = three.Latest();
+  ASSERT_SAYS(again, local::OK, "");
+  EXPECT_EQ(again.latest().dataset(), counted);  // though `late` is newer and whole
+  Memory back = Blank(memory_);
+  EXPECT_EQ(three.Restore(late, back).code, local::OK);  // by its number
+}
+
+TEST_F(TwoDaemonsTest, AFlushThatIsUnderWayIsWaitedFor) {
+  Start();
+  FakeClient one(first_), two(second_);
+  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+  const DatasetId id = Make(one, 1, local::LOCAL);
+  Gate gate(FakeOp::kWrite, "ckpt." + std::to_string(id) + "/");
+  prefix_disk_.SetHook(gate.hook());
+  ASSERT_EQ(first_.Flush(id).code(), local::OK);
+  gate.AwaitArrival();
+  ASSERT_SAYS(one.Close(), local::OK, "");
+  const std::uint64_t opening = SendOpen(two, "job.2", 60'000);
+  std::this_thread::sleep_for(std::chrono::milliseconds(900));  // three terms
+  EXPECT_FALSE(two.HasReply(opening));
+  gate.Open();
+  ASSERT_SAYS(two.Next(opening), local::OK, "");
+  const local::Reply latest = two.Latest();
+  ASSERT_SAYS(latest, local::OK, "");
+  EXPECT_EQ(latest.latest().dataset(), id);
+}
+
+TEST_F(TwoDaemonsTest, AFlushThatTakesTooLongIsLeftBehindWithAWarning) {
+  Start();
+  FakeClient one(first_), two(second_);
+  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+  const DatasetId id = Make(one, 1, local::LOCAL);
+  Gate gate(FakeOp::kWrite, "ckpt." + std::to_string(id) + "/");
+  prefix_disk_.SetHook(gate.hook());
+  ASSERT_EQ(first_.Flush(id).code(), local::OK);
+  gate.AwaitArrival();
+  ASSERT_SAYS(one.Close(), local::OK, "");
+  const local::Reply opened = two.Next(SendOpen(two, "job.2", 1500));
+  gate.Open();
+  EXPECT_SAYS(opened, local::OK, "");
+  EXPECT_TRUE(second_.Warned("is left behind before it was drained"));
+  EXPECT_TRUE(second_.Warned("dataset " + std::to_string(id) + " (step 1)"));
+}
+
+}  // namespace
+}  // namespace cairn
