@@ -24,32 +24,32 @@ extern "C" {
 /* What a call says. The number is part of the interface. */
 enum cairn_code {
   CAIRN_OK = 0,
-  CAIRN_NOT_FOUND = 1,           /* no such dataset, variable or file; cairn_latest: nothing to restart from */
-  CAIRN_INVALID_ARGUMENT = 2,    /* the call itself is wrong: cairn_error says what */
-  CAIRN_FAILED_PRECONDITION = 3, /* right call, wrong moment or another shape than stored */
-  CAIRN_BUSY = 4,                /* an older launch of the run is still alive: wait, or open with takeover */
-  CAIRN_RETRY = 5,               /* the restore failed on some rank: call cairn_latest again, then restore that */
-  CAIRN_SUPERSEDED = 6,          /* the dataset was dropped: a newer one is safe (named in cairn_error) */
-  CAIRN_FAILED = 7,              /* the dataset failed; the next checkpoint can work */
-  CAIRN_FENCED = 8,              /* a newer launch of the run has taken over: stop */
-  CAIRN_RESOURCE_EXHAUSTED = 9,  /* no room in the cache or for the image */
-  CAIRN_DEADLINE_EXCEEDED = 10,  /* not done in time */
-  CAIRN_UNAVAILABLE = 11,        /* no daemon answers */
-  CAIRN_DATA_LOSS = 12,          /* damaged beyond what Cairn can repair */
+  CAIRN_NOT_FOUND = 1,            /* no such dataset, variable or file; cairn_latest: nothing to restart from */
+  CAIRN_INVALID_ARGUMENT = 2,     /* the call itself is wrong: cairn_error says what */
+  CAIRN_FAILED_PRECONDITION = 3,  /* right call, wrong moment or another shape than stored */
+  CAIRN_BUSY = 4,                 /* an older launch of the run is still alive: wait, or open with takeover */
+  CAIRN_RETRY = 5,                /* the restore failed on some rank: call cairn_latest again, then restore that */
+  CAIRN_SUPERSEDED = 6,           /* the dataset was dropped: a newer one is safe (named in cairn_error) */
+  CAIRN_FAILED = 7,               /* the dataset failed; the next checkpoint can work */
+  CAIRN_FENCED = 8,               /* a newer launch of the run has taken over: stop */
+  CAIRN_RESOURCE_EXHAUSTED = 9,   /* no room in the cache or for the image */
+  CAIRN_DEADLINE_EXCEEDED = 10,   /* not done in time */
+  CAIRN_UNAVAILABLE = 11,         /* no daemon answers */
+  CAIRN_DATA_LOSS = 12,           /* damaged beyond what Cairn can repair */
   CAIRN_PERMISSION_DENIED = 13,
-  CAIRN_UNSUPPORTED = 14, /* e.g. waiting for `redundant` where no redundancy is configured */
-  CAIRN_FORKED = 15,      /* the session belongs to the parent process */
-  CAIRN_INTERNAL = 16     /* our bug */
+  CAIRN_UNSUPPORTED = 14,         /* e.g. waiting for `redundant` where no redundancy is configured */
+  CAIRN_FORKED = 15,              /* the session belongs to the parent process */
+  CAIRN_INTERNAL = 16             /* our bug */
 };
 
 /* Where a dataset's bytes are: see design in README.md. A dataset has a level when all ranks have it. */
 enum cairn_level {
   CAIRN_LEVEL_NONE = 0,
   CAIRN_LEVEL_FROZEN = 1,
-  CAIRN_LEVEL_CAPTURED = 2,  /* survives the death of the application */
-  CAIRN_LEVEL_LOCAL = 3,     /* ... of the daemon, and a reboot */
-  CAIRN_LEVEL_REDUNDANT = 4, /* ... the loss of nodes */
-  CAIRN_LEVEL_PREFIX = 5     /* ... the loss of the cluster */
+  CAIRN_LEVEL_CAPTURED = 2,       /* survives the death of the application */
+  CAIRN_LEVEL_LOCAL = 3,          /* ... of the daemon, and a reboot */
+  CAIRN_LEVEL_REDUNDANT = 4,      /* ... the loss of nodes */
+  CAIRN_LEVEL_PREFIX = 5          /* ... the loss of the cluster */
 };
 
 /* Which copy served a restore. */
@@ -88,25 +88,22 @@ typedef struct cairn_session cairn_session;
 
 /* Start with CAIRN_OPTIONS_INIT; zero or NULL means: the default in brackets. */
 typedef struct cairn_options {
-  size_t struct_size; /* sizeof(cairn_options) */
-  const char* prefix; /* the run's directory on the parallel file system [$CAIRN_PREFIX] */
-  int32_t rank;       /* [-1: $CAIRN_RANK, PMIX_RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID; alone: 0] */
-  int32_t nranks;     /* [-1: $CAIRN_NRANKS, OMPI_COMM_WORLD_SIZE, SLURM_NTASKS; alone: 1] */
-  const char*
-      launch;           /* the same text on all ranks of one start, another one at the next start
-                           [$CAIRN_LAUNCH, PMIx name space with job id, Slurm job, step and restart count; one rank: random] */
-  const char* address;  /* unix:PATH, grpc://HOST:PORT, grpc+unix:PATH [$CAIRN_ADDRESS, then the usual sockets] */
-  int32_t takeover;     /* 1: an older launch that is still alive is shut out */
-  uint32_t deadline_ms; /* of each call [120000; cairn_open 180000] */
-  int32_t observer; /* 1: a session that only reads (cairn_latest, cairn_stored, cairn_read, cairn_test, cairn_wait):
-                       joins no launch, shuts nobody out, is never CAIRN_BUSY; rank, nranks, launch do not count */
+  size_t struct_size;    /* sizeof(cairn_options) */
+  const char* prefix;    /* the run's directory on the parallel file system [$CAIRN_PREFIX] */
+  int32_t rank;          /* [-1: $CAIRN_RANK, PMIX_RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID; alone: 0] */
+  int32_t nranks;        /* [-1: $CAIRN_NRANKS, OMPI_COMM_WORLD_SIZE, SLURM_NTASKS; alone: 1] */
+  const char* launch;    /* the same text on all ranks of one start, another one at the next start
+                            [$CAIRN_LAUNCH, PMIx name space with job id, Slurm job, step and restart count; one rank: random] */
+  const char* address;   /* unix:PATH, grpc://HOST:PORT, grpc+unix:PATH [$CAIRN_ADDRESS, then the usual sockets] */
+  int32_t takeover;      /* 1: an older launch that is still alive is shut out */
+  uint32_t deadline_ms;  /* of each call [120000; cairn_open 180000] */
+  int32_t observer;      /* 1: a session that only reads (cairn_latest, cairn_stored, cairn_read, cairn_test, cairn_wait):
+                            joins no launch, shuts nobody out, is never CAIRN_BUSY; rank, nranks, launch do not count */
 } cairn_options;
 
-#define CAIRN_OPTIONS_INIT \
-  { sizeof(cairn_options), NULL, -1, -1, NULL, NULL, 0, 0, 0 }
+#define CAIRN_OPTIONS_INIT {sizeof(cairn_options), NULL, -1, -1, NULL, NULL, 0, 0, 0}
 
-/* Opens this rank's session and joins the launch. If no daemon is there: CAIRN_UNAVAILABLE at once, naming the sockets.
- */
+/* Opens this rank's session and joins the launch. If no daemon is there: CAIRN_UNAVAILABLE at once, naming the sockets. */
 CAIRN_API int cairn_open(const cairn_options* options, cairn_session** session);
 
 /* Registers `count` elements at `data` under `id` (0 to 2^31-1). Again: replaces; effective at the next checkpoint. */
@@ -139,18 +136,18 @@ CAIRN_API int cairn_latest(cairn_session* session, uint64_t* dataset, uint64_t* 
 enum cairn_kind { CAIRN_KIND_PLAIN = 0, CAIRN_KIND_VALUE = 1, CAIRN_KIND_ARRAY = 2 };
 
 typedef struct cairn_stored_info {
-  size_t struct_size; /* set by the caller: sizeof(cairn_stored_info) */
+  size_t struct_size;    /* set by the caller: sizeof(cairn_stored_info) */
   int32_t id;
   int32_t kind;
-  int32_t type;   /* 0: unknown, of a checkpoint adopted from another system; `count` is in bytes then, and it is
-                     restored into whatever has as many bytes, on as many ranks */
-  int32_t ndims;  /* arrays */
-  uint64_t count; /* plain: elements that this rank stored; value: elements; array: elements of this rank's box */
+  int32_t type;          /* 0: unknown, of a checkpoint adopted from another system; `count` is in bytes then, and it is
+                            restored into whatever has as many bytes, on as many ranks */
+  int32_t ndims;         /* arrays */
+  uint64_t count;        /* plain: elements that this rank stored; value: elements; array: elements of this rank's box */
   uint64_t shape[CAIRN_DIMS_MAX];
-  uint64_t start[CAIRN_DIMS_MAX]; /* this rank's box as stored; zero if this rank did not exist */
+  uint64_t start[CAIRN_DIMS_MAX];     /* this rank's box as stored; zero if this rank did not exist */
   uint64_t box_count[CAIRN_DIMS_MAX];
-  uint32_t nranks;           /* that stored the dataset */
-  char name[CAIRN_NAME_MAX]; /* cut if longer */
+  uint32_t nranks;       /* that stored the dataset */
+  char name[CAIRN_NAME_MAX];          /* cut if longer */
 } cairn_stored_info;
 
 /* The stored variables, index 0, 1, ... (by id) until CAIRN_NOT_FOUND. */
@@ -168,14 +165,13 @@ CAIRN_API int cairn_set_fill(cairn_session* session, const char* name, int32_t t
  *
  * The boxes of global arrays may be others than were stored, on as many ranks or on another number: each rank's box is
  * put together from whatever ranks stored parts of it. Of elements that several ranks have stored, the highest rank's
- * count, but a rank that asks for the very box that it stored, on as many ranks, gets its own. Values come back on any
- * number of ranks. Plain variables belong to one rank each: on another number of ranks CAIRN_FAILED_PRECONDITION,
- * naming the first. */
+ * count, but a rank that asks for the very box that it stored, on as many ranks, gets its own. Values come back on any number of ranks. Plain variables belong to one rank each: on another number of ranks
+ * CAIRN_FAILED_PRECONDITION, naming the first. */
 CAIRN_API int cairn_restore(cairn_session* session, uint64_t dataset);
 
 /* Elements [start, start + count) of the global array `name` of a dataset into `out`, packed, slowest dimension first;
- * of a value: one dimension, both NULL: all of it. Of any dataset that can be restored, for this session alone; moves
- * no pin. CAIRN_NOT_FOUND: no such dataset or name. CAIRN_FAILED_PRECONDITION: plain variables and files cannot be read
+ * of a value: one dimension, both NULL: all of it. Of any dataset that can be restored, for this session alone; moves no
+ * pin. CAIRN_NOT_FOUND: no such dataset or name. CAIRN_FAILED_PRECONDITION: plain variables and files cannot be read
  * so; an element was not stored, and there is no fill. After a failure `out` is unspecified. */
 CAIRN_API int cairn_read(cairn_session* session, uint64_t dataset, const char* name, const uint64_t* start,
                          const uint64_t* count, void* out);

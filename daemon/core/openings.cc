@@ -424,7 +424,10 @@ void Openings::LaunchMade(const OpeningPtr& opening, Run& run, const Made& made)
 }
 
 void Openings::Admit(const OpeningPtr& opening, Run& run, const Launch& launch) {
-  if (IsUnheard(*opening)) return End(opening);
+  if (IsUnheard(*opening)) {
+    End(opening);
+    return run.waits.Changed();  // others are not to wait for a launch that nobody is in
+  }
   Answer(opening, sessions_.Admit(opening->connection, opening->open, run, launch));
   run.waits.Changed();
 }
