@@ -264,7 +264,7 @@ void Flusher::GiveUp(const JobPtr& job, const std::string& why) {
 void Flusher::WasFenced(const JobPtr& job, const FlushOutcome& outcome) {
   const Launch* newest = given_.ledger.newest();
   if (newest == nullptr || newest->ours) {
-    given_.keeper.LookForNewer();
+    given_.keeper.LookForNewest();
     return BackOff(job, outcome.status);
   }
   const DatasetPtr dataset = job->dataset;

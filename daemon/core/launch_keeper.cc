@@ -114,19 +114,31 @@ bool LaunchKeeper::LeaseHolds() const {
   return lease_ && written_ != State::kEnded && context_.now() < written_at_ + term();
 }
 
-// A daemon that has just started knows the run from its cache alone: what it still flushes others may have to wait for.
-void LaunchKeeper::PrefixReached() {
-  if (launch_ || !given_.gate.writable()) return;
+// A daemon that has just started knows the run from its cache alone. If the newest launch is its own, others may have
+// to wait for what it still flushes; if it is another's, what it would commit does not count.
+void LaunchKeeper::LookForNewest() {
+  if (launch_) return Renew();
+  if (looking_ || !given_.gate.writable()) return;
+  looking_ = true;
   context_.OnPrefix([prefix = given_.gate.prefix()] { return prefix->NewestLaunch(); },
                     [this](const absl::StatusOr<std::optional<LaunchRecord>>& newest) {
-                      if (launch_ || !newest.ok() || !*newest) return;
-                      if ((*newest)->has_base() && IsOurs(context_, **newest)) launch_ = **newest;
-                      Update();
+                      looking_ = false;
+                      if (!newest.ok()) {
+                        return context_.Warn(
+                            fmt::format("run {}: its newest launch: {}", given_.run_name, MessageOf(newest.status())));
+                      }
+                      if (!launch_ && *newest) Found(**newest);
                     });
 }
 
-void LaunchKeeper::LookForNewer() {
-  Renew();
+void LaunchKeeper::Found(const LaunchRecord& newest) {
+  const Launch* known = given_.ledger.newest();
+  if (!IsOurs(context_, newest)) {
+    if (known == nullptr || known->id < newest.id) reports_.on_newer(newest);
+  } else if (newest.has_base()) {
+    launch_ = newest;
+    Update();
+  }
 }
 
 void LaunchKeeper::Stop() {
@@ -175,31 +187,33 @@ void LaunchKeeper::Renew() {
     looked.newer = prefix->LaunchAfter(next.launch);
     return looked;
   };
-  context_.OnPrefix(std::move(look), [this, began = context_.now(), state = next.state](Looked looked) {
-    Renewed(began, state, std::move(looked));
+  context_.OnPrefix(std::move(look), [this, began = context_.now(), next](Looked looked) {
+    working_ = false;
+    // A launch may have begun since: then this says nothing of its lease.
+    const bool current = launch_ && launch_->id == next.launch;
+    if (current) Written(began, next.state, looked);
+    const bool newer = looked.newer.ok() && *looked.newer;
+    // One of this daemon's own is entered when it is made.
+    if (newer && !IsOurs(context_, **looked.newer)) Found(**looked.newer);
+    if (std::exchange(again_, false)) return Renew();
+    // Whose launch is not the newest has no lease to keep.
+    const bool ended = lease_ && lease_->state == State::kEnded && looked.written.ok();
+    if (current && !newer && !ended) RenewLater();
   });
 }
 
-void LaunchKeeper::Renewed(SteadyTime began, State state, Looked looked) {
-  working_ = false;
+void LaunchKeeper::Written(SteadyTime began, State state, const Looked& looked) {
+  const absl::Status& status = looked.written.ok() ? looked.newer.status() : looked.written;
   if (looked.written.ok()) {
     written_at_ = began;
     written_ = state;
+    if (looked.lease) lease_ = looked.lease;
+  }
+  if (status.ok()) {
     failed_ = false;
-    if (looked.lease) lease_ = std::move(looked.lease);
   } else if (!std::exchange(failed_, true)) {
-    context_.Warn(fmt::format("run {}: the lease of launch {}: {}", given_.run_name, launch_ ? launch_->id : 0,
-                              MessageOf(looked.written)));
+    context_.Warn(fmt::format("run {}: the lease of launch {}: {}", given_.run_name, launch_->id, MessageOf(status)));
   }
-  if (looked.newer.ok() && *looked.newer) {
-    const Launch* newest = given_.ledger.newest();
-    // One of this daemon's own is being made just now, and is entered when it is.
-    const bool elsewhere = !IsOurs(context_, **looked.newer);
-    if (elsewhere && (newest == nullptr || newest->id < (*looked.newer)->id)) reports_.on_newer(**looked.newer);
-    return;  // whose launch is not the newest has no lease to keep
-  }
-  if (std::exchange(again_, false)) return Renew();
-  if (!lease_ || lease_->state != State::kEnded || !looked.written.ok()) RenewLater();
 }
 
 }  // namespace cairn

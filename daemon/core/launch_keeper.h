@@ -56,8 +56,6 @@ class LaunchKeeper {
   void Begin(const LaunchRecord& launch, LeaseRecord lease, SteadyTime written_at);
   // One that was made by a daemon before this one is served again.
   void Resume(const LaunchRecord& launch);
-  // The prefix has come into reach: is its newest launch this cache's?
-  void PrefixReached();
   // Live, draining, or ended: after every change of the run.
   void Update();
   // Others wait for this one's lease, by this daemon's own clock.
@@ -71,8 +69,8 @@ class LaunchKeeper {
   Confirm MakeConfirm() const;
   // What a Confirm has made, on the strand again.
   void TellConfirmed(const std::vector<ConfirmedLaunch>& confirmed);
-  // Something was fenced: somebody has made a newer launch.
-  void LookForNewer();
+  // The prefix has come into reach, or something was fenced: whose is the newest launch?
+  void LookForNewest();
   void Stop();
 
   // --- Others' ---
@@ -90,8 +88,9 @@ class LaunchKeeper {
     std::string what;
   };
   Wanted WhatIsSo() const;
+  void Found(const LaunchRecord& newest);
   void Renew();
-  void Renewed(SteadyTime began, State state, Looked looked);
+  void Written(SteadyTime began, State state, const Looked& looked);
   void RenewLater();
   void ConfirmNow();
   std::chrono::milliseconds term() const { return std::chrono::milliseconds(context_.config.lease.term_ms); }
@@ -105,7 +104,7 @@ class LaunchKeeper {
   SteadyTime written_at_;               // the last time that succeeded
   State written_ = State::kEnded;       // then
   const std::shared_ptr<absl::Mutex> confirming_ = std::make_shared<absl::Mutex>();  // one at a time, in whichever pool
-  bool working_ = false, again_ = false, failed_ = false;
+  bool working_ = false, again_ = false, failed_ = false, looking_ = false;
   Loop::TimerId timer_ = 0;
   LeaseWatch watch_;
 };

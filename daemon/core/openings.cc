@@ -260,10 +260,11 @@ void Openings::DecideAgainstOther(const OpeningPtr& opening, Run& run) {
                                 .now = context_.now()});
   const bool over = judged.verdict == Verdict::kOver;
   if (!over && newest.key == open.launch_key()) {
-    return Fail(opening,
-                FailedPrecondition("launch {} of run {} is served by the daemon on {} ({}): all ranks of a launch "
-                                   "must use one daemon, on one node",
-                                   newest.id, run.name, newest.maker, judged.holder));
+    return Fail(
+        opening,
+        FailedPrecondition("launch {} of run {} is served by the daemon on {} ({}): all ranks of a launch "
+                           "must use one daemon, on one node. If that node is gone, open again in {} s",
+                           newest.id, run.name, newest.maker, judged.holder, context_.config.lease.term_ms / 1000 + 1));
   }
   if (over || open.takeover() || IsRestartOf(open.launch_key(), newest.key)) return MakeLaunch(opening, run);
   if (judged.verdict == Verdict::kLive) return Busy(opening, run, judged.holder);
@@ -427,6 +428,10 @@ void Openings::Admit(const OpeningPtr& opening, Run& run, const Launch& launch) 
   if (IsUnheard(*opening)) {
     End(opening);
     return run.waits.Changed();  // others are not to wait for a launch that nobody is in
+  }
+  // A client may have asked again on the same connection while this one was put aside.
+  if (sessions_.Of(*opening->connection)) {
+    return Fail(opening, FailedPrecondition("this connection has a session already"));
   }
   Answer(opening, sessions_.Admit(opening->connection, opening->open, run, launch));
   run.waits.Changed();

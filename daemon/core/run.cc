@@ -27,7 +27,7 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
                 [this] {
                   removals.Tidy();
                   views.MakeMissing();
-                  keeper.PrefixReached();
+                  keeper.LookForNewest();
                 },
             .on_replaced = [this] { flusher.StopAll(); },
             .on_free = [this] { AfterStep(); }}),

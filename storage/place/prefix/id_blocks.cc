@@ -65,21 +65,41 @@ absl::StatusOr<DatasetId> LastOf(Disk& disk, const std::string& prefix, std::uin
   return free - 1;
 }
 
+struct Taken {
+  std::uint64_t number = 0;
+  DatasetId last = 0;
+};
+
+// One whose maker has not come to the end is none: its number is taken anew.
+absl::StatusOr<std::optional<Taken>> Newest(Disk& disk, const std::string& prefix,
+                                            const std::vector<std::string>& names) {
+  auto numbers = cairn_folder::Numbers(names, kStem, kBlocksMax);
+  for (; !numbers.empty(); numbers.pop_back()) {
+    const auto last = LastOf(disk, prefix, numbers.back());
+    if (absl::IsNotFound(last.status())) continue;
+    if (!last.ok()) return last.status();
+    return std::optional(Taken{.number = numbers.back(), .last = *last});
+  }
+  return std::optional<Taken>();
+}
+
 }  // namespace
+
+absl::StatusOr<std::optional<DatasetId>> Highest(Disk& disk, const std::string& prefix) {
+  CAIRN_ASSIGN_OR_RETURN(const auto names, cairn_folder::Names(disk, prefix, /*fresh=*/false));
+  CAIRN_ASSIGN_OR_RETURN(const auto newest, Newest(disk, prefix, names));
+  return newest ? std::optional(newest->last) : std::nullopt;
+}
 
 absl::StatusOr<IdBlock> Reserve(Disk& disk, const std::string& prefix, DatasetId above, std::uint64_t count) {
   CAIRN_ASSIGN_OR_RETURN(const DatasetId folders, HighestFolder(disk, prefix));
   for (int i = 0; i < kTriesMax; ++i) {
     CAIRN_ASSIGN_OR_RETURN(const auto names, cairn_folder::Names(disk, prefix, /*fresh=*/true));
-    auto numbers = cairn_folder::Numbers(names, kStem, kBlocksMax);
     IdBlock block{.first = std::max(above, folders) + 1, .count = count, .number = 0};
-    for (; !numbers.empty(); numbers.pop_back()) {
-      const auto last = LastOf(disk, prefix, numbers.back());
-      if (absl::IsNotFound(last.status())) continue;  // its maker has not come to the end: the number is taken anew
-      if (!last.ok()) return last.status();
-      block.first = std::max(block.first, *last + 1);
-      block.number = numbers.back() + 1;
-      break;
+    CAIRN_ASSIGN_OR_RETURN(const auto newest, Newest(disk, prefix, names));
+    if (newest) {
+      block.first = std::max(block.first, newest->last + 1);
+      block.number = newest->number + 1;
     }
     if (block.first > identity::kDatasetIdMax)
       return ResourceExhausted("{}: ids end at {}", prefix, identity::kDatasetIdMax);

@@ -7,6 +7,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "storage/base/ids.h"
@@ -31,6 +32,9 @@ inline constexpr std::uint64_t kBlock = 16'384;
 // folders of datasets. Fewer than `count` at the end of all ids.
 //   kResourceExhausted  SCR and FTI keep ids in an int, so they end at 2^31 - 1
 absl::StatusOr<IdBlock> Reserve(Disk& disk, const std::string& prefix, DatasetId above, std::uint64_t count = kBlock);
+
+// The last id of all blocks, but for what was returned of the newest; none: there is no block. Only looks.
+absl::StatusOr<std::optional<DatasetId>> Highest(Disk& disk, const std::string& prefix);
 
 // What is left of a block will not be given out: the next block may begin there. `block`: what is left.
 absl::Status Return(Disk& disk, const std::string& prefix, const IdBlock& block);

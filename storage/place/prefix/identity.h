@@ -25,7 +25,8 @@ namespace cairn::identity {
 // SCR keeps ids in an int, and so does FTI: none above is given out, and what is named so is not a dataset's.
 inline constexpr DatasetId kDatasetIdMax = 0x7fffffff;
 
-// Where this node has last seen a run, if it has.
+// Where this node has last seen a run, if it has. REQUIRES: of a run that it has never seen it answers nothing; else
+// each branch that Make makes would look like a copy again.
 using KnownPath = std::function<std::optional<std::string>(const RunId& run)>;
 
 // Only looks. kNotFound: none; kDataLoss: a file of it holds something else.
