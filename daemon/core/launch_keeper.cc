@@ -175,45 +175,47 @@ void LaunchKeeper::Renew() {
   next.what = std::move(wanted.what);
   ++next.counter;
   if (lease_) lease_ = next;
-  auto look = [prefix = given_.gate.prefix(), next, make] {
-    Looked looked;
-    if (make) {
-      auto made = prefix->MakeLease(next);
-      looked.written = made.status();
-      if (made.ok()) looked.lease = *std::move(made);
-    } else {
-      looked.written = prefix->WriteLease(next);
-    }
-    looked.newer = prefix->LaunchAfter(next.launch);
-    return looked;
+  auto write = [prefix = given_.gate.prefix(), next, make]() -> absl::StatusOr<LeaseRecord> {
+    if (make) return prefix->MakeLease(next);
+    CAIRN_RETURN_IF_ERROR(prefix->WriteLease(next));
+    return next;
   };
-  context_.OnPrefix(std::move(look), [this, began = context_.now(), next](Looked looked) {
-    working_ = false;
+  context_.OnPrefix(std::move(write), [this, began = context_.now(), next](const absl::StatusOr<LeaseRecord>& written) {
     // A launch may have begun since: then this says nothing of its lease.
-    const bool current = launch_ && launch_->id == next.launch;
-    if (current) Written(began, next.state, looked);
-    const bool newer = looked.newer.ok() && *looked.newer;
-    // One of this daemon's own is entered when it is made.
-    if (newer && !IsOurs(context_, **looked.newer)) Found(**looked.newer);
-    if (std::exchange(again_, false)) return Renew();
-    // Whose launch is not the newest has no lease to keep.
-    const bool ended = lease_ && lease_->state == State::kEnded && looked.written.ok();
-    if (current && !newer && !ended) RenewLater();
+    if (launch_ && launch_->id == next.launch) Written(began, written);
+    LookForNewer(next.launch, written);
   });
 }
 
-void LaunchKeeper::Written(SteadyTime began, State state, const Looked& looked) {
-  const absl::Status& status = looked.written.ok() ? looked.newer.status() : looked.written;
-  if (looked.written.ok()) {
-    written_at_ = began;
-    written_ = state;
-    if (looked.lease) lease_ = looked.lease;
-  }
-  if (status.ok()) {
-    failed_ = false;
-  } else if (!std::exchange(failed_, true)) {
-    context_.Warn(fmt::format("run {}: the lease of launch {}: {}", given_.run_name, launch_->id, MessageOf(status)));
-  }
+// On its own, after the lease: what others read there counts here from then on, even if the prefix hangs just now.
+void LaunchKeeper::LookForNewer(LaunchId launch, const absl::StatusOr<LeaseRecord>& written) {
+  context_.OnPrefix([prefix = given_.gate.prefix(), launch] { return prefix->LaunchAfter(launch); },
+                    [this, launch, written](const absl::StatusOr<std::optional<LaunchRecord>>& newer) {
+                      working_ = false;
+                      if (!newer.ok()) WarnOnce(newer.status());
+                      if (newer.ok() && written.ok()) failed_ = false;
+                      const bool shut_out = newer.ok() && *newer;
+                      // One of this daemon's own is entered when it is made.
+                      if (shut_out && !IsOurs(context_, **newer)) Found(**newer);
+                      if (std::exchange(again_, false)) return Renew();
+                      const bool current = launch_ && launch_->id == launch;
+                      const bool ended = written.ok() && written->state == State::kEnded;
+                      // Whose launch is over, or not the newest, has no lease to keep.
+                      if (current && !shut_out && !ended) RenewLater();
+                    });
+}
+
+void LaunchKeeper::Written(SteadyTime began, const absl::StatusOr<LeaseRecord>& written) {
+  if (!written.ok()) return WarnOnce(written.status());
+  written_at_ = began;
+  written_ = written->state;
+  if (!lease_) lease_ = *written;
+}
+
+void LaunchKeeper::WarnOnce(const absl::Status& status) {
+  if (std::exchange(failed_, true)) return;
+  context_.Warn(
+      fmt::format("run {}: the lease of launch {}: {}", given_.run_name, launch_ ? launch_->id : 0, MessageOf(status)));
 }
 
 }  // namespace cairn

@@ -77,11 +77,6 @@ class LaunchKeeper {
   LeaseWatch& watch() { return watch_; }
 
  private:
-  struct Looked {
-    absl::Status written;
-    std::optional<LeaseRecord> lease;  // a new one
-    absl::StatusOr<std::optional<LaunchRecord>> newer = std::optional<LaunchRecord>();
-  };
   using State = LeaseRecord::State;
   struct Wanted {
     State state = State::kEnded;
@@ -90,7 +85,9 @@ class LaunchKeeper {
   Wanted WhatIsSo() const;
   void Found(const LaunchRecord& newest);
   void Renew();
-  void Written(SteadyTime began, State state, const Looked& looked);
+  void Written(SteadyTime began, const absl::StatusOr<LeaseRecord>& written);
+  void LookForNewer(LaunchId launch, const absl::StatusOr<LeaseRecord>& written);
+  void WarnOnce(const absl::Status& status);
   void RenewLater();
   void ConfirmNow();
   std::chrono::milliseconds term() const { return std::chrono::milliseconds(context_.config.lease.term_ms); }

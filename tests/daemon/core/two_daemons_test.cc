@@ -3,10 +3,11 @@
 
 #include <chrono>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "storage/base/host_name.h"
+#include "storage/place/prefix/id_blocks.h"
+#include "storage/place/prefix/prefix.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/gate.h"
 #include "tests/support/fake_disk.h"
@@ -38,8 +39,27 @@ class TwoDaemonsTest : public ::testing::Test {
     return client.Send(std::move(request));
   }
 
+  // The first daemon's launch is over, and its only checkpoint on its way to the prefix, held up by `gate_`.
+  void HoldUpAFlush() {
+    FakeClient one(first_);
+    ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+    flushed_ = Make(one, 1, local::LOCAL);
+    prefix_disk_.SetHook(gate_.hook());
+    ASSERT_EQ(first_.Flush(flushed_).code(), local::OK);
+    gate_.AwaitArrival();
+    ASSERT_SAYS(one.Close(), local::OK, "");
+  }
+  std::uint64_t LeaseCounter() {
+    const auto prefix = Prefix::OpenReadOnly(prefix_disk_, first_.prefix());
+    if (!prefix.ok()) return 0;
+    const auto lease = (*prefix)->FindLease(1);
+    return lease.ok() && *lease && (*lease)->record ? (*lease)->record->counter : 0;
+  }
+
   const Memory memory_ = {ValueOf(1, "step", 7), PlainOf(2, RandomBytes(2, 100'000))};
+  DatasetId flushed_ = 0;
   FakeDisk prefix_disk_;
+  Gate gate_{FakeOp::kWrite, "/ckpt."};
   CoreHarness first_{nullptr, &prefix_disk_}, second_{nullptr, &prefix_disk_};
 };
 
@@ -139,39 +159,69 @@ TEST_F(TwoDaemonsTest, ACommitAfterTheTakeoverIsChosenByNobody) {
 
 TEST_F(TwoDaemonsTest, AFlushThatIsUnderWayIsWaitedFor) {
   Start();
-  FakeClient one(first_), two(second_);
-  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
-  const DatasetId id = Make(one, 1, local::LOCAL);
-  Gate gate(FakeOp::kWrite, "ckpt." + std::to_string(id) + "/");
-  prefix_disk_.SetHook(gate.hook());
-  ASSERT_EQ(first_.Flush(id).code(), local::OK);
-  gate.AwaitArrival();
-  ASSERT_SAYS(one.Close(), local::OK, "");
+  HoldUpAFlush();
+  FakeClient two(second_);
+  const std::uint64_t begun = LeaseCounter();
   const std::uint64_t opening = SendOpen(two, "job.2", 60'000);
-  std::this_thread::sleep_for(std::chrono::milliseconds(900));  // three terms
+  // Six to a term: the opening has outlasted three terms.
+  EXPECT_TRUE(first_.Eventually([&] { return LeaseCounter() >= begun + 18; }));
   EXPECT_FALSE(two.HasReply(opening));
-  gate.Open();
+  gate_.Open();
   ASSERT_SAYS(two.Next(opening), local::OK, "");
   const local::Reply latest = two.Latest();
   ASSERT_SAYS(latest, local::OK, "");
-  EXPECT_EQ(latest.latest().dataset(), id);
+  EXPECT_EQ(latest.latest().dataset(), flushed_);
 }
 
 TEST_F(TwoDaemonsTest, AFlushThatTakesTooLongIsLeftBehindWithAWarning) {
   Start();
-  FakeClient one(first_), two(second_);
-  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
-  const DatasetId id = Make(one, 1, local::LOCAL);
-  Gate gate(FakeOp::kWrite, "ckpt." + std::to_string(id) + "/");
-  prefix_disk_.SetHook(gate.hook());
-  ASSERT_EQ(first_.Flush(id).code(), local::OK);
-  gate.AwaitArrival();
-  ASSERT_SAYS(one.Close(), local::OK, "");
+  HoldUpAFlush();
+  FakeClient two(second_);
   const local::Reply opened = two.Next(SendOpen(two, "job.2", 1500));
-  gate.Open();
+  gate_.Open();
   EXPECT_SAYS(opened, local::OK, "");
   EXPECT_TRUE(second_.Warned("is left behind before it was drained"));
-  EXPECT_TRUE(second_.Warned("dataset " + std::to_string(id) + " (step 1)"));
+  EXPECT_TRUE(second_.Warned("dataset " + std::to_string(flushed_) + " (step 1)"));
+}
+
+// What was committed too late is FENCED for whoever waits, and the first daemon keeps its hands off the new launch's.
+TEST_F(TwoDaemonsTest, WhoWasShutOutRemovesNothingAndPromisesNothing) {
+  first_.config.prefix.keep_last = 1;
+  Start();
+  FakeClient one(first_), two(second_);
+  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+  const DatasetId counted = Make(one, 1, local::LOCAL);
+  ASSERT_EQ(first_.Flush(counted).code(), local::OK);
+  ASSERT_SAYS(one.Wait(counted, local::PREFIX), local::OK, "");
+  const DatasetId late = Make(one, 2, local::LOCAL);
+  ASSERT_SAYS(two.Open({.key = "job.2", .takeover = true}), local::OK, "");
+  ASSERT_EQ(first_.Flush(late).code(), local::OK);  // with keep_last, step 1 would go now
+  EXPECT_EQ(first_.Wait(late, local::PREFIX).status().code(), local::FENCED);
+  EXPECT_TRUE(first_.Row(late).in_cache());
+  const local::Reply latest = two.Latest();
+  ASSERT_SAYS(latest, local::OK, "");
+  EXPECT_EQ(latest.latest().dataset(), counted);
+  Memory back = Blank(memory_);
+  EXPECT_EQ(two.Restore(counted, back).tier, local::TIER_PREFIX);
+}
+
+// The next launch goes on with the ids that the one before it had left, and after a crash above its block.
+TEST_F(TwoDaemonsTest, IdsOfALaunchThatWasClosedAreGivenOutAgain) {
+  Start();
+  {
+    FakeClient one(first_);
+    ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+    EXPECT_EQ(Make(one, 1, local::LOCAL), 1u);
+    ASSERT_SAYS(one.Close(), local::OK, "");
+  }
+  const auto returned = [&] { return prefix_disk_.Info(first_.prefix() + "/.cairn/ids.0.rest").ok(); };
+  ASSERT_TRUE(first_.Eventually(returned));
+  FakeClient two(second_), three(first_);
+  ASSERT_SAYS(two.Open({.key = "job.2"}), local::OK, "");
+  EXPECT_EQ(Make(two, 2, local::LOCAL), 2u);
+  second_.Stop();
+  ASSERT_SAYS(three.Open({.key = "job.3", .takeover = true}), local::OK, "");
+  EXPECT_EQ(Make(three, 3, local::LOCAL), 2u + id_blocks::kBlock);
 }
 
 }  // namespace
