@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <random>
 #include <utility>
 
@@ -73,10 +74,11 @@ class ServerImpl : public Server {
 }  // namespace
 
 absl::StatusOr<std::vector<LockFile>> TakeLocks(const Config& config) {
+  constexpr std::chrono::seconds kPatience(2);  // one that was just killed may not be quite gone
   std::vector<LockFile> locks;
   for (const std::string& path :
        {config.runtime_dir + "/cairnd.lock", fmt::format("{}/cairnd.{}.lock", config.cache.path, ::geteuid())}) {
-    CAIRN_ASSIGN_OR_RETURN(LockFile lock, LockFile::Take(path));
+    CAIRN_ASSIGN_OR_RETURN(LockFile lock, LockFile::Take(path, kPatience));
     locks.push_back(std::move(lock));
   }
   return locks;

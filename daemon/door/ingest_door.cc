@@ -8,8 +8,10 @@
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -168,10 +170,11 @@ absl::Status IngestDoorImpl::ServeNode(AdminService* admin) {
   builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
   builder.RegisterService(&service_);
   if (admin != nullptr) builder.RegisterService(&admin->service());
-  const mode_t before = umask(0177);  // gRPC binds the socket itself; the directory is closed to others anyway
   node_ = builder.BuildAndStart();
-  umask(before);
   if (node_ == nullptr) return Unavailable("cannot listen on {}", path);
+  // gRPC binds the socket itself. Until now only its directory, which is closed, has kept others out: a umask would be
+  // that of the flushes, too, which are under way by now.
+  if (chmod(path.c_str(), 0600) != 0) return Unavailable("{}: {}", path, std::strerror(errno));
   return absl::OkStatus();
 }
 

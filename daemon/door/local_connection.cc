@@ -11,7 +11,9 @@
 #include <cstring>
 #include <utility>
 
+#include "daemon/door/socket_path.h"
 #include "proto/frame.h"
+#include "storage/base/unique_fd.h"
 
 namespace cairn {
 namespace {
@@ -55,12 +57,26 @@ LocalConnection::LocalConnection(std::shared_ptr<asio::io_context> io, Socket so
       on_gone_(std::move(on_gone)),
       in_flight_(options_->in_flight_max, [this] { ResumeReading(); }),
       socket_(std::move(socket)),
+      process_(*io_),
       timer_(*io_),
       parser_(kRequestBytesMax) {}
 
 void LocalConnection::Start() {
   StartTimer(options_->hello_ms, "said no Hello in time");
+  WatchProcess();
   WaitReadable();
+}
+
+// A child that it has forked keeps the socket open, and is no rank.
+void LocalConnection::WatchProcess() {
+  UniqueFd process = WatchPeer(socket_.native_handle(), static_cast<pid_t>(peer_.pid));
+  if (!process.valid()) return;
+  process_.assign(process.Release());
+  process_.async_wait(asio::posix::stream_descriptor::wait_read, [self = shared_from_this()](const ErrorCode& error) {
+    if (error || self->dropped_) return;
+    self->orphaned_ = true;
+    if (self->reading_) self->WaitReadable();
+  });
 }
 
 void LocalConnection::Refuse(local::Code code, std::string_view why) {
@@ -84,7 +100,7 @@ void LocalConnection::StartTimer(std::uint32_t ms, std::string_view why) {
 // --- What comes in: on the thread ---
 
 void LocalConnection::WaitReadable() {
-  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const ErrorCode& error) {
+  const auto read = [self = shared_from_this()](const ErrorCode& error) {
     if (self->dropped_ || !self->reading_) return;
     if (error) return self->Drop(error.message());
     try {
@@ -92,7 +108,9 @@ void LocalConnection::WaitReadable() {
     } catch (const std::exception& e) {
       self->Drop(e.what());
     }
-  });
+  };
+  if (orphaned_) return asio::post(*io_, [read] { read({}); });
+  socket_.async_wait(Socket::wait_read, read);
 }
 
 void LocalConnection::Read() {
@@ -101,6 +119,7 @@ void LocalConnection::Read() {
   if (got == 0) return Drop("hung up");
   if (got < 0) {
     if (errno != EAGAIN && errno != EINTR) return Drop(std::strerror(errno));
+    if (errno == EAGAIN && orphaned_) return Drop("its process has ended");
     return WaitReadable();
   }
   const absl::Status status = parser_.Feed({buffer.data(), static_cast<std::size_t>(got)},
@@ -243,6 +262,8 @@ void LocalConnection::Drop(std::string_view why, Blame blame) {
     socket_.close(ignored);
   }
   timer_.cancel();
+  ErrorCode ignored;
+  process_.close(ignored);
   if (greeted_) receiver_.Detach(self);
   on_gone_(this);
 }

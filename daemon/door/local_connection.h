@@ -7,6 +7,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include <cstddef>
@@ -56,6 +57,7 @@ class LocalConnection final : public Connection, public std::enable_shared_from_
     std::size_t sent = 0;
   };
 
+  void WatchProcess();
   void WaitReadable();
   void Read();
   void ResumeReading();                 // any thread
@@ -78,11 +80,13 @@ class LocalConnection final : public Connection, public std::enable_shared_from_
 
   // Of the thread alone.
   Socket socket_;
+  boost::asio::posix::stream_descriptor process_;  // readable: it is gone
   boost::asio::steady_timer timer_;
   FrameParser parser_;
   bool greeted_ = false;  // Hello was accepted: the core knows us
   bool dropped_ = false;
-  bool reading_ = true;  // false: closing, or too much in flight
+  bool orphaned_ = false;  // its process is gone: what it has sent is still read, then that is all
+  bool reading_ = true;    // false: closing, or too much in flight
 
   absl::Mutex mutex_;
   std::deque<Frame> queue_ ABSL_GUARDED_BY(mutex_);

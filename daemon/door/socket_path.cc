@@ -2,7 +2,9 @@
 
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -38,6 +40,14 @@ absl::StatusOr<PeerCredentials> CredentialsOf(int fd) {
     return Unavailable("SO_PEERCRED: {}", std::strerror(errno));
   }
   return PeerCredentials{.uid = credentials.uid, .pid = credentials.pid};
+}
+
+UniqueFd WatchPeer(int fd, pid_t pid) {
+  constexpr int kPeerPidFd = 77;  // SO_PEERPIDFD of Linux 6.5: also if the number has another process by now
+  int peer = -1;
+  socklen_t bytes = sizeof(peer);
+  if (getsockopt(fd, SOL_SOCKET, kPeerPidFd, &peer, &bytes) == 0) return UniqueFd(peer);
+  return UniqueFd(pid > 0 ? static_cast<int>(syscall(SYS_pidfd_open, pid, 0)) : -1);
 }
 
 std::string ProgramOf(pid_t pid) {

@@ -8,6 +8,8 @@
 
 #include <string>
 
+#include "storage/base/unique_fd.h"
+
 namespace cairn {
 
 struct PeerCredentials {
@@ -17,6 +19,10 @@ struct PeerCredentials {
 
 // Who is at the other end of a connected Unix socket (SO_PEERCRED).
 absl::StatusOr<PeerCredentials> CredentialsOf(int fd);
+
+// Readable once the process at the other end, which has connected, is gone: others may hold the socket on, such as its
+// children. Not valid: the kernel cannot say (none such before Linux 5.3, or a process of another PID namespace).
+UniqueFd WatchPeer(int fd, pid_t pid);
 
 // The name of a process, from /proc; empty if there is none.
 std::string ProgramOf(pid_t pid);

@@ -8,10 +8,12 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
 #include "storage/base/host_name.h"
 #include "storage/base/status.h"
@@ -56,9 +58,20 @@ std::string HolderIn(int fd) {
   return fmt::format("process {} on {}", line.substr(0, space), line.substr(space + 1));
 }
 
+// 0 or errno; EWOULDBLOCK: it is held. The kernel can wait for a lock, but not until a deadline.
+int LockWithin(int fd, std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds kPause(20);
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK || std::chrono::steady_clock::now() >= end) return errno;
+    std::this_thread::sleep_for(kPause);
+  }
+  return 0;
+}
+
 }  // namespace
 
-absl::StatusOr<LockFile> LockFile::Take(const std::string& path) {
+absl::StatusOr<LockFile> LockFile::Take(const std::string& path, std::chrono::milliseconds patience) {
   const std::filesystem::path directory = std::filesystem::path(path).parent_path();
   CAIRN_RETURN_IF_ERROR(MakeParents(directory));
   CAIRN_RETURN_IF_ERROR(CheckOwner(directory));
@@ -68,8 +81,8 @@ absl::StatusOr<LockFile> LockFile::Take(const std::string& path) {
   if (::fstat(fd.get(), &info) != 0) return Failed(path, errno);
   if (!S_ISREG(info.st_mode)) return PermissionDenied("{}: not a regular file", path);
   if (info.st_uid != ::geteuid()) return PermissionDenied("{}: belongs to user {}", path, info.st_uid);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return Failed(path, errno);
+  if (const int error = LockWithin(fd.get(), patience); error != 0) {
+    if (error != EWOULDBLOCK) return Failed(path, error);
     return FailedPrecondition("{}: held by {}", path, HolderIn(fd.get()));
   }
   const std::string holder = fmt::format("{} {}\n", ::getpid(), HostName());

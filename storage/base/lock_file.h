@@ -5,6 +5,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -14,11 +15,12 @@ namespace cairn {
 
 class LockFile {
  public:
-  // Makes the file and its missing directories (0700), locks it and writes "<pid> <host>" into it.
+  // Makes the file and its missing directories (0700), locks it and writes "<pid> <host>" into it. One that is held is
+  // waited for up to `patience`: a process that was killed keeps its locks until the kernel has taken it apart.
   //   kFailedPrecondition  held: the message names process and host
   //   kPermissionDenied    it or its directory is another user's (root's directory is fine), or no directory can be
   //   made kUnavailable         the file system refuses files or locks
-  static absl::StatusOr<LockFile> Take(const std::string& path);
+  static absl::StatusOr<LockFile> Take(const std::string& path, std::chrono::milliseconds patience = {});
 
  private:
   explicit LockFile(UniqueFd fd) : fd_(std::move(fd)) {}

@@ -42,6 +42,19 @@ bool AwaitReady(int fd, Process& daemon) {
   return false;
 }
 
+// A directory that its owner cannot enter, a file that it cannot read, or anything that anybody may change.
+void ExpectUsable(const std::string& tree) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;  // a client that a test left alone may still remove what it has made
+  for (auto at = fs::recursive_directory_iterator(tree, ignored); at != fs::end(at); at.increment(ignored)) {
+    const fs::file_status status = at->symlink_status(ignored);
+    if (status.type() != fs::file_type::directory && status.type() != fs::file_type::regular) continue;
+    const fs::perms needed = status.type() == fs::file_type::directory ? fs::perms::owner_all : fs::perms::owner_read;
+    EXPECT_EQ(status.permissions() & needed, needed) << at->path();
+    EXPECT_EQ(status.permissions() & fs::perms::others_write, fs::perms::none) << at->path();
+  }
+}
+
 }  // namespace
 
 Harness::Harness() {
@@ -60,6 +73,7 @@ Harness::Harness() {
 
 Harness::~Harness() {
   daemon_.reset();
+  for (const std::string& tree : {cache(), prefix()}) ExpectUsable(tree);
   if (::testing::Test::HasFailure()) std::cerr << "--- log of the daemon:\n" << DaemonLog() << "---\n";
   std::error_code ignored;  // What cannot be removed is a temporary file left over.
   if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);

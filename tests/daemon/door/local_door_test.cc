@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -391,6 +392,29 @@ TEST_F(LocalDoorTest, StopAcceptingTakesTheNameAwayAndKeepsConnections) {
   ASSERT_TRUE(client.Send(Filled(1)));
   ASSERT_TRUE(receiver_.WaitRequests(1));  // handled after the stop, on the same thread
   EXPECT_FALSE(std::filesystem::exists(options_.path));
+}
+
+// A child that it has forked holds the socket open. What it had sent is heard before.
+TEST_F(LocalDoorTest, AProcessThatIsGoneIsTakenLeaveOfThoughItsChildLives) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  int alive[2];
+  ASSERT_EQ(pipe(alive), 0);
+  const pid_t client = fork();
+  if (client == 0) {
+    RawClient greeted = Greeted();
+    greeted.Send(Filled(1));
+    if (fork() == 0) {
+      close(alive[1]);
+      char end = 0;
+      _exit(read(alive[0], &end, 1) == 0 ? 0 : 1);  // until the test closes the other end
+    }
+    _exit(0);
+  }
+  close(alive[0]);
+  EXPECT_EQ(waitpid(client, nullptr, 0), client);
+  EXPECT_TRUE(receiver_.WaitRequests(1));
+  EXPECT_TRUE(receiver_.WaitDetached(1));
+  close(alive[1]);
 }
 
 TEST_F(LocalDoorTest, TheSocketIsForItsUserAlone) {

@@ -9,10 +9,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <thread>
 
 #include "daemon/process/background.h"
 #include "daemon/process/job_step.h"
@@ -55,6 +58,24 @@ TEST_F(LockFileTest, IsFreeAgainOnceItsHolderIsGone) {
   const std::string path = folder + "/cairnd.lock";
   { ASSERT_TRUE(LockFile::Take(path).ok()); }
   EXPECT_TRUE(LockFile::Take(path).ok());
+}
+
+// As that of a daemon that is killed and started again at once.
+TEST_F(LockFileTest, OneThatIsAboutToGoIsWaitedFor) {
+  const std::string path = folder + "/cairnd.lock";
+  auto first = LockFile::Take(path);
+  ASSERT_TRUE(first.ok()) << first.status();
+  std::atomic<bool> begun = false;
+  absl::Status taken;
+  std::thread second([&] {
+    begun = true;
+    taken = LockFile::Take(path, std::chrono::minutes(1)).status();
+  });
+  while (!begun) std::this_thread::yield();
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // likely, not certainly, it has been refused once by now
+  first = absl::UnavailableError("gone");
+  second.join();
+  EXPECT_TRUE(taken.ok()) << taken;
 }
 
 TEST_F(LockFileTest, WhatStandsInALeftFileIsNotTrusted) {
