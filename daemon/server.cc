@@ -10,6 +10,7 @@
 #include "daemon/door/admin_service.h"
 #include "daemon/door/ingest_door.h"
 #include "daemon/door/local_door.h"
+#include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/base/version.h"
 #include "storage/io/posix_disk.h"
@@ -26,7 +27,7 @@ DaemonIdentity NewIdentity() {
 class ServerImpl : public Server {
  public:
   explicit ServerImpl(const Config& config)
-      : cache_disk_(MakePosixDisk()),
+      : cache_disk_(MakePosixDisk({.engine = {}, .direct = config.cache.direct})),
         prefix_disk_(MakePosixDisk()),
         socket_path_(config.runtime_dir + "/cairnd.sock") {}
 
@@ -81,6 +82,8 @@ absl::StatusOr<std::vector<LockFile>> TakeLocks(const Config& config) {
     CAIRN_ASSIGN_OR_RETURN(LockFile lock, LockFile::Take(path, kPatience));
     locks.push_back(std::move(lock));
   }
+  // Whose this is could put another cache there.
+  CAIRN_RETURN_IF_ERROR(CheckOwner(ParentOf(config.cache.path)));
   return locks;
 }
 

@@ -36,14 +36,6 @@ absl::Status MakeParents(const std::filesystem::path& directory) {
   return absl::OkStatus();
 }
 
-// Who owns the directory decides what lies in it.
-absl::Status CheckOwner(const std::filesystem::path& directory) {
-  struct stat info {};
-  if (::stat(directory.c_str(), &info) != 0) return Failed(directory, errno);
-  if (info.st_uid == ::geteuid() || info.st_uid == 0) return absl::OkStatus();
-  return PermissionDenied("{}: belongs to user {}", directory.native(), info.st_uid);
-}
-
 // "process 123 on node7", from what the holder wrote; anything may stand there.
 std::string HolderIn(int fd) {
   std::array<char, 300> text{};
@@ -70,6 +62,13 @@ int LockWithin(int fd, std::chrono::milliseconds patience) {
 }
 
 }  // namespace
+
+absl::Status CheckOwner(const std::string& directory) {
+  struct stat info {};
+  if (::stat(directory.c_str(), &info) != 0) return Failed(directory, errno);
+  if (info.st_uid == ::geteuid() || info.st_uid == 0) return absl::OkStatus();
+  return PermissionDenied("{}: belongs to user {}", directory, info.st_uid);
+}
 
 absl::StatusOr<LockFile> LockFile::Take(const std::string& path, std::chrono::milliseconds patience) {
   const std::filesystem::path directory = std::filesystem::path(path).parent_path();

@@ -13,6 +13,9 @@
 
 namespace cairn {
 
+// Who owns a directory decides what lies in it: kPermissionDenied if it is neither this user's nor root's.
+absl::Status CheckOwner(const std::string& directory);
+
 class LockFile {
  public:
   // Makes the file and its missing directories (0700), locks it and writes "<pid> <host>" into it. One that is held is

@@ -53,7 +53,8 @@ bool HasNoLinks(int error, const std::string& existing) {
 
 class PosixDiskImpl final : public PosixDisk {
  public:
-  explicit PosixDiskImpl(const PosixDiskOptions& options) : engine_(MakeIoEngine(options.engine)) {}
+  explicit PosixDiskImpl(const PosixDiskOptions& options)
+      : engine_(MakeIoEngine(options.engine)), direct_(options.direct) {}
 
   std::string_view engine() const override { return engine_->name(); }
 
@@ -63,7 +64,7 @@ class PosixDiskImpl final : public PosixDisk {
     if (::fstat(fd.get(), &stat) != 0) return ErrnoStatus(errno, fmt::format("stat {}", path));
     if (!S_ISREG(stat.st_mode)) return InvalidArgument("open {}: not a regular file", path);
     // Direct I/O is asked for only now: an open that refuses it has made the file already.
-    const bool direct = options.direct && ::fcntl(fd.get(), F_SETFL, O_DIRECT) == 0;
+    const bool direct = direct_ && options.direct && ::fcntl(fd.get(), F_SETFL, O_DIRECT) == 0;
     if (!direct && ::fcntl(fd.get(), F_SETFL, 0) != 0) return ErrnoStatus(errno, fmt::format("open {}", path));
     return std::make_unique<PosixFile>(*engine_, std::move(fd), path, direct);
   }
@@ -193,6 +194,7 @@ class PosixDiskImpl final : public PosixDisk {
 
  private:
   const std::unique_ptr<IoEngine> engine_;
+  const bool direct_;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace cairn {
 
 struct PosixDiskOptions {
   IoEngineOptions engine;
+  bool direct = true;  // false: nobody gets direct I/O, as if no file system had it
 };
 
 // What storage/io/disk.h promises, and:

@@ -19,6 +19,7 @@
 
 #include "daemon/process/background.h"
 #include "daemon/process/job_step.h"
+#include "daemon/process/memory_limit.h"
 #include "daemon/process/service_notify.h"
 #include "storage/base/lock_file.h"
 #include "storage/base/status.h"
@@ -103,6 +104,33 @@ TEST_F(LockFileTest, AnotherUsersDirectoryIsRefused) {
   }
   const std::string path = (root ? folder : "/etc") + "/cairnd.lock";
   EXPECT_EQ(LockFile::Take(path).status().code(), absl::StatusCode::kPermissionDenied);
+  if (root) {
+    EXPECT_EQ(CheckOwner(folder).code(), absl::StatusCode::kPermissionDenied);
+  }
+  EXPECT_TRUE(CheckOwner("/etc").ok());  // root's
+}
+
+using MemoryLimitTest = ProcessTest;
+
+TEST_F(MemoryLimitTest, TheLeastLimitOfTheGroupsAboveCounts) {
+  constexpr std::uint64_t kMachine = 64ull << 30;
+  const auto put = [&](const std::string& group, const std::string& file, const std::string& limit) {
+    std::filesystem::create_directories(folder + "/" + group);
+    std::ofstream(folder + "/" + group + "/" + file) << limit << "\n";
+  };
+  EXPECT_EQ(MemoryLimit(kMachine, "0::/user/me\n", folder), kMachine);
+  put("user", "memory.max", "8000000000");
+  put("user/me", "memory.max", "max");
+  EXPECT_EQ(MemoryLimit(kMachine, "0::/user/me\n", folder), 8'000'000'000u);
+  EXPECT_EQ(MemoryLimit(kMachine, "0::/other\n", folder), kMachine);
+  put("unified/job", "memory.max", "7000000000");  // beside version 1
+  EXPECT_EQ(MemoryLimit(kMachine, "0::/job\n", folder), 7'000'000'000u);
+  put("memory", "memory.limit_in_bytes", "9223372036854771712");  // the kernel's none
+  put("memory/slurm/uid_1", "memory.limit_in_bytes", "6000000000");
+  EXPECT_EQ(MemoryLimit(kMachine, "5:cpu:/x\n4:hugetlb,memory:/slurm/uid_1/step\n0::/\n", folder), 6'000'000'000u);
+  EXPECT_EQ(MemoryLimit(kMachine, "4:memory:/elsewhere\n", folder), kMachine);
+  EXPECT_EQ(MemoryLimit(kMachine, "no groups at all", folder), kMachine);
+  EXPECT_EQ(MemoryLimit(1000, "0::/user\n", folder), 1000u);
 }
 
 using ServiceNotifyTest = ProcessTest;

@@ -249,5 +249,12 @@ TEST_F(PosixDiskTest, ListOfManyNamesIsSorted) {
   EXPECT_EQ(disk_->List(root_).value(), names);
 }
 
+TEST_F(PosixDiskTest, NobodyGetsDirectIoWhereItIsSwitchedOff) {
+  const std::unique_ptr<PosixDisk> disk = MakePosixDisk({.engine = {}, .direct = false});
+  const auto file = disk->Open(root_ + "/f", {.direct = true, .writable = true, .create = true});
+  ASSERT_OK(file);
+  EXPECT_FALSE((*file)->direct());
+}
+
 }  // namespace
 }  // namespace cairn
