@@ -95,6 +95,7 @@ std::string DescribeRun(const admin::RunStatus& run, bool terminal) {
                         run.nranks(), run.newest_step());
   }
   if (run.provisional()) text += "  the prefix does not answer: this launch began without it\n";
+  if (run.hung_since_us() != 0) text += fmt::format("  the prefix hangs since {}\n", LocalTime(run.hung_since_us()));
   if (run.has_halt()) text += DescribeHalt(run.halt());
   if (run.has_rhythm()) text += DescribeRhythm(run.rhythm());
   for (const admin::FlushStatus& flush : run.flushes()) text += DescribeFlush(flush, terminal);

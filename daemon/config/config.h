@@ -28,7 +28,7 @@ struct Config {
     bool take = false;   // make another node's cache ours: --take-cache only, no key of the file
   } cache;
   struct Images {
-    std::uint64_t bytes_max = 0;       // 0: 25 % of memory
+    std::uint64_t bytes_max = 0;       // 0: 25 % of memory, or of what control groups leave of it
     std::uint64_t linger_ms = 600000;  // of the last checkpoint's image once its application is gone
   } image;
   struct Flush {
@@ -38,7 +38,8 @@ struct Config {
     std::uint32_t parallel = 2;     // datasets in flight
     std::uint64_t retry_ms_min = 1000;
     std::uint64_t retry_ms_max = 300000;
-    std::uint64_t follow_ms = 2000;  // growing outputs are looked at so often
+    std::uint64_t stalled_ms = 30000;  // a copy that has not got on for so long hangs, and holds no slot
+    std::uint64_t follow_ms = 2000;    // growing outputs are looked at so often
   } flush;
   // When cairn_need_checkpoint says yes; any of these that is set does. All 0: never.
   struct Checkpoint {

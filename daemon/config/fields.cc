@@ -44,7 +44,9 @@ const Field kFields[] = {
     {"cache.node", kText,
      "this node's name; a cache that was made under another name is refused without --take-cache; empty: the host name",
      CAIRN_TEXT_(cache.node)},
-    {"image.bytes_max", kSize, "shared memory for checkpoints on their way to the cache; 0: 25 % of the memory",
+    {"image.bytes_max", kSize,
+     "shared memory for checkpoints on their way to the cache; 0: 25 % of the memory, or of "
+     "what its control groups leave to the daemon",
      CAIRN_U64_(image.bytes_max)},
     {"image.linger", kDuration,
      "how long the last checkpoint's image stays in memory for a restart once its application is gone",
@@ -63,6 +65,10 @@ const Field kFields[] = {
      CAIRN_U64_(flush.retry_ms_min), 1, kDayMs},
     {"flush.retry_max", kDuration, "the longest pause between two tries; can be reloaded",
      CAIRN_U64_(flush.retry_ms_max), 1, kDayMs},
+    {"flush.stalled", kDuration,
+     "a flush that has not got on for so long hangs with its file system, and no longer counts for flush.parallel; can "
+     "be reloaded",
+     CAIRN_U64_(flush.stalled_ms), 1, kDayMs},
     {"flush.follow", kDuration,
      "how often the BP5 directories of an output begun with CAIRN_GROWING are looked at for complete steps; can be "
      "reloaded",

@@ -83,10 +83,14 @@ std::map<DatasetId, admin::DatasetRow> RowsOf(const Run& run) {
   return rows;
 }
 
-admin::RunStatus StatusOf(const Run& run) {
+admin::RunStatus StatusOf(const Run& run, const Context& context) {
   admin::RunStatus status;
   status.set_run(run.id.Hex());
   status.set_prefix(run.gate.path());
+  if (const auto since = run.gate.HungSince()) {
+    const auto hung = std::chrono::duration_cast<std::chrono::microseconds>(context.now() - *since);
+    status.set_hung_since_us(context.now_us() - hung.count());
+  }
   status.set_cache_folder(run.folder->path());
   if (const Launch* launch = run.ledger.newest()) {
     status.set_launch(launch->id);
@@ -180,7 +184,7 @@ admin::StatusReply AdminDesk::Status() const {
   reply.set_cache_bytes_max(room_.bytes_max());
   reply.set_image_bytes_used(images_.used());
   reply.set_image_bytes_max(images_.bytes_max());
-  for (const auto& [id, run] : runs_.all()) *reply.add_runs() = StatusOf(*run);
+  for (const auto& [id, run] : runs_.all()) *reply.add_runs() = StatusOf(*run, context_);
   for (const std::string& warning : context_.warnings->all()) reply.add_warnings(warning);
   return reply;
 }

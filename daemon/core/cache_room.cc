@@ -22,6 +22,31 @@ std::uint64_t CacheRoom::BytesOccupied() const {
   return occupied;
 }
 
+// " (dataset 3 of run heat, 20 bytes: goes once it is on the prefix; …)": the largest few.
+std::string CacheRoom::WhoStays(const std::vector<RunCache*>& order, const Leaving& leaving) const {
+  constexpr std::size_t kToldMax = 3;
+  std::vector<std::pair<std::uint64_t, std::string>> staying;
+  for (RunCache* owner : order) {
+    for (const DatasetFacts& facts : FactsOf(owner->ledger(), context_.config.flush)) {
+      const DatasetPtr dataset = owner->ledger().Get(facts.id);
+      if (facts.cache_bytes == 0 || std::ranges::find(leaving, std::pair(owner, dataset)) != leaving.end()) continue;
+      std::string_view what_frees = "goes once it is on the prefix";
+      if (facts.pinned) {
+        what_frees = "is pinned";
+      } else if (facts.in_prefix) {
+        what_frees = "is in use";
+      }
+      staying.emplace_back(facts.cache_bytes, fmt::format("dataset {} of run {}, {} bytes: {}", facts.id,
+                                                          owner->run_name(), facts.cache_bytes, what_frees));
+    }
+  }
+  std::ranges::sort(staying, std::greater());
+  std::vector<std::string> told;
+  for (std::size_t i = 0; i < std::min(kToldMax, staying.size()); ++i) told.push_back(staying[i].second);
+  if (staying.size() > kToldMax) told.push_back(fmt::format("and {} more", staying.size() - kToldMax));
+  return told.empty() ? "" : fmt::format(" ({})", fmt::join(told, "; "));
+}
+
 absl::StatusOr<CacheRoom::Room> CacheRoom::Find(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare) const {
   std::uint64_t used = BytesUsed();
   if (spare) used -= std::min(used, spare->bytes());
@@ -45,17 +70,18 @@ absl::StatusOr<CacheRoom::Room> CacheRoom::Find(RunCache& run, std::uint64_t byt
     for (DatasetFacts& dataset : facts) dataset.held |= owner == &run && spare && dataset.id == spare->id;
     for (DatasetId id : EvictForRoom(facts, missing)) leave(owner, id);
   }
-  // Then runs without an application give what they have once more on the prefix.
+  // Then what a run would restart from, if it is on the prefix as well: first those without an application.
+  std::ranges::stable_partition(order, [](const RunCache* owner) { return owner->ledger().over(); });
   for (RunCache* owner : order) {
     if (fits() || bytes > bytes_max_) break;
-    if (!owner->ledger().over()) continue;
-    const std::optional<DatasetId> last = EvictWhenOver(FactsOf(owner->ledger(), context_.config.flush));
-    if (!last || std::ranges::find(leaving, std::pair(owner, owner->ledger().Get(*last))) != leaving.end()) continue;
+    const std::optional<DatasetId> last = EvictNewest(FactsOf(owner->ledger(), context_.config.flush));
+    if (!last || (owner == &run && spare && *last == spare->id)) continue;
+    if (std::ranges::find(leaving, std::pair(owner, owner->ledger().Get(*last))) != leaving.end()) continue;
     leave(owner, *last);
   }
   if (!fits()) {
-    return ResourceExhausted("the cache {} is full: {} bytes are wanted, {} of {} are in use by what may not go",
-                             context_.config.cache.path, bytes, used, bytes_max_);
+    return ResourceExhausted("the cache {} is full: {} bytes are wanted, {} of {} are in use by what may not go{}",
+                             context_.config.cache.path, bytes, used, bytes_max_, WhoStays(order, leaving));
   }
   return room;
 }

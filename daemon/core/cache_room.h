@@ -6,6 +6,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,17 +31,21 @@ class CacheRoom {
   std::uint64_t BytesOccupied() const;
 
   // Room that can be had by evictions, until something else has changed.
+  using Leaving = std::vector<std::pair<RunCache*, DatasetPtr>>;
   struct Room {
-    std::vector<std::pair<RunCache*, DatasetPtr>> leaving;
+    Leaving leaving;
   };
-  // For `bytes` of `run`. The run that wants room gives way first. `spare`, if given, makes room by giving its files to
-  // what is to come. kResourceExhausted: the cache is full of what may not go.
+  // For `bytes` of `run`. The run that wants room gives way first; what runs would restart from goes last, and only if
+  // it is on the prefix. `spare`, if given, makes room by giving its files to what is to come. kResourceExhausted: the
+  // cache is full of what may not go; the message names the largest and what would free them.
   absl::StatusOr<Room> Find(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare = nullptr) const;
   static void Make(const Room& room);
   // Both. Nobody loses anything for what will not fit anyway.
   absl::Status Reserve(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare = nullptr);
 
  private:
+  std::string WhoStays(const std::vector<RunCache*>& order, const Leaving& leaving) const;
+
   const Context& context_;
   std::vector<RunCache*> runs_;
   std::uint64_t bytes_max_ = 0;

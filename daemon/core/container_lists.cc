@@ -52,14 +52,14 @@ void ContainerLists::Read(const SessionPtr& session, const Dataset& dataset, std
     source.file_bytes = catalogue.file(0).bytes();
   }
   context_.OnCache(
-      [&disk = context_.env.cache_disk, source]() -> ListPtr {
+      [&disk = context_.env.cache_disk, source]() -> absl::StatusOr<ListPtr> {
         if (source.path.empty()) return nullptr;
         const auto metadata = ReadMetadata(disk, source);
         return metadata.ok() ? ListOf(*metadata, /*restored=*/false) : nullptr;
       },
-      [this, session, then = std::move(then)](ListPtr list) {
+      [this, session, then = std::move(then)](const absl::StatusOr<ListPtr>& list) {
         RankList& known = lists_[session->rank];
-        if (known.launch != session->launch) known = {.launch = session->launch, .list = std::move(list)};
+        if (known.launch != session->launch) known = {.launch = session->launch, .list = list.value_or(nullptr)};
         then();
       });
 }

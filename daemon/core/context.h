@@ -66,10 +66,10 @@ struct Context {
   void OnCache(Work work, Then then) const {
     RunBlocking(env.pools.cache, env.loop, std::move(work), std::move(then));
   }
-  // It may hang for hours; nothing that needs only the cache waits for it.
+  // It may hang for hours; nothing that needs only the cache, or another prefix, waits for it. `path`: which prefix.
   template <typename Work, typename Then>
-  void OnPrefix(Work work, Then then) const {
-    RunBlocking(env.pools.prefix, env.loop, std::move(work), std::move(then));
+  void OnPrefix(const std::string& path, Work work, Then then) const {
+    RunBlocking(env.pools.prefix, path, env.loop, std::move(work), std::move(then));
   }
 };
 

@@ -18,6 +18,7 @@
 #include "daemon/core/run.h"
 #include "daemon/core/runs.h"
 #include "daemon/core/sessions.h"
+#include "storage/base/caught.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
 #include "storage/place/cache/node_identity.h"
@@ -76,6 +77,7 @@ class StrandCore final : public Core, private Connections {
   std::unique_ptr<Run> MakeRun(const RunId& run, const std::string& prefix_path, std::shared_ptr<CacheFolder> folder);
 
   void Dispatch(const Connection& given, const RequestPtr& request);
+  void DispatchFailed(const Connection& connection, const local::Request& request, const absl::Status& status);
   bool DispatchSaying(const SessionPtr& session, const RequestPtr& request);
   void DispatchInSession(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
   void DispatchWriting(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
@@ -106,7 +108,7 @@ StrandCore::StrandCore(const Config& config, const Environment& environment)
     : context_{.env = environment, .config = config, .warnings = &warnings_, .transfers = &transfers_},
       images_(context_, config.image.bytes_max),
       room_(context_),
-      slots_{.throttle = Throttle(config.flush.bytes_per_s)},
+      slots_(config.flush.bytes_per_s),
       runs_(context_, room_,
             [this](const RunId& run, const std::string& prefix_path, std::shared_ptr<CacheFolder> folder) {
               return MakeRun(run, prefix_path, std::move(folder));
@@ -164,7 +166,23 @@ void StrandCore::Attach(std::shared_ptr<Connection> connection) {
 
 void StrandCore::Receive(const std::shared_ptr<Connection>& connection, std::unique_ptr<local::Request> request) {
   // `connection` may count the request as in flight; calls, which may wait long, keep the plain pointer instead.
-  Post([this, connection, request = RequestPtr(std::move(request))] { Dispatch(*connection, request); });
+  Post([this, connection, request = RequestPtr(std::move(request))] {
+    const absl::Status status = Caught([&] { Dispatch(*connection, request); });
+    if (!status.ok()) DispatchFailed(*connection, *request, status);
+  });
+}
+
+void StrandCore::DispatchFailed(const Connection& connection, const local::Request& request,
+                                const absl::Status& status) {
+  const SessionPtr session = sessions_.Of(connection);
+  context_.Warn(fmt::format(
+      "{}: request {} of {} (pid {}) failed: {}", session ? "run " + session->run->name : std::string("no run yet"),
+      static_cast<int>(request.body_case()), connection.peer().program, connection.peer().pid, MessageOf(status)));
+  const auto at = attached_.find(&connection);
+  if (at == attached_.end()) return;
+  for (const std::weak_ptr<Call>& pending : at->second.calls) {
+    if (const CallPtr call = pending.lock(); call && call->number() == request.call()) call->Fail(status);
+  }
 }
 
 void StrandCore::Detach(const std::shared_ptr<Connection>& connection) {
@@ -363,7 +381,7 @@ void StrandCore::Quiesce(std::function<void(bool all_local)> done) {
 }
 
 void StrandCore::CheckQuiesced() {
-  if (on_quiesced_.empty() || slots_.copies + slots_.commits > 0 || AnyCaptured()) return;
+  if (on_quiesced_.empty() || slots_.copies() + slots_.commits > 0 || AnyCaptured()) return;
   if (quiesce_timer_ != 0) context_.loop().Cancel(std::exchange(quiesce_timer_, 0));
   EndQuiescing(/*all_local=*/true);
 }

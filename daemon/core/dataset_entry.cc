@@ -47,7 +47,7 @@ absl::StatusOr<DatasetPtr> DatasetEntry::Enter(const Session& session, const Wis
   return dataset;
 }
 
-// Nothing is changed yet. Files are not refused for what others hold.
+// Nothing is changed yet. For what fits nowhere in the cache there is the prefix, unless that hangs.
 absl::StatusOr<DatasetEntry::Place> DatasetEntry::PlaceFor(const Launch& launch, Rank rank,
                                                            const Ledger::BeginSpec& spec) {
   Place place;
@@ -55,11 +55,14 @@ absl::StatusOr<DatasetEntry::Place> DatasetEntry::PlaceFor(const Launch& launch,
   place.past_cache = may_bypass && given_.stores.TooLarge(launch, rank, spec);
   if (place.past_cache) return place;
   if (!spec.kind.files) place.spare = given_.cache.SpareFor(spec.bytes, launch.nranks);
-  auto room = given_.cache.FindRoom(spec.bytes, place.spare);
+  // Room for all ranks at once: a dataset of which only some fit would fail.
+  const std::uint64_t planned = spec.kind.files ? 0 : given_.stores.Planned(launch, rank, spec);
+  auto room = given_.cache.FindRoom(planned <= given_.cache.bytes_max() ? planned : spec.bytes, place.spare);
   if (room.ok()) {
     place.room = *std::move(room);
-  } else if (spec.kind.files && may_bypass) {
+  } else if (may_bypass) {
     place.past_cache = true;
+    place.spare = nullptr;
   } else {
     return room.status();
   }

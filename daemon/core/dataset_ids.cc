@@ -35,14 +35,15 @@ void DatasetIds::Ensure(std::function<void(absl::Status)> then) {
 
 // A block below an id that has become known meanwhile is of no use.
 void DatasetIds::Reserve(std::function<void(absl::Status)> then) {
-  context_.OnPrefix([prefix = gate_.prefix(), above = highest_] { return prefix->ReserveIds(above); },
-                    [this, launch = launch_, then = std::move(then)](const absl::StatusOr<IdBlock>& block) {
-                      if (!block.ok()) return then(block.status());
-                      if (launch != launch_) return then(absl::OkStatus());  // for one that is over: it is lost
-                      if (block->first <= highest_) return Reserve(then);
-                      (block_.count == 0 ? block_ : next_block_) = *block;
-                      then(absl::OkStatus());
-                    });
+  context_.OnPrefix(
+      gate_.path(), [prefix = gate_.prefix(), above = highest_] { return prefix->ReserveIds(above); },
+      [this, launch = launch_, then = std::move(then)](const absl::StatusOr<IdBlock>& block) {
+        if (!block.ok()) return then(block.status());
+        if (launch != launch_) return then(absl::OkStatus());  // for one that is over: it is lost
+        if (block->first <= highest_) return Reserve(then);
+        (block_.count == 0 ? block_ : next_block_) = *block;
+        then(absl::OkStatus());
+      });
 }
 
 absl::StatusOr<DatasetId> DatasetIds::Next() {
@@ -68,11 +69,12 @@ void DatasetIds::Return() {
   next_block_ = {};
   block_ = {.first = next, .count = 0, .number = 0};
   if (rest.count == 0 || !gate_.prefix()) return;
-  context_.OnPrefix([prefix = gate_.prefix(), rest] { return prefix->ReturnIds(rest); },
-                    [this](const absl::Status& status) {
-                      if (status.ok() || absl::IsAlreadyExists(status)) return;
-                      context_.Warn(fmt::format("run {}: ids are not returned: {}", run_name_, MessageOf(status)));
-                    });
+  context_.OnPrefix(
+      gate_.path(), [prefix = gate_.prefix(), rest] { return prefix->ReturnIds(rest); },
+      [this](const absl::Status& status) {
+        if (status.ok() || absl::IsAlreadyExists(status)) return;
+        context_.Warn(fmt::format("run {}: ids are not returned: {}", run_name_, MessageOf(status)));
+      });
 }
 
 }  // namespace cairn

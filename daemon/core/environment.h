@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 
+#include "daemon/core/lanes.h"
 #include "daemon/core/loop.h"
 #include "daemon/data/work_pool.h"
 #include "storage/io/disk.h"
@@ -30,13 +31,14 @@ struct Process {
   std::uint32_t pid = 0;
 };
 
-struct Pools {            // all borrowed
-  WorkPool& work;         // hashing, captures, restores from this node
-  WorkPool& far;          // captures and restores on the prefix: one that hangs holds up nothing on this node
-  BlockingPool& cache;    // work on the cache disk
-  BlockingPool& prefix;   // short work on the prefix, which may hang for hours
-  BlockingPool& flush;    // copies to the prefix
-  BlockingPool& growing;  // steps of growing outputs: one that hangs holds up no flush
+struct Pools {          // all borrowed
+  WorkPool& work;       // hashing, captures, restores from this node
+  WorkPool& far;        // captures and restores on the prefix: one that hangs holds up nothing on this node
+  BlockingPool& cache;  // work on the cache disk
+  // With a lane for each prefix, by its path: any of them may hang for hours.
+  Lanes& prefix;   // short work
+  Lanes& flush;    // copies
+  Lanes& growing;  // steps of growing outputs: one that hangs holds up no flush
 };
 
 struct Environment {

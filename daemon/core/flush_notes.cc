@@ -37,7 +37,7 @@ void FlushNotes::Update() {
     if (now != run) return FailedPrecondition("{}: the prefix is run {} now", prefix->path(), now.Hex());
     return file->Write(*prefix);
   };
-  context_.OnPrefix(std::move(write), [this](const absl::Status& status) {
+  context_.OnPrefix(gate_.path(), std::move(write), [this](const absl::Status& status) {
     writing_ = false;
     if (status.ok()) {
       failed_ = false;

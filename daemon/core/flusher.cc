@@ -63,11 +63,33 @@ void Flusher::DropWithoutCopy() {
   for (const JobPtr& job : dropped) End(*job);
 }
 
-std::uint32_t Flusher::FreeSlots() const {
+std::uint32_t FlushSlots::CopiesMoving(SteadyTime now, std::chrono::milliseconds stalled) {
+  std::uint32_t moving = 0;
+  for (auto& [progress, seen] : copies_) {
+    const std::uint64_t done = progress->bytes_done;
+    if (done != seen.bytes_done) seen = {.bytes_done = done, .since = now};
+    if (now < seen.since + stalled) ++moving;
+  }
+  return moving;
+}
+
+std::uint32_t Flusher::FreeSlots() {
   const auto in_flight = static_cast<std::uint32_t>(
       std::count_if(jobs_.begin(), jobs_.end(), [](const auto& item) { return item.second->in_flight(); }));
   const std::uint32_t parallel = context_.config.flush.parallel;
-  return parallel - std::min(parallel, std::max(given_.slots.copies, in_flight));
+  const std::uint32_t taken = std::max(given_.slots.CopiesMoving(context_.now(), stalled()), in_flight);
+  if (taken >= parallel && in_flight < parallel) PlanWhenOneHangs();
+  return parallel - std::min(parallel, taken);
+}
+
+// Others have the slots, and may keep them for hours.
+void Flusher::PlanWhenOneHangs() {
+  if (looking_again_ || context_.quiescing()) return;
+  looking_again_ = true;
+  context_.loop().After(stalled(), [this] {
+    looking_again_ = false;
+    reports_.look_again();
+  });
 }
 
 void Flusher::Want(DatasetId id) {
@@ -116,7 +138,7 @@ void Flusher::Copy(const JobPtr& job) {
   job->progress->bytes_done = 0;
   job->descriptor = DescriptorOf(dataset, true);
   job->catalogues = CataloguesOf(dataset);
-  ++given_.slots.copies;
+  given_.slots.CopyBegins(job->progress, context_.now());
   ++job->tries;
   if (given_.record.Begun(dataset.id)) given_.record.Store();
   auto copy = [this, job, folder = given_.folder->DatasetPath(dataset.id), file = given_.flush_file,
@@ -131,12 +153,12 @@ void Flusher::Copy(const JobPtr& job) {
     });
     return result;
   };
-  RunBlocking(context_.env.pools.flush, context_.loop(), std::move(copy),
+  RunBlocking(context_.env.pools.flush, given_.gate.path(), context_.loop(), std::move(copy),
               [this, job](StepResult result) { CopyEnded(job, std::move(result)); });
 }
 
 void Flusher::CopyEnded(const JobPtr& job, StepResult result) {
-  --given_.slots.copies;
+  given_.slots.CopyEnds(job->progress);
   result.outcome.status = result.visited.status;
   TakeFindings(*job, result);
   if (!result.outcome.status.ok()) {
@@ -186,7 +208,7 @@ void Flusher::Commit(const JobPtr& job, const std::shared_ptr<PrefixGate::Lease>
     return result;
   };
   auto go = [this, job, lease, commit] {
-    context_.OnPrefix(commit, [this, job, lease](StepResult result) {
+    context_.OnPrefix(given_.gate.path(), commit, [this, job, lease](StepResult result) {
       CommitEnded(job, std::move(result));
       lease->End();
     });

@@ -31,10 +31,27 @@
 
 namespace cairn {
 
-// What the flushes of all runs share.
-struct FlushSlots {
-  std::uint32_t copies = 0, commits = 0;  // under way
+// What the flushes of all runs share. Copies to a file system that hangs hold no slot of the others.
+class FlushSlots {
+ public:
+  explicit FlushSlots(std::uint64_t bytes_per_s) : throttle(bytes_per_s) {}
+
+  using Progress = std::shared_ptr<const TransferProgress>;
+  void CopyBegins(const Progress& progress, SteadyTime now) { copies_[progress] = {.bytes_done = 0, .since = now}; }
+  void CopyEnds(const Progress& progress) { copies_.erase(progress); }
+  std::uint32_t copies() const { return static_cast<std::uint32_t>(copies_.size()); }
+  // Those that have got on within `stalled`.
+  std::uint32_t CopiesMoving(SteadyTime now, std::chrono::milliseconds stalled);
+
+  std::uint32_t commits = 0;  // under way
   Throttle throttle;
+
+ private:
+  struct Seen {
+    std::uint64_t bytes_done = 0;
+    SteadyTime since;
+  };
+  std::map<Progress, Seen> copies_;
 };
 
 class Flusher {
@@ -97,10 +114,13 @@ class Flusher {
   struct StepResult {
     PrefixGate::Visited visited;
     FlushOutcome outcome;
+    void FailWith(absl::Status why) { visited.status = std::move(why); }
   };
 
   void DropWithoutCopy();
-  std::uint32_t FreeSlots() const;
+  std::uint32_t FreeSlots();
+  void PlanWhenOneHangs();
+  std::chrono::milliseconds stalled() const { return std::chrono::milliseconds(context_.config.flush.stalled_ms); }
   void Copy(const JobPtr& job);
   void CopyEnded(const JobPtr& job, StepResult result);
   void Commit(const JobPtr& job, const std::shared_ptr<PrefixGate::Lease>& lease);
@@ -117,6 +137,7 @@ class Flusher {
   const Given given_;
   const Reports reports_;
   std::map<DatasetId, JobPtr> jobs_;
+  bool looking_again_ = false;
 };
 
 }  // namespace cairn

@@ -118,8 +118,10 @@ void Growing::Find(const DatasetPtr& dataset) {
   for (const auto& [name, directory] : growth.directories) known.insert(name);
   context_.OnCache(
       [&disk = context_.env.cache_disk, folder = given_.cache->DatasetPath(id), places = std::move(places),
-       known = std::move(known)] { return FindNew(disk, folder, places, known); },
-      [this, dataset, lease = given_.folders.Lease(id)](const std::set<std::string>& found) { Found(dataset, found); });
+       known = std::move(known)]() -> absl::StatusOr<std::set<std::string>> {
+        return FindNew(disk, folder, places, known);
+      },
+      [this, dataset, lease = given_.folders.Lease(id)](const auto& found) { Found(dataset, found); });
 }
 
 // Does another output of the run have the place, whose steps are not yet committed or closed?
@@ -155,10 +157,14 @@ std::shared_ptr<bpdir::Follower> Growing::MakeFollower(DatasetId id, const std::
       });
 }
 
-void Growing::Found(const DatasetPtr& dataset, const std::set<std::string>& found) {
+void Growing::Found(const DatasetPtr& dataset, const absl::StatusOr<std::set<std::string>>& found) {
   const DatasetId id = dataset->id;
   Growth& growth = growing_[id];
-  for (const std::string& name : found) {
+  if (!found.ok()) {
+    TellOnce(id, found.status(), &growth.error);
+    return Worked(id);
+  }
+  for (const std::string& name : *found) {
     if (growth.directories.contains(name) || IsTaken(id, name)) continue;
     growth.directories[name].follower = MakeFollower(id, name, growth.progress);
   }
@@ -197,7 +203,7 @@ void Growing::TakePlaces(const DatasetPtr& dataset, const std::shared_ptr<Prefix
     return taken;
   };
   // Commits of the run wait for this: it must not wait itself for the steps of other runs.
-  context_.OnPrefix(std::move(place),
+  context_.OnPrefix(given_.gate.path(), std::move(place),
                     [this, dataset, lease](const PlacesTaken& taken) { PlacesAreTaken(dataset, lease, taken); });
 }
 
@@ -234,7 +240,7 @@ void Growing::Step(const DatasetPtr& dataset) {
     });
     return stepped;
   };
-  RunBlocking(context_.env.pools.growing, context_.env.loop, std::move(step),
+  RunBlocking(context_.env.pools.growing, given_.gate.path(), context_.env.loop, std::move(step),
               [this, id, lease = given_.folders.Lease(id)](const Stepped& stepped) { StepEnded(id, stepped); });
 }
 
@@ -318,7 +324,7 @@ void Growing::Close(DatasetId id) {
     });
   };
   // Commits of the run wait for this, as for TakePlaces.
-  context_.OnPrefix(std::move(close), [this, id, lease](const PrefixGate::Visited& visited) {
+  context_.OnPrefix(given_.gate.path(), std::move(close), [this, id, lease](const PrefixGate::Visited& visited) {
     growing_[id].working = false;
     given_.gate.VisitEnded(visited);
     TellOnce(id, visited.status, &growing_[id].error);

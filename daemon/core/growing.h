@@ -102,10 +102,12 @@ class Growing {
     std::vector<DatasetId> withdrawn;
     std::vector<std::string> warnings;
     std::set<std::string> names, too_late;
+    void FailWith(absl::Status why) { visited.status = std::move(why); }
   };
   struct Stepped {
     PrefixGate::Visited visited;
     std::map<std::string, absl::Status> directories;
+    void FailWith(absl::Status why) { visited.status = std::move(why); }
   };
 
   bool IsPlaced(DatasetId id, const std::string& name) const;
@@ -114,7 +116,7 @@ class Growing {
   void LookAtAll();
   void LookAt(DatasetId id);
   void Find(const DatasetPtr& dataset);
-  void Found(const DatasetPtr& dataset, const std::set<std::string>& found);
+  void Found(const DatasetPtr& dataset, const absl::StatusOr<std::set<std::string>>& found);
   bool IsTaken(DatasetId id, const std::string& name) const;
   std::shared_ptr<bpdir::Follower> MakeFollower(DatasetId id, const std::string& name,
                                                 std::shared_ptr<TransferProgress> progress) const;

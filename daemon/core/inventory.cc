@@ -383,28 +383,30 @@ void Inventory::Describe(const DatasetPtr& dataset, std::function<void(absl::Sta
   auto [under_way, first] = describing_.try_emplace(dataset->id);
   under_way->second.push_back(std::move(then));
   if (!first) return;
-  context_.OnPrefix([prefix = given_.gate.prefix(), id = dataset->id] { return prefix->Catalogues(id); },
-                    [this, dataset](const absl::StatusOr<std::vector<catalogue::Catalogue>>& catalogues) {
-                      absl::Status status = catalogues.status();
-                      if (status.ok() && catalogues->size() != dataset->parts.size()) {
-                        status = DataLoss("dataset {}: {} catalogues of {} ranks", dataset->id, catalogues->size(),
-                                          dataset->parts.size());
-                      }
-                      if (status.ok()) given_.ledger.Described(*dataset, *catalogues);
-                      const auto waiting = std::move(describing_.extract(dataset->id).mapped());
-                      for (const auto& told : waiting) told(status);
-                    });
+  context_.OnPrefix(
+      given_.gate.path(), [prefix = given_.gate.prefix(), id = dataset->id] { return prefix->Catalogues(id); },
+      [this, dataset](const absl::StatusOr<std::vector<catalogue::Catalogue>>& catalogues) {
+        absl::Status status = catalogues.status();
+        if (status.ok() && catalogues->size() != dataset->parts.size()) {
+          status =
+              DataLoss("dataset {}: {} catalogues of {} ranks", dataset->id, catalogues->size(), dataset->parts.size());
+        }
+        if (status.ok()) given_.ledger.Described(*dataset, *catalogues);
+        const auto waiting = std::move(describing_.extract(dataset->id).mapped());
+        for (const auto& told : waiting) told(status);
+      });
 }
 
 // --- What SCR is told ---
 
 void Inventory::Mark(DatasetId id, absl::Status (Prefix::*mark)(DatasetId), std::function<void()> then) {
   if (!given_.gate.prefix()) return then();
-  context_.OnPrefix([prefix = given_.gate.prefix(), mark, id] { return (prefix.get()->*mark)(id); },
-                    [this, id, then = std::move(then)](const absl::Status& status) {
-                      if (!status.ok()) context_.Warn(fmt::format("dataset {}: {}", id, MessageOf(status)));
-                      then();
-                    });
+  context_.OnPrefix(
+      given_.gate.path(), [prefix = given_.gate.prefix(), mark, id] { return (prefix.get()->*mark)(id); },
+      [this, id, then = std::move(then)](const absl::Status& status) {
+        if (!status.ok()) context_.Warn(fmt::format("dataset {}: {}", id, MessageOf(status)));
+        then();
+      });
 }
 
 void Inventory::MarkFailed(DatasetId id) {

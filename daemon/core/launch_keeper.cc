@@ -64,17 +64,18 @@ LaunchKeeper::Confirm LaunchKeeper::MakeConfirm() const {
 
 void LaunchKeeper::ConfirmNow() {
   if (context_.quiescing() || given_.gate.replaced() || !given_.gate.writable()) return RenewLater();
-  context_.OnPrefix([prefix = given_.gate.prefix(), confirm = MakeConfirm()] { return confirm(*prefix); },
-                    [this](const absl::StatusOr<std::vector<ConfirmedLaunch>>& confirmed) {
-                      if (confirmed.ok()) return TellConfirmed(*confirmed);
-                      if (!std::exchange(failed_, true)) {
-                        context_.Warn(
-                            fmt::format("run {}: a launch that began without the prefix is not made there "
-                                        "yet: {}",
-                                        given_.run_name, MessageOf(confirmed.status())));
-                      }
-                      RenewLater();
-                    });
+  context_.OnPrefix(
+      given_.gate.path(), [prefix = given_.gate.prefix(), confirm = MakeConfirm()] { return confirm(*prefix); },
+      [this](const absl::StatusOr<std::vector<ConfirmedLaunch>>& confirmed) {
+        if (confirmed.ok()) return TellConfirmed(*confirmed);
+        if (!std::exchange(failed_, true)) {
+          context_.Warn(
+              fmt::format("run {}: a launch that began without the prefix is not made there "
+                          "yet: {}",
+                          given_.run_name, MessageOf(confirmed.status())));
+        }
+        RenewLater();
+      });
 }
 
 void LaunchKeeper::TellConfirmed(const std::vector<ConfirmedLaunch>& confirmed) {
@@ -120,15 +121,16 @@ void LaunchKeeper::LookForNewest() {
   if (launch_) return Renew();
   if (looking_ || !given_.gate.writable()) return;
   looking_ = true;
-  context_.OnPrefix([prefix = given_.gate.prefix()] { return prefix->NewestLaunch(); },
-                    [this](const absl::StatusOr<std::optional<LaunchRecord>>& newest) {
-                      looking_ = false;
-                      if (!newest.ok()) {
-                        return context_.Warn(
-                            fmt::format("run {}: its newest launch: {}", given_.run_name, MessageOf(newest.status())));
-                      }
-                      if (!launch_ && *newest) Found(**newest);
-                    });
+  context_.OnPrefix(
+      given_.gate.path(), [prefix = given_.gate.prefix()] { return prefix->NewestLaunch(); },
+      [this](const absl::StatusOr<std::optional<LaunchRecord>>& newest) {
+        looking_ = false;
+        if (!newest.ok()) {
+          return context_.Warn(
+              fmt::format("run {}: its newest launch: {}", given_.run_name, MessageOf(newest.status())));
+        }
+        if (!launch_ && *newest) Found(**newest);
+      });
 }
 
 void LaunchKeeper::Found(const LaunchRecord& newest) {
@@ -180,29 +182,31 @@ void LaunchKeeper::Renew() {
     CAIRN_RETURN_IF_ERROR(prefix->WriteLease(next));
     return next;
   };
-  context_.OnPrefix(std::move(write), [this, began = context_.now(), next](const absl::StatusOr<LeaseRecord>& written) {
-    // A launch may have begun since: then this says nothing of its lease.
-    if (launch_ && launch_->id == next.launch) Written(began, written);
-    LookForNewer(next.launch, written);
-  });
+  context_.OnPrefix(given_.gate.path(), std::move(write),
+                    [this, began = context_.now(), next](const absl::StatusOr<LeaseRecord>& written) {
+                      // A launch may have begun since: then this says nothing of its lease.
+                      if (launch_ && launch_->id == next.launch) Written(began, written);
+                      LookForNewer(next.launch, written);
+                    });
 }
 
 // On its own, after the lease: what others read there counts here from then on, even if the prefix hangs just now.
 void LaunchKeeper::LookForNewer(LaunchId launch, const absl::StatusOr<LeaseRecord>& written) {
-  context_.OnPrefix([prefix = given_.gate.prefix(), launch] { return prefix->LaunchAfter(launch); },
-                    [this, launch, written](const absl::StatusOr<std::optional<LaunchRecord>>& newer) {
-                      working_ = false;
-                      if (!newer.ok()) WarnOnce(newer.status());
-                      if (newer.ok() && written.ok()) failed_ = false;
-                      const bool shut_out = newer.ok() && *newer;
-                      // One of this daemon's own is entered when it is made.
-                      if (shut_out && !IsOurs(context_, **newer)) Found(**newer);
-                      if (std::exchange(again_, false)) return Renew();
-                      const bool current = launch_ && launch_->id == launch;
-                      const bool ended = written.ok() && written->state == State::kEnded;
-                      // Whose launch is over, or not the newest, has no lease to keep.
-                      if (current && !shut_out && !ended) RenewLater();
-                    });
+  context_.OnPrefix(
+      given_.gate.path(), [prefix = given_.gate.prefix(), launch] { return prefix->LaunchAfter(launch); },
+      [this, launch, written](const absl::StatusOr<std::optional<LaunchRecord>>& newer) {
+        working_ = false;
+        if (!newer.ok()) WarnOnce(newer.status());
+        if (newer.ok() && written.ok()) failed_ = false;
+        const bool shut_out = newer.ok() && *newer;
+        // One of this daemon's own is entered when it is made.
+        if (shut_out && !IsOurs(context_, **newer)) Found(**newer);
+        if (std::exchange(again_, false)) return Renew();
+        const bool current = launch_ && launch_->id == launch;
+        const bool ended = written.ok() && written->state == State::kEnded;
+        // Whose launch is over, or not the newest, has no lease to keep.
+        if (current && !shut_out && !ended) RenewLater();
+      });
 }
 
 void LaunchKeeper::Written(SteadyTime began, const absl::StatusOr<LeaseRecord>& written) {

@@ -1,5 +1,8 @@
 #include "daemon/core/loop.h"
 
+#include <absl/cleanup/cleanup.h>
+#include <spdlog/spdlog.h>
+
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -9,7 +12,9 @@
 #include <thread>
 #include <unordered_map>
 
+#include "storage/base/caught.h"
 #include "storage/base/check.h"
+#include "storage/base/status.h"
 
 namespace cairn {
 namespace {
@@ -18,7 +23,7 @@ namespace asio = boost::asio;
 
 class ThreadLoop : public Loop {
  public:
-  ThreadLoop() : guard_(asio::make_work_guard(context_)), thread_([this] { context_.run(); }) {}
+  ThreadLoop() : guard_(asio::make_work_guard(context_)), thread_([this] { RunJobs(); }) {}
   ~ThreadLoop() override { Stop(); }
 
   void Post(std::function<void()> job) override { asio::post(context_, std::move(job)); }
@@ -45,8 +50,8 @@ class ThreadLoop : public Loop {
     CAIRN_CHECK(!InStrand());
     std::promise<void> ran;
     Post([&] {
+      const auto tell = absl::MakeCleanup([&ran] { ran.set_value(); });
       job();
-      ran.set_value();
     });
     ran.get_future().wait();
   }
@@ -58,6 +63,15 @@ class ThreadLoop : public Loop {
   }
 
  private:
+  // Whatever throws fails its own step: what waits for it ends by its deadline, and the other runs go on.
+  void RunJobs() {
+    for (;;) {
+      const absl::Status status = Caught([this] { context_.run(); });
+      if (status.ok()) return;
+      spdlog::error("a step of the core failed: {}", MessageOf(status));
+    }
+  }
+
   // The hint is not 1: then what the strand posts to itself would wait behind what others post after it.
   asio::io_context context_{2};
   asio::executor_work_guard<asio::io_context::executor_type> guard_;
@@ -70,7 +84,12 @@ class ThreadPool : public BlockingPool {
  public:
   explicit ThreadPool(std::size_t threads) : pool_(threads) {}
   ~ThreadPool() override { pool_.join(); }
-  void Post(std::function<void()> job) override { asio::post(pool_, std::move(job)); }
+  void Post(std::function<void()> job) override {
+    asio::post(pool_, [job = std::move(job)] {
+      const absl::Status status = Caught(job);
+      if (!status.ok()) spdlog::error("a job of the core failed: {}", MessageOf(status));
+    });
+  }
 
  private:
   asio::thread_pool pool_;

@@ -9,6 +9,8 @@
 #include <memory>
 #include <utility>
 
+#include "storage/base/caught.h"
+
 namespace cairn {
 
 // The strand. Post from any thread; everything posted runs on one thread, in order, never inside the call. It tells no
@@ -39,14 +41,19 @@ class BlockingPool {
 };
 std::unique_ptr<BlockingPool> MakeBlockingPool(std::size_t threads);
 
-// Runs `work` on the pool and hands its result to `then` on the strand.
+// Runs `work` on the pool and hands its result to `then` on the strand. What throws there is a result that has failed
+// (storage/base/caught.h).
+template <typename Work, typename Then>
+auto ThenOnStrand(Loop& loop, Work work, Then then) {
+  return [&loop, work = std::move(work), then = std::move(then)]() mutable {
+    // A function object must be copyable: results such as unique_ptr travel in a shared one.
+    auto result = std::make_shared<decltype(work())>(Caught(work));
+    loop.Post([result, then = std::move(then)]() mutable { then(std::move(*result)); });
+  };
+}
 template <typename Work, typename Then>
 void RunBlocking(BlockingPool& pool, Loop& loop, Work work, Then then) {
-  pool.Post([&loop, work = std::move(work), then = std::move(then)]() mutable {
-    // A function object must be copyable: results such as unique_ptr travel in a shared one.
-    auto result = std::make_shared<decltype(work())>(work());
-    loop.Post([result, then = std::move(then)]() mutable { then(std::move(*result)); });
-  });
+  pool.Post(ThenOnStrand(loop, std::move(work), std::move(then)));
 }
 
 }  // namespace cairn

@@ -107,7 +107,8 @@ void Openings::Prepare(const OpeningPtr& opening) {
     opening->patience = 0;
     DoesNotAnswer(opening);
   });
-  context_.OnPrefix(Preparation(context_, opening->open.prefix(), opening->open.observer(), runs_.Known()),
+  context_.OnPrefix(opening->open.prefix(),
+                    Preparation(context_, opening->open.prefix(), opening->open.observer(), runs_.Known()),
                     [this, opening](const PreparedPtr& prepared) {
                       opening->prepared = prepared;
                       Answers(opening);
@@ -399,14 +400,15 @@ void Openings::MakeLaunch(const OpeningPtr& opening, Run& run) {
         return made;
       };
   making_.try_emplace(run.id);
-  context_.OnPrefix(std::move(make), [this, opening, &run, had = std::move(before.had)](const Made& made) {
-    if (made.status.ok()) {
-      Warn(made.look.warnings);
-      run.ids.Begin(made.ids);
-      run.inventory.AdoptSince(made.look, had);
-    }
-    LaunchMade(opening, run, made);
-  });
+  context_.OnPrefix(run.gate.path(), std::move(make),
+                    [this, opening, &run, had = std::move(before.had)](const Made& made) {
+                      if (made.status.ok()) {
+                        Warn(made.look.warnings);
+                        run.ids.Begin(made.ids);
+                        run.inventory.AdoptSince(made.look, had);
+                      }
+                      LaunchMade(opening, run, made);
+                    });
 }
 
 void Openings::LaunchMade(const OpeningPtr& opening, Run& run, const Made& made) {
@@ -444,14 +446,17 @@ void Openings::Admit(const OpeningPtr& opening, Run& run, const Launch& launch) 
 void Openings::Observe(const OpeningPtr& opening, Run& run) {
   if (opening->looked || HasLaunch(run)) return AdmitObserver(opening, run);
   Inventory::Known before = run.inventory.WhatIsKnown();
-  context_.OnPrefix([prefix = run.gate.prefix(), known = std::move(before.known),
-                     cached = std::move(before.cached)] { return LookAtPrefix(*prefix, known, cached); },
-                    [this, opening, &run, had = std::move(before.had)](const absl::StatusOr<PrefixLook>& look) {
-                      if (!look.ok()) return Fail(opening, look.status());
-                      Warn(look->warnings);
-                      if (!HasLaunch(run)) run.inventory.AdoptSince(*look, had);
-                      AdmitObserver(opening, run);
-                    });
+  context_.OnPrefix(
+      run.gate.path(),
+      [prefix = run.gate.prefix(), known = std::move(before.known), cached = std::move(before.cached)] {
+        return LookAtPrefix(*prefix, known, cached);
+      },
+      [this, opening, &run, had = std::move(before.had)](const absl::StatusOr<PrefixLook>& look) {
+        if (!look.ok()) return Fail(opening, look.status());
+        Warn(look->warnings);
+        if (!HasLaunch(run)) run.inventory.AdoptSince(*look, had);
+        AdmitObserver(opening, run);
+      });
 }
 
 bool Openings::HasLaunch(const Run& run) const {

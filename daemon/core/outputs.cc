@@ -147,13 +147,16 @@ void Outputs::CheckDirectory(const WriterPtr& writer, const std::string& name, s
   const std::size_t slash = name.rfind('/');
   const std::string directory = slash == std::string::npos ? "" : name.substr(0, slash);
   if (directory.empty() || writer->checked.contains(directory) || !given_.gate.prefix()) return then(absl::OkStatus());
-  context_.OnPrefix([&disk = context_.env.prefix_disk, path = given_.gate.path(),
-                     directory] { return RealDirectory(disk, path, directory).status(); },
-                    [writer, directory, then = std::move(then)](const absl::Status& status) {
-                      if (absl::IsFailedPrecondition(status)) return then(status);
-                      writer->checked.insert(directory);
-                      then(absl::OkStatus());
-                    });
+  context_.OnPrefix(
+      given_.gate.path(),
+      [&disk = context_.env.prefix_disk, path = given_.gate.path(), directory] {
+        return RealDirectory(disk, path, directory).status();
+      },
+      [writer, directory, then = std::move(then)](const absl::Status& status) {
+        if (absl::IsFailedPrecondition(status)) return then(status);
+        writer->checked.insert(directory);
+        then(absl::OkStatus());
+      });
 }
 
 void Outputs::RouteInStore(const WriterPtr& writer, const std::shared_ptr<Call>& call, const std::string& name,
@@ -298,18 +301,17 @@ void Outputs::StoreFiles(const WriterPtr& writer, Rank rank, ListedFiles listed)
                                       RoutedNames::kFilesMax));
   }
   // On the prefix that may last: it is done where flushes are.
-  BlockingPool& pool = dataset->kind.past_cache ? context_.env.pools.flush : context_.env.pools.cache;
-  RunBlocking(
-      pool, context_.env.loop,
-      [store = given_.stores.Of(*dataset), listed = std::move(listed), catalogue = CatalogueOf(*dataset, rank)] {
-        return SumAndCommit(*store, listed, catalogue);
-      },
-      [this, writer, dataset, rank](absl::StatusOr<catalogue::Catalogue> done) {
-        writer->lease = nullptr;
-        if (!given_.ledger.Has(dataset)) return;
-        if (done.ok()) return given_.completion.Stored(dataset, rank, *std::move(done));
-        Fail(*dataset, fmt::format("rank {}: {}", rank, MessageOf(done.status())));
-      });
+  auto sum = [store = given_.stores.Of(*dataset), listed = std::move(listed), catalogue = CatalogueOf(*dataset, rank)] {
+    return SumAndCommit(*store, listed, catalogue);
+  };
+  auto summed = [this, writer, dataset, rank](absl::StatusOr<catalogue::Catalogue> done) {
+    writer->lease = nullptr;
+    if (!given_.ledger.Has(dataset)) return;
+    if (done.ok()) return given_.completion.Stored(dataset, rank, *std::move(done));
+    Fail(*dataset, fmt::format("rank {}: {}", rank, MessageOf(done.status())));
+  };
+  if (!dataset->kind.past_cache) return context_.OnCache(std::move(sum), std::move(summed));
+  RunBlocking(context_.env.pools.flush, given_.gate.path(), context_.env.loop, std::move(sum), std::move(summed));
 }
 
 catalogue::Catalogue Outputs::CatalogueOf(const Dataset& dataset, Rank rank) const {

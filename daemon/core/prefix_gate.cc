@@ -30,6 +30,14 @@ void PrefixGate::Reached(const std::shared_ptr<Prefix>& prefix, const std::strin
   read_only_ = read_only;
 }
 
+std::optional<SteadyTime> PrefixGate::HungSince() const {
+  constexpr std::chrono::seconds kLong(5);
+  const auto busy = context_.env.pools.prefix.BusySince();
+  const auto since = busy.find(path_);
+  if (since == busy.end() || context_.now() < since->second + kLong) return std::nullopt;
+  return since->second;
+}
+
 void PrefixGate::Replaced(const RunId& by) {
   if (std::exchange(replaced_, true)) return;
   context_.Warn(fmt::format("{}: the prefix was made anew as run {}; run {} is history", path_, by.Hex(), run_.Hex()));

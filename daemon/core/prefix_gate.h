@@ -35,6 +35,8 @@ class PrefixGate {
   const std::shared_ptr<Prefix>& prefix() const { return prefix_; }  // null: gone or not reached yet
   bool writable() const { return prefix_ && !read_only_; }
   bool usable() const { return prefix_ && !replaced_; }
+  // Since when something has been waiting for it, if that is longer than any answer takes.
+  std::optional<SteadyTime> HungSince() const;
   absl::Status OutOfReach() const;
   // An opening has reached it, at `path`, resolved: it may have been renamed. An observer may have been the first,
   // where nothing can be written.

@@ -47,6 +47,7 @@ void Removals::RemoveNow(const DatasetPtr& dataset, LaunchId committer, std::fun
   ledger_.RemovalBegan(*dataset);
   record_.Store();
   context_.OnPrefix(
+      gate_.path(),
       [prefix = gate_.prefix(), id = dataset->id, committer,
        catalogues = std::move(catalogues)]() mutable -> absl::Status {
         if (catalogues.empty()) {
@@ -96,6 +97,7 @@ void Removals::RemoveTooLate(DatasetId id, std::vector<catalogue::Catalogue> cat
   const auto lease = gate_.TryTake(Change::kRemoveFiles);
   if (!lease) return gate_.WhenFree([this, id, catalogues] { RemoveTooLate(id, catalogues); });
   context_.OnPrefix(
+      gate_.path(),
       [&disk = context_.env.prefix_disk, prefix = gate_.prefix(), id,
        leftovers = Leftovers{.known = std::move(catalogues)}] {
         return RemoveUnfinished(disk, *prefix, id, leftovers);
@@ -124,6 +126,7 @@ void Removals::Tidy() {
   if (!lease) return gate_.WhenFree([this] { Tidy(); });
   for (DatasetId id : left) record_.Settled(id);
   context_.OnPrefix(
+      gate_.path(),
       [&disk = context_.env.prefix_disk, prefix = gate_.prefix(),
        left]() mutable -> absl::StatusOr<std::set<DatasetId>> {
         CAIRN_ASSIGN_OR_RETURN(const PrefixContents there, prefix->Contents());

@@ -15,6 +15,7 @@ absl::StatusOr<ChosenCopies> RestoreCopies::Choose(RestoreGroup& group, const st
     if (one.bytes > 0) ranks.insert(one.rank);
   }
   ChosenCopies chosen;
+  chosen.prefix = given_.gate.path();
   for (Rank from : ranks) {
     const catalogue::Catalogue& catalogue = group.dataset->parts[from].catalogue;
     if (catalogue.file_size() != 1) {

@@ -79,7 +79,7 @@ void RestoreFiles::VerifyOnPrefix(const RestoreGroupPtr& group) {
     }
     return verified;
   };
-  context_.OnPrefix(std::move(verify), [this, group](const Verified& verified) {
+  context_.OnPrefix(given_.gate.path(), std::move(verify), [this, group](const Verified& verified) {
     if (group->ended) return given_.waits.Changed();
     if (verified.status.ok()) return on_end_(group, absl::OkStatus());
     given_.copies.FoundBad(*group, verified.rank, Tier::kPrefix, verified.status);

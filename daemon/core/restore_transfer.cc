@@ -71,7 +71,7 @@ void RestoreTransfer::Find(ChosenCopies copies, std::vector<Wanted> wanted, bool
   };
   auto found = [self = shared_from_this()](Found result) { self->PiecesFound(std::move(result)); };
   if (copies_.far()) {
-    context_.OnPrefix(std::move(find), std::move(found));
+    context_.OnPrefix(copies_.prefix, std::move(find), std::move(found));
   } else {
     context_.OnCache(std::move(find), std::move(found));
   }

@@ -32,6 +32,7 @@ struct ChosenCopies {
   std::vector<RestoreSource> sources;
   std::vector<Rank> ranks;  // whose file it is
   std::vector<Tier> tiers;
+  std::string prefix;  // whose lane reads those that are there
 
   bool far() const;      // some are on the prefix
   Tier weakest() const;  // kNone: nothing is read
@@ -68,6 +69,7 @@ class RestoreTransfer : public std::enable_shared_from_this<RestoreTransfer> {
     std::uint64_t image_bytes = 0;
     ListPtr list;
     std::size_t bad = 0;
+    void FailWith(absl::Status why) { pieces = std::move(why); }
   };
   void PiecesFound(Found found);
   void ImageCame(absl::StatusOr<std::shared_ptr<Image>> image);

@@ -193,7 +193,7 @@ void RunCache::StartRefetch(const DatasetPtr& dataset) {
     if (!refetched.status.ok()) cache->Remove(begun.id).IgnoreError();  // without COMPLETE the next start removes it
     return refetched;
   };
-  context_.OnPrefix(std::move(fetch), [this, dataset](const Refetched& refetched) {
+  context_.OnPrefix(given_.gate.path(), std::move(fetch), [this, dataset](const Refetched& refetched) {
     given_.ledger.ReadEnded(*dataset);
     if (refetched.status.ok()) {
       given_.ledger.Refetched(*dataset);

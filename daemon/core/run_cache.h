@@ -59,6 +59,7 @@ class RunCache {
   RunCache(const RunCache&) = delete;
 
   const Ledger& ledger() const { return given_.ledger; }
+  const std::string& run_name() const { return given_.run_name; }
   CacheFolder& folder() { return *given_.cache; }
   std::uint64_t BytesUsed() const;  // CacheRoom's
   std::uint64_t BytesOccupied() const;

@@ -60,12 +60,14 @@ void Runs::TellApart(const std::string& prefix_path) {
   const auto lived_there = [&](const auto& item) { return item.second->gate.path() == prefix_path; };
   if (std::count_if(runs_.begin(), runs_.end(), lived_there) < 2) return;
   context_.OnPrefix(
-      [&disk = context_.env.prefix_disk, prefix_path] {
-        const auto prefix = Prefix::OpenReadOnly(disk, prefix_path);
-        return prefix.ok() ? (*prefix)->run() : RunId();
+      prefix_path,
+      [&disk = context_.env.prefix_disk, prefix_path]() -> absl::StatusOr<RunId> {
+        CAIRN_ASSIGN_OR_RETURN(const auto prefix, Prefix::OpenReadOnly(disk, prefix_path));
+        return prefix->run();
       },
-      [this, prefix_path](const RunId& now) {
-        if (now != RunId()) LivesAt(prefix_path, now);  // else it is out of reach: the one who opens it finds out
+      [this, prefix_path](const absl::StatusOr<RunId>& now) {
+        if (now.ok() && *now != RunId())
+          LivesAt(prefix_path, *now);  // else it is out of reach: the one who opens it finds out
       });
 }
 

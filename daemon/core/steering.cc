@@ -23,6 +23,7 @@ constexpr std::chrono::seconds kClosePatience{1};
 struct HaltRead {
   absl::StatusOr<scr::Halt> halt = absl::UnknownError("");
   absl::Status counted;
+  void FailWith(absl::Status why) { halt = std::move(why); }
 };
 
 // Blocks. Reads the file; if it counts checkpoints down, takes `whole` off before.
@@ -106,11 +107,14 @@ void Steering::Join(const Session& session, const local::Open& open) {
   }
   state_.hosts.insert(session.peer.host);
   if (launch->live() < launch->nranks || std::exchange(state_.all_came, true)) return;
-  context_.OnPrefix([prefix = gate_.prefix(),
-                     nodes = static_cast<std::uint32_t>(state_.hosts.size())] { return prefix->PutNodes(nodes); },
-                    [this](const absl::Status& status) {
-                      if (!status.ok()) context_.Warn(fmt::format("run {}: {}", run_name_, MessageOf(status)));
-                    });
+  context_.OnPrefix(
+      gate_.path(),
+      [prefix = gate_.prefix(), nodes = static_cast<std::uint32_t>(state_.hosts.size())] {
+        return prefix->PutNodes(nodes);
+      },
+      [this](const absl::Status& status) {
+        if (!status.ok()) context_.Warn(fmt::format("run {}: {}", run_name_, MessageOf(status)));
+      });
 }
 
 void Steering::Arrived(const Session& session) {
@@ -159,11 +163,14 @@ void Steering::ReadHaltFile() {
         fmt::format("run {}: {} does not answer: halt conditions are as they were last seen", run_name_, gate_.path()));
     waits_.Ask();
   });
-  context_.OnPrefix([&disk = context_.env.prefix_disk, prefix = gate_.path(),
-                     whole = halt.whole] { return ReadAndCount(disk, prefix, whole); },
-                    [this, whole = halt.whole, wanted = halt.wanted](HaltRead read) {
-                      HaltFileRead(whole, wanted, std::move(read.halt), read.counted);
-                    });
+  context_.OnPrefix(
+      gate_.path(),
+      [&disk = context_.env.prefix_disk, prefix = gate_.path(), whole = halt.whole] {
+        return ReadAndCount(disk, prefix, whole);
+      },
+      [this, whole = halt.whole, wanted = halt.wanted](HaltRead read) {
+        HaltFileRead(whole, wanted, std::move(read.halt), read.counted);
+      });
 }
 
 void Steering::HaltFileRead(std::uint64_t whole, std::uint64_t wanted, absl::StatusOr<scr::Halt> read,
@@ -191,11 +198,12 @@ std::optional<std::string> Steering::WhyHalted() const {
 }
 
 void Steering::Finalize(const std::shared_ptr<Call>& call) {
-  context_.OnPrefix([&disk = context_.env.prefix_disk, prefix = gate_.path()] { return WriteFinalized(disk, prefix); },
-                    [this, call](const absl::Status& status) {
-                      if (!status.ok()) context_.Warn(fmt::format("run {}: {}", run_name_, MessageOf(status)));
-                      call->Reply({});
-                    });
+  context_.OnPrefix(
+      gate_.path(), [&disk = context_.env.prefix_disk, prefix = gate_.path()] { return WriteFinalized(disk, prefix); },
+      [this, call](const absl::Status& status) {
+        if (!status.ok()) context_.Warn(fmt::format("run {}: {}", run_name_, MessageOf(status)));
+        call->Reply({});
+      });
   context_.loop().After(kClosePatience, [call] { call->Reply({}); });
 }
 

@@ -34,7 +34,11 @@ bool Stores::TooLarge(const Launch& launch, Rank rank, const Ledger::BeginSpec& 
     return last != datasets.rend() && last->second->bytes() > room_.bytes_max();
   }
   if (spec.bytes == 0) return false;
-  if (outgrown_ == launch.nranks) return true;
+  return outgrown_ == launch.nranks || Planned(launch, rank, spec) > room_.bytes_max();
+}
+
+std::uint64_t Stores::Planned(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const {
+  const auto& datasets = ledger_.datasets();
   const auto last = std::find_if(datasets.rbegin(), datasets.rend(), [&](const auto& item) {
     return item.second->launch == launch.id && !item.second->kind.files && item.second->all_captured();
   });
@@ -42,9 +46,9 @@ bool Stores::TooLarge(const Launch& launch, Rank rank, const Ledger::BeginSpec& 
   if (last != datasets.rend()) {
     planned = last->second->bytes() - last->second->parts[rank].bytes + spec.bytes;
   } else if (__builtin_mul_overflow(spec.bytes, std::uint64_t{launch.nranks}, &planned)) {
-    return true;
+    return UINT64_MAX;
   }
-  return planned > room_.bytes_max();
+  return planned;
 }
 
 // --- A dataset's own ---
@@ -80,7 +84,8 @@ void Stores::Begin(const DatasetPtr& dataset, std::function<void(absl::Status)> 
   record_.Store([this, store = bypass_, descriptor = DescriptorOf(*dataset, false),
                  then = std::move(then)](const absl::Status& noted) {
     if (!noted.ok()) return then(noted);
-    context_.OnPrefix([store, descriptor] { return store->Begin(descriptor); }, then);
+    context_.OnPrefix(
+        gate_.path(), [store, descriptor] { return store->Begin(descriptor); }, then);
   });
 }
 
@@ -96,7 +101,7 @@ void Stores::Complete(const DatasetPtr& dataset, std::function<void(absl::Status
       ledger_.Has(dataset) ? Complete(dataset, then) : then(Aborted("dataset {} failed meanwhile", dataset->id));
     });
   }
-  context_.OnPrefix(std::move(complete), [lease, then = std::move(then)](const absl::Status& status) {
+  context_.OnPrefix(gate_.path(), std::move(complete), [lease, then = std::move(then)](const absl::Status& status) {
     then(status);
     lease->End();
   });
@@ -113,18 +118,19 @@ void Stores::Completed(const Dataset& dataset) {
 void Stores::Remove(DatasetId id) {
   const auto lease = gate_.TryTake(PrefixGate::Change::kRemoveFailed);
   if (!lease) return gate_.WhenFree([this, id] { Remove(id); });
-  context_.OnPrefix([store = bypass_, id] { return store->Remove(id); },
-                    [this, lease, id](const absl::Status& status) {
-                      unfinished_.erase(id);
-                      if (status.ok()) {
-                        record_.Settled(id);
-                        record_.Store();
-                      } else {  // the record stays: the next start tries again
-                        context_.Warn(fmt::format("dataset {}: {}", id, MessageOf(status)));
-                      }
-                      TellWithdrawn();
-                      lease->End();
-                    });
+  context_.OnPrefix(
+      gate_.path(), [store = bypass_, id] { return store->Remove(id); },
+      [this, lease, id](const absl::Status& status) {
+        unfinished_.erase(id);
+        if (status.ok()) {
+          record_.Settled(id);
+          record_.Store();
+        } else {  // the record stays: the next start tries again
+          context_.Warn(fmt::format("dataset {}: {}", id, MessageOf(status)));
+        }
+        TellWithdrawn();
+        lease->End();
+      });
 }
 
 void Stores::TellWithdrawn() {

@@ -33,8 +33,10 @@ class Stores {
   Stores(const Stores&) = delete;
 
   // --- Which of the two ---
-  bool MayBypass() const { return context_.config.cache.bypass && gate_.prefix(); }
+  bool MayBypass() const { return context_.config.cache.bypass && gate_.prefix() && !gate_.HungSince(); }
   // Is the dataset that begins so larger than the whole cache, as far as can be told?
+  // What all ranks of a checkpoint will have together: as the last one of this launch, else as if they were all alike.
+  std::uint64_t Planned(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const;
   bool TooLarge(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const;
   // It turned out to be larger than the cache, or a dataset of files has so many bytes: the next one is judged by that.
   void Outgrown(std::uint32_t nranks) { outgrown_ = nranks; }
@@ -46,7 +48,7 @@ class Stores {
   // Runs `work` where it may wait for the dataset's disk.
   template <typename Work, typename Then>
   void Blocking(const Dataset& dataset, Work work, Then then) const {
-    dataset.kind.past_cache ? context_.OnPrefix(std::move(work), std::move(then))
+    dataset.kind.past_cache ? context_.OnPrefix(gate_.path(), std::move(work), std::move(then))
                             : context_.OnCache(std::move(work), std::move(then));
   }
 

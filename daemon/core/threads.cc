@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "daemon/process/memory_limit.h"
 #include "storage/base/clock.h"
 #include "storage/base/host_name.h"
 #include "storage/base/random.h"
@@ -16,6 +17,8 @@
 
 namespace cairn {
 namespace {
+
+constexpr std::size_t kPerPrefix = 2, kLaneThreads = 64;
 
 std::uint64_t RandomNumber() {
   std::uint64_t number = 0;
@@ -34,8 +37,7 @@ Config WithMachine(Config config) {
     config.threads = static_cast<std::uint32_t>(std::clamp(std::thread::hardware_concurrency(), 1u, 8u));
   }
   if (config.image.bytes_max == 0) {
-    config.image.bytes_max =
-        static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) / 4;
+    config.image.bytes_max = MemoryOfThisProcess() / 4;
   }
   return config;
 }
@@ -47,9 +49,9 @@ class ThreadedCoreImpl final : public ThreadedCore {
         work_(MakeWorkPool(config.threads)),
         far_(MakeWorkPool(config.threads)),
         cache_(MakeBlockingPool(std::max<std::size_t>(4, config.threads))),
-        prefix_(MakeBlockingPool(4)),
-        flush_(MakeBlockingPool(std::max<std::uint32_t>(1, config.flush.parallel))),
-        growing_(MakeBlockingPool(2)) {}
+        prefix_(MakeLanes(kPerPrefix, kLaneThreads)),
+        flush_(MakeLanes(std::max<std::uint32_t>(1, config.flush.parallel), kLaneThreads)),
+        growing_(MakeLanes(kPerPrefix, kLaneThreads)) {}
 
   ~ThreadedCoreImpl() override {
     if (core_) {
@@ -98,7 +100,8 @@ class ThreadedCoreImpl final : public ThreadedCore {
  private:
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<WorkPool> work_, far_;
-  std::unique_ptr<BlockingPool> cache_, prefix_, flush_, growing_;
+  std::unique_ptr<BlockingPool> cache_;
+  std::unique_ptr<Lanes> prefix_, flush_, growing_;
   std::unique_ptr<Core> core_;
 };
 

@@ -19,14 +19,15 @@ void Views::MakeMissing() {
 
 void Views::MakeBelow(DatasetId below, std::uint32_t jobs) {
   if (context_.quiescing() || gate_.replaced() || jobs == 0) return;
-  context_.OnPrefix([prefix = gate_.prefix(), below] { return prefix->MakeMissingViews(below, kViewsAtOnce); },
-                    [this, jobs](const absl::StatusOr<DatasetId>& next) {
-                      TellWarnings();
-                      if (!next.ok()) {
-                        return context_.Warn(fmt::format("run {}: {}", run_name_, MessageOf(next.status())));
-                      }
-                      if (*next != 0) MakeBelow(*next, jobs - 1);
-                    });
+  context_.OnPrefix(
+      gate_.path(), [prefix = gate_.prefix(), below] { return prefix->MakeMissingViews(below, kViewsAtOnce); },
+      [this, jobs](const absl::StatusOr<DatasetId>& next) {
+        TellWarnings();
+        if (!next.ok()) {
+          return context_.Warn(fmt::format("run {}: {}", run_name_, MessageOf(next.status())));
+        }
+        if (*next != 0) MakeBelow(*next, jobs - 1);
+      });
 }
 
 void Views::TellWarnings() {

@@ -17,6 +17,7 @@
 #include "daemon/data/tail.h"
 #include "daemon/data/window_table.h"
 #include "daemon/data/write_queue.h"
+#include "storage/base/caught.h"
 #include "storage/base/status.h"
 #include "storage/format/ftiff/codec.h"
 
@@ -254,7 +255,12 @@ bool CaptureImpl::ClaimSome(HashJob& job) {
 
 void CaptureImpl::HashSome(HashJob& job) {
   if (!ClaimSome(job)) return;
-  HashQueue::Hash(job.work, [this, &job] { return job.voided || stopping_; });
+  const absl::Status hashed =
+      Caught([&] { HashQueue::Hash(job.work, [this, &job] { return job.voided || stopping_; }); });
+  if (!hashed.ok()) {
+    const absl::MutexLock lock(&mutex_);
+    Fail(hashed);
+  }
   Publish(job);
 }
 

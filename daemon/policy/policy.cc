@@ -130,7 +130,7 @@ std::vector<DatasetId> EvictForRoom(std::span<const DatasetFacts> run, std::uint
   return order;
 }
 
-std::optional<DatasetId> EvictWhenOver(std::span<const DatasetFacts> run) {
+std::optional<DatasetId> EvictNewest(std::span<const DatasetFacts> run) {
   const std::optional<DatasetId> newest = NewestRestartable(run);
   const auto dataset = std::ranges::find(run, newest, &DatasetFacts::id);
   if (dataset == run.end() || !dataset->in_prefix || !MayLeaveCache(*dataset)) return std::nullopt;

@@ -66,9 +66,9 @@ std::vector<DatasetId> EvictionOrder(std::span<const DatasetFacts> run);
 // For room: the first ones of EvictionOrder that free `bytes`; all of them if that is not enough.
 std::vector<DatasetId> EvictForRoom(std::span<const DatasetFacts> run, std::uint64_t bytes);
 
-// What a run that is over gives besides, when no run has anything else to give: its newest restartable one, if it is on
-// the prefix, to be restarted from there. Not a pinned or held one, nor one being flushed.
-std::optional<DatasetId> EvictWhenOver(std::span<const DatasetFacts> run);
+// What a run gives besides, when no run has anything else to give: its newest restartable one, if it is on the prefix,
+// to be restarted from there. Not a pinned or held one, nor one being flushed.
+std::optional<DatasetId> EvictNewest(std::span<const DatasetFacts> run);
 
 // Without need for room: whole checkpoints beyond the newest restartable one and the `keep` that follow it. One whose
 // flush is still to come stays until it is done or dropped. `spare`: one of memory stays at least, for ChooseSpare.

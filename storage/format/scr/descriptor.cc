@@ -1,5 +1,6 @@
 #include "storage/format/scr/descriptor.h"
 
+#include "proto/frame.h"
 #include "storage/base/status.h"
 #include "storage/format/scr/fields.h"
 
@@ -62,7 +63,7 @@ absl::StatusOr<Descriptor> GetDescriptor(const kvtree::Tree& tree) {
   CAIRN_RETURN_IF_ERROR(Take(tree.GetUnsigned("CAIRN_LAUNCH"), descriptor.launch));
   CAIRN_RETURN_IF_ERROR(Take(tree.GetString("CAIRN_MARK"), descriptor.mark));
   CAIRN_RETURN_IF_ERROR(Take(tree.GetUnsigned("CAIRN_STEP"), descriptor.step));
-  CAIRN_RETURN_IF_ERROR(TakeUpTo(kIntMax, tree, "CAIRN_RANKS", descriptor.ranks));
+  CAIRN_RETURN_IF_ERROR(TakeUpTo(CAIRN_RANKS_MAX, tree, "CAIRN_RANKS", descriptor.ranks));
   CAIRN_RETURN_IF_ERROR(Take(tree.GetBool("CAIRN_FILES"), descriptor.own_files));
   return descriptor;
 }

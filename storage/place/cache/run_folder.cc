@@ -1,15 +1,14 @@
 #include "storage/place/cache/run_folder.h"
 
-#include "storage/base/path.h"
-#include "storage/place/names.h"
-
 #include <unistd.h>
 
 #include <algorithm>
 #include <span>
 #include <utility>
 
+#include "proto/frame.h"
 #include "storage/base/checksum.h"
+#include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/catalogue/catalogue.h"
@@ -17,6 +16,7 @@
 #include "storage/place/cache/cache_index.h"
 #include "storage/place/cache/dataset_folder.h"
 #include "storage/place/cache/load.h"
+#include "storage/place/names.h"
 
 namespace cairn {
 namespace {
@@ -63,7 +63,8 @@ absl::StatusOr<ProvisionalLaunch> ParseProvisional(std::string_view id, const kv
   CAIRN_ASSIGN_OR_RETURN(launch.predecessor, tree.GetUnsigned("PREDECESSOR"));
   CAIRN_ASSIGN_OR_RETURN(launch.key, tree.GetString("KEY"));
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t nranks, tree.GetUnsigned("RANKS"));
-  if (nranks == 0 || nranks > UINT32_MAX) return DataLoss("RANKS {}", nranks);
+  if (nranks == 0 || nranks > CAIRN_RANKS_MAX)
+    return DataLoss("RANKS {}, 1 to {} are possible", nranks, CAIRN_RANKS_MAX);
   launch.nranks = static_cast<std::uint32_t>(nranks);
   CAIRN_ASSIGN_OR_RETURN(const std::string hex, tree.GetString("SECRET"));
   const auto secret = BytesOfHex(hex);

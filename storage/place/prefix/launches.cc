@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "proto/frame.h"
 #include "storage/base/checksum.h"
 #include "storage/base/clock.h"
 #include "storage/base/launch_mark.h"
@@ -83,7 +84,8 @@ absl::Status TakeAll(const kvtree::Tree& tree, LaunchId id, LaunchRecord& launch
   if (launch.id != id) return DataLoss("LAUNCH {} instead of {}", launch.id, id);
   CAIRN_ASSIGN_OR_RETURN(launch.key, tree.GetString("KEY"));
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t nranks, tree.GetUnsigned("RANKS"));
-  if (nranks == 0 || nranks > UINT32_MAX) return DataLoss("RANKS {}", nranks);
+  if (nranks == 0 || nranks > CAIRN_RANKS_MAX)
+    return DataLoss("RANKS {}, 1 to {} are possible", nranks, CAIRN_RANKS_MAX);
   launch.nranks = static_cast<std::uint32_t>(nranks);
   CAIRN_RETURN_IF_ERROR(TakeSecret(tree, launch));
   CAIRN_ASSIGN_OR_RETURN(launch.created_us, tree.GetInt("CREATED"));
@@ -225,7 +227,8 @@ absl::StatusOr<std::optional<LaunchId>> Launches::NextAfter(LaunchId id) {
 
 // A number whose record was never finished is not passed over: it might be finished later.
 absl::StatusOr<LaunchRecord> Launches::Make(const NewLaunch& wanted, std::optional<LaunchId> after) {
-  if (wanted.nranks == 0) return InvalidArgument("a launch of no ranks");
+  if (wanted.nranks == 0 || wanted.nranks > CAIRN_RANKS_MAX)
+    return InvalidArgument("a launch of {} ranks", wanted.nranks);
   if (wanted.key.size() > kKeyBytesMax || wanted.key.find('\0') != std::string::npos) {
     return InvalidArgument("launch key: {} bytes; at most {} and no NUL", wanted.key.size(), kKeyBytesMax);
   }

@@ -31,7 +31,8 @@ class ByHand {
   void Turn(std::chrono::milliseconds by) { strand.Turn(by); }
 
  private:
-  SteppedBlockingPool cache_pool_{cache, 1}, prefix_pool_{prefix, 1}, flush_{others, 1}, growing_{others, 1};
+  SteppedBlockingPool cache_pool_{cache, 1};
+  SteppedLanes prefix_pool_{prefix, 1}, flush_{others, 1}, growing_{others, 1};
   SteppedWorkPool work_{others, 1}, far_{others, 1};
   std::uint64_t last_random_ = 0;
   Warnings warnings_;

@@ -260,6 +260,7 @@ TEST_F(BypassTest, FilesBypassACacheThatOthersHaveFilled) {
   std::string path;
   const DatasetId held = MakeFile(first, 1, "a", &path);
   ASSERT_SAYS(first.Wait(held, local::PREFIX), local::OK, "");
+  ASSERT_EQ(harness_.Pin(held, true).code(), local::OK);  // else it would give way
   EXPECT_GT(harness_.Status().cache_bytes_used(), kMiB);
   const std::string prefix = OtherPrefix();
   ASSERT_SAYS(second.Open({.key = "other", .prefix = prefix}), local::OK, "");

@@ -79,14 +79,49 @@ TEST_F(EvictionTest, APinnedOneStays) {
 }
 
 TEST_F(EvictionTest, AFullCacheRefusesAtBeginAndTheNewestStays) {
+  harness_.config.cache.bypass = false;
   StartWith(3 * kMiB);
   const DatasetId first = Make(1);
   const local::Reply refused = client_->Begin(2, memory_);
   EXPECT_SAYS(refused, local::RESOURCE_EXHAUSTED, "the cache");
   EXPECT_SAYS(refused, local::RESOURCE_EXHAUSTED, "is full");
+  EXPECT_SAYS(refused, local::RESOURCE_EXHAUSTED, "dataset " + std::to_string(first) + " of run ");
+  EXPECT_SAYS(refused, local::RESOURCE_EXHAUSTED, "goes once it is on the prefix");
   EXPECT_TRUE(HasFolder(first));
   EXPECT_SAYS(client_->Test(first, local::LOCAL), local::OK, "");
   EXPECT_SAYS(client_->Checkpoint(3, {PlainOf(1, "small")}), local::OK, "");
+}
+
+// A cache that holds one dataset but not two works: what is safe on the prefix gives way, what is not is passed by.
+TEST_F(EvictionTest, EachSizeOfACacheTakesOneCheckpointAfterTheOther) {
+  for (const double datasets : {0.5, 1.2, 1.9, 2.5}) {
+    SCOPED_TRACE(datasets);
+    for (const std::uint32_t every : {0u, 1u}) {
+      CoreHarness harness;
+      harness.config.cache.bytes_max = static_cast<std::uint64_t>(datasets * 2 * kMiB);
+      harness.config.flush.every = every;
+      ASSERT_TRUE(harness.Start().ok());
+      FakeClient client(harness), other(harness);
+      ASSERT_SAYS(client.Open({}), local::OK, "");
+      ASSERT_SAYS(other.Open({.prefix = harness.root() + "/other"}), local::OK, "");
+      for (std::uint64_t step = 1; step <= 5; ++step) {
+        for (FakeClient* one : {&client, &other}) {
+          const local::Reply done = one->Checkpoint(step, memory_);
+          ASSERT_SAYS(done, local::OK, "");
+          ASSERT_SAYS(one->Wait(done.committed().dataset(), local::LOCAL), local::OK, "");
+        }
+        EXPECT_LE(harness.Status().cache_bytes_used(), harness.config.cache.bytes_max);
+      }
+      FakeClient next(harness);
+      ASSERT_SAYS(next.Open({.key = "job.2", .takeover = true}), local::OK, "");
+      const local::Reply latest = next.Latest();
+      ASSERT_SAYS(latest, local::OK, "");
+      EXPECT_EQ(latest.latest().step(), 5u);
+      Memory back = Blank(memory_);
+      EXPECT_EQ(next.Restore(latest.latest().dataset(), back).code, local::OK);
+      EXPECT_EQ(back[0].bytes, memory_[0].bytes);
+    }
+  }
 }
 
 TEST_F(EvictionTest, ForWhatCanNeverFitNothingIsEvicted) {
@@ -150,6 +185,7 @@ TEST_F(EvictionTest, LingerTakesWhatIsOnThePrefixWhenTheApplicationIsGone) {
 }
 
 TEST_F(EvictionTest, OneThatIsPinnedByLatestStaysUntilItIsRestored) {
+  harness_.config.cache.bypass = false;
   StartWith(7 * kMiB);
   const DatasetId first = Make(1);
   ASSERT_SAYS(client_->Wait(first, local::PREFIX), local::OK, "");
@@ -178,20 +214,20 @@ TEST_F(EvictionTest, TheRunThatWantsRoomGivesWayFirst) {
   EXPECT_TRUE(HasFolder(mine));
 }
 
-TEST_F(EvictionTest, ARunThatIsOverGivesItsNewestWhichIsRestoredFromThePrefix) {
+TEST_F(EvictionTest, ARunGivesItsNewestOnceItIsOnThePrefixAndIsRestoredFromThere) {
+  harness_.config.cache.bypass = false;
   StartWith(3 * kMiB);
   const DatasetId first = Make(1);
-  ASSERT_SAYS(client_->Latest(), local::OK, "");
-  ASSERT_SAYS(client_->Wait(first, local::PREFIX), local::OK, "");
   FakeClient other(harness_);
   ASSERT_SAYS(other.Open({.key = "other", .prefix = harness_.prefix() + "2"}), local::OK, "");
-  EXPECT_SAYS(other.Begin(1, memory_), local::RESOURCE_EXHAUSTED, "is full");  // its application is there
+  EXPECT_SAYS(other.Begin(1, memory_), local::RESOURCE_EXHAUSTED, "is full");  // it is nowhere else
   EXPECT_TRUE(HasFolder(first));
-  ASSERT_SAYS(client_->Close(), local::OK, "");
+  ASSERT_SAYS(client_->Wait(first, local::PREFIX), local::OK, "");
   const local::Reply done = other.Checkpoint(2, memory_);
   ASSERT_SAYS(done, local::OK, "");
   ASSERT_SAYS(other.Wait(done.committed().dataset(), local::PREFIX), local::OK, "");
   EXPECT_TRUE(LosesFolder(first));
+  ASSERT_SAYS(client_->Close(), local::OK, "");
   ASSERT_SAYS(other.Close(), local::OK, "");
 
   FakeClient again(harness_);
@@ -206,6 +242,7 @@ TEST_F(EvictionTest, ARunThatIsOverGivesItsNewestWhichIsRestoredFromThePrefix) {
 
 TEST_F(EvictionTest, ARunThatIsOverKeepsItsNewestIfItIsNowhereElse) {
   harness_.config.flush.every = 0;
+  harness_.config.cache.bypass = false;
   StartWith(3 * kMiB);
   const DatasetId first = Make(1);
   ASSERT_SAYS(client_->Close(), local::OK, "");

@@ -1,11 +1,14 @@
 // The strand and the pools.
 #include "daemon/core/loop.h"
 
+#include <absl/status/statusor.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <future>
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -53,6 +56,27 @@ TEST(LoopTest, RunReturnsWhenTheJobHasRun) {
     order.push_back(2);
   });
   EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+TEST(LoopTest, WhatThrowsFailsAloneAndTheNextJobRuns) {
+  const auto loop = MakeThreadLoop();
+  loop->Post([] { throw std::runtime_error("a bad step"); });
+  loop->Run([] { throw std::bad_alloc(); });  // it returns
+  bool ran = false;
+  OnStrand(*loop, [&] { ran = true; });
+  EXPECT_TRUE(ran);
+}
+
+TEST(PoolTest, WhatThrowsIsAResultThatHasFailed) {
+  const auto loop = MakeThreadLoop();
+  const auto pool = MakeBlockingPool(1);
+  std::promise<absl::Status> result;
+  RunBlocking(
+      *pool, *loop, []() -> absl::Status { throw std::bad_alloc(); },
+      [&](const absl::Status& status) { result.set_value(status); });
+  auto answer = result.get_future();
+  ASSERT_EQ(answer.wait_for(kPatience), std::future_status::ready);
+  EXPECT_EQ(answer.get().code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(LoopTest, TimersRunOnceInTheOrderOfTheirTimes) {
@@ -120,13 +144,13 @@ TEST(BlockingPoolTest, AResultComesBackOnTheStrand) {
   std::promise<std::string> result;
   RunBlocking(
       *pool, *loop,
-      [&] {
+      [&]() -> absl::StatusOr<std::unique_ptr<std::string>> {
         EXPECT_FALSE(loop->InStrand());
         return std::make_unique<std::string>("from the pool");
       },
-      [&](std::unique_ptr<std::string> text) {
+      [&](absl::StatusOr<std::unique_ptr<std::string>> text) {
         EXPECT_TRUE(loop->InStrand());
-        result.set_value(*text);
+        result.set_value(**text);
       });
   std::future<std::string> future = result.get_future();
   ASSERT_EQ(future.wait_for(kPatience), std::future_status::ready);

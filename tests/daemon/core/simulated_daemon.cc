@@ -48,7 +48,8 @@ struct SimulatedDaemon::Parts {
 
   SteppedLoop loop;
   SteppedWorkPool work, far;
-  SteppedBlockingPool cache, prefix, flush, growing;
+  SteppedBlockingPool cache;
+  SteppedLanes prefix, flush, growing;
 };
 
 SimulatedDaemon::SimulatedDaemon(std::uint64_t seed, Disk& cache, Disk& prefix)

@@ -126,14 +126,14 @@ TEST(EvictionPolicyTest, OneOlderThanOneOnThePrefixIsSuperseded) {
 }
 
 TEST(EvictionPolicyTest, ARunThatIsOverGivesItsNewestIfItIsOnThePrefixAndMayGo) {
-  EXPECT_EQ(EvictWhenOver(std::vector{OnPrefix(Checkpoint(1)), OnPrefix(Checkpoint(2))}), 2u);
-  EXPECT_EQ(EvictWhenOver(std::vector{OnPrefix(Checkpoint(1)), Checkpoint(2)}), std::nullopt);
-  EXPECT_EQ(EvictWhenOver({}), std::nullopt);
+  EXPECT_EQ(EvictNewest(std::vector{OnPrefix(Checkpoint(1)), OnPrefix(Checkpoint(2))}), 2u);
+  EXPECT_EQ(EvictNewest(std::vector{OnPrefix(Checkpoint(1)), Checkpoint(2)}), std::nullopt);
+  EXPECT_EQ(EvictNewest({}), std::nullopt);
   for (const auto keep : {+[](DatasetFacts& d) { d.pinned = true; }, +[](DatasetFacts& d) { d.held = true; },
                           +[](DatasetFacts& d) { d.flushing = true; }, +[](DatasetFacts& d) { d.in_cache = false; }}) {
     DatasetFacts newest = OnPrefix(Checkpoint(2));
     keep(newest);
-    EXPECT_EQ(EvictWhenOver(std::vector{newest}), std::nullopt);
+    EXPECT_EQ(EvictNewest(std::vector{newest}), std::nullopt);
   }
 }
 

@@ -114,6 +114,17 @@ TEST(DescriptorTest, FieldsThatCannotBeAreDataLossAndNamed) {
   EXPECT_EQ(GetDescriptor(tree).status().code(), kDataLoss);
 }
 
+// Whoever believes it makes room for so many.
+TEST(DescriptorTest, MoreRanksThanALaunchCanHaveAreDataLoss) {
+  Tree tree;
+  tree.Set("CAIRN_RANKS", "1048576");
+  EXPECT_TRUE(GetDescriptor(tree).ok());
+  for (const char* ranks : {"1048577", "2147483647"}) {
+    tree.Set("CAIRN_RANKS", ranks);
+    EXPECT_EQ(GetDescriptor(tree).status().code(), kDataLoss) << ranks;
+  }
+}
+
 // --- Cache index ---
 
 TEST(CacheIndexTest, WhatIsPutIsGotAndErased) {

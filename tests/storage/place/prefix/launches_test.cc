@@ -158,7 +158,8 @@ TEST_F(LaunchesTest, ADamagedLaunchIsNamedAndTheNextOneGoesPastIt) {
 }
 
 TEST_F(LaunchesTest, LaunchesThatNobodyCouldKeepAreRefused) {
-  EXPECT_STATUS(kInvalidArgument, prefix->MakeLaunch(Wanted("key", 0)), "no ranks");
+  EXPECT_STATUS(kInvalidArgument, prefix->MakeLaunch(Wanted("key", 0)), "a launch of 0 ranks");
+  EXPECT_STATUS(kInvalidArgument, prefix->MakeLaunch(Wanted("key", (1 << 20) + 1)), "a launch of 1048577 ranks");
   EXPECT_STATUS(kInvalidArgument, prefix->MakeLaunch(Wanted(std::string("a\0b", 3))), "NUL");
   EXPECT_STATUS(kInvalidArgument, prefix->MakeLaunch(Wanted(std::string(5000, 'x'))), "5000 bytes");
 }

@@ -1,0 +1,44 @@
+// Threads for work on file systems that may hang: each file system has a lane of its own, here each prefix, by its
+// path. One that hangs takes the threads of its lane and no others'; what else is posted there waits, and all other
+// lanes go on.
+#ifndef CAIRN_DAEMON_CORE_LANES_H_
+#define CAIRN_DAEMON_CORE_LANES_H_
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "daemon/core/loop.h"
+
+namespace cairn {
+
+// Any thread. The destructor runs what was posted: whoever may not wait for a file system that hangs asks BusySince
+// before.
+class Lanes {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  virtual ~Lanes() = default;
+  // Jobs of one lane begin in the order in which they were posted.
+  virtual void Post(const std::string& lane, std::function<void()> job) = 0;
+  // Of each lane in which a job runs: when the oldest of these began.
+  virtual std::map<std::string, Time> BusySince() const = 0;
+};
+
+// At most `per_lane` threads work in a lane, `all` in all; they are made when they are needed.
+// REQUIRES: both at least 1.
+std::unique_ptr<Lanes> MakeLanes(std::size_t per_lane, std::size_t all);
+
+// Runs `work` in the lane and hands its result to `then` on the strand, as RunBlocking of a pool.
+template <typename Work, typename Then>
+void RunBlocking(Lanes& lanes, const std::string& lane, Loop& loop, Work work, Then then) {
+  lanes.Post(lane, ThenOnStrand(loop, std::move(work), std::move(then)));
+}
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_LANES_H_
