@@ -1,13 +1,12 @@
 #include "daemon/process/memory_limit.h"
 
 #include <absl/strings/numbers.h>
-#include <absl/strings/str_split.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <sstream>
-#include <vector>
 
 namespace cairn {
 namespace {
@@ -27,20 +26,28 @@ std::uint64_t LeastOnTheWayUp(const std::string& mount, std::string path, const 
   }
 }
 
+// What stands before the first `end`, which goes with it; all of it if there is none.
+std::string_view TakeUntil(char end, std::string_view* text) {
+  const std::string_view taken = text->substr(0, text->find(end));
+  text->remove_prefix(std::min(text->size(), taken.size() + 1));
+  return taken;
+}
+
 }  // namespace
 
 std::uint64_t MemoryLimit(std::uint64_t machine, std::string_view cgroup, const std::string& root) {
   std::uint64_t least = machine;
-  for (const absl::string_view line : absl::StrSplit(absl::string_view(cgroup.data(), cgroup.size()), '\n')) {
+  while (!cgroup.empty()) {
+    const std::string_view line = TakeUntil('\n', &cgroup);
     // number:controllers:path, of version 2 without controllers
-    const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (parts.size() != 3) continue;
-    const std::vector<std::string> controllers = absl::StrSplit(parts[1], ',');
-    if (parts[1].empty()) {
-      least = std::min(least, LeastOnTheWayUp(root, parts[2], "memory.max"));
-      least = std::min(least, LeastOnTheWayUp(root + "/unified", parts[2], "memory.max"));
-    } else if (std::ranges::find(controllers, "memory") != controllers.end()) {
-      least = std::min(least, LeastOnTheWayUp(root + "/memory", parts[2], "memory.limit_in_bytes"));
+    std::string_view path = line;
+    TakeUntil(':', &path);
+    const std::string controllers = fmt::format(",{},", TakeUntil(':', &path));
+    if (controllers == ",,") {
+      least = std::min(least, LeastOnTheWayUp(root, std::string(path), "memory.max"));
+      least = std::min(least, LeastOnTheWayUp(root + "/unified", std::string(path), "memory.max"));
+    } else if (controllers.find(",memory,") != controllers.npos) {
+      least = std::min(least, LeastOnTheWayUp(root + "/memory", std::string(path), "memory.limit_in_bytes"));
     }
   }
   return least;
