@@ -15,6 +15,7 @@ absl::StatusCode NearestCode(local::Code code) {
       return absl::StatusCode::kInvalidArgument;
     case local::FAILED_PRECONDITION:
     case local::BUSY:
+    case local::DIRTY:
       return absl::StatusCode::kFailedPrecondition;
     case local::FAILED:
     case local::SUPERSEDED:

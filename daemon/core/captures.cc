@@ -88,6 +88,9 @@ void Captures::Begin(const SessionPtr& session, const std::shared_ptr<Call>& cal
 
 // All is asked for that the begin needs; from here on only the image may take its time.
 void Captures::ListKnown(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Begin& begin) {
+  if (const std::string dirty = given_.ledger.WhyDirty(session->launch); !dirty.empty()) {
+    return call->Fail(local::DIRTY, dirty);
+  }
   const auto list = given_.lists.Next(*session, SizesOf(begin.variables()));
   if (!list.ok()) return call->Fail(list.status());
   const ftiff::Letter letter = given_.bases.LetterOfFiles();

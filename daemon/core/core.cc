@@ -82,6 +82,7 @@ class StrandCore final : public Core, private Connections {
   void DispatchInSession(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
   void DispatchWriting(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
   void DispatchObserver(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
+  void HearOfMemory(const Session& session, const local::Request& request);
   CallPtr MakeCall(Attached& attached, const local::Request& request);
   bool IsFenced(const Session& session) const;
 
@@ -230,6 +231,7 @@ void StrandCore::Dispatch(const Connection& given, const RequestPtr& request) {
   const auto at = attached_.find(&given);
   if (at == attached_.end()) return;  // gone meanwhile
   const SessionPtr session = sessions_.Of(given);
+  if (session) HearOfMemory(*session, *request);
   if (DispatchSaying(session, request)) return;
   const CallPtr call = MakeCall(at->second, *request);
   if (call->answered()) return;
@@ -242,6 +244,17 @@ void StrandCore::Dispatch(const Connection& given, const RequestPtr& request) {
   const Launch* newest = session->run->ledger.newest();
   call->Fail(local::FENCED, fmt::format("launch {} has been shut out: launch {} has taken over", session->launch,
                                         newest != nullptr ? newest->id : 0));
+}
+
+// The client knows best what is in its memory.
+void StrandCore::HearOfMemory(const Session& session, const local::Request& request) {
+  if (session.ended || session.observer) return;
+  Ledger& ledger = session.run->ledger;
+  if (request.dirty()) {
+    if (ledger.MemoryDirty(session.launch, session.rank)) session.run->waits.Changed();
+  } else if (!request.has_restore() && !request.has_copied()) {  // these may follow a delivery that was cut off
+    ledger.MemoryClean(session.launch, session.rank);
+  }
 }
 
 bool StrandCore::IsFenced(const Session& session) const {
@@ -260,6 +273,8 @@ bool StrandCore::DispatchSaying(const SessionPtr& session, const RequestPtr& req
       return true;
     case local::Request::kCopied:
       if (session) session->run->restores.Copied(session, *request);
+      return true;
+    case local::Request::kMark:  // heard already
       return true;
     default:
       return false;
@@ -302,6 +317,7 @@ void StrandCore::DispatchWriting(const SessionPtr& session, const CallPtr& call,
   Run& run = *session->run;
   switch (request->body_case()) {
     case local::Request::kBegin:
+      if (run.restores.IsRestoring(*session)) return call->Fail(FailedPrecondition("this session is restoring"));
       if (run.outputs.IsOpen(*session)) {
         return call->Fail(FailedPrecondition("an output of files is open: memory and files do not mix"));
       }
@@ -311,6 +327,7 @@ void StrandCore::DispatchWriting(const SessionPtr& session, const CallPtr& call,
     case local::Request::kResume:
       return run.captures.Resume(session, call, request->resume());
     case local::Request::kOutputBegin:
+      if (run.restores.IsRestoring(*session)) return call->Fail(FailedPrecondition("this session is restoring"));
       if (run.captures.IsOpen(*session)) {
         return call->Fail(FailedPrecondition("the last checkpoint or output of this session is not ended"));
       }

@@ -112,6 +112,7 @@ void Ledger::SessionLive(const Launch& launch, Rank rank) {
 void Ledger::SessionEnded(const Launch& launch, Rank rank, bool closed) {
   if (launch.ranks[rank] != RankState::kLive) return;
   SetRank(Own(launch), rank, closed ? RankState::kClosed : RankState::kLost);
+  MemoryClean(launch.id, rank);  // if it comes back, it says so again
   const std::string why = closed ? fmt::format("rank {} closed its session without it", rank)
                                  : fmt::format("rank {} was lost before its bytes were captured", rank);
   FailOpenWithout(launch, rank, 0, why);
@@ -285,6 +286,34 @@ void Ledger::PassOver(LaunchId id, DatasetId dataset) {
   if (launch.pin.state != Launch::Pin::State::kSet || launch.pin.dataset != dataset) return;
   const DatasetPtr older = NewestRestorableFor(launch, dataset);
   launch.pin.dataset = older ? older->id : 0;
+}
+
+bool Ledger::MemoryDirty(LaunchId id, Rank rank) {
+  const auto at = launches_.find(id);
+  if (at == launches_.end() || !at->second.dirty.insert(rank).second) return false;
+  std::vector<DatasetId> doomed;
+  for (const auto& [dataset_id, dataset] : datasets_) {
+    if (dataset->launch != id || !dataset->kind.checkpoint || rank >= dataset->parts.size()) continue;
+    if (!dataset->parts[rank].captured()) doomed.push_back(dataset_id);
+  }
+  const std::string why = fmt::format("the memory of rank {} holds part of a restore that did not succeed", rank);
+  for (DatasetId dataset : doomed) Fail(dataset, why);
+  return true;
+}
+
+bool Ledger::MemoryClean(LaunchId id, Rank rank) {
+  const auto at = launches_.find(id);
+  return at != launches_.end() && at->second.dirty.erase(rank) > 0;
+}
+
+std::string Ledger::WhyDirty(LaunchId id) const {
+  const Launch* launch = Find(id);
+  if (launch == nullptr || launch->dirty.empty()) return "";
+  const std::size_t others = launch->dirty.size() - 1;
+  return fmt::format(
+      "the protected memory of rank {}{} may hold part of a restore that did not succeed: restore a dataset, or "
+      "initialise and protect all variables anew",
+      *launch->dirty.begin(), others == 0 ? "" : fmt::format(" (and of {} more)", others));
 }
 
 // --- Questions ---

@@ -117,6 +117,7 @@ struct Launch {
   DatasetId bound = 0;
   std::int64_t bound_set_us = 0;  // what was made after this is not bound; 0: not known
   std::uint64_t checkpoints = 0;  // begun
+  std::set<Rank> dirty;           // their protected memory may hold part of a restore that did not succeed
 
   std::uint32_t count(RankState state) const { return ranks_in[static_cast<std::size_t>(state)]; }
   std::uint32_t live() const { return count(RankState::kLive); }
@@ -244,6 +245,13 @@ class Ledger {
   void Restored(LaunchId launch, const Dataset& dataset);
   // This launch does without the dataset; its pin moves to the next older one.
   void PassOver(LaunchId launch, DatasetId id);
+  // The rank's protected memory may hold part of a restore that did not succeed: checkpoints of its launch that lack
+  // its bytes fail, and none is to begin until it is clean again: the rank has restored, has protected all of its
+  // memory anew, or has gone. False: nothing new. Nothing if the launch is not known.
+  bool MemoryDirty(LaunchId launch, Rank rank);
+  bool MemoryClean(LaunchId launch, Rank rank);
+  // Which ranks' memory is dirty, and what to do about it; empty: no rank's.
+  std::string WhyDirty(LaunchId launch) const;
 
   // --- Questions ---
   DatasetPtr Get(DatasetId id) const;

@@ -172,6 +172,10 @@ bool Levels::TryLatest(const Session& session, const std::shared_ptr<Call>& call
     call->Reply(LatestReply(*dataset));
     return true;
   }
+  if (const std::string dirty = given_.ledger.WhyDirty(launch->id); !dirty.empty()) {
+    call->Fail(local::DIRTY, fmt::format("run {} has no checkpoint to restart from, and {}", given_.run_name, dirty));
+    return true;
+  }
   const DatasetId bound = given_.ledger.BoundOf(*launch);
   call->Fail(local::NOT_FOUND,
              bound == 0 ? fmt::format("run {} has no checkpoint to restart from", given_.run_name)

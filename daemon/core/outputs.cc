@@ -94,6 +94,10 @@ void Outputs::Begin(const SessionPtr& session, const std::shared_ptr<Call>& call
   }
   if (open) return call->Fail(FailedPrecondition("the last checkpoint or output of this session is not ended"));
   if (const absl::Status wrong = CheckBegin(begin); !wrong.ok()) return call->Fail(wrong);
+  // Its files would be written from that memory. What nobody restarts from may be.
+  if (const std::string dirty = given_.ledger.WhyDirty(session->launch); !dirty.empty() && begin.checkpoint()) {
+    return call->Fail(local::DIRTY, dirty);
+  }
   const auto dataset =
       given_.entry.Enter(*session,
                          {.step = begin.step(),

@@ -129,12 +129,15 @@ absl::Status RestoreTransfer::TellPlan() {
     images_.Describe(*session_->images, image_, begun.mutable_image());
     if (begun.image().fresh()) descriptor = image_;
   }
+  const auto has_holes = [](const local::Variable& variable) { return variable.holes(); };
+  delivered_ = delivered_ || std::any_of(variables_.begin(), variables_.end(), has_holes);
   call_->Push(std::move(reply), std::move(descriptor));
   return absl::OkStatus();
 }
 
 void RestoreTransfer::Ready(std::uint64_t pieces) {
   if (!then_) return;
+  delivered_ = true;
   if (call_->connection()->shares_memory()) {
     local::Reply reply;
     reply.mutable_ready()->set_pieces(pieces);

@@ -62,6 +62,8 @@ class RestoreTransfer : public std::enable_shared_from_this<RestoreTransfer> {
 
   const ChosenCopies& copies() const { return copies_; }
   const ListPtr& list() const { return list_; }  // null: nothing is read from the rank's own file
+  // The client may have written to its memory: it was given bytes, or a plan with holes, which it fills.
+  bool delivered() const { return delivered_; }
 
  private:
   struct Found {
@@ -94,6 +96,7 @@ class RestoreTransfer : public std::enable_shared_from_this<RestoreTransfer> {
   std::shared_ptr<Restore> restore_;
   std::uint32_t round_ = 0;  // of the plan that the client has
   std::uint64_t sent_ = 0;   // pieces sent as Pieces (gRPC)
+  bool delivered_ = false;
 };
 
 }  // namespace cairn

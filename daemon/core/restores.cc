@@ -162,15 +162,16 @@ void Restores::Read(const SessionPtr& session, const std::shared_ptr<Call>& call
   });
 }
 
+bool Restores::IsRestoring(const Session& session) const {
+  if (session.observer || !group_) return false;
+  const auto part = group_->parts.find(session.rank);
+  return part != group_->parts.end() && part->second->session->id == session.id;
+}
+
 Restores::Answer Restores::WhyNotRead(const Session& session) const {
   if (session.ended) return Say(local::FENCED, "the session ended meanwhile");
   if (context_.quiescing()) return Say(Unavailable("the daemon is going away"));
-  const auto restoring = [this, &session] {
-    if (session.observer || !group_) return false;
-    const auto part = group_->parts.find(session.rank);
-    return part != group_->parts.end() && part->second->session->id == session.id;
-  };
-  if (!reading_.contains(session.id) && !restoring()) return std::nullopt;
+  if (!reading_.contains(session.id) && !IsRestoring(session)) return std::nullopt;
   return Say(FailedPrecondition("this session is reading already"));
 }
 
@@ -316,6 +317,7 @@ void Restores::LetGo(const RestoreGroupPtr& group) {
 void Restores::EndGroup(const RestoreGroupPtr& group, local::Code code, const std::string& message) {
   if (group->ended) return;
   LetGo(group);
+  if (!group->read) MarkDirty(*group);
   for (const auto& [rank, part] : group->parts) {
     if (part->transfer) part->transfer->Abort();
     part->call->Fail(code, message);
@@ -329,6 +331,13 @@ void Restores::EndGroup(const RestoreGroupPtr& group, local::Code code, const st
   }
   copies_.WithdrawDamaged(*group);
   given_.waits.Changed();
+}
+
+// Before anybody is answered: whoever asks next is told of it.
+void Restores::MarkDirty(const RestoreGroup& group) {
+  for (const auto& [rank, part] : group.parts) {
+    if (part->transfer && part->transfer->delivered()) given_.ledger.MemoryDirty(group.launch, rank);
+  }
 }
 
 void Restores::RetryGroup(const RestoreGroupPtr& group, const std::string& why) {
@@ -371,7 +380,10 @@ void Restores::GroupDone(const RestoreGroupPtr& group) {
 
 void Restores::NoteEnd(const RestoreGroup& group, const RestorePart& part) {
   const Session& session = *part.session;
-  if (part.transfer) given_.lists.Restored(group.launch, session.rank, part.transfer->list());
+  if (part.transfer) {
+    given_.lists.Restored(group.launch, session.rank, part.transfer->list());
+    given_.ledger.MemoryClean(group.launch, session.rank);
+  }
   ended_well_[session.id] = {.dataset = group.dataset->id, .over = part.call->connection()};
 }
 

@@ -54,10 +54,11 @@ class Restores {
   ~Restores() { Stop(); }  // a part under way holds its group
   Restores(const Restores&) = delete;
 
-  // --- What ranks ask. REQUIRES: no checkpoint or output is open in the session ---
+  // --- What ranks ask. REQUIRES: no checkpoint or output is open in the session, nor begun while it restores ---
   void Restore(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Restore& restore);
   void Read(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Read& read);
   void Copied(const SessionPtr& session, const local::Request& request);
+  bool IsRestoring(const Session& session) const;  // with all ranks
   // The session asks for something else: it has heard how its last restore ended.
   void HeardOfEnd(const Session& session) { ended_well_.erase(session.id); }
 
@@ -110,6 +111,7 @@ class Restores {
   void EndGroup(const RestoreGroupPtr& group, local::Code code, const std::string& message);
   void RetryGroup(const RestoreGroupPtr& group, const std::string& why);
   void GroupDone(const RestoreGroupPtr& group);
+  void MarkDirty(const RestoreGroup& group);
   void NoteEnd(const RestoreGroup& group, const RestorePart& part);
 
   const Context& context_;

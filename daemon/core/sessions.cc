@@ -126,6 +126,7 @@ local::OpenReply Sessions::Admit(const std::shared_ptr<Connection>& connection, 
   const SessionPtr session = SessionFor(open, run, launch);
   Connect(session, connection);
   run.steering.Join(*session, open);
+  if (open.dirty()) run.ledger.MemoryDirty(launch.id, session->rank);
   local::OpenReply opened;
   opened.set_run(run.id.Hex());
   opened.set_launch(launch.id);

@@ -197,6 +197,7 @@ TEST_F(DamageTest, WithNothingOlderThereIsNothingToRestartFrom) {
   ASSERT_EQ(ranks[0].Latest().latest().dataset(), id);
   std::vector<Memory> back = BlankOf(MemoryOf(1));
   for (const FakeClient::Restored& one : ranks.Restore(id, back)) EXPECT_EQ(one.code, local::RETRY) << one.message;
+  for (const auto& client : ranks.clients) client->ProtectAnew();
   EXPECT_SAYS(ranks[0].Latest(), local::NOT_FOUND, "");
   EXPECT_SAYS(ranks[1].Latest(), local::NOT_FOUND, "");
 }

@@ -158,6 +158,7 @@ bool FakeClient::closed() const {
 
 std::uint64_t FakeClient::Send(local::Request request) {
   request.set_call(++last_call_);
+  request.set_dirty(spoiled_);
   host_.core().Receive(line_, std::make_unique<local::Request>(std::move(request)));
   return last_call_;
 }
@@ -192,6 +193,7 @@ local::Reply FakeClient::Open(const OpenSpec& spec) {
     open.set_takeover(spec.takeover);
     open.set_launch(spec.launch);
     open.set_token(spec.token);
+    open.set_dirty(spoiled_);
     open.set_end_time_s(spec.end_time_s);
     *open.mutable_rhythm() = spec.rhythm;
   }
@@ -344,6 +346,16 @@ FakeClient::Restored FakeClient::TakeRestore(std::uint64_t call, Memory& memory)
   std::shared_ptr<Mapping> image;
   std::uint64_t done = 0;
   std::uint32_t round = 0;
+  bool planned = false, whole = false;
+  // Also when the daemon is lost meanwhile. What it says during the restore is how it was before.
+  const struct Mark {
+    bool& spoiled;
+    const bool &planned, &whole;
+    const Restored& restored;
+    ~Mark() {
+      if (whole ? planned : restored.pieces_copied > 0) spoiled = !whole;
+    }
+  } mark{spoiled_, planned, whole, restored};
   auto copied = [&](std::uint64_t pieces) {
     restored.pieces_copied += pieces - done;
     done = pieces;
@@ -360,10 +372,12 @@ FakeClient::Restored FakeClient::TakeRestore(std::uint64_t call, Memory& memory)
     if (restored.code != local::OK) return restored;
     if (reply.has_restore_end()) {
       restored.tier = reply.restore_end().tier();
+      whole = true;
       EXPECT_EQ(done, static_cast<std::uint64_t>(plan.bytes_size()));
       return restored;
     }
     if (reply.has_restore()) {
+      planned = true;
       plan = reply.restore().plan();
       round = reply.restore().round();
       done = 0;
@@ -398,6 +412,13 @@ FakeClient::Restored FakeClient::TakeRestore(std::uint64_t call, Memory& memory)
   }
 }
 
+void FakeClient::ProtectAnew() {
+  spoiled_ = false;
+  local::Request request;
+  request.mutable_mark();
+  Send(std::move(request));
+}
+
 FakeClient::Restored FakeClient::Read(DatasetId id, Protected& out) {
   local::Request request;
   local::Read& read = *request.mutable_read();
@@ -407,7 +428,9 @@ FakeClient::Restored FakeClient::Read(DatasetId id, Protected& out) {
   *read.mutable_count() = out.variable.box_count();
   read.set_holes(out.variable.holes());
   Memory memory = {out};
+  const bool spoiled = spoiled_;
   const Restored restored = TakeRestore(Send(std::move(request)), memory);
+  spoiled_ = spoiled;  // `out` is not protected
   out = std::move(memory.front());
   return restored;
 }

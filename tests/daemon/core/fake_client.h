@@ -96,6 +96,7 @@ class FakeClient {
   void TakeOver(const FakeClient& broken) {
     plan_ = broken.plan_;
     attempts_ = broken.attempts_;
+    spoiled_ = broken.spoiled_;
   }
   local::Reply Commit();
   void Filled(std::uint64_t pieces);
@@ -116,6 +117,11 @@ class FakeClient {
   std::uint64_t SendRestore(DatasetId id, const Memory& memory, std::uint32_t deadline_ms = 0);
   Restored TakeRestore(std::uint64_t call, Memory& memory);
   Restored Restore(DatasetId id, Memory& memory) { return TakeRestore(SendRestore(id, memory), memory); }
+  // Bytes of a restore that has not succeeded are in its memory: each request says so, until a restore succeeds, or
+  // ProtectAnew.
+  bool spoiled() const { return spoiled_; }
+  void Spoil() { spoiled_ = true; }
+  void ProtectAnew();
   // Into `out`, which says also what is asked for: name, box and holes.
   Restored Read(DatasetId id, Protected& out);
   local::Reply OutputBegin(std::uint64_t step, bool checkpoint = true, bool output = false, bool growing = false);
@@ -153,6 +159,7 @@ class FakeClient {
   LaunchId launch_ = 0;
   std::string token_, run_;
   std::map<std::uint64_t, std::uint32_t> attempts_;
+  bool spoiled_ = false;
   std::uint64_t begin_call_ = 0;
   std::uint64_t released_ = 0;
   local::Plan plan_;

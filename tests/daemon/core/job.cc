@@ -114,6 +114,15 @@ void Job::Hear(DatasetId id, const local::Reply& reply, local::Level level) {
   }
 }
 
+// A rank with a part of what it could not restore begins nothing; then it initialises its memory, for the next time.
+void Job::ExpectWhole(FakeClient& client, const local::Reply& begun) {
+  if (!client.spoiled()) return;
+  if (CodeOfReply(begun) == local::OK) {
+    model_.Violated(fmt::format("launch {} begins a checkpoint of what it could not restore", plan_.number));
+  }
+  client.ProtectAnew();
+}
+
 // --- What is written ---
 
 void Job::Checkpoint(RankState& self, Rank rank, const Deed& deed) {
@@ -121,6 +130,7 @@ void Job::Checkpoint(RankState& self, Rank rank, const Deed& deed) {
   const bool fenced = model_.IsFenced(client.launch());
   const local::Reply begun = client.Begin(deed.written.step, MemoryOf(deed.written, rank));
   ExpectIn(fenced, begun, "begin");
+  ExpectWhole(client, begun);
   if (CodeOfReply(begun) != local::OK) return Expect(client.Abort("it did not begin"), "abort");  // as libcairn does
   self.open = begun.begin().dataset();
   model_.Begun(self.open, deed.written);
@@ -168,6 +178,7 @@ void Job::GoOn(RankState& self, Rank rank) {
 void Job::Files(FakeClient& client, Rank rank, const Deed& deed) {
   const local::Reply begun = client.OutputBegin(deed.written.step, deed.written.checkpoint, deed.written.output);
   Expect(begun, "begin of files");
+  if (deed.written.checkpoint) ExpectWhole(client, begun);
   if (CodeOfReply(begun) != local::OK) return;
   const DatasetId id = begun.output_begin().dataset();
   model_.Begun(id, deed.written);
@@ -203,8 +214,12 @@ std::optional<DatasetId> Job::Latest(FakeClient& client, std::size_t deed, std::
   const local::Reply latest = client.Latest();
   const local::Code code = CodeOfReply(latest);
   const DatasetId id = code == local::OK ? latest.latest().dataset() : 0;
-  if (code != local::NOT_FOUND) ExpectIn(fenced, latest, "latest");
-  if (code != local::OK && code != local::NOT_FOUND) return std::nullopt;
+  const bool nothing = code == local::NOT_FOUND || code == local::DIRTY;
+  if (!nothing) ExpectIn(fenced, latest, "latest");
+  if (code == local::NOT_FOUND && client.spoiled()) {
+    model_.Violated(fmt::format("launch {} is to start afresh with a part of what it could not restore", plan_.number));
+  }
+  if (code != local::OK && !nothing) return std::nullopt;
   const bool undisturbed = !plan_.reads_fail && !model_.anything_hurt();
   if (id < latest_at_least_ && undisturbed) {
     model_.Violated(

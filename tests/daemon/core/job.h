@@ -78,6 +78,7 @@ class Job : public std::enable_shared_from_this<Job> {
   void CompareFiles(FakeClient& client, Rank rank, DatasetId id, const Written& written);
   bool Write(const std::string& path, const std::string& bytes);
   void Expect(const local::Reply& reply, const char* what);
+  void ExpectWhole(FakeClient& client, const local::Reply& begun);
   // The same of what a launch that was shut out when it asked must not get.
   void ExpectIn(bool fenced, const local::Reply& reply, const char* what);
   // What a call about a dataset says of it.

@@ -276,5 +276,41 @@ TEST_F(LedgerTest, WhatWasDroppedFromTheIndexIsNotChosen) {
   EXPECT_EQ(ledger_.NewestRestorableFor(Enter(2, 1, "another"))->id, 1u);
 }
 
+TEST_F(LedgerTest, ADirtyRankFailsTheCheckpointsThatLackItsBytesAndNoOthers) {
+  const Launch& launch = Enter(1, 2);
+  const DatasetId whole = Begin(launch, 0, 1);
+  Begin(launch, 1, 1);
+  Whole(whole);
+  const DatasetId handed_over = Begin(launch, 0, 2);
+  Begin(launch, 1, 2);
+  ledger_.Captured(*ledger_.Get(handed_over), 1);
+  const DatasetId begun = Begin(launch, 0, 3);
+  Begin(launch, 1, 3);
+  const DatasetId without = Begin(launch, 0, 4);
+  EXPECT_EQ(ledger_.WhyDirty(launch.id), "");
+
+  EXPECT_TRUE(ledger_.MemoryDirty(launch.id, 1));
+  EXPECT_FALSE(ledger_.MemoryDirty(launch.id, 1));
+  EXPECT_EQ(failed_.size(), 2u);
+  EXPECT_NE(failed_[begun].find("the memory of rank 1"), std::string::npos) << failed_[begun];
+  EXPECT_TRUE(failed_.contains(without));
+  EXPECT_NE(ledger_.WhyDirty(launch.id).find("of rank 1 may"), std::string::npos) << ledger_.WhyDirty(launch.id);
+  ledger_.MemoryDirty(launch.id, 0);
+  EXPECT_NE(ledger_.WhyDirty(launch.id).find("of rank 0 (and of 1 more)"), std::string::npos);
+}
+
+TEST_F(LedgerTest, ALaunchIsCleanWhenItsLastDirtyRankIsCleanOrGone) {
+  const Launch& launch = Enter(1, 2);
+  ledger_.MemoryDirty(launch.id, 0);
+  ledger_.MemoryDirty(launch.id, 1);
+  EXPECT_TRUE(ledger_.MemoryClean(launch.id, 0));
+  EXPECT_FALSE(ledger_.MemoryClean(launch.id, 0));
+  EXPECT_NE(ledger_.WhyDirty(launch.id), "");
+  ledger_.SessionEnded(launch, 1, /*closed=*/false);
+  EXPECT_EQ(ledger_.WhyDirty(launch.id), "");
+  EXPECT_FALSE(ledger_.MemoryDirty(77, 0)) << "there is no such launch";
+  EXPECT_EQ(ledger_.WhyDirty(77), "");
+}
+
 }  // namespace
 }  // namespace cairn
