@@ -15,7 +15,8 @@ module cairn
   integer, parameter, public :: CAIRN_OK = 0, CAIRN_NOT_FOUND = 1, CAIRN_INVALID_ARGUMENT = 2, &
     CAIRN_FAILED_PRECONDITION = 3, CAIRN_BUSY = 4, CAIRN_RETRY = 5, CAIRN_SUPERSEDED = 6, CAIRN_FAILED = 7, &
     CAIRN_FENCED = 8, CAIRN_RESOURCE_EXHAUSTED = 9, CAIRN_DEADLINE_EXCEEDED = 10, CAIRN_UNAVAILABLE = 11, &
-    CAIRN_DATA_LOSS = 12, CAIRN_PERMISSION_DENIED = 13, CAIRN_UNSUPPORTED = 14, CAIRN_FORKED = 15, CAIRN_INTERNAL = 16
+    CAIRN_DATA_LOSS = 12, CAIRN_PERMISSION_DENIED = 13, CAIRN_UNSUPPORTED = 14, CAIRN_FORKED = 15, &
+    CAIRN_INTERNAL = 16, CAIRN_DIRTY = 17
   integer, parameter, public :: CAIRN_LEVEL_NONE = 0, CAIRN_LEVEL_FROZEN = 1, CAIRN_LEVEL_CAPTURED = 2, &
     CAIRN_LEVEL_LOCAL = 3, CAIRN_LEVEL_REDUNDANT = 4, CAIRN_LEVEL_PREFIX = 5
   integer, parameter, public :: CAIRN_TIER_NONE = 0, CAIRN_TIER_IMAGE = 1, CAIRN_TIER_CACHE = 2, &
@@ -54,6 +55,7 @@ module cairn
 
   public :: cairn_open, cairn_close, cairn_protect, cairn_protect_value, cairn_protect_array, cairn_unprotect
   public :: cairn_checkpoint, cairn_test, cairn_wait, cairn_latest, cairn_restore, cairn_restored_tier
+  public :: cairn_resume, cairn_restored_dataset
   public :: cairn_set_fill, cairn_unset_fill, cairn_read
   public :: cairn_output_begin, cairn_route_file, cairn_output_end, cairn_restart_file
   public :: cairn_should_exit, cairn_need_checkpoint
@@ -151,6 +153,16 @@ module cairn
       import :: c_int, c_ptr, c_int64_t
       type(c_ptr), value :: session
       integer(c_int64_t), value :: dataset
+    end function
+    integer(c_int) function c_resume(session, step) bind(C, name="cairn_resume")
+      import :: c_int, c_ptr, c_int64_t
+      type(c_ptr), value :: session
+      integer(c_int64_t), intent(inout) :: step
+    end function
+    integer(c_int) function c_restored_dataset(session, dataset) bind(C, name="cairn_restored_dataset")
+      import :: c_int, c_ptr, c_int64_t
+      type(c_ptr), value :: session
+      integer(c_int64_t), intent(inout) :: dataset
     end function
     integer(c_int) function c_set_fill(session, name, type, value) bind(C, name="cairn_set_fill")
       import :: c_int, c_ptr, c_int32_t, c_char
@@ -666,6 +678,24 @@ contains
     type(cairn_session), intent(in) :: session
     integer(int64), intent(in) :: dataset
     code = c_restore(session%handle, dataset)
+  end function
+
+  ! cairn_latest and cairn_restore, done over while they say CAIRN_RETRY. CAIRN_NOT_FOUND: nothing to restart from, and
+  ! the memory is untouched. CAIRN_DIRTY: it may not be; initialise and protect all variables anew.
+  integer function cairn_resume(session, step) result(code)
+    type(cairn_session), intent(in) :: session
+    integer(int64), intent(out), optional :: step
+    integer(c_int64_t) :: label
+    label = 0
+    code = c_resume(session%handle, label)
+    if (present(step)) step = label
+  end function
+
+  integer function cairn_restored_dataset(session, dataset) result(code)
+    type(cairn_session), intent(in) :: session
+    integer(int64), intent(out) :: dataset
+    dataset = 0
+    code = c_restored_dataset(session%handle, dataset)
   end function
 
   integer function cairn_restored_tier(session, tier) result(code)

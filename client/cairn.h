@@ -24,11 +24,13 @@ extern "C" {
 /* What a call says. The number is part of the interface. */
 enum cairn_code {
   CAIRN_OK = 0,
-  CAIRN_NOT_FOUND = 1,            /* no such dataset, variable or file; cairn_latest: nothing to restart from */
+  CAIRN_NOT_FOUND = 1,            /* no such dataset, variable or file; cairn_resume, cairn_latest: nothing to restart
+                                     from */
   CAIRN_INVALID_ARGUMENT = 2,     /* the call itself is wrong: cairn_error says what */
   CAIRN_FAILED_PRECONDITION = 3,  /* right call, wrong moment or another shape than stored */
   CAIRN_BUSY = 4,                 /* an older launch of the run is still alive: wait, or open with takeover */
-  CAIRN_RETRY = 5,                /* the restore failed on some rank: call cairn_latest again, then restore that */
+  CAIRN_RETRY = 5,                /* the restore failed on some rank: call cairn_latest again, then restore that; or
+                                     cairn_resume, which does */
   CAIRN_SUPERSEDED = 6,           /* the dataset was dropped: a newer one is safe (named in cairn_error) */
   CAIRN_FAILED = 7,               /* the dataset failed; the next checkpoint can work */
   CAIRN_FENCED = 8,               /* a newer launch of the run has taken over: stop */
@@ -39,7 +41,9 @@ enum cairn_code {
   CAIRN_PERMISSION_DENIED = 13,
   CAIRN_UNSUPPORTED = 14,         /* e.g. waiting for `redundant` where no redundancy is configured */
   CAIRN_FORKED = 15,              /* the session belongs to the parent process */
-  CAIRN_INTERNAL = 16             /* our bug */
+  CAIRN_INTERNAL = 16,            /* our bug */
+  CAIRN_DIRTY = 17                /* some rank's protected memory may hold part of a restore that did not succeed:
+                                     initialise and protect all variables anew, or restore */
 };
 
 /* Where a dataset's bytes are: see design in README.md. A dataset has a level when all ranks have it. */
@@ -122,7 +126,8 @@ CAIRN_API int cairn_protect_array(cairn_session* session, int32_t id, const char
 CAIRN_API int cairn_unprotect(cairn_session* session, int32_t id);
 
 /* Captures all protected memory as this rank's part of a dataset; returns when the daemon has this rank's bytes. No
- * barrier. step 0: this rank's call count in this launch. `dataset` (may be NULL) is set as soon as it is known. */
+ * barrier. step 0: this rank's call count in this launch. `dataset` (may be NULL) is set as soon as it is known.
+ * CAIRN_DIRTY: see cairn_resume. */
 CAIRN_API int cairn_checkpoint(cairn_session* session, uint64_t step, uint64_t* dataset);
 
 /* Has the dataset `level`? CAIRN_FAILED, naming the ranks, if it failed. */
@@ -130,7 +135,27 @@ CAIRN_API int cairn_test(cairn_session* session, uint64_t dataset, int32_t level
 /* timeout_ms 0: looks once, CAIRN_DEADLINE_EXCEEDED if it has not. */
 CAIRN_API int cairn_wait(cairn_session* session, uint64_t dataset, int32_t level, uint32_t timeout_ms);
 
-/* The newest restorable checkpoint: the same for all ranks of the launch. */
+/* The newest checkpoint that is whole comes back into the protected memory: cairn_latest and cairn_restore, done over
+ * with older ones while they say CAIRN_RETRY. All ranks call it, after they have initialised and protected everything.
+ * `step` (may be NULL) is set with CAIRN_OK only. The session's deadline is for all of it; after
+ * CAIRN_DEADLINE_EXCEEDED it may be called again.
+ *   CAIRN_OK         go on after *step. cairn_restored_dataset and cairn_restored_tier say from which copy of what
+ *   CAIRN_NOT_FOUND  nothing to restart from, and the memory is untouched: start from the beginning
+ *   CAIRN_DIRTY      nothing to restart from, and part of a restore that did not succeed may be in the memory of some
+ *                    rank, this one or another: initialise and protect all variables anew, and start from the
+ *                    beginning
+ *   CAIRN_FAILED_PRECONDITION  what is protected differs from what is stored, or is missing there
+ *
+ * A session is dirty from when a cairn_resume or cairn_restore that did not succeed, or a cairn_read that failed, may
+ * have written to its protected memory, whatever ended it, also the death of the daemon. It is clean again when a later
+ * restore has brought the memory back, or when every variable that was protected then has been protected anew or
+ * unprotected. While a rank is dirty, cairn_checkpoint and cairn_output_begin of a CAIRN_CHECKPOINT answer CAIRN_DIRTY
+ * on all ranks, and so do cairn_resume and cairn_latest where they would say CAIRN_NOT_FOUND. (After a restart of the
+ * daemon a rank may be told CAIRN_NOT_FOUND before the dirty one has come back: its own memory is untouched.) */
+CAIRN_API int cairn_resume(cairn_session* session, uint64_t* step);
+
+/* The newest restorable checkpoint: the same for all ranks of the launch. CAIRN_NOT_FOUND, CAIRN_DIRTY: see
+ * cairn_resume. */
 CAIRN_API int cairn_latest(cairn_session* session, uint64_t* dataset, uint64_t* step);
 
 enum cairn_kind { CAIRN_KIND_PLAIN = 0, CAIRN_KIND_VALUE = 1, CAIRN_KIND_ARRAY = 2 };
@@ -158,10 +183,11 @@ CAIRN_API int cairn_stored_by_id(cairn_session* session, uint64_t dataset, int32
  * cairn_restore or cairn_read they are an error without it. NULL: an error again. */
 CAIRN_API int cairn_set_fill(cairn_session* session, const char* name, int32_t type, const void* value);
 
-/* Brings the dataset back into the protected memory: on all ranks or on none. All ranks call it. CAIRN_RETRY: some copy
- * was damaged on some rank; ask cairn_latest again. CAIRN_FAILED_PRECONDITION names the variable that is missing or
- * differs (no byte was written). Of a dataset of files: all files are in the cache and verified, no memory is written.
- * After a failure in the middle the protected memory is unspecified.
+/* Brings the dataset back into the protected memory: on all ranks or on none. All ranks call it. Where a copy is
+ * damaged the next one is taken. CAIRN_RETRY: some rank has no whole copy left; ask cairn_latest again. CAIRN_NOT_FOUND
+ * and CAIRN_FAILED_PRECONDITION name the variable that is missing or differs (no byte was written). Of a dataset of
+ * files: all files are in the cache and verified, no memory is written. After a failure in the middle the protected
+ * memory is unspecified, and the session dirty: see cairn_resume.
  *
  * The boxes of global arrays may be others than were stored, on as many ranks or on another number: each rank's box is
  * put together from whatever ranks stored parts of it. Of elements that several ranks have stored, the highest rank's
@@ -172,12 +198,15 @@ CAIRN_API int cairn_restore(cairn_session* session, uint64_t dataset);
 /* Elements [start, start + count) of the global array `name` of a dataset into `out`, packed, slowest dimension first;
  * of a value: one dimension, both NULL: all of it. Of any dataset that can be restored, for this session alone; moves no
  * pin. CAIRN_NOT_FOUND: no such dataset or name. CAIRN_FAILED_PRECONDITION: plain variables and files cannot be read
- * so; an element was not stored, and there is no fill. After a failure `out` is unspecified. */
+ * so; an element was not stored, and there is no fill. After a failure `out` is unspecified; if it has bytes in common
+ * with protected memory the session is dirty then: see cairn_resume. */
 CAIRN_API int cairn_read(cairn_session* session, uint64_t dataset, const char* name, const uint64_t* start,
                          const uint64_t* count, void* out);
 
-/* Which copy served this rank in the last successful cairn_restore (enum cairn_tier). */
+/* Which copy (enum cairn_tier) of which dataset served this rank in the last cairn_resume or cairn_restore; 0 and 0
+ * unless that succeeded. */
 CAIRN_API int cairn_restored_tier(cairn_session* session, int32_t* tier);
+CAIRN_API int cairn_restored_dataset(cairn_session* session, uint64_t* dataset);
 
 /* The application's own files. Begin, route each file (write to `path` instead; in another directory, of the same base
  * name), end. A `file` that ends in '/' is a directory, say of ADIOS2 ("fields.bp/"): all that is written below `path`
@@ -196,7 +225,7 @@ CAIRN_API int cairn_output_begin(cairn_session* session, uint64_t step, uint32_t
 CAIRN_API int cairn_route_file(cairn_session* session, const char* file, char* path, size_t path_bytes);
 /* Returns at `captured`. valid 0: this rank could not write its files; the dataset fails. */
 CAIRN_API int cairn_output_end(cairn_session* session, int32_t valid);
-/* After cairn_restore of a dataset of files: where `file` can be read. */
+/* After cairn_restore or cairn_resume of a dataset of files: where `file` can be read. */
 CAIRN_API int cairn_restart_file(cairn_session* session, uint64_t dataset, const char* file, char* path,
                                  size_t path_bytes);
 

@@ -3,9 +3,9 @@
 //   auto session = cairn::Session::open({.prefix = "/scratch/run7"});
 //   if (!session) return fail(session.error().message);
 //   if (auto done = session->protect(0, std::span(field)); !done) return fail(done.error().message);
-//   if (auto latest = session->latest()) {
-//     if (auto tier = session->restore(latest->dataset)) step = latest->step;
-//   }
+//   auto resumed = session->resume();
+//   if (resumed) step = resumed->step;
+//   if (resumed.code() == cairn::Code::kDirty) ...  // initialise and protect all anew, then start from the beginning
 //
 // Threads, deadlines, borrowing of memory and the meaning of each code: cairn.h. Nothing here throws but what
 // std::string and std::vector throw when memory runs out.
@@ -47,6 +47,7 @@ enum class Code : int {
   kUnsupported = CAIRN_UNSUPPORTED,
   kForked = CAIRN_FORKED,
   kInternal = CAIRN_INTERNAL,
+  kDirty = CAIRN_DIRTY,
 };
 
 enum class Level : std::int32_t {
@@ -162,6 +163,12 @@ struct Latest {
   std::uint64_t step = 0;
 };
 
+struct Resumed {
+  std::uint64_t step = 0;
+  std::uint64_t dataset = 0;
+  Tier tier = Tier::kNone;  // of the copy that served this rank
+};
+
 // One rank's connection. Move-only; the destructor closes it. Calls come from one thread at a time.
 class Session {
  public:
@@ -253,7 +260,20 @@ class Session {
         cairn_wait(session_, dataset, static_cast<std::int32_t>(level), static_cast<std::uint32_t>(timeout.count())));
   }
 
-  // kNotFound: nothing to restart from.
+  // The newest checkpoint that is whole comes back: latest() and restore(), done over while they say kRetry. kNotFound:
+  // nothing to restart from, and the memory is untouched. kDirty: it may not be; initialise and protect all anew.
+  Result<Resumed> resume() {
+    Resumed resumed;
+    std::int32_t tier = 0;
+    int code = cairn_resume(session_, &resumed.step);
+    if (code == CAIRN_OK) code = cairn_restored_dataset(session_, &resumed.dataset);
+    if (code == CAIRN_OK) code = cairn_restored_tier(session_, &tier);
+    if (code != CAIRN_OK) return failure(code);
+    resumed.tier = static_cast<Tier>(tier);
+    return resumed;
+  }
+
+  // kNotFound, kDirty: nothing to restart from.
   Result<Latest> latest() {
     Latest latest;
     const int code = cairn_latest(session_, &latest.dataset, &latest.step);

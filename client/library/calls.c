@@ -1,4 +1,4 @@
-/* The calls of cairn.h on memory and datasets. */
+/* The calls of cairn.h on memory, checkpoints and their levels. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,9 +6,16 @@
 #include "client/library/clock.h"
 #include "client/library/session.h"
 
+/* Of variables that a restore had spoiled the last one may be gone now: other ranks wait for that. */
+static void variables_changed(struct lc_call* call) {
+  if (call->session->dirty && !lc_variables_spoiled(&call->session->variables)) lc_tell_mark(call);
+}
+
 static int put(struct lc_call* call, int made, const struct lc_variable* variable, struct lc_why* why) {
   if (made == CAIRN_OK) made = lc_variables_put(&call->session->variables, variable, why);
-  return made == CAIRN_OK ? CAIRN_OK : lc_fail(call, made, "%s", why->text);
+  if (made != CAIRN_OK) return lc_fail(call, made, "%s", why->text);
+  variables_changed(call);
+  return CAIRN_OK;
 }
 
 int cairn_protect(cairn_session* session, int32_t id, void* data, uint64_t count, int32_t type) {
@@ -57,6 +64,7 @@ int cairn_unprotect(cairn_session* session, int32_t id) {
   if (code == CAIRN_OK && !lc_variables_remove(&session->variables, id)) {
     code = lc_fail(&call, CAIRN_NOT_FOUND, "variable %d is not protected", id);
   }
+  if (code == CAIRN_OK) variables_changed(&call);
   return lc_leave(&call, code);
 }
 
@@ -77,6 +85,7 @@ int cairn_checkpoint(cairn_session* session, uint64_t step, uint64_t* dataset) {
     code = lc_fail(&call, CAIRN_FAILED_PRECONDITION, "dataset %llu of files is not ended: call cairn_output_end first",
                    (unsigned long long)session->output.dataset);
   }
+  if (code == CAIRN_OK) code = lc_check_clean(&call);
   if (code == CAIRN_OK) code = lc_capture(&call, step, attempt, dataset);
   return lc_leave(&call, code);
 }
@@ -151,45 +160,5 @@ int cairn_wait(cairn_session* session, uint64_t dataset, int32_t level, uint32_t
     lc_set_timeout(&call, timeout_ms);
     code = wait_level(&call, dataset, level);
   }
-  return lc_leave(&call, code);
-}
-
-static int ask_latest(struct lc_call* call, uint64_t* dataset, uint64_t* step) {
-  Cairn__Local__Latest body = CAIRN__LOCAL__LATEST__INIT;
-  Cairn__Local__Request request = CAIRN__LOCAL__REQUEST__INIT;
-  Cairn__Local__Reply* reply;
-  request.body_case = CAIRN__LOCAL__REQUEST__BODY_LATEST;
-  request.latest = &body;
-  const int code = lc_ask(call, &request, CAIRN__LOCAL__REPLY__BODY_LATEST, "the answer to Latest", &reply);
-  if (code != CAIRN_OK) return code;
-  if (dataset != NULL) *dataset = reply->latest->dataset;
-  if (step != NULL) *step = reply->latest->step;
-  lc_free_reply(reply);
-  return CAIRN_OK;
-}
-
-int cairn_latest(cairn_session* session, uint64_t* dataset, uint64_t* step) {
-  struct lc_call call;
-  int code = lc_enter(&call, session, "cairn_latest");
-  if (code == CAIRN_OK) code = ask_latest(&call, dataset, step);
-  return lc_leave(&call, code);
-}
-
-int cairn_restore(cairn_session* session, uint64_t dataset) {
-  struct lc_call call;
-  int code = lc_enter(&call, session, "cairn_restore");
-  if (code == CAIRN_OK) {
-    session->tier = CAIRN_TIER_NONE;
-    code = lc_restore(&call, dataset);
-    if (code == CAIRN_RETRY) lc_forget_stored(session);
-  }
-  return lc_leave(&call, code);
-}
-
-int cairn_restored_tier(cairn_session* session, int32_t* tier) {
-  struct lc_call call;
-  int code = lc_enter(&call, session, "cairn_restored_tier");
-  if (code == CAIRN_OK && tier == NULL) code = lc_fail(&call, CAIRN_INVALID_ARGUMENT, "tier is NULL");
-  if (code == CAIRN_OK) *tier = session->tier;
   return lc_leave(&call, code);
 }

@@ -105,6 +105,7 @@ static int join_launch(struct lc_call* call) {
     open.takeover = session->settings.takeover && session->launch == 0; /* once */
     open.launch = session->launch;
     open.token = session->token;
+    open.dirty = session->dirty;
     open.end_time_s = session->settings.rhythm.end_time_s;
     if (tell_rhythm(&session->settings.rhythm, &rhythm)) open.rhythm = &rhythm;
   }

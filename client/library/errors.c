@@ -24,6 +24,7 @@ int lc_enter(struct lc_call* call, cairn_session* session, const char* name) {
                    (int)session->pid);
   }
   lc_set_timeout(call, session->settings.deadline_ms);
+  session->dirty = lc_variables_spoiled(&session->variables);
   return CAIRN_OK;
 }
 
@@ -82,6 +83,7 @@ const char* cairn_strerror(int code) {
       [CAIRN_UNSUPPORTED] = "unsupported",
       [CAIRN_FORKED] = "the session belongs to the parent process",
       [CAIRN_INTERNAL] = "internal error",
+      [CAIRN_DIRTY] = "memory may hold part of a restore that did not succeed",
   };
   const int count = (int)(sizeof texts / sizeof texts[0]);
   return code >= 0 && code < count ? texts[code] : "no such code";

@@ -65,6 +65,7 @@ int lc_send(struct lc_call* call, Cairn__Local__Request* request) {
   struct lc_why why;
   request->call = ++session->call;
   request->deadline_ms = daemon_deadline_ms(call);
+  request->dirty = session->dirty;
   const size_t bytes = cairn__local__request__get_packed_size(request);
   if (bytes > CAIRN_FRAME_BYTES_MAX) {
     return lc_fail(call, CAIRN_RESOURCE_EXHAUSTED, "a message of %zu bytes: at most %u can be sent", bytes,
@@ -137,7 +138,7 @@ static int check_status(struct lc_call* call, const Cairn__Local__Reply* reply, 
   const Cairn__Local__Status* status = reply->status;
   if (status == NULL || status->code == CAIRN__LOCAL__CODE__OK) return CAIRN_OK;
   const int code = (int)status->code;
-  if (code < 0 || code > CAIRN_INTERNAL) return lc_protocol_error(call, "there is no code %d", code);
+  if (code < 0 || code > CAIRN_DIRTY) return lc_protocol_error(call, "there is no code %d", code);
   const char* text = status->message[0] != '\0' ? status->message : cairn_strerror(code);
   if (code != CAIRN_DEADLINE_EXCEEDED) return lc_fail(call, code, "%s", text);
   return lc_fail(call, code, "waited %u ms for %s: %s", call->timeout_ms, what, text);

@@ -77,6 +77,8 @@ int cairn_output_begin(cairn_session* session, uint64_t step, uint32_t flags, ui
   }
   if (code == CAIRN_OK) code = lc_next_attempt(&call, &step, &attempt);
   if (code == CAIRN_OK) code = need_open(&call, false);
+  /* Its files would be written from that memory. What nobody restarts from may be. */
+  if (code == CAIRN_OK && (flags & CAIRN_CHECKPOINT) != 0) code = lc_check_clean(&call);
   if (code == CAIRN_OK) code = begin_output(&call, step, attempt, flags, dataset);
   return lc_leave(&call, code);
 }

@@ -59,6 +59,13 @@ bool lc_box_make(uint64_t element_bytes, int32_t dimensions, const uint64_t* cou
   return true;
 }
 
+uint64_t lc_box_end(const struct lc_box* box) {
+  uint64_t end = box->first;
+  if (box->bytes == 0) return end;
+  for (int32_t d = 0; d < box->dimensions; ++d) end += (box->count[d] - 1) * box->stride[d];
+  return end + box->row_bytes;
+}
+
 /* Where a walk over the rows of a box is. */
 struct cursor {
   const struct lc_box* box;

@@ -30,6 +30,9 @@ void lc_box_make_flat(uint64_t bytes, struct lc_box* box);
 bool lc_box_make(uint64_t element_bytes, int32_t dimensions, const uint64_t* count, const uint64_t* memory,
                  const uint64_t* start, struct lc_box* box);
 
+/* One past its last byte in memory; box->first: it has no bytes. */
+uint64_t lc_box_end(const struct lc_box* box);
+
 /* Packed bytes [offset, offset + bytes) out of memory at `base` to `packed`, and back.
  * REQUIRES: offset + bytes <= box->bytes, without overflow. lc_gather writes `packed` as lc_copy does. */
 void lc_gather(void* packed, const void* base, const struct lc_box* box, uint64_t offset, uint64_t bytes);

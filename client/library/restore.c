@@ -18,6 +18,8 @@ struct restore {
   uint32_t round; /* of the plan */
   size_t done;
   uint64_t untold_bytes;
+  bool planned; /* some plan has come */
+  bool written; /* to the memory */
 };
 
 static size_t pieces_of(const struct restore* r) {
@@ -35,12 +37,20 @@ static int send_copied(struct restore* r) {
   return lc_send(r->call, &request);
 }
 
+/* Before anything is written: a restore that ends here, whichever way, leaves its mark. */
+static void begin_writing(struct restore* r) {
+  if (r->written) return;
+  r->written = true;
+  if (r->read == NULL) lc_variables_spoil(&r->call->session->variables);
+}
+
 /* What no rank has stored becomes what the application has said, before anything else is copied. */
 static void fill_holes(struct restore* r) {
   for (size_t i = 0; i < r->listed.count; ++i) {
     const struct lc_variable* v = r->listed.variables[i];
     if (!r->listed.messages[i]->holes || r->listed.named[i] >= v->box.bytes) continue;
     const struct lc_fill* fill = lc_fills_find(&r->call->session->fills, v->name);
+    begin_writing(r);
     lc_fill_box(v->data, &v->box, fill->value, lc_type_bytes(fill->type));
   }
 }
@@ -53,6 +63,7 @@ static int take_plan(struct restore* r, Cairn__Local__RestoreReply* reply) {
   struct lc_why why;
   if (r->plan != NULL) cairn__local__plan__free_unpacked(r->plan, NULL);
   r->plan = reply->plan;
+  r->planned = true;
   r->round = reply->round;
   reply->plan = NULL;
   r->image = NULL;
@@ -76,6 +87,7 @@ static int take_plan(struct restore* r, Cairn__Local__RestoreReply* reply) {
 /* `packed`: the rows lie one behind the other, else as the plan says. */
 static void put_piece(struct restore* r, const uint8_t* data, bool packed) {
   const size_t i = r->done++;
+  begin_writing(r);
   const Cairn__Local__Plan* plan = r->plan;
   const struct lc_variable* v = r->listed.variables[plan->variable[i]];
   const struct lc_rows rows = {.offset = plan->variable_offset[i],
@@ -126,7 +138,9 @@ static int finish(struct restore* r, const Cairn__Local__RestoreEnd* end) {
   if (r->done < pieces_of(r)) {
     return lc_protocol_error(r->call, "the restore is said to be over after piece %zu of %zu", r->done, pieces_of(r));
   }
-  if (r->read == NULL) r->call->session->tier = (int32_t)end->tier;
+  if (r->read != NULL) return CAIRN_OK;
+  r->call->session->tier = (int32_t)end->tier;
+  if (r->planned) lc_variables_mend(&r->call->session->variables);
   return CAIRN_OK;
 }
 
@@ -224,6 +238,11 @@ static int restore_listed(struct lc_call* call, const struct lc_variables* varia
   int code = tell_fills(call, &r.listed);
   if (code == CAIRN_OK && read != NULL) read->holes = r.listed.messages[0]->holes;
   if (code == CAIRN_OK) code = restore_all(&r);
+  /* A read that failed has spoiled what lies there. */
+  if (code != CAIRN_OK && read != NULL && r.written &&
+      lc_variables_overlap(&call->session->variables, r.listed.variables[0])) {
+    lc_variables_spoil(&call->session->variables);
+  }
   lc_free_listed(&r.listed);
   return code;
 }

@@ -45,6 +45,8 @@ struct cairn_session {
   uint64_t exit_asks, checkpoint_asks; /* calls of cairn_should_exit and cairn_need_checkpoint */
   struct lc_output output;
   int32_t tier;
+  uint64_t restored; /* dataset, by the last restore; 0: it did not succeed */
+  bool dirty;        /* what the daemon is told: some variable was spoiled when this call began */
 
   struct lc_images images;           /* of this connection */
   Cairn__Local__Plan* plan;          /* of the last BeginReply, NULL: none */
@@ -111,6 +113,12 @@ int lc_lost_for_good(struct lc_call* call);
 
 /* Counts one more begin of a dataset; a *step of 0 becomes the count. */
 int lc_next_attempt(struct lc_call* call, uint64_t* step, uint32_t* attempt);
+
+/* restart.c: the mark of memory that may hold part of a restore that did not succeed (variables.h). */
+/* Tells the daemon what it is now, if there is a connection; nobody waits for an answer. */
+void lc_tell_mark(struct lc_call* call);
+/* CAIRN_DIRTY, after the daemon was told, which is tried for a second at most. */
+int lc_check_clean(struct lc_call* call);
 
 /* stored.c */
 void lc_forget_stored(cairn_session* session);

@@ -154,10 +154,11 @@ struct lc_variable* lc_variables_find(const struct lc_variables* variables, int3
   return v;
 }
 
-static void replace(struct lc_variable* there, const struct lc_variable* variable) {
+static void replace(struct lc_variables* variables, struct lc_variable* there, const struct lc_variable* variable) {
   struct lc_variable* const next = there->next;
   struct lc_variable* const before = there->before;
   struct lc_variable* const chain = there->chain;
+  if (there->spoiled) --variables->spoiled;
   free(there->name);
   *there = *variable;
   there->next = next;
@@ -168,7 +169,7 @@ static void replace(struct lc_variable* there, const struct lc_variable* variabl
 int lc_variables_put(struct lc_variables* variables, const struct lc_variable* variable, struct lc_why* why) {
   struct lc_variable* there = lc_variables_find(variables, variable->id);
   if (there != NULL) {
-    replace(there, variable);
+    replace(variables, there, variable);
     return CAIRN_OK;
   }
   if (variables->count >= CAIRN_VARIABLES_MAX) {
@@ -205,9 +206,39 @@ bool lc_variables_remove(struct lc_variables* variables, int32_t id) {
   if (variables->first == v) variables->first = v->next;
   if (variables->last == v) variables->last = v->before;
   --variables->count;
+  if (v->spoiled) --variables->spoiled;
   free(v->name);
   free(v);
   return true;
+}
+
+static void set_spoiled(struct lc_variables* variables, bool spoiled) {
+  for (struct lc_variable* v = variables->first; v != NULL; v = v->next) v->spoiled = spoiled;
+  variables->spoiled = spoiled ? variables->count : 0;
+}
+
+void lc_variables_spoil(struct lc_variables* variables) {
+  set_spoiled(variables, true);
+}
+
+void lc_variables_mend(struct lc_variables* variables) {
+  set_spoiled(variables, false);
+}
+
+bool lc_variables_spoiled(const struct lc_variables* variables) {
+  return variables->spoiled > 0;
+}
+
+bool lc_variables_overlap(const struct lc_variables* variables, const struct lc_variable* memory) {
+  const uintptr_t base = (uintptr_t)memory->data;
+  for (const struct lc_variable* v = variables->first; v != NULL; v = v->next) {
+    const uintptr_t at = (uintptr_t)v->data;
+    if (v->box.bytes == 0) continue;
+    if (at + v->box.first < base + lc_box_end(&memory->box) && base + memory->box.first < at + lc_box_end(&v->box)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void lc_variables_free(struct lc_variables* variables) {

@@ -26,6 +26,7 @@ struct lc_variable {
   uint64_t start[CAIRN_DIMS_MAX];
   uint64_t box_count[CAIRN_DIMS_MAX];
   struct lc_box box;        /* where the bytes are, from `data` on; box.bytes: stored bytes */
+  bool spoiled;             /* may hold part of a restore that did not succeed, and was not protected anew since */
   struct lc_variable* next; /* registered after this one */
   struct lc_variable* before;
   struct lc_variable* chain; /* same bucket */
@@ -37,6 +38,7 @@ struct lc_variables {
   struct lc_variable** buckets;
   size_t bucket_count; /* a power of two, or 0 */
   size_t count;
+  size_t spoiled; /* of them */
 };
 
 /* Bytes of an element, 0 for a type that is none of enum cairn_type. */
@@ -63,6 +65,12 @@ int lc_variables_put(struct lc_variables* variables, const struct lc_variable* v
 struct lc_variable* lc_variables_find(const struct lc_variables* variables, int32_t id);
 /* False: no such id. */
 bool lc_variables_remove(struct lc_variables* variables, int32_t id);
+/* A restore begins to write to the memory of all; it has succeeded; is some variable spoiled? */
+void lc_variables_spoil(struct lc_variables* variables);
+void lc_variables_mend(struct lc_variables* variables);
+bool lc_variables_spoiled(const struct lc_variables* variables);
+/* Has `memory` bytes in common with one of them? */
+bool lc_variables_overlap(const struct lc_variables* variables, const struct lc_variable* memory);
 void lc_variables_free(struct lc_variables* variables);
 
 #ifdef __cplusplus

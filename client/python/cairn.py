@@ -6,9 +6,12 @@
     with cairn.Session(prefix="/scratch/run7") as session:
         session.protect(0, field)
         session.protect_value(1, "step", step)
-        latest = session.latest()
-        if latest is not None:
-            session.restore(latest.dataset)
+        try:
+            session.resume()
+        except cairn.DirtyError:
+            field[:], step[:] = 0, 0
+            session.protect(0, field)
+            session.protect_value(1, "step", step)
         while step[0] < 1000:
             ...
             session.checkpoint(int(step[0]))
@@ -46,6 +49,7 @@ class Code(enum.IntEnum):
     UNSUPPORTED = 14
     FORKED = 15
     INTERNAL = 16
+    DIRTY = 17
 
 
 class Level(enum.IntEnum):
@@ -87,7 +91,13 @@ class CairnError(Exception):
         self.dataset = dataset
 
 
+class DirtyError(CairnError):
+    """Code.DIRTY: some rank's protected arrays may hold part of a restore that did not succeed. Initialise and protect
+    all of them anew."""
+
+
 Latest = collections.namedtuple("Latest", "dataset step")
+Resumed = collections.namedtuple("Resumed", "step dataset tier")
 Stored = collections.namedtuple("Stored", "id kind dtype name count shape start box_count nranks")
 
 _TYPES = {
@@ -132,9 +142,11 @@ def _declare(library):
         "stored": [session, dataset, c.c_uint64, c.POINTER(_StoredInfo)],
         "stored_by_id": [session, dataset, c.c_int32, c.POINTER(_StoredInfo)],
         "set_fill": [session, c.c_char_p, c.c_int32, c.c_void_p],
+        "resume": [session, number],
         "restore": [session, dataset],
         "read": [session, dataset, c.c_char_p, number, number, c.c_void_p],
         "restored_tier": [session, c.POINTER(c.c_int32)],
+        "restored_dataset": [session, number],
         "should_exit": [session, c.POINTER(c.c_int32)],
         "need_checkpoint": [session, c.POINTER(c.c_int32)],
         "output_begin": [session, c.c_uint64, c.c_uint32, number],
@@ -276,8 +288,20 @@ class Session:
     def wait(self, dataset, level, timeout_ms):
         self._check(_library.cairn_wait(self._handle, dataset, level, timeout_ms))
 
+    def resume(self):
+        """Brings the newest checkpoint that is whole back into the protected arrays: Resumed(step, dataset, tier).
+        None: there is none, and the arrays are untouched. DirtyError: there is none, and they may not be."""
+        step, dataset = ctypes.c_uint64(), ctypes.c_uint64()
+        code = _library.cairn_resume(self._handle, ctypes.byref(step))
+        if code == Code.NOT_FOUND:
+            return None
+        self._check(code)
+        self._check(_library.cairn_restored_dataset(self._handle, ctypes.byref(dataset)))
+        return Resumed(step.value, dataset.value, self._restored_tier())
+
     def latest(self):
-        """Latest(dataset, step) of the newest restorable checkpoint, the same on all ranks; None: there is none."""
+        """Latest(dataset, step) of the newest restorable checkpoint, the same on all ranks; None: there is none. resume
+        does all of a restart."""
         dataset, step = ctypes.c_uint64(), ctypes.c_uint64()
         code = _library.cairn_latest(self._handle, ctypes.byref(dataset), ctypes.byref(step))
         if code == Code.NOT_FOUND:
@@ -306,6 +330,9 @@ class Session:
         """Brings the dataset back into the protected arrays; the Tier that served this rank. Code.RETRY: ask latest
         again."""
         self._check(_library.cairn_restore(self._handle, dataset))
+        return self._restored_tier()
+
+    def _restored_tier(self):
         tier = ctypes.c_int32()
         self._check(_library.cairn_restored_tier(self._handle, ctypes.byref(tier)))
         return Tier(tier.value)
@@ -379,7 +406,8 @@ class Session:
     def _check(self, code, dataset=None):
         if code != Code.OK:
             text = _library.cairn_error(self._handle).decode(errors="replace")
-            raise CairnError(code, text, 0 if dataset is None else dataset.value)
+            error = DirtyError if code == Code.DIRTY else CairnError
+            raise error(code, text, 0 if dataset is None else dataset.value)
 
     @staticmethod
     def _stored(info):

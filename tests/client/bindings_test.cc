@@ -83,6 +83,35 @@ TEST_F(BindingTest, CppMemoryComesBackThroughSpansAndResults) {
   EXPECT_TRUE(session.close());
 }
 
+TEST_F(BindingTest, CppResumes) {
+  auto session = Session::open(options());
+  ASSERT_TRUE(session) << session.error().message;
+  std::vector<double> field(10'000, 1.5);
+  ASSERT_TRUE(session->protect(1, std::span(field)));
+  EXPECT_EQ(session->resume().code(), Code::kNotFound);
+  const auto dataset = session->checkpoint(17);
+  ASSERT_TRUE(dataset) << dataset.error().message;
+  field.assign(field.size(), 0);
+  const auto resumed = session->resume();
+  ASSERT_TRUE(resumed) << resumed.error().message;
+  EXPECT_EQ(resumed->step, 17u);
+  EXPECT_EQ(resumed->dataset, *dataset);
+  EXPECT_EQ(resumed->tier, Tier::kCache);
+  EXPECT_EQ(field.back(), 1.5);
+
+  ASSERT_TRUE(session->checkpoint(666));  // damaged
+  field.assign(field.size(), 0);
+  const auto dirty = session->resume();
+  ASSERT_EQ(dirty.code(), Code::kDirty);
+  EXPECT_NE(dirty.error().message.find("protect all variables anew"), std::string::npos) << dirty.error().message;
+  EXPECT_EQ(field.front(), 1.5);
+  EXPECT_EQ(field.back(), 0) << "half of it";
+  EXPECT_EQ(session->checkpoint(18).code(), Code::kDirty);
+  ASSERT_TRUE(session->protect(1, std::span(field)));
+  EXPECT_EQ(session->resume().code(), Code::kNotFound);
+  EXPECT_TRUE(session->checkpoint(18));
+}
+
 TEST_F(BindingTest, CppReadsAndFills) {
   auto opened = Session::open(options());
   ASSERT_TRUE(opened) << opened.error().message;
@@ -159,7 +188,7 @@ TEST_F(BindingTest, CppErrorsCarryCodeAndWords) {
 
 TEST_F(BindingTest, FortranMemoryComesBack) {
   EXPECT_EQ(Run(std::getenv("CAIRN_FORTRAN_PROGRAM")), 0);
-  EXPECT_EQ(honest_.checkpoints(), 1u);
+  EXPECT_EQ(honest_.checkpoints(), 2u);
   // A box of 2 x 3 inside 4 x 5, fastest first: stored as 3 rows of 2.
   const std::string box = honest_.Stored(3);
   ASSERT_EQ(box.size(), 6 * sizeof(float));
@@ -169,7 +198,7 @@ TEST_F(BindingTest, FortranMemoryComesBack) {
 
 TEST_F(BindingTest, PythonMemoryComesBack) {
   EXPECT_EQ(Run("/usr/bin/python3 tests/client/python_program.py"), 0);
-  EXPECT_EQ(honest_.checkpoints(), 2u);
+  EXPECT_EQ(honest_.checkpoints(), 3u);
 }
 
 }  // namespace

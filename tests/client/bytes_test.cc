@@ -141,6 +141,8 @@ TEST(GatherTest, AnyRangeOfAnyBoxEqualsTheModelBothWays) {
                             block.memory.data(), block.start.data(), &box));
     const std::vector<unsigned char> packed = block.Packed();
     ASSERT_EQ(box.bytes, packed.size());
+    const std::uint64_t last = block.elements() == 0 ? 0 : block.PlaceOf(block.elements() - 1) + block.element;
+    ASSERT_EQ(lc_box_end(&box), last);
     const std::uint64_t offset = random() % (packed.size() + 1);
     const std::uint64_t bytes = random() % (packed.size() - offset + 1);
 

@@ -62,7 +62,8 @@ void FakeImage::Describe(local::Image* image, bool fresh) const {
   image->set_fresh(fresh);
 }
 
-FakePeer::FakePeer(FakePeer&& other) noexcept : fd_(std::exchange(other.fd_, -1)), told_(other.told_) {}
+FakePeer::FakePeer(FakePeer&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), told_(other.told_), mark_(other.mark_) {}
 FakePeer::~FakePeer() {
   Close();
 }
@@ -82,6 +83,7 @@ std::optional<local::Request> FakePeer::Receive() {
   if (request.has_begin() || request.has_restore() || request.has_read()) told_ = 0;
   if (request.has_filled()) told_ = request.filled().pieces();
   if (request.has_copied()) told_ = request.copied().pieces();
+  if (request.has_mark()) mark_ = request.dirty();
   return request;
 }
 
@@ -92,7 +94,8 @@ local::Request FakePeer::Expect(local::Request::BodyCase body) {
       ADD_FAILURE() << "the client closed instead of sending request kind " << body;
       return {};
     }
-    if (request->body_case() != body && (request->has_filled() || request->has_copied())) continue;
+    const bool on_the_way = request->has_filled() || request->has_copied() || request->has_mark();
+    if (request->body_case() != body && on_the_way) continue;
     EXPECT_EQ(request->body_case(), body) << request->ShortDebugString().substr(0, 300);
     return *request;
   }

@@ -48,7 +48,7 @@ class FakePeer {
 
   // The next request; none: the client closed the connection.
   std::optional<local::Request> Receive();
-  // The next request that is no Filled and no Copied; the test fails if it is not of this kind.
+  // The next request that is no Filled, no Copied and no Mark; the test fails if it is not of this kind.
   local::Request Expect(local::Request::BodyCase body);
   // Answers `request` (its number is put in).
   void Answer(const local::Request& request, local::Reply reply, int fd = -1);
@@ -61,10 +61,13 @@ class FakePeer {
 
   // Pieces that the last Filled or Copied told of.
   std::uint64_t told() const { return told_; }
+  // What the last Mark said; none: none came.
+  std::optional<bool> mark() const { return mark_; }
 
  private:
   int fd_;
   std::uint64_t told_ = 0;
+  std::optional<bool> mark_;
 };
 
 class FakeDaemon {
@@ -100,7 +103,8 @@ local::Plan MakeTestPlan(const google::protobuf::RepeatedPtrField<local::Variabl
                          std::uint64_t piece_bytes);
 
 // An honest daemon for one client: keeps what was checkpointed last and gives it back; answers everything else as if
-// every level were reached at once; a checkpoint is due at every second question, the run is to stop at the third.
+// every level were reached at once; a checkpoint is due at every second question, the run is to stop at the third. A
+// checkpoint of step 666 is found to be damaged when half of it is restored, and there is nothing else then.
 class HonestDaemon {
  public:
   // Until the client closes or goes away; true: it closed.
@@ -122,6 +126,7 @@ class HonestDaemon {
 
   std::uint64_t dataset_ = 0;
   std::uint64_t step_ = 0;
+  bool damaged_ = false;  // what was checkpointed last
   google::protobuf::RepeatedPtrField<local::Variable> variables_;
   local::Plan plan_;
   std::unique_ptr<FakeImage> image_;

@@ -61,6 +61,11 @@ program fortran_program
       if (block(i, j) /= i * 10.0_real32 + j) error stop "the block differs"
     end do
   end do
+  field = 0
+  call expect(cairn_resume(session, label), CAIRN_OK, "resume")
+  if (label /= 12 .or. field(20, 30) /= 2030) error stop "another step is resumed"
+  call expect(cairn_restored_dataset(session, latest), CAIRN_OK, "restored dataset")
+  if (latest /= dataset) error stop "another dataset is resumed"
   call expect(cairn_set_fill(session, "block", 0.5_real32), CAIRN_OK, "set fill")
   call expect(cairn_unset_fill(session, "block"), CAIRN_OK, "unset fill")
   step = 0
@@ -81,6 +86,17 @@ program fortran_program
   if (index(cairn_error(session), "enough") == 0) error stop "it is not said why to stop"
   call expect(cairn_restart_file(session, latest, "out.dat", path), CAIRN_OK, "restart file")
   if (path /= "/cache/out.dat") error stop "another path"
+
+  ! Step 666 is damaged: half of it is in the memory.
+  call expect(cairn_checkpoint(session, 666_int64), CAIRN_OK, "checkpoint")
+  call expect(cairn_resume(session), CAIRN_DIRTY, "resume what is damaged")
+  call expect(cairn_checkpoint(session, 13_int64), CAIRN_DIRTY, "checkpoint of half of it")
+  call expect(cairn_protect(session, 1, field), CAIRN_OK, "protect anew")
+  call expect(cairn_protect_value(session, 2, "step", step), CAIRN_OK, "protect anew")
+  call expect(cairn_unprotect(session, 3), CAIRN_OK, "unprotect")
+  call expect(cairn_resume(session), CAIRN_DIRTY, "one is left")
+  call expect(cairn_unprotect(session, 4), CAIRN_OK, "unprotect")
+  call expect(cairn_resume(session), CAIRN_NOT_FOUND, "resume from nothing")
   call expect(cairn_close(session), CAIRN_OK, "close")
 
 contains

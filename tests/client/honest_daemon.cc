@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::uint64_t kPieceBytes = 4096;
 constexpr std::uint64_t kImageBytes = 2 << 20;
+constexpr std::uint64_t kDamagedStep = 666;
 
 }  // namespace
 
@@ -45,6 +46,7 @@ std::string HonestDaemon::Stored(std::int32_t id) const {
 void HonestDaemon::Begin(FakePeer& peer, const local::Request& request) {
   variables_ = request.begin().variables();
   step_ = request.begin().step();
+  damaged_ = false;
   plan_ = MakeTestPlan(variables_, kPieceBytes);
   local::Reply reply;
   reply.mutable_begin()->set_dataset(++dataset_);
@@ -119,12 +121,15 @@ void HonestDaemon::Restore(FakePeer& peer, const local::Request& request) {
     ASSERT_LE(plan.variable_offset(i) + plan.bytes(i), bytes.size());
     std::memcpy(image_->bytes().data() + plan.image_offset(i), bytes.data() + plan.variable_offset(i), plan.bytes(i));
   }
+  damaged_ = step_ == kDamagedStep;
+  const std::uint64_t pieces = static_cast<std::uint64_t>(plan.bytes_size()) / (damaged_ ? 2 : 1);
   local::Reply ready;
-  ready.mutable_ready()->set_pieces(static_cast<std::uint64_t>(plan.bytes_size()));
+  ready.mutable_ready()->set_pieces(pieces);
   peer.Answer(request, std::move(ready));
-  while (peer.told() < static_cast<std::uint64_t>(plan.bytes_size())) {
+  while (peer.told() < pieces) {
     if (!peer.Receive()) return;
   }
+  if (damaged_) return peer.Refuse(request, local::RETRY, "no whole copy is left");
   local::Reply end;
   end.mutable_restore_end()->set_tier(local::TIER_CACHE);
   peer.Answer(request, std::move(end));
@@ -143,6 +148,7 @@ void HonestDaemon::Handle(FakePeer& peer, const local::Request& request) {
     case local::Request::kBegin:
       return Begin(peer, request);
     case local::Request::kFilled:
+    case local::Request::kMark:
       return;
     case local::Request::kCommit:
       return Commit(peer, request);
@@ -155,7 +161,7 @@ void HonestDaemon::Handle(FakePeer& peer, const local::Request& request) {
       reply.mutable_test()->set_reached(true);
       break;
     case local::Request::kLatest:
-      if (dataset_ == 0) return peer.Refuse(request, local::NOT_FOUND, "nothing is stored");
+      if (dataset_ == 0 || damaged_) return peer.Refuse(request, local::NOT_FOUND, "nothing is stored");
       reply.mutable_latest()->set_dataset(dataset_);
       reply.mutable_latest()->set_step(step_);
       break;

@@ -14,7 +14,7 @@ step = numpy.array([12], dtype=numpy.int64)
 before = field.copy(), block.copy()
 
 with cairn.Session(deadline_ms=5000) as session:
-    assert session.latest() is None
+    assert session.latest() is None and session.resume() is None
     session.protect(1, field)
     session.protect_value(2, "step", step)
     session.protect_array(3, "block", block, shape=(6, 9), start=(1, 2), count=(2, 3), mem_start=(1, 1))
@@ -34,6 +34,9 @@ with cairn.Session(deadline_ms=5000) as session:
     assert latest == (dataset, 12)
     assert session.restore(latest.dataset) is cairn.Tier.CACHE
     assert (field == before[0]).all() and (block == before[1]).all() and step[0] == 12
+    field[:] = 0
+    assert session.resume() == (12, dataset, cairn.Tier.CACHE)
+    assert (field == before[0]).all()
     stored = session.stored(dataset)
     assert [one.id for one in stored] == [1, 2, 3]
     assert stored[2].kind is cairn.Kind.ARRAY and stored[2].shape == (6, 9) and stored[2].box_count == (2, 3)
@@ -66,3 +69,15 @@ with cairn.Session(deadline_ms=5000) as session:
     assert session.route_file("a") == "/cache/a"
     session.output_end()
     assert session.restart_file(dataset, "a") == "/cache/a"
+
+    session.checkpoint(666)  # is damaged: half of it is in the memory
+    for dirty in (session.resume, session.latest, lambda: session.checkpoint(14)):
+        try:
+            dirty()
+            raise SystemExit("went on with half a checkpoint")
+        except cairn.DirtyError as error:
+            assert error.code is cairn.Code.DIRTY and "protect all variables anew" in str(error)
+    session.protect(1, field)
+    session.protect_value(2, "step", step)
+    session.unprotect(3)
+    assert session.resume() is None

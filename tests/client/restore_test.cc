@@ -3,71 +3,17 @@
 
 #include <cstring>
 #include <functional>
-#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "tests/client/fake_daemon.h"
+#include "tests/client/restore_fixture.h"
 
 namespace cairn {
 namespace {
 
-constexpr std::uint64_t kImageBytes = 2 << 20;
-
-bool Says(const cairn_session* session, const std::string& text) {
-  return std::string(cairn_error(session)).find(text) != std::string::npos;
-}
-
-class RestoreTest : public testing::Test {
- protected:
-  RestoreTest() : image_(5, kImageBytes), data_(5000, -1), expected_(5000) {
-    std::iota(expected_.begin(), expected_.end(), 100);
-    std::memcpy(image_.bytes().data(), expected_.data(), expected_.size() * sizeof(expected_[0]));
-  }
-  ~RestoreTest() override {
-    daemon_.Join();
-    cairn_close(session_);
-  }
-
-  void Open(std::function<void(FakePeer&)> script, std::uint32_t deadline_ms = 5000) {
-    daemon_.PlayPeer(std::move(script));
-    OpenSession(deadline_ms);
-  }
-  void OpenSession(std::uint32_t deadline_ms = 5000) {
-    cairn_options options = daemon_.options();
-    options.deadline_ms = deadline_ms;
-    session_ = OpenOrDie(options);
-    ASSERT_EQ(cairn_protect(session_, 3, data_.data(), data_.size(), CAIRN_INT32), CAIRN_OK);
-  }
-  local::Reply PlanFor(const local::Request& restore, bool fresh) {
-    local::Reply reply;
-    image_.Describe(reply.mutable_restore()->mutable_image(), fresh);
-    *reply.mutable_restore()->mutable_plan() = MakeTestPlan(restore.restore().variables(), 1000);
-    return reply;
-  }
-  static void Ready(FakePeer& peer, const local::Request& restore, std::uint64_t pieces) {
-    local::Reply reply;
-    reply.mutable_ready()->set_pieces(pieces);
-    peer.Answer(restore, std::move(reply));
-  }
-  static void End(FakePeer& peer, const local::Request& restore, local::Tier tier = local::TIER_CACHE) {
-    local::Reply reply;
-    reply.mutable_restore_end()->set_tier(tier);
-    peer.Answer(restore, std::move(reply));
-  }
-  static void WaitCopied(FakePeer& peer, std::uint64_t pieces) {
-    while (peer.told() < pieces) {
-      const auto request = peer.Receive();
-      ASSERT_TRUE(request && request->has_copied());
-    }
-  }
-
-  FakeDaemon daemon_;
-  FakeImage image_;
-  std::vector<std::int32_t> data_, expected_;
-  cairn_session* session_ = nullptr;
-};
+class RestoreTest : public RestoringTest {};
 
 TEST_F(RestoreTest, CopiesWhatIsReadyAndTellsOfIt) {
   Open([this](FakePeer& peer) {
@@ -210,7 +156,7 @@ TEST_P(BadRestoreTest, IsRefused) {
 const BadRestore kBadRestores[] = {
     {"VariableBeyondTheLast", [](local::Plan& p) { p.set_variable(3, 1); }},
     {"PieceBeyondItsVariable", [](local::Plan& p) { p.set_variable_offset(3, 19001); }},
-    {"PieceBeyondTheImage", [](local::Plan& p) { p.set_image_offset(3, kImageBytes - 999); }},
+    {"PieceBeyondTheImage", [](local::Plan& p) { p.set_image_offset(3, (2 << 20) - 999); }},
     {"BytesForgotten", [](local::Plan& p) { p.set_bytes(3, 999); }},
     {"MoreReadyThanThereAre", [](local::Plan&) {}, 21},
     {"OverTooEarly", [](local::Plan&) {}, 19, true},
