@@ -76,8 +76,8 @@ std::string Describe(const Outcome& outcome) {
                                            [](const AdoptedScr& adopted) { return adopted.from.checkpoint; });
   if (newest == outcome.adopted.rend() || newest->how != AdoptedScr::How::kNow) return text;
   return text + fmt::format(
-                    "The next launch with CAIRN_PREFIX={} and {} restores dataset {}: cairn_latest, cairn_restore, "
-                    "then cairn_restart_file with the names below it.\n",
+                    "The next launch with CAIRN_PREFIX={} and {} restores dataset {}: cairn_resume, then "
+                    "cairn_restart_file with the names below it.\n",
                     Clean(outcome.prefix), Count(newest->ranks, "rank"), newest->dataset);
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Heat conduction on a square plate, in Python with numpy: one process, explicit steps.
 
-What Cairn needs is in `open_session`, `save` and `resume`. The arrays that are protected are changed in place, never
+What Cairn needs is in `protect`, `save` and `resume`. The arrays that are protected are changed in place, never
 replaced: Cairn knows their memory.
 """
 
@@ -32,12 +32,13 @@ def options():
     return parser.parse_args()
 
 
-def hot_plate(size):
-    """The field inside a cold edge of one cell."""
+def heat_up(step, field):
+    """The beginning: a hot plate inside a cold edge of one cell."""
+    size = len(field) - 2
     y, x = numpy.mgrid[0:size + 2, 0:size + 2] / (size + 1)
-    field = 100.0 * x * (1.0 - x) * y * (1.0 - y) + numpy.where(abs(x - y) < 0.1, 50.0, 0.0)
+    field[:] = 100.0 * x * (1.0 - x) * y * (1.0 - y) + numpy.where(abs(x - y) < 0.1, 50.0, 0.0)
     field[0, :] = field[-1, :] = field[:, 0] = field[:, -1] = 0.0
-    return field
+    step[0] = 0
 
 
 def advance(field, dies):
@@ -49,12 +50,10 @@ def advance(field, dies):
     field[1:-1, 1:-1] += 0.2 * change
 
 
-def open_session(step, field):
-    session = cairn.Session()
+def protect(session, step, field):
     inner = tuple(n - 2 for n in field.shape)
     session.protect_value(STEP, "step", step)
     session.protect_array(FIELD, "temperature", field, shape=inner, start=(0, 0), count=inner, mem_start=(1, 1))
-    return session
 
 
 def save(session, step, level):
@@ -68,26 +67,31 @@ def save(session, step, level):
         print(f"heat.py: checkpoint of step {step[0]}: {error}", file=sys.stderr)
 
 
-def resume(session):
-    while (latest := session.latest()) is not None:
-        try:
-            tier = session.restore(latest.dataset)
-            print(f"resumed from step {latest.step} (dataset {latest.dataset}, tier {tier.name.lower()})", flush=True)
-            return
-        except cairn.CairnError as error:
-            if error.code != cairn.Code.RETRY:
-                raise
-    print("starting fresh", flush=True)
+def resume(session, step, field):
+    try:
+        resumed = session.resume()
+    except cairn.DirtyError as error:  # no copy is whole, and part of one is in the arrays
+        print(f"heat.py: {error}", file=sys.stderr)
+        resumed = None
+        heat_up(step, field)
+        protect(session, step, field)
+    if resumed is None:
+        print("starting fresh", flush=True)
+    else:
+        tier = resumed.tier.name.lower()
+        print(f"resumed from step {resumed.step} (dataset {resumed.dataset}, tier {tier})", flush=True)
 
 
 def main():
     wanted = options()
-    field = hot_plate(wanted.size)
-    step = numpy.zeros(1, dtype=numpy.uint64)
+    field = numpy.empty((wanted.size + 2, wanted.size + 2))
+    step = numpy.empty(1, dtype=numpy.uint64)
+    heat_up(step, field)
     session = None
     if wanted.every:
-        session = open_session(step, field)
-        resume(session)
+        session = cairn.Session()
+        protect(session, step, field)
+        resume(session, step, field)
     while step[0] < wanted.steps:
         advance(field, int(step[0]) + 1 == wanted.die_at)
         step += 1

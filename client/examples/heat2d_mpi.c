@@ -60,8 +60,9 @@ static void decompose(plate* p, uint64_t size) {
   MPI_Type_commit(&p->column);
 }
 
-/* A cold plate with a cold edge and some hot spots. */
+/* The beginning: a cold plate with a cold edge and some hot spots. */
 static void heat_up(plate* p) {
+  p->step = 0;
   for (uint64_t row = 1; row <= p->count[0]; ++row) {
     for (uint64_t column = 1; column <= p->count[1]; ++column) {
       const double y = (double)(p->start[0] + row) / (double)p->size,
@@ -147,18 +148,22 @@ static void print_tiers(const plate* p, int32_t tier) {
 static void resume(plate* p, cairn_session* session) {
   uint64_t dataset = 0, step = 0;
   int32_t tier = CAIRN_TIER_NONE;
-  int code;
   protect(p, session);
-  do {
-    code = cairn_latest(session, &dataset, &step);
-    if (code == CAIRN_NOT_FOUND) {
-      if (p->rank == 0) printf("starting fresh\n");
-      fflush(stdout);
-      return;
-    }
-    if (code == CAIRN_OK) code = cairn_restore(session, dataset);
-  } while (code == CAIRN_RETRY);
-  if (code != CAIRN_OK || cairn_restored_tier(session, &tier) != CAIRN_OK) give_up("restore", session);
+  const int code = cairn_resume(session, &step);
+  if (code == CAIRN_DIRTY) { /* no copy is whole, and part of one is in the memory of some rank */
+    fprintf(stderr, "heat2d_mpi: rank %d: %s\n", p->rank, cairn_error(session));
+    heat_up(p);
+    protect(p, session);
+  }
+  if (code == CAIRN_NOT_FOUND || code == CAIRN_DIRTY) {
+    if (p->rank == 0) printf("starting fresh\n");
+    fflush(stdout);
+    return;
+  }
+  if (code != CAIRN_OK || cairn_restored_dataset(session, &dataset) != CAIRN_OK ||
+      cairn_restored_tier(session, &tier) != CAIRN_OK) {
+    give_up("resume", session);
+  }
   if (p->rank == 0) {
     printf("resumed from step %llu (dataset %llu, tier %s)\n", (unsigned long long)step, (unsigned long long)dataset,
            example_tier(tier));
@@ -209,7 +214,7 @@ int main(int argc, char** argv) {
   example_options options = {.steps = 400, .every = 50, .size = 512};
   example_parse(argc, argv, &options);
   MPI_Init(&argc, &argv);
-  plate p = {.step = 0};
+  plate p = {0};
   decompose(&p, options.size);
   heat_up(&p);
   cairn_session* session = NULL;

@@ -2,8 +2,8 @@
 // owns a share of the particles and saves only that; the sums have the same order on any number of processes, so the
 // result does not depend on it, nor on being killed.
 //
-// What Cairn needs is in `Work::Open`, `Work::Save` and `Work::Resume`. Each process opens a session of its own after
-// the fork, and all of one start have the same launch key.
+// What Cairn needs is in `Work::Open`, `Work::Protect`, `Work::Save` and `Work::Resume`. Each process opens a session
+// of its own after the fork, and all of one start have the same launch key.
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -68,16 +68,13 @@ class Work {
         first_(options.size * rank / options.ranks),
         position_(options.size * (rank + 1) / options.ranks - first_),
         velocity_(position_.size()) {
-    for (std::size_t i = 0; i < position_.size(); ++i) {
-      const double n = static_cast<double>(first_ + i) + 1.0;
-      position_[i] = {std::fmod(n * 0.754877666, 1.0), std::fmod(n * 0.569840291, 1.0), std::fmod(n * 0.362, 1.0)};
-      velocity_[i] = {0.1 * (position_[i][1] - 0.5), -0.1 * (position_[i][0] - 0.5), 0.0};
-    }
+    Begin();
   }
 
   void Run(const std::string& launch) {
     if (options_.every != 0) {
       Open(launch);
+      Protect();
       Resume();
     }
     while (step_ < options_.steps) {
@@ -90,6 +87,15 @@ class Work {
   }
 
  private:
+  void Begin() {
+    step_ = 0;
+    for (std::size_t i = 0; i < position_.size(); ++i) {
+      const double n = static_cast<double>(first_ + i) + 1.0;
+      position_[i] = {std::fmod(n * 0.754877666, 1.0), std::fmod(n * 0.569840291, 1.0), std::fmod(n * 0.362, 1.0)};
+      velocity_[i] = {0.1 * (position_[i][1] - 0.5), -0.1 * (position_[i][0] - 0.5), 0.0};
+    }
+  }
+
   void Open(const std::string& launch) {
     cairn::Options options;
     options.rank = static_cast<std::int32_t>(rank_);
@@ -98,6 +104,9 @@ class Work {
     auto session = cairn::Session::open(options);
     if (!session) GiveUp("open", session.error().message);
     session_.emplace(*std::move(session));
+  }
+
+  void Protect() {
     const cairn::Box box{.shape = {options_.size, 3}, .start = {first_, 0}, .count = {position_.size(), 3}};
     for (const auto& done : {session_->value(1, "step", step_), session_->array(2, "position", Flat(position_), box),
                              session_->array(3, "velocity", Flat(velocity_), box)}) {
@@ -106,16 +115,18 @@ class Work {
   }
 
   void Resume() {
-    for (;;) {
-      const auto latest = session_->latest();
-      if (latest.code() == cairn::Code::kNotFound) return Say("starting fresh");
-      if (!latest) GiveUp("latest", latest.error().message);
-      const auto tier = session_->restore(latest->dataset);
-      if (tier.code() == cairn::Code::kRetry) continue;
-      if (!tier) GiveUp("restore", tier.error().message);
-      return Say("resumed from step " + std::to_string(latest->step) + " (dataset " + std::to_string(latest->dataset) +
-                 ", tier " + example_tier(static_cast<std::int32_t>(*tier)) + ")");
+    const auto resumed = session_->resume();
+    if (resumed.code() == cairn::Code::kDirty) {  // no copy is whole, and part of one is in some process's memory
+      std::fprintf(stderr, "particles: rank %u: %s\n", rank_, resumed.error().message.c_str());
+      Begin();
+      Protect();
     }
+    if (resumed.code() == cairn::Code::kNotFound || resumed.code() == cairn::Code::kDirty) {
+      return Say("starting fresh");
+    }
+    if (!resumed) GiveUp("resume", resumed.error().message);
+    Say("resumed from step " + std::to_string(resumed->step) + " (dataset " + std::to_string(resumed->dataset) +
+        ", tier " + example_tier(static_cast<std::int32_t>(resumed->tier)) + ")");
   }
 
   // A checkpoint that fails costs only itself: the run goes on and tries again at the next one.

@@ -26,6 +26,7 @@ program wave1d
   integer(int64), target :: step = 0
 
   call read_options()
+  allocate (now(points + 2), before(points + 2), next(points + 2))
   call pluck()
   if (every /= 0) then
     if (cairn_open(session) /= CAIRN_OK) call give_up("open")
@@ -46,9 +47,10 @@ program wave1d
 
 contains
 
+  ! The beginning.
   subroutine pluck()
     integer(int64) :: i
-    allocate (now(points + 2), before(points + 2), next(points + 2))
+    step = 0
     do i = 1, points + 2
       now(i) = sin(PI * real(i - 1, real64) / real(points + 1, real64)) &
         + 0.3_real64 * sin(7 * PI * real(i - 1, real64) / real(points + 1, real64))
@@ -100,17 +102,19 @@ contains
   subroutine resume()
     integer(int64) :: dataset, stored_step
     integer :: code, tier
-    do
-      code = cairn_latest(session, dataset, stored_step)
-      if (code == CAIRN_NOT_FOUND) then
-        print "(a)", "starting fresh"
-        return
-      end if
-      if (code == CAIRN_OK) code = cairn_restore(session, dataset)
-      if (code /= CAIRN_RETRY) exit
-    end do
-    if (code /= CAIRN_OK) call give_up("restore")
-    if (cairn_restored_tier(session, tier) /= CAIRN_OK) call give_up("restore")
+    code = cairn_resume(session, stored_step)
+    if (code == CAIRN_DIRTY) then ! no copy is whole, and part of one is in the memory
+      write (error_unit, "(2a)") "wave1d: ", cairn_error(session)
+      call pluck()
+      call protect()
+    end if
+    if (code == CAIRN_NOT_FOUND .or. code == CAIRN_DIRTY) then
+      print "(a)", "starting fresh"
+      return
+    end if
+    if (code /= CAIRN_OK) call give_up("resume")
+    if (cairn_restored_dataset(session, dataset) /= CAIRN_OK) call give_up("resume")
+    if (cairn_restored_tier(session, tier) /= CAIRN_OK) call give_up("resume")
     print "(a, i0, a, i0, 3a)", "resumed from step ", stored_step, " (dataset ", dataset, ", tier ", &
       trim(TIERS(tier)), ")"
     flush (6)

@@ -145,23 +145,17 @@ int Run(const Options& options) {
   Promises promises(options.promises);
 
   std::uint64_t dataset = 0, step = 0;
-  int code = CAIRN_OK;
-  while ((code = cairn_latest(session, &dataset, &step)) == CAIRN_OK) {
-    code = cairn_restore(session, dataset);
-    if (code == CAIRN_RETRY) continue;
+  int code = cairn_resume(session, &step);
+  if (code == CAIRN_OK) {
     int32_t tier = 0;
+    cairn_restored_dataset(session, &dataset);
     cairn_restored_tier(session, &tier);
-    if (code != CAIRN_OK) {
-      fmt::print("restore: {} {}\n", code, cairn_error(session));
-      return 1;
-    }
     if (state.step() != step || !state.IsWhole()) return 3;
     fmt::print("resumed {} {} {}{}\n", step, dataset, tier, options.line != 0 ? fmt::format(" {}", state.line()) : "");
-    break;
-  }
-  if (code == CAIRN_NOT_FOUND) fmt::print("fresh\n");
-  if (code != CAIRN_OK && code != CAIRN_NOT_FOUND) {
-    fmt::print("latest: {} {}\n", code, cairn_error(session));
+  } else if (code == CAIRN_NOT_FOUND) {
+    fmt::print("fresh\n");
+  } else {
+    fmt::print("resume: {} {}\n", code, cairn_error(session));
     return 1;
   }
   std::fflush(stdout);

@@ -90,6 +90,34 @@ TEST_P(ExamplesTest, WithTheCacheLostTooGoesOnFromThePrefix) {
   GoesOnFromStep40("prefix");
 }
 
+// The only checkpoint is damaged near its end, in the cache and on the prefix, so that a part of it is in the memory
+// when that is found: the example begins afresh, from its own beginning.
+class DamagedExampleTest : public ExamplesTest {};
+
+TEST_P(DamagedExampleTest, BeginsAfreshWithMemoryThatIsWhole) {
+  harness.WriteSettings(Harness::kSmallImages);
+  Undisturbed();
+  ASSERT_TRUE(harness.StartDaemon());
+  const Ending killed = Run("killed", {"--every", "10", "--die-at", "18", "--wait", "prefix"});
+  ASSERT_THAT(killed.output, HasSubstr("checkpoint of step 10 is dataset "));
+  harness.KillDaemon();
+  ASSERT_EQ(harness.DamageCheckpoints(), 2);
+  ASSERT_TRUE(harness.StartDaemon());
+  const Ending ending = Run("restarted", {"--every", "50"});
+  ASSERT_EQ(ending.exit_code, 0) << ending.output;
+  EXPECT_THAT(ending.output, HasSubstr("may hold part of a restore that did not succeed"));
+  EXPECT_THAT(ending.output, HasSubstr("starting fresh"));
+  EXPECT_THAT(ending.output, HasSubstr("checkpoint of step 50 is dataset "));
+  EXPECT_TRUE(ReadFile(harness.folder() + "/restarted") == ReadFile(harness.folder() + "/undisturbed"))
+      << "it went on with half a field";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DamagedExampleTest,
+                         ::testing::Values(Example{"HeatMpi", 1, "client/examples/heat2d_mpi", {"--size", "1200"}},
+                                           Example{"WaveFortran", 0, "client/examples/wave1d", {"--size", "600001"}},
+                                           Example{"HeatPython", 0, "client/examples/heat.py", {"--size", "1200"}}),
+                         [](const auto& info) { return info.param.name; });
+
 INSTANTIATE_TEST_SUITE_P(
     All, ExamplesTest,
     ::testing::Values(Example{"HeatMpi", 4, "client/examples/heat2d_mpi", {"--size", "61"}},

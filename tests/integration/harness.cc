@@ -147,6 +147,26 @@ Ending Harness::RunDaemon(const std::vector<std::string>& flags) {
   return RunProcess(DaemonOptions(flags));
 }
 
+int Harness::DamageCheckpoints(std::string_view name_end) {
+  EXPECT_EQ(daemon_, nullptr);
+  int damaged = 0;
+  for (const std::string& folder : {cache(), prefix()}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+      if (entry.is_symlink() || !entry.path().string().ends_with(name_end)) continue;
+      const auto place = static_cast<std::streamoff>(entry.file_size()) - (300 << 10);
+      EXPECT_GT(place, 8 << 20) << entry.path();
+      std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+      file.seekg(place);
+      const char byte = static_cast<char>(file.get() ^ 1);
+      file.seekp(place);
+      file.put(byte);
+      EXPECT_TRUE(file.good()) << entry.path();
+      ++damaged;
+    }
+  }
+  return damaged;
+}
+
 void Harness::DeleteCache() {
   ASSERT_EQ(daemon_, nullptr);
   std::filesystem::remove_all(cache());

@@ -46,6 +46,12 @@ class Harness {
   // A second cairnd, or one that is not expected to start: runs to its end.
   Ending RunDaemon(const std::vector<std::string>& flags);
 
+  // Flips a bit 300 KiB before the end of each checkpoint file in cache and prefix whose name ends so. How many there
+  // were; the test fails if one has less than 8 MiB before that. REQUIRES: no daemon runs.
+  int DamageCheckpoints(std::string_view name_end = ".fti");
+  // What comes before such damage is delivered before it is found: as settings (WriteSettings).
+  static constexpr char kSmallImages[] = "[image]\nbytes_max = \"4 MiB\"\n";
+
   // Removes all that the cache holds. REQUIRES: no daemon runs.
   void DeleteCache();
 
