@@ -2,6 +2,7 @@
 
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
+#include "storage/file/checked/checked_blocks.h"
 #include "storage/file/transfer/transfer.h"
 
 namespace cairn {
@@ -47,8 +48,8 @@ bool BlockMatches(const BlockStream::Block& block, const catalogue::FileEntry& e
 }
 
 absl::Status BlockDiffers(const std::string& path, const BlockStream::Block& block, const catalogue::FileEntry& entry) {
-  return DataLoss("{}: offset {}: {} bytes with CRC32C {:08x} instead of {:08x}", path, block.offset(),
-                  block.bytes.size(), Crc32c(block.bytes), entry.crc32c(static_cast<int>(block.index)));
+  return BlockDiffers(path, block.offset(), block.bytes.size(), Crc32c(block.bytes),
+                      entry.crc32c(static_cast<int>(block.index)));
 }
 
 absl::StatusOr<std::uint64_t> CountMatchingBlocks(File& file, std::uint64_t bytes_there,

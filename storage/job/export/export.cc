@@ -13,6 +13,7 @@
 #include "proto/catalogue.pb.h"
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
+#include "storage/file/checked/checked_blocks.h"
 #include "storage/format/ftiff/variables.h"
 
 namespace cairn {
@@ -66,10 +67,7 @@ class VerifiedFile {
     const std::span<std::byte> bytes = std::span(block_).first(bytes_);
     CAIRN_RETURN_IF_ERROR(file_->ReadAt(offset, bytes));
     const std::uint32_t found = Crc32c(bytes), expected = entry_.crc32c(static_cast<int>(index));
-    if (found != expected) {
-      return DataLoss("{}: offset {}: {} bytes with CRC32C {:08x} instead of {:08x}", file_->path(), offset, bytes_,
-                      found, expected);
-    }
+    if (found != expected) return BlockDiffers(file_->path(), offset, bytes_, found, expected);
     loaded_ = true;
     index_ = index;
     return absl::OkStatus();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "storage/base/status.h"
+#include "storage/file/checked/checked_blocks.h"
 #include "storage/format/ftiff/codec.h"
 #include "storage/format/placement/bounds.h"
 #include "storage/format/placement/placement.h"
@@ -24,13 +25,8 @@ constexpr char kFormatsName[] = "mmd.0";
 
 // --- What a catalogue does not have ---
 
-absl::Status PlaceByFile(const std::string& path, File& file, catalogue::Catalogue& catalogue) {
-  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file.Info());
-  if (info.bytes != catalogue.file(0).bytes()) {
-    return DataLoss("{}: {} bytes, expected {}", path, info.bytes, catalogue.file(0).bytes());
-  }
-  const auto read = [&file](std::uint64_t offset, std::span<std::byte> target) { return file.ReadAt(offset, target); };
-  auto metadata = ftiff::DecodeMetadata(path, info.bytes, read);
+absl::Status PlaceByFile(const std::string& path, const ftiff::ReadAt& read, catalogue::Catalogue& catalogue) {
+  auto metadata = ftiff::DecodeMetadata(path, catalogue.file(0).bytes(), read);
   if (absl::IsFailedPrecondition(metadata.status())) return DataLoss("{}", MessageOf(metadata.status()));
   if (!metadata.ok()) return metadata.status();
   for (catalogue::Placement& placement : PlacementOf(catalogue, metadata->layout)) {
@@ -45,12 +41,12 @@ bool WantsBytes(const local::Variable& variable, const catalogue::Placement& pla
          placement.run(0).min_max().empty() && placement.run(0).bytes() == ElementBytesOf(variable.type());
 }
 
-absl::Status ReadValues(File& file, catalogue::Catalogue& catalogue) {
+absl::Status ReadValues(const ftiff::ReadAt& read, catalogue::Catalogue& catalogue) {
   for (int v = 0; v < catalogue.variables_size(); ++v) {
     if (!WantsBytes(catalogue.variables(v), catalogue.placement(v))) continue;
     catalogue::Run& run = *catalogue.mutable_placement(v)->mutable_run(0);
     std::string bytes(run.bytes(), '\0');
-    CAIRN_RETURN_IF_ERROR(file.ReadAt(run.offset(), std::as_writable_bytes(std::span(bytes))));
+    CAIRN_RETURN_IF_ERROR(read(run.offset(), std::as_writable_bytes(std::span(bytes))));
     run.set_min_max(bytes + bytes);
   }
   return absl::OkStatus();
@@ -74,9 +70,20 @@ absl::Status CompleteOne(Disk& disk, const std::string& prefix, catalogue::Catal
   const auto file = disk.Open(path, {});
   if (absl::IsNotFound(file.status())) return DataLoss("{}: missing", path);
   if (!file.ok()) return file.status();
-  if (catalogue.placement_size() == 0) CAIRN_RETURN_IF_ERROR(PlaceByFile(path, **file, catalogue));
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, (*file)->Info());
+  if (info.bytes != catalogue.file(0).bytes()) {
+    return DataLoss("{}: {} bytes, expected {}", path, info.bytes, catalogue.file(0).bytes());
+  }
+  // What is read here becomes metadata, which nothing compares later.
+  const FileSums sums = SumsOf(catalogue.file(0));
+  CheckedBlocks blocks(sums);
+  const ftiff::ReadAt read = [&](std::uint64_t offset, std::span<std::byte> target) {
+    return blocks.Read(path, offset, target,
+                       [&](std::uint64_t at, std::span<std::byte> bytes) { return (*file)->ReadAt(at, bytes); });
+  };
+  if (catalogue.placement_size() == 0) CAIRN_RETURN_IF_ERROR(PlaceByFile(path, read, catalogue));
   if (const absl::Status fits = CheckPlacement(catalogue); !fits.ok()) return Annotate(fits, path);
-  return ReadValues(**file, catalogue);
+  return ReadValues(read, catalogue);
 }
 
 // --- The folder ---
