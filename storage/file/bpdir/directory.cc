@@ -41,6 +41,7 @@ struct State {
   Subfiles data;
   bp5::Metadata metadata;
   bool active = false;
+  absl::Status ending;
   // What must be as it is for what was found to be there still: of md.idx the header, and the bytes from `last_begin`
   // to where it was taken, which are the last record at least.
   std::vector<std::byte> header, last;
@@ -193,11 +194,46 @@ bool IsActive(std::span<const std::byte> header) {
   return !header.empty() && header[bp5::IndexHeader::kActiveAt] != std::byte{0};
 }
 
+// What is behind the last step, of what a closed directory does not have; empty: nothing.
+std::string Leftover(const bp5::Metadata& metadata, std::uint64_t index_bytes, std::uint64_t metadata_bytes) {
+  const std::uint64_t index_taken = metadata.index_bytes(), metadata_taken = metadata.metadata_bytes();
+  if (index_bytes < bp5::kIndexHeaderBytes) {
+    if (metadata_bytes == 0) return {};  // made just now
+    return fmt::format("md.idx: its {} bytes are no header, and md.0 has {}", index_bytes, metadata_bytes);
+  }
+  if (index_bytes > index_taken) {
+    return fmt::format("md.idx: the record at {} is not whole in the {} bytes that are left, though it is closed",
+                       index_taken, index_bytes - index_taken);
+  }
+  if (metadata_bytes > metadata_taken) {
+    return fmt::format("md.0: {} bytes from {} on are of no step in md.idx, which is closed and ends at {}",
+                       metadata_bytes - metadata_taken, metadata_taken, index_bytes);
+  }
+  return {};
+}
+
+// Finds out what Directory::ending answers. `index_end`: how much of md.idx was looked at, in which `header` stood.
+absl::Status LookAtEnding(State& state, std::uint64_t index_end, std::span<const std::byte> header) {
+  state.ending = absl::OkStatus();
+  if (IsActive(header)) return absl::OkStatus();
+  FileSource& files = *state.files;
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t metadata_bytes, BytesOrNone(files, kMetadata));
+  const std::string leftover = Leftover(state.metadata, index_end, metadata_bytes);
+  if (leftover.empty()) return absl::OkStatus();
+  // Somebody may have begun to write since md.idx was looked at: its flag is set before any file grows.
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_now, files.Bytes(kIndex));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> header_now, ReadHeader(files, index_now));
+  if (index_now != index_end || IsActive(header_now)) return absl::OkStatus();
+  state.ending = DataLoss("{}: {}: steps are missing", files.NameOf(""), leftover);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<State>> Load(std::unique_ptr<FileSource> files) {
   auto state = std::make_unique<State>(std::move(files));
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, state->files->Bytes(kIndex));
   CAIRN_RETURN_IF_ERROR(TakeTail(*state, index_end));
   state->active = IsActive(state->header);
+  CAIRN_RETURN_IF_ERROR(LookAtEnding(*state, index_end, state->header));
   return state;
 }
 
@@ -216,7 +252,7 @@ absl::StatusOr<bool> IsAnother(const State& state, std::vector<std::byte> header
 }
 
 // Mapped if it is closed just now.
-absl::StatusOr<std::unique_ptr<FileSource>> FilesOf(const std::string& path) {
+absl::StatusOr<std::unique_ptr<FileSource>> FilesAt(const std::string& path) {
   CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> files, CopyFiles(path));
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, files->Bytes(kIndex));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> header, ReadHeader(*files, index_end));
@@ -224,10 +260,16 @@ absl::StatusOr<std::unique_ptr<FileSource>> FilesOf(const std::string& path) {
   return MapFiles(path);
 }
 
+absl::StatusOr<std::unique_ptr<FileSource>> FilesOf(const std::string& path, std::shared_ptr<const KnownSums> sums) {
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> files, FilesAt(path));
+  return CheckFiles(std::move(files), std::move(sums));
+}
+
 class DirectoryImpl final : public Directory {
  public:
-  // `path`: empty, or what the files are chosen by anew when the directory was replaced.
-  DirectoryImpl(std::unique_ptr<State> state, std::string path) : state_(std::move(state)), path_(std::move(path)) {}
+  // `path`: empty, or what the files are chosen by anew when the directory was replaced; `sums` are theirs.
+  DirectoryImpl(std::unique_ptr<State> state, std::string path, std::shared_ptr<const KnownSums> sums)
+      : state_(std::move(state)), path_(std::move(path)), sums_(std::move(sums)) {}
 
   absl::StatusOr<Change> Refresh() override {
     CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, state_->files->Bytes(kIndex));
@@ -237,11 +279,22 @@ class DirectoryImpl final : public Directory {
     const std::uint32_t steps = state_->metadata.steps();
     CAIRN_RETURN_IF_ERROR(TakeTail(*state_, index_end));
     state_->active = IsActive(header);
+    CAIRN_RETURN_IF_ERROR(LookAtEnding(*state_, index_end, header));
     return state_->metadata.steps() > steps ? Change::kGrown : Change::kNone;
   }
 
   const bp5::Metadata& metadata() const override { return state_->metadata; }
   bool active() const override { return state_->active; }
+  const absl::Status& ending() const override { return state_->ending; }
+  std::vector<std::string> notes() const override {
+    std::vector<std::string> notes;
+    const std::uint64_t gaps = state_->metadata.metadata_bytes() - state_->metadata.steps_bytes();
+    if (gaps > 0) {
+      notes.push_back(fmt::format("{}: {} bytes between steps are of no step in md.idx: a writer may have died there",
+                                  state_->files->NameOf(kMetadata), gaps));
+    }
+    return notes;
+  }
   bp5::ByteSource& data() override { return state_->data; }
   std::shared_ptr<const void> Pin() const override { return state_->files; }
 
@@ -251,7 +304,7 @@ class DirectoryImpl final : public Directory {
     if (path_.empty()) {
       files = state_->files->Anew();
     } else {
-      CAIRN_ASSIGN_OR_RETURN(files, FilesOf(path_));
+      CAIRN_ASSIGN_OR_RETURN(files, FilesOf(path_, sums_));
     }
     CAIRN_ASSIGN_OR_RETURN(state_, Load(std::move(files)));
     return Change::kReplaced;
@@ -259,19 +312,21 @@ class DirectoryImpl final : public Directory {
 
   std::unique_ptr<State> state_;
   const std::string path_;
+  const std::shared_ptr<const KnownSums> sums_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Directory>> Directory::Open(std::unique_ptr<FileSource> files) {
   CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<State> state, Load(std::move(files)));
-  return std::make_unique<DirectoryImpl>(std::move(state), "");
+  return std::make_unique<DirectoryImpl>(std::move(state), "", nullptr);
 }
 
-absl::StatusOr<std::unique_ptr<Directory>> Directory::Open(const std::string& path) {
-  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> files, FilesOf(path));
+absl::StatusOr<std::unique_ptr<Directory>> Directory::Open(const std::string& path,
+                                                           std::shared_ptr<const KnownSums> sums) {
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> files, FilesOf(path, sums));
   CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<State> state, Load(std::move(files)));
-  return std::make_unique<DirectoryImpl>(std::move(state), path);
+  return std::make_unique<DirectoryImpl>(std::move(state), path, std::move(sums));
 }
 
 }  // namespace cairn::bpdir

@@ -8,7 +8,9 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "storage/file/bpdir/checked_source.h"
 #include "storage/file/bpdir/file_source.h"
 #include "storage/format/bp5/metadata.h"
 #include "storage/format/bp5/selection.h"
@@ -26,8 +28,9 @@ class Directory {
   // Reads md.idx, md.0 and mmd.0. kNotFound: there is no md.idx (on a node-local disk that is normal); errors of
   // bp5::Metadata::Extend.
   static absl::StatusOr<std::unique_ptr<Directory>> Open(std::unique_ptr<FileSource> files);
-  // Maps it if it is closed, else reads it (MapFiles, CopyFiles); so again when it was replaced.
-  static absl::StatusOr<std::unique_ptr<Directory>> Open(const std::string& path);
+  // Maps it if it is closed, else reads it (MapFiles, CopyFiles); so again when it was replaced. `sums`: CheckFiles.
+  static absl::StatusOr<std::unique_ptr<Directory>> Open(const std::string& path,
+                                                         std::shared_ptr<const KnownSums> sums = nullptr);
   virtual ~Directory() = default;
 
   // Reads the new tail only. An error leaves all that was found as it was; of a tail of many MiB the steps before the
@@ -38,6 +41,13 @@ class Directory {
   virtual const bp5::Metadata& metadata() const = 0;
   // A writer has it open, or died: as of the last Refresh. The flag in metadata().header() is that of the first look.
   virtual bool active() const = 0;
+  // Are all steps there, as of the last Refresh? An active directory may end anywhere: OK. Who closes one leaves a
+  // whole record at the end of md.idx, and no more in md.0 than its records speak of.
+  //   kDataLoss  it is closed, and md.idx was cut, or does not say where its last record ends: steps are missing
+  virtual const absl::Status& ending() const = 0;
+  // What people should know of it besides: of gaps in md.0, as a job leaves them that was killed before another went on
+  // with the directory; nothing tells them from steps whose records were lost.
+  virtual std::vector<std::string> notes() const = 0;
   // Subfile k is data.<k>. Thread-safe; opens files as they are wanted.
   virtual bp5::ByteSource& data() = 0;
   // While it is kept, bytes that data() has shown in place stay there, whatever becomes of this object.

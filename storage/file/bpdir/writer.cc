@@ -250,6 +250,11 @@ absl::Status WriterImpl::Close() {
   if (closed_) return FailedPrecondition("{}: closed", path_);
   closed_ = true;
   CAIRN_RETURN_IF_ERROR(index_failed_);
+  if (!failed_.ok()) {
+    // What a failed step has left there would be taken for a step that was lost.
+    CAIRN_RETURN_IF_ERROR(CutTo(*metadata_.file, metadata_.bytes));
+    CAIRN_RETURN_IF_ERROR(metadata_.file->Sync());
+  }
   return WriteSynced(*index_.file, bp5::kActiveOffset, std::string_view("\0", 1));
 }
 

@@ -45,6 +45,10 @@ std::uint64_t Metadata::metadata_bytes() const {
   return impl_->metadata_bytes;
 }
 
+std::uint64_t Metadata::steps_bytes() const {
+  return impl_->steps_bytes;
+}
+
 std::uint64_t Metadata::own_bytes() const {
   std::uint64_t bytes = sizeof(Impl) + BytesOfMap(impl_->formats_by_id) + BytesOfMap(impl_->variables_by_name) +
                         BytesOf(impl_->templates) + BytesOf(impl_->variables) + BytesOf(impl_->subfiles) +

@@ -138,6 +138,9 @@ class BlockWalk {
 
 struct MinMax {
   std::array<std::byte, 16> min{}, max{};  // of the variable's type, from the first byte
+  // Blocks with elements of which these are not known: elements may lie outside. Steps in which that is so of all.
+  std::uint64_t blocks_without = 0;
+  std::uint32_t steps_without = 0;
 };
 
 struct Attribute {
@@ -184,7 +187,8 @@ class Metadata {
   absl::Status Extend(const Tail& tail);
   std::uint64_t index_bytes() const;     // of md.idx, taken so far
   std::uint64_t formats_bytes() const;   // of mmd.0
-  std::uint64_t metadata_bytes() const;  // of md.0 that the steps so far cover: the end of the farthest
+  std::uint64_t metadata_bytes() const;  // of md.0 up to the end of the last step
+  std::uint64_t steps_bytes() const;     // of md.0 that steps have: less than that, if there are gaps between them
   std::uint64_t own_bytes() const;       // memory of this object's own, about
 
   const Header& header() const;
@@ -218,8 +222,8 @@ class Metadata {
   absl::StatusOr<Extents> Shape(VariableNumber variable, std::uint32_t step) const;
   absl::StatusOr<std::uint32_t> Dimensions(VariableNumber variable, std::uint32_t step) const;  // of arrays
 
-  // Over all blocks (scalars: values of all writers) of the step; of all steps. nullopt: no statistics. A NaN counts
-  // only where there is nothing else.
+  // Over all blocks (scalars: values of all writers) of the step; of all steps. nullopt: no statistics at all; where
+  // only some blocks have none the answer says so. A NaN counts only where there is nothing else.
   absl::StatusOr<std::optional<MinMax>> MinMaxOf(VariableNumber variable, std::uint32_t step) const;
   absl::StatusOr<std::optional<MinMax>> MinMaxOf(VariableNumber variable) const;
 

@@ -150,10 +150,10 @@ absl::Status Metadata::Impl::Extender::TakeStep(Bytes body) {
     return DataLoss("md.idx: step at {}: {} bytes at {} of md.0, which has {} to {}", record_offset_, bytes, begin,
                     tail_.metadata_begin, there);
   }
-  // Steps that lie over each other would make the work more than the bytes.
-  if (bytes > there - std::min(there, impl_.steps_bytes)) {
-    return DataLoss("md.idx: step at {}: its {} bytes and those of the steps before are more than md.0 has",
-                    record_offset_, bytes);
+  // Writers append. Steps that lie over each other would make the work more than the bytes, and show a step twice.
+  if (begin < impl_.metadata_bytes) {
+    return DataLoss("md.idx: step at {}: begins at {} of md.0, where the steps before have all up to {}",
+                    record_offset_, begin, impl_.metadata_bytes);
   }
   step_ = {};
   step_.writers = map.writers;
@@ -169,7 +169,7 @@ absl::Status Metadata::Impl::Extender::TakeStep(Bytes body) {
   CAIRN_RETURN_IF_ERROR(TakeStepMetadata(tail_.metadata.subspan(begin - tail_.metadata_begin, bytes)));
   impl_.steps.push_back(step_);
   impl_.steps_bytes += bytes;
-  impl_.metadata_bytes = std::max(impl_.metadata_bytes, step_.metadata_end);
+  impl_.metadata_bytes = step_.metadata_end;
   return absl::OkStatus();
 }
 

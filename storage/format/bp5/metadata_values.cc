@@ -86,12 +86,30 @@ class Range {
   const std::byte *min_ = nullptr, *max_ = nullptr;
 };
 
+bool HasElements(const Block& block) {
+  for (std::size_t d = 0; d < block.dimensions(); ++d) {
+    if (block.count[d] == 0) return false;
+  }
+  return true;
+}
+
+// Blocks with elements, by whether their bounds are known.
+struct Seen {
+  std::uint64_t with = 0, without = 0;
+};
+
 template <typename T>
-absl::Status AddStep(const Metadata& metadata, VariableNumber variable, std::uint32_t step, Range<T>& range) {
+absl::Status AddStep(const Metadata& metadata, VariableNumber variable, std::uint32_t step, Range<T>& range,
+                     Seen& seen) {
   if (IsArray(metadata.variables()[variable].kind)) {
     BlockWalk walk = metadata.Blocks(variable, step);
     while (walk.Next()) {
-      if (walk.block().min != nullptr) range.Add(walk.block().min, walk.block().max);
+      if (walk.block().min != nullptr) {
+        range.Add(walk.block().min, walk.block().max);
+        ++seen.with;
+      } else if (HasElements(walk.block())) {
+        ++seen.without;
+      }
     }
     return walk.status();
   }
@@ -106,15 +124,24 @@ absl::StatusOr<std::optional<MinMax>> MinMaxOver(const Metadata& metadata, Varia
                                                  std::span<const std::uint32_t> steps) {
   absl::Status status;
   std::optional<MinMax> result;
+  std::uint64_t blocks_without = 0;
+  std::uint32_t steps_without = 0;
   WithOrderedType(metadata.variables()[variable].type, [&](auto zero) {
     Range<decltype(zero)> range;
     for (const std::uint32_t step : steps) {
-      status = AddStep(metadata, variable, step, range);
+      Seen seen;
+      status = AddStep(metadata, variable, step, range, seen);
       if (!status.ok()) return;
+      blocks_without += seen.without;
+      steps_without += seen.without > 0 && seen.with == 0 ? 1 : 0;
     }
     result = range.Result();
   });
   if (!status.ok()) return status;
+  if (result) {
+    result->blocks_without = blocks_without;
+    result->steps_without = steps_without;
+  }
   return result;
 }
 

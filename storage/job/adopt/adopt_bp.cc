@@ -60,6 +60,7 @@ class BpAdopter {
 absl::Status BpAdopter::Look() {
   CAIRN_ASSIGN_OR_RETURN(taken_.name, NormalizeFileName("", BaseOf(request_.directory)));
   CAIRN_ASSIGN_OR_RETURN(const auto directory, bpdir::Directory::Open(bpdir::ReadFiles(disk_, request_.directory)));
+  CAIRN_RETURN_IF_ERROR(directory->ending());
   const bp5::Metadata& metadata = directory->metadata();
   taken_.close = directory->active();
   CAIRN_ASSIGN_OR_RETURN(taken_.steps, bpdir::StepsWithData(disk_, request_.directory, metadata));

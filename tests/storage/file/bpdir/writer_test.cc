@@ -284,6 +284,9 @@ TEST_F(WriterTest, AFailedSyncIsFinal) {
     EXPECT_OK(writer->Close());
     EXPECT_EQ(ActiveFlag(disk, kPath), 0);
     EXPECT_EQ(ExpectSteps(disk, kPath), directory ? 0u : 1u);
+    disk.Restart(1);
+    ASSERT_OK_AND_ASSIGN(const auto closed, Directory::Open(ReadFiles(disk, kPath)));
+    EXPECT_OK(closed->ending()) << "nothing of the failed step looks like a lost one";
   }
 }
 

@@ -393,6 +393,27 @@ TEST(MetadataTest, MinMaxIsOverBlocksWritersAndSteps) {
   EXPECT_FALSE(none.has_value());
 }
 
+TEST(MetadataTest, MinMaxSaysWhichBlocksAndStepsItLeavesOut) {
+  const auto x = [](std::vector<PutBlock> blocks) { return GlobalArray("x", Type::kDouble, {8}, std::move(blocks)); };
+  const auto known = BlockOf({0}, {4}, 0, Raw<double>({1, 2})), unknown = BlockOf({4}, {4}), empty = BlockOf({4}, {0});
+  const Opened opened(Made()
+                          .Step({{x({known})}, {x({empty})}})
+                          .Step({{x({known})}, {x({unknown})}})
+                          .Step({{x({unknown, unknown})}, {}})
+                          .Step({{x({empty})}, {}}));
+  const auto left_out = [&](std::optional<std::uint32_t> step) {
+    const VariableNumber vx = opened.Number("x");
+    const auto found = step ? opened.metadata.MinMaxOf(vx, *step) : opened.metadata.MinMaxOf(vx);
+    EXPECT_TRUE(found.ok() && found->has_value());
+    return std::pair((*found)->blocks_without, (*found)->steps_without);
+  };
+  EXPECT_EQ(left_out(0), std::pair(std::uint64_t{0}, 0u)) << "an empty block has nothing to say";
+  EXPECT_EQ(left_out(1), std::pair(std::uint64_t{1}, 0u));
+  EXPECT_FALSE((*opened.metadata.MinMaxOf(opened.Number("x"), 2)).has_value());
+  EXPECT_FALSE((*opened.metadata.MinMaxOf(opened.Number("x"), 3)).has_value());
+  EXPECT_EQ(left_out({}), std::pair(std::uint64_t{3}, 1u));
+}
+
 Attribute Strings(const std::string& name, std::vector<std::string> strings) {
   Attribute attribute;
   attribute.name = name;
@@ -501,7 +522,8 @@ TEST(MetadataTest, StepsThatLieOverEachOtherAreRefused) {
   const std::string step = files.index.substr(64 + 9 + 32);
   EXPECT_OK(StatusOfOpening(files));
   files.index += step;
-  EXPECT_STATUS(StatusCode::kDataLoss, StatusOfOpening(files), "more than md.0 has");
+  EXPECT_STATUS(StatusCode::kDataLoss, StatusOfOpening(files),
+                "begins at 0 of md.0, where the steps before have all up to");
 }
 
 TEST(MetadataTest, StepsMustLieInTheBytesGiven) {

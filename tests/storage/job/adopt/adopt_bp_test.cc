@@ -110,6 +110,15 @@ TEST_F(AdoptBpTest, AClosedOneWithoutAllDataIsRefused) {
   EXPECT_TRUE(Committed().empty());
 }
 
+TEST_F(AdoptBpTest, AClosedOneThatEndsEarlyIsRefused) {
+  Write(3);
+  const std::string path = std::string(kFrom) + "/md.idx";
+  ASSERT_OK_AND_ASSIGN(const FileInfo info, disk_.Info(path));
+  ASSERT_OK(disk_.Open(path, {.writable = true}).value()->Truncate(info.bytes - 1));
+  EXPECT_STATUS(absl::StatusCode::kDataLoss, Adopt(), "steps are missing");
+  EXPECT_TRUE(Committed().empty());
+}
+
 TEST_F(AdoptBpTest, WithoutStepsOrMetadataNothingIsTaken) {
   EXPECT_STATUS(absl::StatusCode::kNotFound, Adopt(), "");
   Write(0);
