@@ -189,10 +189,10 @@ def version():
     return _library.cairn_version().decode()
 
 
-def open(path):
+def open(path, check=True):
     """A run's prefix or a BP5 directory, to be read as numpy arrays: cairn_reader.py, which does not need libcairn."""
     import cairn_reader
-    return cairn_reader.open(path)
+    return cairn_reader.open(path, check)
 
 
 def _text(value):

@@ -11,7 +11,9 @@
     fields["T"].at(3)[...]; fields.step(3)["T"][...]; fields["T"].steps
 
 A selection that lies contiguous in a file is not copied: the array is the mapped file, read-only, and keeps it open;
-.copy() makes it one of your own. All else is read into new memory; what no writer stored is 0. The library is
+.copy() makes it one of your own. All else is read into new memory; what no writer stored is 0. What is read of a run's
+datasets is compared with the checksums in their catalogues, each MiB when it is first touched; check=False leaves that.
+What people should know of a directory (.notes) is a warning, too. The library is
 $CAIRN_READER_LIB, or libcairn_reader.so beside this file, or the one that the loader finds.
 """
 import collections
@@ -20,6 +22,7 @@ import ctypes
 import enum
 import operator
 import os
+import warnings
 
 import numpy
 
@@ -28,6 +31,7 @@ from cairn_reader_calls import Code, ReadError
 
 _lib, _check, _Handle = _calls.library, _calls.check, _calls.Handle
 _numbers, _text = _calls.numbers_of, _calls.text
+_dtype, _elements, _box = _calls.dtype_of, _calls.elements, _calls.box_of
 
 
 class Kind(enum.Enum):
@@ -46,36 +50,13 @@ class Change(enum.IntEnum):
 
 Dataset = collections.namedtuple("Dataset", "id step launch bytes created nranks checkpoint output files")
 
-_NAMES = {
-    1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "uint8", 6: "uint16", 7: "uint32", 8: "uint64", 9: "float32",
-    10: "float64", 11: "longdouble", 12: "complex64", 13: "complex128", 15: "S1",
-}
-_STRING = 14
-
-
-def _dtype(type_code, element_bytes):
-    if type_code == _STRING:
-        return numpy.dtype(object)
-    dtype = numpy.dtype(_NAMES.get(type_code, f"V{element_bytes}"))
-    return dtype if dtype.itemsize == element_bytes else numpy.dtype(f"V{element_bytes}")
-
-
-class _InPlace:
-    """Memory of a mapped file as numpy takes it: read-only, and with the handle that it belongs to."""
-
-    def __init__(self, handle, address, shape, dtype):
-        self._handle = handle
-        # Elements that numpy has no letters for come as bytes of their size.
-        self.__array_interface__ = {
-            "version": 3, "shape": tuple(shape), "typestr": dtype.str, "data": (address, True)}
-
-
-def open(path):
-    """A run's prefix as a Run, or a directory with an md.idx as a Directory."""
+def open(path, check=True):
+    """A run's prefix as a Run, or a directory with an md.idx as a Directory. `check`: of a run, that nothing is given
+    which differs from its checksums (ReadError, Code.DATA_LOSS); of a directory by its path none are known."""
     path = os.fspath(path)
     if os.path.exists(os.path.join(path, "md.idx")):
         return Directory(_Handle(_lib.open, _lib.close, os.fsencode(path)), path)
-    return Run(path)
+    return Run(path, check)
 
 
 def version():
@@ -85,8 +66,9 @@ def version():
 class Run:
     """The datasets that are committed in a run's prefix, as of the last look."""
 
-    def __init__(self, prefix):
+    def __init__(self, prefix, check=True):
         self.prefix = prefix
+        self.check = check
         self._handle = _Handle(_lib.open_run, _lib.close_run, os.fsencode(prefix))
 
     def refresh(self):
@@ -121,7 +103,8 @@ class Run:
         known = next((one for one in self.datasets if one.id == number), None)
         if known is None:
             raise KeyError(number)
-        handle = _Handle(_lib.open_dataset, _lib.close, self._handle.pointer, number)
+        options = _calls.Options(struct_size=ctypes.sizeof(_calls.Options), no_check=not self.check)
+        handle = _Handle(_lib.open_dataset_with, _lib.close, self._handle.pointer, number, ctypes.byref(options))
         return Directory(handle, f"{self.prefix}, dataset {number}", known)
 
     def __iter__(self):
@@ -171,6 +154,14 @@ class Directory(collections.abc.Mapping):
         self._name = name
         self._generation = 0
         self.dataset = dataset  # that it is of, in a run
+        self._warned = set()
+        self._warn(4)
+
+    def _warn(self, stacklevel):
+        for note in self.notes:
+            if note not in self._warned:
+                self._warned.add(note)
+                warnings.warn(note, stacklevel=stacklevel)
 
     def _info(self):
         info = _calls.Info(struct_size=ctypes.sizeof(_calls.Info))
@@ -186,6 +177,19 @@ class Directory(collections.abc.Mapping):
     def active(self):
         """A writer has it open, or died with it."""
         return bool(self._info().active)
+
+    @property
+    def ends_early(self):
+        """Closed, and damaged at its end: steps are missing. A note says how that shows."""
+        return bool(self._info().ends_early)
+
+    @property
+    def notes(self):
+        """What people should know of it, as of the last refresh."""
+        found = []
+        while (note := _lib.note(self._handle.pointer, len(found))) is not None:
+            found.append(note.decode(errors="replace"))
+        return found
 
     @property
     def attrs(self):
@@ -205,6 +209,7 @@ class Directory(collections.abc.Mapping):
         change = ctypes.c_int32()
         _check(_lib.refresh(self._handle.pointer, ctypes.byref(change)))
         self._generation += change.value != Change.UNCHANGED
+        self._warn(3)
         return Change(change.value)
 
     def __getitem__(self, name):
@@ -232,55 +237,11 @@ class Directory(collections.abc.Mapping):
         for index in range(_lib.attribute_count(handle.pointer)):
             info = _calls.AttributeInfo(struct_size=ctypes.sizeof(_calls.AttributeInfo))
             _check(_lib.attribute(handle.pointer, index, ctypes.byref(info)))
-            found[_text(info.name)] = _attribute(info)
+            found[_text(info.name)] = _calls.attribute_of(info)
         return found
 
     def __repr__(self):
         return f"<cairn {self._name}: {len(self)} variables, {self.steps} steps>"
-
-
-def _attribute(info):
-    if info.type == _STRING:
-        values = [_text(info.strings[i]) for i in range(info.count)]
-        return values[0] if info.single and values else values
-    names = {11: 16, 12: 8, 13: 16}
-    dtype = numpy.dtype(_NAMES[info.type])
-    data = ctypes.string_at(info.values, info.count * names.get(info.type, dtype.itemsize)) if info.count else b""
-    values = numpy.frombuffer(data, dtype)
-    return values[0] if info.single and len(values) else values
-
-
-def _box(key, shape):
-    """Start and count of the box to be read for a key, and the key that makes of it what was asked for."""
-    keys = list(key) if isinstance(key, tuple) else [key]
-    dots = [i for i, one in enumerate(keys) if one is Ellipsis]
-    if len(dots) > 1:
-        raise IndexError("an index can have one ellipsis only")
-    if not dots:
-        dots = [len(keys)]
-        keys.append(Ellipsis)
-    missing = len(shape) - (len(keys) - 1)
-    if missing < 0:
-        raise IndexError(f"too many indices: there are {len(shape)} dimensions")
-    keys[dots[0]:dots[0] + 1] = [slice(None)] * missing
-    start, count, then = [], [], []
-    for one, extent in zip(keys, shape):
-        if isinstance(one, slice):
-            wanted = range(*one.indices(extent))
-            start.append(min(wanted[0], wanted[-1]) if wanted else 0)
-            count.append(abs(wanted[-1] - wanted[0]) + 1 if wanted else 0)
-            then.append(slice(None, None, wanted.step if wanted else None))
-            continue
-        try:
-            place = operator.index(one)
-        except TypeError:
-            raise TypeError("indices are integers, slices and an ellipsis") from None
-        if not -extent <= place < extent:
-            raise IndexError(f"index {place} is out of bounds for a dimension of {extent}")
-        start.append(place % extent)
-        count.append(1)
-        then.append(0)
-    return start, count, tuple(then)
 
 
 class _Array:
@@ -313,7 +274,7 @@ class _Array:
         box, address = (len(count), _numbers(start), _numbers(count)), ctypes.c_void_p()
         _check(in_place(*box, ctypes.byref(address)))
         if address.value:
-            return numpy.asarray(_InPlace(handle, address.value, count, self.dtype))[then]
+            return numpy.asarray(_calls.InPlace(handle, address.value, count, self.dtype))[then]
         target = numpy.zeros(count, self.dtype) if fill == 0 else numpy.full(count, fill, self.dtype)
         _check(read(*box, target.ctypes.data, target.nbytes))
         return target[then]
@@ -401,12 +362,24 @@ class Variable(_Array):
     @property
     def range(self):
         """(min, max) over all steps; (None, None): not noted."""
-        return self._min_max(_calls.ALL_STEPS)
+        return self._min_max(_calls.ALL_STEPS)[:2]
+
+    @property
+    def bounded(self):
+        """True: no element in this step lies outside of min and max. False: some blocks have none noted."""
+        return self._min_max(self.step)[2]
+
+    @property
+    def range_bounded(self):
+        """The same of all steps, and of range."""
+        return self._min_max(_calls.ALL_STEPS)[2]
 
     def _min_max(self, step):
+        """Least, greatest, and whether they are of all elements."""
         has, least, greatest = ctypes.c_int32(), (ctypes.c_uint8 * 16)(), (ctypes.c_uint8 * 16)()
         _check(_lib.min_max(self.directory._handle.pointer, self.index, step, ctypes.byref(has), least, greatest))
-        return _elements(self.dtype, least, greatest) if has.value else (None, None)
+        found = _elements(self.dtype, least, greatest) if has.value else (None, None)
+        return found + (has.value == _calls.BOUNDS,)
 
     @property
     def attrs(self):
@@ -470,10 +443,6 @@ class Variable(_Array):
     def __repr__(self):
         shape = "blocks" if self.kind is Kind.LOCAL_ARRAY else self.shape
         return f"<{self.name}: {self.dtype} {shape}, step {self.step}>"
-
-
-def _elements(dtype, *numbers):
-    return tuple(numpy.frombuffer(bytes(number)[:dtype.itemsize], dtype)[0] for number in numbers)
 
 
 class Block(_Array):

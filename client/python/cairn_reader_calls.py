@@ -1,11 +1,17 @@
-"""libcairn_reader as ctypes see it: its structures, calls and handles. Used by cairn_reader.py."""
+"""libcairn_reader as ctypes see it: its structures, calls and handles, and what they are to numpy. Used by
+cairn_reader.py."""
 import ctypes
 import enum
+import operator
 import os
 import types
 
+import numpy
+
 DIMS_MAX = 64
 ALL_STEPS = 2**64 - 1
+BOUNDS = 1  # of all elements
+STRING = 14
 FIRST_WRITER = 2**32 - 1
 
 
@@ -42,7 +48,12 @@ class Info(ctypes.Structure):
     _fields_ = [
         ("struct_size", ctypes.c_size_t), ("steps", ctypes.c_uint64), ("variables", ctypes.c_uint64),
         ("active", ctypes.c_int32), ("column_major", ctypes.c_int32), ("flatten", ctypes.c_int32),
+        ("ends_early", ctypes.c_int32),
     ]
+
+
+class Options(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("no_check", ctypes.c_int32)]
 
 
 class VariableInfo(ctypes.Structure):
@@ -81,7 +92,7 @@ def _declare(loaded):
         "refresh_run": [handle],
         "dataset": [handle, number, c.POINTER(DatasetInfo)],
         "open": [text, out],
-        "open_dataset": [handle, number, out],
+        "open_dataset_with": [handle, number, c.POINTER(Options), out],
         "get_info": [handle, c.POINTER(Info)],
         "refresh": [handle, integer],
         "writers": [handle, number, c.POINTER(c.c_uint32)],
@@ -101,6 +112,7 @@ def _declare(loaded):
     others = {
         "version": ([], text),
         "error": ([], text),
+        "note": ([handle, number], text),
         "close_run": ([handle], None),
         "datasets": ([handle], number),
         "close": ([handle], None),
@@ -152,3 +164,74 @@ class Handle:
     def __del__(self):
         if getattr(self, "pointer", None):
             self._close(self.pointer)
+
+
+_NAMES = {
+    1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "uint8", 6: "uint16", 7: "uint32", 8: "uint64", 9: "float32",
+    10: "float64", 11: "longdouble", 12: "complex64", 13: "complex128", 15: "S1",
+}
+
+
+def dtype_of(type_code, element_bytes):
+    if type_code == STRING:
+        return numpy.dtype(object)
+    dtype = numpy.dtype(_NAMES.get(type_code, f"V{element_bytes}"))
+    return dtype if dtype.itemsize == element_bytes else numpy.dtype(f"V{element_bytes}")
+
+
+class InPlace:
+    """Memory of a mapped file as numpy takes it: read-only, and with the handle that it belongs to."""
+
+    def __init__(self, handle, address, shape, dtype):
+        self._handle = handle
+        # Elements that numpy has no letters for come as bytes of their size.
+        self.__array_interface__ = {
+            "version": 3, "shape": tuple(shape), "typestr": dtype.str, "data": (address, True)}
+
+
+def attribute_of(info):
+    if info.type == STRING:
+        values = [text(info.strings[i]) for i in range(info.count)]
+        return values[0] if info.single and values else values
+    names = {11: 16, 12: 8, 13: 16}
+    dtype = numpy.dtype(_NAMES[info.type])
+    data = ctypes.string_at(info.values, info.count * names.get(info.type, dtype.itemsize)) if info.count else b""
+    values = numpy.frombuffer(data, dtype)
+    return values[0] if info.single and len(values) else values
+
+
+def elements(dtype, *numbers):
+    return tuple(numpy.frombuffer(bytes(number)[:dtype.itemsize], dtype)[0] for number in numbers)
+
+
+def box_of(key, shape):
+    """Start and count of the box to be read for a key, and the key that makes of it what was asked for."""
+    keys = list(key) if isinstance(key, tuple) else [key]
+    dots = [i for i, one in enumerate(keys) if one is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError("an index can have one ellipsis only")
+    if not dots:
+        dots = [len(keys)]
+        keys.append(Ellipsis)
+    missing = len(shape) - (len(keys) - 1)
+    if missing < 0:
+        raise IndexError(f"too many indices: there are {len(shape)} dimensions")
+    keys[dots[0]:dots[0] + 1] = [slice(None)] * missing
+    start, count, then = [], [], []
+    for one, extent in zip(keys, shape):
+        if isinstance(one, slice):
+            wanted = range(*one.indices(extent))
+            start.append(min(wanted[0], wanted[-1]) if wanted else 0)
+            count.append(abs(wanted[-1] - wanted[0]) + 1 if wanted else 0)
+            then.append(slice(None, None, wanted.step if wanted else None))
+            continue
+        try:
+            place = operator.index(one)
+        except TypeError:
+            raise TypeError("indices are integers, slices and an ellipsis") from None
+        if not -extent <= place < extent:
+            raise IndexError(f"index {place} is out of bounds for a dimension of {extent}")
+        start.append(place % extent)
+        count.append(1)
+        then.append(0)
+    return start, count, tuple(then)

@@ -19,6 +19,10 @@
  * Borrowed: names, steps and other addresses that a call hands out are valid until the handle is refreshed or closed;
  * addresses of elements in place until it is closed, whatever is refreshed.
  *
+ * Datasets of a run are checked: their catalogues have a CRC32C for each MiB of each file, with which every such block
+ * is compared when a handle first gives of it; so nothing is given that is not as it was written. The error names file
+ * and offset. Of a directory that is opened by its path nothing of that kind is known.
+ *
  * A closed directory is mapped into memory: reading it costs no copy where a selection is contiguous there, but who
  * reads bytes of a file that somebody has truncated meanwhile gets a SIGBUS. One that a writer has open is read.
  *
@@ -112,10 +116,18 @@ typedef struct cairn_reader cairn_reader;
 
 /* `directory`: with an md.idx. NOT_FOUND: there is none (on a node-local disk only the first node has it). */
 int cairn_reader_open(const char* directory, cairn_reader** reader);
-/* The variables of a dataset of the run: one step. Its view is read or, where that is missing, made in memory. A dataset
- * of files: the BP5 directory among them; INVALID_ARGUMENT: none, or several (open one by its path). NOT_FOUND: no such
- * dataset as of the last look. */
+/* The variables of a dataset of the run: one step, as its catalogues describe them. A dataset of files: the BP5
+ * directory among them; INVALID_ARGUMENT: none, or several (open one by its path). NOT_FOUND: no such dataset as of the
+ * last look. DATA_LOSS: a catalogue, or metadata of a dataset of files, is damaged. */
 int cairn_reader_open_dataset(cairn_reader_run* run, uint64_t dataset, cairn_reader** reader);
+
+typedef struct cairn_reader_options {
+  size_t struct_size;
+  int32_t no_check; /* nothing is compared; the view on disk is read, unless it is missing or damaged */
+} cairn_reader_options;
+/* The same; `options` may be NULL. */
+int cairn_reader_open_dataset_with(cairn_reader_run* run, uint64_t dataset, const cairn_reader_options* options,
+                                   cairn_reader** reader);
 void cairn_reader_close(cairn_reader* reader); /* NULL: nothing */
 
 typedef struct cairn_reader_info {
@@ -125,9 +137,14 @@ typedef struct cairn_reader_info {
   int32_t active;       /* a writer has it open, or died with it */
   int32_t column_major; /* as written; dimensions are shown slowest first all the same */
   int32_t flatten;      /* the writer asked to have all steps shown as one */
+  int32_t ends_early;   /* closed, and damaged at its end: steps are missing; a note says how that shows */
 } cairn_reader_info;
 
 int cairn_reader_get_info(cairn_reader* reader, cairn_reader_info* info);
+
+/* What people should know of it, from `index` 0 on; NULL: no more. That it ends early, or that its view on disk is
+ * damaged and another one was made in memory. */
+const char* cairn_reader_note(cairn_reader* reader, uint64_t index);
 
 typedef enum cairn_reader_change {
   CAIRN_READER_UNCHANGED = 0,
@@ -162,7 +179,12 @@ int cairn_reader_find(cairn_reader* reader, const char* name, uint64_t* index);
 int cairn_reader_shape(cairn_reader* reader, uint64_t variable, uint64_t step, int32_t* ndims, uint64_t* shape);
 
 #define CAIRN_READER_ALL_STEPS UINT64_MAX
-/* Raw elements, at most 16 bytes each. `has` 0: no statistics. */
+typedef enum cairn_reader_bounds {
+  CAIRN_READER_NO_BOUNDS = 0,
+  CAIRN_READER_BOUNDS = 1,     /* of all elements but NaNs */
+  CAIRN_READER_SOME_BOUNDS = 2 /* some steps or blocks have no statistics: their elements may lie outside */
+} cairn_reader_bounds;
+/* Raw elements, at most 16 bytes each. `has`: cairn_reader_bounds. */
 int cairn_reader_min_max(cairn_reader* reader, uint64_t variable, uint64_t step, int32_t* has, void* min, void* max);
 
 #define CAIRN_READER_FIRST_WRITER UINT32_MAX
@@ -189,8 +211,8 @@ int cairn_reader_read(cairn_reader* reader, uint64_t variable, uint64_t step, in
 /* A block of any array: `ndims` 0: all of it; else a selection relative to it. */
 int cairn_reader_read_block(cairn_reader* reader, uint64_t variable, uint64_t step, uint64_t block, int32_t ndims,
                             const uint64_t* start, const uint64_t* count, void* target, uint64_t bytes);
-/* The same bytes where they lie in a mapped file, read-only, aligned as they are there. `address` NULL: they are not
- * contiguous or not mapped, read them. */
+/* The same bytes where they lie in a mapped file, read-only, aligned as they are there, checked before. `address` NULL:
+ * they are not contiguous, not mapped or damaged: read them. */
 int cairn_reader_in_place(cairn_reader* reader, uint64_t variable, uint64_t step, int32_t ndims, const uint64_t* start,
                           const uint64_t* count, const void** address);
 int cairn_reader_block_in_place(cairn_reader* reader, uint64_t variable, uint64_t step, uint64_t block, int32_t ndims,

@@ -5,6 +5,8 @@
 #include <absl/status/statusor.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "storage/base/ids.h"
 #include "storage/file/bpdir/directory.h"
@@ -13,11 +15,17 @@
 
 namespace cairn::reader {
 
-// Checkpoints of variables: the view in the prefix or, if that is missing or damaged, one made in memory from the
-// catalogues. Datasets of files: the one BP5 directory among them.
+struct OpenedDataset {
+  std::unique_ptr<bpdir::Directory> directory;
+  std::vector<std::string> notes;  // what people should know
+};
+
+// Checkpoints of variables: a view made in memory from the catalogues; if not `check`, the one in the prefix, unless
+// that is missing or damaged. Datasets of files: the one BP5 directory among them. `check`: all that is read is
+// compared with the catalogues.
 //   kNotFound         no such dataset is committed
 //   kInvalidArgument  files without a BP5 directory, or with several: the message names them
-absl::StatusOr<std::unique_ptr<bpdir::Directory>> OpenDataset(Disk& disk, Prefix& prefix, DatasetId id);
+absl::StatusOr<OpenedDataset> OpenDataset(Disk& disk, Prefix& prefix, DatasetId id, bool check);
 
 }  // namespace cairn::reader
 

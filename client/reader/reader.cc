@@ -95,12 +95,12 @@ void GiveElement(const std::byte* element, const Variable& variable, void* targe
 
 absl::Status GiveMinMax(const Place& place, bool all_steps, std::int32_t* has, void* min, void* max) {
   if (has == nullptr) return absl::InvalidArgumentError("no place for the answer");
-  *has = 0;
+  *has = CAIRN_READER_NO_BOUNDS;
   CAIRN_ASSIGN_OR_RETURN(
       const std::optional<bp5::MinMax> found,
       all_steps ? place.metadata.MinMaxOf(place.number) : place.metadata.MinMaxOf(place.number, place.step));
   if (!found) return absl::OkStatus();
-  *has = 1;
+  *has = found->blocks_without > 0 ? CAIRN_READER_SOME_BOUNDS : CAIRN_READER_BOUNDS;
   GiveElement(found->min.data(), place.variable, min);
   GiveElement(found->max.data(), place.variable, max);
   return absl::OkStatus();
@@ -179,9 +179,16 @@ int cairn_reader_get_info(cairn_reader* reader, cairn_reader_info* info) {
     found.active = directory.active() ? 1 : 0;
     found.column_major = metadata.header().column_major ? 1 : 0;
     found.flatten = metadata.header().flatten ? 1 : 0;
+    found.ends_early = directory.ending().ok() ? 0 : 1;
     cairn::reader::Give(found, info);
     return absl::OkStatus();
   });
+}
+
+const char* cairn_reader_note(cairn_reader* reader, uint64_t index) {
+  if (reader == nullptr) return nullptr;
+  absl::ReaderMutexLock lock(&reader->mutex);
+  return index < reader->notes.size() ? reader->notes[index].c_str() : nullptr;
 }
 
 int cairn_reader_refresh(cairn_reader* reader, int32_t* change) {
@@ -193,6 +200,7 @@ int cairn_reader_refresh(cairn_reader* reader, int32_t* change) {
     if (found == Directory::Change::kReplaced && reader->shown_in_place.exchange(false)) {
       reader->left.push_back(std::move(before));
     }
+    reader->Note();
     if (change != nullptr) *change = static_cast<std::int32_t>(found);
     return absl::OkStatus();
   });

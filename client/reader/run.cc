@@ -2,6 +2,8 @@
 #include <absl/base/thread_annotations.h>
 #include <absl/synchronization/mutex.h>
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -82,6 +84,28 @@ bool Has(const cairn_reader_run& run, std::uint64_t id) {
   return false;
 }
 
+// Options as of any version: what the caller does not know of is 0.
+absl::StatusOr<cairn_reader_options> OptionsOf(const cairn_reader_options* given) {
+  cairn_reader_options options{};
+  if (given == nullptr) return options;
+  CAIRN_RETURN_IF_ERROR(cairn::reader::CheckSize(given));
+  std::memcpy(&options, given, std::min(given->struct_size, sizeof options));
+  return options;
+}
+
+absl::Status OpenDataset(cairn_reader_run* run, uint64_t dataset, const cairn_reader_options* given,
+                         cairn_reader** reader) {
+  if (reader == nullptr) return absl::InvalidArgumentError("no place for the handle");
+  *reader = nullptr;
+  if (run == nullptr) return absl::InvalidArgumentError("no run");
+  CAIRN_ASSIGN_OR_RETURN(const cairn_reader_options options, OptionsOf(given));
+  if (!Has(*run, dataset)) return cairn::NotFound("{}: no dataset {}", run->prefix->path(), dataset);
+  CAIRN_ASSIGN_OR_RETURN(auto opened,
+                         cairn::reader::OpenDataset(SharedDisk(), *run->prefix, dataset, options.no_check == 0));
+  *reader = cairn::reader::MakeHandle(std::move(opened.directory), std::move(opened.notes));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int cairn_reader_open_run(const char* prefix, cairn_reader_run** run) {
@@ -125,13 +149,10 @@ int cairn_reader_dataset(const cairn_reader_run* run, uint64_t index, cairn_read
 }
 
 int cairn_reader_open_dataset(cairn_reader_run* run, uint64_t dataset, cairn_reader** reader) {
-  return Guard([&]() -> absl::Status {
-    if (reader == nullptr) return absl::InvalidArgumentError("no place for the handle");
-    *reader = nullptr;
-    if (run == nullptr) return absl::InvalidArgumentError("no run");
-    if (!Has(*run, dataset)) return cairn::NotFound("{}: no dataset {}", run->prefix->path(), dataset);
-    CAIRN_ASSIGN_OR_RETURN(auto directory, cairn::reader::OpenDataset(SharedDisk(), *run->prefix, dataset));
-    *reader = cairn::reader::MakeHandle(std::move(directory));
-    return absl::OkStatus();
-  });
+  return Guard([&] { return OpenDataset(run, dataset, nullptr, reader); });
+}
+
+int cairn_reader_open_dataset_with(cairn_reader_run* run, uint64_t dataset, const cairn_reader_options* options,
+                                   cairn_reader** reader) {
+  return Guard([&] { return OpenDataset(run, dataset, options, reader); });
 }

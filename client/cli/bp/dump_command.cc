@@ -36,6 +36,9 @@ constexpr const char* kDumpFooter =
     "the\n"
     "same number back; JSON's values are flat, in the order of memory. Elements in no block are 0, which is noted.\n"
     "\n"
+    "What is read of a run's dataset is compared with the checksums in its catalogues, which have one of each MiB; a\n"
+    "BP5 directory by its path has none.\n"
+    "\n"
     "A .npy has one array: of several steps with a dimension for the steps in front. Arrays of any size pass with a "
     "few\n"
     "MiB of memory.\n"
@@ -57,6 +60,7 @@ struct Options {
   std::string start, count;  // "0,10": into `selection`
   std::string npy;           // the file to make; "-": standard output; empty: none
   bool force = false;
+  bool no_check = false;
 };
 
 constexpr const char* kHoles = "some of these elements are in no block of the step; they are 0";
@@ -126,18 +130,9 @@ absl::Status DumpNpy(const Context& context, Disk& disk, const DumpTarget& targe
   return NpyToStandardOutput(target, array);
 }
 
-absl::Status DumpVariable(const Context& context, Options options) {
-  CAIRN_ASSIGN_OR_RETURN(options.selection.start, ParseNumbers("--start", options.start));
-  CAIRN_ASSIGN_OR_RETURN(options.selection.count, ParseNumbers("--count", options.count));
-  if (options.npy == "-" && context.terminal) {
-    return InvalidArgument("a .npy is nothing for a terminal: redirect it or name a file");
-  }
-  const auto disk = MakePosixDisk();
-  CAIRN_ASSIGN_OR_RETURN(const BpPlace place, FindBpPlace(context, *disk, options.arguments));
-  CAIRN_ASSIGN_OR_RETURN(const std::string name, VariableName(place, options));
-  for (const std::string& note : place.notes) Note(note);
-  CAIRN_ASSIGN_OR_RETURN(const auto directory, OpenBpData(*disk, place));
-  const bp5::Metadata& metadata = directory->metadata();
+absl::Status DumpFrom(const Context& context, Disk& disk, const BpPlace& place, bpdir::Directory& directory,
+                      const std::string& name, const Options& options) {
+  const bp5::Metadata& metadata = directory.metadata();
   const auto number = FindNamed(metadata, name);
   if (!number.ok()) return AtPlace(number.status(), place);
   const bp5::Variable& variable = metadata.variables()[*number];
@@ -145,15 +140,29 @@ absl::Status DumpVariable(const Context& context, Options options) {
   CAIRN_ASSIGN_OR_RETURN(auto steps, StepsOf(variable, metadata.steps(), options.selection));
   const DumpTarget target{.title = place.title,
                           .metadata = metadata,
-                          .source = directory->data(),
+                          .source = directory.data(),
                           .number = *number,
                           .steps = std::move(steps),
                           .selection = options.selection};
-  if (!options.npy.empty()) return AtPlace(DumpNpy(context, *disk, target, options), place);
+  if (!options.npy.empty()) return AtPlace(DumpNpy(context, disk, target, options), place);
   TextOut out;
   return AtPlace(context.json ? DumpAsJson(target, out) : DumpAsText(target, out), place);
 }
 
+absl::Status DumpVariable(const Context& context, Options options) {
+  CAIRN_ASSIGN_OR_RETURN(options.selection.start, ParseNumbers("--start", options.start));
+  CAIRN_ASSIGN_OR_RETURN(options.selection.count, ParseNumbers("--count", options.count));
+  if (options.npy == "-" && context.terminal) {
+    return InvalidArgument("a .npy is nothing for a terminal: redirect it or name a file");
+  }
+  const auto disk = MakePosixDisk();
+  CAIRN_ASSIGN_OR_RETURN(const BpPlace place, FindBpPlace(context, *disk, options.arguments, !options.no_check));
+  CAIRN_ASSIGN_OR_RETURN(const std::string name, VariableName(place, options));
+  for (const std::string& note : place.notes) Note(note);
+  CAIRN_ASSIGN_OR_RETURN(const auto directory, OpenBpData(*disk, place));
+  for (const std::string& note : directory->notes()) Note(note);
+  return WithEnding(DumpFrom(context, *disk, place, *directory, name, options), *directory);
+}
 ExitCode RunDump(const Context& context, const Options& options) {
   const absl::Status status = DumpVariable(context, options);
   // Nobody reads any more: the command's end says that of its output, if it was no closed pipe.
@@ -177,6 +186,7 @@ void AddDumpCommand(CLI::App& app, CommandLine& line) {
   dump->add_option("--block", options->selection.block, "Only this block, as `cairn vars -D` numbers them");
   dump->add_option("--npy", options->npy, "Make this .npy file; - is standard output");
   dump->add_flag("--force", options->force, "Replace the file if it is there");
+  dump->add_flag("--no-check", options->no_check, kNoCheckText);
   dump->footer(kDumpFooter);
   SetRun(*dump, line, options, RunDump);
 }

@@ -30,6 +30,7 @@ void WriteBounds(bp5::Type type, const absl::StatusOr<std::optional<bp5::MinMax>
   if (!bounds.ok() || !bounds->has_value()) return;
   json.Key("min").Literal(ValueJson(type, (*bounds)->min.data()));
   json.Key("max").Literal(ValueJson(type, (*bounds)->max.data()));
+  if ((*bounds)->blocks_without > 0) json.Key("bounds_partial").Bool(true);
 }
 
 void WriteBlock(const bp5::Variable& variable, const bp5::Block& block, JsonOut& json) {

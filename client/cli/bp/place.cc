@@ -93,7 +93,7 @@ std::string WithoutSlash(std::string text) {
   return text;
 }
 
-absl::StatusOr<BpPlace> ChooseDirectory(const StoredDataset& dataset, BpPlace place) {
+absl::StatusOr<BpPlace> ChooseDirectory(const StoredDataset& dataset, BpPlace place, bool check) {
   const std::map<std::string, std::string> directories = DirectoriesIn(dataset);
   if (directories.empty()) {
     return FailedPrecondition("{}: files of the application's own, and no BP5 directory among them", place.title);
@@ -114,13 +114,16 @@ absl::StatusOr<BpPlace> ChooseDirectory(const StoredDataset& dataset, BpPlace pl
   }
   place.title += ", " + chosen->first;
   place.path = chosen->second;
+  if (check) place.sums = SumsIn(dataset, chosen->first);
   return place;
 }
 
-absl::StatusOr<BpPlace> MakeView(Disk& disk, StoredDataset dataset, BpPlace place) {
+absl::StatusOr<BpPlace> MakeView(Disk& disk, StoredDataset dataset, BpPlace place, bool check) {
   place.root = dataset.root;
   CAIRN_ASSIGN_OR_RETURN(MadeView view, ViewInMemory(disk, std::move(dataset), place.title));
   place.memory = std::move(view.directory);
+  if (check) place.sums = std::move(view.sums);
+  if (!view.on_disk.ok()) place.notes.push_back(NoteOfDamagedView(view.on_disk));
   if (view.ranks_here < view.ranks) {
     place.notes.push_back(fmt::format("{} of {} ranks are on this node: what the others stored is not shown",
                                       view.ranks_here, view.ranks));
@@ -130,24 +133,25 @@ absl::StatusOr<BpPlace> MakeView(Disk& disk, StoredDataset dataset, BpPlace plac
 
 // As FindBpPlace, once run and dataset are known; `rest`: the arguments behind them.
 absl::StatusOr<BpPlace> FindDatasetPlace(const Context& context, Disk& disk, const std::string& prefix, DatasetId id,
-                                         std::vector<std::string> rest) {
+                                         std::vector<std::string> rest, bool check) {
   BpPlace place;
   place.title = fmt::format("dataset {} of {}", id, prefix);
   place.dataset = id;
   place.prefix = prefix;
   place.rest = std::move(rest);
-  if (auto view = ViewOnDisk(disk, prefix, id)) {
+  if (auto view = check ? std::nullopt : ViewOnDisk(disk, prefix, id); view && OpenView(*view).ok()) {
     place.path = *std::move(view);
     return place;
   }
   CAIRN_ASSIGN_OR_RETURN(StoredDataset dataset, FindDataset(context, disk, prefix, id));
-  if (dataset.holds_files()) return ChooseDirectory(dataset, std::move(place));
-  return MakeView(disk, std::move(dataset), std::move(place));
+  if (dataset.holds_files()) return ChooseDirectory(dataset, std::move(place), check);
+  return MakeView(disk, std::move(dataset), std::move(place), check);
 }
 
 }  // namespace
 
-absl::StatusOr<BpPlace> FindBpPlace(const Context& context, Disk& disk, const std::vector<std::string>& arguments) {
+absl::StatusOr<BpPlace> FindBpPlace(const Context& context, Disk& disk, const std::vector<std::string>& arguments,
+                                    bool check) {
   if (arguments.empty()) return InvalidArgument("name a BP5 directory, or a run and a dataset");
   const std::string& first = arguments.front();
   if (auto path = AsDirectory(first)) {
@@ -163,23 +167,31 @@ absl::StatusOr<BpPlace> FindBpPlace(const Context& context, Disk& disk, const st
     return InvalidArgument("{} is a run: which dataset of it? `cairn ls {}` lists them", first, first);
   }
   CAIRN_ASSIGN_OR_RETURN(const DatasetId id, ParseDataset(arguments[1]));
-  return FindDatasetPlace(context, disk, prefix, id, {arguments.begin() + 2, arguments.end()});
+  return FindDatasetPlace(context, disk, prefix, id, {arguments.begin() + 2, arguments.end()}, check);
 }
 
 std::unique_ptr<bpdir::FileSource> BpFiles(Disk& disk, const BpPlace& place) {
-  if (place.memory == nullptr) return bpdir::ReadFiles(disk, place.path);
-  return bpdir::FilesInMemory(place.memory, bpdir::ReadFiles(disk, place.root));
+  auto files = bpdir::ReadFiles(disk, place.memory == nullptr ? place.path : place.root);
+  files = bpdir::CheckFiles(std::move(files), place.sums);
+  return place.memory == nullptr ? std::move(files) : bpdir::FilesInMemory(place.memory, std::move(files));
 }
 
 absl::StatusOr<std::unique_ptr<bpdir::Directory>> OpenBp(Disk& disk, const BpPlace& place) {
   if (place.memory != nullptr) return bpdir::Directory::Open(BpFiles(disk, place));
-  return bpdir::Directory::Open(place.path);
+  return bpdir::Directory::Open(place.path, place.sums);
 }
 
 absl::StatusOr<std::unique_ptr<bpdir::Directory>> OpenBpData(Disk& disk, const BpPlace& place) {
   if (place.memory != nullptr) return bpdir::Directory::Open(BpFiles(disk, place));
   CAIRN_ASSIGN_OR_RETURN(auto files, bpdir::CopyFiles(place.path));
-  return bpdir::Directory::Open(std::move(files));
+  return bpdir::Directory::Open(bpdir::CheckFiles(std::move(files), place.sums));
+}
+
+absl::Status WithEnding(const absl::Status& status, const bpdir::Directory& directory) {
+  if (directory.ending().ok() || absl::IsCancelled(status)) return status;
+  if (status.ok()) return directory.ending();
+  Note(MessageOf(directory.ending()));
+  return DataLoss("{}", MessageOf(status));
 }
 
 absl::Status AtPlace(const absl::Status& status, const BpPlace& place) {

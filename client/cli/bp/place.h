@@ -11,6 +11,7 @@
 
 #include "client/cli/context.h"
 #include "storage/base/ids.h"
+#include "storage/file/bpdir/checked_source.h"
 #include "storage/file/bpdir/directory.h"
 #include "storage/file/bpdir/memory_source.h"
 #include "storage/io/disk.h"
@@ -22,6 +23,8 @@ struct BpPlace {
   std::string path;   // of the directory, absolute; empty: it is in memory
   std::shared_ptr<const bpdir::MemoryDirectory> memory;
   std::string root;  // with `memory`: its data lies below
+  // What catalogues know of the bytes: of the files in `path`, or below `root`; null: nothing is compared.
+  std::shared_ptr<const bpdir::KnownSums> sums;
   std::optional<DatasetId> dataset;
   std::string prefix;              // with `dataset`
   std::vector<std::string> rest;   // arguments behind those that say where
@@ -29,13 +32,15 @@ struct BpPlace {
 };
 
 // DIR …, or RUN DATASET [BP5-DIRECTORY] …: a directory with md.idx in it, or that file; else a run's. The dataset's
-// view is the one in the prefix; if there is none it is made here from the catalogues, also of what is in this node's
-// cache only. Of a dataset of the application's own files: the BP5 directory in it, by its name if there are several.
+// view is made here from the catalogues, also of what is in this node's cache only; if not `check`, it is the one in
+// the prefix, unless that is missing or damaged. Of a dataset of the application's own files: the BP5 directory in it,
+// by its name if there are several. `check`: all that is read of the dataset is compared with its catalogues.
 //   kNotFound            no such directory, run, dataset
 //   kInvalidArgument     neither a BP5 directory nor a run's; no dataset was named, or none of several directories
 //   kFailedPrecondition  the dataset's files are not BP5's
 // Errors of the prefix, the daemon and the catalogues pass through. `disk` outlives the place.
-absl::StatusOr<BpPlace> FindBpPlace(const Context& context, Disk& disk, const std::vector<std::string>& arguments);
+absl::StatusOr<BpPlace> FindBpPlace(const Context& context, Disk& disk, const std::vector<std::string>& arguments,
+                                    bool check);
 
 // For what the metadata says: mapped, if the directory is closed.
 absl::StatusOr<std::unique_ptr<bpdir::Directory>> OpenBp(Disk& disk, const BpPlace& place);
@@ -44,6 +49,12 @@ absl::StatusOr<std::unique_ptr<bpdir::Directory>> OpenBpData(Disk& disk, const B
 // Errors of records name the file in the directory: this adds which directory.
 absl::Status AtPlace(const absl::Status& status, const BpPlace& place);
 std::unique_ptr<bpdir::FileSource> BpFiles(Disk& disk, const BpPlace& place);
+
+// What came of a command on a directory of which steps are missing (bpdir::Directory::ending): damage, whatever else.
+// What is not in the answer is told to standard error.
+absl::Status WithEnding(const absl::Status& status, const bpdir::Directory& directory);
+
+inline constexpr const char* kNoCheckText = "Of a run's dataset: do not compare its bytes with the catalogues";
 
 // "cairn: …" to standard error. The exit code of a command on BP5 directories: kInvalidArgument means that the command
 // is wrong.

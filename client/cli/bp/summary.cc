@@ -76,7 +76,12 @@ absl::StatusOr<std::string> ValueOrBounds(const bp5::Metadata& metadata, bp5::Va
     return ScalarText(metadata, number, variable.steps[0], writer);
   }
   CAIRN_ASSIGN_OR_RETURN(const auto bounds, metadata.MinMaxOf(number));
-  return BoundsText(variable.type, bounds);
+  std::string text = BoundsText(variable.type, bounds);
+  if (text.empty() || bounds->blocks_without == 0) return text;
+  // Those without statistics may have less, and more.
+  const std::size_t steps = variable.steps.size();
+  if (bounds->steps_without == 0) return text + "  (not of all blocks)";
+  return text + fmt::format("  (of {} of {} steps)", steps - bounds->steps_without, steps);
 }
 
 std::string NamesOf(const bp5::Metadata& metadata) {

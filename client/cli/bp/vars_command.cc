@@ -1,6 +1,7 @@
 // `cairn vars`: what a BP5 directory or a dataset holds, in the manner of ADIOS2's bpls.
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client/cli/bp/listing.h"
@@ -28,7 +29,10 @@ constexpr const char* kVarsFooter =
     "-D:\n"
     "each step's blocks with their boxes, bounds and writers, or its values. Steps count over the whole directory;\n"
     "\"its 2\" is the step counted over those that have the variable. JSON has everything, block by block, with all\n"
-    "digits; NaN and infinities are strings there. --raw shows index, formats and records field by field with the\n"
+    "digits; NaN and infinities are strings there. Bounds leave out what was stored without; of how many steps they "
+    "are\n"
+    "is said then (JSON: bounds_partial). What is read of a run's dataset is compared with its catalogues. --raw shows "
+    "index, formats and records field by field with the\n"
     "offsets where they lie, as far as a damaged directory can be read.\n"
     "\n"
     "Examples:\n"
@@ -47,7 +51,14 @@ struct Options {
   std::vector<std::string> names;      // of variables, more of them
   bool blocks = false, attributes = false, raw = false;
   bool bounds = true;  // always; bpls wants to be asked
+  bool no_check = false;
 };
+
+std::vector<std::string> NotesOf(const bpdir::Directory& directory) {
+  std::vector<std::string> notes = directory.notes();
+  if (!directory.ending().ok()) notes.emplace_back(MessageOf(directory.ending()));
+  return notes;
+}
 
 // As far as it goes: a damaged directory is what this is for.
 absl::Status WriteRaw(Disk& disk, const BpPlace& place, TextOut& out) {
@@ -58,21 +69,26 @@ absl::Status WriteRaw(Disk& disk, const BpPlace& place, TextOut& out) {
   const auto directory = OpenBp(disk, place);
   if (!directory.ok()) return directory.status();
   WriteRawRecords((*directory)->metadata(), out);
-  return first;
+  return WithEnding(first, **directory);
 }
 
-absl::Status List(const Context& context, Disk& disk, const BpPlace& place, const Options& options, TextOut& out) {
+absl::Status List(const Context& context, Disk& disk, BpPlace place, const Options& options, TextOut& out) {
   CAIRN_ASSIGN_OR_RETURN(const auto directory, OpenBp(disk, place));
+  if (context.json) {
+    for (std::string& note : NotesOf(*directory)) place.notes.push_back(std::move(note));
+  } else {
+    for (const std::string& note : directory->notes()) Note(note);
+  }
   ListingOptions listing{.patterns = place.rest, .blocks = options.blocks, .attributes = options.attributes};
   listing.patterns.insert(listing.patterns.end(), options.names.begin(), options.names.end());
   const auto list = context.json ? ListAsJson : ListAsText;
-  return AtPlace(list(place, directory->metadata(), listing, out), place);
+  return WithEnding(AtPlace(list(place, directory->metadata(), listing, out), place), *directory);
 }
 
 ExitCode RunVars(const Context& context, const Options& options) {
   if (options.raw && context.json) return ComplainOfBp(InvalidArgument("--raw is text: there is no JSON of it"));
   const auto disk = MakePosixDisk();
-  const auto place = FindBpPlace(context, *disk, options.arguments);
+  const auto place = FindBpPlace(context, *disk, options.arguments, !options.no_check);
   if (!place.ok()) return ComplainOfBp(place.status());
   if (!context.json) {
     for (const std::string& note : place->notes) Note(note);
@@ -96,6 +112,7 @@ void AddVarsCommand(CLI::App& app, CommandLine& line) {
   vars->add_flag("-a,--attributes", options->attributes, "Attributes, too");
   vars->add_flag("--raw", options->raw, "Index, formats and records, field by field");
   vars->add_flag("-l,--long", options->bounds, "Minimum and maximum: always shown; accepted as bpls has it");
+  vars->add_flag("--no-check", options->no_check, kNoCheckText);
   vars->footer(kVarsFooter);
   SetRun(*vars, line, options, RunVars);
 }

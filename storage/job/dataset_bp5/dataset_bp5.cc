@@ -7,8 +7,10 @@
 
 #include "storage/base/path.h"
 #include "storage/base/status.h"
+#include "storage/file/checked/checked_blocks.h"
 #include "storage/format/view/view.h"
 #include "storage/place/names.h"
+#include "storage/place/view/check.h"
 #include "storage/place/view/folder.h"
 
 namespace cairn {
@@ -76,6 +78,17 @@ std::optional<std::string> ViewOnDisk(Disk& disk, const std::string& prefix, Dat
   return path;
 }
 
+absl::StatusOr<std::unique_ptr<bpdir::Directory>> OpenView(const std::string& path) {
+  CAIRN_ASSIGN_OR_RETURN(auto view, bpdir::Directory::Open(path));
+  CAIRN_RETURN_IF_ERROR(view->ending());
+  if (view->metadata().steps() != 1) return DataLoss("{}: {} steps instead of one", path, view->metadata().steps());
+  return view;
+}
+
+std::string NoteOfDamagedView(const absl::Status& damage) {
+  return fmt::format("the view on disk is damaged, so one was made in memory: {}", MessageOf(damage));
+}
+
 bool StoredDataset::holds_files() const {
   return std::ranges::any_of(catalogues, [](const catalogue::Catalogue& catalogue) { return catalogue.files(); });
 }
@@ -98,14 +111,34 @@ std::map<std::string, std::string> DirectoriesIn(const StoredDataset& dataset) {
   return directories;
 }
 
+std::shared_ptr<const bpdir::KnownSums> SumsIn(const StoredDataset& dataset, const std::string& name) {
+  auto sums = std::make_shared<bpdir::KnownSums>();
+  for (const catalogue::Catalogue& catalogue : dataset.catalogues) {
+    for (const catalogue::FileEntry& file : catalogue.file()) {
+      const std::filesystem::path path(file.prefix_name());
+      if (path.parent_path() == name) sums->emplace(path.filename().string(), SumsOf(file));
+    }
+  }
+  return sums;
+}
+
 absl::StatusOr<MadeView> ViewInMemory(Disk& disk, StoredDataset dataset, const std::string& title) {
   for (catalogue::Catalogue& catalogue : dataset.catalogues) {
     for (catalogue::FileEntry& file : *catalogue.mutable_file()) file.set_prefix_name(PlaceOf(file, dataset.in_cache));
   }
   CAIRN_RETURN_IF_ERROR(view::Complete(disk, dataset.root, dataset.catalogues));
   MadeView made;
+  auto sums = std::make_shared<bpdir::KnownSums>();
+  for (const catalogue::Catalogue& catalogue : dataset.catalogues) {
+    for (const catalogue::FileEntry& file : catalogue.file()) sums->emplace(file.prefix_name(), SumsOf(file));
+  }
+  made.sums = std::move(sums);
   CAIRN_ASSIGN_OR_RETURN(const auto catalogues, OfAllRanks(std::move(dataset.catalogues), title, made));
   CAIRN_ASSIGN_OR_RETURN(view::ViewFiles view, view::BuildView(catalogues));
+  if (const auto there = ViewOnDisk(disk, dataset.root, dataset.id); there && !dataset.in_cache) {
+    const absl::Status same = view::CheckFolder(disk, *there, view);
+    if (absl::IsDataLoss(same)) made.on_disk = same;
+  }
   CAIRN_ASSIGN_OR_RETURN(made.directory, InMemory(std::move(view), dataset.id, title));
   return made;
 }

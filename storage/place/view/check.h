@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "proto/catalogue.pb.h"
+#include "storage/format/view/view.h"
 #include "storage/io/disk.h"
 
 namespace cairn::view {
@@ -17,6 +18,8 @@ namespace cairn::view {
 //   kNotFound  it has no view, or is of the application's own files, which have none
 //   kDataLoss  naming the file, and what is wrong; or a file that a catalogue names is damaged
 absl::Status CheckFolder(Disk& disk, const std::string& prefix, std::vector<catalogue::Catalogue> catalogues);
+// The same of the view in `folder`, which should be `wanted`.
+absl::Status CheckFolder(Disk& disk, const std::string& folder, const ViewFiles& wanted);
 
 }  // namespace cairn::view
 

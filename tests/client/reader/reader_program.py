@@ -3,6 +3,7 @@ tests/client/reader/sample_run.h say. Arguments: the sample directory (three ste
 import gc
 import os
 import sys
+import warnings
 
 import numpy
 
@@ -32,6 +33,7 @@ def check_variables(directory):
     assert a.kind is Kind.GLOBAL_ARRAY and a.steps == (0, 1, 2) and a.step == 2
     assert (a.min, a.max, a.at(0).max, a.range) == (200, 211, 11, (0, 211))
     assert directory["holes"].min is None and directory["holes"].range == (None, None)
+    assert a.bounded and a.range_bounded and not directory["holes"].bounded
     assert directory.attrs["title"] == "sample" and directory.attrs["steps"] == 2
     assert directory.step(1).attrs["steps"] == 1
     assert set(a.attrs) == {"unit", "scale"} and a.attrs["unit"] == "K" and list(a.attrs["scale"]) == [1.5, 2.5]
@@ -109,6 +111,16 @@ def check_run(run):
     assert run[9]["a"].at(1)[0, 0] == 100
     assert [dataset.id for dataset in run.refresh()] == [7, 8, 9]
     refused(KeyError, lambda: run[10])
+    damaged = os.path.join(run_path, "ckpt.8", "Ckpt8-Rank1.fti")
+    newest = run.latest
+    with open(damaged, "r+b") as file:
+        first = file.read(1)[0]
+        file.seek(0)
+        file.write(bytes([first ^ 1]))
+    error = refused(ReadError, lambda: newest["u"][2])
+    assert error.code is Code.DATA_LOSS and damaged + ": offset 0: " in str(error)
+    assert newest["u"][0, 0] == 1000
+    assert cairn.open(run_path, check=False).latest["u"][2, :2].tolist() != [1012, 1013]
     error = refused(ReadError, lambda: cairn.open(run_path + "/none"))
     assert error.code is Code.NOT_FOUND and "none" in str(error)
 
@@ -123,5 +135,10 @@ assert directory.refresh() is Change.UNCHANGED
 check_run(cairn.open(run_path))
 os.truncate(os.path.join(directory_path, "md.idx"), 64)
 kept = directory["a"][2:4]
-assert directory.refresh() is Change.REPLACED and directory.steps == 0 and len(directory) == 0
+assert directory.notes == [] and not directory.ends_early
+with warnings.catch_warnings(record=True) as warned:
+    warnings.simplefilter("always")
+    assert directory.refresh() is Change.REPLACED and directory.steps == 0 and len(directory) == 0
+assert directory.ends_early and "steps are missing" in directory.notes[0]
+assert [str(one.message) for one in warned] == directory.notes and warned[0].filename == __file__
 assert kept[1, 2] == 211

@@ -36,6 +36,12 @@ class ReaderTest : public ::testing::Test {
     ASSERT_EQ(cairn_reader_open_run(prefix_.c_str(), &run_), CAIRN_READER_OK) << cairn_reader_error();
     ASSERT_EQ(cairn_reader_open_dataset(run_, dataset, &reader_), CAIRN_READER_OK) << cairn_reader_error();
   }
+  void Reopen(std::uint64_t dataset, bool no_check = false) {
+    cairn_reader_close(reader_);
+    const cairn_reader_options options = {.struct_size = sizeof options, .no_check = no_check ? 1 : 0};
+    ASSERT_EQ(cairn_reader_open_dataset_with(run_, dataset, &options, &reader_), CAIRN_READER_OK)
+        << cairn_reader_error();
+  }
   std::uint64_t Find(const char* name) {
     std::uint64_t index = ~std::uint64_t{0};
     EXPECT_EQ(cairn_reader_find(reader_, name, &index), CAIRN_READER_OK) << cairn_reader_error();
@@ -376,17 +382,93 @@ TEST_F(ReaderTest, ADatasetWithoutAViewGetsOneInMemory) {
   EXPECT_EQ(change, CAIRN_READER_UNCHANGED);
 }
 
-TEST_F(ReaderTest, AViewOnDiskIsReadAndADamagedOneIsNot) {
+TEST_F(ReaderTest, WhoChecksReadsWhatTheCataloguesSayAndIsToldOfADamagedView) {
   OpenDataset(8);
-  EXPECT_EQ(Doubles("u", 0, {0, 0}, {1, 1}), (std::vector<double>{1000}));
-  cairn_reader_close(reader_);
+  EXPECT_EQ(cairn_reader_note(reader_, 0), nullptr);
   testing::MakeOtherView(prefix_);
-  ASSERT_EQ(cairn_reader_open_dataset(run_, 8, &reader_), CAIRN_READER_OK) << cairn_reader_error();
-  EXPECT_EQ(Doubles("v", 0, {2, 1}, {1, 1}), (std::vector<double>{1013}));
-  cairn_reader_close(reader_);
-  std::filesystem::resize_file(prefix_ + "/ckpt.8.bp/md.0", 16);
-  ASSERT_EQ(cairn_reader_open_dataset(run_, 8, &reader_), CAIRN_READER_OK) << cairn_reader_error();
-  EXPECT_EQ(Doubles("u", 0, {2, 1}, {1, 1}), (std::vector<double>{1013}));
+  Reopen(8, /*no_check=*/true);
+  EXPECT_EQ(Doubles("v", 0, {2, 1}, {1, 1}), (std::vector<double>{1013})) << "the view, as it is";
+  Reopen(8);
+  EXPECT_EQ(Doubles("u", 0, {2, 1}, {1, 1}), (std::vector<double>{1013})) << "the dataset, as it was written";
+  const char* const note = cairn_reader_note(reader_, 0);
+  ASSERT_NE(note, nullptr);
+  EXPECT_NE(std::string(note).find("ckpt.8.bp: no \"u\""), std::string::npos) << note;
+  EXPECT_EQ(cairn_reader_note(reader_, 1), nullptr);
+  EXPECT_EQ(cairn_reader_note(nullptr, 0), nullptr);
+}
+
+TEST_F(ReaderTest, AViewThatIsNoneIsNotReadByWhoDoesNotCheckEither) {
+  OpenDataset(8);
+  const std::string view = prefix_ + "/ckpt.8.bp/";
+  const auto expect_made_in_memory = [&] {
+    Reopen(8, /*no_check=*/true);
+    EXPECT_EQ(Doubles("u", 0, {2, 1}, {1, 1}), (std::vector<double>{1013}));
+    ASSERT_NE(cairn_reader_note(reader_, 0), nullptr);
+    EXPECT_NE(std::string(cairn_reader_note(reader_, 0)).find("ckpt.8.bp"), std::string::npos);
+  };
+  testing::MakeOtherView(prefix_);
+  std::filesystem::resize_file(view + "md.0", 16);
+  expect_made_in_memory();
+  for (const std::uintmax_t bytes : {0, 10, 64, 70, 100}) {
+    testing::MakeOtherView(prefix_);
+    std::filesystem::resize_file(view + "md.idx", bytes);
+    expect_made_in_memory();
+  }
+}
+
+TEST_F(ReaderTest, AFlippedByteIsAnErrorThatNamesItsBlock) {
+  OpenDataset(7);
+  const std::string file = prefix_ + "/ckpt.7/Ckpt7-Rank1.fti";
+  testing::FlipByte(file, 7);  // of u's first element there
+  const std::uint64_t start[] = {2, 0}, count[] = {1, 3};
+  double row[3] = {};
+  const void* address = &row;
+  ASSERT_EQ(cairn_reader_in_place(reader_, Find("u"), 0, 2, start, count, &address), CAIRN_READER_OK);
+  EXPECT_EQ(address, nullptr) << "not handed out";
+  EXPECT_EQ(cairn_reader_read(reader_, Find("u"), 0, 2, start, count, row, sizeof row, nullptr),
+            CAIRN_READER_DATA_LOSS);
+  EXPECT_NE(std::string(cairn_reader_error()).find(file + ": offset 0: "), std::string::npos) << cairn_reader_error();
+  EXPECT_EQ(Doubles("u", 0, {1, 0}, {1, 2}), (std::vector<double>{6, 7})) << "of the other rank's file";
+  Reopen(7, /*no_check=*/true);
+  EXPECT_NE(Doubles("u", 0, {2, 0}, {1, 1}), (std::vector<double>{12}));
+}
+
+TEST_F(ReaderTest, WhatHasBeenCheckedIsNotCheckedAgain) {
+  OpenDataset(7);
+  EXPECT_EQ(Doubles("u", 0, {2, 0}, {1, 2}), (std::vector<double>{12, 13}));
+  const std::string file = prefix_ + "/ckpt.7/Ckpt7-Rank1.fti";
+  testing::FlipByte(file, std::filesystem::file_size(file) - 1);
+  EXPECT_EQ(Doubles("u", 0, {2, 0}, {1, 2}), (std::vector<double>{12, 13}));
+}
+
+TEST_F(ReaderTest, ADamagedFileOfADatasetOfFilesIsAnErrorOfItsOpeningOrOfItsReads) {
+  OpenDataset(9);
+  testing::FlipByte(prefix_ + "/out/fields.bp/data.1", 3);
+  Reopen(9);
+  const std::uint64_t start[] = {0, 0}, count[] = {4, 3};
+  double a[12] = {};
+  EXPECT_EQ(cairn_reader_read(reader_, Find("a"), 0, 2, start, count, a, sizeof a, nullptr), CAIRN_READER_DATA_LOSS);
+  EXPECT_NE(std::string(cairn_reader_error()).find("data.1: offset 0"), std::string::npos) << cairn_reader_error();
+  testing::FlipByte(prefix_ + "/out/fields.bp/mmd.0", 60);
+  cairn_reader* damaged = nullptr;
+  EXPECT_EQ(cairn_reader_open_dataset(run_, 9, &damaged), CAIRN_READER_DATA_LOSS);
+  EXPECT_NE(std::string(cairn_reader_error()).find("mmd.0: offset 0"), std::string::npos) << cairn_reader_error();
+  EXPECT_EQ(damaged, nullptr);
+}
+
+TEST_F(ReaderTest, ADirectoryThatEndsEarlySaysSo) {
+  OpenSample(2);
+  cairn_reader_info info{};
+  info.struct_size = sizeof info;
+  ASSERT_EQ(cairn_reader_get_info(reader_, &info), CAIRN_READER_OK);
+  EXPECT_EQ(info.ends_early, 0);
+  std::filesystem::resize_file(path_ + "/md.idx", sample_.index_ends()[1] - 1);
+  ASSERT_EQ(cairn_reader_refresh(reader_, nullptr), CAIRN_READER_OK) << cairn_reader_error();
+  ASSERT_EQ(cairn_reader_get_info(reader_, &info), CAIRN_READER_OK);
+  EXPECT_EQ(info.steps, 1u);
+  EXPECT_EQ(info.ends_early, 1);
+  ASSERT_NE(cairn_reader_note(reader_, 0), nullptr);
+  EXPECT_NE(std::string(cairn_reader_note(reader_, 0)).find("steps are missing"), std::string::npos);
 }
 
 TEST_F(ReaderTest, ADatasetOfFilesIsTheDirectoryAmongThem) {

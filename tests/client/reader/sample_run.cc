@@ -4,10 +4,15 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <numeric>
+#include <span>
+#include <string>
 #include <vector>
 
+#include "storage/base/checksum.h"
 #include "storage/format/bp5/types.h"
 #include "storage/format/view/view.h"
 #include "storage/io/disk.h"
@@ -64,6 +69,11 @@ void CommitVariables(Prefix& prefix, DatasetId id, double first) {
   ASSERT_OK(prefix.Commit(DescriptorOf(id, (id - 6) * 100), dataset.catalogues));
 }
 
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 void CommitFiles(Prefix& prefix, DatasetId id) {
   SampleDirectory sample;
   for (int step = 0; step < 3; ++step) sample.AddStep();
@@ -86,8 +96,9 @@ void CommitFiles(Prefix& prefix, DatasetId id) {
       catalogue::FileEntry& file = *catalogue.add_file();
       file.set_name(name);
       file.set_prefix_name("out/" + name);
-      file.set_bytes(fs::file_size(prefix.FilePath("out/" + name)));
-      file.add_crc32c(0);
+      const std::string bytes = ReadFile(prefix.FilePath("out/" + name));
+      file.set_bytes(bytes.size());
+      file.add_crc32c(Crc32c(std::as_bytes(std::span(bytes))));
       file.set_has_crc32(true);
       file.set_mode(0100644);
     }
@@ -110,6 +121,15 @@ void MakeSampleRun(const std::string& prefix) {
   CommitVariables(**opened, 7, 0);
   CommitVariables(**opened, 8, 1000);
   CommitFiles(**opened, 9);
+}
+
+void FlipByte(const std::string& path, std::uint64_t at) {
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekg(static_cast<std::streamoff>(at));
+  const int before = file.get();
+  file.seekp(static_cast<std::streamoff>(at));
+  file.put(static_cast<char>(before ^ 0x40));
+  ASSERT_TRUE(file.flush().good()) << path;
 }
 
 void MakeOtherView(const std::string& prefix) {

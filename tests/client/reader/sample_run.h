@@ -2,6 +2,7 @@
 #ifndef CAIRN_TESTS_CLIENT_READER_SAMPLE_RUN_H_
 #define CAIRN_TESTS_CLIENT_READER_SAMPLE_RUN_H_
 
+#include <cstdint>
 #include <string>
 
 namespace cairn::testing {
@@ -16,6 +17,8 @@ namespace cairn::testing {
 void MakeSampleRun(const std::string& prefix);
 // Gives dataset 8 a view on disk, of which u is called v, so that who reads it shows which one it read.
 void MakeOtherView(const std::string& prefix);
+// As a failing disk may do.
+void FlipByte(const std::string& path, std::uint64_t at);
 
 }  // namespace cairn::testing
 

@@ -6,9 +6,14 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <span>
 #include <sstream>
+#include <vector>
 
 #include "storage/file/bpdir/directory.h"
+#include "storage/format/bp5/encode.h"
+#include "storage/format/bp5/image.h"
+#include "storage/format/bp5/metadata.h"
 #include "tests/client/cli/bp/bp_vectors.h"
 #include "tests/support/status_matchers.h"
 
@@ -201,6 +206,46 @@ TEST(ListingTest, BlocksAreThoseThatBplsShows) {
     EXPECT_TRUE(said.contains(Lines(line).front())) << line << "\n" << text;
   }
   EXPECT_GT(blocks, 1u);
+}
+
+TEST(ListingTest, BoundsThatLeaveSomethingOutSaySo) {
+  const auto put = [](bool bounded) {
+    bp5::Put x;
+    x.name = "x";
+    x.kind = bp5::Kind::kGlobalArray;
+    x.type = bp5::Type::kInt8;
+    x.shape = {2};
+    x.blocks = {{.box = {.start = {0}, .count = {2}}, .location = 0, .min_max = bounded ? std::string("\1\7") : ""}};
+    return x;
+  };
+  const auto list = [&](const std::vector<std::vector<bool>>& steps, bool json) {
+    bpdir::Image image({});
+    std::vector<bp5::WriterEncoder> writers(2);
+    for (const std::vector<bool>& step : steps) {
+      std::vector<bp5::EncodedStep> encoded;
+      for (std::size_t w = 0; w < 2; ++w) encoded.push_back(*writers[w].Encode(std::vector{put(step[w])}, 16));
+      image.Append(encoded, std::vector<bp5::WriterData>(2), std::vector<std::uint32_t>{0, 1});
+    }
+    bp5::Metadata metadata;
+    const auto bytes = [](const std::string& text) { return std::as_bytes(std::span(text)); };
+    EXPECT_OK(metadata.Extend({.index = bytes(image.index()),
+                               .formats = bytes(image.formats()),
+                               .metadata_begin = 0,
+                               .metadata = bytes(image.metadata())}));
+    const auto as = json ? cli::ListAsJson : cli::ListAsText;
+    return Written([&](TextOut& out) { EXPECT_OK(as({}, metadata, {}, out)); });
+  };
+  EXPECT_NE(list({{true, true}, {true, true}}, false).find("2*{2} = 1 / 7\n"), std::string::npos);
+  EXPECT_NE(list({{true, true}, {false, false}, {true, true}}, false).find("3*{2} = 1 / 7  (of 2 of 3 steps)\n"),
+            std::string::npos);
+  EXPECT_NE(list({{true, false}, {true, true}}, false).find("2*{2} = 1 / 7  (not of all blocks)\n"), std::string::npos);
+  EXPECT_EQ(list({{false, false}}, false).find(" = "), std::string::npos);
+  EXPECT_EQ(list({{true, true}}, true).find("bounds_partial"), std::string::npos);
+  const json variable = json::parse(list({{true, false}, {true, true}, {false, false}}, true))["variables"][0];
+  EXPECT_TRUE(variable["bounds_partial"]);
+  EXPECT_TRUE(variable["steps"][0]["bounds_partial"]);
+  EXPECT_FALSE(variable["steps"][1].contains("bounds_partial"));
+  EXPECT_FALSE(variable["steps"][2].contains("min"));
 }
 
 TEST(ListingTest, PatternsChooseAndWhatMatchesNothingIsTold) {

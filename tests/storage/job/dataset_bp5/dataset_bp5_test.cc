@@ -74,6 +74,51 @@ TEST_F(DatasetBp5Test, AViewInMemoryReadsTheRanksFilesInThePrefix) {
   }
 }
 
+TEST_F(DatasetBp5Test, WhatTheMetadataTakesFromTheFilesIsCompared) {
+  Commit(4, /*placed=*/false);
+  for (const bool damaged : {false, true}) {
+    const std::string path = std::string(kShownPath) + "/ckpt.4/Ckpt4-Rank0.fti";
+    ASSERT_OK_AND_ASSIGN(const auto file, disk_.Open(path, {.writable = true}));
+    ASSERT_OK_AND_ASSIGN(const FileInfo info, file->Info());
+    std::byte last{};
+    ASSERT_OK(file->ReadAt(info.bytes - 1, {&last, 1}));
+    last ^= damaged ? std::byte{1} : std::byte{0};
+    ASSERT_OK(file->WriteAt(info.bytes - 1, {&last, 1}));
+    ASSERT_OK_AND_ASSIGN(StoredDataset dataset, DatasetInPrefix(*prefix_, 4));
+    const absl::Status made = ViewInMemory(disk_, std::move(dataset), "it").status();
+    if (damaged) {
+      EXPECT_STATUS(StatusCode::kDataLoss, made, "Ckpt4-Rank0.fti: offset 0: ");
+    } else {
+      EXPECT_OK(made);
+    }
+  }
+}
+
+TEST_F(DatasetBp5Test, AViewOnDiskThatIsAnotherOneIsTold) {
+  Commit(3);
+  ASSERT_OK_AND_ASSIGN(StoredDataset dataset, DatasetInPrefix(*prefix_, 3));
+  prefix_->MakeView(3, dataset.catalogues);
+  ASSERT_OK_AND_ASSIGN(const MadeView same, ViewInMemory(disk_, dataset, "it"));
+  EXPECT_OK(same.on_disk);
+  ASSERT_OK(WriteTestFile(disk_, std::string(kShownPath) + "/ckpt.3.bp/md.idx", "short"));
+  ASSERT_OK_AND_ASSIGN(const MadeView other, ViewInMemory(disk_, dataset, "it"));
+  EXPECT_STATUS(StatusCode::kDataLoss, other.on_disk, "ckpt.3.bp: 0 steps, expected one");
+}
+
+TEST_F(DatasetBp5Test, ChecksumsAreThoseOfTheFilesWhereTheyAre) {
+  Commit(3);
+  ASSERT_OK_AND_ASSIGN(StoredDataset dataset, DatasetInPrefix(*prefix_, 3));
+  ASSERT_OK_AND_ASSIGN(const MadeView view, ViewInMemory(disk_, std::move(dataset), "it"));
+  ASSERT_EQ(view.sums->size(), 2u);
+  EXPECT_GT(view.sums->at("ckpt.3/Ckpt3-Rank1.fti").bytes, 0u);
+  StoredDataset files{.id = 5, .root = "/pfs/demo", .catalogues = std::vector<catalogue::Catalogue>(1)};
+  for (const char* const name : {"a.bp/md.idx", "a.bp/data.0", "a.bp/deep/data.1", "b.bp/md.idx"}) {
+    files.catalogues[0].add_file()->set_prefix_name(name);
+  }
+  EXPECT_EQ(SumsIn(files, "a.bp")->size(), 2u);
+  EXPECT_TRUE(SumsIn(files, "a.bp")->contains("data.0"));
+}
+
 TEST_F(DatasetBp5Test, RanksThatAreNotHereHaveNothingInTheView) {
   Commit(3);
   ASSERT_OK_AND_ASSIGN(StoredDataset dataset, DatasetInPrefix(*prefix_, 3));
