@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint64_t kLongRowBytes = std::uint64_t{256} << 10;
 constexpr std::uint64_t kGapBytesMax = std::uint64_t{64} << 10;
 constexpr std::uint64_t kSliceBytes = std::uint64_t{4} << 20;  // read at once of rows that lie close together
+constexpr std::uint64_t kPieceBytes = std::uint64_t{1}
+                                      << 20;  // copied at once: what a source looked at is in the cache
 static_assert(kLongRowBytes <= kSliceBytes);
 
 constexpr std::uint8_t kOperatorNone = 127;
@@ -110,28 +112,31 @@ class RowReader {
     if (__builtin_add_overflow(place.offset, (pattern.a_begin + pattern.a_extent()) * element_bytes_, &end)) {
       return DataLoss("a block in data.{} ends behind what 64 bits can say", place.subfile);
     }
-    const std::uint64_t begin = place.offset + pattern.a_begin * element_bytes_;
-    const std::span<const std::byte> mapped = source_.InPlace(place.subfile, begin, end - begin);
-    if (!mapped.empty()) {
-      CopyRows(pattern, mapped.data(), pattern.a_begin);
-      return absl::OkStatus();
-    }
     return ReadGroups(pattern);
   }
 
  private:
   std::uint64_t RowBytes(const RowPattern& pattern) const { return pattern.row * element_bytes_; }
 
-  // `bytes` begin with the element `first` of a.
-  void CopyRows(const RowPattern& pattern, const std::byte* bytes, std::uint64_t first, std::uint64_t b_begin = 0) {
-    ForEachRow(pattern, [&](std::uint64_t a, std::uint64_t b) {
-      std::memcpy(target_.data() + (b_begin + b) * element_bytes_, bytes + (a - first) * element_bytes_,
-                  RowBytes(pattern));
+  // `bytes` begin with the group's first element, which is `b_begin` in the target.
+  void CopyGroup(const RowPattern& group, const std::byte* bytes, std::uint64_t b_begin) {
+    ForEachRow(group, [&](std::uint64_t a, std::uint64_t b) {
+      std::memcpy(target_.data() + (b_begin + b) * element_bytes_, bytes + a * element_bytes_, RowBytes(group));
     });
   }
 
   absl::Status ReadRow(std::uint64_t a, std::uint64_t b, std::uint64_t bytes) {
-    return source_.Read(place_.subfile, place_.offset + a * element_bytes_, target_.subspan(b * element_bytes_, bytes));
+    std::uint64_t offset = place_.offset + a * element_bytes_;
+    std::span<std::byte> target = target_.subspan(b * element_bytes_, bytes);
+    while (!target.empty()) {
+      const std::span<std::byte> piece = target.first(std::min<std::uint64_t>(target.size(), kPieceBytes));
+      const auto mapped = source_.InPlace(place_.subfile, offset, piece.size());
+      if (mapped.empty()) return source_.Read(place_.subfile, offset, target);
+      std::memcpy(piece.data(), mapped.data(), piece.size());
+      target = target.subspan(piece.size());
+      offset += piece.size();
+    }
+    return absl::OkStatus();
   }
 
   // The levels of `pattern` from the answer on are rows so close together that they are read as one range, a group.
@@ -155,7 +160,17 @@ class RowReader {
     absl::Status status;
     ForEachRow(groups, [&](std::uint64_t a, std::uint64_t b) {
       if (!status.ok()) return;
-      status = group.levels.empty() ? ReadRow(a, b, RowBytes(pattern)) : ReadGroup(group, a, b);
+      if (group.levels.empty()) {
+        status = ReadRow(a, b, RowBytes(pattern));
+        return;
+      }
+      const std::uint64_t begin = place_.offset + a * element_bytes_;
+      const auto mapped = source_.InPlace(place_.subfile, begin, group.a_extent() * element_bytes_);
+      if (!mapped.empty()) {
+        CopyGroup(group, mapped.data(), b);
+      } else {
+        status = ReadGroup(group, a, b);
+      }
     });
     return status;
   }
