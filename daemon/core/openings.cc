@@ -100,7 +100,8 @@ void Openings::Answer(const OpeningPtr& opening, local::OpenReply opened) {
 
 // --- The run ---
 
-void Openings::Prepare(const OpeningPtr& opening) {
+// By value: it may be the queue's own, which leaves the queue on the way.
+void Openings::Prepare(OpeningPtr opening) {
   if (silent_.contains(opening->open.prefix())) return DoesNotAnswer(opening);
   opening->left = false;
   opening->patience = context_.loop().After(kPatience, [this, opening] {

@@ -59,7 +59,7 @@ class Openings {
   void Answer(const OpeningPtr& opening, local::OpenReply opened);
 
   // --- The run ---
-  void Prepare(const OpeningPtr& opening);
+  void Prepare(OpeningPtr opening);
   void LoadRun(const OpeningPtr& opening);
   void RunKnown(const OpeningPtr& opening);
   void RunReached(const OpeningPtr& opening, Run& run);
