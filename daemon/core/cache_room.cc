@@ -71,7 +71,7 @@ absl::StatusOr<CacheRoom::Room> CacheRoom::Find(RunCache& run, std::uint64_t byt
     for (DatasetId id : EvictForRoom(facts, missing)) leave(owner, id);
   }
   // Then what a run would restart from, if it is on the prefix as well: first those without an application.
-  std::ranges::stable_partition(order, [](const RunCache* owner) { return owner->ledger().over(); });
+  std::stable_partition(order.begin(), order.end(), [](const RunCache* owner) { return owner->ledger().over(); });
   for (RunCache* owner : order) {
     if (fits() || bytes > bytes_max_) break;
     const std::optional<DatasetId> last = EvictNewest(FactsOf(owner->ledger(), context_.config.flush));
