@@ -72,17 +72,19 @@ TEST_F(DirtyTest, OneRanksHalfFieldStopsAllUntilItIsProtectedAnew) {
   Protect(1);
   EXPECT_EQ(All(Resume), Both(CAIRN_DIRTY)) << "rank 0 is dirty: " << cairn_error(sessions[1]);
 
+  // The next daemon may not know yet that the copy on the prefix is bad: then it is tried once more, by both.
   harness.KillDaemon();
   ASSERT_TRUE(harness.StartDaemon());
-  EXPECT_EQ(cairn_resume(sessions[0], nullptr), CAIRN_DIRTY) << cairn_error(sessions[0]);
+  EXPECT_EQ(All(Resume)[0], CAIRN_DIRTY) << cairn_error(sessions[0]);
   EXPECT_EQ(cairn_checkpoint(sessions[0], 3, nullptr), CAIRN_DIRTY) << cairn_error(sessions[0]);
+  fields[1].assign(kElements, -1);
+  Protect(1);
   EXPECT_EQ(cairn_checkpoint(sessions[1], 3, nullptr), CAIRN_DIRTY) << cairn_error(sessions[1]);
   EXPECT_NE(std::string(cairn_error(sessions[1])).find("rank 0"), std::string::npos) << cairn_error(sessions[1]);
 
   fields[0].assign(kElements, -1);
   Protect(0);
-  EXPECT_EQ(cairn_resume(sessions[0], nullptr), CAIRN_NOT_FOUND) << cairn_error(sessions[0]);
-  EXPECT_EQ(cairn_resume(sessions[1], nullptr), CAIRN_NOT_FOUND) << cairn_error(sessions[1]);
+  EXPECT_EQ(All(Resume), Both(CAIRN_NOT_FOUND)) << cairn_error(sessions[0]);
   std::uint64_t dataset = 0;
   ASSERT_EQ(cairn_checkpoint(sessions[0], 4, &dataset), CAIRN_OK) << cairn_error(sessions[0]);
   ASSERT_EQ(cairn_checkpoint(sessions[1], 4, nullptr), CAIRN_OK) << cairn_error(sessions[1]);
