@@ -140,6 +140,8 @@ void Run::DatasetFailed(const DatasetPtr& dataset, const std::string& why) {
   captures.DatasetFailed(dataset);
   shared_.images.ReturnKept(id, dataset->id);
   folders.Failed(dataset->id, why);
+  // Those who wait for it hear of it, whatever made it fail; in a step of its own, as one of them may have asked.
+  shared_.context.loop().Post([this] { waits.Changed(); });
 }
 
 void Run::Quiesce() {

@@ -1,6 +1,9 @@
 // Datasets from begin to `captured`, and what fails them: design.md, "The ladder".
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "tests/daemon/core/fake_client.h"
 
 namespace cairn {
@@ -103,6 +106,7 @@ TEST_F(DatasetsTest, ALaterBeginFailsWhatTheRankHasNotBegunAtOnce) {
   ASSERT_SAYS(first, local::OK, "");
   const std::uint64_t waiting = ranks[0].SendWait(first.committed().dataset(), local::CAPTURED);
   ASSERT_SAYS(ranks[0].Begin(2, kMemory), local::OK, "");
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // what that has set going does not tell the waiting one
   ASSERT_SAYS(ranks[1].Begin(2, kMemory), local::OK, "");
   EXPECT_SAYS(ranks[0].Next(waiting), local::FAILED, "rank 1");
   ranks[0].Fill(kMemory);
