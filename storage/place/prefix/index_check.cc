@@ -91,11 +91,11 @@ absl::StatusOr<std::vector<std::string>> CheckRecords(Disk& disk, const std::str
 
 absl::StatusOr<ScrSizes> CheckScrSizes(Disk& disk, const std::string& prefix, const scr::Descriptor& descriptor) {
   SharedRecords records(disk, prefix, index_access::RunOf(disk, prefix));
-  CAIRN_ASSIGN_OR_RETURN(const ScrDataset dataset, LookAtScrDataset(disk, prefix, records, descriptor));
+  CAIRN_ASSIGN_OR_RETURN(const FlushedDataset dataset, LookAtScrDataset(disk, prefix, records, descriptor));
   ScrSizes sizes{.ranks = static_cast<std::uint32_t>(dataset.files.size())};
   for (const auto& of_rank : dataset.files) {
     sizes.files += of_rank.size();
-    for (const ScrFile& file : of_rank) sizes.bytes += file.info.bytes;
+    for (const FlushedFile& file : of_rank) sizes.bytes += file.info.bytes;
   }
   return sizes;
 }

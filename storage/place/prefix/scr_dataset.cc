@@ -91,8 +91,8 @@ const scr::Meta* FindMeta(const Metas& metas, const std::string& name) {
 }
 
 // One file of a rank, as rank2file names it.
-absl::StatusOr<ScrFile> LookAtFile(Inside& inside, const Metas& metas, const std::string& name) {
-  ScrFile file{.name = name, .info = {}, .crc32 = {}};
+absl::StatusOr<FlushedFile> LookAtFile(Inside& inside, const Metas& metas, const std::string& name) {
+  FlushedFile file{.name = name, .info = {}, .crc32 = {}};
   CAIRN_ASSIGN_OR_RETURN(file.info, inside.Find(name));
   if (const scr::Meta* meta = FindMeta(metas, name)) {
     if (meta->bytes != file.info.bytes) {
@@ -103,12 +103,12 @@ absl::StatusOr<ScrFile> LookAtFile(Inside& inside, const Metas& metas, const std
   return file;
 }
 
-absl::Status CheckSums(const ScrDataset& dataset) {
+absl::Status CheckSums(const FlushedDataset& dataset) {
   if (!dataset.descriptor.complete) return absl::OkStatus();  // FILES and SIZE come with it
   std::uint64_t files = 0, bytes = 0;
   for (const auto& of_rank : dataset.files) {
     files += of_rank.size();
-    for (const ScrFile& file : of_rank) bytes += file.info.bytes;
+    for (const FlushedFile& file : of_rank) bytes += file.info.bytes;
   }
   const scr::Descriptor& descriptor = dataset.descriptor;
   if (descriptor.files == 0 && descriptor.bytes == 0) return absl::OkStatus();
@@ -120,16 +120,16 @@ absl::Status CheckSums(const ScrDataset& dataset) {
 }
 
 // Each file once, by a few threads; the first error in the order of the files.
-absl::Status ChecksumAll(Disk& disk, const std::string& prefix, const ScrDataset& dataset,
+absl::Status ChecksumAll(Disk& disk, const std::string& prefix, const FlushedDataset& dataset,
                          std::vector<catalogue::Catalogue>& catalogues) {
   struct Job {
-    const ScrFile* file;
+    const FlushedFile* file;
     catalogue::FileEntry* entry;
     absl::Status status;
   };
   std::vector<Job> jobs;
   for (Rank rank = 0; rank < catalogues.size(); ++rank) {
-    for (const ScrFile& file : dataset.files[rank]) {
+    for (const FlushedFile& file : dataset.files[rank]) {
       catalogue::FileEntry& entry = *catalogues[rank].add_file();
       entry.set_name(file.name);
       entry.set_prefix_name(file.name);
@@ -207,12 +207,12 @@ absl::StatusOr<scr::Descriptor> DescribeScrDataset(Disk& disk, SharedRecords& re
   return Completed(descriptor, static_cast<std::uint32_t>(std::min<std::uint64_t>(*ranks, UINT32_MAX)));
 }
 
-absl::StatusOr<ScrDataset> LookAtScrDataset(Disk& disk, const std::string& prefix, SharedRecords& records,
-                                            const scr::Descriptor& descriptor) {
+absl::StatusOr<FlushedDataset> LookAtScrDataset(Disk& disk, const std::string& prefix, SharedRecords& records,
+                                                const scr::Descriptor& descriptor) {
   CAIRN_RETURN_IF_ERROR(CheckSummary(records, descriptor.id));
   const std::string folder = records.DatasetFolder(descriptor.id);
   CAIRN_ASSIGN_OR_RETURN(const scr::Rank2File listed, ReadList(disk, records, descriptor.id));
-  ScrDataset dataset;
+  FlushedDataset dataset;
   CAIRN_ASSIGN_OR_RETURN(dataset.descriptor, Completed(descriptor, listed.ranks));
   dataset.files.resize(listed.ranks);
   Inside inside(disk, prefix);
@@ -235,7 +235,7 @@ absl::StatusOr<ScrDataset> LookAtScrDataset(Disk& disk, const std::string& prefi
 absl::StatusOr<std::vector<catalogue::Catalogue>> ReadScrCatalogues(Disk& disk, const std::string& prefix,
                                                                     SharedRecords& records,
                                                                     const scr::Descriptor& descriptor) {
-  CAIRN_ASSIGN_OR_RETURN(const ScrDataset dataset, LookAtScrDataset(disk, prefix, records, descriptor));
+  CAIRN_ASSIGN_OR_RETURN(const FlushedDataset dataset, LookAtScrDataset(disk, prefix, records, descriptor));
   std::vector<catalogue::Catalogue> catalogues(dataset.files.size());
   for (Rank rank = 0; rank < catalogues.size(); ++rank) {
     catalogue::Catalogue& catalogue = catalogues[rank];

@@ -19,15 +19,15 @@
 
 namespace cairn {
 
-struct ScrFile {
+struct FlushedFile {
   std::string name;  // below the prefix, normalized
   FileInfo info;
   std::optional<std::uint32_t> crc32;  // where a filemap has it
 };
 
-struct ScrDataset {
-  scr::Descriptor descriptor;               // with ranks, step (its number as a checkpoint, else its id) and own_files
-  std::vector<std::vector<ScrFile>> files;  // by rank; one that several ranks share is the first one's
+struct FlushedDataset {
+  scr::Descriptor descriptor;  // with ranks, step (its number as a checkpoint, else its id) and own_files
+  std::vector<std::vector<FlushedFile>> files;  // by rank; one that several ranks share is the first one's
 };
 
 // rank2file and its parts in `folder`; `named` is raised by how many ranks the parts name. kDataLoss: missing, damaged
@@ -40,8 +40,8 @@ absl::StatusOr<std::set<std::string>> ListedNames(Disk& disk, const std::string&
 // Looks whether all of it is there, without reading the data: each file is regular and inside of the prefix, has the
 // size that its filemap says, and together they have the descriptor's FILES and SIZE, as far as these are known.
 //   kDataLoss  not so; the message names the file or record
-absl::StatusOr<ScrDataset> LookAtScrDataset(Disk& disk, const std::string& prefix, SharedRecords& records,
-                                            const scr::Descriptor& descriptor);
+absl::StatusOr<FlushedDataset> LookAtScrDataset(Disk& disk, const std::string& prefix, SharedRecords& records,
+                                                const scr::Descriptor& descriptor);
 
 // What the core needs to know of one that is listed only: as LookAt, but of the ranks alone.
 absl::StatusOr<scr::Descriptor> DescribeScrDataset(Disk& disk, SharedRecords& records,
