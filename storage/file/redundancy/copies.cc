@@ -100,4 +100,14 @@ absl::StatusOr<std::optional<Difference>> WalkCopies(const Set& set, const std::
   return first;
 }
 
+std::vector<Ranges> UncheckedCopies(const Set& set) {
+  std::vector<Ranges> unchecked(set.members.size());
+  for (std::uint32_t owner = 0; owner < set.members.size(); ++owner) {
+    const std::vector<Place> places = PlacesOf(set, {}, owner);
+    if (std::count_if(places.begin(), places.end(), IsThere) > 1) continue;
+    AddRange({.begin = 0, .end = set.members[owner].bytes}, &unchecked[owner]);
+  }
+  return unchecked;
+}
+
 }  // namespace cairn::redundancy

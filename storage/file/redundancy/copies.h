@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "storage/file/redundancy/payload.h"
 
@@ -18,6 +19,9 @@ std::uint64_t CopyOffset(const Set& set, std::uint32_t member, std::uint32_t dis
 
 // As Rebuild. REQUIRES: Check(set).ok().
 absl::StatusOr<std::optional<Difference>> WalkCopies(const Set& set, const std::map<std::uint32_t, Targets>& targets);
+
+// As Unchecked. REQUIRES: Check(set).ok().
+std::vector<Ranges> UncheckedCopies(const Set& set);
 
 }  // namespace cairn::redundancy
 

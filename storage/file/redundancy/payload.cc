@@ -102,6 +102,32 @@ absl::StatusOr<std::optional<Difference>> Rebuild(const Set& set, const std::map
   return WalkStripes(set, targets);
 }
 
+void AddRange(Range range, Ranges* ranges) {
+  if (range.begin >= range.end) return;
+  if (!ranges->empty() && ranges->back().end == range.begin) {
+    ranges->back().end = range.end;
+  } else {
+    ranges->push_back(range);
+  }
+}
+
+std::vector<Ranges> Unchecked(const Set& set) {
+  CAIRN_CHECK(Check(set).ok());
+  switch (set.scheme) {
+    case scr::Scheme::kSingle:
+      break;
+    case scr::Scheme::kPartner:
+      return UncheckedCopies(set);
+    case scr::Scheme::kXor:
+    case scr::Scheme::kRs:
+      return UncheckedStripes(set);
+  }
+  std::vector<Ranges> unchecked(set.members.size());
+  for (std::size_t i = 0; i < set.members.size(); ++i)
+    AddRange({.begin = 0, .end = set.members[i].bytes}, &unchecked[i]);
+  return unchecked;
+}
+
 absl::StatusOr<std::optional<std::uint32_t>> FindDamaged(const Set& set) {
   CAIRN_RETURN_IF_ERROR(Check(set));
   if (set.scheme != scr::Scheme::kRs) return std::nullopt;

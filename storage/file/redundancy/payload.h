@@ -56,7 +56,7 @@ struct Difference {
 };
 
 // Reads all that is there once; what is lost is made of the rest where that is enough. nullopt: no contradiction,
-// though also where nothing is left over to compare with (SINGLE; as much lost as the scheme bears).
+// though also where nothing is left over to compare with (Unchecked).
 // Errors of the functions pass through, here and below.
 absl::StatusOr<std::optional<Difference>> Verify(const Set& set);
 
@@ -69,6 +69,20 @@ struct Targets {
 // Verify, and writes what is lost and wanted (by set rank). After a difference, what was written is not to be trusted.
 //   kDataLoss  more is lost than the scheme bears: names the members. Nothing was written then
 absl::StatusOr<std::optional<Difference>> Rebuild(const Set& set, const std::map<std::uint32_t, Targets>& targets);
+
+// [begin, end) of a member's logical file.
+struct Range {
+  std::uint64_t begin = 0, end = 0;
+};
+using Ranges = std::vector<Range>;  // in order, none empty, none that touches the one before
+
+// Appends a range behind the others; an empty one is none.
+void AddRange(Range range, Ranges* ranges);
+
+// By set rank: what of the members' files, there or lost, Verify and Rebuild can compare with nothing, since what is
+// lost takes all copies or checksums that are there. Whatever is damaged, there it would not show.
+// Pure: asks only which functions are there. REQUIRES: Check(set).ok().
+std::vector<Ranges> Unchecked(const Set& set);
 
 // After a difference: the one member without which all else agrees, data and payload together; so it, and no other, is
 // damaged. nullopt: it cannot be told (that takes RS with 2 checksums more than members that have lost something), or

@@ -54,6 +54,20 @@ class Stripes {
     return first;
   }
 
+  std::vector<Ranges> Unchecked() const {
+    std::vector<Ranges> unchecked(members_);
+    for (std::uint32_t stripe = 0; stripe < members_; ++stripe) {
+      const std::vector<Shard> shards = ShardsOf(stripe);
+      const std::uint64_t end = SpareFrom(shards);
+      for (const Shard& shard : shards) {
+        if (shard.checksum || end == 0) continue;
+        AddRange({.begin = shard.offset, .end = std::min(shard.offset + end, set_.members[shard.member].bytes)},
+                 &unchecked[shard.member]);
+      }
+    }
+    return unchecked;
+  }
+
  private:
   // A member holds checksum (stripe - member) mod n if that is below k; else the chunk whose number is that of the
   // stripe, less the stripes before in which it holds checksums: those from `member` on, around the end.
@@ -82,6 +96,52 @@ class Stripes {
     return shards;
   }
 
+  static std::size_t ChecksumsThere(const std::vector<Shard>& shards) {
+    return static_cast<std::size_t>(
+        std::count_if(shards.begin(), shards.end(), [](const Shard& shard) { return shard.checksum && shard.there; }));
+  }
+
+  // How much the files have of the chunks that are lost, the most first: behind that a chunk is zeros, which are known.
+  std::vector<std::uint64_t> LostBytes(const std::vector<Shard>& shards) const {
+    std::vector<std::uint64_t> lost;
+    for (const Shard& shard : shards) {
+      const std::uint64_t bytes = set_.members[shard.member].bytes;
+      if (shard.checksum || shard.there || bytes <= shard.offset) continue;
+      lost.push_back(std::min(bytes - shard.offset, set_.chunk_bytes));
+    }
+    std::sort(lost.rbegin(), lost.rend());
+    return lost;
+  }
+
+  // From where on in the stripe's chunks a checksum is there that no lost chunk takes.
+  std::uint64_t SpareFrom(const std::vector<Shard>& shards) const {
+    const std::vector<std::uint64_t> lost = LostBytes(shards);
+    const std::size_t checksums = ChecksumsThere(shards);
+    if (checksums == 0) return set_.chunk_bytes;
+    return lost.size() < checksums ? 0 : lost[checksums - 1];
+  }
+
+  // Where what is lost changes within the stripe's chunks, from where on it can be made of the rest.
+  std::vector<std::uint64_t> BoundsOf(const std::vector<Shard>& shards) const {
+    const std::vector<std::uint64_t> lost = LostBytes(shards);
+    const std::size_t checksums = ChecksumsThere(shards);
+    std::vector<std::uint64_t> bounds = {lost.size() > checksums ? lost[checksums] : 0, set_.chunk_bytes};
+    bounds.insert(bounds.end(), lost.begin(), lost.begin() + std::min(lost.size(), checksums));
+    std::sort(bounds.begin(), bounds.end());
+    bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
+    return bounds;
+  }
+
+  // From `at` on in the chunks. Behind a file's end nothing is lost.
+  std::vector<Shard> ShardsAt(std::vector<Shard> shards, std::uint64_t at) const {
+    for (Shard& shard : shards) {
+      if (shard.checksum || shard.there || shard.offset + at < set_.members[shard.member].bytes) continue;
+      shard.there = true;
+      shard.write = {};
+    }
+    return shards;
+  }
+
   // Each lost chunk takes one checksum that is there. (A chunk of zeros beyond a short file's end counts, too: as SCR
   // has it, whoever has lost his files is lost.)
   absl::Status CheckLosses(std::uint32_t stripe) const {
@@ -99,11 +159,11 @@ class Stripes {
   }
 
   // Sources are the chunks that are there, and for each lost one a checksum; all other shards are targets.
-  // nullopt: nothing can be said of this stripe.
-  std::optional<Plan> MakePlan(std::uint32_t stripe) const {
+  // nullopt: nothing can be said of them.
+  std::optional<Plan> MakePlan(std::vector<Shard> shards) const {
     Plan plan;
     std::vector<Shard> lost, spare;
-    for (Shard& shard : Sorted(ShardsOf(stripe))) {
+    for (Shard& shard : Sorted(std::move(shards))) {
       if (!shard.checksum && shard.there)
         plan.sources.push_back(std::move(shard));
       else if (!shard.checksum)
@@ -170,16 +230,29 @@ class Stripes {
   }
 
   absl::StatusOr<std::optional<Difference>> WalkStripe(std::uint32_t stripe) const {
-    const std::optional<Plan> plan = MakePlan(stripe);
+    const std::vector<Shard> shards = ShardsOf(stripe);
+    const std::vector<std::uint64_t> bounds = BoundsOf(shards);
+    std::optional<Difference> first;
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+      CAIRN_ASSIGN_OR_RETURN(const auto difference,
+                             WalkPart(MakePlan(ShardsAt(shards, bounds[i])), bounds[i], bounds[i + 1]));
+      if (difference && !first) first = difference;
+    }
+    return first;
+  }
+
+  // [begin, end) of a stripe's chunks.
+  absl::StatusOr<std::optional<Difference>> WalkPart(const std::optional<Plan>& plan, std::uint64_t begin,
+                                                     std::uint64_t end) const {
     if (!plan || plan->targets.empty()) return std::nullopt;
     const std::uint64_t shards_count = plan->sources.size() + plan->targets.size() + 1;  // one to compare with
-    const std::uint64_t block = std::min<std::uint64_t>(
-        std::clamp(kMemoryBytes / shards_count, kBlockBytesMin, kBlockBytesMax), set_.chunk_bytes);
+    const std::uint64_t block =
+        std::min<std::uint64_t>(std::clamp(kMemoryBytes / shards_count, kBlockBytesMin, kBlockBytesMax), end - begin);
     Shards shards(shards_count, block);
     Mixer mixer(plan->factors);
     std::optional<Difference> first;
-    for (std::uint64_t at = 0; at < set_.chunk_bytes; at += block) {
-      const auto count = static_cast<std::size_t>(std::min(block, set_.chunk_bytes - at));
+    for (std::uint64_t at = begin; at < end; at += block) {
+      const auto count = static_cast<std::size_t>(std::min(block, end - at));
       for (std::size_t i = 0; i < plan->sources.size(); ++i) {
         CAIRN_RETURN_IF_ERROR(Read(plan->sources[i], at, {shards.at(i), count}));
       }
@@ -242,6 +315,10 @@ std::uint32_t ChecksumsOf(const Set& set) {
 
 absl::StatusOr<std::optional<Difference>> WalkStripes(const Set& set, const std::map<std::uint32_t, Targets>& targets) {
   return Stripes(set, targets).Walk();
+}
+
+std::vector<Ranges> UncheckedStripes(const Set& set) {
+  return Stripes(set, {}).Unchecked();
 }
 
 }  // namespace cairn::redundancy

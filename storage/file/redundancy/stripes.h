@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "storage/file/redundancy/payload.h"
 
@@ -17,6 +18,9 @@ std::uint32_t ChecksumsOf(const Set& set);  // k
 
 // As Rebuild. REQUIRES: Check(set).ok().
 absl::StatusOr<std::optional<Difference>> WalkStripes(const Set& set, const std::map<std::uint32_t, Targets>& targets);
+
+// As Unchecked. REQUIRES: Check(set).ok().
+std::vector<Ranges> UncheckedStripes(const Set& set);
 
 }  // namespace cairn::redundancy
 

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
 
+#include "storage/base/checksum.h"
 #include "storage/file/redundancy/payload.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/kvtree/tree.h"
@@ -57,8 +59,9 @@ class Writer {
         meta.mode = 0100640;
         meta.mtime.tv_sec = 1'700'000'000;
         const std::string recorded = fmt::format("{}/{}", Recorded(), name);
-        scr::PutFile(recorded, meta, filemap);
         files[rank].emplace_back(recorded, SampleBytes(rank, i, meta.bytes));
+        if (sample_.crcs) meta.crc32 = Crc32(std::as_bytes(std::span(files[rank].back().second)));
+        scr::PutFile(recorded, meta, filemap);
         PutBytes(disk_, Folder(rank) + "/" + name, files[rank].back().second);
       }
       filemaps[rank] = {{fmt::format("{}/.scr/filemap_{}", Recorded(), rank), kvtree::Encode(filemap)}};

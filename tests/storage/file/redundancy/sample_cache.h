@@ -17,6 +17,7 @@ struct SampleCache {
   std::uint32_t checksums = 0;  // kRs
   DatasetId id = 1;
   std::vector<std::vector<std::uint64_t>> files;  // by rank: sizes
+  bool crcs = false;                              // in META, as some writers have it
 };
 
 // <root>/node<r>/me/scr.7/cindex.scrinfo and scr.dataset.<id>/ with records of both kinds. SCR's prefix was /old, each
