@@ -6,6 +6,7 @@
 
 #include "client/cli/admin_client.h"
 #include "storage/base/status.h"
+#include "storage/format/catalogue/verified_by.h"
 #include "storage/io/disk.h"
 #include "storage/io/posix_disk.h"
 #include "storage/place/prefix/prefix.h"
@@ -30,6 +31,7 @@ admin::DatasetRow RowOf(const Prefix& prefix, const CommittedDataset& dataset) {
   row.set_in_prefix(true);
   row.set_bytes(descriptor.bytes);
   row.set_created_us(descriptor.created_us);
+  row.set_unverified_files(descriptor.unverified_files);
   return row;
 }
 
@@ -58,6 +60,7 @@ absl::StatusOr<admin::ShowReply> ShowPrefix(Disk& disk, const std::string& path,
     rank.set_rank(catalogue.rank());
     rank.set_level(local::PREFIX);
     *rank.mutable_variables() = catalogue.variables();
+    *rank.mutable_verified_by() = VerifiedByOf(catalogue);
     std::uint64_t bytes = 0, written = 0;
     for (const catalogue::FileEntry& file : catalogue.file()) {
       rank.add_files(file.prefix_name());

@@ -21,7 +21,7 @@ std::string WhereText(const admin::DatasetRow& row) {
 }
 
 std::string StateText(const admin::DatasetRow& row) {
-  return Clean(row.state()) + (row.pinned() ? ", pinned" : "");
+  return Clean(row.state()) + (row.unverified_files() > 0 ? ", unverified" : "") + (row.pinned() ? ", pinned" : "");
 }
 
 std::string LevelText(local::Level level) {
@@ -46,6 +46,26 @@ std::string DescribeGrowing(const admin::GrowingDirectory& growing) {
   return text;
 }
 
+std::string VerifiedByText(catalogue::VerifiedBy by) {
+  switch (by) {
+    case catalogue::CHECKSUM:
+      return "by a checksum of its own";
+    case catalogue::PARITY:
+      return "by parity";
+    case catalogue::COPY:
+      return "by a second copy";
+    case catalogue::NOTHING:
+      return "by nothing";
+    default:
+      return "by what was not noted";
+  }
+}
+
+std::string DescribeUnverified(std::uint64_t files) {
+  return fmt::format("{} {} as adopted: nothing could verify the bytes then", Count(files, "file"),
+                     files == 1 ? "is" : "are");
+}
+
 std::string DescribeCatalogue(const catalogue::Catalogue& catalogue) {
   std::string text = fmt::format("catalogue of rank {} of {}: dataset {}, step {}, launch {}, run {}\n",
                                  catalogue.rank(), catalogue.nranks(), catalogue.dataset(), catalogue.step(),
@@ -54,6 +74,9 @@ std::string DescribeCatalogue(const catalogue::Catalogue& catalogue) {
   for (const catalogue::FileEntry& file : catalogue.file()) {
     text += fmt::format("  file {} ({}), {} blocks", Clean(file.name()), Bytes(file.bytes()), file.crc32c_size());
     if (file.has_crc32()) text += fmt::format(", crc32 {:#010x}", file.crc32());
+    if (file.verified_by() != catalogue::NOT_NOTED) {
+      text += fmt::format(", adopted, verified {}", VerifiedByText(file.verified_by()));
+    }
     text += fmt::format("\n    on the prefix: {}\n", Clean(file.prefix_name()));
   }
   return text;

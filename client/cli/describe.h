@@ -17,6 +17,10 @@ std::string LevelText(local::Level level);
 std::string DescribeVariable(const local::Variable& variable);  // one line, indented by four
 // Without the dataset: "out/fields.bp: 17 steps, 15 of them on the prefix (2.1 GB)"; one line, not ended.
 std::string DescribeGrowing(const admin::GrowingDirectory& growing);
+// "by parity".
+std::string VerifiedByText(catalogue::VerifiedBy by);
+std::string DescribeUnverified(std::uint64_t files);
+
 std::string DescribeCatalogue(const catalogue::Catalogue& catalogue);
 
 }  // namespace cairn::cli

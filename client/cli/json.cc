@@ -54,11 +54,14 @@ void Mend(const Message& message, Json& json) {
   } else if (const auto* const file = dynamic_cast<const catalogue::FileEntry*>(&message)) {
     if (!file->has_crc32()) json.erase("crc32");
     if (file->bytes_written() == 0) json.erase("bytes_written");
+    if (file->verified_by() == catalogue::NOT_NOTED) json.erase("verified_by");
+  } else if (const auto* const rank = dynamic_cast<const admin::RankRow*>(&message)) {
+    if (rank->verified_by().empty()) json.erase("verified_by");
   }
 }
 
-std::string NameOfEnumerator(const FieldDescriptor& field, int number) {
-  const auto* const value = field.enum_type()->FindValueByNumber(number);
+std::string NameOfEnumerator(const google::protobuf::EnumDescriptor& type, int number) {
+  const auto* const value = type.FindValueByNumber(number);
   std::string name = value == nullptr ? "unknown" : value->name();
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
   return name;
@@ -84,7 +87,7 @@ Json ItemOf(const Message& message, const FieldDescriptor& field, int index) {
     case FieldDescriptor::CPPTYPE_STRING:
       return get(&Reflection::GetString, &Reflection::GetRepeatedString);
     case FieldDescriptor::CPPTYPE_ENUM:
-      return NameOfEnumerator(field, get(&Reflection::GetEnumValue, &Reflection::GetRepeatedEnumValue));
+      return NameOfEnumerator(*field.enum_type(), get(&Reflection::GetEnumValue, &Reflection::GetRepeatedEnumValue));
     default:  // no message has real numbers
       if (!field.is_repeated() && !message.GetReflection()->HasField(message, &field)) return nullptr;
       return ToJson(field.is_repeated() ? message.GetReflection()->GetRepeatedMessage(message, &field, index)
@@ -132,6 +135,10 @@ Json ToJson(const kvtree::Tree& tree) {
   Json::object_t::Container& members = json.get_ref<Json::object_t&>();
   for (const auto& [key, child] : tree.elements()) members.emplace_back(kvtree::KeyText(key), ToJson(child));
   return json;
+}
+
+std::string NameOfVerifiedBy(catalogue::VerifiedBy by) {
+  return NameOfEnumerator(*catalogue::VerifiedBy_descriptor(), by);
 }
 
 std::string NameOfType(std::uint32_t type) {

@@ -23,7 +23,8 @@ Json ToJson(const admin::ShowReply& show);  // the dataset's members, then "rank
 // Nested objects; a value is a key with an empty object. Keys as kvtree::KeyText has them.
 Json ToJson(const kvtree::Tree& tree);
 
-std::string NameOfType(std::uint32_t type);  // "double", "int32"; the number if it is none of ours
+std::string NameOfVerifiedBy(catalogue::VerifiedBy by);  // as in the messages' JSON
+std::string NameOfType(std::uint32_t type);              // "double", "int32"; the number if it is none of ours
 
 std::string Dump(const Json& json);  // with a line end
 

@@ -25,6 +25,12 @@ std::string SizeOf(std::uint64_t bytes, std::uint64_t written) {
   return fmt::format("{}, of which {} written ({})", Bytes(bytes), Bytes(written), Percent(written, bytes));
 }
 
+std::string DescribeFile(const admin::RankRow& rank, int index) {
+  const auto by = index < rank.verified_by_size() ? rank.verified_by(index) : catalogue::NOT_NOTED;
+  const std::string how = by == catalogue::NOT_NOTED ? "" : fmt::format("  (adopted, verified {})", VerifiedByText(by));
+  return fmt::format("    {}{}\n", Clean(rank.files(index)), how);
+}
+
 std::string DescribeShow(const admin::ShowReply& show) {
   const admin::DatasetRow& row = show.dataset();
   std::string text =
@@ -33,6 +39,7 @@ std::string DescribeShow(const admin::ShowReply& show) {
                       SizeOf(row.bytes(), row.bytes_written()));
   text += fmt::format("  level {}, {}, in {}, created {}\n", LevelText(row.level()), StateText(row), WhereText(row),
                       LocalTime(row.created_us()));
+  if (row.unverified_files() > 0) text += fmt::format("  {}\n", DescribeUnverified(row.unverified_files()));
   if (!row.error().empty()) text += fmt::format("  {}\n", Clean(row.error()));
   for (const admin::GrowingDirectory& growing : row.growing()) {
     text += fmt::format("  grows: {}\n", DescribeGrowing(growing));
@@ -40,7 +47,7 @@ std::string DescribeShow(const admin::ShowReply& show) {
   for (const admin::RankRow& rank : show.ranks()) {
     text += fmt::format("  rank {}: {}, {}\n", rank.rank(), LevelText(rank.level()),
                         SizeOf(rank.bytes(), rank.bytes_written()));
-    for (const std::string& file : rank.files()) text += fmt::format("    {}\n", Clean(file));
+    for (int i = 0; i < rank.files_size(); ++i) text += DescribeFile(rank, i);
     for (const local::Variable& variable : rank.variables()) text += DescribeVariable(variable);
   }
   return text;

@@ -10,6 +10,7 @@
 #include "daemon/core/run.h"
 #include "storage/base/status.h"
 #include "storage/base/version.h"
+#include "storage/format/catalogue/verified_by.h"
 
 namespace cairn {
 namespace {
@@ -63,6 +64,7 @@ admin::DatasetRow RowOf(const Run& run, const Dataset& dataset) {
   row.set_bytes(dataset.bytes());
   for (const Part& part : dataset.parts) row.set_bytes_written(row.bytes_written() + BytesWritten(part));
   row.set_created_us(dataset.created_us);
+  row.set_unverified_files(dataset.unverified_files);
   for (admin::GrowingDirectory& growing : run.growing.Describe(dataset.id)) *row.add_growing() = std::move(growing);
   return row;
 }
@@ -126,6 +128,7 @@ admin::ShowReply Shown(const Run& run, const Dataset& dataset) {
     row.set_level(LevelOf(dataset, part));
     *row.mutable_variables() = part.catalogue.variables();
     for (const catalogue::FileEntry& file : part.catalogue.file()) row.add_files(file.prefix_name());
+    *row.mutable_verified_by() = VerifiedByOf(part.catalogue);
   }
   return reply;
 }

@@ -77,6 +77,7 @@ struct Dataset {
   bool outdated = false;      // has a higher id than newer ones: chosen only by name, and supersedes nothing
   std::uint64_t ordinal = 0;  // of a checkpoint: its number in its launch, from 1
   std::int64_t created_us = 0;
+  std::uint64_t unverified_files = 0;  // adopted as they were found
   std::string user, job;  // as SCR's records have them: whose, and of which job (the cache folder's scr.<job>)
   std::string name;       // in SCR's records, of what SCR has written; empty: Cairn's own
 

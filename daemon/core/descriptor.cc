@@ -23,6 +23,7 @@ scr::Descriptor DescriptorOf(const Dataset& dataset, bool complete) {
   descriptor.step = dataset.step;
   descriptor.ranks = dataset.nranks;
   descriptor.own_files = dataset.kind.files;
+  descriptor.unverified_files = dataset.unverified_files;
   if (complete) {
     descriptor.complete = true;
     for (const Part& part : dataset.parts) {

@@ -32,6 +32,7 @@ Dataset DatasetOf(DatasetId id, const scr::Descriptor& descriptor) {
   dataset.kind.checkpoint = descriptor.checkpoint;
   dataset.kind.output = descriptor.output;
   dataset.created_us = descriptor.created_us;
+  dataset.unverified_files = descriptor.unverified_files;
   dataset.user = descriptor.user;
   dataset.job = descriptor.job_id;
   return dataset;

@@ -52,6 +52,9 @@ absl::Status CheckFile(const std::string& field, const catalogue::FileEntry& fil
     return InvalidArgument("{}.original: {} bytes, at most {} without a NUL are possible", field,
                            file.original().size(), CAIRN_NAME_BYTES_MAX);
   }
+  if (!catalogue::VerifiedBy_IsValid(file.verified_by())) {
+    return InvalidArgument("{}.verified_by: {} is none", field, static_cast<int>(file.verified_by()));
+  }
   if (file.mtime_ns() > 999'999'999 || file.atime_ns() > 999'999'999) {
     return InvalidArgument("{}: times of {} and {} nanoseconds, expected less than a second", field, file.mtime_ns(),
                            file.atime_ns());

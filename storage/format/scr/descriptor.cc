@@ -42,6 +42,8 @@ void PutDescriptor(const Descriptor& descriptor, kvtree::Tree& tree) {
   PutOptional("CAIRN_STEP", descriptor.step, tree);
   PutOptional("CAIRN_RANKS", descriptor.ranks, tree);
   PutOptional("CAIRN_FILES", descriptor.own_files ? std::optional(true) : std::nullopt, tree);
+  const std::uint64_t unverified = descriptor.unverified_files;
+  PutOptional("CAIRN_UNVERIFIED", unverified > 0 ? std::optional(unverified) : std::nullopt, tree);
 }
 
 absl::StatusOr<Descriptor> GetDescriptor(const kvtree::Tree& tree) {
@@ -65,6 +67,7 @@ absl::StatusOr<Descriptor> GetDescriptor(const kvtree::Tree& tree) {
   CAIRN_RETURN_IF_ERROR(Take(tree.GetUnsigned("CAIRN_STEP"), descriptor.step));
   CAIRN_RETURN_IF_ERROR(TakeUpTo(CAIRN_RANKS_MAX, tree, "CAIRN_RANKS", descriptor.ranks));
   CAIRN_RETURN_IF_ERROR(Take(tree.GetBool("CAIRN_FILES"), descriptor.own_files));
+  CAIRN_RETURN_IF_ERROR(Take(tree.GetUnsigned("CAIRN_UNVERIFIED"), descriptor.unverified_files));
   return descriptor;
 }
 

@@ -14,7 +14,7 @@
 namespace cairn::scr {
 
 // Cairn adds its own keys: CAIRN_LAUNCH, CAIRN_MARK (which launch of that number; absent: release 0.1.0), CAIRN_STEP,
-// CAIRN_RANKS, CAIRN_FILES (1: the application's files).
+// CAIRN_RANKS, CAIRN_FILES (1: the application's files), CAIRN_UNVERIFIED.
 struct Descriptor {
   DatasetId id = 0;  // 1 … 2^31−1: SCR keeps it in an int
   std::string name;  // "ckpt.<id>"
@@ -33,6 +33,7 @@ struct Descriptor {
   std::optional<std::uint64_t> step;
   std::optional<std::uint32_t> ranks;
   bool own_files = false;
+  std::uint64_t unverified_files = 0;  // adopted as they were found (VerifiedBy.NOTHING in proto/catalogue.proto)
 };
 
 // Writes every field into `tree`, removing keys of absent ones; other keys stay. FILES and SIZE are written once

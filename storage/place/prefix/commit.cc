@@ -9,6 +9,7 @@
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/catalogue/catalogue.h"
+#include "storage/format/catalogue/verified_by.h"
 #include "storage/io/create_once.h"
 #include "storage/place/prefix/fence_names.h"
 #include "storage/place/prefix/identity.h"
@@ -62,6 +63,7 @@ absl::StatusOr<RunId> CheckDataset(const RunIdentity& identity, const scr::Descr
 void CountFiles(const std::vector<catalogue::Catalogue>& catalogues, scr::Descriptor* descriptor) {
   descriptor->files = 0;
   descriptor->bytes = 0;
+  descriptor->unverified_files = UnverifiedFiles(catalogues).size();
   for (const catalogue::Catalogue& catalogue : catalogues) {
     descriptor->files += static_cast<std::uint64_t>(catalogue.file_size()) + 1;
     descriptor->bytes += CatalogueFileBytes(catalogue);

@@ -63,13 +63,14 @@ TEST(JsonTest, ADatasetShowsItsMembersAndThenItsRanks) {
   variable.set_name("T");
   variable.add_shape(std::uint64_t{1} << 40);
   variable.set_holes(true);
-  EXPECT_EQ(ToJson(show).dump(),
-            R"({"run":"","prefix":"","dataset":0,"launch":0,"step":0,"nranks":0,"checkpoint":false,"output":false,)"
-            R"("files":false,"level":"prefix","state":"","error":"","pinned":false,"in_cache":false,)"
-            R"("in_prefix":false,"bytes":0,"bytes_written":0,"created_us":3,"growing":[],"ranks":[{"rank":1,)"
-            R"("level":"unknown","bytes":0,"bytes_written":0,"variables":[{"id":-2,"kind":"array","type":"double",)"
-            R"("name":"T","count":0,"bytes":0,"shape":[1099511627776],"box_start":[],"box_count":[]}],)"
-            R"("files":["a"]}]})");
+  EXPECT_EQ(
+      ToJson(show).dump(),
+      R"({"run":"","prefix":"","dataset":0,"launch":0,"step":0,"nranks":0,"checkpoint":false,"output":false,)"
+      R"("files":false,"level":"prefix","state":"","error":"","pinned":false,"in_cache":false,)"
+      R"("in_prefix":false,"bytes":0,"bytes_written":0,"created_us":3,"growing":[],"unverified_files":0,"ranks":[{"rank":1,)"
+      R"("level":"unknown","bytes":0,"bytes_written":0,"variables":[{"id":-2,"kind":"array","type":"double",)"
+      R"("name":"T","count":0,"bytes":0,"shape":[1099511627776],"box_start":[],"box_count":[]}],)"
+      R"("files":["a"]}]})");
 }
 
 TEST(JsonTest, OfACataloguesFileOnlyWhatIsKnownIsShown) {
@@ -81,12 +82,13 @@ TEST(JsonTest, OfACataloguesFileOnlyWhatIsKnownIsShown) {
   known.set_has_crc32(true);
   known.set_bytes_written(2);
   known.add_crc32c(~std::uint32_t{0});
+  known.set_verified_by(catalogue::PARITY);
   catalogue.add_placement();
   EXPECT_EQ(ToJson(catalogue).dump(),
             R"({"run":"","launch":0,"dataset":0,"step":0,"rank":0,"nranks":0,"files":false,"variables":[],"file":[)"
             R"({"name":"","prefix_name":"","bytes":0,"crc32c":[],"mode":0,"mtime_s":0,"mtime_ns":0},)"
             R"({"name":"","prefix_name":"","bytes":0,"crc32c":[4294967295],"mode":0,"mtime_s":0,"mtime_ns":0,)"
-            R"("crc32":0,"bytes_written":2}]})");
+            R"("crc32":0,"bytes_written":2,"verified_by":"parity"}]})");
 }
 
 TEST(JsonTest, TextThatIsNotUtf8IsReplaced) {

@@ -8,6 +8,7 @@
 
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
+#include "storage/format/catalogue/verified_by.h"
 
 namespace cairn {
 namespace {
@@ -210,6 +211,7 @@ TEST(CatalogueTest, WhatIsNotSoundIsRefusedNamingTheField) {
       {"file[0].crc32c", [](Catalogue& c) { c.mutable_file(0)->set_bytes(1 << 20); }},
       {"file[0].bytes", [](Catalogue& c) { c.mutable_file(0)->set_bytes(~std::uint64_t{0}); }},
       {"file[0]", [](Catalogue& c) { c.mutable_file(0)->set_mtime_ns(1'000'000'000); }},
+      {"file[0].verified_by", [](Catalogue& c) { c.mutable_file(0)->set_verified_by(catalogue::VerifiedBy(99)); }},
       {"file[0]", [](Catalogue& c) { c.mutable_file(0)->set_atime_ns(1'000'000'000); }},
       {"file[2].name",
        [](Catalogue& c) {
@@ -233,6 +235,22 @@ TEST(CatalogueTest, WhatIsNotSoundIsRefusedNamingTheField) {
     EXPECT_EQ(decoded.code(), absl::StatusCode::kDataLoss) << unsound.field;
     EXPECT_TRUE(MessageOf(decoded).starts_with("rank_3.cat: offset 24: " + unsound.field)) << decoded;
   }
+}
+
+TEST(VerifiedByTest, OnlyWhatIsNotedIsCountedAndNamed) {
+  Catalogue rank;
+  EXPECT_TRUE(VerifiedByOf(rank).empty());
+  for (const char* name : {"a", "b", "c"}) rank.add_file()->set_prefix_name(name);
+  EXPECT_TRUE(VerifiedByOf(rank).empty()) << "as in catalogues from before";
+  EXPECT_TRUE(CountVerified({rank}).empty());
+  rank.mutable_file(1)->set_verified_by(catalogue::NOTHING);
+  rank.mutable_file(2)->set_verified_by(catalogue::COPY);
+  const VerifiedCounts counts = CountVerified({rank, rank});
+  EXPECT_EQ(counts, (VerifiedCounts{{catalogue::COPY, 2}, {catalogue::NOTHING, 2}}));
+  EXPECT_EQ(UnverifiedFiles({rank, rank}), (std::vector<std::string>{"b", "b"}));
+  const auto of_files = VerifiedByOf(rank);
+  EXPECT_EQ(std::vector<int>(of_files.begin(), of_files.end()),
+            (std::vector<int>{catalogue::NOT_NOTED, catalogue::NOTHING, catalogue::COPY}));
 }
 
 TEST(FileNamesTest, CataloguesAndCheckpointFilesAreNamedByRankAndDataset) {

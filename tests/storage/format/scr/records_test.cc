@@ -32,6 +32,7 @@ Descriptor Full(DatasetId id) {
   descriptor.step = 0xffffffffffffffff;
   descriptor.ranks = 4;
   descriptor.own_files = true;
+  descriptor.unverified_files = 2;
   return descriptor;
 }
 
@@ -52,6 +53,7 @@ void ExpectSame(const Descriptor& a, const Descriptor& b) {
   EXPECT_EQ(a.step, b.step);
   EXPECT_EQ(a.ranks, b.ranks);
   EXPECT_EQ(a.own_files, b.own_files);
+  EXPECT_EQ(a.unverified_files, b.unverified_files);
 }
 
 // --- Dataset descriptor ---
@@ -101,7 +103,7 @@ TEST(DescriptorTest, AbsentFieldsAreNoError) {
 
 TEST(DescriptorTest, FieldsThatCannotBeAreDataLossAndNamed) {
   for (const char* key : {"ID", "CKPT", "FILES", "SIZE", "COMPLETE", "FLAG_CKPT", "FLAG_OUTPUT", "CREATED",
-                          "CAIRN_LAUNCH", "CAIRN_STEP", "CAIRN_RANKS", "CAIRN_FILES"}) {
+                          "CAIRN_LAUNCH", "CAIRN_STEP", "CAIRN_RANKS", "CAIRN_FILES", "CAIRN_UNVERIFIED"}) {
     Tree tree;
     PutDescriptor(Full(20), tree);
     tree.Set(key, "many");
