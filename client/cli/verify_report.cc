@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/cli/context.h"
+#include "client/cli/describe.h"
 #include "client/cli/file_argument.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
@@ -109,6 +110,16 @@ Row RowMaker::operator()(const verify::CheckedDataset& dataset) const {
     row.verdict = "failed";
   } else if (!dataset.by_cairn) {
     row.verdict = "sizes only";
+  } else if (!dataset.unverified.empty()) {
+    row.verdict = "as adopted";
+  }
+  if (dataset.unverified.empty()) return row;
+  row.what += "; " + DescribeUnverified(dataset.unverified.size());
+  row.json["unverified"] = dataset.unverified;
+  for (std::size_t i = 0; i < dataset.unverified.size() && i < kBadShown; ++i)
+    row.lines.push_back(dataset.unverified[i]);
+  if (dataset.unverified.size() > kBadShown) {
+    row.lines.push_back(fmt::format("and {} more", dataset.unverified.size() - kBadShown));
   }
   return row;
 }
@@ -124,6 +135,7 @@ void VerifyReport::Add(const verify::Finding& finding) {
   if (const auto* const dataset = std::get_if<verify::CheckedDataset>(&finding.what)) {
     if (!status.ok()) error += "; what is there now: " + row.what;
     failed_ = failed_ || !dataset->failed.empty();
+    unverified_ = unverified_ || !dataset->unverified.empty();
     sizes_only_ = sizes_only_ || (dataset->failed.empty() && !dataset->by_cairn);
   }
   code_ = Worse(code_, FileCodeOf(status));
@@ -149,6 +161,9 @@ ExitCode VerifyReport::Finish() {
     return code_;
   }
   if (sizes_only_) Note("sizes only: SCR keeps no checksums that would tell whether the bytes are right");
+  if (unverified_) {
+    Note("as adopted: the bytes are those that `cairn adopt` found; whether they were right then, nothing could tell");
+  }
   if (failed_) {
     Note(
         "failed: no restart uses such a dataset; `cairn index add RUN NAME` looks at it anew and lets restarts use it");

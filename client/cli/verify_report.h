@@ -21,7 +21,7 @@ class VerifyReport {
   const bool json_;
   Json rows_ = Json::array();
   ExitCode code_ = ExitCode::kOk;
-  bool sizes_only_ = false, failed_ = false;  // of some dataset
+  bool sizes_only_ = false, unverified_ = false, failed_ = false;  // of some dataset
 };
 
 }  // namespace cairn::cli

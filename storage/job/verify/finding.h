@@ -54,6 +54,7 @@ struct CheckedRanks {
 struct CheckedDataset {
   bool by_cairn = true;
   std::uint64_t ranks = 0, files = 0, bytes = 0;
+  std::vector<std::string> unverified = {};  // files that were adopted although nothing verified their bytes then
   std::string failed;  // when a restart from it has failed; empty: none has. Then the status is not OK.
 };
 // A prefix without a dataset.

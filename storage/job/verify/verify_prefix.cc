@@ -8,6 +8,7 @@
 #include "storage/base/status.h"
 #include "storage/file/fti/names.h"
 #include "storage/file/transfer/transfer.h"
+#include "storage/format/catalogue/verified_by.h"
 #include "storage/format/scr/descriptor.h"
 #include "storage/place/prefix/index_tools.h"
 #include "storage/place/prefix/prefix.h"
@@ -47,7 +48,8 @@ class PrefixVerifier {
 
 std::optional<CheckedDataset> PrefixVerifier::VerifyFiles(const Prefix& prefix, DatasetId id,
                                                           const std::vector<catalogue::Catalogue>& catalogues) {
-  CheckedDataset checked{.by_cairn = true, .ranks = catalogues.size(), .failed = {}};
+  CheckedDataset checked{
+      .by_cairn = true, .ranks = catalogues.size(), .unverified = UnverifiedFiles(catalogues), .failed = {}};
   bool good = true;
   for (const catalogue::Catalogue& catalogue : catalogues) {
     for (const catalogue::FileEntry& file : catalogue.file()) {
