@@ -38,9 +38,10 @@ std::string Describe(const Outcome& outcome) {
     return fmt::format("{} was adopted before: it is dataset {} of {}\n", Clean(adopted.name), adopted.dataset,
                        Clean(outcome.prefix));
   }
-  return fmt::format("adopted {} as dataset {} (step {}) of {}\n  {}, {}, {}\n", Clean(adopted.name), adopted.dataset,
-                     adopted.step, Clean(outcome.prefix), Count(adopted.steps, "step"), Count(adopted.files, "file"),
-                     Bytes(adopted.bytes));
+  return fmt::format(
+      "adopted {} as dataset {} (step {}) of {}\n  {}, {}, {}; its bytes are as found, since BP5 has no checksums\n",
+      Clean(adopted.name), adopted.dataset, adopted.step, Clean(outcome.prefix), Count(adopted.steps, "step"),
+      Count(adopted.files, "file"), Bytes(adopted.bytes));
 }
 
 Json ToJson(const Outcome& outcome, const std::vector<std::string>& notes) {

@@ -53,6 +53,11 @@ void AddScrOptions(CLI::App& adopt, AdoptScrOptions& options, CLI::Option* scr, 
                   "relative to)")
       ->needs(scr)
       ->group("With --scr");
+  adopt
+      .add_flag("--unverified", options.unverified,
+                "Files, too, whose bytes nothing verifies: all redundancy went into rebuilding, or SCR kept none")
+      ->needs(scr)
+      ->group("With --scr");
 }
 
 ExitCode RunAdoption(const Context& context, Adoption& adoption) {
@@ -85,8 +90,12 @@ void AddAdoptCommand(CLI::App& app, CommandLine& line) {
       "The checkpoint becomes a dataset on the run's prefix, which the next launch restarts from, on as many ranks:\n"
       "FTI's by protecting the same ids with the same sizes, SCR's by asking for its files under their names. Lost\n"
       "files are rebuilt from copies, code files and parity where FTI or SCR could do so; a checkpoint that is not\n"
-      "whole is passed over for the next older one. A BP5 directory, as ADIOS2 writes it, becomes an output under its\n"
-      "name; one that was never closed is taken up to its last whole step. In DIR nothing is changed.\n"
+      "whole is passed over for the next older one. The answer says by what the bytes were verified: SCR's CRC,\n"
+      "parity, a second copy, FTI's hashes. If nothing could verify some, as when all parity went into rebuilding,\n"
+      "the dataset is refused; --unverified takes it, and `cairn show` and `cairn verify` say so from then on. A BP5\n"
+      "directory, as ADIOS2 writes it, becomes an output under its name, its bytes as found, since it has no "
+      "checksums;\n"
+      "one that was never closed is taken up to its last whole step. In DIR nothing is changed.\n"
       "No application may work in RUN meanwhile: if one does, the command ends; if one may, it waits.\n"
       "\n"
       "Examples:\n"
@@ -94,6 +103,7 @@ void AddAdoptCommand(CLI::App& app, CommandLine& line) {
       "  cairn adopt /scratch/me/heat --scr /mnt/ssd/me                  the newest checkpoint of its only job\n"
       "  cairn adopt /scratch/me/heat --scr /mnt/ssd/me --all            outputs and older checkpoints, too\n"
       "  cairn adopt /scratch/me/heat --scr /mnt/ssd/me --prefix-was /old/scratch/me/heat\n"
+      "  cairn adopt /scratch/me/heat --scr /mnt/ssd/me --unverified     a node was lost, and XOR rebuilt its files\n"
       "  cairn adopt /scratch/me/heat --bp out/fields.bp                 ADIOS2's own output\n"
       "\n"
       "Exit codes: 0 adopted, or it was before; 1 refused or failed; 2 the command is wrong; 4 nothing to adopt is\n"

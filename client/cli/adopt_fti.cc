@@ -61,7 +61,7 @@ std::string Describe(const Outcome& outcome) {
   }
   std::string text = fmt::format("adopted {} as dataset {} (step {}) of {}\n", what, adopted.dataset,
                                  adopted.checkpoint, Clean(outcome.prefix));
-  text += fmt::format("  {} ranks, {}, every byte verified", adopted.ranks, Bytes(adopted.bytes));
+  text += fmt::format("  {} ranks, {}, every byte verified by FTI's hashes", adopted.ranks, Bytes(adopted.bytes));
   if (adopted.rebuilt > 0) text += fmt::format("; {} file{} rebuilt", adopted.rebuilt, adopted.rebuilt == 1 ? "" : "s");
   return text + fmt::format(
                     "\nThe next launch with CAIRN_PREFIX={} and {} ranks restores it, if it protects what FTI had "

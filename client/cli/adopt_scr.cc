@@ -7,6 +7,7 @@
 
 #include "client/cli/adopt_kinds.h"
 #include "client/cli/adopt_target.h"
+#include "client/cli/describe.h"
 #include "client/cli/file_argument.h"
 #include "client/cli/json.h"
 #include "client/cli/text.h"
@@ -16,6 +17,8 @@
 
 namespace cairn::cli {
 namespace {
+
+constexpr std::size_t kNamesShown = 10;  // as text; JSON has all
 
 struct Outcome {
   std::string prefix;
@@ -48,6 +51,24 @@ absl::StatusOr<Outcome> Adopt(const Context& context, const AdoptScrOptions& opt
       .prefix = target.prefix->path(), .run = target.prefix->run(), .job = cache.job, .adopted = *std::move(adopted)};
 }
 
+std::string WayOf(catalogue::VerifiedBy by) {
+  return by == catalogue::CHECKSUM ? "by SCR's CRC" : VerifiedByText(by);
+}
+
+// By what, of all files or of how many.
+std::string DescribeVerified(const AdoptedScr& adopted) {
+  if (adopted.verified.empty()) return "no byte to verify";
+  if (adopted.verified.size() == 1) {
+    const catalogue::VerifiedBy by = adopted.verified.begin()->first;
+    return by == catalogue::NOTHING ? "NOT VERIFIED: as found" : "every byte verified " + WayOf(by);
+  }
+  std::string text;
+  for (const auto& [by, files] : adopted.verified) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", Count(files, "file"), WayOf(by));
+  }
+  return (adopted.unverified.empty() ? "every byte verified: " : "NOT ALL VERIFIED: ") + text;
+}
+
 std::string Describe(const Outcome& outcome, const AdoptedScr& adopted) {
   const std::string what =
       fmt::format("dataset {} ({}) of SCR's job {}", adopted.from.id, Clean(adopted.from.name), Clean(outcome.job));
@@ -56,17 +77,24 @@ std::string Describe(const Outcome& outcome, const AdoptedScr& adopted) {
       return fmt::format("{} is on the prefix already, as SCR has flushed it; restarts from {} use it\n", what,
                          Clean(outcome.prefix));
     case AdoptedScr::How::kBefore:
-      return fmt::format("{} was adopted before: it is dataset {} of {}\n", what, adopted.dataset,
-                         Clean(outcome.prefix));
+      return fmt::format("{} was adopted before: it is dataset {} of {}{}\n", what, adopted.dataset,
+                         Clean(outcome.prefix),
+                         adopted.unverified.empty() ? "" : "; " + DescribeUnverified(adopted.unverified.size()));
     case AdoptedScr::How::kNow:
       break;
   }
   std::string text = fmt::format("adopted {} as dataset {} (step {}) of {}\n  {}, {}, {}, {}", what, adopted.dataset,
                                  adopted.step, Clean(outcome.prefix), Count(adopted.ranks, "rank"),
-                                 Count(adopted.files, "file"), Bytes(adopted.bytes),
-                                 adopted.verified ? "every byte verified" : "sizes verified; SCR kept nothing else");
-  if (adopted.rebuilt > 0) text += fmt::format("; {} file{} rebuilt", adopted.rebuilt, adopted.rebuilt == 1 ? "" : "s");
-  return text + "\n";
+                                 Count(adopted.files, "file"), Bytes(adopted.bytes), DescribeVerified(adopted));
+  if (adopted.rebuilt > 0) text += fmt::format("; {} rebuilt", Count(adopted.rebuilt, "file"));
+  text += "\n";
+  for (std::size_t i = 0; i < adopted.unverified.size() && i < kNamesShown; ++i) {
+    text += fmt::format("    verified by nothing: {}\n", Clean(adopted.unverified[i]));
+  }
+  if (adopted.unverified.size() > kNamesShown) {
+    text += fmt::format("    and {} more\n", adopted.unverified.size() - kNamesShown);
+  }
+  return text;
 }
 
 std::string Describe(const Outcome& outcome) {
@@ -81,6 +109,19 @@ std::string Describe(const Outcome& outcome) {
                     Clean(outcome.prefix), Count(newest->ranks, "rank"), newest->dataset);
 }
 
+// As the catalogue's JSON names them.
+Json ToJson(const VerifiedCounts& counts) {
+  Json json = Json::object();
+  for (const auto& [by, files] : counts) json[NameOfVerifiedBy(by)] = files;
+  return json;
+}
+
+// False, too, if it is not known.
+bool IsVerified(const AdoptedScr& adopted) {
+  const bool known = adopted.how == AdoptedScr::How::kNow || !adopted.verified.empty();
+  return known && adopted.unverified.empty();
+}
+
 Json ToJson(const AdoptedScr& adopted) {
   return {{"dataset", adopted.dataset},
           {"adopted_before", adopted.how == AdoptedScr::How::kBefore},
@@ -93,7 +134,9 @@ Json ToJson(const AdoptedScr& adopted) {
           {"ranks", adopted.ranks},
           {"files", adopted.files},
           {"rebuilt", adopted.rebuilt},
-          {"verified", adopted.verified},
+          {"verified", IsVerified(adopted)},
+          {"verified_by", ToJson(adopted.verified)},
+          {"unverified", adopted.unverified},
           {"bytes", adopted.bytes}};
 }
 
@@ -126,7 +169,8 @@ ExitCode RunAdoptScr(const Context& context, const AdoptScrOptions& options) {
                                     notes.push_back(text);
                                     if (!context.json) Note(text);
                                   },
-                              .wait = options.wait});
+                              .wait = options.wait,
+                              .unverified = options.unverified});
   if (!outcome.ok()) return ComplainOfFile(outcome.status());
   Print(context.json ? Dump(ToJson(*outcome, notes)) : Describe(*outcome));
   return ExitCode::kOk;

@@ -40,6 +40,11 @@ class AdoptScrTest : public ::testing::Test {
     const Ending ending = RunProcess(harness_.Client("client/cli/cairn", arguments));
     ASSERT_EQ(ending.exit_code, 0) << ending.output;
   }
+  void ExpectSaid(const std::vector<std::string>& arguments, const std::string& part) {
+    const Ending ending = RunProcess(harness_.Client("client/cli/cairn", arguments));
+    EXPECT_EQ(ending.exit_code, 0) << ending.output;
+    EXPECT_NE(ending.output.find(part), std::string::npos) << part << "\n" << ending.output;
+  }
   // A launch whose ranks, each a thread of this process, ask for these files.
   std::vector<Restored> Launch(const std::string& key, const std::vector<std::vector<std::string>>& names) {
     std::vector<Restored> restored(names.size());
@@ -86,7 +91,7 @@ class AdoptScrTest : public ::testing::Test {
 TEST_F(AdoptScrTest, TheFirstLaunchReadsTheFilesOfALostNodeToo) {
   if (!Put("xor_np4")) return;
   LoseNode(1);
-  Adopt();
+  Adopt({"--unverified"});
   ASSERT_TRUE(harness_.StartDaemon());
   const std::string folder = "step_000010/";
   const std::vector<Restored> restored =
@@ -97,6 +102,9 @@ TEST_F(AdoptScrTest, TheFirstLaunchReadsTheFilesOfALostNodeToo) {
   ExpectFiles(restored, "step_000010", 1);
   EXPECT_EQ(restored[0].files.at(folder + "rank_0.ckpt").size(), 1500u);
   EXPECT_EQ(restored[1].files.at(folder + "rank_1.ckpt").size(), 4097u);
+  ExpectSaid({"show", harness_.prefix(), "1", "--json"}, "\"from\": \"daemon\"");
+  ExpectSaid({"show", harness_.prefix(), "1"}, "rank_1.ckpt  (adopted, verified by nothing)");
+  ExpectSaid({"ls", harness_.prefix()}, "whole, unverified");
 }
 
 TEST_F(AdoptScrTest, OfAllThatIsAdoptedTheNewestCheckpointIsTheLatest) {
@@ -115,7 +123,7 @@ TEST_F(AdoptScrTest, ADaemonThatKnowsTheRunFindsItAtTheNextLaunch) {
   ASSERT_TRUE(harness_.StartDaemon());
   EXPECT_NE(Launch("job.1", {{}, {}, {}})[0].error, "") << "there is nothing to restore yet";
   LoseNode(2);
-  Adopt();
+  Adopt({"--unverified"});
   const std::string folder = "step_000020/";
   ExpectFiles(Launch("job.2", {{folder + "rank_0.ckpt"}, {folder + "rank_1.ckpt"}, {folder + "rank_2.ckpt"}}),
               "step_000020", 2);

@@ -113,6 +113,7 @@ catalogue::Catalogue CatalogueOfRank(const NewDataset& dataset, const RunId& run
   catalogue::FileEntry& file = *catalogue.add_file();
   file.set_name(CheckpointFileName(dataset.id(), rank));
   file.set_prefix_name(dataset.folder() + "/" + file.name());
+  file.set_verified_by(catalogue::CHECKSUM);  // recovered files have passed all of FTI's hashes
   return catalogue;
 }
 

@@ -183,6 +183,7 @@ absl::Status BpAdopter::CopyFiles(NewDataset* dataset) {
     CAIRN_RETURN_IF_ERROR(CopyFile(name, bytes, staged, &entry));
     entry.set_name(taken_.name + "/" + name);
     entry.set_prefix_name(entry.name());
+    if (bytes > 0) entry.set_verified_by(catalogue::NOTHING);  // BP5 has no checksums
     dataset->files.push_back({.work = staged, .to = prefix_.FilePath(entry.prefix_name()), .in_place = {}});
   }
   dataset->catalogues.push_back(std::move(catalogue));

@@ -59,6 +59,10 @@ bool IsSame(const FileInfo& a, const FileInfo& b) {
          a.mtime.tv_nsec == b.mtime.tv_nsec;
 }
 
+bool HasCrc(const ScrFile& from, const catalogue::FileEntry& entry) {
+  return !from.meta.crc32 || entry.crc32() == *from.meta.crc32;
+}
+
 absl::Status CopyFile(Disk& disk, const ScrFile& from, const std::string& to, OwnLaunch* launch,
                       catalogue::FileEntry* entry) {
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> source, disk.Open(from.path, {}));
@@ -75,8 +79,7 @@ absl::Status CopyFile(Disk& disk, const ScrFile& from, const std::string& to, Ow
   }
   CAIRN_RETURN_IF_ERROR(writer.Finish());
   CAIRN_ASSIGN_OR_RETURN(const FileInfo after, source->Info());
-  if (before.bytes != from.meta.bytes || !IsSame(before, after) ||
-      (from.meta.crc32 && entry->crc32() != *from.meta.crc32)) {
+  if (before.bytes != from.meta.bytes || !IsSame(before, after) || !HasCrc(from, *entry)) {
     return FailedPrecondition("{}: it changed while it was copied", from.path);
   }
   TakeStat(from.meta, before, entry);
@@ -92,10 +95,16 @@ absl::StatusOr<FileInfo> KeepFile(Disk& disk, const ScrFile& from, const std::st
   CAIRN_RETURN_IF_ERROR(disk.Open(staged, {.writable = true, .create = true, .exclusive = true}).status());
   CAIRN_ASSIGN_OR_RETURN(const FileInfo before, disk.Info(from.path));
   CAIRN_RETURN_IF_ERROR(ChecksumFile(disk, from.path, before, /*sync=*/true, entry));
+  if (!HasCrc(from, *entry)) return FailedPrecondition("{}: it changed while it was looked at", from.path);
   return before;
 }
 
 // --- The dataset ---
+
+void NoteVerified(const std::vector<catalogue::Catalogue>& catalogues, AdoptedScr* adopted) {
+  adopted->verified = CountVerified(catalogues);
+  adopted->unverified = UnverifiedFiles(catalogues);
+}
 
 class Adopter {
  public:
@@ -135,6 +144,7 @@ class Adopter {
   absl::Status CheckRoomFor(const std::vector<ScrRankFiles>& files, const ScrNames& names);
   absl::Status Take(const ScrDataset& from, const Plan& plan, const std::vector<ScrRankFiles>& files,
                     AdoptedScr* adopted);
+  absl::Status CheckVerified(const Plan& plan, const std::vector<ScrRankFiles>& files) const;
   void TellWarnings(ScrRecovery& recovery) {
     for (const std::string& warning : recovery.TakeWarnings()) request_.note(warning);
   }
@@ -223,6 +233,8 @@ absl::StatusOr<Adopter::Plan> Adopter::MakePlan(const ScrDataset& dataset) {
   if (const auto before = claims_.find(plan.claim); before != claims_.end()) {
     plan.adopted.how = AdoptedScr::How::kBefore;
     plan.adopted.dataset = before->second;
+    if (const auto catalogues = prefix_.Catalogues(before->second); catalogues.ok())
+      NoteVerified(*catalogues, &plan.adopted);
     return plan;
   }
   CAIRN_ASSIGN_OR_RETURN(ScrNaming naming, NameScrFiles(prefix_.path(), request_.prefix_was, recovery->filemaps()));
@@ -264,12 +276,32 @@ absl::StatusOr<AdoptedScr> Adopter::Adopt(const ScrDataset& dataset) {
   if (!files.ok()) return files.status();
   AdoptedScr adopted = plan.adopted;
   adopted.rebuilt = plan.recovery->rebuilt();
-  adopted.verified = plan.recovery->verified();
+  if (!request_.unverified) CAIRN_RETURN_IF_ERROR(CheckVerified(plan, *files));
   CAIRN_RETURN_IF_ERROR(Take(dataset, plan, *files, &adopted));
   for (const auto& names : plan.names) {
     for (const auto& [recorded, name] : names) others_[name] = adopted.dataset;
   }
   return adopted;
+}
+
+// kFailedPrecondition: something is verified by nothing.
+absl::Status Adopter::CheckVerified(const Plan& plan, const std::vector<ScrRankFiles>& files) const {
+  constexpr std::size_t kMost = 4;
+  std::size_t count = 0;
+  std::vector<std::string> unverified;
+  for (Rank rank = 0; rank < files.size(); ++rank) {
+    for (const auto& [recorded, file] : files[rank]) {
+      ++count;
+      if (file.verified_by == catalogue::NOTHING) unverified.push_back(plan.names[rank].at(recorded));
+    }
+  }
+  if (unverified.empty()) return absl::OkStatus();
+  const std::size_t all = unverified.size();
+  unverified.resize(std::min(all, kMost));
+  return FailedPrecondition(
+      "dataset {} ({}): nothing verifies the bytes of {} of {} files ({}{}): {}; --unverified takes them as they are",
+      plan.adopted.from.id, plan.adopted.from.name, all, count, fmt::join(unverified, ", "), all > kMost ? ", …" : "",
+      fmt::join(plan.recovery->why_unverified(), "; "));
 }
 
 absl::Status Adopter::CheckRoomFor(const std::vector<ScrRankFiles>& files, const ScrNames& names) {
@@ -318,6 +350,7 @@ absl::Status Adopter::AddFile(const ScrFile& file, const std::string& name, NewD
   }
   entry.set_name(name);
   entry.set_prefix_name(name);
+  entry.set_verified_by(file.verified_by);
   dataset->files.push_back(std::move(copied));
   return absl::OkStatus();
 }
@@ -352,6 +385,7 @@ absl::Status Adopter::Take(const ScrDataset& from, const Plan& plan, const std::
       disk_, prefix_, plan.claim, std::move(claim), &dataset, [&] { return CopyFiles(files, plan.names, &dataset); },
       request_.note));
   adopted->dataset = dataset.id();
+  NoteVerified(dataset.catalogues, adopted);
   for (const catalogue::Catalogue& catalogue : dataset.catalogues) {
     adopted->files += static_cast<std::uint64_t>(catalogue.file_size());
     for (const catalogue::FileEntry& file : catalogue.file()) adopted->bytes += file.bytes();
@@ -400,7 +434,7 @@ class Chooser {
     std::vector<AdoptedScr> all;
     for (auto dataset = chosen.rbegin(); dataset != chosen.rend(); ++dataset) {
       auto adopted = adopter_.Adopt(**dataset);
-      if (!adopted.ok() && !absl::IsDataLoss(adopted.status())) return adopted.status();
+      if (!adopted.ok() && !absl::IsDataLoss(adopted.status())) return Stopped(all, adopted.status());
       if (!adopted.ok()) {
         PassOver(**dataset, adopted.status());
         continue;
@@ -414,6 +448,16 @@ class Chooser {
  private:
   static bool MayBeCheckpoint(const ScrDataset& dataset) {
     return !dataset.entry || dataset.entry->descriptor.checkpoint;
+  }
+  // What was taken before stays.
+  absl::Status Stopped(const std::vector<AdoptedScr>& taken, const absl::Status& why) {
+    for (const AdoptedScr& one : taken) {
+      if (one.how == AdoptedScr::How::kNow) {
+        request_.note(
+            fmt::format("dataset {} ({}) was adopted as dataset {}", one.from.id, one.from.name, one.dataset));
+      }
+    }
+    return why;
   }
   void PassOver(const ScrDataset& dataset, const absl::Status& why) {
     const std::string reason = absl::IsDataLoss(why)

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "storage/base/ids.h"
+#include "storage/format/catalogue/verified_by.h"
 #include "storage/io/disk.h"
 #include "storage/job/adopt/scr_cache.h"
 #include "storage/job/launch/launch_wait.h"
@@ -21,7 +22,9 @@ namespace cairn {
 
 struct AdoptScrRequest {
   std::optional<DatasetId> dataset;  // SCR's number of one; absent: the newest checkpoint that is whole
-  bool all = false;                  // every dataset that is whole, outputs too, the oldest first
+  // Every dataset that is whole, outputs too, the oldest first. One that is refused ends it: if it were taken later, it
+  // would be the newest.
+  bool all = false;
   // Where SCR's prefix was, absolute: a file's name is its path in there, less this. Empty: the run's own directory if
   // all files lie below it, else what the application's own relative names were relative to, else what the
   // directories of all files have in common (then the user is told).
@@ -29,6 +32,7 @@ struct AdoptScrRequest {
   // What the user should hear, as it becomes known: datasets that were passed over and why, files made good.
   std::function<void(const std::string&)> note;  // required
   LaunchWait wait = {};                          // until the newest launch is over
+  bool unverified = false;                       // files that nothing verifies are taken, too, and noted as such
 };
 
 struct AdoptedScr {
@@ -44,12 +48,17 @@ struct AdoptedScr {
   std::uint32_t ranks = 0;
   std::uint64_t files = 0, bytes = 0;  // 0 but for kNow
   std::uint32_t rebuilt = 0;           // of the files
-  bool verified = false;               // against redundancy data
+  // By what how many files were verified when they were adopted, and which were by nothing. Of kBefore as the
+  // catalogues have it, as far as they can be read.
+  VerifiedCounts verified;
+  std::vector<std::string> unverified = {};  // below the prefix
 };
 
 // Each dataset becomes one of the run: files under their names below the prefix, with modes and times; launch 0, of
 // none of the run's; step: SCR's number of the checkpoint (CKPT; of an output its dataset's); SCR's NAME, unless
-// another dataset has it. Every byte that SCR has redundancy data for is verified by it, and gets its checksums. At any
+// another dataset has it. Every byte is verified by what SCR has left to do that with, and gets its checksums; by what,
+// its catalogue entry says. If nothing verifies a file, since rebuilding took all redundancy or SCR kept none, its
+// dataset is refused, unless `unverified` is set; no older one is tried then, since a user may want this one. At any
 // instant the prefix is without the dataset or has it whole; what a crash leaves of an unfinished one is removed by the
 // next call. Files of a dataset that bypassed the cache stay where they are if that is their place in this prefix. In
 // SCR's folders nothing is changed.
@@ -63,8 +72,9 @@ struct AdoptedScr {
 //   kAlreadyExists       a file's name belongs to another committed dataset, or two files get one name
 //   kInvalidArgument     a file is not below `prefix_was`, or gets a name that cannot be used
 //   kResourceExhausted   no room for all of it: found out before anything is written, as far as the disk tells
-//   kFailedPrecondition  BUSY: an application works in the prefix, or one has begun meanwhile; a symbolic link leads
-//   from a file's place out of the prefix, or something else is in its way;
+//   kFailedPrecondition  nothing verifies some of a dataset's bytes, and `unverified` is not set. BUSY: an
+//   application works in the prefix, or one has begun meanwhile; a symbolic link leads from a file's place out of the
+//   prefix, or something else is in its way;
 //                        files changed while they were copied, or are gone or shorter before the commit
 //   kUnavailable, kResourceExhausted, …   of the disk; no older dataset is tried then
 absl::StatusOr<std::vector<AdoptedScr>> AdoptScr(Disk& disk, Prefix& prefix, const ScrCache& cache,

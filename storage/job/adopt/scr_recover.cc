@@ -44,6 +44,27 @@ absl::StatusOr<scr::Filemap> ReadFilemap(Disk& disk, const std::string& path) {
   return filemap.ok() ? std::move(filemap) : Annotate(filemap.status(), path);
 }
 
+// As far as the file itself tells, once it is found whole.
+ScrFile FileOf(const std::string& path, const scr::Meta& meta) {
+  ScrFile file{.path = path, .meta = meta};
+  if (meta.crc32) file.verified_by = catalogue::CHECKSUM;
+  if (meta.bytes == 0) file.verified_by = catalogue::NOT_NOTED;
+  return file;
+}
+
+bool IsVerified(const ScrRankFiles& files) {
+  return std::all_of(files.begin(), files.end(),
+                     [](const auto& file) { return file.second.verified_by != catalogue::NOTHING; });
+}
+
+// "rank 1", "ranks 0, 2, …"
+std::string RanksText(const std::vector<Rank>& ranks) {
+  constexpr std::size_t kMost = 8;
+  const auto shown = ranks.begin() + static_cast<std::ptrdiff_t>(std::min(ranks.size(), kMost));
+  return fmt::format("rank{} {}{}", ranks.size() == 1 ? "" : "s", fmt::join(ranks.begin(), shown, ", "),
+                     ranks.size() > kMost ? ", …" : "");
+}
+
 bool SaysLost(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsNotFound(status) || absl::IsInvalidArgument(status) ||
          absl::IsPermissionDenied(status);
@@ -238,7 +259,7 @@ absl::StatusOr<bool> ScrRecovery::TakeFiles(Rank rank, const std::optional<std::
                                 meta.bytes);
       return false;
     }
-    files[recorded] = {.path = found, .meta = meta};
+    files[recorded] = FileOf(found, meta);
   }
   lost_.erase(rank);
   files_[rank] = std::move(files);
@@ -305,8 +326,10 @@ absl::Status ScrRecovery::RebuildMembers(const ScrSet& set, ScrSetWork& work) {
       const scr::Meta& meta = filemaps_[rank].files.at(recorded);
       CAIRN_ASSIGN_OR_RETURN(const bool whole, IsWhole(paths[i], meta));
       if (!whole) return DataLoss("what was rebuilt as {} of rank {} is damaged", recorded, rank);
-      files[recorded] = {.path = paths[i], .meta = meta};
+      files[recorded] = FileOf(paths[i], meta);
     }
+    // By checksums of their own they are right: so is what they were made of.
+    if (IsVerified(files)) work.SetThere(member, paths);
     Warn(
         fmt::format("rank {}: {}; its {} files were rebuilt from the {}", rank, lost_[rank], files.size(), set.Name()));
     rebuilt_ += static_cast<std::uint32_t>(files.size());
@@ -321,7 +344,7 @@ absl::Status ScrRecovery::RebuildMembers(const ScrSet& set, ScrSetWork& work) {
 absl::Status ScrRecovery::CheckSet(const ScrSet& set) {
   CAIRN_ASSIGN_OR_RETURN(const bool usable, IsUsable(set));
   if (!usable) {
-    verified_ = false;
+    why_unverified_.push_back(fmt::format("the {} cannot be used", set.Name()));
     return absl::OkStatus();
   }
   ScrSetWork work(disk_, set);
@@ -351,7 +374,42 @@ absl::Status ScrRecovery::CheckSet(const ScrSet& set) {
     work.SetLost(*damaged, /*payload_too=*/true);
     lost = true;
   }
-  return lost ? Annotate(RebuildMembers(set, work), set.Name()) : absl::OkStatus();
+  const std::vector<Rank> lacking = work.Lost();
+  if (lost) CAIRN_RETURN_IF_ERROR(Annotate(RebuildMembers(set, work), set.Name()));
+  NoteCompared(set, work, lacking);
+  return absl::OkStatus();
+}
+
+// The set agrees with itself. `lost`: the ranks that lacked files or redundancy data.
+void ScrRecovery::NoteCompared(const ScrSet& set, const ScrSetWork& work, const std::vector<Rank>& lost) {
+  const bool copies = set.descriptor.scheme == scr::Scheme::kPartner;
+  const std::vector<std::vector<bool>> compared = work.Compared();
+  bool all = true;
+  for (std::size_t member = 0; member < set.members.size(); ++member) {
+    ScrRankFiles& files = files_[*set.members[member].rank];
+    for (std::size_t i = 0; i < compared[member].size(); ++i) {
+      ScrFile& file = files.at((*set.members[member].files)[i].first);
+      if (file.verified_by != catalogue::NOTHING) continue;
+      if (compared[member][i]) file.verified_by = copies ? catalogue::COPY : catalogue::PARITY;
+      all &= compared[member][i];
+    }
+  }
+  if (!all) {
+    why_unverified_.push_back(fmt::format("the {} has nothing left over to compare with, since {} lacked data or {}",
+                                          set.Name(), RanksText(lost), copies ? "copies" : "parity"));
+  }
+  if (const std::vector<Rank> ranks = set.RebuiltByScr(); !ranks.empty()) {
+    Warn(fmt::format("{}: SCR itself had rebuilt {} from it: parity says that nothing has changed since", set.Name(),
+                     RanksText(ranks)));
+  }
+}
+
+void ScrRecovery::NoteThoseInNoSet(const std::set<Rank>& in_sets) {
+  std::vector<Rank> ranks;
+  for (Rank rank = 0; rank < ranks_; ++rank) {
+    if (!in_sets.contains(rank) && !IsVerified(files_[rank])) ranks.push_back(rank);
+  }
+  if (!ranks.empty()) why_unverified_.push_back(fmt::format("there are no redundancy data of {}", RanksText(ranks)));
 }
 
 absl::StatusOr<std::vector<ScrRankFiles>> ScrRecovery::RecoverFiles(const Elsewhere& elsewhere) {
@@ -359,10 +417,12 @@ absl::StatusOr<std::vector<ScrRankFiles>> ScrRecovery::RecoverFiles(const Elsewh
   for (Rank rank = 0; rank < ranks_; ++rank) CAIRN_RETURN_IF_ERROR(FindFiles(rank, elsewhere));
   std::vector<const ScrPart*> parts;
   for (const ScrPart& part : parts_) parts.push_back(&part);
-  std::size_t members = 0;
+  std::set<Rank> in_sets;
   absl::Status damage;
   for (const auto& [group, set] : MakeSets(parts, RedsetKind::kData, ranks_, &warnings_)) {
-    members += set.members.size();
+    for (const ScrSetMember& member : set.members) {
+      if (member.rank) in_sets.insert(*member.rank);
+    }
     const absl::Status checked = CheckSet(set);
     if (checked.ok()) continue;
     if (!absl::IsDataLoss(checked)) return checked;
@@ -371,11 +431,11 @@ absl::StatusOr<std::vector<ScrRankFiles>> ScrRecovery::RecoverFiles(const Elsewh
       if (member.rank && lost_.contains(*member.rank)) lost_[*member.rank] += fmt::format("; {}", MessageOf(checked));
     }
   }
-  verified_ &= members >= ranks_;
   if (!lost_.empty()) {
     return DataLoss("files of {} of {} ranks are lost: {}", lost_.size(), ranks_, ListOf(lost_));
   }
   CAIRN_RETURN_IF_ERROR(damage);
+  NoteThoseInNoSet(in_sets);
   return std::move(files_);
 }
 

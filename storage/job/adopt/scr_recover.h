@@ -11,9 +11,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "proto/catalogue.pb.h"
 #include "storage/base/ids.h"
 #include "storage/format/scr/records.h"
 #include "storage/io/disk.h"
@@ -25,6 +27,7 @@ namespace cairn {
 struct ScrFile {
   std::string path;  // where it is, in the cache, in the prefix or in scratch
   scr::Meta meta;
+  catalogue::VerifiedBy verified_by = catalogue::NOTHING;  // NOT_NOTED: it is empty
 };
 
 // By the path that SCR recorded.
@@ -43,13 +46,17 @@ class ScrRecovery {
 
   // Where else to look for a file that is recorded outside of the dataset's folder (its dataset bypassed the cache).
   using Elsewhere = std::function<std::vector<std::string>(Rank rank, const std::string& recorded)>;
-  // All ranks' files, each in its size, with its CRC where META has one, agreeing with the redundancy data where there
-  // is any. What is lost, or (RS) found damaged, is rebuilt in scratch.
+  // All ranks' files, each in its size, with its CRC where META has one, agreeing with the redundancy data as far as
+  // something of that is left over when all is rebuilt. What is lost, or (RS) found damaged, is rebuilt in scratch.
+  // Of each file it is noted what has verified it: a rebuilt one, and those that it was made of, may be wrong where all
+  // redundancy went into that. Redundancy data tell of damage since SCR wrote them; if SCR has rebuilt a member before,
+  // without looking at the others, they hold what it made then.
   //   kDataLoss  files are missing or damaged and cannot be rebuilt, or data and parity contradict each other
   absl::StatusOr<std::vector<ScrRankFiles>> RecoverFiles(const Elsewhere& elsewhere);
 
-  std::uint32_t rebuilt() const { return rebuilt_; }  // files of RecoverFiles
-  bool verified() const { return verified_; }         // every file lies in a set whose redundancy data agree with it
+  // Of RecoverFiles: how many files were rebuilt, and why some were verified by nothing.
+  std::uint32_t rebuilt() const { return rebuilt_; }
+  const std::vector<std::string>& why_unverified() const { return why_unverified_; }
   std::vector<std::string> TakeWarnings();  // what was lost or damaged and made good, or could not be verified
 
  private:
@@ -64,6 +71,8 @@ class ScrRecovery {
   absl::Status CheckSet(const ScrSet& set);
   absl::StatusOr<bool> IsUsable(const ScrSet& set);
   absl::Status RebuildMembers(const ScrSet& set, ScrSetWork& work);
+  void NoteCompared(const ScrSet& set, const ScrSetWork& work, const std::vector<Rank>& lost);
+  void NoteThoseInNoSet(const std::set<Rank>& in_sets);
   void Warn(std::string text) { warnings_.push_back(std::move(text)); }
 
   Disk& disk_;
@@ -78,7 +87,7 @@ class ScrRecovery {
   std::vector<ScrRankFiles> files_;
   std::map<Rank, std::string> lost_;  // ranks whose files are not all there: why
   std::uint32_t rebuilt_ = 0;
-  bool verified_ = true;
+  std::vector<std::string> why_unverified_;
   std::vector<std::string> warnings_;
 };
 

@@ -85,6 +85,18 @@ std::string ScrSet::Name() const {
   return fmt::format("{} set of ranks {}", scheme, ranks);
 }
 
+std::vector<Rank> ScrSet::RebuiltByScr() const {
+  constexpr std::size_t kMembersInHeader = 2;  // the owner and its left neighbour
+  std::vector<Rank> rebuilt;
+  if (descriptor.scheme != scr::Scheme::kXor) return rebuilt;
+  for (const ScrSetMember& member : members) {
+    if (member.header != nullptr && member.header->header.members.size() > kMembersInHeader) {
+      rebuilt.push_back(*member.rank);
+    }
+  }
+  return rebuilt;
+}
+
 std::map<std::uint32_t, ScrSet> MakeSets(const std::vector<const ScrPart*>& parts, scr::RedsetKind kind,
                                          std::uint32_t ranks, std::vector<std::string>* warnings) {
   std::map<std::uint32_t, ScrSet> sets;
@@ -155,6 +167,31 @@ void ScrSetWork::SetThere(std::uint32_t member, const std::vector<std::string>& 
 void ScrSetWork::SetLost(std::uint32_t member, bool payload_too) {
   set_.members[member].data = {};
   if (payload_too) set_.members[member].payload = {};
+}
+
+std::vector<Rank> ScrSetWork::Lost() const {
+  std::vector<Rank> lost;
+  for (std::size_t member = 0; member < set_.members.size(); ++member) {
+    const bool there = set_.members[member].data && set_.members[member].payload;
+    if (!there && from_.members[member].rank) lost.push_back(*from_.members[member].rank);
+  }
+  return lost;
+}
+
+std::vector<std::vector<bool>> ScrSetWork::Compared() const {
+  const std::vector<redundancy::Ranges> unchecked = redundancy::Unchecked(set_);
+  std::vector<std::vector<bool>> compared(unchecked.size());
+  for (std::size_t member = 0; member < unchecked.size(); ++member) {
+    auto range = unchecked[member].begin();
+    std::uint64_t begin = 0;
+    for (const auto& [path, meta] : *from_.members[member].files) {
+      const std::uint64_t end = begin + meta.bytes;
+      while (range != unchecked[member].end() && range->end <= begin) ++range;
+      compared[member].push_back(begin == end || range == unchecked[member].end() || range->begin >= end);
+      begin = end;
+    }
+  }
+  return compared;
 }
 
 absl::Status ScrSetWork::Check() const {

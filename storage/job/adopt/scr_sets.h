@@ -32,7 +32,10 @@ struct ScrSet {
   std::uint64_t chunk_bytes = 0;
   std::vector<ScrSetMember> members;
 
-  std::string Name() const;  // "XOR set 0", for messages
+  std::string Name() const;  // "XOR set of ranks 0, 1", for messages
+  // Whose files SCR itself has rebuilt from the set, as far as that shows: an XOR header has one member more then (SCR
+  // specification, 10.8).
+  std::vector<Rank> RebuiltByScr() const;
 };
 
 // The sets of one kind, SINGLE ones left out, by group. A rank is one member of one set. A header that contradicts
@@ -49,11 +52,15 @@ class ScrSetWork {
   // The member's files are here, in their order.
   void SetThere(std::uint32_t member, const std::vector<std::string>& paths);
   void SetLost(std::uint32_t member, bool payload_too);
+  std::vector<Rank> Lost() const;  // the ranks of members that lack data or payload
 
   // kDataLoss: numbers that contradict each other, or payloads of another length.
   absl::Status Check() const;
   absl::StatusOr<std::optional<redundancy::Difference>> Verify() const { return redundancy::Verify(set_); }
   absl::StatusOr<std::optional<std::uint32_t>> FindDamaged() const { return redundancy::FindDamaged(set_); }
+  // Of the member's files, in their order: was each byte, there or rebuilt, compared with something by Verify and
+  // Rebuild? REQUIRES: Check().ok().
+  std::vector<std::vector<bool>> Compared() const;
   // Makes the lost members' files under these paths, which must not exist yet.
   //   kDataLoss           too much is lost
   //   kResourceExhausted  no room, found out before anything is written, as far as the disk tells

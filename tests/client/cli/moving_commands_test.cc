@@ -150,16 +150,66 @@ TEST_F(MovingCommandsTest, AdoptSaysThatNoCheckpointIsWhole) {
 TEST_F(MovingCommandsTest, AdoptTakesAnScrCacheAndSaysWhatItTook) {
   if (!testing::PutScenario(*disk_, "xor_np4", "nodes", Path("nodes"))) return;
   std::filesystem::remove_all(Path("nodes/node1"));
-  const CairnRun run = Run({"adopt", Path("heat"), "--scr", Path("nodes")});
+  const CairnRun run = Run({"adopt", Path("heat"), "--scr", Path("nodes"), "--unverified"});
   ExpectSaid(run, 0, "adopted dataset 1 (step_000010) of SCR's job 4242 as dataset 1 (step 1) of " + Path("heat"));
   ExpectSaid(run, 0, "4 ranks, 7 files");
-  ExpectSaid(run, 0, "every byte verified; 1 file rebuilt");
+  ExpectSaid(run, 0, "NOT VERIFIED: as found; 1 file rebuilt\n    verified by nothing: step_000010/");
   ExpectSaid(run, 0, "cairn: note: rank 1: ");
   ExpectSaid(run, 0, "CAIRN_PREFIX=" + Path("heat") + " and 4 ranks");
   EXPECT_TRUE(std::filesystem::exists(Path("heat/step_000010/sub1/extra_0_1.dat")));
   ExpectSaid(Run({"verify", Path("heat")}), 0, "dataset 1: 4 ranks, 7 files");
   ExpectSaid(Run({"adopt", "--scr", Path("nodes/node0"), "--scr", Path("nodes"), Path("heat")}), 0,
              "was adopted before: it is dataset 1");
+}
+
+TEST_F(MovingCommandsTest, AdoptSaysByWhatTheBytesWereVerified) {
+  for (const auto& [scenario, by] : {std::pair{"xor_np4", "parity"}, {"partner_np3", "a second copy"}}) {
+    if (!testing::PutScenario(*disk_, scenario, "nodes", Path(scenario))) return;
+    const std::string heat = Path(std::string("heat_") + scenario);
+    ExpectSaid(Run({"adopt", heat, "--scr", Path(scenario)}), 0, std::string("every byte verified by ") + by + "\n");
+    const CairnRun verified = Run({"verify", heat});
+    ExpectSaid(verified, 0, "ok       " + heat + ": dataset 1: ");
+    EXPECT_EQ(verified.out.find("as adopted"), std::string::npos) << verified.out;
+    ExpectSaid(Run({"show", heat, "1"}), 0, std::string("rank_0.ckpt  (adopted, verified by ") + by + ")\n");
+  }
+}
+
+TEST_F(MovingCommandsTest, WhatNothingVerifiesIsRefusedAndAskedForIsToldEverywhere) {
+  if (!testing::PutScenario(*disk_, "partner_np3", "nodes", Path("nodes"))) return;
+  std::filesystem::remove_all(Path("nodes/node1"));
+  const CairnRun refused = Run({"adopt", Path("heat"), "--scr", Path("nodes")});
+  ExpectSaid(refused, 1, "cairn: dataset 2 (step_000020): nothing verifies the bytes of 3 of 6 files (");
+  ExpectSaid(refused, 1, "since rank 1 lacked data or copies; --unverified takes them as they are");
+  EXPECT_FALSE(std::filesystem::exists(Path("heat/step_000020")));
+  ExpectSaid(Run({"verify", Path("heat")}), 0, "no dataset is committed there");
+
+  const json adopted = ParsedOf(Run({"adopt", Path("heat"), "--scr", Path("nodes"), "--unverified", "--json"}));
+  const json& dataset = adopted["datasets"][0];
+  EXPECT_EQ(dataset["verified"], false);
+  EXPECT_EQ(dataset["verified_by"], json::parse(R"({"copy": 2, "nothing": 3})"));
+  EXPECT_EQ(dataset["unverified"].size(), 3u);
+  EXPECT_EQ(dataset["unverified"][0], "step_000020/sub1/extra_0_1.dat");
+
+  const CairnRun verified = Run({"verify", Path("heat")});
+  ExpectSaid(verified, 0, "as adopted " + Path("heat") + ": dataset 1: 3 ranks, 6 files, ");
+  ExpectSaid(verified, 0, "; 3 files are as adopted: nothing could verify the bytes then\n           step_000020/");
+  ExpectSaid(verified, 0, "cairn: note: as adopted: ");
+  EXPECT_EQ(verified.out.find("ok "), std::string::npos) << verified.out;
+  const json row = ParsedOf(Run({"verify", Path("heat"), "--json"}))["targets"][0];
+  EXPECT_EQ(row["verdict"], "as adopted");
+  EXPECT_EQ(row["unverified"], dataset["unverified"]);
+
+  const CairnRun shown = Run({"show", Path("heat"), "1"});
+  ExpectSaid(shown, 0, "whole, unverified, in prefix");
+  ExpectSaid(shown, 0, "  3 files are as adopted: nothing could verify the bytes then\n");
+  ExpectSaid(shown, 0, "step_000020/rank_1.ckpt  (adopted, verified by nothing)\n");
+  const json ranks = ParsedOf(Run({"show", Path("heat"), "1", "--json"}))["ranks"];
+  EXPECT_EQ(ranks[1]["verified_by"][0], "nothing");
+  ExpectSaid(Run({"ls", Path("heat")}), 0, "whole, unverified");
+  EXPECT_EQ(ParsedOf(Run({"ls", Path("heat"), "--json"}))["datasets"][0]["unverified_files"], 3);
+  ExpectSaid(Run({"inspect", Path("heat/ckpt.1/rank_1.cat")}), 0, ", adopted, verified by nothing");
+  ExpectSaid(Run({"adopt", Path("heat"), "--scr", Path("nodes")}), 0,
+             "was adopted before: it is dataset 1 of " + Path("heat") + "; 3 files are as adopted: nothing could");
 }
 
 TEST_F(MovingCommandsTest, AdoptOfAnScrCacheAnswersInJson) {
@@ -181,6 +231,9 @@ TEST_F(MovingCommandsTest, AdoptOfAnScrCacheAnswersInJson) {
   EXPECT_EQ(newest["files"], 4);
   EXPECT_EQ(newest["rebuilt"], 0);
   EXPECT_EQ(newest["verified"], true);
+  EXPECT_EQ(newest["verified_by"].size(), 1u);
+  EXPECT_TRUE(newest["unverified"].empty());
+  EXPECT_EQ(adopted["datasets"][1]["verified"], false) << "SCR's own, which nobody has read";
   EXPECT_EQ(newest["bytes"], 7239) << "as SCR counts them";
   EXPECT_EQ(newest["adopted_before"], false);
   EXPECT_TRUE(adopted["notes"].empty()) << adopted["notes"];
@@ -194,6 +247,7 @@ TEST_F(MovingCommandsTest, AdoptOfAnScrCacheSaysWhyNot) {
   ExpectSaid(Run({"adopt", Path("other"), "--scr", Path("nodes"), "--fti", Path("fti")}), 2, "--fti");
   ExpectSaid(Run({"adopt", Path("other"), "--scr", Path("nodes"), "--heads"}), 2, "--fti");
   ExpectSaid(Run({"adopt", Path("other"), "--fti", Path("fti"), "--all"}), 2, "--scr");
+  ExpectSaid(Run({"adopt", Path("other"), "--fti", Path("fti"), "--unverified"}), 2, "--scr");
   ExpectSaid(Run({"adopt", Path("other"), "--scr", Path("nodes"), "--prefix-was", "demo"}), 2, "not an absolute path");
   EXPECT_FALSE(std::filesystem::exists(Path("other")));
   ExpectSaid(Run({"adopt", Path("heat"), "--scr", Path("nodes"), "--prefix-was", "/mnt/other"}), 1,

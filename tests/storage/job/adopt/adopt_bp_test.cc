@@ -72,6 +72,10 @@ TEST_F(AdoptBpTest, BecomesACommittedOutputUnderItsName) {
   }
   ASSERT_OK_AND_ASSIGN(const auto catalogues, prefix_->Catalogues(adopted.dataset));
   EXPECT_EQ(catalogues.at(0).file_size(), 6);
+  for (const auto& file : catalogues[0].file()) {
+    EXPECT_EQ(file.verified_by(), catalogue::NOTHING) << file.name() << ": BP5 has no checksums";
+  }
+  EXPECT_EQ(descriptor.unverified_files, 6u);
 }
 
 TEST_F(AdoptBpTest, IsTakenOnceAndAgainAfterARemoval) {

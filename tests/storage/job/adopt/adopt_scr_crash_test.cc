@@ -42,6 +42,7 @@ TEST_F(AdoptScrTest, WithoutRoomForAllOfItNothingIsBegun) {
   disk_.SetCapacity((1 << 20) - free_bytes + 3000);
   EXPECT_STATUS(absl::StatusCode::kResourceExhausted, AdoptOne(), "bytes, 3000 are free");
   LoseNode(1);
+  unverified_ = true;
   disk_.SetCapacity((1 << 20) - free_bytes);
   EXPECT_STATUS(absl::StatusCode::kResourceExhausted, AdoptOne(), "are free");
   disk_.SetCapacity(UINT64_MAX);
@@ -92,6 +93,7 @@ void CrashEverywhere(std::string_view scenario, bool prefix_too, int lost_node) 
       CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Prefix> prefix, Prefix::Open(disk, kPrefix));
       AdoptScrRequest request;
       request.note = [](const std::string&) {};
+      request.unverified = true;
       CAIRN_ASSIGN_OR_RETURN(const auto adopted, AdoptScr(disk, *prefix, cache, request));
       return adopted.front();
     };

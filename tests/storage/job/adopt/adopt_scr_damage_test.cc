@@ -17,6 +17,7 @@ namespace cairn {
 namespace {
 
 TEST_F(AdoptScrTest, AnyTwoNodesOfRsMayBeLost) {
+  unverified_ = true;
   for (int first = 0; first < 4; ++first) {
     for (int second = first + 1; second < 4; ++second) {
       SCOPED_TRACE(fmt::format("{} and {}", first, second));
@@ -43,11 +44,13 @@ TEST_F(AdoptScrTest, OneNodeTooManyIsDataLossAndLeavesNothing) {
 
 TEST_F(AdoptScrTest, SingleFilesThatAreMissedOrOfAnotherSizeAreNamed) {
   if (!Put("single_np2")) return;
+  unverified_ = true;
   PutBytes(disk_, Dataset(1, 2) + "/rank_1.ckpt", "short");
   EXPECT_STATUS(absl::StatusCode::kDataLoss, AdoptOne(2), Dataset(1, 2) + "/rank_1.ckpt is not there as it was");
   ASSERT_OK_AND_ASSIGN(const AdoptedScr adopted, AdoptOne());
   EXPECT_EQ(adopted.from.id, 1u) << "the next older one";
-  EXPECT_FALSE(adopted.verified) << "SCR keeps nothing of SINGLE to verify by";
+  EXPECT_EQ(adopted.verified.size(), 1u);
+  EXPECT_TRUE(adopted.verified.contains(catalogue::NOTHING)) << "SCR keeps nothing of SINGLE to verify by";
 }
 
 TEST_F(AdoptScrTest, DamageThatScrDoesNotNoticeSendsToTheNextOlderCheckpoint) {
@@ -90,6 +93,7 @@ TEST_F(AdoptScrTest, AStrayFilemapOfARankThatTheJobDidNotHaveIsPassedOver) {
 }
 
 TEST_F(AdoptScrTest, WhatCannotBeReachedIsRebuiltFromParity) {
+  unverified_ = true;
   for (const absl::Status& status : {absl::PermissionDeniedError("closed"), absl::UnavailableError("input/output")}) {
     if (!Put("xor_np4")) return;
     disk_.FailOn({.op = FakeOp::kInfo, .path_part = Node(2) + "/alice", .times = 1, .status = status});
@@ -141,6 +145,7 @@ TEST(ScrSetsTest, ARankIsOneMemberOfOneSet) {
 }
 
 TEST_F(AdoptScrTest, ALostRedundancyFileIsNoLostRank) {
+  unverified_ = true;
   if (!Put("xor_np4")) return;
   ASSERT_OK(disk_.Remove(Dataset(2, 1) + "/.scr/reddesc.er.2.xor.grp_1_of_1.mem_3_of_4.redset"));
   ASSERT_OK_AND_ASSIGN(const AdoptedScr adopted, AdoptOne());
@@ -162,12 +167,15 @@ TEST_F(AdoptScrTest, ACrcInMetaIsCheckedAndTellsTheDamagedFile) {
     if (damaged) Flip(file, 4000);
     ASSERT_OK_AND_ASSIGN(const AdoptedScr adopted, AdoptOne());
     EXPECT_EQ(adopted.rebuilt, damaged ? 1u : 0u);
+    // That the rebuilt file has its CRC proves all that it was made of.
+    EXPECT_EQ(adopted.verified, (VerifiedCounts{{catalogue::CHECKSUM, 1}, {catalogue::PARITY, 5}}));
     EXPECT_EQ(notes_.find("its CRC is") != std::string::npos, damaged) << notes_;
     ExpectWhole(adopted, "step_000010", 4, 7);
   }
 }
 
 TEST_F(AdoptScrTest, WhatWasNotEncodedOrNotCompleteIsNotTaken) {
+  unverified_ = true;
   if (!Put("xor_np4")) return;
   kvtree::Tree corrupt;
   corrupt.Set("STATE", std::uint64_t{1});
@@ -201,6 +209,7 @@ TEST_F(AdoptScrTest, WhatWasNotEncodedOrNotCompleteIsNotTaken) {
 
 // Every record of one node cut short and with bits flipped: taken whole, or not at all.
 TEST_F(AdoptScrTest, DamagedRecordsNeverMakeAWrongDataset) {
+  unverified_ = true;
   if (!Put("xor_np4")) return;
   const std::vector<std::string> records = FilesBelow(disk_, Dataset(1, 1) + "/.scr");
   ASSERT_EQ(records.size(), 9u);

@@ -57,6 +57,7 @@ class AdoptScrTest : public ::testing::Test {
   AdoptScrRequest Request() {
     AdoptScrRequest request;
     request.note = [this](const std::string& text) { notes_ += text + "\n"; };
+    request.unverified = unverified_;
     return request;
   }
   absl::StatusOr<std::vector<AdoptedScr>> Adopt(const AdoptScrRequest& request,
@@ -122,6 +123,7 @@ class AdoptScrTest : public ::testing::Test {
 
   FakeDisk disk_;
   std::string notes_;
+  bool unverified_ = false;  // the test is about something else: take what nothing verifies, too
 };
 
 }  // namespace cairn

@@ -17,6 +17,28 @@
 namespace cairn {
 namespace {
 
+testing::SampleCache RandomSample(std::mt19937_64& random) {
+  testing::SampleCache sample;
+  const auto ranks = static_cast<std::uint32_t>(2 + random() % 6);
+  constexpr scr::Scheme kSchemes[] = {scr::Scheme::kPartner, scr::Scheme::kXor, scr::Scheme::kRs};
+  sample.scheme = kSchemes[random() % 3];
+  if (sample.scheme == scr::Scheme::kRs) sample.checksums = static_cast<std::uint32_t>(1 + random() % (ranks - 1));
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    sample.files.emplace_back(random() % 4);
+    for (std::uint64_t& bytes : sample.files.back()) bytes = random() % 5 == 0 ? 0 : random() % 2000;
+  }
+  return sample;
+}
+
+// As many as the scheme bears, or fewer.
+std::vector<Rank> RandomLosses(const testing::SampleCache& sample, std::mt19937_64& random) {
+  std::vector<Rank> lost(sample.files.size());
+  for (Rank rank = 0; rank < lost.size(); ++rank) lost[rank] = rank;
+  std::shuffle(lost.begin(), lost.end(), random);
+  lost.resize(random() % (std::max(1u, sample.checksums) + 1));
+  return lost;
+}
+
 class SampleCacheTest : public AdoptScrTest {
  protected:
   void ExpectSample(const AdoptedScr& adopted, const testing::SampleCache& sample) {
@@ -39,6 +61,7 @@ class SampleCacheTest : public AdoptScrTest {
 };
 
 TEST_F(SampleCacheTest, EverySchemeIsAdoptedWithAllNodesAndWithOneLost) {
+  unverified_ = true;
   for (const auto& [scheme, checksums] : {std::pair{scr::Scheme::kSingle, 0u},
                                           {scr::Scheme::kPartner, 0u},
                                           {scr::Scheme::kXor, 0u},
@@ -58,10 +81,58 @@ TEST_F(SampleCacheTest, EverySchemeIsAdoptedWithAllNodesAndWithOneLost) {
       }
       ASSERT_OK(adopted);
       EXPECT_EQ(adopted->rebuilt, lost ? 1u : 0u);
-      EXPECT_EQ(adopted->verified, scheme != scr::Scheme::kSingle);
+      EXPECT_EQ(adopted->unverified.empty(), scheme == scr::Scheme::kRs || (!lost && scheme != scr::Scheme::kSingle));
       ExpectSample(*adopted, sample);
     }
   }
+}
+
+TEST_F(SampleCacheTest, CrcsOfScrsVerifyEvenWhereAllParityWentIntoRebuilding) {
+  const testing::SampleCache sample{
+      .scheme = scr::Scheme::kXor, .files = {{700, 0, 41}, {}, {2000}, {5, 6}}, .crcs = true};
+  testing::PutSampleCache(disk_, kCache, sample);
+  LoseSampleNode(2);
+  ASSERT_OK_AND_ASSIGN(const AdoptedScr adopted, AdoptOne());
+  EXPECT_EQ(adopted.rebuilt, 1u);
+  EXPECT_EQ(adopted.verified, (VerifiedCounts{{catalogue::CHECKSUM, 5}})) << "the empty file has nothing to verify";
+  ExpectSample(adopted, sample);
+  ASSERT_OK(RemoveTree(disk_, "/pfs"));
+  Flip(std::string(kCache) + "/node0/me/scr.7/scr.dataset.1/0", 99);
+  EXPECT_STATUS(absl::StatusCode::kDataLoss, AdoptOne(), "are lost");
+}
+
+// A bit flips anywhere, with or without losses: whoever adopts without --unverified gets the right bytes or none.
+TEST_F(SampleCacheTest, WhatIsTakenAsVerifiedIsNeverWrong) {
+  const char* const given = std::getenv("CAIRN_TEST_SEED");
+  const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
+  int taken = 0, refused = 0, damaged = 0;
+  for (std::uint64_t seed = first; seed < first + (given != nullptr ? 1 : 120); ++seed) {
+    SCOPED_TRACE(fmt::format("CAIRN_TEST_SEED={}", seed));
+    std::mt19937_64 random(seed);
+    const testing::SampleCache sample = RandomSample(random);
+    ASSERT_OK(RemoveTree(disk_, kCache));
+    ASSERT_OK(RemoveTree(disk_, "/pfs"));
+    testing::PutSampleCache(disk_, kCache, sample);
+    for (const Rank rank : RandomLosses(sample, random)) LoseSampleNode(rank);
+    std::vector<std::string> left;
+    for (const std::string& path : FilesBelow(disk_, kCache)) {
+      const bool parity = path.find(".redset") != std::string::npos && path.find("reddesc.er.") != std::string::npos;
+      if ((parity || path.find("/.scr/") == std::string::npos) && !GetBytes(disk_, path).empty()) left.push_back(path);
+    }
+    if (left.empty()) continue;
+    const std::string& path = left[random() % left.size()];
+    Flip(path, random() % GetBytes(disk_, path).size());
+    const auto adopted = AdoptOne();
+    if (adopted.ok()) ExpectSample(*adopted, sample);
+    taken += adopted.ok();
+    refused += absl::IsFailedPrecondition(adopted.status());
+    damaged += absl::IsDataLoss(adopted.status());
+    EXPECT_TRUE(adopted.ok() || absl::IsFailedPrecondition(adopted.status()) || absl::IsDataLoss(adopted.status()))
+        << adopted.status();
+    if (HasFailure()) return;
+  }
+  EXPECT_TRUE(given != nullptr || (taken > 0 && refused > 0 && damaged > 0))
+      << taken << " " << refused << " " << damaged;
 }
 
 // One member lost and one damaged: three checksums rebuild the one, find the other, and prove it.
@@ -93,29 +164,17 @@ TEST_F(SampleCacheTest, OfDatasetsWithTheSameNamesAllTakesTheNewest) {
 }
 
 TEST_F(SampleCacheTest, RandomCachesAreMadeGoodAsFarAsTheirSchemeBears) {
+  unverified_ = true;
   const char* const given = std::getenv("CAIRN_TEST_SEED");
   const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
   for (std::uint64_t seed = first; seed < first + (given != nullptr ? 1 : 40); ++seed) {
     SCOPED_TRACE(fmt::format("CAIRN_TEST_SEED={}", seed));
     std::mt19937_64 random(seed);
-    testing::SampleCache sample;
-    const auto ranks = static_cast<std::uint32_t>(2 + random() % 6);
-    constexpr scr::Scheme kSchemes[] = {scr::Scheme::kPartner, scr::Scheme::kXor, scr::Scheme::kRs};
-    sample.scheme = kSchemes[random() % 3];
-    if (sample.scheme == scr::Scheme::kRs) sample.checksums = static_cast<std::uint32_t>(1 + random() % (ranks - 1));
-    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-      sample.files.emplace_back(random() % 4);
-      for (std::uint64_t& bytes : sample.files.back()) bytes = random() % 5 == 0 ? 0 : random() % 2000;
-    }
+    const testing::SampleCache sample = RandomSample(random);
     ASSERT_OK(RemoveTree(disk_, kCache));
     ASSERT_OK(RemoveTree(disk_, "/pfs"));
     testing::PutSampleCache(disk_, kCache, sample);
-    const std::uint32_t bears = std::max(1u, sample.checksums);
-    std::vector<Rank> lost(ranks);
-    for (Rank rank = 0; rank < ranks; ++rank) lost[rank] = rank;
-    std::shuffle(lost.begin(), lost.end(), random);
-    lost.resize(random() % (bears + 1));
-    for (const Rank rank : lost) LoseSampleNode(rank);
+    for (const Rank rank : RandomLosses(sample, random)) LoseSampleNode(rank);
     ASSERT_OK_AND_ASSIGN(const AdoptedScr adopted, AdoptOne());
     ExpectSample(adopted, sample);
     if (HasFailure()) return;

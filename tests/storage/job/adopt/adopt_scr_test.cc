@@ -23,14 +23,18 @@ struct Scenario {
   std::size_t files;
   std::uint64_t step;
   int nodes;
+  catalogue::VerifiedBy by = catalogue::PARITY;
+  const char* note = "";
 };
 constexpr Scenario kScenarios[] = {
-    {"partner_np3", "step_000020", 3, 6, 2, 3},
+    {"partner_np3", "step_000020", 3, 6, 2, 3, catalogue::COPY},
     {"xor_np4", "step_000010", 4, 7, 1, 4},
     {"xor_np4_two_sets", "step_000010", 4, 6, 1, 4},
     {"xor_np4_ppn2", "step_000010", 4, 6, 1, 2},
     {"rs_np4_k2", "step_000010", 4, 7, 1, 4},
-    {"xor_np4_after_rebuild", "step_000010", 4, 7, 1, 4},
+    {"xor_np4_after_rebuild", "step_000010", 4, 7, 1, 4, catalogue::PARITY,
+     "XOR set of ranks 0, 1, 2, 3: SCR itself had rebuilt rank 1 from it: parity says that nothing has changed "
+     "since\n"},
     {"crash_before_flush_np3", "step_000020", 3, 4, 2, 3},
 };
 
@@ -44,15 +48,18 @@ TEST_F(AdoptScrTest, TheNewestCheckpointOfEverySchemeBecomesADataset) {
     EXPECT_EQ(adopted.ranks, scenario.ranks);
     EXPECT_EQ(adopted.step, scenario.step);
     EXPECT_EQ(adopted.rebuilt, 0u);
-    EXPECT_TRUE(adopted.verified);
+    EXPECT_EQ(adopted.verified.size(), 1u) << "all in one way";
+    EXPECT_TRUE(adopted.verified.contains(scenario.by));
+    EXPECT_TRUE(adopted.unverified.empty());
     ExpectWhole(adopted, scenario.dataset, scenario.ranks, scenario.files);
     EXPECT_TRUE(Committed().at(adopted.dataset).current);
-    EXPECT_EQ(notes_, "");
+    EXPECT_EQ(notes_, scenario.note);
     EXPECT_TRUE(TreeOf(disk_, kCache) == before) << "SCR's folders were changed";
   }
 }
 
 TEST_F(AdoptScrTest, ALostNodeIsMadeGood) {
+  unverified_ = true;
   for (const Scenario& scenario : kScenarios) {
     for (int node = 0; node < scenario.nodes; ++node) {
       SCOPED_TRACE(fmt::format("{}, node {}", scenario.name, node));
@@ -68,6 +75,7 @@ TEST_F(AdoptScrTest, ALostNodeIsMadeGood) {
 }
 
 TEST_F(AdoptScrTest, ARankWithoutFilesIsARank) {
+  unverified_ = true;
   if (!Put("xor_np3_rank_without_files")) return;
   LoseNode(1);
   ASSERT_OK_AND_ASSIGN(const AdoptedScr adopted, AdoptOne());
@@ -75,6 +83,7 @@ TEST_F(AdoptScrTest, ARankWithoutFilesIsARank) {
 }
 
 TEST_F(AdoptScrTest, AllTakesOutputsTooInTheirOrder) {
+  unverified_ = true;
   if (!Put("single_np2")) return;
   AdoptScrRequest request = Request();
   request.all = true;
@@ -121,6 +130,7 @@ TEST_F(AdoptScrTest, NothingIsWrittenThroughALinkOutOfThePrefix) {
 
 // SCR has fetched it: the names that it keeps then are whole paths.
 TEST_F(AdoptScrTest, AFetchedDatasetIsOnThePrefixOrNamedAsItLayTogether) {
+  unverified_ = true;
   if (!Put("prefix_lifecycle_np2", /*prefix=*/true)) return;
   ASSERT_OK_AND_ASSIGN(const AdoptedScr fetched, AdoptOne());
   EXPECT_EQ(fetched.how, How::kOnPrefix);
@@ -135,6 +145,7 @@ TEST_F(AdoptScrTest, AFetchedDatasetIsOnThePrefixOrNamedAsItLayTogether) {
 }
 
 TEST_F(AdoptScrTest, ADatasetThatBypassedTheCacheIsUsedFromThePrefixOrStaysInItsPlace) {
+  unverified_ = true;
   if (!Put("bypass_np3", /*prefix=*/true)) return;
   ASSERT_OK_AND_ASSIGN(const AdoptedScr flushed, AdoptOne());
   EXPECT_EQ(flushed.how, How::kOnPrefix);
@@ -161,6 +172,7 @@ TEST_F(AdoptScrTest, ADatasetThatBypassedTheCacheIsUsedFromThePrefixOrStaysInIts
 }
 
 TEST_F(AdoptScrTest, ABypassedDatasetIsCopiedFromWhereItIsSaidToBe) {
+  unverified_ = true;
   if (!Put("bypass_np3")) return;
   ASSERT_TRUE(testing::PutScenario(disk_, "bypass_np3", "pfs", "/mnt/pfs"));
   const auto before = TreeOf(disk_, "/mnt/pfs");

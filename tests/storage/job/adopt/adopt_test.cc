@@ -103,6 +103,7 @@ class AdoptTest : public ::testing::Test {
     ASSERT_EQ(catalogue.file_size(), 1);
     const catalogue::FileEntry& entry = catalogue.file(0);
     const std::string path = prefix.FilePath(entry.prefix_name());
+    EXPECT_EQ(entry.verified_by(), catalogue::CHECKSUM);
     EXPECT_OK(VerifyFile(disk_, path, entry));
     const std::string bytes = testing::GetFile(disk_, path);
     const ftiff::ReadAt read = [&](std::uint64_t offset, std::span<std::byte> target) {
@@ -173,6 +174,33 @@ TEST_F(AdoptTest, LostNodesAreMadeGoodAsFarAsTheLevelAllows) {
   EXPECT_EQ(encoded.rebuilt, 2u);
   ExpectWhole(encoded.dataset, 5);
   EXPECT_FALSE(disk_.Info(std::string(kPrefix) + "/.cairn/adopt.scratch").ok()) << "rebuilt files were left";
+}
+
+// Each of FTI's files has its own hashes, rebuilt ones too: with nothing of the code files left over it is still
+// proven.
+TEST_F(AdoptTest, AFlippedBitInWhatOthersAreRebuiltFromNeverMakesAWrongDataset) {
+  int taken = 0, refused = 0;
+  for (const fti::Level level : {fti::Level::kPartner, fti::Level::kEncoded}) {
+    for (const ftiff::Letter letter : {ftiff::Letter::kF, ftiff::Letter::kA}) {
+      ASSERT_OK(RemoveTree(disk_, kFti));
+      PutSample(level, 5, letter);
+      LoseNode(1);
+      if (level == fti::Level::kEncoded) LoseNode(0);
+      for (const auto& [path, bytes] : TreeOf(disk_, std::string(kFti) + "/Local")) {
+        for (std::size_t at = 0; at < bytes.size(); at += 1 + bytes.size() / 7) {
+          SCOPED_TRACE(fmt::format("{} at {}", path, at));
+          ASSERT_OK(RemoveTree(disk_, kPrefix));
+          disk_.FlipBit(path, at * 8 + 5);
+          const auto adopted = Adopt();
+          disk_.FlipBit(path, at * 8 + 5);
+          (adopted.ok() ? taken : refused) += 1;
+          EXPECT_TRUE(adopted.ok() || absl::IsDataLoss(adopted.status())) << adopted.status();
+          if (adopted.ok()) ExpectWhole(adopted->dataset, 5);
+        }
+      }
+    }
+  }
+  EXPECT_TRUE(taken > 0 && refused > 0) << taken << ", " << refused;
 }
 
 TEST_F(AdoptTest, OneNodeTooManyIsDataLossAndLeavesNothing) {
