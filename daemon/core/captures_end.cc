@@ -10,6 +10,14 @@
 namespace cairn {
 namespace {
 
+// In the order in which this launch's application has registered them.
+std::vector<std::int32_t> IdsOf(const VariableList& variables) {
+  std::vector<std::int32_t> ids;
+  ids.reserve(static_cast<std::size_t>(variables.size()));
+  for (const local::Variable& variable : variables) ids.push_back(variable.id());
+  return ids;
+}
+
 catalogue::Catalogue CatalogueOf(const RunId& run, const Dataset& dataset, Rank rank, const VariableList& variables,
                                  ftiff::Letter letter, const CaptureResult& result) {
   catalogue::Catalogue catalogue;
@@ -42,6 +50,8 @@ Capture::Spec Captures::SpecOf(const Writer& writer) {
   Capture::Spec spec;
   spec.layout = *writer.list->layout;
   spec.letter = writer.letter;
+  // The list may go on with a file of another launch, which registered in another order.
+  if (spec.letter == ftiff::Letter::kA) spec.registered = IdsOf(writer.variables);
   if (HasEmptied(spec.layout)) spec.last_hashes = LastHashes(writer.last.get(), spec.layout);
   if (spec.letter == ftiff::Letter::kF && given_.bases.Differential() && !writer.dataset->kind.past_cache) {
     spec.want_digests = true;

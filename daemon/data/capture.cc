@@ -489,7 +489,11 @@ absl::StatusOr<CaptureResult> CaptureImpl::WriteEnd() {
   CAIRN_RETURN_IF_ERROR(WriteTail(*file_, layout.data_bytes, data_rest_, result.metadata));
   if (spec_.letter == ftiff::Letter::kA) {
     file_ = nullptr;
-    const ftiff::FileToWrite file{.letter = spec_.letter, .header = header, .layout = layout, .chunk_hashes = hashes};
+    const ftiff::FileToWrite file{.letter = spec_.letter,
+                                  .header = header,
+                                  .layout = layout,
+                                  .chunk_hashes = hashes,
+                                  .registered = spec_.registered};
     CAIRN_ASSIGN_OR_RETURN(result, WriteLayoutA(disk_, spec_.work_path, file, [this] { return stopping_.load(); }));
   } else {
     CAIRN_RETURN_IF_ERROR(file_->Sync());

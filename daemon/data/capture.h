@@ -74,6 +74,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
     // kF: written window by window as below. kA: written to the same work name from the finished F file; then bytes,
     // CRCs and metadata of the result are that file's (metadata: empty), no base is used and no digests are made.
     ftiff::Letter letter = ftiff::Letter::kF;
+    std::vector<std::int32_t> registered = {};  // kA: as ftiff::FileToWrite's
     // One per container; looked at for those without content (FTI-FF specification, 3.4). One that it does not have is
     // that of no bytes.
     std::vector<Md5Digest> last_hashes = {};

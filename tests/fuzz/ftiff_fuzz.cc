@@ -46,7 +46,7 @@ std::string Encoded(const std::string& file, const FileMetadata& metadata, const
     return made;
   }
   std::size_t first = 0;
-  const std::vector<std::vector<std::byte>> blocks = EncodeBlocksA(placed, metadata.chunk_hashes);
+  const std::vector<std::vector<std::byte>> blocks = EncodeBlocksA(placed, metadata.registered, metadata.chunk_hashes);
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     Put(&made, placed.containers[first].file_offset - blocks[b].size(), blocks[b]);
     first += placed.block_containers[b];

@@ -110,6 +110,7 @@ struct Export {
   struct Rank {
     ftiff::FileLayout layout;
     ftiff::ReadVariable read;
+    std::vector<std::int32_t> registered = {};  // layout A: as ftiff::FileToWrite's
   };
   std::vector<Rank> ranks;
 };

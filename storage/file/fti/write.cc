@@ -197,8 +197,12 @@ class Exporter {
     const ftiff::WriteAt write = [&file](std::uint64_t offset, std::span<const std::byte> bytes) {
       return file->WriteAt(offset, bytes);
     };
-    const auto written = ftiff::WriteFile(
-        {.letter = what_.letter, .header = header, .layout = source.layout, .chunk_hashes = {}}, source.read, write);
+    const auto written = ftiff::WriteFile({.letter = what_.letter,
+                                           .header = header,
+                                           .layout = source.layout,
+                                           .chunk_hashes = {},
+                                           .registered = source.registered},
+                                          source.read, write);
     if (!written.ok()) return Annotate(written.status(), fmt::format("rank {}", rank));
     CAIRN_CHECK(written->file_bytes == BytesOf(rank));
     return file->Sync();

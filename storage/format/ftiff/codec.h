@@ -32,9 +32,12 @@ struct FileMetadata {
   FileHeader header;
   FileLayout layout;                    // with the file's own offsets
   std::vector<Md5Digest> chunk_hashes;  // one per container
-  std::string checksum_hex;             // as stored: 32 lower-case hex digits
-  Md5Digest record_hash{};              // "myHash", as stored
-  std::uint64_t file_bytes = 0;         // fs: the file's length; in B the file may end before, after its last content
+  // The ids in the order in which the writing run registered (protected) its variables, as idx says in A to C, whatever
+  // numbers it has; the other layouts do not hold it: then the order of first appearance.
+  std::vector<std::int32_t> registered;
+  std::string checksum_hex;      // as stored: 32 lower-case hex digits
+  Md5Digest record_hash{};       // "myHash", as stored
+  std::uint64_t file_bytes = 0;  // fs: the file's length; in B the file may end before, after its last content
 };
 
 // Metadata and trailer of layout F, to be written at layout.data_bytes. The file checksum is by the reader rule (3.5).
@@ -46,9 +49,12 @@ std::vector<std::byte> EncodeMetadata(const FileLayout& layout, std::span<const 
 // Layout A, whose records stand in front: those of each block (block record, chunk records), which come right before
 // its first container (`placed`: see Placed), and the file record, which comes at 0. `checksum` is the MD5 of the
 // file's bytes from kFileRecordBytesA on. A container without content gets the MD5 of the empty string, whatever
-// `chunk_hashes` says.
+// `chunk_hashes` says. `registered`: each of the file's ids once, in the order in which the application registers its
+// variables now, which may be another than that of their containers: FTI 1.1 gives the first variable that it knows the
+// chunks with idx 0, and so on. Empty: nobody knows that order; idx counts first appearances.
 inline constexpr std::uint64_t kFileRecordBytesA = 96;
-std::vector<std::vector<std::byte>> EncodeBlocksA(const FileLayout& placed, std::span<const Md5Digest> chunk_hashes);
+std::vector<std::vector<std::byte>> EncodeBlocksA(const FileLayout& placed, std::span<const std::int32_t> registered,
+                                                  std::span<const Md5Digest> chunk_hashes);
 std::vector<std::byte> EncodeFileRecordA(const FileLayout& layout, const FileHeader& header, const Md5Digest& checksum);
 
 // Reads `target.size()` bytes at `offset` of the file. Where several threads verify, from several at once.

@@ -102,12 +102,13 @@ std::vector<std::byte> EncodeMetadata(const FileLayout& layout, std::span<const 
   return bytes;
 }
 
-std::vector<std::vector<std::byte>> EncodeBlocksA(const FileLayout& placed, std::span<const Md5Digest> chunk_hashes) {
+std::vector<std::vector<std::byte>> EncodeBlocksA(const FileLayout& placed, std::span<const std::int32_t> registered,
+                                                  std::span<const Md5Digest> chunk_hashes) {
   const RecordTable& table = kLayoutA;
   CAIRN_CHECK(chunk_hashes.size() == placed.containers.size());
   const Md5Digest hash_of_nothing = Md5({});
-  // idx counts variables in the order of their registration, which is that of their first containers (5).
   IdMap<std::int32_t> indexes;
+  for (const std::int32_t id : registered) indexes.emplace(id, static_cast<std::int32_t>(indexes.size()));
   std::vector<std::vector<std::byte>> blocks;
   blocks.reserve(placed.block_containers.size());
   std::size_t next = 0;
@@ -128,6 +129,7 @@ std::vector<std::vector<std::byte>> EncodeBlocksA(const FileLayout& placed, std:
     PutField(bytes, table.block_bytes, static_cast<std::int64_t>(block_bytes));
     blocks.push_back(std::move(bytes));
   }
+  CAIRN_CHECK(registered.empty() || indexes.size() == registered.size());
   return blocks;
 }
 

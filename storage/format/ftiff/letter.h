@@ -18,6 +18,11 @@ constexpr bool HoldsCheckpointId(Letter letter) {
   return letter != Letter::kA && letter != Letter::kB;
 }
 
+// Whether it holds the order in which the writing run registered its variables (idx).
+constexpr bool HoldsRegistration(Letter letter) {
+  return letter == Letter::kA || letter == Letter::kB || letter == Letter::kC;
+}
+
 }  // namespace cairn::ftiff
 
 #endif  // CAIRN_STORAGE_FORMAT_FTIFF_LETTER_H_

@@ -28,7 +28,8 @@ struct FieldPlace {
 inline constexpr std::size_t kChecksumBytes = 33;       // 32 hexadecimal digits and a zero, at 0 in all layouts
 inline constexpr std::size_t kMetadataHashOffset = 33;  // 16 bytes, in all layouts
 
-// `index`: idx, the variable's place in the registration order of the run that wrote; written, never read.
+// `index`: idx, the variable's place in the order of registration of the run that wrote. FTI up to 1.3 finds variables
+// by it; here they are told by their ids, and it gives their order only.
 struct ChunkFields {
   FieldPlace id, index, container_id, has_content, has_checkpoint;
   FieldPlace variable_offset, file_offset, chunk_bytes, container_bytes;

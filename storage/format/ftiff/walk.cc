@@ -1,5 +1,6 @@
 #include "storage/format/ftiff/walk.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -9,6 +10,15 @@
 namespace cairn::ftiff {
 
 absl::Status Walk::Run(FileMetadata* metadata) {
+  CAIRN_RETURN_IF_ERROR(Blocks(metadata));
+  std::stable_sort(registered_.begin(), registered_.end(),
+                   [](const auto& one, const auto& other) { return one.first < other.first; });
+  metadata->registered.reserve(registered_.size());
+  for (const auto& [index, id] : registered_) metadata->registered.push_back(id);
+  return absl::OkStatus();
+}
+
+absl::Status Walk::Blocks(FileMetadata* metadata) {
   if (table_.metadata_first) {
     data_at_ = table_.file_record_bytes;
     while (data_at_ < areas_.data_end) {
@@ -72,6 +82,7 @@ absl::Status Walk::Chunk(FileMetadata* metadata) {
   CAIRN_ASSIGN_OR_RETURN(const auto record, records_.Take(table_.chunk_record_bytes));
   CAIRN_ASSIGN_OR_RETURN(const Container container, CheckSizes(at, record));
   CAIRN_RETURN_IF_ERROR(CheckPlaceInVariable(at, container));
+  if (container.index == 0) registered_.emplace_back(GetField(record, table_.chunk.index), container.id);
   Md5Digest hash;
   std::memcpy(hash.data(), record.data() + table_.chunk.hash_offset, hash.size());
   data_at_ += container.container_bytes;

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "storage/format/ftiff/codec.h"
 #include "storage/format/ftiff/id_hash.h"
@@ -31,7 +33,7 @@ class Walk {
   Walk(std::string_view name, const RecordTable& table, const Areas& areas, const ReadAt& read)
       : name_(name), table_(table), areas_(areas), records_(read) {}
 
-  // Fills layout and chunk_hashes. Once.
+  // Fills layout, chunk_hashes and registered. Once.
   absl::Status Run(FileMetadata* metadata);
 
  private:
@@ -41,6 +43,7 @@ class Walk {
     bool closed = false;      // a container was not full: no content may follow
   };
 
+  absl::Status Blocks(FileMetadata* metadata);
   absl::Status Block(FileMetadata* metadata);
   absl::StatusOr<std::uint32_t> ChunksOf(std::uint64_t at, std::span<const std::byte> block) const;
   absl::Status Chunk(FileMetadata* metadata);
@@ -53,6 +56,7 @@ class Walk {
   RecordReader records_;
   std::uint64_t data_at_ = 0;  // where the next container begins
   IdMap<VariableState> variables_;
+  std::vector<std::pair<std::int64_t, std::int32_t>> registered_;  // idx and id of each variable's first container
 };
 
 }  // namespace cairn::ftiff

@@ -11,6 +11,7 @@
 #include "storage/base/md5_lanes.h"
 #include "storage/base/md5_stream.h"
 #include "storage/base/status.h"
+#include "storage/format/ftiff/id_hash.h"
 #include "storage/format/ftiff/records.h"
 
 namespace cairn::ftiff {
@@ -172,6 +173,21 @@ absl::Status CheckSizes(const FileToWrite& file) {
   return absl::OkStatus();
 }
 
+absl::Status CheckRegistered(const FileToWrite& file) {
+  if (file.letter != Letter::kA || file.registered.empty()) return absl::OkStatus();
+  IdSet missing;
+  for (const std::int32_t id : file.registered) {
+    if (!missing.insert(id).second) return InvalidArgument("variable {} is registered twice", id);
+  }
+  IdSet there;
+  for (const Container& container : file.layout.containers) {
+    if (!there.insert(container.id).second) continue;
+    if (missing.erase(container.id) == 0) return InvalidArgument("variable {} is not registered", container.id);
+  }
+  if (missing.empty()) return absl::OkStatus();
+  return InvalidArgument("variable {} is registered, but has no container", *missing.begin());
+}
+
 // A container as it is in the file: its chunk, if it has content, and zeros.
 absl::Status Put(const Container& container, std::size_t index, Stream* stream) {
   if (container.has_content) CAIRN_RETURN_IF_ERROR(stream->Chunk(index));
@@ -189,6 +205,16 @@ std::vector<Md5Digest> WithHashesOfEmptied(const FileLayout& layout, std::vector
   return hashes;
 }
 
+// As the file tells it when it is read.
+std::vector<std::int32_t> RegisteredIn(const FileToWrite& file) {
+  if (file.letter == Letter::kA && !file.registered.empty()) return file.registered;
+  std::vector<std::int32_t> ids;
+  for (const Container& container : file.layout.containers) {
+    if (container.index == 0) ids.push_back(container.id);
+  }
+  return ids;
+}
+
 // `record`: the file record, whose first two fields are the same in all layouts.
 FileMetadata Written(const FileToWrite& file, FileLayout placed, std::vector<Md5Digest> hashes,
                      std::span<const std::byte> record) {
@@ -198,6 +224,7 @@ FileMetadata Written(const FileToWrite& file, FileLayout placed, std::vector<Md5
   metadata.file_bytes = placed.file_bytes(file.letter);
   metadata.layout = std::move(placed);
   metadata.chunk_hashes = std::move(hashes);
+  metadata.registered = RegisteredIn(file);
   metadata.checksum_hex.assign(reinterpret_cast<const char*>(record.data()), kChecksumBytes - 1);
   std::memcpy(metadata.record_hash.data(), record.data() + kMetadataHashOffset, metadata.record_hash.size());
   return metadata;
@@ -239,7 +266,7 @@ absl::StatusOr<FileMetadata> WriteA(const FileToWrite& file, const ReadVariable&
   const std::string_view origin = file.chunk_hashes.empty() ? "as first read" : "as given";
   Md5Stream all;
   Stream stream(placed, kFileRecordBytesA, {.hashes = hashes, .origin = origin}, &all, read, write);
-  const std::vector<std::vector<std::byte>> blocks = EncodeBlocksA(placed, hashes);
+  const std::vector<std::vector<std::byte>> blocks = EncodeBlocksA(placed, file.registered, hashes);
   std::size_t next = 0;
   for (std::size_t block = 0; block < blocks.size(); ++block) {
     CAIRN_RETURN_IF_ERROR(stream.Bytes(blocks[block]));
@@ -261,6 +288,7 @@ absl::StatusOr<FileMetadata> WriteFile(const FileToWrite& file, const ReadVariab
   CAIRN_CHECK(file.letter == Letter::kA || file.letter == Letter::kF);
   CAIRN_CHECK(file.chunk_hashes.empty() || file.chunk_hashes.size() == file.layout.containers.size());
   CAIRN_RETURN_IF_ERROR(CheckSizes(file));
+  CAIRN_RETURN_IF_ERROR(CheckRegistered(file));
   return file.letter == Letter::kA ? WriteA(file, read, write) : WriteF(file, read, write);
 }
 

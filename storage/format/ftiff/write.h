@@ -30,11 +30,14 @@ struct FileToWrite {
   // One per container, or none at all. Of those without content the last hash that they had is stored in F (none given:
   // that of nothing). Of those with content: what the bytes must have; none given: whatever they have.
   std::vector<Md5Digest> chunk_hashes;
+  // A: as EncodeBlocksA's; F does not hold it.
+  std::vector<std::int32_t> registered = {};
 };
 // The metadata of what was written, as DecodeMetadata reads it. In F, and in A with hashes given, each variable is read
 // once, front to back by container; in A without them twice.
 //   kDataLoss         bytes that were read do not have the hash given, or (A) were not the same when read again
-//   kInvalidArgument  a layout whose sums are wrong or too large for a file
+//   kInvalidArgument  a layout whose sums are wrong or too large for a file, or whose variables are not those that
+//                     are registered
 // Errors of the functions pass through. After an error what was written is of no use.
 absl::StatusOr<FileMetadata> WriteFile(const FileToWrite& file, const ReadVariable& read, const WriteAt& write);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <map>
 #include <memory>
 #include <span>
 #include <utility>
@@ -101,14 +102,15 @@ NewDataset MakeDataset(DatasetId id, std::int32_t checkpoint, std::size_t ranks)
 }
 
 catalogue::Catalogue CatalogueOfRank(const NewDataset& dataset, const RunId& run, Rank rank,
-                                     const ftiff::FileLayout& layout) {
+                                     const ftiff::FileMetadata& metadata) {
   catalogue::Catalogue catalogue = CatalogueOf(dataset, run, rank);
-  const ftiff::Variables variables(layout);
-  for (const ftiff::VariableSize& size : variables.sizes()) {
+  std::map<std::int32_t, std::uint64_t> bytes;
+  for (const ftiff::Container& container : metadata.layout.containers) bytes[container.id] += container.chunk_bytes;
+  for (const std::int32_t id : metadata.registered) {
     local::Variable& variable = *catalogue.add_variables();
-    variable.set_id(size.id);
-    variable.set_count(size.bytes);
-    variable.set_bytes(size.bytes);
+    variable.set_id(id);
+    variable.set_count(bytes[id]);
+    variable.set_bytes(bytes[id]);
   }
   catalogue::FileEntry& file = *catalogue.add_file();
   file.set_name(CheckpointFileName(dataset.id(), rank));
@@ -122,7 +124,7 @@ absl::Status CopyFiles(Disk& disk, Prefix& prefix, const std::vector<fti::RankFi
   const std::string folder = prefix.FilePath(dataset->folder());
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, folder, kAdoptedFolderMode));
   for (Rank rank = 0; rank < files.size(); ++rank) {
-    catalogue::Catalogue catalogue = CatalogueOfRank(*dataset, prefix.run(), rank, files[rank].metadata.layout);
+    catalogue::Catalogue catalogue = CatalogueOfRank(*dataset, prefix.run(), rank, files[rank].metadata);
     catalogue::FileEntry& entry = *catalogue.mutable_file(0);
     const std::string path = prefix.FilePath(entry.prefix_name());
     const std::string work = WorkName(path);

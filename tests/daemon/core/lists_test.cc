@@ -8,6 +8,7 @@
 #include "storage/format/ftiff/codec.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/gate.h"
+#include "tests/storage/format/ftiff/by_index.h"
 #include "tests/support/fake_disk.h"
 
 namespace cairn {
@@ -75,6 +76,10 @@ class ListsTest : public ::testing::Test {
                       one.chunk_bytes, one.container_bytes});
     }
     return rows;
+  }
+  // As FTI 1.1 gives them to an application that protects its variables in one order after the other.
+  std::vector<std::string> ContentsOf(DatasetId id) {
+    return ftiff::testing::ContentsByIndex(harness_.Read(disk_, harness_.CachedFile(id, 0)));
   }
   // Another launch, which restores `id` unless it is 0.
   void Relaunch(const std::string& key, DatasetId id, const Memory& memory) {
@@ -241,6 +246,35 @@ TEST_F(ListsTest, ARestoredFileOfTheDocumentedLayoutGivesItsListToo) {
   EXPECT_EQ(RowsOf(Make({2, 2})), (Rows{{1, 0, true, true, 0, 0, 4000, 4000},
                                         {2, 0, true, true, 0, 4000, 8000, 8000},
                                         {1, 1, true, true, 4000, 12000, 4000, 4000}}));
+}
+
+// The list goes on with the restored file, whose application registered in another order: variables of one size would
+// be swapped by FTI 1.1, which goes by idx.
+TEST_F(ListsTest, TheDocumentedLayoutCountsVariablesAsTheNewestLaunchRegisteredThem) {
+  harness_.config.ftiff.layout_a = true;
+  for (const bool exact : {true, false}) {
+    SCOPED_TRACE(exact);
+    if (exact) {
+      StartWith(exact);
+    } else {
+      harness_.config.ftiff.exact = false;
+      harness_.core().Reload(harness_.config);
+    }
+    const Memory memory = MemoryOf({2, 2, 2}, 77);
+    const DatasetId before = Make(memory);
+    EXPECT_EQ(ContentsOf(before), (std::vector{memory[0].bytes, memory[1].bytes, memory[2].bytes}));
+    Relaunch(exact ? "job.2" : "job.3", before, memory);
+    const Memory again = {memory[2], memory[0], memory[1]};
+    const std::vector<std::string> expected = {again[0].bytes, again[1].bytes, again[2].bytes};
+    const DatasetId after = Make(again);
+    EXPECT_EQ(RowsOf(after).front().id, 1) << "the containers keep their places";
+    EXPECT_TRUE(ContentsOf(after) == expected);
+    ResumeAfterRestart();
+    EXPECT_TRUE(ContentsOf(Make(again)) == expected) << "a list that was read anew";
+    // Within a launch: what is protected anew after it was given up comes last.
+    const Memory moved = {memory[0], memory[1], memory[2]};
+    EXPECT_EQ(ContentsOf(Make(moved)), (std::vector{moved[0].bytes, moved[1].bytes, moved[2].bytes}));
+  }
 }
 
 TEST_F(ListsTest, EachRankGoesOnWithTheFileOfItsOwnNumber) {

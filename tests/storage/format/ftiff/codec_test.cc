@@ -48,7 +48,7 @@ std::string EncodedInA(const FileLayout& layout, const FileHeader& header, std::
   const FileLayout placed = Placed(layout, Letter::kA);
   const std::vector<Md5Digest> hashes = HashesOf(layout, DataOf(layout));
   std::size_t first = 0;
-  const std::vector<std::vector<std::byte>> blocks = EncodeBlocksA(placed, hashes);
+  const std::vector<std::vector<std::byte>> blocks = EncodeBlocksA(placed, {}, hashes);
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     const std::string block = TextOf(blocks[b]);
     file.replace(placed.containers[first].file_offset - block.size(), block.size(), block);

@@ -54,9 +54,11 @@ Md5Digest Md5Of(std::string_view bytes) {
 }
 
 // Block and chunk records, each at the place that its layout gives it.
-void PutRecords(Letter letter, const FileLayout& placed, std::span<const Md5Digest> hashes, std::string* file) {
+void PutRecords(Letter letter, const FileLayout& placed, std::span<const Md5Digest> hashes,
+                std::span<const std::int32_t> registered, std::string* file) {
   const RecordTable& table = TableOf(letter);
   std::map<std::int32_t, std::int64_t> indexes;
+  for (const std::int32_t id : registered) indexes.emplace(id, static_cast<std::int64_t>(indexes.size()));
   std::size_t next = 0;
   std::size_t at = BlockOffset(placed, 0, letter);
   for (const std::uint32_t chunks : placed.block_containers) {
@@ -124,7 +126,8 @@ void PutFileRecord(Letter letter, const Md5Digest& checksum, const FileHeader& h
 
 }  // namespace
 
-std::string FileOf(Letter letter, const FileLayout& layout, const FileHeader& header) {
+std::string FileOf(Letter letter, const FileLayout& layout, const FileHeader& header,
+                   std::span<const std::int32_t> registered) {
   const FileLayout in_f = Placed(layout, Letter::kF);
   const FileLayout placed = Placed(layout, letter);
   const std::string data = DataOf(in_f);
@@ -137,7 +140,7 @@ std::string FileOf(Letter letter, const FileLayout& layout, const FileHeader& he
     }
     if (letter == Letter::kA && !c.has_content) hashes[i] = Md5Of("");
   }
-  PutRecords(letter, placed, hashes, &file);
+  PutRecords(letter, placed, hashes, registered, &file);
   PutFileRecord(letter, ChecksumOf(letter, placed, hashes, file), header, file.size(), file.size(),
                 placed.meta_bytes(letter), placed.data_bytes, FileRecordOffset(letter, file), &file);
   return file;

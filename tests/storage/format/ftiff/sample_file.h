@@ -28,8 +28,10 @@ std::vector<Md5Digest> HashesOf(const FileLayout& layout, const std::string& dat
 std::string FileOf(const FileLayout& layout, const FileHeader& header);
 
 // The whole file of any layout, made by the tables alone, not by the encoders that are tested: FTI wrote it so, but
-// the checksum of C to F is by the reader rule. `layout` has any offsets; `index` fields count the variables.
-std::string FileOf(Letter letter, const FileLayout& layout, const FileHeader& header);
+// the checksum of C to F is by the reader rule. `layout` has any offsets; `index` fields count the variables,
+// those that are `registered` in that order.
+std::string FileOf(Letter letter, const FileLayout& layout, const FileHeader& header,
+                   std::span<const std::int32_t> registered = {});
 
 // A file of B that ends with the five bytes of its only chunk, whose container is of any size: `hello`, variable 1.
 std::string FileOfBThatClaims(std::uint64_t container_bytes);

@@ -149,7 +149,8 @@ void ExpectSameBytesInA(const FileMetadata& metadata, const ReadAt& read) {
   }
   EXPECT_EQ(TextOf(EncodeFileRecordA(metadata.layout, metadata.header, checksum)), stored_at(0, kFileRecordBytesA));
   std::size_t first = 0;
-  const std::vector<std::vector<std::byte>> blocks = EncodeBlocksA(metadata.layout, metadata.chunk_hashes);
+  const std::vector<std::vector<std::byte>> blocks =
+      EncodeBlocksA(metadata.layout, metadata.registered, metadata.chunk_hashes);
   ASSERT_EQ(blocks.size(), metadata.layout.block_containers.size());
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     std::string made = TextOf(blocks[b]);

@@ -12,6 +12,7 @@
 
 #include "storage/base/status.h"
 #include "storage/format/ftiff/variables.h"
+#include "tests/storage/format/ftiff/by_index.h"
 #include "tests/storage/format/ftiff/sample_file.h"
 #include "tests/support/status_matchers.h"
 
@@ -135,6 +136,7 @@ void ExpectFile(const FileMetadata& written, const std::string& file, Source& so
   EXPECT_EQ(decoded->chunk_hashes, written.chunk_hashes);
   EXPECT_EQ(decoded->checksum_hex, written.checksum_hex);
   EXPECT_EQ(decoded->record_hash, written.record_hash);
+  EXPECT_EQ(decoded->registered, written.registered);
   std::vector<Container> containers = written.layout.containers;
   if (written.letter == Letter::kA) {  // has no such field
     for (Container& c : containers) c.in_file_before = false;
@@ -372,6 +374,38 @@ TEST(WriteFileTest, ALayoutWhoseSumsAreWrongIsRefusedUnwritten) {
       EXPECT_EQ(source.reads(), 0);
       EXPECT_EQ(target.writes(), 0);
     }
+  }
+}
+
+// The containers come from an older order; what counts is the one in which the application registers now.
+TEST(WriteFileTest, InATheIndexFollowsTheOrderOfRegistrationNotThatOfTheContainers) {
+  for (const FileLayout& layout : {MixedLayout(), LargeLayout()}) {
+    std::vector<std::int32_t> registered;
+    const Variables variables(layout);
+    for (const VariableSize& variable : variables.sizes()) registered.insert(registered.begin(), variable.id);
+    Source source(layout);
+    Target target(Letter::kA);
+    FileToWrite what = What(Letter::kA, layout);
+    what.registered = registered;
+    const auto written = WriteFile(what, source.reader(), target.writer());
+    ASSERT_OK(written);
+    ExpectFile(*written, target.bytes(), source);
+    const std::vector<std::string> contents = testing::ContentsByIndex(target.bytes());
+    ASSERT_EQ(contents.size(), registered.size());
+    for (std::size_t i = 0; i < contents.size(); ++i) EXPECT_TRUE(contents[i] == source[registered[i]]) << i;
+    EXPECT_EQ(written->registered, registered);
+  }
+}
+
+TEST(WriteFileTest, InAVariablesThatAreNotThoseRegisteredAreRefusedUnwritten) {
+  const std::vector<std::vector<std::int32_t>> wrong = {{3, 9}, {3, 9, 5, 5}, {3, 9, 5, 6}, {3, 9, 6}};
+  for (const std::vector<std::int32_t>& registered : wrong) {
+    Source source(MixedLayout());
+    Target target(Letter::kA);
+    FileToWrite what = What(Letter::kA, MixedLayout());
+    what.registered = registered;
+    EXPECT_STATUS(absl::StatusCode::kInvalidArgument, WriteFile(what, source.reader(), target.writer()), "regist");
+    EXPECT_EQ(target.writes(), 0);
   }
 }
 

@@ -136,6 +136,23 @@ class AdoptTest : public ::testing::Test {
   std::string notes_;
 };
 
+// FTI 1.1, to which the dataset may be exported again, goes by that order.
+TEST_F(AdoptTest, TheCatalogueHasVariablesInTheOrderThatTheFileSaysTheyWereRegisteredIn) {
+  SampleExport sample({.ranks = 4, .node_size = 1, .group_size = 4, .heads = false}, fti::Level::kGlobal,
+                      ftiff::Letter::kA, 5);
+  sample.what.folder = kFti;
+  for (fti::Export::Rank& rank : sample.what.ranks) rank.registered = {40, 1};
+  ASSERT_OK(fti::Write(disk_, sample.what));
+  ASSERT_OK_AND_ASSIGN(const Adopted adopted, Adopt());
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Prefix> prefix, Prefix::OpenReadOnly(disk_, kPrefix));
+  ASSERT_OK_AND_ASSIGN(const auto catalogues, prefix->Catalogues(adopted.dataset));
+  for (const catalogue::Catalogue& catalogue : catalogues) {
+    ASSERT_EQ(catalogue.variables_size(), 2);
+    EXPECT_EQ(catalogue.variables(0).id(), 40);
+    EXPECT_EQ(catalogue.variables(1).id(), 1);
+  }
+}
+
 TEST_F(AdoptTest, EveryLevelAndBothLayoutsBecomeTheSameDataset) {
   for (const ftiff::Letter letter : {ftiff::Letter::kF, ftiff::Letter::kA}) {
     for (const fti::Level level :
