@@ -87,6 +87,15 @@ absl::StatusOr<Outcome> Export(const Context& context, const Options& options,
   return Outcome{.prefix = path, .folder = request.folder, .exported = *exported};
 }
 
+std::string InOrder(const std::vector<ProtectedVariable>& variables) {
+  std::string text;
+  for (const ProtectedVariable& variable : variables) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", variable.id);
+    if (!variable.name.empty()) text += fmt::format(" \"{}\"", variable.name);
+  }
+  return text;
+}
+
 // What the user has to do before FTI restarts from it.
 std::vector<std::string> StepsOf(const Outcome& outcome, const Options& options) {
   const Exported& exported = outcome.exported;
@@ -109,7 +118,13 @@ std::vector<std::string> StepsOf(const Outcome& outcome, const Options& options)
         fmt::format("with a configuration of your own: set max_var_id to {} or more, FTI takes ids up to {} by default",
                     exported.variable_id_max, kFtiVariableIdMax));
   }
-  if (options.layout == "A") steps.push_back("use FTI 1.1: later releases cannot read layout A");
+  if (options.layout == "A") {
+    steps.push_back("use FTI 1.1: later releases cannot read layout A");
+    steps.push_back(
+        fmt::format("protect the variables in exactly this order, by which FTI 1.1 finds them; in another order those "
+                    "of equal size are swapped without a word: {}",
+                    InOrder(exported.protect_order)));
+  }
   return steps;
 }
 
@@ -127,6 +142,10 @@ std::string Describe(const Outcome& outcome, const Options& options) {
 
 Json ToJson(const Outcome& outcome, const Options& options, const std::vector<std::string>& notes) {
   const Exported& exported = outcome.exported;
+  Json order = Json::array();
+  for (const ProtectedVariable& variable : exported.protect_order) {
+    order.push_back({{"id", variable.id}, {"name", variable.name}});
+  }
   return {{"prefix", outcome.prefix},
           {"dataset", exported.dataset},
           {"step", exported.step},
@@ -142,6 +161,7 @@ Json ToJson(const Outcome& outcome, const Options& options, const std::vector<st
           {"group_size", exported.topology.group_size},
           {"heads", exported.topology.heads},
           {"bytes", exported.bytes},
+          {"protect_order", std::move(order)},
           {"to_do", StepsOf(outcome, options)},
           {"notes", notes}};
 }
@@ -166,7 +186,9 @@ void AddExportCommand(CLI::App& app, CommandLine& line) {
       app.add_subcommand("export", "Write a dataset of a run's prefix as an execution that FTI restarts from");
   to_fti->footer(
       "Values and arrays are plain variables to FTI. The prefix is only read; what is in the cache only has to be\n"
-      "flushed first (`cairn flush`).");
+      "flushed first (`cairn flush`).\n"
+      "Layout A: FTI 1.1 finds variables by the order in which they are protected. The files have that of the launch\n"
+      "that wrote the dataset, and it is printed. Ranks whose orders contradict each other are refused.");
   to_fti->add_option("RUN", options->run, "Prefix, identity or name of the run")->required();
   to_fti->add_option("DATASET", request.dataset,
                      "Number of the dataset, from `cairn ls` (default: the newest "

@@ -27,7 +27,8 @@ std::int32_t IdOf(const ftiff::FileMetadata& metadata, const std::string& path, 
 }
 
 absl::StatusOr<ftiff::FileToWrite> PlanFile(bool exact, ftiff::Letter letter, const ftiff::FileMetadata& source) {
-  ftiff::FileToWrite target{.letter = letter, .header = source.header, .layout = {}, .chunk_hashes = {}};
+  ftiff::FileToWrite target{
+      .letter = letter, .header = source.header, .layout = {}, .chunk_hashes = {}, .registered = source.registered};
   if (exact) {
     CAIRN_ASSIGN_OR_RETURN(target.layout,
                            ftiff::PlanFresh(ftiff::Variables(source.layout).sizes(), ftiff::Packing::kExact));
@@ -85,6 +86,12 @@ std::vector<std::string> Conversion::NotesOf(const std::string& output) const {
       !name_id.has_value()) {
     notes.push_back(fmt::format("layout {} holds no checkpoint number, and no name tells it: it is 0 in the new file",
                                 static_cast<char>(source.letter)));
+  }
+  if (target_.letter == ftiff::Letter::kA && !HoldsRegistration(source.letter)) {
+    notes.push_back(
+        fmt::format("layout {} does not hold in which order the variables were protected, by which FTI 1.1 finds them: "
+                    "protect them in that of the new file, {}",
+                    static_cast<char>(source.letter), fmt::join(target_.registered, ", ")));
   }
   if (source.header.file_bytes_max >= 0) {
     notes.emplace_back("the file is of level 3: the code files of its group fit the old file, not the new one");

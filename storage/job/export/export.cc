@@ -194,6 +194,8 @@ absl::StatusOr<fti::Export::Rank> PrepareRank(const std::shared_ptr<Sources>& so
     return FailedPrecondition("rank {} has no variables in dataset {}: FTI has no file for such a rank", rank,
                               catalogue.dataset());
   }
+  fti::Export::Rank prepared;
+  for (const local::Variable& variable : catalogue.variables()) prepared.registered.push_back(variable.id());
   CAIRN_ASSIGN_OR_RETURN(VerifiedFile* const file, sources->Open(rank));
   CAIRN_ASSIGN_OR_RETURN(const ftiff::FileMetadata metadata, Examine(*file, catalogue));
   const auto variables = std::make_shared<const ftiff::Variables>(metadata.layout);
@@ -201,7 +203,6 @@ absl::StatusOr<fti::Export::Rank> PrepareRank(const std::shared_ptr<Sources>& so
     exported->bytes += size.bytes;
     exported->variable_id_max = std::max(exported->variable_id_max, size.id);
   }
-  fti::Export::Rank prepared;
   if (keep_containers) {
     prepared.layout = ftiff::Placed(metadata.layout, ftiff::Letter::kF);
   } else {
@@ -229,6 +230,9 @@ absl::StatusOr<Exported> ExportDataset(Disk& disk, Prefix& prefix, const ExportR
   exported.application_ranks = static_cast<std::uint32_t>(catalogues.size());
   exported.checkpoint = request.checkpoint.value_or(CheckpointIdOf(descriptor));
   CAIRN_ASSIGN_OR_RETURN(exported.topology, TopologyOf(request, exported.application_ranks));
+  if (request.letter == ftiff::Letter::kA) {
+    CAIRN_ASSIGN_OR_RETURN(exported.protect_order, ProtectOrder(catalogues));
+  }
   fti::Export what;
   what.folder = request.folder;
   what.topology = exported.topology;

@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "storage/base/ids.h"
 #include "storage/file/fti/execution.h"
 #include "storage/io/disk.h"
+#include "storage/job/export/protect_order.h"
 #include "storage/place/prefix/prefix.h"
 
 namespace cairn {
@@ -37,13 +39,15 @@ struct Exported {
   std::uint32_t application_ranks = 0;
   std::uint64_t bytes = 0;           // of the variables
   std::int32_t variable_id_max = 0;  // FTI refuses ids above its max_var_id
+  // Layout A: the application must protect its variables in this order, which is that of the dataset's own launch.
+  std::vector<ProtectedVariable> protect_order = {};
 };
 
 // Every byte that goes out was verified: chunk hashes and the catalogue's checksums. Values and arrays become plain
 // variables. The prefix is only read.
 //   kNotFound            no such dataset is committed there, or none at all
 //   kFailedPrecondition  it holds the application's own files, or is SCR's; or a rank has no variables, without which
-//                        FTI has no file
+//                        FTI has no file; or, in layout A, the ranks' orders of their variables contradict each other
 //   kInvalidArgument     nodes, groups, ids that do not fit, as fti::Write
 //   kAlreadyExists       the folder is not empty
 //   kDataLoss            a file of the dataset is damaged: the message names it and the place

@@ -269,7 +269,7 @@ TEST_F(MovingCommandsTest, ExportSaysWhatRemainsToBeDone) {
       Run({"export", Path("heat"), "--fti", Path("out"), "--level", "1", "--node-size", "2", "--layout", "A"});
   ExpectSaid(run, 0, "exported dataset 1 (step 5)");
   for (const char* part : {"as FTI's checkpoint 5, level 1, layout A", "/out/config.fti", "start 4 processes, 2 a node",
-                           "local_test = 0", "FTI 1.1"}) {
+                           "local_test = 0", "use FTI 1.1", "in exactly this order", "without a word: 1, 40\n"}) {
     ExpectSaid(run, 0, part);
   }
   EXPECT_TRUE(std::filesystem::exists(Path("out/Local/node1/cairn/l1/Ckpt5-Rank3.fti")));
@@ -286,6 +286,7 @@ TEST_F(MovingCommandsTest, ExportAnswersInJsonAndRoundTrips) {
   EXPECT_EQ(exported["ranks"], 4);
   EXPECT_EQ(exported["config"], Path("out/config.fti"));
   EXPECT_FALSE(exported["to_do"].empty());
+  EXPECT_TRUE(exported["protect_order"].empty()) << "layout F goes by ids";
   const json adopted =
       ParsedOf(Run({"adopt", Path("other"), "--fti", Path("out"), "--config", Path("out/config.fti"), "--json"}));
   EXPECT_EQ(adopted["checkpoint"], 8);

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "storage/file/known/known_file.h"
 #include "storage/job/diff/diff.h"
 #include "tests/storage/format/ftiff/sample_file.h"
 #include "tests/storage/place/cache/datasets.h"
@@ -67,6 +68,26 @@ TEST_F(ConvertTest, EveryLayoutBecomesBothWithTheSameVariables) {
       }
     }
   }
+}
+
+// FTI 1.1 goes by it. The sample counts its variables as their containers come.
+TEST_F(ConvertTest, TheOrderOfRegistrationIsKeptOrItIsSaidThatNobodyKnowsIt) {
+  const ftiff::FileLayout layout = MixedLayout();
+  const std::vector<std::int32_t> registered = {5, 9, 3};
+  for (const Letter from : {Letter::kA, Letter::kB, Letter::kC}) {
+    const std::string file = FileOf(from, layout, {.checkpoint_id = 3}, registered);
+    Write("/Ckpt3-Rank0.fti", file);
+    for (const bool exact : {false, true}) {
+      ASSERT_OK_AND_ASSIGN(const Converted converted,
+                           Convert("/Ckpt3-Rank0.fti", "/new", {.letter = Letter::kA, .exact = exact}));
+      ASSERT_OK_AND_ASSIGN(const CheckpointFile file, OpenCheckpointFile(disk_, "/new"));
+      EXPECT_THAT(file.metadata.registered, testing::ElementsAreArray(registered)) << static_cast<char>(from);
+      EXPECT_THAT(converted.notes, IsEmpty());
+    }
+  }
+  Write("/Ckpt3-Rank0.fti", FileOf(Letter::kF, layout, {.checkpoint_id = 3}));
+  ASSERT_OK_AND_ASSIGN(const Converted unknown, Convert("/Ckpt3-Rank0.fti", "/new", {.letter = Letter::kA}));
+  EXPECT_THAT(unknown.notes, Contains(HasSubstr("that of the new file, 3, 9, 5")));
 }
 
 TEST_F(ConvertTest, ANumberThatALayoutLacksComesFromAName) {

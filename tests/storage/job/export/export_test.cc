@@ -15,6 +15,7 @@
 #include "storage/format/ftiff/variables.h"
 #include "storage/job/adopt/adopt.h"
 #include "tests/storage/file/fti/fti_tree.h"
+#include "tests/storage/format/ftiff/by_index.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
 
@@ -68,7 +69,10 @@ class ExportTest : public ::testing::Test {
   }
   void PutFile(Rank rank, std::int32_t last_id, catalogue::Catalogue* catalogue) {
     const std::vector<ftiff::VariableSize> sizes = {{1, kLarge + rank}, {2, 8}, {last_id, 1000}};
-    for (const ftiff::VariableSize& size : sizes) {
+    std::vector<ftiff::VariableSize> registered = sizes;
+    const std::vector<std::int32_t>& order = rank == 1 && !order_of_rank_1_.empty() ? order_of_rank_1_ : order_;
+    for (std::size_t i = 0; i < order.size(); ++i) registered[i] = sizes[static_cast<std::size_t>(order[i] - 1)];
+    for (const ftiff::VariableSize& size : registered) {
       local::Variable& variable = *catalogue->add_variables();
       variable.set_id(size.id);
       variable.set_type(15);
@@ -138,6 +142,8 @@ class ExportTest : public ::testing::Test {
 
   FakeDisk disk_;
   std::unique_ptr<Prefix> prefix_;
+  // Of the variables 1 to 3 in the catalogues, where it is not that of the containers.
+  std::vector<std::int32_t> order_, order_of_rank_1_;
 };
 
 TEST_F(ExportTest, TheNewestCheckpointGoesOutAtLevelFourUnderItsStep) {
@@ -208,6 +214,37 @@ TEST_F(ExportTest, WhatWasExportedIsAdoptedAgainWithTheSameBytes) {
   ASSERT_OK(ExportDataset(disk_, *other, request));
   ASSERT_OK_AND_ASSIGN(const fti::Recovered recovered, Recover());
   for (Rank rank = 0; rank < 2; ++rank) ExpectContent(recovered.files[rank], rank);
+}
+
+// Two arrays of one size: nothing but the order tells them apart.
+TEST_F(ExportTest, LayoutAIsReadInTheOrderOfTheNewestRegistrationWhateverThatOfTheContainers) {
+  order_ = {3, 2, 1};  // the containers are those of a launch that registered 1, 2, 3
+  Put(2, 20);
+  for (const bool keep_containers : {false, true}) {
+    ASSERT_OK(RemoveTree(disk_, kOut));
+    ASSERT_OK_AND_ASSIGN(const Exported exported,
+                         Export({.letter = ftiff::Letter::kA, .keep_containers = keep_containers}));
+    EXPECT_EQ(exported.protect_order, (std::vector<ProtectedVariable>{{3, "u"}, {2, "step"}, {1, ""}}));
+    ASSERT_OK_AND_ASSIGN(const fti::Recovered recovered, Recover());
+    for (Rank rank = 0; rank < 2; ++rank) {
+      const std::string file = testing::GetFile(disk_, recovered.files[rank].path);
+      const std::vector<std::string> contents = ftiff::testing::ContentsByIndex(file);
+      ASSERT_EQ(contents.size(), 3u);
+      EXPECT_TRUE(contents[0] == BytesOf(rank, 3, 1000));
+      EXPECT_TRUE(contents[1] == BytesOf(rank, 2, 8));
+      EXPECT_TRUE(contents[2] == BytesOf(rank, 1, kLarge + rank));
+    }
+  }
+}
+
+TEST_F(ExportTest, LayoutAIsRefusedWhereRanksRegisteredInContradictingOrders) {
+  order_of_rank_1_ = {2, 1, 3};
+  Put(2, 20);
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, Export({.letter = ftiff::Letter::kA}),
+                "rank 0 protects variable 1 before 2");
+  EXPECT_FALSE(disk_.Info(kOut).ok());
+  ASSERT_OK_AND_ASSIGN(const Exported by_id, Export({}));
+  EXPECT_TRUE(by_id.protect_order.empty()) << "the current FTI goes by ids";
 }
 
 TEST_F(ExportTest, AStepThatIsNoIdOfFtisGivesWayToTheDatasetsOwn) {
