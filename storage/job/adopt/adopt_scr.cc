@@ -124,7 +124,7 @@ class Adopter {
     AdoptedScr adopted;
     std::string claim;
     std::unique_ptr<ScrRecovery> recovery;  // null: nothing
-    ScrNames names;
+    NamesByRank names;
     std::string hint;  // to the user, if it is taken
   };
   absl::StatusOr<Plan> MakePlan(const ScrDataset& dataset);
@@ -135,13 +135,13 @@ class Adopter {
 
  private:
   std::optional<DatasetId> OnPrefix(const ScrDataset& dataset) const;
-  absl::Status CheckNames(const ScrDataset& dataset, const ScrNames& names);
+  absl::Status CheckNames(const ScrDataset& dataset, const NamesByRank& names);
   std::string ClaimOf(const ScrDataset& dataset, const std::vector<scr::Filemap>& filemaps) const;
   NewDataset MakeDataset(const ScrDataset& from, const AdoptedScr& adopted, DatasetId id) const;
-  absl::Status CopyFiles(const std::vector<ScrRankFiles>& files, const ScrNames& names, NewDataset* dataset);
+  absl::Status CopyFiles(const std::vector<ScrRankFiles>& files, const NamesByRank& names, NewDataset* dataset);
   absl::Status AddFile(const ScrFile& file, const std::string& name, NewDataset* dataset,
                        catalogue::Catalogue* catalogue);
-  absl::Status CheckRoomFor(const std::vector<ScrRankFiles>& files, const ScrNames& names);
+  absl::Status CheckRoomFor(const std::vector<ScrRankFiles>& files, const NamesByRank& names);
   absl::Status Take(const ScrDataset& from, const Plan& plan, const std::vector<ScrRankFiles>& files,
                     AdoptedScr* adopted);
   absl::Status CheckVerified(const Plan& plan, const std::vector<ScrRankFiles>& files) const;
@@ -190,7 +190,7 @@ std::string Adopter::ClaimOf(const ScrDataset& dataset, const std::vector<scr::F
 }
 
 // Links on the way must not lead out of the prefix, nor two names to one file.
-absl::Status Adopter::CheckNames(const ScrDataset& dataset, const ScrNames& names) {
+absl::Status Adopter::CheckNames(const ScrDataset& dataset, const NamesByRank& names) {
   std::map<std::string, std::string> places;  // what each file's name really is
   for (const auto& of_rank : names) {
     for (const auto& [recorded, name] : of_rank) {
@@ -304,7 +304,7 @@ absl::Status Adopter::CheckVerified(const Plan& plan, const std::vector<ScrRankF
       fmt::join(plan.recovery->why_unverified(), "; "));
 }
 
-absl::Status Adopter::CheckRoomFor(const std::vector<ScrRankFiles>& files, const ScrNames& names) {
+absl::Status Adopter::CheckRoomFor(const std::vector<ScrRankFiles>& files, const NamesByRank& names) {
   std::uint64_t bytes = 0;
   for (Rank rank = 0; rank < files.size(); ++rank) {
     for (const auto& [recorded, file] : files[rank]) {
@@ -356,7 +356,7 @@ absl::Status Adopter::AddFile(const ScrFile& file, const std::string& name, NewD
 }
 
 // All of them wait until the last is there, and who they are is known.
-absl::Status Adopter::CopyFiles(const std::vector<ScrRankFiles>& files, const ScrNames& names, NewDataset* dataset) {
+absl::Status Adopter::CopyFiles(const std::vector<ScrRankFiles>& files, const NamesByRank& names, NewDataset* dataset) {
   CAIRN_RETURN_IF_ERROR(MakeStage(disk_, prefix_, *dataset));
   for (Rank rank = 0; rank < files.size(); ++rank) {
     catalogue::Catalogue catalogue = CatalogueOf(*dataset, prefix_.run(), rank);

@@ -14,10 +14,10 @@
 namespace cairn {
 
 // By rank: the path that SCR recorded -> the name, normalized.
-using ScrNames = std::vector<std::map<std::string, std::string>>;
+using NamesByRank = std::vector<std::map<std::string, std::string>>;
 
 struct ScrNaming {
-  ScrNames names;
+  NamesByRank names;
   std::string prefix;    // that SCR's was
   bool guessed = false;  // only what the files' directories have in common tells it
 };
