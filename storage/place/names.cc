@@ -28,6 +28,18 @@ std::string CataloguePrefixName(DatasetId id, Rank rank) {
   return fmt::format("{}/{}", DatasetName(id), CatalogueName(rank));
 }
 
+std::string RoutedFolder(DatasetId id) {
+  return DatasetName(id) + "/files";
+}
+
+std::string AdoptedFolder(DatasetId id) {
+  return DatasetName(id) + "/adopting";
+}
+
+std::string AdoptedName(DatasetId id, Rank rank, int file) {
+  return fmt::format("{}/{}.{}", AdoptedFolder(id), rank, file);
+}
+
 std::string ViewFolderName(DatasetId id) {
   return fmt::format("{}{}{}", kName, id, kViewEnd);
 }

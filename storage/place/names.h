@@ -17,6 +17,11 @@ std::optional<DatasetId> DatasetOfName(std::string_view name);
 std::string CheckpointPrefixName(DatasetId id, Rank rank);  // ckpt.<id>/Ckpt<id>-Rank<r>.fti
 std::string CataloguePrefixName(DatasetId id, Rank rank);   // ckpt.<id>/rank_<r>.cat
 
+// Where files of the application's wait, below the prefix, until their dataset is whole.
+std::string RoutedFolder(DatasetId id);   // past the cache: under their own names
+std::string AdoptedFolder(DatasetId id);  // adopted: by rank and number
+std::string AdoptedName(DatasetId id, Rank rank, int file);
+
 // ckpt.<id>.bp: its view.
 std::string ViewFolderName(DatasetId id);
 std::optional<DatasetId> DatasetOfView(std::string_view name);

@@ -38,22 +38,34 @@ class PrefixVerifier {
   // Of what Cairn and SCR committed. nullopt: damage, which was told.
   absl::StatusOr<std::optional<CheckedDataset>> VerifyOwn(Prefix& prefix, DatasetId id);
   absl::StatusOr<std::optional<CheckedDataset>> VerifyOfScr(const scr::Descriptor& descriptor);
-  std::optional<CheckedDataset> VerifyFiles(const Prefix& prefix, DatasetId id,
-                                            const std::vector<catalogue::Catalogue>& catalogues);
+  absl::StatusOr<std::optional<CheckedDataset>> VerifyFiles(Prefix& prefix, DatasetId id,
+                                                            const std::vector<catalogue::Catalogue>& catalogues);
+  // Where it waits, if it does, else under its name.
+  absl::Status VerifyOneFile(const Prefix& prefix, const catalogue::FileEntry& file, const WaitingFiles& waiting);
 
   Disk& disk_;
   const std::string& path_;
   const Report& report_;
 };
 
-std::optional<CheckedDataset> PrefixVerifier::VerifyFiles(const Prefix& prefix, DatasetId id,
-                                                          const std::vector<catalogue::Catalogue>& catalogues) {
+absl::Status PrefixVerifier::VerifyOneFile(const Prefix& prefix, const catalogue::FileEntry& file,
+                                           const WaitingFiles& waiting) {
+  if (const auto at = waiting.find(file.prefix_name()); at != waiting.end()) {
+    const absl::Status status = VerifyFile(disk_, at->second, file);
+    if (!absl::IsNotFound(status)) return status;  // else it has come to its name meanwhile
+  }
+  return VerifyFile(disk_, prefix.FilePath(file.prefix_name()), file);
+}
+
+absl::StatusOr<std::optional<CheckedDataset>> PrefixVerifier::VerifyFiles(
+    Prefix& prefix, DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) {
+  CAIRN_ASSIGN_OR_RETURN(const WaitingFiles waiting, prefix.Waiting(catalogues));
   CheckedDataset checked{
       .by_cairn = true, .ranks = catalogues.size(), .unverified = UnverifiedFiles(catalogues), .failed = {}};
   bool good = true;
   for (const catalogue::Catalogue& catalogue : catalogues) {
     for (const catalogue::FileEntry& file : catalogue.file()) {
-      const absl::Status status = AsDamage(VerifyFile(disk_, prefix.FilePath(file.prefix_name()), file));
+      const absl::Status status = AsDamage(VerifyOneFile(prefix, file, waiting));
       if (!status.ok()) Tell(id, status);
       good = good && status.ok();
       checked.bytes += file.bytes();
@@ -66,7 +78,7 @@ std::optional<CheckedDataset> PrefixVerifier::VerifyFiles(const Prefix& prefix, 
 absl::StatusOr<std::optional<CheckedDataset>> PrefixVerifier::VerifyOwn(Prefix& prefix, DatasetId id) {
   const auto catalogues = prefix.Catalogues(id);
   if (!catalogues.ok()) return AsDamage(catalogues.status());
-  const std::optional<CheckedDataset> checked = VerifyFiles(prefix, id, *catalogues);
+  CAIRN_ASSIGN_OR_RETURN(const std::optional<CheckedDataset> checked, VerifyFiles(prefix, id, *catalogues));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> wrong, CheckRecords(disk_, path_, id));
   for (const std::string& record : wrong) Tell(id, DataLoss("{}", record));
   const absl::Status shown = view::CheckFolder(disk_, path_, *catalogues);

@@ -165,9 +165,10 @@ absl::Status CheckMayCommit(SharedRecords& records, DatasetId id) {
   return CheckNotScrs(id, *index);
 }
 
-absl::Status CommitDataset(Disk& disk, const std::string& prefix, SharedRecords& records,
-                           const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues,
-                           LaunchId committer) {
+absl::StatusOr<MadeCommit> MakeCommit(Disk& disk, const std::string& prefix, SharedRecords& records,
+                                      const scr::Descriptor& descriptor,
+                                      const std::vector<catalogue::Catalogue>& catalogues, LaunchId committer) {
+  using Before = MadeCommit::Before;
   CommitRecord commit{.run = {}, .committer = committer, .committed_us = NowMicros(), .descriptor = descriptor};
   CAIRN_ASSIGN_OR_RETURN(commit.run, CheckDataset(records.identity(), descriptor, catalogues));
   const DatasetId id = descriptor.id;
@@ -182,7 +183,7 @@ absl::Status CommitDataset(Disk& disk, const std::string& prefix, SharedRecords&
     if (!counts) {  // another one beside it may, by the launches just seen
       CAIRN_ASSIGN_OR_RETURN(counts, records.Counts(*before));
     }
-    if (counts) return CommittedBefore(prefix, records, *before);
+    if (counts) return MadeCommit{.commit = *before, .before = Before::kFound};
     if (committer <= before->committer) return Fenced(prefix, id, before->committer);
     name = fence_names::CommitOf(committer);
   }
@@ -197,14 +198,28 @@ absl::Status CommitDataset(Disk& disk, const std::string& prefix, SharedRecords&
   const absl::Status looked = LookAfterCommit(prefix, records, commit, name, made);
   // Another was first, and is fenced. If that was under an older launch, a commit beside it may count.
   if (IsFenced(looked) && absl::IsAlreadyExists(made) && !before.ok()) {
-    return CommitDataset(disk, prefix, records, descriptor, catalogues, committer);
+    return MakeCommit(disk, prefix, records, descriptor, catalogues, committer);
   }
   CAIRN_RETURN_IF_ERROR(looked);
+  return MadeCommit{.commit = std::move(commit), .before = made.ok() ? Before::kNo : Before::kMeanwhile};
+}
+
+absl::Status EnterMade(const std::string& prefix, SharedRecords& records, const MadeCommit& made) {
+  if (made.before == MadeCommit::Before::kFound) return CommittedBefore(prefix, records, made.commit);
+  const DatasetId id = made.commit.descriptor.id;
   CAIRN_RETURN_IF_ERROR(records.ChangeIndex([&](kvtree::Tree& index) -> absl::Status {
     CAIRN_RETURN_IF_ERROR(CheckNotScrs(id, index));
-    return SharedRecords::MergeCommit(commit, true, index);
+    return SharedRecords::MergeCommit(made.commit, true, index);
   }));
-  return made.ok() ? made : AlreadyExists("{}: dataset {} is committed", prefix, id);
+  if (made.before == MadeCommit::Before::kNo) return absl::OkStatus();
+  return AlreadyExists("{}: dataset {} is committed", prefix, id);
+}
+
+absl::Status CommitDataset(Disk& disk, const std::string& prefix, SharedRecords& records,
+                           const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues,
+                           LaunchId committer) {
+  CAIRN_ASSIGN_OR_RETURN(const MadeCommit made, MakeCommit(disk, prefix, records, descriptor, catalogues, committer));
+  return EnterMade(prefix, records, made);
 }
 
 absl::Status CommitAgain(Disk& disk, SharedRecords& records, const CommitRecord& fenced) {
@@ -246,6 +261,30 @@ absl::StatusOr<std::vector<catalogue::Catalogue>> ReadCatalogues(Disk& disk, con
     const absl::Status fits = CheckRank(commit.run.Hex(), commit.descriptor, catalogue, rank);
     if (!fits.ok()) return DataLoss("{}: {}", path, MessageOf(fits));
     catalogues.push_back(std::move(catalogue));
+  }
+  return catalogues;
+}
+
+bool IsCatalogueName(const std::string& name) {
+  return name.starts_with("rank_") && name.ends_with(".cat");
+}
+
+absl::StatusOr<std::vector<catalogue::Catalogue>> StoredCatalogues(Disk& disk, const std::string& prefix,
+                                                                   const RunIdentity& identity, DatasetId id) {
+  std::vector<catalogue::Catalogue> catalogues;
+  const std::string folder = fmt::format("{}/{}", prefix, DatasetName(id));
+  const auto names = disk.List(folder);
+  if (absl::IsNotFound(names.status())) return catalogues;
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
+    if (!IsCatalogueName(name)) continue;
+    const std::string path = folder + "/" + name;
+    const auto text = ReadWhole(disk, path, kCatalogueBytesMax);
+    if (absl::IsUnavailable(text.status())) return text.status();
+    if (!text.ok()) continue;
+    auto catalogue = DecodeCatalogue(path, *text);
+    if (!catalogue.ok() || catalogue->dataset() != id || !identity.Includes(catalogue->run())) continue;
+    catalogues.push_back(*std::move(catalogue));
   }
   return catalogues;
 }

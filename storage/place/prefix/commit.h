@@ -5,6 +5,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,19 @@ absl::Status CheckNotScrs(DatasetId id, const kvtree::Tree& index);
 absl::Status WriteFileLists(Disk& disk, const std::string& folder, const scr::Descriptor& descriptor,
                             const std::vector<std::vector<std::string>>& files);
 
+// A commit in two steps. Between them others may give way to it: it is there, and counts.
+struct MadeCommit {
+  enum class Before : std::uint8_t { kNo, kMeanwhile, kFound };  // was it there: no; another came first just now; yes
+  CommitRecord commit;
+  Before before = Before::kNo;
+};
+// Up to commit.cairn and the look whether it counts. As Prefix::Commit, but for kAlreadyExists.
+absl::StatusOr<MadeCommit> MakeCommit(Disk& disk, const std::string& prefix, SharedRecords& records,
+                                      const scr::Descriptor& descriptor,
+                                      const std::vector<catalogue::Catalogue>& catalogues, LaunchId committer);
+// Into the index. kAlreadyExists: it had been committed before.
+absl::Status EnterMade(const std::string& prefix, SharedRecords& records, const MadeCommit& made);
+
 // As Prefix::Commit and Prefix::Catalogues. `committer` 0: the user's will, or SCR's: no launch fences it.
 absl::Status CommitDataset(Disk& disk, const std::string& prefix, SharedRecords& records,
                            const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues,
@@ -39,6 +53,12 @@ absl::Status CommitDataset(Disk& disk, const std::string& prefix, SharedRecords&
 absl::Status CommitAgain(Disk& disk, SharedRecords& records, const CommitRecord& fenced);
 absl::StatusOr<std::vector<catalogue::Catalogue>> ReadCatalogues(Disk& disk, const std::string& prefix,
                                                                  SharedRecords& records, DatasetId id);
+
+// Those that lie in ckpt.<id>, whether the dataset is committed or not. One that is damaged, or another's, names
+// nothing of this dataset; one that the disk does not give now may (kUnavailable).
+absl::StatusOr<std::vector<catalogue::Catalogue>> StoredCatalogues(Disk& disk, const std::string& prefix,
+                                                                   const RunIdentity& identity, DatasetId id);
+bool IsCatalogueName(const std::string& name);  // rank_<r>.cat
 
 }  // namespace cairn
 

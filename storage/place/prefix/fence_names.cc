@@ -40,4 +40,14 @@ std::optional<std::pair<DatasetId, LaunchId>> ParseRemovalMark(std::string_view 
   return std::pair(*id, *committer);
 }
 
+std::string PlacingMark(DatasetId id) {
+  return fmt::format("place.{}{}", id, kEnd);
+}
+
+std::optional<DatasetId> ParsePlacingMark(std::string_view name) {
+  const auto stem = WithoutEnd(name);
+  const auto id = stem ? NumberAfter(*stem, "place.") : std::nullopt;
+  return id && *id > 0 ? id : std::nullopt;
+}
+
 }  // namespace cairn::fence_names

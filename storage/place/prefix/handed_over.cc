@@ -75,6 +75,11 @@ class InRecords final : public PublishRecords {
     ScrNames scr_names;
     return WithdrawReplaced(disk_, prefix_, records_, scr_names, by, names, /*committer=*/0, &in_place_);
   }
+  absl::Status Replace(const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues,
+                       Replacement* replacement) override {
+    ScrNames scr_names;
+    return ReplaceDatasets(disk_, prefix_, records_, scr_names, descriptor, catalogues, /*committer=*/0, replacement);
+  }
   absl::Status StoreCatalogue(const catalogue::Catalogue& catalogue) override {
     return cairn::StoreCatalogue(disk_, prefix_, catalogue);
   }

@@ -146,10 +146,10 @@ absl::Status BeginInIndex(SharedRecords& records, const scr::Descriptor& descrip
   return committed ? AlreadyExists("dataset {} is committed", id) : absl::OkStatus();
 }
 
-absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> WithdrawReplaced(
-    Disk& disk, const std::string& prefix, SharedRecords& records, ScrNames& scr_names, DatasetId by,
-    const std::set<std::string>& names, LaunchId committer, const std::vector<catalogue::Catalogue>* in_place) {
-  std::map<DatasetId, std::vector<catalogue::Catalogue>> replaced;
+absl::StatusOr<ReplacedDatasets> FindReplaced(Disk& disk, const std::string& prefix, SharedRecords& records,
+                                              ScrNames& scr_names, DatasetId by, const std::set<std::string>& names,
+                                              const std::vector<catalogue::Catalogue>* in_place) {
+  ReplacedDatasets replaced;
   CAIRN_RETURN_IF_ERROR(CheckMayCommit(records, by));
   if (names.empty()) return replaced;
   RealNames real(disk, prefix);
@@ -162,17 +162,25 @@ absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> WithdrawR
     CAIRN_ASSIGN_OR_RETURN(auto catalogues, CataloguesIfReplaced(disk, prefix, records, id, files));
     if (!catalogues) continue;
     if (id > by) return Aborted("dataset {}, which is newer, has put files under names of dataset {}", id, by);
-    replaced[id] = *std::move(catalogues);
+    replaced.own[id] = *std::move(catalogues);
   }
   std::set<std::string> both = names;  // SCR's lists are not resolved
   both.merge(real_names);
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<DatasetId> of_scr, ReplacedOfScr(disk, records, view, scr_names, by, both));
-  CAIRN_RETURN_IF_ERROR(WithdrawAll(disk, records, replaced, committer));
-  for (const DatasetId id : of_scr) {
-    CAIRN_RETURN_IF_ERROR(WithdrawScrDataset(disk, records, id));
-    replaced[id] = {};
-  }
+  CAIRN_ASSIGN_OR_RETURN(replaced.of_scr, ReplacedOfScr(disk, records, view, scr_names, by, both));
   return replaced;
+}
+
+absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> WithdrawReplaced(
+    Disk& disk, const std::string& prefix, SharedRecords& records, ScrNames& scr_names, DatasetId by,
+    const std::set<std::string>& names, LaunchId committer, const std::vector<catalogue::Catalogue>* in_place) {
+  CAIRN_ASSIGN_OR_RETURN(ReplacedDatasets replaced,
+                         FindReplaced(disk, prefix, records, scr_names, by, names, in_place));
+  CAIRN_RETURN_IF_ERROR(WithdrawAll(disk, records, replaced.own, committer));
+  for (const DatasetId id : replaced.of_scr) {
+    CAIRN_RETURN_IF_ERROR(WithdrawScrDataset(disk, records, id));
+    replaced.own[id] = {};
+  }
+  return std::move(replaced.own);
 }
 
 absl::Status UpdateFlushEntries(SharedRecords& records, std::string_view node,

@@ -25,6 +25,14 @@ namespace cairn {
 // As Prefix::BeginFlush, Withdraw and UpdateFlushFile. `in_place`: the files are there already, and are these; who has
 // the same bytes under a name keeps it. `committer`: as RemoveDataset's, of those that give way.
 absl::Status BeginInIndex(SharedRecords& records, const scr::Descriptor& descriptor);
+// Who would give way, and nobody does: errors as Withdraw's, but for IsFenced.
+struct ReplacedDatasets {
+  std::map<DatasetId, std::vector<catalogue::Catalogue>> own;
+  std::vector<DatasetId> of_scr;
+};
+absl::StatusOr<ReplacedDatasets> FindReplaced(Disk& disk, const std::string& prefix, SharedRecords& records,
+                                              ScrNames& scr_names, DatasetId by, const std::set<std::string>& names,
+                                              const std::vector<catalogue::Catalogue>* in_place = nullptr);
 absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> WithdrawReplaced(
     Disk& disk, const std::string& prefix, SharedRecords& records, ScrNames& scr_names, DatasetId by,
     const std::set<std::string>& names, LaunchId committer,

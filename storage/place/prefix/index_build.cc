@@ -19,7 +19,10 @@
 #include "storage/place/prefix/index_rules.h"
 #include "storage/place/prefix/index_tools.h"
 #include "storage/place/prefix/inside.h"
+#include "storage/place/prefix/placing.h"
 #include "storage/place/prefix/scr_dataset.h"
+#include "storage/place/prefix/scr_names.h"
+#include "storage/place/prefix/waiting.h"
 
 namespace cairn {
 namespace {
@@ -215,6 +218,7 @@ absl::StatusOr<IndexBuilt> BuildOwn(Disk& disk, const std::string& prefix, Share
     found.emplace(rank, *std::move(catalogue));
   }
   if (found.empty()) return DataLoss("dataset {}: no catalogue can be read: {}", id, fmt::join(built.reasons, "; "));
+  CAIRN_ASSIGN_OR_RETURN(const bool placing, records.IsPlacing(id));
   Inside inside(disk, prefix);
   std::vector<catalogue::Catalogue> catalogues;
   for (Rank rank = 0; rank < built.ranks; ++rank) {
@@ -223,6 +227,10 @@ absl::StatusOr<IndexBuilt> BuildOwn(Disk& disk, const std::string& prefix, Share
       IsMissing(built, rank, "no catalogue");
       continue;
     }
+    // Under their names others' may lie, of the same size.
+    CAIRN_ASSIGN_OR_RETURN(const WaitingFiles waiting,
+                           placing ? StillWaiting(disk, prefix, {at->second}) : WaitingFiles());
+    for (const auto& [name, path] : waiting) IsMissing(built, rank, fmt::format("{}: waits as {}", name, path));
     CAIRN_ASSIGN_OR_RETURN(std::vector<std::string> of_rank, WhatIsMissing(inside, at->second));
     for (std::string& one : of_rank) IsMissing(built, rank, std::move(one));
     catalogues.push_back(std::move(at->second));
@@ -337,6 +345,8 @@ absl::StatusOr<DatasetId> AddToIndex(Disk& disk, const std::string& prefix, std:
   if (commit.ok()) {
     CAIRN_ASSIGN_OR_RETURN(const bool counts, records.Counts(*commit));
     if (!counts) CAIRN_RETURN_IF_ERROR(CommitAgain(disk, records, *commit));
+    ScrNames scr_names;
+    CAIRN_RETURN_IF_ERROR(FinishPlacings(disk, prefix, records, scr_names));  // it may have waited for that
     CAIRN_RETURN_IF_ERROR(AddOwn(disk, prefix, records, *commit));
   } else if (absl::IsNotFound(commit.status())) {
     const absl::Status added = AddScr(disk, prefix, records, id);

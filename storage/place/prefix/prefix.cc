@@ -120,6 +120,16 @@ class PrefixOnDisk final : public Prefix {
     CAIRN_RETURN_IF_ERROR(RequireOwn());
     return WithdrawReplaced(disk_, path_, records_, scr_names_, by, names, committer);
   }
+  absl::Status Replace(const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues,
+                       LaunchId committer, Replacement* replacement) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    return ReplaceDatasets(disk_, path_, records_, scr_names_, descriptor, catalogues, committer, replacement);
+  }
+  absl::StatusOr<WaitingFiles> Waiting(const std::vector<catalogue::Catalogue>& catalogues) override {
+    if (catalogues.empty() || !catalogues.front().files()) return WaitingFiles();
+    CAIRN_ASSIGN_OR_RETURN(const bool placing, records_.IsPlacing(catalogues.front().dataset()));
+    return placing ? StillWaiting(disk_, path_, catalogues) : WaitingFiles();
+  }
   absl::Status Commit(const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues,
                       LaunchId committer) override {
     CAIRN_RETURN_IF_ERROR(RequireOwn());
@@ -261,6 +271,7 @@ absl::Status PrefixOnDisk::AddScrDatasets(const PrefixView& view, PrefixContents
 
 absl::StatusOr<PrefixContents> PrefixOnDisk::Contents() {
   if (writable_) {  // what crashes left between two records
+    CAIRN_RETURN_IF_ERROR(FinishPlacings(disk_, path_, records_, scr_names_));
     CAIRN_RETURN_IF_ERROR(records_.Mend());
     CAIRN_RETURN_IF_ERROR(FinishRemovals(disk_, path_, records_));
   }
@@ -292,7 +303,13 @@ absl::StatusOr<PrefixContents> PrefixOnDisk::Contents() {
     contents.fenced[id] = {.descriptor = commit.descriptor, .current = false, .by_cairn = true};
   }
   for (const auto& [id, commit] : view.commits) {
-    if (view.index.datasets.contains(id)) continue;
+    const auto entry = view.index.datasets.find(id);
+    if (entry != view.index.datasets.end()) {
+      // As every flush has it from its start. What comes to others' names is merged at its end only (placing.h).
+      const scr::IndexEntry& begun = entry->second;
+      const bool done = begun.complete || !begun.failed.empty() || !begun.descriptor.launch;
+      if (done || !view.placing.contains(id) || IsMerged(id, view.tree)) continue;
+    }
     if (IsMerged(id, view.tree)) {
       contents.dropped.insert(id);
     } else {  // not merged yet by one that may: a reader, or another node's crash a moment ago

@@ -6,7 +6,8 @@
 //   ckpt.<id>.bp/                               the same as BP5 shows it (storage/place/view)
 //
 // Order of a commit: data (by transfer/), rank2file parts and root, summary.scr, commit.cairn (exclusive link), a look
-// whether it counts (launches.h), index.scr, view. Removal: mark and look, if it is by policy; index entry,
+// whether it counts (launches.h), index.scr, view. Of files whose names others have: commit.cairn and the look come
+// first, then the files (placing.h). Removal: mark and look, if it is by policy; index entry,
 // commit.cairn renamed to removed.cairn, sync, view, bytes. All calls block: I/O pool.
 //
 // commit.cairn is the truth; the index is merged from it, never made anew: foreign entries, unknown keys, CURRENT,
@@ -38,7 +39,9 @@
 #include "storage/place/prefix/identity.h"
 #include "storage/place/prefix/launches.h"
 #include "storage/place/prefix/lease.h"
+#include "storage/place/prefix/placing.h"
 #include "storage/place/prefix/settled.h"
+#include "storage/place/prefix/waiting.h"
 
 namespace cairn {
 
@@ -147,6 +150,16 @@ class Prefix {
   virtual absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> Withdraw(
       DatasetId by, const std::set<std::string>& names, LaunchId committer = 0) = 0;
 
+  // Commits a dataset of the application's files whose files wait on the prefix, whole and synced (waiting.h), and
+  // brings them to their names, which others may have: these give way once it is committed, not before, so that at each
+  // instant one of them can be restored (placing.h). What remains after an error is finished by the next Contents, if
+  // it was committed. Status as ReplaceDatasets; `committer`: as Withdraw's.
+  virtual absl::Status Replace(const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues,
+                               LaunchId committer, Replacement* replacement) = 0;
+  // Files of a committed dataset that are not under their names yet: by name below the prefix, where each waits now.
+  // Nearly always none. Who may write brings them there at each Contents; who only reads finds them here, and under
+  // their names as soon as they are not here any more.
+  virtual absl::StatusOr<WaitingFiles> Waiting(const std::vector<catalogue::Catalogue>& catalogues) = 0;
   // All files are in place and synced; catalogues that are not are stored. Writes records in their order; a second
   // commit is kAlreadyExists if the dataset is committed, kFailedPrecondition if it was removed; kAborted: SCR has
   // given out its id again. `catalogues`: all ranks of the dataset, by rank (kInvalidArgument). FILES and SIZE are

@@ -19,12 +19,14 @@
 #include "storage/place/prefix/place.h"
 #include "storage/place/prefix/scr_dataset.h"
 #include "storage/place/prefix/views.h"
+#include "storage/place/prefix/waiting.h"
 
 namespace cairn {
 namespace {
 
 constexpr std::uint32_t kFileMode = 0666;  // less the umask
 constexpr std::uint32_t kFolderMode = 0777;
+constexpr int kLooksMax = 100;  // while others commit and remove
 
 // Removes one after the other, whatever happens, and keeps the first error.
 class Remover {
@@ -69,10 +71,9 @@ absl::Status AddListed(Disk& disk, SharedRecords& records, DatasetId id, RealNam
 }
 
 // Real names: under names of their own, later outputs may have taken the place of this one's files.
-absl::StatusOr<std::set<std::string>> NamesOfOthers(Disk& disk, const std::string& prefix, SharedRecords& records,
-                                                    DatasetId id, RealNames& real) {
+absl::StatusOr<std::set<std::string>> NamesIn(Disk& disk, const std::string& prefix, SharedRecords& records,
+                                              const PrefixView& view, DatasetId id, RealNames& real) {
   std::set<std::string> names;
-  CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records.Look());
   for (const auto& [other, entry] : view.index.datasets) {
     // SCR's own bytes are never Cairn's to take.
     if (other == id || entry.descriptor.launch || !entry.complete) continue;
@@ -92,6 +93,25 @@ absl::StatusOr<std::set<std::string>> NamesOfOthers(Disk& disk, const std::strin
     }
   }
   return names;
+}
+
+bool SameDatasets(const PrefixView& one, const PrefixView& other) {
+  return std::equal(one.commits.begin(), one.commits.end(), other.commits.begin(), other.commits.end(),
+                    [](const auto& a, const auto& b) { return a.first == b.first; });
+}
+
+// A name may go from one dataset to another while it is looked, and be seen with neither: so what is seen counts if the
+// same datasets are there afterwards.
+absl::StatusOr<std::set<std::string>> NamesOfOthers(Disk& disk, const std::string& prefix, SharedRecords& records,
+                                                    DatasetId id, RealNames& real) {
+  CAIRN_ASSIGN_OR_RETURN(PrefixView view, records.Look());
+  for (int i = 0; i < kLooksMax; ++i) {
+    CAIRN_ASSIGN_OR_RETURN(std::set<std::string> names, NamesIn(disk, prefix, records, view, id, real));
+    CAIRN_ASSIGN_OR_RETURN(PrefixView after, records.Look());
+    if (SameDatasets(view, after)) return names;
+    view = std::move(after);
+  }
+  return Unavailable("{}: datasets came or went during each of {} looks", prefix, kLooksMax);
 }
 
 absl::Status CheckCatalogues(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) {
@@ -138,8 +158,7 @@ std::string MarkPath(const SharedRecords& records, DatasetId id, LaunchId commit
 // What Cairn puts into ckpt.<id>.
 bool IsOurs(const std::string& name, DatasetId id) {
   const std::string stem = fmt::format("Ckpt{}-Rank", id);
-  return IsWorkName(name) || (name.starts_with(stem) && name.ends_with(".fti")) ||
-         (name.starts_with("rank_") && name.ends_with(".cat"));
+  return IsWorkName(name) || (name.starts_with(stem) && name.ends_with(".fti")) || IsCatalogueName(name);
 }
 
 // The lists go last: while the root is there, the removal is not finished.
@@ -203,6 +222,32 @@ absl::Status UnmarkRemoval(Disk& disk, SharedRecords& records, DatasetId id, Lau
   return absl::IsNotFound(gone) ? absl::OkStatus() : gone;
 }
 
+namespace {
+
+// Files that are not in their places yet (placing.h): durably, so that nobody who goes on with them puts them there
+// afterwards. Answers their names: what is under these is not this dataset's.
+absl::StatusOr<std::set<std::string>> RemoveWaiting(Disk& disk, const std::string& prefix, SharedRecords& records,
+                                                    DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) {
+  std::set<std::string> names, folders;
+  CAIRN_ASSIGN_OR_RETURN(const bool placing, records.IsPlacing(id));
+  if (!placing) return names;
+  CAIRN_ASSIGN_OR_RETURN(const WaitingFiles waiting, StillWaiting(disk, prefix, catalogues));
+  Remover remover(disk);
+  for (const auto& [name, path] : waiting) {
+    remover.File(path);
+    folders.insert(ParentOf(path));
+    names.insert(name);
+  }
+  for (const std::string& folder : folders) remover.Synced(folder);
+  CAIRN_RETURN_IF_ERROR(remover.status());
+  for (const std::string& stage : {RoutedFolder(id), AdoptedFolder(id)}) {
+    CAIRN_RETURN_IF_ERROR(RemoveTree(disk, prefix + "/" + stage));
+  }
+  return names;
+}
+
+}  // namespace
+
 absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id,
                            const std::vector<catalogue::Catalogue>& catalogues, LaunchId committer) {
   CAIRN_RETURN_IF_ERROR(CheckCatalogues(id, catalogues));
@@ -217,13 +262,15 @@ absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords&
   CAIRN_RETURN_IF_ERROR(WithdrawDataset(disk, records, id));
   if (committer != 0) CAIRN_RETURN_IF_ERROR(UnmarkRemoval(disk, records, id, committer));
   CAIRN_RETURN_IF_ERROR(RemoveView(disk, prefix, id));
+  CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> waited, RemoveWaiting(disk, prefix, records, id, catalogues));
 
   Remover remover(disk);
   std::set<std::string> folders;
   for (const catalogue::Catalogue& catalogue : catalogues) {
     for (const catalogue::FileEntry& file : catalogue.file()) {
       const std::string path = prefix + "/" + file.prefix_name();
-      if (!others.contains(real.Of(file.prefix_name()))) remover.File(path);
+      const bool own = !waited.contains(file.prefix_name()) && !others.contains(real.Of(file.prefix_name()));
+      if (own) remover.File(path);
       remover.File(TransferWorkName(path, file, catalogue.files() ? id : 0));
       if (catalogue.files()) folders.insert(ParentOf(path));
     }
@@ -233,6 +280,7 @@ absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords&
   const std::string data = prefix + "/" + DatasetName(id);
   remover.Files(data, [id](const std::string& name) { return IsOurs(name, id); });
   remover.FolderIfEmpty(data);
+  remover.File(records.PlacingPath(id));
   CAIRN_RETURN_IF_ERROR(remover.status());
   return RemoveLists(disk, records.DatasetFolder(id));
 }

@@ -166,6 +166,7 @@ absl::StatusOr<SharedRecords::Folders> SharedRecords::List() {
     const auto id = DatasetOfRecords(name);
     if (id && *id != 0 && *id <= identity::kDatasetIdMax) folders.datasets.push_back(*id);
     if (const auto mark = fence_names::ParseRemovalMark(name)) folders.removals.insert(*mark);
+    if (const auto placing = fence_names::ParsePlacingMark(name)) folders.placings.insert(*placing);
   }
   std::sort(folders.datasets.begin(), folders.datasets.end());
   return folders;
@@ -179,6 +180,21 @@ absl::StatusOr<std::vector<DatasetId>> SharedRecords::ListDatasets() {
 absl::StatusOr<std::set<std::pair<DatasetId, LaunchId>>> SharedRecords::ListRemovals() {
   CAIRN_ASSIGN_OR_RETURN(Folders folders, List());
   return std::move(folders.removals);
+}
+
+absl::StatusOr<std::set<DatasetId>> SharedRecords::ListPlacings() {
+  CAIRN_ASSIGN_OR_RETURN(Folders folders, List());
+  return std::move(folders.placings);
+}
+
+absl::StatusOr<bool> SharedRecords::IsPlacing(DatasetId id) {
+  const auto info = disk_.Info(PlacingPath(id));
+  if (!info.ok() && !absl::IsNotFound(info.status())) return info.status();
+  return info.ok();
+}
+
+std::string SharedRecords::PlacingPath(DatasetId id) const {
+  return fmt::format("{}/{}", Folder(), fence_names::PlacingMark(id));
 }
 
 absl::StatusOr<std::vector<DatasetId>> SharedRecords::ListUnmerged() {
@@ -220,7 +236,8 @@ absl::StatusOr<SharedRecords::Commits> SharedRecords::ReadCommits(const kvtree::
 absl::StatusOr<SharedRecords::Commits> SharedRecords::ReadUnder(const Launches::State& state,
                                                                 const kvtree::Tree* index) {
   Commits commits;
-  CAIRN_ASSIGN_OR_RETURN(const Folders folders, List());
+  CAIRN_ASSIGN_OR_RETURN(Folders folders, List());
+  commits.placing = std::move(folders.placings);
   for (const auto& [id, committer] : folders.removals) {
     if (state.RemovalCounts(id, committer)) commits.removed.insert(id);
   }
@@ -261,6 +278,7 @@ absl::StatusOr<PrefixView> SharedRecords::Look() {
   view.commits = std::move(commits.counting);
   view.fenced = std::move(commits.fenced);
   view.removed = std::move(commits.removed);
+  view.placing = std::move(commits.placing);
   return view;
 }
 
@@ -272,6 +290,7 @@ absl::Status SharedRecords::MendTree(kvtree::Tree& index) {
   // What is merged and has no entry was taken out by SCR's tools: it stays out.
   CAIRN_ASSIGN_OR_RETURN(const Commits commits, ReadCommits(&index));
   for (const auto& [id, commit] : commits.counting) {
+    if (commits.placing.contains(id)) continue;
     const kvtree::Tree* taken = index.FindPath({"DSET", Key(id), "DSET"});
     if (taken != nullptr) {
       const auto descriptor = scr::GetDescriptor(*taken);

@@ -46,6 +46,7 @@ struct PrefixView {
   std::map<DatasetId, CommitRecord> commits;  // valid, of this run, not removed, and they count
   std::map<DatasetId, CommitRecord> fenced;   // the same, but a newer launch had been made: only by number
   std::set<DatasetId> removed;                // also those whose removal has begun and counts
+  std::set<DatasetId> placing;                // whose files may not be in their places yet (placing.h)
 };
 
 // Was the dataset's commit merged into this index (or its entry removed afterwards)?
@@ -69,7 +70,8 @@ class SharedRecords {
   absl::StatusOr<kvtree::Tree> ReadIndex() { return index_.Read(); }
   // Only looks. A damaged index reads as an empty one, with a warning.
   absl::StatusOr<PrefixView> Look();
-  // Merges into the index what was committed and is not in its list CAIRN_COMMITTED. Reads only such commits.
+  // Merges into the index what was committed and is not in its list CAIRN_COMMITTED, but for what is not in its place
+  // yet: SCR finds files by their names alone. Reads only such commits.
   absl::Status Mend();
 
   // kNotFound: no commit record, or the dataset was removed. It may be fenced.
@@ -81,6 +83,10 @@ class SharedRecords {
   absl::StatusOr<std::vector<DatasetId>> ListDatasets();
   // Removals by policy that have begun and are not through, whether they count or not: dataset and launch.
   absl::StatusOr<std::set<std::pair<DatasetId, LaunchId>>> ListRemovals();
+  // Those whose files may not be in their places yet (placing.h), committed or not.
+  absl::StatusOr<std::set<DatasetId>> ListPlacings();
+  absl::StatusOr<bool> IsPlacing(DatasetId id);
+  std::string PlacingPath(DatasetId id) const;
   // Of those that no index entry was made for, or whose commit was taken back.
   absl::StatusOr<std::vector<DatasetId>> ListUnmerged();
 
@@ -88,6 +94,7 @@ class SharedRecords {
   // committed, by Cairn and by SCR. kFailedPrecondition: its VERSION is unknown.
   using Change = ChangedFile::Change;
   absl::Status ChangeIndex(const Change& change) { return index_.Make(change); }
+  absl::Status ChangeIndexIfNeeded(const Change& change) { return index_.MakeIfNeeded(change); }
   absl::Status ChangeFlush(const Change& change) { return flush_.MakeIfNeeded(change); }
   // nodes.scr holds one number, which the last to come sets.
   absl::Status ChangeNodes(const Change& change);
@@ -113,12 +120,13 @@ class SharedRecords {
   struct Folders {
     std::vector<DatasetId> datasets;                    // ascending
     std::set<std::pair<DatasetId, LaunchId>> removals;  // marks, whether they count or not
+    std::set<DatasetId> placings;                       // marks
   };
   absl::StatusOr<Folders> List();
   absl::StatusOr<bool> Counts(const CommitRecord& commit, const Launches::State& state);
   struct Commits {
     std::map<DatasetId, CommitRecord> counting, fenced;
-    std::set<DatasetId> removed;
+    std::set<DatasetId> removed, placing;
   };
   // Those that are not merged into `index`; all, if it is null.
   absl::StatusOr<Commits> ReadCommits(const kvtree::Tree* index);

@@ -241,7 +241,12 @@ absl::Status BypassOnDisk::Complete(const scr::Descriptor& descriptor) {
     for (const catalogue::Catalogue& catalogue : catalogues) what.stored.insert(catalogue.rank());
   }
   Published published;
-  const absl::Status status = Publish(disk_, *prefix_, what, &published);
+  absl::Status status = Publish(disk_, *prefix_, what, &published);
+  if (!status.ok() && published.committed) {  // it must not be taken away: others have given way to it
+    published.warnings.push_back(fmt::format("dataset {} is committed, its files come to their names later: {}",
+                                             descriptor.id, MessageOf(status)));
+    status = absl::OkStatus();
+  }
   EndComplete(descriptor.id, status.ok(), std::move(published));
   return status;
 }

@@ -42,17 +42,9 @@ absl::Status MakeFolders(Disk& disk, const std::vector<CopiedFile>& files) {
   return absl::OkStatus();
 }
 
-// The data of a step is durable under its name before the index that shows the step.
-absl::Status PlaceAll(Disk& disk, const Publication& what) {
-  std::vector<CopiedFile> files, indexes;
-  for (const CopiedFile& file : what.files) {
-    const bool shows_steps = !file.work.empty() && BaseOf(file.to) == "md.idx";
-    (shows_steps ? indexes : files).push_back(file);
-  }
-  CAIRN_RETURN_IF_ERROR(PutInPlace(disk, files));
-  CAIRN_RETURN_IF_ERROR(PutInPlace(disk, indexes));
-  if (!what.stage.empty()) RemoveTree(disk, what.stage).IgnoreError();  // what is left in there is in nobody's way
-  return absl::OkStatus();
+// What is left in there is in nobody's way.
+void RemoveStage(Disk& disk, const Publication& what) {
+  if (!what.stage.empty()) RemoveTree(disk, what.stage).IgnoreError();
 }
 
 // A removal that came between Withdraw and Commit is told as one that came before.
@@ -69,16 +61,36 @@ absl::Status Commit(PublishRecords& records, const Publication& what, Published*
   return committed;
 }
 
+// Steps 3 to 6 where files take others' names.
+absl::Status Replace(Disk& disk, PublishRecords& records, const Publication& what, Published* published) {
+  std::vector<CopiedFile> arrived;
+  for (const CopiedFile& file : what.files) {
+    if (file.work.empty()) arrived.push_back(file);
+  }
+  CAIRN_RETURN_IF_ERROR(PutInPlace(disk, arrived));  // they are still there, durably
+  Replacement replacement;
+  const absl::Status replaced = records.Replace(what.descriptor, what.catalogues, &replacement);
+  published->withdrawn = std::move(replacement.withdrawn);
+  published->placing = replacement.made;
+  published->committed = replacement.committed;
+  published->before = absl::IsAlreadyExists(replaced);
+  published->too_late = absl::IsAborted(replaced);
+  published->fenced = IsFenced(replaced);
+  return published->before ? absl::OkStatus() : replaced;
+}
+
 absl::Status WithdrawPlaceCommit(Disk& disk, PublishRecords& records, const Publication& what, Published* published) {
   CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> names, CheckPlaces(disk, records.path(), what));
   CAIRN_RETURN_IF_ERROR(MakeFolders(disk, what.files));
+  if (!names.empty() && !what.arrived) return Replace(disk, records, what, published);
   auto withdrawn = records.Withdraw(what.descriptor.id, names);
   published->too_late = absl::IsAborted(withdrawn.status());
   published->fenced = IsFenced(withdrawn.status());
   if (!withdrawn.ok()) return withdrawn.status();
   published->withdrawn = *std::move(withdrawn);
   published->placing = true;
-  CAIRN_RETURN_IF_ERROR(PlaceAll(disk, what));
+  CAIRN_RETURN_IF_ERROR(PutAllInPlace(disk, what.files));
+  RemoveStage(disk, what);
   for (const catalogue::Catalogue& catalogue : what.catalogues) {
     if (!what.stored.contains(catalogue.rank())) CAIRN_RETURN_IF_ERROR(records.StoreCatalogue(catalogue));
   }

@@ -8,9 +8,8 @@
 //                -> nothing has changed
 //   2 folders    the folders of the places are made
 //                -> empty folders stay, in nobody's way
-//   3 withdraw   datasets that have one of the names leave index and commits
-//                -> nobody restores them any more; their bytes are all there. A later try does not find them in the
-//                   records again: its caller passes them on (`gave_way`), or their bytes stay
+//   3 withdraw   nobody has one of the names; it is looked whether it may be committed
+//                -> nothing has changed
 //   4 place      files are renamed and folders synced; md.idx, which shows the steps of a BP5 directory, last
 //                -> some names have the new bytes; no entry that is COMPLETE has these names
 //   5 describe   catalogues are stored: what they describe is there now
@@ -22,17 +21,24 @@
 //   8 view       the BP5 view is made
 //                -> there is none: a warning of the prefix. The next MakeMissingViews makes it
 //
+// Where something lies under one of the names, an older dataset's file or anybody's, 3 to 6 are Prefix::Replace
+// (storage/place/prefix/placing.h): commit first, then withdraw, then place. So at each instant the older dataset is
+// committed and whole, or the newer one, and what is committed is finished by whoever looks next. A failure before the
+// commit leaves the older as it was, one after it is finished later, too.
+//
+// Where SCR has put the files (`arrived`), the older bytes are gone already: step 3 withdraws those that had them.
+// Directories that grow take their place by Prefix::Withdraw when they show their first step (storage/job/grow).
+//
 // So an entry that is COMPLETE names its own bytes at every instant, and what can fail without harm to older datasets
 // fails before they give way. A user that was interrupted starts again at 1 (flush, scavenge), or takes away what is
 // left (unfinished.h).
 //
 // State and owners: commit.cairn decides whether a dataset is committed, and only Prefix writes it. The bytes under a
-// name belong to the committed dataset whose catalogues name them, between 3 and 6 to no dataset. Files that wait, and
-// the folder where they wait, belong to the user until step 4. Inside one process only one such change of a prefix is
-// under way at a time (daemon/core/prefix_gate.h). Other processes are not locked out. Two of them may publish the same
-// names: step 3 refuses the lower id if the higher is committed by then. If both are between 3 and 6 at the same
-// instant, both may be committed with a mixture of their files under the common names, which the checksums show at the
-// next restore.
+// name belong to the committed dataset whose catalogues name them, but for those that still wait. Files that wait, and
+// the folder where they wait, belong to the user until the commit. Inside one process only one such change of a prefix
+// is under way at a time (daemon/core/prefix_gate.h). Other processes are not locked out. Of two that publish the same
+// names the higher id stays, whole, whenever they come; only if the names were free when both looked, both may be
+// committed with a mixture of their files, which the checksums show at the next restore.
 #ifndef CAIRN_STORAGE_PLACE_PUBLISH_PROTOCOL_H_
 #define CAIRN_STORAGE_PLACE_PUBLISH_PROTOCOL_H_
 
@@ -49,6 +55,7 @@
 #include "storage/file/transfer/transfer.h"
 #include "storage/format/scr/records.h"
 #include "storage/io/disk.h"
+#include "storage/place/prefix/placing.h"
 
 namespace cairn {
 
@@ -71,10 +78,11 @@ struct Publication {
 struct Published {
   Withdrawn withdrawn;  // by this try, also if it failed later
   std::vector<std::string> warnings;
-  bool too_late = false;  // never to be committed: removed there, or others have its id or names
-  bool before = false;    // it had been committed already; all is done as for one that had not
-  bool fenced = false;    // a newer launch was made before: it is whole, but nothing chooses it (prefix/launches.h)
-  bool placing = false;   // files may be in their places
+  bool too_late = false;   // never to be committed: removed there, or others have its id or names
+  bool before = false;     // it had been committed already; all is done as for one that had not
+  bool fenced = false;     // a newer launch was made before: it is whole, but nothing chooses it (prefix/launches.h)
+  bool placing = false;    // files may be in their places, or are committed where they wait
+  bool committed = false;  // it is, whatever failed after that: the next look at the prefix finishes it
 };
 
 // What the protocol changes besides files. As the calls of Prefix with these names.
@@ -83,6 +91,8 @@ class PublishRecords {
   virtual ~PublishRecords() = default;
   virtual const std::string& path() const = 0;  // of the prefix, without links
   virtual absl::StatusOr<Withdrawn> Withdraw(DatasetId by, const std::set<std::string>& names) = 0;
+  virtual absl::Status Replace(const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues,
+                               Replacement* replacement) = 0;
   virtual absl::Status StoreCatalogue(const catalogue::Catalogue& catalogue) = 0;
   virtual absl::Status Commit(const scr::Descriptor& descriptor,
                               const std::vector<catalogue::Catalogue>& catalogues) = 0;

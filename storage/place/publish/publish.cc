@@ -11,6 +11,10 @@ class InPrefix final : public PublishRecords {
   absl::StatusOr<Withdrawn> Withdraw(DatasetId by, const std::set<std::string>& names) override {
     return prefix_.Withdraw(by, names, committer_);
   }
+  absl::Status Replace(const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues,
+                       Replacement* replacement) override {
+    return prefix_.Replace(descriptor, catalogues, committer_, replacement);
+  }
   absl::Status StoreCatalogue(const catalogue::Catalogue& catalogue) override {
     return prefix_.StoreCatalogue(catalogue);
   }

@@ -10,7 +10,9 @@
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/format/scr/records.h"
 #include "storage/place/names.h"
+#include "storage/place/prefix/commit.h"
 #include "storage/place/prefix/place.h"
+#include "storage/place/prefix/waiting.h"
 
 namespace cairn {
 namespace {
@@ -25,35 +27,11 @@ bool IsUnreadable(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsNotFound(status) || absl::IsFailedPrecondition(status);
 }
 
-bool IsCatalogueName(const std::string& name) {
-  return name.starts_with("rank_") && name.ends_with(".cat");
-}
-
 // Of a folder that may not be there.
 absl::StatusOr<std::vector<std::string>> ListIfThere(Disk& disk, const std::string& folder) {
   auto names = disk.List(folder);
   if (IsMissing(names.status())) return std::vector<std::string>();
   return names;
-}
-
-// Files are put in their places only after their catalogue is stored whole, or before any is: one that is damaged, or
-// another's, names nothing of this dataset. But one that the disk does not give now may.
-absl::StatusOr<Catalogues> StoredCatalogues(Disk& disk, const Prefix& prefix, DatasetId id) {
-  const std::string folder = prefix.FilePath(DatasetName(id));
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(disk, folder));
-  Catalogues catalogues;
-  for (const std::string& name : names) {
-    if (!IsCatalogueName(name)) continue;
-    const std::string path = folder + "/" + name;
-    const auto text = ReadWhole(disk, path, kCatalogueBytesMax);
-    if (absl::IsUnavailable(text.status())) return text.status();
-    if (!text.ok()) continue;
-    auto catalogue = DecodeCatalogue(path, *text);
-    if (!catalogue.ok() || catalogue->dataset() != id) continue;
-    if (!prefix.identity().Includes(catalogue->run())) continue;
-    catalogues.push_back(*std::move(catalogue));
-  }
-  return catalogues;
 }
 
 absl::Status RemoveWorkFiles(Disk& disk, const Prefix& prefix, DatasetId id, const Catalogues& catalogues) {
@@ -65,17 +43,6 @@ absl::Status RemoveWorkFiles(Disk& disk, const Prefix& prefix, DatasetId id, con
     }
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<bool> Waits(Disk& disk, const Prefix& prefix, const catalogue::Catalogue& catalogue, int file) {
-  const DatasetId id = catalogue.dataset();
-  for (const std::string& name :
-       {AdoptedName(id, catalogue.rank(), file), RoutedFolder(id) + "/" + catalogue.file(file).name()}) {
-    const auto info = disk.Info(prefix.FilePath(name));
-    if (info.ok()) return true;
-    if (!IsMissing(info.status())) return info.status();
-  }
-  return false;
 }
 
 // Some file systems keep whole seconds only; of a file without a mode its time is not known either.
@@ -91,7 +58,7 @@ absl::StatusOr<catalogue::Catalogue> InPlace(Disk& disk, const Prefix& prefix, c
   placed.clear_file();
   for (int i = 0; i < catalogue.file_size(); ++i) {
     const catalogue::FileEntry& file = catalogue.file(i);
-    CAIRN_ASSIGN_OR_RETURN(const bool waits, Waits(disk, prefix, catalogue, i));
+    CAIRN_ASSIGN_OR_RETURN(const auto waits, FindWaiting(disk, prefix.path(), catalogue, i));
     if (waits) continue;
     const auto info = disk.Info(prefix.FilePath(file.prefix_name()));
     if (IsMissing(info.status())) continue;
@@ -160,18 +127,6 @@ absl::Status RemoveFolders(Disk& disk, const Prefix& prefix, DatasetId id) {
 
 }  // namespace
 
-std::string RoutedFolder(DatasetId id) {
-  return DatasetName(id) + "/files";
-}
-
-std::string AdoptedFolder(DatasetId id) {
-  return DatasetName(id) + "/adopting";
-}
-
-std::string AdoptedName(DatasetId id, Rank rank, int file) {
-  return fmt::format("{}/{}.{}", AdoptedFolder(id), rank, file);
-}
-
 absl::Status CheckStillOwn(Prefix& prefix) {
   CAIRN_ASSIGN_OR_RETURN(const RunId now, prefix.CurrentRun());
   if (now == prefix.run()) return absl::OkStatus();
@@ -209,7 +164,7 @@ absl::StatusOr<std::map<std::string, DatasetId>> NamesOfCommitted(
 
 absl::Status RemoveUnfinished(Disk& disk, Prefix& prefix, DatasetId id, const Leftovers& leftovers) {
   CAIRN_RETURN_IF_ERROR(CheckStillOwn(prefix));
-  CAIRN_ASSIGN_OR_RETURN(const Catalogues stored, StoredCatalogues(disk, prefix, id));
+  CAIRN_ASSIGN_OR_RETURN(const Catalogues stored, StoredCatalogues(disk, prefix.path(), prefix.identity(), id));
   CAIRN_RETURN_IF_ERROR(RemoveWorkFiles(disk, prefix, id, stored));
   CAIRN_RETURN_IF_ERROR(RemoveWorkFiles(disk, prefix, id, leftovers.known));
   CAIRN_ASSIGN_OR_RETURN(const Catalogues catalogues, ToRemove(disk, prefix, stored, leftovers));

@@ -3,8 +3,9 @@
 //
 // Checkpoint files, catalogues and their work files lie in ckpt.<id> and are the dataset's by their names. A file of
 // the application's waits, until its dataset is complete, under a work name beside its place (flush), in
-// ckpt.<id>/files (bypass) or in ckpt.<id>/adopting (adopt). One that does not wait any more is taken for put in its
-// place, and goes from there if it still is what its catalogue says: of that size and time, and nobody else's.
+// ckpt.<id>/files (bypass) or in ckpt.<id>/adopting (adopt): storage/place/prefix/waiting.h. One that does not wait any
+// more is taken for put in its place, and goes from there if it still is what its catalogue says: of that size and
+// time, and nobody else's.
 #ifndef CAIRN_STORAGE_PLACE_PUBLISH_UNFINISHED_H_
 #define CAIRN_STORAGE_PLACE_PUBLISH_UNFINISHED_H_
 
@@ -21,11 +22,6 @@
 #include "storage/place/prefix/prefix.h"
 
 namespace cairn {
-
-// Where files wait, below the prefix.
-std::string RoutedFolder(DatasetId id);   // bypass: under their own names
-std::string AdoptedFolder(DatasetId id);  // adopt: by rank and number
-std::string AdoptedName(DatasetId id, Rank rank, int file);
 
 // The prefix is still the run's that it was opened for. Where files are changed that no call of Prefix knows of.
 //   kFailedPrecondition  another run's

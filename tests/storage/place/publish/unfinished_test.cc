@@ -13,6 +13,7 @@
 #include "storage/base/status.h"
 #include "storage/file/transfer/work_file.h"
 #include "storage/format/scr/records.h"
+#include "storage/place/names.h"
 #include "tests/storage/place/cache/datasets.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
