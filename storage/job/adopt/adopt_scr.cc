@@ -20,6 +20,7 @@
 #include "storage/job/adopt/scr_names.h"
 #include "storage/job/adopt/scr_recover.h"
 #include "storage/place/names.h"
+#include "storage/place/prefix/index_rules.h"
 #include "storage/place/prefix/place.h"
 #include "storage/place/publish/unfinished.h"
 
@@ -136,6 +137,7 @@ class Adopter {
  private:
   std::optional<DatasetId> OnPrefix(const ScrDataset& dataset) const;
   absl::Status CheckNames(const ScrDataset& dataset, const NamesByRank& names);
+  bool GivesWay(DatasetId other, const ScrDataset& dataset) const;
   std::string ClaimOf(const ScrDataset& dataset, const std::vector<scr::Filemap>& filemaps) const;
   NewDataset MakeDataset(const ScrDataset& from, const AdoptedScr& adopted, DatasetId id) const;
   absl::Status CopyFiles(const std::vector<ScrRankFiles>& files, const NamesByRank& names, NewDataset* dataset);
@@ -189,6 +191,15 @@ std::string Adopter::ClaimOf(const ScrDataset& dataset, const std::vector<scr::F
   return ClaimPath(prefix_, text);
 }
 
+// As SCR's own flush would do it: what SCR has written since replaces files of what it restarted from.
+bool Adopter::GivesWay(DatasetId other, const ScrDataset& dataset) const {
+  const auto there = committed_.find(other);
+  if (there == committed_.end() || !dataset.entry) return false;
+  scr::Descriptor adopted = dataset.entry->descriptor;
+  adopted.launch = 0;
+  return index_rules::IsNewer(adopted, there->second.descriptor);
+}
+
 // Links on the way must not lead out of the prefix, nor two names to one file.
 absl::Status Adopter::CheckNames(const ScrDataset& dataset, const NamesByRank& names) {
   std::map<std::string, std::string> places;  // what each file's name really is
@@ -201,7 +212,7 @@ absl::Status Adopter::CheckNames(const ScrDataset& dataset, const NamesByRank& n
       const std::string place = real.empty() ? BaseOf(name) : real + "/" + BaseOf(name);
       auto other = others_.find(name);
       if (other == others_.end()) other = others_.find(place);
-      if (other != others_.end()) {
+      if (other != others_.end() && !GivesWay(other->second, dataset)) {
         return AlreadyExists("{}: file {} belongs to dataset {}, which is on the prefix", NameOf(dataset), name,
                              other->second);
       }

@@ -63,13 +63,14 @@ struct AdoptedScr {
 // next call. Files of a dataset that bypassed the cache stay where they are if that is their place in this prefix. In
 // SCR's folders nothing is changed.
 //
-// A file that no committed dataset has is replaced, as by SCR's own flush. The same dataset is taken only once; one
+// A file that no committed dataset has is replaced, as by SCR's own flush; and so are those of committed datasets that
+// are older than this one: they give way to it. The same dataset is taken only once; one
 // that was removed since, or was marked FAILED, is taken again.
 //
 // REQUIRES: no other adopt is under way in this prefix (the command holds a lock); `prefix` is writable.
 //   kNotFound            no checkpoint, or no dataset of that number
 //   kDataLoss            none is whole: the message has the reasons, the newest first
-//   kAlreadyExists       a file's name belongs to another committed dataset, or two files get one name
+//   kAlreadyExists       a file's name belongs to a newer committed dataset, or two files get one name
 //   kInvalidArgument     a file is not below `prefix_was`, or gets a name that cannot be used
 //   kResourceExhausted   no room for all of it: found out before anything is written, as far as the disk tells
 //   kFailedPrecondition  nothing verifies some of a dataset's bytes, and `unverified` is not set. BUSY: an

@@ -74,6 +74,14 @@ class CacheFolderOnDisk final : public CacheFolder {
     return load;
   }
 
+  // SCR's index, as it is now: SCR may have changed it since.
+  absl::StatusOr<std::vector<ScrCached>> FindScrs() override {
+    CacheIndex now(disk_, index_.path());
+    const absl::Status read = now.Read();
+    if (!read.ok() && !absl::IsDataLoss(read)) return read;
+    return FindScrDatasets(disk_, path_, now.Entries());
+  }
+
   absl::Status Begin(const scr::Descriptor& descriptor) override;
   absl::Status CommitRank(const catalogue::Catalogue& catalogue, const std::string& work_path) override;
   absl::Status CommitRankFiles(const catalogue::Catalogue& catalogue) override;
@@ -82,7 +90,7 @@ class CacheFolderOnDisk final : public CacheFolder {
   absl::Status Retire(DatasetId id) override;
   bool shares_extents() const override { return shares_extents_; }
   absl::Status SetAside(DatasetId id, const std::string& file, std::string_view why) override;
-  absl::Status SetDatasetAside(DatasetId id) override;
+  absl::Status SetDatasetAside(DatasetId id, Why why) override;
   absl::StatusOr<std::string> RouteFile(DatasetId id, const std::string& name) override;
 
   absl::Status StoreFlushRecord(const kvtree::Tree& record) override { return ReplaceTree(disk_, FlushPath(), record); }
@@ -102,6 +110,8 @@ class CacheFolderOnDisk final : public CacheFolder {
 
   std::string FlushPath() const { return path_ + "/flush.cairn"; }
   absl::Status CheckCatalogue(const catalogue::Catalogue& catalogue);
+  // kAlreadyExists: what lies under this number is SCR's own.
+  absl::Status CheckNotScrs(DatasetId id);
   absl::Status GiveUp(DatasetId id);
   // Marks the rank as being committed, runs `write` with the dataset's descriptor, keeps what it answers.
   template <typename Write>
@@ -141,7 +151,8 @@ absl::Status CacheFolderOnDisk::Begin(const scr::Descriptor& descriptor) {
   scr::PutCacheEntry({.descriptor = descriptor, .path = DatasetPath(id), .bypass = false}, entry);
   CAIRN_RETURN_IF_ERROR(kvtree::Encodable(entry));
   CAIRN_RETURN_IF_ERROR(index_.CheckWritable());
-  if (index_.Contains(id)) return AlreadyExists("{}: dataset {} was begun before", path_, id);
+  CAIRN_RETURN_IF_ERROR(CheckNotScrs(id));
+  if (index_.ContainsOwn(id)) return AlreadyExists("{}: dataset {} was begun before", path_, id);
   CAIRN_RETURN_IF_ERROR(disk_.MakeDirectory(DatasetPath(id), 0700));
   if (absl::Status made = disk_.MakeDirectory(DatasetPath(id) + "/.scr", 0700); !made.ok()) {
     RemoveTree(disk_, DatasetPath(id)).IgnoreError();  // what is left of it goes at the next start
@@ -150,6 +161,14 @@ absl::Status CacheFolderOnDisk::Begin(const scr::Descriptor& descriptor) {
   const absl::MutexLock lock(&mutex_);
   open_[id] = {.descriptor = descriptor, .committing = {}, .committed = {}};
   return absl::OkStatus();
+}
+
+absl::Status CacheFolderOnDisk::CheckNotScrs(DatasetId id) {
+  const std::map<DatasetId, scr::CacheEntry> entries = index_.Entries();
+  const auto entry = entries.find(id);
+  CAIRN_ASSIGN_OR_RETURN(const bool scrs,
+                         IsScrsFolder(disk_, DatasetPath(id), entry == entries.end() ? nullptr : &entry->second));
+  return scrs ? AlreadyExists("{}: is SCR's own", DatasetPath(id)) : absl::OkStatus();
 }
 
 absl::Status CacheFolderOnDisk::CheckCatalogue(const catalogue::Catalogue& catalogue) {
@@ -246,6 +265,7 @@ absl::Status CacheFolderOnDisk::Complete(const scr::Descriptor& descriptor) {
 }
 
 absl::Status CacheFolderOnDisk::Remove(DatasetId id) {
+  CAIRN_RETURN_IF_ERROR(CheckNotScrs(id));
   {
     const absl::MutexLock lock(&mutex_);
     open_.erase(id);
@@ -255,7 +275,7 @@ absl::Status CacheFolderOnDisk::Remove(DatasetId id) {
 }
 
 absl::Status CacheFolderOnDisk::Retire(DatasetId id) {
-  if (!index_.Contains(id)) return NotFound("{}: no dataset {}", path_, id);
+  if (!index_.ContainsOwn(id)) return NotFound("{}: no dataset {}", path_, id);
   return GiveUp(id);
 }
 
@@ -288,14 +308,15 @@ absl::Status CacheFolderOnDisk::SetAside(DatasetId id, const std::string& file, 
   return absl::IsNotFound(moved) ? absl::OkStatus() : moved;  // then that was the damage
 }
 
-absl::Status CacheFolderOnDisk::SetDatasetAside(DatasetId id) {
+absl::Status CacheFolderOnDisk::SetDatasetAside(DatasetId id, Why why) {
+  CAIRN_RETURN_IF_ERROR(CheckNotScrs(id));
   {
     const absl::MutexLock lock(&mutex_);
     open_.erase(id);
   }
   // First the folder: an entry without one is harmless, a folder without entry would be removed.
-  const absl::Status moved =
-      MoveAside(disk_, DatasetPath(id), fmt::format("{}/{}{}", path_, kDamagedStem, id)).status();
+  const std::string_view stem = why == Why::kDamaged ? kDamagedStem : kTakenStem;
+  const absl::Status moved = MoveAside(disk_, DatasetPath(id), fmt::format("{}/{}{}", path_, stem, id)).status();
   if (!moved.ok() && !absl::IsNotFound(moved)) return moved;
   return index_.Apply([id](kvtree::Tree& tree) { scr::EraseCacheEntry(id, tree); });
 }

@@ -19,6 +19,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -33,6 +34,7 @@
 #include "storage/io/disk.h"
 #include "storage/place/cache/dataset_store.h"
 #include "storage/place/cache/run_folder.h"
+#include "storage/place/cache/scr_datasets.h"
 #include "storage/place/run_identity.h"
 
 namespace cairn {
@@ -45,6 +47,7 @@ struct CachedDataset {
 struct CacheLoad {
   std::map<DatasetId, CachedDataset> whole;
   std::vector<DatasetId> removed;     // were never whole
+  std::vector<ScrCached> scrs;        // SCR's own, which it has written here
   std::vector<std::string> warnings;  // records damaged or set aside, for log and `cairn status`
   DatasetId highest_id = 0;           // of everything seen
 };
@@ -81,8 +84,11 @@ class CacheFolder : public DatasetStore {
   // catalogue is set aside (folder renamed to damaged.<id>.<n>), reported, and not whole. What else is damaged or
   // missing is made anew and reported: filemaps, redundancy records, ownership lists, encode states from the
   // catalogues; the index from the folders, with those that their own records show to be whole (the others go aside).
-  // What SCR itself wrote into the folder is left alone. Errors are the disk's, for the folder as a whole.
+  // What SCR itself wrote into the folder is left alone, and so it is by all calls below: under its number they answer
+  // kAlreadyExists. Errors are the disk's, for the folder as a whole.
   virtual absl::StatusOr<CacheLoad> Load() = 0;
+  // What SCR itself has written here by now. Only looks.
+  virtual absl::StatusOr<std::vector<ScrCached>> FindScrs() = 0;
 
   // Of DatasetStore: after an error of Begin nothing is left that the next Load would not remove. Complete: encode
   // states, then COMPLETE 1; OK: the dataset is at `local`. Remove takes away damaged files that SetAside kept, too.
@@ -100,9 +106,11 @@ class CacheFolder : public DatasetStore {
   // directory, or its path.
   virtual absl::Status SetAside(DatasetId id, const std::string& file, std::string_view why) = 0;
 
-  // The whole dataset goes aside, as Load would do it after SetAside: its folder to damaged.<id>.<n>, with all bytes;
-  // then its entry goes, and Begin may make the dataset anew. Not there: OK.
-  virtual absl::Status SetDatasetAside(DatasetId id) = 0;
+  // The whole dataset goes aside, as Load would do it after SetAside: its folder to damaged.<id>.<n>, or, if nothing is
+  // wrong with it but that its number is another's now, to taken.<id>.<n>, with all bytes; then its entry goes, and
+  // Begin may make the dataset anew. Not there: OK.
+  enum class Why : std::uint8_t { kDamaged, kNumberTaken };
+  virtual absl::Status SetDatasetAside(DatasetId id, Why why = Why::kDamaged) = 0;
 
   // flush.cairn: opaque progress of this node's flushes (datasets that are on the prefix), replaced atomically.
   virtual absl::Status StoreFlushRecord(const kvtree::Tree& record) = 0;

@@ -116,9 +116,10 @@ absl::Status CacheIndex::Apply(const Change& change) {
   return status;
 }
 
-bool CacheIndex::Contains(DatasetId id) const {
+bool CacheIndex::ContainsOwn(DatasetId id) const {
   const absl::MutexLock lock(&mutex_);
-  return tree_.FindPath({"DSET", std::to_string(id)}) != nullptr;
+  const kvtree::Tree* entry = tree_.FindPath({"DSET", std::to_string(id)});
+  return entry != nullptr && !IsForeign(*entry);
 }
 
 std::map<DatasetId, scr::CacheEntry> CacheIndex::Entries() const {

@@ -49,7 +49,7 @@ class CacheIndex {
   // change. What changes nothing is not written. Entries of SCR's are kept as they are in the file then.
   absl::Status Apply(const Change& change);
 
-  bool Contains(DatasetId id) const;
+  bool ContainsOwn(DatasetId id) const;  // not SCR's
   std::map<DatasetId, scr::CacheEntry> Entries() const;
 
  private:

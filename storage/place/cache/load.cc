@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::size_t kRepairsNamed = 8;  // of a dataset
 
-// The id in damaged.<id>.<n>.
-std::optional<DatasetId> DamagedId(std::string_view name) {
-  return NumberAfter(name.substr(0, name.rfind('.')), kDamagedStem);
+// The id in <stem><id>.<n>.
+std::optional<DatasetId> AsideId(std::string_view name, std::string_view stem) {
+  return NumberAfter(name.substr(0, name.rfind('.')), stem);
 }
 
 class Loader {
@@ -36,6 +36,7 @@ class Loader {
     }
     CAIRN_RETURN_IF_ERROR(ForgetEntries());
     RemoveFolders();
+    CAIRN_ASSIGN_OR_RETURN(load_.scrs, FindScrDatasets(disk_, path_, index_.Entries()));
     return std::move(load_);
   }
 
@@ -71,10 +72,15 @@ absl::Status Loader::LookAround() {
     if (const auto id = DatasetOfRecords(name)) {
       folders_.insert(*id);
       See(*id);
-    } else if (const auto damaged = DamagedId(name)) {
+    } else if (const auto damaged = AsideId(name, kDamagedStem)) {
       See(*damaged);
       Warn(fmt::format("{}/{}: a damaged copy of dataset {} is kept here until it is removed by hand", path_, name,
                        *damaged));
+    } else if (const auto taken = AsideId(name, kTakenStem)) {
+      See(*taken);
+      Warn(
+          fmt::format("{}/{}: a dataset whose number, {}, another one has now is kept here until it is removed by hand",
+                      path_, name, *taken));
     }
   }
   RemoveWorkFiles(path_);

@@ -19,6 +19,8 @@ namespace cairn {
 std::string DatasetFolderName(DatasetId id);  // scr.dataset.<id>
 // Folders of datasets that were set aside: damaged.<id>.<n>.
 inline constexpr std::string_view kDamagedStem = "damaged.";
+// Of whole ones whose number another dataset has now: taken.<id>.<n>.
+inline constexpr std::string_view kTakenStem = "taken.";
 
 // As CacheFolder::Load, of the folder `path`, whose index `index` is.
 absl::StatusOr<CacheLoad> LoadCache(Disk& disk, const std::string& path, const std::string& prefix,

@@ -43,6 +43,7 @@ class Surveyor {
     for (const std::string& name : names) {
       const auto id = DatasetOfRecords(name);
       if (name.starts_with(kDamagedStem)) Note(fmt::format("{}/{}: was set aside as damaged", path_, name));
+      if (name.starts_with(kTakenStem)) Note(fmt::format("{}/{}: its number is another's now", path_, name));
       if (!id) continue;
       if (const absl::Status looked = Look(*id); !looked.ok()) {
         Note(fmt::format("{}/{}: {}", path_, name, MessageOf(looked)));

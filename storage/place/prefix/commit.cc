@@ -21,6 +21,7 @@ namespace {
 // SCR leaves the access to its files to the umask (SCR specification, section 2).
 constexpr std::uint32_t kFileMode = 0666;
 constexpr std::uint32_t kFolderMode = 0777;
+constexpr char kTakenPayload[] = "cairn/taken-by-scr";
 
 std::string CataloguePath(const std::string& prefix, DatasetId id, Rank rank) {
   return prefix + "/" + CataloguePrefixName(id, rank);
@@ -92,6 +93,12 @@ std::vector<std::vector<std::string>> FileLists(DatasetId id, const std::vector<
   return files;
 }
 
+absl::Status Taken(DatasetId id, const std::string& name) {
+  absl::Status status = Aborted("SCR has given out the number of dataset {} to a dataset of its own, {}", id, name);
+  status.SetPayload(kTakenPayload, absl::Cord(name));
+  return status;
+}
+
 // It was committed before, and all its files are whole again: if a restart has failed on it, the next one need not.
 // What was taken out of the index stays out.
 absl::Status Repaired(SharedRecords& records, const CommitRecord& commit) {
@@ -150,8 +157,21 @@ absl::Status StoreCatalogue(Disk& disk, const std::string& prefix, const catalog
 
 absl::Status CheckNotScrs(DatasetId id, const kvtree::Tree& index) {
   CAIRN_ASSIGN_OR_RETURN(const auto entry, index_rules::EntryOf(id, index));
-  if (!entry || entry->descriptor.launch) return absl::OkStatus();
-  return Aborted("SCR has given out the number of dataset {} to a dataset of its own, {}", id, entry->descriptor.name);
+  return !entry || entry->descriptor.launch ? absl::OkStatus() : Taken(id, entry->descriptor.name);
+}
+
+absl::Status CheckNumber(SharedRecords& records, DatasetId id, const kvtree::Tree& index) {
+  if (index.FindPath({"DSET", fmt::format("{}", id)}) != nullptr) return CheckNotScrs(id, index);
+  if (IsMerged(id, index)) return absl::OkStatus();
+  const auto summary = records.ReadScrSummary(id);
+  if (absl::IsUnavailable(summary.status())) return summary.status();
+  return summary.ok() ? Taken(id, summary->name) : absl::OkStatus();
+}
+
+std::optional<std::string> TakenByScr(const absl::Status& status) {
+  const auto name = status.GetPayload(kTakenPayload);
+  if (!name) return std::nullopt;
+  return std::string(*name);
 }
 
 absl::Status CheckMayCommit(SharedRecords& records, DatasetId id) {
@@ -162,7 +182,7 @@ absl::Status CheckMayCommit(SharedRecords& records, DatasetId id) {
   const auto index = records.ReadIndex();
   if (absl::IsDataLoss(index.status())) return absl::OkStatus();  // whoever changes it moves it aside
   if (!index.ok()) return index.status();
-  return CheckNotScrs(id, *index);
+  return CheckNumber(records, id, *index);
 }
 
 absl::StatusOr<MadeCommit> MakeCommit(Disk& disk, const std::string& prefix, SharedRecords& records,

@@ -6,6 +6,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,11 +22,14 @@ namespace cairn {
 absl::Status StoreCatalogue(Disk& disk, const std::string& prefix, const catalogue::Catalogue& catalogue);
 
 // Whether dataset `id` may still be committed, by what the records say; asked before anything gives way to it.
-//   kAborted  never: it was removed, or SCR has given out its id again
+//   kAborted  never: it was removed, or SCR has given out its id again (TakenByScr)
 //   others    not as long as commit.cairn is damaged or of an unknown version
 absl::Status CheckMayCommit(SharedRecords& records, DatasetId id);
-// The last of these, by the index alone.
+// The last of these, by the index alone; and also by what SCR has left of a dataset that was dropped from the index.
 absl::Status CheckNotScrs(DatasetId id, const kvtree::Tree& index);
+absl::Status CheckNumber(SharedRecords& records, DatasetId id, const kvtree::Tree& index);
+// If that is what the status says: the name of SCR's dataset.
+std::optional<std::string> TakenByScr(const absl::Status& status);
 
 // SCR's lists in the folder of the dataset's records: parts before the root, the root before the summary, so that
 // nothing names what is not there yet. `files`: paths below the prefix, by rank.

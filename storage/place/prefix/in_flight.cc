@@ -81,13 +81,17 @@ absl::StatusOr<std::vector<DatasetId>> ReplacedOfScr(Disk& disk, SharedRecords& 
                                                      ScrNames& scr_names, DatasetId by,
                                                      const std::set<std::string>& names) {
   std::vector<DatasetId> replaced;
+  const auto own = view.index.datasets.find(by);  // from the start of its flush
   for (const auto& [id, entry] : view.index.datasets) {
     if (entry.descriptor.launch || !entry.complete) continue;
     const kvtree::Tree* as_read = view.tree.FindPath({"DSET", fmt::format("{}", id)});
     if (as_read == nullptr) continue;
     CAIRN_ASSIGN_OR_RETURN(const bool has, scr_names.HasOneOf(disk, records, id, *as_read, names));
     if (!has) continue;
-    if (id >= by && entry.failed.empty()) {  // SCR may have given out the same number
+    // SCR may have given out the same number, or an older one again.
+    const bool newer = id >= by || (own != view.index.datasets.end() &&
+                                    index_rules::IsNewer(entry.descriptor, own->second.descriptor));
+    if (newer && entry.failed.empty()) {
       return Aborted("dataset {} of SCR's, which is newer, has put files under names of dataset {}", id, by);
     }
     replaced.push_back(id);
@@ -130,7 +134,7 @@ absl::Status BeginInIndex(SharedRecords& records, const scr::Descriptor& descrip
     scr::IndexEntry entry;
     committed = false;
     if (!index.empty()) {
-      CAIRN_RETURN_IF_ERROR(CheckNotScrs(id, index));
+      CAIRN_RETURN_IF_ERROR(CheckNumber(records, id, index));
       // Perhaps its entry was taken out since: then it stays out.
       committed = IsMerged(id, index);
       if (committed) return absl::OkStatus();

@@ -20,8 +20,9 @@ std::optional<DatasetId> NumberOf(std::string_view name) {
 
 // By commit.cairn or summary.scr; empty: neither can be read.
 std::string NameInRecords(SharedRecords& records, DatasetId id) {
-  if (const auto commit = records.ReadCommit(id); commit.ok()) return commit->descriptor.name;
+  // SCR may have given out the number again.
   if (const auto summary = records.ReadScrSummary(id); summary.ok()) return summary->name;
+  if (const auto commit = records.ReadCommit(id); commit.ok()) return commit->descriptor.name;
   return {};
 }
 

@@ -341,7 +341,9 @@ absl::StatusOr<DatasetId> AddToIndex(Disk& disk, const std::string& prefix, std:
   SharedRecords records(disk, prefix, index_access::RunOf(disk, prefix));
   CAIRN_RETURN_IF_ERROR(records.Mend());
   CAIRN_ASSIGN_OR_RETURN(const DatasetId id, index_access::FindRecords(records, name));
-  const auto commit = records.ReadCommit(id);
+  auto commit = records.ReadCommit(id);
+  // What SCR has written since under that number is there, and Cairn's lists are not.
+  if (commit.ok() && records.ReadScrSummary(id).ok()) commit = NotFound("dataset {} is SCR's", id);
   if (commit.ok()) {
     CAIRN_ASSIGN_OR_RETURN(const bool counts, records.Counts(*commit));
     if (!counts) CAIRN_RETURN_IF_ERROR(CommitAgain(disk, records, *commit));

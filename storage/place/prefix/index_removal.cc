@@ -110,9 +110,10 @@ absl::Status RemoveFromIndex(Disk& disk, const std::string& prefix, std::string_
     id = *dropped;
   }
   const auto entry = index.datasets.find(*id);
+  const auto summary = records.ReadScrSummary(*id);  // SCR may have given out the number of a committed one again
   const bool by_cairn = entry != index.datasets.end()
                             ? entry->second.descriptor.launch.has_value()
-                            : records.ReadCommit(*id).ok() || absl::IsNotFound(records.ReadScrSummary(*id).status());
+                            : !summary.ok() && (records.ReadCommit(*id).ok() || absl::IsNotFound(summary.status()));
   CAIRN_RETURN_IF_ERROR(by_cairn ? RemoveOwnDataset(disk, prefix, records, *id, index)
                                  : RemoveScrDataset(disk, prefix, records, *id, index));
   return records.ChangeFlush([&](kvtree::Tree& flush) {

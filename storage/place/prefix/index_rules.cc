@@ -46,16 +46,18 @@ bool HasNewer(const scr::Descriptor& descriptor, const kvtree::Tree& index) {
          });
 }
 
-bool IsAdopted(const scr::Descriptor& descriptor) {
-  return descriptor.launch == LaunchId{0};
-}
-
 }  // namespace
 
+Age AgeOf(const scr::Descriptor& descriptor) {
+  Age age{.maker = Age::Maker::kScr, .launch = 0, .created_us = descriptor.created_us, .id = descriptor.id};
+  if (!descriptor.launch) return age;
+  age.maker = *descriptor.launch == 0 ? Age::Maker::kAdopted : Age::Maker::kLaunch;
+  age.launch = *descriptor.launch;
+  return age;
+}
+
 bool IsNewer(const scr::Descriptor& a, const scr::Descriptor& b) {
-  if (IsAdopted(a) != IsAdopted(b) && a.created_us != b.created_us) return a.created_us > b.created_us;
-  if (a.launch && b.launch && a.launch != b.launch && !IsAdopted(a) && !IsAdopted(b)) return a.launch > b.launch;
-  return a.id > b.id;
+  return cairn::IsNewer(AgeOf(a), AgeOf(b));
 }
 
 bool IsRestartable(const scr::IndexEntry& entry) {

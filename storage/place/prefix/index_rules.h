@@ -16,11 +16,12 @@
 #include "storage/base/ids.h"
 #include "storage/format/kvtree/tree.h"
 #include "storage/format/scr/records.h"
+#include "storage/place/age.h"
 
 namespace cairn::index_rules {
 
-// Of two checkpoints: by the launch that made them, then by their ids. What was adopted from another system (launch 0)
-// is as old as it was made there, SCR's own go by their ids.
+Age AgeOf(const scr::Descriptor& descriptor);
+// Of two checkpoints, as storage/place/age.h has it.
 bool IsNewer(const scr::Descriptor& a, const scr::Descriptor& b);
 
 // A checkpoint that a restart may choose.

@@ -33,6 +33,13 @@ constexpr std::size_t kScrLookedAtMax = 16;
 // Beside FAILED, with the same time: it was Cairn that marked it, for the bytes on the prefix alone.
 constexpr std::string_view kDamagedKey = "CAIRN_DAMAGED";
 
+// Marked FAILED by SCR, for all copies that there are.
+bool IsRefused(const scr::IndexEntry& entry, const kvtree::Tree& index) {
+  if (entry.failed.empty()) return false;
+  const kvtree::Tree* marks = index.FindPath({"DSET", std::to_string(entry.descriptor.id)});
+  return marks == nullptr || marks->Get(kDamagedKey).value_or("") != entry.failed;
+}
+
 absl::Status RequireAbsolute(const std::string& path) {
   if (!path.starts_with('/')) return InvalidArgument("prefix \"{}\" is not absolute", path);
   return absl::OkStatus();
@@ -101,6 +108,7 @@ class PrefixOnDisk final : public Prefix {
   }
   absl::StatusOr<PrefixContents> Contents() override;
   absl::StatusOr<std::vector<catalogue::Catalogue>> Catalogues(DatasetId id) override;
+  absl::StatusOr<bool> WasTakenOut(const scr::Descriptor& scrs) override;
 
   std::string FilePath(const std::string& prefix_name) const override { return path_ + "/" + prefix_name; }
   std::string CataloguePath(DatasetId id, Rank rank) const override { return FilePath(CataloguePrefixName(id, rank)); }
@@ -112,7 +120,8 @@ class PrefixOnDisk final : public Prefix {
   }
   absl::Status BeginFlush(const scr::Descriptor& descriptor) override {
     CAIRN_RETURN_IF_ERROR(RequireOwn());
-    return Annotate(BeginInIndex(records_, descriptor), path_);
+    const absl::Status begun = BeginInIndex(records_, descriptor);
+    return TakenByScr(begun) ? begun : Annotate(begun, path_);
   }
   absl::StatusOr<std::map<DatasetId, std::vector<catalogue::Catalogue>>> Withdraw(DatasetId by,
                                                                                   const std::set<std::string>& names,
@@ -290,11 +299,9 @@ absl::StatusOr<PrefixContents> PrefixOnDisk::Contents() {
   contents.bound_set_us = bound.set_us;
   CAIRN_RETURN_IF_ERROR(AddScrDatasets(view, contents));
   for (const auto& [id, entry] : view.index.datasets) {
-    if (!entry.failed.empty()) {
-      contents.failed.insert(id);
-      const kvtree::Tree* marks = view.tree.FindPath({"DSET", std::to_string(id)});
-      if (marks == nullptr || marks->Get(kDamagedKey).value_or("") != entry.failed) contents.refused.insert(id);
-    }
+    if (!entry.descriptor.launch) contents.scrs[id] = entry;
+    if (!entry.failed.empty()) contents.failed.insert(id);
+    if (IsRefused(entry, view.tree)) contents.refused.insert(id);
     const auto commit = view.commits.find(id);
     if (!entry.complete || !entry.failed.empty() || !entry.descriptor.launch || commit == view.commits.end()) continue;
     contents.datasets[id] = {.descriptor = commit->second.descriptor, .current = false, .by_cairn = true};
@@ -320,6 +327,21 @@ absl::StatusOr<PrefixContents> PrefixOnDisk::Contents() {
     if (const auto at = contents.datasets.find(*current); at != contents.datasets.end()) at->second.current = true;
   }
   return contents;
+}
+
+absl::StatusOr<bool> PrefixOnDisk::WasTakenOut(const scr::Descriptor& scrs) {
+  const auto index = records_.ReadIndex();
+  if (absl::IsDataLoss(index.status())) return false;
+  if (!index.ok()) return index.status();
+  if (!index->empty()) {
+    CAIRN_ASSIGN_OR_RETURN(const auto entry, index_rules::EntryOf(scrs.id, *index));
+    const bool same = entry && !entry->descriptor.launch && entry->descriptor.created_us == scrs.created_us;
+    if (entry) return same && IsRefused(*entry, *index);
+  }
+  // The entry goes before the records do. (While SCR flushes it there is an entry, which says that it is not complete.)
+  const auto summary = records_.ReadScrSummary(scrs.id);
+  if (summary.ok()) return summary->created_us == scrs.created_us;
+  return absl::IsUnavailable(summary.status()) ? absl::StatusOr<bool>(summary.status()) : false;
 }
 
 // The index tells whose it is: SCR gives ids out again, also such as Cairn had (SCR specification, section 8).

@@ -66,6 +66,8 @@ struct PrefixContents {
   std::set<DatasetId> failed;            // marked FAILED
   std::set<DatasetId> refused;           // of those, by SCR: the application could not use it, whichever copy it is
   std::map<DatasetId, std::string> bad;  // SCR's own, complete by the index, that are not whole: why
+  // All of SCR's own that the index has, whatever has become of them: their numbers are theirs.
+  std::map<DatasetId, scr::IndexEntry> scrs;
 };
 
 class Prefix {
@@ -129,6 +131,10 @@ class Prefix {
   //   kNotFound  no such dataset; kDataLoss  damaged, or a file is missing: the message names it
   virtual absl::StatusOr<std::vector<catalogue::Catalogue>> Catalogues(DatasetId id) = 0;
 
+  // SCR's own dataset of this descriptor, which lies in a cache: has it been here, whole, and did someone take it out
+  // of the index since, or an application under SCR refuse it? Told by its number and the time when it was made.
+  virtual absl::StatusOr<bool> WasTakenOut(const scr::Descriptor& scrs) = 0;
+
   // Absolute path of a rank's file in the prefix (`prefix_name` of its catalogue entry).
   virtual std::string FilePath(const std::string& prefix_name) const = 0;
   virtual std::string CataloguePath(DatasetId id, Rank rank) const = 0;  // ckpt.<id>/rank_<r>.cat
@@ -138,7 +144,7 @@ class Prefix {
 
   // A flush begins: SCR's index gets an entry with COMPLETE 0, which nothing restores. There already: OK.
   //   kAlreadyExists  the dataset is committed
-  //   kAborted        it cannot be committed any more: it was removed, or SCR has given out its id again
+  //   kAborted        it cannot be committed any more: it was removed, or SCR has given out its id again (TakenByScr)
   virtual absl::Status BeginFlush(const scr::Descriptor& descriptor) = 0;
   // Files of these names are about to be replaced by those of dataset `by`: every committed dataset of the
   // application's files that has one of them is taken out, durably, before. Its own files stay; Remove takes them.
