@@ -144,7 +144,8 @@ CAIRN_API int cairn_wait(cairn_session* session, uint64_t dataset, int32_t level
  *   CAIRN_DIRTY      nothing to restart from, and part of a restore that did not succeed may be in the memory of some
  *                    rank, this one or another: initialise and protect all variables anew, and start from the
  *                    beginning
- *   CAIRN_FAILED_PRECONDITION  what is protected differs from what is stored, or is missing there
+ *   CAIRN_FAILED_PRECONDITION  what is protected differs from what is stored, or is missing there; or SCR has left a
+ *                    newer checkpoint in this node's cache: cairn_error says how to take it, or pass it over
  *
  * A session is dirty from when a cairn_resume or cairn_restore that did not succeed, or a cairn_read that failed, may
  * have written to its protected memory, whatever ended it, also the death of the daemon. It is clean again when a later
@@ -154,8 +155,8 @@ CAIRN_API int cairn_wait(cairn_session* session, uint64_t dataset, int32_t level
  * daemon a rank may be told CAIRN_NOT_FOUND before the dirty one has come back: its own memory is untouched.) */
 CAIRN_API int cairn_resume(cairn_session* session, uint64_t* step);
 
-/* The newest restorable checkpoint: the same for all ranks of the launch. CAIRN_NOT_FOUND, CAIRN_DIRTY: see
- * cairn_resume. */
+/* The newest restorable checkpoint: the same for all ranks of the launch. CAIRN_NOT_FOUND, CAIRN_DIRTY,
+ * CAIRN_FAILED_PRECONDITION: see cairn_resume. */
 CAIRN_API int cairn_latest(cairn_session* session, uint64_t* dataset, uint64_t* step);
 
 enum cairn_kind { CAIRN_KIND_PLAIN = 0, CAIRN_KIND_VALUE = 1, CAIRN_KIND_ARRAY = 2 };

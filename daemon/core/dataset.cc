@@ -13,6 +13,15 @@ std::string_view NameOf(Standing standing) {
   return kNames[static_cast<std::size_t>(standing)];
 }
 
+Age AgeOf(const Dataset& dataset) {
+  using Maker = Age::Maker;
+  const Maker none = dataset.foreign ? Maker::kScr : Maker::kAdopted;
+  return {.maker = dataset.launch != 0 ? Maker::kLaunch : none,
+          .launch = dataset.launch,
+          .created_us = dataset.created_us,
+          .id = dataset.id};
+}
+
 std::uint64_t FileBytes(const catalogue::Catalogue& catalogue) {
   std::uint64_t bytes = 0;
   for (const catalogue::FileEntry& file : catalogue.file()) bytes += file.bytes();

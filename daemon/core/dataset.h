@@ -12,6 +12,7 @@
 #include "daemon/core/variables.h"
 #include "proto/catalogue.pb.h"
 #include "storage/base/ids.h"
+#include "storage/place/age.h"
 
 namespace cairn {
 
@@ -92,6 +93,7 @@ struct Dataset {
   bool pinned = false;        // by the user
   bool asked = false;         // someone waits for `prefix`, or asked for the flush by name
   std::string why_damaged;    // if it is known
+  std::string taken_by;       // the name of the dataset to which its id was given; empty: not, or not known
   std::uint32_t readers = 0;  // restores under way
   Agreement agreement;
 
@@ -118,6 +120,8 @@ struct Dataset {
   bool superseding() const { return kind.checkpoint && !outdated && !dropped() && !of_no_line(); }
 };
 using DatasetPtr = std::shared_ptr<const Dataset>;
+
+Age AgeOf(const Dataset& dataset);
 
 std::uint64_t FileBytes(const catalogue::Catalogue& catalogue);  // of all its files
 

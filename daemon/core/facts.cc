@@ -28,10 +28,10 @@ std::vector<DatasetFacts> FactsOf(const Ledger& ledger, const Config::Flush& flu
   std::vector<DatasetFacts> facts;
   // Another daemon's launch is the newest: a checkpoint that went to the prefix now would be fenced there.
   const bool shut_out = newest != nullptr && !newest->ours;
-  for (const auto& [line, dataset] : ledger.ByAge()) {
+  for (const DatasetPtr& dataset : ledger.ByAge()) {
     const DatasetId id = dataset->id;
     facts.push_back({.id = id,
-                     .line = line,
+                     .line = facts.size() + 1,
                      .step = dataset->step,
                      .ordinal = dataset->ordinal,
                      .checkpoint = dataset->superseding(),

@@ -11,6 +11,7 @@
 #include "daemon/policy/policy.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
+#include "storage/place/prefix/commit.h"
 
 namespace cairn {
 
@@ -255,7 +256,11 @@ void Flusher::TakeFindings(Job& job, const StepResult& result) {
 void Flusher::Failed(const JobPtr& job, const FlushOutcome& outcome) {
   const DatasetPtr dataset = job->dataset;
   const absl::Status& status = outcome.status;
-  if (outcome.too_late) return GiveUp(job, std::string(MessageOf(status)));
+  if (outcome.too_late) {
+    const std::optional<std::string> scrs = TakenByScr(status);
+    if (scrs) given_.ledger.IdTaken(*dataset, /*history=*/false, *scrs);
+    return GiveUp(job, std::string(MessageOf(status)));
+  }
   if (outcome.fenced) return WasFenced(job, outcome);
   if (absl::IsDataLoss(status) && !outcome.damaged_file.empty()) {
     // The cached copy is damaged: another try would read the same bytes.

@@ -10,16 +10,10 @@ namespace {
 
 constexpr std::size_t kDescribedAtOpen = 8;
 
-// Whether the prefix has another dataset under the id of one that is known. A launch gives out an id once; what no
-// launch has made tells by its time.
-bool IsAnother(const Dataset& known, const CommittedDataset& found) {
-  const LaunchId launch = found.descriptor.launch.value_or(0);
-  if (!known.mark.empty() && !found.descriptor.mark.empty() && known.mark != found.descriptor.mark) return true;
-  return known.launch != launch || (launch == 0 && known.created_us != found.descriptor.created_us);
-}
-
-bool IsCopyOfScrs(const Dataset& dataset) {
-  return dataset.launch == 0 && !dataset.name.empty();
+scr::IndexEntry EntryOf(const scr::Descriptor& descriptor) {
+  scr::IndexEntry entry;
+  entry.descriptor = descriptor;
+  return entry;
 }
 
 Dataset DatasetOf(DatasetId id, const scr::Descriptor& descriptor) {
@@ -63,10 +57,16 @@ absl::StatusOr<CacheContents> LookAtCache(CacheFolder& cache) {
   return contents;
 }
 
-absl::StatusOr<PrefixLook> LookAtPrefix(Prefix& prefix, const std::set<DatasetId>& known,
+absl::StatusOr<PrefixLook> LookAtPrefix(Prefix& prefix, CacheFolder& folder, const std::set<DatasetId>& known,
                                         const std::vector<CachedOrigin>& cached) {
   PrefixLook look;
   CAIRN_ASSIGN_OR_RETURN(look.found, prefix.Contents());
+  CAIRN_ASSIGN_OR_RETURN(std::vector<ScrCached> scrs, folder.FindScrs());
+  for (ScrCached& one : scrs) {
+    CAIRN_ASSIGN_OR_RETURN(const bool taken_out, prefix.WasTakenOut(one.descriptor));
+    one.whole = one.whole && !taken_out;
+    look.scrs.push_back(std::move(one));
+  }
   for (const CachedOrigin& origin : cached) {
     using Origin = Prefix::Origin;
     if (origin.mark.empty()) {
@@ -97,6 +97,7 @@ absl::StatusOr<PrefixLook> LookAtPrefix(Prefix& prefix, const std::set<DatasetId
 void Inventory::AdoptCache(CacheContents contents) {
   for (const std::string& warning : contents.load.warnings) context_.Warn(warning);
   given_.ids.Seen(contents.load.highest_id);
+  TakeScrs(std::move(contents.load.scrs));
   for (auto& [id, cached] : contents.load.whole) {
     const auto note = contents.notes.find(id);
     const bool foreign = note != contents.notes.end() && note->second.foreign;
@@ -186,7 +187,7 @@ void Inventory::AdoptFenced(const PrefixLook& look) {
   for (const auto& [id, found] : look.found.fenced) {
     given_.ids.Seen(id);
     DatasetPtr dataset = given_.ledger.Get(id);
-    if (dataset && (IsAnother(*dataset, found) || flushing_(id))) continue;
+    if (dataset && (IsAnother(*dataset, found.descriptor) || flushing_(id))) continue;
     // Whole in the cache: whoever serves the newest launch commits it under that.
     if (dataset && dataset->in_cache() && !dataset->of_no_line()) {
       given_.ledger.NotOnPrefix(*dataset);
@@ -199,7 +200,7 @@ void Inventory::AdoptFenced(const PrefixLook& look) {
   }
   for (const auto& [id, found] : look.found.datasets) {
     const DatasetPtr dataset = given_.ledger.Get(id);
-    if (dataset && dataset->standing == Standing::kFenced && !IsAnother(*dataset, found)) {
+    if (dataset && dataset->standing == Standing::kFenced && !IsAnother(*dataset, found.descriptor)) {
       given_.ledger.CountsAgain(*dataset);
     }
   }
@@ -207,27 +208,33 @@ void Inventory::AdoptFenced(const PrefixLook& look) {
 
 void Inventory::AdoptPrefix(const PrefixLook& look) {
   prefix_adopted_ = true;
+  TakeNumbers(look.found);
   const std::map<DatasetId, DatasetPtr> known = given_.ledger.datasets();
   for (const auto& [id, dataset] : known) {
     // Removed there by someone else, unless this daemon has put it there after that was looked up.
     if (!look.found.datasets.contains(id) && !committed_here_.contains(id)) TakenOut(dataset, look.found);
   }
-  TakeRules(look.found);
+  TakeRules(look);
   AdoptOrigins(look);
   AdoptFenced(look);
   for (const auto& [id, found] : look.found.datasets) AdoptOne(id, look);
 }
 
-void Inventory::TakeRules(const PrefixContents& found) {
-  bound_ = found.bound;
-  bound_set_us_ = found.bound_set_us;
-  unusable_ = found.bad;
+void Inventory::TakeRules(const PrefixLook& look) {
+  bound_ = look.found.bound;
+  bound_set_us_ = look.found.bound_set_us;
+  unusable_ = look.found.bad;
+  TakeScrs(look.scrs);
 }
 
 void Inventory::AdoptSince(const PrefixLook& look, const std::set<DatasetId>& had) {
-  TakeRules(look.found);
+  const std::set<DatasetId> freed = TakeNumbers(look.found);
+  TakeRules(look);
   AdoptOrigins(look);
   AdoptFenced(look);
+  for (const DatasetId id : freed) {
+    if (look.found.datasets.contains(id)) AdoptOne(id, look);
+  }
   for (const DatasetId id : had) {
     const DatasetPtr dataset = given_.ledger.Get(id);
     if (!dataset || !dataset->in_prefix() || look.found.datasets.contains(id)) continue;
@@ -252,7 +259,7 @@ void Inventory::AdoptSince(const PrefixLook& look, const std::set<DatasetId>& ha
 bool Inventory::AdoptChange(DatasetId id, const PrefixLook& look, bool had) {
   const CommittedDataset& found = look.found.datasets.at(id);
   const DatasetPtr dataset = given_.ledger.Get(id);
-  if (dataset && IsAnother(*dataset, found)) {
+  if (dataset && IsAnother(*dataset, found.descriptor)) {
     AdoptOne(id, look);
     return false;
   }
@@ -276,6 +283,8 @@ void Inventory::TakenOut(const DatasetPtr& dataset, const PrefixContents& found)
   // What this daemon has removed itself was not there any more for it.
   const bool was_there = dataset->in_prefix();
   if (found.fenced.contains(id)) return;
+  const auto scrs = found.scrs.find(id);  // of another of that number its entry says nothing
+  if (scrs != found.scrs.end() && IsAnother(*dataset, scrs->second.descriptor)) return;
   const bool removed = was_there && found.removed.contains(id);
   // The daemon before this one withdrew it for a newer one's files, and did not live to note that.
   const bool gave_way = removed && dataset->standing == Standing::kDoubted;
@@ -302,29 +311,6 @@ void Inventory::TakenOut(const DatasetPtr& dataset, const PrefixContents& found)
                             .step = dataset->step});
 }
 
-// SCR has given out the id again that a dataset of Cairn's has (SCR specification, section 8). What is in the cache may
-// be the only copy: it stays as it is, and what the prefix has under this id is not known meanwhile. A copy of SCR's
-// own earlier dataset is history, and so is what the prefix had.
-void Inventory::IdTaken(const DatasetPtr& dataset, const PrefixContents& found) {
-  const DatasetId id = dataset->id;
-  const bool was_there = dataset->in_prefix();
-  const bool history = IsCopyOfScrs(*dataset) || (was_there && found.removed.contains(id));
-  if (!dataset->id_taken() && !history) {
-    context_.Warn(
-        fmt::format("run {}: dataset {} of the prefix is another one now, which SCR has written; the one in this cache "
-                    "(step {}) stays there and will not go to the prefix",
-                    given_.run_name, id, dataset->step));
-  }
-  given_.ledger.IdTaken(*dataset, history);
-  if (dataset->in_cache() && history && dataset->readers == 0 && !dataset->pinned) {
-    given_.cache.Evict(dataset, "its id is another's on the prefix");
-  } else if (!dataset->in_cache() && was_there && dataset->readers == 0) {
-    given_.ledger.Forget(
-        id, {.why = Gone::Why::kRemoved, .message = "its id is another's on the prefix", .step = dataset->step});
-  }
-  given_.record.Store();
-}
-
 void Inventory::AdoptOne(DatasetId id, const PrefixLook& look) {
   const CommittedDataset& found = look.found.datasets.at(id);
   // One of the newest without catalogues has been warned of. Those of SCR's own are made when they are asked for.
@@ -333,8 +319,8 @@ void Inventory::AdoptOne(DatasetId id, const PrefixLook& look) {
       look.catalogues.contains(id) || ((older || !found.by_cairn) && found.descriptor.ranks.value_or(0) > 0);
   given_.ids.Seen(id);
   if (const DatasetPtr dataset = given_.ledger.Get(id); dataset && !IsOfAnotherPrefix(dataset, found)) {
-    if (IsAnother(*dataset, found)) {
-      IdTaken(dataset, look.found);
+    if (IsAnother(*dataset, found.descriptor)) {
+      if (found.by_cairn) IdTaken(dataset, look.found, EntryOf(found.descriptor));
     } else if (usable) {
       given_.ledger.SeenOnPrefix(*dataset, found.by_cairn);
     } else {
@@ -349,12 +335,14 @@ void Inventory::AdoptOne(DatasetId id, const PrefixLook& look) {
 // The cache has a dataset of this number that is not of this prefix, and the prefix one of its own: the cache's goes
 // aside, with all its bytes.
 bool Inventory::IsOfAnotherPrefix(const DatasetPtr& dataset, const CommittedDataset& found) {
-  if (dataset->standing != Standing::kAnothers || !IsAnother(*dataset, found)) return false;
+  if (dataset->standing != Standing::kAnothers || !IsAnother(*dataset, found.descriptor)) return false;
   if (dataset->readers > 0 || dataset->in_prefix()) return false;
-  given_.folders.Change(dataset->id,
-                        [cache = &given_.cache.folder(), id = dataset->id] { return cache->SetDatasetAside(id); });
-  given_.ledger.Forget(dataset->id,
-                       {.why = Gone::Why::kRemoved, .message = "was another prefix's", .step = dataset->step});
+  if (dataset->in_cache()) {
+    given_.cache.PutAside(dataset, "it was another prefix's");
+  } else {
+    given_.ledger.Forget(dataset->id,
+                         {.why = Gone::Why::kRemoved, .message = "was another prefix's", .step = dataset->step});
+  }
   return true;
 }
 

@@ -38,12 +38,15 @@ struct CacheContents {
 };
 absl::StatusOr<CacheContents> LookAtCache(CacheFolder& cache);
 
-// What a prefix holds, with the catalogues of the newest of those that are not `known`. Blocks. Catalogues are read of
-// those that a restart may want; a long run has many more datasets, whose catalogues are read when they are asked for.
+// What a prefix holds, and SCR's own in the cache, with the catalogues of the newest of those that are not `known`.
+// Blocks. Catalogues are read of those that a restart may want; a long run has many more datasets, whose catalogues are
+// read when they are asked for.
 struct PrefixLook {
   PrefixContents found;
   std::map<DatasetId, std::vector<catalogue::Catalogue>> catalogues;
   std::map<DatasetId, Prefix::Origin> origins;  // of those in the cache
+  // What SCR has written into this node's cache. Not whole: also what was taken out of the prefix' index.
+  std::vector<ScrCached> scrs;
   std::vector<std::string> warnings;
 };
 // Which launch made a dataset of the cache, as it says itself.
@@ -53,7 +56,7 @@ struct CachedOrigin {
   std::string mark;     // empty: release 0.1.0 made it
   bool of_path = true;  // without a mark: the cache was this path's
 };
-absl::StatusOr<PrefixLook> LookAtPrefix(Prefix& prefix, const std::set<DatasetId>& known,
+absl::StatusOr<PrefixLook> LookAtPrefix(Prefix& prefix, CacheFolder& folder, const std::set<DatasetId>& known,
                                         const std::vector<CachedOrigin>& cached = {});
 
 class Inventory {
@@ -94,6 +97,10 @@ class Inventory {
   // This daemon has put it there, and knows so better than an older look.
   void CommittedHere(DatasetId id) { committed_here_.insert(id); }
 
+  // May the launch restart from `chosen` (null: nothing)? kFailedPrecondition: SCR has written a newer checkpoint,
+  // which no restore of Cairn's gives: the message names it, and what is to be done.
+  absl::Status CheckNewest(const Launch& launch, const DatasetPtr& chosen) const;
+
   // --- What a new launch may choose (Launch::bound) ---
   DatasetId bound() const { return bound_; }
   std::int64_t bound_set_us() const { return bound_set_us_; }
@@ -111,7 +118,10 @@ class Inventory {
 
  private:
   void AdoptCached(DatasetId id, CachedDataset cached, bool foreign);
-  void TakeRules(const PrefixContents& found);
+  static bool IsAnother(const Dataset& known, const scr::Descriptor& found);
+  void TakeRules(const PrefixLook& look);
+  void TakeScrs(std::vector<ScrCached> scrs);
+  std::set<DatasetId> TakeNumbers(const PrefixContents& found);
   void AdoptOne(DatasetId id, const PrefixLook& look);
   DatasetPtr AdoptNew(DatasetId id, const CommittedDataset& found, const std::vector<catalogue::Catalogue>* catalogues);
   bool AdoptChange(DatasetId id, const PrefixLook& look, bool had);
@@ -119,7 +129,7 @@ class Inventory {
   void AdoptFenced(const PrefixLook& look);
   bool IsOfAnotherPrefix(const DatasetPtr& dataset, const CommittedDataset& found);
   void TakenOut(const DatasetPtr& dataset, const PrefixContents& found);
-  void IdTaken(const DatasetPtr& dataset, const PrefixContents& found);
+  void IdTaken(const DatasetPtr& dataset, const PrefixContents& found, const scr::IndexEntry& by);
   void Mark(
       DatasetId id, absl::Status (Prefix::*mark)(DatasetId), std::function<void()> then = [] {});
 
@@ -131,6 +141,8 @@ class Inventory {
   DatasetId bound_ = 0;
   std::int64_t bound_set_us_ = 0;
   std::map<DatasetId, std::string> unusable_;  // SCR's own there that are not whole: why
+  std::vector<ScrCached> scrs_;                // SCR's own in this cache, by number
+  std::vector<scr::Descriptor> in_use_;        // SCR's own there, whose number is still in use here
   std::set<DatasetId> taken_out_;              // of the prefix' index, by someone else
   std::set<DatasetId> committed_here_;
   std::set<DatasetId> marking_failed_;

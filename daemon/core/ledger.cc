@@ -1,6 +1,8 @@
 #include "daemon/core/ledger.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "storage/base/check.h"
 #include "storage/base/status.h"
@@ -8,24 +10,65 @@
 namespace cairn {
 namespace {
 
-// By launch and id, but for what was brought in from another system (launch 0), which is as old as it was made there.
-bool IsNewer(const Dataset& a, const Dataset& b) {
-  const bool adopted = a.launch == 0 && !a.foreign, other_adopted = b.launch == 0 && !b.foreign;
-  if (adopted != other_adopted && a.created_us != b.created_us) return a.created_us > b.created_us;
-  if (a.launch != b.launch && a.launch != 0 && b.launch != 0) return a.launch > b.launch;
-  return a.id > b.id;
+bool IsScrs(const Dataset& dataset) {
+  return dataset.launch == 0 && dataset.foreign;
 }
 
 // How many are older than dataset `below`; 0: all are asked for. One that is not there any more was as old as its id.
-std::size_t Before(const std::vector<Ledger::Aged>& all, DatasetId below) {
+std::size_t Before(const std::vector<DatasetPtr>& all, DatasetId below) {
   if (below == 0) return all.size();
   const auto known =
-      std::find_if(all.begin(), all.end(), [below](const auto& aged) { return aged.dataset->id == below; });
+      std::find_if(all.begin(), all.end(), [below](const auto& dataset) { return dataset->id == below; });
   if (known != all.end()) return static_cast<std::size_t>(known - all.begin());
   std::size_t count = all.size();
-  while (count > 0 && all[count - 1].dataset->id >= below) --count;
+  while (count > 0 && all[count - 1]->id >= below) --count;
   return count;
 }
+
+// What no launch has made stands where its id does.
+std::vector<DatasetPtr> ByLine(const std::map<DatasetId, DatasetPtr>& datasets) {
+  std::vector<std::pair<LaunchId, DatasetPtr>> lines;
+  lines.reserve(datasets.size());
+  LaunchId newest = 0;
+  for (const auto& [id, dataset] : datasets) {
+    if (IsScrs(*dataset)) continue;
+    newest = std::max(newest, dataset->launch);
+    lines.emplace_back(dataset->launch != 0 ? dataset->launch : newest, dataset);
+  }
+  const auto older = [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second->id < b.second->id;
+  };
+  if (!std::is_sorted(lines.begin(), lines.end(), older)) std::sort(lines.begin(), lines.end(), older);
+  std::vector<DatasetPtr> ordered;
+  ordered.reserve(lines.size());
+  for (auto& [line, dataset] : lines) ordered.push_back(std::move(dataset));
+  return ordered;
+}
+
+// How many of those in their order come before a dataset of SCR's: up to the last one than which it is newer.
+class Places {
+ public:
+  explicit Places(const std::vector<DatasetPtr>& ordered) : least_ids_(ordered.size()), least_times_(ordered.size()) {
+    DatasetId id = std::numeric_limits<DatasetId>::max();
+    std::int64_t time = std::numeric_limits<std::int64_t>::max();
+    for (std::size_t i = ordered.size(); i-- > 0;) {
+      least_ids_[i] = id = std::min(id, ordered[i]->id);
+      least_times_[i] = time = std::min(time, ordered[i]->created_us);
+    }
+  }
+  std::size_t Before(const Dataset& scrs) const {
+    return std::max(Below(least_ids_, scrs.id), Below(least_times_, scrs.created_us));
+  }
+
+ private:
+  template <typename T>
+  static std::size_t Below(const std::vector<T>& least, T limit) {
+    return static_cast<std::size_t>(std::lower_bound(least.begin(), least.end(), limit) - least.begin());
+  }
+
+  std::vector<DatasetId> least_ids_;  // of this one and all behind it
+  std::vector<std::int64_t> least_times_;
+};
 
 bool BegunByAll(const Dataset& dataset) {
   return std::none_of(dataset.parts.begin(), dataset.parts.end(),
@@ -367,39 +410,49 @@ DatasetId Ledger::BoundOf(const Launch& launch) const {
 
 DatasetPtr Ledger::NewestRestorableFor(const Launch& launch, DatasetId below) const {
   const DatasetId bound = BoundOf(launch);
-  const DatasetPtr last = Get(bound);
-  const std::vector<Aged> all = ByAge();
+  DatasetPtr last = Get(bound);
+  if (last && last->id_taken()) last = nullptr;  // the index means the other one of that number
+  const std::vector<DatasetPtr> all = ByAge();
   for (std::size_t i = Before(all, below); i-- > 0;) {
-    const DatasetPtr& dataset = all[i].dataset;
+    const DatasetPtr& dataset = all[i];
     const DatasetId id = dataset->id;
     if (!dataset->restorable() || launch.passed_over.contains(id)) continue;
-    if (id == bound) return dataset;  // it is meant, however old
+    if (dataset == last) return dataset;  // it is meant, however old
     if (!dataset->superseding()) continue;
     const bool later = launch.bound_set_us != 0 && dataset->created_us > launch.bound_set_us;
-    const bool beyond = !later && (last ? IsNewer(*dataset, *last) : id > bound);
+    const bool beyond = !later && (last ? IsNewer(AgeOf(*dataset), AgeOf(*last)) : id > bound);
     if (bound == 0 || !beyond || dataset->launch == launch.id) return dataset;
   }
   return nullptr;
 }
 
 DatasetPtr Ledger::NewestRestorable(DatasetId below) const {
-  const std::vector<Aged> all = ByAge();
+  const std::vector<DatasetPtr> all = ByAge();
   for (std::size_t i = Before(all, below); i-- > 0;) {
-    const DatasetPtr& dataset = all[i].dataset;
+    const DatasetPtr& dataset = all[i];
     if (dataset->restorable() && dataset->superseding()) return dataset;
   }
   return nullptr;
 }
 
-std::vector<Ledger::Aged> Ledger::ByAge() const {
-  std::vector<Aged> all;
-  all.reserve(datasets_.size());
-  LaunchId newest = 0;
+std::vector<DatasetPtr> Ledger::ByAge() const {
+  std::vector<DatasetPtr> ordered = ByLine(datasets_);
+  if (ordered.size() == datasets_.size()) return ordered;
+  std::vector<DatasetPtr> scrs;
   for (const auto& [id, dataset] : datasets_) {
-    newest = std::max(newest, dataset->launch);
-    all.push_back({.line = dataset->launch != 0 ? dataset->launch : newest, .dataset = dataset});
+    if (IsScrs(*dataset)) scrs.push_back(dataset);
   }
-  if (!std::is_sorted(all.begin(), all.end())) std::sort(all.begin(), all.end());
+  std::stable_sort(scrs.begin(), scrs.end(),
+                   [](const auto& a, const auto& b) { return a->created_us < b->created_us; });
+  const Places places(ordered);
+  std::vector<DatasetPtr> all;
+  all.reserve(datasets_.size());
+  std::size_t next = 0;
+  for (DatasetPtr& one : scrs) {
+    for (const std::size_t place = places.Before(*one); next < place; ++next) all.push_back(std::move(ordered[next]));
+    all.push_back(std::move(one));
+  }
+  for (; next < ordered.size(); ++next) all.push_back(std::move(ordered[next]));
   return all;
 }
 

@@ -234,7 +234,7 @@ class Ledger {
       const Dataset& dataset);               // it is to be removed: nobody asks any more, and it is not flushed again
   void CameTooLate(const Dataset& dataset);  // for its names on the prefix
   void TakenOut(const Dataset& dataset);
-  void IdTaken(const Dataset& dataset, bool history);
+  void IdTaken(const Dataset& dataset, bool history, const std::string& by = "");  // `by`: its name, if known
   void CameBack(const Dataset& dataset);
   void SetPinned(const Dataset& dataset, bool pinned);
   void Forget(DatasetId id, Gone gone);
@@ -256,15 +256,9 @@ class Ledger {
   // --- Questions ---
   DatasetPtr Get(DatasetId id) const;
   bool Has(const DatasetPtr& dataset) const { return Get(dataset->id) == dataset; }
-  // Oldest first: by the launch that made it, then by id. What no launch has made stands where its id does.
-  struct Aged {
-    LaunchId line = 0;  // its launch, or the newest one that had made a lower id
-    DatasetPtr dataset;
-    friend bool operator<(const Aged& a, const Aged& b) {
-      return a.line != b.line ? a.line < b.line : a.dataset->id < b.dataset->id;
-    }
-  };
-  std::vector<Aged> ByAge() const;
+  // Oldest first: by the launch that made it, then by id. What was adopted stands where its id does; SCR's own behind
+  // the last one than which it is newer (storage/place/age.h).
+  std::vector<DatasetPtr> ByAge() const;
   const Gone* FindGone(DatasetId id) const;
   const std::map<DatasetId, DatasetPtr>& datasets() const { return datasets_; }
   const std::map<DatasetId, Gone>& gone() const { return gone_; }

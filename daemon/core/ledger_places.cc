@@ -223,8 +223,10 @@ void Ledger::TakenOut(const Dataset& dataset) {
   Own(dataset).standing = dataset.id_taken() ? Standing::kHistory : Standing::kTakenOut;
 }
 
-void Ledger::IdTaken(const Dataset& given, bool history) {
+void Ledger::IdTaken(const Dataset& given, bool history, const std::string& by) {
   Dataset& dataset = Own(given);
+  dataset.taken_by = by;
+  dataset.asked = false;
   NotOnPrefix(dataset);
   dataset.foreign = false;
   dataset.standing = history ? Standing::kHistory : Standing::kIdTaken;

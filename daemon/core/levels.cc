@@ -28,6 +28,15 @@ LevelAnswer WhyGone(DatasetId id, const Gone& gone) {
   return Final(local::NOT_FOUND, fmt::format("dataset {} (step {}): {}", id, gone.step, gone.message));
 }
 
+// `to`: its name in SCR's records; empty: not known.
+LevelAnswer NumberTaken(const Dataset& dataset, const std::string& to) {
+  return Final(
+      local::FAILED,
+      fmt::format("dataset {} (step {}) will not go to the prefix: SCR has given its id to another dataset{}{}",
+                  dataset.id, dataset.step, to.empty() ? "" : ", ", to),
+      dataset.level());
+}
+
 absl::Status CheckLevel(int level) {
   if (local::Level_IsValid(level)) return absl::OkStatus();
   return InvalidArgument("{} is no level that this daemon knows", level);
@@ -106,10 +115,7 @@ LevelAnswer Levels::Ask(DatasetId id, Level level) const {
     return Final(local::UNSUPPORTED, "`redundant` needs copies on other nodes; this daemon's scheme is `single`", has);
   }
   if (level == Level::kPrefix && dataset->id_taken()) {
-    return Final(local::FAILED_PRECONDITION,
-                 fmt::format("dataset {} (step {}) will not go to the prefix: SCR has given its id to another one", id,
-                             dataset->step),
-                 has);
+    return NumberTaken(*dataset, dataset->taken_by);
   }
   if (level == Level::kPrefix && (dataset->flush_dropped() || dataset->gave_way())) {
     const DatasetPtr newest = given_.ledger.NewestRestorable();
@@ -139,9 +145,11 @@ void Levels::Wait(const Session& session, const std::shared_ptr<Call>& call, con
   const DatasetId id = wait.dataset();
   if (level == Level::kPrefix && !session.observer) given_.flusher.Want(id);
   call->WaitingFor(fmt::format("level {} of dataset {}", NameOf(level), id));
-  given_.waits.Wait([this, call, id, level] {
+  given_.waits.Wait([this, call, id, level, asked = given_.ledger.Get(id)] {
     if (call->answered()) return true;
-    const LevelAnswer answer = Ask(id, level);
+    const DatasetPtr now = given_.ledger.Get(id);
+    const bool another = asked && now && (now->launch != asked->launch || now->created_us != asked->created_us);
+    const LevelAnswer answer = another ? NumberTaken(*asked, now->name) : Ask(id, level);
     if (!answer.final) return false;
     if (answer.status.code() == local::OK) {
       call->Reply(TestReply(answer, true));
@@ -167,6 +175,10 @@ bool Levels::TryLatest(const Session& session, const std::shared_ptr<Call>& call
   }
   if (given_.ledger.LatestIsSettling(*launch)) return false;
   const DatasetPtr dataset = given_.ledger.PinLatest(*launch);
+  if (const absl::Status newest = given_.inventory.CheckNewest(*launch, dataset); !newest.ok()) {
+    call->Fail(newest);
+    return true;
+  }
   given_.inventory.MarkUnusable(*launch, dataset ? dataset->id : 0);
   if (dataset) {
     call->Reply(LatestReply(*dataset));
@@ -192,6 +204,7 @@ void Levels::ObserveLatest(const std::shared_ptr<Call>& call) const {
   mine.bound = newest != nullptr ? given_.ledger.BoundOf(*newest) : given_.inventory.bound();
   mine.bound_set_us = newest != nullptr ? newest->bound_set_us : given_.inventory.bound_set_us();
   const DatasetPtr dataset = given_.ledger.NewestRestorableFor(mine);
+  if (const absl::Status newest = given_.inventory.CheckNewest(mine, dataset); !newest.ok()) return call->Fail(newest);
   if (dataset) return call->Reply(LatestReply(*dataset));
   call->Fail(NotFound("run {} has no checkpoint that can be restored", given_.run_name));
 }

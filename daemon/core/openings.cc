@@ -391,7 +391,7 @@ void Openings::MakeLaunch(const OpeningPtr& opening, Run& run) {
                                                                 .state = LeaseRecord::State::kLive,
                                                                 .what = "just begun"}));
           CAIRN_ASSIGN_OR_RETURN(made.ids, prefix->ReserveIds(above));
-          CAIRN_ASSIGN_OR_RETURN(made.look, LookAtPrefix(*prefix, known, cached));
+          CAIRN_ASSIGN_OR_RETURN(made.look, LookAtPrefix(*prefix, *folder, known, cached));
           return folder->ChangeRecord([&](RunRecord& record) { record.served = made.record.id; });
         }();
         if (!made.status.ok() && made.lease.epoch != 0) {  // nobody will serve it
@@ -449,9 +449,8 @@ void Openings::Observe(const OpeningPtr& opening, Run& run) {
   Inventory::Known before = run.inventory.WhatIsKnown();
   context_.OnPrefix(
       run.gate.path(),
-      [prefix = run.gate.prefix(), known = std::move(before.known), cached = std::move(before.cached)] {
-        return LookAtPrefix(*prefix, known, cached);
-      },
+      [prefix = run.gate.prefix(), folder = run.folder, known = std::move(before.known),
+       cached = std::move(before.cached)] { return LookAtPrefix(*prefix, *folder, known, cached); },
       [this, opening, &run, had = std::move(before.had)](const absl::StatusOr<PrefixLook>& look) {
         if (!look.ok()) return Fail(opening, look.status());
         Warn(look->warnings);

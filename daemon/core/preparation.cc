@@ -101,7 +101,10 @@ absl::Status Preparation::Look(Prepared& prepared) const {
   std::vector<CachedOrigin> cached;
   if (const auto known = known_.cached.find(identity.run); known != known_.cached.end()) cached = known->second;
   for (CachedOrigin& origin : cached) origin.of_path = PathOf(identity.run) == prepared.path;
-  CAIRN_ASSIGN_OR_RETURN(PrefixLook look, LookAtPrefix(*prepared.prefix, {}, cached));
+  const auto folder = known_.folders.find(identity.run);
+  CAIRN_ASSIGN_OR_RETURN(
+      PrefixLook look,
+      LookAtPrefix(*prepared.prefix, folder == known_.folders.end() ? *prepared.folder : *folder->second, {}, cached));
   prepared.look = std::make_shared<PrefixLook>(std::move(look));
   return absl::OkStatus();
 }

@@ -52,6 +52,7 @@ class Preparation {
     std::set<RunId> looked_at;           // of which it is known what the prefix holds
     std::map<RunId, LaunchKeeper::Confirm> confirm;
     std::map<RunId, std::vector<CachedOrigin>> cached;  // whose datasets are in the cache
+    std::map<RunId, std::shared_ptr<CacheFolder>> folders;
   };
   Preparation(const Context& context, std::string path, bool observer, Known known);
   PreparedPtr operator()() const;

@@ -48,6 +48,7 @@ void RestoreFiles::Fetch(const RestoreGroupPtr& group) {
   given_.copies.NoteFetch(*group);
   const bool too_large = dataset->bytes() > given_.room.bytes_max();
   if (context_.config.cache.bypass && too_large) return VerifyOnPrefix(group);
+  if (given_.cache.HoldsScrs(dataset->id)) return VerifyOnPrefix(group);  // SCR's own copy has its place
   given_.cache.Refetch(dataset, [this, group](const Refetched& refetched) { Fetched(group, refetched); });
 }
 
@@ -57,6 +58,7 @@ void RestoreFiles::Fetched(const RestoreGroupPtr& group, const Refetched& refetc
   const std::string why = fmt::format("rank {}: {}", refetched.rank, MessageOf(refetched.status));
   const bool full = absl::IsResourceExhausted(refetched.status);
   if (full && context_.config.cache.bypass) return VerifyOnPrefix(group);
+  if (absl::IsAlreadyExists(refetched.status)) return VerifyOnPrefix(group);  // SCR has put it there meanwhile
   if (full) return on_end_(group, ResourceExhausted("{}", why));
   if (refetched.source_damaged) given_.copies.FoundBad(*group, refetched.rank, Tier::kPrefix, refetched.status);
   on_end_(group, DataLoss("{}", why));

@@ -1,6 +1,7 @@
 // Restores of the application's own files: it reads them itself, in the cache, so a restore sees to it that they are
 // whole there. First every rank's files are verified where they are; if some are not whole in the cache, all come from
-// the prefix. Files that the cache cannot hold are verified, and then read, on the prefix. Strand only.
+// the prefix. Files that the cache cannot hold, or in whose place it has a copy of SCR's own, are verified, and then
+// read, on the prefix. Strand only.
 #ifndef CAIRN_DAEMON_CORE_RESTORE_FILES_H_
 #define CAIRN_DAEMON_CORE_RESTORE_FILES_H_
 

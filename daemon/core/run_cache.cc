@@ -96,6 +96,14 @@ void RunCache::Evict(const DatasetPtr& dataset, const std::string& why) {
       [this, id = dataset->id] { given_.ledger.FolderGone(id); });
 }
 
+void RunCache::PutAside(const DatasetPtr& dataset, const std::string& why) {
+  Leave(dataset, why);
+  given_.ledger.Forget(dataset->id, {.why = Gone::Why::kFailed, .message = why, .step = dataset->step});
+  given_.folders.Change(dataset->id, [cache = given_.cache, id = dataset->id] {
+    return cache->SetDatasetAside(id, CacheFolder::Why::kNumberTaken);
+  });
+}
+
 // Nobody counts on it being in the cache any more; its files are still there.
 void RunCache::Leave(const DatasetPtr& dataset, const std::string& why) {
   spdlog::info("run {}: dataset {} (step {}) leaves the cache: {}", given_.run_name, dataset->id, dataset->step, why);

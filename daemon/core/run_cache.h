@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/core/base_files.h"
@@ -80,6 +81,8 @@ class RunCache {
   // --- Out of it ---
   // Not in the cache any more, by what an eviction before it has set free: nothing.
   void Evict(const DatasetPtr& dataset, const std::string& why);
+  // The same, but its bytes are kept: its number is another dataset's now.
+  void PutAside(const DatasetPtr& dataset, const std::string& why);
   // What cache.keep and cache.linger let go. After every change of the run.
   void ApplyPolicy();
   // Its copy was found to be damaged: it goes aside, and nothing is built upon it. `file`: in the dataset's folder.
@@ -96,6 +99,10 @@ class RunCache {
   using Then = std::function<void(const Refetched&)>;
   void Refetch(const DatasetPtr& dataset, Then then);
 
+  // SCR's own copies that lie here: nothing is fetched under their numbers.
+  void ScrsAre(std::set<DatasetId> ids) { scrs_ = std::move(ids); }
+  bool HoldsScrs(DatasetId id) const { return scrs_.contains(id); }
+
   void Stop() { fetching_.stop = true; }
 
  private:
@@ -109,6 +116,7 @@ class RunCache {
   const Reports reports_;
   std::optional<SteadyTime> idle_since_;  // no sessions
   std::set<DatasetId> to_refetch_;
+  std::set<DatasetId> scrs_;
   std::map<DatasetId, std::vector<Then>> refetching_;  // whom to tell
   TransferProgress fetching_;                          // of all of them together
 };

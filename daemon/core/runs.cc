@@ -104,6 +104,7 @@ Preparation::Known Runs::Known() const {
       known.looked_at.insert(id);
     } else {
       known.cached[id] = run->inventory.CachedOrigins();
+      known.folders[id] = run->folder;
     }
   }
   return known;

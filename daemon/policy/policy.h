@@ -18,7 +18,7 @@ namespace cairn {
 // One dataset of a run, as the policy sees it. Newer means: of a later line, or of the same one with a higher id.
 struct DatasetFacts {
   DatasetId id = 0;
-  LaunchId line = 0;  // the launch that made it, or that made those before it
+  std::uint64_t line = 0;  // of the launch that made it, or of its own among the run's datasets: a later one is newer
   std::uint64_t step = 0;
   std::uint64_t ordinal = 0;  // of a checkpoint: its number in its launch, from 1
   bool checkpoint = false;

@@ -37,7 +37,7 @@ class TakenIdsTest : public ::testing::Test {
     EXPECT_TRUE(harness_.Row(id).in_cache());
     EXPECT_FALSE(harness_.Row(id).in_prefix());
     EXPECT_EQ(harness_.Row(id).step(), 7u);
-    EXPECT_SAYS(client.Test(id, local::PREFIX), local::FAILED_PRECONDITION, "its id to another");
+    EXPECT_SAYS(client.Test(id, local::PREFIX), local::FAILED, "its id to another dataset, step_");
     EXPECT_EQ(client.Latest().latest().dataset(), id);
     EXPECT_EQ(client.Latest().latest().step(), 7u);
     Memory back = Blank(memory_);
