@@ -124,6 +124,15 @@ LevelAnswer Levels::Ask(DatasetId id, Level level) const {
                              dataset->step, newest ? newest->id : 0),
                  has);
   }
+  const Launch* newest_launch = given_.ledger.newest();
+  const bool shut_out = newest_launch != nullptr && !newest_launch->ours && !dataset->kind.output;
+  if (level == Level::kPrefix && shut_out && dataset->prefix != Place::kArriving) {  // nobody begins its flush
+    return Final(local::FENCED,
+                 fmt::format("dataset {} (step {}) will not go to the prefix: launch {}, which is newer, was made "
+                             "elsewhere",
+                             id, dataset->step, newest_launch->id),
+                 has);
+  }
   if (given_.gate.replaced()) {
     return Final(local::FAILED_PRECONDITION, "the prefix was made anew: this run is history", has);
   }
