@@ -91,9 +91,9 @@ void Captures::ListKnown(const SessionPtr& session, const std::shared_ptr<Call>&
   if (const std::string dirty = given_.ledger.WhyDirty(session->launch); !dirty.empty()) {
     return call->Fail(local::DIRTY, dirty);
   }
-  const auto list = given_.lists.Next(*session, SizesOf(begin.variables()));
-  if (!list.ok()) return call->Fail(list.status());
   const ftiff::Letter letter = given_.bases.LetterOfFiles();
+  const auto list = given_.lists.Next(*session, SizesOf(begin.variables()), letter);
+  if (!list.ok()) return call->Fail(list.status());
   const std::uint64_t file_bytes = begin.variables().empty() ? 0 : (*list)->layout->file_bytes(letter);
   const auto dataset = given_.entry.Enter(
       *session, {.step = begin.step(), .attempt = begin.attempt(), .bytes = file_bytes}, begin.variables());

@@ -34,14 +34,18 @@ std::shared_ptr<ContainerList> ListOf(const ftiff::FileMetadata& metadata, bool 
 }
 
 absl::StatusOr<std::shared_ptr<ContainerList>> NextList(const ContainerList* last,
-                                                        std::vector<ftiff::VariableSize> sizes,
-                                                        ftiff::Packing packing) {
+                                                        std::vector<ftiff::VariableSize> sizes, ftiff::Packing packing,
+                                                        ftiff::Letter letter) {
   auto list = std::make_shared<ContainerList>();
   list->packing = packing;
   if (last != nullptr && last->packing == packing && last->sizes == sizes) {
     list->layout = last->layout;  // the rules change nothing
   } else {
     CAIRN_ASSIGN_OR_RETURN(ftiff::FileLayout layout, Plan(last, sizes, packing));
+    list->layout = std::make_shared<const ftiff::FileLayout>(std::move(layout));
+  }
+  if (letter == ftiff::Letter::kA && !ftiff::AppearAsRegistered(*list->layout, sizes)) {
+    CAIRN_ASSIGN_OR_RETURN(ftiff::FileLayout layout, Plan(nullptr, sizes, packing));
     list->layout = std::make_shared<const ftiff::FileLayout>(std::move(layout));
   }
   list->sizes = std::move(sizes);

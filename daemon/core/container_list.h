@@ -31,10 +31,12 @@ struct ContainerList {
 std::shared_ptr<ContainerList> ListOf(const ftiff::FileMetadata& metadata, bool restored);
 
 // The list of the next checkpoint; `last`: null if there is none. With kAligned, which does not have to be as FTI's
-// own, a list that reserves four times the bytes of a fresh one gives way to it. Not settled. Errors as
+// own, a list that reserves four times the bytes of a fresh one gives way to it; in layout A one in which variables do
+// not appear as they are registered (ftiff::AppearAsRegistered). Not settled. Errors as
 // ftiff::PlanNext.
 absl::StatusOr<std::shared_ptr<ContainerList>> NextList(const ContainerList* last,
-                                                        std::vector<ftiff::VariableSize> sizes, ftiff::Packing packing);
+                                                        std::vector<ftiff::VariableSize> sizes, ftiff::Packing packing,
+                                                        ftiff::Letter letter = ftiff::Letter::kF);
 
 // Do all containers have the same place in the file and hold the same bytes of the same variables?
 bool SamePlaces(const ftiff::FileLayout& a, const ftiff::FileLayout& b);

@@ -80,8 +80,10 @@ void ContainerLists::Restored(LaunchId launch, Rank rank, const ListPtr& list) {
 
 // --- The next list and its plan ---
 
-absl::StatusOr<ListPtr> ContainerLists::Next(const Session& session, std::vector<ftiff::VariableSize> sizes) {
-  CAIRN_ASSIGN_OR_RETURN(ListPtr list, NextList(LastOf(session).get(), std::move(sizes), PackingOf(context_.config)));
+absl::StatusOr<ListPtr> ContainerLists::Next(const Session& session, std::vector<ftiff::VariableSize> sizes,
+                                             ftiff::Letter letter) {
+  CAIRN_ASSIGN_OR_RETURN(ListPtr list,
+                         NextList(LastOf(session).get(), std::move(sizes), PackingOf(context_.config), letter));
   if (const auto told = told_.find(session.id); told != told_.end()) {
     if (SamePlan(*told->second.list, *list)) {
       told->second.list = list;

@@ -41,7 +41,7 @@ class ContainerLists {
   ListPtr LastOf(const Session& session) const;
   // The list of its next checkpoint: it goes on with the last one. If it makes another plan, the one that was told
   // counts no more, also if nothing comes of this checkpoint. Errors as NextList.
-  absl::StatusOr<ListPtr> Next(const Session& session, std::vector<ftiff::VariableSize> sizes);
+  absl::StatusOr<ListPtr> Next(const Session& session, std::vector<ftiff::VariableSize> sizes, ftiff::Letter letter);
 
   // The plan of its last Next for an image of so many bytes; `told`: this connection has it already. Errors as
   // MakePlan.

@@ -212,6 +212,20 @@ absl::StatusOr<FileLayout> PlanNext(const FileLayout& last, bool last_is_restore
   return *std::move(next);
 }
 
+bool AppearAsRegistered(const FileLayout& layout, std::span<const VariableSize> registered) {
+  IdMap<std::uint64_t> bytes;
+  bytes.reserve(registered.size());
+  for (const VariableSize& variable : registered) bytes.emplace(variable.id, variable.bytes);
+  std::size_t appeared = 0;
+  for (const Container& container : layout.containers) {
+    const auto size = bytes.find(container.id);
+    if (size == bytes.end()) continue;  // it has appeared before
+    if (size->second != registered[appeared++].bytes) return false;
+    bytes.erase(size);
+  }
+  return true;
+}
+
 std::vector<VariableSize> ProcessingOrder(const FileLayout& last, std::span<const VariableSize> variables) {
   IdMap<std::size_t> places;  // in `variables`
   places.reserve(variables.size());

@@ -74,6 +74,11 @@ absl::StatusOr<FileLayout> PlanFresh(std::span<const VariableSize> variables, Pa
 absl::StatusOr<FileLayout> PlanNext(const FileLayout& last, bool last_is_restored,
                                     std::span<const VariableSize> variables, Packing packing);
 
+// Layout A is read by FTI 1.1, which finds a variable by idx, its place among those that were registered, and checks
+// its size against that of the variable that appears at this place in the file. Is that of the same size for all?
+// `registered`: the variables of the layout, as they are registered.
+bool AppearAsRegistered(const FileLayout& layout, std::span<const VariableSize> registered);
+
 // `variables` in processing order: those of `last` in the order of their first appearance there, then the rest as
 // given. An id given twice stays twice.
 std::vector<VariableSize> ProcessingOrder(const FileLayout& last, std::span<const VariableSize> variables);

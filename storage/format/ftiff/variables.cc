@@ -21,6 +21,23 @@ Variables::Variables(const FileLayout& layout) {
   for (const VariableSize& variable : sizes_) chunks_.try_emplace(variable.id);  // those without bytes, too
 }
 
+std::vector<VariableSize> Variables::SizesInOrder(std::span<const std::int32_t> ids) const {
+  IdMap<std::size_t> places;  // in sizes_, of those that are not in `ordered` yet
+  for (std::size_t at = 0; at < sizes_.size(); ++at) places.emplace(sizes_[at].id, at);
+  std::vector<VariableSize> ordered;
+  ordered.reserve(sizes_.size());
+  for (const std::int32_t id : ids) {
+    const auto place = places.find(id);
+    if (place == places.end()) continue;
+    ordered.push_back(sizes_[place->second]);
+    places.erase(place);
+  }
+  for (const VariableSize& size : sizes_) {
+    if (places.contains(size.id)) ordered.push_back(size);
+  }
+  return ordered;
+}
+
 absl::Status Variables::Read(std::string_view name, std::int32_t id, std::uint64_t offset, std::span<std::byte> target,
                              const ReadAt& read) const {
   const auto found = chunks_.find(id);

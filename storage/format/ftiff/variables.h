@@ -21,6 +21,8 @@ class Variables {
   explicit Variables(const FileLayout& layout);  // copied; sound, as DecodeMetadata leaves it
 
   const std::vector<VariableSize>& sizes() const { return sizes_; }  // in the order of first appearance
+  // The same, those of `ids` first, in their order.
+  std::vector<VariableSize> SizesInOrder(std::span<const std::int32_t> ids) const;
   // Reads bytes [offset, offset + target.size()) of a variable out of its chunks.
   //   kNotFound         no such variable
   //   kInvalidArgument  the range leaves it

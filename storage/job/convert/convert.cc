@@ -26,12 +26,18 @@ std::int32_t IdOf(const ftiff::FileMetadata& metadata, const std::string& path, 
   return IdInName(path).value_or(IdInName(output).value_or(0));
 }
 
-absl::StatusOr<ftiff::FileToWrite> PlanFile(bool exact, ftiff::Letter letter, const ftiff::FileMetadata& source) {
+absl::StatusOr<ftiff::FileToWrite> PlanFile(const std::string& path, bool exact, ftiff::Letter letter,
+                                            const ftiff::FileMetadata& source) {
   ftiff::FileToWrite target{
       .letter = letter, .header = source.header, .layout = {}, .chunk_hashes = {}, .registered = source.registered};
+  const std::vector<ftiff::VariableSize> registered = ftiff::Variables(source.layout).SizesInOrder(source.registered);
   if (exact) {
-    CAIRN_ASSIGN_OR_RETURN(target.layout,
-                           ftiff::PlanFresh(ftiff::Variables(source.layout).sizes(), ftiff::Packing::kExact));
+    CAIRN_ASSIGN_OR_RETURN(target.layout, ftiff::PlanFresh(registered, ftiff::Packing::kExact));
+  } else if (letter == ftiff::Letter::kA && !ftiff::AppearAsRegistered(source.layout, registered)) {
+    return FailedPrecondition(
+        "{}: its variables stand in another order than they were registered in, and FTI 1.1 cannot "
+        "restore these containers: --packing exact orders them anew",
+        path);
   } else {
     target.layout = source.layout;
     target.chunk_hashes = source.chunk_hashes;
@@ -52,7 +58,7 @@ absl::StatusOr<Conversion> Conversion::Plan(Disk& disk, const std::string& path,
   conversion.file_mode_ = info.mode;
   // Containers of which the file itself has only the front may claim any size: they are not worth their zeros.
   conversion.exact_ = options.exact || metadata.file_bytes > info.bytes;
-  CAIRN_ASSIGN_OR_RETURN(conversion.target_, PlanFile(conversion.exact_, options.letter, metadata));
+  CAIRN_ASSIGN_OR_RETURN(conversion.target_, PlanFile(path, conversion.exact_, options.letter, metadata));
   return conversion;
 }
 

@@ -188,7 +188,7 @@ std::int32_t CheckpointIdOf(const scr::Descriptor& descriptor) {
 }
 
 absl::StatusOr<fti::Export::Rank> PrepareRank(const std::shared_ptr<Sources>& sources, Rank rank,
-                                              const catalogue::Catalogue& catalogue, bool keep_containers,
+                                              const catalogue::Catalogue& catalogue, const ExportRequest& request,
                                               Exported* exported) {
   if (catalogue.variables().empty() || catalogue.file_size() != 1) {
     return FailedPrecondition("rank {} has no variables in dataset {}: FTI has no file for such a rank", rank,
@@ -203,10 +203,16 @@ absl::StatusOr<fti::Export::Rank> PrepareRank(const std::shared_ptr<Sources>& so
     exported->bytes += size.bytes;
     exported->variable_id_max = std::max(exported->variable_id_max, size.id);
   }
-  if (keep_containers) {
-    prepared.layout = ftiff::Placed(metadata.layout, ftiff::Letter::kF);
+  const std::vector<ftiff::VariableSize> registered = variables->SizesInOrder(prepared.registered);
+  if (!request.keep_containers) {
+    CAIRN_ASSIGN_OR_RETURN(prepared.layout, ftiff::PlanFresh(registered, ftiff::Packing::kExact));
+  } else if (request.letter == ftiff::Letter::kA && !ftiff::AppearAsRegistered(metadata.layout, registered)) {
+    return FailedPrecondition(
+        "rank {} has stored its variables in another order than it registers them, and FTI 1.1 "
+        "cannot restore these containers: --packing exact orders them anew",
+        rank);
   } else {
-    CAIRN_ASSIGN_OR_RETURN(prepared.layout, ftiff::PlanFresh(variables->sizes(), ftiff::Packing::kExact));
+    prepared.layout = ftiff::Placed(metadata.layout, ftiff::Letter::kF);
   }
   prepared.read = [sources, rank, variables](std::int32_t id, std::uint64_t offset,
                                              std::span<std::byte> target) -> absl::Status {
@@ -243,7 +249,7 @@ absl::StatusOr<Exported> ExportDataset(Disk& disk, Prefix& prefix, const ExportR
   const auto sources = std::make_shared<Sources>(disk, prefix, catalogues);
   for (Rank rank = 0; rank < catalogues.size(); ++rank) {
     CAIRN_ASSIGN_OR_RETURN(fti::Export::Rank prepared,
-                           PrepareRank(sources, rank, catalogues[rank], request.keep_containers, &exported));
+                           PrepareRank(sources, rank, catalogues[rank], request, &exported));
     what.ranks.push_back(std::move(prepared));
   }
   CAIRN_RETURN_IF_ERROR(fti::Write(disk, what));

@@ -88,5 +88,18 @@ TEST(ContainerListTest, AnAlignedListGivesWayToAFreshOneOfAQuarter) {
   EXPECT_EQ(Planned(exact.get(), {{1, 1}})->layout->data_bytes, 16 * kMiB);  // FTI's rules
 }
 
+TEST(ContainerListTest, InLayoutAVariablesOfOtherSizesAppearAsTheyAreRegistered) {
+  using ftiff::Letter;
+  const auto first = Planned(nullptr, {{1, 4000}, {2, 4000}, {3, 8000}});
+  for (const auto& [letter, front] : {std::pair(Letter::kF, 1), std::pair(Letter::kA, 3)}) {
+    const auto next = NextList(first.get(), {{3, 8000}, {1, 4000}, {2, 4000}}, Packing::kExact, letter);
+    ASSERT_OK(next);
+    EXPECT_EQ((*next)->layout->containers.front().id, front);
+  }
+  const auto same_sizes = NextList(first.get(), {{2, 4000}, {1, 4000}, {3, 8000}}, Packing::kExact, Letter::kA);
+  ASSERT_OK(same_sizes);
+  EXPECT_EQ((*same_sizes)->layout->containers.front().id, 1) << "the file is gone on with";
+}
+
 }  // namespace
 }  // namespace cairn
