@@ -214,7 +214,7 @@ class LevelReader {
     if (!Pass(count, depth, deepest)) return false;
     if (!owner_) owner_ = std::make_shared<const std::string>(file_);
     const std::string_view bytes = std::string_view(*owner_).substr(begin, at_ - begin);
-    tree.level_ = std::make_unique<Tree::Level>();
+    tree.level_ = std::make_shared<Tree::Level>();
     tree.level_->packed = std::make_unique<Tree::Packed>(owner_, bytes, deepest - depth + 1);
     return true;
   }

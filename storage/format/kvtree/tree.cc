@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cmath>
 #include <concepts>
@@ -56,12 +57,8 @@ class SortKey {
 }  // namespace
 
 Tree::Level::Level(const Level& other) {
-  if (other.packed) {
-    packed = std::make_unique<Packed>(other.packed->file, other.packed->bytes, other.packed->levels);
-  } else {
-    newest_last = other.newest_last;
-    if (other.index) index = std::make_unique<KeyIndex>(*other.index);
-  }
+  newest_last = other.newest_last;
+  if (other.index) index = std::make_unique<KeyIndex>(*other.index);
 }
 
 std::optional<std::size_t> Tree::Level::PositionOf(std::string_view key, std::size_t from) const {
@@ -112,8 +109,7 @@ void Tree::Level::Erase(std::size_t position) {
   if (newest_last.size() <= kLinearMax / 2) index.reset();
 }
 
-Tree::Tree(const Tree& other)
-    : value_(other.value_), level_(other.level_ ? std::make_unique<Level>(*other.level_) : nullptr) {}
+Tree::Tree(const Tree& other) = default;
 
 Tree& Tree::operator=(Tree&& other) noexcept {
   Tree moved(std::move(other));  // before anything is dropped: `other` may lie below this
@@ -131,13 +127,18 @@ const Tree Tree::kNothing;
 
 Tree::Level& Tree::Change() {
   Level& level = Open();
-  level.packed.reset();
-  return level;
+  if (level_.use_count() == 1) {
+    std::atomic_thread_fence(std::memory_order_acquire);  // another thread may just have let go of it
+    level.packed.reset();
+    return level;
+  }
+  level_ = std::make_shared<Level>(level);
+  return *level_;
 }
 
 Tree::Level& Tree::Widen() {
   if (level_) return Change();
-  level_ = std::make_unique<Level>();
+  level_ = std::make_shared<Level>();
   if (!value_.empty()) level_->Append(std::exchange(value_, {}));
   return *level_;
 }
@@ -321,6 +322,7 @@ absl::StatusOr<double> Tree::GetDouble(std::string_view key) const {
 }
 
 bool Tree::SameAs(const Tree& other) const {
+  if (level_ && level_ == other.level_) return true;
   if (level_ && other.level_ && level_->packed && other.level_->packed) {  // the same place of the same file?
     const std::string_view mine = level_->packed->bytes, theirs = other.level_->packed->bytes;
     if (mine.data() == theirs.data() && mine.size() == theirs.size()) return true;

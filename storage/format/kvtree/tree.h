@@ -27,7 +27,8 @@ enum class Direction : std::uint8_t { kAscending, kDescending };
 
 // An ordered list of (key, child tree); keys are unique. A value is a key whose child is empty. Order carries no
 // meaning but is kept from file to file; a new key goes to the front, as the original does.
-// Finding and adding a key take constant time, however wide the level is; erasing one takes time in its width.
+// Finding and adding a key take constant time, however wide the level is; erasing one takes time in its width. Copies
+// share their levels: a copy costs nothing, and a change of it copies the levels that it touches, each by itself.
 class Tree {
  public:
   Tree() = default;
@@ -92,7 +93,7 @@ class Tree {
 
   // REQUIRES: level_.
   Level& Open() const;  // to read it
-  Level& Change();      // to change it
+  Level& Change();      // to change it: it is this tree's alone afterwards
 
   Item ItemAt(std::size_t position) const;
   Level& Widen();
@@ -102,7 +103,7 @@ class Tree {
   // Nearly every tree of a record is a value: one key without children. It is kept here, without a level of its own,
   // unless the key is empty. So a filemap of many files needs half the memory and far fewer allocations.
   std::string value_;
-  std::unique_ptr<Level> level_;  // if it exists, `value_` is empty
+  std::shared_ptr<Level> level_;  // if it exists, `value_` is empty
 };
 
 // A level as it was in its file, with all below it, checked already. Most of a large record is never looked at when one
