@@ -23,8 +23,11 @@ absl::StatusOr<kvtree::Tree> Decoded(Disk& disk, const std::string& path, const 
 
 }  // namespace
 
-absl::StatusOr<kvtree::Tree> ReadTree(Disk& disk, const std::string& path) {
-  return Decoded(disk, path, ReadWhole(disk, path, kvtree::kFileBytesMax));
+absl::StatusOr<kvtree::Tree> ReadTree(Disk& disk, const std::string& path, std::string* text) {
+  auto read = ReadWhole(disk, path, kvtree::kFileBytesMax);
+  auto tree = Decoded(disk, path, read);
+  if (tree.ok() && text != nullptr) *text = *std::move(read);
+  return tree;
 }
 
 absl::StatusOr<kvtree::Tree> ReadTreeOnce(Disk& disk, const std::string& path) {

@@ -16,7 +16,8 @@
 namespace cairn {
 
 // kNotFound: no such file, or one of zero bytes (SCR specification, 1.5). kDataLoss: damaged, or too large to be one.
-absl::StatusOr<kvtree::Tree> ReadTree(Disk& disk, const std::string& path);
+// `text`, if given, receives its bytes.
+absl::StatusOr<kvtree::Tree> ReadTree(Disk& disk, const std::string& path, std::string* text = nullptr);
 
 // The same, of a record that only CreateFileOnce makes (storage/io/create_once.h): what a power failure leaves of one
 // that was not durable is kNotFound, too.

@@ -49,17 +49,27 @@ std::uint64_t AppliedOf(const kvtree::Tree& record) {
 }  // namespace
 
 struct ChangedFile::State {
-  kvtree::Tree tree;          // without CAIRN_APPLIED
-  std::uint64_t applied = 0;  // of the record on disk
-  std::uint64_t newest = 0;   // the last change that there is
-  bool behind = false;        // the record on disk lacks some of `tree`
+  kvtree::Tree tree;                        // without CAIRN_APPLIED
+  std::uint64_t applied = 0;                // of the record on disk
+  std::uint64_t newest = 0;                 // the last change that there is
+  bool behind = false;                      // the record on disk lacks some of `tree`
+  std::shared_ptr<const std::string> text;  // the record on disk; null: there is none
+  bool checked = false;                     // by Hooks::check
 };
+
+ChangedFile::State ChangedFile::StateOf(kvtree::Tree record, std::shared_ptr<const std::string> text) {
+  State state{.tree = std::move(record), .text = std::move(text)};
+  state.applied = state.newest = AppliedOf(state.tree);
+  state.tree.Erase(kAppliedKey);
+  return state;
+}
 
 // A writer's work file: it is there before the writer reads, so that nobody removes a change that he may not have seen.
 class ChangedFile::Writing {
  public:
-  static absl::StatusOr<std::unique_ptr<Writing>> Begin(Disk& disk, const std::string& path) {
-    std::string work = WorkName(path);
+  static absl::StatusOr<std::unique_ptr<Writing>> Begin(Disk& disk, const std::string& path,
+                                                        const std::string& changes) {
+    std::string work = WorkName(changes + "/" + BaseOf(path));
     CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<File> file,
                            disk.Open(work, {.writable = true, .create = true, .exclusive = true, .mode = kFileMode}));
     return std::make_unique<Writing>(disk, path, std::move(work), std::move(file));
@@ -76,9 +86,7 @@ class ChangedFile::Writing {
     return std::binary_search(names.begin(), names.end(), BaseOf(work_));
   }
   // kNotFound: somebody has taken it for abandoned. Afterwards the directory is to be synced.
-  absl::Status Replace(const kvtree::Tree& tree) {
-    if (const absl::Status fits = kvtree::Encodable(tree); !fits.ok()) return Annotate(fits, path_);
-    const std::string text = kvtree::Encode(tree);
+  absl::Status Replace(std::string_view text) {
     CAIRN_RETURN_IF_ERROR(file_->WriteAt(0, std::as_bytes(std::span(text))));
     CAIRN_RETURN_IF_ERROR(file_->Sync());
     CAIRN_RETURN_IF_ERROR(disk_.Rename(work_, path_));
@@ -111,16 +119,17 @@ ChangedFile::ChangedFile(Disk& disk, std::string folder, std::string_view stem, 
       folder_(std::move(folder)),
       stem_(stem),
       path_(fmt::format("{}/{}.scr", folder_, stem_)),
+      changes_(fmt::format("{}/{}.changes", folder_, stem_)),
       hooks_(std::move(hooks)),
       shared_mutex_(MutexOf(path_)),
       mutex_(*shared_mutex_) {}
 
 std::string ChangedFile::PathOf(std::uint64_t change) const {
-  return fmt::format("{}/{}.change.{}", folder_, stem_, change);
+  return fmt::format("{}/{}", changes_, change);
 }
 
 std::uint64_t ChangedFile::NumberOf(std::string_view name) const {
-  return NumberAfter(name, stem_ + ".change.").value_or(0);
+  return NumberAfter(name, "").value_or(0);
 }
 
 bool ChangedFile::IsWorkOfRecord(std::string_view name) const {
@@ -152,23 +161,56 @@ absl::StatusOr<kvtree::Tree> ChangedFile::MoveAsideAndRemake(const absl::Status&
   return tree;
 }
 
-absl::StatusOr<kvtree::Tree> ChangedFile::LoadRecord(bool mend, bool* remade) const {
-  auto tree = ReadSettled(disk_, path_, hooks_.pause);
-  if (absl::IsNotFound(tree.status())) return kvtree::Tree();
-  absl::Status sound = tree.status();
-  if (sound.ok() && mend && hooks_.check) sound = hooks_.check(*tree);
-  if (sound.ok()) return tree;
+ChangedFile::State ChangedFile::Kept() const {
+  const absl::MutexLock lock(&kept_mutex_);
+  return kept_ != nullptr ? *kept_ : State();
+}
+
+// A tree that was changed takes several times the memory of one that was read (kvtree::Tree::Packed).
+ChangedFile::State ChangedFile::Compact(State state) const {
+  if (state.text->size() < kLongBytes) return state;
+  auto tree = kvtree::Decode(path_, *state.text);
+  if (!tree.ok()) return state;
+  const bool checked = state.checked;
+  state = StateOf(*std::move(tree), std::move(state.text));
+  state.checked = checked;
+  return state;
+}
+
+void ChangedFile::Keep(State state) const {
+  if (state.text == nullptr) return;
+  auto kept = std::make_shared<const State>(std::move(state));
+  const absl::MutexLock lock(&kept_mutex_);
+  kept_ = std::move(kept);
+}
+
+// If it is what it was when it was looked at last: with the changes that were applied to it then.
+absl::StatusOr<ChangedFile::State> ChangedFile::LoadRecord(bool mend, bool* remade) const {
+  State state = Kept();
+  absl::Status sound;
+  const auto now = ReadWhole(disk_, path_, kvtree::kFileBytesMax);
+  if (!now.ok() || state.text == nullptr || *now != *state.text) {
+    state = State();
+    std::string text;
+    auto tree = ReadSettled(disk_, path_, hooks_.pause, &text);
+    if (absl::IsNotFound(tree.status())) return State();
+    sound = tree.status();
+    if (sound.ok()) state = StateOf(*std::move(tree), std::make_shared<const std::string>(std::move(text)));
+  }
+  if (sound.ok() && mend && !state.checked && hooks_.check) sound = hooks_.check(state.tree);
+  state.checked = state.checked || (sound.ok() && mend);
+  if (sound.ok()) return state;
   if (!mend || !absl::IsDataLoss(sound)) return sound;
-  return MoveAsideAndRemake(sound, remade);
+  CAIRN_ASSIGN_OR_RETURN(kvtree::Tree tree, MoveAsideAndRemake(sound, remade));
+  return StateOf(std::move(tree), nullptr);
 }
 
 // Answers the first change that is missing and not among the `lost`; 0: none, and all others are applied.
 absl::StatusOr<std::uint64_t> ChangedFile::ApplyAll(const std::vector<std::uint64_t>& numbers,
                                                     const std::set<std::uint64_t>& lost, State& state) const {
-  std::uint64_t expected = state.applied + 1;
-  state.newest = state.applied;
+  std::uint64_t expected = state.newest + 1;
   for (const std::uint64_t number : numbers) {
-    if (number <= state.applied) continue;
+    if (number <= state.newest) continue;
     const bool gap = number != expected && expected > 1;  // without CAIRN_APPLIED the history begins where it does
     if (gap && !lost.contains(expected)) return expected;
     const std::string path = PathOf(number);
@@ -196,9 +238,8 @@ absl::StatusOr<ChangedFile::State> ChangedFile::Load(bool mend) const {
   std::set<std::uint64_t> lost;
   std::pair<std::uint64_t, std::uint64_t> before;  // missing, applied
   for (int look = 1; look <= kRoundsMax; ++look) {
-    State state;
     // The names first: of a change that was removed before, the record that is read then knows.
-    CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(disk_, folder_));
+    CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(disk_, changes_));
     std::vector<std::uint64_t> numbers;
     for (const std::string& name : names) {
       if (const std::uint64_t number = NumberOf(name); number != 0) numbers.push_back(number);
@@ -211,12 +252,11 @@ absl::StatusOr<ChangedFile::State> ChangedFile::Load(bool mend) const {
       continue;
     }
     if (!record.ok()) return record.status();
-    state.tree = *std::move(record);
-    state.applied = AppliedOf(state.tree);
-    state.tree.Erase(kAppliedKey);
+    State state = *std::move(record);
     CAIRN_ASSIGN_OR_RETURN(const std::uint64_t missing, ApplyAll(numbers, lost, state));
     if (missing == 0) {
       state.behind = remade || state.newest > state.applied;
+      Keep(state);
       return state;
     }
     const std::pair now(missing, state.applied);
@@ -233,7 +273,7 @@ absl::StatusOr<kvtree::Tree> ChangedFile::Read() const {
 
 absl::StatusOr<bool> ChangedFile::IsNeeded(const Change& change) const {
   const auto state = Load(/*mend=*/false);
-  if (!state.ok() || state->behind) return true;  // whatever it is, Make finds out
+  if (!state.ok() || (state->behind && !MayStayBehind(*state))) return true;  // whatever it is, Make finds out
   kvtree::Tree after = state->tree;
   CAIRN_RETURN_IF_ERROR(change(after));
   return !after.SameAs(state->tree);
@@ -271,17 +311,18 @@ absl::Status ChangedFile::Make(const Change& change) {
     if (first.empty()) return absl::OkStatus();
     CAIRN_RETURN_IF_ERROR(MakeRecordsFolder(disk_, folder_));
   }
+  CAIRN_RETURN_IF_ERROR(MakeRecordsFolder(disk_, changes_));
   const std::unique_ptr<File> file_lock = TakeLock();
   std::unique_ptr<Writing> writing;
   for (int round = 0; round < kRoundsMax; ++round) {
     if (writing == nullptr) {
-      CAIRN_ASSIGN_OR_RETURN(writing, Writing::Begin(disk_, path_));
+      CAIRN_ASSIGN_OR_RETURN(writing, Writing::Begin(disk_, path_, changes_));
     }
     CAIRN_ASSIGN_OR_RETURN(State state, Load(/*mend=*/true));
     kvtree::Tree after = state.tree;
     CAIRN_RETURN_IF_ERROR(change(after));
     const kvtree::Tree edits = record_edits::Between(state.tree, after);
-    if (edits.empty() && state.behind) return Finish(std::move(writing), std::move(state));
+    if (edits.empty() && state.behind && !MayStayBehind(state)) return Finish(std::move(writing), std::move(state));
     if (edits.empty()) {  // another has made it so, but it may not be durable yet
       writing.reset();
       return Settle(nullptr, state.newest);
@@ -295,46 +336,95 @@ absl::Status ChangedFile::Make(const Change& change) {
     }
     CAIRN_RETURN_IF_ERROR(made);
     // As long as the work file stands, no change has gone since the names were read: the number is new.
-    CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk_.List(folder_));
+    CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk_.List(changes_));
     if (!writing->Stands(names)) {
       writing.reset();
       continue;
     }
     CAIRN_RETURN_IF_ERROR(record_edits::Apply(path, edits, state.tree));
     ++state.newest;
-    return Finish(std::move(writing), std::move(state));
+    if (!MayStayBehind(state)) return Finish(std::move(writing), std::move(state));
+    const std::uint64_t number = state.newest;
+    Keep(std::move(state));
+    behind_ = true;
+    return SyncChange(number);
   }
   return Unavailable("{}: others change it all the time", path_);
+}
+
+void ChangedFile::LeaveBehind() {
+  leaves_behind_ = true;
+}
+
+bool ChangedFile::MayStayBehind(const State& state) const {
+  return leaves_behind_ && state.text != nullptr && state.text->size() >= kLongBytes &&
+         state.newest - state.applied <= kBehindMax;
+}
+
+absl::Status ChangedFile::CatchUp() {
+  behind_ = false;  // who makes a change from here on says so again
+  const absl::Status caught_up = TryCatchUp();
+  if (!caught_up.ok()) behind_ = true;
+  return caught_up;
+}
+
+// Without the lock: whoever changes the record now makes a file.
+absl::Status ChangedFile::TryCatchUp() {
+  auto writing = Writing::Begin(disk_, path_, changes_);
+  if (absl::IsNotFound(writing.status())) return absl::OkStatus();  // no folder, no changes
+  if (!writing.ok()) return writing.status();
+  CAIRN_ASSIGN_OR_RETURN(State state, Load(/*mend=*/true));
+  if (!state.behind) return absl::OkStatus();
+  const std::uint64_t number = state.newest;
+  CAIRN_RETURN_IF_ERROR(Write(*writing, std::move(state)));
+  const absl::MutexLock lock(&mutex_);
+  return Settle(*std::move(writing), number);
 }
 
 // The change is made. Now the record is to have it, or the change itself to be durable.
 absl::Status ChangedFile::Finish(std::unique_ptr<Writing> writing, State state) {
   const std::uint64_t number = state.newest;
-  for (int round = 0;; ++round) {
-    state.tree.Set(kAppliedKey, state.newest);
-    const absl::Status replaced = writing->Replace(state.tree);
-    if (replaced.ok()) break;
-    if (!absl::IsNotFound(replaced) || round == kRoundsMax) return replaced;
-    CAIRN_ASSIGN_OR_RETURN(writing, Writing::Begin(disk_, path_));
-    CAIRN_ASSIGN_OR_RETURN(state, Load(/*mend=*/true));
-    if (state.applied >= number && !state.behind) break;
-  }
+  CAIRN_RETURN_IF_ERROR(Write(writing, std::move(state)));
   return Settle(std::move(writing), number);
+}
+
+absl::Status ChangedFile::Write(std::unique_ptr<Writing>& writing, State state) const {
+  const std::uint64_t number = state.newest;
+  for (int round = 0;; ++round) {
+    kvtree::Tree record = state.tree;
+    record.Set(kAppliedKey, state.newest);
+    if (const absl::Status fits = kvtree::Encodable(record); !fits.ok()) return Annotate(fits, path_);
+    auto text = std::make_shared<const std::string>(kvtree::Encode(record));
+    const absl::Status replaced = writing->Replace(*text);
+    if (replaced.ok()) {
+      state.applied = state.newest;
+      state.text = std::move(text);
+      Keep(Compact(std::move(state)));
+      return absl::OkStatus();
+    }
+    if (!absl::IsNotFound(replaced) || round == kRoundsMax) return replaced;
+    CAIRN_ASSIGN_OR_RETURN(writing, Writing::Begin(disk_, path_, changes_));
+    CAIRN_ASSIGN_OR_RETURN(state, Load(/*mend=*/true));
+    if (state.applied >= number && !state.behind) return absl::OkStatus();
+  }
+}
+
+absl::Status ChangedFile::SyncChange(std::uint64_t number) const {
+  const auto file = disk_.Open(PathOf(number), {});
+  if (file.ok()) CAIRN_RETURN_IF_ERROR((*file)->Sync());
+  if (!file.ok() && !absl::IsNotFound(file.status())) return file.status();
+  return disk_.SyncDirectory(changes_);
 }
 
 // The record that was read or written last has this change, and all before it. Durably so afterwards: if no other
 // writer is at work that began before, what is the record now stays so; else the change itself is to be durable.
 absl::Status ChangedFile::Settle(std::unique_ptr<Writing> writing, std::uint64_t number) {
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(disk_, folder_));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(disk_, changes_));
   const bool alone =
       std::none_of(names.begin(), names.end(), [this](const auto& name) { return IsWorkOfRecord(name); });
   const bool stays = alone && writing != nullptr && writing->IsRecord();
   writing.reset();
-  if (!stays) {
-    const auto file = disk_.Open(PathOf(number), {});
-    if (file.ok()) CAIRN_RETURN_IF_ERROR((*file)->Sync());
-    if (!file.ok() && !absl::IsNotFound(file.status())) return file.status();
-  }
+  if (!stays) CAIRN_RETURN_IF_ERROR(SyncChange(number));
   CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(folder_));
   RemoveApplied(names);
   return absl::OkStatus();
@@ -354,8 +444,8 @@ void ChangedFile::RemoveApplied(const std::vector<std::string>& names) {
   if (numbers.size() < 2) return;
   std::sort(numbers.begin(), numbers.end());
   for (const std::string& name : writers) {
-    const auto info = disk_.Info(folder_ + "/" + name);
-    if (info.ok() && age(*info) > kAbandonedSeconds) disk_.Remove(folder_ + "/" + name).IgnoreError();
+    const auto info = disk_.Info(changes_ + "/" + name);
+    if (info.ok() && age(*info) > kAbandonedSeconds) disk_.Remove(changes_ + "/" + name).IgnoreError();
   }
   if (!draining_) draining_ = Draining{.newest = numbers.back(), .writers = writers};
   std::erase_if(draining_->writers, [&](const std::string& name) { return !writers.contains(name); });

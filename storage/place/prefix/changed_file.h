@@ -2,18 +2,22 @@
 // lock is relied on, since parallel file systems have none, or one for each node.
 //
 // Who owns the truth: the record, and after it the changes that it lacks. A change is a file of its own,
-// <stem>.change.<n>, made once (storage/io/create_once.h), and n is the next number of all that have been seen. So the
+// <stem>.changes/<n>, made once (storage/io/create_once.h), and n is the next number of all that have been seen. So the
 // changes are a history in which each was made of what all before it had come to: whoever is second makes his anew. The
 // record names the last change that it has, CAIRN_APPLIED; whoever changes it applies all that it lacks, in order, and
 // replaces it. Readers apply in memory what the record lacks.
 //
 // A writer may be held up for any time between reading and replacing, and then puts an old record in place of a newer
 // one. Nothing is lost by that as long as the changes are there. So they stay until no writer can be at work any more
-// that began before them: each shows itself by a work file, <stem>.scr.cairn-work…, which it makes before it reads, and
+// that began before them: each shows itself by a work file beside them, which it makes before it reads, and
 // which becomes the record by a rename. Changes go when all work files have gone that were there together with them,
 // and the record has them afterwards. A work file that is old (kAbandonedSeconds) is removed: its writer, should it
 // wake up, finds it gone and begins anew. Changes stay for kKeptSeconds besides, since SCR's tools show no work files;
 // and the last one stays for ever, so that no number comes again, whatever SCR's tools keep of the record.
+//
+// A long record is not written anew with each change by who says so (LeaveBehind): the change is durable, and the
+// record follows when CatchUp is called. So a change costs the same, however long the record is; to read it costs
+// reading its bytes, as what was made of them is kept for as long as they are the same.
 //
 // flock on <stem>.lock spares processes the work that only one of them can finish, and nothing else: where it fails, or
 // is not of the whole cluster, all of the above holds.
@@ -30,7 +34,9 @@
 #include <absl/status/statusor.h>
 #include <absl/synchronization/mutex.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <ctime>
 #include <functional>
@@ -55,6 +61,8 @@ class ChangedFile {
   static constexpr std::time_t kKeptSeconds = 10;
   static constexpr std::time_t kAbandonedSeconds = 300;
   static constexpr std::chrono::milliseconds kPatience{2000};
+  static constexpr std::size_t kLongBytes = 64 << 10;  // what SCR's tools show of a shorter one is never behind
+  static constexpr std::uint64_t kBehindMax = 256;     // changes
 
   struct Hooks {
     Pause pause;  // for settled.h, and while another has the lock
@@ -82,30 +90,44 @@ class ChangedFile {
   // durable.
   absl::Status MakeIfNeeded(const Change& change);
 
- private:
-  absl::StatusOr<bool> IsNeeded(const Change& change) const;
+  // From now on changes that this object makes are not in a long record when they are durable.
+  void LeaveBehind();
+  bool behind() const { return behind_; }  // the record lacks changes that this object has made
+  // The record gets all changes that there are. Others make theirs meanwhile.
+  absl::Status CatchUp();
 
+ private:
   struct State;
   class Writing;
+
+  static State StateOf(kvtree::Tree record, std::shared_ptr<const std::string> text);
+  State Kept() const;
+  void Keep(State state) const;
+  State Compact(State state) const;
+  absl::StatusOr<bool> IsNeeded(const Change& change) const;
 
   std::string PathOf(std::uint64_t change) const;
   bool IsWorkOfRecord(std::string_view name) const;
   std::uint64_t NumberOf(std::string_view name) const;  // 0: no change
 
   absl::StatusOr<State> Load(bool mend) const;
-  absl::StatusOr<kvtree::Tree> LoadRecord(bool mend, bool* remade) const;
+  absl::StatusOr<State> LoadRecord(bool mend, bool* remade) const;
   absl::StatusOr<kvtree::Tree> MoveAsideAndRemake(const absl::Status& why, bool* remade) const;
   absl::StatusOr<std::uint64_t> ApplyAll(const std::vector<std::uint64_t>& numbers, const std::set<std::uint64_t>& lost,
                                          State& state) const;
 
+  bool MayStayBehind(const State& state) const;
   std::unique_ptr<File> TakeLock() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // null: without
+  absl::Status TryCatchUp();
+  absl::Status Write(std::unique_ptr<Writing>& writing, State state) const;  // it is the record then
+  absl::Status SyncChange(std::uint64_t number) const;
   absl::Status Finish(std::unique_ptr<Writing> writing, State state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Settle(std::unique_ptr<Writing> writing, std::uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveApplied(const std::vector<std::string>& names) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Wait(int round) const;
 
   Disk& disk_;
-  const std::string folder_, stem_, path_;
+  const std::string folder_, stem_, path_, changes_;
   const Hooks hooks_;
 
   // What RemoveApplied waits for.
@@ -118,6 +140,11 @@ class ChangedFile {
   std::optional<Draining> draining_ ABSL_GUARDED_BY(mutex_);
   bool lockless_ ABSL_GUARDED_BY(mutex_) = false;  // the file system has no locks
   bool patient_ ABSL_GUARDED_BY(mutex_) = true;    // the last one came in time
+
+  std::atomic<bool> leaves_behind_ = false, behind_ = false;
+  mutable absl::Mutex kept_mutex_;
+  // What the record was when it was read or written last, and the changes after it as far as they were there.
+  mutable std::shared_ptr<const State> kept_ ABSL_GUARDED_BY(kept_mutex_);
 };
 
 }  // namespace cairn

@@ -15,15 +15,30 @@ constexpr std::uint64_t kVersion = 1;
 // Of index.scr DSET, NAME and Cairn's list of commits; of flush.scr DATASET.
 constexpr std::array<std::string_view, 4> kTables = {"DSET", "NAME", "CAIRN_COMMITTED", "DATASET"};
 
+// How many of the oldest elements, which are at the end, are the same in both. A change is nearly always one of few
+// elements near the front of a long record.
+std::size_t SameAtTheEnd(const kvtree::Tree::Elements& before, const kvtree::Tree::Elements& after) {
+  const std::size_t most = std::min(before.size(), after.size());
+  for (std::size_t same = 0; same < most; ++same) {
+    const auto& [key, child] = before[before.size() - 1 - same];
+    const auto& [other_key, other_child] = after[after.size() - 1 - same];
+    if (key != other_key || !child.SameAs(other_child)) return same;
+  }
+  return most;
+}
+
 // `set` and `erase` receive what differs; keys of `before` that `after` lacks, and the others.
 template <typename Set, typename Erase>
 void Compare(const kvtree::Tree& before, const kvtree::Tree& after, const Set& set, const Erase& erase) {
-  for (const auto& [key, child] : before.elements()) {
-    if (after.Find(key) == nullptr) erase(key);
+  const kvtree::Tree::Elements was_there = before.elements(), is_there = after.elements();
+  const std::size_t same = SameAtTheEnd(was_there, is_there);
+  for (std::size_t at = 0; at + same < was_there.size(); ++at) {
+    if (after.Find(was_there[at].first) == nullptr) erase(was_there[at].first);
   }
   // The last one first: what is set goes to the front.
   std::vector<std::string_view> changed;
-  for (const auto& [key, child] : after.elements()) {
+  for (std::size_t at = 0; at + same < is_there.size(); ++at) {
+    const auto& [key, child] = is_there[at];
     const kvtree::Tree* was = before.Find(key);
     if (was == nullptr || !was->SameAs(child)) changed.push_back(key);
   }

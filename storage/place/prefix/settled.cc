@@ -12,9 +12,9 @@ constexpr std::chrono::milliseconds kPause{100};
 
 }  // namespace
 
-absl::StatusOr<kvtree::Tree> ReadSettled(Disk& disk, const std::string& path, const Pause& pause) {
+absl::StatusOr<kvtree::Tree> ReadSettled(Disk& disk, const std::string& path, const Pause& pause, std::string* text) {
   for (int reads = 1;; ++reads) {
-    auto tree = ReadTree(disk, path);
+    auto tree = ReadTree(disk, path, text);
     const bool empty = absl::IsNotFound(tree.status()) && disk.Info(path).ok();
     if ((!empty && !absl::IsDataLoss(tree.status())) || reads == kReadsMax) return tree;
     if (pause) {

@@ -17,8 +17,10 @@ namespace cairn {
 // What a reader does meanwhile; none: it sleeps. Tests give their own.
 using Pause = std::function<void(std::chrono::milliseconds)>;
 
-// As ReadTree, but what is empty or damaged is read again, three times within 200 ms at most, before it counts as that.
-absl::StatusOr<kvtree::Tree> ReadSettled(Disk& disk, const std::string& path, const Pause& pause = {});
+// `text`, if given, receives the bytes of the tree that is answered. As ReadTree, but what is empty or damaged is read
+// again, three times within 200 ms at most, before it counts as that.
+absl::StatusOr<kvtree::Tree> ReadSettled(Disk& disk, const std::string& path, const Pause& pause = {},
+                                         std::string* text = nullptr);
 
 }  // namespace cairn
 

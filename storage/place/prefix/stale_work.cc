@@ -50,6 +50,10 @@ void RemoveStaleWork(Disk& disk, const std::string& prefix, std::time_t now) {
   const auto names = disk.List(records);
   if (!names.ok()) return;
   RemoveStaleIn(disk, records, *names, now);
+  for (const char* changes : {"/index.changes", "/flush.changes"}) {
+    const auto inside = disk.List(records + changes);
+    if (inside.ok()) RemoveStaleIn(disk, records + changes, *inside, now);
+  }
   std::vector<std::uint64_t> ids;
   for (const std::string& name : *names) {
     if (const auto id = DatasetOfRecords(name)) ids.push_back(*id);

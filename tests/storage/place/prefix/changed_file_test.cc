@@ -50,10 +50,10 @@ class ChangedFileTest : public ::testing::Test {
   }
   std::vector<std::string> Changes() {
     std::vector<std::string> changes;
-    const auto names = disk_.List("/p/.scr");
+    const auto names = disk_.List("/p/.scr/index.changes");
     EXPECT_OK(names.status());
     for (const std::string& name : *names) {
-      if (name.starts_with("index.change.")) changes.push_back(name);
+      if (!IsWorkName(name)) changes.push_back(name);
     }
     return changes;
   }
@@ -81,7 +81,7 @@ TEST_F(ChangedFileTest, ARefusedChangeLeavesNothing) {
   });
   EXPECT_EQ(refused.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(Lines(), Strings{"1"});
-  EXPECT_EQ(Changes(), Strings{"index.change.1"});
+  EXPECT_EQ(Changes(), Strings{"1"});
 }
 
 TEST_F(ChangedFileTest, TheRecordNamesTheLastChangeThatItHas) {
@@ -122,17 +122,17 @@ TEST_F(ChangedFileTest, ChangesGoWhenTheyAreOldButNeverTheLast) {
   for (int i = 1; i <= 5; ++i) ASSERT_OK(Enter(*file, std::to_string(i)));
   LetTimePass(3 * static_cast<int>(ChangedFile::kKeptSeconds));
   ASSERT_OK(Enter(*file, "6"));
-  EXPECT_EQ(Changes(), Strings{"index.change.6"});
+  EXPECT_EQ(Changes(), Strings{"6"});
   LetTimePass(1000);
   ASSERT_OK(file->Make([](kvtree::Tree&) { return absl::OkStatus(); }));
-  EXPECT_EQ(Changes(), Strings{"index.change.6"});
+  EXPECT_EQ(Changes(), Strings{"6"});
   EXPECT_EQ(Lines().size(), 6u);
 }
 
 TEST_F(ChangedFileTest, ChangesStayWhileAnotherMayNotHaveSeenThem) {
   const auto file = Open();
   ASSERT_OK(Enter(*file, "1"));
-  const std::string work = WorkName("/p/.scr/index.scr");
+  const std::string work = WorkName("/p/.scr/index.changes/index.scr");
   { ASSERT_OK(disk_.Open(work, {.writable = true, .create = true, .exclusive = true}).status()); }
   for (int i = 2; i <= 5; ++i) {
     LetTimePass(3 * static_cast<int>(ChangedFile::kKeptSeconds));
@@ -144,14 +144,14 @@ TEST_F(ChangedFileTest, ChangesStayWhileAnotherMayNotHaveSeenThem) {
     LetTimePass(3 * static_cast<int>(ChangedFile::kKeptSeconds));
     ASSERT_OK(Enter(*file, std::to_string(i)));
   }
-  EXPECT_EQ(Changes(), Strings{"index.change.7"});
+  EXPECT_EQ(Changes(), Strings{"7"});
 }
 
 TEST_F(ChangedFileTest, AnAbandonedWriterIsShutOut) {
   const auto file = Open();
   ASSERT_OK(Enter(*file, "1"));
   ASSERT_OK(Enter(*file, "2"));
-  const std::string work = WorkName("/p/.scr/index.scr");
+  const std::string work = WorkName("/p/.scr/index.changes/index.scr");
   { ASSERT_OK(disk_.Open(work, {.writable = true, .create = true, .exclusive = true}).status()); }
   LetTimePass(2 * static_cast<int>(ChangedFile::kAbandonedSeconds));
   ASSERT_OK(Enter(*file, "3"));
@@ -170,9 +170,9 @@ TEST_F(ChangedFileTest, AWriterThatWasShutOutBeginsAnew) {
     disk.SetHook([&](FakeOp, const std::string&) {
       if (done || disk.operations() < before + at) return;
       done = true;
-      const auto names = disk.List("/p/.scr");
+      const auto names = disk.List("/p/.scr/index.changes");
       for (const std::string& name : *names) {
-        if (name.starts_with("index.scr.cairn-work")) disk.Remove("/p/.scr/" + name).IgnoreError();
+        if (IsWorkName(name)) disk.Remove("/p/.scr/index.changes/" + name).IgnoreError();
       }
     });
     ASSERT_OK(Enter(file, "2")) << at;
@@ -190,12 +190,12 @@ TEST_F(ChangedFileTest, ANumberThatWasAnothersDoesNotCount) {
   ASSERT_OK(Enter(*file, "1"));
   bool done = false;
   disk_.SetHook([&](FakeOp op, const std::string& path) {
-    if (done || op != FakeOp::kLink || path.find("index.change.2") == std::string::npos) return;
+    if (done || op != FakeOp::kLink || path.find("index.changes/2") == std::string::npos) return;
     done = true;
-    const auto names = disk_.List("/p/.scr");
+    const auto names = disk_.List("/p/.scr/index.changes");
     for (const std::string& name : *names) {
-      const bool shut_out = name.starts_with("index.scr.cairn-work") || name == "index.change.1";
-      if (shut_out) disk_.Remove("/p/.scr/" + name).IgnoreError();
+      const bool shut_out = name.starts_with("index.scr.cairn-work") || name == "1";
+      if (shut_out) disk_.Remove("/p/.scr/index.changes/" + name).IgnoreError();
     }
     kvtree::Tree record, line, change;
     for (const char* others : {"1", "21", "22"}) record.At("DSET").At(others).Set("COMPLETE", "1");
@@ -203,7 +203,7 @@ TEST_F(ChangedFileTest, ANumberThatWasAnothersDoesNotCount) {
     change.At("SET_IN").At("DSET").At("22").Set("COMPLETE", "1");
     change.Set("VERSION", std::uint64_t{1});
     EXPECT_OK(ReplaceTree(disk_, "/p/.scr/index.scr", record));
-    EXPECT_OK(ReplaceTree(disk_, "/p/.scr/index.change.3", change));
+    EXPECT_OK(ReplaceTree(disk_, "/p/.scr/index.changes/3", change));
   });
   ASSERT_OK(Enter(*file, "2"));
   disk_.SetHook({});
@@ -216,7 +216,7 @@ TEST_F(ChangedFileTest, AChangeByALaterReleaseIsNotPassedOver) {
   ASSERT_OK(Enter(*file, "1"));
   kvtree::Tree later;
   later.Set("VERSION", std::uint64_t{2});
-  ASSERT_OK(ReplaceTree(disk_, "/p/.scr/index.change.2", later));
+  ASSERT_OK(ReplaceTree(disk_, "/p/.scr/index.changes/2", later));
   EXPECT_EQ(Enter(*file, "2").code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(file->Read().status().code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_OK_AND_ASSIGN(const kvtree::Tree record, ReadTree(disk_, "/p/.scr/index.scr"));
@@ -226,10 +226,10 @@ TEST_F(ChangedFileTest, AChangeByALaterReleaseIsNotPassedOver) {
 TEST_F(ChangedFileTest, ADamagedChangeIsPassedOverAndTold) {
   const auto file = Open();
   ASSERT_OK(Enter(*file, "1"));
-  ASSERT_OK(ReplaceFile(disk_, "/p/.scr/index.change.2", "this is no change"));
+  ASSERT_OK(ReplaceFile(disk_, "/p/.scr/index.changes/2", "this is no change"));
   ASSERT_OK(Enter(*file, "3"));
   EXPECT_EQ(Lines(), (Strings{"1", "3"}));
-  EXPECT_NE(warned_.find("index.change.2"), std::string::npos) << warned_;
+  EXPECT_NE(warned_.find("index.changes/2"), std::string::npos) << warned_;
 }
 
 TEST_F(ChangedFileTest, WithoutItsKeyInTheRecordNothingIsLost) {
@@ -240,7 +240,7 @@ TEST_F(ChangedFileTest, WithoutItsKeyInTheRecordNothingIsLost) {
   ASSERT_OK(ReplaceTree(disk_, "/p/.scr/index.scr", record));
   EXPECT_EQ(Lines(), (Strings{"1", "2", "3"}));
   ASSERT_OK(Enter(*file, "4"));
-  EXPECT_EQ(Changes().back(), "index.change.4") << "no number comes again";
+  EXPECT_EQ(Changes().back(), "4") << "no number comes again";
   EXPECT_EQ(Lines(), (Strings{"1", "2", "3", "4"}));
 }
 
@@ -249,7 +249,7 @@ TEST_F(ChangedFileTest, ChangesThatAreGoneAreToldAndHoldNobodyUp) {
   ASSERT_OK(Enter(*file, "1"));
   ASSERT_OK_AND_ASSIGN(const std::string old, ReadWhole(disk_, "/p/.scr/index.scr", 1 << 20));
   for (int i = 2; i <= 4; ++i) ASSERT_OK(Enter(*file, std::to_string(i)));
-  for (const char* gone : {"2", "3"}) disk_.Remove(std::string("/p/.scr/index.change.") + gone).IgnoreError();
+  for (const char* gone : {"2", "3"}) disk_.Remove(std::string("/p/.scr/index.changes/") + gone).IgnoreError();
   ASSERT_OK(ReplaceFile(disk_, "/p/.scr/index.scr", old));
   EXPECT_EQ(Lines(), (Strings{"1", "4"}));
   EXPECT_NE(warned_.find("changes 2 to 3 are gone"), std::string::npos) << warned_;
@@ -319,6 +319,100 @@ TEST_F(ChangedFileTest, APowerFailureAtAnyInstantLosesNothingPromised) {
     ASSERT_OK(Enter(file, "9"));
     if (!crashed) break;
   }
+}
+
+// --- A long record that changes are left out of for a while ---
+
+class LongRecordTest : public ChangedFileTest {
+ protected:
+  static constexpr int kLines = 3000;
+
+  void SetUp() override {
+    ChangedFileTest::SetUp();
+    ASSERT_OK(Open()->Make([](kvtree::Tree& tree) {
+      for (int line = 1; line <= kLines; ++line) tree.At("DSET").At(std::to_string(line)).Set("COMPLETE", "1");
+      return absl::OkStatus();
+    }));
+    ASSERT_OK_AND_ASSIGN(const std::string text, ReadWhole(disk_, "/p/.scr/index.scr", 1 << 20));
+    ASSERT_GE(text.size(), ChangedFile::kLongBytes);
+    file_ = Open();
+    file_->LeaveBehind();
+  }
+  std::size_t LinesOfRecord() {
+    const auto record = ReadTree(disk_, "/p/.scr/index.scr");
+    EXPECT_OK(record.status());
+    return LinesOf(*record).size();
+  }
+
+  std::unique_ptr<ChangedFile> file_;
+};
+
+TEST_F(LongRecordTest, AChangeIsReadByAllAndTheRecordFollowsWhenItIsAskedTo) {
+  EXPECT_FALSE(file_->behind());
+  ASSERT_OK(Enter(*file_, "3001"));
+  ASSERT_OK(Enter(*file_, "3002"));
+  EXPECT_TRUE(file_->behind());
+  EXPECT_EQ(LinesOfRecord(), 3000u);
+  EXPECT_EQ(Lines().size(), 3002u);
+  ASSERT_OK_AND_ASSIGN(const kvtree::Tree tree, file_->Read());
+  EXPECT_EQ(LinesOf(tree).size(), 3002u);
+  ASSERT_OK(file_->CatchUp());
+  EXPECT_FALSE(file_->behind());
+  EXPECT_EQ(LinesOfRecord(), 3002u);
+}
+
+TEST_F(LongRecordTest, ItIsDurableWithoutTheRecord) {
+  ASSERT_OK(Enter(*file_, "3001"));
+  disk_.CrashAt(disk_.operations() + 1);
+  disk_.Restart(1);
+  EXPECT_EQ(Lines().size(), 3001u);
+}
+
+TEST_F(LongRecordTest, AShortRecordIsNeverBehind) {
+  ASSERT_OK(file_->Make([](kvtree::Tree& tree) {
+    tree.Erase("DSET");
+    return absl::OkStatus();
+  }));
+  ASSERT_OK(file_->CatchUp());
+  ASSERT_OK(Enter(*file_, "1"));
+  EXPECT_FALSE(file_->behind());
+  EXPECT_EQ(LinesOfRecord(), 1u);
+}
+
+TEST_F(LongRecordTest, ItIsNeverBehindByVeryMany) {
+  for (std::uint64_t n = 0; n <= ChangedFile::kBehindMax; ++n) ASSERT_OK(Enter(*file_, std::to_string(4000 + n)));
+  EXPECT_EQ(LinesOfRecord(), kLines + ChangedFile::kBehindMax + 1);
+}
+
+TEST_F(LongRecordTest, WhatIsChangedWhileItCatchesUpStays) {
+  ASSERT_OK(Enter(*file_, "3001"));
+  const auto other = Open();
+  bool done = false;
+  disk_.SetHook([&](FakeOp op, const std::string& path) {
+    if (done || op != FakeOp::kRename || path.find("/index.") == std::string::npos) return;
+    done = true;
+    EXPECT_OK(Enter(*file_, "3002"));
+    EXPECT_OK(Enter(*other, "3003"));
+  });
+  ASSERT_OK(file_->CatchUp());
+  disk_.SetHook({});
+  EXPECT_TRUE(done);
+  EXPECT_EQ(Lines().size(), 3003u);
+  ASSERT_OK(file_->CatchUp());
+  EXPECT_EQ(LinesOfRecord(), 3003u);
+}
+
+TEST_F(LongRecordTest, WhatScrWritesItselfIsSeen) {
+  ASSERT_OK(Enter(*file_, "3001"));
+  ASSERT_OK(file_->CatchUp());
+  ASSERT_OK_AND_ASSIGN(kvtree::Tree record, ReadTree(disk_, "/p/.scr/index.scr"));
+  record.At("DSET").Erase("17");
+  ASSERT_OK(ReplaceTree(disk_, "/p/.scr/index.scr", record));
+  ASSERT_OK_AND_ASSIGN(const kvtree::Tree tree, file_->Read());
+  EXPECT_EQ(LinesOf(tree).size(), 3000u);
+  ASSERT_OK(Enter(*file_, "3002"));
+  ASSERT_OK(file_->CatchUp());
+  EXPECT_EQ(LinesOfRecord(), 3001u);
 }
 
 }  // namespace

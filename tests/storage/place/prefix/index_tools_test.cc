@@ -48,7 +48,7 @@ TEST_F(IndexToolsTest, AListReadsTheIndexAndItsChangesAlone) {
   ASSERT_OK(Commit(3));
   PutScr(4);
   disk.SetHook([](FakeOp op, const std::string& path) {
-    EXPECT_TRUE(path.starts_with(kIndex) || op == FakeOp::kList || path.find("/index.change.") != std::string::npos)
+    EXPECT_TRUE(path.starts_with(kIndex) || op == FakeOp::kList || path.find("/index.changes/") != std::string::npos)
         << path;
   });
   ASSERT_OK_AND_ASSIGN(const auto rows, ListIndex(disk, kPath));

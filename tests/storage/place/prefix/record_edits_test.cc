@@ -43,9 +43,9 @@ TEST(RecordEditsTest, LinesOfATableAreEditedAlone) {
 TEST(RecordEditsTest, OfALaterVersionTheyAreRefusedAndChangeNothing) {
   kvtree::Tree edits = record_edits::Between(kvtree::Tree(), Index()), tree;
   edits.Set("VERSION", std::uint64_t{2});
-  const absl::Status refused = record_edits::Apply("/p/.scr/index.change.4", edits, tree);
+  const absl::Status refused = record_edits::Apply("/p/.scr/index.changes/4", edits, tree);
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_NE(refused.message().find("index.change.4"), std::string::npos) << refused;
+  EXPECT_NE(refused.message().find("index.changes/4"), std::string::npos) << refused;
   EXPECT_TRUE(tree.empty());
   EXPECT_EQ(record_edits::Apply("x", kvtree::Tree(), tree).code(), absl::StatusCode::kDataLoss);
 }

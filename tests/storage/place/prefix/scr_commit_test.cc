@@ -35,11 +35,7 @@ class ScrCommitTest : public ::testing::Test, protected Site {
     kvtree::Tree index = disk.Info(kIndex).ok() ? Index() : kvtree::Tree();
     ASSERT_OK(Commit(id));
     ASSERT_OK(disk.Remove(fmt::format("{}/.scr/scr.dataset.{}/commit.cairn", kPath, id)));
-    ASSERT_OK_AND_ASSIGN(const auto names, disk.List(kPath + std::string("/.scr")));
-    for (const std::string& name : names) {
-      if (!name.starts_with("index.change.")) continue;
-      ASSERT_OK(disk.Remove(fmt::format("{}/.scr/{}", kPath, name)));
-    }
+    ASSERT_OK(RemoveTree(disk, fmt::format("{}/.scr/index.changes", kPath)));
     scr::IndexEntry entry;
     entry.descriptor = TestDescriptor(id, kRanks);
     entry.descriptor.complete = true;
