@@ -160,7 +160,7 @@ absl::StatusOr<ReplacedDatasets> FindReplaced(Disk& disk, const std::string& pre
   std::set<std::string> real_names;
   for (const std::string& name : names) real_names.insert(real.Of(name));
   const Replaced files{.real = real, .names = real_names, .in_place = ByName(in_place, real)};
-  CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records.Look());
+  CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records.LookQuickly());
   for (const auto& [id, commit] : view.commits) {
     if (id == by || !commit.descriptor.own_files) continue;
     CAIRN_ASSIGN_OR_RETURN(auto catalogues, CataloguesIfReplaced(disk, prefix, records, id, files));

@@ -169,8 +169,8 @@ bool IsFenced(const absl::Status& status) {
   return status.GetPayload(kFencedPayload).has_value();
 }
 
-Launches::Launches(Disk& disk, std::string prefix, bool writable)
-    : disk_(disk), prefix_(std::move(prefix)), writable_(writable) {}
+Launches::Launches(Disk& disk, std::string prefix, bool writable, std::function<IdRanges()> merged)
+    : disk_(disk), prefix_(std::move(prefix)), writable_(writable), merged_(std::move(merged)) {}
 
 absl::StatusOr<std::vector<std::uint64_t>> Launches::Numbers(bool fresh) {
   CAIRN_ASSIGN_OR_RETURN(const auto names, cairn_folder::Names(disk_, prefix_, fresh && writable_));
@@ -294,7 +294,8 @@ absl::Status Launches::WriteBase(LaunchId id, const LaunchBase& base) {
 }
 
 // `last`: the launch before; what it has committed is decided now.
-absl::StatusOr<LaunchBase> Launches::LookAround(const LaunchBase& before, const std::optional<LaunchRecord>& last) {
+absl::StatusOr<LaunchBase> Launches::LookAround(const LaunchBase& before, const std::optional<LaunchRecord>& last,
+                                                const IdRanges& merged) {
   LaunchBase base = before;
   const std::string records = prefix_ + "/.scr";
   const auto names = FreshList(disk_, records);
@@ -313,6 +314,10 @@ absl::StatusOr<LaunchBase> Launches::LookAround(const LaunchBase& before, const 
     const auto id = DatasetOfRecords(name);
     if (!id || *id == 0 || *id > identity::kDatasetIdMax) continue;
     if (base.counts.Contains(*id) || base.removed.Contains(*id)) continue;
+    if (merged.Contains(*id)) {
+      base.counts.Add(*id);
+      continue;
+    }
     CAIRN_ASSIGN_OR_RETURN(const Found found, JudgeFolder(disk_, records + "/" + name, last));
     if (found == Found::kCounts) base.counts.Add(*id);
     if (found == Found::kRemoved) {
@@ -361,7 +366,9 @@ absl::StatusOr<Launches::BasePtr> Launches::BaseOf(LaunchId id) {
     base = ReadBase(missing[i].id);
     if (absl::IsNotFound(base.status())) {
       const std::optional<LaunchRecord> last = i + 1 < missing.size() ? std::optional(missing[i + 1]) : std::nullopt;
-      CAIRN_ASSIGN_OR_RETURN(const LaunchBase made, LookAround(before, last));
+      // Some of what was merged counts by the newest only.
+      const IdRanges merged = i == 0 && merged_ ? merged_() : IdRanges();
+      CAIRN_ASSIGN_OR_RETURN(const LaunchBase made, LookAround(before, last, merged));
       CAIRN_RETURN_IF_ERROR(WriteBase(missing[i].id, made));
       base = ReadBase(missing[i].id);
     }

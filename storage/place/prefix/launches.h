@@ -22,6 +22,7 @@
 #include <absl/synchronization/mutex.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -82,7 +83,9 @@ bool IsFenced(const absl::Status& status);
 class Launches {
  public:
   // `disk` is borrowed. `writable`: bases that lack are made; else what has no base is read as if it was not there.
-  Launches(Disk& disk, std::string prefix, bool writable);
+  // `merged`: datasets of which somebody has found that they count, and said so where it stays: they are not looked at
+  // again when a base is made. It may know of none.
+  Launches(Disk& disk, std::string prefix, bool writable, std::function<IdRanges()> merged = {});
   Launches(const Launches&) = delete;
 
   // The newest, if any. kDataLoss: its record is damaged.
@@ -127,12 +130,14 @@ class Launches {
   absl::StatusOr<BasePtr> BaseOf(LaunchId id);
   absl::StatusOr<std::vector<LaunchRecord>> WithoutBase(LaunchId id);
   absl::StatusOr<BasePtr> ReadBase(LaunchId id);
-  absl::StatusOr<LaunchBase> LookAround(const LaunchBase& before, const std::optional<LaunchRecord>& last);
+  absl::StatusOr<LaunchBase> LookAround(const LaunchBase& before, const std::optional<LaunchRecord>& last,
+                                        const IdRanges& merged);
   absl::Status WriteBase(LaunchId id, const LaunchBase& base);
 
   Disk& disk_;
   const std::string prefix_;
   const bool writable_;
+  const std::function<IdRanges()> merged_;
   absl::Mutex mutex_;
   std::map<LaunchId, LaunchRecord> records_ ABSL_GUARDED_BY(mutex_);  // as read: they never change
   std::map<LaunchId, BasePtr> bases_ ABSL_GUARDED_BY(mutex_);         // the newest two

@@ -91,7 +91,7 @@ class PrefixOnDisk final : public Prefix {
 
   absl::StatusOr<IdBlock> ReserveIds(DatasetId above, std::uint64_t count) override {
     CAIRN_RETURN_IF_ERROR(RequireOwn());
-    CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records_.Look());
+    CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records_.LookAtIndex());
     for (const auto& [id, entry] : view.index.datasets) {
       if (id <= identity::kDatasetIdMax) above = std::max(above, id);
     }
@@ -185,6 +185,12 @@ class PrefixOnDisk final : public Prefix {
       scr::PutNodes(nodes, tree);
       return absl::OkStatus();
     });
+  }
+  void LeaveIndexBehind() override { records_.LeaveIndexBehind(); }
+  bool IndexIsBehind() const override { return records_.index_behind(); }
+  absl::Status IndexCatchUp() override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    return records_.IndexCatchUp();
   }
   std::vector<std::string> TakeWarnings() override { return records_.TakeWarnings(); }
 
@@ -284,12 +290,12 @@ absl::StatusOr<PrefixContents> PrefixOnDisk::Contents() {
     CAIRN_RETURN_IF_ERROR(records_.Mend());
     CAIRN_RETURN_IF_ERROR(FinishRemovals(disk_, path_, records_));
   }
-  CAIRN_ASSIGN_OR_RETURN(PrefixView view, records_.Look());
+  CAIRN_ASSIGN_OR_RETURN(PrefixView view, records_.LookQuickly());
   if (writable_) {
     CAIRN_RETURN_IF_ERROR(ForgetRemoved(view));
     CAIRN_ASSIGN_OR_RETURN(const bool more, CommitHandedOver(disk_, path_, records_, view));
     if (more) {
-      CAIRN_ASSIGN_OR_RETURN(view, records_.Look());
+      CAIRN_ASSIGN_OR_RETURN(view, records_.LookQuickly());
     }
   }
   PrefixContents contents;

@@ -209,6 +209,12 @@ class Prefix {
   // What was found damaged and moved aside or left out, and views that could not be made, since the last call, for log
   // and `cairn status`.
   virtual std::vector<std::string> TakeWarnings() = 0;
+
+  // From now on a long index.scr is not written anew with each change (changed_file.h): all that is Cairn's reads it as
+  // it should be, SCR and its tools after IndexCatchUp. Who asks for this calls that when it is behind, and at his end.
+  virtual void LeaveIndexBehind() = 0;
+  virtual bool IndexIsBehind() const = 0;
+  virtual absl::Status IndexCatchUp() = 0;
 };
 
 }  // namespace cairn

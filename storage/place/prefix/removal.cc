@@ -104,10 +104,10 @@ bool SameDatasets(const PrefixView& one, const PrefixView& other) {
 // same datasets are there afterwards.
 absl::StatusOr<std::set<std::string>> NamesOfOthers(Disk& disk, const std::string& prefix, SharedRecords& records,
                                                     DatasetId id, RealNames& real) {
-  CAIRN_ASSIGN_OR_RETURN(PrefixView view, records.Look());
+  CAIRN_ASSIGN_OR_RETURN(PrefixView view, records.LookQuickly());
   for (int i = 0; i < kLooksMax; ++i) {
     CAIRN_ASSIGN_OR_RETURN(std::set<std::string> names, NamesIn(disk, prefix, records, view, id, real));
-    CAIRN_ASSIGN_OR_RETURN(PrefixView after, records.Look());
+    CAIRN_ASSIGN_OR_RETURN(PrefixView after, records.LookQuickly());
     if (SameDatasets(view, after)) return names;
     view = std::move(after);
   }

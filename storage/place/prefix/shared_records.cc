@@ -22,7 +22,8 @@ namespace {
 constexpr std::uint32_t kFileMode = 0666;
 constexpr std::string_view kMergedKey = "CAIRN_COMMITTED";
 constexpr std::size_t kWarningsMax = 1000;
-constexpr int kLooksMax = 100;  // while others make launches
+constexpr int kLooksMax = 100;           // while others make launches
+constexpr std::size_t kReadAnyway = 64;  // of the newest: what a restart may choose, and what crashes have left
 
 std::string Key(DatasetId id) {
   return fmt::format("{}", id);
@@ -83,7 +84,7 @@ SharedRecords::SharedRecords(Disk& disk, std::string prefix, RunIdentity identit
       identity_(std::move(identity)),
       pause_(pause),
       writable_(writable),
-      launches_(disk, prefix_, writable),
+      launches_(disk, prefix_, writable, [this] { return Merged(); }),
       index_(disk, Folder(), "index",
              {.pause = pause,
               .check = [this](const kvtree::Tree& index) { return ParseIndex(IndexPath(), index).status(); },
@@ -221,10 +222,10 @@ absl::Status SharedRecords::ReadOne(DatasetId id, const Launches::State& state, 
   return absl::OkStatus();
 }
 
-absl::StatusOr<SharedRecords::Commits> SharedRecords::ReadCommits(const kvtree::Tree* index) {
+absl::StatusOr<SharedRecords::Commits> SharedRecords::ReadCommits(const PassOver& pass_over) {
   CAIRN_ASSIGN_OR_RETURN(Launches::State state, launches_.Now());
   for (int i = 0; i < kLooksMax; ++i) {
-    auto commits = ReadUnder(state, index);
+    auto commits = ReadUnder(state, pass_over);
     if (!commits.ok()) return commits;
     const LaunchId newest = state.newest;
     CAIRN_ASSIGN_OR_RETURN(state, launches_.Now());
@@ -234,7 +235,7 @@ absl::StatusOr<SharedRecords::Commits> SharedRecords::ReadCommits(const kvtree::
 }
 
 absl::StatusOr<SharedRecords::Commits> SharedRecords::ReadUnder(const Launches::State& state,
-                                                                const kvtree::Tree* index) {
+                                                                const PassOver& pass_over) {
   Commits commits;
   CAIRN_ASSIGN_OR_RETURN(Folders folders, List());
   commits.placing = std::move(folders.placings);
@@ -242,7 +243,11 @@ absl::StatusOr<SharedRecords::Commits> SharedRecords::ReadUnder(const Launches::
     if (state.RemovalCounts(id, committer)) commits.removed.insert(id);
   }
   for (const DatasetId id : folders.datasets) {
-    if ((index != nullptr && IsMerged(id, *index)) || commits.removed.contains(id)) continue;
+    if (commits.removed.contains(id)) continue;
+    if (pass_over(id)) {
+      commits.passed_over.push_back(id);
+      continue;
+    }
     if (state.base->removed.Contains(id)) {
       commits.removed.insert(id);
       continue;
@@ -255,7 +260,7 @@ absl::StatusOr<SharedRecords::Commits> SharedRecords::ReadUnder(const Launches::
   return commits;
 }
 
-absl::StatusOr<PrefixView> SharedRecords::Look() {
+absl::StatusOr<PrefixView> SharedRecords::LookAtIndex() {
   PrefixView view;
   auto tree = ReadIndex();
   if (absl::IsDataLoss(tree.status())) {
@@ -274,12 +279,61 @@ absl::StatusOr<PrefixView> SharedRecords::Look() {
       view.index = *std::move(index);
     }
   }
-  CAIRN_ASSIGN_OR_RETURN(Commits commits, ReadCommits(nullptr));
+  return view;
+}
+
+absl::StatusOr<PrefixView> SharedRecords::LookAt(PrefixView view, const std::set<DatasetId>* before,
+                                                 const PassOver& pass_over) {
+  CAIRN_ASSIGN_OR_RETURN(Commits commits, ReadCommits(pass_over));
+  if (before != nullptr)
+    std::erase_if(commits.counting, [&](const auto& item) { return !before->contains(item.first); });
+  for (const DatasetId id : commits.passed_over) {
+    CommitRecord commit;
+    commit.run = identity_.run;
+    commit.descriptor = view.index.datasets.at(id).descriptor;
+    commits.counting.emplace(id, std::move(commit));
+  }
   view.commits = std::move(commits.counting);
   view.fenced = std::move(commits.fenced);
   view.removed = std::move(commits.removed);
   view.placing = std::move(commits.placing);
   return view;
+}
+
+absl::StatusOr<PrefixView> SharedRecords::Look() {
+  CAIRN_ASSIGN_OR_RETURN(const auto before, ListBefore());
+  CAIRN_ASSIGN_OR_RETURN(PrefixView view, LookAtIndex());
+  return LookAt(std::move(view), before ? &*before : nullptr, [](DatasetId) { return false; });
+}
+
+absl::StatusOr<std::optional<std::set<DatasetId>>> SharedRecords::ListBefore() {
+  if (writable_) return std::nullopt;
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<DatasetId> ids, ListDatasets());
+  return std::set<DatasetId>(ids.begin(), ids.end());
+}
+
+absl::StatusOr<PrefixView> SharedRecords::LookQuickly() {
+  CAIRN_ASSIGN_OR_RETURN(const auto before, ListBefore());
+  CAIRN_ASSIGN_OR_RETURN(PrefixView view, LookAtIndex());
+  std::set<DatasetId> believed;
+  std::size_t newest = 0;
+  for (auto at = view.index.datasets.rbegin(); at != view.index.datasets.rend(); ++at) {
+    const auto& [id, entry] = *at;
+    if (!entry.descriptor.launch || ++newest <= kReadAnyway) continue;
+    if (entry.complete && IsMerged(id, view.tree)) believed.insert(id);
+  }
+  return LookAt(std::move(view), before ? &*before : nullptr,
+                [&believed](DatasetId id) { return believed.contains(id); });
+}
+
+IdRanges SharedRecords::Merged() {
+  IdRanges merged;
+  const auto view = LookAtIndex();
+  if (!view.ok()) return merged;  // then they are looked at, one by one
+  for (const auto& [id, entry] : view->index.datasets) {
+    if (entry.complete && entry.descriptor.launch && IsMerged(id, view->tree)) merged.Add(id);
+  }
+  return merged;
 }
 
 absl::Status SharedRecords::Mend() {
@@ -288,7 +342,7 @@ absl::Status SharedRecords::Mend() {
 
 absl::Status SharedRecords::MendTree(kvtree::Tree& index) {
   // What is merged and has no entry was taken out by SCR's tools: it stays out.
-  CAIRN_ASSIGN_OR_RETURN(const Commits commits, ReadCommits(&index));
+  CAIRN_ASSIGN_OR_RETURN(const Commits commits, ReadCommits([&index](DatasetId id) { return IsMerged(id, index); }));
   for (const auto& [id, commit] : commits.counting) {
     if (commits.placing.contains(id)) continue;
     const kvtree::Tree* taken = index.FindPath({"DSET", Key(id), "DSET"});

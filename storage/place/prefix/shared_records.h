@@ -70,6 +70,12 @@ class SharedRecords {
   absl::StatusOr<kvtree::Tree> ReadIndex() { return index_.Read(); }
   // Only looks. A damaged index reads as an empty one, with a warning.
   absl::StatusOr<PrefixView> Look();
+  // The same, but of old datasets that the index has the index is believed: whoever merged a commit has found that it
+  // counts, and a removal takes the entry out before all else. So it reads few of a long history's records. Who
+  // restores such a dataset finds out what is there.
+  absl::StatusOr<PrefixView> LookQuickly();
+  // The same, without the commits.
+  absl::StatusOr<PrefixView> LookAtIndex();
   // Merges into the index what was committed and is not in its list CAIRN_COMMITTED, but for what is not in its place
   // yet: SCR finds files by their names alone. Reads only such commits.
   absl::Status Mend();
@@ -94,6 +100,10 @@ class SharedRecords {
   // committed, by Cairn and by SCR. kFailedPrecondition: its VERSION is unknown.
   using Change = ChangedFile::Change;
   absl::Status ChangeIndex(const Change& change) { return index_.Make(change); }
+  // ChangedFile::LeaveBehind, of the index.
+  void LeaveIndexBehind() { index_.LeaveBehind(); }
+  bool index_behind() const { return index_.behind(); }
+  absl::Status IndexCatchUp() { return index_.CatchUp(); }
   absl::Status ChangeIndexIfNeeded(const Change& change) { return index_.MakeIfNeeded(change); }
   absl::Status ChangeFlush(const Change& change) { return flush_.MakeIfNeeded(change); }
   // nodes.scr holds one number, which the last to come sets.
@@ -127,10 +137,17 @@ class SharedRecords {
   struct Commits {
     std::map<DatasetId, CommitRecord> counting, fenced;
     std::set<DatasetId> removed, placing;
+    std::vector<DatasetId> passed_over;
   };
-  // Those that are not merged into `index`; all, if it is null.
-  absl::StatusOr<Commits> ReadCommits(const kvtree::Tree* index);
-  absl::StatusOr<Commits> ReadUnder(const Launches::State& state, const kvtree::Tree* index);
+  using PassOver = std::function<bool(DatasetId)>;
+  // But for those that need not be read.
+  absl::StatusOr<Commits> ReadCommits(const PassOver& pass_over);
+  absl::StatusOr<Commits> ReadUnder(const Launches::State& state, const PassOver& pass_over);
+  // Who may not write cannot ask the server: of a dataset whose flush began after the index was read the index says
+  // nothing, and the launches may be too old to tell whether it counts. So only what was there `before` is shown.
+  absl::StatusOr<std::optional<std::set<DatasetId>>> ListBefore();
+  absl::StatusOr<PrefixView> LookAt(PrefixView view, const std::set<DatasetId>* before, const PassOver& pass_over);
+  IdRanges Merged();
   absl::Status ReadOne(DatasetId id, const Launches::State& state, Commits& commits);
   absl::Status MendTree(kvtree::Tree& index);
   absl::Status EnterScrDatasets(kvtree::Tree& index);

@@ -79,7 +79,7 @@ absl::Status MakeView(Disk& disk, const std::string& prefix, SharedRecords& reco
 
 absl::StatusOr<DatasetId> MakeMissingViews(Disk& disk, const std::string& prefix, SharedRecords& records,
                                            DatasetId below, std::size_t at_most) {
-  CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records.Look());
+  CAIRN_ASSIGN_OR_RETURN(const PrefixView view, records.LookQuickly());
   CAIRN_ASSIGN_OR_RETURN(const std::set<DatasetId> views, ListViews(disk, prefix));
   CAIRN_RETURN_IF_ERROR(RemoveOrphans(disk, prefix, views, view.removed));
   std::size_t tried = 0;
