@@ -399,6 +399,9 @@ void StrandCore::Quiesce(std::function<void(bool all_local)> done) {
 
 void StrandCore::CheckQuiesced() {
   if (on_quiesced_.empty() || slots_.copies() + slots_.commits > 0 || AnyCaptured()) return;
+  bool followed = true;
+  for (const auto& [id, run] : runs_.all()) followed = run->index.Quiesced() && followed;
+  if (!followed) return;
   if (quiesce_timer_ != 0) context_.loop().Cancel(std::exchange(quiesce_timer_, 0));
   EndQuiescing(/*all_local=*/true);
 }

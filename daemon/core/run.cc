@@ -46,6 +46,7 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
           [this](DatasetId dataset_id) { return flusher.Has(dataset_id); },
           [this](const std::string& mark) { return keeper.IsProvisional(mark); }),
       views(shared.context, name, gate),
+      index(shared.context, name, gate, [this] { shared_.on_change(); }),
       removals(
           shared.context, name, ledger, gate, record,
           [this](DatasetId dataset_id) {
@@ -82,6 +83,7 @@ void Run::ApplyPolicy() {
   keeper.Update();
   cache.ApplyPolicy();
   notes.Update();
+  index.Update();
 }
 
 // First those who wait for the prefix, then commits, then new copies, the other runs' before this one's: it has had its
@@ -152,6 +154,7 @@ void Run::Quiesce() {
 
 void Run::Stop() {
   Quiesce();
+  index.Stop();
   cache.Stop();
   folders.Stop();
   captures.Stop();

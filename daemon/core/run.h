@@ -34,6 +34,7 @@
 #include "daemon/core/run_cache.h"
 #include "daemon/core/steering.h"
 #include "daemon/core/stores.h"
+#include "daemon/core/index_keeper.h"
 #include "daemon/core/views.h"
 #include "daemon/core/waits.h"
 #include "storage/base/ids.h"
@@ -97,6 +98,7 @@ class Run {
   DatasetIds ids;
   Inventory inventory;
   Views views;
+  IndexKeeper index;
   Removals removals;
   Stores stores;
   RoutedNames names;
