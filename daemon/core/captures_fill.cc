@@ -111,8 +111,7 @@ void Captures::Resume(const SessionPtr& session, const std::shared_ptr<Call>& ca
     return call->Reply(std::move(reply));
   }
   const DatasetPtr dataset = given_.ledger.Get(resume.dataset());
-  if (dataset && dataset->launch == session->launch && session->rank < dataset->parts.size() &&
-      dataset->parts[session->rank].captured()) {
+  if (dataset && dataset->launch == session->launch && dataset->has_captured(session->rank)) {
     resumed.set_committed(true);
     return call->Reply(std::move(reply));
   }

@@ -29,7 +29,7 @@ std::uint64_t FileBytes(const catalogue::Catalogue& catalogue) {
 }
 
 std::uint64_t Dataset::bytes() const {
-  std::uint64_t sum = 0;
+  std::uint64_t sum = parts.empty() ? bytes_there : 0;
   for (const Part& part : parts) sum += part.bytes;
   return sum;
 }

@@ -16,22 +16,21 @@
 
 namespace cairn {
 
-// One rank's part of a dataset. It only goes forward, but for its catalogue, which may be let go of and read again:
+// One rank's part of a dataset. It only goes forward:
 //
-//   kAbsent -> kBegun -> kCaptured -> kDescribed <-> kStored
+//   kAbsent -> kBegun -> kCaptured -> kStored
 struct Part {
   enum class State : std::uint8_t {
-    kAbsent,     // the rank has not begun it
-    kBegun,      //
-    kCaptured,   // its bytes are in the daemon's hands
-    kDescribed,  // its files and its catalogue are stored, and the catalogue is here
-    kStored,     // the same, but the catalogue is only on the prefix
+    kAbsent,    // the rank has not begun it
+    kBegun,     //
+    kCaptured,  // its bytes are in the daemon's hands
+    kStored,    // its files and its catalogue are
   };
   State state = State::kAbsent;
   std::uint64_t bytes = 0;  // of its files, as planned, then as written
   catalogue::Catalogue catalogue;
 
-  bool stored() const { return state >= State::kDescribed; }
+  bool stored() const { return state >= State::kStored; }
   bool captured() const { return state >= State::kCaptured; }
 };
 
@@ -83,9 +82,14 @@ struct Dataset {
   std::string name;       // in SCR's records, of what SCR has written; empty: Cairn's own
 
   // What has become of it: changed by the ledger, event by event.
-  std::vector<Part> parts;     // by rank
-  std::uint32_t captured = 0;  // parts at kCaptured or beyond
-  std::uint32_t stored = 0;    // parts at kDescribed or beyond
+  // By rank. Of what is only on the prefix there are none until someone asks for its catalogues: a long run has many
+  // more datasets there than in the cache, and all their ranks are stored.
+  std::vector<Part> parts;
+  bool outdated_parts =
+      false;  // the catalogues have changed since they were read: a read under way still looks at them
+  std::uint64_t bytes_there = 0;  // of all parts, while there are none
+  std::uint32_t captured = 0;     // parts at kCaptured or beyond
+  std::uint32_t stored = 0;       // parts at kStored
   Place cache = Place::kAbsent;
   Place prefix = Place::kAbsent;
   Standing standing = Standing::kCurrent;
@@ -104,8 +108,9 @@ struct Dataset {
   bool whole() const { return in_cache() || in_prefix(); }
   bool all_captured() const { return captured == nranks; }
   bool all_stored() const { return stored == nranks; }
-  // The catalogues are here.
-  bool described() const { return parts.empty() || parts.front().state != Part::State::kStored; }
+  // The parts are here, with their catalogues as far as they are stored.
+  bool described() const { return !parts.empty() && !outdated_parts; }
+  bool has_captured(Rank rank) const { return rank < nranks && (parts.empty() || parts[rank].captured()); }
   // No tier could give it back.
   bool damaged() const { return !whole() && (cache == Place::kDamaged || prefix == Place::kDamaged); }
   bool restorable() const { return kind.checkpoint && whole() && standing != Standing::kAnothers; }

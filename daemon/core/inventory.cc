@@ -37,9 +37,9 @@ void PutParts(Dataset& dataset, std::vector<catalogue::Catalogue> catalogues) {
   dataset.parts.resize(catalogues.size());
   for (Rank rank = 0; rank < dataset.nranks; ++rank) {
     Part& part = dataset.parts[rank];
-    part.state = Part::State::kDescribed;
+    part.state = Part::State::kStored;
     part.catalogue = std::move(catalogues[rank]);
-    for (const catalogue::FileEntry& file : part.catalogue.file()) part.bytes += file.bytes();
+    part.bytes = FileBytes(part.catalogue);
   }
 }
 
@@ -354,12 +354,11 @@ DatasetPtr Inventory::AdoptNew(DatasetId id, const CommittedDataset& found,
   if (dataset.foreign) dataset.name = found.descriptor.name;
   dataset.pinned = given_.record.IsPinned(id);
   if (catalogues != nullptr) {
-    PutParts(dataset, *catalogues);
+    dataset.nranks = static_cast<std::uint32_t>(catalogues->size());
+    for (const catalogue::Catalogue& catalogue : *catalogues) dataset.bytes_there += FileBytes(catalogue);
   } else {
     dataset.nranks = *found.descriptor.ranks;
-    dataset.parts.resize(dataset.nranks);
-    for (Part& part : dataset.parts) part.state = Part::State::kStored;
-    dataset.parts[0].bytes = found.descriptor.bytes;
+    dataset.bytes_there = found.descriptor.bytes;
   }
   return given_.ledger.Adopt(std::move(dataset));
 }
@@ -369,6 +368,7 @@ DatasetPtr Inventory::AdoptNew(DatasetId id, const CommittedDataset& found,
 void Inventory::Describe(const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
   if (dataset->described()) return then(absl::OkStatus());
   if (!given_.gate.prefix()) return then(given_.gate.OutOfReach());
+  given_.ledger.ForgetUnreadParts();
   auto [under_way, first] = describing_.try_emplace(dataset->id);
   under_way->second.push_back(std::move(then));
   if (!first) return;
@@ -376,9 +376,8 @@ void Inventory::Describe(const DatasetPtr& dataset, std::function<void(absl::Sta
       given_.gate.path(), [prefix = given_.gate.prefix(), id = dataset->id] { return prefix->Catalogues(id); },
       [this, dataset](const absl::StatusOr<std::vector<catalogue::Catalogue>>& catalogues) {
         absl::Status status = catalogues.status();
-        if (status.ok() && catalogues->size() != dataset->parts.size()) {
-          status =
-              DataLoss("dataset {}: {} catalogues of {} ranks", dataset->id, catalogues->size(), dataset->parts.size());
+        if (status.ok() && catalogues->size() != dataset->nranks) {
+          status = DataLoss("dataset {}: {} catalogues of {} ranks", dataset->id, catalogues->size(), dataset->nranks);
         }
         if (status.ok()) given_.ledger.Described(*dataset, *catalogues);
         const auto waiting = std::move(describing_.extract(dataset->id).mapped());

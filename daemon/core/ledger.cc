@@ -209,6 +209,7 @@ DatasetPtr Ledger::Create(const Launch& given, DatasetId id, const BeginSpec& sp
   datasets_[id] = dataset;
   launch.attempts[{spec.step, spec.attempt}] = id;
   launch.open.push_back(id);
+  if (launch.pin.state != Launch::Pin::State::kEnded) ForgetUnreadParts();  // it has restored what it wanted
   launch.pin = {.state = Launch::Pin::State::kEnded, .dataset = 0};
   return dataset;
 }
@@ -249,6 +250,7 @@ absl::Status Ledger::Begin(const Launch& launch, const DatasetPtr& given, Rank r
     Fail(dataset.id, why);
     return Aborted("dataset {} (step {}): {}", dataset.id, dataset.step, why);
   }
+  if (BegunByAll(dataset)) dataset.agreement = {};
   DropFromOpen(Own(launch), dataset);
   return absl::OkStatus();
 }
@@ -286,7 +288,7 @@ void Ledger::Stored(const Dataset& given, Rank rank, catalogue::Catalogue catalo
   Dataset& dataset = Own(given);
   Part& part = dataset.parts[rank];
   CAIRN_CHECK(part.state == Part::State::kCaptured);
-  part.state = Part::State::kDescribed;
+  part.state = Part::State::kStored;
   part.bytes = FileBytes(catalogue);
   part.catalogue = std::move(catalogue);
   ++dataset.stored;
@@ -336,8 +338,8 @@ bool Ledger::MemoryDirty(LaunchId id, Rank rank) {
   if (at == launches_.end() || !at->second.dirty.insert(rank).second) return false;
   std::vector<DatasetId> doomed;
   for (const auto& [dataset_id, dataset] : datasets_) {
-    if (dataset->launch != id || !dataset->kind.checkpoint || rank >= dataset->parts.size()) continue;
-    if (!dataset->parts[rank].captured()) doomed.push_back(dataset_id);
+    if (dataset->launch != id || !dataset->kind.checkpoint || rank >= dataset->nranks) continue;
+    if (!dataset->has_captured(rank)) doomed.push_back(dataset_id);
   }
   const std::string why = fmt::format("the memory of rank {} holds part of a restore that did not succeed", rank);
   for (DatasetId dataset : doomed) Fail(dataset, why);

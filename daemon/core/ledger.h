@@ -187,8 +187,8 @@ class Ledger {
   void Fail(DatasetId id, const std::string& why);
 
   // --- A dataset is known from disk ---
-  // Its parts are at kDescribed or kStored, it is whole in cache or prefix. One that no launch has made, and that is
-  // older than a launch's with a lower id, is outdated.
+  // It is whole in cache or prefix. All its parts are stored; there are none if it is only on the prefix. One that no
+  // launch has made, and that is older than a launch's with a lower id, is outdated.
   DatasetPtr Adopt(Dataset dataset);
   // What this node has noted of one that is in its cache (node_record.h).
   struct Noted {
@@ -202,6 +202,8 @@ class Ledger {
   void FoundInCache(const Dataset& dataset);  // known already, from the prefix
   void Described(const Dataset& dataset, const std::vector<catalogue::Catalogue>& catalogues);
   void CataloguesChanged(const Dataset& dataset);  // those of the prefix are to be read again
+  // What was described, and is neither being read nor in the cache, is described anew if it is asked for.
+  void ForgetUnreadParts();
 
   // --- It changes its place: the table above ---
   void LeftCache(const Dataset& dataset, const std::string& why);

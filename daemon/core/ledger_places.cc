@@ -13,13 +13,12 @@ void Move(Place& place, std::initializer_list<Place> from, Place to) {
   place = to;
 }
 
-// A long run has many datasets that are only on the prefix: what describes them is read again if it is asked for.
-void ForgetCatalogues(Dataset& dataset) {
-  for (Part& part : dataset.parts) {
-    CAIRN_CHECK(part.stored());
-    part.state = Part::State::kStored;
-    part.catalogue.Clear();
-  }
+// It is only on the prefix now, and nobody reads it: what describes it is read again if it is asked for.
+void ForgetParts(Dataset& dataset) {
+  for (const Part& part : dataset.parts) CAIRN_CHECK(part.stored());
+  dataset.bytes_there = dataset.bytes();
+  dataset.parts = {};
+  dataset.outdated_parts = false;
 }
 
 }  // namespace
@@ -29,7 +28,8 @@ void ForgetCatalogues(Dataset& dataset) {
 DatasetPtr Ledger::Adopt(Dataset given) {
   auto dataset = std::make_shared<Dataset>(std::move(given));
   const DatasetId id = dataset->id;
-  CAIRN_CHECK(dataset->whole() && dataset->parts.size() == dataset->nranks);
+  CAIRN_CHECK(dataset->whole());
+  CAIRN_CHECK(dataset->parts.size() == dataset->nranks || (dataset->parts.empty() && !dataset->in_cache()));
   for (const Part& part : dataset->parts) CAIRN_CHECK(part.stored());
   dataset->captured = dataset->stored = dataset->nranks;
   gone_.erase(id);
@@ -59,20 +59,29 @@ void Ledger::FoundInCache(const Dataset& dataset) {
 
 void Ledger::Described(const Dataset& given, const std::vector<catalogue::Catalogue>& catalogues) {
   Dataset& dataset = Own(given);
-  CAIRN_CHECK(catalogues.size() == dataset.parts.size());
+  CAIRN_CHECK(catalogues.size() == dataset.nranks && dataset.all_stored());
+  dataset.parts.resize(dataset.nranks);
+  dataset.outdated_parts = false;
   for (Rank rank = 0; rank < dataset.nranks; ++rank) {
     Part& part = dataset.parts[rank];
-    CAIRN_CHECK(part.stored());
-    part.state = Part::State::kDescribed;
+    part.state = Part::State::kStored;
     part.catalogue = catalogues[rank];
     part.bytes = FileBytes(part.catalogue);
   }
 }
 
 void Ledger::CataloguesChanged(const Dataset& dataset) {
-  for (Part& part : Own(dataset).parts) {
-    CAIRN_CHECK(part.stored());
-    part.state = Part::State::kStored;  // a read under way still looks at the catalogue that is here
+  CAIRN_CHECK(dataset.all_stored());
+  Own(dataset).outdated_parts = !dataset.parts.empty();
+}
+
+void Ledger::ForgetUnreadParts() {
+  for (const auto& [id, dataset] : datasets_) {
+    const bool only_there = dataset->in_prefix() && dataset->cache == Place::kAbsent;
+    const bool restored = std::any_of(launches_.begin(), launches_.end(), [id = id](const auto& launch) {
+      return launch.second.restored_files.contains(id);
+    });
+    if (only_there && !restored && dataset->readers == 0 && !dataset->parts.empty()) ForgetParts(Own(*dataset));
   }
 }
 
@@ -84,14 +93,15 @@ void Ledger::Completed(const Dataset& given) {
   if (!dataset.kind.past_cache) return Move(dataset.cache, {Place::kArriving}, Place::kWhole);
   Move(dataset.prefix, {Place::kArriving}, Place::kWhole);
   dataset.asked = false;
-  ForgetCatalogues(dataset);
+  ForgetParts(dataset);
 }
 
 void Ledger::LeftCache(const Dataset& given, const std::string& why) {
   Dataset& dataset = Own(given);
   Move(dataset.cache, {Place::kWhole}, Place::kLeaving);
   for (auto& [id, launch] : launches_) launch.restored_files.erase(dataset.id);
-  if (dataset.in_prefix()) return ForgetCatalogues(dataset);
+  if (dataset.in_prefix() && dataset.readers == 0) return ForgetParts(dataset);
+  if (dataset.in_prefix()) return;
   const DatasetPtr newest = NewestRestorable();
   Forget(dataset.id,
          {.why = Gone::Why::kSuperseded, .message = why, .successor = newest ? newest->id : 0, .step = dataset.step});

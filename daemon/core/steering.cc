@@ -277,8 +277,7 @@ bool Steering::TryAnswer(const Session& session, const std::shared_ptr<Answer>& 
 bool Steering::HasSettling(const Session& session) const {
   return std::any_of(state_.settling.begin(), state_.settling.end(), [&](DatasetId id) {
     const DatasetPtr dataset = ledger_.Get(id);
-    return dataset && dataset->launch == session.launch && session.rank < dataset->parts.size() &&
-           dataset->parts[session.rank].captured();
+    return dataset && dataset->launch == session.launch && dataset->has_captured(session.rank);
   });
 }
 

@@ -43,7 +43,9 @@ std::uint64_t Stores::Planned(const Launch& launch, Rank rank, const Ledger::Beg
     return item.second->launch == launch.id && !item.second->kind.files && item.second->all_captured();
   });
   std::uint64_t planned = 0;
-  if (last != datasets.rend()) {
+  if (last != datasets.rend() && last->second->parts.empty()) {
+    planned = std::max(last->second->bytes(), spec.bytes);  // it went past the cache
+  } else if (last != datasets.rend()) {
     planned = last->second->bytes() - last->second->parts[rank].bytes + spec.bytes;
   } else if (__builtin_mul_overflow(spec.bytes, std::uint64_t{launch.nranks}, &planned)) {
     return UINT64_MAX;

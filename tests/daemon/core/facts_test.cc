@@ -21,7 +21,7 @@ class FactsTest : public ::testing::Test {
     dataset.nranks = 2;
     dataset.parts.resize(2);
     for (Part& part : dataset.parts) {
-      part.state = Part::State::kDescribed;
+      part.state = Part::State::kStored;
       part.bytes = 100;
     }
     dataset.cache = cache;

@@ -33,7 +33,7 @@ class NodeRecordTest : public ::testing::Test {
     dataset.id = id;
     dataset.nranks = 1;
     dataset.parts.resize(1);
-    dataset.parts[0].state = Part::State::kDescribed;
+    dataset.parts[0].state = Part::State::kStored;
     dataset.cache = cache;
     dataset.prefix = prefix;
     return dataset;

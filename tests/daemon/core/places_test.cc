@@ -41,8 +41,8 @@ class PlacesTest : public ::testing::Test {
     dataset.nranks = 2;
     dataset.parts.resize(2);
     for (Part& part : dataset.parts) {
-      part.state = Part::State::kDescribed;
-      part.catalogue.add_file()->set_bytes(100);
+      part.state = Part::State::kStored;
+      part.catalogue.add_file()->set_bytes(part.bytes = 100);
     }
     dataset.cache = cache;
     dataset.prefix = prefix;
@@ -51,11 +51,11 @@ class PlacesTest : public ::testing::Test {
   }
 
   // Made by a launch of two ranks.
-  DatasetPtr Create(Dataset::Kind kind = {}) {
+  DatasetPtr Create(Dataset::Kind kind = {}, DatasetId id = kId) {
     const Launch& launch = ledger_.Enter(kLaunch, "key", 2, "secret");
     for (Rank rank : {0, 1}) ledger_.SessionLive(launch, rank);
     const Ledger::BeginSpec spec{.step = 10 * kId, .kind = kind, .bytes = 10};
-    const DatasetPtr dataset = ledger_.Create(launch, kId, spec);
+    const DatasetPtr dataset = ledger_.Create(launch, id, spec);
     for (Rank rank : {0, 1}) EXPECT_TRUE(ledger_.Begin(launch, dataset, rank, spec, {}).ok());
     return dataset;
   }
@@ -323,11 +323,12 @@ TEST_F(PlacesTest, CataloguesComeBackWithTheirSizesAndAreReadAnewWhenTheyHaveCha
   const DatasetPtr dataset = Known(kWhole, kWhole);
   ledger_.LeftCache(*dataset, "room");
   EXPECT_FALSE(dataset->described());
-  EXPECT_EQ(dataset->parts[0].catalogue.file_size(), 0) << "only on the prefix: their memory is given back";
+  EXPECT_TRUE(dataset->parts.empty()) << "only on the prefix: their memory is given back";
+  EXPECT_EQ(dataset->bytes(), 200u);
+  EXPECT_TRUE(dataset->has_captured(1));
   catalogue::Catalogue catalogue;
   catalogue.add_file()->set_bytes(50);
-  EXPECT_DEATH(ledger_.Described(*dataset, {catalogue}),
-               "check failed: catalogues.size\\(\\) == dataset.parts.size\\(\\)");
+  EXPECT_DEATH(ledger_.Described(*dataset, {catalogue}), "check failed: catalogues.size\\(\\) == dataset.nranks");
   ledger_.Described(*dataset, {catalogue, catalogue});
   EXPECT_TRUE(dataset->described());
   EXPECT_EQ(dataset->bytes(), 100u);
@@ -335,6 +336,30 @@ TEST_F(PlacesTest, CataloguesComeBackWithTheirSizesAndAreReadAnewWhenTheyHaveCha
   EXPECT_FALSE(dataset->described());
   EXPECT_EQ(dataset->parts[0].catalogue.file_size(), 1) << "a read under way still looks at it";
   EXPECT_TRUE(dataset->all_stored());
+}
+
+TEST_F(PlacesTest, WhatNobodyReadsAnyMoreIsLetGoOfWhenAnotherIsDescribedOrTheLaunchGoesOn) {
+  catalogue::Catalogue catalogue;
+  catalogue.add_file()->set_bytes(50);
+  const auto describe = [&] {
+    const DatasetPtr dataset = Known(kAbsent, kWhole);
+    ledger_.ForgetUnreadParts();
+    EXPECT_FALSE(dataset->described());
+    EXPECT_EQ(dataset->bytes(), 200u) << "its size is known all the same";
+    ledger_.Described(*dataset, {catalogue, catalogue});
+    return dataset;
+  };
+  const DatasetPtr read = describe();
+  ledger_.ReadBegan(*read);
+  ledger_.ForgetUnreadParts();
+  EXPECT_TRUE(read->described());
+  ledger_.ReadEnded(*read);
+  EXPECT_TRUE(read->described()) << "the next rank may ask for it";
+  Create({}, kId + 1);
+  EXPECT_FALSE(read->described());
+  const DatasetPtr cached = Known(kWhole, kWhole);
+  ledger_.ForgetUnreadParts();
+  EXPECT_TRUE(cached->described());
 }
 
 // --- What the events forget and bring back ---
