@@ -35,11 +35,14 @@
 
 #include "client/cairn.h"
 #include "storage/base/md5_lanes.h"
+#include "tests/bench/bench_daemon.h"
 #include "tests/bench/ratio.h"
 #include "tests/bench/raw_io.h"
 
 namespace cairn::bench {
 namespace {
+
+constexpr char kConfig[] = "[flush]\nevery = 0\n[cache]\nkeep = 1\n[ftiff]\ndifferential = false\n";
 
 struct Options {
   int ranks = 1;
@@ -48,15 +51,6 @@ struct Options {
   std::string only;
   std::size_t bytes() const { return mib << 20; }
 };
-
-[[noreturn]] void Die(const std::string& what) {
-  fmt::print(stderr, "checkpoint_bench: {}\n", what);
-  std::_Exit(1);
-}
-
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Memory that parent and ranks share: a barrier and each rank's last time.
 struct Shared {
@@ -73,84 +67,6 @@ Shared* MakeShared(int parties) {
   pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
   pthread_barrier_init(&shared->barrier, &attributes, static_cast<unsigned>(parties));
   return shared;
-}
-
-// A daemon in a folder of its own.
-class Daemon {
- public:
-  explicit Daemon(std::string folder) : folder_(std::move(folder)) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_ + "/prefix");
-    std::ofstream(folder_ + "/cairnd.toml") << "[flush]\nevery = 0\n[cache]\nkeep = 1\n[ftiff]\ndifferential = false\n";
-    Start();
-  }
-  ~Daemon() {
-    Stop();
-    std::filesystem::remove_all(folder_);
-  }
-
-  void Start() {
-    // It is built beside this program.
-    const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-    const std::string built = here.parent_path().parent_path() / "daemon/cairnd";
-    const char* program = std::getenv("CAIRND") != nullptr ? std::getenv("CAIRND") : built.c_str();
-    pid_ = fork();
-    if (pid_ == 0) {
-      const std::string log = folder_ + "/log";
-      if (std::freopen(log.c_str(), "a", stderr) == nullptr) std::_Exit(127);
-      execl(program, program, "--config", (folder_ + "/cairnd.toml").c_str(), "--runtime-dir",
-            (folder_ + "/run").c_str(), "--cache", (folder_ + "/cache").c_str(), nullptr);
-      std::_Exit(127);
-    }
-    for (int i = 0; i < 1000 && access((folder_ + "/run/cairnd.sock").c_str(), F_OK) != 0; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-  }
-  void Stop() {
-    if (pid_ <= 0) return;
-    kill(pid_, SIGTERM);
-    int status = 0;
-    rusage usage{};
-    wait4(pid_, &status, 0, &usage);
-    cpu_seconds_ += static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                    static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
-    pid_ = -1;
-  }
-  double cpu_seconds() const { return cpu_seconds_; }
-  const std::string& folder() const { return folder_; }
-
-  // Resident memory that is not shared memory (images), in MiB.
-  double MibBeyondImages() const {
-    std::ifstream status(fmt::format("/proc/{}/status", pid_));
-    double kib = 0;
-    for (std::string line; std::getline(status, line);) {
-      if (line.starts_with("RssAnon:") || line.starts_with("RssFile:")) kib += std::atof(line.c_str() + 8);
-    }
-    return kib / 1024;
-  }
-
- private:
-  std::string folder_;
-  pid_t pid_ = -1;
-  double cpu_seconds_ = 0;
-};
-
-void Check(int code, cairn_session* session, const char* what) {
-  if (code != CAIRN_OK) Die(fmt::format("{}: {}: {}", what, cairn_strerror(code), cairn_error(session)));
-}
-
-cairn_session* OpenRank(const Daemon& daemon, int rank, int nranks, const std::string& launch) {
-  const std::string address = "unix:" + daemon.folder() + "/run/cairnd.sock";
-  const std::string prefix = daemon.folder() + "/prefix";
-  cairn_options options = CAIRN_OPTIONS_INIT;
-  options.prefix = prefix.c_str();
-  options.rank = rank;
-  options.nranks = nranks;
-  options.launch = launch.c_str();
-  options.address = address.c_str();
-  cairn_session* session = nullptr;
-  Check(cairn_open(&options, &session), nullptr, "cairn_open");
-  return session;
 }
 
 std::byte* Touched(std::size_t bytes, int value) {
@@ -225,7 +141,7 @@ void RankOfCheckpoints(const Options& options, const Daemon& daemon, Shared* sha
 }
 
 void BlockedAndLocal(const Options& options) {
-  Daemon daemon(BenchFolder() + "/cairn-bench");
+  Daemon daemon(BenchFolder() + "/cairn-bench", kConfig);
   Shared* shared = MakeShared(options.ranks + 1);
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < options.ranks; ++rank) {
@@ -317,7 +233,7 @@ void DropFromPageCache(const std::string& path) {
 }
 
 void FlushAndRestore(const Options& options) {
-  Daemon daemon(BenchFolder() + "/cairn-bench");
+  Daemon daemon(BenchFolder() + "/cairn-bench", kConfig);
   std::byte* data = Touched(options.bytes(), 3);
   std::byte* target = Touched(options.bytes(), 0);
   std::vector<Ratio> flush, restore, image;
@@ -423,7 +339,7 @@ double RestoreStrips(const Options& options, const Daemon& daemon, std::byte* me
 }
 
 void Elastic(const Options& options) {
-  Daemon daemon(BenchFolder() + "/cairn-bench");
+  Daemon daemon(BenchFolder() + "/cairn-bench", kConfig);
   std::byte* memory = Touched(options.bytes() + (64 << 20), 3);
   std::vector<std::thread> running;
   for (int rank = 0; rank < 2; ++rank) {
@@ -460,7 +376,7 @@ void Elastic(const Options& options) {
 void Small() {
   constexpr int kClients = 64;
   constexpr int kCheckpoints = 10;
-  Daemon daemon(BenchFolder() + "/cairn-bench");
+  Daemon daemon(BenchFolder() + "/cairn-bench", kConfig);
   const double start = Now();
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < kClients; ++rank) {
