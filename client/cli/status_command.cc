@@ -96,6 +96,13 @@ std::string DescribeRun(const admin::RunStatus& run, bool terminal) {
   }
   if (run.provisional()) text += "  the prefix does not answer: this launch began without it\n";
   if (run.hung_since_us() != 0) text += fmt::format("  the prefix hangs since {}\n", LocalTime(run.hung_since_us()));
+  if (run.lost_since_us() != 0) {
+    text += fmt::format("  is not at the prefix any more, as seen since {}; the cache keeps what it has of it {}\n",
+                        LocalTime(run.lost_since_us()),
+                        run.kept_until_us() == 0
+                            ? "for good"
+                            : "until " + LocalTime(run.kept_until_us()) + ", then as long as nobody needs the room");
+  }
   if (run.has_halt()) text += DescribeHalt(run.halt());
   if (run.has_rhythm()) text += DescribeRhythm(run.rhythm());
   for (const admin::FlushStatus& flush : run.flushes()) text += DescribeFlush(flush, terminal);

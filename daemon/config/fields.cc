@@ -37,6 +37,10 @@ const Field kFields[] = {
     {"cache.linger", kDuration,
      "how long a finished run's datasets that are on the prefix stay cached; 0: until room is needed",
      CAIRN_U64_(cache.linger_ms)},
+    {"cache.grace", kDuration,
+     "how long the cache keeps at least what it has of a run whose prefix is gone; afterwards that leaves it, oldest "
+     "first, when room is needed; 0: it stays until it is removed by hand; can be reloaded",
+     CAIRN_U64_(cache.grace_ms), 0, 3650 * kDayMs},
     {"cache.direct", kSwitch, "direct I/O where the file system has it", CAIRN_BOOL_(cache.direct)},
     {"cache.bypass", kSwitch,
      "a dataset that is larger than the whole cache goes straight to the prefix; false: it is refused",

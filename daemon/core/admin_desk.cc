@@ -93,6 +93,8 @@ admin::RunStatus StatusOf(const Run& run, const Context& context) {
     const auto hung = std::chrono::duration_cast<std::chrono::microseconds>(context.now() - *since);
     status.set_hung_since_us(context.now_us() - hung.count());
   }
+  status.set_lost_since_us(run.watch.lost_since_us());
+  status.set_kept_until_us(run.watch.kept_until_us());
   status.set_cache_folder(run.folder->path());
   if (const Launch* launch = run.ledger.newest()) {
     status.set_launch(launch->id);

@@ -31,8 +31,11 @@ std::string CacheRoom::WhoStays(const std::vector<RunCache*>& order, const Leavi
       const DatasetPtr dataset = owner->ledger().Get(facts.id);
       if (facts.cache_bytes == 0 || std::ranges::find(leaving, std::pair(owner, dataset)) != leaving.end()) continue;
       std::string_view what_frees = "goes once it is on the prefix";
+      const std::string by_owner = owner->WhatFrees();
       if (facts.pinned) {
         what_frees = "is pinned";
+      } else if (!by_owner.empty()) {
+        what_frees = by_owner;
       } else if (facts.in_prefix) {
         what_frees = "is in use";
       }
@@ -45,6 +48,16 @@ std::string CacheRoom::WhoStays(const std::vector<RunCache*>& order, const Leavi
   for (std::size_t i = 0; i < std::min(kToldMax, staying.size()); ++i) told.push_back(staying[i].second);
   if (staying.size() > kToldMax) told.push_back(fmt::format("and {} more", staying.size() - kToldMax));
   return told.empty() ? "" : fmt::format(" ({})", fmt::join(told, "; "));
+}
+
+// Of runs that nobody will ask for again.
+CacheRoom::Leaving CacheRoom::Forgettable(const std::vector<RunCache*>& order) {
+  Leaving all;
+  for (RunCache* owner : order) {
+    for (DatasetPtr& dataset : owner->Forgettable()) all.emplace_back(owner, std::move(dataset));
+  }
+  std::ranges::stable_sort(all, {}, [](const auto& item) { return item.second->created_us; });
+  return all;
 }
 
 absl::StatusOr<CacheRoom::Room> CacheRoom::Find(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare) const {
@@ -70,6 +83,10 @@ absl::StatusOr<CacheRoom::Room> CacheRoom::Find(RunCache& run, std::uint64_t byt
     for (DatasetFacts& dataset : facts) dataset.held |= owner == &run && spare && dataset.id == spare->id;
     for (DatasetId id : EvictForRoom(facts, missing)) leave(owner, id);
   }
+  for (const auto& [owner, dataset] : Forgettable(order)) {
+    if (fits() || bytes > bytes_max_) break;
+    if (std::ranges::find(leaving, std::pair(owner, dataset)) == leaving.end()) leave(owner, dataset->id);
+  }
   // Then what a run would restart from, if it is on the prefix as well: first those without an application.
   std::stable_partition(order.begin(), order.end(), [](const RunCache* owner) { return owner->ledger().over(); });
   for (RunCache* owner : order) {
@@ -80,6 +97,7 @@ absl::StatusOr<CacheRoom::Room> CacheRoom::Find(RunCache& run, std::uint64_t byt
     leave(owner, *last);
   }
   if (!fits()) {
+    for (RunCache* owner : order) owner->AskWhetherLost();
     return ResourceExhausted("the cache {} is full: {} bytes are wanted, {} of {} are in use by what may not go{}",
                              context_.config.cache.path, bytes, used, bytes_max_, WhoStays(order, leaving));
   }
@@ -87,7 +105,7 @@ absl::StatusOr<CacheRoom::Room> CacheRoom::Find(RunCache& run, std::uint64_t byt
 }
 
 void CacheRoom::Make(const Room& room) {
-  for (const auto& [owner, dataset] : room.leaving) owner->Evict(dataset, "its place was needed");
+  for (const auto& [owner, dataset] : room.leaving) owner->GiveRoom(dataset);
 }
 
 absl::Status CacheRoom::Reserve(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare) {

@@ -35,15 +35,17 @@ class CacheRoom {
   struct Room {
     Leaving leaving;
   };
-  // For `bytes` of `run`. The run that wants room gives way first; what runs would restart from goes last, and only if
-  // it is on the prefix. `spare`, if given, makes room by giving its files to what is to come. kResourceExhausted: the
-  // cache is full of what may not go; the message names the largest and what would free them.
+  // For `bytes` of `run`. The run that wants room gives way first. Then goes what is left of runs whose prefix was lost
+  // for longer than cache.grace, oldest first; last what runs would restart from, and only if it is on the prefix.
+  // `spare`, if given, makes room by giving its files to what is to come. kResourceExhausted: the cache is full of what
+  // may not go; the message names the largest and what would free them.
   absl::StatusOr<Room> Find(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare = nullptr) const;
   static void Make(const Room& room);
   // Both. Nobody loses anything for what will not fit anyway.
   absl::Status Reserve(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare = nullptr);
 
  private:
+  static Leaving Forgettable(const std::vector<RunCache*>& order);
   std::string WhoStays(const std::vector<RunCache*>& order, const Leaving& leaving) const;
 
   const Context& context_;

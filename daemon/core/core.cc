@@ -431,6 +431,7 @@ void StrandCore::Reload(const Config& config) {
     now.checkpoint = config.checkpoint;
     now.cache.keep = config.cache.keep;
     now.cache.linger_ms = config.cache.linger_ms;
+    now.cache.grace_ms = config.cache.grace_ms;
     now.cache.bypass = config.cache.bypass;
     now.quiesce_ms = config.quiesce_ms;
     if (config.cache.bytes_max != 0) room_.SetBytesMax(config.cache.bytes_max);

@@ -27,6 +27,7 @@ std::string Flusher::TextOf(const Dataset& dataset) const {
 void Flusher::Plan() {
   // Under which launch it would be committed is not decided yet.
   if (const Launch* newest = given_.ledger.newest(); newest != nullptr && newest->provisional) return;
+  if (given_.watch.lost()) return;
   DropWithoutCopy();
   std::uint32_t free = FreeSlots();
   // What waits for a slot after a failed try comes first: it is older.
@@ -109,9 +110,19 @@ bool Flusher::Cancel(const DatasetPtr& dataset) {
     given_.ledger.FlushCancelled(*dataset);  // else it would begin again at once
     return false;
   }
-  if (job->timer != 0) context_.loop().Cancel(job->timer);
-  End(*job);
+  EndWaiting(*job);
   return true;
+}
+
+void Flusher::EndWaiting(const Job& job) {
+  if (job.timer != 0) context_.loop().Cancel(job.timer);
+  End(job);
+}
+
+void Flusher::EndWaiting() {
+  for (const auto& [id, job] : std::map(jobs_)) {
+    if (!job->running()) EndWaiting(*job);
+  }
 }
 
 void Flusher::StopAll() {
@@ -269,7 +280,8 @@ void Flusher::Failed(const JobPtr& job, const FlushOutcome& outcome) {
     given_.cache.FoundDamaged(dataset, outcome.damaged_file, status);
     return given_.removals.Tidy();
   }
-  if (context_.quiescing() || given_.gate.replaced() || job->progress->stop) return End(*job);
+  if (context_.quiescing() || given_.gate.replaced() || given_.watch.lost() || job->progress->stop) return End(*job);
+  if (absl::IsNotFound(status) || absl::IsFailedPrecondition(status)) given_.watch.Look();
   BackOff(job, status);
 }
 

@@ -19,6 +19,7 @@
 #include "daemon/core/ledger.h"
 #include "daemon/core/node_record.h"
 #include "daemon/core/prefix_gate.h"
+#include "daemon/core/prefix_watch.h"
 #include "daemon/core/removals.h"
 #include "daemon/core/run_cache.h"
 #include "proto/admin.pb.h"
@@ -63,6 +64,7 @@ class Flusher {
     FlushSlots& slots;
     Ledger& ledger;
     PrefixGate& gate;
+    PrefixWatch& watch;
     NodeRecord& record;
     Removals& removals;
     Growing& growing;
@@ -86,6 +88,8 @@ class Flusher {
   // The dataset is to be removed. False: it is being flushed just now; that is stopped, and does not begin again.
   bool Cancel(const DatasetPtr& dataset);
   void StopAll();
+  // Those that do not run just now are no more: the prefix is lost. Plan begins them anew when it is found.
+  void EndWaiting();
   bool Has(DatasetId id) const { return jobs_.contains(id); }
   bool InFlight(DatasetId id) const;
 
@@ -130,6 +134,7 @@ class Flusher {
   void GiveUp(const JobPtr& job, const std::string& why);
   void WasFenced(const JobPtr& job, const FlushOutcome& outcome);
   void BackOff(const JobPtr& job, const absl::Status& why);
+  void EndWaiting(const Job& job);
   void End(const Job& job);
   std::string TextOf(const Dataset& dataset) const;
 

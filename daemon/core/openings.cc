@@ -156,6 +156,7 @@ void Openings::RunReached(const OpeningPtr& opening, Run& run) {
     run.inventory.AdoptPrefix(*prepared.look);
     opening->looked = true;
   }
+  run.watch.Found();
   if (opening->open.observer()) return Observe(opening, run);
   run.gate.LivesHere();
   run.keeper.TellConfirmed(prepared.confirmed);

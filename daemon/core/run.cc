@@ -29,8 +29,14 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
                   views.MakeMissing();
                   keeper.LookForNewest();
                 },
-            .on_replaced = [this] { flusher.StopAll(); },
+            .on_replaced =
+                [this] {
+                  flusher.StopAll();
+                  watch.Look();
+                },
             .on_free = [this] { AfterStep(); }}),
+      watch(shared.context, {id, name, folder, ledger, gate},
+            {.on_lost = [this] { flusher.EndWaiting(); }, .on_found = [this] { ApplyPolicy(); }}),
       keeper(shared.context, {name, folder, ledger, gate},
              {.flushing = [this](DatasetId dataset_id) { return flusher.Has(dataset_id); },
               .on_newer = [this](const LaunchRecord& launch) { shared_.on_newer_launch(*this, launch); },
@@ -38,7 +44,7 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
       record(shared.context, name, folder, ledger),
       folders(shared.context, [this](DatasetId dataset_id) { FolderUnused(dataset_id); }),
       bases(shared.context, folder, ledger, folders),
-      cache(shared.context, {id, name, folder, shared.room, shared.images, ledger, gate, record, folders, bases},
+      cache(shared.context, {id, name, folder, shared.room, shared.images, ledger, gate, watch, record, folders, bases},
             {.on_left = [this] { LeftCache(); }, .look_again = [this] { ApplyPolicy(); }}),
       ids(shared.context, name, gate),
       inventory(
@@ -58,10 +64,10 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
               {.places = [this](DatasetId dataset_id) { return names.Places(dataset_id); },
                .on_change = [this] { waits.Changed(); }}),
       steering(shared.context, name, ledger, gate, waits),
-      flusher(
-          shared.context,
-          {name, folder, flush_file, shared.slots, ledger, gate, record, removals, growing, cache, inventory, keeper},
-          {.on_step = [this] { AfterStep(); }, .look_again = [this] { ApplyPolicy(); }}),
+      flusher(shared.context,
+              {name, folder, flush_file, shared.slots, ledger, gate, watch, record, removals, growing, cache, inventory,
+               keeper},
+              {.on_step = [this] { AfterStep(); }, .look_again = [this] { ApplyPolicy(); }}),
       notes(shared.context, id, name, ledger, gate, flush_file,
             [this](DatasetId dataset_id) { return flusher.InFlight(dataset_id); }),
       entry(shared.context, {name, folder, ledger, ids, cache, stores, folders, bases}),

@@ -28,6 +28,7 @@
 #include "daemon/core/node_record.h"
 #include "daemon/core/outputs.h"
 #include "daemon/core/prefix_gate.h"
+#include "daemon/core/prefix_watch.h"
 #include "daemon/core/removals.h"
 #include "daemon/core/restores.h"
 #include "daemon/core/routed_names.h"
@@ -90,6 +91,7 @@ class Run {
   Waits waits;
   ContainerLists lists;
   PrefixGate gate;
+  PrefixWatch watch;
   LaunchKeeper keeper;
   NodeRecord record;
   DatasetFolders folders;

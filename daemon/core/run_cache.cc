@@ -96,6 +96,36 @@ void RunCache::Evict(const DatasetPtr& dataset, const std::string& why) {
       [this, id = dataset->id] { given_.ledger.FolderGone(id); });
 }
 
+void RunCache::GiveRoom(const DatasetPtr& dataset) {
+  if (!given_.watch.MayForget()) return Evict(dataset, "its place was needed");
+  const std::string why = fmt::format("its place was needed, and the run is not at {} any more", given_.gate.path());
+  if (dataset->in_cache() && !dataset->in_prefix()) {
+    context_.Warn(fmt::format("run {}: dataset {} (step {}) is removed from the cache, which alone had it: {}",
+                              given_.run_name, dataset->id, dataset->step, why));
+  }
+  Evict(dataset, why);
+}
+
+std::vector<DatasetPtr> RunCache::Forgettable() const {
+  std::vector<DatasetPtr> all;
+  if (!given_.watch.MayForget()) return all;
+  for (const DatasetPtr& dataset : ledger().ByAge()) {
+    const bool moving = dataset->prefix == Place::kArriving || dataset->prefix == Place::kLeaving;
+    if (dataset->in_cache() && !moving && !dataset->pinned && dataset->readers == 0) all.push_back(dataset);
+  }
+  return all;
+}
+
+void RunCache::AskWhetherLost() {
+  if (ledger().over() && !given_.watch.lost()) given_.watch.Look();
+}
+
+std::string RunCache::WhatFrees() const {
+  if (!given_.watch.lost()) return "";
+  return context_.config.cache.grace_ms == 0 ? "its run is not at the prefix any more: `cairn rm` removes it"
+                                             : "its run is not at the prefix any more: goes when cache.grace is over";
+}
+
 void RunCache::PutAside(const DatasetPtr& dataset, const std::string& why) {
   Leave(dataset, why);
   given_.ledger.Forget(dataset->id, {.why = Gone::Why::kFailed, .message = why, .step = dataset->step});

@@ -25,6 +25,7 @@
 #include "daemon/core/ledger.h"
 #include "daemon/core/node_record.h"
 #include "daemon/core/prefix_gate.h"
+#include "daemon/core/prefix_watch.h"
 #include "storage/base/ids.h"
 #include "storage/file/transfer/transfer.h"
 #include "storage/place/cache/cache_folder.h"
@@ -48,6 +49,7 @@ class RunCache {
     ImageStore& images;
     Ledger& ledger;
     PrefixGate& gate;
+    PrefixWatch& watch;
     NodeRecord& record;
     DatasetFolders& folders;
     BaseFiles& bases;
@@ -81,6 +83,14 @@ class RunCache {
   // --- Out of it ---
   // Not in the cache any more, by what an eviction before it has set free: nothing.
   void Evict(const DatasetPtr& dataset, const std::string& why);
+  // For room that something else needs.
+  void GiveRoom(const DatasetPtr& dataset);
+  // Of a run that was lost for longer than cache.grace: all that nobody has pinned or reads, oldest first.
+  std::vector<DatasetPtr> Forgettable() const;
+  // It could not give enough room: is its prefix still there?
+  void AskWhetherLost();
+  // What would free the place of a dataset that stays; "": that it comes to the prefix.
+  std::string WhatFrees() const;
   // The same, but its bytes are kept: its number is another dataset's now.
   void PutAside(const DatasetPtr& dataset, const std::string& why);
   // What cache.keep and cache.linger let go. After every change of the run.

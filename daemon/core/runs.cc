@@ -51,7 +51,10 @@ void Runs::Enter(CachedRuns cached) {
   // Nine tenths of what we have or could have; the rest is for others on the same file system.
   if (bytes_max == 0) bytes_max = (cached.free_bytes + room_.BytesOccupied()) / 10 * 9;
   room_.SetBytesMax(bytes_max);
-  for (const auto& [id, run] : runs_) run->ApplyPolicy();
+  for (const auto& [id, run] : runs_) {
+    run->ApplyPolicy();
+    run->watch.Start();
+  }
   for (const auto& [id, run] : runs_) TellApart(run->gate.path());
 }
 

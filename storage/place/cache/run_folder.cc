@@ -52,6 +52,7 @@ kvtree::Tree ToTree(const RunRecord& record) {
   for (const ProvisionalLaunch& launch : record.provisional) {
     tree.At("PROVISIONAL").At(fmt::format("{}", launch.id)) = ToTree(launch);
   }
+  if (record.lost_since_us != 0) tree.SetInt("LOST_SINCE", record.lost_since_us);
   return tree;
 }
 
@@ -76,9 +77,12 @@ absl::StatusOr<ProvisionalLaunch> ParseProvisional(std::string_view id, const kv
   return launch;
 }
 
-absl::Status TakeLaunches(const kvtree::Tree& tree, RunRecord& record) {
+absl::Status TakeNotes(const kvtree::Tree& tree, RunRecord& record) {
   if (tree.Find("SERVED") != nullptr) {
     CAIRN_ASSIGN_OR_RETURN(record.served, tree.GetUnsigned("SERVED"));
+  }
+  if (tree.Find("LOST_SINCE") != nullptr) {
+    CAIRN_ASSIGN_OR_RETURN(record.lost_since_us, tree.GetInt("LOST_SINCE"));
   }
   const kvtree::Tree* provisional = tree.Find("PROVISIONAL");
   if (provisional == nullptr) return absl::OkStatus();
@@ -106,7 +110,7 @@ absl::StatusOr<RunRecord> ReadRecord(Disk& disk, const std::string& folder) {
       record.run.before.insert(*before);
     }
   }
-  if (const absl::Status taken = TakeLaunches(tree, record); !taken.ok()) {
+  if (const absl::Status taken = TakeNotes(tree, record); !taken.ok()) {
     return DataLoss("{}: {}", path, MessageOf(taken));
   }
   return record;
@@ -247,6 +251,7 @@ namespace {
 absl::Status TakeOver(Disk& disk, const std::string& folder, const RunRecord& noted, RunRecord* own) {
   own->served = noted.served;
   own->provisional = noted.provisional;
+  own->lost_since_us = noted.lost_since_us;
   own->run.before.insert(noted.run.before.begin(), noted.run.before.end());
   if (own->prefix == noted.prefix && own->run.before == noted.run.before) return absl::OkStatus();
   return StoreRunRecord(disk, folder, *own);

@@ -32,6 +32,7 @@ struct RunRecord {
   std::string prefix;                          // as last opened on this node
   LaunchId served = 0;                         // the newest launch that this cache's daemons have served; 0: none
   std::vector<ProvisionalLaunch> provisional;  // not made on the prefix yet, in their order
+  std::int64_t lost_since_us = 0;              // since then the run was not at its prefix any more; 0: it was
 };
 absl::Status StoreRunRecord(Disk& disk, const std::string& folder, const RunRecord& record);
 

@@ -403,6 +403,12 @@ absl::StatusOr<std::unique_ptr<Prefix>> Prefix::Open(Disk& disk, const std::stri
   return std::make_unique<PrefixOnDisk>(disk, path, std::move(opened), true, std::move(pause));
 }
 
+absl::StatusOr<RunId> Prefix::RunAt(Disk& disk, const std::string& path) {
+  CAIRN_RETURN_IF_ERROR(RequireAbsolute(path));
+  CAIRN_ASSIGN_OR_RETURN(const RunIdentity identity, identity::Read(disk, path));
+  return identity.run;
+}
+
 absl::StatusOr<std::unique_ptr<Prefix>> Prefix::OpenReadOnly(Disk& disk, const std::string& path, Pause pause,
                                                              const identity::KnownPath& known) {
   CAIRN_RETURN_IF_ERROR(RequireAbsolute(path));

@@ -83,6 +83,8 @@ class Prefix {
   // with kPermissionDenied. The identity is all zeros if there is none, or it may not be read.
   static absl::StatusOr<std::unique_ptr<Prefix>> OpenReadOnly(Disk& disk, const std::string& path, Pause pause = {},
                                                               const identity::KnownPath& known = {});
+  // Which run lives there, by .cairn alone. kNotFound: none.
+  static absl::StatusOr<RunId> RunAt(Disk& disk, const std::string& path);
   virtual ~Prefix() = default;
 
   virtual const std::string& path() const = 0;

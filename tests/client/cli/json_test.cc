@@ -35,7 +35,8 @@ TEST(JsonTest, WhatIsNotKnownOfARunIsNull) {
             R"("halt":null,"rhythm":null,"flushes":[{"dataset":0,"step":0,"state":"","bytes_done":0,"bytes":0,)"
             R"("bytes_per_s":0,"error":"no room","retry_in_ms":0}],"growing":[{"dataset":4,"name":"",)"
             R"("steps_complete":0,"steps_flushed":0,"bytes":0,"error":""}],)"
-            R"("branch_of":"","served_by":"","provisional":false,"hung_since_us":0})");
+            R"("branch_of":"","served_by":"","provisional":false,"hung_since_us":0,"lost_since_us":0,)"
+            R"("kept_until_us":0})");
 }
 
 TEST(JsonTest, CheckpointsLeftCountOnlyIfTheyAreCounted) {

@@ -119,16 +119,16 @@ admin::ShowReply CoreHarness::Show(DatasetId id) {
   return reply.ok() ? *reply : admin::ShowReply();
 }
 
-local::Status CoreHarness::Flush(DatasetId id) {
+local::Status CoreHarness::Flush(DatasetId id, const std::string& run) {
   admin::FlushRequest request;
-  request.set_run(prefix());
+  request.set_run(run.empty() ? prefix() : run);
   request.set_dataset(id);
   return Answered<admin::FlushReply>([&](auto done) { core_->core().Flush(request, done); }).status();
 }
 
-local::Status CoreHarness::Pin(DatasetId id, bool pinned) {
+local::Status CoreHarness::Pin(DatasetId id, bool pinned, const std::string& run) {
   admin::PinRequest request;
-  request.set_run(prefix());
+  request.set_run(run.empty() ? prefix() : run);
   request.set_dataset(id);
   request.set_pinned(pinned);
   return Answered<admin::PinReply>([&](auto done) { core_->core().Pin(request, done); }).status();

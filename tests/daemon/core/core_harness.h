@@ -47,8 +47,9 @@ class CoreHarness : public ClientHost {
   admin::DatasetRow Row(DatasetId id);  // empty: not listed
   admin::ShowReply Show(DatasetId id);  // empty: there is none
   admin::WaitReply Wait(DatasetId id, local::Level level, std::uint32_t timeout_ms = 30000);
-  local::Status Flush(DatasetId id);
-  local::Status Pin(DatasetId id, bool pinned);
+  // `run`: empty: the one of prefix().
+  local::Status Flush(DatasetId id, const std::string& run = {});
+  local::Status Pin(DatasetId id, bool pinned, const std::string& run = {});
   local::Status Remove(DatasetId id);
   // Asks again until it is so; false: it is not after a minute.
   bool Eventually(const std::function<bool()>& holds);
