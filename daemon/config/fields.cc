@@ -102,7 +102,10 @@ const Field kFields[] = {
      "write only what changed, into the file of an older checkpoint that cache.keep would delete anyway (at least one "
      "stays for this); not with layout A; can be reloaded",
      CAIRN_BOOL_(ftiff.differential)},
-    {"prefix.keep_last", kNumber, "so many newest checkpoints stay on the prefix; 0: all; can be reloaded",
+    {"prefix.keep_last", kNumber,
+     "so many newest checkpoints stay on the prefix, not counting those behind which CURRENT was set back; 0: all; can "
+     "be "
+     "reloaded",
      CAIRN_U32_(prefix.keep_last)},
     {"prefix.keep_every", kNumber,
      "checkpoints whose step is a multiple of this stay on the prefix as well; 0: none; can be reloaded",

@@ -67,12 +67,29 @@ void Removals::RemoveNow(const DatasetPtr& dataset, LaunchId committer, std::fun
       });
 }
 
-void Removals::ApplyPolicy() {
+std::vector<DatasetId> Removals::ByPolicy(std::span<const Prefix::SetBack> set_backs) const {
   std::vector<DatasetFacts> own = FactsOf(ledger_, context_.config.flush);
   std::erase_if(own, [this](const DatasetFacts& facts) { return ledger_.Get(facts.id)->foreign; });
-  for (DatasetId id : PrefixRemovals(own, context_.config.prefix)) {
-    if (const DatasetPtr old = ledger_.Get(id)) RemoveByPolicy(old);
+  for (DatasetFacts& facts : own) {
+    facts.set_back = index_rules::IsSetBack(AgeOf(*ledger_.Get(facts.id)), set_backs);
   }
+  return PrefixRemovals(own, context_.config.prefix);
+}
+
+// The user may have set CURRENT back since this daemon has looked, if it ever has: the index is asked first.
+void Removals::ApplyPolicy() {
+  if (!gate_.usable() || ByPolicy({}).empty()) return;  // with what was set back nothing more would go
+  context_.OnPrefix(
+      gate_.path(), [prefix = gate_.prefix()] { return prefix->SetBacks(); },
+      [this](const absl::StatusOr<std::vector<Prefix::SetBack>>& set_backs) {
+        if (!set_backs.ok()) {
+          return context_.Warn(fmt::format("run {}: prefix.keep_last waits for the next checkpoint: {}", run_name_,
+                                           MessageOf(set_backs.status())));
+        }
+        for (DatasetId id : ByPolicy(*set_backs)) {
+          if (const DatasetPtr old = ledger_.Get(id)) RemoveByPolicy(old);
+        }
+      });
 }
 
 void Removals::RemoveByPolicy(const DatasetPtr& dataset) {

@@ -6,6 +6,7 @@
 #include <absl/status/status.h>
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "daemon/core/prefix_gate.h"
 #include "proto/catalogue.pb.h"
 #include "storage/base/ids.h"
+#include "storage/place/prefix/prefix.h"
 
 namespace cairn {
 
@@ -42,6 +44,8 @@ class Removals {
   void Tidy();
 
  private:
+  // What prefix.keep_last lets go.
+  std::vector<DatasetId> ByPolicy(std::span<const Prefix::SetBack> set_backs) const;
   // By policy: under the launch that this daemon serves, and only if no newer one may have chosen it.
   void RemoveByPolicy(const DatasetPtr& dataset);
   void RemoveAs(const DatasetPtr& dataset, LaunchId committer, std::function<void(absl::Status)> then);

@@ -188,8 +188,10 @@ std::vector<DatasetId> PrefixRemovals(std::span<const DatasetFacts> run, const C
   for (const DatasetFacts* dataset : ByAge(run)) {
     if (dataset->checkpoint && dataset->in_prefix) checkpoints.push_back(dataset);
   }
-  if (checkpoints.size() <= policy.keep_last) return removed;
-  checkpoints.resize(checkpoints.size() - policy.keep_last);
+  for (std::uint32_t kept = 0; kept < policy.keep_last; checkpoints.pop_back()) {
+    if (checkpoints.empty()) return removed;
+    if (!checkpoints.back()->set_back) ++kept;
+  }
   for (const DatasetFacts* dataset : checkpoints) {
     const bool rhythm = policy.keep_every != 0 && dataset->step % policy.keep_every == 0;
     if (!rhythm && !dataset->output && !dataset->pinned && !dataset->held) removed.push_back(dataset->id);

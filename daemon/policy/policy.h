@@ -30,6 +30,7 @@ struct DatasetFacts {
   bool flushing = false;   // a flush of it has begun
   bool dropped = false;    // its flush was dropped
   bool pinned = false;     // by `cairn pin`
+  bool set_back = false;   // the user has set CURRENT back behind it: not of the line that was chosen
   bool held = false;       // by cairn_latest or a restore under way
   bool gave_way = false;   // never goes to the prefix again: removed there, or a newer one's files have its names
   bool asked = false;      // someone asked for `prefix`: cairn_wait, `cairn flush`
@@ -87,8 +88,9 @@ std::optional<DatasetId> ChooseSpare(std::span<const DatasetFacts> run, std::uin
 std::vector<DatasetId> EvictLingering(std::span<const DatasetFacts> run, std::uint64_t idle_ms,
                                       std::uint64_t linger_ms);
 
-// Which committed checkpoints leave the prefix, oldest first. Stay: the newest keep_last (0: all), steps that are
-// multiples of keep_every, outputs, pinned and held ones. `run` holds only what Cairn itself committed.
+// Which committed checkpoints leave the prefix, oldest first. Stay: the newest keep_last (0: all) of the line that the
+// user has chosen, what is newer than the oldest of these, steps that are multiples of keep_every, outputs, pinned and
+// held ones. `run` holds only what Cairn itself committed.
 std::vector<DatasetId> PrefixRemovals(std::span<const DatasetFacts> run, const Config::PrefixPolicy& policy);
 
 }  // namespace cairn

@@ -22,7 +22,7 @@ namespace cairn {
 namespace {
 
 constexpr std::size_t kLookedAtMax = 16;
-constexpr const char* kCurrentKeys[] = {"CURRENT", "CAIRN_CURRENT"};
+constexpr const char* kCurrentKeys[] = {"CURRENT", "CAIRN_CURRENT", "CAIRN_SET_BACK"};
 
 // What the files must be, by rank; their bytes are compared with it by whoever restores them.
 absl::StatusOr<std::vector<catalogue::Catalogue>> WholeCatalogues(Disk& disk, const std::string& prefix,

@@ -10,6 +10,7 @@ namespace cairn::index_rules {
 namespace {
 
 constexpr std::string_view kBoundKey = "CAIRN_CURRENT";
+constexpr std::string_view kSetBackKey = "CAIRN_SET_BACK";  // / <id> / UNTIL / <µs>
 
 std::string Key(DatasetId id) {
   return std::to_string(id);
@@ -46,7 +47,54 @@ bool HasNewer(const scr::Descriptor& descriptor, const kvtree::Tree& index) {
          });
 }
 
+// Those whose dataset is still there, and that pass over nothing that was chosen since.
+std::vector<SetBack> NotedSetBacks(const scr::Index& parsed, const kvtree::Tree& index,
+                                   const std::optional<Age>& chosen) {
+  std::vector<SetBack> noted;
+  const kvtree::Tree* const notes = index.Find(kSetBackKey);
+  if (notes == nullptr) return noted;
+  for (const std::string_view key : notes->SortedKeys(kvtree::SortBy::kNumber)) {
+    const auto until = notes->Find(key)->GetInt("UNTIL");
+    const auto to = parsed.datasets.find(std::strtoull(std::string(key).c_str(), nullptr, 10));
+    if (!until.ok() || to == parsed.datasets.end()) continue;
+    const SetBack one{.to = AgeOf(to->second.descriptor), .until_us = *until};
+    if (!chosen || !IsSetBack(*chosen, std::span(&one, 1))) noted.push_back(one);
+  }
+  return noted;
+}
+
+// A commit lifts the bound. What it has passed over is told by this from now on; what tells nothing any more goes.
+void NoteSetBack(const scr::Descriptor& committed, kvtree::Tree& index) {
+  auto parsed = scr::GetIndex(index);
+  if (!parsed.ok()) return;
+  parsed->datasets.erase(committed.id);
+  std::vector<SetBack> all = SetBacksOf(*parsed, index, committed.created_us - 1);
+  std::erase_if(all, [&](const SetBack& one) {
+    return std::none_of(parsed->datasets.begin(), parsed->datasets.end(),
+                        [&](const auto& item) { return IsSetBack(AgeOf(item.second.descriptor), std::span(&one, 1)); });
+  });
+  index.Erase(kSetBackKey);
+  for (const SetBack& one : all) index.At(kSetBackKey).At(Key(one.to.id)).SetInt("UNTIL", one.until_us);
+}
+
 }  // namespace
+
+bool IsSetBack(const Age& checkpoint, std::span<const SetBack> set_backs) {
+  return std::any_of(set_backs.begin(), set_backs.end(), [&checkpoint](const SetBack& one) {
+    return cairn::IsNewer(checkpoint, one.to) && checkpoint.created_us <= one.until_us;
+  });
+}
+
+std::vector<SetBack> SetBacksOf(const scr::Index& parsed, const kvtree::Tree& index, std::int64_t now_us) {
+  const Bound bound = BoundOf(parsed, index);
+  const auto chosen = parsed.datasets.find(bound.id);
+  if (chosen == parsed.datasets.end()) return NotedSetBacks(parsed, index, std::nullopt);
+  const Age to = AgeOf(chosen->second.descriptor);
+  std::vector<SetBack> all = NotedSetBacks(parsed, index, to);
+  std::erase_if(all, [&to](const SetBack& one) { return one.to.id == to.id; });
+  all.push_back({.to = to, .until_us = bound.set_us != 0 ? bound.set_us : now_us});
+  return all;
+}
 
 Age AgeOf(const scr::Descriptor& descriptor) {
   Age age{.maker = Age::Maker::kScr, .launch = 0, .created_us = descriptor.created_us, .id = descriptor.id};
@@ -123,6 +171,7 @@ void FollowCommit(const scr::Descriptor& committed, kvtree::Tree& index) {
   } else if (HasNewer(committed, index)) {
     return;  // naming an older one would bound restarts
   }
+  NoteSetBack(committed, index);
   scr::SetCurrent(committed.name, index);
   index.Erase(kBoundKey);
 }

@@ -3,7 +3,8 @@
 // CURRENT follows the commits upwards. Set back to an older checkpoint, by whomever, it bounds restarts until the next
 // checkpoint is committed. `cairn index current` notes besides, under CAIRN_CURRENT, which dataset was meant and when,
 // so that the bound stays when CURRENT goes because that dataset FAILED, or when it names the newest there is while a
-// newer one is on its way.
+// newer one is on its way. What was passed over so stays noted under CAIRN_SET_BACK when that commit lifts the bound:
+// prefix.keep_last counts what was made since, and what it goes on from.
 #ifndef CAIRN_STORAGE_PLACE_PREFIX_INDEX_RULES_H_
 #define CAIRN_STORAGE_PLACE_PREFIX_INDEX_RULES_H_
 
@@ -11,7 +12,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "storage/base/ids.h"
 #include "storage/format/kvtree/tree.h"
@@ -43,10 +46,19 @@ struct Bound {
 // `parsed` is of `index`.
 Bound BoundOf(const scr::Index& parsed, const kvtree::Tree& index);
 
+// CURRENT was set back: what was made until then, and is newer than `to`, is not of the line that the user has chosen.
+struct SetBack {
+  Age to;
+  std::int64_t until_us = 0;
+};
+bool IsSetBack(const Age& checkpoint, std::span<const SetBack> set_backs);
+// Those that were noted, and the bound of now, which counts from `now_us` if nobody has noted when it was set.
+std::vector<SetBack> SetBacksOf(const scr::Index& parsed, const kvtree::Tree& index, std::int64_t now_us);
+
 // Sets CURRENT to a dataset of the index, and the bound with it.
 void Bind(DatasetId id, std::string_view name, std::int64_t now_us, kvtree::Tree& index);
 // Moves CURRENT to a checkpoint that was committed if it is newer than the current one and was not made before the
-// bound was set; the bound goes.
+// bound was set; the bound goes, and what it has passed over is noted.
 void FollowCommit(const scr::Descriptor& committed, kvtree::Tree& index);
 // Takes the entry out; CURRENT moves as SCR's rules are, and the bound with it.
 void Erase(DatasetId id, kvtree::Tree& index);

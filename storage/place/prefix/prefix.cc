@@ -107,6 +107,7 @@ class PrefixOnDisk final : public Prefix {
     return std::move(contents.datasets);
   }
   absl::StatusOr<PrefixContents> Contents() override;
+  absl::StatusOr<std::vector<SetBack>> SetBacks() override;
   absl::StatusOr<std::vector<catalogue::Catalogue>> Catalogues(DatasetId id) override;
   absl::StatusOr<bool> WasTakenOut(const scr::Descriptor& scrs) override;
 
@@ -333,6 +334,13 @@ absl::StatusOr<PrefixContents> PrefixOnDisk::Contents() {
     if (const auto at = contents.datasets.find(*current); at != contents.datasets.end()) at->second.current = true;
   }
   return contents;
+}
+
+absl::StatusOr<std::vector<Prefix::SetBack>> PrefixOnDisk::SetBacks() {
+  CAIRN_ASSIGN_OR_RETURN(const kvtree::Tree tree, records_.ReadIndex());
+  if (tree.empty()) return std::vector<SetBack>();
+  CAIRN_ASSIGN_OR_RETURN(const scr::Index parsed, scr::GetIndex(tree));
+  return index_rules::SetBacksOf(parsed, tree, NowMicros());
 }
 
 absl::StatusOr<bool> PrefixOnDisk::WasTakenOut(const scr::Descriptor& scrs) {

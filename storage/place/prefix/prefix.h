@@ -37,6 +37,7 @@
 #include "storage/io/disk.h"
 #include "storage/place/prefix/id_blocks.h"
 #include "storage/place/prefix/identity.h"
+#include "storage/place/prefix/index_rules.h"
 #include "storage/place/prefix/launches.h"
 #include "storage/place/prefix/lease.h"
 #include "storage/place/prefix/placing.h"
@@ -128,6 +129,9 @@ class Prefix {
   virtual absl::StatusOr<std::map<DatasetId, CommittedDataset>> Committed() = 0;
   // The same and what goes with it, from one look.
   virtual absl::StatusOr<PrefixContents> Contents() = 0;
+  // Where CURRENT was set back, as the index says it now.
+  using SetBack = index_rules::SetBack;
+  virtual absl::StatusOr<std::vector<SetBack>> SetBacks() = 0;
   // A committed dataset's catalogues, all ranks, each checked. Those of SCR's own are made by reading all its files
   // once: launch 0, files, each under its path below the prefix.
   //   kNotFound  no such dataset; kDataLoss  damaged, or a file is missing: the message names it

@@ -55,6 +55,48 @@ TEST_F(IndexRulesTest, ACurrentThatIsSetBackHoldsUntilTheNextCommit) {
   EXPECT_EQ(Latest(), ids_[3]);
 }
 
+// The second is chosen, the third is passed over. It goes on from there, and keeps two of that line.
+TEST_F(IndexRulesTest, KeepLastCountsTheLineThatWasChosenAlsoAfterARestart) {
+  ASSERT_OK(SetIndexCurrent(disk(), harness_.prefix(), Name(1)));
+  harness_.config.prefix.keep_last = 2;
+  harness_.Restart();
+  const auto is_there = [&](std::size_t i) { return disk().Info(harness_.PrefixFile(ids_[i], 0)).ok(); };
+  const auto leaves = [&](std::size_t i) { return harness_.Eventually([&] { return !is_there(i); }); };
+  {
+    const auto client = Launch();
+    EXPECT_EQ(client->Latest().latest().dataset(), ids_[1]);
+    ids_.push_back(Checkpoint(*client, 4));
+  }
+  EXPECT_TRUE(leaves(0));
+  for (const std::size_t i : {1, 2, 3}) EXPECT_TRUE(is_there(i)) << i;
+  harness_.Restart();
+  ids_.push_back(Checkpoint(*Launch(), 5));
+  EXPECT_TRUE(leaves(1));
+  EXPECT_TRUE(leaves(2));
+  EXPECT_TRUE(is_there(3));
+}
+
+// The daemon that commits what the cache still had has not looked at the index yet.
+TEST_F(IndexRulesTest, KeepLastAsksTheIndexBeforeItRemovesAnything) {
+  harness_.config.flush.every = 0;
+  harness_.config.prefix.keep_last = 1;
+  harness_.Restart();
+  DatasetId late = 0;
+  {
+    const auto client = Launch();
+    const local::Reply done = client->Checkpoint(4, {PlainOf(1, RandomBytes(4, 1000))});
+    ASSERT_SAYS(done, local::OK, "");
+    late = done.committed().dataset();
+    ASSERT_SAYS(client->Wait(late, local::LOCAL), local::OK, "");
+  }
+  harness_.Restart();
+  ASSERT_OK(SetIndexCurrent(disk(), harness_.prefix(), Name(1)));
+  ASSERT_EQ(harness_.Flush(late).code(), local::OK);
+  ASSERT_TRUE(harness_.Eventually([&] { return !disk().Info(harness_.PrefixFile(ids_[0], 0)).ok(); }));
+  EXPECT_TRUE(harness_.Row(ids_[1]).in_prefix());
+  EXPECT_EQ(Latest(), ids_[1]);
+}
+
 TEST_F(IndexRulesTest, ACommitOfWhatWasMadeBeforeTheBoundDoesNotLiftIt) {
   harness_.config.flush.every = 0;
   harness_.Restart();

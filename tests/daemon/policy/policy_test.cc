@@ -235,6 +235,21 @@ TEST(PrefixPolicyTest, KeepsTheLastEveryMthStepOutputsPinnedAndHeld) {
   EXPECT_THAT(PrefixRemovals(run, {.keep_last = 20}), IsEmpty());
 }
 
+// 2 was made CURRENT again; 6 and 7 have come since.
+TEST(PrefixPolicyTest, CountsOnlyTheLineThatTheUserHasChosen) {
+  std::vector<DatasetFacts> run;
+  for (DatasetId id = 1; id <= 5; ++id) {
+    run.push_back(OnPrefix(Checkpoint(id)));
+    run.back().set_back = id > 2;
+  }
+  EXPECT_THAT(PrefixRemovals(run, {.keep_last = 1}), ElementsAre(1));
+  EXPECT_THAT(PrefixRemovals(run, {.keep_last = 2}), IsEmpty());
+  run.push_back(OnPrefix(Checkpoint(6)));
+  EXPECT_THAT(PrefixRemovals(run, {.keep_last = 2}), ElementsAre(1));
+  run.push_back(OnPrefix(Checkpoint(7)));
+  EXPECT_THAT(PrefixRemovals(run, {.keep_last = 2}), ElementsAre(1, 2, 3, 4, 5));
+}
+
 TEST(PrefixPolicyTest, CountsOnlyWhatIsCommitted) {
   const std::vector<DatasetFacts> run = {OnPrefix(Checkpoint(1)), Checkpoint(2), Checkpoint(3)};
   EXPECT_THAT(PrefixRemovals(run, {.keep_last = 1}), IsEmpty());
