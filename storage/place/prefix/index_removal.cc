@@ -63,11 +63,17 @@ absl::Status RemoveFiles(Disk& disk, const std::string& prefix, const Names& nam
 absl::Status RemoveScrDataset(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id,
                               const scr::Index& index) {
   CAIRN_ASSIGN_OR_RETURN(const Names names, OnlyOf(disk, records, id, index));
-  CAIRN_RETURN_IF_ERROR(records.ChangeIndex([id](kvtree::Tree& tree) {
-    index_rules::Erase(id, tree);
-    return absl::OkStatus();
-  }));
+  const auto erase_entry = [&] {
+    return records.ChangeIndex([id](kvtree::Tree& tree) {
+      index_rules::Erase(id, tree);
+      return absl::OkStatus();
+    });
+  };
+  const absl::Status erased = erase_entry();
+  // Without room for another index the files go first, and make some: SCR would not get far with them.
+  if (!erased.ok() && !absl::IsResourceExhausted(erased)) return erased;
   CAIRN_RETURN_IF_ERROR(RemoveFiles(disk, prefix, names));
+  if (!erased.ok()) CAIRN_RETURN_IF_ERROR(erase_entry());
   // The root of the list first: without its parts another try could not tell that all files are gone.
   const std::string folder = records.DatasetFolder(id);
   const absl::Status root = disk.Remove(folder + "/rank2file");
@@ -84,7 +90,7 @@ absl::Status RemoveOwnDataset(Disk& disk, const std::string& prefix, SharedRecor
   if (!absl::IsDataLoss(catalogues.status()) && !absl::IsNotFound(catalogues.status())) return catalogues.status();
   // Not committed, or damaged: SCR's lists name the files, too.
   CAIRN_ASSIGN_OR_RETURN(const Names names, OnlyOf(disk, records, id, index));
-  CAIRN_RETURN_IF_ERROR(WithdrawDataset(disk, records, id));
+  CAIRN_RETURN_IF_ERROR(WithdrawForRemoval(disk, prefix, records, id).status());
   CAIRN_RETURN_IF_ERROR(RemoveView(disk, prefix, id));
   CAIRN_RETURN_IF_ERROR(RemoveFiles(disk, prefix, names));
   return RemoveDataset(disk, prefix, records, id, {});
@@ -94,7 +100,8 @@ absl::Status RemoveOwnDataset(Disk& disk, const std::string& prefix, SharedRecor
 
 absl::Status RemoveFromIndex(Disk& disk, const std::string& prefix, std::string_view name) {
   SharedRecords records(disk, prefix, index_access::RunOf(disk, prefix));
-  CAIRN_RETURN_IF_ERROR(records.Mend());
+  // A full prefix cannot be mended before something has gone.
+  if (const absl::Status mended = records.Mend(); !mended.ok() && !absl::IsResourceExhausted(mended)) return mended;
   CAIRN_ASSIGN_OR_RETURN(const kvtree::Tree tree, records.ReadIndex());
   scr::Index index;
   if (!tree.empty()) {

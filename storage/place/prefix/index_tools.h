@@ -43,7 +43,7 @@ absl::Status DropFromIndex(Disk& disk, const std::string& prefix, std::string_vi
 absl::StatusOr<std::vector<DatasetId>> DropAfter(Disk& disk, const std::string& prefix, std::string_view name);
 
 // Entry, records and bytes, of Cairn's datasets and of SCR's: of those, the files that rank2file names below the
-// prefix and no other entry has. kNotFound.
+// prefix and no other entry has. On a full prefix the bytes make the room that the index needs. kNotFound.
 absl::Status RemoveFromIndex(Disk& disk, const std::string& prefix, std::string_view name);
 
 // Enters what was dropped, or lost with the index, from the dataset's own records (commit.cairn, or summary.scr and

@@ -138,13 +138,17 @@ absl::Status WriteRemoved(Disk& disk, SharedRecords& records, DatasetId id) {
   return absl::IsAlreadyExists(made) ? absl::OkStatus() : made;
 }
 
+absl::Status IsScrs(DatasetId id) {
+  return FailedPrecondition("dataset {} was written by SCR and is removed by `cairn index remove` only", id);
+}
+
 absl::Status ForgetEntry(SharedRecords& records, DatasetId id) {
   return records.ChangeIndex([id](kvtree::Tree& index) -> absl::Status {
     if (index.empty()) return absl::OkStatus();
     CAIRN_ASSIGN_OR_RETURN(const scr::Index before, scr::GetIndex(index));
     const auto entry = before.datasets.find(id);
     if (entry != before.datasets.end() && !entry->second.descriptor.launch) {
-      return FailedPrecondition("dataset {} was written by SCR and is removed by `cairn index remove` only", id);
+      return IsScrs(id);
     }
     SharedRecords::Forget(id, index);
     return absl::OkStatus();
@@ -180,6 +184,25 @@ absl::Status WithdrawDataset(Disk& disk, SharedRecords& records, DatasetId id) {
   CAIRN_RETURN_IF_ERROR(ForgetEntry(records, id));
   CAIRN_RETURN_IF_ERROR(WriteRemoved(disk, records, id));
   return ForgetEntry(records, id);  // another may have merged the commit between these two
+}
+
+absl::StatusOr<bool> WithdrawForRemoval(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id) {
+  const absl::Status withdrawn = WithdrawDataset(disk, records, id);
+  if (withdrawn.ok()) return false;
+  if (!absl::IsResourceExhausted(withdrawn)) return withdrawn;
+  CAIRN_ASSIGN_OR_RETURN(const kvtree::Tree index, records.ReadIndex());
+  CAIRN_ASSIGN_OR_RETURN(const auto entry, index_rules::EntryOf(id, index));
+  if (entry && !entry->descriptor.launch) return IsScrs(id);
+  CAIRN_RETURN_IF_ERROR(RemoveView(disk, prefix, id));
+  const absl::Status again = WithdrawDataset(disk, records, id);
+  if (again.ok()) return false;
+  if (!absl::IsResourceExhausted(again)) return again;
+  CAIRN_RETURN_IF_ERROR(WriteRemoved(disk, records, id));  // a rename, which needs no room
+  return true;
+}
+
+absl::Status FinishWithdrawal(SharedRecords& records, DatasetId id) {
+  return ForgetEntry(records, id);
 }
 
 // The summary first: without an index it would bring the entry back.
@@ -259,7 +282,7 @@ absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords&
   if (own_files) {
     CAIRN_ASSIGN_OR_RETURN(others, NamesOfOthers(disk, prefix, records, id, real));
   }
-  CAIRN_RETURN_IF_ERROR(WithdrawDataset(disk, records, id));
+  CAIRN_ASSIGN_OR_RETURN(const bool entry_stays, WithdrawForRemoval(disk, prefix, records, id));
   if (committer != 0) CAIRN_RETURN_IF_ERROR(UnmarkRemoval(disk, records, id, committer));
   CAIRN_RETURN_IF_ERROR(RemoveView(disk, prefix, id));
   CAIRN_ASSIGN_OR_RETURN(const std::set<std::string> waited, RemoveWaiting(disk, prefix, records, id, catalogues));
@@ -282,6 +305,7 @@ absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords&
   remover.FolderIfEmpty(data);
   remover.File(records.PlacingPath(id));
   CAIRN_RETURN_IF_ERROR(remover.status());
+  if (entry_stays) CAIRN_RETURN_IF_ERROR(FinishWithdrawal(records, id));
   return RemoveLists(disk, records.DatasetFolder(id));
 }
 

@@ -19,6 +19,13 @@ namespace cairn {
 // SCR's own.
 absl::Status WithdrawDataset(Disk& disk, SharedRecords& records, DatasetId id);
 
+// The same for a dataset whose bytes go next. On a prefix that has no room for another index the view goes first; if
+// that frees too little, the entry stays until the bytes have gone, and the answer is true: FinishWithdrawal takes it
+// out. Meanwhile Cairn does not restore the dataset, and SCR, which may try it, goes on to the next one.
+//   kResourceExhausted  no room, and nothing that could be given up: it was never committed
+absl::StatusOr<bool> WithdrawForRemoval(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id);
+absl::Status FinishWithdrawal(SharedRecords& records, DatasetId id);
+
 // SCR's own dataset has COMPLETE 0 from now on, durably, in its summary and in the index: SCR and its tools do not
 // restore it either. If CURRENT named it, none is current.
 absl::Status WithdrawScrDataset(Disk& disk, SharedRecords& records, DatasetId id);

@@ -28,7 +28,7 @@ void LeaveBehind(Site& site, DatasetId id) {
   for (const catalogue::Catalogue& catalogue : site.CataloguesOf(id)) {
     const std::string path = site.prefix->FilePath(catalogue.file(0).prefix_name());
     EXPECT_OK(MakeDirectories(site.disk, ParentOf(path)));
-    EXPECT_OK(WriteTestFile(site.disk, path, TestContent(id + catalogue.rank(), 100)));
+    EXPECT_OK(WriteTestFile(site.disk, path, TestContent(id + catalogue.rank(), site.content_bytes)));
     EXPECT_OK(site.prefix->StoreCatalogue(catalogue));
   }
 }
@@ -41,6 +41,16 @@ TEST(IndexToolsCrashTest, AfterAPowerFailureAnywhereAToolHasDoneItsWorkOrNotAndC
       {"drop after", [](FakeDisk& disk) { return DropAfter(disk, kPath, "3").status(); }, {2, 3}, "ckpt.3"},
       {"remove", [](FakeDisk& disk) { return RemoveFromIndex(disk, kPath, "5"); }, {2, 3, 4}, "ckpt.4"},
       {"remove SCR's", [](FakeDisk& disk) { return RemoveFromIndex(disk, kPath, "2"); }, {3, 4, 5}, "ckpt.5"},
+      {"remove from a full prefix",
+       [](FakeDisk& disk) { return RemoveFromIndex(disk, kPath, "5"); },
+       {2, 3, 4},
+       "ckpt.4",
+       [](Site& site) { site.FillUp(300); }},
+      {"remove SCR's from a full prefix",
+       [](FakeDisk& disk) { return RemoveFromIndex(disk, kPath, "2"); },
+       {3, 4, 5},
+       "ckpt.5",
+       [](Site& site) { site.FillUp(300); }},
       {"add",
        [](FakeDisk& disk) { return AddToIndex(disk, kPath, "5").status(); },
        {2, 3, 4, 5},
@@ -62,6 +72,7 @@ TEST(IndexToolsCrashTest, AfterAPowerFailureAnywhereAToolHasDoneItsWorkOrNotAndC
     for (std::uint64_t at = 1; !done; ++at) {
       for (std::uint64_t seed = 0; seed < 3; ++seed) {
         Site site;
+        site.content_bytes = site.scr_bytes = 4000;
         site.PutScr(2);
         for (const DatasetId id : {3, 4, 5}) ASSERT_OK(site.Commit(id));
         step.prepare(site);
@@ -71,6 +82,7 @@ TEST(IndexToolsCrashTest, AfterAPowerFailureAnywhereAToolHasDoneItsWorkOrNotAndC
         const absl::Status made = step.make(site.disk);
         done = made.ok();
         site.disk.Restart(seed);
+        site.disk.SetCapacity(UINT64_MAX);
         site.Reopen();
         const Ids now = site.Restorable();
         EXPECT_TRUE(now == step.after || (!made.ok() && now == before)) << step.name << " at " << at;

@@ -342,6 +342,35 @@ TEST_F(IndexToolsTest, RemovalTakesEntryRecordsAndBytes) {
   EXPECT_STATUS(kNotFound, AddToIndex(disk, kPath, "4"), "");
 }
 
+TEST_F(IndexToolsTest, AFullPrefixIsNoHindrance) {
+  content_bytes = scr_bytes = 4000;
+  PutScr(2);
+  for (const DatasetId id : {3, 4, 5}) ASSERT_OK(Commit(id));
+  FillUp(0);
+  EXPECT_TRUE(absl::IsResourceExhausted(DropFromIndex(disk, kPath, "3"))) << "it is full";
+  // Not even for the change of the index, or for that and not for the index.
+  for (const auto& [name, bytes] : {std::pair("5", 0), std::pair("2", 0), std::pair("ckpt.4", 300)}) {
+    FillUp(bytes);
+    EXPECT_OK(RemoveFromIndex(disk, kPath, name)) << name;
+  }
+  EXPECT_EQ(Restorable(), Ids({3}));
+  EXPECT_EQ(Current(), "ckpt.3");
+  for (const char* gone : {"ckpt.4", "ckpt.5", "step_2/rank_0.ckpt"}) EXPECT_FALSE(IsThere(gone)) << gone;
+  ASSERT_OK_AND_ASSIGN(const auto rows, ListIndex(disk, kPath));
+  EXPECT_EQ(rows.size(), 1u);
+}
+
+TEST_F(IndexToolsTest, TheDaemonsRemovalWorksOnAFullPrefixToo) {
+  content_bytes = 4000;
+  for (const DatasetId id : {3, 4}) ASSERT_OK(Commit(id));
+  FillUp(300);
+  ASSERT_OK(prefix->Remove(4, CataloguesOf(4)));
+  EXPECT_FALSE(IsThere("ckpt.4"));
+  EXPECT_EQ(Restorable(), Ids({3}));
+  ASSERT_OK_AND_ASSIGN(const auto rows, ListIndex(disk, kPath));
+  EXPECT_EQ(rows.size(), 1u);
+}
+
 TEST_F(IndexToolsTest, OfScrsDatasetsOnlyFilesThatNoOtherEntryHasAreRemoved) {
   PutScr(1, "shared/common.dat");
   PutScr(2, "shared/common.dat");

@@ -47,7 +47,7 @@ class Site {
   std::vector<catalogue::Catalogue> CataloguesOf(DatasetId id) const {
     std::vector<catalogue::Catalogue> catalogues;
     for (Rank rank = 0; rank < kRanks; ++rank) {
-      catalogues.push_back(TestCatalogue(prefix->run(), id, rank, kRanks, TestContent(id + rank, 100)));
+      catalogues.push_back(TestCatalogue(prefix->run(), id, rank, kRanks, TestContent(id + rank, content_bytes)));
     }
     return catalogues;
   }
@@ -56,7 +56,7 @@ class Site {
     for (const catalogue::Catalogue& catalogue : CataloguesOf(id)) {
       const std::string path = prefix->FilePath(catalogue.file(0).prefix_name());
       CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, ParentOf(path)));
-      CAIRN_RETURN_IF_ERROR(WriteTestFile(disk, path, TestContent(id + catalogue.rank(), 100)));
+      CAIRN_RETURN_IF_ERROR(WriteTestFile(disk, path, TestContent(id + catalogue.rank(), content_bytes)));
       CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(ParentOf(path)));
     }
     return absl::OkStatus();
@@ -67,6 +67,14 @@ class Site {
     for (catalogue::Catalogue& catalogue : catalogues) catalogue.set_launch(*descriptor.launch);
     CAIRN_RETURN_IF_ERROR(Arrive(descriptor.id));
     return prefix->Commit(descriptor, catalogues);
+  }
+  // From now on there is room for all that is there and `bytes` more.
+  void FillUp(std::uint64_t bytes) {
+    constexpr std::uint64_t kPlenty = 1 << 30;
+    disk.SetCapacity(kPlenty);
+    const auto room = disk.FreeBytes(kPath);
+    EXPECT_OK(room.status());
+    disk.SetCapacity(kPlenty - room.value_or(0) + bytes);
   }
   // As SCR leaves it: two ranks with a file each; names of `shared`, if given, belong to rank 0 of all that have it.
   void PutScr(DatasetId id, const std::string& shared = {}) {
@@ -81,10 +89,10 @@ class Site {
       for (const std::string& name : of_rank) {
         const std::string path = prefix->FilePath(name);
         EXPECT_OK(MakeDirectories(disk, ParentOf(path)));
-        EXPECT_OK(WriteTestFile(disk, path, TestContent(id, 50)));
+        EXPECT_OK(WriteTestFile(disk, path, TestContent(id, scr_bytes)));
         EXPECT_OK(disk.SyncDirectory(ParentOf(path)));
         entry.descriptor.files += 1;
-        entry.descriptor.bytes += 50;
+        entry.descriptor.bytes += scr_bytes;
       }
     }
     entry.complete = true;
@@ -131,6 +139,7 @@ class Site {
   }
   bool IsThere(const std::string& name) { return disk.Info(prefix->FilePath(name)).ok(); }
 
+  std::size_t content_bytes = 100, scr_bytes = 50;  // of a rank's file
   FakeDisk disk;
   std::unique_ptr<Prefix> prefix;
 };
