@@ -53,6 +53,7 @@ class TakenIdsTest : public ::testing::Test {
 
 TEST_F(TakenIdsTest, WhatIsInTheCacheStaysAndIsRestored) {
   const DatasetId id = MakeUnflushed(/*output=*/false);
+  harness_.Stop();  // it would try again
   PutScrs(id);
   for (const char* key : {"job.1", "job.2"}) {
     harness_.Restart();
@@ -73,6 +74,7 @@ TEST_F(TakenIdsTest, ItIsSeenByADaemonThatRanMeanwhile) {
 
 TEST_F(TakenIdsTest, AnOutputDoesNotLeaveTheCacheForIt) {
   const DatasetId id = MakeUnflushed(/*output=*/true);
+  harness_.Stop();  // it would try again
   PutScrs(id);
   harness_.config.cache.linger_ms = 1;
   harness_.config.cache.keep = 0;
