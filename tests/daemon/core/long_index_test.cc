@@ -57,6 +57,7 @@ TEST_F(LongIndexTest, ItFollowsSoon) {
 TEST_F(LongIndexTest, ItHasFollowedWhenTheDaemonHasEnded) {
   DatasetId last = 0;
   for (std::uint64_t step = 3; step < 8; ++step) last = Make(step);
+  EXPECT_TRUE(harness_.Quiesce());
   harness_.Stop();
   EXPECT_TRUE(ScrSees(last));
 }
@@ -74,6 +75,8 @@ TEST_F(LongIndexTest, WhatCannotFollowIsThereAllTheSameAndFollowsLater) {
   ASSERT_SAYS(client.Open({.key = "after"}), local::OK, "");
   EXPECT_EQ(client.Latest().latest().dataset(), last);
   EXPECT_TRUE(harness_.Row(last).in_prefix());
+  client.Close();
+  EXPECT_TRUE(harness_.Quiesce());
   harness_.Stop();
   EXPECT_TRUE(ScrSees(last));
 }
