@@ -27,6 +27,7 @@
 #include "storage/format/view/view.h"
 #include "storage/io/posix_disk.h"
 #include "storage/place/view/folder.h"
+#include "tests/bench/bp5_directory.h"
 #include "tests/bench/ratio.h"
 
 namespace cairn {
@@ -78,48 +79,6 @@ void Compare(const std::string& what, int rounds, double units, const std::strin
 
 std::span<const std::byte> BytesOf(const std::string& text) {
   return std::as_bytes(std::span(text));
-}
-
-bp5::Put GlobalDoubles(const std::string& name, std::uint64_t start, std::uint64_t shape, std::uint64_t location) {
-  bp5::Put put;
-  put.name = name;
-  put.kind = bp5::Kind::kGlobalArray;
-  put.type = bp5::Type::kDouble;
-  put.shape = {shape};
-  put.blocks.resize(1);
-  put.blocks[0].box.start = {start};
-  put.blocks[0].box.count = {16};
-  put.blocks[0].location = location;
-  const double bounds[2] = {-1, static_cast<double>(start)};
-  put.blocks[0].min_max.assign(reinterpret_cast<const char*>(bounds), sizeof(bounds));
-  return put;
-}
-
-std::vector<bp5::Put> PutsOf(std::uint32_t variables, std::uint32_t first, std::uint32_t writer,
-                             std::uint32_t writers) {
-  std::vector<bp5::Put> puts;
-  for (std::uint32_t v = 0; v < variables; ++v) {
-    puts.push_back(GlobalDoubles(fmt::format("variable_{:05}", first + v), 16 * writer, 16 * writers, 128 * v));
-  }
-  return puts;
-}
-
-// Every writer puts a block of each variable in each step.
-bpdir::Image MakeDirectory(std::uint32_t variables, std::uint32_t writers, std::uint32_t steps) {
-  bpdir::Image image({});
-  std::vector<bp5::WriterEncoder> encoders(writers);
-  std::vector<std::vector<bp5::Put>> puts;
-  std::vector<std::uint32_t> subfiles;
-  for (std::uint32_t w = 0; w < writers; ++w) {
-    puts.push_back(PutsOf(variables, 0, w, writers));
-    subfiles.push_back(w);
-  }
-  for (std::uint32_t step = 0; step < steps; ++step) {
-    std::vector<bp5::EncodedStep> encoded;
-    for (std::uint32_t w = 0; w < writers; ++w) encoded.push_back(*encoders[w].Encode(puts[w], 128 * variables));
-    image.Append(encoded, std::vector<bp5::WriterData>(writers), subfiles);
-  }
-  return image;
 }
 
 bp5::Metadata::Tail TailOf(const bpdir::Image& image) {
@@ -212,7 +171,7 @@ std::vector<Question> RandomQuestions(const bp5::Metadata& metadata, std::size_t
 }
 
 void MeasureReading(std::uint32_t variables, std::uint32_t writers, std::uint32_t steps, int rounds) {
-  const bpdir::Image image = MakeDirectory(variables, writers, steps);
+  const bpdir::Image image = bench::MakeDirectory(variables, writers, steps);
   fmt::print("{} variables x {} writers x {} steps: md.0 {:.1f} MB, mmd.0 {:.1f} kB, md.idx {:.1f} kB\n", variables,
              writers, steps, 1e-6 * static_cast<double>(image.metadata().size()),
              1e-3 * static_cast<double>(image.formats().size()), 1e-3 * static_cast<double>(image.index().size()));
@@ -261,7 +220,7 @@ void MeasureReading(std::uint32_t variables, std::uint32_t writers, std::uint32_
 // --- encoding ---
 
 void MeasureEncoding(int rounds) {
-  const std::vector<bp5::Put> puts = PutsOf(1000, 0, 3, 64);
+  const std::vector<bp5::Put> puts = bench::PutsOf(1000, 0, 3, 64);
   bp5::WriterEncoder writer;
   std::string copy = writer.Encode(puts, 128'000)->record;
   const std::string record = copy;
@@ -284,7 +243,7 @@ void MeasureGrowth() {
   for (std::uint32_t step = 0; step < kSteps; ++step) {
     std::vector<bp5::EncodedStep> encoded;
     for (std::uint32_t w = 0; w < kWriters; ++w) {
-      encoded.push_back(*encoders[w].Encode(PutsOf(kNew, kNew * step, w, kWriters), 128 * kNew));
+      encoded.push_back(*encoders[w].Encode(bench::PutsOf(kNew, kNew * step, w, kWriters), 128 * kNew));
     }
     image.Append(encoded, std::vector<bp5::WriterData>(kWriters), std::vector<std::uint32_t>(kWriters));
   }
@@ -320,7 +279,7 @@ bpdir::Image MakeField() {
   std::vector<bp5::EncodedStep> encoded;
   std::vector<std::uint32_t> subfiles;
   for (std::uint64_t i = 0; i < kBlocks * kBlocks; ++i) {
-    bp5::Put put = GlobalDoubles("field", 0, 0, 0);
+    bp5::Put put = bench::GlobalDoubles("field", 0, 0, 0);
     put.shape = {kField, kField};
     put.blocks[0].box.start = {i / kBlocks * kBlock, i % kBlocks * kBlock};
     put.blocks[0].box.count = {kBlock, kBlock};
@@ -383,7 +342,7 @@ catalogue::Catalogue CatalogueOf(std::uint32_t rank, std::uint32_t ranks, std::u
   catalogue.set_rank(rank);
   catalogue.set_nranks(ranks);
   for (std::uint32_t v = 0; v < variables; ++v) {
-    const bp5::Put put = GlobalDoubles(fmt::format("variable_{:05}", v), kElements * rank, 0, 0);
+    const bp5::Put put = bench::GlobalDoubles(fmt::format("variable_{:05}", v), kElements * rank, 0, 0);
     local::Variable& variable = *catalogue.add_variables();
     variable.set_id(static_cast<std::int32_t>(v));
     variable.set_name(put.name);

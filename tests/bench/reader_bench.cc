@@ -3,7 +3,8 @@
 // is opened, so that nothing is known to be good yet. Warm: the file is in the page cache; cold (as root, if asked
 // for): the caches are dropped before each of the two.
 //   reader_bench [MiB] [rounds] [warm|cold] [folder]
-#include <fcntl.h>
+// And what opening and listing a large directory costs (reader_open.h):
+//   reader_bench open [rounds] [warm|cold] [folder]
 #include <fmt/format.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -24,11 +25,14 @@
 #include "storage/io/posix_disk.h"
 #include "storage/place/prefix/prefix.h"
 #include "tests/bench/ratio.h"
+#include "tests/bench/reader_open.h"
+#include "tests/bench/reader_support.h"
 #include "tests/storage/place/view/sample.h"
 
 namespace cairn {
 namespace {
 
+using bench::CheckOk;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kColumns = 1024;  // of doubles: rows of 8 KiB
@@ -65,18 +69,6 @@ void MakeRun(const std::string& folder, std::uint64_t rows) {
   CAIRN_CHECK((*prefix)->Commit(descriptor, dataset.catalogues).ok());
   (*prefix)->MakeView(kDataset, dataset.catalogues);
   ::sync();
-}
-
-void DropCaches() {
-  ::sync();
-  const int file = ::open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
-  CAIRN_CHECK(file >= 0 && ::write(file, "3", 1) == 1);
-  ::close(file);
-}
-
-void CheckOk(int code) {
-  if (code != CAIRN_READER_OK) fmt::print(stderr, "{}\n", cairn_reader_error());
-  CAIRN_CHECK(code == CAIRN_READER_OK);
 }
 
 // One handle, and memory for what it reads.
@@ -155,7 +147,7 @@ class Bench {
 
  private:
   double Seconds(void (*call)(Subject&), bool check) {
-    if (cold_) DropCaches();
+    if (cold_) bench::DropCaches();
     const cairn_reader_options options = {.struct_size = sizeof(options), .no_check = check ? 0 : 1};
     Subject subject{.rows = rows_, .memory = memory_};
     const Clock::time_point begin = Clock::now();
@@ -192,11 +184,16 @@ void Run(std::uint64_t mebibytes, int rounds, bool cold, const std::string& pare
 }  // namespace cairn
 
 int main(int argc, char** argv) {
-  const int mebibytes = argc > 1 ? std::atoi(argv[1]) : 512;
+  const bool open = argc > 1 && std::strcmp(argv[1], "open") == 0;
+  const int mebibytes = argc > 1 && !open ? std::atoi(argv[1]) : 512;
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 21;
   const bool cold = argc > 3 && std::strcmp(argv[3], "cold") == 0;
   const std::string folder = argc > 4 ? argv[4] : std::filesystem::temp_directory_path().string();
   CAIRN_CHECK(mebibytes > 1 && rounds > 0);
+  if (open) {
+    cairn::bench::MeasureOpening(rounds, cold, folder);
+    return 0;
+  }
   cairn::Run(static_cast<std::uint64_t>(mebibytes), rounds, cold, folder);
   return 0;
 }
