@@ -55,6 +55,7 @@ int cairn_reader_open_attributes(cairn_reader* reader, uint64_t step, cairn_read
     *attributes = nullptr;
     if (reader == nullptr) return absl::InvalidArgumentError("no reader");
     absl::ReaderMutexLock lock(&reader->mutex);
+    CAIRN_RETURN_IF_ERROR(reader->directory->CheckHeld());
     const cairn::bp5::Metadata& metadata = reader->directory->metadata();
     if (step >= metadata.steps()) return cairn::NotFound("there are {} steps, no {}", metadata.steps(), step);
     CAIRN_ASSIGN_OR_RETURN(auto found, metadata.Attributes(static_cast<std::uint32_t>(step)));

@@ -23,8 +23,10 @@
  * is compared when a handle first gives of it; so nothing is given that is not as it was written. The error names file
  * and offset. Of a directory that is opened by its path nothing of that kind is known.
  *
- * A closed directory is mapped into memory: reading it costs no copy where a selection is contiguous there, but who
- * reads bytes of a file that somebody has truncated meanwhile gets a SIGBUS. One that a writer has open is read.
+ * Metadata is mapped into memory, and so is data of a closed directory: reading it costs no copy where a selection is
+ * contiguous there. Who reads mapped bytes of a file that somebody has truncated gets a SIGBUS. So each call looks
+ * first (at most once a millisecond) whether metadata was cut since it was opened or refreshed, and answers DATA_LOSS:
+ * refresh. Data of a directory that a writer has open is read.
  *
  * Numbers are little-endian as the machine's. Dimensions: slowest first, also of directories that were written
  * column-major. Structures carry their size, so that later versions can add fields: set struct_size before the call.

@@ -27,6 +27,7 @@ int With(cairn_reader* reader, Call call) noexcept {
   return Guard([&]() -> absl::Status {
     if (reader == nullptr) return absl::InvalidArgumentError("no reader");
     absl::ReaderMutexLock lock(&reader->mutex);
+    CAIRN_RETURN_IF_ERROR(reader->directory->CheckHeld());
     return call(*reader->directory);
   });
 }

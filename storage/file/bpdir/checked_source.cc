@@ -31,13 +31,15 @@ class CheckedFiles final : public FileSource {
     });
   }
 
-  absl::StatusOr<std::span<const std::byte>> Hold(const std::string& name, std::uint64_t offset,
-                                                  std::uint64_t bytes) override {
+  absl::StatusOr<std::span<const std::byte>> HoldIf(const std::string& name, std::uint64_t offset, std::uint64_t bytes,
+                                                    const PrefixCheck& check) override {
     const auto mapped = InPlace(name, offset, bytes);
     if (!mapped.empty()) return mapped;
-    return held_.Hold(NameOf(name), bytes, [&](std::span<std::byte> target) { return Read(name, offset, target); });
+    return held_.Hold(NameOf(name), bytes, check,
+                      [&](std::uint64_t at, std::span<std::byte> target) { return Read(name, offset + at, target); });
   }
   void Release(std::span<const std::byte> held) override { held_.Release(held); }
+  absl::Status CheckHeld() override { return below_->CheckHeld(); }
 
   std::span<const std::byte> InPlace(const std::string& name, std::uint64_t offset, std::uint64_t bytes) override {
     const auto blocks = blocks_.find(name);

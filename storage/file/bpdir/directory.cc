@@ -70,6 +70,7 @@ constexpr std::uint64_t kGroupBytes = std::uint64_t{4} << 20;
 struct Group {
   std::size_t index_bytes = 0;
   std::uint64_t begin = 0, end = 0;  // equal: nothing
+  std::optional<StepPlace> large;    // a single step larger than groups are
 };
 
 // Where a step's record says that it is; nullopt: nowhere in `metadata_bytes` of md.0, which whoever decodes it says.
@@ -83,9 +84,8 @@ std::optional<StepPlace> PlaceOf(std::span<const std::byte> body, std::uint64_t 
   return place;
 }
 
-// The first records of a tail, none if none is complete. Each step that is not small was looked at.
-absl::StatusOr<Group> FirstGroup(FileSource& files, const bp5::Metadata& known, std::span<const std::byte> records,
-                                 std::uint64_t metadata_bytes) {
+// The first records of a tail, none if none is complete.
+Group FirstGroup(std::span<const std::byte> records, std::uint64_t metadata_bytes) {
   Group group;
   for (bp5::IndexWalk walk(records, 0); walk.Next();) {
     const bp5::IndexRecord& record = walk.record();
@@ -95,7 +95,7 @@ absl::StatusOr<Group> FirstGroup(FileSource& files, const bp5::Metadata& known, 
       const std::uint64_t begin = first ? place->begin : std::min(group.begin, place->begin);
       const std::uint64_t end = std::max(group.end, place->begin + place->bytes);
       if (!first && end - begin > kGroupBytes) break;
-      CAIRN_RETURN_IF_ERROR(CheckStep(files, known, *place));
+      if (end - begin > kGroupBytes) group.large = place;
       group.begin = begin;
       group.end = end;
     }
@@ -142,13 +142,22 @@ absl::Status TakeFormats(State& state, std::span<const std::byte> header) {
   return absl::OkStatus();
 }
 
+// A step that claims to be large is looked at while it is read.
+absl::StatusOr<std::span<const std::byte>> HoldGroup(State& state, const Group& group) {
+  FileSource& files = *state.files;
+  if (!group.large) return files.Hold(kMetadata, group.begin, group.end - group.begin);
+  StepCheck check(state.metadata, files.NameOf(kMetadata), *group.large);
+  return files.HoldIf(kMetadata, group.begin, group.end - group.begin,
+                      [&](std::span<const std::byte> so_far) { return check.Take(so_far); });
+}
+
 absl::Status TakeGroup(State& state, std::span<const std::byte> records, const Group& group) {
   const std::uint64_t index_begin = state.metadata.index_bytes();
   bp5::Metadata::Tail tail;
   tail.index = records.first(group.index_bytes);
   tail.metadata_begin = group.begin;
   if (group.end > group.begin) {
-    CAIRN_ASSIGN_OR_RETURN(tail.metadata, state.files->Hold(kMetadata, group.begin, group.end - group.begin));
+    CAIRN_ASSIGN_OR_RETURN(tail.metadata, HoldGroup(state, group));
   }
   CAIRN_RETURN_IF_ERROR(Extend(state, tail));
   KeepLast(state, index_begin, tail.index);
@@ -166,7 +175,7 @@ absl::Status TakePiece(State& state, std::uint64_t index_end) {
   CAIRN_RETURN_IF_ERROR(TakeFormats(state, std::span(index).first(head)));
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t metadata_bytes, BytesOrNone(*state.files, kMetadata));
   while (true) {
-    CAIRN_ASSIGN_OR_RETURN(const Group group, FirstGroup(*state.files, state.metadata, records, metadata_bytes));
+    const Group group = FirstGroup(records, metadata_bytes);
     if (group.index_bytes == 0) return absl::OkStatus();
     CAIRN_RETURN_IF_ERROR(TakeGroup(state, records, group));
     records = records.subspan(group.index_bytes);
@@ -251,17 +260,19 @@ absl::StatusOr<bool> IsAnother(const State& state, std::vector<std::byte> header
   return formats < state.metadata.formats_bytes() || metadata < state.metadata.metadata_bytes();
 }
 
-// Mapped if it is closed just now.
+// Data mapped, too, if it is closed just now.
 absl::StatusOr<std::unique_ptr<FileSource>> FilesAt(const std::string& path) {
-  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> files, CopyFiles(path));
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> files, MapHeldFiles(path));
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t index_end, files->Bytes(kIndex));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::byte> header, ReadHeader(*files, index_end));
   if (header.empty() || IsActive(header)) return files;
   return MapFiles(path);
 }
 
+// What a catalogue knows does not change any more, whatever its flag says.
 absl::StatusOr<std::unique_ptr<FileSource>> FilesOf(const std::string& path, std::shared_ptr<const KnownSums> sums) {
-  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> files, FilesAt(path));
+  if (sums == nullptr) return FilesAt(path);
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> files, MapFiles(path));
   return CheckFiles(std::move(files), std::move(sums));
 }
 
@@ -296,6 +307,7 @@ class DirectoryImpl final : public Directory {
     return notes;
   }
   bp5::ByteSource& data() override { return state_->data; }
+  absl::Status CheckHeld() const override { return state_->files->CheckHeld(); }
   std::shared_ptr<const void> Pin() const override { return state_->files; }
 
  private:

@@ -28,7 +28,7 @@ class Directory {
   // Reads md.idx, md.0 and mmd.0. kNotFound: there is no md.idx (on a node-local disk that is normal); errors of
   // bp5::Metadata::Extend.
   static absl::StatusOr<std::unique_ptr<Directory>> Open(std::unique_ptr<FileSource> files);
-  // Maps it if it is closed, else reads it (MapFiles, CopyFiles); so again when it was replaced. `sums`: CheckFiles.
+  // Maps it, but data only if it is closed (MapFiles, MapHeldFiles); so again when it was replaced. `sums`: CheckFiles.
   static absl::StatusOr<std::unique_ptr<Directory>> Open(const std::string& path,
                                                          std::shared_ptr<const KnownSums> sums = nullptr);
   virtual ~Directory() = default;
@@ -48,6 +48,10 @@ class Directory {
   // What people should know of it besides: of gaps in md.0, as a job leaves them that was killed before another went on
   // with the directory; nothing tells them from steps whose records were lost.
   virtual std::vector<std::string> notes() const = 0;
+  // Whether metadata() can be looked at: asked before each use, of mapped files that others may cut. Quick;
+  // thread-safe.
+  //   kDataLoss  md.0 or mmd.0 has lost bytes since the last Refresh: a look at them would be a signal
+  virtual absl::Status CheckHeld() const = 0;
   // Subfile k is data.<k>. Thread-safe; opens files as they are wanted.
   virtual bp5::ByteSource& data() = 0;
   // While it is kept, bytes that data() has shown in place stay there, whatever becomes of this object.

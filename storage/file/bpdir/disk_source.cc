@@ -47,15 +47,16 @@ class DiskFiles final : public FileSource {
     return file->ReadAt(offset, target);
   }
 
-  absl::StatusOr<std::span<const std::byte>> Hold(const std::string& name, std::uint64_t offset,
-                                                  std::uint64_t bytes) override {
+  absl::StatusOr<std::span<const std::byte>> HoldIf(const std::string& name, std::uint64_t offset, std::uint64_t bytes,
+                                                    const PrefixCheck& check) override {
     if (bytes == 0) return std::span<const std::byte>();
     CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<File> file, Open(name));
     CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file->Info());
     if (offset > info.bytes || bytes > info.bytes - offset) {
       return DataLoss("{}: has {} bytes, not {} from {} on", NameOf(name), info.bytes, bytes, offset);
     }
-    return held_.Hold(NameOf(name), bytes, [&](std::span<std::byte> target) { return file->ReadAt(offset, target); });
+    return held_.Hold(NameOf(name), bytes, check,
+                      [&](std::uint64_t at, std::span<std::byte> target) { return file->ReadAt(offset + at, target); });
   }
 
   void Release(std::span<const std::byte> held) override { held_.Release(held); }

@@ -5,14 +5,18 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <map>
 #include <utility>
 #include <vector>
 
+#include "storage/base/clock.h"
 #include "storage/base/status.h"
 #include "storage/base/unique_fd.h"
 #include "storage/file/bpdir/held_bytes.h"
@@ -23,6 +27,9 @@ namespace {
 
 constexpr std::size_t kOpenFilesMax = 64;
 // Mapped beyond a file's end, so that a file that grows by little at a time does not need a mapping each time.
+constexpr off_t kAheadBytes = off_t{16} << 20;
+// So often it is looked whether files were cut, at most: most calls take less time than a look.
+constexpr std::chrono::milliseconds kLookEach(1);
 constexpr std::uint64_t kGrowthBytesMin = std::uint64_t{64} << 10, kGrowthBytesMax = std::uint64_t{1} << 30;
 
 struct OpenFile {
@@ -53,6 +60,19 @@ absl::Status ReadFully(const OpenFile& file, const std::string& path, std::uint6
   return absl::OkStatus();
 }
 
+// Before mapped pages from `offset` on are looked at. Reads one byte: file systems of networks look for what others
+// have written when a file is read, not when its pages are. If it is not in memory, what comes behind it is asked for:
+// page by page the system would read little at a time.
+absl::Status Prepare(const OpenFile& file, const std::string& path, std::uint64_t offset) {
+  std::byte first{};
+  const iovec vector = {.iov_base = &first, .iov_len = 1};
+  const auto at = static_cast<off_t>(offset);
+  const ssize_t got = ::preadv2(file.fd.get(), &vector, 1, at, RWF_NOWAIT);
+  if (got == 1) return absl::OkStatus();
+  if (got < 0 && errno == EAGAIN) ::posix_fadvise(file.fd.get(), at, kAheadBytes, POSIX_FADV_WILLNEED);
+  return ReadFully(file, path, offset, std::span(&first, 1));
+}
+
 // A part of a file in memory, perhaps longer than the file was.
 class Mapping {
  public:
@@ -74,9 +94,11 @@ class Mapping {
   std::uint64_t bytes_, offset_;
 };
 
+enum class Mapped { kNothing, kHeld, kHeldAndData };
+
 class PosixFiles final : public FileSource {
  public:
-  PosixFiles(std::string directory, bool mapped) : directory_(std::move(directory)), mapped_(mapped) {}
+  PosixFiles(std::string directory, Mapped mapped) : directory_(std::move(directory)), mapped_(mapped) {}
 
   absl::StatusOr<std::uint64_t> Bytes(const std::string& name) override {
     struct stat stat {};
@@ -94,25 +116,46 @@ class PosixFiles final : public FileSource {
     return ReadFully(*file, NameOf(name), offset, target);
   }
 
-  absl::StatusOr<std::span<const std::byte>> Hold(const std::string& name, std::uint64_t offset,
-                                                  std::uint64_t bytes) override {
+  absl::StatusOr<std::span<const std::byte>> HoldIf(const std::string& name, std::uint64_t offset, std::uint64_t bytes,
+                                                    const PrefixCheck& check) override {
     if (bytes == 0) return std::span<const std::byte>();
     CAIRN_ASSIGN_OR_RETURN(const auto file, Open(name));
     CAIRN_ASSIGN_OR_RETURN(const std::uint64_t size, BytesOf(*file, NameOf(name)));
     if (offset > size || bytes > size - offset) {
       return DataLoss("{}: has {} bytes, not {} from {} on", NameOf(name), size, bytes, offset);
     }
-    if (mapped_) return Map(name, *file, size, offset, bytes);
-    return held_.Hold(NameOf(name), bytes,
-                      [&](std::span<std::byte> target) { return ReadFully(*file, NameOf(name), offset, target); });
+    if (mapped_ != Mapped::kNothing) {
+      CAIRN_RETURN_IF_ERROR(Prepare(*file, NameOf(name), offset));
+      NoteHeld(name, file, offset + bytes);
+      return Map(name, *file, size, offset, bytes);
+    }
+    return held_.Hold(NameOf(name), bytes, check, [&](std::uint64_t at, std::span<std::byte> target) {
+      return ReadFully(*file, NameOf(name), offset + at, target);
+    });
   }
 
   void Release(std::span<const std::byte> held) override {
-    if (!mapped_) held_.Release(held);  // mappings cost no memory, and the next Hold finds them
+    // Mappings cost no memory, and the next Hold finds them.
+    if (mapped_ == Mapped::kNothing) held_.Release(held);
+  }
+
+  absl::Status CheckHeld() override {
+    if (mapped_ == Mapped::kNothing) return absl::OkStatus();
+    const auto now = SteadyNow();
+    if (now < look_again_.load(std::memory_order_relaxed)) return absl::OkStatus();
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [name, held] : mapped_ends_) {
+      CAIRN_ASSIGN_OR_RETURN(const std::uint64_t bytes, BytesOf(*held.file, NameOf(name)));
+      if (bytes >= held.end) continue;
+      return DataLoss("{}: was cut to {} bytes, of which {} are known: refresh, or open it anew", NameOf(name), bytes,
+                      held.end);
+    }
+    look_again_.store(now + kLookEach, std::memory_order_relaxed);
+    return absl::OkStatus();
   }
 
   std::span<const std::byte> InPlace(const std::string& name, std::uint64_t offset, std::uint64_t bytes) override {
-    if (!mapped_ || bytes == 0) return {};
+    if (mapped_ != Mapped::kHeldAndData || bytes == 0) return {};
     {
       absl::MutexLock lock(&mutex_);
       const auto found = maps_.find(name);
@@ -141,6 +184,17 @@ class PosixFiles final : public FileSource {
     std::vector<Mapping> parts;
     std::uint64_t file_bytes = 0;  // known to be there
   };
+  struct HeldEnd {
+    std::shared_ptr<const OpenFile> file;
+    std::uint64_t end = 0;
+  };
+
+  void NoteHeld(const std::string& name, const std::shared_ptr<const OpenFile>& file, std::uint64_t end) {
+    absl::MutexLock lock(&mutex_);
+    HeldEnd& held = mapped_ends_[name];
+    held.file = file;
+    held.end = std::max(held.end, end);
+  }
 
   absl::StatusOr<std::shared_ptr<const OpenFile>> Open(const std::string& name) {
     {
@@ -194,15 +248,17 @@ class PosixFiles final : public FileSource {
   }
 
   const std::string directory_;
-  const bool mapped_;
+  const Mapped mapped_;
   const std::uint64_t page_bytes_ = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   HeldBytes held_;
   absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<const OpenFile>> open_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Maps> maps_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, HeldEnd> mapped_ends_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<std::chrono::steady_clock::time_point> look_again_{};  // all of them were there a little before
 };
 
-absl::StatusOr<std::unique_ptr<FileSource>> OpenFiles(const std::string& directory, bool mapped) {
+absl::StatusOr<std::unique_ptr<FileSource>> OpenFiles(const std::string& directory, Mapped mapped) {
   struct stat stat {};
   if (::stat(directory.c_str(), &stat) != 0) return ErrnoStatus(errno, fmt::format("stat {}", directory));
   if (!S_ISDIR(stat.st_mode)) return NotFound("{}: not a directory", directory);
@@ -212,11 +268,15 @@ absl::StatusOr<std::unique_ptr<FileSource>> OpenFiles(const std::string& directo
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FileSource>> MapFiles(const std::string& directory) {
-  return OpenFiles(directory, /*mapped=*/true);
+  return OpenFiles(directory, Mapped::kHeldAndData);
+}
+
+absl::StatusOr<std::unique_ptr<FileSource>> MapHeldFiles(const std::string& directory) {
+  return OpenFiles(directory, Mapped::kHeld);
 }
 
 absl::StatusOr<std::unique_ptr<FileSource>> CopyFiles(const std::string& directory) {
-  return OpenFiles(directory, /*mapped=*/false);
+  return OpenFiles(directory, Mapped::kNothing);
 }
 
 }  // namespace cairn::bpdir

@@ -21,7 +21,7 @@ class MemoryFiles final : public FileSource {
 
   absl::Status Read(const std::string& name, std::uint64_t offset, std::span<std::byte> target) override {
     if (Held(name) != nullptr) {
-      CAIRN_ASSIGN_OR_RETURN(const auto bytes, Hold(name, offset, target.size()));
+      CAIRN_ASSIGN_OR_RETURN(const auto bytes, FileSource::Hold(name, offset, target.size()));
       std::copy(bytes.begin(), bytes.end(), target.begin());
       return absl::OkStatus();
     }
@@ -29,8 +29,8 @@ class MemoryFiles final : public FileSource {
     return below_->Read(place, offset, target);
   }
 
-  absl::StatusOr<std::span<const std::byte>> Hold(const std::string& name, std::uint64_t offset,
-                                                  std::uint64_t bytes) override {
+  absl::StatusOr<std::span<const std::byte>> HoldIf(const std::string& name, std::uint64_t offset, std::uint64_t bytes,
+                                                    const PrefixCheck& check) override {
     if (const std::string* const held = Held(name)) {
       if (offset > held->size() || bytes > held->size() - offset) {
         return DataLoss("{}: has {} bytes, not {} from {} on", NameOf(name), held->size(), bytes, offset);
@@ -38,10 +38,11 @@ class MemoryFiles final : public FileSource {
       return std::as_bytes(std::span(*held)).subspan(offset, bytes);
     }
     CAIRN_ASSIGN_OR_RETURN(const std::string place, Place(name));
-    return below_->Hold(place, offset, bytes);
+    return below_->HoldIf(place, offset, bytes, check);
   }
 
   void Release(std::span<const std::byte> held) override { below_->Release(held); }  // which does not know ours
+  absl::Status CheckHeld() override { return below_->CheckHeld(); }
 
   std::span<const std::byte> InPlace(const std::string& name, std::uint64_t offset, std::uint64_t bytes) override {
     const auto place = Place(name);

@@ -241,6 +241,30 @@ TEST_F(ReaderTest, AGrowingDirectoryIsFollowed) {
   EXPECT_EQ(Doubles("a", 1, {0, 0}, {1, 2}), (std::vector<double>{100, 101})) << "an error leaves all as it was";
 }
 
+// A job that begins anew cuts the files of the one before, which nobody has closed.
+TEST_F(ReaderTest, MetadataThatWasCutIsAnErrorAndNoSignal) {
+  OpenSample(3, /*active=*/true);
+  const std::uint64_t a = Find("a");
+  cairn_reader_close(reader_);
+  ASSERT_EQ(cairn_reader_open(path_.c_str(), &reader_), CAIRN_READER_OK);
+  testing::WriteFile(path_ + "/md.0", "");
+  std::uint64_t shape[2];
+  std::int32_t ndims = 2, has = 0;
+  EXPECT_EQ(cairn_reader_shape(reader_, a, 0, &ndims, shape), CAIRN_READER_DATA_LOSS);
+  EXPECT_NE(std::string(cairn_reader_error()).find("md.0: was cut to 0 bytes"), std::string::npos)
+      << cairn_reader_error();
+  EXPECT_EQ(cairn_reader_min_max(reader_, a, CAIRN_READER_ALL_STEPS, &has, nullptr, nullptr), CAIRN_READER_DATA_LOSS);
+  cairn_reader_attributes* attributes = nullptr;
+  EXPECT_EQ(cairn_reader_open_attributes(reader_, 0, &attributes), CAIRN_READER_DATA_LOSS);
+  sample_ = SampleDirectory({.active = true, .id = 5});
+  sample_.AddStep();
+  sample_.WriteTo(path_);
+  std::int32_t change = 0;
+  ASSERT_EQ(cairn_reader_refresh(reader_, &change), CAIRN_READER_OK) << cairn_reader_error();
+  EXPECT_EQ(change, CAIRN_READER_REPLACED);
+  EXPECT_EQ(cairn_reader_shape(reader_, a, 0, &ndims, shape), CAIRN_READER_OK);
+}
+
 TEST_F(ReaderTest, ManyThreadsMayReadWhileOneRefreshes) {
   OpenSample(1, /*active=*/true);
   std::atomic<bool> stop = false;

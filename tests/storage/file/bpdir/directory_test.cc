@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "storage/base/clock.h"
 #include "storage/io/posix_disk.h"
 #include "tests/storage/file/bpdir/sample.h"
 #include "tests/support/status_matchers.h"
@@ -36,10 +38,10 @@ class Counting final : public FileSource {
     asked_.push_back({name, offset, target.size()});
     return files_->Read(name, offset, target);
   }
-  absl::StatusOr<std::span<const std::byte>> Hold(const std::string& name, std::uint64_t offset,
-                                                  std::uint64_t bytes) override {
+  absl::StatusOr<std::span<const std::byte>> HoldIf(const std::string& name, std::uint64_t offset, std::uint64_t bytes,
+                                                    const PrefixCheck& check) override {
     asked_.push_back({name, offset, bytes});
-    return files_->Hold(name, offset, bytes);
+    return files_->HoldIf(name, offset, bytes, check);
   }
   void Release(std::span<const std::byte> held) override { files_->Release(held); }
   std::span<const std::byte> InPlace(const std::string& name, std::uint64_t offset, std::uint64_t bytes) override {
@@ -63,6 +65,7 @@ class DirectoryTest : public ::testing::TestWithParam<const char*> {
   std::unique_ptr<FileSource> Files() {
     const std::string way = GetParam();
     if (way == "mapped") return *MapFiles(path_);
+    if (way == "held") return *MapHeldFiles(path_);
     if (way == "copied") return *CopyFiles(path_);
     return ReadFiles(*disk_, path_);
   }
@@ -98,7 +101,7 @@ class DirectoryTest : public ::testing::TestWithParam<const char*> {
   const std::unique_ptr<PosixDisk> disk_ = MakePosixDisk({.engine = {.io_uring = false, .threads = 1}});
 };
 
-INSTANTIATE_TEST_SUITE_P(AllSources, DirectoryTest, ::testing::Values("mapped", "copied", "disk"),
+INSTANTIATE_TEST_SUITE_P(AllSources, DirectoryTest, ::testing::Values("mapped", "held", "copied", "disk"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(DirectoryTest, WithoutAnIndexThereIsNone) {
@@ -200,7 +203,7 @@ TEST_P(DirectoryTest, AnotherDirectoryOfTheSameSizeIsNoticed) {
   EXPECT_EQ(Refresh(*directory), Change::kNone);
 }
 
-TEST_P(DirectoryTest, ByItsPathItIsMappedWhileItIsClosed) {
+TEST_P(DirectoryTest, ByItsPathItsDataIsMappedWhileItIsClosed) {
   SampleDirectory closed({.active = false, .id = 1}), active({.active = true, .id = 2});
   closed.AddStep();
   active.AddStep();
@@ -216,6 +219,66 @@ TEST_P(DirectoryTest, ByItsPathItIsMappedWhileItIsClosed) {
   EXPECT_EQ(Refresh(**directory), Change::kReplaced);
   EXPECT_FALSE(is_mapped(**directory));
   ExpectSample(**directory, 1);
+}
+
+TEST_P(DirectoryTest, OpeningReadsTheFilesAndNoRecordByItself) {
+  SampleDirectory sample;
+  for (int step = 0; step < 500; ++step) sample.AddStep();
+  sample.WriteTo(path_);
+  std::vector<Counting::Asked> asked;
+  ASSERT_OK(Directory::Open(std::make_unique<Counting>(Files(), asked)));
+  EXPECT_LT(asked.size(), 10u);
+}
+
+TEST_P(DirectoryTest, WhatAnotherHasCutIsAnErrorBeforeItIsLookedAt) {
+  SampleDirectory sample({.active = true});
+  sample.AddStep();
+  sample.AddStep();
+  sample.WriteTo(path_);
+  const bool mapped = GetParam() == std::string("mapped") || GetParam() == std::string("held");
+  for (const char* const name : {"md.0", "mmd.0"}) {
+    const auto directory = Open();
+    ASSERT_NE(directory, nullptr);
+    WriteFile(At(name), "");
+    if (mapped) {
+      EXPECT_STATUS(StatusCode::kDataLoss, directory->CheckHeld(), std::string(name) + ": was cut to 0 bytes");
+      EXPECT_STATUS(StatusCode::kDataLoss, directory->CheckHeld(), "refresh") << "as long as it is so";
+    } else {
+      EXPECT_OK(directory->CheckHeld());
+      ExpectSample(*directory, 2);
+    }
+    sample.WriteTo(path_);
+    EXPECT_OK(directory->CheckHeld());
+    ExpectSample(*directory, 2);
+  }
+}
+
+TEST_P(DirectoryTest, WhetherItWasCutIsLookedAtOnceAMillisecond) {
+  std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now();
+  const ScopedClock clock({.wall = nullptr, .steady = [&] { return now; }, .sleep = nullptr});
+  SampleDirectory sample({.active = true});
+  sample.AddStep();
+  sample.WriteTo(path_);
+  const auto directory = Open();
+  ASSERT_NE(directory, nullptr);
+  EXPECT_OK(directory->CheckHeld());
+  WriteFile(At("md.0"), "");
+  EXPECT_OK(directory->CheckHeld());
+  now += std::chrono::milliseconds(1);
+  const bool mapped = GetParam() == std::string("mapped") || GetParam() == std::string("held");
+  EXPECT_EQ(directory->CheckHeld().ok(), !mapped);
+}
+
+TEST_P(DirectoryTest, AnotherFileUnderTheNameIsNoCut) {
+  SampleDirectory sample({.active = true});
+  sample.AddStep();
+  sample.WriteTo(path_);
+  const auto directory = Open();
+  ASSERT_NE(directory, nullptr);
+  std::filesystem::remove(At("md.0"));
+  WriteFile(At("md.0"), "");
+  EXPECT_OK(directory->CheckHeld());
+  ExpectSample(*directory, 1);
 }
 
 // A job cut the last step off and wrote others: only the bytes of its record tell.

@@ -212,9 +212,9 @@ class WritingMeanwhile final : public FileSource {
   absl::Status Read(const std::string& name, std::uint64_t offset, std::span<std::byte> target) override {
     return files_->Read(name, offset, target);
   }
-  absl::StatusOr<std::span<const std::byte>> Hold(const std::string& name, std::uint64_t offset,
-                                                  std::uint64_t bytes) override {
-    return files_->Hold(name, offset, bytes);
+  absl::StatusOr<std::span<const std::byte>> HoldIf(const std::string& name, std::uint64_t offset, std::uint64_t bytes,
+                                                    const PrefixCheck& check) override {
+    return files_->HoldIf(name, offset, bytes, check);
   }
   void Release(std::span<const std::byte> held) override { files_->Release(held); }
   std::span<const std::byte> InPlace(const std::string&, std::uint64_t, std::uint64_t) override { return {}; }

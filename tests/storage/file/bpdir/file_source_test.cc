@@ -35,6 +35,7 @@ class FileSourceTest : public ::testing::TestWithParam<const char*> {
   std::unique_ptr<FileSource> Files() {
     const std::string way = GetParam();
     if (way == "mapped") return *MapFiles(path_);
+    if (way == "held") return *MapHeldFiles(path_);
     if (way == "copied") return *CopyFiles(path_);
     return ReadFiles(*disk_, path_);
   }
@@ -50,7 +51,7 @@ class FileSourceTest : public ::testing::TestWithParam<const char*> {
   const std::unique_ptr<PosixDisk> disk_ = MakePosixDisk({.engine = {.io_uring = false, .threads = 1}});
 };
 
-INSTANTIATE_TEST_SUITE_P(AllSources, FileSourceTest, ::testing::Values("mapped", "copied", "disk"),
+INSTANTIATE_TEST_SUITE_P(AllSources, FileSourceTest, ::testing::Values("mapped", "held", "copied", "disk"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(FileSourceTest, FilesAreReadAndHeld) {
