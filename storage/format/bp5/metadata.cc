@@ -54,6 +54,11 @@ std::uint64_t Metadata::own_bytes() const {
                         BytesOf(impl_->templates) + BytesOf(impl_->variables) + BytesOf(impl_->subfiles) +
                         BytesOf(impl_->maps) + BytesOf(impl_->steps) + BytesOf(impl_->records) +
                         BytesOf(impl_->positions) + BytesOf(impl_->words);
+  {
+    absl::MutexLock lock(&impl_->bounds_mutex);
+    bytes += BytesOf(impl_->bounds);
+    for (const StepBounds& step : impl_->bounds) bytes += step.own_bytes();
+  }
   for (const Impl::FormatEntry& entry : impl_->formats) {
     bytes += sizeof(entry) + BytesOf(entry.format.structures);
     for (const Structure& structure : entry.format.structures) bytes += BytesOf(structure.fields);

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "storage/base/box.h"
+#include "storage/format/bp5/array_record.h"
 #include "storage/format/bp5/format.h"
 #include "storage/format/bp5/types.h"
 
@@ -109,30 +110,20 @@ class BlockWalk {
   bool TakeDimensions(std::uint64_t dimensions);
   bool TakeJoinedShape();
   bool TakeBlock();
-  void Skip(std::uint64_t blocks);
   bool Join();
   bool Fail(const char* what);
 
   const Metadata* metadata_ = nullptr;
   VariableNumber variable_ = 0;
   std::uint32_t step_ = 0, writer_ = 0;  // writer_: the next one to look at
-  std::uint64_t left_ = 0;               // blocks of this writer's record
   Block block_;
   absl::Status status_;
-  struct {
-    std::uint32_t used = ~std::uint32_t{0}, offset = 0, fixed_bytes = 0, word = 0;
-    std::uint64_t mask = 0;
-    bool has_operator = false, has_min_max = false;
-  } format_;
-  struct Record {
-    std::uint64_t dimensions = 0, element_bytes = 0;
-    Kind kind = Kind::kGlobalArray;
-    bool ordered = false, reversed = false;
-    std::string_view unknown;  // min and max of a block that has none
-    // Of the block to come, but for the shape: that of the lowest writer.
-    const std::byte *shape = nullptr, *count = nullptr, *offset = nullptr, *location = nullptr, *bytes = nullptr,
-                    *min_max = nullptr;
-  } record_;
+  std::uint32_t format_ = ~std::uint32_t{0};  // of the writer's record; its place there
+  ArrayPlace place_;
+  ArrayTraits traits_;
+  ArrayCursor cursor_;                // in this writer's record
+  const std::byte* shape_ = nullptr;  // that of the lowest writer
+  bool reversed_ = false;
   std::uint64_t joined_end_ = 0;
 };
 
@@ -252,6 +243,9 @@ class Metadata {
  private:
   friend class BlockWalk;
   struct Impl;
+
+  absl::StatusOr<std::optional<MinMax>> MinMaxOver(VariableNumber variable, std::span<const std::uint32_t> steps) const;
+
   std::unique_ptr<Impl> impl_;
 };
 

@@ -2,7 +2,9 @@
 #ifndef CAIRN_STORAGE_FORMAT_BP5_METADATA_IMPL_H_
 #define CAIRN_STORAGE_FORMAT_BP5_METADATA_IMPL_H_
 
+#include <absl/base/thread_annotations.h>
 #include <absl/container/flat_hash_map.h>
+#include <absl/synchronization/mutex.h>
 
 #include <algorithm>
 #include <array>
@@ -14,15 +16,10 @@
 #include <vector>
 
 #include "storage/format/bp5/metadata.h"
+#include "storage/format/bp5/step_bounds.h"
 #include "storage/format/bp5/template.h"
 
 namespace cairn::bp5 {
-
-inline std::uint64_t LoadU64(const std::byte* at) {
-  std::uint64_t number;
-  std::memcpy(&number, at, sizeof(number));
-  return number;
-}
 
 inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
 inline constexpr std::size_t kIdBytes = 12;
@@ -30,6 +27,23 @@ inline constexpr std::uint64_t kDimensionsMax = 64;
 inline constexpr std::uint64_t kWritersMax = 1u << 30;  // of a step: so that twice as many slots can be counted
 // The top structures of attribute records, current and old.
 inline constexpr std::string_view kAttributes = "GenericAttributes", kFirstAttributes = "Attributes";
+
+inline ArrayPlace PlaceOf(const Template::Slot& slot, std::uint32_t fixed_bytes) {
+  return {.offset = slot.offset,
+          .fixed_bytes = fixed_bytes,
+          .word = slot.bit() / 64,
+          .mask = std::uint64_t{1} << (slot.bit() % 64),
+          .has_operator = slot.has_operator(),
+          .has_min_max = slot.has_min_max()};
+}
+
+inline ArrayTraits TraitsOf(const Variable& variable) {
+  return {.dimensions = variable.dimensions,
+          .element_bytes = variable.element_bytes,
+          .kind = variable.kind,
+          .ordered = IsOrdered(variable.type) || variable.type == Type::kChar,  // ADIOS2 2.8 stores them of char, too
+          .unknown = NoMinMaxOf(variable.type)};
+}
 
 struct Metadata::Impl {
   // An entry of mmd.0.
@@ -85,6 +99,7 @@ struct Metadata::Impl {
 
   class Extender;
   class AttributeReader;
+  class BoundsPass;
 
   Header header;
   std::uint64_t index_bytes = 0, formats_bytes = 0, metadata_bytes = 0;
@@ -102,6 +117,13 @@ struct Metadata::Impl {
   std::vector<Record> records;
   std::vector<std::uint64_t> positions;
   std::vector<std::uint64_t> words;  // of bit fields, each different one about once
+
+  // Of steps of which the bounds of many arrays were asked for.
+  absl::Mutex bounds_mutex;
+  std::vector<StepBounds> bounds ABSL_GUARDED_BY(bounds_mutex);
+
+  // Bounds of an array in a step; nullopt: they are to be looked for block by block.
+  std::optional<ArrayBounds> BoundsIn(VariableNumber variable, std::uint32_t step);
 
   // Where a variable is in a record; nullopt: not in its format, or not written.
   std::optional<Template::Slot> SlotOf(const Record& record, VariableNumber variable) const {

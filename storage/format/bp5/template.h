@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "storage/format/bp5/array_record.h"
 #include "storage/format/bp5/field_name.h"
 #include "storage/format/bp5/format.h"
 #include "storage/format/bp5/types.h"
@@ -29,9 +30,6 @@ absl::StatusOr<std::vector<TemplateEntry>> ReadTemplate(std::string_view where, 
 
 // A scalar's type, from its field's; nullopt: none of section 7's.
 std::optional<Type> ScalarTypeOf(const Format& format, std::string_view type, std::uint32_t element_bytes);
-
-// Where an array record has what some do not have.
-inline constexpr std::uint32_t kArrayRecordBytes = 56;
 
 // By variable number: where in the record, which bit. In pages, since a directory of many formats has many more
 // variables than each format.

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "storage/format/bp5/array_record.h"
 #include "storage/format/bp5/format.h"
 #include "storage/format/bp5/types.h"
 
@@ -61,7 +62,7 @@ class WriterFormat {
 
 // Of MetaArray or MetaArrayMM<k>. Arrays of an ordered type always have the latter: the reference reader takes the
 // place of min and max from any one format and reads it in all.
-constexpr std::uint32_t kArrayRecordBytes = 56, kArrayRecordBytesWithMinMax = 64;
+constexpr std::uint32_t kArrayRecordBytesWithMinMax = kArrayRecordBytes + 8;
 
 }  // namespace cairn::bp5
 
