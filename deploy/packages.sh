@@ -13,6 +13,7 @@ packages=(
   # libraries; libboost1.81-dev replaces libboost-dev (1.74), the two cannot coexist
   libboost1.81-dev libssl-dev openssl libspdlog-dev libfmt-dev liburing-dev libisal-dev
   libtomlplusplus-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
+  libbz2-dev libblosc-dev libzfp-dev
   # tests, benchmarks, examples; clang and its run-time for the fuzz targets
   clang-14 libclang-rt-14-dev
   libgtest-dev libgmock-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3 python3-numpy python3-matplotlib iproute2

@@ -153,5 +153,7 @@ if [ "$fuzz_seconds" -gt 0 ]; then
   others+=("//tests/fuzz:scr_records_fuzz=$?")
   fuzz bp5 bp5
   others+=("//tests/fuzz:bp5_fuzz=$?")
+  fuzz operator bp5
+  others+=("//tests/fuzz:operator_fuzz=$?")
 fi
 python3 tests/support/tally/tally.py "$events" "$bazel_exit" "${others[@]}"

@@ -45,7 +45,7 @@ typedef enum cairn_reader_code { /* the numbers of cairn.h */
   CAIRN_READER_OK = 0,
   CAIRN_READER_NOT_FOUND = 1,           /* no such directory, dataset, variable, step, block, file */
   CAIRN_READER_INVALID_ARGUMENT = 2,    /* the call makes no sense for what is there */
-  CAIRN_READER_FAILED_PRECONDITION = 3, /* stored in a way that is not read here: compressed, another byte order */
+  CAIRN_READER_FAILED_PRECONDITION = 3, /* stored in a way that is not read here: named in the error */
   CAIRN_READER_RESOURCE_EXHAUSTED = 9,  /* memory, descriptors */
   CAIRN_READER_UNAVAILABLE = 11,        /* the storage did not answer; it may later */
   CAIRN_READER_DATA_LOSS = 12,          /* damaged, or not all there */
@@ -207,14 +207,16 @@ int cairn_reader_blocks(cairn_reader* reader, uint64_t variable, uint64_t step, 
                         cairn_reader_block* blocks, uint64_t* start, uint64_t* count, uint64_t* found);
 
 /* The elements of a selection of a global or joined array, packed, into `bytes` bytes at `target`. Where blocks overlap
- * the later one wins; elements that no block covers are left as they are, and `whole` (may be NULL) is 0 then. */
+ * the later one wins; elements that no block covers are left as they are, and `whole` (may be NULL) is 0 then. Blocks
+ * that ADIOS2 has compressed by bzip2, blosc (1) or zfp are read and decompressed one by one, each as a whole.
+ * FAILED_PRECONDITION names what else has compressed them: "compressed by mgard". */
 int cairn_reader_read(cairn_reader* reader, uint64_t variable, uint64_t step, int32_t ndims, const uint64_t* start,
                       const uint64_t* count, void* target, uint64_t bytes, int32_t* whole);
 /* A block of any array: `ndims` 0: all of it; else a selection relative to it. */
 int cairn_reader_read_block(cairn_reader* reader, uint64_t variable, uint64_t step, uint64_t block, int32_t ndims,
                             const uint64_t* start, const uint64_t* count, void* target, uint64_t bytes);
 /* The same bytes where they lie in a mapped file, read-only, aligned as they are there, checked before. `address` NULL:
- * they are not contiguous, not mapped or damaged: read them. */
+ * they are not contiguous, not mapped, compressed or damaged: read them. */
 int cairn_reader_in_place(cairn_reader* reader, uint64_t variable, uint64_t step, int32_t ndims, const uint64_t* start,
                           const uint64_t* count, const void** address);
 int cairn_reader_block_in_place(cairn_reader* reader, uint64_t variable, uint64_t step, uint64_t block, int32_t ndims,

@@ -58,7 +58,7 @@ struct Variable {
   Type type = Type::kInt8;
   std::uint32_t element_bytes = 0;   // strings: 0
   std::uint32_t dimensions = 0;      // of arrays: as the first record says; 0: none that can be used does
-  bool has_operator = false;         // in some format: compressed or otherwise processed, opaque here
+  bool has_operator = false;         // in some format: perhaps compressed, see operator.h
   std::string expression;            // derived variables: as stored (base64); its data may be absent
   FormatId element_format;           // of structs
   std::vector<std::uint32_t> steps;  // in which some writer wrote it, rising: the relative steps are their places here

@@ -7,6 +7,7 @@
 
 #include "storage/base/status.h"
 #include "storage/format/bp5/coverage.h"
+#include "storage/format/bp5/stored_block.h"
 
 namespace cairn::bp5 {
 namespace {
@@ -19,9 +20,6 @@ constexpr std::uint64_t kSliceBytes = std::uint64_t{4} << 20;  // read at once o
 constexpr std::uint64_t kPieceBytes = std::uint64_t{1}
                                       << 20;  // copied at once: what a source looked at is in the cache
 static_assert(kLongRowBytes <= kSliceBytes);
-
-constexpr std::uint8_t kOperatorNone = 127;
-constexpr std::uint64_t kOperatorHeaderBytes = 12;  // operator, version, two zeros, u64 bytes of the elements behind
 
 // One array variable in one step.
 struct Array {
@@ -64,53 +62,43 @@ std::string TextOf(const Array& array, const Block& block) {
   return fmt::format("{}, writer {}, block {}", array.Text(), block.writer, block.index);
 }
 
-// The block's operator header says how its elements are stored; only "not at all" is read here.
-absl::StatusOr<DataPlace> BehindOperator(const Array& array, const Block& block, std::uint64_t bytes, DataPlace place,
-                                         ByteSource& source) {
-  std::array<std::byte, kOperatorHeaderBytes> header;
-  if (block.stored_bytes < header.size()) {
-    return DataLoss("{}: {} bytes are too few for an operator's", TextOf(array, block), block.stored_bytes);
-  }
-  CAIRN_RETURN_IF_ERROR(Annotate(source.Read(place.subfile, place.offset, header), TextOf(array, block)));
-  if (std::to_integer<std::uint8_t>(header[0]) != kOperatorNone) {
-    return FailedPrecondition("{}: stored with operator {}, which is not undone here", TextOf(array, block),
-                              std::to_integer<unsigned>(header[0]));
-  }
-  std::uint64_t behind = 0;
-  std::memcpy(&behind, header.data() + 4, sizeof behind);
-  if (behind != bytes || block.stored_bytes - header.size() < bytes) {
-    return DataLoss("{}: {} bytes stand behind its operator, {} of {} stored ones are its elements",
-                    TextOf(array, block), behind, bytes, block.stored_bytes);
-  }
-  place.offset += header.size();  // Place has checked the sum up to the stored bytes
-  return place;
-}
-
-// Where the elements of a block begin. The block is not empty.
-absl::StatusOr<DataPlace> PlaceOf(const Array& array, const Block& block, std::uint64_t elements, ByteSource& source) {
-  std::uint64_t bytes = 0;
-  if (__builtin_mul_overflow(elements, array.element_bytes(), &bytes)) {
+// A block as it is stored. It is not empty.
+absl::StatusOr<StoredBlock> StoredBlockOf(const Array& array, const Block& block, std::uint64_t elements) {
+  StoredBlock stored{.place = {}, .stored_bytes = 0, .bytes = 0, .type = array.variable.type};
+  if (__builtin_mul_overflow(elements, array.element_bytes(), &stored.bytes)) {
     return DataLoss("{}: larger than 64 bits can say", TextOf(array, block));
   }
   if (block.location == kNotStored) return FailedPrecondition("{}: its data was not stored", TextOf(array, block));
-  const std::uint64_t stored = block.has_operator ? block.stored_bytes : bytes;
-  auto place = array.metadata.Place(array.step, block.writer, block.location, stored);
+  stored.stored_bytes = block.has_operator ? block.stored_bytes : stored.bytes;
+  auto place = array.metadata.Place(array.step, block.writer, block.location, stored.stored_bytes);
   if (!place.ok()) return Annotate(place.status(), TextOf(array, block));
-  return block.has_operator ? BehindOperator(array, block, bytes, *place, source) : place;
+  stored.place = *place;
+  return stored;
 }
 
-// Copies rows of a block that lies in a source to where they belong.
+// Where the elements of a block are in its subfile; nullopt: they are compressed.
+absl::StatusOr<std::optional<DataPlace>> PlaceOf(const Array& array, const Block& block, const StoredBlock& stored,
+                                                 ByteSource& source) {
+  if (!block.has_operator) return stored.place;
+  auto place = RawPlaceOf(stored, source);
+  if (!place.ok()) return Annotate(place.status(), TextOf(array, block));
+  return place;
+}
+
+// Copies rows of blocks that lie in a source, compressed or not, to where they belong.
 class RowReader {
  public:
   RowReader(ByteSource& source, std::uint64_t element_bytes, std::span<std::byte> target)
-      : source_(source), element_bytes_(element_bytes), target_(target) {}
+      : directory_(source), decoded_(source), element_bytes_(element_bytes), target_(target) {}
 
-  // `pattern`: a is the block at `place`, b is the target.
-  absl::Status Copy(DataPlace place, const RowPattern& pattern) {
-    place_ = place;
+  // `pattern`: a is the block, b is the target. `place`: where its elements are; nullopt: `stored` has them compressed.
+  absl::Status Copy(const StoredBlock& stored, const std::optional<DataPlace>& place, const RowPattern& pattern) {
+    if (!place) CAIRN_RETURN_IF_ERROR(decoded_.Decode(stored));
+    source_ = place ? &directory_ : &decoded_;
+    place_ = place.value_or(DataPlace{});
     std::uint64_t end = 0;
-    if (__builtin_add_overflow(place.offset, (pattern.a_begin + pattern.a_extent()) * element_bytes_, &end)) {
-      return DataLoss("a block in data.{} ends behind what 64 bits can say", place.subfile);
+    if (__builtin_add_overflow(place_.offset, (pattern.a_begin + pattern.a_extent()) * element_bytes_, &end)) {
+      return DataLoss("a block in data.{} ends behind what 64 bits can say", place_.subfile);
     }
     return ReadGroups(pattern);
   }
@@ -130,8 +118,8 @@ class RowReader {
     std::span<std::byte> target = target_.subspan(b * element_bytes_, bytes);
     while (!target.empty()) {
       const std::span<std::byte> piece = target.first(std::min<std::uint64_t>(target.size(), kPieceBytes));
-      const auto mapped = source_.InPlace(place_.subfile, offset, piece.size());
-      if (mapped.empty()) return source_.Read(place_.subfile, offset, target);
+      const auto mapped = source_->InPlace(place_.subfile, offset, piece.size());
+      if (mapped.empty()) return source_->Read(place_.subfile, offset, target);
       std::memcpy(piece.data(), mapped.data(), piece.size());
       target = target.subspan(piece.size());
       offset += piece.size();
@@ -165,7 +153,7 @@ class RowReader {
         return;
       }
       const std::uint64_t begin = place_.offset + a * element_bytes_;
-      const auto mapped = source_.InPlace(place_.subfile, begin, group.a_extent() * element_bytes_);
+      const auto mapped = source_->InPlace(place_.subfile, begin, group.a_extent() * element_bytes_);
       if (!mapped.empty()) {
         CopyGroup(group, mapped.data(), b);
       } else {
@@ -199,10 +187,12 @@ class RowReader {
       buffer_.reset(new std::byte[bytes]);  // at most a slice, and not cleared
       buffer_bytes_ = bytes;
     }
-    return source_.Read(place_.subfile, offset, std::span(buffer_.get(), bytes));
+    return source_->Read(place_.subfile, offset, std::span(buffer_.get(), bytes));
   }
 
-  ByteSource& source_;
+  ByteSource& directory_;
+  DecodedBlock decoded_;
+  ByteSource* source_ = nullptr;
   const std::uint64_t element_bytes_;
   const std::span<std::byte> target_;
   DataPlace place_;
@@ -215,8 +205,9 @@ absl::Status CopyCommon(const Array& array, const Block& block, const Box& block
                         ByteSource& source, RowReader& reader) {
   const std::optional<std::uint64_t> elements = Elements(block_box.count);
   if (!elements) return DataLoss("{}: larger than 64 bits can say", TextOf(array, block));
-  CAIRN_ASSIGN_OR_RETURN(const DataPlace place, PlaceOf(array, block, *elements, source));
-  return Annotate(reader.Copy(place, PatternOf(common, block_box, box)), TextOf(array, block));
+  CAIRN_ASSIGN_OR_RETURN(const StoredBlock stored, StoredBlockOf(array, block, *elements));
+  CAIRN_ASSIGN_OR_RETURN(const auto place, PlaceOf(array, block, stored, source));
+  return Annotate(reader.Copy(stored, place, PatternOf(common, block_box, box)), TextOf(array, block));
 }
 
 // What a block has of `box`; nullopt: nothing.
@@ -331,9 +322,11 @@ absl::StatusOr<std::optional<std::span<const std::byte>>> RowInPlace(const Array
   if (!elements) return DataLoss("{}: larger than 64 bits can say", TextOf(array, block));
   const RowPattern pattern = PatternOf(wanted, block_box, wanted);
   if (!pattern.levels.empty()) return std::nullopt;
-  CAIRN_ASSIGN_OR_RETURN(const DataPlace place, PlaceOf(array, block, *elements, source));
+  CAIRN_ASSIGN_OR_RETURN(const StoredBlock stored, StoredBlockOf(array, block, *elements));
+  CAIRN_ASSIGN_OR_RETURN(const auto place, PlaceOf(array, block, stored, source));
+  if (!place) return std::nullopt;
   const std::uint64_t before = pattern.a_begin * array.element_bytes(), bytes = pattern.row * array.element_bytes();
-  const std::span<const std::byte> found = source.InPlace(place.subfile, place.offset + before, bytes);
+  const std::span<const std::byte> found = source.InPlace(place->subfile, place->offset + before, bytes);
   if (found.empty()) return std::nullopt;
   return found;
 }

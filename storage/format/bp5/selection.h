@@ -14,31 +14,19 @@
 #include <span>
 
 #include "storage/base/box.h"
+#include "storage/format/bp5/byte_source.h"
 #include "storage/format/bp5/metadata.h"
 
 namespace cairn::bp5 {
-
-// The data of a directory, wherever it is: files, mapped files, images in memory, another node. May block.
-class ByteSource {
- public:
-  virtual ~ByteSource() = default;
-  // Exactly these bytes. kNotFound: no such subfile; kDataLoss: it ends before.
-  virtual absl::Status Read(std::uint32_t subfile, std::uint64_t offset, std::span<std::byte> target) = 0;
-  // The bytes where they are, if this source has them in memory for as long as it lives; empty: read them.
-  virtual std::span<const std::byte> InPlace([[maybe_unused]] std::uint32_t subfile,
-                                             [[maybe_unused]] std::uint64_t offset,
-                                             [[maybe_unused]] std::uint64_t bytes) {
-    return {};
-  }
-};
 
 // Elements of `box` (of a G or J variable's shape in the step) into `target`, packed. Where blocks overlap the later
 // one wins; what no block covers is left as it is in `target`. Answers false if there was such an element.
 //   kInvalidArgument     the box leaves the shape, or `target` has not its size
 //   kNotFound            the variable was not written in the step, or a subfile is missing
-//   kFailedPrecondition  a block has an operator other than "none", or its data was not stored
+//   kFailedPrecondition  a block is compressed by something that is not undone here, or its data was not stored
 //   kDataLoss            damaged metadata, or a subfile is too short
-//   kResourceExhausted   blocks lie over each other many times, in a way that only damage or malice explains
+//   kResourceExhausted   blocks lie over each other many times, in a way that only damage or malice explains; a
+//                        compressed block is too large for memory
 // However often blocks lie over each other, of each only what the selection has is read, all in all at most eight times
 // its elements (and the gaps between close rows).
 absl::StatusOr<bool> ReadSelection(const Metadata& metadata, VariableNumber variable, std::uint32_t step,
@@ -53,8 +41,8 @@ absl::Status ReadBlock(const Metadata& metadata, VariableNumber variable, std::u
 absl::Status ReadBlock(const Metadata& metadata, VariableNumber variable, std::uint32_t step, const Block& block,
                        const std::optional<Box>& within, ByteSource& source, std::span<std::byte> target);
 
-// The selection's bytes where they are: a single block covers it, they are contiguous there and in memory. nullopt:
-// no, use ReadSelection. Errors as above.
+// The selection's bytes where they are: a single block covers it, not compressed, they are contiguous there and in
+// memory. nullopt: no, use ReadSelection. Errors as above.
 absl::StatusOr<std::optional<std::span<const std::byte>>> SelectionInPlace(const Metadata& metadata,
                                                                            VariableNumber variable, std::uint32_t step,
                                                                            const Box& box, ByteSource& source);
