@@ -24,6 +24,7 @@
 #include "daemon/process/job_step.h"
 #include "daemon/process/service_notify.h"
 #include "daemon/server.h"
+#include "storage/base/caught.h"
 #include "storage/base/check.h"
 #include "storage/base/lock_file.h"
 #include "storage/base/status.h"
@@ -105,7 +106,8 @@ void Quiesce(Server& server, int signals, std::uint64_t quiesce_ms) {
   CAIRN_CHECK(done.valid());
   bool all_local = false;
   std::thread worker([&] {
-    all_local = server.Quiesce();
+    const absl::Status quiesced = Caught([&] { all_local = server.Quiesce(); });
+    if (!quiesced.ok()) spdlog::error("stopping: {}", MessageOf(quiesced));
     ::eventfd_write(done.get(), 1);
   });
   int signal = SIGHUP;

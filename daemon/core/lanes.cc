@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <deque>
 #include <list>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -36,7 +37,7 @@ class ThreadLanes final : public Lanes {
     lanes_[lane].jobs.push_back(std::move(job));
     // Those that were woken and have not yet taken a job count as idle.
     if (MayBegin() > idle_ && threads_.size() < all_) {
-      threads_.emplace_back([this] { Work(); });
+      AddThread();
     } else {
       changed_.Signal();
     }
@@ -52,6 +53,15 @@ class ThreadLanes final : public Lanes {
   }
 
  private:
+  // None to be had: the job waits for one of those that there are, or for the next Post.
+  void AddThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    try {
+      threads_.emplace_back([this] { Work(); });
+    } catch (const std::system_error& e) {
+      spdlog::error("no further thread for what waits for a file system: {}", e.what());
+    }
+  }
+
   struct Lane {
     std::deque<std::function<void()>> jobs;
     std::list<Time> begun;  // of those that run, the oldest first

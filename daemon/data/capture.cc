@@ -88,6 +88,7 @@ class CaptureImpl final : public Capture {
   std::vector<view::Bounds> ChunkBounds() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Without the lock, on threads of the pool or of the disk.
+  void FailUnless(const absl::Status& status);
   void HashSome(HashJob& job);
   bool ClaimSome(HashJob& job);
   void Publish(HashJob& job);
@@ -239,7 +240,8 @@ void CaptureImpl::PostHashing() {
     ++jobs_;
     ++jobs_unclaimed_;
     const auto job = std::make_shared<HashJob>();
-    pool_.Post([self = Self(), job] { self->HashSome(*job); }, [self = Self(), job] { self->TakeBack(*job); });
+    pool_.Post([self = Self(), job] { self->HashSome(*job); },
+               [self = Self(), job] { self->FailUnless(Caught([&] { self->TakeBack(*job); })); });
   }
 }
 
@@ -254,14 +256,20 @@ bool CaptureImpl::ClaimSome(HashJob& job) {
 }
 
 void CaptureImpl::HashSome(HashJob& job) {
-  if (!ClaimSome(job)) return;
-  const absl::Status hashed =
-      Caught([&] { HashQueue::Hash(job.work, [this, &job] { return job.voided || stopping_; }); });
-  if (!hashed.ok()) {
-    const absl::MutexLock lock(&mutex_);
-    Fail(hashed);
-  }
-  Publish(job);
+  const absl::Status hashed = Caught([&] {
+    if (!ClaimSome(job)) return;
+    HashQueue::Hash(job.work, [this, &job] { return job.voided || stopping_; });
+    Publish(job);
+  });
+  FailUnless(hashed);
+}
+
+// It ends at once, unless something else of it is still under way.
+void CaptureImpl::FailUnless(const absl::Status& status) {
+  if (status.ok()) return;
+  const absl::MutexLock lock(&mutex_);
+  Fail(status);
+  Settle();
 }
 
 void CaptureImpl::Publish(HashJob& job) {
@@ -289,8 +297,10 @@ void CaptureImpl::TakeBack(HashJob& job) {
 // --- Writing ---
 
 void CaptureImpl::Open() {
-  PrepareDigests();
-  absl::StatusOr<std::unique_ptr<File>> file = OpenFile();
+  auto file = Caught([this] {
+    PrepareDigests();
+    return OpenFile();
+  });
   const absl::MutexLock lock(&mutex_);
   --busy_;
   if (file.ok()) {
@@ -352,7 +362,10 @@ void CaptureImpl::WriteSome() {
     std::optional<Run> run;
     {
       const absl::MutexLock lock(&mutex_);
-      if (failure_.ok() && writes_in_flight_ < writes_.in_flight_max()) run = writes_.Next();
+      if (failure_.ok() && writes_in_flight_ < writes_.in_flight_max()) {
+        absl::Status found = Caught([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { run = writes_.Next(); });
+        if (!found.ok()) Fail(std::move(found));
+      }
       if (!run.has_value()) {
         writer_posted_ = false;
         --busy_;
@@ -362,7 +375,8 @@ void CaptureImpl::WriteSome() {
       ++writes_in_flight_;
       ++busy_;
     }
-    Write(*run);
+    // Whoever throws has not taken the run over: Written does not.
+    if (const absl::Status begun = Caught([&] { Write(*run); }); !begun.ok()) Written(*run, begun);
   }
 }
 
@@ -389,12 +403,14 @@ void CaptureImpl::Written(const Run& run, const absl::Status& status) {
   const absl::MutexLock lock(&mutex_);
   --writes_in_flight_;
   --busy_;
+  absl::Status taken = status;
   if (status.ok()) {
-    writes_.Written(run);
-  } else {
-    Fail(status);
+    taken = Caught([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      writes_.Written(run);
+      Release();
+    });
   }
-  Release();
+  if (!taken.ok()) Fail(std::move(taken));
   PostWriting();
   Settle();
 }
@@ -433,7 +449,7 @@ void CaptureImpl::Finish() {
     const absl::MutexLock lock(&mutex_);
     status = failure_;
   }
-  absl::StatusOr<CaptureResult> result = status.ok() ? WriteEnd() : status;
+  absl::StatusOr<CaptureResult> result = status.ok() ? Caught([this] { return WriteEnd(); }) : status;
   std::function<void(absl::StatusOr<CaptureResult>)> on_end;
   {
     const absl::MutexLock lock(&mutex_);
@@ -444,7 +460,8 @@ void CaptureImpl::Finish() {
   }
   file_ = nullptr;
   if (!result.ok()) {
-    disk_.Remove(spec_.work_path).IgnoreError();  // not there if it could not be made; a work name is garbage anyway
+    // Not there if it could not be made; a work name is garbage anyway.
+    Caught([this] { return disk_.Remove(spec_.work_path); }).IgnoreError();
   }
   on_end(std::move(result));
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "daemon/data/restore_plan.h"
+#include "storage/base/caught.h"
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
 
@@ -173,7 +174,8 @@ void RestoreImpl::ReadSome() {
       run = NextRun();
       ++reads_;
     }
-    Read(run);
+    // Whoever throws has not taken the run over: ReadDone and CheckRun do not.
+    if (const absl::Status begun = Caught([&] { Read(run); }); !begun.ok()) ReadDone(run, begun);
   }
 }
 
@@ -218,13 +220,12 @@ void RestoreImpl::Read(const Run& run) {
 }
 
 void RestoreImpl::ReadDone(const Run& run, const absl::Status& status) {
-  if (status.ok()) {
-    pool_.Post([self = Self(), run] { self->CheckRun(run); });
-    return;
-  }
+  absl::Status failed = status;
+  if (status.ok()) failed = Caught([&] { pool_.Post([self = Self(), run] { self->CheckRun(run); }); });
+  if (failed.ok()) return;
   const absl::MutexLock lock(&mutex_);
   --reads_;
-  Fail(status, plan_.blocks[run.first].source);
+  Fail(std::move(failed), plan_.blocks[run.first].source);
   Settle();
 }
 
@@ -253,11 +254,13 @@ absl::Status RestoreImpl::CheckBlock(const RestoreBlock& block) const {
 
 void RestoreImpl::CheckRun(const Run& run) {
   const std::size_t source = plan_.blocks[run.first].source;
-  absl::Status status;
-  for (std::size_t i = run.first; status.ok() && i < run.first + run.count; ++i) {
-    if (sources_[source].kept != nullptr) CopyKept(plan_.blocks[i]);
-    status = CheckBlock(plan_.blocks[i]);
-  }
+  absl::Status status = Caught([&]() -> absl::Status {
+    for (std::size_t i = run.first; i < run.first + run.count; ++i) {
+      if (sources_[source].kept != nullptr) CopyKept(plan_.blocks[i]);
+      CAIRN_RETURN_IF_ERROR(CheckBlock(plan_.blocks[i]));
+    }
+    return absl::OkStatus();
+  });
   const absl::MutexLock lock(&mutex_);
   --reads_;
   if (!status.ok()) Fail(std::move(status), source);
@@ -265,7 +268,12 @@ void RestoreImpl::CheckRun(const Run& run) {
   std::fill_n(checked_.begin() + static_cast<std::ptrdiff_t>(run.first), run.count, true);
   const std::size_t before = ready_blocks_;
   while (ready_blocks_ < checked_.size() && checked_[ready_blocks_]) ++ready_blocks_;
-  if (failure_.ok() && ready_blocks_ > before) callbacks_.on_ready(plan_.blocks[ready_blocks_ - 1].pieces_end);
+  if (failure_.ok() && ready_blocks_ > before) {
+    absl::Status told = Caught([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      callbacks_.on_ready(plan_.blocks[ready_blocks_ - 1].pieces_end);
+    });
+    if (!told.ok()) Fail(std::move(told), source);
+  }
   PostReading();
   Settle();
 }

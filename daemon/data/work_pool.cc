@@ -3,16 +3,20 @@
 #include <absl/base/thread_annotations.h>
 #include <absl/synchronization/mutex.h>
 #include <sched.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
 #include <deque>
 #include <list>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "storage/base/caught.h"
 #include "storage/base/check.h"
+#include "storage/base/status.h"
 
 namespace cairn {
 namespace {
@@ -56,6 +60,18 @@ struct Shared {
     threads.emplace_back([this, kind] { Run(kind); });
   }
 
+  // No further thread to be had: those that there are do it. Without any the job keeps a core from hashing.
+  void AddWaiter() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    try {
+      AddThread(kWaiter);
+      ++waiters;
+    } catch (const std::system_error& e) {
+      spdlog::warn("no further thread: {}", e.what());
+      if (waiters > 0) return;
+      for (; !waiting_jobs.empty(); waiting_jobs.pop_front()) AddJob(std::move(waiting_jobs.front()));
+    }
+  }
+
   void AddJob(Job job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     jobs.push_back(std::move(job));
     work[holds > 0 ? kIdle : kOrdinary].Signal();
@@ -82,7 +98,8 @@ struct Shared {
     ++running;
     const auto rescue = kind == kIdle ? rescues.insert(rescues.end(), std::move(job.rescue)) : rescues.end();
     mutex.Unlock();
-    job.run();
+    const absl::Status ran = Caught(job.run);
+    if (!ran.ok()) spdlog::error("a job of a pool failed: {}", MessageOf(ran));
     job = {};  // what it holds ends outside of the lock
     mutex.Lock();
     if (rescue != rescues.end()) {
@@ -142,10 +159,7 @@ class ThreadWorkPool final : public WorkPool {
   void PostWaiting(std::function<void()> job) override {
     const absl::MutexLock lock(&shared_.mutex);
     shared_.waiting_jobs.push_back({std::move(job), nullptr});
-    if (shared_.waiting_jobs.size() > shared_.waiters_free && shared_.waiters < kWaitersMax) {
-      ++shared_.waiters;
-      shared_.AddThread(Shared::kWaiter);
-    }
+    if (shared_.waiting_jobs.size() > shared_.waiters_free && shared_.waiters < kWaitersMax) shared_.AddWaiter();
     shared_.work[Shared::kWaiter].Signal();
   }
 

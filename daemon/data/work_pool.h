@@ -21,8 +21,8 @@ class WorkPool {
   WorkPool(const WorkPool&) = delete;
   WorkPool& operator=(const WorkPool&) = delete;
 
-  // Jobs are short (at most some ms of work), so that a switch of priority is felt soon, and let no exception out.
-  // Any thread.
+  // Jobs are short (at most some ms of work), so that a switch of priority is felt soon. What throws is logged; what it
+  // leaves undone is the job's concern (storage/base/caught.h). Any thread.
   //
   // A job that is on a thread of idle priority when the last client has copied may starve there, behind the
   // application, for seconds. If it has a `rescue`, that is then posted as a job of its own: it takes the work back and

@@ -15,7 +15,7 @@ namespace cairn {
 
 struct IoTransfer {
   // Runs once, on a thread of the engine. `error`: 0 or errno; `bytes`: what arrived until then. Less than asked for
-  // and no error: the end of the file. Must not block, except that it may submit.
+  // and no error: the end of the file. Must not block, except that it may submit. An exception of its ends here.
   using Done = std::function<void(int error, std::size_t bytes)>;
 
   int fd = -1;  // stays open until `done`

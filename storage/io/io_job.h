@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "storage/base/caught.h"
 #include "storage/io/disk.h"
 #include "storage/io/io_engine.h"
 
@@ -49,8 +50,9 @@ struct IoJob {
     return error;
   }
 
+  // On a thread of an engine, which all transfers share: what throws is for whoever asked for the transfer to notice.
   void Finish(int error) {
-    transfer.done(error, bytes_done);
+    Caught([&] { transfer.done(error, bytes_done); }).IgnoreError();
     transfer.done = nullptr;  // what it holds goes now, not with the next transfer
   }
 

@@ -14,6 +14,7 @@
 #include <limits>
 #include <utility>
 
+#include "storage/base/caught.h"
 #include "storage/base/status.h"
 #include "storage/io/errno_status.h"
 #include "storage/io/io_job.h"
@@ -139,7 +140,7 @@ void PosixFile::ReadAsync(std::uint64_t offset, std::span<std::byte> target, Don
                   .data = target.data(),
                   .bytes = target.size(),
                   .done = [handle = handle_, offset, target, done = std::move(done)](int error, std::size_t bytes) {
-                    done(handle->ReadResult(error, bytes, offset, target));
+                    done(Caught([&] { return handle->ReadResult(error, bytes, offset, target); }));
                   }});
 }
 
@@ -152,7 +153,7 @@ void PosixFile::WriteAsync(std::uint64_t offset, std::span<const std::byte> byte
                   .data = const_cast<std::byte*>(bytes.data()),  // a write only reads it
                   .bytes = bytes.size(),
                   .done = [handle = handle_, offset, done = std::move(done)](int error, std::size_t taken) {
-                    done(handle->WriteResult(error, taken, offset));
+                    done(Caught([&] { return handle->WriteResult(error, taken, offset); }));
                   }});
 }
 

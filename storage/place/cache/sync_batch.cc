@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "storage/base/caught.h"
 #include "storage/base/status.h"
 
 namespace cairn {
@@ -38,8 +39,8 @@ absl::Status SyncBatch::Run() {
   FirstError first;
   const auto work = [&]() {
     for (std::size_t i = next++; i < count; i = next++) {
-      const absl::Status status =
-          i < files_.size() ? files_[i]->Sync() : disk_.SyncDirectory(directories[i - files_.size()]);
+      const absl::Status status = Caught(
+          [&] { return i < files_.size() ? files_[i]->Sync() : disk_.SyncDirectory(directories[i - files_.size()]); });
       const absl::MutexLock lock(&first.mutex);
       if (first.status.ok() && !status.ok()) first.status = status;
     }

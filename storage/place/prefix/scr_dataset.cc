@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "proto/frame.h"
+#include "storage/base/caught.h"
 #include "storage/base/status.h"
 #include "storage/file/transfer/transfer.h"
 #include "storage/file/trees/tree_file.h"
@@ -142,7 +143,7 @@ absl::Status ChecksumAll(Disk& disk, const std::string& prefix, const FlushedDat
     for (std::size_t i = next++; i < jobs.size() && !failed; i = next++) {
       Job& job = jobs[i];
       const std::string path = prefix + "/" + job.file->name;
-      job.status = ChecksumFile(disk, path, job.file->info, /*sync=*/false, job.entry);
+      job.status = Caught([&] { return ChecksumFile(disk, path, job.file->info, /*sync=*/false, job.entry); });
       if (job.status.ok() && job.file->crc32 && *job.file->crc32 != job.entry->crc32()) {
         job.status = DataLoss("{}: CRC32 is {:#x}, its filemap says {:#x}", path, job.entry->crc32(), *job.file->crc32);
       }

@@ -213,6 +213,31 @@ TEST_F(CaptureTest, AnyFailureOfTheDiskEndsItWithoutAWorkFile) {
   }
 }
 
+TEST_F(CaptureTest, WhateverThrowsFailsTheCaptureAndNotTheProcess) {
+  for (const std::uint64_t image_bytes : {0u, 4u << 20}) {
+    const Sample sample = Make({9 << 20, 4321}, ftiff::Packing::kExact);
+    bool failed = true;
+    for (std::uint64_t nth = 1; failed && !HasFailure(); ++nth) {
+      SCOPED_TRACE(nth);
+      std::atomic<std::uint64_t> count = 0;
+      fake_.SetHook([&](FakeOp op, const std::string& path) {
+        if (op != FakeOp::kRemove && path.find("Ckpt1") != std::string::npos && ++count == nth) throw std::bad_alloc();
+      });
+      Job job = Start(sample, {.image_bytes = image_bytes});
+      const bool filled = FillAll(job.sample, *job.capture, *job.image, job.listener, 2);
+      if (filled) job.capture->Commit().IgnoreError();  // it may have failed already
+      const auto end = job.listener.WaitForEnd();
+      fake_.SetHook({});
+      ASSERT_TRUE(end.has_value());
+      failed = !end->ok();
+      EXPECT_EQ(failed, count >= nth);
+      if (!failed) continue;
+      EXPECT_STATUS(absl::StatusCode::kResourceExhausted, *end, "out of memory");
+      ExpectNoWorkFile();
+    }
+  }
+}
+
 TEST_F(CaptureTest, AFullDiskSaysSo) {
   fake_.SetCapacity(4 << 20);
   Job job = Start(Make({9 << 20}));

@@ -317,6 +317,24 @@ TEST_F(RestoreTest, WhatTheDiskRefusesIsToldWithItsSource) {
   EXPECT_EQ(end.source, 1u);
 }
 
+TEST_F(RestoreTest, WhateverThrowsFailsTheRestoreAndNotTheProcess) {
+  Scene scene;
+  AddSource(scene, RandomText(3 << 20), false, fake_);
+  scene.pieces.push_back({0, 0, 0, 0, 3 << 20});
+  scene.expected.push_back(scene.files[0]);
+  for (const FakeOp thrower : {FakeOp::kOpen, FakeOp::kFileInfo, FakeOp::kRead}) {
+    fake_.SetHook([thrower](FakeOp op, const std::string&) {
+      if (op == thrower) throw std::bad_alloc();
+    });
+    std::vector<std::string> variables;
+    const End end = Run(scene, fake_, ImageOf(3 << 20), &variables);
+    EXPECT_STATUS(absl::StatusCode::kResourceExhausted, end.status, "out of memory");
+    EXPECT_EQ(end.source, 0u);
+  }
+  fake_.SetHook(nullptr);
+  ExpectRestored(scene, fake_, ImageOf(3 << 20));
+}
+
 TEST_F(RestoreTest, RequestsThatDoNotFitAreRefused) {
   Scene good;
   AddSource(good, RandomText(3 << 20), false, fake_);

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <future>
 #include <latch>
+#include <new>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -32,6 +34,17 @@ TEST(WorkPoolTest, OnlyIdleThreadsTakeJobsWhileAClientCopies) {
     EXPECT_EQ(PolicyOfNextJob(pool), SCHED_IDLE);
   }
   EXPECT_EQ(PolicyOfNextJob(pool), SCHED_OTHER);
+}
+
+TEST(WorkPoolTest, AJobThatThrowsEndsNoThread) {
+  const std::unique_ptr<WorkPool> owned = MakeWorkPool(1);
+  WorkPool& pool = *owned;
+  pool.Post([] { throw std::bad_alloc(); });
+  EXPECT_EQ(PolicyOfNextJob(pool), SCHED_OTHER);
+  for (std::size_t i = 0; i < WorkPool::kWaitersMax; ++i) pool.PostWaiting([] { throw std::runtime_error("a disk"); });
+  std::promise<void> ran;
+  pool.PostWaiting([&ran] { ran.set_value(); });
+  ran.get_future().wait();
 }
 
 TEST(WorkPoolTest, AJobThatWaitedForTheClientRunsAtOrdinaryPriorityOnceItHasCopied) {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <functional>
 #include <future>
+#include <new>
 #include <span>
 #include <string>
 #include <thread>
@@ -51,6 +52,15 @@ class IoEngineTest : public testing::TestWithParam<std::string> {
 
 INSTANTIATE_TEST_SUITE_P(Engines, IoEngineTest, testing::Values("io_uring", "threads"),
                          [](const auto& info) { return info.param; });
+
+TEST_P(IoEngineTest, WhoseEndThrowsSpoilsNobodyElsesTransfer) {
+  std::vector<std::byte> bytes(4096, std::byte{7});
+  std::promise<int> next;
+  const auto engine = Make({.threads = 1});
+  engine->Submit(Transfer(true, 0, bytes, [](int, std::size_t) { throw std::bad_alloc(); }));
+  engine->Submit(Transfer(true, 4096, bytes, [&next](int error, std::size_t) { next.set_value(error); }));
+  EXPECT_EQ(next.get_future().get(), 0);
+}
 
 TEST_P(IoEngineTest, DestructorFinishesEverythingSubmitted) {
   constexpr int kTransfers = 500;
