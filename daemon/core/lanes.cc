@@ -19,7 +19,8 @@ namespace {
 
 class ThreadLanes final : public Lanes {
  public:
-  ThreadLanes(std::size_t per_lane, std::size_t all) : per_lane_(per_lane), all_(all) {}
+  ThreadLanes(std::size_t per_lane, std::size_t all, std::function<Time()> now)
+      : per_lane_(per_lane), all_(all), now_(std::move(now)) {}
 
   ~ThreadLanes() override {
     std::vector<std::thread> threads;
@@ -105,7 +106,7 @@ class ThreadLanes final : public Lanes {
   void RunOne(LaneMap::iterator lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     std::function<void()> job = std::move(lane->second.jobs.front());
     lane->second.jobs.pop_front();
-    const auto begun = lane->second.begun.insert(lane->second.begun.end(), std::chrono::steady_clock::now());
+    const auto begun = lane->second.begun.insert(lane->second.begun.end(), now_());
     mutex_.Unlock();
     const absl::Status status = Caught(job);
     if (!status.ok()) spdlog::error("{}: a job failed: {}", lane->first, MessageOf(status));
@@ -120,6 +121,7 @@ class ThreadLanes final : public Lanes {
   }
 
   const std::size_t per_lane_, all_;
+  const std::function<Time()> now_;
   mutable absl::Mutex mutex_;
   absl::CondVar changed_;
   LaneMap lanes_ ABSL_GUARDED_BY(mutex_);  // those that have jobs
@@ -131,8 +133,8 @@ class ThreadLanes final : public Lanes {
 
 }  // namespace
 
-std::unique_ptr<Lanes> MakeLanes(std::size_t per_lane, std::size_t all) {
-  return std::make_unique<ThreadLanes>(per_lane, all);
+std::unique_ptr<Lanes> MakeLanes(std::size_t per_lane, std::size_t all, std::function<Lanes::Time()> now) {
+  return std::make_unique<ThreadLanes>(per_lane, all, std::move(now));
 }
 
 }  // namespace cairn

@@ -29,9 +29,10 @@ class Lanes {
   virtual std::map<std::string, Time> BusySince() const = 0;
 };
 
-// At most `per_lane` threads work in a lane, `all` in all; they are made when they are needed.
-// REQUIRES: both at least 1.
-std::unique_ptr<Lanes> MakeLanes(std::size_t per_lane, std::size_t all);
+// At most `per_lane` threads work in a lane, `all` in all; they are made when they are needed. `now`, on any thread,
+// says when a job began. REQUIRES: both numbers at least 1.
+std::unique_ptr<Lanes> MakeLanes(std::size_t per_lane, std::size_t all,
+                                 std::function<Lanes::Time()> now = std::chrono::steady_clock::now);
 
 // Runs `work` in the lane and hands its result to `then` on the strand, as RunBlocking of a pool.
 template <typename Work, typename Then>

@@ -44,14 +44,15 @@ Config WithMachine(Config config) {
 
 class ThreadedCoreImpl final : public ThreadedCore {
  public:
-  explicit ThreadedCoreImpl(const Config& config)
-      : loop_(MakeThreadLoop()),
+  ThreadedCoreImpl(const Config& config, Clocks clocks)
+      : clocks_(OrTheSystems(std::move(clocks))),
+        loop_(MakeThreadLoop()),
         work_(MakeWorkPool(config.threads)),
         far_(MakeWorkPool(config.threads)),
         cache_(MakeBlockingPool(std::max<std::size_t>(4, config.threads))),
-        prefix_(MakeLanes(kPerPrefix, kLaneThreads)),
-        flush_(MakeLanes(std::max<std::uint32_t>(1, config.flush.parallel), kLaneThreads)),
-        growing_(MakeLanes(kPerPrefix, kLaneThreads)) {}
+        prefix_(MakeLanes(kPerPrefix, kLaneThreads, clocks_.steady)),
+        flush_(MakeLanes(std::max<std::uint32_t>(1, config.flush.parallel), kLaneThreads, clocks_.steady)),
+        growing_(MakeLanes(kPerPrefix, kLaneThreads, clocks_.steady)) {}
 
   ~ThreadedCoreImpl() override {
     if (core_) {
@@ -70,7 +71,7 @@ class ThreadedCoreImpl final : public ThreadedCore {
     core_.reset();
   }
 
-  absl::Status Open(const Config& config, Disk& cache_disk, Disk& prefix_disk, Clocks clocks) {
+  absl::Status Open(const Config& config, Disk& cache_disk, Disk& prefix_disk) {
     const Environment environment{
         .loop = *loop_,
         .pools = {.work = *work_,
@@ -81,7 +82,7 @@ class ThreadedCoreImpl final : public ThreadedCore {
                   .growing = *growing_},
         .cache_disk = cache_disk,
         .prefix_disk = prefix_disk,
-        .clocks = OrTheSystems(std::move(clocks)),
+        .clocks = clocks_,
         .random = RandomNumber,
         .process = {.user = UserName(), .host = HostName(), .pid = static_cast<std::uint32_t>(getpid())},
     };
@@ -98,6 +99,7 @@ class ThreadedCoreImpl final : public ThreadedCore {
   }
 
  private:
+  const Clocks clocks_;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<WorkPool> work_, far_;
   std::unique_ptr<BlockingPool> cache_;
@@ -110,8 +112,8 @@ class ThreadedCoreImpl final : public ThreadedCore {
 absl::StatusOr<std::unique_ptr<ThreadedCore>> ThreadedCore::Start(Config config, Disk& cache_disk, Disk& prefix_disk,
                                                                   Clocks clocks) {
   config = WithMachine(std::move(config));
-  auto threaded = std::make_unique<ThreadedCoreImpl>(config);
-  CAIRN_RETURN_IF_ERROR(threaded->Open(config, cache_disk, prefix_disk, std::move(clocks)));
+  auto threaded = std::make_unique<ThreadedCoreImpl>(config, std::move(clocks));
+  CAIRN_RETURN_IF_ERROR(threaded->Open(config, cache_disk, prefix_disk));
   return threaded;
 }
 
