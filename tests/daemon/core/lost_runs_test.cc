@@ -26,8 +26,12 @@ class LostRunsTest : public ::testing::Test {
     daemon_.config.cache.grace_ms = 3'600'000;
     daemon_.config.flush.retry_ms_min = 1;
     daemon_.config.flush.retry_ms_max = 5;
-    daemon_.clocks.steady = [this] { return std::chrono::steady_clock::now() + passed_.load(); };
-    daemon_.clocks.wall = [this] { return std::chrono::system_clock::now() + passed_.load() + set_forward_.load(); };
+    // Time passes where the wall clock is asked, on both clocks: nobody sees it pass between the one and the other.
+    daemon_.clocks.wall = [this] {
+      seen_ = passed_.load();
+      return std::chrono::system_clock::now() + seen_.load() + set_forward_.load();
+    };
+    daemon_.clocks.steady = [this] { return std::chrono::steady_clock::now() + seen_.load(); };
     ASSERT_TRUE(daemon_.Start().ok());
   }
 
@@ -71,7 +75,17 @@ class LostRunsTest : public ::testing::Test {
     ASSERT_TRUE(daemon_.Eventually([this] { return StatusOfDead().lost_since_us() != 0; }));
   }
 
-  std::atomic<std::chrono::steady_clock::duration> passed_{}, set_forward_{};
+  // Since the start. A run that is lost is looked at again and again; the look that time passed over seems to hang.
+  void Pass(std::chrono::steady_clock::duration time) {
+    passed_ = time;
+    ASSERT_TRUE(daemon_.Eventually([this, time] {
+      const bool has_passed = seen_.load() == time;
+      const admin::RunStatus dead = StatusOfDead();
+      return dead.lost_since_us() == 0 || (has_passed && dead.hung_since_us() == 0);
+    }));
+  }
+
+  std::atomic<std::chrono::steady_clock::duration> passed_{}, seen_{}, set_forward_{};
   int keys_ = 0;
   std::string run_;
   const Memory memory_ = {PlainOf(1, RandomBytes(1, 2 * kMiB))};
@@ -86,7 +100,7 @@ TEST_F(LostRunsTest, WhatTheCacheHasOfItGoesOnceItsTimeIsOverAndRoomIsNeeded) {
   const auto client = Open(daemon_.prefix());
   Make(*client, 1);
   EXPECT_SAYS(client->Checkpoint(2, memory_), local::RESOURCE_EXHAUSTED, "goes when cache.grace is over");
-  passed_ = hours(2);
+  Pass(hours(2));
   EXPECT_TRUE(IsCached()) << "nobody needs its room";
   Make(*client, 3);
   EXPECT_FALSE(IsCached());
@@ -96,11 +110,11 @@ TEST_F(LostRunsTest, WhatTheCacheHasOfItGoesOnceItsTimeIsOverAndRoomIsNeeded) {
 TEST_F(LostRunsTest, ItsTimeGoesOnOverARestartOfTheDaemon) {
   Lose(LeaveOne());
   const std::int64_t since = StatusOfDead().lost_since_us();
-  passed_ = minutes(40);
+  Pass(minutes(40));
   daemon_.Restart();
   ASSERT_TRUE(daemon_.Eventually([this] { return StatusOfDead().lost_since_us() != 0; })) << "nothing asks it to flush";
   EXPECT_EQ(StatusOfDead().lost_since_us(), since);
-  passed_ = minutes(80);
+  Pass(minutes(80));
   const auto client = Open(daemon_.prefix());
   Make(*client, 1);
   Make(*client, 2);
@@ -113,7 +127,7 @@ TEST_F(LostRunsTest, OneThatComesBackIsFlushedAndNothingIsForgotten) {
   ASSERT_TRUE(prefix_disk_.Rename(dead(), away).ok());
   ASSERT_EQ(daemon_.Flush(id, run_).code(), local::OK);
   ASSERT_TRUE(daemon_.Eventually([this] { return StatusOfDead().lost_since_us() != 0; }));
-  passed_ = hours(2);
+  Pass(hours(2));
   ASSERT_TRUE(prefix_disk_.Rename(away, dead()).ok());
   ASSERT_TRUE(daemon_.Eventually([this] { return StatusOfDead().lost_since_us() == 0; }));
   EXPECT_TRUE(daemon_.Eventually([this] {
@@ -130,7 +144,7 @@ TEST_F(LostRunsTest, APrefixThatCannotBeAskedIsNotLost) {
   ASSERT_EQ(daemon_.Flush(id, run_).code(), local::OK);
   ASSERT_TRUE(daemon_.Eventually(
       [this] { return StatusOfDead().flushes_size() == 1 && StatusOfDead().flushes(0).state() == "backing off"; }));
-  passed_ = hours(2);
+  Pass(hours(2));
   const auto client = Open(daemon_.prefix());
   Make(*client, 1);
   EXPECT_SAYS(client->Checkpoint(2, memory_), local::RESOURCE_EXHAUSTED, "goes once it is on the prefix");
@@ -145,7 +159,7 @@ TEST_F(LostRunsTest, ARunWhosePrefixWasMadeAnewGivesItsRoomToo) {
   ASSERT_TRUE(daemon_.Eventually([this] { return StatusOfDead().lost_since_us() != 0; }));
   Make(*client, 1);
   EXPECT_SAYS(client->Checkpoint(2, memory_), local::RESOURCE_EXHAUSTED, "goes when cache.grace is over");
-  passed_ = hours(2);
+  Pass(hours(2));
   Make(*client, 3);
   EXPECT_FALSE(IsCached());
 }
@@ -155,7 +169,7 @@ TEST_F(LostRunsTest, APinnedOneStays) {
   ASSERT_TRUE(RemoveTree(prefix_disk_, dead()).ok());
   ASSERT_EQ(daemon_.Pin(id, true, run_).code(), local::OK);  // and so it is flushed
   ASSERT_TRUE(daemon_.Eventually([this] { return StatusOfDead().lost_since_us() != 0; }));
-  passed_ = hours(2);
+  Pass(hours(2));
   const auto client = Open(daemon_.prefix());
   Make(*client, 1);
   EXPECT_SAYS(client->Checkpoint(2, memory_), local::RESOURCE_EXHAUSTED, "is pinned");
@@ -178,7 +192,7 @@ TEST_F(LostRunsTest, WithoutAGraceItStaysForGood) {
   ASSERT_TRUE(daemon_.Start().ok());
   Lose(LeaveOne());
   EXPECT_TRUE(daemon_.Warned("they stay (cache.grace is 0)"));
-  passed_ = hours(24 * 365);
+  Pass(hours(24 * 365));
   const auto client = Open(daemon_.prefix());
   Make(*client, 1);
   EXPECT_SAYS(client->Checkpoint(2, memory_), local::RESOURCE_EXHAUSTED, "`cairn rm` removes it");
