@@ -84,8 +84,9 @@ struct ArrayCursor {
   const auto pointer = [&](std::uint32_t field, std::uint64_t bytes) {
     const std::uint64_t pointer = LoadU64(at + field);
     all |= pointer;
-    outside |= bytes > room || pointer - fixed_bytes > room - bytes;
-    return base + pointer;
+    const bool leaves = bytes > room || pointer - fixed_bytes > room - bytes;
+    outside |= leaves;
+    return base + (leaves ? 0 : pointer);
   };
   cursor.count = pointer(kCount, 8 * numbers);
   cursor.location = pointer(kLocation, 8 * blocks);
