@@ -4,6 +4,8 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "storage/base/box.h"
@@ -130,6 +132,27 @@ std::vector<Put> PutsOf(const catalogue::Catalogue& catalogue, Names& names) {
   return puts;
 }
 
+bool ShowsElements(const Put& put) {
+  return !bp5::IsArray(put.kind) ||
+         std::ranges::any_of(put.blocks, [](const PutBlock& block) { return !Empty(block.box); });
+}
+
+// ADIOS2's tools take the bounds of an empty block, which has none, for elements of the array. So empty ones are left
+// out; of an array that has no others in the step the first stays, so that it is seen.
+void LeaveEmptyOut(std::vector<std::vector<Put>>& puts_of) {
+  const auto all_have = [](const std::vector<Put>& puts) { return std::ranges::all_of(puts, ShowsElements); };
+  if (std::ranges::all_of(puts_of, all_have)) return;
+  std::unordered_set<std::string> seen;
+  for (const std::vector<Put>& puts : puts_of) {
+    for (const Put& put : puts) {
+      if (ShowsElements(put)) seen.insert(put.name);
+    }
+  }
+  for (std::vector<Put>& puts : puts_of) {
+    std::erase_if(puts, [&seen](const Put& put) { return !ShowsElements(put) && !seen.insert(put.name).second; });
+  }
+}
+
 // Behind the last byte that a block shows.
 std::uint64_t EndOfData(const catalogue::Catalogue& catalogue) {
   std::uint64_t end = 0;
@@ -221,11 +244,15 @@ absl::Status Steps::Impl::Add(std::span<const catalogue::Catalogue> catalogues) 
   std::vector<Link> its_links;
   writers.reserve(catalogues.size());
   subfile_of.reserve(catalogues.size());
+  std::vector<std::vector<Put>> puts_of;
+  puts_of.reserve(catalogues.size());
+  for (const catalogue::Catalogue& catalogue : catalogues) puts_of.push_back(PutsOf(catalogue, names));
+  LeaveEmptyOut(puts_of);
   for (const catalogue::Catalogue& catalogue : catalogues) {
-    const std::vector<Put> puts = PutsOf(catalogue, names);
     const std::vector<bp5::Attribute> attributes =
         catalogue.rank() == 0 ? AttributesOf(catalogue) : std::vector<bp5::Attribute>();
-    auto encoded = encoders[catalogue.rank()].Encode(puts, RoundUp(EndOfData(catalogue)), attributes);
+    auto encoded =
+        encoders[catalogue.rank()].Encode(puts_of[catalogue.rank()], RoundUp(EndOfData(catalogue)), attributes);
     if (!encoded.ok()) {
       return Annotate(encoded.status(), fmt::format("dataset {}, rank {}", catalogue.dataset(), catalogue.rank()));
     }

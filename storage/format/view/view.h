@@ -11,9 +11,9 @@
 //   plain    a local array of one dimension, a block for each run: by its name, or `var_<id>`
 //   others   what has no known type, or a run that is not cut at elements: as plain, but of uint8
 //
-// A name that would mean two things is made two: names.h. Bounds of a block are those of its run, which may hold more
-// than the block: then they are wider than they need to be. The directory has the attributes cairn/run, cairn/dataset,
-// cairn/step and cairn/launch.
+// A block without elements is left out if the array has others in the step. A name that would mean two things is made
+// two: names.h. Bounds of a block are those of its run, which may hold more than the block: then they are wider than
+// they need to be. The directory has the attributes cairn/run, cairn/dataset, cairn/step and cairn/launch.
 //
 // Pure: made from the ranks' catalogues alone.
 #ifndef CAIRN_STORAGE_FORMAT_VIEW_VIEW_H_

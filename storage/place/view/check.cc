@@ -34,12 +34,23 @@ std::string BlockOf(const bp5::Block& block) {
                      NumbersOf(block.offset), block.location);
 }
 
+// The next one with elements: an older release has put empty ones, too, which show nothing.
+bool NextWithElements(bp5::BlockWalk& walk) {
+  while (walk.Next()) {
+    const bp5::Block& block = walk.block();
+    bool has = true;
+    for (std::size_t d = 0; d < block.dimensions(); ++d) has = has && block.count[d] != 0;
+    if (has) return true;
+  }
+  return false;
+}
+
 absl::Status CompareBlocks(const bp5::Metadata& expected, bp5::VariableNumber expected_number,
                            const bp5::Metadata& found, bp5::VariableNumber number) {
   const std::string& name = expected.variables()[expected_number].name;
   bp5::BlockWalk wanted = expected.Blocks(expected_number, 0), there = found.Blocks(number, 0);
-  while (wanted.Next()) {
-    const bool has = there.Next();
+  while (NextWithElements(wanted)) {
+    const bool has = NextWithElements(there);
     CAIRN_RETURN_IF_ERROR(there.status());
     const std::string expected_block = BlockOf(wanted.block());
     const std::string found_block = has ? BlockOf(there.block()) : "none";
@@ -48,7 +59,7 @@ absl::Status CompareBlocks(const bp5::Metadata& expected, bp5::VariableNumber ex
     }
   }
   CAIRN_RETURN_IF_ERROR(wanted.status());
-  if (there.Next()) return DataLoss("\"{}\": block {}, expected none", name, BlockOf(there.block()));
+  if (NextWithElements(there)) return DataLoss("\"{}\": block {}, expected none", name, BlockOf(there.block()));
   return there.status();
 }
 

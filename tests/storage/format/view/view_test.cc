@@ -195,10 +195,13 @@ TEST(ViewTest, EmptyBoxesLeaveTheShapeVisible) {
                                     {Array(1, "a", kDouble, {3, 4}, {0, 0}, {3, 4}, whole)}}));
   EXPECT_EQ(*reader.metadata().Shape(reader.Number("a"), 0), (Extents{3, 4}));
   EXPECT_EQ(reader.All("a"), whole);
+  EXPECT_EQ(reader.Bounds("a"), (std::vector{std::pair(1u, Raw<double>({0, 11}))})) << "an empty block has none";
   EXPECT_TRUE(reader.Has("var_2"));
-  const SampleDataset nothing = MakeDataset({{Array(1, "a", kDouble, {0, 4}, {0, 0}, {0, 4}, "")}});
+  const SampleRank none = {Array(1, "a", kDouble, {0, 4}, {0, 0}, {0, 4}, "")};
+  const SampleDataset nothing = MakeDataset({{}, none, none});
   Reader empty = Open(nothing);
   EXPECT_EQ(*empty.metadata().Shape(empty.Number("a"), 0), (Extents{0, 4}));
+  EXPECT_EQ(empty.Bounds("a"), (std::vector{std::pair(1u, std::string())})) << "one of them";
 }
 
 TEST(ViewTest, ANameThatWouldMeanTwoThingsIsMadeTwo) {
