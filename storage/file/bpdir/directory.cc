@@ -164,6 +164,16 @@ absl::Status TakeGroup(State& state, std::span<const std::byte> records, const G
   return absl::OkStatus();
 }
 
+// Records speak of bytes of a file that is not there: that is what is wrong, not the records.
+absl::Status WhyDamaged(FileSource& files, const absl::Status& damage) {
+  if (!absl::IsDataLoss(damage)) return damage;
+  for (const char* const name : {kMetadata, kFormats}) {
+    if (!absl::IsNotFound(files.Bytes(name).status())) continue;
+    return DataLoss("{}: missing, and {} has steps", files.NameOf(name), kIndex);
+  }
+  return damage;
+}
+
 // Takes what came to the files, md.idx first: what its complete records speak of was written before them.
 absl::Status TakePiece(State& state, std::uint64_t index_end) {
   const std::uint64_t index_begin = state.metadata.index_bytes();
@@ -187,7 +197,7 @@ absl::Status TakeTail(State& state, std::uint64_t index_end) {
   for (std::uint64_t piece = kPieceBytes;;) {
     const std::uint64_t begin = state.metadata.index_bytes();
     const std::uint64_t end = std::min(index_end, begin + piece);
-    CAIRN_RETURN_IF_ERROR(TakePiece(state, end));
+    if (const absl::Status taken = TakePiece(state, end); !taken.ok()) return WhyDamaged(*state.files, taken);
     if (end == index_end) return absl::OkStatus();
     piece = state.metadata.index_bytes() > begin ? kPieceBytes : 2 * piece;  // not even one record: a longer one
   }

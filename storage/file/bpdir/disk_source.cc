@@ -28,7 +28,7 @@ class DiskFiles final : public FileSource {
 
   absl::StatusOr<std::uint64_t> Bytes(const std::string& name) override {
     CAIRN_ASSIGN_OR_RETURN(const Place place, Resolve(name));
-    if (!place.info.is_regular()) return InvalidArgument("{}: not a regular file", place.path);
+    CAIRN_RETURN_IF_ERROR(CheckRegular(place));
     absl::MutexLock lock(&mutex_);
     const auto found = open_.find(name);
     if (found != open_.end() &&
@@ -76,6 +76,10 @@ class DiskFiles final : public FileSource {
     std::uint64_t device = 0, inode = 0;
   };
 
+  static absl::Status CheckRegular(const Place& place) {
+    return place.info.is_regular() ? absl::OkStatus() : DataLoss("{}: not a regular file", place.path);
+  }
+
   // Where a name leads through its links: never out of the directory's surroundings.
   absl::StatusOr<Place> Resolve(const std::string& name) {
     std::string path = NameOf(name);
@@ -99,6 +103,7 @@ class DiskFiles final : public FileSource {
       if (found != open_.end()) return found->second.file;
     }
     CAIRN_ASSIGN_OR_RETURN(const Place place, Resolve(name));
+    CAIRN_RETURN_IF_ERROR(CheckRegular(place));
     CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<File> file, disk_.Open(place.path, {}));
     absl::MutexLock lock(&mutex_);
     if (open_.size() >= kOpenFilesMax) open_.clear();  // who reads has the file still

@@ -38,6 +38,11 @@ struct OpenFile {
   ino_t inode = 0;
 };
 
+// A pipe has a length, 0, and would be taken for a file that is not written yet.
+absl::Status CheckRegular(const struct stat& stat, const std::string& path) {
+  return S_ISREG(stat.st_mode) ? absl::OkStatus() : DataLoss("{}: not a regular file", path);
+}
+
 absl::StatusOr<std::uint64_t> BytesOf(const OpenFile& file, const std::string& path) {
   struct stat stat {};
   if (::fstat(file.fd.get(), &stat) != 0) return ErrnoStatus(errno, fmt::format("stat {}", path));
@@ -103,6 +108,7 @@ class PosixFiles final : public FileSource {
   absl::StatusOr<std::uint64_t> Bytes(const std::string& name) override {
     struct stat stat {};
     if (::stat(NameOf(name).c_str(), &stat) != 0) return ErrnoStatus(errno, fmt::format("stat {}", NameOf(name)));
+    CAIRN_RETURN_IF_ERROR(CheckRegular(stat, NameOf(name)));
     absl::MutexLock lock(&mutex_);
     const auto found = open_.find(name);
     if (found != open_.end() && (found->second->inode != stat.st_ino || found->second->device != stat.st_dev)) {
@@ -209,7 +215,7 @@ class PosixFiles final : public FileSource {
     if (!file->fd.valid()) return ErrnoStatus(errno, fmt::format("open {}", path));
     struct stat stat {};
     if (::fstat(file->fd.get(), &stat) != 0) return ErrnoStatus(errno, fmt::format("stat {}", path));
-    if (!S_ISREG(stat.st_mode)) return InvalidArgument("open {}: not a regular file", path);
+    CAIRN_RETURN_IF_ERROR(CheckRegular(stat, path));
     file->device = stat.st_dev;
     file->inode = stat.st_ino;
     absl::MutexLock lock(&mutex_);

@@ -20,6 +20,7 @@ namespace cairn::bpdir {
 // ends the reading.
 using PrefixCheck = std::function<absl::Status(std::span<const std::byte> so_far)>;
 
+// All calls: kDataLoss, too, of what is no regular file.
 class FileSource {
  public:
   virtual ~FileSource() = default;

@@ -86,8 +86,12 @@ TEST_P(FileSourceTest, OnlyRegularFilesAreOpened) {
   fs::create_directories(At("directory"));
   const auto files = Files();
   std::vector<std::byte> target(4);
-  EXPECT_STATUS(StatusCode::kInvalidArgument, files->Read("pipe", 0, target), "pipe") << "and nothing waits for it";
-  EXPECT_STATUS(StatusCode::kInvalidArgument, files->Read("directory", 0, target), "directory");
+  for (const std::string name : {"pipe", "directory"}) {
+    const std::string text = name + ": not a regular file";
+    EXPECT_STATUS(StatusCode::kDataLoss, files->Bytes(name), text);
+    EXPECT_STATUS(StatusCode::kDataLoss, files->Read(name, 0, target), text) << "and nothing waits for it";
+    EXPECT_STATUS(StatusCode::kDataLoss, files->Hold(name, 0, 1), text);
+  }
 }
 
 TEST_P(FileSourceTest, WhatIsHeldStaysInPlaceWhileTheFileGrows) {
