@@ -51,11 +51,8 @@ absl::StatusOr<Outcome> Adopt(const Context& context, const AdoptFtiOptions& opt
 
 std::string Describe(const Outcome& outcome) {
   const Adopted& adopted = outcome.adopted;
-  const std::string level = adopted.level == fti::Level::kDifferential
-                                ? "differential"
-                                : fmt::format("level {}", static_cast<int>(adopted.level));
-  const std::string what =
-      fmt::format("checkpoint {} ({}) of FTI's execution {}", adopted.checkpoint, level, Clean(outcome.execution));
+  const std::string what = fmt::format("checkpoint {} ({}) of FTI's execution {}", adopted.checkpoint,
+                                       fti::NameOf(adopted.level), Clean(outcome.execution));
   if (adopted.before) {
     return fmt::format("{} was adopted before: it is dataset {} of {}\n", what, adopted.dataset, Clean(outcome.prefix));
   }
@@ -71,12 +68,20 @@ std::string Describe(const Outcome& outcome) {
 
 Json ToJson(const Outcome& outcome, const std::vector<std::string>& notes) {
   const Adopted& adopted = outcome.adopted;
-  return {{"run", outcome.run.Hex()},       {"prefix", outcome.prefix},
-          {"dataset", adopted.dataset},     {"adopted_before", adopted.before},
-          {"execution", outcome.execution}, {"checkpoint", adopted.checkpoint},
-          {"step", adopted.checkpoint},     {"level", static_cast<int>(adopted.level)},
-          {"ranks", adopted.ranks},         {"rebuilt", adopted.rebuilt},
-          {"bytes", adopted.bytes},         {"notes", notes}};
+  const bool differential = adopted.level == fti::Level::kDifferential;
+  return {{"run", outcome.run.Hex()},
+          {"prefix", outcome.prefix},
+          {"dataset", adopted.dataset},
+          {"adopted_before", adopted.before},
+          {"execution", outcome.execution},
+          {"checkpoint", adopted.checkpoint},
+          {"step", adopted.checkpoint},
+          {"level", static_cast<int>(differential ? fti::Level::kGlobal : adopted.level)},
+          {"differential", differential},
+          {"ranks", adopted.ranks},
+          {"rebuilt", adopted.rebuilt},
+          {"bytes", adopted.bytes},
+          {"notes", notes}};
 }
 
 }  // namespace
@@ -91,7 +96,12 @@ ExitCode RunAdoptFti(const Context& context, const AdoptFtiOptions& options) {
                            },
                        .wait = options.wait};
   const auto outcome = Adopt(context, options, request);
-  if (!outcome.ok()) return ComplainOfFile(outcome.status());
+  if (!outcome.ok()) {
+    for (const std::string& note : notes) {
+      if (context.json) Note(note);  // else it was told at once
+    }
+    return ComplainOfFile(outcome.status());
+  }
   Print(context.json ? Dump(ToJson(*outcome, notes)) : Describe(*outcome));
   return ExitCode::kOk;
 }

@@ -38,7 +38,9 @@ struct Topology {
   std::uint32_t LeftOf(std::uint32_t rank) const;
 };
 
+// Differential checkpoints are FTI's of level 4 (8 stands for them in its interface and in records of ours).
 enum class Level : std::uint8_t { kLocal = 1, kPartner = 2, kEncoded = 3, kGlobal = 4, kDifferential = 8 };
+std::string NameOf(Level level);  // "level 3", "differential"
 
 // What is asked for when an execution is looked for.
 struct Search {
@@ -92,7 +94,8 @@ struct Recovered {
   std::vector<RankFile> files;
   std::vector<std::string> warnings;  // what was lost or damaged and made good
 };
-//   kDataLoss         not all ranks' files are there or can be made good; the message names the ranks and why
+//   kDataLoss         not all ranks' files are there or can be made good: how many, and in further lines of the message
+//                     why, rank by rank and group by group, the first of each
 //   kInvalidArgument  a topology whose numbers do not fit
 // Errors of `scratch` pass through.
 absl::StatusOr<Recovered> Recover(Disk& disk, const Topology& topology, const Checkpoint& checkpoint,

@@ -17,6 +17,7 @@ namespace cairn::fti {
 namespace {
 
 constexpr std::size_t kExecutionsTold = 8;
+constexpr std::size_t kReasonsTold = 4;
 
 absl::StatusOr<Ini> ReadIni(Disk& disk, const std::string& path, Warnings& warnings) {
   CAIRN_ASSIGN_OR_RETURN(const std::string text, ReadWhole(disk, path, Ini::kBytesMax));
@@ -81,6 +82,7 @@ class Finder {
     CAIRN_RETURN_IF_ERROR(CheckTold(told_));
     DropRanksBeyond();
     for (const FoundFile& file : found_.files) AddFile(file);
+    AddDamaged();
     CAIRN_RETURN_IF_ERROR(DropForeign());
     Execution execution = {.id = id_, .topology = {}, .checkpoints = Ordered(), .warnings = {}};
     const Seen seen = WhatIsSeen();
@@ -205,10 +207,18 @@ class Finder {
         warnings_.Add(fmt::format("{}: it does not say its id, 0 is taken", file.path));
       return opened->metadata.header.checkpoint_id;
     }
+    if (absl::IsDataLoss(opened.status())) damaged_.emplace(file.name.rank, file.path);
     warnings_.Add(
         opened.ok() ? fmt::format("{}: its ckptId is {}, passed over", file.path, opened->metadata.header.checkpoint_id)
                     : fmt::format("passed over: {}", MessageOf(opened.status())));
     return std::nullopt;
+  }
+
+  // A damaged differential file is of the checkpoint that the other ranks' are of: it is there, and not whole.
+  void AddDamaged() {
+    for (auto& [key, checkpoint] : checkpoints_) {
+      if (checkpoint.level == Level::kDifferential) checkpoint.files.insert(damaged_.begin(), damaged_.end());
+    }
   }
 
   void AddFile(const FoundFile& file) {
@@ -253,17 +263,21 @@ class Finder {
       const Checkpoint& checkpoint = entry.second;
       if (!IsForeign(checkpoint)) return false;
       std::string text = fmt::format(
-          "checkpoint {} of level {}: none of its files is whole FTI-FF (ckpt_io = 3): they are damaged, or of another "
-          "I/O mode (1, POSIX, names them alike{})",
-          checkpoint.id, static_cast<int>(checkpoint.level), metadata);
+          "checkpoint {} ({}): none of its files is whole FTI-FF (ckpt_io = 3): they are damaged, or of another I/O "
+          "mode "
+          "(1, POSIX, names them alike{})",
+          checkpoint.id, NameOf(checkpoint.level), metadata);
       if (first.empty()) first = text;
       warnings_.Add(std::move(text));
       return true;
     });
     if (!checkpoints_.empty()) return absl::OkStatus();
     if (!first.empty()) return NotFound("execution {}: {}", id_, first);
-    const std::vector<std::string> why = warnings_.Take();
-    return NotFound("execution {}: no checkpoint files that can be used: {}", id_, fmt::join(why, "; "));
+    std::vector<std::string> why = warnings_.Take();
+    const std::size_t count = why.size();
+    why.resize(std::min(count, kReasonsTold));
+    return NotFound("execution {}: no checkpoint files that can be used: {}{}", id_, fmt::join(why, "; "),
+                    count > why.size() ? "; …" : "");
   }
 
   // Of equal ids: a success removes all of its own level and below (section 8), so what is left of a lower level is
@@ -316,6 +330,7 @@ class Finder {
   std::string id_;
   std::string metadata_;  // folder, as the configuration has it; empty: it does not say
   std::map<std::pair<std::int32_t, Level>, Checkpoint> checkpoints_;
+  std::map<std::uint32_t, std::string> damaged_;  // differential files by rank, whose id nobody can read
 };
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace cairn::fti {
 namespace {
 
-constexpr std::size_t kLostTold = 8;
+constexpr std::size_t kLostTold = 8;  // ranks; groups
 
 absl::StatusOr<RankFile> Verified(Disk& disk, std::uint32_t rank, const std::string& path, std::int32_t id) {
   CAIRN_ASSIGN_OR_RETURN(OpenedFile opened, OpenRankFile(disk, path, id));
@@ -169,12 +169,8 @@ class Recovery {
       return absl::OkStatus();
     }
     if (!absl::IsDataLoss(rebuilt.status())) return rebuilt.status();
-    for (const auto& [member, path] : targets) {
-      if (!files_.contains(group[member])) {
-        lost_[group[member]] += fmt::format("; not rebuilt: of the group of ranks {} {}", fmt::join(group, ", "),
-                                            MessageOf(rebuilt.status()));
-      }
-    }
+    not_rebuilt_.push_back(
+        fmt::format("not rebuilt: of the group of ranks {} {}", fmt::join(group, ", "), MessageOf(rebuilt.status())));
     return absl::OkStatus();
   }
 
@@ -188,15 +184,17 @@ class Recovery {
   }
 
   absl::Status Lost() const {
-    std::string text;
-    std::size_t told = 0;
-    for (const auto& [rank, why] : lost_) {
-      if (told++ == kLostTold) break;
-      text += fmt::format("{}rank {}: {}", text.empty() ? "" : "; ", rank, why);
-    }
-    if (lost_.size() > kLostTold) text += fmt::format("; and {} more", lost_.size() - kLostTold);
-    return DataLoss("checkpoint {} of level {}: {} of {} ranks' files are lost: {}", checkpoint_.id,
-                    static_cast<int>(checkpoint_.level), lost_.size(), lost_.size() + files_.size(), text);
+    std::vector<std::string> why;
+    for (const auto& [rank, reason] : lost_) why.push_back(fmt::format("rank {}: {}", rank, reason));
+    std::string text = fmt::format("{} of {} ranks' files are lost", lost_.size(), lost_.size() + files_.size());
+    AppendFirst(why, text);
+    AppendFirst(not_rebuilt_, text);
+    return DataLoss("{}", text);
+  }
+
+  static void AppendFirst(const std::vector<std::string>& lines, std::string& text) {
+    for (std::size_t i = 0; i < std::min(lines.size(), kLostTold); ++i) text += "\n" + lines[i];
+    if (lines.size() > kLostTold) text += fmt::format("\nand {} more", lines.size() - kLostTold);
   }
 
   Disk& disk_;
@@ -205,6 +203,7 @@ class Recovery {
   const std::string& scratch_;
   std::map<std::uint32_t, RankFile> files_;
   std::map<std::uint32_t, std::string> lost_;  // why
+  std::vector<std::string> not_rebuilt_;       // groups, and why
   Warnings warnings_;
 };
 

@@ -1,7 +1,13 @@
+#include <fmt/format.h>
+
 #include "storage/base/check.h"
 #include "storage/file/fti/execution.h"
 
 namespace cairn::fti {
+
+std::string NameOf(Level level) {
+  return level == Level::kDifferential ? "differential" : fmt::format("level {}", static_cast<int>(level));
+}
 
 std::vector<std::uint32_t> Topology::GroupOf(std::uint32_t rank) const {
   CAIRN_CHECK(rank < ranks);

@@ -262,7 +262,7 @@ TEST_F(FindTest, FilesOfOtherModesAreNotTakenForFtiFf) {
   testing::PutFile(disk_, "/job/Local/node0/exec/l1/Ckpt1-Rank0.fti", std::string(4400, 'B'));
   testing::PutFile(disk_, "/job/Meta/exec/l1/sector0-group0.fti", "[ckpt_info]\nckpt_id = 1\n");
   EXPECT_STATUS(kNotFound, Find(disk_, {.roots = {"/job"}}),
-                "checkpoint 1 of level 1: none of its files is whole FTI-FF (ckpt_io = 3): they are damaged, or of "
+                "checkpoint 1 (level 1): none of its files is whole FTI-FF (ckpt_io = 3): they are damaged, or of "
                 "another I/O mode (1, POSIX, names them alike, and /job/Meta/exec/l1/sector0-group0.fti is of such");
 }
 
@@ -336,16 +336,19 @@ TEST_F(FindTest, DifferentialFilesOfLayoutBDoNotSayTheirId) {
   EXPECT_TRUE(Mentions(found.warnings, "it does not say its id, 0 is taken"));
 }
 
-TEST_F(FindTest, ADamagedDifferentialFileIsPassedOver) {
+TEST_F(FindTest, ADamagedDifferentialFileIsThereAndNotWhole) {
   std::string file = ftiff::testing::FileOf(ftiff::Letter::kF, ftiff::testing::MixedLayout(), {.checkpoint_id = 6});
   testing::PutFile(disk_, "/job/Global/exec/dCP/dCPFile-Rank0.fti", file);
   file.resize(file.size() / 2);
   testing::PutFile(disk_, "/job/Global/exec/dCP/dCPFile-Rank1.fti", file);
   ASSERT_OK_AND_ASSIGN(const Execution found, Find(disk_, {.roots = {"/job"}, .ranks = 2}));
   EXPECT_EQ(TextOf(found.checkpoints), "6@8");
-  EXPECT_EQ(found.checkpoints[0].files.size(), 1u);
-  EXPECT_EQ(found.topology.ranks, 2u);  // so that it is not taken for whole
+  EXPECT_EQ(found.topology.ranks, 2u);
   EXPECT_TRUE(Mentions(found.warnings, "dCPFile-Rank1.fti"));
+  ASSERT_OK(MakeDirectories(disk_, "/scratch"));
+  const absl::Status lost = Recover(disk_, found.topology, found.checkpoints[0], "/scratch").status();
+  EXPECT_STATUS(absl::StatusCode::kDataLoss, lost,
+                "1 of 2 ranks' files are lost\nrank 1: /job/Global/exec/dCP/dCPFile-Rank1.fti: ");
 }
 
 TEST_F(FindTest, OfFilesOfOneNameTheOneThatIsWholeCounts) {

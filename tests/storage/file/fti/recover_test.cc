@@ -247,7 +247,7 @@ TEST(RecoverVectorsTest, HeadsWriteNoFilesAndKeepReplicasOfLevel4) {
   checkpoint.files.clear();
   tree.ExpectWhole(checkpoint, "replicas alone");
   checkpoint.copies.erase(3);
-  EXPECT_STATUS(kDataLoss, tree.Get(checkpoint), "1 of 2 ranks' files are lost: rank 3");
+  EXPECT_STATUS(kDataLoss, tree.Get(checkpoint), "1 of 2 ranks' files are lost\nrank 3: ");
 }
 
 TEST(RecoverVectorsTest, AFileOfAnotherCheckpointIsALostOne) {
@@ -477,8 +477,12 @@ TEST(RecoverRefusalsTest, ManyLostRanksAreCountedNotListed) {
   ASSERT_OK(MakeDirectories(disk, "/scratch"));
   const Topology topology = {.ranks = 1000, .node_size = 10, .group_size = 4, .heads = false};
   EXPECT_STATUS(kDataLoss, Recover(disk, topology, {.level = Level::kEncoded, .id = 7}, "/scratch"),
-                "checkpoint 7 of level 3: 1000 of 1000 ranks' files are lost");
+                "1000 of 1000 ranks' files are lost\nrank 0: ");
   EXPECT_STATUS(kDataLoss, Recover(disk, topology, {.level = Level::kLocal, .id = 7}, "/scratch"), "and 992 more");
+  // What is to be said of a group is said once, not of each of its ranks.
+  const absl::Status lost = Recover(disk, topology, {.level = Level::kEncoded, .id = 7}, "/scratch").status();
+  EXPECT_LT(lost.message().size(), 4096u) << lost;
+  EXPECT_NE(lost.message().find("\nnot rebuilt: of the group of ranks 0, 10, 20, 30 "), lost.message().npos) << lost;
 }
 
 // The lists of each lost rank's group would have 69 billion numbers.
