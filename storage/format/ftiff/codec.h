@@ -30,8 +30,9 @@ struct FileHeader {
 struct FileMetadata {
   Letter letter = Letter::kF;
   FileHeader header;
-  FileLayout layout;                    // with the file's own offsets
-  std::vector<Md5Digest> chunk_hashes;  // one per container
+  FileLayout layout;                        // with the file's own offsets
+  std::vector<Md5Digest> chunk_hashes;      // one per container
+  std::vector<std::int32_t> chunk_indexes;  // idx of each container, as stored, whatever it means; A to C alone
   // The ids in the order in which the writing run registered (protected) its variables, as idx says in A to C, whatever
   // numbers it has; the other layouts do not hold it: then the order of first appearance.
   std::vector<std::int32_t> registered;
@@ -90,6 +91,7 @@ struct EncodedFile {
   std::uint64_t code_bytes = 0;        // maxFs of the group
   std::uint64_t checkpoint_bytes = 0;  // length of the rank's own checkpoint file
   std::string checksum_hex;            // MD5 of the code bytes, as stored; not yet compared
+  Md5Digest record_hash{};             // "myHash", as stored
 };
 // kDataLoss; kFailedPrecondition: a checkpoint file. The code bytes are not read.
 absl::StatusOr<EncodedFile> DecodeEncoded(std::string_view name, std::uint64_t file_bytes, const ReadAt& read);

@@ -35,7 +35,8 @@ absl::StatusOr<EncodedFile> DecodeEncoded(std::string_view name, std::uint64_t f
                      .timestamp_ns = static_cast<std::uint64_t>(record.Get(table.timestamp)),
                      .code_bytes = record.offset,
                      .checkpoint_bytes = static_cast<std::uint64_t>(checkpoint_bytes),
-                     .checksum_hex = record.checksum_hex()};
+                     .checksum_hex = record.checksum_hex(),
+                     .record_hash = record.hash()};
 }
 
 std::vector<std::byte> EncodeEncodedRecord(const EncodedFile& encoded) {

@@ -82,6 +82,11 @@ bool HasFullTime(Letter letter) {
   return letter != Letter::kE && letter != Letter::kF;
 }
 
+// The number as the file has it: signed but in F. -1, all ones, where the clock failed.
+std::int64_t TimestampOf(Letter letter, std::uint64_t timestamp_ns) {
+  return letter == Letter::kE ? static_cast<std::int32_t>(timestamp_ns) : static_cast<std::int64_t>(timestamp_ns);
+}
+
 std::string TimeNote(Letter letter, std::uint64_t timestamp_ns) {
   if (!HasFullTime(letter)) return "the low 32 bits of the nanoseconds since 1970: tells no time";
   if (timestamp_ns == ~std::uint64_t{0}) return "the writer's clock failed";
@@ -181,7 +186,8 @@ void ListFileRecord(const FileMetadata& metadata, Listing& out) {
   out.MaybeSize("maxFs", metadata.header.file_bytes_max, "level 3: what its group's files were filled up to",
                 "not level 3");
   out.MaybeSize("ptFs", metadata.header.partner_bytes, "level 2: the left neighbour's file", "not level 2");
-  out.Field("timestamp", metadata.header.timestamp_ns, TimeNote(metadata.letter, metadata.header.timestamp_ns));
+  out.Field("timestamp", TimestampOf(metadata.letter, metadata.header.timestamp_ns),
+            TimeNote(metadata.letter, metadata.header.timestamp_ns));
   out.Hash("checksum", metadata.checksum_hex,
            metadata.letter == Letter::kA   ? "MD5 of all behind this record"
            : metadata.letter == Letter::kB ? "MD5 of all chunks"
@@ -313,18 +319,14 @@ std::string DescribeText(const EncodedFile& encoded, std::string_view name) {
   out.Size("fs", encoded.code_bytes, "code bytes");
   out.Size("maxFs", encoded.code_bytes, "what its group's files were filled up to");
   out.MaybeSize("ptFs", -1, "", "not level 2");
-  out.Field("timestamp", encoded.timestamp_ns, TimeNote(encoded.letter, encoded.timestamp_ns));
+  out.Field("timestamp", TimestampOf(encoded.letter, encoded.timestamp_ns),
+            TimeNote(encoded.letter, encoded.timestamp_ns));
   out.Hash("checksum", encoded.checksum_hex, "MD5 of the code bytes");
+  out.Hash("myHash", HexOf(encoded.record_hash), "MD5 of this record");
   return out.Take();
 }
 
 namespace {
-
-// -1, all ones, where the clock failed.
-nlohmann::json TimestampJson(Letter letter, std::uint64_t timestamp_ns) {
-  if (HasFullTime(letter)) return static_cast<std::int64_t>(timestamp_ns);
-  return timestamp_ns;
-}
 
 nlohmann::json BlockJson(const FileMetadata& metadata, const BlockView& block) {
   nlohmann::json chunks = nlohmann::json::array();
@@ -339,6 +341,7 @@ nlohmann::json BlockJson(const FileMetadata& metadata, const BlockView& block) {
                             {"containersize", c.container_bytes},
                             {"hash", HexOf(metadata.chunk_hashes[block.first + i])}};
     if (metadata.letter != Letter::kA) chunk["hasCkpt"] = c.in_file_before;
+    if (!metadata.chunk_indexes.empty()) chunk["idx"] = metadata.chunk_indexes[block.first + i];
     chunks.push_back(std::move(chunk));
   }
   return {{"numvars", block.containers.size()},
@@ -357,7 +360,7 @@ nlohmann::json DescribeJson(const FileMetadata& metadata, std::string_view name)
                          {"fs", metadata.file_bytes},
                          {"maxFs", metadata.header.file_bytes_max},
                          {"ptFs", metadata.header.partner_bytes},
-                         {"timestamp", TimestampJson(metadata.letter, metadata.header.timestamp_ns)}};
+                         {"timestamp", TimestampOf(metadata.letter, metadata.header.timestamp_ns)}};
   if (table.checkpoint_id.bytes != 0) file["ckptId"] = metadata.header.checkpoint_id;
   if (table.meta_bytes.bytes != 0) {
     file["metaSize"] = metadata.file_bytes - metadata.layout.data_bytes;
@@ -379,11 +382,12 @@ nlohmann::json DescribeJson(const FileMetadata& metadata, std::string_view name)
 
 nlohmann::json DescribeJson(const EncodedFile& encoded, std::string_view name) {
   nlohmann::json file = {{"checksum", encoded.checksum_hex},
+                         {"myHash", HexOf(encoded.record_hash)},
                          {"ckptSize", encoded.checkpoint_bytes},
                          {"fs", encoded.code_bytes},
                          {"maxFs", encoded.code_bytes},
                          {"ptFs", -1},
-                         {"timestamp", TimestampJson(encoded.letter, encoded.timestamp_ns)}};
+                         {"timestamp", TimestampOf(encoded.letter, encoded.timestamp_ns)}};
   if (TableOf(encoded.letter).checkpoint_id.bytes != 0) file["ckptId"] = encoded.checkpoint_id;
   return {{"name", std::string(name)},
           {"layout", std::string(NameOf(encoded))},

@@ -82,7 +82,9 @@ absl::Status Walk::Chunk(FileMetadata* metadata) {
   CAIRN_ASSIGN_OR_RETURN(const auto record, records_.Take(table_.chunk_record_bytes));
   CAIRN_ASSIGN_OR_RETURN(const Container container, CheckSizes(at, record));
   CAIRN_RETURN_IF_ERROR(CheckPlaceInVariable(at, container));
-  if (container.index == 0) registered_.emplace_back(GetField(record, table_.chunk.index), container.id);
+  const auto index = static_cast<std::int32_t>(GetField(record, table_.chunk.index));
+  if (container.index == 0) registered_.emplace_back(index, container.id);
+  if (table_.chunk.index.bytes != 0) metadata->chunk_indexes.push_back(index);
   Md5Digest hash;
   std::memcpy(hash.data(), record.data() + table_.chunk.hash_offset, hash.size());
   data_at_ += container.container_bytes;
