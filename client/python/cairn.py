@@ -212,6 +212,13 @@ def _type_of(array):
         raise TypeError(f"no type code for {array.dtype}") from None
 
 
+def _protected_type_of(array):
+    element = _type_of(array)
+    if not array.flags.writeable:
+        raise TypeError("a read-only array cannot be protected: a restore writes into it")
+    return element
+
+
 class Session:
     """One rank's connection. What is None comes from the environment or is the default of cairn_options. An observer
     joins no launch: latest, stored, read, test and wait only."""
@@ -244,13 +251,13 @@ class Session:
 
     def protect(self, id, array):
         """Protects this rank's array under an id of its own."""
-        element = _type_of(array)
+        element = _protected_type_of(array)
         self._check(_library.cairn_protect(self._handle, id, array.ctypes.data, array.size, element))
         self._arrays[id] = array
 
     def protect_value(self, id, name, array):
         """Protects what is the same on all ranks: a loop counter, the time."""
-        element = _type_of(array)
+        element = _protected_type_of(array)
         self._check(
             _library.cairn_protect_value(self._handle, id, name.encode(), array.ctypes.data, array.size, element))
         self._arrays[id] = array
@@ -258,7 +265,7 @@ class Session:
     def protect_array(self, id, name, array, shape, start, count=None, mem_start=None):
         """Protects this rank's box of a global array of `shape`: `count` elements (None: all of `array`) that lie at
         `mem_start` (None: at its beginning) in `array` and at `start` in the global one. Slowest dimension first."""
-        element = _type_of(array)
+        element = _protected_type_of(array)
         ndims = array.ndim
         count = array.shape if count is None else count
         mem_start = (0,) * ndims if mem_start is None else mem_start

@@ -18,12 +18,17 @@ with cairn.Session(deadline_ms=5000) as session:
     session.protect(1, field)
     session.protect_value(2, "step", step)
     session.protect_array(3, "block", block, shape=(6, 9), start=(1, 2), count=(2, 3), mem_start=(1, 1))
-    for wrong in (field.T, field.astype(">f8"), numpy.array(["text"]), [1.0]):
-        try:
-            session.protect(9, wrong)
-            raise SystemExit("protected what cannot be")
-        except TypeError:
-            pass
+    constant = field.copy()
+    constant.flags.writeable = False  # as what cairn.open and numpy.frombuffer give: a restore would write over it
+    for wrong in (field.T, field.astype(">f8"), numpy.array(["text"]), [1.0], constant):
+        for protect in (lambda array: session.protect(9, array),
+                        lambda array: session.protect_value(9, "n", array),
+                        lambda array: session.protect_array(9, "a", array, shape=(20, 30), start=(0, 0))):
+            try:
+                protect(wrong)
+                raise SystemExit("protected what cannot be")
+            except TypeError:
+                pass
     dataset = session.checkpoint(12)
     session.wait(dataset, cairn.Level.LOCAL, 5000)
     assert session.test(dataset, cairn.Level.LOCAL)
