@@ -113,8 +113,8 @@ absl::StatusOr<std::vector<std::uint32_t>> StepsOf(const bp5::Variable& variable
   const auto size = static_cast<std::int64_t>(own ? variable.steps.size() : steps);
   const std::int64_t at = wanted < 0 ? wanted + size : wanted;
   if (at < 0 || at >= size) {
-    return InvalidArgument("--step {}: there {} {} step{}{}", selection.step, size == 1 ? "is" : "are", size,
-                           size == 1 ? "" : "s", own ? " of " + variable.name : "");
+    return NotFound("--step {}: there {} {} step{}{}", selection.step, size == 1 ? "is" : "are", size,
+                    size == 1 ? "" : "s", own ? " of " + variable.name : "");
   }
   if (own) return std::vector<std::uint32_t>{variable.steps[static_cast<std::size_t>(at)]};
   const auto step = static_cast<std::uint32_t>(at);

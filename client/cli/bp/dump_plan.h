@@ -32,8 +32,8 @@ struct DumpSelection {
 absl::StatusOr<std::vector<std::int64_t>> ParseNumbers(std::string_view option, std::string_view text);
 
 // Absolute steps. None given: of scalars all, of arrays the last.
-//   kInvalidArgument  no number, or behind the last step
-//   kNotFound         the variable was not written in the step; the message says in which it was
+//   kInvalidArgument  no number
+//   kNotFound         there is no such step, or the variable was not written in it; the message says in which it was
 absl::StatusOr<std::vector<std::uint32_t>> StepsOf(const bp5::Variable& variable, std::uint32_t steps,
                                                    const DumpSelection& selection);
 
