@@ -211,7 +211,9 @@ CAIRN_API int cairn_restored_dataset(cairn_session* session, uint64_t* dataset);
 
 /* The application's own files. Begin, route each file (write to `path` instead; in another directory, of the same base
  * name), end. A `file` that ends in '/' is a directory, say of ADIOS2 ("fields.bp/"): all that is written below `path`
- * until the last rank that routed it has ended its output belongs to it; several ranks may route the same one.
+ * until the last rank that routed it has ended its output belongs to it; several ranks may route the same one. Names
+ * that Cairn has for itself are CAIRN_INVALID_ARGUMENT: .scr, .cairn, rank_<r>.cat and ckpt.<n>.bp, and in folders
+ * ckpt.<n>, which the application may have otherwise, Ckpt<n>-Rank<r>.fti, rank_<r>.cat, files and adopting.
  *
  * With CAIRN_GROWING each complete step of a BP5 directory is flushed while later ones are written: readers find it in
  * the prefix under its name, consistent at every moment. It has no level before cairn_output_end, which verifies all of

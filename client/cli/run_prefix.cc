@@ -31,9 +31,11 @@ absl::StatusOr<std::string> FindPrefix(const Context& context, const std::string
   if (!daemon.ok()) return daemon.status();
   admin::ListRequest request;
   request.set_run(run);
-  CAIRN_ASSIGN_OR_RETURN(const admin::ListReply reply, (*daemon)->List(request));
-  if (reply.datasets().empty()) return PrefixByStatus(**daemon, run);
-  return reply.datasets(0).prefix();
+  const auto reply = (*daemon)->List(request);
+  if (absl::IsNotFound(reply.status())) return Annotate(reply.status(), run + ": no such directory");
+  if (!reply.ok()) return reply.status();
+  if (reply->datasets().empty()) return PrefixByStatus(**daemon, run);
+  return reply->datasets(0).prefix();
 }
 
 absl::Status CheckIsPrefix(Disk& disk, const std::string& directory) {

@@ -21,6 +21,7 @@ namespace cairn::cli {
 namespace {
 
 constexpr std::size_t kBadShown = 10;  // as text; JSON has all
+constexpr std::string_view kSizesOnly = "sizes only";
 
 // A finding in words.
 struct Row {
@@ -55,6 +56,12 @@ struct RowMaker {
   Row operator()(const verify::NothingCommitted&) const { return {.what = "no dataset is committed there"}; }
   Row operator()(const verify::CheckedCode& code) const {
     return {.what = fmt::format("FTI-FF code file of level 3, {}", Bytes(code.code_bytes))};
+  }
+  Row operator()(const verify::CheckedRedundancy& file) const {
+    if (file.payload_bytes == 0) return {.what = fmt::format("redundancy file of SCR's, {}", file.scheme)};
+    return {.what = fmt::format("redundancy file of SCR's, {}, with {} behind its header: by size; not read",
+                                file.scheme, Bytes(file.payload_bytes)),
+            .verdict = kSizesOnly};
   }
   Row operator()(const verify::CheckedCheckpoint& file) const;
   Row operator()(const verify::CheckedRanks& files) const;
@@ -109,7 +116,7 @@ Row RowMaker::operator()(const verify::CheckedDataset& dataset) const {
   if (!dataset.failed.empty()) {
     row.verdict = "failed";
   } else if (!dataset.by_cairn) {
-    row.verdict = "sizes only";
+    row.verdict = kSizesOnly;
   } else if (!dataset.unverified.empty()) {
     row.verdict = "as adopted";
   }
@@ -136,8 +143,8 @@ void VerifyReport::Add(const verify::Finding& finding) {
     if (!status.ok()) error += "; what is there now: " + row.what;
     failed_ = failed_ || !dataset->failed.empty();
     unverified_ = unverified_ || !dataset->unverified.empty();
-    sizes_only_ = sizes_only_ || (dataset->failed.empty() && !dataset->by_cairn);
   }
+  sizes_only_ = sizes_only_ || (status.ok() && row.verdict == kSizesOnly);
   code_ = Worse(code_, FileCodeOf(status));
   if (json_) {
     Json json = {{"target", target}, {"what", row.what}, {"ok", status.ok()}, {"error", error}};

@@ -31,9 +31,7 @@ const RoutedNames::Output* RoutedNames::Find(DatasetId id) const {
 
 // A file's name is free of others' directories, and the other way round.
 absl::Status RoutedNames::Check(DatasetId id, const std::string& name, bool directory) const {
-  if (IsOfDatasets(name.substr(0, name.find('/')))) {
-    return InvalidArgument("{}: folders ckpt.<number> belong to checkpoints of memory", name);
-  }
+  CAIRN_RETURN_IF_ERROR(CheckApplicationsName(name));
   const Output* const output = Find(id);
   if (output == nullptr) return absl::OkStatus();
   if (directory ? output->files.contains(name) : output->directories.contains(name)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "storage/base/path.h"
 #include "storage/base/status.h"
 
 namespace cairn {
@@ -76,6 +77,17 @@ std::vector<std::string> FindDirectoriesWith(Disk& disk, const std::string& root
   }
   std::ranges::sort(found);
   return found;
+}
+
+void RemoveEmptyFolders(Disk& disk, const std::string& root, const std::set<std::string>& folders) {
+  const std::string below = root + "/";
+  // From the back: what is inside of another one comes behind it.
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
+    for (std::string path = *folder; path.size() > below.size() && path.starts_with(below); path = ParentOf(path)) {
+      const auto info = disk.Info(path);
+      if (!info.ok() || !info->is_directory() || !disk.Remove(path).ok()) break;
+    }
+  }
 }
 
 }  // namespace cairn

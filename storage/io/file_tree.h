@@ -1,4 +1,4 @@
-// All files below a directory that someone else has filled. Blocks on disk.
+// All files below a directory that someone else has filled; folders that have nothing in them any more. Blocks on disk.
 #ifndef CAIRN_STORAGE_IO_FILE_TREE_H_
 #define CAIRN_STORAGE_IO_FILE_TREE_H_
 
@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,10 @@ absl::StatusOr<std::map<std::string, FileInfo>> ListFilesBelow(Disk& disk, const
 // looked into. What cannot be listed, links, and what lies beyond the bounds are passed over.
 std::vector<std::string> FindDirectoriesWith(Disk& disk, const std::string& root, const std::string& name,
                                              const FileTreeBounds& bounds = {});
+
+// Removes those of `folders`, below `root`, that are empty, then their parents below `root` that have become so. Links
+// are left alone. What cannot be removed stays: an empty folder is in nobody's way.
+void RemoveEmptyFolders(Disk& disk, const std::string& root, const std::set<std::string>& folders);
 
 }  // namespace cairn
 

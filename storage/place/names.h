@@ -2,6 +2,8 @@
 #ifndef CAIRN_STORAGE_PLACE_NAMES_H_
 #define CAIRN_STORAGE_PLACE_NAMES_H_
 
+#include <absl/status/status.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,8 +28,16 @@ std::string AdoptedName(DatasetId id, Rank rank, int file);
 std::string ViewFolderName(DatasetId id);
 std::optional<DatasetId> DatasetOfView(std::string_view name);
 
-// Where a prefix has bytes or view of some dataset, also if no id is written so (ckpt.007): no place for others' files.
-bool IsOfDatasets(std::string_view name);
+// What Cairn puts into ckpt.<id>, also while it is being written: checkpoint files, catalogues. Besides there are the
+// folders of RoutedFolder and AdoptedFolder. Whatever else is in ckpt.<id> is the application's.
+bool IsDatasetFile(std::string_view name, DatasetId id);
+
+// Whether a place below the prefix (a normalized name) is kept for Cairn, with all below it: .scr, .cairn, the views,
+// and in folders ckpt.<number> what Cairn puts there; also if no id is written so (ckpt.007).
+bool IsCairnsPlace(std::string_view name);
+// May the application call a file, or a directory that it writes into, so (a normalized name)? kInvalidArgument: it is
+// Cairn's place, or such a folder itself; or its first part is a catalogue's name, which the cache has there.
+absl::Status CheckApplicationsName(std::string_view name);
 
 // scr.dataset.<id>: the folder of its records in .scr of the prefix; in a cache, of all of it.
 std::string RecordsFolderName(DatasetId id);

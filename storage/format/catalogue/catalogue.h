@@ -39,6 +39,7 @@ std::uint64_t CatalogueFileBytes(const catalogue::Catalogue& catalogue);  // how
 absl::StatusOr<catalogue::Catalogue> DecodeCatalogue(std::string_view name, std::string_view file);
 
 std::string CatalogueName(Rank rank);                     // rank_<r>.cat
+bool IsCatalogueName(std::string_view name);              // also if no rank is written so (rank_007.cat)
 std::string CheckpointFileName(DatasetId id, Rank rank);  // Ckpt<id>-Rank<r>.fti
 
 // A file name of the application below the prefix, normalized: relative, no ".", "..", "//", no control characters.

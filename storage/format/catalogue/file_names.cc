@@ -61,15 +61,6 @@ bool Resolve(std::string_view path, std::vector<std::string_view>* parts) {
   return true;
 }
 
-bool IsCatalogueName(std::string_view name) {
-  constexpr std::string_view kBefore = "rank_", kAfter = ".cat";
-  if (!name.starts_with(kBefore) || !name.ends_with(kAfter) || name.size() <= kBefore.size() + kAfter.size()) {
-    return false;
-  }
-  const std::string_view number = name.substr(kBefore.size(), name.size() - kBefore.size() - kAfter.size());
-  return number.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 absl::Status CheckText(std::string_view file) {
   if (file.empty()) return InvalidArgument("a file name is empty");
   if (file.size() > CAIRN_NAME_BYTES_MAX) {
@@ -103,6 +94,15 @@ absl::Status CheckParts(std::string_view file, const std::vector<std::string_vie
 
 std::string CatalogueName(Rank rank) {
   return fmt::format("rank_{}.cat", rank);
+}
+
+bool IsCatalogueName(std::string_view name) {
+  constexpr std::string_view kBefore = "rank_", kAfter = ".cat";
+  if (!name.starts_with(kBefore) || !name.ends_with(kAfter) || name.size() <= kBefore.size() + kAfter.size()) {
+    return false;
+  }
+  const std::string_view number = name.substr(kBefore.size(), name.size() - kBefore.size() - kAfter.size());
+  return number.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 std::string CheckpointFileName(DatasetId id, Rank rank) {

@@ -226,7 +226,7 @@ absl::StatusOr<RedundancyHeader> ReadHeader(const Tree& tree) {
   CAIRN_RETURN_IF_ERROR(TakeNumber(tree, "RANK", 0, kIntMax, header.rank));
   CAIRN_RETURN_IF_ERROR(TakeMembers(tree, header));
   CAIRN_RETURN_IF_ERROR(CheckNeighbours(header));
-  const Scheme scheme = header.members.at(header.rank).descriptor.scheme;
+  const Scheme scheme = header.scheme();
   if (scheme == Scheme::kXor || scheme == Scheme::kRs) {
     CAIRN_ASSIGN_OR_RETURN(const Tree* const group, Need(tree, "GROUP"));
     CAIRN_RETURN_IF_ERROR(Annotate(TakeGroup(*group, header), "GROUP"));
@@ -302,6 +302,30 @@ std::uint64_t SetMember::bytes() const {
   std::uint64_t sum = 0;
   for (const auto& [path, meta] : files) sum += meta.bytes;
   return sum;
+}
+
+std::uint64_t RedundancyHeader::payload_bytes() const {
+  const SetDescriptor& set = members.at(rank).descriptor;
+  std::uint64_t bytes = 0;
+  switch (set.scheme) {
+    case Scheme::kSingle:
+      break;
+    case Scheme::kPartner:
+      for (std::uint32_t i = 1; i <= set.replicas; ++i) {
+        const std::uint64_t more = members.at((rank + set.ranks - i) % set.ranks).bytes();
+        bytes = more > kBytesMax - bytes ? kBytesMax : bytes + more;
+      }
+      break;
+    case Scheme::kXor:
+      return chunk_bytes;
+    case Scheme::kRs:
+      return set.checksums * chunk_bytes;  // checksums < ranks, and chunk_bytes <= kBytesMax / ranks
+  }
+  return bytes;
+}
+
+std::string_view NameOf(Scheme scheme) {
+  return kSchemes[static_cast<std::size_t>(scheme)].type;
 }
 
 absl::StatusOr<std::map<Rank, SetDescriptor>> GetSetDescriptors(const Tree& tree) {

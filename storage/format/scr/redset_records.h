@@ -20,6 +20,7 @@
 namespace cairn::scr {
 
 enum class Scheme : std::uint8_t { kSingle, kPartner, kXor, kRs };
+std::string_view NameOf(Scheme scheme);  // "XOR", as TYPE has it
 
 struct SetDescriptor {
   Scheme scheme = Scheme::kSingle;
@@ -43,6 +44,9 @@ struct RedundancyHeader {
   std::map<std::uint32_t, SetMember> members;  // by set rank: the owner, and left neighbours
   std::map<std::uint32_t, Rank> world_ranks;   // by set rank: kXor, kRs
   std::uint64_t chunk_bytes = 0;               // kXor, kRs
+
+  Scheme scheme() const { return members.at(rank).descriptor.scheme; }
+  std::uint64_t payload_bytes() const;  // behind the header in the owner's file
 };
 
 enum class EncodeState : std::uint8_t { kUnknown, kCorrupt, kEncoded };

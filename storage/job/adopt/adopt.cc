@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,10 +25,22 @@
 namespace cairn {
 namespace {
 
-std::string NameOf(const fti::Checkpoint& checkpoint) {
-  const bool differential = checkpoint.level == fti::Level::kDifferential;
-  return differential ? fmt::format("checkpoint {} (differential)", checkpoint.id)
-                      : fmt::format("checkpoint {} (level {})", checkpoint.id, static_cast<int>(checkpoint.level));
+constexpr std::size_t kReasonsTold = 8;  // in one message
+
+// "checkpoint 7 (level 3) is not whole: 2 of 4 ranks' files are lost"; each of them is a note of its own.
+std::string TellLost(const fti::Checkpoint& checkpoint, const absl::Status& lost,
+                     const std::function<void(const std::string&)>& note) {
+  std::string_view lines = MessageOf(lost);
+  std::string head;
+  while (!lines.empty()) {
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    lines.remove_prefix(std::min(line.size() + 1, lines.size()));
+    const std::string of = fmt::format("checkpoint {} ({})", checkpoint.id, fti::NameOf(checkpoint.level));
+    const std::string text = fmt::format("{}{}: {}", of, head.empty() ? " is not whole" : "", line);
+    note(text);
+    if (head.empty()) head = text;
+  }
+  return head;
 }
 
 // --- One rank's file ---
@@ -185,14 +199,12 @@ absl::StatusOr<Adopted> AdoptCheckpoint(Disk& disk, Prefix& prefix, const fti::E
                                         const AdoptRequest& request) {
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Scratch> scratch, Scratch::Make(disk, prefix));
   CAIRN_ASSIGN_OR_RETURN(const Claims claims, CleanUp(disk, prefix));
-  std::string reasons;
+  std::vector<std::string> reasons;
   for (const fti::Checkpoint& checkpoint : execution.checkpoints) {
     if (request.checkpoint && checkpoint.id != *request.checkpoint) continue;
     auto recovered = fti::Recover(disk, execution.topology, checkpoint, scratch->path());
     if (absl::IsDataLoss(recovered.status())) {
-      const std::string reason = fmt::format("{} is not whole: {}", NameOf(checkpoint), MessageOf(recovered.status()));
-      request.note(reason);
-      reasons += (reasons.empty() ? "" : "; ") + reason;
+      reasons.push_back(TellLost(checkpoint, recovered.status(), request.note));
       CAIRN_RETURN_IF_ERROR(scratch->Clear());
       continue;
     }
@@ -206,7 +218,10 @@ absl::StatusOr<Adopted> AdoptCheckpoint(Disk& disk, Prefix& prefix, const fti::E
     return adopted;
   }
   if (!reasons.empty()) {
-    return DataLoss("no checkpoint of FTI's execution {} can be adopted: {}", execution.id, reasons);
+    const std::size_t count = reasons.size();
+    reasons.resize(std::min(count, kReasonsTold));
+    return DataLoss("no checkpoint of FTI's execution {} can be adopted: {}{}", execution.id, fmt::join(reasons, "; "),
+                    count > reasons.size() ? "; …" : "");
   }
   if (request.checkpoint) return NotFound("FTI's execution {} has no checkpoint {}", execution.id, *request.checkpoint);
   return NotFound("FTI's execution {} has no checkpoint", execution.id);

@@ -47,7 +47,7 @@ struct Adopted {
 //
 // REQUIRES: no other AdoptCheckpoint is under way in this prefix (the command holds a lock); `prefix` is writable.
 //   kNotFound            no checkpoint, or none of that id
-//   kDataLoss            none is whole: the message has the reasons, the newest first
+//   kDataLoss            none is whole: the message has the first of them, the newest first; why, the notes say
 //   kResourceExhausted   no room for all of it: found out before anything is written, as far as the disk tells
 //   kFailedPrecondition  BUSY: an application works in the prefix, or one has begun meanwhile; files that were written
 //                        are gone or shorter before the commit

@@ -17,6 +17,7 @@
 #include "storage/file/bpdir/follow.h"
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/job/adopt/adoption.h"
+#include "storage/place/names.h"
 #include "storage/place/prefix/place.h"
 
 namespace cairn {
@@ -59,6 +60,7 @@ class BpAdopter {
 
 absl::Status BpAdopter::Look() {
   CAIRN_ASSIGN_OR_RETURN(taken_.name, NormalizeFileName("", BaseOf(request_.directory)));
+  CAIRN_RETURN_IF_ERROR(CheckApplicationsName(taken_.name));
   CAIRN_ASSIGN_OR_RETURN(const auto directory, bpdir::Directory::Open(bpdir::ReadFiles(disk_, request_.directory)));
   CAIRN_RETURN_IF_ERROR(directory->ending());
   const bp5::Metadata& metadata = directory->metadata();

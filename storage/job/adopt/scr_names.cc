@@ -10,6 +10,7 @@
 #include "storage/base/status.h"
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/io/disk.h"
+#include "storage/place/names.h"
 
 namespace cairn {
 namespace {
@@ -84,7 +85,8 @@ absl::StatusOr<std::string> NameOf(const std::string& old_prefix, const std::str
     relative = target.substr(old_prefix == "/" ? 1 : old_prefix.size() + 1);
   }
   auto name = NormalizeFileName("", relative);
-  return name.ok() ? std::move(name) : InvalidArgument("{}: {}", recorded, MessageOf(name.status()));
+  const absl::Status free = name.ok() ? CheckApplicationsName(*name) : name.status();
+  return free.ok() ? std::move(name) : InvalidArgument("{}: {}", recorded, MessageOf(free));
 }
 
 }  // namespace

@@ -64,25 +64,11 @@ void Add(const ScrHeader& header, ScrSet& set) {
 }  // namespace
 
 std::string ScrSet::Name() const {
-  const char* scheme = "SINGLE";
-  switch (descriptor.scheme) {
-    case scr::Scheme::kSingle:
-      break;
-    case scr::Scheme::kPartner:
-      scheme = "PARTNER";
-      break;
-    case scr::Scheme::kXor:
-      scheme = "XOR";
-      break;
-    case scr::Scheme::kRs:
-      scheme = "RS";
-      break;
-  }
   std::string ranks;
   for (const ScrSetMember& member : members) {
     if (member.rank) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", *member.rank);
   }
-  return fmt::format("{} set of ranks {}", scheme, ranks);
+  return fmt::format("{} set of ranks {}", scr::NameOf(descriptor.scheme), ranks);
 }
 
 std::vector<Rank> ScrSet::RebuiltByScr() const {

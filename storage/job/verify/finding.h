@@ -44,6 +44,12 @@ struct CheckedCode {
 struct CheckedRecord {
   std::string_view kind;  // as KindOf has it
 };
+// A redundancy file of SCR's, whose payload has the length that its header says; nothing in it tells whether it is
+// right.
+struct CheckedRedundancy {
+  std::string_view scheme;  // "XOR"
+  std::uint64_t payload_bytes = 0;
+};
 // Files of one kind in one folder, which are of several checkpoints.
 struct CheckedRanks {
   fti::FileKind kind = fti::FileKind::kRank;
@@ -66,8 +72,8 @@ struct Finding {
   // kDataLoss: damaged, or gone although it is committed. kFailedPrecondition: right, but no restart uses it. Others:
   // it could not be looked at. The message may begin with "<target>: ".
   absl::Status status;
-  std::variant<std::monostate, CheckedCheckpoint, CheckedCode, CheckedRecord, CheckedRanks, CheckedDataset,
-               NothingCommitted>
+  std::variant<std::monostate, CheckedCheckpoint, CheckedCode, CheckedRecord, CheckedRedundancy, CheckedRanks,
+               CheckedDataset, NothingCommitted>
       what = {};
 };
 using Report = std::function<void(const Finding&)>;

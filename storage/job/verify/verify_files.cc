@@ -11,6 +11,7 @@
 #include "storage/base/status.h"
 #include "storage/file/fti/names.h"
 #include "storage/format/ftiff/codec.h"
+#include "storage/format/scr/redset_records.h"
 
 namespace cairn::verify {
 namespace {
@@ -54,6 +55,13 @@ absl::Status StatusOf(const ftiff::Verdict& verdict, std::size_t containers) {
   return DataLoss("{} of {} container{} damaged", verdict.bad.size(), containers, containers == 1 ? "" : "s");
 }
 
+// By its name, or by what is in it if it has another one now.
+bool IsRedundancy(const std::string& path, const TreeFile& file) {
+  const auto name = scr::ParseRedsetName(BaseOf(path));
+  if (name.has_value()) return name->what == scr::RedsetName::What::kHeader;
+  return file.payload_bytes > 0 && scr::GetRedundancyHeader(file.tree).ok();
+}
+
 }  // namespace
 
 void FileVerifier::Remember(const std::string& path, fti::FileKind kind, std::int32_t id, std::uint32_t rank) {
@@ -86,11 +94,29 @@ void FileVerifier::VerifyCode(const std::string& path, const CodeFile& file) {
   if (name.has_value()) Remember(path, name->kind, name->id, name->rank);
 }
 
+// What is behind the header has no checksum of its own: whether it is right shows when all of its set is compared.
+void FileVerifier::VerifyRedundancy(const std::string& path, const TreeFile& file) {
+  const auto header = scr::GetRedundancyHeader(file.tree);
+  if (!header.ok()) return report_({.target = path, .dataset = {}, .status = Annotate(header.status(), path)});
+  if (const std::uint64_t expected = header->payload_bytes(); file.payload_bytes != expected) {
+    const absl::Status cut =
+        DataLoss("{}: {} bytes behind the header, expected {}", path, file.payload_bytes, expected);
+    return report_({.target = path, .dataset = {}, .status = cut});
+  }
+  report_({.target = path,
+           .dataset = {},
+           .status = absl::OkStatus(),
+           .what = CheckedRedundancy{.scheme = scr::NameOf(header->scheme()), .payload_bytes = file.payload_bytes}});
+}
+
 void FileVerifier::Verify(const std::string& path) {
   const auto file = OpenKnownFile(disk_, path);
   if (!file.ok()) return report_({.target = path, .dataset = {}, .status = file.status()});
   if (const auto* checkpoint = std::get_if<CheckpointFile>(&*file)) return VerifyCheckpoint(path, *checkpoint);
   if (const auto* code = std::get_if<CodeFile>(&*file)) return VerifyCode(path, *code);
+  if (const auto* tree = std::get_if<TreeFile>(&*file); tree != nullptr && IsRedundancy(path, *tree)) {
+    return VerifyRedundancy(path, *tree);
+  }
   // Checked when it was opened.
   report_({.target = path, .dataset = {}, .status = absl::OkStatus(), .what = CheckedRecord{KindOf(*file)}});
 }

@@ -32,6 +32,7 @@ class FileVerifier {
 
   void VerifyCheckpoint(const std::string& path, const CheckpointFile& file);
   void VerifyCode(const std::string& path, const CodeFile& file);
+  void VerifyRedundancy(const std::string& path, const TreeFile& file);
   void Remember(const std::string& path, fti::FileKind kind, std::int32_t id, std::uint32_t rank);
 
   Disk& disk_;

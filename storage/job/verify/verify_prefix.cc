@@ -1,6 +1,8 @@
 #include "storage/job/verify/verify_prefix.h"
 
+#include <algorithm>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -130,14 +132,28 @@ void PrefixVerifier::Verify(DatasetId wanted) {
   report_({.target = path_, .dataset = {}, .status = absl::OkStatus(), .what = NothingCommitted()});
 }
 
-// The files with FTI's names in a folder: one of FTI's own, or of one dataset. A prefix has none beside its folders.
-absl::StatusOr<std::vector<std::string>> FilesOfFti(Disk& disk, const std::string& folder) {
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(folder));
+bool Has(const std::vector<std::string>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// The files with FTI's names in a folder: one of FTI's own, or of one dataset.
+absl::StatusOr<std::vector<std::string>> FilesOfFti(Disk& disk, const std::string& folder,
+                                                    const std::vector<std::string>& names) {
   std::vector<std::string> files;
   for (const std::string& name : names) {
-    if (fti::ParseFileName(name).has_value()) files.push_back(folder + "/" + name);
+    if (!fti::ParseFileName(name).has_value()) continue;
+    const std::string path = folder + "/" + name;
+    CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(path));
+    if (!info.is_directory()) files.push_back(path);
   }
   return files;
+}
+
+absl::Status WhyNotBp(const std::string& path) {
+  return InvalidArgument(
+      "{}: a BP5 directory, which has no checksums: `cairn vars {}` checks its metadata; bytes are compared by "
+      "`cairn verify RUN`, where it is a dataset's or a view",
+      path, path);
 }
 
 }  // namespace
@@ -147,10 +163,17 @@ void VerifyPrefix(Disk& disk, const std::string& path, DatasetId wanted, const R
 }
 
 void VerifyDirectory(Disk& disk, const std::string& path, DatasetId wanted, FileVerifier& files, const Report& report) {
-  const auto found = FilesOfFti(disk, path);
-  if (!found.ok()) return report({.target = path, .dataset = {}, .status = found.status()});
-  if (found->empty()) return VerifyPrefix(disk, path, wanted, report);
+  const auto tell = [&](const absl::Status& status) { report({.target = path, .dataset = {}, .status = status}); };
+  const auto names = disk.List(path);
+  if (!names.ok()) return tell(names.status());
+  // A run may have files of its own under FTI's names.
+  if (Has(*names, ".scr") || Has(*names, ".cairn")) return VerifyPrefix(disk, path, wanted, report);
+  const auto found = FilesOfFti(disk, path, *names);
+  if (!found.ok()) return tell(found.status());
   for (const std::string& file : *found) files.Verify(file);
+  if (!found->empty()) return;
+  if (Has(*names, "md.idx")) return tell(WhyNotBp(path));
+  VerifyPrefix(disk, path, wanted, report);
 }
 
 }  // namespace cairn::verify

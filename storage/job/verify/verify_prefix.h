@@ -16,7 +16,7 @@ namespace cairn::verify {
 // that one. Each damaged file or record is a finding of its own; a dataset of which all is right is one.
 void VerifyPrefix(Disk& disk, const std::string& path, DatasetId wanted, const Report& report);
 
-// A directory: with files that have FTI's names in it these, by `files`; else a prefix.
+// A directory: a prefix; else files in it that have FTI's names, by `files`. kInvalidArgument: a BP5 directory.
 void VerifyDirectory(Disk& disk, const std::string& path, DatasetId wanted, FileVerifier& files, const Report& report);
 
 }  // namespace cairn::verify

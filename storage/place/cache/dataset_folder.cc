@@ -116,7 +116,7 @@ absl::StatusOr<bool> IsScrs(Disk& disk, const std::string& folder) {
   if (absl::IsNotFound(names.status())) return false;
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
-    if (name.starts_with("rank_") && name.ends_with(".cat")) return false;
+    if (IsCatalogueName(name)) return false;
   }
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> filemaps, ListFilemaps(disk, folder));
   bool readable = false;

@@ -285,10 +285,6 @@ absl::StatusOr<std::vector<catalogue::Catalogue>> ReadCatalogues(Disk& disk, con
   return catalogues;
 }
 
-bool IsCatalogueName(const std::string& name) {
-  return name.starts_with("rank_") && name.ends_with(".cat");
-}
-
 absl::StatusOr<std::vector<catalogue::Catalogue>> StoredCatalogues(Disk& disk, const std::string& prefix,
                                                                    const RunIdentity& identity, DatasetId id) {
   std::vector<catalogue::Catalogue> catalogues;

@@ -62,7 +62,6 @@ absl::StatusOr<std::vector<catalogue::Catalogue>> ReadCatalogues(Disk& disk, con
 // nothing of this dataset; one that the disk does not give now may (kUnavailable).
 absl::StatusOr<std::vector<catalogue::Catalogue>> StoredCatalogues(Disk& disk, const std::string& prefix,
                                                                    const RunIdentity& identity, DatasetId id);
-bool IsCatalogueName(const std::string& name);  // rank_<r>.cat
 
 }  // namespace cairn
 

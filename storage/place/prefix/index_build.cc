@@ -141,14 +141,15 @@ absl::Status EnterScr(SharedRecords& records, const scr::Descriptor& descriptor)
   });
 }
 
-absl::Status AddScr(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id) {
+// Answers how many ranks it has.
+absl::StatusOr<std::uint32_t> AddScr(Disk& disk, const std::string& prefix, SharedRecords& records, DatasetId id) {
   const auto descriptor = records.ReadScrSummary(id);
   if (absl::IsFailedPrecondition(descriptor.status())) return DataLoss("{}", MessageOf(descriptor.status()));
   if (!descriptor.ok()) return descriptor.status();
-  if (const auto there = LookAtScrDataset(disk, prefix, records, *descriptor); !there.ok()) {
-    return Refused(records, id, there.status());
-  }
-  return EnterScr(records, *descriptor);
+  const auto there = LookAtScrDataset(disk, prefix, records, *descriptor);
+  if (!there.ok()) return Refused(records, id, there.status());
+  CAIRN_RETURN_IF_ERROR(EnterScr(records, *descriptor));
+  return there->descriptor.ranks.value_or(0);
 }
 
 // --- Build ---
@@ -351,7 +352,7 @@ absl::StatusOr<DatasetId> AddToIndex(Disk& disk, const std::string& prefix, std:
     CAIRN_RETURN_IF_ERROR(FinishPlacings(disk, prefix, records, scr_names));  // it may have waited for that
     CAIRN_RETURN_IF_ERROR(AddOwn(disk, prefix, records, *commit));
   } else if (absl::IsNotFound(commit.status())) {
-    const absl::Status added = AddScr(disk, prefix, records, id);
+    const absl::Status added = AddScr(disk, prefix, records, id).status();
     if (absl::IsNotFound(added)) {
       CAIRN_ASSIGN_OR_RETURN(const bool removed, records.IsRemoved(id));
       if (removed) return NotFound("{}: dataset {} was removed with its files and cannot be added", prefix, id);
@@ -376,6 +377,12 @@ absl::StatusOr<IndexBuilt> BuildIndex(Disk& disk, const std::string& prefix, Dat
   CAIRN_ASSIGN_OR_RETURN(const auto own, RanksIn(disk, prefix + "/" + DatasetName(id), "rank_", ".cat"));
   if (!own.empty()) return BuildOwn(disk, prefix, records, id, own);
   CAIRN_ASSIGN_OR_RETURN(const auto scr, RanksIn(disk, records.DatasetFolder(id), "filemap_", ""));
+  // SCR had it whole once, as its summary says: a flush leaves no filemaps.
+  if (const auto ranks = AddScr(disk, prefix, records, id); ranks.ok()) {
+    return IndexBuilt{.id = id, .ranks = *ranks, .missing = {}, .reasons = {}};
+  } else if (scr.empty() && !absl::IsNotFound(ranks.status())) {
+    return ranks.status();
+  }
   if (!scr.empty()) return BuildScr(disk, prefix, records, id, scr);
   return NotFound("{}: nothing of a dataset {}: no catalogues in {}, no filemaps in {}", prefix, id, DatasetName(id),
                   records.DatasetFolder(id));

@@ -2,8 +2,10 @@
 #include <functional>
 #include <set>
 
+#include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/format/catalogue/catalogue.h"
+#include "storage/io/file_tree.h"
 #include "storage/place/prefix/commit.h"
 #include "storage/place/prefix/index_access.h"
 #include "storage/place/prefix/index_rules.h"
@@ -51,12 +53,16 @@ absl::StatusOr<Names> OnlyOf(Disk& disk, SharedRecords& records, DatasetId id, c
 absl::Status RemoveFiles(Disk& disk, const std::string& prefix, const Names& names) {
   Inside inside(disk, prefix);
   absl::Status first;
+  std::set<std::string> folders;
   for (const std::string& name : names) {
     absl::Status removed = inside.Find(name).status();
     if (absl::IsFailedPrecondition(removed)) continue;  // no file, or not in the prefix: not the dataset's bytes
-    if (removed.ok()) removed = disk.Remove(prefix + "/" + name);
+    const std::string path = prefix + "/" + name;
+    if (removed.ok()) removed = disk.Remove(path);
     if (first.ok() && !removed.ok() && !absl::IsNotFound(removed)) first = removed;
+    folders.insert(ParentOf(path));
   }
+  RemoveEmptyFolders(disk, prefix, folders);
   return first;
 }
 

@@ -68,7 +68,8 @@ struct ScrSizes {
 absl::StatusOr<ScrSizes> CheckScrSizes(Disk& disk, const std::string& prefix, const scr::Descriptor& descriptor);
 
 // What a scavenge has left in .scr/scr.dataset.<id> (filemaps) or ckpt.<id> (catalogues), made whole: when all ranks'
-// files are there in their size, rank2file, summary, commit.cairn (of Cairn's) and the entry.
+// files are there in their size, rank2file, summary, commit.cairn (of Cairn's) and the entry. Of what SCR itself has
+// flushed whole, as its summary says, only the entry.
 struct IndexBuilt {
   DatasetId id = 0;
   std::uint32_t ranks = 0;

@@ -26,10 +26,9 @@ absl::StatusOr<std::string> FollowLink(Disk& disk, const std::string& prefix, co
   return target.substr(prefix.size() + 1);
 }
 
-// `real`: where `name` really is. Its first part tells whether it is for the application's files.
+// `real`: where `name` really is.
 absl::Status CheckFree(const std::string& prefix, const std::string& name, const std::string& real) {
-  const std::string first = real.substr(0, real.find('/'));
-  if (first != ".scr" && first != ".cairn" && !IsOfDatasets(first)) return absl::OkStatus();
+  if (!IsCairnsPlace(real)) return absl::OkStatus();
   return FailedPrecondition("{}/{}: leads to {}/{}, which belongs to the records", prefix, name, prefix, real);
 }
 

@@ -15,7 +15,7 @@ namespace cairn {
 // Looks at what is there of directory `name` (normalized, below `prefix`, whose own links are resolved; empty: the
 // prefix itself). Answers which directory it really is, below the prefix, too. Blocks on disk.
 //   kFailedPrecondition  a link that leads out of the prefix or nowhere, or something else in the way; or what it comes
-//                        to belongs to the records: .scr, .cairn, ckpt.<number>, ckpt.<number>.bp
+//                        to is Cairn's (IsCairnsPlace)
 absl::StatusOr<std::string> RealDirectory(Disk& disk, const std::string& prefix, const std::string& name);
 
 // The same for file `name`, in the directory that its directory really is; and it is no directory itself.

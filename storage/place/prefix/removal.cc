@@ -13,6 +13,7 @@
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/io/create_once.h"
+#include "storage/io/file_tree.h"
 #include "storage/place/prefix/commit.h"
 #include "storage/place/prefix/fence_names.h"
 #include "storage/place/prefix/index_rules.h"
@@ -45,6 +46,18 @@ class Remover {
   void FolderIfEmpty(const std::string& folder) {
     const absl::Status removed = disk_.Remove(folder);
     if (!absl::IsAlreadyExists(removed)) Note(removed);  // not empty: what is in it is not ours
+  }
+  // What Cairn has put into ckpt.<id>, and the folder if that was all.
+  void DataFolder(const std::string& prefix, DatasetId id) {
+    const std::string folder = prefix + "/" + DatasetName(id);
+    const auto names = disk_.List(folder);
+    if (!names.ok()) return Note(names.status());
+    for (const std::string& name : *names) {
+      if (!IsDatasetFile(name, id)) continue;
+      const absl::Status removed = disk_.Remove(folder + "/" + name);
+      if (!absl::IsAlreadyExists(removed)) Note(removed);  // somebody's folder of that name, with files in it
+    }
+    FolderIfEmpty(folder);
   }
   const absl::Status& status() const { return status_; }
 
@@ -157,12 +170,6 @@ absl::Status ForgetEntry(SharedRecords& records, DatasetId id) {
 
 std::string MarkPath(const SharedRecords& records, DatasetId id, LaunchId committer) {
   return fmt::format("{}/{}", records.Folder(), fence_names::RemovalMark(id, committer));
-}
-
-// What Cairn puts into ckpt.<id>.
-bool IsOurs(const std::string& name, DatasetId id) {
-  const std::string stem = fmt::format("Ckpt{}-Rank", id);
-  return IsWorkName(name) || (name.starts_with(stem) && name.ends_with(".fti")) || IsCatalogueName(name);
 }
 
 // The lists go last: while the root is there, the removal is not finished.
@@ -300,9 +307,8 @@ absl::Status RemoveDataset(Disk& disk, const std::string& prefix, SharedRecords&
   }
   // Their catalogues go next, and without them nobody would know whose files the power has brought back.
   for (const std::string& folder : folders) remover.Synced(folder);
-  const std::string data = prefix + "/" + DatasetName(id);
-  remover.Files(data, [id](const std::string& name) { return IsOurs(name, id); });
-  remover.FolderIfEmpty(data);
+  RemoveEmptyFolders(disk, prefix, folders);
+  remover.DataFolder(prefix, id);
   remover.File(records.PlacingPath(id));
   CAIRN_RETURN_IF_ERROR(remover.status());
   if (entry_stays) CAIRN_RETURN_IF_ERROR(FinishWithdrawal(records, id));
@@ -352,9 +358,7 @@ absl::Status FinishRemovals(Disk& disk, const std::string& prefix, SharedRecords
     if (entry && !entry->descriptor.launch) continue;
     CAIRN_RETURN_IF_ERROR(RemoveView(disk, prefix, id));
     Remover remover(disk);
-    const std::string data = prefix + "/" + DatasetName(id);
-    remover.Files(data, [&](const std::string& file) { return IsOurs(file, id); });
-    remover.FolderIfEmpty(data);
+    remover.DataFolder(prefix, id);
     CAIRN_RETURN_IF_ERROR(remover.status());
     CAIRN_RETURN_IF_ERROR(RemoveLists(disk, folder));
   }

@@ -9,6 +9,7 @@
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/format/scr/records.h"
+#include "storage/io/file_tree.h"
 #include "storage/place/names.h"
 #include "storage/place/prefix/commit.h"
 #include "storage/place/prefix/place.h"
@@ -82,6 +83,19 @@ absl::StatusOr<Catalogues> ToRemove(Disk& disk, const Prefix& prefix, const Cata
   return all;
 }
 
+// Once the dataset's files in ckpt.<id> are gone: where others of its files waited, and the folder if that was all.
+absl::Status RemoveFolders(Disk& disk, const Prefix& prefix, DatasetId id) {
+  const std::string folder = prefix.FilePath(DatasetName(id));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(disk, folder));
+  // What waits no more is taken for put in its place: no catalogue may come back that says so of these.
+  if (!names.empty()) CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(folder));
+  CAIRN_RETURN_IF_ERROR(RemoveTree(disk, prefix.FilePath(RoutedFolder(id))));
+  CAIRN_RETURN_IF_ERROR(RemoveTree(disk, prefix.FilePath(AdoptedFolder(id))));
+  const absl::Status removed = disk.Remove(folder);
+  // Not empty: what is in it is not ours.
+  return IsMissing(removed) || absl::IsAlreadyExists(removed) ? absl::OkStatus() : removed;
+}
+
 // Durably, each before what tells of it: the files in their places, the catalogues, the files that wait.
 absl::Status RemoveBytes(Disk& disk, Prefix& prefix, DatasetId id, const Catalogues& catalogues) {
   std::map<std::string, DatasetId> others;  // asked for once something is in its place
@@ -102,27 +116,16 @@ absl::Status RemoveBytes(Disk& disk, Prefix& prefix, DatasetId id, const Catalog
     }
   }
   for (const std::string& folder : folders) CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(folder));
+  RemoveEmptyFolders(disk, prefix.path(), folders);
   const std::string folder = prefix.FilePath(DatasetName(id));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(disk, folder));
-  if (names.empty()) return absl::OkStatus();
   for (const std::string& name : names) {
-    if (IsCatalogueName(name)) CAIRN_RETURN_IF_ERROR(disk.Remove(folder + "/" + name));
+    if (!IsDatasetFile(name, id)) continue;
+    const absl::Status removed = disk.Remove(folder + "/" + name);
+    // Not empty: somebody's folder of that name.
+    if (!removed.ok() && !IsMissing(removed) && !absl::IsAlreadyExists(removed)) return removed;
   }
-  CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(folder));
-  return RemoveTree(disk, folder);
-}
-
-// After Prefix::Remove, which takes everything else.
-absl::Status RemoveFolders(Disk& disk, const Prefix& prefix, DatasetId id) {
-  const std::string folder = prefix.FilePath(DatasetName(id));
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(disk, folder));
-  // What waits no more is taken for put in its place: no catalogue may come back that says so of these.
-  if (!names.empty()) CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(folder));
-  CAIRN_RETURN_IF_ERROR(RemoveTree(disk, prefix.FilePath(RoutedFolder(id))));
-  CAIRN_RETURN_IF_ERROR(RemoveTree(disk, prefix.FilePath(AdoptedFolder(id))));
-  const absl::Status removed = disk.Remove(folder);
-  // Not empty: what is in it is not ours.
-  return IsMissing(removed) || absl::IsAlreadyExists(removed) ? absl::OkStatus() : removed;
+  return RemoveFolders(disk, prefix, id);
 }
 
 }  // namespace

@@ -145,6 +145,15 @@ TEST_F(DaemonCommandsTest, StatusShowsHowTheRunIsSteered) {
   EXPECT_TRUE(json::parse(Run({"--json", "status"}).out)["runs"][0]["halt"]["checkpoints_left"].is_null());
 }
 
+TEST_F(DaemonCommandsTest, WhatIsNeitherADirectoryNorARunIsToldAsBoth) {
+  core_.list = NotFound("no run nonexist.bp is known to this daemon");
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"vars", "nonexist.bp"}, {"index", "nonexist.bp"}, {"verify", "nonexist.bp"}}) {
+    ExpectSaid(Run(arguments), 4, "nonexist.bp: no such directory");
+    ExpectSaid(Run(arguments), 4, "no run nonexist.bp is known to this daemon");
+  }
+}
+
 TEST_F(DaemonCommandsTest, StatusInAPipeIsPlainLines) {
   const CairnRun run = Run({"status"});
   EXPECT_EQ(run.exit_code, 0) << run.err;

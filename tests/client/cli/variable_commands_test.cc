@@ -1,6 +1,7 @@
 // `cairn vars`, `cairn dump`, `cairn bp` as a user runs them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -210,6 +211,21 @@ TEST_F(VariableCommandsTest, ADataFileThatIsMissingOrShortIsNamedByTheDump) {
   ExpectSaid(Run({"dump", Path("tiny.bp"), "x"}), 4, "data.0");
   ExpectSaid(Run({"vars", Path("tiny.bp")}), 0, "double   x  {3} = -2 / 4");
   ExpectSaid(Run({"dump", Path("tiny.bp"), "n"}), 0, "int32_t n, step 0: 7");
+  ASSERT_EQ(mkfifo(Path("tiny.bp/data.0").c_str(), 0600), 0);
+  ExpectSaid(Run({"dump", Path("tiny.bp"), "x"}), 5, "data.0: not a regular file");
+}
+
+TEST_F(VariableCommandsTest, AFileThatIsMissingBesideTheIndexIsNamed) {
+  const std::string directory = Vector("tiny_w1.bp");
+  if (directory.empty()) return;
+  for (const std::string name : {"md.0", "mmd.0"}) {
+    const std::string path = Path("without_" + name + ".bp");
+    std::filesystem::copy(directory, path);
+    std::filesystem::remove(path + "/" + name);
+    ExpectSaid(Run({"vars", path}), 5, path + "/" + name + ": missing, and md.idx has steps");
+    ASSERT_EQ(mkfifo((path + "/" + name).c_str(), 0600), 0);
+    ExpectSaid(Run({"vars", path}), 5, path + "/" + name + ": not a regular file");
+  }
 }
 
 TEST_F(VariableCommandsTest, WhatAskedForIsNotThereIsTold) {
@@ -217,7 +233,9 @@ TEST_F(VariableCommandsTest, WhatAskedForIsNotThereIsTold) {
   if (directory.empty()) return;
   ExpectSaid(Run({"dump", directory}), 2, "which variable?");
   ExpectSaid(Run({"dump", directory, "y"}), 4, "no variable y; there are n, x");
-  ExpectSaid(Run({"dump", directory, "x", "--step", "1"}), 2, "there is 1 step");
+  ExpectSaid(Run({"dump", directory, "x", "--step", "1"}), 4, "there is 1 step");
+  ExpectSaid(Run({"dump", directory, "x", "--step", "-2"}), 4, "there is 1 step of x");
+  ExpectSaid(Run({"dump", directory, "x", "--step", "last"}), 2, "--step last");
   ExpectSaid(Run({"dump", directory, "x", "--start", "1", "--count", "3"}), 2, "outside of {3}");
   ExpectSaid(Run({"dump", directory, "x", "--start", "a"}), 2, "--start a");
   ExpectSaid(Run({"dump", directory, "x", "--block", "1"}), 4, "no block 1 in step 0: there are 1");

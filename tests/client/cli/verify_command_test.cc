@@ -106,6 +106,51 @@ TEST_F(VerifyCommandTest, DamagedCodeBytesAreFound) {
   }
 }
 
+TEST_F(VerifyCommandTest, ARedundancyFileHasThePayloadThatItsHeaderSays) {
+  const auto root = testing::VectorsPath("scr");
+  if (!root.has_value()) return;
+  std::size_t checked = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(*root)) {
+    const std::string name = entry.path().filename();
+    const std::string scheme = name.find(".xor.") != name.npos       ? "XOR"
+                               : name.find(".partner.") != name.npos ? "PARTNER"
+                               : name.find(".rs.") != name.npos      ? "RS"
+                                                                     : "";
+    if (!name.ends_with(".redset") || scheme.empty()) continue;
+    ++checked;
+    const std::string whole = Read(entry.path());
+    ExpectSaid(Run({"verify", entry.path()}), 0,
+               "sizes only " + entry.path().string() + ": redundancy file of SCR's, " + scheme);
+    if (checked % 8 != 1) continue;
+    // Also under a name that says nothing.
+    for (const std::string& copy : {name, std::string("file")}) {
+      ExpectSaid(Run({"verify", Write(copy, whole.substr(0, whole.size() - 1))}), 5,
+                 "bytes behind the header, expected");
+    }
+  }
+  EXPECT_GT(checked, 20u);
+}
+
+TEST_F(VerifyCommandTest, ARunMayHaveFilesThatAreCalledAsFtisAre) {
+  std::filesystem::create_directories(Path("heat/.scr"));
+  kvtree::Tree index;
+  index.Set("VERSION", "2");
+  Write("heat/.scr/index.scr", kvtree::Encode(index));
+  Write("heat/Ckpt3-Rank0.fti", "the application's own");
+  ExpectSaid(Run({"verify", Path("heat")}), 0, "no dataset is committed there");
+  std::filesystem::create_directories(Path("l1/Ckpt4-Rank0.fti"));
+  WriteRank("l1", 3, 0);
+  const CairnRun run = Run({"verify", Path("l1")});
+  ExpectSaid(run, 0, "Ckpt3-Rank0.fti: FTI-FF");
+  EXPECT_EQ(run.out.find("Ckpt4"), std::string::npos) << run.out;
+}
+
+TEST_F(VerifyCommandTest, ADirectoryOfBp5IsForAnotherCommand) {
+  std::filesystem::create_directories(Path("fields.bp"));
+  Write("fields.bp/md.idx", "x");
+  ExpectSaid(Run({"verify", Path("fields.bp")}), 1, "`cairn vars " + Path("fields.bp") + "`");
+}
+
 TEST_F(VerifyCommandTest, TheNumberInTheNameIsThatInTheFile) {
   const std::string bytes = MakeCheckpoint({{{5, "x"}}});  // checkpoint 17
   for (const std::string name : {"Ckpt18-Rank0.fti", "Ckpt18-Pcof0.fti"}) {

@@ -127,7 +127,7 @@ TEST_F(DirectoriesTest, NothingIsBothAFileAndBelowADirectory) {
   EXPECT_SAYS(ranks[1].RouteFile("f/g/"), local::INVALID_ARGUMENT, "cannot be the other's");
   EXPECT_SAYS(ranks[1].RouteFile("../x/"), local::INVALID_ARGUMENT, "");
   EXPECT_SAYS(ranks[1].RouteFile("/"), local::INVALID_ARGUMENT, "");
-  EXPECT_SAYS(ranks[1].RouteFile("ckpt.7.bp/"), local::INVALID_ARGUMENT, "belong to checkpoints");
+  EXPECT_SAYS(ranks[1].RouteFile("ckpt.7.bp/"), local::INVALID_ARGUMENT, "kept for checkpoints");
 }
 
 TEST_F(DirectoriesTest, ALostRankFailsItForAll) {

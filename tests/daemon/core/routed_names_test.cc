@@ -64,13 +64,15 @@ TEST_F(RoutedNamesTest, OneFileIsNotAnothersDirectory) {
   EXPECT_OK(Take("a/b/c"));
 }
 
-TEST_F(RoutedNamesTest, FoldersOfCheckpointsOfMemoryAreNobodys) {
-  for (const char* name : {"ckpt.3", "ckpt.3/a", "ckpt.3.bp", "ckpt.3.bp/md.idx"}) {
-    EXPECT_STATUS(kInvalid, Take(name), "belong to checkpoints of memory") << name;
-    EXPECT_STATUS(kInvalid, names_.CheckDirectory(kId, name), "belong to checkpoints of memory") << name;
-    EXPECT_STATUS(kInvalid, Add(name), "belong to checkpoints of memory") << name;
+TEST_F(RoutedNamesTest, WhatIsKeptForCheckpointsOfMemoryIsNobodys) {
+  for (const char* name :
+       {"ckpt.3", "ckpt.3/rank_0.cat", "ckpt.3/Ckpt3-Rank0.fti", "ckpt.3.bp", "ckpt.3.bp/md.idx", "rank_0.cat/data"}) {
+    EXPECT_STATUS(kInvalid, Take(name), "such names") << name;
+    EXPECT_STATUS(kInvalid, names_.CheckDirectory(kId, name), "such names") << name;
+    EXPECT_STATUS(kInvalid, Add(name), "such names") << name;
   }
-  for (const char* name : {"ckpt", "ckpt.", "ckpt.x", "ckpt.3a", "ckpt.bp", "ckpt.3.bpx", "a/ckpt.3", "xckpt.3"}) {
+  for (const char* name : {"ckpt", "ckpt.", "ckpt.x", "ckpt.3a", "ckpt.bp", "ckpt.3.bpx", "a/ckpt.3", "xckpt.3",
+                           "ckpt.3/rank_0.ckpt", "ckpt.3/a/b"}) {
     EXPECT_OK(Take(name)) << name;
   }
 }

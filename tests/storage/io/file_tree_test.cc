@@ -72,5 +72,22 @@ TEST_F(FileTreeTest, DirectoriesAreFoundByAFileInThem) {
   EXPECT_TRUE(FindDirectoriesWith(disk_, "/none", "md.idx").empty());
 }
 
+TEST_F(FileTreeTest, EmptyFoldersGoWithTheirParentsUpToTheRoot) {
+  Put("/r/kept/file");
+  Put("/r/odd");
+  for (const char* folder : {"/r/a/b/c", "/r/a/b/d", "/r/kept/empty", "/r/not/asked/for", "/s/below"}) {
+    ASSERT_OK(MakeDirectories(disk_, folder));
+  }
+  ASSERT_OK(disk_.Symlink("a", "/r/link"));
+  RemoveEmptyFolders(disk_, "/r",
+                     {"/r", "/r/a/b/c", "/r/a/b/d", "/r/kept/empty", "/r/link", "/r/none", "/r/odd", "/s/below"});
+  for (const char* gone : {"/r/a", "/r/kept/empty"}) {
+    EXPECT_STATUS(absl::StatusCode::kNotFound, disk_.Info(gone), "") << gone;
+  }
+  for (const char* there : {"/r", "/r/kept/file", "/r/link", "/r/odd", "/r/not/asked/for", "/s/below"}) {
+    EXPECT_OK(disk_.Info(there)) << there;
+  }
+}
+
 }  // namespace
 }  // namespace cairn

@@ -101,9 +101,13 @@ TEST_F(CommitTest, CataloguesThatDoNotFitAreRefused) {
 TEST_F(CommitTest, RemoveTakesTheFilesAndNothingElse) {
   ASSERT_OK(Commit(3));
   ASSERT_OK(WriteTestFile(disk, "/pfs/demo/ckpt.3/README", "the user's own"));
+  // Another dataset's file on its way there, and somebody's folder that is called like a catalogue.
+  ASSERT_OK(WriteTestFile(disk, "/pfs/demo/ckpt.3/rank_0.ckpt.cairn-work01234567", "half"));
+  ASSERT_OK(MakeDirectories(disk, "/pfs/demo/ckpt.3/rank_9.cat"));
+  ASSERT_OK(WriteTestFile(disk, "/pfs/demo/ckpt.3/rank_9.cat/notes", "the user's own"));
   ASSERT_OK(prefix->Remove(3, CataloguesOf(3)));
   ASSERT_OK_AND_ASSIGN(const auto names, disk.List("/pfs/demo/ckpt.3"));
-  EXPECT_EQ(names, std::vector<std::string>({"README"}));
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("README", "rank_0.ckpt.cairn-work01234567", "rank_9.cat"));
   ASSERT_OK_AND_ASSIGN(const auto records, disk.List("/pfs/demo/.scr/scr.dataset.3"));
   EXPECT_EQ(records, std::vector<std::string>({"removed.cairn"}));
   ASSERT_OK(prefix->Remove(3, CataloguesOf(3)));
@@ -157,6 +161,24 @@ TEST_F(CommitTest, ARemovalThatMeetsALateCommitWins) {
   EXPECT_TRUE(CommittedIds().empty());
   Reopen();
   EXPECT_TRUE(CommittedIds().empty());
+}
+
+TEST_F(CommitTest, FoldersOfTheApplicationsFilesGoWithTheLastFileInThem) {
+  scr::Descriptor descriptor = TestDescriptor(1, 1);
+  descriptor.own_files = descriptor.output = true;
+  catalogue::Catalogue catalogue = EmptyCatalogue(prefix->run(), 1, 0, 1);
+  catalogue.set_files(true);
+  for (const char* name : {"a/b/1.dat", "a/b/2.dat", "mine/3.dat", "ckpt.7/rank_0.ckpt"}) {
+    *catalogue.add_file() = TestEntry(name, name, "content");
+    ASSERT_OK(MakeDirectories(disk, ParentOf(prefix->FilePath(name))));
+    ASSERT_OK(WriteTestFile(disk, prefix->FilePath(name), "content"));
+  }
+  ASSERT_OK(WriteTestFile(disk, "/pfs/demo/mine/notes", "the user's own"));
+  ASSERT_OK(prefix->Commit(descriptor, {catalogue}));
+  ASSERT_OK(prefix->Remove(1, {catalogue}));
+  ASSERT_OK_AND_ASSIGN(const auto names, disk.List("/pfs/demo"));
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre(".cairn", ".scr", "mine"));
+  EXPECT_OK(disk.Info("/pfs/demo/mine/notes"));
 }
 
 TEST_F(CommitTest, FilesThatAnotherOutputTookOverStay) {

@@ -375,12 +375,12 @@ TEST_F(IndexToolsTest, OfScrsDatasetsOnlyFilesThatNoOtherEntryHasAreRemoved) {
   PutScr(1, "shared/common.dat");
   PutScr(2, "shared/common.dat");
   ASSERT_OK(RemoveFromIndex(disk, kPath, "step_2"));
-  EXPECT_FALSE(IsThere(ScrName(2, 0)));
+  EXPECT_FALSE(IsThere(ParentOf(ScrName(2, 0))));
   EXPECT_FALSE(IsThere(".scr/scr.dataset.2"));
   EXPECT_TRUE(IsThere("shared/common.dat"));
   EXPECT_TRUE(IsThere(ScrName(1, 0)));
   ASSERT_OK(RemoveFromIndex(disk, kPath, "1"));
-  EXPECT_FALSE(IsThere("shared/common.dat"));
+  EXPECT_FALSE(IsThere("shared"));
 }
 
 TEST_F(IndexToolsTest, NothingOutsideOfThePrefixIsRemoved) {
@@ -467,6 +467,21 @@ TEST_F(IndexToolsTest, BuildMakesADatasetOfWhatAScavengeHasLeft) {
   EXPECT_EQ(Restorable(), Ids({3, 7}));
   EXPECT_STATUS(kAlreadyExists, BuildIndex(disk, kPath, 7), "7");
   EXPECT_STATUS(kNotFound, BuildIndex(disk, kPath, 8), "8");
+}
+
+TEST_F(IndexToolsTest, BuildEntersWhatScrHasFlushedWhole) {
+  PutScr(1);
+  PutScr(2);
+  ASSERT_OK(DropFromIndex(disk, kPath, "2"));
+  EXPECT_EQ(Restorable(), Ids({1}));
+  ASSERT_OK_AND_ASSIGN(const IndexBuilt built, BuildIndex(disk, kPath, 2));
+  EXPECT_EQ(built.ranks, kRanks);
+  EXPECT_TRUE(built.missing.empty());
+  EXPECT_EQ(Restorable(), Ids({1, 2}));
+  ASSERT_OK(DropFromIndex(disk, kPath, "2"));
+  ASSERT_OK(disk.Remove(prefix->FilePath(ScrName(2, 1))));
+  EXPECT_STATUS(kDataLoss, BuildIndex(disk, kPath, 2), ScrName(2, 1));
+  EXPECT_EQ(Restorable(), Ids({1}));
 }
 
 TEST(IndexBuildVectorsTest, ADrainedDatasetOfScrsIsEnteredAgain) {

@@ -56,11 +56,15 @@ TEST_F(PlaceTest, NoLinkLeadsToTheRecords) {
   Link("l", prefix());
   Link("m", "ckpt.5");
   Link("s", ".scr");
-  for (const std::string name : {"l/.scr/index.scr", "l/.cairn/run", "l/.cairn/new/x", "l/ckpt.5/x", "l/ckpt.77/x",
-                                 "l/ckpt.5.bp/x", "m/Ckpt5-Rank0.fti", "s/halt.scr", "l/l/s/x"}) {
+  for (const std::string name : {"l/.scr/index.scr", "l/.cairn/run", "l/.cairn/new/x", "l/ckpt.5/files/x",
+                                 "l/ckpt.77/adopting/x", "l/ckpt.5.bp/x", "s/halt.scr", "l/l/s/x"}) {
     EXPECT_STATUS(kFailedPrecondition, Place(name), "belongs to the records");
     EXPECT_STATUS(kFailedPrecondition, RealDirectory(*disk_, prefix(), name.substr(0, name.rfind('/'))), "records");
   }
+  for (const std::string name : {"m/Ckpt5-Rank0.fti", "m/rank_0.cat", "l/ckpt.77/rank_0.cat"}) {
+    EXPECT_STATUS(kFailedPrecondition, Place(name), "belongs to the records");
+  }
+  EXPECT_EQ(*Place("m/rank_0.ckpt"), "ckpt.5/rank_0.ckpt");
   EXPECT_OK(Place("l/ckpt.five/x"));
   EXPECT_OK(Place("l/sub/.scr"));
 }

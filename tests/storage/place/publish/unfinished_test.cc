@@ -87,7 +87,7 @@ TEST_P(UnfinishedTest, AllOfItGoesAndItCanNeverBeCommitted) {
   ASSERT_OK(prefix->StoreCatalogue(CatalogueOf(2)));
   ASSERT_OK(Put(RoutedFolder(2) + "/not/handed/over", "x", {}));
   ASSERT_OK(Remove(2));
-  for (const char* name : {"out/a", "out/b", "ckpt.2"}) EXPECT_FALSE(IsThere(name)) << name;
+  for (const char* name : {"out", "ckpt.2"}) EXPECT_FALSE(IsThere(name)) << name;
   EXPECT_STATUS(kAborted, prefix->BeginFlush(descriptor), "removed");
   EXPECT_OK(Remove(2));  // nothing is left
 }
@@ -101,6 +101,20 @@ TEST_P(UnfinishedTest, AFileThatIsAnotherByNowStays) {
   EXPECT_TRUE(IsThere("out/a"));
   EXPECT_TRUE(IsThere("out/b"));
   EXPECT_FALSE(IsThere("ckpt.2"));
+}
+
+TEST_P(UnfinishedTest, FilesOfTheApplicationsInItsFolderStay) {
+  ASSERT_OK(PutFiles(2));
+  ASSERT_OK(prefix->StoreCatalogue(CatalogueOf(2)));
+  const std::string copy = "ckpt.2/rank_0.ckpt" + std::string(kWorkSuffix) + "01234567";  // of another dataset's flush
+  for (const std::string& name : {std::string("ckpt.2/rank_0.ckpt"), copy, std::string("ckpt.2/rank_9.cat/data")}) {
+    ASSERT_OK(Put(name, "x", {}));
+  }
+  ASSERT_OK(Remove(2));
+  EXPECT_TRUE(IsThere("ckpt.2/rank_0.ckpt"));
+  EXPECT_TRUE(IsThere(copy));
+  EXPECT_TRUE(IsThere("ckpt.2/rank_9.cat/data"));
+  EXPECT_FALSE(IsThere("ckpt.2/rank_0.cat"));
 }
 
 TEST_P(UnfinishedTest, TimesMayBeInWholeSeconds) {
