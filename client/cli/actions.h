@@ -17,7 +17,7 @@
 namespace cairn::cli {
 
 // Waits until the dataset has the level, and says so. timeout_ms 0: until that, or the dataset has failed, or the
-// daemon has gone.
+// daemon has gone. What is in the way of `prefix` is told on standard error meanwhile.
 ExitCode WaitAndTell(const Context& context, const std::string& run, DatasetId dataset, Level level,
                      std::uint64_t timeout_ms);
 

@@ -41,7 +41,7 @@ void AddFlushCommand(CLI::App& app, CommandLine& line) {
       app.add_subcommand("flush", "Bring a dataset to the prefix now (default: the newest checkpoint)");
   AddRun(*flush, options->run);
   AddDataset(*flush, options->dataset, /*required=*/false);
-  flush->add_flag("--wait", options->wait, "Wait until it is there");
+  flush->add_flag("--wait", options->wait, "Wait until it is there; tells what is in the way");
   AddTimeout(*flush, options->timeout);
   SetRun(*flush, line, options, RunFlush);
 }

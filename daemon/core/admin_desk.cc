@@ -113,6 +113,13 @@ admin::RunStatus StatusOf(const Run& run, const Context& context) {
   return status;
 }
 
+// What is in the way of a dataset that is to be on the prefix; empty: nothing that is known.
+std::string HeldUpBy(const Run& run, DatasetId id) {
+  if (run.watch.lost()) return fmt::format("{}: the run is not there any more", run.gate.path());
+  if (run.gate.HungSince()) return fmt::format("{}: the file system does not answer", run.gate.path());
+  return run.flusher.ErrorOf(id);
+}
+
 local::Level LevelOf(const Dataset& dataset, const Part& part) {
   const local::Level own = part.stored() ? local::LOCAL : part.captured() ? local::CAPTURED : local::NONE;
   return std::max(static_cast<local::Level>(dataset.level()), own);
@@ -224,10 +231,11 @@ void AdminDesk::Show(const admin::DatasetRequest& request,
 }
 
 void AdminDesk::Wait(const admin::WaitRequest& request, std::function<void(admin::WaitReply)> done) const {
-  const auto answer = [done](const local::Status& status, Level level) {
+  const auto answer = [done](const local::Status& status, Level level, std::string held_up_by = "") {
     admin::WaitReply reply;
     *reply.mutable_status() = status;
     reply.set_level(static_cast<local::Level>(level));
+    reply.set_held_up_by(std::move(held_up_by));
     done(std::move(reply));
   };
   const auto found = runs_.FindNamed(request.run());
@@ -252,7 +260,7 @@ void AdminDesk::Wait(const admin::WaitRequest& request, std::function<void(admin
     if (std::exchange(state->answered, true)) return;
     const LevelAnswer now = run->levels.Ask(id, level);
     answer(StatusMessage(DeadlineExceeded("dataset {} did not reach level {} within {} ms", id, NameOf(level), ms)),
-           now.level);
+           now.level, level == Level::kPrefix ? HeldUpBy(*run, id) : "");
   });
   run->waits.Wait([this, state, answer, run, id, level] {
     if (state->answered) return true;
@@ -274,8 +282,7 @@ admin::FlushReply AdminDesk::Flush(const admin::FlushRequest& request) const {
     if (!dataset && newest) return NotFound("run {} has no whole checkpoint", run->name);
     if (!dataset) return NotFound("run {} has no dataset {}", run->name, request.dataset());
     reply.set_dataset(dataset->id);
-    run->ledger.FlushOrdered(*dataset);
-    run->flusher.Want(dataset->id);
+    run->flusher.Order(dataset->id);
     return absl::OkStatus();
   };
   *reply.mutable_status() = StatusMessage(flush());

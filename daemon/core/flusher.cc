@@ -101,6 +101,18 @@ void Flusher::Want(DatasetId id) {
   reports_.look_again();
 }
 
+void Flusher::Order(DatasetId id) {
+  const DatasetPtr dataset = given_.ledger.Get(id);
+  if (!dataset) return;
+  given_.ledger.FlushOrdered(*dataset);
+  if (given_.watch.lost()) given_.watch.Look();
+  if (const auto at = jobs_.find(id); at != jobs_.end() && at->second->state == Job::State::kBackingOff) {
+    context_.loop().Cancel(std::exchange(at->second->timer, 0));
+    at->second->state = Job::State::kWaiting;
+  }
+  Want(id);
+}
+
 bool Flusher::Cancel(const DatasetPtr& dataset) {
   const auto at = jobs_.find(dataset->id);
   if (at == jobs_.end()) return true;
@@ -333,6 +345,11 @@ void Flusher::BackOff(const JobPtr& job, const absl::Status& why) {
     job->state = Job::State::kWaiting;
     reports_.look_again();
   });
+}
+
+std::string Flusher::ErrorOf(DatasetId id) const {
+  const auto job = jobs_.find(id);
+  return job == jobs_.end() ? "" : job->second->error;
 }
 
 std::vector<admin::FlushStatus> Flusher::Describe() const {

@@ -83,6 +83,8 @@ class Flusher {
   void Plan();
   // Commits the oldest of those that are copied, when its turn has come.
   void CommitNext();
+  // By name: also one that was dropped or left out, and at once, whatever pause a failed try has left.
+  void Order(DatasetId id);
   // A wait for `prefix` keeps a flush from being dropped, and asks for one that the rhythm would have left out.
   void Want(DatasetId id);
   // The dataset is to be removed. False: it is being flushed just now; that is stopped, and does not begin again.
@@ -94,6 +96,8 @@ class Flusher {
   bool InFlight(DatasetId id) const;
 
   std::vector<admin::FlushStatus> Describe() const;
+  // Of the last try, if it has failed and the dataset is still to be flushed; else empty.
+  std::string ErrorOf(DatasetId id) const;
 
  private:
   struct Job {

@@ -190,7 +190,7 @@ class Prefix {
   virtual absl::StatusOr<DatasetId> MakeMissingViews(DatasetId below, std::size_t at_most) = 0;
   // Removes a committed or half-flushed dataset as ordered above; only files that its catalogues name, and of those not
   // what another committed dataset has under the same name. Nothing there: OK; after an error it may be called again.
-  // Directories that the application's files were in stay. kFailedPrecondition: the dataset is SCR's own.
+  // Directories that are empty then go, too. kFailedPrecondition: the dataset is SCR's own.
   // `committer`: as Withdraw's, of a removal by policy. IsFenced: nothing was removed.
   virtual absl::Status Remove(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues,
                               LaunchId committer = 0) = 0;

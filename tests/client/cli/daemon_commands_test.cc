@@ -243,7 +243,7 @@ TEST_F(DaemonCommandsTest, NotFoundHasItsExitCode) {
 TEST_F(DaemonCommandsTest, WaitTellsReachedFailedAndTooLateApart) {
   core_.wait.set_level(local::PREFIX);
   ExpectSaid(Run({"wait", "heat", "17", "prefix"}), 0, "dataset 17 is at level prefix");
-  EXPECT_EQ(core_.asked().back(), "wait heat 17 5 60000");
+  EXPECT_EQ(core_.asked().back(), "wait heat 17 5 2000");
 
   core_.wait.set_level(local::CAPTURED);
   core_.wait.mutable_status()->set_code(local::DEADLINE_EXCEEDED);
@@ -260,7 +260,16 @@ TEST_F(DaemonCommandsTest, FlushCanWait) {
   EXPECT_EQ(core_.asked(), (std::vector<std::string>{"flush heat 0"}));
   core_.wait.set_level(local::PREFIX);
   ExpectSaid(Run({"flush", "heat", "18", "--wait"}), 0, "dataset 18 is at level prefix");
-  EXPECT_EQ(core_.asked().back(), "wait heat 18 5 60000");
+  EXPECT_EQ(core_.asked().back(), "wait heat 18 5 2000");
+
+  core_.wait.set_level(local::LOCAL);
+  core_.wait.mutable_status()->set_code(local::DEADLINE_EXCEEDED);
+  core_.wait.set_held_up_by("write /pfs/heat/x: No space left on device");
+  const CairnRun late = Run({"flush", "heat", "18", "--wait", "--timeout", "5s"});
+  ExpectSaid(late, 6, "it has level local: write /pfs/heat/x: No space left on device");
+  const std::string note = "note: dataset 18 is not on the prefix yet: write /pfs/heat/x: No space";
+  EXPECT_NE(late.err.find(note), std::string::npos) << late.err;
+  EXPECT_EQ(late.err.find(note, late.err.find(note) + 1), std::string::npos) << "once: " << late.err;
 }
 
 TEST_F(DaemonCommandsTest, PinAndRemove) {

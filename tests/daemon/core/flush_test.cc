@@ -194,6 +194,21 @@ TEST_F(FlushTest, TheStatusTellsWhatHoldsItUp) {
   EXPECT_SAYS(client_->Checkpoint(2, memory_), local::OK, "");  // the application is not bothered
 }
 
+TEST_F(FlushTest, WhoAsksForItByNameWaitsForNoPauseAndHearsWhatIsInTheWay) {
+  harness_.config.flush.retry_ms_min = harness_.config.flush.retry_ms_max = 3'600'000;
+  StartWith(0);
+  const DatasetId id = Make(1);
+  prefix_disk_.FailOn({.op = FakeOp::kWrite, .path_part = "ckpt.", .times = UINT64_MAX});
+  ASSERT_EQ(harness_.Flush(id).code(), local::OK);
+  ASSERT_TRUE(harness_.Eventually([&] { return harness_.Warned("next try in 3600000 ms"); }));
+  const admin::WaitReply late = harness_.Wait(id, local::PREFIX, 1);
+  EXPECT_EQ(late.status().code(), local::DEADLINE_EXCEEDED) << late.status().message();
+  EXPECT_NE(late.held_up_by().find("ckpt."), std::string::npos) << late.held_up_by();
+  prefix_disk_.ClearFaults();
+  ASSERT_EQ(harness_.Flush(id).code(), local::OK);
+  EXPECT_EQ(harness_.Wait(id, local::PREFIX).status().code(), local::OK);
+}
+
 TEST_F(FlushTest, GoesOnAfterARestartWithoutAnybodyAsking) {
   StartWith(1);
   prefix_disk_.FailOn({.op = FakeOp::kWrite, .path_part = "ckpt.", .times = UINT64_MAX});
