@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "storage/base/path.h"
+#include "storage/base/quoted.h"
 #include "storage/base/status.h"
 #include "storage/format/catalogue/catalogue.h"
 
@@ -51,6 +52,23 @@ std::string DatasetName(DatasetId id) {
 
 std::optional<DatasetId> DatasetOfName(std::string_view name) {
   return NumberAfter(name, kName);
+}
+
+absl::Status CheckDatasetName(std::string_view name) {
+  const auto wrong = [name](std::string_view why) { return InvalidArgument("dataset name {}: {}", Quoted(name), why); };
+  if (name.empty() || name.size() > kDatasetNameBytesMax) {
+    return wrong(fmt::format("has {} bytes, 1 to {} are possible", name.size(), kDatasetNameBytesMax));
+  }
+  const bool control =
+      std::any_of(name.begin(), name.end(), [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; });
+  if (control) return wrong("has a control character");
+  if (name.find('/') != std::string_view::npos || name == "." || name == "..") return wrong("must be a name of a file");
+  if (name.front() == ' ' || name.back() == ' ') return wrong("begins or ends with a blank");
+  if (IsNumber(name)) return wrong("is a number, which means the dataset of that number");
+  const bool default_name =
+      IsDataFolder(name) || (name.starts_with(kRecords) && IsNumber(name.substr(kRecords.size())));
+  if (default_name) return wrong("is a name of those that datasets without one have");
+  return absl::OkStatus();
 }
 
 std::string CheckpointPrefixName(DatasetId id, Rank rank) {

@@ -4,6 +4,7 @@
 
 #include <absl/status/status.h>
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,11 @@ namespace cairn {
 // ckpt.<id>: a dataset's name for SCR, and the prefix's folder with its bytes.
 std::string DatasetName(DatasetId id);
 std::optional<DatasetId> DatasetOfName(std::string_view name);
+// May an application call its dataset so? SCR's tools and `cairn index` take such a name, or a number, and SCR's users
+// make folders of it. kInvalidArgument, with the reason: not 1 to kDatasetNameBytesMax bytes, no name of a file, a
+// number, or a name of those that datasets without one have (ckpt.<number>, scr.dataset.<number>).
+inline constexpr std::size_t kDatasetNameBytesMax = 255;
+absl::Status CheckDatasetName(std::string_view name);
 // What Cairn itself puts in there, as named below the prefix.
 std::string CheckpointPrefixName(DatasetId id, Rank rank);  // ckpt.<id>/Ckpt<id>-Rank<r>.fti
 std::string CataloguePrefixName(DatasetId id, Rank rank);   // ckpt.<id>/rank_<r>.cat

@@ -12,7 +12,7 @@
 namespace cairn {
 namespace {
 
-constexpr std::array<std::pair<const char*, bool NodeNote::*>, 10> kFlags = {{
+constexpr std::array<std::pair<const char*, bool NodeNote::*>, 12> kFlags = {{
     {"PREFIX", &NodeNote::in_prefix},
     {"PINNED", &NodeNote::pinned},
     {"DROPPED", &NodeNote::dropped},
@@ -23,6 +23,8 @@ constexpr std::array<std::pair<const char*, bool NodeNote::*>, 10> kFlags = {{
     {"ID_TAKEN", &NodeNote::id_taken},
     {"DOUBTED", &NodeNote::doubted},
     {"BEGUN", &NodeNote::begun},
+    {"REJECTED", &NodeNote::rejected},
+    {"MARKED", &NodeNote::marked},
 }};
 
 // The daemon writes below these names: one that leads out of the prefix must not come in.

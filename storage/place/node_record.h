@@ -2,7 +2,7 @@
 // the prefix, which were begun there, dropped, pinned, and which growing directories are there. Pure: a tree in, notes
 // out, and back; CacheFolder reads and writes the file (storage/place/cache).
 //
-//   DATASET / <id> / PREFIX, PINNED, DROPPED, GAVE_WAY, FOREIGN, ID_TAKEN, DOUBTED, BEGUN   flags
+//   DATASET / <id> / PREFIX, PINNED, DROPPED, GAVE_WAY, FOREIGN, ID_TAKEN, DOUBTED, BEGUN, REJECTED, MARKED   flags
 //                  / ORDINAL                                                                a number
 //                  / GROWING / <name of a directory>
 #ifndef CAIRN_STORAGE_PLACE_NODE_RECORD_H_
@@ -29,6 +29,8 @@ struct NodeNote {
   bool id_taken = false;      // ID_TAKEN: SCR has given its id to another dataset
   bool doubted = false;       // DOUBTED: a newer one's files were about to replace its own on the prefix
   bool begun = false;         // BEGUN: on the prefix, and not known to be committed
+  bool rejected = false;      // REJECTED: the application could not use it: no restart chooses it
+  bool marked = false;        // MARKED: the prefix has been told that
   std::uint64_t ordinal = 0;  // of the policy that counts datasets; 0: not counted
   std::set<std::string> grown =
       {};  // directories that grow on the prefix: names below it, normalized (NormalizeFileName)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 #include <iterator>
+#include <utility>
 
 #include "storage/base/quoted.h"
 #include "storage/base/status.h"
@@ -26,15 +27,50 @@ absl::StatusOr<IndexEntry> GetIndexEntry(DatasetId id, const kvtree::Tree& tree)
   return entry;
 }
 
-// The name of the newest complete checkpoint below `id` that may be restarted from; empty: none.
-std::string NewestBefore(DatasetId id, const kvtree::Tree& index) {
+// The newest complete checkpoint below `id` that may be restarted from; no name: none.
+Descriptor NewestBefore(DatasetId id, const kvtree::Tree& index) {
   const absl::StatusOr<Index> read = GetIndex(index);
   if (!read.ok()) return {};
   for (auto at = std::make_reverse_iterator(read->datasets.lower_bound(id)); at != read->datasets.rend(); ++at) {
     const IndexEntry& entry = at->second;
-    if (entry.complete && entry.failed.empty() && entry.descriptor.checkpoint) return entry.descriptor.name;
+    if (entry.complete && entry.failed.empty() && entry.descriptor.checkpoint) return entry.descriptor;
   }
   return {};
+}
+
+// Of two datasets of one name the one that it leads to: a complete one, and of these the newer.
+using Claim = std::pair<bool, DatasetId>;
+
+Claim ClaimOf(DatasetId id, const kvtree::Tree& index) {
+  const kvtree::Tree* entry = index.FindPath({"DSET", std::to_string(id)});
+  return {entry != nullptr && entry->GetBool("COMPLETE").value_or(false), id};
+}
+
+// A new dataset has its name from when it is complete. What CURRENT means is not changed so: who moves CURRENT moves
+// the name, too.
+void ClaimName(const IndexEntry& entry, kvtree::Tree& index) {
+  const std::string& name = entry.descriptor.name;
+  if (name.empty()) return;
+  const std::optional<DatasetId> holder = FindByName(name, index);
+  if (holder && *holder != entry.descriptor.id) {
+    const Claim claim(entry.complete, entry.descriptor.id), held = ClaimOf(*holder, index);
+    if (claim < held || (held.first && index.Get("CURRENT") == name)) return;
+  }
+  PutName(entry.descriptor.id, name, index);
+}
+
+// The one that the name leads to when its dataset is gone.
+std::optional<DatasetId> HeirOf(std::string_view name, const kvtree::Tree& index) {
+  const kvtree::Tree* datasets = index.Find("DSET");
+  std::optional<DatasetId> heir;
+  if (datasets == nullptr) return heir;
+  for (const auto& [key, entry] : datasets->elements()) {
+    const kvtree::Tree* descriptor = entry.Find("DSET");
+    if (descriptor == nullptr || descriptor->Get("NAME") != name) continue;
+    const absl::StatusOr<std::uint64_t> id = NumberKey(key, "dataset", 1);
+    if (id.ok() && (!heir || ClaimOf(*heir, index) < ClaimOf(*id, index))) heir = *id;
+  }
+  return heir;
 }
 
 }  // namespace
@@ -60,7 +96,7 @@ absl::StatusOr<Index> GetIndex(const kvtree::Tree& tree) {
 void PutIndexEntry(const IndexEntry& entry, kvtree::Tree& index) {
   const std::string id = std::to_string(entry.descriptor.id);
   index.Set("VERSION", kVersion);
-  if (!entry.descriptor.name.empty()) index.At("NAME").At(entry.descriptor.name).Set("DSET", id);
+  ClaimName(entry, index);
   kvtree::Tree& tree = index.At("DSET").At(id);
   PutDescriptor(entry.descriptor, tree.At("DSET"));
   tree.SetBool("COMPLETE", entry.complete);
@@ -90,9 +126,19 @@ void EraseIndexEntry(DatasetId id, kvtree::Tree& index) {
     for (const auto& [name, mapping] : names->elements()) {
       if (mapping.Get("DSET") == key) gone.push_back(name);
     }
-    for (const std::string& name : gone) names->Erase(name);
+    for (const std::string& name : gone) {
+      names->Erase(name);
+      if (const std::optional<DatasetId> heir = HeirOf(name, index)) PutName(*heir, name, index);
+    }
   }
-  if (was_current) SetCurrent(NewestBefore(id, index), index);
+  if (!was_current) return;
+  const Descriptor next = NewestBefore(id, index);
+  if (!next.name.empty()) PutName(next.id, next.name, index);
+  SetCurrent(next.name, index);
+}
+
+void PutName(DatasetId id, std::string_view name, kvtree::Tree& index) {
+  index.At("NAME").At(name).Set("DSET", id);
 }
 
 void SetCurrent(std::string_view name, kvtree::Tree& index) {

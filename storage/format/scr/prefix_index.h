@@ -34,11 +34,14 @@ struct Index {
 //   kDataLoss            an id that is none, or a bad field; names the dataset
 absl::StatusOr<Index> GetIndex(const kvtree::Tree& tree);
 
-// Enters the dataset or changes its entry, maps its name to it, and sets VERSION; CURRENT and unknown keys stay.
+// Enters the dataset or changes its entry, maps its name to it, and sets VERSION; CURRENT and unknown keys stay. Of
+// several datasets of one name it leads to the newest that is complete; but a name that is CURRENT stays where it is.
 void PutIndexEntry(const IndexEntry& entry, kvtree::Tree& index);
+// The name leads to the dataset from now on, whichever others have it.
+void PutName(DatasetId id, std::string_view name, kvtree::Tree& index);
 
-// Removes the entry and the names that lead to it. If it was current, CURRENT moves to the newest older complete
-// checkpoint that has not failed, or goes.
+// Removes the entry; the names that lead to it lead to the newest other dataset of that name, or go. If it was current,
+// CURRENT moves to the newest older complete checkpoint that has not failed, or goes.
 void EraseIndexEntry(DatasetId id, kvtree::Tree& index);
 
 // The dataset of that name; none if the name is unknown or stale (SCR reuses ids and leaves old names behind).

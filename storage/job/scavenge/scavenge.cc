@@ -13,6 +13,7 @@
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/format/scr/flush_file.h"
 #include "storage/place/cache/survey.h"
+#include "storage/place/node_record.h"
 #include "storage/place/prefix/place.h"
 #include "storage/place/publish/publish.h"
 
@@ -294,6 +295,7 @@ class Scavenger {
   absl::StatusOr<std::vector<SavedDataset>> Run(const CacheFolder::Found& run) {
     CAIRN_ASSIGN_OR_RETURN(survey_, SurveyCache(cache_disk_, run.path, run.run));
     CAIRN_RETURN_IF_ERROR(PassOverOthers());
+    PassOverRejected(run.path);
     CAIRN_RETURN_IF_ERROR(EnterServed());
     for (const std::string& note : survey_.notes) request_.note(note);
     CAIRN_ASSIGN_OR_RETURN(contents_, prefix_.Contents());
@@ -310,6 +312,7 @@ class Scavenger {
   // Committed before, after a newer launch had been made; again would be the same.
   bool IsFenced(DatasetId id) const { return fencing_ && contents_.fenced.contains(id); }
   absl::Status PassOverOthers();
+  void PassOverRejected(const std::string& cache_folder);
   absl::Status EnterServed();
   absl::Status MendFlushMarks();
   void TellIsThere(const SurveyedDataset& dataset);
@@ -348,6 +351,16 @@ absl::Status Scavenger::PassOverOthers() {
     at = survey_.datasets.erase(at);
   }
   return absl::OkStatus();
+}
+
+// The application could not use it, and no restart is to choose it. A record that cannot be read tells nothing.
+void Scavenger::PassOverRejected(const std::string& cache_folder) {
+  const auto record = ReadTree(cache_disk_, fmt::format("{}/{}", cache_folder, kFlushRecordName));
+  if (!record.ok()) return;
+  for (const auto& [id, note] : DecodeNodeRecord(*record)) {
+    if (!note.rejected || request_.dataset == id || survey_.datasets.erase(id) == 0) continue;
+    request_.note(fmt::format("dataset {} stays in the cache: the application has rejected it", id));
+  }
 }
 
 absl::Status Scavenger::EnterServed() {

@@ -67,7 +67,8 @@ absl::Status CheckCacheOf(const CacheFolder::Found& run, const std::string& pref
 // dataset is; the older dataset that had them is removed then. None replaces a newer dataset's.
 //
 // All is committed under the newest launch that this cache has served. What was made under a launch that the prefix
-// does not have, or that began after another had taken over, is left in the cache: `note` says so.
+// does not have, or that began after another had taken over, is left in the cache, and so is what the application has
+// rejected, unless it is asked for by number: `note` says so.
 //
 // REQUIRES: nobody else works in the cache (the command holds the daemon's lock); `prefix` is writable.
 //   kFailedPrecondition  as CheckCacheOf

@@ -108,7 +108,7 @@ class CacheFolderOnDisk final : public CacheFolder {
     std::map<Rank, RankFiles> committed;
   };
 
-  std::string FlushPath() const { return path_ + "/flush.cairn"; }
+  std::string FlushPath() const { return fmt::format("{}/{}", path_, kFlushRecordName); }
   absl::Status CheckCatalogue(const catalogue::Catalogue& catalogue);
   // kAlreadyExists: what lies under this number is SCR's own.
   absl::Status CheckNotScrs(DatasetId id);

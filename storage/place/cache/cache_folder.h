@@ -44,6 +44,9 @@ struct CachedDataset {
   std::vector<catalogue::Catalogue> ranks;  // index = rank; all there
 };
 
+// What this node notes of the run's datasets (storage/place/node_record.h), in the run's folder.
+inline constexpr std::string_view kFlushRecordName = "flush.cairn";
+
 struct CacheLoad {
   std::map<DatasetId, CachedDataset> whole;
   std::vector<DatasetId> removed;     // were never whole

@@ -100,11 +100,12 @@ absl::Status Taken(DatasetId id, const std::string& name) {
 }
 
 // It was committed before, and all its files are whole again: if a restart has failed on it, the next one need not.
-// What was taken out of the index stays out.
+// What was taken out of the index stays out, and what the application has refused stays so.
 absl::Status Repaired(SharedRecords& records, const CommitRecord& commit) {
   return records.ChangeIndex([&](kvtree::Tree& index) -> absl::Status {
     CAIRN_ASSIGN_OR_RETURN(const auto entry, index_rules::EntryOf(commit.descriptor.id, index));
     if (!entry || entry->failed.empty() || !entry->descriptor.launch) return absl::OkStatus();
+    if (index_rules::IsRefused(*entry, index)) return absl::OkStatus();
     return SharedRecords::MergeCommit(commit, true, index);
   });
 }

@@ -10,6 +10,8 @@ namespace cairn::index_rules {
 namespace {
 
 constexpr std::string_view kBoundKey = "CAIRN_CURRENT";
+// Beside FAILED, with the same time: it was Cairn that marked it, for the bytes on the prefix alone.
+constexpr std::string_view kDamagedKey = "CAIRN_DAMAGED";
 constexpr std::string_view kSetBackKey = "CAIRN_SET_BACK";  // / <id> / UNTIL / <µs>
 
 std::string Key(DatasetId id) {
@@ -112,6 +114,22 @@ bool IsRestartable(const scr::IndexEntry& entry) {
   return entry.complete && entry.failed.empty() && entry.descriptor.checkpoint;
 }
 
+bool IsRefused(const scr::IndexEntry& entry, const kvtree::Tree& index) {
+  if (entry.failed.empty()) return false;
+  const kvtree::Tree* marks = index.FindPath({"DSET", Key(entry.descriptor.id)});
+  return marks == nullptr || marks->Get(kDamagedKey).value_or("") != entry.failed;
+}
+
+void MarkFailed(DatasetId id, const std::string& time, Because why, kvtree::Tree& entry, kvtree::Tree& index) {
+  entry.Set("FAILED", time);
+  if (why == Because::kDamaged) {
+    entry.Set(kDamagedKey, time);
+  } else {
+    entry.Erase(kDamagedKey);
+  }
+  if (CurrentOf(index) == id) index.Erase("CURRENT");
+}
+
 absl::StatusOr<std::optional<scr::IndexEntry>> EntryOf(DatasetId id, const kvtree::Tree& index) {
   const kvtree::Tree* entry = index.FindPath({"DSET", Key(id)});
   if (entry == nullptr) return std::optional<scr::IndexEntry>();
@@ -154,7 +172,7 @@ Bound BoundOf(const scr::Index& parsed, const kvtree::Tree& index) {
 }
 
 void Bind(DatasetId id, std::string_view name, std::int64_t now_us, kvtree::Tree& index) {
-  index.At("NAME").At(name).Set("DSET", id);
+  scr::PutName(id, name, index);
   scr::SetCurrent(name, index);
   kvtree::Tree& bound = index.SetEmpty(kBoundKey);
   bound.Set("ID", id);
@@ -172,6 +190,7 @@ void FollowCommit(const scr::Descriptor& committed, kvtree::Tree& index) {
     return;  // naming an older one would bound restarts
   }
   NoteSetBack(committed, index);
+  scr::PutName(committed.id, committed.name, index);
   scr::SetCurrent(committed.name, index);
   index.Erase(kBoundKey);
 }

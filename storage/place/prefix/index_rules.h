@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +30,13 @@ bool IsNewer(const scr::Descriptor& a, const scr::Descriptor& b);
 
 // A checkpoint that a restart may choose.
 bool IsRestartable(const scr::IndexEntry& entry);
+
+// Why a dataset is marked FAILED: its bytes on the prefix are damaged, another copy may be whole; or the application
+// could not use it, whichever copy it was, which is what SCR means by it.
+enum class Because : std::uint8_t { kDamaged, kRefused };
+bool IsRefused(const scr::IndexEntry& entry, const kvtree::Tree& index);
+// `time`: as SCR's. `entry`: of `index`, the dataset's. If CURRENT named it, none is current.
+void MarkFailed(DatasetId id, const std::string& time, Because why, kvtree::Tree& entry, kvtree::Tree& index);
 
 // One entry, without reading the others; none: it is not there. kDataLoss.
 absl::StatusOr<std::optional<scr::IndexEntry>> EntryOf(DatasetId id, const kvtree::Tree& index);

@@ -30,16 +30,6 @@ namespace {
 constexpr std::uint32_t kFolderMode = 0777;  // less the umask, as SCR's
 // Of SCR's datasets so many are looked at file by file, the newest: a restart hardly goes back further.
 constexpr std::size_t kScrLookedAtMax = 16;
-// Beside FAILED, with the same time: it was Cairn that marked it, for the bytes on the prefix alone.
-constexpr std::string_view kDamagedKey = "CAIRN_DAMAGED";
-
-// Marked FAILED by SCR, for all copies that there are.
-bool IsRefused(const scr::IndexEntry& entry, const kvtree::Tree& index) {
-  if (entry.failed.empty()) return false;
-  const kvtree::Tree* marks = index.FindPath({"DSET", std::to_string(entry.descriptor.id)});
-  return marks == nullptr || marks->Get(kDamagedKey).value_or("") != entry.failed;
-}
-
 absl::Status RequireAbsolute(const std::string& path) {
   if (!path.starts_with('/')) return InvalidArgument("prefix \"{}\" is not absolute", path);
   return absl::OkStatus();
@@ -159,6 +149,7 @@ class PrefixOnDisk final : public Prefix {
     return RemoveDataset(disk_, path_, records_, id, catalogues, committer);
   }
   absl::Status MarkFailed(DatasetId id) override;
+  absl::Status MarkRefused(DatasetId id) override;
   absl::Status MarkFetched(DatasetId id) override;
   absl::Status PutFlush(DatasetId id, const scr::FlushEntry& entry) override {
     CAIRN_RETURN_IF_ERROR(RequireOwn());
@@ -208,7 +199,7 @@ class PrefixOnDisk final : public Prefix {
   Launches& launches() { return records_.launches(); }
   // Of SCR's own in the index: those that can be restored, and why others cannot.
   absl::Status AddScrDatasets(const PrefixView& view, PrefixContents& contents);
-  using EntryChange = std::function<void(kvtree::Tree& entry, kvtree::Tree& index)>;
+  using EntryChange = std::function<absl::Status(kvtree::Tree& entry, kvtree::Tree& index)>;
   absl::Status ChangeEntry(DatasetId id, const EntryChange& change);
   // Takes what was removed out of the index, if another's change has brought it back, or its removal was cut short.
   absl::Status ForgetRemoved(const PrefixView& view);
@@ -308,7 +299,7 @@ absl::StatusOr<PrefixContents> PrefixOnDisk::Contents() {
   for (const auto& [id, entry] : view.index.datasets) {
     if (!entry.descriptor.launch) contents.scrs[id] = entry;
     if (!entry.failed.empty()) contents.failed.insert(id);
-    if (IsRefused(entry, view.tree)) contents.refused.insert(id);
+    if (index_rules::IsRefused(entry, view.tree)) contents.refused.insert(id);
     const auto commit = view.commits.find(id);
     if (!entry.complete || !entry.failed.empty() || !entry.descriptor.launch || commit == view.commits.end()) continue;
     contents.datasets[id] = {.descriptor = commit->second.descriptor, .current = false, .by_cairn = true};
@@ -350,7 +341,7 @@ absl::StatusOr<bool> PrefixOnDisk::WasTakenOut(const scr::Descriptor& scrs) {
   if (!index->empty()) {
     CAIRN_ASSIGN_OR_RETURN(const auto entry, index_rules::EntryOf(scrs.id, *index));
     const bool same = entry && !entry->descriptor.launch && entry->descriptor.created_us == scrs.created_us;
-    if (entry) return same && IsRefused(*entry, *index);
+    if (entry) return same && index_rules::IsRefused(*entry, *index);
   }
   // The entry goes before the records do. (While SCR flushes it there is an entry, which says that it is not complete.)
   const auto summary = records_.ReadScrSummary(scrs.id);
@@ -378,23 +369,32 @@ absl::Status PrefixOnDisk::ChangeEntry(DatasetId id, const EntryChange& change) 
     kvtree::Tree* datasets = index.Find("DSET");
     kvtree::Tree* entry = datasets == nullptr ? nullptr : datasets->Find(std::to_string(id));
     if (entry == nullptr) return NotFound("{}: no dataset {} in the index", path_, id);
-    change(*entry, index);
-    return absl::OkStatus();
+    return change(*entry, index);
   });
 }
 
 absl::Status PrefixOnDisk::MarkFailed(DatasetId id) {
   return ChangeEntry(id, [id](kvtree::Tree& entry, kvtree::Tree& index) {
-    const std::string now = scr::LocalTime(NowMicros());
-    entry.Set("FAILED", now);
-    entry.Set(kDamagedKey, now);
-    if (index_rules::CurrentOf(index) == id) index.Erase("CURRENT");
+    index_rules::MarkFailed(id, scr::LocalTime(NowMicros()), index_rules::Because::kDamaged, entry, index);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status PrefixOnDisk::MarkRefused(DatasetId id) {
+  CAIRN_RETURN_IF_ERROR(RequireOwn());
+  CAIRN_RETURN_IF_ERROR(records_.Mend());  // a commit that another has just made has its entry then
+  return ChangeEntry(id, [this, id](kvtree::Tree& entry, kvtree::Tree& index) -> absl::Status {
+    if (!entry.GetBool("COMPLETE").value_or(false)) return NotFound("{}: dataset {} is not complete", path_, id);
+    index_rules::MarkFailed(id, scr::LocalTime(NowMicros()), index_rules::Because::kRefused, entry, index);
+    return absl::OkStatus();
   });
 }
 
 absl::Status PrefixOnDisk::MarkFetched(DatasetId id) {
-  return ChangeEntry(id,
-                     [](kvtree::Tree& entry, kvtree::Tree&) { entry.At("FETCHED").At(scr::LocalTime(NowMicros())); });
+  return ChangeEntry(id, [](kvtree::Tree& entry, kvtree::Tree&) {
+    entry.At("FETCHED").At(scr::LocalTime(NowMicros()));
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace

@@ -65,7 +65,8 @@ struct PrefixContents {
   std::set<DatasetId> dropped;           // committed by Cairn, and taken out of the index
   std::set<DatasetId> removed;           // with their bytes, for good
   std::set<DatasetId> failed;            // marked FAILED
-  std::set<DatasetId> refused;           // of those, by SCR: the application could not use it, whichever copy it is
+  std::set<DatasetId> refused;           // of those, by MarkRefused or SCR: the application could not use it, whichever
+                                         // copy it is
   std::map<DatasetId, std::string> bad;  // SCR's own, complete by the index, that are not whole: why
   // All of SCR's own that the index has, whatever has become of them: their numbers are theirs.
   std::map<DatasetId, scr::IndexEntry> scrs;
@@ -176,8 +177,8 @@ class Prefix {
   // commit is kAlreadyExists if the dataset is committed, kFailedPrecondition if it was removed; kAborted: SCR has
   // given out its id again. `catalogues`: all ranks of the dataset, by rank (kInvalidArgument). FILES and SIZE are
   // counted here, the catalogues with them, as SCR would. CURRENT names the dataset afterwards, if it is a checkpoint
-  // and newer than the one that CURRENT named. A FAILED that the dataset had goes, also if it is committed already: its
-  // files are whole now.
+  // and newer than the one that CURRENT named. A FAILED that MarkFailed has set goes, also if it is committed already:
+  // its files are whole now.
   // `committer`: as Withdraw's. IsFenced: it is there, whole, but a newer launch was made before that does not count
   // it.
   virtual absl::Status Commit(const scr::Descriptor& descriptor, const std::vector<catalogue::Catalogue>& catalogues,
@@ -198,6 +199,9 @@ class Prefix {
   // (SCR's own FAILED says that of no copy: PrefixContents::refused). If CURRENT named it, none is current. kNotFound:
   // it is not in the index.
   virtual absl::Status MarkFailed(DatasetId id) = 0;
+  // Marks it FAILED as SCR does: the application could not use it, whichever copy it was. CURRENT as above. It stays so
+  // until someone adds it to the index again. kNotFound: it is not in the index, or not complete there.
+  virtual absl::Status MarkRefused(DatasetId id) = 0;
   // Notes in the index that a restart reads the dataset from the prefix now. kNotFound.
   virtual absl::Status MarkFetched(DatasetId id) = 0;
 

@@ -387,7 +387,9 @@ absl::Status SharedRecords::EnterScrDatasets(kvtree::Tree& index) {
 }
 
 absl::Status SharedRecords::MergeCommit(const CommitRecord& commit, bool verified, kvtree::Tree& index) {
-  CAIRN_RETURN_IF_ERROR(EnterCommit(commit, verified, index));
+  CAIRN_ASSIGN_OR_RETURN(const auto before, index_rules::EntryOf(commit.descriptor.id, index));
+  const bool refused = before && index_rules::IsRefused(*before, index);
+  CAIRN_RETURN_IF_ERROR(EnterCommit(commit, verified && !refused, index));
   CAIRN_ASSIGN_OR_RETURN(const auto entry, index_rules::EntryOf(commit.descriptor.id, index));
   if (entry && entry->failed.empty()) index_rules::FollowCommit(commit.descriptor, index);
   return absl::OkStatus();

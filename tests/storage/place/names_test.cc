@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "tests/support/status_matchers.h"
 
 namespace cairn {
@@ -14,6 +16,27 @@ TEST(NamesTest, WhatCairnPutsIntoADatasetsFolderIsItsOwnAndNothingElse) {
   }
   for (const char* name : {"rank_0.ckpt", "Ckpt6-Rank0.fti", "rank_x.cat", "files", "rank_0.ckpt.cairn-work01234567"}) {
     EXPECT_FALSE(IsDatasetFile(name, 5)) << name;
+  }
+}
+
+TEST(NamesTest, ADatasetsNameIsANameOfAFileThatMeansNoOtherDataset) {
+  for (const std::string& name : {std::string("best"), std::string("step 10"), std::string("10.h5"),
+                                  std::string("ckpt."), std::string("ckpt.5.bp"), std::string("ckpt.5a"),
+                                  std::string("Größe"), std::string("..."), std::string(kDatasetNameBytesMax, 'x')}) {
+    EXPECT_OK(CheckDatasetName(name)) << name;
+  }
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  EXPECT_STATUS(kInvalid, CheckDatasetName(""), "0 bytes");
+  EXPECT_STATUS(kInvalid, CheckDatasetName(std::string(kDatasetNameBytesMax + 1, 'x')), "256 bytes, 1 to 255");
+  EXPECT_STATUS(kInvalid, CheckDatasetName(std::string("a\0b", 3)), "'a?b': has a control character");
+  EXPECT_STATUS(kInvalid, CheckDatasetName("a\nb"), "control character");
+  for (const char* name : {"a/b", "/", ".", ".."}) {
+    EXPECT_STATUS(kInvalid, CheckDatasetName(name), "must be a name of a file");
+  }
+  for (const char* name : {" a", "a ", " "}) EXPECT_STATUS(kInvalid, CheckDatasetName(name), "blank");
+  for (const char* name : {"7", "007"}) EXPECT_STATUS(kInvalid, CheckDatasetName(name), "is a number");
+  for (const char* name : {"ckpt.5", "ckpt.007", "scr.dataset.5"}) {
+    EXPECT_STATUS(kInvalid, CheckDatasetName(name), "datasets without one");
   }
 }
 

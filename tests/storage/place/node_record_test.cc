@@ -39,6 +39,8 @@ TEST(NodeRecordTest, EachNoteComesBackAlone) {
   notes[8].doubted = true;
   notes[9].begun = true;
   notes[10].ordinal = UINT64_MAX;
+  notes[12].rejected = true;
+  notes[13].marked = true;
   notes[11].grown = {"a.bp", "out/b.bp", "one with blanks.bp"};
   notes[999999999999999999] = {.pinned = true};
   EXPECT_EQ(ThroughBytes(notes), notes);
@@ -54,6 +56,8 @@ TEST(NodeRecordTest, OneDatasetMayHaveAllNotes) {
                              .id_taken = true,
                              .doubted = true,
                              .begun = true,
+                             .rejected = true,
+                             .marked = true,
                              .ordinal = 3,
                              .grown = {"a.bp"}}}};
   EXPECT_EQ(ThroughBytes(notes), notes);

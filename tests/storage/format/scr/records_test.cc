@@ -326,6 +326,55 @@ TEST(PrefixIndexTest, ErasingAnOldHolderOfANameLeavesTheNewOne) {
   EXPECT_EQ(FindByName("same", tree), 2u);
 }
 
+IndexEntry Named(DatasetId id, const std::string& name) {
+  IndexEntry entry = Indexed(id);
+  entry.descriptor.name = name;
+  return entry;
+}
+
+TEST(PrefixIndexTest, ANameLeadsToTheNewestCompleteDatasetThatHasIt) {
+  Tree tree;
+  IndexEntry begun = Named(3, "same");
+  begun.complete = false;
+  PutIndexEntry(begun, tree);
+  EXPECT_EQ(FindByName("same", tree), 3u) << "there is no other";
+  PutIndexEntry(Named(2, "same"), tree);
+  EXPECT_EQ(FindByName("same", tree), 2u);
+  PutIndexEntry(begun, tree);
+  EXPECT_EQ(FindByName("same", tree), 2u) << "3 is not complete";
+  PutIndexEntry(Named(3, "same"), tree);
+  EXPECT_EQ(FindByName("same", tree), 3u);
+  PutIndexEntry(Named(2, "same"), tree);
+  EXPECT_EQ(FindByName("same", tree), 3u) << "2 is older";
+}
+
+TEST(PrefixIndexTest, ANameThatIsCurrentStaysWhereItIsUntilItIsMoved) {
+  Tree tree;
+  PutIndexEntry(Named(2, "same"), tree);
+  SetCurrent("same", tree);
+  PutIndexEntry(Named(3, "same"), tree);
+  EXPECT_EQ(FindByName("same", tree), 2u);
+  PutName(3, "same", tree);
+  EXPECT_EQ(FindByName("same", tree), 3u);
+}
+
+TEST(PrefixIndexTest, ANameGoesToTheNewestOtherHolderWhenItsDatasetIsErased) {
+  Tree tree;
+  for (const DatasetId id : {1, 2, 4}) PutIndexEntry(Named(id, "same"), tree);
+  IndexEntry begun = Named(3, "same");
+  begun.complete = false;
+  PutIndexEntry(begun, tree);
+  SetCurrent("same", tree);
+  EraseIndexEntry(4, tree);
+  EXPECT_EQ(FindByName("same", tree), 2u);
+  EXPECT_EQ(tree.Get("CURRENT"), "same");
+  EraseIndexEntry(2, tree);
+  EraseIndexEntry(1, tree);
+  EXPECT_EQ(FindByName("same", tree), 3u);
+  EraseIndexEntry(3, tree);
+  EXPECT_EQ(tree.FindPath({"NAME", "same"}), nullptr);
+}
+
 TEST(PrefixIndexTest, CurrentIsSetAndUnset) {
   Tree tree;
   PutIndexEntry(Indexed(2), tree);

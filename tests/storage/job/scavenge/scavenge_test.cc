@@ -11,6 +11,7 @@
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/scr/records.h"
 #include "storage/place/cache/cache_folder.h"
+#include "storage/place/node_record.h"
 #include "storage/place/prefix/index_tools.h"
 #include "tests/storage/place/cache/datasets.h"
 #include "tests/support/fake_disk.h"
@@ -288,6 +289,20 @@ TEST_F(ScavengeTest, WhatWasRemovedOrGivenUpStaysSo) {
   ASSERT_EQ(saved.size(), 1u);
   EXPECT_EQ(saved[0].state, State::kTooLate);
   EXPECT_TRUE(Committed().empty());
+}
+
+TEST_F(ScavengeTest, WhatTheApplicationHasRejectedStaysInTheCacheUnlessItIsAskedFor) {
+  for (const DatasetId id : {1, 2}) Write(*folder_, id);
+  ASSERT_OK(folder_->StoreFlushRecord(EncodeNodeRecord({{2, {.rejected = true}}, {7, {.rejected = true}}})));
+  disk_.SyncAll();
+  const auto saved = Scavenge();
+  ASSERT_EQ(saved.size(), 1u);
+  EXPECT_EQ(saved[0].id, 1u);
+  EXPECT_EQ(Committed(), Ids({1}));
+  EXPECT_TRUE(Noted("dataset 2 stays in the cache: the application has rejected it"));
+  EXPECT_FALSE(Noted("dataset 7"));
+  EXPECT_EQ(Scavenge(*folder_, {.dataset = 2, .all = false, .note = {}}).at(0).state, State::kSaved);
+  EXPECT_EQ(Committed(), Ids({1, 2}));
 }
 
 TEST_F(ScavengeTest, AnOutputThatIsIncompleteHoldsNewerCheckpointsBack) {
