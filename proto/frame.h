@@ -17,9 +17,12 @@ struct cairn_frame_header {
 #define CAIRN_FRAME_BYTES_MAX (64u << 20)
 
 /* Protocol versions: a client offers a range, the daemon takes the newest that both speak and serves the one before
- * its newest, too. Number 1 was used once, by no program that is still in use: it is never given another meaning. */
-#define CAIRN_PROTOCOL_NEWEST 2u
+ * its newest, too. Number 1 was used once, by no program that is still in use: it is never given another meaning.
+ *   2  release 0.1.0
+ *   3  names of datasets (Begin.name, OutputBegin.name, Find) and Reject: a daemon of 2 would pass over them */
+#define CAIRN_PROTOCOL_NEWEST 3u
 #define CAIRN_PROTOCOL_OLDEST 2u
+#define CAIRN_PROTOCOL_OF_NAMES 3u
 
 /* Limits that both sides keep. */
 #define CAIRN_NAME_BYTES_MAX 4096u

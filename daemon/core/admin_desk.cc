@@ -53,9 +53,11 @@ admin::DatasetRow RowOf(const Run& run, const Dataset& dataset) {
   row.set_output(dataset.kind.output);
   row.set_files(dataset.kind.files);
   row.set_level(static_cast<local::Level>(dataset.level()));
+  const bool rejected = run.record.rejected().contains(dataset.id);
   row.set_state(dataset.damaged()                 ? "damaged"
                 : dataset.level() < Level::kLocal ? "writing"
                 : dataset.of_no_line()            ? std::string(NameOf(dataset.standing))
+                : rejected                        ? "rejected"
                 : dataset.flush_dropped()         ? "superseded"
                                                   : "whole");
   row.set_pinned(dataset.pinned);

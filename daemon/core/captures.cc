@@ -96,7 +96,8 @@ void Captures::ListKnown(const SessionPtr& session, const std::shared_ptr<Call>&
   if (!list.ok()) return call->Fail(list.status());
   const std::uint64_t file_bytes = begin.variables().empty() ? 0 : (*list)->layout->file_bytes(letter);
   const auto dataset = given_.entry.Enter(
-      *session, {.step = begin.step(), .attempt = begin.attempt(), .bytes = file_bytes}, begin.variables());
+      *session, {.step = begin.step(), .attempt = begin.attempt(), .bytes = file_bytes, .name = begin.name()},
+      begin.variables());
   if (!dataset.ok()) {
     call->Fail(dataset.status());
     return given_.waits.Changed();

@@ -292,6 +292,8 @@ void StrandCore::DispatchInSession(const SessionPtr& session, const CallPtr& cal
       return run.levels.Wait(*session, call, request->wait());
     case local::Request::kLatest:
       return run.levels.Latest(session, call);
+    case local::Request::kFind:
+      return run.levels.Find(call, request->find());
     case local::Request::kStored:
       return run.levels.Stored(session, call, request->stored());
     case local::Request::kRestore:
@@ -301,6 +303,8 @@ void StrandCore::DispatchInSession(const SessionPtr& session, const CallPtr& cal
       return run.restores.Restore(session, call, request->restore());
     case local::Request::kRead:
       return run.restores.Read(session, call, request->read());
+    case local::Request::kReject:
+      return run.rejections.Reject(*session, call, request->reject().dataset());
     case local::Request::kRestartFile:
       return run.outputs.RestartFile(call, request->restart_file());
     case local::Request::kShouldExit:
@@ -358,6 +362,8 @@ void StrandCore::DispatchObserver(const SessionPtr& session, const CallPtr& call
       return run.levels.Wait(*session, call, request->wait());
     case local::Request::kLatest:
       return run.levels.Latest(session, call);
+    case local::Request::kFind:
+      return run.levels.Find(call, request->find());
     case local::Request::kStored:
       return run.levels.Stored(session, call, request->stored());
     case local::Request::kRead:
@@ -366,8 +372,8 @@ void StrandCore::DispatchObserver(const SessionPtr& session, const CallPtr& call
       return sessions_.Close(session, call);
     default:
       return call->Fail(
-          FailedPrecondition("this session is an observer: it can ask for the latest dataset, for what is stored and "
-                             "for levels, and read; for all else open one that joins a launch"));
+          FailedPrecondition("this session is an observer: it can ask for the latest dataset, for names, for what is "
+                             "stored and for levels, and read; for all else open one that joins a launch"));
   }
 }
 

@@ -53,9 +53,10 @@ enum class Standing : std::uint8_t {
   kGaveWay,     // a newer one's files have its names on the prefix: never goes there again
   kFenced,      // a newer launch was made elsewhere before it counted on the prefix: chosen only by its number
   kAnothers,    // not of this prefix: made under a launch that is not there, or has another secret. Never restored
-  kTakenOut,    // someone took it out of the prefix' index: never goes there again, and is chosen only by name
+  kTakenOut,    // someone took it out of the prefix' index, or the application has rejected it: never goes there
+                // again, and is chosen only by its number
   kIdTaken,     // SCR has given its id to another dataset: stays in the cache
-  kHistory,     // the same, and what it holds was removed on the prefix: chosen only by name
+  kHistory,     // the same, and what it holds was removed on the prefix, or rejected: chosen only by its number
 };
 std::string_view NameOf(Standing standing);
 
@@ -79,7 +80,7 @@ struct Dataset {
   std::int64_t created_us = 0;
   std::uint64_t unverified_files = 0;  // adopted as they were found
   std::string user, job;  // as SCR's records have them: whose, and of which job (the cache folder's scr.<job>)
-  std::string name;       // in SCR's records, of what SCR has written; empty: Cairn's own
+  std::string name;       // in SCR's records, as SCR or the application has given it; empty: ckpt.<id>
 
   // What has become of it: changed by the ledger, event by event.
   // By rank. Of what is only on the prefix there are none until someone asks for its catalogues: a long run has many

@@ -8,6 +8,7 @@
 #include "storage/base/check.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
+#include "storage/place/names.h"
 
 namespace cairn {
 namespace {
@@ -34,13 +35,15 @@ absl::StatusOr<DatasetPtr> DatasetEntry::Enter(const Session& session, const Wis
                                                const VariableList& variables) {
   const Launch* launch = given_.ledger.Find(session.launch);
   CAIRN_CHECK(launch != nullptr);
+  if (!wish.name.empty()) CAIRN_RETURN_IF_ERROR(CheckDatasetName(wish.name));
   const Ledger::BeginSpec spec{.step = wish.step,
                                .attempt = wish.attempt,
                                .kind = wish.kind,
                                .bytes = wish.bytes,
                                .now_us = context_.now_us(),
                                .user = context_.env.process.user,
-                               .job = JobOf(*given_.cache_folder)};
+                               .job = JobOf(*given_.cache_folder),
+                               .name = wish.name};
   CAIRN_ASSIGN_OR_RETURN(const DatasetPtr dataset, given_.ledger.FindForBegin(*launch, session.rank, spec));
   if (!dataset) return Make(*launch, session.rank, spec, variables);
   CAIRN_RETURN_IF_ERROR(Join(*launch, dataset, session.rank, spec, variables));

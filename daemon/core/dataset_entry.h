@@ -42,8 +42,10 @@ class DatasetEntry {
     std::uint32_t attempt = 1;
     Dataset::Kind kind = {};
     std::uint64_t bytes = 0;  // of its file, as planned; of files: not known
+    std::string name = {};    // empty: none
   };
   // The dataset that it joins, or the first makes.
+  //   kInvalidArgument     the name is none (CheckDatasetName)
   //   kAborted             the dataset has failed
   //   kFailedPrecondition  the rank has begun this attempt before
   //   kResourceExhausted   there is no room, or this launch has too many datasets open

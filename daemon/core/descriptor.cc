@@ -9,10 +9,14 @@
 
 namespace cairn {
 
+std::string NameInRecords(const Dataset& dataset) {
+  return dataset.name.empty() ? DatasetName(dataset.id) : dataset.name;
+}
+
 scr::Descriptor DescriptorOf(const Dataset& dataset, bool complete) {
   scr::Descriptor descriptor;
   descriptor.id = dataset.id;
-  descriptor.name = dataset.name.empty() ? DatasetName(dataset.id) : dataset.name;
+  descriptor.name = NameInRecords(dataset);
   descriptor.checkpoint = dataset.kind.checkpoint;
   descriptor.output = dataset.kind.output;
   descriptor.created_us = dataset.created_us;

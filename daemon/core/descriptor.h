@@ -2,6 +2,7 @@
 #ifndef CAIRN_DAEMON_CORE_DESCRIPTOR_H_
 #define CAIRN_DAEMON_CORE_DESCRIPTOR_H_
 
+#include <string>
 #include <vector>
 
 #include "daemon/core/dataset.h"
@@ -9,6 +10,9 @@
 #include "storage/format/scr/records.h"
 
 namespace cairn {
+
+// The dataset's name there.
+std::string NameInRecords(const Dataset& dataset);
 
 // `complete`: with the number of its files and bytes. REQUIRES: then it is described.
 scr::Descriptor DescriptorOf(const Dataset& dataset, bool complete);

@@ -45,8 +45,9 @@ std::vector<DatasetFacts> FactsOf(const Ledger& ledger, const Config::Flush& flu
                      .pinned = dataset->pinned,
                      // An output whose id or names are another's on the prefix is nowhere else.
                      .held = dataset->readers > 0 || (IsNowhereElse(*dataset) && dataset->kind.output) ||
-                             (!over && !has_own && id == ledger.last_restored()) || ledger.PinnedByLaunch(id) ||
-                             (restarting && newest->restored_files.contains(id)),
+                             (!over && !has_own && id == ledger.last_restored() && !dataset->dropped()) ||
+                             ledger.PinnedByLaunch(id) || (restarting && newest->restored_files.contains(id)),
+                     .unwanted = dataset->dropped(),
                      .gave_way = dataset->gave_way() || (shut_out && !dataset->kind.output),
                      .asked = dataset->asked || dataset == last,
                      .cache_bytes = dataset->in_cache() ? dataset->bytes() : 0});

@@ -29,6 +29,7 @@ Dataset DatasetOf(DatasetId id, const scr::Descriptor& descriptor) {
   dataset.unverified_files = descriptor.unverified_files;
   dataset.user = descriptor.user;
   dataset.job = descriptor.job_id;
+  if (descriptor.name != DatasetName(id)) dataset.name = descriptor.name;
   return dataset;
 }
 
@@ -126,7 +127,6 @@ void Inventory::AdoptCache(CacheContents contents) {
 void Inventory::AdoptCached(DatasetId id, CachedDataset cached, bool foreign) {
   Dataset dataset = DatasetOf(id, cached.descriptor);
   dataset.foreign = foreign;
-  if (cached.descriptor.name != DatasetName(id)) dataset.name = cached.descriptor.name;
   dataset.cache = Place::kWhole;
   PutParts(dataset, std::move(cached.ranks));
   given_.ledger.Adopt(std::move(dataset));
@@ -218,12 +218,14 @@ void Inventory::AdoptPrefix(const PrefixLook& look) {
   AdoptOrigins(look);
   AdoptFenced(look);
   for (const auto& [id, found] : look.found.datasets) AdoptOne(id, look);
+  AdoptRejected(look, /*had=*/{});
 }
 
 void Inventory::TakeRules(const PrefixLook& look) {
   bound_ = look.found.bound;
   bound_set_us_ = look.found.bound_set_us;
   unusable_ = look.found.bad;
+  refused_ = look.found.refused;
   TakeScrs(look.scrs);
 }
 
@@ -251,6 +253,7 @@ void Inventory::AdoptSince(const PrefixLook& look, const std::set<DatasetId>& ha
     spdlog::info("run {}: dataset {} (step {}) was committed on the prefix by someone else", given_.run_name, id,
                  found.descriptor.step.value_or(0));
   }
+  AdoptRejected(look, had);
   // The newer of two datasets has the higher id: those that were reserved before are not given out any more.
   given_.ids.NewestSeen(newest);
 }
@@ -297,18 +300,43 @@ void Inventory::TakenOut(const DatasetPtr& dataset, const PrefixContents& found)
     given_.ledger.GaveWay(*dataset, /*to=*/0, "");  // to which one is not known; in the cache it stays
     given_.record.Store();
   }
-  if (dropped) {
-    taken_out_.insert(id);
-    given_.ledger.TakenOut(*dataset);
-    if (dataset->readers == 0 && !dataset->pinned) {
-      given_.cache.Evict(dataset, "it was taken out of the prefix' index");
-    }
-  }
+  if (dropped) GiveUp(dataset, "it was taken out of the prefix' index");
   if (!was_there || dataset->in_cache() || !given_.ledger.Has(dataset)) return;
   taken_out_.insert(id);
   given_.ledger.Forget(id, {.why = Gone::Why::kRemoved,
                             .message = "is not in the prefix' index any more, or failed there",
                             .step = dataset->step});
+}
+
+void Inventory::GiveUp(const DatasetPtr& dataset, const std::string& why) {
+  taken_out_.insert(dataset->id);
+  given_.ledger.TakenOut(*dataset);
+  if (dataset->readers == 0 && !dataset->pinned) given_.cache.Evict(dataset, why);
+}
+
+// What this node has noted as rejected, and what the prefix says of it: that it was told, that someone has added it
+// again since, or that it was not told yet. `had`: as AdoptSince; a look that is older than the mark tells nothing.
+void Inventory::AdoptRejected(const PrefixLook& look, const std::set<DatasetId>& had) {
+  NodeRecord& record = given_.record;
+  if (record.rejected().empty()) return;
+  for (const auto& [id, marked] : std::map(record.rejected())) {
+    const DatasetPtr dataset = given_.ledger.Get(id);
+    const auto found = look.found.datasets.find(id);
+    if (found == look.found.datasets.end()) {
+      if (refused_.contains(id)) record.RejectionMarked(id);
+      if (!refused_.contains(id) && !dataset && marked) record.NotRejected(id);  // it is nowhere any more
+    } else if (dataset && IsAnother(*dataset, found->second.descriptor)) {
+      continue;
+    } else if (marked && !had.contains(id)) {
+      record.NotRejected(id);
+      taken_out_.erase(id);
+      if (dataset) given_.ledger.CameBack(*dataset);
+    } else if (!marked && dataset) {
+      given_.ledger.TakenOut(*dataset);
+      Refuse(dataset, [](const absl::Status&) {});  // else at the next look
+    }
+  }
+  record.Store();
 }
 
 void Inventory::AdoptOne(DatasetId id, const PrefixLook& look) {
@@ -351,7 +379,6 @@ DatasetPtr Inventory::AdoptNew(DatasetId id, const CommittedDataset& found,
   Dataset dataset = DatasetOf(id, found.descriptor);
   dataset.prefix = Place::kWhole;
   dataset.foreign = !found.by_cairn;
-  if (dataset.foreign) dataset.name = found.descriptor.name;
   dataset.pinned = given_.record.IsPinned(id);
   if (catalogues != nullptr) {
     dataset.nranks = static_cast<std::uint32_t>(catalogues->size());
@@ -400,6 +427,24 @@ void Inventory::Mark(DatasetId id, absl::Status (Prefix::*mark)(DatasetId), std:
 void Inventory::MarkFailed(DatasetId id) {
   marking_failed_.insert(id);
   Mark(id, &Prefix::MarkFailed, [this, id] { marking_failed_.erase(id); });
+}
+
+void Inventory::Refuse(const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
+  context_.OnPrefix(
+      given_.gate.path(), [prefix = given_.gate.prefix(), id = dataset->id] { return prefix->MarkRefused(id); },
+      [this, dataset, then = std::move(then)](const absl::Status& marked) {
+        if (!marked.ok() && !absl::IsNotFound(marked)) return then(marked);
+        given_.record.RejectionMarked(dataset->id);
+        if (marked.ok() && dataset->readers == 0) {  // else the next look finds it so
+          given_.ledger.NotOnPrefix(*dataset);
+          GiveUp(dataset, "the application has rejected it");
+          if (!dataset->in_cache() && given_.ledger.Has(dataset)) {
+            given_.ledger.Forget(dataset->id,
+                                 {.why = Gone::Why::kRemoved, .message = "was rejected", .step = dataset->step});
+          }
+        }
+        given_.record.Store(then);
+      });
 }
 
 void Inventory::MarkFetched(DatasetId id) {

@@ -111,6 +111,13 @@ class Inventory {
 
   // --- What SCR is told ---
   void MarkFailed(DatasetId id);
+  // May the prefix be told of it now?
+  bool MayRefuse() const { return prefix_adopted_ && given_.gate.writable() && given_.gate.usable(); }
+  // The application has rejected it: it is FAILED there, for all copies, and leaves the cache if it was there. `then`
+  // hears of that; it is OK also if the index does not have it. REQUIRES: MayRefuse.
+  void Refuse(const DatasetPtr& dataset, std::function<void(absl::Status)> then);
+  // By this run's applications, or on the prefix when that was last looked at.
+  bool WasRefused(DatasetId id) const { return given_.record.rejected().contains(id) || refused_.contains(id); }
   void MarkFetched(DatasetId id);  // SCR notes each try to read a dataset from the prefix
   // What a restart of the launch would have chosen before `chosen`, had it been whole on the prefix, is not to be tried
   // by SCR either.
@@ -129,6 +136,8 @@ class Inventory {
   void AdoptFenced(const PrefixLook& look);
   bool IsOfAnotherPrefix(const DatasetPtr& dataset, const CommittedDataset& found);
   void TakenOut(const DatasetPtr& dataset, const PrefixContents& found);
+  void GiveUp(const DatasetPtr& dataset, const std::string& why);
+  void AdoptRejected(const PrefixLook& look, const std::set<DatasetId>& had);
   void IdTaken(const DatasetPtr& dataset, const PrefixContents& found, const scr::IndexEntry& by);
   void Mark(
       DatasetId id, absl::Status (Prefix::*mark)(DatasetId), std::function<void()> then = [] {});
@@ -144,6 +153,7 @@ class Inventory {
   std::vector<ScrCached> scrs_;                // SCR's own in this cache, by number
   std::vector<scr::Descriptor> in_use_;        // SCR's own there, whose number is still in use here
   std::set<DatasetId> taken_out_;              // of the prefix' index, by someone else
+  std::set<DatasetId> refused_;                // there, by the application
   std::set<DatasetId> committed_here_;
   std::set<DatasetId> marking_failed_;
   std::map<DatasetId, std::vector<std::function<void(absl::Status)>>> describing_;  // whom to tell

@@ -1,6 +1,7 @@
 // What SCR has made of the run: numbers that it has given out again, and what it has written into this cache.
 #include <utility>
 
+#include "daemon/core/descriptor.h"
 #include "daemon/core/inventory.h"
 #include "storage/base/status.h"
 #include "storage/place/prefix/index_rules.h"
@@ -21,7 +22,8 @@ bool Inventory::IsAnother(const Dataset& known, const scr::Descriptor& found) {
   if (!known.mark.empty() && !found.mark.empty() && known.mark != found.mark) return true;
   if (known.launch != launch) return true;
   if (launch != 0) return false;
-  const bool renamed = known.foreign && !found.launch && known.name != found.name;
+  const bool has_name = !found.name.empty();
+  const bool renamed = known.foreign && !found.launch && has_name && NameInRecords(known) != found.name;
   return renamed || known.created_us != found.created_us;
 }
 

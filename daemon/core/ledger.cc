@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "storage/base/check.h"
+#include "storage/base/quoted.h"
 #include "storage/base/status.h"
 
 namespace cairn {
@@ -12,6 +13,10 @@ namespace {
 
 bool IsScrs(const Dataset& dataset) {
   return dataset.launch == 0 && dataset.foreign;
+}
+
+std::string NameForPeople(const std::string& name) {
+  return name.empty() ? "one without a name" : Quoted(name);
 }
 
 // How many are older than dataset `below`; 0: all are asked for. One that is not there any more was as old as its id.
@@ -202,6 +207,7 @@ DatasetPtr Ledger::Create(const Launch& given, DatasetId id, const BeginSpec& sp
   dataset->created_us = spec.now_us;
   dataset->user = spec.user;
   dataset->job = spec.job;
+  dataset->name = spec.name;
   dataset->parts.resize(launch.nranks);
   (spec.kind.past_cache ? dataset->prefix : dataset->cache) = Place::kArriving;
   if (spec.kind.checkpoint) dataset->ordinal = ++launch.checkpoints;
@@ -238,6 +244,9 @@ absl::Status Ledger::Begin(const Launch& launch, const DatasetPtr& given, Rank r
   const Dataset::Kind& kind = dataset.kind;
   if (kind.files != spec.kind.files || kind.checkpoint != spec.kind.checkpoint || kind.output != spec.kind.output) {
     why = fmt::format("rank {} began it as another kind (memory or files, checkpoint or output)", rank);
+  } else if (dataset.name != spec.name) {
+    why = fmt::format("rank {} began it as {}, others as {}", rank, NameForPeople(spec.name),
+                      NameForPeople(dataset.name));
   } else if (absl::Status agreed = dataset.agreement.Join(rank, variables); !agreed.ok()) {
     why = MessageOf(agreed);
   } else {
@@ -419,7 +428,7 @@ DatasetPtr Ledger::NewestRestorableFor(const Launch& launch, DatasetId below) co
     const DatasetPtr& dataset = all[i];
     const DatasetId id = dataset->id;
     if (!dataset->restorable() || launch.passed_over.contains(id)) continue;
-    if (dataset == last) return dataset;  // it is meant, however old
+    if (dataset == last && !dataset->dropped()) return dataset;  // it is meant, however old
     if (!dataset->superseding()) continue;
     const bool later = launch.bound_set_us != 0 && dataset->created_us > launch.bound_set_us;
     const bool beyond = !later && (last ? IsNewer(AgeOf(*dataset), AgeOf(*last)) : id > bound);

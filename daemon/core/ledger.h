@@ -170,13 +170,14 @@ class Ledger {
     std::uint64_t bytes = 0;  // this rank's, as planned
     std::int64_t now_us = 0;
     std::string user = {}, job = {};
+    std::string name = {};  // Dataset::name
   };
   // The dataset that this begin joins, if it is there; null: a new one must be made (Create). An error: the dataset has
   // failed, or the rank has begun this attempt before.
   absl::StatusOr<DatasetPtr> FindForBegin(const Launch& launch, Rank rank, const BeginSpec& spec);
   DatasetPtr Create(const Launch& launch, DatasetId id, const BeginSpec& spec);
   // The rank has begun it; earlier ones that it has not begun fail. kAborted: the dataset itself has just failed
-  // (kinds differ, variables disagree, a rank is gone), with why.
+  // (kinds or names differ, variables disagree, a rank is gone), with why.
   absl::Status Begin(const Launch& launch, const DatasetPtr& dataset, Rank rank, const BeginSpec& spec,
                      const VariableList& variables);
   // Bytes of files that were not known at the begin.

@@ -1,8 +1,12 @@
 #include "daemon/core/levels.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
+#include <vector>
 
+#include "daemon/core/descriptor.h"
+#include "storage/base/quoted.h"
 #include "storage/base/status.h"
 
 namespace cairn {
@@ -54,6 +58,14 @@ local::Reply LatestReply(const Dataset& dataset) {
   reply.mutable_latest()->set_dataset(dataset.id);
   reply.mutable_latest()->set_step(dataset.step);
   reply.mutable_latest()->set_files(dataset.kind.files);
+  return reply;
+}
+
+local::Reply FindReply(const Dataset& dataset) {
+  local::Reply reply;
+  reply.mutable_find()->set_dataset(dataset.id);
+  reply.mutable_find()->set_step(dataset.step);
+  reply.mutable_find()->set_name(NameInRecords(dataset));
   return reply;
 }
 
@@ -116,6 +128,13 @@ LevelAnswer Levels::Ask(DatasetId id, Level level) const {
   }
   if (level == Level::kPrefix && dataset->id_taken()) {
     return NumberTaken(*dataset, dataset->taken_by);
+  }
+  if (level == Level::kPrefix && dataset->dropped()) {
+    return Final(local::SUPERSEDED,
+                 fmt::format("dataset {} (step {}) will not go to the prefix: it was rejected, or taken out of the "
+                             "prefix' index",
+                             id, dataset->step),
+                 has);
   }
   if (level == Level::kPrefix && (dataset->flush_dropped() || dataset->gave_way())) {
     const DatasetPtr newest = given_.ledger.NewestRestorable();
@@ -216,6 +235,26 @@ void Levels::ObserveLatest(const std::shared_ptr<Call>& call) const {
   if (const absl::Status newest = given_.inventory.CheckNewest(mine, dataset); !newest.ok()) return call->Fail(newest);
   if (dataset) return call->Reply(LatestReply(*dataset));
   call->Fail(NotFound("run {} has no checkpoint that can be restored", given_.run_name));
+}
+
+void Levels::Find(const std::shared_ptr<Call>& call, const local::Find& find) const {
+  if (find.name().empty() == (find.dataset() == 0)) {
+    return call->Fail(InvalidArgument("a dataset is asked for by its name or by its number"));
+  }
+  const DatasetPtr found = find.name().empty() ? given_.ledger.Get(find.dataset()) : FindNamed(find.name());
+  if (found) return call->Reply(FindReply(*found));
+  if (find.name().empty()) return call->Fail(NotFound("{}", Ask(find.dataset(), Level::kCaptured).status.message()));
+  call->Fail(NotFound("run {} has no whole dataset of the name {}", given_.run_name, Quoted(find.name())));
+}
+
+// The newest that has it. What was rejected, or taken out of the prefix' index, has none.
+DatasetPtr Levels::FindNamed(const std::string& name) const {
+  const std::vector<DatasetPtr> all = given_.ledger.ByAge();
+  const auto found = std::find_if(all.rbegin(), all.rend(), [&name](const DatasetPtr& dataset) {
+    return dataset->whole() && !dataset->dropped() && dataset->standing != Standing::kAnothers &&
+           NameInRecords(*dataset) == name;
+  });
+  return found == all.rend() ? nullptr : *found;
 }
 
 void Levels::Stored(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Stored& stored) {

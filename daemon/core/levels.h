@@ -45,11 +45,14 @@ class Levels {
   // An observer's wait asks for no flush.
   void Wait(const Session& session, const std::shared_ptr<Call>& call, const local::Wait& wait);
   void Latest(const SessionPtr& session, const std::shared_ptr<Call>& call);
+  // By name or by number.
+  void Find(const std::shared_ptr<Call>& call, const local::Find& find) const;
   void Stored(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Stored& stored);
 
  private:
   bool TryLatest(const Session& session, const std::shared_ptr<Call>& call);
   void ObserveLatest(const std::shared_ptr<Call>& call) const;
+  DatasetPtr FindNamed(const std::string& name) const;
 
   const Given given_;
 };

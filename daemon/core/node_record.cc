@@ -9,7 +9,8 @@ namespace {
 
 // The strongest counts.
 Standing StandingOf(const NodeNote& note) {
-  if (note.id_taken) return Standing::kIdTaken;
+  if (note.id_taken) return note.rejected ? Standing::kHistory : Standing::kIdTaken;
+  if (note.rejected) return Standing::kTakenOut;
   if (note.anothers) return Standing::kAnothers;
   if (note.fenced) return Standing::kFenced;
   if (note.gave_way) return Standing::kGaveWay;
@@ -34,6 +35,7 @@ NodeRecord::NodeRecord(const Context& context, std::string run_name, std::shared
 void NodeRecord::Adopt(const NodeNotes& notes) {
   for (const auto& [id, one] : notes) {
     if (one.begun) begun_.insert(id);
+    if (one.rejected) rejected_[id] = one.marked;
     if (one.pinned && !ledger_.Get(id)) pinned_.insert(id);
     for (const std::string& name : one.grown) grown_[id].insert(name);
   }
@@ -50,6 +52,10 @@ void NodeRecord::LostPlace(DatasetId id, const std::string& name) {
   if (at == grown_.end()) return;
   at->second.erase(name);
   if (at->second.empty()) grown_.erase(at);
+}
+
+void NodeRecord::RejectionMarked(DatasetId id) {
+  if (const auto at = rejected_.find(id); at != rejected_.end()) at->second = true;
 }
 
 NodeNotes NodeRecord::Notes() const {
@@ -71,6 +77,10 @@ NodeNotes NodeRecord::Notes() const {
   }
   for (const auto& [id, names] : grown_) notes[id].grown = names;
   for (const DatasetId id : begun_) notes[id].begun = true;
+  for (const auto& [id, marked] : rejected_) {
+    notes[id].rejected = true;
+    notes[id].marked = marked;
+  }
   return notes;
 }
 

@@ -48,6 +48,13 @@ class NodeRecord {
   void LostPlace(DatasetId id, const std::string& name);
   void GrowthEnded(DatasetId id) { grown_.erase(id); }
 
+  // --- Rejected by the application (rejections.h) ---
+  // Whether the prefix has been told, by dataset.
+  const std::map<DatasetId, bool>& rejected() const { return rejected_; }
+  void Rejected(DatasetId id) { rejected_.try_emplace(id, false); }
+  void RejectionMarked(DatasetId id);
+  void NotRejected(DatasetId id) { rejected_.erase(id); }
+
   // Pinned by the user, and only on the prefix.
   bool IsPinned(DatasetId id) const { return pinned_.contains(id); }
 
@@ -59,6 +66,7 @@ class NodeRecord {
   const std::shared_ptr<CacheFolder> cache_;
   const Ledger& ledger_;
   std::set<DatasetId> begun_, pinned_;
+  std::map<DatasetId, bool> rejected_;
   std::map<DatasetId, std::set<std::string>> grown_;
   bool storing_ = false, stale_ = false;
   std::vector<Then> waiting_;

@@ -102,7 +102,8 @@ void Outputs::Begin(const SessionPtr& session, const std::shared_ptr<Call>& call
       given_.entry.Enter(*session,
                          {.step = begin.step(),
                           .attempt = begin.attempt(),
-                          .kind = {.files = true, .checkpoint = begin.checkpoint(), .output = begin.output()}},
+                          .kind = {.files = true, .checkpoint = begin.checkpoint(), .output = begin.output()},
+                          .name = begin.name()},
                          {});
   if (!dataset.ok()) {
     call->Fail(dataset.status());

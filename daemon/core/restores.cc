@@ -357,6 +357,11 @@ void Restores::RetryGroup(const RestoreGroupPtr& group, const std::string& why) 
            fmt::format("dataset {} cannot be restored ({}): ask for the latest again", dataset.id, why));
 }
 
+void Restores::Rejected(const Dataset& dataset) {
+  const RestoreGroupPtr group = group_;
+  if (group && group->dataset->id == dataset.id) RetryGroup(group, "the application has rejected it");
+}
+
 void Restores::GroupDone(const RestoreGroupPtr& group) {
   if (!group->all_done()) return;
   LetGo(group);

@@ -62,6 +62,8 @@ class Restores {
   // The session asks for something else: it has heard how its last restore ended.
   void HeardOfEnd(const Session& session) { ended_well_.erase(session.id); }
 
+  // No restart is to choose it any more: ranks that restore it now are told to ask again.
+  void Rejected(const Dataset& dataset);
   // The session has ended, or its connection has: a restore needs all ranks.
   void SessionLeft(const SessionPtr& session);
   void Stop();  // aborts what is under way

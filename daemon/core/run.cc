@@ -74,6 +74,7 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
       completion(ledger, folders, stores, waits, [this](const DatasetPtr& dataset) { DatasetWhole(dataset); }),
       restores(shared.context,
                {id, name, shared.images, ledger, waits, lists, gate, bases, cache, inventory, shared.room}),
+      rejections({name, ledger, waits, gate, record, flusher, inventory, restores}),
       outputs(shared.context, {id, name, *folder, ledger, gate, waits, folders, stores, cache, entry, completion,
                                steering, growing, names}),
       captures(shared.context,

@@ -30,6 +30,7 @@
 #include "daemon/core/outputs.h"
 #include "daemon/core/prefix_gate.h"
 #include "daemon/core/prefix_watch.h"
+#include "daemon/core/rejections.h"
 #include "daemon/core/removals.h"
 #include "daemon/core/restores.h"
 #include "daemon/core/routed_names.h"
@@ -111,6 +112,7 @@ class Run {
   DatasetEntry entry;
   Completion completion;
   Restores restores;
+  Rejections rejections;
   Outputs outputs;
   Captures captures;
   Levels levels;

@@ -17,6 +17,19 @@ local::Reply ErrorReply(std::uint64_t call, local::Code code, std::string_view m
   return reply;
 }
 
+namespace {
+
+std::string NoCommonVersion(const local::Hello& hello, const DaemonIdentity& identity) {
+  std::string_view who;
+  if (hello.protocol_min() > CAIRN_PROTOCOL_NEWEST) who = "; the daemon is too old for this client";
+  if (hello.protocol_max() < CAIRN_PROTOCOL_OLDEST) who = "; the client is too old for this daemon";
+  return fmt::format("no common protocol version: the client speaks {} to {}, {} speaks {} to {}{}",
+                     hello.protocol_min(), hello.protocol_max(), identity.name, CAIRN_PROTOCOL_OLDEST,
+                     CAIRN_PROTOCOL_NEWEST, who);
+}
+
+}  // namespace
+
 Handshake AnswerFirst(const local::Request& first, const DaemonIdentity& identity) {
   if (!first.has_hello()) {
     return {.reply = ErrorReply(first.call(), local::FAILED_PRECONDITION,
@@ -25,11 +38,7 @@ Handshake AnswerFirst(const local::Request& first, const DaemonIdentity& identit
   const local::Hello& hello = first.hello();
   const std::uint32_t newest = std::min(hello.protocol_max(), CAIRN_PROTOCOL_NEWEST);
   if (newest < std::max(hello.protocol_min(), CAIRN_PROTOCOL_OLDEST)) {
-    return {.reply =
-                ErrorReply(first.call(), local::FAILED_PRECONDITION,
-                           fmt::format("no common protocol version: the client speaks {} to {}, {} speaks {} to {}",
-                                       hello.protocol_min(), hello.protocol_max(), identity.name, CAIRN_PROTOCOL_OLDEST,
-                                       CAIRN_PROTOCOL_NEWEST))};
+    return {.reply = ErrorReply(first.call(), local::FAILED_PRECONDITION, NoCommonVersion(hello, identity))};
   }
   Handshake handshake{.accepted = true, .reply = {}};
   handshake.reply.set_call(first.call());

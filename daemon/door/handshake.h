@@ -25,7 +25,8 @@ struct Handshake {
 };
 
 // Answers the first request of a connection. Accepted if it is a Hello whose range of versions meets ours; the newest
-// common version is taken. Else FAILED_PRECONDITION: not a Hello, or no common version (the message names both ranges).
+// common version is taken. Else FAILED_PRECONDITION: not a Hello, or no common version (the message names both ranges,
+// and who is the older one).
 Handshake AnswerFirst(const local::Request& first, const DaemonIdentity& identity);
 
 // A reply that carries nothing but an error.

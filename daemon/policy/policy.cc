@@ -108,7 +108,7 @@ std::vector<DatasetId> EvictionOrder(std::span<const DatasetFacts> run) {
   std::vector<DatasetId> on_prefix, superseded;
   for (const DatasetFacts* dataset : ByAge(run)) {
     if (!MayLeaveCache(*dataset) || dataset == newest) continue;
-    if (dataset->in_prefix || (dataset->output && dataset->gave_way)) {
+    if (dataset->in_prefix || dataset->unwanted || (dataset->output && dataset->gave_way)) {
       on_prefix.push_back(dataset->id);
     } else if (dataset->checkpoint && newest && newest->NewerThan(*dataset)) {
       superseded.push_back(dataset->id);

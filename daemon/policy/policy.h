@@ -32,6 +32,7 @@ struct DatasetFacts {
   bool pinned = false;     // by `cairn pin`
   bool set_back = false;   // the user has set CURRENT back behind it: not of the line that was chosen
   bool held = false;       // by cairn_latest or a restore under way
+  bool unwanted = false;   // no restart chooses it
   bool gave_way = false;   // never goes to the prefix again: removed there, or a newer one's files have its names
   bool asked = false;      // someone asked for `prefix`: cairn_wait, `cairn flush`
   std::uint64_t cache_bytes = 0;
@@ -58,10 +59,10 @@ FlushPlan PlanFlushes(std::span<const DatasetFacts> run, const Config::Flush& po
 // The run's newest checkpoint that a restart would use from the cache, if any: never evicted.
 std::optional<DatasetId> NewestRestartable(std::span<const DatasetFacts> run);
 
-// Which datasets could leave the cache, in the order in which they do: oldest first those on the prefix, then
-// superseded checkpoints, flushed or not. Never: the newest restartable one (of those in the cache, unless a newer one
-// is on the prefix), a pinned or held one, one being flushed, an output that is not on the prefix (unless it gave way
-// there), one not yet safe.
+// Which datasets could leave the cache, in the order in which they do: oldest first those on the prefix and those that
+// no restart chooses, then superseded checkpoints, flushed or not. Never: the newest restartable one (of those in the
+// cache, unless a newer one is on the prefix), a pinned or held one, one being flushed, an output that is not on the
+// prefix (unless it gave way there), one not yet safe.
 std::vector<DatasetId> EvictionOrder(std::span<const DatasetFacts> run);
 
 // For room: the first ones of EvictionOrder that free `bytes`; all of them if that is not enough.

@@ -24,7 +24,7 @@ class AdoptedTest : public ::testing::Test {
   void SetUp() override { ASSERT_TRUE(harness_.Start().ok()); }
 
   // Commits what `cairn adopt` would: no launch, ids and sizes only; one variable (7) of each rank.
-  DatasetId Adopt(std::uint64_t step, const std::vector<std::string>& contents) {
+  DatasetId Adopt(std::uint64_t step, const std::vector<std::string>& contents, const std::string& name = "") {
     auto prefix = Prefix::Open(harness_.prefix_disk(), harness_.prefix());
     EXPECT_OK(prefix);
     const auto ids = (*prefix)->ReserveIds(0);
@@ -55,7 +55,7 @@ class AdoptedTest : public ::testing::Test {
     }
     scr::Descriptor descriptor;
     descriptor.id = id;
-    descriptor.name = "ckpt." + std::to_string(id);
+    descriptor.name = name.empty() ? "ckpt." + std::to_string(id) : name;
     descriptor.launch = 0;
     descriptor.step = step;
     descriptor.created_us = NowUs();
@@ -94,6 +94,16 @@ TEST_F(AdoptedTest, ADatasetWithoutLaunchOrTypesIsRestoredByBytes) {
   }
   EXPECT_EQ(back[0][0].bytes, "of rank zero");
   EXPECT_EQ(back[1][0].bytes, "this is rank one's");
+}
+
+TEST_F(AdoptedTest, IsFoundByTheNameThatTheOtherSystemGaveIt) {
+  const DatasetId id = Adopt(12, {"twelve bytes"}, "step_000012");
+  Ranks ranks(harness_, 1, "job.1");
+  EXPECT_EQ(ranks[0].Find("step_000012").find().dataset(), id);
+  EXPECT_EQ(ranks[0].NameOf(id), "step_000012");
+  harness_.Restart();
+  Ranks next(harness_, 1, "job.2");
+  EXPECT_EQ(next[0].Find("step_000012").find().step(), 12u);
 }
 
 TEST_F(AdoptedTest, AnotherNumberOfBytesIsTheCallersErrorAndMovesNoPin) {

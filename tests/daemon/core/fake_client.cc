@@ -213,6 +213,7 @@ std::uint64_t FakeClient::SendBegin(std::uint64_t step, const Memory& memory, st
   request.mutable_begin()->set_step(step);
   request.mutable_begin()->set_attempt(++attempts_[step]);
   for (const Protected& one : memory) *request.mutable_begin()->add_variables() = one.variable;
+  request.mutable_begin()->set_name(std::exchange(next_name_, {}));
   return begin_call_ = Send(std::move(request));
 }
 
@@ -316,6 +317,26 @@ local::Reply FakeClient::Latest(std::uint32_t deadline_ms) {
   request.set_deadline_ms(deadline_ms);
   request.mutable_latest();
   return Ask(std::move(request));
+}
+
+local::Reply FakeClient::Find(const std::string& name) {
+  local::Request request;
+  request.mutable_find()->set_name(name);
+  return Ask(std::move(request));
+}
+
+std::string FakeClient::NameOf(DatasetId id) {
+  local::Request request;
+  request.mutable_find()->set_dataset(id);
+  const local::Reply reply = Ask(std::move(request));
+  return CodeOfReply(reply) == local::OK ? reply.find().name() : reply.status().message();
+}
+
+std::uint64_t FakeClient::SendReject(DatasetId id, std::uint32_t deadline_ms) {
+  local::Request request;
+  request.set_deadline_ms(deadline_ms);
+  request.mutable_reject()->set_dataset(id);
+  return Send(std::move(request));
 }
 
 local::Reply FakeClient::Stored(DatasetId id) {
@@ -443,6 +464,7 @@ local::Reply FakeClient::OutputBegin(std::uint64_t step, bool checkpoint, bool o
   begin.set_checkpoint(checkpoint);
   begin.set_output(output);
   begin.set_growing(growing);
+  begin.set_name(std::exchange(next_name_, {}));
   return Ask(std::move(request));
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/core/door.h"
@@ -107,6 +108,11 @@ class FakeClient {
   std::uint64_t SendWait(DatasetId id, local::Level level, std::uint32_t deadline_ms = 0);
   local::Reply Wait(DatasetId id, local::Level level) { return Next(SendWait(id, level)); }
   local::Reply Latest(std::uint32_t deadline_ms = 0);
+  void NameNext(std::string name) { next_name_ = std::move(name); }  // of the dataset that is begun next
+  local::Reply Find(const std::string& name);
+  std::string NameOf(DatasetId id);  // the message, if that is an error
+  std::uint64_t SendReject(DatasetId id, std::uint32_t deadline_ms = 0);
+  local::Reply Reject(DatasetId id) { return Next(SendReject(id)); }
   local::Reply Stored(DatasetId id);
   struct Restored {
     local::Code code = local::INTERNAL;
@@ -160,6 +166,7 @@ class FakeClient {
   std::string token_, run_;
   std::map<std::uint64_t, std::uint32_t> attempts_;
   bool spoiled_ = false;
+  std::string next_name_;
   std::uint64_t begin_call_ = 0;
   std::uint64_t released_ = 0;
   local::Plan plan_;

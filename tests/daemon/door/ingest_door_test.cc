@@ -109,6 +109,26 @@ TEST_F(IngestDoorTest, RequestsAndRepliesKeepTheirOrder) {
   }
 }
 
+TEST_F(IngestDoorTest, NamesAndRejectionsTravelAsOverTheSocket) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const auto client = Greeted();
+  const auto connection = receiver_.Attached(1);
+  ASSERT_NE(connection, nullptr);
+  local::Request begin, find, reject;
+  begin.mutable_begin()->set_name("best");
+  find.mutable_find()->set_name("best");
+  reject.mutable_reject()->set_dataset(12);
+  for (const local::Request& request : {begin, find, reject}) ASSERT_TRUE(client->Send(request));
+  ASSERT_TRUE(receiver_.WaitRequests(3));
+  EXPECT_EQ(receiver_.Request(0).begin().name(), "best");
+  EXPECT_EQ(receiver_.Request(1).find().name(), "best");
+  EXPECT_EQ(receiver_.Request(2).reject().dataset(), 12u);
+  local::Reply found;
+  found.mutable_find()->set_name("best");
+  connection->Send(found, nullptr);
+  EXPECT_EQ(client->Receive().value_or(local::Reply()).find().name(), "best");
+}
+
 TEST_F(IngestDoorTest, TheFirstMessageMustBeAHelloWithACommonVersion) {
   ASSERT_NO_FATAL_FAILURE(Open());
   const auto eager = Connect();

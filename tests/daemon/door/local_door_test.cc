@@ -106,19 +106,29 @@ TEST_F(LocalDoorTest, ThePeerIsWhoTheKernelSays) {
   EXPECT_FALSE(connection->resumable());
 }
 
+TEST_F(LocalDoorTest, AClientOfTheVersionBeforeIsServedInThat) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  RawClient client(options_.path);
+  ASSERT_TRUE(client.Hello(CAIRN_PROTOCOL_NEWEST - 1, CAIRN_PROTOCOL_NEWEST - 1));
+  const auto reply = client.Receive();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->hello().protocol(), CAIRN_PROTOCOL_NEWEST - 1);
+}
+
 TEST_F(LocalDoorTest, NoCommonVersionIsRefusedNamingBothRanges) {
   ASSERT_NO_FATAL_FAILURE(Open());
   RawClient future(options_.path);
   ASSERT_TRUE(future.Hello(77, 99));
   ExpectRefused(future, local::FAILED_PRECONDITION,
-                fmt::format("the client speaks 77 to 99, cairnd test speaks {} to {}", CAIRN_PROTOCOL_OLDEST,
-                            CAIRN_PROTOCOL_NEWEST));
+                fmt::format("the client speaks 77 to 99, cairnd test speaks {} to {}; the daemon is too old",
+                            CAIRN_PROTOCOL_OLDEST, CAIRN_PROTOCOL_NEWEST));
   RawClient past(options_.path);
   ASSERT_TRUE(past.Hello(0, 0));
   ExpectRefused(past, local::FAILED_PRECONDITION, "the client speaks 0 to 0");
   RawClient first(options_.path);
   ASSERT_TRUE(first.Hello(1, 1));
-  ExpectRefused(first, local::FAILED_PRECONDITION, "the client speaks 1 to 1");
+  ExpectRefused(first, local::FAILED_PRECONDITION,
+                "the client speaks 1 to 1, cairnd test speaks 2 to 3; the client is too old");
   RawClient inverted(options_.path);
   ASSERT_TRUE(inverted.Hello(3, 2));
   ExpectRefused(inverted, local::FAILED_PRECONDITION, "the client speaks 3 to 2");
