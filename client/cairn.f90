@@ -26,7 +26,7 @@ module cairn
     CAIRN_FLAG_GROWING = 4
 
   integer(c_int32_t), parameter :: TYPE_INT32 = 3, TYPE_INT64 = 4, TYPE_FLOAT = 9, TYPE_DOUBLE = 10
-  integer, parameter :: DIMS_MAX = 8, PATH_BYTES = 8192, NAME_MAX = 256
+  integer, parameter :: DIMS_MAX = 8, PATH_BYTES = 8192, NAME_MAX = 256, DATASET_NAME_MAX = 1024
 
   type, public :: cairn_session
     private
@@ -55,7 +55,8 @@ module cairn
 
   public :: cairn_open, cairn_close, cairn_protect, cairn_protect_value, cairn_protect_array, cairn_unprotect
   public :: cairn_checkpoint, cairn_test, cairn_wait, cairn_latest, cairn_restore, cairn_restored_tier
-  public :: cairn_resume, cairn_restored_dataset
+  public :: cairn_resume, cairn_restored_dataset, cairn_reject
+  public :: cairn_set_name, cairn_find, cairn_dataset_name
   public :: cairn_set_fill, cairn_unset_fill, cairn_read
   public :: cairn_output_begin, cairn_route_file, cairn_output_end, cairn_restart_file
   public :: cairn_should_exit, cairn_need_checkpoint
@@ -164,6 +165,29 @@ module cairn
       type(c_ptr), value :: session
       integer(c_int64_t), intent(inout) :: dataset
     end function
+    integer(c_int) function c_reject(session, dataset) bind(C, name="cairn_reject")
+      import :: c_int, c_ptr, c_int64_t
+      type(c_ptr), value :: session
+      integer(c_int64_t), value :: dataset
+    end function
+    integer(c_int) function c_set_name(session, name) bind(C, name="cairn_set_name")
+      import :: c_int, c_ptr, c_char
+      type(c_ptr), value :: session
+      character(kind=c_char), intent(in) :: name(*)
+    end function
+    integer(c_int) function c_find(session, name, dataset, step) bind(C, name="cairn_find")
+      import :: c_int, c_ptr, c_int64_t, c_char
+      type(c_ptr), value :: session
+      character(kind=c_char), intent(in) :: name(*)
+      integer(c_int64_t), intent(inout) :: dataset, step
+    end function
+    integer(c_int) function c_dataset_name(session, dataset, name, name_bytes) bind(C, name="cairn_dataset_name")
+      import :: c_int, c_ptr, c_size_t, c_char, c_int64_t
+      type(c_ptr), value :: session
+      integer(c_int64_t), value :: dataset
+      character(kind=c_char), intent(inout) :: name(*)
+      integer(c_size_t), value :: name_bytes
+    end function
     integer(c_int) function c_set_fill(session, name, type, value) bind(C, name="cairn_set_fill")
       import :: c_int, c_ptr, c_int32_t, c_char
       type(c_ptr), value :: session, value
@@ -246,7 +270,7 @@ module cairn
 contains
 
   ! What is absent comes from the environment or is the default: see cairn_options.
-  ! observer: joins no launch; cairn_latest, cairn_read, cairn_test and cairn_wait only.
+  ! observer: joins no launch; cairn_latest, cairn_find, cairn_dataset_name, cairn_read, cairn_test and cairn_wait only.
   integer function cairn_open(session, prefix, rank, nranks, launch, address, takeover, deadline_ms, observer) &
       result(code)
     type(cairn_session), intent(inout) :: session
@@ -678,6 +702,40 @@ contains
     type(cairn_session), intent(in) :: session
     integer(int64), intent(in) :: dataset
     code = c_restore(session%handle, dataset)
+  end function
+
+  ! What was restored is of no use: no restart chooses the dataset any more.
+  integer function cairn_reject(session, dataset) result(code)
+    type(cairn_session), intent(in) :: session
+    integer(int64), intent(in) :: dataset
+    code = c_reject(session%handle, dataset)
+  end function
+
+  ! Of the next checkpoint or output that is begun, for one call; blank: none.
+  integer function cairn_set_name(session, name) result(code)
+    type(cairn_session), intent(in) :: session
+    character(len=*), intent(in) :: name
+    code = c_set_name(session%handle, to_c(name))
+  end function
+
+  ! The newest whole dataset of that name.
+  integer function cairn_find(session, name, dataset, step) result(code)
+    type(cairn_session), intent(in) :: session
+    character(len=*), intent(in) :: name
+    integer(int64), intent(out) :: dataset, step
+    dataset = 0
+    step = 0
+    code = c_find(session%handle, to_c(name), dataset, step)
+  end function
+
+  integer function cairn_dataset_name(session, dataset, name) result(code)
+    type(cairn_session), intent(in) :: session
+    integer(int64), intent(in) :: dataset
+    character(len=:), allocatable, intent(out) :: name
+    character(kind=c_char), target :: buffer(DATASET_NAME_MAX)
+    buffer(1) = c_null_char
+    code = c_dataset_name(session%handle, dataset, buffer, int(DATASET_NAME_MAX, c_size_t))
+    name = from_c(c_loc(buffer))
   end function
 
   ! cairn_latest and cairn_restore, done over while they say CAIRN_RETRY. CAIRN_NOT_FOUND: nothing to restart from, and

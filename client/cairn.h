@@ -87,6 +87,7 @@ enum cairn_type {
 
 #define CAIRN_DIMS_MAX 8
 #define CAIRN_NAME_MAX 256 /* bytes in cairn_stored_info.name, with the zero */
+#define CAIRN_DATASET_NAME_MAX 1024 /* bytes of a dataset's name, with the zero: SCR's limit */
 
 typedef struct cairn_session cairn_session;
 
@@ -101,8 +102,9 @@ typedef struct cairn_options {
   const char* address;   /* unix:PATH, grpc://HOST:PORT, grpc+unix:PATH [$CAIRN_ADDRESS, then the usual sockets] */
   int32_t takeover;      /* 1: an older launch that is still alive is shut out */
   uint32_t deadline_ms;  /* of each call [120000; cairn_open 180000] */
-  int32_t observer;      /* 1: a session that only reads (cairn_latest, cairn_stored, cairn_read, cairn_test, cairn_wait):
-                            joins no launch, shuts nobody out, is never CAIRN_BUSY; rank, nranks, launch do not count */
+  int32_t observer;      /* 1: a session that only reads (cairn_latest, cairn_find, cairn_dataset_name, cairn_stored,
+                            cairn_read, cairn_test, cairn_wait): joins no launch, shuts nobody out, is never CAIRN_BUSY;
+                            rank, nranks, launch do not count */
 } cairn_options;
 
 #define CAIRN_OPTIONS_INIT {sizeof(cairn_options), NULL, -1, -1, NULL, NULL, 0, 0, 0}
@@ -129,6 +131,16 @@ CAIRN_API int cairn_unprotect(cairn_session* session, int32_t id);
  * barrier. step 0: this rank's call count in this launch. `dataset` (may be NULL) is set as soon as it is known.
  * CAIRN_DIRTY: see cairn_resume. */
 CAIRN_API int cairn_checkpoint(cairn_session* session, uint64_t step, uint64_t* dataset);
+
+/* Names the dataset that this session begins next, by cairn_checkpoint or cairn_output_begin: as SCR_Start_output does,
+ * in SCR's records and for cairn_find. All ranks give the same name, or none does; a dataset whose ranks differ fails.
+ * It is for one call, whatever that answers. NULL or "": none.
+ *
+ * A name is 1 to 255 bytes of UTF-8 that could be the name of a file, without blanks at its ends, no number, and not
+ * ckpt.<n> or scr.dataset.<n>, which datasets without a name have. With another one the call that begins the dataset is
+ * CAIRN_INVALID_ARGUMENT. CAIRN_UNSUPPORTED of that call, of cairn_find, cairn_dataset_name and cairn_reject: the daemon
+ * is older than this library. Names should be different: of several datasets of one name it means the newest. */
+CAIRN_API int cairn_set_name(cairn_session* session, const char* name);
 
 /* Has the dataset `level`? CAIRN_FAILED, naming the ranks, if it failed. */
 CAIRN_API int cairn_test(cairn_session* session, uint64_t dataset, int32_t level, int32_t* reached);
@@ -158,6 +170,13 @@ CAIRN_API int cairn_resume(cairn_session* session, uint64_t* step);
 /* The newest restorable checkpoint: the same for all ranks of the launch. CAIRN_NOT_FOUND, CAIRN_DIRTY,
  * CAIRN_FAILED_PRECONDITION: see cairn_resume. */
 CAIRN_API int cairn_latest(cairn_session* session, uint64_t* dataset, uint64_t* step);
+
+/* The newest dataset of that name that is whole and not rejected, also one that SCR has named; both results may be NULL.
+ * CAIRN_NOT_FOUND. Ranks that are to get the same answer ask before one of them begins a dataset of that name. */
+CAIRN_API int cairn_find(cairn_session* session, const char* name, uint64_t* dataset, uint64_t* step);
+/* The dataset's name in SCR's records; ckpt.<n> if it was given none. CAIRN_INVALID_ARGUMENT: `name` is too small;
+ * CAIRN_DATASET_NAME_MAX is enough. */
+CAIRN_API int cairn_dataset_name(cairn_session* session, uint64_t dataset, char* name, size_t name_bytes);
 
 enum cairn_kind { CAIRN_KIND_PLAIN = 0, CAIRN_KIND_VALUE = 1, CAIRN_KIND_ARRAY = 2 };
 
@@ -195,6 +214,15 @@ CAIRN_API int cairn_set_fill(cairn_session* session, const char* name, int32_t t
  * count, but a rank that asks for the very box that it stored, on as many ranks, gets its own. Values come back on any number of ranks. Plain variables belong to one rank each: on another number of ranks
  * CAIRN_FAILED_PRECONDITION, naming the first. */
 CAIRN_API int cairn_restore(cairn_session* session, uint64_t dataset);
+
+/* "This restart did not work for me", as SCR_Complete_restart with valid 0: the dataset is whole, but the application
+ * cannot use it. From now on no restart chooses it, whatever copies of it there are, here, on other nodes or under SCR:
+ * cairn_latest and cairn_resume of this launch go on to the next older one at once. CAIRN_OK: it stays so if the daemon
+ * dies now. Any rank may say it, all may, and again. Its bytes on the prefix stay, and `cairn index add` takes it back;
+ * what is only in the cache stays there until its room is needed.
+ * CAIRN_NOT_FOUND: there is no such dataset that can be restored. CAIRN_UNAVAILABLE: it is so on this node, but the
+ * prefix cannot be told now; say it again. */
+CAIRN_API int cairn_reject(cairn_session* session, uint64_t dataset);
 
 /* Elements [start, start + count) of the global array `name` of a dataset into `out`, packed, slowest dimension first;
  * of a value: one dimension, both NULL: all of it. Of any dataset that can be restored, for this session alone; moves no

@@ -146,7 +146,7 @@ struct Options {
   std::string address{};
   bool takeover = false;
   std::chrono::milliseconds deadline{0};
-  bool observer = false;  // joins no launch: latest, stored, read, test and wait only
+  bool observer = false;  // joins no launch: latest, find, dataset_name, stored, read, test and wait only
 };
 
 // This rank's box of a global array, slowest dimension first; all of them have as many entries as `shape`.
@@ -249,6 +249,10 @@ class Session {
     return answer(code, dataset);
   }
 
+  // Of the next checkpoint or output that is begun, for one call; empty: none. What cannot be a name is
+  // kInvalidArgument there.
+  Result<void> set_name(const std::string& name) { return answer(cairn_set_name(session_, name.c_str())); }
+
   Result<bool> test(std::uint64_t dataset, Level level) {
     std::int32_t reached = 0;
     const int code = cairn_test(session_, dataset, static_cast<std::int32_t>(level), &reached);
@@ -279,6 +283,20 @@ class Session {
     const int code = cairn_latest(session_, &latest.dataset, &latest.step);
     if (code != CAIRN_OK) return failure(code);
     return latest;
+  }
+
+  // The newest whole dataset of that name. kNotFound: none.
+  Result<Latest> find(const std::string& name) {
+    Latest found;
+    const int code = cairn_find(session_, name.c_str(), &found.dataset, &found.step);
+    if (code != CAIRN_OK) return failure(code);
+    return found;
+  }
+  Result<std::string> dataset_name(std::uint64_t dataset) {
+    std::array<char, CAIRN_DATASET_NAME_MAX> name;
+    const int code = cairn_dataset_name(session_, dataset, name.data(), name.size());
+    if (code != CAIRN_OK) return failure(code);
+    return std::string(name.data());
   }
 
   // All stored variables, by id. A dataset of files has none: empty, and so is one that is not there (restore says so).
@@ -343,6 +361,9 @@ class Session {
     if (code != CAIRN_OK) return failure(code);
     return static_cast<Tier>(tier);
   }
+
+  // What was restored is of no use: no restart chooses the dataset any more.
+  Result<void> reject(std::uint64_t dataset) { return answer(cairn_reject(session_, dataset)); }
 
   // The same on all ranks. why(): what holds, after a true.
   Result<bool> should_exit() {

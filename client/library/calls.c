@@ -80,13 +80,15 @@ int cairn_checkpoint(cairn_session* session, uint64_t step, uint64_t* dataset) {
   struct lc_call call;
   uint32_t attempt;
   int code = lc_enter(&call, session, "cairn_checkpoint");
-  if (code == CAIRN_OK) code = lc_next_attempt(&call, &step, &attempt);
+  if (code != CAIRN_OK) return lc_leave(&call, code);
+  code = lc_next_attempt(&call, &step, &attempt);
   if (code == CAIRN_OK && session->output.open) {
     code = lc_fail(&call, CAIRN_FAILED_PRECONDITION, "dataset %llu of files is not ended: call cairn_output_end first",
                    (unsigned long long)session->output.dataset);
   }
   if (code == CAIRN_OK) code = lc_check_clean(&call);
   if (code == CAIRN_OK) code = lc_capture(&call, step, attempt, dataset);
+  lc_forget_name(session);
   return lc_leave(&call, code);
 }
 

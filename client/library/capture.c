@@ -208,6 +208,7 @@ static int begin(struct capture* c) {
   body.attempt = c->attempt;
   body.variables = c->listed.messages;
   body.n_variables = c->listed.count;
+  body.name = lc_name_of_next(c->call->session);
   request.body_case = CAIRN__LOCAL__REQUEST__BODY_BEGIN;
   request.begin = &body;
   c->done = c->told = 0;

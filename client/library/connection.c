@@ -52,6 +52,7 @@ static int say_hello(struct lc_call* call) {
     code = lc_fail(call, CAIRN_UNSUPPORTED, "the daemon (%.100s) speaks protocol %u, this library %u to %u",
                    reply->hello->daemon, reply->hello->protocol, CAIRN_PROTOCOL_OLDEST, CAIRN_PROTOCOL_NEWEST);
   } else {
+    call->session->protocol = reply->hello->protocol;
     lc_log(call->session, LC_LOG_INFO, "connected to %s (process %u) at %s", reply->hello->daemon, reply->hello->pid,
            call->session->address);
   }

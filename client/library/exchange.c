@@ -59,8 +59,29 @@ static int transport_failed(struct lc_call* call, int code, const char* what, co
   }
 }
 
+/* An older daemon would pass over a name, and not know what is asked. */
+static bool needs_names(const Cairn__Local__Request* request) {
+  switch (request->body_case) {
+    case CAIRN__LOCAL__REQUEST__BODY_FIND:
+    case CAIRN__LOCAL__REQUEST__BODY_REJECT:
+      return true;
+    case CAIRN__LOCAL__REQUEST__BODY_BEGIN:
+      return request->begin->name[0] != '\0';
+    case CAIRN__LOCAL__REQUEST__BODY_OUTPUT_BEGIN:
+      return request->output_begin->name[0] != '\0';
+    default:
+      return false;
+  }
+}
+
 int lc_send(struct lc_call* call, Cairn__Local__Request* request) {
   cairn_session* session = call->session;
+  if (needs_names(request) && session->protocol < CAIRN_PROTOCOL_OF_NAMES) {
+    return lc_fail(call, CAIRN_UNSUPPORTED,
+                   "the daemon speaks protocol %u, names and rejections of datasets need %u: it is older than this "
+                   "library",
+                   session->protocol, CAIRN_PROTOCOL_OF_NAMES);
+  }
   uint8_t small[SMALL_MESSAGE_BYTES];
   struct lc_why why;
   request->call = ++session->call;

@@ -20,13 +20,13 @@ static int check_file(struct lc_call* call, const char* file, const char* path, 
   return CAIRN_OK;
 }
 
-static int give_path(struct lc_call* call, const char* found, char* path, size_t path_bytes) {
+int lc_give_text(struct lc_call* call, const char* what, const char* found, char* text, size_t text_bytes) {
   const size_t needed = strlen(found) + 1;
-  if (needed == 1) return lc_protocol_error(call, "the path is empty");
-  if (needed > path_bytes) {
-    return lc_fail(call, CAIRN_INVALID_ARGUMENT, "path: needs %zu bytes, has %zu", needed, path_bytes);
+  if (needed == 1) return lc_protocol_error(call, "the %s is empty", what);
+  if (needed > text_bytes) {
+    return lc_fail(call, CAIRN_INVALID_ARGUMENT, "%s: needs %zu bytes, has %zu", what, needed, text_bytes);
   }
-  memcpy(path, found, needed);
+  memcpy(text, found, needed);
   return CAIRN_OK;
 }
 
@@ -50,6 +50,7 @@ static int begin_output(struct lc_call* call, uint64_t step, uint32_t attempt, u
   body.checkpoint = (flags & CAIRN_CHECKPOINT) != 0;
   body.output = (flags & CAIRN_OUTPUT) != 0;
   body.growing = (flags & CAIRN_GROWING) != 0;
+  body.name = lc_name_of_next(session);
   request.body_case = CAIRN__LOCAL__REQUEST__BODY_OUTPUT_BEGIN;
   request.output_begin = &body;
   const int code = lc_ask(call, &request, CAIRN__LOCAL__REPLY__BODY_OUTPUT_BEGIN, "the answer to OutputBegin", &reply);
@@ -71,7 +72,8 @@ int cairn_output_begin(cairn_session* session, uint64_t step, uint32_t flags, ui
   struct lc_call call;
   uint32_t attempt;
   int code = lc_enter(&call, session, "cairn_output_begin");
-  if (code == CAIRN_OK && !are_output_flags(flags)) {
+  if (code != CAIRN_OK) return lc_leave(&call, code);
+  if (!are_output_flags(flags)) {
     code = lc_fail(&call, CAIRN_INVALID_ARGUMENT,
                    "flags %u: must be CAIRN_CHECKPOINT, CAIRN_OUTPUT or both, perhaps with CAIRN_GROWING", flags);
   }
@@ -80,6 +82,7 @@ int cairn_output_begin(cairn_session* session, uint64_t step, uint32_t flags, ui
   /* Its files would be written from that memory. What nobody restarts from may be. */
   if (code == CAIRN_OK && (flags & CAIRN_CHECKPOINT) != 0) code = lc_check_clean(&call);
   if (code == CAIRN_OK) code = begin_output(&call, step, attempt, flags, dataset);
+  lc_forget_name(session);
   return lc_leave(&call, code);
 }
 
@@ -92,7 +95,7 @@ static int ask_route(struct lc_call* call, const char* file, char* path, size_t 
   request.route_file = &body;
   int code = lc_ask(call, &request, CAIRN__LOCAL__REPLY__BODY_ROUTE_FILE, "the answer to RouteFile", &reply);
   if (code != CAIRN_OK) return explain(call, code);
-  code = give_path(call, reply->route_file->path, path, path_bytes);
+  code = lc_give_text(call, "path", reply->route_file->path, path, path_bytes);
   lc_free_reply(reply);
   return code;
 }
@@ -144,7 +147,7 @@ static int ask_restart_file(struct lc_call* call, uint64_t dataset, const char* 
   request.restart_file = &body;
   int code = lc_ask(call, &request, CAIRN__LOCAL__REPLY__BODY_RESTART_FILE, "the answer to RestartFile", &reply);
   if (code != CAIRN_OK) return code;
-  code = give_path(call, reply->restart_file->path, path, path_bytes);
+  code = lc_give_text(call, "path", reply->restart_file->path, path, path_bytes);
   lc_free_reply(reply);
   return code;
 }

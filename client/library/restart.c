@@ -1,5 +1,5 @@
-/* cairn_latest, cairn_restore and cairn_resume, and the mark that a restore leaves in the memory if it does not
- * succeed. */
+/* cairn_latest, cairn_restore, cairn_resume and cairn_reject, and the mark that a restore leaves in the memory if it
+ * does not succeed. */
 #include "client/library/capture.h"
 #include "client/library/session.h"
 
@@ -94,6 +94,22 @@ int cairn_resume(cairn_session* session, uint64_t* step) {
     } while (code == CAIRN_RETRY);
   }
   if (code == CAIRN_OK && step != NULL) *step = label;
+  return lc_leave(&call, code);
+}
+
+int cairn_reject(cairn_session* session, uint64_t dataset) {
+  Cairn__Local__Reject body = CAIRN__LOCAL__REJECT__INIT;
+  Cairn__Local__Request request = CAIRN__LOCAL__REQUEST__INIT;
+  Cairn__Local__Reply* reply;
+  struct lc_call call;
+  int code = lc_enter(&call, session, "cairn_reject");
+  body.dataset = dataset;
+  request.body_case = CAIRN__LOCAL__REQUEST__BODY_REJECT;
+  request.reject = &body;
+  if (code == CAIRN_OK) {
+    code = lc_ask(&call, &request, CAIRN__LOCAL__REPLY__BODY__NOT_SET, "the answer to Reject", &reply);
+  }
+  if (code == CAIRN_OK) lc_free_reply(reply);
   return lc_leave(&call, code);
 }
 

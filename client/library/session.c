@@ -27,6 +27,7 @@ static void free_session(cairn_session* session, bool owner) {
   lc_fills_free(&session->fills);
   lc_attempts_free(&session->attempts);
   lc_forget_stored(session);
+  lc_forget_name(session);
   if (session->plan != NULL) cairn__local__plan__free_unpacked(session->plan, NULL);
   free(session->token.data);
   lc_settings_free(&session->settings);

@@ -33,6 +33,7 @@ struct cairn_session {
 
   struct lc_transport* transport; /* NULL: not connected */
   uint64_t connection;            /* counts them */
+  uint32_t protocol;              /* that this connection speaks */
   uint64_t call;                  /* number of the last request */
   bool joined;                    /* Open was answered once */
   uint64_t launch;
@@ -43,6 +44,7 @@ struct cairn_session {
   struct lc_attempts attempts;
   uint64_t begins;                     /* calls that begin a dataset: the label that stands for step 0 */
   uint64_t exit_asks, checkpoint_asks; /* calls of cairn_should_exit and cairn_need_checkpoint */
+  char* name;                          /* of the next dataset that is begun; NULL: none */
   struct lc_output output;
   int32_t tier;
   uint64_t restored; /* dataset, by the last restore; 0: it did not succeed */
@@ -113,6 +115,15 @@ int lc_lost_for_good(struct lc_call* call);
 
 /* Counts one more begin of a dataset; a *step of 0 becomes the count. */
 int lc_next_attempt(struct lc_call* call, uint64_t* step, uint32_t* attempt);
+
+/* names.c */
+/* The name of the dataset that this call begins; "": none. */
+char* lc_name_of_next(const cairn_session* session);
+/* It was for one call, whatever has become of that. */
+void lc_forget_name(cairn_session* session);
+
+/* files.c: `found`, which is `what`, into the caller's `text`. CAIRN_INVALID_ARGUMENT: it has no room for that. */
+int lc_give_text(struct lc_call* call, const char* what, const char* found, char* text, size_t text_bytes);
 
 /* restart.c: the mark of memory that may hold part of a restore that did not succeed (variables.h). */
 /* Tells the daemon what it is now, if there is a connection; nobody waits for an answer. */

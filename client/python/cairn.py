@@ -29,6 +29,7 @@ import numpy
 DIMS_MAX = 8
 NAME_MAX = 256
 _PATH_BYTES = 8192
+_DATASET_NAME_MAX = 1024
 
 
 class Code(enum.IntEnum):
@@ -139,6 +140,10 @@ def _declare(library):
         "test": [session, dataset, c.c_int32, c.POINTER(c.c_int32)],
         "wait": [session, dataset, c.c_int32, c.c_uint32],
         "latest": [session, number, number],
+        "set_name": [session, c.c_char_p],
+        "find": [session, c.c_char_p, number, number],
+        "dataset_name": [session, dataset, c.c_char_p, c.c_size_t],
+        "reject": [session, dataset],
         "stored": [session, dataset, c.c_uint64, c.POINTER(_StoredInfo)],
         "stored_by_id": [session, dataset, c.c_int32, c.POINTER(_StoredInfo)],
         "set_fill": [session, c.c_char_p, c.c_int32, c.c_void_p],
@@ -221,7 +226,7 @@ def _protected_type_of(array):
 
 class Session:
     """One rank's connection. What is None comes from the environment or is the default of cairn_options. An observer
-    joins no launch: latest, stored, read, test and wait only."""
+    joins no launch: latest, find, dataset_name, stored, read, test and wait only."""
 
     def __init__(self, prefix=None, rank=None, nranks=None, launch=None, address=None, takeover=False, deadline_ms=0,
                  observer=False):
@@ -287,6 +292,10 @@ class Session:
         self._check(_library.cairn_checkpoint(self._handle, step, ctypes.byref(dataset)), dataset)
         return dataset.value
 
+    def set_name(self, name):
+        """Names the next checkpoint or output that is begun, on all ranks alike, for one call; None: it has no name."""
+        self._check(_library.cairn_set_name(self._handle, None if name is None else name.encode()))
+
     def test(self, dataset, level):
         reached = ctypes.c_int32()
         self._check(_library.cairn_test(self._handle, dataset, level, ctypes.byref(reached)))
@@ -315,6 +324,25 @@ class Session:
             return None
         self._check(code)
         return Latest(dataset.value, step.value)
+
+    def find(self, name):
+        """Latest(dataset, step) of the newest whole dataset of that name; None: there is none."""
+        dataset, step = ctypes.c_uint64(), ctypes.c_uint64()
+        code = _library.cairn_find(self._handle, name.encode(), ctypes.byref(dataset), ctypes.byref(step))
+        if code == Code.NOT_FOUND:
+            return None
+        self._check(code)
+        return Latest(dataset.value, step.value)
+
+    def dataset_name(self, dataset):
+        """As SCR's records have it: what set_name gave, or ckpt.<number>."""
+        name = ctypes.create_string_buffer(_DATASET_NAME_MAX)
+        self._check(_library.cairn_dataset_name(self._handle, dataset, name, _DATASET_NAME_MAX))
+        return name.value.decode(errors="replace")
+
+    def reject(self, dataset):
+        """What was restored is of no use: no restart chooses the dataset any more."""
+        self._check(_library.cairn_reject(self._handle, dataset))
 
     def stored(self, dataset):
         """What the dataset holds, by id. dtype None: unknown, of a checkpoint adopted from another system; count is in

@@ -155,6 +155,28 @@ TEST(ObservingTest, CppObserves) {
   EXPECT_TRUE(open.observer());
 }
 
+TEST_F(BindingTest, CppNamesFindsAndRejects) {
+  auto session = Session::open(options());
+  ASSERT_TRUE(session) << session.error().message;
+  std::vector<double> field(100, 1.5);
+  ASSERT_TRUE(session->protect(1, std::span(field)));
+  ASSERT_TRUE(session->set_name("best"));
+  const auto dataset = session->checkpoint(17);
+  ASSERT_TRUE(dataset) << dataset.error().message;
+  const auto found = session->find("best");
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->dataset, *dataset);
+  EXPECT_EQ(found->step, 17u);
+  EXPECT_EQ(session->find("worst").code(), Code::kNotFound);
+  EXPECT_EQ(session->dataset_name(*dataset).value_or(""), "best");
+  const auto plain = session->checkpoint(18);
+  EXPECT_EQ(session->dataset_name(*plain).value_or(""), "ckpt." + std::to_string(*plain));
+  EXPECT_EQ(session->dataset_name(99).code(), Code::kNotFound);
+  EXPECT_TRUE(session->reject(*plain));
+  EXPECT_EQ(session->reject(99).code(), Code::kNotFound);
+  EXPECT_EQ(session->resume().code(), Code::kNotFound);
+}
+
 TEST_F(BindingTest, CppIsSteered) {
   auto session = Session::open(options());
   ASSERT_TRUE(session) << session.error().message;
@@ -188,7 +210,7 @@ TEST_F(BindingTest, CppErrorsCarryCodeAndWords) {
 
 TEST_F(BindingTest, FortranMemoryComesBack) {
   EXPECT_EQ(Run(std::getenv("CAIRN_FORTRAN_PROGRAM")), 0);
-  EXPECT_EQ(honest_.checkpoints(), 2u);
+  EXPECT_EQ(honest_.checkpoints(), 3u);
   // A box of 2 x 3 inside 4 x 5, fastest first: stored as 3 rows of 2.
   const std::string box = honest_.Stored(3);
   ASSERT_EQ(box.size(), 6 * sizeof(float));
@@ -198,7 +220,7 @@ TEST_F(BindingTest, FortranMemoryComesBack) {
 
 TEST_F(BindingTest, PythonMemoryComesBack) {
   EXPECT_EQ(Run("/usr/bin/python3 tests/client/python_program.py"), 0);
-  EXPECT_EQ(honest_.checkpoints(), 3u);
+  EXPECT_EQ(honest_.checkpoints(), 5u);
 }
 
 }  // namespace

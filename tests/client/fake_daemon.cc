@@ -138,9 +138,9 @@ void FakePeer::Refuse(const local::Request& request, local::Code code, const std
   Answer(request, std::move(reply));
 }
 
-local::Open FakePeer::Greet(std::uint64_t launch) {
+local::Open FakePeer::Greet(std::uint64_t launch, std::uint32_t protocol) {
   local::Reply hello;
-  hello.mutable_hello()->set_protocol(CAIRN_PROTOCOL_NEWEST);
+  hello.mutable_hello()->set_protocol(protocol);
   hello.mutable_hello()->set_daemon("fake");
   Answer(Expect(local::Request::kHello), std::move(hello));
   const local::Request open = Expect(local::Request::kOpen);

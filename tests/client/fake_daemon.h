@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "client/cairn.h"
+#include "proto/frame.h"
 #include "proto/local.pb.h"
 
 namespace cairn {
@@ -57,7 +58,7 @@ class FakePeer {
   void Close();
 
   // Hello and Open, answered; the Open.
-  local::Open Greet(std::uint64_t launch = 7);
+  local::Open Greet(std::uint64_t launch = 7, std::uint32_t protocol = CAIRN_PROTOCOL_NEWEST);
 
   // Pieces that the last Filled or Copied told of.
   std::uint64_t told() const { return told_; }
@@ -123,10 +124,13 @@ class HonestDaemon {
   void Commit(FakePeer& peer, const local::Request& request);
   void Restore(FakePeer& peer, const local::Request& request);
   void Read(FakePeer& peer, const local::Request& request);
+  void Find(FakePeer& peer, const local::Request& request);
 
   std::uint64_t dataset_ = 0;
   std::uint64_t step_ = 0;
   bool damaged_ = false;  // what was checkpointed last
+  bool rejected_ = false;
+  std::map<std::uint64_t, std::string> names_;
   google::protobuf::RepeatedPtrField<local::Variable> variables_;
   local::Plan plan_;
   std::unique_ptr<FakeImage> image_;

@@ -87,6 +87,17 @@ program fortran_program
   call expect(cairn_restart_file(session, latest, "out.dat", path), CAIRN_OK, "restart file")
   if (path /= "/cache/out.dat") error stop "another path"
 
+  call expect(cairn_set_name(session, "the best  "), CAIRN_OK, "set name")
+  call expect(cairn_checkpoint(session, 14_int64, dataset), CAIRN_OK, "checkpoint with a name")
+  call expect(cairn_find(session, "the best", latest, label), CAIRN_OK, "find")
+  if (latest /= dataset .or. label /= 14) error stop "another dataset is found"
+  call expect(cairn_find(session, "another", latest, label), CAIRN_NOT_FOUND, "find what is not there")
+  call expect(cairn_dataset_name(session, dataset, path), CAIRN_OK, "dataset name")
+  if (path /= "the best") error stop "another name"
+  call expect(cairn_reject(session, dataset), CAIRN_OK, "reject")
+  call expect(cairn_latest(session, latest, label), CAIRN_NOT_FOUND, "latest after it was rejected")
+  call expect(cairn_reject(session, 99_int64), CAIRN_NOT_FOUND, "reject what is not there")
+
   ! Step 666 is damaged: half of it is in the memory.
   call expect(cairn_checkpoint(session, 666_int64), CAIRN_OK, "checkpoint")
   call expect(cairn_resume(session), CAIRN_DIRTY, "resume what is damaged")

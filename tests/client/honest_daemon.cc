@@ -46,10 +46,11 @@ std::string HonestDaemon::Stored(std::int32_t id) const {
 void HonestDaemon::Begin(FakePeer& peer, const local::Request& request) {
   variables_ = request.begin().variables();
   step_ = request.begin().step();
-  damaged_ = false;
+  damaged_ = rejected_ = false;
   plan_ = MakeTestPlan(variables_, kPieceBytes);
   local::Reply reply;
   reply.mutable_begin()->set_dataset(++dataset_);
+  names_[dataset_] = request.begin().name();
   const int fd = DescribeImage(reply.mutable_begin()->mutable_image());
   *reply.mutable_begin()->mutable_plan() = plan_;
   peer.Answer(request, std::move(reply), fd);
@@ -67,6 +68,20 @@ void HonestDaemon::Commit(FakePeer& peer, const local::Request& request) {
   local::Reply reply;
   reply.mutable_committed()->set_dataset(dataset_);
   peer.Answer(request, std::move(reply));
+}
+
+void HonestDaemon::Find(FakePeer& peer, const local::Request& request) {
+  const local::Find& find = request.find();
+  for (const auto& [dataset, given] : names_) {
+    const std::string name = given.empty() ? "ckpt." + std::to_string(dataset) : given;
+    if (find.name().empty() ? find.dataset() != dataset : find.name() != name) continue;
+    local::Reply reply;
+    reply.mutable_find()->set_dataset(dataset);
+    reply.mutable_find()->set_step(step_);
+    reply.mutable_find()->set_name(name);
+    return peer.Answer(request, std::move(reply));
+  }
+  peer.Refuse(request, local::NOT_FOUND, "there is none");
 }
 
 // Only of what was stored whole: the array is the box.
@@ -161,9 +176,15 @@ void HonestDaemon::Handle(FakePeer& peer, const local::Request& request) {
       reply.mutable_test()->set_reached(true);
       break;
     case local::Request::kLatest:
-      if (dataset_ == 0 || damaged_) return peer.Refuse(request, local::NOT_FOUND, "nothing is stored");
+      if (dataset_ == 0 || damaged_ || rejected_) return peer.Refuse(request, local::NOT_FOUND, "nothing is stored");
       reply.mutable_latest()->set_dataset(dataset_);
       reply.mutable_latest()->set_step(step_);
+      break;
+    case local::Request::kFind:
+      return Find(peer, request);
+    case local::Request::kReject:
+      if (request.reject().dataset() != dataset_) return peer.Refuse(request, local::NOT_FOUND, "no such dataset");
+      rejected_ = true;
       break;
     case local::Request::kStored:
       reply.mutable_stored()->set_nranks(1);
@@ -171,6 +192,7 @@ void HonestDaemon::Handle(FakePeer& peer, const local::Request& request) {
       break;
     case local::Request::kOutputBegin:
       reply.mutable_output_begin()->set_dataset(++dataset_);
+      names_[dataset_] = request.output_begin().name();
       break;
     case local::Request::kRouteFile:
       reply.mutable_route_file()->set_path("/cache/" + request.route_file().file());

@@ -75,6 +75,21 @@ with cairn.Session(deadline_ms=5000) as session:
     session.output_end()
     assert session.restart_file(dataset, "a") == "/cache/a"
 
+    session.set_name("dropped")
+    session.set_name(None)
+    plain = session.checkpoint(14)
+    assert session.dataset_name(plain) == f"ckpt.{plain}" and session.find("dropped") is None
+    session.set_name("Größe")
+    named = session.checkpoint(15)
+    assert session.find("Größe") == (named, 15) and session.dataset_name(named) == "Größe"
+    session.reject(named)
+    assert session.latest() is None
+    try:
+        session.reject(99)
+        raise SystemExit("rejected what is not there")
+    except cairn.CairnError as error:
+        assert error.code is cairn.Code.NOT_FOUND
+
     session.checkpoint(666)  # is damaged: half of it is in the memory
     for dirty in (session.resume, session.latest, lambda: session.checkpoint(14)):
         try:
