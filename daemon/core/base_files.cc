@@ -36,7 +36,7 @@ absl::StatusOr<CaptureBase> BaseFile(Disk& disk, const std::string& folder, cons
 
 }  // namespace
 
-BaseFiles::BaseFiles(const Context& context, std::shared_ptr<CacheFolder> cache, const Ledger& ledger,
+BaseFiles::BaseFiles(const Context& context, std::shared_ptr<CacheFolder> cache, Ledger& ledger,
                      DatasetFolders& folders)
     : context_(context), cache_(std::move(cache)), ledger_(ledger), folders_(folders) {}
 
@@ -59,7 +59,7 @@ void BaseFiles::Give(const Dataset& spare, DatasetId to) {
 
 void BaseFiles::Share(const Dataset& to) {
   if (!Differential() || !cache_->shares_extents() || to.kind.files) return;
-  const auto& datasets = ledger_.datasets();
+  const Datasets& datasets = ledger_.InPlay();
   const auto newest = std::find_if(datasets.rbegin(), datasets.rend(), [](const auto& item) {
     return item.second->in_cache() && !item.second->kind.files;
   });
@@ -118,7 +118,10 @@ void BaseFiles::End(DatasetId to) {
   const auto ended = reuse_.extract(to);
   if (!ended || ended.mapped().plan.clone) return;
   const DatasetId base = ended.mapped().plan.base;
-  folders_.Change(base, [cache = cache_, base] { return cache->Remove(base); });
+  const DatasetPtr given = ledger_.Get(base);
+  if (given && given->cache != Place::kLeaving) return;  // it is fetched anew into the same folder
+  folders_.Change(
+      base, [cache = cache_, base] { return cache->Remove(base); }, [this, base] { ledger_.FolderGone(base); });
 }
 
 // --- What is known of files in the cache ---

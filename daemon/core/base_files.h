@@ -25,7 +25,7 @@ namespace cairn {
 
 class BaseFiles {
  public:
-  BaseFiles(const Context& context, std::shared_ptr<CacheFolder> cache, const Ledger& ledger, DatasetFolders& folders);
+  BaseFiles(const Context& context, std::shared_ptr<CacheFolder> cache, Ledger& ledger, DatasetFolders& folders);
   BaseFiles(const BaseFiles&) = delete;
 
   ftiff::Letter LetterOfFiles() const;
@@ -77,7 +77,7 @@ class BaseFiles {
 
   const Context& context_;
   const std::shared_ptr<CacheFolder> cache_;
-  const Ledger& ledger_;
+  Ledger& ledger_;
   DatasetFolders& folders_;
   std::map<DatasetId, Reuse> reuse_;  // by the new dataset, until it is whole or has failed
   std::map<DatasetId, std::map<Rank, std::shared_ptr<const BlockDigests>>> digests_;

@@ -30,7 +30,8 @@ ContainerLists::~ContainerLists() {
 DatasetPtr ContainerLists::ToRead(const Session& session) const {
   const auto known = lists_.find(session.rank);
   if (known != lists_.end() && known->second.launch == session.launch) return nullptr;
-  for (auto at = ledger_.datasets().rbegin(); at != ledger_.datasets().rend(); ++at) {
+  const Datasets& in_play = ledger_.InPlay();
+  for (auto at = in_play.rbegin(); at != in_play.rend(); ++at) {
     const Dataset& dataset = *at->second;
     if (dataset.launch != session.launch || !dataset.in_cache() || dataset.kind.files) continue;
     return session.rank < dataset.parts.size() ? at->second : nullptr;

@@ -109,6 +109,10 @@ struct Dataset {
   bool whole() const { return in_cache() || in_prefix(); }
   bool all_captured() const { return captured == nranks; }
   bool all_stored() const { return stored == nranks; }
+  // Whole on the prefix and nowhere else, and nobody wants anything of it: what happens to others is no matter to it.
+  bool at_rest() const {
+    return cache == Place::kAbsent && prefix == Place::kWhole && !pinned && !asked && readers == 0;
+  }
   // The parts are here, with their catalogues as far as they are stored.
   bool described() const { return !parts.empty() && !outdated_parts; }
   bool has_captured(Rank rank) const { return rank < nranks && (parts.empty() || parts[rank].captured()); }

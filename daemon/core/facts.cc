@@ -1,6 +1,8 @@
 #include "daemon/core/facts.h"
 
 #include <algorithm>
+#include <ranges>
+#include <span>
 
 namespace cairn {
 
@@ -10,48 +12,82 @@ bool IsNowhereElse(const Dataset& dataset) {
   return dataset.id_taken() || (dataset.standing == Standing::kFenced && !dataset.in_prefix());
 }
 
+// What the launches mean for all of a run's datasets.
+class Stater {
+ public:
+  Stater(const Ledger& ledger, const Config::Flush& flush) : ledger_(ledger), newest_(ledger.newest()) {
+    const std::vector<DatasetPtr>& all = ledger.ByAge();
+    has_own_ = newest_ != nullptr && std::any_of(all.rbegin(), all.rend(), [this](const DatasetPtr& dataset) {
+                 return dataset->launch == newest_->id && dataset->level() >= Level::kLocal;
+               });
+    // When the application is gone, its newest checkpoint goes to the prefix whatever the rhythm is (unless there is
+    // none).
+    if (over_ && flush.every > 0) last_ = ledger.NewestRestorable();
+  }
+
+  // `line`: higher for what is newer.
+  DatasetFacts Of(const DatasetPtr& dataset, std::uint64_t line) const {
+    return {.id = dataset->id,
+            .line = line,
+            .step = dataset->step,
+            .ordinal = dataset->ordinal,
+            .checkpoint = dataset->superseding(),
+            .output = dataset->kind.output,
+            .own_files = dataset->kind.files,
+            .safe = dataset->whole(),
+            .in_cache = dataset->in_cache(),
+            .in_prefix = dataset->in_prefix(),
+            .flushing = dataset->prefix == Place::kArriving || dataset->prefix == Place::kLeaving,
+            .dropped = dataset->flush_dropped(),
+            .pinned = dataset->pinned,
+            .held = IsHeld(*dataset),
+            .unwanted = dataset->dropped(),
+            .gave_way = dataset->gave_way() || (shut_out_ && !dataset->kind.output),
+            .asked = dataset->asked || dataset == last_,
+            .cache_bytes = dataset->in_cache() ? dataset->bytes() : 0};
+  }
+
+ private:
+  bool IsHeld(const Dataset& dataset) const {
+    if (dataset.readers > 0 || ledger_.PinnedByLaunch(dataset.id)) return true;
+    // An output whose id or names are another's on the prefix is nowhere else.
+    if (IsNowhereElse(dataset) && dataset.kind.output) return true;
+    if (restarting_ && newest_->restored_files.contains(dataset.id)) return true;
+    return !over_ && !has_own_ && dataset.id == ledger_.last_restored() && !dataset.dropped();
+  }
+
+  const Ledger& ledger_;
+  const Launch* const newest_;
+  const bool over_ = ledger_.over();
+  // Its application reads the files that it has restored; once it begins a dataset it is through with them.
+  const bool restarting_ = !over_ && newest_->pin.state != Launch::Pin::State::kEnded;
+  // Another daemon's launch is the newest: a checkpoint that went to the prefix now would be fenced there.
+  const bool shut_out_ = newest_ != nullptr && !newest_->ours;
+  bool has_own_ = false;  // else the launch may have to come back to what it has restored
+  DatasetPtr last_;
+};
+
 }  // namespace
 
 std::vector<DatasetFacts> FactsOf(const Ledger& ledger, const Config::Flush& flush) {
-  const Launch* newest = ledger.newest();
-  const bool over = ledger.over();
-  // Its application reads the files that it has restored; once it begins a dataset it is through with them.
-  const bool restarting = !over && newest->pin.state != Launch::Pin::State::kEnded;
-  // As long as the launch has nothing better, it may have to come back to what it has restored.
-  const auto& datasets = ledger.datasets();
-  const bool has_own = newest != nullptr && std::any_of(datasets.begin(), datasets.end(), [newest](const auto& item) {
-                         return item.second->launch == newest->id && item.second->level() >= Level::kLocal;
-                       });
-  // When the application is gone, its newest checkpoint goes to the prefix whatever the rhythm is (unless there is
-  // none).
-  const DatasetPtr last = over && flush.every > 0 ? ledger.NewestRestorable() : nullptr;
+  const Stater stater(ledger, flush);
+  const std::span<const DatasetPtr> since = ledger.SinceOldestInPlay();
   std::vector<DatasetFacts> facts;
-  // Another daemon's launch is the newest: a checkpoint that went to the prefix now would be fenced there.
-  const bool shut_out = newest != nullptr && !newest->ours;
-  for (const DatasetPtr& dataset : ledger.ByAge()) {
-    const DatasetId id = dataset->id;
-    facts.push_back({.id = id,
-                     .line = facts.size() + 1,
-                     .step = dataset->step,
-                     .ordinal = dataset->ordinal,
-                     .checkpoint = dataset->superseding(),
-                     .output = dataset->kind.output,
-                     .own_files = dataset->kind.files,
-                     .safe = dataset->whole(),
-                     .in_cache = dataset->in_cache(),
-                     .in_prefix = dataset->in_prefix(),
-                     .flushing = dataset->prefix == Place::kArriving || dataset->prefix == Place::kLeaving,
-                     .dropped = dataset->flush_dropped(),
-                     .pinned = dataset->pinned,
-                     // An output whose id or names are another's on the prefix is nowhere else.
-                     .held = dataset->readers > 0 || (IsNowhereElse(*dataset) && dataset->kind.output) ||
-                             (!over && !has_own && id == ledger.last_restored() && !dataset->dropped()) ||
-                             ledger.PinnedByLaunch(id) || (restarting && newest->restored_files.contains(id)),
-                     .unwanted = dataset->dropped(),
-                     .gave_way = dataset->gave_way() || (shut_out && !dataset->kind.output),
-                     .asked = dataset->asked || dataset == last,
-                     .cache_bytes = dataset->in_cache() ? dataset->bytes() : 0});
+  bool found = false;  // of those at rest the newest that supersedes, and is what a waiting flush gives way to
+  for (std::size_t line = since.size(); line > 0; --line) {
+    const DatasetPtr& dataset = since[line - 1];
+    if (found && dataset->at_rest()) continue;
+    facts.push_back(stater.Of(dataset, line));
+    found |= facts.back().checkpoint && facts.back().safe && WantsPrefix(facts.back(), flush);
   }
+  std::reverse(facts.begin(), facts.end());
+  return facts;
+}
+
+std::vector<DatasetFacts> AllFactsOf(const Ledger& ledger, const Config::Flush& flush) {
+  const Stater stater(ledger, flush);
+  std::vector<DatasetFacts> facts;
+  for (const DatasetPtr& dataset : ledger.ByAge()) facts.push_back(stater.Of(dataset, facts.size() + 1));
   return facts;
 }
 

@@ -10,7 +10,11 @@
 
 namespace cairn {
 
+// Of what is in play, and of what at rest is the newest to supersede it: no more is needed for what is flushed, dropped
+// or evicted, however long the run's history.
 std::vector<DatasetFacts> FactsOf(const Ledger& ledger, const Config::Flush& flush);
+// Of all: for what is removed from the prefix.
+std::vector<DatasetFacts> AllFactsOf(const Ledger& ledger, const Config::Flush& flush);
 
 }  // namespace cairn
 

@@ -22,7 +22,7 @@ FlushNotes::FlushNotes(const Context& context, const RunId& run, std::string run
 void FlushNotes::Update() {
   using FilePlace = FlushFile::Place;
   std::set<DatasetId> cached;
-  for (const auto& [id, dataset] : ledger_.datasets()) {
+  for (const auto& [id, dataset] : ledger_.InPlay()) {
     if (!dataset->in_cache()) continue;
     cached.insert(id);
     if (in_flight_(id)) continue;

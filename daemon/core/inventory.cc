@@ -150,7 +150,7 @@ Inventory::Known Inventory::WhatIsKnown() const {
 // What was adopted or is SCR's own has no launch: it is of this run, and of its directory.
 std::vector<CachedOrigin> Inventory::CachedOrigins() const {
   std::vector<CachedOrigin> origins;
-  for (const auto& [id, dataset] : given_.ledger.datasets()) {
+  for (const auto& [id, dataset] : given_.ledger.InPlay()) {
     if (!dataset->in_cache() || dataset->launch == 0) continue;
     if (provisional_(dataset->mark)) continue;  // its launch is not on the prefix yet
     origins.push_back({.id = id,

@@ -1,7 +1,6 @@
 #include "daemon/core/ledger.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "storage/base/check.h"
@@ -10,10 +9,6 @@
 
 namespace cairn {
 namespace {
-
-bool IsScrs(const Dataset& dataset) {
-  return dataset.launch == 0 && dataset.foreign;
-}
 
 std::string NameForPeople(const std::string& name) {
   return name.empty() ? "one without a name" : Quoted(name);
@@ -29,51 +24,6 @@ std::size_t Before(const std::vector<DatasetPtr>& all, DatasetId below) {
   while (count > 0 && all[count - 1]->id >= below) --count;
   return count;
 }
-
-// What no launch has made stands where its id does.
-std::vector<DatasetPtr> ByLine(const std::map<DatasetId, DatasetPtr>& datasets) {
-  std::vector<std::pair<LaunchId, DatasetPtr>> lines;
-  lines.reserve(datasets.size());
-  LaunchId newest = 0;
-  for (const auto& [id, dataset] : datasets) {
-    if (IsScrs(*dataset)) continue;
-    newest = std::max(newest, dataset->launch);
-    lines.emplace_back(dataset->launch != 0 ? dataset->launch : newest, dataset);
-  }
-  const auto older = [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first < b.first : a.second->id < b.second->id;
-  };
-  if (!std::is_sorted(lines.begin(), lines.end(), older)) std::sort(lines.begin(), lines.end(), older);
-  std::vector<DatasetPtr> ordered;
-  ordered.reserve(lines.size());
-  for (auto& [line, dataset] : lines) ordered.push_back(std::move(dataset));
-  return ordered;
-}
-
-// How many of those in their order come before a dataset of SCR's: up to the last one than which it is newer.
-class Places {
- public:
-  explicit Places(const std::vector<DatasetPtr>& ordered) : least_ids_(ordered.size()), least_times_(ordered.size()) {
-    DatasetId id = std::numeric_limits<DatasetId>::max();
-    std::int64_t time = std::numeric_limits<std::int64_t>::max();
-    for (std::size_t i = ordered.size(); i-- > 0;) {
-      least_ids_[i] = id = std::min(id, ordered[i]->id);
-      least_times_[i] = time = std::min(time, ordered[i]->created_us);
-    }
-  }
-  std::size_t Before(const Dataset& scrs) const {
-    return std::max(Below(least_ids_, scrs.id), Below(least_times_, scrs.created_us));
-  }
-
- private:
-  template <typename T>
-  static std::size_t Below(const std::vector<T>& least, T limit) {
-    return static_cast<std::size_t>(std::lower_bound(least.begin(), least.end(), limit) - least.begin());
-  }
-
-  std::vector<DatasetId> least_ids_;  // of this one and all behind it
-  std::vector<std::int64_t> least_times_;
-};
 
 bool BegunByAll(const Dataset& dataset) {
   return std::none_of(dataset.parts.begin(), dataset.parts.end(),
@@ -97,7 +47,7 @@ const Launch& Ledger::Enter(LaunchId id, std::string key, std::uint32_t nranks, 
     launch.standing = Launch::Standing::kFenced;
     doomed.insert(doomed.end(), launch.open.begin(), launch.open.end());
   }
-  for (const auto& [dataset_id, dataset] : datasets_) {
+  for (const auto& [dataset_id, dataset] : InPlay()) {
     if (dataset->launch < id && !dataset->all_captured() && dataset->level() == Level::kNone) {
       doomed.push_back(dataset_id);
     }
@@ -146,6 +96,17 @@ absl::StatusOr<Ledger::Joining> Ledger::Decide(const std::string& key, Rank rank
   return alive && !takeover ? Joining::kBusy : Joining::kMakeNew;
 }
 
+void Ledger::Know(const DatasetPtr& dataset) {
+  datasets_[dataset->id] = dataset;
+  by_age_.Added(dataset);
+  touched_.insert(dataset->id);
+}
+
+Dataset& Ledger::Own(const Dataset& dataset) {
+  touched_.insert(dataset.id);
+  return const_cast<Dataset&>(dataset);  // the ledger has made every dataset of the run, or taken it over
+}
+
 void Ledger::SetRank(Launch& launch, Rank rank, RankState state) {
   --launch.ranks_in[static_cast<std::size_t>(launch.ranks[rank])];
   ++launch.ranks_in[static_cast<std::size_t>(state)];
@@ -166,7 +127,7 @@ void Ledger::SessionEnded(const Launch& launch, Rank rank, bool closed) {
   FailOpenWithout(launch, rank, 0, why);
   // What this rank had begun but not handed over can never be whole either.
   std::vector<DatasetId> doomed;
-  for (const auto& [id, dataset] : datasets_) {
+  for (const auto& [id, dataset] : InPlay()) {
     if (dataset->launch == launch.id && dataset->level() == Level::kNone &&
         dataset->parts[rank].state == Part::State::kBegun) {
       doomed.push_back(id);
@@ -212,7 +173,7 @@ DatasetPtr Ledger::Create(const Launch& given, DatasetId id, const BeginSpec& sp
   (spec.kind.past_cache ? dataset->prefix : dataset->cache) = Place::kArriving;
   if (spec.kind.checkpoint) dataset->ordinal = ++launch.checkpoints;
   FailWithoutReturned(launch);
-  datasets_[id] = dataset;
+  Know(dataset);
   launch.attempts[{spec.step, spec.attempt}] = id;
   launch.open.push_back(id);
   if (launch.pin.state != Launch::Pin::State::kEnded) ForgetUnreadParts();  // it has restored what it wanted
@@ -346,7 +307,7 @@ bool Ledger::MemoryDirty(LaunchId id, Rank rank) {
   const auto at = launches_.find(id);
   if (at == launches_.end() || !at->second.dirty.insert(rank).second) return false;
   std::vector<DatasetId> doomed;
-  for (const auto& [dataset_id, dataset] : datasets_) {
+  for (const auto& [dataset_id, dataset] : InPlay()) {
     if (dataset->launch != id || !dataset->kind.checkpoint || rank >= dataset->nranks) continue;
     if (!dataset->has_captured(rank)) doomed.push_back(dataset_id);
   }
@@ -389,7 +350,8 @@ absl::Status Ledger::WhyFailed(const Dataset& dataset) const {
 
 bool Ledger::LatestIsSettling(const Launch& launch) const {
   if (launch.pin.state == Launch::Pin::State::kSet) return false;
-  return std::any_of(datasets_.begin(), datasets_.end(), [&launch](const auto& item) {
+  const Datasets& in_play = InPlay();
+  return std::any_of(in_play.begin(), in_play.end(), [&launch](const auto& item) {
     const Dataset& dataset = *item.second;
     return dataset.launch < launch.id && dataset.level() == Level::kCaptured && dataset.kind.checkpoint;
   });
@@ -423,7 +385,7 @@ DatasetPtr Ledger::NewestRestorableFor(const Launch& launch, DatasetId below) co
   const DatasetId bound = BoundOf(launch);
   DatasetPtr last = Get(bound);
   if (last && last->id_taken()) last = nullptr;  // the index means the other one of that number
-  const std::vector<DatasetPtr> all = ByAge();
+  const std::vector<DatasetPtr>& all = ByAge();
   for (std::size_t i = Before(all, below); i-- > 0;) {
     const DatasetPtr& dataset = all[i];
     const DatasetId id = dataset->id;
@@ -438,7 +400,7 @@ DatasetPtr Ledger::NewestRestorableFor(const Launch& launch, DatasetId below) co
 }
 
 DatasetPtr Ledger::NewestRestorable(DatasetId below) const {
-  const std::vector<DatasetPtr> all = ByAge();
+  const std::vector<DatasetPtr>& all = ByAge();
   for (std::size_t i = Before(all, below); i-- > 0;) {
     const DatasetPtr& dataset = all[i];
     if (dataset->restorable() && dataset->superseding()) return dataset;
@@ -446,25 +408,27 @@ DatasetPtr Ledger::NewestRestorable(DatasetId below) const {
   return nullptr;
 }
 
-std::vector<DatasetPtr> Ledger::ByAge() const {
-  std::vector<DatasetPtr> ordered = ByLine(datasets_);
-  if (ordered.size() == datasets_.size()) return ordered;
-  std::vector<DatasetPtr> scrs;
-  for (const auto& [id, dataset] : datasets_) {
-    if (IsScrs(*dataset)) scrs.push_back(dataset);
+const std::vector<DatasetPtr>& Ledger::ByAge() const {
+  return by_age_.Of(datasets_);
+}
+
+const Datasets& Ledger::InPlay() const {
+  for (const DatasetId id : std::exchange(touched_, {})) {
+    const DatasetPtr dataset = Get(id);
+    if (dataset && !dataset->at_rest()) {
+      in_play_[id] = dataset;
+    } else {
+      in_play_.erase(id);
+    }
   }
-  std::stable_sort(scrs.begin(), scrs.end(),
-                   [](const auto& a, const auto& b) { return a->created_us < b->created_us; });
-  const Places places(ordered);
-  std::vector<DatasetPtr> all;
-  all.reserve(datasets_.size());
-  std::size_t next = 0;
-  for (DatasetPtr& one : scrs) {
-    for (const std::size_t place = places.Before(*one); next < place; ++next) all.push_back(std::move(ordered[next]));
-    all.push_back(std::move(one));
-  }
-  for (; next < ordered.size(); ++next) all.push_back(std::move(ordered[next]));
-  return all;
+  return in_play_;
+}
+
+std::span<const DatasetPtr> Ledger::SinceOldestInPlay() const {
+  const std::vector<DatasetPtr>& all = ByAge();
+  std::size_t left = InPlay().size(), from = all.size();
+  while (left > 0) left -= all[--from]->at_rest() ? 0 : 1;
+  return std::span(all).subspan(from);
 }
 
 bool Ledger::PinnedByLaunch(DatasetId id) const {

@@ -57,10 +57,12 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "daemon/core/age_order.h"
 #include "daemon/core/dataset.h"
 #include "daemon/core/variables.h"
 #include "proto/catalogue.pb.h"
@@ -259,11 +261,15 @@ class Ledger {
   // --- Questions ---
   DatasetPtr Get(DatasetId id) const;
   bool Has(const DatasetPtr& dataset) const { return Get(dataset->id) == dataset; }
-  // Oldest first: by the launch that made it, then by id. What was adopted stands where its id does; SCR's own behind
-  // the last one than which it is newer (storage/place/age.h).
-  std::vector<DatasetPtr> ByAge() const;
+  const Datasets& datasets() const { return datasets_; }
+  // All but those at rest (dataset.h): what is done at each step goes by these, for a run may have left thousands on
+  // the prefix. Good until the next event.
+  const Datasets& InPlay() const;
+  // Oldest first (age_order.h). Good until the next event.
+  const std::vector<DatasetPtr>& ByAge() const;
+  // The end of the same: the oldest one in play, and what is newer.
+  std::span<const DatasetPtr> SinceOldestInPlay() const;
   const Gone* FindGone(DatasetId id) const;
-  const std::map<DatasetId, DatasetPtr>& datasets() const { return datasets_; }
   const std::map<DatasetId, Gone>& gone() const { return gone_; }
   absl::Status WhyFailed(const Dataset& dataset) const;
 
@@ -285,8 +291,9 @@ class Ledger {
   static constexpr std::size_t kGoneMax = 4096;
 
   Launch& Own(const Launch& launch) { return launches_.at(launch.id); }
-  // The ledger has made every dataset of the run, or taken it over.
-  static Dataset& Own(const Dataset& dataset) { return const_cast<Dataset&>(dataset); }
+  Dataset& Own(const Dataset& dataset);  // to be changed
+  void Know(const DatasetPtr& dataset);
+  void SetForeign(Dataset& dataset, bool foreign);
   void SetRank(Launch& launch, Rank rank, RankState state);
   void FailOpenWithout(const Launch& launch, Rank rank, DatasetId before, const std::string& why);
   void DropFromOpen(Launch& launch, const Dataset& dataset);
@@ -294,7 +301,10 @@ class Ledger {
 
   OnFailed on_failed_;
   std::map<LaunchId, Launch> launches_;
-  std::map<DatasetId, DatasetPtr> datasets_;
+  Datasets datasets_;
+  mutable AgeOrder by_age_;
+  mutable Datasets in_play_;             // but for those
+  mutable std::set<DatasetId> touched_;  // that may have changed since
   std::map<DatasetId, Gone> gone_;
   DatasetId last_restored_ = 0;
 };

@@ -1,6 +1,7 @@
 // Where datasets are, and what is to become of them: the tables in ledger.h.
 #include <algorithm>
 #include <initializer_list>
+#include <utility>
 
 #include "daemon/core/ledger.h"
 #include "storage/base/check.h"
@@ -40,7 +41,7 @@ DatasetPtr Ledger::Adopt(Dataset given) {
         const Dataset& own = *item.second;
         return item.first < id && own.launch != 0 && own.restorable() && own.created_us > dataset->created_us;
       });
-  datasets_[id] = dataset;
+  Know(dataset);
   return dataset;
 }
 
@@ -48,9 +49,13 @@ void Ledger::AdoptNoted(const Dataset& given, const Noted& noted) {
   Dataset& dataset = Own(given);
   if (noted.in_prefix) Move(dataset.prefix, {Place::kAbsent, Place::kWhole}, Place::kWhole);
   dataset.standing = noted.standing;
-  dataset.foreign = noted.foreign;
+  SetForeign(dataset, noted.foreign);
   dataset.pinned = noted.pinned;
   dataset.ordinal = noted.ordinal;
+}
+
+void Ledger::SetForeign(Dataset& dataset, bool foreign) {
+  if (std::exchange(dataset.foreign, foreign) != foreign) by_age_.MakerChanged();
 }
 
 void Ledger::FoundInCache(const Dataset& dataset) {
@@ -149,7 +154,7 @@ void Ledger::SeenOnPrefix(const Dataset& dataset, bool by_cairn) {
 
 void Ledger::ListedOnPrefix(const Dataset& given, bool by_cairn) {
   Dataset& dataset = Own(given);
-  dataset.foreign = !by_cairn;
+  SetForeign(dataset, !by_cairn);
   if (dataset.standing == Standing::kDoubted) dataset.standing = Standing::kCurrent;
   if (dataset.standing == Standing::kIdTaken) dataset.standing = Standing::kGaveWay;
   if (dataset.standing == Standing::kHistory) dataset.standing = Standing::kTakenOut;
@@ -183,7 +188,7 @@ void Ledger::RemovalFailed(const DatasetPtr& dataset) {
   Move(Own(*dataset).prefix, {Place::kLeaving}, Place::kWhole);
   if (dataset->standing == Standing::kSuperseded) Own(*dataset).standing = Standing::kCurrent;
   gone_.erase(dataset->id);
-  datasets_.try_emplace(dataset->id, dataset);
+  if (!Get(dataset->id)) Know(dataset);
 }
 
 void Ledger::PrefixDamaged(const Dataset& dataset) {
@@ -238,7 +243,7 @@ void Ledger::IdTaken(const Dataset& given, bool history, const std::string& by) 
   dataset.taken_by = by;
   dataset.asked = false;
   NotOnPrefix(dataset);
-  dataset.foreign = false;
+  SetForeign(dataset, false);
   dataset.standing = history ? Standing::kHistory : Standing::kIdTaken;
 }
 
@@ -254,7 +259,11 @@ void Ledger::SetPinned(const Dataset& dataset, bool pinned) {
 }
 
 void Ledger::Forget(DatasetId id, Gone gone) {
-  datasets_.erase(id);
+  if (const DatasetPtr dataset = Get(id)) {
+    datasets_.erase(id);
+    by_age_.Removed(dataset);
+    touched_.insert(id);
+  }
   gone_[id] = std::move(gone);
   while (gone_.size() > kGoneMax) gone_.erase(gone_.begin());
 }

@@ -249,7 +249,7 @@ void Levels::Find(const std::shared_ptr<Call>& call, const local::Find& find) co
 
 // The newest that has it. What was rejected, or taken out of the prefix' index, has none.
 DatasetPtr Levels::FindNamed(const std::string& name) const {
-  const std::vector<DatasetPtr> all = given_.ledger.ByAge();
+  const std::vector<DatasetPtr>& all = given_.ledger.ByAge();
   const auto found = std::find_if(all.rbegin(), all.rend(), [&name](const DatasetPtr& dataset) {
     return dataset->whole() && !dataset->dropped() && dataset->standing != Standing::kAnothers &&
            NameInRecords(*dataset) == name;

@@ -60,7 +60,7 @@ void NodeRecord::RejectionMarked(DatasetId id) {
 
 NodeNotes NodeRecord::Notes() const {
   NodeNotes notes;
-  for (const auto& [id, dataset] : ledger_.datasets()) {
+  for (const auto& [id, dataset] : ledger_.InPlay()) {
     const bool dropped = dataset->flush_dropped(), gave_way = dataset->gave_way();
     const bool counted = dataset->in_cache() && dataset->ordinal != 0;
     if (!dataset->in_prefix() && !dataset->pinned && !gave_way && !dropped && !counted) continue;

@@ -77,7 +77,8 @@ void PrefixGate::VisitEnded(const Visited& visited) {
 // Is the application writing files under names of its own on the prefix? Meanwhile nobody else puts files there or
 // takes them away, for the names may be the same.
 bool PrefixGate::NamesHeld() const {
-  return std::any_of(ledger_.datasets().begin(), ledger_.datasets().end(), [](const auto& item) {
+  const Datasets& in_play = ledger_.InPlay();
+  return std::any_of(in_play.begin(), in_play.end(), [](const auto& item) {
     const Dataset& dataset = *item.second;
     // One that was fetched into the cache since, and is flushed from there, holds nothing.
     return dataset.kind.past_cache && dataset.kind.files && dataset.prefix == Place::kArriving &&

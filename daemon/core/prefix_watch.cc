@@ -24,7 +24,7 @@ PrefixWatch::PrefixWatch(const Context& context, const Given& given, Reports rep
 }
 
 void PrefixWatch::Start() {
-  const auto& datasets = given_.ledger.datasets();
+  const Datasets& datasets = given_.ledger.InPlay();
   const bool any =
       std::any_of(datasets.begin(), datasets.end(), [](const auto& item) { return item.second->in_cache(); });
   if (any) Look();
@@ -93,7 +93,7 @@ bool PrefixWatch::MayForget() const {
 
 std::uint64_t PrefixWatch::OnlyCached(std::uint64_t* bytes) const {
   std::uint64_t count = 0;
-  for (const auto& [id, dataset] : given_.ledger.datasets()) {
+  for (const auto& [id, dataset] : given_.ledger.InPlay()) {
     if (!dataset->in_cache() || dataset->in_prefix()) continue;
     ++count;
     *bytes += dataset->bytes();

@@ -68,7 +68,7 @@ void Removals::RemoveNow(const DatasetPtr& dataset, LaunchId committer, std::fun
 }
 
 std::vector<DatasetId> Removals::ByPolicy(std::span<const Prefix::SetBack> set_backs) const {
-  std::vector<DatasetFacts> own = FactsOf(ledger_, context_.config.flush);
+  std::vector<DatasetFacts> own = AllFactsOf(ledger_, context_.config.flush);
   std::erase_if(own, [this](const DatasetFacts& facts) { return ledger_.Get(facts.id)->foreign; });
   for (DatasetFacts& facts : own) {
     facts.set_back = index_rules::IsSetBack(AgeOf(*ledger_.Get(facts.id)), set_backs);
@@ -78,7 +78,8 @@ std::vector<DatasetId> Removals::ByPolicy(std::span<const Prefix::SetBack> set_b
 
 // The user may have set CURRENT back since this daemon has looked, if it ever has: the index is asked first.
 void Removals::ApplyPolicy() {
-  if (!gate_.usable() || ByPolicy({}).empty()) return;  // with what was set back nothing more would go
+  if (context_.config.prefix.keep_last == 0 || !gate_.usable()) return;
+  if (ByPolicy({}).empty()) return;  // with what was set back nothing more would go
   context_.OnPrefix(
       gate_.path(), [prefix = gate_.prefix()] { return prefix->SetBacks(); },
       [this](const absl::StatusOr<std::vector<Prefix::SetBack>>& set_backs) {

@@ -170,7 +170,7 @@ void Run::Stop() {
 }
 
 bool Run::AnyCaptured() const {
-  const auto& datasets = ledger.datasets();
+  const Datasets& datasets = ledger.InPlay();
   return std::any_of(datasets.begin(), datasets.end(),
                      [](const auto& item) { return item.second->level() == Level::kCaptured; });
 }

@@ -44,7 +44,7 @@ RunCache::RunCache(const Context& context, const Given& given, Reports reports)
 
 std::uint64_t RunCache::BytesUsed() const {
   std::uint64_t used = 0;
-  for (const auto& [id, dataset] : ledger().datasets()) {
+  for (const auto& [id, dataset] : ledger().InPlay()) {
     if (dataset->in_cache() || dataset->cache == Place::kArriving) used += dataset->bytes();
   }
   return used;
@@ -52,7 +52,7 @@ std::uint64_t RunCache::BytesUsed() const {
 
 std::uint64_t RunCache::BytesOccupied() const {
   std::uint64_t sum = 0, largest = 0;
-  for (const auto& [id, dataset] : ledger().datasets()) {
+  for (const auto& [id, dataset] : ledger().InPlay()) {
     if (!dataset->in_cache()) continue;
     sum += dataset->bytes();
     largest = std::max(largest, dataset->bytes());
@@ -67,7 +67,7 @@ DatasetPtr RunCache::SpareFor(std::uint64_t rank_bytes, std::uint32_t nranks) co
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(rank_bytes, std::uint64_t{nranks}, &bytes)) return nullptr;
   // Ranks may differ in size: the last dataset of as many ranks tells more than one of them.
-  const auto& datasets = ledger().datasets();
+  const Datasets& datasets = ledger().InPlay();
   const auto last = std::find_if(datasets.rbegin(), datasets.rend(), [nranks](const auto& item) {
     return item.second->in_cache() && !item.second->kind.files && item.second->nranks == nranks;
   });
@@ -109,7 +109,7 @@ void RunCache::GiveRoom(const DatasetPtr& dataset) {
 std::vector<DatasetPtr> RunCache::Forgettable() const {
   std::vector<DatasetPtr> all;
   if (!given_.watch.MayForget()) return all;
-  for (const DatasetPtr& dataset : ledger().ByAge()) {
+  for (const DatasetPtr& dataset : ledger().SinceOldestInPlay()) {
     const bool moving = dataset->prefix == Place::kArriving || dataset->prefix == Place::kLeaving;
     if (dataset->in_cache() && !moving && !dataset->pinned && dataset->readers == 0) all.push_back(dataset);
   }

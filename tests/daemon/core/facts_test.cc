@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,7 +41,7 @@ class FactsTest : public ::testing::Test {
     return launch;
   }
   DatasetFacts Of(DatasetId id, const Config::Flush& flush = {}) const {
-    for (const DatasetFacts& facts : FactsOf(ledger_, flush)) {
+    for (const DatasetFacts& facts : AllFactsOf(ledger_, flush)) {
       if (facts.id == id) return facts;
     }
     ADD_FAILURE() << "nothing is told of dataset " << id;
@@ -229,6 +230,86 @@ TEST_F(FactsTest, WhenTheApplicationIsGoneItsNewestCheckpointIsAskedForWhateverT
   EXPECT_FALSE(Of(3, rhythm).asked);
   EXPECT_FALSE(Of(5, rhythm).asked);
   EXPECT_FALSE(Of(4, none).asked) << "nothing is flushed by itself";
+}
+
+// --- Which of them are told ---
+
+TEST_F(FactsTest, OfAllThatRestsOnThePrefixOnlyTheNewestThatSupersedesIsTold) {
+  for (DatasetId id = 1; id <= 1000; ++id) ledger_.Adopt(Given(id, Place::kAbsent, Place::kWhole));
+  EXPECT_TRUE(FactsOf(ledger_, {}).empty()) << "nothing is in play";
+  ledger_.SetPinned(*ledger_.Get(1), true);
+  std::vector<DatasetId> ids;
+  for (const DatasetFacts& facts : FactsOf(ledger_, {.every = 1})) ids.push_back(facts.id);
+  EXPECT_EQ(ids, (std::vector<DatasetId>{1, 1000}));
+  EXPECT_EQ(AllFactsOf(ledger_, {}).size(), 1000u);
+}
+
+// A run with a history of any kind.
+class AnyRun {
+ public:
+  explicit AnyRun(std::uint64_t seed) : random_(seed) {
+    const std::uint64_t count = Below(14);
+    for (DatasetId id = 1; id <= count; ++id) Adopt(id);
+    if (Below(3) == 0) return;
+    const Launch& launch = ledger_.Enter(5, "key", 1, "secret");
+    if (Below(2) == 0) ledger_.SessionLive(launch, 0);
+    if (Below(2) == 0) ledger_.PinLatest(launch);
+  }
+  std::uint64_t Below(std::uint64_t limit) { return random_() % limit; }
+  const Ledger& ledger() const { return ledger_; }
+
+ private:
+  void Adopt(DatasetId id) {
+    Dataset dataset;
+    dataset.id = id;
+    dataset.launch = Below(6);
+    dataset.foreign = Below(8) == 0;
+    dataset.created_us = static_cast<std::int64_t>(Below(20));
+    dataset.ordinal = Below(5);
+    dataset.nranks = 1;
+    dataset.kind = {.files = Below(3) == 0, .checkpoint = Below(4) != 0, .output = Below(4) == 0};
+    dataset.cache = Below(3) == 0 ? Place::kWhole : Place::kAbsent;
+    dataset.prefix = dataset.cache == Place::kAbsent || Below(2) == 0 ? Place::kWhole : Place::kAbsent;
+    dataset.standing = Below(2) == 0 ? Standing::kCurrent : static_cast<Standing>(Below(9));
+    dataset.pinned = Below(8) == 0;
+    dataset.asked = Below(8) == 0;
+    dataset.parts.resize(1);
+    dataset.parts.front().state = Part::State::kStored;
+    dataset.parts.front().bytes = 1 + Below(5);
+    ledger_.Adopt(std::move(dataset));
+  }
+
+  std::mt19937_64 random_;
+  Ledger ledger_{[](const DatasetPtr&, const std::string&) {}};
+};
+
+std::vector<DatasetId> Dropped(const FlushPlan& plan) {
+  std::vector<DatasetId> ids;
+  for (const auto& [id, successor] : plan.drop) ids.insert(ids.end(), {id, successor});
+  return ids;
+}
+
+TEST(FactsOfTest, WithoutWhatRestsEachDecisionIsTheSame) {
+  for (std::uint64_t seed = 1; seed <= 20000 && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    AnyRun run(seed);
+    Config::Flush flush;
+    flush.every = static_cast<std::uint32_t>(run.Below(4));
+    flush.superseded = run.Below(2) == 0;
+    const std::uint64_t bytes = run.Below(12);
+    const auto keep = static_cast<std::uint32_t>(run.Below(3));
+    const auto few = FactsOf(run.ledger(), flush), all = AllFactsOf(run.ledger(), flush);
+    const FlushPlan plan = PlanFlushes(few, flush, 2), full_plan = PlanFlushes(all, flush, 2);
+    EXPECT_EQ(plan.start, full_plan.start);
+    EXPECT_EQ(Dropped(plan), Dropped(full_plan));
+    EXPECT_EQ(NewestRestartable(few), NewestRestartable(all));
+    EXPECT_EQ(EvictionOrder(few), EvictionOrder(all));
+    EXPECT_EQ(EvictForRoom(few, bytes), EvictForRoom(all, bytes));
+    EXPECT_EQ(EvictNewest(few), EvictNewest(all));
+    EXPECT_EQ(EvictBeyondKeep(few, keep, flush), EvictBeyondKeep(all, keep, flush));
+    EXPECT_EQ(ChooseSpare(few, keep, flush, bytes), ChooseSpare(all, keep, flush, bytes));
+    EXPECT_EQ(EvictLingering(few, 2, 1), EvictLingering(all, 2, 1));
+  }
 }
 
 }  // namespace

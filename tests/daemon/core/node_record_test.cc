@@ -142,10 +142,17 @@ TEST_F(NodeRecordTest, WhatTheCacheSaysItselfIsNotNoted) {
   InCache(1);
   Dataset elsewhere = Given(2, Place::kAbsent, Place::kWhole);
   elsewhere.ordinal = 4;
+  elsewhere.pinned = true;
   ledger_.Adopt(elsewhere);
   const NodeNotes noted = StoredAndRead();
   EXPECT_EQ(Ids(noted), std::set<DatasetId>{2});
   EXPECT_EQ(noted.at(2).ordinal, 0u) << "it counts for what is in the cache";
+}
+
+TEST_F(NodeRecordTest, WhatRestsOnThePrefixIsNotNotedButWhatIsPinnedThereIs) {
+  ledger_.Adopt(Given(1, Place::kAbsent, Place::kWhole));
+  ledger_.SetPinned(*ledger_.Adopt(Given(2, Place::kAbsent, Place::kWhole)), true);
+  EXPECT_EQ(Ids(StoredAndRead()), (std::set<DatasetId>{2}));
 }
 
 TEST_F(NodeRecordTest, OfSeveralFlagsTheStrongestIsTheStanding) {
