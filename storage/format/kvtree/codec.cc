@@ -196,7 +196,9 @@ class LevelReader {
       const std::uint64_t trait = TraitOf(key);
       const std::optional<std::size_t> twin = (seen & trait) != 0 ? level.PositionOf(key, unfilled) : std::nullopt;
       seen |= trait;
-      Tree& child = twin ? level.newest_last[*twin].second : merging ? level.Append(key) : level.Fill(--unfilled, key);
+      Tree& child = twin      ? level.newest_last.At(*twin).second
+                    : merging ? level.Append(key)
+                              : level.Fill(--unfilled, key);
       if (!ReadLevel(child, depth + 1)) return false;
       if (--count == 0) break;
       if (!ReadKey(key)) return false;

@@ -72,19 +72,22 @@ std::optional<std::size_t> Tree::Level::PositionOf(std::string_view key, std::si
 }
 
 void Tree::Level::FillFromBehind(std::size_t count) {
-  newest_last.resize(count);
+  newest_last.Resize(count);
   if (count > kLinearMax) index = std::make_unique<KeyIndex>();
 }
 
 Tree& Tree::Level::Fill(std::size_t at, std::string_view key) {
-  newest_last[at].first = key;
+  Element& element = newest_last.At(at);
+  element.first = key;
   if (index) index->Insert(key, static_cast<std::uint32_t>(at));
-  return newest_last[at].second;
+  return element.second;
 }
 
 void Tree::Level::DropUnfilled(std::size_t count) {
   if (count == 0) return;
-  newest_last.erase(newest_last.begin(), newest_last.begin() + static_cast<std::ptrdiff_t>(count));
+  std::vector<Element> all = newest_last.Take();
+  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
+  newest_last.Assign(std::move(all));
   if (index) BuildIndex();
 }
 
@@ -94,18 +97,18 @@ void Tree::Level::BuildIndex() {
 }
 
 Tree& Tree::Level::Append(std::string_view key) {
-  newest_last.emplace_back(key, Tree());
+  Element& element = newest_last.Append(key, Tree());
   if (index) {
     index->Insert(key, static_cast<std::uint32_t>(newest_last.size() - 1));
   } else if (newest_last.size() > kLinearMax) {
     BuildIndex();
   }
-  return newest_last.back().second;
+  return element.second;
 }
 
 void Tree::Level::Erase(std::size_t position) {
   if (index) index->Erase(newest_last[position].first, static_cast<std::uint32_t>(position));
-  newest_last.erase(newest_last.begin() + static_cast<std::ptrdiff_t>(position));
+  newest_last.Erase(position);
   if (newest_last.size() <= kLinearMax / 2) index.reset();
 }
 
@@ -154,7 +157,7 @@ Tree* Tree::Find(std::string_view key) {
   if (!level_ && (value_.empty() || value_ != key)) return nullptr;
   Level& level = Widen();
   const std::optional<std::size_t> at = level.PositionOf(key);
-  return at ? &level.newest_last[*at].second : nullptr;
+  return at ? &level.newest_last.At(*at).second : nullptr;
 }
 
 const Tree* Tree::FindPath(std::initializer_list<std::string_view> keys) const {
@@ -208,32 +211,33 @@ void Tree::Merge(const Tree& other) {
 }
 
 void Tree::Reserve(std::size_t elements) {
-  if (elements > 1) Widen().newest_last.reserve(elements);
+  if (elements > 1) Widen().newest_last.Reserve(elements);
 }
 
 void Tree::Sort() {
   if (!level_) return;
-  std::vector<Level::Element>& elements = Change().newest_last;
+  std::vector<Level::Element> elements = Change().newest_last.Take();
   std::sort(elements.begin(), elements.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   for (auto& [key, child] : elements) child.Sort();
+  level_->newest_last.Assign(std::move(elements));
   if (level_->index) level_->BuildIndex();
 }
 
 void Tree::SortLevel(SortBy by, Direction direction) {
   if (!level_) return;
-  std::vector<Level::Element>& elements = Change().newest_last;
+  std::vector<Level::Element> elements = Change().newest_last.Take();
   // Numbers are read once for each key, not in each comparison.
   std::vector<std::pair<SortKey, std::size_t>> order;
-  order.reserve(size());
-  for (std::size_t at = 0; at < size(); ++at) order.emplace_back(SortKey(elements[at].first, by), at);
+  order.reserve(elements.size());
+  for (std::size_t at = 0; at < elements.size(); ++at) order.emplace_back(SortKey(elements[at].first, by), at);
   // The file order is the reverse of the vector's.
   std::sort(order.begin(), order.end(), [direction](const auto& a, const auto& b) {
     return direction == Direction::kAscending ? b.first < a.first : a.first < b.first;
   });
   std::vector<Level::Element> sorted;
-  sorted.reserve(size());
+  sorted.reserve(elements.size());
   for (const auto& [key, at] : order) sorted.push_back(std::move(elements[at]));
-  elements = std::move(sorted);
+  level_->newest_last.Assign(std::move(sorted));
   if (level_->index) level_->BuildIndex();
 }
 
@@ -321,6 +325,11 @@ absl::StatusOr<double> Tree::GetDouble(std::string_view key) const {
   return value;
 }
 
+std::size_t Tree::SharedAtTheEnd(const Tree& other) const {
+  if (!level_ || !other.level_) return 0;
+  return Open().newest_last.SharedWith(other.Open().newest_last);
+}
+
 bool Tree::SameAs(const Tree& other) const {
   if (level_ && level_ == other.level_) return true;
   if (level_ && other.level_ && level_->packed && other.level_->packed) {  // the same place of the same file?
@@ -328,7 +337,10 @@ bool Tree::SameAs(const Tree& other) const {
     if (mine.data() == theirs.data() && mine.size() == theirs.size()) return true;
   }
   if (size() != other.size()) return false;
-  for (const auto& [key, child] : elements()) {
+  const Elements mine = elements();
+  const std::size_t others = mine.size() - SharedAtTheEnd(other);
+  for (std::size_t at = 0; at < others; ++at) {
+    const auto& [key, child] = mine[at];
     const Tree* theirs = other.Find(key);
     if (theirs == nullptr || !child.SameAs(*theirs)) return false;
   }

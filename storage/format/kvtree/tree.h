@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "storage/format/kvtree/chunked_list.h"
 #include "storage/format/kvtree/key_index.h"
 
 namespace cairn::kvtree {
@@ -28,7 +29,7 @@ enum class Direction : std::uint8_t { kAscending, kDescending };
 // An ordered list of (key, child tree); keys are unique. A value is a key whose child is empty. Order carries no
 // meaning but is kept from file to file; a new key goes to the front, as the original does.
 // Finding and adding a key take constant time, however wide the level is; erasing one takes time in its width. Copies
-// share their levels: a copy costs nothing, and a change of it copies the levels that it touches, each by itself.
+// share their levels: a copy costs nothing, and a change of it copies what is near to it (chunked_list.h).
 class Tree {
  public:
   Tree() = default;
@@ -78,6 +79,9 @@ class Tree {
 
   // As maps: order does not count.
   bool SameAs(const Tree& other) const;
+  // How many of the last elements are known to be the same in both without a look at them: what a copy that was changed
+  // still shares with its original.
+  std::size_t SharedAtTheEnd(const Tree& other) const;
 
  private:
   friend class LevelReader;
@@ -138,7 +142,7 @@ struct Tree::Level {
   void Unpack();  // codec.cc; more than one thread may come at once
 
   // The reverse of the file order, so that the front, where new keys go, is where a vector grows.
-  std::vector<Element> newest_last;
+  ChunkedList<Element> newest_last;
   std::unique_ptr<KeyIndex> index;  // exists while the level is too wide for a linear search
   // Exists while nothing was changed since the level was read. The above is empty until someone looks.
   std::unique_ptr<Packed> packed;

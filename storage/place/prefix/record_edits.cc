@@ -17,11 +17,12 @@ constexpr std::array<std::string_view, 4> kTables = {"DSET", "NAME", "CAIRN_COMM
 
 // How many of the oldest elements, which are at the end, are the same in both. A change is nearly always one of few
 // elements near the front of a long record.
-std::size_t SameAtTheEnd(const kvtree::Tree::Elements& before, const kvtree::Tree::Elements& after) {
-  const std::size_t most = std::min(before.size(), after.size());
-  for (std::size_t same = 0; same < most; ++same) {
-    const auto& [key, child] = before[before.size() - 1 - same];
-    const auto& [other_key, other_child] = after[after.size() - 1 - same];
+std::size_t SameAtTheEnd(const kvtree::Tree& before, const kvtree::Tree& after) {
+  const kvtree::Tree::Elements was_there = before.elements(), is_there = after.elements();
+  const std::size_t most = std::min(was_there.size(), is_there.size());
+  for (std::size_t same = before.SharedAtTheEnd(after); same < most; ++same) {
+    const auto& [key, child] = was_there[was_there.size() - 1 - same];
+    const auto& [other_key, other_child] = is_there[is_there.size() - 1 - same];
     if (key != other_key || !child.SameAs(other_child)) return same;
   }
   return most;
@@ -31,7 +32,7 @@ std::size_t SameAtTheEnd(const kvtree::Tree::Elements& before, const kvtree::Tre
 template <typename Set, typename Erase>
 void Compare(const kvtree::Tree& before, const kvtree::Tree& after, const Set& set, const Erase& erase) {
   const kvtree::Tree::Elements was_there = before.elements(), is_there = after.elements();
-  const std::size_t same = SameAtTheEnd(was_there, is_there);
+  const std::size_t same = SameAtTheEnd(before, after);
   for (std::size_t at = 0; at + same < was_there.size(); ++at) {
     if (after.Find(was_there[at].first) == nullptr) erase(was_there[at].first);
   }
