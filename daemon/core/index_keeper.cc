@@ -12,7 +12,6 @@ namespace cairn {
 namespace {
 
 constexpr int kRestTimes = 10;
-constexpr std::chrono::milliseconds kRestMax{2000};  // how far SCR may be behind
 constexpr std::chrono::milliseconds kAfterError{5000};
 
 }  // namespace
@@ -20,7 +19,18 @@ constexpr std::chrono::milliseconds kAfterError{5000};
 void IndexKeeper::Update() {
   if (!gate_.writable()) return;
   gate_.prefix()->LeaveIndexBehind();
-  if (!working_ && rest_ == 0 && !context_.quiescing()) CatchUp();
+  if (gate_.prefix()->IndexBehind() == 0 || working_ || timer_ != 0 || context_.quiescing()) return;
+  since_ = context_.now();
+  WaitForQuiet();
+}
+
+void IndexKeeper::WaitForQuiet() {
+  timer_ = context_.loop().After(rest_, [this, seen = gate_.prefix()->IndexBehind()] {
+    timer_ = 0;
+    if (!gate_.writable()) return;
+    const bool quiet = gate_.prefix()->IndexBehind() == seen;
+    quiet || context_.now() - since_ >= kBehindMax ? CatchUp() : WaitForQuiet();
+  });
 }
 
 bool IndexKeeper::Quiesced() {
@@ -30,11 +40,11 @@ bool IndexKeeper::Quiesced() {
 }
 
 void IndexKeeper::Stop() {
-  if (rest_ != 0) context_.loop().Cancel(std::exchange(rest_, 0));
+  if (timer_ != 0) context_.loop().Cancel(std::exchange(timer_, 0));
 }
 
 void IndexKeeper::CatchUp() {
-  if (!gate_.writable() || gate_.replaced() || !gate_.prefix()->IndexIsBehind()) return;
+  if (!gate_.writable() || gate_.replaced() || gate_.prefix()->IndexBehind() == 0) return;
   working_ = true;
   context_.OnPrefix(
       gate_.path(),
@@ -54,14 +64,9 @@ void IndexKeeper::Ended(const absl::Status& status, SteadyTime began) {
     context_.Warn(fmt::format("run {}: SCR does not see the newest datasets yet: {}", run_name_, MessageOf(status)));
   }
   if (status.ok()) warned_ = false;
-  if (!context_.quiescing()) {
-    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(context_.now() - began);
-    const auto rest = status.ok() ? std::min(kRestTimes * took, kRestMax) : kAfterError;
-    rest_ = context_.loop().After(std::max(rest, std::chrono::milliseconds(1)), [this] {
-      rest_ = 0;
-      Update();
-    });
-  }
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(context_.now() - began);
+  rest_ = status.ok() ? std::clamp(kRestTimes * took, kQuiet, kBehindMax) : kAfterError;
+  Update();
   on_end_();
 }
 

@@ -6,6 +6,7 @@
 
 #include <absl/status/status.h>
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <utility>
@@ -22,7 +23,8 @@ class IndexKeeper {
       : context_(context), run_name_(std::move(run_name)), gate_(gate), on_end_(std::move(on_end)) {}
   IndexKeeper(const IndexKeeper&) = delete;
 
-  // Something has changed: the index follows, at once, or when it has rested ten times as long as it took.
+  // Something has changed: the index follows after a second in which it did not change again, ten seconds later at the
+  // latest; and rests ten times as long as it took.
   void Update();
   // The daemon is going, and nothing changes the index any more. False: it follows now, and `on_end` is called when it
   // has, or has failed.
@@ -30,6 +32,11 @@ class IndexKeeper {
   void Stop();
 
  private:
+  // A commit that meets the work is held up by it. So it waits for a moment without changes, unless SCR would be behind
+  // for too long.
+  static constexpr std::chrono::milliseconds kQuiet{1000}, kBehindMax{10000};
+
+  void WaitForQuiet();
   void CatchUp();
   void Ended(const absl::Status& status, SteadyTime began);
 
@@ -40,7 +47,9 @@ class IndexKeeper {
   bool working_ = false;
   bool failed_ = false;  // the last time
   bool warned_ = false;
-  Loop::TimerId rest_ = 0;
+  std::chrono::milliseconds rest_ = kQuiet;
+  Loop::TimerId timer_ = 0;  // 0: none
+  SteadyTime since_{};       // when it was first seen to be behind
 };
 
 }  // namespace cairn

@@ -9,6 +9,7 @@
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/io/create_once.h"
+#include "storage/place/prefix/file_stamp.h"
 #include "storage/place/prefix/record_edits.h"
 
 namespace cairn {
@@ -55,6 +56,7 @@ struct ChangedFile::State {
   bool behind = false;                      // the record on disk lacks some of `tree`
   std::shared_ptr<const std::string> text;  // the record on disk; null: there is none
   bool checked = false;                     // by Hooks::check
+  FileStamp stamp = {};                     // of the record on disk
 };
 
 ChangedFile::State ChangedFile::StateOf(kvtree::Tree record, std::shared_ptr<const std::string> text) {
@@ -188,14 +190,18 @@ void ChangedFile::Keep(State state) const {
 absl::StatusOr<ChangedFile::State> ChangedFile::LoadRecord(bool mend, bool* remade) const {
   State state = Kept();
   absl::Status sound;
-  const auto now = ReadWhole(disk_, path_, kvtree::kFileBytesMax);
-  if (!now.ok() || state.text == nullptr || *now != *state.text) {
-    state = State();
-    std::string text;
-    auto tree = ReadSettled(disk_, path_, hooks_.pause, &text);
-    if (absl::IsNotFound(tree.status())) return State();
-    sound = tree.status();
-    if (sound.ok()) state = StateOf(*std::move(tree), std::make_shared<const std::string>(std::move(text)));
+  const std::optional<FileInfo> shows = FileStamp::Look(disk_, path_);
+  if (state.text == nullptr || !state.stamp.Proves(shows)) {
+    const auto now = ReadWhole(disk_, path_, kvtree::kFileBytesMax);
+    if (!now.ok() || state.text == nullptr || *now != *state.text) {
+      state = State();
+      std::string text;
+      auto tree = ReadSettled(disk_, path_, hooks_.pause, &text);
+      if (absl::IsNotFound(tree.status())) return State();
+      sound = tree.status();
+      if (sound.ok()) state = StateOf(*std::move(tree), std::make_shared<const std::string>(std::move(text)));
+    }
+    state.stamp.WasRead(shows, hooks_.now ? hooks_.now() : std::chrono::steady_clock::now());
   }
   if (sound.ok() && mend && !state.checked && hooks_.check) sound = hooks_.check(state.tree);
   state.checked = state.checked || (sound.ok() && mend);
@@ -346,7 +352,7 @@ absl::Status ChangedFile::Make(const Change& change) {
     if (!MayStayBehind(state)) return Finish(std::move(writing), std::move(state));
     const std::uint64_t number = state.newest;
     Keep(std::move(state));
-    behind_ = true;
+    behind_ = number;
     return SyncChange(number);
   }
   return Unavailable("{}: others change it all the time", path_);
@@ -362,9 +368,10 @@ bool ChangedFile::MayStayBehind(const State& state) const {
 }
 
 absl::Status ChangedFile::CatchUp() {
-  behind_ = false;  // who makes a change from here on says so again
+  const std::uint64_t before = behind_.exchange(0);  // who makes a change from here on says so again
   const absl::Status caught_up = TryCatchUp();
-  if (!caught_up.ok()) behind_ = true;
+  std::uint64_t none = 0;
+  if (!caught_up.ok()) behind_.compare_exchange_strong(none, before);
   return caught_up;
 }
 

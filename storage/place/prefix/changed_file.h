@@ -16,8 +16,8 @@
 // and the last one stays for ever, so that no number comes again, whatever SCR's tools keep of the record.
 //
 // A long record is not written anew with each change by who says so (LeaveBehind): the change is durable, and the
-// record follows when CatchUp is called. So a change costs the same, however long the record is; to read it costs
-// reading its bytes, as what was made of them is kept for as long as they are the same.
+// record follows when CatchUp is called. What was made of its bytes is kept for as long as they are the same, which the
+// file's stamp tells (file_stamp.h), so that neither a change nor a look reads or walks all of them.
 //
 // flock on <stem>.lock spares processes the work that only one of them can finish, and nothing else: where it fails, or
 // is not of the whole cluster, all of the above holds.
@@ -70,7 +70,8 @@ class ChangedFile {
     std::function<absl::Status(const kvtree::Tree&)> check;
     // Fills the empty tree that stands for a damaged record, which has been moved aside.
     std::function<absl::Status(kvtree::Tree&)> remake;
-    std::function<void(std::string)> warn;  // required
+    std::function<void(std::string)> warn;                            // required
+    std::function<std::chrono::steady_clock::time_point()> now = {};  // else the real one
   };
 
   // `disk` is borrowed. The record is <folder>/<stem>.scr. None may be called from a Change.
@@ -92,7 +93,8 @@ class ChangedFile {
 
   // From now on changes that this object makes are not in a long record when they are durable.
   void LeaveBehind();
-  bool behind() const { return behind_; }  // the record lacks changes that this object has made
+  // The last change of this object's that the record lacks; 0: none.
+  std::uint64_t behind() const { return behind_; }
   // The record gets all changes that there are. Others make theirs meanwhile.
   absl::Status CatchUp();
 
@@ -141,7 +143,8 @@ class ChangedFile {
   bool lockless_ ABSL_GUARDED_BY(mutex_) = false;  // the file system has no locks
   bool patient_ ABSL_GUARDED_BY(mutex_) = true;    // the last one came in time
 
-  std::atomic<bool> leaves_behind_ = false, behind_ = false;
+  std::atomic<bool> leaves_behind_ = false;
+  std::atomic<std::uint64_t> behind_ = 0;
   mutable absl::Mutex kept_mutex_;
   // What the record was when it was read or written last, and the changes after it as far as they were there.
   mutable std::shared_ptr<const State> kept_ ABSL_GUARDED_BY(kept_mutex_);

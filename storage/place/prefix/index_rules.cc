@@ -13,6 +13,8 @@ constexpr std::string_view kBoundKey = "CAIRN_CURRENT";
 // Beside FAILED, with the same time: it was Cairn that marked it, for the bytes on the prefix alone.
 constexpr std::string_view kDamagedKey = "CAIRN_DAMAGED";
 constexpr std::string_view kSetBackKey = "CAIRN_SET_BACK";  // / <id> / UNTIL / <µs>
+// The dataset that a commit has made CURRENT last, if nothing was newer then.
+constexpr std::string_view kFollowedKey = "CAIRN_FOLLOWED";
 
 std::string Key(DatasetId id) {
   return std::to_string(id);
@@ -63,6 +65,14 @@ std::vector<SetBack> NotedSetBacks(const scr::Index& parsed, const kvtree::Tree&
     if (!chosen || !IsSetBack(*chosen, std::span(&one, 1))) noted.push_back(one);
   }
   return noted;
+}
+
+// Nobody has set CURRENT back: it still names what a commit has made it name, and no note says otherwise. Then a commit
+// need not look through all entries.
+bool StandsAsFollowed(DatasetId current, const kvtree::Tree& index) {
+  if (index.Find(kBoundKey) != nullptr || index.Find(kSetBackKey) != nullptr) return false;
+  const auto followed = index.GetUnsigned(kFollowedKey);
+  return followed.ok() && *followed == current;
 }
 
 // A commit lifts the bound. What it has passed over is told by this from now on; what tells nothing any more goes.
@@ -182,17 +192,24 @@ void Bind(DatasetId id, std::string_view name, std::int64_t now_us, kvtree::Tree
 void FollowCommit(const scr::Descriptor& committed, kvtree::Tree& index) {
   if (!committed.checkpoint) return;
   if (const auto bound = NotedBound(index); bound && committed.created_us <= bound->set_us) return;
-  if (const auto current = CurrentOf(index)) {
+  const std::optional<DatasetId> current = CurrentOf(index);
+  if (current) {
     if (*current == committed.id) return;
     const auto descriptor = DescriptorOf(*current, index);
     if (descriptor && IsNewer(*descriptor, committed)) return;
   } else if (HasNewer(committed, index)) {
     return;  // naming an older one would bound restarts
   }
-  NoteSetBack(committed, index);
+  const bool goes_on = current && StandsAsFollowed(*current, index);
+  if (!goes_on) NoteSetBack(committed, index);
   scr::PutName(committed.id, committed.name, index);
   scr::SetCurrent(committed.name, index);
   index.Erase(kBoundKey);
+  if (goes_on || !HasNewer(committed, index)) {
+    index.Set(kFollowedKey, committed.id);
+  } else {
+    index.Erase(kFollowedKey);
+  }
 }
 
 void Erase(DatasetId id, kvtree::Tree& index) {

@@ -179,7 +179,7 @@ class PrefixOnDisk final : public Prefix {
     });
   }
   void LeaveIndexBehind() override { records_.LeaveIndexBehind(); }
-  bool IndexIsBehind() const override { return records_.index_behind(); }
+  std::uint64_t IndexBehind() const override { return records_.index_behind(); }
   absl::Status IndexCatchUp() override {
     CAIRN_RETURN_IF_ERROR(RequireOwn());
     return records_.IndexCatchUp();

@@ -223,7 +223,7 @@ class Prefix {
   // From now on a long index.scr is not written anew with each change (changed_file.h): all that is Cairn's reads it as
   // it should be, SCR and its tools after IndexCatchUp. Who asks for this calls that when it is behind, and at his end.
   virtual void LeaveIndexBehind() = 0;
-  virtual bool IndexIsBehind() const = 0;
+  virtual std::uint64_t IndexBehind() const = 0;  // a number that grows with each such change; 0: it is not
   virtual absl::Status IndexCatchUp() = 0;
 };
 

@@ -102,7 +102,7 @@ class SharedRecords {
   absl::Status ChangeIndex(const Change& change) { return index_.Make(change); }
   // ChangedFile::LeaveBehind, of the index.
   void LeaveIndexBehind() { index_.LeaveBehind(); }
-  bool index_behind() const { return index_.behind(); }
+  std::uint64_t index_behind() const { return index_.behind(); }
   absl::Status IndexCatchUp() { return index_.CatchUp(); }
   absl::Status ChangeIndexIfNeeded(const Change& change) { return index_.MakeIfNeeded(change); }
   absl::Status ChangeFlush(const Change& change) { return flush_.MakeIfNeeded(change); }

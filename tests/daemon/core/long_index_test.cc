@@ -66,6 +66,9 @@ TEST_F(LongIndexTest, WhatCannotFollowIsThereAllTheSameAndFollowsLater) {
   prefix_disk_.FailOn({.op = FakeOp::kRename, .path_part = "index.scr", .nth = 1, .times = 1000});
   DatasetId last = 0;
   for (std::uint64_t step = 3; step < 8; ++step) last = Make(step);
+  for (int i = 0; i < 1000 && !harness_.Warned("SCR does not see"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
   EXPECT_TRUE(harness_.Warned("SCR does not see the newest datasets yet"));
   harness_.Stop();
   EXPECT_FALSE(ScrSees(last));

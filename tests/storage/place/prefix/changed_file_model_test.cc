@@ -14,6 +14,7 @@
 #include "storage/base/status.h"
 #include "storage/format/kvtree/tree.h"
 #include "storage/place/prefix/changed_file.h"
+#include "storage/place/prefix/file_stamp.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/fiber.h"
 #include "tests/support/status_matchers.h"
@@ -94,6 +95,7 @@ struct History {
   std::set<std::string> attempted;  // all lines that may be there
   bool power_failed = false;        // it may take changes that nobody was promised, and that is told
   std::vector<std::string> broken;
+  FileStamp::Time now{};  // goes on with each reading, so that stamps soon prove something
 
   void Warned(const std::string& text) {
     if (!power_failed || text.find("are gone") == std::string::npos) broken.push_back("warned: " + text);
@@ -131,7 +133,8 @@ class Process {
                    },
                .check = {},
                .remake = {},
-               .warn = [&history](const std::string& text) { history.Warned(text); }}),
+               .warn = [&history](const std::string& text) { history.Warned(text); },
+               .now = [&history] { return history.now += FileStamp::kTick / 2; }}),
         history_(history) {}
 
   void Write(int changes) {
