@@ -53,6 +53,22 @@ absl::StatusOr<std::map<std::string, FileInfo>> ListFilesBelow(Disk& disk, const
   return files;
 }
 
+std::uint64_t BytesBelow(Disk& disk, const std::string& root) {
+  std::uint64_t bytes = 0;
+  std::vector<std::string> open = {root};
+  while (!open.empty()) {
+    const std::string path = std::move(open.back());
+    open.pop_back();
+    const auto info = disk.Info(path);
+    if (info.ok() && info->is_regular()) bytes += info->bytes;
+    if (!info.ok() || !info->is_directory()) continue;
+    const auto names = disk.List(path);
+    if (!names.ok()) continue;
+    for (const std::string& name : *names) open.push_back(path + "/" + name);
+  }
+  return bytes;
+}
+
 std::vector<std::string> FindDirectoriesWith(Disk& disk, const std::string& root, const std::string& name,
                                              const FileTreeBounds& bounds) {
   std::vector<std::string> found;

@@ -5,6 +5,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -25,6 +26,10 @@ struct FileTreeBounds {
 //   kResourceExhausted   more entries than are allowed
 absl::StatusOr<std::map<std::string, FileInfo>> ListFilesBelow(Disk& disk, const std::string& root,
                                                                const FileTreeBounds& bounds = {});
+
+// The bytes of all files at `root` and below, as far as they can be seen: of what goes meanwhile, or cannot be read,
+// nothing. Follows no links.
+std::uint64_t BytesBelow(Disk& disk, const std::string& root);
 
 // The directories that hold a file of this name: "" for the root itself, else relative to it. One that does is not
 // looked into. What cannot be listed, links, and what lies beyond the bounds are passed over.

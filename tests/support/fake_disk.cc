@@ -345,6 +345,7 @@ absl::Status FakeDisk::Move(State& state, const std::string& from, const std::st
     if (!target.inode->entries.empty()) return AlreadyExists("rename {} to {}: Directory not empty", from, to);
   }
   state.tree.Change({{source.parent, source.name, nullptr}, {target.parent, target.name, source.inode}});
+  state.tree.Renamed(*source.inode);
   return absl::OkStatus();
 }
 

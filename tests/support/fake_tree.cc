@@ -205,6 +205,10 @@ void FakeTree::Touch(FakeInode& inode) {
   inode.info.mtime = inode.info.ctime = Now();
 }
 
+void FakeTree::Renamed(FakeInode& inode) {
+  inode.info.ctime = Now();
+}
+
 void FakeTree::Apply(const Edit& edit, FakeEntries FakeInode::*entries) {
   FakeEntries& names = (*edit.directory).*entries;
   if (edit.inode != nullptr) {

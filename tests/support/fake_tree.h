@@ -66,7 +66,8 @@ class FakeTree {
   absl::StatusOr<Place> Resolve(const std::string& path, bool follow_last) const;
   absl::StatusOr<std::string> RealPath(const std::string& path) const;
   absl::StatusOr<FakeInodePtr> ResolveDirectory(const std::string& path) const;
-  void Touch(FakeInode& inode);  // its content changed now
+  void Touch(FakeInode& inode);    // its content changed now
+  void Renamed(FakeInode& inode);  // its name did: file systems note that, too
   FakeInodePtr NewInode(std::uint32_t mode);
   // What lies at and below `inode`, anew, as `cp -a` makes it; it has no name yet.
   FakeInodePtr Copy(const FakeInodePtr& inode);

@@ -13,6 +13,7 @@
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/catalogue/catalogue.h"
+#include "storage/place/cache/aside.h"
 #include "storage/place/cache/cache_index.h"
 #include "storage/place/cache/dataset_folder.h"
 #include "storage/place/cache/load.h"
@@ -68,6 +69,11 @@ class CacheFolderOnDisk final : public CacheFolder {
 
   absl::StatusOr<CacheLoad> Load() override {
     CAIRN_ASSIGN_OR_RETURN(CacheLoad load, LoadCache(disk_, path_, prefix(), record().run, index_));
+    if (auto asides = FindAsides(); asides.ok()) {
+      load.asides = *std::move(asides);
+    } else {
+      load.warnings.push_back(fmt::format("what lies aside is not known: {}", MessageOf(asides.status())));
+    }
     const absl::MutexLock lock(&mutex_);
     load.warnings.insert(load.warnings.begin(), warnings_.begin(), warnings_.end());
     warnings_.clear();
@@ -81,6 +87,9 @@ class CacheFolderOnDisk final : public CacheFolder {
     if (!read.ok() && !absl::IsDataLoss(read)) return read;
     return FindScrDatasets(disk_, path_, now.Entries());
   }
+
+  absl::StatusOr<std::vector<Aside>> FindAsides() override { return cairn::FindAsides(disk_, path_, index_.Entries()); }
+  absl::Status RemoveAside(const Aside& aside) override;
 
   absl::Status Begin(const scr::Descriptor& descriptor) override;
   absl::Status CommitRank(const catalogue::Catalogue& catalogue, const std::string& work_path) override;
@@ -319,6 +328,16 @@ absl::Status CacheFolderOnDisk::SetDatasetAside(DatasetId id, Why why) {
   const absl::Status moved = MoveAside(disk_, DatasetPath(id), fmt::format("{}/{}{}", path_, stem, id)).status();
   if (!moved.ok() && !absl::IsNotFound(moved)) return moved;
   return index_.Apply([id](kvtree::Tree& tree) { scr::EraseCacheEntry(id, tree); });
+}
+
+absl::Status CacheFolderOnDisk::RemoveAside(const Aside& aside) {
+  const absl::StatusOr<std::string> going = MarkGoing(disk_, path_, aside);
+  if (absl::IsNotFound(going.status())) return absl::OkStatus();
+  CAIRN_RETURN_IF_ERROR(going.status());
+  if (aside.kind == Aside::Kind::kInPlace) {  // an entry without a folder is harmless
+    CAIRN_RETURN_IF_ERROR(index_.Apply([id = aside.dataset](kvtree::Tree& tree) { scr::EraseCacheEntry(id, tree); }));
+  }
+  return RemoveTree(disk_, *going);
 }
 
 absl::StatusOr<std::string> CacheFolderOnDisk::RouteFile(DatasetId id, const std::string& name) {

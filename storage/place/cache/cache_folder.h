@@ -32,6 +32,7 @@
 #include "storage/base/ids.h"
 #include "storage/format/scr/records.h"
 #include "storage/io/disk.h"
+#include "storage/place/cache/aside.h"
 #include "storage/place/cache/dataset_store.h"
 #include "storage/place/cache/run_folder.h"
 #include "storage/place/cache/scr_datasets.h"
@@ -51,6 +52,7 @@ struct CacheLoad {
   std::map<DatasetId, CachedDataset> whole;
   std::vector<DatasetId> removed;     // were never whole
   std::vector<ScrCached> scrs;        // SCR's own, which it has written here
+  std::vector<Aside> asides;          // oldest first
   std::vector<std::string> warnings;  // records damaged or set aside, for log and `cairn status`
   DatasetId highest_id = 0;           // of everything seen
 };
@@ -92,6 +94,13 @@ class CacheFolder : public DatasetStore {
   virtual absl::StatusOr<CacheLoad> Load() = 0;
   // What SCR itself has written here by now. Only looks.
   virtual absl::StatusOr<std::vector<ScrCached>> FindScrs() = 0;
+
+  // What lies aside here by now, oldest first. Only looks. Errors are the disk's, for the folder as a whole.
+  virtual absl::StatusOr<std::vector<Aside>> FindAsides() = 0;
+  // Its bytes go; not there: OK. First its name says so, durably: what is left of it after an error, or a crash, is
+  // kGoing, and the next Load removes it.
+  // REQUIRES: of kInPlace nobody reads the dataset or makes it anew.
+  virtual absl::Status RemoveAside(const Aside& aside) = 0;
 
   // Of DatasetStore: after an error of Begin nothing is left that the next Load would not remove. Complete: encode
   // states, then COMPLETE 1; OK: the dataset is at `local`. Remove takes away damaged files that SetAside kept, too.

@@ -9,6 +9,7 @@
 
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
+#include "storage/place/cache/aside.h"
 #include "storage/place/cache/dataset_folder.h"
 #include "storage/place/cache/repair.h"
 
@@ -16,11 +17,6 @@ namespace cairn {
 namespace {
 
 constexpr std::size_t kRepairsNamed = 8;  // of a dataset
-
-// The id in <stem><id>.<n>.
-std::optional<DatasetId> AsideId(std::string_view name, std::string_view stem) {
-  return NumberAfter(name.substr(0, name.rfind('.')), stem);
-}
 
 class Loader {
  public:
@@ -46,6 +42,7 @@ class Loader {
   std::string FolderOf(DatasetId id) const { return path_ + "/" + DatasetFolderName(id); }
 
   absl::Status LookAround();
+  void SeeAside(const Aside& aside);
   absl::Status ReadIndex();
   absl::Status RebuildIndex(const absl::Status& damage, bool missing);
   absl::Status Judge(DatasetId id, const scr::CacheEntry& entry);
@@ -62,8 +59,9 @@ class Loader {
   const RunIdentity& run_;
   CacheIndex& index_;
   CacheLoad load_;
-  std::set<DatasetId> folders_;  // there, and nothing was decided about them yet
-  std::set<DatasetId> forget_;   // entries
+  std::set<DatasetId> folders_;     // there, and nothing was decided about them yet
+  std::set<DatasetId> forget_;      // entries
+  std::vector<std::string> going_;  // asides whose removal was cut short
 };
 
 absl::Status Loader::LookAround() {
@@ -72,19 +70,23 @@ absl::Status Loader::LookAround() {
     if (const auto id = DatasetOfRecords(name)) {
       folders_.insert(*id);
       See(*id);
-    } else if (const auto damaged = AsideId(name, kDamagedStem)) {
-      See(*damaged);
-      Warn(fmt::format("{}/{}: a damaged copy of dataset {} is kept here until it is removed by hand", path_, name,
-                       *damaged));
-    } else if (const auto taken = AsideId(name, kTakenStem)) {
-      See(*taken);
-      Warn(
-          fmt::format("{}/{}: a dataset whose number, {}, another one has now is kept here until it is removed by hand",
-                      path_, name, *taken));
+    } else if (const auto aside = AsideOf(name)) {
+      SeeAside(*aside);
     }
   }
   RemoveWorkFiles(path_);
   return absl::OkStatus();
+}
+
+void Loader::SeeAside(const Aside& aside) {
+  See(aside.dataset);
+  if (aside.kind == Aside::Kind::kGoing) going_.push_back(aside.name);
+  if (aside.kind == Aside::Kind::kDamaged && aside.dataset != 0) {
+    Warn(fmt::format("{}/{}: a damaged copy of dataset {} is kept here", path_, aside.name, aside.dataset));
+  }
+  if (aside.kind != Aside::Kind::kTaken) return;
+  Warn(fmt::format("{}/{}: a dataset whose number, {}, another one has now is kept here until it is removed by hand",
+                   path_, aside.name, aside.dataset));
 }
 
 // The index is there before the first folder is made: folders without it mean that it was lost.
@@ -222,6 +224,11 @@ void Loader::RemoveFolders() {
     }
   }
   std::sort(load_.removed.begin(), load_.removed.end());
+  for (const std::string& name : going_) {
+    if (const absl::Status status = RemoveTree(disk_, path_ + "/" + name); !status.ok()) {
+      Warn(fmt::format("{}/{}: {}", path_, name, MessageOf(status)));
+    }
+  }
 }
 
 void Loader::RemoveWorkFiles(const std::string& folder) {

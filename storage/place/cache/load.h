@@ -6,7 +6,6 @@
 #include <absl/status/statusor.h>
 
 #include <string>
-#include <string_view>
 
 #include "storage/base/ids.h"
 #include "storage/io/disk.h"
@@ -17,10 +16,6 @@
 namespace cairn {
 
 std::string DatasetFolderName(DatasetId id);  // scr.dataset.<id>
-// Folders of datasets that were set aside: damaged.<id>.<n>.
-inline constexpr std::string_view kDamagedStem = "damaged.";
-// Of whole ones whose number another dataset has now: taken.<id>.<n>.
-inline constexpr std::string_view kTakenStem = "taken.";
 
 // As CacheFolder::Load, of the folder `path`, whose index `index` is.
 absl::StatusOr<CacheLoad> LoadCache(Disk& disk, const std::string& path, const std::string& prefix,

@@ -8,6 +8,7 @@
 
 #include "proto/frame.h"
 #include "storage/base/status.h"
+#include "storage/place/cache/aside.h"
 #include "storage/place/cache/cache_index.h"
 #include "storage/place/cache/dataset_folder.h"
 #include "storage/place/cache/load.h"

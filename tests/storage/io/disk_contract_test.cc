@@ -312,6 +312,30 @@ TEST_P(DiskContractTest, FileSystemTypeIsOneForAllBelowIt) {
   EXPECT_STATUS(StatusCode::kNotFound, disk_->FileSystemType(At("none")), At("none"));
 }
 
+// How long something lies where it was moved to is told by that.
+TEST_P(DiskContractTest, ARenameIsNotedInTheCtimeAndNotInTheMtime) {
+  Write("file", "content");
+  ASSERT_OK(disk_->MakeDirectory(At("folder"), 0700));
+  for (const std::string name : {"file", "folder"}) {
+    SCOPED_TRACE(name);
+    ASSERT_OK_AND_ASSIGN(const FileInfo before, disk_->Info(At(name)));
+    const auto later = [&before](const FileInfo& now) {
+      return now.ctime.tv_sec > before.ctime.tv_sec ||
+             (now.ctime.tv_sec == before.ctime.tv_sec && now.ctime.tv_nsec > before.ctime.tv_nsec);
+    };
+    // The kernel's clock ticks some hundred times a second, and a rename takes microseconds.
+    FileInfo after = before;
+    for (int n = 0; n < 1'000'000 && !later(after); ++n) {
+      ASSERT_OK(disk_->Rename(At(name), At("moved")));
+      ASSERT_OK_AND_ASSIGN(after, disk_->Info(At("moved")));
+      ASSERT_OK(disk_->Rename(At("moved"), At(name)));
+    }
+    EXPECT_TRUE(later(after));
+    EXPECT_EQ(after.mtime.tv_sec, before.mtime.tv_sec);
+    EXPECT_EQ(after.mtime.tv_nsec, before.mtime.tv_nsec);
+  }
+}
+
 TEST_P(DiskContractTest, InodeAndBirthStayWhereverAnInodeIsMoved) {
   ASSERT_OK(disk_->MakeDirectory(At("d"), 0700));
   Write("a", "a");

@@ -43,6 +43,17 @@ TEST_F(FileTreeTest, WhatIsNoDirectoryOrNotThereIsSaid) {
   EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, ListFilesBelow(disk_, "/r/b"), "not a directory");
 }
 
+TEST_F(FileTreeTest, BytesAreThoseOfAllFilesThatCanBeSeen) {
+  Put("/r/b");
+  Put("/r/a/x/yz");
+  ASSERT_OK(disk_.Symlink("/r", "/r/a/link"));
+  EXPECT_EQ(BytesBelow(disk_, "/r"), 4u + 9u);
+  EXPECT_EQ(BytesBelow(disk_, "/r/b"), 4u);
+  EXPECT_EQ(BytesBelow(disk_, "/none"), 0u);
+  disk_.FailOn({.op = FakeOp::kList, .path_part = "/r/a/x"});
+  EXPECT_EQ(BytesBelow(disk_, "/r"), 4u);
+}
+
 TEST_F(FileTreeTest, LinksAreRefused) {
   Put("/r/a/b");
   ASSERT_OK(disk_.Symlink("/etc", "/r/a/link"));
