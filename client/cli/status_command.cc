@@ -78,6 +78,22 @@ std::string DescribeRhythm(const admin::RhythmStatus& rhythm) {
   return text + "\n";
 }
 
+std::string DescribeAside(const admin::RunStatus& run) {
+  const admin::AsideStatus& aside = run.aside();
+  std::string text;
+  if (aside.damaged() > 0) {
+    text += fmt::format("  set aside as damaged in {}: {}, {}, the oldest since {}; goes {}when room is needed\n",
+                        Clean(run.cache_folder()), Count(aside.damaged(), "item"), Bytes(aside.damaged_bytes()),
+                        LocalTime(aside.damaged_since_us()),
+                        aside.goes_us() == 0 ? "" : fmt::format("on {}, or before ", LocalTime(aside.goes_us())));
+  }
+  if (aside.taken() > 0) {
+    text += fmt::format("  kept as {}/taken.*: {}, {}, whose number another dataset has; to be removed by hand\n",
+                        Clean(run.cache_folder()), Count(aside.taken(), "whole dataset"), Bytes(aside.taken_bytes()));
+  }
+  return text;
+}
+
 std::string DescribeRun(const admin::RunStatus& run, bool terminal) {
   std::string text = fmt::format("run {}  {}\n", run.run().substr(0, 8), Clean(run.prefix()));
   if (!run.branch_of().empty()) {
@@ -103,6 +119,7 @@ std::string DescribeRun(const admin::RunStatus& run, bool terminal) {
                             ? "for good"
                             : "until " + LocalTime(run.kept_until_us()) + ", then as long as nobody needs the room");
   }
+  if (run.has_aside()) text += DescribeAside(run);
   if (run.has_halt()) text += DescribeHalt(run.halt());
   if (run.has_rhythm()) text += DescribeRhythm(run.rhythm());
   for (const admin::FlushStatus& flush : run.flushes()) text += DescribeFlush(flush, terminal);

@@ -41,6 +41,10 @@ const Field kFields[] = {
      "how long the cache keeps at least what it has of a run whose prefix is gone; afterwards that leaves it, oldest "
      "first, when room is needed; 0: it stays until it is removed by hand; can be reloaded",
      CAIRN_U64_(cache.grace_ms), 0, 3650 * kDayMs},
+    {"cache.keep_damaged", kDuration,
+     "how long copies that were found damaged are kept aside in the cache, for someone to look at; they go earlier, "
+     "oldest first, when room is needed; 0: only then; can be reloaded",
+     CAIRN_U64_(cache.keep_damaged_ms), 0, 3650 * kDayMs},
     {"cache.direct", kSwitch, "direct I/O where the file system has it", CAIRN_BOOL_(cache.direct)},
     {"cache.bypass", kSwitch,
      "a dataset that is larger than the whole cache goes straight to the prefix; false: it is refused",

@@ -87,6 +87,21 @@ std::map<DatasetId, admin::DatasetRow> RowsOf(const Run& run) {
   return rows;
 }
 
+void DescribeAsides(const Asides& asides, admin::RunStatus* status) {
+  for (const Aside& one : asides.all()) {
+    admin::AsideStatus& described = *status->mutable_aside();
+    if (one.kind == Aside::Kind::kTaken) {
+      described.set_taken(described.taken() + 1);
+      described.set_taken_bytes(described.taken_bytes() + one.bytes);
+      continue;
+    }
+    if (described.damaged() == 0) described.set_damaged_since_us(one.since_us);
+    described.set_damaged(described.damaged() + 1);
+    described.set_damaged_bytes(described.damaged_bytes() + one.bytes);
+    described.set_goes_us(asides.goes_us());
+  }
+}
+
 admin::RunStatus StatusOf(const Run& run, const Context& context) {
   admin::RunStatus status;
   status.set_run(run.id.Hex());
@@ -109,6 +124,7 @@ admin::RunStatus StatusOf(const Run& run, const Context& context) {
     status.set_branch_of(prefix->identity().parent->Hex());
   }
   if (const DatasetPtr newest = run.ledger.NewestRestorable()) status.set_newest_step(newest->step);
+  DescribeAsides(run.cache.asides(), &status);
   run.steering.Describe(&status);
   for (admin::GrowingDirectory& growing : run.growing.DescribeAll()) *status.add_growing() = std::move(growing);
   for (admin::FlushStatus& flush : run.flusher.Describe()) *status.add_flushes() = std::move(flush);

@@ -22,6 +22,21 @@ std::uint64_t CacheRoom::BytesOccupied() const {
   return occupied;
 }
 
+std::uint64_t CacheRoom::BytesRemovable() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [owner, aside] : RemovableAsides()) bytes += aside.bytes;
+  return bytes;
+}
+
+CacheRoom::LeavingAsides CacheRoom::RemovableAsides() const {
+  LeavingAsides all;
+  for (RunCache* owner : runs_) {
+    for (Aside& aside : owner->asides().Removable()) all.emplace_back(owner, std::move(aside));
+  }
+  std::ranges::stable_sort(all, {}, [](const auto& item) { return item.second.since_us; });
+  return all;
+}
+
 // " (dataset 3 of run heat, 20 bytes: goes once it is on the prefix; …)": the largest few.
 std::string CacheRoom::WhoStays(const std::vector<RunCache*>& order, const Leaving& leaving) const {
   constexpr std::size_t kToldMax = 3;
@@ -41,6 +56,15 @@ std::string CacheRoom::WhoStays(const std::vector<RunCache*>& order, const Leavi
       }
       staying.emplace_back(facts.cache_bytes, fmt::format("dataset {} of run {}, {} bytes: {}", facts.id,
                                                           owner->run_name(), facts.cache_bytes, what_frees));
+    }
+  }
+  for (RunCache* owner : order) {
+    for (const Aside& aside : owner->asides().all()) {
+      if (aside.kind != Aside::Kind::kTaken) continue;
+      staying.emplace_back(aside.bytes,
+                           fmt::format("{}/{}, {} bytes: is whole, but another dataset has its number; it is to be "
+                                       "removed by hand",
+                                       owner->folder().path(), aside.name, aside.bytes));
     }
   }
   std::ranges::sort(staying, std::greater());
@@ -66,6 +90,11 @@ absl::StatusOr<CacheRoom::Room> CacheRoom::Find(RunCache& run, std::uint64_t byt
   const auto fits = [&] { return bytes <= bytes_max_ && used <= bytes_max_ - bytes; };
   Room room;
   if (fits()) return room;
+  for (auto& [owner, aside] : RemovableAsides()) {
+    if (fits() || bytes > bytes_max_) break;
+    used -= std::min(used, aside.bytes);
+    room.asides.emplace_back(owner, std::move(aside));
+  }
   auto& leaving = room.leaving;
   const auto leave = [&](RunCache* owner, DatasetId id) {
     const DatasetPtr dataset = owner->ledger().Get(id);
@@ -105,6 +134,7 @@ absl::StatusOr<CacheRoom::Room> CacheRoom::Find(RunCache& run, std::uint64_t byt
 }
 
 void CacheRoom::Make(const Room& room) {
+  for (const auto& [owner, aside] : room.asides) owner->asides().Remove(aside, "its room was needed");
   for (const auto& [owner, dataset] : room.leaving) owner->GiveRoom(dataset);
 }
 

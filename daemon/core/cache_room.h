@@ -12,6 +12,7 @@
 
 #include "daemon/core/context.h"
 #include "daemon/core/ledger.h"
+#include "storage/place/cache/aside.h"
 
 namespace cairn {
 
@@ -25,26 +26,32 @@ class CacheRoom {
   void Add(RunCache* run) { runs_.push_back(run); }  // borrowed
   void SetBytesMax(std::uint64_t bytes) { bytes_max_ = bytes; }
   std::uint64_t bytes_max() const { return bytes_max_; }
-  // What is on its way counts as planned; what is only on the prefix does not count.
+  // What is on its way counts as planned, what lies aside as it is; what is only on the prefix does not count.
   std::uint64_t BytesUsed() const;
+  // Of that, what lies aside and goes when room is needed.
+  std::uint64_t BytesRemovable() const;
   // What is surely on the disk of that: clones may share nearly all that they have.
   std::uint64_t BytesOccupied() const;
 
   // Room that can be had by evictions, until something else has changed.
   using Leaving = std::vector<std::pair<RunCache*, DatasetPtr>>;
+  using LeavingAsides = std::vector<std::pair<RunCache*, Aside>>;
   struct Room {
+    LeavingAsides asides;
     Leaving leaving;
   };
-  // For `bytes` of `run`. The run that wants room gives way first. Then goes what is left of runs whose prefix was lost
-  // for longer than cache.grace, oldest first; last what runs would restart from, and only if it is on the prefix.
-  // `spare`, if given, makes room by giving its files to what is to come. kResourceExhausted: the cache is full of what
-  // may not go; the message names the largest and what would free them.
+  // For `bytes` of `run`. First goes what lies aside as damaged, oldest first. Then the run that wants room gives way;
+  // then what is left of runs whose prefix was lost for longer than cache.grace, oldest first; last what runs would
+  // restart from, and only if it is on the prefix. `spare`, if given, makes room by giving its files to what is to
+  // come. kResourceExhausted: the cache is full of what may not go; the message names the largest and what would free
+  // them.
   absl::StatusOr<Room> Find(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare = nullptr) const;
   static void Make(const Room& room);
   // Both. Nobody loses anything for what will not fit anyway.
   absl::Status Reserve(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare = nullptr);
 
  private:
+  LeavingAsides RemovableAsides() const;
   static Leaving Forgettable(const std::vector<RunCache*>& order);
   std::string WhoStays(const std::vector<RunCache*>& order, const Leaving& leaving) const;
 

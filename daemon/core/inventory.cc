@@ -99,6 +99,7 @@ void Inventory::AdoptCache(CacheContents contents) {
   for (const std::string& warning : contents.load.warnings) context_.Warn(warning);
   given_.ids.Seen(contents.load.highest_id);
   TakeScrs(std::move(contents.load.scrs));
+  given_.cache.asides().Are(std::move(contents.load.asides));
   for (auto& [id, cached] : contents.load.whole) {
     const auto note = contents.notes.find(id);
     const bool foreign = note != contents.notes.end() && note->second.foreign;

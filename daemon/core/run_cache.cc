@@ -40,10 +40,13 @@ absl::Status FetchRank(Disk& prefix_disk, Disk& cache_disk, Prefix& prefix, Cach
 }  // namespace
 
 RunCache::RunCache(const Context& context, const Given& given, Reports reports)
-    : context_(context), given_(given), reports_(std::move(reports)) {}
+    : context_(context),
+      given_(given),
+      reports_(std::move(reports)),
+      asides_(context, given.run_name, given.cache, given.ledger, given.folders) {}
 
 std::uint64_t RunCache::BytesUsed() const {
-  std::uint64_t used = 0;
+  std::uint64_t used = asides_.bytes();
   for (const auto& [id, dataset] : ledger().InPlay()) {
     if (dataset->in_cache() || dataset->cache == Place::kArriving) used += dataset->bytes();
   }
@@ -57,7 +60,7 @@ std::uint64_t RunCache::BytesOccupied() const {
     sum += dataset->bytes();
     largest = std::max(largest, dataset->bytes());
   }
-  return given_.cache->shares_extents() ? largest : sum;
+  return asides_.bytes() + (given_.cache->shares_extents() ? largest : sum);
 }
 
 // --- Room for what is to come ---
@@ -72,7 +75,7 @@ DatasetPtr RunCache::SpareFor(std::uint64_t rank_bytes, std::uint32_t nranks) co
     return item.second->in_cache() && !item.second->kind.files && item.second->nranks == nranks;
   });
   if (last != datasets.rend()) bytes = std::max(rank_bytes, last->second->bytes());
-  const std::uint64_t used = given_.room.BytesUsed();
+  const std::uint64_t used = given_.room.BytesUsed() - given_.room.BytesRemovable();
   const std::uint64_t room = given_.room.bytes_max() - std::min(used, given_.room.bytes_max());
   const Config& config = context_.config;
   const std::optional<DatasetId> spare =
@@ -129,9 +132,10 @@ std::string RunCache::WhatFrees() const {
 void RunCache::PutAside(const DatasetPtr& dataset, const std::string& why) {
   Leave(dataset, why);
   given_.ledger.Forget(dataset->id, {.why = Gone::Why::kFailed, .message = why, .step = dataset->step});
-  given_.folders.Change(dataset->id, [cache = given_.cache, id = dataset->id] {
-    return cache->SetDatasetAside(id, CacheFolder::Why::kNumberTaken);
-  });
+  given_.folders.Change(
+      dataset->id,
+      [cache = given_.cache, id = dataset->id] { return cache->SetDatasetAside(id, CacheFolder::Why::kNumberTaken); },
+      [this] { asides_.Look(); });
 }
 
 // Nobody counts on it being in the cache any more; its files are still there.
@@ -175,8 +179,9 @@ void RunCache::FoundDamaged(const DatasetPtr& dataset, const std::string& file, 
 }
 
 void RunCache::SetAside(const Dataset& dataset, const std::string& file, const std::string& why) {
-  given_.folders.Change(dataset.id,
-                        [cache = given_.cache, id = dataset.id, file, why] { return cache->SetAside(id, file, why); });
+  given_.folders.Change(
+      dataset.id, [cache = given_.cache, id = dataset.id, file, why] { return cache->SetAside(id, file, why); },
+      [this] { asides_.Look(); });
 }
 
 // --- Into it again ---
@@ -245,6 +250,7 @@ void RunCache::StartRefetch(const DatasetPtr& dataset) {
 }
 
 void RunCache::RefetchEnded(DatasetId id, const Refetched& refetched) {
+  asides_.Look();  // what lay there in place has a name of its own now
   const auto waiting = std::move(refetching_.extract(id).mapped());
   for (const Then& next : waiting) next(refetched);
 }

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/core/asides.h"
 #include "daemon/core/base_files.h"
 #include "daemon/core/cache_room.h"
 #include "daemon/core/context.h"
@@ -64,6 +65,8 @@ class RunCache {
   const Ledger& ledger() const { return given_.ledger; }
   const std::string& run_name() const { return given_.run_name; }
   CacheFolder& folder() { return *given_.cache; }
+  Asides& asides() { return asides_; }
+  const Asides& asides() const { return asides_; }
   std::uint64_t BytesUsed() const;  // CacheRoom's
   std::uint64_t BytesOccupied() const;
   std::uint64_t bytes_max() const { return given_.room.bytes_max(); }
@@ -113,7 +116,10 @@ class RunCache {
   void ScrsAre(std::set<DatasetId> ids) { scrs_ = std::move(ids); }
   bool HoldsScrs(DatasetId id) const { return scrs_.contains(id); }
 
-  void Stop() { fetching_.stop = true; }
+  void Stop() {
+    fetching_.stop = true;
+    asides_.Stop();
+  }
 
  private:
   void Leave(const DatasetPtr& dataset, const std::string& why);
@@ -124,6 +130,7 @@ class RunCache {
   const Context& context_;
   const Given given_;
   const Reports reports_;
+  Asides asides_;
   std::optional<SteadyTime> idle_since_;  // no sessions
   std::set<DatasetId> to_refetch_;
   std::set<DatasetId> scrs_;

@@ -44,6 +44,7 @@ CoreHarness::CoreHarness(Disk* cache_disk, Disk* prefix_disk) : cache_disk_(cach
   if (prefix_disk_ == nullptr) prefix_disk_ = real_disk_.get();
   config.cache.path = root_ + "/cache";
   config.cache.bytes_max = 1 << 30;
+  config.cache.keep_damaged_ms = 0;  // the fake disks' clocks count operations
   config.cache.keep = 1000;
   config.image.bytes_max = 64 << 20;
   config.flush.every = 0;

@@ -53,6 +53,51 @@ TEST_F(DamageTest, AnImageThatItsClientScribbledInGivesWayToTheCache) {
   ExpectRestores(ranks, id, 1, local::TIER_CACHE);
 }
 
+// The damaged copy goes before any whole one.
+TEST_F(DamageTest, WhatLiesAsideCountsAndGivesItsRoomToTheNextCheckpoint) {
+  harness_.Restart();
+  harness_.config.cache.bytes_max = 18 << 20;  // three datasets of 5 MiB
+  harness_.Restart();
+  DatasetId first = 0;
+  {
+    Ranks ranks(harness_, 2, "job.1");
+    first = Make(ranks, 1, local::PREFIX);
+  }
+  harness_.Restart();
+  harness_.Flip(harness_.cache_disk(), harness_.CachedFile(first, 1), 1'000'000);
+  Ranks ranks(harness_, 2, "job.2");
+  ASSERT_EQ(ranks[0].Latest().latest().dataset(), first);
+  ExpectRestores(ranks, first, 1, local::TIER_PREFIX);
+  const std::string aside = harness_.CacheFolderPath() + "/damaged." + std::to_string(first) + ".1";
+  const auto used = [this] { return harness_.Status().cache_bytes_used(); };
+  ASSERT_TRUE(harness_.Eventually([&] { return harness_.Row(first).in_cache() && used() > 10 << 20; }));
+  EXPECT_TRUE(harness_.IsThere(harness_.cache_disk(), aside));
+  ASSERT_EQ(harness_.Status().runs().size(), 1);
+  EXPECT_EQ(harness_.Status().runs(0).aside().damaged(), 1u);
+  EXPECT_GT(harness_.Status().runs(0).aside().damaged_bytes(), 5u << 20);
+
+  const DatasetId second = Make(ranks, 2, local::PREFIX), third = Make(ranks, 3, local::PREFIX);
+  EXPECT_TRUE(harness_.Eventually([&] { return !harness_.IsThere(harness_.cache_disk(), aside); }));
+  for (const DatasetId id : {first, second, third}) EXPECT_TRUE(harness_.Row(id).in_cache()) << id;
+  EXPECT_FALSE(harness_.Status().runs(0).has_aside());
+}
+
+TEST_F(DamageTest, AfterARestartWhatLiesAsideCountsAgain) {
+  DatasetId id = 0;
+  {
+    Ranks ranks(harness_, 2, "job.1");
+    id = Make(ranks, 1, local::PREFIX);
+  }
+  const std::string folder = harness_.CacheFolderPath(), number = std::to_string(id);
+  harness_.Stop();
+  ASSERT_TRUE(
+      harness_.cache_disk().Rename(folder + "/scr.dataset." + number, folder + "/damaged." + number + ".1").ok());
+  ASSERT_TRUE(harness_.Start().ok());
+  Ranks ranks(harness_, 2, "job.2");
+  EXPECT_EQ(harness_.Status().runs(0).aside().damaged(), 1u);
+  EXPECT_GT(harness_.Status().cache_bytes_used(), 5u << 20);
+}
+
 // What may happen to a file. Each is found, whatever part of it is hit.
 struct Harm {
   std::string name;

@@ -1,0 +1,131 @@
+#include "daemon/core/asides.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::chrono::milliseconds kAfterFailure{600'000};
+constexpr std::chrono::milliseconds kLookMin{1000},
+    kLookMax{86'400'000};  // what is read goes later; a clock may be set
+
+}  // namespace
+
+Asides::Asides(const Context& context, std::string run_name, std::shared_ptr<CacheFolder> cache, const Ledger& ledger,
+               DatasetFolders& folders)
+    : context_(context), run_name_(std::move(run_name)), cache_(std::move(cache)), ledger_(ledger), folders_(folders) {}
+
+void Asides::Are(std::vector<Aside> asides) {
+  all_ = std::move(asides);
+  ApplyPolicy();
+}
+
+void Asides::Look() {
+  stale_ = true;
+  if (looking_ || !going_.empty()) return;  // what is going has a name of its own by now
+  looking_ = true;
+  stale_ = false;
+  context_.OnCache([cache = cache_] { return cache->FindAsides(); },
+                   [this, removals = removals_](const absl::StatusOr<std::vector<Aside>>& found) {
+                     looking_ = false;
+                     Found(found, removals);
+                     if (stale_) Look();
+                   });
+}
+
+void Asides::Found(const absl::StatusOr<std::vector<Aside>>& found, std::uint64_t removals) {
+  if (removals != removals_) {
+    stale_ = true;
+  } else if (found.ok()) {
+    Are(*found);
+  } else if (!std::exchange(warned_, true)) {
+    context_.Warn(
+        fmt::format("run {}: what lies aside in the cache is not known: {}", run_name_, MessageOf(found.status())));
+  }
+}
+
+std::uint64_t Asides::bytes() const {
+  std::uint64_t sum = 0;
+  for (const Aside& one : all_) sum += one.bytes;
+  return sum;
+}
+
+// Nobody reads it there or makes it anew.
+bool Asides::MayGo(const Aside& aside) const {
+  if (aside.kind == Aside::Kind::kTaken) return false;
+  if (aside.kind != Aside::Kind::kInPlace) return true;
+  const DatasetPtr dataset = ledger_.Get(aside.dataset);
+  return !dataset || (dataset->cache == Place::kDamaged && dataset->readers == 0);
+}
+
+std::int64_t Asides::goes_us() const {
+  const auto keep_us = static_cast<std::int64_t>(context_.config.cache.keep_damaged_ms) * 1000;
+  const auto oldest = std::ranges::find_if(all_, [](const Aside& one) { return one.kind != Aside::Kind::kTaken; });
+  return keep_us == 0 || oldest == all_.end() ? 0 : oldest->since_us + keep_us;
+}
+
+std::vector<Aside> Asides::Removable() const {
+  std::vector<Aside> removable;
+  if (in_vain_ && context_.now() - tried_in_vain_ < kAfterFailure) return removable;
+  std::ranges::copy_if(all_, std::back_inserter(removable), [this](const Aside& one) { return MayGo(one); });
+  return removable;
+}
+
+void Asides::Remove(const Aside& aside, const std::string& why) {
+  const Aside removed = aside;  // it may be one of all_
+  if (std::erase_if(all_, [&removed](const Aside& one) { return one.name == removed.name; }) == 0) return;
+  going_.push_back(removed.name);
+  ++removals_;
+  spdlog::info("run {}: {}/{}, which was set aside as damaged, is removed from the cache ({} bytes): {}", run_name_,
+               cache_->path(), removed.name, removed.bytes, why);
+  auto work = [cache = cache_, removed] { return cache->RemoveAside(removed); };
+  auto ended = [this, removed](const absl::Status& status) { Removed(removed, status); };
+  if (removed.kind != Aside::Kind::kInPlace) return context_.OnCache(std::move(work), std::move(ended));
+  // Who makes the dataset anew waits for it.
+  auto status = std::make_shared<absl::Status>();
+  folders_.Change(
+      removed.dataset, [work, status] { return *status = work(); }, [ended, status] { ended(*status); });
+}
+
+void Asides::Removed(const Aside& aside, const absl::Status& status) {
+  std::erase(going_, aside.name);
+  in_vain_ = !status.ok();
+  if (in_vain_) {
+    tried_in_vain_ = context_.now();
+    if (aside.kind != Aside::Kind::kInPlace) {  // else it was told already
+      context_.Warn(
+          fmt::format("run {}: {} could not be removed from the cache: {}", run_name_, aside.name, MessageOf(status)));
+    }
+  }
+  if (in_vain_ || stale_) Look();
+}
+
+void Asides::ApplyPolicy() {
+  const std::uint64_t keep_ms = context_.config.cache.keep_damaged_ms;
+  Stop();
+  if (context_.quiescing()) return;
+  for (const Aside& one : Removable()) {
+    const std::int64_t age_us = context_.now_us() - one.since_us;
+    const bool is_old = keep_ms != 0 && age_us >= static_cast<std::int64_t>(keep_ms) * 1000;
+    if (is_old || one.kind == Aside::Kind::kGoing) Remove(one, "cache.keep_damaged");
+  }
+  if (goes_us() == 0) return;
+  const std::chrono::milliseconds left((goes_us() - context_.now_us()) / 1000 + 1);
+  const auto wait = in_vain_ ? kAfterFailure : std::clamp<std::chrono::milliseconds>(left, kLookMin, kLookMax);
+  timer_ = context_.loop().After(wait, [this] {
+    timer_ = 0;
+    ApplyPolicy();
+  });
+}
+
+void Asides::Stop() {
+  if (timer_ != 0) context_.loop().Cancel(std::exchange(timer_, 0));
+}
+
+}  // namespace cairn
