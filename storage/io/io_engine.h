@@ -32,6 +32,9 @@ struct IoEngineOptions {
   unsigned in_flight_max = 64;   // transfers that the kernel works on at once
   std::size_t queued_max = 256;  // that wait for it; one more blocks its submitter until there is room
   unsigned threads = 4;          // where there is no io_uring
+  // Where a transfer may wait for hours, it must not keep the next one from being begun: some file systems (FUSE) wait
+  // within the submission, whatever io_uring asks of them. Costs a change of threads for each transfer.
+  bool may_hang = false;
 };
 
 // Thread-safe. The destructor finishes what was submitted.

@@ -58,6 +58,7 @@ class IoRing final : public IoEngine {
  private:
   explicit IoRing(const IoEngineOptions& options)
       : in_flight_max_(std::clamp(options.in_flight_max, 1u, 4096u)),
+        entry_flags_(options.may_hang ? IOSQE_ASYNC : 0),
         queue_(std::max<std::size_t>(options.queued_max, 1)),
         wake_fd_(::eventfd(0, EFD_CLOEXEC)) {}
 
@@ -113,6 +114,7 @@ class IoRing final : public IoEngine {
     } else {
       io_uring_prep_read(entry, job->transfer.fd, job->data(), bytes, job->offset());
     }
+    io_uring_sqe_set_flags(entry, entry_flags_);
     io_uring_sqe_set_data(entry, job);
   }
 
@@ -138,6 +140,7 @@ class IoRing final : public IoEngine {
   }
 
   const unsigned in_flight_max_;
+  const unsigned entry_flags_;
   IoQueue queue_;
   UniqueFd wake_fd_;
   std::atomic<bool> awake_{true};

@@ -1,5 +1,7 @@
 #include "storage/io/posix_disk.h"
 
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -14,8 +16,10 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "storage/base/status.h"
 #include "storage/base/unique_fd.h"
@@ -51,12 +55,35 @@ bool HasNoLinks(int error, const std::string& existing) {
   return error == EPERM ? stat.st_uid == ::geteuid() : stat.st_nlink == 1;
 }
 
+// One for each file system, made when its first file is opened; the first at once.
+class Engines {
+ public:
+  explicit Engines(const IoEngineOptions& options) : options_(options) { engines_.push_back(MakeIoEngine(options_)); }
+
+  std::string_view name() const {
+    const absl::MutexLock lock(&mutex_);
+    return engines_.front()->name();
+  }
+
+  IoEngine& Of(dev_t device) {
+    const absl::MutexLock lock(&mutex_);
+    const std::size_t number = numbers_.try_emplace(device, numbers_.size()).first->second % PosixDisk::kEnginesMax;
+    if (number == engines_.size()) engines_.push_back(MakeIoEngine(options_));
+    return *engines_[number];
+  }
+
+ private:
+  const IoEngineOptions options_;
+  mutable absl::Mutex mutex_;
+  std::map<dev_t, std::size_t> numbers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<IoEngine>> engines_ ABSL_GUARDED_BY(mutex_);
+};
+
 class PosixDiskImpl final : public PosixDisk {
  public:
-  explicit PosixDiskImpl(const PosixDiskOptions& options)
-      : engine_(MakeIoEngine(options.engine)), direct_(options.direct) {}
+  explicit PosixDiskImpl(const PosixDiskOptions& options) : engines_(options.engine), direct_(options.direct) {}
 
-  std::string_view engine() const override { return engine_->name(); }
+  std::string_view engine() const override { return engines_.name(); }
 
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenOptions options) override {
     CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, OpenFd("open", path, OpenFlags(options), options.mode));
@@ -66,7 +93,7 @@ class PosixDiskImpl final : public PosixDisk {
     // Direct I/O is asked for only now: an open that refuses it has made the file already.
     const bool direct = direct_ && options.direct && ::fcntl(fd.get(), F_SETFL, O_DIRECT) == 0;
     if (!direct && ::fcntl(fd.get(), F_SETFL, 0) != 0) return ErrnoStatus(errno, fmt::format("open {}", path));
-    return std::make_unique<PosixFile>(*engine_, std::move(fd), path, direct);
+    return std::make_unique<PosixFile>(engines_.Of(stat.st_dev), std::move(fd), path, direct);
   }
 
   absl::Status Rename(const std::string& from, const std::string& to) override {
@@ -193,7 +220,7 @@ class PosixDiskImpl final : public PosixDisk {
   }
 
  private:
-  const std::unique_ptr<IoEngine> engine_;
+  Engines engines_;
   const bool direct_;
 };
 

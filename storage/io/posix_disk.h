@@ -2,6 +2,7 @@
 #ifndef CAIRN_STORAGE_IO_POSIX_DISK_H_
 #define CAIRN_STORAGE_IO_POSIX_DISK_H_
 
+#include <cstddef>
 #include <memory>
 #include <string_view>
 
@@ -22,10 +23,13 @@ struct PosixDiskOptions {
 //               the middle of the writes, and direct writes into it need not wait for each other
 //   ReadAt      direct, ending early: the rest of the last block is zero
 //   Sync        repeats its first error for as long as the file is open, since the kernel tells it only once
-//   WriteAsync, ReadAsync   block while the engine's queue is full (IoEngineOptions), except in a `done`
+//   WriteAsync, ReadAsync   block while the engine's queue is full (IoEngineOptions), except in a `done`. Each file
+//               system has an engine of its own (beyond kEnginesMax they share): one that hangs holds up no transfer
+//               of another
 // The disk outlives its files; its destructor finishes what was begun.
 class PosixDisk : public Disk {
  public:
+  static constexpr std::size_t kEnginesMax = 16;
   virtual std::string_view engine() const = 0;  // "io_uring" or "threads"
 };
 
