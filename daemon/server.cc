@@ -28,7 +28,7 @@ class ServerImpl : public Server {
  public:
   explicit ServerImpl(const Config& config)
       : cache_disk_(MakePosixDisk({.engine = {}, .direct = config.cache.direct})),
-        prefix_disk_(MakePosixDisk()),
+        prefix_disk_(MakePosixDisk({.engine = {.may_hang = true}})),
         socket_path_(config.runtime_dir + "/cairnd.sock") {}
 
   ~ServerImpl() override {

@@ -91,10 +91,8 @@ void Captures::StartCapture(const WriterPtr& writer) {
     });
   };
   context_.transfers->Begun();
-  const Pools& pools = context_.env.pools;
-  writer->capture =
-      Capture::Start(given_.stores.DiskOf(*writer->dataset), writer->dataset->kind.past_cache ? pools.far : pools.work,
-                     SpecOf(*writer), std::move(callbacks));
+  writer->capture = Capture::Start(given_.stores.DiskOf(*writer->dataset), context_.env.pools.work, SpecOf(*writer),
+                                   std::move(callbacks), given_.stores.WhereCapturesWait(*writer->dataset));
   // What the client told while the folder was made. A wrong count was refused when it was told.
   absl::Status status = writer->capture->Filled(writer->filled);
   if (status.ok() && writer->stage == Writer::Stage::kCommitted) status = writer->capture->Commit();

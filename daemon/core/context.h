@@ -71,6 +71,10 @@ struct Context {
   void OnPrefix(const std::string& path, Work work, Then then) const {
     RunBlocking(env.pools.prefix, path, env.loop, std::move(work), std::move(then));
   }
+  // For captures and restores on a prefix.
+  Waiting FarAt(const std::string& path) const {
+    return [&far = env.pools.far, path](std::function<void()> job) { far.Post(path, std::move(job)); };
+  }
 };
 
 }  // namespace cairn

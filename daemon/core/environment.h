@@ -32,13 +32,13 @@ struct Process {
 };
 
 struct Pools {          // all borrowed
-  WorkPool& work;       // hashing, captures, restores from this node
-  WorkPool& far;        // captures and restores on the prefix: one that hangs holds up nothing on this node
+  WorkPool& work;       // hashing, captures and restores on this node
   BlockingPool& cache;  // work on the cache disk
   // With a lane for each prefix, by its path: any of them may hang for hours.
   Lanes& prefix;   // short work
   Lanes& flush;    // copies
   Lanes& growing;  // steps of growing outputs: one that hangs holds up no flush
+  Lanes& far;      // captures and restores on the prefix, but for their hashing
 };
 
 struct Environment {

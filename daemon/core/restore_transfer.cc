@@ -110,8 +110,8 @@ void RestoreTransfer::ImageCame(absl::StatusOr<std::shared_ptr<Image>> image) {
     self->context_.loop().Post([self, status = std::move(status), source] { self->Ended(status, source); });
   };
   context_.transfers->Begun();
-  restore_ = Restore::Start(context_.env.cache_disk, copies_.far() ? context_.env.pools.far : context_.env.pools.work,
-                            copies_.sources, pieces_, image_, std::move(callbacks));
+  restore_ = Restore::Start(context_.env.cache_disk, context_.env.pools.work, copies_.sources, pieces_, image_,
+                            std::move(callbacks), copies_.far() ? context_.FarAt(copies_.prefix) : nullptr);
   if (absl::Status told = TellPlan(); !told.ok()) Tell(told, copies_.sources.size());
 }
 

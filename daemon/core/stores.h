@@ -45,6 +45,10 @@ class Stores {
   // --- A dataset's own ---
   std::shared_ptr<DatasetStore> Of(const Dataset& dataset) const;
   Disk& DiskOf(const Dataset& dataset) const;
+  // Where its captures wait for that disk.
+  Waiting WhereCapturesWait(const Dataset& dataset) const {
+    return dataset.kind.past_cache ? context_.FarAt(gate_.path()) : nullptr;
+  }
   // Runs `work` where it may wait for the dataset's disk.
   template <typename Work, typename Then>
   void Blocking(const Dataset& dataset, Work work, Then then) const {

@@ -19,6 +19,7 @@ namespace cairn {
 namespace {
 
 constexpr std::size_t kPerPrefix = 2, kLaneThreads = 64;
+constexpr std::size_t kFarPerPrefix = 4;  // ranks come to their files all at once
 
 std::uint64_t RandomNumber() {
   std::uint64_t number = 0;
@@ -48,11 +49,11 @@ class ThreadedCoreImpl final : public ThreadedCore {
       : clocks_(OrTheSystems(std::move(clocks))),
         loop_(MakeThreadLoop()),
         work_(MakeWorkPool(config.threads)),
-        far_(MakeWorkPool(config.threads)),
         cache_(MakeBlockingPool(std::max<std::size_t>(4, config.threads))),
         prefix_(MakeLanes(kPerPrefix, kLaneThreads, clocks_.steady)),
         flush_(MakeLanes(std::max<std::uint32_t>(1, config.flush.parallel), kLaneThreads, clocks_.steady)),
-        growing_(MakeLanes(kPerPrefix, kLaneThreads, clocks_.steady)) {}
+        growing_(MakeLanes(kPerPrefix, kLaneThreads, clocks_.steady)),
+        far_(MakeLanes(kFarPerPrefix, kLaneThreads, clocks_.steady)) {}
 
   ~ThreadedCoreImpl() override {
     if (core_) {
@@ -61,11 +62,11 @@ class ThreadedCoreImpl final : public ThreadedCore {
       ended.get_future().wait();
     }
     loop_->Stop();  // before the pools: what comes back from them must not use one that is gone
+    far_.reset();
     growing_.reset();
     flush_.reset();
     prefix_.reset();
     cache_.reset();
-    far_.reset();
     work_.reset();
     loop_.reset();  // before the core: what has not run may hold parts of it
     core_.reset();
@@ -75,11 +76,11 @@ class ThreadedCoreImpl final : public ThreadedCore {
     const Environment environment{
         .loop = *loop_,
         .pools = {.work = *work_,
-                  .far = *far_,
                   .cache = *cache_,
                   .prefix = *prefix_,
                   .flush = *flush_,
-                  .growing = *growing_},
+                  .growing = *growing_,
+                  .far = *far_},
         .cache_disk = cache_disk,
         .prefix_disk = prefix_disk,
         .clocks = clocks_,
@@ -101,9 +102,9 @@ class ThreadedCoreImpl final : public ThreadedCore {
  private:
   const Clocks clocks_;
   std::unique_ptr<Loop> loop_;
-  std::unique_ptr<WorkPool> work_, far_;
+  std::unique_ptr<WorkPool> work_;
   std::unique_ptr<BlockingPool> cache_;
-  std::unique_ptr<Lanes> prefix_, flush_, growing_;
+  std::unique_ptr<Lanes> prefix_, flush_, growing_, far_;
   std::unique_ptr<Core> core_;
 };
 

@@ -29,9 +29,10 @@ alignas(kDirectAlignment) std::array<std::byte, kWindowBytes> zeros;  // never w
 
 class CaptureImpl final : public Capture {
  public:
-  CaptureImpl(Disk& disk, WorkPool& pool, Spec spec, Callbacks callbacks)
+  CaptureImpl(Disk& disk, WorkPool& pool, Spec spec, Callbacks callbacks, Waiting waiting)
       : disk_(disk),
         pool_(pool),
+        waiting_(OrPoolsOwn(std::move(waiting), pool)),
         spec_(std::move(spec)),
         image_(spec_.image == nullptr ? std::span<std::byte>() : spec_.image->bytes()),
         places_(table_),
@@ -49,7 +50,7 @@ class CaptureImpl final : public Capture {
     const absl::MutexLock lock(&mutex_);
     if (!table_.ring() && !spec_.plan.empty()) hold_.emplace(pool_.HoldForClient());
     ++busy_;
-    pool_.PostWaiting([self = Self()] { self->Open(); });
+    waiting_([self = Self()] { self->Open(); });
   }
 
   const std::vector<PlanPiece>& plan() const override { return spec_.plan; }
@@ -105,6 +106,7 @@ class CaptureImpl final : public Capture {
 
   Disk& disk_;
   WorkPool& pool_;
+  const Waiting waiting_;
   const Spec spec_;
   const std::span<std::byte> image_;
 
@@ -354,7 +356,7 @@ void CaptureImpl::PostWriting() {
   if (!writes_.ready()) return;
   writer_posted_ = true;
   ++busy_;
-  pool_.PostWaiting([self = Self()] { self->WriteSome(); });
+  waiting_([self = Self()] { self->WriteSome(); });
 }
 
 void CaptureImpl::WriteSome() {
@@ -440,7 +442,7 @@ void CaptureImpl::Settle() {
   if (finishing_ || busy_ > 0) return;
   if (failure_.ok() && (!committed_ || !writes_.all_written() || !hashes_.all_hashed())) return;
   finishing_ = true;
-  pool_.PostWaiting([self = Self()] { self->Finish(); });
+  waiting_([self = Self()] { self->Finish(); });
 }
 
 void CaptureImpl::Finish() {
@@ -527,8 +529,8 @@ absl::StatusOr<CaptureResult> CaptureImpl::WriteEnd() {
 
 }  // namespace
 
-std::shared_ptr<Capture> Capture::Start(Disk& disk, WorkPool& pool, Spec spec, Callbacks callbacks) {
-  auto capture = std::make_shared<CaptureImpl>(disk, pool, std::move(spec), std::move(callbacks));
+std::shared_ptr<Capture> Capture::Start(Disk& disk, WorkPool& pool, Spec spec, Callbacks callbacks, Waiting waiting) {
+  auto capture = std::make_shared<CaptureImpl>(disk, pool, std::move(spec), std::move(callbacks), std::move(waiting));
   capture->Begin();
   return capture;
 }

@@ -96,8 +96,10 @@ class Capture : public std::enable_shared_from_this<Capture> {
     std::function<void(absl::StatusOr<CaptureResult>)> on_end;
   };
 
-  // `disk` and `pool` are borrowed and outlive the object.
-  static std::shared_ptr<Capture> Start(Disk& disk, WorkPool& pool, Spec spec, Callbacks callbacks);
+  // `disk` and `pool` are borrowed and outlive the object. `waiting`: what waits for the disk goes there; null: to the
+  // pool's own threads for that.
+  static std::shared_ptr<Capture> Start(Disk& disk, WorkPool& pool, Spec spec, Callbacks callbacks,
+                                        Waiting waiting = nullptr);
   virtual ~Capture() = default;
 
   virtual const std::vector<PlanPiece>& plan() const = 0;

@@ -22,9 +22,10 @@ constexpr std::size_t kReadsMax = 8;      // in flight
 class RestoreImpl final : public Restore {
  public:
   RestoreImpl(Disk& disk, WorkPool& pool, std::vector<RestoreSource> sources, const std::vector<RestorePiece>& pieces,
-              std::shared_ptr<Image> image, Callbacks callbacks)
+              std::shared_ptr<Image> image, Callbacks callbacks, Waiting waiting)
       : disk_(disk),
         pool_(pool),
+        waiting_(OrPoolsOwn(std::move(waiting), pool)),
         sources_(std::move(sources)),
         kept_alive_(std::move(image)),
         image_(kept_alive_ == nullptr ? std::span<std::byte>() : kept_alive_->bytes()),
@@ -79,6 +80,7 @@ class RestoreImpl final : public Restore {
 
   Disk& disk_;
   WorkPool& pool_;
+  const Waiting waiting_;
   const std::vector<RestoreSource> sources_;
   const std::shared_ptr<Image> kept_alive_;
   const std::span<std::byte> image_;
@@ -145,7 +147,7 @@ bool RestoreImpl::MayRead() const {
 void RestoreImpl::PostReading() {
   if (reader_posted_ || !MayRead()) return;
   reader_posted_ = true;
-  pool_.PostWaiting([self = Self()] { self->ReadSome(); });
+  waiting_([self = Self()] { self->ReadSome(); });
 }
 
 RestoreImpl::Run RestoreImpl::NextRun() {
@@ -290,7 +292,7 @@ void RestoreImpl::Settle() {
   if (finishing_ || reads_ > 0 || reader_posted_) return;
   if (failure_.ok() && free_blocks_ < plan_.blocks.size()) return;
   finishing_ = true;
-  pool_.PostWaiting([self = Self()] { self->Finish(); });
+  waiting_([self = Self()] { self->Finish(); });
 }
 
 void RestoreImpl::Finish() {
@@ -315,9 +317,9 @@ std::uint64_t Restore::ImageBytes(const std::vector<RestoreSource>& sources, con
 
 std::shared_ptr<Restore> Restore::Start(Disk& disk, WorkPool& pool, std::vector<RestoreSource> sources,
                                         std::vector<RestorePiece> pieces, std::shared_ptr<Image> image,
-                                        Callbacks callbacks) {
-  auto restore =
-      std::make_shared<RestoreImpl>(disk, pool, std::move(sources), pieces, std::move(image), std::move(callbacks));
+                                        Callbacks callbacks, Waiting waiting) {
+  auto restore = std::make_shared<RestoreImpl>(disk, pool, std::move(sources), pieces, std::move(image),
+                                               std::move(callbacks), std::move(waiting));
   restore->Begin(pieces);
   return restore;
 }

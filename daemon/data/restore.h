@@ -68,10 +68,10 @@ class Restore : public std::enable_shared_from_this<Restore> {
   };
 
   // Pieces that cross blocks are cut; rows that lie in one block stay together. `image` may be null if there are no
-  // bytes.
+  // bytes. `waiting`: as Capture::Start.
   static std::shared_ptr<Restore> Start(Disk& disk, WorkPool& pool, std::vector<RestoreSource> sources,
                                         std::vector<RestorePiece> pieces, std::shared_ptr<Image> image,
-                                        Callbacks callbacks);
+                                        Callbacks callbacks, Waiting waiting = nullptr);
   virtual ~Restore() = default;
 
   // In the order in which they become ready; after_released is unused.

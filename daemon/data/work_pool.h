@@ -12,6 +12,9 @@
 
 namespace cairn {
 
+// Where jobs run that wait for a disk; any thread may ask.
+using Waiting = std::function<void(std::function<void()> job)>;
+
 class WorkPool {
  public:
   static constexpr std::size_t kWaitersMax = 16;
@@ -54,6 +57,11 @@ class WorkPool {
   virtual void BeginHold() = 0;
   virtual void EndHold() = 0;
 };
+
+inline Waiting OrPoolsOwn(Waiting waiting, WorkPool& pool) {
+  if (waiting) return waiting;
+  return [&pool](std::function<void()> job) { pool.PostWaiting(std::move(job)); };
+}
 
 // The real one: so many threads of each kind, at least 1. The destructor runs what was posted, then ends them.
 std::unique_ptr<WorkPool> MakeWorkPool(std::size_t threads);

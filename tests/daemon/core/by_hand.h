@@ -32,8 +32,8 @@ class ByHand {
 
  private:
   SteppedBlockingPool cache_pool_{cache, 1};
-  SteppedLanes prefix_pool_{prefix, 1}, flush_{others, 1}, growing_{others, 1};
-  SteppedWorkPool work_{others, 1}, far_{others, 1};
+  SteppedLanes prefix_pool_{prefix, 1}, flush_{others, 1}, growing_{others, 1}, far_{others, 1};
+  SteppedWorkPool work_{others, 1};
   std::uint64_t last_random_ = 0;
   Warnings warnings_;
   Transfers transfers_;
@@ -42,11 +42,11 @@ class ByHand {
   Context context{
       .env = {.loop = loop,
               .pools = {.work = work_,
-                        .far = far_,
                         .cache = cache_pool_,
                         .prefix = prefix_pool_,
                         .flush = flush_,
-                        .growing = growing_},
+                        .growing = growing_,
+                        .far = far_},
               .cache_disk = cache_disk,
               .prefix_disk = prefix_disk,
               .clocks = {

@@ -30,26 +30,26 @@ struct SimulatedDaemon::Parts {
   Parts(Stepper& stepper, std::size_t flushes)
       : loop(stepper),
         work(stepper, 2),
-        far(stepper, 2),
         cache(stepper, 4),
         prefix(stepper, 4),
         flush(stepper, flushes),
-        growing(stepper, 2) {}
+        growing(stepper, 2),
+        far(stepper, 4) {}
 
   void Drop() {
     loop.Stop();
     work.Drop();
-    far.Drop();
     cache.Drop();
     prefix.Drop();
     flush.Drop();
     growing.Drop();
+    far.Drop();
   }
 
   SteppedLoop loop;
-  SteppedWorkPool work, far;
+  SteppedWorkPool work;
   SteppedBlockingPool cache;
-  SteppedLanes prefix, flush, growing;
+  SteppedLanes prefix, flush, growing, far;
 };
 
 SimulatedDaemon::SimulatedDaemon(std::uint64_t seed, Disk& cache, Disk& prefix)
@@ -75,11 +75,11 @@ absl::Status SimulatedDaemon::Start() {
   parts_ = std::make_unique<Parts>(stepper_, std::max<std::uint32_t>(1, config.flush.parallel));
   auto core = Core::Start(config, {.loop = parts_->loop,
                                    .pools = {.work = parts_->work,
-                                             .far = parts_->far,
                                              .cache = parts_->cache,
                                              .prefix = parts_->prefix,
                                              .flush = parts_->flush,
-                                             .growing = parts_->growing},
+                                             .growing = parts_->growing,
+                                             .far = parts_->far},
                                    .cache_disk = cache_,
                                    .prefix_disk = prefix_,
                                    .clocks = {.steady = clock_.source().steady, .wall = clock_.source().wall},
@@ -102,7 +102,7 @@ bool SimulatedDaemon::StopCleanly() {
   stepper_.Run();  // what is in the pools comes to its end
   parts_->Drop();
   core_.reset();
-  CAIRN_CHECK(parts_->work.holds() == 0 && parts_->far.holds() == 0);
+  CAIRN_CHECK(parts_->work.holds() == 0);
   parts_.reset();
   stopping_ = false;
   return all_local;
