@@ -12,8 +12,7 @@ namespace cairn {
 namespace {
 
 constexpr std::chrono::milliseconds kAfterFailure{600'000};
-constexpr std::chrono::milliseconds kLookMin{1000},
-    kLookMax{86'400'000};  // what is read goes later; a clock may be set
+constexpr std::chrono::milliseconds kLookMin{1000}, kLookMax{3'600'000};  // someone may remove it by hand
 
 }  // namespace
 
@@ -98,7 +97,7 @@ void Asides::Removed(const Aside& aside, const absl::Status& status) {
   in_vain_ = !status.ok();
   if (in_vain_) {
     tried_in_vain_ = context_.now();
-    if (aside.kind != Aside::Kind::kInPlace) {  // else it was told already
+    if (aside.kind != Aside::Kind::kInPlace && !std::exchange(warned_of_removal_, true)) {
       context_.Warn(
           fmt::format("run {}: {} could not be removed from the cache: {}", run_name_, aside.name, MessageOf(status)));
     }
@@ -115,12 +114,12 @@ void Asides::ApplyPolicy() {
     const bool is_old = keep_ms != 0 && age_us >= static_cast<std::int64_t>(keep_ms) * 1000;
     if (is_old || one.kind == Aside::Kind::kGoing) Remove(one, "cache.keep_damaged");
   }
-  if (goes_us() == 0) return;
+  if (all_.empty()) return;
   const std::chrono::milliseconds left((goes_us() - context_.now_us()) / 1000 + 1);
-  const auto wait = in_vain_ ? kAfterFailure : std::clamp<std::chrono::milliseconds>(left, kLookMin, kLookMax);
-  timer_ = context_.loop().After(wait, [this] {
+  const auto due = goes_us() == 0 ? kLookMax : std::clamp<std::chrono::milliseconds>(left, kLookMin, kLookMax);
+  timer_ = context_.loop().After(in_vain_ ? kAfterFailure : due, [this] {
     timer_ = 0;
-    ApplyPolicy();
+    Look();
   });
 }
 

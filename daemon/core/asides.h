@@ -58,7 +58,7 @@ class Asides {
   std::vector<Aside> all_;
   std::vector<std::string> going_;  // names of those that are being removed
   std::uint64_t removals_ = 0;      // begun so far: a look that one comes into has seen it by half
-  bool looking_ = false, stale_ = false, warned_ = false;
+  bool looking_ = false, stale_ = false, warned_ = false, warned_of_removal_ = false;
   bool in_vain_ = false;  // the last removal was: nothing is removed for a while
   SteadyTime tried_in_vain_{};
   Loop::TimerId timer_ = 0;  // 0: none

@@ -203,10 +203,11 @@ void RunCache::Refetch(const DatasetPtr& dataset, Then then) {
   auto [under_way, first] = refetching_.try_emplace(dataset->id);
   under_way->second.push_back(std::move(then));
   if (!first) return;  // two at once would take the folder from each other
+  // Before it begins: what is damaged in its place may give the room.
+  const absl::Status room = Reserve(dataset->bytes(), dataset->in_cache() ? dataset : nullptr);
   given_.ledger.RefetchBegan(*dataset);
   given_.folders.Left(dataset->id);
-  // It counts as arriving already.
-  if (absl::Status room = Reserve(dataset->bytes(), dataset); !room.ok()) {
+  if (!room.ok()) {
     given_.ledger.RefetchFailed(*dataset);
     return context_.loop().Post([this, id = dataset->id, room] { RefetchEnded(id, {.status = room}); });
   }

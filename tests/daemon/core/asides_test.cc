@@ -135,6 +135,16 @@ TEST_F(AsidesTest, ARemovalThatComesIntoALookIsNotCountedAnyMore) {
   EXPECT_EQ(asides_->all().front().name, "damaged.4.1");
 }
 
+TEST_F(AsidesTest, WhatSomeoneHasRemovedByHandIsSeenSoon) {
+  Put("taken.3.1", 1000);
+  Look();
+  EXPECT_EQ(asides_->bytes(), 1000u);
+  ASSERT_OK(RemoveTree(by_hand_.cache_disk, PathOf("taken.3.1")));
+  by_hand_.Turn(hours(2));
+  by_hand_.RunAll();
+  EXPECT_EQ(asides_->bytes(), 0u);
+}
+
 TEST_F(AsidesTest, AFolderThatCannotBeLookedAtIsWarnedOfOnce) {
   by_hand_.cache_disk.FailOn({.op = FakeOp::kList, .path_part = cache_->path(), .times = 2});
   Look();
