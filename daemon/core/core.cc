@@ -438,12 +438,16 @@ void StrandCore::Reload(const Config& config) {
     now.cache.keep = config.cache.keep;
     now.cache.linger_ms = config.cache.linger_ms;
     now.cache.grace_ms = config.cache.grace_ms;
+    now.cache.keep_damaged_ms = config.cache.keep_damaged_ms;
     now.cache.bypass = config.cache.bypass;
     now.quiesce_ms = config.quiesce_ms;
     if (config.cache.bytes_max != 0) room_.SetBytesMax(config.cache.bytes_max);
     slots_.throttle.SetLimit(config.flush.bytes_per_s);
     spdlog::info("configuration read anew");
-    for (const auto& [id, run] : runs_.all()) run->ApplyPolicy();
+    for (const auto& [id, run] : runs_.all()) {
+      run->ApplyPolicy();
+      run->cache.asides().ApplyPolicy();
+    }
   });
 }
 

@@ -238,7 +238,7 @@ TEST_F(HungFileSystemTest, ManyPrefixesAndOpeningsOnOneHoldUpNobodyElse) {
   EXPECT_EQ(late.Open(), CAIRN_OK) << cairn_error(nullptr);
 }
 
-// A known run, and one that no daemon has ever seen, whose opening hangs.
+// Also while the opening of a prefix that no daemon has ever seen hangs.
 TEST_F(HungFileSystemTest, StatusTellsWhichPrefixHangsAndSinceWhen) {
   CAIRN_MOUNT_OR_SKIP(1);
   ASSERT_TRUE(StartDaemon());
@@ -262,7 +262,7 @@ TEST_F(HungFileSystemTest, AStopDoesNotWaitForItAndTheNextDaemonGoesOn) {
     Hang();
     dataset = run->Checkpoint(2);
     ASSERT_TRUE(AwaitHanging(1));
-    const Ending ending = harness_.StopDaemon();  // it has no more than a minute
+    const Ending ending = harness_.StopDaemon();  // waits for 90 s at most
     EXPECT_EQ(ending.exit_code, 0) << ending.output;
   }
   ASSERT_TRUE(StartDaemonAnew());

@@ -406,6 +406,7 @@ absl::Status ChangedFile::Write(std::unique_ptr<Writing>& writing, State state) 
     if (replaced.ok()) {
       state.applied = state.newest;
       state.text = std::move(text);
+      state.stamp = {};  // it is another file
       Keep(Compact(std::move(state)));
       return absl::OkStatus();
     }
