@@ -96,6 +96,11 @@ TEST_F(DamageTest, AfterARestartWhatLiesAsideCountsAgain) {
   Ranks ranks(harness_, 2, "job.2");
   EXPECT_EQ(harness_.Status().runs(0).aside().damaged(), 1u);
   EXPECT_GT(harness_.Status().cache_bytes_used(), 5u << 20);
+  // With another cache.keep_damaged, read anew, its time is over.
+  harness_.config.cache.keep_damaged_ms = 1;
+  harness_.core().Reload(harness_.config);
+  EXPECT_TRUE(harness_.Eventually(
+      [&] { return !harness_.IsThere(harness_.cache_disk(), folder + "/damaged." + number + ".1"); }));
 }
 
 // What may happen to a file. Each is found, whatever part of it is hit.
