@@ -119,7 +119,7 @@ void Quiesce(Server& server, int signals, std::uint64_t quiesce_ms) {
   }
   worker.join();
   if (!all_local) std::_Exit(kCutShort);
-  // Everything promised is kept. What is left may hang with a parallel file system that does not answer.
+  // Everything promised is kept. What is left knows what it may not wait for; this is for what nobody has thought of.
   std::thread([] {
     ::poll(nullptr, 0, kQuiesceGraceMs);
     std::_Exit(kStopped);
@@ -178,6 +178,11 @@ int Serve(const CommandLine& line, Config config, const UniqueFd& signals, std::
   }
   spdlog::info("stopping: bringing what was captured to the cache");
   Quiesce(server, signals.get(), config.quiesce_ms);
+  if (const absl::Status stopped = server.Stop(); !stopped.ok()) {
+    spdlog::warn("stopped, without waiting for file systems that hang: {}; the next daemon goes on",
+                 MessageOf(stopped));
+    std::_Exit(kStopped);
+  }
   spdlog::info("stopped");
   return kStopped;
 }

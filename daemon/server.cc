@@ -32,9 +32,7 @@ class ServerImpl : public Server {
         socket_path_(config.runtime_dir + "/cairnd.sock") {}
 
   ~ServerImpl() override {
-    local_door_.reset();
-    ingest_door_.reset();
-    admin_.reset();
+    CloseDoors();
     core_.reset();
   }
 
@@ -60,10 +58,21 @@ class ServerImpl : public Server {
     return core_->Quiesce();
   }
 
+  absl::Status Stop() override {
+    CloseDoors();
+    return core_->Stop();
+  }
+
   void Reload(const Config& config) override { core_->core().Reload(config); }
   const std::string& socket_path() const override { return socket_path_; }
 
  private:
+  void CloseDoors() {
+    local_door_.reset();
+    ingest_door_.reset();
+    admin_.reset();
+  }
+
   std::unique_ptr<Disk> cache_disk_, prefix_disk_;
   std::string socket_path_;
   std::unique_ptr<ThreadedCore> core_;

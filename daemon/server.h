@@ -2,6 +2,7 @@
 #ifndef CAIRN_DAEMON_SERVER_H_
 #define CAIRN_DAEMON_SERVER_H_
 
+#include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
 #include <memory>
@@ -30,7 +31,9 @@ class Server {
   // Takes over what can change while running (core.h). Any thread.
   virtual void Reload(const Config& config) = 0;
   virtual const std::string& socket_path() const = 0;
-  // Hangs up on all clients, then ends the core.
+  // Hangs up on all clients, then ends the core. kUnavailable: as ThreadedCore::Stop.
+  virtual absl::Status Stop() = 0;
+  // Stop, and waits however long it takes.
   virtual ~Server() = default;
 };
 

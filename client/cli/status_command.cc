@@ -111,7 +111,12 @@ std::string DescribeRun(const admin::RunStatus& run, bool terminal) {
                         run.nranks(), run.newest_step());
   }
   if (run.provisional()) text += "  the prefix does not answer: this launch began without it\n";
-  if (run.hung_since_us() != 0) text += fmt::format("  the prefix hangs since {}\n", LocalTime(run.hung_since_us()));
+  if (run.hung_since_us() != 0) {
+    text += fmt::format(
+        "  the prefix has hung since {}: its file system does not answer; checkpoints stay in the cache until it "
+        "does\n",
+        LocalTime(run.hung_since_us()));
+  }
   if (run.lost_since_us() != 0) {
     text += fmt::format("  is not at the prefix any more, as seen since {}; the cache keeps what it has of it {}\n",
                         LocalTime(run.lost_since_us()),
@@ -140,6 +145,10 @@ std::string DescribeStatus(const admin::StatusReply& status, bool terminal) {
       fmt::format("images  {} of {} of memory\n", Bytes(status.image_bytes_used()), Bytes(status.image_bytes_max()));
   if (status.runs().empty()) text += "no runs\n";
   for (const admin::RunStatus& run : status.runs()) text += DescribeRun(run, terminal);
+  for (const admin::HungPrefix& hung : status.hung()) {
+    text += fmt::format("prefix {} has hung since {}: its file system does not answer; who opens it waits\n",
+                        Clean(hung.prefix()), LocalTime(hung.since_us()));
+  }
   for (const std::string& warning : status.warnings()) text += fmt::format("warning: {}\n", Clean(warning));
   return text;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -102,14 +103,21 @@ void DescribeAsides(const Asides& asides, admin::RunStatus* status) {
   }
 }
 
+// What of it hangs: any work, or a flush that does not get on.
+std::optional<SteadyTime> HungSince(const Run& run) {
+  const auto work = run.gate.HungSince(), flush = run.flusher.StalledSince();
+  return work && flush ? std::min(work, flush) : std::max(work, flush);
+}
+
+std::int64_t SinceEpochUs(SteadyTime time, const Context& context) {
+  return context.now_us() - std::chrono::duration_cast<std::chrono::microseconds>(context.now() - time).count();
+}
+
 admin::RunStatus StatusOf(const Run& run, const Context& context) {
   admin::RunStatus status;
   status.set_run(run.id.Hex());
   status.set_prefix(run.gate.path());
-  if (const auto since = run.gate.HungSince()) {
-    const auto hung = std::chrono::duration_cast<std::chrono::microseconds>(context.now() - *since);
-    status.set_hung_since_us(context.now_us() - hung.count());
-  }
+  if (const auto since = HungSince(run)) status.set_hung_since_us(SinceEpochUs(*since, context));
   status.set_lost_since_us(run.watch.lost_since_us());
   status.set_kept_until_us(run.watch.kept_until_us());
   status.set_cache_folder(run.folder->path());
@@ -134,7 +142,7 @@ admin::RunStatus StatusOf(const Run& run, const Context& context) {
 // What is in the way of a dataset that is to be on the prefix; empty: nothing that is known.
 std::string HeldUpBy(const Run& run, DatasetId id) {
   if (run.watch.lost()) return fmt::format("{}: the run is not there any more", run.gate.path());
-  if (run.gate.HungSince()) return fmt::format("{}: the file system does not answer", run.gate.path());
+  if (HungSince(run)) return fmt::format("{}: the file system does not answer", run.gate.path());
   return run.flusher.ErrorOf(id);
 }
 
@@ -215,6 +223,12 @@ admin::StatusReply AdminDesk::Status() const {
   reply.set_image_bytes_used(images_.used());
   reply.set_image_bytes_max(images_.bytes_max());
   for (const auto& [id, run] : runs_.all()) *reply.add_runs() = StatusOf(*run, context_);
+  for (const auto& [prefix, since] : context_.env.pools.prefix.BusySince()) {
+    if (context_.now() < since + kHangsAfter || runs_.AnyAt(prefix)) continue;
+    admin::HungPrefix& hung = *reply.add_hung();
+    hung.set_prefix(prefix);
+    hung.set_since_us(SinceEpochUs(since, context_));
+  }
   for (const std::string& warning : context_.warnings->all()) reply.add_warnings(warning);
   return reply;
 }

@@ -69,26 +69,45 @@ std::uint32_t FlushSlots::CopiesMoving(SteadyTime now, std::chrono::milliseconds
   std::uint32_t moving = 0;
   for (auto& [progress, seen] : copies_) {
     const std::uint64_t done = progress->bytes_done;
-    if (done != seen.bytes_done) seen = {.bytes_done = done, .since = now};
+    if (done != seen.bytes_done || progress->throttled) seen = {.bytes_done = done, .since = now};
     if (now < seen.since + stalled) ++moving;
   }
   return moving;
 }
 
+std::optional<SteadyTime> FlushSlots::StalledSince(const Progress& progress, SteadyTime now,
+                                                   std::chrono::milliseconds stalled) const {
+  const auto seen = copies_.find(progress);
+  if (seen == copies_.end() || now < seen->second.since + stalled) return std::nullopt;
+  return seen->second.since;
+}
+
+std::optional<SteadyTime> Flusher::StalledSince() const {
+  std::optional<SteadyTime> first;
+  for (const auto& [id, job] : jobs_) {
+    const auto since = given_.slots.StalledSince(job->progress, context_.now(), stalled());
+    if (since && (!first || *since < *first)) first = since;
+  }
+  return first;
+}
+
+// A prefix that hangs gets none.
 std::uint32_t Flusher::FreeSlots() {
   const auto in_flight = static_cast<std::uint32_t>(
       std::count_if(jobs_.begin(), jobs_.end(), [](const auto& item) { return item.second->in_flight(); }));
   const std::uint32_t parallel = context_.config.flush.parallel;
   const std::uint32_t taken = std::max(given_.slots.CopiesMoving(context_.now(), stalled()), in_flight);
-  if (taken >= parallel && in_flight < parallel) PlanWhenOneHangs();
-  return parallel - std::min(parallel, taken);
+  const bool hangs = given_.gate.HungSince().has_value();
+  if (in_flight > 0 || taken >= parallel || hangs) LookAgain();
+  return hangs ? 0 : parallel - std::min(parallel, taken);
 }
 
-// Others have the slots, and may keep them for hours.
-void Flusher::PlanWhenOneHangs() {
+// Do copies get on? Those that have the slots may keep them for hours, and nobody else tells.
+void Flusher::LookAgain() {
+  constexpr std::chrono::milliseconds kLookEvery(1000);
   if (looking_again_ || context_.quiescing()) return;
   looking_again_ = true;
-  context_.loop().After(stalled(), [this] {
+  context_.loop().After(std::min(kLookEvery, stalled()), [this] {
     looking_again_ = false;
     reports_.look_again();
   });
@@ -163,6 +182,7 @@ void Flusher::Copy(const JobPtr& job) {
   job->descriptor = DescriptorOf(dataset, true);
   job->catalogues = CataloguesOf(dataset);
   given_.slots.CopyBegins(job->progress, context_.now());
+  LookAgain();
   ++job->tries;
   if (given_.record.Begun(dataset.id)) given_.record.Store();
   auto copy = [this, job, folder = given_.folder->DatasetPath(dataset.id), file = given_.flush_file,

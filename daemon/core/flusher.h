@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,11 @@ class FlushSlots {
   void CopyBegins(const Progress& progress, SteadyTime now) { copies_[progress] = {.bytes_done = 0, .since = now}; }
   void CopyEnds(const Progress& progress) { copies_.erase(progress); }
   std::uint32_t copies() const { return static_cast<std::uint32_t>(copies_.size()); }
-  // Those that have got on within `stalled`.
+  // Those that have got on within `stalled`, as far as they have been looked at.
   std::uint32_t CopiesMoving(SteadyTime now, std::chrono::milliseconds stalled);
+  // Since when this one has not got on, if it has not within `stalled`.
+  std::optional<SteadyTime> StalledSince(const Progress& progress, SteadyTime now,
+                                         std::chrono::milliseconds stalled) const;
 
   std::uint32_t commits = 0;  // under way
   Throttle throttle;
@@ -98,6 +102,8 @@ class Flusher {
   std::vector<admin::FlushStatus> Describe() const;
   // Of the last try, if it has failed and the dataset is still to be flushed; else empty.
   std::string ErrorOf(DatasetId id) const;
+  // Since when a copy has not got on (flush.stalled).
+  std::optional<SteadyTime> StalledSince() const;
 
  private:
   struct Job {
@@ -127,7 +133,7 @@ class Flusher {
 
   void DropWithoutCopy();
   std::uint32_t FreeSlots();
-  void PlanWhenOneHangs();
+  void LookAgain();
   std::chrono::milliseconds stalled() const { return std::chrono::milliseconds(context_.config.flush.stalled_ms); }
   void Copy(const JobPtr& job);
   void CopyEnded(const JobPtr& job, StepResult result);

@@ -2,6 +2,7 @@
 
 #include <absl/base/thread_annotations.h>
 #include <absl/synchronization/mutex.h>
+#include <absl/time/time.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -51,6 +52,29 @@ class ThreadLanes final : public Lanes {
       if (!lane.begun.empty()) since[name] = lane.begun.front();
     }
     return since;
+  }
+
+  std::set<std::string> AwaitIdle(std::chrono::milliseconds hangs_after) const override {
+    constexpr auto kLookAgain = absl::Milliseconds(50);
+    const absl::MutexLock lock(&mutex_);
+    for (;;) {
+      std::set<std::string> hung;
+      std::size_t running = 0;
+      bool going_on = false, waiting = false;
+      for (const auto& [name, lane] : lanes_) {
+        running += lane.begun.size();
+        if (lane.begun.empty()) {
+          waiting = true;
+        } else if (now_() < lane.begun.front() + hangs_after) {
+          going_on = true;
+        } else {
+          hung.insert(name);
+        }
+      }
+      const bool may_begin = waiting && running < threads_.size();
+      if (!going_on && !may_begin) return hung;
+      job_ended_.WaitWithTimeout(&mutex_, kLookAgain);
+    }
   }
 
  private:
@@ -113,6 +137,7 @@ class ThreadLanes final : public Lanes {
     job = nullptr;  // what it holds ends outside of the lock
     mutex_.Lock();
     lane->second.begun.erase(begun);
+    job_ended_.SignalAll();
     if (lane->second.begun.empty() && lane->second.jobs.empty()) {
       lanes_.erase(lane);
     } else {
@@ -124,6 +149,7 @@ class ThreadLanes final : public Lanes {
   const std::function<Time()> now_;
   mutable absl::Mutex mutex_;
   absl::CondVar changed_;
+  mutable absl::CondVar job_ended_;        // for AwaitIdle
   LaneMap lanes_ ABSL_GUARDED_BY(mutex_);  // those that have jobs
   std::string last_ ABSL_GUARDED_BY(mutex_);
   std::size_t idle_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -16,8 +17,11 @@
 
 namespace cairn {
 
-// Any thread. The destructor runs what was posted: whoever may not wait for a file system that hangs asks BusySince
-// before.
+// A job that has run for so long hangs with its file system, as far as anybody can tell.
+inline constexpr std::chrono::seconds kHangsAfter{5};
+
+// Any thread. The destructor runs what was posted: whoever may not wait for a file system that hangs asks AwaitIdle
+// before, and lets these live on if there is one.
 class Lanes {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -27,6 +31,9 @@ class Lanes {
   virtual void Post(const std::string& lane, std::function<void()> job) = 0;
   // Of each lane in which a job runs: when the oldest of these began.
   virtual std::map<std::string, Time> BusySince() const = 0;
+  // Waits until each lane either has nothing to do or hangs: one of its jobs has run for `hangs_after`. Which ones
+  // hang.
+  virtual std::set<std::string> AwaitIdle(std::chrono::milliseconds hangs_after) const = 0;
 };
 
 // At most `per_lane` threads work in a lane, `all` in all; they are made when they are needed. `now`, on any thread,

@@ -19,7 +19,10 @@ void Openings::DoesNotAnswer(const OpeningPtr& opening) {
   silent_.try_emplace(opening->open.prefix());
   opening->left = true;
   if (DecideOffline(opening)) return;
-  silent_[opening->open.prefix()].push_back(opening);
+  auto& waiting = silent_[opening->open.prefix()];
+  // Those whose deadline has passed go, so that repeated requests cannot grow the list.
+  std::erase_if(waiting, [](const OpeningPtr& other) { return other->call->answered(); });
+  waiting.push_back(opening);
   End(opening);
 }
 

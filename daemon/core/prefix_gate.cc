@@ -31,10 +31,9 @@ void PrefixGate::Reached(const std::shared_ptr<Prefix>& prefix, const std::strin
 }
 
 std::optional<SteadyTime> PrefixGate::HungSince() const {
-  constexpr std::chrono::seconds kLong(5);
   const auto busy = context_.env.pools.prefix.BusySince();
   const auto since = busy.find(path_);
-  if (since == busy.end() || context_.now() < since->second + kLong) return std::nullopt;
+  if (since == busy.end() || context_.now() < since->second + kHangsAfter) return std::nullopt;
   return since->second;
 }
 

@@ -35,7 +35,7 @@ class PrefixGate {
   const std::shared_ptr<Prefix>& prefix() const { return prefix_; }  // null: gone or not reached yet
   bool writable() const { return prefix_ && !read_only_; }
   bool usable() const { return prefix_ && !replaced_; }
-  // Since when something has been waiting for it, if that is longer than any answer takes.
+  // Since when something has been waiting for it, if it hangs (kHangsAfter).
   std::optional<SteadyTime> HungSince() const;
   absl::Status OutOfReach() const;
   // An opening has reached it, at `path`, resolved: it may have been renamed. An observer may have been the first,

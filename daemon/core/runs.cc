@@ -81,6 +81,10 @@ Run* Runs::Find(const RunId& run) const {
   return at == runs_.end() ? nullptr : at->second.get();
 }
 
+bool Runs::AnyAt(const std::string& prefix_path) const {
+  return std::ranges::any_of(runs_, [&](const auto& item) { return item.second->gate.path() == prefix_path; });
+}
+
 absl::StatusOr<Run*> Runs::FindNamed(const std::string& name) const {
   std::vector<Run*> found;
   for (const auto& [id, run] : runs_) {

@@ -54,6 +54,7 @@ class Runs {
   // --- Which are there ---
   const std::map<RunId, std::unique_ptr<Run>>& all() const { return runs_; }
   Run* Find(const RunId& run) const;  // null: it is not known
+  bool AnyAt(const std::string& prefix_path) const;
   // By a path of a prefix, an identity or a beginning of it (at least 4 digits), or the run's name. kNotFound;
   // kInvalidArgument: several are meant.
   absl::StatusOr<Run*> FindNamed(const std::string& name) const;

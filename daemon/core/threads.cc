@@ -1,10 +1,13 @@
 #include "daemon/core/threads.h"
 
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <future>
+#include <set>
 #include <span>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -56,11 +59,7 @@ class ThreadedCoreImpl final : public ThreadedCore {
         far_(MakeLanes(kFarPerPrefix, kLaneThreads, clocks_.steady)) {}
 
   ~ThreadedCoreImpl() override {
-    if (core_) {
-      std::promise<void> ended;
-      core_->Stop([&ended] { ended.set_value(); });
-      ended.get_future().wait();
-    }
+    if (core_ && !stopped_) EndTransfers().wait();
     loop_->Stop();  // before the pools: what comes back from them must not use one that is gone
     far_.reset();
     growing_.reset();
@@ -99,13 +98,29 @@ class ThreadedCoreImpl final : public ThreadedCore {
     return all_local.get_future().get();
   }
 
+  absl::Status Stop() override {
+    stopped_ = EndTransfers().wait_for(kHangsAfter) == std::future_status::ready;
+    std::set<std::string> hung;
+    for (const auto* lanes : {&far_, &growing_, &flush_, &prefix_}) hung.merge((*lanes)->AwaitIdle(kHangsAfter));
+    if (!hung.empty()) return Unavailable("no answer from {}", fmt::join(hung, ", "));
+    if (!stopped_) return Unavailable("captures or restores do not end");
+    return absl::OkStatus();
+  }
+
  private:
+  std::future<void> EndTransfers() {
+    auto ended = std::make_shared<std::promise<void>>();
+    core_->Stop([ended] { ended->set_value(); });
+    return ended->get_future();
+  }
+
   const Clocks clocks_;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<WorkPool> work_;
   std::unique_ptr<BlockingPool> cache_;
   std::unique_ptr<Lanes> prefix_, flush_, growing_, far_;
   std::unique_ptr<Core> core_;
+  bool stopped_ = false;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #ifndef CAIRN_DAEMON_CORE_THREADS_H_
 #define CAIRN_DAEMON_CORE_THREADS_H_
 
+#include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
 #include <memory>
@@ -21,12 +22,16 @@ class ThreadedCore {
   // given is the system's; timers always go by that one. Errors: as Core::Start.
   static absl::StatusOr<std::unique_ptr<ThreadedCore>> Start(Config config, Disk& cache_disk, Disk& prefix_disk,
                                                              Clocks clocks = {});
-  // Ends transfers and flushes at the next block and waits for them. Nobody calls the core any more.
+  // Stop, and waits however long it takes.
   virtual ~ThreadedCore() = default;
 
   virtual Core& core() = 0;
   // Core::Quiesce; blocks, at most quiesce_ms and a little.
   virtual bool Quiesce() = 0;
+  // Ends transfers and flushes at the next block and waits for them. Nobody calls the core any more.
+  //   kUnavailable  some hang with file systems, which the message names, and are not waited for any longer: the
+  //                 process may end without destroying this
+  virtual absl::Status Stop() = 0;
 };
 
 }  // namespace cairn

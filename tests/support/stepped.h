@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -129,6 +130,7 @@ class SteppedLanes final : public Lanes {
   SteppedLanes(Stepper& stepper, std::size_t threads) : queue_(stepper, threads) {}
   void Post(const std::string&, std::function<void()> job) override { queue_.Add({std::move(job), nullptr}); }
   std::map<std::string, Time> BusySince() const override { return {}; }
+  std::set<std::string> AwaitIdle(std::chrono::milliseconds) const override { return {}; }
   void Drop() { queue_.Drop(); }
 
  private:

@@ -178,7 +178,7 @@ absl::Status FileCopy::CopyBlock(BlockStream& stream, const BlockStream::Block& 
     return differs;
   }
   if (entry_.has_crc32()) crc32_ = Crc32(block.bytes, crc32_);
-  if (progress_.stop || !throttle_.Take(block.bytes.size(), progress_.stop)) {
+  if (progress_.stop || !TakeBandwidth(throttle_, block.bytes.size(), progress_)) {
     stream.GiveBack(block.slot);
     return Cancelled("copy of {} to {} was stopped at offset {}", job_.from, job_.to, block.offset());
   }

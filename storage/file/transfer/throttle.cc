@@ -53,4 +53,11 @@ bool Throttle::Take(std::uint64_t bytes, const std::atomic<bool>& stop) {
   }
 }
 
+bool TakeBandwidth(Throttle& throttle, std::uint64_t bytes, TransferProgress& progress) {
+  progress.throttled = true;
+  const bool taken = throttle.Take(bytes, progress.stop);
+  progress.throttled = false;
+  return taken;
+}
+
 }  // namespace cairn

@@ -36,8 +36,12 @@ class Throttle {
 
 struct TransferProgress {
   std::atomic<std::uint64_t> bytes_done{0};
-  std::atomic<bool> stop{false};  // set by the owner: the copy ends with kCancelled at the next block
+  std::atomic<bool> throttled{false};  // it waits for its share of the bandwidth: that it does not get on is no hang
+  std::atomic<bool> stop{false};       // set by the owner: the copy ends with kCancelled at the next block
 };
+
+// Throttle::Take for a transfer, which is `throttled` meanwhile.
+bool TakeBandwidth(Throttle& throttle, std::uint64_t bytes, TransferProgress& progress);
 
 struct CopyJob {
   std::string from;                             // absolute

@@ -113,7 +113,7 @@ GrowOutcome FinishGrown(const GrownDataset& dataset, Disk& disk, Prefix& prefix,
                         TransferProgress& progress, std::set<std::string>* done) {
   GrowOutcome outcome;
   const bpdir::Allowance allowance = [&](std::uint64_t bytes) {
-    if (!throttle.Take(bytes, progress.stop)) return false;
+    if (!TakeBandwidth(throttle, bytes, progress)) return false;
     progress.bytes_done += bytes;
     return true;
   };

@@ -33,6 +33,7 @@ class CoreHarness : public ClientHost {
   void Restart();  // another incarnation on the same folders
   Core& core() override { return core_->core(); }
   bool Quiesce() { return core_->Quiesce(); }
+  absl::Status TryStop() { return core_->Stop(); }  // of those that hang: ThreadedCore::Stop
   bool running() const override { return core_ != nullptr; }
   bool Wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
             const std::function<bool()>& holds) override;

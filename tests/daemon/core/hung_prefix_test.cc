@@ -1,13 +1,21 @@
 // A file system that hangs: the run that has its prefix there waits, and no other does.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "daemon/core/flusher.h"
+#include "storage/base/clock.h"
+#include "storage/file/transfer/transfer.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/gate.h"
 #include "tests/support/fake_disk.h"
+#include "tests/support/status_matchers.h"
 
 namespace cairn {
 namespace {
@@ -74,6 +82,105 @@ TEST_F(HungPrefixTest, FlushesThatHangHoldUpNoOthersForLong) {
   EXPECT_SAYS(client.Wait(id, local::PREFIX), local::OK, "");
 }
 
+TEST_F(HungPrefixTest, APrefixThatHangsGetsNoFurtherCopies) {
+  daemon_.Stop();
+  daemon_.config.flush.stalled_ms = 3'600'000;
+  ASSERT_TRUE(daemon_.Start().ok());
+  std::vector<std::unique_ptr<FakeClient>> hanging;
+  std::vector<std::uint64_t> flushed;
+  std::vector<DatasetId> ids;
+  for (int i = 0; i < 3; ++i) {  // more than flush.parallel
+    hanging.push_back(std::make_unique<FakeClient>(daemon_));
+    ASSERT_SAYS(hanging.back()->Open({.key = "job.1", .prefix = bad(i)}), local::OK, "");
+    ids.push_back(Make(*hanging.back(), 1));
+  }
+  prefix_disk_.SetHook(gate_.hook());
+  ASSERT_TRUE(daemon_.Eventually([&] {  // the leases' writes hang
+    const admin::StatusReply status = daemon_.Status();
+    return std::ranges::all_of(status.runs(), [](const auto& run) { return run.hung_since_us() != 0; });
+  }));
+  for (std::size_t i = 0; i < ids.size(); ++i) flushed.push_back(hanging[i]->SendWait(ids[i], local::PREFIX));
+  FakeClient client(daemon_);
+  ASSERT_SAYS(client.Open({}), local::OK, "");
+  const DatasetId id = Make(client, 1);
+  EXPECT_SAYS(client.Wait(id, local::PREFIX), local::OK, "");
+  gate_.Open();
+  for (std::size_t i = 0; i < ids.size(); ++i) EXPECT_SAYS(hanging[i]->Next(flushed[i]), local::OK, "");
+}
+
+// More of them than there are threads for all captures on a prefix.
+TEST_F(HungPrefixTest, CheckpointsPastTheCacheThatHangHoldUpNoOthers) {
+  daemon_.Stop();
+  daemon_.config.cache.bytes_max = 10'000;
+  ASSERT_TRUE(daemon_.Start().ok());
+  std::vector<std::unique_ptr<FakeClient>> hanging;
+  for (int i = 0; i < 20; ++i) {
+    hanging.push_back(std::make_unique<FakeClient>(daemon_));
+    ASSERT_SAYS(hanging.back()->Open({.key = "job.1", .prefix = bad(i)}), local::OK, "");
+  }
+  prefix_disk_.SetHook([hang = gate_.hook()](FakeOp op, const std::string& path) {
+    if (path.find("/Ckpt") != std::string::npos) hang(op, path);
+  });
+  std::vector<DatasetId> ids;
+  for (const auto& client : hanging) {
+    const local::Reply done = client->Checkpoint(1, memory_);
+    ASSERT_SAYS(done, local::OK, "");
+    ids.push_back(done.committed().dataset());
+  }
+  gate_.AwaitArrival();
+  FakeClient client(daemon_);
+  ASSERT_SAYS(client.Open({}), local::OK, "");
+  const DatasetId id = Make(client, 1);
+  Memory back = Blank(memory_);
+  EXPECT_EQ(client.Restore(id, back).code, local::OK);
+  gate_.Open();
+  for (std::size_t i = 0; i < ids.size(); ++i) EXPECT_SAYS(hanging[i]->Wait(ids[i], local::PREFIX), local::OK, "");
+}
+
+TEST_F(HungPrefixTest, AStopWaitsForNoneAndNamesThem) {
+  FakeClient client(daemon_), other(daemon_);
+  ASSERT_SAYS(client.Open({.key = "job.1", .prefix = bad(1)}), local::OK, "");
+  const DatasetId id = Make(client, 1);
+  prefix_disk_.SetHook(gate_.hook());
+  client.SendWait(id, local::PREFIX);
+  SendOpen(other, bad(2));
+  gate_.AwaitArrival();
+  EXPECT_STATUS(absl::StatusCode::kUnavailable, daemon_.TryStop(), bad(1));
+  EXPECT_STATUS(absl::StatusCode::kUnavailable, daemon_.TryStop(), bad(2));
+  gate_.Open();
+  EXPECT_OK(daemon_.TryStop());
+}
+
+TEST_F(HungPrefixTest, StatusTellsOfAFlushThatDoesNotGetOn) {
+  FakeClient client(daemon_);
+  ASSERT_SAYS(client.Open({.key = "job.1", .prefix = bad(1)}), local::OK, "");
+  const DatasetId id = Make(client, 1);
+  prefix_disk_.SetHook([hang = gate_.hook()](FakeOp op, const std::string& path) {
+    if (path.find("/ckpt.") != std::string::npos) hang(op, path);
+  });
+  const std::uint64_t flushed = client.SendWait(id, local::PREFIX);
+  EXPECT_TRUE(daemon_.Eventually([&] { return daemon_.Status().runs(0).hung_since_us() != 0; }));
+  gate_.Open();
+  EXPECT_SAYS(client.Next(flushed), local::OK, "");
+  EXPECT_EQ(daemon_.Status().runs(0).hung_since_us(), 0);
+}
+
+// Its run is not known: nobody has come so far.
+TEST_F(HungPrefixTest, StatusTellsOfAnOpeningThatHangs) {
+  const std::int64_t before = NowMicros();
+  FakeClient client(daemon_);
+  prefix_disk_.SetHook(gate_.hook());
+  SendOpen(client, bad(1));
+  EXPECT_TRUE(daemon_.Eventually([&] { return daemon_.Status().hung_size() > 0; }));
+  const admin::StatusReply status = daemon_.Status();
+  ASSERT_EQ(status.hung_size(), 1);
+  EXPECT_EQ(status.hung(0).prefix(), bad(1));
+  EXPECT_GE(status.hung(0).since_us(), before);
+  EXPECT_LT(status.hung(0).since_us(), NowMicros());
+  gate_.Open();
+  EXPECT_TRUE(daemon_.Eventually([&] { return daemon_.Status().hung_size() == 0; }));
+}
+
 TEST_F(HungPrefixTest, StatusTellsSinceWhen) {
   FakeClient client(daemon_);
   ASSERT_SAYS(client.Open({.key = "job.1", .prefix = bad(1)}), local::OK, "");
@@ -106,6 +213,26 @@ TEST_F(HungPrefixTest, AFullCacheRefusesAtOnceWhileThePrefixHangs) {
   gate_.Open();
   EXPECT_SAYS(client.Next(flushed), local::OK, "");
   EXPECT_SAYS(client.Checkpoint(3, memory_), local::OK, "");
+}
+
+// --- Which copies hang ---
+
+TEST(FlushSlotsTest, ACopyStallsThatDoesNotGetOnUnlessItWaitsForBandwidth) {
+  constexpr std::chrono::seconds kStalled(30), kMoment(1);
+  const SteadyTime begin{std::chrono::hours(1)};
+  FlushSlots slots(0);
+  const auto hung = std::make_shared<TransferProgress>(), throttled = std::make_shared<TransferProgress>();
+  slots.CopyBegins(hung, begin);
+  slots.CopyBegins(throttled, begin);
+  throttled->throttled = true;
+  EXPECT_EQ(slots.CopiesMoving(begin + kStalled - kMoment, kStalled), 2u);
+  EXPECT_EQ(slots.StalledSince(hung, begin + kStalled - kMoment, kStalled), std::nullopt);
+  EXPECT_EQ(slots.CopiesMoving(begin + kStalled, kStalled), 1u);
+  EXPECT_EQ(slots.StalledSince(hung, begin + kStalled, kStalled), begin);
+  EXPECT_EQ(slots.StalledSince(throttled, begin + kStalled, kStalled), std::nullopt);
+  hung->bytes_done = 1;
+  EXPECT_EQ(slots.CopiesMoving(begin + 2 * kStalled, kStalled), 2u);
+  EXPECT_EQ(slots.StalledSince(hung, begin + 2 * kStalled, kStalled), std::nullopt);
 }
 
 }  // namespace

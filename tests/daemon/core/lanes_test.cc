@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <future>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -78,6 +80,30 @@ TEST(LanesTest, OneThatHangsHoldsUpNoOther) {
   hung.LetGo();
   EXPECT_TRUE(hung.AwaitBegun(10));
   EXPECT_TRUE(RunsIn(*lanes, "/bad"));
+}
+
+TEST(LanesTest, AwaitIdleWaitsForWhatWasPostedAndNamesThoseThatHang) {
+  Hung hung;
+  const auto lanes = MakeLanes(2, 64);
+  EXPECT_EQ(lanes->AwaitIdle(kPatience), std::set<std::string>());
+  lanes->Post("/bad", hung.job());
+  ASSERT_TRUE(hung.AwaitBegun(1));
+  auto ran = std::make_shared<std::atomic<int>>(0);
+  for (int i = 0; i < 100; ++i) lanes->Post("/good", [ran] { ++*ran; });
+  EXPECT_EQ(lanes->AwaitIdle(std::chrono::milliseconds(1)), std::set<std::string>{"/bad"});
+  hung.LetGo();
+  EXPECT_EQ(lanes->AwaitIdle(kPatience), std::set<std::string>());
+  EXPECT_EQ(*ran, 100);
+}
+
+// Nobody is there to begin what still waits.
+TEST(LanesTest, AwaitIdleEndsWhenAllThreadsHang) {
+  Hung hung;
+  const auto lanes = MakeLanes(2, 2);
+  for (const char* lane : {"/a", "/b", "/c"}) lanes->Post(lane, hung.job());
+  ASSERT_TRUE(hung.AwaitBegun(2));
+  EXPECT_EQ(lanes->AwaitIdle(std::chrono::milliseconds(1)), (std::set<std::string>{"/a", "/b"}));
+  hung.LetGo();
 }
 
 // A thread that has been woken for one job is not there for the next.

@@ -390,6 +390,19 @@ TEST(ThrottleTest, WhatIsTakenBeyondTheLimitWaitsUntilItIsLiftedOrStopped) {
   EXPECT_FALSE(taken);
 }
 
+// So that a transfer that waits for its share is not taken for one that hangs.
+TEST(ThrottleTest, ATransferThatWaitsForItsShareSaysSo) {
+  Throttle throttle(1);
+  TransferProgress progress;
+  EXPECT_TRUE(TakeBandwidth(throttle, 1 << 20, progress));  // twelve days at this rate
+  EXPECT_FALSE(progress.throttled);
+  std::thread waiting([&] { EXPECT_FALSE(TakeBandwidth(throttle, 1, progress)); });
+  while (!progress.throttled) std::this_thread::yield();
+  progress.stop = true;
+  waiting.join();
+  EXPECT_FALSE(progress.throttled);
+}
+
 TEST(ThrottleTest, AHigherLimitShortensTheWait) {
   Throttle throttle(1);
   std::atomic<bool> stop{false};
