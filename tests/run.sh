@@ -79,9 +79,9 @@ elif [ "${CI-}" = true ]; then
 fi
 [ -z "${CI-}" ] || flags+=(--test_env=CI="$CI")
 [ -z "${CAIRN_TEST_SEED-}" ] || flags+=(--test_env=CAIRN_TEST_SEED="$CAIRN_TEST_SEED")
-[ $soak -eq 0 ] || flags+=(--test_env=CAIRN_SOAK=1 "--test_timeout=7200,7200,7200,7200" --cache_test_results=no)
 if [ -n "$sanitizer" ]; then
-  flags+=(--config="$sanitizer" --test_tag_filters="-no_$sanitizer")
+  # Some tests start hundreds of programs, each of which takes a tenth of a second with a sanitizer.
+  flags+=(--config="$sanitizer" --test_tag_filters="-no_$sanitizer" "--test_timeout=600,1200,3600,7200")
   suppressions=$PWD/tests/support
   case "$sanitizer" in
     asan)
@@ -98,6 +98,7 @@ if [ -n "$sanitizer" ]; then
       ;;
   esac
 fi
+[ $soak -eq 0 ] || flags+=(--test_env=CAIRN_SOAK=1 "--test_timeout=7200,7200,7200,7200" --cache_test_results=no)
 
 deploy/packages.sh || give_up "packages are missing"
 # shellcheck source=deploy/bazel.sh
