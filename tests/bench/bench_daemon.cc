@@ -81,8 +81,9 @@ double Daemon::MibBeyondImages() const {
   return kib / 1024;
 }
 
-cairn_session* OpenRank(const Daemon& daemon, int rank, int nranks, const std::string& launch) {
-  const std::string address = daemon.address(), prefix = daemon.prefix();
+cairn_session* OpenRank(const Daemon& daemon, int rank, int nranks, const std::string& launch,
+                        const std::string& name) {
+  const std::string address = daemon.address(), prefix = daemon.folder() + "/" + name;
   cairn_options options = CAIRN_OPTIONS_INIT;
   options.prefix = prefix.c_str();
   options.rank = rank;

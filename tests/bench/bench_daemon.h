@@ -37,7 +37,9 @@ class Daemon {
   double cpu_seconds_ = 0;
 };
 
-cairn_session* OpenRank(const Daemon& daemon, int rank, int nranks, const std::string& launch);
+// `prefix`: below the daemon's folder.
+cairn_session* OpenRank(const Daemon& daemon, int rank, int nranks, const std::string& launch,
+                        const std::string& prefix = "prefix");
 
 }  // namespace cairn::bench
 

@@ -3,6 +3,7 @@
 // starts then needs until the rank knows from where to go on. To be compared with each other, in one run.
 //
 //   history_bench [--arrays N] [--lengths 100,1000,5000,10000]
+//   history_bench [--arrays N] --pair 100,10000    two runs of one daemon, of these lengths, by turns
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,15 +14,18 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "client/cairn.h"
 #include "tests/bench/bench_daemon.h"
+#include "tests/bench/ratio.h"
 #include "tests/bench/raw_io.h"
 
 namespace cairn::bench {
 namespace {
 
+constexpr int kPairs = 31;
 constexpr int kSample = 31;  // of the checkpoints up to a length, the last ones are measured
 constexpr std::size_t kElements = 64;
 constexpr std::chrono::seconds kQuiet{25};
@@ -30,7 +34,10 @@ constexpr std::chrono::milliseconds kInterval{250};
 struct Options {
   int arrays = 10;
   std::vector<int> lengths = {100, 1000, 5000, 10000};
+  bool pair = false;
 };
+
+constexpr char kConfig[] = "[flush]\nevery = 1\n[cache]\nkeep = 2\n";
 
 double Quantile(std::vector<double> values, double quantile) {
   std::ranges::sort(values);
@@ -39,27 +46,39 @@ double Quantile(std::vector<double> values, double quantile) {
 
 class History {
  public:
-  explicit History(const Options& options)
-      : daemon_(BenchFolder() + "/cairn-history", "[flush]\nevery = 1\n[cache]\nkeep = 2\n"),
+  History(const Options& options, Daemon& daemon, std::string prefix)
+      : daemon_(daemon),
+        prefix_(std::move(prefix)),
         data_(static_cast<std::size_t>(options.arrays), std::vector<double>(kElements)) {
     Open();
   }
 
+  struct Times {
+    double blocked = 0, prefix = 0;
+  };
+  Times Checkpoint() {
+    data_.front().front() = length_;
+    const double start = Now();
+    std::uint64_t dataset = 0;
+    Check(cairn_checkpoint(session_, static_cast<std::uint64_t>(++length_), &dataset), session_, "checkpoint");
+    const double returned = Now();
+    Check(cairn_wait(session_, dataset, CAIRN_LEVEL_PREFIX, 120000), session_, "cairn_wait");
+    return {.blocked = returned - start, .prefix = Now() - start};
+  }
+  void GrowUnmeasured(int length) {
+    while (length_ < length) Checkpoint();
+  }
+
   // As fast as it goes; then, when what that has left is tidied up, as an application would.
   void GrowTo(int length) {
+    GrowUnmeasured(length - kSample);
+    std::this_thread::sleep_for(kQuiet);
     std::vector<double> blocked, prefix;
-    for (; length_ < length; ++length_) {
-      if (length_ + kSample == length) std::this_thread::sleep_for(kQuiet);
-      if (length_ + kSample >= length) std::this_thread::sleep_for(kInterval);
-      data_.front().front() = length_;
-      const double start = Now();
-      std::uint64_t dataset = 0;
-      Check(cairn_checkpoint(session_, static_cast<std::uint64_t>(length_ + 1), &dataset), session_, "checkpoint");
-      const double returned = Now();
-      Check(cairn_wait(session_, dataset, CAIRN_LEVEL_PREFIX, 120000), session_, "cairn_wait");
-      if (length_ + kSample < length) continue;
-      blocked.push_back(returned - start);
-      prefix.push_back(Now() - start);
+    while (length_ < length) {
+      std::this_thread::sleep_for(kInterval);
+      const Times times = Checkpoint();
+      blocked.push_back(times.blocked);
+      prefix.push_back(times.prefix);
     }
     fmt::print("{:6} datasets: to `prefix` {:.1f} ms (p90 {:.1f}), blocked {:.2f} ms, {:.0f} MiB beyond images; ",
                length_, Quantile(prefix, 0.5) * 1e3, Quantile(prefix, 0.9) * 1e3, Quantile(blocked, 0.5) * 1e3,
@@ -84,7 +103,7 @@ class History {
 
  private:
   void Open() {
-    session_ = OpenRank(daemon_, 0, 1, fmt::format("after {}", length_));
+    session_ = OpenRank(daemon_, 0, 1, fmt::format("after {}", length_), prefix_);
     for (std::size_t i = 0; i < data_.size(); ++i) {
       const std::string name = fmt::format("field/{}", i);
       const std::uint64_t shape = kElements, from = 0;
@@ -94,11 +113,37 @@ class History {
     }
   }
 
-  Daemon daemon_;
+  Daemon& daemon_;
+  const std::string prefix_;
   std::vector<std::vector<double>> data_;
   cairn_session* session_ = nullptr;
   int length_ = 0;
 };
+
+void ByTurns(const Options& options, Daemon& daemon) {
+  if (options.lengths.size() != 2) Die("--pair takes two lengths");
+  History little(options, daemon, "short"), much(options, daemon, "long");
+  little.GrowUnmeasured(options.lengths[0]);
+  much.GrowUnmeasured(options.lengths[1]);
+  std::this_thread::sleep_for(kQuiet);
+  std::vector<Ratio> prefix, blocked;
+  for (int i = 0; i < kPairs; ++i) {
+    History::Times of_little, of_much;
+    for (int turn = 0; turn < 2; ++turn) {
+      std::this_thread::sleep_for(kInterval);
+      if ((i + turn) % 2 == 0) {
+        of_little = little.Checkpoint();
+      } else {
+        of_much = much.Checkpoint();
+      }
+    }
+    prefix.push_back({.measured = of_much.prefix, .limit = of_little.prefix});
+    blocked.push_back({.measured = of_much.blocked, .limit = of_little.blocked});
+  }
+  const std::string limit = fmt::format("{} datasets", options.lengths[0]);
+  PrintRatios(fmt::format("to `prefix`, {} datasets (bar 1.5)", options.lengths[1]), prefix, limit);
+  PrintRatios(fmt::format("blocked, {} datasets", options.lengths[1]), blocked, limit);
+}
 
 std::vector<int> Lengths(std::string_view text) {
   std::vector<int> lengths;
@@ -121,11 +166,19 @@ int Main(int argc, char** argv) {
       options.arrays = std::max(1, std::atoi(argv[i + 1]));
     } else if (name == "--lengths") {
       options.lengths = Lengths(argv[i + 1]);
+    } else if (name == "--pair") {
+      options.lengths = Lengths(argv[i + 1]);
+      options.pair = true;
     } else {
-      Die("usage: history_bench [--arrays N] [--lengths 100,1000,5000,10000]");
+      Die("usage: history_bench [--arrays N] [--lengths 100,1000,5000,10000 | --pair 100,10000]");
     }
   }
-  History history(options);
+  Daemon daemon(BenchFolder() + "/cairn-history", kConfig);
+  if (options.pair) {
+    ByTurns(options, daemon);
+    return 0;
+  }
+  History history(options, daemon, "prefix");
   for (const int length : options.lengths) {
     history.GrowTo(length);
     history.Restart();
