@@ -22,10 +22,10 @@ struct Config {
     std::uint32_t keep = 2;       // whole checkpoints kept per run beyond what must stay
     std::uint64_t linger_ms =
         0;  // keep a finished run's cached datasets that are on the prefix for so long; 0: until room is needed
-    std::uint64_t grace_ms = 7 * 86'400'000;  // of what nobody will ask for again; 0: it stays
+    std::uint64_t grace_ms = 7 * 86'400'000;         // of what nobody will ask for again; 0: it stays
     std::uint64_t keep_damaged_ms = 7 * 86'400'000;  // what was set aside as damaged; 0: until its room is needed
-    bool direct = true;                       // direct I/O where the file system has it
-    bool bypass = true;  // what is larger than the whole cache goes straight to the prefix; false: it is refused
+    bool direct = true;                              // direct I/O where the file system has it
+    bool bypass = true;  // what finds no room goes straight to the prefix; false: it waits for flushes, or is refused
     std::string node;    // this node's name in node.cairn (storage/place/cache/node_identity.h); empty: the host's name
     bool take = false;   // make another node's cache ours: --take-cache only, no key of the file
   } cache;

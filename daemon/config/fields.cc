@@ -47,7 +47,9 @@ const Field kFields[] = {
      CAIRN_U64_(cache.keep_damaged_ms), 0, 3650 * kDayMs},
     {"cache.direct", kSwitch, "direct I/O where the file system has it", CAIRN_BOOL_(cache.direct)},
     {"cache.bypass", kSwitch,
-     "a dataset that is larger than the whole cache goes straight to the prefix; false: it is refused",
+     "a dataset that finds no room in the cache goes straight to the prefix; false: it waits for flushes that make "
+     "room, or "
+     "is refused",
      CAIRN_BOOL_(cache.bypass)},
     {"cache.node", kText,
      "this node's name; a cache that was made under another name is refused without --take-cache; empty: the host name",

@@ -9,6 +9,15 @@
 #include "storage/base/status.h"
 
 namespace cairn {
+namespace {
+
+constexpr char kToCome[] = "cairn/room-to-come";
+
+}  // namespace
+
+bool IsRoomToCome(const absl::Status& status) {
+  return status.GetPayload(kToCome).has_value();
+}
 
 std::uint64_t CacheRoom::BytesUsed() const {
   std::uint64_t used = 0;
@@ -84,14 +93,28 @@ CacheRoom::Leaving CacheRoom::Forgettable(const std::vector<RunCache*>& order) {
   return all;
 }
 
-absl::StatusOr<CacheRoom::Room> CacheRoom::Find(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare) const {
+// What is not whole yet is to be captured first: that does not fail as a rule.
+std::vector<DatasetFacts> CacheRoom::Facts(const RunCache& owner, bool flushed) const {
+  std::vector<DatasetFacts> facts = FactsOf(owner.ledger(), context_.config.flush);
+  if (!flushed || !owner.CanFlush()) return facts;
+  for (DatasetFacts& dataset : facts) {
+    if (dataset.in_prefix || dataset.gave_way) continue;
+    if (!dataset.flushing && (dataset.dropped || !WantsPrefix(dataset, context_.config.flush))) continue;
+    dataset.in_prefix = dataset.safe = true;
+    dataset.flushing = false;
+  }
+  return facts;
+}
+
+CacheRoom::Search CacheRoom::Look(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare, bool flushed) const {
   std::uint64_t used = BytesUsed();
   if (spare) used -= std::min(used, spare->bytes());
   const auto fits = [&] { return bytes <= bytes_max_ && used <= bytes_max_ - bytes; };
+  const auto found = [&](Room room) { return Search{.room = std::move(room), .used = used, .fits = fits()}; };
   Room room;
-  if (fits()) return room;
+  if (fits() || bytes > bytes_max_) return found(std::move(room));
   for (auto& [owner, aside] : RemovableAsides()) {
-    if (fits() || bytes > bytes_max_) break;
+    if (fits()) break;
     used -= std::min(used, aside.bytes);
     room.asides.emplace_back(owner, std::move(aside));
   }
@@ -106,31 +129,47 @@ absl::StatusOr<CacheRoom::Room> CacheRoom::Find(RunCache& run, std::uint64_t byt
     if (other != &run) order.push_back(other);
   }
   for (RunCache* owner : order) {
-    if (fits() || bytes > bytes_max_) break;
-    const std::uint64_t missing = used + std::min(bytes, bytes_max_) - bytes_max_;
-    std::vector<DatasetFacts> facts = FactsOf(owner->ledger(), context_.config.flush);
+    if (fits()) break;
+    std::vector<DatasetFacts> facts = Facts(*owner, flushed);
     for (DatasetFacts& dataset : facts) dataset.held |= owner == &run && spare && dataset.id == spare->id;
-    for (DatasetId id : EvictForRoom(facts, missing)) leave(owner, id);
+    for (DatasetId id : EvictForRoom(facts, used + bytes - bytes_max_)) leave(owner, id);
   }
   for (const auto& [owner, dataset] : Forgettable(order)) {
-    if (fits() || bytes > bytes_max_) break;
+    if (fits()) break;
     if (std::ranges::find(leaving, std::pair(owner, dataset)) == leaving.end()) leave(owner, dataset->id);
   }
   // Then what a run would restart from, if it is on the prefix as well: first those without an application.
   std::stable_partition(order.begin(), order.end(), [](const RunCache* owner) { return owner->ledger().over(); });
   for (RunCache* owner : order) {
-    if (fits() || bytes > bytes_max_) break;
-    const std::optional<DatasetId> last = EvictNewest(FactsOf(owner->ledger(), context_.config.flush));
+    if (fits()) break;
+    const std::optional<DatasetId> last = EvictNewest(Facts(*owner, flushed));
     if (!last || (owner == &run && spare && *last == spare->id)) continue;
     if (std::ranges::find(leaving, std::pair(owner, owner->ledger().Get(*last))) != leaving.end()) continue;
     leave(owner, *last);
   }
-  if (!fits()) {
-    for (RunCache* owner : order) owner->AskWhetherLost();
-    return ResourceExhausted("the cache {} is full: {} bytes are wanted, {} of {} are in use by what may not go{}",
-                             context_.config.cache.path, bytes, used, bytes_max_, WhoStays(order, leaving));
-  }
-  return room;
+  return found(std::move(room));
+}
+
+absl::StatusOr<CacheRoom::Room> CacheRoom::Find(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare) const {
+  Search search = Look(run, bytes, spare, /*flushed=*/false);
+  if (search.fits) return std::move(search.room);
+  for (RunCache* owner : runs_) owner->AskWhetherLost();
+  std::vector<RunCache*> order = runs_;
+  std::stable_partition(order.begin(), order.end(), [&](const RunCache* owner) { return owner == &run; });
+  absl::Status full = ResourceExhausted(
+      "the cache {} is full: {} bytes are wanted, {} of {} are in use by what may not go{}", context_.config.cache.path,
+      bytes, search.used, bytes_max_, WhoStays(order, search.room.leaving));
+  if (Look(run, bytes, spare, /*flushed=*/true).fits) full.SetPayload(kToCome, absl::Cord());
+  return full;
+}
+
+void CacheRoom::Changed() {
+  if (waiting_.empty() || asking_) return;
+  asking_ = true;
+  context_.loop().Post([this] {
+    asking_ = false;
+    for (const auto& then : std::exchange(waiting_, {})) then();
+  });
 }
 
 void CacheRoom::Make(const Room& room) {

@@ -6,17 +6,22 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "daemon/core/context.h"
 #include "daemon/core/ledger.h"
+#include "daemon/policy/policy.h"
 #include "storage/place/cache/aside.h"
 
 namespace cairn {
 
 class RunCache;
+
+// kResourceExhausted for now: flushes that are under way, or are to come, make the room.
+bool IsRoomToCome(const absl::Status& status);
 
 class CacheRoom {
  public:
@@ -44,13 +49,26 @@ class CacheRoom {
   // then what is left of runs whose prefix was lost for longer than cache.grace, oldest first; last what runs would
   // restart from, and only if it is on the prefix. `spare`, if given, makes room by giving its files to what is to
   // come. kResourceExhausted: the cache is full of what may not go; the message names the largest and what would free
-  // them.
+  // them. IsRoomToCome, if that are flushes to prefixes that answer.
   absl::StatusOr<Room> Find(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare = nullptr) const;
   static void Make(const Room& room);
   // Both. Nobody loses anything for what will not fit anyway.
   absl::Status Reserve(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare = nullptr);
 
+  // `then` runs once, not within a call, when something has changed for which there may be room now.
+  void WhenChanged(std::function<void()> then) { waiting_.push_back(std::move(then)); }
+  void Changed();
+
  private:
+  // Room that was looked for, and what would be in use with it.
+  struct Search {
+    Room room;
+    std::uint64_t used = 0;
+    bool fits = false;
+  };
+  // `flushed`: as if all flushes had ended that are under way or to come.
+  Search Look(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare, bool flushed) const;
+  std::vector<DatasetFacts> Facts(const RunCache& owner, bool flushed) const;
   LeavingAsides RemovableAsides() const;
   static Leaving Forgettable(const std::vector<RunCache*>& order);
   std::string WhoStays(const std::vector<RunCache*>& order, const Leaving& leaving) const;
@@ -58,6 +76,8 @@ class CacheRoom {
   const Context& context_;
   std::vector<RunCache*> runs_;
   std::uint64_t bytes_max_ = 0;
+  std::vector<std::function<void()>> waiting_;
+  bool asking_ = false;  // the waiting ones, as soon as the strand comes to it
 };
 
 }  // namespace cairn

@@ -74,6 +74,10 @@ void Captures::Begin(const SessionPtr& session, const std::shared_ptr<Call>& cal
   given_.steering.Arrived(*session);
   if (absl::Status status = ValidateVariables(begin.variables()); !status.ok()) return call->Fail(status);
   if (begin.attempt() == 0) return call->Fail(InvalidArgument("attempts count from 1"));
+  TryBegin(session, call, request);
+}
+
+void Captures::TryBegin(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request) {
   given_.lists.WhenKnown(session, [this, session, call, request] {
     // Meanwhile the session may have ended, or begun something else.
     if (session->ended) return call->Fail(local::FENCED, "the session ended meanwhile");
@@ -82,12 +86,13 @@ void Captures::Begin(const SessionPtr& session, const std::shared_ptr<Call>& cal
       return call->Fail(FailedPrecondition("an output of files is open: memory and files do not mix"));
     }
     if (IsOpen(*session)) return call->Fail(FailedPrecondition("the last checkpoint of this session is not committed"));
-    if (!call->answered()) ListKnown(session, call, request->begin());
+    if (!call->answered()) ListKnown(session, call, request);
   });
 }
 
 // All is asked for that the begin needs; from here on only the image may take its time.
-void Captures::ListKnown(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Begin& begin) {
+void Captures::ListKnown(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request) {
+  const local::Begin& begin = request->begin();
   if (const std::string dirty = given_.ledger.WhyDirty(session->launch); !dirty.empty()) {
     return call->Fail(local::DIRTY, dirty);
   }
@@ -98,6 +103,13 @@ void Captures::ListKnown(const SessionPtr& session, const std::shared_ptr<Call>&
   const auto dataset = given_.entry.Enter(
       *session, {.step = begin.step(), .attempt = begin.attempt(), .bytes = file_bytes, .name = begin.name()},
       begin.variables());
+  if (IsRoomToCome(dataset.status())) {
+    call->WaitingFor(fmt::format("room ({})", MessageOf(dataset.status())));
+    call->OnExpired([this] { given_.waits.Changed(); });
+    return given_.cache.WhenRoomChanges([this, session, call, request] {
+      if (!call->answered()) TryBegin(session, call, request);
+    });
+  }
   if (!dataset.ok()) {
     call->Fail(dataset.status());
     return given_.waits.Changed();

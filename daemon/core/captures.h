@@ -103,7 +103,8 @@ class Captures {
 
   // captures.cc: until the client can copy
   WriterPtr WriterOf(const Session& session) const;  // null: none
-  void ListKnown(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Begin& begin);
+  void TryBegin(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request);
+  void ListKnown(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request);
   WriterPtr MakeWriter(const SessionPtr& session, const Call& call, const local::Begin& begin,
                        const DatasetPtr& dataset, const ListPtr& list);
   void ImageReady(const WriterPtr& writer, const std::shared_ptr<Call>& call,

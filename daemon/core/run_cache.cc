@@ -155,6 +155,7 @@ void RunCache::ApplyPolicy() {
   }
   ApplyLinger();
   given_.bases.Forget();
+  given_.room.Changed();
 }
 
 void RunCache::ApplyLinger() {

@@ -80,6 +80,9 @@ class RunCache {
   absl::Status Reserve(std::uint64_t bytes, const DatasetPtr& spare = nullptr) {
     return given_.room.Reserve(*this, bytes, spare);
   }
+  void WhenRoomChanges(std::function<void()> then) { given_.room.WhenChanged(std::move(then)); }
+  // Its prefix is there and answers, as far as is known.
+  bool CanFlush() const { return given_.gate.usable() && !given_.watch.lost() && !given_.gate.HungSince(); }
   // As if the spare was evicted, but its files stay where they are until dataset `to` is through with them.
   void GiveFiles(const DatasetPtr& spare, DatasetId to);
 

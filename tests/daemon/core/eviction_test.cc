@@ -1,7 +1,12 @@
 // Room in the cache: who leaves it, in which order, who stays, and what a full one says. design.md, "The daemon".
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
+
 #include "tests/daemon/core/fake_client.h"
+#include "tests/daemon/core/gate.h"
+#include "tests/support/fake_disk.h"
 
 namespace cairn {
 namespace {
@@ -90,6 +95,68 @@ TEST_F(EvictionTest, AFullCacheRefusesAtBeginAndTheNewestStays) {
   EXPECT_TRUE(HasFolder(first));
   EXPECT_SAYS(client_->Test(first, local::LOCAL), local::OK, "");
   EXPECT_SAYS(client_->Checkpoint(3, {PlainOf(1, "small")}), local::OK, "");
+}
+
+// Without a way past the cache the next one waits until the one before is safe, within the call's deadline.
+class RoomToComeTest : public EvictionTest {
+ protected:
+  // The flush of step 1 is held up by `gate_`, and the cache holds one dataset.
+  void HoldUpTheFirst() {
+    prefix_disk_.SetHook(gate_.hook());
+    daemon_.config.cache.bypass = false;
+    daemon_.config.cache.bytes_max = 3 * kMiB;
+    daemon_.config.flush.every = 1;
+    ASSERT_TRUE(daemon_.Start().ok());
+    ASSERT_SAYS(one_.Open({}), local::OK, "");
+    const local::Reply done = one_.Checkpoint(1, memory_);
+    ASSERT_SAYS(done, local::OK, "");
+    first_ = done.committed().dataset();
+    gate_.AwaitArrival();
+  }
+  FakeDisk prefix_disk_;
+  Gate gate_{FakeOp::kWrite, "/ckpt."};
+  CoreHarness daemon_{nullptr, &prefix_disk_};
+  FakeClient one_{daemon_};
+  DatasetId first_ = 0;
+};
+
+TEST_F(RoomToComeTest, ABeginWaitsForTheFlushThatMakesRoom) {
+  HoldUpTheFirst();
+  const std::uint64_t waiting = one_.SendBegin(2, memory_);
+  FakeClient other(daemon_);  // of another run: its begin waits, too, and what is small does not
+  ASSERT_SAYS(other.Open({.prefix = daemon_.root() + "/other"}), local::OK, "");
+  EXPECT_SAYS(other.Checkpoint(1, {PlainOf(1, "small")}), local::OK, "");
+  EXPECT_FALSE(one_.HasReply(waiting));
+  gate_.Open();
+  EXPECT_SAYS(one_.TakeBegin(waiting), local::OK, "");
+  EXPECT_SAYS(one_.Test(first_, local::PREFIX), local::OK, "");
+}
+
+TEST_F(RoomToComeTest, AtItsDeadlineItSaysWhatHoldsTheRoom) {
+  HoldUpTheFirst();
+  const local::Reply late = one_.TakeBegin(one_.SendBegin(2, memory_, 50));
+  EXPECT_SAYS(late, local::DEADLINE_EXCEEDED, "room (the cache");
+  EXPECT_SAYS(late, local::DEADLINE_EXCEEDED, "dataset " + std::to_string(first_) + " of run ");
+  EXPECT_SAYS(late, local::DEADLINE_EXCEEDED, "goes once it is on the prefix");
+  gate_.Open();
+  EXPECT_SAYS(one_.Checkpoint(2, memory_), local::OK, "");  // the session goes on
+}
+
+TEST_F(RoomToComeTest, WhatWillNeverFitIsRefusedAtOnce) {
+  HoldUpTheFirst();
+  EXPECT_SAYS(one_.Begin(2, {PlainOf(1, RandomBytes(1, 4 * kMiB))}), local::RESOURCE_EXHAUSTED, "is full");
+  gate_.Open();
+}
+
+TEST_F(RoomToComeTest, WhoGoesMeanwhileLeavesNothing) {
+  HoldUpTheFirst();
+  FakeClient two(daemon_);
+  ASSERT_SAYS(two.Open({.prefix = daemon_.root() + "/other"}), local::OK, "");
+  two.SendBegin(1, memory_);
+  two.Drop();
+  gate_.Open();
+  EXPECT_TRUE(daemon_.Eventually([&] { return CodeOfReply(one_.Test(first_, local::PREFIX)) == local::OK; }));
+  EXPECT_SAYS(one_.Checkpoint(2, memory_), local::OK, "");
 }
 
 // A cache that holds one dataset but not two works: what is safe on the prefix gives way, what is not is passed by.
