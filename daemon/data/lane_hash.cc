@@ -73,7 +73,7 @@ void FeedCarries(std::span<HashLane> lanes, std::vector<std::size_t>& done) {
   std::vector<Md5Lane> blocks;
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     ChunkHash& hash = lanes[i].hash;
-    if (hash.carried == 0) continue;
+    if (hash.carried == 0 || lanes[i].data.empty()) continue;
     done[i] = std::min(kMd5BlockBytes - hash.carried, lanes[i].data.size());
     std::memcpy(hash.carry.data() + hash.carried, lanes[i].data.data(), done[i]);
     hash.carried += done[i];

@@ -125,7 +125,7 @@ class Promises {
 };
 
 int Run(const Options& options) {
-  cairn_session* session = nullptr;
+  static cairn_session* session = nullptr;  // some ways out of here leave it open, on purpose: no leak
   cairn_options opening = CAIRN_OPTIONS_INIT;
   opening.takeover = options.takeover ? 1 : 0;
   // Without a daemon an open fails at once; here one is coming back.
