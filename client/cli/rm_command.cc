@@ -1,11 +1,15 @@
-// `cairn rm`: a dataset goes.
+// `cairn rm`: a dataset goes, or what lies aside in the cache.
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <memory>
 #include <string>
 
 #include "client/cli/actions.h"
 #include "client/cli/commands.h"
+#include "client/cli/json.h"
 #include "client/cli/options.h"
+#include "client/cli/text.h"
 #include "storage/base/ids.h"
 #include "storage/base/status.h"
 
@@ -15,9 +19,37 @@ namespace {
 struct Options {
   std::string run;
   DatasetId dataset = 0;
+  std::string set_aside;
 };
 
+ExitCode RunRemoveSetAside(const Context& context, const Options& options) {
+  const auto reply = Ask<admin::RemoveReply>(context, [&](AdminClient& daemon) {
+    admin::RemoveRequest request;
+    request.set_run(ParseRun(options.run).text);
+    request.set_set_aside(options.set_aside == "all" ? admin::RemoveRequest::ALL : admin::RemoveRequest::DAMAGED);
+    return daemon.Remove(request);
+  });
+  if (!reply.ok()) return Complain(reply.status());
+  if (context.json) {
+    Print(Dump({{"removed", reply->set_aside()}, {"bytes", reply->set_aside_bytes()}, {"in_use", reply->in_use()}}));
+    return ExitCode::kOk;
+  }
+  std::string text = "nothing was set aside that could go";
+  if (reply->set_aside() != 0) {
+    text = fmt::format("removed from the cache: {}, {}", Count(reply->set_aside(), "dataset"),
+                       Bytes(reply->set_aside_bytes()));
+  }
+  if (reply->in_use() != 0) text += fmt::format("; in use, so still there: {}", reply->in_use());
+  Print(text + "\n");
+  return ExitCode::kOk;
+}
+
 ExitCode RunRemove(const Context& context, const Options& options) {
+  if (options.set_aside.empty() == (options.dataset == 0)) {
+    fmt::print(stderr, "cairn rm: a DATASET, or --set-aside damaged|all, and not both\n");
+    return ExitCode::kUsage;
+  }
+  if (!options.set_aside.empty()) return RunRemoveSetAside(context, options);
   const auto reply = Ask<admin::RemoveReply>(context, [&](AdminClient& daemon) {
     admin::RemoveRequest request;
     request.set_run(ParseRun(options.run).text);
@@ -32,9 +64,18 @@ ExitCode RunRemove(const Context& context, const Options& options) {
 
 void AddRmCommand(CLI::App& app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const remove = app.add_subcommand("rm", "Remove a dataset from cache and prefix");
+  CLI::App* const remove =
+      app.add_subcommand("rm", "Remove a dataset from cache and prefix, or what lies aside in the cache");
   AddRun(*remove, options->run);
-  AddDataset(*remove, options->dataset);
+  AddDataset(*remove, options->dataset, /*required=*/false);
+  remove
+      ->add_option("--set-aside", options->set_aside,
+                   "Instead of a dataset. damaged: copies in this node's cache that were found damaged, which would go "
+                   "after cache.keep_damaged; all: whole datasets as well that were set aside since their number is "
+                   "another's now (taken.*): there may be no other copy of them")
+      ->check(CLI::IsMember({"damaged", "all"}));
+  remove->footer(
+      "Examples:\n  cairn rm heat 17\n  cairn rm heat --set-aside damaged\n\n`cairn status` says what was set aside.");
   SetRun(*remove, line, options, RunRemove);
 }
 

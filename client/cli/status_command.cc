@@ -88,8 +88,11 @@ std::string DescribeAside(const admin::RunStatus& run) {
                         aside.goes_us() == 0 ? "" : fmt::format("on {}, or before ", LocalTime(aside.goes_us())));
   }
   if (aside.taken() > 0) {
-    text += fmt::format("  kept as {}/taken.*: {}, {}, whose number another dataset has; to be removed by hand\n",
-                        Clean(run.cache_folder()), Count(aside.taken(), "whole dataset"), Bytes(aside.taken_bytes()));
+    text += fmt::format(
+        "  kept as {}/taken.*: {}, {}, whose number another dataset has; stays until it is removed "
+        "(`cairn rm {} --set-aside all`)\n",
+        Clean(run.cache_folder()), Count(aside.taken(), "whole dataset"), Bytes(aside.taken_bytes()),
+        run.run().substr(0, 8));
   }
   return text;
 }

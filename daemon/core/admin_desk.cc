@@ -103,12 +103,6 @@ void DescribeAsides(const Asides& asides, admin::RunStatus* status) {
   }
 }
 
-// What of it hangs: any work, or a flush that does not get on.
-std::optional<SteadyTime> HungSince(const Run& run) {
-  const auto work = run.gate.HungSince(), flush = run.flusher.StalledSince();
-  return work && flush ? std::min(work, flush) : std::max(work, flush);
-}
-
 std::int64_t SinceEpochUs(SteadyTime time, const Context& context) {
   return context.now_us() - std::chrono::duration_cast<std::chrono::microseconds>(context.now() - time).count();
 }
@@ -117,7 +111,7 @@ admin::RunStatus StatusOf(const Run& run, const Context& context) {
   admin::RunStatus status;
   status.set_run(run.id.Hex());
   status.set_prefix(run.gate.path());
-  if (const auto since = HungSince(run)) status.set_hung_since_us(SinceEpochUs(*since, context));
+  if (const auto since = run.HungSince()) status.set_hung_since_us(SinceEpochUs(*since, context));
   status.set_lost_since_us(run.watch.lost_since_us());
   status.set_kept_until_us(run.watch.kept_until_us());
   status.set_cache_folder(run.folder->path());
@@ -142,7 +136,7 @@ admin::RunStatus StatusOf(const Run& run, const Context& context) {
 // What is in the way of a dataset that is to be on the prefix; empty: nothing that is known.
 std::string HeldUpBy(const Run& run, DatasetId id) {
   if (run.watch.lost()) return fmt::format("{}: the run is not there any more", run.gate.path());
-  if (HungSince(run)) return fmt::format("{}: the file system does not answer", run.gate.path());
+  if (run.HungSince()) return fmt::format("{}: the file system does not answer", run.gate.path());
   return run.flusher.ErrorOf(id);
 }
 
@@ -172,6 +166,21 @@ absl::StatusOr<DatasetPtr> WholeDataset(const Run& run, DatasetId id) {
   const DatasetPtr dataset = run.ledger.Get(id);
   if (dataset && dataset->level() >= Level::kLocal) return dataset;
   return NotFound("run {} has no whole dataset {}", run.name, id);
+}
+
+void RemoveSetAside(Run& run, bool whole_ones_too, std::function<void(admin::RemoveReply)> done) {
+  run.cache.asides().RemoveByHand(whole_ones_too,
+                                  [&run, done = std::move(done)](const absl::StatusOr<Asides::RemovedByHand>& removed) {
+                                    admin::RemoveReply reply;
+                                    *reply.mutable_status() = StatusMessage(removed.status());
+                                    if (removed.ok()) {
+                                      reply.set_set_aside(removed->count);
+                                      reply.set_set_aside_bytes(removed->bytes);
+                                      reply.set_in_use(removed->in_use);
+                                    }
+                                    done(std::move(reply));
+                                    run.waits.Changed();
+                                  });
 }
 
 absl::Status MayRemove(Run& run, const DatasetPtr& dataset) {
@@ -334,10 +343,14 @@ void AdminDesk::Pin(const admin::PinRequest& request, std::function<void(admin::
 }
 
 void AdminDesk::Remove(const admin::RemoveRequest& request, std::function<void(admin::RemoveReply)> done) const {
-  const auto answer = Answering(std::move(done));
+  const auto answer = Answering(done);
   const auto found = runs_.FindNamed(request.run());
   if (!found.ok()) return answer(found.status());
   Run& run = **found;
+  if (request.set_aside() != admin::RemoveRequest::NONE) {
+    if (request.dataset() != 0) return answer(InvalidArgument("a dataset, or what was set aside: not both"));
+    return RemoveSetAside(run, request.set_aside() == admin::RemoveRequest::ALL, std::move(done));
+  }
   const auto dataset = WholeDataset(run, request.dataset());
   if (!dataset.ok()) return answer(dataset.status());
   if (const absl::Status may = MayRemove(run, *dataset); !may.ok()) return answer(may);

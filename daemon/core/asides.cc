@@ -76,15 +76,48 @@ std::vector<Aside> Asides::Removable() const {
   return removable;
 }
 
-void Asides::Remove(const Aside& aside, const std::string& why) {
+void Asides::RemoveByHand(bool whole_ones_too, std::function<void(const absl::StatusOr<RemovedByHand>&)> then) {
+  struct Asked {
+    RemovedByHand removed;
+    std::size_t left = 1;  // one for this call itself
+    absl::Status status;
+  };
+  const auto asked = std::make_shared<Asked>();
+  const auto ended = [asked, then = std::move(then)](const absl::Status& status) {
+    asked->status.Update(status);
+    if (--asked->left != 0) return;
+    then(asked->status.ok() ? absl::StatusOr<RemovedByHand>(asked->removed) : asked->status);
+  };
+  for (const Aside& one : std::vector<Aside>(all_)) {
+    const bool whole = one.kind == Aside::Kind::kTaken;
+    if (whole && !whole_ones_too) continue;
+    if (!whole && !MayGo(one)) {
+      ++asked->removed.in_use;
+      continue;
+    }
+    ++asked->removed.count;
+    asked->removed.bytes += one.bytes;
+    ++asked->left;
+    Remove(one, "as somebody asked for", ended);
+  }
+  ended(absl::OkStatus());
+}
+
+void Asides::Remove(const Aside& aside, const std::string& why, std::function<void(const absl::Status&)> then) {
   const Aside removed = aside;  // it may be one of all_
-  if (std::erase_if(all_, [&removed](const Aside& one) { return one.name == removed.name; }) == 0) return;
+  if (std::erase_if(all_, [&removed](const Aside& one) { return one.name == removed.name; }) == 0) {
+    if (then) then(absl::OkStatus());
+    return;
+  }
   going_.push_back(removed.name);
   ++removals_;
-  spdlog::info("run {}: {}/{}, which was set aside as damaged, is removed from the cache ({} bytes): {}", run_name_,
+  spdlog::info("run {}: {}/{}, which was set aside, is removed from the cache ({} bytes): {}", run_name_,
                cache_->path(), removed.name, removed.bytes, why);
   auto work = [cache = cache_, removed] { return cache->RemoveAside(removed); };
-  auto ended = [this, removed](const absl::Status& status) { Removed(removed, status); };
+  auto ended = [this, removed, then = std::move(then)](const absl::Status& status) {
+    Removed(removed, status);
+    if (then) then(status);
+  };
   if (removed.kind != Aside::Kind::kInPlace) return context_.OnCache(std::move(work), std::move(ended));
   // Who makes the dataset anew waits for it.
   auto status = std::make_shared<absl::Status>();

@@ -8,6 +8,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,8 +40,16 @@ class Asides {
 
   // Damaged ones that may go now, oldest first.
   std::vector<Aside> Removable() const;
-  // It is no longer counted; its bytes go in the background. One that could not be removed is tried again, not at once.
-  void Remove(const Aside& aside, const std::string& why);
+  // It is no longer counted; its bytes go in the background, then `then` hears how that went. One that could not be
+  // removed is tried again, not at once.
+  void Remove(const Aside& aside, const std::string& why, std::function<void(const absl::Status&)> then = {});
+  // Because somebody has asked for it: what was set aside as damaged, or all, but for what is in use. `then`, which may
+  // run within the call, hears how much is gone, or the first error.
+  struct RemovedByHand {
+    std::uint64_t count = 0, bytes = 0;
+    std::uint64_t in_use = 0;
+  };
+  void RemoveByHand(bool whole_ones_too, std::function<void(const absl::StatusOr<RemovedByHand>&)> then);
   // Removes what has lain here for longer than cache.keep_damaged.
   void ApplyPolicy();
   void Stop();

@@ -71,9 +71,9 @@ std::string CacheRoom::WhoStays(const std::vector<RunCache*>& order, const Leavi
     for (const Aside& aside : owner->asides().all()) {
       if (aside.kind != Aside::Kind::kTaken) continue;
       staying.emplace_back(aside.bytes,
-                           fmt::format("{}/{}, {} bytes: is whole, but another dataset has its number; it is to be "
-                                       "removed by hand",
-                                       owner->folder().path(), aside.name, aside.bytes));
+                           fmt::format("{}/{}, {} bytes: is whole, but another dataset has its number; stays until it "
+                                       "is removed (`cairn rm {} --set-aside all`)",
+                                       owner->folder().path(), aside.name, aside.bytes, owner->run_name()));
     }
   }
   std::ranges::sort(staying, std::greater());
@@ -96,9 +96,9 @@ CacheRoom::Leaving CacheRoom::Forgettable(const std::vector<RunCache*>& order) {
 // What is not whole yet is to be captured first: that does not fail as a rule.
 std::vector<DatasetFacts> CacheRoom::Facts(const RunCache& owner, bool flushed) const {
   std::vector<DatasetFacts> facts = FactsOf(owner.ledger(), context_.config.flush);
-  if (!flushed || !owner.CanFlush()) return facts;
+  if (!flushed) return facts;
   for (DatasetFacts& dataset : facts) {
-    if (dataset.in_prefix || dataset.gave_way) continue;
+    if (dataset.in_prefix || dataset.gave_way || !owner.MayFlush(dataset.id)) continue;
     if (!dataset.flushing && (dataset.dropped || !WantsPrefix(dataset, context_.config.flush))) continue;
     dataset.in_prefix = dataset.safe = true;
     dataset.flushing = false;

@@ -49,7 +49,7 @@ class CacheRoom {
   // then what is left of runs whose prefix was lost for longer than cache.grace, oldest first; last what runs would
   // restart from, and only if it is on the prefix. `spare`, if given, makes room by giving its files to what is to
   // come. kResourceExhausted: the cache is full of what may not go; the message names the largest and what would free
-  // them. IsRoomToCome, if that are flushes to prefixes that answer.
+  // them. IsRoomToCome, if flushes would that nothing is known to be in the way of.
   absl::StatusOr<Room> Find(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare = nullptr) const;
   static void Make(const Room& room);
   // Both. Nobody loses anything for what will not fit anyway.

@@ -13,9 +13,9 @@ bool IsNowhereElse(const Dataset& dataset) {
 }
 
 // What the launches mean for all of a run's datasets.
-class Stater {
+class FactMaker {
  public:
-  Stater(const Ledger& ledger, const Config::Flush& flush) : ledger_(ledger), newest_(ledger.newest()) {
+  FactMaker(const Ledger& ledger, const Config::Flush& flush) : ledger_(ledger), newest_(ledger.newest()) {
     const std::vector<DatasetPtr>& all = ledger.ByAge();
     has_own_ = newest_ != nullptr && std::any_of(all.rbegin(), all.rend(), [this](const DatasetPtr& dataset) {
                  return dataset->launch == newest_->id && dataset->level() >= Level::kLocal;
@@ -70,14 +70,14 @@ class Stater {
 }  // namespace
 
 std::vector<DatasetFacts> FactsOf(const Ledger& ledger, const Config::Flush& flush) {
-  const Stater stater(ledger, flush);
+  const FactMaker facts_of(ledger, flush);
   const std::span<const DatasetPtr> since = ledger.SinceOldestInPlay();
   std::vector<DatasetFacts> facts;
   bool found = false;  // of those at rest the newest that supersedes, and is what a waiting flush gives way to
   for (std::size_t line = since.size(); line > 0; --line) {
     const DatasetPtr& dataset = since[line - 1];
     if (found && dataset->at_rest()) continue;
-    facts.push_back(stater.Of(dataset, line));
+    facts.push_back(facts_of.Of(dataset, line));
     found |= facts.back().checkpoint && facts.back().safe && WantsPrefix(facts.back(), flush);
   }
   std::reverse(facts.begin(), facts.end());
@@ -85,9 +85,9 @@ std::vector<DatasetFacts> FactsOf(const Ledger& ledger, const Config::Flush& flu
 }
 
 std::vector<DatasetFacts> AllFactsOf(const Ledger& ledger, const Config::Flush& flush) {
-  const Stater stater(ledger, flush);
+  const FactMaker facts_of(ledger, flush);
   std::vector<DatasetFacts> facts;
-  for (const DatasetPtr& dataset : ledger.ByAge()) facts.push_back(stater.Of(dataset, facts.size() + 1));
+  for (const DatasetPtr& dataset : ledger.ByAge()) facts.push_back(facts_of.Of(dataset, facts.size() + 1));
   return facts;
 }
 

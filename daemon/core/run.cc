@@ -44,7 +44,11 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
       record(shared.context, name, folder, ledger),
       folders(shared.context, [this](DatasetId dataset_id) { FolderUnused(dataset_id); }),
       bases(shared.context, folder, ledger, folders),
-      cache(shared.context, {id, name, folder, shared.room, shared.images, ledger, gate, watch, record, folders, bases},
+      cache(shared.context,
+            {id, name, folder, shared.room, shared.images, ledger, gate, watch, record, folders, bases,
+             [this](DatasetId dataset_id) {
+               return gate.usable() && !watch.lost() && !HungSince() && flusher.ErrorOf(dataset_id).empty();
+             }},
             {.on_left = [this] { LeftCache(); }, .look_again = [this] { ApplyPolicy(); }}),
       ids(shared.context, name, gate),
       inventory(
@@ -59,7 +63,8 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
             return flusher.Has(dataset_id) || stores.Writes(dataset_id) || growing.Has(dataset_id);
           },
           keeper),
-      stores(shared.context, name, folder, shared.room, ledger, gate, record, removals),
+      stores(shared.context, name, folder, shared.room, ledger, gate, record, removals,
+             [this] { return HungSince().has_value(); }),
       growing(shared.context, {name, folder, ledger, gate, record, folders, removals, shared.slots.throttle, keeper},
               {.places = [this](DatasetId dataset_id) { return names.Places(dataset_id); },
                .on_change = [this] { waits.Changed(); }}),
@@ -82,6 +87,11 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
                 steering, [this](const Session& session) { return outputs.IsOpen(session); }}),
       levels({name, ledger, waits, ids, gate, flusher, inventory}) {
   shared.room.Add(&cache);
+}
+
+std::optional<SteadyTime> Run::HungSince() const {
+  const auto work = gate.HungSince(), flush = flusher.StalledSince();
+  return work && flush ? std::min(work, flush) : std::max(work, flush);
 }
 
 void Run::ApplyPolicy() {

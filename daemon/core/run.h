@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "daemon/core/base_files.h"
@@ -71,6 +72,8 @@ class Run {
   void Stop();
   // Is anything in the daemon's hands only?
   bool AnyCaptured() const;
+  // Since when the prefix hangs, if it does: any work there (PrefixGate), or a flush that does not get on.
+  std::optional<SteadyTime> HungSince() const;
 
  private:
   void AfterStep();

@@ -54,6 +54,7 @@ class RunCache {
     NodeRecord& record;
     DatasetFolders& folders;
     BaseFiles& bases;
+    std::function<bool(DatasetId)> may_flush;  // nothing is known to be in the way, if its flush is to come
   };
   struct Reports {
     std::function<void()> on_left;     // something has left the cache; not from deep within a call
@@ -81,8 +82,7 @@ class RunCache {
     return given_.room.Reserve(*this, bytes, spare);
   }
   void WhenRoomChanges(std::function<void()> then) { given_.room.WhenChanged(std::move(then)); }
-  // Its prefix is there and answers, as far as is known.
-  bool CanFlush() const { return given_.gate.usable() && !given_.watch.lost() && !given_.gate.HungSince(); }
+  bool MayFlush(DatasetId id) const { return given_.may_flush(id); }
   // As if the spare was evicted, but its files stay where they are until dataset `to` is through with them.
   void GiveFiles(const DatasetPtr& spare, DatasetId to);
 

@@ -11,7 +11,8 @@
 namespace cairn {
 
 Stores::Stores(const Context& context, std::string run_name, std::shared_ptr<CacheFolder> cache, const CacheRoom& room,
-               const Ledger& ledger, PrefixGate& gate, NodeRecord& record, Removals& removals)
+               const Ledger& ledger, PrefixGate& gate, NodeRecord& record, Removals& removals,
+               std::function<bool()> prefix_hangs)
     : context_(context),
       run_name_(std::move(run_name)),
       cache_(std::move(cache)),
@@ -19,7 +20,8 @@ Stores::Stores(const Context& context, std::string run_name, std::shared_ptr<Cac
       ledger_(ledger),
       gate_(gate),
       record_(record),
-      removals_(removals) {}
+      removals_(removals),
+      prefix_hangs_(std::move(prefix_hangs)) {}
 
 // --- Which of the two ---
 

@@ -29,11 +29,12 @@ namespace cairn {
 class Stores {
  public:
   Stores(const Context& context, std::string run_name, std::shared_ptr<CacheFolder> cache, const CacheRoom& room,
-         const Ledger& ledger, PrefixGate& gate, NodeRecord& record, Removals& removals);
+         const Ledger& ledger, PrefixGate& gate, NodeRecord& record, Removals& removals,
+         std::function<bool()> prefix_hangs);
   Stores(const Stores&) = delete;
 
   // --- Which of the two ---
-  bool MayBypass() const { return context_.config.cache.bypass && gate_.prefix() && !gate_.HungSince(); }
+  bool MayBypass() const { return context_.config.cache.bypass && gate_.prefix() && !prefix_hangs_(); }
   // Is the dataset that begins so larger than the whole cache, as far as can be told?
   // What all ranks of a checkpoint will have together: as the last one of this launch, else as if they were all alike.
   std::uint64_t Planned(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const;
@@ -79,6 +80,7 @@ class Stores {
   PrefixGate& gate_;
   NodeRecord& record_;
   Removals& removals_;
+  const std::function<bool()> prefix_hangs_;
   std::shared_ptr<Bypass> bypass_;  // made when the first dataset wants it
   std::shared_ptr<Prefix> bypass_of_;
   std::set<DatasetId> unfinished_;

@@ -279,6 +279,41 @@ TEST_F(DaemonCommandsTest, PinAndRemove) {
   EXPECT_EQ(core_.asked(), (std::vector<std::string>{"pin heat 17 on", "pin heat 17 off", "rm heat 17"}));
 }
 
+TEST_F(DaemonCommandsTest, StatusTellsWhatLiesAsideAndWhenItGoes) {
+  admin::RunStatus& run = *core_.status.add_runs();
+  run.set_prefix("/pfs/aside");
+  run.set_cache_folder("/ssd/me/scr.aside");
+  admin::AsideStatus& aside = *run.mutable_aside();
+  aside.set_damaged(2);
+  aside.set_damaged_bytes(3 << 20);
+  aside.set_damaged_since_us(1'700'000'000'000'000);
+  ExpectSaid(Run({"status"}), 0, "set aside as damaged in /ssd/me/scr.aside: 2 items, 3.0 MiB, the oldest since 20");
+  ExpectSaid(Run({"status"}), 0, "; goes when room is needed\n");
+  aside.set_goes_us(1'800'000'000'000'000);
+  ExpectSaid(Run({"status"}), 0, "; goes on 2027-01-");
+  aside.clear_damaged();
+  aside.set_taken(1);
+  aside.set_taken_bytes(50);
+  const CairnRun told = Run({"status"});
+  ExpectSaid(told, 0, "kept as /ssd/me/scr.aside/taken.*: 1 whole dataset, 50 B, whose number another dataset has");
+  EXPECT_EQ(told.out.find("as damaged"), std::string::npos);
+}
+
+TEST_F(DaemonCommandsTest, WhatLiesAsideIsRemovedWhenAsked) {
+  core_.remove.set_set_aside(2);
+  core_.remove.set_set_aside_bytes(3 << 20);
+  ExpectSaid(Run({"rm", "heat", "--set-aside", "damaged"}), 0, "removed from the cache: 2 datasets, 3.0 MiB\n");
+  core_.remove.set_in_use(1);
+  const json told = json::parse(Run({"rm", "heat", "--set-aside", "all", "--json"}).out);
+  EXPECT_EQ(told, (json{{"removed", 2}, {"bytes", 3 << 20}, {"in_use", 1}}));
+  core_.remove.clear_set_aside();
+  ExpectSaid(Run({"rm", "heat", "--set-aside", "all"}), 0, "nothing was set aside that could go; in use");
+  EXPECT_EQ(core_.asked(), (std::vector<std::string>{"rm heat 0 aside 1", "rm heat 0 aside 2", "rm heat 0 aside 2"}));
+  EXPECT_EQ(Run({"rm", "heat"}).exit_code, 2);
+  EXPECT_EQ(Run({"rm", "heat", "3", "--set-aside", "all"}).exit_code, 2);
+  EXPECT_EQ(Run({"rm", "heat", "--set-aside", "some"}).exit_code, 2);
+}
+
 TEST_F(DaemonCommandsTest, TheDaemonIsFoundWhereTheLibraryLooks) {
   const CairnRun run = RunCairn({"status"}, {{"XDG_RUNTIME_DIR", folder_}});
   ExpectSaid(run, 0, "process 4711");

@@ -49,6 +49,42 @@ class AsidesTest : public ::testing::Test {
   std::unique_ptr<Asides> asides_;
 };
 
+TEST_F(AsidesTest, WhoAsksRemovesThemAtOnceButWhatIsWholeOnlyIfThatIsAsked) {
+  Put("damaged.3.1", 1000);
+  Put("taken.2.1", 50);
+  Look();
+  Asides::RemovedByHand removed;
+  const auto take = [&](const absl::StatusOr<Asides::RemovedByHand>& answer) {
+    ASSERT_OK(answer.status());
+    removed = *answer;
+  };
+  asides_->RemoveByHand(/*whole_ones_too=*/false, take);
+  EXPECT_EQ(removed.count, 0u) << "not before it is gone";
+  by_hand_.RunAll();
+  EXPECT_EQ(removed.count, 1u);
+  EXPECT_EQ(removed.bytes, 1000u);
+  EXPECT_FALSE(IsThere("damaged.3.1"));
+  EXPECT_TRUE(IsThere("taken.2.1"));
+  asides_->RemoveByHand(/*whole_ones_too=*/true, take);
+  by_hand_.RunAll();
+  EXPECT_EQ(removed.bytes, 50u);
+  EXPECT_FALSE(IsThere("taken.2.1"));
+  EXPECT_TRUE(asides_->all().empty());
+  asides_->RemoveByHand(/*whole_ones_too=*/true, take);
+  EXPECT_EQ(removed.count, 0u);
+}
+
+TEST_F(AsidesTest, WhatCannotBeRemovedIsTold) {
+  Put("damaged.3.1", 1000);
+  Look();
+  by_hand_.cache_disk.FailOn({.op = FakeOp::kRename, .path_part = "damaged.3.1"});
+  absl::Status status;
+  asides_->RemoveByHand(false, [&](const auto& answer) { status = answer.status(); });
+  by_hand_.RunAll();
+  EXPECT_STATUS(absl::StatusCode::kUnavailable, status, "injected");
+  EXPECT_TRUE(IsThere("damaged.3.1"));
+}
+
 TEST_F(AsidesTest, TheyAreCountedAndGoOneByOneWhenTheirTimeIsOver) {
   Put("damaged.3.1", 1000);
   Put("damaged.1.1", 500);

@@ -97,6 +97,22 @@ TEST_F(EvictionTest, AFullCacheRefusesAtBeginAndTheNewestStays) {
   EXPECT_SAYS(client_->Checkpoint(3, {PlainOf(1, "small")}), local::OK, "");
 }
 
+// It is whole, and perhaps the only copy: nobody but a person may remove it.
+TEST_F(EvictionTest, AFullCacheTellsOfWholeDatasetsThatLieAside) {
+  harness_.config.cache.bypass = false;
+  StartWith(3 * kMiB);
+  Make(1);
+  const std::string aside = harness_.CacheFolderPath() + "/taken.9.1";
+  client_ = nullptr;
+  harness_.Stop();
+  ASSERT_TRUE(harness_.cache_disk().MakeDirectory(aside, 0700).ok());
+  ASSERT_TRUE(ReplaceFile(harness_.cache_disk(), aside + "/file", std::string(kMiB / 2, 'x'), 0600).ok());
+  StartWith(3 * kMiB);
+  const local::Reply refused = client_->Begin(2, memory_);
+  EXPECT_SAYS(refused, local::RESOURCE_EXHAUSTED,
+              aside + ", 524288 bytes: is whole, but another dataset has its number");
+}
+
 // Without a way past the cache the next one waits until the one before is safe, within the call's deadline.
 class RoomToComeTest : public EvictionTest {
  protected:
@@ -107,8 +123,9 @@ class RoomToComeTest : public EvictionTest {
     daemon_.config.cache.bytes_max = 3 * kMiB;
     daemon_.config.flush.every = 1;
     ASSERT_TRUE(daemon_.Start().ok());
-    ASSERT_SAYS(one_.Open({}), local::OK, "");
-    const local::Reply done = one_.Checkpoint(1, memory_);
+    one_ = std::make_unique<FakeClient>(daemon_);
+    ASSERT_SAYS(one_->Open({}), local::OK, "");
+    const local::Reply done = one_->Checkpoint(1, memory_);
     ASSERT_SAYS(done, local::OK, "");
     first_ = done.committed().dataset();
     gate_.AwaitArrival();
@@ -116,35 +133,35 @@ class RoomToComeTest : public EvictionTest {
   FakeDisk prefix_disk_;
   Gate gate_{FakeOp::kWrite, "/ckpt."};
   CoreHarness daemon_{nullptr, &prefix_disk_};
-  FakeClient one_{daemon_};
+  std::unique_ptr<FakeClient> one_;
   DatasetId first_ = 0;
 };
 
 TEST_F(RoomToComeTest, ABeginWaitsForTheFlushThatMakesRoom) {
   HoldUpTheFirst();
-  const std::uint64_t waiting = one_.SendBegin(2, memory_);
+  const std::uint64_t waiting = one_->SendBegin(2, memory_);
   FakeClient other(daemon_);  // of another run: its begin waits, too, and what is small does not
   ASSERT_SAYS(other.Open({.prefix = daemon_.root() + "/other"}), local::OK, "");
   EXPECT_SAYS(other.Checkpoint(1, {PlainOf(1, "small")}), local::OK, "");
-  EXPECT_FALSE(one_.HasReply(waiting));
+  EXPECT_FALSE(one_->HasReply(waiting));
   gate_.Open();
-  EXPECT_SAYS(one_.TakeBegin(waiting), local::OK, "");
-  EXPECT_SAYS(one_.Test(first_, local::PREFIX), local::OK, "");
+  EXPECT_SAYS(one_->TakeBegin(waiting), local::OK, "");
+  EXPECT_SAYS(one_->Test(first_, local::PREFIX), local::OK, "");
 }
 
 TEST_F(RoomToComeTest, AtItsDeadlineItSaysWhatHoldsTheRoom) {
   HoldUpTheFirst();
-  const local::Reply late = one_.TakeBegin(one_.SendBegin(2, memory_, 50));
+  const local::Reply late = one_->TakeBegin(one_->SendBegin(2, memory_, 50));
   EXPECT_SAYS(late, local::DEADLINE_EXCEEDED, "room (the cache");
   EXPECT_SAYS(late, local::DEADLINE_EXCEEDED, "dataset " + std::to_string(first_) + " of run ");
   EXPECT_SAYS(late, local::DEADLINE_EXCEEDED, "goes once it is on the prefix");
   gate_.Open();
-  EXPECT_SAYS(one_.Checkpoint(2, memory_), local::OK, "");  // the session goes on
+  EXPECT_SAYS(one_->Checkpoint(2, memory_), local::OK, "");  // the session goes on
 }
 
 TEST_F(RoomToComeTest, WhatWillNeverFitIsRefusedAtOnce) {
   HoldUpTheFirst();
-  EXPECT_SAYS(one_.Begin(2, {PlainOf(1, RandomBytes(1, 4 * kMiB))}), local::RESOURCE_EXHAUSTED, "is full");
+  EXPECT_SAYS(one_->Begin(2, {PlainOf(1, RandomBytes(1, 4 * kMiB))}), local::RESOURCE_EXHAUSTED, "is full");
   gate_.Open();
 }
 
@@ -155,8 +172,8 @@ TEST_F(RoomToComeTest, WhoGoesMeanwhileLeavesNothing) {
   two.SendBegin(1, memory_);
   two.Drop();
   gate_.Open();
-  EXPECT_TRUE(daemon_.Eventually([&] { return CodeOfReply(one_.Test(first_, local::PREFIX)) == local::OK; }));
-  EXPECT_SAYS(one_.Checkpoint(2, memory_), local::OK, "");
+  EXPECT_TRUE(daemon_.Eventually([&] { return CodeOfReply(one_->Test(first_, local::PREFIX)) == local::OK; }));
+  EXPECT_SAYS(one_->Checkpoint(2, memory_), local::OK, "");
 }
 
 // A cache that holds one dataset but not two works: what is safe on the prefix gives way, what is not is passed by.

@@ -52,7 +52,9 @@ class FakeCore : public Core {
     done(pin);
   }
   void Remove(const admin::RemoveRequest& request, std::function<void(admin::RemoveReply)> done) override {
-    Note("rm " + request.run() + " " + std::to_string(request.dataset()));
+    const bool aside = request.set_aside() != admin::RemoveRequest::NONE;
+    Note("rm " + request.run() + " " + std::to_string(request.dataset()) +
+         (aside ? " aside " + std::to_string(request.set_aside()) : ""));
     done(remove);
   }
 
