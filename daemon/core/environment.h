@@ -13,6 +13,7 @@
 #include "daemon/core/loop.h"
 #include "daemon/data/work_pool.h"
 #include "storage/io/disk.h"
+#include "storage/place/arbiter/arbiter_record.h"
 
 namespace cairn {
 
@@ -49,6 +50,7 @@ struct Environment {
   Clocks clocks;
   std::function<std::uint64_t()> random;  // numbers that nobody can guess. Strand only
   Process process;
+  const Arbiters& arbiters = PrefixArbiters();
 };
 
 }  // namespace cairn

@@ -43,6 +43,7 @@ void LaunchKeeper::Begin(const LaunchRecord& launch, LeaseRecord lease, SteadyTi
   committer_ = launch.has_base() ? launch.id : 0;
   launch_ = launch;
   lease_ = std::move(lease);
+  lease_lost_ = false;
   written_at_ = written_at;
   written_ = lease_->state;
   failed_ = false;
@@ -91,6 +92,7 @@ void LaunchKeeper::Resume(const LaunchRecord& launch) {
   if (!launch.has_base() || (launch_ && launch_->id == launch.id)) return;
   launch_ = launch;
   lease_.reset();
+  lease_lost_ = false;
   Renew();
 }
 
@@ -166,7 +168,7 @@ void LaunchKeeper::Renew() {
   if (!given_.gate.writable()) return RenewLater();
   working_ = true;
   Wanted wanted = WhatIsSo();
-  const bool make = !lease_;
+  const bool make = !lease_ || lease_lost_;
   LeaseRecord next = lease_.value_or(LeaseRecord{});
   next.launch = launch_->id;
   next.cache = context_.cache_id;
@@ -210,10 +212,12 @@ void LaunchKeeper::LookForNewer(LaunchId launch, const absl::StatusOr<LeaseRecor
 }
 
 void LaunchKeeper::Written(SteadyTime began, const absl::StatusOr<LeaseRecord>& written) {
+  if (absl::IsNotFound(written.status())) lease_lost_ = true;
   if (!written.ok()) return WarnOnce(written.status());
+  lease_lost_ = false;
   written_at_ = began;
   written_ = written->state;
-  if (!lease_) lease_ = *written;
+  if (!lease_ || lease_->epoch != written->epoch) lease_ = *written;
 }
 
 void LaunchKeeper::WarnOnce(const absl::Status& status) {

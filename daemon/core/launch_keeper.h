@@ -97,6 +97,7 @@ class LaunchKeeper {
   const Reports reports_;
   LaunchId committer_ = 0;
   std::optional<LeaseRecord> lease_;    // as last written, or about to be
+  bool lease_lost_ = false;             // somebody has removed it: another is to be made
   std::optional<LaunchRecord> launch_;  // that it is of, or for which one is to be made
   SteadyTime written_at_;               // the last time that succeeded
   State written_ = State::kEnded;       // then

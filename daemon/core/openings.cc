@@ -56,7 +56,8 @@ void Openings::Open(const std::shared_ptr<Connection>& connection, const std::sh
 }
 
 void Openings::Enqueue(const OpeningPtr& opening) {
-  opening->call->WaitingFor(fmt::format("the prefix {}", opening->open.prefix()));
+  opening->call->WaitingFor(opening->silent.empty() ? fmt::format("the prefix {}", opening->open.prefix())
+                                                    : opening->silent);
   auto& queue = queues_[opening->open.prefix()];
   // Those whose deadline has passed go, so that repeated requests cannot grow the queue; the first one is under way.
   std::erase_if(queue, [&queue](const OpeningPtr& other) { return other != queue.front() && other->call->answered(); });
@@ -118,6 +119,8 @@ void Openings::Prepare(OpeningPtr opening) {
 
 void Openings::RunKnown(const OpeningPtr& opening) {
   const Prepared& prepared = *opening->prepared;
+  if (IsArbiterSilent(prepared.status)) return AwaitArbiter(opening, prepared.status);
+  opening->silent.clear();
   if (!prepared.status.ok()) return Fail(opening, prepared.status);
   Run* const run = runs_.Find(prepared.prefix->run());
   if (run == nullptr) return LoadRun(opening);
@@ -286,6 +289,15 @@ bool Openings::TimeIsUp(const Opening& opening, std::chrono::milliseconds pause)
   return context_.now() + pause + to_begin > opening.begun + allowed;
 }
 
+// It is a service that other nodes share: it may come back.
+void Openings::AwaitArbiter(const OpeningPtr& opening, const absl::Status& silent) {
+  constexpr std::chrono::milliseconds kPause(200);
+  if (Run* const run = KnownByPath(opening->open.prefix())) run->keeper.watch().CouldNotLook();
+  opening->silent = fmt::format("word from the run's arbiter ({})", MessageOf(silent));
+  opening->call->WaitingFor(opening->silent);
+  LookAgain(opening, kPause);
+}
+
 // Others that open the same prefix have their turn meanwhile.
 void Openings::LookAgain(const OpeningPtr& opening, std::chrono::milliseconds pause) {
   End(opening);
@@ -422,6 +434,8 @@ void Openings::LaunchMade(const OpeningPtr& opening, Run& run, const Made& made)
     Admit(opening, run, launch);
   } else if (absl::IsAborted(made.status) && made.record.id == 0) {
     Prepare(opening);  // somebody has made one meanwhile: whether it lives is another question
+  } else if (IsArbiterSilent(made.status)) {
+    AwaitArbiter(opening, made.status);
   } else {
     Fail(opening, made.status);
   }

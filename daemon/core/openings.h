@@ -44,8 +44,9 @@ class Openings {
     std::shared_ptr<Call> call;
     local::Open open;
     SteadyTime begun;
-    PreparedPtr prepared;  // as last looked
-    bool looked = false;   // at what the prefix holds
+    PreparedPtr prepared;     // as last looked
+    bool looked = false;      // at what the prefix holds
+    std::string silent = {};  // what of the run does not answer, when the prefix does; as last asked
     Loop::TimerId patience = 0;
     bool left = false;  // the queue, while the prefix is still being asked
   };
@@ -82,6 +83,7 @@ class Openings {
   void Busy(const OpeningPtr& opening, const Run& run, const std::string& who);
   // The newest launch is another daemon's.
   void DecideAgainstOther(const OpeningPtr& opening, Run& run);
+  void AwaitArbiter(const OpeningPtr& opening, const absl::Status& silent);
   void LookAgain(const OpeningPtr& opening, std::chrono::milliseconds pause);
   bool TimeIsUp(const Opening& opening, std::chrono::milliseconds pause) const;
   bool NeverHeardOfItsSession(const Opening& opening, const Run& run) const;

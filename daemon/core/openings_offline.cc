@@ -18,6 +18,7 @@ namespace cairn {
 void Openings::DoesNotAnswer(const OpeningPtr& opening) {
   silent_.try_emplace(opening->open.prefix());
   opening->left = true;
+  if (Run* const run = KnownByPath(opening->open.prefix())) run->keeper.watch().CouldNotLook();
   if (DecideOffline(opening)) return;
   auto& waiting = silent_[opening->open.prefix()];
   // Those whose deadline has passed go, so that repeated requests cannot grow the list.

@@ -44,7 +44,8 @@ void PrefixGate::Replaced(const RunId& by) {
 }
 
 PrefixGate::Visitor PrefixGate::MakeVisitor() const {
-  return [disk = &context_.env.prefix_disk, path = path_, run = run_, prefix = prefix_](const Step& step) {
+  return [disk = &context_.env.prefix_disk, arbiters = &context_.env.arbiters, path = path_, run = run_,
+          prefix = prefix_](const Step& step) {
     Visited visited{.status = {}, .prefix = prefix, .other = {}};
     const auto check = [&](const RunId& found) -> absl::Status {
       if (found == run) return absl::OkStatus();
@@ -56,7 +57,7 @@ PrefixGate::Visitor PrefixGate::MakeVisitor() const {
         // A daemon that has just started knows the run from its cache only. It never makes a prefix anew for a visit.
         CAIRN_ASSIGN_OR_RETURN(const auto seen, Prefix::OpenReadOnly(*disk, path));
         CAIRN_RETURN_IF_ERROR(check(seen->run()));
-        CAIRN_ASSIGN_OR_RETURN(visited.prefix, Prefix::Open(*disk, path));
+        CAIRN_ASSIGN_OR_RETURN(visited.prefix, Prefix::Open(*disk, path, {.arbiters = arbiters}));
       }
       CAIRN_ASSIGN_OR_RETURN(const RunId now, visited.prefix->CurrentRun());
       CAIRN_RETURN_IF_ERROR(check(now));

@@ -28,14 +28,17 @@ std::optional<std::string> Preparation::PathOf(const RunId& run) const {
   return known == known_.paths.end() ? std::nullopt : std::optional(known->second);
 }
 
+PrefixOptions Preparation::OptionsOfPrefix() const {
+  return {.known = [this](const RunId& run) { return PathOf(run); }, .arbiters = &context_.env.arbiters};
+}
+
 absl::Status Preparation::Reach(Prepared& prepared) const {
   Disk& disk = context_.env.prefix_disk;
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path_, 0755));
   const auto real = disk.RealPath(path_);
   if (!real.ok()) return Unavailable("{}: cannot be resolved", path_);
   prepared.path = *real;
-  CAIRN_ASSIGN_OR_RETURN(prepared.prefix,
-                         Prefix::Open(disk, prepared.path, {}, [this](const RunId& run) { return PathOf(run); }));
+  CAIRN_ASSIGN_OR_RETURN(prepared.prefix, Prefix::Open(disk, prepared.path, OptionsOfPrefix()));
   CAIRN_RETURN_IF_ERROR(CheckNotElsewhere(prepared));
   if (const auto confirm = known_.confirm.find(prepared.prefix->run()); confirm != known_.confirm.end()) {
     CAIRN_ASSIGN_OR_RETURN(prepared.confirmed, confirm->second(*prepared.prefix));
@@ -81,10 +84,9 @@ absl::Status Preparation::ReachToRead(Prepared& prepared) const {
   const auto real = disk.RealPath(path_);
   if (!real.ok()) return NotFound("{}: there is no such directory", path_);
   prepared.path = *real;
-  const auto path_of = [this](const RunId& run) { return PathOf(run); };
-  CAIRN_ASSIGN_OR_RETURN(prepared.prefix, Prefix::OpenReadOnly(disk, prepared.path, {}, path_of));
+  CAIRN_ASSIGN_OR_RETURN(prepared.prefix, Prefix::OpenReadOnly(disk, prepared.path, OptionsOfPrefix()));
   if (prepared.prefix->run() == RunId()) return NotFound("{}: no run of Cairn's has this prefix", prepared.path);
-  auto writable = Prefix::Open(disk, prepared.path, {}, path_of);
+  auto writable = Prefix::Open(disk, prepared.path, OptionsOfPrefix());
   prepared.read_only = !writable.ok();
   if (writable.ok()) prepared.prefix = *std::move(writable);
   return absl::OkStatus();

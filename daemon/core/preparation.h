@@ -64,6 +64,7 @@ class Preparation {
   absl::Status CheckNotElsewhere(const Prepared& prepared) const;
   absl::Status Look(Prepared& prepared) const;
   std::optional<std::string> PathOf(const RunId& run) const;
+  PrefixOptions OptionsOfPrefix() const;
 
   const Context& context_;  // of it only what never changes
   const std::string cache_, path_;

@@ -48,8 +48,9 @@ Config WithMachine(Config config) {
 
 class ThreadedCoreImpl final : public ThreadedCore {
  public:
-  ThreadedCoreImpl(const Config& config, Clocks clocks)
+  ThreadedCoreImpl(const Config& config, Clocks clocks, const Arbiters& arbiters)
       : clocks_(OrTheSystems(std::move(clocks))),
+        arbiters_(arbiters),
         loop_(MakeThreadLoop()),
         work_(MakeWorkPool(config.threads)),
         cache_(MakeBlockingPool(std::max<std::size_t>(4, config.threads))),
@@ -85,6 +86,7 @@ class ThreadedCoreImpl final : public ThreadedCore {
         .clocks = clocks_,
         .random = RandomNumber,
         .process = {.user = UserName(), .host = HostName(), .pid = static_cast<std::uint32_t>(getpid())},
+        .arbiters = arbiters_,
     };
     CAIRN_ASSIGN_OR_RETURN(core_, Core::Start(config, environment));
     return absl::OkStatus();
@@ -115,6 +117,7 @@ class ThreadedCoreImpl final : public ThreadedCore {
   }
 
   const Clocks clocks_;
+  const Arbiters& arbiters_;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<WorkPool> work_;
   std::unique_ptr<BlockingPool> cache_;
@@ -126,9 +129,9 @@ class ThreadedCoreImpl final : public ThreadedCore {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ThreadedCore>> ThreadedCore::Start(Config config, Disk& cache_disk, Disk& prefix_disk,
-                                                                  Clocks clocks) {
+                                                                  Clocks clocks, const Arbiters& arbiters) {
   config = WithMachine(std::move(config));
-  auto threaded = std::make_unique<ThreadedCoreImpl>(config, std::move(clocks));
+  auto threaded = std::make_unique<ThreadedCoreImpl>(config, std::move(clocks), arbiters);
   CAIRN_RETURN_IF_ERROR(threaded->Open(config, cache_disk, prefix_disk));
   return threaded;
 }

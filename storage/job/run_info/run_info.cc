@@ -35,6 +35,7 @@ absl::StatusOr<RunInfo> ReadRunInfo(Disk& disk, const std::string& prefix) {
       info.damaged.emplace_back(MessageOf(result.status()));
     }
   };
+  take(arbiter_record::Read(disk, prefix), info.arbiter);
   take(opened->NewestLaunch(), info.newest);
   if (info.newest) take(opened->FindLease(info.newest->id), info.lease);
   take(id_blocks::Highest(disk, prefix), info.id_highest);

@@ -91,10 +91,11 @@ absl::StatusOr<std::optional<DatasetId>> Highest(Disk& disk, const std::string& 
   return newest ? std::optional(newest->last) : std::nullopt;
 }
 
-absl::StatusOr<IdBlock> Reserve(Disk& disk, const std::string& prefix, DatasetId above, std::uint64_t count) {
+absl::StatusOr<IdBlock> Reserve(Arbiter& arbiter, Disk& disk, const std::string& prefix, DatasetId above,
+                                std::uint64_t count) {
   CAIRN_ASSIGN_OR_RETURN(const DatasetId folders, HighestFolder(disk, prefix));
   for (int i = 0; i < kTriesMax; ++i) {
-    CAIRN_ASSIGN_OR_RETURN(const auto names, cairn_folder::Names(disk, prefix, /*fresh=*/true));
+    CAIRN_ASSIGN_OR_RETURN(const auto names, arbiter.Names());
     IdBlock block{.first = std::max(above, folders) + 1, .count = count, .number = 0};
     CAIRN_ASSIGN_OR_RETURN(const auto newest, Newest(disk, prefix, names));
     if (newest) {
@@ -109,7 +110,8 @@ absl::StatusOr<IdBlock> Reserve(Disk& disk, const std::string& prefix, DatasetId
     tree.Set("FIRST", block.first);
     tree.Set("COUNT", block.count);
     tree.Set("HOST", HostName());
-    const absl::Status made = cairn_folder::MakeRecord(disk, prefix, NameOf(block.number), tree);
+    tree.Set("MARK", RunId::Random().Hex());  // no other maker's record is like it
+    const absl::Status made = arbiter.Create(NameOf(block.number), kvtree::Encode(tree));
     if (made.ok()) return block;
     if (!absl::IsAlreadyExists(made)) return made;
   }

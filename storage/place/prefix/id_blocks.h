@@ -1,5 +1,6 @@
 // Blocks of dataset ids: <prefix>/.cairn/ids.<n>, made once, with the first id and how many there are. Whoever has made
-// one gives its ids out, each once. Calls block on disk. Stateless, hence thread-safe.
+// one gives its ids out, each once. The run's arbiter decides who has made which. Calls block as the arbiter's.
+// Stateless, hence thread-safe.
 #ifndef CAIRN_STORAGE_PLACE_PREFIX_ID_BLOCKS_H_
 #define CAIRN_STORAGE_PLACE_PREFIX_ID_BLOCKS_H_
 
@@ -12,6 +13,7 @@
 
 #include "storage/base/ids.h"
 #include "storage/io/disk.h"
+#include "storage/place/arbiter/arbiter.h"
 
 namespace cairn {
 
@@ -31,7 +33,8 @@ inline constexpr std::uint64_t kBlock = 16'384;
 // The next block, durably: above `above`, the blocks there are (but for what of the last one was returned), and the
 // folders of datasets. Fewer than `count` at the end of all ids.
 //   kResourceExhausted  SCR and FTI keep ids in an int, so they end at 2^31 - 1
-absl::StatusOr<IdBlock> Reserve(Disk& disk, const std::string& prefix, DatasetId above, std::uint64_t count = kBlock);
+absl::StatusOr<IdBlock> Reserve(Arbiter& arbiter, Disk& disk, const std::string& prefix, DatasetId above,
+                                std::uint64_t count = kBlock);
 
 // The last id of all blocks, but for what was returned of the newest; none: there is no block. Only looks.
 absl::StatusOr<std::optional<DatasetId>> Highest(Disk& disk, const std::string& prefix);

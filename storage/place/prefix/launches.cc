@@ -169,8 +169,8 @@ bool IsFenced(const absl::Status& status) {
   return status.GetPayload(kFencedPayload).has_value();
 }
 
-Launches::Launches(Disk& disk, std::string prefix, bool writable, std::function<IdRanges()> merged)
-    : disk_(disk), prefix_(std::move(prefix)), writable_(writable), merged_(std::move(merged)) {}
+Launches::Launches(Disk& disk, Arbiter& arbiter, std::string prefix, bool writable, std::function<IdRanges()> merged)
+    : disk_(disk), arbiter_(arbiter), prefix_(std::move(prefix)), writable_(writable), merged_(std::move(merged)) {}
 
 absl::StatusOr<std::vector<std::uint64_t>> Launches::Numbers(bool fresh) {
   CAIRN_ASSIGN_OR_RETURN(const auto names, cairn_folder::Names(disk_, prefix_, fresh && writable_));
@@ -241,7 +241,8 @@ absl::StatusOr<LaunchRecord> Launches::Make(const NewLaunch& wanted, std::option
                       .run = wanted.run,
                       .predecessor = wanted.predecessor};
   for (int i = 0; i < kTriesMax; ++i) {
-    CAIRN_ASSIGN_OR_RETURN(auto numbers, Numbers(/*fresh=*/true));
+    CAIRN_ASSIGN_OR_RETURN(const auto names, arbiter_.Names());
+    auto numbers = cairn_folder::Numbers(names, kStem);
     while (!numbers.empty() && absl::IsNotFound(Find(numbers.back()).status())) numbers.pop_back();
     const LaunchId newest = numbers.empty() ? 0 : numbers.back();
     if (after && newest != *after) {
@@ -251,7 +252,7 @@ absl::StatusOr<LaunchRecord> Launches::Make(const NewLaunch& wanted, std::option
     launch.abandoned = wanted.predecessor != 0 && (wanted.after_abandoned || newest != wanted.predecessor);
     // Those before it are durable first: their makers may not have come to that. So a power failure leaves no gap.
     CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(cairn_folder::Of(prefix_)));
-    const absl::Status made = cairn_folder::MakeRecord(disk_, prefix_, NameOf(launch.id), ToTree(launch));
+    const absl::Status made = arbiter_.Create(NameOf(launch.id), kvtree::Encode(ToTree(launch)));
     if (absl::IsAlreadyExists(made)) continue;
     CAIRN_RETURN_IF_ERROR(made);
     CAIRN_RETURN_IF_ERROR(EnsureBase(launch.id));

@@ -1,12 +1,13 @@
 // The launches of a run and what of it counts: <prefix>/.cairn/launch.<n>, launch.<n>.base. design.md, "Launches and
 // commits".
 //
-// A launch is made by an exclusive creation of the next number. What counts of all launches before it is decided once,
-// in its base: whoever needs the base and finds none looks around and makes it, exclusively, those of older launches
-// first; nobody acts under a launch before its base was read back. A commit names the launch under which its maker acts
-// (its committer), and so does the mark of a removal by policy. Who has made one looks afterwards: if there is no newer
-// launch, it counts, for whoever makes one later finds it; else the base of the next launch has decided. All looks that
-// something rests on come from the server (storage/io/fresh_list.h).
+// A launch is made by an exclusive creation of the next number, on which the run's arbiter decides: nobody acts under
+// it before its record is here, too, so all others ask the prefix alone. What counts of all launches before it is
+// decided once, in its base: whoever needs the base and finds none looks around and makes it, exclusively, those of
+// older launches first; nobody acts under a launch before its base was read back. A commit names the launch under which
+// its maker acts (its committer), and so does the mark of a removal by policy. Who has made one looks afterwards: if
+// there is no newer launch, it counts, for whoever makes one later finds it; else the base of the next launch has
+// decided. All looks that something rests on come from the server (storage/io/fresh_list.h).
 //
 // A base holds all that counts, of all launches before; so the newest one alone tells a reader, and a folder that it
 // knows is not looked at again. Launches that release 0.1.0 made have no base: what was committed under them names no
@@ -34,6 +35,7 @@
 #include "storage/base/id_ranges.h"
 #include "storage/base/ids.h"
 #include "storage/io/disk.h"
+#include "storage/place/arbiter/arbiter.h"
 
 namespace cairn {
 
@@ -82,10 +84,10 @@ bool IsFenced(const absl::Status& status);
 
 class Launches {
  public:
-  // `disk` is borrowed. `writable`: bases that lack are made; else what has no base is read as if it was not there.
-  // `merged`: datasets of which somebody has found that they count, and said so where it stays: they are not looked at
-  // again when a base is made. It may know of none.
-  Launches(Disk& disk, std::string prefix, bool writable, std::function<IdRanges()> merged = {});
+  // `disk` and `arbiter` are borrowed. `writable`: bases that lack are made; else what has no base is read as if it was
+  // not there. `merged`: datasets of which somebody has found that they count, and said so where it stays: they are not
+  // looked at again when a base is made. It may know of none.
+  Launches(Disk& disk, Arbiter& arbiter, std::string prefix, bool writable, std::function<IdRanges()> merged = {});
   Launches(const Launches&) = delete;
 
   // The newest, if any. kDataLoss: its record is damaged.
@@ -135,6 +137,7 @@ class Launches {
   absl::Status WriteBase(LaunchId id, const LaunchBase& base);
 
   Disk& disk_;
+  Arbiter& arbiter_;
   const std::string prefix_;
   const bool writable_;
   const std::function<IdRanges()> merged_;

@@ -2,14 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
-#include <span>
 
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/format/kvtree/tree.h"
-#include "storage/io/create_once.h"
-#include "storage/io/fresh_list.h"
 
 namespace cairn {
 namespace lease {
@@ -48,9 +44,9 @@ std::string Cleaned(std::string_view text, std::size_t bytes_max) {
   return cleaned;
 }
 
-absl::StatusOr<std::string> Encode(const std::string& path, const LeaseRecord& record) {
+absl::StatusOr<std::string> Encode(const std::string& name, const LeaseRecord& record) {
   if (record.launch == 0 || record.launch > kNumberMax || record.term_ms == 0) {
-    return InvalidArgument("{}: a lease of launch {} with a term of {} ms", path, record.launch, record.term_ms);
+    return InvalidArgument("{}: a lease of launch {} with a term of {} ms", name, record.launch, record.term_ms);
   }
   kvtree::Tree tree;
   tree.Set("VERSION", std::uint64_t{1});
@@ -65,7 +61,7 @@ absl::StatusOr<std::string> Encode(const std::string& path, const LeaseRecord& r
   tree.Set("STATE", NameOfState(record.state));
   tree.Set("WHAT", Cleaned(record.what, kWhatBytesMax));
   std::string text = kvtree::Encode(tree);
-  if (text.size() > kBytes) return Internal("{}: a lease of {} bytes, at most {}", path, text.size(), kBytes);
+  if (text.size() > kBytes) return Internal("{}: a lease of {} bytes, at most {}", name, text.size(), kBytes);
   text.resize(kBytes, '\0');
   return text;
 }
@@ -107,17 +103,11 @@ std::optional<LeaseRecord> Decode(LaunchId launch, std::uint64_t epoch, std::str
 }
 
 // Its first kBytes; "" if it cannot be one. One that is longer is none, but may change as well.
-absl::StatusOr<LeaseSeen> Read(Disk& disk, const std::string& folder, LaunchId launch, std::uint64_t epoch) {
+absl::StatusOr<LeaseSeen> Read(Arbiter& arbiter, LaunchId launch, std::uint64_t epoch) {
   LeaseSeen seen{.epoch = epoch, .bytes = {}, .record = std::nullopt};
-  const auto file = disk.Open(fmt::format("{}/{}", folder, NameOf(launch, epoch)), {});
-  if (absl::IsInvalidArgument(file.status())) return seen;  // a directory, a link
-  if (!file.ok()) return file.status();
-  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, (*file)->Info());
-  seen.bytes.resize(std::min<std::uint64_t>(info.bytes, kBytes));
-  const absl::Status read = (*file)->ReadAt(0, std::as_writable_bytes(std::span(seen.bytes)));
-  if (absl::IsDataLoss(read)) seen.bytes.clear();  // it has been cut since
-  if (!read.ok() && !absl::IsDataLoss(read)) return read;
-  if (info.bytes == kBytes) seen.record = Decode(launch, epoch, seen.bytes);
+  CAIRN_ASSIGN_OR_RETURN(seen.bytes, arbiter.ReadLease(NameOf(launch, epoch), kBytes));
+  if (seen.bytes.size() == kBytes) seen.record = Decode(launch, epoch, seen.bytes);
+  seen.bytes.resize(std::min(seen.bytes.size(), kBytes));
   return seen;
 }
 
@@ -148,37 +138,35 @@ std::optional<std::pair<LaunchId, std::uint64_t>> Parse(std::string_view name) {
   return std::pair(*launch, *epoch);
 }
 
-absl::StatusOr<LeaseRecord> Make(Disk& disk, const std::string& folder, LeaseRecord record) {
+absl::StatusOr<LeaseRecord> Make(Arbiter& arbiter, LeaseRecord record) {
+  const std::uint64_t above = record.epoch;
   for (int i = 0; i < kTriesMax; ++i) {
-    CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, FreshList(disk, folder));
-    const std::uint64_t highest = HighestEpoch(record.launch, names, kNumberMax);
+    CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, arbiter.Names());
+    const std::uint64_t highest = std::max(above, HighestEpoch(record.launch, names, kNumberMax));
     if (highest == kNumberMax) {
-      return ResourceExhausted("{}/{}: no epoch is above this one", folder, NameOf(record.launch, highest));
+      return ResourceExhausted("{}: no epoch is above this one", NameOf(record.launch, highest));
     }
     record.epoch = highest + 1;
-    const std::string path = fmt::format("{}/{}", folder, NameOf(record.launch, record.epoch));
-    CAIRN_ASSIGN_OR_RETURN(const std::string bytes, Encode(path, record));
-    // Never in a frame, which would be in the way of Write. A maker that dies may leave an empty file: no record.
-    const absl::Status made = CreateFileOnce(disk, path, bytes, {.mode = 0600, .framed = false});
+    const std::string name = NameOf(record.launch, record.epoch);
+    CAIRN_ASSIGN_OR_RETURN(const std::string bytes, Encode(name, record));
+    const absl::Status made = arbiter.CreateLease(name, bytes);
     if (made.ok()) return record;
     if (!absl::IsAlreadyExists(made)) return made;
   }
-  return Aborted("{}: {} leases of launch {} were made by others meanwhile", folder, kTriesMax, record.launch);
+  return Aborted("{} leases of launch {} were made by others meanwhile", kTriesMax, record.launch);
 }
 
-absl::Status Write(Disk& disk, const std::string& folder, const LeaseRecord& record) {
-  const std::string path = fmt::format("{}/{}", folder, NameOf(record.launch, record.epoch));
-  CAIRN_ASSIGN_OR_RETURN(const std::string bytes, Encode(path, record));
-  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, disk.Open(path, {.writable = true}));
-  CAIRN_RETURN_IF_ERROR(file->WriteAt(0, std::as_bytes(std::span(bytes))));
-  return file->Sync();
+absl::Status Write(Arbiter& arbiter, const LeaseRecord& record) {
+  const std::string name = NameOf(record.launch, record.epoch);
+  CAIRN_ASSIGN_OR_RETURN(const std::string bytes, Encode(name, record));
+  return arbiter.WriteLease(name, bytes);
 }
 
-absl::StatusOr<std::optional<LeaseSeen>> Find(Disk& disk, const std::string& folder, LaunchId launch,
+absl::StatusOr<std::optional<LeaseSeen>> Find(Arbiter& arbiter, LaunchId launch,
                                               const std::vector<std::string>& names) {
   std::uint64_t epoch = HighestEpoch(launch, names, kNumberMax);
   for (; epoch != 0; epoch = HighestEpoch(launch, names, epoch - 1)) {
-    auto seen = Read(disk, folder, launch, epoch);
+    auto seen = Read(arbiter, launch, epoch);
     if (seen.ok()) return std::optional(*std::move(seen));
     if (!absl::IsNotFound(seen.status())) return seen.status();
   }

@@ -1,14 +1,14 @@
-// Tells whether somebody still works under a launch: <prefix>/.cairn/launch.<n>.<epoch>.lease. The daemon that serves
-// the launch makes one and writes it again in place, with a higher counter, every sixth of its term; nobody else ever
-// writes that file. A daemon that comes to the same launch after it (a new incarnation) makes the next epoch; the
-// highest counts. A lease only delays others: launches.h decides which commits count. Calls of `lease` block on disk;
-// stateless.
+// Tells whether somebody still works under a launch: launch.<n>.<epoch>.lease, at the run's arbiter (without another
+// service that is <prefix>/.cairn). The daemon that serves the launch makes one and writes it again in place, with a
+// higher counter, every sixth of its term; nobody else ever writes it. A daemon that comes to the same launch after it
+// (a new incarnation) makes the next epoch; the highest counts. A lease only delays others: launches.h decides which
+// commits count. Calls of `lease` block as the arbiter's; stateless.
 //
 // A daemon that wants to make a newer launch (a challenger) compares no clocks: it waits until the lease has not
 // changed for its term by the challenger's own steady clock, and remembers what it saw from one look to the next
 // (LeaseWatch).
 //
-// The file: a kvtree (VERSION 1, RUN, LAUNCH, EPOCH, COUNTER, CACHE, HOST, PID, TERM in ms, STATE, WHAT), whose header
+// The bytes: a kvtree (VERSION 1, RUN, LAUNCH, EPOCH, COUNTER, CACHE, HOST, PID, TERM in ms, STATE, WHAT), whose header
 // has its length and whose end has its CRC, then zeros up to kBytes.
 #ifndef CAIRN_STORAGE_PLACE_PREFIX_LEASE_H_
 #define CAIRN_STORAGE_PLACE_PREFIX_LEASE_H_
@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "storage/base/ids.h"
-#include "storage/io/disk.h"
+#include "storage/place/arbiter/arbiter.h"
 
 namespace cairn {
 
@@ -66,19 +66,18 @@ std::string NameOf(LaunchId launch, std::uint64_t epoch);  // launch.<n>.<epoch>
 // (launch, epoch), both from 1 on; none: it is no lease's name.
 std::optional<std::pair<LaunchId, std::uint64_t>> Parse(std::string_view name);
 
-// Makes the next epoch's (exclusive, complete, synced), above all that a fresh listing of the folder shows; the answer
-// is the record with its epoch. `folder`: <prefix>/.cairn.
+// Makes the next epoch's (exclusive, complete, durable), above all that the arbiter names and above the record's own,
+// if it had one that was removed; the answer is the record with its epoch.
 //   kInvalidArgument    launch or term is 0, or launch has more than 18 digits, which no name has
 //   kAborted            others made the next one, again and again
 //   kResourceExhausted  a name has the last number that there is
-absl::StatusOr<LeaseRecord> Make(Disk& disk, const std::string& folder, LeaseRecord record);
-// Writes it over, and syncs: the file is ours. Each call writes all of it, so it may be tried again after any error.
+absl::StatusOr<LeaseRecord> Make(Arbiter& arbiter, LeaseRecord record);
+// Writes it over, durably: it is ours. Each call writes all of it, so it may be tried again after any error.
 // Until then the file may be torn: it delays others then for their own term. kNotFound: it is gone (the prefix was
 // removed or renamed).
-absl::Status Write(Disk& disk, const std::string& folder, const LeaseRecord& record);
-// The newest epoch's among `names`, which a listing of the folder gave, and which is still there; none: there is none.
-absl::StatusOr<std::optional<LeaseSeen>> Find(Disk& disk, const std::string& folder, LaunchId launch,
-                                              const std::vector<std::string>& names);
+absl::Status Write(Arbiter& arbiter, const LeaseRecord& record);
+// The newest epoch's among `names`, which the arbiter gave, and which is still there; none: there is none.
+absl::StatusOr<std::optional<LeaseSeen>> Find(Arbiter& arbiter, LaunchId launch, const std::vector<std::string>& names);
 
 }  // namespace lease
 
@@ -109,6 +108,9 @@ class LeaseWatch {
     std::string holder;  // "cairnd 123 on node7 (…)", or that no lease is there yet, or that it cannot be read
   };
   Judged Judge(const Look& look);
+  // A look was not possible: whoever holds the lease may not have been able to write it either. The next look is a
+  // first one.
+  void CouldNotLook() { seen_ = false; }
 
  private:
   void Remember(const Look& look);

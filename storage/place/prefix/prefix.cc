@@ -37,12 +37,13 @@ absl::Status RequireAbsolute(const std::string& path) {
 
 class PrefixOnDisk final : public Prefix {
  public:
-  PrefixOnDisk(Disk& disk, std::string path, identity::Opened opened, bool writable, Pause pause)
+  PrefixOnDisk(Disk& disk, std::string path, identity::Opened opened, bool writable, Pause pause,
+               std::unique_ptr<Arbiter> arbiter)
       : disk_(disk),
         path_(std::move(path)),
         opened_(std::move(opened)),
         writable_(writable),
-        records_(disk, path_, opened_.identity(), std::move(pause), writable) {}
+        records_(disk, path_, opened_.identity(), std::move(pause), writable, std::move(arbiter)) {}
 
   const std::string& path() const override { return path_; }
   const RunIdentity& identity() const override { return opened_.identity(); }
@@ -66,17 +67,18 @@ class PrefixOnDisk final : public Prefix {
   absl::StatusOr<Origin> OriginOf(LaunchId launch, const std::string& mark) override;
 
   absl::StatusOr<std::optional<LeaseSeen>> FindLease(LaunchId launch) override {
-    CAIRN_ASSIGN_OR_RETURN(const auto names, cairn_folder::Names(disk_, path_, writable_));
-    return lease::Find(disk_, cairn_folder::Of(path_), launch, names);
+    auto names = writable_ ? arbiter().Names() : cairn_folder::Names(disk_, path_, /*fresh=*/false);
+    if (!names.ok()) return names.status();
+    return lease::Find(arbiter(), launch, *names);
   }
   absl::StatusOr<LeaseRecord> MakeLease(LeaseRecord record) override {
     CAIRN_RETURN_IF_ERROR(RequireOwn());
     record.run = run();
-    return lease::Make(disk_, cairn_folder::Of(path_), std::move(record));
+    return lease::Make(arbiter(), std::move(record));
   }
   absl::Status WriteLease(const LeaseRecord& record) override {
     CAIRN_RETURN_IF_ERROR(RequireOwn());
-    return lease::Write(disk_, cairn_folder::Of(path_), record);
+    return lease::Write(arbiter(), record);
   }
 
   absl::StatusOr<IdBlock> ReserveIds(DatasetId above, std::uint64_t count) override {
@@ -85,7 +87,7 @@ class PrefixOnDisk final : public Prefix {
     for (const auto& [id, entry] : view.index.datasets) {
       if (id <= identity::kDatasetIdMax) above = std::max(above, id);
     }
-    return id_blocks::Reserve(disk_, path_, above, count);
+    return id_blocks::Reserve(arbiter(), disk_, path_, above, count);
   }
   absl::Status ReturnIds(const IdBlock& rest) override {
     CAIRN_RETURN_IF_ERROR(RequireOwn());
@@ -197,6 +199,7 @@ class PrefixOnDisk final : public Prefix {
     return absl::OkStatus();
   }
   Launches& launches() { return records_.launches(); }
+  Arbiter& arbiter() { return records_.arbiter(); }
   // Of SCR's own in the index: those that can be restored, and why others cannot.
   absl::Status AddScrDatasets(const PrefixView& view, PrefixContents& contents);
   using EntryChange = std::function<absl::Status(kvtree::Tree& entry, kvtree::Tree& index)>;
@@ -399,16 +402,17 @@ absl::Status PrefixOnDisk::MarkFetched(DatasetId id) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Prefix>> Prefix::Open(Disk& disk, const std::string& path, Pause pause,
-                                                     const identity::KnownPath& known) {
+absl::StatusOr<std::unique_ptr<Prefix>> Prefix::Open(Disk& disk, const std::string& path,
+                                                     const PrefixOptions& options) {
   CAIRN_RETURN_IF_ERROR(RequireAbsolute(path));
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path, kFolderMode));
   CAIRN_RETURN_IF_ERROR(cairn_folder::Make(disk, path));
-  CAIRN_ASSIGN_OR_RETURN(RunIdentity run, identity::Make(disk, path, known));
+  CAIRN_ASSIGN_OR_RETURN(RunIdentity run, identity::Make(disk, path, options.known));
   CAIRN_ASSIGN_OR_RETURN(identity::Opened opened, identity::Opened::Open(disk, path, std::move(run)));
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, path + "/.scr", kFolderMode));
   RemoveStaleWork(disk, path, std::chrono::system_clock::to_time_t(WallNow()));
-  return std::make_unique<PrefixOnDisk>(disk, path, std::move(opened), true, std::move(pause));
+  CAIRN_ASSIGN_OR_RETURN(auto arbiter, OpenArbiter(*options.arbiters, disk, path, opened.identity().run));
+  return std::make_unique<PrefixOnDisk>(disk, path, std::move(opened), true, options.pause, std::move(arbiter));
 }
 
 absl::StatusOr<RunId> Prefix::RunAt(Disk& disk, const std::string& path) {
@@ -417,10 +421,10 @@ absl::StatusOr<RunId> Prefix::RunAt(Disk& disk, const std::string& path) {
   return identity.run;
 }
 
-absl::StatusOr<std::unique_ptr<Prefix>> Prefix::OpenReadOnly(Disk& disk, const std::string& path, Pause pause,
-                                                             const identity::KnownPath& known) {
+absl::StatusOr<std::unique_ptr<Prefix>> Prefix::OpenReadOnly(Disk& disk, const std::string& path,
+                                                             const PrefixOptions& options) {
   CAIRN_RETURN_IF_ERROR(RequireAbsolute(path));
-  auto run = identity::Read(disk, path, known);
+  auto run = identity::Read(disk, path, options.known);
   if (!run.ok()) {
     if (!absl::IsNotFound(run.status()) && !absl::IsPermissionDenied(run.status())) return run.status();
     const auto index = disk.Info(path + "/.scr/index.scr");
@@ -428,10 +432,10 @@ absl::StatusOr<std::unique_ptr<Prefix>> Prefix::OpenReadOnly(Disk& disk, const s
       return NotFound("{}: no run of Cairn's (.cairn/run) and no index of SCR's (.scr/index.scr)", path);
     }
     if (!index.ok()) return index.status();
-    return std::make_unique<PrefixOnDisk>(disk, path, identity::Opened(), false, std::move(pause));
+    return std::make_unique<PrefixOnDisk>(disk, path, identity::Opened(), false, options.pause, nullptr);
   }
   CAIRN_ASSIGN_OR_RETURN(identity::Opened opened, identity::Opened::Open(disk, path, *std::move(run)));
-  return std::make_unique<PrefixOnDisk>(disk, path, std::move(opened), false, std::move(pause));
+  return std::make_unique<PrefixOnDisk>(disk, path, std::move(opened), false, options.pause, nullptr);
 }
 
 }  // namespace cairn

@@ -35,6 +35,7 @@
 #include "storage/base/ids.h"
 #include "storage/format/scr/records.h"
 #include "storage/io/disk.h"
+#include "storage/place/arbiter/arbiter_record.h"
 #include "storage/place/prefix/id_blocks.h"
 #include "storage/place/prefix/identity.h"
 #include "storage/place/prefix/index_rules.h"
@@ -72,19 +73,27 @@ struct PrefixContents {
   std::map<DatasetId, scr::IndexEntry> scrs;
 };
 
+struct PrefixOptions {
+  // Between looks at a record that SCR may be writing just now, and is not whole (settled.h).
+  Pause pause = {};
+  // Where this node has last seen runs (identity.h). A copy of another's directory becomes a branch.
+  identity::KnownPath known = {};
+  // Borrowed until Open returns. OpenReadOnly asks no arbiter: it shows the leases that lie in the prefix, if any.
+  const Arbiters* arbiters = &PrefixArbiters();
+};
+
 class Prefix {
  public:
   // Opens `path` (absolute, symbolic links resolved by the caller), making it and the run's identity if need be.
   // Old work files among its records go (storage/place/prefix/stale_work.h).
-  // `pause`: while a record that SCR may be writing just now is not whole (storage/place/prefix/settled.h).
-  //   kPermissionDenied  not writable, or .cairn belongs to another user or is open to others
-  // `known`: where this node has last seen runs (identity.h). A copy of another's directory becomes a branch.
-  static absl::StatusOr<std::unique_ptr<Prefix>> Open(Disk& disk, const std::string& path, Pause pause = {},
-                                                      const identity::KnownPath& known = {});
+  //   kPermissionDenied    not writable, or .cairn belongs to another user or is open to others
+  //   kFailedPrecondition  the run's arbiter is another than `arbiters` has (arbiter/arbiter_record.h)
+  static absl::StatusOr<std::unique_ptr<Prefix>> Open(Disk& disk, const std::string& path,
+                                                      const PrefixOptions& options = {});
   // Only looks: kNotFound if there is neither .cairn/run nor .scr/index.scr. Calls that change something are refused
   // with kPermissionDenied. The identity is all zeros if there is none, or it may not be read.
-  static absl::StatusOr<std::unique_ptr<Prefix>> OpenReadOnly(Disk& disk, const std::string& path, Pause pause = {},
-                                                              const identity::KnownPath& known = {});
+  static absl::StatusOr<std::unique_ptr<Prefix>> OpenReadOnly(Disk& disk, const std::string& path,
+                                                              const PrefixOptions& options = {});
   // Which run lives there, by .cairn alone. kNotFound: none.
   static absl::StatusOr<RunId> RunAt(Disk& disk, const std::string& path);
   virtual ~Prefix() = default;

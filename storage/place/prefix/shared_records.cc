@@ -2,6 +2,7 @@
 
 #include "storage/base/clock.h"
 #include "storage/base/path.h"
+#include "storage/place/arbiter/folder_arbiter.h"
 #include "storage/place/names.h"
 
 #include <absl/synchronization/mutex.h>
@@ -78,13 +79,15 @@ absl::StatusOr<CommitRecord> ParseCommit(const std::string& path, const kvtree::
       .run = *run, .committer = committer, .committed_us = *committed, .descriptor = *std::move(descriptor)};
 }
 
-SharedRecords::SharedRecords(Disk& disk, std::string prefix, RunIdentity identity, Pause pause, bool writable)
+SharedRecords::SharedRecords(Disk& disk, std::string prefix, RunIdentity identity, Pause pause, bool writable,
+                             std::unique_ptr<Arbiter> arbiter)
     : disk_(disk),
       prefix_(std::move(prefix)),
       identity_(std::move(identity)),
       pause_(pause),
       writable_(writable),
-      launches_(disk, prefix_, writable, [this] { return Merged(); }),
+      arbiter_(arbiter ? std::move(arbiter) : MakeFolderArbiter(disk, prefix_)),
+      launches_(disk, *arbiter_, prefix_, writable, [this] { return Merged(); }),
       index_(disk, Folder(), "index",
              {.pause = pause,
               .check = [this](const kvtree::Tree& index) { return ParseIndex(IndexPath(), index).status(); },

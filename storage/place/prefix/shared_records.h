@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "storage/format/kvtree/tree.h"
 #include "storage/format/scr/records.h"
 #include "storage/io/disk.h"
+#include "storage/place/arbiter/arbiter.h"
 #include "storage/place/prefix/changed_file.h"
 #include "storage/place/prefix/identity.h"
 #include "storage/place/prefix/launches.h"
@@ -55,12 +57,15 @@ bool IsMerged(DatasetId id, const kvtree::Tree& index);
 class SharedRecords {
  public:
   // `disk` is borrowed. The run all zeros: commit records of any run count. Index, flush and nodes file count as
-  // damaged only if they stay so (ReadSettled, with `pause`). `writable`: Launches'.
-  SharedRecords(Disk& disk, std::string prefix, RunIdentity identity, Pause pause = {}, bool writable = true);
+  // damaged only if they stay so (ReadSettled, with `pause`). `writable`: Launches'. `arbiter`: the run's; null: the
+  // prefix itself, which is right for whoever makes no launch and no lease and takes no ids.
+  SharedRecords(Disk& disk, std::string prefix, RunIdentity identity, Pause pause = {}, bool writable = true,
+                std::unique_ptr<Arbiter> arbiter = nullptr);
   SharedRecords(const SharedRecords&) = delete;
 
   const RunIdentity& identity() const { return identity_; }
   Launches& launches() { return launches_; }
+  Arbiter& arbiter() { return *arbiter_; }
   std::string Folder() const { return prefix_ + "/.scr"; }
   std::string DatasetFolder(DatasetId id) const;
   std::string CommitPath(DatasetId id) const { return DatasetFolder(id) + "/commit.cairn"; }
@@ -157,6 +162,7 @@ class SharedRecords {
   const RunIdentity identity_;
   const Pause pause_;
   const bool writable_;
+  const std::unique_ptr<Arbiter> arbiter_;
   Launches launches_;
   ChangedFile index_, flush_;
   absl::Mutex warnings_mutex_;

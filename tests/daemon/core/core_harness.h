@@ -27,6 +27,7 @@ class CoreHarness : public ClientHost {
 
   Config config;              // as Start takes it; flushes only what it is asked to, and keeps all
   Clocks clocks;              // the same; empty: the system's
+  const Arbiters* arbiters = &PrefixArbiters();  // the same
   std::string shared_prefix;  // another harness' prefix; empty: one of its own
   absl::Status Start();
   void Stop();

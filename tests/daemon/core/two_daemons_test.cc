@@ -6,23 +6,32 @@
 #include <utility>
 
 #include "storage/base/host_name.h"
+#include "storage/file/trees/tree_file.h"
+#include "storage/format/kvtree/tree.h"
+#include "storage/place/arbiter/arbiter_record.h"
 #include "storage/place/prefix/id_blocks.h"
 #include "storage/place/prefix/prefix.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/gate.h"
+#include "tests/support/fake_arbiters.h"
 #include "tests/support/fake_disk.h"
 
 namespace cairn {
 namespace {
 
-class TwoDaemonsTest : public ::testing::Test {
+// Whoever decides which of them was first: the prefix itself, or a service beside it.
+enum class Decides { kPrefix, kService };
+
+class TwoDaemonsTest : public ::testing::TestWithParam<Decides> {
  protected:
   void Start(std::uint32_t term_ms = 300) {
     second_.shared_prefix = first_.prefix();
     first_.config.lease.term_ms = second_.config.lease.term_ms = term_ms;
+    first_.arbiters = second_.arbiters = arbiters();
     ASSERT_TRUE(first_.Start().ok());
     ASSERT_TRUE(second_.Start().ok());
   }
+  const Arbiters* arbiters() const { return GetParam() == Decides::kService ? &service_ : &PrefixArbiters(); }
   // At `level`.
   DatasetId Make(FakeClient& client, std::uint64_t step, local::Level level) {
     const local::Reply done = client.Checkpoint(step, memory_);
@@ -50,7 +59,7 @@ class TwoDaemonsTest : public ::testing::Test {
     ASSERT_SAYS(one.Close(), local::OK, "");
   }
   std::uint64_t LeaseCounter() {
-    const auto prefix = Prefix::OpenReadOnly(prefix_disk_, first_.prefix());
+    const auto prefix = Prefix::Open(prefix_disk_, first_.prefix(), {.arbiters = arbiters()});
     if (!prefix.ok()) return 0;
     const auto lease = (*prefix)->FindLease(1);
     return lease.ok() && *lease && (*lease)->record ? (*lease)->record->counter : 0;
@@ -58,12 +67,13 @@ class TwoDaemonsTest : public ::testing::Test {
 
   const Memory memory_ = {ValueOf(1, "step", 7), PlainOf(2, RandomBytes(2, 100'000))};
   DatasetId flushed_ = 0;
+  FakeArbiters service_;
   FakeDisk prefix_disk_;
   Gate gate_{FakeOp::kWrite, "/ckpt."};
   CoreHarness first_{nullptr, &prefix_disk_}, second_{nullptr, &prefix_disk_};
 };
 
-TEST_F(TwoDaemonsTest, ARankOfALaunchOfTheFirstIsRefusedByTheSecond) {
+TEST_P(TwoDaemonsTest, ARankOfALaunchOfTheFirstIsRefusedByTheSecond) {
   Start();
   FakeClient one(first_), two(second_);
   ASSERT_SAYS(one.Open({.rank = 0, .nranks = 2, .key = "job.1"}), local::OK, "");
@@ -72,7 +82,7 @@ TEST_F(TwoDaemonsTest, ARankOfALaunchOfTheFirstIsRefusedByTheSecond) {
   EXPECT_SAYS(refused, local::FAILED_PRECONDITION, "must use one daemon");
 }
 
-TEST_F(TwoDaemonsTest, AnotherLaunchIsBusyWhileTheFirstLives) {
+TEST_P(TwoDaemonsTest, AnotherLaunchIsBusyWhileTheFirstLives) {
   Start();
   FakeClient one(first_), two(second_);
   ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
@@ -82,7 +92,7 @@ TEST_F(TwoDaemonsTest, AnotherLaunchIsBusyWhileTheFirstLives) {
   EXPECT_SAYS(one.Latest(), local::NOT_FOUND, "");  // it lives on
 }
 
-TEST_F(TwoDaemonsTest, ALaunchThatWasClosedIsNotWaitedFor) {
+TEST_P(TwoDaemonsTest, ALaunchThatWasClosedIsNotWaitedFor) {
   Start(/*term_ms=*/20'000);
   FakeClient one(first_), two(second_);
   ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
@@ -98,7 +108,7 @@ TEST_F(TwoDaemonsTest, ALaunchThatWasClosedIsNotWaitedFor) {
   EXPECT_EQ(latest.latest().dataset(), id);
 }
 
-TEST_F(TwoDaemonsTest, ADaemonThatIsGoneIsWaitedForOneTerm) {
+TEST_P(TwoDaemonsTest, ADaemonThatIsGoneIsWaitedForOneTerm) {
   Start();
   FakeClient one(first_), two(second_);
   ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
@@ -110,14 +120,14 @@ TEST_F(TwoDaemonsTest, ADaemonThatIsGoneIsWaitedForOneTerm) {
   EXPECT_EQ(opened.open().launch(), 2u);
 }
 
-TEST_F(TwoDaemonsTest, TheSameSlurmJobAfterARestartIsNotBusy) {
+TEST_P(TwoDaemonsTest, TheSameSlurmJobAfterARestartIsNotBusy) {
   Start(/*term_ms=*/20'000);
   FakeClient one(first_), two(second_);
   ASSERT_SAYS(one.Open({.key = "slurm:17.0.0"}), local::OK, "");
   EXPECT_SAYS(two.Open({.key = "slurm:17.0.1"}), local::OK, "");
 }
 
-TEST_F(TwoDaemonsTest, TakeoverShutsTheFirstLaunchOut) {
+TEST_P(TwoDaemonsTest, TakeoverShutsTheFirstLaunchOut) {
   Start();
   FakeClient one(first_), two(second_);
   ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
@@ -126,7 +136,7 @@ TEST_F(TwoDaemonsTest, TakeoverShutsTheFirstLaunchOut) {
   EXPECT_SAYS(two.Latest(), local::NOT_FOUND, "");
 }
 
-TEST_F(TwoDaemonsTest, ACommitAfterTheTakeoverIsChosenByNobody) {
+TEST_P(TwoDaemonsTest, ACommitAfterTheTakeoverIsChosenByNobody) {
   Start(/*term_ms=*/20'000);
   FakeClient one(first_), two(second_), three(second_);
   ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
@@ -157,7 +167,7 @@ TEST_F(TwoDaemonsTest, ACommitAfterTheTakeoverIsChosenByNobody) {
   EXPECT_EQ(three.Restore(late, back).code, local::OK);  // by its number
 }
 
-TEST_F(TwoDaemonsTest, AFlushThatIsUnderWayIsWaitedFor) {
+TEST_P(TwoDaemonsTest, AFlushThatIsUnderWayIsWaitedFor) {
   Start();
   HoldUpAFlush();
   FakeClient two(second_);
@@ -173,7 +183,7 @@ TEST_F(TwoDaemonsTest, AFlushThatIsUnderWayIsWaitedFor) {
   EXPECT_EQ(latest.latest().dataset(), flushed_);
 }
 
-TEST_F(TwoDaemonsTest, AFlushThatTakesTooLongIsLeftBehindWithAWarning) {
+TEST_P(TwoDaemonsTest, AFlushThatTakesTooLongIsLeftBehindWithAWarning) {
   Start();
   HoldUpAFlush();
   FakeClient two(second_);
@@ -185,7 +195,7 @@ TEST_F(TwoDaemonsTest, AFlushThatTakesTooLongIsLeftBehindWithAWarning) {
 }
 
 // What was committed too late is FENCED for whoever waits, and the first daemon keeps its hands off the new launch's.
-TEST_F(TwoDaemonsTest, WhoWasShutOutRemovesNothingAndPromisesNothing) {
+TEST_P(TwoDaemonsTest, WhoWasShutOutRemovesNothingAndPromisesNothing) {
   first_.config.prefix.keep_last = 1;
   Start();
   FakeClient one(first_), two(second_);
@@ -206,7 +216,7 @@ TEST_F(TwoDaemonsTest, WhoWasShutOutRemovesNothingAndPromisesNothing) {
 }
 
 // The next launch goes on with the ids that the one before it had left, and after a crash above its block.
-TEST_F(TwoDaemonsTest, IdsOfALaunchThatWasClosedAreGivenOutAgain) {
+TEST_P(TwoDaemonsTest, IdsOfALaunchThatWasClosedAreGivenOutAgain) {
   Start();
   {
     FakeClient one(first_);
@@ -223,6 +233,90 @@ TEST_F(TwoDaemonsTest, IdsOfALaunchThatWasClosedAreGivenOutAgain) {
   ASSERT_SAYS(three.Open({.key = "job.3", .takeover = true}), local::OK, "");
   EXPECT_EQ(Make(three, 3, local::LOCAL), 2u + id_blocks::kBlock);
 }
+
+INSTANTIATE_TEST_SUITE_P(Arbiters, TwoDaemonsTest, ::testing::Values(Decides::kPrefix, Decides::kService),
+                         [](const auto& test) { return test.param == Decides::kService ? "Service" : "Prefix"; });
+
+// --- What a service adds ---
+
+class ServiceTest : public TwoDaemonsTest {};
+
+TEST_P(ServiceTest, OneThatIsDownHoldsUpOpeningsAndNothingElse) {
+  Start();
+  FakeClient one(first_), two(second_);
+  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+  service_.SetDown(true);
+  const DatasetId id = Make(one, 1, local::LOCAL);
+  ASSERT_EQ(first_.Flush(id).code(), local::OK);
+  EXPECT_SAYS(one.Wait(id, local::PREFIX), local::OK, "");
+  Memory back = Blank(memory_);
+  EXPECT_EQ(one.Restore(id, back).code, local::OK);
+  EXPECT_SAYS(two.Next(SendOpen(two, "job.2", 300)), local::DEADLINE_EXCEEDED, "fake:1");
+  const std::uint64_t waiting = SendOpen(two, "job.3", 60'000);
+  ASSERT_SAYS(one.Close(), local::OK, "");
+  service_.SetDown(false);
+  EXPECT_SAYS(two.Next(waiting), local::OK, "");
+}
+
+// It is on the prefix, with the base of whoever comes after, before anybody works under a later one.
+TEST_P(ServiceTest, ALaunchWhoseMakerDiedBeforeThePrefixHadItIsNotLost) {
+  Start();
+  FakeClient one(first_), two(second_);
+  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+  ASSERT_SAYS(one.Close(), local::OK, "");
+  const std::string folder = first_.prefix() + "/.cairn/";
+  auto record = ReadTree(prefix_disk_, folder + "launch.1");
+  ASSERT_TRUE(record.ok());
+  record->Set("LAUNCH", std::uint64_t{2});
+  const auto run = Prefix::RunAt(prefix_disk_, first_.prefix());
+  ASSERT_TRUE(run.ok());
+  service_.Decide(*run, "launch.2", kvtree::Encode(*record));
+  const local::Reply opened = two.Open({.key = "job.3", .takeover = true});
+  ASSERT_SAYS(opened, local::OK, "");
+  EXPECT_EQ(opened.open().launch(), 3u);
+  EXPECT_TRUE(prefix_disk_.Info(folder + "launch.2").ok());
+  EXPECT_TRUE(prefix_disk_.Info(folder + "launch.2.base").ok());
+}
+
+// A service that was emptied, or somebody who writes there, too.
+TEST_P(ServiceTest, ALeaseThatWasRemovedIsMadeAgain) {
+  Start();
+  FakeClient one(first_), two(second_);
+  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+  const auto run = Prefix::RunAt(prefix_disk_, first_.prefix());
+  ASSERT_TRUE(run.ok());
+  ASSERT_TRUE(service_.Has(*run, "launch.1.1.lease"));
+  service_.Erase(*run, "launch.1.1.lease");
+  EXPECT_TRUE(first_.Eventually([&] { return service_.Has(*run, "launch.1.2.lease"); }));
+  EXPECT_SAYS(two.Open({.key = "job.2"}), local::BUSY, "launch 1");
+}
+
+// Longer than the lease's term: the holder could not write it, the other could not look.
+TEST_P(ServiceTest, AnOutageLongerThanTheTermFencesNobody) {
+  Start();
+  FakeClient one(first_), two(second_);
+  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+  EXPECT_SAYS(two.Open({.key = "job.2"}), local::BUSY, "launch 1");
+  service_.SetDown(true);
+  EXPECT_SAYS(two.Next(SendOpen(two, "job.2", 1000)), local::DEADLINE_EXCEEDED, "fake:1");
+  service_.SetDown(false);
+  EXPECT_SAYS(two.Open({.key = "job.2"}), local::BUSY, "launch 1");
+  EXPECT_SAYS(one.Latest(), local::NOT_FOUND, "");
+}
+
+TEST_P(ServiceTest, ADaemonThatIsSetToAnotherArbiterIsRefused) {
+  Start();
+  second_.Stop();
+  second_.arbiters = &PrefixArbiters();
+  ASSERT_TRUE(second_.Start().ok());
+  FakeClient one(first_), two(second_);
+  ASSERT_SAYS(one.Open({.key = "job.1"}), local::OK, "");
+  const local::Reply refused = two.Open({.key = "job.2"});
+  EXPECT_SAYS(refused, local::FAILED_PRECONDITION, "the arbiter of this run is etcd (fake:1)");
+  EXPECT_SAYS(refused, local::FAILED_PRECONDITION, "cairn run arbiter " + first_.prefix());
+}
+
+INSTANTIATE_TEST_SUITE_P(Arbiters, ServiceTest, ::testing::Values(Decides::kService));
 
 }  // namespace
 }  // namespace cairn

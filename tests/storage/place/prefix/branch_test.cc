@@ -35,7 +35,7 @@ class BranchTest : public ::testing::Test {
     return OpenOn(disk_, path, known);
   }
   static RunIdentity OpenOn(Disk& disk, const std::string& path, const identity::KnownPath& known = {}) {
-    const auto prefix = Prefix::Open(disk, path, {}, known);
+    const auto prefix = Prefix::Open(disk, path, {.known = known});
     EXPECT_OK(prefix.status());
     return prefix.ok() ? (*prefix)->identity() : RunIdentity();
   }

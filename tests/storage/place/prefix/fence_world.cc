@@ -156,7 +156,8 @@ Node::Node(World& world, const std::string& name) : world_(world), path_("/" + n
 
 bool Node::Open(bool writable) {
   const auto pause = [](std::chrono::milliseconds) {};
-  auto prefix = writable ? Prefix::Open(disk_, path_, pause) : Prefix::OpenReadOnly(disk_, path_, pause);
+  auto prefix =
+      writable ? Prefix::Open(disk_, path_, {.pause = pause}) : Prefix::OpenReadOnly(disk_, path_, {.pause = pause});
   world_.Answered(path_, prefix.status());
   if (!prefix.ok()) return false;
   prefix_ = *std::move(prefix);

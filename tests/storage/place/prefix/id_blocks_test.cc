@@ -13,6 +13,7 @@
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/scr/records.h"
+#include "storage/place/arbiter/folder_arbiter.h"
 #include "storage/place/prefix/id_blocks.h"
 #include "storage/place/prefix/prefix.h"
 #include "tests/storage/place/cache/datasets.h"
@@ -37,7 +38,7 @@ class IdBlocksTest : public ::testing::Test {
     return prefix.ok() ? *std::move(prefix) : nullptr;
   }
   IdBlock Reserve(DatasetId above = 0, std::uint64_t count = id_blocks::kBlock) {
-    const auto block = id_blocks::Reserve(disk_, kPath, above, count);
+    const auto block = id_blocks::Reserve(*MakeFolderArbiter(disk_, kPath), disk_, kPath, above, count);
     EXPECT_OK(block.status());
     return block.ok() ? *block : IdBlock();
   }
@@ -96,7 +97,8 @@ TEST_F(IdBlocksTest, AtTheEndOfAllIdsABlockIsShorterAndThenThereIsNone) {
   const IdBlock last = Reserve(kLast - 5, 100);
   EXPECT_EQ(last.first, kLast - 4);
   EXPECT_EQ(last.count, 5u);
-  EXPECT_STATUS(kResourceExhausted, id_blocks::Reserve(disk_, kPath, 0, 1), "ids end at 2147483647");
+  EXPECT_STATUS(kResourceExhausted, id_blocks::Reserve(*MakeFolderArbiter(disk_, kPath), disk_, kPath, 0, 1),
+                "ids end at 2147483647");
   auto prefix = Open();
   EXPECT_STATUS(kResourceExhausted, prefix->ReserveIds(kLast), "ids end");
   EXPECT_STATUS(kResourceExhausted, prefix->ReserveIds(UINT64_MAX), "ids end");
@@ -167,15 +169,15 @@ TEST_F(IdBlocksTest, APowerFailureNeverLetsIdsBeGivenOutTwice) {
       EXPECT_GT(block->first, used);
       used = block->first + 2;
     };
-    const auto first = id_blocks::Reserve(disk, kPath, 0, 10);
+    const auto first = id_blocks::Reserve(*MakeFolderArbiter(disk, kPath), disk, kPath, 0, 10);
     take(first);
     if (first.ok()) {
       id_blocks::Return(disk, kPath, {.first = used + 1, .count = 7, .number = first->number}).IgnoreError();
     }
-    take(id_blocks::Reserve(disk, kPath, 0, 10));
+    take(id_blocks::Reserve(*MakeFolderArbiter(disk, kPath), disk, kPath, 0, 10));
     const bool crashed = disk.crashed();
     disk.Restart(n);
-    const auto after = id_blocks::Reserve(disk, kPath, 0, 10);
+    const auto after = id_blocks::Reserve(*MakeFolderArbiter(disk, kPath), disk, kPath, 0, 10);
     ASSERT_OK(after.status());
     take(after);
     if (!crashed) break;
@@ -190,15 +192,16 @@ TEST_F(IdBlocksTest, ADamagedBlockIsNamedAndNoIdsAreGivenOut) {
   tree.Set("FIRST", std::uint64_t{5'000'000'000});
   tree.Set("COUNT", std::uint64_t{10});
   ASSERT_OK(ReplaceTree(disk_, path, tree));
-  EXPECT_STATUS(kDataLoss, id_blocks::Reserve(disk_, kPath, 0), path);
+  EXPECT_STATUS(kDataLoss, id_blocks::Reserve(*MakeFolderArbiter(disk_, kPath), disk_, kPath, 0), path);
   disk_.FlipBit(path, 200);
-  EXPECT_STATUS(kDataLoss, id_blocks::Reserve(disk_, kPath, 0), path);
+  EXPECT_STATUS(kDataLoss, id_blocks::Reserve(*MakeFolderArbiter(disk_, kPath), disk_, kPath, 0), path);
 }
 
 TEST_F(IdBlocksTest, ARestThatIsNotOfItsBlockIsNamedAndNoIdsAreGivenOut) {
   const IdBlock block = Reserve(100, 10);
   ASSERT_OK(Return({.first = 50, .count = 60, .number = block.number}));
-  EXPECT_STATUS(kDataLoss, id_blocks::Reserve(disk_, kPath, 0), "FIRST 50 is not of the block");
+  EXPECT_STATUS(kDataLoss, id_blocks::Reserve(*MakeFolderArbiter(disk_, kPath), disk_, kPath, 0),
+                "FIRST 50 is not of the block");
 }
 
 }  // namespace

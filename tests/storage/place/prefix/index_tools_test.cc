@@ -69,7 +69,7 @@ TEST_F(IndexToolsTest, ADamagedIndexIsSaidToBeSoByListAndLeftInItsPlace) {
     disk.FlipBit(kIndex, bit);
     const auto rows = ListIndex(disk, kPath, none);
     EXPECT_TRUE(absl::IsDataLoss(rows.status()) || (rows.ok() && rows->size() == 1)) << bit;
-    ASSERT_OK_AND_ASSIGN(const auto reader, Prefix::OpenReadOnly(disk, kPath, none));
+    ASSERT_OK_AND_ASSIGN(const auto reader, Prefix::OpenReadOnly(disk, kPath, {.pause = none}));
     EXPECT_OK(reader->Contents());
   }
   EXPECT_TRUE(disk.Info(kIndex).ok());

@@ -13,6 +13,7 @@
 
 #include "storage/base/status.h"
 #include "storage/format/kvtree/tree.h"
+#include "storage/place/arbiter/folder_arbiter.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/fiber.h"
 #include "tests/support/status_matchers.h"
@@ -67,9 +68,13 @@ std::string Bytes(Disk& disk, const std::string& path) {
   return bytes;
 }
 
+std::unique_ptr<Arbiter> At(Disk& disk) {
+  return MakeFolderArbiter(disk, "/p");
+}
+
 absl::StatusOr<std::optional<LeaseSeen>> Find(Disk& disk, LaunchId launch = 3) {
   CAIRN_ASSIGN_OR_RETURN(const Names names, disk.List(kFolder));
-  return lease::Find(disk, kFolder, launch, names);
+  return lease::Find(*At(disk), launch, names);
 }
 
 // REQUIRES: there is one.
@@ -107,7 +112,7 @@ class LeaseFileTest : public ::testing::TestWithParam<FileSystem> {
     return disk;
   }
   static absl::StatusOr<LeaseRecord> Make(Disk& disk, LeaseRecord record = Record()) {
-    return lease::Make(disk, kFolder, std::move(record));
+    return lease::Make(*At(disk), std::move(record));
   }
 
   const std::unique_ptr<FakeDisk> disk_ = NewDisk();
@@ -152,12 +157,12 @@ TEST_P(LeaseFileTest, ALeaseIsWrittenOverInPlace) {
   record.counter = 2;
   record.what = "short";
   record.state = LeaseRecord::State::kDraining;
-  ASSERT_OK(lease::Write(*disk_, kFolder, record));
+  ASSERT_OK(lease::Write(*At(*disk_), record));
   EXPECT_EQ(disk_->Info(PathOf(3, 1))->inode, inode);
   EXPECT_EQ(disk_->Info(PathOf(3, 1))->bytes, lease::kBytes);
   EXPECT_EQ(Seen(*disk_).record, record);
   record.state = LeaseRecord::State::kEnded;
-  ASSERT_OK(lease::Write(*disk_, kFolder, record));
+  ASSERT_OK(lease::Write(*At(*disk_), record));
   EXPECT_EQ(Seen(*disk_).record, record);
   EXPECT_EQ(disk_->List(kFolder).value(), (Names{"launch.3.1.lease"}));
 }
@@ -165,7 +170,7 @@ TEST_P(LeaseFileTest, ALeaseIsWrittenOverInPlace) {
 TEST_P(LeaseFileTest, AWriteToALeaseThatIsGoneMakesNone) {
   ASSERT_OK_AND_ASSIGN(const LeaseRecord record, Make(*disk_));
   ASSERT_OK(disk_->Remove(PathOf(3, 1)));
-  EXPECT_STATUS(StatusCode::kNotFound, lease::Write(*disk_, kFolder, record), "launch.3.1.lease");
+  EXPECT_STATUS(StatusCode::kNotFound, lease::Write(*At(*disk_), record), "launch.3.1.lease");
   EXPECT_EQ(disk_->List(kFolder).value(), Names{});
 }
 
@@ -222,7 +227,7 @@ TEST_P(LeaseFileTest, ACrashAtAnyOperationOfWriteLeavesTheOldOrTheNew) {
       ASSERT_OK_AND_ASSIGN(const LeaseRecord old, Make(*disk));
       const LeaseRecord next = WithCounter(old, 2);
       disk->CrashAt(n);
-      const absl::Status written = lease::Write(*disk, kFolder, next);
+      const absl::Status written = lease::Write(*At(*disk), next);
       interrupted = disk->crashed();
       disk->Restart(seed);
       const LeaseSeen seen = Seen(*disk);
@@ -237,12 +242,12 @@ TEST_P(LeaseFileTest, ATornWriteIsNoRecordUntilTheNextWrite) {
   LeaseRecord next = WithCounter(old, 2);
   next.what = std::string(500, 'b');
   disk_->FailOn({.op = FakeOp::kWrite});
-  EXPECT_STATUS(StatusCode::kUnavailable, lease::Write(*disk_, kFolder, next), "launch.3.1.lease");
+  EXPECT_STATUS(StatusCode::kUnavailable, lease::Write(*At(*disk_), next), "launch.3.1.lease");
   const LeaseSeen torn = Seen(*disk_);
   EXPECT_FALSE(torn.record);
   EXPECT_EQ(torn.epoch, 1u);
   EXPECT_NE(torn.bytes, before) << "it has changed all the same";
-  ASSERT_OK(lease::Write(*disk_, kFolder, next));
+  ASSERT_OK(lease::Write(*At(*disk_), next));
   EXPECT_EQ(Seen(*disk_).record, next);
 }
 
@@ -260,7 +265,7 @@ TEST_P(LeaseFileTest, AMakerThatAnotherForestallsTakesTheEpochAfterIt) {
   EXPECT_TRUE(come);
   EXPECT_EQ(made.epoch, 2u);
   EXPECT_EQ(Seen(*disk_).record, made);
-  const auto other = lease::Find(*disk_, kFolder, 3, {lease::NameOf(3, 1)});
+  const auto other = lease::Find(*At(*disk_), 3, {lease::NameOf(3, 1)});
   EXPECT_EQ((*other)->record->what, "the other");
 }
 
@@ -291,7 +296,7 @@ TEST_P(LeaseFileTest, MakersInAnyOrderGetEpochsOfTheirOwn) {
     ASSERT_EQ(made.size(), 3u);
     std::uint64_t highest = 0;
     for (const LeaseRecord& record : made) {
-      const auto seen = lease::Find(*disk, kFolder, 3, {lease::NameOf(3, record.epoch)});
+      const auto seen = lease::Find(*At(*disk), 3, {lease::NameOf(3, record.epoch)});
       ASSERT_OK(seen);
       EXPECT_TRUE(*seen && (*seen)->record == record) << record.epoch;
       highest = std::max(highest, record.epoch);
@@ -306,7 +311,7 @@ class LeaseBytesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_OK(MakeDirectories(disk_, kFolder));
-    ASSERT_OK(lease::Make(disk_, kFolder, Record()));
+    ASSERT_OK(lease::Make(*At(disk_), Record()));
   }
   // As Make does it, of any tree.
   void PutTree(const kvtree::Tree& tree) {
@@ -380,11 +385,11 @@ TEST_F(LeaseBytesTest, WhatIsNoFileIsNoRecord) {
   ASSERT_OK(disk_.MakeDirectory(PathOf(3, 2), 0700));
   EXPECT_EQ(Seen(disk_).epoch, 2u);
   EXPECT_FALSE(Seen(disk_).record);
-  EXPECT_EQ(lease::Make(disk_, kFolder, Record())->epoch, 3u);
+  EXPECT_EQ(lease::Make(*At(disk_), Record())->epoch, 3u);
 }
 
 TEST_F(LeaseBytesTest, ALeaseThatWentSinceTheListingIsPassedOver) {
-  const auto found = lease::Find(disk_, kFolder, 3, {lease::NameOf(3, 1), lease::NameOf(3, 2)});
+  const auto found = lease::Find(*At(disk_), 3, {lease::NameOf(3, 1), lease::NameOf(3, 2)});
   ASSERT_OK(found);
   EXPECT_EQ((*found)->epoch, 1u);
 }
@@ -405,7 +410,7 @@ TEST_F(LeaseBytesTest, TheLongestRecordFitsAndItsTextsAreCutAndCleaned) {
   record.host = std::string(63, 'h') + "\xc3\xa9 and more";  // a character of two bytes across the limit
   record.what = std::string("a\0b\nc\x7f", 6) + std::string(600, 'w');
   record.cache = std::string(40, 'c');
-  ASSERT_OK(lease::Make(disk_, kFolder, record));
+  ASSERT_OK(lease::Make(*At(disk_), record));
   const auto seen = Find(disk_, kNumberMax);
   ASSERT_TRUE(seen.ok() && *seen && (*seen)->record);
   EXPECT_EQ((*seen)->record->host, std::string(63, 'h'));
@@ -418,26 +423,25 @@ TEST_F(LeaseBytesTest, EmptyTextsAreKept) {
   LeaseRecord record = Record("");
   record.host = record.cache = "";
   record.epoch = 1;
-  ASSERT_OK(lease::Write(disk_, kFolder, record));
+  ASSERT_OK(lease::Write(*At(disk_), record));
   EXPECT_EQ(Seen(disk_).record, record);
 }
 
 TEST_F(LeaseBytesTest, ALeaseWithoutTermOrLaunchIsNotWritten) {
   LeaseRecord record = Record();
   record.term_ms = 0;
-  EXPECT_STATUS(StatusCode::kInvalidArgument, lease::Make(disk_, kFolder, record), "term of 0 ms");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, lease::Make(*At(disk_), record), "term of 0 ms");
   record = Record();
   for (const LaunchId launch : {LaunchId{0}, kNumberMax + 1}) {
     record.launch = launch;
-    EXPECT_STATUS(StatusCode::kInvalidArgument, lease::Make(disk_, kFolder, record), fmt::format("launch {}", launch));
+    EXPECT_STATUS(StatusCode::kInvalidArgument, lease::Make(*At(disk_), record), fmt::format("launch {}", launch));
   }
   EXPECT_EQ(disk_.List(kFolder).value(), (Names{"launch.3.1.lease"}));
 }
 
 TEST_F(LeaseBytesTest, BeyondTheLastEpochNoneIsMade) {
   Put(disk_, PathOf(3, kNumberMax), "");
-  EXPECT_STATUS(StatusCode::kResourceExhausted, lease::Make(disk_, kFolder, Record()),
-                "launch.3.999999999999999999.lease");
+  EXPECT_STATUS(StatusCode::kResourceExhausted, lease::Make(*At(disk_), Record()), "launch.3.999999999999999999.lease");
 }
 
 }  // namespace

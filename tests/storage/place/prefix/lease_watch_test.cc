@@ -223,5 +223,15 @@ TEST_F(LeaseWatchTest, TheHoldersNameIsCutAndOnOneLine) {
   EXPECT_LE(holder.size(), lease::kWhatBytesMax + lease::kHostBytesMax + 30);
 }
 
+// Nobody could look, so the holder may not have been able to write either.
+TEST_F(LeaseWatchTest, TimeInWhichNobodyCouldLookDoesNotCount) {
+  EXPECT_EQ(At(seconds(0), Record()), Verdict::kUnproven);
+  EXPECT_EQ(At(seconds(10), WithCounter(Record(), 2)), Verdict::kLive);
+  watch_.CouldNotLook();
+  EXPECT_EQ(At(seconds(500), WithCounter(Record(), 2)), Verdict::kUnproven);
+  EXPECT_EQ(At(seconds(619), WithCounter(Record(), 2)), Verdict::kUnproven);
+  EXPECT_EQ(At(seconds(620), WithCounter(Record(), 2)), Verdict::kOver);
+}
+
 }  // namespace
 }  // namespace cairn

@@ -22,7 +22,7 @@ const std::string kIndex = kPath + "/.scr/index.scr";
 class SettledTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_OK_AND_ASSIGN(prefix_, Prefix::Open(disk_, kPath, pause_));
+    ASSERT_OK_AND_ASSIGN(prefix_, Prefix::Open(disk_, kPath, {.pause = pause_}));
     scr::IndexEntry entry;
     entry.descriptor.id = 4;
     entry.descriptor.name = "step_4";
@@ -66,7 +66,7 @@ TEST_F(SettledTest, AnIndexThatIsBeingWrittenIsChangedWhenItIsWhole) {
 }
 
 TEST_F(SettledTest, AReaderWaitsForItToo) {
-  ASSERT_OK_AND_ASSIGN(const auto reader, Prefix::OpenReadOnly(disk_, kPath, pause_));
+  ASSERT_OK_AND_ASSIGN(const auto reader, Prefix::OpenReadOnly(disk_, kPath, {.pause = pause_}));
   Cut(10, 1);
   EXPECT_OK(reader->Committed());
   EXPECT_EQ(pauses_, 1);

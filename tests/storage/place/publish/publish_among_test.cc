@@ -122,7 +122,7 @@ class AmongOthers : public Publishing {
     EXPECT_OK(pfs.Symlink(ParentOf(kShownPath), "/mnt"));
     EXPECT_OK(Flush(OutputOf(run(), 1)));
     // Whoever is interrupted goes on only afterwards: there is nothing to wait for.
-    auto opened = Prefix::Open(pfs, "/mnt/" + BaseOf(kShownPath), [](std::chrono::milliseconds) {});
+    auto opened = Prefix::Open(pfs, "/mnt/" + BaseOf(kShownPath), {.pause = [](std::chrono::milliseconds) {}});
     EXPECT_OK(opened);
     other = *std::move(opened);
   }
