@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "daemon/arbiter/arbiters.h"
 #include "daemon/core/threads.h"
 #include "daemon/door/admin_service.h"
 #include "daemon/door/ingest_door.h"
@@ -37,7 +38,8 @@ class ServerImpl : public Server {
   }
 
   absl::Status Open(const Config& config) {
-    CAIRN_ASSIGN_OR_RETURN(core_, ThreadedCore::Start(config, *cache_disk_, *prefix_disk_));
+    CAIRN_ASSIGN_OR_RETURN(arbiters_, MakeArbiters(config.arbiter));
+    CAIRN_ASSIGN_OR_RETURN(core_, ThreadedCore::Start(config, *cache_disk_, *prefix_disk_, {}, *arbiters_));
     admin_ = AdminService::Make(core_->core());
     const DaemonIdentity identity = NewIdentity();
     CAIRN_ASSIGN_OR_RETURN(ingest_door_, IngestDoor::Listen({.node_socket = config.runtime_dir + "/cairnd-grpc.sock",
@@ -74,6 +76,7 @@ class ServerImpl : public Server {
   }
 
   std::unique_ptr<Disk> cache_disk_, prefix_disk_;
+  std::shared_ptr<const Arbiters> arbiters_;
   std::string socket_path_;
   std::unique_ptr<ThreadedCore> core_;
   std::unique_ptr<AdminService> admin_;

@@ -17,6 +17,7 @@ packages=(
   # tests, benchmarks, examples; clang and its run-time for the fuzz targets
   clang-14 libclang-rt-14-dev
   libgtest-dev libgmock-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3 python3-numpy python3-matplotlib iproute2
+  etcd-server
 )
 
 missing=()
@@ -35,12 +36,28 @@ if [ "$(id -u)" -ne 0 ]; then
   as_root=(sudo)
 fi
 
+# etcd's package starts a service, now and at each boot. The tests start their own; whoever wants it can enable it.
+policy=/usr/sbin/policy-rc.d
+added_policy=
+keep_services_off() {
+  [ -e "$policy" ] && return
+  added_policy=1
+  printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+  "${as_root[@]}" chmod 755 "$policy"
+}
+
 echo "packages.sh: installing ${missing[*]}"
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+trap 'rm -f "$log"; [ -z "$added_policy" ] || "${as_root[@]}" rm -f "$policy"' EXIT
 apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" >"$log" 2>&1; }
+installs_etcd=
+if [[ " ${missing[*]} " == *" etcd-server "* ]]; then
+  installs_etcd=1
+  keep_services_off
+fi
 if ! apt update || ! apt install -y --no-install-recommends "${missing[@]}"; then
   tail -n 40 "$log" >&2
   echo "packages.sh: apt-get failed" >&2
   exit 1
 fi
+[ -z "$installs_etcd" ] || "${as_root[@]}" update-rc.d etcd disable >/dev/null 2>&1

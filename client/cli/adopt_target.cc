@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "client/cli/arbiters.h"
 #include "client/cli/run_prefix.h"
 #include "storage/base/status.h"
 
@@ -56,7 +57,8 @@ absl::StatusOr<std::vector<std::string>> ExistingPaths(const std::vector<std::st
 
 absl::StatusOr<AdoptTarget> OpenAdoptTarget(const Context& context, Disk& disk, const std::string& run) {
   CAIRN_ASSIGN_OR_RETURN(const std::string path, MakeRunDirectory(context, disk, run));
-  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<Prefix> prefix, Prefix::Open(disk, path));
+  CAIRN_ASSIGN_OR_RETURN(const auto arbiters, ConfiguredArbiters());
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<Prefix> prefix, Prefix::Open(disk, path, {.arbiters = arbiters.get()}));
   CAIRN_ASSIGN_OR_RETURN(LockFile lock, LockPrefix(*prefix));
   return AdoptTarget{.prefix = std::move(prefix), .lock = std::move(lock)};
 }

@@ -6,8 +6,10 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "client/cli/arbiters.h"
 #include "client/cli/commands.h"
 #include "client/cli/json.h"
 #include "client/cli/probes.h"
@@ -42,6 +44,18 @@ Finding AskDaemon(const Context& context, std::string* cache) {
           .detail = fmt::format("{}, process {}, at {}", status->version(), status->pid(), (*daemon)->socket())};
 }
 
+// Of the daemon's settings; the prefix itself needs no asking.
+void AskArbiter(std::vector<Finding>& findings) {
+  Finding finding{.name = "arbiter", .works = false, .needed = true, .detail = {}};
+  const auto arbiters = ConfiguredArbiters();
+  if (arbiters.ok() && (*arbiters)->kind() == ArbiterKind::kPrefix) return;
+  const absl::Status reached = arbiters.ok() ? (*arbiters)->Reach() : arbiters.status();
+  finding.works = reached.ok();
+  finding.detail = reached.ok() ? fmt::format("{} answers at {}", NameOf((*arbiters)->kind()), (*arbiters)->where())
+                                : std::string(MessageOf(reached));
+  findings.push_back(std::move(finding));
+}
+
 std::vector<Finding> Examine(const Context& context, const DoctorOptions& options) {
   std::string cache = options.cache;
   std::vector<Finding> findings = {AskDaemon(context, &cache)};
@@ -63,6 +77,7 @@ std::vector<Finding> Examine(const Context& context, const DoctorOptions& option
     findings.push_back(ProbePrefix(*disk, prefix));
     findings.push_back(ProbeInodes(*disk, prefix));
   }
+  AskArbiter(findings);
   return findings;
 }
 

@@ -1,10 +1,12 @@
 // `cairn run`: which run a directory is, and who works there.
 #include <fmt/format.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "client/cli/arbiters.h"
 #include "client/cli/commands.h"
 #include "client/cli/file_argument.h"
 #include "client/cli/json.h"
@@ -13,7 +15,9 @@
 #include "client/cli/text.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
+#include "storage/job/run_arbiter/run_arbiter.h"
 #include "storage/job/run_info/run_info.h"
+#include "storage/place/arbiter/arbiter_record.h"
 #include "storage/place/prefix/identity.h"
 
 namespace cairn::cli {
@@ -79,9 +83,66 @@ ExitCode RunMoved(const Context& context, const Options& options) {
   return ExitCode::kOk;
 }
 
+// --- arbiter ---
+
+struct ArbiterOptions {
+  std::string run, kind;
+  bool force = false;
+};
+
+std::string DescribeArbiter(const ArbiterRecord& record) {
+  return record.where.empty() ? std::string(NameOf(record.kind))
+                              : fmt::format("{} ({})", NameOf(record.kind), Clean(record.where));
+}
+
+struct ShownArbiter {
+  std::string prefix;
+  ArbiterRecord record;
+  bool changed = false;
+};
+
+absl::StatusOr<ShownArbiter> FindOrChangeArbiter(const Context& context, const ArbiterOptions& options) {
+  ShownArbiter shown;
+  CAIRN_ASSIGN_OR_RETURN(shown.prefix, FindPrefix(context, options.run));
+  const auto disk = MakePosixDisk();
+  CAIRN_RETURN_IF_ERROR(Prefix::RunAt(*disk, shown.prefix).status());
+  CAIRN_ASSIGN_OR_RETURN(const auto now, arbiter_record::Read(*disk, shown.prefix));
+  shown.record = now.value_or(ArbiterRecord());
+  const auto wanted = ArbiterKindOf(options.kind);
+  if (!wanted || (*wanted == shown.record.kind && !options.force)) return shown;
+  CAIRN_ASSIGN_OR_RETURN(const auto to, ConfiguredArbiters(*wanted));
+  std::shared_ptr<const Arbiters> from;
+  if (!options.force) {
+    CAIRN_ASSIGN_OR_RETURN(from, ConfiguredArbiters(shown.record.kind));
+  }
+  const auto note = [](const std::string& text) { fmt::print(stderr, "{}\n", Clean(text)); };
+  CAIRN_ASSIGN_OR_RETURN(shown.record,
+                         ChangeArbiter(*disk, shown.prefix, {.from = from.get(), .to = *to, .wait = {}, .note = note}));
+  shown.changed = true;
+  return shown;
+}
+
+ExitCode RunArbiter(const Context& context, const ArbiterOptions& options) {
+  const auto shown = FindOrChangeArbiter(context, options);
+  if (!shown.ok()) return ComplainOfFile(shown.status());
+  const std::string text = fmt::format("{}: the arbiter is {}{}\n", Clean(shown->prefix),
+                                       DescribeArbiter(shown->record), shown->changed ? " from now on" : "");
+  Print(context.json ? Dump({{"prefix", Clean(shown->prefix)},
+                             {"arbiter", NameOf(shown->record.kind)},
+                             {"where", Clean(shown->record.where)},
+                             {"changed", shown->changed}})
+                     : text);
+  return ExitCode::kOk;
+}
+
 // --- show ---
 
+bool IsElsewhere(const RunInfo& info) {
+  return info.arbiter && info.arbiter->kind != ArbiterKind::kPrefix;
+}
+
 std::string DescribeLease(const RunInfo& info) {
+  if (IsElsewhere(info)) return "the arbiter knows: `cairn status` where a daemon serves it";
   if (!info.lease) return info.newest->has_base() ? "nobody has said so" : "not known: release 0.1.0 made it";
   if (!info.lease->record) return "not known: its lease cannot be read";
   const LeaseRecord& lease = *info.lease->record;
@@ -117,6 +178,7 @@ std::string Describe(const std::string& prefix, const RunInfo& info) {
   } else {
     text += "\n  launch    none";
   }
+  if (IsElsewhere(info)) text += fmt::format("\n  arbiter   {}", DescribeArbiter(*info.arbiter));
   text +=
       fmt::format("\n  ids       {}", info.id_highest ? fmt::format("reserved up to {}", *info.id_highest) : "none");
   for (const std::string& damaged : info.damaged) text += fmt::format("\n  DAMAGED   {}", Clean(damaged));
@@ -153,6 +215,7 @@ Json ToJson(const std::string& prefix, const RunInfo& info) {
           {"provisional", identity.provisional},
           {"parent", identity.parent ? Json(identity.parent->Hex()) : Json()},
           {"before", std::move(before)},
+          {"arbiter", NameOf(info.arbiter ? info.arbiter->kind : ArbiterKind::kPrefix)},
           {"newest", info.newest ? LaunchJson(*info.newest) : Json()},
           {"lease", LeaseJson(info)},
           {"id_highest", info.id_highest ? Json(*info.id_highest) : Json()},
@@ -167,6 +230,29 @@ ExitCode RunShow(const Context& context, const Options& options) {
   if (!info.ok()) return ComplainOfFile(info.status());
   Print(context.json ? Dump(ToJson(*prefix, *info)) : Describe(*prefix, *info));
   return info->damaged.empty() ? ExitCode::kOk : ExitCode::kDamaged;
+}
+
+}  // namespace
+
+namespace {
+
+void AddArbiter(CLI::App& run, CommandLine& line) {
+  const auto options = std::make_shared<ArbiterOptions>();
+  CLI::App* const arbiter = run.add_subcommand("arbiter", "Who decides races between nodes for the run; names another");
+  AddRun(*arbiter, options->run);
+  arbiter->add_option("kind", options->kind, "prefix: the run's own folder; etcd: the one of arbiter.endpoints")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"prefix", "etcd"}));
+  arbiter->add_flag("--force", options->force,
+                    "without asking the old one whether somebody works under the run, for it is gone for good");
+  arbiter->footer(
+      "A run keeps the arbiter that it began with; a daemon that is set to another (arbiter.kind) is refused. So when\n"
+      "the settings change, say for each run that goes on `cairn run arbiter DIR etcd`. It waits until nobody works\n"
+      "under the run. Settings are the daemon's: $CAIRN_CONFIG, else /etc/cairn/cairnd.toml.\n"
+      "With --force whoever works there now is fenced by the next launch: what it commits after that does not count.\n"
+      "\n"
+      "Exit codes: 0 shown, or changed; 1 refused or failed; 4 no run is there; 5 a record is damaged.");
+  SetRun(*arbiter, line, options, RunArbiter);
 }
 
 }  // namespace
@@ -202,6 +288,7 @@ void AddRunCommand(CLI::App& app, CommandLine& line) {
       "Exit codes: 0 it is the run again; 1 refused or failed; 4 no run is there; 5 a record is damaged.");
   AddRun(*moved, options->run);
   SetRun(*moved, line, options, RunMoved);
+  AddArbiter(*run, line);
 }
 
 }  // namespace cairn::cli

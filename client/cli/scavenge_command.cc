@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/cli/arbiters.h"
 #include "client/cli/commands.h"
 #include "client/cli/file_argument.h"
 #include "client/cli/json.h"
@@ -108,7 +109,9 @@ absl::StatusOr<std::vector<SavedDataset>> SaveRun(Disk& disk, const CacheFolder:
                                                   const ScavengeRequest& request) {
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Prefix> seen, Prefix::OpenReadOnly(disk, run.prefix));
   CAIRN_RETURN_IF_ERROR(CheckCacheOf(run, run.prefix, seen->identity()));
-  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Prefix> prefix, Prefix::Open(disk, run.prefix));
+  CAIRN_ASSIGN_OR_RETURN(const auto arbiters, ConfiguredArbiters());
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Prefix> prefix,
+                         Prefix::Open(disk, run.prefix, {.arbiters = arbiters.get()}));
   auto saved = ScavengeRun(disk, disk, run, *prefix, request);
   for (const std::string& warning : prefix->TakeWarnings()) request.note(warning);
   return saved;

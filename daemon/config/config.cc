@@ -17,6 +17,7 @@
 #include <toml++/toml.h>
 
 #include "daemon/config/fields.h"
+#include "daemon/config/tcp_trust.h"
 #include "daemon/config/units.h"
 #include "storage/base/status.h"
 #include "storage/base/unique_fd.h"
@@ -193,12 +194,6 @@ std::string FormatField(const Field& field, Config& config) {
   return IsQuantity(field.kind) ? Quote(text) : text;
 }
 
-bool IsLoopback(std::string_view listen) {
-  const std::string_view host = listen.substr(0, listen.rfind(':'));
-  return host == "localhost" || host == "[::1]" ||
-         (host.starts_with("127.") && host.find_first_not_of("0123456789.") == host.npos);
-}
-
 absl::Status ValidateIngest(const Config::Ingest& ingest) {
   if (ingest.listen.empty()) return absl::OkStatus();
   const std::size_t colon = ingest.listen.rfind(':');
@@ -218,6 +213,17 @@ absl::Status ValidateIngest(const Config::Ingest& ingest) {
   }
   if (!tls && !IsLoopback(ingest.listen)) {
     return InvalidArgument("ingest.insecure_loopback: \"{}\" is not a loopback address", ingest.listen);
+  }
+  return absl::OkStatus();
+}
+
+// What the endpoints must be, the client says.
+absl::Status ValidateArbiter(const Config::Arbiter& arbiter) {
+  if (arbiter.etcd && arbiter.endpoints.empty()) return InvalidArgument("arbiter.kind: etcd needs arbiter.endpoints");
+  const bool tls = !arbiter.tls_ca.empty() && !arbiter.tls_cert.empty() && !arbiter.tls_key.empty();
+  const bool some_tls = !arbiter.tls_ca.empty() || !arbiter.tls_cert.empty() || !arbiter.tls_key.empty();
+  if (some_tls && !tls) {
+    return InvalidArgument("arbiter.tls_ca, arbiter.tls_cert and arbiter.tls_key: all three or none");
   }
   return absl::OkStatus();
 }
@@ -300,6 +306,7 @@ absl::Status ValidateConfig(const Config& config) {
   if (std::ranges::find(kLevels, config.log_level) == kLevels.end()) {
     return InvalidArgument("log_level: \"{}\" is none of {}", config.log_level, fmt::join(kLevels, ", "));
   }
+  CAIRN_RETURN_IF_ERROR(ValidateArbiter(config.arbiter));
   return ValidateIngest(config.ingest);
 }
 

@@ -63,6 +63,12 @@ struct Config {
   struct Lease {
     std::uint64_t term_ms = 120000;  // without a sign of life for so long, others count this daemon's launches as over
   } lease;
+  // Who decides races between nodes, for all runs of this daemon (storage/place/arbiter/arbiter_record.h).
+  struct Arbiter {
+    bool etcd = false;      // false ("prefix"): the run's own folder on the prefix
+    std::string endpoints;  // of etcd: https://host:port, several with commas
+    std::string tls_ca, tls_cert, tls_key;
+  } arbiter;
   struct Ingest {
     std::string listen;  // host:port; empty: no TCP
     std::string tls_ca, tls_cert, tls_key;

@@ -123,6 +123,17 @@ const Field kFields[] = {
      "when a daemon has shown no sign of life for so long, a daemon elsewhere may start a newer launch of its run; "
      "signs are written to the prefix every sixth of this",
      CAIRN_U64_(lease.term_ms), kLeaseTermMsMin, kDayMs},
+    {"arbiter.kind", kChoice,
+     "who decides which of several nodes was first, to make a launch or to take ids: prefix, the run's own folder on "
+     "the "
+     "parallel file system, or etcd; a run keeps the one it began with (`cairn run arbiter`)",
+     CAIRN_BOOL_(arbiter.etcd), 0, 0, "prefix", "etcd"},
+    {"arbiter.endpoints", kText, "of etcd: https://host:port, several with commas between them",
+     CAIRN_TEXT_(arbiter.endpoints)},
+    {"arbiter.tls_ca", kPath, "PEM file: authority that etcd's certificates are checked against",
+     CAIRN_TEXT_(arbiter.tls_ca)},
+    {"arbiter.tls_cert", kPath, "PEM file: certificate that is shown to etcd", CAIRN_TEXT_(arbiter.tls_cert)},
+    {"arbiter.tls_key", kPath, "PEM file: its private key", CAIRN_TEXT_(arbiter.tls_key)},
     {"ingest.listen", kText, "host:port for clients on other hosts (gRPC); empty: no TCP", CAIRN_TEXT_(ingest.listen)},
     {"ingest.tls_ca", kPath, "PEM file: authority that the clients' certificates are checked against",
      CAIRN_TEXT_(ingest.tls_ca)},

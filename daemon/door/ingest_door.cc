@@ -12,11 +12,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
 #include <vector>
 
+#include "daemon/config/tcp_trust.h"
 #include "daemon/door/admin_service.h"
 #include "daemon/door/ingest_stream.h"
 #include "daemon/door/socket_path.h"
@@ -28,7 +27,6 @@ namespace cairn {
 namespace {
 
 constexpr auto kShutdownTime = std::chrono::seconds(2);
-constexpr std::size_t kPemBytesMax = 1 << 20;
 // A peer that answers no ping for so long is gone: its session then waits for a resume.
 constexpr int kPingEveryMs = 30'000;
 constexpr int kPingAnswerMs = 20'000;
@@ -86,24 +84,6 @@ class IngestService final : public ingest::Ingest::CallbackService {
 };
 
 // --- Addresses and certificates ---
-
-absl::StatusOr<std::string> ReadPem(std::string_view what, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kPemBytesMax + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (file.bad() || text.empty()) return InvalidArgument("{} {}: cannot be read, or is empty", what, path);
-  if (text.size() > kPemBytesMax) return InvalidArgument("{} {}: larger than {} bytes", what, path, kPemBytesMax);
-  if (text.find("-----BEGIN ") == std::string::npos) return InvalidArgument("{} {}: not a PEM file", what, path);
-  return text;
-}
-
-bool IsLoopback(std::string_view address) {
-  const std::string_view host = address.substr(0, address.rfind(':'));
-  // Numbers only: 127.example.org may be anywhere.
-  const bool number = host.find_first_not_of("0123456789.") == std::string_view::npos;
-  return host == "localhost" || host == "[::1]" || (number && host.starts_with("127."));
-}
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TcpCredentials(const Config::Ingest& tcp) {
   if (tcp.tls_ca.empty() && tcp.tls_cert.empty() && tcp.tls_key.empty()) {

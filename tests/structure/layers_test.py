@@ -205,7 +205,8 @@ class TreeTest(unittest.TestCase):
         drawing = layers.read_drawing(layers.read_text(os.path.join(root, "storage/README.md")))
         self.assertEqual([row for row in drawing if row.startswith("storage/")],
                          [f"storage/{name}" for name in ("base", "io", "format", "file", "place", "job")])
-        self.assertEqual({row for row in drawing["client/cli"] if row.startswith("daemon")}, {"daemon/config"})
+        self.assertEqual({row for row in drawing["client/cli"] if row.startswith("daemon")},
+                         {"daemon/arbiter", "daemon/config"})
         self.assertEqual(layers.judge_build_files(root, drawing), [])
 
 

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -127,6 +129,31 @@ TEST_F(RunCommandTest, ARunThatNobodyHasOpenedSinceItMovedIsTakenBack) {
   EXPECT_EQ(told["run"], run.Hex());
   EXPECT_EQ(told["prefix"], Path("new"));
   EXPECT_TRUE(told["branch"].is_null());
+}
+
+TEST_F(RunCommandTest, TheArbiterIsShownAndChangedWhenNobodyWorksThere) {
+  const auto prefix = Open("heat");
+  ExpectSaid(RunCairn({"run", "arbiter", Path("heat")}), 0, Path("heat") + ": the arbiter is prefix\n");
+  ExpectSaid(RunCairn({"run", "arbiter", Path("heat"), "etcd"}), 1, "arbiter.endpoints: not set");
+  EXPECT_EQ(RunCairn({"run", "arbiter", Path("heat"), "raft"}).exit_code, 2);
+  ExpectSaid(RunCairn({"run", "arbiter", Path("nowhere"), "prefix"}), 4, "no such directory");
+  LeaseRecord over;
+  over.launch = prefix->MakeLaunch({.key = "k", .nranks = 8, .run = {}, .maker = {}})->id;
+  over.term_ms = 120'000;
+  over.state = LeaseRecord::State::kEnded;
+  ASSERT_OK(prefix->MakeLease(over));
+  std::ofstream(Path("cairnd.toml")) << "[arbiter]\nkind = \"etcd\"\nendpoints = \"http://127.0.0.1:1\"\n";
+  const std::map<std::string, std::string> settings = {{"CAIRN_CONFIG", Path("cairnd.toml")}};
+  const CairnRun changed = RunCairn({"run", "arbiter", Path("heat"), "etcd"}, settings);
+  ExpectSaid(changed, 0, Path("heat") + ": the arbiter is etcd (http://127.0.0.1:1) from now on\n");
+  const json told = json::parse(RunCairn({"run", "arbiter", Path("heat"), "--json"}).out);
+  EXPECT_EQ(told["arbiter"], "etcd");
+  EXPECT_EQ(told["changed"], false);
+  const CairnRun shown = RunCairn({"run", "show", Path("heat")});
+  ExpectSaid(shown, 0, "arbiter   etcd (http://127.0.0.1:1)");
+  // Nobody is there to be asked: only who says that it is gone for good goes on without.
+  ExpectSaid(RunCairn({"run", "arbiter", Path("heat"), "prefix"}, settings), 1, "127.0.0.1:1");
+  ExpectSaid(RunCairn({"run", "arbiter", Path("heat"), "prefix", "--force"}, settings), 0, "prefix from now on");
 }
 
 TEST_F(RunCommandTest, HelpSaysWhenARunHasMovedAndWhenNot) {
