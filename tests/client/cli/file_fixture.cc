@@ -1,6 +1,7 @@
 #include "tests/client/cli/file_fixture.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstring>
@@ -109,6 +110,22 @@ std::vector<std::string> FileFixture::Names() const {
 
 CairnRun FileFixture::Run(const std::vector<std::string>& arguments) const {
   return RunCairn(arguments, {{"CAIRN_ADMIN_ADDRESS", Path("none.sock")}});
+}
+
+void FileFixture::ExpectFailsWhenFilesEndAt([[maybe_unused]] std::uint64_t bytes,
+                                            [[maybe_unused]] const std::vector<std::string>& arguments) const {
+#ifndef __SANITIZE_THREAD__
+  const std::vector<std::string> names = Names();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = bytes;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const CairnRun run = Run(arguments);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  ExpectSaid(run, 1, "File too large");
+  EXPECT_EQ(Names(), names);
+#endif
 }
 
 nlohmann::json FileFixture::RunJson(std::vector<std::string> arguments, int exit_code) const {

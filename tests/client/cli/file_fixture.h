@@ -47,6 +47,9 @@ class FileFixture : public ::testing::Test {
 
   // Without a daemon, whoever else may run one here.
   CairnRun Run(const std::vector<std::string>& arguments) const;
+  // The command must fail for want of room and leave nothing new: a file that may not grow beyond `bytes` stands for a
+  // disk that is full. Not under ThreadSanitizer, which keeps its own memory in files.
+  void ExpectFailsWhenFilesEndAt(std::uint64_t bytes, const std::vector<std::string>& arguments) const;
   nlohmann::json RunJson(std::vector<std::string> arguments, int exit_code = 0) const;
   static void ExpectSaid(const CairnRun& run, int exit_code, std::string_view part);
 

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <string_view>
 
 #include "storage/base/unique_fd.h"
@@ -45,6 +46,9 @@ pid_t Spawn(const std::vector<std::string>& arguments, const std::map<std::strin
   std::vector<std::string> texts = {program};
   texts.insert(texts.end(), arguments.begin(), arguments.end());
   std::vector<std::string> variables = {"PATH=/usr/bin:/bin", "TZ=UTC"};
+  for (const char* name : {"ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
+    if (const char* value = std::getenv(name)) variables.push_back(std::string(name) + "=" + value);
+  }
   for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
   std::vector<char*> argv, envp;
   for (std::string& text : texts) argv.push_back(text.data());

@@ -13,7 +13,7 @@ struct CairnRun {
   std::string out, err;
 };
 
-// `environment`: all that it gets besides PATH. It is killed after 30 s.
+// `environment`: all that it gets besides PATH and what sanitizers are told. It is killed after 30 s.
 CairnRun RunCairn(const std::vector<std::string>& arguments,
                   const std::map<std::string, std::string>& environment = {});
 
