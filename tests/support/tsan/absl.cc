@@ -74,13 +74,7 @@ void CondVar::Wait(Mutex* mutex) {
   });
 }
 
-bool CondVar::WaitWithTimeout(Mutex* mutex, Duration timeout) {
-  return Around(mutex, [&] {
-    return CAIRN_REAL("_ZN4absl7debian37CondVar15WaitWithTimeoutEPNS0_5MutexENS0_8DurationE",
-                      bool (*)(CondVar*, Mutex*, Duration))(this, mutex, timeout);
-  });
-}
-
+// WaitWithTimeout calls this one.
 bool CondVar::WaitWithDeadline(Mutex* mutex, Time deadline) {
   return Around(mutex, [&] {
     return CAIRN_REAL("_ZN4absl7debian37CondVar16WaitWithDeadlineEPNS0_5MutexENS0_4TimeE",
