@@ -92,8 +92,7 @@ if [ -n "$sanitizer" ]; then
       )
       ;;
     tsan)
-      # Some tests fork processes that make threads.
-      flags+=(--test_env=TSAN_OPTIONS=suppressions="$suppressions/tsan.supp":second_deadlock_stack=1:halt_on_error=0:die_after_fork=0)
+      flags+=(--test_env=TSAN_OPTIONS=suppressions="$suppressions/tsan.supp":second_deadlock_stack=1:halt_on_error=0)
       # Kernels may randomize more bits of addresses than the run-time of GCC 12 can place. Not every container allows it.
       if setarch -R true 2>/dev/null; then flags+=(--run_under="setarch -R"); fi
       ;;
