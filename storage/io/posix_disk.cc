@@ -55,7 +55,8 @@ bool HasNoLinks(int error, const std::string& existing) {
   return error == EPERM ? stat.st_uid == ::geteuid() : stat.st_nlink == 1;
 }
 
-// One for each file system, made when its first file is opened; the first at once.
+// A file system has one for as long as a file of it is open, or has a transfer under way; then the engine is the next
+// one's. None ends before all do: the last file may be let go of on a thread of its engine.
 class Engines {
  public:
   explicit Engines(const IoEngineOptions& options) : options_(options) { engines_.push_back(MakeIoEngine(options_)); }
@@ -65,17 +66,46 @@ class Engines {
     return engines_.front()->name();
   }
 
-  IoEngine& Of(dev_t device) {
-    const absl::MutexLock lock(&mutex_);
-    const std::size_t number = numbers_.try_emplace(device, numbers_.size()).first->second % PosixDisk::kEnginesMax;
-    if (number == engines_.size()) engines_.push_back(MakeIoEngine(options_));
-    return *engines_[number];
+  // For one file.
+  std::shared_ptr<IoEngine> Of(dev_t device) {
+    return {Take(device), [this, device](IoEngine*) { LetGo(device); }};
   }
 
  private:
+  struct Served {
+    std::size_t engine = 0;  // its place in engines_
+    std::uint64_t files = 0;
+  };
+
+  IoEngine* Take(dev_t device) {
+    const absl::MutexLock lock(&mutex_);
+    auto served = served_.find(device);
+    if (served == served_.end()) served = served_.emplace(device, Served{.engine = LeastUsed()}).first;
+    ++served->second.files;
+    return engines_[served->second.engine].get();
+  }
+
+  std::size_t LeastUsed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::vector<std::size_t> file_systems(engines_.size());  // that each engine serves
+    for (const auto& [device, served] : served_) ++file_systems[served.engine];
+    const auto least = std::ranges::min_element(file_systems);
+    if (*least == 0 || engines_.size() == PosixDisk::kEnginesMax) {
+      return static_cast<std::size_t>(least - file_systems.begin());
+    }
+    engines_.push_back(MakeIoEngine(options_));
+    return engines_.size() - 1;
+  }
+
+  void LetGo(dev_t device) {
+    const absl::MutexLock lock(&mutex_);
+    const auto served = served_.find(device);
+    if (--served->second.files == 0) served_.erase(served);
+  }
+
   const IoEngineOptions options_;
   mutable absl::Mutex mutex_;
-  std::map<dev_t, std::size_t> numbers_ ABSL_GUARDED_BY(mutex_);
+  std::map<dev_t, Served> served_ ABSL_GUARDED_BY(mutex_);
+  // Last: they end first, and what they still finish lets go of them.
   std::vector<std::unique_ptr<IoEngine>> engines_ ABSL_GUARDED_BY(mutex_);
 };
 

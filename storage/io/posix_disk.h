@@ -24,8 +24,8 @@ struct PosixDiskOptions {
 //   ReadAt      direct, ending early: the rest of the last block is zero
 //   Sync        repeats its first error for as long as the file is open, since the kernel tells it only once
 //   WriteAsync, ReadAsync   block while the engine's queue is full (IoEngineOptions), except in a `done`. Each file
-//               system has an engine of its own (beyond kEnginesMax they share): one that hangs holds up no transfer
-//               of another
+//               system that has files open has an engine of its own (more than kEnginesMax at once share): one that
+//               hangs holds up no transfer of another
 // The disk outlives its files; its destructor finishes what was begun.
 class PosixDisk : public Disk {
  public:

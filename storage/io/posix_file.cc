@@ -72,8 +72,8 @@ absl::StatusOr<FileInfo> ReadFileInfo(int fd, const char* path, int flags, std::
   return info;
 }
 
-PosixFile::PosixFile(IoEngine& engine, UniqueFd fd, std::string path, bool direct)
-    : engine_(engine), handle_(std::make_shared<const Handle>(Handle{std::move(fd), std::move(path), direct})) {}
+PosixFile::PosixFile(std::shared_ptr<IoEngine> engine, UniqueFd fd, std::string path, bool direct)
+    : handle_(std::make_shared<const Handle>(Handle{std::move(engine), std::move(fd), std::move(path), direct})) {}
 
 absl::Status PosixFile::Handle::CheckAlignment(std::string_view what, std::uint64_t offset,
                                                std::span<const std::byte> bytes) const {
@@ -133,28 +133,29 @@ absl::Status PosixFile::WriteAt(std::uint64_t offset, std::span<const std::byte>
 
 void PosixFile::ReadAsync(std::uint64_t offset, std::span<std::byte> target, Done done) {
   if (absl::Status status = handle_->CheckAlignment("read", offset, target); !status.ok()) return done(status);
-  engine_.Submit({.fd = handle_->fd.get(),
-                  .write = false,
-                  .direct = handle_->direct,
-                  .offset = offset,
-                  .data = target.data(),
-                  .bytes = target.size(),
-                  .done = [handle = handle_, offset, target, done = std::move(done)](int error, std::size_t bytes) {
-                    done(Caught([&] { return handle->ReadResult(error, bytes, offset, target); }));
-                  }});
+  handle_->engine->Submit(
+      {.fd = handle_->fd.get(),
+       .write = false,
+       .direct = handle_->direct,
+       .offset = offset,
+       .data = target.data(),
+       .bytes = target.size(),
+       .done = [handle = handle_, offset, target, done = std::move(done)](int error, std::size_t bytes) {
+         done(Caught([&] { return handle->ReadResult(error, bytes, offset, target); }));
+       }});
 }
 
 void PosixFile::WriteAsync(std::uint64_t offset, std::span<const std::byte> bytes, Done done) {
   if (absl::Status status = handle_->CheckAlignment("write", offset, bytes); !status.ok()) return done(status);
-  engine_.Submit({.fd = handle_->fd.get(),
-                  .write = true,
-                  .direct = handle_->direct,
-                  .offset = offset,
-                  .data = const_cast<std::byte*>(bytes.data()),  // a write only reads it
-                  .bytes = bytes.size(),
-                  .done = [handle = handle_, offset, done = std::move(done)](int error, std::size_t taken) {
-                    done(Caught([&] { return handle->WriteResult(error, taken, offset); }));
-                  }});
+  handle_->engine->Submit({.fd = handle_->fd.get(),
+                           .write = true,
+                           .direct = handle_->direct,
+                           .offset = offset,
+                           .data = const_cast<std::byte*>(bytes.data()),  // a write only reads it
+                           .bytes = bytes.size(),
+                           .done = [handle = handle_, offset, done = std::move(done)](int error, std::size_t taken) {
+                             done(Caught([&] { return handle->WriteResult(error, taken, offset); }));
+                           }});
 }
 
 absl::Status PosixFile::Truncate(std::uint64_t bytes) {

@@ -20,7 +20,8 @@ absl::StatusOr<FileInfo> ReadFileInfo(int fd, const char* path, int flags, std::
 
 class PosixFile final : public File {
  public:
-  PosixFile(IoEngine& engine, UniqueFd fd, std::string path, bool direct);
+  // `engine` is let go of once the file and its last transfer have ended, possibly on a thread of the engine itself.
+  PosixFile(std::shared_ptr<IoEngine> engine, UniqueFd fd, std::string path, bool direct);
 
   absl::Status ReadAt(std::uint64_t offset, std::span<std::byte> target) override;
   absl::Status WriteAt(std::uint64_t offset, std::span<const std::byte> bytes) override;
@@ -36,6 +37,7 @@ class PosixFile final : public File {
  private:
   // Transfers under way keep it alive: a File may go before they end.
   struct Handle {
+    std::shared_ptr<IoEngine> engine;
     UniqueFd fd;
     std::string path;
     bool direct;
@@ -45,7 +47,6 @@ class PosixFile final : public File {
     absl::Status WriteResult(int error, std::size_t taken, std::uint64_t offset) const;
   };
 
-  IoEngine& engine_;
   std::shared_ptr<const Handle> handle_;
   absl::Mutex sync_mutex_;
   absl::Status sync_error_ ABSL_GUARDED_BY(sync_mutex_);

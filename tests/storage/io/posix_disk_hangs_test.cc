@@ -2,9 +2,11 @@
 // its other files.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <future>
 #include <iterator>
@@ -76,23 +78,74 @@ std::ptrdiff_t ThreadsHere() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
 }
 
-TEST_F(PosixDiskHangsTest, ManyFileSystemsShareABoundedNumberOfEngines) {
+class ManyFileSystemsTest : public PosixDiskHangsTest {
+ protected:
+  // More than there are engines. Each engine has one thread.
+  static constexpr std::size_t kMany = PosixDisk::kEnginesMax + 3;
+
+  void MountMany() {
+    for (std::size_t i = 0; i < kMany; ++i) {
+      std::filesystem::create_directories(Real(std::to_string(i)));
+      auto folder = FuseFolder::Mount(Real(""), Real(std::to_string(i)));
+      ASSERT_OK(folder);
+      mounted_.push_back(*std::move(folder));
+    }
+    threads_before_ = ThreadsHere();
+    disk_ = MakePosixDisk({.engine = {.io_uring = false, .threads = 1}});
+  }
+  void TearDown() override {
+    disk_.reset();
+    mounted_.clear();
+    PosixDiskHangsTest::TearDown();
+  }
+  std::unique_ptr<File> OpenOn(std::size_t i) { return Open(*disk_, mounted_[i]->mount_point() + "/a"); }
+  std::size_t engines() const { return static_cast<std::size_t>(ThreadsHere() - threads_before_); }
+
+  std::vector<std::unique_ptr<FuseFolder>> mounted_;
+  std::ptrdiff_t threads_before_ = 0;
+  std::unique_ptr<PosixDisk> disk_;
+};
+
+TEST_F(ManyFileSystemsTest, AtOnceTheyShareABoundedNumberOfEngines) {
   CAIRN_MOUNT_OR_SKIP({});
-  std::vector<std::unique_ptr<FuseFolder>> mounted;
-  for (std::size_t i = 0; i < PosixDisk::kEnginesMax + 3; ++i) {
-    std::filesystem::create_directories(Real(std::to_string(i)));
-    auto folder = FuseFolder::Mount(Real(""), Real(std::to_string(i)));
-    ASSERT_OK(folder);
-    mounted.push_back(*std::move(folder));
+  ASSERT_NO_FATAL_FAILURE(MountMany());
+  std::vector<std::unique_ptr<File>> files;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    files.push_back(OpenOn(i));
+    auto written = Write(*files.back());
+    EXPECT_TRUE(Comes(written)) << i;
+    EXPECT_EQ(engines(), std::min(i + 1, PosixDisk::kEnginesMax));
   }
-  const std::ptrdiff_t before = ThreadsHere();
-  const std::unique_ptr<Disk> disk = MakePosixDisk({.engine = {.io_uring = false, .threads = 1}});
-  for (const auto& one : mounted) {
-    const auto file = Open(*disk, one->mount_point() + "/a");
-    auto written = Write(*file);
-    EXPECT_TRUE(Comes(written)) << one->mount_point();
+}
+
+TEST_F(ManyFileSystemsTest, OneAfterTheOtherTheyHaveTheSameEngine) {
+  CAIRN_MOUNT_OR_SKIP({});
+  ASSERT_NO_FATAL_FAILURE(MountMany());
+  for (std::size_t i = 0; i < kMany; ++i) {
+    const auto file = OpenOn(i), again = OpenOn(i);
+    EXPECT_OK(file->WriteAt(0, bytes_));
   }
-  EXPECT_EQ(ThreadsHere(), before + static_cast<std::ptrdiff_t>(PosixDisk::kEnginesMax));
+  EXPECT_EQ(engines(), 1u);
+}
+
+// All engines but one belong to file systems that hang, some of them without an open file.
+TEST_F(ManyFileSystemsTest, NoneComesToAnEngineThatHangsWhileThereIsAFreeOne) {
+  CAIRN_MOUNT_OR_SKIP({});
+  ASSERT_NO_FATAL_FAILURE(MountMany());
+  std::vector<std::unique_ptr<File>> files;
+  std::vector<std::future<absl::Status>> waiting;
+  for (std::size_t i = 0; i + 1 < PosixDisk::kEnginesMax; ++i) {
+    files.push_back(OpenOn(i));
+    mounted_[i]->Hang({.opcode = FUSE_WRITE, .times = UINT32_MAX});
+    waiting.push_back(Write(*files.back()));
+    if (i % 2 == 0) files.pop_back();  // its transfer goes on
+  }
+  for (std::size_t i = PosixDisk::kEnginesMax - 1; i < kMany; ++i) OpenOn(i);
+  const auto file = OpenOn(kMany - 1);
+  auto written = Write(*file);
+  EXPECT_TRUE(Comes(written));
+  for (const auto& folder : mounted_) folder->Release();
+  for (auto& late : waiting) EXPECT_TRUE(Comes(late));
 }
 
 }  // namespace

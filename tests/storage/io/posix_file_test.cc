@@ -14,12 +14,12 @@ namespace cairn {
 namespace {
 
 TEST(PosixFileTest, FailedSyncStaysFailed) {
-  const std::unique_ptr<IoEngine> engine = MakeIoEngine({.io_uring = false});
+  const std::shared_ptr<IoEngine> engine = MakeIoEngine({.io_uring = false});
   // A pipe cannot be synced; what takes the place of its descriptor can.
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const UniqueFd writing(ends[1]);
-  PosixFile file(*engine, UniqueFd(ends[0]), "/a", /*direct=*/false);
+  PosixFile file(engine, UniqueFd(ends[0]), "/a", /*direct=*/false);
   EXPECT_STATUS(absl::StatusCode::kInvalidArgument, file.Sync(), "sync /a");
   const UniqueFd good(::open(testing::TempDir().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (!good.valid()) GTEST_SKIP() << "no unnamed files in " << testing::TempDir();
