@@ -51,8 +51,16 @@ void Asides::Found(const absl::StatusOr<std::vector<Aside>>& found, std::uint64_
 
 std::uint64_t Asides::bytes() const {
   std::uint64_t sum = 0;
-  for (const Aside& one : all_) sum += one.bytes;
+  for (const Aside& one : all_) {
+    if (!IsStillRead(one)) sum += one.bytes;
+  }
   return sum;
+}
+
+// A restore has found it damaged, and goes on with the ranks that are sound.
+bool Asides::IsStillRead(const Aside& aside) const {
+  const DatasetPtr dataset = aside.kind == Aside::Kind::kInPlace ? ledger_.Get(aside.dataset) : nullptr;
+  return dataset && dataset->in_cache();
 }
 
 // Nobody reads it there or makes it anew.
@@ -60,7 +68,8 @@ bool Asides::MayGo(const Aside& aside) const {
   if (aside.kind == Aside::Kind::kTaken) return false;
   if (aside.kind != Aside::Kind::kInPlace) return true;
   const DatasetPtr dataset = ledger_.Get(aside.dataset);
-  return !dataset || (dataset->cache == Place::kDamaged && dataset->readers == 0);
+  if (!dataset) return true;
+  return dataset->readers == 0 && (dataset->cache == Place::kDamaged || dataset->cache == Place::kAbsent);
 }
 
 std::int64_t Asides::goes_us() const {

@@ -34,7 +34,8 @@ class Asides {
   void Look();
 
   const std::vector<Aside>& all() const { return all_; }  // oldest first
-  std::uint64_t bytes() const;                            // of all of them
+  // Of all of them, but for what the ledger still counts: a dataset that was found damaged while it is being restored.
+  std::uint64_t bytes() const;
   // When the next one goes by its age, since the epoch; 0: none does.
   std::int64_t goes_us() const;
 
@@ -55,6 +56,7 @@ class Asides {
   void Stop();
 
  private:
+  bool IsStillRead(const Aside& aside) const;
   bool MayGo(const Aside& aside) const;
   void Found(const absl::StatusOr<std::vector<Aside>>& found, std::uint64_t removals);
   void Removed(const Aside& aside, const absl::Status& status);

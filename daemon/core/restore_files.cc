@@ -46,8 +46,6 @@ void RestoreFiles::Fetch(const RestoreGroupPtr& group) {
   const DatasetPtr& dataset = group->dataset;
   for (auto& [rank, part] : group->parts) part->tier = Tier::kPrefix;
   given_.copies.NoteFetch(*group);
-  const bool too_large = dataset->bytes() > given_.room.bytes_max();
-  if (context_.config.cache.bypass && too_large) return VerifyOnPrefix(group);
   if (given_.cache.HoldsScrs(dataset->id)) return VerifyOnPrefix(group);  // SCR's own copy has its place
   given_.cache.Refetch(dataset, [this, group](const Refetched& refetched) { Fetched(group, refetched); });
 }

@@ -10,7 +10,6 @@
 #include <functional>
 #include <utility>
 
-#include "daemon/core/cache_room.h"
 #include "daemon/core/context.h"
 #include "daemon/core/prefix_gate.h"
 #include "daemon/core/restore_copies.h"
@@ -27,7 +26,6 @@ class RestoreFiles {
     const PrefixGate& gate;
     RunCache& cache;
     RestoreCopies& copies;
-    const CacheRoom& room;
   };
   // OK: all files are whole where they are to be read. kResourceExhausted: there is no room for them in the cache;
   // kDataLoss: no copy of some rank's files is whole. Once for a group, unless that has ended meanwhile.

@@ -35,8 +35,7 @@ Restores::Restores(const Context& context, const Given& given)
                         .bases = given.bases,
                         .cache = given.cache,
                         .inventory = given.inventory}),
-      files_(context,
-             {.waits = given.waits, .gate = given.gate, .cache = given.cache, .copies = copies_, .room = given.room},
+      files_(context, {.waits = given.waits, .gate = given.gate, .cache = given.cache, .copies = copies_},
              [this](const RestoreGroupPtr& group, const absl::Status& status) { FilesEnded(group, status); }) {}
 
 // --- Requests ---
@@ -330,7 +329,12 @@ void Restores::EndGroup(const RestoreGroupPtr& group, local::Code code, const st
     }
   }
   copies_.WithdrawDamaged(*group);
+  RefetchNoted(group->dataset);
   given_.waits.Changed();
+}
+
+void Restores::RefetchNoted(const DatasetPtr& dataset) {
+  given_.cache.RefetchNoted(dataset, [this] { given_.waits.Changed(); });
 }
 
 // Before anybody is answered: whoever asks next is told of it.
@@ -379,7 +383,7 @@ void Restores::GroupDone(const RestoreGroupPtr& group) {
     spdlog::info("run {}: dataset {} (step {}) restored on {} ranks", given_.run_name, dataset->id, dataset->step,
                  group->parts.size());
   }
-  given_.cache.RefetchNoted(dataset, [this] { given_.waits.Changed(); });
+  RefetchNoted(dataset);
   given_.waits.Changed();
 }
 

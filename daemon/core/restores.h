@@ -15,7 +15,6 @@
 #include <string>
 
 #include "daemon/core/base_files.h"
-#include "daemon/core/cache_room.h"
 #include "daemon/core/call.h"
 #include "daemon/core/container_lists.h"
 #include "daemon/core/context.h"
@@ -48,7 +47,6 @@ class Restores {
     BaseFiles& bases;
     RunCache& cache;
     Inventory& inventory;
-    const CacheRoom& room;
   };
   Restores(const Context& context, const Given& given);
   ~Restores() { Stop(); }  // a part under way holds its group
@@ -113,6 +111,7 @@ class Restores {
   void EndGroup(const RestoreGroupPtr& group, local::Code code, const std::string& message);
   void RetryGroup(const RestoreGroupPtr& group, const std::string& why);
   void GroupDone(const RestoreGroupPtr& group);
+  void RefetchNoted(const DatasetPtr& dataset);
   void MarkDirty(const RestoreGroup& group);
   void NoteEnd(const RestoreGroup& group, const RestorePart& part);
 

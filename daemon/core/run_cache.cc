@@ -132,10 +132,12 @@ std::string RunCache::WhatFrees() const {
 void RunCache::PutAside(const DatasetPtr& dataset, const std::string& why) {
   Leave(dataset, why);
   given_.ledger.Forget(dataset->id, {.why = Gone::Why::kFailed, .message = why, .step = dataset->step});
+  SetAsideWhole(dataset->id, CacheFolder::Why::kNumberTaken);
+}
+
+void RunCache::SetAsideWhole(DatasetId id, CacheFolder::Why why) {
   given_.folders.Change(
-      dataset->id,
-      [cache = given_.cache, id = dataset->id] { return cache->SetDatasetAside(id, CacheFolder::Why::kNumberTaken); },
-      [this] { asides_.Look(); });
+      id, [cache = given_.cache, id, why] { return cache->SetDatasetAside(id, why); }, [this] { asides_.Look(); });
 }
 
 // Nobody counts on it being in the cache any more; its files are still there.
@@ -188,6 +190,7 @@ void RunCache::SetAside(const Dataset& dataset, const std::string& file, const s
 // --- Into it again ---
 
 void RunCache::RefetchNoted(const DatasetPtr& dataset, std::function<void()> then) {
+  if (context_.quiescing() || dataset->readers > 0) return;
   if (to_refetch_.erase(dataset->id) == 0 || !dataset->in_prefix() || dataset->in_cache()) return;
   Refetch(dataset, [this, id = dataset->id, then = std::move(then)](const Refetched& refetched) {
     if (refetched.status.ok()) {
@@ -205,28 +208,55 @@ void RunCache::Refetch(const DatasetPtr& dataset, Then then) {
   under_way->second.push_back(std::move(then));
   if (!first) return;  // two at once would take the folder from each other
   // Before it begins: what is damaged in its place may give the room.
-  const absl::Status room = Reserve(dataset->bytes(), dataset->in_cache() ? dataset : nullptr);
+  const absl::StatusOr<DamagedCopy> copy = ReserveForRefetch(dataset);
+  const bool in_place = dataset->in_cache();
   given_.ledger.RefetchBegan(*dataset);
   given_.folders.Left(dataset->id);
-  if (!room.ok()) {
+  if (!copy.ok()) {
     given_.ledger.RefetchFailed(*dataset);
-    return context_.loop().Post([this, id = dataset->id, room] { RefetchEnded(id, {.status = room}); });
+    if (in_place) SetAsideWhole(dataset->id, CacheFolder::Why::kDamaged);
+    return context_.loop().Post([this, id = dataset->id, why = copy.status()] { RefetchEnded(id, {.status = why}); });
   }
   given_.ledger.ReadBegan(*dataset);
-  const auto start = [this, dataset] {
+  const auto start = [this, dataset, copy = *copy] {
     // Whose copy it is must be known to the next daemon: it goes when SCR's entry in the index has gone.
-    if (!dataset->foreign) return StartRefetch(dataset);
-    given_.record.Store([this, dataset](const absl::Status&) { StartRefetch(dataset); });
+    if (!dataset->foreign) return ClearPlace(dataset, copy);
+    given_.record.Store([this, dataset, copy](const absl::Status&) { ClearPlace(dataset, copy); });
   };
   given_.folders.WhenUnchanged(dataset->id, start);
 }
 
-void RunCache::StartRefetch(const DatasetPtr& dataset) {
-  auto fetch = [this, prefix = given_.gate.prefix(), cache = given_.cache, catalogues = CataloguesOf(*dataset),
+absl::StatusOr<RunCache::DamagedCopy> RunCache::ReserveForRefetch(const DatasetPtr& dataset) {
+  const auto for_both = FindRoom(dataset->bytes());
+  if (!dataset->in_cache() || (for_both.ok() && for_both->leaving.empty())) {
+    CAIRN_RETURN_IF_ERROR(for_both.status());
+    CacheRoom::Make(*for_both);
+    return DamagedCopy::kStays;
+  }
+  CAIRN_RETURN_IF_ERROR(Reserve(dataset->bytes(), dataset));
+  spdlog::info("run {}: dataset {}: its damaged copy is removed from the cache: its room was needed", given_.run_name,
+               dataset->id);
+  return DamagedCopy::kGoes;
+}
+
+void RunCache::ClearPlace(const DatasetPtr& dataset, DamagedCopy copy) {
+  auto clear = [cache = given_.cache, id = dataset->id, copy] {
+    return copy == DamagedCopy::kStays ? cache->SetDatasetAside(id) : cache->Remove(id);
+  };
+  context_.OnCache(std::move(clear), [this, dataset](const absl::Status& cleared) {
+    asides_.Look();  // what lay there in place has a name of its own now
+    if (cleared.ok()) return Fetch(dataset);
+    Fetched(dataset, {.status = cleared});
+  });
+}
+
+void RunCache::Fetch(const DatasetPtr& dataset) {
+  const std::shared_ptr<Prefix> prefix = given_.gate.prefix();
+  if (!prefix) return Fetched(dataset, {.status = Unavailable("{} is not in reach any more", given_.gate.path())});
+  auto fetch = [this, prefix, cache = given_.cache, catalogues = CataloguesOf(*dataset),
                 begun = DescriptorOf(*dataset, false), complete = DescriptorOf(*dataset, true)] {
     Refetched refetched;
     refetched.status = [&]() -> absl::Status {
-      CAIRN_RETURN_IF_ERROR(cache->SetDatasetAside(begun.id));
       CAIRN_RETURN_IF_ERROR(cache->Begin(begun));
       for (const catalogue::Catalogue& catalogue : catalogues) {
         refetched.rank = catalogue.rank();
@@ -238,21 +268,23 @@ void RunCache::StartRefetch(const DatasetPtr& dataset) {
     if (!refetched.status.ok()) cache->Remove(begun.id).IgnoreError();  // without COMPLETE the next start removes it
     return refetched;
   };
-  context_.OnPrefix(given_.gate.path(), std::move(fetch), [this, dataset](const Refetched& refetched) {
-    given_.ledger.ReadEnded(*dataset);
-    if (refetched.status.ok()) {
-      given_.ledger.Refetched(*dataset);
-      given_.folders.Known(dataset->id);
-      to_refetch_.erase(dataset->id);
-    } else {
-      given_.ledger.RefetchFailed(*dataset);
-    }
-    RefetchEnded(dataset->id, refetched);
-  });
+  context_.OnPrefix(given_.gate.path(), std::move(fetch),
+                    [this, dataset](const Refetched& refetched) { Fetched(dataset, refetched); });
+}
+
+void RunCache::Fetched(const DatasetPtr& dataset, const Refetched& refetched) {
+  given_.ledger.ReadEnded(*dataset);
+  if (refetched.status.ok()) {
+    given_.ledger.Refetched(*dataset);
+    given_.folders.Known(dataset->id);
+  } else {
+    given_.ledger.RefetchFailed(*dataset);
+  }
+  RefetchEnded(dataset->id, refetched);
 }
 
 void RunCache::RefetchEnded(DatasetId id, const Refetched& refetched) {
-  asides_.Look();  // what lay there in place has a name of its own now
+  to_refetch_.erase(id);
   const auto waiting = std::move(refetching_.extract(id).mapped());
   for (const Then& next : waiting) next(refetched);
 }

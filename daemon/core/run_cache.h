@@ -107,11 +107,13 @@ class RunCache {
   void SetAside(const Dataset& dataset, const std::string& file, const std::string& why);
 
   // --- Into it again ---
-  // What was found damaged is fetched anew once nobody reads it: noted here, done by RefetchNoted.
+  // What was found damaged is fetched anew once nobody reads it: noted here, done by RefetchNoted, which each of its
+  // readers calls at its end.
   void NoteForRefetch(DatasetId id) { to_refetch_.insert(id); }
   void RefetchNoted(const DatasetPtr& dataset, std::function<void()> then);
-  // What the cache has of the dataset goes aside; then it is fetched, all ranks, each byte verified. `then` runs on the
-  // strand, not within this call. REQUIRES: described, and the prefix is in reach.
+  // What the cache has of the dataset goes aside, or, if there is no room for both, is removed; then it is fetched, all
+  // ranks, each byte verified. `then` runs on the strand, not within this call. REQUIRES: described, and the prefix is
+  // in reach.
   using Then = std::function<void(const Refetched&)>;
   void Refetch(const DatasetPtr& dataset, Then then);
 
@@ -126,7 +128,14 @@ class RunCache {
 
  private:
   void Leave(const DatasetPtr& dataset, const std::string& why);
-  void StartRefetch(const DatasetPtr& dataset);
+  void SetAsideWhole(DatasetId id, CacheFolder::Why why);
+  // What becomes of the damaged copy in a dataset's place, when that is fetched anew.
+  enum class DamagedCopy : std::uint8_t { kStays, kGoes };
+  // It stays if there is room for both, and nothing whole goes for that.
+  absl::StatusOr<DamagedCopy> ReserveForRefetch(const DatasetPtr& dataset);
+  void ClearPlace(const DatasetPtr& dataset, DamagedCopy copy);
+  void Fetch(const DatasetPtr& dataset);
+  void Fetched(const DatasetPtr& dataset, const Refetched& refetched);
   void RefetchEnded(DatasetId id, const Refetched& refetched);
   void ApplyLinger();
 

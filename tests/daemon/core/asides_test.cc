@@ -125,22 +125,41 @@ TEST_F(AsidesTest, WithoutATimeTheyStayUntilTheRoomIsNeeded) {
 }
 
 // SetAside leaves the dataset's other files where they are.
-TEST_F(AsidesTest, WhatSomeoneReadsInPlaceStaysUntilHeIsThrough) {
-  Dataset given;
-  given.id = 3;
-  given.nranks = 1;
-  given.parts.resize(1);
-  given.parts.front().state = Part::State::kStored;
-  given.cache = given.prefix = Place::kWhole;
-  const DatasetPtr dataset = ledger_.Adopt(given);
-  ledger_.CacheDamaged(*dataset, "offset 0");
-  asides_->Are({{.kind = Aside::Kind::kInPlace, .name = "scr.dataset.3", .dataset = 3, .bytes = 10, .since_us = 1}});
-  ledger_.ReadBegan(*dataset);
+class InPlaceTest : public AsidesTest {
+ protected:
+  void SetUp() override {
+    AsidesTest::SetUp();
+    Dataset given;
+    given.id = 3;
+    given.nranks = 1;
+    given.parts.resize(1);
+    given.parts.front().state = Part::State::kStored;
+    given.cache = given.prefix = Place::kWhole;
+    dataset_ = ledger_.Adopt(given);
+    asides_->Are({{.kind = Aside::Kind::kInPlace, .name = "scr.dataset.3", .dataset = 3, .bytes = 10, .since_us = 1}});
+  }
+  DatasetPtr dataset_;
+};
+
+TEST_F(InPlaceTest, ItStaysUntilNobodyReadsItAndUntilItIsNotMadeAnew) {
+  ledger_.ReadBegan(*dataset_);
   EXPECT_TRUE(asides_->Removable().empty());
-  ledger_.ReadEnded(*dataset);
+  ledger_.CacheDamaged(*dataset_, "offset 0");
+  EXPECT_TRUE(asides_->Removable().empty());
+  ledger_.ReadEnded(*dataset_);
   EXPECT_EQ(asides_->Removable().size(), 1u);
-  ledger_.RefetchBegan(*dataset);
+  ledger_.RefetchBegan(*dataset_);
   EXPECT_TRUE(asides_->Removable().empty()) << "it is made anew there";
+  ledger_.RefetchFailed(*dataset_);
+  EXPECT_EQ(asides_->Removable().size(), 1u);
+}
+
+TEST_F(InPlaceTest, ItsBytesCountOnceTheLedgerDoesNotCountThem) {
+  EXPECT_EQ(asides_->bytes(), 0u);
+  ledger_.CacheDamaged(*dataset_, "offset 0");
+  EXPECT_EQ(asides_->bytes(), 10u);
+  ledger_.RefetchBegan(*dataset_);
+  EXPECT_EQ(asides_->bytes(), 10u) << "and the copy that is to come";
 }
 
 TEST_F(AsidesTest, WhatCannotBeRemovedIsCountedAgainAndTriedLater) {
@@ -185,6 +204,8 @@ TEST_F(AsidesTest, AFolderThatCannotBeLookedAtIsWarnedOfOnce) {
   by_hand_.cache_disk.FailOn({.op = FakeOp::kList, .path_part = cache_->path(), .times = 2});
   Look();
   Look();
+  ASSERT_EQ(by_hand_.context.warnings->all().size(), 1u);
+  EXPECT_NE(by_hand_.context.warnings->all()[0].find("what lies aside in the cache is not known"), std::string::npos);
   Put("damaged.3.1", 1000);
   Look();
   EXPECT_EQ(asides_->bytes(), 1000u);

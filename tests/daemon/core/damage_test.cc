@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <future>
 
 #include "tests/daemon/core/fake_client.h"
 
@@ -101,6 +102,62 @@ TEST_F(DamageTest, AfterARestartWhatLiesAsideCountsAgain) {
   harness_.core().Reload(harness_.config);
   EXPECT_TRUE(harness_.Eventually(
       [&] { return !harness_.IsThere(harness_.cache_disk(), folder + "/damaged." + number + ".1"); }));
+}
+
+TEST_F(DamageTest, WhatIsFoundDamagedByARestoreUnderWayCountsOnce) {
+  DatasetId id = 0;
+  {
+    Ranks ranks(harness_, 2, "job.1");
+    id = Make(ranks, 1, local::PREFIX);
+  }
+  harness_.Restart();
+  const std::string file = harness_.CachedFile(id, 1);
+  harness_.Flip(harness_.cache_disk(), file, harness_.cache_disk().Info(file)->bytes - 100);
+  const std::uint64_t used = harness_.Status().cache_bytes_used();
+  Ranks ranks(harness_, 2, "job.2");
+  std::vector<Memory> back = BlankOf(MemoryOf(1));
+  const std::uint64_t call = ranks[1].SendRestore(id, back[1]);  // which waits for rank 0
+  ASSERT_TRUE(harness_.Eventually([&] { return harness_.Status().runs(0).aside().damaged() == 1; }));
+  EXPECT_EQ(harness_.Status().cache_bytes_used(), used);
+  auto other = std::async(std::launch::async, [&] { return ranks[0].Restore(id, back[0]); });
+  EXPECT_EQ(ranks[1].TakeRestore(call, back[1]).code, local::OK);
+  EXPECT_EQ(other.get().code, local::OK);
+}
+
+// It gives the room for that itself, but not while somebody reads there.
+TEST_F(DamageTest, ADamagedOneIsFetchedAnewOnceNobodyReadsIt) {
+  harness_.config.cache.bytes_max = 12 << 20;  // two datasets of 5 MiB
+  harness_.Restart();
+  const auto memory_of = [](std::uint64_t seed) -> Memory {
+    const std::string bytes = RandomBytes(seed, 5 << 20);
+    return {ArrayOf(1, "u", {bytes.size()}, {0}, {bytes.size()}, bytes)};
+  };
+  DatasetId first = 0, second = 0;
+  {
+    Ranks ranks(harness_, 1, "job.1");
+    first = ranks.Checkpoint(1, {memory_of(1)});
+    ASSERT_SAYS(ranks[0].Wait(first, local::PREFIX), local::OK, "");
+    second = ranks.Checkpoint(2, {memory_of(2)});
+    ASSERT_SAYS(ranks[0].Wait(second, local::PREFIX), local::OK, "");
+  }
+  ASSERT_EQ(harness_.Pin(second, true).code(), local::OK);
+  harness_.Restart();
+  harness_.Flip(harness_.cache_disk(), harness_.CachedFile(first, 0), 1'000'000);
+
+  FakeClient reader(harness_);
+  ASSERT_SAYS(reader.Open({.observer = true}), local::OK, "");
+  const std::uint64_t call = reader.SendRead(first, ArrayOf(1, "u", {5 << 20}, {5 << 19}, {10}, ""));
+  ASSERT_TRUE(reader.Next(call).has_restore()) << "it is told where the bytes come, and copies none";
+  Ranks ranks(harness_, 1, "job.2");
+  Memory back = Blank(memory_of(1));
+  const FakeClient::Restored restored = ranks[0].Restore(first, back);
+  ASSERT_EQ(restored.code, local::OK) << restored.message;
+  EXPECT_EQ(restored.tier, local::TIER_PREFIX);
+  EXPECT_FALSE(harness_.Row(first).in_cache());
+  reader.Drop();
+  EXPECT_TRUE(harness_.Eventually([&] { return harness_.Row(first).in_cache(); }));
+  EXPECT_TRUE(harness_.Row(second).in_cache());
+  EXPECT_FALSE(harness_.Warned("could not be made anew"));
 }
 
 // What may happen to a file. Each is found, whatever part of it is hit.

@@ -440,7 +440,7 @@ void FakeClient::ProtectAnew() {
   Send(std::move(request));
 }
 
-FakeClient::Restored FakeClient::Read(DatasetId id, Protected& out) {
+std::uint64_t FakeClient::SendRead(DatasetId id, const Protected& out) {
   local::Request request;
   local::Read& read = *request.mutable_read();
   read.set_dataset(id);
@@ -448,9 +448,13 @@ FakeClient::Restored FakeClient::Read(DatasetId id, Protected& out) {
   *read.mutable_start() = out.variable.box_start();
   *read.mutable_count() = out.variable.box_count();
   read.set_holes(out.variable.holes());
+  return Send(std::move(request));
+}
+
+FakeClient::Restored FakeClient::Read(DatasetId id, Protected& out) {
   Memory memory = {out};
   const bool spoiled = spoiled_;
-  const Restored restored = TakeRestore(Send(std::move(request)), memory);
+  const Restored restored = TakeRestore(SendRead(id, out), memory);
   spoiled_ = spoiled;  // `out` is not protected
   out = std::move(memory.front());
   return restored;

@@ -129,6 +129,7 @@ class FakeClient {
   void Spoil() { spoiled_ = true; }
   void ProtectAnew();
   // Into `out`, which says also what is asked for: name, box and holes.
+  std::uint64_t SendRead(DatasetId id, const Protected& out);
   Restored Read(DatasetId id, Protected& out);
   local::Reply OutputBegin(std::uint64_t step, bool checkpoint = true, bool output = false, bool growing = false);
   local::Reply RouteFile(const std::string& file);

@@ -108,8 +108,7 @@ TEST_F(FilesTest, NamesThatLeadElsewhereAreRefused) {
   Ranks ranks(harness_, 1, "job.1");
   EXPECT_SAYS(ranks[0].RouteFile("a"), local::FAILED_PRECONDITION, "no output is begun");
   ASSERT_SAYS(ranks[0].OutputBegin(1), local::OK, "");
-  for (const char* name :
-       {"../x", "/etc/passwd", "a/../../x", "", ".scr/x", ".cairn/run", "rank_0.cat", "a\nb"}) {
+  for (const char* name : {"../x", "/etc/passwd", "a/../../x", "", ".scr/x", ".cairn/run", "rank_0.cat", "a\nb"}) {
     EXPECT_SAYS(ranks[0].RouteFile(name), local::INVALID_ARGUMENT, "file name") << name;
   }
   EXPECT_SAYS(ranks[0].RouteFile(std::string(5000, 'x')), local::INVALID_ARGUMENT, "");
@@ -243,22 +242,58 @@ TEST_F(FilesTest, ComeFromThePrefixWhenTheCacheIsGone) {
   ExpectRestores(ranks, id, 4, local::TIER_CACHE);  // it is whole there now
 }
 
-TEST_F(FilesTest, ADamagedOneInTheCacheIsSetAsideAndFetchedAnew) {
-  DatasetId id = 0;
-  {
-    Ranks ranks(harness_, 2, "job.1");
-    id = Make(ranks, 4, local::PREFIX);
+class DamagedFilesTest : public FilesTest {
+ protected:
+  // On the prefix, and in the cache with a bad byte of rank 1's.
+  void MakeDamaged() {
+    {
+      Ranks ranks(harness_, 2, "job.1");
+      id_ = Make(ranks, 4, local::PREFIX);
+    }
+    harness_.Flip(harness_.cache_disk(), PathOf("scr.dataset.", ""), 1234);
   }
-  const std::string folder = harness_.CacheFolderPath() + "/scr.dataset." + std::to_string(id);
-  harness_.Flip(harness_.cache_disk(), folder + "/" + NameOf(1), 1234);
+  std::string PathOf(const std::string& stem, const std::string& suffix) {
+    return harness_.CacheFolderPath() + "/" + stem + std::to_string(id_) + suffix + "/" + NameOf(1);
+  }
+  bool LiesAside() { return harness_.IsThere(harness_.cache_disk(), PathOf("damaged.", ".1")); }
+
+  DatasetId id_ = 0;
+};
+
+TEST_F(DamagedFilesTest, GoAsideAndAreFetchedAnew) {
+  MakeDamaged();
   Ranks ranks(harness_, 2, "job.2");
-  ExpectRestores(ranks, id, 4, local::TIER_PREFIX);
+  ExpectRestores(ranks, id_, 4, local::TIER_PREFIX);
   EXPECT_TRUE(harness_.Warned("the copy of rank 1 in the cache is bad"));
-  const std::string aside = harness_.CacheFolderPath() + "/damaged." + std::to_string(id) + ".1/" + NameOf(1);
-  EXPECT_TRUE(harness_.IsThere(harness_.cache_disk(), aside));
-  EXPECT_TRUE(harness_.Read(harness_.cache_disk(), aside) != BytesOf(4, 1));
-  ExpectRestores(ranks, id, 4, local::TIER_CACHE);
-  EXPECT_TRUE(harness_.Row(id).in_prefix());  // that copy is none the worse
+  EXPECT_TRUE(LiesAside());
+  EXPECT_TRUE(harness_.Read(harness_.cache_disk(), PathOf("damaged.", ".1")) != BytesOf(4, 1));
+  ExpectRestores(ranks, id_, 4, local::TIER_CACHE);
+  EXPECT_TRUE(harness_.Row(id_).in_prefix());  // that copy is none the worse
+}
+
+TEST_F(DamagedFilesTest, GiveTheirRoomIfThereIsNoneForBoth) {
+  harness_.config.cache.bytes_max = 5 << 20;  // not twice 3 MB
+  harness_.Restart();
+  MakeDamaged();
+  Ranks ranks(harness_, 2, "job.2");
+  ExpectRestores(ranks, id_, 4, local::TIER_PREFIX);
+  EXPECT_FALSE(LiesAside());
+  EXPECT_LE(harness_.Status().cache_bytes_used(), 5u << 20);
+  ExpectRestores(ranks, id_, 4, local::TIER_CACHE);
+}
+
+// With another cache.bytes_max than before.
+TEST_F(DamagedFilesTest, WhichTheCacheHasNoRoomForGoAsideAndAreReadOnThePrefix) {
+  MakeDamaged();
+  harness_.Stop();
+  harness_.config.cache.bytes_max = 2 << 20;
+  harness_.config.cache.bypass = true;
+  ASSERT_TRUE(harness_.Start().ok());
+  Ranks ranks(harness_, 2, "job.2");
+  ExpectRestores(ranks, id_, 4, local::TIER_PREFIX);
+  EXPECT_TRUE(harness_.Eventually([&] { return LiesAside(); }));
+  EXPECT_TRUE(harness_.Eventually([&] { return harness_.Status().runs(0).aside().damaged_bytes() > 3'000'000; }));
+  EXPECT_FALSE(harness_.Row(id_).in_cache());
 }
 
 TEST_F(FilesTest, DamagedInBothAllRanksRetry) {
