@@ -36,7 +36,7 @@ ExitCode RunRemoveSetAside(const Context& context, const Options& options) {
   }
   std::string text = "nothing was set aside that could go";
   if (reply->set_aside() != 0) {
-    text = fmt::format("removed from the cache: {}, {}", Count(reply->set_aside(), "dataset"),
+    text = fmt::format("removed from the cache: {}, {}", Count(reply->set_aside(), "item"),
                        Bytes(reply->set_aside_bytes()));
   }
   if (reply->in_use() != 0) text += fmt::format("; in use, so still there: {}", reply->in_use());

@@ -281,6 +281,7 @@ TEST_F(DaemonCommandsTest, PinAndRemove) {
 
 TEST_F(DaemonCommandsTest, StatusTellsWhatLiesAsideAndWhenItGoes) {
   admin::RunStatus& run = *core_.status.add_runs();
+  run.set_run("0123456789abcdef0123456789abcdef");
   run.set_prefix("/pfs/aside");
   run.set_cache_folder("/ssd/me/scr.aside");
   admin::AsideStatus& aside = *run.mutable_aside();
@@ -295,14 +296,17 @@ TEST_F(DaemonCommandsTest, StatusTellsWhatLiesAsideAndWhenItGoes) {
   aside.set_taken(1);
   aside.set_taken_bytes(50);
   const CairnRun told = Run({"status"});
-  ExpectSaid(told, 0, "kept as /ssd/me/scr.aside/taken.*: 1 whole dataset, 50 B, whose number another dataset has");
+  ExpectSaid(
+      told, 0,
+      "  kept as /ssd/me/scr.aside/taken.*: 1 whole dataset, 50 B, whose number another dataset has; stays until "
+      "it is removed (`cairn rm 01234567 --set-aside all`)\n");
   EXPECT_EQ(told.out.find("as damaged"), std::string::npos);
 }
 
 TEST_F(DaemonCommandsTest, WhatLiesAsideIsRemovedWhenAsked) {
   core_.remove.set_set_aside(2);
   core_.remove.set_set_aside_bytes(3 << 20);
-  ExpectSaid(Run({"rm", "heat", "--set-aside", "damaged"}), 0, "removed from the cache: 2 datasets, 3.0 MiB\n");
+  ExpectSaid(Run({"rm", "heat", "--set-aside", "damaged"}), 0, "removed from the cache: 2 items, 3.0 MiB\n");
   core_.remove.set_in_use(1);
   const json told = json::parse(Run({"rm", "heat", "--set-aside", "all", "--json"}).out);
   EXPECT_EQ(told, (json{{"removed", 2}, {"bytes", 3 << 20}, {"in_use", 1}}));

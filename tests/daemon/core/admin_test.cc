@@ -113,5 +113,35 @@ TEST_F(AdminTest, APinNeedsAWholeDataset) {
   EXPECT_EQ(harness_.Remove(half).code(), local::NOT_FOUND);
 }
 
+TEST_F(AdminTest, WhatLiesAsideIsRemovedWhenAskedAndWhatIsWholeOnlyIfThatIsSaid) {
+  {
+    Ranks ranks(harness_, 1, "job.1");
+    const DatasetId id = ranks.Checkpoint(1, {{PlainOf(1, "bytes")}});
+    ASSERT_SAYS(ranks[0].Wait(id, local::LOCAL), local::OK, "");
+  }
+  const std::string damaged = harness_.CacheFolderPath() + "/damaged.7.1";
+  const std::string taken = harness_.CacheFolderPath() + "/taken.8.1";
+  harness_.Stop();
+  for (const std::string& path : {damaged, taken}) {
+    ASSERT_TRUE(harness_.cache_disk().MakeDirectory(path, 0700).ok());
+    harness_.Write(harness_.cache_disk(), path + "/file", path == taken ? "four" : "six by");
+  }
+  ASSERT_TRUE(harness_.Start().ok());
+
+  const admin::RemoveReply first = harness_.RemoveSetAside(admin::RemoveRequest::DAMAGED);
+  EXPECT_EQ(first.status().code(), local::OK) << first.status().message();
+  EXPECT_EQ(first.set_aside(), 1u);
+  EXPECT_EQ(first.set_aside_bytes(), 6u);
+  EXPECT_FALSE(harness_.IsThere(harness_.cache_disk(), damaged));
+  EXPECT_TRUE(harness_.IsThere(harness_.cache_disk(), taken));
+  const admin::RemoveReply all = harness_.RemoveSetAside(admin::RemoveRequest::ALL);
+  EXPECT_EQ(all.set_aside(), 1u);
+  EXPECT_EQ(all.set_aside_bytes(), 4u);
+  EXPECT_FALSE(harness_.IsThere(harness_.cache_disk(), taken));
+  EXPECT_FALSE(harness_.Status().runs(0).has_aside());
+  EXPECT_EQ(harness_.List().size(), 1u) << "nothing else goes";
+  EXPECT_EQ(harness_.RemoveSetAside(admin::RemoveRequest::ALL, 1).status().code(), local::INVALID_ARGUMENT);
+}
+
 }  // namespace
 }  // namespace cairn

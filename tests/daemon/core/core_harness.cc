@@ -142,6 +142,14 @@ local::Status CoreHarness::Remove(DatasetId id) {
   return Answered<admin::RemoveReply>([&](auto done) { core_->core().Remove(request, done); }).status();
 }
 
+admin::RemoveReply CoreHarness::RemoveSetAside(admin::RemoveRequest::SetAside which, DatasetId besides) {
+  admin::RemoveRequest request;
+  request.set_run(prefix());
+  request.set_dataset(besides);
+  request.set_set_aside(which);
+  return Answered<admin::RemoveReply>([&](auto done) { core_->core().Remove(request, done); });
+}
+
 bool CoreHarness::Eventually(const std::function<bool()>& holds) {
   const Clock::time_point end = Clock::now() + kPatience;
   while (!holds()) {

@@ -25,10 +25,10 @@ class CoreHarness : public ClientHost {
   explicit CoreHarness(Disk* cache_disk = nullptr, Disk* prefix_disk = nullptr);
   ~CoreHarness() override;
 
-  Config config;              // as Start takes it; flushes only what it is asked to, and keeps all
-  Clocks clocks;              // the same; empty: the system's
+  Config config;                                 // as Start takes it; flushes only what it is asked to, and keeps all
+  Clocks clocks;                                 // the same; empty: the system's
   const Arbiters* arbiters = &PrefixArbiters();  // the same
-  std::string shared_prefix;  // another harness' prefix; empty: one of its own
+  std::string shared_prefix;                     // another harness' prefix; empty: one of its own
   absl::Status Start();
   void Stop();
   void Restart();  // another incarnation on the same folders
@@ -53,6 +53,7 @@ class CoreHarness : public ClientHost {
   local::Status Flush(DatasetId id, const std::string& run = {});
   local::Status Pin(DatasetId id, bool pinned, const std::string& run = {});
   local::Status Remove(DatasetId id);
+  admin::RemoveReply RemoveSetAside(admin::RemoveRequest::SetAside which, DatasetId besides = 0);
   // Asks again until it is so; false: it is not after a minute.
   bool Eventually(const std::function<bool()>& holds);
   bool Warned(const std::string& part);

@@ -110,7 +110,9 @@ TEST_F(EvictionTest, AFullCacheTellsOfWholeDatasetsThatLieAside) {
   StartWith(3 * kMiB);
   const local::Reply refused = client_->Begin(2, memory_);
   EXPECT_SAYS(refused, local::RESOURCE_EXHAUSTED,
-              aside + ", 524288 bytes: is whole, but another dataset has its number");
+              aside +
+                  ", 524288 bytes: is whole, but another dataset has its number; stays until it is removed "
+                  "(`cairn rm prefix --set-aside all`)");
 }
 
 // Without a way past the cache the next one waits until the one before is safe, within the call's deadline.
