@@ -20,6 +20,14 @@ using Names = std::vector<std::string>;
 
 class AsideTest : public CacheFolderTest {
  protected:
+  // Of datasets 1 to 4 one was found damaged, one's number is another's, and the index is damaged.
+  void PutAside() {
+    const auto folder = Open();
+    for (const DatasetId id : {1, 2, 3, 4}) ASSERT_OK(WriteDataset(*folder, id));
+    ASSERT_OK(folder->SetDatasetAside(3));
+    ASSERT_OK(folder->SetDatasetAside(2, CacheFolder::Why::kNumberTaken));
+    disk_.FlipBit(folder->path() + "/cindex.scrinfo", 100);
+  }
   std::vector<Aside> Found(CacheFolder& folder) {
     const auto found = folder.FindAsides();
     EXPECT_OK(found.status());
@@ -50,12 +58,8 @@ TEST_F(AsideTest, WhereNothingLiesAsideNothingIsFound) {
 }
 
 TEST_F(AsideTest, EachKindIsFoundWithItsBytesOldestFirst) {
-  auto folder = Open();
-  for (const DatasetId id : {1, 2, 3, 4}) ASSERT_OK(WriteDataset(*folder, id));
-  ASSERT_OK(folder->SetDatasetAside(3));
-  ASSERT_OK(folder->SetDatasetAside(2, CacheFolder::Why::kNumberTaken));
-  disk_.FlipBit(folder->path() + "/cindex.scrinfo", 100);
-  folder = Open();
+  PutAside();
+  const auto folder = Open();
   ASSERT_OK_AND_ASSIGN(const CacheLoad load, folder->Load());
   ASSERT_OK(folder->SetAside(1, "Ckpt1-Rank1.fti", "offset 0"));
 
@@ -100,12 +104,8 @@ TEST_F(AsideTest, NamesThatNobodyHereGivesAreLeftAlone) {
 }
 
 TEST_F(AsideTest, EachKindIsRemovedAndNothingElse) {
-  auto folder = Open();
-  for (const DatasetId id : {1, 2, 3, 4}) ASSERT_OK(WriteDataset(*folder, id));
-  ASSERT_OK(folder->SetDatasetAside(3));
-  ASSERT_OK(folder->SetDatasetAside(2, CacheFolder::Why::kNumberTaken));
-  disk_.FlipBit(folder->path() + "/cindex.scrinfo", 100);
-  folder = Open();
+  PutAside();
+  const auto folder = Open();
   ASSERT_OK(folder->Load().status());
   ASSERT_OK(folder->SetAside(1, "Ckpt1-Rank1.fti", "offset 0"));
   std::vector<Aside> left = Found(*folder);
