@@ -5,6 +5,7 @@
 
 #include "daemon/data/plan.h"
 #include "proto/frame.h"
+#include "storage/base/only_owner.h"
 #include "storage/base/status.h"
 
 namespace cairn {
@@ -232,7 +233,7 @@ void ImageStore::RetireKept(const RunId& run, DatasetId before) {
     for (auto& [rank, part] : oldest.mapped().parts) {
       std::shared_ptr<Image> image = part.kept->image;
       // A restore may be copying from it: then it does not go back for others to write to.
-      const bool alone = part.kept.use_count() == 1;
+      const bool alone = IsOnlyOwner(part.kept);
       part.kept.reset();
       Release(part.owner, alone ? std::move(image) : nullptr);
     }

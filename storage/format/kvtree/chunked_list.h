@@ -4,12 +4,13 @@
 #define CAIRN_STORAGE_FORMAT_KVTREE_CHUNKED_LIST_H_
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
+
+#include "storage/base/only_owner.h"
 
 namespace cairn::kvtree {
 
@@ -88,11 +89,7 @@ class ChunkedList {
   using Chunk = std::shared_ptr<std::vector<T>>;
 
   static std::vector<T>& Own(Chunk& chunk) {
-    if (chunk.use_count() == 1) {
-      std::atomic_thread_fence(std::memory_order_acquire);  // another thread may just have let go of it
-    } else {
-      chunk = std::make_shared<std::vector<T>>(*chunk);
-    }
+    if (!IsOnlyOwner(chunk)) chunk = std::make_shared<std::vector<T>>(*chunk);
     return *chunk;
   }
 

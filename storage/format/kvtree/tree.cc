@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
 #include <cmath>
 #include <concepts>
 #include <system_error>
 
 #include "storage/base/check.h"
+#include "storage/base/only_owner.h"
 #include "storage/base/quoted.h"
 #include "storage/base/status.h"
 
@@ -130,8 +130,7 @@ const Tree Tree::kNothing;
 
 Tree::Level& Tree::Change() {
   Level& level = Open();
-  if (level_.use_count() == 1) {
-    std::atomic_thread_fence(std::memory_order_acquire);  // another thread may just have let go of it
+  if (IsOnlyOwner(level_)) {
     level.packed.reset();
     return level;
   }
