@@ -3,6 +3,7 @@
 // before those of the libraries and hand on. Not here: Condition (Await, LockWhen), which Cairn does not use.
 #include <absl/status/status.h>
 #include <absl/synchronization/mutex.h>
+#include <absl/time/clock.h>
 #include <absl/time/time.h>
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
@@ -74,12 +75,17 @@ void CondVar::Wait(Mutex* mutex) {
   });
 }
 
-// WaitWithTimeout calls this one.
 bool CondVar::WaitWithDeadline(Mutex* mutex, Time deadline) {
   return Around(mutex, [&] {
     return CAIRN_REAL("_ZN4absl7debian37CondVar16WaitWithDeadlineEPNS0_5MutexENS0_4TimeE",
                       bool (*)(CondVar*, Mutex*, Time))(this, mutex, deadline);
   });
+}
+
+// As absl does it. Its own would call the function above from a program, and absl's from a library that hides its
+// symbols.
+bool CondVar::WaitWithTimeout(Mutex* mutex, Duration timeout) {
+  return WaitWithDeadline(mutex, Now() + timeout);
 }
 
 // Who lets go last deletes what the others have read.
