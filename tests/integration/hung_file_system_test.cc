@@ -299,7 +299,8 @@ TEST_F(HungFileSystemTest, StatusTellsWhichPrefixesHangAndSinceWhenWhateverElseI
   StatusThatSays(Prefix(2, 1) +
                  "\n  launch 1: 0 of 1 ranks connected; newest whole step: 1\n"
                  "  the prefix has hung since 2");
-  for (const json& one : json::parse(Said({"status", "--json"}))["runs"]) {
+  const json all = json::parse(Said({"status", "--json"}));
+  for (const json& one : all["runs"]) {
     EXPECT_GE(one["hung_since_us"].get<std::int64_t>(), before_us) << one;
     EXPECT_LT(one["hung_since_us"].get<std::int64_t>(), NowMicros()) << one;
   }
