@@ -129,6 +129,8 @@ std::unique_ptr<Process> Process::Start(const Options& options) {
     return nullptr;
   }
   UniqueFd reader(ends[0]), writer(ends[1]);
+  // Nobody reads before Wait: a sanitizer's report must not stop the process in the middle of what it does.
+  ::fcntl(writer.get(), F_SETPIPE_SZ, 1 << 20);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {
