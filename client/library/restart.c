@@ -62,6 +62,7 @@ static int restore(struct lc_call* call, uint64_t dataset) {
   session->tier = CAIRN_TIER_NONE;
   session->restored = 0;
   const int code = lc_restore(call, dataset);
+  session->dirty = lc_variables_spoiled(&session->variables); /* it has ended: what this call asks next says so */
   if (code == CAIRN_RETRY) lc_forget_stored(session);
   if (code == CAIRN_OK) session->restored = dataset;
   return code;

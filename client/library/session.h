@@ -48,7 +48,7 @@ struct cairn_session {
   struct lc_output output;
   int32_t tier;
   uint64_t restored; /* dataset, by the last restore; 0: it did not succeed */
-  bool dirty;        /* what the daemon is told: some variable was spoiled when this call began */
+  bool dirty;        /* told to the daemon: some variable was spoiled when this call began, or its last restore ended */
 
   struct lc_images images;           /* of this connection */
   Cairn__Local__Plan* plan;          /* of the last BeginReply, NULL: none */

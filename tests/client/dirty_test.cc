@@ -32,11 +32,13 @@ class DirtyTest : public RestoringTest {
     WaitCopied(peer, 20);
     End(peer, restore, tier);
   }
-  static void TellLatest(FakePeer& peer, std::uint64_t dataset, std::uint64_t step) {
+  static void TellLatest(FakePeer& peer, std::uint64_t dataset, std::uint64_t step, bool dirty = false) {
+    const local::Request latest = peer.Expect(local::Request::kLatest);
+    EXPECT_EQ(latest.dirty(), dirty);
     local::Reply reply;
     reply.mutable_latest()->set_dataset(dataset);
     reply.mutable_latest()->set_step(step);
-    peer.Answer(peer.Expect(local::Request::kLatest), std::move(reply));
+    peer.Answer(latest, std::move(reply));
   }
   static void TellNothing(FakePeer& peer, bool dirty) {
     const local::Request latest = peer.Expect(local::Request::kLatest);
@@ -272,7 +274,7 @@ TEST_F(ResumeTest, GoesOnToOlderDatasetsUntilOneIsWhole) {
   Open([this](FakePeer& peer) {
     TellLatest(peer, 12, 40);
     GiveSomeThenRetry(peer);
-    TellLatest(peer, 11, 30);
+    TellLatest(peer, 11, 30, true);
     GiveAll(peer, false, local::TIER_PREFIX);
   });
   std::uint64_t step = 7;
@@ -287,7 +289,7 @@ TEST_F(ResumeTest, SaysNotFoundOfUntouchedMemoryOnly) {
     TellNothing(peer, false);
     TellLatest(peer, 12, 40);
     GiveSomeThenRetry(peer);
-    peer.Refuse(peer.Expect(local::Request::kLatest), local::NOT_FOUND, "nothing");  // by a daemon that does not know
+    TellNothing(peer, true);  // a daemon that heard "clean" would let the other ranks start afresh
     TellNothing(peer, false);
   });
   std::uint64_t step = 7;
