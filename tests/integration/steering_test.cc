@@ -27,8 +27,14 @@ class SteeringTest : public ::testing::Test {
     // A first launch, so that there is a run.
     const Ending ending = Heat({"--steps", "10", "--every", "10"});
     ASSERT_EQ(ending.exit_code, 0) << ending.output;
+    // A checkpoint that becomes whole while `cairn halt` writes its number may be taken off it.
+    const Ending waited = Cairn({"wait", harness.prefix(), "1", "prefix"});
+    ASSERT_EQ(waited.exit_code, 0) << waited.output;
   }
 
+  Ending Cairn(std::vector<std::string> arguments) const {
+    return RunProcess(harness.Client("client/cli/cairn", std::move(arguments)));
+  }
   Process::Options HeatOptions(std::vector<std::string> arguments) const {
     arguments.insert(arguments.end(), {"--size", "61"});
     return harness.MpiClient(kRanks, "client/examples/heat2d_mpi", std::move(arguments));
@@ -41,7 +47,7 @@ class SteeringTest : public ::testing::Test {
   }
   void Halt(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), {"halt", harness.prefix()});
-    const Ending ending = RunProcess(harness.Client("client/cli/cairn", std::move(arguments)));
+    const Ending ending = Cairn(std::move(arguments));
     ASSERT_EQ(ending.exit_code, 0) << ending.output;
   }
   static std::vector<int> StepsOf(const std::string& output, const std::string& before) {
