@@ -37,10 +37,15 @@ class FakeCore : public Core {
     done(show);
   }
   void Wait(const admin::WaitRequest& request, std::function<void(admin::WaitReply)> done) override {
-    Note("wait " + request.run() + " " + std::to_string(request.dataset()) + " " + std::to_string(request.level()) +
-         " " + std::to_string(request.timeout_ms()));
-    if (!hold_waits) return done(wait);
+    const std::string question = "wait " + request.run() + " " + std::to_string(request.dataset()) + " " +
+                                 std::to_string(request.level()) + " " + std::to_string(request.timeout_ms());
+    if (!hold_waits) {
+      Note(question);
+      return done(wait);
+    }
+    // In one step: who sees the question in asked() may answer it at once.
     const std::lock_guard lock(mutex_);
+    asked_.push_back(question);
     held_.push_back(std::move(done));
   }
   void Flush(const admin::FlushRequest& request, std::function<void(admin::FlushReply)> done) override {
