@@ -64,6 +64,7 @@ void SteppedLoop::Stop() {
 }
 
 std::size_t SteppedLoop::runnable() const {
+  if (paused_) return 0;
   return (jobs_.empty() ? 0 : 1) + (TimerDue() ? 1 : 0);
 }
 

@@ -73,6 +73,9 @@ class SteppedLoop final : public Loop, private Stepper::Source {
   bool InStrand() const override { return in_strand_; }
   void Stop() override;  // lets go of what has not run, and from now on of what is posted
 
+  // Nothing runs while it is paused, as if the process stood still.
+  void Pause(bool paused) { paused_ = paused; }
+
   bool has_timer() const { return !timers_.empty(); }
   Stepper::Time next_timer() const { return timers_.begin()->first.first; }  // REQUIRES: has_timer()
 
@@ -87,6 +90,7 @@ class SteppedLoop final : public Loop, private Stepper::Source {
   TimerId last_timer_ = 0;
   bool in_strand_ = false;
   bool stopped_ = false;
+  bool paused_ = false;
 };
 
 // Jobs in the order in which they were posted, of which the first `threads` may be run.

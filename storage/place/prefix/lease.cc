@@ -6,14 +6,16 @@
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/format/kvtree/tree.h"
+#include "storage/place/arbiter/lease_series.h"
 
 namespace cairn {
 namespace lease {
 namespace {
 
+using lease_series::Cleaned;
+
 constexpr std::string_view kStem = "launch.";
-constexpr std::string_view kEnd = ".lease";
-constexpr std::uint64_t kNumberMax = 999'999'999'999'999'999;  // in names: NumberAfter reads 18 digits
+constexpr std::uint64_t kNumberMax = lease_series::kEpochMax;
 constexpr int kTriesMax = 100;  // epochs taken by others between our listing and our link
 
 constexpr std::array<std::pair<LeaseRecord::State, std::string_view>, 3> kStates = {{
@@ -32,16 +34,8 @@ std::optional<LeaseRecord::State> StateOf(std::string_view name) {
   return found == kStates.end() ? std::nullopt : std::optional(found->first);
 }
 
-// Cut, but not within a character of UTF-8, and on one line.
-std::string Cleaned(std::string_view text, std::size_t bytes_max) {
-  if (text.size() > bytes_max) {
-    while (bytes_max > 0 && (static_cast<unsigned char>(text[bytes_max]) & 0xc0) == 0x80) --bytes_max;
-    text = text.substr(0, bytes_max);
-  }
-  std::string cleaned(text);
-  std::replace_if(
-      cleaned.begin(), cleaned.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return cleaned;
+std::string StemOf(LaunchId launch) {
+  return fmt::format("{}{}", kStem, launch);
 }
 
 absl::StatusOr<std::string> Encode(const std::string& name, const LeaseRecord& record) {
@@ -60,10 +54,7 @@ absl::StatusOr<std::string> Encode(const std::string& name, const LeaseRecord& r
   tree.Set("TERM", record.term_ms);
   tree.Set("STATE", NameOfState(record.state));
   tree.Set("WHAT", Cleaned(record.what, kWhatBytesMax));
-  std::string text = kvtree::Encode(tree);
-  if (text.size() > kBytes) return Internal("{}: a lease of {} bytes, at most {}", name, text.size(), kBytes);
-  text.resize(kBytes, '\0');
-  return text;
+  return lease_series::Pack(name, tree);
 }
 
 absl::StatusOr<LeaseRecord> FromTree(const kvtree::Tree& tree) {
@@ -90,59 +81,35 @@ absl::StatusOr<LeaseRecord> FromTree(const kvtree::Tree& tree) {
   return record;
 }
 
-// None: not a whole lease of that name. Nobody needs to know why: whatever it is, one waits for it to change.
-std::optional<LeaseRecord> Decode(LaunchId launch, std::uint64_t epoch, std::string_view bytes) {
-  if (bytes.size() != kBytes) return std::nullopt;
-  std::uint64_t tree_bytes = 0;
-  const auto tree = kvtree::Decode("lease", bytes, &tree_bytes);
-  if (!tree.ok() || bytes.find_first_not_of('\0', tree_bytes) != std::string_view::npos) return std::nullopt;
+// None: not a whole lease of that name.
+std::optional<LeaseRecord> Decode(LaunchId launch, const lease_series::Seen& seen) {
+  const auto tree = lease_series::Unpack(seen);
+  if (!tree) return std::nullopt;
   auto record = FromTree(*tree);
   // One that was renamed or copied over another says nothing of this epoch.
-  if (!record.ok() || record->launch != launch || record->epoch != epoch) return std::nullopt;
+  if (!record.ok() || record->launch != launch || record->epoch != seen.epoch) return std::nullopt;
   return *std::move(record);
-}
-
-// Its first kBytes; "" if it cannot be one. One that is longer is none, but may change as well.
-absl::StatusOr<LeaseSeen> Read(Arbiter& arbiter, LaunchId launch, std::uint64_t epoch) {
-  LeaseSeen seen{.epoch = epoch, .bytes = {}, .record = std::nullopt};
-  CAIRN_ASSIGN_OR_RETURN(seen.bytes, arbiter.ReadLease(NameOf(launch, epoch), kBytes));
-  if (seen.bytes.size() == kBytes) seen.record = Decode(launch, epoch, seen.bytes);
-  seen.bytes.resize(std::min(seen.bytes.size(), kBytes));
-  return seen;
-}
-
-// 0: none.
-std::uint64_t HighestEpoch(LaunchId launch, const std::vector<std::string>& names, std::uint64_t epoch_max) {
-  std::uint64_t highest = 0;
-  for (const std::string& name : names) {
-    const auto parsed = Parse(name);
-    if (parsed && parsed->first == launch && parsed->second <= epoch_max) highest = std::max(highest, parsed->second);
-  }
-  return highest;
 }
 
 }  // namespace
 
 std::string NameOf(LaunchId launch, std::uint64_t epoch) {
-  return fmt::format("{}{}.{}{}", kStem, launch, epoch, kEnd);
+  return lease_series::NameOf(StemOf(launch), epoch);
 }
 
 std::optional<std::pair<LaunchId, std::uint64_t>> Parse(std::string_view name) {
-  if (!name.ends_with(kEnd)) return std::nullopt;
-  name.remove_suffix(kEnd.size());
-  const std::size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return std::nullopt;
-  const auto launch = NumberAfter(name.substr(0, dot), kStem);
-  const auto epoch = NumberAfter(name.substr(dot), ".");
-  if (!launch || !epoch || *launch == 0 || *epoch == 0) return std::nullopt;
-  return std::pair(*launch, *epoch);
+  const auto parsed = lease_series::Parse(name);
+  if (!parsed) return std::nullopt;
+  const auto launch = NumberAfter(parsed->first, kStem);
+  if (!launch || *launch == 0) return std::nullopt;
+  return std::pair(*launch, parsed->second);
 }
 
 absl::StatusOr<LeaseRecord> Make(Arbiter& arbiter, LeaseRecord record) {
   const std::uint64_t above = record.epoch;
   for (int i = 0; i < kTriesMax; ++i) {
     CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, arbiter.Names());
-    const std::uint64_t highest = std::max(above, HighestEpoch(record.launch, names, kNumberMax));
+    const std::uint64_t highest = std::max(above, lease_series::HighestEpoch(StemOf(record.launch), names));
     if (highest == kNumberMax) {
       return ResourceExhausted("{}: no epoch is above this one", NameOf(record.launch, highest));
     }
@@ -164,13 +131,10 @@ absl::Status Write(Arbiter& arbiter, const LeaseRecord& record) {
 
 absl::StatusOr<std::optional<LeaseSeen>> Find(Arbiter& arbiter, LaunchId launch,
                                               const std::vector<std::string>& names) {
-  std::uint64_t epoch = HighestEpoch(launch, names, kNumberMax);
-  for (; epoch != 0; epoch = HighestEpoch(launch, names, epoch - 1)) {
-    auto seen = Read(arbiter, launch, epoch);
-    if (seen.ok()) return std::optional(*std::move(seen));
-    if (!absl::IsNotFound(seen.status())) return seen.status();
-  }
-  return std::optional<LeaseSeen>();
+  CAIRN_ASSIGN_OR_RETURN(auto seen, lease_series::Find(arbiter, StemOf(launch), names));
+  if (!seen) return std::optional<LeaseSeen>();
+  auto record = Decode(launch, *seen);
+  return std::optional(LeaseSeen{.epoch = seen->epoch, .bytes = std::move(seen->bytes), .record = std::move(record)});
 }
 
 }  // namespace lease
@@ -203,33 +167,24 @@ std::string HolderOf(const LeaseWatch::Look& look) {
   const std::string name = lease::NameOf(look.launch, look.lease->epoch);
   if (!look.lease->record) return fmt::format("the writer of {}, which cannot be read", name);
   const LeaseRecord& record = *look.lease->record;
-  const std::string who = fmt::format("cairnd {} on {}", record.pid, lease::Cleaned(record.host, lease::kHostBytesMax));
-  return record.what.empty() ? who : fmt::format("{} ({})", who, lease::Cleaned(record.what, lease::kWhatBytesMax));
+  const std::string who =
+      fmt::format("cairnd {} on {}", record.pid, lease_series::Cleaned(record.host, lease::kHostBytesMax));
+  return record.what.empty() ? who
+                             : fmt::format("{} ({})", who, lease_series::Cleaned(record.what, lease::kWhatBytesMax));
 }
 
 }  // namespace
 
-void LeaseWatch::Remember(const Look& look) {
-  const std::uint64_t epoch = look.lease ? look.lease->epoch : 0;
-  const std::string_view bytes = look.lease ? std::string_view(look.lease->bytes) : std::string_view();
-  const bool first = !seen_ || launch_ != look.launch;
-  if (!first && epoch == epoch_ && bytes == bytes_) return;
-  changed_ = !first;
-  seen_ = true;
-  launch_ = look.launch;
-  epoch_ = epoch;
-  bytes_ = bytes;
-  since_ = look.now;
-}
-
 LeaseWatch::Judged LeaseWatch::Judge(const Look& look) {
-  Remember(look);
+  std::optional<lease_series::Seen> seen;
+  if (look.lease) seen = {.epoch = look.lease->epoch, .bytes = look.lease->bytes};
+  watch_.Saw(fmt::format("{}", look.launch), seen, look.now);
   Judged judged{.verdict = Verdict::kOver, .look_again = milliseconds(0), .holder = HolderOf(look)};
   const milliseconds term = TermOf(look);
-  const auto left = std::chrono::ceil<milliseconds>(since_ + term - look.now);
+  const auto left = std::chrono::ceil<milliseconds>(watch_.since() + term - look.now);
   if (IsVoid(look) || left <= milliseconds(0)) return judged;
   const bool draining = look.lease && look.lease->record && look.lease->record->state == LeaseRecord::State::kDraining;
-  judged.verdict = draining ? Verdict::kDraining : changed_ ? Verdict::kLive : Verdict::kUnproven;
+  judged.verdict = draining ? Verdict::kDraining : watch_.changed() ? Verdict::kLive : Verdict::kUnproven;
   judged.look_again = std::min(std::max(term / 10, kPauseMin), left);
   return judged;
 }

@@ -8,8 +8,8 @@
 // changed for its term by the challenger's own steady clock, and remembers what it saw from one look to the next
 // (LeaseWatch).
 //
-// The bytes: a kvtree (VERSION 1, RUN, LAUNCH, EPOCH, COUNTER, CACHE, HOST, PID, TERM in ms, STATE, WHAT), whose header
-// has its length and whose end has its CRC, then zeros up to kBytes.
+// The bytes are as of all leases (../arbiter/lease_series.h), with VERSION 1, RUN, LAUNCH, EPOCH, COUNTER, CACHE, HOST,
+// PID, TERM in ms, STATE, WHAT.
 #ifndef CAIRN_STORAGE_PLACE_PREFIX_LEASE_H_
 #define CAIRN_STORAGE_PLACE_PREFIX_LEASE_H_
 
@@ -26,6 +26,7 @@
 
 #include "storage/base/ids.h"
 #include "storage/place/arbiter/arbiter.h"
+#include "storage/place/arbiter/lease_series.h"
 
 namespace cairn {
 
@@ -56,7 +57,7 @@ struct LeaseSeen {
 
 namespace lease {
 
-inline constexpr std::size_t kBytes = 1024;  // of each file, always: it is written with one call
+inline constexpr std::size_t kBytes = lease_series::kBytes;
 // What is longer is cut, and control characters become '?', when a record is written and again in messages.
 inline constexpr std::size_t kWhatBytesMax = 500;
 inline constexpr std::size_t kHostBytesMax = 64;   // HOST_NAME_MAX of Linux (gethostname(2))
@@ -110,17 +111,10 @@ class LeaseWatch {
   Judged Judge(const Look& look);
   // A look was not possible: whoever holds the lease may not have been able to write it either. The next look is a
   // first one.
-  void CouldNotLook() { seen_ = false; }
+  void CouldNotLook() { watch_.Forget(); }
 
  private:
-  void Remember(const Look& look);
-
-  LaunchId launch_ = 0;
-  std::uint64_t epoch_ = 0;
-  std::string bytes_;
-  bool seen_ = false;     // the above are of a look at launch_
-  bool changed_ = false;  // since the first of these looks
-  Time since_;            // nothing has changed
+  ChangeWatch watch_;
 };
 
 }  // namespace cairn
