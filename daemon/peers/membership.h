@@ -1,10 +1,11 @@
 // This daemon as a member of one run: it finds the others, knows which there are, and which of them coordinates; if
 // nobody does, it may be the one. README.md tells how.
 //
-// Strand only. Nothing blocks, and every wait ends. No report comes inside a call.
+// Strand only. Nothing blocks, and every wait ends. No report comes inside a call. A report may call anything of this,
+// but not destroy it.
 //
 // Other things that go up and down the same tree (what each node has of a dataset, gathered on the way) are to be
-// bodies of peer::Frame of their own; tree.h is where they would be let through, since it owns the links.
+// bodies of peer::Frame of their own: children.h and uplink.h own the links, and let through what they know.
 #ifndef CAIRN_DAEMON_PEERS_MEMBERSHIP_H_
 #define CAIRN_DAEMON_PEERS_MEMBERSHIP_H_
 

@@ -1,0 +1,496 @@
+#include "daemon/peers/membership.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "daemon/peers/children.h"
+#include "daemon/peers/frames.h"
+#include "daemon/peers/register.h"
+#include "daemon/peers/tenure.h"
+#include "daemon/peers/uplink.h"
+#include "storage/base/check.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::size_t kLeftMax = 16;  // former parents that have ended in good order, not told to anybody yet
+
+CoordinatorName NameOf(const CoordinatorRecord& record) {
+  return {.epoch = record.epoch,
+          .node = record.node,
+          .incarnation = record.incarnation,
+          .host = record.host,
+          .address = record.address};
+}
+
+class MembershipImpl final : public Membership {
+ public:
+  MembershipImpl(Given given, Reports reports);
+  ~MembershipImpl() override { Abandon(); }
+
+  void Start() override;
+  void Stop(bool orderly, std::function<void()> done) override;
+  const MemberTable& table() const override { return register_ ? register_->table() : table_; }
+  Coordinator coordinator() const override;
+  void UpdateSelf(const MemberSummary& summary) override;
+
+ private:
+  using milliseconds = std::chrono::milliseconds;
+  const MembershipSettings& settings() const { return given_.settings; }
+  SteadyTime now() const { return given_.clocks.steady(); }
+  Uplink::Reports UplinkReports();
+  Children::Reports ChildrenReports();
+  Tenure::Reports TenureReports();
+
+  // --- Where we are ---
+  CoordinatorName OwnName() const;
+  CoordinatorName Newest() const;
+  frames::Place place() const;
+  void Learn(const CoordinatorName& name);
+  void TellCoordinator();
+
+  // --- Up ---
+  std::vector<peer::Frame> MakeJoin();
+  void OnPlace();
+  void OnTable(const frames::TablePart& part);
+  void OnUplinkEnd(const Uplink::End& end);
+  void Seek();
+  void TryUp(const std::string& first);
+  void LeaveLimbo();
+
+  // --- Down ---
+  void OnBelow(const frames::BelowChange& change);
+  void TellTable(const TableChange& change);
+
+  // --- Coordinator ---
+  void OnFound(const CoordinatorRecord& record);
+  void OnSilent(const absl::Status& why);
+  void OnHeld(std::uint64_t epoch);
+  void OnLost(Tenure::Lost why, const absl::Status& status);
+  void Publish();
+  void PublishLater();
+
+  // --- This member ---
+  void TellSelf();
+  void SummaryLater();
+  void Beat();
+  void SetTimer(Loop::TimerId& timer, milliseconds delay, void (MembershipImpl::*then)());
+  void ClearTimer(Loop::TimerId& timer);
+  void Abandon();
+
+  const Given given_;
+  const Reports reports_;
+  Member self_;
+  MemberSummary summary_;  // the newest, to be told
+  Tenure tenure_;
+  Uplink uplink_;
+  Children children_;
+
+  CoordinatorName name_;              // of the newest epoch of which a name is known
+  MemberTable table_;                 // unless we coordinate
+  frames::TablePart incoming_;        // parts so far
+  std::optional<Register> register_;  // while we coordinate
+  std::vector<GoneMember> left_;
+  std::optional<SteadyTime> limbo_since_;  // our parent has none
+  std::size_t next_peer_ = 0;
+  bool try_peer_ = false;  // what the lease says did not help
+  bool silent_ = false, stopped_ = false;
+  bool settling_ = false;  // a change waits to be published with those that follow
+  Coordinator told_;
+  Loop::TimerId beat_ = 0, publish_ = 0, summary_timer_ = 0, stop_timer_ = 0;
+};
+
+MembershipImpl::MembershipImpl(Given given, Reports reports)
+    : given_(std::move(given)),
+      reports_(std::move(reports)),
+      self_{.node = given_.self.node,
+            .incarnation = given_.self.incarnation,
+            .revision = 1,
+            .host = given_.self.host,
+            .address = "",
+            .since_us = given_.self.since_us,
+            .summary = {}},
+      tenure_({.loop = given_.loop,
+               .clocks = given_.clocks,
+               .on_arbiter = given_.on_arbiter,
+               .self = {.run = given_.self.run,
+                        .epoch = 0,
+                        .counter = 0,
+                        .node = given_.self.node,
+                        .incarnation = given_.self.incarnation,
+                        .host = given_.self.host,
+                        .address = "",
+                        .term_ms = static_cast<std::uint64_t>(given_.settings.term.count())},
+               .address = [this] { return given_.net.address(); }},
+              TenureReports()),
+      uplink_({.loop = given_.loop,
+               .clocks = given_.clocks,
+               .net = given_.net,
+               .run = given_.self.run,
+               .self = given_.self.node,
+               .deadline = given_.settings.term / 4,
+               .silence = given_.settings.silence(),
+               .depth_max = given_.settings.depth_max},
+              UplinkReports()),
+      children_({.loop = given_.loop,
+                 .clocks = given_.clocks,
+                 .run = given_.self.run,
+                 .self = given_.self.node,
+                 .silence = given_.settings.silence(),
+                 .fan_in = given_.settings.fan_in,
+                 .depth_max = given_.settings.depth_max,
+                 .members_max = given_.settings.members_max},
+                ChildrenReports()) {
+  CAIRN_CHECK(settings().fan_in >= 2);
+  CAIRN_CHECK(settings().depth_max >= 1 && settings().depth_max <= frames::kPathMax);
+}
+
+Tenure::Reports MembershipImpl::TenureReports() {
+  return {.on_found = [this](const CoordinatorRecord& record) { OnFound(record); },
+          .on_silent = [this](const absl::Status& why) { OnSilent(why); },
+          .on_held = [this](std::uint64_t epoch) { OnHeld(epoch); },
+          .on_lost = [this](Tenure::Lost why, const absl::Status& status) { OnLost(why, status); },
+          .on_acting = [this] { TellCoordinator(); }};
+}
+
+Uplink::Reports MembershipImpl::UplinkReports() {
+  return {.join = [this] { return MakeJoin(); },
+          .let_go_below = [this] { children_.LetGo(peer::Elsewhere::UNATTACHED, "the tree would be too deep"); },
+          .coordinator = [this] { return Newest(); },
+          .on_place = [this] { OnPlace(); },
+          .on_table = [this](const frames::TablePart& part) { OnTable(part); },
+          .on_end = [this](const Uplink::End& end) { OnUplinkEnd(end); }};
+}
+
+Children::Reports MembershipImpl::ChildrenReports() {
+  return {.place = [this] { return place(); },
+          .address = [this] { return given_.net.address(); },
+          .table = [this] { return frames::WholeTable(table()); },
+          .on_below = [this](const frames::BelowChange& change) { OnBelow(change); },
+          .on_newer =
+              [this](std::uint64_t epoch) {
+                // Members wait for their parents' word; a coordinator has none above it.
+                if (tenure_.holds()) tenure_.Heard(epoch);
+              }};
+}
+
+// --- Start, stop, timers ---
+
+void MembershipImpl::SetTimer(Loop::TimerId& timer, milliseconds delay, void (MembershipImpl::*then)()) {
+  ClearTimer(timer);
+  timer = given_.loop.After(std::max(delay, milliseconds(1)), [this, &timer, then] {
+    timer = 0;
+    (this->*then)();
+  });
+}
+
+void MembershipImpl::ClearTimer(Loop::TimerId& timer) {
+  if (timer != 0) given_.loop.Cancel(std::exchange(timer, 0));
+}
+
+void MembershipImpl::Start() {
+  self_.address = given_.net.address();
+  given_.net.Serve(given_.self.run, [this](std::unique_ptr<PeerLink> link) { children_.OnLink(std::move(link)); });
+  SetTimer(beat_, settings().beat(), &MembershipImpl::Beat);
+  tenure_.Look();
+}
+
+// As if this daemon had died, unless something was said before.
+void MembershipImpl::Abandon() {
+  if (!stopped_) given_.net.Serve(given_.self.run, nullptr);
+  stopped_ = true;
+  for (Loop::TimerId* timer : {&beat_, &publish_, &summary_timer_, &stop_timer_}) ClearTimer(*timer);
+  tenure_.Abandon();
+  uplink_.Leave();
+  children_.Stop(std::nullopt);
+}
+
+void MembershipImpl::Stop(bool orderly, std::function<void()> done) {
+  CAIRN_CHECK(!stopped_);
+  if (!orderly) {
+    Abandon();
+    return given_.loop.Post(std::move(done));
+  }
+  stopped_ = true;
+  given_.net.Serve(given_.self.run, nullptr);
+  for (Loop::TimerId* timer : {&beat_, &publish_, &summary_timer_}) ClearTimer(*timer);
+  // First the lease, then the word: who hears it and looks finds that the lease has ended.
+  auto finish = [this, finished = std::make_shared<bool>(false), done = std::move(done)] {
+    if (std::exchange(*finished, true)) return;
+    ClearTimer(stop_timer_);
+    peer::Frame leave;
+    leave.mutable_leave();
+    uplink_.Leave({leave});
+    children_.Stop(frames::Elsewhere(peer::Elsewhere::STOPS, "ends in good order", Newest()));
+    given_.loop.Post(done);
+  };
+  stop_timer_ = given_.loop.After(settings().term / 2, [this, finish] {
+    stop_timer_ = 0;
+    finish();
+  });
+  tenure_.End(finish);
+}
+
+void MembershipImpl::Beat() {
+  SetTimer(beat_, settings().beat(), &MembershipImpl::Beat);
+  if (self_.address != given_.net.address()) TellSelf();
+  uplink_.Beat(children_.height());
+  children_.Beat();
+  LeaveLimbo();
+}
+
+// --- Where we are ---
+
+CoordinatorName MembershipImpl::OwnName() const {
+  return {.epoch = tenure_.epoch(),
+          .node = self_.node,
+          .incarnation = self_.incarnation,
+          .host = self_.host,
+          .address = given_.net.address()};
+}
+
+// Of the newest epoch that is known, even if nobody has said who that is.
+CoordinatorName MembershipImpl::Newest() const {
+  if (tenure_.holds()) return OwnName();
+  if (name_.epoch >= tenure_.known()) return name_;
+  CoordinatorName unnamed;
+  unnamed.epoch = tenure_.known();
+  return unnamed;
+}
+
+frames::Place MembershipImpl::place() const {
+  if (tenure_.holds()) return {.coordinator = OwnName(), .path = {}, .attached = true};
+  if (uplink_.attached()) return uplink_.place();
+  return {.coordinator = name_, .path = {}, .attached = false};
+}
+
+Membership::Coordinator MembershipImpl::coordinator() const {
+  const frames::Place here = place();
+  return {.name = here.coordinator, .attached = here.attached, .acting = tenure_.acting()};
+}
+
+void MembershipImpl::Learn(const CoordinatorName& name) {
+  if (name.epoch >= name_.epoch) name_ = name;
+  tenure_.Heard(name.epoch);
+}
+
+void MembershipImpl::TellCoordinator() {
+  if (stopped_) return;
+  const Coordinator is = coordinator();
+  if (is == told_) return;
+  told_ = is;
+  reports_.on_coordinator_change(is);
+}
+
+// --- Up ---
+
+std::vector<peer::Frame> MembershipImpl::MakeJoin() {
+  frames::BelowChange below;
+  for (const auto& [node, member] : children_.below()) below.now.push_back(member);
+  peer::Frame first;
+  peer::Join& join = *first.mutable_join();
+  join.set_epoch(Newest().epoch);
+  *join.mutable_self() = frames::From(self_);
+  join.set_height(children_.height());
+  join.set_members_below(static_cast<std::uint32_t>(below.now.size()));
+  const std::size_t with_it = std::min(below.now.size(), frames::kListMax);
+  for (std::size_t i = 0; i < with_it; ++i) *join.add_below() = frames::From(below.now[i]);
+  std::vector<peer::Frame> list;
+  list.push_back(std::move(first));
+  below.now.erase(below.now.begin(), below.now.begin() + static_cast<std::ptrdiff_t>(with_it));
+  if (below.now.empty()) return list;
+  for (peer::Frame& frame : frames::Below(below)) list.push_back(std::move(frame));
+  return list;
+}
+
+void MembershipImpl::OnPlace() {
+  if (stopped_) return;
+  limbo_since_.reset();
+  if (uplink_.attached()) {
+    Learn(uplink_.place().coordinator);
+    tenure_.StopLooking();
+    try_peer_ = silent_ = false;
+    if (!uplink_.place().attached) limbo_since_ = now();
+    if (!left_.empty()) uplink_.Send(frames::Below({.now = {}, .gone = std::exchange(left_, {})}));
+  }
+  children_.TellPlace();
+  TellCoordinator();
+}
+
+// A parent that looks for one of its own keeps those below it together. But not for ever: it may be cut off, and they
+// may not.
+void MembershipImpl::LeaveLimbo() {
+  if (!limbo_since_ || now() < *limbo_since_ + 3 * settings().term) return;
+  uplink_.Leave();
+  Seek();
+}
+
+void MembershipImpl::OnUplinkEnd(const Uplink::End& end) {
+  if (stopped_) return;
+  spdlog::debug("run {}: {}", given_.self.run.ShortHex(), MessageOf(end.status));
+  if (end.left && left_.size() < kLeftMax) left_.push_back(*end.left);
+  if (end.newer) Learn(*end.newer);
+  try_peer_ = !end.was_attached && !try_peer_;
+  Seek();
+  if (end.newer && !tenure_.holds()) uplink_.Try(end.newer->address);
+}
+
+void MembershipImpl::Seek() {
+  limbo_since_.reset();
+  tenure_.Look();
+  children_.TellPlace();
+  TellCoordinator();
+}
+
+// Whoever holds the lease; and if that leads nowhere, somebody who was named in the settings.
+void MembershipImpl::TryUp(const std::string& first) {
+  if (!uplink_.idle()) return;
+  const auto& peers = settings().peers;
+  if (!peers.empty() && (try_peer_ || first.empty())) return uplink_.Try(peers[next_peer_++ % peers.size()]);
+  if (!first.empty()) uplink_.Try(first);
+}
+
+void MembershipImpl::OnTable(const frames::TablePart& part) {
+  if (part.whole) incoming_ = {};
+  incoming_.whole = incoming_.whole || part.whole;
+  std::ranges::copy(part.change.entries, std::back_inserter(incoming_.change.entries));
+  std::ranges::copy(part.change.gone, std::back_inserter(incoming_.change.gone));
+  if (incoming_.change.entries.size() > settings().members_max ||
+      incoming_.change.gone.size() > settings().members_max) {
+    incoming_ = {};
+    reports_.warn(fmt::format("run {}: a table of more than {} members was refused", given_.self.run.ShortHex(),
+                              settings().members_max));
+    uplink_.Leave();
+    return Seek();
+  }
+  if (part.more) return;
+  frames::TablePart all = std::exchange(incoming_, {});
+  TableChange change;
+  if (all.whole) {
+    MemberTable next;
+    Apply(std::move(all.change), next);
+    change = ChangeBetween(table_, next);
+    table_ = std::move(next);
+  } else {
+    change = Apply(std::move(all.change), table_);
+  }
+  table_.epoch = part.epoch;
+  table_.version = part.version;
+  TellTable(change);
+}
+
+// --- Down ---
+
+void MembershipImpl::TellTable(const TableChange& change) {
+  children_.Send(frames::Table(table().epoch, table().version, /*whole=*/false, change));
+  if (!change.empty() && !stopped_) reports_.on_table_change(change);
+}
+
+void MembershipImpl::OnBelow(const frames::BelowChange& change) {
+  if (stopped_) return;
+  if (!register_) return uplink_.Send(frames::Below(change));
+  register_->Change(change, now());
+  PublishLater();
+}
+
+// --- Coordinator ---
+
+void MembershipImpl::OnFound(const CoordinatorRecord& record) {
+  silent_ = false;
+  Learn(NameOf(record));
+  TellCoordinator();
+  TryUp(record.address);
+}
+
+// Whoever cannot read the lease cannot take over; but it needs no lease to be below somebody.
+void MembershipImpl::OnSilent(const absl::Status& why) {
+  if (!std::exchange(silent_, true)) {
+    reports_.warn(
+        fmt::format("run {}: who coordinates it cannot be looked up: {}", given_.self.run.ShortHex(), MessageOf(why)));
+  }
+  TryUp(name_.address);
+}
+
+void MembershipImpl::OnHeld(std::uint64_t epoch) {
+  if (stopped_) return;
+  spdlog::info("run {}: this daemon coordinates it, epoch {}", given_.self.run.ShortHex(), epoch);
+  uplink_.Leave();
+  limbo_since_.reset();
+  incoming_ = {};
+  silent_ = try_peer_ = false;
+  name_ = OwnName();
+  MemberTable known = table();
+  register_.emplace(Register::Given{settings().missing_after(), settings().gone_after()}, std::move(known), epoch,
+                    self_, now());
+  frames::BelowChange below;
+  for (const auto& [node, member] : children_.below()) below.now.push_back(member);
+  below.gone = std::exchange(left_, {});
+  register_->Change(below, now());
+  children_.TellPlace();
+  Publish();
+}
+
+void MembershipImpl::OnLost(Tenure::Lost why, const absl::Status& status) {
+  if (register_) table_ = register_->table();
+  register_.reset();
+  ClearTimer(publish_);
+  reports_.warn(
+      fmt::format("run {}: this daemon coordinates it no more: {}", given_.self.run.ShortHex(), MessageOf(status)));
+  // Others may reach the arbiter, but look only if they have no parent.
+  if (why == Tenure::Lost::kSilent) children_.LetGo(peer::Elsewhere::UNATTACHED, "the lease could not be renewed");
+  Seek();
+}
+
+void MembershipImpl::Publish() {
+  if (!register_) return;
+  settling_ = false;
+  TellTable(register_->Publish(now()));
+  PublishLater();
+}
+
+// The first of several changes sets the time.
+void MembershipImpl::PublishLater() {
+  if (!register_ || settling_) return;
+  settling_ = register_->changed();
+  if (settling_) return SetTimer(publish_, settings().settle, &MembershipImpl::Publish);
+  ClearTimer(publish_);
+  if (const auto next = register_->next()) {
+    SetTimer(publish_, std::chrono::ceil<milliseconds>(*next - now()), &MembershipImpl::Publish);
+  }
+}
+
+// --- This member ---
+
+void MembershipImpl::UpdateSelf(const MemberSummary& summary) {
+  summary_ = summary;
+  if (summary_timer_ == 0 && !stopped_) SummaryLater();
+}
+
+void MembershipImpl::SummaryLater() {
+  if (summary_ == self_.summary) return;
+  SetTimer(summary_timer_, settings().summary_pause, &MembershipImpl::SummaryLater);
+  TellSelf();
+}
+
+void MembershipImpl::TellSelf() {
+  ++self_.revision;
+  self_.address = given_.net.address();
+  self_.summary = summary_;
+  if (register_) {
+    register_->SetSelf(self_);
+    return PublishLater();
+  }
+  uplink_.Send(frames::Below({.now = {self_}, .gone = {}}));
+}
+
+}  // namespace
+
+std::unique_ptr<Membership> Membership::Make(Given given, Reports reports) {
+  return std::make_unique<MembershipImpl>(std::move(given), std::move(reports));
+}
+
+}  // namespace cairn
