@@ -4,8 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/inotify.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include <array>
 #include <cstdlib>
@@ -14,33 +12,10 @@
 #include <sstream>
 
 #include "storage/base/unique_fd.h"
+#include "tests/integration/notify_socket.h"
 
 namespace cairn::testing {
 namespace {
-
-constexpr std::chrono::seconds kReadyDeadline{60};
-
-UniqueFd ListenForReady(const std::string& path) {
-  ::unlink(path.c_str());
-  UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
-  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0) << path;
-  return fd;
-}
-
-// Until the daemon says so, or ends.
-bool AwaitReady(int fd, Process& daemon) {
-  const auto end = std::chrono::steady_clock::now() + kReadyDeadline;
-  while (daemon.running() && std::chrono::steady_clock::now() < end) {
-    pollfd poll{.fd = fd, .events = POLLIN, .revents = 0};
-    if (::poll(&poll, 1, 50) <= 0) continue;
-    std::array<char, 64> text{};
-    if (::recv(fd, text.data(), text.size() - 1, 0) > 0 && std::string_view(text.data()) == "READY=1") return true;
-  }
-  return false;
-}
 
 // A directory that its owner cannot enter, a file that it cannot read, or anything that anybody may change.
 void ExpectUsable(const std::string& tree) {
@@ -65,8 +40,18 @@ Harness::Harness() {
     return;
   }
   folder_ = folder;
-  for (const std::string& name : {runtime_dir(), cache(), prefix()}) {
-    std::filesystem::create_directory(name);
+  prefix_ = folder + "/prefix";
+  MakeFolders();
+}
+
+Harness::Harness(Place place, Starter starter)
+    : folder_(std::move(place.folder)), prefix_(std::move(place.prefix)), starter_(std::move(starter)) {
+  MakeFolders();
+}
+
+void Harness::MakeFolders() const {
+  for (const std::string& name : {folder_, runtime_dir(), cache(), prefix()}) {
+    if (!std::filesystem::create_directory(name)) continue;
     std::filesystem::permissions(name, std::filesystem::perms::owner_all);
   }
 }
@@ -74,17 +59,17 @@ Harness::Harness() {
 Harness::~Harness() {
   daemon_.reset();
   for (const std::string& tree : {cache(), prefix()}) ExpectUsable(tree);
-  if (::testing::Test::HasFailure()) std::cerr << "--- log of the daemon:\n" << DaemonLog() << "---\n";
+  if (::testing::Test::HasFailure()) {
+    std::cerr << "--- log of the daemon in " << folder_ << ":\n" << DaemonLog() << "---\n";
+  }
   std::error_code ignored;  // What cannot be removed is a temporary file left over.
   if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
 }
 
 Process::Options Harness::DaemonOptions(const std::vector<std::string>& flags) const {
   Process::Options options;
-  options.arguments = launcher_;
-  options.arguments.insert(options.arguments.end(),
-                           {DataPath("daemon/cairnd"), "--runtime-dir", runtime_dir(), "--cache", cache(),
-                            "--image-bytes-max", "512MiB", "--lease-term", "1s"});
+  options.arguments = {DataPath("daemon/cairnd"), "--runtime-dir", runtime_dir(),  "--cache", cache(),
+                       "--image-bytes-max",       "512MiB",        "--lease-term", "1s"};
   options.arguments.insert(options.arguments.end(), flags.begin(), flags.end());
   options.environment = {{"CAIRN_CONFIG", folder_ + "/cairnd.toml"}};
   std::ofstream(folder_ + "/cairnd.toml", std::ios::app).flush();
@@ -94,13 +79,13 @@ Process::Options Harness::DaemonOptions(const std::vector<std::string>& flags) c
 bool Harness::StartDaemon(const std::vector<std::string>& flags,
                           const std::map<std::string, std::string>& environment) {
   const std::string notify = folder_ + "/notify";
-  const UniqueFd ready = ListenForReady(notify);
+  NotifySocket ready(notify);
   Process::Options options = DaemonOptions(flags);
   options.arguments.insert(options.arguments.end(), {"--log-file", folder_ + "/cairnd.log"});
   options.environment.insert(environment.begin(), environment.end());
   options.environment["NOTIFY_SOCKET"] = notify;
-  daemon_ = Process::Start(options);
-  if (daemon_ && AwaitReady(ready.get(), *daemon_)) return true;
+  daemon_ = starter_(options);
+  if (daemon_ && ready.Await(*daemon_) == "READY=1") return true;
   ADD_FAILURE() << "cairnd did not become ready: " << (daemon_ ? daemon_->Wait(std::chrono::seconds(0)).output : "");
   return false;
 }
@@ -144,7 +129,8 @@ void Harness::WriteSettings(const std::string& text) const {
 }
 
 Ending Harness::RunDaemon(const std::vector<std::string>& flags) {
-  return RunProcess(DaemonOptions(flags));
+  const std::unique_ptr<Process> daemon = starter_(DaemonOptions(flags));
+  return daemon ? daemon->Wait() : Ending();
 }
 
 int Harness::DamageCheckpoints(std::string_view name_end) {

@@ -3,6 +3,7 @@
 #define CAIRN_TESTS_INTEGRATION_HARNESS_H_
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,18 +17,27 @@ namespace cairn::testing {
 
 class Harness {
  public:
+  // How a daemon is started: as Process::Start does it, or elsewhere.
+  using Starter = std::function<std::unique_ptr<Process>(const Process::Options&)>;
+  // A folder that somebody else removes, and a prefix that others use, too.
+  struct Place {
+    std::string folder, prefix;
+  };
+
   // Makes <temporary>/{run,cache,prefix}; removed at the end.
   Harness();
+  // Makes what is missing of <folder>/{run,cache} and the prefix.
+  Harness(Place place, Starter starter);
   ~Harness();
 
   const std::string& folder() const { return folder_; }
   std::string runtime_dir() const { return folder_ + "/run"; }
   std::string cache() const { return folder_ + "/cache"; }
-  std::string prefix() const { return folder_ + "/prefix"; }
+  const std::string& prefix() const { return prefix_; }
   std::string address() const { return "unix:" + runtime_dir() + "/cairnd.sock"; }
 
-  // Every cairnd from now on is started by this command, for example `ip netns exec NAME`, which must exec it.
-  void StartDaemonsWith(std::vector<std::string> command) { launcher_ = std::move(command); }
+  // Every cairnd from now on is started so.
+  void StartDaemonsBy(Starter starter) { starter_ = std::move(starter); }
   // Starts cairnd and waits until it says that it is ready. False, with a failure of the test, if it is not.
   bool StartDaemon(const std::vector<std::string>& flags = {},
                    const std::map<std::string, std::string>& environment = {});
@@ -61,10 +71,11 @@ class Harness {
   Process::Options MpiClient(int ranks, const std::string& program, std::vector<std::string> arguments) const;
 
  private:
+  void MakeFolders() const;
   Process::Options DaemonOptions(const std::vector<std::string>& flags) const;
 
-  std::string folder_;
-  std::vector<std::string> launcher_;
+  std::string folder_, prefix_;
+  Starter starter_ = Process::Start;
   std::unique_ptr<Process> daemon_;
 };
 

@@ -1,0 +1,130 @@
+// Whatever ends a test, nothing of its cluster is left.
+#include <gmock/gmock.h>
+#include <gtest/gtest-spi.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "tests/support/cluster/probe.h"
+
+namespace cairn::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "net:[4026531840]", "" if there is no such process, or it is not ours.
+std::string NetworkOf(const std::string& pid) {
+  std::error_code error;
+  return fs::read_symlink("/proc/" + pid + "/ns/net", error).string();
+}
+
+std::string ParentOf(const std::string& pid) {
+  std::ifstream status("/proc/" + pid + "/status");
+  for (std::string word; status >> word;) {
+    if (word == "PPid:") return (status >> word, word);
+  }
+  return "";
+}
+
+// The processes in any of these networks.
+std::set<std::string> ProcessesIn(const std::set<std::string>& networks) {
+  std::set<std::string> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string pid = entry.path().filename();
+    if (networks.contains(NetworkOf(pid))) found.insert(pid);
+  }
+  return found;
+}
+
+// What a cluster of two nodes consists of.
+struct Parts {
+  explicit Parts(const std::string& node_1, const std::string& node_2)
+      : host(ParentOf(node_1)), networks({NetworkOf(host), NetworkOf(node_1), NetworkOf(node_2)}) {}
+  std::string host;
+  std::set<std::string> networks;
+};
+
+// A network lives as long as a process in it, if nobody has given it a name.
+bool NothingIsLeft(const Parts& parts, const std::string& folder) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!ProcessesIn(parts.networks).empty() || fs::exists(folder)) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
+class ClusterEndTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // To be killed it must be a process of its own; this one tells whether there can be any.
+    CAIRN_CLUSTER_OR_SKIP(trial, {.nodes = 1});
+  }
+
+  // cairn-cluster with two nodes and their daemons: what it prints is where they are.
+  static std::unique_ptr<Process> StartByHand(const std::string& say) {
+    return Process::Start(Program({DataPath("tests/support/cluster/cairn-cluster"), "--nodes", "2", "--", "sh", "-c",
+                                   "echo \"$CAIRN_CLUSTER\" `cluster pid 1` `cluster pid 2` > " + say +
+                                       "; setsid sleep 1000 & node 2 sh -c 'setsid sleep 1000 & sleep 1000'"}));
+  }
+  // What the shell above said, when it has.
+  static std::string AwaitFile(const std::string& path) {
+    for (int i = 0; i < 60'000; ++i) {
+      std::string line;
+      if (std::getline(std::ifstream(path), line)) return line;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return "";
+  }
+};
+
+TEST_F(ClusterEndTest, NothingIsLeftWhenItsStarterIsKilled) {
+  for (const int signal : {SIGKILL, SIGTERM}) {
+    const std::string say = ::testing::TempDir() + "/say-" + std::to_string(signal);
+    const auto starter = StartByHand(say);
+    std::istringstream line(AwaitFile(say));
+    std::string folder, node_1, node_2;
+    line >> folder >> node_1 >> node_2;
+    const Parts parts(node_1, node_2);
+    ASSERT_EQ(parts.networks.size(), 3u) << starter->Wait(std::chrono::seconds(0)).output;
+    ASSERT_FALSE(parts.networks.contains(NetworkOf("self")));
+    ASSERT_TRUE(fs::exists(folder + "/n2/run/cairnd.sock"));
+    ASSERT_GE(ProcessesIn(parts.networks).size(), 5u);  // the host, the nodes, their daemons
+    starter->Signal(signal);
+    EXPECT_TRUE(NothingIsLeft(parts, folder));
+  }
+}
+
+TEST_F(ClusterEndTest, NothingIsLeftWhenItsHostIsKilled) {
+  CAIRN_CLUSTER_OR_SKIP(cluster, {.nodes = 2});
+  ASSERT_TRUE(cluster->node(1).StartDaemon());
+  const auto sleeper = cluster->StartProgram(2, Program({"sleep", "1000"}));
+  const Parts parts(cluster->Command("pid 1"), cluster->Command("pid 2"));
+  const std::string folder = cluster->folder();
+  ASSERT_EQ(::kill(std::atoi(parts.host.c_str()), SIGKILL), 0);
+  EXPECT_EQ(sleeper->Wait().signal, SIGKILL);
+  EXPECT_EQ(cluster->node(1).daemon()->Wait().signal, SIGKILL);
+  EXPECT_NONFATAL_FAILURE(cluster->Command("cut 1"), "UNAVAILABLE");
+  cluster.reset();
+  EXPECT_TRUE(NothingIsLeft(parts, folder));
+}
+
+TEST_F(ClusterEndTest, NothingIsLeftAtItsEnd) {
+  CAIRN_CLUSTER_OR_SKIP(cluster, {.nodes = 2});
+  const std::string folder = cluster->folder();
+  const Parts parts(cluster->Command("pid 1"), cluster->Command("pid 2"));
+  ASSERT_EQ(cluster->Run(2, Program({"sh", "-c", "setsid sleep 1000 &"})).exit_code, 0);
+  ASSERT_TRUE(cluster->node(1).StartDaemon());
+  cluster->Delay(1, std::chrono::milliseconds(10));
+  cluster.reset();
+  EXPECT_FALSE(fs::exists(folder));
+  EXPECT_TRUE(ProcessesIn(parts.networks).empty());
+}
+
+}  // namespace
+}  // namespace cairn::testing
