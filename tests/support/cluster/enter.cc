@@ -32,11 +32,11 @@ int Complain(const std::string& about, int exit_code) {
   return exit_code;
 }
 
-// Who is in it already must not enter it again: EINVAL.
-bool SameUserNamespace(pid_t there) {
+// Is a namespace of that process, for example "user", not ours?
+bool IsOther(pid_t there, const char* name) {
   struct stat ours, theirs;
-  return ::stat("/proc/self/ns/user", &ours) == 0 &&
-         ::stat(fmt::format("/proc/{}/ns/user", there).c_str(), &theirs) == 0 && ours.st_ino == theirs.st_ino;
+  return ::stat(fmt::format("/proc/self/ns/{}", name).c_str(), &ours) == 0 &&
+         ::stat(fmt::format("/proc/{}/ns/{}", there, name).c_str(), &theirs) == 0 && ours.st_ino != theirs.st_ino;
 }
 
 [[noreturn]] void Execute(char** command) {
@@ -117,8 +117,10 @@ int Enter(const Entrance& entrance) {
   const UniqueFd there(static_cast<int>(::syscall(SYS_pidfd_open, entrance.there, 0)));
   if (!there.valid()) return Complain(fmt::format("process {}", entrance.there), kNotThere);
   int namespaces = CLONE_NEWNET | CLONE_NEWUTS;
-  if (!entrance.beside) namespaces |= CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWTIME;
-  if (!SameUserNamespace(entrance.there)) namespaces |= CLONE_NEWUSER;
+  if (!entrance.beside) namespaces |= CLONE_NEWNS | CLONE_NEWPID;
+  // Nobody can enter the user namespace that he is in, and an ordinary user no time namespace of the machine's.
+  if (IsOther(entrance.there, "user")) namespaces |= CLONE_NEWUSER;
+  if (!entrance.beside && IsOther(entrance.there, "time")) namespaces |= CLONE_NEWTIME;
   if (::setns(there.get(), namespaces) != 0) {
     return Complain(fmt::format("the namespaces of process {}", entrance.there), kNotThere);
   }

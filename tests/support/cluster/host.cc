@@ -150,12 +150,12 @@ class Host {
   absl::Status PowerOn(int node) {
     if (IsOn(node)) return FailedPrecondition("n{} is on", node);
     CAIRN_RETURN_IF_ERROR(PowerOff(node));  // what is left of one that died by itself
-    const auto ahead = options_.clocks_ahead.find(node);
-    CAIRN_ASSIGN_OR_RETURN(
-        nodes_[node],
-        Node::Start({.host_name = fmt::format("n{}", node),
-                     .hosts_file = HostsFile(),
-                     .clock_ahead = ahead == options_.clocks_ahead.end() ? std::chrono::seconds(0) : ahead->second}));
+    Node::Options options{.host_name = fmt::format("n{}", node), .hosts_file = HostsFile(), .clocks_ahead = {}};
+    if (!options_.clocks_ahead.empty()) {
+      const auto ahead = options_.clocks_ahead.find(node);
+      options.clocks_ahead = ahead == options_.clocks_ahead.end() ? std::chrono::seconds(0) : ahead->second;
+    }
+    CAIRN_ASSIGN_OR_RETURN(nodes_[node], Node::Start(options));
     const std::string network = NetworkOf(std::to_string(nodes_[node]->pid()));
     if (network.empty()) return PermissionDenied("/proc does not tell which network n{} has", node);
     networks_.insert(network);
@@ -200,7 +200,10 @@ class Host {
 
 int Fail(const absl::Status& status) {
   fmt::print("{}\n", MessageOf(status));
-  return status.code() == absl::StatusCode::kPermissionDenied ? kHostNotAllowed : kHostFailed;
+  // kInternal: what `ip` said, for example that the kernel has no such device.
+  const bool machine =
+      status.code() == absl::StatusCode::kPermissionDenied || status.code() == absl::StatusCode::kInternal;
+  return machine ? kHostNotAllowed : kHostFailed;
 }
 
 // Read when they come, by whoever waits for them anyway.

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace cairn::testing {
@@ -23,7 +24,9 @@ class Node {
   struct Options {
     std::string host_name;
     std::string hosts_file;  // lies over /etc/hosts there
-    std::chrono::seconds clock_ahead{0};
+    // If any: a time namespace, with clocks since boot so much ahead. It is also that of all other processes that this
+    // one makes from then on, until the next node: an ordinary user finds no way back from it.
+    std::optional<std::chrono::seconds> clocks_ahead;
   };
   // It dies with this process. REQUIRES: this process has one thread and has left the machine.
   //   kPermissionDenied  the machine does not let us
