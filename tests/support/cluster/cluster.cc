@@ -19,10 +19,17 @@ namespace {
 
 constexpr std::chrono::seconds kStartDeadline{120}, kEndDeadline{120};
 
-// Not in TEST_TMPDIR: a socket's path must be short.
+// The longest path of a socket has 107 bytes; this much is for what lies below the folder.
+constexpr std::size_t kFolderNameMax = 107 - std::string_view("/n250/run/cairnd-grpc.sock.new").size();
+
+// In TEST_TMPDIR, if that is short enough: Bazel kills whatever a killed test has left, the host, too, before it can
+// remove its folder; but it removes that one.
 std::string NewFolderName() {
   std::random_device random;
-  return fmt::format("/tmp/cairn-cluster.{:08x}", random());
+  const std::string name = fmt::format("cairn-{:08x}", random());
+  const char* const folder = std::getenv("TEST_TMPDIR");
+  const std::string path = fmt::format("{}/{}", folder == nullptr ? "/tmp" : folder, name);
+  return path.size() <= kFolderNameMax ? path : "/tmp/" + name;
 }
 
 class ClusterImpl final : public Cluster {

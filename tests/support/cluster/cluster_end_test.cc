@@ -6,8 +6,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
-#include <sstream>
 #include <thread>
 
 #include "tests/support/cluster/probe.h"
@@ -66,38 +66,47 @@ class ClusterEndTest : public ::testing::Test {
     CAIRN_CLUSTER_OR_SKIP(trial, {.nodes = 1});
   }
 
-  // cairn-cluster with two nodes and their daemons: what it prints is where they are.
-  static std::unique_ptr<Process> StartByHand(const std::string& say) {
-    return Process::Start(Program({DataPath("tests/support/cluster/cairn-cluster"), "--nodes", "2", "--", "sh", "-c",
-                                   "echo \"$CAIRN_CLUSTER\" `cluster pid 1` `cluster pid 2` > " + say +
-                                       "; setsid sleep 1000 & node 2 sh -c 'setsid sleep 1000 & sleep 1000'"}));
-  }
-  // What the shell above said, when it has.
-  static std::string AwaitFile(const std::string& path) {
-    for (int i = 0; i < 60'000; ++i) {
-      std::string line;
-      if (std::getline(std::ifstream(path), line)) return line;
+  // cairn-cluster with two nodes, their daemons, and a program of which nobody takes care, when all is there.
+  void StartByHand(const std::string& more = "") {
+    const std::string say = ::testing::TempDir() + "/say";
+    fs::remove(say);
+    const std::string script = "echo \"$CAIRN_CLUSTER\" `cluster pid 1` `cluster pid 2` > " + say + ".new; mv " + say +
+                               ".new " + say + "; " + more + " node 2 sh -c 'setsid sleep 1000 & sleep 1000'";
+    starter = Process::Start(
+        Program({DataPath("tests/support/cluster/cairn-cluster"), "--nodes", "2", "--", "sh", "-c", script}));
+    for (int i = 0; i < 60'000 && starter->running() && !fs::exists(say); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    return "";
+    std::ifstream line(say);
+    std::string node_1, node_2;
+    ASSERT_TRUE(line >> folder >> node_1 >> node_2) << starter->Wait(std::chrono::seconds(0)).output;
+    parts.emplace(node_1, node_2);
+    ASSERT_EQ(parts->networks.size(), 3u);
+    ASSERT_FALSE(parts->networks.contains(NetworkOf("self")));
+    ASSERT_TRUE(fs::exists(folder + "/n2/run/cairnd.sock"));
+    ASSERT_GE(ProcessesIn(parts->networks).size(), 5u);  // the host, the nodes, their daemons
   }
+
+  std::unique_ptr<Process> starter;
+  std::string folder;
+  std::optional<Parts> parts;
 };
 
 TEST_F(ClusterEndTest, NothingIsLeftWhenItsStarterIsKilled) {
   for (const int signal : {SIGKILL, SIGTERM}) {
-    const std::string say = ::testing::TempDir() + "/say-" + std::to_string(signal);
-    const auto starter = StartByHand(say);
-    std::istringstream line(AwaitFile(say));
-    std::string folder, node_1, node_2;
-    line >> folder >> node_1 >> node_2;
-    const Parts parts(node_1, node_2);
-    ASSERT_EQ(parts.networks.size(), 3u) << starter->Wait(std::chrono::seconds(0)).output;
-    ASSERT_FALSE(parts.networks.contains(NetworkOf("self")));
-    ASSERT_TRUE(fs::exists(folder + "/n2/run/cairnd.sock"));
-    ASSERT_GE(ProcessesIn(parts.networks).size(), 5u);  // the host, the nodes, their daemons
+    ASSERT_NO_FATAL_FAILURE(StartByHand("setsid sleep 1000 &"));
     starter->Signal(signal);
-    EXPECT_TRUE(NothingIsLeft(parts, folder));
+    EXPECT_TRUE(NothingIsLeft(*parts, folder));
   }
+}
+
+TEST_F(ClusterEndTest, OnlyTheFolderIsLeftWhenStarterAndHostAreKilled) {
+  ASSERT_NO_FATAL_FAILURE(StartByHand());
+  ASSERT_EQ(::kill(std::atoi(parts->host.c_str()), SIGKILL), 0);
+  starter->Signal(SIGKILL);
+  EXPECT_TRUE(NothingIsLeft(*parts, "/no/folder"));
+  EXPECT_TRUE(folder.starts_with(::testing::TempDir()) || ::testing::TempDir().size() > 60) << folder;
+  fs::remove_all(folder);
 }
 
 TEST_F(ClusterEndTest, NothingIsLeftWhenItsHostIsKilled) {
