@@ -21,6 +21,11 @@ absl::Status Make(Disk& disk, const std::string& prefix) {
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   if (made.ok()) CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(prefix));
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(folder));
+  return CheckClosed(prefix, info);
+}
+
+absl::Status CheckClosed(const std::string& prefix, const FileInfo& info) {
+  const std::string folder = Of(prefix);
   if (!info.is_directory()) return PermissionDenied("{}: is no directory", folder);
   if (info.uid != ::geteuid()) {
     return PermissionDenied("{}: belongs to user {}, this process runs as {}", folder, info.uid, ::geteuid());

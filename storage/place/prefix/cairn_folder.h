@@ -20,6 +20,8 @@ std::string Of(const std::string& prefix);  // <prefix>/.cairn
 
 // The folder is there, a directory, the caller's own and closed to others; made if need be.
 absl::Status Make(Disk& disk, const std::string& prefix);
+// Of a folder that is there, as Disk::Info tells it: kPermissionDenied, if it is not so.
+absl::Status CheckClosed(const std::string& prefix, const FileInfo& info);
 
 // Names in it. `fresh`: from the server (storage/io/fresh_list.h); else as this node has them. No folder: none.
 absl::StatusOr<std::vector<std::string>> Names(Disk& disk, const std::string& prefix, bool fresh);
