@@ -17,6 +17,7 @@
 #include <toml++/toml.h>
 
 #include "daemon/config/fields.h"
+#include "daemon/config/peer_address.h"
 #include "daemon/config/tcp_trust.h"
 #include "daemon/config/units.h"
 #include "storage/base/status.h"
@@ -194,6 +195,16 @@ std::string FormatField(const Field& field, Config& config) {
   return IsQuantity(field.kind) ? Quote(text) : text;
 }
 
+// The three files of TLS in a section: all or none. True: all.
+template <typename Section>
+absl::StatusOr<bool> HasTlsFiles(std::string_view name, const Section& section) {
+  const int files = !section.tls_ca.empty() + !section.tls_cert.empty() + !section.tls_key.empty();
+  if (files != 0 && files != 3) {
+    return InvalidArgument("{0}.tls_ca, {0}.tls_cert and {0}.tls_key: all three or none", name);
+  }
+  return files == 3;
+}
+
 absl::Status ValidateIngest(const Config::Ingest& ingest) {
   if (ingest.listen.empty()) return absl::OkStatus();
   const std::size_t colon = ingest.listen.rfind(':');
@@ -202,9 +213,7 @@ absl::Status ValidateIngest(const Config::Ingest& ingest) {
   if (colon == 0 || !port.ok() || *port > 65535) {
     return InvalidArgument("ingest.listen: \"{}\" is not host:port", ingest.listen);
   }
-  const bool tls = !ingest.tls_ca.empty() && !ingest.tls_cert.empty() && !ingest.tls_key.empty();
-  const bool some_tls = !ingest.tls_ca.empty() || !ingest.tls_cert.empty() || !ingest.tls_key.empty();
-  if (some_tls && !tls) return InvalidArgument("ingest.tls_ca, ingest.tls_cert and ingest.tls_key: all three or none");
+  CAIRN_ASSIGN_OR_RETURN(const bool tls, HasTlsFiles("ingest", ingest));
   if (tls && ingest.insecure_loopback) {
     return InvalidArgument("ingest.insecure_loopback: contradicts the ingest.tls_* files");
   }
@@ -220,10 +229,23 @@ absl::Status ValidateIngest(const Config::Ingest& ingest) {
 // What the endpoints must be, the client says.
 absl::Status ValidateArbiter(const Config::Arbiter& arbiter) {
   if (arbiter.etcd && arbiter.endpoints.empty()) return InvalidArgument("arbiter.kind: etcd needs arbiter.endpoints");
-  const bool tls = !arbiter.tls_ca.empty() && !arbiter.tls_cert.empty() && !arbiter.tls_key.empty();
-  const bool some_tls = !arbiter.tls_ca.empty() || !arbiter.tls_cert.empty() || !arbiter.tls_key.empty();
-  if (some_tls && !tls) {
-    return InvalidArgument("arbiter.tls_ca, arbiter.tls_cert and arbiter.tls_key: all three or none");
+  return HasTlsFiles("arbiter", arbiter).status();
+}
+
+absl::Status ValidatePeers(const Config::Peers& peers) {
+  CAIRN_RETURN_IF_ERROR(HasTlsFiles("peers", peers).status());
+  CAIRN_RETURN_IF_ERROR(Annotate(ParsePorts(peers.ports).status(), "peers.ports"));
+  CAIRN_RETURN_IF_ERROR(Annotate(ParsePeerAddresses(peers.fixed).status(), "peers.explicit"));
+  constexpr std::array<std::string_view, 3> kMunge{"auto", "require", "off"};
+  if (std::ranges::find(kMunge, peers.munge) == kMunge.end()) {
+    return InvalidArgument("peers.munge: \"{}\" is none of {}", peers.munge, fmt::join(kMunge, ", "));
+  }
+  const std::string_view interface = peers.interface;
+  if (std::ranges::any_of(interface, [](unsigned char c) { return c <= 0x20 || c >= 0x7f; })) {
+    return InvalidArgument("peers.interface: neither a name of an interface nor an address");
+  }
+  if (interface.empty() && !peers.fixed.empty()) {
+    return InvalidArgument("peers.explicit: needs peers.interface, without which there are no links");
   }
   return absl::OkStatus();
 }
@@ -307,6 +329,7 @@ absl::Status ValidateConfig(const Config& config) {
     return InvalidArgument("log_level: \"{}\" is none of {}", config.log_level, fmt::join(kLevels, ", "));
   }
   CAIRN_RETURN_IF_ERROR(ValidateArbiter(config.arbiter));
+  CAIRN_RETURN_IF_ERROR(ValidatePeers(config.peers));
   return ValidateIngest(config.ingest);
 }
 

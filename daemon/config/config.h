@@ -75,6 +75,15 @@ struct Config {
     bool insecure_loopback = false;   // without TLS, only on a loopback address, only if asked for by this name
     std::uint64_t resume_ms = 30000;  // a broken stream keeps its session so long
   } ingest;
+  // Links to the daemons of the same run on other nodes.
+  struct Peers {
+    std::string interface;                  // its name, or an address of this node; empty: no links
+    std::string ports = "17600-17699";      // the first free one is taken (peer_address.h)
+    std::string tls_ca, tls_cert, tls_key;  // a site's own authority; empty: certificates of the run's
+    std::string munge = "auto";             // "auto", "require" or "off"
+    std::uint64_t term_ms = 12000;          // a peer that is silent for so long counts as gone
+    std::string fixed;                      // "explicit": address:port of other daemons, several with commas
+  } peers;
   std::uint64_t call_ms_default = 120000;
   std::uint64_t quiesce_ms = 60000;  // SIGTERM: at most so long to bring captured datasets to `local`
   std::uint32_t threads = 0;         // of the pools; 0: number of cores, at most 8

@@ -6,6 +6,7 @@ namespace cairn {
 namespace {
 
 constexpr std::uint64_t kLeaseTermMsMin = 1000;
+constexpr std::uint64_t kPeersTermMsMin = 1000;
 constexpr std::uint64_t kDayMs = 86'400'000;
 
 #define CAIRN_FIELD_PLACE_(type, member) +[](Config& config) -> type* { return &config.member; }
@@ -143,6 +144,28 @@ const Field kFields[] = {
      CAIRN_BOOL_(ingest.insecure_loopback)},
     {"ingest.resume", kDuration, "how long the session of a broken stream is kept", CAIRN_U64_(ingest.resume_ms), 0,
      kDayMs},
+    {"peers.interface", kText,
+     "network interface, or an address of this node, where the daemons of other nodes reach this one; empty: no links "
+     "between nodes",
+     CAIRN_TEXT_(peers.interface)},
+    {"peers.ports", kText, "first and last port that may be listened on; the first free one is taken",
+     CAIRN_TEXT_(peers.ports)},
+    {"peers.tls_ca", kPath,
+     "PEM file: a site's own authority for the links; empty: each run's own, which it keeps in its .cairn",
+     CAIRN_TEXT_(peers.tls_ca)},
+    {"peers.tls_cert", kPath, "PEM file: this node's certificate of that authority, for servers and clients",
+     CAIRN_TEXT_(peers.tls_cert)},
+    {"peers.tls_key", kPath, "PEM file: its private key", CAIRN_TEXT_(peers.tls_key)},
+    {"peers.munge", kText,
+     "require: a peer must show by MUNGE that it runs as the same user; auto: what it shows must be right; off: MUNGE "
+     "is not asked",
+     CAIRN_TEXT_(peers.munge)},
+    {"peers.term", kDuration, "a daemon of the run that shows no sign of life for so long counts as gone",
+     CAIRN_U64_(peers.term_ms), kPeersTermMsMin, kDayMs},
+    {"peers.explicit", kText,
+     "daemons that are asked for the others besides those that the run's folder names: address:port, several with "
+     "commas between them",
+     CAIRN_TEXT_(peers.fixed)},
 };
 
 }  // namespace

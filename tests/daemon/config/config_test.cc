@@ -136,6 +136,26 @@ TEST(ConfigTest, TheTermOfALeaseIsASecondToADay) {
   EXPECT_EQ(ErrorOf("[lease]\nterm = \"25h\"\n"), "x.toml:2: lease.term: 25h is not in 1s..1d");
 }
 
+TEST(ConfigTest, PeersAreCheckedByThemselvesAndTogether) {
+  const auto error = [](const std::string& section) {
+    const auto config = ParseConfig("x.toml", "[peers]\n" + section, Resolved());
+    EXPECT_TRUE(config.ok()) << config.status();
+    return std::string(MessageOf(ValidateConfig(*config)));
+  };
+  EXPECT_EQ(Config().peers.term_ms, 12'000u);
+  EXPECT_EQ(error(""), "");
+  EXPECT_EQ(error("interface = \"ib0\"\nports = \"5000\"\nmunge = \"require\"\nexplicit = \"10.0.0.7:1, [::1]:2\"\n"),
+            "");
+  EXPECT_THAT(error("ports = \"9-8\""), HasSubstr("peers.ports: '9-8' is no range of ports"));
+  EXPECT_THAT(error("munge = \"maybe\""), HasSubstr("peers.munge: \"maybe\" is none of auto, require, off"));
+  EXPECT_THAT(error("interface = \"ib0\"\nexplicit = \"node7\""), HasSubstr("peers.explicit: 'node7' is no address"));
+  EXPECT_THAT(error("explicit = \"10.0.0.7:1\""), HasSubstr("needs peers.interface"));
+  EXPECT_THAT(error("interface = \"ib 0\""), HasSubstr("peers.interface: neither"));
+  EXPECT_THAT(error("tls_ca = \"/ca.pem\""), HasSubstr("all three or none"));
+  EXPECT_THAT(error("tls_ca = \"ca.pem\""), HasSubstr("not an absolute path"));
+  EXPECT_EQ(ErrorOf("[peers]\nterm = \"999ms\"\n"), "x.toml:2: peers.term: 999ms is not in 1s..1d");
+}
+
 TEST(ConfigTest, TakingACacheIsNoKeyOfTheFile) {
   EXPECT_EQ(ErrorOf("[cache]\ntake = true\n"), "x.toml:2: cache.take: unknown key");
 }
