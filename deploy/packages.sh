@@ -17,7 +17,7 @@ packages=(
   # tests, benchmarks, examples; clang and its run-time for the fuzz targets
   clang-14 libclang-rt-14-dev
   libgtest-dev libgmock-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3 python3-numpy python3-matplotlib iproute2
-  etcd-server
+  etcd-server munge libmunge-dev
 )
 
 missing=()
@@ -36,7 +36,8 @@ if [ "$(id -u)" -ne 0 ]; then
   as_root=(sudo)
 fi
 
-# etcd's package starts a service, now and at each boot. The tests start their own; whoever wants it can enable it.
+# These packages start a service, now and at each boot. The tests start their own; whoever wants one can enable it.
+services=(etcd-server:etcd munge:munge)
 policy=/usr/sbin/policy-rc.d
 added_policy=
 keep_services_off() {
@@ -50,14 +51,14 @@ echo "packages.sh: installing ${missing[*]}"
 log=$(mktemp)
 trap 'rm -f "$log"; [ -z "$added_policy" ] || "${as_root[@]}" rm -f "$policy"' EXIT
 apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" >"$log" 2>&1; }
-installs_etcd=
-if [[ " ${missing[*]} " == *" etcd-server "* ]]; then
-  installs_etcd=1
-  keep_services_off
-fi
+new_services=()
+for service in "${services[@]}"; do
+  [[ " ${missing[*]} " != *" ${service%:*} "* ]] || new_services+=("${service#*:}")
+done
+[ ${#new_services[@]} -eq 0 ] || keep_services_off
 if ! apt update || ! apt install -y --no-install-recommends "${missing[@]}"; then
   tail -n 40 "$log" >&2
   echo "packages.sh: apt-get failed" >&2
   exit 1
 fi
-[ -z "$installs_etcd" ] || "${as_root[@]}" update-rc.d etcd disable >/dev/null 2>&1
+for service in "${new_services[@]}"; do "${as_root[@]}" update-rc.d "$service" disable >/dev/null 2>&1; done
