@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes what `ingest` over TCP needs: a certificate authority, a certificate for daemons and one for clients.
-# How they are used: README.md in this folder, "Ingest over TLS".
+# Makes what `ingest` over TCP needs: a certificate authority, a certificate for daemons and one for clients; and one for
+# the links between daemons. How they are used: README.md in this folder, "Ingest over TLS" and "Links between nodes".
 set -eu
 
 if [ $# -lt 2 ] || [ "$1" = --help ]; then
@@ -11,6 +11,7 @@ Makes in DIR (mode 0700):
   ca.pem                   the authority; both sides trust what it signed     ca.key      keep it off the nodes
   server.pem, server.key   for daemons on the given hosts (names or addresses)
   client.pem, client.key   for applications
+  peer.pem, peer.key       for the links between daemons, which are servers and clients in one
 An authority that is already in DIR is used again; the certificates are made anew. Valid for \$DAYS days (default 825).
 HELP
   [ "${1:-}" = --help ] && exit 0
@@ -55,4 +56,5 @@ done
 sign server "$1" "extendedKeyUsage=serverAuth
 subjectAltName=$names"
 sign client "Cairn client" "extendedKeyUsage=clientAuth"
-echo "$dir: ca.pem, server.pem, server.key for $*; client.pem, client.key"
+sign peer "Cairn peer" "extendedKeyUsage=serverAuth,clientAuth"
+echo "$dir: ca.pem, server.pem, server.key for $*; client.pem, client.key; peer.pem, peer.key"

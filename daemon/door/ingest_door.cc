@@ -1,8 +1,6 @@
 #include "daemon/door/ingest_door.h"
 
 #include <absl/synchronization/mutex.h>
-#include <grpc/grpc.h>
-#include <grpc/support/log.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <spdlog/spdlog.h>
@@ -17,6 +15,7 @@
 
 #include "daemon/config/tcp_trust.h"
 #include "daemon/door/admin_service.h"
+#include "daemon/door/grpc_life.h"
 #include "daemon/door/ingest_stream.h"
 #include "daemon/door/socket_path.h"
 #include "proto/frame.h"
@@ -38,19 +37,6 @@ constexpr int kPingFromClientMsMin = 10'000;
 // finds a suite. gRPC reads it once, at its first credentials; setting it is safe only while there are no threads:
 // hence before main.
 const bool tls13_only = [] { return setenv("GRPC_SSL_CIPHER_SUITES", "PSK-AES256-GCM-SHA384", 1) == 0; }();
-
-// What gRPC itself has to say, for example of handshakes that failed, belongs into the daemon's log.
-void LogForGrpc(gpr_log_func_args* args) {
-  const bool error = args->severity == GPR_LOG_SEVERITY_ERROR;
-  spdlog::log(error ? spdlog::level::warn : spdlog::level::debug, "gRPC: {}", args->message);
-}
-
-bool KeepGrpc() {
-  gpr_set_log_function(LogForGrpc);
-  // Held for good: when its last user goes, gRPC waits for a poller that may sleep for ten seconds.
-  grpc_init();
-  return true;
-}
 
 class IngestService final : public ingest::Ingest::CallbackService {
  public:
@@ -200,7 +186,7 @@ IngestDoorImpl::~IngestDoorImpl() {
 
 absl::StatusOr<std::unique_ptr<IngestDoor>> IngestDoor::Listen(Options options, Receiver& receiver,
                                                                AdminService* admin) {
-  [[maybe_unused]] static const bool kept = KeepGrpc();
+  KeepGrpc();
   auto door = std::make_unique<IngestDoorImpl>(std::move(options), receiver);
   CAIRN_RETURN_IF_ERROR(door->Start(admin));
   return door;

@@ -1,0 +1,66 @@
+// The far end of a TCP connection that keeps no rules: it says what it is told to, in TLS or without. Every wait ends
+// after a minute.
+#ifndef CAIRN_TESTS_DAEMON_DOOR_RAW_PEER_H_
+#define CAIRN_TESTS_DAEMON_DOOR_RAW_PEER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "daemon/trust/authority.h"
+#include "daemon/trust/tls_handshake.h"
+#include "storage/base/unique_fd.h"
+
+namespace cairn::testing {
+
+class RawPeer {
+ public:
+  static RawPeer Connect(int port);  // on loopback
+  explicit RawPeer(UniqueFd fd);
+
+  struct Tls {
+    const Credential* shown = nullptr;
+    std::string server_name = {};  // of who dials
+    int version_max = TLS1_3_VERSION;
+    bool protocol = true;  // names ours
+  };
+  // What OpenSSL says if it fails; "": it is done. Trusts anybody.
+  std::string Dial(const Tls& tls);
+  std::string Answer(const Tls& tls);
+
+  void Send(const std::string& bytes);     // in TLS, once it is there
+  std::string Receive(std::size_t bytes);  // less: the connection has ended
+  // What ended it: OpenSSL's error, "closed" or "reset".
+  std::string End();
+  // Shows this, takes whatever is shown, and says that it does. True: so does the other side.
+  bool Introduce(const std::string& introduction = "", std::string* theirs = nullptr);
+  std::string Binding(const std::string& use) const;
+  void Hang() { fd_.Reset(); }
+
+ private:
+  std::string Shake(TlsSide side, const Tls& tls);
+  int Read(char* to, int bytes);
+
+  UniqueFd fd_;
+  TlsContext context_;
+  std::unique_ptr<SSL, FreedBy<&SSL_free>> ssl_;
+};
+
+// Listens on loopback and does `serve` with the first that comes, on a thread of its own.
+class RawServer {
+ public:
+  explicit RawServer(std::function<void(RawPeer peer)> serve);
+  ~RawServer();
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  UniqueFd fd_;
+  int port_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace cairn::testing
+
+#endif  // CAIRN_TESTS_DAEMON_DOOR_RAW_PEER_H_
