@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <openssl/err.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -130,6 +131,23 @@ bool RawPeer::Introduce(const std::string& introduction, std::string* theirs) {
   if (theirs != nullptr) *theirs = shown;
   send("");  // welcome
   return Receive(2) == std::string(2, '\0');
+}
+
+void RawPeer::Carry(UniqueFd near) {
+  for (;;) {
+    pollfd both[] = {{.fd = fd_.get(), .events = POLLIN, .revents = 0},
+                     {.fd = near.get(), .events = POLLIN, .revents = 0}};
+    if (SSL_pending(ssl_.get()) == 0 && ::poll(both, 2, 60'000) <= 0) return;
+    char block[4096];
+    if (both[1].revents != 0) {
+      const ssize_t n = ::recv(near.get(), block, sizeof block, 0);
+      if (n <= 0) return;
+      Send(std::string(block, static_cast<std::size_t>(n)));
+    }
+    if (both[0].revents == 0 && SSL_pending(ssl_.get()) == 0) continue;
+    const int n = Read(block, sizeof block);
+    if (n <= 0 || ::send(near.get(), block, static_cast<std::size_t>(n), MSG_NOSIGNAL) != n) return;
+  }
 }
 
 std::string RawPeer::Binding(const std::string& use) const {

@@ -36,6 +36,8 @@ class RawPeer {
   std::string End();
   // Shows this, takes whatever is shown, and says that it does. True: so does the other side.
   bool Introduce(const std::string& introduction = "", std::string* theirs = nullptr);
+  // Carries bytes between TLS and `near` until either ends.
+  void Carry(UniqueFd near);
   std::string Binding(const std::string& use) const;
   void Hang() { fd_.Reset(); }
 
