@@ -28,6 +28,17 @@ TEST_P(CalendarTest, AProgramSeesAnotherDayButNotOtherClocks) {
   EXPECT_NEAR(monotonic[1] - monotonic[0], 0, 600);
 }
 
+TEST_P(CalendarTest, AWaitUntilATimeOfTheCalendarEndsThen) {
+  Process::Options options = Program({DataPath("tests/support/cluster/calendar_waits")});
+  options.environment = Cluster::CalendarAhead(ahead());
+  const Ending ending = cluster->Run(1, options, std::chrono::seconds(60));
+  EXPECT_EQ(ending.exit_code, 0);  // an hour has not passed
+  std::istringstream waits(ending.output);
+  int count = 0;
+  for (int ms; waits >> ms; ++count) EXPECT_GE(ms, 99) << count;
+  EXPECT_EQ(count, 4);
+}
+
 TEST_P(CalendarTest, ADaemonWorksByIt) {
   Harness& harness = cluster->node(1);
   ASSERT_TRUE(harness.StartDaemon({}, Cluster::CalendarAhead(ahead())));

@@ -38,7 +38,7 @@ static struct timespec Machine(const struct timespec* ours) {
 
 /* What the C library would have called; it takes six arguments whatever the call has. */
 static long Call(long number, long a, long b, long c, long d, long e, long f) {
-  static long (*_Atomic next)(long, ...) = NULL;
+  static long (*_Atomic next)(long, ...);
   if (next == NULL) next = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
   return next(number, a, b, c, d, e, f);
 }
@@ -75,7 +75,7 @@ int clock_nanosleep(clockid_t clock, int flags, const struct timespec* time, str
 int pthread_cond_clockwait(pthread_cond_t* cond, pthread_mutex_t* mutex, clockid_t clock,
                            const struct timespec* until) {
   typedef int (*Wait)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const struct timespec*);
-  static _Atomic(Wait) next = NULL;
+  static _Atomic(Wait) next;
   if (next == NULL) next = (Wait)dlsym(RTLD_NEXT, "pthread_cond_clockwait");
   const struct timespec machine = IsCalendar(clock) ? Machine(until) : *until;
   return next(cond, mutex, clock, &machine);
