@@ -97,6 +97,19 @@ TEST_F(PeerRefusalsTest, StrangersAreToldApartOnBothSides) {
   ExpectRefused(node, silent, "it speaks no protocol of ours", "unexpected eof");
 }
 
+// What a peer still sends when it is refused must not take back what it was told: a closed socket would.
+TEST_F(PeerRefusalsTest, WhoIsRefusedWhileItStillSpeaksHearsWhy) {
+  PeerNode node(1);
+  node.Enter(authority_);
+  const Credential expired = CredentialOf(*authority_, MemberOf(kRun, 9), WallNow() - hours(48));
+  const WarningsHeard log;
+  RawPeer stranger = RawPeer::Connect(node.port());
+  ASSERT_EQ(stranger.Dial(Showing(&expired)), "");
+  ASSERT_TRUE(log.Wait("its certificate expired at"));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(stranger.Send("on and on"));
+  EXPECT_NE(stranger.End().find("certificate expired"), std::string::npos);
+}
+
 TEST_F(PeerRefusalsTest, GarbageIsRefused) {
   PeerNode node(1);
   node.Enter(authority_);
@@ -183,6 +196,7 @@ TEST_F(PeerRefusalsTest, ASlowHandshakeIsCutOff) {
 TEST_F(PeerRefusalsTest, AMemberThatNeverBeginsItsLinkIsCutOff) {
   PeerDoor::Options options;
   options.handshake = std::chrono::milliseconds(2000);
+  options.ping_every = hours(1);  // gRPC itself says nothing of a silent peer meanwhile
   PeerNode node(1, options);
   node.Enter(authority_);
   const Credential credential = CredentialOf(*authority_, MemberOf(kRun, 9), WallNow());

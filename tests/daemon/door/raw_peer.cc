@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 
 namespace cairn::testing {
@@ -46,6 +47,7 @@ RawPeer RawPeer::Connect(int port) {
 }
 
 RawPeer::RawPeer(UniqueFd fd) : fd_(std::move(fd)) {
+  std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without a word against it
   const timeval patience{.tv_sec = 60, .tv_usec = 0};
   ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   ::setsockopt(fd_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
@@ -82,12 +84,9 @@ std::string RawPeer::Shake(TlsSide side, const Tls& tls) {
   return done == 1 ? "" : OpenSslErrors();
 }
 
-void RawPeer::Send(const std::string& bytes) {
-  if (ssl_ != nullptr) {
-    SSL_write(ssl_.get(), bytes.data(), static_cast<int>(bytes.size()));
-  } else {
-    ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  }
+bool RawPeer::Send(const std::string& bytes) {
+  if (ssl_ != nullptr) return SSL_write(ssl_.get(), bytes.data(), static_cast<int>(bytes.size())) > 0;
+  return ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) > 0;
 }
 
 int RawPeer::Read(char* to, int bytes) {

@@ -30,7 +30,8 @@ class RawPeer {
   std::string Dial(const Tls& tls);
   std::string Answer(const Tls& tls);
 
-  void Send(const std::string& bytes);     // in TLS, once it is there
+  // In TLS, once it is there. False: the connection takes nothing any more.
+  bool Send(const std::string& bytes);
   std::string Receive(std::size_t bytes);  // less: the connection has ended
   // What ended it: OpenSSL's error, "closed" or "reset".
   std::string End();

@@ -110,6 +110,18 @@ TEST_F(IntroductionTest, WhatIsShownServesOneEndOfOneConnection) {
   EXPECT_EQ(Judge(other_certificate, made), no_key) << "another certificate of the site's";
 }
 
+// Two daemons of one node may have the same file of the site's.
+TEST_F(IntroductionTest, ItIsOfOneEndAlsoWhereBothShowTheSameCertificate) {
+  IntroductionFacts dials = Facts(TlsSide::kDials, true), answers = Facts(TlsSide::kAnswers, true);
+  dials.ours = dials.theirs = answers.ours = answers.theirs = "the node's";
+  dials.munge = answers.munge = munge_;
+  EXPECT_EQ(Judge(answers, Made(dials)), "");
+  EXPECT_NE(Judge(dials, Made(dials)), "") << "given back to its maker";
+  dials.peer = client_;  // TLS has proven the member; MUNGE's word, too, is of one end
+  dials.credential = nullptr;
+  EXPECT_EQ(Judge(dials, Made(dials)), "its MUNGE credential is not for this connection");
+}
+
 TEST_F(IntroductionTest, OnlyThisRunsMembersAreTaken) {
   IntroductionFacts facts = Facts(TlsSide::kDials, true);
   const auto elsewhere = NewAuthority(RunOf(2));
