@@ -5,11 +5,14 @@
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "storage/base/status.h"
 #include "tests/support/cluster/probe.h"
 
 namespace cairn::testing {
@@ -179,6 +182,17 @@ TEST_F(ClusterTest, TwoClustersDoNotMeet) {
   EXPECT_TRUE(DoesNotReach(*other, 2, 2));
   other.reset();
   EXPECT_TRUE(Reaches(*cluster, 1, 2));
+}
+
+TEST(MaySkipTest, OnlyWhatTheMachineDoesNotAllowAndNotInCiAsRoot) {
+  const char* const before = std::getenv("CI");
+  const std::string ci = before == nullptr ? "" : before;
+  ::unsetenv("CI");
+  EXPECT_TRUE(MaySkip(PermissionDenied("no namespaces")));
+  EXPECT_FALSE(MaySkip(Unavailable("no folder")));
+  ::setenv("CI", "true", 1);
+  EXPECT_EQ(MaySkip(PermissionDenied("no namespaces")), ::geteuid() != 0);
+  ::setenv("CI", ci.c_str(), 1);
 }
 
 }  // namespace
