@@ -1,6 +1,7 @@
 #include "daemon/peers/frames.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "storage/base/ids.h"
@@ -217,6 +218,21 @@ peer::Frame Welcome(const Place& place) {
   return frame;
 }
 
+std::vector<peer::Frame> Join(std::uint64_t epoch, const Member& self, std::uint32_t height,
+                              std::vector<Member> below) {
+  std::vector<peer::Frame> list(1);
+  peer::Join& join = *list[0].mutable_join();
+  join.set_epoch(epoch);
+  *join.mutable_self() = From(self);
+  join.set_height(height);
+  join.set_members_below(static_cast<std::uint32_t>(below.size()));
+  const auto with_it = static_cast<std::ptrdiff_t>(std::min(below.size(), kListMax));
+  std::for_each(below.begin(), below.begin() + with_it, [&join](const Member& m) { *join.add_below() = From(m); });
+  below.erase(below.begin(), below.begin() + with_it);
+  if (!below.empty()) std::ranges::move(Below({.now = std::move(below), .gone = {}}), std::back_inserter(list));
+  return list;
+}
+
 std::vector<peer::Frame> Below(const BelowChange& change) {
   std::vector<peer::Frame> list(FramesFor(change.now.size(), change.gone.size()));
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -249,8 +265,8 @@ std::vector<peer::Frame> Table(std::uint64_t epoch, std::uint64_t version, bool 
   return list;
 }
 
-std::vector<peer::Frame> WholeTable(const MemberTable& table) {
-  TableChange all;
+std::vector<peer::Frame> WholeTable(const MemberTable& table, const std::vector<GoneMember>& left) {
+  TableChange all{.entries = {}, .gone = left};
   for (const auto& [node, entry] : table.entries) all.entries.push_back(entry);
   return Table(table.epoch, table.version, /*whole=*/true, all);
 }

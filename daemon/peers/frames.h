@@ -61,10 +61,12 @@ peer::Member From(const Member& member);
 peer::Coordinator From(const CoordinatorName& name);
 peer::Place From(const Place& place);
 peer::Frame Welcome(const Place& place);
-// One or more.
+// One or more, each of these.
+std::vector<peer::Frame> Join(std::uint64_t epoch, const Member& self, std::uint32_t height, std::vector<Member> below);
 std::vector<peer::Frame> Below(const BelowChange& change);
 std::vector<peer::Frame> Table(std::uint64_t epoch, std::uint64_t version, bool whole, const TableChange& change);
-std::vector<peer::Frame> WholeTable(const MemberTable& table);
+// `left`: of those who are not in it, those who have left lately, so that nobody takes them for lost.
+std::vector<peer::Frame> WholeTable(const MemberTable& table, const std::vector<GoneMember>& left);
 peer::Frame Elsewhere(peer::Elsewhere::Why why, std::string_view text, const CoordinatorName& coordinator,
                       const std::string& address = "");
 

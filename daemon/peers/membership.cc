@@ -17,7 +17,7 @@
 namespace cairn {
 namespace {
 
-constexpr std::size_t kLeftMax = 16;  // former parents that have ended in good order, not told to anybody yet
+constexpr std::size_t kLeftMax = 64;  // so many of those who have left are remembered
 
 CoordinatorName NameOf(const CoordinatorRecord& record) {
   return {.epoch = record.epoch,
@@ -25,6 +25,15 @@ CoordinatorName NameOf(const CoordinatorRecord& record) {
           .incarnation = record.incarnation,
           .host = record.host,
           .address = record.address};
+}
+
+// Adds those who have left.
+void Remember(const std::vector<GoneMember>& gone, std::vector<GoneMember>& left) {
+  for (const GoneMember& one : gone) {
+    if (one.why != GoneWhy::kLeft || std::ranges::find(left, one) != left.end()) continue;
+    if (left.size() == kLeftMax) left.erase(left.begin());
+    left.push_back(one);
+  }
 }
 
 class MembershipImpl final : public Membership {
@@ -54,7 +63,7 @@ class MembershipImpl final : public Membership {
   void TellCoordinator();
 
   // --- Up ---
-  std::vector<peer::Frame> MakeJoin();
+  std::vector<Member> Below() const;
   void OnPlace();
   void OnTable(const frames::TablePart& part);
   void OnUplinkEnd(const Uplink::End& end);
@@ -90,11 +99,12 @@ class MembershipImpl final : public Membership {
   Uplink uplink_;
   Children children_;
 
-  CoordinatorName name_;              // of the newest epoch of which a name is known
-  MemberTable table_;                 // unless we coordinate
-  frames::TablePart incoming_;        // parts so far
-  std::optional<Register> register_;  // while we coordinate
-  std::vector<GoneMember> left_;
+  CoordinatorName name_;                   // of the newest epoch of which a name is known
+  MemberTable table_;                      // unless we coordinate
+  frames::TablePart incoming_;             // parts so far
+  std::optional<Register> register_;       // while we coordinate
+  std::vector<GoneMember> left_;           // the last of those who have ended in good order
+  std::vector<GoneMember> to_tell_;        // of these, former parents of whom nobody else may know
   std::optional<SteadyTime> limbo_since_;  // our parent has none
   std::size_t next_peer_ = 0;
   bool try_peer_ = false;  // what the lease says did not help
@@ -158,7 +168,7 @@ Tenure::Reports MembershipImpl::TenureReports() {
 }
 
 Uplink::Reports MembershipImpl::UplinkReports() {
-  return {.join = [this] { return MakeJoin(); },
+  return {.join = [this] { return frames::Join(Newest().epoch, self_, children_.height(), Below()); },
           .let_go_below = [this] { children_.LetGo(peer::Elsewhere::UNATTACHED, "the tree would be too deep"); },
           .coordinator = [this] { return Newest(); },
           .on_place = [this] { OnPlace(); },
@@ -169,7 +179,7 @@ Uplink::Reports MembershipImpl::UplinkReports() {
 Children::Reports MembershipImpl::ChildrenReports() {
   return {.place = [this] { return place(); },
           .address = [this] { return given_.net.address(); },
-          .table = [this] { return frames::WholeTable(table()); },
+          .table = [this] { return frames::WholeTable(table(), left_); },
           .on_below = [this](const frames::BelowChange& change) { OnBelow(change); },
           .on_newer =
               [this](std::uint64_t epoch) {
@@ -288,25 +298,6 @@ void MembershipImpl::TellCoordinator() {
 
 // --- Up ---
 
-std::vector<peer::Frame> MembershipImpl::MakeJoin() {
-  frames::BelowChange below;
-  for (const auto& [node, member] : children_.below()) below.now.push_back(member);
-  peer::Frame first;
-  peer::Join& join = *first.mutable_join();
-  join.set_epoch(Newest().epoch);
-  *join.mutable_self() = frames::From(self_);
-  join.set_height(children_.height());
-  join.set_members_below(static_cast<std::uint32_t>(below.now.size()));
-  const std::size_t with_it = std::min(below.now.size(), frames::kListMax);
-  for (std::size_t i = 0; i < with_it; ++i) *join.add_below() = frames::From(below.now[i]);
-  std::vector<peer::Frame> list;
-  list.push_back(std::move(first));
-  below.now.erase(below.now.begin(), below.now.begin() + static_cast<std::ptrdiff_t>(with_it));
-  if (below.now.empty()) return list;
-  for (peer::Frame& frame : frames::Below(below)) list.push_back(std::move(frame));
-  return list;
-}
-
 void MembershipImpl::OnPlace() {
   if (stopped_) return;
   limbo_since_.reset();
@@ -315,7 +306,7 @@ void MembershipImpl::OnPlace() {
     tenure_.StopLooking();
     try_peer_ = silent_ = false;
     if (!uplink_.place().attached) limbo_since_ = now();
-    if (!left_.empty()) uplink_.Send(frames::Below({.now = {}, .gone = std::exchange(left_, {})}));
+    if (!to_tell_.empty()) uplink_.Send(frames::Below({.now = {}, .gone = std::exchange(to_tell_, {})}));
   }
   children_.TellPlace();
   TellCoordinator();
@@ -332,7 +323,10 @@ void MembershipImpl::LeaveLimbo() {
 void MembershipImpl::OnUplinkEnd(const Uplink::End& end) {
   if (stopped_) return;
   spdlog::debug("run {}: {}", given_.self.run.ShortHex(), MessageOf(end.status));
-  if (end.left && left_.size() < kLeftMax) left_.push_back(*end.left);
+  if (end.left) {
+    Remember({*end.left}, left_);
+    Remember({*end.left}, to_tell_);
+  }
   if (end.newer) Learn(*end.newer);
   try_peer_ = !end.was_attached && !try_peer_;
   Seek();
@@ -372,8 +366,13 @@ void MembershipImpl::OnTable(const frames::TablePart& part) {
   TableChange change;
   if (all.whole) {
     MemberTable next;
-    Apply(std::move(all.change), next);
+    Remember(all.change.gone, left_);
+    Apply({.entries = std::move(all.change.entries), .gone = {}}, next);
     change = ChangeBetween(table_, next);
+    for (GoneMember& gone : change.gone) {
+      const GoneMember left{.node = gone.node, .incarnation = gone.incarnation, .why = GoneWhy::kLeft};
+      if (std::ranges::find(left_, left) != left_.end()) gone.why = GoneWhy::kLeft;
+    }
     table_ = std::move(next);
   } else {
     change = Apply(std::move(all.change), table_);
@@ -385,7 +384,14 @@ void MembershipImpl::OnTable(const frames::TablePart& part) {
 
 // --- Down ---
 
+std::vector<Member> MembershipImpl::Below() const {
+  std::vector<Member> below;
+  for (const auto& [node, member] : children_.below()) below.push_back(member);
+  return below;
+}
+
 void MembershipImpl::TellTable(const TableChange& change) {
+  Remember(change.gone, left_);
   children_.Send(frames::Table(table().epoch, table().version, /*whole=*/false, change));
   if (!change.empty() && !stopped_) reports_.on_table_change(change);
 }
@@ -426,10 +432,7 @@ void MembershipImpl::OnHeld(std::uint64_t epoch) {
   MemberTable known = table();
   register_.emplace(Register::Given{settings().missing_after(), settings().gone_after()}, std::move(known), epoch,
                     self_, now());
-  frames::BelowChange below;
-  for (const auto& [node, member] : children_.below()) below.now.push_back(member);
-  below.gone = std::exchange(left_, {});
-  register_->Change(below, now());
+  register_->Change({.now = Below(), .gone = std::exchange(to_tell_, {})}, now());
   children_.TellPlace();
   Publish();
 }

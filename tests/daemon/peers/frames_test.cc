@@ -160,6 +160,26 @@ TEST(FramesTest, AJoinMustMakeSense) {
   EXPECT_STATUS(StatusCode::kInvalidArgument, join([](auto& m) { *m.mutable_below(0) = m.self(); }), "join.below");
 }
 
+TEST(FramesTest, AJoinWithManyBelowIsGoneOnWith) {
+  std::vector<Member> below;
+  for (std::uint32_t i = 2; i < 602; ++i) below.push_back(MemberOf(i));
+  const auto list = frames::Join(7, MemberOf(1), 3, below);
+  ASSERT_EQ(list.size(), 3U);
+  EXPECT_EQ(list[0].join().epoch(), 7U);
+  EXPECT_EQ(list[0].join().height(), 3U);
+  EXPECT_EQ(list[0].join().members_below(), 600U);
+  std::vector<Member> all = *frames::ToJoined(list[0].join());
+  EXPECT_EQ(all.size(), 257U);
+  for (std::size_t i = 1; i < list.size(); ++i) {
+    const auto part = frames::ToBelow(list[i].below());
+    ASSERT_OK(part);
+    all.insert(all.end(), part->now.begin(), part->now.end());
+  }
+  below.insert(below.begin(), MemberOf(1));
+  EXPECT_EQ(all, below);
+  EXPECT_EQ(frames::Join(7, MemberOf(1), 0, {}).size(), 1U);
+}
+
 TEST(FramesTest, TextsForTheLogAreCutAndCleaned) {
   const auto frame = frames::Elsewhere(peer::Elsewhere::FULL, std::string(900, 'x') + "\n", {}, "10.0.0.1:1");
   EXPECT_EQ(frame.elsewhere().text().size(), 500U);

@@ -50,8 +50,10 @@ class History {
 
   SimCluster sim_;
   std::uint32_t count_;
-  bool removes_;                         // somebody removes leases
-  bool unsure_;                          // answers of the arbiter get lost
+  bool removes_;  // somebody removes leases
+  bool unsure_;   // answers of the arbiter get lost
+  bool quiet_ = false;
+  std::uint64_t stands_ = 1;             // one in so many who take over stands still then
   std::set<std::uint32_t> unreachable_;  // for these the arbiter is
   std::string violation_;
   std::vector<std::string> told_;
@@ -63,9 +65,16 @@ History::History(std::uint64_t seed) : sim_(seed) {
   sim_.settings.depth_max = 6;
   removes_ = Chance(4);
   unsure_ = Chance(3);
-  sim_.arbiter_fails = [this](std::uint32_t number, bool after) {
-    if (unreachable_.contains(number)) return absl::UnavailableError("out of reach");
-    return after && unsure_ && Chance(30) ? absl::UnavailableError("no answer") : absl::OkStatus();
+  stands_ = 2 + Draw(5);
+  sim_.arbiter_fails = [this](const SimCluster::ArbiterCall& call) {
+    if (unreachable_.contains(call.node)) return absl::UnavailableError("out of reach");
+    // Whoever takes over stands still in the worst moment, and whoever did wakes up.
+    if (!quiet_ && call.what == "CreateLease" && Chance(stands_)) {
+      Tell(fmt::format("{} stands still {} it makes a lease", call.node, call.after ? "after" : "before"));
+      sim_.Hang(call.node, true);
+      for (auto& [number, node] : sim_.nodes()) sim_.Pause(number, false);
+    }
+    return call.after && unsure_ && Chance(30) ? absl::UnavailableError("no answer") : absl::OkStatus();
   };
   sim_.after_step = [this] { Check(); };
 }
@@ -115,8 +124,9 @@ void History::Cut(std::uint32_t a, std::uint32_t b) {
 }
 
 void History::Trouble(std::uint32_t number) {
-  switch (Draw(6)) {
+  switch (Draw(8)) {
     case 0:
+    case 6:
       Tell(fmt::format("{} stands still", number));
       return sim_.Pause(number, true);
     case 1:
@@ -133,6 +143,10 @@ void History::Trouble(std::uint32_t number) {
     case 4:
       Tell(fmt::format("the arbiter hangs for {}", number));
       return sim_.Hang(number, true);
+    case 7:
+      Tell("the arbiter hangs for nobody");
+      for (auto& [each, node] : sim_.nodes()) sim_.Hang(each, false);
+      return;
     default:
       Tell("all reach the arbiter");
       unreachable_.clear();
@@ -178,6 +192,7 @@ void History::Event() {
 void History::EndTrouble() {
   Tell("all trouble ends");
   unsure_ = false;
+  quiet_ = true;
   unreachable_.clear();
   sim_.network().UnblockAll();
   for (auto& [number, node] : sim_.nodes()) {

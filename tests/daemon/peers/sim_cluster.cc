@@ -22,29 +22,31 @@ class StepwiseArbiter final : public Arbiter {
   StepwiseArbiter(SimCluster& cluster, std::uint32_t node) : cluster_(cluster), node_(node) {}
 
   absl::Status Create(const std::string& name, std::string_view bytes) override {
-    return Call([&] { return cluster_.arbiter().Create(name, bytes); });
+    return Call("Create", [&] { return cluster_.arbiter().Create(name, bytes); });
   }
   absl::StatusOr<std::vector<std::string>> Names() override {
-    return Call([&] { return cluster_.arbiter().Names(); });
+    return Call("Names", [&] { return cluster_.arbiter().Names(); });
   }
   absl::Status CreateLease(const std::string& name, std::string_view bytes) override {
-    return Call([&] { return cluster_.arbiter().CreateLease(name, bytes); });
+    return Call("CreateLease", [&] { return cluster_.arbiter().CreateLease(name, bytes); });
   }
   absl::Status WriteLease(const std::string& name, std::string_view bytes) override {
-    return Call([&] { return cluster_.arbiter().WriteLease(name, bytes); });
+    return Call("WriteLease", [&] { return cluster_.arbiter().WriteLease(name, bytes); });
   }
   absl::StatusOr<std::string> ReadLease(const std::string& name, std::size_t bytes_max) override {
-    return Call([&] { return cluster_.arbiter().ReadLease(name, bytes_max); });
+    return Call("ReadLease", [&] { return cluster_.arbiter().ReadLease(name, bytes_max); });
   }
 
  private:
   template <typename Do>
-  auto Call(Do call) -> decltype(call()) {
+  auto Call(std::string_view what, Do call) -> decltype(call()) {
+    const absl::Status before = cluster_.arbiter_fails({.node = node_, .what = what, .after = false});
     Fiber::Pause();
-    CAIRN_RETURN_IF_ERROR(cluster_.arbiter_fails(node_, /*after=*/false));
+    CAIRN_RETURN_IF_ERROR(before);
     auto answer = call();
+    const absl::Status after = cluster_.arbiter_fails({.node = node_, .what = what, .after = true});
     Fiber::Pause();
-    CAIRN_RETURN_IF_ERROR(cluster_.arbiter_fails(node_, /*after=*/true));
+    CAIRN_RETURN_IF_ERROR(after);
     return answer;
   }
 
@@ -206,6 +208,9 @@ bool SimCluster::Advance(SteadyTime until) {
   SteadyTime next = until;
   for (const auto& [number, node] : nodes_) {
     if (node.membership && !node.paused && node.loop->has_timer()) next = std::min(next, node.loop->next_timer());
+  }
+  for (const SteppedLoop* loop : others) {
+    if (loop->has_timer()) next = std::min(next, loop->next_timer());
   }
   if (next > stepper_.now()) stepper_.Turn(next - stepper_.now());
   return next < until;

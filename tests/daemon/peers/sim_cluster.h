@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/peers/membership.h"
@@ -47,12 +48,18 @@ class SimCluster {
   SimCluster(const SimCluster&) = delete;
 
   MembershipSettings settings;
-  // Asked before each call at the arbiter, of the node: OK, or what the call answers. After it, if `after`: then it
-  // has happened, and nobody is told.
-  std::function<absl::Status(std::uint32_t node, bool after)> arbiter_fails = [](std::uint32_t, bool) {
+  // Asked before each call at the arbiter, and after it: OK, or what the call answers. After it, it has happened, and
+  // nobody is told. Others may run between this question and the call.
+  struct ArbiterCall {
+    std::uint32_t node;
+    std::string_view what;  // "CreateLease"
+    bool after;
+  };
+  std::function<absl::Status(const ArbiterCall& call)> arbiter_fails = [](const ArbiterCall&) {
     return absl::OkStatus();
   };
   std::function<void()> after_step = [] {};
+  std::vector<SteppedLoop*> others;  // loops of a test's own
 
   Node& Start(std::uint32_t number, const std::string& address = "");
   void Kill(std::uint32_t number, bool silently);
