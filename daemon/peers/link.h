@@ -29,8 +29,8 @@ struct PeerIdentity {
   friend auto operator<=>(const PeerIdentity&, const PeerIdentity&) = default;
 };
 
-// One end of a link. The destructor closes it: what was sent before still goes out if the peer takes it soon, and nobody
-// is called any more.
+// One end of a link. The destructor closes it: what was sent before still goes out if the peer takes it soon, and
+// nobody is called any more.
 class PeerLink {
  public:
   struct Reports {
@@ -58,8 +58,7 @@ class PeerNet {
   //   kUnavailable       nobody listens there, it does not serve this run, or the network does not get there
   //   kPermissionDenied  what answers there is no member of the run, or takes us for none
   //   kDeadlineExceeded
-  virtual void Dial(const RunId& run, const std::string& address, std::chrono::milliseconds deadline,
-                    Dialled done) = 0;
+  virtual void Dial(const RunId& run, const std::string& address, std::chrono::milliseconds deadline, Dialled done) = 0;
   // Links that other members of the run dial go to `on_link` from now on; null: to nobody, they are refused.
   virtual void Serve(const RunId& run, OnLink on_link) = 0;
   // Where others reach this daemon.

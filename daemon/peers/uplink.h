@@ -42,7 +42,7 @@ class Uplink {
   // Why there is no parent (any more).
   struct End {
     absl::Status status;
-    bool was_attached = false;             // else an attempt has failed
+    bool was_attached = false;                  // else an attempt has failed
     std::optional<CoordinatorName> newer = {};  // that the peer has named
     std::optional<GoneMember> left = {};        // the parent, which ended in good order
   };

@@ -31,6 +31,7 @@ class Hand {
   ~Hand() {
     std::erase(sim_.others, &loop_);
     link_.reset();
+    given_up_.clear();
     sim_.network().Vanish(self_.address);
   }
 
@@ -57,7 +58,10 @@ class Hand {
   }
   bool linked() const { return link_ != nullptr; }
   void Close() {
-    loop_.Run([this] { link_.reset(); });
+    loop_.Run([this] {
+      link_.reset();
+      given_up_.clear();
+    });
   }
   void Send(const peer::Frame& frame) {
     loop_.Run([&] { link_->Send(frame); });
@@ -90,9 +94,12 @@ class Hand {
   }
 
  private:
-  // Whoever comes again has given up the link before.
+  // Whoever comes again has given up the link before; what it said there last may still be on the way.
   void Take(std::unique_ptr<PeerLink> link) {
-    if (link_ != nullptr) closed_ = absl::CancelledError("another came");
+    if (link_ != nullptr) {
+      closed_ = absl::CancelledError("another came");
+      given_up_.push_back(std::move(link_));
+    }
     link_ = std::move(link);
     link_->Start({.on_frame = [this](peer::Frame frame) { frames_.push_back(std::move(frame)); },
                   .on_closed = [this](const absl::Status& why) { closed_ = why; }});
@@ -103,6 +110,7 @@ class Hand {
   Member self_;
   PeerNet* net_;
   std::unique_ptr<PeerLink> link_;
+  std::vector<std::unique_ptr<PeerLink>> given_up_;
   std::vector<peer::Frame> frames_;
   std::optional<absl::Status> closed_;
 };

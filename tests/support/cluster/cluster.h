@@ -25,8 +25,8 @@ namespace cairn::testing {
 // Nodes are numbered from 1. Node 3 has host name n3 and address 10.77.0.3, which the others know by that name, a
 // loopback of its own, and no way to the machine's network; files are the machine's. A cluster is for one thread, which
 // must live as long as it: when the thread ends, even by SIGKILL, nothing of the cluster is left a moment later. (Bazel
-// kills what a killed test leaves at once. Of that the folder stays, in TEST_TMPDIR, which Bazel and tests/run.sh clear.)
-// What cannot be done is a failure of the test.
+// kills what a killed test leaves at once. Of that the folder stays, in TEST_TMPDIR, which Bazel and tests/run.sh
+// clear.) What cannot be done is a failure of the test.
 class Cluster {
  public:
   static constexpr int kNodesMax = 250;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -72,8 +73,11 @@ class ClusterEndTest : public ::testing::Test {
     fs::remove(say);
     const std::string script = "echo \"$CAIRN_CLUSTER\" `cluster pid 1` `cluster pid 2` > " + say + ".new; mv " + say +
                                ".new " + say + "; " + more + " node 2 sh -c 'setsid sleep 1000 & sleep 1000'";
-    starter = Process::Start(
-        Program({DataPath("tests/support/cluster/cairn-cluster"), "--nodes", "2", "--", "sh", "-c", script}));
+    Process::Options options =
+        Program({DataPath("tests/support/cluster/cairn-cluster"), "--nodes", "2", "--", "sh", "-c", script});
+    // What it starts lies in this test's runfiles; nobody has to make any of its own.
+    if (const char* const runfiles = std::getenv("TEST_SRCDIR")) options.environment["TEST_SRCDIR"] = runfiles;
+    starter = Process::Start(options);
     for (int i = 0; i < 60'000 && starter->running() && !fs::exists(say); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
