@@ -116,7 +116,7 @@ class PeerTrafficImpl final : public PeerTraffic {
 
   // All below belongs to the thread.
   std::optional<Tcp::acceptor> acceptor_;
-  std::map<RunId, std::shared_ptr<Membership>> memberships_;
+  std::map<RunId, std::shared_ptr<MemberProof>> proofs_;
   std::set<RunId> served_;
   Crowd crowd_;  // of connections from outside, by the keys of waiting_
   std::map<ConnectionId, std::weak_ptr<PeerConnection>> waiting_;
@@ -190,12 +190,12 @@ void PeerTrafficImpl::Stop() {
 void PeerTrafficImpl::Join(std::shared_ptr<const Authority> authority) {
   outlet_->Post([this, authority = std::move(authority)] {
     const PeerIdentity me{.run = authority->run(), .node = options_.node, .incarnation = options_.incarnation};
-    memberships_[me.run] = std::make_shared<Membership>(authority, me, wall_, options_.validity);
+    proofs_[me.run] = std::make_shared<MemberProof>(authority, me, wall_, options_.validity);
   });
 }
 
 void PeerTrafficImpl::Leave(const RunId& run) {
-  outlet_->Post([this, run] { memberships_.erase(run); });
+  outlet_->Post([this, run] { proofs_.erase(run); });
 }
 
 void PeerTrafficImpl::Serve(const RunId& run, bool serve) {
@@ -261,8 +261,8 @@ void PeerTrafficImpl::Welcome(Tcp::socket socket) {
   };
   plan.admits = [this] { return from_outside_ < options_.links_max; };
   auto find = [this](const RunId& run) {
-    const auto found = served_.contains(run) ? memberships_.find(run) : memberships_.end();
-    return found == memberships_.end() ? nullptr : found->second;
+    const auto found = served_.contains(run) ? proofs_.find(run) : proofs_.end();
+    return found == proofs_.end() ? nullptr : found->second;
   };
   auto tls = std::make_unique<TlsStream>(std::move(socket), *answering_, TlsHandshake::Answering(find, site_));
   const auto connection = std::make_shared<PeerConnection>(io_, std::move(tls), TlsSide::kAnswers, std::move(plan));
@@ -299,10 +299,10 @@ void PeerTrafficImpl::Dial(const RunId& run, const std::string& address, std::ch
 
 void PeerTrafficImpl::StartDial(const RunId& run, const std::string& address, std::chrono::milliseconds deadline,
                                 const OnDialled& done) {
-  const auto membership = memberships_.find(run);
+  const auto proof = proofs_.find(run);
   const auto endpoint = EndpointOf(address);
   if (!endpoint.ok()) return done(Unavailable("{}", MessageOf(endpoint.status())));
-  if (membership == memberships_.end()) return done(Unavailable("this daemon takes no part in run {}", run.Hex()));
+  if (proof == proofs_.end()) return done(Unavailable("this daemon takes no part in run {}", run.Hex()));
   if (dials_.size() >= options_.dials_max) {
     return done(Unavailable("{} connections to peers are being made already", dials_.size()));
   }
@@ -313,8 +313,7 @@ void PeerTrafficImpl::StartDial(const RunId& run, const std::string& address, st
     if (!stopping_) done(std::move(pipe));
   };
   plan.on_gone = [this, id] { dials_.erase(id); };
-  auto tls =
-      std::make_unique<TlsStream>(Tcp::socket(io_), *dialling_, TlsHandshake::Dialling(membership->second, site_));
+  auto tls = std::make_unique<TlsStream>(Tcp::socket(io_), *dialling_, TlsHandshake::Dialling(proof->second, site_));
   const auto connection = std::make_shared<PeerConnection>(io_, std::move(tls), TlsSide::kDials, std::move(plan));
   dials_.emplace(id, connection);
   connection->Dial(*endpoint);

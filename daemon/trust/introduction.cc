@@ -107,11 +107,11 @@ std::optional<Refusal> JudgeMunge(const IntroductionFacts& facts, const introduc
 
 absl::StatusOr<IntroductionFacts> IntroductionFacts::Of(const TlsHandshake& handshake,
                                                         std::shared_ptr<const Munge> munge, bool munge_required) {
-  Membership& membership = *handshake.membership();
-  IntroductionFacts facts{.authority = membership.shared_authority(),
+  MemberProof& proof = *handshake.proof();
+  IntroductionFacts facts{.authority = proof.shared_authority(),
                           .credential = nullptr,
                           .peer = handshake.peer(),
-                          .now = membership.now(),
+                          .now = proof.now(),
                           .side = handshake.side(),
                           .binding = {},
                           .ours = handshake.OurFingerprint(),
@@ -119,7 +119,7 @@ absl::StatusOr<IntroductionFacts> IntroductionFacts::Of(const TlsHandshake& hand
                           .munge = std::move(munge),
                           .munge_required = munge_required};
   if (!facts.peer) {
-    CAIRN_ASSIGN_OR_RETURN(facts.credential, membership.Current());
+    CAIRN_ASSIGN_OR_RETURN(facts.credential, proof.Current());
   }
   CAIRN_ASSIGN_OR_RETURN(facts.binding, handshake.Binding("introduction"));
   return facts;

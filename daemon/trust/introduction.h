@@ -14,7 +14,7 @@
 #include <variant>
 
 #include "daemon/peers/link.h"
-#include "daemon/trust/membership.h"
+#include "daemon/trust/member_proof.h"
 #include "daemon/trust/munge.h"
 #include "daemon/trust/refusal.h"
 #include "daemon/trust/tls_handshake.h"

@@ -149,17 +149,16 @@ absl::StatusOr<TlsContext> MakeTlsContext(TlsSide side) {
   return context;
 }
 
-TlsHandshake::TlsHandshake(TlsSide side, FindMembership find, std::shared_ptr<Membership> membership,
+TlsHandshake::TlsHandshake(TlsSide side, FindMemberProof find, std::shared_ptr<MemberProof> proof,
                            std::shared_ptr<const SiteTrust> site)
-    : side_(side), find_(std::move(find)), site_(std::move(site)), membership_(std::move(membership)) {}
+    : side_(side), find_(std::move(find)), site_(std::move(site)), proof_(std::move(proof)) {}
 
-std::unique_ptr<TlsHandshake> TlsHandshake::Dialling(std::shared_ptr<Membership> membership,
+std::unique_ptr<TlsHandshake> TlsHandshake::Dialling(std::shared_ptr<MemberProof> proof,
                                                      std::shared_ptr<const SiteTrust> site) {
-  CAIRN_CHECK(membership != nullptr);
-  return std::unique_ptr<TlsHandshake>(
-      new TlsHandshake(TlsSide::kDials, nullptr, std::move(membership), std::move(site)));
+  CAIRN_CHECK(proof != nullptr);
+  return std::unique_ptr<TlsHandshake>(new TlsHandshake(TlsSide::kDials, nullptr, std::move(proof), std::move(site)));
 }
-std::unique_ptr<TlsHandshake> TlsHandshake::Answering(FindMembership find, std::shared_ptr<const SiteTrust> site) {
+std::unique_ptr<TlsHandshake> TlsHandshake::Answering(FindMemberProof find, std::shared_ptr<const SiteTrust> site) {
   return std::unique_ptr<TlsHandshake>(new TlsHandshake(TlsSide::kAnswers, std::move(find), nullptr, std::move(site)));
 }
 
@@ -167,14 +166,14 @@ absl::Status TlsHandshake::Attach(SSL* ssl) {
   ssl_ = ssl;
   if (SSL_set_ex_data(ssl, AttachedAt(), this) != 1) return Internal("TLS: {}", OpenSslErrors());
   if (side_ == TlsSide::kAnswers) return absl::OkStatus();  // what is shown follows from the run that is asked for
-  const std::string name = RunServerName(membership_->me().run);
+  const std::string name = RunServerName(proof_->me().run);
   if (SSL_set_tlsext_host_name(ssl, name.c_str()) != 1) return Internal("TLS: {}", OpenSslErrors());
   return ShowCertificate();
 }
 
 absl::Status TlsHandshake::ShowCertificate() {
   if (site_ != nullptr) return site_->Show(ssl_);
-  CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<const Credential> current, membership_->Current());
+  CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<const Credential> current, proof_->Current());
   // OpenSSL counts its users of both.
   if (SSL_use_certificate(ssl_, current->certificate.get()) == 1 && SSL_use_PrivateKey(ssl_, current->key.get()) == 1) {
     return absl::OkStatus();
@@ -190,8 +189,8 @@ bool TlsHandshake::PickRun(const char* server_name) {
                                        : fmt::format("it asks for {}, which is no run", Quoted(server_name))};
     return false;
   }
-  membership_ = find_(*run);
-  if (membership_ == nullptr) {
+  proof_ = find_(*run);
+  if (proof_ == nullptr) {
     refusal_ = {Flaw::kUnknownRun, fmt::format("it asks for run {}, which is not served here", run->Hex())};
     return false;
   }
@@ -203,10 +202,9 @@ bool TlsHandshake::PickRun(const char* server_name) {
 bool TlsHandshake::JudgePeer(X509_STORE_CTX* shown) {
   X509* const certificate = X509_STORE_CTX_get0_cert(shown);
   if (site_ != nullptr) {
-    refusal_ =
-        site_->Judge(certificate, X509_STORE_CTX_get0_untrusted(shown), side_ == TlsSide::kDials, membership_->now());
+    refusal_ = site_->Judge(certificate, X509_STORE_CTX_get0_untrusted(shown), side_ == TlsSide::kDials, proof_->now());
   } else {
-    auto judged = membership_->authority().Judge(certificate, membership_->now());
+    auto judged = proof_->authority().Judge(certificate, proof_->now());
     if (auto* member = std::get_if<PeerIdentity>(&judged)) peer_ = std::move(*member);
     if (auto* refusal = std::get_if<Refusal>(&judged)) refusal_ = std::move(*refusal);
   }
@@ -217,7 +215,7 @@ bool TlsHandshake::JudgePeer(X509_STORE_CTX* shown) {
 std::optional<Refusal> TlsHandshake::Finish() {
   if (refusal_) return refusal_;
   // Proven already, each by its own callback; asked again, since all else rests on it.
-  CAIRN_CHECK(SSL_version(ssl_) == TLS1_3_VERSION && membership_ != nullptr);
+  CAIRN_CHECK(SSL_version(ssl_) == TLS1_3_VERSION && proof_ != nullptr);
   CAIRN_CHECK(SSL_get0_peer_certificate(ssl_) != nullptr && (peer_ || site_ != nullptr));
   const unsigned char* name = nullptr;
   unsigned int bytes = 0;

@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include "daemon/peers/link.h"
-#include "daemon/trust/membership.h"
+#include "daemon/trust/member_proof.h"
 #include "daemon/trust/openssl.h"
 #include "daemon/trust/refusal.h"
 #include "daemon/trust/site_trust.h"
@@ -33,12 +33,12 @@ absl::StatusOr<TlsContext> MakeTlsContext(TlsSide side);
 
 class TlsHandshake {
  public:
-  using FindMembership = std::function<std::shared_ptr<Membership>(const RunId& run)>;  // null: not served here
+  using FindMemberProof = std::function<std::shared_ptr<MemberProof>(const RunId& run)>;  // null: not served here
 
   // `site` null: certificates of the run's authority.
-  static std::unique_ptr<TlsHandshake> Dialling(std::shared_ptr<Membership> membership,
+  static std::unique_ptr<TlsHandshake> Dialling(std::shared_ptr<MemberProof> proof,
                                                 std::shared_ptr<const SiteTrust> site);
-  static std::unique_ptr<TlsHandshake> Answering(FindMembership find, std::shared_ptr<const SiteTrust> site);
+  static std::unique_ptr<TlsHandshake> Answering(FindMemberProof find, std::shared_ptr<const SiteTrust> site);
 
   // Before the handshake: `ssl` is of that side's context. This outlives it.
   absl::Status Attach(SSL* ssl);
@@ -47,7 +47,7 @@ class TlsHandshake {
   std::optional<Refusal> Finish();
   // REQUIRES: Finish has answered nullopt.
   TlsSide side() const { return side_; }
-  const std::shared_ptr<Membership>& membership() const { return membership_; }
+  const std::shared_ptr<MemberProof>& proof() const { return proof_; }
   // Who the certificate says that the peer is; none under a site's authority, where that is shown besides.
   const std::optional<PeerIdentity>& peer() const { return peer_; }
   // 32 bytes that both ends of this connection have, nobody else, and no other connection (RFC 8446, 7.5; RFC 9266).
@@ -65,14 +65,14 @@ class TlsHandshake {
   bool JudgePeer(X509_STORE_CTX* shown);
 
  private:
-  TlsHandshake(TlsSide side, FindMembership find, std::shared_ptr<Membership> membership,
+  TlsHandshake(TlsSide side, FindMemberProof find, std::shared_ptr<MemberProof> proof,
                std::shared_ptr<const SiteTrust> site);
   absl::Status ShowCertificate();
 
   const TlsSide side_;
-  const FindMembership find_;
+  const FindMemberProof find_;
   const std::shared_ptr<const SiteTrust> site_;
-  std::shared_ptr<Membership> membership_;
+  std::shared_ptr<MemberProof> proof_;
   SSL* ssl_ = nullptr;
   std::optional<PeerIdentity> peer_;
   std::optional<Refusal> refusal_;

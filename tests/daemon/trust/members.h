@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "daemon/trust/authority.h"
-#include "daemon/trust/membership.h"
+#include "daemon/trust/member_proof.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn::testing {

@@ -28,15 +28,15 @@ using testing::TlsEnd;
 
 class TlsHandshakeTest : public ::testing::Test {
  protected:
-  std::shared_ptr<Membership> MemberAt(const std::shared_ptr<const Authority>& authority, std::uint8_t node,
-                                       WallTime now = Noon()) {
-    return std::make_shared<Membership>(authority, MemberOf(authority->run(), node), [now] { return now; });
+  std::shared_ptr<MemberProof> MemberAt(const std::shared_ptr<const Authority>& authority, std::uint8_t node,
+                                        WallTime now = Noon()) {
+    return std::make_shared<MemberProof>(authority, MemberOf(authority->run(), node), [now] { return now; });
   }
-  static TlsEnd Dialling(std::shared_ptr<Membership> membership) {
-    return {TlsSide::kDials, TlsHandshake::Dialling(std::move(membership), nullptr)};
+  static TlsEnd Dialling(std::shared_ptr<MemberProof> proof) {
+    return {TlsSide::kDials, TlsHandshake::Dialling(std::move(proof), nullptr)};
   }
-  static TlsEnd Answering(std::shared_ptr<Membership> membership) {
-    auto find = [membership](const RunId& run) { return membership->me().run == run ? membership : nullptr; };
+  static TlsEnd Answering(std::shared_ptr<MemberProof> proof) {
+    auto find = [proof](const RunId& run) { return proof->me().run == run ? proof : nullptr; };
     return {TlsSide::kAnswers, TlsHandshake::Answering(find, nullptr)};
   }
   // A client of anything, which shows this certificate and trusts everybody.
@@ -77,7 +77,7 @@ class TlsHandshakeTest : public ::testing::Test {
   }
 
   const std::shared_ptr<const Authority> authority_ = NewAuthority(RunOf(1));
-  const std::shared_ptr<Membership> client_ = MemberAt(authority_, 7), server_ = MemberAt(authority_, 8);
+  const std::shared_ptr<MemberProof> client_ = MemberAt(authority_, 7), server_ = MemberAt(authority_, 8);
 };
 
 TEST_F(TlsHandshakeTest, TwoMembersLearnWhoTheOtherIs) {
@@ -204,7 +204,7 @@ TEST_F(TlsHandshakeTest, AServerThatProvesNothingIsRefusedAndHearsIt) {
 
 TEST_F(TlsHandshakeTest, WhoDialsHearsWhyHeIsRefused) {
   // By the other's clock ours has expired; the other's holds by both.
-  const auto late = std::make_shared<Membership>(
+  const auto late = std::make_shared<MemberProof>(
       authority_, server_->me(), [] { return Noon() + hours(25); }, Validity{.before = hours(48)});
   TlsEnd dials = Dialling(client_), answers = Answering(late);
   Shake(dials, answers);
@@ -270,7 +270,7 @@ TEST_F(TlsHandshakeTest, WhatWasHeardBeforeDoesNotOpenIt) {
 
 TEST_F(TlsHandshakeTest, ALaterHandshakeShowsARenewedCertificate) {
   WallTime now = Noon();
-  const auto renewing = std::make_shared<Membership>(authority_, client_->me(), [&] { return now; });
+  const auto renewing = std::make_shared<MemberProof>(authority_, client_->me(), [&] { return now; });
   TlsEnd first = Dialling(renewing), answers = Answering(server_);
   Shake(first, answers);
   ASSERT_TRUE(first.done() && answers.done());

@@ -1,10 +1,10 @@
-#include "daemon/trust/membership.h"
+#include "daemon/trust/member_proof.h"
 
 #include "storage/base/status.h"
 
 namespace cairn {
 
-absl::StatusOr<std::shared_ptr<const Credential>> Membership::Current() {
+absl::StatusOr<std::shared_ptr<const Credential>> MemberProof::Current() {
   const WallTime now = wall_();
   const bool good = current_ != nullptr && now >= made_ && now < made_ + validity_.after / 2;
   if (!good) {

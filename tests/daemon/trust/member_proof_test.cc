@@ -1,5 +1,5 @@
 // The certificate that a member shows: renewed in time, by a given clock.
-#include "daemon/trust/membership.h"
+#include "daemon/trust/member_proof.h"
 
 #include <gtest/gtest.h>
 
@@ -20,24 +20,24 @@ using testing::NewAuthority;
 using testing::Noon;
 using testing::RunOf;
 
-class MembershipTest : public ::testing::Test {
+class MemberProofTest : public ::testing::Test {
  protected:
   std::shared_ptr<const Credential> Current() {
-    auto current = membership_.Current();
+    auto current = proof_.Current();
     EXPECT_OK(current);
     return *current;
   }
   bool Holds(const Credential& credential) const {
     const auto judged = authority_->Judge(credential.certificate.get(), now_);
-    return std::holds_alternative<PeerIdentity>(judged) && std::get<PeerIdentity>(judged) == membership_.me();
+    return std::holds_alternative<PeerIdentity>(judged) && std::get<PeerIdentity>(judged) == proof_.me();
   }
 
   WallTime now_ = Noon();
   const std::shared_ptr<const Authority> authority_ = NewAuthority(RunOf(1));
-  Membership membership_{authority_, MemberOf(RunOf(1), 7, 3), [this] { return now_; }};
+  MemberProof proof_{authority_, MemberOf(RunOf(1), 7, 3), [this] { return now_; }};
 };
 
-TEST_F(MembershipTest, OneCertificateServesForHalfItsTime) {
+TEST_F(MemberProofTest, OneCertificateServesForHalfItsTime) {
   const auto first = Current();
   EXPECT_TRUE(Holds(*first));
   now_ += hours(12) - seconds(1);
@@ -49,11 +49,11 @@ TEST_F(MembershipTest, OneCertificateServesForHalfItsTime) {
   EXPECT_TRUE(Holds(*first)) << "long before it expires, so that others' clocks may differ";
 }
 
-TEST_F(MembershipTest, ItHoldsAtAnyTimeOfAMonth) {
+TEST_F(MemberProofTest, ItHoldsAtAnyTimeOfAMonth) {
   for (int hour = 0; hour < 24 * 30; ++hour, now_ += hours(1)) ASSERT_TRUE(Holds(*Current())) << hour;
 }
 
-TEST_F(MembershipTest, AClockThatWasSetBackMakesItAnew) {
+TEST_F(MemberProofTest, AClockThatWasSetBackMakesItAnew) {
   const auto first = Current();
   now_ -= hours(24 * 365);
   EXPECT_FALSE(Holds(*first));

@@ -1,7 +1,7 @@
 // This daemon as a member of one run: the run's authority, and the certificate that it shows at the moment. One thread
 // at a time.
-#ifndef CAIRN_DAEMON_TRUST_MEMBERSHIP_H_
-#define CAIRN_DAEMON_TRUST_MEMBERSHIP_H_
+#ifndef CAIRN_DAEMON_TRUST_MEMBER_PROOF_H_
+#define CAIRN_DAEMON_TRUST_MEMBER_PROOF_H_
 
 #include <absl/status/statusor.h>
 
@@ -14,11 +14,11 @@
 
 namespace cairn {
 
-class Membership {
+class MemberProof {
  public:
   // `wall` tells the time; `me.run` is the authority's.
-  Membership(std::shared_ptr<const Authority> authority, PeerIdentity me, std::function<WallTime()> wall,
-             const Validity& validity = {})
+  MemberProof(std::shared_ptr<const Authority> authority, PeerIdentity me, std::function<WallTime()> wall,
+              const Validity& validity = {})
       : authority_(std::move(authority)), me_(std::move(me)), wall_(std::move(wall)), validity_(validity) {}
 
   const Authority& authority() const { return *authority_; }
@@ -41,4 +41,4 @@ class Membership {
 
 }  // namespace cairn
 
-#endif  // CAIRN_DAEMON_TRUST_MEMBERSHIP_H_
+#endif  // CAIRN_DAEMON_TRUST_MEMBER_PROOF_H_
