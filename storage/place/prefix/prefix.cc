@@ -188,6 +188,8 @@ class PrefixOnDisk final : public Prefix {
   }
   std::vector<std::string> TakeWarnings() override { return records_.TakeWarnings(); }
 
+  Arbiter& arbiter() override { return records_.arbiter(); }
+
  private:
   // May this change something here? The directory may have been made anew since, or be another run's.
   absl::Status RequireOwn() {
@@ -199,7 +201,6 @@ class PrefixOnDisk final : public Prefix {
     return absl::OkStatus();
   }
   Launches& launches() { return records_.launches(); }
-  Arbiter& arbiter() { return records_.arbiter(); }
   // Of SCR's own in the index: those that can be restored, and why others cannot.
   absl::Status AddScrDatasets(const PrefixView& view, PrefixContents& contents);
   using EntryChange = std::function<absl::Status(kvtree::Tree& entry, kvtree::Tree& index)>;

@@ -127,6 +127,10 @@ class Prefix {
   virtual absl::StatusOr<LeaseRecord> MakeLease(LeaseRecord record) = 0;  // the run and the epoch are filled in here
   virtual absl::Status WriteLease(const LeaseRecord& record) = 0;
 
+  // The run's arbiter, for what its nodes decide among themselves; launches, leases and ids are the calls here. As long
+  // as the prefix. REQUIRES: not read-only.
+  virtual Arbiter& arbiter() = 0;
+
   // Reserves the next block of ids above `above` and above everything that the prefix knows: [first, first + count).
   // kResourceExhausted: SCR and FTI keep ids in an int, so they end at 2^31 - 1.
   using IdBlock = cairn::IdBlock;
