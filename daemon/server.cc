@@ -11,6 +11,7 @@
 #include "daemon/door/admin_service.h"
 #include "daemon/door/ingest_door.h"
 #include "daemon/door/local_door.h"
+#include "daemon/door/peer_access.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/base/version.h"
@@ -30,6 +31,7 @@ class ServerImpl : public Server {
   explicit ServerImpl(const Config& config)
       : cache_disk_(MakePosixDisk({.engine = {}, .direct = config.cache.direct})),
         prefix_disk_(MakePosixDisk({.engine = {.may_hang = true}})),
+        peers_(MakePeerAccess(config.peers)),
         socket_path_(config.runtime_dir + "/cairnd.sock") {}
 
   ~ServerImpl() override {
@@ -39,7 +41,8 @@ class ServerImpl : public Server {
 
   absl::Status Open(const Config& config) {
     CAIRN_ASSIGN_OR_RETURN(arbiters_, MakeArbiters(config.arbiter));
-    CAIRN_ASSIGN_OR_RETURN(core_, ThreadedCore::Start(config, *cache_disk_, *prefix_disk_, {}, *arbiters_));
+    CAIRN_ASSIGN_OR_RETURN(core_,
+                           ThreadedCore::Start(config, *cache_disk_, *prefix_disk_, {}, *arbiters_, peers_.get()));
     admin_ = AdminService::Make(core_->core());
     const DaemonIdentity identity = NewIdentity();
     CAIRN_ASSIGN_OR_RETURN(ingest_door_, IngestDoor::Listen({.node_socket = config.runtime_dir + "/cairnd-grpc.sock",
@@ -77,6 +80,7 @@ class ServerImpl : public Server {
 
   std::unique_ptr<Disk> cache_disk_, prefix_disk_;
   std::shared_ptr<const Arbiters> arbiters_;
+  std::unique_ptr<PeerAccess> peers_;
   std::string socket_path_;
   std::unique_ptr<ThreadedCore> core_;
   std::unique_ptr<AdminService> admin_;

@@ -364,4 +364,15 @@ void AdminDesk::Remove(const admin::RemoveRequest& request, std::function<void(a
   });
 }
 
+absl::StatusOr<admin::NodesReply> AdminDesk::Nodes(const admin::NodesRequest& request) const {
+  admin::NodesReply reply;
+  if (!request.run().empty()) {
+    CAIRN_ASSIGN_OR_RETURN(const Run* const run, runs_.FindNamed(request.run()));
+    *reply.add_runs() = run->nodes.Describe();
+    return reply;
+  }
+  for (const auto& [id, run] : runs_.all()) *reply.add_runs() = run->nodes.Describe();
+  return reply;
+}
+
 }  // namespace cairn

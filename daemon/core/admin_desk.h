@@ -30,6 +30,7 @@ class AdminDesk {
   admin::FlushReply Flush(const admin::FlushRequest& request) const;
   void Pin(const admin::PinRequest& request, std::function<void(admin::PinReply)> done) const;
   void Remove(const admin::RemoveRequest& request, std::function<void(admin::RemoveReply)> done) const;
+  absl::StatusOr<admin::NodesReply> Nodes(const admin::NodesRequest& request) const;
 
  private:
   const Context& context_;

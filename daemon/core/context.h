@@ -50,7 +50,8 @@ class Transfers {
 struct Context {
   const Environment env;  // what is in it is borrowed
   Config config;
-  std::string cache_id = {};  // identity of this daemon's cache (storage/place/cache/node_identity.h)
+  std::string cache_id = {};      // identity of this daemon's cache (storage/place/cache/node_identity.h)
+  std::uint64_t incarnation = 0;  // with links to other nodes: this life (storage/place/cache/node_life.h)
   Phase phase = Phase::kServing;
   Warnings* warnings;
   Transfers* transfers;

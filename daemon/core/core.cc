@@ -22,6 +22,7 @@
 #include "storage/base/check.h"
 #include "storage/base/status.h"
 #include "storage/place/cache/node_identity.h"
+#include "storage/place/cache/node_life.h"
 
 namespace cairn {
 namespace {
@@ -63,6 +64,9 @@ class StrandCore final : public Core, private Connections {
   }
   void Remove(const admin::RemoveRequest& request, std::function<void(admin::RemoveReply)> done) override {
     Post([this, request, done = std::move(done)] { desk_.Remove(request, done); });
+  }
+  void Nodes(const admin::NodesRequest& request, std::function<void(absl::StatusOr<admin::NodesReply>)> done) override {
+    Post([this, request, done = std::move(done)] { done(desk_.Nodes(request)); });
   }
 
  private:
@@ -151,6 +155,10 @@ absl::Status StrandCore::EnterCachedRuns() {
   CAIRN_ASSIGN_OR_RETURN(const NodeIdentity own,
                          OpenNode(context_.env.cache_disk, config.cache.path, process.user, node, config.cache.take));
   context_.cache_id = own.id;
+  if (PeerAccess* const peers = context_.env.peers) {
+    CAIRN_ASSIGN_OR_RETURN(context_.incarnation, BeginLife(context_.env.cache_disk, config.cache.path, process.user));
+    CAIRN_RETURN_IF_ERROR(peers->Open(context_.loop(), own.id, context_.incarnation));
+  }
   CAIRN_ASSIGN_OR_RETURN(CachedRuns cached, runs_.LoadCached());
   context_.loop().Run([&] {
     for (const std::string& warning : own.warnings) context_.Warn(warning);
@@ -405,9 +413,9 @@ void StrandCore::Quiesce(std::function<void(bool all_local)> done) {
 
 void StrandCore::CheckQuiesced() {
   if (on_quiesced_.empty() || slots_.copies() + slots_.commits > 0 || AnyCaptured()) return;
-  bool followed = true;
-  for (const auto& [id, run] : runs_.all()) followed = run->index.Quiesced() && followed;
-  if (!followed) return;
+  bool ended = true;
+  for (const auto& [id, run] : runs_.all()) ended = run->index.Quiesced() && run->nodes.out() && ended;
+  if (!ended) return;
   if (quiesce_timer_ != 0) context_.loop().Cancel(std::exchange(quiesce_timer_, 0));
   EndQuiescing(/*all_local=*/true);
 }

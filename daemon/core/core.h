@@ -20,8 +20,8 @@ namespace cairn {
 class Core : public Receiver {
  public:
   // What is in the environment is borrowed. Reads what the cache holds (every run's folder of this user) on the calling
-  // thread before it answers. kFailedPrecondition and others: the cache cannot be used, with why.
-  // REQUIRES: not on the strand; config.image.bytes_max is set.
+  // thread before it answers. kFailedPrecondition and others: the cache cannot be used, with why; or the settings ask
+  // for links to other nodes, and there can be none. REQUIRES: not on the strand; config.image.bytes_max is set.
   static absl::StatusOr<std::unique_ptr<Core>> Start(const Config& config, const Environment& environment);
   // Waits for nothing and uses nothing of the environment: it may be gone.
   // REQUIRES: loop and pools run nothing any more. All that the loop has not run has been let go of; the same of the
@@ -49,6 +49,8 @@ class Core : public Receiver {
   virtual void Flush(const admin::FlushRequest& request, std::function<void(admin::FlushReply)> done) = 0;
   virtual void Pin(const admin::PinRequest& request, std::function<void(admin::PinReply)> done) = 0;
   virtual void Remove(const admin::RemoveRequest& request, std::function<void(admin::RemoveReply)> done) = 0;
+  virtual void Nodes(const admin::NodesRequest& request,
+                     std::function<void(absl::StatusOr<admin::NodesReply>)> done) = 0;
 };
 
 }  // namespace cairn

@@ -12,6 +12,7 @@
 #include "daemon/core/lanes.h"
 #include "daemon/core/loop.h"
 #include "daemon/data/work_pool.h"
+#include "daemon/peers/access.h"
 #include "storage/io/disk.h"
 #include "storage/place/arbiter/arbiter_record.h"
 
@@ -51,6 +52,7 @@ struct Environment {
   std::function<std::uint64_t()> random;  // numbers that nobody can guess. Strand only
   Process process;
   const Arbiters& arbiters = PrefixArbiters();
+  PeerAccess* peers = nullptr;  // null: no links to other nodes
 };
 
 }  // namespace cairn

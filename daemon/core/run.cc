@@ -33,6 +33,7 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
                 [this] {
                   flusher.StopAll();
                   watch.Look();
+                  nodes.Leave();
                 },
             .on_free = [this] { AfterStep(); }}),
       watch(shared.context, {id, name, folder, ledger, gate},
@@ -41,6 +42,7 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
              {.flushing = [this](DatasetId dataset_id) { return flusher.Has(dataset_id); },
               .on_newer = [this](const LaunchRecord& launch) { shared_.on_newer_launch(*this, launch); },
               .on_confirmed = [this](const auto& launches) { shared_.on_confirmed(*this, launches); }}),
+      nodes(shared.context, {id, name, ledger, gate}, [this] { shared_.on_change(); }),
       record(shared.context, name, folder, ledger),
       folders(shared.context, [this](DatasetId dataset_id) { FolderUnused(dataset_id); }),
       bases(shared.context, folder, ledger, folders),
@@ -97,6 +99,7 @@ void Run::ApplyPolicy() {
   if (shared_.context.quiescing() || gate.replaced()) return;
   flusher.Plan();
   keeper.Update();
+  nodes.Update();
   cache.ApplyPolicy();
   notes.Update();
   index.Update();
@@ -164,12 +167,14 @@ void Run::DatasetFailed(const DatasetPtr& dataset, const std::string& why) {
 
 void Run::Quiesce() {
   keeper.Stop();
+  nodes.Leave();
   flusher.StopAll();
   growing.StopAll();
 }
 
 void Run::Stop() {
   Quiesce();
+  nodes.Stop();
   index.Stop();
   cache.Stop();
   folders.Stop();

@@ -28,6 +28,7 @@
 #include "daemon/core/ledger.h"
 #include "daemon/core/levels.h"
 #include "daemon/core/node_record.h"
+#include "daemon/core/nodes.h"
 #include "daemon/core/outputs.h"
 #include "daemon/core/prefix_gate.h"
 #include "daemon/core/prefix_watch.h"
@@ -97,6 +98,7 @@ class Run {
   PrefixGate gate;
   PrefixWatch watch;
   LaunchKeeper keeper;
+  Nodes nodes;
   NodeRecord record;
   DatasetFolders folders;
   BaseFiles bases;

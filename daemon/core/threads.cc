@@ -48,9 +48,10 @@ Config WithMachine(Config config) {
 
 class ThreadedCoreImpl final : public ThreadedCore {
  public:
-  ThreadedCoreImpl(const Config& config, Clocks clocks, const Arbiters& arbiters)
+  ThreadedCoreImpl(const Config& config, Clocks clocks, const Arbiters& arbiters, PeerAccess* peers)
       : clocks_(OrTheSystems(std::move(clocks))),
         arbiters_(arbiters),
+        peers_(peers),
         loop_(MakeThreadLoop()),
         work_(MakeWorkPool(config.threads)),
         cache_(MakeBlockingPool(std::max<std::size_t>(4, config.threads))),
@@ -87,6 +88,7 @@ class ThreadedCoreImpl final : public ThreadedCore {
         .random = RandomNumber,
         .process = {.user = UserName(), .host = HostName(), .pid = static_cast<std::uint32_t>(getpid())},
         .arbiters = arbiters_,
+        .peers = peers_,
     };
     CAIRN_ASSIGN_OR_RETURN(core_, Core::Start(config, environment));
     return absl::OkStatus();
@@ -118,6 +120,7 @@ class ThreadedCoreImpl final : public ThreadedCore {
 
   const Clocks clocks_;
   const Arbiters& arbiters_;
+  PeerAccess* const peers_;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<WorkPool> work_;
   std::unique_ptr<BlockingPool> cache_;
@@ -129,9 +132,10 @@ class ThreadedCoreImpl final : public ThreadedCore {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ThreadedCore>> ThreadedCore::Start(Config config, Disk& cache_disk, Disk& prefix_disk,
-                                                                  Clocks clocks, const Arbiters& arbiters) {
+                                                                  Clocks clocks, const Arbiters& arbiters,
+                                                                  PeerAccess* peers) {
   config = WithMachine(std::move(config));
-  auto threaded = std::make_unique<ThreadedCoreImpl>(config, std::move(clocks), arbiters);
+  auto threaded = std::make_unique<ThreadedCoreImpl>(config, std::move(clocks), arbiters, peers);
   CAIRN_RETURN_IF_ERROR(threaded->Open(config, cache_disk, prefix_disk));
   return threaded;
 }

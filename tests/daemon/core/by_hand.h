@@ -14,7 +14,7 @@ namespace cairn {
 
 class ByHand {
  public:
-  ByHand() = default;
+  explicit ByHand(PeerAccess* peers = nullptr) : peers_(peers) {}
   ByHand(const ByHand&) = delete;
 
   // Each has a stepper of its own: `cache.Step()` runs the next job of the cache's pool and nothing else.
@@ -34,6 +34,7 @@ class ByHand {
   SteppedBlockingPool cache_pool_{cache, 1};
   SteppedLanes prefix_pool_{prefix, 1}, flush_{others, 1}, growing_{others, 1}, far_{others, 1};
   SteppedWorkPool work_{others, 1};
+  PeerAccess* const peers_;
   std::uint64_t last_random_ = 0;
   Warnings warnings_;
   Transfers transfers_;
@@ -53,7 +54,9 @@ class ByHand {
                   .steady = [this] { return strand.now(); },
                   .wall = [this] { return std::chrono::system_clock::time_point(strand.now().time_since_epoch()); }},
               .random = [this] { return ++last_random_; },
-              .process = {.user = "me", .host = "node", .pid = 1}},
+              .process = {.user = "me", .host = "node", .pid = 1},
+              .arbiters = PrefixArbiters(),
+              .peers = peers_},
       .config = {},
       .phase = Phase::kServing,
       .warnings = &warnings_,

@@ -62,6 +62,10 @@ class FakeCore : public Core {
          (aside ? " aside " + std::to_string(request.set_aside()) : ""));
     done(remove);
   }
+  void Nodes(const admin::NodesRequest& request, std::function<void(absl::StatusOr<admin::NodesReply>)> done) override {
+    Note("nodes " + request.run());
+    done(nodes);
+  }
 
   std::vector<std::string> asked() {
     const std::lock_guard lock(mutex_);
@@ -81,6 +85,7 @@ class FakeCore : public Core {
   admin::StatusReply status;
   absl::StatusOr<admin::ListReply> list = admin::ListReply();
   absl::StatusOr<admin::ShowReply> show = admin::ShowReply();
+  absl::StatusOr<admin::NodesReply> nodes = admin::NodesReply();
   admin::WaitReply wait;
   admin::FlushReply flush;
   admin::PinReply pin;

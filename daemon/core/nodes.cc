@@ -1,0 +1,226 @@
+#include "daemon/core/nodes.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "daemon/config/peer_address.h"
+#include "storage/base/status.h"
+#include "storage/place/prefix/prefix.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint32_t kDoublingsMax = 20;  // of the pause before it is tried again
+
+std::string NameOf(const Member& member) {
+  return fmt::format("{} ({})", member.host, member.address);
+}
+
+void FillRow(const TableEntry& entry, admin::NodeRow* row) {
+  const Member& member = entry.member;
+  row->set_node(member.node);
+  row->set_host(member.host);
+  row->set_address(member.address);
+  row->set_since_us(member.since_us);
+  row->set_missing(entry.missing);
+  row->set_sessions(member.summary.sessions);
+  row->set_datasets(member.summary.datasets);
+  row->set_bytes(member.summary.bytes);
+  row->set_newest_dataset(member.summary.newest_dataset);
+}
+
+}  // namespace
+
+// What the pool has done for it.
+struct Nodes::Entered {
+  PrefixGate::Visited visited;
+  std::function<void()> join;
+  void FailWith(absl::Status why) { visited.status = std::move(why); }
+};
+
+Nodes::Nodes(const Context& context, const Given& given, std::function<void()> on_left)
+    : context_(context), given_(given), on_left_(std::move(on_left)) {}
+
+bool Nodes::MayEnter() const {
+  return context_.env.peers != nullptr && !context_.quiescing() && !given_.gate.replaced();
+}
+
+void Nodes::Update() {
+  if (membership_) return membership_->UpdateSelf(Summary());
+  if (out() && timer_ == 0 && MayEnter()) Enter();
+}
+
+void Nodes::Enter() {
+  entering_ = true;
+  auto enter = [visit = given_.gate.MakeVisitor(), peers = context_.env.peers, disk = &context_.env.prefix_disk,
+                run = given_.run] {
+    Entered entered;
+    entered.visited = visit([&](Prefix& prefix) -> absl::Status {
+      CAIRN_ASSIGN_OR_RETURN(entered.join, peers->Enter(*disk, prefix.path(), run));
+      return absl::OkStatus();
+    });
+    return entered;
+  };
+  context_.OnPrefix(given_.gate.path(), std::move(enter), [this](Entered entered) {
+    entering_ = false;
+    Came(std::move(entered));
+  });
+}
+
+void Nodes::Came(Entered entered) {
+  given_.gate.VisitEnded(entered.visited);
+  if (!MayEnter()) return on_left_();
+  if (entered.visited.status.ok()) {
+    entered.join();
+    return Begin();
+  }
+  std::string why_not(MessageOf(entered.visited.status));
+  if (why_not != why_not_) {
+    context_.Warn(fmt::format("run {}: no links to its other nodes: {}", given_.run_name, why_not));
+  }
+  why_not_ = std::move(why_not);
+  ++failed_;
+  EnterLater();
+}
+
+void Nodes::EnterLater() {
+  const Config::Flush& flush = context_.config.flush;
+  const std::uint64_t pause_ms =
+      std::min(flush.retry_ms_min << std::min(failed_ - 1, kDoublingsMax), flush.retry_ms_max);
+  timer_ = context_.loop().After(std::chrono::milliseconds(pause_ms), [this] {
+    timer_ = 0;
+    Update();
+  });
+}
+
+MembershipSettings Nodes::SettingsOf() const {
+  const Config::Peers& peers = context_.config.peers;
+  MembershipSettings settings;
+  settings.term = std::chrono::milliseconds(peers.term_ms);
+  // Checked with the rest of the settings (ValidateConfig).
+  const auto addresses = ParsePeerAddresses(peers.fixed);
+  if (addresses.ok()) {
+    for (const PeerAddress& address : *addresses) settings.peers.push_back(TextOf(address));
+  }
+  return settings;
+}
+
+OnArbiter Nodes::MakeOnArbiter() const {
+  return [&context = context_, &gate = given_.gate](std::function<absl::Status(Arbiter&)> work,
+                                                    std::function<void(const absl::Status&)> done) {
+    if (!gate.writable() || gate.replaced()) {
+      return context.loop().Post([done = std::move(done), status = gate.OutOfReach()] { done(status); });
+    }
+    context.OnPrefix(
+        gate.path(), [prefix = gate.prefix(), work = std::move(work)] { return work(prefix->arbiter()); },
+        std::move(done));
+  };
+}
+
+void Nodes::Begin() {
+  why_not_.clear();
+  failed_ = 0;
+  membership_ = Membership::Make(
+      {.loop = context_.loop(),
+       .clocks = context_.env.clocks,
+       .net = context_.env.peers->net(),
+       .on_arbiter = MakeOnArbiter(),
+       .self = {.run = given_.run,
+                .node = context_.cache_id,
+                .incarnation = context_.incarnation,
+                .host = context_.env.process.host,
+                .since_us = context_.now_us()},
+       .settings = SettingsOf()},
+      {.on_table_change = [this](const TableChange& change) { TableChanged(change); },
+       .on_coordinator_change = [this](const Membership::Coordinator& now) { CoordinatorChanged(now); },
+       .warn = [this](std::string text) { context_.Warn(fmt::format("run {}: {}", given_.run_name, text)); }});
+  membership_->UpdateSelf(Summary());
+  membership_->Start();
+}
+
+MemberSummary Nodes::Summary() const {
+  MemberSummary summary;
+  for (const auto& [id, dataset] : given_.ledger.InPlay()) {
+    if (!dataset->in_cache()) continue;
+    ++summary.datasets;
+    summary.bytes += dataset->bytes();
+    summary.newest_dataset = std::max(summary.newest_dataset, id);
+  }
+  const Launch* newest = given_.ledger.newest();
+  if (newest != nullptr && newest->ours) summary.sessions = newest->live();
+  return summary;
+}
+
+void Nodes::TableChanged(const TableChange& change) const {
+  for (const TableEntry& entry : change.entries) {
+    // What changes in a summary is no news for people.
+    if (entry.missing) spdlog::warn("run {}: node {} is missing", given_.run_name, NameOf(entry.member));
+  }
+  for (const GoneMember& gone : change.gone) {
+    spdlog::info("run {}: node {} {}", given_.run_name, gone.node.substr(0, 8),
+                 gone.why == GoneWhy::kLeft ? "has left" : "was lost");
+  }
+}
+
+void Nodes::CoordinatorChanged(const Membership::Coordinator& coordinator) {
+  const CoordinatorName& name = coordinator.name;
+  if (coordinator.acting != acting_) {
+    acting_ = coordinator.acting;
+    spdlog::info("run {}: this daemon {} its nodes (epoch {})", given_.run_name,
+                 acting_ ? "coordinates" : "no longer coordinates", name.epoch);
+  } else if (!acting_ && coordinator.attached) {
+    spdlog::info("run {}: {} ({}) coordinates its nodes (epoch {})", given_.run_name, name.host, name.address,
+                 name.epoch);
+  }
+}
+
+void Nodes::Leave() {
+  if (timer_ != 0) context_.loop().Cancel(std::exchange(timer_, 0));
+  if (!membership_) return;
+  leaving_ = std::exchange(membership_, nullptr);
+  acting_ = false;
+  leaving_->Stop(/*orderly=*/true, [this] {
+    // It may still be on the stack.
+    context_.loop().Post([this] {
+      leaving_ = nullptr;
+      context_.env.peers->Leave(given_.run);
+      on_left_();
+    });
+  });
+}
+
+void Nodes::Stop() {
+  if (timer_ != 0) context_.loop().Cancel(std::exchange(timer_, 0));
+  membership_ = nullptr;
+  leaving_ = nullptr;
+}
+
+admin::RunNodes Nodes::Describe() const {
+  admin::RunNodes described;
+  described.set_run(given_.run.Hex());
+  described.set_prefix(given_.gate.path());
+  if (!membership_) {
+    described.set_alone(context_.env.peers == nullptr ? "peers.interface is not set"
+                        : given_.gate.replaced()      ? "another run lives at its prefix"
+                        : !why_not_.empty()           ? why_not_
+                                                      : "its prefix was not reached yet");
+    return described;
+  }
+  const Membership::Coordinator coordinator = membership_->coordinator();
+  described.set_epoch(coordinator.name.epoch);
+  described.set_coordinator(coordinator.name.node);
+  described.set_coordinator_host(coordinator.name.host);
+  described.set_coordinator_address(coordinator.name.address);
+  described.set_attached(coordinator.attached || coordinator.acting);
+  for (const auto& [node, entry] : membership_->table().entries) {
+    admin::NodeRow& row = *described.add_nodes();
+    FillRow(entry, &row);
+    row.set_here(node == context_.cache_id);
+  }
+  return described;
+}
+
+}  // namespace cairn
