@@ -81,6 +81,9 @@ class AdminClientImpl final : public AdminClient {
   absl::StatusOr<admin::RemoveReply> Remove(const admin::RemoveRequest& request) override {
     return Ask<admin::RemoveReply>(&admin::Admin::Stub::Remove, request);
   }
+  absl::StatusOr<admin::NodesReply> Nodes(const admin::NodesRequest& request) override {
+    return Ask<admin::NodesReply>(&admin::Admin::Stub::Nodes, request);
+  }
 
  private:
   template <typename Reply, typename Request>

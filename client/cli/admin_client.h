@@ -39,6 +39,7 @@ class AdminClient {
   virtual absl::StatusOr<admin::FlushReply> Flush(const admin::FlushRequest& request) = 0;
   virtual absl::StatusOr<admin::PinReply> Pin(const admin::PinRequest& request) = 0;
   virtual absl::StatusOr<admin::RemoveReply> Remove(const admin::RemoveRequest& request) = 0;
+  virtual absl::StatusOr<admin::NodesReply> Nodes(const admin::NodesRequest& request) = 0;
 };
 
 }  // namespace cairn::cli

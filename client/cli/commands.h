@@ -28,6 +28,7 @@ void AddWaitCommand(CLI::App& app, CommandLine& line);
 void AddFlushCommand(CLI::App& app, CommandLine& line);
 void AddPinCommand(CLI::App& app, CommandLine& line);
 void AddRmCommand(CLI::App& app, CommandLine& line);
+void AddNodesCommand(CLI::App& app, CommandLine& line);
 // Of the run itself: no daemon is needed.
 void AddRunCommand(CLI::App& app, CommandLine& line);
 // Of SCR's records: no daemon is needed.

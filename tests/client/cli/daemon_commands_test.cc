@@ -318,6 +318,50 @@ TEST_F(DaemonCommandsTest, WhatLiesAsideIsRemovedWhenAsked) {
   EXPECT_EQ(Run({"rm", "heat", "--set-aside", "some"}).exit_code, 2);
 }
 
+TEST_F(DaemonCommandsTest, NodesAreShownWithWhatTheyHold) {
+  admin::RunNodes& run = *core_.nodes->add_runs();
+  run.set_run("0123456789abcdef0123456789abcdef");
+  run.set_prefix("/scratch/\x1b[31mheat");
+  run.set_epoch(7);
+  run.set_coordinator("b" + std::string(31, '0'));
+  run.set_coordinator_host("n2");
+  run.set_coordinator_address("10.0.0.2:17600");
+  run.set_attached(true);
+  for (const char node : {'a', 'b', 'c'}) {
+    admin::NodeRow& row = *run.add_nodes();
+    row.set_node(node + std::string(31, '0'));
+    row.set_host(std::string("n") + static_cast<char>('1' + (node - 'a')));
+    row.set_here(node == 'a');
+    row.set_missing(node == 'c');
+    row.set_sessions(2);
+    row.set_datasets(3);
+    row.set_bytes(3 << 20);
+    row.set_newest_dataset(17);
+  }
+  const CairnRun shown = Run({"nodes"});
+  ExpectSaid(shown, 0, "run 01234567  /scratch/?[31mheat");
+  ExpectSaid(shown, 0, "coordinated by n2 (10.0.0.2:17600), epoch 7\n");
+  const auto line = [&](const std::string& host) {
+    const std::size_t at = shown.out.find("\n" + host + " ");
+    return at == std::string::npos ? "" : shown.out.substr(at + 1, shown.out.find('\n', at + 1) - at - 1);
+  };
+  EXPECT_NE(line("n1").find("  here  "), std::string::npos) << shown.out;
+  EXPECT_NE(line("n2").find("  linked, coordinates  "), std::string::npos) << shown.out;
+  EXPECT_NE(line("n3").find("  missing  "), std::string::npos) << shown.out;
+  EXPECT_NE(line("n3").find("17   3.0 MiB"), std::string::npos) << shown.out;
+  EXPECT_EQ(json::parse(Run({"--json", "nodes"}).out)["runs"][0]["nodes"].size(), 3u);
+
+  run.set_attached(false);
+  ExpectSaid(Run({"nodes", "heat"}), 0, "this node has no link to it just now");
+  EXPECT_EQ(core_.asked().back(), "nodes heat");
+  run.set_epoch(0);
+  ExpectSaid(Run({"nodes"}), 0, "no coordinator is known yet");
+  run.set_alone("peers.interface is not set");
+  ExpectSaid(Run({"nodes"}), 0, "this node has no links to others: peers.interface is not set");
+  core_.nodes = absl::NotFoundError("no run melt is known to this daemon");
+  ExpectSaid(Run({"nodes", "melt"}), 4, "no run melt");
+}
+
 TEST_F(DaemonCommandsTest, TheDaemonIsFoundWhereTheLibraryLooks) {
   const CairnRun run = RunCairn({"status"}, {{"XDG_RUNTIME_DIR", folder_}});
   ExpectSaid(run, 0, "process 4711");
