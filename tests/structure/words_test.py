@@ -19,6 +19,10 @@ LIST = {
         "absl::Mutex with ABSL_GUARDED_BY is checked by tests/run.sh's clang pass",
         {},
     ),
+    r"\babsl::(Condition|Notification)\b": (
+        "ThreadSanitizer cannot follow them (tests/support/tsan/absl.cc): use absl::CondVar",
+        {},
+    ),
     r"\bsystem_clock::now\b": (
         "it jumps, and no simulation passes it: read the time as storage/base/clock.h has it, or as the caller gives it",
         {

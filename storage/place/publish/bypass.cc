@@ -79,9 +79,9 @@ class BypassOnDisk final : public Bypass {
   // Complete's beginning and its end.
   absl::StatusOr<Catalogues> BeginComplete(const scr::Descriptor& descriptor);
   void EndComplete(DatasetId id, bool committed, Published published);
-  bool NotCompleting(DatasetId id) ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+  bool IsCompleting(DatasetId id) ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     const auto open = open_.find(id);
-    return open == open_.end() || !open->second.completing;
+    return open != open_.end() && open->second.completing;
   }
   std::vector<CopiedFile> WaitingFiles(const Catalogues& catalogues) const;
 
@@ -89,6 +89,7 @@ class BypassOnDisk final : public Bypass {
   const std::shared_ptr<Prefix> prefix_;
   const bool views_;
   absl::Mutex mutex_;
+  absl::CondVar completed_;  // one is no longer being completed
   std::map<DatasetId, Open> open_ ABSL_GUARDED_BY(mutex_);
   std::map<DatasetId, Open> failed_ ABSL_GUARDED_BY(mutex_);  // not removed yet
   std::vector<std::pair<DatasetId, DatasetId>> withdrawn_ ABSL_GUARDED_BY(mutex_);
@@ -207,6 +208,7 @@ absl::StatusOr<BypassOnDisk::Catalogues> BypassOnDisk::BeginComplete(const scr::
 
 void BypassOnDisk::EndComplete(DatasetId id, bool committed, Published published) {
   const absl::MutexLock lock(&mutex_);
+  completed_.SignalAll();
   for (const auto& [older, its] : published.withdrawn) withdrawn_.emplace_back(older, id);
   for (std::string& warning : published.warnings) warnings_.push_back(std::move(warning));
   if (committed) {
@@ -255,8 +257,7 @@ absl::Status BypassOnDisk::Remove(DatasetId id) {
   Open open;
   {
     const absl::MutexLock lock(&mutex_);
-    const auto waited_for = [this, id]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return NotCompleting(id); };
-    mutex_.Await(absl::Condition(&waited_for));
+    while (IsCompleting(id)) completed_.Wait(&mutex_);
     if (auto found = open_.extract(id)) failed_[id] = std::move(found.mapped());
     const auto failed = failed_.find(id);
     if (failed == failed_.end()) return absl::OkStatus();  // its Begin failed: what is there is not ours

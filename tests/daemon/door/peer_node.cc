@@ -2,7 +2,8 @@
 
 #include <absl/base/thread_annotations.h>
 #include <absl/synchronization/mutex.h>
-#include <absl/synchronization/notification.h>
+#include <absl/time/clock.h>
+#include <absl/time/time.h>
 #include <google/protobuf/unknown_field_set.h>
 #include <gtest/gtest.h>
 #include <spdlog/sinks/base_sink.h>
@@ -10,6 +11,7 @@
 
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "tests/daemon/trust/members.h"
@@ -20,6 +22,21 @@ namespace {
 
 constexpr int kTextField = 300'000;
 constexpr auto kPatience = absl::Seconds(60);
+
+// What one thread changes under a mutex and another waits for.
+struct Guarded {
+  mutable absl::Mutex mutex;
+  mutable absl::CondVar changed;
+
+  template <typename Ready>
+  bool Wait(Ready ready) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const absl::Time end = absl::Now() + kPatience;
+    while (!ready()) {
+      if (changed.WaitWithDeadline(&mutex, end)) return ready();
+    }
+    return true;
+  }
+};
 
 }  // namespace
 
@@ -37,8 +54,7 @@ std::string TextOf(const peer::Frame& frame) {
 
 // --- Links ---
 
-struct LinkInHand::State {
-  mutable absl::Mutex mutex;
+struct LinkInHand::State : Guarded {
   std::deque<std::string> frames ABSL_GUARDED_BY(mutex);
   std::size_t received ABSL_GUARDED_BY(mutex) = 0;
   std::optional<absl::Status> closed ABSL_GUARDED_BY(mutex);
@@ -61,11 +77,13 @@ void LinkInHand::Start() {
     const absl::MutexLock lock(&state->mutex);
     state->frames.push_back(TextOf(frame));
     ++state->received;
+    state->changed.SignalAll();
   };
   reports.on_closed = [state = state_](const absl::Status& why) {
     const absl::MutexLock lock(&state->mutex);
     EXPECT_FALSE(state->closed.has_value()) << "told twice";
     state->closed = why;
+    state->changed.SignalAll();
   };
   loop_.Run([&] { link_->Start(std::move(reports)); });
 }
@@ -80,7 +98,7 @@ std::optional<std::string> LinkInHand::Receive() {
     state_->mutex.AssertHeld();
     return !state_->frames.empty() || state_->closed.has_value();
   };
-  if (!state_->mutex.AwaitWithTimeout(absl::Condition(&ready), kPatience)) ADD_FAILURE() << "no frame";
+  if (!state_->Wait(ready)) ADD_FAILURE() << "no frame";
   if (state_->frames.empty()) return std::nullopt;
   std::string text = std::move(state_->frames.front());
   state_->frames.pop_front();
@@ -98,7 +116,7 @@ absl::Status LinkInHand::Closed() {
     state_->mutex.AssertHeld();
     return state_->closed.has_value();
   };
-  if (!state_->mutex.AwaitWithTimeout(absl::Condition(&ready), kPatience)) ADD_FAILURE() << "the link does not end";
+  if (!state_->Wait(ready)) ADD_FAILURE() << "the link does not end";
   return state_->closed.value_or(absl::OkStatus());
 }
 
@@ -113,8 +131,7 @@ void LinkInHand::Close() {
 
 // --- Nodes ---
 
-struct PeerNode::Inbox {
-  mutable absl::Mutex mutex;
+struct PeerNode::Inbox : Guarded {
   std::deque<std::unique_ptr<LinkInHand>> links ABSL_GUARDED_BY(mutex);
   std::size_t dialled ABSL_GUARDED_BY(mutex) = 0;
 };
@@ -170,6 +187,7 @@ void PeerNode::Serve(const RunId& run) {
       const absl::MutexLock lock(&inbox->mutex);
       ++inbox->dialled;
       inbox->links.push_back(std::make_unique<LinkInHand>(*loop, std::move(link)));
+      inbox->changed.SignalAll();
     });
   });
 }
@@ -180,24 +198,29 @@ void PeerNode::Enter(const std::shared_ptr<const Authority>& authority) {
 
 absl::StatusOr<std::unique_ptr<LinkInHand>> PeerNode::Dial(const RunId& run, const std::string& address,
                                                            std::chrono::milliseconds deadline) {
-  struct Call {
-    absl::Notification told;
-    absl::StatusOr<std::unique_ptr<PeerLink>> link;
+  struct Call : Guarded {
+    std::optional<absl::StatusOr<std::unique_ptr<PeerLink>>> told ABSL_GUARDED_BY(mutex);
   };
   auto call = std::make_shared<Call>();
   loop_->Run([&] {
     door_->Dial(run, address, deadline, [call](absl::StatusOr<std::unique_ptr<PeerLink>> link) {
-      EXPECT_FALSE(call->told.HasBeenNotified()) << "told twice";
-      call->link = std::move(link);
-      call->told.Notify();
+      const absl::MutexLock lock(&call->mutex);
+      EXPECT_FALSE(call->told.has_value()) << "told twice";
+      call->told = std::move(link);
+      call->changed.SignalAll();
     });
   });
-  if (!call->told.WaitForNotificationWithTimeout(kPatience)) {
+  const absl::MutexLock lock(&call->mutex);
+  const auto ready = [&] {
+    call->mutex.AssertHeld();
+    return call->told.has_value();
+  };
+  if (!call->Wait(ready)) {
     ADD_FAILURE() << "Dial does not end";
     return absl::DeadlineExceededError("of the test");
   }
-  if (!call->link.ok()) return call->link.status();
-  return std::make_unique<LinkInHand>(*loop_, *std::move(call->link));
+  if (!call->told->ok()) return call->told->status();
+  return std::make_unique<LinkInHand>(*loop_, **std::move(call->told));
 }
 
 std::unique_ptr<LinkInHand> PeerNode::Dialled() {
@@ -206,7 +229,7 @@ std::unique_ptr<LinkInHand> PeerNode::Dialled() {
     inbox_->mutex.AssertHeld();
     return !inbox_->links.empty();
   };
-  if (!inbox_->mutex.AwaitWithTimeout(absl::Condition(&ready), kPatience)) {
+  if (!inbox_->Wait(ready)) {
     ADD_FAILURE() << "nobody dials";
     return nullptr;
   }
@@ -222,8 +245,7 @@ std::size_t PeerNode::dialled() const {
 
 // --- The log ---
 
-struct WarningsHeard::State {
-  mutable absl::Mutex mutex;
+struct WarningsHeard::State : Guarded {
   std::vector<std::string> lines ABSL_GUARDED_BY(mutex);
 };
 
@@ -248,6 +270,7 @@ class WarningsHeard::Sink final : public spdlog::sinks::base_sink<std::mutex> {
     if (heard_ == nullptr || line.level < spdlog::level::warn) return;
     const absl::MutexLock lock(&heard_->mutex);
     heard_->lines.emplace_back(line.payload.data(), line.payload.size());
+    heard_->changed.SignalAll();
   }
   void flush_() override {}
 
@@ -275,7 +298,7 @@ bool WarningsHeard::Wait(const std::string& part) const {
     }
     return false;
   };
-  return state_->mutex.AwaitWithTimeout(absl::Condition(&heard), kPatience);
+  return state_->Wait(heard);
 }
 
 std::string WarningsHeard::all() const {
