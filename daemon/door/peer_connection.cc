@@ -5,12 +5,11 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/read.hpp>
 #include <boost/asio/ssl/error.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
 
 #include <array>
+#include <span>
 #include <utility>
 
 #include "storage/base/caught.h"
@@ -37,8 +36,8 @@ std::string Hex(std::string_view bytes) {
 
 }  // namespace
 
-PeerConnection::PeerConnection(asio::io_context& io, std::unique_ptr<TlsStream> tls, TlsSide side, Plan plan)
-    : io_(io), tls_(std::move(tls)), side_(side), plan_(std::move(plan)), deadline_(io) {}
+PeerConnection::PeerConnection(asio::io_context& io, std::unique_ptr<TlsStream> tls, Plan plan)
+    : io_(io), tls_(std::move(tls)), plan_(std::move(plan)), deadline_(io) {}
 
 void PeerConnection::Answer() {
   Begin(std::nullopt);
@@ -78,9 +77,9 @@ void PeerConnection::Tell(Result result) {
 Refusal PeerConnection::Explain(const error_code& error) const {
   if (dropped_) return *dropped_;
   if (error.category() == asio::error::get_ssl_category()) {
-    return tls_->handshake->Explain(static_cast<unsigned int>(error.value()));
+    return tls_->handshake().Explain(static_cast<unsigned int>(error.value()));
   }
-  if (error == asio::error::eof || error == asio::ssl::error::stream_truncated) return tls_->handshake->Explain(0);
+  if (error == asio::error::eof) return tls_->handshake().Explain(0);
   return {Flaw::kBroken, fmt::format("the connection broke: {}", error.message())};
 }
 
@@ -121,17 +120,16 @@ asio::awaitable<std::optional<Refusal>> PeerConnection::Secure(std::optional<End
   }
   error_code ignored;  // small messages are slower without it, and that is all
   tls_->tcp().set_option(asio::ip::tcp::no_delay(true), ignored);
-  const absl::Status attached = tls_->handshake->Attach(tls_->stream.native_handle());
+  const absl::Status attached = tls_->Attach();
   if (!attached.ok()) co_return Refusal{Flaw::kUnspecific, std::string(MessageOf(attached))};
-  const auto type = where ? asio::ssl::stream_base::client : asio::ssl::stream_base::server;
-  const auto [error] = co_await tls_->stream.async_handshake(type, kAwait);
+  const error_code error = co_await tls_->Handshake();
   if (error) co_return Explain(error);
-  co_return tls_->handshake->Finish();
+  co_return tls_->handshake().Finish();
 }
 
 asio::awaitable<PeerConnection::Result> PeerConnection::Introduce() {
-  auto facts = IntroductionFacts::Of(*tls_->handshake, plan_.munge, plan_.munge_required);
-  auto token = tls_->handshake->Binding("link");
+  auto facts = IntroductionFacts::Of(tls_->handshake(), plan_.munge, plan_.munge_required);
+  auto token = tls_->handshake().Binding("link");
   if (!facts.ok()) co_return Refusal{Flaw::kUnspecific, std::string(MessageOf(facts.status()))};
   if (!token.ok()) co_return Refusal{Flaw::kUnspecific, std::string(MessageOf(token.status()))};
   const auto ours = co_await WhereItMayBlock(*facts, [&] { return MakeIntroduction(*facts); });
@@ -143,8 +141,9 @@ asio::awaitable<PeerConnection::Result> PeerConnection::Introduce() {
   if (auto refusal = co_await Read(theirs)) co_return *std::move(refusal);
   auto judged = co_await WhereItMayBlock(*facts, [&] { return JudgeIntroduction(*facts, theirs); });
   if (!ours.ok()) judged = Refusal{Flaw::kMunge, fmt::format("of our own: {}", MessageOf(ours.status()))};
-  if (std::holds_alternative<PeerIdentity>(judged) && !plan_.admits()) {
-    judged = Refusal{Flaw::kCrowded, "there are too many links already"};
+  if (const auto* const peer = std::get_if<PeerIdentity>(&judged)) {
+    std::string why = plan_.crowded(tls_->handshake().protocol(), *peer);
+    if (!why.empty()) judged = Refusal{Flaw::kCrowded, std::move(why)};
   }
   auto* const refused = std::get_if<Refusal>(&judged);
   if (refused != nullptr) verdict.set_refused(refused->text);
@@ -157,25 +156,27 @@ asio::awaitable<PeerConnection::Result> PeerConnection::Introduce() {
     co_return Refusal{their_verdict.for_now() ? Flaw::kCrowded : Flaw::kRefusedUs,
                       fmt::format("it refuses us: {}", Quoted(their_verdict.refused()))};
   }
-  co_return ProvenPeer{.tls = std::move(tls_), .identity = std::get<PeerIdentity>(judged), .token = Hex(*token)};
+  const std::string_view protocol = tls_->handshake().protocol();
+  co_return ProvenPeer{
+      .tls = std::move(tls_), .identity = std::get<PeerIdentity>(judged), .protocol = protocol, .token = Hex(*token)};
 }
 
 asio::awaitable<std::optional<Refusal>> PeerConnection::Write(const google::protobuf::MessageLite& message) {
   std::string bytes = message.SerializeAsString();
   if (bytes.size() > kIntroductionBytesMax) co_return Refusal{Flaw::kUnspecific, "our introduction is too long"};
   bytes.insert(0, {static_cast<char>(bytes.size() >> 8), static_cast<char>(bytes.size() & 0xff)});
-  const auto [error, written] = co_await asio::async_write(tls_->stream, asio::buffer(bytes), kAwait);
+  const error_code error = co_await tls_->Write(std::as_bytes(std::span(bytes)));
   if (error) co_return Explain(error);
   co_return std::nullopt;
 }
 
 asio::awaitable<std::optional<Refusal>> PeerConnection::Read(google::protobuf::MessageLite& message) {
   std::array<unsigned char, 2> head;
-  const auto [error, read] = co_await asio::async_read(tls_->stream, asio::buffer(head), kAwait);
+  const error_code error = co_await tls_->Read(std::as_writable_bytes(std::span(head)));
   if (error) co_return Explain(error);
   std::string body(std::size_t{head[0]} << 8 | head[1], '\0');
   if (body.size() > kIntroductionBytesMax) co_return Refusal{Flaw::kProof, "its introduction is too long"};
-  const auto [body_error, body_read] = co_await asio::async_read(tls_->stream, asio::buffer(body), kAwait);
+  const error_code body_error = co_await tls_->Read(std::as_writable_bytes(std::span(body)));
   if (body_error) co_return Explain(body_error);
   if (!message.ParseFromString(body)) co_return Refusal{Flaw::kProof, "its introduction cannot be read"};
   co_return std::nullopt;

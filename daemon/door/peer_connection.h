@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "daemon/core/loop.h"
@@ -24,6 +25,7 @@ namespace cairn {
 struct ProvenPeer {
   std::unique_ptr<TlsStream> tls;
   PeerIdentity identity;
+  std::string_view protocol;
   std::string token;  // hex; both ends of this connection have it, and nobody else
 };
 
@@ -39,10 +41,12 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
     BlockingPool* munge_pool = nullptr;     // not null, if munge is not
     std::function<void(Result)> on_result;  // once; after that what the other side is told may still go out
     std::function<void()> on_gone;          // the last call
-    std::function<bool()> admits = [] { return true; };  // asked last: is there room for one more?
+    // Asked last, of this peer, which speaks that: why there is no room for it; empty: there is.
+    std::function<std::string(std::string_view protocol, const PeerIdentity& peer)> crowded =
+        [](std::string_view, const PeerIdentity&) { return std::string(); };
   };
 
-  PeerConnection(boost::asio::io_context& io, std::unique_ptr<TlsStream> tls, TlsSide side, Plan plan);
+  PeerConnection(boost::asio::io_context& io, std::unique_ptr<TlsStream> tls, Plan plan);
 
   void Answer();
   void Dial(const boost::asio::ip::tcp::endpoint& where);
@@ -71,7 +75,6 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
 
   boost::asio::io_context& io_;
   std::unique_ptr<TlsStream> tls_;  // until it is proven
-  const TlsSide side_;
   const Plan plan_;
   boost::asio::steady_timer deadline_;
   std::optional<Refusal> dropped_;

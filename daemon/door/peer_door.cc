@@ -39,7 +39,7 @@ class Arrivals {
   std::map<std::string, PeerPipe, std::less<>> pipes_ ABSL_GUARDED_BY(mutex_);
 };
 
-class PeerDoorImpl final : public PeerDoor {
+class PeerDoorImpl final : public PeerDoor, private PeerLines {
  public:
   PeerDoorImpl(Options options, Loop& loop)
       : options_(std::move(options)), strand_(std::make_shared<Outlet>([&loop, open = open_](Outlet::Job job) {
@@ -52,11 +52,21 @@ class PeerDoorImpl final : public PeerDoor {
   absl::Status Open();
   void Join(std::shared_ptr<const Authority> authority) override { traffic_->Join(std::move(authority)); }
   void Leave(const RunId& run) override { traffic_->Leave(run); }
-  void Dial(const RunId& run, const std::string& address, std::chrono::milliseconds deadline, Dialled done) override;
+  void Dial(const RunId& run, const std::string& address, std::chrono::milliseconds deadline,
+            PeerNet::Dialled done) override;
   void Serve(const RunId& run, OnLink on_link) override;
   std::string address() const override { return traffic_->address(); }
+  PeerLines& lines() override { return *this; }
 
  private:
+  void DialLine(const RunId& run, const std::string& address, std::chrono::milliseconds deadline,
+                PeerLines::Dialled done) override {
+    traffic_->DialLine(run, address, deadline, std::move(done));
+  }
+  void TakeLines(HasRoom has_room, PeerLines::OnLine on_line) override {
+    traffic_->TakeLines(std::move(has_room), std::move(on_line));
+  }
+
   std::shared_ptr<LinkEnd> EndOf(const PeerPipe& pipe) const;
   void Arrived(PeerPipe pipe);
   std::shared_ptr<LinkEnd> Claimed(std::string_view token);
@@ -98,7 +108,7 @@ std::shared_ptr<LinkEnd> PeerDoorImpl::EndOf(const PeerPipe& pipe) const {
 }
 
 void PeerDoorImpl::Dial(const RunId& run, const std::string& address, std::chrono::milliseconds deadline,
-                        Dialled done) {
+                        PeerNet::Dialled done) {
   traffic_->Dial(run, address, deadline, [this, done = std::move(done)](absl::StatusOr<PeerPipe> pipe) {
     if (!pipe.ok()) {
       strand_->Post([done, status = pipe.status()] { done(status); });

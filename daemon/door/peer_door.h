@@ -19,6 +19,7 @@
 
 #include "daemon/config/config.h"
 #include "daemon/core/loop.h"
+#include "daemon/door/peer_line.h"
 #include "daemon/peers/link.h"
 #include "daemon/trust/authority.h"
 
@@ -58,6 +59,10 @@ class PeerDoor : public PeerNet {
   virtual void Join(std::shared_ptr<const Authority> authority) = 0;
   // No new links; those that are there go on.
   virtual void Leave(const RunId& run) = 0;
+
+  // Connections for other things than links, of the runs that are joined and served here. Any thread; it ends with the
+  // door.
+  virtual PeerLines& lines() = 0;
 
   // Strand only, or when the strand has stopped. Closes all links at once; no callback runs any more, also none of a
   // Dial. Links may outlive it, and do nothing.

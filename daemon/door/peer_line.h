@@ -31,15 +31,17 @@ struct PeerLine {
 class PeerLines {
  public:
   using Dialled = std::function<void(absl::StatusOr<PeerLine> line)>;
+  using HasRoom = std::function<bool(const PeerIdentity& peer)>;
   using OnLine = std::function<void(PeerLine line)>;
 
   virtual ~PeerLines() = default;
   // As PeerNet::Dial, errors too; `done` does not run any more once the door is gone.
   virtual void DialLine(const RunId& run, const std::string& address, std::chrono::milliseconds deadline,
                         Dialled done) = 0;
-  // Lines that members of the runs that the door serves dial go to `on_line` from now on; null: they are refused. What
-  // was set before may still run until this door's thread has heard of it.
-  virtual void TakeLines(OnLine on_line) = 0;
+  // Lines that members of the runs that the door serves dial go to `on_line` from now on, if there is room for one more
+  // of that peer: else, and with null, they are refused. What was set before may still run until the door's thread has
+  // heard of it.
+  virtual void TakeLines(HasRoom has_room, OnLine on_line) = 0;
 };
 
 }  // namespace cairn

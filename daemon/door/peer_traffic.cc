@@ -16,6 +16,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -83,6 +84,9 @@ class PeerTrafficImpl final : public PeerTraffic {
   void Leave(const RunId& run) override;
   void Serve(const RunId& run, bool serve) override;
   void Dial(const RunId& run, const std::string& address, std::chrono::milliseconds deadline, OnDialled done) override;
+  void DialLine(const RunId& run, const std::string& address, std::chrono::milliseconds deadline,
+                PeerLines::Dialled done) override;
+  void TakeLines(PeerLines::HasRoom has_room, PeerLines::OnLine on_line) override;
   void Stop() override;
 
  private:
@@ -93,9 +97,11 @@ class PeerTrafficImpl final : public PeerTraffic {
   void Welcome(Tcp::socket socket);
   void MakeRoom();
   void Answered(const std::string& peer, PeerConnection::Result result);
-  void StartDial(const RunId& run, const std::string& address, std::chrono::milliseconds deadline,
-                 const OnDialled& done);
-  absl::StatusOr<PeerPipe> Dialled(const std::string& peer, PeerConnection::Result result);
+  using Proven = std::function<void(absl::StatusOr<ProvenPeer> peer)>;
+  void StartDial(const RunId& run, const std::string& address, std::string_view protocol,
+                 std::chrono::milliseconds deadline, const Proven& done);
+  absl::StatusOr<ProvenPeer> Dialled(const std::string& peer, PeerConnection::Result result);
+  static PeerLine LineOf(const std::string& peer, ProvenPeer proven);
   absl::StatusOr<PeerPipe> Carry(const std::string& peer, ProvenPeer proven, bool from_outside);
   PeerConnection::Plan NewPlan(std::chrono::milliseconds deadline);
   void Run();
@@ -112,7 +118,7 @@ class PeerTrafficImpl final : public PeerTraffic {
   const std::shared_ptr<Outlet> outlet_;  // to the thread
   asio::executor_work_guard<asio::io_context::executor_type> guard_;
   std::unique_ptr<BlockingPool> munge_pool_;  // ends before what it posts to
-  std::optional<asio::ssl::context> answering_, dialling_;
+  TlsContext answering_, dialling_;
 
   // All below belongs to the thread.
   std::optional<Tcp::acceptor> acceptor_;
@@ -124,6 +130,8 @@ class PeerTrafficImpl final : public PeerTraffic {
   std::map<std::uint64_t, std::weak_ptr<TlsPump>> pumps_;
   std::uint64_t last_ = 0;  // key of the two maps above
   std::size_t from_outside_ = 0;
+  PeerLines::HasRoom has_room_;
+  PeerLines::OnLine on_line_;
   RefusalLog log_;
   bool stopping_ = false;
 
@@ -136,10 +144,8 @@ absl::Status PeerTrafficImpl::Open() {
   CAIRN_ASSIGN_OR_RETURN(site_, SiteOf(options_.peers));
   CAIRN_ASSIGN_OR_RETURN(munge_, MungeOf(options_));
   if (munge_ != nullptr) munge_pool_ = MakeBlockingPool(kMungeThreads);
-  CAIRN_ASSIGN_OR_RETURN(TlsContext answering, MakeTlsContext(TlsSide::kAnswers));
-  CAIRN_ASSIGN_OR_RETURN(TlsContext dialling, MakeTlsContext(TlsSide::kDials));
-  answering_.emplace(answering.release());  // Asio frees them
-  dialling_.emplace(dialling.release());
+  CAIRN_ASSIGN_OR_RETURN(answering_, MakeTlsContext(TlsSide::kAnswers));
+  CAIRN_ASSIGN_OR_RETURN(dialling_, MakeTlsContext(TlsSide::kDials));
   CAIRN_ASSIGN_OR_RETURN(const auto ip, AddressOf(options_.peers.interface));
   CAIRN_ASSIGN_OR_RETURN(const PortRange ports, ParsePorts(options_.peers.ports));
   CAIRN_ASSIGN_OR_RETURN(acceptor_, ListenOn(io_, ip, ports));
@@ -259,13 +265,19 @@ void PeerTrafficImpl::Welcome(Tcp::socket socket) {
     crowd_.Remove(id);
     waiting_.erase(id);
   };
-  plan.admits = [this] { return from_outside_ < options_.links_max; };
+  plan.crowded = [this](std::string_view protocol, const PeerIdentity& peer) -> std::string {
+    if (protocol == kLinkProtocol) {
+      return from_outside_ < options_.links_max ? "" : "there are too many links already";
+    }
+    if (on_line_ == nullptr) return "no files are served here";
+    return has_room_(peer) ? "" : "there are too many connections of it already";
+  };
   auto find = [this](const RunId& run) {
     const auto found = served_.contains(run) ? proofs_.find(run) : proofs_.end();
     return found == proofs_.end() ? nullptr : found->second;
   };
-  auto tls = std::make_unique<TlsStream>(std::move(socket), *answering_, TlsHandshake::Answering(find, site_));
-  const auto connection = std::make_shared<PeerConnection>(io_, std::move(tls), TlsSide::kAnswers, std::move(plan));
+  auto tls = std::make_unique<TlsStream>(std::move(socket), answering_.get(), TlsHandshake::Answering(find, site_));
+  const auto connection = std::make_shared<PeerConnection>(io_, std::move(tls), std::move(plan));
   waiting_.emplace(id, connection);
   connection->Answer();
 }
@@ -276,7 +288,12 @@ void PeerTrafficImpl::Answered(const std::string& peer, PeerConnection::Result r
     if (refusal->flaw != Flaw::kBroken) return log_.Write(peer, *refusal, SteadyNow());
     return spdlog::debug("peer {}: {}", peer, refusal->text);
   }
-  auto pipe = Carry(peer, std::get<ProvenPeer>(std::move(result)), /*from_outside=*/true);
+  auto& proven = std::get<ProvenPeer>(result);
+  if (proven.protocol != kLinkProtocol) {
+    if (on_line_ != nullptr) on_line_(LineOf(peer, std::move(proven)));
+    return;
+  }
+  auto pipe = Carry(peer, std::move(proven), /*from_outside=*/true);
   if (!pipe.ok()) return spdlog::warn("peer {}: {}", peer, MessageOf(pipe.status()));
   on_pipe_(*std::move(pipe));
 }
@@ -294,11 +311,26 @@ PeerConnection::Plan PeerTrafficImpl::NewPlan(std::chrono::milliseconds deadline
 
 void PeerTrafficImpl::Dial(const RunId& run, const std::string& address, std::chrono::milliseconds deadline,
                            OnDialled done) {
-  outlet_->Post([this, run, address, deadline, done = std::move(done)] { StartDial(run, address, deadline, done); });
+  outlet_->Post([this, run, address, deadline, done = std::move(done)] {
+    StartDial(run, address, kLinkProtocol, deadline, [this, address, done](absl::StatusOr<ProvenPeer> proven) {
+      if (!proven.ok()) return done(proven.status());
+      done(Carry(address, *std::move(proven), /*from_outside=*/false));
+    });
+  });
 }
 
-void PeerTrafficImpl::StartDial(const RunId& run, const std::string& address, std::chrono::milliseconds deadline,
-                                const OnDialled& done) {
+void PeerTrafficImpl::DialLine(const RunId& run, const std::string& address, std::chrono::milliseconds deadline,
+                               PeerLines::Dialled done) {
+  outlet_->Post([this, run, address, deadline, done = std::move(done)] {
+    StartDial(run, address, kBulkProtocol, deadline, [address, done](absl::StatusOr<ProvenPeer> proven) {
+      if (!proven.ok()) return done(proven.status());
+      done(LineOf(address, *std::move(proven)));
+    });
+  });
+}
+
+void PeerTrafficImpl::StartDial(const RunId& run, const std::string& address, std::string_view protocol,
+                                std::chrono::milliseconds deadline, const Proven& done) {
   const auto proof = proofs_.find(run);
   const auto endpoint = EndpointOf(address);
   if (!endpoint.ok()) return done(Unavailable("{}", MessageOf(endpoint.status())));
@@ -309,26 +341,37 @@ void PeerTrafficImpl::StartDial(const RunId& run, const std::string& address, st
   const std::uint64_t id = ++last_;
   PeerConnection::Plan plan = NewPlan(deadline);
   plan.on_result = [this, done, address](PeerConnection::Result result) {
-    auto pipe = Dialled(address, std::move(result));
-    if (!stopping_) done(std::move(pipe));
+    if (!stopping_) done(Dialled(address, std::move(result)));
   };
   plan.on_gone = [this, id] { dials_.erase(id); };
-  auto tls = std::make_unique<TlsStream>(Tcp::socket(io_), *dialling_, TlsHandshake::Dialling(proof->second, site_));
-  const auto connection = std::make_shared<PeerConnection>(io_, std::move(tls), TlsSide::kDials, std::move(plan));
+  auto tls = std::make_unique<TlsStream>(Tcp::socket(io_), dialling_.get(),
+                                         TlsHandshake::Dialling(proof->second, site_, protocol));
+  const auto connection = std::make_shared<PeerConnection>(io_, std::move(tls), std::move(plan));
   dials_.emplace(id, connection);
   connection->Dial(*endpoint);
 }
 
-absl::StatusOr<PeerPipe> PeerTrafficImpl::Dialled(const std::string& peer, PeerConnection::Result result) {
-  if (auto* const refusal = std::get_if<Refusal>(&result)) {
-    const absl::Status status = ToStatus(*refusal);
-    if (absl::IsPermissionDenied(status)) log_.Write(peer, *refusal, SteadyNow());
-    return Annotate(status, peer);
-  }
-  return Carry(peer, std::get<ProvenPeer>(std::move(result)), /*from_outside=*/false);
+absl::StatusOr<ProvenPeer> PeerTrafficImpl::Dialled(const std::string& peer, PeerConnection::Result result) {
+  auto* const refusal = std::get_if<Refusal>(&result);
+  if (refusal == nullptr) return std::get<ProvenPeer>(std::move(result));
+  const absl::Status status = ToStatus(*refusal);
+  if (absl::IsPermissionDenied(status)) log_.Write(peer, *refusal, SteadyNow());
+  return Annotate(status, peer);
 }
 
 // --- Both ---
+
+void PeerTrafficImpl::TakeLines(PeerLines::HasRoom has_room, PeerLines::OnLine on_line) {
+  outlet_->Post([this, has_room = std::move(has_room), on_line = std::move(on_line)] {
+    has_room_ = has_room;
+    on_line_ = on_line;
+  });
+}
+
+PeerLine PeerTrafficImpl::LineOf(const std::string& peer, ProvenPeer proven) {
+  spdlog::debug("peer {}: for bulk bytes, node {} of run {}", peer, proven.identity.node, proven.identity.run.Hex());
+  return TlsStream::TakeOut(std::move(proven.tls), std::move(proven.identity), peer);
+}
 
 absl::StatusOr<PeerPipe> PeerTrafficImpl::Carry(const std::string& peer, ProvenPeer proven, bool from_outside) {
   int fds[2];

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "daemon/door/peer_door.h"
+#include "daemon/door/peer_line.h"
 #include "daemon/peers/link.h"
 #include "daemon/trust/authority.h"
 #include "storage/base/unique_fd.h"
@@ -47,6 +48,10 @@ class PeerTraffic {
   virtual void Serve(const RunId& run, bool serve) = 0;
   virtual void Dial(const RunId& run, const std::string& address, std::chrono::milliseconds deadline,
                     OnDialled done) = 0;
+  // peer_line.h.
+  virtual void DialLine(const RunId& run, const std::string& address, std::chrono::milliseconds deadline,
+                        PeerLines::Dialled done) = 0;
+  virtual void TakeLines(PeerLines::HasRoom has_room, PeerLines::OnLine on_line) = 0;
 
   // No new connections, and those that are there are cut off. No callback runs once it returns.
   virtual void Stop() = 0;

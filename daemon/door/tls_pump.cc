@@ -5,6 +5,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -73,8 +74,7 @@ asio::awaitable<void> TlsPump::Outward() {
   for (;;) {
     const auto [error, bytes] = co_await near_.async_read_some(asio::buffer(block), kAwait);
     if (error) break;
-    const auto [write_error, written] =
-        co_await asio::async_write(far_->stream, asio::buffer(block.data(), bytes), kAwait);
+    const auto write_error = co_await far_->Write(std::as_bytes(std::span(block)).first(bytes));
     if (write_error) co_return Close();
   }
   far_->EndWriting();
@@ -85,7 +85,7 @@ asio::awaitable<void> TlsPump::Inward() {
   std::vector<char> block(kBlockBytes);
   bool taken = true;
   for (;;) {
-    const auto [error, bytes] = co_await far_->stream.async_read_some(asio::buffer(block), kAwait);
+    const auto [error, bytes] = co_await far_->ReadSome(std::as_writable_bytes(std::span(block)));
     if (error) co_return Close();
     if (!taken) continue;
     const auto [write_error, written] = co_await asio::async_write(near_, asio::buffer(block.data(), bytes), kAwait);

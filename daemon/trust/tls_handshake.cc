@@ -28,9 +28,12 @@ TlsHandshake* AttachedTo(const SSL* ssl) {
   return static_cast<TlsHandshake*>(SSL_get_ex_data(ssl, AttachedAt()));
 }
 
-// The names of protocols as TLS has them: each behind its length.
+// A name of a protocol as TLS has it: behind its length.
+std::string WireOf(std::string_view protocol) {
+  return std::string(1, static_cast<char>(protocol.size())) + std::string(protocol);
+}
 std::string& Protocols() {
-  static std::string names = std::string(1, static_cast<char>(kLinkProtocol.size())) + std::string(kLinkProtocol);
+  static std::string names = WireOf(kLinkProtocol) + WireOf(kBulkProtocol);
   return names;
 }
 
@@ -139,27 +142,23 @@ absl::StatusOr<TlsContext> MakeTlsContext(TlsSide side) {
   if (side == TlsSide::kAnswers) {
     SSL_CTX_set_tlsext_servername_callback(c, OnServerName);
     SSL_CTX_set_alpn_select_cb(c, OnProtocols, &Protocols());
-    return context;
-  }
-  // This one answers 0 if it succeeds.
-  if (SSL_CTX_set_alpn_protos(c, reinterpret_cast<const unsigned char*>(Protocols().data()),
-                              static_cast<unsigned int>(Protocols().size())) != 0) {
-    return Internal("TLS' protocol cannot be set: {}", OpenSslErrors());
   }
   return context;
 }
 
 TlsHandshake::TlsHandshake(TlsSide side, FindMemberProof find, std::shared_ptr<MemberProof> proof,
-                           std::shared_ptr<const SiteTrust> site)
-    : side_(side), find_(std::move(find)), site_(std::move(site)), proof_(std::move(proof)) {}
+                           std::shared_ptr<const SiteTrust> site, std::string_view protocol)
+    : side_(side), find_(std::move(find)), site_(std::move(site)), proof_(std::move(proof)), protocol_(protocol) {}
 
 std::unique_ptr<TlsHandshake> TlsHandshake::Dialling(std::shared_ptr<MemberProof> proof,
-                                                     std::shared_ptr<const SiteTrust> site) {
-  CAIRN_CHECK(proof != nullptr);
-  return std::unique_ptr<TlsHandshake>(new TlsHandshake(TlsSide::kDials, nullptr, std::move(proof), std::move(site)));
+                                                     std::shared_ptr<const SiteTrust> site, std::string_view protocol) {
+  CAIRN_CHECK(proof != nullptr && (protocol == kLinkProtocol || protocol == kBulkProtocol));
+  return std::unique_ptr<TlsHandshake>(
+      new TlsHandshake(TlsSide::kDials, nullptr, std::move(proof), std::move(site), protocol));
 }
 std::unique_ptr<TlsHandshake> TlsHandshake::Answering(FindMemberProof find, std::shared_ptr<const SiteTrust> site) {
-  return std::unique_ptr<TlsHandshake>(new TlsHandshake(TlsSide::kAnswers, std::move(find), nullptr, std::move(site)));
+  return std::unique_ptr<TlsHandshake>(
+      new TlsHandshake(TlsSide::kAnswers, std::move(find), nullptr, std::move(site), {}));
 }
 
 absl::Status TlsHandshake::Attach(SSL* ssl) {
@@ -167,7 +166,13 @@ absl::Status TlsHandshake::Attach(SSL* ssl) {
   if (SSL_set_ex_data(ssl, AttachedAt(), this) != 1) return Internal("TLS: {}", OpenSslErrors());
   if (side_ == TlsSide::kAnswers) return absl::OkStatus();  // what is shown follows from the run that is asked for
   const std::string name = RunServerName(proof_->me().run);
-  if (SSL_set_tlsext_host_name(ssl, name.c_str()) != 1) return Internal("TLS: {}", OpenSslErrors());
+  const std::string protocol = WireOf(protocol_);
+  // The second answers 0 if it succeeds.
+  if (SSL_set_tlsext_host_name(ssl, name.c_str()) != 1 ||
+      SSL_set_alpn_protos(ssl, reinterpret_cast<const unsigned char*>(protocol.data()),
+                          static_cast<unsigned int>(protocol.size())) != 0) {
+    return Internal("TLS: {}", OpenSslErrors());
+  }
   return ShowCertificate();
 }
 
@@ -220,10 +225,13 @@ std::optional<Refusal> TlsHandshake::Finish() {
   const unsigned char* name = nullptr;
   unsigned int bytes = 0;
   SSL_get0_alpn_selected(ssl_, &name, &bytes);
-  if (std::string_view(reinterpret_cast<const char*>(name), bytes) != kLinkProtocol) {
-    return Refusal{Flaw::kProtocol, "it speaks no protocol of ours inside TLS"};  // it has offered none at all
+  const std::string_view chosen(reinterpret_cast<const char*>(name), bytes);
+  for (const std::string_view known : {kLinkProtocol, kBulkProtocol}) {
+    if (chosen != known || (side_ == TlsSide::kDials && known != protocol_)) continue;
+    protocol_ = known;
+    return std::nullopt;
   }
-  return std::nullopt;
+  return Refusal{Flaw::kProtocol, "it speaks no protocol of ours inside TLS"};  // it has offered none at all
 }
 
 absl::StatusOr<std::string> TlsHandshake::Binding(std::string_view use) const {

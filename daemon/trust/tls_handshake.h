@@ -24,7 +24,8 @@
 namespace cairn {
 
 // What travels inside TLS. A further protocol gets a further name.
-inline constexpr std::string_view kLinkProtocol = "cairn-link";  // gRPC's Peer.Link
+inline constexpr std::string_view kLinkProtocol = "cairn-link";    // gRPC's Peer.Link
+inline constexpr std::string_view kBulkProtocol = "cairn-bulk/1";  // proto/bulk.proto
 
 enum class TlsSide { kDials, kAnswers };
 
@@ -35,18 +36,20 @@ class TlsHandshake {
  public:
   using FindMemberProof = std::function<std::shared_ptr<MemberProof>(const RunId& run)>;  // null: not served here
 
-  // `site` null: certificates of the run's authority.
+  // `site` null: certificates of the run's authority. `protocol`: one of the above; who answers speaks all of them.
   static std::unique_ptr<TlsHandshake> Dialling(std::shared_ptr<MemberProof> proof,
-                                                std::shared_ptr<const SiteTrust> site);
+                                                std::shared_ptr<const SiteTrust> site,
+                                                std::string_view protocol = kLinkProtocol);
   static std::unique_ptr<TlsHandshake> Answering(FindMemberProof find, std::shared_ptr<const SiteTrust> site);
 
   // Before the handshake: `ssl` is of that side's context. This outlives it.
   absl::Status Attach(SSL* ssl);
 
+  TlsSide side() const { return side_; }
   // After one that succeeded.
   std::optional<Refusal> Finish();
   // REQUIRES: Finish has answered nullopt.
-  TlsSide side() const { return side_; }
+  std::string_view protocol() const { return protocol_; }
   const std::shared_ptr<MemberProof>& proof() const { return proof_; }
   // Who the certificate says that the peer is; none under a site's authority, where that is shown besides.
   const std::optional<PeerIdentity>& peer() const { return peer_; }
@@ -66,13 +69,14 @@ class TlsHandshake {
 
  private:
   TlsHandshake(TlsSide side, FindMemberProof find, std::shared_ptr<MemberProof> proof,
-               std::shared_ptr<const SiteTrust> site);
+               std::shared_ptr<const SiteTrust> site, std::string_view protocol);
   absl::Status ShowCertificate();
 
   const TlsSide side_;
   const FindMemberProof find_;
   const std::shared_ptr<const SiteTrust> site_;
   std::shared_ptr<MemberProof> proof_;
+  std::string_view protocol_;  // of who answers: empty until it is known
   SSL* ssl_ = nullptr;
   std::optional<PeerIdentity> peer_;
   std::optional<Refusal> refusal_;

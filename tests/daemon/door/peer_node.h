@@ -52,6 +52,7 @@ class PeerNode {
 
   Loop& loop() { return *loop_; }
   std::string address() const { return door_->address(); }
+  PeerLines& lines() { return door_->lines(); }
   int port() const;
   const PeerDoor::Options& options() const { return options_; }
   PeerIdentity In(const RunId& run) const;

@@ -93,7 +93,7 @@ TEST_F(PeerRefusalsTest, StrangersAreToldApartOnBothSides) {
   ExpectRefused(node, other_run, "it asks for run " + RunOf(2).Hex() + ", which is not served here",
                 "unrecognized name");
   RawPeer::Tls silent = Showing(&good);
-  silent.protocol = false;
+  silent.protocol.clear();
   ExpectRefused(node, silent, "it speaks no protocol of ours", "unexpected eof");
 }
 

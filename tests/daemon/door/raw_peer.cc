@@ -22,10 +22,15 @@ sockaddr_in Loopback(int port) {
   return address;
 }
 
-// Takes the one protocol that we know, if it is offered.
+// A name of a protocol as TLS has it: behind its length.
+std::string WireOf(const std::string& protocol) {
+  return std::string(1, static_cast<char>(protocol.size())) + protocol;
+}
+
+// Takes the one protocol that it is told, if it is offered.
 int TakeOurs(SSL*, const unsigned char** chosen, unsigned char* bytes, const unsigned char* offered,
-             unsigned int offered_bytes, void*) {
-  static const std::string ours = std::string(1, static_cast<char>(kLinkProtocol.size())) + std::string(kLinkProtocol);
+             unsigned int offered_bytes, void* wire) {
+  const auto& ours = *static_cast<const std::string*>(wire);
   unsigned char* out = nullptr;
   const int found = SSL_select_next_proto(&out, bytes, reinterpret_cast<const unsigned char*>(ours.data()),
                                           static_cast<unsigned int>(ours.size()), offered, offered_bytes);
@@ -39,11 +44,27 @@ UniqueFd NewSocket() {
 
 }  // namespace
 
-RawPeer RawPeer::Connect(int port) {
+UniqueFd ListenOnLoopback(int& port) {
+  UniqueFd fd = NewSocket();
+  sockaddr_in address = Loopback(0);
+  socklen_t bytes = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(::bind(fd.get(), generic, bytes), 0);
+  EXPECT_EQ(::listen(fd.get(), 16), 0);
+  EXPECT_EQ(::getsockname(fd.get(), generic, &bytes), 0);
+  port = ntohs(address.sin_port);
+  return fd;
+}
+
+UniqueFd ConnectToLoopback(int port) {
   UniqueFd fd = NewSocket();
   const sockaddr_in address = Loopback(port);
   EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  return RawPeer(std::move(fd));
+  return fd;
+}
+
+RawPeer RawPeer::Connect(int port) {
+  return RawPeer(ConnectToLoopback(port));
 }
 
 RawPeer::RawPeer(UniqueFd fd) : fd_(std::move(fd)) {
@@ -63,7 +84,8 @@ std::string RawPeer::Answer(const Tls& tls) {
 std::string RawPeer::Shake(TlsSide side, const Tls& tls) {
   context_ = TlsContext(SSL_CTX_new(side == TlsSide::kDials ? TLS_client_method() : TLS_server_method()));
   SSL_CTX_set_max_proto_version(context_.get(), tls.version_max);
-  if (tls.protocol) SSL_CTX_set_alpn_select_cb(context_.get(), TakeOurs, nullptr);
+  std::string wire = WireOf(tls.protocol);
+  if (!tls.protocol.empty()) SSL_CTX_set_alpn_select_cb(context_.get(), TakeOurs, &wire);  // during this call
   if (side == TlsSide::kAnswers) SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
   SSL_CTX_set_cert_verify_callback(
       context_.get(), [](X509_STORE_CTX*, void*) { return 1; }, nullptr);
@@ -73,8 +95,7 @@ std::string RawPeer::Shake(TlsSide side, const Tls& tls) {
     SSL_use_PrivateKey(ssl_.get(), tls.shown->key.get());
   }
   if (!tls.server_name.empty()) SSL_set_tlsext_host_name(ssl_.get(), tls.server_name.c_str());
-  const std::string wire = std::string(1, static_cast<char>(kLinkProtocol.size())) + std::string(kLinkProtocol);
-  if (tls.protocol) {
+  if (!tls.protocol.empty()) {
     SSL_set_alpn_protos(ssl_.get(), reinterpret_cast<const unsigned char*>(wire.data()),
                         static_cast<unsigned int>(wire.size()));
   }
@@ -158,17 +179,13 @@ std::string RawPeer::Binding(const std::string& use) const {
   return bytes;
 }
 
-RawServer::RawServer(std::function<void(RawPeer peer)> serve) : fd_(NewSocket()) {
-  sockaddr_in address = Loopback(0);
-  socklen_t bytes = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  EXPECT_EQ(::bind(fd_.get(), generic, bytes), 0);
-  EXPECT_EQ(::listen(fd_.get(), 8), 0);
-  EXPECT_EQ(::getsockname(fd_.get(), generic, &bytes), 0);
-  port_ = ntohs(address.sin_port);
-  thread_ = std::thread([this, serve = std::move(serve)] {
-    UniqueFd fd(::accept(fd_.get(), nullptr, nullptr));
-    if (fd.valid()) serve(RawPeer(std::move(fd)));
+RawServer::RawServer(std::function<void(RawPeer peer)> serve, int connections) : fd_(ListenOnLoopback(port_)) {
+  thread_ = std::thread([this, connections, serve = std::move(serve)] {
+    for (int i = 0; i < connections; ++i) {
+      UniqueFd fd(::accept(fd_.get(), nullptr, nullptr));
+      if (!fd.valid()) return;
+      serve(RawPeer(std::move(fd)));
+    }
   });
 }
 

@@ -15,6 +15,10 @@
 
 namespace cairn::testing {
 
+// Sockets of TCP on loopback.
+UniqueFd ListenOnLoopback(int& port);  // on a free one
+UniqueFd ConnectToLoopback(int port);
+
 class RawPeer {
  public:
   static RawPeer Connect(int port);  // on loopback
@@ -24,7 +28,7 @@ class RawPeer {
     const Credential* shown = nullptr;
     std::string server_name = {};  // of who dials
     int version_max = TLS1_3_VERSION;
-    bool protocol = true;  // names ours
+    std::string protocol = std::string(kLinkProtocol);  // empty: names none
   };
   // What OpenSSL says if it fails; "": it is done. Trusts anybody.
   std::string Dial(const Tls& tls);
@@ -51,16 +55,16 @@ class RawPeer {
   std::unique_ptr<SSL, FreedBy<&SSL_free>> ssl_;
 };
 
-// Listens on loopback and does `serve` with the first that comes, on a thread of its own.
+// Listens on loopback and does `serve` with the first that come, one after the other, on a thread of its own.
 class RawServer {
  public:
-  explicit RawServer(std::function<void(RawPeer peer)> serve);
+  explicit RawServer(std::function<void(RawPeer peer)> serve, int connections = 1);
   ~RawServer();
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
  private:
-  UniqueFd fd_;
   int port_ = 0;
+  UniqueFd fd_;
   std::thread thread_;
 };
 

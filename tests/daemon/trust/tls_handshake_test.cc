@@ -32,8 +32,8 @@ class TlsHandshakeTest : public ::testing::Test {
                                         WallTime now = Noon()) {
     return std::make_shared<MemberProof>(authority, MemberOf(authority->run(), node), [now] { return now; });
   }
-  static TlsEnd Dialling(std::shared_ptr<MemberProof> proof) {
-    return {TlsSide::kDials, TlsHandshake::Dialling(std::move(proof), nullptr)};
+  static TlsEnd Dialling(std::shared_ptr<MemberProof> proof, std::string_view protocol = kLinkProtocol) {
+    return {TlsSide::kDials, TlsHandshake::Dialling(std::move(proof), nullptr, protocol)};
   }
   static TlsEnd Answering(std::shared_ptr<MemberProof> proof) {
     auto find = [proof](const RunId& run) { return proof->me().run == run ? proof : nullptr; };
@@ -90,6 +90,18 @@ TEST_F(TlsHandshakeTest, TwoMembersLearnWhoTheOtherIs) {
   EXPECT_EQ(answers.handshake().peer(), client_->me());
   EXPECT_EQ(SSL_version(dials.ssl()), TLS1_3_VERSION);
   EXPECT_EQ(dials.handshake().OurFingerprint(), answers.handshake().TheirFingerprint());
+}
+
+TEST_F(TlsHandshakeTest, WhoDialsSaysWhatTravelsInside) {
+  for (const std::string_view protocol : {kLinkProtocol, kBulkProtocol}) {
+    TlsEnd dials = Dialling(client_, protocol), answers = Answering(server_);
+    Shake(dials, answers);
+    ASSERT_TRUE(dials.done() && answers.done());
+    EXPECT_FALSE(dials.handshake().Finish().has_value());
+    EXPECT_FALSE(answers.handshake().Finish().has_value());
+    EXPECT_EQ(dials.handshake().protocol(), protocol);
+    EXPECT_EQ(answers.handshake().protocol(), protocol);
+  }
 }
 
 TEST_F(TlsHandshakeTest, OnlyTheTwoEndsOfOneConnectionHaveItsBinding) {
