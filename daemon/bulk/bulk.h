@@ -26,7 +26,7 @@ struct BulkOptions {
   std::chrono::milliseconds idle{30'000};    // a connection without questions is closed
 
   // Answering.
-  std::size_t serving_max = 1024;            // connections; beyond, new ones are closed
+  std::size_t serving_max = 1024;            // connections; beyond, new ones are refused
   std::size_t serving_per_node_max = 16;     // of one node and run
   std::size_t serving_windows_max = 64;      // in memory, of all connections together: others wait for their turn
   std::size_t serving_windows_each = 2;      // of one connection
@@ -37,7 +37,7 @@ struct BulkOptions {
 
 // `lines` is borrowed, and outlives what is made here. The destructor closes all connections; reads that are under way
 // fail with kUnavailable, their `done` runs before it returns. It waits for what is being read from a served disk just
-// now. Not on the strand of a door that is being closed at the same time, nor in a `done`.
+// now. Any thread, but not in a `done`.
 std::unique_ptr<BulkNet> MakeBulk(const BulkOptions& options, PeerLines& lines);
 
 }  // namespace cairn
