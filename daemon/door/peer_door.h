@@ -1,7 +1,8 @@
 // The peer door: real links between the daemons of a run on different nodes (daemon/peers/link.h). One TCP port for all
 // runs. Inside it mutual TLS 1.3: both ends prove to be members of the run that the dialling one names
 // (daemon/trust/README.md has what that means); inside TLS gRPC's Peer.Link, whose bytes this process carries between
-// TLS and gRPC through a pair of sockets.
+// TLS and gRPC through a pair of sockets. A connection whose name inside TLS is another leaves the door once both ends
+// are proven (peer_line.h).
 //
 // Bounds: handshakes that are under way have a number and a deadline, strangers have nothing else; links that others
 // have dialled have a number; a link has frames, a queue and a peer that answers pings.
