@@ -13,9 +13,16 @@ namespace cairn {
 
 namespace asio = boost::asio;
 
+namespace {
+
+// Nobody's, for the next: fresh memory costs as much as reading into it.
+constexpr std::size_t kWindowsKept = 16;
+
+}  // namespace
+
 AnsweringShare::AnsweringShare(const BulkOptions& its_options)
     : options(its_options),
-      windows(std::make_shared<Windows>(options.serving_windows_max, options.serving_windows_each)),
+      windows(std::make_shared<Windows>(options.serving_windows_max, kWindowsKept)),
       pool(MakeBlockingPool(options.disk_threads)) {}
 
 struct Answering::Job {

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "storage/base/checksum.h"
 #include "storage/base/quoted.h"
 #include "storage/base/status.h"
 
@@ -129,9 +128,10 @@ asio::awaitable<absl::Status> Asking::TakePayload(const Question& question, cons
   }
   if (answer.code() != 0) target = {};
   if (bytes != target.size()) co_return Unavailable("its answer: payload of {} bytes, not {}", bytes, target.size());
-  const absl::Status read = co_await stream_.ReadPayload(target);
+  std::uint32_t crc32c = 0;
+  const absl::Status read = co_await stream_.ReadPayload(target, crc32c);
   if (!read.ok()) co_return read;
-  if (answer.code() != 0 || Crc32c(target) == answer.crc32c()) co_return absl::OkStatus();
+  if (answer.code() != 0 || crc32c == answer.crc32c()) co_return absl::OkStatus();
   absl::Status damaged =
       DataLoss("what has arrived of {} bytes at {} is not what was sent (CRC32C)", target.size(), question.offset);
   spdlog::warn("{}: {}: {}", calls_->title(), Quoted(question.name()), MessageOf(damaged));

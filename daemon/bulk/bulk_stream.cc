@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "storage/base/checksum.h"
 #include "storage/base/status.h"
 
 namespace cairn {
@@ -59,8 +60,15 @@ asio::awaitable<absl::StatusOr<BulkPrefix>> BulkStream::ReadHeader(google::proto
   co_return prefix;
 }
 
-asio::awaitable<absl::Status> BulkStream::ReadPayload(std::span<std::byte> target) {
-  co_return StatusOf(co_await tls_->Read(target));
+asio::awaitable<absl::Status> BulkStream::ReadPayload(std::span<std::byte> target, std::uint32_t& crc32c) {
+  crc32c = 0;
+  while (!target.empty()) {
+    const auto [error, bytes] = co_await tls_->ReadSome(target);
+    if (error) co_return StatusOf(error);
+    crc32c = Crc32c(target.first(bytes), crc32c);
+    target = target.subspan(bytes);
+  }
+  co_return absl::OkStatus();
 }
 
 asio::awaitable<absl::Status> BulkStream::Write(std::string head, std::span<const std::byte> payload) {

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -51,7 +52,8 @@ class BulkStream {
 
   // kUnavailable: the connection has ended; kInvalidArgument: what has come is no frame.
   Awaitable<absl::StatusOr<BulkPrefix>> ReadHeader(google::protobuf::MessageLite& header);
-  Awaitable<absl::Status> ReadPayload(std::span<std::byte> target);
+  // `crc32c`: of what was read. It is made piece by piece, while each is in the processor's cache.
+  Awaitable<absl::Status> ReadPayload(std::span<std::byte> target, std::uint32_t& crc32c);
   Awaitable<absl::Status> Write(std::string head, std::span<const std::byte> payload);
   // True: Interrupt was called. False: the other side has said something, or has gone.
   Awaitable<bool> Rest();

@@ -76,26 +76,27 @@ void PeerCalls::Start(PeerCall call) {
   pending->call.done(Annotate(refused, title_), {}, {});
 }
 
-// Wakes connections that rest and makes new ones, as long as there are fewer of those than questions.
+// Wakes connections that rest, one for each question that waits, and makes new ones while there are fewer than
+// questions, asked or not: one that has just brought an answer will look for the next question by itself.
 void PeerCalls::Work() {
   std::size_t questions = again_.size();
   for (const auto& call : waiting_) {
     questions += (call->to_ask() - call->asked + kWindowBytesMax - 1) / kWindowBytesMax;
     if (questions >= options_.connections_max) break;
   }
-  std::size_t helpers = dials_;
+  std::size_t woken = 0;
   for (auto& [id, connection] : connections_) {
-    if (helpers >= questions) return;
+    if (woken >= questions) break;
     if (!connection.rests) continue;
-    ++helpers;
+    ++woken;
     connection.rests = false;
     connection.thread->outlet()->Post([weak = std::weak_ptr(connection.asking)] {
       if (const auto asking = weak.lock()) asking->Wake();
     });
   }
   if (!connections_.empty() && SteadyNow() < dial_again_) return;
-  while (helpers < questions && connections_.size() + dials_ < options_.connections_max && !closed_) {
-    ++helpers;
+  const std::size_t wanted = std::min(questions + unanswered_, options_.connections_max);
+  while (connections_.size() + dials_ < wanted && !closed_) {
     ++dials_;
     lines_.DialLine(run_, address_, options_.dial,
                     [self = shared_from_this()](absl::StatusOr<PeerLine> line) { self->Dialled(std::move(line)); });
@@ -124,6 +125,7 @@ void PeerCalls::Dialled(absl::StatusOr<PeerLine> line) {
     if (!begun.ok()) dial_again_ = SteadyNow() + kDialPause;
     // Connections that are there, or about to be, go on with what waits.
     if (!begun.ok() && connections_.empty() && dials_ == 0) FailWaiting(begun, ends);
+    if (!begun.ok() && !connections_.empty()) Work();
   }
   for (const auto& end : ends) end();
 }
@@ -150,6 +152,7 @@ std::optional<PeerCalls::Question> PeerCalls::Take(std::uint64_t connection, boo
   if (!again_.empty()) {
     Question question = std::move(again_.front());
     again_.pop_front();
+    ++unanswered_;
     return question;
   }
   if (waiting_.empty()) {
@@ -164,6 +167,7 @@ std::optional<PeerCalls::Question> PeerCalls::Take(std::uint64_t connection, boo
   }
   call->asked += std::max<std::size_t>(question.target.size(), 1);
   ++call->unanswered;
+  ++unanswered_;
   if (call->asked == call->to_ask()) waiting_.pop_front();
   return question;
 }
@@ -173,6 +177,7 @@ void PeerCalls::Answered(const Question& question, const absl::Status& status, c
   Ends ends;
   {
     const absl::MutexLock lock(&mutex_);
+    --unanswered_;
     --question.call->unanswered;
     if (!status.ok()) Fail(question.call, status);
     if (question.call->call.target.empty()) {
@@ -195,6 +200,7 @@ void PeerCalls::Ended(std::uint64_t connection, std::vector<Question> unanswered
   {
     const absl::MutexLock lock(&mutex_);
     connections_.erase(connection);
+    unanswered_ -= unanswered.size();
     for (Question& question : unanswered) {
       if ((question.lost == 0 || connection <= question.lost) && question.call->status.ok() && !closed_) {
         if (question.lost == 0) question.lost = last_;

@@ -100,6 +100,7 @@ class PeerCalls : public std::enable_shared_from_this<PeerCalls> {
   std::deque<Question> again_ ABSL_GUARDED_BY(mutex_);                    // first
   std::deque<std::shared_ptr<Pending>> waiting_ ABSL_GUARDED_BY(mutex_);  // not all of it was asked
   std::size_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::size_t unanswered_ ABSL_GUARDED_BY(mutex_) = 0;  // questions that connections have
   std::map<std::uint64_t, Connection> connections_ ABSL_GUARDED_BY(mutex_);
   std::size_t dials_ ABSL_GUARDED_BY(mutex_) = 0;
   std::chrono::steady_clock::time_point dial_again_ ABSL_GUARDED_BY(mutex_){};  // not before, if there is a connection

@@ -16,6 +16,9 @@
 namespace cairn {
 namespace {
 
+// What is read is summed up in pieces of this size, while each is in the processor's cache.
+constexpr std::size_t kAtOnce = 128 << 10;
+
 // Where a name leads, and what is there. Each part is looked at: a directory or, at the end, a directory or file.
 // Between the look and the use nobody but our own user can change the folder.
 struct Found {
@@ -46,15 +49,18 @@ absl::Status CheckIsMeant(const bulk::Request& request, const FileInfo& info) {
 }
 
 absl::StatusOr<std::size_t> Read(Disk& disk, const std::string& path, const bulk::Request& request,
-                                 std::span<std::byte> window) {
+                                 std::span<std::byte> window, bulk::Answer& answer) {
   CAIRN_ASSIGN_OR_RETURN(const auto file, disk.Open(path, {}));
   if (request.inode() != 0) {
     CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file->Info());
     CAIRN_RETURN_IF_ERROR(CheckIsMeant(request, info));
   }
-  const auto target = window.first(request.bytes());
-  CAIRN_RETURN_IF_ERROR(file->ReadAt(request.offset(), target));
-  return target.size();
+  for (std::size_t done = 0; done < request.bytes(); done += kAtOnce) {
+    const auto target = window.subspan(done, std::min<std::size_t>(kAtOnce, request.bytes() - done));
+    CAIRN_RETURN_IF_ERROR(file->ReadAt(request.offset() + done, target));
+    answer.set_crc32c(Crc32c(target, answer.crc32c()));
+  }
+  return request.bytes();
 }
 
 absl::StatusOr<std::size_t> List(Disk& disk, const std::string& path, const bulk::Request& request,
@@ -70,6 +76,7 @@ absl::StatusOr<std::size_t> List(Disk& disk, const std::string& path, const bulk
     std::memcpy(window.data() + used, name->c_str(), bytes);
     used += bytes;
   }
+  answer.set_crc32c(Crc32c(window.first(used)));
   return used;
 }
 
@@ -79,7 +86,7 @@ absl::StatusOr<std::size_t> Do(Disk& disk, const std::string& folder, const bulk
   if (ServedFiles::NeedsWindow(request) && window.empty()) return ResourceExhausted("no memory for a window");
   CAIRN_ASSIGN_OR_RETURN(const Found found, Find(disk, folder, request.name()));
   if (request.op() == bulk::Request::LIST) return List(disk, found.path, request, window, answer);
-  if (request.op() == bulk::Request::READ) return Read(disk, found.path, request, window);
+  if (request.op() == bulk::Request::READ) return Read(disk, found.path, request, window, answer);
   FileInfo info = found.info;
   if (request.op() == bulk::Request::OPEN) {
     CAIRN_ASSIGN_OR_RETURN(const auto file, disk.Open(found.path, {}));
@@ -116,7 +123,6 @@ ServedFiles::Served ServedFiles::Answer(const RunId& run, const bulk::Request& r
   served.answer.set_id(request.id());
   if (bytes.ok()) {
     served.payload_bytes = *bytes;
-    served.answer.set_crc32c(Crc32c(window.first(*bytes)));
   } else {
     SetStatus(bytes.status(), served.answer);
   }

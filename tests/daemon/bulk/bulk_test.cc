@@ -252,6 +252,11 @@ TEST_F(BulkBoundsTest, MemoryIsSharedByAllWhoAsk) {
   Barrier barrier(there_.disk());
   ReadInHand read(*file, 0, bytes.size());
   barrier.AwaitReads(3);
+  // Meanwhile others are answered, if that needs no window; by then a fourth read would be there.
+  BulkNode third(3);
+  third.Enter(authority_);
+  const auto files = third.FilesOf(kRun, there_);
+  for (int i = 0; i < 200; ++i) EXPECT_OK(files->Info("/file"));
   barrier.LetGo();
   ASSERT_OK(read.Wait());
   EXPECT_TRUE(read.bytes() == bytes);
@@ -294,7 +299,7 @@ TEST(BulkLimitsTest, CallsOfAPeerHaveANumber) {
 
 TEST(BulkLimitsTest, ConnectionsThatAreNotUsedEndAndAreMadeAgain) {
   const auto authority = NewAuthority(kRun);
-  BulkNode here(1, {.idle = std::chrono::milliseconds(0)});
+  BulkNode here(1, {.connections_max = 1, .idle = std::chrono::milliseconds(0)});
   BulkNode there(2);
   here.Enter(authority);
   there.Enter(authority);
