@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
-#include <optional>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "daemon/core/call.h"
-#include "daemon/core/run.h"
+#include "daemon/core/over_nodes.h"
+#include "daemon/core/run_report.h"
 #include "storage/base/status.h"
 #include "storage/base/version.h"
-#include "storage/format/catalogue/verified_by.h"
 
 namespace cairn {
 namespace {
@@ -32,134 +31,11 @@ std::function<void(const absl::Status&)> Answering(std::function<void(Reply)> do
   };
 }
 
-std::uint64_t BytesWritten(const Part& part) {
-  std::uint64_t sum = 0;
-  for (const catalogue::FileEntry& file : part.catalogue.file()) sum += file.bytes_written();
-  return sum;
-}
-
-void SetRun(const Run& run, admin::DatasetRow* row) {
-  row->set_run(run.id.Hex());
-  row->set_prefix(run.gate.path());
-}
-
-admin::DatasetRow RowOf(const Run& run, const Dataset& dataset) {
-  admin::DatasetRow row;
-  SetRun(run, &row);
-  row.set_dataset(dataset.id);
-  row.set_launch(dataset.launch);
-  row.set_step(dataset.step);
-  row.set_nranks(dataset.nranks);
-  row.set_checkpoint(dataset.kind.checkpoint);
-  row.set_output(dataset.kind.output);
-  row.set_files(dataset.kind.files);
-  row.set_level(static_cast<local::Level>(dataset.level()));
-  const bool rejected = run.record.rejected().contains(dataset.id);
-  row.set_state(dataset.damaged()                 ? "damaged"
-                : dataset.level() < Level::kLocal ? "writing"
-                : dataset.of_no_line()            ? std::string(NameOf(dataset.standing))
-                : rejected                        ? "rejected"
-                : dataset.flush_dropped()         ? "superseded"
-                                                  : "whole");
-  row.set_pinned(dataset.pinned);
-  row.set_in_cache(dataset.in_cache());
-  row.set_in_prefix(dataset.in_prefix());
-  row.set_bytes(dataset.bytes());
-  for (const Part& part : dataset.parts) row.set_bytes_written(row.bytes_written() + BytesWritten(part));
-  row.set_created_us(dataset.created_us);
-  row.set_unverified_files(dataset.unverified_files);
-  for (admin::GrowingDirectory& growing : run.growing.Describe(dataset.id)) *row.add_growing() = std::move(growing);
-  return row;
-}
-
-// By id: those that are there, and those that failed.
-std::map<DatasetId, admin::DatasetRow> RowsOf(const Run& run) {
-  std::map<DatasetId, admin::DatasetRow> rows;
-  for (const auto& [id, dataset] : run.ledger.datasets()) rows[id] = RowOf(run, *dataset);
-  for (const auto& [id, gone] : run.ledger.gone()) {
-    if (gone.why != Gone::Why::kFailed) continue;
-    admin::DatasetRow& row = rows[id];
-    SetRun(run, &row);
-    row.set_dataset(id);
-    row.set_step(gone.step);
-    row.set_state("failed");
-    row.set_error(gone.message);
-  }
-  return rows;
-}
-
-void DescribeAsides(const Asides& asides, admin::RunStatus* status) {
-  for (const Aside& one : asides.all()) {
-    admin::AsideStatus& described = *status->mutable_aside();
-    if (one.kind == Aside::Kind::kTaken) {
-      described.set_taken(described.taken() + 1);
-      described.set_taken_bytes(described.taken_bytes() + one.bytes);
-      continue;
-    }
-    if (described.damaged() == 0) described.set_damaged_since_us(one.since_us);
-    described.set_damaged(described.damaged() + 1);
-    described.set_damaged_bytes(described.damaged_bytes() + one.bytes);
-    described.set_goes_us(asides.goes_us());
-  }
-}
-
-std::int64_t SinceEpochUs(SteadyTime time, const Context& context) {
-  return context.now_us() - std::chrono::duration_cast<std::chrono::microseconds>(context.now() - time).count();
-}
-
-admin::RunStatus StatusOf(const Run& run, const Context& context) {
-  admin::RunStatus status;
-  status.set_run(run.id.Hex());
-  status.set_prefix(run.gate.path());
-  if (const auto since = run.HungSince()) status.set_hung_since_us(SinceEpochUs(*since, context));
-  status.set_lost_since_us(run.watch.lost_since_us());
-  status.set_kept_until_us(run.watch.kept_until_us());
-  status.set_cache_folder(run.folder->path());
-  if (const Launch* launch = run.ledger.newest()) {
-    status.set_launch(launch->id);
-    status.set_nranks(launch->nranks);
-    status.set_sessions(launch->live());
-    status.set_provisional(launch->provisional);
-    if (!launch->ours) status.set_served_by(launch->maker);
-  }
-  if (const auto& prefix = run.gate.prefix(); prefix && prefix->identity().parent) {
-    status.set_branch_of(prefix->identity().parent->Hex());
-  }
-  if (const DatasetPtr newest = run.ledger.NewestRestorable()) status.set_newest_step(newest->step);
-  DescribeAsides(run.cache.asides(), &status);
-  run.steering.Describe(&status);
-  for (admin::GrowingDirectory& growing : run.growing.DescribeAll()) *status.add_growing() = std::move(growing);
-  for (admin::FlushStatus& flush : run.flusher.Describe()) *status.add_flushes() = std::move(flush);
-  return status;
-}
-
 // What is in the way of a dataset that is to be on the prefix; empty: nothing that is known.
 std::string HeldUpBy(const Run& run, DatasetId id) {
   if (run.watch.lost()) return fmt::format("{}: the run is not there any more", run.gate.path());
   if (run.HungSince()) return fmt::format("{}: the file system does not answer", run.gate.path());
   return run.flusher.ErrorOf(id);
-}
-
-local::Level LevelOf(const Dataset& dataset, const Part& part) {
-  const local::Level own = part.stored() ? local::LOCAL : part.captured() ? local::CAPTURED : local::NONE;
-  return std::max(static_cast<local::Level>(dataset.level()), own);
-}
-
-admin::ShowReply Shown(const Run& run, const Dataset& dataset) {
-  admin::ShowReply reply;
-  *reply.mutable_dataset() = RowOf(run, dataset);
-  for (Rank rank = 0; rank < dataset.nranks; ++rank) {
-    const Part& part = dataset.parts[rank];
-    admin::RankRow& row = *reply.add_ranks();
-    row.set_rank(rank);
-    row.set_bytes(part.bytes);
-    row.set_bytes_written(BytesWritten(part));
-    row.set_level(LevelOf(dataset, part));
-    *row.mutable_variables() = part.catalogue.variables();
-    for (const catalogue::FileEntry& file : part.catalogue.file()) row.add_files(file.prefix_name());
-    *row.mutable_verified_by() = VerifiedByOf(part.catalogue);
-  }
-  return reply;
 }
 
 absl::StatusOr<DatasetPtr> WholeDataset(const Run& run, DatasetId id) {
@@ -216,7 +92,38 @@ AdminDesk::AdminDesk(const Context& context, Runs& runs, const CacheRoom& room, 
       incarnation_(incarnation),
       started_(context.now()) {}
 
-admin::StatusReply AdminDesk::Status() const {
+// --- This node, and the others ---
+
+absl::StatusOr<std::vector<Run*>> AdminDesk::Named(const std::string& run) const {
+  std::vector<Run*> named;
+  if (run.empty()) {
+    for (const auto& [id, known] : runs_.all()) named.push_back(known.get());
+    return named;
+  }
+  CAIRN_ASSIGN_OR_RETURN(Run* const found, runs_.FindNamed(run));
+  named.push_back(found);
+  return named;
+}
+
+void AdminDesk::AskOthers(std::vector<Run*> runs, const peer::Question& question,
+                          std::function<void(Heard heard)> then) const {
+  std::erase_if(runs, [](const Run* run) { return !run->nodes.has_others(); });
+  if (runs.empty()) return then({});
+  struct Round {
+    std::size_t left;
+    Heard heard;
+    std::function<void(Heard heard)> then;
+  };
+  auto round = std::make_shared<Round>(Round{.left = runs.size(), .heard = {}, .then = std::move(then)});
+  for (Run* const run : runs) {
+    run->nodes.AskOthers(question, [round, id = run->id](std::vector<Nodes::Said> said) {
+      if (!said.empty()) round->heard[id] = std::move(said);
+      if (--round->left == 0) round->then(std::move(round->heard));
+    });
+  }
+}
+
+admin::StatusReply AdminDesk::StatusHere() const {
   using std::chrono::milliseconds;
   admin::StatusReply reply;
   reply.set_version(std::string("cairn ") + kVersion);
@@ -242,34 +149,80 @@ admin::StatusReply AdminDesk::Status() const {
   return reply;
 }
 
-absl::StatusOr<admin::ListReply> AdminDesk::List(const admin::ListRequest& request) const {
-  admin::ListReply reply;
-  const auto add = [&reply](const Run& run) {
-    for (auto& [id, row] : RowsOf(run)) *reply.add_datasets() = std::move(row);
-  };
-  if (request.run().empty()) {
-    for (const auto& [id, run] : runs_.all()) add(*run);
-  } else {
-    CAIRN_ASSIGN_OR_RETURN(const Run* run, runs_.FindNamed(request.run()));
-    add(*run);
+void AdminDesk::Status(const admin::StatusRequest& request, std::function<void(admin::StatusReply)> done) const {
+  peer::Question question;
+  question.mutable_status();
+  const auto all = *Named("");
+  AskOthers(request.this_node_only() ? std::vector<Run*>() : all, question,
+            [this, question, all, done = std::move(done)](Heard heard) {
+              admin::StatusReply reply = StatusHere();
+              int row = 0;
+              for (const auto& [id, run] : runs_.all()) {
+                admin::RunStatus& status = *reply.mutable_runs(row++);
+                const auto said = heard.find(id);
+                if (said == heard.end()) continue;
+                const OverNodes over(id, question, run->nodes.Own(), std::move(said->second));
+                for (admin::NodeAnswer& node : over.nodes()) *status.add_nodes() = std::move(node);
+              }
+              done(std::move(reply));
+            });
+}
+
+void AdminDesk::List(const admin::ListRequest& request,
+                     std::function<void(absl::StatusOr<admin::ListReply>)> done) const {
+  const auto runs = Named(request.run());
+  if (!runs.ok()) return done(runs.status());
+  peer::Question question;
+  question.mutable_list();
+  AskOthers(request.this_node_only() ? std::vector<Run*>() : *runs, question,
+            [question, runs = *runs, done = std::move(done)](Heard heard) {
+              admin::ListReply reply;
+              for (const Run* const run : runs) {
+                OverNodes::Rows rows = RowsOf(*run);
+                if (const auto said = heard.find(run->id); said != heard.end()) {
+                  const OverNodes over(run->id, question, run->nodes.Own(), std::move(said->second));
+                  rows = over.List(std::move(rows), run->gate.path());
+                  admin::RunNodesAsked& asked = *reply.add_asked();
+                  asked.set_run(run->id.Hex());
+                  asked.set_prefix(run->gate.path());
+                  for (admin::NodeAnswer& node : over.nodes()) *asked.add_nodes() = std::move(node);
+                }
+                for (auto& [id, row] : rows) *reply.add_datasets() = std::move(row);
+              }
+              done(std::move(reply));
+            });
+}
+
+void AdminDesk::ShowHere(Run& run, DatasetId id, std::function<void(absl::StatusOr<admin::ShowReply>)> done) const {
+  const DatasetPtr dataset = run.ledger.Get(id);
+  if (!dataset) {
+    const LevelAnswer answer = run.levels.Ask(id, Level::kCaptured);
+    return done(NotFound("{}", answer.status.message()));
   }
-  return reply;
+  run.inventory.Describe(dataset, [&run, dataset, done](const absl::Status& status) {
+    if (!status.ok()) return done(status);
+    done(Shown(run, *dataset));
+  });
 }
 
 void AdminDesk::Show(const admin::DatasetRequest& request,
                      std::function<void(absl::StatusOr<admin::ShowReply>)> done) const {
-  const auto run = runs_.FindNamed(request.run());
-  if (!run.ok()) return done(run.status());
-  const DatasetPtr dataset = (*run)->ledger.Get(request.dataset());
-  if (!dataset) {
-    const LevelAnswer answer = (*run)->levels.Ask(request.dataset(), Level::kCaptured);
-    return done(NotFound("{}", answer.status.message()));
-  }
-  (*run)->inventory.Describe(dataset, [run = *run, dataset, done](const absl::Status& status) {
-    if (!status.ok()) return done(status);
-    done(Shown(*run, *dataset));
-  });
+  const auto found = runs_.FindNamed(request.run());
+  if (!found.ok()) return done(found.status());
+  Run& run = **found;
+  peer::Question question;
+  question.mutable_show()->set_dataset(request.dataset());
+  AskOthers(request.this_node_only() ? std::vector<Run*>() : std::vector<Run*>{&run}, question,
+            [this, &run, question, done = std::move(done)](Heard heard) {
+              const DatasetId id = question.show().dataset();
+              if (heard.empty()) return ShowHere(run, id, done);
+              ShowHere(run, id, [&run, question, done, said = std::move(heard.begin()->second)](auto own) {
+                done(OverNodes(run.id, question, run.nodes.Own(), said).Show(std::move(own), run.gate.path()));
+              });
+            });
 }
+
+// --- What is to be done ---
 
 void AdminDesk::Wait(const admin::WaitRequest& request, std::function<void(admin::WaitReply)> done) const {
   const auto answer = [done](const local::Status& status, Level level, std::string held_up_by = "") {
@@ -364,14 +317,10 @@ void AdminDesk::Remove(const admin::RemoveRequest& request, std::function<void(a
   });
 }
 
-absl::StatusOr<admin::NodesReply> AdminDesk::Nodes(const admin::NodesRequest& request) const {
+absl::StatusOr<admin::NodesReply> AdminDesk::DescribeNodes(const admin::NodesRequest& request) const {
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<Run*> runs, Named(request.run()));
   admin::NodesReply reply;
-  if (!request.run().empty()) {
-    CAIRN_ASSIGN_OR_RETURN(const Run* const run, runs_.FindNamed(request.run()));
-    *reply.add_runs() = run->nodes.Describe();
-    return reply;
-  }
-  for (const auto& [id, run] : runs_.all()) *reply.add_runs() = run->nodes.Describe();
+  for (const Run* const run : runs) *reply.add_runs() = run->nodes.Describe();
   return reply;
 }
 

@@ -16,6 +16,7 @@
 #include "daemon/core/image_store.h"
 #include "daemon/core/openings.h"
 #include "daemon/core/run.h"
+#include "daemon/core/run_report.h"
 #include "daemon/core/runs.h"
 #include "daemon/core/sessions.h"
 #include "storage/base/caught.h"
@@ -44,11 +45,11 @@ class StrandCore final : public Core, private Connections {
   void Stop(std::function<void()> done) override;
   void Reload(const Config& config) override;
 
-  void Status(std::function<void(admin::StatusReply)> done) override {
-    Post([this, done = std::move(done)] { done(desk_.Status()); });
+  void Status(const admin::StatusRequest& request, std::function<void(admin::StatusReply)> done) override {
+    Post([this, request, done = std::move(done)] { desk_.Status(request, done); });
   }
   void List(const admin::ListRequest& request, std::function<void(absl::StatusOr<admin::ListReply>)> done) override {
-    Post([this, request, done = std::move(done)] { done(desk_.List(request)); });
+    Post([this, request, done = std::move(done)] { desk_.List(request, done); });
   }
   void Show(const admin::DatasetRequest& request, std::function<void(absl::StatusOr<admin::ShowReply>)> done) override {
     Post([this, request, done = std::move(done)] { desk_.Show(request, done); });
@@ -66,7 +67,7 @@ class StrandCore final : public Core, private Connections {
     Post([this, request, done = std::move(done)] { desk_.Remove(request, done); });
   }
   void Nodes(const admin::NodesRequest& request, std::function<void(absl::StatusOr<admin::NodesReply>)> done) override {
-    Post([this, request, done = std::move(done)] { done(desk_.Nodes(request)); });
+    Post([this, request, done = std::move(done)] { done(desk_.DescribeNodes(request)); });
   }
 
  private:
@@ -129,23 +130,26 @@ std::unique_ptr<Run> StrandCore::MakeRun(const RunId& run, const std::string& pr
       if (other.get() != &had_its_turn) other->ApplyPolicy();
     }
   };
-  return std::make_unique<Run>(Run::Shared{.context = context_,
-                                           .room = room_,
-                                           .images = images_,
-                                           .slots = slots_,
-                                           .others_turn = others_turn,
-                                           .on_newer_launch =
-                                               [this](Run& of, const LaunchRecord& launch) {
-                                                 sessions_.EnterLaunch(of, launch, /*from_record=*/true);
-                                                 of.waits.Changed();
-                                               },
-                                           .on_confirmed =
-                                               [this](Run& of, const std::vector<ConfirmedLaunch>& launches) {
-                                                 sessions_.LaunchesConfirmed(of, launches);
-                                                 of.waits.Changed();
-                                               },
-                                           .on_change = [this] { CheckQuiesced(); }},
-                               run, prefix_path, std::move(folder));
+  return std::make_unique<Run>(
+      Run::Shared{.context = context_,
+                  .room = room_,
+                  .images = images_,
+                  .slots = slots_,
+                  .others_turn = others_turn,
+                  .on_newer_launch =
+                      [this](Run& of, const LaunchRecord& launch) {
+                        sessions_.EnterLaunch(of, launch, /*from_record=*/true);
+                        of.waits.Changed();
+                      },
+                  .on_confirmed =
+                      [this](Run& of, const std::vector<ConfirmedLaunch>& launches) {
+                        sessions_.LaunchesConfirmed(of, launches);
+                        of.waits.Changed();
+                      },
+                  .answer_node = [this](const Run& of,
+                                        const peer::Question& question) { return AnswerOf(of, context_, question); },
+                  .on_change = [this] { CheckQuiesced(); }},
+      run, prefix_path, std::move(folder));
 }
 
 absl::Status StrandCore::EnterCachedRuns() {

@@ -41,7 +41,7 @@ class Core : public Receiver {
 
   // For the Admin service; any thread, `done` runs once on a core thread. Messages carry a local.Status where a
   // request can be refused.
-  virtual void Status(std::function<void(admin::StatusReply)> done) = 0;
+  virtual void Status(const admin::StatusRequest& request, std::function<void(admin::StatusReply)> done) = 0;
   virtual void List(const admin::ListRequest& request, std::function<void(absl::StatusOr<admin::ListReply>)> done) = 0;
   virtual void Show(const admin::DatasetRequest& request,
                     std::function<void(absl::StatusOr<admin::ShowReply>)> done) = 0;

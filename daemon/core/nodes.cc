@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <utility>
 
 #include "daemon/config/peer_address.h"
+#include "daemon/core/holdings.h"
 #include "storage/base/status.h"
 #include "storage/place/prefix/prefix.h"
 
@@ -14,6 +16,8 @@ namespace cairn {
 namespace {
 
 constexpr std::uint32_t kDoublingsMax = 20;  // of the pause before it is tried again
+constexpr Questions::Patience kForPeople{.each = std::chrono::seconds(2), .total = std::chrono::seconds(10)};
+constexpr Questions::Patience kForRestarts{.each = std::chrono::seconds(2), .total = std::chrono::seconds(4)};
 
 std::string NameOf(const Member& member) {
   return fmt::format("{} ({})", member.host, member.address);
@@ -30,6 +34,12 @@ void FillRow(const TableEntry& entry, admin::NodeRow* row) {
   row->set_datasets(member.summary.datasets);
   row->set_bytes(member.summary.bytes);
   row->set_newest_dataset(member.summary.newest_dataset);
+}
+
+absl::StatusOr<peer::Holdings> Checked(absl::StatusOr<peer::Answer> answer) {
+  CAIRN_RETURN_IF_ERROR(answer.status());
+  CAIRN_RETURN_IF_ERROR(Check(answer->holdings()));
+  return std::move(*answer->mutable_holdings());
 }
 
 }  // namespace
@@ -123,17 +133,25 @@ OnArbiter Nodes::MakeOnArbiter() const {
 void Nodes::Begin() {
   why_not_.clear();
   failed_ = 0;
+  const MembershipSettings settings = SettingsOf();
+  links_ = std::make_unique<FirstFrame>(FirstFrame::Given{
+      .loop = context_.loop(), .net = context_.env.peers->net(), .run = given_.run, .silence = settings.silence()});
+  questions_ =
+      Questions::Make({.loop = context_.loop(), .net = links_->With(peer::Frame::kQuestion), .run = given_.run},
+                      [this](const PeerIdentity&, const peer::Question& question, const Questions::Then& then) {
+                        then(Answer(question));
+                      });
   membership_ = Membership::Make(
       {.loop = context_.loop(),
        .clocks = context_.env.clocks,
-       .net = context_.env.peers->net(),
+       .net = links_->Others(),
        .on_arbiter = MakeOnArbiter(),
        .self = {.run = given_.run,
                 .node = context_.cache_id,
                 .incarnation = context_.incarnation,
                 .host = context_.env.process.host,
                 .since_us = context_.now_us()},
-       .settings = SettingsOf()},
+       .settings = settings},
       {.on_table_change = [this](const TableChange& change) { TableChanged(change); },
        .on_coordinator_change = [this](const Membership::Coordinator& now) { CoordinatorChanged(now); },
        .warn = [this](std::string text) { context_.Warn(fmt::format("run {}: {}", given_.run_name, text)); }});
@@ -182,10 +200,13 @@ void Nodes::Leave() {
   if (!membership_) return;
   leaving_ = std::exchange(membership_, nullptr);
   acting_ = false;
+  questions_->Stop();
   leaving_->Stop(/*orderly=*/true, [this] {
     // It may still be on the stack.
     context_.loop().Post([this] {
       leaving_ = nullptr;
+      questions_ = nullptr;
+      links_ = nullptr;
       context_.env.peers->Leave(given_.run);
       on_left_();
     });
@@ -196,6 +217,75 @@ void Nodes::Stop() {
   if (timer_ != 0) context_.loop().Cancel(std::exchange(timer_, 0));
   membership_ = nullptr;
   leaving_ = nullptr;
+  questions_ = nullptr;
+  links_ = nullptr;
+}
+
+// --- Questions ---
+
+admin::NodeAnswer Nodes::Own() const {
+  const MemberSummary summary = Summary();
+  admin::NodeAnswer own;
+  own.set_name(context_.env.process.host);
+  own.set_node(context_.cache_id);
+  own.set_here(true);
+  own.set_sessions(summary.sessions);
+  own.set_datasets(summary.datasets);
+  own.set_bytes(summary.bytes);
+  own.set_newest_dataset(summary.newest_dataset);
+  return own;
+}
+
+absl::StatusOr<peer::Answer> Nodes::Answer(const peer::Question& question) const {
+  if (!question.has_holdings()) return given_.answer(question);
+  peer::Answer answer;
+  *answer.mutable_holdings() = HoldingsOf(given_.ledger);
+  return answer;
+}
+
+bool Nodes::has_others() const {
+  if (!membership_) return false;
+  const auto& entries = membership_->table().entries;
+  return entries.size() > (entries.contains(context_.cache_id) ? 1u : 0u);
+}
+
+std::vector<Member> Nodes::OthersThere() const {
+  std::vector<Member> there;
+  if (!membership_) return there;
+  for (const auto& [node, entry] : membership_->table().entries) {
+    if (node != context_.cache_id && !entry.missing) there.push_back(entry.member);
+  }
+  return there;
+}
+
+void Nodes::AskOthers(const peer::Question& question, std::function<void(std::vector<Said> said)> then) {
+  if (!has_others()) return context_.loop().Post([then = std::move(then)] { then({}); });
+  std::map<NodeId, Said> all;
+  for (const auto& [node, entry] : membership_->table().entries) {
+    if (node == context_.cache_id) continue;
+    all.emplace(node, Said{.node = entry, .answer = Unavailable("it is missing, no link leads to it just now")});
+  }
+  questions_->AskAll(OthersThere(), question, kForPeople,
+                     [all = std::move(all), then = std::move(then)](Questions::Answers answers) mutable {
+                       for (auto& [member, answer] : answers) all.at(member.node).answer = std::move(answer);
+                       std::vector<Said> said;
+                       for (auto& [node, one] : all) said.push_back(std::move(one));
+                       then(std::move(said));
+                     });
+}
+
+void Nodes::AskHoldings(std::function<void(Holdings holdings)> then) {
+  std::vector<Member> others = OthersThere();
+  if (others.empty()) return context_.loop().Post([then = std::move(then)] { then({}); });
+  peer::Question question;
+  question.mutable_holdings();
+  questions_->AskAll(std::move(others), question, kForRestarts, [then = std::move(then)](Questions::Answers answers) {
+    Holdings holdings;
+    for (auto& [member, answer] : answers) {
+      holdings.emplace_back(std::move(member), Checked(std::move(answer)));
+    }
+    then(std::move(holdings));
+  });
 }
 
 admin::RunNodes Nodes::Describe() const {

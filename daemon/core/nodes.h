@@ -1,18 +1,28 @@
 // Which daemons serve one run: this one among them, from when the run's prefix was reached, if the settings name an
-// interface for links between nodes. What the others are told of this one. daemon/peers/README.md. Strand only.
+// interface for links between nodes. What the others are told of this one, what they ask it, and what it asks them.
+// daemon/peers/README.md. Strand only.
 #ifndef CAIRN_DAEMON_CORE_NODES_H_
 #define CAIRN_DAEMON_CORE_NODES_H_
 
+#include <absl/status/statusor.h>
+
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "daemon/core/context.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/prefix_gate.h"
+#include "daemon/peers/first_frame.h"
+#include "daemon/peers/member.h"
 #include "daemon/peers/membership.h"
+#include "daemon/peers/questions.h"
 #include "proto/admin.pb.h"
+#include "proto/peer.pb.h"
 #include "storage/base/ids.h"
 
 namespace cairn {
@@ -24,6 +34,8 @@ class Nodes {
     const std::string& run_name;
     const Ledger& ledger;
     PrefixGate& gate;
+    // What another node asks of the run, but for the holdings: from what this daemon knows, without asking others.
+    std::function<absl::StatusOr<peer::Answer>(const peer::Question& question)> answer;
   };
   // `on_left`: Leave has ended.
   Nodes(const Context& context, const Given& given, std::function<void()> on_left);
@@ -38,6 +50,22 @@ class Nodes {
   void Stop();  // nobody is told
 
   admin::RunNodes Describe() const;
+  // This one. `name` is its host; `here`.
+  admin::NodeAnswer Own() const;
+
+  // This daemon is a member, and knows of others.
+  bool has_others() const;
+  struct Said {
+    TableEntry node;
+    absl::StatusOr<peer::Answer> answer;  // of the question's kind, and no more is checked
+  };
+  // All others in the table, by node: within 10 s, and one that is silent within 2 s. Who is missing is not asked
+  // (kUnavailable). Empty, soon, if there are none. `then` never comes inside the call, and not after Stop.
+  void AskOthers(const peer::Question& question, std::function<void(std::vector<Said> said)> then);
+  // What do the others that are there hold (HoldingsQuestion in proto/peer.proto)? Within 4 s, and one that is silent
+  // within 2 s. Checked: what of it is nonsense is kInvalidArgument. Empty, soon, if there are none; `then` as above.
+  using Holdings = std::vector<std::pair<Member, absl::StatusOr<peer::Holdings>>>;
+  void AskHoldings(std::function<void(Holdings holdings)> then);
 
  private:
   bool MayEnter() const;
@@ -49,12 +77,17 @@ class Nodes {
   MembershipSettings SettingsOf() const;
   OnArbiter MakeOnArbiter() const;
   MemberSummary Summary() const;
+  absl::StatusOr<peer::Answer> Answer(const peer::Question& question) const;
+  std::vector<Member> OthersThere() const;
   void TableChanged(const TableChange& change) const;
   void CoordinatorChanged(const Membership::Coordinator& coordinator);
 
   const Context& context_;
   const Given given_;
   const std::function<void()> on_left_;
+  // First who uses the net last.
+  std::unique_ptr<FirstFrame> links_;
+  std::unique_ptr<Questions> questions_;
   std::shared_ptr<Membership> membership_;  // null: this daemon is no member
   std::shared_ptr<Membership> leaving_;
   bool entering_ = false;

@@ -4,6 +4,8 @@
 #ifndef CAIRN_DAEMON_CORE_RUN_H_
 #define CAIRN_DAEMON_CORE_RUN_H_
 
+#include <absl/status/statusor.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -41,6 +43,7 @@
 #include "daemon/core/stores.h"
 #include "daemon/core/views.h"
 #include "daemon/core/waits.h"
+#include "proto/peer.pb.h"
 #include "storage/base/ids.h"
 #include "storage/place/cache/cache_folder.h"
 
@@ -58,6 +61,8 @@ class Run {
     std::function<void(Run&, const LaunchRecord&)> on_newer_launch;  // another daemon has made one
     // Launches that had begun without the prefix are there now.
     std::function<void(Run&, const std::vector<ConfirmedLaunch>&)> on_confirmed;
+    // What another node asks of a run (Nodes::Given).
+    std::function<absl::StatusOr<peer::Answer>(const Run&, const peer::Question&)> answer_node;
     std::function<void()> on_change;
   };
   Run(const Shared& shared, const RunId& run_id, const std::string& prefix_path,

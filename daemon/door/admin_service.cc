@@ -57,8 +57,8 @@ class AdminServiceImpl final : public AdminService, public admin::Admin::Callbac
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
 
-  Reactor* Status(Context*, const admin::StatusRequest*, admin::StatusReply* reply) override {
-    return Ask(reply, [this](auto done) { core_.Status(std::move(done)); });
+  Reactor* Status(Context*, const admin::StatusRequest* request, admin::StatusReply* reply) override {
+    return Ask(reply, [&](auto done) { core_.Status(*request, std::move(done)); });
   }
   Reactor* List(Context*, const admin::ListRequest* request, admin::ListReply* reply) override {
     return AskOr(reply, [&](auto done) { core_.List(*request, std::move(done)); });

@@ -87,7 +87,7 @@ bool CoreHarness::Wait(std::unique_lock<std::mutex>& lock, std::condition_variab
 }
 
 admin::StatusReply CoreHarness::Status() {
-  return Answered<admin::StatusReply>([&](auto done) { core_->core().Status(done); });
+  return Answered<admin::StatusReply>([&](auto done) { core_->core().Status({}, done); });
 }
 
 std::vector<admin::DatasetRow> CoreHarness::List() {

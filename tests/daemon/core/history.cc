@@ -249,7 +249,7 @@ void History::Command() {
       return daemon_.core().Remove(request, [](admin::RemoveReply) {});
     }
     default:
-      return daemon_.core().Status([](admin::StatusReply) {});
+      return daemon_.core().Status({}, [](admin::StatusReply) {});
   }
 }
 
@@ -358,7 +358,7 @@ void History::VerifyDatasets(Site& site, const std::set<DatasetId>& retried) {
 // Nothing is lost without a word.
 void History::CheckWarned(const Job& launch) {
   if (launch.retried().empty()) return;
-  const auto status = daemon_.Answered<admin::StatusReply>([&](auto done) { daemon_.core().Status(done); });
+  const auto status = daemon_.Answered<admin::StatusReply>([&](auto done) { daemon_.core().Status({}, done); });
   for (const DatasetId id : launch.retried()) {
     const std::string named = fmt::format("dataset {}", id);
     const bool warned = std::any_of(status.warnings().begin(), status.warnings().end(),
@@ -368,7 +368,7 @@ void History::CheckWarned(const Job& launch) {
 }
 
 void History::CheckCache() {
-  const auto status = daemon_.Answered<admin::StatusReply>([&](auto done) { daemon_.core().Status(done); });
+  const auto status = daemon_.Answered<admin::StatusReply>([&](auto done) { daemon_.core().Status({}, done); });
   // What could not be read at a start is not counted, and too much when it can be read again. Nobody's files are
   // refused for what others hold.
   if (!kinds_.faults && !kinds_.files && status.cache_bytes_used() > status.cache_bytes_max()) {

@@ -6,8 +6,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "storage/base/status.h"
 #include "tests/daemon/core/by_hand.h"
@@ -17,16 +21,19 @@
 namespace cairn {
 namespace {
 
+using absl::StatusCode;
 using ::testing::HasSubstr;
 
 constexpr char kPath[] = "/prefix";
-const std::string kNode(32, 'a');
+const std::string kNode(32, 'a'), kOtherNode(32, 'b');
+constexpr char kOtherAddress[] = "10.0.0.2:17600";
 
 // A network without trust. It can refuse to let this daemon be a member.
 class FakeAccess final : public PeerAccess {
  public:
+  FakeAccess(SimNetwork& network, std::string address) : network_(network), address_(std::move(address)) {}
   absl::Status Open(Loop& loop, const std::string& node, std::uint64_t incarnation) override {
-    net_ = &network_.Open("10.0.0.1:17600", {.run = run, .node = node, .incarnation = incarnation}, loop);
+    net_ = &network_.Open(address_, {.run = run, .node = node, .incarnation = incarnation}, loop);
     return absl::OkStatus();
   }
   PeerNet& net() override { return *net_; }
@@ -45,7 +52,8 @@ class FakeAccess final : public PeerAccess {
   bool member = false;
 
  private:
-  SimNetwork network_{[] { return std::chrono::milliseconds(1); }};
+  SimNetwork& network_;
+  const std::string address_;
   PeerNet* net_ = nullptr;
 };
 
@@ -60,9 +68,16 @@ class NodesTest : public ::testing::Test {
     ASSERT_OK(access_.Open(by_hand_.loop, kNode, 7));
     gate_ = std::make_unique<PrefixGate>(by_hand_.context, run_, name_, kPath, ledger_,
                                          PrefixGate::Reports{[] {}, [this] { nodes_->Leave(); }, [] {}});
-    nodes_ = std::make_unique<Nodes>(by_hand_.context, Nodes::Given{run_, name_, ledger_, *gate_}, [this] { ++left_; });
+    nodes_ = std::make_unique<Nodes>(
+        by_hand_.context,
+        Nodes::Given{run_, name_, ledger_, *gate_,
+                     [](const peer::Question&) -> absl::StatusOr<peer::Answer> { return NotFound("nothing here"); }},
+        [this] { ++left_; });
   }
-  void TearDown() override { nodes_->Stop(); }
+  void TearDown() override {
+    if (other_) other_->nodes.Stop();
+    nodes_->Stop();
+  }
 
   void Pass(std::chrono::milliseconds time) {
     for (; time.count() > 0; time -= std::chrono::milliseconds(100)) {
@@ -81,13 +96,91 @@ class NodesTest : public ::testing::Test {
                                  [&](const std::string& warning) { return warning.find(text) != std::string::npos; });
   }
 
-  FakeAccess access_;
+  // Another daemon of the run, on another node; on the same strand and prefix.
+  struct Other {
+    explicit Other(NodesTest& test)
+        : access(test.network_, kOtherAddress),
+          context{.env = EnvironmentOf(test),
+                  .config = {},
+                  .cache_id = kOtherNode,
+                  .incarnation = 8,
+                  .warnings = test.by_hand_.context.warnings,
+                  .transfers = test.by_hand_.context.transfers},
+          gate(context, test.run_, test.name_, kPath, ledger, PrefixGate::Reports{[] {}, [] {}, [] {}}),
+          nodes(context,
+                Nodes::Given{test.run_, test.name_, ledger, gate,
+                             [this](const peer::Question& question) {
+                               ++asked;
+                               return answer(question);
+                             }},
+                [] {}) {
+      access.run = test.run_;
+      EXPECT_OK(access.Open(test.by_hand_.loop, kOtherNode, 8));
+    }
+    Environment EnvironmentOf(NodesTest& test) {
+      Environment environment = test.by_hand_.context.env;
+      environment.peers = &access;
+      environment.process.host = "other";
+      return environment;
+    }
+
+    FakeAccess access;
+    Context context;
+    Ledger ledger{[](const DatasetPtr&, const std::string&) {}};
+    PrefixGate gate;
+    std::function<absl::StatusOr<peer::Answer>(const peer::Question&)> answer = [](const peer::Question& question) {
+      peer::Answer answered;
+      answered.mutable_show()->mutable_dataset()->set_dataset(question.show().dataset());
+      return answered;
+    };
+    int asked = 0;
+    Nodes nodes;
+  };
+  // Both are members, and know each other.
+  void StartBoth() {
+    nodes_->Update();
+    Pass(std::chrono::seconds(1));
+    other_ = std::make_unique<Other>(*this);
+    other_->nodes.Update();
+    for (int i = 0; i < 100 && !(nodes_->has_others() && other_->nodes.has_others()); ++i) {
+      Pass(std::chrono::milliseconds(100));
+    }
+    ASSERT_TRUE(nodes_->has_others());
+    ASSERT_TRUE(other_->nodes.has_others());
+  }
+  std::shared_ptr<std::optional<Nodes::Holdings>> AskHoldings() {
+    auto result = std::make_shared<std::optional<Nodes::Holdings>>();
+    nodes_->AskHoldings([result](Nodes::Holdings holdings) { *result = std::move(holdings); });
+    EXPECT_FALSE(result->has_value()) << "inside the call";
+    return result;
+  }
+  std::shared_ptr<std::optional<std::vector<Nodes::Said>>> AskOthers() {
+    auto result = std::make_shared<std::optional<std::vector<Nodes::Said>>>();
+    peer::Question question;
+    question.mutable_show()->set_dataset(42);
+    nodes_->AskOthers(question, [result](std::vector<Nodes::Said> said) { *result = std::move(said); });
+    EXPECT_FALSE(result->has_value()) << "inside the call";
+    return result;
+  }
+  static Dataset WholeInCache(DatasetId id) {
+    Dataset dataset;
+    dataset.id = id;
+    dataset.nranks = 1;
+    dataset.cache = Place::kWhole;
+    dataset.parts.resize(1);
+    dataset.parts[0].state = Part::State::kStored;
+    return dataset;
+  }
+
+  SimNetwork network_{[] { return std::chrono::milliseconds(1); }};
+  FakeAccess access_{network_, "10.0.0.1:17600"};
   ByHand by_hand_{&access_};
   const std::string name_ = "heat";
   RunId run_;
   Ledger ledger_{[](const DatasetPtr&, const std::string&) {}};
   std::unique_ptr<PrefixGate> gate_;
   std::unique_ptr<Nodes> nodes_;
+  std::unique_ptr<Other> other_;
   int left_ = 0;
 };
 
@@ -165,6 +258,89 @@ TEST_F(NodesTest, ARunThatLivesThereNoMoreHasNoNodes) {
   nodes_->Update();
   Pass(std::chrono::seconds(30));
   EXPECT_TRUE(Coordinates());
+}
+
+// --- What nodes ask each other ---
+
+TEST_F(NodesTest, WhoIsAloneGetsAnEmptyAnswerSoon) {
+  for (int member = 0; member < 2; ++member) {
+    const auto holdings = AskHoldings();
+    const auto said = AskOthers();
+    by_hand_.RunAll();
+    ASSERT_TRUE(holdings->has_value() && said->has_value());
+    EXPECT_TRUE((*holdings)->empty() && (*said)->empty());
+    nodes_->Update();
+    Pass(std::chrono::seconds(1));
+    EXPECT_TRUE(Coordinates());
+  }
+}
+
+TEST_F(NodesTest, TheOthersTellWhatTheyHoldAndWhatElseTheyAreAsked) {
+  StartBoth();
+  other_->ledger.Adopt(WholeInCache(5));
+  const auto holdings = AskHoldings();
+  const auto said = AskOthers();
+  Pass(std::chrono::milliseconds(500));
+  ASSERT_TRUE(holdings->has_value() && said->has_value());
+  ASSERT_EQ((*holdings)->size(), 1u);
+  EXPECT_EQ((**holdings)[0].first.node, kOtherNode);
+  ASSERT_OK((**holdings)[0].second);
+  ASSERT_EQ((**holdings)[0].second->datasets_size(), 1);
+  EXPECT_EQ((**holdings)[0].second->datasets(0).dataset(), 5u);
+  EXPECT_EQ(other_->asked, 1) << "holdings are told from the ledger";
+  ASSERT_EQ((*said)->size(), 1u);
+  EXPECT_EQ((**said)[0].node.member.host, "other");
+  ASSERT_OK((**said)[0].answer);
+  EXPECT_EQ((**said)[0].answer->show().dataset().dataset(), 42u);
+  EXPECT_TRUE(nodes_->Own().here());
+  EXPECT_EQ(nodes_->Own().node(), kNode);
+}
+
+TEST_F(NodesTest, HoldingsThatAreNonsenseAreNotBelieved) {
+  StartBoth();
+  Dataset dataset = WholeInCache(5);
+  dataset.name = std::string(5000, 'x');
+  other_->ledger.Adopt(dataset);
+  const auto holdings = AskHoldings();
+  Pass(std::chrono::milliseconds(500));
+  ASSERT_TRUE(holdings->has_value());
+  EXPECT_STATUS(StatusCode::kInvalidArgument, (**holdings)[0].second, "holdings.datasets[0].name");
+}
+
+TEST_F(NodesTest, ASilentNodeIsWaitedForSoLongAndAMissingOneIsNotAsked) {
+  StartBoth();
+  network_.Block("10.0.0.1:17600", kOtherAddress);
+  const auto holdings = AskHoldings();
+  const auto said = AskOthers();
+  Pass(std::chrono::milliseconds(1'800));
+  EXPECT_FALSE(holdings->has_value() || said->has_value());
+  Pass(std::chrono::milliseconds(400));
+  ASSERT_TRUE(holdings->has_value() && said->has_value());
+  EXPECT_STATUS(StatusCode::kDeadlineExceeded, (**holdings)[0].second, "");
+  EXPECT_STATUS(StatusCode::kDeadlineExceeded, (**said)[0].answer, "");
+  EXPECT_FALSE((**said)[0].node.missing);
+  Pass(std::chrono::seconds(15));
+  const auto later = AskHoldings();
+  const auto missing = AskOthers();
+  Pass(std::chrono::milliseconds(100));
+  ASSERT_TRUE(later->has_value() && missing->has_value());
+  EXPECT_TRUE((*later)->empty());
+  ASSERT_EQ((*missing)->size(), 1u);
+  EXPECT_TRUE((**missing)[0].node.missing);
+  EXPECT_STATUS(StatusCode::kUnavailable, (**missing)[0].answer, "missing");
+}
+
+TEST_F(NodesTest, WhoLeavesTellsThoseWhoWaitForAnswers) {
+  StartBoth();
+  network_.Block("10.0.0.1:17600", kOtherAddress);
+  const auto said = AskOthers();
+  by_hand_.RunAll();
+  nodes_->Leave();
+  by_hand_.RunAll();
+  ASSERT_TRUE(said->has_value());
+  EXPECT_STATUS(StatusCode::kCancelled, (**said)[0].answer, "leaves");
+  Pass(std::chrono::seconds(10));
+  EXPECT_TRUE(nodes_->out());
 }
 
 }  // namespace

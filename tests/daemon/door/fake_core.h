@@ -24,15 +24,18 @@ class FakeCore : public Core {
   void Stop(std::function<void()> done) override { done(); }
   void Reload(const Config&) override {}
 
-  void Status(std::function<void(admin::StatusReply)> done) override {
+  void Status(const admin::StatusRequest& request, std::function<void(admin::StatusReply)> done) override {
+    this_node_only = request.this_node_only();
     ++status_count;
     done(status);
   }
   void List(const admin::ListRequest& request, std::function<void(absl::StatusOr<admin::ListReply>)> done) override {
+    this_node_only = request.this_node_only();
     Note("list " + request.run());
     done(list);
   }
   void Show(const admin::DatasetRequest& request, std::function<void(absl::StatusOr<admin::ShowReply>)> done) override {
+    this_node_only = request.this_node_only();
     Note("show " + request.run() + " " + std::to_string(request.dataset()));
     done(show);
   }
@@ -92,6 +95,7 @@ class FakeCore : public Core {
   admin::RemoveReply remove;
   bool hold_waits = false;
   std::atomic<int> status_count{0};
+  std::atomic<bool> this_node_only{false};  // as Status, List or Show was asked last
 
  private:
   void Note(std::string question) {

@@ -1,0 +1,100 @@
+#include "daemon/core/holdings.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "storage/base/ids.h"
+#include "storage/base/quoted.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint32_t kRanksMax = 1 << 24;
+constexpr std::size_t kNameBytesMax = 4096;  // PATH_MAX of Linux
+
+// STANDING_UNKNOWN: another daemon must not restore it.
+peer::Holding::Standing ToldOf(Standing standing) {
+  switch (standing) {
+    case Standing::kCurrent:
+      return peer::Holding::CURRENT;
+    case Standing::kDoubted:
+      return peer::Holding::DOUBTED;
+    case Standing::kSuperseded:
+      return peer::Holding::SUPERSEDED;
+    default:
+      return peer::Holding::STANDING_UNKNOWN;
+  }
+}
+
+void Fill(const Dataset& dataset, peer::Holding* holding) {
+  holding->set_dataset(dataset.id);
+  holding->set_launch(dataset.launch);
+  holding->set_step(dataset.step);
+  holding->set_attempt(dataset.attempt);
+  holding->set_nranks(dataset.nranks);
+  holding->set_files(dataset.kind.files);
+  holding->set_checkpoint(dataset.kind.checkpoint);
+  holding->set_output(dataset.kind.output);
+  holding->set_created_us(dataset.created_us);
+  holding->set_mark(dataset.mark);
+  holding->set_name(dataset.name);
+  holding->set_user(dataset.user);
+  holding->set_job(dataset.job);
+  holding->set_ordinal(dataset.ordinal);
+  holding->set_standing(ToldOf(dataset.standing));
+  holding->set_pinned(dataset.pinned);
+  holding->set_bytes(dataset.bytes());
+}
+
+absl::Status CheckName(std::string_view name, std::string_view field) {
+  if (name.size() <= kNameBytesMax) return absl::OkStatus();
+  return InvalidArgument("{}: {} bytes, at most {}", field, name.size(), kNameBytesMax);
+}
+
+absl::Status CheckOne(const peer::Holding& holding) {
+  if (holding.nranks() == 0 || holding.nranks() > kRanksMax) {
+    return InvalidArgument("nranks: {}, from 1 to {}", holding.nranks(), kRanksMax);
+  }
+  if (holding.created_us() < 0) return InvalidArgument("created_us: {} is before 1970", holding.created_us());
+  // A mark has the form of a run's identity (storage/base/launch_mark.h).
+  if (!holding.mark().empty() && !RunId::Parse(holding.mark()).ok()) {
+    return InvalidArgument("mark: {} is none", Quoted(holding.mark()));
+  }
+  CAIRN_RETURN_IF_ERROR(CheckName(holding.name(), "name"));
+  CAIRN_RETURN_IF_ERROR(CheckName(holding.user(), "user"));
+  CAIRN_RETURN_IF_ERROR(CheckName(holding.job(), "job"));
+  if (holding.standing() == peer::Holding::STANDING_UNKNOWN || !peer::Holding::Standing_IsValid(holding.standing())) {
+    return InvalidArgument("standing: {} is not known", static_cast<int>(holding.standing()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+peer::Holdings HoldingsOf(const Ledger& ledger) {
+  peer::Holdings holdings;
+  for (const auto& [id, dataset] : ledger.InPlay()) {
+    if (!dataset->in_cache() || !dataset->all_stored() || dataset->foreign) continue;
+    if (ToldOf(dataset->standing) == peer::Holding::STANDING_UNKNOWN) continue;
+    Fill(*dataset, holdings.add_datasets());
+  }
+  return holdings;
+}
+
+absl::Status Check(const peer::Holdings& holdings) {
+  DatasetId last = 0;
+  for (int i = 0; i < holdings.datasets_size(); ++i) {
+    const peer::Holding& holding = holdings.datasets(i);
+    if (holding.dataset() <= last)
+      return InvalidArgument("holdings.datasets[{}].dataset: {} after {}", i, holding.dataset(), last);
+    last = holding.dataset();
+    if (const absl::Status status = CheckOne(holding); !status.ok()) {
+      return InvalidArgument("holdings.datasets[{}].{}", i, MessageOf(status));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn
