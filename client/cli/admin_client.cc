@@ -60,8 +60,8 @@ class AdminClientImpl final : public AdminClient {
 
   const std::string& socket() const override { return socket_; }
 
-  absl::StatusOr<admin::StatusReply> Status() override {
-    return Ask<admin::StatusReply>(&admin::Admin::Stub::Status, admin::StatusRequest());
+  absl::StatusOr<admin::StatusReply> Status(const admin::StatusRequest& request) override {
+    return Ask<admin::StatusReply>(&admin::Admin::Stub::Status, request);
   }
   absl::StatusOr<admin::ListReply> List(const admin::ListRequest& request) override {
     return Ask<admin::ListReply>(&admin::Admin::Stub::List, request);
@@ -105,6 +105,12 @@ class AdminClientImpl final : public AdminClient {
 };
 
 }  // namespace
+
+absl::StatusOr<admin::StatusReply> AdminClient::StatusOfThisNode() {
+  admin::StatusRequest request;
+  request.set_this_node_only(true);
+  return Status(request);
+}
 
 absl::StatusOr<std::vector<std::string>> AdminSockets(const std::string& address, const Variable& variable) {
   std::string given = address;

@@ -32,7 +32,8 @@ class AdminClient {
   virtual ~AdminClient() = default;
 
   virtual const std::string& socket() const = 0;
-  virtual absl::StatusOr<admin::StatusReply> Status() = 0;
+  absl::StatusOr<admin::StatusReply> StatusOfThisNode();
+  virtual absl::StatusOr<admin::StatusReply> Status(const admin::StatusRequest& request) = 0;
   virtual absl::StatusOr<admin::ListReply> List(const admin::ListRequest& request) = 0;
   virtual absl::StatusOr<admin::ShowReply> Show(const admin::DatasetRequest& request) = 0;
   virtual absl::StatusOr<admin::WaitReply> Wait(const admin::WaitRequest& request) = 0;

@@ -99,19 +99,21 @@ absl::StatusOr<Answer<Reply>> AskOrRead(const Context& context, const RunArgumen
 
 }  // namespace
 
-absl::StatusOr<Answer<admin::ListReply>> ListDatasets(const Context& context, const std::string& run) {
+absl::StatusOr<Answer<admin::ListReply>> ListDatasets(const Context& context, const std::string& run, bool this_node) {
   const RunArgument argument = ParseRun(run);
   return AskOrRead<admin::ListReply>(
       context, argument,
       [&](AdminClient& daemon) {
         admin::ListRequest request;
         request.set_run(argument.text);
+        request.set_this_node_only(this_node);
         return daemon.List(request);
       },
       [&](Disk& disk) { return ListPrefix(disk, argument.text); });
 }
 
-absl::StatusOr<Answer<admin::ShowReply>> ShowDataset(const Context& context, const std::string& run, DatasetId id) {
+absl::StatusOr<Answer<admin::ShowReply>> ShowDataset(const Context& context, const std::string& run, DatasetId id,
+                                                     bool this_node) {
   const RunArgument argument = ParseRun(run);
   return AskOrRead<admin::ShowReply>(
       context, argument,
@@ -119,6 +121,7 @@ absl::StatusOr<Answer<admin::ShowReply>> ShowDataset(const Context& context, con
         admin::DatasetRequest request;
         request.set_run(argument.text);
         request.set_dataset(id);
+        request.set_this_node_only(this_node);
         return daemon.Show(request);
       },
       [&](Disk& disk) { return ShowPrefix(disk, argument.text, id); });

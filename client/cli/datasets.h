@@ -18,9 +18,11 @@ struct Answer {
   bool from_prefix = false;
 };
 
-// `run` empty: all runs of the daemon. kNotFound, kUnavailable: no daemon, and no prefix.
-absl::StatusOr<Answer<admin::ListReply>> ListDatasets(const Context& context, const std::string& run);
-absl::StatusOr<Answer<admin::ShowReply>> ShowDataset(const Context& context, const std::string& run, DatasetId id);
+// `run` empty: all runs of the daemon. `this_node`: it asks no others. kNotFound, kUnavailable: no daemon, and no
+// prefix.
+absl::StatusOr<Answer<admin::ListReply>> ListDatasets(const Context& context, const std::string& run, bool this_node);
+absl::StatusOr<Answer<admin::ShowReply>> ShowDataset(const Context& context, const std::string& run, DatasetId id,
+                                                     bool this_node);
 
 }  // namespace cairn::cli
 

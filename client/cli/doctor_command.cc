@@ -33,7 +33,7 @@ std::string Variable(const char* name) {
 // `cache`: set to the daemon's, if it says so and none was given.
 Finding AskDaemon(const Context& context, std::string* cache) {
   const auto daemon = context.Daemon();
-  const auto status = daemon.ok() ? (*daemon)->Status() : absl::StatusOr<admin::StatusReply>(daemon.status());
+  const auto status = daemon.ok() ? (*daemon)->StatusOfThisNode() : absl::StatusOr<admin::StatusReply>(daemon.status());
   if (!status.ok()) {
     return {.name = "daemon", .works = false, .needed = false, .detail = std::string(MessageOf(status.status()))};
   }

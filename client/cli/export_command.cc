@@ -41,6 +41,7 @@ DatasetId OnlyInCache(const Context& context, const std::string& prefix, Dataset
   if (!daemon.ok()) return 0;
   admin::ListRequest request;
   request.set_run(prefix);
+  request.set_this_node_only(true);
   const auto reply = (*daemon)->List(request);
   if (!reply.ok()) return 0;
   DatasetId found = 0;

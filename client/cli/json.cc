@@ -21,7 +21,9 @@ using google::protobuf::Message;
 // Not shown.
 constexpr auto kLeftOut = std::to_array<std::string_view>({
     "cairn.admin.HaltStatus.counts_checkpoints",
+    "cairn.admin.RankRow.in_cache",
     "cairn.admin.ShowReply.dataset",
+    "cairn.admin.ShowReply.nodes",
     "cairn.catalogue.Catalogue.placement",
     "cairn.catalogue.FileEntry.atime_ns",
     "cairn.catalogue.FileEntry.atime_s",
@@ -57,6 +59,11 @@ void Mend(const Message& message, Json& json) {
     if (file->verified_by() == catalogue::NOT_NOTED) json.erase("verified_by");
   } else if (const auto* const rank = dynamic_cast<const admin::RankRow*>(&message)) {
     if (rank->verified_by().empty()) json.erase("verified_by");
+    if (rank->nodes().empty()) json.erase("nodes");
+  } else if (const auto* const row = dynamic_cast<const admin::DatasetRow*>(&message)) {
+    if (row->nodes().empty()) json.erase("nodes");
+  } else if (const auto* const run = dynamic_cast<const admin::RunStatus*>(&message)) {
+    if (run->nodes().empty()) json.erase("nodes");
   }
 }
 

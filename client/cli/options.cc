@@ -12,6 +12,10 @@ void AddDataset(CLI::App& command, DatasetId& dataset, bool required) {
   command.add_option("DATASET", dataset, "Number of the dataset, from `cairn ls`")->required(required);
 }
 
+void AddThisNode(CLI::App& command, bool& this_node) {
+  command.add_flag("--this-node", this_node, "Only what this node knows: do not ask the run's other nodes");
+}
+
 void AddTimeout(CLI::App& command, std::string& timeout) {
   command.add_option("--timeout", timeout, "Give up after this time, for example 10min (default: never)")
       ->check(CheckDuration);

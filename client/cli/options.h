@@ -20,6 +20,8 @@ inline constexpr const char* kRunText = "Prefix, identity or name of the run";
 // RUN and DATASET.
 void AddRun(CLI::App& command, std::string& run, bool required = true);
 void AddDataset(CLI::App& command, DatasetId& dataset, bool required = true);
+// --this-node.
+void AddThisNode(CLI::App& command, bool& this_node);
 // --timeout; `timeout` is for Milliseconds.
 void AddTimeout(CLI::App& command, std::string& timeout);
 

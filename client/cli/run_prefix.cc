@@ -8,7 +8,7 @@ namespace {
 
 // Of a run that has no datasets yet, which only the daemon's status tells.
 absl::StatusOr<std::string> PrefixByStatus(AdminClient& daemon, const std::string& run) {
-  CAIRN_ASSIGN_OR_RETURN(const admin::StatusReply status, daemon.Status());
+  CAIRN_ASSIGN_OR_RETURN(const admin::StatusReply status, daemon.StatusOfThisNode());
   for (const admin::RunStatus& known : status.runs()) {
     if (BaseOf(known.prefix()) == run || BaseOf(known.cache_folder()) == "scr." + run ||
         (run.size() >= 4 && known.run().starts_with(run))) {
@@ -31,6 +31,7 @@ absl::StatusOr<std::string> FindPrefix(const Context& context, const std::string
   if (!daemon.ok()) return daemon.status();
   admin::ListRequest request;
   request.set_run(run);
+  request.set_this_node_only(true);
   const auto reply = (*daemon)->List(request);
   if (absl::IsNotFound(reply.status())) return Annotate(reply.status(), run + ": no such directory");
   if (!reply.ok()) return reply.status();

@@ -7,6 +7,7 @@
 #include "client/cli/datasets.h"
 #include "client/cli/describe.h"
 #include "client/cli/json.h"
+#include "client/cli/nodes_asked.h"
 #include "client/cli/options.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
@@ -17,6 +18,7 @@ namespace {
 struct Options {
   std::string run;
   DatasetId dataset = 0;
+  bool this_node = false;
 };
 
 // What was protected, and what of it had to be written.
@@ -29,6 +31,10 @@ std::string DescribeFile(const admin::RankRow& rank, int index) {
   const auto by = index < rank.verified_by_size() ? rank.verified_by(index) : catalogue::NOT_NOTED;
   const std::string how = by == catalogue::NOT_NOTED ? "" : fmt::format("  (adopted, verified {})", VerifiedByText(by));
   return fmt::format("    {}{}\n", Clean(rank.files(index)), how);
+}
+
+std::string DescribeCaches(const admin::RankRow& rank) {
+  return rank.nodes().empty() ? "" : fmt::format(", in the cache of {}", NamesText(rank.nodes()));
 }
 
 std::string DescribeShow(const admin::ShowReply& show) {
@@ -45,20 +51,21 @@ std::string DescribeShow(const admin::ShowReply& show) {
     text += fmt::format("  grows: {}\n", DescribeGrowing(growing));
   }
   for (const admin::RankRow& rank : show.ranks()) {
-    text += fmt::format("  rank {}: {}, {}\n", rank.rank(), LevelText(rank.level()),
-                        SizeOf(rank.bytes(), rank.bytes_written()));
+    text += fmt::format("  rank {}: {}, {}{}\n", rank.rank(), LevelText(rank.level()),
+                        SizeOf(rank.bytes(), rank.bytes_written()), DescribeCaches(rank));
     for (int i = 0; i < rank.files_size(); ++i) text += DescribeFile(rank, i);
     for (const local::Variable& variable : rank.variables()) text += DescribeVariable(variable);
   }
-  return text;
+  return text + DescribeSilent(show.nodes());
 }
 
 ExitCode RunShow(const Context& context, const Options& options) {
-  const auto answer = ShowDataset(context, options.run, options.dataset);
+  const auto answer = ShowDataset(context, options.run, options.dataset, options.this_node);
   if (!answer.ok()) return Complain(answer.status());
   if (context.json) {
     Json json = {{"from", answer->from_prefix ? "prefix" : "daemon"}};
     json.update(ToJson(answer->reply));
+    if (!answer->reply.nodes().empty()) json["asked"] = AskedJson(answer->reply.nodes());
     Print(Dump(json));
   } else {
     Print(DescribeShow(answer->reply));
@@ -73,6 +80,7 @@ void AddShowCommand(CLI::App& app, CommandLine& line) {
   CLI::App* const show = app.add_subcommand("show", "One dataset: its ranks, files and variables");
   AddRun(*show, options->run);
   AddDataset(*show, options->dataset);
+  AddThisNode(*show, options->this_node);
   SetRun(*show, line, options, RunShow);
 }
 

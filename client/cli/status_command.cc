@@ -11,6 +11,7 @@
 #include "client/cli/context.h"
 #include "client/cli/describe.h"
 #include "client/cli/json.h"
+#include "client/cli/nodes_asked.h"
 #include "client/cli/options.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
@@ -23,6 +24,7 @@ constexpr std::size_t kBarWidth = 30;
 struct Options {
   bool watch = false;  // again and again, until the daemon goes or the user has enough
   std::string interval = "1s";
+  bool this_node = false;
 };
 
 // Far out is shown as the number: what is in the file may be anything.
@@ -97,6 +99,14 @@ std::string DescribeAside(const admin::RunStatus& run) {
   return text;
 }
 
+std::string Indented(const std::string& lines) {
+  std::string text;
+  for (std::size_t at = 0, end = 0; (end = lines.find('\n', at)) != std::string::npos; at = end + 1) {
+    text += "  " + lines.substr(at, end + 1 - at);
+  }
+  return text;
+}
+
 std::string DescribeRun(const admin::RunStatus& run, bool terminal) {
   std::string text = fmt::format("run {}  {}\n", run.run().substr(0, 8), Clean(run.prefix()));
   if (!run.branch_of().empty()) {
@@ -127,6 +137,7 @@ std::string DescribeRun(const admin::RunStatus& run, bool terminal) {
                             ? "for good"
                             : "until " + LocalTime(run.kept_until_us()) + ", then as long as nobody needs the room");
   }
+  if (!run.nodes().empty()) text += DescribeTotals(run.nodes()) + Indented(DescribeSilent(run.nodes()));
   if (run.has_aside()) text += DescribeAside(run);
   if (run.has_halt()) text += DescribeHalt(run.halt());
   if (run.has_rhythm()) text += DescribeRhythm(run.rhythm());
@@ -161,9 +172,11 @@ ExitCode RunStatus(const Context& context, const Options& options) {
   if (!daemon.ok()) return Complain(daemon.status());
   // Not 0: that would ask without a pause.
   const auto pause = std::chrono::milliseconds(std::max<std::uint64_t>(Milliseconds(options.interval), 10));
+  admin::StatusRequest request;
+  request.set_this_node_only(options.this_node || options.watch);  // not all nodes every second
   const bool redraw = options.watch && context.terminal && !context.json;
   for (;;) {
-    const absl::StatusOr<admin::StatusReply> status = (*daemon)->Status();
+    const absl::StatusOr<admin::StatusReply> status = (*daemon)->Status(request);
     if (!status.ok()) return Complain(status.status());
     // From the top of the screen; each line, and what is below, is cleared as it is written over.
     std::string text = context.json ? Dump(ToJson(*status)) : DescribeStatus(*status, context.terminal);
@@ -181,9 +194,11 @@ ExitCode RunStatus(const Context& context, const Options& options) {
 
 void AddStatusCommand(CLI::App& app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const status = app.add_subcommand("status", "The daemon, its runs, and how their flushes come along");
-  status->add_flag("--watch", options->watch, "Look on until interrupted");
+  CLI::App* const status =
+      app.add_subcommand("status", "The daemon, its runs on all nodes, and how their flushes come along");
+  status->add_flag("--watch", options->watch, "Look on until interrupted; only at this node");
   status->add_option("--interval", options->interval, "How often, with --watch (default 1s)")->check(CheckDuration);
+  AddThisNode(*status, options->this_node);
   SetRun(*status, line, options, RunStatus);
 }
 

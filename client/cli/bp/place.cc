@@ -63,7 +63,7 @@ absl::StatusOr<DatasetId> ParseDataset(const std::string& text) {
 // What the daemon on this node has of it in its cache.
 absl::StatusOr<StoredDataset> InCache(const Context& context, Disk& disk, const std::string& prefix, DatasetId id) {
   CAIRN_ASSIGN_OR_RETURN(const auto daemon, context.Daemon());
-  CAIRN_ASSIGN_OR_RETURN(const admin::StatusReply status, daemon->Status());
+  CAIRN_ASSIGN_OR_RETURN(const admin::StatusReply status, daemon->StatusOfThisNode());
   for (const admin::RunStatus& run : status.runs()) {
     if (run.prefix() != prefix || run.cache_folder().empty()) continue;
     CAIRN_ASSIGN_OR_RETURN(const RunId run_id, RunId::Parse(run.run()));

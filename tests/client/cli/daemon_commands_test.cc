@@ -362,6 +362,97 @@ TEST_F(DaemonCommandsTest, NodesAreShownWithWhatTheyHold) {
   ExpectSaid(Run({"nodes", "melt"}), 4, "no run melt");
 }
 
+// --- The run's other nodes ---
+
+void AddNodes(google::protobuf::RepeatedPtrField<admin::NodeAnswer>& nodes) {
+  for (const char node : {'1', '2', '3'}) {
+    admin::NodeAnswer& answer = *nodes.Add();
+    answer.set_name(std::string("cn0") + node);
+    answer.set_node(std::string(32, node));
+    answer.set_here(node == '1');
+    answer.set_sessions(2);
+    answer.set_datasets(3);
+    answer.set_bytes(3 << 20);
+    answer.set_newest_dataset(17);
+  }
+  nodes[2].set_error("no answer within \x1b" "2000 ms");
+}
+
+TEST_F(DaemonCommandsTest, ListNamesTheCachesAndWhoDidNotAnswer) {
+  admin::DatasetRow& row = *core_.list->mutable_datasets(0);
+  admin::RunNodesAsked& asked = *core_.list->add_asked();
+  asked.set_run(row.run());
+  asked.set_prefix(row.prefix());
+  AddNodes(*asked.mutable_nodes());
+  row.add_nodes("cn01");
+  row.add_nodes("cn02");
+  const CairnRun list = Run({"ls", "heat"});
+  EXPECT_EQ(list.exit_code, 0) << list.err;
+  EXPECT_EQ(list.out,
+            "run 01234567  /scratch/heat\n"
+            "DATASET  STEP  LAUNCH  RANKS  KIND        LEVEL  STATE          WHERE       SIZE  CREATED              "
+            "IN CACHE OF\n"
+            "     17   120       0      4  checkpoint  local  whole, pinned  cache  400.0 MiB  2023-11-14 22:13:20  "
+            "cn01, cn02\n"
+            "cn03 did not answer: no answer within ?2000 ms\n");
+  EXPECT_FALSE(core_.this_node_only);
+  json told = json::parse(Run({"ls", "heat", "--json"}).out);
+  EXPECT_EQ(told["datasets"][0]["nodes"], json({"cn01", "cn02"}));
+  EXPECT_EQ(told["asked"][0]["run"], row.run());
+  EXPECT_EQ(told["asked"][0]["nodes"][2]["name"], "cn03");
+  EXPECT_EQ(told["asked"][0]["nodes"][2]["here"], false);
+  EXPECT_EQ(told["asked"][0]["nodes"][1]["error"], "");
+  for (const char* more : {"cn03", "cn04"}) row.add_nodes(more);
+  ExpectSaid(Run({"ls", "heat"}), 0, "cn01, cn02 and 2 more\n");
+  core_.list->clear_datasets();
+  ExpectSaid(Run({"ls", "heat"}), 0, "run 01234567  /scratch/heat\nno datasets\ncn03 did not answer");
+}
+
+TEST_F(DaemonCommandsTest, ShowNamesTheCachesOfEachRank) {
+  AddNodes(*core_.show->mutable_nodes());
+  core_.show->mutable_ranks(0)->add_nodes("cn02");
+  const CairnRun show = Run({"show", "heat", "17"});
+  ExpectSaid(show, 0, "rank 0: local, 50.0 MiB, of which 1.0 MiB written (2 %), in the cache of cn02\n");
+  ExpectSaid(show, 0, "cn03 did not answer: no answer within ?2000 ms\n");
+  const json told = json::parse(Run({"show", "heat", "17", "--json"}).out);
+  EXPECT_EQ(told["ranks"][0]["nodes"], json({"cn02"}));
+  EXPECT_EQ(told["asked"].size(), 3u);
+}
+
+TEST_F(DaemonCommandsTest, StatusHasTotalsOfEachNode) {
+  AddNodes(*core_.status.mutable_runs(0)->mutable_nodes());
+  const CairnRun status = Run({"status"});
+  ExpectSaid(status, 0,
+             "  NODE  STATE    RANKS  DATASETS  NEWEST  IN CACHE\n"
+             "  cn01  here         2         3      17   3.0 MiB\n"
+             "  cn02  answers      2         3      17   3.0 MiB\n"
+             "  cn03  silent       2         3      17   3.0 MiB\n"
+             "  cn03 did not answer: no answer within ?2000 ms\n");
+  core_.status.mutable_runs(0)->mutable_nodes(2)->set_missing(true);
+  ExpectSaid(Run({"status"}), 0, "  cn03  missing ");
+  EXPECT_EQ(json::parse(Run({"status", "--json"}).out)["runs"][0]["nodes"][2]["missing"], true);
+}
+
+TEST_F(DaemonCommandsTest, ThisNodeIsAskedAloneIfTheUserWantsThat) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"ls", "heat"}, {"show", "heat", "17"}, {"status"}}) {
+    std::vector<std::string> alone = arguments;
+    alone.push_back("--this-node");
+    Run(arguments);
+    EXPECT_FALSE(core_.this_node_only) << arguments[0];
+    Run(alone);
+    EXPECT_TRUE(core_.this_node_only) << arguments[0];
+  }
+  // Without other nodes nothing of them is told.
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"ls", "--json"}, {"show", "heat", "17", "--json"}, {"status", "--json"}}) {
+    const std::string out = Run(arguments).out;
+    EXPECT_EQ(out.find("\"nodes\""), std::string::npos) << out;
+    EXPECT_EQ(out.find("\"asked\""), std::string::npos) << out;
+    EXPECT_EQ(out.find("\"in_cache\""), out.rfind("\"in_cache\"")) << out;
+  }
+}
+
 TEST_F(DaemonCommandsTest, TheDaemonIsFoundWhereTheLibraryLooks) {
   const CairnRun run = RunCairn({"status"}, {{"XDG_RUNTIME_DIR", folder_}});
   ExpectSaid(run, 0, "process 4711");

@@ -56,7 +56,7 @@ class AdminServiceTest : public ::testing::Test {
 TEST_F(AdminServiceTest, QuestionsAndAnswersPassUnchanged) {
   core_.status.set_version("cairn test");
   core_.status.add_warnings("careful");
-  ASSERT_OK_AND_ASSIGN(const admin::StatusReply status, client_->Status());
+  ASSERT_OK_AND_ASSIGN(const admin::StatusReply status, client_->StatusOfThisNode());
   EXPECT_EQ(status.SerializeAsString(), core_.status.SerializeAsString());
 
   core_.list->add_datasets()->set_dataset(17);
@@ -135,7 +135,7 @@ TEST_F(AdminServiceTest, ClosingTheDoorEndsCallsThatTheCoreStillHolds) {
 
 TEST_F(AdminServiceTest, ADaemonThatHasGoneIsUnavailable) {
   door_.reset();
-  EXPECT_STATUS(StatusCode::kUnavailable, client_->Status(), socket_);
+  EXPECT_STATUS(StatusCode::kUnavailable, client_->StatusOfThisNode(), socket_);
   EXPECT_STATUS(StatusCode::kUnavailable, AdminClient::Connect({socket_, folder_ + "/other.sock"}), "other.sock");
 }
 
