@@ -1,5 +1,6 @@
 // The daemons of a run on several nodes find each other, with nothing but the run's folder on the prefix: who there is,
-// who coordinates, and what becomes of that when nodes die, come back, leave, or lose their cables.
+// who coordinates, and what becomes of that when nodes die, come back, leave, or lose their cables. And they answer for
+// all of them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,9 +70,25 @@ class NodesTest : public ::testing::Test {
       return hosts;
     }
   };
+  Ending Cairn(int node, std::vector<std::string> arguments) {
+    return cluster_->Run(node, cluster_->node(node).Client("client/cli/cairn", std::move(arguments)));
+  }
   Ending AskNodes(int node, const std::string& prefix, std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), {"nodes", prefix});
-    return cluster_->Run(node, cluster_->node(node).Client("client/cli/cairn", std::move(arguments)));
+    return Cairn(node, std::move(arguments));
+  }
+  // Datasets by their numbers, each with the nodes in whose caches it is.
+  std::map<std::uint64_t, std::set<std::string>> Caches(int node) {
+    std::map<std::uint64_t, std::set<std::string>> caches;
+    const Ending ending = Cairn(node, {"ls", cluster_->prefix(), "--json"});
+    const json answer = json::parse(ending.output, nullptr, /*allow_exceptions=*/false);
+    EXPECT_TRUE(answer.is_object()) << ending.output;
+    if (!answer.is_object()) return caches;
+    for (const json& row : answer["datasets"]) {
+      std::set<std::string>& of = caches[row["dataset"]];
+      for (const json& name : row.value("nodes", json::array())) of.insert(name);
+    }
+    return caches;
   }
   View Look(int node, const std::string& prefix) {
     const Ending ending = AskNodes(node, prefix, {"--json"});
@@ -128,6 +145,41 @@ TEST_F(NodesTest, FindEachOtherAndTellWhatTheyHold) {
   const Ending shown = AskNodes(1, cluster_->prefix(), {});
   EXPECT_THAT(shown.output, HasSubstr("coordinated by n"));
   EXPECT_THAT(shown.output, HasSubstr("10.77.0.4:17600"));
+}
+
+TEST_F(NodesTest, EachAnswersForAllAndNamesWhoDoesNot) {
+  StartDaemon(1);
+  StartDaemon(2);
+  Compute(1, cluster_->prefix());
+  Compute(2, cluster_->prefix(), 3);  // it goes on where that one ended
+  ASSERT_TRUE(Eventually([&] { return Agree({1, 2}); }));
+  std::uint64_t of_2 = 0;
+  ASSERT_TRUE(Eventually([&] {
+    const auto caches = Caches(1);
+    std::set<std::string> all;
+    for (const auto& [dataset, nodes] : caches) {
+      all.insert(nodes.begin(), nodes.end());
+      if (nodes == std::set<std::string>{"n2"}) of_2 = dataset;
+    }
+    return all == std::set<std::string>{"n1", "n2"} && of_2 != 0 && caches == Caches(2);
+  }));
+  const std::string dataset = std::to_string(of_2);
+  const json shown = json::parse(Cairn(1, {"show", cluster_->prefix(), dataset, "--json"}).output);
+  EXPECT_EQ(shown["ranks"][0]["nodes"], json({"n2"})) << shown;
+  const json status = json::parse(Cairn(1, {"status", "--json"}).output);
+  ASSERT_EQ(status["runs"][0]["nodes"].size(), 2u) << status;
+  EXPECT_EQ(status["runs"][0]["nodes"][1]["name"], "n2");
+  EXPECT_GT(status["runs"][0]["nodes"][1]["datasets"], 0);
+  EXPECT_EQ(Cairn(1, {"ls", cluster_->prefix(), "--this-node"}).output.find("IN CACHE OF"), std::string::npos);
+
+  cluster_->PauseDaemon(2);
+  const auto begin = std::chrono::steady_clock::now();
+  const Ending silent = Cairn(1, {"ls", cluster_->prefix()});
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_EQ(silent.exit_code, 0) << silent.output;
+  EXPECT_THAT(silent.output, HasSubstr("n2 did not answer: "));
+  cluster_->ResumeDaemon(2);
+  EXPECT_TRUE(Eventually([&] { return Caches(1)[of_2].contains("n2"); }));
 }
 
 TEST_F(NodesTest, AnotherTakesOverWhenTheCoordinatorsNodeDiesAndItComesBackAsAMember) {

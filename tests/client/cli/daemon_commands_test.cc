@@ -375,7 +375,9 @@ void AddNodes(google::protobuf::RepeatedPtrField<admin::NodeAnswer>& nodes) {
     answer.set_bytes(3 << 20);
     answer.set_newest_dataset(17);
   }
-  nodes[2].set_error("no answer within \x1b" "2000 ms");
+  nodes[2].set_error(
+      "no answer within \x1b"
+      "2000 ms");
 }
 
 TEST_F(DaemonCommandsTest, ListNamesTheCachesAndWhoDidNotAnswer) {
