@@ -81,7 +81,7 @@ struct Config {
     std::string ports = "17600-17699";      // the first free one is taken (peer_address.h)
     std::string tls_ca, tls_cert, tls_key;  // a site's own authority; empty: certificates of the run's
     std::string munge = "auto";             // "auto", "require" or "off"
-    std::uint64_t term_ms = 12000;          // a peer that is silent for so long counts as gone
+    std::uint64_t term_ms = 12000;          // of the coordinator's lease (daemon/peers/membership.h)
     std::string fixed;                      // "explicit": address:port of other daemons, several with commas
   } peers;
   std::uint64_t call_ms_default = 120000;

@@ -160,7 +160,9 @@ const Field kFields[] = {
      "require: a peer must show by MUNGE that it runs as the same user; auto: what it shows must be right; off: MUNGE "
      "is not asked",
      CAIRN_TEXT_(peers.munge)},
-    {"peers.term", kDuration, "a daemon of the run that shows no sign of life for so long counts as gone",
+    {"peers.term", kDuration,
+     "after so long without a sign of life of the coordinating daemon another takes over; any daemon counts as missing "
+     "after half of it, as gone after three",
      CAIRN_U64_(peers.term_ms), kPeersTermMsMin, kDayMs},
     {"peers.explicit", kText,
      "daemons that are asked for the others besides those that the run's folder names: address:port, several with "

@@ -60,7 +60,7 @@ bool Nodes::MayEnter() const {
 
 void Nodes::Update() {
   if (membership_) return membership_->UpdateSelf(Summary());
-  if (out() && timer_ == 0 && MayEnter()) Enter();
+  if (out() && !entering_ && timer_ == 0 && MayEnter()) Enter();
 }
 
 void Nodes::Enter() {
@@ -82,7 +82,7 @@ void Nodes::Enter() {
 
 void Nodes::Came(Entered entered) {
   given_.gate.VisitEnded(entered.visited);
-  if (!MayEnter()) return on_left_();
+  if (!MayEnter()) return;
   if (entered.visited.status.ok()) {
     entered.join();
     return Begin();
@@ -295,6 +295,7 @@ admin::RunNodes Nodes::Describe() const {
   if (!membership_) {
     described.set_alone(context_.env.peers == nullptr ? "peers.interface is not set"
                         : given_.gate.replaced()      ? "another run lives at its prefix"
+                        : leaving_                    ? "it is just leaving them"
                         : !why_not_.empty()           ? why_not_
                                                       : "its prefix was not reached yet");
     return described;
@@ -304,7 +305,7 @@ admin::RunNodes Nodes::Describe() const {
   described.set_coordinator(coordinator.name.node);
   described.set_coordinator_host(coordinator.name.host);
   described.set_coordinator_address(coordinator.name.address);
-  described.set_attached(coordinator.attached || coordinator.acting);
+  described.set_attached(coordinator.attached);
   for (const auto& [node, entry] : membership_->table().entries) {
     admin::NodeRow& row = *described.add_nodes();
     FillRow(entry, &row);

@@ -6,7 +6,6 @@
 
 #include <absl/status/statusor.h>
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -45,8 +44,8 @@ class Nodes {
   void Update();
   // Ends it in good order, so that nobody waits for this daemon. Update may begin it anew, unless the daemon quiesces.
   void Leave();
-  // Neither a member, nor about to become one, nor still on its way out.
-  bool out() const { return !entering_ && !membership_ && !leaving_; }
+  // Neither a member nor still on its way out. It may be about to become one, unless the daemon quiesces.
+  bool out() const { return !membership_ && !leaving_; }
   void Stop();  // nobody is told
 
   admin::RunNodes Describe() const;

@@ -22,7 +22,8 @@ admin::RunStatus StatusOf(const Run& run, const Context& context);
 // Its ranks are left out if their catalogues would have to be read first (Inventory::Describe).
 admin::ShowReply Shown(const Run& run, const Dataset& dataset);
 
-// What another node is told: of the run's datasets all but those at rest on the prefix, which it sees for itself.
+// What another node is told: of the run's datasets all but those at rest on the prefix. It knows these as of when the
+// run was last opened there.
 // REQUIRES: a question of Run's (all but HoldingsQuestion). kNotFound: there is no such dataset here.
 absl::StatusOr<peer::Answer> AnswerOf(const Run& run, const Context& context, const peer::Question& question);
 

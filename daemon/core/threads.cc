@@ -63,6 +63,7 @@ class ThreadedCoreImpl final : public ThreadedCore {
   ~ThreadedCoreImpl() override {
     if (core_ && !stopped_) EndTransfers().wait();
     loop_->Stop();  // before the pools: what comes back from them must not use one that is gone
+    if (peers_ != nullptr) peers_->Close();
     far_.reset();
     growing_.reset();
     flush_.reset();

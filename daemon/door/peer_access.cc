@@ -34,6 +34,7 @@ class DoorAccess final : public PeerAccess {
   }
 
   void Leave(const RunId& run) override { door_->Leave(run); }
+  void Close() override { door_.reset(); }
 
  private:
   const Config::Peers peers_;

@@ -51,7 +51,8 @@ class PeerDoor : public PeerNet {
 
   // Listens. `loop` is borrowed: where the calls of PeerNet are made, and where its callbacks run.
   //   kInvalidArgument     an interface or address that is none, peers.tls_* that cannot be read or do not fit
-  //   kUnavailable         the interface has no address, all ports are taken; MUNGE is required and not there
+  //   kUnavailable         the interface has no address, all ports are taken; MUNGE is required, and its library
+  //                      not there
   //   kPermissionDenied    these ports are not for this user
   static absl::StatusOr<std::unique_ptr<PeerDoor>> Listen(Options options, Loop& loop);
 

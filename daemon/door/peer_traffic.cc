@@ -383,7 +383,12 @@ absl::StatusOr<PeerPipe> PeerTrafficImpl::Carry(const std::string& peer, ProvenP
                 .token = std::move(proven.token),
                 .end_within = {},
                 .begun = {}};
-  TlsPump::Near near(io_, asio::local::stream_protocol(), fds[1]);
+  UniqueFd other(fds[1]);
+  TlsPump::Near near(io_);
+  boost::system::error_code refused;  // by epoll, which may be full
+  near.assign(asio::local::stream_protocol(), other.get(), refused);
+  if (refused) return Unavailable("no sockets for a link: {}", refused.message());
+  other.Release();
   const std::uint64_t id = ++last_;
   from_outside_ += from_outside;
   auto gone = [this, id, from_outside, token = pipe.token] {

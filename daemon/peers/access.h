@@ -18,7 +18,7 @@ namespace cairn {
 class PeerAccess {
  public:
   virtual ~PeerAccess() = default;
-  // Listens, as `node` in this life; once, before anything else. Callbacks come on `loop`, which outlives this. Blocks;
+  // Listens, as `node` in this life; once, before anything else. Callbacks come on `loop`, until Close. Blocks;
   // not on the strand. Errors: an interface that is none, ports that are taken; the message says which.
   virtual absl::Status Open(Loop& loop, const std::string& node, std::uint64_t incarnation) = 0;
   // REQUIRES: open. Strand only.
@@ -30,6 +30,8 @@ class PeerAccess {
   virtual absl::StatusOr<std::function<void()>> Enter(Disk& disk, const std::string& prefix, const RunId& run) = 0;
   // It is none any more: no new links. Strand only.
   virtual void Leave(const RunId& run) = 0;
+  // No callback from now on, and nothing else of this is called. When the strand has stopped, before the loop goes.
+  virtual void Close() = 0;
 };
 
 }  // namespace cairn

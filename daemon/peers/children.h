@@ -66,7 +66,6 @@ class Children {
 
   const std::map<NodeId, Member>& below() const { return branches_.all(); }
   std::uint32_t height() const;  // 0: no children
-  std::size_t count() const { return children_.size(); }
 
  private:
   using Id = Branches::Id;

@@ -66,6 +66,8 @@ class MembershipImpl final : public Membership {
   std::vector<Member> Below() const;
   void OnPlace();
   void OnTable(const frames::TablePart& part);
+  std::size_t CountNew(const std::vector<TableEntry>& entries) const;
+  void RefuseTable();
   void OnUplinkEnd(const Uplink::End& end);
   void Seek();
   void TryUp(const std::string& first);
@@ -99,9 +101,12 @@ class MembershipImpl final : public Membership {
   Uplink uplink_;
   Children children_;
 
-  CoordinatorName name_;                   // of the newest epoch of which a name is known
-  MemberTable table_;                      // unless we coordinate
-  frames::TablePart incoming_;             // parts so far
+  CoordinatorName name_;        // of the newest epoch of which a name is known
+  MemberTable table_;           // unless we coordinate
+  frames::TablePart incoming_;  // parts so far
+  bool table_refused_ = false;  // and none accepted since
+  const std::shared_ptr<int> alive_ =
+      std::make_shared<int>(0);            // what is still to run after a Stop does not outlive it
   std::optional<Register> register_;       // while we coordinate
   std::vector<GoneMember> left_;           // the last of those who have ended in good order
   std::vector<GoneMember> to_tell_;        // of these, former parents of whom nobody else may know
@@ -229,8 +234,9 @@ void MembershipImpl::Stop(bool orderly, std::function<void()> done) {
   given_.net.Serve(given_.self.run, nullptr);
   for (Loop::TimerId* timer : {&beat_, &publish_, &summary_timer_}) ClearTimer(*timer);
   // First the lease, then the word: who hears it and looks finds that the lease has ended.
-  auto finish = [this, finished = std::make_shared<bool>(false), done = std::move(done)] {
-    if (std::exchange(*finished, true)) return;
+  auto finish = [this, alive = std::weak_ptr(alive_), finished = std::make_shared<bool>(false),
+                 done = std::move(done)] {
+    if (alive.expired() || std::exchange(*finished, true)) return;
     ClearTimer(stop_timer_);
     peer::Frame leave;
     leave.mutable_leave();
@@ -356,13 +362,13 @@ void MembershipImpl::OnTable(const frames::TablePart& part) {
   if (incoming_.change.entries.size() > settings().members_max ||
       incoming_.change.gone.size() > settings().members_max) {
     incoming_ = {};
-    reports_.warn(fmt::format("run {}: a table of more than {} members was refused", given_.self.run.ShortHex(),
-                              settings().members_max));
-    uplink_.Leave();
-    return Seek();
+    return RefuseTable();
   }
   if (part.more) return;
   frames::TablePart all = std::exchange(incoming_, {});
+  if (!all.whole && table_.entries.size() + CountNew(all.change.entries) > settings().members_max) {
+    return RefuseTable();
+  }
   TableChange change;
   if (all.whole) {
     MemberTable next;
@@ -379,7 +385,23 @@ void MembershipImpl::OnTable(const frames::TablePart& part) {
   }
   table_.epoch = part.epoch;
   table_.version = part.version;
+  table_refused_ = false;
   TellTable(change);
+  // Somebody has said that this member is gone, or the table is older than its Join.
+  if (uplink_.attached() && !table_.entries.contains(self_.node)) TellSelf();
+}
+
+std::size_t MembershipImpl::CountNew(const std::vector<TableEntry>& entries) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      entries, [this](const TableEntry& entry) { return !table_.entries.contains(entry.member.node); }));
+}
+
+void MembershipImpl::RefuseTable() {
+  if (!std::exchange(table_refused_, true)) {
+    reports_.warn(fmt::format("a table of more than {} members was refused", settings().members_max));
+  }
+  uplink_.Leave();
+  Seek();
 }
 
 // --- Down ---
@@ -415,15 +437,13 @@ void MembershipImpl::OnFound(const CoordinatorRecord& record) {
 // Whoever cannot read the lease cannot take over; but it needs no lease to be below somebody.
 void MembershipImpl::OnSilent(const absl::Status& why) {
   if (!std::exchange(silent_, true)) {
-    reports_.warn(
-        fmt::format("run {}: who coordinates it cannot be looked up: {}", given_.self.run.ShortHex(), MessageOf(why)));
+    reports_.warn(fmt::format("who coordinates its nodes cannot be looked up: {}", MessageOf(why)));
   }
   TryUp(name_.address);
 }
 
 void MembershipImpl::OnHeld(std::uint64_t epoch) {
   if (stopped_) return;
-  spdlog::info("run {}: this daemon coordinates it, epoch {}", given_.self.run.ShortHex(), epoch);
   uplink_.Leave();
   limbo_since_.reset();
   incoming_ = {};
@@ -441,8 +461,7 @@ void MembershipImpl::OnLost(Tenure::Lost why, const absl::Status& status) {
   if (register_) table_ = register_->table();
   register_.reset();
   ClearTimer(publish_);
-  reports_.warn(
-      fmt::format("run {}: this daemon coordinates it no more: {}", given_.self.run.ShortHex(), MessageOf(status)));
+  reports_.warn(fmt::format("this daemon coordinates its nodes no more: {}", MessageOf(status)));
   // Others may reach the arbiter, but look only if they have no parent.
   if (why == Tenure::Lost::kSilent) children_.LetGo(peer::Elsewhere::UNATTACHED, "the lease could not be renewed");
   Seek();

@@ -27,9 +27,9 @@
 namespace cairn {
 
 struct MembershipSettings {
-  // Of the coordinator's lease: a coordinator that has stood still for so long is replaced. Short, since a run without
-  // coordinator commits nothing; not so short that a prefix which is slow for some seconds costs the coordinator its
-  // place (it stops acting after half of it). Launches' leases (lease.term) are for people who wait, and longer.
+  // Of the coordinator's lease: a coordinator that has stood still for so long is replaced. Short, since what it
+  // decides waits while there is none; not so short that a prefix which is slow for some seconds costs the coordinator
+  // its place (it stops acting after half of it). Launches' leases (lease.term) are for people who wait, and longer.
   std::chrono::milliseconds term{12'000};
   std::size_t fan_in = 32;    // links to children, at most; at least 2
   std::size_t depth_max = 8;  // links between the coordinator and any member
@@ -77,7 +77,7 @@ class Membership {
   };
 
   static std::unique_ptr<Membership> Make(Given given, Reports reports);
-  virtual ~Membership() = default;  // as Stop(false), if it was not stopped
+  virtual ~Membership() = default;  // as Stop(false), if it was not stopped; `done` of a Stop may not run any more
 
   // Once.
   virtual void Start() = 0;

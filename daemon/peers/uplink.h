@@ -66,7 +66,6 @@ class Uplink {
   bool attached() const { return attempt_ != nullptr && attempt_->welcome; }
   // Of this daemon below its parent. REQUIRES: attached()
   const frames::Place& place() const { return place_; }
-  bool IsParent(const NodeId& node) const { return attached() && attempt_->peer == node; }
 
   // To whoever has got our Join; else nothing happens: the next Join says it.
   void Send(const std::vector<peer::Frame>& frames);

@@ -51,6 +51,7 @@ std::unique_ptr<Munged> Munged::Start(const std::string& key) {
                      "--seed-file=" + folder + "/seed", "--num-threads=2"},
        .environment = {},
        .working_directory = folder});
+  if (process == nullptr) return nullptr;
   const bool ready = process->WaitForOutput("work threads");
   auto munged = std::make_unique<MungedImpl>(folder, std::move(process));
   if (ready) return munged;

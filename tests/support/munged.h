@@ -1,5 +1,5 @@
 // A munged of a test's own, with a key of its own or another one's: on this machine, as this user, in a folder of its
-// own; all of it is gone with this. It can be stopped, so that it answers nothing, and ended.
+// own; all of it is gone with this.
 #ifndef CAIRN_TESTS_SUPPORT_MUNGED_H_
 #define CAIRN_TESTS_SUPPORT_MUNGED_H_
 

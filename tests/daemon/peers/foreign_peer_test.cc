@@ -89,6 +89,7 @@ class Hand {
     const auto frame = Get(peer::Frame::kElsewhere);
     return frame ? std::optional(frame->elsewhere()) : std::nullopt;
   }
+  bool IsClosed() const { return closed_.has_value(); }
   bool Closed() {
     return sim_.RunUntil([this] { return closed_.has_value(); }, milliseconds(3000));
   }
@@ -230,6 +231,17 @@ TEST_F(ForeignPeerTest, NobodyTakesAwayTheCoordinatorOrThoseWhoAreElsewhere) {
   EXPECT_TRUE(HasMember(sim_.node(other_).id));
   EXPECT_EQ(sim_.at(top_).table().entries.at(sim_.node(top_).id).member.incarnation, sim_.node(top_).incarnation);
   EXPECT_FALSE(sim_.at(top_).table().entries.at(sim_.node(other_).id).missing);
+}
+
+TEST_F(ForeignPeerTest, WhoIsSaidToHaveLeftAndIsThereComesBackAtOnce) {
+  Hand hand(sim_, 50);
+  hand.Dial(AddressOfTop());
+  hand.Join(1);
+  ASSERT_TRUE(hand.Get(peer::Frame::kWelcome));
+  hand.Send(frames::Below({.now = {}, .gone = {{sim_.node(other_).id, sim_.node(other_).incarnation, GoneWhy::kLeft}}})
+                .front());
+  ASSERT_TRUE(sim_.RunUntil([this] { return !HasMember(sim_.node(other_).id); }, milliseconds(3000)));
+  EXPECT_TRUE(sim_.RunUntil([this] { return HasMember(sim_.node(other_).id); }, milliseconds(3000)));
 }
 
 TEST_F(ForeignPeerTest, WhoHasTheOtherBelowItselfIsRefused) {
@@ -388,6 +400,21 @@ TEST_F(ForeignParentTest, ATableThatIsTooLargeIsRefused) {
   EXPECT_TRUE(sim_.at(9).table().entries.empty());
 }
 
+TEST_F(ForeignParentTest, ATableThatGrowsBitByBitIsRefusedAtTheSameSize) {
+  Welcome(7);
+  std::uint32_t next = 100;
+  for (std::uint32_t version = 1; version <= 70 && !hand_.IsClosed(); ++version) {
+    TableChange change;
+    for (std::uint32_t i = 0; i < frames::kListMax; ++i) {
+      change.entries.push_back({.member = MemberOf(next++), .missing = false});
+    }
+    hand_.Send(frames::Table(7, version, false, change).front());
+    sim_.RunFor(milliseconds(20));
+  }
+  EXPECT_TRUE(hand_.Closed()) << "16 384 and no more";
+  EXPECT_LE(sim_.at(9).table().entries.size(), 16'384u);
+}
+
 // What changes below a member while its Join is on the way is not lost; and a parent whose answer comes too late has no
 // child.
 TEST_F(ForeignParentTest, WhatChangesBetweenAJoinAndItsAnswerIsSent) {
@@ -403,13 +430,14 @@ TEST_F(ForeignParentTest, AnAnswerThatComesTooLateIsNotHeard) {
   EXPECT_FALSE(sim_.at(9).coordinator().attached);
 }
 
-TEST_F(ForeignPeerTest, AJoinWhoseSenderHasGivenUpTakesNothingAwayAndLeavesNothingBehind) {
+TEST_F(ForeignPeerTest, AJoinWhoseSenderHasGivenUpTakesNothingAwayAndIsForgottenAsWhoeverIsLost) {
   Hand hand(sim_, 50);
   hand.Dial(AddressOfTop());
   hand.Join(1);
   hand.Close();
   sim_.RunFor(sim_.settings.term / 4);
-  EXPECT_TRUE(sim_.IsSettled()) << sim_.Settled();
+  for (std::uint32_t number = 1; number <= 3; ++number) EXPECT_TRUE(HasMember(sim_.node(number).id)) << number;
+  EXPECT_TRUE(sim_.RunUntil([this] { return sim_.IsSettled(); }, 5 * sim_.settings.term)) << sim_.Settled();
 }
 
 }  // namespace
