@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
+#include <utility>
 
 #include "storage/base/status.h"
 
@@ -31,6 +32,13 @@ struct SimNetwork::Wire {
   };
   End ends[2];
   bool broken = false;
+
+  // Nothing arrives any more: what was on the way holds the wire.
+  void Empty() {
+    for (End& end : ends) {
+      const auto early = std::exchange(end.early, {}), coming = std::exchange(end.coming, {});
+    }
+  }
 };
 
 class SimNetwork::Link final : public PeerLink {
@@ -117,6 +125,10 @@ PeerNet& SimNetwork::Open(const std::string& address, const PeerIdentity& identi
   return *host->net;
 }
 
+SimNetwork::~SimNetwork() {
+  for (const auto& wire : wires_) wire->Empty();
+}
+
 // One thing arrives at an end after a while, behind all that went there before.
 void SimNetwork::Put(const std::shared_ptr<Wire>& wire, int to_end, std::function<void()> deliver) {
   Wire::End& to = wire->ends[to_end];
@@ -173,7 +185,11 @@ void SimNetwork::Connect(const std::shared_ptr<Host>& from, const std::shared_pt
   auto wire = std::make_shared<Wire>();
   wire->ends[0].host = from;
   wire->ends[1].host = to;
-  std::erase_if(wires_, [](const auto& old) { return old->broken || (old->ends[0].closed && old->ends[1].closed); });
+  std::erase_if(wires_, [](const auto& old) {
+    const bool over = old->ends[0].closed && old->ends[1].closed;
+    if (over) old->Empty();
+    return over;
+  });
   wires_.push_back(wire);
   auto client = std::make_shared<std::unique_ptr<PeerLink>>(std::make_unique<Link>(*this, wire, 0));
   const auto on_link = serves->second;

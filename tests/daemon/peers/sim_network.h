@@ -32,6 +32,7 @@ class SimNetwork {
   };
 
   explicit SimNetwork(Delay delay) : delay_(std::move(delay)) {}
+  ~SimNetwork();
   SimNetwork(const SimNetwork&) = delete;
 
   // A daemon's own. It lives until Die or Vanish; the network and `loop` outlive it.
