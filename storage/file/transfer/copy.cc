@@ -50,6 +50,7 @@ class FileCopy {
     if (arrived) return copied;
     CAIRN_RETURN_IF_ERROR(OpenSource());
     CAIRN_RETURN_IF_ERROR(OpenWork());
+    CAIRN_RETURN_IF_ERROR(OpenTail());
     CAIRN_RETURN_IF_ERROR(CopyBlocks());
     if (entry_.has_crc32() && crc32_ != entry_.crc32()) {
       source_damaged_ = true;
@@ -67,6 +68,7 @@ class FileCopy {
   absl::Status OpenSource();
   absl::Status OpenWork();
   absl::Status ContinueWork(const FileInfo& info);
+  absl::Status OpenTail();
   absl::Status CopyBlocks();
   absl::Status CopyBlock(BlockStream& stream, const BlockStream::Block& block);
   absl::Status Finish();
@@ -88,7 +90,9 @@ class FileCopy {
 
   std::unique_ptr<File> source_;
   std::unique_ptr<File> work_;
-  std::uint64_t blocks_kept_ = 0;  // of an interrupted copy
+  std::unique_ptr<File> tail_;     // for a last block that direct I/O would write longer than it is; null: it would not
+  bool continued_ = false;         // what an interrupted copy has left
+  std::uint64_t blocks_kept_ = 0;  // of that
   std::uint32_t crc32_ = 0;        // of the blocks so far
   bool source_damaged_ = false;
   absl::Mutex mutex_;
@@ -150,11 +154,22 @@ absl::Status FileCopy::OpenWork() {
 }
 
 absl::Status FileCopy::ContinueWork(const FileInfo& info) {
+  continued_ = true;
   CAIRN_ASSIGN_OR_RETURN(blocks_kept_, CountMatchingBlocks(*work_, info.bytes, entry_, buffers_, progress_.stop,
                                                            entry_.has_crc32() ? &crc32_ : nullptr));
   progress_.bytes_done += BytesOfBlocks(blocks_kept_);
   if (info.bytes >= entry_.bytes()) return absl::OkStatus();
   return OnTarget(work_->Truncate(entry_.bytes()));
+}
+
+// The file never becomes longer than it is to be: another node's daemon may write the same bytes to the same file, and
+// may have put it in its place by now.
+absl::Status FileCopy::OpenTail() {
+  if (!work_->direct() || RoundUp(entry_.bytes()) == entry_.bytes()) return absl::OkStatus();
+  auto tail = target_disk_.Open(work_path_, {.direct = false, .writable = true});
+  if (!tail.ok()) return OnTarget(tail.status());
+  tail_ = *std::move(tail);
+  return absl::OkStatus();
 }
 
 absl::Status FileCopy::CopyBlocks() {
@@ -183,22 +198,23 @@ absl::Status FileCopy::CopyBlock(BlockStream& stream, const BlockStream::Block& 
     return Cancelled("copy of {} to {} was stopped at offset {}", job_.from, job_.to, block.offset());
   }
   const std::size_t bytes = block.bytes.size();
-  work_->WriteAsync(block.offset(), work_->direct() ? block.padded : block.bytes,
-                    [this, &stream, slot = block.slot, bytes](absl::Status written) {
-                      if (written.ok()) {
-                        progress_.bytes_done += bytes;
-                      } else {
-                        const absl::MutexLock lock(&mutex_);
-                        if (write_status_.ok()) write_status_ = OnTarget(written);
-                      }
-                      stream.GiveBack(slot);  // last: after it the copy may be over
-                    });
+  File& to = tail_ && bytes != block.padded.size() ? *tail_ : *work_;
+  to.WriteAsync(block.offset(), to.direct() ? block.padded : block.bytes,
+                [this, &stream, slot = block.slot, bytes](absl::Status written) {
+                  if (written.ok()) {
+                    progress_.bytes_done += bytes;
+                  } else {
+                    const absl::MutexLock lock(&mutex_);
+                    if (write_status_.ok()) write_status_ = OnTarget(written);
+                  }
+                  stream.GiveBack(slot);  // last: after it the copy may be over
+                });
   return absl::OkStatus();
 }
 
 absl::Status FileCopy::Finish() {
-  if (RoundUp(entry_.bytes()) != entry_.bytes() || blocks_kept_ != 0) {
-    CAIRN_ASSIGN_OR_RETURN(const FileInfo info, work_->Info());  // padded by direct writes, or longer from before
+  if (continued_) {  // it may be longer
+    CAIRN_ASSIGN_OR_RETURN(const FileInfo info, work_->Info());
     if (info.bytes != entry_.bytes()) CAIRN_RETURN_IF_ERROR(work_->Truncate(entry_.bytes()));
   }
   if (entry_.mode() != 0) {

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <thread>
+#include <utility>
 
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
@@ -187,11 +189,46 @@ TEST_P(TransferTest, WhatOfAnInterruptedCopyDoesNotMatchIsCopiedAgain) {
 }
 
 TEST_P(TransferTest, ALongerWorkFileIsCutToItsSize) {
-  const CopyJob job = Add("file", kMiB + 5);
   ASSERT_OK(MakeDirectories(target_, "/pfs/demo/ckpt.1"));
-  ASSERT_OK(WriteTestFile(target_, TransferWorkName(job.to, *job.entry), *contents_[0] + std::string(9000, 'x')));
-  ASSERT_OK(Copy({job}));
+  for (const std::size_t bytes : {kMiB + 5, kMiB}) {
+    const CopyJob job = Add(fmt::format("file_{}", bytes), bytes);
+    const std::string work = TransferWorkName(job.to, *job.entry);
+    ASSERT_OK(WriteTestFile(target_, work, std::string(bytes + 9000, 'x')));
+    ASSERT_OK(Copy({job}));
+    EXPECT_EQ(TargetBytes(job.to), *contents_.back());
+  }
+}
+
+// Two nodes' caches have the dataset, and both their daemons flush it. Whoever is later writes to a file that is in its
+// place by now: the same bytes, and no more.
+TEST_P(TransferTest, TwoWhoCopyTheSameFileDoNotHarmEachOther) {
+  const CopyJob job = Add("file", 3 * kMiB + 5);
+  const std::string work = TransferWorkName(job.to, *job.entry);
+  TransferProgress others;
+  std::size_t damaged = SIZE_MAX;
+  std::vector<CopiedFile> first;
+  bool inside = false;
+  std::uint64_t longest = 0;
+  target_.SetHook([&](FakeOp op, const std::string& path) {
+    if (std::exchange(inside, true)) return;
+    for (const std::string& name : {work, job.to}) {
+      if (const auto info = target_.Info(name); info.ok()) longest = std::max(longest, info->bytes);
+    }
+    if (op == FakeOp::kSync && path == work && first.empty()) {  // all is written, nothing is in its place yet
+      auto copied = CopyToWork(source_, target_, {job}, throttle_, others, &damaged);
+      ASSERT_OK(copied);
+      first = *std::move(copied);
+      ASSERT_OK(PutInPlace(target_, first));
+    }
+    inside = false;
+  });
+  EXPECT_STATUS(kNotFound, Copy({job}), "target: ") << "it is in its place: the next try finds it there";
+  target_.SetHook(nullptr);
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(longest, contents_[0]->size());
   EXPECT_EQ(TargetBytes(job.to), *contents_[0]);
+  ASSERT_OK(Copy({job}));
+  EXPECT_EQ(WorkFiles(), 0u);
 }
 
 TEST_P(TransferTest, WhatHasArrivedWholeIsNotCopiedAgainAndWhatDiffersIs) {
