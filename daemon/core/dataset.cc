@@ -1,5 +1,7 @@
 #include "daemon/core/dataset.h"
 
+#include <utility>
+
 namespace cairn {
 
 std::string_view NameOf(Place place) {
@@ -26,6 +28,17 @@ std::uint64_t FileBytes(const catalogue::Catalogue& catalogue) {
   std::uint64_t bytes = 0;
   for (const catalogue::FileEntry& file : catalogue.file()) bytes += file.bytes();
   return bytes;
+}
+
+void PutParts(Dataset& dataset, std::vector<catalogue::Catalogue> catalogues) {
+  dataset.nranks = static_cast<std::uint32_t>(catalogues.size());
+  dataset.parts.resize(catalogues.size());
+  for (Rank rank = 0; rank < dataset.nranks; ++rank) {
+    Part& part = dataset.parts[rank];
+    part.state = Part::State::kStored;
+    part.catalogue = std::move(catalogues[rank]);
+    part.bytes = FileBytes(part.catalogue);
+  }
 }
 
 std::uint64_t Dataset::bytes() const {

@@ -135,6 +135,9 @@ Age AgeOf(const Dataset& dataset);
 
 std::uint64_t FileBytes(const catalogue::Catalogue& catalogue);  // of all its files
 
+// So many ranks, all of whose parts are stored. `catalogues`: by rank.
+void PutParts(Dataset& dataset, std::vector<catalogue::Catalogue> catalogues);
+
 }  // namespace cairn
 
 #endif  // CAIRN_DAEMON_CORE_DATASET_H_

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "proto/frame.h"
 #include "storage/base/ids.h"
 #include "storage/base/quoted.h"
 #include "storage/base/status.h"
@@ -11,13 +12,13 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint32_t kRanksMax = 1 << 24;
 constexpr std::size_t kNameBytesMax = 4096;  // PATH_MAX of Linux
 
 // STANDING_UNKNOWN: another daemon must not restore it.
 peer::Holding::Standing ToldOf(Standing standing) {
   switch (standing) {
     case Standing::kCurrent:
+    case Standing::kFenced:  // by its own node's commit, too late: under the next launch it counts again
       return peer::Holding::CURRENT;
     case Standing::kDoubted:
       return peer::Holding::DOUBTED;
@@ -48,14 +49,25 @@ void Fill(const Dataset& dataset, peer::Holding* holding) {
   holding->set_bytes(dataset.bytes());
 }
 
+Standing StandingOf(peer::Holding::Standing told) {
+  switch (told) {
+    case peer::Holding::DOUBTED:
+      return Standing::kDoubted;
+    case peer::Holding::SUPERSEDED:
+      return Standing::kSuperseded;
+    default:
+      return Standing::kCurrent;
+  }
+}
+
 absl::Status CheckName(std::string_view name, std::string_view field) {
   if (name.size() <= kNameBytesMax) return absl::OkStatus();
   return InvalidArgument("{}: {} bytes, at most {}", field, name.size(), kNameBytesMax);
 }
 
 absl::Status CheckOne(const peer::Holding& holding) {
-  if (holding.nranks() == 0 || holding.nranks() > kRanksMax) {
-    return InvalidArgument("nranks: {}, from 1 to {}", holding.nranks(), kRanksMax);
+  if (holding.nranks() == 0 || holding.nranks() > CAIRN_RANKS_MAX) {
+    return InvalidArgument("nranks: {}, from 1 to {}", holding.nranks(), CAIRN_RANKS_MAX);
   }
   if (holding.created_us() < 0) return InvalidArgument("created_us: {} is before 1970", holding.created_us());
   // A mark has the form of a run's identity (storage/base/launch_mark.h).
@@ -73,9 +85,13 @@ absl::Status CheckOne(const peer::Holding& holding) {
 
 }  // namespace
 
-peer::Holdings HoldingsOf(const Ledger& ledger) {
+peer::Holdings HoldingsOf(const Ledger& ledger, const std::set<DatasetId>& rejected) {
   peer::Holdings holdings;
+  for (const DatasetId id : rejected) holdings.add_rejected(id);
   for (const auto& [id, dataset] : ledger.InPlay()) {
+    if (dataset->level() == Level::kCaptured && dataset->kind.checkpoint) {
+      holdings.set_settling(holdings.settling() + 1);
+    }
     if (!dataset->in_cache() || !dataset->all_stored() || dataset->foreign) continue;
     if (ToldOf(dataset->standing) == peer::Holding::STANDING_UNKNOWN) continue;
     Fill(*dataset, holdings.add_datasets());
@@ -95,6 +111,24 @@ absl::Status Check(const peer::Holdings& holdings) {
     }
   }
   return absl::OkStatus();
+}
+
+Dataset DatasetOf(const peer::Holding& holding) {
+  Dataset dataset;
+  dataset.id = holding.dataset();
+  dataset.launch = holding.launch();
+  dataset.mark = holding.mark();
+  dataset.step = holding.step();
+  dataset.attempt = holding.attempt();
+  dataset.nranks = holding.nranks();
+  dataset.kind = {.files = holding.files(), .checkpoint = holding.checkpoint(), .output = holding.output()};
+  dataset.ordinal = holding.ordinal();
+  dataset.created_us = holding.created_us();
+  dataset.user = holding.user();
+  dataset.job = holding.job();
+  dataset.name = holding.name();
+  dataset.standing = StandingOf(holding.standing());
+  return dataset;
 }
 
 }  // namespace cairn

@@ -33,17 +33,6 @@ Dataset DatasetOf(DatasetId id, const scr::Descriptor& descriptor) {
   return dataset;
 }
 
-void PutParts(Dataset& dataset, std::vector<catalogue::Catalogue> catalogues) {
-  dataset.nranks = static_cast<std::uint32_t>(catalogues.size());
-  dataset.parts.resize(catalogues.size());
-  for (Rank rank = 0; rank < dataset.nranks; ++rank) {
-    Part& part = dataset.parts[rank];
-    part.state = Part::State::kStored;
-    part.catalogue = std::move(catalogues[rank]);
-    part.bytes = FileBytes(part.catalogue);
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<CacheContents> LookAtCache(CacheFolder& cache) {
@@ -190,7 +179,8 @@ void Inventory::AdoptFenced(const PrefixLook& look) {
     DatasetPtr dataset = given_.ledger.Get(id);
     if (dataset && (IsAnother(*dataset, found.descriptor) || flushing_(id))) continue;
     // Whole in the cache: whoever serves the newest launch commits it under that.
-    if (dataset && dataset->in_cache() && !dataset->of_no_line()) {
+    const bool in_cache = dataset && (dataset->in_cache() || dataset->cache == Place::kArriving);
+    if (in_cache && !dataset->of_no_line()) {
       given_.ledger.NotOnPrefix(*dataset);
       continue;
     }
@@ -259,6 +249,11 @@ void Inventory::AdoptSince(const PrefixLook& look, const std::set<DatasetId>& ha
   given_.ids.NewestSeen(newest);
 }
 
+bool Inventory::IsOnlyCached(const Dataset& dataset) {
+  const bool cached = dataset.in_cache() || dataset.cache == Place::kArriving;
+  return cached && dataset.prefix == Place::kAbsent && dataset.standing < Standing::kGaveWay;
+}
+
 // Whether someone else has committed the dataset since the prefix was last looked at.
 bool Inventory::AdoptChange(DatasetId id, const PrefixLook& look, bool had) {
   const CommittedDataset& found = look.found.datasets.at(id);
@@ -270,6 +265,9 @@ bool Inventory::AdoptChange(DatasetId id, const PrefixLook& look, bool had) {
   const bool back = !had && taken_out_.erase(id) > 0;
   if (dataset && back) {
     given_.ledger.CameBack(*dataset);
+  } else if (dataset && IsOnlyCached(*dataset) && !had && !flushing_(id)) {
+    // Two nodes' caches have it, and the other's daemon was first.
+    given_.ledger.SeenOnPrefix(*dataset, found.by_cairn);
   } else if (dataset && dataset->damaged() && !had && !dataset->flush_dropped() && !flushing_(id)) {
     // Its copy there was bad, and someone has put that right since: the index says so.
     given_.ledger.SeenOnPrefix(*dataset, found.by_cairn);
@@ -325,7 +323,9 @@ void Inventory::AdoptRejected(const PrefixLook& look, const std::set<DatasetId>&
     const auto found = look.found.datasets.find(id);
     if (found == look.found.datasets.end()) {
       if (refused_.contains(id)) record.RejectionMarked(id);
-      if (!refused_.contains(id) && !dataset && marked) record.NotRejected(id);  // it is nowhere any more
+      // It is nowhere any more; but another node's cache may have it, and not know.
+      const bool nowhere = !dataset && context_.env.peers == nullptr;
+      if (!refused_.contains(id) && nowhere && marked) record.NotRejected(id);
     } else if (dataset && IsAnother(*dataset, found->second.descriptor)) {
       continue;
     } else if (marked && !had.contains(id)) {
@@ -446,6 +446,16 @@ void Inventory::Refuse(const DatasetPtr& dataset, std::function<void(absl::Statu
         }
         given_.record.Store(then);
       });
+}
+
+void Inventory::RejectedElsewhere(const DatasetPtr& dataset) {
+  if (dataset->standing >= Standing::kTakenOut) return;
+  spdlog::info("run {}: dataset {} (step {}) was rejected by the application, on another node", given_.run_name,
+               dataset->id, dataset->step);
+  given_.ledger.FlushCancelled(*dataset);
+  given_.ledger.TakenOut(*dataset);
+  given_.record.Rejected(dataset->id);
+  given_.record.Store();
 }
 
 void Inventory::MarkFetched(DatasetId id) {

@@ -118,6 +118,8 @@ class Inventory {
   void Refuse(const DatasetPtr& dataset, std::function<void(absl::Status)> then);
   // By this run's applications, or on the prefix when that was last looked at.
   bool WasRefused(DatasetId id) const { return given_.record.rejected().contains(id) || refused_.contains(id); }
+  // By an application on another node: no restart here chooses it, and the prefix is told at the next look.
+  void RejectedElsewhere(const DatasetPtr& dataset);
   void MarkFetched(DatasetId id);  // SCR notes each try to read a dataset from the prefix
   // What a restart of the launch would have chosen before `chosen`, had it been whole on the prefix, is not to be tried
   // by SCR either.
@@ -131,6 +133,7 @@ class Inventory {
   std::set<DatasetId> TakeNumbers(const PrefixContents& found);
   void AdoptOne(DatasetId id, const PrefixLook& look);
   DatasetPtr AdoptNew(DatasetId id, const CommittedDataset& found, const std::vector<catalogue::Catalogue>* catalogues);
+  static bool IsOnlyCached(const Dataset& dataset);
   bool AdoptChange(DatasetId id, const PrefixLook& look, bool had);
   void AdoptOrigins(const PrefixLook& look);
   void AdoptFenced(const PrefixLook& look);

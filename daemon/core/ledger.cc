@@ -102,6 +102,12 @@ void Ledger::Know(const DatasetPtr& dataset) {
   touched_.insert(dataset->id);
 }
 
+void Ledger::Unknow(const DatasetPtr& dataset) {
+  datasets_.erase(dataset->id);
+  by_age_.Removed(dataset);
+  touched_.insert(dataset->id);
+}
+
 Dataset& Ledger::Own(const Dataset& dataset) {
   touched_.insert(dataset.id);
   return const_cast<Dataset&>(dataset);  // the ledger has made every dataset of the run, or taken it over
@@ -381,22 +387,37 @@ DatasetId Ledger::BoundOf(const Launch& launch) const {
   return ended ? 0 : launch.bound;
 }
 
+// The dataset that a bound means; null: it is not here, or is another of that number by now.
+DatasetPtr Ledger::BoundAt(DatasetId bound) const {
+  const DatasetPtr last = Get(bound);
+  return last && !last->id_taken() ? last : nullptr;
+}
+
+// Made by others, after what the prefix' CURRENT was set back to.
+bool Ledger::IsBeyond(const Launch& launch, DatasetId bound, const Dataset& dataset) const {
+  if (bound == 0 || dataset.launch == launch.id) return false;
+  if (launch.bound_set_us != 0 && dataset.created_us > launch.bound_set_us) return false;
+  const DatasetPtr last = BoundAt(bound);
+  return last ? IsNewer(AgeOf(dataset), AgeOf(*last)) : dataset.id > bound;
+}
+
 DatasetPtr Ledger::NewestRestorableFor(const Launch& launch, DatasetId below) const {
   const DatasetId bound = BoundOf(launch);
-  DatasetPtr last = Get(bound);
-  if (last && last->id_taken()) last = nullptr;  // the index means the other one of that number
+  const DatasetPtr last = BoundAt(bound);
   const std::vector<DatasetPtr>& all = ByAge();
   for (std::size_t i = Before(all, below); i-- > 0;) {
     const DatasetPtr& dataset = all[i];
-    const DatasetId id = dataset->id;
-    if (!dataset->restorable() || launch.passed_over.contains(id)) continue;
+    if (!dataset->restorable() || launch.passed_over.contains(dataset->id)) continue;
     if (dataset == last && !dataset->dropped()) return dataset;  // it is meant, however old
-    if (!dataset->superseding()) continue;
-    const bool later = launch.bound_set_us != 0 && dataset->created_us > launch.bound_set_us;
-    const bool beyond = !later && (last ? IsNewer(AgeOf(*dataset), AgeOf(*last)) : id > bound);
-    if (bound == 0 || !beyond || dataset->launch == launch.id) return dataset;
+    if (dataset->superseding() && !IsBeyond(launch, bound, *dataset)) return dataset;
   }
   return nullptr;
+}
+
+bool Ledger::WouldChoose(const Launch& launch, const Dataset& dataset) const {
+  if (!dataset.superseding() || IsBeyond(launch, BoundOf(launch), dataset)) return false;
+  const DatasetPtr here = NewestRestorableFor(launch);
+  return !here || IsNewer(AgeOf(dataset), AgeOf(*here));
 }
 
 DatasetPtr Ledger::NewestRestorable(DatasetId below) const {

@@ -16,6 +16,8 @@
 //   RefetchBegan    cache   absent, whole, leaving, damaged  arriving
 //   Refetched       cache   arriving                         whole
 //   RefetchFailed   cache   arriving                         absent
+//   ComesFromNode   cache   (it is new)                      arriving   another node's cache has it; then Refetched,
+//   DidNotCome      cache   arriving                         (unknown)  or this
 //   FlushBegan      prefix  absent, damaged                  arriving
 //   FlushEnded      prefix  arriving                         absent     else it was seen there meanwhile: stays
 //   Committed       prefix  all but leaving                  whole      the index may have been looked at meanwhile
@@ -203,6 +205,10 @@ class Ledger {
   };
   void AdoptNoted(const Dataset& dataset, const Noted& noted);
   void FoundInCache(const Dataset& dataset);  // known already, from the prefix
+  // Another node's cache has it, whole, and it is being brought into this one. All its parts are stored, with their
+  // catalogues. REQUIRES: it is not known.
+  DatasetPtr ComesFromNode(Dataset dataset);
+  void DidNotCome(const Dataset& dataset);  // nothing is said of it any more: that node may still have it
   void Described(const Dataset& dataset, const std::vector<catalogue::Catalogue>& catalogues);
   void CataloguesChanged(const Dataset& dataset);  // those of the prefix are to be read again
   // What was described, and is neither being read nor in the cache, is described anew if it is asked for.
@@ -282,6 +288,8 @@ class Ledger {
   DatasetPtr NewestRestorable(DatasetId below = 0) const;
   // The same for a launch: without what it has been told to pass over, and within its bound.
   DatasetPtr NewestRestorableFor(const Launch& launch, DatasetId below = 0) const;
+  // Would the launch choose it before all that is here, if it were here?
+  bool WouldChoose(const Launch& launch, const Dataset& dataset) const;
   bool PinnedByLaunch(DatasetId id) const;
   // The launch's bound, if it still holds.
   DatasetId BoundOf(const Launch& launch) const;
@@ -290,9 +298,12 @@ class Ledger {
  private:
   static constexpr std::size_t kGoneMax = 4096;
 
+  DatasetPtr BoundAt(DatasetId bound) const;
+  bool IsBeyond(const Launch& launch, DatasetId bound, const Dataset& dataset) const;
   Launch& Own(const Launch& launch) { return launches_.at(launch.id); }
   Dataset& Own(const Dataset& dataset);  // to be changed
   void Know(const DatasetPtr& dataset);
+  void Unknow(const DatasetPtr& dataset);
   void SetForeign(Dataset& dataset, bool foreign);
   void SetRank(Launch& launch, Rank rank, RankState state);
   void FailOpenWithout(const Launch& launch, Rank rank, DatasetId before, const std::string& why);

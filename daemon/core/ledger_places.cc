@@ -62,6 +62,23 @@ void Ledger::FoundInCache(const Dataset& dataset) {
   Move(Own(dataset).cache, {Place::kAbsent, Place::kWhole}, Place::kWhole);
 }
 
+DatasetPtr Ledger::ComesFromNode(Dataset given) {
+  CAIRN_CHECK(!Get(given.id) && given.parts.size() == given.nranks);
+  for (const Part& part : given.parts) CAIRN_CHECK(part.stored());
+  auto dataset = std::make_shared<Dataset>(std::move(given));
+  dataset->captured = dataset->stored = dataset->nranks;
+  dataset->cache = Place::kArriving;
+  gone_.erase(dataset->id);
+  Know(dataset);
+  return dataset;
+}
+
+void Ledger::DidNotCome(const Dataset& given) {
+  const DatasetPtr dataset = Get(given.id);
+  CAIRN_CHECK(dataset.get() == &given && given.cache == Place::kArriving && !given.in_prefix());
+  Unknow(dataset);
+}
+
 void Ledger::Described(const Dataset& given, const std::vector<catalogue::Catalogue>& catalogues) {
   Dataset& dataset = Own(given);
   CAIRN_CHECK(catalogues.size() == dataset.nranks && dataset.all_stored());
@@ -259,11 +276,7 @@ void Ledger::SetPinned(const Dataset& dataset, bool pinned) {
 }
 
 void Ledger::Forget(DatasetId id, Gone gone) {
-  if (const DatasetPtr dataset = Get(id)) {
-    datasets_.erase(id);
-    by_age_.Removed(dataset);
-    touched_.insert(id);
-  }
+  if (const DatasetPtr dataset = Get(id)) Unknow(dataset);
   gone_[id] = std::move(gone);
   while (gone_.size() > kGoneMax) gone_.erase(gone_.begin());
 }

@@ -1,6 +1,7 @@
 #include "daemon/core/levels.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 #include <vector>
@@ -229,6 +230,7 @@ bool Levels::TryLatest(const Session& session, const std::shared_ptr<Call>& call
 void Levels::ObserveLatest(const std::shared_ptr<Call>& call) const {
   const Launch* newest = given_.ledger.newest();
   Launch mine;
+  mine.id = std::numeric_limits<LaunchId>::max();  // nothing is its own
   mine.bound = newest != nullptr ? given_.ledger.BoundOf(*newest) : given_.inventory.bound();
   mine.bound_set_us = newest != nullptr ? newest->bound_set_us : given_.inventory.bound_set_us();
   const DatasetPtr dataset = given_.ledger.NewestRestorableFor(mine);

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "daemon/bulk/net.h"
 #include "daemon/config/peer_address.h"
 #include "daemon/core/holdings.h"
 #include "storage/base/status.h"
@@ -17,6 +18,8 @@ namespace {
 
 constexpr std::uint32_t kDoublingsMax = 20;  // of the pause before it is tried again
 constexpr Questions::Patience kForPeople{.each = std::chrono::seconds(2), .total = std::chrono::seconds(10)};
+constexpr std::chrono::seconds kForTheTable(5), kForANode(2);
+constexpr std::chrono::milliseconds kLookEvery(20);
 constexpr Questions::Patience kForRestarts{.each = std::chrono::seconds(2), .total = std::chrono::seconds(4)};
 
 std::string NameOf(const Member& member) {
@@ -139,7 +142,7 @@ void Nodes::Begin() {
   questions_ =
       Questions::Make({.loop = context_.loop(), .net = links_->With(peer::Frame::kQuestion), .run = given_.run},
                       [this](const PeerIdentity&, const peer::Question& question, const Questions::Then& then) {
-                        then(Answer(question));
+                        then(given_.answer(question));
                       });
   membership_ = Membership::Make(
       {.loop = context_.loop(),
@@ -157,6 +160,7 @@ void Nodes::Begin() {
        .warn = [this](std::string text) { context_.Warn(fmt::format("run {}: {}", given_.run_name, text)); }});
   membership_->UpdateSelf(Summary());
   membership_->Start();
+  context_.env.peers->bulk().Serve(given_.run, context_.env.cache_disk, given_.folder);
 }
 
 MemberSummary Nodes::Summary() const {
@@ -200,6 +204,7 @@ void Nodes::Leave() {
   if (!membership_) return;
   leaving_ = std::exchange(membership_, nullptr);
   acting_ = false;
+  context_.env.peers->bulk().Unserve(given_.run);
   questions_->Stop();
   leaving_->Stop(/*orderly=*/true, [this] {
     // It may still be on the stack.
@@ -234,13 +239,6 @@ admin::NodeAnswer Nodes::Own() const {
   own.set_bytes(summary.bytes);
   own.set_newest_dataset(summary.newest_dataset);
   return own;
-}
-
-absl::StatusOr<peer::Answer> Nodes::Answer(const peer::Question& question) const {
-  if (!question.has_holdings()) return given_.answer(question);
-  peer::Answer answer;
-  *answer.mutable_holdings() = HoldingsOf(given_.ledger);
-  return answer;
 }
 
 bool Nodes::has_others() const {
@@ -286,6 +284,39 @@ void Nodes::AskHoldings(std::function<void(Holdings holdings)> then) {
     }
     then(std::move(holdings));
   });
+}
+
+struct Nodes::Awaited {
+  NodeId node;
+  std::function<void()> then;
+  SteadyTime until;
+  bool others_known = false;  // and `until` is for the node
+};
+
+void Nodes::WhenKnown(const NodeId& node, std::function<void()> then) {
+  Update();
+  const auto awaited =
+      std::make_shared<Awaited>(Awaited{.node = node, .then = std::move(then), .until = context_.now() + kForTheTable});
+  context_.loop().Post([this, awaited] { LookForKnown(awaited); });
+}
+
+void Nodes::LookForKnown(const std::shared_ptr<Awaited>& awaited) {
+  if (!MayEnter() || timer_ != 0 || IsKnown(*awaited) || context_.now() >= awaited->until) return awaited->then();
+  context_.loop().After(kLookEvery, [this, awaited] { LookForKnown(awaited); });
+}
+
+bool Nodes::IsKnown(Awaited& awaited) const {
+  if (!membership_) return false;
+  const Membership::Coordinator now = membership_->coordinator();
+  if (!now.attached || membership_->table().epoch != now.name.epoch) return false;
+  if (!std::exchange(awaited.others_known, true)) awaited.until = context_.now() + kForANode;
+  if (awaited.node.empty() || awaited.node == context_.cache_id) return true;
+  const auto entry = membership_->table().entries.find(awaited.node);
+  return entry != membership_->table().entries.end() && !entry->second.missing;
+}
+
+std::shared_ptr<Disk> Nodes::FilesOf(const Member& member) const {
+  return context_.env.peers->bulk().DiskOf(given_.run, member.node, member.address);
 }
 
 admin::RunNodes Nodes::Describe() const {

@@ -23,6 +23,7 @@
 #include "proto/admin.pb.h"
 #include "proto/peer.pb.h"
 #include "storage/base/ids.h"
+#include "storage/io/disk.h"
 
 namespace cairn {
 
@@ -33,8 +34,9 @@ class Nodes {
     const std::string& run_name;
     const Ledger& ledger;
     PrefixGate& gate;
-    // What another node asks of the run, but for the holdings: from what this daemon knows, without asking others.
+    // What another node asks of the run: from what this daemon knows, without asking others.
     std::function<absl::StatusOr<peer::Answer>(const peer::Question& question)> answer;
+    std::string folder;  // of the run in the cache: what others may read of it
   };
   // `on_left`: Leave has ended.
   Nodes(const Context& context, const Given& given, std::function<void()> on_left);
@@ -65,6 +67,12 @@ class Nodes {
   // within 2 s. Checked: what of it is nonsense is kInvalidArgument. Empty, soon, if there are none; `then` as above.
   using Holdings = std::vector<std::pair<Member, absl::StatusOr<peer::Holdings>>>;
   void AskHoldings(std::function<void(Holdings holdings)> then);
+  // Runs `then` once this daemon knows which others there are and, unless it is empty, `node` is among them. That is
+  // waited for within bounds: 5 s for the others, then 2 s for the node. Not inside the call; soon if no links can
+  // come.
+  void WhenKnown(const NodeId& node, std::function<void()> then);
+  // What a member has of the run in its cache (daemon/bulk/net.h). REQUIRES: there can be links.
+  std::shared_ptr<Disk> FilesOf(const Member& member) const;
 
  private:
   bool MayEnter() const;
@@ -76,8 +84,10 @@ class Nodes {
   MembershipSettings SettingsOf() const;
   OnArbiter MakeOnArbiter() const;
   MemberSummary Summary() const;
-  absl::StatusOr<peer::Answer> Answer(const peer::Question& question) const;
   std::vector<Member> OthersThere() const;
+  struct Awaited;
+  bool IsKnown(Awaited& awaited) const;
+  void LookForKnown(const std::shared_ptr<Awaited>& awaited);
   void TableChanged(const TableChange& change) const;
   void CoordinatorChanged(const Membership::Coordinator& coordinator);
 

@@ -274,6 +274,10 @@ void Openings::DecideAgainstOther(const OpeningPtr& opening, Run& run) {
   }
   if (over || open.takeover() || IsRestartOf(open.launch_key(), newest.key)) return MakeLaunch(opening, run);
   if (judged.verdict == Verdict::kLive) return Busy(opening, run, judged.holder);
+  if (judged.verdict == Verdict::kDraining && BringFirst(opening, run)) return;
+  if (judged.verdict == Verdict::kDraining && HasAllOf(*opening, prepared.newest->maker.cache)) {
+    return MakeLaunch(opening, run);
+  }
   if (judged.verdict == Verdict::kDraining && TimeIsUp(*opening, judged.look_again)) {
     context_.Warn(
         fmt::format("run {}: launch {} is left behind before it was drained: {}", run.name, newest.id, judged.holder));
@@ -283,10 +287,19 @@ void Openings::DecideAgainstOther(const OpeningPtr& opening, Run& run) {
   LookAgain(opening, judged.look_again);
 }
 
+// What the node drains is here by now: its flush is not waited for, and may be fenced.
+bool Openings::HasAllOf(const Opening& opening, const NodeId& node) {
+  return opening.brought && opening.brought->heard.contains(node) && opening.brought->missed.empty();
+}
+
 bool Openings::TimeIsUp(const Opening& opening, std::chrono::milliseconds pause) const {
+  return context_.now() + pause > MustBegin(opening);
+}
+
+SteadyTime Openings::MustBegin(const Opening& opening) const {
   const std::chrono::milliseconds allowed = opening.call->deadline();
   const std::chrono::milliseconds to_begin = std::min<std::chrono::milliseconds>(allowed / 10, std::chrono::seconds(5));
-  return context_.now() + pause + to_begin > opening.begun + allowed;
+  return opening.begun + allowed - to_begin;
 }
 
 // It is a service that other nodes share: it may come back.
@@ -301,10 +314,12 @@ void Openings::AwaitArbiter(const OpeningPtr& opening, const absl::Status& silen
 // Others that open the same prefix have their turn meanwhile.
 void Openings::LookAgain(const OpeningPtr& opening, std::chrono::milliseconds pause) {
   End(opening);
-  context_.loop().After(pause, [this, opening] {
-    if (!IsUnheard(*opening) && !context_.quiescing()) return Enqueue(opening);
-    opening->call->Fail(Unavailable("the daemon is going away"));
-  });
+  context_.loop().After(pause, [this, opening] { Again(opening); });
+}
+
+void Openings::Again(const OpeningPtr& opening) {
+  if (!IsUnheard(*opening) && !context_.quiescing()) return Enqueue(opening);
+  opening->call->Fail(Unavailable("the daemon is going away"));
 }
 
 void Openings::DecideLater(const OpeningPtr& opening, Run& run) {
@@ -370,6 +385,35 @@ void Openings::Join(const OpeningPtr& opening, Run& run) {
   });
 }
 
+// What only other nodes' caches have is brought before the launch is made: until then those nodes may still commit it,
+// and if it does not come, nothing is lost by the try. True: the opening is put aside, and comes again with `brought`;
+// at the latest when it must go on with what is here to be in time.
+bool Openings::BringFirst(const OpeningPtr& opening, Run& run) {
+  const std::optional<LaunchRecord>& newest = opening->prepared->newest;
+  if (context_.env.peers == nullptr || !newest) return false;
+  if (opening->brought && opening->brought->launch == newest->id) return false;
+  opening->call->WaitingFor(fmt::format("what other nodes' caches have of run {}", run.name));
+  const std::uint32_t bringing = ++opening->bringing;
+  const LaunchId launch = newest->id;
+  const NodeId maker = newest->maker.cache == context_.cache_id ? "" : newest->maker.cache;
+  End(opening);
+  run.others.Bring(
+      launch, maker,
+      [this, opening, bringing](const OtherCaches::Brought& brought) { BroughtTo(opening, bringing, brought); });
+  const SteadyTime::duration left = std::max(MustBegin(*opening) - context_.now(), SteadyTime::duration(0));
+  context_.loop().After(std::chrono::ceil<std::chrono::milliseconds>(left), [this, opening, bringing, launch] {
+    BroughtTo(opening, bringing, {.launch = launch, .heard = {}, .missed = {}});
+  });
+  return true;
+}
+
+void Openings::BroughtTo(const OpeningPtr& opening, std::uint32_t bringing, const OtherCaches::Brought& brought) {
+  if (opening->bringing != bringing) return;
+  ++opening->bringing;
+  opening->brought = brought;
+  Again(opening);
+}
+
 // What making a launch has come to.
 struct Openings::Made {
   absl::Status status;
@@ -384,6 +428,7 @@ struct Openings::Made {
 // look at what it may restart from, which others may have changed since this daemon looked; then the cache's record, by
 // which a later daemon knows under which launch it acts.
 void Openings::MakeLaunch(const OpeningPtr& opening, Run& run) {
+  if (BringFirst(opening, run)) return;
   Inventory::Known before = run.inventory.WhatIsKnown();
   const local::Open& open = opening->open;
   auto make =

@@ -20,6 +20,7 @@
 #include "daemon/core/door.h"
 #include "daemon/core/inventory.h"
 #include "daemon/core/ledger.h"
+#include "daemon/core/other_caches.h"
 #include "daemon/core/preparation.h"
 #include "daemon/core/runs.h"
 #include "daemon/core/sessions.h"
@@ -48,7 +49,9 @@ class Openings {
     bool looked = false;      // at what the prefix holds
     std::string silent = {};  // what of the run does not answer, when the prefix does; as last asked
     Loop::TimerId patience = 0;
-    bool left = false;  // the queue, while the prefix is still being asked
+    bool left = false;                                 // the queue, while the prefix is still being asked
+    std::optional<OtherCaches::Brought> brought = {};  // from other nodes' caches; none: they were not asked
+    std::uint32_t bringing = 0;                        // so often: only the last is waited for
   };
   using OpeningPtr = std::shared_ptr<Opening>;
 
@@ -85,10 +88,15 @@ class Openings {
   void DecideAgainstOther(const OpeningPtr& opening, Run& run);
   void AwaitArbiter(const OpeningPtr& opening, const absl::Status& silent);
   void LookAgain(const OpeningPtr& opening, std::chrono::milliseconds pause);
+  void Again(const OpeningPtr& opening);
+  static bool HasAllOf(const Opening& opening, const NodeId& node);
   bool TimeIsUp(const Opening& opening, std::chrono::milliseconds pause) const;
+  SteadyTime MustBegin(const Opening& opening) const;
+  void BroughtTo(const OpeningPtr& opening, std::uint32_t bringing, const OtherCaches::Brought& brought);
   bool NeverHeardOfItsSession(const Opening& opening, const Run& run) const;
   void Reattach(const OpeningPtr& opening, Run& run);
   void Join(const OpeningPtr& opening, Run& run);
+  bool BringFirst(const OpeningPtr& opening, Run& run);
   struct Made;
   void MakeLaunch(const OpeningPtr& opening, Run& run);
   void LaunchMade(const OpeningPtr& opening, Run& run, const Made& made);

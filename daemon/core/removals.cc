@@ -132,6 +132,9 @@ void Removals::RemoveTooLate(DatasetId id, std::vector<catalogue::Catalogue> cat
 }
 
 void Removals::Tidy() {
+  // Another node may have what this one had begun, and go on with it under the launch that is newest by now.
+  const Launch* newest = ledger_.newest();
+  if (context_.env.peers != nullptr && newest != nullptr && !newest->ours) return;
   std::set<DatasetId> left;
   for (DatasetId id : std::set(record_.begun())) {
     if (in_use_(id)) continue;

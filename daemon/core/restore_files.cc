@@ -47,10 +47,10 @@ void RestoreFiles::Fetch(const RestoreGroupPtr& group) {
   for (auto& [rank, part] : group->parts) part->tier = Tier::kPrefix;
   given_.copies.NoteFetch(*group);
   if (given_.cache.HoldsScrs(dataset->id)) return VerifyOnPrefix(group);  // SCR's own copy has its place
-  given_.cache.Refetch(dataset, [this, group](const Refetched& refetched) { Fetched(group, refetched); });
+  given_.cache.Refetch(dataset, [this, group](const FetchResult& refetched) { Fetched(group, refetched); });
 }
 
-void RestoreFiles::Fetched(const RestoreGroupPtr& group, const Refetched& refetched) {
+void RestoreFiles::Fetched(const RestoreGroupPtr& group, const FetchResult& refetched) {
   if (group->ended) return given_.waits.Changed();
   if (refetched.status.ok()) return on_end_(group, absl::OkStatus());
   const std::string why = fmt::format("rank {}: {}", refetched.rank, MessageOf(refetched.status));

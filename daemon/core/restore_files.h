@@ -40,7 +40,7 @@ class RestoreFiles {
  private:
   void Checked(const RestoreGroupPtr& group, const RestorePartPtr& part, const absl::Status& status);
   void Fetch(const RestoreGroupPtr& group);
-  void Fetched(const RestoreGroupPtr& group, const Refetched& refetched);
+  void Fetched(const RestoreGroupPtr& group, const FetchResult& refetched);
   void VerifyOnPrefix(const RestoreGroupPtr& group);
 
   const Context& context_;

@@ -43,7 +43,8 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
               .on_newer = [this](const LaunchRecord& launch) { shared_.on_newer_launch(*this, launch); },
               .on_confirmed = [this](const auto& launches) { shared_.on_confirmed(*this, launches); }}),
       nodes(shared.context,
-            {id, name, ledger, gate, [this](const peer::Question& asked) { return shared_.answer_node(*this, asked); }},
+            {id, name, ledger, gate, [this](const peer::Question& asked) { return shared_.answer_node(*this, asked); },
+             folder->path()},
             [this] { shared_.on_change(); }),
       record(shared.context, name, folder, ledger),
       folders(shared.context, [this](DatasetId dataset_id) { FolderUnused(dataset_id); }),
@@ -59,6 +60,8 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
           shared.context, {name, ledger, ids, gate, record, folders, cache},
           [this](DatasetId dataset_id) { return flusher.Has(dataset_id); },
           [this](const std::string& mark) { return keeper.IsProvisional(mark); }),
+      others(shared.context, {name, ledger, gate, nodes, record, folders, cache, ids, inventory},
+             [this] { waits.Changed(); }),
       views(shared.context, name, gate),
       index(shared.context, name, gate, [this] { shared_.on_change(); }),
       removals(
@@ -170,6 +173,7 @@ void Run::DatasetFailed(const DatasetPtr& dataset, const std::string& why) {
 void Run::Quiesce() {
   keeper.Stop();
   nodes.Leave();
+  others.Stop();
   flusher.StopAll();
   growing.StopAll();
 }

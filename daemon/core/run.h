@@ -31,6 +31,7 @@
 #include "daemon/core/levels.h"
 #include "daemon/core/node_record.h"
 #include "daemon/core/nodes.h"
+#include "daemon/core/other_caches.h"
 #include "daemon/core/outputs.h"
 #include "daemon/core/prefix_gate.h"
 #include "daemon/core/prefix_watch.h"
@@ -110,6 +111,7 @@ class Run {
   RunCache cache;
   DatasetIds ids;
   Inventory inventory;
+  OtherCaches others;
   Views views;
   IndexKeeper index;
   Removals removals;

@@ -11,33 +11,6 @@
 #include "storage/base/status.h"
 
 namespace cairn {
-namespace {
-
-// Brings one rank's part from the prefix into the cache, verified on the way. The dataset is begun there.
-absl::Status FetchRank(Disk& prefix_disk, Disk& cache_disk, Prefix& prefix, CacheFolder& cache,
-                       const catalogue::Catalogue& catalogue, TransferProgress& progress, bool* source_damaged) {
-  const DatasetId id = catalogue.dataset();
-  std::string work;
-  std::vector<CopyJob> jobs;
-  for (const catalogue::FileEntry& file : catalogue.file()) {
-    std::string to;
-    if (catalogue.files()) {
-      CAIRN_ASSIGN_OR_RETURN(to, cache.RouteFile(id, file.name()));
-    } else {
-      to = work = cache.WorkPath(id, catalogue.rank());
-    }
-    jobs.push_back({.from = prefix.FilePath(file.prefix_name()), .to = to, .entry = &file});
-  }
-  Throttle throttle(0);
-  std::size_t damaged = jobs.size();
-  if (absl::Status copied = CopyFiles(prefix_disk, cache_disk, jobs, throttle, progress, &damaged); !copied.ok()) {
-    *source_damaged = damaged < jobs.size() || absl::IsNotFound(copied);
-    return copied;
-  }
-  return catalogue.files() ? cache.CommitRankFiles(catalogue) : cache.CommitRank(catalogue, work);
-}
-
-}  // namespace
 
 RunCache::RunCache(const Context& context, const Given& given, Reports reports)
     : context_(context),
@@ -192,7 +165,7 @@ void RunCache::SetAside(const Dataset& dataset, const std::string& file, const s
 void RunCache::RefetchNoted(const DatasetPtr& dataset, std::function<void()> then) {
   if (context_.quiescing() || dataset->readers > 0) return;
   if (to_refetch_.erase(dataset->id) == 0 || !dataset->in_prefix() || dataset->in_cache()) return;
-  Refetch(dataset, [this, id = dataset->id, then = std::move(then)](const Refetched& refetched) {
+  Refetch(dataset, [this, id = dataset->id, then = std::move(then)](const FetchResult& refetched) {
     if (refetched.status.ok()) {
       spdlog::info("run {}: dataset {} is whole in the cache again", given_.run_name, id);
     } else {
@@ -255,24 +228,16 @@ void RunCache::Fetch(const DatasetPtr& dataset) {
   if (!prefix) return Fetched(dataset, {.status = Unavailable("{} is not in reach any more", given_.gate.path())});
   auto fetch = [this, prefix, cache = given_.cache, catalogues = CataloguesOf(*dataset),
                 begun = DescriptorOf(*dataset, false), complete = DescriptorOf(*dataset, true)] {
-    Refetched refetched;
-    refetched.status = [&]() -> absl::Status {
-      CAIRN_RETURN_IF_ERROR(cache->Begin(begun));
-      for (const catalogue::Catalogue& catalogue : catalogues) {
-        refetched.rank = catalogue.rank();
-        CAIRN_RETURN_IF_ERROR(FetchRank(context_.env.prefix_disk, context_.env.cache_disk, *prefix, *cache, catalogue,
-                                        fetching_, &refetched.source_damaged));
-      }
-      return cache->Complete(complete);
-    }();
-    if (!refetched.status.ok()) cache->Remove(begun.id).IgnoreError();  // without COMPLETE the next start removes it
-    return refetched;
+    const FetchFrom from{.disk = context_.env.prefix_disk, .path_of = [&](const catalogue::FileEntry& file) {
+                           return prefix->FilePath(file.prefix_name());
+                         }};
+    return FetchDataset(from, *cache, catalogues, begun, complete, fetching_);
   };
   context_.OnPrefix(given_.gate.path(), std::move(fetch),
-                    [this, dataset](const Refetched& refetched) { Fetched(dataset, refetched); });
+                    [this, dataset](const FetchResult& fetched) { Fetched(dataset, fetched); });
 }
 
-void RunCache::Fetched(const DatasetPtr& dataset, const Refetched& refetched) {
+void RunCache::Fetched(const DatasetPtr& dataset, const FetchResult& refetched) {
   given_.ledger.ReadEnded(*dataset);
   if (refetched.status.ok()) {
     given_.ledger.Refetched(*dataset);
@@ -283,7 +248,7 @@ void RunCache::Fetched(const DatasetPtr& dataset, const Refetched& refetched) {
   RefetchEnded(dataset->id, refetched);
 }
 
-void RunCache::RefetchEnded(DatasetId id, const Refetched& refetched) {
+void RunCache::RefetchEnded(DatasetId id, const FetchResult& refetched) {
   to_refetch_.erase(id);
   const auto waiting = std::move(refetching_.extract(id).mapped());
   for (const Then& next : waiting) next(refetched);

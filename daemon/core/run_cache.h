@@ -22,6 +22,7 @@
 #include "daemon/core/cache_room.h"
 #include "daemon/core/context.h"
 #include "daemon/core/dataset_folders.h"
+#include "daemon/core/fetch.h"
 #include "daemon/core/image_store.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/node_record.h"
@@ -32,13 +33,6 @@
 #include "storage/place/cache/cache_folder.h"
 
 namespace cairn {
-
-// How it went to make a dataset anew in the cache.
-struct Refetched {
-  absl::Status status;
-  bool source_damaged = false;  // the prefix' copy of `rank`
-  Rank rank = 0;
-};
 
 class RunCache {
  public:
@@ -114,7 +108,7 @@ class RunCache {
   // What the cache has of the dataset goes aside, or, if there is no room for both, is removed; then it is fetched, all
   // ranks, each byte verified. `then` runs on the strand, not within this call. REQUIRES: described, and the prefix is
   // in reach.
-  using Then = std::function<void(const Refetched&)>;
+  using Then = std::function<void(const FetchResult&)>;
   void Refetch(const DatasetPtr& dataset, Then then);
 
   // SCR's own copies that lie here: nothing is fetched under their numbers.
@@ -135,8 +129,8 @@ class RunCache {
   absl::StatusOr<DamagedCopy> ReserveForRefetch(const DatasetPtr& dataset);
   void ClearPlace(const DatasetPtr& dataset, DamagedCopy copy);
   void Fetch(const DatasetPtr& dataset);
-  void Fetched(const DatasetPtr& dataset, const Refetched& refetched);
-  void RefetchEnded(DatasetId id, const Refetched& refetched);
+  void Fetched(const DatasetPtr& dataset, const FetchResult& refetched);
+  void RefetchEnded(DatasetId id, const FetchResult& refetched);
   void ApplyLinger();
 
   const Context& context_;

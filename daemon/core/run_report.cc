@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <string>
 #include <utility>
 
+#include "daemon/core/holdings.h"
+#include "storage/base/ids.h"
 #include "storage/base/status.h"
 #include "storage/format/catalogue/verified_by.h"
 
@@ -165,6 +168,12 @@ absl::StatusOr<peer::Answer> AnswerOf(const Run& run, const Context& context, co
       *answer.mutable_status() = StatusOf(run, context);
       *answer.mutable_status()->add_nodes() = run.nodes.Own();
       return answer;
+    case peer::Question::kHoldings: {
+      std::set<DatasetId> rejected;
+      for (const auto& [id, marked] : run.record.rejected()) rejected.insert(id);
+      *answer.mutable_holdings() = HoldingsOf(run.ledger, rejected);
+      return answer;
+    }
     default:
       return Unimplemented("question {} is not known here", static_cast<int>(question.body_case()));
   }

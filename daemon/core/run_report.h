@@ -24,7 +24,8 @@ admin::ShowReply Shown(const Run& run, const Dataset& dataset);
 
 // What another node is told: of the run's datasets all but those at rest on the prefix. It knows these as of when the
 // run was last opened there.
-// REQUIRES: a question of Run's (all but HoldingsQuestion). kNotFound: there is no such dataset here.
+//   kNotFound       there is no such dataset here
+//   kUnimplemented  a question that this daemon does not know
 absl::StatusOr<peer::Answer> AnswerOf(const Run& run, const Context& context, const peer::Question& question);
 
 }  // namespace cairn

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "daemon/bulk/bulk.h"
 #include "daemon/door/peer_door.h"
 #include "daemon/trust/authority.h"
 #include "storage/base/check.h"
@@ -20,6 +21,7 @@ class DoorAccess final : public PeerAccess {
     options.node = node;
     options.incarnation = incarnation;
     CAIRN_ASSIGN_OR_RETURN(door_, PeerDoor::Listen(std::move(options), loop));
+    bulk_ = MakeBulk({}, door_->lines());
     return absl::OkStatus();
   }
 
@@ -28,17 +30,26 @@ class DoorAccess final : public PeerAccess {
     return *door_;
   }
 
+  BulkNet& bulk() override {
+    CAIRN_CHECK(bulk_ != nullptr);
+    return *bulk_;
+  }
+
   absl::StatusOr<std::function<void()>> Enter(Disk& disk, const std::string& prefix, const RunId& run) override {
     CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<const Authority> authority, OpenAuthority(disk, prefix, run));
     return [this, authority = std::move(authority)] { door_->Join(authority); };
   }
 
   void Leave(const RunId& run) override { door_->Leave(run); }
-  void Close() override { door_.reset(); }
+  void Close() override {
+    bulk_.reset();
+    door_.reset();
+  }
 
  private:
   const Config::Peers peers_;
   std::unique_ptr<PeerDoor> door_;
+  std::unique_ptr<BulkNet> bulk_;  // by the door's connections
 };
 
 }  // namespace

@@ -359,4 +359,19 @@ absl::StatusOr<std::unique_ptr<CacheFolder>> CacheFolder::Open(Disk& disk, const
   return opened;
 }
 
+absl::StatusOr<std::vector<catalogue::Catalogue>> ReadCatalogues(Disk& disk, const std::string& folder,
+                                                                 const RunIdentity& run,
+                                                                 const scr::Descriptor& descriptor) {
+  constexpr std::uint64_t kBytesMax = 1u << 30;
+  std::uint64_t bytes = 0;
+  std::vector<catalogue::Catalogue> catalogues;
+  for (Rank rank = 0; rank < descriptor.ranks.value_or(0); ++rank) {
+    CAIRN_ASSIGN_OR_RETURN(StoredCatalogue stored, ReadRank(disk, folder, run, descriptor, rank));
+    bytes += stored.bytes;
+    if (bytes > kBytesMax) return ResourceExhausted("{}: catalogues of more than {} bytes", folder, kBytesMax);
+    catalogues.push_back(std::move(stored.catalogue));
+  }
+  return catalogues;
+}
+
 }  // namespace cairn

@@ -129,6 +129,15 @@ class CacheFolder : public DatasetStore {
   virtual absl::StatusOr<kvtree::Tree> LoadFlushRecord() = 0;  // absent: empty; damaged: kDataLoss
 };
 
+// The catalogues of a dataset in a folder that is not this node's: of all ranks, each of this run and dataset, and its
+// files are there in their sizes. `folder`: the dataset's. Only looks.
+//   kDataLoss           what is missing or wrong
+//   kResourceExhausted  they have more than a GiB together
+//   other errors        the disk's, which say nothing about the dataset
+absl::StatusOr<std::vector<catalogue::Catalogue>> ReadCatalogues(Disk& disk, const std::string& folder,
+                                                                 const RunIdentity& run,
+                                                                 const scr::Descriptor& descriptor);
+
 }  // namespace cairn
 
 #endif  // CAIRN_STORAGE_PLACE_CACHE_CACHE_FOLDER_H_

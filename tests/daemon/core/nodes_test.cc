@@ -13,8 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/core/holdings.h"
 #include "storage/base/status.h"
 #include "tests/daemon/core/by_hand.h"
+#include "tests/daemon/core/fake_access.h"
 #include "tests/daemon/peers/sim_network.h"
 #include "tests/support/status_matchers.h"
 
@@ -27,36 +29,7 @@ using ::testing::HasSubstr;
 constexpr char kPath[] = "/prefix";
 const std::string kNode(32, 'a'), kOtherNode(32, 'b');
 constexpr char kOtherAddress[] = "10.0.0.2:17600";
-
-// A network without trust. It can refuse to let this daemon be a member.
-class FakeAccess final : public PeerAccess {
- public:
-  FakeAccess(SimNetwork& network, std::string address) : network_(network), address_(std::move(address)) {}
-  absl::Status Open(Loop& loop, const std::string& node, std::uint64_t incarnation) override {
-    net_ = &network_.Open(address_, {.run = run, .node = node, .incarnation = incarnation}, loop);
-    return absl::OkStatus();
-  }
-  PeerNet& net() override { return *net_; }
-  absl::StatusOr<std::function<void()>> Enter(Disk&, const std::string& prefix, const RunId& of) override {
-    ++entered;
-    EXPECT_EQ(prefix, kPath);
-    EXPECT_EQ(of, run);
-    if (!refuse.ok()) return refuse;
-    return [this] { member = true; };
-  }
-  void Leave(const RunId&) override { member = false; }
-  void Close() override {}
-
-  RunId run;
-  absl::Status refuse;
-  int entered = 0;
-  bool member = false;
-
- private:
-  SimNetwork& network_;
-  const std::string address_;
-  PeerNet* net_ = nullptr;
-};
+constexpr char kFolder[] = "/cache/me/scr.heat-01234567";
 
 class NodesTest : public ::testing::Test {
  protected:
@@ -72,7 +45,8 @@ class NodesTest : public ::testing::Test {
     nodes_ = std::make_unique<Nodes>(
         by_hand_.context,
         Nodes::Given{run_, name_, ledger_, *gate_,
-                     [](const peer::Question&) -> absl::StatusOr<peer::Answer> { return NotFound("nothing here"); }},
+                     [](const peer::Question&) -> absl::StatusOr<peer::Answer> { return NotFound("nothing here"); },
+                     kFolder},
         [this] { ++left_; });
   }
   void TearDown() override {
@@ -110,10 +84,7 @@ class NodesTest : public ::testing::Test {
           gate(context, test.run_, test.name_, kPath, ledger, PrefixGate::Reports{[] {}, [] {}, [] {}}),
           nodes(context,
                 Nodes::Given{test.run_, test.name_, ledger, gate,
-                             [this](const peer::Question& question) {
-                               ++asked;
-                               return answer(question);
-                             }},
+                             [this](const peer::Question& question) { return answer(question); }, kFolder},
                 [] {}) {
       access.run = test.run_;
       EXPECT_OK(access.Open(test.by_hand_.loop, kOtherNode, 8));
@@ -129,12 +100,15 @@ class NodesTest : public ::testing::Test {
     Context context;
     Ledger ledger{[](const DatasetPtr&, const std::string&) {}};
     PrefixGate gate;
-    std::function<absl::StatusOr<peer::Answer>(const peer::Question&)> answer = [](const peer::Question& question) {
+    std::function<absl::StatusOr<peer::Answer>(const peer::Question&)> answer = [this](const peer::Question& question) {
       peer::Answer answered;
-      answered.mutable_show()->mutable_dataset()->set_dataset(question.show().dataset());
+      if (question.has_holdings()) {
+        *answered.mutable_holdings() = HoldingsOf(ledger, {});
+      } else {
+        answered.mutable_show()->mutable_dataset()->set_dataset(question.show().dataset());
+      }
       return answered;
     };
-    int asked = 0;
     Nodes nodes;
   };
   // Both are members, and know each other.
@@ -148,6 +122,11 @@ class NodesTest : public ::testing::Test {
     }
     ASSERT_TRUE(nodes_->has_others());
     ASSERT_TRUE(other_->nodes.has_others());
+  }
+  std::shared_ptr<bool> WhenKnown(const NodeId& node) {
+    auto known = std::make_shared<bool>(false);
+    nodes_->WhenKnown(node, [known] { *known = true; });
+    return known;
   }
   std::shared_ptr<std::optional<Nodes::Holdings>> AskHoldings() {
     auto result = std::make_shared<std::optional<Nodes::Holdings>>();
@@ -191,6 +170,8 @@ TEST_F(NodesTest, ItIsAMemberOnceThePrefixWasReached) {
   EXPECT_THAT(nodes_->Describe().alone(), HasSubstr("not reached yet"));
   Pass(std::chrono::seconds(1));
   EXPECT_TRUE(access_.member);
+  EXPECT_EQ(access_.entered_at, kPath);
+  EXPECT_EQ(access_.bulk().served, kFolder);
   ASSERT_TRUE(Coordinates()) << nodes_->Describe().DebugString();
   const admin::NodeRow row = nodes_->Describe().nodes(0);
   EXPECT_TRUE(row.here());
@@ -226,6 +207,7 @@ TEST_F(NodesTest, WhoLeavesSaysWhenItHasAndADaemonThatGoesAwayDoesNotComeBack) {
   EXPECT_TRUE(nodes_->out());
   EXPECT_EQ(left_, 1);
   EXPECT_FALSE(access_.member);
+  EXPECT_EQ(access_.bulk().served, "");
   nodes_->Update();
   Pass(std::chrono::seconds(10));
   EXPECT_TRUE(nodes_->out());
@@ -271,6 +253,53 @@ TEST_F(NodesTest, ARunThatLivesThereNoMoreHasNoNodes) {
   EXPECT_TRUE(Coordinates());
 }
 
+// --- Who is waited for ---
+
+TEST_F(NodesTest, WhoAsksIsToldOnceTheOthersAreKnown) {
+  const auto alone = WhenKnown("");
+  Pass(std::chrono::seconds(1));
+  EXPECT_TRUE(*alone) << "it coordinates";
+  StartBoth();
+  const auto both = WhenKnown(kOtherNode), myself = WhenKnown(kNode);
+  EXPECT_FALSE(*both) << "inside the call";
+  by_hand_.RunAll();
+  EXPECT_TRUE(*both);
+  EXPECT_TRUE(*myself);
+}
+
+TEST_F(NodesTest, ANodeThatComesIsWaitedFor) {
+  nodes_->Update();
+  Pass(std::chrono::seconds(1));
+  const auto known = WhenKnown(kOtherNode);
+  Pass(std::chrono::milliseconds(500));
+  EXPECT_FALSE(*known);
+  StartBoth();
+  Pass(std::chrono::milliseconds(100));
+  EXPECT_TRUE(*known);
+  EXPECT_TRUE(nodes_->has_others());
+}
+
+TEST_F(NodesTest, ANodeThatDoesNotComeIsWaitedForSoLong) {
+  nodes_->Update();
+  Pass(std::chrono::seconds(1));
+  const auto known = WhenKnown(kOtherNode);
+  Pass(std::chrono::milliseconds(1'800));
+  EXPECT_FALSE(*known);
+  Pass(std::chrono::milliseconds(400));
+  EXPECT_TRUE(*known);
+}
+
+TEST_F(NodesTest, WhoCannotBeAMemberIsNotWaitedFor) {
+  access_.refuse = DataLoss("/prefix/.cairn/authority: damaged");
+  const auto known = WhenKnown(kOtherNode);
+  Pass(std::chrono::milliseconds(200));
+  EXPECT_TRUE(*known);
+  by_hand_.context.phase = Phase::kQuiescing;
+  const auto late = WhenKnown(kOtherNode);
+  by_hand_.RunAll();
+  EXPECT_TRUE(*late);
+}
+
 // --- What nodes ask each other ---
 
 TEST_F(NodesTest, WhoIsAloneGetsAnEmptyAnswerSoon) {
@@ -298,7 +327,6 @@ TEST_F(NodesTest, TheOthersTellWhatTheyHoldAndWhatElseTheyAreAsked) {
   ASSERT_OK((**holdings)[0].second);
   ASSERT_EQ((**holdings)[0].second->datasets_size(), 1);
   EXPECT_EQ((**holdings)[0].second->datasets(0).dataset(), 5u);
-  EXPECT_EQ(other_->asked, 1) << "holdings are told from the ledger";
   ASSERT_EQ((*said)->size(), 1u);
   EXPECT_EQ((**said)[0].node.member.host, "other");
   ASSERT_OK((**said)[0].answer);

@@ -1,0 +1,286 @@
+#include "daemon/core/other_caches.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "daemon/core/descriptor.h"
+#include "daemon/core/holdings.h"
+#include "storage/base/status.h"
+#include "storage/place/age.h"
+#include "storage/place/cache/cache_folder.h"
+#include "storage/place/names.h"
+#include "storage/place/prefix/prefix.h"
+
+namespace cairn {
+namespace {
+
+// What has been captured elsewhere is waited for so long, if it does not become whole.
+constexpr std::chrono::seconds kSettles(10);
+constexpr std::chrono::milliseconds kAskEvery(200);
+constexpr std::size_t kCandidatesMax = 64;  // the newest ones that others have
+constexpr int kTriesMax = 16;               // copies that turn out to be bad, or nodes that do not give them
+
+std::string FolderOf(const Dataset& dataset) {
+  return "/" + RecordsFolderName(dataset.id);
+}
+
+std::string NameOf(const Member& member) {
+  return fmt::format("{} ({})", member.host, member.address);
+}
+
+// Only on the prefix, and committed too late: whoever has it whole commits it under a newer launch.
+bool CountsForNobody(const Dataset& dataset) {
+  return dataset.standing == Standing::kFenced && dataset.cache == Place::kAbsent && !dataset.foreign &&
+         dataset.readers == 0;
+}
+
+}  // namespace
+
+OtherCaches::OtherCaches(const Context& context, const Given& given, std::function<void()> on_change)
+    : context_(context), given_(given), on_change_(std::move(on_change)) {}
+
+std::string OtherCaches::TextOf(const Candidate& from) const {
+  return fmt::format("run {}: dataset {} (step {}) in the cache of {}", given_.run_name, from.dataset.id,
+                     from.dataset.step, NameOf(from.member));
+}
+
+void OtherCaches::Bring(LaunchId launch, const NodeId& from, Then then) {
+  wishes_.push_back({.launch = launch, .from = from, .then = std::move(then)});
+  if (wishes_.size() == 1) Begin();
+}
+
+void OtherCaches::Begin() {
+  const auto job = std::make_shared<Job>();
+  given_.nodes.WhenKnown(wishes_.front().from, [this, job] {
+    job->settled_by = context_.now() + kSettles;
+    Ask(job);
+  });
+}
+
+// Who has come to it late asks anew: the others may have more by now.
+void OtherCaches::End(const JobPtr& job) {
+  const auto late = wishes_.begin() + static_cast<std::ptrdiff_t>(job->wishes);
+  const std::vector<Wish> ended(std::make_move_iterator(wishes_.begin()), std::make_move_iterator(late));
+  wishes_.erase(wishes_.begin(), late);
+  if (!wishes_.empty()) Begin();
+  for (const Wish& wish : ended) {
+    job->brought.launch = wish.launch;
+    wish.then(job->brought);
+  }
+}
+
+// --- Which one ---
+
+void OtherCaches::Ask(const JobPtr& job) {
+  job->wishes = wishes_.size();
+  given_.nodes.AskHoldings([this, job](const Nodes::Holdings& holdings) { Answered(job, holdings); });
+}
+
+void OtherCaches::Answered(const JobPtr& job, const Nodes::Holdings& holdings) {
+  bool settling = false;
+  std::set<DatasetId> rejected;
+  job->brought = {};
+  for (const auto& [member, told] : holdings) {
+    if (!told.ok()) {
+      spdlog::warn("run {}: what {} has in its cache: {}", given_.run_name, NameOf(member), MessageOf(told.status()));
+      continue;
+    }
+    rejected.insert(told->rejected().begin(), told->rejected().end());
+    settling |= told->settling() > 0;
+    if (told->settling() == 0) job->brought.heard.insert(member.node);
+  }
+  if (settling && context_.now() < job->settled_by && !context_.quiescing()) {
+    context_.loop().After(kAskEvery, [this, job] { Ask(job); });
+    return;
+  }
+  HearOfRejections(rejected);
+  job->candidates = CandidatesOf(holdings, rejected);
+  Next(job);
+}
+
+// What is on the prefix is marked there, if it is rejected.
+void OtherCaches::HearOfRejections(const std::set<DatasetId>& rejected) {
+  for (const DatasetId id : rejected) {
+    const DatasetPtr dataset = given_.ledger.Get(id);
+    if (dataset && dataset->in_cache() && !dataset->in_prefix()) given_.inventory.RejectedElsewhere(dataset);
+  }
+}
+
+std::vector<OtherCaches::Candidate> OtherCaches::CandidatesOf(const Nodes::Holdings& holdings,
+                                                              const std::set<DatasetId>& rejected) const {
+  const auto older = [](const Candidate& a, const Candidate& b) { return IsNewer(AgeOf(b.dataset), AgeOf(a.dataset)); };
+  std::vector<Candidate> newest;  // oldest first
+  for (const auto& [member, told] : holdings) {
+    if (!told.ok()) continue;
+    for (const peer::Holding& holding : told->datasets()) {
+      Candidate candidate{.dataset = DatasetOf(holding), .member = member};
+      if (rejected.contains(holding.dataset()) || !IsWanted(candidate.dataset)) continue;
+      newest.insert(std::ranges::lower_bound(newest, candidate, older), std::move(candidate));
+      if (newest.size() > kCandidatesMax) newest.erase(newest.begin());
+    }
+  }
+  return newest;
+}
+
+// Would the next launch here choose it before all that is here?
+bool OtherCaches::IsWanted(const Dataset& dataset) const {
+  const DatasetPtr known = given_.ledger.Get(dataset.id);
+  if (known && known->whole() && !CountsForNobody(*known)) return false;
+  const Gone* gone = given_.ledger.FindGone(dataset.id);
+  if (gone != nullptr && gone->why != Gone::Why::kSuperseded) return false;
+  if (given_.inventory.WasRefused(dataset.id)) return false;
+  Launch next;
+  next.id = std::numeric_limits<LaunchId>::max();  // it has made nothing yet
+  next.bound = given_.inventory.bound();
+  next.bound_set_us = given_.inventory.bound_set_us();
+  return given_.ledger.WouldChoose(next, dataset);
+}
+
+absl::Status OtherCaches::CheckMayCome(const Dataset& dataset) const {
+  if (context_.quiescing() || progress_.stop || given_.gate.replaced()) return Unavailable("the run ends here");
+  // Release 0.1.0 served one node only, and what was adopted is where its user has put it.
+  if (dataset.launch == 0 || dataset.mark.empty()) return FailedPrecondition("it does not say which launch made it");
+  const DatasetPtr known = given_.ledger.Get(dataset.id);
+  const bool in_its_place = known && (!CountsForNobody(*known) || known->nranks != dataset.nranks);
+  if (in_its_place || given_.ledger.FindGone(dataset.id) != nullptr) {
+    return AlreadyExists("this node has something of it that is not whole, or has just given it up");
+  }
+  if (given_.cache.HoldsScrs(dataset.id)) return AlreadyExists("SCR's own files are in its place in the cache");
+  return absl::OkStatus();
+}
+
+// The newest that is left, unless something has come, or become known, that is newer.
+void OtherCaches::Next(const JobPtr& job) {
+  while (!job->candidates.empty()) {
+    const Candidate from = std::move(job->candidates.back());
+    job->candidates.pop_back();
+    if (!IsWanted(from.dataset)) continue;
+    absl::Status may = CheckMayCome(from.dataset);
+    if (++job->tries > kTriesMax) may = Unavailable("{} others could not be, either", kTriesMax);
+    if (may.ok()) return Check(job, from);
+    Missed(job, from, may);
+    if (absl::IsUnavailable(may)) job->candidates.clear();
+  }
+  End(job);
+}
+
+// --- Bringing it ---
+
+// What another directory's launch has made, or one whose datasets do not count, does not come; nor does what someone
+// has removed or taken out meanwhile, and what is committed by now need not.
+void OtherCaches::Check(const JobPtr& job, const Candidate& from) {
+  const std::shared_ptr<Prefix> prefix = given_.gate.prefix();
+  if (!prefix) return Failed(job, from, given_.gate.OutOfReach());
+  auto look = [prefix, id = from.dataset.id, launch = from.dataset.launch,
+               mark = from.dataset.mark]() -> absl::StatusOr<bool> {
+    CAIRN_ASSIGN_OR_RETURN(const Prefix::Origin origin, prefix->OriginOf(launch, mark));
+    if (origin != Prefix::Origin::kOurs) return false;
+    CAIRN_ASSIGN_OR_RETURN(const PrefixContents there, prefix->Contents());
+    if (there.removed.contains(id)) return NotFound("it was removed from the prefix");
+    if (there.scrs.contains(id)) return AlreadyExists("SCR has a dataset of its number");
+    return !there.datasets.contains(id) && !there.dropped.contains(id) && !there.refused.contains(id);
+  };
+  context_.OnPrefix(given_.gate.path(), std::move(look), [this, job, from](const absl::StatusOr<bool>& comes) {
+    if (!comes.ok()) return Failed(job, from, comes.status());
+    if (*comes) return Describe(job, from);
+    spdlog::info("{}: not brought here: it is on the prefix, does not count there, or is of another", TextOf(from));
+    Next(job);
+  });
+}
+
+void OtherCaches::Describe(const JobPtr& job, const Candidate& from) {
+  auto read = [disk = given_.nodes.FilesOf(from.member), run = given_.cache.folder().record().run,
+               folder = FolderOf(from.dataset), descriptor = DescriptorOf(from.dataset, false)] {
+    return ReadCatalogues(*disk, folder, run, descriptor);
+  };
+  RunBlocking(context_.env.pools.far, NameOf(from.member), context_.loop(), std::move(read),
+              [this, job, from](absl::StatusOr<std::vector<catalogue::Catalogue>> ranks) {
+                DatasetPtr coming;
+                const absl::Status ready =
+                    ranks.ok() ? Reserve(from, *std::move(ranks), &coming) : absl::Status(ranks.status());
+                if (!ready.ok()) return Failed(job, from, ready);
+                Fetch(job, from, coming);
+              });
+}
+
+absl::Status OtherCaches::Reserve(const Candidate& from, std::vector<catalogue::Catalogue> ranks, DatasetPtr* coming) {
+  CAIRN_RETURN_IF_ERROR(CheckMayCome(from.dataset));
+  for (const catalogue::Catalogue& rank : ranks) {
+    if (rank.step() == from.dataset.step) continue;
+    return DataLoss("the catalogue of rank {} is of step {}", rank.rank(), rank.step());
+  }
+  Dataset dataset = from.dataset;
+  const DatasetPtr known = given_.ledger.Get(dataset.id);
+  if (known) given_.ledger.Described(*known, ranks);
+  PutParts(dataset, std::move(ranks));
+  CAIRN_RETURN_IF_ERROR(given_.cache.Reserve(dataset.bytes()));
+  given_.ids.Seen(dataset.id);
+  if (known) given_.ledger.RefetchBegan(*known);
+  *coming = known ? known : given_.ledger.ComesFromNode(std::move(dataset));
+  given_.ledger.ReadBegan(**coming);
+  return absl::OkStatus();
+}
+
+void OtherCaches::Fetch(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset) {
+  spdlog::info("{}: {} bytes are brought here", TextOf(from), dataset->bytes());
+  auto fetch = [this, disk = given_.nodes.FilesOf(from.member), folder = FolderOf(*dataset),
+                catalogues = CataloguesOf(*dataset), begun = DescriptorOf(*dataset, false),
+                complete = DescriptorOf(*dataset, true)] {
+    const FetchFrom there{.disk = *disk,
+                          .path_of = [&](const catalogue::FileEntry& file) { return folder + "/" + file.name(); }};
+    return FetchDataset(there, given_.cache.folder(), catalogues, begun, complete, progress_);
+  };
+  given_.folders.WhenUnchanged(dataset->id, [this, job, from, dataset, fetch = std::move(fetch)] {
+    RunBlocking(context_.env.pools.far, NameOf(from.member), context_.loop(), fetch,
+                [this, job, from, dataset](const FetchResult& fetched) { Came(job, from, dataset, fetched); });
+  });
+}
+
+void OtherCaches::Came(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset,
+                       const FetchResult& fetched) {
+  given_.ledger.ReadEnded(*dataset);
+  if (!given_.ledger.Has(dataset)) return Unwanted(job, dataset->id);
+  if (fetched.status.ok()) {
+    given_.ledger.Refetched(*dataset);
+    if (dataset->standing == Standing::kFenced) {  // it is to be committed again, under the next launch
+      given_.ledger.CountsAgain(*dataset);
+      given_.ledger.NotOnPrefix(*dataset);
+    }
+    given_.folders.Known(dataset->id);
+    given_.record.Store();  // its place in the rhythm of flushes
+    job->brought.missed.erase(dataset->id);
+    spdlog::info("{}: is whole here, too", TextOf(from));
+    on_change_();
+    return Next(job);
+  }
+  // A look at the prefix may have found it there meanwhile.
+  dataset->prefix == Place::kAbsent ? given_.ledger.DidNotCome(*dataset) : given_.ledger.RefetchFailed(*dataset);
+  on_change_();
+  Failed(job, from,
+         fetched.source_damaged ? DataLoss("its copy is bad: {}", MessageOf(fetched.status)) : fetched.status);
+}
+
+// It was removed from the prefix while it came.
+void OtherCaches::Unwanted(const JobPtr& job, DatasetId id) {
+  given_.folders.Change(id, [&cache = given_.cache.folder(), id] { return cache.Remove(id); });
+  Next(job);
+}
+
+// Another node may have it, too; else an older one is looked for.
+void OtherCaches::Failed(const JobPtr& job, const Candidate& from, const absl::Status& why) {
+  Missed(job, from, why);
+  Next(job);
+}
+
+void OtherCaches::Missed(const JobPtr& job, const Candidate& from, const absl::Status& why) {
+  job->brought.missed.insert(from.dataset.id);
+  context_.Warn(fmt::format("{}: could not be brought here: {}", TextOf(from), MessageOf(why)));
+}
+
+}  // namespace cairn

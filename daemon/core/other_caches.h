@@ -1,0 +1,112 @@
+// Checkpoints of the run that only other nodes' caches have. Before a launch begins here, the newest that it would
+// choose is brought into this cache; then everything goes on as if it had been made here: it is verified, restored,
+// flushed and evicted like any other. README.md, "What only another node has". Strand only.
+#ifndef CAIRN_DAEMON_CORE_OTHER_CACHES_H_
+#define CAIRN_DAEMON_CORE_OTHER_CACHES_H_
+
+#include <absl/status/status.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "daemon/core/context.h"
+#include "daemon/core/dataset_folders.h"
+#include "daemon/core/dataset_ids.h"
+#include "daemon/core/fetch.h"
+#include "daemon/core/inventory.h"
+#include "daemon/core/ledger.h"
+#include "daemon/core/node_record.h"
+#include "daemon/core/nodes.h"
+#include "daemon/core/prefix_gate.h"
+#include "daemon/core/run_cache.h"
+#include "daemon/peers/member.h"
+#include "proto/catalogue.pb.h"
+#include "storage/base/ids.h"
+#include "storage/file/transfer/transfer.h"
+
+namespace cairn {
+
+class OtherCaches {
+ public:
+  struct Given {  // all borrowed
+    const std::string& run_name;
+    Ledger& ledger;
+    PrefixGate& gate;
+    Nodes& nodes;
+    NodeRecord& record;
+    DatasetFolders& folders;
+    RunCache& cache;
+    DatasetIds& ids;
+    Inventory& inventory;
+  };
+  // `on_change`: of the run.
+  OtherCaches(const Context& context, const Given& given, std::function<void()> on_change);
+  OtherCaches(const OtherCaches&) = delete;
+
+  struct Brought {
+    LaunchId launch = 0;         // for whose sake they were asked
+    std::set<NodeId> heard;      // have told what they hold, and nothing there was still becoming whole
+    std::set<DatasetId> missed;  // that a launch would have chosen, and that could not be brought
+  };
+  using Then = std::function<void(const Brought&)>;
+  // Asks the others, waits for what is just becoming whole there, and brings the newest checkpoint that a launch after
+  // `launch`, the newest one, would choose before all that is here: from whichever node gives it, else the next older
+  // one. `from`: a node that is waited for if it is not known yet; empty: none. One at a time, for all who had asked
+  // before the others were. `then` does not come inside the call. It may take as long as the bytes need; each step
+  // ends. REQUIRES: the prefix is in reach.
+  void Bring(LaunchId launch, const NodeId& from, Then then);
+  // Ends it at the next block.
+  void Stop() { progress_.stop = true; }
+
+ private:
+  struct Candidate {
+    Dataset dataset;
+    Member member;
+  };
+  struct Wish {
+    LaunchId launch = 0;
+    NodeId from;
+    Then then;
+  };
+  struct Job {
+    std::size_t wishes = 0;  // the first ones, which were there when the others were asked
+    SteadyTime settled_by;
+    std::vector<Candidate> candidates;  // the best one is the last
+    int tries = 0;
+    Brought brought;
+  };
+  using JobPtr = std::shared_ptr<Job>;
+
+  void Begin();
+  void Ask(const JobPtr& job);
+  void Answered(const JobPtr& job, const Nodes::Holdings& holdings);
+  void HearOfRejections(const std::set<DatasetId>& rejected);
+  std::vector<Candidate> CandidatesOf(const Nodes::Holdings& holdings, const std::set<DatasetId>& rejected) const;
+  bool IsWanted(const Dataset& dataset) const;
+  absl::Status CheckMayCome(const Dataset& dataset) const;
+  void Next(const JobPtr& job);
+  void End(const JobPtr& job);
+  void Check(const JobPtr& job, const Candidate& from);
+  void Describe(const JobPtr& job, const Candidate& from);
+  absl::Status Reserve(const Candidate& from, std::vector<catalogue::Catalogue> ranks, DatasetPtr* coming);
+  void Fetch(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset);
+  void Came(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset, const FetchResult& fetched);
+  void Unwanted(const JobPtr& job, DatasetId id);
+  void Failed(const JobPtr& job, const Candidate& from, const absl::Status& why);
+  void Missed(const JobPtr& job, const Candidate& from, const absl::Status& why);
+  std::string TextOf(const Candidate& from) const;
+
+  const Context& context_;
+  const Given given_;
+  const std::function<void()> on_change_;
+  std::vector<Wish> wishes_;  // none: nothing is under way
+  TransferProgress progress_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_OTHER_CACHES_H_

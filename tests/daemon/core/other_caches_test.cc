@@ -1,0 +1,526 @@
+// Checkpoints that only another node's cache has come into this one: daemon/core/other_caches.h, in a whole run.
+// Prefix, caches and network are in memory.
+#include "daemon/core/other_caches.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/core/flusher.h"
+#include "daemon/core/holdings.h"
+#include "daemon/core/image_store.h"
+#include "daemon/core/run.h"
+#include "proto/frame.h"
+#include "storage/base/launch_mark.h"
+#include "storage/base/status.h"
+#include "storage/file/transfer/transfer.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/place/names.h"
+#include "tests/daemon/core/by_hand.h"
+#include "tests/daemon/core/fake_access.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr char kPath[] = "/prefix";
+const std::string kNode(32, 'a'), kOtherNode(32, 'b'), kThirdNode(32, 'c');
+constexpr std::uint64_t kFileBytes = 3'000'000;
+
+using CoreRun = Run;  // a test has a Run of its own
+
+std::string BytesOf(DatasetId id) {
+  std::string bytes(kFileBytes, '\0');
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 131 + i / 977 + id);
+  return bytes;
+}
+
+// Another daemon of the run: what it says that it has, and the files that it gives.
+struct Elsewhere {
+  Elsewhere(SimNetwork& network, ByHand& by_hand, const RunId& run, const std::string& node, int number)
+      : access(network, "10.0.0." + std::to_string(number) + ":17600"),
+        context{.env = EnvironmentOf(by_hand, number),
+                .config = {},
+                .cache_id = node,
+                .incarnation = 8,
+                .warnings = by_hand.context.warnings,
+                .transfers = by_hand.context.transfers},
+        run_id(run),
+        gate(context, run_id, name, kPath, ledger, PrefixGate::Reports{[] {}, [] {}, [] {}}),
+        nodes(context,
+              Nodes::Given{run_id, name, ledger, gate,
+                           [this](const peer::Question&) {
+                             ++asked;
+                             peer::Answer answer;
+                             *answer.mutable_holdings() = holdings;
+                             if (asked <= settles) answer.mutable_holdings()->set_settling(1);
+                             return answer;
+                           },
+                           "/cache"},
+              [] {}) {
+    access.run = run_id;
+    EXPECT_OK(access.Open(by_hand.loop, node, 8));
+  }
+  Environment EnvironmentOf(ByHand& by_hand, int number) {
+    Environment environment = by_hand.context.env;
+    environment.peers = &access;
+    environment.process.host = "n" + std::to_string(number);
+    return environment;
+  }
+
+  FakeAccess access;
+  const std::shared_ptr<FakeDisk> files = std::make_shared<FakeDisk>();
+  peer::Holdings holdings;
+  int asked = 0;
+  int settles = 0;  // so often it says that something is just becoming whole
+  Context context;
+  const RunId run_id;
+  const std::string name = "prefix";
+  Ledger ledger{[](const DatasetPtr&, const std::string&) {}};
+  PrefixGate gate;
+  Nodes nodes;
+};
+
+class OtherCachesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Context& context = by_hand_.context;
+    context.config.flush.every = 0;
+    context.cache_id = kNode;
+    context.incarnation = 7;
+    auto prefix = Prefix::Open(by_hand_.prefix_disk, kPath);
+    ASSERT_OK(prefix);
+    prefix_ = *std::move(prefix);
+    const auto launch =
+        prefix_->MakeLaunch({.key = "job.1", .nranks = 1, .run = {}, .maker = {.cache = kOtherNode, .host = "n2"}}, 0);
+    ASSERT_OK(launch);
+    launch_ = launch->id;
+    mark_ = LaunchMark(launch->secret);
+    access_.run = prefix_->run();
+    ASSERT_OK(access_.Open(by_hand_.loop, kNode, 7));
+    room_.SetBytesMax(64 << 20);
+    MakeRun();
+    other_ = Start(kOtherNode, 2);
+  }
+  void MakeRun() {
+    auto folder = CacheFolder::Open(by_hand_.cache_disk, "/cache", "me", "prefix", prefix_->run(), kPath);
+    ASSERT_OK(folder);
+    ASSERT_OK((*folder)->Load());
+    run_ = std::make_unique<CoreRun>(
+        CoreRun::Shared{.context = by_hand_.context,
+                        .room = room_,
+                        .images = images_,
+                        .slots = slots_,
+                        .others_turn = [](const CoreRun&) {},
+                        .on_newer_launch = [](CoreRun&, const LaunchRecord&) {},
+                        .on_confirmed = [](CoreRun&, const std::vector<ConfirmedLaunch>&) {},
+                        .answer_node = [](const CoreRun&, const peer::Question&) { return Unavailable("nobody asks"); },
+                        .on_change = [] {}},
+        prefix_->run(), kPath, *std::move(folder));
+    run_->gate.Reached(prefix_, kPath, /*read_only=*/false);
+    run_->nodes.Update();
+    Pass(std::chrono::seconds(1));
+  }
+  void TearDown() override {
+    if (!run_) return;
+    by_hand_.context.phase = Phase::kStopping;
+    for (const auto& other : {other_.get(), third_.get()}) {
+      if (other != nullptr) other->nodes.Stop();
+    }
+    run_->Stop();
+  }
+
+  void Pass(std::chrono::milliseconds time) {
+    for (; time.count() > 0; time -= std::chrono::milliseconds(100)) {
+      by_hand_.RunAll();
+      by_hand_.Turn(std::chrono::milliseconds(100));
+    }
+    by_hand_.RunAll();
+  }
+  std::unique_ptr<Elsewhere> Start(const std::string& node, int number) {
+    auto other = std::make_unique<Elsewhere>(network_, by_hand_, prefix_->run(), node, number);
+    other->nodes.Update();
+    access_.bulk().disks[node] = other->files;
+    for (int i = 0; i < 100 && !other->nodes.has_others(); ++i) Pass(std::chrono::milliseconds(100));
+    EXPECT_TRUE(other->nodes.has_others());
+    return other;
+  }
+
+  // One rank's file, as the application wrote it.
+  peer::Holding* Put(Elsewhere& there, DatasetId id) {
+    const std::string folder = "/" + RecordsFolderName(id), file = folder + "/state.bin";
+    EXPECT_OK(MakeDirectories(*there.files, folder));
+    EXPECT_OK(ReplaceFile(*there.files, file, BytesOf(id)));
+    catalogue::Catalogue catalogue;
+    catalogue.set_run(prefix_->run().Hex());
+    catalogue.set_launch(launch_);
+    catalogue.set_dataset(id);
+    catalogue.set_step(10 * id);
+    catalogue.set_nranks(1);
+    catalogue.set_files(true);
+    catalogue::FileEntry* entry = catalogue.add_file();
+    const auto info = there.files->Info(file);
+    EXPECT_OK(info);
+    EXPECT_OK(ChecksumFile(*there.files, file, *info, /*sync=*/false, entry));
+    entry->set_name("state.bin");
+    entry->set_prefix_name("out/state." + std::to_string(id));
+    EXPECT_OK(ReplaceFile(*there.files, folder + "/" + CatalogueName(0), EncodeCatalogue(catalogue)));
+    peer::Holding* holding = there.holdings.add_datasets();
+    holding->set_dataset(id);
+    holding->set_launch(launch_);
+    holding->set_mark(mark_);
+    holding->set_step(10 * id);
+    holding->set_attempt(1);
+    holding->set_nranks(1);
+    holding->set_files(true);
+    holding->set_checkpoint(true);
+    holding->set_created_us(1'700'000'000'000'000 + static_cast<std::int64_t>(id));
+    holding->set_ordinal(id);
+    holding->set_standing(peer::Holding::CURRENT);
+    holding->set_bytes(kFileBytes);
+    return holding;
+  }
+  std::string FileOf(DatasetId id) { return "/" + RecordsFolderName(id) + "/state.bin"; }
+  // Whole in this cache, byte for byte, and over a restart.
+  void ExpectHere(DatasetId id) {
+    const DatasetPtr dataset = run_->ledger.Get(id);
+    ASSERT_NE(dataset, nullptr);
+    EXPECT_TRUE(dataset->in_cache());
+    EXPECT_EQ(dataset->step, 10 * id);
+    EXPECT_EQ(dataset->ordinal, id);
+    EXPECT_EQ(dataset->readers, 0u);
+    const auto bytes = ReadWhole(by_hand_.cache_disk, run_->folder->DatasetPath(id) + "/state.bin", kFileBytes);
+    ASSERT_OK(bytes);
+    EXPECT_TRUE(*bytes == BytesOf(id));
+    by_hand_.cache_disk.Restart(1);
+    auto folder = CacheFolder::Open(by_hand_.cache_disk, "/cache", "me", "prefix", prefix_->run(), kPath);
+    ASSERT_OK(folder);
+    const auto loaded = (*folder)->Load();
+    ASSERT_OK(loaded);
+    EXPECT_TRUE(loaded->whole.contains(id));
+  }
+  void ExpectNotHere(DatasetId id) {
+    EXPECT_EQ(run_->ledger.Get(id), nullptr);
+    EXPECT_EQ(run_->ledger.FindGone(id), nullptr);
+    EXPECT_FALSE(by_hand_.cache_disk.Info(run_->folder->DatasetPath(id)).ok());
+    EXPECT_EQ(run_->cache.BytesUsed(), 0u);
+  }
+  using End = std::shared_ptr<std::optional<OtherCaches::Brought>>;
+  End Bring(const std::string& from = "") {
+    const auto end = std::make_shared<std::optional<OtherCaches::Brought>>();
+    run_->others.Bring(launch_, from, [end](const OtherCaches::Brought& brought) { *end = brought; });
+    EXPECT_FALSE(end->has_value()) << "inside the call";
+    return end;
+  }
+  OtherCaches::Brought BringNow() {
+    const End end = Bring();
+    by_hand_.RunAll();
+    Pass(std::chrono::milliseconds(500));
+    EXPECT_TRUE(end->has_value());
+    return end->value_or(OtherCaches::Brought{});
+  }
+  bool Warned(std::string_view text) const {
+    return std::ranges::any_of(by_hand_.context.warnings->all(),
+                               [&](const std::string& warning) { return warning.find(text) != std::string::npos; });
+  }
+
+  SimNetwork network_{[] { return std::chrono::milliseconds(1); }};
+  FakeAccess access_{network_, "10.0.0.1:17600"};
+  ByHand by_hand_{&access_};
+  std::shared_ptr<Prefix> prefix_;
+  LaunchId launch_ = 0;
+  std::string mark_;
+  CacheRoom room_{by_hand_.context};
+  ImageStore images_{by_hand_.context, 64 << 20};
+  FlushSlots slots_{0};
+  std::unique_ptr<CoreRun> run_;
+  std::unique_ptr<Elsewhere> other_, third_;
+};
+
+TEST_F(OtherCachesTest, TheNewestComesAndNothingElse) {
+  Put(*other_, 4);
+  Put(*other_, 5);
+  const OtherCaches::Brought brought = BringNow();
+  EXPECT_THAT(brought.heard, ElementsAre(kOtherNode));
+  EXPECT_THAT(brought.missed, IsEmpty());
+  ExpectHere(5);
+  EXPECT_EQ(run_->ledger.Get(4), nullptr);
+  BringNow();
+  EXPECT_EQ(other_->asked, 2);
+  EXPECT_EQ(run_->ledger.Get(4), nullptr) << "it is older than what is here by now";
+}
+
+TEST_F(OtherCachesTest, WhoIsAloneIsToldSoon) {
+  other_->nodes.Leave();
+  Pass(std::chrono::seconds(5));
+  const OtherCaches::Brought brought = BringNow();
+  EXPECT_THAT(brought.heard, IsEmpty());
+  EXPECT_THAT(brought.missed, IsEmpty());
+}
+
+TEST_F(OtherCachesTest, AllWhoAskMeanwhileHearOfOneEnd) {
+  Put(*other_, 5);
+  const End one = Bring(), two = Bring();
+  Pass(std::chrono::milliseconds(500));
+  EXPECT_TRUE(one->has_value() && two->has_value());
+  EXPECT_EQ(other_->asked, 1);
+  ExpectHere(5);
+}
+
+TEST_F(OtherCachesTest, WhatIsJustBecomingWholeThereIsWaitedForButNotForEver) {
+  other_->settles = 3;
+  const End end = Bring();
+  Pass(std::chrono::milliseconds(400));
+  EXPECT_FALSE(end->has_value());
+  Put(*other_, 5);
+  Pass(std::chrono::seconds(2));
+  ASSERT_TRUE(end->has_value());
+  ExpectHere(5);
+  other_->settles = 1 << 30;
+  const End later = Bring();
+  Pass(std::chrono::seconds(9));
+  EXPECT_FALSE(later->has_value());
+  Pass(std::chrono::seconds(2));
+  EXPECT_TRUE(later->has_value());
+}
+
+TEST_F(OtherCachesTest, WhoHasSomethingThatDoesNotBecomeWholeHasNotBeenHeard) {
+  Put(*other_, 5);
+  other_->settles = 1 << 30;
+  const End end = Bring();
+  Pass(std::chrono::seconds(12));
+  ASSERT_TRUE(end->has_value());
+  EXPECT_THAT((*end)->heard, IsEmpty()) << "its launch is to be waited for";
+  ExpectHere(5);
+}
+
+TEST_F(OtherCachesTest, ADamagedCopyIsNotTaken) {
+  Put(*other_, 5);
+  other_->files->FlipBit(FileOf(5), 8 * 2'500'000);
+  EXPECT_THAT(BringNow().missed, ElementsAre(5));
+  ExpectNotHere(5);
+  EXPECT_TRUE(
+      Warned("dataset 5 (step 50) in the cache of n2 (10.0.0.2:17600): could not be brought here: its copy is "
+             "bad"));
+}
+
+// One of these nodes is asked first, whichever that is.
+TEST_F(OtherCachesTest, WhatTheOtherNodeDoesNotGiveTheThirdDoes) {
+  Put(*other_, 5);
+  other_->files->FlipBit(FileOf(5), 8 * 2'500'000);
+  third_ = Start(kThirdNode, 3);
+  Put(*third_, 5);
+  const OtherCaches::Brought brought = BringNow();
+  EXPECT_THAT(brought.missed, IsEmpty());
+  EXPECT_THAT(brought.heard, ElementsAre(kOtherNode, kThirdNode));
+  ExpectHere(5);
+}
+
+TEST_F(OtherCachesTest, WhatTheThirdNodeDoesNotGiveTheOtherDoes) {
+  Put(*other_, 5);
+  third_ = Start(kThirdNode, 3);
+  Put(*third_, 5);
+  third_->files->FlipBit(FileOf(5), 8 * 2'500'000);
+  EXPECT_THAT(BringNow().missed, IsEmpty());
+  ExpectHere(5);
+}
+
+TEST_F(OtherCachesTest, AnOlderOneComesIfTheNewestDoesNot) {
+  Put(*other_, 4);
+  Put(*other_, 5);
+  ASSERT_OK(other_->files->Remove(FileOf(5)));
+  EXPECT_THAT(BringNow().missed, ElementsAre(5));
+  ExpectHere(4);
+  EXPECT_EQ(run_->ledger.Get(5), nullptr);
+}
+
+TEST_F(OtherCachesTest, ANodeThatBreaksOffLeavesNothing) {
+  Put(*other_, 5);
+  other_->files->FailOn({.op = FakeOp::kRead, .path_part = "state.bin", .nth = 2, .times = 1000});
+  EXPECT_THAT(BringNow().missed, ElementsAre(5));
+  ExpectNotHere(5);
+  other_->files->ClearFaults();
+  EXPECT_THAT(BringNow().missed, IsEmpty());
+  ExpectHere(5);
+}
+
+TEST_F(OtherCachesTest, WithoutRoomItDoesNotComeAndNothingWholeGoes) {
+  Put(*other_, 4);
+  BringNow();
+  room_.SetBytesMax(kFileBytes + 1'000'000);
+  Put(*other_, 5);
+  EXPECT_THAT(BringNow().missed, ElementsAre(5));
+  EXPECT_TRUE(Warned("could not be brought here: the cache"));
+  ExpectHere(4);
+}
+
+TEST_F(OtherCachesTest, OfAnotherDirectorysLaunchNothingComes) {
+  Put(*other_, 5)->set_mark(std::string(32, 'e'));
+  EXPECT_THAT(BringNow().missed, IsEmpty());
+  ExpectNotHere(5);
+  Put(*other_, 6)->set_launch(launch_ + 1);
+  EXPECT_THAT(BringNow().missed, ElementsAre(6)) << "its catalogue is of another launch";
+  ExpectNotHere(6);
+}
+
+TEST_F(OtherCachesTest, WhatTellsNoLaunchIsMissed) {
+  Put(*other_, 5)->set_mark("");
+  EXPECT_THAT(BringNow().missed, ElementsAre(5)) << "its flush is waited for";
+  ExpectNotHere(5);
+}
+
+TEST_F(OtherCachesTest, WhatAnApplicationHasRejectedComesFromNobody) {
+  Put(*other_, 4);
+  Put(*other_, 5);
+  third_ = Start(kThirdNode, 3);
+  third_->holdings.add_rejected(5);
+  EXPECT_THAT(BringNow().missed, IsEmpty());
+  ExpectHere(4);
+  EXPECT_EQ(run_->ledger.Get(5), nullptr);
+}
+
+TEST_F(OtherCachesTest, OutputsStayWhereTheyAre) {
+  peer::Holding* output = Put(*other_, 5);
+  output->set_checkpoint(false);
+  output->set_output(true);
+  EXPECT_THAT(BringNow().missed, IsEmpty());
+  ExpectNotHere(5);
+}
+
+TEST_F(OtherCachesTest, WhatAnApplicationHasRejectedElsewhereIsNotChosenHereEither) {
+  Put(*other_, 5);
+  BringNow();
+  ExpectHere(5);
+  other_->holdings.clear_datasets();
+  other_->holdings.add_rejected(5);
+  BringNow();
+  EXPECT_TRUE(run_->ledger.Get(5)->dropped());
+  EXPECT_EQ(run_->ledger.NewestRestorable(), nullptr);
+  EXPECT_TRUE(run_->record.rejected().contains(5));
+}
+
+TEST_F(OtherCachesTest, WhatANodeSaysIsNotBelieved) {
+  Put(*other_, 5)->set_nranks(CAIRN_RANKS_MAX);
+  Put(*other_, 6)->set_step(7);
+  Put(*other_, 7)->set_files(false);
+  EXPECT_THAT(BringNow().missed, ElementsAre(5, 6, 7)) << "the catalogues say something else";
+  for (const DatasetId id : {5, 6, 7}) ExpectNotHere(id);
+}
+
+TEST_F(OtherCachesTest, HoweverManyANodeTellsOnlySoManyAreTried) {
+  const peer::Holding one = *Put(*other_, 4);
+  other_->holdings.clear_datasets();
+  for (DatasetId id = 100; id < 5100; ++id) {
+    *other_->holdings.add_datasets() = one;
+    other_->holdings.mutable_datasets()->rbegin()->set_dataset(id);
+  }
+  EXPECT_EQ(BringNow().missed.size(), 17u);
+  EXPECT_TRUE(Warned("others could not be, either"));
+}
+
+// It lies there whole, but was committed too late: no restart chooses it. From a cache that has it, it counts again.
+TEST_F(OtherCachesTest, WhatWasFencedOnThePrefixComesFromACacheThatHasIt) {
+  Put(*other_, 5);
+  Dataset there;
+  there.id = 5;
+  there.launch = launch_;
+  there.mark = mark_;
+  there.step = 50;
+  there.nranks = 1;
+  there.kind.files = true;
+  there.created_us = 1'700'000'000'000'005;
+  there.prefix = Place::kWhole;
+  there.bytes_there = kFileBytes;
+  there.ordinal = 5;
+  const DatasetPtr fenced = run_->ledger.Adopt(there);
+  run_->ledger.Fenced(*fenced, /*there=*/true);
+  ASSERT_EQ(run_->ledger.NewestRestorable(), nullptr);
+  other_->files->FailOn({.op = FakeOp::kRead, .path_part = "state.bin", .nth = 1, .times = 1000});
+  EXPECT_THAT(BringNow().missed, ElementsAre(5));
+  EXPECT_EQ(fenced->standing, Standing::kFenced);
+  EXPECT_TRUE(fenced->in_prefix());
+  other_->files->ClearFaults();
+  EXPECT_THAT(BringNow().missed, IsEmpty());
+  EXPECT_EQ(run_->ledger.NewestRestorable(), fenced);
+  EXPECT_FALSE(fenced->in_prefix()) << "it is to be committed again";
+  ExpectHere(5);
+}
+
+TEST_F(OtherCachesTest, WhatThisCacheHasGivenUpIsMissed) {
+  Put(*other_, 5);
+  run_->ledger.Forget(5, {.why = Gone::Why::kSuperseded, .message = "room", .successor = 6, .step = 50});
+  EXPECT_THAT(BringNow().missed, ElementsAre(5));
+  run_->ledger.Forget(5, {.why = Gone::Why::kRemoved, .message = "was removed", .successor = 0, .step = 50});
+  EXPECT_THAT(BringNow().missed, IsEmpty());
+}
+
+TEST_F(OtherCachesTest, WhatWasRemovedFromThePrefixDoesNotComeBack) {
+  Put(*other_, 5);
+  catalogue::Catalogue catalogue;
+  const std::string records = std::string(kPath) + "/.scr/" + RecordsFolderName(5);
+  ASSERT_OK(MakeDirectories(by_hand_.prefix_disk, records));
+  ASSERT_OK(ReplaceFile(by_hand_.prefix_disk, records + "/removed.cairn", ""));
+  EXPECT_THAT(BringNow().missed, ElementsAre(5));
+  EXPECT_EQ(run_->ledger.Get(5), nullptr);
+  EXPECT_TRUE(Warned("it was removed from the prefix"));
+}
+
+TEST_F(OtherCachesTest, WhoAsksWhenTheOthersHaveBeenAskedIsAnsweredByAnotherQuestion) {
+  const End one = Bring();
+  for (int i = 0; i < 1000 && other_->asked == 0; ++i) {
+    if (!by_hand_.strand.Step()) by_hand_.Turn(std::chrono::milliseconds(1));
+  }
+  ASSERT_EQ(other_->asked, 1);
+  Put(*other_, 5);  // since then
+  const auto two = std::make_shared<std::optional<OtherCaches::Brought>>();
+  run_->others.Bring(launch_ + 1, "", [two](const OtherCaches::Brought& brought) { *two = brought; });
+  Pass(std::chrono::milliseconds(500));
+  ASSERT_TRUE(one->has_value() && two->has_value());
+  EXPECT_EQ((*one)->launch, launch_);
+  EXPECT_EQ((*two)->launch, launch_ + 1);
+  EXPECT_EQ(other_->asked, 2);
+  ExpectHere(5);
+}
+
+TEST_F(OtherCachesTest, AStopEndsItAtTheNextBlock) {
+  Put(*other_, 5);
+  const End end = Bring();
+  for (int i = 0; i < 10'000 && run_->ledger.Get(5) == nullptr; ++i) {
+    if (by_hand_.strand.Step() || by_hand_.prefix.Step() || by_hand_.others.Step()) continue;
+    by_hand_.Turn(std::chrono::milliseconds(1));
+  }
+  ASSERT_NE(run_->ledger.Get(5), nullptr);
+  EXPECT_TRUE(run_->AnyCaptured()) << "a stop waits for its end";
+  by_hand_.context.phase = Phase::kQuiescing;
+  run_->Quiesce();
+  by_hand_.RunAll();
+  ASSERT_TRUE(end->has_value());
+  EXPECT_THAT((*end)->missed, ElementsAre(5));
+  ExpectNotHere(5);
+  EXPECT_FALSE(run_->AnyCaptured());
+}
+
+TEST_F(OtherCachesTest, WhatTheIndexWasSetBackFromDoesNotCome) {
+  Put(*other_, 5);
+  // Someone has set CURRENT back to a dataset before it.
+  PrefixLook look;
+  look.found.bound = 3;
+  run_->inventory.AdoptPrefix(look);
+  ASSERT_EQ(run_->inventory.bound(), 3u);
+  EXPECT_THAT(BringNow().missed, IsEmpty());
+  ExpectNotHere(5);
+}
+
+}  // namespace
+}  // namespace cairn
