@@ -35,6 +35,7 @@ struct SimNetwork::Wire {
 
   // Nothing arrives any more: what was on the way holds the wire.
   void Empty() {
+    broken = true;
     for (End& end : ends) {
       const auto early = std::exchange(end.early, {}), coming = std::exchange(end.coming, {});
     }
