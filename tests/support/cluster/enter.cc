@@ -64,12 +64,19 @@ int EndAs(int status) {
   return 128 + WTERMSIG(status);
 }
 
+// In a node's namespaces GCC 12's LeakSanitizer waits for ever for its own tracer: a node's programs go without it.
+void WithoutLeakSanitizer() {
+  const char* options = std::getenv("ASAN_OPTIONS");
+  if (options != nullptr) ::setenv("ASAN_OPTIONS", fmt::format("{}:detect_leaks=0", options).c_str(), 1);
+}
+
 // The program: not before its starter has told of it, and not without its starter.
 [[noreturn]] void BecomeProgram(int go, const std::string& directory, char** command) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   char byte;
   if (::read(go, &byte, 1) != 1) std::_Exit(kNotThere);
   if (::chdir(directory.c_str()) != 0) std::_Exit(Complain(directory, kNotThere));
+  WithoutLeakSanitizer();
   Execute(command);
 }
 
