@@ -17,6 +17,7 @@
 
 #include "tests/storage/place/prefix/fence_actors.h"
 #include "tests/support/fiber.h"
+#include "tests/support/sparser.h"
 
 namespace cairn::fenced {
 namespace {
@@ -144,7 +145,7 @@ class FenceTest : public testing::Test {
     std::swap(turned.first, turned.second);
     for (const Fault fault : faults) {
       const bool soak = std::getenv("CAIRN_SOAK") != nullptr;
-      const int stride = soak ? 1 : fault == Fault::kFirstDies ? 12 : 6;
+      const int stride = soak ? 1 : kSparser * (fault == Fault::kFirstDies ? 12 : 6);
       seeds_ = soak && fault == Fault::kPowerFails ? kSeeds : 1;
       for (const Scenario* order : std::initializer_list<const Scenario*>{&scenario, &turned}) {
         ASSERT_NO_FATAL_FAILURE(TryOrder(image, *order, {.fault = fault}, stride));

@@ -17,6 +17,7 @@
 #include "storage/place/prefix/prefix.h"
 #include "tests/storage/place/publish/publishing.h"
 #include "tests/support/fake_disk.h"
+#include "tests/support/sparser.h"
 #include "tests/support/status_matchers.h"
 
 namespace cairn {
@@ -33,7 +34,7 @@ TEST_P(PublishAmongTest, ACrashAnywhereLeavesTheOlderOrTheNewer) {
   const User user = GetParam();
   int older = 0, newer = 0, waiting = 0;
   bool done = false;
-  for (std::uint64_t n = 1; !done; ++n) {
+  for (std::uint64_t n = 1; !done; n += kSparser) {
     for (const std::uint64_t seed : {n, n + 1000, n + 2000}) {
       SCOPED_TRACE(fmt::format("crash at operation {}, seed {}", n, seed));
       Publishing site;
@@ -68,9 +69,9 @@ TEST_P(PublishAmongTest, ACrashAnywhereLeavesTheOlderOrTheNewer) {
       if (HasFailure()) return;
     }
   }
-  EXPECT_GT(older, 30);
-  EXPECT_GT(newer, 30);
-  EXPECT_GT(waiting, 10) << "the newer was read where its files wait";
+  EXPECT_GT(older, 30 / kSparser);
+  EXPECT_GT(newer, 30 / kSparser);
+  EXPECT_GT(waiting, 10 / kSparser) << "the newer was read where its files wait";
 }
 
 // What remains after a crash is finished by a process that crashes, too.
@@ -78,7 +79,7 @@ TEST_P(PublishAmongTest, ASecondCrashWhileTheFirstIsMendedLeavesTheOlderOrTheNew
   const User user = GetParam();
   int twice = 0;
   bool done = false;
-  for (std::uint64_t n = 1; !done; n += 7) {
+  for (std::uint64_t n = 1; !done; n += 7 * kSparser) {
     for (std::uint64_t m = 1 + n % 5;; m += 5) {
       SCOPED_TRACE(fmt::format("crash at operation {}, then at {}", n, m));
       Publishing site;
@@ -105,7 +106,7 @@ TEST_P(PublishAmongTest, ASecondCrashWhileTheFirstIsMendedLeavesTheOlderOrTheNew
       ++twice;
     }
   }
-  EXPECT_GT(twice, 100);
+  EXPECT_GT(twice, 100 / kSparser);
 }
 
 // --- Other processes ---
