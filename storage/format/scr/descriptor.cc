@@ -18,6 +18,17 @@ void PutOptional(std::string_view key, const std::optional<T>& value, kvtree::Tr
 
 }  // namespace
 
+std::vector<Rank> RanksHeld(const Descriptor& descriptor) {
+  NumberRanges held;
+  if (descriptor.held) {
+    held = *descriptor.held;
+  } else if (descriptor.ranks.value_or(0) > 0) {
+    held.AddRange(0, *descriptor.ranks - 1);
+  }
+  const std::vector<std::uint64_t> numbers = held.Numbers();
+  return {numbers.begin(), numbers.end()};
+}
+
 void PutDescriptor(const Descriptor& descriptor, kvtree::Tree& tree) {
   tree.Set("ID", descriptor.id);
   PutText("NAME", descriptor.name, tree);
@@ -42,6 +53,7 @@ void PutDescriptor(const Descriptor& descriptor, kvtree::Tree& tree) {
   PutOptional("CAIRN_STEP", descriptor.step, tree);
   PutOptional("CAIRN_RANKS", descriptor.ranks, tree);
   PutOptional("CAIRN_FILES", descriptor.own_files ? std::optional(true) : std::nullopt, tree);
+  PutText("CAIRN_HELD", descriptor.held ? TextOf(*descriptor.held) : "", tree);
   const std::uint64_t unverified = descriptor.unverified_files;
   PutOptional("CAIRN_UNVERIFIED", unverified > 0 ? std::optional(unverified) : std::nullopt, tree);
 }
@@ -68,6 +80,12 @@ absl::StatusOr<Descriptor> GetDescriptor(const kvtree::Tree& tree) {
   CAIRN_RETURN_IF_ERROR(TakeUpTo(CAIRN_RANKS_MAX, tree, "CAIRN_RANKS", descriptor.ranks));
   CAIRN_RETURN_IF_ERROR(Take(tree.GetBool("CAIRN_FILES"), descriptor.own_files));
   CAIRN_RETURN_IF_ERROR(Take(tree.GetUnsigned("CAIRN_UNVERIFIED"), descriptor.unverified_files));
+  std::string held;
+  CAIRN_RETURN_IF_ERROR(Take(tree.GetString("CAIRN_HELD"), held));
+  if (!held.empty()) {
+    descriptor.held = ParseNumberRanges(held, descriptor.ranks.value_or(0));
+    if (!descriptor.held) return DataLoss("CAIRN_HELD is no set of {} ranks", descriptor.ranks.value_or(0));
+  }
   return descriptor;
 }
 

@@ -7,14 +7,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "storage/base/ids.h"
+#include "storage/base/number_ranges.h"
 #include "storage/format/kvtree/tree.h"
 
 namespace cairn::scr {
 
 // Cairn adds its own keys: CAIRN_LAUNCH, CAIRN_MARK (which launch of that number; absent: release 0.1.0), CAIRN_STEP,
-// CAIRN_RANKS, CAIRN_FILES (1: the application's files), CAIRN_UNVERIFIED.
+// CAIRN_RANKS, CAIRN_FILES (1: the application's files), CAIRN_UNVERIFIED, CAIRN_HELD ("0-3,8").
 struct Descriptor {
   DatasetId id = 0;  // 1 … 2^31−1: SCR keeps it in an int
   std::string name;  // "ckpt.<id>"
@@ -32,9 +34,14 @@ struct Descriptor {
   std::string mark;  // of the launch's secret (storage/base/launch_mark.h); empty: absent
   std::optional<std::uint64_t> step;
   std::optional<std::uint32_t> ranks;
+  // Of a node's cache, when other nodes have the rest: the ranks whose parts lie here, some. Absent: all of them.
+  std::optional<NumberRanges> held;
   bool own_files = false;
   std::uint64_t unverified_files = 0;  // adopted as they were found (VerifiedBy.NOTHING in proto/catalogue.proto)
 };
+
+// The ranks whose parts are meant, rising.
+std::vector<Rank> RanksHeld(const Descriptor& descriptor);
 
 // Writes every field into `tree`, removing keys of absent ones; other keys stay. FILES and SIZE are written once
 // `complete` is known.

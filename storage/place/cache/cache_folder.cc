@@ -5,6 +5,7 @@
 #include <absl/base/thread_annotations.h>
 #include <absl/synchronization/mutex.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <set>
@@ -245,18 +246,21 @@ absl::Status CacheFolderOnDisk::CommitRankFiles(const catalogue::Catalogue& cata
 
 absl::Status CacheFolderOnDisk::Complete(const scr::Descriptor& descriptor) {
   const DatasetId id = descriptor.id;
+  const std::vector<Rank> held = scr::RanksHeld(descriptor);
   std::vector<RankFiles> ranks;
   {
     const absl::MutexLock lock(&mutex_);
     const auto open = open_.find(id);
     if (open == open_.end()) return FailedPrecondition("{}: dataset {} is not open", path_, id);
-    const std::uint32_t nranks = *open->second.descriptor.ranks;
-    if (descriptor.ranks != nranks || open->second.committed.size() != nranks) {
-      return FailedPrecondition("dataset {}: {} of {} ranks are committed", id, open->second.committed.size(), nranks);
+    const std::map<Rank, RankFiles>& committed = open->second.committed;
+    const bool those = std::equal(held.begin(), held.end(), committed.begin(), committed.end(),
+                                  [](Rank rank, const auto& item) { return rank == item.first; });
+    if (descriptor.ranks != open->second.descriptor.ranks || !those) {
+      return FailedPrecondition("dataset {}: {} of {} ranks are committed", id, committed.size(), held.size());
     }
-    for (const auto& [rank, files] : open->second.committed) ranks.push_back(files);
+    for (const auto& [rank, files] : committed) ranks.push_back(files);
   }
-  CAIRN_RETURN_IF_ERROR(WriteDatasetRecords(disk_, DatasetPath(id), ranks));
+  CAIRN_RETURN_IF_ERROR(WriteDatasetRecords(disk_, DatasetPath(id), *descriptor.ranks, ranks));
   const scr::CacheEntry entry = CompleteEntry(DatasetPath(id), descriptor, ranks);
   bool removed = false;
   CAIRN_RETURN_IF_ERROR(index_.Apply([&](kvtree::Tree& tree) {
@@ -365,7 +369,7 @@ absl::StatusOr<std::vector<catalogue::Catalogue>> ReadCatalogues(Disk& disk, con
   constexpr std::uint64_t kBytesMax = 1u << 30;
   std::uint64_t bytes = 0;
   std::vector<catalogue::Catalogue> catalogues;
-  for (Rank rank = 0; rank < descriptor.ranks.value_or(0); ++rank) {
+  for (const Rank rank : scr::RanksHeld(descriptor)) {
     CAIRN_ASSIGN_OR_RETURN(StoredCatalogue stored, ReadRank(disk, folder, run, descriptor, rank));
     bytes += stored.bytes;
     if (bytes > kBytesMax) return ResourceExhausted("{}: catalogues of more than {} bytes", folder, kBytesMax);

@@ -42,7 +42,7 @@ namespace cairn {
 
 struct CachedDataset {
   scr::Descriptor descriptor;
-  std::vector<catalogue::Catalogue> ranks;  // index = rank; all there
+  std::vector<catalogue::Catalogue> ranks;  // those that lie here (Descriptor::held), rising; all of these are there
 };
 
 // What this node notes of the run's datasets (storage/place/node_record.h), in the run's folder.
@@ -129,8 +129,8 @@ class CacheFolder : public DatasetStore {
   virtual absl::StatusOr<kvtree::Tree> LoadFlushRecord() = 0;  // absent: empty; damaged: kDataLoss
 };
 
-// The catalogues of a dataset in a folder that is not this node's: of all ranks, each of this run and dataset, and its
-// files are there in their sizes. `folder`: the dataset's. Only looks.
+// The catalogues of a dataset in a folder that is not this node's: of the ranks that lie there (Descriptor::held), each
+// of this run and dataset, and its files are there in their sizes. `folder`: the dataset's. Only looks.
 //   kDataLoss           what is missing or wrong
 //   kResourceExhausted  they have more than a GiB together
 //   other errors        the disk's, which say nothing about the dataset

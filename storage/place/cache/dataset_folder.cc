@@ -5,6 +5,7 @@
 #include <span>
 
 #include "storage/base/checksum.h"
+#include "storage/base/number_ranges.h"
 #include "storage/base/status.h"
 #include "storage/file/trees/tree_file.h"
 #include "storage/format/catalogue/catalogue.h"
@@ -63,6 +64,23 @@ bool SaysNothing(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsInvalidArgument(status);
 }
 
+// The ranks that the ownership list names; none: all, or it says nothing.
+absl::StatusOr<std::optional<NumberRanges>> ReadOwnership(Disk& disk, const std::string& folder, std::uint32_t nranks) {
+  const std::string path = MakeOwnershipLists(folder, nranks, {}).front().first;
+  const auto list = ReadTree(disk, path);
+  if (!list.ok() && !SaysNothing(list.status())) return list.status();
+  const kvtree::Tree* ranks = list.ok() ? list->Find("RANK") : nullptr;
+  if (ranks == nullptr) return std::nullopt;
+  NumberRanges owned;
+  for (const auto& [key, files] : ranks->elements()) {
+    const auto rank = ParseNumberRanges(key, nranks);
+    if (!rank || rank->size() != 1) return std::nullopt;
+    owned.Add(rank->ranges().begin()->first);
+  }
+  if (owned.empty() || owned.size() == nranks) return std::nullopt;
+  return owned;
+}
+
 }  // namespace
 
 absl::StatusOr<StoredCatalogue> ReadRank(Disk& disk, const std::string& folder, const RunIdentity& run,
@@ -87,7 +105,7 @@ absl::StatusOr<std::vector<StoredCatalogue>> ReadDataset(Disk& disk, const std::
   if (!info.ok()) return AsDamage(info.status());
   if (!info->is_directory()) return DataLoss("{}: not a directory", folder);
   std::vector<StoredCatalogue> ranks;
-  for (Rank rank = 0; rank < descriptor.ranks.value_or(0); ++rank) {
+  for (const Rank rank : scr::RanksHeld(descriptor)) {
     CAIRN_ASSIGN_OR_RETURN(StoredCatalogue stored, ReadRank(disk, folder, run, descriptor, rank));
     ranks.push_back(std::move(stored));
   }
@@ -106,6 +124,7 @@ absl::StatusOr<scr::Descriptor> FindDescriptor(Disk& disk, const std::string& fo
       continue;
     }
     descriptor->complete.reset();
+    CAIRN_ASSIGN_OR_RETURN(descriptor->held, ReadOwnership(disk, folder, *descriptor->ranks));
     return descriptor;
   }
   return NotFound("{}: no filemap says what dataset it is", folder);

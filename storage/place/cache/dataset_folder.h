@@ -26,6 +26,7 @@ namespace cairn {
 
 // A rank's part of a dataset, as far as the dataset's own records need it.
 struct RankFiles {
+  Rank rank = 0;
   std::vector<std::string> data;  // absolute: files, then the catalogue
   std::uint64_t bytes = 0;        // of all of these
 };
@@ -69,13 +70,15 @@ absl::StatusOr<RankFiles> WriteRankRecords(Disk& disk, const std::string& folder
 absl::Status RewriteRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
                                 const scr::Descriptor& descriptor, const StoredCatalogue& stored);
 
-// Ownership lists by absolute path. The encode states likewise.
-std::vector<RankRecords::Tree> MakeOwnershipLists(const std::string& folder, const std::vector<RankFiles>& ranks);
+// Ownership lists by absolute path: of the ranks that lie here, of so many. The encode states likewise.
+std::vector<RankRecords::Tree> MakeOwnershipLists(const std::string& folder, std::uint32_t nranks,
+                                                  const std::vector<RankFiles>& ranks);
 std::vector<RankRecords::Tree> MakeEncodeStates(const std::string& folder);
 
-// All ranks have theirs: ownership lists, then, after everything else is synced (the folder's own name, too), the
+// All ranks that lie here have theirs: ownership lists, then, after everything else is synced (the folder's own name, too), the
 // encode states.
-absl::Status WriteDatasetRecords(Disk& disk, const std::string& folder, const std::vector<RankFiles>& ranks);
+absl::Status WriteDatasetRecords(Disk& disk, const std::string& folder, std::uint32_t nranks,
+                                 const std::vector<RankFiles>& ranks);
 
 // The dataset is given up: nobody finds it whole any more, by whatever records are left. SCR takes it for incomplete,
 // and where the index is lost Cairn does, too. Synced. No folder: OK.
@@ -87,12 +90,13 @@ absl::StatusOr<bool> IsGivenUp(Disk& disk, const std::string& folder);
 //   kDataLoss  what is missing or wrong; other errors: the disk's, which say nothing about the dataset
 absl::StatusOr<StoredCatalogue> ReadRank(Disk& disk, const std::string& folder, const RunIdentity& run,
                                          const scr::Descriptor& descriptor, Rank rank);
-// All ranks. Errors as of ReadRank.
+// All ranks that lie here (Descriptor::held), rising. Errors as of ReadRank.
 absl::StatusOr<std::vector<StoredCatalogue>> ReadDataset(Disk& disk, const std::string& folder, const RunIdentity& run,
                                                          const scr::Descriptor& descriptor);
 
 // What the dataset is, by the first of its filemaps that can be read and says so: with id, name, launch and ranks, but
-// without what is only known when it is complete.
+// without what is only known when it is complete, but for the ranks that lie here: these are in the ownership list. If
+// that cannot be read, it is to have all.
 //   kNotFound  none says so; other errors: the disk's
 absl::StatusOr<scr::Descriptor> FindDescriptor(Disk& disk, const std::string& folder, DatasetId id);
 

@@ -100,6 +100,7 @@ std::string FilemapPath(const std::string& folder, Rank rank) {
 
 RankFiles RankFilesOf(const std::string& folder, const StoredCatalogue& stored) {
   RankFiles files;
+  files.rank = stored.catalogue.rank();
   for (const catalogue::FileEntry& file : stored.catalogue.file()) {
     files.data.push_back(folder + "/" + file.name());
     files.bytes += file.bytes();
@@ -154,6 +155,7 @@ absl::StatusOr<RankRecords> MakeRankRecords(Disk& disk, const std::string& folde
   scr::PutExpectedFiles(filemap.files.size(), records.filemap.second);
   scr::Descriptor begun = descriptor;
   begun.complete.reset();  // not a filemap's to say
+  begun.held.reset();
   scr::PutFilemapDescriptor(begun, records.filemap.second);
   records.of_data = Below(folder, scr::MakeSingleRank(RedsetKind::kData, rank, catalogue.nranks(), listed));
   records.directories.assign(directories.begin(), directories.end());
@@ -185,12 +187,12 @@ absl::Status RewriteRankRecords(Disk& disk, const std::string& folder, const std
   return WriteRecords(disk, batch, folder, prefix, descriptor, stored);
 }
 
-std::vector<RankRecords::Tree> MakeOwnershipLists(const std::string& folder, const std::vector<RankFiles>& ranks) {
-  const auto nranks = static_cast<std::uint32_t>(ranks.size());
+std::vector<RankRecords::Tree> MakeOwnershipLists(const std::string& folder, std::uint32_t nranks,
+                                                  const std::vector<RankFiles>& ranks) {
   std::vector<scr::OwnedFiles> data, maps;
-  for (Rank rank = 0; rank < nranks; ++rank) {
-    data.push_back({.rank = rank, .files = ranks[rank].data});
-    maps.push_back({.rank = rank, .files = {FilemapPath(folder, rank)}});
+  for (const RankFiles& files : ranks) {
+    data.push_back({.rank = files.rank, .files = files.data});
+    maps.push_back({.rank = files.rank, .files = {FilemapPath(folder, files.rank)}});
   }
   const std::string records = RecordsFolder(folder);
   return Below(folder, {scr::MakeOwnership(RedsetKind::kData, records, nranks, data),
@@ -203,11 +205,12 @@ std::vector<RankRecords::Tree> MakeEncodeStates(const std::string& folder) {
   return Below(folder, std::move(states));
 }
 
-absl::Status WriteDatasetRecords(Disk& disk, const std::string& folder, const std::vector<RankFiles>& ranks) {
+absl::Status WriteDatasetRecords(Disk& disk, const std::string& folder, std::uint32_t nranks,
+                                 const std::vector<RankFiles>& ranks) {
   SyncBatch lists(disk);
   lists.AddDirectory(RecordsFolder(folder));
   lists.AddDirectory(ParentOf(folder));
-  CAIRN_RETURN_IF_ERROR(WriteTrees(lists, MakeOwnershipLists(folder, ranks)));
+  CAIRN_RETURN_IF_ERROR(WriteTrees(lists, MakeOwnershipLists(folder, nranks, ranks)));
   CAIRN_RETURN_IF_ERROR(lists.Run());
   SyncBatch states(disk);
   states.AddDirectory(RecordsFolder(folder));

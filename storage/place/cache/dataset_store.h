@@ -37,8 +37,9 @@ class DatasetStore {
   // The application's own files: already synced in place under the names in the catalogue.
   virtual absl::Status CommitRankFiles(const catalogue::Catalogue& catalogue) = 0;
 
-  // All ranks are committed (kFailedPrecondition). OK: the dataset is whole here. FILES and SIZE are counted here, the
-  // catalogues with them, as SCR would.
+  // Just those ranks are committed that the descriptor says lie here (Descriptor::held): kFailedPrecondition. OK: the
+  // dataset is whole here, or as much of it as is this node's. FILES and SIZE are counted here, the catalogues with
+  // them, as SCR would.
   virtual absl::Status Complete(const scr::Descriptor& descriptor) = 0;
 
   // First what makes it whole, synced, then the bytes. Not there: OK.

@@ -84,7 +84,7 @@ absl::Status RepairRecords(Disk& disk, const std::string& folder, const std::str
     CAIRN_ASSIGN_OR_RETURN(const bool wanted, RankAsWanted(disk, folder, prefix, descriptor, stored, inspection));
     if (!wanted) anew.push_back(&stored);
   }
-  CAIRN_ASSIGN_OR_RETURN(const bool lists, inspection.AsWanted(MakeOwnershipLists(folder, files)));
+  CAIRN_ASSIGN_OR_RETURN(const bool lists, inspection.AsWanted(MakeOwnershipLists(folder, *descriptor.ranks, files)));
   CAIRN_ASSIGN_OR_RETURN(const bool states, inspection.AsWanted(MakeEncodeStates(folder)));
   if (anew.empty() && lists && states) return absl::OkStatus();
   // A folder whose .scr went with everything in it.
@@ -97,7 +97,7 @@ absl::Status RepairRecords(Disk& disk, const std::string& folder, const std::str
     CAIRN_RETURN_IF_ERROR(RewriteRankRecords(disk, folder, prefix, descriptor, *stored));
   }
   CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(folder));
-  return WriteDatasetRecords(disk, folder, files);
+  return WriteDatasetRecords(disk, folder, *descriptor.ranks, files);
 }
 
 absl::Status CheckEncoded(Disk& disk, const std::string& folder) {

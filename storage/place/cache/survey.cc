@@ -98,6 +98,7 @@ absl::Status Surveyor::Look(DatasetId id) {
   if (!descriptor) return absl::OkStatus();
   dataset.descriptor = *descriptor;
   dataset.descriptor.complete.reset();
+  dataset.descriptor.held.reset();  // of this cache, not of the dataset
   for (const Rank rank : ranks) {
     auto stored = ReadRank(disk_, dataset.folder, run_, dataset.descriptor, rank);
     if (stored.ok()) {
@@ -108,7 +109,7 @@ absl::Status Surveyor::Look(DatasetId id) {
   }
   // A catalogue that is gone altogether, of a dataset that was completed here.
   if (descriptor->complete.has_value()) {
-    for (Rank rank = 0; rank < *descriptor->ranks; ++rank) {
+    for (const Rank rank : scr::RanksHeld(*descriptor)) {
       if (dataset.ranks.contains(rank) || dataset.damaged.contains(rank)) continue;
       dataset.damaged[rank] = "its catalogue is gone from the cache";
     }

@@ -102,12 +102,12 @@ absl::StatusOr<LaunchRecord> ReadLaunch(Disk& disk, const std::string& prefix, L
   return launch;
 }
 
-void PutRanges(std::string_view key, const IdRanges& ids, kvtree::Tree& tree) {
+void PutRanges(std::string_view key, const NumberRanges& ids, kvtree::Tree& tree) {
   kvtree::Tree& ranges = tree.SetEmpty(key);
   for (const auto& [first, last] : ids.ranges()) ranges.Set(fmt::format("{}", first), last);
 }
 
-absl::Status TakeRanges(std::string_view key, const kvtree::Tree& tree, IdRanges& ids) {
+absl::Status TakeRanges(std::string_view key, const kvtree::Tree& tree, NumberRanges& ids) {
   const kvtree::Tree* ranges = tree.Find(key);
   if (ranges == nullptr) return DataLoss("no {}", key);
   for (const auto& [text, value] : ranges->elements()) {
@@ -169,7 +169,7 @@ bool IsFenced(const absl::Status& status) {
   return status.GetPayload(kFencedPayload).has_value();
 }
 
-Launches::Launches(Disk& disk, Arbiter& arbiter, std::string prefix, bool writable, std::function<IdRanges()> merged)
+Launches::Launches(Disk& disk, Arbiter& arbiter, std::string prefix, bool writable, std::function<NumberRanges()> merged)
     : disk_(disk), arbiter_(arbiter), prefix_(std::move(prefix)), writable_(writable), merged_(std::move(merged)) {}
 
 absl::StatusOr<std::vector<std::uint64_t>> Launches::Numbers(bool fresh) {
@@ -296,7 +296,7 @@ absl::Status Launches::WriteBase(LaunchId id, const LaunchBase& base) {
 
 // `last`: the launch before; what it has committed is decided now.
 absl::StatusOr<LaunchBase> Launches::LookAround(const LaunchBase& before, const std::optional<LaunchRecord>& last,
-                                                const IdRanges& merged) {
+                                                const NumberRanges& merged) {
   LaunchBase base = before;
   const std::string records = prefix_ + "/.scr";
   const auto names = FreshList(disk_, records);
@@ -368,7 +368,7 @@ absl::StatusOr<Launches::BasePtr> Launches::BaseOf(LaunchId id) {
     if (absl::IsNotFound(base.status())) {
       const std::optional<LaunchRecord> last = i + 1 < missing.size() ? std::optional(missing[i + 1]) : std::nullopt;
       // Some of what was merged counts by the newest only.
-      const IdRanges merged = i == 0 && merged_ ? merged_() : IdRanges();
+      const NumberRanges merged = i == 0 && merged_ ? merged_() : NumberRanges();
       CAIRN_ASSIGN_OR_RETURN(const LaunchBase made, LookAround(before, last, merged));
       CAIRN_RETURN_IF_ERROR(WriteBase(missing[i].id, made));
       base = ReadBase(missing[i].id);

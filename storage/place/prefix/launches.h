@@ -32,7 +32,7 @@
 #include <string_view>
 #include <vector>
 
-#include "storage/base/id_ranges.h"
+#include "storage/base/number_ranges.h"
 #include "storage/base/ids.h"
 #include "storage/io/disk.h"
 #include "storage/place/arbiter/arbiter.h"
@@ -74,7 +74,7 @@ struct NewLaunch {
 
 // What counts of all launches before one.
 struct LaunchBase {
-  IdRanges counts, removed;
+  NumberRanges counts, removed;
 };
 
 // kFailedPrecondition that says one thing: what was to be done under a launch does not count, since a newer one had
@@ -87,7 +87,7 @@ class Launches {
   // `disk` and `arbiter` are borrowed. `writable`: bases that lack are made; else what has no base is read as if it was
   // not there. `merged`: datasets of which somebody has found that they count, and said so where it stays: they are not
   // looked at again when a base is made. It may know of none.
-  Launches(Disk& disk, Arbiter& arbiter, std::string prefix, bool writable, std::function<IdRanges()> merged = {});
+  Launches(Disk& disk, Arbiter& arbiter, std::string prefix, bool writable, std::function<NumberRanges()> merged = {});
   Launches(const Launches&) = delete;
 
   // The newest, if any. kDataLoss: its record is damaged.
@@ -133,14 +133,14 @@ class Launches {
   absl::StatusOr<std::vector<LaunchRecord>> WithoutBase(LaunchId id);
   absl::StatusOr<BasePtr> ReadBase(LaunchId id);
   absl::StatusOr<LaunchBase> LookAround(const LaunchBase& before, const std::optional<LaunchRecord>& last,
-                                        const IdRanges& merged);
+                                        const NumberRanges& merged);
   absl::Status WriteBase(LaunchId id, const LaunchBase& base);
 
   Disk& disk_;
   Arbiter& arbiter_;
   const std::string prefix_;
   const bool writable_;
-  const std::function<IdRanges()> merged_;
+  const std::function<NumberRanges()> merged_;
   absl::Mutex mutex_;
   std::map<LaunchId, LaunchRecord> records_ ABSL_GUARDED_BY(mutex_);  // as read: they never change
   std::map<LaunchId, BasePtr> bases_ ABSL_GUARDED_BY(mutex_);         // the newest two

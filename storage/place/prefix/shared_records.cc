@@ -329,8 +329,8 @@ absl::StatusOr<PrefixView> SharedRecords::LookQuickly() {
                 [&believed](DatasetId id) { return believed.contains(id); });
 }
 
-IdRanges SharedRecords::Merged() {
-  IdRanges merged;
+NumberRanges SharedRecords::Merged() {
+  NumberRanges merged;
   const auto view = LookAtIndex();
   if (!view.ok()) return merged;  // then they are looked at, one by one
   for (const auto& [id, entry] : view->index.datasets) {

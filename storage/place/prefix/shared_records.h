@@ -152,7 +152,7 @@ class SharedRecords {
   // nothing, and the launches may be too old to tell whether it counts. So only what was there `before` is shown.
   absl::StatusOr<std::optional<std::set<DatasetId>>> ListBefore();
   absl::StatusOr<PrefixView> LookAt(PrefixView view, const std::set<DatasetId>* before, const PassOver& pass_over);
-  IdRanges Merged();
+  NumberRanges Merged();
   absl::Status ReadOne(DatasetId id, const Launches::State& state, Commits& commits);
   absl::Status MendTree(kvtree::Tree& index);
   absl::Status EnterScrDatasets(kvtree::Tree& index);

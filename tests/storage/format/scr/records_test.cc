@@ -127,6 +127,27 @@ TEST(DescriptorTest, MoreRanksThanALaunchCanHaveAreDataLoss) {
   }
 }
 
+TEST(DescriptorTest, SomeRanksOrAllOfThemAreHeld) {
+  Tree tree;
+  Descriptor descriptor = Full(20);
+  descriptor.ranks = 4;
+  PutDescriptor(descriptor, tree);
+  EXPECT_EQ(tree.Get("CAIRN_HELD"), "");
+  EXPECT_EQ(RanksHeld(*GetDescriptor(tree)), (std::vector<Rank>{0, 1, 2, 3}));
+  descriptor.held.emplace();
+  descriptor.held->AddRange(1, 2);
+  PutDescriptor(descriptor, tree);
+  EXPECT_EQ(tree.Get("CAIRN_HELD"), "1-2");
+  EXPECT_EQ(RanksHeld(*GetDescriptor(tree)), (std::vector<Rank>{1, 2}));
+  for (const char* held : {"4", "2-4", "1,", "all"}) {
+    tree.Set("CAIRN_HELD", held);
+    EXPECT_EQ(GetDescriptor(tree).status().code(), kDataLoss) << held;
+  }
+  descriptor.held.reset();
+  PutDescriptor(descriptor, tree);
+  EXPECT_EQ(tree.Get("CAIRN_HELD"), "");
+}
+
 // --- Cache index ---
 
 TEST(CacheIndexTest, WhatIsPutIsGotAndErased) {
