@@ -178,7 +178,14 @@ std::string HolderOf(const LeaseWatch::Look& look) {
 LeaseWatch::Judged LeaseWatch::Judge(const Look& look) {
   std::optional<lease_series::Seen> seen;
   if (look.lease) seen = {.epoch = look.lease->epoch, .bytes = look.lease->bytes};
-  watch_.Saw(fmt::format("{}", look.launch), seen, look.now);
+  const std::string stem = fmt::format("{}", look.launch);
+  const bool long_ago = look.now - looked_.value_or(look.now) > TermOf(look) / 2;
+  looked_ = look.now;
+  watch_.Saw(stem, seen, look.now);
+  if (long_ago && watch_.changed() && watch_.since() == look.now) {  // it has changed then, or later
+    watch_.Forget();
+    watch_.Saw(stem, seen, look.now);
+  }
   Judged judged{.verdict = Verdict::kOver, .look_again = milliseconds(0), .holder = HolderOf(look)};
   const milliseconds term = TermOf(look);
   const auto left = std::chrono::ceil<milliseconds>(watch_.since() + term - look.now);

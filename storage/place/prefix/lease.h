@@ -90,7 +90,8 @@ class LeaseWatch {
   enum class Verdict : std::uint8_t {
     kOver,      // nobody works there: a new launch may be made
     kUnproven,  // nobody may be there: wait, and look again
-    kLive,      // it has changed between two looks, the last time less than a term ago: somebody works there
+    kLive,      // it has changed between two looks, the last time less than a term ago: somebody works there. Looks
+                // that are more than half a term apart prove nothing of now: the second is a first one
     kDraining,  // as kUnproven or kLive, of a lease that says draining
   };
   struct Look {
@@ -115,6 +116,7 @@ class LeaseWatch {
 
  private:
   ChangeWatch watch_;
+  std::optional<Time> looked_;  // the last time
 };
 
 }  // namespace cairn

@@ -79,11 +79,22 @@ TEST_F(LeaseWatchTest, ALeaseUnchangedForItsOwnTermIsOver) {
 
 TEST_F(LeaseWatchTest, AChangeIsLifeAndStartsTheClockAnewButNotForEver) {
   EXPECT_EQ(At(seconds(0), Record()), Verdict::kUnproven);
-  EXPECT_EQ(At(seconds(100), WithCounter(Record(), 2)), Verdict::kLive);
-  EXPECT_EQ(At(seconds(219), WithCounter(Record(), 2)), Verdict::kLive);
-  EXPECT_EQ(At(seconds(220), WithCounter(Record(), 2)), Verdict::kOver);
+  EXPECT_EQ(At(seconds(50), WithCounter(Record(), 2)), Verdict::kLive);
+  EXPECT_EQ(At(seconds(169), WithCounter(Record(), 2)), Verdict::kLive);
+  EXPECT_EQ(At(seconds(170), WithCounter(Record(), 2)), Verdict::kOver);
   EXPECT_EQ(At(seconds(230), WithCounter(Record(), 3)), Verdict::kLive) << "it was only slow";
   EXPECT_EQ(At(seconds(350), WithCounter(Record(), 3)), Verdict::kOver);
+}
+
+// It may have changed an hour ago, or now: whether somebody is there is seen by looking again.
+TEST_F(LeaseWatchTest, AChangeSinceALookOfLongAgoProvesNothing) {
+  EXPECT_EQ(At(seconds(0), Record()), Verdict::kUnproven);
+  EXPECT_EQ(At(seconds(10), WithCounter(Record(), 2)), Verdict::kLive);
+  EXPECT_EQ(At(seconds(80), WithCounter(Record(), 3)), Verdict::kUnproven);
+  EXPECT_EQ(At(seconds(100), WithCounter(Record(), 4)), Verdict::kLive);
+  EXPECT_EQ(At(seconds(200), WithCounter(Record(), 9)), Verdict::kUnproven);
+  EXPECT_EQ(At(seconds(319), WithCounter(Record(), 9)), Verdict::kUnproven);
+  EXPECT_EQ(At(seconds(320), WithCounter(Record(), 9)), Verdict::kOver);
 }
 
 TEST_F(LeaseWatchTest, ANewEpochIsAChange) {
