@@ -132,7 +132,7 @@ TEST(DescriptorTest, SomeRanksOrAllOfThemAreHeld) {
   Descriptor descriptor = Full(20);
   descriptor.ranks = 4;
   PutDescriptor(descriptor, tree);
-  EXPECT_EQ(tree.Get("CAIRN_HELD"), "");
+  EXPECT_EQ(tree.Get("CAIRN_HELD"), std::nullopt);
   EXPECT_EQ(RanksHeld(*GetDescriptor(tree)), (std::vector<Rank>{0, 1, 2, 3}));
   descriptor.held.emplace();
   descriptor.held->AddRange(1, 2);
@@ -145,7 +145,7 @@ TEST(DescriptorTest, SomeRanksOrAllOfThemAreHeld) {
   }
   descriptor.held.reset();
   PutDescriptor(descriptor, tree);
-  EXPECT_EQ(tree.Get("CAIRN_HELD"), "");
+  EXPECT_EQ(tree.Get("CAIRN_HELD"), std::nullopt);
 }
 
 // --- Cache index ---
