@@ -83,6 +83,27 @@ FlushOutcome CopyDataset(const FlushSource& source, const FlushTarget& target, T
   return outcome;
 }
 
+FlushOutcome CopyPart(const FlushSource& source, Disk& disk, Prefix& prefix, Throttle& throttle,
+                      TransferProgress& progress) {
+  FlushOutcome outcome;
+  outcome.status = [&]() -> absl::Status {
+    const std::vector<CopyJob> jobs = JobsOf(source, prefix, {});
+    std::size_t damaged = jobs.size();
+    const auto copied = CopyToWork(source.disk, disk, jobs, throttle, progress, &damaged);
+    if (absl::IsNotFound(copied.status())) {
+      return WhatIsMissing(source, jobs, copied.status(), &outcome.damaged_file);
+    }
+    if (absl::IsDataLoss(copied.status()) && damaged < jobs.size()) outcome.damaged_file = jobs[damaged].entry->name();
+    CAIRN_RETURN_IF_ERROR(copied.status());
+    CAIRN_RETURN_IF_ERROR(PutInPlace(disk, *copied));
+    for (const catalogue::Catalogue& catalogue : source.catalogues) {
+      CAIRN_RETURN_IF_ERROR(prefix.StoreCatalogue(catalogue));
+    }
+    return absl::OkStatus();
+  }();
+  return outcome;
+}
+
 FlushOutcome CommitCopied(const FlushSource& source, const FlushTarget& target, const std::vector<CopiedFile>& copied,
                           const Withdrawn& gave_way) {
   FlushOutcome outcome;
@@ -91,6 +112,7 @@ FlushOutcome CommitCopied(const FlushSource& source, const FlushTarget& target, 
                            {.descriptor = source.descriptor,
                             .catalogues = source.catalogues,
                             .files = copied,
+                            .stored = source.there,
                             .gave_way = &gave_way,
                             .view = target.views,
                             .committer = target.committer},

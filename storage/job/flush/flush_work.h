@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "proto/catalogue.pb.h"
+#include "storage/base/ids.h"
 #include "storage/file/transfer/transfer.h"
 #include "storage/format/scr/records.h"
 #include "storage/io/disk.h"
@@ -26,6 +27,7 @@ struct FlushSource {
   const scr::Descriptor& descriptor;
   const std::vector<catalogue::Catalogue>& catalogues;
   std::set<std::string> grown = {};  // directories that are on the prefix as far as they had grown (storage/job/grow)
+  std::set<Rank> there = {};         // ranks that other nodes have brought: their files and catalogues are in place
 };
 struct FlushTarget {
   Disk& disk;
@@ -48,6 +50,11 @@ struct FlushOutcome {
 
 FlushOutcome CopyDataset(const FlushSource& source, const FlushTarget& target, Throttle& throttle,
                          TransferProgress& progress);
+// The same for the ranks that are in this cache, of a dataset of protected memory of which other nodes have the rest:
+// `catalogues` are theirs. Files and catalogues come to their places, which are the dataset's own: nobody counts them
+// before it is committed, by whoever gathers that.
+FlushOutcome CopyPart(const FlushSource& source, Disk& disk, Prefix& prefix, Throttle& throttle,
+                      TransferProgress& progress);
 // By Publish (storage/place/publish); flush.scr tells it afterwards. `gave_way`: to earlier steps and tries.
 //   kAborted  too_late; else something has changed since the first step, which has to be done again
 FlushOutcome CommitCopied(const FlushSource& source, const FlushTarget& target, const std::vector<CopiedFile>& copied,
