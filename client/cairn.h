@@ -61,7 +61,7 @@ enum cairn_tier {
   CAIRN_TIER_NONE = 0,
   CAIRN_TIER_IMAGE = 1,
   CAIRN_TIER_CACHE = 2,
-  CAIRN_TIER_PARTNER = 3,
+  CAIRN_TIER_PARTNER = 3, /* in part the cache of another node */
   CAIRN_TIER_REBUILT = 4,
   CAIRN_TIER_PREFIX = 5
 };

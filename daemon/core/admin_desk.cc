@@ -289,6 +289,10 @@ void AdminDesk::Pin(const admin::PinRequest& request, std::function<void(admin::
   if (!run.ok()) return answer(run.status());
   const auto dataset = WholeDataset(**run, request.dataset());
   if (!dataset.ok()) return answer(dataset.status());
+  if ((*dataset)->followed) {
+    return answer(FailedPrecondition("the home of dataset {}'s launch is the daemon on {}: pin it there", (*dataset)->id,
+                                     (*run)->ledger.newest()->maker));
+  }
   (*run)->ledger.SetPinned(**dataset, request.pinned());
   if (request.pinned()) (*run)->ledger.FlushOrdered(**dataset);
   (*run)->record.Store(answer);  // a pin holds over a restart

@@ -53,7 +53,7 @@ bool BaseFiles::Differential() const {
 void BaseFiles::Give(const Dataset& spare, DatasetId to) {
   Plan& plan = reuse_[to].plan;
   plan.base = spare.id;
-  plan.catalogues = CataloguesOf(spare);
+  plan.catalogues = CataloguesHere(spare);
   if (auto digests = digests_.extract(spare.id)) plan.digests = std::move(digests.mapped());
 }
 
@@ -67,7 +67,7 @@ void BaseFiles::Share(const Dataset& to) {
   Plan& plan = reuse_[to.id].plan;
   plan.base = newest->first;
   plan.clone = true;
-  plan.catalogues = CataloguesOf(*newest->second);
+  plan.catalogues = CataloguesHere(*newest->second);
   if (auto digests = digests_.find(newest->first); digests != digests_.end()) plan.digests = digests->second;
 }
 

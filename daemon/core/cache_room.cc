@@ -108,7 +108,7 @@ std::vector<DatasetFacts> CacheRoom::Facts(const RunCache& owner, bool flushed) 
 
 CacheRoom::Search CacheRoom::Look(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare, bool flushed) const {
   std::uint64_t used = BytesUsed();
-  if (spare) used -= std::min(used, spare->bytes());
+  if (spare) used -= std::min(used, spare->bytes_here());
   const auto fits = [&] { return bytes <= bytes_max_ && used <= bytes_max_ - bytes; };
   const auto found = [&](Room room) { return Search{.room = std::move(room), .used = used, .fits = fits()}; };
   Room room;
@@ -121,7 +121,7 @@ CacheRoom::Search CacheRoom::Look(RunCache& run, std::uint64_t bytes, const Data
   auto& leaving = room.leaving;
   const auto leave = [&](RunCache* owner, DatasetId id) {
     const DatasetPtr dataset = owner->ledger().Get(id);
-    used -= std::min(used, dataset->bytes());
+    used -= std::min(used, dataset->bytes_here());
     leaving.emplace_back(owner, dataset);
   };
   std::vector<RunCache*> order{&run};

@@ -71,7 +71,7 @@ void Captures::Begin(const SessionPtr& session, const std::shared_ptr<Call>& cal
     }
     open_.erase(session->id);  // it failed before its commit
   }
-  given_.steering.Arrived(*session);
+  if (!session->followed) given_.steering.Arrived(*session);
   if (absl::Status status = ValidateVariables(begin.variables()); !status.ok()) return call->Fail(status);
   if (begin.attempt() == 0) return call->Fail(InvalidArgument("attempts count from 1"));
   TryBegin(session, call, request);
@@ -100,6 +100,7 @@ void Captures::ListKnown(const SessionPtr& session, const std::shared_ptr<Call>&
   const auto list = given_.lists.Next(*session, SizesOf(begin.variables()), letter);
   if (!list.ok()) return call->Fail(list.status());
   const std::uint64_t file_bytes = begin.variables().empty() ? 0 : (*list)->layout->file_bytes(letter);
+  if (session->followed) return AskHome(session, call, request, *list, file_bytes);
   const auto dataset = given_.entry.Enter(
       *session, {.step = begin.step(), .attempt = begin.attempt(), .bytes = file_bytes, .name = begin.name()},
       begin.variables());
@@ -115,7 +116,33 @@ void Captures::ListKnown(const SessionPtr& session, const std::shared_ptr<Call>&
     return given_.waits.Changed();
   }
   given_.steering.Begun(*session, **dataset);
-  const WriterPtr writer = MakeWriter(session, *call, begin, *dataset, *list);
+  Entered(session, call, begin, *dataset, *list);
+}
+
+// Which dataset it is, and whether it may begin, is decided at the launch's home; whether there is room for it, here.
+void Captures::AskHome(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request,
+                       const ListPtr& list, std::uint64_t file_bytes) {
+  local::Request asked = *request;
+  asked.mutable_begin()->set_file_bytes(file_bytes);
+  given_.home.Ask(session, call, std::move(asked), [=, this](const local::Reply& reply) {
+    const DatasetPtr dataset = given_.ledger.Get(reply.begin().dataset());
+    const bool here = dataset && dataset->followed && dataset->cache == Place::kArriving &&
+                      session->rank < dataset->parts.size() &&
+                      dataset->parts[session->rank].state == Part::State::kAbsent;
+    if (!here || session->ended || IsOpen(*session)) {
+      return call->Fail(Aborted("dataset {} failed meanwhile", reply.begin().dataset()));
+    }
+    if (const absl::Status room = given_.entry.Follow(dataset, session->rank, file_bytes); !room.ok()) {
+      given_.ledger.Fail(dataset->id, fmt::format("rank {}: {}", session->rank, MessageOf(room)));
+      return call->Fail(room);
+    }
+    Entered(session, call, request->begin(), dataset, list);
+  });
+}
+
+void Captures::Entered(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Begin& begin,
+                       const DatasetPtr& dataset, const ListPtr& list) {
+  const WriterPtr writer = MakeWriter(session, *call, begin, dataset, list);
   call->OnExpired([this, writer] {
     given_.ledger.Fail(writer->dataset->id, fmt::format("rank {}: no image in time", writer->rank));
     given_.waits.Changed();

@@ -19,6 +19,7 @@
 #include "daemon/core/context.h"
 #include "daemon/core/dataset_entry.h"
 #include "daemon/core/dataset_folders.h"
+#include "daemon/core/home.h"
 #include "daemon/core/image_store.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/run_cache.h"
@@ -47,6 +48,7 @@ class Captures {
     DatasetEntry& entry;
     Completion& completion;
     Steering& steering;
+    Home& home;
     std::function<bool(const Session&)> has_output;  // of files, open
   };
   Captures(const Context& context, const Given& given) : context_(context), given_(given) {}
@@ -105,6 +107,10 @@ class Captures {
   WriterPtr WriterOf(const Session& session) const;  // null: none
   void TryBegin(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request);
   void ListKnown(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request);
+  void AskHome(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request,
+               const ListPtr& list, std::uint64_t file_bytes);
+  void Entered(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Begin& begin,
+               const DatasetPtr& dataset, const ListPtr& list);
   WriterPtr MakeWriter(const SessionPtr& session, const Call& call, const local::Begin& begin,
                        const DatasetPtr& dataset, const ListPtr& list);
   void ImageReady(const WriterPtr& writer, const std::shared_ptr<Call>& call,

@@ -87,7 +87,11 @@ void Captures::Commit(const SessionPtr& session, const std::shared_ptr<Call>& ca
   writer->stage = Writer::Stage::kCommitted;
   given_.ledger.Captured(*writer->dataset, session->rank);
   given_.lists.HandedOver(*session, writer->list);
-  given_.steering.HandedOver(*session, *writer->dataset);  // its time ends before the client goes on
+  if (session->followed) {
+    given_.home.Captured(*session);
+  } else {
+    given_.steering.HandedOver(*session, *writer->dataset);  // its time ends before the client goes on
+  }
   local::Reply reply;
   reply.mutable_committed()->set_dataset(writer->dataset->id);
   call->Reply(std::move(reply));

@@ -85,6 +85,8 @@ class StrandCore final : public Core, private Connections {
   void DispatchFailed(const Connection& connection, const local::Request& request, const absl::Status& status);
   bool DispatchSaying(const SessionPtr& session, const RequestPtr& request);
   void DispatchInSession(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
+  void DispatchFollowed(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
+  void DispatchAway(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
   void DispatchWriting(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
   void DispatchObserver(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
   void HearOfMemory(const Session& session, const local::Request& request);
@@ -135,6 +137,7 @@ std::unique_ptr<Run> StrandCore::MakeRun(const RunId& run, const std::string& pr
                   .room = room_,
                   .images = images_,
                   .slots = slots_,
+                  .receiver = *this,
                   .others_turn = others_turn,
                   .on_newer_launch =
                       [this](Run& of, const LaunchRecord& launch) {
@@ -251,6 +254,7 @@ void StrandCore::Dispatch(const Connection& given, const RequestPtr& request) {
   if (!session) return call->Fail(FailedPrecondition("the first request after Hello must be Open"));
   if (session->ended) return call->Fail(local::FENCED, "this session has ended");
   if (session->observer) return DispatchObserver(session, call, request);
+  if (!IsFenced(*session) && session->followed) return DispatchFollowed(session, call, request);
   if (!IsFenced(*session)) return DispatchInSession(session, call, request);
   if (request->has_close()) return sessions_.Close(session, call);
   const Launch* newest = session->run->ledger.newest();
@@ -260,7 +264,7 @@ void StrandCore::Dispatch(const Connection& given, const RequestPtr& request) {
 
 // The client knows best what is in its memory.
 void StrandCore::HearOfMemory(const Session& session, const local::Request& request) {
-  if (session.ended || session.observer) return;
+  if (session.ended || session.observer || session.followed) return;
   Ledger& ledger = session.run->ledger;
   if (request.dirty()) {
     if (ledger.MemoryDirty(session.launch, session.rank)) session.run->waits.Changed();
@@ -284,9 +288,14 @@ bool StrandCore::DispatchSaying(const SessionPtr& session, const RequestPtr& req
       if (session) session->run->captures.Piece(session, *request);
       return true;
     case local::Request::kCopied:
-      if (session) session->run->restores.Copied(session, *request);
+      if (session && session->followed) {
+        session->run->followed.Copied(*session, *request);
+      } else if (session) {
+        session->run->restores.Copied(session, *request);
+      }
       return true;
     case local::Request::kMark:  // heard already
+      if (session && session->followed) session->run->home.Say(*session, *request);
       return true;
     default:
       return false;
@@ -309,7 +318,7 @@ void StrandCore::DispatchInSession(const SessionPtr& session, const CallPtr& cal
     case local::Request::kStored:
       return run.levels.Stored(session, call, request->stored());
     case local::Request::kRestore:
-      if (run.captures.IsOpen(*session) || run.outputs.IsOpen(*session)) {
+      if (run.captures.IsOpen(*session) || run.outputs.IsOpen(*session) || run.away_parts.IsOpen(*session)) {
         return call->Fail(FailedPrecondition("a checkpoint of this session is open"));
       }
       return run.restores.Restore(session, call, request->restore());
@@ -329,7 +338,59 @@ void StrandCore::DispatchInSession(const SessionPtr& session, const CallPtr& cal
   }
 }
 
+// A rank of a launch that has its home on another node: its bytes are this daemon's, all else is decided there.
+void StrandCore::DispatchFollowed(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {
+  Run& run = *session->run;
+  sessions_.Used(session);
+  switch (request->body_case()) {
+    case local::Request::kBegin:
+      if (run.followed.IsRestoring(*session)) return call->Fail(FailedPrecondition("this session is restoring"));
+      return run.captures.Begin(session, call, request);
+    case local::Request::kCommit:
+      return run.captures.Commit(session, call, request->commit());
+    case local::Request::kResume:
+      return run.captures.Resume(session, call, request->resume());
+    case local::Request::kAbort:
+      run.captures.Abort(*session, request->abort().reason());
+      return run.home.Relay(session, call, *request);
+    case local::Request::kRestore:
+    case local::Request::kRead:
+      if (run.captures.IsOpen(*session)) {
+        return call->Fail(FailedPrecondition("a checkpoint of this session is open"));
+      }
+      return run.followed.Restore(session, call, *request);
+    case local::Request::kOutputBegin:
+    case local::Request::kRouteFile:
+    case local::Request::kOutputEnd:
+    case local::Request::kRestartFile:
+      return call->Fail(local::UNSUPPORTED, "outputs of files need all ranks of their launch on one node");
+    case local::Request::kClose:
+      return sessions_.Close(session, call);
+    default:
+      return run.home.Relay(session, call, *request);
+  }
+}
+
+// A rank whose bytes are with another node's daemon.
+void StrandCore::DispatchAway(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {
+  Run& run = *session->run;
+  switch (request->body_case()) {
+    case local::Request::kBegin:
+      if (run.restores.IsRestoring(*session)) return call->Fail(FailedPrecondition("this session is restoring"));
+      return run.away_parts.Begin(session, call, request->begin());
+    case local::Request::kCommit:
+      return run.away_parts.Commit(session, call);
+    case local::Request::kAbort:
+      run.away_parts.Abort(*session, request->abort().reason());
+      call->Reply({});
+      return run.waits.Changed();
+    default:
+      return call->Fail(InvalidArgument("request {} is not for the home of a launch", request->call()));
+  }
+}
+
 void StrandCore::DispatchWriting(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {
+  if (!call->connection()->node().empty()) return DispatchAway(session, call, request);
   Run& run = *session->run;
   switch (request->body_case()) {
     case local::Request::kBegin:
@@ -416,7 +477,9 @@ void StrandCore::Quiesce(std::function<void(bool all_local)> done) {
 }
 
 void StrandCore::CheckQuiesced() {
-  if (on_quiesced_.empty() || slots_.copies() + slots_.commits > 0 || AnyCaptured()) return;
+  if (on_quiesced_.empty()) return;
+  for (const auto& [id, run] : runs_.all()) run->LeaveNodes();
+  if (slots_.copies() + slots_.commits > 0 || AnyCaptured()) return;
   bool ended = true;
   for (const auto& [id, run] : runs_.all()) ended = run->index.Quiesced() && run->nodes.out() && ended;
   if (!ended) return;

@@ -31,13 +31,21 @@ std::uint64_t FileBytes(const catalogue::Catalogue& catalogue) {
 }
 
 void PutParts(Dataset& dataset, std::vector<catalogue::Catalogue> catalogues) {
-  dataset.nranks = static_cast<std::uint32_t>(catalogues.size());
-  dataset.parts.resize(catalogues.size());
-  for (Rank rank = 0; rank < dataset.nranks; ++rank) {
-    Part& part = dataset.parts[rank];
-    part.state = Part::State::kStored;
-    part.catalogue = std::move(catalogues[rank]);
-    part.bytes = FileBytes(part.catalogue);
+  const auto nranks = static_cast<std::uint32_t>(catalogues.size());
+  PutPartsHere(dataset, nranks, std::move(catalogues));
+}
+
+void PutPartsHere(Dataset& dataset, std::uint32_t nranks, std::vector<catalogue::Catalogue> catalogues) {
+  dataset.nranks = nranks;
+  dataset.unknown = dataset.undescribed = nranks - static_cast<std::uint32_t>(catalogues.size());
+  const Part elsewhere{.state = Part::State::kStored, .catalogue = {}, .elsewhere = true, .described = false};
+  dataset.parts.assign(nranks, elsewhere);
+  for (catalogue::Catalogue& catalogue : catalogues) {
+    Part& part = dataset.parts[catalogue.rank()];
+    part.elsewhere = false;
+    part.described = true;
+    part.bytes = FileBytes(catalogue);
+    part.catalogue = std::move(catalogue);
   }
 }
 
@@ -47,9 +55,15 @@ std::uint64_t Dataset::bytes() const {
   return sum;
 }
 
+std::uint64_t Dataset::bytes_here() const {
+  std::uint64_t sum = parts.empty() ? bytes_there : 0;
+  for (const Part& part : parts) sum += part.elsewhere ? 0 : part.bytes;
+  return sum;
+}
+
 Level Dataset::level() const {
   if (in_prefix()) return Level::kPrefix;
-  if (in_cache()) return Level::kLocal;
+  if (in_cache()) return safe() ? Level::kLocal : Level::kNone;
   return all_captured() && !damaged() ? Level::kCaptured : Level::kNone;
 }
 

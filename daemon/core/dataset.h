@@ -3,6 +3,7 @@
 #ifndef CAIRN_DAEMON_CORE_DATASET_H_
 #define CAIRN_DAEMON_CORE_DATASET_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -29,9 +30,15 @@ struct Part {
   State state = State::kAbsent;
   std::uint64_t bytes = 0;  // of its files, as planned, then as written
   catalogue::Catalogue catalogue;
+  // Of a launch over nodes: in the hands, then in the cache, of another node's daemon. Whose, if that is known here: the
+  // launch's home knows, and has the catalogue once it is stored; the other nodes know only their own parts.
+  bool elsewhere = false;
+  std::string node = {};
+  bool described = true;  // the catalogue is here, if it is stored
 
   bool stored() const { return state >= State::kStored; }
   bool captured() const { return state >= State::kCaptured; }
+  bool known() const { return !elsewhere || !node.empty(); }
 };
 
 // Where a dataset is, in the cache or on the prefix.
@@ -91,6 +98,12 @@ struct Dataset {
   std::uint64_t bytes_there = 0;  // of all parts, while there are none
   std::uint32_t captured = 0;     // parts at kCaptured or beyond
   std::uint32_t stored = 0;       // parts at kStored
+  std::uint32_t unknown = 0;      // parts that are elsewhere, nobody here knows where
+  std::uint32_t undescribed = 0;  // parts whose catalogue is not here
+  // Its launch has its home on another node: what becomes of it is decided there, and told.
+  bool followed = false;
+  bool recorded = false;  // followed: this cache has noted, durably, that the parts that are here are whole
+  bool let_go = false;    // followed: it may leave the cache when its room is needed
   Place cache = Place::kAbsent;
   Place prefix = Place::kAbsent;
   Standing standing = Standing::kCurrent;
@@ -103,10 +116,16 @@ struct Dataset {
   Agreement agreement;
 
   std::uint64_t bytes() const;
+  std::uint64_t bytes_here() const;  // of those parts that are not elsewhere: what they take of this cache
   Level level() const;
   bool in_cache() const { return cache == Place::kWhole; }
   bool in_prefix() const { return prefix == Place::kWhole; }
   bool whole() const { return in_cache() || in_prefix(); }
+  bool over_nodes() const { return std::ranges::any_of(parts, &Part::elsewhere); }
+  // A restart could use it: what the cache has counts if it is known who has the rest.
+  bool can_be_read() const { return in_prefix() || (in_cache() && unknown == 0); }
+  // Nobody needs to have anything older. What is followed is whole when its home says so.
+  bool safe() const { return in_prefix() || (in_cache() && (unknown == 0 || followed)); }
   bool all_captured() const { return captured == nranks; }
   bool all_stored() const { return stored == nranks; }
   // Whole on the prefix and nowhere else, and nobody wants anything of it: what happens to others is no matter to it.
@@ -114,11 +133,11 @@ struct Dataset {
     return cache == Place::kAbsent && prefix == Place::kWhole && !pinned && !asked && readers == 0;
   }
   // The parts are here, with their catalogues as far as they are stored.
-  bool described() const { return !parts.empty() && !outdated_parts; }
+  bool described() const { return !parts.empty() && !outdated_parts && undescribed == 0; }
   bool has_captured(Rank rank) const { return rank < nranks && (parts.empty() || parts[rank].captured()); }
   // No tier could give it back.
   bool damaged() const { return !whole() && (cache == Place::kDamaged || prefix == Place::kDamaged); }
-  bool restorable() const { return kind.checkpoint && whole() && standing != Standing::kAnothers; }
+  bool restorable() const { return kind.checkpoint && can_be_read() && standing != Standing::kAnothers; }
   bool dropped() const { return standing == Standing::kTakenOut || standing == Standing::kHistory; }
   bool id_taken() const { return standing == Standing::kIdTaken || standing == Standing::kHistory; }
   // It will not go to the prefix, whoever asks.
@@ -137,6 +156,8 @@ std::uint64_t FileBytes(const catalogue::Catalogue& catalogue);  // of all its f
 
 // So many ranks, all of whose parts are stored. `catalogues`: by rank.
 void PutParts(Dataset& dataset, std::vector<catalogue::Catalogue> catalogues);
+// Of `nranks` ranks these are here, and stored; the rest is stored elsewhere, nobody knows where.
+void PutPartsHere(Dataset& dataset, std::uint32_t nranks, std::vector<catalogue::Catalogue> catalogues);
 
 }  // namespace cairn
 

@@ -45,8 +45,8 @@ absl::StatusOr<DatasetPtr> DatasetEntry::Enter(const Session& session, const Wis
                                .job = JobOf(*given_.cache_folder),
                                .name = wish.name};
   CAIRN_ASSIGN_OR_RETURN(const DatasetPtr dataset, given_.ledger.FindForBegin(*launch, session.rank, spec));
-  if (!dataset) return Make(*launch, session.rank, spec, variables);
-  CAIRN_RETURN_IF_ERROR(Join(*launch, dataset, session.rank, spec, variables));
+  if (!dataset) return Make(*launch, session.rank, spec, variables, wish.elsewhere);
+  CAIRN_RETURN_IF_ERROR(Join(*launch, dataset, session.rank, spec, variables, wish.elsewhere));
   return dataset;
 }
 
@@ -54,7 +54,7 @@ absl::StatusOr<DatasetPtr> DatasetEntry::Enter(const Session& session, const Wis
 absl::StatusOr<DatasetEntry::Place> DatasetEntry::PlaceFor(const Launch& launch, Rank rank,
                                                            const Ledger::BeginSpec& spec) {
   Place place;
-  const bool may_bypass = given_.stores.MayBypass();
+  const bool may_bypass = given_.stores.MayBypass() && launch.elsewhere == 0;
   place.past_cache = may_bypass && given_.stores.TooLarge(launch, rank, spec);
   if (place.past_cache) return place;
   if (!spec.kind.files) place.spare = given_.cache.SpareFor(spec.bytes, launch.nranks);
@@ -73,9 +73,12 @@ absl::StatusOr<DatasetEntry::Place> DatasetEntry::PlaceFor(const Launch& launch,
 }
 
 absl::StatusOr<DatasetPtr> DatasetEntry::Make(const Launch& launch, Rank rank, Ledger::BeginSpec spec,
-                                              const VariableList& variables) {
+                                              const VariableList& variables, bool elsewhere) {
   CAIRN_RETURN_IF_ERROR(CheckOpen(launch));
-  CAIRN_ASSIGN_OR_RETURN(const Place place, PlaceFor(launch, rank, spec));
+  Place place;
+  if (!elsewhere) {
+    CAIRN_ASSIGN_OR_RETURN(place, PlaceFor(launch, rank, spec));
+  }
   CAIRN_ASSIGN_OR_RETURN(const DatasetId id, given_.ids.Next());
   CacheRoom::Make(place.room);
   spec.kind.past_cache = place.past_cache;
@@ -88,13 +91,27 @@ absl::StatusOr<DatasetPtr> DatasetEntry::Make(const Launch& launch, Rank rank, L
 
 // How much the other ranks have is known only now: it may be more than there is room for.
 absl::Status DatasetEntry::Join(const Launch& launch, const DatasetPtr& dataset, Rank rank,
-                                const Ledger::BeginSpec& spec, const VariableList& variables) {
-  const bool in_books = !dataset->kind.past_cache && !spec.kind.files;
+                                const Ledger::BeginSpec& spec, const VariableList& variables, bool elsewhere) {
+  if (elsewhere && dataset->kind.past_cache) {
+    const std::string why = fmt::format("it goes past this node's cache, and rank {} is on another node", rank);
+    given_.ledger.Fail(dataset->id, why);
+    return ResourceExhausted("dataset {}: {}", dataset->id, why);
+  }
+  const bool in_books = !elsewhere && !dataset->kind.past_cache && !spec.kind.files;
   const absl::Status room = in_books ? given_.cache.Reserve(spec.bytes) : absl::OkStatus();
   if (room.ok()) return given_.ledger.Begin(launch, dataset, rank, spec, variables);
-  if (dataset->bytes() + spec.bytes > given_.cache.bytes_max()) given_.stores.Outgrown(launch.nranks);
+  if (dataset->bytes_here() + spec.bytes > given_.cache.bytes_max()) given_.stores.Outgrown(launch.nranks);
   given_.ledger.Fail(dataset->id, fmt::format("rank {}: {}", rank, MessageOf(room)));
   return room;
+}
+
+absl::Status DatasetEntry::Follow(const DatasetPtr& dataset, Rank rank, std::uint64_t bytes) {
+  const bool first = dataset->bytes_here() == 0;  // of those here: the others share what it gets
+  const DatasetPtr spare = first && bytes > 0 ? given_.cache.SpareFor(bytes, dataset->nranks) : nullptr;
+  CAIRN_RETURN_IF_ERROR(given_.cache.Reserve(bytes, spare));
+  given_.ledger.FollowBegin(*dataset, rank, bytes);
+  if (spare) given_.cache.GiveFiles(spare, dataset->id);
+  return absl::OkStatus();
 }
 
 void DatasetEntry::WithFolder(const DatasetPtr& dataset, std::function<void(absl::Status)> then) {

@@ -43,6 +43,7 @@ class DatasetEntry {
     Dataset::Kind kind = {};
     std::uint64_t bytes = 0;  // of its file, as planned; of files: not known
     std::string name = {};    // empty: none
+    bool elsewhere = false;   // the bytes go to another node's cache
   };
   // The dataset that it joins, or the first makes.
   //   kInvalidArgument     the name is none (CheckDatasetName)
@@ -51,6 +52,10 @@ class DatasetEntry {
   //   kResourceExhausted   there is no room, or this launch has too many datasets open
   //   kUnavailable         no id can be had: the prefix does not answer
   absl::StatusOr<DatasetPtr> Enter(const Session& session, const Wish& wish, const VariableList& variables);
+
+  // The same at a daemon whose launch has its home elsewhere, where the rank has begun `dataset`: room for its part.
+  //   kResourceExhausted  there is none
+  absl::Status Follow(const DatasetPtr& dataset, Rank rank, std::uint64_t bytes);
 
   // The dataset's entry and folder in its store, with its bases ready; made by the first rank that needs it.
   void WithFolder(const DatasetPtr& dataset, std::function<void(absl::Status)> then);
@@ -63,10 +68,10 @@ class DatasetEntry {
     DatasetPtr spare;  // that its files start from; null: none
   };
   absl::StatusOr<Place> PlaceFor(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec);
-  absl::StatusOr<DatasetPtr> Make(const Launch& launch, Rank rank, Ledger::BeginSpec spec,
-                                  const VariableList& variables);
+  absl::StatusOr<DatasetPtr> Make(const Launch& launch, Rank rank, Ledger::BeginSpec spec, const VariableList& variables,
+                                  bool elsewhere);
   absl::Status Join(const Launch& launch, const DatasetPtr& dataset, Rank rank, const Ledger::BeginSpec& spec,
-                    const VariableList& variables);
+                    const VariableList& variables, bool elsewhere);
   void MakeFolder(const DatasetPtr& dataset);
 
   const Context& context_;

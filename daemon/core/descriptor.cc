@@ -39,10 +39,27 @@ scr::Descriptor DescriptorOf(const Dataset& dataset, bool complete) {
   return descriptor;
 }
 
+std::optional<NumberRanges> HeldHere(const Dataset& dataset) {
+  if (!dataset.over_nodes()) return std::nullopt;
+  NumberRanges held;
+  for (Rank rank = 0; rank < dataset.nranks; ++rank) {
+    if (!dataset.parts[rank].elsewhere) held.Add(rank);
+  }
+  return held;
+}
+
 std::vector<catalogue::Catalogue> CataloguesOf(const Dataset& dataset) {
   std::vector<catalogue::Catalogue> catalogues;
   catalogues.reserve(dataset.parts.size());
   for (const Part& part : dataset.parts) catalogues.push_back(part.catalogue);
+  return catalogues;
+}
+
+std::vector<catalogue::Catalogue> CataloguesHere(const Dataset& dataset) {
+  std::vector<catalogue::Catalogue> catalogues(dataset.parts.size());
+  for (Rank rank = 0; rank < dataset.parts.size(); ++rank) {
+    if (!dataset.parts[rank].elsewhere) catalogues[rank] = dataset.parts[rank].catalogue;
+  }
   return catalogues;
 }
 

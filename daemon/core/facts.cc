@@ -4,9 +4,16 @@
 #include <ranges>
 #include <span>
 
+#include "storage/place/age.h"
+
 namespace cairn {
 
 namespace {
+
+// Parts of a dataset, of which nobody here knows where the rest is, or what is to become of it.
+bool IsOrphan(const Dataset& dataset) {
+  return dataset.in_cache() && dataset.unknown > 0 && !dataset.followed;
+}
 
 bool IsNowhereElse(const Dataset& dataset) {
   return dataset.id_taken() || (dataset.standing == Standing::kFenced && !dataset.in_prefix());
@@ -34,26 +41,35 @@ class FactMaker {
             .checkpoint = dataset->superseding(),
             .output = dataset->kind.output,
             .own_files = dataset->kind.files,
-            .safe = dataset->whole(),
+            .safe = dataset->safe(),
             .in_cache = dataset->in_cache(),
             .in_prefix = dataset->in_prefix(),
             .flushing = dataset->prefix == Place::kArriving || dataset->prefix == Place::kLeaving,
             .dropped = dataset->flush_dropped(),
             .pinned = dataset->pinned,
-            .held = IsHeld(*dataset),
-            .unwanted = dataset->dropped(),
-            .gave_way = dataset->gave_way() || (shut_out_ && !dataset->kind.output),
+            .held = IsHeld(*dataset) || (IsOrphan(*dataset) && !HasNewer(*dataset)),
+            .unwanted = dataset->dropped() || IsOrphan(*dataset),
+            .followed = dataset->followed,
+            .gave_way = dataset->gave_way() || dataset->unknown > 0 || (shut_out_ && !dataset->kind.output),
             .asked = dataset->asked || dataset == last_,
-            .cache_bytes = dataset->in_cache() ? dataset->bytes() : 0};
+            .cache_bytes = dataset->in_cache() ? dataset->bytes_here() : 0};
   }
 
  private:
   bool IsHeld(const Dataset& dataset) const {
+    if (dataset.followed && !dataset.let_go && !dataset.in_prefix()) return true;
     if (dataset.readers > 0 || ledger_.PinnedByLaunch(dataset.id)) return true;
     // An output whose id or names are another's on the prefix is nowhere else.
     if (IsNowhereElse(dataset) && dataset.kind.output) return true;
     if (restarting_ && newest_->restored_files.contains(dataset.id)) return true;
     return !over_ && !has_own_ && dataset.id == ledger_.last_restored() && !dataset.dropped();
+  }
+
+  bool HasNewer(const Dataset& dataset) const {
+    const std::vector<DatasetPtr>& all = ledger_.ByAge();
+    return std::any_of(all.rbegin(), all.rend(), [&](const DatasetPtr& other) {
+      return other->safe() && other->superseding() && IsNewer(AgeOf(*other), AgeOf(dataset));
+    });
   }
 
   const Ledger& ledger_;

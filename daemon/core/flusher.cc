@@ -11,6 +11,7 @@
 #include "daemon/policy/policy.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
+#include "storage/place/names.h"
 #include "storage/place/prefix/commit.h"
 
 namespace cairn {
@@ -56,11 +57,12 @@ void Flusher::Plan() {
   }
 }
 
-// A copy that was found damaged meanwhile, or has left the cache, cannot be flushed.
+// A copy that was found damaged meanwhile, or has left the cache, cannot be flushed; nor can one of which a part is lost.
 void Flusher::DropWithoutCopy() {
   std::vector<JobPtr> dropped;
   for (const auto& [id, job] : jobs_) {
-    if (job->state == Job::State::kWaiting && !job->dataset->in_cache()) dropped.push_back(job);
+    const bool lacks = !job->dataset->in_cache() || job->dataset->unknown > 0;
+    if (job->state == Job::State::kWaiting && lacks) dropped.push_back(job);
   }
   for (const JobPtr& job : dropped) End(*job);
 }
@@ -181,31 +183,103 @@ void Flusher::Copy(const JobPtr& job) {
   job->progress->bytes_done = 0;
   job->descriptor = DescriptorOf(dataset, true);
   job->catalogues = CataloguesOf(dataset);
+  job->here.clear();
+  job->there.clear();
+  for (Rank rank = 0; rank < dataset.nranks; ++rank) {
+    if (dataset.parts[rank].elsewhere) {
+      job->there.insert(rank);
+    } else {
+      job->here.push_back(job->catalogues[rank]);
+    }
+  }
   given_.slots.CopyBegins(job->progress, context_.now());
   LookAgain();
   ++job->tries;
   if (given_.record.Begun(dataset.id)) given_.record.Store();
+  if (!job->there.empty()) return CopyOverNodes(job);
+  CopyHere(job, [this, job](StepResult result) { CopyEnded(job, std::move(result)); });
+}
+
+// What nodes have that have no link to this one is read over the network.
+absl::Status Flusher::FindElsewhere(Job& job) const {
+  job.elsewhere.clear();
+  for (const NodeId& node : HoldersOf(*job.dataset)) {
+    if (given_.away.HasLink(node)) continue;
+    const auto member = given_.nodes.Find(node);
+    if (!member) return Unavailable("node {}, which has parts of it, is not there", node.substr(0, 8));
+    Elsewhere& elsewhere = job.elsewhere.emplace_back(Elsewhere{.disk = given_.nodes.FilesOf(*member), .catalogues = {}});
+    for (const Part& part : job.dataset->parts) {
+      if (part.elsewhere && part.node == node) elsewhere.catalogues.push_back(part.catalogue);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// All nodes at the same time. Who is asked to copy has the dataset announced on the prefix by then, or soon after.
+void Flusher::CopyOverNodes(const JobPtr& job) {
+  if (const absl::Status found = FindElsewhere(*job); !found.ok()) {
+    return context_.loop().Post([this, job, found] {
+      StepResult result;
+      result.visited.status = found;
+      CopyEnded(job, std::move(result));
+    });
+  }
+  struct Both {
+    int left = 2;
+    StepResult result;
+    PartsCopied there;
+  };
+  const auto both = std::make_shared<Both>();
+  const auto ended = [this, job, both] {
+    if (--both->left > 0) return;
+    if (both->result.visited.status.ok() && !both->there.status.ok()) {
+      both->result.visited.status = both->there.status;
+      both->result.damaged_there = both->there.damaged_file;
+    }
+    CopyEnded(job, std::move(both->result));
+  };
+  CopyHere(job, [both, ended](StepResult result) {
+    both->result = std::move(result);
+    ended();
+  });
+  given_.away.Copy(*job->dataset, job->committer, [both, ended](const PartsCopied& copied) {
+    both->there = copied;
+    ended();
+  });
+}
+
+void Flusher::CopyHere(const JobPtr& job, std::function<void(StepResult)> then) {
+  const Dataset& dataset = *job->dataset;
   auto copy = [this, job, folder = given_.folder->DatasetPath(dataset.id), file = given_.flush_file,
                grown = given_.record.Grown(dataset.id), visit = given_.gate.MakeVisitor()] {
     StepResult result;
     result.visited = visit([&](Prefix& prefix) {
       result.outcome = CopyDataset(
-          {context_.env.cache_disk, folder, job->descriptor, job->catalogues, grown},
+          {context_.env.cache_disk, folder, job->descriptor, job->here, grown},
           {.disk = context_.env.prefix_disk, .prefix = prefix, .flush_file = *file, .committer = job->committer},
           given_.slots.throttle, *job->progress);
+      for (const Elsewhere& elsewhere : job->elsewhere) {
+        if (!result.outcome.status.ok()) break;
+        const FlushOutcome part = CopyPart({*elsewhere.disk, "/" + RecordsFolderName(job->descriptor.id),
+                                            job->descriptor, elsewhere.catalogues},
+                                           context_.env.prefix_disk, prefix, given_.slots.throttle, *job->progress);
+        result.outcome.status = part.status;
+        result.damaged_there = part.damaged_file;
+      }
       return result.outcome.status;
     });
     return result;
   };
-  RunBlocking(context_.env.pools.flush, given_.gate.path(), context_.loop(), std::move(copy),
-              [this, job](StepResult result) { CopyEnded(job, std::move(result)); });
+  RunBlocking(context_.env.pools.flush, given_.gate.path(), context_.loop(), std::move(copy), std::move(then));
 }
 
 void Flusher::CopyEnded(const JobPtr& job, StepResult result) {
   given_.slots.CopyEnds(job->progress);
   result.outcome.status = result.visited.status;
   TakeFindings(*job, result);
-  if (!result.outcome.status.ok()) {
+  if (absl::IsDataLoss(result.outcome.status) && !result.damaged_there.empty()) {
+    PartIsBad(job, result.outcome.status);
+  } else if (!result.outcome.status.ok()) {
     Failed(job, result.outcome);
   } else if (context_.quiescing() || given_.gate.replaced() || job->progress->stop) {
     End(*job);  // the next start goes on with what has arrived
@@ -245,7 +319,7 @@ void Flusher::Commit(const JobPtr& job, const std::shared_ptr<PrefixGate::Lease>
     StepResult result;
     result.visited = visit([&](Prefix& prefix) {
       result.outcome =
-          CommitCopied({context_.env.cache_disk, folder, job->descriptor, job->catalogues},
+          CommitCopied({context_.env.cache_disk, folder, job->descriptor, job->catalogues, {}, job->there},
                        {context_.env.prefix_disk, prefix, *file, views, job->committer}, job->copied, job->gave_way);
       return result.outcome.status;
     });
@@ -272,6 +346,7 @@ void Flusher::CommitEnded(const JobPtr& job, StepResult result) {
     given_.ledger.Committed(*dataset);
     given_.record.Settled(id);
     given_.growing.Committed(id);
+    if (!job->there.empty()) given_.away.OnPrefix(*dataset);
   }
   TakeFindings(*job, result);
   if (!committed) return Failed(job, result.outcome);
@@ -315,6 +390,13 @@ void Flusher::Failed(const JobPtr& job, const FlushOutcome& outcome) {
   if (context_.quiescing() || given_.gate.replaced() || given_.watch.lost() || job->progress->stop) return End(*job);
   if (absl::IsNotFound(status) || absl::IsFailedPrecondition(status)) given_.watch.Look();
   BackOff(job, status);
+}
+
+// In another node's cache: another try would read the same bytes.
+void Flusher::PartIsBad(const JobPtr& job, const absl::Status& why) {
+  End(*job);
+  given_.cache.GiveUpParts(job->dataset, std::string(MessageOf(why)));
+  given_.removals.Tidy();
 }
 
 void Flusher::GiveUp(const JobPtr& job, const std::string& why) {

@@ -10,15 +10,18 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "daemon/core/away.h"
 #include "daemon/core/context.h"
 #include "daemon/core/growing.h"
 #include "daemon/core/inventory.h"
 #include "daemon/core/launch_keeper.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/node_record.h"
+#include "daemon/core/nodes.h"
 #include "daemon/core/prefix_gate.h"
 #include "daemon/core/prefix_watch.h"
 #include "daemon/core/removals.h"
@@ -75,6 +78,8 @@ class Flusher {
     RunCache& cache;
     Inventory& inventory;
     LaunchKeeper& keeper;
+    Nodes& nodes;
+    Away& away;
   };
   struct Reports {
     std::function<void()> on_step;     // one has ended: others may have their turn
@@ -106,6 +111,11 @@ class Flusher {
   std::optional<SteadyTime> StalledSince() const;
 
  private:
+  // What another node's cache has, whose daemon serves no rank of this one's launch.
+  struct Elsewhere {
+    std::shared_ptr<Disk> disk;
+    std::vector<catalogue::Catalogue> catalogues;
+  };
   struct Job {
     // kCopied: it waits for older ones to be copied and committed.
     enum class State : std::uint8_t { kWaiting, kCopying, kCopied, kCommitting, kBackingOff };
@@ -113,6 +123,9 @@ class Flusher {
     DatasetPtr dataset;
     scr::Descriptor descriptor;  // with the catalogues what a try works with
     std::vector<catalogue::Catalogue> catalogues;
+    std::vector<catalogue::Catalogue> here;  // of these, of the ranks whose parts are in this cache
+    std::set<Rank> there;                    // the others
+    std::vector<Elsewhere> elsewhere;        // of `there`, what is brought from here
     std::shared_ptr<TransferProgress> progress = std::make_shared<TransferProgress>();
     std::vector<CopiedFile> copied;
     LaunchId committer = 0;  // of the last try
@@ -128,6 +141,7 @@ class Flusher {
   struct StepResult {
     PrefixGate::Visited visited;
     FlushOutcome outcome;
+    std::string damaged_there;  // a file of another node's cache
     void FailWith(absl::Status why) { visited.status = std::move(why); }
   };
 
@@ -136,11 +150,15 @@ class Flusher {
   void LookAgain();
   std::chrono::milliseconds stalled() const { return std::chrono::milliseconds(context_.config.flush.stalled_ms); }
   void Copy(const JobPtr& job);
+  void CopyHere(const JobPtr& job, std::function<void(StepResult)> then);
+  void CopyOverNodes(const JobPtr& job);
+  absl::Status FindElsewhere(Job& job) const;
   void CopyEnded(const JobPtr& job, StepResult result);
   void Commit(const JobPtr& job, const std::shared_ptr<PrefixGate::Lease>& lease);
   void CommitEnded(const JobPtr& job, StepResult result);
   void TakeFindings(Job& job, const StepResult& result);
   void Failed(const JobPtr& job, const FlushOutcome& outcome);
+  void PartIsBad(const JobPtr& job, const absl::Status& why);
   void GiveUp(const JobPtr& job, const std::string& why);
   void WasFenced(const JobPtr& job, const FlushOutcome& outcome);
   void BackOff(const JobPtr& job, const absl::Status& why);

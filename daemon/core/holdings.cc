@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <string_view>
 
+#include "daemon/core/descriptor.h"
 #include "proto/frame.h"
 #include "storage/base/ids.h"
+#include "storage/base/number_ranges.h"
 #include "storage/base/quoted.h"
 #include "storage/base/status.h"
 
@@ -46,7 +48,8 @@ void Fill(const Dataset& dataset, peer::Holding* holding) {
   holding->set_ordinal(dataset.ordinal);
   holding->set_standing(ToldOf(dataset.standing));
   holding->set_pinned(dataset.pinned);
-  holding->set_bytes(dataset.bytes());
+  holding->set_bytes(dataset.bytes_here());
+  if (const auto held = HeldHere(dataset)) holding->set_ranks(TextOf(*held));
 }
 
 Standing StandingOf(peer::Holding::Standing told) {
@@ -68,6 +71,9 @@ absl::Status CheckName(std::string_view name, std::string_view field) {
 absl::Status CheckOne(const peer::Holding& holding) {
   if (holding.nranks() == 0 || holding.nranks() > CAIRN_RANKS_MAX) {
     return InvalidArgument("nranks: {}, from 1 to {}", holding.nranks(), CAIRN_RANKS_MAX);
+  }
+  if (!holding.ranks().empty() && !ParseNumberRanges(holding.ranks(), holding.nranks())) {
+    return InvalidArgument("ranks: {} is no set of {} ranks", Quoted(holding.ranks()), holding.nranks());
   }
   if (holding.created_us() < 0) return InvalidArgument("created_us: {} is before 1970", holding.created_us());
   // A mark has the form of a run's identity (storage/base/launch_mark.h).
@@ -93,6 +99,7 @@ peer::Holdings HoldingsOf(const Ledger& ledger, const std::set<DatasetId>& rejec
       holdings.set_settling(holdings.settling() + 1);
     }
     if (!dataset->in_cache() || !dataset->all_stored() || dataset->foreign) continue;
+    if (const auto held = HeldHere(*dataset); held && held->empty()) continue;
     if (ToldOf(dataset->standing) == peer::Holding::STANDING_UNKNOWN) continue;
     Fill(*dataset, holdings.add_datasets());
   }

@@ -118,7 +118,7 @@ void Inventory::AdoptCached(DatasetId id, CachedDataset cached, bool foreign) {
   Dataset dataset = DatasetOf(id, cached.descriptor);
   dataset.foreign = foreign;
   dataset.cache = Place::kWhole;
-  PutParts(dataset, std::move(cached.ranks));
+  PutPartsHere(dataset, *cached.descriptor.ranks, std::move(cached.ranks));
   given_.ledger.Adopt(std::move(dataset));
 }
 

@@ -25,6 +25,24 @@ std::size_t Before(const std::vector<DatasetPtr>& all, DatasetId below) {
   return count;
 }
 
+Dataset NewDataset(const Launch& launch, DatasetId id, const Ledger::BeginSpec& spec) {
+  Dataset dataset;
+  dataset.id = id;
+  dataset.launch = launch.id;
+  dataset.mark = launch.mark;
+  dataset.step = spec.step;
+  dataset.attempt = spec.attempt;
+  dataset.nranks = launch.nranks;
+  dataset.kind = spec.kind;
+  dataset.created_us = spec.now_us;
+  dataset.user = spec.user;
+  dataset.job = spec.job;
+  dataset.name = spec.name;
+  dataset.parts.resize(launch.nranks);
+  (spec.kind.past_cache ? dataset.prefix : dataset.cache) = Place::kArriving;
+  return dataset;
+}
+
 bool BegunByAll(const Dataset& dataset) {
   return std::none_of(dataset.parts.begin(), dataset.parts.end(),
                       [](const Part& part) { return part.state == Part::State::kAbsent; });
@@ -40,6 +58,10 @@ const Launch* Ledger::Find(LaunchId id) const {
 }
 
 const Launch& Ledger::Enter(LaunchId id, std::string key, std::uint32_t nranks, std::string secret, bool from_record) {
+  // What this cache has noted of another node's launch may be whole there; whoever finds all its parts can use it.
+  for (const auto& [dataset_id, dataset] : Datasets(InPlay())) {
+    if (dataset->recorded && dataset->launch < id && dataset->cache == Place::kArriving) HomeCompleted(*dataset);
+  }
   // Fence what came before; failing its datasets may not touch the map that is walked, so they are collected first.
   std::vector<DatasetId> doomed;
   for (auto& [older, launch] : launches_) {
@@ -54,6 +76,9 @@ const Launch& Ledger::Enter(LaunchId id, std::string key, std::uint32_t nranks, 
   }
   for (DatasetId dataset : doomed) Fail(dataset, fmt::format("launch {} has taken over", id));
   std::erase_if(launches_, [id](const auto& item) { return item.first < id && item.second.over(); });
+  for (const auto& [dataset_id, dataset] : Datasets(InPlay())) {
+    if (dataset->followed && dataset->launch < id) Own(*dataset).followed = false;  // nobody orders anything any more
+  }
   Launch& launch = launches_[id];
   launch.id = id;
   launch.key = std::move(key);
@@ -120,17 +145,20 @@ void Ledger::SetRank(Launch& launch, Rank rank, RankState state) {
 }
 
 void Ledger::SessionLive(const Launch& launch, Rank rank) {
-  CAIRN_CHECK(launch.ranks[rank] != RankState::kClosed);
+  // Of a launch that has its home elsewhere that decides who comes back: it may not have heard of a close.
+  CAIRN_CHECK(launch.followed || launch.ranks[rank] != RankState::kClosed);
   SetRank(Own(launch), rank, RankState::kLive);
 }
 
 void Ledger::SessionEnded(const Launch& launch, Rank rank, bool closed) {
   if (launch.ranks[rank] != RankState::kLive) return;
   SetRank(Own(launch), rank, closed ? RankState::kClosed : RankState::kLost);
-  MemoryClean(launch.id, rank);  // if it comes back, it says so again
   const std::string why = closed ? fmt::format("rank {} closed its session without it", rank)
                                  : fmt::format("rank {} was lost before its bytes were captured", rank);
-  FailOpenWithout(launch, rank, 0, why);
+  if (!launch.followed) {
+    MemoryClean(launch.id, rank);  // if it comes back, it says so again
+    FailOpenWithout(launch, rank, 0, why);
+  }
   // What this rank had begun but not handed over can never be whole either.
   std::vector<DatasetId> doomed;
   for (const auto& [id, dataset] : InPlay()) {
@@ -163,20 +191,7 @@ absl::StatusOr<DatasetPtr> Ledger::FindForBegin(const Launch& launch, Rank rank,
 DatasetPtr Ledger::Create(const Launch& given, DatasetId id, const BeginSpec& spec) {
   CAIRN_CHECK(!datasets_.contains(id));
   Launch& launch = Own(given);
-  auto dataset = std::make_shared<Dataset>();
-  dataset->id = id;
-  dataset->launch = launch.id;
-  dataset->mark = launch.mark;
-  dataset->step = spec.step;
-  dataset->attempt = spec.attempt;
-  dataset->nranks = launch.nranks;
-  dataset->kind = spec.kind;
-  dataset->created_us = spec.now_us;
-  dataset->user = spec.user;
-  dataset->job = spec.job;
-  dataset->name = spec.name;
-  dataset->parts.resize(launch.nranks);
-  (spec.kind.past_cache ? dataset->prefix : dataset->cache) = Place::kArriving;
+  auto dataset = std::make_shared<Dataset>(NewDataset(launch, id, spec));
   if (spec.kind.checkpoint) dataset->ordinal = ++launch.checkpoints;
   FailWithoutReturned(launch);
   Know(dataset);
@@ -248,6 +263,12 @@ void Ledger::FailOpenWithout(const Launch& launch, Rank rank, DatasetId before, 
   for (DatasetId id : doomed) Fail(id, why);
 }
 
+void Ledger::IsElsewhere(const Dataset& dataset, Rank rank, const std::string& node) {
+  Part& part = Own(dataset).parts[rank];
+  part.elsewhere = true;
+  part.node = node;
+}
+
 void Ledger::FilesListed(const Dataset& dataset, Rank rank, std::uint64_t bytes) {
   Own(dataset).parts[rank].bytes += bytes;
 }
@@ -268,6 +289,50 @@ void Ledger::Stored(const Dataset& given, Rank rank, catalogue::Catalogue catalo
   part.bytes = FileBytes(catalogue);
   part.catalogue = std::move(catalogue);
   ++dataset.stored;
+}
+
+// --- A dataset of a launch that has its home on another node ---
+
+void Ledger::Followed(const Launch& launch) {
+  Own(launch).followed = true;
+  for (const auto& [id, dataset] : Datasets(InPlay())) {
+    if (dataset->launch == launch.id && dataset->over_nodes()) Own(*dataset).followed = true;
+  }
+}
+
+DatasetPtr Ledger::Follow(const Launch& launch, const FollowSpec& given) {
+  CAIRN_CHECK(launch.followed && !datasets_.contains(given.id));
+  auto dataset = std::make_shared<Dataset>(NewDataset(launch, given.id, given.spec));
+  dataset->followed = true;
+  dataset->ordinal = given.ordinal;
+  dataset->unknown = dataset->undescribed = launch.nranks;
+  for (Part& part : dataset->parts) part = {.catalogue = {}, .elsewhere = true, .described = false};
+  gone_.erase(given.id);
+  Know(dataset);
+  return dataset;
+}
+
+void Ledger::FollowBegin(const Dataset& given, Rank rank, std::uint64_t bytes) {
+  Dataset& dataset = Own(given);
+  Part& part = dataset.parts[rank];
+  CAIRN_CHECK(part.state == Part::State::kAbsent && part.elsewhere);
+  --dataset.unknown;
+  --dataset.undescribed;
+  part = {.state = Part::State::kBegun, .bytes = bytes, .catalogue = {}};
+}
+
+void Ledger::HomeLetsGo(const Dataset& dataset, bool may_leave) {
+  Own(dataset).let_go = may_leave;
+}
+
+void Ledger::HomeCompleted(const Dataset& given) {
+  Dataset& dataset = Own(given);
+  for (Part& part : dataset.parts) {
+    CAIRN_CHECK(part.elsewhere || part.stored());
+    part.state = Part::State::kStored;
+  }
+  dataset.captured = dataset.stored = dataset.nranks;
+  Completed(dataset);
 }
 
 void Ledger::Fail(DatasetId id, const std::string& why) {

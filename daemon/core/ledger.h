@@ -18,6 +18,9 @@
 //   RefetchFailed   cache   arriving                         absent
 //   ComesFromNode   cache   (it is new)                      arriving   another node's cache has it; then Refetched,
 //   DidNotCome      cache   arriving                         (unknown)  or this
+//   IsOnNodes       cache   (it is new)                      whole      in parts in other nodes' caches
+//   Follow          cache   (it is new)                      arriving   a launch's home has begun it
+//   HomeCompleted   cache   arriving                         whole      the parts that are here; the rest is elsewhere
 //   FlushBegan      prefix  absent, damaged                  arriving
 //   FlushEnded      prefix  arriving                         absent     else it was seen there meanwhile: stays
 //   Committed       prefix  all but leaving                  whole      the index may have been looked at meanwhile
@@ -104,6 +107,8 @@ struct Launch {
   // Made by a daemon of this cache. Of another's launch nothing is known here but that it fences those before it.
   bool ours = true;
   bool provisional = false;  // it began while the prefix could not be asked, and is not made there yet
+  // Another's, and this daemon serves ranks of it: its home (home.h) decides, and `ranks` has only those that are here.
+  bool followed = false;
   std::string maker;         // of another's: who, for messages
   std::string mark;          // that its datasets carry; empty: made by release 0.1.0
 
@@ -121,6 +126,7 @@ struct Launch {
   DatasetId bound = 0;
   std::int64_t bound_set_us = 0;  // what was made after this is not bound; 0: not known
   std::uint64_t checkpoints = 0;  // begun
+  std::uint32_t elsewhere = 0;    // ranks that other nodes' daemons serve
   std::set<Rank> dirty;           // their protected memory may hold part of a restore that did not succeed
 
   std::uint32_t count(RankState state) const { return ranks_in[static_cast<std::size_t>(state)]; }
@@ -155,6 +161,8 @@ class Ledger {
     std::string maker = {}, mark = {};
   };
   void SetOrigin(const Launch& launch, Origin origin);
+  // This daemon serves ranks of it. REQUIRES: it is not ours.
+  void Followed(const Launch& launch);
   // A provisional one is made on the prefix now, under its number.
   void Confirmed(const Launch& launch) { Own(launch).provisional = false; }
   // What of the prefix the launch may choose (Launch::bound).
@@ -163,6 +171,8 @@ class Ledger {
   // May a rank with this key join the newest launch, or is a new one needed? kInvalidArgument: another nranks.
   absl::StatusOr<Joining> Decide(const std::string& key, Rank rank, std::uint32_t nranks, bool takeover) const;
   void SessionLive(const Launch& launch, Rank rank);
+  // So many ranks of it are served by other nodes' daemons.
+  void SetElsewhere(const Launch& launch, std::uint32_t ranks) { Own(launch).elsewhere = ranks; }
   // The session ended. `closed`: by cairn_close. Fails datasets that can never be whole any more.
   void SessionEnded(const Launch& launch, Rank rank, bool closed);
 
@@ -185,11 +195,25 @@ class Ledger {
   absl::Status Begin(const Launch& launch, const DatasetPtr& dataset, Rank rank, const BeginSpec& spec,
                      const VariableList& variables);
   // Bytes of files that were not known at the begin.
+  // The rank's bytes are with another node's daemon. After its begin.
+  void IsElsewhere(const Dataset& dataset, Rank rank, const std::string& node);
   void FilesListed(const Dataset& dataset, Rank rank, std::uint64_t bytes);
   void Captured(const Dataset& dataset, Rank rank);
   void Stored(const Dataset& dataset, Rank rank, catalogue::Catalogue catalogue);
   void Completed(const Dataset& dataset);
   void Fail(DatasetId id, const std::string& why);
+
+  // --- A dataset of a launch that has its home on another node: the rules are applied there ---
+  struct FollowSpec {
+    DatasetId id = 0;
+    std::uint64_t ordinal = 0;
+    BeginSpec spec;  // but for `bytes`
+  };
+  DatasetPtr Follow(const Launch& launch, const FollowSpec& spec);
+  void FollowBegin(const Dataset& dataset, Rank rank, std::uint64_t bytes);  // a rank that is here
+  void Recorded(const Dataset& dataset) { Own(dataset).recorded = true; }
+  void HomeLetsGo(const Dataset& dataset, bool may_leave);
+  void HomeCompleted(const Dataset& dataset);  // all ranks' parts are stored, wherever they are
 
   // --- A dataset is known from disk ---
   // It is whole in cache or prefix. All its parts are stored; there are none if it is only on the prefix. One that no
@@ -209,6 +233,12 @@ class Ledger {
   // catalogues. REQUIRES: it is not known.
   DatasetPtr ComesFromNode(Dataset dataset);
   void DidNotCome(const Dataset& dataset);  // nothing is said of it any more: that node may still have it
+  // Other nodes' caches have it, in parts, and this one nothing of it. REQUIRES: it is not known.
+  DatasetPtr IsOnNodes(Dataset dataset);
+  // Another node's cache has this part of it. REQUIRES: it was not known who has it; the catalogue is sound.
+  void PartFound(const Dataset& dataset, Rank rank, const std::string& node, catalogue::Catalogue catalogue);
+  // That node's cache has nothing of it any more, or does not answer for it.
+  void PartsLost(const Dataset& dataset, const std::string& node);
   void Described(const Dataset& dataset, const std::vector<catalogue::Catalogue>& catalogues);
   void CataloguesChanged(const Dataset& dataset);  // those of the prefix are to be read again
   // What was described, and is neither being read nor in the cache, is described anew if it is asked for.

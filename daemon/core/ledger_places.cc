@@ -19,6 +19,7 @@ void ForgetParts(Dataset& dataset) {
   for (const Part& part : dataset.parts) CAIRN_CHECK(part.stored());
   dataset.bytes_there = dataset.bytes();
   dataset.parts = {};
+  dataset.unknown = dataset.undescribed = 0;
   dataset.outdated_parts = false;
 }
 
@@ -79,13 +80,46 @@ void Ledger::DidNotCome(const Dataset& given) {
   Unknow(dataset);
 }
 
+DatasetPtr Ledger::IsOnNodes(Dataset given) {
+  CAIRN_CHECK(!Get(given.id));
+  auto dataset = std::make_shared<Dataset>(std::move(given));
+  PutPartsHere(*dataset, dataset->nranks, {});
+  dataset->captured = dataset->stored = dataset->nranks;
+  dataset->cache = Place::kWhole;
+  gone_.erase(dataset->id);
+  Know(dataset);
+  return dataset;
+}
+
+void Ledger::PartFound(const Dataset& given, Rank rank, const std::string& node, catalogue::Catalogue catalogue) {
+  Dataset& dataset = Own(given);
+  Part& part = dataset.parts[rank];
+  CAIRN_CHECK(!part.known() && part.stored());
+  --dataset.unknown;
+  if (!std::exchange(part.described, true)) --dataset.undescribed;
+  part.node = node;
+  part.bytes = FileBytes(catalogue);
+  part.catalogue = std::move(catalogue);
+}
+
+void Ledger::PartsLost(const Dataset& given, const std::string& node) {
+  Dataset& dataset = Own(given);
+  for (Part& part : dataset.parts) {
+    if (!part.elsewhere || part.node != node) continue;
+    part.node.clear();
+    ++dataset.unknown;
+  }
+}
+
 void Ledger::Described(const Dataset& given, const std::vector<catalogue::Catalogue>& catalogues) {
   Dataset& dataset = Own(given);
   CAIRN_CHECK(catalogues.size() == dataset.nranks && dataset.all_stored());
   dataset.parts.resize(dataset.nranks);
   dataset.outdated_parts = false;
+  dataset.undescribed = 0;
   for (Rank rank = 0; rank < dataset.nranks; ++rank) {
     Part& part = dataset.parts[rank];
+    part.described = true;
     part.state = Part::State::kStored;
     part.catalogue = catalogues[rank];
     part.bytes = FileBytes(part.catalogue);

@@ -158,6 +158,8 @@ void Nodes::Begin() {
       {.on_table_change = [this](const TableChange& change) { TableChanged(change); },
        .on_coordinator_change = [this](const Membership::Coordinator& now) { CoordinatorChanged(now); },
        .warn = [this](std::string text) { context_.Warn(fmt::format("run {}: {}", given_.run_name, text)); }});
+  homes_ = &links_->With(peer::Frame::kToHome);
+  given_.serve_away(homes_);
   membership_->UpdateSelf(Summary());
   membership_->Start();
   context_.env.peers->bulk().Serve(given_.run, context_.env.cache_disk, given_.folder);
@@ -168,20 +170,24 @@ MemberSummary Nodes::Summary() const {
   for (const auto& [id, dataset] : given_.ledger.InPlay()) {
     if (!dataset->in_cache()) continue;
     ++summary.datasets;
-    summary.bytes += dataset->bytes();
+    summary.bytes += dataset->bytes_here();
     summary.newest_dataset = std::max(summary.newest_dataset, id);
   }
   const Launch* newest = given_.ledger.newest();
-  if (newest != nullptr && newest->ours) summary.sessions = newest->live();
+  if (newest != nullptr && newest->followed) summary.sessions = newest->live();
+  if (newest != nullptr && newest->ours) summary.sessions = newest->live() - std::min(newest->live(), newest->elsewhere);
   return summary;
 }
 
 void Nodes::TableChanged(const TableChange& change) const {
   for (const TableEntry& entry : change.entries) {
     // What changes in a summary is no news for people.
-    if (entry.missing) spdlog::warn("run {}: node {} is missing", given_.run_name, NameOf(entry.member));
+    if (!entry.missing) continue;
+    spdlog::warn("run {}: node {} is missing", given_.run_name, NameOf(entry.member));
+    given_.on_missing(entry.member.node);
   }
   for (const GoneMember& gone : change.gone) {
+    given_.on_missing(gone.node);
     spdlog::info("run {}: node {} {}", given_.run_name, gone.node.substr(0, 8),
                  gone.why == GoneWhy::kLeft ? "has left" : "was lost");
   }
@@ -206,6 +212,8 @@ void Nodes::Leave() {
   acting_ = false;
   context_.env.peers->bulk().Unserve(given_.run);
   questions_->Stop();
+  given_.serve_away(nullptr);
+  homes_ = nullptr;
   leaving_->Stop(/*orderly=*/true, [this] {
     // It may still be on the stack.
     context_.loop().Post([this] {
@@ -223,6 +231,7 @@ void Nodes::Stop() {
   membership_ = nullptr;
   leaving_ = nullptr;
   questions_ = nullptr;
+  if (std::exchange(homes_, nullptr) != nullptr) given_.serve_away(nullptr);
   links_ = nullptr;
 }
 
@@ -313,6 +322,18 @@ bool Nodes::IsKnown(Awaited& awaited) const {
   if (awaited.node.empty() || awaited.node == context_.cache_id) return true;
   const auto entry = membership_->table().entries.find(awaited.node);
   return entry != membership_->table().entries.end() && !entry->second.missing;
+}
+
+std::optional<Member> Nodes::Find(const NodeId& node) const {
+  if (!membership_) return std::nullopt;
+  const auto entry = membership_->table().entries.find(node);
+  if (entry == membership_->table().entries.end() || entry->second.missing) return std::nullopt;
+  return entry->second.member;
+}
+
+void Nodes::DialHome(const std::string& address, std::chrono::milliseconds deadline, PeerNet::Dialled done) {
+  if (homes_ != nullptr) return homes_->Dial(given_.run, address, deadline, std::move(done));
+  context_.loop().Post([done = std::move(done)] { done(Unavailable("this daemon has no links to the run's nodes")); });
 }
 
 std::shared_ptr<Disk> Nodes::FilesOf(const Member& member) const {

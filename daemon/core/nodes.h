@@ -37,6 +37,9 @@ class Nodes {
     // What another node asks of the run: from what this daemon knows, without asking others.
     std::function<absl::StatusOr<peer::Answer>(const peer::Question& question)> answer;
     std::string folder;  // of the run in the cache: what others may read of it
+    // Links that daemons dial which serve ranks of this one's launches (away.h) come over `net`, until null is given.
+    std::function<void(PeerNet* net)> serve_away;
+    std::function<void(const NodeId& node)> on_missing;  // no link leads to it, as the coordinator says
   };
   // `on_left`: Leave has ended.
   Nodes(const Context& context, const Given& given, std::function<void()> on_left);
@@ -71,6 +74,9 @@ class Nodes {
   // waited for within bounds: 5 s for the others, then 2 s for the node. Not inside the call; soon if no links can
   // come.
   void WhenKnown(const NodeId& node, std::function<void()> then);
+  std::optional<Member> Find(const NodeId& node) const;  // none: it is no member, or missing
+  // A link to the home of a launch (home.h): PeerNet::Dial. kUnavailable, soon: this daemon is no member.
+  void DialHome(const std::string& address, std::chrono::milliseconds deadline, PeerNet::Dialled done);
   // What a member has of the run in its cache (daemon/bulk/net.h). REQUIRES: there can be links.
   std::shared_ptr<Disk> FilesOf(const Member& member) const;
 
@@ -97,6 +103,7 @@ class Nodes {
   // First who uses the net last.
   std::unique_ptr<FirstFrame> links_;
   std::unique_ptr<Questions> questions_;
+  PeerNet* homes_ = nullptr;
   std::shared_ptr<Membership> membership_;  // null: this daemon is no member
   std::shared_ptr<Membership> leaving_;
   bool entering_ = false;

@@ -218,6 +218,9 @@ void Openings::Decide(const OpeningPtr& opening, Run& run) {
     return making->second.push_back(opening);
   }
   const local::Open& open = opening->open;
+  const bool away = !opening->connection->node().empty();
+  const Launch* const now = run.ledger.newest();
+  if (away && (now == nullptr || !now->ours)) return ReferBack(opening);
   if (open.launch() != 0) return Reattach(opening, run);
   if (const Launch* newest = run.ledger.newest(); newest != nullptr && !newest->ours) {
     return DecideAgainstOther(opening, run);
@@ -229,9 +232,11 @@ void Openings::Decide(const OpeningPtr& opening, Run& run) {
     case Ledger::Joining::kJoin:
       return Join(opening, run);
     case Ledger::Joining::kMakeNew:
-      return MakeLaunch(opening, run);
+      return away ? ReferBack(opening) : MakeLaunch(opening, run);
     case Ledger::Joining::kBusy:
-      if (IsRestartOf(open.launch_key(), run.ledger.newest()->key)) return MakeLaunch(opening, run);
+      if (IsRestartOf(open.launch_key(), run.ledger.newest()->key)) {
+        return away ? ReferBack(opening) : MakeLaunch(opening, run);
+      }
       if (sessions_.OnlyBroken(run)) return DecideLater(opening, run);
       return Busy(opening, run, sessions_.Describe(run));
   }
@@ -265,12 +270,15 @@ void Openings::DecideAgainstOther(const OpeningPtr& opening, Run& run) {
                                 .lease = prepared.lease,
                                 .now = context_.now()});
   const bool over = judged.verdict == Verdict::kOver;
-  if (!over && newest.key == open.launch_key()) {
-    return Fail(
-        opening,
-        FailedPrecondition("launch {} of run {} is served by the daemon on {} ({}): all ranks of a launch "
-                           "must use one daemon, on one node. If that node is gone, open again in {} s",
-                           newest.id, run.name, newest.maker, judged.holder, context_.config.lease.term_ms / 1000 + 1));
+  const bool same_key = newest.key == open.launch_key() && opening->not_joined != newest.id;
+  if (!over && same_key && context_.env.peers != nullptr) return AskHome(opening, run);
+  if (!over && same_key) {
+    return Fail(opening,
+                FailedPrecondition("launch {} of run {} is served by the daemon on {} ({}), and this daemon has no links "
+                                   "to other nodes (peers.interface): all ranks of the launch must use that one. If "
+                                   "that node is gone, open again in {} s",
+                                   newest.id, run.name, newest.maker, judged.holder,
+                                   context_.config.lease.term_ms / 1000 + 1));
   }
   if (over || open.takeover() || IsRestartOf(open.launch_key(), newest.key)) return MakeLaunch(opening, run);
   if (judged.verdict == Verdict::kLive) return Busy(opening, run, judged.holder);
@@ -285,6 +293,51 @@ void Openings::DecideAgainstOther(const OpeningPtr& opening, Run& run) {
   }
   opening->call->WaitingFor(fmt::format("the end of launch {} of run {} ({})", newest.id, run.name, judged.holder));
   LookAgain(opening, judged.look_again);
+}
+
+// Whether a rank may join is decided there; meanwhile others that open the prefix have their turn.
+void Openings::AskHome(const OpeningPtr& opening, Run& run) {
+  const Launch& launch = *run.ledger.newest();
+  const NodeId maker = opening->prepared->newest->maker.cache;
+  opening->call->WaitingFor(fmt::format("the home of launch {} of run {}, the daemon on {},", launch.id, run.name,
+                                        launch.maker));
+  const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(context_.now() - opening->begun);
+  const std::chrono::milliseconds left = std::max(opening->call->deadline() - spent, std::chrono::milliseconds(1));
+  End(opening);
+  run.home.Open(launch, maker, opening->connection, opening->open, left,
+                [this, opening, &run, id = launch.id](const absl::Status& status, const local::Reply& reply) {
+                  HomeAnswered(opening, run, id, status, reply);
+                });
+}
+
+void Openings::HomeAnswered(const OpeningPtr& opening, Run& run, LaunchId launch, const absl::Status& status,
+                            const local::Reply& reply) {
+  constexpr std::chrono::milliseconds kPause(200);
+  const local::Code code = reply.status().code();
+  const Launch* now = run.ledger.newest();
+  const bool let_in = status.ok() && code == local::OK;
+  const bool heard = !IsUnheard(*opening) && !sessions_.Of(*opening->connection);
+  const local::Open& open = opening->open;
+  const bool same = let_in && reply.open().launch() == launch && now != nullptr && now->id == launch &&
+                    open.nranks() == now->nranks && open.rank() < now->nranks;
+  if (same && heard) {
+    local::Reply opened = reply;
+    *opened.mutable_open() =
+        sessions_.AdmitFollowed(opening->connection, open, run, *now, std::move(*opened.mutable_open()));
+    opening->call->Reply(std::move(opened));
+    return run.waits.Changed();
+  }
+  if (let_in) run.home.Forget(*opening->connection);
+  if (!heard) return opening->call->Fail(Unavailable("the connection has gone, or has a session already"));
+  if (status.ok() && !let_in && code != local::RETRY && code != local::UNAVAILABLE) return opening->call->Reply(reply);
+  if (status.ok() && code == local::RETRY) opening->not_joined = launch;
+  context_.loop().After(kPause, [this, opening] { Again(opening); });
+}
+
+// To the daemon of the rank, on another node: nothing here can be joined.
+void Openings::ReferBack(const OpeningPtr& opening) {
+  opening->call->Fail(local::RETRY, "there is no launch here that this rank could join");
+  End(opening);
 }
 
 // What the node drains is here by now: its flush is not waited for, and may be fenced.
@@ -355,6 +408,10 @@ void Openings::Reattach(const OpeningPtr& opening, Run& run) {
     opening->call->Fail(local::FENCED, fmt::format("launch {} has been shut out: launch {} has taken over",
                                                    open.launch(), launch ? launch->id : 0));
     return End(opening);
+  }
+  if (!launch->ours && context_.env.peers != nullptr && opening->prepared && opening->prepared->newest &&
+      opening->prepared->newest->id == launch->id) {
+    return AskHome(opening, run);
   }
   if (!launch->ours) {
     return Fail(opening, FailedPrecondition("launch {} is served by the daemon on {}: its ranks must come back there",

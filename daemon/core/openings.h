@@ -52,6 +52,7 @@ class Openings {
     bool left = false;                                 // the queue, while the prefix is still being asked
     std::optional<OtherCaches::Brought> brought = {};  // from other nodes' caches; none: they were not asked
     std::uint32_t bringing = 0;                        // so often: only the last is waited for
+    LaunchId not_joined = 0;                           // its home has said that it cannot be joined
   };
   using OpeningPtr = std::shared_ptr<Opening>;
 
@@ -86,6 +87,11 @@ class Openings {
   void Busy(const OpeningPtr& opening, const Run& run, const std::string& who);
   // The newest launch is another daemon's.
   void DecideAgainstOther(const OpeningPtr& opening, Run& run);
+  // It has its home elsewhere, and this rank's key.
+  void AskHome(const OpeningPtr& opening, Run& run);
+  void HomeAnswered(const OpeningPtr& opening, Run& run, LaunchId launch, const absl::Status& status,
+                    const local::Reply& reply);
+  void ReferBack(const OpeningPtr& opening);
   void AwaitArbiter(const OpeningPtr& opening, const absl::Status& silent);
   void LookAgain(const OpeningPtr& opening, std::chrono::milliseconds pause);
   void Again(const OpeningPtr& opening);

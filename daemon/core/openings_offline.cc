@@ -80,6 +80,10 @@ bool Openings::DecideOffline(const OpeningPtr& opening) {
     sessions_.OnlyBroken(*run) ? DecideLater(opening, *run) : Busy(opening, *run, sessions_.Describe(*run));
     return true;
   }
+  if (!opening->connection->node().empty()) {  // its own daemon makes launches for it
+    ReferBack(opening);
+    return true;
+  }
   if (!MayBeginOffline(*opening, *run)) return false;
   BeginOffline(opening, *run);
   return true;

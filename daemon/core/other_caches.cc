@@ -11,6 +11,7 @@
 
 #include "daemon/core/descriptor.h"
 #include "daemon/core/holdings.h"
+#include "storage/base/number_ranges.h"
 #include "storage/base/status.h"
 #include "storage/place/age.h"
 #include "storage/place/cache/cache_folder.h"
@@ -46,8 +47,8 @@ OtherCaches::OtherCaches(const Context& context, const Given& given, std::functi
     : context_(context), given_(given), on_change_(std::move(on_change)) {}
 
 std::string OtherCaches::TextOf(const Candidate& from) const {
-  return fmt::format("run {}: dataset {} (step {}) in the cache of {}", given_.run_name, from.dataset.id,
-                     from.dataset.step, NameOf(from.member));
+  return fmt::format("run {}: dataset {} (step {}) in the cache of {}{}", given_.run_name, from.dataset.id,
+                     from.dataset.step, NameOf(from.member), from.at.empty() ? "" : " and of others, in parts");
 }
 
 void OtherCaches::Bring(LaunchId launch, const NodeId& from, Then then) {
@@ -116,22 +117,57 @@ std::vector<OtherCaches::Candidate> OtherCaches::CandidatesOf(const Nodes::Holdi
                                                               const std::set<DatasetId>& rejected) const {
   const auto older = [](const Candidate& a, const Candidate& b) { return IsNewer(AgeOf(b.dataset), AgeOf(a.dataset)); };
   std::vector<Candidate> newest;  // oldest first
+  const auto add = [&](Candidate candidate) {
+    if (rejected.contains(candidate.dataset.id) || !IsWanted(candidate.dataset)) return;
+    newest.insert(std::ranges::lower_bound(newest, candidate, older), std::move(candidate));
+    if (newest.size() > kCandidatesMax) newest.erase(newest.begin());
+  };
+  for (Candidate& candidate : InPartsOf(holdings)) add(std::move(candidate));
   for (const auto& [member, told] : holdings) {
     if (!told.ok()) continue;
     for (const peer::Holding& holding : told->datasets()) {
-      Candidate candidate{.dataset = DatasetOf(holding), .member = member};
-      if (rejected.contains(holding.dataset()) || !IsWanted(candidate.dataset)) continue;
-      newest.insert(std::ranges::lower_bound(newest, candidate, older), std::move(candidate));
-      if (newest.size() > kCandidatesMax) newest.erase(newest.begin());
+      if (holding.ranks().empty()) add({.dataset = DatasetOf(holding), .member = member});
     }
   }
   return newest;
 }
 
+// Those of which several nodes, this one perhaps among them, have all parts together.
+std::vector<OtherCaches::Candidate> OtherCaches::InPartsOf(const Nodes::Holdings& holdings) const {
+  std::map<std::pair<DatasetId, std::string>, Candidate> found;  // by launch, too: the mark of its secret
+  for (const auto& [member, told] : holdings) {
+    if (!told.ok()) continue;
+    for (const peer::Holding& holding : told->datasets()) {
+      if (holding.ranks().empty() || holding.mark().empty()) continue;
+      Candidate& candidate = found[{holding.dataset(), holding.mark()}];
+      if (candidate.dataset.id == 0) candidate = {.dataset = DatasetOf(holding), .member = member};
+      if (candidate.dataset.nranks != holding.nranks()) continue;
+      for (const std::uint64_t rank : ParseNumberRanges(holding.ranks(), holding.nranks())->Numbers()) {
+        candidate.at.try_emplace(static_cast<Rank>(rank), member);
+      }
+    }
+  }
+  std::vector<Candidate> whole;
+  for (auto& [key, candidate] : found) {
+    const DatasetPtr known = given_.ledger.Get(candidate.dataset.id);
+    if (known && known->in_cache() && known->mark == candidate.dataset.mark) {
+      for (Rank rank = 0; rank < known->parts.size(); ++rank) {
+        if (!known->parts[rank].elsewhere) candidate.at.try_emplace(rank, Member{});
+      }
+    }
+    if (candidate.at.size() != candidate.dataset.nranks) continue;
+    std::erase_if(candidate.at, [&](const auto& item) {  // this cache has it
+      return known && known->in_cache() && item.first < known->parts.size() && !known->parts[item.first].elsewhere;
+    });
+    if (!candidate.at.empty()) whole.push_back(std::move(candidate));
+  }
+  return whole;
+}
+
 // Would the next launch here choose it before all that is here?
 bool OtherCaches::IsWanted(const Dataset& dataset) const {
   const DatasetPtr known = given_.ledger.Get(dataset.id);
-  if (known && known->whole() && !CountsForNobody(*known)) return false;
+  if (known && known->can_be_read() && !CountsForNobody(*known)) return false;
   const Gone* gone = given_.ledger.FindGone(dataset.id);
   if (gone != nullptr && gone->why != Gone::Why::kSuperseded) return false;
   if (given_.inventory.WasRefused(dataset.id)) return false;
@@ -142,11 +178,15 @@ bool OtherCaches::IsWanted(const Dataset& dataset) const {
   return given_.ledger.WouldChoose(next, dataset);
 }
 
-absl::Status OtherCaches::CheckMayCome(const Dataset& dataset) const {
+absl::Status OtherCaches::CheckMayCome(const Candidate& from) const {
+  const Dataset& dataset = from.dataset;
   if (context_.quiescing() || progress_.stop || given_.gate.replaced()) return Unavailable("the run ends here");
   // Release 0.1.0 served one node only, and what was adopted is where its user has put it.
   if (dataset.launch == 0 || dataset.mark.empty()) return FailedPrecondition("it does not say which launch made it");
   const DatasetPtr known = given_.ledger.Get(dataset.id);
+  const bool same = known && known->nranks == dataset.nranks && known->launch == dataset.launch;
+  const bool parts_here = same && known->in_cache() && known->unknown > 0 && known->readers == 0;
+  if (!from.at.empty() && parts_here) return absl::OkStatus();
   const bool in_its_place = known && (!CountsForNobody(*known) || known->nranks != dataset.nranks);
   if (in_its_place || given_.ledger.FindGone(dataset.id) != nullptr) {
     return AlreadyExists("this node has something of it that is not whole, or has just given it up");
@@ -161,7 +201,7 @@ void OtherCaches::Next(const JobPtr& job) {
     const Candidate from = std::move(job->candidates.back());
     job->candidates.pop_back();
     if (!IsWanted(from.dataset)) continue;
-    absl::Status may = CheckMayCome(from.dataset);
+    absl::Status may = CheckMayCome(from);
     if (++job->tries > kTriesMax) may = Unavailable("{} others could not be, either", kTriesMax);
     if (may.ok()) return Check(job, from);
     Missed(job, from, may);
@@ -188,7 +228,7 @@ void OtherCaches::Check(const JobPtr& job, const Candidate& from) {
   };
   context_.OnPrefix(given_.gate.path(), std::move(look), [this, job, from](const absl::StatusOr<bool>& comes) {
     if (!comes.ok()) return Failed(job, from, comes.status());
-    if (*comes) return Describe(job, from);
+    if (*comes) return from.at.empty() ? Describe(job, from) : DescribeParts(job, from);
     spdlog::info("{}: not brought here: it is on the prefix, does not count there, or is of another", TextOf(from));
     Next(job);
   });
@@ -209,8 +249,64 @@ void OtherCaches::Describe(const JobPtr& job, const Candidate& from) {
               });
 }
 
+// The bytes stay where they are: only what describes them is read.
+void OtherCaches::DescribeParts(const JobPtr& job, const Candidate& from) {
+  struct Reading {
+    std::shared_ptr<Disk> disk;
+    scr::Descriptor descriptor;
+  };
+  std::map<NodeId, Reading> readings;
+  for (const auto& [rank, member] : from.at) {
+    Reading& reading = readings[member.node];
+    if (!reading.disk) {
+      reading = {.disk = given_.nodes.FilesOf(member), .descriptor = DescriptorOf(from.dataset, false)};
+      reading.descriptor.held.emplace();
+    }
+    reading.descriptor.held->Add(rank);
+  }
+  using Ranks = std::vector<catalogue::Catalogue>;
+  auto read = [readings = std::move(readings), run = given_.cache.folder().record().run,
+               folder = FolderOf(from.dataset)]() -> absl::StatusOr<Ranks> {
+    Ranks all;
+    for (const auto& [node, reading] : readings) {
+      CAIRN_ASSIGN_OR_RETURN(Ranks ranks, ReadCatalogues(*reading.disk, folder, run, reading.descriptor));
+      std::ranges::move(ranks, std::back_inserter(all));
+    }
+    return all;
+  };
+  RunBlocking(context_.env.pools.far, NameOf(from.member), context_.loop(), std::move(read),
+              [this, job, from](absl::StatusOr<Ranks> ranks) {
+                if (!ranks.ok()) return Failed(job, from, ranks.status());
+                PartsDescribed(job, from, *std::move(ranks));
+              });
+}
+
+void OtherCaches::PartsDescribed(const JobPtr& job, const Candidate& from, std::vector<catalogue::Catalogue> ranks) {
+  absl::Status may = CheckMayCome(from);
+  for (const catalogue::Catalogue& rank : ranks) {
+    if (rank.step() != from.dataset.step) may = DataLoss("the catalogue of rank {} is of another step", rank.rank());
+  }
+  if (!may.ok()) return Failed(job, from, may);
+  DatasetPtr known = given_.ledger.Get(from.dataset.id);
+  if (known && !known->in_cache()) {
+    return Failed(job, from, AlreadyExists("the prefix has it, and it counts for nobody there"));
+  }
+  if (!known) known = given_.ledger.IsOnNodes(from.dataset);
+  given_.ids.Seen(known->id);
+  for (catalogue::Catalogue& catalogue : ranks) {
+    const Rank rank = catalogue.rank();
+    if (!known->parts[rank].known()) {
+      given_.ledger.PartFound(*known, rank, from.at.at(rank).node, std::move(catalogue));
+    }
+  }
+  job->brought.missed.erase(known->id);
+  spdlog::info("{}: all of it is there, and is read there", TextOf(from));
+  on_change_();
+  Next(job);
+}
+
 absl::Status OtherCaches::Reserve(const Candidate& from, std::vector<catalogue::Catalogue> ranks, DatasetPtr* coming) {
-  CAIRN_RETURN_IF_ERROR(CheckMayCome(from.dataset));
+  CAIRN_RETURN_IF_ERROR(CheckMayCome(from));
   for (const catalogue::Catalogue& rank : ranks) {
     if (rank.step() == from.dataset.step) continue;
     return DataLoss("the catalogue of rank {} is of step {}", rank.rank(), rank.step());

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -63,9 +64,11 @@ class OtherCaches {
   void Stop() { progress_.stop = true; }
 
  private:
+  // Whole in one cache, from which it is brought; or in parts in several, where it stays, and is read from then on.
   struct Candidate {
     Dataset dataset;
     Member member;
+    std::map<Rank, Member> at = {};  // in parts: who has those that are not here
   };
   struct Wish {
     LaunchId launch = 0;
@@ -86,12 +89,15 @@ class OtherCaches {
   void Answered(const JobPtr& job, const Nodes::Holdings& holdings);
   void HearOfRejections(const std::set<DatasetId>& rejected);
   std::vector<Candidate> CandidatesOf(const Nodes::Holdings& holdings, const std::set<DatasetId>& rejected) const;
+  std::vector<Candidate> InPartsOf(const Nodes::Holdings& holdings) const;
   bool IsWanted(const Dataset& dataset) const;
-  absl::Status CheckMayCome(const Dataset& dataset) const;
+  absl::Status CheckMayCome(const Candidate& from) const;
   void Next(const JobPtr& job);
   void End(const JobPtr& job);
   void Check(const JobPtr& job, const Candidate& from);
   void Describe(const JobPtr& job, const Candidate& from);
+  void DescribeParts(const JobPtr& job, const Candidate& from);
+  void PartsDescribed(const JobPtr& job, const Candidate& from, std::vector<catalogue::Catalogue> ranks);
   absl::Status Reserve(const Candidate& from, std::vector<catalogue::Catalogue> ranks, DatasetPtr* coming);
   void Fetch(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset);
   void Came(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset, const FetchResult& fetched);

@@ -1,21 +1,28 @@
 #include "daemon/core/restore_copies.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
 #include "proto/catalogue.pb.h"
 #include "storage/base/status.h"
+#include "storage/place/names.h"
 #include "storage/place/prefix/prefix.h"
 
 namespace cairn {
 
-absl::StatusOr<ChosenCopies> RestoreCopies::Choose(RestoreGroup& group, const std::vector<Wanted>& wanted) const {
+std::string PathOnOtherNode(DatasetId dataset, const std::string& file) {
+  return fmt::format("/{}/{}", RecordsFolderName(dataset), file);
+}
+
+absl::StatusOr<ChosenCopies> RestoreCopies::Choose(RestoreGroup& group, const std::vector<Wanted>& wanted,
+                                                   const NodeId& reader) const {
   std::set<Rank> ranks;
   for (const Wanted& one : wanted) {
     if (one.bytes > 0) ranks.insert(one.rank);
   }
   ChosenCopies chosen;
-  chosen.prefix = given_.gate.path();
+  chosen.lane = given_.gate.path();
   for (Rank from : ranks) {
     const catalogue::Catalogue& catalogue = group.dataset->parts[from].catalogue;
     if (catalogue.file_size() != 1) {
@@ -23,33 +30,53 @@ absl::StatusOr<ChosenCopies> RestoreCopies::Choose(RestoreGroup& group, const st
       group.damaged.insert({from, Tier::kPrefix});
       return DataLoss("the catalogue of rank {} names {} checkpoint files", from, catalogue.file_size());
     }
-    RestoreSource source;
-    CAIRN_ASSIGN_OR_RETURN(const Tier tier, ChooseOne(group, from, &source));
-    chosen.sources.push_back(std::move(source));
-    chosen.ranks.push_back(from);
-    chosen.tiers.push_back(tier);
+    CAIRN_RETURN_IF_ERROR(ChooseOne(group, from, reader, &chosen));
   }
   return chosen;
 }
 
-absl::StatusOr<Tier> RestoreCopies::ChooseOne(const RestoreGroup& group, Rank from, RestoreSource* source) const {
+// What another daemon reads is only named here.
+absl::Status RestoreCopies::ChooseOne(const RestoreGroup& group, Rank from, const NodeId& reader,
+                                      ChosenCopies* chosen) const {
   const Dataset& dataset = *group.dataset;
-  const catalogue::FileEntry& file = dataset.parts[from].catalogue.file(0);
-  source->file_bytes = file.bytes();
-  source->crc32c.assign(file.crc32c().begin(), file.crc32c().end());
+  const Part& part = dataset.parts[from];
+  const catalogue::FileEntry& file = part.catalogue.file(0);
+  const bool here = reader.empty();
+  const NodeId& holder = part.elsewhere ? part.node : context_.cache_id;
   const auto usable = [&](Tier tier) { return !group.bad.contains({from, tier}); };
-  if (auto kept = given_.images.KeptOf(given_.run, dataset.id, from); kept && usable(Tier::kImage)) {
-    source->kept = std::move(kept);
-    return Tier::kImage;
+  RestoreSource source;
+  source.file_bytes = file.bytes();
+  source.crc32c.assign(file.crc32c().begin(), file.crc32c().end());
+  const auto take = [&](Tier tier, const NodeId& node = "") {
+    chosen->sources.push_back(std::move(source));
+    chosen->ranks.push_back(from);
+    chosen->tiers.push_back(tier);
+    chosen->nodes.push_back(node);
+    return absl::OkStatus();
+  };
+  if (auto kept = here ? given_.images.KeptOf(given_.run, dataset.id, from) : nullptr; kept && usable(Tier::kImage)) {
+    source.kept = std::move(kept);
+    return take(Tier::kImage);
   }
-  if (dataset.in_cache() && usable(Tier::kCache)) {
-    source->path = given_.cache.folder().DatasetPath(dataset.id) + "/" + file.name();
-    return Tier::kCache;
+  const bool near = holder == (here ? context_.cache_id : reader);
+  if (dataset.in_cache() && near && usable(Tier::kCache)) {
+    if (here) source.path = given_.cache.folder().DatasetPath(dataset.id) + "/" + file.name();
+    return take(Tier::kCache);
+  }
+  const auto member = near || !part.known() ? std::nullopt : given_.nodes.Find(holder);
+  if (dataset.in_cache() && (member || (!here && !part.elsewhere)) && !near && usable(Tier::kPartner)) {
+    if (here) {
+      source.lives_with = given_.nodes.FilesOf(*member);
+      source.disk = source.lives_with.get();
+      source.path = PathOnOtherNode(dataset.id, file.name());
+      chosen->lane = holder;
+    }
+    return take(Tier::kPartner, holder);
   }
   if (dataset.in_prefix() && given_.gate.prefix() && usable(Tier::kPrefix)) {
-    source->path = given_.gate.prefix()->FilePath(file.prefix_name());
-    source->disk = &context_.env.prefix_disk;
-    return Tier::kPrefix;
+    source.path = given_.gate.prefix()->FilePath(file.prefix_name());
+    source.disk = &context_.env.prefix_disk;
+    return take(Tier::kPrefix);
   }
   return DataLoss("no copy of rank {}'s bytes is whole", from);
 }
@@ -67,6 +94,7 @@ void RestoreCopies::FoundBad(RestoreGroup& group, Rank rank, Tier tier, const ab
   if (!absl::IsDataLoss(why) && !absl::IsNotFound(why) && !absl::IsInvalidArgument(why)) return;
   group.damaged.insert({rank, tier});
   if (tier == Tier::kPrefix) return given_.inventory.MarkFailed(dataset.id);
+  if (tier == Tier::kPartner || dataset.over_nodes()) return;  // its own daemon sees to it
   given_.cache.NoteForRefetch(dataset.id);
   given_.bases.Distrust();
   // Which of the application's files is bad is not known here: they go aside together when they are fetched anew.
@@ -77,9 +105,13 @@ void RestoreCopies::FoundBad(RestoreGroup& group, Rank rank, Tier tier, const ab
 
 void RestoreCopies::WithdrawDamaged(const RestoreGroup& group) {
   const Dataset& dataset = *group.dataset;
+  const bool in_parts = dataset.over_nodes() && std::ranges::any_of(group.damaged, [](const auto& copy) {
+    return copy.second == Tier::kCache || copy.second == Tier::kPartner;
+  });
+  if (in_parts) given_.cache.GiveUpParts(group.dataset, "a restore could not read it");
   for (const auto& [rank, tier] : group.damaged) {
     // A copy may have been fetched anew, or have left, meanwhile; and several ranks' may be damaged.
-    if (tier == Tier::kCache && dataset.in_cache()) given_.ledger.CacheDamaged(dataset, "");
+    if ((tier == Tier::kCache || tier == Tier::kPartner) && dataset.in_cache()) given_.ledger.CacheDamaged(dataset, "");
     if (tier == Tier::kPrefix && dataset.in_prefix()) given_.ledger.PrefixDamaged(dataset);
   }
 }

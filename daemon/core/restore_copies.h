@@ -13,6 +13,7 @@
 #include "daemon/core/image_store.h"
 #include "daemon/core/inventory.h"
 #include "daemon/core/ledger.h"
+#include "daemon/core/nodes.h"
 #include "daemon/core/prefix_gate.h"
 #include "daemon/core/restore_group.h"
 #include "daemon/core/restore_plan.h"
@@ -21,6 +22,9 @@
 #include "storage/base/ids.h"
 
 namespace cairn {
+
+// Of a file of the dataset in another node's cache, as that node's disk has it (Nodes::FilesOf).
+std::string PathOnOtherNode(DatasetId dataset, const std::string& file);
 
 class RestoreCopies {
  public:
@@ -33,13 +37,15 @@ class RestoreCopies {
     BaseFiles& bases;
     RunCache& cache;
     Inventory& inventory;
+    Nodes& nodes;
   };
   RestoreCopies(const Context& context, const Given& given) : context_(context), given_(given) {}
   RestoreCopies(const RestoreCopies&) = delete;
 
   // The nearest copy that is left of each file that holds something of what is wanted. kDataLoss: of a file none is
-  // left. REQUIRES: the dataset is described.
-  absl::StatusOr<ChosenCopies> Choose(RestoreGroup& group, const std::vector<Wanted>& wanted) const;
+  // left. `reader`: the node whose daemon reads them; empty: this one. REQUIRES: the dataset is described.
+  absl::StatusOr<ChosenCopies> Choose(RestoreGroup& group, const std::vector<Wanted>& wanted,
+                                      const NodeId& reader) const;
   // The restore reads from the prefix: noted in its index, once.
   void NoteFetch(RestoreGroup& group);
   // A copy cannot be used in this restore. If it is damaged or missing it never will be: reported, kept for a look,
@@ -50,7 +56,7 @@ class RestoreCopies {
   void WithdrawDamaged(const RestoreGroup& group);
 
  private:
-  absl::StatusOr<Tier> ChooseOne(const RestoreGroup& group, Rank from, RestoreSource* source) const;
+  absl::Status ChooseOne(const RestoreGroup& group, Rank from, const NodeId& reader, ChosenCopies* chosen) const;
 
   const Context& context_;
   const Given given_;

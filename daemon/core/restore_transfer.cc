@@ -39,22 +39,22 @@ void FillPlan(const std::vector<PlanPiece>& pieces, local::Plan* plan) {
 }  // namespace
 
 bool ChosenCopies::far() const {
-  return std::find(tiers.begin(), tiers.end(), Tier::kPrefix) != tiers.end();
+  return std::any_of(tiers.begin(), tiers.end(), [](Tier tier) { return tier == Tier::kPrefix || tier == Tier::kPartner; });
 }
 
 Tier ChosenCopies::weakest() const {
   return tiers.empty() ? Tier::kNone : *std::max_element(tiers.begin(), tiers.end());
 }
 
-RestoreTransfer::RestoreTransfer(const Context& context, ImageStore& images, SessionPtr session,
-                                 std::shared_ptr<Call> call, VariableList variables)
+LocalTransfer::LocalTransfer(const Context& context, ImageStore& images, SessionPtr session,
+                             std::shared_ptr<Call> call, VariableList variables)
     : context_(context),
       images_(images),
       session_(std::move(session)),
       call_(std::move(call)),
       variables_(std::move(variables)) {}
 
-void RestoreTransfer::Find(ChosenCopies copies, std::vector<Wanted> wanted, bool own_file, Then then) {
+void LocalTransfer::Find(ChosenCopies copies, std::vector<Wanted> wanted, bool own_file, Then then) {
   copies_ = std::move(copies);
   then_ = std::move(then);
   auto find = [&disk = context_.env.cache_disk, sources = copies_.sources, from = copies_.ranks,
@@ -71,13 +71,13 @@ void RestoreTransfer::Find(ChosenCopies copies, std::vector<Wanted> wanted, bool
   };
   auto found = [self = shared_from_this()](Found result) { self->PiecesFound(std::move(result)); };
   if (copies_.far()) {
-    context_.OnPrefix(copies_.prefix, std::move(find), std::move(found));
+    RunBlocking(context_.env.pools.far, copies_.lane, context_.loop(), std::move(find), std::move(found));
   } else {
     context_.OnCache(std::move(find), std::move(found));
   }
 }
 
-void RestoreTransfer::PiecesFound(Found found) {
+void LocalTransfer::PiecesFound(Found found) {
   if (!then_) return;
   if (!found.pieces.ok()) return Tell(found.pieces.status(), found.bad);
   pieces_ = *std::move(found.pieces);
@@ -86,7 +86,7 @@ void RestoreTransfer::PiecesFound(Found found) {
   Tell(absl::OkStatus(), 0);
 }
 
-void RestoreTransfer::Start(Then then) {
+void LocalTransfer::Start(Then then) {
   then_ = std::move(then);
   const bool remote = !call_->connection()->shares_memory();
   images_.Acquire({.owner = session_->images,
@@ -97,7 +97,7 @@ void RestoreTransfer::Start(Then then) {
                    }});
 }
 
-void RestoreTransfer::ImageCame(absl::StatusOr<std::shared_ptr<Image>> image) {
+void LocalTransfer::ImageCame(absl::StatusOr<std::shared_ptr<Image>> image) {
   if (!then_) return images_.Release(session_->images, image.ok() ? *std::move(image) : nullptr);
   if (!image.ok()) return Tell(image.status(), copies_.sources.size());
   image_ = *std::move(image);
@@ -111,11 +111,11 @@ void RestoreTransfer::ImageCame(absl::StatusOr<std::shared_ptr<Image>> image) {
   };
   context_.transfers->Begun();
   restore_ = Restore::Start(context_.env.cache_disk, context_.env.pools.work, copies_.sources, pieces_, image_,
-                            std::move(callbacks), copies_.far() ? context_.FarAt(copies_.prefix) : nullptr);
+                            std::move(callbacks), copies_.far() ? context_.FarAt(copies_.lane) : nullptr);
   if (absl::Status told = TellPlan(); !told.ok()) Tell(told, copies_.sources.size());
 }
 
-absl::Status RestoreTransfer::TellPlan() {
+absl::Status LocalTransfer::TellPlan() {
   local::Reply reply;
   local::RestoreReply& begun = *reply.mutable_restore();
   begun.set_round(++round_);
@@ -135,7 +135,7 @@ absl::Status RestoreTransfer::TellPlan() {
   return absl::OkStatus();
 }
 
-void RestoreTransfer::Ready(std::uint64_t pieces) {
+void LocalTransfer::Ready(std::uint64_t pieces) {
   if (!then_) return;
   delivered_ = true;
   if (call_->connection()->shares_memory()) {
@@ -146,7 +146,7 @@ void RestoreTransfer::Ready(std::uint64_t pieces) {
   for (; sent_ < pieces; ++sent_) SendPiece(sent_);
 }
 
-void RestoreTransfer::SendPiece(std::uint64_t index) {
+void LocalTransfer::SendPiece(std::uint64_t index) {
   const PlanPiece& planned = restore_->plan()[index];
   local::Reply reply;
   local::Piece& piece = *reply.mutable_piece();
@@ -163,25 +163,25 @@ void RestoreTransfer::SendPiece(std::uint64_t index) {
   call_->Push(std::move(reply));
 }
 
-absl::Status RestoreTransfer::Copied(const local::Copied& copied) {
+absl::Status LocalTransfer::Copied(const local::Copied& copied) {
   if (!restore_ || copied.round() != round_) return absl::OkStatus();  // of a plan that has been replaced meanwhile
   return restore_->Copied(copied.pieces());
 }
 
-void RestoreTransfer::Ended(const absl::Status& status, std::size_t copy) {
+void LocalTransfer::Ended(const absl::Status& status, std::size_t copy) {
   context_.transfers->Ended();
   images_.Release(session_->images, std::exchange(image_, nullptr));
   restore_ = nullptr;
   Tell(status, copy);
 }
 
-void RestoreTransfer::Abort() {
+void LocalTransfer::Abort() {
   then_ = nullptr;
   // It lives until it has ended. From here on it alone holds this transfer.
   if (const std::shared_ptr<Restore> restore = std::exchange(restore_, nullptr)) restore->Abort();
 }
 
-void RestoreTransfer::Tell(const absl::Status& status, std::size_t copy) {
+void LocalTransfer::Tell(const absl::Status& status, std::size_t copy) {
   if (const Then then = std::exchange(then_, nullptr)) then(status, copy);
 }
 

@@ -23,47 +23,67 @@
 #include "daemon/data/image.h"
 #include "daemon/data/restore.h"
 #include "proto/local.pb.h"
+#include "daemon/peers/member.h"
 #include "storage/base/ids.h"
 
 namespace cairn {
 
-// Which copy of which ranks' files is read; all three by the same index.
+// Which copy of which ranks' files is read; all by the same index.
 struct ChosenCopies {
   std::vector<RestoreSource> sources;
   std::vector<Rank> ranks;  // whose file it is
   std::vector<Tier> tiers;
-  std::string prefix;  // whose lane reads those that are there
+  std::vector<NodeId> nodes;  // Tier::kPartner: in whose cache; else empty
+  std::string lane;           // that reads what is not on this node: the prefix, or another node
 
-  bool far() const;      // some are on the prefix
+  bool far() const;      // some are not on this node
   Tier weakest() const;  // kNone: nothing is read
 };
 
-class RestoreTransfer : public std::enable_shared_from_this<RestoreTransfer> {
+class RestoreTransfer {
  public:
   // An error is one of copies()[copy], or, if there is no such copy, of none of them.
   using Then = std::function<void(const absl::Status& status, std::size_t copy)>;
 
-  // `variables`: what the client has asked for.
-  RestoreTransfer(const Context& context, ImageStore& images, SessionPtr session, std::shared_ptr<Call> call,
-                  VariableList variables);
-  RestoreTransfer(const RestoreTransfer&) = delete;
+  virtual ~RestoreTransfer() = default;
 
   // First Find, then Start; both again, with other copies, after an error. `then` runs once, unless Abort comes before.
   //
   // Looks in a pool where in the files the bytes are. `own_file`: the rank's next checkpoint goes on with the
   // containers of its own file: list() has them then.
-  void Find(ChosenCopies copies, std::vector<Wanted> wanted, bool own_file, Then then);
+  virtual void Find(ChosenCopies copies, std::vector<Wanted> wanted, bool own_file, Then then) = 0;
   // Tells the plan, then which pieces are ready; OK once the client has copied all of them.
-  void Start(Then then);
+  virtual void Start(Then then) = 0;
   // kInvalidArgument: more pieces than are ready, or fewer than before.
-  absl::Status Copied(const local::Copied& copied);
+  virtual absl::Status Copied(const local::Copied& copied) = 0;
   // Nothing more comes of it; its image goes back once nothing is read into it any more.
-  void Abort();
+  virtual void Abort() = 0;
 
   const ChosenCopies& copies() const { return copies_; }
   const ListPtr& list() const { return list_; }  // null: nothing is read from the rank's own file
   // The client may have written to its memory: it was given bytes, or a plan with holes, which it fills.
   bool delivered() const { return delivered_; }
+
+ protected:
+  ChosenCopies copies_;
+  ListPtr list_;
+  bool delivered_ = false;
+};
+
+// To a rank whose connection leads to this daemon.
+class LocalTransfer final : public RestoreTransfer, public std::enable_shared_from_this<LocalTransfer> {
+ public:
+  // `variables`: what the client has asked for.
+  LocalTransfer(const Context& context, ImageStore& images, SessionPtr session, std::shared_ptr<Call> call,
+                VariableList variables);
+  LocalTransfer(const LocalTransfer&) = delete;
+
+  const VariableList& variables() const { return variables_; }
+
+  void Find(ChosenCopies copies, std::vector<Wanted> wanted, bool own_file, Then then) override;
+  void Start(Then then) override;
+  absl::Status Copied(const local::Copied& copied) override;
+  void Abort() override;
 
  private:
   struct Found {
@@ -88,15 +108,12 @@ class RestoreTransfer : public std::enable_shared_from_this<RestoreTransfer> {
   const VariableList variables_;
 
   Then then_;  // null: nobody waits for a step to end
-  ChosenCopies copies_;
   std::vector<RestorePiece> pieces_;
   std::uint64_t image_bytes_ = 0;  // that hold all blocks of these
-  ListPtr list_;
   std::shared_ptr<Image> image_;
   std::shared_ptr<Restore> restore_;
   std::uint32_t round_ = 0;  // of the plan that the client has
   std::uint64_t sent_ = 0;   // pieces sent as Pieces (gRPC)
-  bool delivered_ = false;
 };
 
 }  // namespace cairn

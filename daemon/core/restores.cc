@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/core/away_transfer.h"
 #include "daemon/core/restore_plan.h"
 #include "storage/base/status.h"
 
@@ -34,7 +35,8 @@ Restores::Restores(const Context& context, const Given& given)
                         .gate = given.gate,
                         .bases = given.bases,
                         .cache = given.cache,
-                        .inventory = given.inventory}),
+                        .inventory = given.inventory,
+                        .nodes = given.nodes}),
       files_(context, {.waits = given.waits, .gate = given.gate, .cache = given.cache, .copies = copies_},
              [this](const RestoreGroupPtr& group, const absl::Status& status) { FilesEnded(group, status); }) {}
 
@@ -196,7 +198,7 @@ void Restores::StartRead(const SessionPtr& session, const std::shared_ptr<Call>&
   part->session = session;
   part->call = call;
   part->wanted = std::move(match->wanted);
-  part->transfer = std::make_shared<RestoreTransfer>(context_, given_.images, session, call, std::move(variables));
+  part->transfer = MakeTransfer(*part, dataset, std::move(variables));
   group->parts[session->rank] = part;
   reading_[session->id] = group;
   call->WaitingFor(fmt::format("\"{}\" of dataset {}", read.name(), dataset->id));
@@ -238,13 +240,21 @@ void Restores::MatchPart(const RestoreGroupPtr& group, const RestorePartPtr& par
   // If that is what it has now: on as many ranks, as it was stored.
   part->own_file = nranks == dataset.nranks && std::none_of(part->wanted.begin(), part->wanted.end(),
                                                             [](const Wanted& one) { return !one.rows.empty(); });
-  part->transfer = std::make_shared<RestoreTransfer>(context_, given_.images, part->session, part->call, variables);
+  part->transfer = MakeTransfer(*part, group->dataset, variables);
   FindPart(group, part);
+}
+
+std::shared_ptr<RestoreTransfer> Restores::MakeTransfer(const RestorePart& part, const DatasetPtr& dataset,
+                                                        VariableList variables) {
+  if (!part.call->connection()->node().empty()) {
+    return std::make_shared<AwayTransfer>(given_.away, part.call, dataset, std::move(variables));
+  }
+  return std::make_shared<LocalTransfer>(context_, given_.images, part.session, part.call, std::move(variables));
 }
 
 // In the nearest copies that are left.
 void Restores::FindPart(const RestoreGroupPtr& group, const RestorePartPtr& part) {
-  auto copies = copies_.Choose(*group, part->wanted);
+  auto copies = copies_.Choose(*group, part->wanted, part->call->connection()->node());
   if (!copies.ok()) return RetryGroup(group, std::string(MessageOf(copies.status())));
   part->transfer->Find(
       *std::move(copies), part->wanted, part->own_file,
@@ -255,6 +265,7 @@ void Restores::PartFound(const RestoreGroupPtr& group, const RestorePartPtr& par
                          std::size_t copy) {
   if (status.ok()) return PartMatched(group, part);
   const ChosenCopies& copies = part->transfer->copies();
+  if (copy >= copies.ranks.size()) return EndGroup(group, CodeOf(status), std::string(MessageOf(status)));
   copies_.FoundBad(*group, copies.ranks[copy], copies.tiers[copy], status);
   FindPart(group, part);
 }
@@ -274,7 +285,8 @@ void Restores::PartMatched(const RestoreGroupPtr& group, const RestorePartPtr& p
 
 void Restores::StartPart(const RestoreGroupPtr& group, const RestorePartPtr& part) {
   if (group->dataset->kind.files) return files_.Check(group, part);
-  if (part->transfer->copies().far() && !group->read) copies_.NoteFetch(*group);
+  const std::vector<Tier>& tiers = part->transfer->copies().tiers;
+  if (std::ranges::count(tiers, Tier::kPrefix) > 0 && !group->read) copies_.NoteFetch(*group);
   part->transfer->Start(
       [this, group, part](const absl::Status& status, std::size_t copy) { PartEnded(group, part, status, copy); });
 }
@@ -334,6 +346,7 @@ void Restores::EndGroup(const RestoreGroupPtr& group, local::Code code, const st
 }
 
 void Restores::RefetchNoted(const DatasetPtr& dataset) {
+  if (dataset->over_nodes()) return;  // each node would have to fetch its own parts
   given_.cache.RefetchNoted(dataset, [this] { given_.waits.Changed(); });
 }
 

@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 
+#include "daemon/core/away.h"
 #include "daemon/core/base_files.h"
 #include "daemon/core/call.h"
 #include "daemon/core/container_lists.h"
@@ -47,6 +48,8 @@ class Restores {
     BaseFiles& bases;
     RunCache& cache;
     Inventory& inventory;
+    Nodes& nodes;
+    Away& away;
   };
   Restores(const Context& context, const Given& given);
   ~Restores() { Stop(); }  // a part under way holds its group
@@ -92,6 +95,8 @@ class Restores {
   void NotDescribed(const Session& session, Call& call, DatasetId id, const absl::Status& status);
   void Join(const SessionPtr& session, const std::shared_ptr<Call>& call, const DatasetPtr& dataset,
             const VariableList& variables);
+  std::shared_ptr<RestoreTransfer> MakeTransfer(const RestorePart& part, const DatasetPtr& dataset,
+                                                VariableList variables);
   void StartRead(const SessionPtr& session, const std::shared_ptr<Call>& call, const DatasetPtr& dataset,
                  const local::Read& read);
 

@@ -1,8 +1,11 @@
 #include "daemon/core/run.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "daemon/core/facts.h"
+#include "daemon/policy/policy.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 
@@ -44,8 +47,21 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
               .on_confirmed = [this](const auto& launches) { shared_.on_confirmed(*this, launches); }}),
       nodes(shared.context,
             {id, name, ledger, gate, [this](const peer::Question& asked) { return shared_.answer_node(*this, asked); },
-             folder->path()},
+             folder->path(), [this](PeerNet* net) { net != nullptr ? away.Serve(*net) : away.Stop(); },
+             [this](const NodeId& node) {
+               away.IsMissing(node);
+               home.IsMissing(node);
+             }},
             [this] { shared_.on_change(); }),
+      away(shared.context, {id, name, gate, shared.receiver},
+           {.on_there = [this](const NodeId& node, const peer::PartsThere& there) { away_parts.There(node, there); },
+            .on_lost = [this](const NodeId& node) { away_parts.Lost(node); },
+            .on_stored = [this](const NodeId& node,
+                                const catalogue::Catalogue& catalogue) { away_parts.Stored(node, catalogue); },
+            .on_failed = [this](const NodeId& node,
+                                const peer::PartFailed& failed) { away_parts.Failed(node, failed); },
+            .on_left = [this](const NodeId& node, const peer::PartsLeft& left) { away_parts.Left(node, left); }}),
+      home(shared.context, {id, name, ledger, nodes}),
       record(shared.context, name, folder, ledger),
       folders(shared.context, [this](DatasetId dataset_id) { FolderUnused(dataset_id); }),
       bases(shared.context, folder, ledger, folders),
@@ -54,7 +70,10 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
              [this](DatasetId dataset_id) {
                return gate.usable() && !watch.lost() && !HungSince() && flusher.ErrorOf(dataset_id).empty();
              }},
-            {.on_left = [this] { LeftCache(); }, .look_again = [this] { ApplyPolicy(); }}),
+            {.on_left = [this] { LeftCache(); },
+             .on_parts_left = [this](const Dataset& dataset, bool damaged,
+                                     const std::string& why) { PartsLeft(dataset, damaged, why); },
+             .look_again = [this] { ApplyPolicy(); }}),
       ids(shared.context, name, gate),
       inventory(
           shared.context, {name, ledger, ids, gate, record, folders, cache},
@@ -78,20 +97,26 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
       steering(shared.context, name, ledger, gate, waits),
       flusher(shared.context,
               {name, folder, flush_file, shared.slots, ledger, gate, watch, record, removals, growing, cache, inventory,
-               keeper},
+               keeper, nodes, away},
               {.on_step = [this] { AfterStep(); }, .look_again = [this] { ApplyPolicy(); }}),
       notes(shared.context, id, name, ledger, gate, flush_file,
             [this](DatasetId dataset_id) { return flusher.InFlight(dataset_id); }),
       entry(shared.context, {name, folder, ledger, ids, cache, stores, folders, bases}),
-      completion(ledger, folders, stores, waits, [this](const DatasetPtr& dataset) { DatasetWhole(dataset); }),
-      restores(shared.context, {id, name, shared.images, ledger, waits, lists, gate, bases, cache, inventory}),
+      completion({ledger, folders, stores, waits, away, home},
+                 [this](const DatasetPtr& dataset) { DatasetWhole(dataset); }),
+      away_parts(shared.context, {name, *folder, ledger, waits, cache, away, entry, completion, steering}),
+      followed(shared.context, {name, shared.images, shared.slots.throttle, ledger, waits, lists, gate, nodes, record,
+                                cache, ids, inventory, completion, home}),
+      restores(shared.context,
+               {id, name, shared.images, ledger, waits, lists, gate, bases, cache, inventory, nodes, away}),
       rejections({name, ledger, waits, gate, record, flusher, inventory, restores}),
       outputs(shared.context, {id, name, *folder, ledger, gate, waits, folders, stores, cache, entry, completion,
                                steering, growing, names}),
       captures(shared.context,
                {id, name, shared.images, ledger, waits, lists, folders, bases, cache, stores, entry, completion,
-                steering, [this](const Session& session) { return outputs.IsOpen(session); }}),
+                steering, home, [this](const Session& session) { return outputs.IsOpen(session); }}),
       levels({name, ledger, waits, ids, gate, flusher, inventory}) {
+  home.Obey(followed.MakeOrders());
   shared.room.Add(&cache);
 }
 
@@ -108,6 +133,7 @@ void Run::ApplyPolicy() {
   cache.ApplyPolicy();
   notes.Update();
   index.Update();
+  if (away.any()) TellWhatMayLeave();
 }
 
 // First those who wait for the prefix, then commits, then new copies, the other runs' before this one's: it has had its
@@ -117,6 +143,22 @@ void Run::AfterStep() {
   flusher.CommitNext();
   shared_.others_turn(*this);
   waits.Changed();
+}
+
+void Run::PartsLeft(const Dataset& dataset, bool damaged, const std::string& why) {
+  const Launch* newest = ledger.newest();
+  if (newest != nullptr && !newest->ours) return home.Left(dataset, damaged, why);
+  if (!damaged) away.Leaves(dataset, why);
+}
+
+// Which of those that have parts on other nodes these may give up when they need the room.
+void Run::TellWhatMayLeave() {
+  std::set<DatasetId> may;
+  for (const DatasetId dataset_id : EvictionOrder(FactsOf(ledger, shared_.context.config.flush))) {
+    const DatasetPtr dataset = ledger.Get(dataset_id);
+    if (dataset && dataset->over_nodes() && !dataset->followed) may.insert(dataset_id);
+  }
+  away.MayLeave(may);
 }
 
 void Run::LeftCache() {
@@ -160,6 +202,11 @@ void Run::DatasetWhole(const DatasetPtr& dataset) {
 void Run::DatasetFailed(const DatasetPtr& dataset, const std::string& why) {
   shared_.context.Warn(fmt::format("run {}: dataset {} (step {}) failed: {}", name, dataset->id, dataset->step, why));
   const std::shared_ptr<void> lease = folders.Lease(dataset->id);
+  if (dataset->followed) {
+    home.Failed(*dataset, why);
+  } else if (dataset->over_nodes()) {
+    away.Failed(*dataset, why);
+  }
   outputs.DatasetFailed(dataset);
   names.Forget(dataset->id);
   growing.Stop(dataset->id);
@@ -172,10 +219,16 @@ void Run::DatasetFailed(const DatasetPtr& dataset, const std::string& why) {
 
 void Run::Quiesce() {
   keeper.Stop();
-  nodes.Leave();
+  LeaveNodes();
   others.Stop();
+  followed.StopCopying();
   flusher.StopAll();
   growing.StopAll();
+}
+
+// What is captured over nodes becomes whole by what these say to each other.
+void Run::LeaveNodes() {
+  if (!AnyCaptured()) nodes.Leave();
 }
 
 void Run::Stop() {
@@ -186,13 +239,22 @@ void Run::Stop() {
   folders.Stop();
   captures.Stop();
   restores.Stop();
+  followed.Stop();
+  away.Stop();
+  home.Stop();
   waits.Clear();
 }
 
 bool Run::AnyCaptured() const {
   const Datasets& datasets = ledger.InPlay();
-  return std::any_of(datasets.begin(), datasets.end(),
-                     [](const auto& item) { return item.second->level() == Level::kCaptured; });
+  return std::any_of(datasets.begin(), datasets.end(), [](const auto& item) {
+    const Dataset& dataset = *item.second;
+    if (!dataset.followed || dataset.cache != Place::kArriving) return dataset.level() == Level::kCaptured;
+    // Whether the others have handed theirs over is not known here.
+    return dataset.recorded || std::ranges::any_of(dataset.parts, [](const Part& part) {
+             return !part.elsewhere && part.captured() && !part.stored();
+           });
+  });
 }
 
 }  // namespace cairn

@@ -11,6 +11,8 @@
 #include <optional>
 #include <string>
 
+#include "daemon/core/away.h"
+#include "daemon/core/away_parts.h"
 #include "daemon/core/base_files.h"
 #include "daemon/core/cache_room.h"
 #include "daemon/core/captures.h"
@@ -22,7 +24,9 @@
 #include "daemon/core/dataset_ids.h"
 #include "daemon/core/flush_notes.h"
 #include "daemon/core/flusher.h"
+#include "daemon/core/followed.h"
 #include "daemon/core/growing.h"
+#include "daemon/core/home.h"
 #include "daemon/core/image_store.h"
 #include "daemon/core/index_keeper.h"
 #include "daemon/core/inventory.h"
@@ -58,6 +62,7 @@ class Run {
     CacheRoom& room;
     ImageStore& images;
     FlushSlots& slots;
+    Receiver& receiver;  // that connections go to, those of ranks on other nodes, too
     std::function<void(const Run&)> others_turn;                     // a slot may have become free for other runs
     std::function<void(Run&, const LaunchRecord&)> on_newer_launch;  // another daemon has made one
     // Launches that had begun without the prefix are there now.
@@ -75,6 +80,7 @@ class Run {
   void ApplyPolicy();
   // Flushes and steps of growing outputs end at the next block.
   void Quiesce();
+  void LeaveNodes();  // quiescing: as soon as nothing waits for them
   // The same, and captures, restores and fetches; nobody is answered any more.
   void Stop();
   // Is anything in the daemon's hands only?
@@ -85,6 +91,8 @@ class Run {
  private:
   void AfterStep();
   void LeftCache();
+  void PartsLeft(const Dataset& dataset, bool damaged, const std::string& why);
+  void TellWhatMayLeave();
   void FolderUnused(DatasetId dataset_id);
   void DatasetWhole(const DatasetPtr& dataset);
   void DatasetFailed(const DatasetPtr& dataset, const std::string& why);
@@ -105,6 +113,8 @@ class Run {
   PrefixWatch watch;
   LaunchKeeper keeper;
   Nodes nodes;
+  Away away;
+  Home home;
   NodeRecord record;
   DatasetFolders folders;
   BaseFiles bases;
@@ -123,6 +133,8 @@ class Run {
   FlushNotes notes;
   DatasetEntry entry;
   Completion completion;
+  AwayParts away_parts;
+  Followed followed;
   Restores restores;
   Rejections rejections;
   Outputs outputs;

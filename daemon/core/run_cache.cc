@@ -21,7 +21,7 @@ RunCache::RunCache(const Context& context, const Given& given, Reports reports)
 std::uint64_t RunCache::BytesUsed() const {
   std::uint64_t used = asides_.bytes();
   for (const auto& [id, dataset] : ledger().InPlay()) {
-    if (dataset->in_cache() || dataset->cache == Place::kArriving) used += dataset->bytes();
+    if (dataset->in_cache() || dataset->cache == Place::kArriving) used += dataset->bytes_here();
   }
   return used;
 }
@@ -30,8 +30,8 @@ std::uint64_t RunCache::BytesOccupied() const {
   std::uint64_t sum = 0, largest = 0;
   for (const auto& [id, dataset] : ledger().InPlay()) {
     if (!dataset->in_cache()) continue;
-    sum += dataset->bytes();
-    largest = std::max(largest, dataset->bytes());
+    sum += dataset->bytes_here();
+    largest = std::max(largest, dataset->bytes_here());
   }
   return asides_.bytes() + (given_.cache->shares_extents() ? largest : sum);
 }
@@ -47,7 +47,7 @@ DatasetPtr RunCache::SpareFor(std::uint64_t rank_bytes, std::uint32_t nranks) co
   const auto last = std::find_if(datasets.rbegin(), datasets.rend(), [nranks](const auto& item) {
     return item.second->in_cache() && !item.second->kind.files && item.second->nranks == nranks;
   });
-  if (last != datasets.rend()) bytes = std::max(rank_bytes, last->second->bytes());
+  if (last != datasets.rend()) bytes = std::max(rank_bytes, last->second->bytes_here());
   const std::uint64_t used = given_.room.BytesUsed() - given_.room.BytesRemovable();
   const std::uint64_t room = given_.room.bytes_max() - std::min(used, given_.room.bytes_max());
   const Config& config = context_.config;
@@ -116,6 +116,7 @@ void RunCache::SetAsideWhole(DatasetId id, CacheFolder::Why why) {
 // Nobody counts on it being in the cache any more; its files are still there.
 void RunCache::Leave(const DatasetPtr& dataset, const std::string& why) {
   spdlog::info("run {}: dataset {} (step {}) leaves the cache: {}", given_.run_name, dataset->id, dataset->step, why);
+  if (dataset->over_nodes()) reports_.on_parts_left(*dataset, /*damaged=*/false, why);
   given_.ledger.LeftCache(*dataset, why);  // first: what an image that comes back sets off must not find it there
   given_.folders.Left(dataset->id);
   given_.images.DropKept(given_.run, dataset->id);
@@ -149,9 +150,21 @@ void RunCache::ApplyLinger() {
 
 void RunCache::FoundDamaged(const DatasetPtr& dataset, const std::string& file, const absl::Status& why) {
   const std::string text(MessageOf(why));
+  if (dataset->in_cache() && dataset->over_nodes()) reports_.on_parts_left(*dataset, /*damaged=*/true, text);
   if (dataset->in_cache()) given_.ledger.CacheDamaged(*dataset, text);
   given_.bases.Distrust();
   SetAside(*dataset, file, text);
+}
+
+void RunCache::GiveUpParts(const DatasetPtr& dataset, const std::string& why) {
+  if (!dataset->in_cache()) return;
+  context_.Warn(fmt::format("run {}: dataset {} (step {}): a part of it is damaged: {}", given_.run_name, dataset->id,
+                            dataset->step, why));
+  reports_.on_parts_left(*dataset, /*damaged=*/false, why);
+  given_.ledger.CacheDamaged(*dataset, why);
+  given_.bases.Distrust();
+  given_.images.DropKept(given_.run, dataset->id);
+  SetAsideWhole(dataset->id, CacheFolder::Why::kDamaged);
 }
 
 void RunCache::SetAside(const Dataset& dataset, const std::string& file, const std::string& why) {

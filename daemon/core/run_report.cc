@@ -136,12 +136,13 @@ admin::ShowReply Shown(const Run& run, const Dataset& dataset) {
   if (dataset.parts.empty()) return reply;
   for (Rank rank = 0; rank < dataset.nranks; ++rank) {
     const Part& part = dataset.parts[rank];
+    if (!part.described) continue;  // another node tells of it
     admin::RankRow& row = *reply.add_ranks();
     row.set_rank(rank);
     row.set_bytes(part.bytes);
     row.set_bytes_written(BytesWritten(part));
     row.set_level(LevelOf(dataset, part));
-    row.set_in_cache(IsInCache(dataset, part));
+    row.set_in_cache(!part.elsewhere && IsInCache(dataset, part));
     *row.mutable_variables() = part.catalogue.variables();
     for (const catalogue::FileEntry& file : part.catalogue.file()) row.add_files(file.prefix_name());
     *row.mutable_verified_by() = VerifiedByOf(part.catalogue);

@@ -23,6 +23,7 @@ struct Session {
   LaunchId launch = 0;
   Rank rank = 0;
   bool observer = false;  // of no launch: only reads
+  bool followed = false;  // its launch has its home on another node
   Connection::Peer peer;
   std::shared_ptr<Connection> connection;  // null: broken, may be resumed
   Loop::TimerId resume_timer = 0;

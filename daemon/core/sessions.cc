@@ -4,6 +4,7 @@
 #include <openssl/hmac.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -34,6 +35,14 @@ std::string TokenOf(const std::string& secret, Rank rank) {
                                  reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest, &bytes);
   CAIRN_CHECK(ok != nullptr);
   return std::string(reinterpret_cast<const char*>(digest), bytes);
+}
+
+// Something of this cache that is not on the prefix yet.
+bool HasBegunAnything(const Run& run, const Launch& since) {
+  return std::ranges::any_of(run.ledger.InPlay(), [&since](const auto& item) {
+    const Dataset& dataset = *item.second;
+    return dataset.launch < since.id && !dataset.in_prefix() && dataset.bytes_here() > 0;
+  });
 }
 
 }  // namespace
@@ -82,13 +91,14 @@ const Launch& Sessions::EnterLaunch(Run& run, const LaunchRecord& record, bool f
   run.ledger.SetOrigin(launch, {.ours = ours,
                                 .maker = DescribeMaker(record),
                                 .mark = record.has_base() ? LaunchMark(record.secret) : std::string()});
-  if (!ours) {
+  if (!ours && HasBegunAnything(run, launch)) {
     context_.Warn(
         fmt::format("run {}: launch {} was made by the daemon on {}: what was begun here before it does not "
                     "count any more, unless it is on the prefix",
                     run.name, record.id, DescribeMaker(record)));
   }
   run.ledger.SetBound(launch, run.inventory.bound(), run.inventory.bound_set_us());
+  run.away_parts.LaunchEntered();
   return launch;
 }
 
@@ -127,12 +137,35 @@ local::OpenReply Sessions::Admit(const std::shared_ptr<Connection>& connection, 
   Connect(session, connection);
   run.steering.Join(*session, open);
   if (open.dirty()) run.ledger.MemoryDirty(launch.id, session->rank);
+  CountElsewhere(run);
   local::OpenReply opened;
   opened.set_run(run.id.Hex());
   opened.set_launch(launch.id);
   opened.set_token(TokenOf(launch.secret, session->rank));
   opened.set_image_alignment(Image::kAlignment);
   return opened;
+}
+
+local::OpenReply Sessions::AdmitFollowed(const std::shared_ptr<Connection>& connection, const local::Open& open,
+                                         Run& run, const Launch& launch, local::OpenReply opened) {
+  run.ledger.Followed(launch);
+  const SessionPtr session = SessionFor(open, run, launch);
+  Own(session).followed = true;
+  Connect(session, connection);
+  run.home.Admitted(session);
+  opened.set_image_alignment(Image::kAlignment);
+  return opened;
+}
+
+// Of the newest launch: they take no room in this node's cache.
+void Sessions::CountElsewhere(Run& run) const {
+  const Launch* launch = run.ledger.newest();
+  if (launch == nullptr || !launch->ours) return;
+  std::uint32_t elsewhere = 0;
+  for (const auto& [rank, session] : RanksOf(run)) {
+    if (session->connection && !session->connection->node().empty()) ++elsewhere;
+  }
+  run.ledger.SetElsewhere(*launch, std::max(launch->elsewhere, elsewhere));
 }
 
 // The rank's session as it is, without a connection, or a new one.
@@ -224,8 +257,15 @@ void Sessions::Close(const SessionPtr& session, const std::shared_ptr<Call>& cal
     EndObserver(session);
     return call->Reply({});
   }
-  End(session, /*closed=*/true);
   Run& run = *session->run;
+  if (session->followed) {
+    local::Request request;
+    request.set_call(call->number());
+    request.mutable_close();
+    run.home.Relay(session, call, request);
+    return End(session, /*closed=*/true);
+  }
+  End(session, /*closed=*/true);
   const Launch* launch = run.ledger.Find(session->launch);
   if (launch != nullptr && !launch->fenced() && launch->all_closed()) {
     run.ids.Return();
@@ -249,6 +289,11 @@ void Sessions::End(const SessionPtr& session, bool closed) {
   }
   run.captures.SessionEnded(*session);
   run.outputs.SessionEnded(*session);
+  run.away_parts.SessionEnded(*session);
+  if (session->followed) {
+    run.followed.SessionEnded(*session);
+    closed ? run.home.Closed(*session) : run.home.SessionEnded(*session);
+  }
   run.steering.SessionEnded(*session);
   run.lists.ConnectionChanged(*session);
   images_.OwnerGone(session->images);

@@ -67,6 +67,9 @@ class Sessions {
   // A rank of the newest launch: its session goes on over this connection, or it gets one.
   local::OpenReply Admit(const std::shared_ptr<Connection>& connection, const local::Open& open, Run& run,
                          const Launch& launch);
+  // A rank of a launch that has its home elsewhere, where it was let in with this answer.
+  local::OpenReply AdmitFollowed(const std::shared_ptr<Connection>& connection, const local::Open& open, Run& run,
+                                 const Launch& launch, local::OpenReply opened);
   local::OpenReply AdmitObserver(const std::shared_ptr<Connection>& connection, Run& run);
 
   // --- What happens to one ---
@@ -83,6 +86,7 @@ class Sessions {
   void End(const SessionPtr& session, bool closed);
   void EndObserver(const SessionPtr& session);
   void ForgetKeptLater(Run& run);
+  void CountElsewhere(Run& run) const;
 
   const Context& context_;
   ImageStore& images_;

@@ -25,7 +25,7 @@ Stores::Stores(const Context& context, std::string run_name, std::shared_ptr<Cac
 
 // --- Which of the two ---
 
-// A begin tells its rank's bytes only. What the other ranks have is known from the launch's last checkpoint, else taken
+// A begin tells its rank's bytes only. Ranks on other nodes take nothing of this cache. What the other ranks have is known from the launch's last checkpoint, else taken
 // to be the same. How much files will be is not known at all: as much as the last time.
 bool Stores::TooLarge(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const {
   const auto& datasets = ledger_.datasets();
@@ -45,11 +45,12 @@ std::uint64_t Stores::Planned(const Launch& launch, Rank rank, const Ledger::Beg
     return item.second->launch == launch.id && !item.second->kind.files && item.second->all_captured();
   });
   std::uint64_t planned = 0;
-  if (last != datasets.rend() && last->second->parts.empty()) {
+  const bool only_there = last != datasets.rend() && last->second->parts.empty();
+  if (only_there && launch.elsewhere == 0) {
     planned = std::max(last->second->bytes(), spec.bytes);  // it went past the cache
-  } else if (last != datasets.rend()) {
-    planned = last->second->bytes() - last->second->parts[rank].bytes + spec.bytes;
-  } else if (__builtin_mul_overflow(spec.bytes, std::uint64_t{launch.nranks}, &planned)) {
+  } else if (last != datasets.rend() && !only_there) {
+    planned = last->second->bytes_here() - last->second->parts[rank].bytes + spec.bytes;
+  } else if (__builtin_mul_overflow(spec.bytes, std::uint64_t{launch.nranks - launch.elsewhere}, &planned)) {
     return UINT64_MAX;
   }
   return planned;
@@ -94,9 +95,10 @@ void Stores::Begin(const DatasetPtr& dataset, std::function<void(absl::Status)> 
 }
 
 void Stores::Complete(const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
-  auto complete = [store = Of(*dataset), descriptor = DescriptorOf(*dataset, true)] {
-    return store->Complete(descriptor);
-  };
+  scr::Descriptor record = DescriptorOf(*dataset, true);
+  record.held = HeldHere(*dataset);
+  if (record.held && record.held->empty()) return context_.loop().Post([then] { then(absl::OkStatus()); });
+  auto complete = [store = Of(*dataset), descriptor = std::move(record)] { return store->Complete(descriptor); };
   if (!dataset->kind.past_cache) return context_.OnCache(std::move(complete), std::move(then));
   using Change = PrefixGate::Change;
   const auto lease = gate_.TryTake(dataset->kind.files ? Change::kCompleteFiles : Change::kComplete);

@@ -37,6 +37,7 @@ struct RestoreSource {
   std::string path;  // of the file; or
   std::shared_ptr<const KeptImage> kept;
   Disk* disk = nullptr;  // where the file is, borrowed; null: the one that Start is given
+  std::shared_ptr<Disk> lives_with = {};  // the disk, if it lives only as long as it is read
   std::uint64_t file_bytes = 0;
   std::vector<std::uint32_t> crc32c;  // per MiB
 };

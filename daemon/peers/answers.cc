@@ -20,15 +20,23 @@ static_assert(static_cast<int>(peer::Question::kHoldings) == static_cast<int>(pe
 
 constexpr std::uint32_t kCodeMax = static_cast<std::uint32_t>(absl::StatusCode::kUnauthenticated);
 
+}  // namespace
+
 absl::Status ToStatus(const peer::Refused& refused) {
   if (refused.code() == 0 || refused.code() > kCodeMax) {
-    return InvalidArgument("answer.refused.code: {} is no error", refused.code());
+    return InvalidArgument("refused.code: {} is no error", refused.code());
   }
   const std::string text = lease_series::Cleaned(refused.text(), frames::kTextBytesMax);
   return MakeError(static_cast<absl::StatusCode>(refused.code()), "{}", text);
 }
 
-}  // namespace
+peer::Refused From(const absl::Status& why) {
+  CAIRN_CHECK(!why.ok());
+  peer::Refused refused;
+  refused.set_code(static_cast<std::uint32_t>(why.code()));
+  refused.set_text(lease_series::Cleaned(MessageOf(why), frames::kTextBytesMax));
+  return refused;
+}
 
 absl::Status Check(const peer::Question& question) {
   if (question.body_case() != peer::Question::BODY_NOT_SET) return absl::OkStatus();
@@ -36,11 +44,8 @@ absl::Status Check(const peer::Question& question) {
 }
 
 peer::Frame Refusal(const absl::Status& why) {
-  CAIRN_CHECK(!why.ok());
   peer::Frame frame;
-  peer::Refused& refused = *frame.mutable_answer()->mutable_refused();
-  refused.set_code(static_cast<std::uint32_t>(why.code()));
-  refused.set_text(lease_series::Cleaned(MessageOf(why), frames::kTextBytesMax));
+  *frame.mutable_answer()->mutable_refused() = From(why);
   return frame;
 }
 

@@ -27,6 +27,8 @@ absl::Status Check(const peer::Question& question);
 // The frames that say it. An answer that is too long is refused (kResourceExhausted).
 std::vector<peer::Frame> FramesOf(const absl::StatusOr<peer::Answer>& answer);
 peer::Frame Refusal(const absl::Status& why);  // REQUIRES: not OK
+peer::Refused From(const absl::Status& why);   // REQUIRES: not OK
+absl::Status ToStatus(const peer::Refused& refused);
 
 // One answer, part by part.
 class Gathering {

@@ -23,6 +23,8 @@ inline constexpr std::size_t kAddressBytesMax = 128;
 inline constexpr std::size_t kTextBytesMax = 500;
 inline constexpr std::size_t kListMax = 256;  // of each list of a frame, so that it has at most some 100 KiB
 inline constexpr std::size_t kPathMax = 64;
+// Of what a frame carries for others: requests, replies, catalogues. A link takes somewhat more (peer_door.h).
+inline constexpr std::size_t kCarriedBytesMax = 3u << 20;
 // Epochs grow by one. A peer that names one so far above what is known here is not believed.
 inline constexpr std::uint64_t kEpochAheadMax = 1 << 20;
 

@@ -38,6 +38,11 @@ bool WaitsForFlush(const DatasetFacts& dataset, const Config::Flush& policy) {
   return dataset.safe && dataset.in_cache && !dataset.in_prefix && !dataset.flushing && WantsPrefix(dataset, policy);
 }
 
+// Also if nobody needs its room.
+bool LeavesUnasked(const DatasetFacts& dataset, const Config::Flush& policy) {
+  return !dataset.followed && !WaitsForFlush(dataset, policy);
+}
+
 // Whom it would give way to: the newest safe checkpoint on its way to the prefix, or there.
 const DatasetFacts* NewestBound(std::span<const DatasetFacts> run, const Config::Flush& policy) {
   return Newest(run, [&](const DatasetFacts& dataset) {
@@ -53,7 +58,7 @@ const DatasetFacts* NewestSafe(std::span<const DatasetFacts> run) {
 }
 
 bool MayLeaveCache(const DatasetFacts& dataset) {
-  if (!dataset.in_cache || !dataset.safe) return false;
+  if (!dataset.in_cache || !(dataset.safe || dataset.unwanted)) return false;
   if (dataset.pinned || dataset.held || dataset.flushing) return false;
   return !dataset.output || dataset.in_prefix || dataset.gave_way;
 }
@@ -145,7 +150,7 @@ std::vector<DatasetId> EvictBeyondKeep(std::span<const DatasetFacts> run, std::u
   if (candidates.size() <= keep) return evicted;
   candidates.resize(candidates.size() - keep);
   for (const DatasetFacts* dataset : candidates) {
-    if (MayLeaveCache(*dataset) && !WaitsForFlush(*dataset, policy)) evicted.push_back(dataset->id);
+    if (MayLeaveCache(*dataset) && LeavesUnasked(*dataset, policy)) evicted.push_back(dataset->id);
   }
   return evicted;
 }
@@ -161,7 +166,7 @@ std::optional<DatasetId> ChooseSpare(std::span<const DatasetFacts> run, std::uin
   const Facts older = OlderRestartable(run);
   const std::size_t stay = std::max<std::uint32_t>(keep, 1) - 1;  // with what is the newest now
   for (std::size_t i = 0; i + stay < older.size(); ++i) {
-    if (MayLeaveCache(*older[i]) && !WaitsForFlush(*older[i], policy)) leaving.push_back(older[i]->id);
+    if (MayLeaveCache(*older[i]) && LeavesUnasked(*older[i], policy)) leaving.push_back(older[i]->id);
   }
   std::optional<DatasetId> spare;
   for (const DatasetFacts* dataset : older) {

@@ -33,6 +33,7 @@ struct DatasetFacts {
   bool set_back = false;   // the user has set CURRENT back behind it: not of the line that was chosen
   bool held = false;       // by cairn_latest or a restore under way
   bool unwanted = false;   // no restart chooses it
+  bool followed = false;   // another node's daemon decides when it leaves, unless its room is needed
   bool gave_way = false;   // never goes to the prefix again: removed there, or a newer one's files have its names
   bool asked = false;      // someone asked for `prefix`: cairn_wait, `cairn flush`
   std::uint64_t cache_bytes = 0;

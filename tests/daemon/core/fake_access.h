@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "daemon/bulk/net.h"
 #include "daemon/peers/access.h"
@@ -16,15 +17,62 @@
 
 namespace cairn {
 
+// What a node serves of its disk: what is below a folder, to be read.
+class ServedDisk final : public Disk {
+ public:
+  ServedDisk(Disk& disk, std::string folder) : disk_(disk), folder_(std::move(folder)) {}
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenOptions options) override {
+    return disk_.Open(folder_ + path, options);
+  }
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override { return disk_.List(folder_ + path); }
+  absl::StatusOr<FileInfo> Info(const std::string& path) override { return disk_.Info(folder_ + path); }
+  absl::Status Rename(const std::string&, const std::string&) override { return No(); }
+  absl::Status RenameNew(const std::string&, const std::string&) override { return No(); }
+  absl::Status Link(const std::string&, const std::string&) override { return No(); }
+  absl::Status Clone(const std::string&, const std::string&) override { return No(); }
+  absl::Status Symlink(const std::string&, const std::string&) override { return No(); }
+  absl::StatusOr<std::string> ReadLink(const std::string&) override { return No(); }
+  absl::StatusOr<std::string> RealPath(const std::string&) override { return No(); }
+  absl::Status Remove(const std::string&) override { return No(); }
+  absl::Status MakeDirectory(const std::string&, std::uint32_t) override { return No(); }
+  absl::Status SyncDirectory(const std::string&) override { return No(); }
+  absl::Status SetModeAndTimes(const std::string&, std::uint32_t, timespec, timespec) override { return No(); }
+  absl::StatusOr<std::uint64_t> FreeBytes(const std::string&) override { return No(); }
+  absl::StatusOr<std::uint64_t> FileSystemType(const std::string&) override { return No(); }
+
+ private:
+  static absl::Status No() { return absl::PermissionDeniedError("another node's disk"); }
+  Disk& disk_;
+  const std::string folder_;
+};
+
 // Strand only.
 class FakeBulk final : public BulkNet {
  public:
-  std::shared_ptr<Disk> DiskOf(const RunId&, const std::string& node, const std::string&) override {
+  // Where the nodes of a test find each other's files.
+  struct Shared {
+    std::map<std::string, std::pair<Disk*, std::string>> served;  // by address: a disk, and a folder on it
+  };
+
+  std::shared_ptr<Disk> DiskOf(const RunId&, const std::string& node, const std::string& at_address) override {
+    if (shared != nullptr && shared->served.contains(at_address)) {
+      const auto& [disk, folder] = shared->served.at(at_address);
+      return std::make_shared<ServedDisk>(*disk, folder);
+    }
     const auto at = disks.find(node);
     return at == disks.end() ? std::make_shared<FakeDisk>() : at->second;
   }
-  void Serve(const RunId&, Disk&, const std::string& folder) override { served = folder; }
-  void Unserve(const RunId&) override { served.clear(); }
+  void Serve(const RunId&, Disk& disk, const std::string& folder) override {
+    served = folder;
+    if (shared != nullptr) shared->served[address] = {&disk, folder};
+  }
+  void Unserve(const RunId&) override {
+    served.clear();
+    if (shared != nullptr) shared->served.erase(address);
+  }
+
+  Shared* shared = nullptr;  // of all nodes of the test
+  std::string address;       // of this one
 
   std::map<std::string, std::shared_ptr<Disk>> disks;  // by node; else it has no files
   std::string served;                                  // this daemon's folder; empty: none

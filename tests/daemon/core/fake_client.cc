@@ -117,7 +117,14 @@ class FakeClient::Line final : public Connection {
   Arrived Take(std::uint64_t call) {
     std::unique_lock lock(mutex_);
     std::deque<Arrived>& replies = arrived_[call];
-    if (!host_.Wait(lock, changed_, [&] { return !replies.empty(); })) {
+    const bool come = host_.Wait(lock, changed_, [&] { return !replies.empty() || closed_; });
+    if (come && replies.empty()) {
+      Arrived none;
+      none.reply.mutable_status()->set_code(local::UNAVAILABLE);
+      none.reply.mutable_status()->set_message("the connection was closed");
+      return none;
+    }
+    if (!come) {
       lock.unlock();
       ADD_FAILURE() << "call " << call << " was not answered";
       Arrived none;
@@ -150,6 +157,11 @@ FakeClient::~FakeClient() {
 
 void FakeClient::Drop() {
   if (!std::exchange(dropped_, true) && host_.running()) host_.core().Detach(line_);
+}
+
+void FakeClient::HostDied() {
+  dropped_ = true;
+  line_->Close();
 }
 
 bool FakeClient::closed() const {

@@ -84,6 +84,7 @@ class FakeClient {
   local::Reply Ask(local::Request request) { return Next(Send(std::move(request))); }
   bool HasReply(std::uint64_t call);
   void Drop();          // the connection breaks
+  void HostDied();      // the daemon's process is gone, and with it the connection
   bool closed() const;  // the core has closed it
 
   // --- Calls ---

@@ -46,7 +46,7 @@ class NodesTest : public ::testing::Test {
         by_hand_.context,
         Nodes::Given{run_, name_, ledger_, *gate_,
                      [](const peer::Question&) -> absl::StatusOr<peer::Answer> { return NotFound("nothing here"); },
-                     kFolder},
+                     kFolder, [](PeerNet*) {}, [](const NodeId&) {}},
         [this] { ++left_; });
   }
   void TearDown() override {
@@ -84,7 +84,8 @@ class NodesTest : public ::testing::Test {
           gate(context, test.run_, test.name_, kPath, ledger, PrefixGate::Reports{[] {}, [] {}, [] {}}),
           nodes(context,
                 Nodes::Given{test.run_, test.name_, ledger, gate,
-                             [this](const peer::Question& question) { return answer(question); }, kFolder},
+                             [this](const peer::Question& question) { return answer(question); }, kFolder,
+                             [](PeerNet*) {}, [](const NodeId&) {}},
                 [] {}) {
       access.run = test.run_;
       EXPECT_OK(access.Open(test.by_hand_.loop, kOtherNode, 8));

@@ -67,7 +67,7 @@ struct Elsewhere {
                              if (asked <= settles) answer.mutable_holdings()->set_settling(1);
                              return answer;
                            },
-                           "/cache"},
+                           "/cache", [](PeerNet*) {}, [](const NodeId&) {}},
               [] {}) {
     access.run = run_id;
     EXPECT_OK(access.Open(by_hand.loop, node, 8));
@@ -90,6 +90,13 @@ struct Elsewhere {
   Ledger ledger{[](const DatasetPtr&, const std::string&) {}};
   PrefixGate gate;
   Nodes nodes;
+};
+
+class NoReceiver final : public Receiver {
+ public:
+  void Attach(std::shared_ptr<Connection>) override { ADD_FAILURE() << "a rank on another node"; }
+  void Receive(const std::shared_ptr<Connection>&, std::unique_ptr<local::Request>) override {}
+  void Detach(const std::shared_ptr<Connection>&) override {}
 };
 
 class OtherCachesTest : public ::testing::Test {
@@ -122,6 +129,7 @@ class OtherCachesTest : public ::testing::Test {
                         .room = room_,
                         .images = images_,
                         .slots = slots_,
+                        .receiver = nobody_,
                         .others_turn = [](const CoreRun&) {},
                         .on_newer_launch = [](CoreRun&, const LaunchRecord&) {},
                         .on_confirmed = [](CoreRun&, const std::vector<ConfirmedLaunch>&) {},
@@ -242,6 +250,7 @@ class OtherCachesTest : public ::testing::Test {
   LaunchId launch_ = 0;
   std::string mark_;
   CacheRoom room_{by_hand_.context};
+  NoReceiver nobody_;
   ImageStore images_{by_hand_.context, 64 << 20};
   FlushSlots slots_{0};
   std::unique_ptr<CoreRun> run_;

@@ -79,7 +79,7 @@ TEST_P(TwoDaemonsTest, ARankOfALaunchOfTheFirstIsRefusedByTheSecond) {
   ASSERT_SAYS(one.Open({.rank = 0, .nranks = 2, .key = "job.1"}), local::OK, "");
   const local::Reply refused = two.Open({.rank = 1, .nranks = 2, .key = "job.1"});
   EXPECT_SAYS(refused, local::FAILED_PRECONDITION, HostName());
-  EXPECT_SAYS(refused, local::FAILED_PRECONDITION, "must use one daemon");
+  EXPECT_SAYS(refused, local::FAILED_PRECONDITION, "all ranks of the launch must use that one");
 }
 
 TEST_P(TwoDaemonsTest, AnotherLaunchIsBusyWhileTheFirstLives) {

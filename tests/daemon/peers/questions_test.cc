@@ -281,7 +281,7 @@ TEST_F(QuestionsTest, WhatIsNoAnswerIsRefusedByTheNameOfItsField) {
       {"frame: 7 is no answer", pulse},
       {"frame: 8 is no answer", FrameOf(AskShow())},
       {"frame: 0 is no answer", peer::Frame()},
-      {"answer.refused.code", code},
+      {"refused.code", code},
       {"answer.piece: 262145 bytes", part(std::string(answers::kPieceBytesMax + 1, 'x'), true)},
       {"answer.piece: empty", part("", true)},
       {"answer: its 3 bytes are none", part("\xff\xff\xff", false)},

@@ -116,6 +116,22 @@ TEST(EvictionPolicyTest, WhatMustStayStays) {
   EXPECT_EQ(NewestRestartable(run), 6u);
 }
 
+TEST(EvictionPolicyTest, WhatNobodyCanUseLeavesForRoomAlthoughItIsNotSafe) {
+  DatasetFacts orphan = Checkpoint(1), held = Checkpoint(2);
+  orphan.safe = held.safe = false;
+  orphan.unwanted = held.unwanted = held.held = true;
+  EXPECT_THAT(EvictionOrder(std::vector{orphan, held, Checkpoint(3)}), ElementsAre(1));
+}
+
+TEST(EvictionPolicyTest, WhatAnotherNodesDaemonDecidesAboutLeavesOnlyForRoom) {
+  DatasetFacts followed = Checkpoint(1);
+  followed.followed = followed.gave_way = true;
+  const std::vector<DatasetFacts> run = {followed, Checkpoint(2)};
+  EXPECT_THAT(EvictBeyondKeep(run, 0, {}, /*spare=*/false), IsEmpty());
+  EXPECT_EQ(ChooseSpare(run, 1, {}, 0), std::nullopt);
+  EXPECT_THAT(EvictForRoom(run, 100), ElementsAre(1));
+}
+
 TEST(EvictionPolicyTest, OneOlderThanOneOnThePrefixIsSuperseded) {
   DatasetFacts files = Checkpoint(2), beyond = OnPrefix(Checkpoint(4));
   files.own_files = true;

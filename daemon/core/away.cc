@@ -1,0 +1,475 @@
+#include "daemon/core/away.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "daemon/core/call.h"
+#include "daemon/peers/answers.h"
+#include "daemon/peers/frames.h"
+#include "storage/base/check.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::size_t kSessionsMax = 1 << 16;  // of one daemon
+constexpr std::size_t kProgramBytesMax = 256;
+constexpr std::uint64_t kThereBytesMax = 256u << 20;  // that one daemon says of its parts
+
+absl::Status StatusOf(bool refused, const peer::Refused& why) {
+  return refused ? answers::ToStatus(why) : absl::OkStatus();
+}
+
+std::string TextOf(const std::string& given, std::size_t bytes_max) {
+  return given.substr(0, bytes_max);
+}
+
+absl::Status TooLong(std::string_view what, std::size_t bytes) {
+  return ResourceExhausted("{} has {} bytes, at most {} can go to another node", what, bytes, frames::kCarriedBytesMax);
+}
+
+peer::Frame FrameOf(peer::FromHome said) {
+  peer::Frame frame;
+  *frame.mutable_from_home() = std::move(said);
+  return frame;
+}
+
+}  // namespace
+
+std::set<NodeId> HoldersOf(const Dataset& dataset) {
+  std::set<NodeId> holders;
+  for (const Part& part : dataset.parts) {
+    if (part.elsewhere && !part.node.empty()) holders.insert(part.node);
+  }
+  return holders;
+}
+
+// A daemon that serves ranks of the launch, while it has a link.
+struct Away::Daemon {
+  NodeId node;
+  std::uint64_t incarnation = 0;
+  std::shared_ptr<PeerLink> link;  // null: it has gone
+  std::optional<peer::PartsThere> there;  // as much as has come of it
+  std::uint64_t there_bytes = 0;
+  bool introduced = false;                // all of it has come
+  std::map<std::uint64_t, std::shared_ptr<Rank>> ranks;  // by session
+
+  void Send(peer::FromHome said) const {
+    if (link) link->Send(FrameOf(std::move(said)));
+  }
+};
+
+// One rank's connection.
+class Away::Rank final : public Connection {
+ public:
+  Rank(DaemonPtr daemon, std::uint64_t session, Peer peer)
+      : daemon_(std::move(daemon)), session_(session), peer_(std::move(peer)) {}
+
+  void Send(const local::Reply& reply, std::shared_ptr<Image> image) override {
+    CAIRN_CHECK(image == nullptr);
+    peer::FromHome said;
+    said.mutable_to_rank()->set_session(session_);
+    *said.mutable_to_rank()->mutable_reply() = reply;
+    if (const std::size_t bytes = said.ByteSizeLong(); bytes > frames::kCarriedBytesMax) {
+      local::Reply& instead = *said.mutable_to_rank()->mutable_reply();
+      instead.Clear();
+      instead.set_call(reply.call());
+      SetStatus(TooLong("the answer", bytes), instead.mutable_status());
+    }
+    daemon_->Send(std::move(said));
+  }
+  void Close() override {
+    peer::FromHome said;
+    said.mutable_rank_closed()->set_session(session_);
+    daemon_->Send(std::move(said));
+  }
+  bool shares_memory() const override { return false; }
+  bool resumable() const override { return daemon_->link == nullptr; }
+  std::string node() const override { return daemon_->node; }
+  Peer peer() const override { return peer_; }
+
+  const DaemonPtr& daemon() const { return daemon_; }
+  std::uint64_t session() const { return session_; }
+
+  // Steps of a restore that are under way, by call.
+  std::map<std::uint64_t, Moved> moving;
+
+ private:
+  const DaemonPtr daemon_;
+  const std::uint64_t session_;
+  const Peer peer_;
+};
+
+Away::Away(const Context& context, const Given& given, Reports reports)
+    : context_(context), given_(given), reports_(std::move(reports)) {}
+
+Away::~Away() {
+  Stop();
+}
+
+void Away::Serve(PeerNet& net) {
+  net_ = &net;
+  net.Serve(given_.run, [this](std::unique_ptr<PeerLink> link) { OnLink(std::move(link)); });
+}
+
+void Away::Stop() {
+  if (net_ != nullptr) std::exchange(net_, nullptr)->Serve(given_.run, nullptr);
+  for (const auto& [node, timer] : missing_) context_.loop().Cancel(timer);
+  missing_.clear();
+  for (const auto& [node, daemon] : std::map(daemons_)) OnClosed(daemon, Cancelled("this daemon stops"));
+  for (const auto& [node, timer] : missing_) context_.loop().Cancel(timer);
+  missing_.clear();
+}
+
+bool Away::HasLink(const NodeId& node) const {
+  const auto daemon = daemons_.find(node);
+  return daemon != daemons_.end() && daemon->second->introduced;
+}
+
+void Away::IsMissing(const NodeId& node) {
+  const auto daemon = daemons_.find(node);
+  if (daemon != daemons_.end()) OnClosed(DaemonPtr(daemon->second), Unavailable("its node is missing"));
+}
+
+// --- Links ---
+
+// The newer link of a daemon counts: the older one's end has not been seen yet.
+void Away::OnLink(std::unique_ptr<PeerLink> link) {
+  const NodeId node = link->peer().node;
+  if (node == context_.cache_id) return;
+  if (const auto known = daemons_.find(node); known != daemons_.end()) {
+    OnClosed(DaemonPtr(known->second), Unavailable("its daemon has come anew"));
+  }
+  const auto daemon = std::make_shared<Daemon>();
+  daemon->node = node;
+  daemon->incarnation = link->peer().incarnation;
+  daemon->link = std::move(link);
+  daemons_[node] = daemon;
+  const std::weak_ptr<Daemon> weak = daemon;
+  daemon->link->Start({.on_frame =
+                           [this, weak](peer::Frame frame) {
+                             const DaemonPtr daemon = weak.lock();
+                             if (daemon && daemon->link) OnFrame(daemon, std::move(frame));
+                           },
+                       .on_closed =
+                           [this, weak](const absl::Status& why) {
+                             const DaemonPtr daemon = weak.lock();
+                             if (daemon && daemon->link) OnClosed(daemon, why);
+                           }});
+}
+
+void Away::OnClosed(const DaemonPtr& daemon, const absl::Status& why) {
+  // It may be the link whose callback this is.
+  context_.loop().Post([link = std::exchange(daemon->link, nullptr)] {});
+  if (const auto at = daemons_.find(daemon->node); at != daemons_.end() && at->second == daemon) daemons_.erase(at);
+  const absl::Status lost = Unavailable("the link to its daemon was lost: {}", MessageOf(why));
+  for (const auto& [session, rank] : std::exchange(daemon->ranks, {})) {
+    for (const auto& [call, moved] : std::exchange(rank->moving, {})) moved(lost, SIZE_MAX, false);
+    given_.receiver.Detach(rank);
+  }
+  for (auto* waiting : {&completing_, &copying_}) {
+    for (const auto& [dataset, of] : std::map(*waiting)) Ended(*waiting, daemon->node, dataset, {.status = lost});
+  }
+  if (!daemon->introduced || missing_.contains(daemon->node)) return;
+  missing_[daemon->node] =
+      context_.loop().After(std::chrono::milliseconds(context_.config.ingest.resume_ms), [this, node = daemon->node] {
+        missing_.erase(node);
+        if (!HasLink(node)) reports_.on_lost(node);
+      });
+}
+
+void Away::OnFrame(const DaemonPtr& daemon, peer::Frame frame) {
+  if (!frame.has_to_home()) return Refuse(daemon, "body");
+  peer::ToHome& said = *frame.mutable_to_home();
+  if (said.has_parts()) return OnParts(daemon, std::move(*said.mutable_parts()));
+  if (!daemon->introduced) return Refuse(daemon, "to_home.parts");
+  if (said.has_from_rank()) return OnRank(daemon, std::move(*said.mutable_from_rank()));
+  // What a rank asks is looked at in a turn of its own; what was said after it keeps its place.
+  context_.loop().Post([this, daemon, said = std::move(said)] {
+    if (daemon->link) OnNews(daemon, said);
+  });
+}
+
+void Away::OnNews(const DaemonPtr& daemon, const peer::ToHome& said) {
+  switch (said.body_case()) {
+    case peer::ToHome::kRankGone:
+      return RankGone(daemon, said.rank_gone().session());
+    case peer::ToHome::kStored:
+      return reports_.on_stored(daemon->node, said.stored().catalogue());
+    case peer::ToHome::kFailed:
+      return reports_.on_failed(daemon->node, said.failed());
+    case peer::ToHome::kCompleted:
+      return Ended(completing_, daemon->node, said.completed().dataset(),
+                   {.status = StatusOf(said.completed().has_refused(), said.completed().refused())});
+    case peer::ToHome::kCopied:
+      return Ended(copying_, daemon->node, said.copied().dataset(),
+                   {.status = StatusOf(said.copied().has_refused(), said.copied().refused()),
+                    .damaged_file = said.copied().damaged_file()});
+    case peer::ToHome::kLeft:
+      return reports_.on_left(daemon->node, said.left());
+    case peer::ToHome::kMoved:
+      return OnMoved(daemon, said.moved());
+    default:
+      return Refuse(daemon, "to_home.body");
+  }
+}
+
+void Away::Refuse(const DaemonPtr& daemon, const std::string& field) {
+  OnClosed(daemon, InvalidArgument("{}: not what is to come", field));
+}
+
+void Away::OnParts(const DaemonPtr& daemon, peer::PartsThere there) {
+  if (daemon->introduced) return Refuse(daemon, "to_home.parts");
+  const bool more = there.more();
+  daemon->there_bytes += there.ByteSizeLong();
+  if (daemon->there_bytes > kThereBytesMax) return Refuse(daemon, "to_home.parts.more");
+  if (!daemon->there) {
+    daemon->there = std::move(there);
+  } else {
+    if (there.launch() != daemon->there->launch() || there.mark() != daemon->there->mark()) {
+      return Refuse(daemon, "to_home.parts.launch");
+    }
+    for (peer::PartThere& part : *there.mutable_parts()) *daemon->there->add_parts() = std::move(part);
+  }
+  if (more) return;
+  daemon->introduced = true;
+  if (const auto missing = missing_.extract(daemon->node)) context_.loop().Cancel(missing.mapped());
+  const peer::PartsThere all = *std::exchange(daemon->there, std::nullopt);
+  peer::FromHome may;
+  may.mutable_may_leave();  // also if there is none: it may have heard otherwise before
+  for (const DatasetId id : may_leave_) may.mutable_may_leave()->add_datasets(id);
+  daemon->Send(std::move(may));
+  reports_.on_there(daemon->node, all);
+}
+
+// --- Ranks ---
+
+void Away::OnRank(const DaemonPtr& daemon, peer::FromRank said) {
+  auto known = daemon->ranks.find(said.session());
+  if (known == daemon->ranks.end()) {
+    if (!said.request().has_open() || said.request().open().observer()) return Refuse(daemon, "to_home.from_rank.request");
+    if (daemon->ranks.size() >= kSessionsMax) return Refuse(daemon, "to_home.from_rank.session");
+    const auto rank = std::make_shared<Rank>(
+        daemon, said.session(),
+        Connection::Peer{.host = TextOf(said.client().host(), frames::kHostBytesMax),
+                         .pid = said.client().pid(),
+                         .program = TextOf(said.client().program(), kProgramBytesMax)});
+    known = daemon->ranks.emplace(said.session(), rank).first;
+    given_.receiver.Attach(rank);
+  }
+  auto request = std::make_unique<local::Request>(std::move(*said.mutable_request()));
+  // Nodes may have other names for the directory.
+  if (request->has_open()) request->mutable_open()->set_prefix(given_.gate.path());
+  given_.receiver.Receive(known->second, std::move(request));
+}
+
+void Away::RankGone(const DaemonPtr& daemon, std::uint64_t session) {
+  const auto rank = daemon->ranks.extract(session);
+  if (!rank) return;
+  for (const auto& [call, moved] : std::exchange(rank.mapped()->moving, {})) {
+    moved(Unavailable("its process has gone"), SIZE_MAX, false);
+  }
+  given_.receiver.Detach(rank.mapped());
+}
+
+// --- What is told ---
+
+void Away::Send(const NodeId& node, peer::FromHome frame) {
+  const auto daemon = daemons_.find(node);
+  if (daemon != daemons_.end() && daemon->second->introduced) daemon->second->Send(std::move(frame));
+}
+
+void Away::SendToHolders(const Dataset& dataset, const peer::FromHome& frame) {
+  for (const NodeId& node : HoldersOf(dataset)) Send(node, frame);
+}
+
+void Away::Begun(const NodeId& node, const Dataset& dataset) {
+  if (HoldersOf(dataset).contains(node)) return;  // it was told
+  peer::FromHome said;
+  peer::DatasetBegun& begun = *said.mutable_begun();
+  begun.set_dataset(dataset.id);
+  begun.set_step(dataset.step);
+  begun.set_attempt(dataset.attempt);
+  begun.set_created_us(dataset.created_us);
+  begun.set_ordinal(dataset.ordinal);
+  begun.set_name(dataset.name);
+  begun.set_user(dataset.user);
+  begun.set_job(dataset.job);
+  Send(node, std::move(said));
+}
+
+void Away::TellFailed(const NodeId& node, DatasetId dataset, const std::string& why) {
+  peer::FromHome said;
+  said.mutable_failed()->set_dataset(dataset);
+  said.mutable_failed()->set_why(TextOf(why, frames::kTextBytesMax));
+  Send(node, std::move(said));
+}
+
+void Away::TellState(const NodeId& node, const Dataset& dataset) {
+  if (dataset.in_cache() && dataset.unknown == 0) Whole(dataset);  // what others had may have been unknown till now
+  if (!dataset.in_prefix()) return;
+  peer::FromHome said;
+  said.mutable_on_prefix()->set_dataset(dataset.id);
+  Send(node, std::move(said));
+}
+
+void Away::Failed(const Dataset& dataset, const std::string& why) {
+  for (const NodeId& node : HoldersOf(dataset)) TellFailed(node, dataset.id, why);
+}
+
+void Away::Whole(const Dataset& dataset) {
+  peer::FromHome said;
+  said.mutable_whole()->set_dataset(dataset.id);
+  SendToHolders(dataset, said);
+}
+
+void Away::OnPrefix(const Dataset& dataset) {
+  peer::FromHome said;
+  said.mutable_on_prefix()->set_dataset(dataset.id);
+  SendToHolders(dataset, said);
+}
+
+void Away::Leaves(const Dataset& dataset, const std::string& why) {
+  peer::FromHome said;
+  said.mutable_leaves()->set_dataset(dataset.id);
+  said.mutable_leaves()->set_why(TextOf(why, frames::kTextBytesMax));
+  SendToHolders(dataset, said);
+}
+
+void Away::MayLeave(const std::set<DatasetId>& datasets) {
+  if (datasets == may_leave_) return;
+  may_leave_ = datasets;
+  peer::FromHome said;
+  said.mutable_may_leave();
+  for (const DatasetId id : datasets) said.mutable_may_leave()->add_datasets(id);
+  for (const auto& [node, daemon] : daemons_) Send(node, said);
+}
+
+// --- What is asked ---
+
+void Away::Complete(const Dataset& dataset, std::function<void(const absl::Status& status)> then) {
+  peer::FromHome order;
+  order.mutable_complete()->set_dataset(dataset.id);
+  Order(completing_, dataset.id, HoldersOf(dataset), order,
+        [then = std::move(then)](const PartsCopied& how) { then(how.status); });
+}
+
+void Away::Copy(const Dataset& dataset, LaunchId committer, std::function<void(const PartsCopied& copied)> then) {
+  peer::FromHome order;
+  order.mutable_copy()->set_dataset(dataset.id);
+  order.mutable_copy()->set_committer(committer);
+  std::set<NodeId> holders = HoldersOf(dataset);
+  std::erase_if(holders, [this](const NodeId& node) { return !HasLink(node); });
+  Order(copying_, dataset.id, holders, order, std::move(then));
+}
+
+void Away::CompleteAt(const NodeId& node, const Dataset& dataset, std::function<void(const absl::Status& status)> then) {
+  peer::FromHome order;
+  order.mutable_complete()->set_dataset(dataset.id);
+  Order(completing_, dataset.id, {node}, order, [then = std::move(then)](const PartsCopied& how) { then(how.status); });
+}
+
+void Away::Order(std::map<DatasetId, Waiting>& waiting, DatasetId dataset, const std::set<NodeId>& holders,
+                 const peer::FromHome& order, std::function<void(const PartsCopied&)> then) {
+  struct Gathered {
+    std::size_t left = 0;
+    PartsCopied how;
+  };
+  const auto gathered = std::make_shared<Gathered>();
+  gathered->left = holders.size();
+  const auto one_ended = [gathered, then = std::move(then)](const PartsCopied& how) {
+    if (gathered->how.status.ok()) gathered->how = how;
+    if (--gathered->left == 0) then(gathered->how);
+  };
+  if (holders.empty()) {
+    gathered->left = 1;
+    return context_.loop().Post([one_ended] { one_ended({}); });
+  }
+  for (const NodeId& node : holders) {
+    if (waiting[dataset].contains(node)) {
+      context_.loop().Post([one_ended] { one_ended({.status = Unavailable("it is being asked for it already")}); });
+      continue;
+    }
+    waiting[dataset][node] = [this, one_ended](const PartsCopied& how) {
+      context_.loop().Post([one_ended, how] { one_ended(how); });
+    };
+    const auto daemon = daemons_.find(node);
+    if (daemon != daemons_.end() && daemon->second->introduced) {
+      daemon->second->Send(order);
+    } else {
+      Ended(waiting, node, dataset, {.status = Unavailable("node {} has no link to this one", node.substr(0, 8))});
+    }
+  }
+}
+
+void Away::Ended(std::map<DatasetId, Waiting>& waiting, const NodeId& node, DatasetId dataset, const PartsCopied& how) {
+  const auto at = waiting.find(dataset);
+  if (at == waiting.end()) return;
+  const auto one = at->second.extract(node);
+  if (at->second.empty()) waiting.erase(at);
+  if (one) one.mapped()(how);
+}
+
+// --- Restores ---
+
+std::shared_ptr<Away::Rank> Away::RankOf(const Connection& connection) const {
+  const auto daemon = daemons_.find(connection.node());
+  if (daemon == daemons_.end()) return nullptr;
+  for (const auto& [session, rank] : daemon->second->ranks) {
+    if (rank.get() == &connection) return rank;
+  }
+  return nullptr;
+}
+
+void Away::Find(const Connection& connection, std::uint64_t call, peer::Find step, Moved moved) {
+  const std::shared_ptr<Rank> rank = RankOf(connection);
+  if (!rank) {
+    return context_.loop().Post([moved = std::move(moved)] { moved(Unavailable("its daemon has no link"), SIZE_MAX, false); });
+  }
+  if (const std::size_t bytes = step.ByteSizeLong(); bytes > frames::kCarriedBytesMax) {
+    return context_.loop().Post([moved = std::move(moved), bytes] {
+      moved(TooLong("what is to be read for this rank", bytes), SIZE_MAX, false);
+    });
+  }
+  rank->moving[call] = std::move(moved);
+  step.set_session(rank->session());
+  step.set_call(call);
+  peer::FromHome said;
+  *said.mutable_find() = std::move(step);
+  rank->daemon()->Send(std::move(said));
+}
+
+void Away::Start(const Connection& connection, std::uint64_t call, Moved moved) {
+  const std::shared_ptr<Rank> rank = RankOf(connection);
+  if (!rank) {
+    return context_.loop().Post([moved = std::move(moved)] { moved(Unavailable("its daemon has no link"), SIZE_MAX, false); });
+  }
+  rank->moving[call] = std::move(moved);
+  peer::FromHome said;
+  said.mutable_start()->set_session(rank->session());
+  said.mutable_start()->set_call(call);
+  rank->daemon()->Send(std::move(said));
+}
+
+void Away::Abandon(const Connection& connection, std::uint64_t call) {
+  const std::shared_ptr<Rank> rank = RankOf(connection);
+  if (!rank) return;
+  rank->moving.erase(call);
+  peer::FromHome said;
+  said.mutable_abandon()->set_session(rank->session());
+  said.mutable_abandon()->set_call(call);
+  rank->daemon()->Send(std::move(said));
+}
+
+void Away::OnMoved(const DaemonPtr& daemon, const peer::Moved& moved) {
+  const auto rank = daemon->ranks.find(moved.session());
+  if (rank == daemon->ranks.end()) return;
+  const auto moving = rank->second->moving.extract(moved.call());
+  if (!moving) return;
+  moving.mapped()(StatusOf(moved.has_refused(), moved.refused()), moved.copy(), moved.delivered());
+}
+
+}  // namespace cairn

@@ -1,0 +1,129 @@
+// The ranks of this daemon's launches that other nodes' daemons serve: a link from each such daemon, and what is said
+// over it, of ranks and of their parts. README.md, "A launch over nodes". Strand only.
+//
+// A rank there is a connection like any other: what it asks goes to the receiver, as if a door had brought it. When a
+// link breaks, its ranks' connections are lost, and can be resumed; what its daemon has of datasets that are not whole
+// yet is asked for when it comes again, and given up with its ranks if it does not.
+#ifndef CAIRN_DAEMON_CORE_AWAY_H_
+#define CAIRN_DAEMON_CORE_AWAY_H_
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/core/context.h"
+#include "daemon/core/dataset.h"
+#include "daemon/core/door.h"
+#include "daemon/core/prefix_gate.h"
+#include "daemon/peers/link.h"
+#include "daemon/peers/member.h"
+#include "proto/catalogue.pb.h"
+#include "proto/peer.pb.h"
+#include "storage/base/ids.h"
+
+namespace cairn {
+
+// How a daemon's copy of its parts to the prefix has ended.
+struct PartsCopied {
+  absl::Status status;
+  std::string damaged_file = {};  // of that node's cache
+};
+
+class Away {
+ public:
+  struct Given {
+    const RunId& run;
+    const std::string& run_name;
+    const PrefixGate& gate;
+    Receiver& receiver;  // that all connections go to
+  };
+  struct Reports {
+    // All that a daemon has of the launch's datasets that are not over; the rest is lost. When its link has come.
+    std::function<void(const NodeId& node, const peer::PartsThere& there)> on_there;
+    std::function<void(const NodeId& node)> on_lost;  // it did not come again in time
+    std::function<void(const NodeId& node, const catalogue::Catalogue& catalogue)> on_stored;
+    std::function<void(const NodeId& node, const peer::PartFailed& failed)> on_failed;
+    std::function<void(const NodeId& node, const peer::PartsLeft& left)> on_left;
+  };
+  Away(const Context& context, const Given& given, Reports reports);
+  ~Away();
+  Away(const Away&) = delete;
+
+  // Links that other daemons dial come over `net` from now on, until Stop.
+  void Serve(PeerNet& net);
+  void Stop();
+  void IsMissing(const NodeId& node);  // its link, if there is one, leads nowhere
+  bool any() const { return !daemons_.empty(); }
+  bool HasLink(const NodeId& node) const;  // and it has said what it has
+
+  // --- What their daemons are told of datasets. Nothing, if they have no link ---
+  void Begun(const NodeId& node, const Dataset& dataset);  // before the first answer to a Begin of it
+  void Failed(const Dataset& dataset, const std::string& why);
+  void Whole(const Dataset& dataset);
+  void OnPrefix(const Dataset& dataset);
+  void Leaves(const Dataset& dataset, const std::string& why);
+  void MayLeave(const std::set<DatasetId>& datasets);  // all that may
+  // Of one daemon: what it may not know of a dataset in which it has parts.
+  void TellFailed(const NodeId& node, DatasetId dataset, const std::string& why);
+  void TellState(const NodeId& node, const Dataset& dataset);
+
+  // --- What they are asked to do. `then` runs once, not inside the call ---
+  //   kUnavailable  a daemon has no link, or lost it
+  // All daemons that have parts of the dataset note, durably, that these are whole.
+  void Complete(const Dataset& dataset, std::function<void(const absl::Status& status)> then);
+  void CompleteAt(const NodeId& node, const Dataset& dataset, std::function<void(const absl::Status& status)> then);
+  // Those that have a link bring them to the prefix. The first that fails is told when all have ended.
+  void Copy(const Dataset& dataset, LaunchId committer, std::function<void(const PartsCopied& copied)> then);
+
+  // --- Restores: steps of one rank's, in its daemon ---
+  using Moved = std::function<void(const absl::Status& status, std::size_t copy, bool delivered)>;
+  // `step` without session and call. `moved` runs once, unless Abandon comes before.
+  void Find(const Connection& connection, std::uint64_t call, peer::Find step, Moved moved);
+  void Start(const Connection& connection, std::uint64_t call, Moved moved);
+  void Abandon(const Connection& connection, std::uint64_t call);
+
+ private:
+  class Rank;
+  struct Daemon;
+  using DaemonPtr = std::shared_ptr<Daemon>;
+  using Waiting = std::map<NodeId, std::function<void(const PartsCopied&)>>;
+
+  void OnLink(std::unique_ptr<PeerLink> link);
+  void OnFrame(const DaemonPtr& daemon, peer::Frame frame);
+  void OnNews(const DaemonPtr& daemon, const peer::ToHome& said);
+  void OnClosed(const DaemonPtr& daemon, const absl::Status& why);
+  void Refuse(const DaemonPtr& daemon, const std::string& field);
+  void OnParts(const DaemonPtr& daemon, peer::PartsThere there);
+  void OnRank(const DaemonPtr& daemon, peer::FromRank said);
+  void RankGone(const DaemonPtr& daemon, std::uint64_t session);
+  void OnMoved(const DaemonPtr& daemon, const peer::Moved& moved);
+  void Ended(std::map<DatasetId, Waiting>& waiting, const NodeId& node, DatasetId dataset, const PartsCopied& how);
+  void Order(std::map<DatasetId, Waiting>& waiting, DatasetId dataset, const std::set<NodeId>& holders,
+             const peer::FromHome& order, std::function<void(const PartsCopied&)> then);
+  void Send(const NodeId& node, peer::FromHome frame);
+  void SendToHolders(const Dataset& dataset, const peer::FromHome& frame);
+  std::shared_ptr<Rank> RankOf(const Connection& connection) const;
+
+  const Context& context_;
+  const Given given_;
+  const Reports reports_;
+  PeerNet* net_ = nullptr;
+  std::map<NodeId, DaemonPtr> daemons_;      // that have a link
+  std::map<NodeId, Loop::TimerId> missing_;  // that had one, until they are lost
+  std::map<DatasetId, Waiting> completing_, copying_;
+  std::set<DatasetId> may_leave_;
+};
+
+// The nodes whose daemons have parts of it.
+std::set<NodeId> HoldersOf(const Dataset& dataset);
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_AWAY_H_

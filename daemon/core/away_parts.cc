@@ -1,0 +1,264 @@
+#include "daemon/core/away_parts.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "storage/base/status.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/place/names.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 43;
+
+std::string NameOf(const NodeId& node) {
+  return "node " + node.substr(0, 8);
+}
+
+}  // namespace
+
+// --- What ranks there ask ---
+
+void AwayParts::Begin(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Begin& begin) {
+  if (context_.quiescing()) return call->Fail(Unavailable("the daemon is going away"));
+  if (const auto open = begun_.find(session->id); open != begun_.end()) {
+    if (IsBegun(*open->second, session->rank)) {
+      return call->Fail(FailedPrecondition("the last checkpoint of this session is not committed"));
+    }
+    begun_.erase(open);  // it failed, or its daemon has said by a new link that it was handed over
+  }
+  given_.steering.Arrived(*session);
+  if (absl::Status status = ValidateVariables(begin.variables()); !status.ok()) return call->Fail(status);
+  if (begin.attempt() == 0) return call->Fail(InvalidArgument("attempts count from 1"));
+  if (begin.file_bytes() > kFileBytesMax) {
+    return call->Fail(InvalidArgument("begin.file_bytes: {}, at most {}", begin.file_bytes(), kFileBytesMax));
+  }
+  if (const std::string dirty = given_.ledger.WhyDirty(session->launch); !dirty.empty()) {
+    return call->Fail(local::DIRTY, dirty);
+  }
+  const auto dataset = given_.entry.Enter(*session,
+                                          {.step = begin.step(),
+                                           .attempt = begin.attempt(),
+                                           .bytes = begin.file_bytes(),
+                                           .name = begin.name(),
+                                           .elsewhere = true},
+                                          begin.variables());
+  if (!dataset.ok()) {
+    call->Fail(dataset.status());
+    return given_.waits.Changed();
+  }
+  const NodeId node = session->connection->node();
+  given_.steering.Begun(*session, **dataset);
+  given_.away.Begun(node, **dataset);
+  given_.ledger.IsElsewhere(**dataset, session->rank, node);
+  begun_[session->id] = *dataset;
+  local::Reply reply;
+  reply.mutable_begin()->set_dataset((*dataset)->id);
+  call->Reply(std::move(reply));
+}
+
+void AwayParts::Commit(const SessionPtr& session, const std::shared_ptr<Call>& call) {
+  const auto begun = begun_.extract(session->id);
+  if (!begun) return call->Fail(FailedPrecondition("no checkpoint is begun"));
+  const DatasetPtr dataset = begun.mapped();
+  if (!given_.ledger.Has(dataset)) return call->Fail(given_.ledger.WhyFailed(*dataset));
+  if (!IsBegun(*dataset, session->rank)) return call->Fail(FailedPrecondition("its part was handed over before"));
+  given_.ledger.Captured(*dataset, session->rank);
+  given_.steering.HandedOver(*session, *dataset);
+  local::Reply reply;
+  reply.mutable_committed()->set_dataset(dataset->id);
+  call->Reply(std::move(reply));
+  given_.waits.Changed();
+}
+
+bool AwayParts::IsBegun(const Dataset& dataset, Rank rank) const {
+  const DatasetPtr known = given_.ledger.Get(dataset.id);
+  return known.get() == &dataset && rank < dataset.parts.size() && dataset.parts[rank].state == Part::State::kBegun;
+}
+
+void AwayParts::Abort(const Session& session, const std::string& reason) {
+  const auto begun = begun_.extract(session.id);
+  if (!begun || !IsBegun(*begun.mapped(), session.rank)) return;  // its daemon has said that it was handed over
+  given_.ledger.Fail(begun.mapped()->id, fmt::format("rank {} gave up: {}", session.rank, reason));
+}
+
+bool AwayParts::IsOpen(const Session& session) const {
+  const auto begun = begun_.find(session.id);
+  return begun != begun_.end() && IsBegun(*begun->second, session.rank);
+}
+
+// --- What their daemons say ---
+
+// A daemon that comes, or comes again, says all that it has: so what is lost with its former life, or with the link, is
+// known at once, and what this daemon has forgotten with a life of its own is known again.
+void AwayParts::There(const NodeId& node, const peer::PartsThere& there) {
+  const Launch* launch = given_.ledger.newest();
+  early_.erase(node);
+  if (launch == nullptr || launch->id < there.launch()) {
+    early_[node] = there;
+    return;
+  }
+  if (launch->id != there.launch() || launch->mark != there.mark()) return;
+  Listed listed;
+  for (const peer::PartThere& part : there.parts()) listed[part.dataset()][part.rank()] = &part;
+  std::vector<DatasetPtr> of_launch;
+  for (const auto& [id, dataset] : given_.ledger.InPlay()) {
+    if (dataset->launch == launch->id) of_launch.push_back(dataset);
+  }
+  static const std::map<Rank, const peer::PartThere*> kNone;
+  for (const DatasetPtr& dataset : of_launch) {
+    const auto parts = listed.find(dataset->id);
+    TakeListed(node, dataset, parts == listed.end() ? kNone : parts->second);
+  }
+  for (const auto& [id, parts] : listed) {
+    const DatasetPtr dataset = given_.ledger.Get(id);
+    if (dataset && dataset->launch == launch->id) {
+      given_.away.TellState(node, *dataset);
+    } else {
+      TellGone(node, id, parts);
+    }
+  }
+  given_.waits.Changed();
+}
+
+// What was whole there stays: this daemon may have been unable to read its own record of it.
+void AwayParts::TellGone(const NodeId& node, DatasetId id, const std::map<Rank, const peer::PartThere*>& listed) {
+  const Gone* gone = given_.ledger.FindGone(id);
+  const bool completed = std::ranges::any_of(listed, [](const auto& item) { return item.second->completed(); });
+  if (gone == nullptr && completed) return;
+  given_.away.TellFailed(node, id, gone != nullptr ? gone->message : "no record at the launch's home knows it");
+}
+
+void AwayParts::LaunchEntered() {
+  for (const auto& [node, there] : std::map(early_)) There(node, there);
+}
+
+void AwayParts::TakeListed(const NodeId& node, const DatasetPtr& dataset,
+                           const std::map<Rank, const peer::PartThere*>& listed) {
+  if (dataset->in_cache()) return FindParts(node, dataset, listed);
+  if (dataset->parts.empty()) return;  // only on the prefix
+  for (Rank rank = 0; rank < dataset->nranks && given_.ledger.Has(dataset); ++rank) {
+    const Part& part = dataset->parts[rank];
+    if (!part.elsewhere || part.node != node || part.stored()) continue;
+    const auto there = listed.find(rank);
+    if (there == listed.end()) {
+      return given_.ledger.Fail(dataset->id, fmt::format("the daemon on {} has lost the part of rank {}", NameOf(node), rank));
+    }
+    if (part.state == Part::State::kBegun) given_.ledger.Captured(*dataset, rank);
+    if (there->second->has_catalogue()) TakeStored(node, dataset, there->second->catalogue());
+  }
+}
+
+// What is whole: who has which part of it? Parts that are stored there, and not noted as whole yet, are of a dataset
+// that this daemon noted just before its former life ended.
+void AwayParts::FindParts(const NodeId& node, const DatasetPtr& dataset,
+                          const std::map<Rank, const peer::PartThere*>& listed) {
+  Parts stored;
+  for (Rank rank = 0; rank < dataset->nranks; ++rank) {
+    const Part& part = dataset->parts[rank];
+    if (!part.elsewhere || (part.known() && part.node != node)) continue;
+    const auto there = listed.find(rank);
+    const bool has = there != listed.end() && there->second->has_catalogue();
+    if (part.known() && !(has && there->second->completed())) {
+      given_.ledger.PartsLost(*dataset, node);
+      context_.Warn(fmt::format("run {}: dataset {} (step {}): the cache of {} has no part of rank {} any more",
+                                given_.run_name, dataset->id, dataset->step, NameOf(node), rank));
+    } else if (!part.known() && has && there->second->completed()) {
+      PartFound(node, *dataset, rank, there->second->catalogue());
+    } else if (!part.known() && has) {
+      stored[rank] = there->second->catalogue();
+    }
+  }
+  if (stored.empty()) return;
+  given_.away.CompleteAt(node, *dataset, [this, node, dataset, stored](const absl::Status& status) {
+    if (!status.ok() || !given_.ledger.Has(dataset) || !dataset->in_cache()) return;
+    for (const auto& [rank, catalogue] : stored) {
+      if (!dataset->parts[rank].known()) PartFound(node, *dataset, rank, catalogue);
+    }
+    given_.away.TellState(node, *dataset);
+    given_.waits.Changed();
+  });
+}
+
+void AwayParts::PartFound(const NodeId& node, const Dataset& dataset, Rank rank,
+                          const catalogue::Catalogue& catalogue) {
+  absl::Status sound = CheckCatalogue(dataset, catalogue);
+  if (sound.ok() && catalogue.rank() != rank) sound = InvalidArgument("catalogue.rank: another");
+  if (sound.ok()) return given_.ledger.PartFound(dataset, rank, node, catalogue);
+  context_.Warn(fmt::format("run {}: dataset {}: what {} says of rank {}: {}", given_.run_name, dataset.id,
+                            NameOf(node), rank, MessageOf(sound)));
+}
+
+void AwayParts::Lost(const NodeId& node) {
+  std::vector<DatasetId> doomed;
+  for (const auto& [id, dataset] : given_.ledger.InPlay()) {
+    for (const Part& part : dataset->parts) {
+      if (part.elsewhere && part.node == node && !part.stored()) doomed.push_back(id);
+    }
+  }
+  for (const DatasetId id : doomed) {
+    given_.ledger.Fail(id, fmt::format("{} was lost before its parts were stored", NameOf(node)));
+  }
+  given_.waits.Changed();
+}
+
+absl::Status AwayParts::CheckCatalogue(const Dataset& dataset, const catalogue::Catalogue& catalogue) const {
+  CAIRN_RETURN_IF_ERROR(ValidateCatalogue(catalogue));
+  if (!given_.folder.record().run.Includes(catalogue.run())) return InvalidArgument("catalogue.run: another");
+  if (catalogue.dataset() != dataset.id || catalogue.launch() != dataset.launch || catalogue.step() != dataset.step ||
+      catalogue.nranks() != dataset.nranks || catalogue.files() != dataset.kind.files) {
+    return InvalidArgument("catalogue: of another dataset");
+  }
+  if (dataset.kind.files || catalogue.file_size() == 0) return absl::OkStatus();
+  if (catalogue.file_size() == 1 && catalogue.file(0).name() == CheckpointFileName(dataset.id, catalogue.rank()) &&
+      catalogue.file(0).prefix_name() == CheckpointPrefixName(dataset.id, catalogue.rank())) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument("catalogue.file: not the one of the rank");
+}
+
+void AwayParts::Stored(const NodeId& node, const catalogue::Catalogue& catalogue) {
+  const DatasetPtr dataset = given_.ledger.Get(catalogue.dataset());
+  if (!dataset || dataset->whole()) return;  // it failed meanwhile
+  TakeStored(node, dataset, catalogue);
+}
+
+void AwayParts::TakeStored(const NodeId& node, const DatasetPtr& dataset, const catalogue::Catalogue& catalogue) {
+  absl::Status sound = CheckCatalogue(*dataset, catalogue);
+  if (sound.ok() && catalogue.rank() >= dataset->parts.size()) sound = InvalidArgument("catalogue.rank: no such one");
+  if (sound.ok()) {
+    const Part& part = dataset->parts[catalogue.rank()];
+    if (!part.elsewhere || part.node != node || part.state != Part::State::kCaptured) {
+      sound = InvalidArgument("catalogue.rank: rank {} has handed nothing over to it", catalogue.rank());
+    }
+  }
+  if (sound.ok()) return given_.completion.Stored(dataset, catalogue.rank(), catalogue);
+  given_.ledger.Fail(dataset->id, fmt::format("{}: {}", NameOf(node), MessageOf(sound)));
+  given_.waits.Changed();
+}
+
+void AwayParts::Failed(const NodeId& node, const peer::PartFailed& failed) {
+  const DatasetPtr dataset = given_.ledger.Get(failed.dataset());
+  if (!dataset || !HoldersOf(*dataset).contains(node)) return;
+  given_.ledger.Fail(dataset->id, fmt::format("on {}: {}", NameOf(node), failed.why()));
+  given_.waits.Changed();
+}
+
+// Without that node's parts the others' are of no use to a restart.
+void AwayParts::Left(const NodeId& node, const peer::PartsLeft& left) {
+  const DatasetPtr dataset = given_.ledger.Get(left.dataset());
+  if (!dataset || !dataset->in_cache() || !HoldersOf(*dataset).contains(node)) return;
+  const std::string why = fmt::format("on {}: {}", NameOf(node), left.why());
+  if (left.damaged()) {
+    given_.cache.GiveUpParts(dataset, why);
+  } else if (dataset->pinned || dataset->readers > 0) {
+    given_.ledger.PartsLost(*dataset, node);  // the prefix has it: else that node would have kept its own
+  } else {
+    given_.cache.Evict(dataset, why);
+  }
+  given_.waits.Changed();
+}
+
+}  // namespace cairn

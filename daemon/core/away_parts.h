@@ -1,0 +1,80 @@
+// Parts of this daemon's datasets that other nodes' daemons have: begun and handed over here by name, stored there. What
+// those daemons say of them is checked, and becomes what the ledger knows. README.md, "A launch over nodes". Strand only.
+#ifndef CAIRN_DAEMON_CORE_AWAY_PARTS_H_
+#define CAIRN_DAEMON_CORE_AWAY_PARTS_H_
+
+#include <absl/status/status.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "daemon/core/away.h"
+#include "daemon/core/call.h"
+#include "daemon/core/completion.h"
+#include "daemon/core/context.h"
+#include "daemon/core/dataset_entry.h"
+#include "daemon/core/ledger.h"
+#include "daemon/core/run_cache.h"
+#include "daemon/core/session.h"
+#include "daemon/core/steering.h"
+#include "daemon/core/waits.h"
+#include "proto/catalogue.pb.h"
+#include "proto/local.pb.h"
+#include "proto/peer.pb.h"
+#include "storage/base/ids.h"
+#include "storage/place/run_identity.h"
+
+namespace cairn {
+
+class AwayParts {
+ public:
+  struct Given {  // all borrowed
+    const std::string& run_name;
+    CacheFolder& folder;
+    Ledger& ledger;
+    Waits& waits;
+    RunCache& cache;
+    Away& away;
+    DatasetEntry& entry;
+    Completion& completion;
+    Steering& steering;
+  };
+  AwayParts(const Context& context, const Given& given) : context_(context), given_(given) {}
+  AwayParts(const AwayParts&) = delete;
+
+  // --- What ranks there ask. REQUIRES: the session's connection leads to another node ---
+  void Begin(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Begin& begin);
+  void Commit(const SessionPtr& session, const std::shared_ptr<Call>& call);
+  void Abort(const Session& session, const std::string& reason);
+  bool IsOpen(const Session& session) const;  // has begun one, and not handed it over
+  void SessionEnded(const Session& session) { begun_.erase(session.id); }
+
+  // --- What their daemons say ---
+  void There(const NodeId& node, const peer::PartsThere& there);
+  void LaunchEntered();  // it may be the one that some have spoken of
+  void Lost(const NodeId& node);  // with all that is not stored there
+  void Stored(const NodeId& node, const catalogue::Catalogue& catalogue);
+  void Failed(const NodeId& node, const peer::PartFailed& failed);
+  void Left(const NodeId& node, const peer::PartsLeft& left);
+
+ private:
+  using Parts = std::map<Rank, catalogue::Catalogue>;
+  using Listed = std::map<DatasetId, std::map<Rank, const peer::PartThere*>>;
+  bool IsBegun(const Dataset& dataset, Rank rank) const;  // and not handed over
+  absl::Status CheckCatalogue(const Dataset& dataset, const catalogue::Catalogue& catalogue) const;
+  void TakeListed(const NodeId& node, const DatasetPtr& dataset, const std::map<Rank, const peer::PartThere*>& listed);
+  void TellGone(const NodeId& node, DatasetId id, const std::map<Rank, const peer::PartThere*>& listed);
+  void FindParts(const NodeId& node, const DatasetPtr& dataset, const std::map<Rank, const peer::PartThere*>& listed);
+  void PartFound(const NodeId& node, const Dataset& dataset, Rank rank, const catalogue::Catalogue& catalogue);
+  void TakeStored(const NodeId& node, const DatasetPtr& dataset, const catalogue::Catalogue& catalogue);
+
+  const Context& context_;
+  const Given given_;
+  std::map<SessionId, DatasetPtr> begun_;  // until it is handed over
+  std::map<NodeId, peer::PartsThere> early_;  // of a launch that this daemon, just started, does not know yet
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_AWAY_PARTS_H_

@@ -1,0 +1,352 @@
+#include "daemon/core/followed.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <set>
+
+#include "daemon/core/away_transfer.h"
+#include "daemon/core/descriptor.h"
+#include "daemon/core/restore_copies.h"
+#include "daemon/core/restore_plan.h"
+#include "daemon/core/rows.h"
+#include "proto/frame.h"
+#include "storage/base/status.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/job/flush/flush_work.h"
+#include "storage/place/names.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::size_t kTextBytesMax = 4096;
+
+bool IsText(const std::string& text) {
+  return text.size() <= kTextBytesMax && text.find('\0') == std::string::npos;
+}
+
+absl::Status CheckBegun(const peer::DatasetBegun& begun) {
+  if (begun.dataset() == 0 || begun.dataset() > std::numeric_limits<std::int32_t>::max()) {
+    return InvalidArgument("begun.dataset: {} is no number of a dataset", begun.dataset());
+  }
+  if (!begun.name().empty()) CAIRN_RETURN_IF_ERROR(CheckDatasetName(begun.name()));
+  if (!IsText(begun.user()) || !IsText(begun.job())) return InvalidArgument("begun.user, begun.job: no text");
+  return absl::OkStatus();
+}
+
+// All that is here of it.
+bool IsStoredHere(const Dataset& dataset) {
+  return std::ranges::all_of(dataset.parts, [](const Part& part) { return part.elsewhere || part.stored(); });
+}
+
+// As many pieces as this daemon would make of a restore of its own.
+absl::StatusOr<std::vector<Wanted>> WantedOf(const peer::Find& find, int variables) {
+  std::vector<Wanted> all;
+  std::uint64_t pieces = 0;
+  for (const peer::Wanted& one : find.wanted()) {
+    CAIRN_ASSIGN_OR_RETURN(Wanted wanted, FromMessage(one));
+    if (wanted.variable >= static_cast<std::uint32_t>(variables)) {
+      return InvalidArgument("find.wanted.variable: {}", wanted.variable);
+    }
+    for (const RowPattern& rows : wanted.rows) pieces += std::min(PiecesOf(rows), kRestorePiecesMax + 1);
+    if (pieces > kRestorePiecesMax) {
+      return ResourceExhausted("find.wanted.rows: more than {} pieces", kRestorePiecesMax);
+    }
+    all.push_back(std::move(wanted));
+  }
+  return all;
+}
+
+}  // namespace
+
+Home::Orders Followed::MakeOrders() {
+  Home::Orders orders;
+  orders.on_begun = [this](const peer::DatasetBegun& begun) { OnBegun(begun); };
+  orders.on_failed = [this](DatasetId id, const std::string& why) { OnFailed(id, why); };
+  orders.complete = [this](DatasetId id, Home::Orders::Then then) { Complete(id, std::move(then)); };
+  orders.on_whole = [this](DatasetId id) { OnWhole(id); };
+  orders.copy = [this](DatasetId id, LaunchId committer, std::function<void(const Home::Orders::Copied&)> then) {
+    Copy(id, committer, std::move(then));
+  };
+  orders.on_prefix = [this](DatasetId id) { OnPrefix(id); };
+  orders.may_leave = [this](const peer::MayLeave& datasets) { MayLeave(datasets); };
+  orders.leaves = [this](DatasetId id, const std::string& why) {
+    if (const DatasetPtr dataset = Get(id)) given_.cache.Evict(dataset, why);
+  };
+  orders.find = [this](const SessionPtr& session, const std::shared_ptr<Call>& call, const peer::Find& find,
+                       Home::Orders::Moved moved) { Find(session, call, find, moved); };
+  orders.start = [this](const SessionPtr& session, const std::shared_ptr<Call>& call, Home::Orders::Moved moved) {
+    Start(session, call, moved);
+  };
+  orders.abandon = [this](const SessionPtr& session, const std::shared_ptr<Call>& call) { Abandon(session, call); };
+  return orders;
+}
+
+DatasetPtr Followed::Get(DatasetId id) const {
+  const DatasetPtr dataset = given_.ledger.Get(id);
+  return dataset && dataset->over_nodes() ? dataset : nullptr;
+}
+
+// --- News ---
+
+void Followed::OnBegun(const peer::DatasetBegun& begun) {
+  const Launch* launch = given_.ledger.newest();
+  if (launch == nullptr || !launch->followed) return;
+  if (const absl::Status sound = CheckBegun(begun); !sound.ok()) {
+    return context_.Warn(fmt::format("run {}: what the launch's home says: {}", given_.run_name, MessageOf(sound)));
+  }
+  if (given_.ledger.Get(begun.dataset())) return;  // a link broke in between
+  Ledger::BeginSpec spec{.step = begun.step(),
+                         .attempt = begun.attempt(),
+                         .now_us = begun.created_us(),
+                         .user = begun.user(),
+                         .job = begun.job(),
+                         .name = begun.name()};
+  given_.ids.Seen(begun.dataset());
+  given_.ledger.Follow(*launch, {.id = begun.dataset(), .ordinal = begun.ordinal(), .spec = spec});
+}
+
+void Followed::OnFailed(DatasetId id, const std::string& why) {
+  const DatasetPtr dataset = Get(id);
+  if (!dataset) return;
+  if (dataset->in_cache()) {
+    given_.cache.Evict(dataset, why);
+  } else {
+    given_.ledger.Fail(id, why);
+  }
+  given_.waits.Changed();
+}
+
+void Followed::OnWhole(DatasetId id) {
+  const DatasetPtr dataset = Get(id);
+  if (!dataset || dataset->cache != Place::kArriving || !dataset->followed) return;
+  if (dataset->recorded) return given_.completion.HomeSaysWhole(dataset);
+  context_.Warn(fmt::format("run {}: dataset {}: the launch's home takes it for whole, and its parts here are not noted",
+                            given_.run_name, id));
+}
+
+void Followed::OnPrefix(DatasetId id) {
+  const DatasetPtr dataset = Get(id);
+  if (!dataset || dataset->prefix == Place::kLeaving) return;
+  given_.ledger.Committed(*dataset);
+  given_.inventory.CommittedHere(id);
+  given_.record.Store();
+  given_.waits.Changed();
+}
+
+void Followed::MayLeave(const peer::MayLeave& datasets) {
+  const std::set<DatasetId> may(datasets.datasets().begin(), datasets.datasets().end());
+  for (const auto& [id, dataset] : Datasets(given_.ledger.InPlay())) {
+    if (dataset->over_nodes()) given_.ledger.HomeLetsGo(*dataset, may.contains(id));
+  }
+  given_.waits.Changed();
+}
+
+// --- Orders ---
+
+void Followed::Complete(DatasetId id, Home::Orders::Then then) {
+  const DatasetPtr dataset = Get(id);
+  if (!dataset || dataset->cache != Place::kArriving || !IsStoredHere(*dataset)) {
+    return context_.loop().Post([id, then = std::move(then)] { then(NotFound("dataset {} is not on its way here", id)); });
+  }
+  given_.completion.CompleteHere(dataset, [this, dataset, then = std::move(then)](const absl::Status& status) {
+    if (status.ok() && given_.ledger.Has(dataset)) given_.ledger.Recorded(*dataset);
+    then(status);
+  });
+}
+
+void Followed::Copy(DatasetId id, LaunchId committer, std::function<void(const Home::Orders::Copied&)> then) {
+  const DatasetPtr dataset = Get(id);
+  if (!dataset || !dataset->in_cache()) {
+    return context_.loop().Post(
+        [id, then = std::move(then)] { 
+          then({.status = DataLoss("this node's cache has nothing of dataset {}", id),
+                .damaged_file = RecordsFolderName(id)});
+        });
+  }
+  spdlog::info("run {}: dataset {} (step {}): its parts here go to the prefix, under launch {}", given_.run_name, id,
+               dataset->step, committer);
+  struct Result {
+    PrefixGate::Visited visited;
+    FlushOutcome outcome;
+    void FailWith(absl::Status why) { visited.status = std::move(why); }
+  };
+  std::vector<catalogue::Catalogue> here;
+  for (const Part& part : dataset->parts) {
+    if (!part.elsewhere) here.push_back(part.catalogue);
+  }
+  auto copy = [this, progress = progress_, folder = given_.cache.folder().DatasetPath(id),
+               descriptor = DescriptorOf(*dataset, false), here = std::move(here), visit = given_.gate.MakeVisitor()] {
+    Result result;
+    result.visited = visit([&](Prefix& prefix) {
+      result.outcome = CopyPart({context_.env.cache_disk, folder, descriptor, here}, context_.env.prefix_disk, prefix,
+                                given_.throttle, *progress);
+      return result.outcome.status;
+    });
+    return result;
+  };
+  given_.ledger.ReadBegan(*dataset);
+  RunBlocking(context_.env.pools.flush, given_.gate.path(), context_.loop(), std::move(copy),
+              [this, dataset, then = std::move(then)](const Result& result) {
+                given_.ledger.ReadEnded(*dataset);
+                given_.gate.VisitEnded(result.visited);
+                const absl::Status& status = result.visited.status;
+                if (absl::IsDataLoss(status) && !result.outcome.damaged_file.empty()) {
+                  given_.cache.FoundDamaged(dataset, result.outcome.damaged_file, status);
+                }
+                then({.status = status, .damaged_file = result.outcome.damaged_file});
+                given_.waits.Changed();
+              });
+}
+
+// --- Restores ---
+
+void Followed::Restore(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Request& request) {
+  if (moving_.contains(session->id)) return call->Fail(FailedPrecondition("this session is restoring already"));
+  moving_[session->id] = {.call = call, .read = request.has_read(), .transfer = nullptr};
+  const auto ended = [this, session, call] {
+    const auto moving = moving_.find(session->id);
+    if (moving == moving_.end() || moving->second.call != call) return;
+    if (moving->second.transfer) moving->second.transfer->Abort();
+    moving_.erase(moving);
+  };
+  call->OnExpired(ended);
+  given_.home.AskWhatever(session, call, request, [this, session, call, ended](const local::Reply& reply) {
+    const auto moving = moving_.find(session->id);
+    const bool own = moving != moving_.end() && moving->second.call == call;
+    if (own && reply.status().code() == local::OK && !moving->second.read && moving->second.transfer) {
+      given_.lists.Restored(session->launch, session->rank, moving->second.transfer->list());
+    }
+    ended();
+    call->Reply(reply);
+  });
+}
+
+void Followed::Copied(const Session& session, const local::Request& request) {
+  const auto moving = moving_.find(session.id);
+  if (moving == moving_.end() || !moving->second.transfer) return;
+  const absl::Status status = moving->second.transfer->Copied(request.copied());
+  if (status.ok()) return;
+  const std::shared_ptr<Call> call = moving->second.call;
+  moving->second.transfer->Abort();
+  moving_.erase(moving);
+  call->Fail(status);  // the others hear of it when the home finds that this rank asks for something else
+}
+
+void Followed::SessionEnded(const Session& session) {
+  const auto moving = moving_.extract(session.id);
+  if (moving && moving.mapped().transfer) moving.mapped().transfer->Abort();
+}
+
+void Followed::Stop() {
+  StopCopying();
+  for (const auto& [id, moving] : moving_) {
+    if (moving.transfer) moving.transfer->Abort();
+  }
+  moving_.clear();
+}
+
+// `bad`: the one that is not in reach from here, if that is what is wrong; the home then takes another.
+absl::StatusOr<ChosenCopies> Followed::CopiesOf(const peer::Find& find, std::size_t* bad) const {
+  *bad = SIZE_MAX;
+  ChosenCopies copies;
+  copies.lane = given_.gate.path();
+  for (const peer::Source& named : find.sources()) {
+    RestoreSource source;
+    source.file_bytes = named.file().bytes();
+    source.crc32c.assign(named.file().crc32c().begin(), named.file().crc32c().end());
+    if (named.file().name() != CheckpointFileName(find.dataset(), named.rank())) {
+      return InvalidArgument("find.sources.file.name: not the one of rank {}", named.rank());
+    }
+    const Tier tier = static_cast<Tier>(named.tier());
+    if (tier == Tier::kCache) {
+      source.path = given_.cache.folder().DatasetPath(find.dataset()) + "/" + named.file().name();
+    } else if (tier == Tier::kPartner) {
+      const auto member = given_.nodes.Find(named.node());
+      if (!member) {
+        *bad = copies.sources.size();
+        return Unavailable("node {}, which has rank {}'s file, is not reached", named.node(), named.rank());
+      }
+      source.lives_with = given_.nodes.FilesOf(*member);
+      source.disk = source.lives_with.get();
+      source.path = PathOnOtherNode(find.dataset(), named.file().name());
+      copies.lane = named.node();
+    } else if (tier == Tier::kPrefix && given_.gate.prefix()) {
+      CAIRN_ASSIGN_OR_RETURN(const std::string name, NormalizeFileName("", named.file().prefix_name()));
+      source.path = given_.gate.prefix()->FilePath(name);
+      source.disk = &context_.env.prefix_disk;
+    } else if (tier == Tier::kPrefix) {
+      *bad = copies.sources.size();
+      return Unavailable("the prefix is not in reach");
+    } else {
+      return InvalidArgument("find.sources.tier: {}", static_cast<int>(named.tier()));
+    }
+    copies.sources.push_back(std::move(source));
+    copies.ranks.push_back(named.rank());
+    copies.tiers.push_back(tier);
+    copies.nodes.push_back(named.node());
+  }
+  return copies;
+}
+
+void Followed::Find(const SessionPtr& session, const std::shared_ptr<Call>& call, const peer::Find& find,
+                    const Home::Orders::Moved& moved) {
+  const auto moving = moving_.find(session->id);
+  if (moving == moving_.end() || moving->second.call != call) {
+    return moved(Unavailable("the rank does not ask for it any more"), SIZE_MAX, false);
+  }
+  std::size_t bad = SIZE_MAX;
+  absl::StatusOr<ChosenCopies> copies = CopiesOf(find, &bad);
+  if (!copies.ok()) return moved(copies.status(), bad, false);
+  const auto& variables = moving->second.transfer ? moving->second.transfer->variables() : find.variables();
+  absl::StatusOr<std::vector<Wanted>> wanted = WantedOf(find, variables.size());
+  if (!wanted.ok()) return moved(wanted.status(), SIZE_MAX, false);
+  if (const absl::Status sound = ValidateVariables(find.variables()); !sound.ok()) return moved(sound, SIZE_MAX, false);
+  if (!moving->second.transfer) {
+    moving->second.transfer =
+        std::make_shared<LocalTransfer>(context_, given_.images, session, call, find.variables());
+  }
+  const std::shared_ptr<RestoreTransfer> transfer = moving->second.transfer;
+  transfer->Find(*std::move(copies), *std::move(wanted), find.own_file(),
+                 Report(session, transfer, find.dataset(), moved));
+}
+
+void Followed::Start(const SessionPtr& session, const std::shared_ptr<Call>& call, const Home::Orders::Moved& moved) {
+  const auto moving = moving_.find(session->id);
+  if (moving == moving_.end() || moving->second.call != call || !moving->second.transfer) {
+    return moved(Unavailable("the rank does not ask for it any more"), SIZE_MAX, false);
+  }
+  const std::shared_ptr<RestoreTransfer> transfer = moving->second.transfer;
+  transfer->Start(Report(session, transfer, 0, moved));
+}
+
+RestoreTransfer::Then Followed::Report(const SessionPtr&, const std::shared_ptr<RestoreTransfer>& transfer,
+                                       DatasetId dataset, const Home::Orders::Moved& moved) {
+  return [this, weak = std::weak_ptr(transfer), dataset, moved](const absl::Status& status, std::size_t copy) {
+    const auto transfer = weak.lock();
+    if (!transfer) return;
+    if (!status.ok()) FoundBad(transfer->copies(), dataset, copy, status);
+    moved(status, copy, transfer->delivered());
+  };
+}
+
+// A copy in this cache that cannot be used again: nothing is built upon it, and no level counts it.
+void Followed::FoundBad(const ChosenCopies& copies, DatasetId, std::size_t copy, const absl::Status& why) {
+  if (copy >= copies.tiers.size() || copies.tiers[copy] != Tier::kCache) return;
+  if (!absl::IsDataLoss(why) && !absl::IsNotFound(why) && !absl::IsInvalidArgument(why)) return;
+  for (const auto& [id, dataset] : Datasets(given_.ledger.InPlay())) {
+    const std::string folder = given_.cache.folder().DatasetPath(id) + "/";
+    if (!dataset->in_cache() || !copies.sources[copy].path.starts_with(folder)) continue;
+    given_.cache.FoundDamaged(dataset, copies.sources[copy].path, why);
+  }
+}
+
+void Followed::Abandon(const SessionPtr& session, const std::shared_ptr<Call>& call) {
+  const auto moving = moving_.find(session->id);
+  if (moving == moving_.end() || moving->second.call != call || !moving->second.transfer) return;
+  moving->second.transfer->Abort();
+}
+
+}  // namespace cairn

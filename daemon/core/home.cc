@@ -1,0 +1,420 @@
+#include "daemon/core/home.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "daemon/peers/answers.h"
+#include "daemon/peers/frames.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::chrono::seconds kDialWithin(5);
+constexpr std::size_t kPartsBytes = 1 << 20;  // of one frame that lists parts; one part more may be in it
+// The home's own deadline comes first, as its answer says what was waited for.
+constexpr std::chrono::milliseconds kOnTheWayMax(200);
+
+local::Reply Refusal(const absl::Status& why) {
+  local::Reply reply;
+  SetStatus(why, reply.mutable_status());
+  return reply;
+}
+
+std::uint32_t DeadlineFor(std::chrono::milliseconds deadline) {
+  return static_cast<std::uint32_t>((deadline - std::min(deadline / 10, kOnTheWayMax)).count());
+}
+
+}  // namespace
+
+void Home::Stop() {
+  link_ = nullptr;
+  ranks_.clear();
+  by_session_.clear();
+  waiting_.clear();
+}
+
+void Home::IsMissing(const NodeId& node) {
+  if (link_ && node == maker_) LinkLost(Unavailable("its node is missing"));
+}
+
+// --- The link ---
+
+void Home::WithLink(const Launch& launch, const NodeId& maker, Linked then) {
+  if (launch_ != launch.id || maker_ != maker) {
+    if (link_) LinkLost(Cancelled("a newer launch has another home"));
+    launch_ = launch.id;
+    mark_ = launch.mark;
+    maker_ = maker;
+  }
+  if (link_) return context_.loop().Post([then = std::move(then)] { then(absl::OkStatus()); });
+  waiting_.push_back(std::move(then));
+  if (std::exchange(dialling_, true)) return;
+  given_.nodes.WhenKnown(maker, [this, maker, alive = std::weak_ptr<int>(alive_)] {
+    if (!alive.expired()) Dial(maker);
+  });
+}
+
+void Home::Dial(const NodeId& maker) {
+  const std::optional<Member> member = given_.nodes.Find(maker);
+  if (!member || maker != maker_) {
+    return LinkFailed(Unavailable("node {}, which has made the launch, is not among the run's nodes", maker.substr(0, 8)));
+  }
+  given_.nodes.DialHome(member->address, kDialWithin,
+                        [this, maker, alive = std::weak_ptr<int>(alive_)](absl::StatusOr<std::unique_ptr<PeerLink>> link) {
+                          if (alive.expired()) return;
+                          if (!link.ok()) return LinkFailed(link.status());
+                          if ((*link)->peer().node != maker_ || maker != maker_) {
+                            return LinkFailed(Unavailable("another node is at its address"));
+                          }
+                          LinkCame(*std::move(link));
+                        });
+}
+
+void Home::LinkFailed(const absl::Status& why) {
+  dialling_ = false;
+  for (const Linked& then : std::exchange(waiting_, {})) then(Unavailable("{}", MessageOf(why)));
+}
+
+void Home::LinkCame(std::unique_ptr<PeerLink> link) {
+  dialling_ = false;
+  link_ = std::move(link);
+  const std::weak_ptr<PeerLink> this_one = link_;
+  link_->Start({.on_frame =
+                    [this, this_one](const peer::Frame& frame) {
+                      if (this_one.lock() == link_) OnFrame(frame);
+                    },
+                .on_closed =
+                    [this, this_one](const absl::Status& why) {
+                      if (this_one.lock() == link_) LinkLost(why);
+                    }});
+  SayParts();
+  for (const Linked& then : std::exchange(waiting_, {})) then(absl::OkStatus());
+}
+
+void Home::LinkLost(const absl::Status& why) {
+  spdlog::warn("run {}: the link to the home of launch {} was lost: {}", given_.run_name, launch_, MessageOf(why));
+  context_.loop().Post([link = std::exchange(link_, nullptr)] {});
+  const local::Reply lost = Refusal(Unavailable("the link to the launch's home was lost: {}", MessageOf(why)));
+  by_session_.clear();
+  orders_.may_leave({});  // what was allowed before may not be what is now
+  for (const auto& [number, rank] : std::exchange(ranks_, {})) {
+    for (const auto& [call, answered] : std::exchange(rank->asked, {})) answered(lost);
+    if (rank->session) rank->connection->Close();
+  }
+}
+
+// All parts that are here of the launch's datasets: what was handed over, what is stored.
+void Home::SayParts() {
+  peer::ToHome said;
+  const auto start = [&] {
+    said.Clear();
+    said.mutable_parts()->set_launch(launch_);
+    said.mutable_parts()->set_mark(mark_);
+  };
+  start();
+  std::size_t bytes = 0;
+  for (const auto& [id, dataset] : given_.ledger.InPlay()) {
+    if (dataset->launch != launch_) continue;
+    for (Rank rank = 0; rank < dataset->parts.size(); ++rank) {
+      const Part& part = dataset->parts[rank];
+      if (part.elsewhere || !part.captured()) continue;
+      if (bytes >= kPartsBytes) {
+        said.mutable_parts()->set_more(true);
+        Send(std::move(said));
+        start();
+        bytes = 0;
+      }
+      peer::PartThere& there = *said.mutable_parts()->add_parts();
+      there.set_dataset(id);
+      there.set_rank(rank);
+      there.set_completed(dataset->in_cache() || dataset->recorded);
+      if (part.stored()) *there.mutable_catalogue() = part.catalogue;
+      bytes += there.ByteSizeLong();
+    }
+  }
+  Send(std::move(said));
+}
+
+void Home::Send(peer::ToHome said) const {
+  if (!link_) return;
+  peer::Frame frame;
+  *frame.mutable_to_home() = std::move(said);
+  link_->Send(std::move(frame));
+}
+
+// --- A rank comes ---
+
+void Home::Open(const Launch& launch, const NodeId& maker, const std::shared_ptr<Connection>& connection,
+                const local::Open& open, std::chrono::milliseconds patience, Opened then) {
+  WithLink(launch, maker, [this, connection, open, patience, then = std::move(then)](const absl::Status& linked) {
+    if (!linked.ok()) return then(linked, {});
+    const auto rank = std::make_shared<OfRank>();
+    rank->number = ++last_;
+    rank->connection = connection;
+    ranks_[rank->number] = rank;
+    local::Request request;
+    request.set_call(1);
+    request.set_deadline_ms(DeadlineFor(patience));
+    *request.mutable_open() = open;
+    rank->asked[1] = [this, rank, then](const local::Reply& reply) {
+      if (reply.status().code() != local::OK) LetGo(rank->number);
+      then(absl::OkStatus(), reply);
+    };
+    peer::ToHome said;
+    peer::FromRank& first = *said.mutable_from_rank();
+    first.set_session(rank->number);
+    *first.mutable_request() = std::move(request);
+    const Connection::Peer peer = connection->peer();
+    first.mutable_client()->set_host(peer.host);
+    first.mutable_client()->set_pid(peer.pid);
+    first.mutable_client()->set_program(peer.program);
+    Send(std::move(said));
+  });
+}
+
+void Home::Admitted(const SessionPtr& session) {
+  for (const auto& [number, rank] : ranks_) {
+    if (rank->session || rank->connection != session->connection) continue;
+    rank->session = session;
+    by_session_[session->id] = rank;
+    return;
+  }
+}
+
+void Home::Forget(const Connection& connection) {
+  for (const auto& [number, rank] : ranks_) {
+    if (!rank->session && rank->connection.get() == &connection) return LetGo(number);
+  }
+}
+
+void Home::LetGo(std::uint64_t number) {
+  ranks_.erase(number);
+  peer::ToHome said;
+  said.mutable_rank_gone()->set_session(number);
+  Send(std::move(said));
+}
+
+void Home::SessionEnded(const Session& session) {
+  const auto rank = by_session_.extract(session.id);
+  if (!rank) return;
+  LetGo(rank.mapped()->number);
+  local::Reply ended;
+  ended.mutable_status()->set_code(local::FENCED);
+  ended.mutable_status()->set_message("the session ended while it asked");
+  for (const auto& [call, answered] : std::exchange(rank.mapped()->asked, {})) answered(ended);
+}
+
+void Home::Closed(const Session& session) {
+  const auto rank = by_session_.extract(session.id);
+  if (!rank) return;
+  // The home lets go of it when it has answered; what is asked last is that.
+  const OfRankPtr of = rank.mapped();
+  if (of->asked.empty()) {
+    ranks_.erase(of->number);
+    return;
+  }
+  auto& [call, answered] = *of->asked.rbegin();
+  answered = [this, number = of->number, answered = std::move(answered)](const local::Reply& reply) {
+    answered(reply);
+    LetGo(number);
+  };
+}
+
+// --- What ranks ask ---
+
+void Home::SendRequest(OfRank& rank, const Call* call, local::Request request, Answered answered) {
+  if (const std::size_t bytes = request.ByteSizeLong(); bytes > frames::kCarriedBytesMax) {
+    if (!answered) return;
+    return answered(Refusal(ResourceExhausted("the request has {} bytes, at most {} can go to the launch's home", bytes,
+                                              frames::kCarriedBytesMax)));
+  }
+  if (call != nullptr) {
+    request.set_deadline_ms(DeadlineFor(call->deadline()));
+    rank.asked[request.call()] = std::move(answered);
+  }
+  peer::ToHome said;
+  said.mutable_from_rank()->set_session(rank.number);
+  *said.mutable_from_rank()->mutable_request() = std::move(request);
+  Send(std::move(said));
+}
+
+void Home::Relay(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Request& request) {
+  Ask(session, call, request, [call](const local::Reply& reply) { call->Reply(reply); });
+}
+
+void Home::Ask(const SessionPtr& session, const std::shared_ptr<Call>& call, local::Request request, Answered then) {
+  AskWhatever(session, call, std::move(request), [call, then = std::move(then)](const local::Reply& reply) {
+    reply.status().code() == local::OK ? then(reply) : call->Reply(reply);
+  });
+}
+
+void Home::AskWhatever(const SessionPtr& session, const std::shared_ptr<Call>& call, local::Request request,
+                       Answered then) {
+  const auto known = by_session_.find(session->id);
+  if (known == by_session_.end()) return then(Refusal(Unavailable("the launch's home is not reached")));
+  OfRank& rank = *known->second;
+  call->WaitingFor(fmt::format("the answer of the launch's home, node {},", maker_.substr(0, 8)));
+  std::erase_if(rank.calls, [](const auto& item) { return item.second.expired(); });
+  rank.calls[request.call()] = call;
+  SendRequest(rank, call.get(), std::move(request), [call, then = std::move(then)](const local::Reply& reply) {
+    if (!call->answered()) then(reply);
+  });
+}
+
+void Home::Say(const Session& session, const local::Request& request) {
+  const auto known = by_session_.find(session.id);
+  if (known != by_session_.end()) SendRequest(*known->second, nullptr, request, nullptr);
+}
+
+void Home::Captured(const Session& session) {
+  local::Request request;
+  request.mutable_commit();
+  Say(session, request);
+}
+
+// --- What happens to parts that are here ---
+
+void Home::Stored(const Dataset& dataset, Rank rank) {
+  if (const std::size_t bytes = dataset.parts[rank].catalogue.ByteSizeLong(); bytes > frames::kCarriedBytesMax) {
+    given_.ledger.Fail(dataset.id, fmt::format("rank {}: its catalogue of {} bytes is too long for the launch's home",
+                                               rank, bytes));
+    return;
+  }
+  peer::ToHome said;
+  *said.mutable_stored()->mutable_catalogue() = dataset.parts[rank].catalogue;
+  Send(std::move(said));
+}
+
+void Home::Failed(const Dataset& dataset, const std::string& why) {
+  if (dataset.id == failing_ || dataset.launch != launch_) return;
+  peer::ToHome said;
+  said.mutable_failed()->set_dataset(dataset.id);
+  said.mutable_failed()->set_why(why);
+  Send(std::move(said));
+}
+
+void Home::Left(const Dataset& dataset, bool damaged, const std::string& why) {
+  peer::ToHome said;
+  said.mutable_left()->set_dataset(dataset.id);
+  said.mutable_left()->set_damaged(damaged);
+  said.mutable_left()->set_why(why);
+  Send(std::move(said));
+}
+
+// --- What the home says ---
+
+Home::OfRankPtr Home::RankOf(std::uint64_t number) const {
+  const auto rank = ranks_.find(number);
+  return rank == ranks_.end() ? nullptr : rank->second;
+}
+
+void Home::OnFrame(const peer::Frame& frame) {
+  const peer::FromHome& said = frame.from_home();
+  switch (said.body_case()) {
+    case peer::FromHome::kToRank:
+      return OnReply(said.to_rank());
+    case peer::FromHome::kRankClosed:
+      if (const OfRankPtr rank = RankOf(said.rank_closed().session())) rank->connection->Close();
+      return;
+    case peer::FromHome::kBegun:
+      return orders_.on_begun(said.begun());
+    case peer::FromHome::kFailed:
+      failing_ = said.failed().dataset();
+      orders_.on_failed(failing_, said.failed().why());
+      failing_ = 0;
+      return;
+    case peer::FromHome::kComplete:
+      return orders_.complete(said.complete().dataset(),
+                              [this, dataset = said.complete().dataset()](const absl::Status& status) {
+                                peer::ToHome done;
+                                done.mutable_completed()->set_dataset(dataset);
+                                if (!status.ok()) *done.mutable_completed()->mutable_refused() = answers::From(status);
+                                Send(std::move(done));
+                              });
+    case peer::FromHome::kWhole:
+      return orders_.on_whole(said.whole().dataset());
+    case peer::FromHome::kCopy:
+      return orders_.copy(said.copy().dataset(), said.copy().committer(),
+                          [this, dataset = said.copy().dataset()](const Orders::Copied& copied) {
+                            peer::ToHome done;
+                            peer::Copied& how = *done.mutable_copied();
+                            how.set_dataset(dataset);
+                            how.set_damaged_file(copied.damaged_file);
+                            if (!copied.status.ok()) *how.mutable_refused() = answers::From(copied.status);
+                            Send(std::move(done));
+                          });
+    case peer::FromHome::kOnPrefix:
+      return orders_.on_prefix(said.on_prefix().dataset());
+    case peer::FromHome::kMayLeave:
+      return orders_.may_leave(said.may_leave());
+    case peer::FromHome::kLeaves:
+      return orders_.leaves(said.leaves().dataset(), said.leaves().why());
+    case peer::FromHome::kFind:
+      return OnFind(said.find());
+    case peer::FromHome::kStart:
+      return OnStart(said.start());
+    case peer::FromHome::kAbandon:
+      return OnAbandon(said.abandon());
+    default:
+      return LinkLost(InvalidArgument("from_home.body: not what is to come"));
+  }
+}
+
+void Home::OnReply(const peer::ToRank& said) {
+  const OfRankPtr rank = RankOf(said.session());
+  if (!rank) return;
+  const auto answered = rank->asked.extract(said.reply().call());
+  if (answered) answered.mapped()(said.reply());
+}
+
+// --- Restores ---
+
+std::shared_ptr<Call> Home::CallOf(std::uint64_t number, std::uint64_t call, SessionPtr* session) const {
+  const OfRankPtr rank = RankOf(number);
+  if (!rank || !rank->session) return nullptr;
+  *session = rank->session;
+  const auto known = rank->calls.find(call);
+  return known == rank->calls.end() ? nullptr : known->second.lock();
+}
+
+std::function<void(const absl::Status&, std::size_t, bool)> Home::MovedReporter(std::uint64_t session,
+                                                                                std::uint64_t call) {
+  return [this, session, call](const absl::Status& status, std::size_t copy, bool delivered) {
+    peer::ToHome said;
+    peer::Moved& moved = *said.mutable_moved();
+    moved.set_session(session);
+    moved.set_call(call);
+    if (!status.ok()) *moved.mutable_refused() = answers::From(status);
+    moved.set_copy(static_cast<std::uint32_t>(copy));
+    moved.set_delivered(delivered);
+    Send(std::move(said));
+  };
+}
+
+void Home::OnFind(const peer::Find& find) {
+  SessionPtr session;
+  const std::shared_ptr<Call> call = CallOf(find.session(), find.call(), &session);
+  const auto moved = MovedReporter(find.session(), find.call());
+  if (!call || call->answered()) return moved(Unavailable("the rank does not ask for it any more"), SIZE_MAX, false);
+  orders_.find(session, call, find, moved);
+}
+
+void Home::OnStart(const peer::Start& start) {
+  SessionPtr session;
+  const std::shared_ptr<Call> call = CallOf(start.session(), start.call(), &session);
+  const auto moved = MovedReporter(start.session(), start.call());
+  if (!call || call->answered()) return moved(Unavailable("the rank does not ask for it any more"), SIZE_MAX, false);
+  orders_.start(session, call, moved);
+}
+
+void Home::OnAbandon(const peer::Abandon& abandon) {
+  SessionPtr session;
+  const std::shared_ptr<Call> call = CallOf(abandon.session(), abandon.call(), &session);
+  if (call) orders_.abandon(session, call);
+}
+
+}  // namespace cairn

@@ -1,0 +1,457 @@
+// A daemon on another node that says what it must not: as one that serves ranks, and as a launch's home. What it says
+// costs its own link, or the dataset or restore that it speaks of; the daemon here lives, and goes on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "storage/format/catalogue/catalogue.h"
+#include "tests/daemon/core/fake_client.h"
+#include "tests/daemon/core/simulated_nodes.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+constexpr char kAddress[] = "10.0.0.9:17600";
+const std::string kNode(32, 'e');
+
+class HostileNodesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    nodes.StartAll();
+    client = std::make_unique<FakeClient>(nodes[0]);
+    ASSERT_EQ(CodeOfReply(client->Open({.rank = 0, .nranks = 2, .key = "job.1"})), local::OK);
+    run = *RunId::Parse(client->run());
+  }
+  void TearDown() override {
+    client = nullptr;
+    link = nullptr;
+  }
+
+  // To the first node, as a member of the run.
+  void Dial() {
+    if (net == nullptr) net = &nodes.network.Open(kAddress, {.run = run, .node = kNode, .incarnation = 1}, nodes.loop());
+    const auto dialled = std::make_shared<std::optional<absl::StatusOr<std::unique_ptr<PeerLink>>>>();
+    net->Dial(run, nodes[0].address(), std::chrono::seconds(5),
+              [dialled](absl::StatusOr<std::unique_ptr<PeerLink>> end) { *dialled = std::move(end); });
+    ASSERT_TRUE(nodes.AdvanceUntil([dialled] { return dialled->has_value(); }));
+    ASSERT_OK((*dialled)->status());
+    link = std::move(**dialled).value();
+    closed = false;
+    said.clear();
+    link->Start({.on_frame = [this](peer::Frame frame) { said.push_back(frame.from_home()); },
+                 .on_closed = [this](const absl::Status&) { closed = true; }});
+  }
+  void Say(const peer::ToHome& what) {
+    peer::Frame frame;
+    *frame.mutable_to_home() = what;
+    link->Send(std::move(frame));
+    nodes.Pass(std::chrono::milliseconds(100));
+  }
+  void Introduce() {
+    ASSERT_NO_FATAL_FAILURE(Dial());
+    peer::ToHome parts;
+    parts.mutable_parts()->set_launch(1);
+    Say(parts);
+    ASSERT_FALSE(closed);
+  }
+  peer::ToHome FromRank(std::uint64_t session, std::uint64_t call) {
+    peer::ToHome from;
+    from.mutable_from_rank()->set_session(session);
+    from.mutable_from_rank()->mutable_request()->set_call(call);
+    return from;
+  }
+  // Rank 1, through this node.
+  void OpenRank() {
+    peer::ToHome open = FromRank(1, 1);
+    local::Open& wish = *open.mutable_from_rank()->mutable_request()->mutable_open();
+    wish.set_prefix("/somewhere/else");
+    wish.set_rank(1);
+    wish.set_nranks(2);
+    wish.set_launch_key("job.1");
+    Say(open);
+    ASSERT_FALSE(said.empty());
+    ASSERT_EQ(said.back().to_rank().reply().status().code(), local::OK) << said.back().DebugString();
+  }
+  // Both ranks have begun it, and rank 1 has handed it over.
+  DatasetId Begin(std::uint64_t step) {
+    EXPECT_EQ(CodeOfReply(client->Begin(step, own)), local::OK);
+    EXPECT_TRUE(client->Fill(own));
+    peer::ToHome begin = FromRank(1, 10 + step);
+    local::Begin& wish = *begin.mutable_from_rank()->mutable_request()->mutable_begin();
+    wish.set_step(step);
+    wish.set_attempt(1);
+    wish.set_file_bytes(8192);
+    *wish.add_variables() = PlainOf(1, "bytes of rank 1").variable;
+    Say(begin);
+    EXPECT_EQ(said.back().to_rank().reply().status().code(), local::OK) << said.back().DebugString();
+    peer::ToHome commit = FromRank(1, 0);
+    commit.mutable_from_rank()->mutable_request()->mutable_commit();
+    Say(commit);
+    return said.back().to_rank().reply().has_committed() ? said.back().to_rank().reply().committed().dataset() : 0;
+  }
+  catalogue::Catalogue Sound(DatasetId id, std::uint64_t step) {
+    catalogue::Catalogue catalogue;
+    catalogue.set_run(run.Hex());
+    catalogue.set_launch(1);
+    catalogue.set_dataset(id);
+    catalogue.set_step(step);
+    catalogue.set_rank(1);
+    catalogue.set_nranks(2);
+    *catalogue.add_variables() = PlainOf(1, "bytes of rank 1").variable;
+    catalogue::FileEntry& file = *catalogue.add_file();
+    file.set_name("Ckpt" + std::to_string(id) + "-Rank1.fti");
+    file.set_prefix_name("ckpt." + std::to_string(id) + "/Ckpt" + std::to_string(id) + "-Rank1.fti");
+    file.set_bytes(8192);
+    file.add_crc32c(1);
+    return catalogue;
+  }
+  bool Lives() {
+    FakeClient other(nodes[0]);
+    return CodeOfReply(other.Open({.observer = true})) == local::OK;
+  }
+
+  const Memory own = {PlainOf(1, "bytes of rank 0")};
+  SimulatedNodes nodes{11, 2};
+  std::unique_ptr<FakeClient> client;
+  RunId run;
+  PeerNet* net = nullptr;
+  std::unique_ptr<PeerLink> link;
+  std::vector<peer::FromHome> said;
+  bool closed = false;
+};
+
+TEST_F(HostileNodesTest, WhoDoesNotSayWhatItHasIsNotHeard) {
+  for (const bool gone : {true, false}) {
+    ASSERT_NO_FATAL_FAILURE(Dial());
+    peer::ToHome first;
+    if (gone) {
+      first.mutable_rank_gone()->set_session(1);
+    } else {
+      first = FromRank(1, 1);
+    }
+    Say(first);
+    EXPECT_TRUE(closed);
+  }
+  EXPECT_TRUE(Lives());
+}
+
+TEST_F(HostileNodesTest, WhatIsNoRequestOfARankCostsTheLink) {
+  ASSERT_NO_FATAL_FAILURE(Introduce());
+  Say(FromRank(1, 1));
+  EXPECT_TRUE(closed) << "no Open came before";
+  ASSERT_NO_FATAL_FAILURE(Introduce());
+  peer::ToHome observer = FromRank(1, 1);
+  observer.mutable_from_rank()->mutable_request()->mutable_open()->set_observer(true);
+  Say(observer);
+  EXPECT_TRUE(closed);
+  ASSERT_NO_FATAL_FAILURE(Introduce());
+  Say({});
+  EXPECT_TRUE(closed);
+  ASSERT_NO_FATAL_FAILURE(Introduce());
+  peer::ToHome again;
+  again.mutable_parts()->set_launch(1);
+  Say(again);
+  EXPECT_TRUE(closed);
+  EXPECT_TRUE(Lives());
+}
+
+TEST_F(HostileNodesTest, WhatNobodyAskedForChangesNothing) {
+  ASSERT_NO_FATAL_FAILURE(Introduce());
+  std::vector<peer::ToHome> all(6);
+  all[0].mutable_completed()->set_dataset(77);
+  all[1].mutable_copied()->set_dataset(77);
+  all[2].mutable_left()->set_dataset(77);
+  all[3].mutable_moved()->set_session(77);
+  all[4].mutable_rank_gone()->set_session(77);
+  all[5].mutable_failed()->set_dataset(77);
+  for (const peer::ToHome& what : all) Say(what);
+  EXPECT_FALSE(closed);
+  EXPECT_TRUE(Lives());
+}
+
+TEST_F(HostileNodesTest, ACatalogueThatIsNotThePartsFailsTheDataset) {
+  using Spoil = std::function<void(catalogue::Catalogue&)>;
+  const std::vector<Spoil> spoils = {
+      [](auto& one) { one.set_rank(0); },
+      [](auto& one) { one.set_rank(1u << 31); },
+      [](auto& one) { one.set_nranks(3); },
+      [](auto& one) { one.set_launch(9); },
+      [](auto& one) { one.set_run(std::string(32, '0')); },
+      [](auto& one) { one.set_files(true); },
+      [](auto& one) { one.mutable_file(0)->set_name("../../etc/passwd"); },
+      [](auto& one) { one.mutable_file(0)->set_name("Ckpt1-Rank0.fti"); },
+      [](auto& one) { one.mutable_file(0)->set_prefix_name("ckpt.1/Ckpt1-Rank0.fti"); },
+      [](auto& one) { *one.add_file() = one.file(0); },
+      [](auto& one) { one.mutable_file(0)->clear_crc32c(); },
+  };
+  ASSERT_NO_FATAL_FAILURE(Introduce());
+  ASSERT_NO_FATAL_FAILURE(OpenRank());
+  std::uint64_t step = 0;
+  for (const Spoil& spoil : spoils) {
+    const DatasetId id = Begin(++step);
+    ASSERT_NE(id, 0u) << step;
+    ASSERT_EQ(CodeOfReply(client->Commit()), local::OK) << step;
+    peer::ToHome stored;
+    *stored.mutable_stored()->mutable_catalogue() = Sound(id, step);
+    spoil(*stored.mutable_stored()->mutable_catalogue());
+    Say(stored);
+    const local::Reply waited = client->Wait(id, local::LOCAL);
+    EXPECT_EQ(CodeOfReply(waited), local::FAILED) << step << ": " << waited.status().message();
+  }
+  EXPECT_TRUE(Lives());
+}
+
+TEST_F(HostileNodesTest, APartThatIsNotNotedDoesNotCount) {
+  ASSERT_NO_FATAL_FAILURE(Introduce());
+  ASSERT_NO_FATAL_FAILURE(OpenRank());
+  const DatasetId id = Begin(1);
+  ASSERT_EQ(CodeOfReply(client->Commit()), local::OK);
+  peer::ToHome stored;
+  *stored.mutable_stored()->mutable_catalogue() = Sound(id, 1);
+  Say(stored);
+  nodes.Pass(std::chrono::seconds(1));
+  EXPECT_FALSE(client->Test(id, local::LOCAL).test().reached());
+  peer::ToHome refused;
+  refused.mutable_completed()->set_dataset(id);
+  refused.mutable_completed()->mutable_refused()->set_code(8);
+  refused.mutable_completed()->mutable_refused()->set_text("no room");
+  Say(refused);
+  EXPECT_SAYS(client->Wait(id, local::LOCAL), local::FAILED, "no room");
+  EXPECT_TRUE(Lives());
+}
+
+TEST_F(HostileNodesTest, OnlyWhoseItIsFailsADataset) {
+  ASSERT_NO_FATAL_FAILURE(Introduce());
+  const local::Reply begun = client->Begin(1, own);
+  EXPECT_TRUE(client->Fill(own));
+  peer::ToHome failed;
+  failed.mutable_failed()->set_dataset(begun.begin().dataset());
+  failed.mutable_failed()->set_why("out of spite");
+  Say(failed);
+  EXPECT_EQ(CodeOfReply(client->Commit()), local::OK);
+}
+
+// The second node has made the launch; then something else answers in its place.
+class HostileHomeTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    nodes.StartAll();
+    FakeClient maker(nodes[1]);
+    ASSERT_EQ(CodeOfReply(maker.Open({.rank = 0, .nranks = 2, .key = "job.1"})), local::OK);
+    run = *RunId::Parse(maker.run());
+    // The first node gets to know the second one before that goes.
+    FakeClient known(nodes[0]);
+    ASSERT_EQ(CodeOfReply(known.Open({.rank = 1, .nranks = 2, .key = "job.1"})), local::OK);
+    std::string node;
+    const admin::StatusReply status = nodes[1].Status();
+    for (const admin::NodeAnswer& one : status.runs(0).nodes()) {
+      if (one.here()) node = one.node();
+    }
+    nodes[1].Kill();
+    maker.HostDied();
+    PeerNet& net = nodes.network.Open(nodes[1].address(), {.run = run, .node = node, .incarnation = 99}, nodes.loop());
+    net.Serve(run, [this](std::unique_ptr<PeerLink> link) {
+      links.push_back(std::move(link));
+      const std::size_t number = links.size() - 1;
+      links.back()->Start({.on_frame = [this, number](const peer::Frame& frame) { Hear(number, frame); },
+                           .on_closed = [this, number](const absl::Status&) { closed |= number == home; }});
+    });
+  }
+  void TearDown() override {
+    client = nullptr;
+    links.clear();
+  }
+
+  // Lets the rank in, and begins what it begins; the rest is a test's.
+  void Hear(std::size_t number, const peer::Frame& frame) {
+    if (!frame.has_to_home()) return;
+    home = number;
+    heard.push_back(frame.to_home());
+    if (!frame.to_home().has_from_rank()) return;
+    const local::Request& request = frame.to_home().from_rank().request();
+    session = frame.to_home().from_rank().session();
+    peer::FromHome answer;
+    local::Reply& reply = *answer.mutable_to_rank()->mutable_reply();
+    answer.mutable_to_rank()->set_session(session);
+    reply.set_call(request.call());
+    if (request.has_open()) {
+      reply.mutable_open()->set_run(run.Hex());
+      reply.mutable_open()->set_launch(launch);
+      reply.mutable_open()->set_token("a token");
+      Post(answer);
+    } else if (request.has_begin()) {
+      peer::FromHome begun;
+      begun.mutable_begun()->set_dataset(kDataset);
+      begun.mutable_begun()->set_step(request.begin().step());
+      begun.mutable_begun()->set_attempt(1);
+      Post(begun);
+      reply.mutable_begin()->set_dataset(kDataset);
+      Post(answer);
+    }
+  }
+  void Post(const peer::FromHome& what) {
+    peer::Frame frame;
+    *frame.mutable_from_home() = what;
+    links[home]->Send(std::move(frame));
+  }
+  // Before it is found that it is no member of the run otherwise.
+  void Say(const peer::FromHome& what) {
+    Post(what);
+    nodes.Pass(std::chrono::milliseconds(15));
+  }
+  void OpenRank() {
+    client = std::make_unique<FakeClient>(nodes[0]);
+    const local::Reply opened = client->Open({.rank = 1, .nranks = 2, .key = "job.1"});
+    ASSERT_EQ(CodeOfReply(opened), local::OK) << opened.status().message();
+    closed = false;
+  }
+  bool Lives() {
+    FakeClient other(nodes[0]);
+    return CodeOfReply(other.Open({.observer = true})) == local::OK;
+  }
+
+  static constexpr DatasetId kDataset = 40;
+  Memory own = {PlainOf(1, "bytes of rank 1")};
+  SimulatedNodes nodes{13, 2};
+  std::unique_ptr<FakeClient> client;
+  RunId run;
+  LaunchId launch = 1;
+  std::vector<std::unique_ptr<PeerLink>> links;
+  std::size_t home = SIZE_MAX;
+  std::uint64_t session = 0;
+  std::vector<peer::ToHome> heard;
+  bool closed = false;
+};
+
+TEST_F(HostileHomeTest, ARankOfAnotherLaunchIsNotLetIn) {
+  launch = 7;
+  client = std::make_unique<FakeClient>(nodes[0]);
+  local::Request open;
+  open.set_deadline_ms(2000);
+  open.mutable_open()->set_prefix(SimulatedNodes::kPrefix);
+  open.mutable_open()->set_rank(1);
+  open.mutable_open()->set_nranks(2);
+  open.mutable_open()->set_launch_key("job.1");
+  EXPECT_NE(CodeOfReply(client->Ask(open)), local::OK);
+  EXPECT_NE(home, SIZE_MAX) << "it was asked";
+  EXPECT_TRUE(Lives());
+}
+
+TEST_F(HostileHomeTest, WhatCannotBeChangesNothing) {
+  ASSERT_NO_FATAL_FAILURE(OpenRank());
+  std::vector<peer::FromHome> all(12);
+  all[0].mutable_begun()->set_dataset(0);
+  all[1].mutable_begun()->set_dataset(std::uint64_t{1} << 40);
+  all[2].mutable_begun()->set_dataset(41);
+  all[2].mutable_begun()->set_name("../../etc");
+  all[3].mutable_begun()->set_dataset(42);
+  all[3].mutable_begun()->set_user(std::string(100'000, 'u'));
+  all[4].mutable_failed()->set_dataset(77);
+  all[5].mutable_complete()->set_dataset(77);
+  all[6].mutable_whole()->set_dataset(77);
+  all[7].mutable_copy()->set_dataset(77);
+  all[8].mutable_on_prefix()->set_dataset(77);
+  all[9].mutable_leaves()->set_dataset(77);
+  all[10].mutable_start()->set_session(session);
+  all[11].mutable_abandon()->set_session(77);
+  for (const peer::FromHome& what : all) Post(what);
+  Say(all[0]);
+  EXPECT_FALSE(closed);
+  ASSERT_EQ(CodeOfReply(client->Begin(1, own)), local::OK) << "the rank goes on";
+  Say({});
+  EXPECT_TRUE(closed);
+  EXPECT_TRUE(Lives());
+}
+
+TEST_F(HostileHomeTest, WhatIsNotNotedHereIsNotWhole) {
+  ASSERT_NO_FATAL_FAILURE(OpenRank());
+  ASSERT_EQ(CodeOfReply(client->Begin(1, own)), local::OK);
+  peer::FromHome whole;
+  whole.mutable_whole()->set_dataset(kDataset);
+  Say(whole);
+  EXPECT_THAT(nodes[0].RanksInCache(kDataset), ::testing::IsEmpty());
+  ASSERT_TRUE(client->Fill(own));
+  ASSERT_EQ(CodeOfReply(client->Commit()), local::OK);
+  ASSERT_TRUE(nodes.AdvanceUntil([this] { return heard.back().has_stored(); }));
+  Say(whole);
+  EXPECT_THAT(nodes[0].RanksInCache(kDataset), ::testing::IsEmpty());
+  peer::FromHome complete;
+  complete.mutable_complete()->set_dataset(kDataset);
+  Say(complete);
+  ASSERT_TRUE(nodes.AdvanceUntil([this] { return heard.back().has_completed(); }));
+  EXPECT_FALSE(heard.back().completed().has_refused());
+  Say(whole);
+  EXPECT_THAT(nodes[0].RanksInCache(kDataset), ::testing::ElementsAre(1));
+}
+
+TEST_F(HostileHomeTest, AStepOfARestoreThatCannotBeIsRefused) {
+  using Spoil = std::function<void(peer::Find&)>;
+  const std::vector<Spoil> spoils = {
+      [](peer::Find& find) { find.mutable_wanted(0)->set_variable(9); },
+      [](peer::Find& find) { find.clear_variables(); },
+      [](peer::Find& find) { find.mutable_sources(0)->mutable_file()->set_name("../../etc/passwd"); },
+      [](peer::Find& find) { find.mutable_sources(0)->set_tier(static_cast<local::Tier>(99)); },
+      [](peer::Find& find) {
+        peer::Rows& rows = *find.mutable_wanted(0)->add_rows();
+        rows.set_row(1);
+        for (int i = 0; i < 5; ++i) {
+          rows.add_count(std::uint64_t{1} << 40);
+          rows.add_a_stride(1 << 30);
+          rows.add_b_stride(1 << 30);
+        }
+      },
+      [](peer::Find& find) {
+        peer::Rows& rows = *find.mutable_wanted(0)->add_rows();
+        rows.set_row(1);
+        rows.add_count(std::uint64_t{1} << 40);
+        rows.add_a_stride(1 << 30);
+        rows.add_b_stride(1 << 30);
+      },
+      [](peer::Find& find) { find.mutable_wanted(0)->add_rows()->add_count(0); },
+  };
+  ASSERT_NO_FATAL_FAILURE(OpenRank());
+  for (const Spoil& spoil : spoils) {
+    const std::uint64_t call = client->SendRestore(kDataset, own, 5000);
+    ASSERT_TRUE(nodes.AdvanceUntil([this] { return heard.back().from_rank().request().has_restore(); }));
+    heard.clear();
+    peer::FromHome step;
+    peer::Find& find = *step.mutable_find();
+    find.set_session(session);
+    find.set_call(call);
+    find.set_dataset(kDataset);
+    peer::Source& source = *find.add_sources();
+    source.set_rank(1);
+    source.set_tier(local::TIER_CACHE);
+    source.mutable_file()->set_name("Ckpt40-Rank1.fti");
+    source.mutable_file()->set_bytes(8192);
+    peer::Wanted& wanted = *find.add_wanted();
+    wanted.set_id(1);
+    wanted.set_rank(1);
+    wanted.set_bytes(15);
+    *find.add_variables() = own[0].variable;
+    spoil(find);
+    Post(step);
+    ASSERT_TRUE(nodes.AdvanceUntil([this] { return closed || !heard.empty(); }));
+    ASSERT_FALSE(closed);
+    EXPECT_TRUE(heard.back().moved().has_refused()) << heard.back().DebugString();
+    peer::FromHome ended;  // the rank may ask for the next one
+    ended.mutable_to_rank()->set_session(session);
+    ended.mutable_to_rank()->mutable_reply()->set_call(call);
+    ended.mutable_to_rank()->mutable_reply()->mutable_status()->set_code(local::NOT_FOUND);
+    Post(ended);
+    EXPECT_EQ(client->TakeRestore(call, own).code, local::NOT_FOUND);
+  }
+  EXPECT_FALSE(closed);
+  EXPECT_TRUE(Lives());
+}
+
+}  // namespace
+}  // namespace cairn

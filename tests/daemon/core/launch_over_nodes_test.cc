@@ -1,0 +1,322 @@
+// Launches whose ranks are served by the daemons of several nodes: README.md of daemon/core, "A launch over nodes".
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "storage/base/status.h"
+#include "storage/file/transfer/transfer.h"
+#include "storage/place/prefix/prefix.h"
+#include "tests/daemon/core/fake_client.h"
+#include "tests/daemon/core/simulated_nodes.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::uint32_t kRanks = 4;
+
+Memory MemoryOf(Rank rank, std::uint64_t step, std::size_t bytes = 10'000) {
+  return {PlainOf(1, RandomBytes(1000 * step + rank, bytes + 100 * rank)), ValueOf(2, "step", step)};
+}
+
+// Rank r runs on node r % 2.
+class LaunchOverNodesTest : public ::testing::Test {
+ protected:
+  void SetUp() override { nodes.StartAll(); }
+  void TearDown() override { clients.clear(); }
+
+  static int NodeOf(Rank rank) { return static_cast<int>(rank % 2); }
+  void Open(const std::string& key, std::uint32_t nranks = kRanks) {
+    clients.clear();
+    for (Rank rank = 0; rank < nranks; ++rank) {
+      clients.push_back(std::make_unique<FakeClient>(nodes[NodeOf(rank)]));
+      const local::Reply opened = clients[rank]->Open({.rank = rank, .nranks = nranks, .key = key});
+      ASSERT_EQ(CodeOfReply(opened), local::OK) << rank << ": " << opened.status().message();
+      EXPECT_EQ(clients[rank]->launch(), clients[0]->launch());
+    }
+  }
+  void Close() {
+    for (const auto& client : clients) EXPECT_EQ(CodeOfReply(client->Close()), local::OK);
+    clients.clear();
+  }
+  // All ranks; the dataset, or 0.
+  DatasetId Checkpoint(std::uint64_t step) {
+    DatasetId id = 0;
+    for (Rank rank = 0; rank < clients.size(); ++rank) {
+      const local::Reply committed = clients[rank]->Checkpoint(step, MemoryOf(rank, step));
+      EXPECT_EQ(CodeOfReply(committed), local::OK) << rank << ": " << committed.status().message();
+      if (CodeOfReply(committed) != local::OK) return 0;
+      EXPECT_TRUE(rank == 0 || committed.committed().dataset() == id);
+      id = committed.committed().dataset();
+    }
+    return id;
+  }
+  // `near`: what serves ranks of the home. The step is a value, which comes from rank 0's file.
+  void ExpectRestored(DatasetId id, std::uint64_t step, local::Tier near, local::Tier far) {
+    std::vector<Memory> memory;
+    std::vector<std::function<void()>> restores;
+    std::vector<FakeClient::Restored> restored(clients.size());
+    for (Rank rank = 0; rank < clients.size(); ++rank) {
+      memory.push_back(Blank(MemoryOf(rank, step)));
+      const local::Reply latest = clients[rank]->Latest();
+      ASSERT_EQ(CodeOfReply(latest), local::OK) << latest.status().message();
+      EXPECT_EQ(latest.latest().dataset(), id);
+      EXPECT_EQ(latest.latest().step(), step);
+    }
+    for (Rank rank = 0; rank < clients.size(); ++rank) {
+      restores.push_back([&, rank] { restored[rank] = clients[rank]->Restore(id, memory[rank]); });
+    }
+    nodes.Together(std::move(restores));
+    for (Rank rank = 0; rank < clients.size(); ++rank) {
+      EXPECT_EQ(restored[rank].code, local::OK) << rank << ": " << restored[rank].message;
+      EXPECT_EQ(restored[rank].tier, NodeOf(rank) == 0 ? near : far) << rank;
+      const Memory wanted = MemoryOf(rank, step);
+      for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(memory[rank][i].bytes, wanted[i].bytes) << rank;
+    }
+  }
+
+  SimulatedNodes nodes{7, 2};
+  std::vector<std::unique_ptr<FakeClient>> clients;
+};
+
+TEST_F(LaunchOverNodesTest, ACheckpointIsLocalWhenEachNodeHasItsParts) {
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const DatasetId id = Checkpoint(5);
+  ASSERT_NE(id, 0u);
+  for (const auto& client : clients) EXPECT_EQ(CodeOfReply(client->Wait(id, local::LOCAL)), local::OK);
+  EXPECT_THAT(nodes[0].RanksInCache(id), ElementsAre(0, 2));
+  EXPECT_THAT(nodes[1].RanksInCache(id), ElementsAre(1, 3));
+  for (int i : {0, 1}) {
+    const admin::StatusReply status = nodes[i].Status();
+    ASSERT_EQ(status.runs_size(), 1);
+    ASSERT_EQ(status.runs(0).nodes_size(), 2);
+    for (const admin::NodeAnswer& node : status.runs(0).nodes()) EXPECT_EQ(node.datasets(), 1u) << node.DebugString();
+  }
+  Close();
+}
+
+TEST_F(LaunchOverNodesTest, ItIsCommittedOnceWithTheBytesOfAllRanks) {
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const DatasetId id = Checkpoint(5);
+  ASSERT_NE(id, 0u);
+  for (const auto& client : clients) {
+    const local::Reply reached = client->Wait(id, local::PREFIX);
+    EXPECT_EQ(CodeOfReply(reached), local::OK) << reached.status().message();
+  }
+  const auto prefix = Prefix::OpenReadOnly(nodes.prefix, SimulatedNodes::kPrefix);
+  ASSERT_OK(prefix.status());
+  const auto contents = (*prefix)->Contents();
+  ASSERT_OK(contents.status());
+  ASSERT_TRUE(contents->datasets.contains(id));
+  EXPECT_EQ(contents->datasets.at(id).descriptor.ranks, kRanks);
+  const auto catalogues = (*prefix)->Catalogues(id);
+  ASSERT_OK(catalogues.status());
+  ASSERT_EQ(catalogues->size(), kRanks);
+  for (const catalogue::Catalogue& catalogue : *catalogues) {
+    ASSERT_EQ(catalogue.file_size(), 1);
+    EXPECT_OK(VerifyFile(nodes.prefix, (*prefix)->FilePath(catalogue.file(0).prefix_name()), catalogue.file(0)));
+  }
+  Close();
+}
+
+TEST_F(LaunchOverNodesTest, TheNextLaunchRestoresEachRankFromItsOwnNode) {
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const DatasetId id = Checkpoint(5);
+  ASSERT_NE(id, 0u);
+  ASSERT_EQ(CodeOfReply(clients[1]->Wait(id, local::LOCAL)), local::OK);
+  Close();
+  ASSERT_NO_FATAL_FAILURE(Open("job.2"));
+  ExpectRestored(id, 5, local::TIER_IMAGE, local::TIER_PARTNER);
+  const DatasetId next = Checkpoint(6);
+  EXPECT_GT(next, id);
+  EXPECT_EQ(CodeOfReply(clients[3]->Wait(next, local::LOCAL)), local::OK);
+  Close();
+}
+
+TEST_F(LaunchOverNodesTest, ARankThatIsLostFailsTheDatasetOnAllNodesAndTheNextOneWorks) {
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const local::Reply begun = clients[0]->Begin(5, MemoryOf(0, 5));
+  ASSERT_EQ(CodeOfReply(begun), local::OK);
+  const DatasetId id = begun.begin().dataset();
+  for (Rank rank : {1u, 2u}) {
+    ASSERT_EQ(CodeOfReply(clients[rank]->Checkpoint(5, MemoryOf(rank, 5))), local::OK);
+  }
+  const std::uint64_t waiting = clients[1]->SendWait(id, local::LOCAL);
+  clients[3]->Drop();
+  EXPECT_SAYS(clients[1]->Next(waiting), local::FAILED, "rank 3 was lost before its bytes were captured");
+  EXPECT_NE(CodeOfReply(clients[0]->Commit()), local::OK);
+  EXPECT_THAT(nodes[1].RanksInCache(id), IsEmpty());
+}
+
+TEST_F(LaunchOverNodesTest, RanksThatDisagreeFailItWhereverTheyAre) {
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  Memory other = MemoryOf(1, 5);
+  other[1] = ValueOf(2, "another name", 5);
+  ASSERT_EQ(CodeOfReply(clients[0]->Begin(5, MemoryOf(0, 5))), local::OK);
+  EXPECT_SAYS(clients[1]->Begin(5, other), local::FAILED, "another name");
+  EXPECT_SAYS(clients[0]->Commit(), local::FAILED, "another name");
+  EXPECT_NE(Checkpoint(6), 0u);
+}
+
+TEST_F(LaunchOverNodesTest, QuestionsOfAllRanksHaveOneAnswer) {
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  local::Request ask;
+  ask.mutable_need_checkpoint()->set_number(1);
+  const bool first = clients[1]->Ask(ask).need_checkpoint().yes();
+  for (Rank rank : {0u, 2u, 3u}) EXPECT_EQ(clients[rank]->Ask(ask).need_checkpoint().yes(), first);
+  Close();
+}
+
+// What was begun is lost with the daemon that had a part of it; what was whole stays.
+TEST_F(LaunchOverNodesTest, ADaemonThatIsStartedAgainGoesOnWithItsRanks) {
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const DatasetId whole = Checkpoint(5);
+  ASSERT_EQ(CodeOfReply(clients[0]->Wait(whole, local::LOCAL)), local::OK);
+  const local::Reply begun = clients[0]->Begin(6, MemoryOf(0, 6));
+  ASSERT_EQ(CodeOfReply(begun), local::OK);
+  ASSERT_EQ(CodeOfReply(clients[1]->Checkpoint(6, MemoryOf(1, 6))), local::OK);
+  const std::uint64_t waiting = clients[0]->SendWait(begun.begin().dataset(), local::LOCAL);
+  const LaunchId launch = clients[1]->launch();
+  const std::vector<std::string> tokens = {clients[1]->token(), clients[3]->token()};
+  nodes[1].Kill();
+  clients[1] = nullptr;
+  clients[3] = nullptr;
+  nodes[1].cache.Restart(3);
+  nodes[1].Start();
+  for (Rank rank : {1u, 3u}) {
+    clients[rank] = std::make_unique<FakeClient>(nodes[1]);
+    const local::Reply opened = clients[rank]->Open(
+        {.rank = rank, .nranks = kRanks, .key = "", .launch = launch, .token = tokens[rank / 2]});
+    ASSERT_EQ(CodeOfReply(opened), local::OK) << rank << ": " << opened.status().message();
+  }
+  EXPECT_SAYS(clients[0]->Next(waiting), local::FAILED, "has lost the part of rank 1");
+  EXPECT_NE(CodeOfReply(clients[0]->Commit()), local::OK);
+  const DatasetId next = Checkpoint(7);
+  ASSERT_NE(next, 0u);
+  EXPECT_EQ(CodeOfReply(clients[1]->Wait(next, local::LOCAL)), local::OK);
+  EXPECT_EQ(CodeOfReply(clients[1]->Wait(whole, local::PREFIX)), local::OK);
+  Close();
+}
+
+TEST_F(LaunchOverNodesTest, TheHomeThatIsStartedAgainFindsWhatTheOthersHave) {
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const DatasetId whole = Checkpoint(5);
+  ASSERT_EQ(CodeOfReply(clients[0]->Wait(whole, local::LOCAL)), local::OK);
+  const LaunchId launch = clients[0]->launch();
+  std::vector<std::string> tokens;
+  for (const auto& client : clients) tokens.push_back(client->token());
+  nodes[0].Kill();
+  clients[0] = nullptr;
+  clients[2] = nullptr;
+  nodes[0].cache.Restart(3);
+  ASSERT_TRUE(nodes.AdvanceUntil([this] { return clients[1]->closed() && clients[3]->closed(); }))
+      << "their clients are to come again";
+  nodes[0].Start();
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    clients[rank] = std::make_unique<FakeClient>(nodes[NodeOf(rank)]);
+    const local::Reply opened = clients[rank]->Open(
+        {.rank = rank, .nranks = kRanks, .key = "", .launch = launch, .token = tokens[rank]});
+    ASSERT_EQ(CodeOfReply(opened), local::OK) << rank << ": " << opened.status().message();
+  }
+  EXPECT_EQ(CodeOfReply(clients[3]->Wait(whole, local::LOCAL)), local::OK);
+  EXPECT_EQ(CodeOfReply(clients[3]->Wait(whole, local::PREFIX)), local::OK);
+  const DatasetId next = Checkpoint(6);
+  EXPECT_EQ(CodeOfReply(clients[1]->Wait(next, local::LOCAL)), local::OK);
+  Close();
+}
+
+TEST_F(LaunchOverNodesTest, WhatLeavesTheHomesCacheLeavesTheOthers) {
+  nodes[0].Kill();
+  nodes[0].config.cache.keep = 0;
+  nodes[0].Start();
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const DatasetId first = Checkpoint(5);
+  ASSERT_EQ(CodeOfReply(clients[0]->Wait(first, local::LOCAL)), local::OK);
+  ASSERT_EQ(CodeOfReply(clients[0]->Wait(Checkpoint(6), local::LOCAL)), local::OK);  // its files are a spare
+  const DatasetId second = Checkpoint(7);
+  ASSERT_EQ(CodeOfReply(clients[0]->Wait(second, local::LOCAL)), local::OK);
+  nodes.Pass(std::chrono::seconds(1));
+  EXPECT_THAT(nodes[0].RanksInCache(first), IsEmpty());
+  EXPECT_THAT(nodes[1].RanksInCache(first), IsEmpty());
+  EXPECT_THAT(nodes[1].RanksInCache(second), ElementsAre(1, 3));
+  Close();
+}
+
+TEST_F(LaunchOverNodesTest, AStopMakesWholeWhatIsCaptured) {
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const DatasetId id = Checkpoint(5);
+  ASSERT_NE(id, 0u);
+  nodes.network.Block(nodes[0].address(), nodes[1].address());  // the order to note it is on its way
+  nodes.Pass(std::chrono::milliseconds(100));
+  ASSERT_EQ(clients[0]->Test(id, local::CAPTURED).test().reached(), true);
+  const auto ended = nodes[0].Quiesce();
+  nodes.Pass(std::chrono::milliseconds(100));
+  EXPECT_FALSE(ended->has_value());
+  nodes.network.UnblockAll();
+  ASSERT_TRUE(nodes.AdvanceUntil([ended] { return ended->has_value(); }));
+  EXPECT_TRUE(**ended);
+  EXPECT_THAT(nodes[0].RanksInCache(id), ElementsAre(0, 2));
+  EXPECT_THAT(nodes[1].RanksInCache(id), ElementsAre(1, 3));
+}
+
+TEST_F(LaunchOverNodesTest, APinIsSetWhereItIsKept) {
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const DatasetId id = Checkpoint(5);
+  ASSERT_EQ(CodeOfReply(clients[1]->Wait(id, local::LOCAL)), local::OK);
+  const local::Status refused = nodes[1].Pin(id);
+  EXPECT_EQ(refused.code(), local::FAILED_PRECONDITION);
+  EXPECT_THAT(refused.message(), HasSubstr("the daemon on n1"));
+  EXPECT_EQ(nodes[0].Pin(id).code(), local::OK);
+}
+
+// Its flush has failed once and waits for the next try, when a node comes again without its part.
+TEST_F(LaunchOverNodesTest, WhatHasLostAPartIsNotCommitted) {
+  nodes.prefix.FailOn({.op = FakeOp::kAny, .path_part = "-Rank2.fti", .times = 1'000'000, .status = ResourceExhausted("no room")});
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const DatasetId id = Checkpoint(5);
+  ASSERT_EQ(CodeOfReply(clients[0]->Wait(id, local::LOCAL)), local::OK);
+  const std::uint64_t waiting = clients[0]->SendWait(id, local::PREFIX);
+  ASSERT_TRUE(nodes.AdvanceUntil([this] { return nodes[0].Warnings().find("next try in") != std::string::npos; }));
+  const LaunchId launch = clients[1]->launch();
+  const std::vector<std::string> tokens = {clients[1]->token(), clients[3]->token()};
+  nodes[1].Kill();
+  clients[1] = nullptr;
+  clients[3] = nullptr;
+  ASSERT_OK(nodes[1].LoseParts(id));
+  nodes[1].Start();
+  for (Rank rank : {1u, 3u}) {
+    clients[rank] = std::make_unique<FakeClient>(nodes[1]);
+    ASSERT_EQ(CodeOfReply(clients[rank]->Open(
+                  {.rank = rank, .nranks = kRanks, .key = "", .launch = launch, .token = tokens[rank / 2]})),
+              local::OK);
+  }
+  nodes.prefix.ClearFaults();
+  nodes.Pass(std::chrono::minutes(5));
+  EXPECT_TRUE(!clients[0]->HasReply(waiting) || CodeOfReply(clients[0]->Next(waiting)) != local::OK);
+  const auto prefix = Prefix::OpenReadOnly(nodes.prefix, SimulatedNodes::kPrefix);
+  ASSERT_OK(prefix.status());
+  EXPECT_FALSE((*prefix)->Contents()->datasets.contains(id));
+  const DatasetId next = Checkpoint(6);
+  EXPECT_EQ(CodeOfReply(clients[0]->Wait(next, local::PREFIX)), local::OK);
+}
+
+TEST_F(LaunchOverNodesTest, AKeyOfALaunchThatIsOverMakesANewOneWhereverItIsOpened) {
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const LaunchId first = clients[0]->launch();
+  Close();
+  nodes.Pass(std::chrono::seconds(1));
+  FakeClient client(nodes[1]);
+  ASSERT_EQ(CodeOfReply(client.Open({.rank = 0, .nranks = 1, .key = "job.1"})), local::OK);
+  EXPECT_GT(client.launch(), first);
+}
+
+}  // namespace
+}  // namespace cairn

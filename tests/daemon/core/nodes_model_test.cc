@@ -1,0 +1,283 @@
+// Random histories of launches over three nodes, against what their ranks were promised: daemons are killed at any
+// instant, with or without the power, links break, ranks come again, launches end and begin. Every history comes from
+// its seed alone: CAIRN_TEST_SEED=<number> runs that one again.
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/daemon/core/fake_client.h"
+#include "tests/daemon/core/simulated_nodes.h"
+
+namespace cairn {
+namespace {
+
+constexpr int kNodes = 3;
+
+// A rank's state at a step; no other rank or step has it.
+Memory StateOf(Rank rank, std::uint64_t step) {
+  return {PlainOf(1, RandomBytes(977 * step + rank, 6'000 + 500 * rank))};
+}
+
+struct Counts {
+  int launches = 0, checkpoints = 0, local = 0, prefix = 0, kills = 0, cuts = 0, restored = 0, reopened = 0;
+};
+
+class NodesHistory {
+ public:
+  explicit NodesHistory(std::uint64_t seed) : random_(seed), nodes_(seed, kNodes) {
+    nodes_.StartAll();
+    nranks_ = static_cast<std::uint32_t>(2 + Draw(5));
+    for (Rank rank = 0; rank < nranks_; ++rank) home_of_.push_back(static_cast<int>(Draw(kNodes)));
+  }
+  ~NodesHistory() {
+    for (auto& rank : ranks_) rank.client = nullptr;
+  }
+
+  void Run() {
+    for (int round = 0; round < 12 && !::testing::Test::HasFailure(); ++round) {
+      if (!live_) Begin();
+      if (!live_) continue;
+      switch (Draw(8)) {
+        case 0:
+          End();
+          break;
+        case 1:
+          nodes_.Pass(std::chrono::milliseconds(Draw(3'000)));
+          break;
+        default:
+          Step();
+      }
+      if (live_) ComeAgain();
+      if (live_ && Draw(3) == 0) Undisturbed();
+    }
+    End();
+    Begin();  // what was promised is there in the end
+  }
+  const Counts& counts() const { return counts_; }
+
+ private:
+  struct OfRank {
+    std::unique_ptr<FakeClient> client;
+    std::string token;
+  };
+
+  std::uint64_t Draw(std::uint64_t below) { return std::uniform_int_distribution<std::uint64_t>(0, below - 1)(random_); }
+  std::uint64_t Newest(const std::map<DatasetId, std::uint64_t>& promised) const {
+    return promised.empty() ? 0 : promised.rbegin()->first;
+  }
+
+  // A launch of all ranks, perhaps on other nodes than before; it goes on from what was promised, or from what is newer.
+  void Begin() {
+    for (int node = 0; node < kNodes; ++node) {
+      if (!nodes_[node].running()) nodes_[node].Start();
+    }
+    // Members find each other; leases of daemons that died are over.
+    nodes_.Pass(std::chrono::minutes(5));
+    if (Draw(3) == 0) {
+      for (int& node : home_of_) node = static_cast<int>(Draw(kNodes));
+    }
+    ranks_.clear();
+    ranks_.resize(nranks_);
+    ++counts_.launches;
+    const std::string key = "job." + std::to_string(counts_.launches);
+    for (const Rank rank : InAnyOrder()) {
+      OfRank& one = ranks_[rank];
+      one.client = std::make_unique<FakeClient>(nodes_[home_of_[rank]]);
+      const local::Reply opened = one.client->Open({.rank = rank, .nranks = nranks_, .key = key});
+      ASSERT_EQ(CodeOfReply(opened), local::OK) << "rank " << rank << ": " << opened.status().message();
+      one.token = one.client->token();
+      launch_ = one.client->launch();
+    }
+    live_ = true;
+    Restore();
+  }
+
+  std::vector<Rank> InAnyOrder() {
+    std::vector<Rank> order;
+    for (Rank rank = 0; rank < nranks_; ++rank) order.push_back(rank);
+    std::shuffle(order.begin(), order.end(), random_);
+    return order;
+  }
+
+  void Restore() {
+    const std::uint64_t newest = std::max(Newest(local_), Newest(prefix_));
+    for (int tries = 0; tries < 20; ++tries) {
+      std::vector<local::Reply> latest(nranks_);
+      for (Rank rank = 0; rank < nranks_; ++rank) latest[rank] = ranks_[rank].client->Latest();
+      for (Rank rank = 1; rank < nranks_; ++rank) {
+        ASSERT_EQ(CodeOfReply(latest[rank]), CodeOfReply(latest[0])) << latest[rank].status().message();
+        ASSERT_EQ(latest[rank].latest().dataset(), latest[0].latest().dataset());
+      }
+      if (CodeOfReply(latest[0]) == local::NOT_FOUND) {
+        ASSERT_EQ(newest, 0u) << "dataset " << newest << " was promised";
+        return;
+      }
+      ASSERT_EQ(CodeOfReply(latest[0]), local::OK) << latest[0].status().message();
+      const DatasetId id = latest[0].latest().dataset();
+      ASSERT_GE(id, newest) << "was promised";
+      const std::uint64_t step = latest[0].latest().step();
+      std::vector<Memory> memory(nranks_);
+      std::vector<FakeClient::Restored> restored(nranks_);
+      std::vector<std::function<void()>> all;
+      for (const Rank rank : InAnyOrder()) {
+        memory[rank] = Blank(StateOf(rank, step));
+        all.push_back([&, rank] { restored[rank] = ranks_[rank].client->Restore(id, memory[rank]); });
+      }
+      nodes_.Together(std::move(all));
+      for (Rank rank = 0; rank < nranks_; ++rank) {
+        ASSERT_EQ(restored[rank].code, restored[0].code) << rank << ": " << restored[rank].message << " / " << restored[0].message;
+      }
+      if (restored[0].code == local::RETRY) continue;
+      ASSERT_EQ(restored[0].code, local::OK) << restored[0].message;
+      for (Rank rank = 0; rank < nranks_; ++rank) {
+        ASSERT_EQ(memory[rank][0].bytes, StateOf(rank, step)[0].bytes) << "rank " << rank << " of dataset " << id;
+      }
+      ++counts_.restored;
+      step_ = std::max(step_, step);
+      return;
+    }
+    ADD_FAILURE() << "twenty tries to restore, and none came to an end";
+  }
+
+  // All ranks' checkpoint of the next step, with something that may happen meanwhile.
+  void Step(bool disturbed = true) {
+    const std::uint64_t step = ++step_;
+    ++counts_.checkpoints;
+    std::vector<local::Reply> ended(nranks_);
+    std::vector<std::function<void()>> all;
+    for (const Rank rank : InAnyOrder()) {
+      all.push_back([this, rank, step, &ended] {
+        FakeClient* const client = ranks_[rank].client.get();
+        ended[rank] = client->Checkpoint(step, StateOf(rank, step));
+        if (CodeOfReply(ended[rank]) != local::OK) return;
+        const DatasetId id = ended[rank].committed().dataset();
+        if (CodeOfReply(client->Wait(id, local::LOCAL)) != local::OK) return;
+        ++counts_.local;
+        local_[id] = step;
+        if (step % 3 != 0 || CodeOfReply(client->Wait(id, local::PREFIX)) != local::OK) return;
+        ++counts_.prefix;
+        prefix_[id] = step;
+      });
+    }
+    if (disturbed && Draw(2) == 0) all.push_back([this] { Disturb(); });
+    nodes_.Together(std::move(all));
+  }
+
+  // When all ranks are there again, and nothing happens meanwhile, a checkpoint works.
+  void Undisturbed() {
+    nodes_.Pass(std::chrono::seconds(40));  // ranks that did not come again are lost by now
+    for (const OfRank& one : ranks_) {
+      if (one.client->closed()) return;
+    }
+    const int before = counts_.local;
+    Step(/*disturbed=*/false);
+    if (!live_ || counts_.local == before + static_cast<int>(nranks_)) return;
+    ADD_FAILURE() << "step " << step_ << ": only " << counts_.local - before << " of " << nranks_ << " ranks at local";
+  }
+
+  void Disturb() {
+    nodes_.PassInScript(static_cast<int>(Draw(400)));
+    const int node = static_cast<int>(Draw(kNodes));
+    if (Draw(2) == 0) {
+      ++counts_.cuts;
+      nodes_.network.BreakLinks(nodes_[node].address(), nodes_[(node + 1) % kNodes].address());
+      return;
+    }
+    ++counts_.kills;
+    nodes_[node].Kill();
+    for (Rank rank = 0; rank < nranks_; ++rank) {
+      if (home_of_[rank] == node) ranks_[rank].client->HostDied();
+    }
+    if (Draw(2) == 0) nodes_[node].cache.Restart(Draw(1'000'000));  // the power has failed, too
+    nodes_.PassInScript(static_cast<int>(Draw(400)));
+    nodes_[node].Start();
+  }
+
+  // Ranks whose connection has broken open again, in their launch. If they may not, the launch is over.
+  void ComeAgain() {
+    for (int tries = 0; tries < 3; ++tries) {
+      for (Rank rank = 0; rank < nranks_ && live_; ++rank) {
+        OfRank& one = ranks_[rank];
+        if (!one.client->closed()) continue;
+        one.client->Drop();
+        one.client = std::make_unique<FakeClient>(nodes_[home_of_[rank]]);
+        const local::Reply opened =
+            one.client->Open({.rank = rank, .nranks = nranks_, .key = "", .launch = launch_, .token = one.token});
+        ++counts_.reopened;
+        if (CodeOfReply(opened) == local::OK || CodeOfReply(opened) == local::UNAVAILABLE) continue;
+        live_ = false;
+      }
+    }
+    if (!live_) Leave();
+  }
+
+  void End() {
+    if (!live_) return;
+    live_ = false;
+    for (OfRank& one : ranks_) {
+      if (!one.client->closed()) one.client->Close();
+    }
+    Leave();
+  }
+  void Leave() {
+    for (OfRank& one : ranks_) one.client = nullptr;
+    ranks_.clear();
+  }
+
+  std::mt19937_64 random_;
+  SimulatedNodes nodes_;
+  std::uint32_t nranks_ = 0;
+  std::vector<int> home_of_;  // by rank: its node
+  std::vector<OfRank> ranks_;
+  LaunchId launch_ = 0;
+  bool live_ = false;
+  std::uint64_t step_ = 0;
+  std::map<DatasetId, std::uint64_t> local_, prefix_;  // promised: dataset -> step
+  Counts counts_;
+};
+
+TEST(NodesModelTest, WhatWasPromisedHoldsInRandomHistoriesOfThreeNodes) {
+  spdlog::set_level(std::getenv("CAIRN_TEST_LOG") != nullptr ? spdlog::level::trace : spdlog::level::off);
+  const char* given = std::getenv("CAIRN_TEST_SEED");
+  const bool soak = std::getenv("CAIRN_SOAK") != nullptr;
+  const std::uint64_t rounds = given != nullptr ? 1 : soak ? 100'000 : 1'000;
+  std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : soak ? std::random_device()() : 1;
+  Counts sum;
+  std::uint64_t round = 0;
+  for (; round < rounds && !::testing::Test::HasFailure(); ++round, ++seed) {
+    SCOPED_TRACE("CAIRN_TEST_SEED=" + std::to_string(seed) + ", history " + std::to_string(round + 1));
+    NodesHistory history(seed);
+    history.Run();
+    const Counts& counts = history.counts();
+    sum.launches += counts.launches;
+    sum.checkpoints += counts.checkpoints;
+    sum.local += counts.local;
+    sum.prefix += counts.prefix;
+    sum.kills += counts.kills;
+    sum.cuts += counts.cuts;
+    sum.restored += counts.restored;
+    sum.reopened += counts.reopened;
+  }
+  std::printf("%lu histories: %d launches, %d checkpoints, promises: %d local, %d prefix; %d kills, %d broken links, "
+              "%d restores, %d ranks came again\n",
+              static_cast<unsigned long>(round), sum.launches, sum.checkpoints, sum.local, sum.prefix, sum.kills, sum.cuts,
+              sum.restored, sum.reopened);
+  if (given != nullptr) return;
+  EXPECT_GT(sum.local, sum.checkpoints);
+  EXPECT_GT(sum.kills, static_cast<int>(round));
+  EXPECT_GT(sum.restored, static_cast<int>(round));
+}
+
+}  // namespace
+}  // namespace cairn
