@@ -6,8 +6,10 @@ cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'END'
-usage: deploy/quickstart.sh [--ranks N] [--size N] [--steps N] [--keep]
+usage: deploy/quickstart.sh [--nodes N] [--ranks N] [--size N] [--steps N] [--keep]
 
+  --nodes N  over so many nodes, 2 to 16: networks, hosts and daemons of their own on this machine. One of them is taken
+             away, with its daemon, its ranks and its cache, and the run goes on [1]
   --ranks N  MPI processes [4]
   --size N   grid points in each dimension [1024]
   --steps N  steps to compute, at least 400 [1550]
@@ -16,13 +18,14 @@ The exit code is 0 if every restart gave the undisturbed result.
 END
 }
 
+nodes=1
 ranks=4
 size=1024
 steps=1550
 keep=0
 while [ $# -gt 0 ]; do
   case "$1" in
-    --ranks | --size | --steps)
+    --nodes | --ranks | --size | --steps)
       [[ "${2-}" =~ ^[1-9][0-9]{0,7}$ ]] || { echo "quickstart.sh: $1 needs a number" >&2; exit 2; }
       declare "${1#--}=$2"
       shift
@@ -34,6 +37,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ "$steps" -ge 400 ] || { echo "quickstart.sh: at least 400 steps, to have checkpoints to go back to" >&2; exit 2; }
+[ "$nodes" -le 16 ] || { echo "quickstart.sh: at most 16 nodes" >&2; exit 2; }
 every=$((steps / 15 + 1))
 [ $((steps % every)) -ne 0 ] || every=$((every + 1))  # no checkpoint of the last step: each restart has something to compute
 
@@ -45,6 +49,11 @@ deploy/packages.sh
 # shellcheck source=deploy/bazel.sh
 . deploy/bazel.sh
 run_bazel build --noshow_progress --ui_event_filters=-info //daemon:cairnd //client/cli:cairn //client/examples:heat2d_mpi
+if [ "$nodes" -gt 1 ]; then
+  run_bazel build --noshow_progress --ui_event_filters=-info //tests/support/cluster:cairn-cluster
+  export nodes ranks size steps every
+  exec bazel-bin/tests/support/cluster/cairn-cluster --nodes "$nodes" --no-daemons -- deploy/quickstart-nodes.sh
+fi
 daemon_program=$PWD/bazel-bin/daemon/cairnd
 cairn=$PWD/bazel-bin/client/cli/cairn
 solver=$PWD/bazel-bin/client/examples/heat2d_mpi
