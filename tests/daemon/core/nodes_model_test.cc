@@ -18,6 +18,7 @@
 
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/simulated_nodes.h"
+#include "tests/support/sparser.h"
 
 namespace cairn {
 namespace {
@@ -251,7 +252,7 @@ TEST(NodesModelTest, WhatWasPromisedHoldsInRandomHistoriesOfThreeNodes) {
   spdlog::set_level(std::getenv("CAIRN_TEST_LOG") != nullptr ? spdlog::level::trace : spdlog::level::off);
   const char* given = std::getenv("CAIRN_TEST_SEED");
   const bool soak = std::getenv("CAIRN_SOAK") != nullptr;
-  const std::uint64_t rounds = given != nullptr ? 1 : soak ? 100'000 : 1'000;
+  const std::uint64_t rounds = given != nullptr ? 1 : soak ? 100'000 : 1'000 / kSparser;
   std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : soak ? std::random_device()() : 1;
   Counts sum;
   std::uint64_t round = 0;

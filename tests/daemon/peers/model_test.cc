@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tests/daemon/peers/sim_cluster.h"
+#include "tests/support/sparser.h"
 
 namespace cairn {
 namespace {
@@ -230,7 +231,7 @@ TEST(PeersModelTest, AtMostOneActsAndAllAgreeInTheEndInRandomHistories) {
   const bool one = std::getenv("CAIRN_TEST_SEED") != nullptr, soak = std::getenv("CAIRN_SOAK") != nullptr;
   // The short form is the same every time, so that it fails for a change and not by chance; the long one looks further.
   std::uint64_t seed = NumberOf("CAIRN_TEST_SEED", soak ? std::random_device()() : 1);
-  const std::uint64_t rounds = one ? 1 : NumberOf("CAIRN_TEST_HISTORIES", soak ? 100'000 : 1'000);
+  const std::uint64_t rounds = one ? 1 : NumberOf("CAIRN_TEST_HISTORIES", soak ? 100'000 : 1'000 / kSparser);
   std::uint64_t steps = 0, leases = 0, done = 0;
   const auto begun = std::chrono::steady_clock::now();
   for (; done < rounds && !HasFailure(); ++done, ++seed) {
