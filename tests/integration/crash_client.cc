@@ -193,6 +193,7 @@ int Run(const Options& options) {
       int32_t reached = 0;
       if (!options.check) break;
       if ((code = cairn_test(session, promised, CAIRN_LEVEL_LOCAL, &reached)) == CAIRN_OK && reached) continue;
+      if (code == CAIRN_UNAVAILABLE) break;  // the connection broke, which says nothing of it; it is asked again
       promises.Log(fmt::format("lost {} {} {} {}", promised, at_step, code, cairn_error(session)));
       broken = true;
     }
