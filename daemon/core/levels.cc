@@ -166,6 +166,12 @@ void Levels::Test(const std::shared_ptr<Call>& call, const local::Test& test) co
   if (answer.final && answer.status.code() != local::OK) {
     return call->Fail(answer.status.code(), answer.status.message());
   }
+  // Not known is not "no": the nodes that have the rest may not have come back to this daemon, just started.
+  const DatasetPtr dataset = given_.ledger.Get(test.dataset());
+  const bool rest_unknown = dataset && dataset->in_cache() && !dataset->followed && dataset->unknown > 0;
+  if (!answer.final && rest_unknown && test.level() != local::PREFIX) {
+    return call->Fail(Unavailable("dataset {}: the nodes that have its other parts have not come back", dataset->id));
+  }
   call->Reply(TestReply(answer, answer.final));
 }
 
