@@ -142,7 +142,8 @@ CAIRN_API int cairn_checkpoint(cairn_session* session, uint64_t step, uint64_t* 
  * is older than this library. Names should be different: of several datasets of one name it means the newest. */
 CAIRN_API int cairn_set_name(cairn_session* session, const char* name);
 
-/* Has the dataset `level`? CAIRN_FAILED, naming the ranks, if it failed. */
+/* Has the dataset `level`? CAIRN_FAILED, naming the ranks, if it failed. CAIRN_UNAVAILABLE, of a launch over several
+ * nodes: not known, as a daemon was started again and has not heard yet what the other nodes have. */
 CAIRN_API int cairn_test(cairn_session* session, uint64_t dataset, int32_t level, int32_t* reached);
 /* timeout_ms 0: looks once, CAIRN_DEADLINE_EXCEEDED if it has not. */
 CAIRN_API int cairn_wait(cairn_session* session, uint64_t dataset, int32_t level, uint32_t timeout_ms);

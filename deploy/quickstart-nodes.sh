@@ -86,7 +86,6 @@ for _ in $(seq 100); do
 done
 sleep 4  # its ranks are waited for so long: they might come back
 
-
 say "5. Started again on the $((nodes - 1)) nodes that are left"
 on_nodes "$(slots "${left[@]}")" restarted --every "$every" | tee "$demo/restarted.log"
 grep -qE "^resumed from step [1-9]" "$demo/restarted.log" || fail "it has not gone on from a checkpoint"

@@ -13,7 +13,7 @@ usage: deploy/quickstart.sh [--nodes N] [--ranks N] [--size N] [--steps N] [--ke
   --ranks N  MPI processes [4]
   --size N   grid points in each dimension [1024]
   --steps N  steps to compute, at least 400 [1550]
-  --keep     leave the temporary folder where it is
+  --keep     leave the temporary folder where it is; not with --nodes
 The exit code is 0 if every restart gave the undisturbed result.
 END
 }
@@ -37,6 +37,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ "$steps" -ge 400 ] || { echo "quickstart.sh: at least 400 steps, to have checkpoints to go back to" >&2; exit 2; }
+[ "$nodes" -eq 1 ] || [ "$keep" -eq 0 ] || { echo "quickstart.sh: --keep is for one node" >&2; exit 2; }
 [ "$nodes" -le 16 ] || { echo "quickstart.sh: at most 16 nodes" >&2; exit 2; }
 every=$((steps / 15 + 1))
 [ $((steps % every)) -ne 0 ] || every=$((every + 1))  # no checkpoint of the last step: each restart has something to compute

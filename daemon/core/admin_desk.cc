@@ -38,6 +38,13 @@ std::string HeldUpBy(const Run& run, DatasetId id) {
   return run.flusher.ErrorOf(id);
 }
 
+// What is decided at a launch's home can be asked there only: here it would be forgotten.
+absl::Status IsDecidedHere(const Run& run, const Dataset& dataset) {
+  if (!dataset.followed) return absl::OkStatus();
+  return FailedPrecondition("the home of dataset {}'s launch is the daemon on {}: ask there", dataset.id,
+                            run.ledger.newest()->maker);
+}
+
 absl::StatusOr<DatasetPtr> WholeDataset(const Run& run, DatasetId id) {
   const DatasetPtr dataset = run.ledger.Get(id);
   if (dataset && dataset->level() >= Level::kLocal) return dataset;
@@ -275,6 +282,7 @@ admin::FlushReply AdminDesk::Flush(const admin::FlushRequest& request) const {
     const DatasetPtr dataset = newest ? run->ledger.NewestRestorable() : run->ledger.Get(request.dataset());
     if (!dataset && newest) return NotFound("run {} has no whole checkpoint", run->name);
     if (!dataset) return NotFound("run {} has no dataset {}", run->name, request.dataset());
+    CAIRN_RETURN_IF_ERROR(IsDecidedHere(*run, *dataset));
     reply.set_dataset(dataset->id);
     run->flusher.Order(dataset->id);
     return absl::OkStatus();
@@ -289,10 +297,7 @@ void AdminDesk::Pin(const admin::PinRequest& request, std::function<void(admin::
   if (!run.ok()) return answer(run.status());
   const auto dataset = WholeDataset(**run, request.dataset());
   if (!dataset.ok()) return answer(dataset.status());
-  if ((*dataset)->followed) {
-    return answer(FailedPrecondition("the home of dataset {}'s launch is the daemon on {}: pin it there", (*dataset)->id,
-                                     (*run)->ledger.newest()->maker));
-  }
+  if (const absl::Status here = IsDecidedHere(**run, **dataset); !here.ok()) return answer(here);
   (*run)->ledger.SetPinned(**dataset, request.pinned());
   if (request.pinned()) (*run)->ledger.FlushOrdered(**dataset);
   (*run)->record.Store(answer);  // a pin holds over a restart
@@ -310,6 +315,7 @@ void AdminDesk::Remove(const admin::RemoveRequest& request, std::function<void(a
   }
   const auto dataset = WholeDataset(run, request.dataset());
   if (!dataset.ok()) return answer(dataset.status());
+  if (const absl::Status here = IsDecidedHere(run, **dataset); !here.ok()) return answer(here);
   if (const absl::Status may = MayRemove(run, *dataset); !may.ok()) return answer(may);
   if (!(*dataset)->in_prefix()) {
     answer(RemoveFromCache(run, *dataset));

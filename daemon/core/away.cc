@@ -51,10 +51,10 @@ std::set<NodeId> HoldersOf(const Dataset& dataset) {
 struct Away::Daemon {
   NodeId node;
   std::uint64_t incarnation = 0;
-  std::shared_ptr<PeerLink> link;  // null: it has gone
+  std::shared_ptr<PeerLink> link;         // null: it has gone
   std::optional<peer::PartsThere> there;  // as much as has come of it
   std::uint64_t there_bytes = 0;
-  bool introduced = false;                // all of it has come
+  bool introduced = false;                               // all of it has come
   std::map<std::uint64_t, std::shared_ptr<Rank>> ranks;  // by session
 
   void Send(peer::FromHome said) const {
@@ -250,13 +250,14 @@ void Away::OnParts(const DaemonPtr& daemon, peer::PartsThere there) {
 void Away::OnRank(const DaemonPtr& daemon, peer::FromRank said) {
   auto known = daemon->ranks.find(said.session());
   if (known == daemon->ranks.end()) {
-    if (!said.request().has_open() || said.request().open().observer()) return Refuse(daemon, "to_home.from_rank.request");
+    if (!said.request().has_open() || said.request().open().observer())
+      return Refuse(daemon, "to_home.from_rank.request");
     if (daemon->ranks.size() >= kSessionsMax) return Refuse(daemon, "to_home.from_rank.session");
-    const auto rank = std::make_shared<Rank>(
-        daemon, said.session(),
-        Connection::Peer{.host = TextOf(said.client().host(), frames::kHostBytesMax),
-                         .pid = said.client().pid(),
-                         .program = TextOf(said.client().program(), kProgramBytesMax)});
+    const auto rank =
+        std::make_shared<Rank>(daemon, said.session(),
+                               Connection::Peer{.host = TextOf(said.client().host(), frames::kHostBytesMax),
+                                                .pid = said.client().pid(),
+                                                .program = TextOf(said.client().program(), kProgramBytesMax)});
     known = daemon->ranks.emplace(said.session(), rank).first;
     given_.receiver.Attach(rank);
   }
@@ -366,7 +367,8 @@ void Away::Copy(const Dataset& dataset, LaunchId committer, std::function<void(c
   Order(copying_, dataset.id, holders, order, std::move(then));
 }
 
-void Away::CompleteAt(const NodeId& node, const Dataset& dataset, std::function<void(const absl::Status& status)> then) {
+void Away::CompleteAt(const NodeId& node, const Dataset& dataset,
+                      std::function<void(const absl::Status& status)> then) {
   peer::FromHome order;
   order.mutable_complete()->set_dataset(dataset.id);
   Order(completing_, dataset.id, {node}, order, [then = std::move(then)](const PartsCopied& how) { then(how.status); });
@@ -427,7 +429,8 @@ std::shared_ptr<Away::Rank> Away::RankOf(const Connection& connection) const {
 void Away::Find(const Connection& connection, std::uint64_t call, peer::Find step, Moved moved) {
   const std::shared_ptr<Rank> rank = RankOf(connection);
   if (!rank) {
-    return context_.loop().Post([moved = std::move(moved)] { moved(Unavailable("its daemon has no link"), SIZE_MAX, false); });
+    return context_.loop().Post(
+        [moved = std::move(moved)] { moved(Unavailable("its daemon has no link"), SIZE_MAX, false); });
   }
   if (const std::size_t bytes = step.ByteSizeLong(); bytes > frames::kCarriedBytesMax) {
     return context_.loop().Post([moved = std::move(moved), bytes] {
@@ -445,7 +448,8 @@ void Away::Find(const Connection& connection, std::uint64_t call, peer::Find ste
 void Away::Start(const Connection& connection, std::uint64_t call, Moved moved) {
   const std::shared_ptr<Rank> rank = RankOf(connection);
   if (!rank) {
-    return context_.loop().Post([moved = std::move(moved)] { moved(Unavailable("its daemon has no link"), SIZE_MAX, false); });
+    return context_.loop().Post(
+        [moved = std::move(moved)] { moved(Unavailable("its daemon has no link"), SIZE_MAX, false); });
   }
   rank->moving[call] = std::move(moved);
   peer::FromHome said;

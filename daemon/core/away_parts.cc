@@ -144,7 +144,8 @@ void AwayParts::TakeListed(const NodeId& node, const DatasetPtr& dataset,
     if (!part.elsewhere || part.node != node || part.stored()) continue;
     const auto there = listed.find(rank);
     if (there == listed.end()) {
-      return given_.ledger.Fail(dataset->id, fmt::format("the daemon on {} has lost the part of rank {}", NameOf(node), rank));
+      return given_.ledger.Fail(dataset->id,
+                                fmt::format("the daemon on {} has lost the part of rank {}", NameOf(node), rank));
     }
     if (part.state == Part::State::kBegun) given_.ledger.Captured(*dataset, rank);
     if (there->second->has_catalogue()) TakeStored(node, dataset, there->second->catalogue());

@@ -1,5 +1,6 @@
-// Parts of this daemon's datasets that other nodes' daemons have: begun and handed over here by name, stored there. What
-// those daemons say of them is checked, and becomes what the ledger knows. README.md, "A launch over nodes". Strand only.
+// Parts of this daemon's datasets that other nodes' daemons have: begun and handed over here by name, stored there.
+// What those daemons say of them is checked, and becomes what the ledger knows. README.md, "A launch over nodes".
+// Strand only.
 #ifndef CAIRN_DAEMON_CORE_AWAY_PARTS_H_
 #define CAIRN_DAEMON_CORE_AWAY_PARTS_H_
 
@@ -52,7 +53,7 @@ class AwayParts {
 
   // --- What their daemons say ---
   void There(const NodeId& node, const peer::PartsThere& there);
-  void LaunchEntered();  // it may be the one that some have spoken of
+  void LaunchEntered();           // it may be the one that some have spoken of
   void Lost(const NodeId& node);  // with all that is not stored there
   void Stored(const NodeId& node, const catalogue::Catalogue& catalogue);
   void Failed(const NodeId& node, const peer::PartFailed& failed);
@@ -71,7 +72,7 @@ class AwayParts {
 
   const Context& context_;
   const Given given_;
-  std::map<SessionId, DatasetPtr> begun_;  // until it is handed over
+  std::map<SessionId, DatasetPtr> begun_;     // until it is handed over
   std::map<NodeId, peer::PartsThere> early_;  // of a launch that this daemon, just started, does not know yet
 };
 

@@ -385,7 +385,8 @@ void StrandCore::DispatchAway(const SessionPtr& session, const CallPtr& call, co
       call->Reply({});
       return run.waits.Changed();
     default:
-      return call->Fail(InvalidArgument("request {} is not for the home of a launch", request->call()));
+      return call->Fail(
+          InvalidArgument("request.body: {} is not for the home of a launch", static_cast<int>(request->body_case())));
   }
 }
 

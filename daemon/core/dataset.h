@@ -30,8 +30,8 @@ struct Part {
   State state = State::kAbsent;
   std::uint64_t bytes = 0;  // of its files, as planned, then as written
   catalogue::Catalogue catalogue;
-  // Of a launch over nodes: in the hands, then in the cache, of another node's daemon. Whose, if that is known here: the
-  // launch's home knows, and has the catalogue once it is stored; the other nodes know only their own parts.
+  // Of a launch over nodes: in the hands, then in the cache, of another node's daemon. Whose, if that is known here:
+  // the launch's home knows, and has the catalogue once it is stored; the other nodes know only their own parts.
   bool elsewhere = false;
   std::string node = {};
   bool described = true;  // the catalogue is here, if it is stored

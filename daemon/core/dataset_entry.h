@@ -68,8 +68,8 @@ class DatasetEntry {
     DatasetPtr spare;  // that its files start from; null: none
   };
   absl::StatusOr<Place> PlaceFor(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec);
-  absl::StatusOr<DatasetPtr> Make(const Launch& launch, Rank rank, Ledger::BeginSpec spec, const VariableList& variables,
-                                  bool elsewhere);
+  absl::StatusOr<DatasetPtr> Make(const Launch& launch, Rank rank, Ledger::BeginSpec spec,
+                                  const VariableList& variables, bool elsewhere);
   absl::Status Join(const Launch& launch, const DatasetPtr& dataset, Rank rank, const Ledger::BeginSpec& spec,
                     const VariableList& variables, bool elsewhere);
   void MakeFolder(const DatasetPtr& dataset);

@@ -25,8 +25,8 @@ class Connection {
   virtual bool shares_memory() const = 0;
   // True: when the connection breaks without Close, its session is kept for the resume time.
   virtual bool resumable() const = 0;
-  // Of a rank of a launch over nodes: the node whose daemon has its bytes, and which this connection leads to. Only what
-  // is decided comes over it. Empty: the bytes come here.
+  // Of a rank of a launch over nodes: the node whose daemon has its bytes, and which this connection leads to. Only
+  // what is decided comes over it. Empty: the bytes come here.
   virtual std::string node() const { return ""; }
   // For errors and logs: who is it? Known from the kernel (Unix socket) or from Hello.
   struct Peer {

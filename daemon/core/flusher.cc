@@ -57,7 +57,8 @@ void Flusher::Plan() {
   }
 }
 
-// A copy that was found damaged meanwhile, or has left the cache, cannot be flushed; nor can one of which a part is lost.
+// A copy that was found damaged meanwhile, or has left the cache, cannot be flushed; nor can one of which a part is
+// lost.
 void Flusher::DropWithoutCopy() {
   std::vector<JobPtr> dropped;
   for (const auto& [id, job] : jobs_) {
@@ -207,7 +208,8 @@ absl::Status Flusher::FindElsewhere(Job& job) const {
     if (given_.away.HasLink(node)) continue;
     const auto member = given_.nodes.Find(node);
     if (!member) return Unavailable("node {}, which has parts of it, is not there", node.substr(0, 8));
-    Elsewhere& elsewhere = job.elsewhere.emplace_back(Elsewhere{.disk = given_.nodes.FilesOf(*member), .catalogues = {}});
+    Elsewhere& elsewhere =
+        job.elsewhere.emplace_back(Elsewhere{.disk = given_.nodes.FilesOf(*member), .catalogues = {}});
     for (const Part& part : job.dataset->parts) {
       if (part.elsewhere && part.node == node) elsewhere.catalogues.push_back(part.catalogue);
     }
@@ -260,9 +262,9 @@ void Flusher::CopyHere(const JobPtr& job, std::function<void(StepResult)> then) 
           given_.slots.throttle, *job->progress);
       for (const Elsewhere& elsewhere : job->elsewhere) {
         if (!result.outcome.status.ok()) break;
-        const FlushOutcome part = CopyPart({*elsewhere.disk, "/" + RecordsFolderName(job->descriptor.id),
-                                            job->descriptor, elsewhere.catalogues},
-                                           context_.env.prefix_disk, prefix, given_.slots.throttle, *job->progress);
+        const FlushOutcome part = CopyPart(
+            {*elsewhere.disk, "/" + RecordsFolderName(job->descriptor.id), job->descriptor, elsewhere.catalogues},
+            context_.env.prefix_disk, prefix, given_.slots.throttle, *job->progress);
         result.outcome.status = part.status;
         result.damaged_there = part.damaged_file;
       }

@@ -123,8 +123,9 @@ void Followed::OnWhole(DatasetId id) {
   const DatasetPtr dataset = Get(id);
   if (!dataset || dataset->cache != Place::kArriving || !dataset->followed) return;
   if (dataset->recorded) return given_.completion.HomeSaysWhole(dataset);
-  context_.Warn(fmt::format("run {}: dataset {}: the launch's home takes it for whole, and its parts here are not noted",
-                            given_.run_name, id));
+  context_.Warn(
+      fmt::format("run {}: dataset {}: the launch's home takes it for whole, and its parts here are not noted",
+                  given_.run_name, id));
 }
 
 void Followed::OnPrefix(DatasetId id) {
@@ -149,7 +150,8 @@ void Followed::MayLeave(const peer::MayLeave& datasets) {
 void Followed::Complete(DatasetId id, Home::Orders::Then then) {
   const DatasetPtr dataset = Get(id);
   if (!dataset || dataset->cache != Place::kArriving || !IsStoredHere(*dataset)) {
-    return context_.loop().Post([id, then = std::move(then)] { then(NotFound("dataset {} is not on its way here", id)); });
+    return context_.loop().Post(
+        [id, then = std::move(then)] { then(NotFound("dataset {} is not on its way here", id)); });
   }
   given_.completion.CompleteHere(dataset, [this, dataset, then = std::move(then)](const absl::Status& status) {
     if (status.ok() && given_.ledger.Has(dataset)) given_.ledger.Recorded(*dataset);
@@ -160,11 +162,10 @@ void Followed::Complete(DatasetId id, Home::Orders::Then then) {
 void Followed::Copy(DatasetId id, LaunchId committer, std::function<void(const Home::Orders::Copied&)> then) {
   const DatasetPtr dataset = Get(id);
   if (!dataset || !dataset->in_cache()) {
-    return context_.loop().Post(
-        [id, then = std::move(then)] { 
-          then({.status = DataLoss("this node's cache has nothing of dataset {}", id),
-                .damaged_file = RecordsFolderName(id)});
-        });
+    return context_.loop().Post([id, then = std::move(then)] {
+      then({.status = DataLoss("this node's cache has nothing of dataset {}", id),
+            .damaged_file = RecordsFolderName(id)});
+    });
   }
   spdlog::info("run {}: dataset {} (step {}): its parts here go to the prefix, under launch {}", given_.run_name, id,
                dataset->step, committer);
@@ -305,8 +306,7 @@ void Followed::Find(const SessionPtr& session, const std::shared_ptr<Call>& call
   if (!wanted.ok()) return moved(wanted.status(), SIZE_MAX, false);
   if (const absl::Status sound = ValidateVariables(find.variables()); !sound.ok()) return moved(sound, SIZE_MAX, false);
   if (!moving->second.transfer) {
-    moving->second.transfer =
-        std::make_shared<LocalTransfer>(context_, given_.images, session, call, find.variables());
+    moving->second.transfer = std::make_shared<LocalTransfer>(context_, given_.images, session, call, find.variables());
   }
   const std::shared_ptr<RestoreTransfer> transfer = moving->second.transfer;
   transfer->Find(*std::move(copies), *std::move(wanted), find.own_file(),

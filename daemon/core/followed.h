@@ -1,5 +1,5 @@
-// Datasets of launches that have their home on another node, at a daemon that has parts of them: what the home orders is
-// done with these parts, and what it says of the datasets is noted. README.md, "A launch over nodes". Strand only.
+// Datasets of launches that have their home on another node, at a daemon that has parts of them: what the home orders
+// is done with these parts, and what it says of the datasets is noted. README.md, "A launch over nodes". Strand only.
 #ifndef CAIRN_DAEMON_CORE_FOLLOWED_H_
 #define CAIRN_DAEMON_CORE_FOLLOWED_H_
 

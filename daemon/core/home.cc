@@ -61,17 +61,19 @@ void Home::WithLink(const Launch& launch, const NodeId& maker, Linked then) {
 void Home::Dial(const NodeId& maker) {
   const std::optional<Member> member = given_.nodes.Find(maker);
   if (!member || maker != maker_) {
-    return LinkFailed(Unavailable("node {}, which has made the launch, is not among the run's nodes", maker.substr(0, 8)));
+    return LinkFailed(
+        Unavailable("node {}, which has made the launch, is not among the run's nodes", maker.substr(0, 8)));
   }
-  given_.nodes.DialHome(member->address, kDialWithin,
-                        [this, maker, alive = std::weak_ptr<int>(alive_)](absl::StatusOr<std::unique_ptr<PeerLink>> link) {
-                          if (alive.expired()) return;
-                          if (!link.ok()) return LinkFailed(link.status());
-                          if ((*link)->peer().node != maker_ || maker != maker_) {
-                            return LinkFailed(Unavailable("another node is at its address"));
-                          }
-                          LinkCame(*std::move(link));
-                        });
+  given_.nodes.DialHome(
+      member->address, kDialWithin,
+      [this, maker, alive = std::weak_ptr<int>(alive_)](absl::StatusOr<std::unique_ptr<PeerLink>> link) {
+        if (alive.expired()) return;
+        if (!link.ok()) return LinkFailed(link.status());
+        if ((*link)->peer().node != maker_ || maker != maker_) {
+          return LinkFailed(Unavailable("another node is at its address"));
+        }
+        LinkCame(*std::move(link));
+      });
 }
 
 void Home::LinkFailed(const absl::Status& why) {
@@ -280,8 +282,8 @@ void Home::Captured(const Session& session) {
 
 void Home::Stored(const Dataset& dataset, Rank rank) {
   if (const std::size_t bytes = dataset.parts[rank].catalogue.ByteSizeLong(); bytes > frames::kCarriedBytesMax) {
-    given_.ledger.Fail(dataset.id, fmt::format("rank {}: its catalogue of {} bytes is too long for the launch's home",
-                                               rank, bytes));
+    given_.ledger.Fail(
+        dataset.id, fmt::format("rank {}: its catalogue of {} bytes is too long for the launch's home", rank, bytes));
     return;
   }
   peer::ToHome said;

@@ -67,9 +67,10 @@ class Home {
   ~Home() { Stop(); }
   Home(const Home&) = delete;
 
-  void IsMissing(const NodeId& node);  // if the link leads there, it leads nowhere
+  void IsMissing(const NodeId& node);                        // if the link leads there, it leads nowhere
   void Obey(Orders orders) { orders_ = std::move(orders); }  // once, before anything else
   void Stop();
+  bool linked() const { return link_ != nullptr; }
 
   // --- A rank comes ---
   // Asks the launch's home, which is `maker`, to let it in. `then` runs once, within `patience`, not inside the call:
@@ -106,7 +107,7 @@ class Home {
   struct OfRank {
     std::uint64_t number = 0;  // of its session, for the home
     std::shared_ptr<Connection> connection;
-    SessionPtr session;  // null: it has not been let in
+    SessionPtr session;                                                             // null: it has not been let in
     std::map<std::uint64_t, std::function<void(const local::Reply& reply)>> asked;  // by call
     std::map<std::uint64_t, std::weak_ptr<Call>> calls;
   };

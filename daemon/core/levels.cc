@@ -145,8 +145,7 @@ LevelAnswer Levels::Ask(DatasetId id, Level level) const {
                  has);
   }
   const Launch* newest_launch = given_.ledger.newest();
-  const bool shut_out =
-      newest_launch != nullptr && !newest_launch->ours && !dataset->followed && !dataset->kind.output;
+  const bool shut_out = newest_launch != nullptr && !newest_launch->ours && !dataset->followed && !dataset->kind.output;
   if (level == Level::kPrefix && shut_out && dataset->prefix != Place::kArriving) {  // nobody begins its flush
     return Final(local::FENCED,
                  fmt::format("dataset {} (step {}) will not go to the prefix: launch {}, which is newer, was made "

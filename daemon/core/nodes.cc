@@ -175,7 +175,8 @@ MemberSummary Nodes::Summary() const {
   }
   const Launch* newest = given_.ledger.newest();
   if (newest != nullptr && newest->followed) summary.sessions = newest->live();
-  if (newest != nullptr && newest->ours) summary.sessions = newest->live() - std::min(newest->live(), newest->elsewhere);
+  if (newest != nullptr && newest->ours)
+    summary.sessions = newest->live() - std::min(newest->live(), newest->elsewhere);
   return summary;
 }
 

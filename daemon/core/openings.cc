@@ -273,12 +273,12 @@ void Openings::DecideAgainstOther(const OpeningPtr& opening, Run& run) {
   const bool same_key = newest.key == open.launch_key() && opening->not_joined != newest.id;
   if (!over && same_key && context_.env.peers != nullptr) return AskHome(opening, run);
   if (!over && same_key) {
-    return Fail(opening,
-                FailedPrecondition("launch {} of run {} is served by the daemon on {} ({}), and this daemon has no links "
-                                   "to other nodes (peers.interface): all ranks of the launch must use that one. If "
-                                   "that node is gone, open again in {} s",
-                                   newest.id, run.name, newest.maker, judged.holder,
-                                   context_.config.lease.term_ms / 1000 + 1));
+    return Fail(
+        opening,
+        FailedPrecondition("launch {} of run {} is served by the daemon on {} ({}), and this daemon has no links "
+                           "to other nodes (peers.interface): all ranks of the launch must use that one. If "
+                           "that node is gone, open again in {} s",
+                           newest.id, run.name, newest.maker, judged.holder, context_.config.lease.term_ms / 1000 + 1));
   }
   if (over || open.takeover() || IsRestartOf(open.launch_key(), newest.key)) return MakeLaunch(opening, run);
   if (judged.verdict == Verdict::kLive) return Busy(opening, run, judged.holder);
@@ -299,8 +299,8 @@ void Openings::DecideAgainstOther(const OpeningPtr& opening, Run& run) {
 void Openings::AskHome(const OpeningPtr& opening, Run& run) {
   const Launch& launch = *run.ledger.newest();
   const NodeId maker = opening->prepared->newest->maker.cache;
-  opening->call->WaitingFor(fmt::format("the home of launch {} of run {}, the daemon on {},", launch.id, run.name,
-                                        launch.maker));
+  opening->call->WaitingFor(
+      fmt::format("the home of launch {} of run {}, the daemon on {},", launch.id, run.name, launch.maker));
   const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(context_.now() - opening->begun);
   const std::chrono::milliseconds left = std::max(opening->call->deadline() - spent, std::chrono::milliseconds(1));
   End(opening);

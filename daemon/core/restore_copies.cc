@@ -106,8 +106,8 @@ void RestoreCopies::FoundBad(RestoreGroup& group, Rank rank, Tier tier, const ab
 void RestoreCopies::WithdrawDamaged(const RestoreGroup& group) {
   const Dataset& dataset = *group.dataset;
   const bool in_parts = dataset.over_nodes() && std::ranges::any_of(group.damaged, [](const auto& copy) {
-    return copy.second == Tier::kCache || copy.second == Tier::kPartner;
-  });
+                          return copy.second == Tier::kCache || copy.second == Tier::kPartner;
+                        });
   if (in_parts) given_.cache.GiveUpParts(group.dataset, "a restore could not read it");
   for (const auto& [rank, tier] : group.damaged) {
     // A copy may have been fetched anew, or have left, meanwhile; and several ranks' may be damaged.

@@ -39,15 +39,16 @@ void FillPlan(const std::vector<PlanPiece>& pieces, local::Plan* plan) {
 }  // namespace
 
 bool ChosenCopies::far() const {
-  return std::any_of(tiers.begin(), tiers.end(), [](Tier tier) { return tier == Tier::kPrefix || tier == Tier::kPartner; });
+  return std::any_of(tiers.begin(), tiers.end(),
+                     [](Tier tier) { return tier == Tier::kPrefix || tier == Tier::kPartner; });
 }
 
 Tier ChosenCopies::weakest() const {
   return tiers.empty() ? Tier::kNone : *std::max_element(tiers.begin(), tiers.end());
 }
 
-LocalTransfer::LocalTransfer(const Context& context, ImageStore& images, SessionPtr session,
-                             std::shared_ptr<Call> call, VariableList variables)
+LocalTransfer::LocalTransfer(const Context& context, ImageStore& images, SessionPtr session, std::shared_ptr<Call> call,
+                             VariableList variables)
     : context_(context),
       images_(images),
       session_(std::move(session)),

@@ -22,8 +22,8 @@
 #include "daemon/core/variables.h"
 #include "daemon/data/image.h"
 #include "daemon/data/restore.h"
-#include "proto/local.pb.h"
 #include "daemon/peers/member.h"
+#include "proto/local.pb.h"
 #include "storage/base/ids.h"
 
 namespace cairn {

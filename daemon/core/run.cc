@@ -53,14 +53,14 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
                home.IsMissing(node);
              }},
             [this] { shared_.on_change(); }),
-      away(shared.context, {id, name, gate, shared.receiver},
-           {.on_there = [this](const NodeId& node, const peer::PartsThere& there) { away_parts.There(node, there); },
-            .on_lost = [this](const NodeId& node) { away_parts.Lost(node); },
-            .on_stored = [this](const NodeId& node,
-                                const catalogue::Catalogue& catalogue) { away_parts.Stored(node, catalogue); },
-            .on_failed = [this](const NodeId& node,
-                                const peer::PartFailed& failed) { away_parts.Failed(node, failed); },
-            .on_left = [this](const NodeId& node, const peer::PartsLeft& left) { away_parts.Left(node, left); }}),
+      away(
+          shared.context, {id, name, gate, shared.receiver},
+          {.on_there = [this](const NodeId& node, const peer::PartsThere& there) { away_parts.There(node, there); },
+           .on_lost = [this](const NodeId& node) { away_parts.Lost(node); },
+           .on_stored = [this](const NodeId& node,
+                               const catalogue::Catalogue& catalogue) { away_parts.Stored(node, catalogue); },
+           .on_failed = [this](const NodeId& node, const peer::PartFailed& failed) { away_parts.Failed(node, failed); },
+           .on_left = [this](const NodeId& node, const peer::PartsLeft& left) { away_parts.Left(node, left); }}),
       home(shared.context, {id, name, ledger, nodes}),
       record(shared.context, name, folder, ledger),
       folders(shared.context, [this](DatasetId dataset_id) { FolderUnused(dataset_id); }),
@@ -247,11 +247,11 @@ void Run::Stop() {
 
 bool Run::AnyCaptured() const {
   const Datasets& datasets = ledger.InPlay();
-  return std::any_of(datasets.begin(), datasets.end(), [](const auto& item) {
+  return std::any_of(datasets.begin(), datasets.end(), [linked = home.linked()](const auto& item) {
     const Dataset& dataset = *item.second;
     if (!dataset.followed || dataset.cache != Place::kArriving) return dataset.level() == Level::kCaptured;
-    // Whether the others have handed theirs over is not known here.
-    return dataset.recorded || std::ranges::any_of(dataset.parts, [](const Part& part) {
+    // Whether the others have handed theirs over is not known here; without a link nobody will say that it is whole.
+    return (dataset.recorded && linked) || std::ranges::any_of(dataset.parts, [](const Part& part) {
              return !part.elsewhere && part.captured() && !part.stored();
            });
   });

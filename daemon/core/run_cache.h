@@ -99,8 +99,8 @@ class RunCache {
   void ApplyPolicy();
   // Its copy was found to be damaged: it goes aside, and nothing is built upon it. `file`: in the dataset's folder.
   void FoundDamaged(const DatasetPtr& dataset, const std::string& file, const absl::Status& why);
-  // Of a dataset over nodes: a part of it, here or elsewhere, was found to be damaged, so that the others are of no use to
-  // a restart. Those that are here go aside, other nodes are told.
+  // Of a dataset over nodes: a part of it, here or elsewhere, was found to be damaged, so that the others are of no use
+  // to a restart. Those that are here go aside, other nodes are told.
   void GiveUpParts(const DatasetPtr& dataset, const std::string& why);
   // The same, for one file of a dataset that a restore is reading: its place changes when that has ended.
   void SetAside(const Dataset& dataset, const std::string& file, const std::string& why);

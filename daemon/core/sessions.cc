@@ -137,7 +137,7 @@ local::OpenReply Sessions::Admit(const std::shared_ptr<Connection>& connection, 
   Connect(session, connection);
   run.steering.Join(*session, open);
   if (open.dirty()) run.ledger.MemoryDirty(launch.id, session->rank);
-  CountElsewhere(run);
+  if (!connection->node().empty()) CountElsewhere(run);
   local::OpenReply opened;
   opened.set_run(run.id.Hex());
   opened.set_launch(launch.id);

@@ -25,8 +25,9 @@ Stores::Stores(const Context& context, std::string run_name, std::shared_ptr<Cac
 
 // --- Which of the two ---
 
-// A begin tells its rank's bytes only. Ranks on other nodes take nothing of this cache. What the other ranks have is known from the launch's last checkpoint, else taken
-// to be the same. How much files will be is not known at all: as much as the last time.
+// A begin tells its rank's bytes only. What the other ranks have is known from the launch's last checkpoint, else taken
+// to be the same; those on other nodes take nothing of this cache. How much files will be is not known at all: as much
+// as the last time.
 bool Stores::TooLarge(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const {
   const auto& datasets = ledger_.datasets();
   if (spec.kind.files) {

@@ -61,8 +61,8 @@ class Stores {
   void Entered(const Dataset& dataset);  // it was just created
   // Its folder on the prefix. First this node's record says whom to take away after a crash. `then` runs later.
   void Begin(const DatasetPtr& dataset, std::function<void(absl::Status)> then);
-  // All ranks of the dataset are stored: makes it whole where it is, or what is here of it. What is past the cache is published, and so waits
-  // for others that change the prefix. `then` runs later.
+  // All ranks of the dataset are stored: makes it whole where it is, or what is here of it. What is past the cache is
+  // published, and so waits for others that change the prefix. `then` runs later.
   void Complete(const DatasetPtr& dataset, std::function<void(absl::Status)> then);
   void Completed(const Dataset& dataset);
   bool Writes(DatasetId id) const { return unfinished_.contains(id); }  // until it is complete or removed

@@ -20,10 +20,12 @@ class NumberRanges {
   void AddRange(std::uint64_t first, std::uint64_t last);  // both in it. REQUIRES: first <= last < 2^64 - 1
   void Remove(std::uint64_t number);
   bool empty() const { return ranges_.empty(); }
-  std::uint64_t size() const;                // how many numbers
+  std::uint64_t size() const;                  // how many numbers
   std::vector<std::uint64_t> Numbers() const;  // rising. Bounded by whoever has made the set
 
-  const std::map<std::uint64_t, std::uint64_t>& ranges() const { return ranges_; }  // first -> last, apart from each other
+  const std::map<std::uint64_t, std::uint64_t>& ranges() const {
+    return ranges_;
+  }  // first -> last, apart from each other
   friend bool operator==(const NumberRanges&, const NumberRanges&) = default;
 
  private:

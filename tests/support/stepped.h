@@ -160,6 +160,33 @@ class SteppedWorkPool final : public WorkPool {
   std::size_t holds_ = 0;
 };
 
+// What a core runs on, for one of its lives.
+struct SteppedParts {
+  SteppedParts(Stepper& stepper, std::size_t flushes)
+      : loop(stepper),
+        work(stepper, 2),
+        cache(stepper, 4),
+        prefix(stepper, 4),
+        flush(stepper, flushes),
+        growing(stepper, 2),
+        far(stepper, 4) {}
+
+  void Drop() {
+    loop.Stop();
+    work.Drop();
+    cache.Drop();
+    prefix.Drop();
+    flush.Drop();
+    growing.Drop();
+    far.Drop();
+  }
+
+  SteppedLoop loop;
+  SteppedWorkPool work;
+  SteppedBlockingPool cache;
+  SteppedLanes prefix, flush, growing, far;
+};
+
 }  // namespace cairn
 
 #endif  // CAIRN_TESTS_SUPPORT_STEPPED_H_

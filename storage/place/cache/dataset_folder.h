@@ -75,8 +75,8 @@ std::vector<RankRecords::Tree> MakeOwnershipLists(const std::string& folder, std
                                                   const std::vector<RankFiles>& ranks);
 std::vector<RankRecords::Tree> MakeEncodeStates(const std::string& folder);
 
-// All ranks that lie here have theirs: ownership lists, then, after everything else is synced (the folder's own name, too), the
-// encode states.
+// All ranks that lie here have theirs: ownership lists, then, after everything else is synced (the folder's own name,
+// too), the encode states.
 absl::Status WriteDatasetRecords(Disk& disk, const std::string& folder, std::uint32_t nranks,
                                  const std::vector<RankFiles>& ranks);
 

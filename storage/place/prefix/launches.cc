@@ -169,7 +169,8 @@ bool IsFenced(const absl::Status& status) {
   return status.GetPayload(kFencedPayload).has_value();
 }
 
-Launches::Launches(Disk& disk, Arbiter& arbiter, std::string prefix, bool writable, std::function<NumberRanges()> merged)
+Launches::Launches(Disk& disk, Arbiter& arbiter, std::string prefix, bool writable,
+                   std::function<NumberRanges()> merged)
     : disk_(disk), arbiter_(arbiter), prefix_(std::move(prefix)), writable_(writable), merged_(std::move(merged)) {}
 
 absl::StatusOr<std::vector<std::uint64_t>> Launches::Numbers(bool fresh) {

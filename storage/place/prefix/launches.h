@@ -32,8 +32,8 @@
 #include <string_view>
 #include <vector>
 
-#include "storage/base/number_ranges.h"
 #include "storage/base/ids.h"
+#include "storage/base/number_ranges.h"
 #include "storage/io/disk.h"
 #include "storage/place/arbiter/arbiter.h"
 

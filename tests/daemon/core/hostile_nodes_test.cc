@@ -37,7 +37,8 @@ class HostileNodesTest : public ::testing::Test {
 
   // To the first node, as a member of the run.
   void Dial() {
-    if (net == nullptr) net = &nodes.network.Open(kAddress, {.run = run, .node = kNode, .incarnation = 1}, nodes.loop());
+    if (net == nullptr)
+      net = &nodes.network.Open(kAddress, {.run = run, .node = kNode, .incarnation = 1}, nodes.loop());
     const auto dialled = std::make_shared<std::optional<absl::StatusOr<std::unique_ptr<PeerLink>>>>();
     net->Dial(run, nodes[0].address(), std::chrono::seconds(5),
               [dialled](absl::StatusOr<std::unique_ptr<PeerLink>> end) { *dialled = std::move(end); });

@@ -193,8 +193,8 @@ TEST_F(LaunchOverNodesTest, ADaemonThatIsStartedAgainGoesOnWithItsRanks) {
   nodes[1].Start();
   for (Rank rank : {1u, 3u}) {
     clients[rank] = std::make_unique<FakeClient>(nodes[1]);
-    const local::Reply opened = clients[rank]->Open(
-        {.rank = rank, .nranks = kRanks, .key = "", .launch = launch, .token = tokens[rank / 2]});
+    const local::Reply opened =
+        clients[rank]->Open({.rank = rank, .nranks = kRanks, .key = "", .launch = launch, .token = tokens[rank / 2]});
     ASSERT_EQ(CodeOfReply(opened), local::OK) << rank << ": " << opened.status().message();
   }
   EXPECT_SAYS(clients[0]->Next(waiting), local::FAILED, "has lost the part of rank 1");
@@ -221,9 +221,13 @@ TEST_F(LaunchOverNodesTest, TheHomeThatIsStartedAgainFindsWhatTheOthersHave) {
       << "their clients are to come again";
   nodes[0].Start();
   for (Rank rank = 0; rank < kRanks; ++rank) {
+    // Before ranks of the other node have brought its daemon's word.
+    if (rank == 1) {
+      EXPECT_SAYS(clients[0]->Test(whole, local::LOCAL), local::UNAVAILABLE, "have not come back");
+    }
     clients[rank] = std::make_unique<FakeClient>(nodes[NodeOf(rank)]);
-    const local::Reply opened = clients[rank]->Open(
-        {.rank = rank, .nranks = kRanks, .key = "", .launch = launch, .token = tokens[rank]});
+    const local::Reply opened =
+        clients[rank]->Open({.rank = rank, .nranks = kRanks, .key = "", .launch = launch, .token = tokens[rank]});
     ASSERT_EQ(CodeOfReply(opened), local::OK) << rank << ": " << opened.status().message();
   }
   EXPECT_EQ(CodeOfReply(clients[3]->Wait(whole, local::LOCAL)), local::OK);
@@ -267,19 +271,24 @@ TEST_F(LaunchOverNodesTest, AStopMakesWholeWhatIsCaptured) {
   EXPECT_THAT(nodes[1].RanksInCache(id), ElementsAre(1, 3));
 }
 
-TEST_F(LaunchOverNodesTest, APinIsSetWhereItIsKept) {
+TEST_F(LaunchOverNodesTest, WhatTheHomeDecidesIsAskedThere) {
   ASSERT_NO_FATAL_FAILURE(Open("job.1"));
   const DatasetId id = Checkpoint(5);
   ASSERT_EQ(CodeOfReply(clients[1]->Wait(id, local::LOCAL)), local::OK);
-  const local::Status refused = nodes[1].Pin(id);
-  EXPECT_EQ(refused.code(), local::FAILED_PRECONDITION);
-  EXPECT_THAT(refused.message(), HasSubstr("the daemon on n1"));
+  for (const local::Status& refused : {nodes[1].Pin(id), nodes[1].Flush(id), nodes[1].Remove(id)}) {
+    EXPECT_EQ(refused.code(), local::FAILED_PRECONDITION);
+    EXPECT_THAT(refused.message(), HasSubstr("the daemon on n1"));
+  }
+  EXPECT_THAT(nodes[1].RanksInCache(id), ElementsAre(1, 3));
   EXPECT_EQ(nodes[0].Pin(id).code(), local::OK);
+  EXPECT_EQ(nodes[0].Flush(id).code(), local::OK);
+  EXPECT_EQ(CodeOfReply(clients[1]->Wait(id, local::PREFIX)), local::OK);
 }
 
 // Its flush has failed once and waits for the next try, when a node comes again without its part.
 TEST_F(LaunchOverNodesTest, WhatHasLostAPartIsNotCommitted) {
-  nodes.prefix.FailOn({.op = FakeOp::kAny, .path_part = "-Rank2.fti", .times = 1'000'000, .status = ResourceExhausted("no room")});
+  nodes.prefix.FailOn(
+      {.op = FakeOp::kAny, .path_part = "-Rank2.fti", .times = 1'000'000, .status = ResourceExhausted("no room")});
   ASSERT_NO_FATAL_FAILURE(Open("job.1"));
   const DatasetId id = Checkpoint(5);
   ASSERT_EQ(CodeOfReply(clients[0]->Wait(id, local::LOCAL)), local::OK);

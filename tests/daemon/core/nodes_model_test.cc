@@ -73,12 +73,15 @@ class NodesHistory {
     std::string token;
   };
 
-  std::uint64_t Draw(std::uint64_t below) { return std::uniform_int_distribution<std::uint64_t>(0, below - 1)(random_); }
+  std::uint64_t Draw(std::uint64_t below) {
+    return std::uniform_int_distribution<std::uint64_t>(0, below - 1)(random_);
+  }
   std::uint64_t Newest(const std::map<DatasetId, std::uint64_t>& promised) const {
     return promised.empty() ? 0 : promised.rbegin()->first;
   }
 
-  // A launch of all ranks, perhaps on other nodes than before; it goes on from what was promised, or from what is newer.
+  // A launch of all ranks, perhaps on other nodes than before; it goes on from what was promised, or from what is
+  // newer.
   void Begin() {
     for (int node = 0; node < kNodes; ++node) {
       if (!nodes_[node].running()) nodes_[node].Start();
@@ -137,7 +140,8 @@ class NodesHistory {
       }
       nodes_.Together(std::move(all));
       for (Rank rank = 0; rank < nranks_; ++rank) {
-        ASSERT_EQ(restored[rank].code, restored[0].code) << rank << ": " << restored[rank].message << " / " << restored[0].message;
+        ASSERT_EQ(restored[rank].code, restored[0].code)
+            << rank << ": " << restored[rank].message << " / " << restored[0].message;
       }
       if (restored[0].code == local::RETRY) continue;
       ASSERT_EQ(restored[0].code, local::OK) << restored[0].message;
@@ -270,10 +274,11 @@ TEST(NodesModelTest, WhatWasPromisedHoldsInRandomHistoriesOfThreeNodes) {
     sum.restored += counts.restored;
     sum.reopened += counts.reopened;
   }
-  std::printf("%lu histories: %d launches, %d checkpoints, promises: %d local, %d prefix; %d kills, %d broken links, "
-              "%d restores, %d ranks came again\n",
-              static_cast<unsigned long>(round), sum.launches, sum.checkpoints, sum.local, sum.prefix, sum.kills, sum.cuts,
-              sum.restored, sum.reopened);
+  std::printf(
+      "%lu histories: %d launches, %d checkpoints, promises: %d local, %d prefix; %d kills, %d broken links, "
+      "%d restores, %d ranks came again\n",
+      static_cast<unsigned long>(round), sum.launches, sum.checkpoints, sum.local, sum.prefix, sum.kills, sum.cuts,
+      sum.restored, sum.reopened);
   if (given != nullptr) return;
   EXPECT_GT(sum.local, sum.checkpoints);
   EXPECT_GT(sum.kills, static_cast<int>(round));

@@ -26,32 +26,6 @@ struct SimulatedDaemon::Script {
   bool in_vain = false;
 };
 
-struct SimulatedDaemon::Parts {
-  Parts(Stepper& stepper, std::size_t flushes)
-      : loop(stepper),
-        work(stepper, 2),
-        cache(stepper, 4),
-        prefix(stepper, 4),
-        flush(stepper, flushes),
-        growing(stepper, 2),
-        far(stepper, 4) {}
-
-  void Drop() {
-    loop.Stop();
-    work.Drop();
-    cache.Drop();
-    prefix.Drop();
-    flush.Drop();
-    growing.Drop();
-    far.Drop();
-  }
-
-  SteppedLoop loop;
-  SteppedWorkPool work;
-  SteppedBlockingPool cache;
-  SteppedLanes prefix, flush, growing, far;
-};
-
 SimulatedDaemon::SimulatedDaemon(std::uint64_t seed, Disk& cache, Disk& prefix)
     : numbers_(~seed),
       stepper_(seed),
@@ -72,7 +46,7 @@ SimulatedDaemon::~SimulatedDaemon() {
 
 absl::Status SimulatedDaemon::Start() {
   CAIRN_CHECK(!core_);
-  parts_ = std::make_unique<Parts>(stepper_, std::max<std::uint32_t>(1, config.flush.parallel));
+  parts_ = std::make_unique<SteppedParts>(stepper_, std::max<std::uint32_t>(1, config.flush.parallel));
   auto core = Core::Start(config, {.loop = parts_->loop,
                                    .pools = {.work = parts_->work,
                                              .cache = parts_->cache,

@@ -78,7 +78,6 @@ class SimulatedDaemon final : public ClientHost, private Stepper::Source {
 
  private:
   struct Script;
-  struct Parts;  // of a life of the core
 
   std::size_t runnable() const override;
   void RunOne(std::size_t which) override;
@@ -94,7 +93,7 @@ class SimulatedDaemon final : public ClientHost, private Stepper::Source {
   Script* current_ = nullptr;
   std::uint64_t waits_in_vain_ = 0;
   bool stopping_ = false;
-  std::unique_ptr<Parts> parts_;
+  std::unique_ptr<SteppedParts> parts_;  // of a life of the core
   std::unique_ptr<Core> core_;
 };
 

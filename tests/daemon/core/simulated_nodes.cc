@@ -30,31 +30,10 @@ struct SimulatedNodes::Script {
   std::function<bool()> holds;  // what it waits for; null: nothing
 };
 
-struct SimulatedNodes::Node::Parts {
-  explicit Parts(Stepper& stepper, SimNetwork& network, const std::string& address)
-      : loop(stepper),
-        work(stepper, 2),
-        cache(stepper, 4),
-        prefix(stepper, 4),
-        flush(stepper, 2),
-        growing(stepper, 2),
-        far(stepper, 4),
-        access(network, address) {}
+struct SimulatedNodes::Node::Parts : SteppedParts {
+  Parts(Stepper& stepper, SimNetwork& network, const std::string& address)
+      : SteppedParts(stepper, /*flushes=*/2), access(network, address) {}
 
-  void Drop() {
-    loop.Stop();
-    work.Drop();
-    cache.Drop();
-    prefix.Drop();
-    flush.Drop();
-    growing.Drop();
-    far.Drop();
-  }
-
-  SteppedLoop loop;
-  SteppedWorkPool work;
-  SteppedBlockingPool cache;
-  SteppedLanes prefix, flush, growing, far;
   FakeAccess access;
 };
 
@@ -147,15 +126,29 @@ admin::StatusReply SimulatedNodes::Node::Status() {
   return answer->value_or(admin::StatusReply());
 }
 
-local::Status SimulatedNodes::Node::Pin(DatasetId id) {
-  admin::PinRequest request;
+template <typename Reply, typename Request>
+local::Status SimulatedNodes::Node::Asked(Request request, DatasetId id,
+                                          void (Core::*ask)(const Request&, std::function<void(Reply)>)) {
   request.set_run(kPrefix);
   request.set_dataset(id);
-  request.set_pinned(true);
-  const auto answer = std::make_shared<std::optional<admin::PinReply>>();
-  core_->Pin(request, [answer](admin::PinReply reply) { *answer = std::move(reply); });
+  const auto answer = std::make_shared<std::optional<Reply>>();
+  (core_.get()->*ask)(request, [answer](Reply reply) { *answer = std::move(reply); });
   EXPECT_TRUE(all_.AdvanceUntil([answer] { return answer->has_value(); }));
-  return answer->value_or(admin::PinReply()).status();
+  return answer->value_or(Reply()).status();
+}
+
+local::Status SimulatedNodes::Node::Pin(DatasetId id) {
+  admin::PinRequest request;
+  request.set_pinned(true);
+  return Asked<admin::PinReply>(request, id, &Core::Pin);
+}
+
+local::Status SimulatedNodes::Node::Flush(DatasetId id) {
+  return Asked<admin::FlushReply>(admin::FlushRequest(), id, &Core::Flush);
+}
+
+local::Status SimulatedNodes::Node::Remove(DatasetId id) {
+  return Asked<admin::RemoveReply>(admin::RemoveRequest(), id, &Core::Remove);
 }
 
 std::string SimulatedNodes::Node::Warnings() {

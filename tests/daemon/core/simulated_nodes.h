@@ -1,5 +1,5 @@
-// Cores of several nodes on one thread, with one prefix and a simulated network between them (sim_network.h). Each has a
-// cache of its own; any of them can be killed and started again. Who runs next is drawn from a seed. Clients wait by
+// Cores of several nodes on one thread, with one prefix and a simulated network between them (sim_network.h). Each has
+// a cache of its own; any of them can be killed and started again. Who runs next is drawn from a seed. Clients wait by
 // letting everybody run.
 #ifndef CAIRN_TESTS_DAEMON_CORE_SIMULATED_NODES_H_
 #define CAIRN_TESTS_DAEMON_CORE_SIMULATED_NODES_H_
@@ -37,15 +37,18 @@ class SimulatedNodes {
    public:
     Node(SimulatedNodes& all, int number);
     ~Node() override;
-    void Start();  // EXPECTs that it starts
+    void Start();                                    // EXPECTs that it starts
     std::shared_ptr<std::optional<bool>> Quiesce();  // whether all is local, once it has ended
-    void Kill();   // what is in the air is gone; the disk stays
+    void Kill();                                     // what is in the air is gone; the disk stays
     std::string host() const { return "n" + std::to_string(number_); }
     std::string address() const { return "10.0.0." + std::to_string(number_) + ":17600"; }
     // The cache's record of a dataset: the ranks whose parts it says are here; empty: none.
     std::vector<Rank> RanksInCache(DatasetId id);
     admin::StatusReply Status();
+    // As the command asks.
     local::Status Pin(DatasetId id);
+    local::Status Flush(DatasetId id);
+    local::Status Remove(DatasetId id);
     absl::Status LoseParts(DatasetId id);  // while it does not run
     std::string Warnings();
 
@@ -60,6 +63,8 @@ class SimulatedNodes {
 
    private:
     friend class SimulatedNodes;
+    template <typename Reply, typename Request>
+    local::Status Asked(Request request, DatasetId id, void (Core::*ask)(const Request&, std::function<void(Reply)>));
     struct Parts;  // of a life
     SimulatedNodes& all_;
     const int number_;

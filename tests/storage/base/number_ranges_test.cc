@@ -76,8 +76,9 @@ TEST(NumberRangesTest, ItsTextIsReadAgain) {
 }
 
 TEST(NumberRangesTest, OtherTextsAreNone) {
-  for (const char* text : {"", ",", "1,", ",1", "1-", "-1", "1-2-3", "2-1", "1-1", "1,1", "1,2", "1-3,4", "3,1", "01", "+1",
-                           "1 ", "a", "0x1", "1--2", "9", "0-9", "18446744073709551616"}) {
+  for (const char* text :
+       {"",      ",",   "1,", ",1", "1-", "-1", "1-2-3", "2-1",  "1-1", "1,1", "1,2",
+        "1-3,4", "3,1", "01", "+1", "1 ", "a",  "0x1",   "1--2", "9",   "0-9", "18446744073709551616"}) {
     EXPECT_EQ(ParseNumberRanges(text, 9), std::nullopt) << text;
   }
 }
