@@ -25,6 +25,7 @@ namespace {
 constexpr std::chrono::seconds kSettles(10);
 constexpr std::chrono::milliseconds kAskEvery(200);
 constexpr std::size_t kCandidatesMax = 64;  // the newest ones that others have
+constexpr std::uint64_t kPartsMax = 1 << 20;  // that one node is believed to have, of all its datasets together
 constexpr int kTriesMax = 16;               // copies that turn out to be bad, or nodes that do not give them
 
 std::string FolderOf(const Dataset& dataset) {
@@ -137,12 +138,17 @@ std::vector<OtherCaches::Candidate> OtherCaches::InPartsOf(const Nodes::Holdings
   std::map<std::pair<DatasetId, std::string>, Candidate> found;  // by launch, too: the mark of its secret
   for (const auto& [member, told] : holdings) {
     if (!told.ok()) continue;
-    for (const peer::Holding& holding : told->datasets()) {
-      if (holding.ranks().empty() || holding.mark().empty()) continue;
+    std::uint64_t room = kPartsMax;
+    for (int i = told->datasets_size(); i-- > 0;) {  // the newest first
+      const peer::Holding& holding = told->datasets(i);
+      if (holding.ranks().empty() || holding.mark().empty() || !IsWanted(DatasetOf(holding))) continue;
+      const NumberRanges ranks = *ParseNumberRanges(holding.ranks(), holding.nranks());
+      if (ranks.size() > room) break;
+      room -= ranks.size();
       Candidate& candidate = found[{holding.dataset(), holding.mark()}];
       if (candidate.dataset.id == 0) candidate = {.dataset = DatasetOf(holding), .member = member};
       if (candidate.dataset.nranks != holding.nranks()) continue;
-      for (const std::uint64_t rank : ParseNumberRanges(holding.ranks(), holding.nranks())->Numbers()) {
+      for (const std::uint64_t rank : ranks.Numbers()) {
         candidate.at.try_emplace(static_cast<Rank>(rank), member);
       }
     }
