@@ -160,7 +160,7 @@ int Run(const Options& options) {
     fmt::print("fresh\n");
   } else {
     fmt::print("resume: {} {}\n", code, cairn_error(session));
-    return 1;
+    return code == CAIRN_FENCED ? 6 : 1;
   }
   std::fflush(stdout);
 
