@@ -112,19 +112,21 @@ flags+=(--test_tmpdir="$folders")
 run_bazel test "${flags[@]}" --build_event_json_file="$events" "${targets[@]}"
 bazel_exit=$?
 
-# Random files for a decoder, from ones of our own and those of the vectors: fuzz NAME VECTORS. What it fails on is kept.
-fuzz() {
-  local name=$1 vectors=${shared:+$shared/vectors/$2} bin
-  local work=$folders/$name
+# Random files for a decoder, from ones of our own and those of the vectors: first build_fuzz NAME, then
+# run_fuzz NAME VECTORS. What it fails on is kept.
+build_fuzz() {
+  local work=$folders/$1
   mkdir "$work" "$work/corpus" "$work/found" || return
   # The linker has many warnings about the sanitizers.
-  if ! run_bazel build --config=fuzz "//tests/fuzz:${name}_fuzz" "//tests/fuzz:${name}_corpus" >"$work/log" 2>&1; then
-    grep -v "Cannot export local symbol" "$work/log" >&2
-    return 1
-  fi
-  bin=$(run_bazel info --config=fuzz bazel-bin 2>/dev/null)/tests/fuzz || return
-  "$bin/${name}_corpus" "$work/corpus" ${vectors:+"$vectors"} || return
-  timeout $((fuzz_seconds + 120)) "$bin/${name}_fuzz" -max_total_time="$fuzz_seconds" -max_len=16384 -timeout=20 \
+  run_bazel build --config=fuzz "//tests/fuzz:$1_fuzz" "//tests/fuzz:$1_corpus" >"$work/log" 2>&1 && return
+  grep -v "Cannot export local symbol" "$work/log" >&2
+  return 1
+}
+
+run_fuzz() {
+  local name=$1 vectors=${shared:+$shared/vectors/$2} work=$folders/$1
+  "$fuzz_bin/${name}_corpus" "$work/corpus" ${vectors:+"$vectors"} || return
+  timeout $((fuzz_seconds + 120)) "$fuzz_bin/${name}_fuzz" -max_total_time="$fuzz_seconds" -max_len=16384 -timeout=20 \
     -rss_limit_mb=2048 -malloc_limit_mb=128 -artifact_prefix="$work/found/" "$work/corpus" >"$work/log" 2>&1
   local status=$?
   if [ $status -eq 0 ]; then
@@ -135,6 +137,22 @@ fuzz() {
   local kept
   kept=$(mktemp -d /tmp/cairn-fuzz.XXXXXX) && cp -r "$work/found" "$work/log" "$kept/" && echo "run.sh: kept in $kept" >&2
   return $status
+}
+
+# Two at a time, each on a core of its own: fuzz NAME VECTORS NAME VECTORS.
+fuzz() {
+  local first second
+  if build_fuzz "$1" && build_fuzz "$3"; then
+    run_fuzz "$1" "$2" &
+    first=$!
+    run_fuzz "$3" "$4"
+    second=$?
+    wait "$first"
+    first=$?
+  else
+    first=1 second=1
+  fi
+  others+=("//tests/fuzz:$1_fuzz=$first" "//tests/fuzz:$3_fuzz=$second")
 }
 
 others=()
@@ -148,13 +166,8 @@ if [ $all -eq 1 ]; then
   others+=("layers=$?")
 fi
 if [ "$fuzz_seconds" -gt 0 ]; then
-  fuzz ftiff ftiff
-  others+=("//tests/fuzz:ftiff_fuzz=$?")
-  fuzz scr_records scr
-  others+=("//tests/fuzz:scr_records_fuzz=$?")
-  fuzz bp5 bp5
-  others+=("//tests/fuzz:bp5_fuzz=$?")
-  fuzz operator bp5
-  others+=("//tests/fuzz:operator_fuzz=$?")
+  fuzz_bin=$(run_bazel info --config=fuzz bazel-bin 2>/dev/null)/tests/fuzz
+  fuzz ftiff ftiff scr_records scr
+  fuzz bp5 bp5 operator bp5
 fi
 python3 tests/support/tally/tally.py "$events" "$bazel_exit" "${others[@]}"
