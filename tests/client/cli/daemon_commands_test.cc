@@ -351,6 +351,19 @@ TEST_F(DaemonCommandsTest, NodesAreShownWithWhatTheyHold) {
   EXPECT_NE(line("n3").find("17   3.0 MiB"), std::string::npos) << shown.out;
   EXPECT_EQ(json::parse(Run({"--json", "nodes"}).out)["runs"][0]["nodes"].size(), 3u);
 
+  auto in_job = Environment();
+  in_job["SLURM_JOB_NODELIST"] = "n[1-5].site,gpu7";
+  ExpectSaid(RunCairn({"nodes"}, in_job), 0,
+             "of this Slurm job's nodes no daemon has come on n4.site, n5.site, gpu7\n");
+  EXPECT_EQ(json::parse(RunCairn({"--json", "nodes"}, in_job).out)["runs"][0]["job_nodes_without"],
+            json({"n4.site", "n5.site", "gpu7"}));
+  in_job["SLURM_JOB_NODELIST"] = "m[01-20]";
+  ExpectSaid(RunCairn({"nodes"}, in_job), 0, "m07, m08 and 12 more\n");
+  in_job["SLURM_JOB_NODELIST"] = "n[1-3]";
+  EXPECT_EQ(RunCairn({"nodes"}, in_job).out, shown.out) << "each has one";
+  in_job["SLURM_JOB_NODELIST"] = "n[1-";
+  ExpectSaid(RunCairn({"nodes"}, in_job), 0, "cairn: SLURM_JOB_NODELIST: 'n[1-' is no list of hosts");
+
   run.set_attached(false);
   ExpectSaid(Run({"nodes", "heat"}), 0, "this node has no link to it just now");
   EXPECT_EQ(core_.asked().back(), "nodes heat");
