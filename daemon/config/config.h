@@ -63,6 +63,9 @@ struct Config {
   struct Lease {
     std::uint64_t term_ms = 120000;  // without a sign of life for so long, others count this daemon's launches as over
   } lease;
+  struct Slurm {
+    std::string squeue = "squeue";  // whether a job is over is asked of it, where it is there; empty: not
+  } slurm;
   // Who decides races between nodes, for all runs of this daemon (storage/place/arbiter/arbiter_record.h).
   struct Arbiter {
     bool etcd = false;      // false ("prefix"): the run's own folder on the prefix

@@ -124,6 +124,10 @@ const Field kFields[] = {
      "when a daemon has shown no sign of life for so long, a daemon elsewhere may start a newer launch of its run; "
      "signs are written to the prefix every sixth of this",
      CAIRN_U64_(lease.term_ms), kLeaseTermMsMin, kDayMs},
+    {"slurm.squeue", kText,
+     "where it is there, it is asked whether the job of an older launch is over: then the end of its lease is not "
+     "waited for; looked for in PATH; empty: not asked",
+     CAIRN_TEXT_(slurm.squeue)},
     {"arbiter.kind", kChoice,
      "who decides which of several nodes was first, to make a launch or to take ids: prefix, the run's own folder on "
      "the "

@@ -53,6 +53,9 @@ struct Environment {
   Process process;
   const Arbiters& arbiters = PrefixArbiters();
   PeerAccess* peers = nullptr;  // null: no links to other nodes
+  // Does the batch system say that the job (a number of Slurm's) is over? Blocks, for seconds at most. Any thread.
+  // Null: there is nobody to ask.
+  std::function<bool(const std::string& job)> job_is_over = nullptr;
 };
 
 }  // namespace cairn

@@ -1,5 +1,6 @@
 #include "daemon/core/launch_key.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,12 @@ std::optional<SlurmJob> JobOf(std::string_view key) {
 }
 
 }  // namespace
+
+std::string SlurmJobOf(std::string_view key) {
+  const auto job = JobOf(key);
+  const bool number = job && std::ranges::all_of(job->job, [](char c) { return c >= '0' && c <= '9'; });
+  return number ? job->job : "";
+}
 
 bool IsRestartOf(std::string_view later, std::string_view earlier) {
   const auto now = JobOf(later), before = JobOf(earlier);

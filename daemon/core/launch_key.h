@@ -2,12 +2,16 @@
 #ifndef CAIRN_DAEMON_CORE_LAUNCH_KEY_H_
 #define CAIRN_DAEMON_CORE_LAUNCH_KEY_H_
 
+#include <string>
 #include <string_view>
 
 namespace cairn {
 
 // Is `later` the same Slurm job as `earlier`, after Slurm has restarted it? Then nothing of the earlier one is left.
 bool IsRestartOf(std::string_view later, std::string_view earlier);
+
+// The number of the Slurm job whose launch it is; "": of none, as far as the key tells.
+std::string SlurmJobOf(std::string_view key);
 
 }  // namespace cairn
 

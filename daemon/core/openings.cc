@@ -249,112 +249,6 @@ void Openings::Busy(const OpeningPtr& opening, const Run& run, const std::string
   End(opening);
 }
 
-// Whether it lives is told by its lease: one that changes under our eyes does, one that has not changed for its term
-// does not.
-void Openings::DecideAgainstOther(const OpeningPtr& opening, Run& run) {
-  using Verdict = LeaseWatch::Verdict;
-  const local::Open& open = opening->open;
-  const Launch& newest = *run.ledger.newest();
-  const Prepared& prepared = *opening->prepared;
-  if (!prepared.newest || prepared.newest->id < newest.id) {
-    return Fail(opening, FailedPrecondition("{}: launch {}, which was seen here before, is gone: the directory was set "
-                                            "back. A daemon that is started anew goes by what is there",
-                                            prepared.path, newest.id));
-  }
-  const LeaseWatch::Judged judged =
-      run.keeper.watch().Judge({.run = run.id,
-                                .launch = newest.id,
-                                .launch_run = prepared.newest->has_base() ? prepared.newest->run : run.id,
-                                .own_cache = context_.cache_id,
-                                .own_term = std::chrono::milliseconds(context_.config.lease.term_ms),
-                                .lease = prepared.lease,
-                                .now = context_.now()});
-  const bool over = judged.verdict == Verdict::kOver;
-  const bool same_key = newest.key == open.launch_key() && opening->not_joined != newest.id;
-  if (!over && same_key && context_.env.peers != nullptr) return AskHome(opening, run);
-  if (!over && same_key) {
-    return Fail(
-        opening,
-        FailedPrecondition("launch {} of run {} is served by the daemon on {} ({}), and this daemon has no links "
-                           "to other nodes (peers.interface): all ranks of the launch must use that one. If "
-                           "that node is gone, open again in {} s",
-                           newest.id, run.name, newest.maker, judged.holder, context_.config.lease.term_ms / 1000 + 1));
-  }
-  if (over || open.takeover() || IsRestartOf(open.launch_key(), newest.key)) return MakeLaunch(opening, run);
-  if (judged.verdict == Verdict::kLive) return Busy(opening, run, judged.holder);
-  if (judged.verdict == Verdict::kDraining && BringFirst(opening, run)) return;
-  if (judged.verdict == Verdict::kDraining && HasAllOf(*opening, prepared.newest->maker.cache)) {
-    return MakeLaunch(opening, run);
-  }
-  if (judged.verdict == Verdict::kDraining && TimeIsUp(*opening, judged.look_again)) {
-    context_.Warn(
-        fmt::format("run {}: launch {} is left behind before it was drained: {}", run.name, newest.id, judged.holder));
-    return MakeLaunch(opening, run);
-  }
-  opening->call->WaitingFor(fmt::format("the end of launch {} of run {} ({})", newest.id, run.name, judged.holder));
-  LookAgain(opening, judged.look_again);
-}
-
-// Whether a rank may join is decided there; meanwhile others that open the prefix have their turn.
-void Openings::AskHome(const OpeningPtr& opening, Run& run) {
-  const Launch& launch = *run.ledger.newest();
-  const NodeId maker = opening->prepared->newest->maker.cache;
-  opening->call->WaitingFor(
-      fmt::format("the home of launch {} of run {}, the daemon on {},", launch.id, run.name, launch.maker));
-  const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(context_.now() - opening->begun);
-  const std::chrono::milliseconds left = std::max(opening->call->deadline() - spent, std::chrono::milliseconds(1));
-  End(opening);
-  run.home.Open(launch, maker, opening->connection, opening->open, left,
-                [this, opening, &run, id = launch.id](const absl::Status& status, const local::Reply& reply) {
-                  HomeAnswered(opening, run, id, status, reply);
-                });
-}
-
-void Openings::HomeAnswered(const OpeningPtr& opening, Run& run, LaunchId launch, const absl::Status& status,
-                            const local::Reply& reply) {
-  constexpr std::chrono::milliseconds kPause(200);
-  const local::Code code = reply.status().code();
-  const Launch* now = run.ledger.newest();
-  const bool let_in = status.ok() && code == local::OK;
-  const bool heard = !IsUnheard(*opening) && !sessions_.Of(*opening->connection);
-  const local::Open& open = opening->open;
-  const bool same = let_in && reply.open().launch() == launch && now != nullptr && now->id == launch &&
-                    open.nranks() == now->nranks && open.rank() < now->nranks;
-  if (same && heard) {
-    local::Reply opened = reply;
-    *opened.mutable_open() =
-        sessions_.AdmitFollowed(opening->connection, open, run, *now, std::move(*opened.mutable_open()));
-    opening->call->Reply(std::move(opened));
-    return run.waits.Changed();
-  }
-  if (let_in) run.home.Forget(*opening->connection);
-  if (!heard) return opening->call->Fail(Unavailable("the connection has gone, or has a session already"));
-  if (status.ok() && !let_in && code != local::RETRY && code != local::UNAVAILABLE) return opening->call->Reply(reply);
-  if (status.ok() && code == local::RETRY) opening->not_joined = launch;
-  context_.loop().After(kPause, [this, opening] { Again(opening); });
-}
-
-// To the daemon of the rank, on another node: nothing here can be joined.
-void Openings::ReferBack(const OpeningPtr& opening) {
-  opening->call->Fail(local::RETRY, "there is no launch here that this rank could join");
-  End(opening);
-}
-
-// What the node drains is here by now: its flush is not waited for, and may be fenced.
-bool Openings::HasAllOf(const Opening& opening, const NodeId& node) {
-  return opening.brought && opening.brought->heard.contains(node) && opening.brought->missed.empty();
-}
-
-bool Openings::TimeIsUp(const Opening& opening, std::chrono::milliseconds pause) const {
-  return context_.now() + pause > MustBegin(opening);
-}
-
-SteadyTime Openings::MustBegin(const Opening& opening) const {
-  const std::chrono::milliseconds allowed = opening.call->deadline();
-  const std::chrono::milliseconds to_begin = std::min<std::chrono::milliseconds>(allowed / 10, std::chrono::seconds(5));
-  return opening.begun + allowed - to_begin;
-}
-
 // It is a service that other nodes share: it may come back.
 void Openings::AwaitArbiter(const OpeningPtr& opening, const absl::Status& silent) {
   constexpr std::chrono::milliseconds kPause(200);
@@ -366,6 +260,7 @@ void Openings::AwaitArbiter(const OpeningPtr& opening, const absl::Status& silen
 
 // Others that open the same prefix have their turn meanwhile.
 void Openings::LookAgain(const OpeningPtr& opening, std::chrono::milliseconds pause) {
+  opening->job_asked = false;
   End(opening);
   context_.loop().After(pause, [this, opening] { Again(opening); });
 }
@@ -440,35 +335,6 @@ void Openings::Join(const OpeningPtr& opening, Run& run) {
     if (prepared != nullptr && prepared->newest && prepared->newest->id == id) run.keeper.Resume(*prepared->newest);
     Admit(opening, run, *now);
   });
-}
-
-// What only other nodes' caches have is brought before the launch is made: until then those nodes may still commit it,
-// and if it does not come, nothing is lost by the try. True: the opening is put aside, and comes again with `brought`;
-// at the latest when it must go on with what is here to be in time.
-bool Openings::BringFirst(const OpeningPtr& opening, Run& run) {
-  const std::optional<LaunchRecord>& newest = opening->prepared->newest;
-  if (context_.env.peers == nullptr || !newest) return false;
-  if (opening->brought && opening->brought->launch == newest->id) return false;
-  opening->call->WaitingFor(fmt::format("what other nodes' caches have of run {}", run.name));
-  const std::uint32_t bringing = ++opening->bringing;
-  const LaunchId launch = newest->id;
-  const NodeId maker = newest->maker.cache == context_.cache_id ? "" : newest->maker.cache;
-  End(opening);
-  run.others.Bring(
-      launch, maker,
-      [this, opening, bringing](const OtherCaches::Brought& brought) { BroughtTo(opening, bringing, brought); });
-  const SteadyTime::duration left = std::max(MustBegin(*opening) - context_.now(), SteadyTime::duration(0));
-  context_.loop().After(std::chrono::ceil<std::chrono::milliseconds>(left), [this, opening, bringing, launch] {
-    BroughtTo(opening, bringing, {.launch = launch, .heard = {}, .missed = {}});
-  });
-  return true;
-}
-
-void Openings::BroughtTo(const OpeningPtr& opening, std::uint32_t bringing, const OtherCaches::Brought& brought) {
-  if (opening->bringing != bringing) return;
-  ++opening->bringing;
-  opening->brought = brought;
-  Again(opening);
 }
 
 // What making a launch has come to.

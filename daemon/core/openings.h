@@ -18,6 +18,7 @@
 #include "daemon/core/call.h"
 #include "daemon/core/context.h"
 #include "daemon/core/door.h"
+#include "daemon/core/ended_jobs.h"
 #include "daemon/core/inventory.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/other_caches.h"
@@ -33,7 +34,7 @@ namespace cairn {
 class Openings {
  public:
   Openings(const Context& context, const Connections& connections, Runs& runs, Sessions& sessions)
-      : context_(context), connections_(connections), runs_(runs), sessions_(sessions) {}
+      : context_(context), connections_(connections), runs_(runs), sessions_(sessions), jobs_(context) {}
   Openings(const Openings&) = delete;
 
   void Open(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Call>& call, const local::Open& open);
@@ -53,6 +54,8 @@ class Openings {
     std::optional<OtherCaches::Brought> brought = {};  // from other nodes' caches; none: they were not asked
     std::uint32_t bringing = 0;                        // so often: only the last is waited for
     LaunchId not_joined = 0;                           // its home has said that it cannot be joined
+    bool job_asked = false;                            // since it looked last, of the newest launch's job
+    LaunchId job_over = 0;                             // whose job the batch system says is over
   };
   using OpeningPtr = std::shared_ptr<Opening>;
 
@@ -93,6 +96,7 @@ class Openings {
                     const local::Reply& reply);
   void ReferBack(const OpeningPtr& opening);
   void AwaitArbiter(const OpeningPtr& opening, const absl::Status& silent);
+  bool AskOfItsJob(const OpeningPtr& opening, const Launch& newest);
   void LookAgain(const OpeningPtr& opening, std::chrono::milliseconds pause);
   void Again(const OpeningPtr& opening);
   static bool HasAllOf(const Opening& opening, const NodeId& node);
@@ -117,6 +121,7 @@ class Openings {
   const Connections& connections_;
   Runs& runs_;
   Sessions& sessions_;
+  EndedJobs jobs_;
   std::map<std::string, std::deque<OpeningPtr>> queues_;  // by prefix as given; the first one is under way
   std::map<RunId, std::vector<OpeningPtr>> loading_;
   std::map<std::string, RunId> opened_as_;  // by prefix as given: which run it was, the last time

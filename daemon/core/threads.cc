@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "daemon/process/memory_limit.h"
+#include "daemon/process/slurm.h"
 #include "storage/base/clock.h"
 #include "storage/base/host_name.h"
 #include "storage/base/random.h"
@@ -34,6 +35,12 @@ Clocks OrTheSystems(Clocks clocks) {
   if (!clocks.steady) clocks.steady = SteadyNow;
   if (!clocks.wall) clocks.wall = WallNow;
   return clocks;
+}
+
+// Null: nobody is asked.
+std::function<bool(const std::string& job)> JobIsOver(const std::string& squeue) {
+  if (squeue.empty()) return nullptr;
+  return [slurm = Slurm(squeue)](const std::string& job) { return slurm.StateOf(job) == Slurm::Job::kOver; };
 }
 
 Config WithMachine(Config config) {
@@ -90,6 +97,7 @@ class ThreadedCoreImpl final : public ThreadedCore {
         .process = {.user = UserName(), .host = HostName(), .pid = static_cast<std::uint32_t>(getpid())},
         .arbiters = arbiters_,
         .peers = peers_,
+        .job_is_over = JobIsOver(config.slurm.squeue),
     };
     CAIRN_ASSIGN_OR_RETURN(core_, Core::Start(config, environment));
     return absl::OkStatus();

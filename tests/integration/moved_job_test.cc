@@ -92,6 +92,26 @@ TEST_F(MovedJobTest, GoesOnFromThePrefixIfTheFirstNodeIsGone) {
   EXPECT_THAT(Compute(2, 4), StartsWith(Resumed(2, on_prefix, CAIRN_TIER_PREFIX)));
 }
 
+// The lease of its launch would be waited for, for two minutes; but Slurm says that the job is over.
+TEST_F(MovedJobTest, DoesNotWaitForTheLeaseOfAJobThatIsOver) {
+  const std::string squeue = cluster_->folder() + "/squeue";
+  std::ofstream(squeue) << "#!/bin/sh\ncase \"$*\" in *--jobs=7) echo NODE_FAIL;; *) echo RUNNING;; esac\n";
+  std::filesystem::permissions(squeue, std::filesystem::perms::owner_all);
+  StartDaemon(1);
+  StartDaemon(2, {"--flush-every", "0", "--slurm-squeue", squeue});
+  Process::Options client = Client(1, 100'000, {"--flush-every", "1"});
+  client.environment["CAIRN_LAUNCH"] = "slurm:7.0.0";
+  const auto first = cluster_->StartProgram(1, client);
+  ASSERT_NE(first, nullptr);
+  ASSERT_TRUE(AwaitPromises(PromisesOf(1), "prefix", 2));
+  cluster_->PowerOff(1);
+  const std::uint64_t newest = Promised(1, "prefix").rbegin()->first;
+  const auto begun = std::chrono::steady_clock::now();
+  const Point from = PointOf(Compute(2, 0));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(60));
+  EXPECT_GE(from.dataset, newest);
+}
+
 TEST_F(MovedJobTest, NoDamagedBytesAreTakenFromAnotherNode) {
   StartDaemon(1);
   StartDaemon(2);

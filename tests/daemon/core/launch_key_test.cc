@@ -27,6 +27,14 @@ TEST(LaunchKeyTest, AnotherJobIsNoRestart) {
   EXPECT_FALSE(IsRestartOf("pmix:space:2:18:1:x", "pmix:space:1:17:0:x"));
 }
 
+TEST(LaunchKeyTest, TheJobIsANumberOrNone) {
+  EXPECT_EQ(SlurmJobOf("slurm:17.3.1"), "17");
+  EXPECT_EQ(SlurmJobOf("pmix:space:2:18:1:x"), "18");
+  for (const char* key : {"", "job.2", "slurm:17", "slurm:-1.0.0", "slurm:1 --x.0.0", "pmix:a:b:here:1:x"}) {
+    EXPECT_EQ(SlurmJobOf(key), "") << key;
+  }
+}
+
 TEST(LaunchKeyTest, KeysThatAreNotSlurmsSayNothing) {
   for (const char* key :
        {"", "job.2", "17.0.1", "slurm:", "slurm:17", "slurm:17.1", "slurm:17.0.1.2", "slurm:.0.1", "slurm:17.0.x",

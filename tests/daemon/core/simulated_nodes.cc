@@ -68,7 +68,8 @@ void SimulatedNodes::Node::Start() {
                                    .random = [this] { return all_.numbers_(); },
                                    .process = {.user = "tester", .host = host(), .pid = 42},
                                    .arbiters = PrefixArbiters(),
-                                   .peers = &parts_->access});
+                                   .peers = &parts_->access,
+                                   .job_is_over = all_.job_is_over});
   ASSERT_OK(core.status());
   core_ = *std::move(core);
 }

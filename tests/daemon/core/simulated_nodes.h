@@ -41,7 +41,9 @@ class SimulatedNodes {
     std::shared_ptr<std::optional<bool>> Quiesce();  // whether all is local, once it has ended
     void Kill();                                     // what is in the air is gone; the disk stays
     std::string host() const { return "n" + std::to_string(number_); }
-    std::string address() const { return "10.0.0." + std::to_string(number_) + ":17600"; }
+    std::string address() const {
+      return "10.0." + std::to_string(number_ / 256) + "." + std::to_string(number_ % 256) + ":17600";
+    }
     // The cache's record of a dataset: the ranks whose parts it says are here; empty: none.
     std::vector<Rank> RanksInCache(DatasetId id);
     admin::StatusReply Status();
@@ -75,6 +77,7 @@ class SimulatedNodes {
   SimulatedNodes(std::uint64_t seed, int nodes);
   ~SimulatedNodes();
 
+  int count() const { return static_cast<int>(nodes_.size()); }
   Node& operator[](int i) { return *nodes_[static_cast<std::size_t>(i)]; }
   void StartAll();
   // One job, or if there is none the clock goes on to the next timer. False: nothing will ever run any more.
@@ -87,7 +90,10 @@ class SimulatedNodes {
   // At the same time: when one waits, others go on.
   void Together(std::vector<std::function<void()>> scripts);
 
+  Stepper::Time now() const { return stepper_.now(); }
   Loop& loop() { return loop_; }  // of the test's own members of the network
+
+  std::function<bool(const std::string& job)> job_is_over;  // of Environment, for what starts from now on
 
   FakeDisk prefix;
   SimNetwork network;

@@ -1,0 +1,37 @@
+#include "daemon/core/ended_jobs.h"
+
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <utility>
+
+namespace cairn {
+namespace {
+
+constexpr std::chrono::seconds kHolds(10);  // an answer
+
+}  // namespace
+
+void EndedJobs::Ask(const std::string& job, Then then) {
+  const SteadyTime now = context_.now();
+  std::erase_if(
+      asked_, [now](const auto& item) { return item.second.waiting.empty() && now >= item.second.answered + kHolds; });
+  const auto [at, first] = asked_.try_emplace(job);
+  Asked& asked = at->second;
+  if (!first && asked.waiting.empty()) {
+    return context_.loop().Post([then = std::move(then), over = asked.over] { then(over); });
+  }
+  asked.waiting.push_back(std::move(then));
+  if (!first) return;
+  RunBlocking(
+      context_.env.pools.far, "Slurm", context_.loop(),
+      [ask = context_.env.job_is_over, job]() -> absl::StatusOr<bool> { return ask(job); },
+      [this, job](const absl::StatusOr<bool>& over) {
+        Asked& answered = asked_.at(job);
+        answered.answered = context_.now();
+        answered.over = over.ok() && *over;
+        for (const Then& waiting : std::exchange(answered.waiting, {})) waiting(answered.over);
+      });
+}
+
+}  // namespace cairn
