@@ -234,14 +234,15 @@ void Away::OnParts(const DaemonPtr& daemon, peer::PartsThere there) {
     }
     for (peer::PartThere& part : *there.mutable_parts()) *daemon->there->add_parts() = std::move(part);
   }
-  if (more) return;
+  if (more) {
+    peer::FromHome heard;
+    heard.mutable_parts_heard();
+    return daemon->Send(std::move(heard));
+  }
   daemon->introduced = true;
   if (const auto missing = missing_.extract(daemon->node)) context_.loop().Cancel(missing.mapped());
   const peer::PartsThere all = *std::exchange(daemon->there, std::nullopt);
-  peer::FromHome may;
-  may.mutable_may_leave();  // also if there is none: it may have heard otherwise before
-  for (const DatasetId id : may_leave_) may.mutable_may_leave()->add_datasets(id);
-  daemon->Send(std::move(may));
+  daemon->Send(LeavingFrame());  // also if there is none: it may have heard otherwise before
   reports_.on_there(daemon->node, all);
 }
 
@@ -340,13 +341,19 @@ void Away::Leaves(const Dataset& dataset, const std::string& why) {
   SendToHolders(dataset, said);
 }
 
-void Away::MayLeave(const std::set<DatasetId>& datasets) {
-  if (datasets == may_leave_) return;
-  may_leave_ = datasets;
-  peer::FromHome said;
-  said.mutable_may_leave();
-  for (const DatasetId id : datasets) said.mutable_may_leave()->add_datasets(id);
+void Away::MayLeave(const Leaving& leaving) {
+  if (leaving == leaving_) return;
+  leaving_ = leaving;
+  const peer::FromHome said = LeavingFrame();
   for (const auto& [node, daemon] : daemons_) Send(node, said);
+}
+
+peer::FromHome Away::LeavingFrame() const {
+  peer::FromHome frame;
+  peer::MayLeave& leaving = *frame.mutable_may_leave();
+  for (const DatasetId id : leaving_.may) leaving.add_datasets(id);
+  for (const DatasetId id : leaving_.will) leaving.add_will(id);
+  return frame;
 }
 
 // --- What is asked ---

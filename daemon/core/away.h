@@ -69,7 +69,12 @@ class Away {
   void Whole(const Dataset& dataset);
   void OnPrefix(const Dataset& dataset);
   void Leaves(const Dataset& dataset, const std::string& why);
-  void MayLeave(const std::set<DatasetId>& datasets);  // all that may
+  struct Leaving {
+    std::set<DatasetId> may;   // all that may leave the other caches for room
+    std::set<DatasetId> will;  // that will be among them when their flushes have ended
+    friend bool operator==(const Leaving&, const Leaving&) = default;
+  };
+  void MayLeave(const Leaving& leaving);
   // Of one daemon: what it may not know of a dataset in which it has parts.
   void TellFailed(const NodeId& node, DatasetId dataset, const std::string& why);
   void TellState(const NodeId& node, const Dataset& dataset);
@@ -108,6 +113,7 @@ class Away {
   void Order(std::map<DatasetId, Waiting>& waiting, DatasetId dataset, const std::set<NodeId>& holders,
              const peer::FromHome& order, std::function<void(const PartsCopied&)> then);
   void Send(const NodeId& node, peer::FromHome frame);
+  peer::FromHome LeavingFrame() const;
   void SendToHolders(const Dataset& dataset, const peer::FromHome& frame);
   std::shared_ptr<Rank> RankOf(const Connection& connection) const;
 
@@ -118,7 +124,7 @@ class Away {
   std::map<NodeId, DaemonPtr> daemons_;      // that have a link
   std::map<NodeId, Loop::TimerId> missing_;  // that had one, until they are lost
   std::map<DatasetId, Waiting> completing_, copying_;
-  std::set<DatasetId> may_leave_;
+  Leaving leaving_;
 };
 
 // The nodes whose daemons have parts of it.

@@ -98,10 +98,11 @@ std::vector<DatasetFacts> CacheRoom::Facts(const RunCache& owner, bool flushed) 
   std::vector<DatasetFacts> facts = FactsOf(owner.ledger(), context_.config.flush);
   if (!flushed) return facts;
   for (DatasetFacts& dataset : facts) {
-    if (dataset.in_prefix || dataset.gave_way || !owner.MayFlush(dataset.id)) continue;
-    if (!dataset.flushing && (dataset.dropped || !WantsPrefix(dataset, context_.config.flush))) continue;
+    const bool comes =
+        dataset.kept ? dataset.will_go : ComesToPrefix(dataset, context_.config.flush) && owner.MayFlush(dataset.id);
+    if (!comes) continue;
     dataset.in_prefix = dataset.safe = true;
-    dataset.flushing = false;
+    dataset.flushing = dataset.kept = false;
   }
   return facts;
 }

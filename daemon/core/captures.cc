@@ -101,12 +101,16 @@ void Captures::ListKnown(const SessionPtr& session, const std::shared_ptr<Call>&
   if (!list.ok()) return call->Fail(list.status());
   const std::uint64_t file_bytes = begin.variables().empty() ? 0 : (*list)->layout->file_bytes(letter);
   if (session->followed) return AskHome(session, call, request, *list, file_bytes);
-  const auto dataset = given_.entry.Enter(
-      *session, {.step = begin.step(), .attempt = begin.attempt(), .bytes = file_bytes, .name = begin.name()},
-      begin.variables());
+  const DatasetEntry::Wish wish{
+      .step = begin.step(), .attempt = begin.attempt(), .bytes = file_bytes, .name = begin.name()};
+  const auto dataset = given_.entry.Enter(*session, wish, begin.variables());
   if (IsRoomToCome(dataset.status())) {
-    call->WaitingFor(fmt::format("room ({})", MessageOf(dataset.status())));
-    call->OnExpired([this] { given_.waits.Changed(); });
+    const std::string why(MessageOf(dataset.status()));
+    call->WaitingFor(fmt::format("room ({})", why));
+    call->OnExpired([this, session, wish, why] {
+      given_.entry.GiveUp(*session, wish, why);
+      given_.waits.Changed();
+    });
     return given_.cache.WhenRoomChanges([this, session, call, request] {
       if (!call->answered()) TryBegin(session, call, request);
     });
@@ -125,19 +129,37 @@ void Captures::AskHome(const SessionPtr& session, const std::shared_ptr<Call>& c
   local::Request asked = *request;
   asked.mutable_begin()->set_file_bytes(file_bytes);
   given_.home.Ask(session, call, std::move(asked), [=, this](const local::Reply& reply) {
-    const DatasetPtr dataset = given_.ledger.Get(reply.begin().dataset());
-    const bool here = dataset && dataset->followed && dataset->cache == Place::kArriving &&
-                      session->rank < dataset->parts.size() &&
-                      dataset->parts[session->rank].state == Part::State::kAbsent;
-    if (!here || session->ended || IsOpen(*session)) {
-      return call->Fail(Aborted("dataset {} failed meanwhile", reply.begin().dataset()));
-    }
-    if (const absl::Status room = given_.entry.Follow(dataset, session->rank, file_bytes); !room.ok()) {
-      given_.ledger.Fail(dataset->id, fmt::format("rank {}: {}", session->rank, MessageOf(room)));
-      return call->Fail(room);
-    }
-    Entered(session, call, request->begin(), dataset, list);
+    Follow(session, call, request, {.dataset = reply.begin().dataset(), .list = list, .file_bytes = file_bytes});
   });
+}
+
+// The rank has begun it at the home: what has no room in time fails the dataset.
+void Captures::Follow(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request,
+                      const Following& following) {
+  const DatasetPtr dataset = given_.ledger.Get(following.dataset);
+  const Rank rank = session->rank;
+  const bool here = dataset && dataset->followed && dataset->cache == Place::kArriving &&
+                    rank < dataset->parts.size() && dataset->parts[rank].state == Part::State::kAbsent;
+  if (!here || session->ended || IsOpen(*session)) {
+    return call->Fail(Aborted("dataset {} failed meanwhile", following.dataset));
+  }
+  const absl::Status room = given_.entry.Follow(dataset, rank, following.file_bytes);
+  const auto fail = [this, dataset, rank](std::string_view why) {
+    given_.ledger.Fail(dataset->id, fmt::format("rank {}: {}", rank, why));
+    given_.waits.Changed();
+  };
+  if (IsRoomToCome(room)) {
+    call->WaitingFor(fmt::format("room ({})", MessageOf(room)));
+    call->OnExpired([this, dataset, fail, room] {
+      if (given_.ledger.Has(dataset)) fail(MessageOf(room));
+    });
+    return given_.cache.WhenRoomChanges([=, this] {
+      if (!call->answered()) Follow(session, call, request, following);
+    });
+  }
+  if (room.ok()) return Entered(session, call, request->begin(), dataset, following.list);
+  fail(MessageOf(room));
+  call->Fail(room);
 }
 
 void Captures::Entered(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Begin& begin,

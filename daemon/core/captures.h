@@ -109,6 +109,14 @@ class Captures {
   void ListKnown(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request);
   void AskHome(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request,
                const ListPtr& list, std::uint64_t file_bytes);
+  // What the launch's home has answered, and what this daemon knows besides.
+  struct Following {
+    DatasetId dataset = 0;
+    ListPtr list;
+    std::uint64_t file_bytes = 0;
+  };
+  void Follow(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request,
+              const Following& following);
   void Entered(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Begin& begin,
                const DatasetPtr& dataset, const ListPtr& list);
   WriterPtr MakeWriter(const SessionPtr& session, const Call& call, const local::Begin& begin,

@@ -1,4 +1,4 @@
-// Connections, dispatch, quiescing. What a request means is the components' (run.h); who may come in is Openings'.
+// Connections, quiescing. What a request means is Requests', who may come in is Openings'.
 #include "daemon/core/core.h"
 
 #include <spdlog/spdlog.h>
@@ -15,6 +15,7 @@
 #include "daemon/core/context.h"
 #include "daemon/core/image_store.h"
 #include "daemon/core/openings.h"
+#include "daemon/core/requests.h"
 #include "daemon/core/run.h"
 #include "daemon/core/run_report.h"
 #include "daemon/core/runs.h"
@@ -29,7 +30,7 @@ namespace cairn {
 namespace {
 
 using CallPtr = std::shared_ptr<Call>;
-using RequestPtr = std::shared_ptr<const local::Request>;
+using RequestPtr = Requests::RequestPtr;
 
 class StrandCore final : public Core, private Connections {
  public:
@@ -83,15 +84,7 @@ class StrandCore final : public Core, private Connections {
 
   void Dispatch(const Connection& given, const RequestPtr& request);
   void DispatchFailed(const Connection& connection, const local::Request& request, const absl::Status& status);
-  bool DispatchSaying(const SessionPtr& session, const RequestPtr& request);
-  void DispatchInSession(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
-  void DispatchFollowed(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
-  void DispatchAway(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
-  void DispatchWriting(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
-  void DispatchObserver(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
-  void HearOfMemory(const Session& session, const local::Request& request);
   CallPtr MakeCall(Attached& attached, const local::Request& request);
-  bool IsFenced(const Session& session) const;
 
   bool AnyCaptured() const;
   void CheckQuiesced();
@@ -106,6 +99,7 @@ class StrandCore final : public Core, private Connections {
   Runs runs_;
   Sessions sessions_;
   Openings openings_;
+  Requests requests_;
   AdminDesk desk_;
   std::unordered_map<const Connection*, Attached> attached_;
   std::vector<std::function<void(bool)>> on_quiesced_;
@@ -123,6 +117,7 @@ StrandCore::StrandCore(const Config& config, const Environment& environment)
             }),
       sessions_(context_, images_, *this),
       openings_(context_, *this, runs_, sessions_),
+      requests_(context_, sessions_),
       desk_(context_, runs_, room_, images_, environment.random()) {}
 
 std::unique_ptr<Run> StrandCore::MakeRun(const RunId& run, const std::string& prefix_path,
@@ -246,209 +241,12 @@ void StrandCore::Dispatch(const Connection& given, const RequestPtr& request) {
   const auto at = attached_.find(&given);
   if (at == attached_.end()) return;  // gone meanwhile
   const SessionPtr session = sessions_.Of(given);
-  if (session) HearOfMemory(*session, *request);
-  if (DispatchSaying(session, request)) return;
+  if (requests_.Say(session, request)) return;
   const CallPtr call = MakeCall(at->second, *request);
   if (call->answered()) return;
   if (request->has_open()) return openings_.Open(at->second.connection, call, request->open());
   if (!session) return call->Fail(FailedPrecondition("the first request after Hello must be Open"));
-  if (session->ended) return call->Fail(local::FENCED, "this session has ended");
-  if (session->observer) return DispatchObserver(session, call, request);
-  if (!IsFenced(*session) && session->followed) return DispatchFollowed(session, call, request);
-  if (!IsFenced(*session)) return DispatchInSession(session, call, request);
-  if (request->has_close()) return sessions_.Close(session, call);
-  const Launch* newest = session->run->ledger.newest();
-  call->Fail(local::FENCED, fmt::format("launch {} has been shut out: launch {} has taken over", session->launch,
-                                        newest != nullptr ? newest->id : 0));
-}
-
-// The client knows best what is in its memory.
-void StrandCore::HearOfMemory(const Session& session, const local::Request& request) {
-  if (session.ended || session.observer || session.followed) return;
-  Ledger& ledger = session.run->ledger;
-  if (request.dirty()) {
-    if (ledger.MemoryDirty(session.launch, session.rank)) session.run->waits.Changed();
-  } else if (!request.has_restore() && !request.has_copied()) {  // these may follow a delivery that was cut off
-    ledger.MemoryClean(session.launch, session.rank);
-  }
-}
-
-bool StrandCore::IsFenced(const Session& session) const {
-  const Launch* launch = session.run->ledger.Find(session.launch);
-  return launch == nullptr || launch->fenced() || session.run->gate.replaced();
-}
-
-// What a client says without waiting for an answer.
-bool StrandCore::DispatchSaying(const SessionPtr& session, const RequestPtr& request) {
-  switch (request->body_case()) {
-    case local::Request::kFilled:
-      if (session) session->run->captures.Filled(session, *request);
-      return true;
-    case local::Request::kPiece:
-      if (session) session->run->captures.Piece(session, *request);
-      return true;
-    case local::Request::kCopied:
-      if (session && session->followed) {
-        session->run->followed.Copied(*session, *request);
-      } else if (session) {
-        session->run->restores.Copied(session, *request);
-      }
-      return true;
-    case local::Request::kMark:  // heard already
-      if (session && session->followed) session->run->home.Say(*session, *request);
-      return true;
-    default:
-      return false;
-  }
-}
-
-void StrandCore::DispatchInSession(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {
-  Run& run = *session->run;
-  sessions_.Used(session);
-  if (!request->has_restore()) run.restores.HeardOfEnd(*session);
-  switch (request->body_case()) {
-    case local::Request::kTest:
-      return run.levels.Test(call, request->test());
-    case local::Request::kWait:
-      return run.levels.Wait(*session, call, request->wait());
-    case local::Request::kLatest:
-      return run.levels.Latest(session, call);
-    case local::Request::kFind:
-      return run.levels.Find(call, request->find());
-    case local::Request::kStored:
-      return run.levels.Stored(session, call, request->stored());
-    case local::Request::kRestore:
-      if (run.captures.IsOpen(*session) || run.outputs.IsOpen(*session) || run.away_parts.IsOpen(*session)) {
-        return call->Fail(FailedPrecondition("a checkpoint of this session is open"));
-      }
-      return run.restores.Restore(session, call, request->restore());
-    case local::Request::kRead:
-      return run.restores.Read(session, call, request->read());
-    case local::Request::kReject:
-      return run.rejections.Reject(*session, call, request->reject().dataset());
-    case local::Request::kRestartFile:
-      return run.outputs.RestartFile(call, request->restart_file());
-    case local::Request::kShouldExit:
-    case local::Request::kNeedCheckpoint:
-      return run.steering.Ask(session, call, *request);
-    case local::Request::kClose:
-      return sessions_.Close(session, call);
-    default:
-      return DispatchWriting(session, call, request);
-  }
-}
-
-// A rank of a launch that has its home on another node: its bytes are this daemon's, all else is decided there.
-void StrandCore::DispatchFollowed(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {
-  Run& run = *session->run;
-  sessions_.Used(session);
-  switch (request->body_case()) {
-    case local::Request::kBegin:
-      if (run.followed.IsRestoring(*session)) return call->Fail(FailedPrecondition("this session is restoring"));
-      return run.captures.Begin(session, call, request);
-    case local::Request::kCommit:
-      return run.captures.Commit(session, call, request->commit());
-    case local::Request::kResume:
-      return run.captures.Resume(session, call, request->resume());
-    case local::Request::kAbort:
-      run.captures.Abort(*session, request->abort().reason());
-      return run.home.Relay(session, call, *request);
-    case local::Request::kRestore:
-    case local::Request::kRead:
-      if (run.captures.IsOpen(*session)) {
-        return call->Fail(FailedPrecondition("a checkpoint of this session is open"));
-      }
-      return run.followed.Restore(session, call, *request);
-    case local::Request::kOutputBegin:
-    case local::Request::kRouteFile:
-    case local::Request::kOutputEnd:
-    case local::Request::kRestartFile:
-      return call->Fail(local::UNSUPPORTED, "outputs of files need all ranks of their launch on one node");
-    case local::Request::kClose:
-      return sessions_.Close(session, call);
-    default:
-      return run.home.Relay(session, call, *request);
-  }
-}
-
-// A rank whose bytes are with another node's daemon.
-void StrandCore::DispatchAway(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {
-  Run& run = *session->run;
-  switch (request->body_case()) {
-    case local::Request::kBegin:
-      if (run.restores.IsRestoring(*session)) return call->Fail(FailedPrecondition("this session is restoring"));
-      return run.away_parts.Begin(session, call, request->begin());
-    case local::Request::kCommit:
-      return run.away_parts.Commit(session, call);
-    case local::Request::kAbort:
-      run.away_parts.Abort(*session, request->abort().reason());
-      call->Reply({});
-      return run.waits.Changed();
-    default:
-      return call->Fail(
-          InvalidArgument("request.body: {} is not for the home of a launch", static_cast<int>(request->body_case())));
-  }
-}
-
-void StrandCore::DispatchWriting(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {
-  if (!call->connection()->node().empty()) return DispatchAway(session, call, request);
-  Run& run = *session->run;
-  switch (request->body_case()) {
-    case local::Request::kBegin:
-      if (run.restores.IsRestoring(*session)) return call->Fail(FailedPrecondition("this session is restoring"));
-      if (run.outputs.IsOpen(*session)) {
-        return call->Fail(FailedPrecondition("an output of files is open: memory and files do not mix"));
-      }
-      return run.captures.Begin(session, call, request);
-    case local::Request::kCommit:
-      return run.captures.Commit(session, call, request->commit());
-    case local::Request::kResume:
-      return run.captures.Resume(session, call, request->resume());
-    case local::Request::kOutputBegin:
-      if (run.restores.IsRestoring(*session)) return call->Fail(FailedPrecondition("this session is restoring"));
-      if (run.captures.IsOpen(*session)) {
-        return call->Fail(FailedPrecondition("the last checkpoint or output of this session is not ended"));
-      }
-      return run.outputs.Begin(session, call, request->output_begin());
-    case local::Request::kRouteFile:
-      return run.outputs.RouteFile(session, call, request->route_file());
-    case local::Request::kOutputEnd:
-      return run.outputs.End(session, call, request->output_end());
-    case local::Request::kAbort:
-      run.captures.Abort(*session, request->abort().reason());
-      run.outputs.Abort(*session, request->abort().reason());
-      call->Reply({});
-      return run.waits.Changed();
-    default:
-      return call->Fail(InvalidArgument("request {} is unknown to this daemon", request->call()));
-  }
-}
-
-void StrandCore::DispatchObserver(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {
-  Run& run = *session->run;
-  if (run.gate.replaced() && !request->has_close()) {
-    return call->Fail(FailedPrecondition("the prefix was made anew: this run is history, open it again"));
-  }
-  switch (request->body_case()) {
-    case local::Request::kTest:
-      return run.levels.Test(call, request->test());
-    case local::Request::kWait:
-      return run.levels.Wait(*session, call, request->wait());
-    case local::Request::kLatest:
-      return run.levels.Latest(session, call);
-    case local::Request::kFind:
-      return run.levels.Find(call, request->find());
-    case local::Request::kStored:
-      return run.levels.Stored(session, call, request->stored());
-    case local::Request::kRead:
-      return run.restores.Read(session, call, request->read());
-    case local::Request::kClose:
-      return sessions_.Close(session, call);
-    default:
-      return call->Fail(
-          FailedPrecondition("this session is an observer: it can ask for the latest dataset, for names, for what is "
-                             "stored and for levels, and read; for all else open one that joins a launch"));
-  }
+  requests_.Answer(session, call, request);
 }
 
 // --- Quiesce, stop, reload ---

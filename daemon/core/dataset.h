@@ -104,6 +104,7 @@ struct Dataset {
   bool followed = false;
   bool recorded = false;  // followed: this cache has noted, durably, that the parts that are here are whole
   bool let_go = false;    // followed: it may leave the cache when its room is needed
+  bool will_go = false;   // followed: it will be let go when its flush, which is under way or to come, has ended
   Place cache = Place::kAbsent;
   Place prefix = Place::kAbsent;
   Standing standing = Standing::kCurrent;

@@ -100,9 +100,17 @@ absl::Status DatasetEntry::Join(const Launch& launch, const DatasetPtr& dataset,
   const bool in_books = !elsewhere && !dataset->kind.past_cache && !spec.kind.files;
   const absl::Status room = in_books ? given_.cache.Reserve(spec.bytes) : absl::OkStatus();
   if (room.ok()) return given_.ledger.Begin(launch, dataset, rank, spec, variables);
+  if (IsRoomToCome(room)) return room;  // it has not begun, and may do so when the room is there
   if (dataset->bytes_here() + spec.bytes > given_.cache.bytes_max()) given_.stores.Outgrown(launch.nranks);
   given_.ledger.Fail(dataset->id, fmt::format("rank {}: {}", rank, MessageOf(room)));
   return room;
+}
+
+void DatasetEntry::GiveUp(const Session& session, const Wish& wish, const std::string& why) {
+  const Launch* launch = given_.ledger.Find(session.launch);
+  if (launch == nullptr || launch->fenced()) return;
+  const auto begun = given_.ledger.FindForBegin(*launch, session.rank, {.step = wish.step, .attempt = wish.attempt});
+  if (begun.ok() && *begun) given_.ledger.Fail((*begun)->id, fmt::format("rank {}: {}", session.rank, why));
 }
 
 absl::Status DatasetEntry::Follow(const DatasetPtr& dataset, Rank rank, std::uint64_t bytes) {

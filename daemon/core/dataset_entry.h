@@ -49,12 +49,17 @@ class DatasetEntry {
   //   kInvalidArgument     the name is none (CheckDatasetName)
   //   kAborted             the dataset has failed
   //   kFailedPrecondition  the rank has begun this attempt before
-  //   kResourceExhausted   there is no room, or this launch has too many datasets open
+  //   kResourceExhausted   there is no room, or this launch has too many datasets open. IsRoomToCome: the rank has
+  //   begun
+  //                        nothing, and may ask again; or GiveUp
   //   kUnavailable         no id can be had: the prefix does not answer
   absl::StatusOr<DatasetPtr> Enter(const Session& session, const Wish& wish, const VariableList& variables);
 
+  // The room did not come in time: others that have begun the dataset are not to wait for this rank.
+  void GiveUp(const Session& session, const Wish& wish, const std::string& why);
+
   // The same at a daemon whose launch has its home elsewhere, where the rank has begun `dataset`: room for its part.
-  //   kResourceExhausted  there is none
+  //   kResourceExhausted  there is none; IsRoomToCome: it may be asked for again
   absl::Status Follow(const DatasetPtr& dataset, Rank rank, std::uint64_t bytes);
 
   // The dataset's entry and folder in its store, with its bases ready; made by the first rank that needs it.

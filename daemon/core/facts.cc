@@ -47,9 +47,11 @@ class FactMaker {
             .flushing = dataset->prefix == Place::kArriving || dataset->prefix == Place::kLeaving,
             .dropped = dataset->flush_dropped(),
             .pinned = dataset->pinned,
-            .held = IsHeld(*dataset) || (IsOrphan(*dataset) && !HasNewer(*dataset)),
+            .held = IsHeld(*dataset) || (IsOrphan(*dataset) && !dataset->in_prefix() && !HasNewer(*dataset)),
             .unwanted = dataset->dropped() || IsOrphan(*dataset),
             .followed = dataset->followed,
+            .kept = dataset->followed && !dataset->let_go && !dataset->in_prefix(),
+            .will_go = dataset->will_go,
             .gave_way = dataset->gave_way() || dataset->unknown > 0 || (shut_out_ && !dataset->kind.output),
             .asked = dataset->asked || dataset == last_,
             .cache_bytes = dataset->in_cache() ? dataset->bytes_here() : 0};
@@ -57,7 +59,6 @@ class FactMaker {
 
  private:
   bool IsHeld(const Dataset& dataset) const {
-    if (dataset.followed && !dataset.let_go && !dataset.in_prefix()) return true;
     if (dataset.readers > 0 || ledger_.PinnedByLaunch(dataset.id)) return true;
     // An output whose id or names are another's on the prefix is nowhere else.
     if (IsNowhereElse(dataset) && dataset.kind.output) return true;

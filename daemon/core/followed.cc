@@ -139,8 +139,9 @@ void Followed::OnPrefix(DatasetId id) {
 
 void Followed::MayLeave(const peer::MayLeave& datasets) {
   const std::set<DatasetId> may(datasets.datasets().begin(), datasets.datasets().end());
+  const std::set<DatasetId> will(datasets.will().begin(), datasets.will().end());
   for (const auto& [id, dataset] : Datasets(given_.ledger.InPlay())) {
-    if (dataset->over_nodes()) given_.ledger.HomeLetsGo(*dataset, may.contains(id));
+    if (dataset->over_nodes()) given_.ledger.HomeLetsGo(*dataset, may.contains(id), will.contains(id));
   }
   given_.waits.Changed();
 }

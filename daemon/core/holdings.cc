@@ -98,7 +98,9 @@ peer::Holdings HoldingsOf(const Ledger& ledger, const std::set<DatasetId>& rejec
     if (dataset->level() == Level::kCaptured && dataset->kind.checkpoint) {
       holdings.set_settling(holdings.settling() + 1);
     }
-    if (!dataset->in_cache() || !dataset->all_stored() || dataset->foreign) continue;
+    // Parts that are noted here may be whole with the others', of which the launch's home did not get to tell.
+    const bool noted = dataset->in_cache() ? dataset->all_stored() : dataset->recorded;
+    if (!noted || dataset->foreign) continue;
     if (const auto held = HeldHere(*dataset); held && held->empty()) continue;
     if (ToldOf(dataset->standing) == peer::Holding::STANDING_UNKNOWN) continue;
     Fill(*dataset, holdings.add_datasets());

@@ -13,7 +13,7 @@
 
 namespace cairn {
 
-// By id: all parts stored in the cache and the record there; not SCR's own, and not set apart from the run's line.
+// By id: all parts that are here stored in the cache and the record there; not SCR's own, and not set apart from the run's line.
 // `rejected`: by this node's applications.
 peer::Holdings HoldingsOf(const Ledger& ledger, const std::set<DatasetId>& rejected);
 

@@ -32,6 +32,7 @@ std::uint32_t DeadlineFor(std::chrono::milliseconds deadline) {
 
 void Home::Stop() {
   link_ = nullptr;
+  unsaid_.clear();
   ranks_.clear();
   by_session_.clear();
   waiting_.clear();
@@ -93,13 +94,16 @@ void Home::LinkCame(std::unique_ptr<PeerLink> link) {
                     [this, this_one](const absl::Status& why) {
                       if (this_one.lock() == link_) LinkLost(why);
                     }});
-  SayParts();
+  for (peer::ToHome& said : PartsHere()) unsaid_.push_back(std::move(said));
+  PutOnLink(unsaid_.front());
+  if (!unsaid_.front().parts().more()) unsaid_.clear();
   for (const Linked& then : std::exchange(waiting_, {})) then(absl::OkStatus());
 }
 
 void Home::LinkLost(const absl::Status& why) {
   spdlog::warn("run {}: the link to the home of launch {} was lost: {}", given_.run_name, launch_, MessageOf(why));
   context_.loop().Post([link = std::exchange(link_, nullptr)] {});
+  unsaid_.clear();
   const local::Reply lost = Refusal(Unavailable("the link to the launch's home was lost: {}", MessageOf(why)));
   by_session_.clear();
   orders_.may_leave({});  // what was allowed before may not be what is now
@@ -110,12 +114,12 @@ void Home::LinkLost(const absl::Status& why) {
 }
 
 // All parts that are here of the launch's datasets: what was handed over, what is stored.
-void Home::SayParts() {
-  peer::ToHome said;
+std::vector<peer::ToHome> Home::PartsHere() const {
+  std::vector<peer::ToHome> all;
   const auto start = [&] {
-    said.Clear();
-    said.mutable_parts()->set_launch(launch_);
-    said.mutable_parts()->set_mark(mark_);
+    peer::PartsThere& parts = *all.emplace_back().mutable_parts();
+    parts.set_launch(launch_);
+    parts.set_mark(mark_);
   };
   start();
   std::size_t bytes = 0;
@@ -125,12 +129,11 @@ void Home::SayParts() {
       const Part& part = dataset->parts[rank];
       if (part.elsewhere || !part.captured()) continue;
       if (bytes >= kPartsBytes) {
-        said.mutable_parts()->set_more(true);
-        Send(std::move(said));
+        all.back().mutable_parts()->set_more(true);
         start();
         bytes = 0;
       }
-      peer::PartThere& there = *said.mutable_parts()->add_parts();
+      peer::PartThere& there = *all.back().mutable_parts()->add_parts();
       there.set_dataset(id);
       there.set_rank(rank);
       there.set_completed(dataset->in_cache() || dataset->recorded);
@@ -138,11 +141,26 @@ void Home::SayParts() {
       bytes += there.ByteSizeLong();
     }
   }
-  Send(std::move(said));
+  return all;
 }
 
-void Home::Send(peer::ToHome said) const {
+// The next frame, and after the last one that lists parts, whatever came meanwhile.
+void Home::PartsHeard() {
+  if (unsaid_.empty()) return;
+  unsaid_.pop_front();
+  while (!unsaid_.empty()) {
+    PutOnLink(unsaid_.front());
+    if (unsaid_.front().parts().more()) return;
+    unsaid_.pop_front();
+  }
+}
+
+void Home::Send(peer::ToHome said) {
   if (!link_) return;
+  unsaid_.empty() ? PutOnLink(std::move(said)) : unsaid_.push_back(std::move(said));
+}
+
+void Home::PutOnLink(peer::ToHome said) const {
   peer::Frame frame;
   *frame.mutable_to_home() = std::move(said);
   link_->Send(std::move(frame));
@@ -361,6 +379,8 @@ void Home::OnFrame(const peer::Frame& frame) {
       return OnStart(said.start());
     case peer::FromHome::kAbandon:
       return OnAbandon(said.abandon());
+    case peer::FromHome::kPartsHeard:
+      return PartsHeard();
     default:
       return LinkLost(InvalidArgument("from_home.body: not what is to come"));
   }

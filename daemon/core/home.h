@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -119,13 +120,15 @@ class Home {
   void LinkCame(std::unique_ptr<PeerLink> link);
   void LinkFailed(const absl::Status& why);
   void LinkLost(const absl::Status& why);
-  void SayParts();
+  std::vector<peer::ToHome> PartsHere() const;
+  void PartsHeard();
   void OnFrame(const peer::Frame& frame);
   void OnReply(const peer::ToRank& said);
   void OnFind(const peer::Find& find);
   void OnStart(const peer::Start& start);
   void OnAbandon(const peer::Abandon& abandon);
-  void Send(peer::ToHome said) const;
+  void Send(peer::ToHome said);
+  void PutOnLink(peer::ToHome said) const;
   void LetGo(std::uint64_t number);  // of the rank's session
   void SendRequest(OfRank& rank, const Call* call, local::Request request, Answered answered);
   OfRankPtr RankOf(std::uint64_t number) const;
@@ -139,6 +142,9 @@ class Home {
   std::string mark_;
   NodeId maker_;
   std::shared_ptr<PeerLink> link_;
+  // Frames that wait while the home takes in what parts are here, of which the first one is on its way. A link takes
+  // only so much that is unread.
+  std::deque<peer::ToHome> unsaid_;
   bool dialling_ = false;
   std::vector<Linked> waiting_;
   std::map<std::uint64_t, OfRankPtr> ranks_;   // by number

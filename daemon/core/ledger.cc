@@ -321,8 +321,9 @@ void Ledger::FollowBegin(const Dataset& given, Rank rank, std::uint64_t bytes) {
   part = {.state = Part::State::kBegun, .bytes = bytes, .catalogue = {}};
 }
 
-void Ledger::HomeLetsGo(const Dataset& dataset, bool may_leave) {
+void Ledger::HomeLetsGo(const Dataset& dataset, bool may_leave, bool will_go) {
   Own(dataset).let_go = may_leave;
+  Own(dataset).will_go = will_go;
 }
 
 void Ledger::HomeCompleted(const Dataset& given) {

@@ -212,7 +212,7 @@ class Ledger {
   DatasetPtr Follow(const Launch& launch, const FollowSpec& spec);
   void FollowBegin(const Dataset& dataset, Rank rank, std::uint64_t bytes);  // a rank that is here
   void Recorded(const Dataset& dataset) { Own(dataset).recorded = true; }
-  void HomeLetsGo(const Dataset& dataset, bool may_leave);
+  void HomeLetsGo(const Dataset& dataset, bool may_leave, bool will_go);
   void HomeCompleted(const Dataset& dataset);  // all ranks' parts are stored, wherever they are
 
   // --- A dataset is known from disk ---

@@ -232,7 +232,8 @@ bool Levels::TryLatest(const Session& session, const std::shared_ptr<Call>& call
   return true;
 }
 
-// What a launch that began now would be told, as far as it is whole: nothing is waited for and nothing pinned.
+// What a launch that began now would be told, as far as it is whole: nothing becomes whole for it, and nothing is
+// pinned.
 void Levels::ObserveLatest(const std::shared_ptr<Call>& call) const {
   const Launch* newest = given_.ledger.newest();
   Launch mine;

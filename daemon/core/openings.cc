@@ -332,7 +332,10 @@ void Openings::Join(const OpeningPtr& opening, Run& run) {
     const Launch* now = run.ledger.newest();
     if (now->id != id) return Decide(opening, run);  // another was made meanwhile
     const Prepared* prepared = opening->prepared.get();
-    if (prepared != nullptr && prepared->newest && prepared->newest->id == id) run.keeper.Resume(*prepared->newest);
+    if (prepared != nullptr && prepared->newest && prepared->newest->id == id) {
+      run.keeper.Resume(*prepared->newest);
+      if (now->from_record && !IsUnheard(*opening)) run.others.LookForParts(id);
+    }
     Admit(opening, run, *now);
   });
 }

@@ -24,6 +24,10 @@ namespace {
 // What has been captured elsewhere is waited for so long, if it does not become whole.
 constexpr std::chrono::seconds kSettles(10);
 constexpr std::chrono::milliseconds kAskEvery(200);
+// How long parts are looked for. Nodes that had their link to this daemon's former life look for its next one all
+// term/10.
+constexpr std::chrono::seconds kLooksAtLeast(3), kLooksAtMost(10);
+constexpr std::chrono::seconds kLooksEvery(2);  // at the end: the pause doubles
 constexpr std::size_t kCandidatesMax = 64;  // the newest ones that others have
 constexpr std::uint64_t kPartsMax = 1 << 20;  // that one node is believed to have, of all its datasets together
 constexpr int kTriesMax = 16;               // copies that turn out to be bad, or nodes that do not give them
@@ -53,8 +57,64 @@ std::string OtherCaches::TextOf(const Candidate& from) const {
 }
 
 void OtherCaches::Bring(LaunchId launch, const NodeId& from, Then then) {
-  wishes_.push_back({.launch = launch, .from = from, .then = std::move(then)});
+  Add({.launch = launch, .from = from, .then = std::move(then)});
+}
+
+void OtherCaches::Add(Wish wish) {
+  wishes_.push_back(std::move(wish));
   if (wishes_.size() == 1) Begin();
+}
+
+void OtherCaches::Stop() {
+  progress_.stop = true;
+  if (looking_ == 0) return;
+  context_.loop().Cancel(std::exchange(looking_, 0));
+  context_.loop().Post(on_change_);
+}
+
+// --- Parts of what older launches left ---
+
+void OtherCaches::LookForParts(LaunchId launch) {
+  if (context_.env.peers == nullptr || context_.quiescing() || looked_for_ == launch) return;
+  looked_for_ = launch;
+  if (looking_ != 0) context_.loop().Cancel(looking_);
+  looking_ = context_.loop().After(kLooksAtMost, [this] { EndLook(); });
+  looks_until_ = context_.now() + kLooksAtLeast;
+  pause_ = kAskEvery;
+  bad_.clear();
+  Look();
+}
+
+void OtherCaches::Look() {
+  const auto looked = [this](const Brought& brought) { Looked(brought); };
+  Add({.launch = looked_for_, .from = "", .parts_only = true, .then = looked});
+}
+
+void OtherCaches::Looked(const Brought& brought) {
+  if (looking_ == 0) return;
+  if (context_.now() >= looks_until_ && brought.all_answered && !MoreMayCome()) return EndLook();
+  const std::chrono::milliseconds pause = pause_;
+  pause_ = std::min<std::chrono::milliseconds>(2 * pause_, kLooksEvery);
+  context_.loop().After(pause, [this] {
+    if (looking_ != 0) Look();
+  });
+}
+
+void OtherCaches::EndLook() {
+  if (looking_ == 0) return;
+  context_.loop().Cancel(std::exchange(looking_, 0));
+  on_change_();
+}
+
+// Nodes whose ranks have not come again may not be known yet.
+bool OtherCaches::MoreMayCome() const {
+  const Launch* const launch = given_.ledger.newest();
+  if (launch == nullptr || launch->id != looked_for_) return false;
+  if (launch->count(RankState::kUnknown) > 0) return true;
+  return std::ranges::any_of(given_.ledger.InPlay(), [this](const auto& item) {
+    const Dataset& dataset = *item.second;
+    return dataset.in_cache() && dataset.unknown > 0 && IsWanted(dataset);
+  });
 }
 
 void OtherCaches::Begin() {
@@ -80,7 +140,11 @@ void OtherCaches::End(const JobPtr& job) {
 // --- Which one ---
 
 void OtherCaches::Ask(const JobPtr& job) {
-  job->wishes = wishes_.size();
+  // Who is to be waited for may be another node: that is for the next job.
+  const auto same = [from = wishes_.front().from](const Wish& wish) { return wish.from.empty() || wish.from == from; };
+  const auto later = std::ranges::find_if_not(wishes_, same);
+  job->wishes = static_cast<std::size_t>(later - wishes_.begin());
+  job->parts_only = std::all_of(wishes_.begin(), later, [](const Wish& wish) { return wish.parts_only; });
   given_.nodes.AskHoldings([this, job](const Nodes::Holdings& holdings) { Answered(job, holdings); });
 }
 
@@ -89,6 +153,7 @@ void OtherCaches::Answered(const JobPtr& job, const Nodes::Holdings& holdings) {
   std::set<DatasetId> rejected;
   job->brought = {};
   for (const auto& [member, told] : holdings) {
+    job->brought.all_answered &= told.ok();
     if (!told.ok()) {
       spdlog::warn("run {}: what {} has in its cache: {}", given_.run_name, NameOf(member), MessageOf(told.status()));
       continue;
@@ -97,12 +162,12 @@ void OtherCaches::Answered(const JobPtr& job, const Nodes::Holdings& holdings) {
     settling |= told->settling() > 0;
     if (told->settling() == 0) job->brought.heard.insert(member.node);
   }
-  if (settling && context_.now() < job->settled_by && !context_.quiescing()) {
+  if (settling && !job->parts_only && context_.now() < job->settled_by && !context_.quiescing()) {
     context_.loop().After(kAskEvery, [this, job] { Ask(job); });
     return;
   }
   HearOfRejections(rejected);
-  job->candidates = CandidatesOf(holdings, rejected);
+  job->candidates = CandidatesOf(holdings, rejected, job->parts_only);
   Next(job);
 }
 
@@ -115,17 +180,19 @@ void OtherCaches::HearOfRejections(const std::set<DatasetId>& rejected) {
 }
 
 std::vector<OtherCaches::Candidate> OtherCaches::CandidatesOf(const Nodes::Holdings& holdings,
-                                                              const std::set<DatasetId>& rejected) const {
+                                                              const std::set<DatasetId>& rejected,
+                                                              bool parts_only) const {
   const auto older = [](const Candidate& a, const Candidate& b) { return IsNewer(AgeOf(b.dataset), AgeOf(a.dataset)); };
   std::vector<Candidate> newest;  // oldest first
   const auto add = [&](Candidate candidate) {
-    if (rejected.contains(candidate.dataset.id) || !IsWanted(candidate.dataset)) return;
+    const DatasetId id = candidate.dataset.id;
+    if (rejected.contains(id) || (parts_only && bad_.contains(id)) || !IsWanted(candidate.dataset)) return;
     newest.insert(std::ranges::lower_bound(newest, candidate, older), std::move(candidate));
     if (newest.size() > kCandidatesMax) newest.erase(newest.begin());
   };
   for (Candidate& candidate : InPartsOf(holdings)) add(std::move(candidate));
   for (const auto& [member, told] : holdings) {
-    if (!told.ok()) continue;
+    if (!told.ok() || parts_only) continue;
     for (const peer::Holding& holding : told->datasets()) {
       if (holding.ranks().empty()) add({.dataset = DatasetOf(holding), .member = member});
     }
@@ -382,6 +449,7 @@ void OtherCaches::Failed(const JobPtr& job, const Candidate& from, const absl::S
 
 void OtherCaches::Missed(const JobPtr& job, const Candidate& from, const absl::Status& why) {
   job->brought.missed.insert(from.dataset.id);
+  if (!absl::IsUnavailable(why)) bad_.insert(from.dataset.id);
   context_.Warn(fmt::format("{}: could not be brought here: {}", TextOf(from), MessageOf(why)));
 }
 

@@ -1,6 +1,7 @@
 // Checkpoints of the run that only other nodes' caches have. Before a launch begins here, the newest that it would
 // choose is brought into this cache; then everything goes on as if it had been made here: it is verified, restored,
-// flushed and evicted like any other. README.md, "What only another node has". Strand only.
+// flushed and evicted like any other. One that several nodes have in parts stays where it is, and is read there; a
+// daemon that was started again looks for it once more. README.md, "What only another node has". Strand only.
 #ifndef CAIRN_DAEMON_CORE_OTHER_CACHES_H_
 #define CAIRN_DAEMON_CORE_OTHER_CACHES_H_
 
@@ -52,6 +53,7 @@ class OtherCaches {
     LaunchId launch = 0;         // for whose sake they were asked
     std::set<NodeId> heard;      // have told what they hold, and nothing there was still becoming whole
     std::set<DatasetId> missed;  // that a launch would have chosen, and that could not be brought
+    bool all_answered = true;    // who is known, and not missing
   };
   using Then = std::function<void(const Brought&)>;
   // Asks the others, waits for what is just becoming whole there, and brings the newest checkpoint that a launch after
@@ -60,8 +62,15 @@ class OtherCaches {
   // before the others were. `then` does not come inside the call. It may take as long as the bytes need; each step
   // ends. REQUIRES: the prefix is in reach.
   void Bring(LaunchId launch, const NodeId& from, Then then);
+  // A launch that a daemon before this one has made goes on here: what other nodes' caches have in parts, together with
+  // this one, is looked for again, since only they know of it. Once for a launch; for three to ten seconds, until all
+  // ranks have come again, every node that is known has answered, and nothing that would be chosen lacks parts.
+  // REQUIRES: the prefix is in reach.
+  void LookForParts(LaunchId launch);
+  // Meanwhile what is not here, or not all here, may still be found.
+  bool looking() const { return looking_ != 0; }
   // Ends it at the next block.
-  void Stop() { progress_.stop = true; }
+  void Stop();
 
  private:
   // Whole in one cache, from which it is brought; or in parts in several, where it stays, and is read from then on.
@@ -73,10 +82,12 @@ class OtherCaches {
   struct Wish {
     LaunchId launch = 0;
     NodeId from;
+    bool parts_only = false;  // what another cache has whole was brought when the launch began
     Then then;
   };
   struct Job {
     std::size_t wishes = 0;  // the first ones, which were there when the others were asked
+    bool parts_only = false;
     SteadyTime settled_by;
     std::vector<Candidate> candidates;  // the best one is the last
     int tries = 0;
@@ -84,11 +95,17 @@ class OtherCaches {
   };
   using JobPtr = std::shared_ptr<Job>;
 
+  void Add(Wish wish);
   void Begin();
+  void Look();
+  void Looked(const Brought& brought);
+  void EndLook();
+  bool MoreMayCome() const;
   void Ask(const JobPtr& job);
   void Answered(const JobPtr& job, const Nodes::Holdings& holdings);
   void HearOfRejections(const std::set<DatasetId>& rejected);
-  std::vector<Candidate> CandidatesOf(const Nodes::Holdings& holdings, const std::set<DatasetId>& rejected) const;
+  std::vector<Candidate> CandidatesOf(const Nodes::Holdings& holdings, const std::set<DatasetId>& rejected,
+                                      bool parts_only) const;
   std::vector<Candidate> InPartsOf(const Nodes::Holdings& holdings) const;
   bool IsWanted(const Dataset& dataset) const;
   absl::Status CheckMayCome(const Candidate& from) const;
@@ -110,6 +127,11 @@ class OtherCaches {
   const Given given_;
   const std::function<void()> on_change_;
   std::vector<Wish> wishes_;  // none: nothing is under way
+  LaunchId looked_for_ = 0;   // the last launch for which parts were looked for
+  Loop::TimerId looking_ = 0;  // until that ends, come what may; 0: it has ended
+  SteadyTime looks_until_;     // at least
+  std::chrono::milliseconds pause_{0};
+  std::set<DatasetId> bad_;  // found by it, and of no use
   TransferProgress progress_;
 };
 

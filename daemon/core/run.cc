@@ -151,14 +151,23 @@ void Run::PartsLeft(const Dataset& dataset, bool damaged, const std::string& why
   if (!damaged) away.Leaves(dataset, why);
 }
 
-// Which of those that have parts on other nodes these may give up when they need the room.
+// Which of those that have parts on other nodes these may give up when they need the room, now or soon.
 void Run::TellWhatMayLeave() {
-  std::set<DatasetId> may;
-  for (const DatasetId dataset_id : EvictionOrder(FactsOf(ledger, shared_.context.config.flush))) {
+  const Config::Flush& policy = shared_.context.config.flush;
+  const std::vector<DatasetFacts> facts = FactsOf(ledger, policy);
+  const auto has_parts_there = [this](DatasetId dataset_id) {
     const DatasetPtr dataset = ledger.Get(dataset_id);
-    if (dataset && dataset->over_nodes() && !dataset->followed) may.insert(dataset_id);
+    return dataset && dataset->over_nodes() && !dataset->followed;
+  };
+  Away::Leaving leaving;
+  for (const DatasetId dataset_id : EvictionOrder(facts)) {
+    if (has_parts_there(dataset_id)) leaving.may.insert(dataset_id);
   }
-  away.MayLeave(may);
+  for (const DatasetFacts& dataset : facts) {
+    if (!ComesToPrefix(dataset, policy) || !cache.MayFlush(dataset.id) || !has_parts_there(dataset.id)) continue;
+    leaving.will.insert(dataset.id);
+  }
+  away.MayLeave(leaving);
 }
 
 void Run::LeftCache() {

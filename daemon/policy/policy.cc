@@ -59,7 +59,7 @@ const DatasetFacts* NewestSafe(std::span<const DatasetFacts> run) {
 
 bool MayLeaveCache(const DatasetFacts& dataset) {
   if (!dataset.in_cache || !(dataset.safe || dataset.unwanted)) return false;
-  if (dataset.pinned || dataset.held || dataset.flushing) return false;
+  if (dataset.pinned || dataset.held || dataset.kept || dataset.flushing) return false;
   return !dataset.output || dataset.in_prefix || dataset.gave_way;
 }
 
@@ -80,6 +80,11 @@ bool WantsPrefix(const DatasetFacts& dataset, const Config::Flush& policy) {
   if (dataset.output || dataset.asked || dataset.pinned) return true;
   if (dataset.dropped || !dataset.checkpoint || policy.every == 0) return false;
   return dataset.ordinal % policy.every == 0;
+}
+
+bool ComesToPrefix(const DatasetFacts& dataset, const Config::Flush& policy) {
+  if (dataset.in_prefix || dataset.gave_way) return false;
+  return dataset.flushing || (!dataset.dropped && WantsPrefix(dataset, policy));
 }
 
 FlushPlan PlanFlushes(std::span<const DatasetFacts> run, const Config::Flush& policy, std::uint32_t slots) {

@@ -34,6 +34,8 @@ struct DatasetFacts {
   bool held = false;       // by cairn_latest or a restore under way
   bool unwanted = false;   // no restart chooses it
   bool followed = false;   // another node's daemon decides when it leaves, unless its room is needed
+  bool kept = false;       // that daemon has not let it go yet, not even for room
+  bool will_go = false;    // but will, when its flush has ended
   bool gave_way = false;   // never goes to the prefix again: removed there, or a newer one's files have its names
   bool asked = false;      // someone asked for `prefix`: cairn_wait, `cairn flush`
   std::uint64_t cache_bytes = 0;
@@ -53,6 +55,8 @@ struct FlushPlan {
 // Goes to the prefix at some time, unless dropped: an output, what was asked for or pinned, every so many-th
 // checkpoint.
 bool WantsPrefix(const DatasetFacts& dataset, const Config::Flush& policy);
+// Its flush is under way or to come.
+bool ComesToPrefix(const DatasetFacts& dataset, const Config::Flush& policy);
 
 // `slots`: flushes that may start now. Oldest first; outputs and what was asked for before the rest.
 FlushPlan PlanFlushes(std::span<const DatasetFacts> run, const Config::Flush& policy, std::uint32_t slots);
@@ -62,15 +66,15 @@ std::optional<DatasetId> NewestRestartable(std::span<const DatasetFacts> run);
 
 // Which datasets could leave the cache, in the order in which they do: oldest first those on the prefix and those that
 // no restart chooses, then superseded checkpoints, flushed or not. Never: the newest restartable one (of those in the
-// cache, unless a newer one is on the prefix), a pinned or held one, one being flushed, an output that is not on the
-// prefix (unless it gave way there), one not yet safe.
+// cache, unless a newer one is on the prefix), a pinned, held or kept one, one being flushed, an output that is not on
+// the prefix (unless it gave way there), one not yet safe.
 std::vector<DatasetId> EvictionOrder(std::span<const DatasetFacts> run);
 
 // For room: the first ones of EvictionOrder that free `bytes`; all of them if that is not enough.
 std::vector<DatasetId> EvictForRoom(std::span<const DatasetFacts> run, std::uint64_t bytes);
 
 // What a run gives besides, when no run has anything else to give: its newest restartable one, if it is on the prefix,
-// to be restarted from there. Not a pinned or held one, nor one being flushed.
+// to be restarted from there. Not a pinned, held or kept one, nor one being flushed.
 std::optional<DatasetId> EvictNewest(std::span<const DatasetFacts> run);
 
 // Without need for room: whole checkpoints beyond the newest restartable one and the `keep` that follow it. One whose

@@ -154,6 +154,36 @@ TEST_F(FactsTest, ADatasetIsHeldWhileItIsRead) {
   EXPECT_FALSE(Of(3).held);
 }
 
+TEST_F(FactsTest, PartsWhoseRestNobodyHereKnowsAreHeldWhileNothingNewerIsSafe) {
+  Dataset orphan = Given(3);
+  orphan.unknown = 1;
+  orphan.parts[1].elsewhere = true;
+  ledger_.Adopt(orphan);
+  EXPECT_TRUE(Of(3).held);
+  Dataset on_prefix = orphan;
+  on_prefix.id = 4;
+  on_prefix.prefix = Place::kWhole;
+  ledger_.Adopt(on_prefix);
+  EXPECT_FALSE(Of(4).held) << "the prefix has it";
+  EXPECT_FALSE(Of(3).held);
+}
+
+TEST_F(FactsTest, WhatIsFollowedIsKeptUntilItsHomeLetsItGo) {
+  Ledger ledger{[](const DatasetPtr&, const std::string&) {}};
+  const Launch& others = ledger.Enter(1, "key", 2, "secret");
+  ledger.SetOrigin(others, {.ours = false, .maker = "n2"});
+  ledger.Followed(others);
+  const DatasetPtr dataset = ledger.Follow(others, {.id = 3, .ordinal = 1, .spec = {.step = 30}});
+  const auto told = [&] { return AllFactsOf(ledger, {}).front(); };
+  EXPECT_TRUE(told().kept);
+  EXPECT_FALSE(told().will_go);
+  ledger.HomeLetsGo(*dataset, /*may_leave=*/false, /*will_go=*/true);
+  EXPECT_TRUE(told().kept);
+  EXPECT_TRUE(told().will_go);
+  ledger.HomeLetsGo(*dataset, /*may_leave=*/true, /*will_go=*/false);
+  EXPECT_FALSE(told().kept);
+}
+
 TEST_F(FactsTest, AnOutputWhoseIdIsAnothersIsHeldForItIsNowhereElse) {
   for (const bool history : {false, true}) {
     ledger_.IdTaken(*ledger_.Adopt(Output(3)), history);

@@ -17,15 +17,22 @@
 
 namespace cairn {
 
-// What a node serves of its disk: what is below a folder, to be read.
+// What a node serves of its disk: what is below a folder, to be read. Null: nobody answers there.
 class ServedDisk final : public Disk {
  public:
-  ServedDisk(Disk& disk, std::string folder) : disk_(disk), folder_(std::move(folder)) {}
+  ServedDisk(Disk* disk, std::string folder) : disk_(disk), folder_(std::move(folder)) {}
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenOptions options) override {
-    return disk_.Open(folder_ + path, options);
+    if (disk_ == nullptr) return Gone();
+    return disk_->Open(folder_ + path, options);
   }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override { return disk_.List(folder_ + path); }
-  absl::StatusOr<FileInfo> Info(const std::string& path) override { return disk_.Info(folder_ + path); }
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
+    if (disk_ == nullptr) return Gone();
+    return disk_->List(folder_ + path);
+  }
+  absl::StatusOr<FileInfo> Info(const std::string& path) override {
+    if (disk_ == nullptr) return Gone();
+    return disk_->Info(folder_ + path);
+  }
   absl::Status Rename(const std::string&, const std::string&) override { return No(); }
   absl::Status RenameNew(const std::string&, const std::string&) override { return No(); }
   absl::Status Link(const std::string&, const std::string&) override { return No(); }
@@ -42,7 +49,8 @@ class ServedDisk final : public Disk {
 
  private:
   static absl::Status No() { return absl::PermissionDeniedError("another node's disk"); }
-  Disk& disk_;
+  static absl::Status Gone() { return absl::UnavailableError("the node is gone"); }
+  Disk* const disk_;
   const std::string folder_;
 };
 
@@ -55,9 +63,10 @@ class FakeBulk final : public BulkNet {
   };
 
   std::shared_ptr<Disk> DiskOf(const RunId&, const std::string& node, const std::string& at_address) override {
-    if (shared != nullptr && shared->served.contains(at_address)) {
-      const auto& [disk, folder] = shared->served.at(at_address);
-      return std::make_shared<ServedDisk>(*disk, folder);
+    if (shared != nullptr) {
+      const auto at = shared->served.find(at_address);
+      if (at == shared->served.end()) return std::make_shared<ServedDisk>(nullptr, "");
+      return std::make_shared<ServedDisk>(at->second.first, at->second.second);
     }
     const auto at = disks.find(node);
     return at == disks.end() ? std::make_shared<FakeDisk>() : at->second;

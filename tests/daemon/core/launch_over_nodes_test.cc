@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +25,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr std::uint32_t kRanks = 4;
+constexpr std::uint64_t kOneAndAHalf = 45'000;  // bytes of a node's parts of so many datasets
 
 Memory MemoryOf(Rank rank, std::uint64_t step, std::size_t bytes = 10'000) {
   return {PlainOf(1, RandomBytes(1000 * step + rank, bytes + 100 * rank)), ValueOf(2, "step", step)};
@@ -59,6 +63,32 @@ class LaunchOverNodesTest : public ::testing::Test {
     }
     return id;
   }
+  // All connections to the node's daemon are gone; where it is the home, those of the other's ranks, too.
+  void KillNode(int node) {
+    for (Rank rank = 0; rank < clients.size(); ++rank) {
+      if (!clients[rank]) continue;
+      launch = clients[rank]->launch();
+      tokens[rank] = clients[rank]->token();
+    }
+    nodes[node].Kill();
+    for (Rank rank = 0; rank < clients.size(); ++rank) {
+      if (NodeOf(rank) == node) clients[rank] = nullptr;
+    }
+    nodes[node].cache.Restart(3);
+    if (node != 0) return;
+    ASSERT_TRUE(nodes.AdvanceUntil([this] {
+      return std::ranges::all_of(clients, [](const auto& client) { return !client || client->closed(); });
+    })) << "their clients are to come again";
+  }
+  void ComeAgain(Rank rank) {
+    clients[rank] = std::make_unique<FakeClient>(nodes[NodeOf(rank)]);
+    const local::Reply opened = clients[rank]->Open({.rank = rank,
+                                                     .nranks = static_cast<std::uint32_t>(clients.size()),
+                                                     .key = "",
+                                                     .launch = launch,
+                                                     .token = tokens[rank]});
+    ASSERT_EQ(CodeOfReply(opened), local::OK) << rank << ": " << opened.status().message();
+  }
   // `near`: what serves ranks of the home. The step is a value, which comes from rank 0's file.
   void ExpectRestored(DatasetId id, std::uint64_t step, local::Tier near, local::Tier far) {
     std::vector<Memory> memory;
@@ -85,6 +115,8 @@ class LaunchOverNodesTest : public ::testing::Test {
 
   SimulatedNodes nodes{7, 2};
   std::vector<std::unique_ptr<FakeClient>> clients;
+  LaunchId launch = 0;
+  std::map<Rank, std::string> tokens;
 };
 
 TEST_F(LaunchOverNodesTest, ACheckpointIsLocalWhenEachNodeHasItsParts) {
@@ -184,19 +216,9 @@ TEST_F(LaunchOverNodesTest, ADaemonThatIsStartedAgainGoesOnWithItsRanks) {
   ASSERT_EQ(CodeOfReply(begun), local::OK);
   ASSERT_EQ(CodeOfReply(clients[1]->Checkpoint(6, MemoryOf(1, 6))), local::OK);
   const std::uint64_t waiting = clients[0]->SendWait(begun.begin().dataset(), local::LOCAL);
-  const LaunchId launch = clients[1]->launch();
-  const std::vector<std::string> tokens = {clients[1]->token(), clients[3]->token()};
-  nodes[1].Kill();
-  clients[1] = nullptr;
-  clients[3] = nullptr;
-  nodes[1].cache.Restart(3);
+  KillNode(1);
   nodes[1].Start();
-  for (Rank rank : {1u, 3u}) {
-    clients[rank] = std::make_unique<FakeClient>(nodes[1]);
-    const local::Reply opened =
-        clients[rank]->Open({.rank = rank, .nranks = kRanks, .key = "", .launch = launch, .token = tokens[rank / 2]});
-    ASSERT_EQ(CodeOfReply(opened), local::OK) << rank << ": " << opened.status().message();
-  }
+  for (Rank rank : {1u, 3u}) ASSERT_NO_FATAL_FAILURE(ComeAgain(rank));
   EXPECT_SAYS(clients[0]->Next(waiting), local::FAILED, "has lost the part of rank 1");
   EXPECT_NE(CodeOfReply(clients[0]->Commit()), local::OK);
   const DatasetId next = Checkpoint(7);
@@ -210,31 +232,225 @@ TEST_F(LaunchOverNodesTest, TheHomeThatIsStartedAgainFindsWhatTheOthersHave) {
   ASSERT_NO_FATAL_FAILURE(Open("job.1"));
   const DatasetId whole = Checkpoint(5);
   ASSERT_EQ(CodeOfReply(clients[0]->Wait(whole, local::LOCAL)), local::OK);
-  const LaunchId launch = clients[0]->launch();
-  std::vector<std::string> tokens;
-  for (const auto& client : clients) tokens.push_back(client->token());
-  nodes[0].Kill();
-  clients[0] = nullptr;
-  clients[2] = nullptr;
-  nodes[0].cache.Restart(3);
-  ASSERT_TRUE(nodes.AdvanceUntil([this] { return clients[1]->closed() && clients[3]->closed(); }))
-      << "their clients are to come again";
+  ASSERT_NO_FATAL_FAILURE(KillNode(0));
   nodes[0].Start();
   for (Rank rank = 0; rank < kRanks; ++rank) {
     // Before ranks of the other node have brought its daemon's word.
     if (rank == 1) {
       EXPECT_SAYS(clients[0]->Test(whole, local::LOCAL), local::UNAVAILABLE, "have not come back");
     }
-    clients[rank] = std::make_unique<FakeClient>(nodes[NodeOf(rank)]);
-    const local::Reply opened =
-        clients[rank]->Open({.rank = rank, .nranks = kRanks, .key = "", .launch = launch, .token = tokens[rank]});
-    ASSERT_EQ(CodeOfReply(opened), local::OK) << rank << ": " << opened.status().message();
+    ASSERT_NO_FATAL_FAILURE(ComeAgain(rank));
   }
   EXPECT_EQ(CodeOfReply(clients[3]->Wait(whole, local::LOCAL)), local::OK);
   EXPECT_EQ(CodeOfReply(clients[3]->Wait(whole, local::PREFIX)), local::OK);
   const DatasetId next = Checkpoint(6);
   EXPECT_EQ(CodeOfReply(clients[1]->Wait(next, local::LOCAL)), local::OK);
   Close();
+}
+
+// An older launch's, of which each node has a part: no rank's return speaks of it.
+TEST_F(LaunchOverNodesTest, TheHomeThatIsStartedAgainFindsWhatAnOlderLaunchHasLeftInParts) {
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const DatasetId whole = Checkpoint(5);
+  ASSERT_EQ(CodeOfReply(clients[0]->Wait(whole, local::LOCAL)), local::OK);
+  Close();
+  ASSERT_NO_FATAL_FAILURE(Open("job.2"));
+  ASSERT_NO_FATAL_FAILURE(KillNode(0));
+  nodes[0].Start();
+  for (Rank rank = 0; rank < kRanks; ++rank) ASSERT_NO_FATAL_FAILURE(ComeAgain(rank));
+  ExpectRestored(whole, 5, local::TIER_CACHE, local::TIER_PARTNER);
+  EXPECT_EQ(CodeOfReply(clients[3]->Wait(whole, local::PREFIX)), local::OK);
+  Close();
+}
+
+// Before the others are back it is not known whether it can be restored, so nobody hears that it cannot.
+TEST_F(LaunchOverNodesTest, WhoAsksAHomeThatWasJustStartedWaitsForTheOthers) {
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const DatasetId whole = Checkpoint(5);
+  ASSERT_EQ(CodeOfReply(clients[0]->Wait(whole, local::LOCAL)), local::OK);
+  ASSERT_NO_FATAL_FAILURE(KillNode(0));
+  nodes[0].Start();
+  ASSERT_NO_FATAL_FAILURE(ComeAgain(0));
+  const local::Reply latest = clients[0]->Latest();
+  EXPECT_EQ(CodeOfReply(latest), local::OK) << latest.status().message();
+  EXPECT_EQ(latest.latest().dataset(), whole);
+  ASSERT_NO_FATAL_FAILURE(KillNode(0));
+  nodes[0].Start();
+  ASSERT_NO_FATAL_FAILURE(ComeAgain(0));
+  Memory memory = Blank(MemoryOf(0, 5));
+  const std::uint64_t restoring = clients[0]->SendRestore(whole, memory);
+  for (Rank rank : {1u, 2u, 3u}) ASSERT_NO_FATAL_FAILURE(ComeAgain(rank));
+  std::vector<FakeClient::Restored> restored(kRanks);
+  std::vector<std::function<void()>> all = {[&] { restored[0] = clients[0]->TakeRestore(restoring, memory); }};
+  for (Rank rank : {1u, 2u, 3u}) {
+    all.push_back([&, rank] {
+      Memory own = Blank(MemoryOf(rank, 5));
+      restored[rank] = clients[rank]->Restore(whole, own);
+    });
+  }
+  nodes.Together(std::move(all));
+  for (const FakeClient::Restored& one : restored) EXPECT_EQ(one.code, local::OK) << one.message;
+}
+
+// It is not there. That is said after the time that others have to come, not before, and not never.
+TEST_F(LaunchOverNodesTest, AHomeThatWasJustStartedDoesNotWaitForeverForTheOthers) {
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const DatasetId whole = Checkpoint(5);
+  ASSERT_EQ(CodeOfReply(clients[0]->Wait(whole, local::LOCAL)), local::OK);
+  nodes[1].Kill();
+  for (Rank rank : {1u, 3u}) clients[rank]->HostDied();
+  ASSERT_NO_FATAL_FAILURE(KillNode(0));
+  nodes[0].Start();
+  ASSERT_NO_FATAL_FAILURE(ComeAgain(0));
+  const auto begun = nodes.now();
+  const std::uint64_t rejecting = clients[0]->SendReject(whole, 60'000);
+  EXPECT_SAYS(clients[0]->Latest(60'000), local::NOT_FOUND, "no checkpoint");
+  EXPECT_GT(nodes.now() - begun, std::chrono::seconds(9));
+  EXPECT_LT(nodes.now() - begun, std::chrono::seconds(20));
+  EXPECT_NE(CodeOfReply(clients[0]->Next(rejecting)), local::OK);
+}
+
+TEST_F(LaunchOverNodesTest, AHomeThatIsStoppedWhileItLooksAnswersThoseWhoWait) {
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  ASSERT_EQ(CodeOfReply(clients[0]->Wait(Checkpoint(5), local::LOCAL)), local::OK);
+  ASSERT_NO_FATAL_FAILURE(KillNode(0));
+  nodes[0].Start();
+  ASSERT_NO_FATAL_FAILURE(ComeAgain(0));
+  local::Request latest;
+  latest.mutable_latest();
+  latest.set_deadline_ms(500'000);
+  const std::uint64_t asked = clients[0]->Send(latest);
+  nodes[0].Quiesce();
+  EXPECT_SAYS(clients[0]->Next(asked), local::UNAVAILABLE, "going away");
+}
+
+// The home has no part of it, and knew of it by other nodes' words only.
+TEST_F(LaunchOverNodesTest, AHomeThatIsStartedAgainFindsWhatOnlyOthersHaveInParts) {
+  SimulatedNodes three{9, 3};
+  three.StartAll();
+  std::vector<std::unique_ptr<FakeClient>> ranks;
+  const auto open = [&](const std::string& key, std::vector<int> at) {
+    ranks.clear();
+    for (Rank rank = 0; rank < at.size(); ++rank) {
+      ranks.push_back(std::make_unique<FakeClient>(three[at[rank]]));
+      ASSERT_EQ(
+          CodeOfReply(ranks[rank]->Open({.rank = rank, .nranks = static_cast<std::uint32_t>(at.size()), .key = key})),
+          local::OK);
+    }
+  };
+  ASSERT_NO_FATAL_FAILURE(open("job.1", {1, 2}));
+  DatasetId id = 0;
+  for (Rank rank : {0u, 1u}) id = ranks[rank]->Checkpoint(5, MemoryOf(rank, 5)).committed().dataset();
+  ASSERT_EQ(CodeOfReply(ranks[0]->Wait(id, local::LOCAL)), local::OK);
+  for (const auto& rank : ranks) ASSERT_EQ(CodeOfReply(rank->Close()), local::OK);
+  ASSERT_NO_FATAL_FAILURE(open("job.2", {0, 0}));
+  EXPECT_THAT(three[0].RanksInCache(id), IsEmpty());
+  EXPECT_EQ(ranks[0]->Latest().latest().dataset(), id);
+  std::vector<std::string> secrets = {ranks[0]->token(), ranks[1]->token()};
+  const LaunchId second = ranks[0]->launch();
+  three[0].Kill();
+  for (const auto& rank : ranks) rank->HostDied();
+  three[0].Start();
+  for (Rank rank : {0u, 1u}) {
+    ranks[rank] = std::make_unique<FakeClient>(three[0]);
+    const OpenSpec again{.rank = rank, .nranks = 2, .key = "", .launch = second, .token = secrets[rank]};
+    ASSERT_EQ(CodeOfReply(ranks[rank]->Open(again)), local::OK);
+  }
+  const local::Reply latest = ranks[1]->Latest();
+  EXPECT_EQ(CodeOfReply(latest), local::OK) << latest.status().message();
+  EXPECT_EQ(latest.latest().dataset(), id);
+  ranks.clear();
+}
+
+TEST_F(LaunchOverNodesTest, ALongListOfPartsGoesByAsMuchAsTheHomeHasTakenIn) {
+  std::vector<std::string> said;  // of parts, in order
+  nodes.network.on_send = [&said](const std::string&, const std::string&, const peer::Frame& frame) {
+    if (frame.to_home().has_parts()) said.push_back(frame.to_home().parts().more() ? "more" : "last");
+    if (frame.from_home().has_parts_heard()) said.push_back("heard");
+  };
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  std::vector<Memory> memory(kRanks);
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    const int variables = NodeOf(rank) == 1 ? 1200 : 1;  // each has a long name in the catalogue
+    for (int i = 1; i <= variables; ++i) memory[rank].push_back(ValueOf(i, std::string(900, 'a' + i % 26), i));
+  }
+  DatasetId id = 0;
+  for (std::uint64_t step : {5, 6}) {
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      const local::Reply committed = clients[rank]->Checkpoint(step, memory[rank]);
+      ASSERT_EQ(CodeOfReply(committed), local::OK) << committed.status().message();
+      id = committed.committed().dataset();
+    }
+    ASSERT_EQ(CodeOfReply(clients[0]->Wait(id, local::LOCAL)), local::OK);
+  }
+  ASSERT_NO_FATAL_FAILURE(KillNode(0));
+  said.clear();
+  nodes[0].Start();
+  for (Rank rank = 0; rank < kRanks; ++rank) ASSERT_NO_FATAL_FAILURE(ComeAgain(rank));
+  nodes.network.on_send = nullptr;
+  EXPECT_THAT(said, ElementsAre("more", "heard", "more", "heard", "more", "heard", "last"));
+  EXPECT_EQ(CodeOfReply(clients[1]->Wait(id, local::LOCAL)), local::OK);
+}
+
+// Each cache has room for its parts of one dataset and a half.
+TEST_F(LaunchOverNodesTest, ABeginWaitsForTheRoomThatAFlushMakes) {
+  for (int node : {0, 1}) {
+    nodes[node].Kill();
+    nodes[node].config.cache.bytes_max = kOneAndAHalf;
+    nodes[node].config.flush.every = 1;
+    nodes[node].Start();
+  }
+  std::uint64_t step = 0;
+  for (const char* const key : {"job.1", "job.2"}) {  // the second finds parts of the first in its caches
+    ASSERT_NO_FATAL_FAILURE(Open(key));
+    for (const std::uint64_t last = step + 4; step < last;) {
+      const DatasetId id = Checkpoint(++step);
+      ASSERT_NE(id, 0u) << step;
+      EXPECT_EQ(CodeOfReply(clients[step % kRanks]->Wait(id, local::LOCAL)), local::OK);
+    }
+    Close();
+  }
+}
+
+// The prefix takes nothing: the room does not come in time, on the node that lacks it; the others are told.
+class RoomInTimeTest : public LaunchOverNodesTest, public ::testing::WithParamInterface<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Nodes, RoomInTimeTest, ::testing::Values(0, 1));
+
+TEST_P(RoomInTimeTest, WhatDoesNotComeInTimeFailsTheDatasetForAll) {
+  const int small = GetParam();
+  for (int node : {0, 1}) {
+    nodes[node].Kill();
+    nodes[node].config.cache.bytes_max = node == small ? kOneAndAHalf : 1 << 30;
+    nodes[node].config.flush.every = 1;
+    nodes[node].Start();
+  }
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  nodes.prefix.FailOn({.op = FakeOp::kAny, .path_part = "ckpt.", .times = 1'000'000, .status = Unavailable("away")});
+  const DatasetId first = Checkpoint(1);
+  ASSERT_EQ(CodeOfReply(clients[0]->Wait(first, local::LOCAL)), local::OK);
+  const Rank lacks = small == 1 ? 1 : 2, has = small == 1 ? 0 : 1;
+  const local::Reply handed_over = clients[has]->Checkpoint(2, MemoryOf(has, 2));
+  ASSERT_EQ(CodeOfReply(handed_over), local::OK);
+  const std::uint64_t waiting = clients[has]->SendWait(handed_over.committed().dataset(), local::LOCAL);
+  const std::uint64_t beginning = clients[lacks]->SendBegin(2, MemoryOf(lacks, 2), 5'000);
+  EXPECT_NE(CodeOfReply(clients[lacks]->TakeBegin(beginning)), local::OK);
+  EXPECT_SAYS(clients[has]->Next(waiting), local::FAILED, "is full");
+  nodes.prefix.ClearFaults();
+  ASSERT_EQ(CodeOfReply(clients[0]->Wait(first, local::PREFIX)), local::OK);
+  ASSERT_NE(Checkpoint(3), 0u);
+  Close();
+}
+
+TEST_F(LaunchOverNodesTest, RoomThatNoFlushMakesIsNotWaitedFor) {
+  nodes[1].Kill();
+  nodes[1].config.cache.bytes_max = kOneAndAHalf;
+  nodes[1].Start();
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));  // nothing is flushed
+  const DatasetId id = Checkpoint(1);
+  ASSERT_EQ(CodeOfReply(clients[0]->Wait(id, local::LOCAL)), local::OK);
+  ASSERT_EQ(CodeOfReply(clients[0]->Begin(2, MemoryOf(0, 2))), local::OK);
+  EXPECT_SAYS(clients[1]->Begin(2, MemoryOf(1, 2)), local::RESOURCE_EXHAUSTED, "is full");
 }
 
 TEST_F(LaunchOverNodesTest, WhatLeavesTheHomesCacheLeavesTheOthers) {
@@ -294,19 +510,10 @@ TEST_F(LaunchOverNodesTest, WhatHasLostAPartIsNotCommitted) {
   ASSERT_EQ(CodeOfReply(clients[0]->Wait(id, local::LOCAL)), local::OK);
   const std::uint64_t waiting = clients[0]->SendWait(id, local::PREFIX);
   ASSERT_TRUE(nodes.AdvanceUntil([this] { return nodes[0].Warnings().find("next try in") != std::string::npos; }));
-  const LaunchId launch = clients[1]->launch();
-  const std::vector<std::string> tokens = {clients[1]->token(), clients[3]->token()};
-  nodes[1].Kill();
-  clients[1] = nullptr;
-  clients[3] = nullptr;
+  KillNode(1);
   ASSERT_OK(nodes[1].LoseParts(id));
   nodes[1].Start();
-  for (Rank rank : {1u, 3u}) {
-    clients[rank] = std::make_unique<FakeClient>(nodes[1]);
-    ASSERT_EQ(CodeOfReply(clients[rank]->Open(
-                  {.rank = rank, .nranks = kRanks, .key = "", .launch = launch, .token = tokens[rank / 2]})),
-              local::OK);
-  }
+  for (Rank rank : {1u, 3u}) ASSERT_NO_FATAL_FAILURE(ComeAgain(rank));
   nodes.prefix.ClearFaults();
   nodes.Pass(std::chrono::minutes(5));
   EXPECT_TRUE(!clients[0]->HasReply(waiting) || CodeOfReply(clients[0]->Next(waiting)) != local::OK);
@@ -315,6 +522,40 @@ TEST_F(LaunchOverNodesTest, WhatHasLostAPartIsNotCommitted) {
   EXPECT_FALSE((*prefix)->Contents()->datasets.contains(id));
   const DatasetId next = Checkpoint(6);
   EXPECT_EQ(CodeOfReply(clients[0]->Wait(next, local::PREFIX)), local::OK);
+}
+
+// Its node is gone, with ranks and lease. The lease's term is two minutes.
+TEST_F(LaunchOverNodesTest, ALaunchWhoseJobIsOverIsNotWaitedFor) {
+  std::vector<std::string> asked;
+  bool over = true;
+  for (int node : {0, 1}) nodes[node].config.call_ms_default = 600'000;
+  const auto opens_after = [&](const std::string& key) {
+    for (int node : {0, 1}) {
+      if (nodes[node].running()) nodes[node].Kill();
+    }
+    nodes.job_is_over = [&](const std::string& job) {
+      asked.push_back(job);
+      return over;
+    };
+    nodes.StartAll();
+    FakeClient first(nodes[0]);
+    EXPECT_EQ(CodeOfReply(first.Open({.rank = 0, .nranks = 1, .key = "slurm:7.0.0", .takeover = true})), local::OK);
+    nodes[0].Kill();
+    first.HostDied();
+    const auto begun = nodes.now();
+    FakeClient second(nodes[1]);
+    const local::Reply opened = second.Open({.rank = 0, .nranks = 1, .key = key});
+    EXPECT_EQ(CodeOfReply(opened), local::OK) << opened.status().message();
+    EXPECT_EQ(CodeOfReply(second.Close()), local::OK);
+    return nodes.now() - begun;
+  };
+  EXPECT_LT(opens_after("slurm:8.0.0"), std::chrono::seconds(30));
+  EXPECT_THAT(asked, ElementsAre("7"));
+  EXPECT_GT(opens_after("slurm:7.1.0"), std::chrono::seconds(100)) << "another step of the same job";
+  EXPECT_THAT(asked, ElementsAre("7"));
+  over = false;
+  EXPECT_GT(opens_after("slurm:8.0.0"), std::chrono::seconds(100));
+  EXPECT_LE(asked.size(), 15u) << "it is asked at most once in ten seconds";
 }
 
 TEST_F(LaunchOverNodesTest, AKeyOfALaunchThatIsOverMakesANewOneWhereverItIsOpened) {

@@ -104,6 +104,13 @@ class NodesHistory {
       launch_ = one.client->launch();
     }
     live_ = true;
+    if (Draw(4) == 0) {  // a daemon is started again before anybody has asked
+      KillAndStart(static_cast<int>(Draw(kNodes)), [] {});
+      nodes_.Pass(std::chrono::seconds(1));  // all whose link led there have closed their ranks' connections
+      ComeAgain();
+      if (live_ && std::ranges::any_of(ranks_, [](const OfRank& one) { return one.client->closed(); })) End();
+      if (!live_) return;
+    }
     Restore();
   }
 
@@ -199,13 +206,17 @@ class NodesHistory {
       nodes_.network.BreakLinks(nodes_[node].address(), nodes_[(node + 1) % kNodes].address());
       return;
     }
+    KillAndStart(node, [this] { nodes_.PassInScript(static_cast<int>(Draw(400))); });
+  }
+
+  void KillAndStart(int node, const std::function<void()>& meanwhile) {
     ++counts_.kills;
     nodes_[node].Kill();
     for (Rank rank = 0; rank < nranks_; ++rank) {
       if (home_of_[rank] == node) ranks_[rank].client->HostDied();
     }
     if (Draw(2) == 0) nodes_[node].cache.Restart(Draw(1'000'000));  // the power has failed, too
-    nodes_.PassInScript(static_cast<int>(Draw(400)));
+    meanwhile();
     nodes_[node].Start();
   }
 

@@ -126,10 +126,26 @@ TEST(EvictionPolicyTest, WhatNobodyCanUseLeavesForRoomAlthoughItIsNotSafe) {
 TEST(EvictionPolicyTest, WhatAnotherNodesDaemonDecidesAboutLeavesOnlyForRoom) {
   DatasetFacts followed = Checkpoint(1);
   followed.followed = followed.gave_way = true;
-  const std::vector<DatasetFacts> run = {followed, Checkpoint(2)};
+  std::vector<DatasetFacts> run = {followed, Checkpoint(2)};
   EXPECT_THAT(EvictBeyondKeep(run, 0, {}, /*spare=*/false), IsEmpty());
   EXPECT_EQ(ChooseSpare(run, 1, {}, 0), std::nullopt);
   EXPECT_THAT(EvictForRoom(run, 100), ElementsAre(1));
+  run[0].kept = true;
+  EXPECT_THAT(EvictForRoom(run, 100), IsEmpty()) << "not let go yet";
+}
+
+TEST(FlushPolicyTest, WhatComesToThePrefixIsOnItsWayOrWantedThere) {
+  const Config::Flush every = {.every = 1}, none = {.every = 0};
+  EXPECT_TRUE(ComesToPrefix(Checkpoint(1), every));
+  EXPECT_FALSE(ComesToPrefix(Checkpoint(1), none));
+  EXPECT_FALSE(ComesToPrefix(OnPrefix(Checkpoint(1)), every));
+  DatasetFacts dropped = Checkpoint(1);
+  dropped.dropped = true;
+  EXPECT_FALSE(ComesToPrefix(dropped, every));
+  dropped.flushing = true;
+  EXPECT_TRUE(ComesToPrefix(dropped, none)) << "it is under way";
+  dropped.gave_way = true;
+  EXPECT_FALSE(ComesToPrefix(dropped, every));
 }
 
 TEST(EvictionPolicyTest, OneOlderThanOneOnThePrefixIsSuperseded) {
@@ -146,7 +162,8 @@ TEST(EvictionPolicyTest, ARunThatIsOverGivesItsNewestIfItIsOnThePrefixAndMayGo) 
   EXPECT_EQ(EvictNewest(std::vector{OnPrefix(Checkpoint(1)), Checkpoint(2)}), std::nullopt);
   EXPECT_EQ(EvictNewest({}), std::nullopt);
   for (const auto keep : {+[](DatasetFacts& d) { d.pinned = true; }, +[](DatasetFacts& d) { d.held = true; },
-                          +[](DatasetFacts& d) { d.flushing = true; }, +[](DatasetFacts& d) { d.in_cache = false; }}) {
+                          +[](DatasetFacts& d) { d.kept = true; }, +[](DatasetFacts& d) { d.flushing = true; },
+                          +[](DatasetFacts& d) { d.in_cache = false; }}) {
     DatasetFacts newest = OnPrefix(Checkpoint(2));
     keep(newest);
     EXPECT_EQ(EvictNewest(std::vector{newest}), std::nullopt);
