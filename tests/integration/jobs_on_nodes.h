@@ -39,7 +39,7 @@ class JobsOnNodes : public ::testing::Test {
                                           "8",          "--steps",        std::to_string(steps)};
     arguments.insert(arguments.end(), more.begin(), more.end());
     Process::Options client = cluster_->node(node).Client("tests/integration/crash_client", std::move(arguments));
-    client.environment["CAIRN_PREFIX"] = cluster_->prefix();
+    client.environment["CAIRN_PREFIX"] = prefix();
     return client;
   }
   // The same to its end; what it says.
@@ -83,7 +83,7 @@ class JobsOnNodes : public ::testing::Test {
     return linked == cluster_->nodes();
   }
   bool IsLinked(int node) {
-    const std::string said = Cairn(node, {"nodes", cluster_->prefix(), "--json"});
+    const std::string said = Cairn(node, {"nodes", prefix(), "--json"});
     const nlohmann::json answer = nlohmann::json::parse(said, nullptr, /*allow_exceptions=*/false);
     if (!answer.is_object() || answer["runs"].empty()) return false;
     const nlohmann::json& run = answer["runs"][0];
@@ -91,7 +91,10 @@ class JobsOnNodes : public ::testing::Test {
     return run["attached"] && std::ranges::count_if(run["nodes"], is_linked) == cluster_->nodes();
   }
 
+  std::string prefix() const { return prefix_.empty() ? cluster_->prefix() : prefix_; }
+
   std::unique_ptr<Cluster> cluster_;
+  std::string prefix_;  // of the run, if it is not the cluster's
 };
 
 }  // namespace cairn::testing
