@@ -1,0 +1,145 @@
+// What it costs that a launch runs over several nodes: `cairnd`s in networks of their own (tests/support/cluster), one
+// disk for all. Launches alternate between
+//   16 ranks of 1 MiB on 4 nodes, and on one;
+//   the same with 4 ranks of 8 MiB a node, where each daemon may flush with 64 MB/s, and one node's 4 ranks alone.
+// A launch's figure is the median of its checkpoints but the first, each as long as its slowest rank.
+//
+// usage: nodes_bench [pairs]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "storage/base/check.h"
+#include "tests/bench/ratio.h"
+#include "tests/integration/process.h"
+#include "tests/support/cluster/cluster.h"
+
+namespace cairn::bench {
+namespace {
+
+using testing::Cluster;
+using testing::Process;
+
+constexpr int kNodes = 4, kSteps = 8;
+
+enum Figure { kBlocked, kLocal, kPrefix, kFigures };
+using Figures = std::array<double, kFigures>;  // ms
+
+class Nodes {
+ public:
+  Nodes() {
+    auto cluster = Cluster::Start({.nodes = kNodes});
+    if (!cluster.ok()) fmt::print("no cluster here: {}\n", cluster.status().ToString());
+    CAIRN_CHECK(cluster.ok());
+    cluster_ = *std::move(cluster);
+  }
+  void Start(const std::vector<std::string>& more) {
+    std::vector<std::string> flags = {"--peers-interface", "eth0", "--flush-every", "1"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    for (int node = 1; node <= kNodes; ++node) CAIRN_CHECK(cluster_->node(node).StartDaemon(flags));
+  }
+  void Stop() {
+    for (int node = 1; node <= kNodes; ++node) cluster_->node(node).StopDaemon();
+  }
+  // Of each kind of launch a run of its own.
+  Figures Launch(const std::string& run, const std::vector<int>& nodes, int kib) {
+    std::vector<std::unique_ptr<Process>> ranks;
+    const std::string key = fmt::format("job.{}", ++launches_);
+    for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
+      Process::Options options =
+          cluster_->node(nodes[rank]).Client("tests/bench/nodes_rank", {std::to_string(kSteps), std::to_string(kib)});
+      options.environment["CAIRN_PREFIX"] = cluster_->prefix() + "/" + run;
+      options.environment["CAIRN_RANK"] = std::to_string(rank);
+      options.environment["CAIRN_NRANKS"] = std::to_string(nodes.size());
+      options.environment["CAIRN_LAUNCH"] = key;
+      ranks.push_back(cluster_->StartProgram(nodes[rank], options));
+    }
+    std::array<std::vector<double>, kFigures> steps;
+    for (auto& figure : steps) figure.assign(kSteps, 0);
+    for (const auto& rank : ranks) {
+      const testing::Ending ending = rank->Wait(std::chrono::seconds(300));
+      if (ending.exit_code != 0) fmt::print("{}\n", ending.output);
+      CAIRN_CHECK(ending.exit_code == 0);
+      std::istringstream said(ending.output);
+      for (int step = 0; step < kSteps; ++step) {
+        for (auto& figure : steps) {
+          double ms = 0;
+          CAIRN_CHECK(said >> ms);
+          figure[static_cast<std::size_t>(step)] = std::max(figure[static_cast<std::size_t>(step)], ms);
+        }
+      }
+    }
+    Figures median{};
+    for (std::size_t i = 0; i < kFigures; ++i) {
+      std::ranges::sort(steps[i].begin() + 1, steps[i].end());
+      median[i] = steps[i][1 + (kSteps - 1) / 2];
+    }
+    return median;
+  }
+
+ private:
+  std::unique_ptr<Cluster> cluster_;
+  int launches_ = 0;
+};
+
+std::vector<int> Spread(int ranks, int nodes) {
+  std::vector<int> all;
+  for (int rank = 0; rank < ranks; ++rank) all.push_back(1 + rank % nodes);
+  return all;
+}
+
+struct Kind {
+  std::string run;
+  std::vector<int> nodes;
+};
+
+void Compare(Nodes& nodes, const std::string& what, int kib, const Kind& ours, const Kind& theirs, int pairs) {
+  std::array<std::vector<Ratio>, kFigures> ratios;
+  std::array<std::vector<double>, kFigures> more;
+  for (int pair = 0; pair < pairs; ++pair) {
+    Figures us{}, them{};
+    for (const bool first : {pair % 2 == 0, pair % 2 != 0}) {
+      (first ? us : them) = nodes.Launch(first ? ours.run : theirs.run, first ? ours.nodes : theirs.nodes, kib);
+    }
+    for (std::size_t i = 0; i < kFigures; ++i) {
+      ratios[i].push_back({.measured = us[i] / 1e3, .limit = them[i] / 1e3});
+      more[i].push_back(us[i] - them[i]);
+    }
+  }
+  constexpr std::array<const char*, kFigures> kNames = {"blocked", "to local", "to prefix"};
+  for (std::size_t i = 0; i < kFigures; ++i) {
+    PrintRatios(fmt::format("{}, {}", what, kNames[i]), ratios[i], theirs.run);
+    std::ranges::sort(more[i]);
+    fmt::print("    {:+.1f} ms in the median\n", more[i][more[i].size() / 2]);
+  }
+  std::fflush(stdout);
+}
+
+void Run(int pairs) {
+  Nodes nodes;
+  nodes.Start({});
+  Compare(nodes, "16 ranks of 1 MiB on 4 nodes", 1024, {"four-nodes", Spread(16, 4)}, {"one-node", Spread(16, 1)},
+          pairs);
+  nodes.Stop();
+  nodes.Start({"--flush-bandwidth", "64 MB"});
+  Compare(nodes, "4 ranks of 8 MiB on each of 4 nodes, 64 MB/s each", 8192, {"all-nodes", Spread(16, 4)},
+          {"that-node-alone", Spread(4, 1)}, pairs);
+  nodes.Stop();
+}
+
+}  // namespace
+}  // namespace cairn::bench
+
+int main(int argc, char** argv) {
+  cairn::bench::Run(argc > 1 ? std::atoi(argv[1]) : 15);
+  return 0;
+}
