@@ -13,8 +13,8 @@
 
 namespace cairn {
 
-// By id: all parts that are here stored in the cache and the record there; not SCR's own, and not set apart from the run's line.
-// `rejected`: by this node's applications.
+// By id: all parts that are here stored in the cache and the record there; not SCR's own, and not set apart from the
+// run's line. `rejected`: by this node's applications.
 peer::Holdings HoldingsOf(const Ledger& ledger, const std::set<DatasetId>& rejected);
 
 // What another node says is hostile. kInvalidArgument: names the field.

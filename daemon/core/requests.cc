@@ -118,29 +118,45 @@ bool Requests::Say(const SessionPtr& session, const RequestPtr& request) {
   }
 }
 
+// What a rank may ask, and an observer. True: that is it.
+bool Requests::AnswerQuestion(const SessionPtr& session, const CallPtr& call, const local::Request& request) {
+  Run& run = *session->run;
+  switch (request.body_case()) {
+    case local::Request::kTest:
+      run.levels.Test(call, request.test());
+      return true;
+    case local::Request::kWait:
+      run.levels.Wait(*session, call, request.wait());
+      return true;
+    case local::Request::kLatest:
+      run.levels.Latest(session, call);
+      return true;
+    case local::Request::kFind:
+      run.levels.Find(call, request.find());
+      return true;
+    case local::Request::kStored:
+      run.levels.Stored(session, call, request.stored());
+      return true;
+    case local::Request::kRead:
+      run.restores.Read(session, call, request.read());
+      return true;
+    default:
+      return false;
+  }
+}
+
 void Requests::AnswerRank(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {
   Run& run = *session->run;
   sessions_.Used(session);
   if (AwaitsOthers(session, call, request)) return;
   if (!request->has_restore()) run.restores.HeardOfEnd(*session);
+  if (AnswerQuestion(session, call, *request)) return;
   switch (request->body_case()) {
-    case local::Request::kTest:
-      return run.levels.Test(call, request->test());
-    case local::Request::kWait:
-      return run.levels.Wait(*session, call, request->wait());
-    case local::Request::kLatest:
-      return run.levels.Latest(session, call);
-    case local::Request::kFind:
-      return run.levels.Find(call, request->find());
-    case local::Request::kStored:
-      return run.levels.Stored(session, call, request->stored());
     case local::Request::kRestore:
       if (run.captures.IsOpen(*session) || run.outputs.IsOpen(*session) || run.away_parts.IsOpen(*session)) {
         return call->Fail(FailedPrecondition("a checkpoint of this session is open"));
       }
       return run.restores.Restore(session, call, request->restore());
-    case local::Request::kRead:
-      return run.restores.Read(session, call, request->read());
     case local::Request::kReject:
       return run.rejections.Reject(*session, call, request->reject().dataset());
     case local::Request::kRestartFile:
@@ -246,27 +262,11 @@ void Requests::AnswerObserver(const SessionPtr& session, const CallPtr& call, co
   if (run.gate.replaced() && !request->has_close()) {
     return call->Fail(FailedPrecondition("the prefix was made anew: this run is history, open it again"));
   }
-  if (AwaitsOthers(session, call, request)) return;
-  switch (request->body_case()) {
-    case local::Request::kTest:
-      return run.levels.Test(call, request->test());
-    case local::Request::kWait:
-      return run.levels.Wait(*session, call, request->wait());
-    case local::Request::kLatest:
-      return run.levels.Latest(session, call);
-    case local::Request::kFind:
-      return run.levels.Find(call, request->find());
-    case local::Request::kStored:
-      return run.levels.Stored(session, call, request->stored());
-    case local::Request::kRead:
-      return run.restores.Read(session, call, request->read());
-    case local::Request::kClose:
-      return sessions_.Close(session, call);
-    default:
-      return call->Fail(
-          FailedPrecondition("this session is an observer: it can ask for the latest dataset, for names, for what is "
-                             "stored and for levels, and read; for all else open one that joins a launch"));
-  }
+  if (AwaitsOthers(session, call, request) || AnswerQuestion(session, call, *request)) return;
+  if (request->has_close()) return sessions_.Close(session, call);
+  call->Fail(
+      FailedPrecondition("this session is an observer: it can ask for the latest dataset, for names, for what is "
+                         "stored and for levels, and read; for all else open one that joins a launch"));
 }
 
 }  // namespace cairn

@@ -31,6 +31,7 @@ class Requests {
   bool IsFenced(const Session& session) const;
   bool AwaitsOthers(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
   void AnswerAtLast(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
+  bool AnswerQuestion(const SessionPtr& session, const CallPtr& call, const local::Request& request);
   void AnswerRank(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
   void AnswerWriting(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
   void AnswerFollowed(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
