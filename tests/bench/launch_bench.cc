@@ -39,20 +39,20 @@ Memory StateOf(Rank rank, std::uint64_t step) {
 class Launches {
  public:
   explicit Launches(int nodes) : nodes_(7, nodes) {
-    for (int i = 0; i < nodes; ++i) nodes_[i].config.image.bytes_max = 1 << 20;
+    for (int i = 0; i < nodes; ++i) nodes_[i].config.image.bytes_max = 4 << 20;
     nodes_.StartAll();
-    nodes_.Pass(std::chrono::minutes(5));  // all are members
   }
   ~Launches() { clients_.clear(); }
 
   void Measure() {
+    Tell("all nodes come, and ranks open", [this] { Open("job.1"); });
     Tell("a minute in which nothing happens", [this] { nodes_.Pass(std::chrono::minutes(1)); });
-    Tell("all ranks open", [this] { Open("job.1"); });
     DatasetId id = 0;
     for (std::uint64_t step : {1, 2}) {  // the first one makes what the next ones find
       Tell(step == 1 ? "the first checkpoint to `local`" : "the second", [&] { id = Checkpoint(step); });
     }
     Tell("to `prefix`", [&] { Everybody([this, id](Rank rank) { Expect(clients_[rank]->Wait(id, local::PREFIX)); }); });
+    Everybody([this](Rank rank) { Expect(clients_[rank]->Close()); });
     clients_.clear();
     Tell("all open again", [this] { Open("job.2"); });
     Tell("and restore", [&] {
@@ -67,7 +67,7 @@ class Launches {
  private:
   static void Expect(const local::Reply& reply) {
     if (CodeOfReply(reply) == local::OK) return;
-    fmt::print("{}\n", reply.status().message());
+    fmt::print(stderr, "{}\n", reply.status().message());
     std::abort();
   }
   Rank count() const { return static_cast<Rank>(clients_.size()); }
