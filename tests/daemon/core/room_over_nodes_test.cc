@@ -39,6 +39,23 @@ TEST_F(RoomOverNodesTest, ABeginWaitsForTheRoomThatAFlushMakes) {
   }
 }
 
+// The home has room enough, so that nobody waits there.
+TEST_F(RoomOverNodesTest, ABeginWaitsOnTheOtherNode) {
+  for (int node : {0, 1}) {
+    nodes[node].Kill();
+    nodes[node].config.cache.bytes_max = node == 1 ? kOneAndAHalf : 1 << 30;
+    nodes[node].config.flush.every = 1;
+    nodes[node].Start();
+  }
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  for (std::uint64_t step = 1; step <= 6; ++step) {
+    const DatasetId id = Checkpoint(step);
+    ASSERT_NE(id, 0u) << step;
+    EXPECT_EQ(CodeOfReply(clients[0]->Wait(id, local::LOCAL)), local::OK);
+  }
+  Close();
+}
+
 // The prefix takes nothing: the room does not come in time, on the node that lacks it; the others are told.
 class RoomInTimeTest : public RoomOverNodesTest, public ::testing::WithParamInterface<int> {};
 
