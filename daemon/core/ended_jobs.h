@@ -1,5 +1,6 @@
 // Which jobs the batch system says are over. It is asked in a pool, about each job at most once in ten seconds, however
-// many ranks wait for the end of its launch. Strand only.
+// many ranks wait for the end of its launch, and not waited for longer than five seconds: its program may lie on a file
+// system that hangs. Strand only.
 #ifndef CAIRN_DAEMON_CORE_ENDED_JOBS_H_
 #define CAIRN_DAEMON_CORE_ENDED_JOBS_H_
 
@@ -24,10 +25,12 @@ class EndedJobs {
 
  private:
   struct Asked {
+    bool asking = true;  // its answer has not come
     SteadyTime answered;
     bool over = false;
-    std::vector<Then> waiting;  // not empty: an answer is on its way
+    std::vector<Then> waiting;  // for the answer, not yet in vain
   };
+  void Tell(const std::string& job);
 
   const Context& context_;
   std::map<std::string, Asked> asked_;

@@ -449,7 +449,7 @@ void OtherCaches::Failed(const JobPtr& job, const Candidate& from, const absl::S
 
 void OtherCaches::Missed(const JobPtr& job, const Candidate& from, const absl::Status& why) {
   job->brought.missed.insert(from.dataset.id);
-  if (!absl::IsUnavailable(why)) bad_.insert(from.dataset.id);
+  if (looking_ != 0 && !absl::IsUnavailable(why)) bad_.insert(from.dataset.id);
   context_.Warn(fmt::format("{}: could not be brought here: {}", TextOf(from), MessageOf(why)));
 }
 

@@ -30,6 +30,8 @@ class ByHand {
   // The steady and the wall clock; timers that are due by then run with the next step.
   void Turn(std::chrono::milliseconds by) { strand.Turn(by); }
 
+  std::function<bool(const std::string& job)> job_is_over;  // null: nothing is known of any
+
  private:
   SteppedBlockingPool cache_pool_{cache, 1};
   SteppedLanes prefix_pool_{prefix, 1}, flush_{others, 1}, growing_{others, 1}, far_{others, 1};
@@ -41,22 +43,23 @@ class ByHand {
 
  public:
   Context context{
-      .env = {.loop = loop,
-              .pools = {.work = work_,
-                        .cache = cache_pool_,
-                        .prefix = prefix_pool_,
-                        .flush = flush_,
-                        .growing = growing_,
-                        .far = far_},
-              .cache_disk = cache_disk,
-              .prefix_disk = prefix_disk,
-              .clocks = {
-                  .steady = [this] { return strand.now(); },
-                  .wall = [this] { return std::chrono::system_clock::time_point(strand.now().time_since_epoch()); }},
-              .random = [this] { return ++last_random_; },
-              .process = {.user = "me", .host = "node", .pid = 1},
-              .arbiters = PrefixArbiters(),
-              .peers = peers_},
+      .env = {
+          .loop = loop,
+          .pools = {.work = work_,
+                    .cache = cache_pool_,
+                    .prefix = prefix_pool_,
+                    .flush = flush_,
+                    .growing = growing_,
+                    .far = far_},
+          .cache_disk = cache_disk,
+          .prefix_disk = prefix_disk,
+          .clocks = {.steady = [this] { return strand.now(); },
+                     .wall = [this] { return std::chrono::system_clock::time_point(strand.now().time_since_epoch()); }},
+          .random = [this] { return ++last_random_; },
+          .process = {.user = "me", .host = "node", .pid = 1},
+          .arbiters = PrefixArbiters(),
+          .peers = peers_,
+          .job_is_over = [this](const std::string& job) { return job_is_over != nullptr && job_is_over(job); }},
       .config = {},
       .phase = Phase::kServing,
       .warnings = &warnings_,

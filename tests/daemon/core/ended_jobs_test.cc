@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "daemon/core/ended_jobs.h"
+#include "tests/daemon/core/by_hand.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/launch_over_nodes.h"
 #include "tests/daemon/core/simulated_nodes.h"
@@ -51,6 +53,35 @@ TEST_F(EndedJobsTest, ALaunchWhoseJobIsOverIsNotWaitedFor) {
   over = false;
   EXPECT_GT(opens_after("slurm:8.0.0"), std::chrono::seconds(100));
   EXPECT_LE(asked.size(), 15u) << "it is asked at most once in ten seconds";
+}
+
+// The answer does not come, as from a program on a file system that hangs.
+TEST(EndedJobsPatienceTest, AnAnswerThatDoesNotComeIsNotWaitedForNorAskedForAgain) {
+  ByHand by_hand;
+  int asked = 0;
+  by_hand.job_is_over = [&asked](const std::string&) { return ++asked > 0; };
+  EndedJobs jobs(by_hand.context);
+  std::vector<bool> told;
+  const auto ask = [&] { jobs.Ask("7", [&told](bool over) { told.push_back(over); }); };
+  const auto pass = [&](std::chrono::seconds time) {  // on the strand alone
+    by_hand.Turn(time);
+    while (by_hand.strand.Step()) {
+    }
+  };
+  ask();
+  pass(std::chrono::seconds(4));
+  EXPECT_THAT(told, ElementsAre());
+  pass(std::chrono::seconds(2));
+  EXPECT_THAT(told, ElementsAre(false));
+  pass(std::chrono::seconds(60));
+  ask();
+  pass(std::chrono::seconds(0));
+  EXPECT_THAT(told, ElementsAre(false, false));
+  by_hand.RunAll();
+  EXPECT_EQ(asked, 1);
+  ask();
+  by_hand.RunAll();
+  EXPECT_THAT(told, ElementsAre(false, false, true)) << "it has come by now";
 }
 
 }  // namespace
