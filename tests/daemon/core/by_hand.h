@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include "daemon/core/context.h"
 #include "tests/support/fake_disk.h"
