@@ -78,6 +78,7 @@ class Openings {
   // --- Without the prefix, which does not answer (openings_offline.cc) ---
   void DoesNotAnswer(const OpeningPtr& opening);
   void Answers(const OpeningPtr& opening);
+  bool TakesTurn(const OpeningPtr& opening);
   Run* KnownByPath(const std::string& path) const;
   bool DecideOffline(const OpeningPtr& opening);
   bool MayBeginOffline(const Opening& opening, const Run& run) const;

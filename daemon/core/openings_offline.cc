@@ -27,12 +27,14 @@ void Openings::DoesNotAnswer(const OpeningPtr& opening) {
   End(opening);
 }
 
+// What took long is good all the same: where the prefix is slow, and does not hang, the next try would take as long.
 void Openings::Answers(const OpeningPtr& opening) {
   if (opening->patience != 0) context_.loop().Cancel(std::exchange(opening->patience, 0));
   std::vector<OpeningPtr> waiting;
   if (auto silent = silent_.extract(opening->open.prefix())) waiting = std::move(silent.mapped());
+  const bool waits = std::erase(waiting, opening) > 0 && !IsUnheard(*opening);
   const Prepared& prepared = *opening->prepared;
-  if (!opening->left) {
+  if (!opening->left || (waits && TakesTurn(opening))) {
     RunKnown(opening);
   } else if (prepared.status.ok()) {
     if (Run* run = runs_.Find(prepared.prefix->run())) run->keeper.TellConfirmed(prepared.confirmed);
@@ -40,6 +42,15 @@ void Openings::Answers(const OpeningPtr& opening) {
   for (const OpeningPtr& next : waiting) {
     if (!IsUnheard(*next)) Enqueue(next);
   }
+}
+
+// It is the first one of its prefix again, if there is no other.
+bool Openings::TakesTurn(const OpeningPtr& opening) {
+  auto& queue = queues_[opening->open.prefix()];
+  queue.push_back(opening);
+  if (queue.size() > 1) return false;
+  opening->left = false;
+  return true;
 }
 
 Run* Openings::KnownByPath(const std::string& path) const {

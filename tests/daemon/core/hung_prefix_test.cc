@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "daemon/core/flusher.h"
@@ -62,6 +64,20 @@ TEST_F(HungPrefixTest, ManyOpeningsThatHangHoldUpNoOtherRun) {
   const DatasetId id = Make(client, 1);
   ASSERT_EQ(daemon_.Flush(id).code(), local::OK);
   EXPECT_SAYS(client.Wait(id, local::PREFIX), local::OK, "");
+}
+
+// It takes longer each time than anybody waits who can do without it. Nobody here can.
+TEST_F(HungPrefixTest, APrefixThatIsSlowAndDoesNotHangIsOpened) {
+  std::atomic<int> looks = 0;
+  prefix_disk_.SetHook([&](FakeOp op, const std::string& path) {
+    if (op != FakeOp::kRealPath || path != bad(0)) return;
+    ++looks;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2'300));
+  });
+  FakeClient client(daemon_);
+  EXPECT_SAYS(client.Open({.key = "job.1", .prefix = bad(0)}), local::OK, "");
+  EXPECT_EQ(looks, 1) << "what it was answered at last is used";
+  prefix_disk_.SetHook(nullptr);
 }
 
 TEST_F(HungPrefixTest, FlushesThatHangHoldUpNoOthersForLong) {
