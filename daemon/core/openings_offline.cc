@@ -44,7 +44,8 @@ void Openings::Answers(const OpeningPtr& opening) {
   }
 }
 
-// It is the first one of its prefix again, if there is no other.
+// It is in the queue again. True: as the only one, so that what it was answered may be used now; else it asks anew in
+// its turn.
 bool Openings::TakesTurn(const OpeningPtr& opening) {
   auto& queue = queues_[opening->open.prefix()];
   queue.push_back(opening);
