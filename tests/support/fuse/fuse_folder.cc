@@ -71,7 +71,8 @@ std::uint32_t Tell(int control, FuseControl::Kind kind, const FuseFault& fault =
 
 absl::StatusOr<std::unique_ptr<FuseFolder>> FuseFolder::Mount(const std::string& folder, const std::string& mount_point,
                                                               const FuseOptions& options) {
-  const UniqueFd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
+  // Whoever waited for an answer may be killed between poll and read; then there is nothing to be read any more.
+  const UniqueFd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK));
   if (!device.valid()) return Cannot("/dev/fuse");
   const UniqueFd root(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) return NotFound("{}: {}", folder, std::strerror(errno));
