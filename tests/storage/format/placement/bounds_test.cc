@@ -46,9 +46,7 @@ constexpr std::uint32_t kTypeOf<long double> = 11;
 
 template <typename T>
 std::string BytesOf(const std::vector<T>& values) {
-  std::string bytes(values.size() * sizeof(T), '\0');
-  std::memcpy(bytes.data(), values.data(), bytes.size());
-  return bytes;
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
 template <typename T>
