@@ -10,7 +10,6 @@
 #include <latch>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -324,7 +323,7 @@ TEST_F(CaptureTest, SeveralAtOnceShareThePool) {
 
 TEST_F(CaptureTest, WhatIdleThreadsHaveBegunIsTakenBackWhenTheLastClientHasCopied) {
   for (int round = 0; round < 30 && !HasFailure(); ++round) {
-    std::optional<WorkPool::Hold> other_client(pool_.HoldForClient());
+    auto other_client = std::make_unique<WorkPool::Hold>(pool_.HoldForClient());
     Job job = Start(Make({5 << 20, 70000}));
     ASSERT_TRUE(FillAll(job.sample, *job.capture, *job.image, job.listener, 5));
     ASSERT_OK(job.capture->Commit());
