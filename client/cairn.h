@@ -240,14 +240,16 @@ CAIRN_API int cairn_restored_dataset(cairn_session* session, uint64_t* dataset);
 
 /* The application's own files. Begin, route each file (write to `path` instead; in another directory, of the same base
  * name), end. A `file` that ends in '/' is a directory, say of ADIOS2 ("fields.bp/"): all that is written below `path`
- * until the last rank that routed it has ended its output belongs to it; several ranks may route the same one. Names
+ * until the last rank that routed it has ended its output belongs to it; several ranks may route the same one. Where
+ * ranks run on several nodes, each node has a directory of its own, so each rank that writes there routes it. On the
+ * prefix they become one: two nodes' files of one name in it fail the dataset. Names
  * that Cairn has for itself are CAIRN_INVALID_ARGUMENT: .scr, .cairn, rank_<r>.cat and ckpt.<n>.bp, and in folders
  * ckpt.<n>, which the application may have otherwise, Ckpt<n>-Rank<r>.fti, rank_<r>.cat, files and adopting.
  *
  * With CAIRN_GROWING each complete step of a BP5 directory is flushed while later ones are written: readers find it in
  * the prefix under its name, consistent at every moment. It has no level before cairn_output_end, which verifies all of
  * it and commits. cairn_output_end with valid 0 leaves the steps that were flushed as a closed directory that is no
- * dataset. */
+ * dataset. Where ranks run on several nodes, the directory goes to the prefix when all of it is there, as without it. */
 enum cairn_output_flags {
   CAIRN_CHECKPOINT = 1,
   CAIRN_OUTPUT = 2,
@@ -257,7 +259,8 @@ CAIRN_API int cairn_output_begin(cairn_session* session, uint64_t step, uint32_t
 CAIRN_API int cairn_route_file(cairn_session* session, const char* file, char* path, size_t path_bytes);
 /* Returns at `captured`. valid 0: this rank could not write its files; the dataset fails. */
 CAIRN_API int cairn_output_end(cairn_session* session, int32_t valid);
-/* After cairn_restore or cairn_resume of a dataset of files: where `file` can be read. */
+/* After cairn_restore or cairn_resume of a dataset of files: where `file` can be read; on the prefix, if ranks run on
+ * several nodes, or did when it was made. */
 CAIRN_API int cairn_restart_file(cairn_session* session, uint64_t dataset, const char* file, char* path,
                                  size_t path_bytes);
 

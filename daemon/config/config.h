@@ -86,6 +86,7 @@ struct Config {
     std::string munge = "auto";             // "auto", "require" or "off"
     std::uint64_t term_ms = 12000;          // of the coordinator's lease (daemon/peers/membership.h)
     std::string fixed;                      // "explicit": address:port of other daemons, several with commas
+    std::uint32_t fan_in = 32;              // links below, of each tree (daemon/peers, daemon/relay)
   } peers;
   std::uint64_t call_ms_default = 120000;
   std::uint64_t quiesce_ms = 60000;  // SIGTERM: at most so long to bring captured datasets to `local`

@@ -172,6 +172,9 @@ const Field kFields[] = {
      "daemons that are asked for the others besides those that the run's folder names: address:port, several with "
      "commas between them",
      CAIRN_TEXT_(peers.fixed)},
+    {"peers.fan_in", kNumber,
+     "so many other daemons have a link to this one in each tree of daemons, at most; further ones go by way of these",
+     CAIRN_U32_(peers.fan_in), 2, 1024},
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/core/call.h"
+#include "daemon/core/commands.h"
 #include "daemon/core/over_nodes.h"
 #include "daemon/core/run_report.h"
 #include "storage/base/status.h"
@@ -15,77 +15,11 @@
 namespace cairn {
 namespace {
 
-local::Status StatusMessage(const absl::Status& status) {
-  local::Status out;
-  SetStatus(status, &out);
-  return out;
-}
-
-// A reply that says how it went, and no more.
-template <typename Reply>
-std::function<void(const absl::Status&)> Answering(std::function<void(Reply)> done) {
-  return [done = std::move(done)](const absl::Status& status) {
-    Reply reply;
-    *reply.mutable_status() = StatusMessage(status);
-    done(std::move(reply));
-  };
-}
-
 // What is in the way of a dataset that is to be on the prefix; empty: nothing that is known.
 std::string HeldUpBy(const Run& run, DatasetId id) {
   if (run.watch.lost()) return fmt::format("{}: the run is not there any more", run.gate.path());
   if (run.HungSince()) return fmt::format("{}: the file system does not answer", run.gate.path());
   return run.flusher.ErrorOf(id);
-}
-
-// What is decided at a launch's home can be asked there only: here it would be forgotten.
-absl::Status IsDecidedHere(const Run& run, const Dataset& dataset) {
-  if (!dataset.followed) return absl::OkStatus();
-  return FailedPrecondition("the home of dataset {}'s launch is the daemon on {}: ask there", dataset.id,
-                            run.ledger.newest()->maker);
-}
-
-absl::StatusOr<DatasetPtr> WholeDataset(const Run& run, DatasetId id) {
-  const DatasetPtr dataset = run.ledger.Get(id);
-  if (dataset && dataset->level() >= Level::kLocal) return dataset;
-  return NotFound("run {} has no whole dataset {}", run.name, id);
-}
-
-void RemoveSetAside(Run& run, bool whole_ones_too, std::function<void(admin::RemoveReply)> done) {
-  run.cache.asides().RemoveByHand(whole_ones_too,
-                                  [&run, done = std::move(done)](const absl::StatusOr<Asides::RemovedByHand>& removed) {
-                                    admin::RemoveReply reply;
-                                    *reply.mutable_status() = StatusMessage(removed.status());
-                                    if (removed.ok()) {
-                                      reply.set_set_aside(removed->count);
-                                      reply.set_set_aside_bytes(removed->bytes);
-                                      reply.set_in_use(removed->in_use);
-                                    }
-                                    done(std::move(reply));
-                                    run.waits.Changed();
-                                  });
-}
-
-absl::Status MayRemove(Run& run, const DatasetPtr& dataset) {
-  if (dataset->pinned) return FailedPrecondition("dataset {} is pinned: unpin it first", dataset->id);
-  if (dataset->readers > 0 || run.ledger.PinnedByLaunch(dataset->id)) {
-    return FailedPrecondition("dataset {} is being restored", dataset->id);
-  }
-  if (dataset->in_prefix() && dataset->foreign) return Removals::IsScrs(dataset->id);
-  if (dataset->in_prefix() && !run.gate.prefix()) return run.gate.OutOfReach();
-  if (run.flusher.Cancel(dataset)) return absl::OkStatus();
-  return Unavailable("dataset {} was being flushed; the flush is stopped, ask again", dataset->id);
-}
-
-// What the user has removed, once the prefix has it no more.
-absl::Status RemoveFromCache(Run& run, const DatasetPtr& dataset) {
-  if (dataset->in_cache() && (dataset->readers > 0 || dataset->pinned)) {  // since it was asked for
-    return FailedPrecondition("dataset {} is pinned or being restored: it stays in the cache", dataset->id);
-  }
-  run.cache.Evict(dataset, "removed by the user");
-  run.ledger.Forget(dataset->id, {.why = Gone::Why::kRemoved, .message = "was removed", .step = dataset->step});
-  run.removals.Tidy();
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -274,57 +208,26 @@ void AdminDesk::Wait(const admin::WaitRequest& request, std::function<void(admin
   });
 }
 
-admin::FlushReply AdminDesk::Flush(const admin::FlushRequest& request) const {
-  admin::FlushReply reply;
-  const auto flush = [&]() -> absl::Status {
-    CAIRN_ASSIGN_OR_RETURN(Run* const run, runs_.FindNamed(request.run()));
-    const bool newest = request.dataset() == 0;
-    const DatasetPtr dataset = newest ? run->ledger.NewestRestorable() : run->ledger.Get(request.dataset());
-    if (!dataset && newest) return NotFound("run {} has no whole checkpoint", run->name);
-    if (!dataset) return NotFound("run {} has no dataset {}", run->name, request.dataset());
-    CAIRN_RETURN_IF_ERROR(IsDecidedHere(*run, *dataset));
-    reply.set_dataset(dataset->id);
-    run->flusher.Order(dataset->id);
-    return absl::OkStatus();
-  };
-  *reply.mutable_status() = StatusMessage(flush());
-  return reply;
+void AdminDesk::Flush(const admin::FlushRequest& request, std::function<void(admin::FlushReply)> done) const {
+  Do(request, commands::Flush, std::move(done));
 }
 
 void AdminDesk::Pin(const admin::PinRequest& request, std::function<void(admin::PinReply)> done) const {
-  const auto answer = Answering(std::move(done));
-  const auto run = runs_.FindNamed(request.run());
-  if (!run.ok()) return answer(run.status());
-  const auto dataset = WholeDataset(**run, request.dataset());
-  if (!dataset.ok()) return answer(dataset.status());
-  if (const absl::Status here = IsDecidedHere(**run, **dataset); !here.ok()) return answer(here);
-  (*run)->ledger.SetPinned(**dataset, request.pinned());
-  if (request.pinned()) (*run)->ledger.FlushOrdered(**dataset);
-  (*run)->record.Store(answer);  // a pin holds over a restart
-  (*run)->waits.Changed();
+  Do(request, commands::Pin, std::move(done));
 }
 
 void AdminDesk::Remove(const admin::RemoveRequest& request, std::function<void(admin::RemoveReply)> done) const {
-  const auto answer = Answering(done);
-  const auto found = runs_.FindNamed(request.run());
-  if (!found.ok()) return answer(found.status());
-  Run& run = **found;
-  if (request.set_aside() != admin::RemoveRequest::NONE) {
-    if (request.dataset() != 0) return answer(InvalidArgument("a dataset, or what was set aside: not both"));
-    return RemoveSetAside(run, request.set_aside() == admin::RemoveRequest::ALL, std::move(done));
-  }
-  const auto dataset = WholeDataset(run, request.dataset());
-  if (!dataset.ok()) return answer(dataset.status());
-  if (const absl::Status here = IsDecidedHere(run, **dataset); !here.ok()) return answer(here);
-  if (const absl::Status may = MayRemove(run, *dataset); !may.ok()) return answer(may);
-  if (!(*dataset)->in_prefix()) {
-    answer(RemoveFromCache(run, *dataset));
-    return run.waits.Changed();
-  }
-  run.removals.Remove(*dataset, [&run, dataset = *dataset, answer](const absl::Status& removed) {
-    answer(removed.ok() ? RemoveFromCache(run, dataset) : removed);
-    run.waits.Changed();
-  });
+  Do(request, commands::Remove, std::move(done));
+}
+
+template <typename Request, typename Reply>
+void AdminDesk::Do(const Request& request, void (*command)(Run&, const Request&, std::function<void(Reply)>),
+                   std::function<void(Reply)> done) const {
+  const auto run = runs_.FindNamed(request.run());
+  if (run.ok()) return command(**run, request, std::move(done));
+  Reply reply;
+  *reply.mutable_status() = StatusMessage(run.status());
+  done(std::move(reply));
 }
 
 absl::StatusOr<admin::NodesReply> AdminDesk::DescribeNodes(const admin::NodesRequest& request) const {

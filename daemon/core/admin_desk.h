@@ -34,7 +34,7 @@ class AdminDesk {
   void List(const admin::ListRequest& request, std::function<void(absl::StatusOr<admin::ListReply>)> done) const;
   void Show(const admin::DatasetRequest& request, std::function<void(absl::StatusOr<admin::ShowReply>)> done) const;
   void Wait(const admin::WaitRequest& request, std::function<void(admin::WaitReply)> done) const;
-  admin::FlushReply Flush(const admin::FlushRequest& request) const;
+  void Flush(const admin::FlushRequest& request, std::function<void(admin::FlushReply)> done) const;
   void Pin(const admin::PinRequest& request, std::function<void(admin::PinReply)> done) const;
   void Remove(const admin::RemoveRequest& request, std::function<void(admin::RemoveReply)> done) const;
   absl::StatusOr<admin::NodesReply> DescribeNodes(const admin::NodesRequest& request) const;
@@ -44,6 +44,9 @@ class AdminDesk {
   using Heard = std::map<RunId, std::vector<Nodes::Said>>;
   absl::StatusOr<std::vector<Run*>> Named(const std::string& run) const;
   void AskOthers(std::vector<Run*> runs, const peer::Question& question, std::function<void(Heard heard)> then) const;
+  template <typename Request, typename Reply>
+  void Do(const Request& request, void (*command)(Run&, const Request&, std::function<void(Reply)>),
+          std::function<void(Reply)> done) const;
   void ShowHere(Run& run, DatasetId id, std::function<void(absl::StatusOr<admin::ShowReply>)> done) const;
   admin::StatusReply StatusHere() const;
 

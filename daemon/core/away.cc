@@ -110,13 +110,13 @@ Away::~Away() {
   Stop();
 }
 
-void Away::Serve(PeerNet& net) {
-  net_ = &net;
-  net.Serve(given_.run, [this](std::unique_ptr<PeerLink> link) { OnLink(std::move(link)); });
+void Away::Serve(Relay& relay) {
+  relay_ = &relay;
+  relay.Serve([this](std::unique_ptr<PeerLink> link) { OnLink(std::move(link)); });
 }
 
 void Away::Stop() {
-  if (net_ != nullptr) std::exchange(net_, nullptr)->Serve(given_.run, nullptr);
+  if (relay_ != nullptr) std::exchange(relay_, nullptr)->Serve(nullptr);
   for (const auto& [node, timer] : missing_) context_.loop().Cancel(timer);
   missing_.clear();
   for (const auto& [node, daemon] : std::map(daemons_)) OnClosed(daemon, Cancelled("this daemon stops"));
@@ -234,11 +234,7 @@ void Away::OnParts(const DaemonPtr& daemon, peer::PartsThere there) {
     }
     for (peer::PartThere& part : *there.mutable_parts()) *daemon->there->add_parts() = std::move(part);
   }
-  if (more) {
-    peer::FromHome heard;
-    heard.mutable_parts_heard();
-    return daemon->Send(std::move(heard));
-  }
+  if (more) return;
   daemon->introduced = true;
   if (const auto missing = missing_.extract(daemon->node)) context_.loop().Cancel(missing.mapped());
   const peer::PartsThere all = *std::exchange(daemon->there, std::nullopt);
@@ -300,6 +296,9 @@ void Away::Begun(const NodeId& node, const Dataset& dataset) {
   begun.set_name(dataset.name);
   begun.set_user(dataset.user);
   begun.set_job(dataset.job);
+  begun.set_files(dataset.kind.files);
+  begun.set_checkpoint(dataset.kind.checkpoint);
+  begun.set_output(dataset.kind.output);
   Send(node, std::move(said));
 }
 
@@ -312,6 +311,7 @@ void Away::TellFailed(const NodeId& node, DatasetId dataset, const std::string& 
 
 void Away::TellState(const NodeId& node, const Dataset& dataset) {
   if (dataset.in_cache() && dataset.unknown == 0) Whole(dataset);  // what others had may have been unknown till now
+  if (dataset.kind.files && dataset.cache == Place::kArriving && dataset.all_captured()) AllEnded(dataset);
   if (!dataset.in_prefix()) return;
   peer::FromHome said;
   said.mutable_on_prefix()->set_dataset(dataset.id);
@@ -320,6 +320,12 @@ void Away::TellState(const NodeId& node, const Dataset& dataset) {
 
 void Away::Failed(const Dataset& dataset, const std::string& why) {
   for (const NodeId& node : HoldersOf(dataset)) TellFailed(node, dataset.id, why);
+}
+
+void Away::AllEnded(const Dataset& dataset) {
+  peer::FromHome said;
+  said.mutable_all_ended()->set_dataset(dataset.id);
+  SendToHolders(dataset, said);
 }
 
 void Away::Whole(const Dataset& dataset) {

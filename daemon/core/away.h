@@ -24,6 +24,7 @@
 #include "daemon/core/prefix_gate.h"
 #include "daemon/peers/link.h"
 #include "daemon/peers/member.h"
+#include "daemon/relay/relay.h"
 #include "proto/catalogue.pb.h"
 #include "proto/peer.pb.h"
 #include "storage/base/ids.h"
@@ -56,8 +57,8 @@ class Away {
   ~Away();
   Away(const Away&) = delete;
 
-  // Links that other daemons dial come over `net` from now on, until Stop.
-  void Serve(PeerNet& net);
+  // Links of other daemons come over `relay` from now on, until Stop.
+  void Serve(Relay& relay);
   void Stop();
   void IsMissing(const NodeId& node);  // its link, if there is one, leads nowhere
   bool any() const { return !daemons_.empty(); }
@@ -66,6 +67,7 @@ class Away {
   // --- What their daemons are told of datasets. Nothing, if they have no link ---
   void Begun(const NodeId& node, const Dataset& dataset);  // before the first answer to a Begin of it
   void Failed(const Dataset& dataset, const std::string& why);
+  void AllEnded(const Dataset& dataset);  // an output of files, by all ranks
   void Whole(const Dataset& dataset);
   void OnPrefix(const Dataset& dataset);
   void Leaves(const Dataset& dataset, const std::string& why);
@@ -120,7 +122,7 @@ class Away {
   const Context& context_;
   const Given given_;
   const Reports reports_;
-  PeerNet* net_ = nullptr;
+  Relay* relay_ = nullptr;
   std::map<NodeId, DaemonPtr> daemons_;      // that have a link
   std::map<NodeId, Loop::TimerId> missing_;  // that had one, until they are lost
   std::map<DatasetId, Waiting> completing_, copying_;

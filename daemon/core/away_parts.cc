@@ -17,55 +17,116 @@ std::string NameOf(const NodeId& node) {
   return "node " + node.substr(0, 8);
 }
 
+// Of files.
+absl::Status CheckNames(const catalogue::Catalogue& catalogue) {
+  for (const catalogue::FileEntry& file : catalogue.file()) {
+    CAIRN_RETURN_IF_ERROR(CheckApplicationsName(file.prefix_name()));
+    if (file.name() != file.prefix_name()) return InvalidArgument("catalogue.file: {} is another's", file.name());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 // --- What ranks there ask ---
 
-void AwayParts::Begin(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Begin& begin) {
-  if (context_.quiescing()) return call->Fail(Unavailable("the daemon is going away"));
+// False: it is answered.
+bool AwayParts::MayBegin(const SessionPtr& session, Call& call) {
+  if (context_.quiescing()) {
+    call.Fail(Unavailable("the daemon is going away"));
+    return false;
+  }
   if (const auto open = begun_.find(session->id); open != begun_.end()) {
-    if (IsBegun(*open->second, session->rank)) {
-      return call->Fail(FailedPrecondition("the last checkpoint of this session is not committed"));
+    if (IsBegun(*open->second.dataset, session->rank)) {
+      call.Fail(FailedPrecondition("the last checkpoint or output of this session is not ended"));
+      return false;
     }
     begun_.erase(open);  // it failed, or its daemon has said by a new link that it was handed over
   }
   given_.steering.Arrived(*session);
+  return true;
+}
+
+void AwayParts::Begin(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Begin& begin) {
+  if (!MayBegin(session, *call)) return;
   if (absl::Status status = ValidateVariables(begin.variables()); !status.ok()) return call->Fail(status);
   if (begin.attempt() == 0) return call->Fail(InvalidArgument("attempts count from 1"));
   if (begin.file_bytes() > kFileBytesMax) {
     return call->Fail(InvalidArgument("begin.file_bytes: {}, at most {}", begin.file_bytes(), kFileBytesMax));
   }
-  if (const std::string dirty = given_.ledger.WhyDirty(session->launch); !dirty.empty()) {
-    return call->Fail(local::DIRTY, dirty);
+  const DatasetPtr dataset =
+      Enter(session, *call,
+            {.step = begin.step(), .attempt = begin.attempt(), .bytes = begin.file_bytes(), .name = begin.name()},
+            begin.variables());
+  if (!dataset) return;
+  local::Reply reply;
+  reply.mutable_begin()->set_dataset(dataset->id);
+  call->Reply(std::move(reply));
+}
+
+void AwayParts::BeginOutput(const SessionPtr& session, const std::shared_ptr<Call>& call,
+                            const local::OutputBegin& begin) {
+  if (!MayBegin(session, *call)) return;
+  const auto wish = DatasetEntry::WishOf(begin);
+  if (!wish.ok()) return call->Fail(wish.status());
+  const DatasetPtr dataset = Enter(session, *call, *wish, {});
+  if (!dataset) return;
+  if (begin.growing()) given_.growing.Begin(dataset);
+  local::Reply reply;
+  reply.mutable_output_begin()->set_dataset(dataset->id);
+  call->Reply(std::move(reply));
+}
+
+// Null: the call has failed.
+DatasetPtr AwayParts::Enter(const SessionPtr& session, Call& call, DatasetEntry::Wish wish,
+                            const VariableList& variables) {
+  if (const std::string dirty = given_.ledger.WhyDirty(session->launch); !dirty.empty() && wish.kind.checkpoint) {
+    call.Fail(local::DIRTY, dirty);
+    return nullptr;
   }
-  const auto dataset = given_.entry.Enter(*session,
-                                          {.step = begin.step(),
-                                           .attempt = begin.attempt(),
-                                           .bytes = begin.file_bytes(),
-                                           .name = begin.name(),
-                                           .elsewhere = true},
-                                          begin.variables());
+  wish.elsewhere = true;
+  const auto dataset = given_.entry.Enter(*session, wish, variables);
   if (!dataset.ok()) {
-    call->Fail(dataset.status());
-    return given_.waits.Changed();
+    call.Fail(dataset.status());
+    given_.waits.Changed();
+    return nullptr;
   }
   const NodeId node = session->connection->node();
   given_.steering.Begun(*session, **dataset);
   given_.away.Begun(node, **dataset);
   given_.ledger.IsElsewhere(**dataset, session->rank, node);
-  begun_[session->id] = *dataset;
+  begun_[session->id] = {.dataset = *dataset};
+  return *dataset;
+}
+
+void AwayParts::RouteFile(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::RouteFile& route) {
+  const auto begun = begun_.find(session->id);
+  if (begun == begun_.end()) return call->Fail(FailedPrecondition("no output is begun"));
+  const Dataset& dataset = *begun->second.dataset;
+  if (!given_.ledger.Has(begun->second.dataset)) return call->Fail(given_.ledger.WhyFailed(dataset));
+  if (!dataset.kind.files || !IsBegun(dataset, session->rank)) {
+    return call->Fail(FailedPrecondition("no output of files is open"));
+  }
+  const bool directory = route.file().ends_with('/');
+  const auto name = directory ? RoutedNames::DirectoryName(given_.gate.path(), route.file())
+                              : NormalizeFileName(given_.gate.path(), route.file());
+  if (!name.ok()) return call->Fail(name.status());
+  const absl::Status taken = directory ? given_.names.AddDirectoryElsewhere(dataset.id, *name)
+                                       : given_.names.Take(dataset.id, *name, session->rank, begun->second.files);
+  if (!taken.ok()) return call->Fail(taken);
+  if (!directory) ++begun->second.files;
   local::Reply reply;
-  reply.mutable_begin()->set_dataset((*dataset)->id);
+  reply.mutable_route_file();
   call->Reply(std::move(reply));
 }
 
 void AwayParts::Commit(const SessionPtr& session, const std::shared_ptr<Call>& call) {
   const auto begun = begun_.extract(session->id);
-  if (!begun) return call->Fail(FailedPrecondition("no checkpoint is begun"));
-  const DatasetPtr dataset = begun.mapped();
+  if (!begun) return call->Fail(FailedPrecondition("no checkpoint or output is begun"));
+  const DatasetPtr dataset = begun.mapped().dataset;
   if (!given_.ledger.Has(dataset)) return call->Fail(given_.ledger.WhyFailed(*dataset));
   if (!IsBegun(*dataset, session->rank)) return call->Fail(FailedPrecondition("its part was handed over before"));
-  given_.ledger.Captured(*dataset, session->rank);
+  HandedOver(dataset, session->rank);
   given_.steering.HandedOver(*session, *dataset);
   local::Reply reply;
   reply.mutable_committed()->set_dataset(dataset->id);
@@ -78,15 +139,22 @@ bool AwayParts::IsBegun(const Dataset& dataset, Rank rank) const {
   return known.get() == &dataset && rank < dataset.parts.size() && dataset.parts[rank].state == Part::State::kBegun;
 }
 
+void AwayParts::HandedOver(const DatasetPtr& dataset, Rank rank) {
+  given_.ledger.Captured(*dataset, rank);
+  if (dataset->kind.files && dataset->all_captured()) given_.on_all_ended(dataset);
+}
+
 void AwayParts::Abort(const Session& session, const std::string& reason) {
   const auto begun = begun_.extract(session.id);
-  if (!begun || !IsBegun(*begun.mapped(), session.rank)) return;  // its daemon has said that it was handed over
-  given_.ledger.Fail(begun.mapped()->id, fmt::format("rank {} gave up: {}", session.rank, reason));
+  if (!begun) return;
+  const Dataset& dataset = *begun.mapped().dataset;
+  if (!IsBegun(dataset, session.rank)) return;  // its daemon has said that it was handed over
+  given_.ledger.Fail(dataset.id, fmt::format("rank {} gave up: {}", session.rank, reason));
 }
 
 bool AwayParts::IsOpen(const Session& session) const {
   const auto begun = begun_.find(session.id);
-  return begun != begun_.end() && IsBegun(*begun->second, session.rank);
+  return begun != begun_.end() && IsBegun(*begun->second.dataset, session.rank);
 }
 
 // --- What their daemons say ---
@@ -147,7 +215,7 @@ void AwayParts::TakeListed(const NodeId& node, const DatasetPtr& dataset,
       return given_.ledger.Fail(dataset->id,
                                 fmt::format("the daemon on {} has lost the part of rank {}", NameOf(node), rank));
     }
-    if (part.state == Part::State::kBegun) given_.ledger.Captured(*dataset, rank);
+    if (part.state == Part::State::kBegun) HandedOver(dataset, rank);
     if (there->second->has_catalogue()) TakeStored(node, dataset, there->second->catalogue());
   }
 }
@@ -212,7 +280,8 @@ absl::Status AwayParts::CheckCatalogue(const Dataset& dataset, const catalogue::
       catalogue.nranks() != dataset.nranks || catalogue.files() != dataset.kind.files) {
     return InvalidArgument("catalogue: of another dataset");
   }
-  if (dataset.kind.files || catalogue.file_size() == 0) return absl::OkStatus();
+  if (dataset.kind.files) return CheckNames(catalogue);
+  if (catalogue.file_size() == 0) return absl::OkStatus();
   if (catalogue.file_size() == 1 && catalogue.file(0).name() == CheckpointFileName(dataset.id, catalogue.rank()) &&
       catalogue.file(0).prefix_name() == CheckpointPrefixName(dataset.id, catalogue.rank())) {
     return absl::OkStatus();

@@ -138,9 +138,7 @@ void Captures::Follow(const SessionPtr& session, const std::shared_ptr<Call>& ca
                       const Following& following) {
   const DatasetPtr dataset = given_.ledger.Get(following.dataset);
   const Rank rank = session->rank;
-  const bool here = dataset && dataset->followed && dataset->cache == Place::kArriving &&
-                    rank < dataset->parts.size() && dataset->parts[rank].state == Part::State::kAbsent;
-  if (!here || session->ended || IsOpen(*session)) {
+  if (!dataset || !dataset->expects(rank) || dataset->kind.files || session->ended || IsOpen(*session)) {
     return call->Fail(Aborted("dataset {} failed meanwhile", following.dataset));
   }
   const absl::Status room = given_.entry.Follow(dataset, rank, following.file_bytes);

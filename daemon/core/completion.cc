@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/core/routed_names.h"
 #include "storage/base/status.h"
 
 namespace cairn {
@@ -14,6 +15,9 @@ void Completion::Stored(const DatasetPtr& dataset, Rank rank, catalogue::Catalog
   if (!dataset->all_stored()) return;
   if (!dataset->over_nodes()) {
     return CompleteHere(dataset, [this, dataset](const absl::Status& status) { Completed(dataset, status); });
+  }
+  if (dataset->kind.files) {
+    if (const absl::Status apart = RoutedNames::CheckApart(*dataset); !apart.ok()) return Completed(dataset, apart);
   }
   // Each node's own record at the same time. It is whole when the last one has it.
   struct Both {

@@ -12,6 +12,7 @@
 #include "daemon/core/admin_desk.h"
 #include "daemon/core/cache_room.h"
 #include "daemon/core/call.h"
+#include "daemon/core/commands.h"
 #include "daemon/core/context.h"
 #include "daemon/core/image_store.h"
 #include "daemon/core/openings.h"
@@ -59,7 +60,7 @@ class StrandCore final : public Core, private Connections {
     Post([this, request, done = std::move(done)] { desk_.Wait(request, done); });
   }
   void Flush(const admin::FlushRequest& request, std::function<void(admin::FlushReply)> done) override {
-    Post([this, request, done = std::move(done)] { done(desk_.Flush(request)); });
+    Post([this, request, done = std::move(done)] { desk_.Flush(request, done); });
   }
   void Pin(const admin::PinRequest& request, std::function<void(admin::PinReply)> done) override {
     Post([this, request, done = std::move(done)] { desk_.Pin(request, done); });
@@ -144,8 +145,11 @@ std::unique_ptr<Run> StrandCore::MakeRun(const RunId& run, const std::string& pr
                         sessions_.LaunchesConfirmed(of, launches);
                         of.waits.Changed();
                       },
-                  .answer_node = [this](const Run& of,
-                                        const peer::Question& question) { return AnswerOf(of, context_, question); },
+                  .answer_node =
+                      [this](Run& of, const peer::Question& question, const Questions::Then& then) {
+                        if (commands::IsOne(question)) return commands::Answer(of, question, then);
+                        then(AnswerOf(of, context_, question));
+                      },
                   .on_change = [this] { CheckQuiesced(); }},
       run, prefix_path, std::move(folder));
 }

@@ -113,7 +113,8 @@ struct Dataset {
   bool asked = false;         // someone waits for `prefix`, or asked for the flush by name
   std::string why_damaged;    // if it is known
   std::string taken_by;       // the name of the dataset to which its id was given; empty: not, or not known
-  std::uint32_t readers = 0;  // restores under way
+  std::uint32_t readers = 0;  // restores under way, and copies
+  std::uint32_t copies = 0;   // followed: of its parts here to the prefix, under way
   Agreement agreement;
 
   std::uint64_t bytes() const;
@@ -127,6 +128,13 @@ struct Dataset {
   bool can_be_read() const { return in_prefix() || (in_cache() && unknown == 0); }
   // Nobody needs to have anything older. What is followed is whole when its home says so.
   bool safe() const { return in_prefix() || (in_cache() && (unknown == 0 || followed)); }
+  bool all_begun() const {
+    return std::ranges::none_of(parts, [](const Part& part) { return part.state == Part::State::kAbsent; });
+  }
+  // Followed: its launch's home has begun it, and this rank's part is still to come.
+  bool expects(Rank rank) const {
+    return followed && cache == Place::kArriving && rank < parts.size() && parts[rank].state == Part::State::kAbsent;
+  }
   bool all_captured() const { return captured == nranks; }
   bool all_stored() const { return stored == nranks; }
   // Whole on the prefix and nowhere else, and nobody wants anything of it: what happens to others is no matter to it.

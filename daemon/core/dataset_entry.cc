@@ -31,6 +31,17 @@ absl::Status CheckOpen(const Launch& launch) {
 
 DatasetEntry::DatasetEntry(const Context& context, const Given& given) : context_(context), given_(given) {}
 
+absl::StatusOr<DatasetEntry::Wish> DatasetEntry::WishOf(const local::OutputBegin& begin) {
+  if (!begin.checkpoint() && !begin.output()) {
+    return InvalidArgument("an output must be CAIRN_CHECKPOINT, CAIRN_OUTPUT or both");
+  }
+  if (begin.attempt() == 0) return InvalidArgument("attempts count from 1");
+  return Wish{.step = begin.step(),
+              .attempt = begin.attempt(),
+              .kind = {.files = true, .checkpoint = begin.checkpoint(), .output = begin.output()},
+              .name = begin.name()};
+}
+
 absl::StatusOr<DatasetPtr> DatasetEntry::Enter(const Session& session, const Wish& wish,
                                                const VariableList& variables) {
   const Launch* launch = given_.ledger.Find(session.launch);

@@ -18,6 +18,7 @@
 #include "daemon/core/session.h"
 #include "daemon/core/stores.h"
 #include "daemon/core/variables.h"
+#include "proto/local.pb.h"
 
 namespace cairn {
 
@@ -45,6 +46,8 @@ class DatasetEntry {
     std::string name = {};    // empty: none
     bool elsewhere = false;   // the bytes go to another node's cache
   };
+  // Of files. kInvalidArgument: neither a checkpoint nor an output, or no attempt.
+  static absl::StatusOr<Wish> WishOf(const local::OutputBegin& begin);
   // The dataset that it joins, or the first makes.
   //   kInvalidArgument     the name is none (CheckDatasetName)
   //   kAborted             the dataset has failed

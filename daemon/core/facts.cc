@@ -34,6 +34,7 @@ class FactMaker {
 
   // `line`: higher for what is newer.
   DatasetFacts Of(const DatasetPtr& dataset, std::uint64_t line) const {
+    const bool moves = dataset->prefix == Place::kArriving || dataset->prefix == Place::kLeaving || dataset->copies > 0;
     return {.id = dataset->id,
             .line = line,
             .step = dataset->step,
@@ -44,10 +45,10 @@ class FactMaker {
             .safe = dataset->safe(),
             .in_cache = dataset->in_cache(),
             .in_prefix = dataset->in_prefix(),
-            .flushing = dataset->prefix == Place::kArriving || dataset->prefix == Place::kLeaving,
+            .flushing = moves,
             .dropped = dataset->flush_dropped(),
             .pinned = dataset->pinned,
-            .held = IsHeld(*dataset) || (IsOrphan(*dataset) && !dataset->in_prefix() && !HasNewer(*dataset)),
+            .held = IsHeld(*dataset) || (IsOrphan(*dataset) && IsNeeded(*dataset)),
             .unwanted = dataset->dropped() || IsOrphan(*dataset),
             .followed = dataset->followed,
             .kept = dataset->followed && !dataset->let_go && !dataset->in_prefix(),
@@ -59,11 +60,17 @@ class FactMaker {
 
  private:
   bool IsHeld(const Dataset& dataset) const {
-    if (dataset.readers > 0 || ledger_.PinnedByLaunch(dataset.id)) return true;
+    if (dataset.readers > dataset.copies || ledger_.PinnedByLaunch(dataset.id)) return true;
     // An output whose id or names are another's on the prefix is nowhere else.
     if (IsNowhereElse(dataset) && dataset.kind.output) return true;
     if (restarting_ && newest_->restored_files.contains(dataset.id)) return true;
     return !over_ && !has_own_ && dataset.id == ledger_.last_restored() && !dataset.dropped();
+  }
+
+  // Of parts: together with the others' they may be all that there is.
+  bool IsNeeded(const Dataset& dataset) const {
+    if (dataset.in_prefix()) return false;
+    return dataset.kind.output ? !dataset.gave_way() : !HasNewer(dataset);
   }
 
   bool HasNewer(const Dataset& dataset) const {

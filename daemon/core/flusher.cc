@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "daemon/core/descriptor.h"
@@ -196,7 +197,8 @@ void Flusher::Copy(const JobPtr& job) {
   given_.slots.CopyBegins(job->progress, context_.now());
   LookAgain();
   ++job->tries;
-  if (given_.record.Begun(dataset.id)) given_.record.Store();
+  // Of what others have alone they will know what to do, and a daemon after this one would not.
+  if (!job->here.empty() && given_.record.Begun(dataset.id)) given_.record.Store();
   if (!job->there.empty()) return CopyOverNodes(job);
   CopyHere(job, [this, job](StepResult result) { CopyEnded(job, std::move(result)); });
 }
@@ -238,7 +240,8 @@ void Flusher::CopyOverNodes(const JobPtr& job) {
       both->result.visited.status = both->there.status;
       both->result.damaged_there = both->there.damaged_file;
     }
-    CopyEnded(job, std::move(both->result));
+    const bool look = both->result.visited.status.ok() && job->dataset->kind.files;
+    look ? FindBrought(job, std::move(both->result)) : CopyEnded(job, std::move(both->result));
   };
   CopyHere(job, [both, ended](StepResult result) {
     both->result = std::move(result);
@@ -248,6 +251,24 @@ void Flusher::CopyOverNodes(const JobPtr& job) {
     both->there = copied;
     ended();
   });
+}
+
+// Where others have put their ranks' files.
+void Flusher::FindBrought(const JobPtr& job, StepResult result) {
+  std::vector<catalogue::Catalogue> there;
+  for (const Rank rank : job->there) there.push_back(job->catalogues[rank]);
+  auto find = [this, result = std::move(result), there = std::move(there),
+               visit = given_.gate.MakeVisitor()]() mutable {
+    result.visited = visit([&](Prefix& prefix) {
+      auto files = FilesBrought(context_.env.prefix_disk, prefix, there);
+      if (!files.ok()) return files.status();
+      std::ranges::move(*files, std::back_inserter(result.outcome.copied));
+      return absl::OkStatus();
+    });
+    return std::move(result);
+  };
+  RunBlocking(context_.env.pools.flush, given_.gate.path(), context_.loop(), std::move(find),
+              [this, job](StepResult found) { CopyEnded(job, std::move(found)); });
 }
 
 void Flusher::CopyHere(const JobPtr& job, std::function<void(StepResult)> then) {

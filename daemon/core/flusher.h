@@ -152,6 +152,7 @@ class Flusher {
   void Copy(const JobPtr& job);
   void CopyHere(const JobPtr& job, std::function<void(StepResult)> then);
   void CopyOverNodes(const JobPtr& job);
+  void FindBrought(const JobPtr& job, StepResult result);
   absl::Status FindElsewhere(Job& job) const;
   void CopyEnded(const JobPtr& job, StepResult result);
   void Commit(const JobPtr& job, const std::shared_ptr<PrefixGate::Lease>& lease);

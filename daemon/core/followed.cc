@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <set>
 
 #include "daemon/core/away_transfer.h"
 #include "daemon/core/descriptor.h"
@@ -33,6 +32,9 @@ absl::Status CheckBegun(const peer::DatasetBegun& begun) {
   }
   if (!begun.name().empty()) CAIRN_RETURN_IF_ERROR(CheckDatasetName(begun.name()));
   if (!IsText(begun.user()) || !IsText(begun.job())) return InvalidArgument("begun.user, begun.job: no text");
+  if (begun.files() && !begun.checkpoint() && !begun.output()) {
+    return InvalidArgument("begun.files: neither a checkpoint nor an output");
+  }
   return absl::OkStatus();
 }
 
@@ -104,8 +106,12 @@ void Followed::OnBegun(const peer::DatasetBegun& begun) {
                          .user = begun.user(),
                          .job = begun.job(),
                          .name = begun.name()};
+  if (begun.files()) {
+    spec.kind = {.files = true, .checkpoint = begun.checkpoint(), .output = begun.output()};
+  }
   given_.ids.Seen(begun.dataset());
   given_.ledger.Follow(*launch, {.id = begun.dataset(), .ordinal = begun.ordinal(), .spec = spec});
+  if (const DatasetPtr dataset = Get(begun.dataset())) LetGo(*dataset);
 }
 
 void Followed::OnFailed(DatasetId id, const std::string& why) {
@@ -137,13 +143,18 @@ void Followed::OnPrefix(DatasetId id) {
   given_.waits.Changed();
 }
 
+// Of a dataset that other nodes' ranks have begun the home may say so before it is begun here.
 void Followed::MayLeave(const peer::MayLeave& datasets) {
-  const std::set<DatasetId> may(datasets.datasets().begin(), datasets.datasets().end());
-  const std::set<DatasetId> will(datasets.will().begin(), datasets.will().end());
+  may_leave_ = {datasets.datasets().begin(), datasets.datasets().end()};
+  will_leave_ = {datasets.will().begin(), datasets.will().end()};
   for (const auto& [id, dataset] : Datasets(given_.ledger.InPlay())) {
-    if (dataset->over_nodes()) given_.ledger.HomeLetsGo(*dataset, may.contains(id), will.contains(id));
+    if (dataset->over_nodes()) LetGo(*dataset);
   }
   given_.waits.Changed();
+}
+
+void Followed::LetGo(const Dataset& dataset) {
+  given_.ledger.HomeLetsGo(dataset, may_leave_.contains(dataset.id), will_leave_.contains(dataset.id));
 }
 
 // --- Orders ---
@@ -189,10 +200,10 @@ void Followed::Copy(DatasetId id, LaunchId committer, std::function<void(const H
     });
     return result;
   };
-  given_.ledger.ReadBegan(*dataset);
+  given_.ledger.CopyBegan(*dataset);
   RunBlocking(context_.env.pools.flush, given_.gate.path(), context_.loop(), std::move(copy),
               [this, dataset, then = std::move(then)](const Result& result) {
-                given_.ledger.ReadEnded(*dataset);
+                given_.ledger.CopyEnded(*dataset);
                 given_.gate.VisitEnded(result.visited);
                 const absl::Status& status = result.visited.status;
                 if (absl::IsDataLoss(status) && !result.outcome.damaged_file.empty()) {

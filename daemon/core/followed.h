@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,6 +87,7 @@ class Followed {
   void Copy(DatasetId id, LaunchId committer, std::function<void(const Home::Orders::Copied&)> then);
   void OnPrefix(DatasetId id);
   void MayLeave(const peer::MayLeave& datasets);
+  void LetGo(const Dataset& dataset);
   void Find(const SessionPtr& session, const std::shared_ptr<Call>& call, const peer::Find& find,
             const Home::Orders::Moved& moved);
   absl::StatusOr<ChosenCopies> CopiesOf(const peer::Find& find, std::size_t* bad) const;
@@ -98,6 +100,7 @@ class Followed {
   const Context& context_;
   const Given given_;
   std::map<SessionId, Moving> moving_;
+  std::set<DatasetId> may_leave_, will_leave_;  // as the home has said last, of all
   const std::shared_ptr<TransferProgress> progress_ = std::make_shared<TransferProgress>();  // of copies to the prefix
 };
 

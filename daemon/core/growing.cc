@@ -101,9 +101,21 @@ void Growing::LookAt(DatasetId id) {
   const DatasetPtr dataset = given_.ledger.Get(id);
   if (given_.gate.replaced() || (dataset && dataset->in_prefix())) return End(id);
   if (dataset && dataset->gave_way()) return Close(id);  // places that nobody else has taken
-  if (dataset && dataset->in_cache()) return;            // its flush goes on
-  if (dataset && !dataset->damaged() && dataset->level() < Level::kLocal) return Find(dataset);
-  Close(id);
+  if (dataset && dataset->over_nodes()) return LeaveToFlush(*dataset);
+  if (dataset && dataset->in_cache()) return;  // its flush goes on
+  if (!dataset || dataset->damaged() || dataset->level() >= Level::kLocal) return Close(id);
+  // Before all ranks have begun it, it is not known whether they are on several nodes.
+  if (context_.env.peers == nullptr || dataset->all_begun()) Find(dataset);
+}
+
+// Nothing of it is on the prefix yet.
+void Growing::LeaveToFlush(const Dataset& dataset) {
+  growing_.erase(dataset.id);
+  if (std::exchange(told_, dataset.launch) == dataset.launch) return;
+  context_.Warn(
+      fmt::format("run {}: launch {} has ranks on several nodes: growing outputs go to the prefix when they are whole, "
+                  "not step by step",
+                  given_.run_name, dataset.launch));
 }
 
 // --- Steps ---

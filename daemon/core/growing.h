@@ -5,7 +5,7 @@
 // Of each dataset one thing is done at a time. Until all of it is whole in the cache its steps are followed; then it is
 // flushed like any other, which completes the directories where they are (storage/job/grow/grown_directory.h). Of one
 // that can never be whole the steps stay as a closed directory. This node's record says which directories are on the
-// prefix.
+// prefix. Outputs of ranks on several nodes are not followed: no node has all of a directory.
 #ifndef CAIRN_DAEMON_CORE_GROWING_H_
 #define CAIRN_DAEMON_CORE_GROWING_H_
 
@@ -115,6 +115,7 @@ class Growing {
   std::set<std::string> Unplaced(DatasetId id, const Growth& growth) const;
   void LookAtAll();
   void LookAt(DatasetId id);
+  void LeaveToFlush(const Dataset& dataset);
   void Find(const DatasetPtr& dataset);
   void Found(const DatasetPtr& dataset, const absl::StatusOr<std::set<std::string>>& found);
   bool IsTaken(DatasetId id, const std::string& name) const;
@@ -135,6 +136,7 @@ class Growing {
   const Reports reports_;
   std::map<DatasetId, Growth> growing_;  // from the begin of the output until all of it is committed or closed
   Loop::TimerId timer_ = 0;
+  LaunchId told_ = 0;  // that its outputs are not followed, as its ranks are on several nodes
 };
 
 }  // namespace cairn

@@ -50,6 +50,7 @@ void Fill(const Dataset& dataset, peer::Holding* holding) {
   holding->set_pinned(dataset.pinned);
   holding->set_bytes(dataset.bytes_here());
   if (const auto held = HeldHere(dataset)) holding->set_ranks(TextOf(*held));
+  holding->set_seen_to(dataset.over_nodes() && dataset.in_cache() && dataset.unknown == 0);
 }
 
 Standing StandingOf(peer::Holding::Standing told) {

@@ -14,7 +14,7 @@ namespace cairn {
 namespace {
 
 constexpr std::chrono::seconds kDialWithin(5);
-constexpr std::size_t kPartsBytes = 1 << 20;  // of one frame that lists parts; one part more may be in it
+constexpr std::size_t kPartsBytes = 1 << 20;  // of one frame that lists parts, unless that is one part
 // The home's own deadline comes first, as its answer says what was waited for.
 constexpr std::chrono::milliseconds kOnTheWayMax(200);
 
@@ -32,7 +32,6 @@ std::uint32_t DeadlineFor(std::chrono::milliseconds deadline) {
 
 void Home::Stop() {
   link_ = nullptr;
-  unsaid_.clear();
   ranks_.clear();
   by_session_.clear();
   waiting_.clear();
@@ -66,13 +65,11 @@ void Home::Dial(const NodeId& maker) {
         Unavailable("node {}, which has made the launch, is not among the run's nodes", maker.substr(0, 8)));
   }
   given_.nodes.DialHome(
-      member->address, kDialWithin,
+      *member, kDialWithin,
       [this, maker, alive = std::weak_ptr<int>(alive_)](absl::StatusOr<std::unique_ptr<PeerLink>> link) {
         if (alive.expired()) return;
         if (!link.ok()) return LinkFailed(link.status());
-        if ((*link)->peer().node != maker_ || maker != maker_) {
-          return LinkFailed(Unavailable("another node is at its address"));
-        }
+        if (maker != maker_) return LinkFailed(Unavailable("a newer launch has another home"));
         LinkCame(*std::move(link));
       });
 }
@@ -94,16 +91,13 @@ void Home::LinkCame(std::unique_ptr<PeerLink> link) {
                     [this, this_one](const absl::Status& why) {
                       if (this_one.lock() == link_) LinkLost(why);
                     }});
-  for (peer::ToHome& said : PartsHere()) unsaid_.push_back(std::move(said));
-  PutOnLink(unsaid_.front());
-  if (!unsaid_.front().parts().more()) unsaid_.clear();
+  for (peer::ToHome& said : PartsHere()) Send(std::move(said));
   for (const Linked& then : std::exchange(waiting_, {})) then(absl::OkStatus());
 }
 
 void Home::LinkLost(const absl::Status& why) {
   spdlog::warn("run {}: the link to the home of launch {} was lost: {}", given_.run_name, launch_, MessageOf(why));
   context_.loop().Post([link = std::exchange(link_, nullptr)] {});
-  unsaid_.clear();
   const local::Reply lost = Refusal(Unavailable("the link to the launch's home was lost: {}", MessageOf(why)));
   by_session_.clear();
   orders_.may_leave({});  // what was allowed before may not be what is now
@@ -128,39 +122,26 @@ std::vector<peer::ToHome> Home::PartsHere() const {
     for (Rank rank = 0; rank < dataset->parts.size(); ++rank) {
       const Part& part = dataset->parts[rank];
       if (part.elsewhere || !part.captured()) continue;
-      if (bytes >= kPartsBytes) {
-        all.back().mutable_parts()->set_more(true);
-        start();
-        bytes = 0;
-      }
-      peer::PartThere& there = *all.back().mutable_parts()->add_parts();
+      peer::PartThere there;
       there.set_dataset(id);
       there.set_rank(rank);
       there.set_completed(dataset->in_cache() || dataset->recorded);
       if (part.stored()) *there.mutable_catalogue() = part.catalogue;
-      bytes += there.ByteSizeLong();
+      const std::size_t more = there.ByteSizeLong();
+      if (bytes > 0 && bytes + more > kPartsBytes) {
+        all.back().mutable_parts()->set_more(true);
+        start();
+        bytes = 0;
+      }
+      bytes += more;
+      *all.back().mutable_parts()->add_parts() = std::move(there);
     }
   }
   return all;
 }
 
-// The next frame, and after the last one that lists parts, whatever came meanwhile.
-void Home::PartsHeard() {
-  if (unsaid_.empty()) return;
-  unsaid_.pop_front();
-  while (!unsaid_.empty()) {
-    PutOnLink(unsaid_.front());
-    if (unsaid_.front().parts().more()) return;
-    unsaid_.pop_front();
-  }
-}
-
-void Home::Send(peer::ToHome said) {
+void Home::Send(peer::ToHome said) const {
   if (!link_) return;
-  unsaid_.empty() ? PutOnLink(std::move(said)) : unsaid_.push_back(std::move(said));
-}
-
-void Home::PutOnLink(peer::ToHome said) const {
   peer::Frame frame;
   *frame.mutable_to_home() = std::move(said);
   link_->Send(std::move(frame));
@@ -347,6 +328,8 @@ void Home::OnFrame(const peer::Frame& frame) {
       orders_.on_failed(failing_, said.failed().why());
       failing_ = 0;
       return;
+    case peer::FromHome::kAllEnded:
+      return orders_.on_all_ended(said.all_ended().dataset());
     case peer::FromHome::kComplete:
       return orders_.complete(said.complete().dataset(),
                               [this, dataset = said.complete().dataset()](const absl::Status& status) {
@@ -379,8 +362,6 @@ void Home::OnFrame(const peer::Frame& frame) {
       return OnStart(said.start());
     case peer::FromHome::kAbandon:
       return OnAbandon(said.abandon());
-    case peer::FromHome::kPartsHeard:
-      return PartsHeard();
     default:
       return LinkLost(InvalidArgument("from_home.body: not what is to come"));
   }

@@ -11,7 +11,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -46,6 +45,7 @@ class Home {
     using Then = std::function<void(const absl::Status& status)>;
     std::function<void(const peer::DatasetBegun& begun)> on_begun;
     std::function<void(DatasetId dataset, const std::string& why)> on_failed;
+    std::function<void(DatasetId dataset)> on_all_ended;  // an output of files, by all ranks of the launch
     std::function<void(DatasetId dataset, Then then)> complete;
     std::function<void(DatasetId dataset)> on_whole;
     struct Copied {
@@ -72,6 +72,7 @@ class Home {
   void Obey(Orders orders) { orders_ = std::move(orders); }  // once, before anything else
   void Stop();
   bool linked() const { return link_ != nullptr; }
+  const NodeId& node() const { return maker_; }  // where the link leads, or is to lead
 
   // --- A rank comes ---
   // Asks the launch's home, which is `maker`, to let it in. `then` runs once, within `patience`, not inside the call:
@@ -121,14 +122,12 @@ class Home {
   void LinkFailed(const absl::Status& why);
   void LinkLost(const absl::Status& why);
   std::vector<peer::ToHome> PartsHere() const;
-  void PartsHeard();
   void OnFrame(const peer::Frame& frame);
   void OnReply(const peer::ToRank& said);
   void OnFind(const peer::Find& find);
   void OnStart(const peer::Start& start);
   void OnAbandon(const peer::Abandon& abandon);
-  void Send(peer::ToHome said);
-  void PutOnLink(peer::ToHome said) const;
+  void Send(peer::ToHome said) const;
   void LetGo(std::uint64_t number);  // of the rank's session
   void SendRequest(OfRank& rank, const Call* call, local::Request request, Answered answered);
   OfRankPtr RankOf(std::uint64_t number) const;
@@ -142,9 +141,6 @@ class Home {
   std::string mark_;
   NodeId maker_;
   std::shared_ptr<PeerLink> link_;
-  // Frames that wait while the home takes in what parts are here, of which the first one is on its way. A link takes
-  // only so much that is unread.
-  std::deque<peer::ToHome> unsaid_;
   bool dialling_ = false;
   std::vector<Linked> waiting_;
   std::map<std::uint64_t, OfRankPtr> ranks_;   // by number

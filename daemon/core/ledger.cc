@@ -43,11 +43,6 @@ Dataset NewDataset(const Launch& launch, DatasetId id, const Ledger::BeginSpec& 
   return dataset;
 }
 
-bool BegunByAll(const Dataset& dataset) {
-  return std::none_of(dataset.parts.begin(), dataset.parts.end(),
-                      [](const Part& part) { return part.state == Part::State::kAbsent; });
-}
-
 }  // namespace
 
 // --- Launches ---
@@ -241,14 +236,14 @@ absl::Status Ledger::Begin(const Launch& launch, const DatasetPtr& given, Rank r
     Fail(dataset.id, why);
     return Aborted("dataset {} (step {}): {}", dataset.id, dataset.step, why);
   }
-  if (BegunByAll(dataset)) dataset.agreement = {};
+  if (dataset.all_begun()) dataset.agreement = {};
   DropFromOpen(Own(launch), dataset);
   return absl::OkStatus();
 }
 
 // A dataset that all ranks have begun leaves the list of open ones and the map of attempts.
 void Ledger::DropFromOpen(Launch& launch, const Dataset& dataset) {
-  if (!BegunByAll(dataset)) return;
+  if (!dataset.all_begun()) return;
   std::erase(launch.open, dataset.id);
   launch.attempts.erase({dataset.step, dataset.attempt});
 }
@@ -343,7 +338,7 @@ void Ledger::Fail(DatasetId id, const std::string& why) {
   if (auto launch = launches_.find(dataset->launch); launch != launches_.end()) {
     std::erase(launch->second.open, id);
     // The attempt stays known while some rank may still want to join it: it must learn that it failed.
-    if (BegunByAll(*dataset)) launch->second.attempts.erase({dataset->step, dataset->attempt});
+    if (dataset->all_begun()) launch->second.attempts.erase({dataset->step, dataset->attempt});
   }
   on_failed_(dataset, why);
 }
@@ -357,6 +352,17 @@ void Ledger::ReadBegan(const Dataset& dataset) {
 void Ledger::ReadEnded(const Dataset& dataset) {
   CAIRN_CHECK(dataset.readers > 0);
   --Own(dataset).readers;
+}
+
+void Ledger::CopyBegan(const Dataset& dataset) {
+  ++Own(dataset).copies;
+  ReadBegan(dataset);
+}
+
+void Ledger::CopyEnded(const Dataset& dataset) {
+  CAIRN_CHECK(dataset.copies > 0);
+  --Own(dataset).copies;
+  ReadEnded(dataset);
 }
 
 void Ledger::Restored(LaunchId launch, const Dataset& dataset) {

@@ -138,6 +138,12 @@ struct Launch {
   bool gone(Rank rank) const { return ranks[rank] == RankState::kLost || ranks[rank] == RankState::kClosed; }
 };
 
+// Ranks on several nodes have no cache in common, and no node has all of what several caches have in parts: the files
+// of such a dataset are read on the prefix.
+inline bool FilesAreReadOnPrefix(const Launch& launch, const Dataset& dataset) {
+  return launch.elsewhere > 0 || dataset.over_nodes();
+}
+
 class Ledger {
  public:
   // Called once for each dataset that failed, after it was taken out of the ledger's lists.
@@ -194,9 +200,9 @@ class Ledger {
   // (kinds or names differ, variables disagree, a rank is gone), with why.
   absl::Status Begin(const Launch& launch, const DatasetPtr& dataset, Rank rank, const BeginSpec& spec,
                      const VariableList& variables);
-  // Bytes of files that were not known at the begin.
   // The rank's bytes are with another node's daemon. After its begin.
   void IsElsewhere(const Dataset& dataset, Rank rank, const std::string& node);
+  // Bytes of files that were not known at the begin.
   void FilesListed(const Dataset& dataset, Rank rank, std::uint64_t bytes);
   void Captured(const Dataset& dataset, Rank rank);
   void Stored(const Dataset& dataset, Rank rank, catalogue::Catalogue catalogue);
@@ -283,6 +289,8 @@ class Ledger {
   // --- Restores ---
   void ReadBegan(const Dataset& dataset);
   void ReadEnded(const Dataset& dataset);
+  void CopyBegan(const Dataset& dataset);  // to the prefix, of what is here of a followed one
+  void CopyEnded(const Dataset& dataset);
   void Restored(LaunchId launch, const Dataset& dataset);
   // This launch does without the dataset; its pin moves to the next older one.
   void PassOver(LaunchId launch, DatasetId id);

@@ -113,6 +113,7 @@ MembershipSettings Nodes::SettingsOf() const {
   const Config::Peers& peers = context_.config.peers;
   MembershipSettings settings;
   settings.term = std::chrono::milliseconds(peers.term_ms);
+  settings.fan_in = std::max<std::size_t>(peers.fan_in, 2);
   // Checked with the rest of the settings (ValidateConfig).
   const auto addresses = ParsePeerAddresses(peers.fixed);
   if (addresses.ok()) {
@@ -142,7 +143,7 @@ void Nodes::Begin() {
   questions_ =
       Questions::Make({.loop = context_.loop(), .net = links_->With(peer::Frame::kQuestion), .run = given_.run},
                       [this](const PeerIdentity&, const peer::Question& question, const Questions::Then& then) {
-                        then(given_.answer(question));
+                        given_.answer(question, then);
                       });
   membership_ = Membership::Make(
       {.loop = context_.loop(),
@@ -158,8 +159,13 @@ void Nodes::Begin() {
       {.on_table_change = [this](const TableChange& change) { TableChanged(change); },
        .on_coordinator_change = [this](const Membership::Coordinator& now) { CoordinatorChanged(now); },
        .warn = [this](std::string text) { context_.Warn(fmt::format("run {}: {}", given_.run_name, text)); }});
-  homes_ = &links_->With(peer::Frame::kToHome);
-  given_.serve_away(homes_);
+  relay_ = std::make_unique<Relay>(
+      Relay::Given{.loop = context_.loop(),
+                   .net = links_->With(peer::Frame::kAttach),
+                   .self = {.run = given_.run, .node = context_.cache_id, .incarnation = context_.incarnation},
+                   .settings = {.fan_in = context_.config.peers.fan_in},
+                   .numbers = relay_numbers_});
+  given_.serve_away(relay_.get());
   membership_->UpdateSelf(Summary());
   membership_->Start();
   context_.env.peers->bulk().Serve(given_.run, context_.env.cache_disk, given_.folder);
@@ -185,13 +191,18 @@ void Nodes::TableChanged(const TableChange& change) const {
     // What changes in a summary is no news for people.
     if (!entry.missing) continue;
     spdlog::warn("run {}: node {} is missing", given_.run_name, NameOf(entry.member));
-    given_.on_missing(entry.member.node);
+    IsMissing(entry.member.node);
   }
   for (const GoneMember& gone : change.gone) {
-    given_.on_missing(gone.node);
+    IsMissing(gone.node);
     spdlog::info("run {}: node {} {}", given_.run_name, gone.node.substr(0, 8),
                  gone.why == GoneWhy::kLeft ? "has left" : "was lost");
   }
+}
+
+void Nodes::IsMissing(const NodeId& node) const {
+  if (relay_) relay_->IsMissing(node);
+  given_.on_missing(node);
 }
 
 void Nodes::CoordinatorChanged(const Membership::Coordinator& coordinator) {
@@ -214,7 +225,7 @@ void Nodes::Leave() {
   context_.env.peers->bulk().Unserve(given_.run);
   questions_->Stop();
   given_.serve_away(nullptr);
-  homes_ = nullptr;
+  relay_ = nullptr;
   leaving_->Stop(/*orderly=*/true, [this] {
     // It may still be on the stack.
     context_.loop().Post([this] {
@@ -232,7 +243,8 @@ void Nodes::Stop() {
   membership_ = nullptr;
   leaving_ = nullptr;
   questions_ = nullptr;
-  if (std::exchange(homes_, nullptr) != nullptr) given_.serve_away(nullptr);
+  if (relay_) given_.serve_away(nullptr);
+  relay_ = nullptr;
   links_ = nullptr;
 }
 
@@ -280,6 +292,12 @@ void Nodes::AskOthers(const peer::Question& question, std::function<void(std::ve
                        for (auto& [node, one] : all) said.push_back(std::move(one));
                        then(std::move(said));
                      });
+}
+
+void Nodes::Ask(const NodeId& node, const peer::Question& question, Questions::Then then) {
+  const std::optional<Member> member = Find(node);
+  if (member) return questions_->Ask(*member, question, kForPeople.total, std::move(then));
+  context_.loop().Post([then = std::move(then)] { then(Unavailable("it is not among the run's nodes, or missing")); });
 }
 
 void Nodes::AskHoldings(std::function<void(Holdings holdings)> then) {
@@ -332,8 +350,8 @@ std::optional<Member> Nodes::Find(const NodeId& node) const {
   return entry->second.member;
 }
 
-void Nodes::DialHome(const std::string& address, std::chrono::milliseconds deadline, PeerNet::Dialled done) {
-  if (homes_ != nullptr) return homes_->Dial(given_.run, address, deadline, std::move(done));
+void Nodes::DialHome(const Member& home, std::chrono::milliseconds deadline, PeerNet::Dialled done) {
+  if (relay_) return relay_->Dial(home.node, home.address, deadline, std::move(done));
   context_.loop().Post([done = std::move(done)] { done(Unavailable("this daemon has no links to the run's nodes")); });
 }
 

@@ -20,6 +20,7 @@
 #include "daemon/peers/member.h"
 #include "daemon/peers/membership.h"
 #include "daemon/peers/questions.h"
+#include "daemon/relay/relay.h"
 #include "proto/admin.pb.h"
 #include "proto/peer.pb.h"
 #include "storage/base/ids.h"
@@ -34,11 +35,11 @@ class Nodes {
     const std::string& run_name;
     const Ledger& ledger;
     PrefixGate& gate;
-    // What another node asks of the run: from what this daemon knows, without asking others.
-    std::function<absl::StatusOr<peer::Answer>(const peer::Question& question)> answer;
+    // What another node asks of the run: answered without asking others.
+    std::function<void(const peer::Question& question, const Questions::Then& then)> answer;
     std::string folder;  // of the run in the cache: what others may read of it
-    // Links that daemons dial which serve ranks of this one's launches (away.h) come over `net`, until null is given.
-    std::function<void(PeerNet* net)> serve_away;
+    // Links of daemons that serve ranks of this one's launches (away.h) come over `relay`, until null is given.
+    std::function<void(Relay* relay)> serve_away;
     std::function<void(const NodeId& node)> on_missing;  // no link leads to it, as the coordinator says
   };
   // `on_left`: Leave has ended.
@@ -66,6 +67,8 @@ class Nodes {
   // All others in the table, by node: within 10 s, and one that is silent within 2 s. Who is missing is not asked
   // (kUnavailable). Empty, soon, if there are none. `then` never comes inside the call, and not after Stop.
   void AskOthers(const peer::Question& question, std::function<void(std::vector<Said> said)> then);
+  // One of them: within 10 s. kUnavailable: it is no member, or missing.
+  void Ask(const NodeId& node, const peer::Question& question, Questions::Then then);
   // What do the others that are there hold (HoldingsQuestion in proto/peer.proto)? Within 4 s, and one that is silent
   // within 2 s. Checked: what of it is nonsense is kInvalidArgument. Empty, soon, if there are none; `then` as above.
   using Holdings = std::vector<std::pair<Member, absl::StatusOr<peer::Holdings>>>;
@@ -75,8 +78,8 @@ class Nodes {
   // come.
   void WhenKnown(const NodeId& node, std::function<void()> then);
   std::optional<Member> Find(const NodeId& node) const;  // none: it is no member, or missing
-  // A link to the home of a launch (home.h): PeerNet::Dial. kUnavailable, soon: this daemon is no member.
-  void DialHome(const std::string& address, std::chrono::milliseconds deadline, PeerNet::Dialled done);
+  // A link to the home of a launch (home.h): Relay::Dial. kUnavailable, soon: this daemon is no member.
+  void DialHome(const Member& home, std::chrono::milliseconds deadline, PeerNet::Dialled done);
   // What a member has of the run in its cache (daemon/bulk/net.h). REQUIRES: there can be links.
   std::shared_ptr<Disk> FilesOf(const Member& member) const;
 
@@ -95,6 +98,7 @@ class Nodes {
   bool IsKnown(Awaited& awaited) const;
   void LookForKnown(const std::shared_ptr<Awaited>& awaited);
   void TableChanged(const TableChange& change) const;
+  void IsMissing(const NodeId& node) const;
   void CoordinatorChanged(const Membership::Coordinator& coordinator);
 
   const Context& context_;
@@ -103,7 +107,8 @@ class Nodes {
   // First who uses the net last.
   std::unique_ptr<FirstFrame> links_;
   std::unique_ptr<Questions> questions_;
-  PeerNet* homes_ = nullptr;
+  RelayNumbers relay_numbers_;
+  std::unique_ptr<Relay> relay_;
   std::shared_ptr<Membership> membership_;  // null: this daemon is no member
   std::shared_ptr<Membership> leaving_;
   bool entering_ = false;

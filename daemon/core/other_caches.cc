@@ -90,6 +90,11 @@ void OtherCaches::Look() {
   Add({.launch = looked_for_, .from = "", .parts_only = true, .then = looked});
 }
 
+void OtherCaches::LookForOutputs(LaunchId launch) {
+  if (context_.env.peers == nullptr || context_.quiescing()) return;
+  Add({.launch = launch, .from = "", .parts_only = true, .then = [](const Brought&) {}});
+}
+
 void OtherCaches::Looked(const Brought& brought) {
   if (looking_ == 0) return;
   if (context_.now() >= looks_until_ && brought.all_answered && !MoreMayCome()) return EndLook();
@@ -182,11 +187,17 @@ void OtherCaches::HearOfRejections(const std::set<DatasetId>& rejected) {
 std::vector<OtherCaches::Candidate> OtherCaches::CandidatesOf(const Nodes::Holdings& holdings,
                                                               const std::set<DatasetId>& rejected,
                                                               bool parts_only) const {
-  const auto older = [](const Candidate& a, const Candidate& b) { return IsNewer(AgeOf(b.dataset), AgeOf(a.dataset)); };
+  // Outputs behind all checkpoints: nobody waits for them.
+  const auto older = [](const Candidate& a, const Candidate& b) {
+    const bool restartable[] = {a.dataset.kind.checkpoint, b.dataset.kind.checkpoint};
+    if (restartable[0] != restartable[1]) return restartable[1];
+    return IsNewer(AgeOf(b.dataset), AgeOf(a.dataset));
+  };
   std::vector<Candidate> newest;  // oldest first
   const auto add = [&](Candidate candidate) {
     const DatasetId id = candidate.dataset.id;
-    if (rejected.contains(id) || (parts_only && bad_.contains(id)) || !IsWanted(candidate.dataset)) return;
+    if (rejected.contains(id) || (parts_only && bad_.contains(id))) return;
+    if (!(parts_only ? IsWanted(candidate) : IsWanted(candidate.dataset))) return;
     newest.insert(std::ranges::lower_bound(newest, candidate, older), std::move(candidate));
     if (newest.size() > kCandidatesMax) newest.erase(newest.begin());
   };
@@ -202,18 +213,22 @@ std::vector<OtherCaches::Candidate> OtherCaches::CandidatesOf(const Nodes::Holdi
 
 // Those of which several nodes, this one perhaps among them, have all parts together.
 std::vector<OtherCaches::Candidate> OtherCaches::InPartsOf(const Nodes::Holdings& holdings) const {
-  std::map<std::pair<DatasetId, std::string>, Candidate> found;  // by launch, too: the mark of its secret
+  using Key = std::pair<DatasetId, std::string>;  // by launch, too: the mark of its secret
+  std::map<Key, Candidate> found;
+  std::set<Key> seen_to;
   for (const auto& [member, told] : holdings) {
     if (!told.ok()) continue;
     std::uint64_t room = kPartsMax;
     for (int i = told->datasets_size(); i-- > 0;) {  // the newest first
       const peer::Holding& holding = told->datasets(i);
-      if (holding.ranks().empty() || holding.mark().empty() || !IsWanted(DatasetOf(holding))) continue;
+      const Dataset dataset = DatasetOf(holding);
+      if (holding.ranks().empty() || holding.mark().empty() || !(IsWanted(dataset) || IsLeft(dataset))) continue;
+      if (holding.seen_to()) seen_to.emplace(holding.dataset(), holding.mark());
       const NumberRanges ranks = *ParseNumberRanges(holding.ranks(), holding.nranks());
       if (ranks.size() > room) break;
       room -= ranks.size();
       Candidate& candidate = found[{holding.dataset(), holding.mark()}];
-      if (candidate.dataset.id == 0) candidate = {.dataset = DatasetOf(holding), .member = member};
+      if (candidate.dataset.id == 0) candidate = {.dataset = dataset, .member = member};
       if (candidate.dataset.nranks != holding.nranks()) continue;
       for (const std::uint64_t rank : ranks.Numbers()) {
         candidate.at.try_emplace(static_cast<Rank>(rank), member);
@@ -229,6 +244,7 @@ std::vector<OtherCaches::Candidate> OtherCaches::InPartsOf(const Nodes::Holdings
       }
     }
     if (candidate.at.size() != candidate.dataset.nranks) continue;
+    if (seen_to.contains(key) && !IsWanted(candidate.dataset)) continue;
     std::erase_if(candidate.at, [&](const auto& item) {  // this cache has it
       return known && known->in_cache() && item.first < known->parts.size() && !known->parts[item.first].elsewhere;
     });
@@ -237,18 +253,32 @@ std::vector<OtherCaches::Candidate> OtherCaches::InPartsOf(const Nodes::Holdings
   return whole;
 }
 
-// Would the next launch here choose it before all that is here?
-bool OtherCaches::IsWanted(const Dataset& dataset) const {
+// Nothing is known here that speaks against it.
+bool OtherCaches::MayMatter(const Dataset& dataset) const {
   const DatasetPtr known = given_.ledger.Get(dataset.id);
   if (known && known->can_be_read() && !CountsForNobody(*known)) return false;
   const Gone* gone = given_.ledger.FindGone(dataset.id);
   if (gone != nullptr && gone->why != Gone::Why::kSuperseded) return false;
-  if (given_.inventory.WasRefused(dataset.id)) return false;
+  return !given_.inventory.WasRefused(dataset.id);
+}
+
+// Would the next launch here choose it before all that is here?
+bool OtherCaches::IsWanted(const Dataset& dataset) const {
+  if (!MayMatter(dataset)) return false;
   Launch next;
   next.id = std::numeric_limits<LaunchId>::max();  // it has made nothing yet
   next.bound = given_.inventory.bound();
   next.bound_set_us = given_.inventory.bound_set_us();
   return given_.ledger.WouldChoose(next, dataset);
+}
+
+// An output that should go to the prefix, and has not.
+bool OtherCaches::IsLeft(const Dataset& dataset) const {
+  return dataset.kind.output && dataset.standing < Standing::kSuperseded && MayMatter(dataset);
+}
+
+bool OtherCaches::IsWanted(const Candidate& candidate) const {
+  return IsWanted(candidate.dataset) || (!candidate.at.empty() && IsLeft(candidate.dataset));
 }
 
 absl::Status OtherCaches::CheckMayCome(const Candidate& from) const {
@@ -273,7 +303,7 @@ void OtherCaches::Next(const JobPtr& job) {
   while (!job->candidates.empty()) {
     const Candidate from = std::move(job->candidates.back());
     job->candidates.pop_back();
-    if (!IsWanted(from.dataset)) continue;
+    if (!(job->parts_only ? IsWanted(from) : IsWanted(from.dataset))) continue;
     absl::Status may = CheckMayCome(from);
     if (++job->tries > kTriesMax) may = Unavailable("{} others could not be, either", kTriesMax);
     if (may.ok()) return Check(job, from);
@@ -448,7 +478,7 @@ void OtherCaches::Failed(const JobPtr& job, const Candidate& from, const absl::S
 }
 
 void OtherCaches::Missed(const JobPtr& job, const Candidate& from, const absl::Status& why) {
-  job->brought.missed.insert(from.dataset.id);
+  if (from.dataset.kind.checkpoint) job->brought.missed.insert(from.dataset.id);
   if (looking_ != 0 && !absl::IsUnavailable(why)) bad_.insert(from.dataset.id);
   context_.Warn(fmt::format("{}: could not be brought here: {}", TextOf(from), MessageOf(why)));
 }

@@ -1,7 +1,8 @@
 // Checkpoints of the run that only other nodes' caches have. Before a launch begins here, the newest that it would
 // choose is brought into this cache; then everything goes on as if it had been made here: it is verified, restored,
 // flushed and evicted like any other. One that several nodes have in parts stays where it is, and is read there; a
-// daemon that was started again looks for it once more. README.md, "What only another node has". Strand only.
+// daemon that was started again looks for it once more. Outputs come in parts only, to be brought to the prefix.
+// README.md, "What only another node has". Strand only.
 #ifndef CAIRN_DAEMON_CORE_OTHER_CACHES_H_
 #define CAIRN_DAEMON_CORE_OTHER_CACHES_H_
 
@@ -67,6 +68,9 @@ class OtherCaches {
   // ranks have come again, every node that is known has answered, and nothing that would be chosen lacks parts.
   // REQUIRES: the prefix is in reach.
   void LookForParts(LaunchId launch);
+  // A launch has begun here: outputs that other nodes' caches have in parts, together with this one, and that are not
+  // on the prefix, are looked for once, unless a daemon sees to them. From then on this one brings them there.
+  void LookForOutputs(LaunchId launch);
   // Meanwhile what is not here, or not all here, may still be found.
   bool looking() const { return looking_ != 0; }
   // Ends it at the next block.
@@ -108,6 +112,9 @@ class OtherCaches {
                                       bool parts_only) const;
   std::vector<Candidate> InPartsOf(const Nodes::Holdings& holdings) const;
   bool IsWanted(const Dataset& dataset) const;
+  bool IsLeft(const Dataset& dataset) const;
+  bool MayMatter(const Dataset& dataset) const;
+  bool IsWanted(const Candidate& candidate) const;
   absl::Status CheckMayCome(const Candidate& from) const;
   void Next(const JobPtr& job);
   void End(const JobPtr& job);

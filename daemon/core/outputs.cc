@@ -1,5 +1,6 @@
 #include "daemon/core/outputs.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "storage/base/path.h"
@@ -43,14 +44,6 @@ absl::StatusOr<catalogue::Catalogue> SumAndCommit(DatasetStore& store, const Lis
   return catalogue;
 }
 
-absl::Status CheckBegin(const local::OutputBegin& begin) {
-  if (!begin.checkpoint() && !begin.output()) {
-    return InvalidArgument("an output must be CAIRN_CHECKPOINT, CAIRN_OUTPUT or both");
-  }
-  if (begin.attempt() == 0) return InvalidArgument("attempts count from 1");
-  return absl::OkStatus();
-}
-
 void AnswerBegin(Call& call, DatasetId id) {
   local::Reply reply;
   reply.mutable_output_begin()->set_dataset(id);
@@ -69,6 +62,24 @@ void AnswerRoute(Call& call, const std::string& path) {
   call.Reply(std::move(reply));
 }
 
+void AnswerRestart(Call& call, const absl::StatusOr<std::string>& path) {
+  if (!path.ok()) return call.Fail(path.status());
+  local::Reply reply;
+  reply.mutable_restart_file()->set_path(*path);
+  call.Reply(std::move(reply));
+}
+
+// A file's, or a directory's, below the prefix.
+absl::StatusOr<std::string> NameOf(const std::string& prefix, const std::string& given) {
+  return given.ends_with('/') ? RoutedNames::DirectoryName(prefix, given) : NormalizeFileName(prefix, given);
+}
+
+// As the launch's home has it: where the prefix is, it may call by another name.
+local::Request ForHome(local::Request request, const std::string& name) {
+  request.mutable_route_file()->set_file(request.route_file().file().ends_with('/') ? name + "/" : name);
+  return request;
+}
+
 }  // namespace
 
 Outputs::WriterPtr Outputs::WriterOf(const Session& session) const {
@@ -83,39 +94,56 @@ void Outputs::Fail(const Dataset& dataset, const std::string& why) {
 
 // --- Begin ---
 
-void Outputs::Begin(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::OutputBegin& begin) {
+void Outputs::Begin(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Request& request) {
+  const local::OutputBegin& begin = request.output_begin();
   WriterPtr open = WriterOf(*session);
   if (open && open->failed) open = nullptr;
-  if (!open) given_.steering.Arrived(*session);  // else it asks again, or one too much
+  if (!open && !session->followed) given_.steering.Arrived(*session);  // else it asks again, or one too much
   if (context_.quiescing()) return call->Fail(Unavailable("the daemon is going away"));
   if (!open) open_.erase(session->id);
   if (open && open->dataset->step == begin.step() && open->dataset->attempt == begin.attempt()) {
     return AnswerBegin(*call, open->dataset->id);  // the answer was lost with the connection
   }
   if (open) return call->Fail(FailedPrecondition("the last checkpoint or output of this session is not ended"));
-  if (const absl::Status wrong = CheckBegin(begin); !wrong.ok()) return call->Fail(wrong);
+  const auto wish = DatasetEntry::WishOf(begin);
+  if (!wish.ok()) return call->Fail(wish.status());
+  if (session->followed) {
+    return given_.home.Ask(session, call, request, [this, session, call](const local::Reply& reply) {
+      Follow(session, call, reply.output_begin().dataset());
+    });
+  }
   // Its files would be written from that memory. What nobody restarts from may be.
   if (const std::string dirty = given_.ledger.WhyDirty(session->launch); !dirty.empty() && begin.checkpoint()) {
     return call->Fail(local::DIRTY, dirty);
   }
-  const auto dataset =
-      given_.entry.Enter(*session,
-                         {.step = begin.step(),
-                          .attempt = begin.attempt(),
-                          .kind = {.files = true, .checkpoint = begin.checkpoint(), .output = begin.output()},
-                          .name = begin.name()},
-                         {});
+  const auto dataset = given_.entry.Enter(*session, *wish, {});
   if (!dataset.ok()) {
     call->Fail(dataset.status());
     return given_.waits.Changed();
   }
   given_.steering.Begun(*session, **dataset);
-  auto writer = std::make_shared<Writer>();
-  writer->dataset = *dataset;
-  writer->lease = given_.folders.Lease((*dataset)->id);
-  open_[session->id] = writer;
   if (begin.growing()) given_.growing.Begin(*dataset);
-  given_.entry.WithFolder(*dataset, [this, dataset = *dataset, call](const absl::Status& status) {
+  Entered(session, call, *dataset);
+}
+
+// The rank has begun it at the launch's home. Whether there is room for its files is known here.
+void Outputs::Follow(const SessionPtr& session, const std::shared_ptr<Call>& call, DatasetId id) {
+  const DatasetPtr dataset = given_.ledger.Get(id);
+  if (!dataset || !dataset->expects(session->rank) || !dataset->kind.files || session->ended || IsOpen(*session)) {
+    return call->Fail(Aborted("dataset {} failed meanwhile", id));
+  }
+  const absl::Status room = given_.entry.Follow(dataset, session->rank, /*bytes=*/0);
+  if (room.ok()) return Entered(session, call, dataset);
+  call->Fail(room);
+  Fail(*dataset, fmt::format("rank {}: {}", session->rank, MessageOf(room)));
+}
+
+void Outputs::Entered(const SessionPtr& session, const std::shared_ptr<Call>& call, const DatasetPtr& dataset) {
+  auto writer = std::make_shared<Writer>();
+  writer->dataset = dataset;
+  writer->lease = given_.folders.Lease(dataset->id);
+  open_[session->id] = writer;
+  given_.entry.WithFolder(dataset, [this, dataset, call](const absl::Status& status) {
     if (status.ok()) return AnswerBegin(*call, dataset->id);
     call->Fail(status);
     Fail(*dataset, std::string(MessageOf(status)));
@@ -124,21 +152,35 @@ void Outputs::Begin(const SessionPtr& session, const std::shared_ptr<Call>& call
 
 // --- Names ---
 
-void Outputs::RouteFile(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::RouteFile& route) {
+void Outputs::RouteFile(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Request& request) {
+  const std::string& file = request.route_file().file();
   const WriterPtr writer = WriterOf(*session);
   if (!writer) return call->Fail(FailedPrecondition("no output is begun"));
   if (writer->failed) return call->Fail(given_.ledger.WhyFailed(*writer->dataset));
-  if (route.file().ends_with('/')) return RouteDirectory(session->rank, writer, call, route.file());
-  const auto name = NormalizeFileName(given_.gate.path(), route.file());
+  if (file.ends_with('/')) return RouteDirectory(session, writer, call, request);
+  const auto name = NormalizeFileName(given_.gate.path(), file);
   if (!name.ok()) return call->Fail(name.status());
   const absl::Status taken =
       given_.names.Take(writer->dataset->id, *name, session->rank, /*own_files=*/writer->routed.size());
   if (!taken.ok()) return call->Fail(taken);
-  CheckDirectory(writer, *name, [this, writer, call, name = *name, given = route.file()](const absl::Status& status) {
-    if (status.ok()) return RouteInStore(writer, call, name, given);
+  CheckDirectory(writer, *name, [this, session, writer, call, request, name = *name](const absl::Status& status) {
+    if (status.ok()) return TakeName(session, writer, call, request, name);
     GiveNameBack(*writer, name);
     call->Fail(status);
   });
+}
+
+// From the ranks on other nodes, too. A name that was once had there stays the rank's.
+void Outputs::TakeName(const SessionPtr& session, const WriterPtr& writer, const std::shared_ptr<Call>& call,
+                       const local::Request& request, const std::string& name) {
+  const std::string given = request.route_file().file();
+  if (!session->followed || writer->routed.contains(name)) return RouteInStore(writer, call, name, given);
+  given_.home.AskWhatever(session, call, ForHome(request, name),
+                          [this, writer, call, name, given](const local::Reply& reply) {
+                            if (reply.status().code() == local::OK) return RouteInStore(writer, call, name, given);
+                            GiveNameBack(*writer, name);
+                            call->Reply(reply);
+                          });
 }
 
 // It was not routed now. It may have been before: then it stays the rank's.
@@ -181,16 +223,21 @@ void Outputs::RouteInStore(const WriterPtr& writer, const std::shared_ptr<Call>&
       });
 }
 
-void Outputs::RouteDirectory(Rank rank, const WriterPtr& writer, const std::shared_ptr<Call>& call,
-                             const std::string& given) {
+void Outputs::RouteDirectory(const SessionPtr& session, const WriterPtr& writer, const std::shared_ptr<Call>& call,
+                             const local::Request& request) {
+  const std::string& given = request.route_file().file();
   const auto name = RoutedNames::DirectoryName(given_.gate.path(), given);
   if (!name.ok()) return call->Fail(name.status());
   if (const absl::Status free = given_.names.CheckDirectory(writer->dataset->id, *name); !free.ok()) {
     return call->Fail(free);
   }
-  CheckDirectory(writer, *name + "/", [this, rank, writer, call, name = *name, given](const absl::Status& status) {
-    if (!status.ok()) return call->Fail(status);
+  const auto make = [this, rank = session->rank, writer, call, name = *name, given] {
     MakeDirectory(rank, writer, call, name, given);
+  };
+  CheckDirectory(writer, *name + "/", [this, session, call, request, name = *name, make](const absl::Status& status) {
+    if (!status.ok()) return call->Fail(status);
+    if (!session->followed) return make();
+    given_.home.Ask(session, call, ForHome(request, name), [make](const local::Reply&) { make(); });
   });
 }
 
@@ -218,7 +265,7 @@ void Outputs::MakeDirectory(Rank rank, const WriterPtr& writer, const std::share
 
 // --- End ---
 
-void Outputs::End(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::OutputEnd& end) {
+void Outputs::End(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Request& request) {
   if (context_.phase >= Phase::kQuiesced) return call->Fail(Unavailable("the daemon is going away"));
   const auto open = open_.extract(session->id);
   if (!open) {
@@ -231,19 +278,21 @@ void Outputs::End(const SessionPtr& session, const std::shared_ptr<Call>& call, 
   const WriterPtr writer = open.mapped();
   if (writer->failed) return call->Fail(given_.ledger.WhyFailed(*writer->dataset));
   writer->ended = true;
-  if (end.valid()) {
-    ListOutput(session, writer, call);
+  if (request.output_end().valid()) {
+    ListOutput(session, writer, call, request);
   } else {
     given_.ledger.Fail(writer->dataset->id, fmt::format("rank {} could not write its files", session->rank));
     call->Reply({});
     given_.waits.Changed();
   }
-  given_.steering.HandedOver(*session, *writer->dataset);
+  if (!session->followed) given_.steering.HandedOver(*session, *writer->dataset);
 }
 
-void Outputs::ListOutput(const SessionPtr& session, const WriterPtr& writer, const std::shared_ptr<Call>& call) {
+void Outputs::ListOutput(const SessionPtr& session, const WriterPtr& writer, const std::shared_ptr<Call>& call,
+                         const local::Request& request) {
   const Dataset& dataset = *writer->dataset;
-  const bool last = given_.names.Ended(dataset, session->rank);
+  // Over nodes the last one need not be here: AllEnded.
+  const bool last = !dataset.over_nodes() && given_.names.Ended(dataset, session->rank);
   auto list = [&disk = given_.stores.DiskOf(dataset), routed = writer->routed, last,
                directories = given_.names.Directories(dataset.id)]() -> absl::StatusOr<Listed> {
     Listed listed{.own = {}, .below = {}, .last = last};
@@ -253,14 +302,15 @@ void Outputs::ListOutput(const SessionPtr& session, const WriterPtr& writer, con
     }
     return listed;
   };
-  given_.stores.Blocking(dataset, std::move(list), [this, session, writer, call](absl::StatusOr<Listed> listed) {
-    OutputListed(session, writer, call, std::move(listed));
-  });
+  given_.stores.Blocking(dataset, std::move(list),
+                         [this, session, writer, call, request](absl::StatusOr<Listed> listed) {
+                           OutputListed(session, writer, call, request, std::move(listed));
+                         });
 }
 
 // Names, sizes, times and inodes are taken: `captured`. The rest happens behind the application's back.
 void Outputs::OutputListed(const SessionPtr& session, const WriterPtr& writer, const std::shared_ptr<Call>& call,
-                           absl::StatusOr<Listed> listed) {
+                           const local::Request& request, absl::StatusOr<Listed> listed) {
   const DatasetPtr dataset = writer->dataset;
   const Rank rank = session->rank;
   if (!given_.ledger.Has(dataset)) return call->Fail(given_.ledger.WhyFailed(*dataset));
@@ -269,23 +319,45 @@ void Outputs::OutputListed(const SessionPtr& session, const WriterPtr& writer, c
     call->Fail(listed.status());
     return given_.waits.Changed();
   }
-  const auto add = [this, &dataset](Rank owner, std::uint64_t bytes) {
-    given_.ledger.FilesListed(*dataset, owner, bytes);
-  };
-  for (const auto& [name, file] : listed->own) add(rank, file.info.bytes);
-  if (listed->last) {
-    for (auto& [waiting, next] : given_.names.DirectoriesListed(dataset->id, std::move(listed->below), add)) {
-      context_.loop().Post(std::move(next));
-    }
-  }
+  for (const auto& [name, file] : listed->own) given_.ledger.FilesListed(*dataset, rank, file.info.bytes);
+  if (listed->last) TakeDirectories(*dataset, std::move(listed->below));
   given_.ledger.Captured(*dataset, rank);
-  if (dataset->all_captured()) given_.stores.FilesWere(dataset->bytes());
+  if (session->followed) given_.home.Say(*session, request);
+  if (dataset->over_nodes() && dataset->all_captured()) AllEnded(dataset);
+  if (dataset->all_captured()) given_.stores.FilesWere(dataset->bytes_here());
   // How much it is was not known at its begin; what may go makes room now.
   if (!dataset->kind.past_cache) given_.cache.Reserve(0).IgnoreError();  // the bytes are there, come what may
   if (!session->ended) last_ended_[session->id] = dataset->id;
   AnswerEnd(*call, dataset->id);
   StoreFiles(writer, rank, std::move(listed->own));
   given_.waits.Changed();
+}
+
+void Outputs::TakeDirectories(const Dataset& dataset, std::map<std::string, ListedFiles> below) {
+  const auto add = [this, &dataset](Rank owner, std::uint64_t bytes) {
+    given_.ledger.FilesListed(dataset, owner, bytes);
+  };
+  for (auto& [waiting, next] : given_.names.DirectoriesListed(dataset.id, std::move(below), add)) {
+    context_.loop().Post(std::move(next));
+  }
+}
+
+void Outputs::AllEnded(const DatasetPtr& dataset) {
+  const bool open =
+      std::ranges::any_of(dataset->parts, [](const Part& part) { return !part.elsewhere && !part.captured(); });
+  if (!given_.ledger.Has(dataset) || !dataset->kind.files || open) return;
+  if (!dataset->followed) given_.away.AllEnded(*dataset);
+  if (!given_.names.StartListing(dataset->id)) return;
+  auto list = [&disk = given_.stores.DiskOf(*dataset), directories = given_.names.Directories(dataset->id)] {
+    return RoutedNames::List(disk, directories);
+  };
+  given_.stores.Blocking(*dataset, std::move(list),
+                         [this, dataset, lease = given_.folders.Lease(dataset->id)](
+                             absl::StatusOr<std::map<std::string, ListedFiles>> below) {
+                           if (!given_.ledger.Has(dataset)) return;
+                           if (!below.ok()) return Fail(*dataset, std::string(MessageOf(below.status())));
+                           TakeDirectories(*dataset, *std::move(below));
+                         });
 }
 
 // Sums of all files, then the rank's records. What is in directories that it has routed may not be known yet.
@@ -333,7 +405,19 @@ catalogue::Catalogue Outputs::CatalogueOf(const Dataset& dataset, Rank rank) con
 
 // --- Reading them back ---
 
-void Outputs::RestartFile(const std::shared_ptr<Call>& call, const local::RestartFile& restart) {
+void Outputs::RestartFile(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Request& request) {
+  const local::RestartFile& restart = request.restart_file();
+  const bool directory = restart.file().ends_with('/');
+  const auto name = NameOf(given_.gate.path(), restart.file());
+  if (session->followed) {
+    if (!name.ok()) return call->Fail(name.status());
+    local::Request asked = request;  // whether it was restored, and has the file, is known there
+    asked.mutable_restart_file()->set_file(directory ? *name + "/" : *name);
+    return given_.home.Ask(session, call, std::move(asked), [this, call, name = *name](const local::Reply&) {
+      const std::shared_ptr<Prefix>& prefix = given_.gate.prefix();
+      AnswerRestart(*call, prefix ? absl::StatusOr<std::string>(prefix->FilePath(name)) : given_.gate.OutOfReach());
+    });
+  }
   const DatasetPtr dataset = given_.ledger.Get(restart.dataset());
   if (!dataset || !dataset->kind.files) {
     return call->Fail(NotFound("run {} has no dataset {} of files", given_.run_name, restart.dataset()));
@@ -342,22 +426,24 @@ void Outputs::RestartFile(const std::shared_ptr<Call>& call, const local::Restar
   if (launch == nullptr || !launch->restored_files.contains(dataset->id)) {
     return call->Fail(FailedPrecondition("dataset {} must be restored before its files can be read", dataset->id));
   }
-  const bool directory = restart.file().ends_with('/');
-  const std::string& prefix = given_.gate.path();
-  const auto name =
-      directory ? RoutedNames::DirectoryName(prefix, restart.file()) : NormalizeFileName(prefix, restart.file());
   if (!name.ok()) return call->Fail(name.status());
   for (const Part& part : dataset->parts) {
     for (const catalogue::FileEntry& file : part.catalogue.file()) {
       if (directory ? !file.prefix_name().starts_with(*name + "/") : file.prefix_name() != *name) continue;
-      local::Reply reply;
-      reply.mutable_restart_file()->set_path(dataset->in_cache() ? given_.cache_folder.DatasetPath(dataset->id) + "/" +
-                                                                       (directory ? *name : file.name())
-                                                                 : given_.gate.prefix()->FilePath(*name));
-      return call->Reply(std::move(reply));
+      return AnswerRestart(*call, PathToRead(*launch, *dataset, directory ? *name : file.name()));
     }
   }
   call->Fail(NotFound("dataset {} has no file {}{}", dataset->id, directory ? "below " : "", *name));
+}
+
+// In the cache and on the prefix it has the same name.
+absl::StatusOr<std::string> Outputs::PathToRead(const Launch& launch, const Dataset& dataset,
+                                                const std::string& name) const {
+  if (dataset.in_cache() && !FilesAreReadOnPrefix(launch, dataset)) {
+    return given_.cache_folder.DatasetPath(dataset.id) + "/" + name;
+  }
+  if (!given_.gate.prefix()) return given_.gate.OutOfReach();
+  return given_.gate.prefix()->FilePath(name);
 }
 
 // --- What ends it early ---

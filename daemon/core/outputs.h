@@ -1,5 +1,7 @@
 // The application's own files: written by it into the cache, then synced, summed up and taken up the ladder like a
 // checkpoint file. README.md, "The application's own files". Strand only.
+//
+// Of a launch that has its home elsewhere, begins and names are asked there; files are taken here like any other.
 #ifndef CAIRN_DAEMON_CORE_OUTPUTS_H_
 #define CAIRN_DAEMON_CORE_OUTPUTS_H_
 
@@ -13,12 +15,14 @@
 #include <set>
 #include <string>
 
+#include "daemon/core/away.h"
 #include "daemon/core/call.h"
 #include "daemon/core/completion.h"
 #include "daemon/core/context.h"
 #include "daemon/core/dataset_entry.h"
 #include "daemon/core/dataset_folders.h"
 #include "daemon/core/growing.h"
+#include "daemon/core/home.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/prefix_gate.h"
 #include "daemon/core/routed_names.h"
@@ -51,20 +55,25 @@ class Outputs {
     Steering& steering;
     Growing& growing;
     RoutedNames& names;
+    Away& away;
+    Home& home;
   };
   Outputs(const Context& context, const Given& given) : context_(context), given_(given) {}
   Outputs(const Outputs&) = delete;
 
   // --- What ranks ask. REQUIRES: no checkpoint of memory is open in the session ---
-  void Begin(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::OutputBegin& begin);
-  void RouteFile(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::RouteFile& route);
-  void End(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::OutputEnd& end);
-  void RestartFile(const std::shared_ptr<Call>& call, const local::RestartFile& restart);
+  void Begin(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Request& request);
+  void RouteFile(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Request& request);
+  void End(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Request& request);
+  void RestartFile(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Request& request);
   void Abort(const Session& session, const std::string& reason);  // nothing if none is open; Changed is the caller's
 
   // --- What happens ---
   bool IsOpen(const Session& session) const { return open_.contains(session.id); }
   void DatasetFailed(const DatasetPtr& dataset);  // its names are forgotten by the caller
+  // Over nodes: the ranks of all of them have ended it. What is in routed directories here is listed; at the home, the
+  // others are told.
+  void AllEnded(const DatasetPtr& dataset);
   void SessionEnded(const Session& session);
 
  private:
@@ -88,18 +97,26 @@ class Outputs {
 
   WriterPtr WriterOf(const Session& session) const;  // null: none
   void Fail(const Dataset& dataset, const std::string& why);
+  void Follow(const SessionPtr& session, const std::shared_ptr<Call>& call, DatasetId id);
+  void Entered(const SessionPtr& session, const std::shared_ptr<Call>& call, const DatasetPtr& dataset);
+  void TakeName(const SessionPtr& session, const WriterPtr& writer, const std::shared_ptr<Call>& call,
+                const local::Request& request, const std::string& name);
   void GiveNameBack(const Writer& writer, const std::string& name);
   void CheckDirectory(const WriterPtr& writer, const std::string& name, std::function<void(absl::Status)> then);
   void RouteInStore(const WriterPtr& writer, const std::shared_ptr<Call>& call, const std::string& name,
                     const std::string& given);
-  void RouteDirectory(Rank rank, const WriterPtr& writer, const std::shared_ptr<Call>& call, const std::string& given);
+  void RouteDirectory(const SessionPtr& session, const WriterPtr& writer, const std::shared_ptr<Call>& call,
+                      const local::Request& request);
   void MakeDirectory(Rank rank, const WriterPtr& writer, const std::shared_ptr<Call>& call, const std::string& name,
                      const std::string& given);
-  void ListOutput(const SessionPtr& session, const WriterPtr& writer, const std::shared_ptr<Call>& call);
+  void ListOutput(const SessionPtr& session, const WriterPtr& writer, const std::shared_ptr<Call>& call,
+                  const local::Request& request);
   void OutputListed(const SessionPtr& session, const WriterPtr& writer, const std::shared_ptr<Call>& call,
-                    absl::StatusOr<Listed> listed);
+                    const local::Request& request, absl::StatusOr<Listed> listed);
+  void TakeDirectories(const Dataset& dataset, std::map<std::string, ListedFiles> below);
   void StoreFiles(const WriterPtr& writer, Rank rank, ListedFiles listed);
   catalogue::Catalogue CatalogueOf(const Dataset& dataset, Rank rank) const;  // without its files
+  absl::StatusOr<std::string> PathToRead(const Launch& launch, const Dataset& dataset, const std::string& name) const;
 
   const Context& context_;
   const Given given_;

@@ -160,7 +160,7 @@ void Requests::AnswerRank(const SessionPtr& session, const CallPtr& call, const 
     case local::Request::kReject:
       return run.rejections.Reject(*session, call, request->reject().dataset());
     case local::Request::kRestartFile:
-      return run.outputs.RestartFile(call, request->restart_file());
+      return run.outputs.RestartFile(session, call, *request);
     case local::Request::kShouldExit:
     case local::Request::kNeedCheckpoint:
       return run.steering.Ask(session, call, *request);
@@ -171,32 +171,63 @@ void Requests::AnswerRank(const SessionPtr& session, const CallPtr& call, const 
   }
 }
 
+// A dataset on its way whose bytes are this daemon's, of memory or of files. True: that is it.
+bool Requests::AnswerOfDataset(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {
+  Run& run = *session->run;
+  switch (request->body_case()) {
+    case local::Request::kBegin:
+    case local::Request::kOutputBegin:
+      Begin(session, call, request);
+      return true;
+    case local::Request::kCommit:
+      run.captures.Commit(session, call, request->commit());
+      return true;
+    case local::Request::kResume:
+      run.captures.Resume(session, call, request->resume());
+      return true;
+    case local::Request::kRouteFile:
+      run.outputs.RouteFile(session, call, *request);
+      return true;
+    case local::Request::kOutputEnd:
+      run.outputs.End(session, call, *request);
+      return true;
+    default:
+      return false;
+  }
+}
+
+void Requests::Begin(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {
+  Run& run = *session->run;
+  if (session->followed ? run.followed.IsRestoring(*session) : run.restores.IsRestoring(*session)) {
+    return call->Fail(FailedPrecondition("this session is restoring"));
+  }
+  if (request->has_begin() && run.outputs.IsOpen(*session)) {
+    return call->Fail(FailedPrecondition("an output of files is open: memory and files do not mix"));
+  }
+  if (request->has_output_begin() && run.captures.IsOpen(*session)) {
+    return call->Fail(FailedPrecondition("the last checkpoint or output of this session is not ended"));
+  }
+  request->has_begin() ? run.captures.Begin(session, call, request) : run.outputs.Begin(session, call, *request);
+}
+
 // A rank of a launch that has its home on another node: its bytes are this daemon's, all else is decided there.
 void Requests::AnswerFollowed(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {
   Run& run = *session->run;
   sessions_.Used(session);
+  if (AnswerOfDataset(session, call, request)) return;
   switch (request->body_case()) {
-    case local::Request::kBegin:
-      if (run.followed.IsRestoring(*session)) return call->Fail(FailedPrecondition("this session is restoring"));
-      return run.captures.Begin(session, call, request);
-    case local::Request::kCommit:
-      return run.captures.Commit(session, call, request->commit());
-    case local::Request::kResume:
-      return run.captures.Resume(session, call, request->resume());
     case local::Request::kAbort:
       run.captures.Abort(*session, request->abort().reason());
+      run.outputs.Abort(*session, request->abort().reason());
       return run.home.Relay(session, call, *request);
     case local::Request::kRestore:
     case local::Request::kRead:
-      if (run.captures.IsOpen(*session)) {
+      if (run.captures.IsOpen(*session) || run.outputs.IsOpen(*session)) {
         return call->Fail(FailedPrecondition("a checkpoint of this session is open"));
       }
       return run.followed.Restore(session, call, *request);
-    case local::Request::kOutputBegin:
-    case local::Request::kRouteFile:
-    case local::Request::kOutputEnd:
     case local::Request::kRestartFile:
-      return call->Fail(local::UNSUPPORTED, "outputs of files need all ranks of their launch on one node");
+      return run.outputs.RestartFile(session, call, *request);
     case local::Request::kClose:
       return sessions_.Close(session, call);
     default:
@@ -211,7 +242,13 @@ void Requests::AnswerAway(const SessionPtr& session, const CallPtr& call, const 
     case local::Request::kBegin:
       if (run.restores.IsRestoring(*session)) return call->Fail(FailedPrecondition("this session is restoring"));
       return run.away_parts.Begin(session, call, request->begin());
+    case local::Request::kOutputBegin:
+      if (run.restores.IsRestoring(*session)) return call->Fail(FailedPrecondition("this session is restoring"));
+      return run.away_parts.BeginOutput(session, call, request->output_begin());
+    case local::Request::kRouteFile:
+      return run.away_parts.RouteFile(session, call, request->route_file());
     case local::Request::kCommit:
+    case local::Request::kOutputEnd:
       return run.away_parts.Commit(session, call);
     case local::Request::kAbort:
       run.away_parts.Abort(*session, request->abort().reason());
@@ -225,36 +262,15 @@ void Requests::AnswerAway(const SessionPtr& session, const CallPtr& call, const 
 
 void Requests::AnswerWriting(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {
   if (!call->connection()->node().empty()) return AnswerAway(session, call, request);
-  Run& run = *session->run;
-  switch (request->body_case()) {
-    case local::Request::kBegin:
-      if (run.restores.IsRestoring(*session)) return call->Fail(FailedPrecondition("this session is restoring"));
-      if (run.outputs.IsOpen(*session)) {
-        return call->Fail(FailedPrecondition("an output of files is open: memory and files do not mix"));
-      }
-      return run.captures.Begin(session, call, request);
-    case local::Request::kCommit:
-      return run.captures.Commit(session, call, request->commit());
-    case local::Request::kResume:
-      return run.captures.Resume(session, call, request->resume());
-    case local::Request::kOutputBegin:
-      if (run.restores.IsRestoring(*session)) return call->Fail(FailedPrecondition("this session is restoring"));
-      if (run.captures.IsOpen(*session)) {
-        return call->Fail(FailedPrecondition("the last checkpoint or output of this session is not ended"));
-      }
-      return run.outputs.Begin(session, call, request->output_begin());
-    case local::Request::kRouteFile:
-      return run.outputs.RouteFile(session, call, request->route_file());
-    case local::Request::kOutputEnd:
-      return run.outputs.End(session, call, request->output_end());
-    case local::Request::kAbort:
-      run.captures.Abort(*session, request->abort().reason());
-      run.outputs.Abort(*session, request->abort().reason());
-      call->Reply({});
-      return run.waits.Changed();
-    default:
-      return call->Fail(InvalidArgument("request {} is unknown to this daemon", request->call()));
+  if (AnswerOfDataset(session, call, request)) return;
+  if (!request->has_abort()) {
+    return call->Fail(InvalidArgument("request {} is unknown to this daemon", request->call()));
   }
+  Run& run = *session->run;
+  run.captures.Abort(*session, request->abort().reason());
+  run.outputs.Abort(*session, request->abort().reason());
+  call->Reply({});
+  run.waits.Changed();
 }
 
 void Requests::AnswerObserver(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {

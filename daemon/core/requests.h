@@ -34,6 +34,8 @@ class Requests {
   bool AnswerQuestion(const SessionPtr& session, const CallPtr& call, const local::Request& request);
   void AnswerRank(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
   void AnswerWriting(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
+  bool AnswerOfDataset(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
+  void Begin(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
   void AnswerFollowed(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
   void AnswerAway(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);
   void AnswerObserver(const SessionPtr& session, const CallPtr& call, const RequestPtr& request);

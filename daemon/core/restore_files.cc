@@ -15,6 +15,12 @@ namespace cairn {
 
 void RestoreFiles::Check(const RestoreGroupPtr& group, const RestorePartPtr& part) {
   const Dataset& dataset = *group->dataset;
+  if (AreReadOnPrefix(*group)) {
+    part->done = true;
+    part->tier = Tier::kPrefix;
+    if (group->all_done()) AwaitPrefix(group);
+    return;
+  }
   if (!dataset.in_cache()) return Checked(group, part, NotFound("dataset {} is not in the cache", dataset.id));
   auto verify = [&disk = context_.env.cache_disk, folder = given_.cache.folder().DatasetPath(dataset.id),
                  catalogue = dataset.parts[part->session->rank].catalogue]() -> absl::Status {
@@ -25,6 +31,11 @@ void RestoreFiles::Check(const RestoreGroupPtr& group, const RestorePartPtr& par
   };
   context_.OnCache(std::move(verify),
                    [this, group, part](const absl::Status& status) { Checked(group, part, status); });
+}
+
+bool RestoreFiles::AreReadOnPrefix(const RestoreGroup& group) const {
+  const Launch* const launch = given_.ledger.Find(group.launch);
+  return launch != nullptr && FilesAreReadOnPrefix(*launch, *group.dataset);
 }
 
 void RestoreFiles::Checked(const RestoreGroupPtr& group, const RestorePartPtr& part, const absl::Status& status) {
@@ -62,6 +73,26 @@ void RestoreFiles::Fetched(const RestoreGroupPtr& group, const FetchResult& refe
   on_end_(group, DataLoss("{}", why));
 }
 
+// What caches have of it goes there first.
+void RestoreFiles::AwaitPrefix(const RestoreGroupPtr& group) {
+  given_.flush(group->dataset->id);
+  given_.waits.Wait([this, group] {
+    const Dataset& dataset = *group->dataset;
+    if (group->ended) return true;
+    const bool there = dataset.in_prefix() && given_.gate.prefix();
+    const bool comes = given_.ledger.Has(group->dataset) && dataset.in_cache() && dataset.unknown == 0 &&
+                       !dataset.flush_dropped() && !dataset.gave_way();
+    if (!there && comes) return false;
+    context_.loop().Post([this, group, there] {
+      if (group->ended) return;
+      if (!there) return on_end_(group, DataLoss("the prefix, where ranks on several nodes read its files, has none"));
+      given_.copies.NoteFetch(*group);
+      VerifyOnPrefix(group);
+    });
+    return true;
+  });
+}
+
 void RestoreFiles::VerifyOnPrefix(const RestoreGroupPtr& group) {
   struct Verified {
     absl::Status status;
@@ -82,9 +113,18 @@ void RestoreFiles::VerifyOnPrefix(const RestoreGroupPtr& group) {
   context_.OnPrefix(given_.gate.path(), std::move(verify), [this, group](const Verified& verified) {
     if (group->ended) return given_.waits.Changed();
     if (verified.status.ok()) return on_end_(group, absl::OkStatus());
+    const bool first = !group->bad.contains({verified.rank, Tier::kPrefix});
     given_.copies.FoundBad(*group, verified.rank, Tier::kPrefix, verified.status);
+    if (first && AreReadOnPrefix(*group) && group->dataset->in_cache()) return FlushAnew(group);
     on_end_(group, DataLoss("rank {}: {}", verified.rank, MessageOf(verified.status)));
   });
+}
+
+// What the caches have is whole, as far as anybody knows.
+void RestoreFiles::FlushAnew(const RestoreGroupPtr& group) {
+  given_.copies.WithdrawDamaged(*group);
+  group->damaged.clear();
+  AwaitPrefix(group);
 }
 
 }  // namespace cairn

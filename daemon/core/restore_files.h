@@ -1,7 +1,8 @@
 // Restores of the application's own files: it reads them itself, in the cache, so a restore sees to it that they are
 // whole there. First every rank's files are verified where they are; if some are not whole in the cache, all come from
 // the prefix. Files that the cache cannot hold, or in whose place it has a copy of SCR's own, are verified, and then
-// read, on the prefix. Strand only.
+// read, on the prefix; so are those that ranks on several nodes want (FilesAreReadOnPrefix), once they are there.
+// Strand only.
 #ifndef CAIRN_DAEMON_CORE_RESTORE_FILES_H_
 #define CAIRN_DAEMON_CORE_RESTORE_FILES_H_
 
@@ -11,21 +12,25 @@
 #include <utility>
 
 #include "daemon/core/context.h"
+#include "daemon/core/ledger.h"
 #include "daemon/core/prefix_gate.h"
 #include "daemon/core/restore_copies.h"
 #include "daemon/core/restore_group.h"
 #include "daemon/core/run_cache.h"
 #include "daemon/core/waits.h"
+#include "storage/base/ids.h"
 
 namespace cairn {
 
 class RestoreFiles {
  public:
   struct Given {  // all borrowed
+    const Ledger& ledger;
     Waits& waits;
     const PrefixGate& gate;
     RunCache& cache;
     RestoreCopies& copies;
+    std::function<void(DatasetId)> flush;  // it is wanted on the prefix, also if it was left out
   };
   // OK: all files are whole where they are to be read. kResourceExhausted: there is no room for them in the cache;
   // kDataLoss: no copy of some rank's files is whole. Once for a group, unless that has ended meanwhile.
@@ -41,7 +46,10 @@ class RestoreFiles {
   void Checked(const RestoreGroupPtr& group, const RestorePartPtr& part, const absl::Status& status);
   void Fetch(const RestoreGroupPtr& group);
   void Fetched(const RestoreGroupPtr& group, const FetchResult& refetched);
+  void AwaitPrefix(const RestoreGroupPtr& group);
   void VerifyOnPrefix(const RestoreGroupPtr& group);
+  bool AreReadOnPrefix(const RestoreGroup& group) const;
+  void FlushAnew(const RestoreGroupPtr& group);
 
   const Context& context_;
   const Given given_;

@@ -37,7 +37,13 @@ Restores::Restores(const Context& context, const Given& given)
                         .cache = given.cache,
                         .inventory = given.inventory,
                         .nodes = given.nodes}),
-      files_(context, {.waits = given.waits, .gate = given.gate, .cache = given.cache, .copies = copies_},
+      files_(context,
+             {.ledger = given.ledger,
+              .waits = given.waits,
+              .gate = given.gate,
+              .cache = given.cache,
+              .copies = copies_,
+              .flush = given.flush},
              [this](const RestoreGroupPtr& group, const absl::Status& status) { FilesEnded(group, status); }) {}
 
 // --- Requests ---

@@ -50,6 +50,7 @@ class Restores {
     Inventory& inventory;
     Nodes& nodes;
     Away& away;
+    std::function<void(DatasetId)> flush;  // it is wanted on the prefix, also if it was left out
   };
   Restores(const Context& context, const Given& given);
   ~Restores() { Stop(); }  // a part under way holds its group

@@ -79,17 +79,24 @@ absl::Status RoutedNames::CheckDirectory(DatasetId id, const std::string& name) 
 
 absl::Status RoutedNames::AddDirectory(DatasetId id, const std::string& name, RoutedFile routed, Rank rank) {
   std::map<std::string, RoutedDirectory>& known = outputs_[id].directories;
-  if (!known.contains(name)) {
-    CAIRN_RETURN_IF_ERROR(Check(id, name, /*directory=*/true));
-    known[name].routed = std::move(routed);
-  }
-  known[name].ranks.insert(rank);
+  if (!known.contains(name)) CAIRN_RETURN_IF_ERROR(Check(id, name, /*directory=*/true));
+  RoutedDirectory& directory = known[name];
+  if (directory.ranks.empty()) directory.routed = std::move(routed);
+  directory.ranks.insert(rank);
+  return absl::OkStatus();
+}
+
+absl::Status RoutedNames::AddDirectoryElsewhere(DatasetId id, const std::string& name) {
+  CAIRN_RETURN_IF_ERROR(CheckDirectory(id, name));
+  outputs_[id].directories.try_emplace(name);
   return absl::OkStatus();
 }
 
 std::map<std::string, RoutedDirectory> RoutedNames::Directories(DatasetId id) const {
-  const Output* const output = Find(id);
-  return output == nullptr ? std::map<std::string, RoutedDirectory>() : output->directories;
+  std::map<std::string, RoutedDirectory> here;
+  if (const Output* const output = Find(id)) here = output->directories;
+  std::erase_if(here, [](const auto& item) { return item.second.ranks.empty(); });
+  return here;
 }
 
 absl::StatusOr<std::string> RoutedNames::DirectoryName(const std::string& prefix, std::string given) {
@@ -128,7 +135,7 @@ bool RoutedNames::Ended(const Dataset& dataset, Rank rank) {
 std::map<Rank, std::function<void()>> RoutedNames::DirectoriesListed(
     DatasetId id, std::map<std::string, ListedFiles> listed, const std::function<void(Rank, std::uint64_t)>& added) {
   Output& output = outputs_[id];
-  for (const auto& [name, directory] : output.directories) {
+  for (const auto& [name, directory] : Directories(id)) {
     const Rank owner = *directory.ranks.begin();
     std::uint64_t bytes = 0;
     for (auto& [file, found] : listed[name]) {
@@ -155,6 +162,26 @@ ListedFiles RoutedNames::TakeListed(DatasetId id, Rank rank) {
   return files ? std::move(files.mapped()) : ListedFiles();
 }
 
+absl::Status RoutedNames::CheckApart(const Dataset& dataset) {
+  std::map<std::string, Rank> names;
+  for (const Part& part : dataset.parts) {
+    const Rank rank = part.catalogue.rank();
+    for (const catalogue::FileEntry& file : part.catalogue.file()) {
+      const auto [owner, first] = names.try_emplace(file.prefix_name(), rank);
+      if (first) continue;
+      return InvalidArgument("{}: rank {} and rank {} have a file of this name, on two nodes", file.prefix_name(),
+                             owner->second, rank);
+    }
+  }
+  for (const auto& [name, rank] : names) {
+    const std::string other = NameInTheWay(names, name);
+    if (other.empty()) continue;
+    return InvalidArgument("{} of rank {} and {} of rank {}: one cannot be the other's directory", name, rank, other,
+                           names.at(other));
+  }
+  return absl::OkStatus();
+}
+
 // --- For growing outputs ---
 
 OpenPlaces RoutedNames::Places(DatasetId id) const {
@@ -162,7 +189,7 @@ OpenPlaces RoutedNames::Places(DatasetId id) const {
   OpenPlaces places;
   const Output* const output = Find(id);
   if (output == nullptr) return places;
-  for (const auto& [name, directory] : output->directories) places.roots[name] = directory.routed.path;
+  for (const auto& [name, directory] : Directories(id)) places.roots[name] = directory.routed.path;
   for (const auto& [name, rank] : output->files) {
     if (name.ends_with(kIndex)) places.index_folders.insert(name.substr(0, name.size() - kIndex.size()));
   }

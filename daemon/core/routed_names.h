@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "daemon/core/dataset.h"
 #include "daemon/core/growing.h"
@@ -30,10 +31,11 @@ struct ListedFile {
   FileInfo info;
 };
 using ListedFiles = std::map<std::string, ListedFile>;  // by normalized name
-// A directory that ranks write into as they like: its files are the lowest rank's that routed it.
+// A directory that ranks write into as they like: its files are the lowest rank's that routed it. Over nodes each node
+// has a directory of its own, for its ranks.
 struct RoutedDirectory {
   RoutedFile routed;
-  std::set<Rank> ranks;  // that have routed it
+  std::set<Rank> ranks;  // that have routed it, here
 };
 
 class RoutedNames {
@@ -54,7 +56,9 @@ class RoutedNames {
   absl::Status CheckDirectory(DatasetId id, const std::string& name) const;
   // The rank writes there, too. kInvalidArgument: another's file has come between.
   absl::Status AddDirectory(DatasetId id, const std::string& name, RoutedFile routed, Rank rank);
-  std::map<std::string, RoutedDirectory> Directories(DatasetId id) const;
+  // A rank on another node writes into a directory of that name there. Errors as Take.
+  absl::Status AddDirectoryElsewhere(DatasetId id, const std::string& name);
+  std::map<std::string, RoutedDirectory> Directories(DatasetId id) const;  // that ranks here have routed
   // A directory's name below the prefix; `given` ends in a slash.
   static absl::StatusOr<std::string> DirectoryName(const std::string& prefix, std::string given);
   // What is in them, by their names. Blocks.
@@ -65,6 +69,9 @@ class RoutedNames {
   // The rank has ended it; true: the last one has. What is in directories is listed then: until then another rank may
   // still come to write there.
   bool Ended(const Dataset& dataset, Rank rank);
+  // The same is known otherwise, as other nodes have ranks of it: directories are to be listed now. False: they are
+  // being listed already, or are.
+  bool StartListing(DatasetId id) { return !std::exchange(outputs_[id].listing, true); }
   // What was listed is known. `added` hears how many bytes a rank gets by it, for each directory. Answers what has
   // waited (WhenListed), by rank: it is not to run from within, since it may be what is being looked through.
   std::map<Rank, std::function<void()>> DirectoriesListed(DatasetId id, std::map<std::string, ListedFiles> listed,
@@ -73,6 +80,10 @@ class RoutedNames {
   void WhenListed(DatasetId id, Rank rank, std::function<void()> next);  // REQUIRES: they are not yet
   // A rank's files in directories, once. REQUIRES: they are listed.
   ListedFiles TakeListed(DatasetId id, Rank rank);
+  // Of a dataset whose parts several nodes have stored: what their ranks have put into directories of one name must go
+  // into one directory on the prefix. kInvalidArgument: two ranks have a file of one name, or one that is the other's
+  // directory.
+  static absl::Status CheckApart(const Dataset& dataset);
 
   // It is whole, or has failed.
   void Forget(DatasetId id) { outputs_.erase(id); }
@@ -83,7 +94,7 @@ class RoutedNames {
     std::map<std::string, Rank> files;
     std::map<std::string, RoutedDirectory> directories;
     std::set<Rank> ended;
-    bool listed = false;
+    bool listing = false, listed = false;
     std::map<Rank, ListedFiles> in_directories;
     std::map<Rank, std::function<void()>> waiting;
   };

@@ -46,8 +46,11 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
               .on_newer = [this](const LaunchRecord& launch) { shared_.on_newer_launch(*this, launch); },
               .on_confirmed = [this](const auto& launches) { shared_.on_confirmed(*this, launches); }}),
       nodes(shared.context,
-            {id, name, ledger, gate, [this](const peer::Question& asked) { return shared_.answer_node(*this, asked); },
-             folder->path(), [this](PeerNet* net) { net != nullptr ? away.Serve(*net) : away.Stop(); },
+            {id, name, ledger, gate,
+             [this](const peer::Question& asked, const Questions::Then& then) {
+               shared_.answer_node(*this, asked, then);
+             },
+             folder->path(), [this](Relay* relay) { relay != nullptr ? away.Serve(*relay) : away.Stop(); },
              [this](const NodeId& node) {
                away.IsMissing(node);
                home.IsMissing(node);
@@ -104,19 +107,24 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
       entry(shared.context, {name, folder, ledger, ids, cache, stores, folders, bases}),
       completion({ledger, folders, stores, waits, away, home},
                  [this](const DatasetPtr& dataset) { DatasetWhole(dataset); }),
-      away_parts(shared.context, {name, *folder, ledger, waits, cache, away, entry, completion, steering}),
+      away_parts(shared.context, {name, *folder, ledger, waits, gate, cache, away, names, growing, entry, completion,
+                                  steering, [this](const DatasetPtr& dataset) { outputs.AllEnded(dataset); }}),
       followed(shared.context, {name, shared.images, shared.slots.throttle, ledger, waits, lists, gate, nodes, record,
                                 cache, ids, inventory, completion, home}),
-      restores(shared.context,
-               {id, name, shared.images, ledger, waits, lists, gate, bases, cache, inventory, nodes, away}),
+      restores(shared.context, {id, name, shared.images, ledger, waits, lists, gate, bases, cache, inventory, nodes,
+                                away, [this](DatasetId dataset_id) { flusher.Order(dataset_id); }}),
       rejections({name, ledger, waits, gate, record, flusher, inventory, restores}),
       outputs(shared.context, {id, name, *folder, ledger, gate, waits, folders, stores, cache, entry, completion,
-                               steering, growing, names}),
+                               steering, growing, names, away, home}),
       captures(shared.context,
                {id, name, shared.images, ledger, waits, lists, folders, bases, cache, stores, entry, completion,
                 steering, home, [this](const Session& session) { return outputs.IsOpen(session); }}),
       levels({name, ledger, waits, ids, gate, flusher, inventory}) {
-  home.Obey(followed.MakeOrders());
+  Home::Orders orders = followed.MakeOrders();
+  orders.on_all_ended = [this](DatasetId dataset_id) {
+    if (const DatasetPtr dataset = ledger.Get(dataset_id)) outputs.AllEnded(dataset);
+  };
+  home.Obey(std::move(orders));
   shared.room.Add(&cache);
 }
 

@@ -68,7 +68,7 @@ class Run {
     // Launches that had begun without the prefix are there now.
     std::function<void(Run&, const std::vector<ConfirmedLaunch>&)> on_confirmed;
     // What another node asks of a run (Nodes::Given).
-    std::function<absl::StatusOr<peer::Answer>(const Run&, const peer::Question&)> answer_node;
+    std::function<void(Run&, const peer::Question&, const Questions::Then& then)> answer_node;
     std::function<void()> on_change;
   };
   Run(const Shared& shared, const RunId& run_id, const std::string& prefix_path,

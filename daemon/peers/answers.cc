@@ -17,6 +17,9 @@ static_assert(static_cast<int>(peer::Question::kList) == static_cast<int>(peer::
 static_assert(static_cast<int>(peer::Question::kShow) == static_cast<int>(peer::Answer::kShow));
 static_assert(static_cast<int>(peer::Question::kStatus) == static_cast<int>(peer::Answer::kStatus));
 static_assert(static_cast<int>(peer::Question::kHoldings) == static_cast<int>(peer::Answer::kHoldings));
+static_assert(static_cast<int>(peer::Question::kFlush) == static_cast<int>(peer::Answer::kFlush));
+static_assert(static_cast<int>(peer::Question::kPin) == static_cast<int>(peer::Answer::kPin));
+static_assert(static_cast<int>(peer::Question::kRemove) == static_cast<int>(peer::Answer::kRemove));
 
 constexpr std::uint32_t kCodeMax = static_cast<std::uint32_t>(absl::StatusCode::kUnauthenticated);
 

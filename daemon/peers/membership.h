@@ -4,8 +4,7 @@
 // Strand only. Nothing blocks, and every wait ends. No report comes inside a call. A report may call anything of this,
 // but not destroy it.
 //
-// Other things that go up and down the same tree (what each node has of a dataset, gathered on the way) are to be
-// bodies of peer::Frame of their own: children.h and uplink.h own the links, and let through what they know.
+// What a launch over nodes sends goes by a tree of its own (daemon/relay), whoever coordinates here.
 #ifndef CAIRN_DAEMON_PEERS_MEMBERSHIP_H_
 #define CAIRN_DAEMON_PEERS_MEMBERSHIP_H_
 

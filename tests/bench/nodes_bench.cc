@@ -1,10 +1,12 @@
 // What it costs that a launch runs over several nodes: `cairnd`s in networks of their own (tests/support/cluster), one
 // disk for all. Launches alternate between
 //   16 ranks of 1 MiB on 4 nodes, and on one;
-//   the same with 4 ranks of 8 MiB a node, where each daemon may flush with 64 MB/s, and one node's 4 ranks alone.
-// A launch's figure is the median of its checkpoints but the first, each as long as its slowest rank.
+//   4 ranks of 8 MiB on each of 4 nodes, where each daemon may flush with 64 MB/s, and one node's 4 ranks alone;
+//   the same, and a launch of its own on each of the 4 nodes at the same time: as much for disks and processors to do.
+// A launch's figure is the median of its checkpoints but the first, each as long as its slowest rank; of several
+// launches at the same time the slowest one's.
 //
-// usage: nodes_bench [pairs]
+// usage: nodes_bench [pairs]    caches and prefix are in TEST_TMPDIR, or /tmp
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,9 +52,25 @@ class Nodes {
   void Stop() {
     for (int node = 1; node <= kNodes; ++node) cluster_->node(node).StopDaemon();
   }
-  // Of each kind of launch a run of its own.
-  Figures Launch(const std::string& run, const std::vector<int>& nodes, int kib) {
-    std::vector<std::unique_ptr<Process>> ranks;
+  // Each at the same time as the others, with a rank on each of `launches[i]`, and a run of its own of each name.
+  Figures Launch(const std::string& run, const std::vector<std::vector<int>>& launches, int kib) {
+    std::vector<Ranks> started;
+    for (std::size_t i = 0; i < launches.size(); ++i) {
+      started.push_back(Start(fmt::format("{}.{}", run, i), launches[i], kib));
+    }
+    Figures slowest{};
+    for (const Ranks& ranks : started) {
+      const Figures figures = Finish(ranks);
+      for (std::size_t i = 0; i < kFigures; ++i) slowest[i] = std::max(slowest[i], figures[i]);
+    }
+    return slowest;
+  }
+
+ private:
+  using Ranks = std::vector<std::unique_ptr<Process>>;
+
+  Ranks Start(const std::string& run, const std::vector<int>& nodes, int kib) {
+    Ranks ranks;
     const std::string key = fmt::format("job.{}", ++launches_);
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       Process::Options options =
@@ -63,6 +81,9 @@ class Nodes {
       options.environment["CAIRN_LAUNCH"] = key;
       ranks.push_back(cluster_->StartProgram(nodes[rank], options));
     }
+    return ranks;
+  }
+  Figures Finish(const Ranks& ranks) {
     std::array<std::vector<double>, kFigures> steps;
     for (auto& figure : steps) figure.assign(kSteps, 0);
     for (const auto& rank : ranks) {
@@ -86,7 +107,6 @@ class Nodes {
     return median;
   }
 
- private:
   std::unique_ptr<Cluster> cluster_;
   int launches_ = 0;
 };
@@ -98,8 +118,8 @@ std::vector<int> Spread(int ranks, int nodes) {
 }
 
 struct Kind {
-  std::string run;
-  std::vector<int> nodes;
+  std::string name;
+  std::vector<std::vector<int>> launches;
 };
 
 void Compare(Nodes& nodes, const std::string& what, int kib, const Kind& ours, const Kind& theirs, int pairs) {
@@ -108,7 +128,7 @@ void Compare(Nodes& nodes, const std::string& what, int kib, const Kind& ours, c
   for (int pair = 0; pair < pairs; ++pair) {
     Figures us{}, them{};
     for (const bool first : {pair % 2 == 0, pair % 2 != 0}) {
-      (first ? us : them) = nodes.Launch(first ? ours.run : theirs.run, first ? ours.nodes : theirs.nodes, kib);
+      (first ? us : them) = nodes.Launch(first ? ours.name : theirs.name, first ? ours.launches : theirs.launches, kib);
     }
     for (std::size_t i = 0; i < kFigures; ++i) {
       ratios[i].push_back({.measured = us[i] / 1e3, .limit = them[i] / 1e3});
@@ -117,7 +137,7 @@ void Compare(Nodes& nodes, const std::string& what, int kib, const Kind& ours, c
   }
   constexpr std::array<const char*, kFigures> kNames = {"blocked", "to local", "to prefix"};
   for (std::size_t i = 0; i < kFigures; ++i) {
-    PrintRatios(fmt::format("{}, {}", what, kNames[i]), ratios[i], theirs.run);
+    PrintRatios(fmt::format("{}, {}", what, kNames[i]), ratios[i], theirs.name);
     std::ranges::sort(more[i]);
     fmt::print("    {:+.1f} ms in the median\n", more[i][more[i].size() / 2]);
   }
@@ -127,12 +147,14 @@ void Compare(Nodes& nodes, const std::string& what, int kib, const Kind& ours, c
 void Run(int pairs) {
   Nodes nodes;
   nodes.Start({});
-  Compare(nodes, "16 ranks of 1 MiB on 4 nodes", 1024, {"four-nodes", Spread(16, 4)}, {"one-node", Spread(16, 1)},
+  Compare(nodes, "16 ranks of 1 MiB on 4 nodes", 1024, {"four-nodes", {Spread(16, 4)}}, {"one-node", {Spread(16, 1)}},
           pairs);
   nodes.Stop();
+  const std::string what = "4 ranks of 8 MiB on each of 4 nodes, 64 MB/s each";
+  const Kind all = {"all-nodes", {Spread(16, 4)}};
   nodes.Start({"--flush-bandwidth", "64 MB"});
-  Compare(nodes, "4 ranks of 8 MiB on each of 4 nodes, 64 MB/s each", 8192, {"all-nodes", Spread(16, 4)},
-          {"that-node-alone", Spread(4, 1)}, pairs);
+  Compare(nodes, what, 8192, all, {"that-node-alone", {Spread(4, 1)}}, pairs);
+  Compare(nodes, what, 8192, all, {"each-for-itself", {{1, 1, 1, 1}, {2, 2, 2, 2}, {3, 3, 3, 3}, {4, 4, 4, 4}}}, pairs);
   nodes.Stop();
 }
 

@@ -3,14 +3,16 @@
 //
 //   crash_client --promises FILE [--mib N] [--steps N] [--flush-every N] [--guard-step S --guard-mib K] [--no-check]
 //               [--tries N] [--sparse] [--line L] [--takeover]
-//               [--wait-busy]
+//               [--wait-busy] [--outputs]
 //
-// Prints "resumed STEP DATASET TIER" or "fresh". Lines of the promises: "captured|local|prefix DATASET STEP",
+// Prints "resumed STEP DATASET TIER" or "fresh". Lines of the promises: "captured|local|prefix|output DATASET STEP",
 // "refused STEP CODE TEXT" (the call said so: no promise), "lost DATASET STEP TEXT" (a promise was broken).
 // With a guard, the memory K MiB into the protected block is taken away before step S's checkpoint, so that the process
 // dies exactly while the library copies that window. Without a daemon an open is tried N times (600), one each 100 ms;
 // with --wait-busy also while an older launch lives.
 // --sparse: from step to step only one word in 32 KiB changes.
+// --outputs: before each checkpoint an output of one file, out/<step>.<rank>, of lines "step STEP rank RANK"; its
+// promise is that it is local.
 // --line L: each checkpoint carries L, and its pattern depends on it; "resumed STEP DATASET TIER L" tells whose it was.
 // Exit: 0 done, 3 wrong bytes came back, 4 a promise was broken, 6 a newer launch shut this one out.
 #include <fcntl.h>
@@ -45,6 +47,7 @@ struct Options {
   std::uint64_t line = 0;  // 0: none
   bool takeover = false;
   bool busy = false;
+  bool outputs = false;
 };
 
 Options Parse(int argc, char** argv) {
@@ -64,6 +67,7 @@ Options Parse(int argc, char** argv) {
     if (name == "--line") options.line = std::stoull(next());
     if (name == "--takeover") options.takeover = true;
     if (name == "--wait-busy") options.busy = true;
+    if (name == "--outputs") options.outputs = true;
   }
   return options;
 }
@@ -128,6 +132,20 @@ class Promises {
   int fd_;
 };
 
+// As far as it goes: the code of the call that was refused.
+int Output(cairn_session* session, std::uint64_t step, const std::string& rank, std::uint64_t* dataset) {
+  int code = cairn_output_begin(session, step, CAIRN_OUTPUT, dataset);
+  if (code != CAIRN_OK) return code;
+  char path[4096];
+  code = cairn_route_file(session, fmt::format("out/{}.{}", step, rank).c_str(), path, sizeof path);
+  std::FILE* const file = code == CAIRN_OK ? std::fopen(path, "w") : nullptr;
+  for (int i = 0; file != nullptr && i < 20'000; ++i) fmt::print(file, "step {} rank {}\n", step, rank);
+  const bool written = file != nullptr && std::fclose(file) == 0;
+  const int ended = cairn_output_end(session, written ? 1 : 0);
+  if (code != CAIRN_OK || ended != CAIRN_OK) return code != CAIRN_OK ? code : ended;
+  return cairn_wait(session, *dataset, CAIRN_LEVEL_LOCAL, 60000);
+}
+
 int Run(const Options& options) {
   static cairn_session* session = nullptr;  // some ways out of here leave it open, on purpose: no leak
   cairn_options opening = CAIRN_OPTIONS_INIT;
@@ -167,6 +185,11 @@ int Run(const Options& options) {
   std::map<std::uint64_t, std::uint64_t> local;  // promised: dataset -> step
   bool broken = false;
   for (std::uint64_t s = state.step() + 1; s <= options.steps; ++s) {
+    if (options.outputs) {
+      code = Output(session, s, rank != nullptr ? rank : "0", &dataset);
+      promises.Log(code == CAIRN_OK ? fmt::format("output {} {}", dataset, s)
+                                    : fmt::format("refused {} {} {}", s, code, cairn_error(session)));
+    }
     state.Fill(s, options.line);
     if (s == options.guard_step) state.TakeAway(options.guard_mib);
     code = cairn_checkpoint(session, s, &dataset);

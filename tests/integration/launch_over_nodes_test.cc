@@ -1,11 +1,18 @@
 // Launches whose ranks run on several nodes, each with the daemon of its own node. What was promised is logged by the
 // ranks, and compared after a kill; a restart says the step that it goes on with, and what served each rank.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client/cairn.h"
@@ -19,7 +26,29 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class LaunchOverNodesTest : public LaunchesOnNodes {};
+class LaunchOverNodesTest : public LaunchesOnNodes {
+ protected:
+  // Those of which any rank was told that they are local: the files of all ranks, within a minute.
+  void ExpectOutputsOnPrefix(std::size_t ranks) {
+    std::set<std::uint64_t> steps;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      Promises promises = ReadPromises(PromisesOfRank(rank));
+      for (const auto& [dataset, step] : promises.by_kind["output"]) steps.insert(step);
+    }
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    for (const std::uint64_t step : steps) {
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        const std::string path = fmt::format("{}/out/{}.{}", cluster_->prefix(), step, rank);
+        std::string wanted;
+        for (int i = 0; i < 20'000; ++i) wanted += fmt::format("step {} rank {}\n", step, rank);
+        while (!std::filesystem::exists(path) && std::chrono::steady_clock::now() < end) ::poll(nullptr, 0, 20);
+        std::ostringstream found;
+        found << std::ifstream(path).rdbuf();
+        EXPECT_TRUE(found.str() == wanted) << path;
+      }
+    }
+  }
+};
 
 TEST_F(LaunchOverNodesTest, EachNodeKeepsItsRanksPartsAndGivesThemBack) {
   StartThree();
@@ -70,6 +99,34 @@ TEST_F(LaunchOverNodesTest, RanksThatComeBackOnOtherNodesReadTheirPartsThere) {
   cluster_->node(3).DeleteCache();
   StartDaemon(3);
   EXPECT_THAT(Run("c", {3, 3}, 3), Each(StartsWith(Resumed(3, newest, CAIRN_TIER_PREFIX))));
+}
+
+TEST_F(LaunchOverNodesTest, OutputsOfFilesComeToThePrefixFromAllNodes) {
+  StartThree();
+  const std::vector<int> nodes = {1, 2, 3, 1};
+  Run("a", nodes, 3, {"--outputs"});
+  for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
+    EXPECT_EQ(ReadPromises(PromisesOfRank(rank)).by_kind["output"].size(), 3u) << rank;
+  }
+  ExpectOutputsOnPrefix(nodes.size());
+  EXPECT_THAT(Cairn(2, {"verify", cluster_->prefix()}), HasSubstr("ok"));
+}
+
+TEST_F(LaunchOverNodesTest, OutputsThatWereLocalComeToThePrefixThoughDaemonsAreKilled) {
+  StartThree();
+  const std::vector<int> nodes = {1, 2, 3};
+  Job job = Start("a", nodes, 30, {"--outputs"});
+  ASSERT_TRUE(AwaitPromises(PromisesOfRank(1), "output", 3));
+  const int home = HomeOf(1);
+  cluster_->node(home).KillDaemon();
+  StartDaemon(home, kKeepAll);
+  const int follows = home == 1 ? 2 : 1;
+  ASSERT_TRUE(AwaitPromises(PromisesOfRank(1), "output", 8));
+  cluster_->node(follows).KillDaemon();
+  StartDaemon(follows, kKeepAll);
+  End(std::move(job));
+  EXPECT_GT(ReadPromises(PromisesOfRank(0)).by_kind["output"].size(), 10u);
+  ExpectOutputsOnPrefix(nodes.size());
 }
 
 TEST_F(LaunchOverNodesTest, TheLaunchGoesOnWhenADaemonThatFollowsIsKilled) {

@@ -1,10 +1,12 @@
 #include "storage/job/flush/flush_work.h"
 
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "storage/base/status.h"
 #include "storage/job/grow/grown_directory.h"
+#include "storage/place/prefix/waiting.h"
 
 namespace cairn {
 namespace {
@@ -33,6 +35,26 @@ absl::Status WhatIsMissing(const FlushSource& source, const std::vector<CopyJob>
     return DataLoss("{}: missing", job.from);
   }
   return why;
+}
+
+absl::StatusOr<CopiedFile> FileBrought(Disk& disk, const Prefix& prefix, const catalogue::Catalogue& catalogue,
+                                       int number) {
+  const catalogue::FileEntry& entry = catalogue.file(number);
+  CopiedFile file{.work = "", .to = prefix.FilePath(entry.prefix_name()), .in_place = {}};
+  CAIRN_ASSIGN_OR_RETURN(std::optional<std::string> waits, FindWaiting(disk, prefix.path(), catalogue, number));
+  if (waits) {
+    CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(*waits));
+    if (info.bytes != entry.bytes()) return Aborted("{}: {} bytes of {}", *waits, info.bytes, entry.bytes());
+    file.work = *std::move(waits);
+    return file;
+  }
+  const absl::Status there = VerifyFile(disk, file.to, entry);
+  if (absl::IsNotFound(there) || absl::IsDataLoss(there)) {
+    return Aborted("another node has brought it, and it is not there: {}", MessageOf(there));
+  }
+  CAIRN_RETURN_IF_ERROR(there);
+  CAIRN_ASSIGN_OR_RETURN(file.in_place, disk.Info(file.to));
+  return file;
 }
 
 void Tell(const FlushSource& source, const FlushTarget& target, std::vector<std::string>* warnings) {
@@ -87,6 +109,7 @@ FlushOutcome CopyPart(const FlushSource& source, Disk& disk, Prefix& prefix, Thr
                       TransferProgress& progress) {
   FlushOutcome outcome;
   outcome.status = [&]() -> absl::Status {
+    CAIRN_RETURN_IF_ERROR(CheckDirectories(disk, prefix.path(), source.catalogues));
     const std::vector<CopyJob> jobs = JobsOf(source, prefix, {});
     std::size_t damaged = jobs.size();
     const auto copied = CopyToWork(source.disk, disk, jobs, throttle, progress, &damaged);
@@ -95,6 +118,7 @@ FlushOutcome CopyPart(const FlushSource& source, Disk& disk, Prefix& prefix, Thr
     }
     if (absl::IsDataLoss(copied.status()) && damaged < jobs.size()) outcome.damaged_file = jobs[damaged].entry->name();
     CAIRN_RETURN_IF_ERROR(copied.status());
+    if (source.descriptor.own_files) return absl::OkStatus();
     CAIRN_RETURN_IF_ERROR(PutInPlace(disk, *copied));
     for (const catalogue::Catalogue& catalogue : source.catalogues) {
       CAIRN_RETURN_IF_ERROR(prefix.StoreCatalogue(catalogue));
@@ -102,6 +126,18 @@ FlushOutcome CopyPart(const FlushSource& source, Disk& disk, Prefix& prefix, Thr
     return absl::OkStatus();
   }();
   return outcome;
+}
+
+absl::StatusOr<std::vector<CopiedFile>> FilesBrought(Disk& disk, const Prefix& prefix,
+                                                     const std::vector<catalogue::Catalogue>& catalogues) {
+  std::vector<CopiedFile> files;
+  for (const catalogue::Catalogue& catalogue : catalogues) {
+    for (int i = 0; i < catalogue.file_size(); ++i) {
+      CAIRN_ASSIGN_OR_RETURN(CopiedFile file, FileBrought(disk, prefix, catalogue, i));
+      files.push_back(std::move(file));
+    }
+  }
+  return files;
 }
 
 FlushOutcome CommitCopied(const FlushSource& source, const FlushTarget& target, const std::vector<CopiedFile>& copied,
@@ -112,7 +148,7 @@ FlushOutcome CommitCopied(const FlushSource& source, const FlushTarget& target, 
                            {.descriptor = source.descriptor,
                             .catalogues = source.catalogues,
                             .files = copied,
-                            .stored = source.there,
+                            .stored = source.descriptor.own_files ? std::set<Rank>() : source.there,
                             .gave_way = &gave_way,
                             .view = target.views,
                             .committer = target.committer},

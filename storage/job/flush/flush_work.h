@@ -27,7 +27,7 @@ struct FlushSource {
   const scr::Descriptor& descriptor;
   const std::vector<catalogue::Catalogue>& catalogues;
   std::set<std::string> grown = {};  // directories that are on the prefix as far as they had grown (storage/job/grow)
-  std::set<Rank> there = {};         // ranks that other nodes have brought: their files and catalogues are in place
+  std::set<Rank> there = {};         // ranks that other nodes have brought: of memory their catalogues are stored
 };
 struct FlushTarget {
   Disk& disk;
@@ -50,11 +50,17 @@ struct FlushOutcome {
 
 FlushOutcome CopyDataset(const FlushSource& source, const FlushTarget& target, Throttle& throttle,
                          TransferProgress& progress);
-// The same for the ranks that are in this cache, of a dataset of protected memory of which other nodes have the rest:
-// `catalogues` are theirs. Files and catalogues come to their places, which are the dataset's own: nobody counts them
-// before it is committed, by whoever gathers that.
+// The same for the ranks that are in this cache, of a dataset of which other nodes have the rest: `catalogues` are
+// theirs. Of protected memory, files and catalogues come to their places, which are the dataset's own: nobody counts
+// them before it is committed, by whoever gathers that. Files of the application's stay under work names: whose names
+// they take is decided once for the dataset, by whoever commits it (FilesBrought).
 FlushOutcome CopyPart(const FlushSource& source, Disk& disk, Prefix& prefix, Throttle& throttle,
                       TransferProgress& progress);
+// Files of the application's that others have brought so, for CommitCopied: each waits, or was in its place before.
+// That one is compared with its catalogue once more: others may have come to its name since.
+//   kAborted  a file is neither: it has to be copied again
+absl::StatusOr<std::vector<CopiedFile>> FilesBrought(Disk& disk, const Prefix& prefix,
+                                                     const std::vector<catalogue::Catalogue>& catalogues);
 // By Publish (storage/place/publish); flush.scr tells it afterwards. `gave_way`: to earlier steps and tries.
 //   kAborted  too_late; else something has changed since the first step, which has to be done again
 FlushOutcome CommitCopied(const FlushSource& source, const FlushTarget& target, const std::vector<CopiedFile>& copied,

@@ -168,6 +168,23 @@ TEST_F(FactsTest, PartsWhoseRestNobodyHereKnowsAreHeldWhileNothingNewerIsSafe) {
   EXPECT_FALSE(Of(3).held);
 }
 
+TEST_F(FactsTest, PartsOfAnOutputAreHeldUntilItIsOnThePrefixOrCannotGoThere) {
+  Dataset orphan = Given(3);
+  orphan.kind = {.files = true, .checkpoint = false, .output = true};
+  orphan.unknown = 1;
+  orphan.parts[1].elsewhere = true;
+  ledger_.Adopt(orphan);
+  ledger_.Adopt(Given(4));
+  EXPECT_TRUE(Of(3).held) << "a newer checkpoint is no reason to lose it";
+  Dataset too_late = orphan;
+  too_late.id = 5;
+  too_late.standing = Standing::kGaveWay;
+  ledger_.Adopt(too_late);
+  EXPECT_FALSE(Of(5).held);
+  ledger_.SeenOnPrefix(*ledger_.Get(3), /*by_cairn=*/true);
+  EXPECT_FALSE(Of(3).held);
+}
+
 TEST_F(FactsTest, WhatIsFollowedIsKeptUntilItsHomeLetsItGo) {
   Ledger ledger{[](const DatasetPtr&, const std::string&) {}};
   const Launch& others = ledger.Enter(1, "key", 2, "secret");

@@ -171,7 +171,7 @@ bool FakeClient::closed() const {
 std::uint64_t FakeClient::Send(local::Request request) {
   request.set_call(++last_call_);
   request.set_dirty(spoiled_);
-  host_.core().Receive(line_, std::make_unique<local::Request>(std::move(request)));
+  if (!line_->closed()) host_.core().Receive(line_, std::make_unique<local::Request>(std::move(request)));
   return last_call_;
 }
 

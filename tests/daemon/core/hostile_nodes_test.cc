@@ -11,7 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/peers/first_frame.h"
+#include "daemon/relay/relay.h"
 #include "storage/format/catalogue/catalogue.h"
+#include "storage/io/disk.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/simulated_nodes.h"
 #include "tests/support/status_matchers.h"
@@ -21,6 +24,21 @@ namespace {
 
 constexpr char kAddress[] = "10.0.0.9:17600";
 const std::string kNode(32, 'e');
+
+// As the node says itself, once it is a member.
+NodeId NodeIdOf(SimulatedNodes& nodes, int i) {
+  const auto id = std::make_shared<NodeId>();
+  for (int asked = 0; id->empty() && asked < 100; ++asked) {
+    nodes[i].core().Nodes({}, [id](const absl::StatusOr<admin::NodesReply>& reply) {
+      ASSERT_OK(reply.status());
+      for (const admin::NodeRow& row : reply->runs(0).nodes()) {
+        if (row.here()) *id = row.node();
+      }
+    });
+    nodes.Pass(std::chrono::milliseconds(100));
+  }
+  return *id;
+}
 
 class HostileNodesTest : public ::testing::Test {
  protected:
@@ -33,15 +51,21 @@ class HostileNodesTest : public ::testing::Test {
   void TearDown() override {
     client = nullptr;
     link = nullptr;
+    relay = nullptr;
   }
 
   // To the first node, as a member of the run.
   void Dial() {
-    if (net == nullptr)
-      net = &nodes.network.Open(kAddress, {.run = run, .node = kNode, .incarnation = 1}, nodes.loop());
+    const PeerIdentity self{.run = run, .node = kNode, .incarnation = 1};
+    if (relay == nullptr) {
+      PeerNet& net = nodes.network.Open(kAddress, self, nodes.loop());
+      relay = std::make_unique<Relay>(
+          Relay::Given{.loop = nodes.loop(), .net = net, .self = self, .settings = {}, .numbers = numbers});
+    }
+    const NodeId home = NodeIdOf(nodes, 0);
     const auto dialled = std::make_shared<std::optional<absl::StatusOr<std::unique_ptr<PeerLink>>>>();
-    net->Dial(run, nodes[0].address(), std::chrono::seconds(5),
-              [dialled](absl::StatusOr<std::unique_ptr<PeerLink>> end) { *dialled = std::move(end); });
+    relay->Dial(home, nodes[0].address(), std::chrono::seconds(5),
+                [dialled](absl::StatusOr<std::unique_ptr<PeerLink>> end) { *dialled = std::move(end); });
     ASSERT_TRUE(nodes.AdvanceUntil([dialled] { return dialled->has_value(); }));
     ASSERT_OK((*dialled)->status());
     link = std::move(**dialled).value();
@@ -123,7 +147,8 @@ class HostileNodesTest : public ::testing::Test {
   SimulatedNodes nodes{11, 2};
   std::unique_ptr<FakeClient> client;
   RunId run;
-  PeerNet* net = nullptr;
+  RelayNumbers numbers;
+  std::unique_ptr<Relay> relay;
   std::unique_ptr<PeerLink> link;
   std::vector<peer::FromHome> said;
   bool closed = false;
@@ -210,6 +235,60 @@ TEST_F(HostileNodesTest, ACatalogueThatIsNotThePartsFailsTheDataset) {
   EXPECT_TRUE(Lives());
 }
 
+TEST_F(HostileNodesTest, AnOutputHasNoNamesThatAreNotTheApplications) {
+  using Spoil = std::function<void(catalogue::FileEntry&)>;
+  const std::vector<Spoil> spoils = {
+      [](auto& file) { file.set_name(".scr/index.scr"), file.set_prefix_name(file.name()); },
+      [](auto& file) { file.set_name("ckpt.1/Ckpt1-Rank0.fti"), file.set_prefix_name(file.name()); },
+      [](auto& file) { file.set_name("another"); },
+      [](auto& file) { file.set_name("mine"), file.set_prefix_name(file.name()); },
+  };
+  ASSERT_NO_FATAL_FAILURE(Introduce());
+  ASSERT_NO_FATAL_FAILURE(OpenRank());
+  const auto ask = [&](std::uint64_t call, const auto& what) {
+    peer::ToHome asked = FromRank(1, call);
+    what(*asked.mutable_from_rank()->mutable_request());
+    Say(asked);
+    return said.back().to_rank().reply();
+  };
+  std::uint64_t step = 0;
+  for (const Spoil& spoil : spoils) {
+    const local::Reply begun = client->OutputBegin(++step, /*checkpoint=*/false, /*output=*/true);
+    ASSERT_EQ(CodeOfReply(begun), local::OK);
+    const DatasetId id = begun.output_begin().dataset();
+    const local::Reply mine = client->RouteFile("mine");
+    ASSERT_EQ(CodeOfReply(mine), local::OK);
+    ASSERT_OK(ReplaceFile(nodes[0].cache, mine.route_file().path(), "bytes"));
+    ASSERT_EQ(ask(100 * step,
+                  [&](local::Request& request) {
+                    request.mutable_output_begin()->set_step(step);
+                    request.mutable_output_begin()->set_attempt(1);
+                    request.mutable_output_begin()->set_output(true);
+                  })
+                  .output_begin()
+                  .dataset(),
+              id);
+    for (const char* const name : {"../x", "/etc/passwd", ".scr/x", "mine"}) {
+      const auto route = [name](local::Request& request) { request.mutable_route_file()->set_file(name); };
+      EXPECT_EQ(CodeOfReply(ask(100 * step + 1, route)), local::INVALID_ARGUMENT) << name;
+    }
+    ask(100 * step + 2, [](local::Request& request) { request.mutable_output_end()->set_valid(true); });
+    ASSERT_EQ(CodeOfReply(client->OutputEnd()), local::OK);
+    peer::ToHome stored;
+    catalogue::Catalogue& catalogue = *stored.mutable_stored()->mutable_catalogue();
+    catalogue = Sound(id, step);
+    catalogue.set_files(true);
+    catalogue.clear_variables();
+    catalogue.mutable_file(0)->set_name("theirs");
+    catalogue.mutable_file(0)->set_prefix_name("theirs");
+    spoil(*catalogue.mutable_file(0));
+    Say(stored);
+    const local::Reply waited = client->Wait(id, local::LOCAL);
+    EXPECT_EQ(CodeOfReply(waited), local::FAILED) << step << ": " << waited.status().message();
+  }
+  EXPECT_TRUE(Lives());
+}
+
 TEST_F(HostileNodesTest, APartThatIsNotNotedDoesNotCount) {
   ASSERT_NO_FATAL_FAILURE(Introduce());
   ASSERT_NO_FATAL_FAILURE(OpenRank());
@@ -251,15 +330,20 @@ class HostileHomeTest : public ::testing::Test {
     // The first node gets to know the second one before that goes.
     FakeClient known(nodes[0]);
     ASSERT_EQ(CodeOfReply(known.Open({.rank = 1, .nranks = 2, .key = "job.1"})), local::OK);
-    std::string node;
-    const admin::StatusReply status = nodes[1].Status();
-    for (const admin::NodeAnswer& one : status.runs(0).nodes()) {
-      if (one.here()) node = one.node();
-    }
+    const PeerIdentity self{.run = run, .node = NodeIdOf(nodes, 1), .incarnation = 99};
     nodes[1].Kill();
     maker.HostDied();
-    PeerNet& net = nodes.network.Open(nodes[1].address(), {.run = run, .node = node, .incarnation = 99}, nodes.loop());
-    net.Serve(run, [this](std::unique_ptr<PeerLink> link) {
+    PeerNet& net = nodes.network.Open(nodes[1].address(), self, nodes.loop());
+    first = std::make_unique<FirstFrame>(
+        FirstFrame::Given{.loop = nodes.loop(), .net = net, .run = run, .silence = std::chrono::seconds(60)});
+    // To those who take it for a member like any other it says nothing.
+    first->Others().Serve(run, [this](std::unique_ptr<PeerLink> link) { mute.push_back(std::move(link)); });
+    relay = std::make_unique<Relay>(Relay::Given{.loop = nodes.loop(),
+                                                 .net = first->With(peer::Frame::kAttach),
+                                                 .self = self,
+                                                 .settings = {},
+                                                 .numbers = numbers});
+    relay->Serve([this](std::unique_ptr<PeerLink> link) {
       links.push_back(std::move(link));
       const std::size_t number = links.size() - 1;
       links.back()->Start({.on_frame = [this, number](const peer::Frame& frame) { Hear(number, frame); },
@@ -269,11 +353,13 @@ class HostileHomeTest : public ::testing::Test {
   void TearDown() override {
     client = nullptr;
     links.clear();
+    mute.clear();
+    relay = nullptr;
+    first = nullptr;
   }
 
   // Lets the rank in, and begins what it begins; the rest is a test's.
   void Hear(std::size_t number, const peer::Frame& frame) {
-    if (!frame.has_to_home()) return;
     home = number;
     heard.push_back(frame.to_home());
     if (!frame.to_home().has_from_rank()) return;
@@ -325,7 +411,10 @@ class HostileHomeTest : public ::testing::Test {
   std::unique_ptr<FakeClient> client;
   RunId run;
   LaunchId launch = 1;
-  std::vector<std::unique_ptr<PeerLink>> links;
+  std::unique_ptr<FirstFrame> first;
+  RelayNumbers numbers;
+  std::unique_ptr<Relay> relay;
+  std::vector<std::unique_ptr<PeerLink>> links, mute;
   std::size_t home = SIZE_MAX;
   std::uint64_t session = 0;
   std::vector<peer::ToHome> heard;
@@ -348,7 +437,7 @@ TEST_F(HostileHomeTest, ARankOfAnotherLaunchIsNotLetIn) {
 
 TEST_F(HostileHomeTest, WhatCannotBeChangesNothing) {
   ASSERT_NO_FATAL_FAILURE(OpenRank());
-  std::vector<peer::FromHome> all(12);
+  std::vector<peer::FromHome> all(14);
   all[0].mutable_begun()->set_dataset(0);
   all[1].mutable_begun()->set_dataset(std::uint64_t{1} << 40);
   all[2].mutable_begun()->set_dataset(41);
@@ -363,6 +452,9 @@ TEST_F(HostileHomeTest, WhatCannotBeChangesNothing) {
   all[9].mutable_leaves()->set_dataset(77);
   all[10].mutable_start()->set_session(session);
   all[11].mutable_abandon()->set_session(77);
+  all[12].mutable_all_ended()->set_dataset(77);
+  all[13].mutable_begun()->set_dataset(43);
+  all[13].mutable_begun()->set_files(true);
   for (const peer::FromHome& what : all) Post(what);
   Say(all[0]);
   EXPECT_FALSE(closed);

@@ -1,4 +1,4 @@
-// A launch of four ranks over two nodes, in one thread; for tests.
+// A launch of four ranks over two nodes, or more, in one thread; for tests.
 #ifndef CAIRN_TESTS_DAEMON_CORE_LAUNCH_OVER_NODES_H_
 #define CAIRN_TESTS_DAEMON_CORE_LAUNCH_OVER_NODES_H_
 
@@ -23,13 +23,14 @@ inline Memory MemoryOf(Rank rank, std::uint64_t step, std::size_t bytes = 10'000
   return {PlainOf(1, RandomBytes(1000 * step + rank, bytes + 100 * rank)), ValueOf(2, "step", step)};
 }
 
-// Rank r runs on node r % 2.
+// Rank r runs on node r modulo the number of nodes; node 0 is the launch's home.
 class LaunchOverNodesTest : public ::testing::Test {
  protected:
+  explicit LaunchOverNodesTest(int count = 2) : nodes(7, count) {}
   void SetUp() override { nodes.StartAll(); }
   void TearDown() override { clients.clear(); }
 
-  static int NodeOf(Rank rank) { return static_cast<int>(rank % 2); }
+  int NodeOf(Rank rank) const { return static_cast<int>(rank) % nodes.count(); }
   void Open(const std::string& key, std::uint32_t nranks = kRanks) {
     clients.clear();
     for (Rank rank = 0; rank < nranks; ++rank) {
@@ -105,7 +106,7 @@ class LaunchOverNodesTest : public ::testing::Test {
     }
   }
 
-  SimulatedNodes nodes{7, 2};
+  SimulatedNodes nodes;
   std::vector<std::unique_ptr<FakeClient>> clients;
   LaunchId launch = 0;
   std::map<Rank, std::string> tokens;

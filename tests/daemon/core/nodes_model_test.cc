@@ -1,6 +1,7 @@
 // Random histories of launches over three nodes, against what their ranks were promised: daemons are killed at any
-// instant, with or without the power, links break, ranks come again, launches end and begin. Every history comes from
-// its seed alone: CAIRN_TEST_SEED=<number> runs that one again.
+// instant, with or without the power, links break, ranks come again, launches end and begin. Outputs of files that were
+// `local` come to the prefix in the end. Every history comes from its seed alone: CAIRN_TEST_SEED=<number> runs that
+// one again.
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
@@ -12,10 +13,12 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "storage/io/disk.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/simulated_nodes.h"
 #include "tests/support/sparser.h"
@@ -30,13 +33,27 @@ Memory StateOf(Rank rank, std::uint64_t step) {
   return {PlainOf(1, RandomBytes(977 * step + rank, 6'000 + 500 * rank))};
 }
 
+// A rank's files in an output: one of its own, by name below the prefix, and one in a directory that all ranks route.
+struct OutputFile {
+  std::string routed, below;
+  std::string bytes;
+};
+std::vector<OutputFile> FilesOf(Rank rank, std::uint64_t step) {
+  const std::string stem = "out/" + std::to_string(step), number = std::to_string(rank);
+  return {{stem + "." + number, "", RandomBytes(1'000'003 * step + rank, 3'000 + 300 * rank)},
+          {stem + ".bp/", "data." + number, RandomBytes(2'000'003 * step + rank, 2'000)}};
+}
+
 struct Counts {
   int launches = 0, checkpoints = 0, local = 0, prefix = 0, kills = 0, cuts = 0, restored = 0, reopened = 0;
+  int outputs = 0, saved = 0;  // ranks' promises of `local` and of `prefix`
 };
 
 class NodesHistory {
  public:
   explicit NodesHistory(std::uint64_t seed) : random_(seed), nodes_(seed, kNodes) {
+    const std::uint32_t fan_in = 1 + Draw(2);  // 1: the third node reaches the home by way of the second
+    for (int node = 0; node < kNodes; ++node) nodes_[node].config.peers.fan_in = fan_in;
     nodes_.StartAll();
     nranks_ = static_cast<std::uint32_t>(2 + Draw(5));
     for (Rank rank = 0; rank < nranks_; ++rank) home_of_.push_back(static_cast<int>(Draw(kNodes)));
@@ -57,13 +74,14 @@ class NodesHistory {
           nodes_.Pass(std::chrono::milliseconds(Draw(3'000)));
           break;
         default:
-          Step();
+          Draw(3) == 0 ? Output() : Step();
       }
       if (live_) ComeAgain();
       if (live_ && Draw(3) == 0) Undisturbed();
     }
     End();
     Begin();  // what was promised is there in the end
+    ExpectOutputsOnPrefix();
   }
   const Counts& counts() const { return counts_; }
 
@@ -104,6 +122,7 @@ class NodesHistory {
       launch_ = one.client->launch();
     }
     live_ = true;
+    kills_before_ = counts_.kills;
     if (Draw(4) == 0) {  // a daemon is started again before anybody has asked
       KillAndStart(static_cast<int>(Draw(kNodes)), [] {});
       nodes_.Pass(std::chrono::seconds(1));  // all whose link led there have closed their ranks' connections
@@ -184,18 +203,81 @@ class NodesHistory {
     }
     if (disturbed && Draw(2) == 0) all.push_back([this] { Disturb(); });
     nodes_.Together(std::move(all));
+    if (counts_.kills != kills_before_) return;
+    for (const local::Reply& reply : ended) {
+      ASSERT_EQ(CodeOfReply(reply), local::OK) << "no daemon was killed: " << reply.status().message();
+    }
   }
 
-  // When all ranks are there again, and nothing happens meanwhile, a checkpoint works.
+  // The same with files.
+  void Output(bool disturbed = true) {
+    const std::uint64_t step = ++step_;
+    const int before = counts_.outputs;
+    std::vector<std::function<void()>> all;
+    for (const Rank rank : InAnyOrder()) {
+      all.push_back([this, rank, step] {
+        FakeClient* const client = ranks_[rank].client.get();
+        const local::Reply begun = client->OutputBegin(step, /*checkpoint=*/false, /*output=*/true);
+        if (CodeOfReply(begun) != local::OK) return;
+        const bool written = WriteFiles(rank, step);
+        if (CodeOfReply(client->OutputEnd(written)) != local::OK || !written) return;
+        const DatasetId id = begun.output_begin().dataset();
+        if (CodeOfReply(client->Wait(id, local::LOCAL)) != local::OK) return;
+        ++counts_.outputs;
+        outputs_.insert(step);
+        if (step % 3 != 0 || CodeOfReply(client->Wait(id, local::PREFIX)) != local::OK) return;
+        ++counts_.saved;
+        for (Rank of = 0; of < nranks_; ++of) EXPECT_TRUE(IsOnPrefix(of, step)) << "step " << step << ", rank " << of;
+      });
+    }
+    if (disturbed && Draw(2) == 0) all.push_back([this] { Disturb(); });
+    nodes_.Together(std::move(all));
+    if (counts_.kills != kills_before_) return;
+    ASSERT_EQ(counts_.outputs, before + static_cast<int>(nranks_)) << "step " << step << ": no daemon was killed";
+  }
+
+  // False: it could not, as its daemon is gone, or the power was.
+  bool WriteFiles(Rank rank, std::uint64_t step) {
+    Disk& disk = nodes_[home_of_[rank]].cache;
+    for (const OutputFile& file : FilesOf(rank, step)) {
+      const local::Reply routed = ranks_[rank].client->RouteFile(file.routed);
+      if (CodeOfReply(routed) != local::OK) return false;
+      const std::string& path = routed.route_file().path();
+      if (!ReplaceFile(disk, file.below.empty() ? path : path + "/" + file.below, file.bytes).ok()) return false;
+    }
+    return true;
+  }
+
+  bool IsOnPrefix(Rank rank, std::uint64_t step) {
+    for (const OutputFile& file : FilesOf(rank, step)) {
+      const auto there = ReadWhole(nodes_.prefix, std::string(SimulatedNodes::kPrefix) + "/" + file.routed + file.below,
+                                   /*bytes_max=*/1 << 20);
+      if (!there.ok() || *there != file.bytes) return false;
+    }
+    return true;
+  }
+
+  void ExpectOutputsOnPrefix() {
+    for (const std::uint64_t step : outputs_) {
+      for (Rank rank = 0; rank < nranks_; ++rank) {
+        EXPECT_TRUE(nodes_.AdvanceUntil([&] { return IsOnPrefix(rank, step); }))
+            << "rank " << rank << "'s files of step " << step << ", which were promised to be local";
+      }
+    }
+  }
+
+  // When all ranks are there again, and nothing happens meanwhile, a checkpoint works, and so does an output.
   void Undisturbed() {
     nodes_.Pass(std::chrono::seconds(40));  // ranks that did not come again are lost by now
     for (const OfRank& one : ranks_) {
       if (one.client->closed()) return;
     }
-    const int before = counts_.local;
-    Step(/*disturbed=*/false);
-    if (!live_ || counts_.local == before + static_cast<int>(nranks_)) return;
-    ADD_FAILURE() << "step " << step_ << ": only " << counts_.local - before << " of " << nranks_ << " ranks at local";
+    for (int* const count : {&counts_.local, &counts_.outputs}) {
+      const int before = *count;
+      count == &counts_.local ? Step(/*disturbed=*/false) : Output(/*disturbed=*/false);
+      if (!live_ || *count == before + static_cast<int>(nranks_)) continue;
+      ADD_FAILURE() << "step " << step_ << ": only " << *count - before << " of " << nranks_ << " ranks at local";
+    }
   }
 
   void Disturb() {
@@ -258,8 +340,10 @@ class NodesHistory {
   std::vector<OfRank> ranks_;
   LaunchId launch_ = 0;
   bool live_ = false;
+  int kills_before_ = 0;  // this launch
   std::uint64_t step_ = 0;
   std::map<DatasetId, std::uint64_t> local_, prefix_;  // promised: dataset -> step
+  std::set<std::uint64_t> outputs_;                    // steps of those that were promised to be local
   Counts counts_;
 };
 
@@ -284,16 +368,19 @@ TEST(NodesModelTest, WhatWasPromisedHoldsInRandomHistoriesOfThreeNodes) {
     sum.cuts += counts.cuts;
     sum.restored += counts.restored;
     sum.reopened += counts.reopened;
+    sum.outputs += counts.outputs;
+    sum.saved += counts.saved;
   }
   std::printf(
       "%lu histories: %d launches, %d checkpoints, promises: %d local, %d prefix; %d kills, %d broken links, "
-      "%d restores, %d ranks came again\n",
+      "%d restores, %d ranks came again; outputs: %d local, %d prefix\n",
       static_cast<unsigned long>(round), sum.launches, sum.checkpoints, sum.local, sum.prefix, sum.kills, sum.cuts,
-      sum.restored, sum.reopened);
+      sum.restored, sum.reopened, sum.outputs, sum.saved);
   if (given != nullptr) return;
   EXPECT_GT(sum.local, sum.checkpoints);
   EXPECT_GT(sum.kills, static_cast<int>(round));
   EXPECT_GT(sum.restored, static_cast<int>(round));
+  EXPECT_GT(sum.saved, static_cast<int>(round) / 2);
 }
 
 }  // namespace

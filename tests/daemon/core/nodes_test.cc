@@ -45,8 +45,8 @@ class NodesTest : public ::testing::Test {
     nodes_ = std::make_unique<Nodes>(
         by_hand_.context,
         Nodes::Given{run_, name_, ledger_, *gate_,
-                     [](const peer::Question&) -> absl::StatusOr<peer::Answer> { return NotFound("nothing here"); },
-                     kFolder, [](PeerNet*) {}, [](const NodeId&) {}},
+                     [](const peer::Question&, const Questions::Then& then) { then(NotFound("nothing here")); },
+                     kFolder, [](Relay*) {}, [](const NodeId&) {}},
         [this] { ++left_; });
   }
   void TearDown() override {
@@ -83,9 +83,10 @@ class NodesTest : public ::testing::Test {
                   .transfers = test.by_hand_.context.transfers},
           gate(context, test.run_, test.name_, kPath, ledger, PrefixGate::Reports{[] {}, [] {}, [] {}}),
           nodes(context,
-                Nodes::Given{test.run_, test.name_, ledger, gate,
-                             [this](const peer::Question& question) { return answer(question); }, kFolder,
-                             [](PeerNet*) {}, [](const NodeId&) {}},
+                Nodes::Given{
+                    test.run_, test.name_, ledger, gate,
+                    [this](const peer::Question& question, const Questions::Then& then) { then(answer(question)); },
+                    kFolder, [](Relay*) {}, [](const NodeId&) {}},
                 [] {}) {
       access.run = test.run_;
       EXPECT_OK(access.Open(test.by_hand_.loop, kOtherNode, 8));

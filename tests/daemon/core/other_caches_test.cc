@@ -60,14 +60,14 @@ struct Elsewhere {
         gate(context, run_id, name, kPath, ledger, PrefixGate::Reports{[] {}, [] {}, [] {}}),
         nodes(context,
               Nodes::Given{run_id, name, ledger, gate,
-                           [this](const peer::Question&) {
+                           [this](const peer::Question&, const Questions::Then& then) {
                              ++asked;
                              peer::Answer answer;
                              *answer.mutable_holdings() = holdings;
                              if (asked <= settles) answer.mutable_holdings()->set_settling(1);
-                             return answer;
+                             then(std::move(answer));
                            },
-                           "/cache", [](PeerNet*) {}, [](const NodeId&) {}},
+                           "/cache", [](Relay*) {}, [](const NodeId&) {}},
               [] {}) {
     access.run = run_id;
     EXPECT_OK(access.Open(by_hand.loop, node, 8));
@@ -133,7 +133,8 @@ class OtherCachesTest : public ::testing::Test {
                         .others_turn = [](const CoreRun&) {},
                         .on_newer_launch = [](CoreRun&, const LaunchRecord&) {},
                         .on_confirmed = [](CoreRun&, const std::vector<ConfirmedLaunch>&) {},
-                        .answer_node = [](const CoreRun&, const peer::Question&) { return Unavailable("nobody asks"); },
+                        .answer_node = [](const CoreRun&, const peer::Question&,
+                                          const Questions::Then& then) { then(Unavailable("nobody asks")); },
                         .on_change = [] {}},
         prefix_->run(), kPath, *std::move(folder));
     run_->gate.Reached(prefix_, kPath, /*read_only=*/false);

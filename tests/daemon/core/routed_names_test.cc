@@ -4,12 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
@@ -213,7 +215,64 @@ TEST_F(ListingTest, WhatIsInADirectoryIsTheLowestRanksThatRoutedIt) {
   EXPECT_EQ(names_.TakeListed(kId, 3).size(), 1u);
 }
 
+TEST_F(ListingTest, ADirectoryOnAnotherNodeIsNotListedHere) {
+  ASSERT_OK(names_.AddDirectoryElsewhere(kId, "d"));
+  ASSERT_OK(names_.AddDirectoryElsewhere(kId, "d")) << "by another rank";
+  EXPECT_STATUS(kInvalid, Take("d/a"), "what is below a routed directory is part of it");
+  EXPECT_STATUS(kInvalid, Take("d"), "d is a directory of dataset 5");
+  ASSERT_OK(Take("a"));
+  EXPECT_STATUS(kInvalid, names_.AddDirectoryElsewhere(kId, "a"), "a is a file of dataset 5");
+  EXPECT_TRUE(names_.Directories(kId).empty());
+  EXPECT_TRUE(names_.Places(kId).roots.empty());
+  ASSERT_OK(Add("d", 2));
+  EXPECT_EQ(names_.Directories(kId).at("d").routed.path, "/cache/d") << "this node has one of that name, too";
+  Write("/cache/d/x", "123");
+  ASSERT_OK_AND_ASSIGN(auto listed, RoutedNames::List(disk_, names_.Directories(kId)));
+  ASSERT_OK(names_.AddDirectoryElsewhere(kId, "e"));
+  names_.DirectoriesListed(kId, std::move(listed), [](Rank rank, std::uint64_t) { EXPECT_EQ(rank, 2u); });
+  EXPECT_EQ(names_.TakeListed(kId, 2).size(), 1u);
+}
+
+// --- Files that several nodes have stored ---
+
+class ApartTest : public ::testing::Test {
+ protected:
+  void Has(Rank rank, const std::vector<std::string>& names) {
+    dataset_.parts.resize(std::max<std::size_t>(dataset_.parts.size(), rank + 1));
+    catalogue::Catalogue& catalogue = dataset_.parts[rank].catalogue;
+    catalogue.set_rank(rank);
+    for (const std::string& name : names) catalogue.add_file()->set_prefix_name(name);
+  }
+  Dataset dataset_;
+};
+
+TEST_F(ApartTest, FilesOfOneDirectoryWithNamesOfTheirOwnGoTogether) {
+  Has(0, {"d/data.0", "d/md.idx", "a"});
+  Has(1, {});
+  Has(2, {"d/data.1", "d/data", "d.x"});
+  EXPECT_OK(RoutedNames::CheckApart(dataset_));
+}
+
+TEST_F(ApartTest, OneNameOfTwoRanksIsToldWithBoth) {
+  Has(0, {"d/md.idx"});
+  Has(1, {"d/data"});
+  Has(2, {"d/md.idx"});
+  EXPECT_STATUS(kInvalid, RoutedNames::CheckApart(dataset_), "d/md.idx: rank 0 and rank 2");
+}
+
+TEST_F(ApartTest, OneRanksFileIsNotAnothersDirectory) {
+  Has(0, {"d/a/b/c"});
+  Has(1, {"d/a"});
+  EXPECT_STATUS(kInvalid, RoutedNames::CheckApart(dataset_), "d/a of rank 1 and d/a/b/c of rank 0");
+}
+
 // --- The end of an output ---
+
+TEST_F(RoutedNamesTest, ListsAreMadeOnceForAnOutput) {
+  EXPECT_TRUE(names_.StartListing(kId));
+  EXPECT_FALSE(names_.StartListing(kId));
+  EXPECT_TRUE(names_.StartListing(kOther));
+}
 
 TEST_F(RoutedNamesTest, TheLastRankThatEndsItIsTold) {
   const Dataset dataset = Of(3);

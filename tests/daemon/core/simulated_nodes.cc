@@ -138,9 +138,20 @@ local::Status SimulatedNodes::Node::Asked(Request request, DatasetId id,
   return answer->value_or(Reply()).status();
 }
 
-local::Status SimulatedNodes::Node::Pin(DatasetId id) {
+bool SimulatedNodes::Node::IsPinned(DatasetId id) {
+  admin::ListRequest request;
+  request.set_this_node_only(true);
+  const auto answer = std::make_shared<std::optional<absl::StatusOr<admin::ListReply>>>();
+  core_->List(request, [answer](absl::StatusOr<admin::ListReply> reply) { *answer = std::move(reply); });
+  EXPECT_TRUE(all_.AdvanceUntil([answer] { return answer->has_value(); }));
+  EXPECT_OK((*answer)->status());
+  const auto is_it = [id](const admin::DatasetRow& row) { return row.dataset() == id && row.pinned(); };
+  return (*answer)->ok() && std::ranges::any_of((**answer)->datasets(), is_it);
+}
+
+local::Status SimulatedNodes::Node::Pin(DatasetId id, bool pinned) {
   admin::PinRequest request;
-  request.set_pinned(true);
+  request.set_pinned(pinned);
   return Asked<admin::PinReply>(request, id, &Core::Pin);
 }
 

@@ -48,7 +48,8 @@ class SimulatedNodes {
     std::vector<Rank> RanksInCache(DatasetId id);
     admin::StatusReply Status();
     // As the command asks.
-    local::Status Pin(DatasetId id);
+    local::Status Pin(DatasetId id, bool pinned = true);
+    bool IsPinned(DatasetId id);  // as this node has it
     local::Status Flush(DatasetId id);
     local::Status Remove(DatasetId id);
     absl::Status LoseParts(DatasetId id);  // while it does not run
