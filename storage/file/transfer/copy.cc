@@ -47,7 +47,10 @@ class FileCopy {
     CAIRN_RETURN_IF_ERROR(OnTarget(MakeDirectories(target_disk_, ParentOf(job_.to), kFolderMode)));
     CopiedFile copied{.work = "", .to = job_.to, .in_place = {}};
     CAIRN_ASSIGN_OR_RETURN(const bool arrived, HasArrived(&copied.in_place));
-    if (arrived) return copied;
+    if (arrived) {
+      CAIRN_RETURN_IF_ERROR(OnTarget(RemoveWork()));
+      return copied;
+    }
     CAIRN_RETURN_IF_ERROR(OpenSource());
     CAIRN_RETURN_IF_ERROR(OpenWork());
     CAIRN_RETURN_IF_ERROR(OpenTail());
@@ -65,6 +68,7 @@ class FileCopy {
 
  private:
   absl::StatusOr<bool> HasArrived(FileInfo* in_place);
+  absl::Status RemoveWork();
   absl::Status OpenSource();
   absl::Status OpenWork();
   absl::Status ContinueWork(const FileInfo& info);
@@ -113,6 +117,15 @@ absl::StatusOr<bool> FileCopy::HasArrived(FileInfo* in_place) {
   progress_.bytes_done += entry_.bytes();
   *in_place = *info;
   return true;
+}
+
+// An interrupted copy's, which nobody would end any more. It has its whole length from its beginning, and whoever puts
+// what waits in its place later, goes by that: so it is gone for good before anybody hears that the file has arrived.
+absl::Status FileCopy::RemoveWork() {
+  const absl::Status removed = target_disk_.Remove(work_path_);
+  if (absl::IsNotFound(removed)) return absl::OkStatus();
+  CAIRN_RETURN_IF_ERROR(removed);
+  return target_disk_.SyncDirectory(ParentOf(work_path_));
 }
 
 absl::Status FileCopy::OpenSource() {

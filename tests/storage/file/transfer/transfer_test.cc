@@ -245,6 +245,20 @@ TEST_P(TransferTest, WhatHasArrivedWholeIsNotCopiedAgainAndWhatDiffersIs) {
   EXPECT_EQ(TargetBytes(changed.to), *contents_[1]);
 }
 
+// Another dataset has brought the same bytes under the name meanwhile. What is left has the length of a whole file: it
+// would be put over the good one.
+TEST_P(TransferTest, OfAnInterruptedCopyNothingIsLeftOnceTheFileHasArrived) {
+  const CopyJob job = Add("file", 3 * kMiB);
+  ASSERT_OK(Copy({job}));
+  const std::string work = TransferWorkName(job.to, *job.entry);
+  ASSERT_OK(WriteTestFile(target_, work, std::string(3 * kMiB, '\0')));
+  ASSERT_OK(target_.SyncDirectory("/pfs/demo/ckpt.1"));
+  ASSERT_OK(Copy({job}));
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) target_.Restart(seed);
+  EXPECT_STATUS(kNotFound, target_.Info(work), "");
+  EXPECT_EQ(TargetBytes(job.to), *contents_[0]);
+}
+
 TEST_P(TransferTest, AFailedSyncLeavesNothingToContinueFrom) {
   const CopyJob job = Add("file", 3 * kMiB);
   FakeFault fault;
