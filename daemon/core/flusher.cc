@@ -243,8 +243,9 @@ void Flusher::CopyOverNodes(const JobPtr& job) {
     const bool look = both->result.visited.status.ok() && job->dataset->kind.files;
     look ? FindBrought(job, std::move(both->result)) : CopyEnded(job, std::move(both->result));
   };
-  CopyHere(job, [both, ended](StepResult result) {
+  CopyHere(job, [this, job, both, ended](StepResult result) {
     both->result = std::move(result);
+    given_.slots.CopyEnds(job->progress);  // what others still copy is no hang of this node's file system
     ended();
   });
   given_.away.Copy(*job->dataset, job->committer, [both, ended](const PartsCopied& copied) {

@@ -173,10 +173,16 @@ void Followed::Complete(DatasetId id, Home::Orders::Then then) {
 
 void Followed::Copy(DatasetId id, LaunchId committer, std::function<void(const Home::Orders::Copied&)> then) {
   const DatasetPtr dataset = Get(id);
-  if (!dataset || !dataset->in_cache()) {
+  if (!dataset) {
     return context_.loop().Post([id, then = std::move(then)] {
       then({.status = DataLoss("this node's cache has nothing of dataset {}", id),
             .damaged_file = RecordsFolderName(id)});
+    });
+  }
+  // What is whole here may not have heard yet that it is elsewhere: the home that should have said so was killed.
+  if (!dataset->in_cache() && !dataset->recorded) {
+    return context_.loop().Post([id, then = std::move(then)] {
+      then({.status = Unavailable("dataset {} is not whole in this node's cache", id), .damaged_file = ""});
     });
   }
   spdlog::info("run {}: dataset {} (step {}): its parts here go to the prefix, under launch {}", given_.run_name, id,
