@@ -340,9 +340,10 @@ void Away::OnPrefix(const Dataset& dataset) {
   SendToHolders(dataset, said);
 }
 
-void Away::Leaves(const Dataset& dataset, const std::string& why) {
+void Away::Leaves(const Dataset& dataset, bool useless, const std::string& why) {
   peer::FromHome said;
   said.mutable_leaves()->set_dataset(dataset.id);
+  said.mutable_leaves()->set_useless(useless);
   said.mutable_leaves()->set_why(TextOf(why, frames::kTextBytesMax));
   SendToHolders(dataset, said);
 }

@@ -70,7 +70,7 @@ class Away {
   void AllEnded(const Dataset& dataset);  // an output of files, by all ranks
   void Whole(const Dataset& dataset);
   void OnPrefix(const Dataset& dataset);
-  void Leaves(const Dataset& dataset, const std::string& why);
+  void Leaves(const Dataset& dataset, bool useless, const std::string& why);
   struct Leaving {
     std::set<DatasetId> may;   // all that may leave the other caches for room
     std::set<DatasetId> will;  // that will be among them when their flushes have ended

@@ -209,12 +209,13 @@ void AwayParts::TakeListed(const NodeId& node, const DatasetPtr& dataset,
   if (dataset->parts.empty()) return;  // only on the prefix
   for (Rank rank = 0; rank < dataset->nranks && given_.ledger.Has(dataset); ++rank) {
     const Part& part = dataset->parts[rank];
-    if (!part.elsewhere || part.node != node || part.stored()) continue;
+    if (!part.elsewhere || part.node != node) continue;
     const auto there = listed.find(rank);
     if (there == listed.end()) {
       return given_.ledger.Fail(dataset->id,
                                 fmt::format("the daemon on {} has lost the part of rank {}", NameOf(node), rank));
     }
+    if (part.stored()) continue;
     if (part.state == Part::State::kBegun) HandedOver(dataset, rank);
     if (there->second->has_catalogue()) TakeStored(node, dataset, there->second->catalogue());
   }

@@ -34,6 +34,12 @@ absl::StatusOr<DatasetPtr> WholeDataset(const Run& run, DatasetId id) {
   return NotFound("run {} has no whole dataset {}", run.name, id);
 }
 
+// Also what is left of one whose other parts are gone: nobody else takes it away.
+absl::StatusOr<DatasetPtr> ToRemove(const Run& run, DatasetId id) {
+  const DatasetPtr dataset = run.ledger.Get(id);
+  return dataset && dataset->in_cache() ? dataset : WholeDataset(run, id);
+}
+
 void RemoveSetAside(Run& run, bool whole_ones_too, std::function<void(admin::RemoveReply)> done) {
   run.cache.asides().RemoveByHand(whole_ones_too,
                                   [&run, done = std::move(done)](const absl::StatusOr<Asides::RemovedByHand>& removed) {
@@ -177,7 +183,7 @@ void Remove(Run& run, const admin::RemoveRequest& request, std::function<void(ad
     }
     return Answering(std::move(done))(InvalidArgument("a dataset, or what was set aside: not both"));
   }
-  const auto dataset = WholeDataset(run, request.dataset());
+  const auto dataset = ToRemove(run, request.dataset());
   if (!dataset.ok()) return Answering(std::move(done))(dataset.status());
   if (!(*dataset)->followed) return RemoveHere(run, *dataset, std::move(done));
   peer::Question question;
@@ -193,7 +199,9 @@ void Answer(Run& run, const peer::Question& question, std::function<void(absl::S
   const DatasetId id = question.has_flush() ? question.flush().dataset()
                        : question.has_pin() ? question.pin().dataset()
                                             : question.remove().dataset();
-  const auto dataset = DecidedHere(run, question.has_flush() ? ToFlush(run, question.flush()) : WholeDataset(run, id));
+  const auto dataset = DecidedHere(run, question.has_flush() ? ToFlush(run, question.flush())
+                                        : question.has_pin() ? WholeDataset(run, id)
+                                                             : ToRemove(run, id));
   if (!dataset.ok()) return done(dataset.status());
   if (question.has_flush()) return AsAnswer(&peer::Answer::mutable_flush, std::move(done))(FlushHere(run, **dataset));
   if (question.has_pin()) {

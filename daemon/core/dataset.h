@@ -133,7 +133,8 @@ struct Dataset {
   }
   // Followed: its launch's home has begun it, and this rank's part is still to come.
   bool expects(Rank rank) const {
-    return followed && cache == Place::kArriving && rank < parts.size() && parts[rank].state == Part::State::kAbsent;
+    return followed && cache == Place::kArriving && !recorded && rank < parts.size() &&
+           parts[rank].state == Part::State::kAbsent;
   }
   bool all_captured() const { return captured == nranks; }
   bool all_stored() const { return stored == nranks; }

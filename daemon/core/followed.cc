@@ -74,8 +74,10 @@ Home::Orders Followed::MakeOrders() {
   };
   orders.on_prefix = [this](DatasetId id) { OnPrefix(id); };
   orders.may_leave = [this](const peer::MayLeave& datasets) { MayLeave(datasets); };
-  orders.leaves = [this](DatasetId id, const std::string& why) {
-    if (const DatasetPtr dataset = Get(id)) given_.cache.Evict(dataset, why);
+  orders.leaves = [this](DatasetId id, bool useless, const std::string& why) {
+    const DatasetPtr dataset = Get(id);
+    if (!dataset) return;
+    useless ? given_.cache.GiveUpParts(dataset, why) : given_.cache.Evict(dataset, why);
   };
   orders.find = [this](const SessionPtr& session, const std::shared_ptr<Call>& call, const peer::Find& find,
                        Home::Orders::Moved moved) { Find(session, call, find, moved); };

@@ -355,7 +355,7 @@ void Home::OnFrame(const peer::Frame& frame) {
     case peer::FromHome::kMayLeave:
       return orders_.may_leave(said.may_leave());
     case peer::FromHome::kLeaves:
-      return orders_.leaves(said.leaves().dataset(), said.leaves().why());
+      return orders_.leaves(said.leaves().dataset(), said.leaves().useless(), said.leaves().why());
     case peer::FromHome::kFind:
       return OnFind(said.find());
     case peer::FromHome::kStart:

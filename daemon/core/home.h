@@ -55,7 +55,7 @@ class Home {
     std::function<void(DatasetId dataset, LaunchId committer, std::function<void(const Copied& copied)> then)> copy;
     std::function<void(DatasetId dataset)> on_prefix;
     std::function<void(const peer::MayLeave& datasets)> may_leave;
-    std::function<void(DatasetId dataset, const std::string& why)> leaves;
+    std::function<void(DatasetId dataset, bool useless, const std::string& why)> leaves;
     // Steps of a rank's restore. `moved` as a step of RestoreTransfer, `copy` among the sources of `find`.
     using Moved = std::function<void(const absl::Status& status, std::size_t copy, bool delivered)>;
     std::function<void(const SessionPtr& session, const std::shared_ptr<Call>& call, const peer::Find& find,

@@ -30,7 +30,7 @@ constexpr std::chrono::seconds kLooksAtLeast(3), kLooksAtMost(10);
 constexpr std::chrono::seconds kLooksEvery(2);  // at the end: the pause doubles
 constexpr std::size_t kCandidatesMax = 64;  // the newest ones that others have
 constexpr std::uint64_t kPartsMax = 1 << 20;  // that one node is believed to have, of all its datasets together
-constexpr int kTriesMax = 16;               // copies that turn out to be bad, or nodes that do not give them
+constexpr int kMissedMax = 16;                // copies that turn out to be bad, or nodes that do not give them
 
 std::string FolderOf(const Dataset& dataset) {
   return "/" + RecordsFolderName(dataset.id);
@@ -305,7 +305,7 @@ void OtherCaches::Next(const JobPtr& job) {
     job->candidates.pop_back();
     if (!(job->parts_only ? IsWanted(from) : IsWanted(from.dataset))) continue;
     absl::Status may = CheckMayCome(from);
-    if (++job->tries > kTriesMax) may = Unavailable("{} others could not be, either", kTriesMax);
+    if (job->missed == kMissedMax) may = Unavailable("{} others could not be, either", kMissedMax);
     if (may.ok()) return Check(job, from);
     Missed(job, from, may);
     if (absl::IsUnavailable(may)) job->candidates.clear();
@@ -478,6 +478,7 @@ void OtherCaches::Failed(const JobPtr& job, const Candidate& from, const absl::S
 }
 
 void OtherCaches::Missed(const JobPtr& job, const Candidate& from, const absl::Status& why) {
+  ++job->missed;
   if (from.dataset.kind.checkpoint) job->brought.missed.insert(from.dataset.id);
   if (looking_ != 0 && !absl::IsUnavailable(why)) bad_.insert(from.dataset.id);
   context_.Warn(fmt::format("{}: could not be brought here: {}", TextOf(from), MessageOf(why)));

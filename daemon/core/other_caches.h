@@ -94,7 +94,7 @@ class OtherCaches {
     bool parts_only = false;
     SteadyTime settled_by;
     std::vector<Candidate> candidates;  // the best one is the last
-    int tries = 0;
+    int missed = 0;                     // so many candidates
     Brought brought;
   };
   using JobPtr = std::shared_ptr<Job>;
@@ -133,8 +133,8 @@ class OtherCaches {
   const Context& context_;
   const Given given_;
   const std::function<void()> on_change_;
-  std::vector<Wish> wishes_;  // none: nothing is under way
-  LaunchId looked_for_ = 0;   // the last launch for which parts were looked for
+  std::vector<Wish> wishes_;   // none: nothing is under way
+  LaunchId looked_for_ = 0;    // the last launch for which parts were looked for
   Loop::TimerId looking_ = 0;  // until that ends, come what may; 0: it has ended
   SteadyTime looks_until_;     // at least
   std::chrono::milliseconds pause_{0};

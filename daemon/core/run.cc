@@ -74,8 +74,8 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
                return gate.usable() && !watch.lost() && !HungSince() && flusher.ErrorOf(dataset_id).empty();
              }},
             {.on_left = [this] { LeftCache(); },
-             .on_parts_left = [this](const Dataset& dataset, bool damaged,
-                                     const std::string& why) { PartsLeft(dataset, damaged, why); },
+             .on_parts_left = [this](const Dataset& dataset, RunCache::Left how,
+                                     const std::string& why) { PartsLeft(dataset, how, why); },
              .look_again = [this] { ApplyPolicy(); }}),
       ids(shared.context, name, gate),
       inventory(
@@ -153,10 +153,11 @@ void Run::AfterStep() {
   waits.Changed();
 }
 
-void Run::PartsLeft(const Dataset& dataset, bool damaged, const std::string& why) {
+void Run::PartsLeft(const Dataset& dataset, RunCache::Left how, const std::string& why) {
   const Launch* newest = ledger.newest();
+  const bool damaged = how == RunCache::Left::kDamaged;
   if (newest != nullptr && !newest->ours) return home.Left(dataset, damaged, why);
-  if (!damaged) away.Leaves(dataset, why);
+  if (!damaged) away.Leaves(dataset, /*useless=*/how == RunCache::Left::kUseless, why);
 }
 
 // Which of those that have parts on other nodes these may give up when they need the room, now or soon.

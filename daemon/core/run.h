@@ -91,7 +91,7 @@ class Run {
  private:
   void AfterStep();
   void LeftCache();
-  void PartsLeft(const Dataset& dataset, bool damaged, const std::string& why);
+  void PartsLeft(const Dataset& dataset, RunCache::Left how, const std::string& why);
   void TellWhatMayLeave();
   void FolderUnused(DatasetId dataset_id);
   void DatasetWhole(const DatasetPtr& dataset);

@@ -116,7 +116,7 @@ void RunCache::SetAsideWhole(DatasetId id, CacheFolder::Why why) {
 // Nobody counts on it being in the cache any more; its files are still there.
 void RunCache::Leave(const DatasetPtr& dataset, const std::string& why) {
   spdlog::info("run {}: dataset {} (step {}) leaves the cache: {}", given_.run_name, dataset->id, dataset->step, why);
-  if (dataset->over_nodes()) reports_.on_parts_left(*dataset, /*damaged=*/false, why);
+  if (dataset->over_nodes()) reports_.on_parts_left(*dataset, Left::kRemoved, why);
   given_.ledger.LeftCache(*dataset, why);  // first: what an image that comes back sets off must not find it there
   given_.folders.Left(dataset->id);
   given_.images.DropKept(given_.run, dataset->id);
@@ -150,7 +150,7 @@ void RunCache::ApplyLinger() {
 
 void RunCache::FoundDamaged(const DatasetPtr& dataset, const std::string& file, const absl::Status& why) {
   const std::string text(MessageOf(why));
-  if (dataset->in_cache() && dataset->over_nodes()) reports_.on_parts_left(*dataset, /*damaged=*/true, text);
+  if (dataset->in_cache() && dataset->over_nodes()) reports_.on_parts_left(*dataset, Left::kDamaged, text);
   if (dataset->in_cache()) given_.ledger.CacheDamaged(*dataset, text);
   given_.bases.Distrust();
   SetAside(*dataset, file, text);
@@ -160,7 +160,7 @@ void RunCache::GiveUpParts(const DatasetPtr& dataset, const std::string& why) {
   if (!dataset->in_cache()) return;
   context_.Warn(fmt::format("run {}: dataset {} (step {}): a part of it is damaged: {}", given_.run_name, dataset->id,
                             dataset->step, why));
-  reports_.on_parts_left(*dataset, /*damaged=*/false, why);
+  reports_.on_parts_left(*dataset, Left::kUseless, why);
   given_.ledger.CacheDamaged(*dataset, why);
   given_.bases.Distrust();
   given_.images.DropKept(given_.run, dataset->id);

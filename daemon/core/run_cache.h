@@ -36,6 +36,8 @@ namespace cairn {
 
 class RunCache {
  public:
+  // How parts of a dataset over nodes left: removed; found to be damaged; or of no use without one that is.
+  enum class Left { kRemoved, kDamaged, kUseless };
   struct Given {  // all borrowed
     const RunId& run;
     const std::string& run_name;
@@ -53,7 +55,7 @@ class RunCache {
   struct Reports {
     std::function<void()> on_left;     // something has left the cache; not from deep within a call
     // The dataset's parts in this cache go, or are damaged: of one that has others elsewhere, or is followed.
-    std::function<void(const Dataset& dataset, bool damaged, const std::string& why)> on_parts_left;
+    std::function<void(const Dataset& dataset, Left how, const std::string& why)> on_parts_left;
     std::function<void()> look_again;  // the policy is to be applied again: time has passed
   };
   RunCache(const Context& context, const Given& given, Reports reports);
