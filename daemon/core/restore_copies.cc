@@ -1,6 +1,7 @@
 #include "daemon/core/restore_copies.h"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -10,6 +11,11 @@
 #include "storage/place/prefix/prefix.h"
 
 namespace cairn {
+namespace {
+
+constexpr std::chrono::seconds kAwayAtMost(5);  // as a link to the home waits for its node
+
+}  // namespace
 
 std::string PathOnOtherNode(DatasetId dataset, const std::string& file) {
   return fmt::format("/{}/{}", RecordsFolderName(dataset), file);
@@ -81,12 +87,21 @@ absl::Status RestoreCopies::ChooseOne(const RestoreGroup& group, Rank from, cons
   return DataLoss("no copy of rank {}'s bytes is whole", from);
 }
 
+bool RestoreCopies::WaitForAway(RestoreGroup& group) const {
+  if (group.away.empty()) return false;
+  if (!group.waits_until) group.waits_until = context_.now() + kAwayAtMost;
+  if (context_.now() >= *group.waits_until) return false;
+  for (const auto& copy : group.away) group.bad.erase(copy);
+  return true;
+}
+
 void RestoreCopies::NoteFetch(RestoreGroup& group) {
   if (!std::exchange(group.fetched, true)) given_.inventory.MarkFetched(group.dataset->id);
 }
 
 void RestoreCopies::FoundBad(RestoreGroup& group, Rank rank, Tier tier, const absl::Status& why) {
   if (!group.bad.insert({rank, tier}).second) return;
+  if (tier == Tier::kPartner && absl::IsUnavailable(why) && !group.away.insert({rank, tier}).second) return;
   const Dataset& dataset = *group.dataset;
   context_.Warn(fmt::format("run {}: dataset {}: the copy of rank {} in the {} is bad: {}", given_.run_name, dataset.id,
                             rank, NameOf(tier), MessageOf(why)));

@@ -46,6 +46,9 @@ class RestoreCopies {
   // left. `reader`: the node whose daemon reads them; empty: this one. REQUIRES: the dataset is described.
   absl::StatusOr<ChosenCopies> Choose(RestoreGroup& group, const std::vector<Wanted>& wanted,
                                       const NodeId& reader) const;
+  // No copy is left, but some are on nodes that did not answer: a daemon that was started again does so soon. True:
+  // they may be chosen once more, after a pause; not for longer than some seconds in all.
+  bool WaitForAway(RestoreGroup& group) const;
   // The restore reads from the prefix: noted in its index, once.
   void NoteFetch(RestoreGroup& group);
   // A copy cannot be used in this restore. If it is damaged or missing it never will be: reported, kept for a look,

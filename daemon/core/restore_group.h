@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "daemon/core/call.h"
 #include "daemon/core/dataset.h"
+#include "daemon/core/environment.h"
 #include "daemon/core/restore_plan.h"
 #include "daemon/core/restore_transfer.h"
 #include "daemon/core/session.h"
@@ -40,6 +42,8 @@ struct RestoreGroup {
   std::map<Rank, RestorePartPtr> parts;
   std::set<std::pair<Rank, Tier>> bad;      // copies that could not be used
   std::set<std::pair<Rank, Tier>> damaged;  // those of them that never will be
+  std::set<std::pair<Rank, Tier>> away;     // those of them whose node did not answer, and may again
+  std::optional<SteadyTime> waits_until;    // for these
   bool started = false;                     // all ranks have matched
   bool fetched = false;                     // noted in the prefix' index
   bool ended = false;

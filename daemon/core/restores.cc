@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "daemon/core/away_transfer.h"
@@ -11,6 +12,8 @@
 
 namespace cairn {
 namespace {
+
+constexpr std::chrono::milliseconds kAwayPause(200);
 
 local::Status Say(local::Code code, std::string message) {
   local::Status status;
@@ -261,6 +264,13 @@ std::shared_ptr<RestoreTransfer> Restores::MakeTransfer(const RestorePart& part,
 // In the nearest copies that are left.
 void Restores::FindPart(const RestoreGroupPtr& group, const RestorePartPtr& part) {
   auto copies = copies_.Choose(*group, part->wanted, part->call->connection()->node());
+  if (!copies.ok() && copies_.WaitForAway(*group)) {
+    context_.loop().After(kAwayPause, [this, group, part] {
+      const auto now = group->parts.find(part->session->rank);
+      if (!group->ended && now != group->parts.end() && now->second == part) FindPart(group, part);
+    });
+    return;
+  }
   if (!copies.ok()) return RetryGroup(group, std::string(MessageOf(copies.status())));
   part->transfer->Find(
       *std::move(copies), part->wanted, part->own_file,

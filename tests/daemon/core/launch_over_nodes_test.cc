@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "storage/base/status.h"
 #include "storage/file/transfer/transfer.h"
@@ -181,6 +184,43 @@ TEST_F(LaunchOverNodesTest, AStopMakesWholeWhatIsCaptured) {
   EXPECT_TRUE(**ended);
   EXPECT_THAT(nodes[0].RanksInCache(id), ElementsAre(0, 2));
   EXPECT_THAT(nodes[1].RanksInCache(id), ElementsAre(1, 3));
+}
+
+// As one whose daemon is just started again.
+TEST_F(LaunchOverNodesTest, ANodeWhoseFilesCannotBeReadForAMomentIsWaitedFor) {
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const DatasetId id = Checkpoint(5);
+  ASSERT_EQ(CodeOfReply(clients[1]->Wait(id, local::LOCAL)), local::OK);
+  Close();
+  ASSERT_NO_FATAL_FAILURE(Open("job.2"));
+  const auto served = nodes.files.served;
+  nodes.files.served.clear();
+  nodes.loop().After(std::chrono::seconds(2), [&] { nodes.files.served = served; });
+  ExpectRestored(id, 5, local::TIER_IMAGE, local::TIER_PARTNER);
+  Close();
+}
+
+TEST_F(LaunchOverNodesTest, ANodeWhoseFilesCannotBeReadAnyMoreIsNotWaitedForForLong) {
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const DatasetId id = Checkpoint(5);
+  ASSERT_EQ(CodeOfReply(clients[1]->Wait(id, local::LOCAL)), local::OK);
+  Close();
+  ASSERT_NO_FATAL_FAILURE(Open("job.2"));
+  nodes.files.served.clear();
+  const auto start = nodes.now();
+  std::vector<std::function<void()>> restores;
+  std::vector<FakeClient::Restored> restored(clients.size());
+  std::vector<Memory> memory;
+  for (Rank rank = 0; rank < clients.size(); ++rank) {
+    memory.push_back(Blank(MemoryOf(rank, 5)));
+    EXPECT_EQ(clients[rank]->Latest().latest().dataset(), id);
+  }
+  for (Rank rank = 0; rank < clients.size(); ++rank) {
+    restores.push_back([&, rank] { restored[rank] = clients[rank]->Restore(id, memory[rank]); });
+  }
+  nodes.Together(std::move(restores));
+  for (const FakeClient::Restored& one : restored) EXPECT_EQ(one.code, local::RETRY) << one.message;
+  EXPECT_LT(nodes.now() - start, std::chrono::seconds(8));
 }
 
 TEST_F(LaunchOverNodesTest, WhatTheHomeDecidesCanBeCommandedOnAnyNode) {
