@@ -161,20 +161,6 @@ absl::Status TakeMembers(const Tree& tree, RedundancyHeader& header) {
   return absl::OkStatus();
 }
 
-std::uint32_t LeftNeighbours(const SetDescriptor& set) {
-  switch (set.scheme) {
-    case Scheme::kSingle:
-      return 0;
-    case Scheme::kPartner:
-      return set.replicas;
-    case Scheme::kXor:
-      return 1;
-    case Scheme::kRs:
-      return set.checksums;
-  }
-  return 0;
-}
-
 // Whose files the payload cannot be read without.
 absl::Status CheckNeighbours(const RedundancyHeader& header) {
   const auto own = header.members.find(header.rank);
@@ -252,6 +238,10 @@ absl::StatusOr<std::vector<std::string>> GetOwned(const Tree& tree) {
 
 // --- Names ---
 
+std::string_view PrefixOf(RedsetKind kind) {
+  return kind == RedsetKind::kData ? "reddesc.er." : "reddescmap.er.";
+}
+
 // Takes what a name consists of from its front.
 class NameReader {
  public:
@@ -297,6 +287,20 @@ bool ReadRankName(NameReader& reader, RedsetName& name) {
 }
 
 }  // namespace
+
+std::uint32_t LeftNeighbours(const SetDescriptor& set) {
+  switch (set.scheme) {
+    case Scheme::kSingle:
+      return 0;
+    case Scheme::kPartner:
+      return set.replicas;
+    case Scheme::kXor:
+      return 1;
+    case Scheme::kRs:
+      return set.checksums;
+  }
+  return 0;
+}
 
 std::uint64_t SetMember::bytes() const {
   std::uint64_t sum = 0;
@@ -378,9 +382,9 @@ absl::StatusOr<EncodeState> GetEncodeState(const Tree& tree) {
 std::optional<RedsetName> ParseRedsetName(std::string_view text) {
   RedsetName name;
   NameReader reader(text);
-  if (reader.Text("reddescmap.er.")) {
+  if (reader.Text(PrefixOf(RedsetKind::kFilemaps))) {
     name.kind = RedsetKind::kFilemaps;
-  } else if (!reader.Text("reddesc.er.")) {
+  } else if (!reader.Text(PrefixOf(RedsetKind::kData))) {
     return std::nullopt;
   }
   bool known = true;
@@ -392,6 +396,34 @@ std::optional<RedsetName> ParseRedsetName(std::string_view text) {
     known = ReadRankName(reader, name);
   }
   return known && reader.AtEnd() ? std::optional(name) : std::nullopt;
+}
+
+std::string FileNameOf(const RedsetName& name) {
+  const std::string_view prefix = PrefixOf(name.kind);
+  switch (name.what) {
+    case RedsetName::What::kDescriptor:
+      return fmt::format("{}{}.redset", prefix, name.rank);
+    case RedsetName::What::kHeader:  // sets and members are counted from 1 there
+      return fmt::format("{}{}.{}.grp_{}_of_{}.mem_{}_of_{}.redset", prefix, name.rank,
+                         kSchemes[static_cast<std::size_t>(name.scheme)].file, std::uint64_t{name.group} + 1,
+                         name.groups, std::uint64_t{name.member} + 1, name.members);
+    case RedsetName::What::kOwnership:
+      return fmt::format("{}shuffile", prefix);
+    case RedsetName::What::kEncodeState:
+      break;
+  }
+  return fmt::format("{}er", prefix);
+}
+
+RedsetName HeaderNameOf(RedsetKind kind, const SetDescriptor& set) {
+  return {.kind = kind,
+          .what = RedsetName::What::kHeader,
+          .rank = set.world_rank,
+          .scheme = set.scheme,
+          .group = set.group,
+          .groups = set.groups,
+          .member = set.rank,
+          .members = set.ranks};
 }
 
 }  // namespace cairn::scr

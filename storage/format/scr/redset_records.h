@@ -1,6 +1,6 @@
 // The records of SCR's redundancy sets, of any scheme, as found in a cache or a prefix: whose files are in a set, how
-// the payload behind the header is to be read. SCR specification, sections 10 and 11. Pure. (What Cairn itself writes:
-// redset.h. The payloads: storage/file/redundancy/.)
+// the payload behind the header is to be read. SCR specification, sections 10 and 11. Pure. (They are made by redset.h.
+// The payloads: storage/file/redundancy/.)
 #ifndef CAIRN_STORAGE_FORMAT_SCR_REDSET_RECORDS_H_
 #define CAIRN_STORAGE_FORMAT_SCR_REDSET_RECORDS_H_
 
@@ -11,13 +11,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "storage/base/ids.h"
 #include "storage/format/kvtree/tree.h"
-#include "storage/format/scr/redset.h"
+#include "storage/format/scr/filemap.h"
 
 namespace cairn::scr {
+
+// A dataset has each record twice: for its data files and for its filemaps.
+enum class RedsetKind { kData, kFilemaps };
 
 enum class Scheme : std::uint8_t { kSingle, kPartner, kXor, kRs };
 std::string_view NameOf(Scheme scheme);  // "XOR", as TYPE has it
@@ -31,6 +35,12 @@ struct SetDescriptor {
   std::uint32_t replicas = 0;   // kPartner
   std::uint32_t checksums = 0;  // kRs: 1 … ranks - 1, ranks + checksums <= 256
 };
+
+// How many neighbours to its left a member's records describe, too: those whose loss it helps to make good.
+std::uint32_t LeftNeighbours(const SetDescriptor& set);
+
+// A file that the records list: absolute path, and the stat fields of its META (size, mode, owner, times).
+using RedsetFile = std::pair<std::string, Meta>;
 
 // One member of a set as a header knows it: its files in the order of its logical file.
 struct SetMember {
@@ -68,6 +78,8 @@ struct RedsetName {
   std::uint32_t group = 0, groups = 0, member = 0, members = 0;  // numbers from 0; counts
 };
 std::optional<RedsetName> ParseRedsetName(std::string_view name);  // none: no such file
+std::string FileNameOf(const RedsetName& name);
+RedsetName HeaderNameOf(RedsetKind kind, const SetDescriptor& set);
 
 }  // namespace cairn::scr
 

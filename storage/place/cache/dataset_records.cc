@@ -157,7 +157,8 @@ absl::StatusOr<RankRecords> MakeRankRecords(Disk& disk, const std::string& folde
   begun.complete.reset();  // not a filemap's to say
   begun.held.reset();
   scr::PutFilemapDescriptor(begun, records.filemap.second);
-  records.of_data = Below(folder, scr::MakeSingleRank(RedsetKind::kData, rank, catalogue.nranks(), listed));
+  records.of_data =
+      Below(folder, scr::MakeRankRecords(RedsetKind::kData, scr::SingleHeader(rank, catalogue.nranks(), listed)));
   records.directories.assign(directories.begin(), directories.end());
   return records;
 }
@@ -166,8 +167,8 @@ absl::StatusOr<std::vector<RankRecords::Tree>> MakeFilemapRecords(Disk& disk, co
                                                                   std::uint32_t nranks) {
   const std::string path = FilemapPath(folder, rank);
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(path));
-  return Below(folder,
-               scr::MakeSingleRank(RedsetKind::kFilemaps, rank, nranks, {{path, MakeMeta(path, nranks, info)}}));
+  return Below(folder, scr::MakeRankRecords(RedsetKind::kFilemaps,
+                                            scr::SingleHeader(rank, nranks, {{path, MakeMeta(path, nranks, info)}})));
 }
 
 absl::StatusOr<RankFiles> WriteRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
@@ -191,12 +192,13 @@ std::vector<RankRecords::Tree> MakeOwnershipLists(const std::string& folder, std
                                                   const std::vector<RankFiles>& ranks) {
   std::vector<scr::OwnedFiles> data, maps;
   for (const RankFiles& files : ranks) {
-    data.push_back({.rank = files.rank, .files = files.data});
-    maps.push_back({.rank = files.rank, .files = {FilemapPath(folder, files.rank)}});
+    const scr::SetDescriptor set = scr::SingleSet(files.rank, nranks);
+    data.push_back({.set = set, .files = files.data});
+    maps.push_back({.set = set, .files = {FilemapPath(folder, files.rank)}});
   }
   const std::string records = RecordsFolder(folder);
-  return Below(folder, {scr::MakeOwnership(RedsetKind::kData, records, nranks, data),
-                        scr::MakeOwnership(RedsetKind::kFilemaps, records, nranks, maps)});
+  return Below(folder, {scr::MakeOwnership(RedsetKind::kData, records, data),
+                        scr::MakeOwnership(RedsetKind::kFilemaps, records, maps)});
 }
 
 std::vector<RankRecords::Tree> MakeEncodeStates(const std::string& folder) {

@@ -120,7 +120,7 @@ void ScrSession::PutCached(DatasetId id, const std::vector<std::pair<std::string
   using scr::RedsetKind;
   for (const auto& [kind, protects] : {std::pair(RedsetKind::kFilemaps, std::vector<scr::RedsetFile>{{map, of_map}}),
                                        std::pair(RedsetKind::kData, listed)}) {
-    for (const auto& [name, tree] : scr::MakeSingleRank(kind, 0, 1, protects)) {
+    for (const auto& [name, tree] : scr::MakeRankRecords(kind, scr::SingleHeader(0, 1, protects))) {
       Write(disk, Folder(id) + "/.scr/" + name, tree);
     }
     const auto [name, state] = scr::MakeEncodeState(kind);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "storage/format/scr/redset.h"
 #include "tests/storage/format/scr/scr_vectors.h"
 
 namespace cairn::scr {
@@ -256,7 +257,8 @@ TEST(SetDescriptorTest, OneForEachRankOfTheFile) {
 }
 
 TEST(OwnershipTest, FilesOfEachRankInOrder) {
-  const NamedTree made = MakeOwnership(RedsetKind::kData, "/d/.scr", 4, {{1, {"/d/b", "/d/a"}}, {3, {}}});
+  const NamedTree made =
+      MakeOwnership(RedsetKind::kData, "/d/.scr", {{SingleSet(1, 4), {"/d/b", "/d/a"}}, {SingleSet(3, 4), {}}});
   const auto owned = GetOwnership(made.second);
   ASSERT_TRUE(owned.ok()) << owned.status();
   ASSERT_EQ(owned->size(), 2u);
@@ -267,7 +269,7 @@ TEST(OwnershipTest, FilesOfEachRankInOrder) {
 }
 
 TEST(OwnershipTest, ABadOneIsRefused) {
-  const Tree good = MakeOwnership(RedsetKind::kData, "/d/.scr", 4, {{1, {"/d/a"}}}).second;
+  const Tree good = MakeOwnership(RedsetKind::kData, "/d/.scr", {{SingleSet(1, 4), {"/d/a"}}}).second;
   const auto refused = [&good](const std::string& named, const std::function<void(Tree&)>& harm) {
     Tree tree = good;
     harm(tree);

@@ -104,12 +104,12 @@ std::map<std::string, Tree> SampleRecords() {
   scr::PutHalt({.reason = "JOB_HALTED", .checkpoints_left = 5, .exit_before_s = 1893456000, .halt_seconds = 900},
                records["halt.scr"]);
   scr::PutNodes(3, records["nodes.scr"]);
-  for (auto& [name, tree] :
-       scr::MakeSingleRank(scr::RedsetKind::kData, 0, 3, {{"/c/scr.dataset.3/a.dat", SampleMeta("a.dat")}})) {
+  for (auto& [name, tree] : scr::MakeRankRecords(
+           scr::RedsetKind::kData, scr::SingleHeader(0, 3, {{"/c/scr.dataset.3/a.dat", SampleMeta("a.dat")}}))) {
     records[name] = tree;
   }
-  const auto ownership =
-      scr::MakeOwnership(scr::RedsetKind::kData, "/c/scr.dataset.3/.scr", 3, {{0, {"/c/scr.dataset.3/a.dat"}}});
+  const auto ownership = scr::MakeOwnership(scr::RedsetKind::kData, "/c/scr.dataset.3/.scr",
+                                            {{scr::SingleSet(0, 3), {"/c/scr.dataset.3/a.dat"}}});
   records[ownership.first] = ownership.second;
   const auto state = scr::MakeEncodeState(scr::RedsetKind::kData);
   records[state.first] = state.second;
