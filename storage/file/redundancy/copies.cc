@@ -47,7 +47,8 @@ bool IsThere(const Place& place) {
 
 absl::StatusOr<std::optional<Difference>> WalkFile(std::uint64_t bytes, const std::vector<Place>& places) {
   const auto source = std::find_if(places.begin(), places.end(), IsThere);
-  if (source == places.end()) return std::nullopt;
+  const auto of_use = [&](const Place& place) { return place.write || (place.read && &place != &*source); };
+  if (source == places.end() || std::none_of(places.begin(), places.end(), of_use)) return std::nullopt;
   std::vector<std::byte> block(std::min(bytes, kBlockBytes)), other(block.size());
   for (std::uint64_t at = 0; at < bytes; at += kBlockBytes) {
     const auto count = static_cast<std::size_t>(std::min(kBlockBytes, bytes - at));

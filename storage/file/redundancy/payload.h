@@ -55,8 +55,8 @@ struct Difference {
   std::uint64_t offset = 0;  // in the payload: the first byte that is not what the others' data make of it
 };
 
-// Reads all that is there once; what is lost is made of the rest where that is enough. nullopt: no contradiction,
-// though also where nothing is left over to compare with (Unchecked).
+// Reads all that is there once, but for what there is nothing to do with; what is lost is made of the rest where that is
+// enough. nullopt: no contradiction, though also where nothing is left over to compare with (Unchecked).
 // Errors of the functions pass through, here and below.
 absl::StatusOr<std::optional<Difference>> Verify(const Set& set);
 

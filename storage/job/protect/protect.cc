@@ -1,0 +1,122 @@
+#include "storage/job/protect/protect.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "storage/base/check.h"
+#include "storage/base/checksum.h"
+#include "storage/base/path.h"
+#include "storage/base/status.h"
+#include "storage/file/redundancy/payload.h"
+#include "storage/format/kvtree/tree.h"
+#include "storage/job/protect/checked_source.h"
+
+namespace cairn {
+namespace {
+
+absl::Status CheckSums(const ProtectSource& source) {
+  const std::size_t files = source.member.files.size();
+  if (source.paths.size() != files || source.sums.size() != files) {
+    return absl::InvalidArgumentError(fmt::format("rank {} has {} files, {} paths and {} checksums",
+                                                  source.member.descriptor.world_rank, files, source.paths.size(),
+                                                  source.sums.size()));
+  }
+  for (std::size_t i = 0; i < files; ++i) {
+    const auto& [path, meta] = source.member.files[i];
+    const std::uint64_t bytes = source.sums[i].bytes();
+    const std::uint64_t blocks = bytes / kCrcBlockBytes + (bytes % kCrcBlockBytes != 0 ? 1 : 0);
+    if (meta.bytes != bytes || static_cast<std::uint64_t>(source.sums[i].crc32c_size()) != blocks) {
+      return DataLoss("{}: {} bytes, but {} and {} checksums by its catalogue", path, meta.bytes, bytes,
+                      source.sums[i].crc32c_size());
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Nothing of what all keep for each other is there yet; all of their files are.
+class Work {
+ public:
+  Work(const std::vector<ProtectSource>& set, std::uint32_t member, Throttle& throttle, TransferProgress& progress)
+      : member_(member) {
+    for (std::uint32_t i = 0; i < set.size(); ++i) {
+      members_.push_back(set[i].member);
+      sources_.push_back(std::make_unique<CheckedSource>(set[i], i == member ? nullptr : &throttle, progress));
+    }
+    header_ = scr::HeaderOf(members_, member);
+    const scr::SetDescriptor& own = members_[member].descriptor;
+    set_ = {.scheme = own.scheme,
+            .replicas = own.replicas,
+            .checksums = own.checksums,
+            .chunk_bytes = header_.chunk_bytes,
+            .members = {}};
+    for (const auto& source : sources_) {
+      set_.members.push_back(
+          {.bytes = source->bytes(),
+           .data = [&source = *source](std::uint64_t offset,
+                                       std::span<std::byte> target) { return source.Read(offset, target); },
+           .payload = {}});
+    }
+  }
+
+  const scr::RedundancyHeader& header() const { return header_; }
+
+  absl::Status WriteInto(File& file, std::string_view header) const {
+    CAIRN_RETURN_IF_ERROR(file.WriteAt(0, std::as_bytes(std::span(header))));
+    const redundancy::WriteAt payload = [&](std::uint64_t offset, std::span<const std::byte> bytes) {
+      return file.WriteAt(header.size() + offset, bytes);
+    };
+    CAIRN_ASSIGN_OR_RETURN(const auto difference,
+                           redundancy::Rebuild(set_, {{member_, {.data = {}, .payload = payload}}}));
+    CAIRN_CHECK(!difference);  // there was nothing to compare with
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::uint32_t member_;
+  std::vector<scr::SetMember> members_;
+  std::vector<std::unique_ptr<CheckedSource>> sources_;
+  scr::RedundancyHeader header_;
+  redundancy::Set set_;
+};
+
+absl::StatusOr<catalogue::FileEntry> WriteSynced(Disk& disk, const std::string& path, std::string_view header,
+                                                 const Work& work) {
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, disk.Open(path, {.writable = true, .create = true}));
+  CAIRN_RETURN_IF_ERROR(work.WriteInto(*file, header));
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo written, file->Info());
+  catalogue::FileEntry entry;
+  CAIRN_RETURN_IF_ERROR(ChecksumFile(disk, path, written, /*sync=*/true, &entry));
+  return entry;
+}
+
+}  // namespace
+
+absl::StatusOr<catalogue::FileEntry> WriteRedundancy(Disk& disk, const std::string& records, scr::RedsetKind kind,
+                                                     const std::vector<ProtectSource>& set, std::uint32_t member,
+                                                     Throttle& throttle, TransferProgress& progress) {
+  CAIRN_CHECK(member < set.size());
+  for (const ProtectSource& source : set) CAIRN_RETURN_IF_ERROR(CheckSums(source));
+  const Work work(set, member, throttle, progress);
+  const std::vector<scr::NamedTree> trees = scr::MakeRankRecords(kind, work.header());
+  for (const auto& [name, tree] : trees) {
+    CAIRN_RETURN_IF_ERROR(Annotate(kvtree::Encodable(tree), records + "/" + name));
+  }
+  const auto& [descriptor_name, descriptor] = trees[0];
+  const auto& [name, header] = trees[1];
+  const std::string path = records + "/" + name, work_path = WorkName(path);
+  absl::StatusOr<catalogue::FileEntry> made = WriteSynced(disk, work_path, kvtree::Encode(header), work);
+  if (made.ok()) {
+    made->set_name(name);
+    // The descriptor's replacement syncs the directory, for both.
+    absl::Status placed = disk.Rename(work_path, path);
+    if (placed.ok()) placed = ReplaceFile(disk, records + "/" + descriptor_name, kvtree::Encode(descriptor));
+    if (placed.ok()) return made;
+    made = std::move(placed);
+  }
+  disk.Remove(work_path).IgnoreError();  // else it is found as a work name
+  return made;
+}
+
+}  // namespace cairn

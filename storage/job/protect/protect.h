@@ -1,0 +1,42 @@
+// What a rank keeps for the others of its redundancy set: SCR's redundancy file of it, made of their files wherever
+// these are (storage/file/redundancy/ has the arithmetic, storage/format/scr/redset.h the header).
+// Calls block on disks: I/O pool. Stateless.
+#ifndef CAIRN_STORAGE_JOB_PROTECT_PROTECT_H_
+#define CAIRN_STORAGE_JOB_PROTECT_PROTECT_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proto/catalogue.pb.h"
+#include "storage/file/transfer/transfer.h"
+#include "storage/format/scr/redset.h"
+#include "storage/io/disk.h"
+
+namespace cairn {
+
+// A member of the set.
+struct ProtectSource {
+  scr::SetMember member;                   // its files as its node's cache has them, in any fixed order
+  Disk* disk = nullptr;                    // that has them: this node's, or that of a peer (daemon/bulk/net.h)
+  std::vector<std::string> paths;          // by file: its name on that disk
+  std::vector<catalogue::FileEntry> sums;  // by file: size and CRC32C that it has to have
+};
+
+// Makes the redundancy file and the set descriptor of member `member` below `records`, the dataset's .scr here; what is
+// there under their names is replaced. Both are synced, under their names. Memory: some 8 MiB, and one for each member.
+// Every byte that goes into it has been compared with its checksum. Answered: size, CRCs, inode of the redundancy file.
+// `set`: all members, by set rank. `throttle`: of what is read from the others.
+//   kDataLoss  a member's file is not what it should be: names it
+//   kCancelled `progress.stop`
+//   others     of a disk
+absl::StatusOr<catalogue::FileEntry> WriteRedundancy(Disk& disk, const std::string& records, scr::RedsetKind kind,
+                                                     const std::vector<ProtectSource>& set, std::uint32_t member,
+                                                     Throttle& throttle, TransferProgress& progress);
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_JOB_PROTECT_PROTECT_H_
