@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "storage/base/status.h"
@@ -66,6 +67,10 @@ absl::StatusOr<std::optional<Difference>> WalkFile(std::uint64_t bytes, const st
   return std::nullopt;
 }
 
+absl::Status AllLost(std::string_view members) {
+  return DataLoss("member {} of the set is lost, and so are all copies of it", members);
+}
+
 // What is wanted has to be somewhere; an empty file is everywhere.
 absl::Status CheckLosses(const Set& set, const std::map<std::uint32_t, Targets>& targets) {
   std::string gone;
@@ -76,8 +81,7 @@ absl::Status CheckLosses(const Set& set, const std::map<std::uint32_t, Targets>&
     if (!wanted || set.members[owner].bytes == 0 || std::any_of(places.begin(), places.end(), IsThere)) continue;
     gone += fmt::format("{}{}", gone.empty() ? "" : ", ", owner);
   }
-  if (gone.empty()) return absl::OkStatus();
-  return DataLoss("member {} of the set is lost, and so are all copies of it", gone);
+  return gone.empty() ? absl::OkStatus() : AllLost(gone);
 }
 
 }  // namespace
@@ -99,6 +103,13 @@ absl::StatusOr<std::optional<Difference>> WalkCopies(const Set& set, const std::
     if (difference && !first) first = difference;
   }
   return first;
+}
+
+absl::Status ReadLostCopy(const Set& set, std::uint32_t member, std::uint64_t offset, std::span<std::byte> target) {
+  const std::vector<Place> places = PlacesOf(set, {}, member);
+  const auto copy = std::find_if(places.begin(), places.end(), IsThere);
+  if (copy == places.end()) return AllLost(std::to_string(member));
+  return copy->read(copy->offset + offset, target);
 }
 
 std::vector<Ranges> UncheckedCopies(const Set& set) {

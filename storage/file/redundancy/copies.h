@@ -3,11 +3,14 @@
 #ifndef CAIRN_STORAGE_FILE_REDUNDANCY_COPIES_H_
 #define CAIRN_STORAGE_FILE_REDUNDANCY_COPIES_H_
 
+#include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "storage/file/redundancy/payload.h"
@@ -19,6 +22,9 @@ std::uint64_t CopyOffset(const Set& set, std::uint32_t member, std::uint32_t dis
 
 // As Rebuild. REQUIRES: Check(set).ok().
 absl::StatusOr<std::optional<Difference>> WalkCopies(const Set& set, const std::map<std::uint32_t, Targets>& targets);
+
+// As ReadLost. REQUIRES: Check(set).ok().
+absl::Status ReadLostCopy(const Set& set, std::uint32_t member, std::uint64_t offset, std::span<std::byte> target);
 
 // As Unchecked. REQUIRES: Check(set).ok().
 std::vector<Ranges> UncheckedCopies(const Set& set);

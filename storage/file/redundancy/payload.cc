@@ -48,6 +48,10 @@ absl::Status CheckStripes(const Set& set) {
   return absl::OkStatus();
 }
 
+absl::Status HasNone(std::uint32_t member) {
+  return DataLoss("member {} is lost, and its set has no redundancy", member);
+}
+
 }  // namespace
 
 absl::Status Check(const Set& set) {
@@ -90,7 +94,7 @@ absl::StatusOr<std::optional<Difference>> Rebuild(const Set& set, const std::map
   switch (set.scheme) {
     case scr::Scheme::kSingle:
       for (const auto& [member, target] : targets) {
-        if (target.data) return DataLoss("member {} is lost, and its set has no redundancy", member);
+        if (target.data) return HasNone(member);
       }
       return std::nullopt;
     case scr::Scheme::kPartner:
@@ -100,6 +104,22 @@ absl::StatusOr<std::optional<Difference>> Rebuild(const Set& set, const std::map
       break;
   }
   return WalkStripes(set, targets);
+}
+
+absl::Status ReadLost(const Set& set, std::uint32_t member, std::uint64_t offset, std::span<std::byte> target) {
+  CAIRN_CHECK(member < set.members.size() && !set.members[member].data);
+  CAIRN_CHECK(offset <= set.members[member].bytes && target.size() <= set.members[member].bytes - offset);
+  if (target.empty()) return absl::OkStatus();
+  switch (set.scheme) {
+    case scr::Scheme::kSingle:
+      return HasNone(member);
+    case scr::Scheme::kPartner:
+      return ReadLostCopy(set, member, offset, target);
+    case scr::Scheme::kXor:
+    case scr::Scheme::kRs:
+      break;
+  }
+  return ReadLostStripes(set, member, offset, target);
 }
 
 void AddRange(Range range, Ranges* ranges) {

@@ -55,9 +55,9 @@ struct Difference {
   std::uint64_t offset = 0;  // in the payload: the first byte that is not what the others' data make of it
 };
 
-// Reads all that is there once, but for what there is nothing to do with; what is lost is made of the rest where that is
-// enough. nullopt: no contradiction, though also where nothing is left over to compare with (Unchecked).
-// Errors of the functions pass through, here and below.
+// Reads all that is there once, but for what there is nothing to do with; what is lost is made of the rest where that
+// is enough. nullopt: no contradiction, though also where nothing is left over to compare with (Unchecked). Errors of
+// the functions pass through, here and below.
 absl::StatusOr<std::optional<Difference>> Verify(const Set& set);
 
 // Where to put what a member has lost; empty: it is not wanted.
@@ -69,6 +69,12 @@ struct Targets {
 // Verify, and writes what is lost and wanted (by set rank). After a difference, what was written is not to be trusted.
 //   kDataLoss  more is lost than the scheme bears: names the members. Nothing was written then
 absl::StatusOr<std::optional<Difference>> Rebuild(const Set& set, const std::map<std::uint32_t, Targets>& targets);
+
+// Some bytes of the logical file of a member that has lost it, made of what is there; reads no more than that takes,
+// and compares nothing.
+//   kDataLoss  more is lost than the scheme bears: names the members
+// REQUIRES: Check(set).ok(); no `data` of the member; within its bytes.
+absl::Status ReadLost(const Set& set, std::uint32_t member, std::uint64_t offset, std::span<std::byte> target);
 
 // [begin, end) of a member's logical file.
 struct Range {

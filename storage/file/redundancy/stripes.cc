@@ -34,9 +34,11 @@ struct Plan {
 
 class Stripes {
  public:
-  Stripes(const Set& set, const std::map<std::uint32_t, Targets>& targets)
+  // `compare`: what is there and not needed is compared with what the rest makes of it.
+  Stripes(const Set& set, const std::map<std::uint32_t, Targets>& targets, bool compare = true)
       : set_(set),
         targets_(targets),
+        compare_(compare),
         members_(static_cast<std::uint32_t>(set.members.size())),
         checksums_(ChecksumsOf(set)) {
     for (std::uint32_t i = 0; i < checksums_; ++i) {
@@ -48,10 +50,22 @@ class Stripes {
     for (std::uint32_t stripe = 0; stripe < members_; ++stripe) CAIRN_RETURN_IF_ERROR(CheckLosses(stripe));
     std::optional<Difference> first;
     for (std::uint32_t stripe = 0; stripe < members_; ++stripe) {
-      CAIRN_ASSIGN_OR_RETURN(const auto difference, WalkStripe(stripe));
+      CAIRN_ASSIGN_OR_RETURN(const auto difference, WalkStripe(stripe, 0, set_.chunk_bytes));
       if (difference && !first) first = difference;
     }
     return first;
+  }
+
+  // [begin, end) of the member's data, by way of its target.
+  absl::Status WalkData(std::uint32_t member, std::uint64_t begin, std::uint64_t end) const {
+    for (std::uint32_t stripe = 0; stripe < members_; ++stripe) {
+      const Shard shard = ShardOf(stripe, member);
+      const std::uint64_t from = std::max(begin, shard.offset), to = std::min(end, shard.offset + set_.chunk_bytes);
+      if (shard.checksum || from >= to) continue;
+      CAIRN_RETURN_IF_ERROR(CheckLosses(stripe));
+      CAIRN_RETURN_IF_ERROR(WalkStripe(stripe, from - shard.offset, to - shard.offset).status());
+    }
+    return absl::OkStatus();
   }
 
   std::vector<Ranges> Unchecked() const {
@@ -197,8 +211,8 @@ class Stripes {
     return shards;
   }
 
-  static void AddTarget(const Shard& shard, Row factors, Plan& plan) {
-    if (!shard.there && !shard.write) return;
+  void AddTarget(const Shard& shard, Row factors, Plan& plan) const {
+    if (shard.there ? !compare_ : !shard.write) return;
     plan.targets.push_back(shard);
     plan.factors.push_back(std::move(factors));
   }
@@ -229,19 +243,22 @@ class Stripes {
     return factors;
   }
 
-  absl::StatusOr<std::optional<Difference>> WalkStripe(std::uint32_t stripe) const {
+  // [begin, end) of a stripe's chunks.
+  absl::StatusOr<std::optional<Difference>> WalkStripe(std::uint32_t stripe, std::uint64_t begin,
+                                                       std::uint64_t end) const {
     const std::vector<Shard> shards = ShardsOf(stripe);
     const std::vector<std::uint64_t> bounds = BoundsOf(shards);
     std::optional<Difference> first;
     for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-      CAIRN_ASSIGN_OR_RETURN(const auto difference,
-                             WalkPart(MakePlan(ShardsAt(shards, bounds[i])), bounds[i], bounds[i + 1]));
+      const std::uint64_t from = std::max(begin, bounds[i]), to = std::min(end, bounds[i + 1]);
+      if (from >= to) continue;
+      CAIRN_ASSIGN_OR_RETURN(const auto difference, WalkPart(MakePlan(ShardsAt(shards, bounds[i])), from, to));
       if (difference && !first) first = difference;
     }
     return first;
   }
 
-  // [begin, end) of a stripe's chunks.
+  // The same, where all of it is lost or there alike.
   absl::StatusOr<std::optional<Difference>> WalkPart(const std::optional<Plan>& plan, std::uint64_t begin,
                                                      std::uint64_t end) const {
     if (!plan || plan->targets.empty()) return std::nullopt;
@@ -303,6 +320,7 @@ class Stripes {
 
   const Set& set_;
   const std::map<std::uint32_t, Targets>& targets_;
+  const bool compare_;
   const std::uint32_t members_, checksums_;
   Matrix rows_;
 };
@@ -315,6 +333,15 @@ std::uint32_t ChecksumsOf(const Set& set) {
 
 absl::StatusOr<std::optional<Difference>> WalkStripes(const Set& set, const std::map<std::uint32_t, Targets>& targets) {
   return Stripes(set, targets).Walk();
+}
+
+absl::Status ReadLostStripes(const Set& set, std::uint32_t member, std::uint64_t offset, std::span<std::byte> target) {
+  const WriteAt write = [&](std::uint64_t at, std::span<const std::byte> bytes) {
+    std::ranges::copy(bytes, target.begin() + static_cast<std::ptrdiff_t>(at - offset));
+    return absl::OkStatus();
+  };
+  return Stripes(set, {{member, {.data = write, .payload = {}}}}, /*compare=*/false)
+      .WalkData(member, offset, offset + target.size());
 }
 
 std::vector<Ranges> UncheckedStripes(const Set& set) {

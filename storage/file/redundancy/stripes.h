@@ -3,11 +3,14 @@
 #ifndef CAIRN_STORAGE_FILE_REDUNDANCY_STRIPES_H_
 #define CAIRN_STORAGE_FILE_REDUNDANCY_STRIPES_H_
 
+#include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "storage/file/redundancy/payload.h"
@@ -18,6 +21,9 @@ std::uint32_t ChecksumsOf(const Set& set);  // k
 
 // As Rebuild. REQUIRES: Check(set).ok().
 absl::StatusOr<std::optional<Difference>> WalkStripes(const Set& set, const std::map<std::uint32_t, Targets>& targets);
+
+// As ReadLost. REQUIRES: Check(set).ok().
+absl::Status ReadLostStripes(const Set& set, std::uint32_t member, std::uint64_t offset, std::span<std::byte> target);
 
 // As Unchecked. REQUIRES: Check(set).ok().
 std::vector<Ranges> UncheckedStripes(const Set& set);

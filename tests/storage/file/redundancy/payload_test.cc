@@ -121,6 +121,18 @@ class Sample {
     }
     return set;
   }
+  // What a member of `set` has lost, here and there.
+  void ExpectRead(const Set& set, std::uint32_t member) {
+    const std::string& wanted = held_[member].data;
+    std::mt19937_64 random(member);
+    for (int i = 0; i < 8; ++i) {
+      const std::size_t begin = i == 0 ? 0 : random() % (wanted.size() + 1);
+      const std::size_t count = i == 0 ? wanted.size() : random() % (wanted.size() - begin + 1);
+      std::string read(count, 'x');
+      ASSERT_OK(ReadLost(set, member, begin, std::as_writable_bytes(std::span(read))));
+      ASSERT_TRUE(read == wanted.substr(begin, count)) << "member " << member << ", " << count << " at " << begin;
+    }
+  }
   // Loses the members, rebuilds them, and compares.
   void ExpectRebuilt(const std::vector<std::uint32_t>& lost, bool data = true, bool payload = true) {
     Set set = View();
@@ -138,6 +150,7 @@ class Sample {
     for (const std::uint32_t member : lost) {
       EXPECT_TRUE(!data || made[member].data == held_[member].data) << "member " << member;
       EXPECT_TRUE(!payload || made[member].payload == held_[member].payload) << "member " << member;
+      if (data) ExpectRead(set, member);
     }
   }
   std::vector<Held>& held() { return held_; }
