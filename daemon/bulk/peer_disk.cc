@@ -7,6 +7,7 @@
 #include "daemon/bulk/frame.h"
 #include "storage/base/quoted.h"
 #include "storage/base/status.h"
+#include "storage/io/read_only.h"
 
 namespace cairn {
 namespace {
@@ -79,11 +80,7 @@ absl::StatusOr<FileInfo> AskForInfo(PeerCalls& calls, bulk::Request request) {
   return info;
 }
 
-absl::Status OnlyRead(const std::string& path) {
-  return PermissionDenied("{}: files of another node are only read", path);
-}
-
-class PeerFile final : public File {
+class PeerFile final : public ReadOnlyFile {
  public:
   PeerFile(std::shared_ptr<PeerCalls> calls, std::string path, const FileInfo& opened)
       : calls_(std::move(calls)), path_(std::move(path)), opened_(opened) {}
@@ -104,12 +101,6 @@ class PeerFile final : public File {
   }
   absl::StatusOr<FileInfo> Info() override { return AskForInfo(*calls_, Meant(bulk::Request::INFO)); }
 
-  absl::Status WriteAt(std::uint64_t, std::span<const std::byte>) override { return OnlyRead(path_); }
-  void WriteAsync(std::uint64_t, std::span<const std::byte>, Done done) override { done(OnlyRead(path_)); }
-  absl::Status Truncate(std::uint64_t) override { return OnlyRead(path_); }
-  absl::Status Sync() override { return OnlyRead(path_); }
-  absl::Status TryLock() override { return OnlyRead(path_); }
-  bool direct() const override { return false; }
   const std::string& path() const override { return path_; }
 
  private:
@@ -126,7 +117,7 @@ class PeerFile final : public File {
   const FileInfo opened_;
 };
 
-class PeerDisk final : public Disk {
+class PeerDisk final : public ReadOnlyDisk {
  public:
   explicit PeerDisk(std::shared_ptr<PeerCalls> calls) : calls_(std::move(calls)) {}
 
@@ -150,20 +141,6 @@ class PeerDisk final : public Disk {
   absl::StatusOr<std::string> ReadLink(const std::string& path) override {
     CAIRN_RETURN_IF_ERROR(Info(path).status());
     return InvalidArgument("{}: {}: not a symbolic link", calls_->title(), path);
-  }
-  absl::StatusOr<std::uint64_t> FreeBytes(const std::string&) override { return 0; }
-  absl::StatusOr<std::uint64_t> FileSystemType(const std::string&) override { return 0; }
-
-  absl::Status Rename(const std::string& from, const std::string&) override { return OnlyRead(from); }
-  absl::Status RenameNew(const std::string& from, const std::string&) override { return OnlyRead(from); }
-  absl::Status Link(const std::string&, const std::string& link) override { return OnlyRead(link); }
-  absl::Status Clone(const std::string&, const std::string& to) override { return OnlyRead(to); }
-  absl::Status Symlink(const std::string&, const std::string& link) override { return OnlyRead(link); }
-  absl::Status Remove(const std::string& path) override { return OnlyRead(path); }
-  absl::Status MakeDirectory(const std::string& path, std::uint32_t) override { return OnlyRead(path); }
-  absl::Status SyncDirectory(const std::string& path) override { return OnlyRead(path); }
-  absl::Status SetModeAndTimes(const std::string& path, std::uint32_t, timespec, timespec) override {
-    return OnlyRead(path);
   }
 
  private:

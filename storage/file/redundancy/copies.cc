@@ -105,6 +105,11 @@ absl::StatusOr<std::optional<Difference>> WalkCopies(const Set& set, const std::
   return first;
 }
 
+absl::Status CheckLostCopy(const Set& set, std::uint32_t member) {
+  const std::vector<Place> places = PlacesOf(set, {}, member);
+  return std::any_of(places.begin(), places.end(), IsThere) ? absl::OkStatus() : AllLost(std::to_string(member));
+}
+
 absl::Status ReadLostCopy(const Set& set, std::uint32_t member, std::uint64_t offset, std::span<std::byte> target) {
   const std::vector<Place> places = PlacesOf(set, {}, member);
   const auto copy = std::find_if(places.begin(), places.end(), IsThere);

@@ -23,6 +23,9 @@ std::uint64_t CopyOffset(const Set& set, std::uint32_t member, std::uint32_t dis
 // As Rebuild. REQUIRES: Check(set).ok().
 absl::StatusOr<std::optional<Difference>> WalkCopies(const Set& set, const std::map<std::uint32_t, Targets>& targets);
 
+// As CheckLost. REQUIRES: Check(set).ok().
+absl::Status CheckLostCopy(const Set& set, std::uint32_t member);
+
 // As ReadLost. REQUIRES: Check(set).ok().
 absl::Status ReadLostCopy(const Set& set, std::uint32_t member, std::uint64_t offset, std::span<std::byte> target);
 

@@ -122,6 +122,21 @@ absl::Status ReadLost(const Set& set, std::uint32_t member, std::uint64_t offset
   return ReadLostStripes(set, member, offset, target);
 }
 
+absl::Status CheckLost(const Set& set, std::uint32_t member) {
+  CAIRN_CHECK(member < set.members.size() && !set.members[member].data);
+  if (set.members[member].bytes == 0) return absl::OkStatus();
+  switch (set.scheme) {
+    case scr::Scheme::kSingle:
+      return HasNone(member);
+    case scr::Scheme::kPartner:
+      return CheckLostCopy(set, member);
+    case scr::Scheme::kXor:
+    case scr::Scheme::kRs:
+      break;
+  }
+  return CheckLostStripes(set, member);
+}
+
 void AddRange(Range range, Ranges* ranges) {
   if (range.begin >= range.end) return;
   if (!ranges->empty() && ranges->back().end == range.begin) {

@@ -72,9 +72,10 @@ absl::StatusOr<std::optional<Difference>> Rebuild(const Set& set, const std::map
 
 // Some bytes of the logical file of a member that has lost it, made of what is there; reads no more than that takes,
 // and compares nothing.
-//   kDataLoss  more is lost than the scheme bears: names the members
 // REQUIRES: Check(set).ok(); no `data` of the member; within its bytes.
 absl::Status ReadLost(const Set& set, std::uint32_t member, std::uint64_t offset, std::span<std::byte> target);
+// Is enough there for that? Pure. Both: kDataLoss: more is lost than the scheme bears; names the members.
+absl::Status CheckLost(const Set& set, std::uint32_t member);
 
 // [begin, end) of a member's logical file.
 struct Range {

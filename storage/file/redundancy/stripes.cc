@@ -56,6 +56,15 @@ class Stripes {
     return first;
   }
 
+  absl::Status CheckData(std::uint32_t member) const {
+    for (std::uint32_t stripe = 0; stripe < members_; ++stripe) {
+      const Shard shard = ShardOf(stripe, member);
+      if (shard.checksum || shard.offset >= set_.members[member].bytes) continue;
+      CAIRN_RETURN_IF_ERROR(CheckLosses(stripe));
+    }
+    return absl::OkStatus();
+  }
+
   // [begin, end) of the member's data, by way of its target.
   absl::Status WalkData(std::uint32_t member, std::uint64_t begin, std::uint64_t end) const {
     for (std::uint32_t stripe = 0; stripe < members_; ++stripe) {
@@ -333,6 +342,11 @@ std::uint32_t ChecksumsOf(const Set& set) {
 
 absl::StatusOr<std::optional<Difference>> WalkStripes(const Set& set, const std::map<std::uint32_t, Targets>& targets) {
   return Stripes(set, targets).Walk();
+}
+
+absl::Status CheckLostStripes(const Set& set, std::uint32_t member) {
+  const WriteAt none = [](std::uint64_t, std::span<const std::byte>) { return absl::OkStatus(); };
+  return Stripes(set, {{member, {.data = none, .payload = {}}}}).CheckData(member);
 }
 
 absl::Status ReadLostStripes(const Set& set, std::uint32_t member, std::uint64_t offset, std::span<std::byte> target) {

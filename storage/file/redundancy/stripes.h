@@ -22,6 +22,9 @@ std::uint32_t ChecksumsOf(const Set& set);  // k
 // As Rebuild. REQUIRES: Check(set).ok().
 absl::StatusOr<std::optional<Difference>> WalkStripes(const Set& set, const std::map<std::uint32_t, Targets>& targets);
 
+// As CheckLost. REQUIRES: Check(set).ok().
+absl::Status CheckLostStripes(const Set& set, std::uint32_t member);
+
 // As ReadLost. REQUIRES: Check(set).ok().
 absl::Status ReadLostStripes(const Set& set, std::uint32_t member, std::uint64_t offset, std::span<std::byte> target);
 

@@ -9,6 +9,25 @@
 
 namespace cairn {
 
+absl::Status CheckProtectSource(const ProtectSource& source) {
+  const std::size_t files = source.member.files.size();
+  if (source.paths.size() != files || source.sums.size() != files) {
+    return absl::InvalidArgumentError(fmt::format("rank {} has {} files, {} paths and {} checksums",
+                                                  source.member.descriptor.world_rank, files, source.paths.size(),
+                                                  source.sums.size()));
+  }
+  for (std::size_t i = 0; i < files; ++i) {
+    const auto& [path, meta] = source.member.files[i];
+    const std::uint64_t bytes = source.sums[i].bytes();
+    const std::uint64_t blocks = bytes / kCrcBlockBytes + (bytes % kCrcBlockBytes != 0 ? 1 : 0);
+    if (meta.bytes != bytes || static_cast<std::uint64_t>(source.sums[i].crc32c_size()) != blocks) {
+      return DataLoss("{}: {} bytes, but {} and {} checksums by its catalogue", path, meta.bytes, bytes,
+                      source.sums[i].crc32c_size());
+    }
+  }
+  return absl::OkStatus();
+}
+
 CheckedSource::CheckedSource(const ProtectSource& source, Throttle* throttle, TransferProgress& progress)
     : source_(source), throttle_(throttle), progress_(progress) {
   std::uint64_t end = 0;

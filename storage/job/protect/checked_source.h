@@ -18,10 +18,13 @@
 
 namespace cairn {
 
+// Do paths, checksums and sizes fit each other? kDataLoss, kInvalidArgument.
+absl::Status CheckProtectSource(const ProtectSource& source);
+
 // Not thread-safe. One file is open at a time, and one block of it is in memory: what is read in order is read once.
 class CheckedSource {
  public:
-  // All is borrowed. `throttle`: nullptr for bytes that cross no network.
+  // All is borrowed. REQUIRES: paths and sums, as many. `throttle`: nullptr for bytes that cross no network.
   CheckedSource(const ProtectSource& source, Throttle* throttle, TransferProgress& progress);
 
   std::uint64_t bytes() const { return ends_.empty() ? 0 : ends_.back(); }

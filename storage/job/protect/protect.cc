@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "storage/base/check.h"
-#include "storage/base/checksum.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/file/redundancy/payload.h"
@@ -15,25 +14,6 @@
 
 namespace cairn {
 namespace {
-
-absl::Status CheckSums(const ProtectSource& source) {
-  const std::size_t files = source.member.files.size();
-  if (source.paths.size() != files || source.sums.size() != files) {
-    return absl::InvalidArgumentError(fmt::format("rank {} has {} files, {} paths and {} checksums",
-                                                  source.member.descriptor.world_rank, files, source.paths.size(),
-                                                  source.sums.size()));
-  }
-  for (std::size_t i = 0; i < files; ++i) {
-    const auto& [path, meta] = source.member.files[i];
-    const std::uint64_t bytes = source.sums[i].bytes();
-    const std::uint64_t blocks = bytes / kCrcBlockBytes + (bytes % kCrcBlockBytes != 0 ? 1 : 0);
-    if (meta.bytes != bytes || static_cast<std::uint64_t>(source.sums[i].crc32c_size()) != blocks) {
-      return DataLoss("{}: {} bytes, but {} and {} checksums by its catalogue", path, meta.bytes, bytes,
-                      source.sums[i].crc32c_size());
-    }
-  }
-  return absl::OkStatus();
-}
 
 // Nothing of what all keep for each other is there yet; all of their files are.
 class Work {
@@ -97,7 +77,7 @@ absl::StatusOr<catalogue::FileEntry> WriteRedundancy(Disk& disk, const std::stri
                                                      const std::vector<ProtectSource>& set, std::uint32_t member,
                                                      Throttle& throttle, TransferProgress& progress) {
   CAIRN_CHECK(member < set.size());
-  for (const ProtectSource& source : set) CAIRN_RETURN_IF_ERROR(CheckSums(source));
+  for (const ProtectSource& source : set) CAIRN_RETURN_IF_ERROR(CheckProtectSource(source));
   const Work work(set, member, throttle, progress);
   const std::vector<scr::NamedTree> trees = scr::MakeRankRecords(kind, work.header());
   for (const auto& [name, tree] : trees) {

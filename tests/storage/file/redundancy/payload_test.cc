@@ -124,6 +124,7 @@ class Sample {
   // What a member of `set` has lost, here and there.
   void ExpectRead(const Set& set, std::uint32_t member) {
     const std::string& wanted = held_[member].data;
+    EXPECT_OK(CheckLost(set, member));
     std::mt19937_64 random(member);
     for (int i = 0; i < 8; ++i) {
       const std::size_t begin = i == 0 ? 0 : random() % (wanted.size() + 1);
@@ -416,6 +417,9 @@ TEST(PayloadTest, MoreLossesThanTheSchemeBearsAreDataLossAndWriteNothing) {
     }
     EXPECT_STATUS(absl::StatusCode::kDataLoss, Rebuild(set, targets), "lost");
     EXPECT_FALSE(written);
+    EXPECT_STATUS(absl::StatusCode::kDataLoss, CheckLost(set, 0), "lost");
+    std::byte byte{};
+    EXPECT_STATUS(absl::StatusCode::kDataLoss, ReadLost(set, 0, 49, {&byte, 1}), "lost");
     EXPECT_OK(Verify(set)) << "what nobody wants may be lost";
   }
   Sample single(Scheme::kSingle, 0, {5});

@@ -15,6 +15,7 @@
 #include "storage/format/kvtree/tree.h"
 #include "storage/format/scr/redset_records.h"
 #include "tests/storage/file/redundancy/scr_cache.h"
+#include "tests/storage/job/protect/four_ranks.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
 
@@ -36,45 +37,7 @@ class ProtectTest : public ::testing::Test {
     return WriteRedundancy(disk_, kRecords, kind, set, member, throttle_, progress_);
   }
 
-  // A file of the rank on its node.
-  void AddFile(ProtectSource& source, const std::string& path, std::uint64_t seed, std::uint64_t bytes) {
-    EXPECT_OK(MakeDirectories(disk_, ParentOf(path)));
-    std::string content;
-    for (std::uint64_t i = 0; i < bytes; ++i) content.push_back(static_cast<char>((i * 2654435761u + seed * 97) >> 7));
-    testing::PutBytes(disk_, path, content);
-    Note(source, path, path);
-  }
-  void Note(ProtectSource& source, const std::string& recorded, const std::string& path) {
-    ASSERT_OK_AND_ASSIGN(const FileInfo info, disk_.Info(path));
-    catalogue::FileEntry sums;
-    ASSERT_OK(ChecksumFile(disk_, path, info, false, &sums));
-    scr::Meta meta;
-    meta.bytes = info.bytes;
-    source.disk = &disk_;
-    source.member.files.emplace_back(recorded, meta);
-    source.paths.push_back(path);
-    source.sums.push_back(sums);
-  }
-  // Of four ranks, of some MiB that are no whole blocks.
-  std::vector<ProtectSource> FourRanks(scr::Scheme scheme) {
-    std::vector<ProtectSource> set(4);
-    for (std::uint32_t rank = 0; rank < 4; ++rank) {
-      set[rank].member.descriptor = {.scheme = scheme,
-                                     .groups = 1,
-                                     .group = 0,
-                                     .ranks = 4,
-                                     .rank = rank,
-                                     .world_ranks = 4,
-                                     .world_rank = rank,
-                                     .replicas = scheme == scr::Scheme::kPartner ? 1u : 0u,
-                                     .checksums = scheme == scr::Scheme::kRs ? 2u : 0u};
-      const std::string folder = "/node" + std::to_string(rank) + "/scr.dataset.1/";
-      AddFile(set[rank], folder + "a.dat", rank, (3 << 20) + 1000 * rank);
-      AddFile(set[rank], folder + "empty.dat", rank, 0);
-      AddFile(set[rank], folder + "b.dat", rank + 10, 12'345);
-    }
-    return set;
-  }
+  std::vector<ProtectSource> FourRanks(scr::Scheme scheme) { return testing::FourRanks(disk_, scheme); }
   std::vector<std::string> Made() { return testing::FilesBelow(disk_, kRecords); }
 
   FakeDisk disk_;
@@ -179,7 +142,7 @@ TEST_F(ProtectTest, FilesAreTheBytesThatScrWrote) {
       member.source.member.descriptor = own.descriptor;
       const std::string node = path.substr(0, path.find("/alice"));
       for (const auto& [recorded, meta] : own.files) {
-        Note(member.source, recorded, node + recorded.substr(recorded.find("/alice")));
+        testing::NoteFile(disk_, recorded, node + recorded.substr(recorded.find("/alice")), member.source);
         member.source.member.files.back().second = meta;
       }
       const std::string folder = path.substr(path.find("scr.dataset."));
