@@ -3,31 +3,21 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 
-#include <bit>
-#include <cstring>
 #include <limits>
-#include <span>
 #include <unordered_set>
 
 #include "proto/frame.h"
-#include "storage/base/check.h"
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
+#include "storage/format/framed/framed.h"
 #include "storage/format/ftiff/layout.h"
 #include "storage/format/placement/placement.h"
 
 namespace cairn {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers are copied as they are");
-
-constexpr std::string_view kMagic = "CAIRNCAT";
-constexpr std::uint32_t kVersion = 1;
-constexpr std::size_t kVersionOffset = 8;
-constexpr std::size_t kReservedOffset = 12;
-constexpr std::size_t kLengthOffset = 16;
-constexpr std::size_t kHeaderBytes = 24;
-constexpr std::size_t kCrcBytes = 4;
+constexpr FramedKind kKind = {
+    .magic = "CAIRNCAT", .what = "a catalogue", .version = 1, .bytes_max = kCatalogueBytesMax};
 
 // The names: a checkpoint file's own one, or what an application's file is normalized to.
 absl::Status CheckName(std::string_view field, const std::string& name) {
@@ -187,54 +177,6 @@ absl::Status CountBeforeParsing(std::string_view message) {
   return CheckCounts(counts);
 }
 
-template <typename T>
-T NumberAt(std::string_view file, std::size_t offset) {
-  T value;
-  CAIRN_CHECK(offset + sizeof value <= file.size());
-  std::memcpy(&value, file.data() + offset, sizeof value);
-  return value;
-}
-
-template <typename T>
-void Append(T value, std::string* file) {
-  file->append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-std::uint32_t CrcOf(std::string_view bytes) {
-  return Crc32c(std::as_bytes(std::span(bytes.data(), bytes.size())));
-}
-
-// The frame around the message, whose place in the file it returns.
-absl::StatusOr<std::string_view> Unwrap(std::string_view name, std::string_view file) {
-  if (file.size() < kHeaderBytes + kCrcBytes || file.size() > kCatalogueBytesMax) {
-    return DataLoss("{}: {} bytes, expected {} to {}", name, file.size(), kHeaderBytes + kCrcBytes, kCatalogueBytesMax);
-  }
-  if (!file.starts_with(kMagic)) return DataLoss("{}: offset 0: not the magic of a catalogue", name);
-  const std::size_t crc_offset = file.size() - kCrcBytes;
-  const std::uint32_t found = NumberAt<std::uint32_t>(file, crc_offset);
-  const std::uint32_t expected = CrcOf(file.substr(0, crc_offset));
-  if (found != expected) {
-    return DataLoss("{}: offset {}: CRC32C is {:08x}, expected {:08x}", name, crc_offset, found, expected);
-  }
-  const std::uint32_t version = NumberAt<std::uint32_t>(file, kVersionOffset);
-  if (version > kVersion) {
-    return FailedPrecondition("{}: offset {}: version {} is newer than {}, the newest that is known here", name,
-                              kVersionOffset, version, kVersion);
-  }
-  if (version != kVersion) {
-    return DataLoss("{}: offset {}: version is {}, expected {}", name, kVersionOffset, version, kVersion);
-  }
-  if (const auto reserved = NumberAt<std::uint32_t>(file, kReservedOffset); reserved != 0) {
-    return DataLoss("{}: offset {}: reserved is {}, expected 0", name, kReservedOffset, reserved);
-  }
-  const std::uint64_t bytes = NumberAt<std::uint64_t>(file, kLengthOffset);
-  if (bytes != crc_offset - kHeaderBytes) {
-    return DataLoss("{}: offset {}: message of {} bytes, expected {}", name, kLengthOffset, bytes,
-                    crc_offset - kHeaderBytes);
-  }
-  return file.substr(kHeaderBytes, bytes);
-}
-
 }  // namespace
 
 absl::Status ValidateCatalogue(const catalogue::Catalogue& catalogue) {
@@ -275,29 +217,23 @@ absl::Status ValidateCatalogue(const catalogue::Catalogue& catalogue) {
 }
 
 std::string EncodeCatalogue(const catalogue::Catalogue& catalogue) {
-  std::string file(kMagic);
-  Append(kVersion, &file);
-  Append(std::uint32_t{0}, &file);
-  Append(std::uint64_t{catalogue.ByteSizeLong()}, &file);
-  CAIRN_CHECK(catalogue.AppendToString(&file));
-  CAIRN_CHECK(file.size() + kCrcBytes <= kCatalogueBytesMax);
-  Append(CrcOf(file), &file);
-  return file;
+  return EncodeFramed(kKind, catalogue);
 }
 
 std::uint64_t CatalogueFileBytes(const catalogue::Catalogue& catalogue) {
-  return kHeaderBytes + catalogue.ByteSizeLong() + kCrcBytes;
+  return FramedBytes(catalogue);
 }
 
 absl::StatusOr<catalogue::Catalogue> DecodeCatalogue(std::string_view name, std::string_view file) {
-  CAIRN_ASSIGN_OR_RETURN(const std::string_view message, Unwrap(name, file));
+  CAIRN_ASSIGN_OR_RETURN(const std::string_view message, FramedMessage(kKind, name, file));
   const auto refused = [name](const absl::Status& status) {
-    return DataLoss("{}: offset {}: {}", name, kHeaderBytes, MessageOf(status));
+    return DataLoss("{}: offset {}: {}", name, kFramedMessageOffset, MessageOf(status));
   };
   if (const absl::Status status = CountBeforeParsing(message); !status.ok()) return refused(status);
   catalogue::Catalogue catalogue;
   if (!catalogue.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
-    return DataLoss("{}: offset {}: {} bytes that are not a catalogue's message", name, kHeaderBytes, message.size());
+    return DataLoss("{}: offset {}: {} bytes that are not a catalogue's message", name, kFramedMessageOffset,
+                    message.size());
   }
   if (const absl::Status status = ValidateCatalogue(catalogue); !status.ok()) return refused(status);
   return catalogue;

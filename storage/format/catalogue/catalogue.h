@@ -1,13 +1,5 @@
-// The catalogue of one rank and dataset as a file: header, serialized proto/catalogue.proto, CRC32C over both.
-//
-//   0   8   magic "CAIRNCAT"
-//   8   4   version, 1 (little-endian, as all numbers here)
-//   12  4   reserved, zero
-//   16  8   bytes of the message
-//   24  n   message
-//   24+n 4  CRC32C of all bytes before
-//
-// Every version begins with magic and version and ends with that CRC32C, so that damage is told from the future.
+// The catalogue of one rank and dataset as a file: proto/catalogue.proto, framed (storage/format/framed/framed.h) with
+// the magic "CAIRNCAT" and version 1.
 #ifndef CAIRN_STORAGE_FORMAT_CATALOGUE_CATALOGUE_H_
 #define CAIRN_STORAGE_FORMAT_CATALOGUE_CATALOGUE_H_
 
