@@ -18,6 +18,8 @@
 #include "storage/place/cache/cache_index.h"
 #include "storage/place/cache/dataset_folder.h"
 #include "storage/place/cache/load.h"
+#include "storage/place/cache/protection.h"
+#include "storage/place/cache/redundancy_record.h"
 #include "storage/place/cache/run_folder.h"
 
 namespace cairn {
@@ -96,6 +98,9 @@ class CacheFolderOnDisk final : public CacheFolder {
   absl::Status CommitRank(const catalogue::Catalogue& catalogue, const std::string& work_path) override;
   absl::Status CommitRankFiles(const catalogue::Catalogue& catalogue) override;
   absl::Status Complete(const scr::Descriptor& descriptor) override;
+  absl::Status Protect(const scr::Descriptor& descriptor, const kept::Record& record) override;
+  absl::Status Reopen(const scr::Descriptor& descriptor) override;
+  void EndReopened(DatasetId id) override;
   absl::Status Remove(DatasetId id) override;
   absl::Status Retire(DatasetId id) override;
   bool shares_extents() const override { return shares_extents_; }
@@ -111,11 +116,12 @@ class CacheFolderOnDisk final : public CacheFolder {
   }
 
  private:
-  // A dataset between Begin and Complete.
+  // A dataset between Begin, or Reopen, and Complete.
   struct Open {
     scr::Descriptor descriptor;
     std::set<Rank> committing;
     std::map<Rank, RankFiles> committed;
+    bool reopened = false;  // it is whole, and has an entry
   };
 
   std::string FlushPath() const { return fmt::format("{}/{}", path_, kFlushRecordName); }
@@ -123,6 +129,15 @@ class CacheFolderOnDisk final : public CacheFolder {
   // kAlreadyExists: what lies under this number is SCR's own.
   absl::Status CheckNotScrs(DatasetId id);
   absl::Status GiveUp(DatasetId id);
+  void Forget(DatasetId id) {  // what is open of it
+    const absl::MutexLock lock(&mutex_);
+    open_.erase(id);
+  }
+  // The index's descriptor of a dataset that is whole here and not open. kFailedPrecondition: it is not.
+  absl::StatusOr<scr::Descriptor> FindWhole(const scr::Descriptor& descriptor);
+  absl::StatusOr<std::map<Rank, RankFiles>> FilesOf(const scr::Descriptor& descriptor);
+  absl::Status CompleteReopened(const scr::Descriptor& descriptor, const std::vector<RankFiles>& ranks);
+  absl::Status WriteEntry(const scr::Descriptor& descriptor, const std::vector<RankFiles>& ranks, bool* removed);
   // Marks the rank as being committed, runs `write` with the dataset's descriptor, keeps what it answers.
   template <typename Write>
   absl::Status CommitAs(const catalogue::Catalogue& catalogue, Write write);
@@ -171,6 +186,68 @@ absl::Status CacheFolderOnDisk::Begin(const scr::Descriptor& descriptor) {
   const absl::MutexLock lock(&mutex_);
   open_[id] = {.descriptor = descriptor, .committing = {}, .committed = {}};
   return absl::OkStatus();
+}
+
+absl::StatusOr<scr::Descriptor> CacheFolderOnDisk::FindWhole(const scr::Descriptor& descriptor) {
+  const DatasetId id = descriptor.id;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (open_.contains(id)) return FailedPrecondition("{}: dataset {} is open", path_, id);
+  }
+  const std::map<DatasetId, scr::CacheEntry> entries = index_.Entries();
+  const auto entry = entries.find(id);
+  if (entry == entries.end()) return FailedPrecondition("{}: no dataset {}", path_, id);
+  const scr::Descriptor& here = entry->second.descriptor;
+  if (!here.launch || entry->second.bypass || !here.complete.value_or(false) || here.launch != descriptor.launch ||
+      here.ranks != descriptor.ranks || here.ranks.value_or(0) == 0) {
+    return FailedPrecondition("{}: dataset {} is not whole here, or another one", path_, id);
+  }
+  return here;
+}
+
+absl::Status CacheFolderOnDisk::Protect(const scr::Descriptor& descriptor, const kept::Record& record) {
+  CAIRN_ASSIGN_OR_RETURN(const scr::Descriptor here, FindWhole(descriptor));
+  return PutProtection(disk_, DatasetPath(here.id), prefix(), this->record().run, here, record);
+}
+
+absl::StatusOr<std::map<Rank, RankFiles>> CacheFolderOnDisk::FilesOf(const scr::Descriptor& descriptor) {
+  const RunIdentity run = record().run;
+  const std::string folder = DatasetPath(descriptor.id);
+  const auto kept = ReadRedundancyRecord(disk_, folder, run, descriptor);
+  if (!kept.ok() && !absl::IsNotFound(kept.status())) return kept.status();
+  const RankSets sets = kept.ok() ? SetsOfRanks(*kept) : RankSets();
+  std::map<Rank, RankFiles> ranks;
+  for (const Rank rank : scr::RanksHeld(descriptor)) {
+    CAIRN_ASSIGN_OR_RETURN(const StoredCatalogue stored, ReadRank(disk_, folder, run, descriptor, rank));
+    ranks[rank] = RankFilesOf(folder, stored, sets);
+  }
+  return ranks;
+}
+
+absl::Status CacheFolderOnDisk::Reopen(const scr::Descriptor& descriptor) {
+  CAIRN_ASSIGN_OR_RETURN(const scr::Descriptor here, FindWhole(descriptor));
+  CAIRN_ASSIGN_OR_RETURN(auto ranks, FilesOf(here));
+  const absl::MutexLock lock(&mutex_);
+  const auto [open, fresh] = open_.try_emplace(here.id);
+  if (!fresh) return FailedPrecondition("{}: dataset {} is open", path_, here.id);
+  open->second = {.descriptor = here, .committing = {}, .committed = std::move(ranks), .reopened = true};
+  return absl::OkStatus();
+}
+
+void CacheFolderOnDisk::EndReopened(DatasetId id) {
+  Open ended;
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto open = open_.find(id);
+    if (open == open_.end() || !open->second.reopened) return;
+    ended = std::move(open->second);
+    open_.erase(open);
+  }
+  if (!ended.committing.empty()) return;  // the next start removes what these write
+  std::vector<RankFiles> here;
+  for (const Rank rank : scr::RanksHeld(ended.descriptor)) here.push_back(ended.committed.at(rank));
+  // Likewise; until then they only take up room.
+  RemoveLeftovers(disk_, DatasetPath(id), ended.descriptor, here).IgnoreError();
 }
 
 absl::Status CacheFolderOnDisk::CheckNotScrs(DatasetId id) {
@@ -248,6 +325,7 @@ absl::Status CacheFolderOnDisk::Complete(const scr::Descriptor& descriptor) {
   const DatasetId id = descriptor.id;
   const std::vector<Rank> held = scr::RanksHeld(descriptor);
   std::vector<RankFiles> ranks;
+  bool reopened = false;
   {
     const absl::MutexLock lock(&mutex_);
     const auto open = open_.find(id);
@@ -259,36 +337,52 @@ absl::Status CacheFolderOnDisk::Complete(const scr::Descriptor& descriptor) {
       return FailedPrecondition("dataset {}: {} of {} ranks are committed", id, committed.size(), held.size());
     }
     for (const auto& [rank, files] : committed) ranks.push_back(files);
+    reopened = open->second.reopened;
   }
+  if (reopened) return CompleteReopened(descriptor, ranks);
   CAIRN_RETURN_IF_ERROR(WriteDatasetRecords(disk_, DatasetPath(id), *descriptor.ranks, ranks));
-  const scr::CacheEntry entry = CompleteEntry(DatasetPath(id), descriptor, ranks);
   bool removed = false;
-  CAIRN_RETURN_IF_ERROR(index_.Apply([&](kvtree::Tree& tree) {
-    const absl::MutexLock lock(&mutex_);
-    removed = !open_.contains(id);
-    if (!removed) scr::PutCacheEntry(entry, tree);
-  }));
+  CAIRN_RETURN_IF_ERROR(WriteEntry(descriptor, ranks, &removed));
   if (removed) {
     CAIRN_RETURN_IF_ERROR(EraseEncodeStates(disk_, DatasetPath(id)));  // written after the removal took them back
     return FailedPrecondition("{}: dataset {} was removed meanwhile", path_, id);
   }
-  const absl::MutexLock lock(&mutex_);
-  open_.erase(id);
+  Forget(id);
   return absl::OkStatus();
+}
+
+// The encode states are there all the time: so it is whole with or without the new ranks, also by its folder alone.
+absl::Status CacheFolderOnDisk::CompleteReopened(const scr::Descriptor& descriptor,
+                                                 const std::vector<RankFiles>& ranks) {
+  const std::string folder = DatasetPath(descriptor.id);
+  CAIRN_RETURN_IF_ERROR(ReplaceOwnershipLists(disk_, folder, *descriptor.ranks, ranks));
+  bool removed = false;
+  CAIRN_RETURN_IF_ERROR(WriteEntry(descriptor, ranks, &removed));
+  if (removed) return FailedPrecondition("{}: dataset {} was closed or removed meanwhile", path_, descriptor.id);
+  Forget(descriptor.id);
+  return absl::OkStatus();
+}
+
+absl::Status CacheFolderOnDisk::WriteEntry(const scr::Descriptor& descriptor, const std::vector<RankFiles>& ranks,
+                                           bool* removed) {
+  const scr::CacheEntry entry = CompleteEntry(DatasetPath(descriptor.id), descriptor, ranks);
+  return index_.Apply([&](kvtree::Tree& tree) {
+    const absl::MutexLock lock(&mutex_);
+    *removed = !open_.contains(entry.descriptor.id);
+    if (!*removed) scr::PutCacheEntry(entry, tree);
+  });
 }
 
 absl::Status CacheFolderOnDisk::Remove(DatasetId id) {
   CAIRN_RETURN_IF_ERROR(CheckNotScrs(id));
-  {
-    const absl::MutexLock lock(&mutex_);
-    open_.erase(id);
-  }
+  Forget(id);
   CAIRN_RETURN_IF_ERROR(GiveUp(id));
   return RemoveTree(disk_, DatasetPath(id));
 }
 
 absl::Status CacheFolderOnDisk::Retire(DatasetId id) {
   if (!index_.ContainsOwn(id)) return NotFound("{}: no dataset {}", path_, id);
+  Forget(id);  // else what had been reopened could be completed
   return GiveUp(id);
 }
 
@@ -316,6 +410,7 @@ absl::Status CacheFolderOnDisk::SetAside(DatasetId id, const std::string& file, 
     entry->Set("CAIRN_DAMAGED", fmt::format("{}: {}", name, why.substr(0, why.find('\0'))));
   }));
   if (!there) return NotFound("{}: no dataset {}", path_, id);
+  Forget(id);  // likewise
   CAIRN_RETURN_IF_ERROR(EraseEncodeStates(disk_, DatasetPath(id)));
   const absl::Status moved = MoveAside(disk_, folder + name, folder + name + ".damaged").status();
   return absl::IsNotFound(moved) ? absl::OkStatus() : moved;  // then that was the damage
@@ -323,10 +418,7 @@ absl::Status CacheFolderOnDisk::SetAside(DatasetId id, const std::string& file, 
 
 absl::Status CacheFolderOnDisk::SetDatasetAside(DatasetId id, Why why) {
   CAIRN_RETURN_IF_ERROR(CheckNotScrs(id));
-  {
-    const absl::MutexLock lock(&mutex_);
-    open_.erase(id);
-  }
+  Forget(id);
   // First the folder: an entry without one is harmless, a folder without entry would be removed.
   const std::string_view stem = why == Why::kDamaged ? kDamagedStem : kTakenStem;
   const absl::Status moved = MoveAside(disk_, DatasetPath(id), fmt::format("{}/{}{}", path_, stem, id)).status();

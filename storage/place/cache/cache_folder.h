@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "proto/catalogue.pb.h"
+#include "proto/redundancy.pb.h"
 #include "storage/base/ids.h"
 #include "storage/format/scr/records.h"
 #include "storage/io/disk.h"
@@ -43,6 +44,7 @@ namespace cairn {
 struct CachedDataset {
   scr::Descriptor descriptor;
   std::vector<catalogue::Catalogue> ranks;  // those that lie here (Descriptor::held), rising; all of these are there
+  kept::Record redundancy;  // what these keep for other nodes' ranks: its files are there in their sizes
 };
 
 // What this node notes of the run's datasets (storage/place/node_record.h), in the run's folder.
@@ -87,8 +89,10 @@ class CacheFolder : public DatasetStore {
   // After a start: removes what was never whole (work names, entries without COMPLETE, folders without entry), checks
   // that every file of the rest is there in its size, reads the catalogues. A dataset that lacks a file or a sound
   // catalogue is set aside (folder renamed to damaged.<id>.<n>), reported, and not whole. What else is damaged or
-  // missing is made anew and reported: filemaps, redundancy records, ownership lists, encode states from the
-  // catalogues; the index from the folders, with those that their own records show to be whole (the others go aside).
+  // missing is made anew and reported: filemaps, redundancy records (those of scheme SINGLE; a rank whose redundancy
+  // files are gone protects no other any more), ownership lists, encode states from the catalogues; the index from the
+  // folders, with those that their own records show to be whole (the others go aside). What Protect or Reopen left when
+  // it was cut short goes, which is not reported.
   // What SCR itself wrote into the folder is left alone, and so it is by all calls below: under its number they answer
   // kAlreadyExists. Errors are the disk's, for the folder as a whole.
   virtual absl::StatusOr<CacheLoad> Load() = 0;
@@ -104,6 +108,23 @@ class CacheFolder : public DatasetStore {
 
   // Of DatasetStore: after an error of Begin nothing is left that the next Load would not remove. Complete: encode
   // states, then COMPLETE 1; OK: the dataset is at `local`. Remove takes away damaged files that SetAside kept, too.
+
+  // --- What its ranks keep for other nodes' ranks. The dataset is whole here ---
+  // The redundancy files that the record names, and the set descriptors, are in place, synced: the record, then SCR's
+  // ownership lists say so, and what the ranks had in .scr for other sets goes. Ranks that it does not name are SINGLE.
+  // After a crash or an error either record holds, or none.
+  //   kInvalidArgument     the record is not sound, of another dataset, or of a rank has data or filemap only
+  //   kFailedPrecondition  the dataset is not here or is open, or a file is not as the record says
+  virtual absl::Status Protect(const scr::Descriptor& descriptor, const kept::Record& record) = 0;
+
+  // --- More ranks of a dataset that is whole here ---
+  // Ranks that other nodes have lost may be committed now (CommitRank, CommitRankFiles); Complete, with all ranks that
+  // lie here then, ends it. Until then it stays as it is, also for Load, which takes away what of others it finds.
+  //   kFailedPrecondition  it is not here, or is open
+  virtual absl::Status Reopen(const scr::Descriptor& descriptor) = 0;
+  // Ends it without them: what was committed since Reopen is not believed, and goes, at the latest with the next Load.
+  // After Retire, SetAside, Remove and SetDatasetAside there is nothing to be ended.
+  virtual void EndReopened(DatasetId id) = 0;
 
   // The dataset is given up for its files: its entry and encode states go, synced, so that nothing believes in it any
   // more; then the bytes stay where they are for others to take (by rename out of the folder) until Remove. The next

@@ -9,12 +9,14 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "proto/catalogue.pb.h"
+#include "proto/redundancy.pb.h"
 #include "storage/base/ids.h"
 #include "storage/format/kvtree/tree.h"
 #include "storage/format/scr/records.h"
@@ -29,7 +31,12 @@ struct RankFiles {
   Rank rank = 0;
   std::vector<std::string> data;  // absolute: files, then the catalogue
   std::uint64_t bytes = 0;        // of all of these
+  std::optional<scr::SetDescriptor> set = {};  // of several ranks, in which it is a member; nullopt: SINGLE
 };
+
+// The redundancy sets of those ranks that others protect: those of the dataset's record (redundancy_record.h).
+using RankSets = std::map<Rank, kept::Set>;
+const kept::Set* SetOf(const RankSets& sets, Rank rank);  // nullptr: SINGLE
 
 // A catalogue as it lies in the folder.
 struct StoredCatalogue {
@@ -40,7 +47,7 @@ struct StoredCatalogue {
 
 std::string RecordsFolder(const std::string& folder);  // <folder>/.scr
 std::string FilemapPath(const std::string& folder, Rank rank);
-RankFiles RankFilesOf(const std::string& folder, const StoredCatalogue& stored);
+RankFiles RankFilesOf(const std::string& folder, const StoredCatalogue& stored, const RankSets& sets);
 
 // What the cache index says of the dataset once it is whole. FILES and SIZE count the catalogues, too, as SCR would.
 scr::CacheEntry CompleteEntry(const std::string& folder, const scr::Descriptor& descriptor,
@@ -50,15 +57,19 @@ scr::CacheEntry CompleteEntry(const std::string& folder, const scr::Descriptor& 
 struct RankRecords {
   using Tree = std::pair<std::string, kvtree::Tree>;
   Tree filemap;
-  std::vector<Tree> of_data;             // set descriptor and redundancy header of the files
+  std::vector<Tree> of_data;             // set descriptor and, of a set of one, redundancy header of the files
   std::vector<std::string> directories;  // that hold the files
 };
 // kFailedPrecondition: a file is missing or has another size than the catalogue says. The catalogue is one of them.
 absl::StatusOr<RankRecords> MakeRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
-                                            const scr::Descriptor& descriptor, const StoredCatalogue& stored);
+                                            const scr::Descriptor& descriptor, const StoredCatalogue& stored,
+                                            const RankSets& sets);
 // The records that protect a filemap, which is in place.
 absl::StatusOr<std::vector<RankRecords::Tree>> MakeFilemapRecords(Disk& disk, const std::string& folder, Rank rank,
-                                                                  std::uint32_t nranks);
+                                                                  std::uint32_t nranks, const RankSets& sets);
+// The set descriptor of a member of several. (The redundancy files, headers and all: storage/job/protect/.)
+RankRecords::Tree MakeSetDescriptor(const std::string& folder, scr::RedsetKind kind, const kept::Set& set, Rank rank,
+                                    std::uint32_t nranks);
 
 // The rank's files are in place in `folder`, synced: its catalogue, filemap and redundancy records, all synced, with
 // the directories that hold them and the files. (None of it is believed before the dataset's own records are there.)
@@ -66,9 +77,9 @@ absl::StatusOr<std::vector<RankRecords::Tree>> MakeFilemapRecords(Disk& disk, co
 //   kInvalidArgument     a record would become larger than records may be
 absl::StatusOr<RankFiles> WriteRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
                                            const scr::Descriptor& descriptor, const catalogue::Catalogue& catalogue);
-// The same without the catalogue, which is there.
+// The same without the catalogue and the redundancy files, which are there.
 absl::Status RewriteRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
-                                const scr::Descriptor& descriptor, const StoredCatalogue& stored);
+                                const scr::Descriptor& descriptor, const StoredCatalogue& stored, const RankSets& sets);
 
 // Ownership lists by absolute path: of the ranks that lie here, of so many. The encode states likewise.
 std::vector<RankRecords::Tree> MakeOwnershipLists(const std::string& folder, std::uint32_t nranks,

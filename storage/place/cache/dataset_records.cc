@@ -7,6 +7,7 @@
 #include "storage/base/status.h"
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/place/cache/dataset_folder.h"
+#include "storage/place/cache/redundancy_record.h"
 #include "storage/place/cache/sync_batch.h"
 #include "storage/place/names.h"
 
@@ -65,6 +66,15 @@ std::vector<RankRecords::Tree> Below(const std::string& folder, std::vector<scr:
   return named;
 }
 
+// Of a set of one both records, of a larger one the descriptor.
+std::vector<RankRecords::Tree> MakeRedsetRecords(const std::string& folder, RedsetKind kind, Rank rank,
+                                                 std::uint32_t nranks, const RankSets& sets,
+                                                 std::vector<scr::RedsetFile> files) {
+  const kept::Set* const set = SetOf(sets, rank);
+  if (set != nullptr) return {MakeSetDescriptor(folder, kind, *set, rank, nranks)};
+  return Below(folder, scr::MakeRankRecords(kind, scr::SingleHeader(rank, nranks, std::move(files))));
+}
+
 absl::Status WriteTrees(SyncBatch& batch, const std::vector<RankRecords::Tree>& trees) {
   for (const auto& [path, tree] : trees) {
     if (const absl::Status fits = kvtree::Encodable(tree); !fits.ok()) return Annotate(fits, path);
@@ -74,8 +84,8 @@ absl::Status WriteTrees(SyncBatch& batch, const std::vector<RankRecords::Tree>& 
 }
 
 absl::Status WriteRecords(Disk& disk, SyncBatch& batch, const std::string& folder, const std::string& prefix,
-                          const scr::Descriptor& descriptor, const StoredCatalogue& stored) {
-  CAIRN_ASSIGN_OR_RETURN(const RankRecords records, MakeRankRecords(disk, folder, prefix, descriptor, stored));
+                          const scr::Descriptor& descriptor, const StoredCatalogue& stored, const RankSets& sets) {
+  CAIRN_ASSIGN_OR_RETURN(const RankRecords records, MakeRankRecords(disk, folder, prefix, descriptor, stored, sets));
   for (const std::string& directory : records.directories) batch.AddDirectory(directory);
   batch.AddDirectory(folder);
   batch.AddDirectory(RecordsFolder(folder));
@@ -83,7 +93,7 @@ absl::Status WriteRecords(Disk& disk, SyncBatch& batch, const std::string& folde
   CAIRN_RETURN_IF_ERROR(WriteTrees(batch, records.of_data));
   const catalogue::Catalogue& catalogue = stored.catalogue;
   CAIRN_ASSIGN_OR_RETURN(const std::vector<RankRecords::Tree> of_filemap,
-                         MakeFilemapRecords(disk, folder, catalogue.rank(), catalogue.nranks()));
+                         MakeFilemapRecords(disk, folder, catalogue.rank(), catalogue.nranks(), sets));
   CAIRN_RETURN_IF_ERROR(WriteTrees(batch, of_filemap));
   return batch.Run();
 }
@@ -98,9 +108,19 @@ std::string FilemapPath(const std::string& folder, Rank rank) {
   return fmt::format("{}/filemap_{}", RecordsFolder(folder), rank);
 }
 
-RankFiles RankFilesOf(const std::string& folder, const StoredCatalogue& stored) {
+const kept::Set* SetOf(const RankSets& sets, Rank rank) {
+  const auto set = sets.find(rank);
+  return set == sets.end() ? nullptr : &set->second;
+}
+
+RankFiles RankFilesOf(const std::string& folder, const StoredCatalogue& stored, const RankSets& sets) {
   RankFiles files;
   files.rank = stored.catalogue.rank();
+  if (const kept::Set* const set = SetOf(sets, files.rank); set != nullptr) {
+    for (const scr::SetDescriptor& member : DescriptorsOf(*set, stored.catalogue.nranks())) {
+      if (member.world_rank == files.rank) files.set = member;
+    }
+  }
   for (const catalogue::FileEntry& file : stored.catalogue.file()) {
     files.data.push_back(folder + "/" + file.name());
     files.bytes += file.bytes();
@@ -124,7 +144,8 @@ scr::CacheEntry CompleteEntry(const std::string& folder, const scr::Descriptor& 
 }
 
 absl::StatusOr<RankRecords> MakeRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
-                                            const scr::Descriptor& descriptor, const StoredCatalogue& stored) {
+                                            const scr::Descriptor& descriptor, const StoredCatalogue& stored,
+                                            const RankSets& sets) {
   const catalogue::Catalogue& catalogue = stored.catalogue;
   const Rank rank = catalogue.rank();
   scr::Filemap filemap;
@@ -157,18 +178,28 @@ absl::StatusOr<RankRecords> MakeRankRecords(Disk& disk, const std::string& folde
   begun.complete.reset();  // not a filemap's to say
   begun.held.reset();
   scr::PutFilemapDescriptor(begun, records.filemap.second);
-  records.of_data =
-      Below(folder, scr::MakeRankRecords(RedsetKind::kData, scr::SingleHeader(rank, catalogue.nranks(), listed)));
+  records.of_data = MakeRedsetRecords(folder, RedsetKind::kData, rank, catalogue.nranks(), sets, std::move(listed));
   records.directories.assign(directories.begin(), directories.end());
   return records;
 }
 
 absl::StatusOr<std::vector<RankRecords::Tree>> MakeFilemapRecords(Disk& disk, const std::string& folder, Rank rank,
-                                                                  std::uint32_t nranks) {
+                                                                  std::uint32_t nranks, const RankSets& sets) {
   const std::string path = FilemapPath(folder, rank);
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(path));
-  return Below(folder, scr::MakeRankRecords(RedsetKind::kFilemaps,
-                                            scr::SingleHeader(rank, nranks, {{path, MakeMeta(path, nranks, info)}})));
+  return MakeRedsetRecords(folder, RedsetKind::kFilemaps, rank, nranks, sets, {{path, MakeMeta(path, nranks, info)}});
+}
+
+RankRecords::Tree MakeSetDescriptor(const std::string& folder, RedsetKind kind, const kept::Set& set, Rank rank,
+                                    std::uint32_t nranks) {
+  std::vector<scr::SetMember> members;
+  std::uint32_t own = 0;
+  for (const scr::SetDescriptor& member : DescriptorsOf(set, nranks)) {
+    if (member.world_rank == rank) own = member.rank;
+    members.push_back({.descriptor = member, .files = {}});
+  }
+  // Files and chunks are in the header only.
+  return Below(folder, scr::MakeRankRecords(kind, scr::HeaderOf(members, own))).front();
 }
 
 absl::StatusOr<RankFiles> WriteRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
@@ -178,21 +209,22 @@ absl::StatusOr<RankFiles> WriteRankRecords(Disk& disk, const std::string& folder
       .catalogue = catalogue, .bytes = encoded.size(), .crc32 = Crc32(std::as_bytes(std::span(encoded)))};
   SyncBatch batch(disk);
   CAIRN_RETURN_IF_ERROR(batch.Write(folder + "/" + CatalogueName(catalogue.rank()), encoded));
-  CAIRN_RETURN_IF_ERROR(WriteRecords(disk, batch, folder, prefix, descriptor, stored));
-  return RankFilesOf(folder, stored);
+  CAIRN_RETURN_IF_ERROR(WriteRecords(disk, batch, folder, prefix, descriptor, stored, {}));
+  return RankFilesOf(folder, stored, {});
 }
 
 absl::Status RewriteRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
-                                const scr::Descriptor& descriptor, const StoredCatalogue& stored) {
+                                const scr::Descriptor& descriptor, const StoredCatalogue& stored,
+                                const RankSets& sets) {
   SyncBatch batch(disk);
-  return WriteRecords(disk, batch, folder, prefix, descriptor, stored);
+  return WriteRecords(disk, batch, folder, prefix, descriptor, stored, sets);
 }
 
 std::vector<RankRecords::Tree> MakeOwnershipLists(const std::string& folder, std::uint32_t nranks,
                                                   const std::vector<RankFiles>& ranks) {
   std::vector<scr::OwnedFiles> data, maps;
   for (const RankFiles& files : ranks) {
-    const scr::SetDescriptor set = scr::SingleSet(files.rank, nranks);
+    const scr::SetDescriptor set = files.set.value_or(scr::SingleSet(files.rank, nranks));
     data.push_back({.set = set, .files = files.data});
     maps.push_back({.set = set, .files = {FilemapPath(folder, files.rank)}});
   }

@@ -11,6 +11,7 @@
 #include "storage/file/trees/tree_file.h"
 #include "storage/place/cache/aside.h"
 #include "storage/place/cache/dataset_folder.h"
+#include "storage/place/cache/protection.h"
 #include "storage/place/cache/repair.h"
 
 namespace cairn {
@@ -47,6 +48,7 @@ class Loader {
   absl::Status RebuildIndex(const absl::Status& damage, bool missing);
   absl::Status Judge(DatasetId id, const scr::CacheEntry& entry);
   void CorrectPath(const scr::CacheEntry& entry);
+  absl::Status PutInOrder(const CachedDataset& dataset, const std::vector<StoredCatalogue>& ranks);
   void TakeIn(DatasetId id, const scr::Descriptor& descriptor, std::vector<StoredCatalogue> ranks);
   absl::Status MoveFolderAside(DatasetId id, std::string_view why);
   absl::Status ForgetEntries();
@@ -177,18 +179,36 @@ void Loader::CorrectPath(const scr::CacheEntry& entry) {
   if (!written.ok()) Warn(std::string(MessageOf(written)));  // SCR would not find it; Cairn does
 }
 
+// The records for SCR: first, without a word, what a call that was cut short has left, then what is damaged.
+absl::Status Loader::PutInOrder(const CachedDataset& dataset, const std::vector<StoredCatalogue>& ranks) {
+  const scr::Descriptor& descriptor = dataset.descriptor;
+  const std::string folder = FolderOf(descriptor.id);
+  const RankSets sets = SetsOfRanks(dataset.redundancy);
+  CAIRN_RETURN_IF_ERROR(SettleRedsets(disk_, folder, prefix_, descriptor, ranks, sets));
+  std::vector<std::string> made_anew;
+  const absl::Status repaired = RepairRecords(disk_, folder, prefix_, descriptor, ranks, sets, &made_anew);
+  for (std::size_t i = 0; i < std::min(made_anew.size(), kRepairsNamed); ++i) Warn(std::move(made_anew[i]));
+  if (made_anew.size() > kRepairsNamed) {
+    Warn(fmt::format("dataset {}: {} more records made anew", descriptor.id, made_anew.size() - kRepairsNamed));
+  }
+  CAIRN_RETURN_IF_ERROR(repaired);
+  std::vector<RankFiles> files;
+  for (const StoredCatalogue& stored : ranks) files.push_back(RankFilesOf(folder, stored, sets));
+  return RemoveLeftovers(disk_, folder, descriptor, files);
+}
+
 // Whatever becomes of the records for SCR: the dataset is whole by Cairn's own.
 void Loader::TakeIn(DatasetId id, const scr::Descriptor& descriptor, std::vector<StoredCatalogue> ranks) {
   RemoveWorkFiles(FolderOf(id));
-  std::vector<std::string> made_anew;
-  const absl::Status repaired = RepairRecords(disk_, FolderOf(id), prefix_, descriptor, ranks, &made_anew);
-  for (std::size_t i = 0; i < std::min(made_anew.size(), kRepairsNamed); ++i) Warn(std::move(made_anew[i]));
-  if (made_anew.size() > kRepairsNamed) {
-    Warn(fmt::format("dataset {}: {} more records made anew", id, made_anew.size() - kRepairsNamed));
-  }
-  if (!repaired.ok()) Warn(fmt::format("dataset {}: records cannot be made anew: {}", id, MessageOf(repaired)));
   CachedDataset& dataset = load_.whole[id];
   dataset.descriptor = descriptor;
+  auto redundancy = LoadProtection(disk_, FolderOf(id), run_, descriptor, &load_.warnings);
+  absl::Status in_order = redundancy.status();  // without it nobody knows what there has to be
+  if (redundancy.ok()) {
+    dataset.redundancy = *std::move(redundancy);
+    in_order = PutInOrder(dataset, ranks);
+  }
+  if (!in_order.ok()) Warn(fmt::format("dataset {}: records cannot be made anew: {}", id, MessageOf(in_order)));
   for (StoredCatalogue& stored : ranks) dataset.ranks.push_back(std::move(stored.catalogue));
 }
 

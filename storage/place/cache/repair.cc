@@ -60,13 +60,13 @@ class Inspection {
 
 absl::StatusOr<bool> RankAsWanted(Disk& disk, const std::string& folder, const std::string& prefix,
                                   const scr::Descriptor& descriptor, const StoredCatalogue& stored,
-                                  Inspection& inspection) {
-  CAIRN_ASSIGN_OR_RETURN(const RankRecords wanted, MakeRankRecords(disk, folder, prefix, descriptor, stored));
+                                  const RankSets& sets, Inspection& inspection) {
+  CAIRN_ASSIGN_OR_RETURN(const RankRecords wanted, MakeRankRecords(disk, folder, prefix, descriptor, stored, sets));
   CAIRN_ASSIGN_OR_RETURN(const bool data, inspection.AsWanted(wanted.of_data));
   CAIRN_ASSIGN_OR_RETURN(const bool filemap, inspection.AsWanted({wanted.filemap}));
   if (!filemap) return false;  // and what protects it is made of the new one
   CAIRN_ASSIGN_OR_RETURN(const auto of_filemap,
-                         MakeFilemapRecords(disk, folder, stored.catalogue.rank(), stored.catalogue.nranks()));
+                         MakeFilemapRecords(disk, folder, stored.catalogue.rank(), stored.catalogue.nranks(), sets));
   CAIRN_ASSIGN_OR_RETURN(const bool protects, inspection.AsWanted(of_filemap));
   return data && protects;
 }
@@ -75,13 +75,13 @@ absl::StatusOr<bool> RankAsWanted(Disk& disk, const std::string& folder, const s
 
 absl::Status RepairRecords(Disk& disk, const std::string& folder, const std::string& prefix,
                            const scr::Descriptor& descriptor, const std::vector<StoredCatalogue>& ranks,
-                           std::vector<std::string>* warnings) {
+                           const RankSets& sets, std::vector<std::string>* warnings) {
   Inspection inspection(disk, warnings);
   std::vector<const StoredCatalogue*> anew;
   std::vector<RankFiles> files;
   for (const StoredCatalogue& stored : ranks) {
-    files.push_back(RankFilesOf(folder, stored));
-    CAIRN_ASSIGN_OR_RETURN(const bool wanted, RankAsWanted(disk, folder, prefix, descriptor, stored, inspection));
+    files.push_back(RankFilesOf(folder, stored, sets));
+    CAIRN_ASSIGN_OR_RETURN(const bool wanted, RankAsWanted(disk, folder, prefix, descriptor, stored, sets, inspection));
     if (!wanted) anew.push_back(&stored);
   }
   CAIRN_ASSIGN_OR_RETURN(const bool lists, inspection.AsWanted(MakeOwnershipLists(folder, *descriptor.ranks, files)));
@@ -94,7 +94,7 @@ absl::Status RepairRecords(Disk& disk, const std::string& folder, const std::str
   }
   CAIRN_RETURN_IF_ERROR(EraseEncodeStates(disk, folder));
   for (const StoredCatalogue* stored : anew) {
-    CAIRN_RETURN_IF_ERROR(RewriteRankRecords(disk, folder, prefix, descriptor, *stored));
+    CAIRN_RETURN_IF_ERROR(RewriteRankRecords(disk, folder, prefix, descriptor, *stored, sets));
   }
   CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(folder));
   return WriteDatasetRecords(disk, folder, *descriptor.ranks, files);
@@ -118,7 +118,7 @@ absl::StatusOr<scr::CacheEntry> RecoverEntry(Disk& disk, const std::string& fold
   CAIRN_RETURN_IF_ERROR(CheckEncoded(disk, folder));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<StoredCatalogue> ranks, ReadDataset(disk, folder, run, *descriptor));
   std::vector<RankFiles> files;
-  for (const StoredCatalogue& stored : ranks) files.push_back(RankFilesOf(folder, stored));
+  for (const StoredCatalogue& stored : ranks) files.push_back(RankFilesOf(folder, stored, {}));
   return CompleteEntry(folder, *descriptor, files);
 }
 

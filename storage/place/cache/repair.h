@@ -18,11 +18,11 @@ namespace cairn {
 
 // Of a dataset that is whole by its catalogues: filemaps, redundancy records, ownership lists and encode states that
 // are missing, damaged, or do not say what the catalogues say. They are written anew, the encode states last and not
-// there meanwhile. `warnings` receives each of them with its reason. An error says nothing about the dataset; what is
-// wanting is made anew the next time.
+// there meanwhile. What ranks keep for others (`sets`) is there, and not looked at. `warnings` receives each of them
+// with its reason. An error says nothing about the dataset; what is wanting is made anew the next time.
 absl::Status RepairRecords(Disk& disk, const std::string& folder, const std::string& prefix,
                            const scr::Descriptor& descriptor, const std::vector<StoredCatalogue>& ranks,
-                           std::vector<std::string>* warnings);
+                           const RankSets& sets, std::vector<std::string>* warnings);
 
 // Do both encode states say that the dataset was completed, and not given up? kDataLoss: not, and why.
 absl::Status CheckEncoded(Disk& disk, const std::string& folder);
