@@ -1,0 +1,52 @@
+// All that the ranks of one node keep for their redundancy sets, made. Blocks on disks: I/O pool. Stateless.
+#ifndef CAIRN_STORAGE_JOB_PROTECT_KEEP_H_
+#define CAIRN_STORAGE_JOB_PROTECT_KEEP_H_
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "proto/redundancy.pb.h"
+#include "storage/base/ids.h"
+#include "storage/file/transfer/transfer.h"
+#include "storage/format/scr/descriptor.h"
+#include "storage/io/disk.h"
+#include "storage/place/run_identity.h"
+
+namespace cairn {
+
+// Where a node has the dataset: its folder on a disk. All borrowed.
+struct DatasetAt {
+  Disk* disk = nullptr;
+  std::string folder;
+};
+
+struct KeepWish {
+  DatasetAt here;
+  RunIdentity run;
+  scr::Descriptor descriptor;  // `held`: the ranks here
+  std::uint64_t step = 0;
+  std::vector<kept::Set> sets;          // in which ranks that are here are members
+  std::map<Rank, DatasetAt> elsewhere;  // where all other members are
+};
+
+// Makes the redundancy files, of data and of filemaps, of each rank here that is a member; what is there under their
+// names is replaced. The record names them; it is for CacheFolder::Protect to write, and nothing is believed before.
+// A file of data that the record that is there names for the same set is kept as it is: what it protects does not
+// change. `throttle`: of what is read from other nodes.
+//   kInvalidArgument  a set is none, or a member is neither here nor in `elsewhere`
+//   kDataLoss         a member's file is not what it should be: names it
+//   kCancelled        `progress.stop`
+//   others            of a disk
+absl::StatusOr<kept::Record> MakeKept(const KeepWish& wish, Throttle& throttle, TransferProgress& progress);
+
+// So many bytes MakeKept will write at most, as far as the sizes of the ranks' files tell: for its room. `bytes`: of
+// each member's files, catalogue and filemap among them. Pure.
+std::uint64_t KeptBytesOf(const kept::Set& set, const std::map<Rank, std::uint64_t>& bytes, Rank member);
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_JOB_PROTECT_KEEP_H_

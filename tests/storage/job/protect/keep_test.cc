@@ -1,0 +1,185 @@
+// What a node's ranks keep for their sets, made and put in force, made anew, and refused.
+#include "storage/job/protect/keep.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "storage/file/transfer/transfer.h"
+#include "storage/place/cache/dataset_folder.h"
+#include "tests/storage/job/protect/nodes.h"
+
+namespace cairn {
+namespace {
+
+using ::testing::IsEmpty;
+using testing::Node;
+using testing::Nodes;
+
+constexpr scr::Scheme kSchemes[] = {scr::Scheme::kPartner, scr::Scheme::kXor, scr::Scheme::kRs};
+constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
+
+absl::StatusOr<kept::Record> RecordOf(Nodes& nodes, Node& node) {
+  return ReadRedundancyRecord(node.disk, node.folder, TestRun(), nodes.DescriptorOf(node));
+}
+
+// Sets that are named alike, whoever is in them.
+kept::Set XorOf(const std::vector<Rank>& ranks) {
+  kept::Set set;
+  set.set_scheme(kept::XOR);
+  set.set_groups(1);
+  for (const Rank rank : ranks) set.add_ranks(rank);
+  return set;
+}
+
+TEST(KeepTest, TheRecordNamesWhatIsThere) {
+  for (const scr::Scheme scheme : kSchemes) {
+    Nodes nodes({{0, 1}, {2, 3}, {4, 5}});
+    const std::vector<kept::Set> sets = nodes.Sets(scheme);
+    ASSERT_EQ(sets.size(), 2u);
+    ASSERT_OK(nodes.Protect(sets));
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      ASSERT_OK_AND_ASSIGN(const kept::Record record, RecordOf(nodes, nodes.node(i)));
+      ASSERT_EQ(record.files_size(), 4);
+      for (const kept::File& file : record.files()) {
+        EXPECT_OK(VerifyFile(nodes.node(i).disk, RecordsFolder(nodes.node(i).folder) + "/" + file.file().name(),
+                             file.file()));
+        EXPECT_TRUE(AreSame(file.set(), sets[file.rank() % 2]));
+      }
+    }
+  }
+}
+
+TEST(KeepTest, ItIsFoundAgainAfterARestart) {
+  Nodes nodes = testing::SixNodes();
+  ASSERT_OK(nodes.Protect(nodes.Sets(scr::Scheme::kRs)));
+  Node& node = nodes.node(3);
+  ASSERT_OK_AND_ASSIGN(const kept::Record before, RecordOf(nodes, node));
+  node.disk.Restart(1);
+  ASSERT_OK_AND_ASSIGN(const auto folder,
+                       CacheFolder::Open(node.disk, "/ssd", "alice", "demo", TestRun(), "/pfs/demo"));
+  ASSERT_OK_AND_ASSIGN(const CacheLoad load, folder->Load());
+  EXPECT_THAT(load.warnings, IsEmpty());
+  EXPECT_EQ(load.whole.at(testing::kNodesDataset).redundancy.SerializeAsString(), before.SerializeAsString());
+}
+
+TEST(KeepTest, WhatTheSameSetHasOfDataIsKeptAsItIs) {
+  Nodes nodes = testing::SixNodes();
+  const std::vector<kept::Set> sets = nodes.Sets(scr::Scheme::kXor);
+  ASSERT_OK(nodes.Protect(sets));
+  Node& node = nodes.node(1);
+  ASSERT_OK_AND_ASSIGN(const kept::Record before, RecordOf(nodes, node));
+  const std::string records = RecordsFolder(node.folder) + "/";
+  ASSERT_OK_AND_ASSIGN(const FileInfo data, node.disk.Info(records + before.files(0).file().name()));
+  ASSERT_OK_AND_ASSIGN(const FileInfo maps, node.disk.Info(records + before.files(1).file().name()));
+  ASSERT_OK(nodes.Protect(node, sets));
+  ASSERT_OK_AND_ASSIGN(const FileInfo data_now, node.disk.Info(records + before.files(0).file().name()));
+  ASSERT_OK_AND_ASSIGN(const FileInfo maps_now, node.disk.Info(records + before.files(1).file().name()));
+  EXPECT_EQ(data_now.inode, data.inode);
+  EXPECT_NE(maps_now.inode, maps.inode);
+  // Unless it is not there any more.
+  ASSERT_OK(node.disk.Remove(records + before.files(0).file().name()));
+  ASSERT_OK(nodes.Protect(node, sets));
+  ASSERT_OK_AND_ASSIGN(const kept::Record after, RecordOf(nodes, node));
+  EXPECT_EQ(after.files(0).SerializeAsString(), before.files(0).SerializeAsString());
+}
+
+// Two sets whose files have the same names and sizes: at no instant a record names one with the other's checksums.
+TEST(KeepTest, NoRecordNamesWhatWasReplaced) {
+  const kept::Set one = XorOf({0, 2, 3}), other = XorOf({0, 2, 5});
+  std::uint64_t operations = 0;
+  for (std::uint64_t n = 0; n == 0 || n <= operations; ++n) {
+    SCOPED_TRACE(fmt::format("power fails at operation {} of {}", n, operations));
+    Nodes nodes = testing::SixNodes();
+    ASSERT_OK(nodes.Protect(nodes.node(0), {one}));
+    Node& node = nodes.node(0);
+    const std::uint64_t before = node.disk.operations();
+    if (n > 0) node.disk.CrashAt(n);
+    EXPECT_EQ(nodes.Protect(node, {other}).ok(), n == 0);
+    if (n == 0) operations = node.disk.operations() - before;
+    node.disk.Restart(n);
+    ASSERT_OK_AND_ASSIGN(const auto folder,
+                         CacheFolder::Open(node.disk, "/ssd", "alice", "demo", TestRun(), "/pfs/demo"));
+    ASSERT_OK_AND_ASSIGN(const CacheLoad load, folder->Load());
+    for (const std::string& warning : load.warnings) ADD_FAILURE() << "a crash is no damage: " << warning;
+    ASSERT_TRUE(load.whole.contains(testing::kNodesDataset));
+    for (const kept::File& file : load.whole.at(testing::kNodesDataset).redundancy.files()) {
+      EXPECT_OK(VerifyFile(node.disk, RecordsFolder(node.folder) + "/" + file.file().name(), file.file()));
+    }
+    if (HasFailure()) return;
+  }
+}
+
+TEST(KeepTest, WhatItTakesIsAsMuchAsWasSaid) {
+  for (const scr::Scheme scheme : kSchemes) {
+    Nodes nodes = testing::SixNodes();
+    const std::vector<kept::Set> sets = nodes.Sets(scheme);
+    ASSERT_OK(nodes.Protect(sets));
+    std::map<Rank, std::uint64_t> bytes;
+    std::uint64_t all = 0;
+    for (Rank rank = 0; rank < 6; ++rank) {
+      for (const std::string& path : {nodes.PathOf(rank), nodes.NodeOf(rank).folder + fmt::format("/rank_{}.cat", rank),
+                                      FilemapPath(nodes.NodeOf(rank).folder, rank)}) {
+        ASSERT_OK_AND_ASSIGN(const FileInfo info, nodes.NodeOf(rank).disk.Info(path));
+        bytes[rank] += info.bytes;
+        all += info.bytes;
+      }
+    }
+    for (Rank rank = 0; rank < 6; ++rank) {
+      ASSERT_OK_AND_ASSIGN(const kept::Record record, RecordOf(nodes, nodes.NodeOf(rank)));
+      const std::uint64_t said = KeptBytesOf(sets[0], bytes, rank);
+      EXPECT_GE(said, KeptBytes(record)) << "rank " << rank;
+      EXPECT_LE(said, KeptBytes(record) + (64 << 10)) << "rank " << rank;
+    }
+  }
+}
+
+TEST(KeepTest, HowMuchItTakesDoesNotOverflow) {
+  kept::Set set = XorOf({0, 1});
+  EXPECT_GT(KeptBytesOf(set, {{0, UINT64_MAX}, {1, UINT64_MAX}}, 0), UINT64_MAX / 2);
+  set.set_scheme(kept::RS);
+  set.set_checksums(2);
+  EXPECT_GT(KeptBytesOf(set, {}, 0), 0u) << "no set";
+  set.add_ranks(2);
+  EXPECT_EQ(KeptBytesOf(set, {{1, UINT64_MAX - 10}}, 0), UINT64_MAX);
+  set.set_scheme(kept::PARTNER);
+  set.set_replicas(2);
+  EXPECT_EQ(KeptBytesOf(set, {{1, UINT64_MAX - 10}, {2, 100}}, 0), UINT64_MAX);
+}
+
+TEST(KeepTest, WhatIsNoSetOrNowhereIsRefused) {
+  Nodes nodes = testing::SixNodes();
+  Node& node = nodes.node(0);
+  const auto refused = [&](const KeepWish& wish, std::string_view part) {
+    EXPECT_STATUS(kInvalidArgument, MakeKept(wish, nodes.throttle, nodes.progress), part);
+  };
+  refused(nodes.WishToKeep(node, {XorOf({0, 6})}), "ranks: 6");
+  refused(nodes.WishToKeep(node, {XorOf({0, 1}), XorOf({0, 2})}), "two redundancy sets");
+  KeepWish wish = nodes.WishToKeep(node, {XorOf({0, 3})});
+  wish.elsewhere.erase(3);
+  refused(wish, "neither here nor elsewhere");
+  EXPECT_STATUS(absl::StatusCode::kNotFound, RecordOf(nodes, node), "redundancy.cairn");
+}
+
+TEST(KeepTest, AMembersDamagedFileIsNamedAndTheRecordBeforeHolds) {
+  Nodes nodes = testing::SixNodes();
+  Node& node = nodes.node(0);
+  ASSERT_OK(nodes.Protect(node, {XorOf({0, 1})}));
+  ASSERT_OK_AND_ASSIGN(const kept::Record before, RecordOf(nodes, node));
+  nodes.node(3).disk.FlipBit(nodes.PathOf(3), 8 * 1000);
+  EXPECT_STATUS(absl::StatusCode::kDataLoss, nodes.Protect(node, {XorOf({0, 3, 5})}), nodes.PathOf(3));
+  ASSERT_OK_AND_ASSIGN(const kept::Record after, RecordOf(nodes, node));
+  EXPECT_EQ(after.SerializeAsString(), before.SerializeAsString());
+  nodes.progress.stop = true;
+  EXPECT_STATUS(absl::StatusCode::kCancelled, nodes.Protect(node, {XorOf({0, 2, 5})}), "");
+}
+
+TEST(KeepTest, WithoutASetNothingIsKept) {
+  Nodes nodes = testing::SixNodes();
+  ASSERT_OK_AND_ASSIGN(const kept::Record record,
+                       MakeKept(nodes.WishToKeep(nodes.node(0), {XorOf({1, 2})}), nodes.throttle, nodes.progress));
+  EXPECT_EQ(record.files_size(), 0);
+  EXPECT_EQ(nodes.progress.bytes_done, 0u);
+}
+
+}  // namespace
+}  // namespace cairn
