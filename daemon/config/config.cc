@@ -250,6 +250,23 @@ absl::Status ValidatePeers(const Config::Peers& peers) {
   return absl::OkStatus();
 }
 
+absl::Status ValidateRedundancy(const Config::Redundancy& redundancy) {
+  constexpr std::array<std::string_view, 4> kSchemes{"single", "partner", "xor", "rs"};
+  if (std::ranges::find(kSchemes, redundancy.scheme) == kSchemes.end()) {
+    return InvalidArgument("redundancy.scheme: \"{}\" is none of {}", redundancy.scheme, fmt::join(kSchemes, ", "));
+  }
+  if (redundancy.scheme == "rs" && redundancy.checksums >= redundancy.members) {
+    return InvalidArgument("redundancy.checksums: {} of the {} members of a set (redundancy.members) cannot be lost",
+                           redundancy.checksums, redundancy.members);
+  }
+  const std::string_view group = redundancy.group;
+  if (group.size() > HOST_NAME_MAX) return InvalidArgument("redundancy.group: longer than {} bytes", HOST_NAME_MAX);
+  if (std::ranges::any_of(group, [](unsigned char c) { return c <= 0x20 || c >= 0x7f; })) {
+    return InvalidArgument("redundancy.group: a name without spaces and control characters");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidatePath(std::string_view key, std::string_view path) {
   if (!path.empty() && !path.starts_with('/')) return InvalidArgument("{}: \"{}\" is not an absolute path", key, path);
   if (path.find('\0') != path.npos) return InvalidArgument("{}: contains a zero byte", key);
@@ -330,6 +347,7 @@ absl::Status ValidateConfig(const Config& config) {
   }
   CAIRN_RETURN_IF_ERROR(ValidateArbiter(config.arbiter));
   CAIRN_RETURN_IF_ERROR(ValidatePeers(config.peers));
+  CAIRN_RETURN_IF_ERROR(ValidateRedundancy(config.redundancy));
   return ValidateIngest(config.ingest);
 }
 

@@ -88,6 +88,14 @@ struct Config {
     std::string fixed;                      // "explicit": address:port of other daemons, several with commas
     std::uint32_t fan_in = 32;              // links below, of each tree (daemon/peers, daemon/relay)
   } peers;
+  // What ranks on several nodes keep for each other (storage/job/protect).
+  struct Redundancy {
+    std::string scheme = "single";  // "single", "partner", "xor" or "rs"
+    std::uint32_t members = 8;      // of a set, at least, where there are as many
+    std::uint32_t checksums = 2;    // "rs": members of a set that may be lost
+    std::string group;              // what may fail together with this node (a switch, a rack); empty: its host
+    std::uint64_t bytes_per_s = 0;  // 0: no limit
+  } redundancy;
   std::uint64_t call_ms_default = 120000;
   std::uint64_t quiesce_ms = 60000;  // SIGTERM: at most so long to bring captured datasets to `local`
   std::uint32_t threads = 0;         // of the pools; 0: number of cores, at most 8

@@ -175,6 +175,22 @@ const Field kFields[] = {
     {"peers.fan_in", kNumber,
      "so many other daemons have a link to this one in each tree of daemons, at most; further ones go by way of these",
      CAIRN_U32_(peers.fan_in), 2, 1024},
+    {"redundancy.scheme", kText,
+     "how a checkpoint outlives the loss of nodes before it is on the prefix: single, not at all; partner, a copy on "
+     "another node; xor, of each set of nodes one may be lost; rs, redundancy.checksums may be; can be reloaded",
+     CAIRN_TEXT_(redundancy.scheme)},
+    {"redundancy.members", kNumber,
+     "ranks on different nodes that protect each other with xor or rs, at least, where there are so many; can be "
+     "reloaded",
+     CAIRN_U32_(redundancy.members), 2, 64},
+    {"redundancy.checksums", kNumber, "with rs: so many of a set may be lost; can be reloaded",
+     CAIRN_U32_(redundancy.checksums), 1, 63},
+    {"redundancy.group", kText,
+     "nodes that say the same may fail together, and do not protect each other: the name of a switch or a rack; empty: "
+     "the host name",
+     CAIRN_TEXT_(redundancy.group)},
+    {"redundancy.bandwidth", kRate, "limit of what is read from other nodes to protect them; 0: none; can be reloaded",
+     CAIRN_U64_(redundancy.bytes_per_s)},
 };
 
 }  // namespace

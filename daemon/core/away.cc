@@ -170,7 +170,7 @@ void Away::OnClosed(const DaemonPtr& daemon, const absl::Status& why) {
     for (const auto& [call, moved] : std::exchange(rank->moving, {})) moved(lost, SIZE_MAX, false);
     given_.receiver.Detach(rank);
   }
-  for (auto* waiting : {&completing_, &copying_}) {
+  for (auto* waiting : {&completing_, &copying_, &keeping_}) {
     for (const auto& [dataset, of] : std::map(*waiting)) Ended(*waiting, daemon->node, dataset, {.status = lost});
   }
   if (!daemon->introduced || missing_.contains(daemon->node)) return;
@@ -208,6 +208,9 @@ void Away::OnNews(const DaemonPtr& daemon, const peer::ToHome& said) {
       return Ended(copying_, daemon->node, said.copied().dataset(),
                    {.status = StatusOf(said.copied().has_refused(), said.copied().refused()),
                     .damaged_file = said.copied().damaged_file()});
+    case peer::ToHome::kKept:
+      return Ended(keeping_, daemon->node, said.kept().dataset(),
+                   {.status = StatusOf(said.kept().has_refused(), said.kept().refused())});
     case peer::ToHome::kLeft:
       return reports_.on_left(daemon->node, said.left());
     case peer::ToHome::kMoved:
@@ -312,6 +315,7 @@ void Away::TellFailed(const NodeId& node, DatasetId dataset, const std::string& 
 void Away::TellState(const NodeId& node, const Dataset& dataset) {
   if (dataset.in_cache() && dataset.unknown == 0) Whole(dataset);  // what others had may have been unknown till now
   if (dataset.kind.files && dataset.cache == Place::kArriving && dataset.all_captured()) AllEnded(dataset);
+  if (dataset.in_cache() && dataset.redundant) AllKept(dataset);
   if (!dataset.in_prefix()) return;
   peer::FromHome said;
   said.mutable_on_prefix()->set_dataset(dataset.id);
@@ -337,6 +341,12 @@ void Away::Whole(const Dataset& dataset) {
 void Away::OnPrefix(const Dataset& dataset) {
   peer::FromHome said;
   said.mutable_on_prefix()->set_dataset(dataset.id);
+  SendToHolders(dataset, said);
+}
+
+void Away::AllKept(const Dataset& dataset) {
+  peer::FromHome said;
+  said.mutable_all_kept()->set_dataset(dataset.id);
   SendToHolders(dataset, said);
 }
 
@@ -386,6 +396,16 @@ void Away::CompleteAt(const NodeId& node, const Dataset& dataset,
   peer::FromHome order;
   order.mutable_complete()->set_dataset(dataset.id);
   Order(completing_, dataset.id, {node}, order, [then = std::move(then)](const PartsCopied& how) { then(how.status); });
+}
+
+void Away::Keep(const NodeId& node, const peer::Keep& order, std::function<void(const absl::Status& status)> then) {
+  peer::FromHome said;
+  *said.mutable_keep() = order;
+  if (const std::size_t bytes = said.ByteSizeLong(); bytes > frames::kCarriedBytesMax) {
+    return context_.loop().Post([then = std::move(then), bytes] { then(TooLong("what it is to keep", bytes)); });
+  }
+  Order(keeping_, order.dataset(), {node}, said,
+        [then = std::move(then)](const PartsCopied& how) { then(how.status); });
 }
 
 void Away::Order(std::map<DatasetId, Waiting>& waiting, DatasetId dataset, const std::set<NodeId>& holders,

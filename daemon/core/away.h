@@ -70,6 +70,7 @@ class Away {
   void AllEnded(const Dataset& dataset);  // an output of files, by all ranks
   void Whole(const Dataset& dataset);
   void OnPrefix(const Dataset& dataset);
+  void AllKept(const Dataset& dataset);  // it is redundant
   void Leaves(const Dataset& dataset, bool useless, const std::string& why);
   struct Leaving {
     std::set<DatasetId> may;   // all that may leave the other caches for room
@@ -88,6 +89,9 @@ class Away {
   void CompleteAt(const NodeId& node, const Dataset& dataset, std::function<void(const absl::Status& status)> then);
   // Those that have a link bring them to the prefix. The first that fails is told when all have ended.
   void Copy(const Dataset& dataset, LaunchId committer, std::function<void(const PartsCopied& copied)> then);
+
+  // One keeps what it should for redundancy sets (keeping.h).
+  void Keep(const NodeId& node, const peer::Keep& order, std::function<void(const absl::Status& status)> then);
 
   // --- Restores: steps of one rank's, in its daemon ---
   using Moved = std::function<void(const absl::Status& status, std::size_t copy, bool delivered)>;
@@ -125,7 +129,7 @@ class Away {
   Relay* relay_ = nullptr;
   std::map<NodeId, DaemonPtr> daemons_;      // that have a link
   std::map<NodeId, Loop::TimerId> missing_;  // that had one, until they are lost
-  std::map<DatasetId, Waiting> completing_, copying_;
+  std::map<DatasetId, Waiting> completing_, copying_, keeping_;
   Leaving leaving_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "storage/base/status.h"
 #include "storage/format/catalogue/catalogue.h"
+#include "storage/place/cache/redundancy_record.h"
 #include "storage/place/names.h"
 
 namespace cairn {
@@ -233,30 +234,43 @@ void AwayParts::FindParts(const NodeId& node, const DatasetPtr& dataset,
     const bool has = there != listed.end() && there->second->has_catalogue();
     if (part.known() && !(has && there->second->completed())) {
       given_.ledger.PartsLost(*dataset, node);
+      given_.on_parts_lost();
       context_.Warn(fmt::format("run {}: dataset {} (step {}): the cache of {} has no part of rank {} any more",
                                 given_.run_name, dataset->id, dataset->step, NameOf(node), rank));
-    } else if (!part.known() && has && there->second->completed()) {
-      PartFound(node, *dataset, rank, there->second->catalogue());
-    } else if (!part.known() && has) {
-      stored[rank] = there->second->catalogue();
+    } else if (part.known()) {
+      TakeKept(*dataset, *there->second);
+    } else if (has && there->second->completed()) {
+      PartFound(node, *dataset, *there->second);
+    } else if (has) {
+      stored[rank] = *there->second;
     }
   }
   if (stored.empty()) return;
   given_.away.CompleteAt(node, *dataset, [this, node, dataset, stored](const absl::Status& status) {
     if (!status.ok() || !given_.ledger.Has(dataset) || !dataset->in_cache()) return;
-    for (const auto& [rank, catalogue] : stored) {
-      if (!dataset->parts[rank].known()) PartFound(node, *dataset, rank, catalogue);
+    for (const auto& [rank, part] : stored) {
+      if (!dataset->parts[rank].known()) PartFound(node, *dataset, part);
     }
     given_.away.TellState(node, *dataset);
     given_.waits.Changed();
   });
 }
 
-void AwayParts::PartFound(const NodeId& node, const Dataset& dataset, Rank rank,
-                          const catalogue::Catalogue& catalogue) {
-  absl::Status sound = CheckCatalogue(dataset, catalogue);
-  if (sound.ok() && catalogue.rank() != rank) sound = InvalidArgument("catalogue.rank: another");
-  if (sound.ok()) return given_.ledger.PartFound(dataset, rank, node, catalogue);
+// What is nonsense is as good as nothing.
+void AwayParts::TakeKept(const Dataset& dataset, const peer::PartThere& part) {
+  const bool member = part.has_keeps() && CheckSet(part.keeps(), dataset.nranks).ok() &&
+                      std::ranges::find(part.keeps().ranks(), part.rank()) != part.keeps().ranks().end();
+  given_.ledger.Keeps(dataset, part.rank(), member ? std::make_shared<const kept::Set>(part.keeps()) : nullptr);
+}
+
+void AwayParts::PartFound(const NodeId& node, const Dataset& dataset, const peer::PartThere& part) {
+  const Rank rank = part.rank();
+  absl::Status sound = CheckCatalogue(dataset, part.catalogue());
+  if (sound.ok() && part.catalogue().rank() != rank) sound = InvalidArgument("catalogue.rank: another");
+  if (sound.ok()) {
+    given_.ledger.PartFound(dataset, rank, node, part.catalogue());
+    return TakeKept(dataset, part);
+  }
   context_.Warn(fmt::format("run {}: dataset {}: what {} says of rank {}: {}", given_.run_name, dataset.id,
                             NameOf(node), rank, MessageOf(sound)));
 }
@@ -322,7 +336,12 @@ void AwayParts::Left(const NodeId& node, const peer::PartsLeft& left) {
   const DatasetPtr dataset = given_.ledger.Get(left.dataset());
   if (!dataset || !dataset->in_cache() || !HoldersOf(*dataset).contains(node)) return;
   const std::string why = fmt::format("on {}: {}", NameOf(node), left.why());
-  if (left.damaged()) {
+  if (MayBeMadeAnew(*dataset)) {
+    context_.Warn(fmt::format("run {}: dataset {} (step {}): its parts are lost {}", given_.run_name, dataset->id,
+                              dataset->step, why));
+    given_.ledger.PartsLost(*dataset, node);
+    given_.on_parts_lost();
+  } else if (left.damaged()) {
     given_.cache.GiveUpParts(dataset, why);
   } else if (dataset->pinned || dataset->readers > 0) {
     given_.ledger.PartsLost(*dataset, node);  // the prefix has it: else that node would have kept its own

@@ -50,6 +50,7 @@ class AwayParts {
     Steering& steering;
     // All ranks have handed over their parts of an output of files, the last one from there.
     std::function<void(const DatasetPtr&)> on_all_ended;
+    std::function<void()> on_parts_lost;  // of what was whole
   };
   AwayParts(const Context& context, const Given& given) : context_(context), given_(given) {}
   AwayParts(const AwayParts&) = delete;
@@ -77,7 +78,7 @@ class AwayParts {
     DatasetPtr dataset;
     std::size_t files = 0;  // that it has routed
   };
-  using Parts = std::map<Rank, catalogue::Catalogue>;
+  using Parts = std::map<Rank, peer::PartThere>;
   using Listed = std::map<DatasetId, std::map<Rank, const peer::PartThere*>>;
   bool MayBegin(const SessionPtr& session, Call& call);
   DatasetPtr Enter(const SessionPtr& session, Call& call, DatasetEntry::Wish wish, const VariableList& variables);
@@ -87,7 +88,8 @@ class AwayParts {
   void TakeListed(const NodeId& node, const DatasetPtr& dataset, const std::map<Rank, const peer::PartThere*>& listed);
   void TellGone(const NodeId& node, DatasetId id, const std::map<Rank, const peer::PartThere*>& listed);
   void FindParts(const NodeId& node, const DatasetPtr& dataset, const std::map<Rank, const peer::PartThere*>& listed);
-  void PartFound(const NodeId& node, const Dataset& dataset, Rank rank, const catalogue::Catalogue& catalogue);
+  void TakeKept(const Dataset& dataset, const peer::PartThere& part);
+  void PartFound(const NodeId& node, const Dataset& dataset, const peer::PartThere& part);
   void TakeStored(const NodeId& node, const DatasetPtr& dataset, const catalogue::Catalogue& catalogue);
 
   const Context& context_;

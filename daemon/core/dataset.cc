@@ -1,5 +1,6 @@
 #include "daemon/core/dataset.h"
 
+#include <set>
 #include <utility>
 
 namespace cairn {
@@ -49,6 +50,15 @@ void PutPartsHere(Dataset& dataset, std::uint32_t nranks, std::vector<catalogue:
   }
 }
 
+std::vector<kept::Set> SetsHere(const Dataset& dataset) {
+  std::vector<kept::Set> sets;
+  std::set<std::uint32_t> seen;  // by number: what is here was made by one order
+  for (const Part& part : dataset.parts) {
+    if (!part.elsewhere && part.keeps && seen.insert(part.keeps->group()).second) sets.push_back(*part.keeps);
+  }
+  return sets;
+}
+
 std::uint64_t Dataset::bytes() const {
   std::uint64_t sum = parts.empty() ? bytes_there : 0;
   for (const Part& part : parts) sum += part.bytes;
@@ -58,12 +68,13 @@ std::uint64_t Dataset::bytes() const {
 std::uint64_t Dataset::bytes_here() const {
   std::uint64_t sum = parts.empty() ? bytes_there : 0;
   for (const Part& part : parts) sum += part.elsewhere ? 0 : part.bytes;
-  return sum;
+  return sum + kept_bytes;
 }
 
 Level Dataset::level() const {
   if (in_prefix()) return Level::kPrefix;
-  if (in_cache()) return safe() ? Level::kLocal : Level::kNone;
+  if (in_cache() && safe()) return redundant ? Level::kRedundant : Level::kLocal;
+  if (in_cache()) return Level::kNone;
   return all_captured() && !damaged() ? Level::kCaptured : Level::kNone;
 }
 

@@ -12,6 +12,7 @@
 
 #include "daemon/core/variables.h"
 #include "proto/catalogue.pb.h"
+#include "proto/redundancy.pb.h"
 #include "storage/base/ids.h"
 #include "storage/place/age.h"
 
@@ -35,6 +36,9 @@ struct Part {
   bool elsewhere = false;
   std::string node = {};
   bool described = true;  // the catalogue is here, if it is stored
+  // The set in whose other members' favour something is kept where it is, with it; null: in none.
+  std::shared_ptr<const kept::Set> keeps = {};
+  bool rebuilt = false;  // made of those in this daemon's life, as no node had it any more
 
   bool stored() const { return state >= State::kStored; }
   bool captured() const { return state >= State::kCaptured; }
@@ -105,6 +109,13 @@ struct Dataset {
   bool recorded = false;  // followed: this cache has noted, durably, that the parts that are here are whole
   bool let_go = false;    // followed: it may leave the cache when its room is needed
   bool will_go = false;   // followed: it will be let go when its flush, which is under way or to come, has ended
+  // Redundancy: what parts that are here keep for others takes so many bytes of this cache; so many parts, wherever
+  // they are, keep something; all do, and of each set all members say the same; it is still to come, as far as the
+  // daemon that decides about the dataset can see.
+  std::uint64_t kept_bytes = 0;
+  std::uint32_t keeping = 0;
+  bool redundant = false;
+  bool awaits_redundancy = false;
   Place cache = Place::kAbsent;
   Place prefix = Place::kAbsent;
   Standing standing = Standing::kCurrent;
@@ -118,7 +129,8 @@ struct Dataset {
   Agreement agreement;
 
   std::uint64_t bytes() const;
-  std::uint64_t bytes_here() const;  // of those parts that are not elsewhere: what they take of this cache
+  // Of those parts that are not elsewhere, with what they keep for others: what the dataset takes of this cache.
+  std::uint64_t bytes_here() const;
   Level level() const;
   bool in_cache() const { return cache == Place::kWhole; }
   bool in_prefix() const { return prefix == Place::kWhole; }
@@ -163,6 +175,14 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 Age AgeOf(const Dataset& dataset);
 
 std::uint64_t FileBytes(const catalogue::Catalogue& catalogue);  // of all its files
+
+// Ranks on several nodes have kept something for each other, and it is in these caches only: what one of them has lost
+// may be made anew. Of what this daemon decides about.
+inline bool MayBeMadeAnew(const Dataset& dataset) {
+  return !dataset.followed && dataset.in_cache() && !dataset.in_prefix() && dataset.keeping > 0 && dataset.over_nodes();
+}
+// In which parts that are here keep something, each once.
+std::vector<kept::Set> SetsHere(const Dataset& dataset);
 
 // So many ranks, all of whose parts are stored. `catalogues`: by rank.
 void PutParts(Dataset& dataset, std::vector<catalogue::Catalogue> catalogues);

@@ -42,7 +42,7 @@ class FactMaker {
             .checkpoint = dataset->superseding(),
             .output = dataset->kind.output,
             .own_files = dataset->kind.files,
-            .safe = dataset->safe(),
+            .safe = dataset->safe() && (dataset->in_prefix() || !dataset->awaits_redundancy),
             .in_cache = dataset->in_cache(),
             .in_prefix = dataset->in_prefix(),
             .flushing = moves,

@@ -3,9 +3,7 @@
 #include "storage/base/status.h"
 
 namespace cairn {
-namespace {
 
-// One rank's part. The dataset is begun in the cache.
 absl::Status FetchRank(const FetchFrom& from, CacheFolder& cache, const catalogue::Catalogue& catalogue,
                        TransferProgress& progress, bool* source_damaged) {
   const DatasetId id = catalogue.dataset();
@@ -29,8 +27,6 @@ absl::Status FetchRank(const FetchFrom& from, CacheFolder& cache, const catalogu
   }
   return catalogue.files() ? cache.CommitRankFiles(catalogue) : cache.CommitRank(catalogue, work);
 }
-
-}  // namespace
 
 FetchResult FetchDataset(const FetchFrom& from, CacheFolder& cache, const std::vector<catalogue::Catalogue>& catalogues,
                          const scr::Descriptor& begun, const scr::Descriptor& complete, TransferProgress& progress) {

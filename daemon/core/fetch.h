@@ -29,6 +29,11 @@ struct FetchFrom {
   std::function<std::string(const catalogue::FileEntry& file)> path_of;  // there
 };
 
+// One rank's part, each byte verified on the way; committed. REQUIRES: the dataset is open in the cache.
+// `source_damaged`: what is there is.
+absl::Status FetchRank(const FetchFrom& from, CacheFolder& cache, const catalogue::Catalogue& catalogue,
+                       TransferProgress& progress, bool* source_damaged);
+
 // All ranks, each byte verified on the way. The dataset is whole in `cache` then; after an error nothing of it is
 // there, but with kAlreadyExists what was there before.
 FetchResult FetchDataset(const FetchFrom& from, CacheFolder& cache, const std::vector<catalogue::Catalogue>& catalogues,

@@ -73,6 +73,7 @@ Home::Orders Followed::MakeOrders() {
     Copy(id, committer, std::move(then));
   };
   orders.on_prefix = [this](DatasetId id) { OnPrefix(id); };
+  orders.on_all_kept = [this](DatasetId id) { OnAllKept(id); };
   orders.may_leave = [this](const peer::MayLeave& datasets) { MayLeave(datasets); };
   orders.leaves = [this](DatasetId id, bool useless, const std::string& why) {
     const DatasetPtr dataset = Get(id);
@@ -142,6 +143,13 @@ void Followed::OnPrefix(DatasetId id) {
   given_.ledger.Committed(*dataset);
   given_.inventory.CommittedHere(id);
   given_.record.Store();
+  given_.waits.Changed();
+}
+
+void Followed::OnAllKept(DatasetId id) {
+  const DatasetPtr dataset = Get(id);
+  if (!dataset || !dataset->in_cache() || !dataset->followed) return;
+  given_.ledger.HomeSaysRedundant(*dataset);
   given_.waits.Changed();
 }
 

@@ -86,6 +86,7 @@ class Followed {
   void OnWhole(DatasetId id);
   void Copy(DatasetId id, LaunchId committer, std::function<void(const Home::Orders::Copied&)> then);
   void OnPrefix(DatasetId id);
+  void OnAllKept(DatasetId id);
   void MayLeave(const peer::MayLeave& datasets);
   void LetGo(const Dataset& dataset);
   void Find(const SessionPtr& session, const std::shared_ptr<Call>& call, const peer::Find& find,

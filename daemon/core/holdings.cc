@@ -10,6 +10,7 @@
 #include "storage/base/number_ranges.h"
 #include "storage/base/quoted.h"
 #include "storage/base/status.h"
+#include "storage/place/cache/redundancy_record.h"
 
 namespace cairn {
 namespace {
@@ -50,6 +51,7 @@ void Fill(const Dataset& dataset, peer::Holding* holding) {
   holding->set_pinned(dataset.pinned);
   holding->set_bytes(dataset.bytes_here());
   if (const auto held = HeldHere(dataset)) holding->set_ranks(TextOf(*held));
+  for (const kept::Set& set : SetsHere(dataset)) *holding->add_sets() = set;
   holding->set_seen_to(dataset.over_nodes() && dataset.in_cache() && dataset.unknown == 0);
 }
 
@@ -80,6 +82,9 @@ absl::Status CheckOne(const peer::Holding& holding) {
   // A mark has the form of a run's identity (storage/base/launch_mark.h).
   if (!holding.mark().empty() && !RunId::Parse(holding.mark()).ok()) {
     return InvalidArgument("mark: {} is none", Quoted(holding.mark()));
+  }
+  for (const kept::Set& set : holding.sets()) {
+    if (const absl::Status sound = CheckSet(set, holding.nranks()); !sound.ok()) return Annotate(sound, "sets");
   }
   CAIRN_RETURN_IF_ERROR(CheckName(holding.name(), "name"));
   CAIRN_RETURN_IF_ERROR(CheckName(holding.user(), "user"));

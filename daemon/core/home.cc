@@ -126,6 +126,7 @@ std::vector<peer::ToHome> Home::PartsHere() const {
       there.set_dataset(id);
       there.set_rank(rank);
       there.set_completed(dataset->in_cache() || dataset->recorded);
+      if (part.keeps) *there.mutable_keeps() = *part.keeps;
       if (part.stored()) *there.mutable_catalogue() = part.catalogue;
       const std::size_t more = there.ByteSizeLong();
       if (bytes > 0 && bytes + more > kPartsBytes) {
@@ -350,6 +351,15 @@ void Home::OnFrame(const peer::Frame& frame) {
                             if (!copied.status.ok()) *how.mutable_refused() = answers::From(copied.status);
                             Send(std::move(done));
                           });
+    case peer::FromHome::kKeep:
+      return orders_.keep(said.keep(), [this, dataset = said.keep().dataset()](const absl::Status& status) {
+        peer::ToHome done;
+        done.mutable_kept()->set_dataset(dataset);
+        if (!status.ok()) *done.mutable_kept()->mutable_refused() = answers::From(status);
+        Send(std::move(done));
+      });
+    case peer::FromHome::kAllKept:
+      return orders_.on_all_kept(said.all_kept().dataset());
     case peer::FromHome::kOnPrefix:
       return orders_.on_prefix(said.on_prefix().dataset());
     case peer::FromHome::kMayLeave:

@@ -54,6 +54,8 @@ class Home {
     };
     std::function<void(DatasetId dataset, LaunchId committer, std::function<void(const Copied& copied)> then)> copy;
     std::function<void(DatasetId dataset)> on_prefix;
+    std::function<void(const peer::Keep& order, Then then)> keep;
+    std::function<void(DatasetId dataset)> on_all_kept;
     std::function<void(const peer::MayLeave& datasets)> may_leave;
     std::function<void(DatasetId dataset, bool useless, const std::string& why)> leaves;
     // Steps of a rank's restore. `moved` as a step of RestoreTransfer, `copy` among the sources of `find`.

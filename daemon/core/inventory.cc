@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "storage/base/status.h"
+#include "storage/place/cache/redundancy_record.h"
 #include "storage/place/names.h"
 
 namespace cairn {
@@ -119,7 +120,8 @@ void Inventory::AdoptCached(DatasetId id, CachedDataset cached, bool foreign) {
   dataset.foreign = foreign;
   dataset.cache = Place::kWhole;
   PutPartsHere(dataset, *cached.descriptor.ranks, std::move(cached.ranks));
-  given_.ledger.Adopt(std::move(dataset));
+  const DatasetPtr adopted = given_.ledger.Adopt(std::move(dataset));
+  given_.ledger.KeptHere(*adopted, SetsIn(cached.redundancy), KeptBytes(cached.redundancy));
 }
 
 // --- The prefix ---

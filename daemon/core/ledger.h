@@ -109,8 +109,8 @@ struct Launch {
   bool provisional = false;  // it began while the prefix could not be asked, and is not made there yet
   // Another's, and this daemon serves ranks of it: its home (home.h) decides, and `ranks` has only those that are here.
   bool followed = false;
-  std::string maker;         // of another's: who, for messages
-  std::string mark;          // that its datasets carry; empty: made by release 0.1.0
+  std::string maker;  // of another's: who, for messages
+  std::string mark;   // that its datasets carry; empty: made by release 0.1.0
 
   Standing standing = Standing::kNewest;
   std::vector<RankState> ranks;
@@ -249,6 +249,24 @@ class Ledger {
   void CataloguesChanged(const Dataset& dataset);  // those of the prefix are to be read again
   // What was described, and is neither being read nor in the cache, is described anew if it is asked for.
   void ForgetUnreadParts();
+
+  // --- Redundancy: what ranks keep for others of their sets (keeping.h) ---
+  // This daemon is to see to it that the dataset becomes `redundant`, or not any more.
+  void AwaitsRedundancy(const Dataset& dataset, bool awaits);
+  // So many bytes of the cache are taken for what is made now, those that are kept already among them.
+  void KeepBegan(const Dataset& dataset, std::uint64_t bytes);
+  // In these sets the parts that are here keep what they should: so many bytes.
+  void KeptHere(const Dataset& dataset, const std::vector<kept::Set>& sets, std::uint64_t bytes);
+  // Wherever its part is, it keeps something for this set, of which it is a member; null: for none. REQUIRES: stored.
+  void Keeps(const Dataset& dataset, Rank rank, std::shared_ptr<const kept::Set> set);
+  void AllKeep(const Dataset& dataset, const std::vector<kept::Set>& sets);  // of these: all their members
+  void HomeSaysRedundant(const Dataset& dataset);                            // REQUIRES: it is followed
+  // This cache has none of its parts any more: some are damaged, but what others keep may be enough to make them anew.
+  // REQUIRES: over nodes, in the cache.
+  void OwnPartsLost(const Dataset& dataset);
+  // No node has this part any more, and it was made anew here of what the others keep. REQUIRES: it was not known who
+  // has it; the catalogue is sound.
+  void Rebuilt(const Dataset& dataset, Rank rank, catalogue::Catalogue catalogue);
 
   // --- It changes its place: the table above ---
   void LeftCache(const Dataset& dataset, const std::string& why);

@@ -5,6 +5,7 @@
 
 #include "daemon/core/ledger.h"
 #include "storage/base/check.h"
+#include "storage/place/cache/redundancy_record.h"
 
 namespace cairn {
 namespace {
@@ -14,6 +15,24 @@ void Move(Place& place, std::initializer_list<Place> from, Place to) {
   place = to;
 }
 
+void KeepsNothing(Dataset& dataset) {
+  dataset.kept_bytes = 0;
+  dataset.keeping = 0;
+  dataset.redundant = dataset.awaits_redundancy = false;
+  for (Part& part : dataset.parts) part.keeps = nullptr;
+}
+
+// REQUIRES: each part keeps something.
+bool MembersAgree(const Dataset& dataset) {
+  return std::ranges::all_of(dataset.parts, [&dataset](const Part& part) {
+    return std::ranges::all_of(part.keeps->ranks(), [&](Rank member) {
+      if (member >= dataset.parts.size()) return false;
+      const auto& other = dataset.parts[member].keeps;
+      return other == part.keeps || AreSame(*other, *part.keeps);
+    });
+  });
+}
+
 // It is only on the prefix now, and nobody reads it: what describes it is read again if it is asked for.
 void ForgetParts(Dataset& dataset) {
   for (const Part& part : dataset.parts) CAIRN_CHECK(part.stored());
@@ -21,6 +40,7 @@ void ForgetParts(Dataset& dataset) {
   dataset.parts = {};
   dataset.unknown = dataset.undescribed = 0;
   dataset.outdated_parts = false;
+  KeepsNothing(dataset);
 }
 
 }  // namespace
@@ -108,6 +128,8 @@ void Ledger::PartsLost(const Dataset& given, const std::string& node) {
     if (!part.elsewhere || part.node != node) continue;
     part.node.clear();
     ++dataset.unknown;
+    if (std::exchange(part.keeps, nullptr)) --dataset.keeping;
+    dataset.redundant = false;
   }
 }
 
@@ -141,6 +163,74 @@ void Ledger::ForgetUnreadParts() {
   }
 }
 
+// --- Redundancy ---
+
+void Ledger::AwaitsRedundancy(const Dataset& dataset, bool awaits) {
+  Own(dataset).awaits_redundancy = awaits;
+}
+
+void Ledger::KeepBegan(const Dataset& dataset, std::uint64_t bytes) {
+  Own(dataset).kept_bytes = bytes;
+}
+
+void Ledger::KeptHere(const Dataset& given, const std::vector<kept::Set>& sets, std::uint64_t bytes) {
+  Dataset& dataset = Own(given);
+  dataset.kept_bytes = bytes;
+  for (Rank rank = 0; rank < dataset.parts.size(); ++rank) {
+    if (!dataset.parts[rank].elsewhere && dataset.parts[rank].keeps) Keeps(dataset, rank, nullptr);
+  }
+  for (const kept::Set& set : sets) {
+    const auto shared = std::make_shared<const kept::Set>(set);
+    for (const Rank rank : set.ranks()) {
+      if (rank < dataset.parts.size() && !dataset.parts[rank].elsewhere) Keeps(dataset, rank, shared);
+    }
+  }
+}
+
+void Ledger::Keeps(const Dataset& given, Rank rank, std::shared_ptr<const kept::Set> set) {
+  Dataset& dataset = Own(given);
+  CAIRN_CHECK(dataset.parts.at(rank).stored());
+  const bool keeps = set != nullptr;
+  const bool did = std::exchange(dataset.parts[rank].keeps, std::move(set)) != nullptr;
+  if (keeps && !did) ++dataset.keeping;
+  if (!keeps && did) --dataset.keeping;
+  // After a loss sets are made anew, node by node: until all have done so, some say one thing and some another.
+  dataset.redundant = dataset.keeping == dataset.nranks && MembersAgree(dataset);
+}
+
+void Ledger::AllKeep(const Dataset& dataset, const std::vector<kept::Set>& sets) {
+  for (const kept::Set& set : sets) {
+    const auto shared = std::make_shared<const kept::Set>(set);
+    for (const Rank rank : set.ranks()) Keeps(dataset, rank, shared);
+  }
+}
+
+void Ledger::HomeSaysRedundant(const Dataset& dataset) {
+  CAIRN_CHECK(dataset.followed);
+  Own(dataset).redundant = true;
+}
+
+void Ledger::OwnPartsLost(const Dataset& given) {
+  Dataset& dataset = Own(given);
+  CAIRN_CHECK(dataset.in_cache() && dataset.over_nodes());
+  dataset.kept_bytes = 0;
+  dataset.redundant = false;
+  for (Part& part : dataset.parts) {
+    if (part.elsewhere) continue;
+    if (std::exchange(part.keeps, nullptr)) --dataset.keeping;
+    part.elsewhere = true;
+    part.node.clear();
+    ++dataset.unknown;
+  }
+}
+
+void Ledger::Rebuilt(const Dataset& given, Rank rank, catalogue::Catalogue catalogue) {
+  PartFound(given, rank, "", std::move(catalogue));
+  Part& part = Own(given).parts[rank];
+  part.elsewhere = false;
+  part.rebuilt = true;
+}
+
 // --- It changes its place ---
 
 void Ledger::Completed(const Dataset& given) {
@@ -155,6 +245,7 @@ void Ledger::Completed(const Dataset& given) {
 void Ledger::LeftCache(const Dataset& given, const std::string& why) {
   Dataset& dataset = Own(given);
   Move(dataset.cache, {Place::kWhole}, Place::kLeaving);
+  KeepsNothing(dataset);
   for (auto& [id, launch] : launches_) launch.restored_files.erase(dataset.id);
   if (dataset.in_prefix() && dataset.readers == 0) return ForgetParts(dataset);
   if (dataset.in_prefix()) return;
@@ -171,10 +262,12 @@ void Ledger::FolderGone(DatasetId id) {
 void Ledger::CacheDamaged(const Dataset& dataset, const std::string& why) {
   Move(Own(dataset).cache, {Place::kWhole}, Place::kDamaged);
   Own(dataset).why_damaged = why;
+  KeepsNothing(Own(dataset));
 }
 
 void Ledger::RefetchBegan(const Dataset& dataset) {
   Move(Own(dataset).cache, {Place::kAbsent, Place::kWhole, Place::kLeaving, Place::kDamaged}, Place::kArriving);
+  KeepsNothing(Own(dataset));
 }
 
 void Ledger::Refetched(const Dataset& dataset) {

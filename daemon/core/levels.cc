@@ -125,7 +125,8 @@ LevelAnswer Levels::Ask(DatasetId id, Level level) const {
     return Final(local::DATA_LOSS, fmt::format("dataset {} is damaged{}{}", id, why.empty() ? "" : ": ", why), has);
   }
   if (level == Level::kRedundant) {
-    return Final(local::UNSUPPORTED, "`redundant` needs copies on other nodes; this daemon's scheme is `single`", has);
+    const std::string why = given_.protector.WhyNot(*dataset);
+    if (!why.empty()) return Final(local::UNSUPPORTED, fmt::format("dataset {}: {}", id, why), has);
   }
   if (level == Level::kPrefix && dataset->id_taken()) {
     return NumberTaken(*dataset, dataset->taken_by);

@@ -12,6 +12,7 @@
 #include "daemon/core/inventory.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/prefix_gate.h"
+#include "daemon/core/protector.h"
 #include "daemon/core/session.h"
 #include "daemon/core/waits.h"
 #include "proto/local.pb.h"
@@ -36,6 +37,7 @@ class Levels {
     const PrefixGate& gate;
     Flusher& flusher;
     Inventory& inventory;
+    const Protector& protector;
   };
   explicit Levels(const Given& given) : given_(given) {}
   Levels(const Levels&) = delete;

@@ -11,6 +11,7 @@
 #include "daemon/config/peer_address.h"
 #include "daemon/core/holdings.h"
 #include "storage/base/status.h"
+#include "storage/place/names.h"
 #include "storage/place/prefix/prefix.h"
 
 namespace cairn {
@@ -154,7 +155,8 @@ void Nodes::Begin() {
                 .node = context_.cache_id,
                 .incarnation = context_.incarnation,
                 .host = context_.env.process.host,
-                .since_us = context_.now_us()},
+                .since_us = context_.now_us(),
+                .group = context_.config.redundancy.group},
        .settings = settings},
       {.on_table_change = [this](const TableChange& change) { TableChanged(change); },
        .on_coordinator_change = [this](const Membership::Coordinator& now) { CoordinatorChanged(now); },
@@ -383,6 +385,10 @@ admin::RunNodes Nodes::Describe() const {
     row.set_here(node == context_.cache_id);
   }
   return described;
+}
+
+std::string FolderOnOtherNode(DatasetId dataset) {
+  return "/" + RecordsFolderName(dataset);
 }
 
 }  // namespace cairn

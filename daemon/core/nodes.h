@@ -80,7 +80,8 @@ class Nodes {
   std::optional<Member> Find(const NodeId& node) const;  // none: it is no member, or missing
   // A link to the home of a launch (home.h): Relay::Dial. kUnavailable, soon: this daemon is no member.
   void DialHome(const Member& home, std::chrono::milliseconds deadline, PeerNet::Dialled done);
-  // What a member has of the run in its cache (daemon/bulk/net.h). REQUIRES: there can be links.
+  // What a member has of the run in its cache (daemon/bulk/net.h), datasets in FolderOnOtherNode. REQUIRES: there can
+  // be links.
   std::shared_ptr<Disk> FilesOf(const Member& member) const;
 
  private:
@@ -117,6 +118,8 @@ class Nodes {
   Loop::TimerId timer_ = 0;   // until it is tried again
   bool acting_ = false;
 };
+
+std::string FolderOnOtherNode(DatasetId dataset);
 
 }  // namespace cairn
 

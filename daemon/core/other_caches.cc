@@ -11,11 +11,9 @@
 
 #include "daemon/core/descriptor.h"
 #include "daemon/core/holdings.h"
-#include "storage/base/number_ranges.h"
 #include "storage/base/status.h"
 #include "storage/place/age.h"
 #include "storage/place/cache/cache_folder.h"
-#include "storage/place/names.h"
 #include "storage/place/prefix/prefix.h"
 
 namespace cairn {
@@ -28,13 +26,8 @@ constexpr std::chrono::milliseconds kAskEvery(200);
 // term/10.
 constexpr std::chrono::seconds kLooksAtLeast(3), kLooksAtMost(10);
 constexpr std::chrono::seconds kLooksEvery(2);  // at the end: the pause doubles
-constexpr std::size_t kCandidatesMax = 64;  // the newest ones that others have
-constexpr std::uint64_t kPartsMax = 1 << 20;  // that one node is believed to have, of all its datasets together
-constexpr int kMissedMax = 16;                // copies that turn out to be bad, or nodes that do not give them
-
-std::string FolderOf(const Dataset& dataset) {
-  return "/" + RecordsFolderName(dataset.id);
-}
+constexpr std::size_t kCandidatesMax = 64;      // the newest ones that others have
+constexpr int kMissedMax = 16;                  // copies that turn out to be bad, or nodes that do not give them
 
 std::string NameOf(const Member& member) {
   return fmt::format("{} ({})", member.host, member.address);
@@ -53,7 +46,7 @@ OtherCaches::OtherCaches(const Context& context, const Given& given, std::functi
 
 std::string OtherCaches::TextOf(const Candidate& from) const {
   return fmt::format("run {}: dataset {} (step {}) in the cache of {}{}", given_.run_name, from.dataset.id,
-                     from.dataset.step, NameOf(from.member), from.at.empty() ? "" : " and of others, in parts");
+                     from.dataset.step, NameOf(from.member), from.in_parts ? " and of others, in parts" : "");
 }
 
 void OtherCaches::Bring(LaunchId launch, const NodeId& from, Then then) {
@@ -90,7 +83,7 @@ void OtherCaches::Look() {
   Add({.launch = looked_for_, .from = "", .parts_only = true, .then = looked});
 }
 
-void OtherCaches::LookForOutputs(LaunchId launch) {
+void OtherCaches::LookForRest(LaunchId launch) {
   if (context_.env.peers == nullptr || context_.quiescing()) return;
   Add({.launch = launch, .from = "", .parts_only = true, .then = [](const Brought&) {}});
 }
@@ -172,6 +165,7 @@ void OtherCaches::Answered(const JobPtr& job, const Nodes::Holdings& holdings) {
     return;
   }
   HearOfRejections(rejected);
+  if (!job->parts_only) NoteLostParts(holdings);
   job->candidates = CandidatesOf(holdings, rejected, job->parts_only);
   Next(job);
 }
@@ -184,9 +178,8 @@ void OtherCaches::HearOfRejections(const std::set<DatasetId>& rejected) {
   }
 }
 
-std::vector<OtherCaches::Candidate> OtherCaches::CandidatesOf(const Nodes::Holdings& holdings,
-                                                              const std::set<DatasetId>& rejected,
-                                                              bool parts_only) const {
+std::vector<Candidate> OtherCaches::CandidatesOf(const Nodes::Holdings& holdings, const std::set<DatasetId>& rejected,
+                                                 bool parts_only) const {
   // Outputs behind all checkpoints: nobody waits for them.
   const auto older = [](const Candidate& a, const Candidate& b) {
     const bool restartable[] = {a.dataset.kind.checkpoint, b.dataset.kind.checkpoint};
@@ -201,7 +194,9 @@ std::vector<OtherCaches::Candidate> OtherCaches::CandidatesOf(const Nodes::Holdi
     newest.insert(std::ranges::lower_bound(newest, candidate, older), std::move(candidate));
     if (newest.size() > kCandidatesMax) newest.erase(newest.begin());
   };
-  for (Candidate& candidate : InPartsOf(holdings)) add(std::move(candidate));
+  const InPartsOptions options{.wanted = [this](const Dataset& dataset) { return IsWanted(dataset); },
+                               .left = [this](const Dataset& dataset) { return IsLeft(dataset); }};
+  for (Candidate& candidate : InParts(holdings, given_.ledger, options)) add(std::move(candidate));
   for (const auto& [member, told] : holdings) {
     if (!told.ok() || parts_only) continue;
     for (const peer::Holding& holding : told->datasets()) {
@@ -209,48 +204,6 @@ std::vector<OtherCaches::Candidate> OtherCaches::CandidatesOf(const Nodes::Holdi
     }
   }
   return newest;
-}
-
-// Those of which several nodes, this one perhaps among them, have all parts together.
-std::vector<OtherCaches::Candidate> OtherCaches::InPartsOf(const Nodes::Holdings& holdings) const {
-  using Key = std::pair<DatasetId, std::string>;  // by launch, too: the mark of its secret
-  std::map<Key, Candidate> found;
-  std::set<Key> seen_to;
-  for (const auto& [member, told] : holdings) {
-    if (!told.ok()) continue;
-    std::uint64_t room = kPartsMax;
-    for (int i = told->datasets_size(); i-- > 0;) {  // the newest first
-      const peer::Holding& holding = told->datasets(i);
-      const Dataset dataset = DatasetOf(holding);
-      if (holding.ranks().empty() || holding.mark().empty() || !(IsWanted(dataset) || IsLeft(dataset))) continue;
-      if (holding.seen_to()) seen_to.emplace(holding.dataset(), holding.mark());
-      const NumberRanges ranks = *ParseNumberRanges(holding.ranks(), holding.nranks());
-      if (ranks.size() > room) break;
-      room -= ranks.size();
-      Candidate& candidate = found[{holding.dataset(), holding.mark()}];
-      if (candidate.dataset.id == 0) candidate = {.dataset = dataset, .member = member};
-      if (candidate.dataset.nranks != holding.nranks()) continue;
-      for (const std::uint64_t rank : ranks.Numbers()) {
-        candidate.at.try_emplace(static_cast<Rank>(rank), member);
-      }
-    }
-  }
-  std::vector<Candidate> whole;
-  for (auto& [key, candidate] : found) {
-    const DatasetPtr known = given_.ledger.Get(candidate.dataset.id);
-    if (known && known->in_cache() && known->mark == candidate.dataset.mark) {
-      for (Rank rank = 0; rank < known->parts.size(); ++rank) {
-        if (!known->parts[rank].elsewhere) candidate.at.try_emplace(rank, Member{});
-      }
-    }
-    if (candidate.at.size() != candidate.dataset.nranks) continue;
-    if (seen_to.contains(key) && !IsWanted(candidate.dataset)) continue;
-    std::erase_if(candidate.at, [&](const auto& item) {  // this cache has it
-      return known && known->in_cache() && item.first < known->parts.size() && !known->parts[item.first].elsewhere;
-    });
-    if (!candidate.at.empty()) whole.push_back(std::move(candidate));
-  }
-  return whole;
 }
 
 // Nothing is known here that speaks against it.
@@ -278,7 +231,7 @@ bool OtherCaches::IsLeft(const Dataset& dataset) const {
 }
 
 bool OtherCaches::IsWanted(const Candidate& candidate) const {
-  return IsWanted(candidate.dataset) || (!candidate.at.empty() && IsLeft(candidate.dataset));
+  return IsWanted(candidate.dataset) || (candidate.in_parts && IsLeft(candidate.dataset));
 }
 
 absl::Status OtherCaches::CheckMayCome(const Candidate& from) const {
@@ -289,7 +242,7 @@ absl::Status OtherCaches::CheckMayCome(const Candidate& from) const {
   const DatasetPtr known = given_.ledger.Get(dataset.id);
   const bool same = known && known->nranks == dataset.nranks && known->launch == dataset.launch;
   const bool parts_here = same && known->in_cache() && known->unknown > 0 && known->readers == 0;
-  if (!from.at.empty() && parts_here) return absl::OkStatus();
+  if (from.in_parts && parts_here) return absl::OkStatus();
   const bool in_its_place = known && (!CountsForNobody(*known) || known->nranks != dataset.nranks);
   if (in_its_place || given_.ledger.FindGone(dataset.id) != nullptr) {
     return AlreadyExists("this node has something of it that is not whole, or has just given it up");
@@ -331,7 +284,7 @@ void OtherCaches::Check(const JobPtr& job, const Candidate& from) {
   };
   context_.OnPrefix(given_.gate.path(), std::move(look), [this, job, from](const absl::StatusOr<bool>& comes) {
     if (!comes.ok()) return Failed(job, from, comes.status());
-    if (*comes) return from.at.empty() ? Describe(job, from) : DescribeParts(job, from);
+    if (*comes) return from.in_parts ? DescribeParts(job, from) : Describe(job, from);
     spdlog::info("{}: not brought here: it is on the prefix, does not count there, or is of another", TextOf(from));
     Next(job);
   });
@@ -339,7 +292,7 @@ void OtherCaches::Check(const JobPtr& job, const Candidate& from) {
 
 void OtherCaches::Describe(const JobPtr& job, const Candidate& from) {
   auto read = [disk = given_.nodes.FilesOf(from.member), run = given_.cache.folder().record().run,
-               folder = FolderOf(from.dataset), descriptor = DescriptorOf(from.dataset, false)] {
+               folder = FolderOnOtherNode(from.dataset.id), descriptor = DescriptorOf(from.dataset, false)] {
     return ReadCatalogues(*disk, folder, run, descriptor);
   };
   RunBlocking(context_.env.pools.far, NameOf(from.member), context_.loop(), std::move(read),
@@ -369,7 +322,7 @@ void OtherCaches::DescribeParts(const JobPtr& job, const Candidate& from) {
   }
   using Ranks = std::vector<catalogue::Catalogue>;
   auto read = [readings = std::move(readings), run = given_.cache.folder().record().run,
-               folder = FolderOf(from.dataset)]() -> absl::StatusOr<Ranks> {
+               folder = FolderOnOtherNode(from.dataset.id)]() -> absl::StatusOr<Ranks> {
     Ranks all;
     for (const auto& [node, reading] : readings) {
       CAIRN_ASSIGN_OR_RETURN(Ranks ranks, ReadCatalogues(*reading.disk, folder, run, reading.descriptor));
@@ -398,11 +351,17 @@ void OtherCaches::PartsDescribed(const JobPtr& job, const Candidate& from, std::
   given_.ids.Seen(known->id);
   for (catalogue::Catalogue& catalogue : ranks) {
     const Rank rank = catalogue.rank();
-    if (!known->parts[rank].known()) {
-      given_.ledger.PartFound(*known, rank, from.at.at(rank).node, std::move(catalogue));
+    if (known->parts[rank].known()) continue;
+    given_.ledger.PartFound(*known, rank, from.at.at(rank).node, std::move(catalogue));
+    if (const auto set = from.keeps.find(rank); set != from.keeps.end()) {
+      given_.ledger.Keeps(*known, rank, std::make_shared<const kept::Set>(set->second));
     }
   }
-  job->brought.missed.erase(known->id);
+  from.lost.empty() ? PartsComplete(job, from, known) : DescribeLostParts(job, from, known);
+}
+
+void OtherCaches::PartsComplete(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset) {
+  job->brought.missed.erase(dataset->id);
   spdlog::info("{}: all of it is there, and is read there", TextOf(from));
   on_change_();
   Next(job);
@@ -428,7 +387,7 @@ absl::Status OtherCaches::Reserve(const Candidate& from, std::vector<catalogue::
 
 void OtherCaches::Fetch(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset) {
   spdlog::info("{}: {} bytes are brought here", TextOf(from), dataset->bytes());
-  auto fetch = [this, disk = given_.nodes.FilesOf(from.member), folder = FolderOf(*dataset),
+  auto fetch = [this, disk = given_.nodes.FilesOf(from.member), folder = FolderOnOtherNode(dataset->id),
                 catalogues = CataloguesOf(*dataset), begun = DescriptorOf(*dataset, false),
                 complete = DescriptorOf(*dataset, true)] {
     const FetchFrom there{.disk = *disk,

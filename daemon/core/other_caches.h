@@ -1,7 +1,8 @@
 // Checkpoints of the run that only other nodes' caches have. Before a launch begins here, the newest that it would
 // choose is brought into this cache; then everything goes on as if it had been made here: it is verified, restored,
 // flushed and evicted like any other. One that several nodes have in parts stays where it is, and is read there; a
-// daemon that was started again looks for it once more. Outputs come in parts only, to be brought to the prefix.
+// daemon that was started again looks for it once more. Parts that no node has any more are made anew here, if the
+// others keep enough (rebuild.h). Outputs come in parts only, to be brought to the prefix.
 // README.md, "What only another node has". Strand only.
 #ifndef CAIRN_DAEMON_CORE_OTHER_CACHES_H_
 #define CAIRN_DAEMON_CORE_OTHER_CACHES_H_
@@ -20,11 +21,13 @@
 #include "daemon/core/dataset_folders.h"
 #include "daemon/core/dataset_ids.h"
 #include "daemon/core/fetch.h"
+#include "daemon/core/in_parts.h"
 #include "daemon/core/inventory.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/node_record.h"
 #include "daemon/core/nodes.h"
 #include "daemon/core/prefix_gate.h"
+#include "daemon/core/rebuild.h"
 #include "daemon/core/run_cache.h"
 #include "daemon/peers/member.h"
 #include "proto/catalogue.pb.h"
@@ -68,21 +71,21 @@ class OtherCaches {
   // ranks have come again, every node that is known has answered, and nothing that would be chosen lacks parts.
   // REQUIRES: the prefix is in reach.
   void LookForParts(LaunchId launch);
+  // The same, once more: parts of what the launch restores were found to be damaged or lost.
+  void LookAgain(LaunchId launch) {
+    looked_for_ = 0;
+    LookForParts(launch);
+  }
   // A launch has begun here: outputs that other nodes' caches have in parts, together with this one, and that are not
-  // on the prefix, are looked for once, unless a daemon sees to them. From then on this one brings them there.
-  void LookForOutputs(LaunchId launch);
+  // on the prefix, are looked for once, unless a daemon sees to them. From then on this one brings them there. Or parts
+  // were lost with a node's cache: what the others keep is looked for, to make them anew.
+  void LookForRest(LaunchId launch);
   // Meanwhile what is not here, or not all here, may still be found.
   bool looking() const { return looking_ != 0; }
   // Ends it at the next block.
   void Stop();
 
  private:
-  // Whole in one cache, from which it is brought; or in parts in several, where it stays, and is read from then on.
-  struct Candidate {
-    Dataset dataset;
-    Member member;
-    std::map<Rank, Member> at = {};  // in parts: who has those that are not here
-  };
   struct Wish {
     LaunchId launch = 0;
     NodeId from;
@@ -108,9 +111,9 @@ class OtherCaches {
   void Ask(const JobPtr& job);
   void Answered(const JobPtr& job, const Nodes::Holdings& holdings);
   void HearOfRejections(const std::set<DatasetId>& rejected);
+  void NoteLostParts(const Nodes::Holdings& holdings);
   std::vector<Candidate> CandidatesOf(const Nodes::Holdings& holdings, const std::set<DatasetId>& rejected,
                                       bool parts_only) const;
-  std::vector<Candidate> InPartsOf(const Nodes::Holdings& holdings) const;
   bool IsWanted(const Dataset& dataset) const;
   bool IsLeft(const Dataset& dataset) const;
   bool MayMatter(const Dataset& dataset) const;
@@ -122,6 +125,12 @@ class OtherCaches {
   void Describe(const JobPtr& job, const Candidate& from);
   void DescribeParts(const JobPtr& job, const Candidate& from);
   void PartsDescribed(const JobPtr& job, const Candidate& from, std::vector<catalogue::Catalogue> ranks);
+  void DescribeLostParts(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset);
+  void Rebuild(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset, LostParts parts,
+               std::vector<catalogue::Catalogue> ranks);
+  void RebuiltHere(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset,
+                   const std::vector<catalogue::Catalogue>& ranks, const absl::Status& rebuilt);
+  void PartsComplete(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset);
   absl::Status Reserve(const Candidate& from, std::vector<catalogue::Catalogue> ranks, DatasetPtr* coming);
   void Fetch(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset);
   void Came(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset, const FetchResult& fetched);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "storage/base/status.h"
+#include "storage/place/cache/redundancy_record.h"
 
 namespace cairn {
 namespace {
@@ -43,6 +44,10 @@ absl::Status CheckShow(const admin::ShowReply& show, const RunId& run, DatasetId
     const bool in_order = i == 0 || row.rank() > show.ranks(i - 1).rank();
     if (!in_order || row.rank() >= show.dataset().nranks()) {
       return InvalidArgument("answer.show.ranks[{}].rank: {} of {}", i, row.rank(), show.dataset().nranks());
+    }
+    if (row.has_set()) {
+      const absl::Status sound = CheckSet(row.set(), show.dataset().nranks());
+      if (!sound.ok()) return InvalidArgument("answer.show.ranks[{}].set: {}", i, MessageOf(sound));
     }
     if (!local::Level_IsValid(row.level())) {
       return InvalidArgument("answer.show.ranks[{}].level: {}", i, static_cast<int>(row.level()));
@@ -117,7 +122,12 @@ void Join(admin::RankRow row, const std::string& name, std::optional<admin::Rank
   auto nodes = all ? std::move(*all->mutable_nodes()) : google::protobuf::RepeatedPtrField<std::string>();
   if (row.in_cache()) nodes.Add(std::string(name));
   const bool in_cache = (all && all->in_cache()) || row.in_cache();
-  if (!all || row.level() > all->level()) all = std::move(row);
+  const auto with_set = row.has_set() ? std::optional(row.set()) : std::nullopt;
+  if (!all || row.level() > all->level()) {
+    if (all && all->has_set()) *row.mutable_set() = all->set();
+    all = std::move(row);
+  }
+  if (with_set) *all->mutable_set() = *with_set;
   all->set_in_cache(in_cache);
   *all->mutable_nodes() = std::move(nodes);
 }
@@ -162,8 +172,10 @@ absl::StatusOr<admin::ShowReply> OverNodes::Show(absl::StatusOr<admin::ShowReply
   if (!own.ok() && !absl::IsNotFound(own.status())) asked.front().set_error(std::string(MessageOf(own.status())));
   admin::DatasetRow all;
   std::map<Rank, std::optional<admin::RankRow>> ranks;
+  std::string not_redundant;  // the launch's home knows; the others have nothing to say
   const auto add = [&](const admin::ShowReply& show, const std::string& name) {
     Join(show.dataset(), name, all);
+    if (!show.not_redundant().empty()) not_redundant = show.not_redundant();
     for (const admin::RankRow& row : show.ranks()) Join(row, name, ranks[row.rank()]);
   };
   if (own.ok()) add(*own, asked.front().name());
@@ -180,6 +192,7 @@ absl::StatusOr<admin::ShowReply> OverNodes::Show(absl::StatusOr<admin::ShowReply
   }
   all.set_prefix(prefix);
   admin::ShowReply reply;
+  if (all.level() < local::REDUNDANT) reply.set_not_redundant(not_redundant);
   *reply.mutable_dataset() = std::move(all);
   for (auto& [rank, row] : ranks) *reply.add_ranks() = std::move(*row);
   for (admin::NodeAnswer& node : asked) *reply.add_nodes() = std::move(node);

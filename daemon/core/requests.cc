@@ -22,7 +22,8 @@ bool DependsOnOthers(const Session& session, const local::Request& request) {
       return MayTurnOut(ledger, request.wait().dataset());
     case local::Request::kLatest: {
       const Launch* launch = ledger.Find(session.launch);
-      return launch == nullptr || launch->pin.state != Launch::Pin::State::kSet;
+      if (launch == nullptr || launch->pin.state != Launch::Pin::State::kSet) return true;
+      return ledger.Get(launch->pin.dataset) != nullptr && MayTurnOut(ledger, launch->pin.dataset);
     }
     case local::Request::kFind:
       return !request.find().name().empty() || MayTurnOut(ledger, request.find().dataset());

@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kAwayAtMost(5);  // as a link to the home waits f
 }  // namespace
 
 std::string PathOnOtherNode(DatasetId dataset, const std::string& file) {
-  return fmt::format("/{}/{}", RecordsFolderName(dataset), file);
+  return fmt::format("{}/{}", FolderOnOtherNode(dataset), file);
 }
 
 absl::StatusOr<ChosenCopies> RestoreCopies::Choose(RestoreGroup& group, const std::vector<Wanted>& wanted,
@@ -87,6 +87,14 @@ absl::Status RestoreCopies::ChooseOne(const RestoreGroup& group, Rank from, cons
   return DataLoss("no copy of rank {}'s bytes is whole", from);
 }
 
+Tier RestoreCopies::HowFound(const Dataset& dataset, const ChosenCopies& copies) {
+  for (std::size_t i = 0; i < copies.ranks.size(); ++i) {
+    const bool cached = copies.tiers[i] == Tier::kCache || copies.tiers[i] == Tier::kPartner;
+    if (cached && dataset.parts[copies.ranks[i]].rebuilt) return Tier::kRebuilt;
+  }
+  return Tier::kNone;
+}
+
 bool RestoreCopies::WaitForAway(RestoreGroup& group) const {
   if (group.away.empty()) return false;
   if (!group.waits_until) group.waits_until = context_.now() + kAwayAtMost;
@@ -116,6 +124,20 @@ void RestoreCopies::FoundBad(RestoreGroup& group, Rank rank, Tier tier, const ab
   const catalogue::Catalogue& catalogue = dataset.parts[rank].catalogue;
   if (dataset.kind.files || catalogue.file_size() == 0) return;
   given_.cache.SetAside(dataset, catalogue.file(0).name(), std::string(MessageOf(why)));
+}
+
+bool RestoreCopies::LoseDamaged(const RestoreGroup& group) {
+  const DatasetPtr& dataset = group.dataset;
+  if (!MayBeMadeAnew(*dataset)) return false;
+  for (const auto& [rank, tier] : group.damaged) {
+    const Part& part = dataset->parts[rank];
+    if (part.elsewhere && part.known()) {
+      given_.ledger.PartsLost(*dataset, NodeId(part.node));
+    } else if (!part.elsewhere) {
+      given_.cache.LoseParts(dataset, "a restore could not read it");
+    }
+  }
+  return dataset->unknown > 0;
 }
 
 void RestoreCopies::WithdrawDamaged(const RestoreGroup& group) {

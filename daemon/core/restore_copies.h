@@ -46,6 +46,8 @@ class RestoreCopies {
   // left. `reader`: the node whose daemon reads them; empty: this one. REQUIRES: the dataset is described.
   absl::StatusOr<ChosenCopies> Choose(RestoreGroup& group, const std::vector<Wanted>& wanted,
                                       const NodeId& reader) const;
+  // kRebuilt if a copy in a cache was made anew, since its node was lost; else kNone.
+  static Tier HowFound(const Dataset& dataset, const ChosenCopies& copies);
   // No copy is left, but some are on nodes that did not answer: a daemon that was started again does so soon. True:
   // they may be chosen once more, after a pause; not for longer than some seconds in all.
   bool WaitForAway(RestoreGroup& group) const;
@@ -57,6 +59,8 @@ class RestoreCopies {
   // What was found damaged does not count any more, now that the restore has ended: a level holds while a copy is
   // readable.
   void WithdrawDamaged(const RestoreGroup& group);
+  // The same, where they are to be made anew of what others keep: these parts are lost. False: they cannot be.
+  bool LoseDamaged(const RestoreGroup& group);
 
  private:
   absl::Status ChooseOne(const RestoreGroup& group, Rank from, const NodeId& reader, ChosenCopies* chosen) const;

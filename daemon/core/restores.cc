@@ -311,7 +311,7 @@ void Restores::PartEnded(const RestoreGroupPtr& group, const RestorePartPtr& par
                          std::size_t copy) {
   const ChosenCopies& copies = part->transfer->copies();
   if (status.ok()) {
-    part->tier = copies.weakest();
+    part->tier = std::max(copies.weakest(), RestoreCopies::HowFound(*group->dataset, copies));
     part->done = true;
     return GroupDone(group);
   }
@@ -373,7 +373,22 @@ void Restores::MarkDirty(const RestoreGroup& group) {
   }
 }
 
+// What is lost or damaged may be made anew of what other ranks keep: then all ask for the latest again, which waits for
+// that, and is this one. Once: if it does not help, they get an older one.
+bool Restores::MakeAnew(const RestoreGroupPtr& group, const std::string& why) {
+  const DatasetPtr dataset = group->dataset;
+  if (group->read || group->alone || !MayBeMadeAnew(*dataset)) return false;
+  if (!made_anew_.emplace(group->launch, dataset->id).second) return false;
+  if (!copies_.LoseDamaged(*group)) return false;
+  group->damaged.clear();
+  EndGroup(group, local::RETRY,
+           fmt::format("dataset {}: {}; it is made anew: ask for the latest again", dataset->id, why));
+  given_.look_for_parts();
+  return true;
+}
+
 void Restores::RetryGroup(const RestoreGroupPtr& group, const std::string& why) {
+  if (MakeAnew(group, why)) return;
   const Dataset& dataset = *group->dataset;
   context_.Warn(fmt::format("run {}: dataset {} (step {}) cannot be restored: {}", given_.run_name, dataset.id,
                             dataset.step, why));

@@ -51,6 +51,7 @@ class Restores {
     Nodes& nodes;
     Away& away;
     std::function<void(DatasetId)> flush;  // it is wanted on the prefix, also if it was left out
+    std::function<void()> look_for_parts;  // that are lost: questions wait until that has ended
   };
   Restores(const Context& context, const Given& given);
   ~Restores() { Stop(); }  // a part under way holds its group
@@ -116,6 +117,7 @@ class Restores {
   void LetGo(const RestoreGroupPtr& group);
   void EndGroup(const RestoreGroupPtr& group, local::Code code, const std::string& message);
   void RetryGroup(const RestoreGroupPtr& group, const std::string& why);
+  bool MakeAnew(const RestoreGroupPtr& group, const std::string& why);
   void GroupDone(const RestoreGroupPtr& group);
   void RefetchNoted(const DatasetPtr& dataset);
   void MarkDirty(const RestoreGroup& group);
@@ -125,10 +127,11 @@ class Restores {
   const Given given_;
   RestoreCopies copies_;
   RestoreFiles files_;
-  RestoreGroupPtr group_;                         // all ranks' restore; null: none is under way
-  std::map<SessionId, RestoreGroupPtr> reading_;  // a group each
-  Refused refused_;                               // the last one
-  std::map<SessionId, EndedWell> ended_well_;     // until the session asks for something else
+  RestoreGroupPtr group_;                               // all ranks' restore; null: none is under way
+  std::map<SessionId, RestoreGroupPtr> reading_;        // a group each
+  Refused refused_;                                     // the last one
+  std::map<SessionId, EndedWell> ended_well_;           // until the session asks for something else
+  std::set<std::pair<LaunchId, DatasetId>> made_anew_;  // tried once
 };
 
 }  // namespace cairn

@@ -76,6 +76,7 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
             {.on_left = [this] { LeftCache(); },
              .on_parts_left = [this](const Dataset& dataset, RunCache::Left how,
                                      const std::string& why) { PartsLeft(dataset, how, why); },
+             .on_parts_lost = [this] { LookForLost(); },
              .look_again = [this] { ApplyPolicy(); }}),
       ids(shared.context, name, gate),
       inventory(
@@ -84,6 +85,8 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
           [this](const std::string& mark) { return keeper.IsProvisional(mark); }),
       others(shared.context, {name, ledger, gate, nodes, record, folders, cache, ids, inventory},
              [this] { waits.Changed(); }),
+      keeping(shared.context, {name, ledger, nodes, folders, cache}, [this] { waits.Changed(); }),
+      protector(shared.context, {name, ledger, waits, nodes, away, keeping}, [this] { ApplyPolicy(); }),
       views(shared.context, name, gate),
       index(shared.context, name, gate, [this] { shared_.on_change(); }),
       removals(
@@ -107,23 +110,26 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
       entry(shared.context, {name, folder, ledger, ids, cache, stores, folders, bases}),
       completion({ledger, folders, stores, waits, away, home},
                  [this](const DatasetPtr& dataset) { DatasetWhole(dataset); }),
-      away_parts(shared.context, {name, *folder, ledger, waits, gate, cache, away, names, growing, entry, completion,
-                                  steering, [this](const DatasetPtr& dataset) { outputs.AllEnded(dataset); }}),
+      away_parts(shared.context,
+                 {name, *folder, ledger, waits, gate, cache, away, names, growing, entry, completion, steering,
+                  [this](const DatasetPtr& dataset) { outputs.AllEnded(dataset); }, [this] { LookForLost(); }}),
       followed(shared.context, {name, shared.images, shared.slots.throttle, ledger, waits, lists, gate, nodes, record,
                                 cache, ids, inventory, completion, home}),
       restores(shared.context, {id, name, shared.images, ledger, waits, lists, gate, bases, cache, inventory, nodes,
-                                away, [this](DatasetId dataset_id) { flusher.Order(dataset_id); }}),
+                                away, [this](DatasetId dataset_id) { flusher.Order(dataset_id); },
+                                [this] { others.LookAgain(ledger.newest()->id); }}),
       rejections({name, ledger, waits, gate, record, flusher, inventory, restores}),
       outputs(shared.context, {id, name, *folder, ledger, gate, waits, folders, stores, cache, entry, completion,
                                steering, growing, names, away, home}),
       captures(shared.context,
                {id, name, shared.images, ledger, waits, lists, folders, bases, cache, stores, entry, completion,
                 steering, home, [this](const Session& session) { return outputs.IsOpen(session); }}),
-      levels({name, ledger, waits, ids, gate, flusher, inventory}) {
+      levels({name, ledger, waits, ids, gate, flusher, inventory, protector}) {
   Home::Orders orders = followed.MakeOrders();
   orders.on_all_ended = [this](DatasetId dataset_id) {
     if (const DatasetPtr dataset = ledger.Get(dataset_id)) outputs.AllEnded(dataset);
   };
+  orders.keep = [this](const peer::Keep& order, Home::Orders::Then then) { keeping.Keep(order, std::move(then)); };
   home.Obey(std::move(orders));
   shared.room.Add(&cache);
 }
@@ -138,6 +144,7 @@ void Run::ApplyPolicy() {
   flusher.Plan();
   keeper.Update();
   nodes.Update();
+  protector.Update();
   cache.ApplyPolicy();
   notes.Update();
   index.Update();
@@ -177,6 +184,13 @@ void Run::TellWhatMayLeave() {
     leaving.will.insert(dataset.id);
   }
   away.MayLeave(leaving);
+}
+
+// In a step of its own: this is a part of another change.
+void Run::LookForLost() {
+  shared_.context.loop().Post([this] {
+    if (ledger.newest() != nullptr && ledger.newest()->ours) others.LookForRest(ledger.newest()->id);
+  });
 }
 
 void Run::LeftCache() {
@@ -239,6 +253,7 @@ void Run::Quiesce() {
   keeper.Stop();
   LeaveNodes();
   others.Stop();
+  keeping.Stop();
   followed.StopCopying();
   flusher.StopAll();
   growing.StopAll();

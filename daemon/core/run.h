@@ -30,6 +30,7 @@
 #include "daemon/core/image_store.h"
 #include "daemon/core/index_keeper.h"
 #include "daemon/core/inventory.h"
+#include "daemon/core/keeping.h"
 #include "daemon/core/launch_keeper.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/levels.h"
@@ -39,6 +40,7 @@
 #include "daemon/core/outputs.h"
 #include "daemon/core/prefix_gate.h"
 #include "daemon/core/prefix_watch.h"
+#include "daemon/core/protector.h"
 #include "daemon/core/rejections.h"
 #include "daemon/core/removals.h"
 #include "daemon/core/restores.h"
@@ -62,8 +64,8 @@ class Run {
     CacheRoom& room;
     ImageStore& images;
     FlushSlots& slots;
-    Receiver& receiver;  // that connections go to, those of ranks on other nodes, too
-    std::function<void(const Run&)> others_turn;                     // a slot may have become free for other runs
+    Receiver& receiver;                           // that connections go to, those of ranks on other nodes, too
+    std::function<void(const Run&)> others_turn;  // a slot may have become free for other runs
     std::function<void(Run&, const LaunchRecord&)> on_newer_launch;  // another daemon has made one
     // Launches that had begun without the prefix are there now.
     std::function<void(Run&, const std::vector<ConfirmedLaunch>&)> on_confirmed;
@@ -90,6 +92,7 @@ class Run {
 
  private:
   void AfterStep();
+  void LookForLost();
   void LeftCache();
   void PartsLeft(const Dataset& dataset, RunCache::Left how, const std::string& why);
   void TellWhatMayLeave();
@@ -122,6 +125,8 @@ class Run {
   DatasetIds ids;
   Inventory inventory;
   OtherCaches others;
+  Keeping keeping;
+  Protector protector;
   Views views;
   IndexKeeper index;
   Removals removals;

@@ -150,10 +150,22 @@ void RunCache::ApplyLinger() {
 
 void RunCache::FoundDamaged(const DatasetPtr& dataset, const std::string& file, const absl::Status& why) {
   const std::string text(MessageOf(why));
+  if (MayBeMadeAnew(*dataset)) return LoseParts(dataset, text);
   if (dataset->in_cache() && dataset->over_nodes()) reports_.on_parts_left(*dataset, Left::kDamaged, text);
   if (dataset->in_cache()) given_.ledger.CacheDamaged(*dataset, text);
   given_.bases.Distrust();
   SetAside(*dataset, file, text);
+}
+
+void RunCache::LoseParts(const DatasetPtr& dataset, const std::string& why) {
+  context_.Warn(fmt::format("run {}: dataset {} (step {}): its parts in this cache go aside: {}", given_.run_name,
+                            dataset->id, dataset->step, why));
+  given_.ledger.OwnPartsLost(*dataset);
+  given_.folders.Left(dataset->id);
+  given_.bases.Distrust();
+  given_.images.DropKept(given_.run, dataset->id);
+  SetAsideWhole(dataset->id, CacheFolder::Why::kDamaged);
+  reports_.on_parts_lost();
 }
 
 void RunCache::GiveUpParts(const DatasetPtr& dataset, const std::string& why) {

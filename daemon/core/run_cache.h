@@ -53,10 +53,11 @@ class RunCache {
     std::function<bool(DatasetId)> may_flush;  // nothing is known to be in the way, if its flush is to come
   };
   struct Reports {
-    std::function<void()> on_left;     // something has left the cache; not from deep within a call
+    std::function<void()> on_left;  // something has left the cache; not from deep within a call
     // The dataset's parts in this cache go, or are damaged: of one that has others elsewhere, or is followed.
     std::function<void(const Dataset& dataset, Left how, const std::string& why)> on_parts_left;
-    std::function<void()> look_again;  // the policy is to be applied again: time has passed
+    std::function<void()> on_parts_lost;  // some have to be made anew of what others keep
+    std::function<void()> look_again;     // the policy is to be applied again: time has passed
   };
   RunCache(const Context& context, const Given& given, Reports reports);
   RunCache(const RunCache&) = delete;
@@ -64,6 +65,7 @@ class RunCache {
   const Ledger& ledger() const { return given_.ledger; }
   const std::string& run_name() const { return given_.run_name; }
   CacheFolder& folder() { return *given_.cache; }
+  const std::shared_ptr<CacheFolder>& shared_folder() const { return given_.cache; }
   Asides& asides() { return asides_; }
   const Asides& asides() const { return asides_; }
   std::uint64_t BytesUsed() const;  // CacheRoom's
@@ -104,6 +106,9 @@ class RunCache {
   // Of a dataset over nodes: a part of it, here or elsewhere, was found to be damaged, so that the others are of no use
   // to a restart. Those that are here go aside, other nodes are told.
   void GiveUpParts(const DatasetPtr& dataset, const std::string& why);
+  // Of a dataset over nodes: a part of it here is damaged, and others may keep enough to make it anew. All that is here
+  // of it goes aside.
+  void LoseParts(const DatasetPtr& dataset, const std::string& why);
   // The same, for one file of a dataset that a restore is reading: its place changes when that has ended.
   void SetAside(const Dataset& dataset, const std::string& file, const std::string& why);
 

@@ -133,6 +133,7 @@ admin::RunStatus StatusOf(const Run& run, const Context& context) {
 admin::ShowReply Shown(const Run& run, const Dataset& dataset) {
   admin::ShowReply reply;
   *reply.mutable_dataset() = RowOf(run, dataset);
+  if (dataset.level() < Level::kRedundant) reply.set_not_redundant(run.protector.WhyNot(dataset));
   if (dataset.parts.empty()) return reply;
   for (Rank rank = 0; rank < dataset.nranks; ++rank) {
     const Part& part = dataset.parts[rank];
@@ -146,6 +147,7 @@ admin::ShowReply Shown(const Run& run, const Dataset& dataset) {
     *row.mutable_variables() = part.catalogue.variables();
     for (const catalogue::FileEntry& file : part.catalogue.file()) row.add_files(file.prefix_name());
     *row.mutable_verified_by() = VerifiedByOf(part.catalogue);
+    if (!part.elsewhere && part.keeps) *row.mutable_set() = *part.keeps;
   }
   return reply;
 }

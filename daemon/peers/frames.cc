@@ -95,6 +95,7 @@ absl::StatusOr<Member> ToMember(const peer::Member& message, std::string_view fi
   CAIRN_RETURN_IF_ERROR(CheckNode(message.node(), fmt::format("{}.node", field)));
   CAIRN_RETURN_IF_ERROR(CheckFilled(message.host(), kHostBytesMax, fmt::format("{}.host", field)));
   CAIRN_RETURN_IF_ERROR(CheckFilled(message.address(), kAddressBytesMax, fmt::format("{}.address", field)));
+  CAIRN_RETURN_IF_ERROR(CheckText(message.group(), kHostBytesMax, fmt::format("{}.group", field)));
   if (message.since_us() < 0) return InvalidArgument("{}.since_us: {} is before 1970", field, message.since_us());
   const peer::Summary& summary = message.summary();
   return Member{.node = message.node(),
@@ -106,7 +107,8 @@ absl::StatusOr<Member> ToMember(const peer::Member& message, std::string_view fi
                 .summary = {.datasets = summary.datasets(),
                             .bytes = summary.bytes(),
                             .sessions = summary.sessions(),
-                            .newest_dataset = summary.newest_dataset()}};
+                            .newest_dataset = summary.newest_dataset()},
+                .group = message.group()};
 }
 
 absl::StatusOr<CoordinatorName> ToCoordinator(const peer::Coordinator& message, std::string_view field) {
@@ -186,6 +188,7 @@ peer::Member From(const Member& member) {
   message.set_host(member.host);
   message.set_address(member.address);
   message.set_since_us(member.since_us);
+  message.set_group(member.group);
   peer::Summary& summary = *message.mutable_summary();
   summary.set_datasets(member.summary.datasets);
   summary.set_bytes(member.summary.bytes);

@@ -30,6 +30,7 @@ struct Member {
   std::string address;        // where members reach it
   std::int64_t since_us = 0;  // it serves the run, by its own wall clock
   MemberSummary summary;
+  std::string group = {};  // of what may fail together with it, by a name of the site's; empty: its host
   friend bool operator==(const Member&, const Member&) = default;
 };
 

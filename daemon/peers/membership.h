@@ -52,6 +52,7 @@ class Membership {
     std::uint64_t incarnation = 0;  // above those of this node's former daemons
     std::string host;
     std::int64_t since_us = 0;
+    std::string group = {};  // Member::group
   };
   struct Given {
     Loop& loop;

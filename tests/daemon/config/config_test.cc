@@ -156,6 +156,24 @@ TEST(ConfigTest, PeersAreCheckedByThemselvesAndTogether) {
   EXPECT_EQ(ErrorOf("[peers]\nterm = \"999ms\"\n"), "x.toml:2: peers.term: 999ms is not in 1s..1d");
 }
 
+TEST(ConfigTest, RedundancyIsCheckedByItselfAndTogether) {
+  const auto error = [](const std::string& section) {
+    const auto config = ParseConfig("x.toml", "[redundancy]\n" + section, Resolved());
+    EXPECT_TRUE(config.ok()) << config.status();
+    return std::string(MessageOf(ValidateConfig(*config)));
+  };
+  EXPECT_EQ(Config().redundancy.scheme, "single");
+  for (const char* scheme : {"single", "partner", "xor", "rs"}) {
+    EXPECT_EQ(error(fmt::format("scheme = \"{}\"\n", scheme)), "");
+  }
+  EXPECT_THAT(error("scheme = \"raid6\""),
+              HasSubstr("redundancy.scheme: \"raid6\" is none of single, partner, xor, rs"));
+  EXPECT_THAT(error("scheme = \"rs\"\nmembers = 4\nchecksums = 4"),
+              HasSubstr("redundancy.checksums: 4 of the 4 members"));
+  EXPECT_EQ(error("scheme = \"xor\"\nmembers = 2\nchecksums = 4"), "");
+  EXPECT_THAT(error("group = \"rack 7\""), HasSubstr("redundancy.group: a name without spaces"));
+}
+
 TEST(ConfigTest, TakingACacheIsNoKeyOfTheFile) {
   EXPECT_EQ(ErrorOf("[cache]\ntake = true\n"), "x.toml:2: cache.take: unknown key");
 }

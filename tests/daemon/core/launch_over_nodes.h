@@ -23,14 +23,17 @@ inline Memory MemoryOf(Rank rank, std::uint64_t step, std::size_t bytes = 10'000
   return {PlainOf(1, RandomBytes(1000 * step + rank, bytes + 100 * rank)), ValueOf(2, "step", step)};
 }
 
-// Rank r runs on node r modulo the number of nodes; node 0 is the launch's home.
+// Rank r runs on node r modulo the number of nodes, unless it was moved; node 0 is the launch's home.
 class LaunchOverNodesTest : public ::testing::Test {
  protected:
   explicit LaunchOverNodesTest(int count = 2) : nodes(7, count) {}
   void SetUp() override { nodes.StartAll(); }
   void TearDown() override { clients.clear(); }
 
-  int NodeOf(Rank rank) const { return static_cast<int>(rank) % nodes.count(); }
+  int NodeOf(Rank rank) const {
+    const auto moved = moved_to.find(rank);
+    return moved != moved_to.end() ? moved->second : static_cast<int>(rank) % nodes.count();
+  }
   void Open(const std::string& key, std::uint32_t nranks = kRanks) {
     clients.clear();
     for (Rank rank = 0; rank < nranks; ++rank) {
@@ -107,6 +110,7 @@ class LaunchOverNodesTest : public ::testing::Test {
   }
 
   SimulatedNodes nodes;
+  std::map<Rank, int> moved_to;
   std::vector<std::unique_ptr<FakeClient>> clients;
   LaunchId launch = 0;
   std::map<Rank, std::string> tokens;

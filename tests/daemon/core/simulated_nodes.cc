@@ -113,11 +113,14 @@ std::shared_ptr<std::optional<bool>> SimulatedNodes::Node::Quiesce() {
   return answer;
 }
 
-absl::Status SimulatedNodes::Node::LoseParts(DatasetId id) {
+std::string SimulatedNodes::Node::FolderOf(DatasetId id) {
   const auto found = CacheFolder::Find(cache, kCache, "tester");
-  CAIRN_RETURN_IF_ERROR(found.status());
-  if (found->empty()) return NotFound("no run is in the cache");
-  return RemoveTree(cache, found->front().path + "/" + RecordsFolderName(id));
+  return !found.ok() || found->empty() ? "" : found->front().path + "/" + RecordsFolderName(id);
+}
+
+absl::Status SimulatedNodes::Node::LoseParts(DatasetId id) {
+  const std::string folder = FolderOf(id);
+  return folder.empty() ? NotFound("no run is in the cache") : RemoveTree(cache, folder);
 }
 
 admin::StatusReply SimulatedNodes::Node::Status() {

@@ -1,0 +1,136 @@
+#include "daemon/core/keeping.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/core/descriptor.h"
+#include "storage/base/status.h"
+#include "storage/job/protect/keep.h"
+#include "storage/place/cache/cache_folder.h"
+#include "storage/place/cache/redundancy_record.h"
+
+namespace cairn {
+namespace {
+
+bool IsHere(const Dataset& dataset, std::uint32_t rank) {
+  return rank < dataset.parts.size() && !dataset.parts[rank].elsewhere && dataset.parts[rank].stored();
+}
+
+}  // namespace
+
+void Keeping::Keep(const peer::Keep& order, Then then) {
+  const auto answer = [this, &then](absl::Status status) {
+    context_.loop().Post([then = std::move(then), status = std::move(status)] { then(status); });
+  };
+  const DatasetPtr dataset = given_.ledger.Get(order.dataset());
+  if (!dataset || !dataset->in_cache()) {
+    return answer(NotFound("dataset {} is not whole in this node's cache", order.dataset()));
+  }
+  if (context_.quiescing()) return answer(Unavailable("the daemon is going away"));
+  if (under_way_.contains(dataset->id)) {
+    return answer(Unavailable("dataset {}: what it keeps is being made already", dataset->id));
+  }
+  if (absl::Status sound = Check(order, *dataset); !sound.ok()) return answer(std::move(sound));
+  auto disks = DisksOf(order);
+  if (!disks.ok()) return answer(disks.status());
+  const std::uint64_t more = order.bytes() - std::min<std::uint64_t>(order.bytes(), dataset->kept_bytes);
+  if (absl::Status room = given_.cache.Reserve(more, dataset); !room.ok()) return answer(std::move(room));
+  Start(dataset, order, *std::move(disks), std::move(then));
+}
+
+absl::Status Keeping::Check(const peer::Keep& order, const Dataset& dataset) const {
+  if (order.sets().empty()) return InvalidArgument("keep.sets: none");
+  std::set<Rank> members;
+  bool any_here = false;
+  for (const kept::Set& set : order.sets()) {
+    if (const absl::Status sound = CheckSet(set, dataset.nranks); !sound.ok()) {
+      return InvalidArgument("keep.sets: {}", MessageOf(sound));
+    }
+    bool here = false;
+    for (const Rank rank : set.ranks()) {
+      if (!members.insert(rank).second) return InvalidArgument("keep.sets: rank {} is in two of them", rank);
+      here |= IsHere(dataset, rank);
+    }
+    if (!here) return InvalidArgument("keep.sets: set {} has no member here", set.group());
+    any_here = true;
+  }
+  if (!any_here) return InvalidArgument("keep.sets: no member is here");
+  std::set<Rank> told;
+  for (const peer::Keep::Member& member : order.members()) {
+    if (!members.contains(member.rank()) || !told.insert(member.rank()).second) {
+      return InvalidArgument("keep.members: rank {} is no member, or told twice", member.rank());
+    }
+    if (IsHere(dataset, member.rank()) != (member.node() == context_.cache_id)) {
+      return InvalidArgument("keep.members: the files of rank {} are not where it says", member.rank());
+    }
+  }
+  return told == members ? absl::OkStatus() : InvalidArgument("keep.members: not all members of the sets");
+}
+
+absl::StatusOr<std::map<Rank, std::shared_ptr<Disk>>> Keeping::DisksOf(const peer::Keep& order) const {
+  std::map<NodeId, std::shared_ptr<Disk>> by_node;
+  std::map<Rank, std::shared_ptr<Disk>> disks;
+  for (const peer::Keep::Member& member : order.members()) {
+    if (member.node() == context_.cache_id) continue;
+    std::shared_ptr<Disk>& disk = by_node[member.node()];
+    if (!disk) {
+      const auto there = given_.nodes.Find(member.node());
+      if (!there)
+        return Unavailable("node {}, which has rank {}'s files, is not reached", member.node(), member.rank());
+      disk = given_.nodes.FilesOf(*there);
+    }
+    disks[member.rank()] = disk;
+  }
+  return disks;
+}
+
+// The files stay as they are until it has ended: the dataset is being read.
+void Keeping::Start(const DatasetPtr& dataset, const peer::Keep& order, std::map<Rank, std::shared_ptr<Disk>> disks,
+                    Then then) {
+  const std::uint64_t before = dataset->kept_bytes;
+  under_way_.insert(dataset->id);
+  given_.ledger.ReadBegan(*dataset);
+  given_.ledger.KeepBegan(*dataset, std::max<std::uint64_t>(before, order.bytes()));
+  throttle_->SetLimit(context_.config.redundancy.bytes_per_s);
+  KeepWish wish{.here = {.disk = &context_.env.cache_disk, .folder = given_.cache.folder().DatasetPath(dataset->id)},
+                .run = given_.cache.folder().record().run,
+                .descriptor = DescriptorOf(*dataset, false),
+                .step = dataset->step,
+                .sets = {order.sets().begin(), order.sets().end()},
+                .elsewhere = {}};
+  wish.descriptor.held = HeldHere(*dataset);
+  for (const auto& [rank, disk] : disks) {
+    wish.elsewhere[rank] = {.disk = disk.get(), .folder = FolderOnOtherNode(dataset->id)};
+  }
+  auto make = [this, wish = std::move(wish), disks = std::move(disks), progress = progress_,
+               throttle = throttle_]() -> absl::StatusOr<kept::Record> {
+    CAIRN_ASSIGN_OR_RETURN(kept::Record record, MakeKept(wish, *throttle, *progress));
+    CAIRN_RETURN_IF_ERROR(given_.cache.folder().Protect(wish.descriptor, record));
+    return record;
+  };
+  RunBlocking(context_.env.pools.far, "redundancy of " + given_.cache.folder().path(), context_.loop(), std::move(make),
+              [this, dataset, before, lease = given_.folders.Lease(dataset->id), then = std::move(then)](
+                  const absl::StatusOr<kept::Record>& record) { Ended(dataset, record, before, then); });
+}
+
+void Keeping::Ended(const DatasetPtr& dataset, const absl::StatusOr<kept::Record>& record, std::uint64_t kept_before,
+                    const Then& then) {
+  under_way_.erase(dataset->id);
+  const bool known = given_.ledger.Has(dataset) && dataset->in_cache();
+  if (known && record.ok()) {
+    given_.ledger.KeptHere(*dataset, SetsIn(*record), KeptBytes(*record));
+  } else if (known) {
+    given_.ledger.KeepBegan(*dataset, kept_before);
+  }
+  given_.ledger.ReadEnded(*dataset);
+  if (record.ok() && !known) {
+    then(NotFound("dataset {} has left this node's cache meanwhile", dataset->id));
+  } else {
+    then(record.status());
+  }
+  on_change_();
+}
+
+}  // namespace cairn

@@ -1,0 +1,375 @@
+// Checkpoints that outlive the loss of nodes before they are on the prefix: README.md of daemon/core, "Redundancy".
+// Nothing is ever flushed here, so that what comes back comes from redundancy.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <random>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "storage/base/status.h"
+#include "tests/daemon/core/fake_client.h"
+#include "tests/daemon/core/launch_over_nodes.h"
+#include "tests/daemon/core/simulated_nodes.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+using ::testing::HasSubstr;
+
+class RedundancyTest : public LaunchOverNodesTest {
+ protected:
+  static constexpr std::uint32_t kMany = 6;
+  RedundancyTest() : LaunchOverNodesTest(kMany) {}
+  void SetUp() override {}
+  void TearDown() override {
+    nodes.prefix.SetHook(nullptr);
+    LaunchOverNodesTest::TearDown();
+  }
+
+  void Start(const std::string& scheme, std::uint32_t members = 6) {
+    for (int i = 0; i < nodes.count(); ++i) {
+      nodes[i].config.flush.every = 0;
+      nodes[i].config.lease.term_ms = 10'000;  // of a home that is lost it is waited for
+      nodes[i].config.redundancy.scheme = scheme;
+      nodes[i].config.redundancy.members = members;
+    }
+    nodes.StartAll();
+  }
+  void OpenMany(const std::string& key) { Open(key, kMany); }
+  DatasetId Redundant(std::uint64_t step) {
+    const DatasetId id = Checkpoint(step);
+    EXPECT_NE(id, 0u);
+    for (const auto& client : clients) EXPECT_SAYS(client->Wait(id, local::REDUNDANT), local::OK, "");
+    return id;
+  }
+  // They do not come again; their ranks run on the next node that is left.
+  void Lose(const std::set<int>& lost) {
+    clients.clear();
+    for (const int node : lost) {
+      if (nodes[node].running()) nodes[node].Kill();
+    }
+    for (Rank rank = 0; rank < kMany; ++rank) {
+      int node = static_cast<int>(rank) % nodes.count();
+      while (lost.contains(node)) node = (node + 1) % nodes.count();
+      moved_to[rank] = node;
+    }
+    nodes.Pass(std::chrono::minutes(5));  // leases end, and members are given up
+  }
+  struct Back {
+    DatasetId id = 0;
+    std::uint64_t step = 0;
+    std::vector<FakeClient::Restored> ranks;
+  };
+  // What `cairn_latest` says, restored; each rank has what it had at that step.
+  Back RestoreLatest() {
+    Back back;
+    back.ranks.resize(clients.size());
+    for (const auto& client : clients) {
+      const local::Reply latest = client->Latest();
+      EXPECT_EQ(CodeOfReply(latest), local::OK) << latest.status().message();
+      back.id = latest.latest().dataset();
+      back.step = latest.latest().step();
+    }
+    std::vector<Memory> memory;
+    std::vector<std::function<void()>> restores;
+    for (Rank rank = 0; rank < clients.size(); ++rank) memory.push_back(Blank(MemoryOf(rank, back.step)));
+    for (Rank rank = 0; rank < clients.size(); ++rank) {
+      restores.push_back([&, rank] { back.ranks[rank] = clients[rank]->Restore(back.id, memory[rank]); });
+    }
+    nodes.Together(std::move(restores));
+    for (Rank rank = 0; rank < clients.size(); ++rank) {
+      EXPECT_EQ(back.ranks[rank].code, local::OK) << rank << ": " << back.ranks[rank].message;
+      const Memory wanted = MemoryOf(rank, back.step);
+      for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(memory[rank][i].bytes == wanted[i].bytes) << rank;
+    }
+    return back;
+  }
+  // After these nodes were lost all ranks are back at `step`, those of these nodes rebuilt.
+  void ExpectBackWithout(const std::set<int>& lost, DatasetId id, std::uint64_t step) {
+    Lose(lost);
+    ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+    const Back back = RestoreLatest();
+    EXPECT_EQ(back.id, id);
+    EXPECT_EQ(back.step, step);
+    for (Rank rank = 0; rank < kMany; ++rank) {
+      const bool gone = lost.contains(static_cast<int>(rank) % nodes.count());
+      // The step is a value, which comes from rank 0's file.
+      const local::Tier wanted = gone || lost.contains(0) ? local::TIER_REBUILT : back.ranks[rank].tier;
+      EXPECT_EQ(back.ranks[rank].tier, wanted) << "rank " << rank;
+      EXPECT_NE(back.ranks[rank].tier, local::TIER_PREFIX);
+      if (!gone && !lost.contains(0)) {
+        EXPECT_LE(back.ranks[rank].tier, local::TIER_PARTNER) << "rank " << rank;
+      }
+    }
+  }
+};
+
+// --- A node is lost ---
+
+struct Loss {
+  std::string scheme;
+  int node = 0;
+};
+
+class LossTest : public RedundancyTest, public ::testing::WithParamInterface<Loss> {};
+
+TEST_P(LossTest, WhatWasRedundantComesBack) {
+  Start(GetParam().scheme);
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  ExpectBackWithout({GetParam().node}, id, 5);
+}
+
+std::vector<Loss> AllLosses() {
+  std::vector<Loss> all;
+  for (const char* scheme : {"partner", "xor", "rs"}) {
+    for (int node = 0; node < 6; ++node) all.push_back({scheme, node});
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(EachNode, LossTest, ::testing::ValuesIn(AllLosses()),
+                         [](const auto& info) { return info.param.scheme + std::to_string(info.param.node); });
+
+class TwoLossesTest : public RedundancyTest, public ::testing::WithParamInterface<std::pair<int, int>> {};
+
+TEST_P(TwoLossesTest, WhatWasRedundantComesBack) {
+  Start("rs");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  ExpectBackWithout({GetParam().first, GetParam().second}, id, 5);
+}
+
+std::vector<std::pair<int, int>> AllPairs() {
+  std::vector<std::pair<int, int>> all;
+  for (int a = 0; a < 6; ++a) {
+    for (int b = a + 1; b < 6; ++b) all.emplace_back(a, b);
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(EachPair, TwoLossesTest, ::testing::ValuesIn(AllPairs()), [](const auto& info) {
+  return std::to_string(info.param.first) + "and" + std::to_string(info.param.second);
+});
+
+TEST_F(RedundancyTest, WhatIsMoreThanTheSchemeBearsIsNotMadeUp) {
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  Redundant(5);
+  Lose({1, 4});
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  for (const auto& client : clients) EXPECT_SAYS(client->Latest(), local::NOT_FOUND, "no checkpoint");
+}
+
+TEST_F(RedundancyTest, AnOlderOneIsTakenWhereTheNewestIsLost) {
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId older = Redundant(5);
+  const auto served = nodes.files.served;
+  nodes.files.served.erase(nodes[2].address());  // nobody can read its files, so nothing new is redundant
+  const DatasetId newer = Checkpoint(6);
+  ASSERT_SAYS(clients[0]->Wait(newer, local::LOCAL), local::OK, "");
+  nodes.Pass(std::chrono::seconds(5));
+  EXPECT_FALSE(clients[0]->Test(newer, local::REDUNDANT).test().reached());
+  nodes.files.served = served;
+  ExpectBackWithout({3}, older, 5);
+}
+
+TEST_F(RedundancyTest, RedundancyIsRestoredAfterALoss) {
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  Lose({1});
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  EXPECT_EQ(RestoreLatest().id, id);
+  for (const auto& client : clients) EXPECT_SAYS(client->Wait(id, local::REDUNDANT), local::OK, "");
+  Lose({1, 4});
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.3"));
+  EXPECT_EQ(RestoreLatest().id, id);
+}
+
+// --- What the level says ---
+
+TEST_F(RedundancyTest, WithoutASchemeTheLevelIsNotSupported) {
+  Start("single");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Checkpoint(5);
+  for (const auto& client : clients) {
+    EXPECT_SAYS(client->Wait(id, local::REDUNDANT), local::UNSUPPORTED, "redundancy.scheme is `single`");
+  }
+}
+
+TEST_F(RedundancyTest, NodesThatMayFailTogetherDoNotProtectEachOther) {
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundancy.group = "switch7";
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Checkpoint(5);
+  EXPECT_SAYS(clients[1]->Wait(id, local::REDUNDANT), local::UNSUPPORTED, "one failure group, switch7");
+}
+
+TEST_F(RedundancyTest, ADaemonThatIsStartedAgainKnowsWhatIsRedundant) {
+  Start("rs");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  ASSERT_NO_FATAL_FAILURE(KillNode(0));
+  nodes[0].Start();
+  for (Rank rank = 0; rank < kMany; ++rank) ASSERT_NO_FATAL_FAILURE(ComeAgain(rank));
+  for (const auto& client : clients) EXPECT_SAYS(client->Wait(id, local::REDUNDANT), local::OK, "");
+  // It was not made once more: nobody has told of it.
+  EXPECT_THAT(nodes[0].Warnings(), ::testing::Not(HasSubstr("redundant")));
+}
+
+// --- Faults ---
+
+// A file of the dataset in the node's cache, by a part of its name; empty: none.
+std::string FindFile(SimulatedNodes::Node& node, DatasetId id, const std::string& part) {
+  const std::string folder = node.FolderOf(id);
+  for (const std::string& in : {folder, folder + "/.scr"}) {
+    const auto names = node.cache.List(in);
+    if (!names.ok()) continue;
+    for (const std::string& name : *names) {
+      if (name.find(part) != std::string::npos) return in + "/" + name;
+    }
+  }
+  return "";
+}
+
+void Damage(SimulatedNodes::Node& node, const std::string& path) {
+  ASSERT_NE(path, "");
+  ASSERT_OK_AND_ASSIGN(const auto file, node.cache.Open(path, {.writable = true}));
+  ASSERT_OK_AND_ASSIGN(const FileInfo info, file->Info());
+  std::byte last{};
+  ASSERT_OK(file->ReadAt(info.bytes - 1, std::span(&last, 1)));
+  last ^= std::byte{1};
+  ASSERT_OK(file->WriteAt(info.bytes - 1, std::span(&last, 1)));
+}
+
+class DamagedPartTest : public RedundancyTest, public ::testing::WithParamInterface<int> {
+ protected:
+  // All daemons are started again: no image is left.
+  void RestartAll() {
+    clients.clear();
+    for (int i = 0; i < nodes.count(); ++i) nodes[i].Kill();
+    for (int i = 0; i < nodes.count(); ++i) {
+      nodes[i].cache.Restart(3);
+      nodes[i].Start();
+    }
+    nodes.Pass(std::chrono::minutes(5));
+  }
+};
+
+TEST_P(DamagedPartTest, IsMadeAnewOfWhatTheOthersKeep) {
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  const auto bad = static_cast<Rank>(GetParam());
+  const std::string name = fmt::format("Ckpt{}-Rank{}.fti", id, bad);
+  ASSERT_NO_FATAL_FAILURE(RestartAll());
+  ASSERT_NO_FATAL_FAILURE(Damage(nodes[GetParam()], FindFile(nodes[GetParam()], id, name)));
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  std::vector<std::function<void()>> restores;
+  for (Rank rank = 0; rank < kMany; ++rank) {
+    EXPECT_EQ(clients[rank]->Latest().latest().dataset(), id);
+    restores.push_back([this, rank, id] {
+      Memory memory = Blank(MemoryOf(rank, 5));
+      EXPECT_EQ(clients[rank]->Restore(id, memory).code, local::RETRY);
+    });
+  }
+  nodes.Together(std::move(restores));
+  const Back back = RestoreLatest();
+  EXPECT_EQ(back.id, id);
+  EXPECT_EQ(back.step, 5u);
+  EXPECT_EQ(back.ranks[bad].tier, local::TIER_REBUILT);
+  for (const auto& client : clients) EXPECT_SAYS(client->Wait(id, local::REDUNDANT), local::OK, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(OfTheHomeAndOfAnother, DamagedPartTest, ::testing::Values(0, 2));
+
+TEST_F(RedundancyTest, WhatOneKeepsIsDamagedAndTheOthersAreEnough) {
+  Start("rs");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  ASSERT_NO_FATAL_FAILURE(Damage(nodes[2], FindFile(nodes[2], id, "reddesc.er.2.rs")));
+  ExpectBackWithout({1}, id, 5);
+}
+
+TEST_F(RedundancyTest, WhatIsDamagedIsNotUsedWhereNothingElseIsLeft) {
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  ASSERT_NO_FATAL_FAILURE(Damage(nodes[2], FindFile(nodes[2], id, "reddesc.er.2.xor")));
+  Lose({1});
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  for (const auto& client : clients) EXPECT_SAYS(client->Latest(), local::NOT_FOUND, "no checkpoint");
+  EXPECT_THAT(nodes[0].Warnings(), HasSubstr("rank 2: its files were found to be damaged"));
+}
+
+TEST_F(RedundancyTest, ANodeWithoutRoomKeepsNothingUntilItHasSome) {
+  nodes[2].config.cache.bytes_max = 24'000;  // a part has 16'618
+  Start("partner");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Checkpoint(5);
+  ASSERT_NE(id, 0u);
+  ASSERT_SAYS(clients[0]->Wait(id, local::LOCAL), local::OK, "");
+  ASSERT_TRUE(nodes.AdvanceUntil(
+      [this] { return nodes[0].Warnings().find("does not become redundant") != std::string::npos; }));
+  EXPECT_FALSE(clients[0]->Test(id, local::REDUNDANT).test().reached());
+  nodes[2].config.cache.bytes_max = 1 << 30;
+  nodes[2].core().Reload(nodes[2].config);
+  EXPECT_SAYS(clients[0]->Wait(id, local::REDUNDANT), local::OK, "");
+}
+
+TEST_F(RedundancyTest, ANodeThatComesBackEmptyIsMadeGoodAtOnce) {
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  ASSERT_NO_FATAL_FAILURE(KillNode(3));
+  ASSERT_OK(nodes[3].LoseParts(id));
+  nodes[3].Start();
+  ASSERT_NO_FATAL_FAILURE(ComeAgain(3));
+  for (const auto& client : clients) EXPECT_SAYS(client->Wait(id, local::REDUNDANT), local::OK, "");
+  Lose({4});
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  const Back back = RestoreLatest();
+  EXPECT_EQ(back.id, id);
+  EXPECT_EQ(back.ranks[4].tier, local::TIER_REBUILT);
+}
+
+// What was told to be redundant comes back, whoever was killed and started again meanwhile, and when.
+TEST_F(RedundancyTest, NothingRedundantIsLostWhoeverIsKilledAtAnyInstant) {
+  Start("xor");
+  const char* given = std::getenv("CAIRN_TEST_SEED");
+  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
+  SCOPED_TRACE("CAIRN_TEST_SEED=" + std::to_string(seed));
+  std::mt19937_64 numbers(seed);
+  const auto draw = [&numbers](std::uint64_t below) { return numbers() % below; };
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  DatasetId promised = 0;
+  for (std::uint64_t step = 1; step <= 20; ++step) {
+    const DatasetId id = Checkpoint(step);
+    for (std::uint64_t jobs = draw(600); jobs > 0; --jobs) nodes.Advance();
+    const int victim = static_cast<int>(draw(kMany));
+    ASSERT_NO_FATAL_FAILURE(KillNode(victim));
+    nodes[victim].Start();
+    for (Rank rank = 0; rank < kMany; ++rank) {
+      if (clients[rank] && !clients[rank]->closed()) continue;
+      ASSERT_NO_FATAL_FAILURE(ComeAgain(rank));
+    }
+    const auto code = CodeOfReply(clients[draw(kMany)]->Wait(id, local::REDUNDANT));
+    EXPECT_TRUE(code == local::OK || code == local::FAILED || code == local::NOT_FOUND) << code;
+    if (code == local::OK) promised = id;
+  }
+  ASSERT_NE(promised, 0u);
+  Lose({static_cast<int>(draw(kMany))});
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  EXPECT_GE(RestoreLatest().id, promised);
+}
+
+}  // namespace
+}  // namespace cairn
