@@ -24,6 +24,7 @@ struct CommandLine {
 void AddStatusCommand(CLI::App& app, CommandLine& line);
 void AddLsCommand(CLI::App& app, CommandLine& line);
 void AddShowCommand(CLI::App& app, CommandLine& line);
+void AddRedundancyCommand(CLI::App& app, CommandLine& line);
 void AddWaitCommand(CLI::App& app, CommandLine& line);
 void AddFlushCommand(CLI::App& app, CommandLine& line);
 void AddPinCommand(CLI::App& app, CommandLine& line);

@@ -24,6 +24,7 @@ constexpr auto kLeftOut = std::to_array<std::string_view>({
     "cairn.admin.RankRow.in_cache",
     "cairn.admin.ShowReply.dataset",
     "cairn.admin.ShowReply.nodes",
+    "cairn.admin.ShowReply.not_redundant",
     "cairn.catalogue.Catalogue.placement",
     "cairn.catalogue.FileEntry.atime_ns",
     "cairn.catalogue.FileEntry.atime_s",
@@ -60,6 +61,7 @@ void Mend(const Message& message, Json& json) {
   } else if (const auto* const rank = dynamic_cast<const admin::RankRow*>(&message)) {
     if (rank->verified_by().empty()) json.erase("verified_by");
     if (rank->nodes().empty()) json.erase("nodes");
+    if (!rank->has_set()) json.erase("set");
   } else if (const auto* const row = dynamic_cast<const admin::DatasetRow*>(&message)) {
     if (row->nodes().empty()) json.erase("nodes");
   } else if (const auto* const run = dynamic_cast<const admin::RunStatus*>(&message)) {

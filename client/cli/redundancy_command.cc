@@ -1,0 +1,45 @@
+// `cairn redundancy`: what protects a dataset over nodes, and what may still be lost.
+#include <string>
+
+#include "client/cli/commands.h"
+#include "client/cli/datasets.h"
+#include "client/cli/json.h"
+#include "client/cli/nodes_asked.h"
+#include "client/cli/options.h"
+#include "client/cli/redundancy_text.h"
+#include "client/cli/text.h"
+#include "storage/base/status.h"
+
+namespace cairn::cli {
+namespace {
+
+struct Options {
+  std::string run;
+  DatasetId dataset = 0;
+};
+
+ExitCode RunRedundancy(const Context& context, const Options& options) {
+  const auto answer = ShowDataset(context, options.run, options.dataset, /*this_node=*/false);
+  if (!answer.ok()) return Complain(answer.status());
+  if (context.json) {
+    Json json = RedundancyJson(answer->reply);
+    if (!answer->reply.nodes().empty()) json["asked"] = AskedJson(answer->reply.nodes());
+    Print(Dump(json));
+  } else {
+    Print(DescribeRedundancy(answer->reply));
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+void AddRedundancyCommand(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const redundancy =
+      app.add_subcommand("redundancy", "What protects a dataset over nodes, and what may still be lost");
+  AddRun(*redundancy, options->run);
+  AddDataset(*redundancy, options->dataset);
+  SetRun(*redundancy, line, options, RunRedundancy);
+}
+
+}  // namespace cairn::cli
