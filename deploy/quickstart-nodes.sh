@@ -28,8 +28,10 @@ start_daemons() {
   local k
   for k in "$@"; do
     [ -e "$demo/n$k/cairnd.toml" ] || : >"$demo/n$k/cairnd.toml"
-    # Short leases and terms: what is lost is known within seconds.
-    daemon "$k" --peers-interface eth0 --peers-term 2s --lease-term 5s --ingest-resume 2s >"$demo/n$k/started"
+    # Nothing is flushed: what outlives a node does so by what the others keep. Short leases and terms: what is lost is
+    # known within seconds.
+    daemon "$k" --flush-every 0 --redundancy-scheme xor --peers-interface eth0 --peers-term 2s --lease-term 5s \
+      --ingest-resume 2s >"$demo/n$k/started"
   done
 }
 
@@ -47,6 +49,14 @@ on_nodes() {  # slots, name of the result, further options
   mpirun --oversubscribe --bind-to none --mca plm_rsh_agent "$demo/start-on" --mca btl tcp,self \
     --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 --host "$1" -n "$ranks" \
     "$solver" --steps "$steps" --size "$size" --out "$demo/$2.raw" "${@:3}"
+}
+
+# The newest dataset that is redundant; nothing: none is.
+newest_redundant() {
+  cairn ls --json | python3 -c '
+import json, sys
+rows = [row["dataset"] for row in json.load(sys.stdin)["datasets"] if row["level"] == "redundant"]
+print(max(rows, default=""))'
 }
 
 expect_same() {
@@ -67,15 +77,16 @@ start_daemons "${all[@]}"
 say "3. The same over all nodes with a checkpoint every $every steps, each node's daemon keeping its own ranks' bytes"
 on_nodes "$(slots "${all[@]}")" killed --every "$every" >"$demo/killed.log" 2>&1 &
 job=$!
-until grep -qs "^checkpoint of step $((every * 4)) " "$demo/killed.log"; do
+until grep -qs "^checkpoint of step $((every * 4)) " "$demo/killed.log" && [ -n "$(newest_redundant)" ]; do
   kill -0 "$job" 2>/dev/null || { cat "$demo/killed.log" >&2; fail "the solver ended before it could be disturbed"; }
   sleep 0.05
 done
 cairn ls
-cairn status
+cairn redundancy "$CAIRN_PREFIX" "$(newest_redundant)"
 
-say "4. Node n$nodes is taken away: its daemon, its ranks, its cache"
+say "4. Node n$nodes is taken away: its daemon, its ranks, its cache; nothing of that was ever on $CAIRN_PREFIX"
 cluster off "$nodes"
+! compgen -G "$CAIRN_PREFIX/ckpt.*" >/dev/null || fail "a checkpoint was flushed"
 rm -rf "$demo/n$nodes/cache"
 wait "$job" && fail "the solver has not noticed"
 grep '^checkpoint' "$demo/killed.log"
@@ -86,9 +97,10 @@ for _ in $(seq 100); do
 done
 sleep 4  # its ranks are waited for so long: they might come back
 
-say "5. Started again on the $((nodes - 1)) nodes that are left"
+say "5. Started again on the $((nodes - 1)) nodes that are left: what n$nodes had is made anew of what they keep"
 on_nodes "$(slots "${left[@]}")" restarted --every "$every" | tee "$demo/restarted.log"
 grep -qE "^resumed from step [1-9]" "$demo/restarted.log" || fail "it has not gone on from a checkpoint"
+grep -q rebuilt "$demo/restarted.log" || fail "nothing was made anew"
 expect_same restarted
 
 say "6. The node comes back, empty, and the run goes on over all of them, from what the others have"
