@@ -8,8 +8,11 @@
 #include <span>
 #include <string>
 
+#include "storage/base/path.h"
 #include "storage/file/transfer/transfer.h"
 #include "storage/format/catalogue/catalogue.h"
+#include "storage/format/kvtree/tree.h"
+#include "storage/format/scr/redset.h"
 #include "storage/place/cache/dataset_folder.h"
 #include "tests/storage/job/protect/nodes.h"
 
@@ -248,6 +251,62 @@ TEST_F(RebuildTest, WhatIsMadeOfWrongBytesIsNoCatalogue) {
   *record.mutable_files(0)->mutable_file() = entry;
   ASSERT_OK(WriteRedundancyRecord(nodes_.node(3).disk, nodes_.node(3).folder, record));
   EXPECT_STATUS(kDataLoss, Open(nodes_.WishToRebuild(2, {2})), "CRC32C");
+}
+
+// A header that is sound but for a file that the catalogue does not know.
+TEST_F(RebuildTest, TheCatalogueHasToHaveTheFilesOfTheHeader) {
+  ASSERT_NO_FATAL_FAILURE(Protect(scr::Scheme::kPartner));
+  kept::Record record = RecordOf(3);
+  kept::File& file = *record.mutable_files(0);
+  ASSERT_OK_AND_ASSIGN(const std::string bytes, BytesOf(nodes_.node(3).disk, KeptPath(3)));
+  ASSERT_OK_AND_ASSIGN(const kvtree::Tree tree, kvtree::Decode("header", bytes.substr(0, file.header_bytes())));
+  ASSERT_OK_AND_ASSIGN(scr::RedundancyHeader header, scr::GetRedundancyHeader(tree));
+  std::vector<scr::RedsetFile>& files = header.members.at(2).files;
+  files.insert(files.begin(), {ParentOf(files.back().first) + "/more.fti", scr::Meta()});
+  const std::string front = kvtree::Encode(scr::MakeRankRecords(scr::RedsetKind::kData, header)[1].second);
+  const std::string changed = front + bytes.substr(file.header_bytes());
+  ASSERT_OK(WriteTestFile(nodes_.node(3).disk, KeptPath(3), changed));
+  *file.mutable_file() = TestEntry(file.file().name(), "", changed);
+  file.set_header_bytes(front.size());
+  ASSERT_OK(WriteRedundancyRecord(nodes_.node(3).disk, nodes_.node(3).folder, record));
+  EXPECT_STATUS(kDataLoss, Open(nodes_.WishToRebuild(2, {2})), "other files than the set's records");
+}
+
+// Of files that are there it is told at once that what is kept was made of others.
+TEST_F(RebuildTest, WhatIsKeptOfOtherFilesThanAreThereCountsForNothing) {
+  ASSERT_NO_FATAL_FAILURE(Protect(scr::Scheme::kXor));
+  kept::Record record = RecordOf(3);
+  kept::File& file = *record.mutable_files(0);
+  const std::string path = KeptPath(3);
+  ASSERT_OK_AND_ASSIGN(const std::string bytes, BytesOf(nodes_.node(3).disk, path));
+  ASSERT_OK_AND_ASSIGN(const kvtree::Tree tree, kvtree::Decode("header", bytes.substr(0, file.header_bytes())));
+  ASSERT_OK_AND_ASSIGN(scr::RedundancyHeader header, scr::GetRedundancyHeader(tree));
+  const auto refused = [&](std::string_view part) {
+    const std::string front = kvtree::Encode(scr::MakeRankRecords(scr::RedsetKind::kData, header)[1].second);
+    const std::string changed = front + bytes.substr(file.header_bytes());
+    ASSERT_OK(WriteTestFile(nodes_.node(3).disk, path, changed));
+    kept::Record other = record;
+    *other.mutable_files(0)->mutable_file() = TestEntry(file.file().name(), "", changed);
+    other.mutable_files(0)->set_header_bytes(front.size());
+    ASSERT_OK(WriteRedundancyRecord(nodes_.node(3).disk, nodes_.node(3).folder, other));
+    EXPECT_STATUS(kDataLoss, Open(nodes_.WishToRebuild(2, {2})), part);
+  };
+  const scr::RedundancyHeader sound = header;
+  header.members.at(3).files.front().second.bytes -= 1;
+  refused("of rank 3 it has other files");
+  header = sound;
+  header.members.at(3).files.front().first += "x";
+  refused("of rank 3 it has other files");
+  header = sound;
+  header.chunk_bytes += 1;
+  refused("bytes behind the header, which says");
+  header = sound;
+  for (auto& [rank, member] : header.members) member.descriptor.group = 1;
+  for (auto& [rank, member] : header.members) member.descriptor.groups = 2;
+  refused("is of another set");
+  header = sound;
+  std::swap(header.world_ranks.at(0), header.world_ranks.at(1));
+  refused("not in this set");
 }
 
 TEST_F(RebuildTest, AnotherStepThanWasAskedForIsRefused) {

@@ -153,6 +153,37 @@ TEST(CacheProtectCrashTest, ItIsWholeWithoutTheIndex) {
   }
 }
 
+// A start that takes back what damage has ended: the next one goes on, and takes nothing for damage that it left.
+TEST(CacheProtectCrashTest, AStartThatEndsAProtectionMayBeCutShort) {
+  for (const bool record_too : {false, true}) {
+    for (std::uint64_t m = 1; m < 200; ++m) {
+      SCOPED_TRACE(fmt::format("power fails at operation {} of the start, the record is damaged: {}", m, record_too));
+      Start start;
+      const std::string records = RecordsFolder(start.folder->DatasetPath(kProtected)) + "/";
+      ASSERT_OK(Protect(start.disk, *start.folder, TestSet(kept::XOR, {0, 1, 2}), &start.allowed));
+      kept::Record rest = start.allowed.records.front();
+      if (record_too) {
+        start.disk.FlipBit(records + "redundancy.cairn", 8 * 40);
+        rest.clear_files();
+      } else {
+        ASSERT_OK(start.disk.Remove(records + rest.files(0).file().name()));
+        rest.mutable_files()->DeleteSubrange(0, 2);
+      }
+      start.disk.SyncAll();
+      start.allowed.records = {rest};
+      start.disk.CrashAt(m);
+      if (auto half = OpenProtected(start.disk); half.ok()) (*half)->Load().IgnoreError();
+      start.disk.Restart(m);
+      ASSERT_OK_AND_ASSIGN(const auto folder, OpenProtected(start.disk));
+      ASSERT_OK_AND_ASSIGN(const CacheLoad load, folder->Load());
+      for (const std::string& warning : load.warnings)
+        EXPECT_NE(warning.find("no other"), std::string::npos) << warning;
+      ExpectAllowed(start, false);
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+}
+
 // A call that fails and is done again.
 TEST(CacheProtectCrashTest, AfterAnErrorTheNextCallSucceeds) {
   const std::uint64_t operations = OperationsOfHistory();
