@@ -140,6 +140,8 @@ void AdminDesk::ShowHere(Run& run, DatasetId id, std::function<void(absl::Status
     const LevelAnswer answer = run.levels.Ask(id, Level::kCaptured);
     return done(NotFound("{}", answer.status.message()));
   }
+  // What other nodes have of it they tell themselves: it is not on the prefix to be read there.
+  if (dataset->in_cache() && !dataset->in_prefix()) return done(Shown(run, *dataset));
   run.inventory.Describe(dataset, [&run, dataset, done](const absl::Status& status) {
     if (!status.ok()) return done(status);
     done(Shown(run, *dataset));

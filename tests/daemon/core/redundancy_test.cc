@@ -7,10 +7,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <random>
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "storage/base/status.h"
@@ -223,6 +225,26 @@ TEST_F(RedundancyTest, ADaemonThatIsStartedAgainKnowsWhatIsRedundant) {
   for (const auto& client : clients) EXPECT_SAYS(client->Wait(id, local::REDUNDANT), local::OK, "");
   // It was not made once more: nobody has told of it.
   EXPECT_THAT(nodes[0].Warnings(), ::testing::Not(HasSubstr("redundant")));
+}
+
+// Also one that knows only its own parts shows these.
+TEST_F(RedundancyTest, EachNodeShowsWhereAllPartsAreAndWhatTheyKeep) {
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  admin::DatasetRequest request;
+  request.set_dataset(Redundant(5));
+  request.set_run(nodes[0].Status().runs(0).run());
+  for (int i = 0; i < nodes.count(); ++i) {
+    std::optional<absl::StatusOr<admin::ShowReply>> answer;
+    nodes[i].core().Show(request, [&answer](absl::StatusOr<admin::ShowReply> reply) { answer = std::move(reply); });
+    ASSERT_TRUE(nodes.AdvanceUntil([&answer] { return answer.has_value(); }));
+    ASSERT_OK(answer->status());
+    ASSERT_EQ((*answer)->ranks_size(), static_cast<int>(kMany));
+    for (const admin::RankRow& row : (*answer)->ranks()) {
+      EXPECT_EQ(row.nodes_size(), 1) << "node " << i << ", rank " << row.rank();
+      EXPECT_TRUE(row.has_set()) << "node " << i << ", rank " << row.rank();
+    }
+  }
 }
 
 // --- Faults ---
