@@ -43,7 +43,6 @@ void Keeping::Keep(const peer::Keep& order, Then then) {
 absl::Status Keeping::Check(const peer::Keep& order, const Dataset& dataset) const {
   if (order.sets().empty()) return InvalidArgument("keep.sets: none");
   std::set<Rank> members;
-  bool any_here = false;
   for (const kept::Set& set : order.sets()) {
     if (const absl::Status sound = CheckSet(set, dataset.nranks); !sound.ok()) {
       return InvalidArgument("keep.sets: {}", MessageOf(sound));
@@ -54,9 +53,7 @@ absl::Status Keeping::Check(const peer::Keep& order, const Dataset& dataset) con
       here |= IsHere(dataset, rank);
     }
     if (!here) return InvalidArgument("keep.sets: set {} has no member here", set.group());
-    any_here = true;
   }
-  if (!any_here) return InvalidArgument("keep.sets: no member is here");
   std::set<Rank> told;
   for (const peer::Keep::Member& member : order.members()) {
     if (!members.contains(member.rank()) || !told.insert(member.rank()).second) {
