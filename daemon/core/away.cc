@@ -129,11 +129,6 @@ bool Away::HasLink(const NodeId& node) const {
   return daemon != daemons_.end() && daemon->second->introduced;
 }
 
-void Away::IsMissing(const NodeId& node) {
-  const auto daemon = daemons_.find(node);
-  if (daemon != daemons_.end()) OnClosed(DaemonPtr(daemon->second), Unavailable("its node is missing"));
-}
-
 // --- Links ---
 
 // The newer link of a daemon counts: the older one's end has not been seen yet.

@@ -60,7 +60,6 @@ class Away {
   // Links of other daemons come over `relay` from now on, until Stop.
   void Serve(Relay& relay);
   void Stop();
-  void IsMissing(const NodeId& node);  // its link, if there is one, leads nowhere
   bool any() const { return !daemons_.empty(); }
   bool HasLink(const NodeId& node) const;  // and it has said what it has
 

@@ -37,10 +37,6 @@ void Home::Stop() {
   waiting_.clear();
 }
 
-void Home::IsMissing(const NodeId& node) {
-  if (link_ && node == maker_) LinkLost(Unavailable("its node is missing"));
-}
-
 // --- The link ---
 
 void Home::WithLink(const Launch& launch, const NodeId& maker, Linked then) {

@@ -70,7 +70,6 @@ class Home {
   ~Home() { Stop(); }
   Home(const Home&) = delete;
 
-  void IsMissing(const NodeId& node);                        // if the link leads there, it leads nowhere
   void Obey(Orders orders) { orders_ = std::move(orders); }  // once, before anything else
   void Stop();
   bool linked() const { return link_ != nullptr; }

@@ -193,18 +193,13 @@ void Nodes::TableChanged(const TableChange& change) const {
     // What changes in a summary is no news for people.
     if (!entry.missing) continue;
     spdlog::warn("run {}: node {} is missing", given_.run_name, NameOf(entry.member));
-    IsMissing(entry.member.node);
+    if (relay_) relay_->IsMissing(entry.member.node);
   }
   for (const GoneMember& gone : change.gone) {
-    IsMissing(gone.node);
+    if (relay_) relay_->IsMissing(gone.node);
     spdlog::info("run {}: node {} {}", given_.run_name, gone.node.substr(0, 8),
                  gone.why == GoneWhy::kLeft ? "has left" : "was lost");
   }
-}
-
-void Nodes::IsMissing(const NodeId& node) const {
-  if (relay_) relay_->IsMissing(node);
-  given_.on_missing(node);
 }
 
 void Nodes::CoordinatorChanged(const Membership::Coordinator& coordinator) {

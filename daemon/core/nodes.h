@@ -40,7 +40,6 @@ class Nodes {
     std::string folder;  // of the run in the cache: what others may read of it
     // Links of daemons that serve ranks of this one's launches (away.h) come over `relay`, until null is given.
     std::function<void(Relay* relay)> serve_away;
-    std::function<void(const NodeId& node)> on_missing;  // no link leads to it, as the coordinator says
   };
   // `on_left`: Leave has ended.
   Nodes(const Context& context, const Given& given, std::function<void()> on_left);
@@ -99,7 +98,6 @@ class Nodes {
   bool IsKnown(Awaited& awaited) const;
   void LookForKnown(const std::shared_ptr<Awaited>& awaited);
   void TableChanged(const TableChange& change) const;
-  void IsMissing(const NodeId& node) const;
   void CoordinatorChanged(const Membership::Coordinator& coordinator);
 
   const Context& context_;

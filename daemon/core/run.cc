@@ -50,11 +50,7 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
              [this](const peer::Question& asked, const Questions::Then& then) {
                shared_.answer_node(*this, asked, then);
              },
-             folder->path(), [this](Relay* relay) { relay != nullptr ? away.Serve(*relay) : away.Stop(); },
-             [this](const NodeId& node) {
-               away.IsMissing(node);
-               home.IsMissing(node);
-             }},
+             folder->path(), [this](Relay* relay) { relay != nullptr ? away.Serve(*relay) : away.Stop(); }},
             [this] { shared_.on_change(); }),
       away(
           shared.context, {id, name, gate, shared.receiver},

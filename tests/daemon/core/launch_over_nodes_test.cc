@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -286,6 +287,42 @@ TEST_F(LaunchOverNodesTest, AKeyOfALaunchThatIsOverMakesANewOneWhereverItIsOpene
   FakeClient client(nodes[1]);
   ASSERT_EQ(CodeOfReply(client.Open({.rank = 0, .nranks = 1, .key = "job.1"})), local::OK);
   EXPECT_GT(client.launch(), first);
+}
+
+class CoordinatorOfMembersTest : public LaunchOverNodesTest {
+ protected:
+  CoordinatorOfMembersTest() : LaunchOverNodesTest(3) {}
+  bool Coordinates(int node) {
+    const auto coordinates = std::make_shared<bool>(false);
+    nodes[node].core().Nodes({}, [coordinates](const absl::StatusOr<admin::NodesReply>& reply) {
+      *coordinates = reply.ok() && reply->runs_size() == 1 && reply->runs(0).coordinator() == OwnRow(*reply).node();
+    });
+    nodes.Pass(std::chrono::milliseconds(100));
+    return *coordinates;
+  }
+  static admin::NodeRow OwnRow(const admin::NodesReply& reply) {
+    for (const admin::NodeRow& row : reply.runs(0).nodes()) {
+      if (row.here()) return row;
+    }
+    return {};
+  }
+};
+
+// The members choose another one, and meanwhile count each other as missing. The launch has nothing to do with that.
+TEST_F(CoordinatorOfMembersTest, ItsDeathEndsNoLinkBetweenOthers) {
+  FakeClient first(nodes[2]);
+  ASSERT_EQ(CodeOfReply(first.Open({.rank = 0, .nranks = 1, .key = "job.0"})), local::OK);
+  ASSERT_TRUE(nodes.AdvanceUntil([this] { return Coordinates(2); }));
+  ASSERT_EQ(CodeOfReply(first.Close()), local::OK);
+  moved_to = {{2, 0}, {3, 1}};
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  ASSERT_EQ(CodeOfReply(clients[1]->Wait(Checkpoint(1), local::LOCAL)), local::OK);
+  first.HostDied();
+  nodes[2].Kill();
+  ASSERT_TRUE(nodes.AdvanceUntil([this] { return Coordinates(0) || Coordinates(1); }));
+  nodes.Pass(std::chrono::minutes(2));
+  for (Rank rank = 0; rank < kRanks; ++rank) EXPECT_FALSE(clients[rank]->closed()) << rank;
+  EXPECT_EQ(CodeOfReply(clients[1]->Wait(Checkpoint(2), local::PREFIX)), local::OK);
 }
 
 }  // namespace

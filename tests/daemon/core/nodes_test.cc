@@ -46,7 +46,7 @@ class NodesTest : public ::testing::Test {
         by_hand_.context,
         Nodes::Given{run_, name_, ledger_, *gate_,
                      [](const peer::Question&, const Questions::Then& then) { then(NotFound("nothing here")); },
-                     kFolder, [](Relay*) {}, [](const NodeId&) {}},
+                     kFolder, [](Relay*) {}},
         [this] { ++left_; });
   }
   void TearDown() override {
@@ -86,7 +86,7 @@ class NodesTest : public ::testing::Test {
                 Nodes::Given{
                     test.run_, test.name_, ledger, gate,
                     [this](const peer::Question& question, const Questions::Then& then) { then(answer(question)); },
-                    kFolder, [](Relay*) {}, [](const NodeId&) {}},
+                    kFolder, [](Relay*) {}},
                 [] {}) {
       access.run = test.run_;
       EXPECT_OK(access.Open(test.by_hand_.loop, kOtherNode, 8));

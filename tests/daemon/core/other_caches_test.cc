@@ -67,7 +67,7 @@ struct Elsewhere {
                              if (asked <= settles) answer.mutable_holdings()->set_settling(1);
                              then(std::move(answer));
                            },
-                           "/cache", [](Relay*) {}, [](const NodeId&) {}},
+                           "/cache", [](Relay*) {}},
               [] {}) {
     access.run = run_id;
     EXPECT_OK(access.Open(by_hand.loop, node, 8));
