@@ -31,6 +31,10 @@ absl::Status TooLong(std::string_view what, std::size_t bytes) {
   return ResourceExhausted("{} has {} bytes, at most {} can go to another node", what, bytes, frames::kCarriedBytesMax);
 }
 
+AwayOrders::Then StatusOnly(std::function<void(const absl::Status& status)> then) {
+  return [then = std::move(then)](const PartsCopied& how) { then(how.status); };
+}
+
 peer::Frame FrameOf(peer::FromHome said) {
   peer::Frame frame;
   *frame.mutable_from_home() = std::move(said);
@@ -104,7 +108,10 @@ class Away::Rank final : public Connection {
 };
 
 Away::Away(const Context& context, const Given& given, Reports reports)
-    : context_(context), given_(given), reports_(std::move(reports)) {}
+    : context_(context),
+      given_(given),
+      reports_(std::move(reports)),
+      orders_(context, [this](const NodeId& node, const peer::FromHome& order) { return Send(node, order); }) {}
 
 Away::~Away() {
   Stop();
@@ -165,9 +172,7 @@ void Away::OnClosed(const DaemonPtr& daemon, const absl::Status& why) {
     for (const auto& [call, moved] : std::exchange(rank->moving, {})) moved(lost, SIZE_MAX, false);
     given_.receiver.Detach(rank);
   }
-  for (auto* waiting : {&completing_, &copying_, &keeping_}) {
-    for (const auto& [dataset, of] : std::map(*waiting)) Ended(*waiting, daemon->node, dataset, {.status = lost});
-  }
+  orders_.LinkLost(daemon->node, lost);
   if (!daemon->introduced || missing_.contains(daemon->node)) return;
   missing_[daemon->node] =
       context_.loop().After(std::chrono::milliseconds(context_.config.ingest.resume_ms), [this, node = daemon->node] {
@@ -189,6 +194,11 @@ void Away::OnFrame(const DaemonPtr& daemon, peer::Frame frame) {
 }
 
 void Away::OnNews(const DaemonPtr& daemon, const peer::ToHome& said) {
+  using Kind = AwayOrders::Kind;
+  const auto answered = [&](Kind kind, const auto& how, const std::string& damaged_file) {
+    orders_.Answered(kind, daemon->node, how.dataset(), how.order(),
+                     {.status = StatusOf(how.has_refused(), how.refused()), .damaged_file = damaged_file});
+  };
   switch (said.body_case()) {
     case peer::ToHome::kRankGone:
       return RankGone(daemon, said.rank_gone().session());
@@ -197,15 +207,13 @@ void Away::OnNews(const DaemonPtr& daemon, const peer::ToHome& said) {
     case peer::ToHome::kFailed:
       return reports_.on_failed(daemon->node, said.failed());
     case peer::ToHome::kCompleted:
-      return Ended(completing_, daemon->node, said.completed().dataset(),
-                   {.status = StatusOf(said.completed().has_refused(), said.completed().refused())});
+      return answered(Kind::kComplete, said.completed(), "");
     case peer::ToHome::kCopied:
-      return Ended(copying_, daemon->node, said.copied().dataset(),
-                   {.status = StatusOf(said.copied().has_refused(), said.copied().refused()),
-                    .damaged_file = said.copied().damaged_file()});
+      return answered(Kind::kCopy, said.copied(), said.copied().damaged_file());
+    case peer::ToHome::kCopyGoesOn:
+      return orders_.CopyGoesOn(daemon->node, said.copy_goes_on());
     case peer::ToHome::kKept:
-      return Ended(keeping_, daemon->node, said.kept().dataset(),
-                   {.status = StatusOf(said.kept().has_refused(), said.kept().refused())});
+      return answered(Kind::kKeep, said.kept(), "");
     case peer::ToHome::kLeft:
       return reports_.on_left(daemon->node, said.left());
     case peer::ToHome::kMoved:
@@ -273,9 +281,10 @@ void Away::RankGone(const DaemonPtr& daemon, std::uint64_t session) {
 
 // --- What is told ---
 
-void Away::Send(const NodeId& node, peer::FromHome frame) {
-  const auto daemon = daemons_.find(node);
-  if (daemon != daemons_.end() && daemon->second->introduced) daemon->second->Send(std::move(frame));
+bool Away::Send(const NodeId& node, peer::FromHome frame) {
+  if (!HasLink(node)) return false;
+  daemons_.at(node)->Send(std::move(frame));
+  return true;
 }
 
 void Away::SendToHolders(const Dataset& dataset, const peer::FromHome& frame) {
@@ -373,8 +382,7 @@ peer::FromHome Away::LeavingFrame() const {
 void Away::Complete(const Dataset& dataset, std::function<void(const absl::Status& status)> then) {
   peer::FromHome order;
   order.mutable_complete()->set_dataset(dataset.id);
-  Order(completing_, dataset.id, HoldersOf(dataset), order,
-        [then = std::move(then)](const PartsCopied& how) { then(how.status); });
+  orders_.Give(AwayOrders::Kind::kComplete, dataset.id, HoldersOf(dataset), order, StatusOnly(std::move(then)));
 }
 
 void Away::Copy(const Dataset& dataset, LaunchId committer, std::function<void(const PartsCopied& copied)> then) {
@@ -383,14 +391,14 @@ void Away::Copy(const Dataset& dataset, LaunchId committer, std::function<void(c
   order.mutable_copy()->set_committer(committer);
   std::set<NodeId> holders = HoldersOf(dataset);
   std::erase_if(holders, [this](const NodeId& node) { return !HasLink(node); });
-  Order(copying_, dataset.id, holders, order, std::move(then));
+  orders_.Give(AwayOrders::Kind::kCopy, dataset.id, holders, order, std::move(then));
 }
 
 void Away::CompleteAt(const NodeId& node, const Dataset& dataset,
                       std::function<void(const absl::Status& status)> then) {
   peer::FromHome order;
   order.mutable_complete()->set_dataset(dataset.id);
-  Order(completing_, dataset.id, {node}, order, [then = std::move(then)](const PartsCopied& how) { then(how.status); });
+  orders_.Give(AwayOrders::Kind::kComplete, dataset.id, {node}, order, StatusOnly(std::move(then)));
 }
 
 void Away::Keep(const NodeId& node, const peer::Keep& order, std::function<void(const absl::Status& status)> then) {
@@ -399,49 +407,7 @@ void Away::Keep(const NodeId& node, const peer::Keep& order, std::function<void(
   if (const std::size_t bytes = said.ByteSizeLong(); bytes > frames::kCarriedBytesMax) {
     return context_.loop().Post([then = std::move(then), bytes] { then(TooLong("what it is to keep", bytes)); });
   }
-  Order(keeping_, order.dataset(), {node}, said,
-        [then = std::move(then)](const PartsCopied& how) { then(how.status); });
-}
-
-void Away::Order(std::map<DatasetId, Waiting>& waiting, DatasetId dataset, const std::set<NodeId>& holders,
-                 const peer::FromHome& order, std::function<void(const PartsCopied&)> then) {
-  struct Gathered {
-    std::size_t left = 0;
-    PartsCopied how;
-  };
-  const auto gathered = std::make_shared<Gathered>();
-  gathered->left = holders.size();
-  const auto one_ended = [gathered, then = std::move(then)](const PartsCopied& how) {
-    if (gathered->how.status.ok()) gathered->how = how;
-    if (--gathered->left == 0) then(gathered->how);
-  };
-  if (holders.empty()) {
-    gathered->left = 1;
-    return context_.loop().Post([one_ended] { one_ended({}); });
-  }
-  for (const NodeId& node : holders) {
-    if (waiting[dataset].contains(node)) {
-      context_.loop().Post([one_ended] { one_ended({.status = Unavailable("it is being asked for it already")}); });
-      continue;
-    }
-    waiting[dataset][node] = [this, one_ended](const PartsCopied& how) {
-      context_.loop().Post([one_ended, how] { one_ended(how); });
-    };
-    const auto daemon = daemons_.find(node);
-    if (daemon != daemons_.end() && daemon->second->introduced) {
-      daemon->second->Send(order);
-    } else {
-      Ended(waiting, node, dataset, {.status = Unavailable("node {} has no link to this one", node.substr(0, 8))});
-    }
-  }
-}
-
-void Away::Ended(std::map<DatasetId, Waiting>& waiting, const NodeId& node, DatasetId dataset, const PartsCopied& how) {
-  const auto at = waiting.find(dataset);
-  if (at == waiting.end()) return;
-  const auto one = at->second.extract(node);
-  if (at->second.empty()) waiting.erase(at);
-  if (one) one.mapped()(how);
+  orders_.Give(AwayOrders::Kind::kKeep, order.dataset(), {node}, said, StatusOnly(std::move(then)));
 }
 
 // --- Restores ---

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/core/away_orders.h"
 #include "daemon/core/context.h"
 #include "daemon/core/dataset.h"
 #include "daemon/core/door.h"
@@ -30,12 +31,6 @@
 #include "storage/base/ids.h"
 
 namespace cairn {
-
-// How a daemon's copy of its parts to the prefix has ended.
-struct PartsCopied {
-  absl::Status status;
-  std::string damaged_file = {};  // of that node's cache
-};
 
 class Away {
  public:
@@ -81,8 +76,7 @@ class Away {
   void TellFailed(const NodeId& node, DatasetId dataset, const std::string& why);
   void TellState(const NodeId& node, const Dataset& dataset);
 
-  // --- What they are asked to do. `then` runs once, not inside the call ---
-  //   kUnavailable  a daemon has no link, or lost it
+  // --- What they are asked to do. As AwayOrders::Give ---
   // All daemons that have parts of the dataset note, durably, that these are whole.
   void Complete(const Dataset& dataset, std::function<void(const absl::Status& status)> then);
   void CompleteAt(const NodeId& node, const Dataset& dataset, std::function<void(const absl::Status& status)> then);
@@ -103,7 +97,6 @@ class Away {
   class Rank;
   struct Daemon;
   using DaemonPtr = std::shared_ptr<Daemon>;
-  using Waiting = std::map<NodeId, std::function<void(const PartsCopied&)>>;
 
   void OnLink(std::unique_ptr<PeerLink> link);
   void OnFrame(const DaemonPtr& daemon, peer::Frame frame);
@@ -114,10 +107,7 @@ class Away {
   void OnRank(const DaemonPtr& daemon, peer::FromRank said);
   void RankGone(const DaemonPtr& daemon, std::uint64_t session);
   void OnMoved(const DaemonPtr& daemon, const peer::Moved& moved);
-  void Ended(std::map<DatasetId, Waiting>& waiting, const NodeId& node, DatasetId dataset, const PartsCopied& how);
-  void Order(std::map<DatasetId, Waiting>& waiting, DatasetId dataset, const std::set<NodeId>& holders,
-             const peer::FromHome& order, std::function<void(const PartsCopied&)> then);
-  void Send(const NodeId& node, peer::FromHome frame);
+  bool Send(const NodeId& node, peer::FromHome frame);  // false: it has no link
   peer::FromHome LeavingFrame() const;
   void SendToHolders(const Dataset& dataset, const peer::FromHome& frame);
   std::shared_ptr<Rank> RankOf(const Connection& connection) const;
@@ -128,7 +118,7 @@ class Away {
   Relay* relay_ = nullptr;
   std::map<NodeId, DaemonPtr> daemons_;      // that have a link
   std::map<NodeId, Loop::TimerId> missing_;  // that had one, until they are lost
-  std::map<DatasetId, Waiting> completing_, copying_, keeping_;
+  AwayOrders orders_;
   Leaving leaving_;
 };
 

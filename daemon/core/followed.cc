@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 
@@ -69,8 +70,9 @@ Home::Orders Followed::MakeOrders() {
   orders.on_failed = [this](DatasetId id, const std::string& why) { OnFailed(id, why); };
   orders.complete = [this](DatasetId id, Home::Orders::Then then) { Complete(id, std::move(then)); };
   orders.on_whole = [this](DatasetId id) { OnWhole(id); };
-  orders.copy = [this](DatasetId id, LaunchId committer, std::function<void(const Home::Orders::Copied&)> then) {
-    Copy(id, committer, std::move(then));
+  orders.copy = [this](DatasetId id, LaunchId committer, std::function<void()> goes_on,
+                       std::function<void(const Home::Orders::Copied&)> then) {
+    Copy(id, committer, std::move(goes_on), std::move(then));
   };
   orders.on_prefix = [this](DatasetId id) { OnPrefix(id); };
   orders.on_all_kept = [this](DatasetId id) { OnAllKept(id); };
@@ -181,20 +183,33 @@ void Followed::Complete(DatasetId id, Home::Orders::Then then) {
   });
 }
 
-void Followed::Copy(DatasetId id, LaunchId committer, std::function<void(const Home::Orders::Copied&)> then) {
+void Followed::Copy(DatasetId id, LaunchId committer, std::function<void()> goes_on,
+                    std::function<void(const Home::Orders::Copied&)> then) {
   const DatasetPtr dataset = Get(id);
+  if (const auto under_way = copying_.find(id); under_way != copying_.end()) {
+    under_way->second.goes_on.push_back(std::move(goes_on));
+    return under_way->second.then.push_back(std::move(then));
+  }
+  Home::Orders::Copied refused;
   if (!dataset) {
-    return context_.loop().Post([id, then = std::move(then)] {
-      then({.status = DataLoss("this node's cache has nothing of dataset {}", id),
-            .damaged_file = RecordsFolderName(id)});
-    });
+    refused = {.status = DataLoss("this node's cache has nothing of dataset {}", id),
+               .damaged_file = RecordsFolderName(id)};
+  } else if (!dataset->in_cache() && !dataset->recorded) {
+    // What is whole here may not have heard yet that it is elsewhere: the home that should have said so was killed.
+    refused = {.status = Unavailable("dataset {} is not whole in this node's cache", id), .damaged_file = ""};
+  } else if (stopped_) {
+    refused = {.status = Unavailable("the daemon is going away"), .damaged_file = ""};
   }
-  // What is whole here may not have heard yet that it is elsewhere: the home that should have said so was killed.
-  if (!dataset->in_cache() && !dataset->recorded) {
-    return context_.loop().Post([id, then = std::move(then)] {
-      then({.status = Unavailable("dataset {} is not whole in this node's cache", id), .damaged_file = ""});
-    });
-  }
+  if (!refused.status.ok()) return context_.loop().Post([refused, then = std::move(then)] { then(refused); });
+  Copying& copying = copying_[id];
+  copying.goes_on.push_back(std::move(goes_on));
+  copying.then.push_back(std::move(then));
+  BeginCopy(dataset, committer);
+  LookAtCopy(id);
+}
+
+void Followed::BeginCopy(const DatasetPtr& dataset, LaunchId committer) {
+  const DatasetId id = dataset->id;
   spdlog::info("run {}: dataset {} (step {}): its parts here go to the prefix, under launch {}", given_.run_name, id,
                dataset->step, committer);
   struct Result {
@@ -206,7 +221,7 @@ void Followed::Copy(DatasetId id, LaunchId committer, std::function<void(const H
   for (const Part& part : dataset->parts) {
     if (!part.elsewhere) here.push_back(part.catalogue);
   }
-  auto copy = [this, progress = progress_, folder = given_.cache.folder().DatasetPath(id),
+  auto copy = [this, progress = copying_.at(id).progress, folder = given_.cache.folder().DatasetPath(id),
                descriptor = DescriptorOf(*dataset, false), here = std::move(here), visit = given_.gate.MakeVisitor()] {
     Result result;
     result.visited = visit([&](Prefix& prefix) {
@@ -218,16 +233,41 @@ void Followed::Copy(DatasetId id, LaunchId committer, std::function<void(const H
   };
   given_.ledger.CopyBegan(*dataset);
   RunBlocking(context_.env.pools.flush, given_.gate.path(), context_.loop(), std::move(copy),
-              [this, dataset, then = std::move(then)](const Result& result) {
+              [this, dataset](const Result& result) {
                 given_.ledger.CopyEnded(*dataset);
                 given_.gate.VisitEnded(result.visited);
                 const absl::Status& status = result.visited.status;
                 if (absl::IsDataLoss(status) && !result.outcome.damaged_file.empty()) {
                   given_.cache.FoundDamaged(dataset, result.outcome.damaged_file, status);
                 }
-                then({.status = status, .damaged_file = result.outcome.damaged_file});
-                given_.waits.Changed();
+                CopyEnded(dataset->id, {.status = status, .damaged_file = result.outcome.damaged_file});
               });
+}
+
+// The home gives up what says nothing for flush.stalled.
+void Followed::LookAtCopy(DatasetId id) {
+  const auto copying = copying_.find(id);
+  if (copying == copying_.end()) return;
+  const std::uint64_t done = copying->second.progress->bytes_done;
+  if (done != copying->second.bytes_done || copying->second.progress->throttled) {
+    for (const auto& goes_on : copying->second.goes_on) goes_on();
+  }
+  copying->second.bytes_done = done;
+  const std::chrono::milliseconds pause(std::max<std::uint64_t>(context_.config.flush.stalled_ms / 4, 1));
+  copying->second.timer = context_.loop().After(pause, [this, id] { LookAtCopy(id); });
+}
+
+void Followed::CopyEnded(DatasetId id, const Home::Orders::Copied& how) {
+  const auto ended = copying_.extract(id);
+  if (!ended) return;
+  context_.loop().Cancel(ended.mapped().timer);
+  for (const auto& then : ended.mapped().then) then(how);
+  given_.waits.Changed();
+}
+
+void Followed::StopCopying() {
+  stopped_ = true;
+  for (const auto& [id, copying] : copying_) copying.progress->stop = true;
 }
 
 // --- Restores ---
@@ -275,6 +315,7 @@ void Followed::Stop() {
     if (moving.transfer) moving.transfer->Abort();
   }
   moving_.clear();
+  for (const auto& [id, copying] : copying_) context_.loop().Cancel(copying.timer);
 }
 
 // `bad`: the one that is not in reach from here, if that is what is wrong; the home then takes another.

@@ -68,7 +68,7 @@ class Followed {
   bool IsRestoring(const Session& session) const { return moving_.contains(session.id); }
   void SessionEnded(const Session& session);
 
-  void StopCopying() { progress_->stop = true; }
+  void StopCopying();
   void Stop();
 
  private:
@@ -78,13 +78,25 @@ class Followed {
     bool read = false;
     std::shared_ptr<LocalTransfer> transfer;  // null: the home has not said what to find
   };
+  // A dataset's parts on their way to the prefix, once, for all orders that have come meanwhile.
+  struct Copying {
+    std::shared_ptr<TransferProgress> progress = std::make_shared<TransferProgress>();
+    std::vector<std::function<void()>> goes_on;
+    std::vector<std::function<void(const Home::Orders::Copied&)>> then;
+    std::uint64_t bytes_done = 0;  // when that was looked at last
+    Loop::TimerId timer = 0;
+  };
 
   DatasetPtr Get(DatasetId id) const;  // null: no such one, or all of it is here
   void OnBegun(const peer::DatasetBegun& begun);
   void OnFailed(DatasetId id, const std::string& why);
   void Complete(DatasetId id, Home::Orders::Then then);
   void OnWhole(DatasetId id);
-  void Copy(DatasetId id, LaunchId committer, std::function<void(const Home::Orders::Copied&)> then);
+  void Copy(DatasetId id, LaunchId committer, std::function<void()> goes_on,
+            std::function<void(const Home::Orders::Copied&)> then);
+  void BeginCopy(const DatasetPtr& dataset, LaunchId committer);
+  void LookAtCopy(DatasetId id);
+  void CopyEnded(DatasetId id, const Home::Orders::Copied& how);
   void OnPrefix(DatasetId id);
   void OnAllKept(DatasetId id);
   void MayLeave(const peer::MayLeave& datasets);
@@ -102,7 +114,8 @@ class Followed {
   const Given given_;
   std::map<SessionId, Moving> moving_;
   std::set<DatasetId> may_leave_, will_leave_;  // as the home has said last, of all
-  const std::shared_ptr<TransferProgress> progress_ = std::make_shared<TransferProgress>();  // of copies to the prefix
+  std::map<DatasetId, Copying> copying_;        // to the prefix
+  bool stopped_ = false;                        // none begins any more
 };
 
 }  // namespace cairn

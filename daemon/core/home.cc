@@ -328,32 +328,13 @@ void Home::OnFrame(const peer::Frame& frame) {
     case peer::FromHome::kAllEnded:
       return orders_.on_all_ended(said.all_ended().dataset());
     case peer::FromHome::kComplete:
-      return orders_.complete(said.complete().dataset(),
-                              [this, dataset = said.complete().dataset()](const absl::Status& status) {
-                                peer::ToHome done;
-                                done.mutable_completed()->set_dataset(dataset);
-                                if (!status.ok()) *done.mutable_completed()->mutable_refused() = answers::From(status);
-                                Send(std::move(done));
-                              });
+      return OnComplete(said.complete());
     case peer::FromHome::kWhole:
       return orders_.on_whole(said.whole().dataset());
     case peer::FromHome::kCopy:
-      return orders_.copy(said.copy().dataset(), said.copy().committer(),
-                          [this, dataset = said.copy().dataset()](const Orders::Copied& copied) {
-                            peer::ToHome done;
-                            peer::Copied& how = *done.mutable_copied();
-                            how.set_dataset(dataset);
-                            how.set_damaged_file(copied.damaged_file);
-                            if (!copied.status.ok()) *how.mutable_refused() = answers::From(copied.status);
-                            Send(std::move(done));
-                          });
+      return OnCopy(said.copy());
     case peer::FromHome::kKeep:
-      return orders_.keep(said.keep(), [this, dataset = said.keep().dataset()](const absl::Status& status) {
-        peer::ToHome done;
-        done.mutable_kept()->set_dataset(dataset);
-        if (!status.ok()) *done.mutable_kept()->mutable_refused() = answers::From(status);
-        Send(std::move(done));
-      });
+      return OnKeep(said.keep());
     case peer::FromHome::kAllKept:
       return orders_.on_all_kept(said.all_kept().dataset());
     case peer::FromHome::kOnPrefix:
@@ -371,6 +352,44 @@ void Home::OnFrame(const peer::Frame& frame) {
     default:
       return LinkLost(InvalidArgument("from_home.body: not what is to come"));
   }
+}
+
+// --- What it orders ---
+
+void Home::OnComplete(const peer::Complete& order) {
+  peer::ToHome done;
+  done.mutable_completed()->set_dataset(order.dataset());
+  done.mutable_completed()->set_order(order.order());
+  orders_.complete(order.dataset(), [this, done = std::move(done)](const absl::Status& status) mutable {
+    if (!status.ok()) *done.mutable_completed()->mutable_refused() = answers::From(status);
+    Send(std::move(done));
+  });
+}
+
+void Home::OnCopy(const peer::Copy& order) {
+  peer::ToHome on;
+  on.mutable_copy_goes_on()->set_dataset(order.dataset());
+  on.mutable_copy_goes_on()->set_order(order.order());
+  peer::ToHome done;
+  done.mutable_copied()->set_dataset(order.dataset());
+  done.mutable_copied()->set_order(order.order());
+  orders_.copy(
+      order.dataset(), order.committer(), [this, on = std::move(on)] { Send(on); },
+      [this, done = std::move(done)](const Orders::Copied& copied) mutable {
+        done.mutable_copied()->set_damaged_file(copied.damaged_file);
+        if (!copied.status.ok()) *done.mutable_copied()->mutable_refused() = answers::From(copied.status);
+        Send(std::move(done));
+      });
+}
+
+void Home::OnKeep(const peer::Keep& order) {
+  peer::ToHome done;
+  done.mutable_kept()->set_dataset(order.dataset());
+  done.mutable_kept()->set_order(order.order());
+  orders_.keep(order, [this, done = std::move(done)](const absl::Status& status) mutable {
+    if (!status.ok()) *done.mutable_kept()->mutable_refused() = answers::From(status);
+    Send(std::move(done));
+  });
 }
 
 void Home::OnReply(const peer::ToRank& said) {

@@ -52,7 +52,10 @@ class Home {
       absl::Status status;
       std::string damaged_file = {};
     };
-    std::function<void(DatasetId dataset, LaunchId committer, std::function<void(const Copied& copied)> then)> copy;
+    // `goes_on`: it has got on since.
+    std::function<void(DatasetId dataset, LaunchId committer, std::function<void()> goes_on,
+                       std::function<void(const Copied& copied)> then)>
+        copy;
     std::function<void(DatasetId dataset)> on_prefix;
     std::function<void(const peer::Keep& order, Then then)> keep;
     std::function<void(DatasetId dataset)> on_all_kept;
@@ -124,6 +127,9 @@ class Home {
   void LinkLost(const absl::Status& why);
   std::vector<peer::ToHome> PartsHere() const;
   void OnFrame(const peer::Frame& frame);
+  void OnComplete(const peer::Complete& order);
+  void OnCopy(const peer::Copy& order);
+  void OnKeep(const peer::Keep& order);
   void OnReply(const peer::ToRank& said);
   void OnFind(const peer::Find& find);
   void OnStart(const peer::Start& start);
