@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "daemon/core/call.h"
 #include "storage/base/status.h"
@@ -83,17 +84,20 @@ absl::Status WhyNotHere(const Run& run, const Dataset& dataset) {
                             run.ledger.newest()->maker);
 }
 
-// The question to the home of the dataset's launch; then its answer, of which `take` makes the reply.
+// The question to the home of the dataset's launch; then its answer, of which `take` makes the reply. `in_parts`: the
+// home does not decide it (any more): it was started again, and knows only its own parts.
 template <typename Reply>
-void AtHome(Run& run, const Dataset& dataset, peer::Question question, Reply* (peer::Answer::*take)(),
-            std::function<void(Reply)> done) {
-  const auto fail = [done, why_not = WhyNotHere(run, dataset)](const absl::Status& status) {
+void AtHome(Run& run, const DatasetPtr& dataset, const peer::Question& question, Reply* (peer::Answer::*take)(),
+            std::function<void()> in_parts, std::function<void(Reply)> done) {
+  const auto fail = [done, why_not = WhyNotHere(run, *dataset)](const absl::Status& status) {
     Reply reply;
     *reply.mutable_status() = StatusMessage(Annotate(status, MessageOf(why_not)));
     done(std::move(reply));
   };
-  run.nodes.Ask(run.home.node(), question, [fail, take, done](absl::StatusOr<peer::Answer> answer) {
-    answer.ok() ? done(std::move(*((*answer).*take)())) : fail(answer.status());
+  run.nodes.Ask(run.home.node(), question, [=, &run](absl::StatusOr<peer::Answer> answer) {
+    if (answer.ok()) return done(std::move(*((*answer).*take)()));
+    const bool nobody_decides = absl::IsFailedPrecondition(answer.status()) && run.ledger.Has(dataset);
+    nobody_decides ? in_parts() : fail(answer.status());
   });
 }
 
@@ -125,13 +129,90 @@ void PinHere(Run& run, const Dataset& dataset, bool pinned, std::function<void(a
 void RemoveHere(Run& run, const DatasetPtr& dataset, std::function<void(admin::RemoveReply)> done) {
   const auto answer = Answering(std::move(done));
   if (const absl::Status may = MayRemove(run, dataset); !may.ok()) return answer(may);
-  if (!dataset->in_prefix()) {
-    answer(RemoveFromCache(run, dataset));
-    return run.waits.Changed();
-  }
-  run.removals.Remove(dataset, [&run, dataset, answer](const absl::Status& removed) {
+  const auto from_cache = [&run, dataset, answer](const absl::Status& removed) {
     answer(removed.ok() ? RemoveFromCache(run, dataset) : removed);
     run.waits.Changed();
+  };
+  run.removals.Remove(dataset, [&run, dataset, from_cache](const absl::Status& removed) {
+    // Of a run that is gone nothing comes back.
+    if (!removed.ok() || run.watch.lost()) return from_cache(removed);
+    run.removals.RemoveElsewhere(dataset, from_cache);
+  });
+}
+
+// --- What nobody decides: parts, whose launch is over ---
+
+// The rest of it is with other nodes, which this daemon does not know; one of them may.
+bool IsInParts(const Dataset& dataset) {
+  return !dataset.followed && dataset.in_cache() && dataset.unknown > 0;
+}
+
+absl::Status OnlyParts(DatasetId id) {
+  return FailedPrecondition("only some parts of dataset {} are in this node's cache, and nobody knows the others", id);
+}
+
+std::string NamesOf(const std::vector<Nodes::Said>& silent) {
+  std::string names;
+  for (const Nodes::Said& said : silent) {
+    names += fmt::format("; {} did not answer: {}", said.node.member.host, MessageOf(said.answer.status()));
+  }
+  return names;
+}
+
+// Those who said neither yes nor that it is not theirs.
+std::vector<Nodes::Said> SilentOnes(std::vector<Nodes::Said> said) {
+  std::erase_if(said, [](const Nodes::Said& one) {
+    return one.answer.ok() || absl::IsNotFound(one.answer.status()) || absl::IsFailedPrecondition(one.answer.status());
+  });
+  return said;
+}
+
+// By a node that knows where all of it is.
+void FlushInParts(Run& run, DatasetId id, std::function<void(admin::FlushReply)> done) {
+  peer::Question question;
+  question.mutable_flush()->set_dataset(id);
+  run.nodes.AskOthers(question, [id, done = std::move(done)](std::vector<Nodes::Said> said) {
+    for (Nodes::Said& one : said) {
+      if (one.answer.ok() && one.answer->flush().status().code() == local::OK) {
+        return done(std::move(*one.answer->mutable_flush()));
+      }
+    }
+    admin::FlushReply reply;
+    *reply.mutable_status() =
+        StatusMessage(FailedPrecondition("{}; a launch over these nodes puts it together{}", MessageOf(OnlyParts(id)),
+                                         NamesOf(SilentOnes(std::move(said)))));
+    done(std::move(reply));
+  });
+}
+
+// On each node that has parts.
+void PinInParts(Run& run, const Dataset& dataset, bool pinned, std::function<void(admin::PinReply)> done) {
+  peer::Question question;
+  question.mutable_pin()->set_dataset(dataset.id);
+  question.mutable_pin()->set_pinned(pinned);
+  question.set_own_parts(true);
+  PinHere(run, dataset, pinned, [&run, question, done = std::move(done)](admin::PinReply here) {
+    if (here.status().code() != local::OK) return done(std::move(here));
+    run.nodes.AskOthers(question, [question, done, here](std::vector<Nodes::Said> said) {
+      const std::vector<Nodes::Said> silent = SilentOnes(std::move(said));
+      if (silent.empty()) return done(here);
+      admin::PinReply reply;
+      *reply.mutable_status() =
+          StatusMessage(Unavailable("dataset {} is {} here, and may not be elsewhere{}", question.pin().dataset(),
+                                    question.pin().pinned() ? "pinned" : "unpinned", NamesOf(silent)));
+      done(std::move(reply));
+    });
+  });
+}
+
+// The prefix tells the others that it is removed; those that are there hear of it at once.
+void RemoveInParts(Run& run, const DatasetPtr& dataset, std::function<void(admin::RemoveReply)> done) {
+  RemoveHere(run, dataset, [&run, id = dataset->id, done = std::move(done)](admin::RemoveReply here) {
+    if (here.status().code() != local::OK) return done(std::move(here));
+    peer::Question question;
+    question.mutable_remove()->set_dataset(id);
+    question.set_own_parts(true);
+    run.nodes.AskOthers(question, [done, here](const std::vector<Nodes::Said>&) { done(here); });
   });
 }
 
@@ -146,34 +227,47 @@ std::function<void(Reply)> AsAnswer(Reply* (peer::Answer::*put)(),
   };
 }
 
-absl::StatusOr<DatasetPtr> DecidedHere(const Run& run, absl::StatusOr<DatasetPtr> dataset) {
-  if (dataset.ok() && (*dataset)->followed) return WhyNotHere(run, **dataset);
+// What is asked for with all its parts is not done with some of them.
+absl::StatusOr<DatasetPtr> DecidedHere(const Run& run, const peer::Question& question) {
+  auto dataset = question.has_flush() ? ToFlush(run, question.flush())
+                 : question.has_pin() ? WholeDataset(run, question.pin().dataset())
+                                      : ToRemove(run, question.remove().dataset());
+  if (!dataset.ok() || (question.own_parts() && !question.has_flush())) return dataset;
+  if ((*dataset)->followed) return WhyNotHere(run, **dataset);
+  const bool all_there = question.has_flush() && (*dataset)->in_prefix();
+  if (IsInParts(**dataset) && !all_there) return OnlyParts((*dataset)->id);
   return dataset;
 }
 
 }  // namespace
 
 void Flush(Run& run, const admin::FlushRequest& request, std::function<void(admin::FlushReply)> done) {
-  const auto dataset = ToFlush(run, request);
-  if (!dataset.ok()) {
+  const auto found = ToFlush(run, request);
+  if (!found.ok()) {
     admin::FlushReply reply;
-    *reply.mutable_status() = StatusMessage(dataset.status());
+    *reply.mutable_status() = StatusMessage(found.status());
     return done(std::move(reply));
   }
-  if (!(*dataset)->followed) return done(FlushHere(run, **dataset));
+  const DatasetPtr dataset = *found;
+  const auto in_parts = [&run, id = dataset->id, done] { FlushInParts(run, id, done); };
+  if (IsInParts(*dataset) && !dataset->in_prefix()) return in_parts();
+  if (!dataset->followed) return done(FlushHere(run, *dataset));
   peer::Question question;
-  question.mutable_flush()->set_dataset((*dataset)->id);
-  AtHome(run, **dataset, std::move(question), &peer::Answer::mutable_flush, std::move(done));
+  question.mutable_flush()->set_dataset(dataset->id);
+  AtHome(run, dataset, question, &peer::Answer::mutable_flush, in_parts, std::move(done));
 }
 
 void Pin(Run& run, const admin::PinRequest& request, std::function<void(admin::PinReply)> done) {
-  const auto dataset = WholeDataset(run, request.dataset());
-  if (!dataset.ok()) return Answering(std::move(done))(dataset.status());
-  if (!(*dataset)->followed) return PinHere(run, **dataset, request.pinned(), std::move(done));
+  const auto found = WholeDataset(run, request.dataset());
+  if (!found.ok()) return Answering(std::move(done))(found.status());
+  const DatasetPtr dataset = *found;
+  const auto in_parts = [&run, dataset, pinned = request.pinned(), done] { PinInParts(run, *dataset, pinned, done); };
+  if (IsInParts(*dataset)) return in_parts();
+  if (!dataset->followed) return PinHere(run, *dataset, request.pinned(), std::move(done));
   peer::Question question;
   question.mutable_pin()->set_dataset(request.dataset());
   question.mutable_pin()->set_pinned(request.pinned());
-  AtHome(run, **dataset, std::move(question), &peer::Answer::mutable_pin, std::move(done));
+  AtHome(run, dataset, question, &peer::Answer::mutable_pin, in_parts, std::move(done));
 }
 
 void Remove(Run& run, const admin::RemoveRequest& request, std::function<void(admin::RemoveReply)> done) {
@@ -183,12 +277,15 @@ void Remove(Run& run, const admin::RemoveRequest& request, std::function<void(ad
     }
     return Answering(std::move(done))(InvalidArgument("a dataset, or what was set aside: not both"));
   }
-  const auto dataset = ToRemove(run, request.dataset());
-  if (!dataset.ok()) return Answering(std::move(done))(dataset.status());
-  if (!(*dataset)->followed) return RemoveHere(run, *dataset, std::move(done));
+  const auto found = ToRemove(run, request.dataset());
+  if (!found.ok()) return Answering(std::move(done))(found.status());
+  const DatasetPtr dataset = *found;
+  const auto in_parts = [&run, dataset, done] { RemoveInParts(run, dataset, done); };
+  if (IsInParts(*dataset)) return in_parts();
+  if (!dataset->followed) return RemoveHere(run, dataset, std::move(done));
   peer::Question question;
   question.mutable_remove()->set_dataset(request.dataset());
-  AtHome(run, **dataset, std::move(question), &peer::Answer::mutable_remove, std::move(done));
+  AtHome(run, dataset, question, &peer::Answer::mutable_remove, in_parts, std::move(done));
 }
 
 bool IsOne(const peer::Question& question) {
@@ -196,12 +293,7 @@ bool IsOne(const peer::Question& question) {
 }
 
 void Answer(Run& run, const peer::Question& question, std::function<void(absl::StatusOr<peer::Answer>)> done) {
-  const DatasetId id = question.has_flush() ? question.flush().dataset()
-                       : question.has_pin() ? question.pin().dataset()
-                                            : question.remove().dataset();
-  const auto dataset = DecidedHere(run, question.has_flush() ? ToFlush(run, question.flush())
-                                        : question.has_pin() ? WholeDataset(run, id)
-                                                             : ToRemove(run, id));
+  const auto dataset = DecidedHere(run, question);
   if (!dataset.ok()) return done(dataset.status());
   if (question.has_flush()) return AsAnswer(&peer::Answer::mutable_flush, std::move(done))(FlushHere(run, **dataset));
   if (question.has_pin()) {

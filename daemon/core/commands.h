@@ -1,5 +1,7 @@
 // What the `cairn` command wants done with datasets of a run: flushed, pinned, removed. A dataset of a launch whose
-// home is on another node is decided there: the command goes to it, and its answer comes back. Strand only.
+// home is on another node is decided there: the command goes to it, and its answer comes back. Of a launch that is
+// over, with parts here and the rest elsewhere, all nodes are asked: one that knows all of it flushes it, each that has
+// parts pins or removes its own. Strand only.
 //
 // Each answers once, within 10 s if another node is asked. Without an answer of that node (kUnavailable,
 // kDeadlineExceeded) it may have been done, or not.

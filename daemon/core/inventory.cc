@@ -65,8 +65,17 @@ absl::StatusOr<PrefixLook> LookAtPrefix(Prefix& prefix, CacheFolder& folder, con
     } else {
       CAIRN_ASSIGN_OR_RETURN(look.origins[origin.id], prefix.OriginOf(origin.launch, origin.mark));
     }
+    const bool removed = look.origins[origin.id] == Prefix::Origin::kOurs && look.found.removed.contains(origin.id);
+    const absl::StatusOr<bool> by_user = removed ? prefix.WasRemovedByUser(origin.id) : false;
+    if (absl::IsDataLoss(by_user.status())) {  // it stays here, and comes back nowhere
+      look.warnings.push_back(fmt::format("dataset {}: {}", origin.id, MessageOf(by_user.status())));
+    } else if (!by_user.ok()) {
+      return by_user.status();
+    } else if (*by_user) {
+      look.removed_by_user.insert(origin.id);
+    }
   }
-  look.warnings = prefix.TakeWarnings();
+  for (std::string& warning : prefix.TakeWarnings()) look.warnings.push_back(std::move(warning));
   const auto& datasets = look.found.datasets;
   std::size_t read = 0;
   for (auto at = datasets.rbegin(); at != datasets.rend() && read < kDescribedAtOpen; ++at) {
@@ -174,6 +183,19 @@ void Inventory::AdoptOrigins(const PrefixLook& look) {
   }
 }
 
+// By `cairn rm` at another node, which this daemon has not heard of: it was not there, or had no link.
+void Inventory::LetGoOfRemoved(const PrefixLook& look) {
+  for (const DatasetId id : look.removed_by_user) {
+    const DatasetPtr dataset = given_.ledger.Get(id);
+    if (!dataset || !dataset->in_cache() || dataset->in_prefix()) continue;
+    if (dataset->readers > 0 || dataset->pinned || flushing_(id)) continue;
+    spdlog::info("run {}: dataset {} (step {}) was removed by the user, at another node", given_.run_name, id,
+                 dataset->step);
+    given_.cache.Evict(dataset, "removed by the user");
+    given_.ledger.Forget(id, {.why = Gone::Why::kRemoved, .message = "was removed", .step = dataset->step});
+  }
+}
+
 // Whole on the prefix, but under a launch that another had followed: chosen by number only.
 void Inventory::AdoptFenced(const PrefixLook& look) {
   for (const auto& [id, found] : look.found.fenced) {
@@ -209,6 +231,7 @@ void Inventory::AdoptPrefix(const PrefixLook& look) {
   }
   TakeRules(look);
   AdoptOrigins(look);
+  LetGoOfRemoved(look);
   AdoptFenced(look);
   for (const auto& [id, found] : look.found.datasets) AdoptOne(id, look);
   AdoptRejected(look, /*had=*/{});
@@ -226,6 +249,7 @@ void Inventory::AdoptSince(const PrefixLook& look, const std::set<DatasetId>& ha
   const std::set<DatasetId> freed = TakeNumbers(look.found);
   TakeRules(look);
   AdoptOrigins(look);
+  LetGoOfRemoved(look);
   AdoptFenced(look);
   for (const DatasetId id : freed) {
     if (look.found.datasets.contains(id)) AdoptOne(id, look);

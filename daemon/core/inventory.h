@@ -45,6 +45,7 @@ struct PrefixLook {
   PrefixContents found;
   std::map<DatasetId, std::vector<catalogue::Catalogue>> catalogues;
   std::map<DatasetId, Prefix::Origin> origins;  // of those in the cache
+  std::set<DatasetId> removed_by_user;          // of these, wherever they are
   // What SCR has written into this node's cache. Not whole: also what was taken out of the prefix' index.
   std::vector<ScrCached> scrs;
   std::vector<std::string> warnings;
@@ -136,6 +137,7 @@ class Inventory {
   static bool IsOnlyCached(const Dataset& dataset);
   bool AdoptChange(DatasetId id, const PrefixLook& look, bool had);
   void AdoptOrigins(const PrefixLook& look);
+  void LetGoOfRemoved(const PrefixLook& look);
   void AdoptFenced(const PrefixLook& look);
   bool IsOfAnotherPrefix(const DatasetPtr& dataset, const CommittedDataset& found);
   void TakenOut(const DatasetPtr& dataset, const PrefixContents& found);

@@ -30,6 +30,16 @@ void Removals::Remove(const DatasetPtr& dataset, std::function<void(absl::Status
   RemoveAs(dataset, /*committer=*/0, std::move(then));
 }
 
+void Removals::RemoveElsewhere(const DatasetPtr& dataset, std::function<void(absl::Status)> then) {
+  // What is of no launch is brought to no other node.
+  const bool elsewhere = dataset->over_nodes() || context_.env.peers != nullptr;
+  if (!elsewhere || dataset->launch == 0) return then(absl::OkStatus());
+  if (!gate_.usable()) return then(gate_.OutOfReach());
+  context_.OnPrefix(
+      gate_.path(), [prefix = gate_.prefix(), id = dataset->id] { return prefix->NoteRemovedByUser(id); },
+      [then = std::move(then)](const absl::Status& noted) { then(noted); });
+}
+
 void Removals::RemoveAs(const DatasetPtr& dataset, LaunchId committer, std::function<void(absl::Status)> then) {
   if (dataset->foreign) return then(IsScrs(dataset->id));
   if (!dataset->in_prefix()) return then(absl::OkStatus());

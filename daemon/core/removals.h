@@ -31,6 +31,9 @@ class Removals {
   // The user's will. `then` hears how it went, now or later. kFailedPrecondition: it is SCR's own; kUnavailable: out of
   // reach. Not there any more: OK.
   void Remove(const DatasetPtr& dataset, std::function<void(absl::Status)> then);
+  // The user has removed it, and it is not on the prefix (any more): what other nodes' caches may have of it goes, too,
+  // at once or when their daemons next look at the prefix, and comes back nowhere. As Remove.
+  void RemoveElsewhere(const DatasetPtr& dataset, std::function<void(absl::Status)> then);
   static absl::Status IsScrs(DatasetId id);  // and hence not to be removed
   // What prefix.keep_last lets go. After a commit.
   void ApplyPolicy();

@@ -18,6 +18,7 @@
 #include "storage/place/prefix/in_flight.h"
 #include "storage/place/prefix/index_rules.h"
 #include "storage/place/prefix/removal.h"
+#include "storage/place/prefix/removed_record.h"
 #include "storage/place/prefix/scr_dataset.h"
 #include "storage/place/prefix/scr_names.h"
 #include "storage/place/prefix/shared_records.h"
@@ -150,6 +151,11 @@ class PrefixOnDisk final : public Prefix {
     CAIRN_RETURN_IF_ERROR(RequireOwn());
     return RemoveDataset(disk_, path_, records_, id, catalogues, committer);
   }
+  absl::Status NoteRemovedByUser(DatasetId id) override {
+    CAIRN_RETURN_IF_ERROR(RequireOwn());
+    return WriteRemovedByUser(disk_, records_, id);
+  }
+  absl::StatusOr<bool> WasRemovedByUser(DatasetId id) override { return IsRemovedByUser(disk_, records_, id); }
   absl::Status MarkFailed(DatasetId id) override;
   absl::Status MarkRefused(DatasetId id) override;
   absl::Status MarkFetched(DatasetId id) override;

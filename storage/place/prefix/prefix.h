@@ -208,6 +208,10 @@ class Prefix {
   // `committer`: as Withdraw's, of a removal by policy. IsFenced: nothing was removed.
   virtual absl::Status Remove(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues,
                               LaunchId committer = 0) = 0;
+  // The user has removed a dataset that is not committed here, wherever it is: durably. It cannot be committed any
+  // more, and who has something of it in a cache lets go of that. kFailedPrecondition: it is committed.
+  virtual absl::Status NoteRemovedByUser(DatasetId id) = 0;
+  virtual absl::StatusOr<bool> WasRemovedByUser(DatasetId id) = 0;
   // Marks a dataset FAILED in the index: a restart from it failed on the prefix' bytes, another copy may be whole
   // (SCR's own FAILED says that of no copy: PrefixContents::refused). If CURRENT named it, none is current. kNotFound:
   // it is not in the index.

@@ -18,6 +18,7 @@
 #include "storage/place/prefix/fence_names.h"
 #include "storage/place/prefix/index_rules.h"
 #include "storage/place/prefix/place.h"
+#include "storage/place/prefix/removed_record.h"
 #include "storage/place/prefix/scr_dataset.h"
 #include "storage/place/prefix/views.h"
 #include "storage/place/prefix/waiting.h"
@@ -26,7 +27,6 @@ namespace cairn {
 namespace {
 
 constexpr std::uint32_t kFileMode = 0666;  // less the umask
-constexpr std::uint32_t kFolderMode = 0777;
 constexpr int kLooksMax = 100;  // while others commit and remove
 
 // Removes one after the other, whatever happens, and keeps the first error.
@@ -135,20 +135,6 @@ absl::Status CheckCatalogues(DatasetId id, const std::vector<catalogue::Catalogu
     }
   }
   return absl::OkStatus();
-}
-
-// A late commit finds this record and gives up.
-absl::Status WriteRemoved(Disk& disk, SharedRecords& records, DatasetId id) {
-  const std::string folder = records.DatasetFolder(id);
-  CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, folder, kFolderMode));
-  const absl::Status renamed = disk.Rename(records.CommitPath(id), records.RemovedPath(id));
-  if (renamed.ok()) return disk.SyncDirectory(folder);
-  if (!absl::IsNotFound(renamed)) return renamed;
-  kvtree::Tree tree;
-  tree.Set("VERSION", std::uint64_t{1});
-  tree.SetInt("REMOVED", NowMicros());
-  const absl::Status made = CreateFileOnce(disk, records.RemovedPath(id), kvtree::Encode(tree), kFileMode);
-  return absl::IsAlreadyExists(made) ? absl::OkStatus() : made;
 }
 
 absl::Status IsScrs(DatasetId id) {

@@ -13,6 +13,7 @@ namespace cairn {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 class OutputsLeftOverNodesTest : public OutputsOverNodesTest {
@@ -134,6 +135,75 @@ TEST_F(OutputsLeftOverNodesTest, WhatCanNeverBePutTogetherIsRemovedByHand) {
   EXPECT_EQ(removed.code(), local::OK) << removed.message();
   nodes.Pass(std::chrono::seconds(1));
   EXPECT_THAT(nodes[1].RanksInCache(id), IsEmpty());
+}
+
+// Those who have the other parts were not there, or had no link, when that was said.
+TEST_F(OutputsLeftOverNodesTest, WhatTheUserRemovesLeavesTheCachesOfNodesThatDidNotHearOfIt) {
+  FailOnPrefix("rank2.dat");
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const DatasetId id = MakeAndFail(5);
+  Close();
+  nodes[0].Kill();
+  FakeClient next(nodes[1]);
+  ASSERT_EQ(CodeOfReply(next.Open({.rank = 0, .nranks = 1, .key = "job.2", .takeover = true})), local::OK);
+  nodes[2].Kill();
+  const local::Status removed = nodes[1].Remove(id);
+  EXPECT_EQ(removed.code(), local::OK) << removed.message();
+  nodes.prefix.ClearFaults();
+  ASSERT_EQ(CodeOfReply(next.Close()), local::OK);
+  for (const int node : {0, 2}) {
+    nodes[node].Start();
+    EXPECT_FALSE(nodes[node].RanksInCache(id).empty()) << node;
+    FakeClient anew(nodes[node]);
+    const std::string key = "job.on." + std::to_string(node);
+    ASSERT_EQ(CodeOfReply(anew.Open({.rank = 0, .nranks = 1, .key = key})), local::OK);
+    EXPECT_TRUE(nodes.AdvanceUntil([&] { return nodes[node].RanksInCache(id).empty(); })) << node;
+    ASSERT_EQ(CodeOfReply(anew.Close()), local::OK);
+  }
+  EXPECT_FALSE(IsCommitted(id));
+}
+
+// As with the prefix out of reach: nobody could tell the others.
+TEST_F(OutputsLeftOverNodesTest, WhatOthersCannotBeToldOfIsNotRemoved) {
+  FailOnPrefix("rank2.dat");
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const DatasetId id = MakeAndFail(5);
+  FailOnPrefix("removed.cairn");
+  const local::Status refused = nodes[0].Remove(id);
+  EXPECT_NE(refused.code(), local::OK);
+  EXPECT_THAT(refused.message(), HasSubstr("no room"));
+  EXPECT_THAT(nodes[0].RanksInCache(id), ElementsAre(0, 3));
+}
+
+TEST_F(OutputsLeftOverNodesTest, WhatNobodyDecidesIsFlushedByWhoKnowsAllOfItAndPinnedOnAllNodes) {
+  FailOnPrefix("rank2.dat");
+  ASSERT_NO_FATAL_FAILURE(Open("job.1"));
+  const DatasetId id = MakeAndFail(5);
+  Close();
+  nodes[0].Kill();
+  nodes[0].Start();
+  nodes.Pass(std::chrono::minutes(1));
+  const local::Status nobody = nodes[2].Flush(id);
+  EXPECT_EQ(nobody.code(), local::FAILED_PRECONDITION);
+  EXPECT_THAT(nobody.message(), HasSubstr("a launch over these nodes puts it together"));
+  EXPECT_EQ(nodes[2].Pin(id).code(), local::OK);
+  for (const int node : {0, 1, 2}) EXPECT_TRUE(nodes[node].IsPinned(id)) << node;
+  nodes.network.Block(nodes[2].address(), nodes[0].address());
+  const local::Status half = nodes[2].Pin(id, false);
+  EXPECT_EQ(half.code(), local::UNAVAILABLE);
+  EXPECT_THAT(half.message(), HasSubstr("n1 did not answer"));
+  nodes.network.UnblockAll();
+  EXPECT_EQ(nodes[2].Pin(id, false).code(), local::OK);
+  for (const int node : {0, 1, 2}) EXPECT_FALSE(nodes[node].IsPinned(id)) << node;
+  FakeClient next(nodes[1]);  // looks for all parts
+  ASSERT_EQ(CodeOfReply(next.Open({.rank = 0, .nranks = 1, .key = "job.2"})), local::OK);
+  nodes.Pass(std::chrono::minutes(1));
+  const local::Status ordered = nodes[2].Flush(id);
+  EXPECT_EQ(ordered.code(), local::OK) << ordered.message();
+  EXPECT_FALSE(IsCommitted(id));
+  nodes.prefix.ClearFaults();
+  EXPECT_TRUE(nodes.AdvanceUntil([&] { return IsCommitted(id); }));
+  ExpectOnPrefix(id, 5);
 }
 
 // Its daemon was started again before the ranks of its node had all begun: what it had stored is not whole, and goes.
