@@ -6,9 +6,16 @@
 #include "client/library/clock.h"
 #include "client/library/session.h"
 
-/* Of variables that a restore had spoiled the last one may be gone now: other ranks wait for that. */
+/* So much more or less is worth a message. */
+#define TELL_BYTES_MIN (256u << 10)
+
+/* Of variables that a restore had spoiled the last one may be gone now: other ranks wait for that. And the daemon has
+ * memory ready for the next checkpoint, if it knows how much. */
 static void variables_changed(struct lc_call* call) {
-  if (call->session->dirty && !lc_variables_spoiled(&call->session->variables)) lc_tell_mark(call);
+  const cairn_session* session = call->session;
+  const uint64_t now = session->variables.bytes, told = session->expected;
+  const bool clean = session->dirty && !lc_variables_spoiled(&session->variables);
+  if (clean || (now > told ? now - told : told - now) >= TELL_BYTES_MIN) lc_tell_mark(call);
 }
 
 static int put(struct lc_call* call, int made, const struct lc_variable* variable, struct lc_why* why) {

@@ -14,6 +14,7 @@ void lc_tell_mark(struct lc_call* call) {
   if (session->transport == NULL) return;
   request.body_case = CAIRN__LOCAL__REQUEST__BODY_MARK;
   request.mark = &body;
+  body.expected_bytes = session->expected = session->variables.bytes;
   if (lc_send(call, &request) != CAIRN_OK) lc_log(session, LC_LOG_INFO, "%s", session->error);
 }
 

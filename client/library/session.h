@@ -48,6 +48,7 @@ struct cairn_session {
   struct lc_output output;
   int32_t tier;
   uint64_t restored; /* dataset, by the last restore; 0: it did not succeed */
+  uint64_t expected; /* told to the daemon: the bytes of all variables */
   bool dirty;        /* told to the daemon: some variable was spoiled when this call began, or its last restore ended */
 
   struct lc_images images;           /* of this connection */
@@ -126,7 +127,8 @@ void lc_forget_name(cairn_session* session);
 int lc_give_text(struct lc_call* call, const char* what, const char* found, char* text, size_t text_bytes);
 
 /* restart.c: the mark of memory that may hold part of a restore that did not succeed (variables.h). */
-/* Tells the daemon what it is now, if there is a connection; nobody waits for an answer. */
+/* Tells the daemon what it is now, and for how many bytes it may prepare, if there is a connection; nobody waits for an
+ * answer. */
 void lc_tell_mark(struct lc_call* call);
 /* CAIRN_DIRTY, after the daemon was told, which is tried for a second at most. */
 int lc_check_clean(struct lc_call* call);

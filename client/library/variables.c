@@ -154,11 +154,16 @@ struct lc_variable* lc_variables_find(const struct lc_variables* variables, int3
   return v;
 }
 
+static uint64_t rounded_bytes(const struct lc_variable* variable) {
+  return (variable->box.bytes + 4095) & ~(uint64_t)4095;
+}
+
 static void replace(struct lc_variables* variables, struct lc_variable* there, const struct lc_variable* variable) {
   struct lc_variable* const next = there->next;
   struct lc_variable* const before = there->before;
   struct lc_variable* const chain = there->chain;
   if (there->spoiled) --variables->spoiled;
+  variables->bytes += rounded_bytes(variable) - rounded_bytes(there);
   free(there->name);
   *there = *variable;
   there->next = next;
@@ -192,6 +197,7 @@ int lc_variables_put(struct lc_variables* variables, const struct lc_variable* v
   if (variables->first == NULL) variables->first = there;
   variables->last = there;
   ++variables->count;
+  variables->bytes += rounded_bytes(there);
   return CAIRN_OK;
 }
 
@@ -206,6 +212,7 @@ bool lc_variables_remove(struct lc_variables* variables, int32_t id) {
   if (variables->first == v) variables->first = v->next;
   if (variables->last == v) variables->last = v->before;
   --variables->count;
+  variables->bytes -= rounded_bytes(v);
   if (v->spoiled) --variables->spoiled;
   free(v->name);
   free(v);

@@ -39,6 +39,7 @@ struct lc_variables {
   size_t bucket_count; /* a power of two, or 0 */
   size_t count;
   size_t spoiled; /* of them */
+  uint64_t bytes; /* of all, each rounded up to 4 KiB: about what an image of them has */
 };
 
 /* Bytes of an element, 0 for a type that is none of enum cairn_type. */

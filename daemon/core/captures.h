@@ -67,6 +67,8 @@ class Captures {
   void Piece(const SessionPtr& session, const local::Request& request);
 
   // --- What happens ---
+  // So many bytes are about to come, sooner or later.
+  void Expect(const Session& session, std::uint64_t bytes) { given_.images.Expect(session.images, bytes); }
   bool IsOpen(const Session& session) const { return open_.contains(session.id); }
   void DatasetFailed(const DatasetPtr& dataset);
   void SessionEnded(const Session& session) { open_.erase(session.id); }

@@ -14,6 +14,8 @@ namespace {
 // Rather than a ring that is smaller than this, a dataset waits for others' images.
 constexpr std::uint64_t kRingBytesWanted = 64 << 20;
 constexpr std::chrono::milliseconds kImageRetry(50);
+constexpr std::chrono::milliseconds kExpectationSettles(20);
+constexpr std::size_t kAheadMax = 2;  // that take turns
 
 std::uint64_t RoundUp(std::uint64_t bytes) {
   return (bytes + Image::kAlignment - 1) / Image::kAlignment * Image::kAlignment;
@@ -66,8 +68,14 @@ void ImageStore::Acquire(Wish wish) {
     return wish.then(ResourceExhausted("image.bytes_max is {} bytes; the smallest image has {}", budget_.bytes_max(),
                                        Image::kAlignment));
   }
-  if (TakeIdle(wish)) return;
   const std::uint64_t wanted = RoundUp(wish.bytes);
+  wish.owner->largest_ = std::max(wish.owner->largest_, wanted);
+  if (TakeIdle(wish)) return;
+  if (wish.owner->being_made_ >= wanted) {  // soon
+    wish.call->WaitingFor("an image that is being made");
+    wishes_.push_back(std::move(wish));
+    return;
+  }
   const std::uint64_t room = MakeRoom(*wish.owner, wanted);
   const std::uint64_t least = std::min({wanted, kRingBytesWanted, RoundDown(budget_.bytes_max())});
   if (room >= least) return Make(std::move(wish), std::min(wanted, room));
@@ -245,22 +253,42 @@ void ImageStore::MakeSpares(const RunId& run, DatasetId dataset) {
   const auto& datasets = kept_[run];
   const auto known = datasets.find(dataset);
   if (known == datasets.end()) return;
-  for (const auto& [rank, part] : known->second.parts) MakeSpare(part.owner.lock(), part.kept->image->bytes().size());
+  for (const auto& [rank, part] : known->second.parts) {
+    const ImageOwnerPtr owner = part.owner.lock();
+    if (owner && owner->idle_.empty()) MakeAhead(owner, part.kept->image->bytes().size());
+  }
 }
 
-void ImageStore::MakeSpare(const ImageOwnerPtr& owner, std::uint64_t bytes) {
-  if (!owner || owner->gone_ || !owner->idle_.empty() || context_.quiescing()) return;
+void ImageStore::Expect(const ImageOwnerPtr& owner, std::uint64_t bytes) {
+  if (bytes == 0 || owner->gone_) return;
+  owner->expected_ = bytes;
+  if (owner->settles_ != 0) context_.loop().Cancel(owner->settles_);
+  owner->settles_ = context_.loop().After(kExpectationSettles, [this, weak = std::weak_ptr<ImageOwner>(owner)] {
+    const ImageOwnerPtr owner = weak.lock();
+    if (!owner) return;
+    owner->settles_ = 0;
+    Prepare(owner);
+  });
+}
+
+void ImageStore::Prepare(const ImageOwnerPtr& owner) {
+  const std::uint64_t bytes = RoundUp(owner->expected_);
+  if (bytes <= owner->largest_) return;  // it has what it needs, in use or kept
+  std::erase_if(owner->idle_, [bytes](const std::shared_ptr<Image>& image) { return image->bytes().size() < bytes; });
+  if (owner->idle_.size() < (owner->largest_ != 0 ? 1 : kAheadMax)) MakeAhead(owner, bytes);
+}
+
+void ImageStore::MakeAhead(const ImageOwnerPtr& owner, std::uint64_t bytes) {
+  if (owner->gone_ || owner->being_made_ != 0 || context_.quiescing()) return;
   if (budget_.used() + bytes > budget_.bytes_max() || !wishes_.empty()) return;
+  owner->being_made_ = bytes;
   context_.OnCache([this, bytes] { return Image::Make(budget_, bytes); },
                    [this, owner](absl::StatusOr<std::shared_ptr<Image>> image) {
-                     // Without one the next checkpoint takes the kept image instead: nothing to report.
-                     if (!image.ok()) return;
-                     if (owner->idle_.empty() && wishes_.empty()) {
-                       Release(owner, *std::move(image));
-                     } else {
-                       image->reset();
-                       RetryWishes();
-                     }
+                     owner->being_made_ = 0;
+                     // Without one the next checkpoint makes its own, or takes the kept one: nothing to report.
+                     if (!image.ok()) return RetryWishes();
+                     Release(owner, *std::move(image));
+                     if (owner->expected_ != 0) Prepare(owner);
                    });
 }
 

@@ -452,6 +452,12 @@ void FakeClient::ProtectAnew() {
   Send(std::move(request));
 }
 
+void FakeClient::Expect(std::uint64_t bytes) {
+  local::Request request;
+  request.mutable_mark()->set_expected_bytes(bytes);
+  Send(std::move(request));
+}
+
 std::uint64_t FakeClient::SendRead(DatasetId id, const Protected& out) {
   local::Request request;
   local::Read& read = *request.mutable_read();

@@ -129,6 +129,7 @@ class FakeClient {
   bool spoiled() const { return spoiled_; }
   void Spoil() { spoiled_ = true; }
   void ProtectAnew();
+  void Expect(std::uint64_t bytes);  // protects so much
   // Into `out`, which says also what is asked for: name, box and holes.
   std::uint64_t SendRead(DatasetId id, const Protected& out);
   Restored Read(DatasetId id, Protected& out);

@@ -143,6 +143,50 @@ TEST_F(ImagesTest, InSteadyStateTwoImagesOfASessionTakeTurns) {
   EXPECT_LE(harness_.Status().image_bytes_used(), 12u << 20);
 }
 
+// As soon as the client has said how much it protects.
+TEST_F(ImagesTest, ImagesAreMadeBeforeTheFirstCheckpoint) {
+  StartWith(64 << 20);
+  FakeClient client(harness_);
+  ASSERT_SAYS(client.Open({}), local::OK, "");
+  client.Expect(1 << 20);
+  client.Expect(3 << 20);  // the last word counts
+  ASSERT_TRUE(harness_.Eventually([this] { return harness_.Status().image_bytes_used() == 8u << 20; }));
+  const Memory memory = {PlainOf(1, RandomBytes(1, 3 << 20))};
+  for (std::uint64_t step = 1; step <= 2; ++step) {  // back to back
+    ASSERT_SAYS(client.Checkpoint(step, memory), local::OK, "");
+    EXPECT_EQ(harness_.Status().image_bytes_used(), 8u << 20);
+  }
+  client.Expect(2 << 20);
+  client.Expect(5 << 20);
+  ASSERT_TRUE(harness_.Eventually([this] { return harness_.Status().image_bytes_used() >= 14u << 20; }));
+  ASSERT_SAYS(client.Close(), local::OK, "");
+}
+
+TEST_F(ImagesTest, WhatIsMadeAheadGivesWayAndKeepsToTheBudget) {
+  StartWith(12 << 20);
+  Ranks ranks(harness_, 2, "job.1");
+  ranks[0].Expect(4 << 20);
+  ASSERT_TRUE(harness_.Eventually([this] { return harness_.Status().image_bytes_used() == 8u << 20; }));
+  ranks[1].Expect(100 << 20);  // more than there is: nothing
+  const Memory large = {PlainOf(1, RandomBytes(1, 8 << 20))};
+  const Memory small = {PlainOf(1, RandomBytes(1, 4 << 20))};
+  EXPECT_NE(ranks.Checkpoint(1, {small, large}), 0u);
+  EXPECT_LE(harness_.Status().image_bytes_used(), 12u << 20);
+  EXPECT_NE(ranks.Checkpoint(2, {small, large}), 0u);
+}
+
+// It is asked for while it is being made: one image, not two.
+TEST_F(ImagesTest, ABeginWaitsForWhatIsBeingMadeForIt) {
+  StartWith(256 << 20);
+  FakeClient client(harness_);
+  ASSERT_SAYS(client.Open({}), local::OK, "");
+  const Memory memory = {PlainOf(1, RandomBytes(1, 40 << 20))};
+  client.Expect(40 << 20);
+  ASSERT_TRUE(harness_.Eventually([this] { return harness_.Status().image_bytes_used() > 0; }));
+  ASSERT_SAYS(client.Checkpoint(1, memory), local::OK, "");
+  EXPECT_LE(harness_.Status().image_bytes_used(), 80u << 20);
+}
+
 TEST_F(ImagesTest, WithoutSharedMemoryNoDescriptorGoesOut) {
   StartWith(64 << 20);
   FakeClient client(harness_, {.shares_memory = false});
