@@ -37,6 +37,7 @@ struct Config {
     std::uint32_t every = 1;  // every so many-th checkpoint of a launch goes to the prefix; 0: none by itself
     bool superseded = false;  // false ("skip"): an unstarted flush of a superseded checkpoint is dropped; true ("keep")
     std::uint64_t bytes_per_s = 0;  // 0: no limit
+    std::uint64_t beside_captures = 100'000'000;  // the same while captures and restores go on; 0: no other limit
     std::uint32_t parallel = 2;     // datasets in flight
     std::uint64_t retry_ms_min = 1000;
     std::uint64_t retry_ms_max = 300000;

@@ -70,6 +70,10 @@ const Field kFields[] = {
      CAIRN_BOOL_(flush.superseded), 0, 0, "skip", "keep"},
     {"flush.bandwidth", kRate, "limit of all flushes together; 0: none; can be reloaded",
      CAIRN_U64_(flush.bytes_per_s)},
+    {"flush.beside_captures", kRate,
+     "the same while checkpoints are captured or restored here, which go first: they use the same disk and memory; 0: "
+     "no other limit; can be reloaded",
+     CAIRN_U64_(flush.beside_captures)},
     {"flush.parallel", kNumber, "datasets flushed at the same time; can be reloaded", CAIRN_U32_(flush.parallel), 1,
      64},
     {"flush.retry_min", kDuration, "pause after the first failure of a flush; doubles with each; can be reloaded",

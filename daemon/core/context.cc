@@ -12,7 +12,13 @@ void Warnings::Add(std::string text) {
   if (all_.size() > kMax) all_.pop_front();
 }
 
+void Transfers::Begun() {
+  ++under_way_;
+  yielding_.UrgentBegan();
+}
+
 void Transfers::Ended() {
+  yielding_.UrgentEnded();
   if (--under_way_ == 0 && when_none_) std::exchange(when_none_, nullptr)();
 }
 

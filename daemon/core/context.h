@@ -12,6 +12,7 @@
 #include "daemon/config/config.h"
 #include "daemon/core/environment.h"
 #include "daemon/core/loop.h"
+#include "storage/file/transfer/transfer.h"
 
 namespace cairn {
 
@@ -34,15 +35,18 @@ class Warnings {
   std::deque<std::string> all_;
 };
 
-// Captures and restores under way: they use pools, disks and images until they say that they have ended.
+// Captures and restores under way: they use pools, disks and images until they say that they have ended. Clients wait
+// for them, so what goes through `yielding` meanwhile goes at its rate for that.
 class Transfers {
  public:
-  void Begun() { ++under_way_; }
+  explicit Transfers(Throttle& yielding) : yielding_(yielding) {}
+  void Begun();
   void Ended();
   // Runs `done` once none is under way: now, or when the last one ends.
   void WhenNone(std::function<void()> done);
 
  private:
+  Throttle& yielding_;
   std::uint32_t under_way_ = 0;
   std::function<void()> when_none_;
 };

@@ -92,11 +92,11 @@ class StrandCore final : public Core, private Connections {
   void EndQuiescing(bool all_local);
 
   Warnings warnings_;
+  FlushSlots slots_;
   Transfers transfers_;
   Context context_;
   ImageStore images_;
   CacheRoom room_;
-  FlushSlots slots_;
   Runs runs_;
   Sessions sessions_;
   Openings openings_;
@@ -108,10 +108,11 @@ class StrandCore final : public Core, private Connections {
 };
 
 StrandCore::StrandCore(const Config& config, const Environment& environment)
-    : context_{.env = environment, .config = config, .warnings = &warnings_, .transfers = &transfers_},
+    : slots_(config.flush.bytes_per_s, config.flush.beside_captures),
+      transfers_(slots_.throttle),
+      context_{.env = environment, .config = config, .warnings = &warnings_, .transfers = &transfers_},
       images_(context_, config.image.bytes_max),
       room_(context_),
-      slots_(config.flush.bytes_per_s),
       runs_(context_, room_,
             [this](const RunId& run, const std::string& prefix_path, std::shared_ptr<CacheFolder> folder) {
               return MakeRun(run, prefix_path, std::move(folder));
@@ -320,7 +321,7 @@ void StrandCore::Reload(const Config& config) {
     now.cache.bypass = config.cache.bypass;
     now.quiesce_ms = config.quiesce_ms;
     if (config.cache.bytes_max != 0) room_.SetBytesMax(config.cache.bytes_max);
-    slots_.throttle.SetLimit(config.flush.bytes_per_s);
+    slots_.throttle.SetLimit(config.flush.bytes_per_s, config.flush.beside_captures);
     spdlog::info("configuration read anew");
     for (const auto& [id, run] : runs_.all()) {
       run->ApplyPolicy();

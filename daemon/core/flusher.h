@@ -39,7 +39,7 @@ namespace cairn {
 // What the flushes of all runs share. Copies to a file system that hangs hold no slot of the others.
 class FlushSlots {
  public:
-  explicit FlushSlots(std::uint64_t bytes_per_s) : throttle(bytes_per_s) {}
+  explicit FlushSlots(std::uint64_t bytes_per_s, std::uint64_t when_urgent = 0) : throttle(bytes_per_s, when_urgent) {}
 
   using Progress = std::shared_ptr<const TransferProgress>;
   void CopyBegins(const Progress& progress, SteadyTime now) { copies_[progress] = {.bytes_done = 0, .since = now}; }

@@ -22,14 +22,22 @@ namespace cairn {
 // A limit in bytes per second shared by all that use it; 0: none. Thread-safe.
 class Throttle {
  public:
-  explicit Throttle(std::uint64_t bytes_per_s) : bytes_per_s_(bytes_per_s) {}
-  void SetLimit(std::uint64_t bytes_per_s);
+  explicit Throttle(std::uint64_t bytes_per_s, std::uint64_t when_urgent = 0)
+      : limit_(bytes_per_s), when_urgent_(when_urgent) {}
+  // `when_urgent`: the limit while something more urgent uses the same disk and the same memory; 0: the same.
+  void SetLimit(std::uint64_t bytes_per_s, std::uint64_t when_urgent = 0);
+  void UrgentBegan();
+  void UrgentEnded();  // one of those that began
   // Waits until `bytes` more may go; false: `stop` was set (looked at at least every 50 ms).
   bool Take(std::uint64_t bytes, const std::atomic<bool>& stop);
 
  private:
+  std::uint64_t Rate() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RateChanged(std::uint64_t before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   absl::Mutex mutex_;
-  std::uint64_t bytes_per_s_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t limit_ ABSL_GUARDED_BY(mutex_), when_urgent_ ABSL_GUARDED_BY(mutex_);
+  std::uint32_t urgent_ ABSL_GUARDED_BY(mutex_) = 0;  // under way
   // Monotonic: when all bytes taken so far have gone at that rate.
   std::int64_t free_at_ns_ ABSL_GUARDED_BY(mutex_) = 0;
 };

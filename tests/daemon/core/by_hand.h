@@ -41,7 +41,8 @@ class ByHand {
   PeerAccess* const peers_;
   std::uint64_t last_random_ = 0;
   Warnings warnings_;
-  Transfers transfers_;
+  Throttle yielding_{0};
+  Transfers transfers_{yielding_};
 
  public:
   Context context{

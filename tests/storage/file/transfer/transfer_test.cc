@@ -462,5 +462,33 @@ TEST(ThrottleTest, AHigherLimitShortensTheWait) {
   EXPECT_TRUE(throttle.Take(1, stop));  // a millisecond at that one
 }
 
+TEST(ThrottleTest, WhatIsUrgentGoesFirstAndItsEndIsFelt) {
+  Throttle throttle(0, 1);
+  std::atomic<bool> stop{false};
+  EXPECT_TRUE(throttle.Take(1 << 20, stop)) << "without a limit";
+  throttle.UrgentBegan();
+  throttle.UrgentBegan();
+  EXPECT_TRUE(throttle.Take(1 << 20, stop));  // twelve days at this rate
+  std::atomic<bool> taken{false};
+  std::thread waiting([&] { taken = throttle.Take(1, stop); });
+  throttle.UrgentEnded();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_FALSE(taken) << "one is still under way";
+  throttle.UrgentEnded();
+  waiting.join();
+  EXPECT_TRUE(taken);
+}
+
+TEST(ThrottleTest, WhatIsUrgentDoesNotRaiseTheLimit) {
+  Throttle throttle(1, 1 << 30);
+  std::atomic<bool> stop{false};
+  throttle.UrgentBegan();
+  EXPECT_TRUE(throttle.Take(1 << 20, stop));  // twelve days at this rate
+  std::thread waiting([&] { EXPECT_FALSE(throttle.Take(1, stop)); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  stop = true;
+  waiting.join();
+}
+
 }  // namespace
 }  // namespace cairn
