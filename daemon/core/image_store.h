@@ -33,10 +33,10 @@ class ImageOwner {
   const RunId run_;
   const Rank rank_;
   bool gone_ = false;
-  std::uint64_t largest_ = 0;      // that it has wanted; 0: none so far
-  std::uint64_t expected_ = 0;     // bytes of its next checkpoint, as it has said
-  Loop::TimerId settles_ = 0;      // until that is acted upon
-  std::uint64_t being_made_ = 0;   // bytes of the image that is being made ahead of need; 0: none
+  std::uint64_t largest_ = 0;     // that it has wanted; 0: none so far
+  std::uint64_t expected_ = 0;    // bytes of its next checkpoint, as it has said
+  Loop::TimerId settles_ = 0;     // until that is acted upon
+  std::uint64_t being_made_ = 0;  // bytes of the image that is being made ahead of need; 0: none
   std::vector<std::shared_ptr<Image>> idle_;
   std::deque<std::uint64_t> known_;  // whose descriptor its connection has, the last named at the end
 };
@@ -87,8 +87,8 @@ class ImageStore {
   void ReturnKept(const RunId& run, DatasetId dataset);
   // The same for all datasets older than `before`.
   void RetireKept(const RunId& run, DatasetId before);
-  // The session's next checkpoint has about so many bytes: while the application computes, images are made for it that it
-  // finds idle then, two if it has had none, as far as the budget goes and nobody waits. Of several words, one soon
+  // The session's next checkpoint has about so many bytes: while the application computes, images are made for it that
+  // it finds idle then, two if it has had none, as far as the budget goes and nobody waits. Of several words, one soon
   // after the other, the last counts.
   void Expect(const ImageOwnerPtr& owner, std::uint64_t bytes);
   // Makes the second image of each session that has one of this dataset kept, while the application computes.

@@ -18,7 +18,6 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,6 +37,7 @@
 #include "tests/bench/bench_daemon.h"
 #include "tests/bench/ratio.h"
 #include "tests/bench/raw_io.h"
+#include "tests/bench/shared_memory.h"
 
 namespace cairn::bench {
 namespace {
@@ -58,24 +58,6 @@ struct Shared {
   double seconds[64];
   std::uint64_t dataset;
 };
-
-Shared* MakeShared(int parties) {
-  void* at = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  auto* shared = new (at) Shared{};
-  pthread_barrierattr_t attributes;
-  pthread_barrierattr_init(&attributes);
-  pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-  pthread_barrier_init(&shared->barrier, &attributes, static_cast<unsigned>(parties));
-  return shared;
-}
-
-std::byte* Touched(std::size_t bytes, int value) {
-  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) Die("no memory");
-  madvise(at, bytes, MADV_HUGEPAGE);
-  std::memset(at, value, bytes);
-  return static_cast<std::byte*>(at);
-}
 
 // Hashing the ranks' bytes at the machine's speed: 16 lanes a thread, a thread a core.
 double HashSeconds(const std::byte* data, std::size_t bytes, std::size_t copies) {
@@ -142,7 +124,7 @@ void RankOfCheckpoints(const Options& options, const Daemon& daemon, Shared* sha
 
 void BlockedAndLocal(const Options& options) {
   Daemon daemon(BenchFolder() + "/cairn-bench", kConfig);
-  Shared* shared = MakeShared(options.ranks + 1);
+  Shared* shared = MakeShared<Shared>(options.ranks + 1);
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < options.ranks; ++rank) {
     const pid_t pid = fork();

@@ -11,7 +11,6 @@
 // One block is one launch with so many calls, and as many copies.
 #include <fmt/format.h>
 #include <pthread.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +26,7 @@
 #include "tests/bench/bench_daemon.h"
 #include "tests/bench/ratio.h"
 #include "tests/bench/raw_io.h"
+#include "tests/bench/shared_memory.h"
 
 namespace cairn::bench {
 namespace {
@@ -54,25 +54,6 @@ struct Shared {
   pthread_barrier_t barrier;
   Times times[kRanksMax];
 };
-
-Shared* MakeShared(int parties) {
-  void* at = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) Die("no memory");
-  auto* shared = new (at) Shared{};
-  pthread_barrierattr_t attributes;
-  pthread_barrierattr_init(&attributes);
-  pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-  pthread_barrier_init(&shared->barrier, &attributes, static_cast<unsigned>(parties));
-  return shared;
-}
-
-std::byte* Touched(std::size_t bytes, int value) {
-  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) Die("no memory");
-  madvise(at, bytes, MADV_HUGEPAGE);
-  std::memset(at, value, bytes);
-  return static_cast<std::byte*>(at);
-}
 
 // A relaxation on a grid of one dimension; so many sweeps take the interval when nothing else runs.
 class Work {
@@ -177,7 +158,7 @@ double Percentile(std::vector<double> values, double part) {
 
 // What the parent gathers.
 struct Series {
-  std::vector<Times> copies, calls;         // the first two of each block are in `first`, too
+  std::vector<Times> copies, calls;                    // the first two of each block are in `first`, too
   std::vector<Ratio> first, second, blocked, compute;  // by block: medians, ours and memcpy's
 };
 
@@ -213,15 +194,14 @@ void OneBlock(const Options& options, Shared* shared, int block, Series& series)
   copies.erase(copies.begin(), copies.begin() + 2);
   calls.erase(calls.begin(), calls.begin() + 2);
   series.blocked.push_back({Percentile(Of(calls, &Times::call), 0.5), Percentile(Of(copies, &Times::call), 0.5)});
-  series.compute.push_back(
-      {Percentile(Of(calls, &Times::compute), 0.5), Percentile(Of(copies, &Times::compute), 0.5)});
+  series.compute.push_back({Percentile(Of(calls, &Times::compute), 0.5), Percentile(Of(copies, &Times::compute), 0.5)});
   series.copies.insert(series.copies.end(), copies.begin(), copies.end());
   series.calls.insert(series.calls.end(), calls.begin(), calls.end());
 }
 
 void Measure(const Options& options) {
   Daemon daemon(BenchFolder() + "/cairn-bench", options.config);
-  Shared* shared = MakeShared(options.ranks + 1);
+  Shared* shared = MakeShared<Shared>(options.ranks + 1);
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < options.ranks; ++rank) {
     const pid_t pid = fork();
@@ -243,9 +223,10 @@ void Measure(const Options& options) {
   PrintRatios(what + ", blocked", series.blocked, "memcpy");
   PrintRatios(what + ", compute after it", series.compute, "after memcpy");
   const std::vector<double> ours = Of(series.calls, &Times::call), theirs = Of(series.copies, &Times::call);
-  fmt::print("{}, {} calls: p99 {:.1f} ms, longest {:.1f} ms; memcpy: p99 {:.1f} ms, longest {:.1f} ms (p99 {:.2f} x)\n",
-             what, ours.size(), Percentile(ours, 0.99) * 1e3, Percentile(ours, 1) * 1e3, Percentile(theirs, 0.99) * 1e3,
-             Percentile(theirs, 1) * 1e3, Percentile(ours, 0.99) / Percentile(theirs, 0.99));
+  fmt::print(
+      "{}, {} calls: p99 {:.1f} ms, longest {:.1f} ms; memcpy: p99 {:.1f} ms, longest {:.1f} ms (p99 {:.2f} x)\n", what,
+      ours.size(), Percentile(ours, 0.99) * 1e3, Percentile(ours, 1) * 1e3, Percentile(theirs, 0.99) * 1e3,
+      Percentile(theirs, 1) * 1e3, Percentile(ours, 0.99) / Percentile(theirs, 0.99));
   const double gib = static_cast<double>(options.bytes()) * options.ranks * options.blocks * (options.calls + 2) / 1e9;
   fmt::print("  daemon: {:.3f} CPU s per GB\n", daemon.cpu_seconds() / gib);
 }

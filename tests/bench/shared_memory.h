@@ -1,0 +1,40 @@
+// Memory of a bench and of the ranks that it forks. What goes wrong ends the program.
+#ifndef CAIRN_TESTS_BENCH_SHARED_MEMORY_H_
+#define CAIRN_TESTS_BENCH_SHARED_MEMORY_H_
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstring>
+#include <new>
+
+#include "tests/bench/bench_daemon.h"
+
+namespace cairn::bench {
+
+// Shared with what is forked afterwards; its `barrier` is for so many processes.
+template <typename Shared>
+Shared* MakeShared(int parties) {
+  void* at = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) Die("no memory");
+  auto* shared = new (at) Shared{};
+  pthread_barrierattr_t attributes;
+  pthread_barrierattr_init(&attributes);
+  pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  pthread_barrier_init(&shared->barrier, &attributes, static_cast<unsigned>(parties));
+  return shared;
+}
+
+// In huge pages, if there are any; every byte has been written.
+inline std::byte* Touched(std::size_t bytes, int value) {
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) Die("no memory");
+  madvise(at, bytes, MADV_HUGEPAGE);
+  std::memset(at, value, bytes);
+  return static_cast<std::byte*>(at);
+}
+
+}  // namespace cairn::bench
+
+#endif  // CAIRN_TESTS_BENCH_SHARED_MEMORY_H_
