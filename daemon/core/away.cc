@@ -349,9 +349,12 @@ void Away::OnPrefix(const Dataset& dataset) {
 }
 
 void Away::AllKept(const Dataset& dataset) {
-  peer::FromHome said;
-  said.mutable_all_kept()->set_dataset(dataset.id);
-  SendToHolders(dataset, said);
+  for (const NodeId& node : HoldersOf(dataset)) {
+    peer::FromHome said;
+    said.mutable_all_kept()->set_dataset(dataset.id);
+    for (kept::Set& set : SetsAt(dataset, node)) *said.mutable_all_kept()->add_sets() = std::move(set);
+    Send(node, std::move(said));
+  }
 }
 
 void Away::Leaves(const Dataset& dataset, bool useless, const std::string& why) {

@@ -1,7 +1,11 @@
 #include "daemon/core/dataset.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <set>
 #include <utility>
+
+#include "storage/place/cache/redundancy_record.h"
 
 namespace cairn {
 
@@ -50,11 +54,32 @@ void PutPartsHere(Dataset& dataset, std::uint32_t nranks, std::vector<catalogue:
   }
 }
 
-std::vector<kept::Set> SetsHere(const Dataset& dataset) {
+std::vector<SetHere> SetsHere(const Dataset& dataset) {
+  std::vector<SetHere> sets;
+  std::size_t age = 0;  // first the newest of each rank, then the one before it, …
+  for (bool more = true; more; ++age) {
+    more = false;
+    for (Rank rank = 0; rank < dataset.parts.size(); ++rank) {
+      const Part& part = dataset.parts[rank];
+      const bool has = !part.elsewhere && part.keeps && age <= part.kept_before.size();
+      if (!has) continue;
+      const kept::Set& set = age == 0 ? *part.keeps : *part.kept_before[age - 1];
+      auto known = std::ranges::find_if(sets, [&set](const SetHere& here) { return AreSame(here.set, set); });
+      if (known == sets.end()) known = sets.insert(sets.end(), SetHere{.set = set, .keepers = {}});
+      known->keepers.Add(rank);
+      more = true;
+    }
+  }
+  return sets;
+}
+
+std::vector<kept::Set> SetsAt(const Dataset& dataset, const std::string& node) {
   std::vector<kept::Set> sets;
-  std::set<std::uint32_t> seen;  // by number: what is here was made by one order
+  std::set<const kept::Set*> seen;
   for (const Part& part : dataset.parts) {
-    if (!part.elsewhere && part.keeps && seen.insert(part.keeps->group()).second) sets.push_back(*part.keeps);
+    if (!part.keeps || part.node != node || part.elsewhere == node.empty()) continue;
+    const auto same = [&part](const kept::Set& set) { return AreSame(set, *part.keeps); };
+    if (seen.insert(part.keeps.get()).second && std::ranges::none_of(sets, same)) sets.push_back(*part.keeps);
   }
   return sets;
 }

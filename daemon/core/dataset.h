@@ -14,6 +14,7 @@
 #include "proto/catalogue.pb.h"
 #include "proto/redundancy.pb.h"
 #include "storage/base/ids.h"
+#include "storage/base/number_ranges.h"
 #include "storage/place/age.h"
 
 namespace cairn {
@@ -38,6 +39,8 @@ struct Part {
   bool described = true;  // the catalogue is here, if it is stored
   // The set in whose other members' favour something is kept where it is, with it; null: in none.
   std::shared_ptr<const kept::Set> keeps = {};
+  // Of a part that is here: sets from before that, for which something is still kept, too; the newest first.
+  std::vector<std::shared_ptr<const kept::Set>> kept_before = {};
   bool rebuilt = false;  // made of those in this daemon's life, as no node had it any more
 
   bool stored() const { return state >= State::kStored; }
@@ -114,6 +117,7 @@ struct Dataset {
   // daemon that decides about the dataset can see.
   std::uint64_t kept_bytes = 0;
   std::uint32_t keeping = 0;
+  std::uint32_t keeping_before = 0;  // so many parts here keep something for older sets
   bool redundant = false;
   bool awaits_redundancy = false;
   Place cache = Place::kAbsent;
@@ -181,8 +185,14 @@ std::uint64_t FileBytes(const catalogue::Catalogue& catalogue);  // of all its f
 inline bool MayBeMadeAnew(const Dataset& dataset) {
   return !dataset.followed && dataset.in_cache() && !dataset.in_prefix() && dataset.keeping > 0 && dataset.over_nodes();
 }
-// In which parts that are here keep something, each once.
-std::vector<kept::Set> SetsHere(const Dataset& dataset);
+// For which parts that are here keep something, each once, and which ranks do; of a rank the newest first.
+struct SetHere {
+  kept::Set set;
+  NumberRanges keepers;
+};
+std::vector<SetHere> SetsHere(const Dataset& dataset);
+// For which the parts at `node` (empty: here) keep something since the last order, each once.
+std::vector<kept::Set> SetsAt(const Dataset& dataset, const std::string& node);
 
 // So many ranks, all of whose parts are stored. `catalogues`: by rank.
 void PutParts(Dataset& dataset, std::vector<catalogue::Catalogue> catalogues);

@@ -75,7 +75,7 @@ Home::Orders Followed::MakeOrders() {
     Copy(id, committer, std::move(goes_on), std::move(then));
   };
   orders.on_prefix = [this](DatasetId id) { OnPrefix(id); };
-  orders.on_all_kept = [this](DatasetId id) { OnAllKept(id); };
+  orders.on_all_kept = [this](const peer::AllKept& kept) { OnAllKept(kept.dataset()); };
   orders.may_leave = [this](const peer::MayLeave& datasets) { MayLeave(datasets); };
   orders.leaves = [this](DatasetId id, bool useless, const std::string& why) {
     const DatasetPtr dataset = Get(id);

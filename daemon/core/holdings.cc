@@ -51,7 +51,10 @@ void Fill(const Dataset& dataset, peer::Holding* holding) {
   holding->set_pinned(dataset.pinned);
   holding->set_bytes(dataset.bytes_here());
   if (const auto held = HeldHere(dataset)) holding->set_ranks(TextOf(*held));
-  for (const kept::Set& set : SetsHere(dataset)) *holding->add_sets() = set;
+  for (const SetHere& here : SetsHere(dataset)) {
+    *holding->add_sets() = here.set;
+    holding->add_keepers(TextOf(here.keepers));
+  }
   holding->set_seen_to(dataset.over_nodes() && dataset.in_cache() && dataset.unknown == 0);
 }
 
@@ -85,6 +88,13 @@ absl::Status CheckOne(const peer::Holding& holding) {
   }
   for (const kept::Set& set : holding.sets()) {
     if (const absl::Status sound = CheckSet(set, holding.nranks()); !sound.ok()) return Annotate(sound, "sets");
+  }
+  if (!holding.keepers().empty() && holding.keepers_size() != holding.sets_size()) {
+    return InvalidArgument("keepers: {} for {} sets", holding.keepers_size(), holding.sets_size());
+  }
+  for (const std::string& keepers : holding.keepers()) {
+    if (ParseNumberRanges(keepers, holding.nranks())) continue;
+    return InvalidArgument("keepers: {} is no set of {} ranks", Quoted(keepers), holding.nranks());
   }
   CAIRN_RETURN_IF_ERROR(CheckName(holding.name(), "name"));
   CAIRN_RETURN_IF_ERROR(CheckName(holding.user(), "user"));

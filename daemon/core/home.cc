@@ -336,7 +336,7 @@ void Home::OnFrame(const peer::Frame& frame) {
     case peer::FromHome::kKeep:
       return OnKeep(said.keep());
     case peer::FromHome::kAllKept:
-      return orders_.on_all_kept(said.all_kept().dataset());
+      return orders_.on_all_kept(said.all_kept());
     case peer::FromHome::kOnPrefix:
       return orders_.on_prefix(said.on_prefix().dataset());
     case peer::FromHome::kMayLeave:

@@ -58,7 +58,7 @@ class Home {
         copy;
     std::function<void(DatasetId dataset)> on_prefix;
     std::function<void(const peer::Keep& order, Then then)> keep;
-    std::function<void(DatasetId dataset)> on_all_kept;
+    std::function<void(const peer::AllKept& kept)> on_all_kept;
     std::function<void(const peer::MayLeave& datasets)> may_leave;
     std::function<void(DatasetId dataset, bool useless, const std::string& why)> leaves;
     // Steps of a rank's restore. `moved` as a step of RestoreTransfer, `copy` among the sources of `find`.

@@ -1,12 +1,14 @@
 #include "daemon/core/in_parts.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
 
 #include "daemon/core/holdings.h"
 #include "storage/base/number_ranges.h"
+#include "storage/place/cache/redundancy_record.h"
 
 namespace cairn {
 namespace {
@@ -16,11 +18,22 @@ constexpr std::uint64_t kPartsMax = 1 << 20;  // that one node is believed to ha
 // By launch, too: the mark of its secret.
 using Key = std::pair<DatasetId, std::string>;
 
+// A set that any node has told, and those of its ranks that keep something for it.
+struct Told {
+  kept::Set set;
+  std::set<Rank> keepers;
+};
+
 struct Found {
   Candidate candidate;
   std::set<Rank> here;
-  std::vector<kept::Set> sets;  // that any node has told
+  std::vector<Told> sets;
   bool seen_to = false;
+
+  Told& Of(const kept::Set& set) {
+    const auto known = std::ranges::find_if(sets, [&set](const Told& told) { return AreSame(told.set, set); });
+    return known != sets.end() ? *known : sets.emplace_back(Told{.set = set, .keepers = {}});
+  }
 };
 
 // So many of a set's ranks may be missing for this one to be made anew, as far as numbers tell.
@@ -40,10 +53,15 @@ void Add(const peer::Holding& holding, const Dataset& dataset, const Member& mem
   }
   if (candidate.dataset.nranks != holding.nranks()) return;
   for (const std::uint64_t rank : ranks.Numbers()) candidate.at.try_emplace(static_cast<Rank>(rank), member);
-  for (const kept::Set& set : holding.sets()) {
-    found.sets.push_back(set);
+  for (int i = 0; i < holding.sets_size(); ++i) {
+    const kept::Set& set = holding.sets(i);
+    const auto keepers =
+        holding.keepers().empty() ? ranks : ParseNumberRanges(holding.keepers(i), holding.nranks()).value_or(NumberRanges());
+    Told& told = found.Of(set);
     for (const Rank rank : set.ranks()) {
-      if (ranks.Contains(rank) && candidate.at.at(rank).node == member.node) candidate.keeps.try_emplace(rank, set);
+      if (!ranks.Contains(rank) || !keepers.Contains(rank) || candidate.at.at(rank).node != member.node) continue;
+      candidate.keeps.try_emplace(rank, set);
+      told.keepers.insert(rank);
     }
   }
 }
@@ -58,19 +76,31 @@ void AddOwn(const Ledger& ledger, Found& found) {
     found.here.insert(rank);
     candidate.at.erase(rank);
     candidate.keeps.erase(rank);
+    for (Told& told : found.sets) told.keepers.erase(rank);
   }
-  for (const kept::Set& set : SetsHere(*known)) found.sets.push_back(set);
+  for (const SetHere& here : SetsHere(*known)) {
+    Told& told = found.Of(here.set);
+    for (const std::uint64_t rank : here.keepers.Numbers()) told.keepers.insert(static_cast<Rank>(rank));
+  }
 }
 
-// The set that can make a lost rank's part anew, if there is one.
-const kept::Set* SetFor(Rank lost, const Found& found) {
-  for (const kept::Set& set : found.sets) {
-    if (std::ranges::find(set.ranks(), lost) == set.ranks().end()) continue;
-    const auto missing = std::ranges::count_if(
-        set.ranks(), [&found](Rank rank) { return !found.here.contains(rank) && !found.candidate.at.contains(rank); });
-    if (static_cast<std::size_t>(missing) <= MayMiss(set)) return &set;
+// The sets that can make a lost rank's part anew, as far as numbers tell. Of old and new ones, which nodes may have come
+// to know one after the other, that first of which the most members have their files, and keep what they should.
+std::vector<kept::Set> SetsFor(Rank lost, const Found& found) {
+  std::multimap<std::size_t, kept::Set> sets;
+  for (const Told& told : found.sets) {
+    if (std::ranges::find(told.set.ranks(), lost) == told.set.ranks().end()) continue;
+    std::size_t missing = 0, useless = 0;
+    for (const Rank rank : told.set.ranks()) {
+      const bool there = found.here.contains(rank) || found.candidate.at.contains(rank);
+      missing += there ? 0 : 1;
+      useless += there && told.keepers.contains(rank) ? 0 : 1;
+    }
+    if (missing <= MayMiss(told.set)) sets.emplace(useless, told.set);
   }
-  return nullptr;
+  std::vector<kept::Set> best_first;
+  for (auto& [useless, set] : sets) best_first.push_back(std::move(set));
+  return best_first;
 }
 
 // False: parts are lost for which there is no set.
@@ -80,9 +110,9 @@ bool FindLost(Found& found) {
   if (found.sets.empty()) return false;
   for (Rank rank = 0; rank < candidate.dataset.nranks; ++rank) {
     if (found.here.contains(rank) || candidate.at.contains(rank)) continue;
-    const kept::Set* const set = SetFor(rank, found);
-    if (set == nullptr) return false;
-    candidate.lost.emplace(rank, *set);
+    std::vector<kept::Set> sets = SetsFor(rank, found);
+    if (sets.empty()) return false;
+    candidate.lost.emplace(rank, std::move(sets));
   }
   return true;
 }

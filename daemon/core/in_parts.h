@@ -24,8 +24,8 @@ struct Candidate {
   // In parts. Each rank is here (then it is in none of these), at a member, or lost, and then in a set of which enough
   // members are left, as far as their numbers tell.
   std::map<Rank, Member> at = {};
-  std::map<Rank, kept::Set> lost = {};
-  std::map<Rank, kept::Set> keeps = {};  // of `at`: in which set that rank keeps what it should
+  std::map<Rank, std::vector<kept::Set>> lost = {};  // sets that may make it anew: those with the most left first
+  std::map<Rank, kept::Set> keeps = {};              // of `at`: the newest set for which that rank keeps something
 };
 
 struct InPartsOptions {

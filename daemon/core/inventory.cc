@@ -130,7 +130,7 @@ void Inventory::AdoptCached(DatasetId id, CachedDataset cached, bool foreign) {
   dataset.cache = Place::kWhole;
   PutPartsHere(dataset, *cached.descriptor.ranks, std::move(cached.ranks));
   const DatasetPtr adopted = given_.ledger.Adopt(std::move(dataset));
-  given_.ledger.KeptHere(*adopted, SetsIn(cached.redundancy), KeptBytes(cached.redundancy));
+  given_.ledger.KeptHere(*adopted, cached.redundancy);
 }
 
 // --- The prefix ---

@@ -7,7 +7,6 @@
 
 #include "daemon/core/descriptor.h"
 #include "storage/base/status.h"
-#include "storage/job/protect/keep.h"
 #include "storage/place/cache/cache_folder.h"
 #include "storage/place/cache/redundancy_record.h"
 
@@ -16,6 +15,16 @@ namespace {
 
 bool IsHere(const Dataset& dataset, std::uint32_t rank) {
   return rank < dataset.parts.size() && !dataset.parts[rank].elsewhere && dataset.parts[rank].stored();
+}
+
+// What is there for other sets stays beside it.
+std::uint64_t MoreFor(const peer::Keep& order, const Dataset& dataset) {
+  const std::vector<SetHere> here = SetsHere(dataset);
+  const auto is_here = [&here](const kept::Set& set) {
+    return std::ranges::any_of(here, [&set](const SetHere& one) { return AreSame(one.set, set); });
+  };
+  if (!std::ranges::all_of(order.sets(), is_here)) return order.bytes();
+  return order.bytes() - std::min<std::uint64_t>(order.bytes(), dataset.kept_bytes);
 }
 
 }  // namespace
@@ -35,9 +44,9 @@ void Keeping::Keep(const peer::Keep& order, Then then) {
   if (absl::Status sound = Check(order, *dataset); !sound.ok()) return answer(std::move(sound));
   auto disks = DisksOf(order);
   if (!disks.ok()) return answer(disks.status());
-  const std::uint64_t more = order.bytes() - std::min<std::uint64_t>(order.bytes(), dataset->kept_bytes);
+  const std::uint64_t more = MoreFor(order, *dataset);
   if (absl::Status room = given_.cache.Reserve(more, dataset); !room.ok()) return answer(std::move(room));
-  Start(dataset, order, *std::move(disks), std::move(then));
+  Start(dataset, order, more, *std::move(disks), std::move(then));
 }
 
 absl::Status Keeping::Check(const peer::Keep& order, const Dataset& dataset) const {
@@ -83,51 +92,99 @@ absl::StatusOr<std::map<Rank, std::shared_ptr<Disk>>> Keeping::DisksOf(const pee
   return disks;
 }
 
-// The files stay as they are until it has ended: the dataset is being read.
-void Keeping::Start(const DatasetPtr& dataset, const peer::Keep& order, std::map<Rank, std::shared_ptr<Disk>> disks,
-                    Then then) {
-  const std::uint64_t before = dataset->kept_bytes;
-  under_way_.insert(dataset->id);
-  given_.ledger.ReadBegan(*dataset);
-  given_.ledger.KeepBegan(*dataset, std::max<std::uint64_t>(before, order.bytes()));
-  throttle_->SetLimit(context_.config.redundancy.bytes_per_s);
-  KeepWish wish{.here = {.disk = &context_.env.cache_disk, .folder = given_.cache.folder().DatasetPath(dataset->id)},
+KeepWish Keeping::WishFor(const Dataset& dataset) const {
+  KeepWish wish{.here = {.disk = &context_.env.cache_disk, .folder = given_.cache.folder().DatasetPath(dataset.id)},
                 .run = given_.cache.folder().record().run,
-                .descriptor = DescriptorOf(*dataset, false),
-                .step = dataset->step,
-                .sets = {order.sets().begin(), order.sets().end()},
+                .descriptor = DescriptorOf(dataset, false),
+                .step = dataset.step,
+                .sets = {},
                 .elsewhere = {}};
-  wish.descriptor.held = HeldHere(*dataset);
+  wish.descriptor.held = HeldHere(dataset);
+  return wish;
+}
+
+void Keeping::Start(const DatasetPtr& dataset, const peer::Keep& order, std::uint64_t more,
+                    std::map<Rank, std::shared_ptr<Disk>> disks, Then then) {
+  const std::uint64_t before = dataset->kept_bytes;
+  given_.ledger.KeepBegan(*dataset, before + more);
+  given_.ledger.SetsHereAtMost(*dataset, kSetsOfRankMax - 1);  // what may leave the disk is not counted on before
+  throttle_->SetLimit(context_.config.redundancy.bytes_per_s);
+  KeepWish wish = WishFor(*dataset);
+  wish.sets = {order.sets().begin(), order.sets().end()};
   for (const auto& [rank, disk] : disks) {
     wish.elsewhere[rank] = {.disk = disk.get(), .folder = FolderOnOtherNode(dataset->id)};
   }
-  auto make = [this, wish = std::move(wish), disks = std::move(disks), progress = progress_,
-               throttle = throttle_]() -> absl::StatusOr<kept::Record> {
-    CAIRN_ASSIGN_OR_RETURN(kept::Record record, MakeKept(wish, *throttle, *progress));
-    CAIRN_RETURN_IF_ERROR(given_.cache.folder().Protect(wish.descriptor, record));
-    return record;
-  };
-  RunBlocking(context_.env.pools.far, "redundancy of " + given_.cache.folder().path(), context_.loop(), std::move(make),
-              [this, dataset, before, lease = given_.folders.Lease(dataset->id), then = std::move(then)](
-                  const absl::StatusOr<kept::Record>& record) { Ended(dataset, record, before, then); });
+  Run(
+      dataset, [this, wish = std::move(wish), disks = std::move(disks)] { return Make(wish); },
+      [this, dataset, before, then = std::move(then)](const absl::StatusOr<kept::Record>& record) {
+        Ended(dataset, record, before, then);
+      });
+}
+
+// After an error the folder has what it had before: what was made of it is named by no record, and goes.
+absl::StatusOr<kept::Record> Keeping::Make(const KeepWish& wish) const {
+  CacheFolder& folder = given_.cache.folder();
+  absl::StatusOr<kept::Record> record = MakeKept(wish, *throttle_, *progress_);
+  absl::Status put = record.ok() ? folder.Protect(wish.descriptor, *record) : record.status();
+  if (put.ok()) return record;
+  const absl::StatusOr<kept::Record> there = ReadKept(wish);
+  const absl::Status tidied = there.ok() ? folder.Protect(wish.descriptor, *there) : there.status();
+  if (!tidied.ok()) spdlog::warn("{}: it waits for the next start: {}", wish.here.folder, MessageOf(tidied));
+  return put;
+}
+
+void Keeping::Run(const DatasetPtr& dataset, std::function<absl::StatusOr<kept::Record>()> work,
+                  std::function<void(const absl::StatusOr<kept::Record>&)> then) {
+  under_way_.insert(dataset->id);
+  given_.ledger.ReadBegan(*dataset);
+  RunBlocking(context_.env.pools.far, "redundancy of " + given_.cache.folder().path(), context_.loop(),
+              std::move(work),
+              [this, dataset, lease = given_.folders.Lease(dataset->id),
+               then = std::move(then)](const absl::StatusOr<kept::Record>& record) {
+                under_way_.erase(dataset->id);
+                given_.ledger.ReadEnded(*dataset);
+                then(record);
+                const auto told = all_kept_.extract(dataset->id);
+                if (told) AllKept(dataset, told.mapped());
+                on_change_();
+              });
 }
 
 void Keeping::Ended(const DatasetPtr& dataset, const absl::StatusOr<kept::Record>& record, std::uint64_t kept_before,
                     const Then& then) {
-  under_way_.erase(dataset->id);
   const bool known = given_.ledger.Has(dataset) && dataset->in_cache();
   if (known && record.ok()) {
-    given_.ledger.KeptHere(*dataset, SetsIn(*record), KeptBytes(*record));
+    given_.ledger.KeptHere(*dataset, *record);
   } else if (known) {
     given_.ledger.KeepBegan(*dataset, kept_before);
   }
-  given_.ledger.ReadEnded(*dataset);
   if (record.ok() && !known) {
     then(NotFound("dataset {} has left this node's cache meanwhile", dataset->id));
   } else {
     then(record.status());
   }
-  on_change_();
+}
+
+// They are not counted on any more before they begin to go.
+void Keeping::AllKept(const DatasetPtr& dataset, const std::vector<kept::Set>& sets) {
+  if (!given_.ledger.Has(dataset) || !dataset->in_cache() || context_.quiescing()) return;
+  if (under_way_.contains(dataset->id)) {
+    all_kept_[dataset->id] = sets;
+    return;
+  }
+  if (!given_.ledger.OlderSetsGo(*dataset, sets)) return;
+  auto work = [this, wish = WishFor(*dataset), sets]() -> absl::StatusOr<kept::Record> {
+    CAIRN_ASSIGN_OR_RETURN(const kept::Record record, ReadKept(wish));
+    kept::Record rest = WithoutOlder(record, sets);
+    CAIRN_RETURN_IF_ERROR(given_.cache.folder().Protect(wish.descriptor, rest));
+    return rest;
+  };
+  Run(dataset, std::move(work), [this, dataset](const absl::StatusOr<kept::Record>& record) {
+    if (!given_.ledger.Has(dataset) || !dataset->in_cache()) return;
+    if (record.ok()) return given_.ledger.KeptHere(*dataset, *record);
+    context_.Warn(fmt::format("run {}: dataset {}: what it kept for older redundancy sets stays until the next start: {}",
+                              given_.run_name, dataset->id, MessageOf(record.status())));
+  });
 }
 
 }  // namespace cairn

@@ -23,6 +23,7 @@
 #include "storage/base/ids.h"
 #include "storage/file/transfer/transfer.h"
 #include "storage/io/disk.h"
+#include "storage/job/protect/keep.h"
 
 namespace cairn {
 
@@ -40,8 +41,9 @@ class Keeping {
       : context_(context), given_(given), on_change_(std::move(on_change)) {}
   Keeping(const Keeping&) = delete;
 
-  // Makes what the ranks here are to keep, durably, in the place of what they have kept so far. One order for a dataset
-  // at a time. `then` runs once, not inside the call:
+  // Makes what the ranks here are to keep, durably, beside what they have kept so far for other sets: that goes when
+  // all members of the new ones have noted them (AllKept). One order for a dataset at a time. `then` runs once, not
+  // inside the call:
   //   kNotFound            nothing of the dataset is whole here
   //   kInvalidArgument     the order contradicts itself, or what is here: names the field
   //   kUnavailable         a member's node is not reached; or an order for the dataset is under way
@@ -49,13 +51,21 @@ class Keeping {
   //   kDataLoss            a member's file is not what it should be: names it
   using Then = std::function<void(const absl::Status& status)>;
   void Keep(const peer::Keep& order, Then then);
+  // All members of these sets have noted them: what ranks here keep for older ones goes, if there is any; of a dataset
+  // of which something is being made here, after that.
+  void AllKept(const DatasetPtr& dataset, const std::vector<kept::Set>& sets);
   void Stop() { progress_->stop = true; }  // ends it at the next block
 
  private:
   absl::Status Check(const peer::Keep& order, const Dataset& dataset) const;
   absl::StatusOr<std::map<Rank, std::shared_ptr<Disk>>> DisksOf(const peer::Keep& order) const;
-  void Start(const DatasetPtr& dataset, const peer::Keep& order, std::map<Rank, std::shared_ptr<Disk>> disks,
-             Then then);
+  KeepWish WishFor(const Dataset& dataset) const;
+  void Start(const DatasetPtr& dataset, const peer::Keep& order, std::uint64_t more,
+             std::map<Rank, std::shared_ptr<Disk>> disks, Then then);
+  absl::StatusOr<kept::Record> Make(const KeepWish& wish) const;
+  // In the pool, one at a time for a dataset; nobody lets go of it, or changes its folder, meanwhile.
+  void Run(const DatasetPtr& dataset, std::function<absl::StatusOr<kept::Record>()> work,
+           std::function<void(const absl::StatusOr<kept::Record>&)> then);
   void Ended(const DatasetPtr& dataset, const absl::StatusOr<kept::Record>& record, std::uint64_t kept_before,
              const Then& then);
 
@@ -63,6 +73,7 @@ class Keeping {
   const Given given_;
   const std::function<void()> on_change_;
   std::set<DatasetId> under_way_;
+  std::map<DatasetId, std::vector<kept::Set>> all_kept_;  // told of these meanwhile
   const std::shared_ptr<TransferProgress> progress_ = std::make_shared<TransferProgress>();
   const std::shared_ptr<Throttle> throttle_ = std::make_shared<Throttle>(0);
 };

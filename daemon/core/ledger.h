@@ -245,6 +245,8 @@ class Ledger {
   void PartFound(const Dataset& dataset, Rank rank, const std::string& node, catalogue::Catalogue catalogue);
   // That node's cache has nothing of it any more, or does not answer for it.
   void PartsLost(const Dataset& dataset, const std::string& node);
+  // Nor has any node this part, which was known to be somewhere.
+  void PartLost(const Dataset& dataset, Rank rank);
   void Described(const Dataset& dataset, const std::vector<catalogue::Catalogue>& catalogues);
   void CataloguesChanged(const Dataset& dataset);  // those of the prefix are to be read again
   // What was described, and is neither being read nor in the cache, is described anew if it is asked for.
@@ -255,8 +257,12 @@ class Ledger {
   void AwaitsRedundancy(const Dataset& dataset, bool awaits);
   // So many bytes of the cache are taken for what is made now, those that are kept already among them.
   void KeepBegan(const Dataset& dataset, std::uint64_t bytes);
-  // In these sets the parts that are here keep what they should: so many bytes.
-  void KeptHere(const Dataset& dataset, const std::vector<kept::Set>& sets, std::uint64_t bytes);
+  // The parts that are here keep what this cache's record says, which is sound.
+  void KeptHere(const Dataset& dataset, const kept::Record& record);
+  // What the parts here keep for sets older than these is not counted on any more. True: there was any.
+  bool OlderSetsGo(const Dataset& dataset, const std::vector<kept::Set>& than);
+  // So many sets of a rank here are counted on at most (redundancy_record.h: OneToGo), since one more is to come.
+  void SetsHereAtMost(const Dataset& dataset, std::size_t count);
   // Wherever its part is, it keeps something for this set, of which it is a member; null: for none. REQUIRES: stored.
   void Keeps(const Dataset& dataset, Rank rank, std::shared_ptr<const kept::Set> set);
   void AllKeep(const Dataset& dataset, const std::vector<kept::Set>& sets);  // of these: all their members

@@ -1,7 +1,10 @@
 // Where datasets are, and what is to become of them: the tables in ledger.h.
 #include <algorithm>
+#include <cstddef>
 #include <initializer_list>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "daemon/core/ledger.h"
 #include "storage/base/check.h"
@@ -17,9 +20,30 @@ void Move(Place& place, std::initializer_list<Place> from, Place to) {
 
 void KeepsNothing(Dataset& dataset) {
   dataset.kept_bytes = 0;
-  dataset.keeping = 0;
+  dataset.keeping = dataset.keeping_before = 0;
   dataset.redundant = dataset.awaits_redundancy = false;
-  for (Part& part : dataset.parts) part.keeps = nullptr;
+  for (Part& part : dataset.parts) {
+    part.keeps = nullptr;
+    part.kept_before.clear();
+  }
+}
+
+void SetKeptBefore(Dataset& dataset, Rank rank, std::vector<std::shared_ptr<const kept::Set>> sets) {
+  std::vector<std::shared_ptr<const kept::Set>>& before = dataset.parts[rank].kept_before;
+  if (!before.empty()) --dataset.keeping_before;
+  before = std::move(sets);
+  if (!before.empty()) ++dataset.keeping_before;
+}
+
+// Nobody knows any more where it is.
+void Lose(Dataset& dataset, Rank rank) {
+  Part& part = dataset.parts[rank];
+  part.elsewhere = true;
+  part.node.clear();
+  ++dataset.unknown;
+  if (std::exchange(part.keeps, nullptr)) --dataset.keeping;
+  SetKeptBefore(dataset, rank, {});
+  dataset.redundant = false;
 }
 
 // REQUIRES: each part keeps something.
@@ -124,13 +148,15 @@ void Ledger::PartFound(const Dataset& given, Rank rank, const std::string& node,
 
 void Ledger::PartsLost(const Dataset& given, const std::string& node) {
   Dataset& dataset = Own(given);
-  for (Part& part : dataset.parts) {
-    if (!part.elsewhere || part.node != node) continue;
-    part.node.clear();
-    ++dataset.unknown;
-    if (std::exchange(part.keeps, nullptr)) --dataset.keeping;
-    dataset.redundant = false;
+  for (Rank rank = 0; rank < dataset.parts.size(); ++rank) {
+    const Part& part = dataset.parts[rank];
+    if (part.elsewhere && part.node == node) Lose(dataset, rank);
   }
+}
+
+void Ledger::PartLost(const Dataset& given, Rank rank) {
+  CAIRN_CHECK(given.parts.at(rank).known() && given.parts.at(rank).stored());
+  Lose(Own(given), rank);
 }
 
 void Ledger::Described(const Dataset& given, const std::vector<catalogue::Catalogue>& catalogues) {
@@ -173,17 +199,55 @@ void Ledger::KeepBegan(const Dataset& dataset, std::uint64_t bytes) {
   Own(dataset).kept_bytes = bytes;
 }
 
-void Ledger::KeptHere(const Dataset& given, const std::vector<kept::Set>& sets, std::uint64_t bytes) {
+void Ledger::KeptHere(const Dataset& given, const kept::Record& record) {
   Dataset& dataset = Own(given);
-  dataset.kept_bytes = bytes;
+  dataset.kept_bytes = KeptBytes(record);
+  std::vector<std::shared_ptr<const kept::Set>> known;  // each once
+  const auto shared = [&known](const kept::Set& set) {
+    const auto found = std::ranges::find_if(known, [&set](const auto& one) { return AreSame(*one, set); });
+    return found != known.end() ? *found : known.emplace_back(std::make_shared<const kept::Set>(set));
+  };
+  auto sets = SetsByRank(record);
   for (Rank rank = 0; rank < dataset.parts.size(); ++rank) {
-    if (!dataset.parts[rank].elsewhere && dataset.parts[rank].keeps) Keeps(dataset, rank, nullptr);
+    if (dataset.parts[rank].elsewhere) continue;
+    std::vector<std::shared_ptr<const kept::Set>> of_rank;
+    for (const kept::Set& set : sets[rank]) of_rank.push_back(shared(set));
+    if (dataset.parts[rank].keeps || !of_rank.empty()) Keeps(dataset, rank, of_rank.empty() ? nullptr : of_rank[0]);
+    if (!of_rank.empty()) of_rank.erase(of_rank.begin());
+    SetKeptBefore(dataset, rank, std::move(of_rank));
   }
-  for (const kept::Set& set : sets) {
-    const auto shared = std::make_shared<const kept::Set>(set);
-    for (const Rank rank : set.ranks()) {
-      if (rank < dataset.parts.size() && !dataset.parts[rank].elsewhere) Keeps(dataset, rank, shared);
+}
+
+bool Ledger::OlderSetsGo(const Dataset& given, const std::vector<kept::Set>& than) {
+  Dataset& dataset = Own(given);
+  bool any = false;
+  for (Rank rank = 0; rank < dataset.parts.size(); ++rank) {
+    const Part& part = dataset.parts[rank];
+    if (part.kept_before.empty()) continue;
+    const auto is_named = [&than](const std::shared_ptr<const kept::Set>& set) {
+      return std::ranges::any_of(than, [&set](const kept::Set& one) { return AreSame(one, *set); });
+    };
+    auto stay = part.kept_before.begin();
+    if (!is_named(part.keeps)) {
+      stay = std::find_if(part.kept_before.begin(), part.kept_before.end(), is_named);
+      if (stay == part.kept_before.end()) continue;
+      ++stay;
     }
+    any |= stay != part.kept_before.end();
+    SetKeptBefore(dataset, rank, {part.kept_before.begin(), stay});
+  }
+  return any;
+}
+
+void Ledger::SetsHereAtMost(const Dataset& given, std::size_t count) {
+  Dataset& dataset = Own(given);
+  for (Rank rank = 0; rank < dataset.parts.size(); ++rank) {
+    auto sets = dataset.parts[rank].kept_before;
+    if (sets.size() < count) continue;
+    while (sets.size() >= count) {  // besides the newest one, and counted with the one that is to come
+      sets.erase(sets.begin() + static_cast<std::ptrdiff_t>(OneToGo(sets.size() + 2) - 2));
+    }
+    SetKeptBefore(dataset, rank, std::move(sets));
   }
 }
 
@@ -215,12 +279,8 @@ void Ledger::OwnPartsLost(const Dataset& given) {
   CAIRN_CHECK(dataset.in_cache() && dataset.over_nodes());
   dataset.kept_bytes = 0;
   dataset.redundant = false;
-  for (Part& part : dataset.parts) {
-    if (part.elsewhere) continue;
-    if (std::exchange(part.keeps, nullptr)) --dataset.keeping;
-    part.elsewhere = true;
-    part.node.clear();
-    ++dataset.unknown;
+  for (Rank rank = 0; rank < dataset.parts.size(); ++rank) {
+    if (!dataset.parts[rank].elsewhere) Lose(dataset, rank);
   }
 }
 

@@ -75,6 +75,9 @@ void Protector::Update() {
     const auto refused = refused_.find(dataset->id);
     const bool awaits = wants && refused == refused_.end();
     if (dataset->awaits_redundancy != awaits) given_.ledger.AwaitsRedundancy(*dataset, awaits);
+    if (dataset->redundant && dataset->keeping_before > 0 && !dataset->followed) {
+      given_.keeping.AllKept(dataset, SetsAt(*dataset, ""));
+    }
     const bool now =
         refused == refused_.end() || (!refused->second.for_good && context_.now() >= refused->second.until);
     if (!next && wants && now) next = dataset;

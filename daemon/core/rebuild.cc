@@ -33,7 +33,7 @@ RebuildWish WishFor(const LostParts& parts, Rank rank, const kept::Set& set, std
 
 // Does `use` with what is rebuilt; once more without what proves to be bad, as long as there is any such.
 template <typename Use>
-absl::Status WithRebuilt(const LostParts& parts, Rank rank, const kept::Set& set, TransferProgress& progress, Use use) {
+absl::Status WithSet(const LostParts& parts, Rank rank, const kept::Set& set, TransferProgress& progress, Use& use) {
   Throttle throttle(0);
   std::set<Rank> without;
   while (true) {
@@ -48,11 +48,24 @@ absl::Status WithRebuilt(const LostParts& parts, Rank rank, const kept::Set& set
   }
 }
 
+// The same by the next set, if one proves to be of no use: nodes may be at different ones.
+template <typename Use>
+absl::Status WithRebuilt(const LostParts& parts, Rank rank, TransferProgress& progress, Use use) {
+  absl::Status used = DataLoss("rank {}: no redundancy set", rank);
+  std::string all;
+  for (const kept::Set& set : parts.lost.at(rank)) {
+    used = WithSet(parts, rank, set, progress, use);
+    if (!absl::IsDataLoss(used)) return used;
+    all += (all.empty() ? "" : "; by another set: ") + std::string(MessageOf(used));
+  }
+  return all.empty() ? used : DataLoss("{}", all);
+}
+
 // This cache holds them, besides the lost ones.
 NumberRanges HeldThen(const LostParts& parts) {
   NumberRanges held;
   for (const Rank rank : parts.here) held.Add(rank);
-  for (const auto& [rank, set] : parts.lost) held.Add(rank);
+  for (const auto& [rank, sets] : parts.lost) held.Add(rank);
   return held;
 }
 
@@ -60,8 +73,8 @@ NumberRanges HeldThen(const LostParts& parts) {
 
 absl::StatusOr<std::vector<catalogue::Catalogue>> DescribeLost(const LostParts& parts, TransferProgress& progress) {
   std::vector<catalogue::Catalogue> catalogues;
-  for (const auto& [rank, set] : parts.lost) {
-    CAIRN_RETURN_IF_ERROR(WithRebuilt(parts, rank, set, progress, [&catalogues](Rebuilt& rebuilt) {
+  for (const auto& [rank, sets] : parts.lost) {
+    CAIRN_RETURN_IF_ERROR(WithRebuilt(parts, rank, progress, [&catalogues](Rebuilt& rebuilt) {
       catalogues.push_back(std::move(rebuilt.catalogue));
       return absl::OkStatus();
     }));
@@ -85,7 +98,7 @@ absl::Status RebuildLost(const LostParts& parts, const std::vector<catalogue::Ca
                              }};
         return FetchRank(from, cache, catalogue, progress, &damaged);
       };
-      CAIRN_RETURN_IF_ERROR(WithRebuilt(parts, rank, parts.lost.at(rank), progress, use));
+      CAIRN_RETURN_IF_ERROR(WithRebuilt(parts, rank, progress, use));
     }
     scr::Descriptor complete = parts.descriptor;
     complete.held = HeldThen(parts);

@@ -25,7 +25,7 @@ namespace cairn {
 struct LostParts {
   std::shared_ptr<CacheFolder> cache;
   scr::Descriptor descriptor;  // as the dataset was begun; `held` says nothing
-  std::map<Rank, kept::Set> lost;
+  std::map<Rank, std::vector<kept::Set>> lost;  // by rank the sets to be tried, one after the other: never two at once
   std::set<Rank> here;                              // whose parts are in this cache; none: it has no folder there
   std::map<Rank, std::shared_ptr<Disk>> elsewhere;  // the run's files in another node's cache, that has this rank's
 };

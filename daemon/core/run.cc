@@ -126,6 +126,12 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
     if (const DatasetPtr dataset = ledger.Get(dataset_id)) outputs.AllEnded(dataset);
   };
   orders.keep = [this](const peer::Keep& order, Home::Orders::Then then) { keeping.Keep(order, std::move(then)); };
+  orders.on_all_kept = [this, level = std::move(orders.on_all_kept)](const peer::AllKept& kept) {
+    level(kept);
+    if (const DatasetPtr dataset = ledger.Get(kept.dataset())) {
+      keeping.AllKept(dataset, {kept.sets().begin(), kept.sets().end()});
+    }
+  };
   home.Obey(std::move(orders));
   shared.room.Add(&cache);
 }

@@ -1,9 +1,12 @@
 #include "storage/job/protect/keep.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
-#include <optional>
+#include <map>
+#include <memory>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "storage/base/status.h"
@@ -18,7 +21,18 @@ namespace {
 using scr::RedsetKind;
 
 constexpr RedsetKind kKinds[] = {RedsetKind::kData, RedsetKind::kFilemaps};
+constexpr std::uint64_t kCopyBytes = 1 << 20;
 constexpr std::uint64_t kHeadersBytes = 64 << 10;  // of both files of a member, as a rule far less
+
+kept::Record Empty(const KeepWish& wish) {
+  kept::Record record;
+  record.set_run(wish.run.run.Hex());
+  record.set_launch(wish.descriptor.launch.value_or(0));
+  record.set_dataset(wish.descriptor.id);
+  record.set_step(wish.step);
+  record.set_nranks(wish.descriptor.ranks.value_or(0));
+  return record;
+}
 
 class Keeping {
  public:
@@ -30,7 +44,7 @@ class Keeping {
 
   absl::StatusOr<kept::Record> Run() {
     CAIRN_RETURN_IF_ERROR(Check());
-    CAIRN_RETURN_IF_ERROR(ReadBefore());
+    CAIRN_ASSIGN_OR_RETURN(before_, ReadKept(wish_));
     for (const kept::Set& set : wish_.sets) {
       for (const RedsetKind kind : kKinds) CAIRN_RETURN_IF_ERROR(KeepOf(set, kind));
     }
@@ -52,15 +66,6 @@ class Keeping {
     return absl::OkStatus();
   }
 
-  // What the record that is there says. A damaged one says nothing.
-  absl::Status ReadBefore() {
-    auto before = ReadRedundancyRecord(*wish_.here.disk, wish_.here.folder, wish_.run, wish_.descriptor);
-    if (absl::IsNotFound(before.status()) || absl::IsDataLoss(before.status())) return absl::OkStatus();
-    if (!before.ok()) return before.status();
-    before_ = *std::move(before);
-    return absl::OkStatus();
-  }
-
   absl::Status KeepOf(const kept::Set& set, RedsetKind kind) {
     const std::vector<scr::SetDescriptor> members = DescriptorsOf(set, nranks_);
     std::vector<ProtectSource> sources;  // read when the first member here needs them
@@ -78,11 +83,12 @@ class Keeping {
     return absl::OkStatus();
   }
 
-  // Is the member's file of data, of the same set, there in its size?
+  // Is the member's file of data, of the same set, there in its size, under SCR's name?
   absl::StatusOr<bool> TakeBefore(const kept::Set& set, const scr::SetDescriptor& member) {
     for (const kept::File& file : before_.files()) {
       if (file.rank() != member.world_rank || file.of_filemap() || !AreSame(file.set(), set)) continue;
-      const auto info = wish_.here.disk->Info(RecordsFolder(wish_.here.folder) + "/" + file.file().name());
+      if (IsOlderName(file.file().name())) return false;
+      const auto info = wish_.here.disk->Info(PathOf(file.file().name()));
       if (!info.ok() && !absl::IsNotFound(info.status())) return info.status();
       if (!info.ok() || !info->is_regular() || info->bytes != file.file().bytes()) return false;
       made_.push_back(file);
@@ -109,7 +115,7 @@ class Keeping {
   absl::Status Make(const kept::Set& set, RedsetKind kind, const std::vector<ProtectSource>& sources,
                     std::uint32_t member) {
     const scr::SetDescriptor& own = sources[member].member.descriptor;
-    CAIRN_RETURN_IF_ERROR(Forget(scr::FileNameOf(scr::HeaderNameOf(kind, own))));
+    CAIRN_RETURN_IF_ERROR(Free(scr::FileNameOf(scr::HeaderNameOf(kind, own))));
     CAIRN_ASSIGN_OR_RETURN(const catalogue::FileEntry written,
                            WriteRedundancy(*wish_.here.disk, RecordsFolder(wish_.here.folder), kind, sources, member,
                                            throttle_, progress_));
@@ -128,33 +134,93 @@ class Keeping {
     return absl::OkStatus();
   }
 
-  // The file is replaced: the record that is there must not go on naming it, with other checksums.
-  absl::Status Forget(const std::string& name) {
-    kept::Record rest = before_;
-    rest.clear_files();
-    for (const kept::File& file : before_.files()) {
-      if (file.file().name() != name) *rest.add_files() = file;
+  std::string PathOf(const std::string& name) const { return RecordsFolder(wish_.here.folder) + "/" + name; }
+
+  // The file of that name is about to be replaced. If the record names it, it keeps its bytes under another name, and
+  // the record says so before: at no instant it names less than it did, or a file with another one's checksums.
+  absl::Status Free(const std::string& name) {
+    kept::Record renamed = before_;
+    const auto file = std::ranges::find(*renamed.mutable_files(), name,
+                                        [](const kept::File& one) -> const std::string& { return one.file().name(); });
+    if (file == renamed.mutable_files()->end()) return absl::OkStatus();
+    const std::string older = FreshName(name);
+    const absl::Status kept = KeepAs(PathOf(name), PathOf(older));
+    if (absl::IsNotFound(kept)) return absl::OkStatus();  // it is gone, whatever the record says
+    CAIRN_RETURN_IF_ERROR(kept);
+    file->mutable_file()->set_name(older);
+    CAIRN_RETURN_IF_ERROR(WriteRedundancyRecord(*wish_.here.disk, wish_.here.folder, renamed));
+    before_ = std::move(renamed);
+    return absl::OkStatus();
+  }
+
+  std::string FreshName(const std::string& name) const {
+    for (std::uint64_t number = 1;; ++number) {
+      std::string older = OlderName(name, number);
+      const auto is_it = [&older](const kept::File& file) { return file.file().name() == older; };
+      if (std::ranges::none_of(before_.files(), is_it)) return older;
     }
-    if (rest.files_size() == before_.files_size()) return absl::OkStatus();
-    before_ = std::move(rest);
-    return WriteRedundancyRecord(*wish_.here.disk, wish_.here.folder, before_);
+  }
+
+  // Durably. What a call that was cut short has left under the new name goes.
+  absl::Status KeepAs(const std::string& path, const std::string& other) {
+    Disk& disk = *wish_.here.disk;
+    const absl::Status removed = disk.Remove(other);
+    if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
+    absl::Status kept = disk.Link(path, other);
+    if (absl::IsFailedPrecondition(kept)) kept = Copy(path, other);  // a file system without hard links
+    CAIRN_RETURN_IF_ERROR(kept);
+    return disk.SyncDirectory(RecordsFolder(wish_.here.folder));
+  }
+
+  absl::Status Copy(const std::string& path, const std::string& other) {
+    Disk& disk = *wish_.here.disk;
+    CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> from, disk.Open(path, {}));
+    CAIRN_ASSIGN_OR_RETURN(const FileInfo info, from->Info());
+    CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> to, disk.Open(other, {.writable = true, .create = true}));
+    std::vector<std::byte> block(kCopyBytes);
+    for (std::uint64_t at = 0; at < info.bytes; at += kCopyBytes) {
+      if (progress_.stop) return absl::CancelledError("stopped");
+      const auto bytes = std::span(block).first(std::min<std::uint64_t>(kCopyBytes, info.bytes - at));
+      CAIRN_RETURN_IF_ERROR(from->ReadAt(at, bytes));
+      CAIRN_RETURN_IF_ERROR(to->WriteAt(at, bytes));
+    }
+    return to->Sync();
   }
 
   absl::StatusOr<kept::Record> Made() {
+    kept::Record record = Empty(wish_);
+    std::map<Rank, std::vector<std::vector<kept::File>>> sets;  // the newest first, each with data, then filemap
     std::ranges::sort(made_, {}, [](const kept::File& file) { return std::pair(file.rank(), file.of_filemap()); });
-    kept::Record record;
-    record.set_run(wish_.run.run.Hex());
-    record.set_launch(wish_.descriptor.launch.value_or(0));
-    record.set_dataset(wish_.descriptor.id);
-    record.set_step(wish_.step);
-    record.set_nranks(nranks_);
-    for (kept::File& file : made_) *record.add_files() = std::move(file);
+    for (kept::File& file : made_) {
+      auto& of_rank = sets[file.rank()];
+      if (!file.of_filemap()) of_rank.emplace_back();
+      of_rank.back().push_back(std::move(file));
+    }
+    AddOlder(sets);
+    for (const auto& [rank, of_rank] : sets) {
+      for (const std::vector<kept::File>& files : of_rank) record.mutable_files()->Add(files.begin(), files.end());
+    }
     if (record.files().empty()) return record;
     // The run may have been another one when the dataset was made.
     CAIRN_ASSIGN_OR_RETURN(const StoredCatalogue stored, ReadRank(*wish_.here.disk, wish_.here.folder, wish_.run,
                                                                   wish_.descriptor, record.files(0).rank()));
     record.set_run(stored.catalogue.run());
     return record;
+  }
+
+  // What there was for other sets stays.
+  void AddOlder(std::map<Rank, std::vector<std::vector<kept::File>>>& sets) const {
+    for (const auto& [rank, pairs] : PairsByRank(before_)) {
+      auto& of_rank = sets[rank];
+      for (const KeptPair& pair : pairs) {
+        const bool is_new = !of_rank.empty() && AreSame(of_rank.front().front().set(), pair.set());
+        if (is_new || pair.filemap == nullptr) continue;
+        of_rank.push_back({*pair.data, *pair.filemap});
+      }
+      while (of_rank.size() > kSetsOfRankMax) {
+        of_rank.erase(of_rank.begin() + static_cast<std::ptrdiff_t>(OneToGo(of_rank.size())));
+      }
+    }
   }
 
   const KeepWish& wish_;
@@ -174,6 +240,12 @@ std::uint64_t Sum(std::uint64_t a, std::uint64_t b) {
 
 absl::StatusOr<kept::Record> MakeKept(const KeepWish& wish, Throttle& throttle, TransferProgress& progress) {
   return Keeping(wish, throttle, progress).Run();
+}
+
+absl::StatusOr<kept::Record> ReadKept(const KeepWish& wish) {
+  auto record = ReadRedundancyRecord(*wish.here.disk, wish.here.folder, wish.run, wish.descriptor);
+  if (absl::IsNotFound(record.status()) || absl::IsDataLoss(record.status())) return Empty(wish);
+  return record;
 }
 
 std::uint64_t KeptBytesOf(const kept::Set& set, const std::map<Rank, std::uint64_t>& bytes, Rank member) {

@@ -33,8 +33,10 @@ struct KeepWish {
   std::map<Rank, DatasetAt> elsewhere;  // where all other members are
 };
 
-// Makes the redundancy files, of data and of filemaps, of each rank here that is a member; what is there under their
-// names is replaced. The record names them; it is for CacheFolder::Protect to write, and nothing is believed before.
+// Makes the redundancy files, of data and of filemaps, of each rank here that is a member. The record names them, and
+// behind them what the record that is there names for other sets: it stays, under another name where a new file needs
+// its own. It is for CacheFolder::Protect to write, and nothing is believed before; until then the record that is there
+// names all that it did, also after an error or a crash.
 // A file of data that the record that is there names for the same set is kept as it is: what it protects does not
 // change. `throttle`: of what is read from other nodes.
 //   kInvalidArgument  a set is none, or a member is neither here nor in `elsewhere`
@@ -42,6 +44,9 @@ struct KeepWish {
 //   kCancelled        `progress.stop`
 //   others            of a disk
 absl::StatusOr<kept::Record> MakeKept(const KeepWish& wish, Throttle& throttle, TransferProgress& progress);
+
+// The record that is there; there is none, or a damaged one: one that names nothing, of this dataset.
+absl::StatusOr<kept::Record> ReadKept(const KeepWish& wish);
 
 // So many bytes MakeKept will write at most, as far as the sizes of the ranks' files tell: for its room. `bytes`: of
 // each member's files, catalogue and filemap among them. Pure.

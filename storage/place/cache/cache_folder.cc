@@ -246,8 +246,11 @@ void CacheFolderOnDisk::EndReopened(DatasetId id) {
   if (!ended.committing.empty()) return;  // the next start removes what these write
   std::vector<RankFiles> here;
   for (const Rank rank : scr::RanksHeld(ended.descriptor)) here.push_back(ended.committed.at(rank));
+  const auto kept = ReadRedundancyRecord(disk_, DatasetPath(id), record().run, ended.descriptor);
+  if (!kept.ok() && !absl::IsNotFound(kept.status())) return;  // likewise
   // Likewise; until then they only take up room.
-  RemoveLeftovers(disk_, DatasetPath(id), ended.descriptor, here).IgnoreError();
+  RemoveLeftovers(disk_, DatasetPath(id), ended.descriptor, here, kept.ok() ? NamesIn(*kept) : std::set<std::string>())
+      .IgnoreError();
 }
 
 absl::Status CacheFolderOnDisk::CheckNotScrs(DatasetId id) {

@@ -9,6 +9,7 @@
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/format/scr/redset_records.h"
 #include "storage/place/cache/protection.h"
+#include "storage/place/cache/redundancy_record.h"
 
 namespace cairn {
 namespace {
@@ -16,14 +17,15 @@ namespace {
 class Leftovers {
  public:
   Leftovers(Disk& disk, const std::string& folder, const scr::Descriptor& descriptor,
-            const std::vector<RankFiles>& ranks)
-      : disk_(disk), folder_(folder), descriptor_(descriptor) {
+            const std::vector<RankFiles>& ranks, const std::set<std::string>& kept)
+      : disk_(disk), folder_(folder), descriptor_(descriptor), kept_(kept) {
     for (const RankFiles& files : ranks) {
       here_.insert(files.rank);
       named_.insert(files.data.begin(), files.data.end());
-      const scr::SetDescriptor set = files.set.value_or(scr::SingleSet(files.rank, descriptor.ranks.value_or(0)));
+      if (files.set) continue;
+      const scr::SetDescriptor set = scr::SingleSet(files.rank, descriptor.ranks.value_or(0));
       for (const scr::RedsetKind kind : {scr::RedsetKind::kData, scr::RedsetKind::kFilemaps}) {
-        headers_.insert(scr::FileNameOf(scr::HeaderNameOf(kind, set)));
+        singles_.insert(scr::FileNameOf(scr::HeaderNameOf(kind, set)));
       }
     }
   }
@@ -58,9 +60,10 @@ class Leftovers {
   bool IsLeftRecord(const std::string& name) const {
     if (IsWorkName(name)) return true;
     if (const auto rank = RankOf(name, "filemap_", "")) return !here_.contains(*rank);
+    if (IsOlderName(name)) return !kept_.contains(name);
     const auto redset = scr::ParseRedsetName(name);
     if (!redset) return false;
-    if (redset->what == scr::RedsetName::What::kHeader) return !headers_.contains(name);
+    if (redset->what == scr::RedsetName::What::kHeader) return !singles_.contains(name) && !kept_.contains(name);
     return redset->what == scr::RedsetName::What::kDescriptor && !here_.contains(redset->rank);
   }
 
@@ -100,14 +103,15 @@ class Leftovers {
   const scr::Descriptor& descriptor_;
   std::set<Rank> here_;
   std::set<std::string> named_;    // paths of the files of these ranks
-  std::set<std::string> headers_;  // names of their redundancy files
+  std::set<std::string> singles_;  // names of the redundancy files of those that are SINGLE
+  const std::set<std::string>& kept_;
 };
 
 }  // namespace
 
 absl::Status RemoveLeftovers(Disk& disk, const std::string& folder, const scr::Descriptor& descriptor,
-                             const std::vector<RankFiles>& ranks) {
-  return Leftovers(disk, folder, descriptor, ranks).Remove();
+                             const std::vector<RankFiles>& ranks, const std::set<std::string>& kept) {
+  return Leftovers(disk, folder, descriptor, ranks, kept).Remove();
 }
 
 }  // namespace cairn

@@ -194,7 +194,7 @@ absl::Status Loader::PutInOrder(const CachedDataset& dataset, const std::vector<
   CAIRN_RETURN_IF_ERROR(repaired);
   std::vector<RankFiles> files;
   for (const StoredCatalogue& stored : ranks) files.push_back(RankFilesOf(folder, stored, sets));
-  return RemoveLeftovers(disk_, folder, descriptor, files);
+  return RemoveLeftovers(disk_, folder, descriptor, files, NamesIn(dataset.redundancy));
 }
 
 // Whatever becomes of the records for SCR: the dataset is whole by Cairn's own.

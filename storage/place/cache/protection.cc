@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "storage/base/path.h"
@@ -29,29 +30,44 @@ absl::Status CheckThere(Disk& disk, const std::string& folder, const kept::File&
   return absl::OkStatus();
 }
 
-// Those of each rank: data, then filemap.
-std::map<Rank, std::vector<const kept::File*>> FilesByRank(const kept::Record& record) {
-  std::map<Rank, std::vector<const kept::File*>> by_rank;
-  for (const kept::File& file : record.files()) by_rank[file.rank()].push_back(&file);
-  return by_rank;
+// All that a rank keeps for a set is there as the record says, or `why_not` says what is not.
+absl::StatusOr<bool> IsThere(Disk& disk, const std::string& folder, const KeptPair& pair, std::string* why_not) {
+  for (const kept::File* file : {pair.data, pair.filemap}) {
+    if (file == nullptr) return false;  // it was being made anew: nothing to tell
+    const absl::Status there = CheckThere(disk, folder, *file);
+    if (there.ok()) continue;
+    if (!absl::IsFailedPrecondition(there)) return there;
+    *why_not = std::string(MessageOf(there));
+    return false;
+  }
+  return true;
 }
 
-// The record without the ranks of which something is missing.
+void Add(const KeptPair& pair, kept::Record* record) {
+  for (const kept::File* file : {pair.data, pair.filemap}) {
+    if (file != nullptr) *record->add_files() = *file;
+  }
+}
+
+// The record without the sets of which something is missing with a rank.
 absl::StatusOr<kept::Record> Holding(Disk& disk, const std::string& folder, const kept::Record& record,
                                      std::vector<std::string>* warnings) {
   kept::Record holds = record;
   holds.clear_files();
-  for (const auto& [rank, files] : FilesByRank(record)) {
-    bool all = files.size() == 2;  // of less, since it was being made anew: nothing to tell
-    for (const kept::File* file : files) {
-      const absl::Status there = CheckThere(disk, folder, *file);
-      if (!there.ok() && !absl::IsFailedPrecondition(there)) return there;
-      all = all && there.ok();
-      if (there.ok()) continue;
-      warnings->push_back(fmt::format("{}; rank {} protects no other any more", MessageOf(there), rank));
+  for (const auto& [rank, pairs] : PairsByRank(record)) {
+    const int before = holds.files_size();
+    std::vector<std::string> missing;
+    for (const KeptPair& pair : pairs) {
+      std::string why_not;
+      CAIRN_ASSIGN_OR_RETURN(const bool there, IsThere(disk, folder, pair, &why_not));
+      if (there) Add(pair, &holds);
+      if (!why_not.empty()) missing.push_back(std::move(why_not));
     }
-    if (!all) continue;
-    for (const kept::File* file : files) *holds.add_files() = *file;
+    const bool some = holds.files_size() > before;
+    for (const std::string& what : missing) {
+      warnings->push_back(fmt::format("{}; rank {} protects {}", what, rank,
+                                      some ? "others by another set only" : "no other any more"));
+    }
   }
   return holds;
 }
@@ -160,9 +176,13 @@ absl::Status SettleLists(Disk& disk, const std::string& folder, std::uint32_t nr
 
 // Each rank that protects others does so with data and filemap.
 absl::Status CheckProtection(Disk& disk, const std::string& folder, const kept::Record& record) {
-  for (const auto& [rank, files] : FilesByRank(record)) {
-    if (files.size() != 2) return InvalidArgument("files: of rank {} data or filemap only", rank);
-    for (const kept::File* file : files) CAIRN_RETURN_IF_ERROR(CheckThere(disk, folder, *file));
+  for (const auto& [rank, pairs] : PairsByRank(record)) {
+    for (const KeptPair& pair : pairs) {
+      if (pair.filemap == nullptr) return InvalidArgument("files: of rank {} data or filemap only", rank);
+      for (const kept::File* file : {pair.data, pair.filemap}) {
+        CAIRN_RETURN_IF_ERROR(CheckThere(disk, folder, *file));
+      }
+    }
   }
   return absl::OkStatus();
 }
@@ -171,8 +191,16 @@ absl::Status CheckProtection(Disk& disk, const std::string& folder, const kept::
 
 RankSets SetsOfRanks(const kept::Record& record) {
   RankSets sets;
-  for (const kept::File& file : record.files()) sets[file.rank()] = file.set();
+  for (const auto& [rank, pairs] : PairsByRank(record)) {
+    if (!IsOlderName(pairs.front().data->file().name())) sets[rank] = pairs.front().set();
+  }
   return sets;
+}
+
+std::set<std::string> NamesIn(const kept::Record& record) {
+  std::set<std::string> names;
+  for (const kept::File& file : record.files()) names.insert(file.file().name());
+  return names;
 }
 
 absl::StatusOr<kept::Record> LoadProtection(Disk& disk, const std::string& folder, const RunIdentity& run,
@@ -216,7 +244,7 @@ absl::Status PutProtection(Disk& disk, const std::string& folder, const std::str
   }
   CAIRN_RETURN_IF_ERROR(StoreRecord(disk, folder, record));
   CAIRN_RETURN_IF_ERROR(ReplaceOwnershipLists(disk, folder, *descriptor.ranks, files));
-  return RemoveLeftovers(disk, folder, descriptor, files);
+  return RemoveLeftovers(disk, folder, descriptor, files, NamesIn(record));
 }
 
 absl::Status ReplaceOwnershipLists(Disk& disk, const std::string& folder, std::uint32_t nranks,

@@ -6,6 +6,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,11 @@
 
 namespace cairn {
 
+// What SCR's records are to say: of each rank the newest set, if its files have SCR's own names.
 RankSets SetsOfRanks(const kept::Record& record);
+std::set<std::string> NamesIn(const kept::Record& record);  // of its files, below .scr
 
-// The record as far as it holds: of ranks whose files, of data and of filemap, are there in their sizes. What does not
+// The record as far as it holds: sets of ranks whose files, of data and of filemap, are there in their sizes. What does not
 // hold is taken out of it on disk, too, and `warnings` receives why. No record: an empty one. Errors are the disk's.
 absl::StatusOr<kept::Record> LoadProtection(Disk& disk, const std::string& folder, const RunIdentity& run,
                                             const scr::Descriptor& descriptor, std::vector<std::string>* warnings);
@@ -38,10 +41,11 @@ absl::Status PutProtection(Disk& disk, const std::string& folder, const std::str
 absl::Status ReplaceOwnershipLists(Disk& disk, const std::string& folder, std::uint32_t nranks,
                                    const std::vector<RankFiles>& ranks);
 
-// What nothing names any more goes: redundancy files of other sets, work names in .scr, and all of ranks that do not
-// lie here (Descriptor::held), which were being brought when that was cut short. `ranks`: those that do.
+// What nothing names any more goes: redundancy files of sets that are not in the record, work names in .scr, and all of
+// ranks that do not lie here (Descriptor::held), which were being brought when that was cut short. `ranks`: those that
+// do. `kept`: what the record names.
 absl::Status RemoveLeftovers(Disk& disk, const std::string& folder, const scr::Descriptor& descriptor,
-                             const std::vector<RankFiles>& ranks);
+                             const std::vector<RankFiles>& ranks, const std::set<std::string>& kept);
 
 }  // namespace cairn
 

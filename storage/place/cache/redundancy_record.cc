@@ -12,6 +12,7 @@
 
 #include "proto/frame.h"
 #include "storage/base/checksum.h"
+#include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/file/redundancy/payload.h"
 #include "storage/format/framed/framed.h"
@@ -22,6 +23,7 @@ namespace {
 constexpr FramedKind kKind = {
     .magic = "CAIRNRED", .what = "a record of redundancy", .version = 1, .bytes_max = kRedundancyRecordBytesMax};
 constexpr std::uint64_t kFileBytesMax = std::numeric_limits<std::int64_t>::max();
+constexpr std::string_view kOlderStem = "older.";
 constexpr std::uint64_t kRsBlocksMax = 256;  // members and checksums together: elements of the field
 
 std::string RecordPath(const std::string& folder) {
@@ -83,7 +85,8 @@ std::optional<std::size_t> PlaceOf(const kept::Set& set, Rank rank) {
 
 // Name, bytes and CRCs; nothing else.
 absl::Status CheckEntry(const catalogue::FileEntry& file, const std::string& name) {
-  if (file.name() != name) return InvalidArgument("name: \"{}\", expected {}", file.name(), name);
+  const bool older = IsOlderName(file.name()) && file.name().ends_with("." + name);
+  if (file.name() != name && !older) return InvalidArgument("name: \"{}\", expected {}", file.name(), name);
   if (file.bytes() > kFileBytesMax) return InvalidArgument("bytes: {} are more than a file can have", file.bytes());
   const std::uint64_t blocks = file.bytes() / kCrcBlockBytes + (file.bytes() % kCrcBlockBytes != 0 ? 1 : 0);
   if (static_cast<std::uint64_t>(file.crc32c_size()) != blocks) {
@@ -125,8 +128,46 @@ absl::Status CheckIdentity(const kept::Record& record, const RunIdentity& run, c
   return absl::OkStatus();
 }
 
+// By rank, then by set, each once, of which the file of data comes first; names each once.
+class OrderCheck {
+ public:
+  absl::Status Next(const kept::File& file) {
+    CAIRN_RETURN_IF_ERROR(CheckPlace(file));
+    before_ = &file;
+    if (names_.insert(file.file().name()).second) return absl::OkStatus();
+    return InvalidArgument("file: name: {} comes twice", file.file().name());
+  }
+
+ private:
+  absl::Status CheckPlace(const kept::File& file) {
+    const bool new_rank = before_ == nullptr || before_->rank() < file.rank();
+    if (!new_rank && before_->rank() > file.rank()) {
+      return InvalidArgument("of rank {}, comes twice or too late", file.rank());
+    }
+    if (new_rank) sets_.clear();
+    if (file.of_filemap()) {
+      if (sets_.empty() || !AreSame(*sets_.back(), file.set())) {
+        return InvalidArgument("set: another one than that of the data");
+      }
+      if (before_->of_filemap()) return InvalidArgument("of rank {}, comes twice or too late", file.rank());
+      return absl::OkStatus();
+    }
+    if (std::ranges::any_of(sets_, [&file](const kept::Set* set) { return AreSame(*set, file.set()); })) {
+      return InvalidArgument("of rank {}, comes twice or too late", file.rank());
+    }
+    sets_.push_back(&file.set());
+    if (sets_.size() <= kSetsOfRankMax) return absl::OkStatus();
+    return InvalidArgument("set: of rank {} more than {}", file.rank(), kSetsOfRankMax);
+  }
+
+  const kept::File* before_ = nullptr;
+  std::vector<const kept::Set*> sets_;  // of its rank
+  std::set<std::string> names_;
+};
+
 std::uint64_t FilesMax(const scr::Descriptor& descriptor) {
-  return 2 * (descriptor.held ? descriptor.held->size() : std::uint64_t{descriptor.ranks.value_or(0)});
+  return 2 * kSetsOfRankMax *
+         (descriptor.held ? descriptor.held->size() : std::uint64_t{descriptor.ranks.value_or(0)});
 }
 
 // Before they are made: an empty one takes 2 bytes in the file, but far more in memory.
@@ -219,13 +260,54 @@ bool AreSame(const kept::Set& a, const kept::Set& b) {
          a.replicas() == b.replicas() && a.checksums() == b.checksums() && std::ranges::equal(a.ranks(), b.ranks());
 }
 
-std::vector<kept::Set> SetsIn(const kept::Record& record) {
-  std::vector<kept::Set> sets;
+std::string OlderName(std::string_view name, std::uint64_t number) {
+  return fmt::format("{}{}.{}", kOlderStem, number, name);
+}
+
+// The number without a sign and leading zeros, so that a file has one such name for each.
+bool IsOlderName(std::string_view name) {
+  if (!name.starts_with(kOlderStem)) return false;
+  const std::size_t point = name.find('.', kOlderStem.size());
+  if (point == std::string_view::npos) return false;
+  const auto number = NumberAfter(name.substr(0, point), kOlderStem);
+  return number && *number > 0 && scr::ParseRedsetName(name.substr(point + 1)).has_value();
+}
+
+std::map<Rank, std::vector<KeptPair>> PairsByRank(const kept::Record& record) {
+  std::map<Rank, std::vector<KeptPair>> by_rank;
   for (const kept::File& file : record.files()) {
-    const auto same = [&file](const kept::Set& set) { return AreSame(set, file.set()); };
-    if (!file.of_filemap() && std::ranges::none_of(sets, same)) sets.push_back(file.set());
+    std::vector<KeptPair>& pairs = by_rank[file.rank()];
+    if (file.of_filemap()) {
+      pairs.back().filemap = &file;
+    } else {
+      pairs.push_back({.data = &file});
+    }
+  }
+  return by_rank;
+}
+
+std::map<Rank, std::vector<kept::Set>> SetsByRank(const kept::Record& record) {
+  std::map<Rank, std::vector<kept::Set>> sets;
+  for (const kept::File& file : record.files()) {
+    if (!file.of_filemap()) sets[file.rank()].push_back(file.set());
   }
   return sets;
+}
+
+kept::Record WithoutOlder(const kept::Record& record, const std::vector<kept::Set>& than) {
+  kept::Record rest = record;
+  rest.clear_files();
+  for (const auto& [rank, pairs] : PairsByRank(record)) {
+    bool older = false;
+    for (const KeptPair& pair : pairs) {
+      if (older) break;
+      for (const kept::File* file : {pair.data, pair.filemap}) {
+        if (file != nullptr) *rest.add_files() = *file;
+      }
+      older = std::ranges::any_of(than, [&pair](const kept::Set& set) { return AreSame(set, pair.set()); });
+    }
+  }
+  return rest;
 }
 
 std::uint64_t KeptBytes(const kept::Record& record) {
@@ -238,6 +320,7 @@ absl::Status CheckRedundancyRecord(const kept::Record& record, const RunIdentity
                                    const scr::Descriptor& descriptor) {
   CAIRN_RETURN_IF_ERROR(CheckIdentity(record, run, descriptor));
   std::uint64_t bytes = 0;
+  OrderCheck order;
   for (int i = 0; i < record.files_size(); ++i) {
     const kept::File& file = record.files(i);
     const std::string field = fmt::format("files[{}]", i);
@@ -249,14 +332,7 @@ absl::Status CheckRedundancyRecord(const kept::Record& record, const RunIdentity
       return InvalidArgument("{}.file.bytes: all together exceed 63 bits", field);
     }
     bytes += file.file().bytes();
-    if (i == 0) continue;
-    const kept::File& before = record.files(i - 1);
-    if (std::pair(before.rank(), before.of_filemap()) >= std::pair(file.rank(), file.of_filemap())) {
-      return InvalidArgument("{}: of rank {}, comes twice or too late", field, file.rank());
-    }
-    if (before.rank() == file.rank() && !AreSame(before.set(), file.set())) {
-      return InvalidArgument("{}.set: another one than that of the data", field);
-    }
+    CAIRN_RETURN_IF_ERROR(Annotate(order.Next(file), field));
   }
   return absl::OkStatus();
 }

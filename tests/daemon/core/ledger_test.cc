@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -310,6 +311,97 @@ TEST_F(LedgerTest, ALaunchIsCleanWhenItsLastDirtyRankIsCleanOrGone) {
   EXPECT_EQ(ledger_.WhyDirty(launch.id), "");
   EXPECT_FALSE(ledger_.MemoryDirty(77, 0)) << "there is no such launch";
   EXPECT_EQ(ledger_.WhyDirty(77), "");
+}
+
+// --- What parts here keep for redundancy sets ---
+
+kept::Set XorOf(const std::vector<Rank>& ranks) {
+  kept::Set set;
+  set.set_scheme(kept::XOR);
+  set.set_groups(1);
+  for (const Rank rank : ranks) set.add_ranks(rank);
+  return set;
+}
+
+// What rank 0 keeps, for these sets, the newest first.
+kept::Record RecordOf(const std::vector<kept::Set>& sets) {
+  kept::Record record;
+  for (const kept::Set& set : sets) {
+    for (const bool of_filemap : {false, true}) {
+      kept::File& file = *record.add_files();
+      *file.mutable_set() = set;
+      file.set_of_filemap(of_filemap);
+      file.mutable_file()->set_bytes(10);
+    }
+  }
+  return record;
+}
+
+class KeptSetsTest : public LedgerTest {
+ protected:
+  // Ranks 0 and 1; rank 0's part alone is here.
+  void SetUp() override {
+    Dataset dataset;
+    dataset.id = 7;
+    PutPartsHere(dataset, 2, {Catalogue(0)});
+    dataset.cache = Place::kWhole;
+    dataset_ = ledger_.Adopt(dataset);
+  }
+  static catalogue::Catalogue Catalogue(Rank rank) {
+    catalogue::Catalogue catalogue;
+    catalogue.set_rank(rank);
+    return catalogue;
+  }
+  void ExpectHere(const std::vector<kept::Set>& sets) {
+    const std::vector<SetHere> here = SetsHere(*dataset_);
+    ASSERT_EQ(here.size(), sets.size());
+    for (std::size_t i = 0; i < sets.size(); ++i) {
+      EXPECT_EQ(here[i].set.SerializeAsString(), sets[i].SerializeAsString()) << i;
+      EXPECT_TRUE(here[i].keepers.Contains(0));
+    }
+    EXPECT_EQ(dataset_->keeping_before, sets.size() > 1 ? 1u : 0u);
+  }
+
+  const kept::Set a_ = XorOf({0, 1}), b_ = XorOf({1, 0}), c_ = XorOf({0, 1, 2}), d_ = XorOf({0, 2, 1});
+  DatasetPtr dataset_;
+};
+
+TEST_F(KeptSetsTest, TheNewestIsFirstAndOlderOnesGo) {
+  ledger_.KeptHere(*dataset_, RecordOf({c_, b_, a_}));
+  ExpectHere({c_, b_, a_});
+  EXPECT_EQ(dataset_->kept_bytes, 60u);
+  EXPECT_FALSE(ledger_.OlderSetsGo(*dataset_, {d_}));
+  ExpectHere({c_, b_, a_});
+  EXPECT_TRUE(ledger_.OlderSetsGo(*dataset_, {b_}));
+  ExpectHere({c_, b_});
+  EXPECT_TRUE(ledger_.OlderSetsGo(*dataset_, {c_}));
+  ExpectHere({c_});
+  EXPECT_FALSE(ledger_.OlderSetsGo(*dataset_, {c_}));
+}
+
+// The first of all may be the only one that ever was whole.
+TEST_F(KeptSetsTest, OneMoreFitsBesideTheFirstAndTheNewest) {
+  ledger_.KeptHere(*dataset_, RecordOf({d_, c_, b_, a_}));
+  ledger_.SetsHereAtMost(*dataset_, 3);
+  ExpectHere({d_, c_, a_});
+  ledger_.SetsHereAtMost(*dataset_, 3);
+  ExpectHere({d_, c_, a_});
+}
+
+TEST_F(KeptSetsTest, OnlyTheNewestMakesItRedundant) {
+  ledger_.PartFound(*dataset_, 1, "n1", Catalogue(1));
+  ledger_.KeptHere(*dataset_, RecordOf({b_, a_}));
+  ledger_.Keeps(*dataset_, 1, std::make_shared<const kept::Set>(a_));
+  EXPECT_FALSE(dataset_->redundant);
+  ledger_.Keeps(*dataset_, 1, std::make_shared<const kept::Set>(b_));
+  EXPECT_TRUE(dataset_->redundant);
+  EXPECT_EQ(SetsAt(*dataset_, "").size(), 1u);
+  EXPECT_EQ(SetsAt(*dataset_, "n1").size(), 1u);
+  EXPECT_TRUE(SetsAt(*dataset_, "n2").empty());
+  ledger_.PartLost(*dataset_, 0);
+  EXPECT_FALSE(dataset_->redundant);
+  ExpectHere({});
+  EXPECT_EQ(dataset_->unknown, 1u);
 }
 
 }  // namespace

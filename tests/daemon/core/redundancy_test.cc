@@ -196,6 +196,89 @@ TEST_F(RedundancyTest, RedundancyIsRestoredAfterALoss) {
   EXPECT_EQ(RestoreLatest().id, id);
 }
 
+// --- While sets are made anew ---
+
+// For how many sets the node's ranks keep something by the files that are there, and how many of these have other names
+// than SCR's.
+struct KeptThere {
+  std::size_t sets = 0, older_names = 0;
+};
+KeptThere KeptOn(SimulatedNodes::Node& node, DatasetId id) {
+  KeptThere there;
+  std::set<std::string> sets;
+  const auto names = node.cache.List(node.FolderOf(id) + "/.scr");
+  if (!names.ok()) return there;
+  for (const std::string& name : *names) {
+    const std::size_t header = name.find("reddesc.er."), group = name.find(".grp_");
+    if (header == std::string::npos || group == std::string::npos) continue;
+    there.older_names += header > 0 ? 1 : 0;
+    const std::size_t member = name.find(".mem_"), of = name.find("_of_", member);
+    sets.insert(name.substr(0, header) + name.substr(group, member - group) + name.substr(of));
+  }
+  there.sets = sets.size();
+  return there;
+}
+
+class MeanwhileTest : public RedundancyTest {
+ protected:
+  // Rank 1's node is lost, and sets are being made anew until `holds`.
+  DatasetId LoseOneAndGoOn(const std::string& scheme, const std::function<bool(DatasetId)>& holds) {
+    Start(scheme);
+    OpenMany("job.1");
+    const DatasetId id = Redundant(5);
+    Lose({1});
+    OpenMany("job.2");
+    EXPECT_TRUE(nodes.AdvanceUntil([&] { return holds(id); }));
+    return id;
+  }
+  int KnowTheNewOne(DatasetId id) {
+    int know = 0;
+    for (const int node : {0, 2, 3, 4, 5}) know += nodes[node].running() && KeptOn(nodes[node], id).sets > 1 ? 1 : 0;
+    return know;
+  }
+};
+
+class NextLossTest : public MeanwhileTest, public ::testing::WithParamInterface<int> {};
+
+// Two checksums: one is gone with the node that was lost, and the other bears the loss of the next one.
+TEST_P(NextLossTest, TheOldSetBearsIt) {
+  const DatasetId id = LoseOneAndGoOn("rs", [&](DatasetId dataset) { return KnowTheNewOne(dataset) >= GetParam(); });
+  EXPECT_FALSE(clients[0]->Test(id, local::REDUNDANT).test().reached());
+  Lose({1, 4});
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.3"));
+  const Back back = RestoreLatest();
+  EXPECT_EQ(back.id, id);
+  EXPECT_EQ(back.ranks[4].tier, local::TIER_REBUILT);
+}
+
+INSTANTIATE_TEST_SUITE_P(WhenSoManyNodesKnowTheNewOne, NextLossTest, ::testing::Values(1, 2, 3, 4));
+
+TEST_F(MeanwhileTest, WhenAllHaveNotedTheNewOneTheOldOneGoes) {
+  const DatasetId id = LoseOneAndGoOn("rs", [&](DatasetId dataset) { return KnowTheNewOne(dataset) >= 1; });
+  for (const auto& client : clients) EXPECT_SAYS(client->Wait(id, local::REDUNDANT), local::OK, "");
+  nodes.Pass(std::chrono::seconds(1));
+  for (const int node : {0, 2, 3, 4, 5}) {
+    const KeptThere there = KeptOn(nodes[node], id);
+    EXPECT_EQ(there.sets, node == 0 ? 2u : 1u) << "node " << node;  // ranks 0 and 1 are in two sets
+    EXPECT_EQ(there.older_names, 0u) << "node " << node;
+  }
+  // And it is enough.
+  Lose({1, 3, 5});
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.3"));
+  EXPECT_EQ(RestoreLatest().id, id);
+}
+
+// Also one that was away when all had noted it.
+TEST_F(MeanwhileTest, ANodeThatComesBackHearsThatTheOldOneMayGo) {
+  const DatasetId id = LoseOneAndGoOn("rs", [&](DatasetId dataset) { return KnowTheNewOne(dataset) >= 1; });
+  for (const auto& client : clients) EXPECT_SAYS(client->Wait(id, local::REDUNDANT), local::OK, "");
+  KillNode(5);
+  nodes[5].Start();
+  ComeAgain(5);
+  for (const auto& client : clients) EXPECT_SAYS(client->Wait(id, local::REDUNDANT), local::OK, "");
+  ASSERT_TRUE(nodes.AdvanceUntil([&] { return KeptOn(nodes[5], id).sets == 1; }));
+}
+
 // --- What the level says ---
 
 TEST_F(RedundancyTest, WithoutASchemeTheLevelIsNotSupported) {

@@ -14,21 +14,13 @@ namespace {
 using ::testing::IsEmpty;
 using testing::Node;
 using testing::Nodes;
+using testing::XorOf;
 
 constexpr scr::Scheme kSchemes[] = {scr::Scheme::kPartner, scr::Scheme::kXor, scr::Scheme::kRs};
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 absl::StatusOr<kept::Record> RecordOf(Nodes& nodes, Node& node) {
   return ReadRedundancyRecord(node.disk, node.folder, TestRun(), nodes.DescriptorOf(node));
-}
-
-// Sets that are named alike, whoever is in them.
-kept::Set XorOf(const std::vector<Rank>& ranks) {
-  kept::Set set;
-  set.set_scheme(kept::XOR);
-  set.set_groups(1);
-  for (const Rank rank : ranks) set.add_ranks(rank);
-  return set;
 }
 
 TEST(KeepTest, TheRecordNamesWhatIsThere) {
@@ -83,8 +75,18 @@ TEST(KeepTest, WhatTheSameSetHasOfDataIsKeptAsItIs) {
   EXPECT_EQ(after.files(0).SerializeAsString(), before.files(0).SerializeAsString());
 }
 
-// Two sets whose files have the same names and sizes: at no instant a record names one with the other's checksums.
-TEST(KeepTest, NoRecordNamesWhatWasReplaced) {
+// The sets of a rank in the record, each of which is there byte for byte.
+std::vector<kept::Set> SetsThere(Node& node, const kept::Record& record, Rank rank) {
+  for (const kept::File& file : record.files()) {
+    EXPECT_OK(VerifyFile(node.disk, RecordsFolder(node.folder) + "/" + file.file().name(), file.file()));
+  }
+  auto sets = SetsByRank(record);
+  return sets[rank];
+}
+
+// Two sets whose files have the same names and sizes: at no instant a record names one with the other's checksums, or
+// not all of the first.
+TEST(KeepTest, WhateverTheInstantTheSetThatWasThereIsWhole) {
   const kept::Set one = XorOf({0, 2, 3}), other = XorOf({0, 2, 5});
   std::uint64_t operations = 0;
   for (std::uint64_t n = 0; n == 0 || n <= operations; ++n) {
@@ -102,11 +104,73 @@ TEST(KeepTest, NoRecordNamesWhatWasReplaced) {
     ASSERT_OK_AND_ASSIGN(const CacheLoad load, folder->Load());
     for (const std::string& warning : load.warnings) ADD_FAILURE() << "a crash is no damage: " << warning;
     ASSERT_TRUE(load.whole.contains(testing::kNodesDataset));
-    for (const kept::File& file : load.whole.at(testing::kNodesDataset).redundancy.files()) {
-      EXPECT_OK(VerifyFile(node.disk, RecordsFolder(node.folder) + "/" + file.file().name(), file.file()));
-    }
+    const auto sets = SetsThere(node, load.whole.at(testing::kNodesDataset).redundancy, 0);
+    ASSERT_FALSE(sets.empty());
+    EXPECT_TRUE(AreSame(sets.back(), one));
+    EXPECT_TRUE(AreSame(sets.front(), n == 0 ? other : sets.size() > 1 ? other : one));
     if (HasFailure()) return;
   }
+}
+
+// So it is after errors of the disk, in what it says at that moment.
+TEST(KeepTest, WhateverFailsTheSetThatWasThereIsWhole) {
+  const kept::Set one = XorOf({0, 2, 3}), other = XorOf({0, 2, 5});
+  for (const FakeOp op : {FakeOp::kOpen, FakeOp::kWrite, FakeOp::kSync, FakeOp::kRename, FakeOp::kSyncDirectory}) {
+    for (std::uint64_t nth = 1; nth < 12; ++nth) {
+      SCOPED_TRACE(fmt::format("operation {}, number {}", static_cast<int>(op), nth));
+      Nodes nodes = testing::SixNodes();
+      Node& node = nodes.node(0);
+      ASSERT_OK(nodes.Protect(node, {one}));
+      node.disk.FailOn({.op = op, .path_part = ".scr", .nth = nth});
+      MakeKept(nodes.WishToKeep(node, {other}), nodes.throttle, nodes.progress).status().IgnoreError();
+      node.disk.ClearFaults();
+      ASSERT_OK_AND_ASSIGN(const kept::Record record, RecordOf(nodes, node));
+      const auto sets = SetsThere(node, record, 0);
+      ASSERT_EQ(sets.size(), 1u);
+      EXPECT_TRUE(AreSame(sets[0], one));
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(KeepTest, WhatThereIsForOtherSetsStaysBehindTheNewOne) {
+  Nodes nodes = testing::SixNodes();
+  Node& node = nodes.node(0);
+  const std::vector<kept::Set> sets = {XorOf({0, 1, 2}), XorOf({0, 1, 3}), XorOf({0, 1, 4}),
+                                       XorOf({0, 1, 5}), XorOf({0, 2, 3})};
+  const auto there = [&](const std::vector<std::size_t>& wanted) {
+    ASSERT_OK_AND_ASSIGN(const kept::Record record, RecordOf(nodes, node));
+    const std::vector<kept::Set> found = SetsThere(node, record, 0);
+    ASSERT_EQ(found.size(), wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(AreSame(found[i], sets[wanted[i]])) << i;
+    EXPECT_FALSE(IsOlderName(record.files(0).file().name()));
+  };
+  ASSERT_OK(nodes.Protect(node, {sets[0]}));
+  ASSERT_OK(nodes.Protect(node, {sets[1]}));
+  there({1, 0});
+  ASSERT_OK(nodes.Protect(node, {sets[0]}));  // once more
+  there({0, 1});
+  ASSERT_OK(nodes.Protect(node, {sets[2]}));
+  ASSERT_OK(nodes.Protect(node, {sets[3]}));
+  there({3, 2, 0, 1});
+  ASSERT_OK(nodes.Protect(node, {sets[4]}));  // one too many: the first, and the newest ones stay
+  there({4, 3, 2, 1});
+  ASSERT_OK_AND_ASSIGN(const kept::Record record, RecordOf(nodes, node));
+  ASSERT_OK(node.cache->Protect(nodes.DescriptorOf(node), WithoutOlder(record, {sets[4]})));
+  there({4});
+  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> names, node.disk.List(RecordsFolder(node.folder)));
+  EXPECT_EQ(std::ranges::count_if(names, IsOlderName), 0);
+}
+
+TEST(KeepTest, WithoutHardLinksItIsCopied) {
+  Nodes nodes = testing::SixNodes();
+  Node& node = nodes.node(0);
+  ASSERT_OK(nodes.Protect(node, {XorOf({0, 2, 3})}));
+  node.disk.FailOn({.op = FakeOp::kLink, .times = 1000, .status = absl::FailedPreconditionError("no hard links")});
+  ASSERT_OK(nodes.Protect(node, {XorOf({0, 2, 5})}));
+  node.disk.Restart(1);
+  ASSERT_OK_AND_ASSIGN(const kept::Record record, RecordOf(nodes, node));
+  EXPECT_EQ(SetsThere(node, record, 0).size(), 2u);
 }
 
 TEST(KeepTest, WhatItTakesIsAsMuchAsWasSaid) {

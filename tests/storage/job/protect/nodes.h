@@ -102,16 +102,20 @@ class Nodes {
 
   // Of rank `lost`, as it was protected last, when these nodes are gone.
   RebuildWish WishToRebuild(Rank lost, const std::set<std::size_t>& gone) {
+    kept::Set of_last;
+    for (const kept::Set& set : sets_) {
+      if (std::ranges::find(set.ranks(), lost) != set.ranks().end()) of_last = set;
+    }
+    return WishToRebuild(lost, gone, of_last);
+  }
+  RebuildWish WishToRebuild(Rank lost, const std::set<std::size_t>& gone, const kept::Set& set) {
     RebuildWish wish{.run = TestRun(),
                      .descriptor = TestDescriptor(kNodesDataset, nranks()),
                      .step = 10 * kNodesDataset,
-                     .set = {},
+                     .set = set,
                      .lost = lost,
                      .at = {},
                      .without = {}};
-    for (const kept::Set& set : sets_) {
-      if (std::ranges::find(set.ranks(), lost) != set.ranks().end()) wish.set = set;
-    }
     for (const Rank rank : wish.set.ranks()) {
       Node* const node = node_of_.at(rank);
       const bool is_gone = std::ranges::any_of(gone, [&](std::size_t i) { return nodes_[i].get() == node; });
@@ -147,6 +151,15 @@ class Nodes {
   std::map<Rank, Node*> node_of_;
   std::vector<kept::Set> sets_;
 };
+
+// Sets that are named alike, whoever is in them.
+inline kept::Set XorOf(const std::vector<Rank>& ranks) {
+  kept::Set set;
+  set.set_scheme(kept::XOR);
+  set.set_groups(1);
+  for (const Rank rank : ranks) set.add_ranks(rank);
+  return set;
+}
 
 inline Nodes SixNodes() {
   return Nodes({{0}, {1}, {2}, {3}, {4}, {5}});

@@ -59,8 +59,9 @@ class RebuildTest : public ::testing::Test {
   }
   void ExpectBack(const RebuildWish& wish) { ExpectBack(nodes_, wish); }
 
-  absl::Status ReadAll(const RebuildWish& wish) {
-    CAIRN_ASSIGN_OR_RETURN(const Rebuilt rebuilt, Open(wish));
+  absl::Status ReadAll(const RebuildWish& wish) { return ReadAll(nodes_, wish); }
+  static absl::Status ReadAll(Nodes& nodes, const RebuildWish& wish) {
+    CAIRN_ASSIGN_OR_RETURN(const Rebuilt rebuilt, OpenRebuilt(wish, nodes.throttle, nodes.progress));
     for (const catalogue::FileEntry& file : rebuilt.catalogue.file()) {
       CAIRN_RETURN_IF_ERROR(BytesOf(*rebuilt.disk, rebuilt.folder + "/" + file.name()).status());
     }
@@ -122,6 +123,34 @@ TEST_F(RebuildTest, MoreThanTheSchemeBearsIsDataLossAndNamesTheRanks) {
     EXPECT_EQ(rebuilt.status().code(), kDataLoss);
     for (const std::size_t i : gone) {
       EXPECT_THAT(rebuilt.status().ToString(), HasSubstr(fmt::format("rank {}: it is lost", i)));
+    }
+  }
+}
+
+// Nodes come to know a new set one after the other, and keep the old one beside it until all do: whichever of the two
+// is asked for, its own files are used, or it is said that there are none.
+TEST_F(RebuildTest, FilesOfTwoSetsAreNeverMixed) {
+  // Their files have the same names.
+  const kept::Set old_set = testing::XorOf({0, 1, 2, 3}), new_set = testing::XorOf({0, 1, 2, 5});
+  for (std::size_t knowing = 0; knowing <= 4; ++knowing) {
+    SCOPED_TRACE(fmt::format("{} nodes know the new one", knowing));
+    Nodes nodes = testing::SixNodes();
+    for (const std::size_t i : {0, 1, 2, 3}) {
+      ASSERT_OK(nodes.Protect(nodes.node(i), {old_set}));
+    }
+    const std::vector<std::size_t> knows = {0, 1, 2, 5};
+    for (std::size_t i = 0; i < knowing; ++i) {
+      ASSERT_OK(nodes.Protect(nodes.node(knows[i]), {new_set}));
+    }
+    for (const Rank lost : {0, 1, 2}) {
+      RebuildWish wish = nodes.WishToRebuild(lost, {lost}, old_set);
+      ExpectBack(nodes, wish);
+      wish = nodes.WishToRebuild(lost, {lost}, new_set);
+      // A short file may need nothing of those that do not know it yet; rank 2's is the longest.
+      const absl::Status read = ReadAll(nodes, wish);
+      if (read.ok()) ExpectBack(nodes, wish);
+      EXPECT_TRUE(read.ok() || absl::IsDataLoss(read)) << read;
+      EXPECT_TRUE(lost != 2 || read.ok() == (knowing == 4)) << read;
     }
   }
 }

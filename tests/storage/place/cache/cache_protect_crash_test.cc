@@ -25,6 +25,19 @@ absl::Status Protect(Disk& disk, CacheFolder& folder, const kept::Set& set, Allo
   return absl::OkStatus();
 }
 
+// What the ranks kept for the set before stays until the new one is known to be whole.
+absl::Status ProtectBeside(Disk& disk, CacheFolder& folder, const kept::Set& set, Allowed* allowed) {
+  const kept::Record before = allowed->records.front();
+  const scr::Descriptor descriptor = ProtectedDescriptor({0, 2});
+  CAIRN_ASSIGN_OR_RETURN(const kept::Record made, WriteKept(disk, folder.DatasetPath(kProtected), descriptor, set));
+  allowed->records.push_back(WithOlder(made, before));
+  CAIRN_RETURN_IF_ERROR(folder.Protect(descriptor, allowed->records.back()));
+  allowed->records = {allowed->records.back(), made};
+  CAIRN_RETURN_IF_ERROR(folder.Protect(descriptor, WithoutOlder(allowed->records.front(), {set})));
+  allowed->records = {made};
+  return absl::OkStatus();
+}
+
 absl::Status AddRank(Disk& disk, CacheFolder& folder, Rank rank, bool complete, Allowed* allowed) {
   std::set<Rank> now = allowed->ranks.front();
   CAIRN_RETURN_IF_ERROR(folder.Reopen(ProtectedDescriptor({now.begin(), now.end()})));
@@ -42,7 +55,7 @@ absl::Status AddRank(Disk& disk, CacheFolder& folder, Rank rank, bool complete, 
 
 absl::Status History(Disk& disk, CacheFolder& folder, Allowed* allowed) {
   CAIRN_RETURN_IF_ERROR(Protect(disk, folder, TestSet(kept::XOR, {0, 1, 2, 3}), allowed));
-  CAIRN_RETURN_IF_ERROR(Protect(disk, folder, TestSet(kept::RS, {0, 1, 2}), allowed));
+  CAIRN_RETURN_IF_ERROR(ProtectBeside(disk, folder, TestSet(kept::RS, {0, 1, 2}), allowed));
   CAIRN_RETURN_IF_ERROR(Protect(disk, folder, TestSet(kept::PARTNER, {2, 3}), allowed));  // rank 0 is single again
   CAIRN_RETURN_IF_ERROR(AddRank(disk, folder, 1, false, allowed));
   CAIRN_RETURN_IF_ERROR(AddRank(disk, folder, 3, true, allowed));

@@ -90,6 +90,49 @@ TEST_F(CacheProtectTest, RanksThatItDoesNotNameAreSingle) {
   ExpectLoaded({0, 2}, none);
 }
 
+// SCR's records are about the newest one.
+TEST_F(CacheProtectTest, WhatIsKeptForAnOlderSetStaysBesideTheNewOne) {
+  const kept::Record older = Protect(TestSet(kept::XOR, {0, 1, 2}));
+  ASSERT_OK_AND_ASSIGN(const kept::Record made, Write(TestSet(kept::RS, {0, 1, 2})));
+  const kept::Record both = WithOlder(made, older);
+  ASSERT_EQ(both.files_size(), 8);
+  ASSERT_OK(folder_->Protect(ProtectedDescriptor({0, 2}), both));
+  ExpectKept(disk_, dataset_, both);
+  ExpectRecordsAgree(disk_, dataset_, {0, 2}, both);
+  disk_.Restart(1);
+  ExpectLoaded({0, 2}, both);
+  // A file of the new one is lost: the older one counts, and SCR hears of it.
+  ASSERT_OK(disk_.Remove(records_ + both.files(4).file().name()));
+  disk_.SyncAll();
+  CacheLoad load;
+  EXPECT_EQ(Load(&load).redundancy.files_size(), 6);
+  EXPECT_TRUE(Warned(load, "rank 2 protects others by another set only"));
+  EXPECT_EQ(load.warnings.size(), 1u);
+  kept::Record rest = both;
+  rest.mutable_files()->DeleteSubrange(4, 2);
+  ExpectLoaded({0, 2}, rest);
+}
+
+// A name that the newest set does not use for itself: SCR takes the rank for one that nobody protects.
+TEST_F(CacheProtectTest, AnOlderNameIsKeptAndOthersLikeItGo) {
+  kept::Record record = Protect(TestSet(kept::XOR, {0, 1, 2}));
+  for (const int file : {2, 3}) {
+    const std::string name = record.files(file).file().name();
+    ASSERT_OK(disk_.Rename(records_ + name, records_ + OlderName(name, 2)));
+    ASSERT_OK(WriteTestFile(disk_, records_ + OlderName(name, 1), "of a call that was cut short"));
+    record.mutable_files(file)->mutable_file()->set_name(OlderName(name, 2));
+  }
+  ASSERT_OK(WriteRedundancyRecord(disk_, dataset_, record));
+  disk_.SyncAll();
+  CacheLoad load;
+  EXPECT_EQ(Load(&load).redundancy.files_size(), 4);
+  EXPECT_THAT(load.warnings, IsEmpty());
+  ExpectKept(disk_, dataset_, record);
+  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> names, disk_.List(RecordsFolder(dataset_)));
+  EXPECT_EQ(std::ranges::count_if(names, IsOlderName), 2);
+  EXPECT_EQ(std::ranges::count(names, "reddesc.er.2.single.grp_3_of_4.mem_1_of_1.redset"), 1);
+}
+
 TEST_F(CacheProtectTest, WhatIsNotThereIsRefusedAndNothingChanges) {
   const kept::Record before = Protect(TestSet(kept::XOR, {0, 1, 2}));
   ASSERT_OK_AND_ASSIGN(const kept::Record sound, Write(TestSet(kept::RS, {0, 1, 2})));

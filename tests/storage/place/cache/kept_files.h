@@ -5,6 +5,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,27 @@ inline absl::StatusOr<kept::Record> WriteKept(Disk& disk, const std::string& fol
     }
   }
   return record;
+}
+
+// And what the ranks kept before.
+inline kept::Record WithOlder(const kept::Record& record, const kept::Record& before) {
+  kept::Record all = record;
+  all.clear_files();
+  const auto newest = PairsByRank(record), older = PairsByRank(before);
+  std::set<Rank> ranks;
+  for (const kept::Record* const one : {&record, &before}) {
+    for (const kept::File& file : one->files()) ranks.insert(file.rank());
+  }
+  for (const Rank rank : ranks) {
+    for (const auto* const pairs : {&newest, &older}) {
+      if (!pairs->contains(rank)) continue;
+      for (const KeptPair& pair : pairs->at(rank)) {
+        *all.add_files() = *pair.data;
+        *all.add_files() = *pair.filemap;
+      }
+    }
+  }
+  return all;
 }
 
 }  // namespace cairn

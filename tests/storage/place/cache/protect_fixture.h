@@ -58,9 +58,10 @@ inline std::set<Rank> RanksOf(const CachedDataset& dataset) {
 inline void ExpectRecordsAgree(Disk& disk, const std::string& folder, const std::set<Rank>& ranks,
                                const kept::Record& record) {
   std::map<Rank, kept::Set> sets;
-  for (const kept::File& file : record.files()) sets[file.rank()] = file.set();
+  for (const kept::File& file : record.files()) sets.try_emplace(file.rank(), file.set());  // the newest
   std::set<std::string> wanted = {"reddesc.er.er", "reddescmap.er.er", "reddesc.er.shuffile", "reddescmap.er.shuffile"};
   if (!sets.empty()) wanted.insert("redundancy.cairn");
+  for (const kept::File& file : record.files()) wanted.insert(file.file().name());
   for (const scr::RedsetKind kind : {scr::RedsetKind::kData, scr::RedsetKind::kFilemaps}) {
     const std::string list = scr::FileNameOf({.kind = kind, .what = scr::RedsetName::What::kOwnership});
     ASSERT_OK_AND_ASSIGN(const kvtree::Tree tree, ReadTree(disk, RecordsFolder(folder) + "/" + list));

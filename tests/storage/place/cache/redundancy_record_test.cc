@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "storage/format/framed/framed.h"
@@ -44,6 +45,29 @@ kept::File FileOf(Rank rank, bool of_filemap, std::size_t bytes) {
   return file;
 }
 
+kept::File Older(kept::File file, std::uint64_t number) {
+  file.mutable_file()->set_name(OlderName(file.file().name(), number));
+  return file;
+}
+
+// With the members of its set that are not this one in another order: its name stays as it is.
+kept::File OfAnotherSet(kept::File file, std::uint32_t number) {
+  auto& ranks = *file.mutable_set()->mutable_ranks();
+  std::vector<Rank> others;
+  for (const Rank rank : ranks) {
+    if (rank != file.rank()) others.push_back(rank);
+  }
+  for (; number > 1; --number) std::ranges::next_permutation(others);
+  auto other = others.begin();
+  for (std::uint32_t& rank : ranks) {
+    if (rank != file.rank()) rank = *other++;
+  }
+  return file;
+}
+
+// What ranks 3 and 5 keep, and what rank 3 kept for so many sets before.
+kept::Record WithOlder(std::uint32_t sets);
+
 kept::Record Sound() {
   kept::Record record;
   record.set_run(TestRun().Hex());
@@ -55,6 +79,20 @@ kept::Record Sound() {
     *record.add_files() = FileOf(rank, false, (2 << 20) + 100);
     *record.add_files() = FileOf(rank, true, 1000);
   }
+  return record;
+}
+
+kept::Record WithOlder(std::uint32_t sets) {
+  const kept::Record sound = Sound();
+  kept::Record record = sound;
+  record.mutable_files()->DeleteSubrange(2, 2);
+  for (std::uint32_t n = 1; n <= sets; ++n) {
+    for (const bool of_filemap : {false, true}) {
+      *record.add_files() = Older(OfAnotherSet(FileOf(3, of_filemap, 1000 + n), n + 1), n);
+    }
+  }
+  *record.add_files() = sound.files(2);
+  *record.add_files() = sound.files(3);
   return record;
 }
 
@@ -90,6 +128,47 @@ TEST_F(RedundancyRecordTest, WhatIsWrittenIsReadAndDurable) {
   disk_.Restart(2);
   EXPECT_STATUS(absl::StatusCode::kNotFound, Read(), "redundancy.cairn");
   EXPECT_OK(RemoveRedundancyRecord(disk_, kFolder));
+}
+
+TEST_F(RedundancyRecordTest, SetsOfARankThatAreStillKeptFollowTheNewest) {
+  const kept::Record record = WithOlder(3);
+  ASSERT_OK(WriteRedundancyRecord(disk_, kFolder, record));
+  ASSERT_OK_AND_ASSIGN(const kept::Record read, Read());
+  EXPECT_EQ(read.SerializeAsString(), record.SerializeAsString());
+  const auto sets = SetsByRank(read);
+  ASSERT_EQ(sets.at(3).size(), 4u);
+  ASSERT_EQ(sets.at(5).size(), 1u);
+  EXPECT_TRUE(AreSame(sets.at(3)[0], RsSet()));
+  const auto pairs = PairsByRank(read);
+  for (std::size_t n = 0; n < 4; ++n) {
+    EXPECT_EQ(pairs.at(3)[n].data, &read.files(static_cast<int>(2 * n)));
+    EXPECT_EQ(pairs.at(3)[n].filemap, &read.files(static_cast<int>(2 * n + 1)));
+    EXPECT_TRUE(AreSame(pairs.at(3)[n].set(), sets.at(3)[n]));
+  }
+  EXPECT_STATUS(kInvalidArgument, CheckRedundancyRecord(WithOlder(4), TestRun(), Holding()), "of rank 3 more than 4");
+}
+
+TEST_F(RedundancyRecordTest, WhatIsOlderThanASetGoesAndNothingElse) {
+  const kept::Record record = WithOlder(3);
+  const auto without = [&record](int set) {
+    return WithoutOlder(record, {record.files(2 * set).set()}).files_size();
+  };
+  EXPECT_EQ(without(0), 4);
+  EXPECT_EQ(without(1), 6);
+  EXPECT_EQ(without(3), 10);
+  EXPECT_EQ(WithoutOlder(record, {}).SerializeAsString(), record.SerializeAsString());
+  EXPECT_EQ(WithoutOlder(record, {RsSet()}).files(3).rank(), 5u);
+}
+
+TEST(OlderNameTest, OnlyARedundancyFileHasOne) {
+  const std::string name = FileOf(3, false, 1).file().name();
+  EXPECT_EQ(OlderName(name, 12), "older.12." + name);
+  EXPECT_TRUE(IsOlderName(OlderName(name, 1)));
+  EXPECT_TRUE(IsOlderName(OlderName(FileOf(3, true, 1).file().name(), 1)));
+  for (const std::string& other : {name, "older." + name, "older.x." + name, "older.01." + name, "older.-1." + name,
+                                   "older.1." + name + "x", std::string("older.1.redundancy.cairn"), std::string()}) {
+    EXPECT_FALSE(IsOlderName(other)) << other;
+  }
 }
 
 TEST_F(RedundancyRecordTest, AnyCutOrFlippedBitIsDataLoss) {
@@ -131,7 +210,7 @@ TEST_F(RedundancyRecordTest, EachFieldHasToBeSound) {
       {[](auto& r) { r.set_dataset(8); }, "dataset: 8, expected 7"},
       {[](auto& r) { r.set_step(71); }, "step: 71, expected 70"},
       {[](auto& r) { r.set_nranks(9); }, "nranks: 9, expected 8"},
-      {[](auto& r) { r.mutable_files()->SwapElements(0, 1); }, "files[1]: of rank 3, comes twice or too late"},
+      {[](auto& r) { r.mutable_files()->SwapElements(0, 1); }, "files[0]: set: another one than that of the data"},
       {[](auto& r) { r.mutable_files()->SwapElements(1, 2); }, "files[2]: of rank 3, comes twice or too late"},
       {[](auto& r) { *r.mutable_files(1) = r.files(0); }, "files[1]: of rank 3, comes twice"},
       {[](auto& r) {
@@ -139,7 +218,17 @@ TEST_F(RedundancyRecordTest, EachFieldHasToBeSound) {
          other.set_ranks(0, 7);
          other.set_ranks(3, 1);
        },
-       "files[1].set: another one"},
+       "files[1]: set: another one"},
+      {[](auto& r) { *r.mutable_files(2) = FileOf(3, false, 100); }, "files[2]: of rank 3, comes twice"},
+      {[](auto& r) { *r.mutable_files(2) = Older(FileOf(3, true, 100), 1); }, "files[2]: of rank 3, comes twice"},
+      {[](auto& r) { *r.mutable_files(2) = OfAnotherSet(FileOf(3, false, 100), 2); },
+       "files[2]: file: name: reddesc.er.3.rs.grp_2_of_2.mem_2_of_4.redset comes twice"},
+      {[](auto& r) { *r.mutable_files(3) = Older(OfAnotherSet(FileOf(3, true, 100), 2), 1); },
+       "files[3]: of rank 3, comes twice or too late"},
+      {[](auto& r) { r.mutable_files(0)->mutable_file()->set_name("older.0." + r.files(0).file().name()); },
+       "files[0]: file: name: \"older.0."},
+      {[](auto& r) { r.mutable_files(0)->mutable_file()->set_name("older.1." + r.files(1).file().name()); },
+       "files[0]: file: name: \"older.1."},
       {file([](auto& f) { f.clear_set(); }), "files[0]: set: scheme: 0 protects nothing"},
       {file([](auto& f) { f.set_rank(2); }), "files[0]: rank: 2 is no member"},
       {file([](auto& f) { f = FileOf(1, false, 200); }), "files[0].rank: 1 does not lie here"},
@@ -187,9 +276,9 @@ TEST_F(RedundancyRecordTest, OfAnotherDatasetItIsDataLoss) {
 // What an empty entry takes in memory is far more than its 2 bytes.
 TEST_F(RedundancyRecordTest, EntriesAreCountedBeforeTheyAreMade) {
   kept::Record record = Sound();
-  for (int i = 0; i < 5; ++i) record.add_files();  // 4 of 4 ranks' 8 files were there
+  for (int i = 0; i < 29; ++i) record.add_files();  // 4 of 4 ranks' 32 files were there
   ASSERT_OK(WriteRedundancyRecord(disk_, kFolder, record));
-  EXPECT_STATUS(kDataLoss, Read(), "files: more than 8");
+  EXPECT_STATUS(kDataLoss, Read(), "files: more than 32");
 }
 
 TEST_F(RedundancyRecordTest, WhatIsTooLargeIsNeitherWrittenNorRead) {
