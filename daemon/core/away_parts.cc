@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "storage/base/number_ranges.h"
 #include "storage/base/status.h"
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/place/cache/redundancy_record.h"
@@ -229,7 +230,7 @@ void AwayParts::FindParts(const NodeId& node, const DatasetPtr& dataset,
   Parts stored;
   for (Rank rank = 0; rank < dataset->nranks; ++rank) {
     const Part& part = dataset->parts[rank];
-    if (!part.elsewhere || (part.known() && part.node != node)) continue;
+    if (!part.elsewhere || (part.known() && part.node != node) || dataset->bad_parts.contains({rank, node})) continue;
     const auto there = listed.find(rank);
     const bool has = there != listed.end() && there->second->has_catalogue();
     if (part.known() && !(has && there->second->completed())) {
@@ -331,6 +332,16 @@ void AwayParts::Failed(const NodeId& node, const peer::PartFailed& failed) {
   given_.waits.Changed();
 }
 
+// What is no list of ranks stands for all of them.
+void AwayParts::LoseParts(const NodeId& node, const Dataset& dataset, const std::string& ranks) {
+  const auto only = ParseNumberRanges(ranks, dataset.nranks);
+  if (!only) return given_.ledger.PartsLost(dataset, node);
+  for (Rank rank = 0; rank < dataset.parts.size(); ++rank) {
+    const Part& part = dataset.parts[rank];
+    if (only->Contains(rank) && part.elsewhere && part.node == node) given_.ledger.PartLost(dataset, rank);
+  }
+}
+
 // Without that node's parts the others' are of no use to a restart.
 void AwayParts::Left(const NodeId& node, const peer::PartsLeft& left) {
   const DatasetPtr dataset = given_.ledger.Get(left.dataset());
@@ -339,7 +350,7 @@ void AwayParts::Left(const NodeId& node, const peer::PartsLeft& left) {
   if (MayBeMadeAnew(*dataset)) {
     context_.Warn(fmt::format("run {}: dataset {} (step {}): its parts are lost {}", given_.run_name, dataset->id,
                               dataset->step, why));
-    given_.ledger.PartsLost(*dataset, node);
+    LoseParts(node, *dataset, left.ranks());
     given_.on_parts_lost();
   } else if (left.damaged()) {
     given_.cache.GiveUpParts(dataset, why);

@@ -88,6 +88,7 @@ class AwayParts {
   void TakeListed(const NodeId& node, const DatasetPtr& dataset, const std::map<Rank, const peer::PartThere*>& listed);
   void TellGone(const NodeId& node, DatasetId id, const std::map<Rank, const peer::PartThere*>& listed);
   void FindParts(const NodeId& node, const DatasetPtr& dataset, const std::map<Rank, const peer::PartThere*>& listed);
+  void LoseParts(const NodeId& node, const Dataset& dataset, const std::string& ranks);
   void TakeKept(const Dataset& dataset, const peer::PartThere& part);
   void PartFound(const NodeId& node, const Dataset& dataset, const peer::PartThere& part);
   void TakeStored(const NodeId& node, const DatasetPtr& dataset, const catalogue::Catalogue& catalogue);

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "daemon/core/variables.h"
@@ -120,6 +122,8 @@ struct Dataset {
   std::uint32_t keeping_before = 0;  // so many parts here keep something for older sets
   bool redundant = false;
   bool awaits_redundancy = false;
+  // Parts that were found to be damaged where they are, on other nodes: what these say of them is not believed.
+  std::set<std::pair<Rank, std::string>> bad_parts;
   Place cache = Place::kAbsent;
   Place prefix = Place::kAbsent;
   Standing standing = Standing::kCurrent;

@@ -302,7 +302,7 @@ void Flusher::CopyEnded(const JobPtr& job, StepResult result) {
   result.outcome.status = result.visited.status;
   TakeFindings(*job, result);
   if (absl::IsDataLoss(result.outcome.status) && !result.damaged_there.empty()) {
-    PartIsBad(job, result.outcome.status);
+    PartIsBad(job, result.damaged_there, result.outcome.status);
   } else if (!result.outcome.status.ok()) {
     Failed(job, result.outcome);
   } else if (context_.quiescing() || given_.gate.replaced() || job->progress->stop) {
@@ -416,10 +416,12 @@ void Flusher::Failed(const JobPtr& job, const FlushOutcome& outcome) {
   BackOff(job, status);
 }
 
-// In another node's cache: another try would read the same bytes.
-void Flusher::PartIsBad(const JobPtr& job, const absl::Status& why) {
+// In another node's cache: another try would read the same bytes. It is for a flush after this one, if it can be made
+// anew.
+void Flusher::PartIsBad(const JobPtr& job, const std::string& file, const absl::Status& why) {
   End(*job);
-  given_.cache.GiveUpParts(job->dataset, std::string(MessageOf(why)));
+  const std::string text(MessageOf(why));
+  if (!given_.cache.MakeAnew(job->dataset, file, text)) given_.cache.GiveUpParts(job->dataset, text);
   given_.removals.Tidy();
 }
 

@@ -159,7 +159,7 @@ class Flusher {
   void CommitEnded(const JobPtr& job, StepResult result);
   void TakeFindings(Job& job, const StepResult& result);
   void Failed(const JobPtr& job, const FlushOutcome& outcome);
-  void PartIsBad(const JobPtr& job, const absl::Status& why);
+  void PartIsBad(const JobPtr& job, const std::string& file, const absl::Status& why);
   void GiveUp(const JobPtr& job, const std::string& why);
   void WasFenced(const JobPtr& job, const FlushOutcome& outcome);
   void BackOff(const JobPtr& job, const absl::Status& why);

@@ -295,11 +295,12 @@ void Home::Failed(const Dataset& dataset, const std::string& why) {
   Send(std::move(said));
 }
 
-void Home::Left(const Dataset& dataset, bool damaged, const std::string& why) {
+void Home::Left(const Dataset& dataset, bool damaged, const std::string& why, const std::string& ranks) {
   peer::ToHome said;
   said.mutable_left()->set_dataset(dataset.id);
   said.mutable_left()->set_damaged(damaged);
   said.mutable_left()->set_why(why);
+  said.mutable_left()->set_ranks(ranks);
   Send(std::move(said));
 }
 

@@ -107,7 +107,8 @@ class Home {
   // --- What happens to parts that are here ---
   void Stored(const Dataset& dataset, Rank rank);
   void Failed(const Dataset& dataset, const std::string& why);  // unless the home has said so
-  void Left(const Dataset& dataset, bool damaged, const std::string& why);
+  // `ranks`: only these ("3"); empty: all.
+  void Left(const Dataset& dataset, bool damaged, const std::string& why, const std::string& ranks = "");
 
  private:
   struct OfRank {

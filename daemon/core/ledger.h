@@ -247,6 +247,8 @@ class Ledger {
   void PartsLost(const Dataset& dataset, const std::string& node);
   // Nor has any node this part, which was known to be somewhere.
   void PartLost(const Dataset& dataset, Rank rank);
+  // Where it is, which is elsewhere, it is damaged: that node's word for it does not count any more.
+  void PartIsBad(const Dataset& dataset, Rank rank);
   void Described(const Dataset& dataset, const std::vector<catalogue::Catalogue>& catalogues);
   void CataloguesChanged(const Dataset& dataset);  // those of the prefix are to be read again
   // What was described, and is neither being read nor in the cache, is described anew if it is asked for.

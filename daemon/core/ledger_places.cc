@@ -159,6 +159,12 @@ void Ledger::PartLost(const Dataset& given, Rank rank) {
   Lose(Own(given), rank);
 }
 
+void Ledger::PartIsBad(const Dataset& given, Rank rank) {
+  CAIRN_CHECK(given.parts.at(rank).elsewhere);
+  Own(given).bad_parts.emplace(rank, given.parts[rank].node);
+  PartLost(given, rank);
+}
+
 void Ledger::Described(const Dataset& given, const std::vector<catalogue::Catalogue>& catalogues) {
   Dataset& dataset = Own(given);
   CAIRN_CHECK(catalogues.size() == dataset.nranks && dataset.all_stored());

@@ -132,9 +132,9 @@ bool RestoreCopies::LoseDamaged(const RestoreGroup& group) {
   for (const auto& [rank, tier] : group.damaged) {
     const Part& part = dataset->parts[rank];
     if (part.elsewhere && part.known()) {
-      given_.ledger.PartsLost(*dataset, NodeId(part.node));
+      given_.ledger.PartIsBad(*dataset, rank);
     } else if (!part.elsewhere) {
-      given_.cache.LoseParts(dataset, "a restore could not read it");
+      given_.cache.LosePart(dataset, rank, "a restore could not read it");
     }
   }
   return dataset->unknown > 0;

@@ -72,6 +72,10 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
             {.on_left = [this] { LeftCache(); },
              .on_parts_left = [this](const Dataset& dataset, RunCache::Left how,
                                      const std::string& why) { PartsLeft(dataset, how, why); },
+             .on_part_damaged =
+                 [this](const Dataset& dataset, Rank rank, const std::string& why) {
+                   home.Left(dataset, /*damaged=*/true, why, std::to_string(rank));
+                 },
              .on_parts_lost = [this] { LookForLost(); },
              .look_again = [this] { ApplyPolicy(); }}),
       ids(shared.context, name, gate),

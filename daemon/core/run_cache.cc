@@ -9,8 +9,25 @@
 #include "daemon/core/facts.h"
 #include "daemon/policy/policy.h"
 #include "storage/base/status.h"
+#include "storage/format/catalogue/catalogue.h"
+#include "storage/place/names.h"
 
 namespace cairn {
+namespace {
+
+// Whose part, of those here, or of those elsewhere, the file belongs to. `name`: below the dataset's folder.
+std::optional<Rank> RankOf(const Dataset& dataset, bool elsewhere, const std::string& name) {
+  for (Rank rank = 0; rank < dataset.parts.size(); ++rank) {
+    const Part& part = dataset.parts[rank];
+    if (part.elsewhere != elsewhere || !part.known() || !part.stored()) continue;
+    const auto& files = part.catalogue.file();
+    const auto is_it = [&name](const catalogue::FileEntry& entry) { return entry.name() == name; };
+    if (name == CatalogueName(rank) || std::ranges::any_of(files, is_it)) return rank;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 RunCache::RunCache(const Context& context, const Given& given, Reports reports)
     : context_(context),
@@ -150,7 +167,16 @@ void RunCache::ApplyLinger() {
 
 void RunCache::FoundDamaged(const DatasetPtr& dataset, const std::string& file, const absl::Status& why) {
   const std::string text(MessageOf(why));
-  if (MayBeMadeAnew(*dataset)) return LoseParts(dataset, text);
+  const std::string path = folder().DatasetPath(dataset->id) + "/";
+  const auto rank =
+      RankOf(*dataset, /*elsewhere=*/false, file.starts_with(path) ? file.substr(path.size()) : file);
+  if (MayBeMadeAnew(*dataset)) return rank ? LosePart(dataset, *rank, text) : LoseParts(dataset, text);
+  // It is for the home to say whether others keep enough.
+  const bool one_of_several = rank && dataset->in_cache() && dataset->followed && !LiesHereAlone(*dataset, *rank);
+  if (one_of_several && dataset->parts[*rank].keeps) {
+    reports_.on_part_damaged(*dataset, *rank, text);
+    return LosePart(dataset, *rank, text);
+  }
   if (dataset->in_cache() && dataset->over_nodes()) reports_.on_parts_left(*dataset, Left::kDamaged, text);
   if (dataset->in_cache()) given_.ledger.CacheDamaged(*dataset, text);
   given_.bases.Distrust();
@@ -166,6 +192,51 @@ void RunCache::LoseParts(const DatasetPtr& dataset, const std::string& why) {
   given_.images.DropKept(given_.run, dataset->id);
   SetAsideWhole(dataset->id, CacheFolder::Why::kDamaged);
   reports_.on_parts_lost();
+}
+
+bool RunCache::LiesHereAlone(const Dataset& dataset, Rank rank) const {
+  for (Rank other = 0; other < dataset.parts.size(); ++other) {
+    if (other != rank && !dataset.parts[other].elsewhere) return false;
+  }
+  return true;
+}
+
+void RunCache::LosePart(const DatasetPtr& dataset, Rank rank, const std::string& why) {
+  if (dataset->parts[rank].elsewhere) return;  // it has gone already
+  if (LiesHereAlone(*dataset, rank)) return LoseParts(dataset, why);
+  context_.Warn(fmt::format("run {}: dataset {} (step {}): rank {}'s part in this cache goes aside: {}",
+                            given_.run_name, dataset->id, dataset->step, rank, why));
+  given_.ledger.PartLost(*dataset, rank);
+  given_.bases.Distrust();
+  given_.images.DropKept(given_.run, dataset->id, rank);
+  const auto gone = std::make_shared<absl::Status>();
+  const auto take_out = [cache = given_.cache, id = dataset->id, rank, gone] {
+    return *gone = cache->SetRankAside(id, rank);
+  };
+  given_.folders.Change(dataset->id, take_out, [this, dataset, gone] {
+    asides_.Look();
+    // It would be believed by the next start: then none of it is.
+    if (gone->ok() || !given_.ledger.Has(dataset) || !dataset->in_cache()) return;
+    const std::string text(MessageOf(*gone));
+    if (!dataset->followed) return LoseParts(dataset, text);
+    reports_.on_parts_left(*dataset, Left::kDamaged, text);
+    given_.ledger.CacheDamaged(*dataset, text);
+    SetAsideWhole(dataset->id, CacheFolder::Why::kDamaged);
+  });
+  reports_.on_parts_lost();
+}
+
+bool RunCache::MakeAnew(const DatasetPtr& dataset, const std::string& file, const std::string& why) {
+  if (!MayBeMadeAnew(*dataset)) return false;
+  const std::string folder = "/" + RecordsFolderName(dataset->id) + "/";
+  const auto rank =
+      RankOf(*dataset, /*elsewhere=*/true, file.starts_with(folder) ? file.substr(folder.size()) : file);
+  if (!rank) return dataset->unknown > 0;  // its own daemon has said so already
+  context_.Warn(fmt::format("run {}: dataset {} (step {}): rank {}'s part is bad: {}", given_.run_name, dataset->id,
+                            dataset->step, *rank, why));
+  given_.ledger.PartIsBad(*dataset, *rank);
+  reports_.on_parts_lost();
+  return true;
 }
 
 void RunCache::GiveUpParts(const DatasetPtr& dataset, const std::string& why) {

@@ -56,6 +56,8 @@ class RunCache {
     std::function<void()> on_left;  // something has left the cache; not from deep within a call
     // The dataset's parts in this cache go, or are damaged: of one that has others elsewhere, or is followed.
     std::function<void(const Dataset& dataset, Left how, const std::string& why)> on_parts_left;
+    // Of one that is followed: this rank's part, which was here, is damaged; others of it stay.
+    std::function<void(const Dataset& dataset, Rank rank, const std::string& why)> on_part_damaged;
     std::function<void()> on_parts_lost;  // some have to be made anew of what others keep
     std::function<void()> look_again;     // the policy is to be applied again: time has passed
   };
@@ -109,6 +111,10 @@ class RunCache {
   // Of a dataset over nodes: a part of it here is damaged, and others may keep enough to make it anew. All that is here
   // of it goes aside.
   void LoseParts(const DatasetPtr& dataset, const std::string& why);
+  // The same, of one rank: other ranks' parts stay, and what they keep.
+  void LosePart(const DatasetPtr& dataset, Rank rank, const std::string& why);
+  // A part on another node was found to be damaged by what read it there. True: others may keep enough to make it anew.
+  bool MakeAnew(const DatasetPtr& dataset, const std::string& file, const std::string& why);
   // The same, for one file of a dataset that a restore is reading: its place changes when that has ended.
   void SetAside(const Dataset& dataset, const std::string& file, const std::string& why);
 
@@ -133,6 +139,7 @@ class RunCache {
   }
 
  private:
+  bool LiesHereAlone(const Dataset& dataset, Rank rank) const;
   void Leave(const DatasetPtr& dataset, const std::string& why);
   void SetAsideWhole(DatasetId id, CacheFolder::Why why);
   // What becomes of the damaged copy in a dataset's place, when that is fetched anew.

@@ -101,6 +101,7 @@ class CacheFolderOnDisk final : public CacheFolder {
   absl::Status Protect(const scr::Descriptor& descriptor, const kept::Record& record) override;
   absl::Status Reopen(const scr::Descriptor& descriptor) override;
   void EndReopened(DatasetId id) override;
+  absl::Status SetRankAside(DatasetId id, Rank rank) override;
   absl::Status Remove(DatasetId id) override;
   absl::Status Retire(DatasetId id) override;
   bool shares_extents() const override { return shares_extents_; }
@@ -134,7 +135,29 @@ class CacheFolderOnDisk final : public CacheFolder {
     open_.erase(id);
   }
   // The index's descriptor of a dataset that is whole here and not open. kFailedPrecondition: it is not.
-  absl::StatusOr<scr::Descriptor> FindWhole(const scr::Descriptor& descriptor);
+  absl::StatusOr<scr::Descriptor> FindWhole(DatasetId id);
+  absl::StatusOr<scr::Descriptor> FindWhole(const scr::Descriptor& descriptor);  // and this one
+  // Of a whole dataset, one at a time: what ranks keep, or which ranks lie here, is being changed.
+  class Changing {
+   public:
+    Changing(CacheFolderOnDisk& folder, DatasetId id) : folder_(folder), id_(id) {
+      const absl::MutexLock lock(&folder_.mutex_);
+      const auto unchanged = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !folder_.changing_.contains(id_); };
+      folder_.mutex_.Await(absl::Condition(&unchanged));  // ends with the other's work on the disk
+      folder_.changing_.insert(id_);
+    }
+    ~Changing() {
+      const absl::MutexLock lock(&folder_.mutex_);
+      folder_.changing_.erase(id_);
+    }
+    Changing(const Changing&) = delete;
+
+   private:
+    CacheFolderOnDisk& folder_;
+    const DatasetId id_;
+  };
+  absl::Status TakeOut(const scr::Descriptor& rest, const std::vector<RankFiles>& ranks);
+  absl::Status RemoveUnnamed(const scr::Descriptor& descriptor, const std::vector<RankFiles>& ranks);
   absl::StatusOr<std::map<Rank, RankFiles>> FilesOf(const scr::Descriptor& descriptor);
   absl::Status CompleteReopened(const scr::Descriptor& descriptor, const std::vector<RankFiles>& ranks);
   absl::Status WriteEntry(const scr::Descriptor& descriptor, const std::vector<RankFiles>& ranks, bool* removed);
@@ -150,6 +173,7 @@ class CacheFolderOnDisk final : public CacheFolder {
   CacheIndex index_;
   mutable absl::Mutex mutex_;
   std::map<DatasetId, Open> open_ ABSL_GUARDED_BY(mutex_);
+  std::set<DatasetId> changing_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> warnings_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -188,8 +212,7 @@ absl::Status CacheFolderOnDisk::Begin(const scr::Descriptor& descriptor) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<scr::Descriptor> CacheFolderOnDisk::FindWhole(const scr::Descriptor& descriptor) {
-  const DatasetId id = descriptor.id;
+absl::StatusOr<scr::Descriptor> CacheFolderOnDisk::FindWhole(DatasetId id) {
   {
     const absl::MutexLock lock(&mutex_);
     if (open_.contains(id)) return FailedPrecondition("{}: dataset {} is open", path_, id);
@@ -198,14 +221,18 @@ absl::StatusOr<scr::Descriptor> CacheFolderOnDisk::FindWhole(const scr::Descript
   const auto entry = entries.find(id);
   if (entry == entries.end()) return FailedPrecondition("{}: no dataset {}", path_, id);
   const scr::Descriptor& here = entry->second.descriptor;
-  if (!here.launch || entry->second.bypass || !here.complete.value_or(false) || here.launch != descriptor.launch ||
-      here.ranks != descriptor.ranks || here.ranks.value_or(0) == 0) {
-    return FailedPrecondition("{}: dataset {} is not whole here, or another one", path_, id);
-  }
-  return here;
+  if (here.launch && !entry->second.bypass && here.complete.value_or(false) && here.ranks.value_or(0) > 0) return here;
+  return FailedPrecondition("{}: dataset {} is not whole here", path_, id);
+}
+
+absl::StatusOr<scr::Descriptor> CacheFolderOnDisk::FindWhole(const scr::Descriptor& descriptor) {
+  CAIRN_ASSIGN_OR_RETURN(scr::Descriptor here, FindWhole(descriptor.id));
+  if (here.launch == descriptor.launch && here.ranks == descriptor.ranks) return here;
+  return FailedPrecondition("{}: dataset {} is another one here", path_, descriptor.id);
 }
 
 absl::Status CacheFolderOnDisk::Protect(const scr::Descriptor& descriptor, const kept::Record& record) {
+  const Changing changing(*this, descriptor.id);
   CAIRN_ASSIGN_OR_RETURN(const scr::Descriptor here, FindWhole(descriptor));
   return PutProtection(disk_, DatasetPath(here.id), prefix(), this->record().run, here, record);
 }
@@ -225,6 +252,7 @@ absl::StatusOr<std::map<Rank, RankFiles>> CacheFolderOnDisk::FilesOf(const scr::
 }
 
 absl::Status CacheFolderOnDisk::Reopen(const scr::Descriptor& descriptor) {
+  const Changing changing(*this, descriptor.id);
   CAIRN_ASSIGN_OR_RETURN(const scr::Descriptor here, FindWhole(descriptor));
   CAIRN_ASSIGN_OR_RETURN(auto ranks, FilesOf(here));
   const absl::MutexLock lock(&mutex_);
@@ -246,11 +274,57 @@ void CacheFolderOnDisk::EndReopened(DatasetId id) {
   if (!ended.committing.empty()) return;  // the next start removes what these write
   std::vector<RankFiles> here;
   for (const Rank rank : scr::RanksHeld(ended.descriptor)) here.push_back(ended.committed.at(rank));
-  const auto kept = ReadRedundancyRecord(disk_, DatasetPath(id), record().run, ended.descriptor);
-  if (!kept.ok() && !absl::IsNotFound(kept.status())) return;  // likewise
-  // Likewise; until then they only take up room.
-  RemoveLeftovers(disk_, DatasetPath(id), ended.descriptor, here, kept.ok() ? NamesIn(*kept) : std::set<std::string>())
-      .IgnoreError();
+  RemoveUnnamed(ended.descriptor, here).IgnoreError();  // likewise; until then they only take up room
+}
+
+absl::Status CacheFolderOnDisk::SetRankAside(DatasetId id, Rank rank) {
+  const Changing changing(*this, id);
+  CAIRN_ASSIGN_OR_RETURN(const scr::Descriptor here, FindWhole(id));
+  scr::Descriptor rest = here;
+  rest.held.emplace();
+  for (const Rank held : scr::RanksHeld(here)) rest.held->Add(held);
+  const bool is_here = rest.held->Contains(rank);
+  rest.held->Remove(rank);
+  if (!is_here || rest.held->empty()) {
+    return FailedPrecondition("{}: of dataset {} rank {} lies here alone, or not at all", path_, id, rank);
+  }
+  const std::string folder = DatasetPath(id);
+  // Before the entry: a record that names a rank that does not lie here would be taken for damaged.
+  CAIRN_RETURN_IF_ERROR(EndProtection(disk_, folder, record().run, here, rank));
+  CAIRN_ASSIGN_OR_RETURN(const auto files, FilesOf(rest));
+  std::vector<RankFiles> ranks;
+  for (const auto& [other, of_rank] : files) ranks.push_back(of_rank);
+  CAIRN_RETURN_IF_ERROR(TakeOut(rest, ranks));
+  // From here on it has gone: a start would put SCR's lists in order, and remove its files.
+  absl::Status moved = ReplaceOwnershipLists(disk_, folder, *rest.ranks, ranks);
+  if (moved.ok()) moved = MoveRankAside(disk_, folder, fmt::format("{}/{}{}", path_, kDamagedStem, id), rest, rank);
+  if (moved.ok()) moved = RemoveUnnamed(rest, ranks);
+  if (!moved.ok()) {
+    const absl::MutexLock lock(&mutex_);
+    warnings_.push_back(fmt::format("dataset {}, rank {}: {}", id, rank, MessageOf(moved)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CacheFolderOnDisk::TakeOut(const scr::Descriptor& rest, const std::vector<RankFiles>& ranks) {
+  const scr::CacheEntry entry = CompleteEntry(DatasetPath(rest.id), rest, ranks);
+  bool there = false;
+  CAIRN_RETURN_IF_ERROR(index_.Apply([&](kvtree::Tree& tree) {
+    const kvtree::Tree* datasets = tree.Find("DSET");
+    const kvtree::Tree* now = datasets != nullptr ? datasets->Find(std::to_string(rest.id)) : nullptr;
+    const kvtree::Tree* descriptor = now != nullptr ? now->Find("DSETDESC") : nullptr;
+    const auto complete = descriptor != nullptr ? descriptor->GetBool("COMPLETE") : NotFound("DSETDESC");
+    there = complete.ok() && *complete;
+    if (there) scr::PutCacheEntry(entry, tree);
+  }));
+  return there ? absl::OkStatus() : FailedPrecondition("{}: dataset {} was given up meanwhile", path_, rest.id);
+}
+
+absl::Status CacheFolderOnDisk::RemoveUnnamed(const scr::Descriptor& descriptor, const std::vector<RankFiles>& ranks) {
+  const std::string folder = DatasetPath(descriptor.id);
+  const auto kept = ReadRedundancyRecord(disk_, folder, record().run, descriptor);
+  if (!kept.ok() && !absl::IsNotFound(kept.status())) return kept.status();
+  return RemoveLeftovers(disk_, folder, descriptor, ranks, kept.ok() ? NamesIn(*kept) : std::set<std::string>());
 }
 
 absl::Status CacheFolderOnDisk::CheckNotScrs(DatasetId id) {

@@ -126,6 +126,13 @@ class CacheFolder : public DatasetStore {
   // After Retire, SetAside, Remove and SetDatasetAside there is nothing to be ended.
   virtual void EndReopened(DatasetId id) = 0;
 
+  // --- Fewer ranks of it ---
+  // A rank's files are damaged, and others lie here, too: it is whole here without that rank, and what the others keep
+  // stays. The rank's files go to damaged.<id>.<n>. After a crash or an error it is whole with that rank or without.
+  //   kFailedPrecondition  the dataset is not here or is open, or no other rank lies here
+  //   others               nothing has changed
+  virtual absl::Status SetRankAside(DatasetId id, Rank rank) = 0;
+
   // The dataset is given up for its files: its entry and encode states go, synced, so that nothing believes in it any
   // more; then the bytes stay where they are for others to take (by rename out of the folder) until Remove. The next
   // Load removes what is left. Not there: kNotFound.

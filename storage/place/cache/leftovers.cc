@@ -1,4 +1,4 @@
-// RemoveLeftovers of protection.h.
+// RemoveLeftovers and MoveRankAside of protection.h.
 #include <cstdint>
 #include <set>
 #include <string>
@@ -10,6 +10,7 @@
 #include "storage/format/scr/redset_records.h"
 #include "storage/place/cache/protection.h"
 #include "storage/place/cache/redundancy_record.h"
+#include "storage/place/names.h"
 
 namespace cairn {
 namespace {
@@ -107,11 +108,53 @@ class Leftovers {
   const std::set<std::string>& kept_;
 };
 
+// By its catalogue; without a sound one by the name that a checkpoint's file has.
+std::vector<std::string> FilesOfRank(Disk& disk, const std::string& folder, const scr::Descriptor& descriptor,
+                                     Rank rank) {
+  std::vector<std::string> names;
+  const std::string path = folder + "/" + CatalogueName(rank);
+  const auto text = ReadWhole(disk, path, kCatalogueBytesMax);
+  const auto catalogue = text.ok() ? DecodeCatalogue(path, *text) : text.status();
+  if (catalogue.ok()) {
+    for (const catalogue::FileEntry& file : catalogue->file()) names.push_back(file.name());
+  } else if (!descriptor.own_files) {
+    names.push_back(CheckpointFileName(descriptor.id, rank));
+  }
+  names.push_back(CatalogueName(rank));
+  return names;
+}
+
+absl::StatusOr<std::string> MakeAsideFolder(Disk& disk, const std::string& stem) {
+  constexpr int kNumbersMax = 1000;
+  for (int n = 1; n <= kNumbersMax; ++n) {
+    std::string aside = fmt::format("{}.{}", stem, n);
+    const absl::Status made = disk.MakeDirectory(aside, 0700);
+    if (made.ok()) return aside;
+    if (!absl::IsAlreadyExists(made)) return made;
+  }
+  return ResourceExhausted("{}.1 to {} are all taken", stem, kNumbersMax);
+}
+
 }  // namespace
 
 absl::Status RemoveLeftovers(Disk& disk, const std::string& folder, const scr::Descriptor& descriptor,
                              const std::vector<RankFiles>& ranks, const std::set<std::string>& kept) {
   return Leftovers(disk, folder, descriptor, ranks, kept).Remove();
+}
+
+absl::Status MoveRankAside(Disk& disk, const std::string& folder, const std::string& stem, const scr::Descriptor& rest,
+                           Rank rank) {
+  CAIRN_ASSIGN_OR_RETURN(const std::string aside, MakeAsideFolder(disk, stem));
+  for (const std::string& name : FilesOfRank(disk, folder, rest, rank)) {
+    const std::string from = folder + "/" + name, to = aside + "/" + name;
+    CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, ParentOf(to)));
+    const absl::Status moved = disk.Rename(from, to);
+    if (absl::IsNotFound(moved)) continue;  // that was the damage
+    CAIRN_RETURN_IF_ERROR(moved);
+    CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(ParentOf(to)));
+    CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(ParentOf(from)));
+  }
+  return disk.SyncDirectory(ParentOf(aside));
 }
 
 }  // namespace cairn

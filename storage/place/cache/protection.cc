@@ -247,6 +247,19 @@ absl::Status PutProtection(Disk& disk, const std::string& folder, const std::str
   return RemoveLeftovers(disk, folder, descriptor, files, NamesIn(record));
 }
 
+absl::Status EndProtection(Disk& disk, const std::string& folder, const RunIdentity& run,
+                           const scr::Descriptor& descriptor, Rank rank) {
+  const auto record = ReadRedundancyRecord(disk, folder, run, descriptor);
+  if (absl::IsNotFound(record.status()) || absl::IsDataLoss(record.status())) return absl::OkStatus();
+  if (!record.ok()) return record.status();
+  kept::Record rest = *record;
+  rest.clear_files();
+  for (const kept::File& file : record->files()) {
+    if (file.rank() != rank) *rest.add_files() = file;
+  }
+  return rest.files_size() == record->files_size() ? absl::OkStatus() : StoreRecord(disk, folder, rest);
+}
+
 absl::Status ReplaceOwnershipLists(Disk& disk, const std::string& folder, std::uint32_t nranks,
                                    const std::vector<RankFiles>& ranks) {
   for (const auto& [path, tree] : MakeOwnershipLists(folder, nranks, ranks)) {

@@ -37,6 +37,14 @@ absl::Status SettleRedsets(Disk& disk, const std::string& folder, const std::str
 absl::Status PutProtection(Disk& disk, const std::string& folder, const std::string& prefix, const RunIdentity& run,
                            const scr::Descriptor& descriptor, const kept::Record& record);
 
+// The record, if there is a sound one, does not name this rank any more. Its files stay.
+absl::Status EndProtection(Disk& disk, const std::string& folder, const RunIdentity& run,
+                           const scr::Descriptor& descriptor, Rank rank);
+// The files and the catalogue of a rank that does not lie here any more, by `rest`, go to a folder `<stem>.<n>`, as far
+// as they are there.
+absl::Status MoveRankAside(Disk& disk, const std::string& folder, const std::string& stem, const scr::Descriptor& rest,
+                           Rank rank);
+
 // Ownership lists, each replaced as a whole: the dataset stays whole meanwhile.
 absl::Status ReplaceOwnershipLists(Disk& disk, const std::string& folder, std::uint32_t nranks,
                                    const std::vector<RankFiles>& ranks);

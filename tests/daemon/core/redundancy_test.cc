@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 class RedundancyTest : public LaunchOverNodesTest {
  protected:
   static constexpr std::uint32_t kMany = 6;
-  RedundancyTest() : LaunchOverNodesTest(kMany) {}
+  explicit RedundancyTest(int count = kMany) : LaunchOverNodesTest(count) {}
   void SetUp() override {}
   void TearDown() override {
     nodes.prefix.SetHook(nullptr);
@@ -357,6 +357,7 @@ void Damage(SimulatedNodes::Node& node, const std::string& path) {
 
 class DamagedPartTest : public RedundancyTest, public ::testing::WithParamInterface<int> {
  protected:
+  explicit DamagedPartTest(int count = kMany) : RedundancyTest(count) {}
   // All daemons are started again: no image is left.
   void RestartAll() {
     clients.clear();
@@ -367,6 +368,22 @@ class DamagedPartTest : public RedundancyTest, public ::testing::WithParamInterf
     }
     nodes.Pass(std::chrono::minutes(5));
   }
+  void DamageRank(DatasetId id, Rank rank) {
+    SimulatedNodes::Node& node = nodes[NodeOf(rank)];
+    ASSERT_NO_FATAL_FAILURE(Damage(node, FindFile(node, id, fmt::format("Ckpt{}-Rank{}.fti", id, rank))));
+  }
+  // All are told to ask again, since a part is damaged.
+  void RestoreInVain(DatasetId id, std::uint64_t step) {
+    std::vector<std::function<void()>> restores;
+    for (Rank rank = 0; rank < kMany; ++rank) {
+      EXPECT_EQ(clients[rank]->Latest().latest().dataset(), id);
+      restores.push_back([this, rank, id, step] {
+        Memory memory = Blank(MemoryOf(rank, step));
+        EXPECT_EQ(clients[rank]->Restore(id, memory).code, local::RETRY);
+      });
+    }
+    nodes.Together(std::move(restores));
+  }
 };
 
 TEST_P(DamagedPartTest, IsMadeAnewOfWhatTheOthersKeep) {
@@ -374,19 +391,10 @@ TEST_P(DamagedPartTest, IsMadeAnewOfWhatTheOthersKeep) {
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
   const DatasetId id = Redundant(5);
   const auto bad = static_cast<Rank>(GetParam());
-  const std::string name = fmt::format("Ckpt{}-Rank{}.fti", id, bad);
   ASSERT_NO_FATAL_FAILURE(RestartAll());
-  ASSERT_NO_FATAL_FAILURE(Damage(nodes[GetParam()], FindFile(nodes[GetParam()], id, name)));
+  ASSERT_NO_FATAL_FAILURE(DamageRank(id, bad));
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
-  std::vector<std::function<void()>> restores;
-  for (Rank rank = 0; rank < kMany; ++rank) {
-    EXPECT_EQ(clients[rank]->Latest().latest().dataset(), id);
-    restores.push_back([this, rank, id] {
-      Memory memory = Blank(MemoryOf(rank, 5));
-      EXPECT_EQ(clients[rank]->Restore(id, memory).code, local::RETRY);
-    });
-  }
-  nodes.Together(std::move(restores));
+  RestoreInVain(id, 5);
   const Back back = RestoreLatest();
   EXPECT_EQ(back.id, id);
   EXPECT_EQ(back.step, 5u);
@@ -395,6 +403,54 @@ TEST_P(DamagedPartTest, IsMadeAnewOfWhatTheOthersKeep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OfTheHomeAndOfAnother, DamagedPartTest, ::testing::Values(0, 2));
+
+// Two ranks on each of three nodes.
+class DamagedPartOfSeveralTest : public DamagedPartTest {
+ protected:
+  DamagedPartOfSeveralTest() : DamagedPartTest(3) {}
+  std::uint64_t InodeOf(DatasetId id, Rank rank) {
+    SimulatedNodes::Node& node = nodes[NodeOf(rank)];
+    const auto info = node.cache.Info(FindFile(node, id, fmt::format("Ckpt{}-Rank{}.fti", id, rank)));
+    return info.ok() ? info->inode : 0;
+  }
+};
+
+TEST_P(DamagedPartOfSeveralTest, OnlyThatRankIsMadeAnew) {
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  const auto bad = static_cast<Rank>(GetParam());
+  const Rank beside = (bad + 3) % kMany;
+  ASSERT_NO_FATAL_FAILURE(RestartAll());
+  const std::uint64_t inode = InodeOf(id, beside);
+  ASSERT_NE(inode, 0u);
+  ASSERT_NO_FATAL_FAILURE(DamageRank(id, bad));
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  RestoreInVain(id, 5);
+  EXPECT_EQ(InodeOf(id, beside), inode);
+  const Back back = RestoreLatest();
+  EXPECT_EQ(back.id, id);
+  EXPECT_EQ(back.step, 5u);
+  EXPECT_EQ(InodeOf(id, beside), inode) << "it was made anew, too";
+  for (Rank rank = 0; rank < kMany; ++rank) {
+    EXPECT_EQ(back.ranks[rank].tier == local::TIER_REBUILT, rank == bad || bad == 0) << rank;
+  }
+  for (const auto& client : clients) EXPECT_SAYS(client->Wait(id, local::REDUNDANT), local::OK, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(OfTheHomeAndOfOthers, DamagedPartOfSeveralTest, ::testing::Values(0, 3, 4));
+
+// A flush reads it where it is. The others' parts are not given up for it: it is made anew, and the flush goes on.
+TEST_P(DamagedPartOfSeveralTest, AFlushThatMeetsItGoesOnWithWhatIsMadeAnew) {
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  const auto bad = static_cast<Rank>(GetParam());
+  const std::uint64_t inode = InodeOf(id, (bad + 3) % kMany);
+  ASSERT_NO_FATAL_FAILURE(DamageRank(id, bad));
+  EXPECT_SAYS(clients[0]->Wait(id, local::PREFIX), local::OK, "");
+  EXPECT_EQ(InodeOf(id, (bad + 3) % kMany), inode);
+}
 
 TEST_F(RedundancyTest, WhatOneKeepsIsDamagedAndTheOthersAreEnough) {
   Start("rs");

@@ -219,5 +219,31 @@ TEST(CacheProtectCrashTest, AfterAnErrorTheNextCallSucceeds) {
   }
 }
 
+// It is whole with the rank or without, and the others keep what they kept.
+TEST(CacheProtectCrashTest, APowerFailureWhileARankGoesAside) {
+  std::uint64_t operations = 0;
+  for (std::uint64_t n = 0; (n == 0 || n <= operations) && !::testing::Test::HasFailure(); ++n) {
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      SCOPED_TRACE(fmt::format("power fails at operation {} of {}, seed {}", n, operations, seed));
+      Start start;
+      ASSERT_OK(Protect(start.disk, *start.folder, TestSet(kept::XOR, {0, 1, 2}), &start.allowed));
+      kept::Record rest = start.allowed.records.front();
+      rest.mutable_files()->DeleteSubrange(2, 2);
+      const std::uint64_t before = start.disk.operations();
+      if (n > 0) start.disk.CrashAt(n);
+      const absl::Status gone = start.folder->SetRankAside(kProtected, 2);
+      if (n == 0) {
+        ASSERT_OK(gone);
+        operations = start.disk.operations() - before;
+      }
+      start.disk.Restart(seed * 7919 + n);
+      start.allowed.records.push_back(rest);
+      start.allowed.ranks.push_back({0});
+      if (gone.ok()) start.allowed = {.ranks = {{0}}, .records = {rest}};
+      ExpectAllowed(start, true);  // a damaged copy is told of, if it is there
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cairn

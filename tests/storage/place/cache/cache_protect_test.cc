@@ -256,6 +256,61 @@ TEST_F(CacheProtectTest, MoreRanksAreBelievedWhenTheyAreAllThere) {
   ExpectLoaded({0, 1, 2, 3}, record);
 }
 
+// The others stay, and so does what they keep.
+TEST_F(CacheProtectTest, ARankGoesAsideAndComesBack) {
+  const kept::Record record = Protect(TestSet(kept::XOR, {0, 1, 2}));
+  kept::Record rest = record;
+  rest.mutable_files()->DeleteSubrange(2, 2);
+  disk_.FlipBit(dataset_ + "/Ckpt3-Rank2.fti", 8 * 100);
+  ASSERT_OK(folder_->SetRankAside(kProtected, 2));
+  disk_.Restart(1);
+  const std::string aside = folder_->path() + "/damaged.3.1";
+  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> moved, disk_.List(aside));
+  EXPECT_THAT(moved, ElementsAre("Ckpt3-Rank2.fti", "rank_2.cat"));
+  CacheLoad load;
+  EXPECT_EQ(RanksOf(Load(&load)), std::set<Rank>({0}));
+  EXPECT_TRUE(Warned(load, "damaged.3.1: a damaged copy of dataset 3 is kept here"));
+  EXPECT_EQ(load.warnings.size(), 1u);
+  ASSERT_EQ(load.asides.size(), 1u);
+  EXPECT_EQ(load.asides[0].dataset, kProtected);
+  ASSERT_OK(RemoveTree(disk_, aside));
+  ExpectKept(disk_, dataset_, rest);
+  ExpectLoaded({0}, rest);
+  ASSERT_OK(folder_->Reopen(ProtectedDescriptor({0})));
+  ASSERT_OK(CommitProtected(disk_, *folder_, 2));
+  ASSERT_OK(folder_->Complete(ProtectedDescriptor({0, 2})));
+  ExpectLoaded({0, 2}, rest);
+}
+
+TEST_F(CacheProtectTest, ARankWhoseRecordsAreGoneGoesAsideToo) {
+  for (const char* name : {"rank_2.cat", "Ckpt3-Rank2.fti", ".scr/redundancy.cairn"}) {
+    SCOPED_TRACE(name);
+    Protect(TestSet(kept::XOR, {0, 1, 2}));
+    ASSERT_OK(disk_.Remove(dataset_ + "/" + name));
+    ASSERT_OK(folder_->SetRankAside(kProtected, 2));
+    disk_.Restart(1);
+    CacheLoad load;
+    EXPECT_EQ(RanksOf(Load(&load)), std::set<Rank>({0}));
+    ASSERT_OK_AND_ASSIGN(const std::vector<std::string> names, disk_.List(dataset_));
+    EXPECT_THAT(names, ElementsAre(".scr", "Ckpt3-Rank0.fti", "rank_0.cat"));
+    ASSERT_OK(folder_->Reopen(ProtectedDescriptor({0})));
+    ASSERT_OK(CommitProtected(disk_, *folder_, 2));
+    ASSERT_OK(folder_->Complete(ProtectedDescriptor({0, 2})));
+  }
+}
+
+TEST_F(CacheProtectTest, WhatIsNotThereOrAloneDoesNotGoAside) {
+  Protect(TestSet(kept::XOR, {0, 1, 2}));
+  EXPECT_STATUS(kFailedPrecondition, folder_->SetRankAside(kProtected, 1), "rank 1 lies here alone, or not at all");
+  EXPECT_STATUS(kFailedPrecondition, folder_->SetRankAside(4, 0), "no dataset 4");
+  ASSERT_OK(folder_->Reopen(ProtectedDescriptor({0, 2})));
+  EXPECT_STATUS(kFailedPrecondition, folder_->SetRankAside(kProtected, 2), "is open");
+  folder_->EndReopened(kProtected);
+  ASSERT_OK(folder_->SetRankAside(kProtected, 2));
+  EXPECT_STATUS(kFailedPrecondition, folder_->SetRankAside(kProtected, 0), "alone");
+  EXPECT_STATUS(kFailedPrecondition, folder_->SetRankAside(kProtected, 2), "not at all");
+}
+
 TEST_F(CacheProtectTest, WhatWasReopenedAndNotCompletedIsAsItWas) {
   const kept::Record record = Protect(TestSet(kept::XOR, {0, 1, 2}));
   ASSERT_OK(folder_->Reopen(ProtectedDescriptor({0, 2})));
