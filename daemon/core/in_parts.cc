@@ -42,8 +42,12 @@ std::size_t MayMiss(const kept::Set& set) {
   return set.scheme() == kept::PARTNER ? static_cast<std::size_t>(set.ranks_size()) - 1 : 1;
 }
 
-void Add(const peer::Holding& holding, const Dataset& dataset, const Member& member, const NumberRanges& ranks,
-         Found& found) {
+void Add(const peer::Holding& holding, const Dataset& dataset, const Member& member, const NumberRanges& all_ranks,
+         const InPartsOptions& options, Found& found) {
+  NumberRanges ranks = all_ranks;
+  for (const std::uint64_t rank : all_ranks.Numbers()) {
+    if (options.bad && options.bad(dataset.id, static_cast<Rank>(rank), member.node)) ranks.Remove(rank);
+  }
   Candidate& candidate = found.candidate;
   found.seen_to |= holding.seen_to();
   if (candidate.dataset.id == 0) {
@@ -132,7 +136,7 @@ std::vector<Candidate> InParts(const Nodes::Holdings& holdings, const Ledger& le
       const NumberRanges ranks = *ParseNumberRanges(holding.ranks(), holding.nranks());
       if (ranks.size() > room) break;
       room -= ranks.size();
-      Add(holding, dataset, member, ranks, all[{holding.dataset(), holding.mark()}]);
+      Add(holding, dataset, member, ranks, options, all[{holding.dataset(), holding.mark()}]);
     }
   }
   std::vector<Candidate> whole;

@@ -31,6 +31,8 @@ struct Candidate {
 struct InPartsOptions {
   std::function<bool(const Dataset&)> wanted;  // a launch would choose it
   std::function<bool(const Dataset&)> left;    // an output that is to go to the prefix; not if some node sees to it
+  // That node's word for the rank's part is not believed: it was found not to be so. Empty: all are believed.
+  std::function<bool(DatasetId, Rank, const NodeId&)> bad = {};
 };
 
 // The datasets in parts of which all parts are there, or can be made anew.

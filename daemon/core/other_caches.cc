@@ -33,6 +33,10 @@ std::string NameOf(const Member& member) {
   return fmt::format("{} ({})", member.host, member.address);
 }
 
+bool SaysItIsNotThere(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsNotFound(status);
+}
+
 // Only on the prefix, and committed too late: whoever has it whole commits it under a newer launch.
 bool CountsForNobody(const Dataset& dataset) {
   return dataset.standing == Standing::kFenced && dataset.cache == Place::kAbsent && !dataset.foreign &&
@@ -166,7 +170,8 @@ void OtherCaches::Answered(const JobPtr& job, const Nodes::Holdings& holdings) {
   }
   HearOfRejections(rejected);
   if (!job->parts_only) NoteLostParts(holdings);
-  job->candidates = CandidatesOf(holdings, rejected, job->parts_only);
+  job->holdings = holdings;
+  job->candidates = CandidatesOf(*job, rejected);
   Next(job);
 }
 
@@ -178,8 +183,18 @@ void OtherCaches::HearOfRejections(const std::set<DatasetId>& rejected) {
   }
 }
 
-std::vector<Candidate> OtherCaches::CandidatesOf(const Nodes::Holdings& holdings, const std::set<DatasetId>& rejected,
-                                                 bool parts_only) const {
+InPartsOptions OtherCaches::OptionsOf(const Job& job) const {
+  return {.wanted = [this](const Dataset& dataset) { return IsWanted(dataset); },
+          .left = [this](const Dataset& dataset) { return IsLeft(dataset); },
+          .bad =
+              [this, &job](DatasetId id, Rank rank, const NodeId& node) {
+                const DatasetPtr known = given_.ledger.Get(id);
+                return job.untrue.contains({id, rank, node}) || (known && known->bad_parts.contains({rank, node}));
+              }};
+}
+
+std::vector<Candidate> OtherCaches::CandidatesOf(const Job& job, const std::set<DatasetId>& rejected) const {
+  const bool parts_only = job.parts_only;
   // Outputs behind all checkpoints: nobody waits for them.
   const auto older = [](const Candidate& a, const Candidate& b) {
     const bool restartable[] = {a.dataset.kind.checkpoint, b.dataset.kind.checkpoint};
@@ -194,10 +209,8 @@ std::vector<Candidate> OtherCaches::CandidatesOf(const Nodes::Holdings& holdings
     newest.insert(std::ranges::lower_bound(newest, candidate, older), std::move(candidate));
     if (newest.size() > kCandidatesMax) newest.erase(newest.begin());
   };
-  const InPartsOptions options{.wanted = [this](const Dataset& dataset) { return IsWanted(dataset); },
-                               .left = [this](const Dataset& dataset) { return IsLeft(dataset); }};
-  for (Candidate& candidate : InParts(holdings, given_.ledger, options)) add(std::move(candidate));
-  for (const auto& [member, told] : holdings) {
+  for (Candidate& candidate : InParts(job.holdings, given_.ledger, OptionsOf(job))) add(std::move(candidate));
+  for (const auto& [member, told] : job.holdings) {
     if (!told.ok() || parts_only) continue;
     for (const peer::Holding& holding : told->datasets()) {
       if (holding.ranks().empty()) add({.dataset = DatasetOf(holding), .member = member});
@@ -320,21 +333,62 @@ void OtherCaches::DescribeParts(const JobPtr& job, const Candidate& from) {
     }
     reading.descriptor.held->Add(rank);
   }
-  using Ranks = std::vector<catalogue::Catalogue>;
+  struct Described {
+    std::vector<catalogue::Catalogue> ranks;
+    std::vector<std::pair<Rank, absl::Status>> untrue;  // that are not there
+  };
   auto read = [readings = std::move(readings), run = given_.cache.folder().record().run,
-               folder = FolderOnOtherNode(from.dataset.id)]() -> absl::StatusOr<Ranks> {
-    Ranks all;
+               folder = FolderOnOtherNode(from.dataset.id)]() -> absl::StatusOr<Described> {
+    Described all;
     for (const auto& [node, reading] : readings) {
-      CAIRN_ASSIGN_OR_RETURN(Ranks ranks, ReadCatalogues(*reading.disk, folder, run, reading.descriptor));
-      std::ranges::move(ranks, std::back_inserter(all));
+      auto ranks = ReadCatalogues(*reading.disk, folder, run, reading.descriptor);
+      if (ranks.ok()) std::ranges::move(*ranks, std::back_inserter(all.ranks));
+      if (ranks.ok()) continue;
+      if (!SaysItIsNotThere(ranks.status())) return ranks.status();
+      for (const std::uint64_t rank : reading.descriptor.held->Numbers()) {
+        scr::Descriptor one = reading.descriptor;
+        one.held.emplace().Add(rank);
+        auto catalogue = ReadCatalogues(*reading.disk, folder, run, one);
+        if (catalogue.ok()) {
+          std::ranges::move(*catalogue, std::back_inserter(all.ranks));
+        } else if (SaysItIsNotThere(catalogue.status())) {
+          all.untrue.emplace_back(static_cast<Rank>(rank), catalogue.status());
+        } else {
+          return catalogue.status();
+        }
+      }
     }
     return all;
   };
   RunBlocking(context_.env.pools.far, NameOf(from.member), context_.loop(), std::move(read),
-              [this, job, from](absl::StatusOr<Ranks> ranks) {
-                if (!ranks.ok()) return Failed(job, from, ranks.status());
-                PartsDescribed(job, from, *std::move(ranks));
+              [this, job, from](absl::StatusOr<Described> described) {
+                if (!described.ok()) return Failed(job, from, described.status());
+                if (!described->untrue.empty()) {
+                  return DescribeWithout(job, from, {described->untrue.begin(), described->untrue.end()});
+                }
+                PartsDescribed(job, from, std::move(described->ranks));
               });
+}
+
+// Nodes have not what they say: then it is lost, unless another has it, and may be made anew.
+void OtherCaches::DescribeWithout(const JobPtr& job, const Candidate& from,
+                                  const std::map<Rank, absl::Status>& untrue) {
+  for (const auto& [rank, why] : untrue) {
+    const Member& member = from.at.at(rank);
+    context_.Warn(fmt::format("{}: {} has not what it says of rank {}: {}", TextOf(from), NameOf(member), rank,
+                              MessageOf(why)));
+    job->untrue.emplace(from.dataset.id, rank, member.node);
+    const DatasetPtr known = given_.ledger.Get(from.dataset.id);
+    const bool believed = known && known->in_cache() && rank < known->parts.size() && known->parts[rank].elsewhere &&
+                          known->parts[rank].node == member.node;
+    if (believed) given_.ledger.PartIsBad(*known, rank);
+  }
+  for (Candidate& again : InParts(job->holdings, given_.ledger, OptionsOf(*job))) {
+    if (again.dataset.id == from.dataset.id && again.dataset.mark == from.dataset.mark) {
+      return DescribeParts(job, again);
+    }
+  }
+  Failed(job, from, DataLoss("too many parts are not where nodes say: {}", MessageOf(untrue.begin()->second)));
 }
 
 void OtherCaches::PartsDescribed(const JobPtr& job, const Candidate& from, std::vector<catalogue::Catalogue> ranks) {

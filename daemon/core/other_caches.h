@@ -15,6 +15,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "daemon/core/context.h"
@@ -96,6 +97,8 @@ class OtherCaches {
     std::size_t wishes = 0;  // the first ones, which were there when the others were asked
     bool parts_only = false;
     SteadyTime settled_by;
+    Nodes::Holdings holdings;
+    std::set<std::tuple<DatasetId, Rank, NodeId>> untrue;  // what these say of them
     std::vector<Candidate> candidates;  // the best one is the last
     int missed = 0;                     // so many candidates
     Brought brought;
@@ -112,8 +115,8 @@ class OtherCaches {
   void Answered(const JobPtr& job, const Nodes::Holdings& holdings);
   void HearOfRejections(const std::set<DatasetId>& rejected);
   void NoteLostParts(const Nodes::Holdings& holdings);
-  std::vector<Candidate> CandidatesOf(const Nodes::Holdings& holdings, const std::set<DatasetId>& rejected,
-                                      bool parts_only) const;
+  std::vector<Candidate> CandidatesOf(const Job& job, const std::set<DatasetId>& rejected) const;
+  InPartsOptions OptionsOf(const Job& job) const;
   bool IsWanted(const Dataset& dataset) const;
   bool IsLeft(const Dataset& dataset) const;
   bool MayMatter(const Dataset& dataset) const;
@@ -124,6 +127,7 @@ class OtherCaches {
   void Check(const JobPtr& job, const Candidate& from);
   void Describe(const JobPtr& job, const Candidate& from);
   void DescribeParts(const JobPtr& job, const Candidate& from);
+  void DescribeWithout(const JobPtr& job, const Candidate& from, const std::map<Rank, absl::Status>& untrue);
   void PartsDescribed(const JobPtr& job, const Candidate& from, std::vector<catalogue::Catalogue> ranks);
   void DescribeLostParts(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset);
   void Rebuild(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset, LostParts parts,

@@ -3,9 +3,12 @@
 #ifndef CAIRN_TESTS_DAEMON_CORE_FAKE_ACCESS_H_
 #define CAIRN_TESTS_DAEMON_CORE_FAKE_ACCESS_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,13 +20,44 @@
 
 namespace cairn {
 
+// Tells of bytes before they are read.
+class ServedFile final : public File {
+ public:
+  using OnRead = std::function<void(std::uint64_t bytes)>;
+  ServedFile(std::unique_ptr<File> file, OnRead on_read) : file_(std::move(file)), on_read_(std::move(on_read)) {}
+  absl::Status ReadAt(std::uint64_t offset, std::span<std::byte> target) override {
+    on_read_(target.size());
+    return file_->ReadAt(offset, target);
+  }
+  void ReadAsync(std::uint64_t offset, std::span<std::byte> target, Done done) override {
+    on_read_(target.size());
+    file_->ReadAsync(offset, target, std::move(done));
+  }
+  absl::Status WriteAt(std::uint64_t, std::span<const std::byte>) override { return No(); }
+  void WriteAsync(std::uint64_t, std::span<const std::byte>, Done done) override { done(No()); }
+  absl::Status Truncate(std::uint64_t) override { return No(); }
+  absl::Status Sync() override { return No(); }
+  absl::StatusOr<FileInfo> Info() override { return file_->Info(); }
+  absl::Status TryLock() override { return No(); }
+  bool direct() const override { return file_->direct(); }
+  const std::string& path() const override { return file_->path(); }
+
+ private:
+  static absl::Status No() { return absl::PermissionDeniedError("another node's file"); }
+  const std::unique_ptr<File> file_;
+  const OnRead on_read_;
+};
+
 // What a node serves of its disk: what is below a folder, to be read. Null: nobody answers there.
 class ServedDisk final : public Disk {
  public:
-  ServedDisk(Disk* disk, std::string folder) : disk_(disk), folder_(std::move(folder)) {}
+  ServedDisk(Disk* disk, std::string folder, ServedFile::OnRead on_read = nullptr)
+      : disk_(disk), folder_(std::move(folder)), on_read_(std::move(on_read)) {}
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenOptions options) override {
     if (disk_ == nullptr) return Gone();
-    return disk_->Open(folder_ + path, options);
+    auto file = disk_->Open(folder_ + path, options);
+    if (!file.ok() || !on_read_) return file;
+    return std::make_unique<ServedFile>(*std::move(file), on_read_);
   }
   absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
     if (disk_ == nullptr) return Gone();
@@ -52,6 +86,7 @@ class ServedDisk final : public Disk {
   static absl::Status Gone() { return absl::UnavailableError("the node is gone"); }
   Disk* const disk_;
   const std::string folder_;
+  const ServedFile::OnRead on_read_;
 };
 
 // Strand only.
@@ -60,13 +95,18 @@ class FakeBulk final : public BulkNet {
   // Where the nodes of a test find each other's files.
   struct Shared {
     std::map<std::string, std::pair<Disk*, std::string>> served;  // by address: a disk, and a folder on it
+    // Before bytes of the files there are read by others.
+    std::function<void(const std::string& address, std::uint64_t bytes)> on_read;
   };
 
   std::shared_ptr<Disk> DiskOf(const RunId&, const std::string& node, const std::string& at_address) override {
     if (shared != nullptr) {
       const auto at = shared->served.find(at_address);
       if (at == shared->served.end()) return std::make_shared<ServedDisk>(nullptr, "");
-      return std::make_shared<ServedDisk>(at->second.first, at->second.second);
+      return std::make_shared<ServedDisk>(at->second.first, at->second.second,
+                                          [all = shared, at_address](std::uint64_t bytes) {
+                                            if (all->on_read) all->on_read(at_address, bytes);
+                                          });
     }
     const auto at = disks.find(node);
     return at == disks.end() ? std::make_shared<FakeDisk>() : at->second;

@@ -15,7 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "storage/base/clock.h"
 #include "storage/base/status.h"
+#include "storage/io/disk.h"
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/launch_over_nodes.h"
 #include "tests/daemon/core/simulated_nodes.h"
@@ -93,6 +95,18 @@ class RedundancyTest : public LaunchOverNodesTest {
       for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(memory[rank][i].bytes == wanted[i].bytes) << rank;
     }
     return back;
+  }
+  // All are told to ask again, since a part is damaged.
+  void RestoreInVain(DatasetId id, std::uint64_t step) {
+    std::vector<std::function<void()>> restores;
+    for (Rank rank = 0; rank < kMany; ++rank) {
+      EXPECT_EQ(clients[rank]->Latest().latest().dataset(), id);
+      restores.push_back([this, rank, id, step] {
+        Memory memory = Blank(MemoryOf(rank, step));
+        EXPECT_EQ(clients[rank]->Restore(id, memory).code, local::RETRY);
+      });
+    }
+    nodes.Together(std::move(restores));
   }
   // After these nodes were lost all ranks are back at `step`, those of these nodes rebuilt.
   void ExpectBackWithout(const std::set<int>& lost, DatasetId id, std::uint64_t step) {
@@ -372,18 +386,6 @@ class DamagedPartTest : public RedundancyTest, public ::testing::WithParamInterf
     SimulatedNodes::Node& node = nodes[NodeOf(rank)];
     ASSERT_NO_FATAL_FAILURE(Damage(node, FindFile(node, id, fmt::format("Ckpt{}-Rank{}.fti", id, rank))));
   }
-  // All are told to ask again, since a part is damaged.
-  void RestoreInVain(DatasetId id, std::uint64_t step) {
-    std::vector<std::function<void()>> restores;
-    for (Rank rank = 0; rank < kMany; ++rank) {
-      EXPECT_EQ(clients[rank]->Latest().latest().dataset(), id);
-      restores.push_back([this, rank, id, step] {
-        Memory memory = Blank(MemoryOf(rank, step));
-        EXPECT_EQ(clients[rank]->Restore(id, memory).code, local::RETRY);
-      });
-    }
-    nodes.Together(std::move(restores));
-  }
 };
 
 TEST_P(DamagedPartTest, IsMadeAnewOfWhatTheOthersKeep) {
@@ -500,6 +502,115 @@ TEST_F(RedundancyTest, ANodeThatComesBackEmptyIsMadeGoodAtOnce) {
   const Back back = RestoreLatest();
   EXPECT_EQ(back.id, id);
   EXPECT_EQ(back.ranks[4].tier, local::TIER_REBUILT);
+}
+
+// What comes from one node takes 10 ms for each KiB, and each word from it or to it 100 ms more.
+TEST_F(RedundancyTest, ASlowPeerHoldsNothingUpForGood) {
+  Start("rs");
+  std::uint64_t slow_bytes = 0;
+  nodes.files.on_read = [&](const std::string& address, std::uint64_t bytes) {
+    if (address != nodes[3].address()) return;
+    slow_bytes += bytes;
+    SleepFor(std::chrono::milliseconds(10) * (1 + bytes / 1024));
+  };
+  nodes.network.Slow(nodes[3].address(), std::chrono::milliseconds(100));
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  const std::uint64_t before = slow_bytes;
+  EXPECT_GT(before, 0u);
+  ExpectBackWithout({1}, id, 5);
+  EXPECT_GT(slow_bytes, before) << "it was needed, or the test says nothing";
+}
+
+// Two nodes do not have what they say, and a third is lost.
+class UntrueTest : public RedundancyTest {
+ protected:
+  // All daemons go on, and their words with them.
+  void NothingThere(int node, DatasetId id) { ASSERT_OK(nodes[node].LoseParts(id)); }
+  // Its files of `id` are those of `other`.
+  void AnothersThere(int node, DatasetId id, DatasetId other) {
+    Disk& disk = nodes[node].cache;
+    const std::string folder = nodes[node].FolderOf(id), from = nodes[node].FolderOf(other);
+    for (const std::string& in : {std::string(), std::string("/.scr")}) {
+      ASSERT_OK_AND_ASSIGN(const std::vector<std::string> names, disk.List(from + in));
+      for (const std::string& name : names) {
+        if (name == ".scr") continue;
+        std::string here = name;
+        const std::string number = fmt::format("Ckpt{}-", other);
+        if (here.starts_with(number)) here = fmt::format("Ckpt{}-", id) + here.substr(number.size());
+        ASSERT_OK_AND_ASSIGN(const std::string bytes, ReadWhole(disk, from + in + "/" + name, 64 << 20));
+        ASSERT_OK(ReplaceFile(disk, folder + in + "/" + here, bytes));
+      }
+    }
+  }
+  Back RestoredWithout(int node) {
+    Lose({node});
+    OpenMany("job.2");
+    return RestoreLatest();
+  }
+  void ExpectMadeAnew(DatasetId id, int lost) {
+    const Back back = RestoredWithout(lost);
+    EXPECT_EQ(back.id, id);
+    EXPECT_EQ(back.step, 5u);
+    EXPECT_EQ(back.ranks[static_cast<Rank>(lost)].tier, local::TIER_REBUILT);
+    EXPECT_EQ(back.ranks[3].tier, local::TIER_REBUILT);
+    EXPECT_THAT(nodes[lost == 0 ? 1 : 0].Warnings(), HasSubstr("has not what it says of rank 3"));
+  }
+};
+
+// The home knows from before where all was, or it is lost, and another has to believe the nodes.
+class UntrueOfTwoTest : public UntrueTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(UntrueOfTwoTest, WhatANodeHasNotIsMadeAnewLikeWhatIsLost) {
+  Start("rs");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  NothingThere(3, id);
+  ExpectMadeAnew(id, GetParam());
+}
+
+TEST_P(UntrueOfTwoTest, FilesOfAnotherDatasetAreNotTaken) {
+  Start("rs");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId other = Redundant(4), id = Redundant(5);
+  AnothersThere(3, id, other);
+  ExpectMadeAnew(id, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(TheHomeOrAnotherIsLost, UntrueOfTwoTest, ::testing::Values(0, 1));
+
+// Nobody is lost, and a restore by another node's daemon finds it: nothing is there, or other bytes.
+class UntrueToARestoreTest : public UntrueTest, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(UntrueToARestoreTest, ItIsMadeAnewAndAskedForAgain) {
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  if (GetParam()) {
+    NothingThere(3, id);
+  } else {
+    ASSERT_NO_FATAL_FAILURE(Damage(nodes[3], FindFile(nodes[3], id, fmt::format("Ckpt{}-Rank3.fti", id))));
+  }
+  Close();
+  moved_to[3] = 4;  // an image of it may still be with its daemon
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  RestoreInVain(id, 5);
+  const Back back = RestoreLatest();
+  EXPECT_EQ(back.id, id);
+  EXPECT_EQ(back.ranks[3].tier, local::TIER_REBUILT);
+}
+
+INSTANTIATE_TEST_SUITE_P(NothingOrOtherBytes, UntrueToARestoreTest, ::testing::Bool());
+
+TEST_F(UntrueTest, WhereNothingElseIsLeftItIsSaidAndAnOlderOneIsTaken) {
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId older = Redundant(4), id = Redundant(5);
+  NothingThere(3, id);
+  const Back back = RestoredWithout(1);
+  EXPECT_EQ(back.id, older);
+  EXPECT_EQ(back.step, 4u);
+  EXPECT_THAT(nodes[0].Warnings(), HasSubstr("too many parts are not where nodes say"));
 }
 
 // What was told to be redundant comes back, whoever was killed and started again meanwhile, and when.

@@ -135,7 +135,11 @@ void SimNetwork::Put(const std::shared_ptr<Wire>& wire, int to_end, std::functio
   Wire::End& to = wire->ends[to_end];
   if (wire->broken || !to.host->alive || !wire->ends[1 - to_end].host->alive) return;
   to.coming.push_back(std::move(deliver));
-  to.host->loop->After(delay_(), [this, wire, to_end] {
+  std::chrono::milliseconds delay = delay_();
+  for (const Wire::End& end : wire->ends) {
+    if (const auto slow = slow_.find(end.host->address); slow != slow_.end()) delay += slow->second;
+  }
+  to.host->loop->After(delay, [this, wire, to_end] {
     ++wire->ends[to_end].due;
     Pump(wire, to_end);
   });

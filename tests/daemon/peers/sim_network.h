@@ -2,6 +2,7 @@
 // direction of a link, and in any order across links. Its faults:
 //   Block(from, to)   what goes from one address to another waits until Unblock, in that direction alone; a dial
 //                     between the two fails at its deadline
+//   Slow(a, more)     frames from there, and to there, take so much longer
 //   BreakLinks(a, b)  links between the two break: both ends hear of it, what is in flight is lost
 //   Vanish(a)         the host is gone without a word: nothing comes from there any more, nobody is told
 //   Die(a)            the process is gone: its links break, and those at the other ends hear of it
@@ -41,6 +42,7 @@ class SimNetwork {
   void Block(const std::string& from, const std::string& to) { blocked_.emplace(from, to); }
   void Unblock(const std::string& from, const std::string& to);
   void UnblockAll();
+  void Slow(const std::string& address, std::chrono::milliseconds more) { slow_[address] = more; }
   void BreakLinks(const std::string& a, const std::string& b);
   void Vanish(const std::string& address);
   void Die(const std::string& address);
@@ -70,6 +72,7 @@ class SimNetwork {
   std::map<std::string, std::shared_ptr<Host>> hosts_;
   std::vector<std::shared_ptr<Host>> gone_;  // their links may still hold them
   std::set<std::pair<std::string, std::string>> blocked_;
+  std::map<std::string, std::chrono::milliseconds> slow_;
   std::vector<std::shared_ptr<Wire>> wires_;
   std::map<std::string, Traffic> traffic_;
 };
