@@ -24,6 +24,7 @@ namespace cairn::cli {
 namespace {
 
 constexpr auto kCallTime = std::chrono::seconds(30);
+constexpr auto kRebuildTime = std::chrono::hours(24);
 constexpr int kMessageBytesMax = 256 << 20;  // `ls` of many runs, `show` of many ranks
 constexpr std::string_view kSocketName = "/cairnd-grpc.sock";
 
@@ -80,6 +81,9 @@ class AdminClientImpl final : public AdminClient {
   }
   absl::StatusOr<admin::RemoveReply> Remove(const admin::RemoveRequest& request) override {
     return Ask<admin::RemoveReply>(&admin::Admin::Stub::Remove, request);
+  }
+  absl::StatusOr<admin::RebuildReply> Rebuild(const admin::RebuildRequest& request) override {
+    return Ask<admin::RebuildReply>(&admin::Admin::Stub::Rebuild, request, kRebuildTime);
   }
   absl::StatusOr<admin::NodesReply> Nodes(const admin::NodesRequest& request) override {
     return Ask<admin::NodesReply>(&admin::Admin::Stub::Nodes, request);

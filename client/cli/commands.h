@@ -25,6 +25,7 @@ void AddStatusCommand(CLI::App& app, CommandLine& line);
 void AddLsCommand(CLI::App& app, CommandLine& line);
 void AddShowCommand(CLI::App& app, CommandLine& line);
 void AddRedundancyCommand(CLI::App& app, CommandLine& line);
+void AddRebuildCommand(CLI::App& app, CommandLine& line);
 void AddWaitCommand(CLI::App& app, CommandLine& line);
 void AddFlushCommand(CLI::App& app, CommandLine& line);
 void AddPinCommand(CLI::App& app, CommandLine& line);

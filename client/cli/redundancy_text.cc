@@ -132,4 +132,31 @@ Json RedundancyJson(const admin::ShowReply& show) {
           {"not_redundant", show.not_redundant()}};
 }
 
+std::string DescribeRebuilt(DatasetId dataset, const admin::RebuildReply& reply) {
+  if (reply.ranks().empty()) return fmt::format("dataset {}: nothing of it is lost\n", dataset);
+  std::string text;
+  for (const admin::RebuiltRank& rank : reply.ranks()) {
+    std::vector<Rank> others;
+    for (const Rank member : rank.set().ranks()) {
+      if (member != rank.rank()) others.push_back(member);
+    }
+    text += fmt::format("dataset {}: rank {} ({}) was made anew of what ranks {} have and keep on {} ({})\n", dataset,
+                        rank.rank(), Bytes(rank.bytes()), fmt::join(others, ", "), fmt::join(rank.nodes(), ", "),
+                        SchemeText(rank.set()));
+  }
+  return text;
+}
+
+Json RebuiltJson(const admin::RebuildReply& reply) {
+  Json all = Json::array();
+  for (const admin::RebuiltRank& rank : reply.ranks()) {
+    all.push_back({{"rank", rank.rank()},
+                   {"bytes", rank.bytes()},
+                   {"scheme", SchemeText(rank.set())},
+                   {"set", std::vector<Rank>(rank.set().ranks().begin(), rank.set().ranks().end())},
+                   {"nodes", std::vector<std::string>(rank.nodes().begin(), rank.nodes().end())}});
+  }
+  return all;
+}
+
 }  // namespace cairn::cli

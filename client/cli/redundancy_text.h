@@ -28,6 +28,10 @@ struct SetState {
 };
 std::vector<SetState> SetsOf(const admin::ShowReply& show);
 
+// What `cairn rebuild` has done.
+std::string DescribeRebuilt(DatasetId dataset, const admin::RebuildReply& reply);
+Json RebuiltJson(const admin::RebuildReply& reply);  // a list, one of each rank
+
 std::string DescribeRedundancy(const admin::ShowReply& show);
 Json RedundancyJson(const admin::ShowReply& show);
 

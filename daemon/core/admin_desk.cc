@@ -8,6 +8,7 @@
 
 #include "daemon/core/commands.h"
 #include "daemon/core/over_nodes.h"
+#include "daemon/core/rebuild_command.h"
 #include "daemon/core/run_report.h"
 #include "storage/base/status.h"
 #include "storage/base/version.h"
@@ -220,6 +221,10 @@ void AdminDesk::Pin(const admin::PinRequest& request, std::function<void(admin::
 
 void AdminDesk::Remove(const admin::RemoveRequest& request, std::function<void(admin::RemoveReply)> done) const {
   Do(request, commands::Remove, std::move(done));
+}
+
+void AdminDesk::Rebuild(const admin::RebuildRequest& request, std::function<void(admin::RebuildReply)> done) const {
+  Do(request, commands::Rebuild, std::move(done));
 }
 
 template <typename Request, typename Reply>

@@ -37,6 +37,7 @@ class AdminDesk {
   void Flush(const admin::FlushRequest& request, std::function<void(admin::FlushReply)> done) const;
   void Pin(const admin::PinRequest& request, std::function<void(admin::PinReply)> done) const;
   void Remove(const admin::RemoveRequest& request, std::function<void(admin::RemoveReply)> done) const;
+  void Rebuild(const admin::RebuildRequest& request, std::function<void(admin::RebuildReply)> done) const;
   absl::StatusOr<admin::NodesReply> DescribeNodes(const admin::NodesRequest& request) const;
 
  private:

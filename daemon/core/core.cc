@@ -68,6 +68,9 @@ class StrandCore final : public Core, private Connections {
   void Remove(const admin::RemoveRequest& request, std::function<void(admin::RemoveReply)> done) override {
     Post([this, request, done = std::move(done)] { desk_.Remove(request, done); });
   }
+  void Rebuild(const admin::RebuildRequest& request, std::function<void(admin::RebuildReply)> done) override {
+    Post([this, request, done = std::move(done)] { desk_.Rebuild(request, done); });
+  }
   void Nodes(const admin::NodesRequest& request, std::function<void(absl::StatusOr<admin::NodesReply>)> done) override {
     Post([this, request, done = std::move(done)] { done(desk_.DescribeNodes(request)); });
   }

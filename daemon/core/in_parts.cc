@@ -59,8 +59,9 @@ void Add(const peer::Holding& holding, const Dataset& dataset, const Member& mem
   for (const std::uint64_t rank : ranks.Numbers()) candidate.at.try_emplace(static_cast<Rank>(rank), member);
   for (int i = 0; i < holding.sets_size(); ++i) {
     const kept::Set& set = holding.sets(i);
-    const auto keepers =
-        holding.keepers().empty() ? ranks : ParseNumberRanges(holding.keepers(i), holding.nranks()).value_or(NumberRanges());
+    const auto keepers = holding.keepers().empty()
+                             ? ranks
+                             : ParseNumberRanges(holding.keepers(i), holding.nranks()).value_or(NumberRanges());
     Told& told = found.Of(set);
     for (const Rank rank : set.ranks()) {
       if (!ranks.Contains(rank) || !keepers.Contains(rank) || candidate.at.at(rank).node != member.node) continue;
@@ -88,8 +89,8 @@ void AddOwn(const Ledger& ledger, Found& found) {
   }
 }
 
-// The sets that can make a lost rank's part anew, as far as numbers tell. Of old and new ones, which nodes may have come
-// to know one after the other, that first of which the most members have their files, and keep what they should.
+// The sets that can make a lost rank's part anew, as far as numbers tell. Of old and new ones, which nodes may have
+// come to know one after the other, that first of which the most members have their files, and keep what they should.
 std::vector<kept::Set> SetsFor(Rank lost, const Found& found) {
   std::multimap<std::size_t, kept::Set> sets;
   for (const Told& told : found.sets) {

@@ -137,8 +137,7 @@ void Keeping::Run(const DatasetPtr& dataset, std::function<absl::StatusOr<kept::
                   std::function<void(const absl::StatusOr<kept::Record>&)> then) {
   under_way_.insert(dataset->id);
   given_.ledger.ReadBegan(*dataset);
-  RunBlocking(context_.env.pools.far, "redundancy of " + given_.cache.folder().path(), context_.loop(),
-              std::move(work),
+  RunBlocking(context_.env.pools.far, "redundancy of " + given_.cache.folder().path(), context_.loop(), std::move(work),
               [this, dataset, lease = given_.folders.Lease(dataset->id),
                then = std::move(then)](const absl::StatusOr<kept::Record>& record) {
                 under_way_.erase(dataset->id);
@@ -182,8 +181,9 @@ void Keeping::AllKept(const DatasetPtr& dataset, const std::vector<kept::Set>& s
   Run(dataset, std::move(work), [this, dataset](const absl::StatusOr<kept::Record>& record) {
     if (!given_.ledger.Has(dataset) || !dataset->in_cache()) return;
     if (record.ok()) return given_.ledger.KeptHere(*dataset, *record);
-    context_.Warn(fmt::format("run {}: dataset {}: what it kept for older redundancy sets stays until the next start: {}",
-                              given_.run_name, dataset->id, MessageOf(record.status())));
+    context_.Warn(
+        fmt::format("run {}: dataset {}: what it kept for older redundancy sets stays until the next start: {}",
+                    given_.run_name, dataset->id, MessageOf(record.status())));
   });
 }
 

@@ -152,7 +152,7 @@ bool Openings::BringFirst(const OpeningPtr& opening, Run& run) {
   });
   const SteadyTime::duration left = std::max(MustBegin(*opening) - context_.now(), SteadyTime::duration(0));
   context_.loop().After(std::chrono::ceil<std::chrono::milliseconds>(left), [this, opening, bringing, launch] {
-    BroughtTo(opening, bringing, {.launch = launch, .heard = {}, .missed = {}});
+    BroughtTo(opening, bringing, {.launch = launch, .heard = {}, .missed = {}, .made = {}, .why_not = {}});
   });
   return true;
 }

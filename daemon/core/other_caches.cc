@@ -92,6 +92,15 @@ void OtherCaches::LookForRest(LaunchId launch) {
   Add({.launch = launch, .from = "", .parts_only = true, .then = [](const Brought&) {}});
 }
 
+void OtherCaches::MakeAnew(DatasetId id, Then then) {
+  const Launch* const newest = given_.ledger.newest();
+  Add({.launch = newest != nullptr ? newest->id : 0,
+       .from = "",
+       .parts_only = true,
+       .only = id,
+       .then = std::move(then)});
+}
+
 void OtherCaches::Looked(const Brought& brought) {
   if (looking_ == 0) return;
   if (context_.now() >= looks_until_ && brought.all_answered && !MoreMayCome()) return EndLook();
@@ -143,8 +152,11 @@ void OtherCaches::End(const JobPtr& job) {
 
 void OtherCaches::Ask(const JobPtr& job) {
   // Who is to be waited for may be another node: that is for the next job.
-  const auto same = [from = wishes_.front().from](const Wish& wish) { return wish.from.empty() || wish.from == from; };
+  const auto same = [first = wishes_.front()](const Wish& wish) {
+    return (wish.from.empty() || wish.from == first.from) && wish.only == first.only;
+  };
   const auto later = std::ranges::find_if_not(wishes_, same);
+  job->only = wishes_.front().only;
   job->wishes = static_cast<std::size_t>(later - wishes_.begin());
   job->parts_only = std::all_of(wishes_.begin(), later, [](const Wish& wish) { return wish.parts_only; });
   given_.nodes.AskHoldings([this, job](const Nodes::Holdings& holdings) { Answered(job, holdings); });
@@ -169,7 +181,7 @@ void OtherCaches::Answered(const JobPtr& job, const Nodes::Holdings& holdings) {
     return;
   }
   HearOfRejections(rejected);
-  if (!job->parts_only) NoteLostParts(holdings);
+  if (!job->parts_only || job->only != 0) NoteLostParts(holdings, job->only);
   job->holdings = holdings;
   job->candidates = CandidatesOf(*job, rejected);
   Next(job);
@@ -184,8 +196,9 @@ void OtherCaches::HearOfRejections(const std::set<DatasetId>& rejected) {
 }
 
 InPartsOptions OtherCaches::OptionsOf(const Job& job) const {
-  return {.wanted = [this](const Dataset& dataset) { return IsWanted(dataset); },
-          .left = [this](const Dataset& dataset) { return IsLeft(dataset); },
+  return {.wanted = [this, &job](
+                        const Dataset& dataset) { return job.only != 0 ? dataset.id == job.only : IsWanted(dataset); },
+          .left = [this, &job](const Dataset& dataset) { return job.only == 0 && IsLeft(dataset); },
           .bad =
               [this, &job](DatasetId id, Rank rank, const NodeId& node) {
                 const DatasetPtr known = given_.ledger.Get(id);
@@ -204,8 +217,8 @@ std::vector<Candidate> OtherCaches::CandidatesOf(const Job& job, const std::set<
   std::vector<Candidate> newest;  // oldest first
   const auto add = [&](Candidate candidate) {
     const DatasetId id = candidate.dataset.id;
-    if (rejected.contains(id) || (parts_only && bad_.contains(id))) return;
-    if (!(parts_only ? IsWanted(candidate) : IsWanted(candidate.dataset))) return;
+    if (rejected.contains(id) || (parts_only && job.only == 0 && bad_.contains(id))) return;
+    if (!IsWanted(job, candidate)) return;
     newest.insert(std::ranges::lower_bound(newest, candidate, older), std::move(candidate));
     if (newest.size() > kCandidatesMax) newest.erase(newest.begin());
   };
@@ -247,6 +260,11 @@ bool OtherCaches::IsWanted(const Candidate& candidate) const {
   return IsWanted(candidate.dataset) || (candidate.in_parts && IsLeft(candidate.dataset));
 }
 
+bool OtherCaches::IsWanted(const Job& job, const Candidate& candidate) const {
+  if (job.only != 0) return candidate.dataset.id == job.only && candidate.in_parts && MayMatter(candidate.dataset);
+  return job.parts_only ? IsWanted(candidate) : IsWanted(candidate.dataset);
+}
+
 absl::Status OtherCaches::CheckMayCome(const Candidate& from) const {
   const Dataset& dataset = from.dataset;
   if (context_.quiescing() || progress_.stop || given_.gate.replaced()) return Unavailable("the run ends here");
@@ -269,7 +287,7 @@ void OtherCaches::Next(const JobPtr& job) {
   while (!job->candidates.empty()) {
     const Candidate from = std::move(job->candidates.back());
     job->candidates.pop_back();
-    if (!(job->parts_only ? IsWanted(from) : IsWanted(from.dataset))) continue;
+    if (!IsWanted(*job, from)) continue;
     absl::Status may = CheckMayCome(from);
     if (job->missed == kMissedMax) may = Unavailable("{} others could not be, either", kMissedMax);
     if (may.ok()) return Check(job, from);
@@ -375,8 +393,8 @@ void OtherCaches::DescribeWithout(const JobPtr& job, const Candidate& from,
                                   const std::map<Rank, absl::Status>& untrue) {
   for (const auto& [rank, why] : untrue) {
     const Member& member = from.at.at(rank);
-    context_.Warn(fmt::format("{}: {} has not what it says of rank {}: {}", TextOf(from), NameOf(member), rank,
-                              MessageOf(why)));
+    context_.Warn(
+        fmt::format("{}: {} has not what it says of rank {}: {}", TextOf(from), NameOf(member), rank, MessageOf(why)));
     job->untrue.emplace(from.dataset.id, rank, member.node);
     const DatasetPtr known = given_.ledger.Get(from.dataset.id);
     const bool believed = known && known->in_cache() && rank < known->parts.size() && known->parts[rank].elsewhere &&
@@ -492,6 +510,7 @@ void OtherCaches::Failed(const JobPtr& job, const Candidate& from, const absl::S
 
 void OtherCaches::Missed(const JobPtr& job, const Candidate& from, const absl::Status& why) {
   ++job->missed;
+  job->brought.why_not = why;
   if (from.dataset.kind.checkpoint) job->brought.missed.insert(from.dataset.id);
   if (looking_ != 0 && !absl::IsUnavailable(why)) bad_.insert(from.dataset.id);
   context_.Warn(fmt::format("{}: could not be brought here: {}", TextOf(from), MessageOf(why)));

@@ -10,6 +10,7 @@
 #include <absl/status/status.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -32,6 +33,7 @@
 #include "daemon/core/run_cache.h"
 #include "daemon/peers/member.h"
 #include "proto/catalogue.pb.h"
+#include "proto/redundancy.pb.h"
 #include "storage/base/ids.h"
 #include "storage/file/transfer/transfer.h"
 
@@ -54,11 +56,19 @@ class OtherCaches {
   OtherCaches(const Context& context, const Given& given, std::function<void()> on_change);
   OtherCaches(const OtherCaches&) = delete;
 
+  struct MadeAnew {
+    Rank rank = 0;
+    std::uint64_t bytes = 0;
+    kept::Set set;                   // of which it was made
+    std::vector<std::string> hosts;  // where the others of the set are
+  };
   struct Brought {
     LaunchId launch = 0;         // for whose sake they were asked
     std::set<NodeId> heard;      // have told what they hold, and nothing there was still becoming whole
     std::set<DatasetId> missed;  // that a launch would have chosen, and that could not be brought
     bool all_answered = true;    // who is known, and not missing
+    std::vector<MadeAnew> made;  // that no node had any more
+    absl::Status why_not;        // why the last one that could not be brought was not
   };
   using Then = std::function<void(const Brought&)>;
   // Asks the others, waits for what is just becoming whole there, and brings the newest checkpoint that a launch after
@@ -81,6 +91,9 @@ class OtherCaches {
   // on the prefix, are looked for once, unless a daemon sees to them. From then on this one brings them there. Or parts
   // were lost with a node's cache: what the others keep is looked for, to make them anew.
   void LookForRest(LaunchId launch);
+  // Of this dataset what no node has any more is made anew now, in this cache, if the others keep enough. `then` does
+  // not come inside the call. REQUIRES: the prefix is in reach.
+  void MakeAnew(DatasetId id, Then then);
   // Meanwhile what is not here, or not all here, may still be found.
   bool looking() const { return looking_ != 0; }
   // Ends it at the next block.
@@ -91,11 +104,13 @@ class OtherCaches {
     LaunchId launch = 0;
     NodeId from;
     bool parts_only = false;  // what another cache has whole was brought when the launch began
+    DatasetId only = 0;       // no other one; whether a launch would choose it or not. 0: whichever is wanted
     Then then;
   };
   struct Job {
     std::size_t wishes = 0;  // the first ones, which were there when the others were asked
     bool parts_only = false;
+    DatasetId only = 0;
     SteadyTime settled_by;
     Nodes::Holdings holdings;
     std::set<std::tuple<DatasetId, Rank, NodeId>> untrue;  // what these say of them
@@ -114,13 +129,14 @@ class OtherCaches {
   void Ask(const JobPtr& job);
   void Answered(const JobPtr& job, const Nodes::Holdings& holdings);
   void HearOfRejections(const std::set<DatasetId>& rejected);
-  void NoteLostParts(const Nodes::Holdings& holdings);
+  void NoteLostParts(const Nodes::Holdings& holdings, DatasetId only);
   std::vector<Candidate> CandidatesOf(const Job& job, const std::set<DatasetId>& rejected) const;
   InPartsOptions OptionsOf(const Job& job) const;
   bool IsWanted(const Dataset& dataset) const;
   bool IsLeft(const Dataset& dataset) const;
   bool MayMatter(const Dataset& dataset) const;
   bool IsWanted(const Candidate& candidate) const;
+  bool IsWanted(const Job& job, const Candidate& candidate) const;
   absl::Status CheckMayCome(const Candidate& from) const;
   void Next(const JobPtr& job);
   void End(const JobPtr& job);
@@ -133,7 +149,9 @@ class OtherCaches {
   void Rebuild(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset, LostParts parts,
                std::vector<catalogue::Catalogue> ranks);
   void RebuiltHere(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset,
-                   const std::vector<catalogue::Catalogue>& ranks, const absl::Status& rebuilt);
+                   const std::vector<catalogue::Catalogue>& ranks,
+                   const absl::StatusOr<std::map<Rank, kept::Set>>& rebuilt);
+  MadeAnew TellMade(const Candidate& from, const catalogue::Catalogue& rank, const kept::Set& set) const;
   void PartsComplete(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset);
   absl::Status Reserve(const Candidate& from, std::vector<catalogue::Catalogue> ranks, DatasetPtr* coming);
   void Fetch(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset);

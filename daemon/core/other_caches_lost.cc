@@ -18,21 +18,26 @@
 namespace cairn {
 
 // Parts of checkpoints with nodes that are not there any more, or have them no more: the launch that begins would find
-// out when it restores, but others may keep enough to make them anew, of this one or of the next older one.
-void OtherCaches::NoteLostParts(const Nodes::Holdings& holdings) {
+// out when it restores, but others may keep enough to make them anew, of this one or of the next older one. `only`:
+// of no other dataset, and not with nodes that are there and did not answer.
+void OtherCaches::NoteLostParts(const Nodes::Holdings& holdings, DatasetId only) {
   std::map<NodeId, std::set<std::pair<DatasetId, std::string>>> there;
+  std::set<NodeId> silent;
   for (const auto& [member, told] : holdings) {
+    if (!told.ok()) silent.insert(member.node);
     if (!told.ok()) continue;
     for (const peer::Holding& holding : told->datasets()) there[member.node].emplace(holding.dataset(), holding.mark());
   }
   for (const auto& [id, dataset] : Datasets(given_.ledger.InPlay())) {
     if (!dataset->in_cache() || dataset->prefix != Place::kAbsent || !dataset->kind.checkpoint) continue;
-    if (dataset->kind.output || dataset->readers > 0) continue;
+    if (dataset->kind.output || dataset->readers > 0 || (only != 0 && id != only)) continue;
     std::set<NodeId> lost;
     for (const Part& part : dataset->parts) {
       if (part.elsewhere && part.known() && !there[part.node].contains({id, dataset->mark})) lost.insert(part.node);
     }
-    for (const NodeId& node : lost) given_.ledger.PartsLost(*dataset, node);
+    for (const NodeId& node : lost) {
+      if (only == 0 || !silent.contains(node)) given_.ledger.PartsLost(*dataset, node);
+    }
   }
 }
 
@@ -82,7 +87,7 @@ void OtherCaches::Rebuild(const JobPtr& job, const Candidate& from, const Datase
   auto rebuild = [this, parts = std::move(parts), ranks] { return RebuildLost(parts, ranks, progress_); };
   given_.folders.WhenUnchanged(dataset->id, [this, job, from, dataset, bytes, rebuild = std::move(rebuild), ranks] {
     RunBlocking(context_.env.pools.far, from.member.address, context_.loop(), rebuild,
-                [this, job, from, dataset, bytes, ranks](const absl::Status& rebuilt) {
+                [this, job, from, dataset, bytes, ranks](const absl::StatusOr<std::map<Rank, kept::Set>>& rebuilt) {
                   given_.ledger.KeepBegan(*dataset, dataset->kept_bytes - std::min(bytes, dataset->kept_bytes));
                   given_.ledger.ReadEnded(*dataset);
                   RebuiltHere(job, from, dataset, ranks, rebuilt);
@@ -91,15 +96,28 @@ void OtherCaches::Rebuild(const JobPtr& job, const Candidate& from, const Datase
 }
 
 void OtherCaches::RebuiltHere(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset,
-                              const std::vector<catalogue::Catalogue>& ranks, const absl::Status& rebuilt) {
+                              const std::vector<catalogue::Catalogue>& ranks,
+                              const absl::StatusOr<std::map<Rank, kept::Set>>& rebuilt) {
   if (!given_.ledger.Has(dataset)) return Unwanted(job, dataset->id);
-  if (!rebuilt.ok()) return Failed(job, from, rebuilt);
+  if (!rebuilt.ok()) return Failed(job, from, rebuilt.status());
   for (const catalogue::Catalogue& rank : ranks) {
+    job->brought.made.push_back(TellMade(from, rank, rebuilt->at(rank.rank())));
     if (!dataset->parts[rank.rank()].known()) given_.ledger.Rebuilt(*dataset, rank.rank(), rank);
   }
   given_.folders.Known(dataset->id);
   given_.record.Store();
   PartsComplete(job, from, dataset);
+}
+
+OtherCaches::MadeAnew OtherCaches::TellMade(const Candidate& from, const catalogue::Catalogue& rank,
+                                            const kept::Set& set) const {
+  std::set<std::string> hosts;
+  for (const Rank member : set.ranks()) {
+    if (member == rank.rank() || from.lost.contains(member)) continue;
+    const auto there = from.at.find(member);
+    hosts.insert(there != from.at.end() ? there->second.host : context_.env.process.host);
+  }
+  return {.rank = rank.rank(), .bytes = FileBytes(rank), .set = set, .hosts = {hosts.begin(), hosts.end()}};
 }
 
 }  // namespace cairn

@@ -50,11 +50,13 @@ absl::Status WithSet(const LostParts& parts, Rank rank, const kept::Set& set, Tr
 
 // The same by the next set, if one proves to be of no use: nodes may be at different ones.
 template <typename Use>
-absl::Status WithRebuilt(const LostParts& parts, Rank rank, TransferProgress& progress, Use use) {
+absl::Status WithRebuilt(const LostParts& parts, Rank rank, TransferProgress& progress, Use use,
+                         kept::Set* by = nullptr) {
   absl::Status used = DataLoss("rank {}: no redundancy set", rank);
   std::string all;
   for (const kept::Set& set : parts.lost.at(rank)) {
     used = WithSet(parts, rank, set, progress, use);
+    if (used.ok() && by != nullptr) *by = set;
     if (!absl::IsDataLoss(used)) return used;
     all += (all.empty() ? "" : "; by another set: ") + std::string(MessageOf(used));
   }
@@ -82,12 +84,14 @@ absl::StatusOr<std::vector<catalogue::Catalogue>> DescribeLost(const LostParts& 
   return catalogues;
 }
 
-absl::Status RebuildLost(const LostParts& parts, const std::vector<catalogue::Catalogue>& catalogues,
-                         TransferProgress& progress) {
+absl::StatusOr<std::map<Rank, kept::Set>> RebuildLost(const LostParts& parts,
+                                                      const std::vector<catalogue::Catalogue>& catalogues,
+                                                      TransferProgress& progress) {
   CacheFolder& cache = *parts.cache;
   const bool more = !parts.here.empty();
   const absl::Status begun = more ? cache.Reopen(parts.descriptor) : cache.Begin(parts.descriptor);
   if (!begun.ok()) return begun;
+  std::map<Rank, kept::Set> by;
   const auto bring = [&]() -> absl::Status {
     for (const catalogue::Catalogue& catalogue : catalogues) {
       const Rank rank = catalogue.rank();
@@ -98,7 +102,7 @@ absl::Status RebuildLost(const LostParts& parts, const std::vector<catalogue::Ca
                              }};
         return FetchRank(from, cache, catalogue, progress, &damaged);
       };
-      CAIRN_RETURN_IF_ERROR(WithRebuilt(parts, rank, progress, use));
+      CAIRN_RETURN_IF_ERROR(WithRebuilt(parts, rank, progress, use, &by[rank]));
     }
     scr::Descriptor complete = parts.descriptor;
     complete.held = HeldThen(parts);
@@ -106,7 +110,7 @@ absl::Status RebuildLost(const LostParts& parts, const std::vector<catalogue::Ca
     return cache.Complete(complete);
   };
   const absl::Status brought = bring();
-  if (brought.ok()) return brought;
+  if (brought.ok()) return by;
   if (more) {
     cache.EndReopened(parts.descriptor.id);
   } else {

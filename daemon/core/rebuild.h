@@ -35,9 +35,11 @@ struct LostParts {
 absl::StatusOr<std::vector<catalogue::Catalogue>> DescribeLost(const LostParts& parts, TransferProgress& progress);
 
 // Brings these ranks' files into the cache, each byte verified; what of the others is found to be bad is left out. OK:
-// the cache notes them, durably, beside those of `here`. After an error it has what it had before.
-absl::Status RebuildLost(const LostParts& parts, const std::vector<catalogue::Catalogue>& catalogues,
-                         TransferProgress& progress);
+// the cache notes them, durably, beside those of `here`; answered is by which set each was made. After an error it has
+// what it had before.
+absl::StatusOr<std::map<Rank, kept::Set>> RebuildLost(const LostParts& parts,
+                                                      const std::vector<catalogue::Catalogue>& catalogues,
+                                                      TransferProgress& progress);
 
 }  // namespace cairn
 

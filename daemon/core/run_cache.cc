@@ -168,8 +168,7 @@ void RunCache::ApplyLinger() {
 void RunCache::FoundDamaged(const DatasetPtr& dataset, const std::string& file, const absl::Status& why) {
   const std::string text(MessageOf(why));
   const std::string path = folder().DatasetPath(dataset->id) + "/";
-  const auto rank =
-      RankOf(*dataset, /*elsewhere=*/false, file.starts_with(path) ? file.substr(path.size()) : file);
+  const auto rank = RankOf(*dataset, /*elsewhere=*/false, file.starts_with(path) ? file.substr(path.size()) : file);
   if (MayBeMadeAnew(*dataset)) return rank ? LosePart(dataset, *rank, text) : LoseParts(dataset, text);
   // It is for the home to say whether others keep enough.
   const bool one_of_several = rank && dataset->in_cache() && dataset->followed && !LiesHereAlone(*dataset, *rank);
@@ -229,8 +228,7 @@ void RunCache::LosePart(const DatasetPtr& dataset, Rank rank, const std::string&
 bool RunCache::MakeAnew(const DatasetPtr& dataset, const std::string& file, const std::string& why) {
   if (!MayBeMadeAnew(*dataset)) return false;
   const std::string folder = "/" + RecordsFolderName(dataset->id) + "/";
-  const auto rank =
-      RankOf(*dataset, /*elsewhere=*/true, file.starts_with(folder) ? file.substr(folder.size()) : file);
+  const auto rank = RankOf(*dataset, /*elsewhere=*/true, file.starts_with(folder) ? file.substr(folder.size()) : file);
   if (!rank) return dataset->unknown > 0;  // its own daemon has said so already
   context_.Warn(fmt::format("run {}: dataset {} (step {}): rank {}'s part is bad: {}", given_.run_name, dataset->id,
                             dataset->step, *rank, why));

@@ -78,6 +78,9 @@ class AdminServiceImpl final : public AdminService, public admin::Admin::Callbac
   Reactor* Remove(Context*, const admin::RemoveRequest* request, admin::RemoveReply* reply) override {
     return Ask(reply, [&](auto done) { core_.Remove(*request, std::move(done)); });
   }
+  Reactor* Rebuild(Context*, const admin::RebuildRequest* request, admin::RebuildReply* reply) override {
+    return Ask(reply, [&](auto done) { core_.Rebuild(*request, std::move(done)); });
+  }
   Reactor* Nodes(Context*, const admin::NodesRequest* request, admin::NodesReply* reply) override {
     return AskOr(reply, [&](auto done) { core_.Nodes(*request, std::move(done)); });
   }

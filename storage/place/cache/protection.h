@@ -22,8 +22,9 @@ namespace cairn {
 RankSets SetsOfRanks(const kept::Record& record);
 std::set<std::string> NamesIn(const kept::Record& record);  // of its files, below .scr
 
-// The record as far as it holds: sets of ranks whose files, of data and of filemap, are there in their sizes. What does not
-// hold is taken out of it on disk, too, and `warnings` receives why. No record: an empty one. Errors are the disk's.
+// The record as far as it holds: sets of ranks whose files, of data and of filemap, are there in their sizes. What does
+// not hold is taken out of it on disk, too, and `warnings` receives why. No record: an empty one. Errors are the
+// disk's.
 absl::StatusOr<kept::Record> LoadProtection(Disk& disk, const std::string& folder, const RunIdentity& run,
                                             const scr::Descriptor& descriptor, std::vector<std::string>* warnings);
 

@@ -166,8 +166,7 @@ class OrderCheck {
 };
 
 std::uint64_t FilesMax(const scr::Descriptor& descriptor) {
-  return 2 * kSetsOfRankMax *
-         (descriptor.held ? descriptor.held->size() : std::uint64_t{descriptor.ranks.value_or(0)});
+  return 2 * kSetsOfRankMax * (descriptor.held ? descriptor.held->size() : std::uint64_t{descriptor.ranks.value_or(0)});
 }
 
 // Before they are made: an empty one takes 2 bytes in the file, but far more in memory.

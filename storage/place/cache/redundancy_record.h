@@ -52,7 +52,9 @@ std::map<Rank, std::vector<KeptPair>> PairsByRank(const kept::Record& record);
 std::map<Rank, std::vector<kept::Set>> SetsByRank(const kept::Record& record);
 // Where a rank keeps something for more than kSetsOfRankMax sets, which of `sets` is the one to go: all but the newest
 // ones may be of no use, except the first of all, which may be the only one that ever was whole. REQUIRES: sets > 2.
-constexpr std::size_t OneToGo(std::size_t sets) { return sets - 2; }
+constexpr std::size_t OneToGo(std::size_t sets) {
+  return sets - 2;
+}
 
 // Without what its ranks keep for sets older than these.
 kept::Record WithoutOlder(const kept::Record& record, const std::vector<kept::Set>& than);

@@ -107,5 +107,24 @@ TEST(RedundancyTextTest, TheJsonHasTheSame) {
   EXPECT_EQ(json["level"], "redundant");
 }
 
+TEST(RebuiltTextTest, SaysOfWhatItWasMade) {
+  admin::RebuildReply reply;
+  EXPECT_EQ(DescribeRebuilt(7, reply), "dataset 7: nothing of it is lost\n");
+  EXPECT_TRUE(RebuiltJson(reply).empty());
+  admin::RebuiltRank& rank = *reply.add_ranks();
+  rank.set_rank(3);
+  rank.set_bytes(2048);
+  rank.mutable_set()->set_scheme(kept::XOR);
+  for (const Rank member : {0, 3, 5}) rank.mutable_set()->add_ranks(member);
+  rank.add_nodes("n1");
+  rank.add_nodes("n6");
+  EXPECT_EQ(DescribeRebuilt(7, reply),
+            "dataset 7: rank 3 (2.0 KiB) was made anew of what ranks 0, 5 have and keep on n1, n6 (xor)\n");
+  const Json json = RebuiltJson(reply);
+  EXPECT_EQ(json[0]["rank"], 3);
+  EXPECT_EQ(json[0]["set"][1], 3);
+  EXPECT_EQ(json[0]["nodes"][1], "n6");
+}
+
 }  // namespace
 }  // namespace cairn::cli

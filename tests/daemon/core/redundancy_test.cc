@@ -613,6 +613,61 @@ TEST_F(UntrueTest, WhereNothingElseIsLeftItIsSaidAndAnOlderOneIsTaken) {
   EXPECT_THAT(nodes[0].Warnings(), HasSubstr("too many parts are not where nodes say"));
 }
 
+// --- By hand ---
+
+class RebuildCommandTest : public RedundancyTest {
+ protected:
+  admin::RebuildReply Rebuild(int node, DatasetId id) {
+    admin::RebuildRequest request;
+    request.set_run(SimulatedNodes::kPrefix);
+    request.set_dataset(id);
+    std::optional<admin::RebuildReply> answer;
+    nodes[node].core().Rebuild(request, [&answer](admin::RebuildReply reply) { answer = std::move(reply); });
+    EXPECT_TRUE(nodes.AdvanceUntil([&answer] { return answer.has_value(); }));
+    return answer.value_or(admin::RebuildReply());
+  }
+  static void ExpectRefused(const admin::RebuildReply& reply, local::Code code, const std::string& part) {
+    EXPECT_EQ(reply.status().code(), code) << reply.status().message();
+    EXPECT_THAT(reply.status().message(), HasSubstr(part));
+    EXPECT_EQ(reply.ranks_size(), 0);
+  }
+};
+
+// An older one, which no launch would have asked for.
+TEST_F(RebuildCommandTest, WhatIsLostIsMadeAnewAndSaysOfWhat) {
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(4);
+  Redundant(5);
+  admin::RebuildReply reply = Rebuild(0, id);
+  EXPECT_EQ(reply.status().code(), local::OK) << reply.status().message();
+  EXPECT_EQ(reply.ranks_size(), 0) << "nothing is lost";
+  ExpectRefused(Rebuild(2, id), local::FAILED_PRECONDITION, "it is for that one to do");
+  Lose({3});
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  RestoreLatest();
+  reply = Rebuild(0, id);
+  EXPECT_EQ(reply.status().code(), local::OK) << reply.status().message();
+  ASSERT_EQ(reply.ranks_size(), 1);
+  EXPECT_EQ(reply.ranks(0).rank(), 3u);
+  EXPECT_GT(reply.ranks(0).bytes(), 10'000u);
+  EXPECT_EQ(reply.ranks(0).set().ranks_size(), 6);
+  EXPECT_THAT(reply.ranks(0).nodes(), ::testing::ElementsAre("n1", "n2", "n3", "n5", "n6"));
+  EXPECT_EQ(Rebuild(0, id).ranks_size(), 0);
+  for (const auto& client : clients) EXPECT_SAYS(client->Wait(id, local::REDUNDANT), local::OK, "");
+}
+
+TEST_F(RebuildCommandTest, WhatCannotBeDoneIsSaid) {
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(4);
+  const DatasetId newest = Redundant(5);
+  Lose({3, 4});
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  ExpectRefused(Rebuild(0, id), local::DATA_LOSS, "no node has ranks 3-4 of dataset");
+  ExpectRefused(Rebuild(0, newest + 7), local::NOT_FOUND, "no node that answers");
+}
+
 // What was told to be redundant comes back, whoever was killed and started again meanwhile, and when.
 TEST_F(RedundancyTest, NothingRedundantIsLostWhoeverIsKilledAtAnyInstant) {
   Start("xor");

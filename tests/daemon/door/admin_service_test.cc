@@ -91,8 +91,15 @@ TEST_F(AdminServiceTest, QuestionsAndAnswersPassUnchanged) {
   ASSERT_OK_AND_ASSIGN(const admin::RemoveReply removed, client_->Remove(remove));
   EXPECT_EQ(removed.status().code(), local::NOT_FOUND);
 
-  EXPECT_EQ(core_.asked(),
-            (std::vector<std::string>{"list heat", "show heat 17", "flush heat 0", "pin heat 17 on", "rm heat 17"}));
+  admin::RebuildRequest rebuild;
+  rebuild.set_run("heat");
+  rebuild.set_dataset(17);
+  core_.rebuild.add_ranks()->set_rank(3);
+  ASSERT_OK_AND_ASSIGN(const admin::RebuildReply rebuilt, client_->Rebuild(rebuild));
+  EXPECT_EQ(rebuilt.ranks(0).rank(), 3u);
+
+  EXPECT_EQ(core_.asked(), (std::vector<std::string>{"list heat", "show heat 17", "flush heat 0", "pin heat 17 on",
+                                                     "rm heat 17", "rebuild heat 17"}));
 }
 
 TEST_F(AdminServiceTest, TheCoresErrorsKeepCodeAndWords) {

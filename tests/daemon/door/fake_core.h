@@ -65,6 +65,10 @@ class FakeCore : public Core {
          (aside ? " aside " + std::to_string(request.set_aside()) : ""));
     done(remove);
   }
+  void Rebuild(const admin::RebuildRequest& request, std::function<void(admin::RebuildReply)> done) override {
+    Note("rebuild " + request.run() + " " + std::to_string(request.dataset()));
+    done(rebuild);
+  }
   void Nodes(const admin::NodesRequest& request, std::function<void(absl::StatusOr<admin::NodesReply>)> done) override {
     Note("nodes " + request.run());
     done(nodes);
@@ -93,6 +97,7 @@ class FakeCore : public Core {
   admin::FlushReply flush;
   admin::PinReply pin;
   admin::RemoveReply remove;
+  admin::RebuildReply rebuild;
   bool hold_waits = false;
   std::atomic<int> status_count{0};
   std::atomic<bool> this_node_only{false};  // as Status, List or Show was asked last

@@ -136,8 +136,8 @@ TEST(KeepTest, WhateverFailsTheSetThatWasThereIsWhole) {
 TEST(KeepTest, WhatThereIsForOtherSetsStaysBehindTheNewOne) {
   Nodes nodes = testing::SixNodes();
   Node& node = nodes.node(0);
-  const std::vector<kept::Set> sets = {XorOf({0, 1, 2}), XorOf({0, 1, 3}), XorOf({0, 1, 4}),
-                                       XorOf({0, 1, 5}), XorOf({0, 2, 3})};
+  const std::vector<kept::Set> sets = {XorOf({0, 1, 2}), XorOf({0, 1, 3}), XorOf({0, 1, 4}), XorOf({0, 1, 5}),
+                                       XorOf({0, 2, 3})};
   const auto there = [&](const std::vector<std::size_t>& wanted) {
     ASSERT_OK_AND_ASSIGN(const kept::Record record, RecordOf(nodes, node));
     const std::vector<kept::Set> found = SetsThere(node, record, 0);

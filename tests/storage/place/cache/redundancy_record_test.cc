@@ -150,9 +150,7 @@ TEST_F(RedundancyRecordTest, SetsOfARankThatAreStillKeptFollowTheNewest) {
 
 TEST_F(RedundancyRecordTest, WhatIsOlderThanASetGoesAndNothingElse) {
   const kept::Record record = WithOlder(3);
-  const auto without = [&record](int set) {
-    return WithoutOlder(record, {record.files(2 * set).set()}).files_size();
-  };
+  const auto without = [&record](int set) { return WithoutOlder(record, {record.files(2 * set).set()}).files_size(); };
   EXPECT_EQ(without(0), 4);
   EXPECT_EQ(without(1), 6);
   EXPECT_EQ(without(3), 10);

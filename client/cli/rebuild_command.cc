@@ -1,0 +1,49 @@
+// `cairn rebuild`: what no node has any more of a dataset is made anew, now.
+#include <memory>
+#include <string>
+
+#include "client/cli/actions.h"
+#include "client/cli/commands.h"
+#include "client/cli/json.h"
+#include "client/cli/options.h"
+#include "client/cli/redundancy_text.h"
+#include "client/cli/text.h"
+#include "storage/base/ids.h"
+#include "storage/base/status.h"
+
+namespace cairn::cli {
+namespace {
+
+struct Options {
+  std::string run;
+  DatasetId dataset = 0;
+};
+
+ExitCode RunRebuild(const Context& context, const Options& options) {
+  const auto reply = Ask<admin::RebuildReply>(context, [&](AdminClient& daemon) {
+    admin::RebuildRequest request;
+    request.set_run(ParseRun(options.run).text);
+    request.set_dataset(options.dataset);
+    return daemon.Rebuild(request);
+  });
+  if (!reply.ok()) return Complain(reply.status());
+  if (context.json) {
+    Print(Dump({{"dataset", options.dataset}, {"rebuilt", RebuiltJson(*reply)}}));
+  } else {
+    Print(DescribeRebuilt(options.dataset, *reply));
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+void AddRebuildCommand(CLI::App& app, CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* const rebuild =
+      app.add_subcommand("rebuild", "Make anew, now, what no node has any more of a dataset over nodes");
+  AddRun(*rebuild, options->run);
+  AddDataset(*rebuild, options->dataset);
+  SetRun(*rebuild, line, options, RunRebuild);
+}
+
+}  // namespace cairn::cli

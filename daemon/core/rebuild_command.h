@@ -1,0 +1,23 @@
+// What `cairn rebuild` wants: parts of a dataset that no node has any more are made anew now, not when a launch begins
+// that wants them. Strand only.
+#ifndef CAIRN_DAEMON_CORE_REBUILD_COMMAND_H_
+#define CAIRN_DAEMON_CORE_REBUILD_COMMAND_H_
+
+#include <functional>
+
+#include "daemon/core/run.h"
+#include "proto/admin.pb.h"
+
+namespace cairn::commands {
+
+// `run` is the one that the request names; it lives as long as the core. Answers once, when it is done or is known not
+// to work: it may take as long as the bytes need.
+//   kNotFound            no node knows the dataset
+//   kFailedPrecondition  it is for another daemon to do (names it); or there is nothing to be done for it: it is on the
+//                        prefix, or not of several nodes
+//   kDataLoss            more is lost than redundancy sets bear: names the ranks, and why not
+void Rebuild(Run& run, const admin::RebuildRequest& request, std::function<void(admin::RebuildReply)> done);
+
+}  // namespace cairn::commands
+
+#endif  // CAIRN_DAEMON_CORE_REBUILD_COMMAND_H_
