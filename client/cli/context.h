@@ -11,6 +11,7 @@
 
 #include "client/cli/admin_client.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/look.h"
 #include "storage/io/disk.h"
 
 namespace cairn::cli {
@@ -18,7 +19,8 @@ namespace cairn::cli {
 struct Context {
   std::string address;  // as given; empty: the usual places
   bool json = false;
-  bool terminal = false;  // standard output is one: progress bars, redrawing
+  bool terminal = false;  // standard output is one
+  Look look;              // of what is printed there
 
   // kUnavailable: no daemon.
   absl::StatusOr<std::unique_ptr<AdminClient>> Daemon() const;

@@ -7,12 +7,15 @@
 #include <vector>
 
 #include "client/cli/commands.h"
+#include "client/cli/dataset_table.h"
 #include "client/cli/datasets.h"
 #include "client/cli/describe.h"
 #include "client/cli/json.h"
+#include "client/cli/look.h"
 #include "client/cli/nodes_asked.h"
 #include "client/cli/options.h"
 #include "client/cli/text.h"
+#include "storage/base/clock.h"
 #include "storage/base/status.h"
 
 namespace cairn::cli {
@@ -46,19 +49,25 @@ std::string DescribeTable(const RunRows& run) {
   return Table(cells, right);
 }
 
-std::string DescribeRun(const RunRows& run) {
-  std::string text = run.rows.empty() ? "no datasets\n" : DescribeTable(run);
+std::string DescribeRun(const Look& look, const RunRows& run) {
+  std::string text = "no datasets\n";
+  if (!run.rows.empty() && look.people) {
+    text = DatasetTable(look, run.rows, {.now_us = NowMicros(), .nodes = run.asked != nullptr});
+  } else if (!run.rows.empty()) {
+    text = DescribeTable(run);
+  }
   for (const admin::DatasetRow* row : run.rows) {
     for (const admin::GrowingDirectory& growing : row->growing()) {
       text += fmt::format("dataset {} grows: {}\n", row->dataset(), DescribeGrowing(growing));
     }
-    if (!row->error().empty()) text += fmt::format("dataset {}: {}\n", row->dataset(), Clean(row->error()));
+    if (row->error().empty()) continue;
+    text += fmt::format("dataset {}: {}\n", row->dataset(), Painted(look, Paint::kBad, Clean(row->error())));
   }
   if (run.asked != nullptr) text += DescribeSilent(run.asked->nodes());
   return text;
 }
 
-std::string DescribeList(const admin::ListReply& reply) {
+std::string DescribeList(const Look& look, const admin::ListReply& reply) {
   std::map<std::pair<std::string, std::string>, RunRows> runs;
   for (const admin::DatasetRow& row : reply.datasets()) runs[{row.prefix(), row.run()}].rows.push_back(&row);
   for (const admin::RunNodesAsked& asked : reply.asked()) {
@@ -69,8 +78,7 @@ std::string DescribeList(const admin::ListReply& reply) {
   std::string text;
   for (const auto& [run, rows] : runs) {
     if (!text.empty()) text += "\n";
-    text += fmt::format("run {}  {}\n", run.second.empty() ? "of SCR" : run.second.substr(0, 8), Clean(run.first));
-    text += DescribeRun(rows);
+    text += RunHead(look, run.second, run.first) + DescribeRun(look, rows);
   }
   return text.empty() ? "no datasets\n" : text;
 }
@@ -88,7 +96,7 @@ Json ListJson(const admin::ListReply& reply, bool from_prefix) {
 ExitCode RunList(const Context& context, const Options& options) {
   const auto answer = ListDatasets(context, options.run, options.this_node);
   if (!answer.ok()) return Complain(answer.status());
-  Print(context.json ? Dump(ListJson(answer->reply, answer->from_prefix)) : DescribeList(answer->reply));
+  Print(context.json ? Dump(ListJson(answer->reply, answer->from_prefix)) : DescribeList(context.look, answer->reply));
   return ExitCode::kOk;
 }
 

@@ -5,11 +5,14 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "client/cli/commands.h"
+#include "client/cli/look.h"
 #include "storage/base/version.h"
 
 namespace cairn::cli {
@@ -58,7 +61,8 @@ constexpr const char* kFooter =
     "\n"
     "Environment:\n"
     "  CAIRN_ADMIN_ADDRESS  the daemon's socket, as --address; else the one beside $CAIRN_ADDRESS\n"
-    "  CAIRN_PREFIX, CAIRN_CACHE  what `doctor` looks at";
+    "  CAIRN_PREFIX, CAIRN_CACHE  what `doctor` looks at\n"
+    "  NO_COLOR             no colours, unless --color asks for them";
 
 // As `cairn --help` lists them.
 constexpr std::array kCommands = {
@@ -76,6 +80,11 @@ ExitCode AfterOutput(ExitCode code) {
   return Worse(code, ExitCode::kFailed);
 }
 
+ColourWhen WhenOf(std::string_view name) {
+  if (name == "always") return ColourWhen::kAlways;
+  return name == "never" ? ColourWhen::kNever : ColourWhen::kAuto;
+}
+
 int Main(int argc, char** argv) {
   CommandLine line;
   line.context.terminal = isatty(STDOUT_FILENO) == 1;
@@ -87,12 +96,17 @@ int Main(int argc, char** argv) {
   app.fallthrough();  // --json and --address may stand behind the command, too
   app.add_flag("--json", line.context.json, "JSON instead of text");
   app.add_option("--address", line.context.address, "The daemon's socket: grpc+unix:PATH (default: the usual places)");
+  std::string colour = "auto";
+  app.add_option("--color", colour, "Colours and pictures: auto (on a terminal), always, or never colours")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->type_name("WHEN");
   for (const auto add : kCommands) add(app, line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
   }
+  line.context.look = LookOf(line.context.terminal, WhenOf(colour), [](const char* name) { return std::getenv(name); });
   return static_cast<int>(AfterOutput(line.run()));
 }
 

@@ -11,10 +11,31 @@
 namespace cairn::cli {
 namespace {
 
-// Characters, not bytes: a UTF-8 continuation takes no column.
+constexpr std::string_view kPlain = "\x1b[0m";  // ends colours (ECMA-48's SGR)
+
+// Bytes at `at` that belong together: a colour, which takes no column, or a character with its UTF-8 continuations.
+struct Unit {
+  std::size_t bytes;
+  bool colour;
+};
+Unit UnitAt(std::string_view text, std::size_t at) {
+  if (text.substr(at, 2) == "\x1b[") {
+    const std::size_t end = text.find('m', at);
+    return {(end == std::string_view::npos ? text.size() : end + 1) - at, true};
+  }
+  std::size_t bytes = 1;
+  while (at + bytes < text.size() && (static_cast<unsigned char>(text[at + bytes]) & 0xc0) == 0x80) ++bytes;
+  return {bytes, false};
+}
+
 std::size_t ColumnsOf(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  std::size_t columns = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const Unit unit = UnitAt(text, at);
+    columns += unit.colour ? 0 : 1;
+    at += unit.bytes;
+  }
+  return columns;
 }
 
 }  // namespace
@@ -45,6 +66,17 @@ std::string LocalTime(std::int64_t us_since_epoch) {
   return text.data();
 }
 
+std::string Ago(std::int64_t us_since_epoch, std::int64_t now_us) {
+  if (us_since_epoch == 0 || us_since_epoch > now_us) return LocalTime(us_since_epoch);
+  const std::int64_t s = (now_us - us_since_epoch) / 1'000'000;
+  if (s < 2) return "just now";
+  if (s < 60) return fmt::format("{} s ago", s);
+  if (s < 3600) return fmt::format("{} min ago", s / 60);
+  if (s < 86400) return fmt::format("{} h ago", s / 3600);
+  if (s <= 30 * 86400) return fmt::format("{} d ago", s / 86400);
+  return LocalTime(us_since_epoch).substr(0, 10);
+}
+
 std::string Percent(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return "-";
   return fmt::format("{:.0f} %", 100.0 * static_cast<double>(std::min(part, whole)) / static_cast<double>(whole));
@@ -61,6 +93,20 @@ std::string Bar(std::uint64_t part, std::uint64_t whole, std::size_t width) {
   const double share = whole == 0 ? 0 : static_cast<double>(std::min(part, whole)) / static_cast<double>(whole);
   const auto full = static_cast<std::size_t>(share * static_cast<double>(width));
   return "[" + std::string(full, '#') + std::string(width - full, '.') + "]";
+}
+
+std::string FirstColumns(std::string_view text, std::size_t columns) {
+  bool coloured = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const Unit unit = UnitAt(text, at);
+    if (unit.colour) {
+      coloured = text.substr(at, unit.bytes) != kPlain;
+    } else if (columns-- == 0) {
+      return std::string(text.substr(0, at)) + std::string(coloured ? kPlain : std::string_view());
+    }
+    at += unit.bytes;
+  }
+  return std::string(text);
 }
 
 std::string Table(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right) {

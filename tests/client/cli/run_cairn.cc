@@ -6,13 +6,17 @@
 #include <pty.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <string_view>
+#include <thread>
+#include <utility>
 
 #include "storage/base/unique_fd.h"
 #include "tests/support/runfiles/runfiles.h"
@@ -121,6 +125,66 @@ CairnRun RunCairnInto(int out, const std::vector<std::string>& arguments,
   const pid_t pid = Spawn(arguments, environment, out, err.write.get());
   err.write.Reset();
   return Collect(pid, UniqueFd(), err.read);
+}
+
+CairnOnTerminal::CairnOnTerminal(const std::vector<std::string>& arguments,
+                                 const std::map<std::string, std::string>& environment, unsigned short rows,
+                                 unsigned short columns) {
+  Ends out = MakeTerminal(), err = MakePipe();
+  const winsize size{.ws_row = rows, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+  EXPECT_EQ(ioctl(out.read.get(), TIOCSWINSZ, &size), 0);
+  pid_ = Spawn(arguments, environment, out.write.get(), err.write.get());
+  terminal_ = std::move(out.read);
+  errors_ = std::move(err.read);
+}
+
+CairnOnTerminal::~CairnOnTerminal() {
+  if (pid_ < 0) return;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+std::string CairnOnTerminal::WaitFor(std::string_view part) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    if (const std::size_t at = unseen_.find(part); at != std::string::npos) {
+      std::string seen = unseen_.substr(0, at + part.size());
+      unseen_.erase(0, at + part.size());
+      return seen;
+    }
+    pollfd item{.fd = terminal_.get(), .events = POLLIN, .revents = 0};
+    std::array<char, 4096> buffer;
+    ssize_t got = 0;
+    if (poll(&item, 1, 1000) > 0) got = read(terminal_.get(), buffer.data(), buffer.size());
+    if (got > 0) unseen_.append(buffer.data(), static_cast<std::size_t>(got));
+    if (got < 0 || std::chrono::steady_clock::now() > deadline) {
+      ADD_FAILURE() << "never seen: " << part << "\nbut: " << unseen_;
+      return "";
+    }
+  }
+}
+
+void CairnOnTerminal::Send(int signal) {
+  EXPECT_EQ(kill(pid_, signal), 0);
+}
+
+void CairnOnTerminal::WaitForState(char state) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    std::string line;
+    std::getline(std::ifstream("/proc/" + std::to_string(pid_) + "/stat"), line);
+    const std::size_t at = line.rfind(") ");  // before it: the program's name
+    if (at != std::string::npos && line[at + 2] == state) return;
+    if (std::chrono::steady_clock::now() > deadline) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  ADD_FAILURE() << "never in state " << state;
+}
+
+CairnRun CairnOnTerminal::End() {
+  CairnRun run = Collect(std::exchange(pid_, -1), terminal_, errors_);
+  run.out.insert(0, unseen_);
+  return run;
 }
 
 }  // namespace cairn::testing

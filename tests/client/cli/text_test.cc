@@ -53,6 +53,31 @@ TEST(TextTest, TablesLineUp) {
             "100  x\n");
 }
 
+TEST(TextTest, ColoursTakeNoColumns) {
+  EXPECT_EQ(Table({{"N", ""}, {"\x1b[32mab\x1b[0m", "x"}, {"abc", "\x1b[2my\x1b[0m"}}, {true, false}),
+            "  N\n"
+            " \x1b[32mab\x1b[0m  x\n"
+            "abc  \x1b[2my\x1b[0m\n");
+  EXPECT_EQ(FirstColumns("höhe", 2), "hö");
+  EXPECT_EQ(FirstColumns("höhe", 9), "höhe");
+  EXPECT_EQ(FirstColumns("\x1b[32mabc\x1b[0m", 2), "\x1b[32mab\x1b[0m");
+  EXPECT_EQ(FirstColumns("\x1b[1ma\x1b[0mbc", 2), "\x1b[1ma\x1b[0mb");
+  EXPECT_EQ(FirstColumns("abc", 0), "");
+  EXPECT_EQ(FirstColumns("a\x1b[32", 9), "a\x1b[32");
+}
+
+TEST(TextTest, AgesAreAsPeopleSayThem) {
+  constexpr std::int64_t kSecond = 1'000'000, kNow = 1'700'000'000 * kSecond;
+  EXPECT_EQ(Ago(0, kNow), "-");
+  EXPECT_EQ(Ago(kNow, kNow), "just now");
+  EXPECT_EQ(Ago(kNow - 12 * kSecond, kNow), "12 s ago");
+  EXPECT_EQ(Ago(kNow - 119 * kSecond, kNow), "1 min ago");
+  EXPECT_EQ(Ago(kNow - 7200 * kSecond, kNow), "2 h ago");
+  EXPECT_EQ(Ago(kNow - 30 * 86400 * kSecond, kNow), "30 d ago");
+  EXPECT_EQ(Ago(kNow - 400 * 86400 * kSecond, kNow).size(), 10u);
+  EXPECT_EQ(Ago(kNow + 5 * kSecond, kNow), LocalTime(kNow + 5 * kSecond)) << "clocks differ";
+}
+
 TEST(TextTest, TimesAreLocal) {
   EXPECT_EQ(LocalTime(0), "-");
   EXPECT_EQ(LocalTime(1'700'000'000'000'000).size(), 19u);

@@ -1,5 +1,5 @@
 // A core that answers the Admin service as it was told, and remembers what it was asked. Faults it can make: an error
-// for any question, and an answer to Wait that comes late or never.
+// for any question, and an answer to Wait or Status that comes late or never.
 #ifndef CAIRN_TESTS_DAEMON_DOOR_FAKE_CORE_H_
 #define CAIRN_TESTS_DAEMON_DOOR_FAKE_CORE_H_
 
@@ -26,8 +26,13 @@ class FakeCore : public Core {
 
   void Status(const admin::StatusRequest& request, std::function<void(admin::StatusReply)> done) override {
     this_node_only = request.this_node_only();
+    if (!hold_status) {
+      ++status_count;
+      return done(status);
+    }
+    const std::lock_guard lock(mutex_);
+    held_.push_back([this, done = std::move(done)] { done(status); });
     ++status_count;
-    done(status);
   }
   void List(const admin::ListRequest& request, std::function<void(absl::StatusOr<admin::ListReply>)> done) override {
     this_node_only = request.this_node_only();
@@ -49,7 +54,7 @@ class FakeCore : public Core {
     // In one step: who sees the question in asked() may answer it at once.
     const std::lock_guard lock(mutex_);
     asked_.push_back(question);
-    held_.push_back(std::move(done));
+    held_.push_back([this, done = std::move(done)] { done(wait); });
   }
   void Flush(const admin::FlushRequest& request, std::function<void(admin::FlushReply)> done) override {
     Note("flush " + request.run() + " " + std::to_string(request.dataset()));
@@ -78,14 +83,14 @@ class FakeCore : public Core {
     const std::lock_guard lock(mutex_);
     return asked_;
   }
-  // Answers the waits that were held.
+  // Answers what was held.
   void AnswerHeld() {
-    std::vector<std::function<void(admin::WaitReply)>> held;
+    std::vector<std::function<void()>> held;
     {
       const std::lock_guard lock(mutex_);
       held.swap(held_);
     }
-    for (const auto& done : held) done(wait);
+    for (const auto& answer : held) answer();
   }
 
   // Set while nothing is asked.
@@ -99,6 +104,7 @@ class FakeCore : public Core {
   admin::RemoveReply remove;
   admin::RebuildReply rebuild;
   bool hold_waits = false;
+  bool hold_status = false;
   std::atomic<int> status_count{0};
   std::atomic<bool> this_node_only{false};  // as Status, List or Show was asked last
 
@@ -110,7 +116,7 @@ class FakeCore : public Core {
 
   std::mutex mutex_;
   std::vector<std::string> asked_;
-  std::vector<std::function<void(admin::WaitReply)>> held_;
+  std::vector<std::function<void()>> held_;
 };
 
 }  // namespace cairn::testing
