@@ -17,6 +17,7 @@ packages=(
   # tests, benchmarks, examples; clang and its run-time for the fuzz targets
   clang-14 libclang-rt-14-dev
   libgtest-dev libgmock-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3 python3-numpy python3-matplotlib iproute2 procps
+  cmake groff-base
   etcd-server munge libmunge-dev
 )
 

@@ -12,8 +12,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "client/cairn.h"
-#include "client/examples/options.h"
+#include <cairn.h>
+#include "options.h"
 
 enum { STEP_ID = 1, FIELD_ID = 2 };
 

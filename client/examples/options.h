@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cairn.h"
+#include <cairn.h>
 
 #ifdef __cplusplus
 extern "C" {

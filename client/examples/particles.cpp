@@ -4,6 +4,7 @@
 //
 // What Cairn needs is in `Work::Open`, `Work::Protect`, `Work::Save` and `Work::Resume`. Each process opens a session
 // of its own after the fork, and all of one start have the same launch key.
+#include <cairn.hpp>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,8 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cairn.hpp"
-#include "client/examples/options.h"
+#include "options.h"
 
 namespace {
 

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# Installs Cairn below a folder: programs, libraries, headers, and what compilers, shells and `man` need to find them.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd -P)
+
+usage() {
+  cat <<'END_OF_USAGE'
+usage: deploy/install.sh [--libdir DIR] [--built DIR] PREFIX
+
+Builds Cairn and installs it below the folder PREFIX, which is made if need be. Nothing outside of it is changed.
+
+  bin/                      cairn, cairnd
+  lib/                      libcairn.so, libcairn.a, libcairn_grpc.so (for daemons on other hosts), libcairn_reader.so
+  lib/cairn/python/         the Python modules: put this folder into PYTHONPATH
+  lib/pkgconfig/            pkg-config --cflags --libs cairn, cairn_reader
+  lib/cmake/Cairn/          find_package(Cairn): Cairn::cairn, Cairn::cairn_static, Cairn::reader
+  lib/systemd/              units for a user's own daemon and for a named user's
+  include/                  cairn.h, cairn.hpp, cairn_reader.h
+  share/cairn/              cairn.f90 (compile it with the application), cairnd.toml with all settings, make-certs.sh
+  share/doc/cairn/          the licence; examples with a CMakeLists.txt
+  share/man/, share/bash-completion/   made from the programs' help texts
+
+  --libdir DIR  below PREFIX, instead of lib: lib64, lib/x86_64-linux-gnu
+  --built DIR   take what Bazel has built from there, instead of building it now
+Environment:
+  DESTDIR  put in front of PREFIX while files are copied, for those who make packages
+What is installed can be moved: libraries, pkg-config's and CMake's files find each other from where they are. Only
+systemd's units name PREFIX.
+END_OF_USAGE
+}
+
+libdir=lib
+built=
+prefix=
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --libdir | --built)
+      [ -n "${2-}" ] || { echo "install.sh: $1 needs a folder" >&2; exit 2; }
+      declare "${1#--}=$2"
+      shift
+      ;;
+    --help | -h) usage; exit 0 ;;
+    -*) echo "install.sh: unknown option $1" >&2; usage >&2; exit 2 ;;
+    *)
+      [ -z "$prefix" ] || { echo "install.sh: more than one PREFIX" >&2; exit 2; }
+      prefix=$1
+      ;;
+  esac
+  shift
+done
+[ -n "$prefix" ] || { usage >&2; exit 2; }
+case "/$libdir/" in
+  //* | */../* | */./*) echo "install.sh: --libdir is below PREFIX" >&2; exit 2 ;;
+esac
+prefix=$(realpath -ms "$prefix")
+to=${DESTDIR-}$prefix
+
+source_tree=$(dirname "$here")
+if [ -z "$built" ]; then
+  cd "$source_tree"
+  deploy/packages.sh
+  # shellcheck source=deploy/bazel.sh
+  . deploy/bazel.sh
+  build_shown //daemon:cairnd //client/cli:cairn //client:libcairn.so //client:libcairn.a \
+    //client/grpc:libcairn_grpc.so //client/reader:libcairn_reader.so
+  built=$source_tree/bazel-bin
+fi
+version=$("$built/client/cli/cairn" --version)
+version=${version#cairn }
+
+put() {  # mode, folder below PREFIX, files
+  install -d "$to/$2"
+  install -m "$1" -t "$to/$2" "${@:3}"
+}
+
+# $1 with the words in @ filled in, as $2 below PREFIX.
+fill_in() {
+  local up
+  up=$(realpath -m --relative-to="/p/${2%/*}" /p)
+  install -d "$to/${2%/*}"
+  sed -e "s|@VERSION@|$version|g" -e "s|@LIBDIR@|$libdir|g" -e "s|@UP@|$up|g" "$here/install/$1" >"$to/$2"
+  chmod 644 "$to/$2"
+}
+
+put 755 bin "$built/client/cli/cairn" "$built/daemon/cairnd"
+put 755 "$libdir" "$built/client/libcairn.so" "$built/client/grpc/libcairn_grpc.so" \
+  "$built/client/reader/libcairn_reader.so"
+put 644 "$libdir" "$built/client/libcairn.a"
+put 644 include "$source_tree"/client/cairn.{h,hpp} "$source_tree/client/reader/cairn_reader.h"
+put 644 share/cairn "$source_tree/client/cairn.f90" "$here/cairnd.toml"
+put 755 share/cairn "$here/make-certs.sh"
+put 644 share/doc/cairn "$source_tree/LICENSE"
+put 644 share/doc/cairn/examples "$source_tree"/client/examples/{minimal.c,heat2d_mpi.c,options.h,particles.cpp} \
+  "$source_tree"/client/examples/{wave1d.f90,heat.py,CMakeLists.txt}
+put 644 "$libdir/cairn/python" "$source_tree"/client/python/cairn{,_reader,_reader_calls}.py
+ln -sfn ../../libcairn.so "$to/$libdir/cairn/python/libcairn.so"
+ln -sfn ../../libcairn_reader.so "$to/$libdir/cairn/python/libcairn_reader.so"
+
+fill_in cairn.pc.in "$libdir/pkgconfig/cairn.pc"
+fill_in cairn_reader.pc.in "$libdir/pkgconfig/cairn_reader.pc"
+fill_in CairnConfig.cmake.in "$libdir/cmake/Cairn/CairnConfig.cmake"
+fill_in CairnConfigVersion.cmake.in "$libdir/cmake/Cairn/CairnConfigVersion.cmake"
+
+units=$to/$libdir/systemd
+install -d "$units/user" "$units/system"
+sed "s|=/usr/bin/|=$prefix/bin/|" "$here/systemd/cairnd.service" >"$units/user/cairnd.service"
+sed "s|=/usr/bin/|=$prefix/bin/|" "$here/systemd/cairnd@.service" >"$units/system/cairnd@.service"
+chmod 644 "$units"/*/cairnd*.service
+
+install -d "$to"/share/man/man{1,8} "$to/share/bash-completion/completions"
+/usr/bin/python3 -B "$here/install/man_pages.py" "$built/client/cli/cairn" 1 "$to/share/man/man1"
+/usr/bin/python3 -B "$here/install/man_pages.py" "$built/daemon/cairnd" 8 "$to/share/man/man8"
+for program in client/cli/cairn daemon/cairnd; do
+  /usr/bin/python3 -B "$here/install/completion.py" "$built/$program" >"$to/share/bash-completion/completions/${program##*/}"
+done
+chmod 644 "$to"/share/man/man?/cairn* "$to"/share/bash-completion/completions/cairn*
+
+echo "installed cairn $version in $to"
