@@ -35,8 +35,8 @@ absl::StatusOr<DatasetPtr> WholeDataset(const Run& run, DatasetId id) {
   return NotFound("run {} has no whole dataset {}", run.name, id);
 }
 
-// Also what is left of one whose other parts are gone: nobody else takes it away.
-absl::StatusOr<DatasetPtr> ToRemove(const Run& run, DatasetId id) {
+// Also parts whose others are with nodes that this one does not know, or gone: nobody else takes these away.
+absl::StatusOr<DatasetPtr> WholeOrInParts(const Run& run, DatasetId id) {
   const DatasetPtr dataset = run.ledger.Get(id);
   return dataset && dataset->in_cache() ? dataset : WholeDataset(run, id);
 }
@@ -229,9 +229,9 @@ std::function<void(Reply)> AsAnswer(Reply* (peer::Answer::*put)(),
 
 // What is asked for with all its parts is not done with some of them.
 absl::StatusOr<DatasetPtr> DecidedHere(const Run& run, const peer::Question& question) {
-  auto dataset = question.has_flush() ? ToFlush(run, question.flush())
-                 : question.has_pin() ? WholeDataset(run, question.pin().dataset())
-                                      : ToRemove(run, question.remove().dataset());
+  auto dataset = question.has_flush()
+                     ? ToFlush(run, question.flush())
+                     : WholeOrInParts(run, question.has_pin() ? question.pin().dataset() : question.remove().dataset());
   if (!dataset.ok() || (question.own_parts() && !question.has_flush())) return dataset;
   if ((*dataset)->followed) return WhyNotHere(run, **dataset);
   const bool all_there = question.has_flush() && (*dataset)->in_prefix();
@@ -258,7 +258,7 @@ void Flush(Run& run, const admin::FlushRequest& request, std::function<void(admi
 }
 
 void Pin(Run& run, const admin::PinRequest& request, std::function<void(admin::PinReply)> done) {
-  const auto found = WholeDataset(run, request.dataset());
+  const auto found = WholeOrInParts(run, request.dataset());
   if (!found.ok()) return Answering(std::move(done))(found.status());
   const DatasetPtr dataset = *found;
   const auto in_parts = [&run, dataset, pinned = request.pinned(), done] { PinInParts(run, *dataset, pinned, done); };
@@ -277,7 +277,7 @@ void Remove(Run& run, const admin::RemoveRequest& request, std::function<void(ad
     }
     return Answering(std::move(done))(InvalidArgument("a dataset, or what was set aside: not both"));
   }
-  const auto found = ToRemove(run, request.dataset());
+  const auto found = WholeOrInParts(run, request.dataset());
   if (!found.ok()) return Answering(std::move(done))(found.status());
   const DatasetPtr dataset = *found;
   const auto in_parts = [&run, dataset, done] { RemoveInParts(run, dataset, done); };

@@ -142,13 +142,13 @@ class CacheFolderOnDisk final : public CacheFolder {
    public:
     Changing(CacheFolderOnDisk& folder, DatasetId id) : folder_(folder), id_(id) {
       const absl::MutexLock lock(&folder_.mutex_);
-      const auto unchanged = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return !folder_.changing_.contains(id_); };
-      folder_.mutex_.Await(absl::Condition(&unchanged));  // ends with the other's work on the disk
-      folder_.changing_.insert(id_);
+      // Ends with the other's work on the disk.
+      while (!folder_.changing_.insert(id_).second) folder_.changed_.Wait(&folder_.mutex_);
     }
     ~Changing() {
       const absl::MutexLock lock(&folder_.mutex_);
       folder_.changing_.erase(id_);
+      folder_.changed_.SignalAll();
     }
     Changing(const Changing&) = delete;
 
@@ -174,6 +174,7 @@ class CacheFolderOnDisk final : public CacheFolder {
   mutable absl::Mutex mutex_;
   std::map<DatasetId, Open> open_ ABSL_GUARDED_BY(mutex_);
   std::set<DatasetId> changing_ ABSL_GUARDED_BY(mutex_);
+  absl::CondVar changed_;  // one of these is not any more
   std::vector<std::string> warnings_ ABSL_GUARDED_BY(mutex_);
 };
 
