@@ -207,10 +207,27 @@ absl::Status TakeChunk(const Tree& tree, RedundancyHeader& header) {
   return absl::OkStatus();
 }
 
+// A rebuild of SCR's of PARTNER leaves the right neighbour's number beside the owner's, but no DESC of it, unless the
+// set has two members: then it cannot be told who the owner is.
+absl::Status TakeOwner(const Tree& tree, RedundancyHeader& header) {
+  CAIRN_RETURN_IF_ERROR(TakeNumber(tree, "RANK", 0, kIntMax, header.rank));
+  const Tree* const ranks = tree.Find("RANK");
+  if (ranks == nullptr || ranks->elements().size() == 1) return absl::OkStatus();
+  std::size_t owners = 0;
+  for (const auto& [key, nothing] : ranks->elements()) {
+    CAIRN_ASSIGN_OR_RETURN(const std::uint64_t rank, NumberKey(key, "RANK", 0));
+    if (!header.members.contains(static_cast<std::uint32_t>(rank))) continue;
+    header.rank = static_cast<std::uint32_t>(rank);
+    ++owners;
+  }
+  if (owners > 1) return DataLoss("RANK: {} may be the owner", owners);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<RedundancyHeader> ReadHeader(const Tree& tree) {
   RedundancyHeader header;
-  CAIRN_RETURN_IF_ERROR(TakeNumber(tree, "RANK", 0, kIntMax, header.rank));
   CAIRN_RETURN_IF_ERROR(TakeMembers(tree, header));
+  CAIRN_RETURN_IF_ERROR(TakeOwner(tree, header));
   CAIRN_RETURN_IF_ERROR(CheckNeighbours(header));
   const Scheme scheme = header.scheme();
   if (scheme == Scheme::kXor || scheme == Scheme::kRs) {

@@ -88,6 +88,26 @@ TEST(RedundancyHeaderTest, EachSchemeHasWhatItNeeds) {
   }
 }
 
+// A rebuild of SCR's leaves the right neighbour's number beside the owner's.
+TEST(RedundancyHeaderTest, AfterAPartnersRebuildTheOwnerIsWhoHasADescriptor) {
+  Tree tree = Header("PARTNER");  // of 0 and 3: the file of 0
+  tree.At("RANK").At("1");
+  auto header = GetRedundancyHeader(tree);
+  ASSERT_TRUE(header.ok()) << header.status();
+  EXPECT_EQ(header->rank, 0u);
+  const Tree other = tree.At("DESC").At("3");
+  tree.At("DESC").At("2") = other;
+  PutSet("PARTNER", 4, 2, tree.At("DESC").At("2").At("DESC"));
+  tree.At("DESC").Erase("0");
+  tree.Set("RANK", "3");  // whose right neighbour has the lower number
+  tree.At("RANK").At("0");
+  header = GetRedundancyHeader(tree);
+  ASSERT_TRUE(header.ok()) << header.status();
+  EXPECT_EQ(header->rank, 3u);
+  tree.At("RANK").At("2");
+  EXPECT_EQ(GetRedundancyHeader(tree).status().code(), kDataLoss);
+}
+
 TEST(RedundancyHeaderTest, UnknownKeysAndAnotherMemberDoNotMatter) {
   Tree tree = Header("XOR");
   tree.Set("NEW", "1");
