@@ -158,7 +158,8 @@ TEST_F(ImagesTest, ImagesAreMadeBeforeTheFirstCheckpoint) {
   }
   client.Expect(2 << 20);
   client.Expect(5 << 20);
-  ASSERT_TRUE(harness_.Eventually([this] { return harness_.Status().image_bytes_used() >= 14u << 20; }));
+  // Besides the kept one; the other, if it is idle by now, is too small and gives way.
+  ASSERT_TRUE(harness_.Eventually([this] { return harness_.Status().image_bytes_used() >= 10u << 20; }));
   ASSERT_SAYS(client.Close(), local::OK, "");
 }
 
