@@ -25,39 +25,39 @@ struct Adoption {
   std::string wait = "3min";
 };
 
-void AddFtiOptions(CLI::App& adopt, AdoptFtiOptions& options, CLI::Option* fti) {
+void AddFtiOptions(Command adopt, AdoptFtiOptions& options, Option fti) {
   const auto add = [&](const char* name, auto& value, const char* help) {
-    return adopt.add_option(name, value, help)->needs(fti)->group("With --fti");
+    return adopt.AddOption(name, value, help).Needs(fti).Group("With --fti");
   };
   add("--config", options.config, "FTI's configuration file (for nodes and groups)");
   add("--execution", options.execution, "Which execution, if there are several: its id");
   add("--node-size", options.node_size, "Processes a node, heads included, if no configuration says so");
   add("--group-size", options.group_size, "Nodes a group, likewise");
   add("--ranks", options.ranks, "Processes in all, heads included, likewise");
-  adopt.add_flag("--heads", options.heads, "The first process of each node is a head and writes no checkpoint")
-      ->needs(fti)
-      ->group("With --fti");
+  adopt.AddFlag("--heads", options.heads, "The first process of each node is a head and writes no checkpoint")
+      .Needs(fti)
+      .Group("With --fti");
 }
 
-void AddScrOptions(CLI::App& adopt, AdoptScrOptions& options, CLI::Option* scr, CLI::Option* id) {
-  adopt.add_option("--job", options.job, "Which job, if there are several: its id")->needs(scr)->group("With --scr");
+void AddScrOptions(Command adopt, AdoptScrOptions& options, Option scr, Option id) {
+  adopt.AddOption("--job", options.job, "Which job, if there are several: its id").Needs(scr).Group("With --scr");
   adopt
-      .add_flag("--all", options.all,
-                "Every whole dataset that the run does not have, outputs too, not the newest checkpoint alone")
-      ->needs(scr)
-      ->excludes(id)
-      ->group("With --scr");
+      .AddFlag("--all", options.all,
+               "Every whole dataset that the run does not have, outputs too, not the newest checkpoint alone")
+      .Needs(scr)
+      .Excludes(id)
+      .Group("With --scr");
   adopt
-      .add_option("--prefix-was", options.prefix_was,
-                  "SCR's prefix at that time: names are below it (default: RUN, or what the application's names were "
-                  "relative to)")
-      ->needs(scr)
-      ->group("With --scr");
+      .AddOption("--prefix-was", options.prefix_was,
+                 "SCR's prefix at that time: names are below it (default: RUN, or what the application's names were "
+                 "relative to)")
+      .Needs(scr)
+      .Group("With --scr");
   adopt
-      .add_flag("--unverified", options.unverified,
-                "Files, too, whose bytes nothing verifies: all redundancy went into rebuilding, or SCR kept none")
-      ->needs(scr)
-      ->group("With --scr");
+      .AddFlag("--unverified", options.unverified,
+               "Files, too, whose bytes nothing verifies: all redundancy went into rebuilding, or SCR kept none")
+      .Needs(scr)
+      .Group("With --scr");
 }
 
 ExitCode RunAdoption(const Context& context, Adoption& adoption) {
@@ -81,12 +81,12 @@ ExitCode RunAdoption(const Context& context, Adoption& adoption) {
 
 }  // namespace
 
-void AddAdoptCommand(CLI::App& app, CommandLine& line) {
+void AddAdoptCommand(Command app, CommandLine& line) {
   const auto adoption = std::make_shared<Adoption>();
-  CLI::App* const adopt = app.add_subcommand(
+  const Command adopt = app.AddCommand(
       "adopt",
       "Take the newest whole checkpoint of FTI or of an SCR cache, or a BP5 directory, into a run; needs no daemon");
-  adopt->footer(
+  adopt.Footer(
       "The checkpoint becomes a dataset on the run's prefix, which the next launch restarts from, on as many ranks:\n"
       "FTI's by protecting the same ids with the same sizes, SCR's by asking for its files under their names. Lost\n"
       "files are rebuilt from copies, code files and parity where FTI or SCR could do so; a checkpoint that is not\n"
@@ -107,38 +107,37 @@ void AddAdoptCommand(CLI::App& app, CommandLine& line) {
       "\n"
       "Exit codes: 0 adopted, or it was before; 1 refused or failed; 2 the command is wrong; 4 nothing to adopt is\n"
       "there; 5 no checkpoint is whole.");
-  adopt->add_option("RUN", adoption->run, "The run's directory (made if need be), or a run that the daemon knows")
-      ->required();
-  CLI::Option* const fti =
+  adopt.AddOption("RUN", adoption->run, "The run's directory (made if need be), or a run that the daemon knows")
+      .Required();
+  const Option fti =
       adopt
-          ->add_option("--fti", adoption->fti.roots,
-                       "FTI's local, global and metadata directories, of all nodes: a folder above them will do; may "
-                       "be given several times")
-          ->allow_extra_args(false);  // else it would take RUN, too
-  CLI::Option* const scr =
+          .AddOption("--fti", adoption->fti.roots,
+                     "FTI's local, global and metadata directories, of all nodes: a folder above them will do; may "
+                     "be given several times")
+          .OneValue();  // else it would take RUN, too
+  const Option scr =
       adopt
-          ->add_option("--scr", adoption->scr.roots,
-                       "SCR's cache and control directories, of all nodes: a folder above them will do; may be given "
-                       "several times")
-          ->allow_extra_args(false)
-          ->excludes(fti);
-  CLI::Option* const bp =
-      adopt->add_option("--bp", adoption->bp.directory, "A BP5 directory")->excludes(fti)->excludes(scr);
-  adopt->add_option("--step", adoption->bp.step, "The dataset's step (default: how many steps it has)")
-      ->needs(bp)
-      ->group("With --bp");
-  CLI::Option* const id = adopt->add_option("--id", adoption->id, "Only this checkpoint of FTI, or dataset of SCR")
-                              ->check(CLI::Range(0, kCheckpointIdMax))
-                              ->excludes(bp);
+          .AddOption("--scr", adoption->scr.roots,
+                     "SCR's cache and control directories, of all nodes: a folder above them will do; may be given "
+                     "several times")
+          .OneValue()
+          .Excludes(fti);
+  const Option bp = adopt.AddOption("--bp", adoption->bp.directory, "A BP5 directory").Excludes(fti).Excludes(scr);
+  adopt.AddOption("--step", adoption->bp.step, "The dataset's step (default: how many steps it has)")
+      .Needs(bp)
+      .Group("With --bp");
+  const Option id = adopt.AddOption("--id", adoption->id, "Only this checkpoint of FTI, or dataset of SCR")
+                        .Between(0, kCheckpointIdMax)
+                        .Excludes(bp);
   adopt
-      ->add_option("--wait", adoption->wait,
-                   "How long to wait until it is certain that no application works in RUN any more; 0: not at all")
-      ->capture_default_str()
-      ->check(CheckDuration);
-  AddFtiOptions(*adopt, adoption->fti, fti);
-  AddScrOptions(*adopt, adoption->scr, scr, id);
-  adopt->callback([&line, adoption, fti, scr, bp] {
-    if (fti->count() + scr->count() + bp->count() == 0) throw CLI::RequiredError("--fti DIR, --scr DIR or --bp DIR");
+      .AddOption("--wait", adoption->wait,
+                 "How long to wait until it is certain that no application works in RUN any more; 0: not at all")
+      .ShowDefault()
+      .Check(CheckDuration);
+  AddFtiOptions(adopt, adoption->fti, fti);
+  AddScrOptions(adopt, adoption->scr, scr, id);
+  adopt.OnParsed([&line, adoption, fti, scr, bp] {
+    if (fti.count() + scr.count() + bp.count() == 0) RefuseWithout("--fti DIR, --scr DIR or --bp DIR");
     line.run = [&line, adoption] { return RunAdoption(line.context, *adoption); };
   });
 }

@@ -5,12 +5,9 @@
 
 #include <functional>
 
+#include "client/cli/command.h"
 #include "client/cli/context.h"
 #include "client/cli/exit_code.h"
-
-namespace CLI {
-class App;
-}
 
 namespace cairn::cli {
 
@@ -21,38 +18,38 @@ struct CommandLine {
 
 // Both are borrowed, and outlive the parsing and the run. Listed as `cairn --help` has them.
 // Of runs and their datasets: most ask the daemon.
-void AddStatusCommand(CLI::App& app, CommandLine& line);
-void AddLsCommand(CLI::App& app, CommandLine& line);
-void AddShowCommand(CLI::App& app, CommandLine& line);
-void AddRedundancyCommand(CLI::App& app, CommandLine& line);
-void AddRebuildCommand(CLI::App& app, CommandLine& line);
-void AddWaitCommand(CLI::App& app, CommandLine& line);
-void AddFlushCommand(CLI::App& app, CommandLine& line);
-void AddPinCommand(CLI::App& app, CommandLine& line);
-void AddRmCommand(CLI::App& app, CommandLine& line);
-void AddNodesCommand(CLI::App& app, CommandLine& line);
+void AddStatusCommand(Command app, CommandLine& line);
+void AddLsCommand(Command app, CommandLine& line);
+void AddShowCommand(Command app, CommandLine& line);
+void AddRedundancyCommand(Command app, CommandLine& line);
+void AddRebuildCommand(Command app, CommandLine& line);
+void AddWaitCommand(Command app, CommandLine& line);
+void AddFlushCommand(Command app, CommandLine& line);
+void AddPinCommand(Command app, CommandLine& line);
+void AddRmCommand(Command app, CommandLine& line);
+void AddNodesCommand(Command app, CommandLine& line);
 // Of the run itself: no daemon is needed.
-void AddRunCommand(CLI::App& app, CommandLine& line);
+void AddRunCommand(Command app, CommandLine& line);
 // Of SCR's records: no daemon is needed.
-void AddIndexCommand(CLI::App& app, CommandLine& line);
-void AddHaltCommand(CLI::App& app, CommandLine& line);
-void AddPrintCommand(CLI::App& app, CommandLine& line);
+void AddIndexCommand(Command app, CommandLine& line);
+void AddHaltCommand(Command app, CommandLine& line);
+void AddPrintCommand(Command app, CommandLine& line);
 // Of files: likewise.
-void AddVerifyCommand(CLI::App& app, CommandLine& line);
-void AddInspectCommand(CLI::App& app, CommandLine& line);
-void AddExtractCommand(CLI::App& app, CommandLine& line);
-void AddConvertCommand(CLI::App& app, CommandLine& line);
-void AddDiffCommand(CLI::App& app, CommandLine& line);
+void AddVerifyCommand(Command app, CommandLine& line);
+void AddInspectCommand(Command app, CommandLine& line);
+void AddExtractCommand(Command app, CommandLine& line);
+void AddConvertCommand(Command app, CommandLine& line);
+void AddDiffCommand(Command app, CommandLine& line);
 // Between other systems and Cairn, and from a cache that nobody looks after.
-void AddAdoptCommand(CLI::App& app, CommandLine& line);
-void AddExportCommand(CLI::App& app, CommandLine& line);
-void AddScavengeCommand(CLI::App& app, CommandLine& line);
+void AddAdoptCommand(Command app, CommandLine& line);
+void AddExportCommand(Command app, CommandLine& line);
+void AddScavengeCommand(Command app, CommandLine& line);
 // Of variables, as BP5 shows them (bp/): no daemon is needed where the data is on the prefix.
-void AddVarsCommand(CLI::App& app, CommandLine& line);
-void AddDumpCommand(CLI::App& app, CommandLine& line);
-void AddBpCommand(CLI::App& app, CommandLine& line);
+void AddVarsCommand(Command app, CommandLine& line);
+void AddDumpCommand(Command app, CommandLine& line);
+void AddBpCommand(Command app, CommandLine& line);
 // Of the machine.
-void AddDoctorCommand(CLI::App& app, CommandLine& line);
+void AddDoctorCommand(Command app, CommandLine& line);
 
 }  // namespace cairn::cli
 

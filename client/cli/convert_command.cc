@@ -92,16 +92,16 @@ ExitCode RunConvert(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddConvertCommand(CLI::App& app, CommandLine& line) {
+void AddConvertCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const convert = app.add_subcommand("convert", "A checkpoint file again in layout A or F; needs no daemon");
-  convert->add_option("FILE", options->file, "An FTI-FF checkpoint file of any layout")->required();
-  convert->add_option("--layout", options->layout, "A or F")->required()->check(CLI::IsMember({"A", "F"}));
-  convert->add_option("--packing", options->packing, "keep (default): the same containers; exact: one a variable")
-      ->check(CLI::IsMember({"keep", "exact"}));
-  AddOutput(*convert, options->output, options->force, "The file to make");
-  convert->footer(kConvertFooter);
-  SetRun(*convert, line, options, RunConvert);
+  const Command convert = app.AddCommand("convert", "A checkpoint file again in layout A or F; needs no daemon");
+  convert.AddOption("FILE", options->file, "An FTI-FF checkpoint file of any layout").Required();
+  convert.AddOption("--layout", options->layout, "A or F").Required().OneOf({"A", "F"});
+  convert.AddOption("--packing", options->packing, "keep (default): the same containers; exact: one a variable")
+      .OneOf({"keep", "exact"});
+  AddOutput(convert, options->output, options->force, "The file to make");
+  convert.Footer(kConvertFooter);
+  SetRun(convert, line, options, RunConvert);
 }
 
 }  // namespace cairn::cli

@@ -157,13 +157,13 @@ ExitCode RunDiff(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddDiffCommand(CLI::App& app, CommandLine& line) {
+void AddDiffCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const diff = app.add_subcommand("diff", "Which variables of two checkpoint files differ; needs no daemon");
-  diff->add_option("FILE", options->file, "An FTI-FF checkpoint file")->required();
-  diff->add_option("OTHER", options->other, "Another one")->required();
-  diff->footer(kDiffFooter);
-  SetRun(*diff, line, options, RunDiff);
+  const Command diff = app.AddCommand("diff", "Which variables of two checkpoint files differ; needs no daemon");
+  diff.AddOption("FILE", options->file, "An FTI-FF checkpoint file").Required();
+  diff.AddOption("OTHER", options->other, "Another one").Required();
+  diff.Footer(kDiffFooter);
+  SetRun(diff, line, options, RunDiff);
 }
 
 }  // namespace cairn::cli

@@ -1,8 +1,6 @@
 // `cairn doctor`: which of the mechanisms that Cairn uses work on this machine, and what happens where one does not.
 #include <fmt/format.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
-
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -106,14 +104,13 @@ ExitCode RunDoctor(const Context& context, const DoctorOptions& options) {
 
 }  // namespace
 
-void AddDoctorCommand(CLI::App& app, CommandLine& line) {
+void AddDoctorCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<DoctorOptions>();
-  CLI::App* const doctor =
-      app.add_subcommand("doctor", "Which mechanisms work on this machine, and what happens if not");
-  doctor->add_option("--cache", options->cache, "The cache directory to try (default: the daemon's)");
-  doctor->add_option("--prefix", options->prefix, "The prefix to try (default: $CAIRN_PREFIX)");
-  doctor->footer(FileSystemTable());
-  doctor->callback([&line, options] { line.run = [&line, options] { return RunDoctor(line.context, *options); }; });
+  const Command doctor = app.AddCommand("doctor", "Which mechanisms work on this machine, and what happens if not");
+  doctor.AddOption("--cache", options->cache, "The cache directory to try (default: the daemon's)");
+  doctor.AddOption("--prefix", options->prefix, "The prefix to try (default: $CAIRN_PREFIX)");
+  doctor.Footer(FileSystemTable());
+  doctor.OnParsed([&line, options] { line.run = [&line, options] { return RunDoctor(line.context, *options); }; });
 }
 
 }  // namespace cairn::cli

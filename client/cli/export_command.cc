@@ -180,35 +180,35 @@ ExitCode RunExport(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddExportCommand(CLI::App& app, CommandLine& line) {
+void AddExportCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
   ExportRequest& request = options->request;
-  CLI::App* const to_fti =
-      app.add_subcommand("export", "Write a dataset of a run's prefix as an execution that FTI restarts from");
-  to_fti->footer(
+  const Command to_fti =
+      app.AddCommand("export", "Write a dataset of a run's prefix as an execution that FTI restarts from");
+  to_fti.Footer(
       "Values and arrays are plain variables to FTI. The prefix is only read; what is in the cache only has to be\n"
       "flushed first (`cairn flush`).\n"
       "Layout A: FTI 1.1 finds variables by the order in which they are protected. The files have that of the launch\n"
       "that wrote the dataset, and it is printed. Ranks whose orders contradict each other are refused.");
-  to_fti->add_option("RUN", options->run, "Prefix, identity or name of the run")->required();
-  to_fti->add_option("DATASET", request.dataset,
-                     "Number of the dataset, from `cairn ls` (default: the newest "
-                     "checkpoint on the prefix)");
-  to_fti->add_option("--fti", options->folder, "The directory to write: not there yet, or empty")->required();
-  to_fti->add_option("--level", options->level, "FTI's level: 1, 2, 3 or 4 (default 4)")->check(CLI::Range(1, 4));
-  to_fti->add_option("--layout", options->layout, "F for the current FTI, A for its release 1.1 (default F)")
-      ->check(CLI::IsMember({"A", "F"}));
+  to_fti.AddOption("RUN", options->run, "Prefix, identity or name of the run").Required();
+  to_fti.AddOption("DATASET", request.dataset,
+                   "Number of the dataset, from `cairn ls` (default: the newest "
+                   "checkpoint on the prefix)");
+  to_fti.AddOption("--fti", options->folder, "The directory to write: not there yet, or empty").Required();
+  to_fti.AddOption("--level", options->level, "FTI's level: 1, 2, 3 or 4 (default 4)").Between(1, 4);
+  to_fti.AddOption("--layout", options->layout, "F for the current FTI, A for its release 1.1 (default F)")
+      .OneOf({"A", "F"});
   to_fti
-      ->add_option_function<std::string>(
+      .AddOption(
           "--packing", [options](const std::string& packing) { options->request.keep_containers = packing == "keep"; },
           "exact: one container a variable; keep: those of Cairn's file (default exact)")
-      ->check(CLI::IsMember({"exact", "keep"}));
-  to_fti->add_option("--node-size", request.node_size, "FTI's processes a node, heads included (default 1)");
-  to_fti->add_option("--group-size", request.group_size, "Nodes a group; levels 2 and 3 need 2 or more (default 1)");
-  to_fti->add_flag("--heads", request.heads, "The first process of each node is a head");
-  to_fti->add_option("--id", request.checkpoint, "FTI's number of the checkpoint (default: the step)")
-      ->check(CLI::Range(1, kCheckpointIdMax));
-  SetRun(*to_fti, line, options, RunExport);
+      .OneOf({"exact", "keep"});
+  to_fti.AddOption("--node-size", request.node_size, "FTI's processes a node, heads included (default 1)");
+  to_fti.AddOption("--group-size", request.group_size, "Nodes a group; levels 2 and 3 need 2 or more (default 1)");
+  to_fti.AddFlag("--heads", request.heads, "The first process of each node is a head");
+  to_fti.AddOption("--id", request.checkpoint, "FTI's number of the checkpoint (default: the step)")
+      .Between(1, kCheckpointIdMax);
+  SetRun(to_fti, line, options, RunExport);
 }
 
 }  // namespace cairn::cli

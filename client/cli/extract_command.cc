@@ -100,14 +100,14 @@ ExitCode RunExtract(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddExtractCommand(CLI::App& app, CommandLine& line) {
+void AddExtractCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const extract = app.add_subcommand("extract", "One variable out of a checkpoint file; needs no daemon");
-  extract->add_option("FILE", options->file, "An FTI-FF checkpoint file")->required();
-  extract->add_option("--var", options->variable, "The variable's id, as `cairn inspect` shows it")->required();
-  AddOutput(*extract, options->output, options->force, "The file to make; - is standard output");
-  extract->footer(kExtractFooter);
-  SetRun(*extract, line, options, RunExtract);
+  const Command extract = app.AddCommand("extract", "One variable out of a checkpoint file; needs no daemon");
+  extract.AddOption("FILE", options->file, "An FTI-FF checkpoint file").Required();
+  extract.AddOption("--var", options->variable, "The variable's id, as `cairn inspect` shows it").Required();
+  AddOutput(extract, options->output, options->force, "The file to make; - is standard output");
+  extract.Footer(kExtractFooter);
+  SetRun(extract, line, options, RunExtract);
 }
 
 }  // namespace cairn::cli

@@ -35,15 +35,14 @@ ExitCode RunFlush(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddFlushCommand(CLI::App& app, CommandLine& line) {
+void AddFlushCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const flush =
-      app.add_subcommand("flush", "Bring a dataset to the prefix now (default: the newest checkpoint)");
-  AddRun(*flush, options->run);
-  AddDataset(*flush, options->dataset, /*required=*/false);
-  flush->add_flag("--wait", options->wait, "Wait until it is there; tells what is in the way");
-  AddTimeout(*flush, options->timeout);
-  SetRun(*flush, line, options, RunFlush);
+  const Command flush = app.AddCommand("flush", "Bring a dataset to the prefix now (default: the newest checkpoint)");
+  AddRun(flush, options->run);
+  AddDataset(flush, options->dataset, /*required=*/false);
+  flush.AddFlag("--wait", options->wait, "Wait until it is there; tells what is in the way");
+  AddTimeout(flush, options->timeout);
+  SetRun(flush, line, options, RunFlush);
 }
 
 }  // namespace cairn::cli

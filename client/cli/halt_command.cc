@@ -161,32 +161,32 @@ std::string CheckTime(const std::string& text) {
   return CheckBy([](const std::string& t) { return ParseHaltTime(t, std::time(nullptr)); })(text);
 }
 
-void AddConditions(CLI::App& halt, HaltTexts& texts) {
-  halt.add_flag("-i,--now", texts.now, "Stop now (what is meant without options)");
-  halt.add_option("--reason", texts.reason, "Stop now, for this reason (default JOB_HALTED)")
-      ->check([](const std::string& text) { return std::string(MessageOf(CheckHaltReason(text))); });
-  halt.add_option("-c,--checkpoints", texts.checkpoints, "Stop after N more checkpoints; 1: after the next one")
-      ->check(CLI::Range(1, kIntMax).description(""))
-      ->type_name("N");
-  halt.add_option("-b,--before", texts.before, "Stop before this time; with -s, so much earlier")
-      ->check(CheckTime)
-      ->type_name("TIME");
-  halt.add_option("-a,--after", texts.after, "Stop at the first chance from this time on")
-      ->check(CheckTime)
-      ->type_name("TIME");
-  halt.add_option("-s,--seconds", texts.seconds, "Stop when only so much of the allocation is left")
-      ->check(CheckBy([](const std::string& text) { return ParseHaltSeconds(text); }))
-      ->type_name("SECONDS");
+void AddConditions(Command halt, HaltTexts& texts) {
+  halt.AddFlag("-i,--now", texts.now, "Stop now (what is meant without options)");
+  halt.AddOption("--reason", texts.reason, "Stop now, for this reason (default JOB_HALTED)")
+      .Check([](const std::string& text) { return std::string(MessageOf(CheckHaltReason(text))); });
+  halt.AddOption("-c,--checkpoints", texts.checkpoints, "Stop after N more checkpoints; 1: after the next one")
+      .AtLeast(1)
+      .ValueName("N");
+  halt.AddOption("-b,--before", texts.before, "Stop before this time; with -s, so much earlier")
+      .Check(CheckTime)
+      .ValueName("TIME");
+  halt.AddOption("-a,--after", texts.after, "Stop at the first chance from this time on")
+      .Check(CheckTime)
+      .ValueName("TIME");
+  halt.AddOption("-s,--seconds", texts.seconds, "Stop when only so much of the allocation is left")
+      .Check(CheckBy([](const std::string& text) { return ParseHaltSeconds(text); }))
+      .ValueName("SECONDS");
 }
 
-void AddUnsetting(CLI::App& halt, HaltTexts& texts, HaltChange& change) {
-  halt.add_flag("--unset-reason", change.unset_reason, "Take --now, or --reason back");
-  halt.add_flag("--unset-checkpoints", change.unset_checkpoints, "Take --checkpoints back");
-  halt.add_flag("--unset-before", change.unset_before, "Take --before back");
-  halt.add_flag("--unset-after", change.unset_after, "Take --after back");
-  halt.add_flag("--unset-seconds", change.unset_seconds, "Take --seconds back");
-  halt.add_flag("-r,--remove", change.remove, "Remove the halt file: no conditions any more");
-  halt.add_flag("-l,--list", texts.list, "Only show what is set, and whether the run is to stop now");
+void AddUnsetting(Command halt, HaltTexts& texts, HaltChange& change) {
+  halt.AddFlag("--unset-reason", change.unset_reason, "Take --now, or --reason back");
+  halt.AddFlag("--unset-checkpoints", change.unset_checkpoints, "Take --checkpoints back");
+  halt.AddFlag("--unset-before", change.unset_before, "Take --before back");
+  halt.AddFlag("--unset-after", change.unset_after, "Take --after back");
+  halt.AddFlag("--unset-seconds", change.unset_seconds, "Take --seconds back");
+  halt.AddFlag("-r,--remove", change.remove, "Remove the halt file: no conditions any more");
+  halt.AddFlag("-l,--list", texts.list, "Only show what is set, and whether the run is to stop now");
 }
 
 // Takes the texts over, which were checked when they were parsed.
@@ -202,7 +202,7 @@ void Fill(const HaltTexts& texts, HaltChange& change) {
 
 // What says two things at once.
 void CheckHalt(const HaltTexts& texts, const HaltChange& change) {
-  const auto refuse = [](const char* what, const char* why) { throw CLI::ValidationError(what, why); };
+  const auto refuse = [](const char* what, const char* why) { RefuseValue(what, why); };
   const bool later = change.checkpoints || change.before_s || change.after_s || change.seconds;
   if (texts.list && change.changes()) refuse("--list", "changes nothing: it stands alone");
   HaltChange rest = change;
@@ -218,16 +218,15 @@ void CheckHalt(const HaltTexts& texts, const HaltChange& change) {
 
 }  // namespace
 
-void AddHaltCommand(CLI::App& app, CommandLine& line) {
+void AddHaltCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
   const auto texts = std::make_shared<HaltTexts>();
-  CLI::App* const halt =
-      app.add_subcommand("halt", "Tell a run to stop: now, after checkpoints, by a time; needs no daemon");
-  halt->footer(kHaltFooter);
-  halt->add_option("RUN", options->run, kRunText)->required();
-  AddConditions(*halt, *texts);
-  AddUnsetting(*halt, *texts, options->change);
-  halt->callback([&line, options, texts] {
+  const Command halt = app.AddCommand("halt", "Tell a run to stop: now, after checkpoints, by a time; needs no daemon");
+  halt.Footer(kHaltFooter);
+  halt.AddOption("RUN", options->run, kRunText).Required();
+  AddConditions(halt, *texts);
+  AddUnsetting(halt, *texts, options->change);
+  halt.OnParsed([&line, options, texts] {
     Fill(*texts, options->change);
     CheckHalt(*texts, options->change);
     line.run = [&line, options] { return RunHalt(line.context, *options); };

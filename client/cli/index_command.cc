@@ -303,77 +303,75 @@ ExitCode RunBuild(const Context& context, const std::string& run, DatasetId data
 
 // --- options ---
 
-CLI::App* AddAction(CLI::App& index, const SharedOptions& options, const char* name, const char* about) {
-  CLI::App* const action = index.add_subcommand(name, about);
-  action->add_option("RUN", options->run_of_action, kRunText)->required();
-  const CLI::Option* const run_before = index.get_option("RUN");
-  action->preparse_callback([run_before, name](std::size_t) {
-    if (run_before->count() == 0) return;
-    throw CLI::ValidationError("RUN", std::string("comes behind the action: cairn index ") + name + " RUN");
+Command AddAction(Command index, const SharedOptions& options, const char* name, const char* about) {
+  const Command action = index.AddCommand(name, about);
+  action.AddOption("RUN", options->run_of_action, kRunText).Required();
+  const Option run_before = index.Get("RUN");
+  action.OnReached([run_before, name] {
+    if (run_before.count() == 0) return;
+    RefuseValue("RUN", std::string("comes behind the action: cairn index ") + name + " RUN");
   });
   return action;
 }
 
-void AddChange(CLI::App& index, CommandLine& line, const SharedOptions& options, IndexChange change, const char* name,
+void AddChange(Command index, CommandLine& line, const SharedOptions& options, IndexChange change, const char* name,
                const char* about) {
-  CLI::App* const action = AddAction(index, options, name, about);
-  action->add_option("NAME", options->name, "Name of the dataset, or its number")
-      ->required()
-      ->check([](const std::string& text) { return text.empty() ? "is empty" : std::string(); });
-  action->callback([&line, options, change] {
+  const Command action = AddAction(index, options, name, about);
+  action.AddOption("NAME", options->name, "Name of the dataset, or its number")
+      .Required()
+      .Check([](const std::string& text) { return text.empty() ? "is empty" : std::string(); });
+  action.OnParsed([&line, options, change] {
     line.run = [&line, options, change] {
       return RunChange(line.context, change, options->run_of_action, options->name);
     };
   });
 }
 
-void AddList(CLI::App& index, CommandLine& line, const SharedOptions& options) {
-  CLI::App* const list = AddAction(index, options, "list", "List checkpoints, newest first; --all: outputs, too");
-  list->footer(
+void AddList(Command index, CommandLine& line, const SharedOptions& options) {
+  const Command list = AddAction(index, options, "list", "List checkpoints, newest first; --all: outputs, too");
+  list.Footer(
       "VALID: complete, and no restart from it has failed, by the index alone: `cairn verify RUN` tells whether it "
       "can\n"
       "be read. FLUSHED: when it was. CUR: a restart begins there, or before it. With --all,\n"
       "STATE says why a dataset is not valid, FETCHED when a restart last used it, BY who wrote it.");
-  for (CLI::App* const command : {list, &index}) {
-    command->add_flag("-a,--all", options->all, "What are no checkpoints, too, and all that the index says of each");
+  for (const Command command : {list, index}) {
+    command.AddFlag("-a,--all", options->all, "What are no checkpoints, too, and all that the index says of each");
   }
-  list->callback([&line, options] {
+  list.OnParsed([&line, options] {
     line.run = [&line, options] { return RunList(line.context, options->run_of_action, options->all); };
   });
 }
 
 }  // namespace
 
-void AddIndexCommand(CLI::App& app, CommandLine& line) {
+void AddIndexCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const index =
-      app.add_subcommand("index", "List and change the index of a run's prefix, as scr_index does; needs no daemon");
-  index->footer(kIndexFooter);
-  index->add_option("RUN", options->run, kRunText);
-  index->require_subcommand(0, 1);
-  AddList(*index, line, options);
-  AddChange(*index, line, options, IndexChange::kCurrent, "current",
+  const Command index =
+      app.AddCommand("index", "List and change the index of a run's prefix, as scr_index does; needs no daemon");
+  index.Footer(kIndexFooter);
+  index.AddOption("RUN", options->run, kRunText);
+  index.RequireCommand(0, 1);
+  AddList(index, line, options);
+  AddChange(index, line, options, IndexChange::kCurrent, "current",
             "Let restarts begin at this checkpoint, or before it, until the next one is there");
-  AddChange(*index, line, options, IndexChange::kDrop, "drop", "Take a dataset out of the index; its files stay");
-  AddChange(*index, line, options, IndexChange::kDropAfter, "drop-after",
+  AddChange(index, line, options, IndexChange::kDrop, "drop", "Take a dataset out of the index; its files stay");
+  AddChange(index, line, options, IndexChange::kDropAfter, "drop-after",
             "The same with all that are newer than this one");
-  AddChange(*index, line, options, IndexChange::kRemove, "remove", "Remove a dataset: entry, records and files");
-  AddChange(*index, line, options, IndexChange::kAdd, "add",
+  AddChange(index, line, options, IndexChange::kRemove, "remove", "Remove a dataset: entry, records and files");
+  AddChange(index, line, options, IndexChange::kAdd, "add",
             "Enter a dataset that was dropped, lost or failed, by its records, if its files are whole");
-  CLI::App* const build =
-      AddAction(*index, options, "build", "Complete and enter what a scavenge saved, or say what is missing");
-  build->add_option("ID", options->dataset, "Number of the dataset")
-      ->required()
-      ->check(CLI::Range(1, kIntMax).description(""));
-  build->callback([&line, options] {
+  const Command build =
+      AddAction(index, options, "build", "Complete and enter what a scavenge saved, or say what is missing");
+  build.AddOption("ID", options->dataset, "Number of the dataset").Required().AtLeast(1);
+  build.OnParsed([&line, options] {
     line.run = [&line, options] { return RunBuild(line.context, options->run_of_action, options->dataset); };
   });
-  index->callback([&line, options, index] {
-    if (!index->get_subcommands().empty()) {
+  index.OnParsed([&line, options, index] {
+    if (index.HasCommand()) {
       if (options->run.empty()) return;
-      throw CLI::ValidationError(options->run, "is too much");
+      RefuseValue(options->run, "is too much");
     }
-    if (options->run.empty()) throw CLI::RequiredError("RUN");
+    if (options->run.empty()) RefuseWithout("RUN");
     line.run = [&line, options] { return RunList(line.context, options->run, options->all); };
   });
 }

@@ -83,13 +83,13 @@ ExitCode RunInspect(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddInspectCommand(CLI::App& app, CommandLine& line) {
+void AddInspectCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const inspect =
-      app.add_subcommand("inspect", "What a checkpoint file, a kvtree file or a catalogue says; needs no daemon");
-  inspect->add_option("FILE", options->file, "The file")->required();
-  inspect->footer(kInspectFooter);
-  SetRun(*inspect, line, options, RunInspect);
+  const Command inspect =
+      app.AddCommand("inspect", "What a checkpoint file, a kvtree file or a catalogue says; needs no daemon");
+  inspect.AddOption("FILE", options->file, "The file").Required();
+  inspect.Footer(kInspectFooter);
+  SetRun(inspect, line, options, RunInspect);
 }
 
 }  // namespace cairn::cli

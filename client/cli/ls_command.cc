@@ -102,12 +102,12 @@ ExitCode RunList(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddLsCommand(CLI::App& app, CommandLine& line) {
+void AddLsCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const list = app.add_subcommand("ls", "The datasets of a run, or of all runs of the daemon, on all nodes");
-  AddRun(*list, options->run, /*required=*/false);
-  AddThisNode(*list, options->this_node);
-  SetRun(*list, line, options, RunList);
+  const Command list = app.AddCommand("ls", "The datasets of a run, or of all runs of the daemon, on all nodes");
+  AddRun(list, options->run, /*required=*/false);
+  AddThisNode(list, options->this_node);
+  SetRun(list, line, options, RunList);
 }
 
 }  // namespace cairn::cli

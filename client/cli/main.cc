@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "client/cli/command.h"
 #include "client/cli/commands.h"
 #include "client/cli/look.h"
 #include "storage/base/version.h"
@@ -100,7 +101,7 @@ int Main(int argc, char** argv) {
   app.add_option("--color", colour, "Colours and pictures: auto (on a terminal), always, or never colours")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->type_name("WHEN");
-  for (const auto add : kCommands) add(app, line);
+  for (const auto add : kCommands) add(Command(&app), line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

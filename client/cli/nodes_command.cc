@@ -116,12 +116,12 @@ ExitCode RunNodes(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddNodesCommand(CLI::App& app, CommandLine& line) {
+void AddNodesCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const nodes = app.add_subcommand(
-      "nodes", "The nodes whose daemons serve a run, or all runs of this daemon, and what they hold");
-  AddRun(*nodes, options->run, /*required=*/false);
-  SetRun(*nodes, line, options, RunNodes);
+  const Command nodes =
+      app.AddCommand("nodes", "The nodes whose daemons serve a run, or all runs of this daemon, and what they hold");
+  AddRun(nodes, options->run, /*required=*/false);
+  SetRun(nodes, line, options, RunNodes);
 }
 
 }  // namespace cairn::cli

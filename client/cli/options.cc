@@ -4,26 +4,26 @@
 
 namespace cairn::cli {
 
-void AddRun(CLI::App& command, std::string& run, bool required) {
-  command.add_option("RUN", run, kRunText)->required(required);
+void AddRun(Command command, std::string& run, bool required) {
+  command.AddOption("RUN", run, kRunText).Required(required);
 }
 
-void AddDataset(CLI::App& command, DatasetId& dataset, bool required) {
-  command.add_option("DATASET", dataset, "Number of the dataset, from `cairn ls`")->required(required);
+void AddDataset(Command command, DatasetId& dataset, bool required) {
+  command.AddOption("DATASET", dataset, "Number of the dataset, from `cairn ls`").Required(required);
 }
 
-void AddThisNode(CLI::App& command, bool& this_node) {
-  command.add_flag("--this-node", this_node, "Only what this node knows: do not ask the run's other nodes");
+void AddThisNode(Command command, bool& this_node) {
+  command.AddFlag("--this-node", this_node, "Only what this node knows: do not ask the run's other nodes");
 }
 
-void AddTimeout(CLI::App& command, std::string& timeout) {
-  command.add_option("--timeout", timeout, "Give up after this time, for example 10min (default: never)")
-      ->check(CheckDuration);
+void AddTimeout(Command command, std::string& timeout) {
+  command.AddOption("--timeout", timeout, "Give up after this time, for example 10min (default: never)")
+      .Check(CheckDuration);
 }
 
-void AddOutput(CLI::App& command, std::string& output, bool& force, const char* what) {
-  command.add_option("-o,--output", output, what)->required();
-  command.add_flag("--force", force, "Replace the output if it is there");
+void AddOutput(Command command, std::string& output, bool& force, const char* what) {
+  command.AddOption("-o,--output", output, what).Required();
+  command.AddFlag("--force", force, "Replace the output if it is there");
 }
 
 std::string CheckDuration(const std::string& text) {

@@ -2,13 +2,12 @@
 #ifndef CAIRN_CLIENT_CLI_OPTIONS_H_
 #define CAIRN_CLIENT_CLI_OPTIONS_H_
 
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "client/cli/command.h"
 #include "client/cli/commands.h"
 #include "storage/base/ids.h"
 #include "storage/base/status.h"
@@ -18,15 +17,15 @@ namespace cairn::cli {
 inline constexpr const char* kRunText = "Prefix, identity or name of the run";
 
 // RUN and DATASET.
-void AddRun(CLI::App& command, std::string& run, bool required = true);
-void AddDataset(CLI::App& command, DatasetId& dataset, bool required = true);
+void AddRun(Command command, std::string& run, bool required = true);
+void AddDataset(Command command, DatasetId& dataset, bool required = true);
 // --this-node.
-void AddThisNode(CLI::App& command, bool& this_node);
+void AddThisNode(Command command, bool& this_node);
 // --timeout; `timeout` is for Milliseconds.
-void AddTimeout(CLI::App& command, std::string& timeout);
+void AddTimeout(Command command, std::string& timeout);
 
 // --output and --force.
-void AddOutput(CLI::App& command, std::string& output, bool& force, const char* what);
+void AddOutput(Command command, std::string& output, bool& force, const char* what);
 
 // Checks for options: what Parse refuses is wrong with the command, in its words.
 template <typename Parse>
@@ -42,9 +41,9 @@ std::uint64_t Milliseconds(const std::string& duration);
 
 // Once `command` was parsed, `run` is the call. The options live as long as that.
 template <typename Options>
-void SetRun(CLI::App& command, CommandLine& line, const std::shared_ptr<Options>& options,
+void SetRun(Command command, CommandLine& line, const std::shared_ptr<Options>& options,
             ExitCode (*run)(const Context& context, const Options& options)) {
-  command.callback([&line, options, run] { line.run = [&line, options, run] { return run(line.context, *options); }; });
+  command.OnParsed([&line, options, run] { line.run = [&line, options, run] { return run(line.context, *options); }; });
 }
 
 }  // namespace cairn::cli

@@ -34,13 +34,13 @@ ExitCode RunPin(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddPinCommand(CLI::App& app, CommandLine& line) {
+void AddPinCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const pin = app.add_subcommand("pin", "Keep a dataset, whatever the policy says");
-  AddRun(*pin, options->run);
-  AddDataset(*pin, options->dataset);
-  pin->add_flag("--off", options->off, "Keep it no longer");
-  SetRun(*pin, line, options, RunPin);
+  const Command pin = app.AddCommand("pin", "Keep a dataset, whatever the policy says");
+  AddRun(pin, options->run);
+  AddDataset(pin, options->dataset);
+  pin.AddFlag("--off", options->off, "Keep it no longer");
+  SetRun(pin, line, options, RunPin);
 }
 
 }  // namespace cairn::cli

@@ -72,13 +72,13 @@ ExitCode RunPrint(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddPrintCommand(CLI::App& app, CommandLine& line) {
+void AddPrintCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const print = app.add_subcommand("print", "Any kvtree file, as SCR's printer shows it; needs no daemon");
-  print->footer(kPrintFooter);
-  print->add_option("FILE", options->file, "The file")->required();
-  print->add_flag("--sort", options->sorted, "By key, as text (default: as in the file)");
-  SetRun(*print, line, options, RunPrint);
+  const Command print = app.AddCommand("print", "Any kvtree file, as SCR's printer shows it; needs no daemon");
+  print.Footer(kPrintFooter);
+  print.AddOption("FILE", options->file, "The file").Required();
+  print.AddFlag("--sort", options->sorted, "By key, as text (default: as in the file)");
+  SetRun(print, line, options, RunPrint);
 }
 
 }  // namespace cairn::cli

@@ -37,13 +37,13 @@ ExitCode RunRebuild(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddRebuildCommand(CLI::App& app, CommandLine& line) {
+void AddRebuildCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const rebuild =
-      app.add_subcommand("rebuild", "Make anew, now, what no node has any more of a dataset over nodes");
-  AddRun(*rebuild, options->run);
-  AddDataset(*rebuild, options->dataset);
-  SetRun(*rebuild, line, options, RunRebuild);
+  const Command rebuild =
+      app.AddCommand("rebuild", "Make anew, now, what no node has any more of a dataset over nodes");
+  AddRun(rebuild, options->run);
+  AddDataset(rebuild, options->dataset);
+  SetRun(rebuild, line, options, RunRebuild);
 }
 
 }  // namespace cairn::cli

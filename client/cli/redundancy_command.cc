@@ -33,13 +33,13 @@ ExitCode RunRedundancy(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddRedundancyCommand(CLI::App& app, CommandLine& line) {
+void AddRedundancyCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const redundancy =
-      app.add_subcommand("redundancy", "What protects a dataset over nodes, and what may still be lost");
-  AddRun(*redundancy, options->run);
-  AddDataset(*redundancy, options->dataset);
-  SetRun(*redundancy, line, options, RunRedundancy);
+  const Command redundancy =
+      app.AddCommand("redundancy", "What protects a dataset over nodes, and what may still be lost");
+  AddRun(redundancy, options->run);
+  AddDataset(redundancy, options->dataset);
+  SetRun(redundancy, line, options, RunRedundancy);
 }
 
 }  // namespace cairn::cli

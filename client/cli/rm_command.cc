@@ -62,21 +62,21 @@ ExitCode RunRemove(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddRmCommand(CLI::App& app, CommandLine& line) {
+void AddRmCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const remove =
-      app.add_subcommand("rm", "Remove a dataset from cache and prefix, or what lies aside in the cache");
-  AddRun(*remove, options->run);
-  AddDataset(*remove, options->dataset, /*required=*/false);
+  const Command remove =
+      app.AddCommand("rm", "Remove a dataset from cache and prefix, or what lies aside in the cache");
+  AddRun(remove, options->run);
+  AddDataset(remove, options->dataset, /*required=*/false);
   remove
-      ->add_option("--set-aside", options->set_aside,
-                   "Instead of a dataset. damaged: copies in this node's cache that were found damaged, which would go "
-                   "after cache.keep_damaged; all: whole datasets as well that were set aside since their number is "
-                   "another's now (taken.*): there may be no other copy of them")
-      ->check(CLI::IsMember({"damaged", "all"}));
-  remove->footer(
+      .AddOption("--set-aside", options->set_aside,
+                 "Instead of a dataset. damaged: copies in this node's cache that were found damaged, which would go "
+                 "after cache.keep_damaged; all: whole datasets as well that were set aside since their number is "
+                 "another's now (taken.*): there may be no other copy of them")
+      .OneOf({"damaged", "all"});
+  remove.Footer(
       "Examples:\n  cairn rm heat 17\n  cairn rm heat --set-aside damaged\n\n`cairn status` says what was set aside.");
-  SetRun(*remove, line, options, RunRemove);
+  SetRun(remove, line, options, RunRemove);
 }
 
 }  // namespace cairn::cli

@@ -236,42 +236,41 @@ ExitCode RunShow(const Context& context, const Options& options) {
 
 namespace {
 
-void AddArbiter(CLI::App& run, CommandLine& line) {
+void AddArbiter(Command run, CommandLine& line) {
   const auto options = std::make_shared<ArbiterOptions>();
-  CLI::App* const arbiter = run.add_subcommand("arbiter", "Who decides races between nodes for the run; names another");
-  AddRun(*arbiter, options->run);
-  arbiter->add_option("kind", options->kind, "prefix: the run's own folder; etcd: the one of arbiter.endpoints")
-      ->type_name("KIND")
-      ->check(CLI::IsMember({"prefix", "etcd"}));
-  arbiter->add_flag("--force", options->force,
-                    "without asking the old one whether somebody works under the run, for it is gone for good");
-  arbiter->footer(
+  const Command arbiter = run.AddCommand("arbiter", "Who decides races between nodes for the run; names another");
+  AddRun(arbiter, options->run);
+  arbiter.AddOption("kind", options->kind, "prefix: the run's own folder; etcd: the one of arbiter.endpoints")
+      .ValueName("KIND")
+      .OneOf({"prefix", "etcd"});
+  arbiter.AddFlag("--force", options->force,
+                  "without asking the old one whether somebody works under the run, for it is gone for good");
+  arbiter.Footer(
       "A run keeps the arbiter that it began with; a daemon that is set to another (arbiter.kind) is refused. So when\n"
       "the settings change, say for each run that goes on `cairn run arbiter DIR etcd`. It waits until nobody works\n"
       "under the run. Settings are the daemon's: $CAIRN_CONFIG, else /etc/cairn/cairnd.toml.\n"
       "With --force whoever works there now is fenced by the next launch: what it commits after that does not count.\n"
       "\n"
       "Exit codes: 0 shown, or changed; 1 refused or failed; 4 no run is there; 5 a record is damaged.");
-  SetRun(*arbiter, line, options, RunArbiter);
+  SetRun(arbiter, line, options, RunArbiter);
 }
 
 }  // namespace
 
-void AddRunCommand(CLI::App& app, CommandLine& line) {
-  CLI::App* const run = app.add_subcommand("run", "Which run a directory is, and who works there; needs no daemon");
-  run->require_subcommand(1);
+void AddRunCommand(Command app, CommandLine& line) {
+  const Command run = app.AddCommand("run", "Which run a directory is, and who works there; needs no daemon");
+  run.RequireCommand(1, 1);
 
   const auto shown = std::make_shared<Options>();
-  CLI::App* const show = run->add_subcommand("show", "Identity, newest launch, who works under it, ids");
-  show->footer(
+  const Command show = run.AddCommand("show", "Identity, newest launch, who works under it, ids");
+  show.Footer(
       "Example:\n  cairn run show /scratch/me/heat\n\nExit codes: 0 shown; 4 no run is there; 5 a record is damaged.");
-  AddRun(*show, shown->run);
-  SetRun(*show, line, shown, RunShow);
+  AddRun(show, shown->run);
+  SetRun(show, line, shown, RunShow);
 
   const auto options = std::make_shared<Options>();
-  CLI::App* const moved =
-      run->add_subcommand("moved", "The directory is no copy: the run itself has moved here, and goes on");
-  moved->footer(
+  const Command moved = run.AddCommand("moved", "The directory is no copy: the run itself has moved here, and goes on");
+  moved.Footer(
       "A directory that was copied becomes a branch when it is used: a run of its own, which keeps the checkpoints "
       "but\n"
       "not the caches of the run that it was copied from. Cairn tells a copy by the inode of DIR/.cairn, or by the\n"
@@ -286,9 +285,9 @@ void AddRunCommand(CLI::App& app, CommandLine& line) {
       "  rsync -a /scratch/old/heat /scratch/new/ && rm -r /scratch/old/heat && cairn run moved /scratch/new/heat\n"
       "\n"
       "Exit codes: 0 it is the run again; 1 refused or failed; 4 no run is there; 5 a record is damaged.");
-  AddRun(*moved, options->run);
-  SetRun(*moved, line, options, RunMoved);
-  AddArbiter(*run, line);
+  AddRun(moved, options->run);
+  SetRun(moved, line, options, RunMoved);
+  AddArbiter(run, line);
 }
 
 }  // namespace cairn::cli

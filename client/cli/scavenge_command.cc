@@ -271,12 +271,12 @@ ExitCode RunScavenge(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddScavengeCommand(CLI::App& app, CommandLine& line) {
+void AddScavengeCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const scavenge = app.add_subcommand(
+  const Command scavenge = app.AddCommand(
       "scavenge",
       "Save to the prefix what this node's cache holds, when application and daemon are gone; needs no daemon");
-  scavenge->footer(
+  scavenge.Footer(
       "Outputs, the oldest first, then the newest checkpoint that is whole. What a node has of a dataset goes to the\n"
       "prefix; when all ranks are there, perhaps by scavenges on other nodes, the dataset is committed, else the "
       "missing\n"
@@ -290,11 +290,11 @@ void AddScavengeCommand(CLI::App& app, CommandLine& line) {
       "\n"
       "Exit codes: 0 all is saved; 1 refused or failed (a daemon has the cache); 2 the command is wrong; 4 no such\n"
       "cache, run or dataset; 5 bytes are damaged; 7 ranks are missing: scavenge on the other nodes, too.");
-  scavenge->add_option("RUN", options->run, "Prefix, identity or name of the run (default: all runs in the cache)");
-  scavenge->add_option("--cache", options->cache, "The cache directory (default: the daemon's)");
-  CLI::Option* const dataset = scavenge->add_option("--dataset", options->dataset, "Only this dataset");
-  scavenge->add_flag("--all", options->all, "Every dataset, not only what a restart needs")->excludes(dataset);
-  SetRun(*scavenge, line, options, RunScavenge);
+  scavenge.AddOption("RUN", options->run, "Prefix, identity or name of the run (default: all runs in the cache)");
+  scavenge.AddOption("--cache", options->cache, "The cache directory (default: the daemon's)");
+  const Option dataset = scavenge.AddOption("--dataset", options->dataset, "Only this dataset");
+  scavenge.AddFlag("--all", options->all, "Every dataset, not only what a restart needs").Excludes(dataset);
+  SetRun(scavenge, line, options, RunScavenge);
 }
 
 }  // namespace cairn::cli

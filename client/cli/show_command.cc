@@ -75,13 +75,13 @@ ExitCode RunShow(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddShowCommand(CLI::App& app, CommandLine& line) {
+void AddShowCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const show = app.add_subcommand("show", "One dataset: its ranks, files and variables");
-  AddRun(*show, options->run);
-  AddDataset(*show, options->dataset);
-  AddThisNode(*show, options->this_node);
-  SetRun(*show, line, options, RunShow);
+  const Command show = app.AddCommand("show", "One dataset: its ranks, files and variables");
+  AddRun(show, options->run);
+  AddDataset(show, options->dataset);
+  AddThisNode(show, options->this_node);
+  SetRun(show, line, options, RunShow);
 }
 
 }  // namespace cairn::cli

@@ -86,14 +86,14 @@ ExitCode RunStatus(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddStatusCommand(CLI::App& app, CommandLine& line) {
+void AddStatusCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const status =
-      app.add_subcommand("status", "The daemon, its runs on all nodes, and how their flushes come along");
-  status->add_flag("--watch", options->watch, "Look on until interrupted; only at this node");
-  status->add_option("--interval", options->interval, "How often, with --watch (default 1s)")->check(CheckDuration);
-  AddThisNode(*status, options->this_node);
-  SetRun(*status, line, options, RunStatus);
+  const Command status =
+      app.AddCommand("status", "The daemon, its runs on all nodes, and how their flushes come along");
+  status.AddFlag("--watch", options->watch, "Look on until interrupted; only at this node");
+  status.AddOption("--interval", options->interval, "How often, with --watch (default 1s)").Check(CheckDuration);
+  AddThisNode(status, options->this_node);
+  SetRun(status, line, options, RunStatus);
 }
 
 }  // namespace cairn::cli

@@ -72,17 +72,16 @@ ExitCode RunVerify(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddVerifyCommand(CLI::App& app, CommandLine& line) {
+void AddVerifyCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const verify = app.add_subcommand(
-      "verify", "Read every byte of runs or files and compare it with its checksums; needs no daemon");
+  const Command verify =
+      app.AddCommand("verify", "Read every byte of runs or files and compare it with its checksums; needs no daemon");
   verify
-      ->add_option("RUN|FILE", options->targets,
-                   "Prefixes, runs, folders of FTI, or FTI-FF, kvtree and catalogue files")
-      ->required();
-  verify->add_option("--dataset", options->dataset, "Only this dataset of each run");
-  verify->footer(kVerifyFooter);
-  SetRun(*verify, line, options, RunVerify);
+      .AddOption("RUN|FILE", options->targets, "Prefixes, runs, folders of FTI, or FTI-FF, kvtree and catalogue files")
+      .Required();
+  verify.AddOption("--dataset", options->dataset, "Only this dataset of each run");
+  verify.Footer(kVerifyFooter);
+  SetRun(verify, line, options, RunVerify);
 }
 
 }  // namespace cairn::cli

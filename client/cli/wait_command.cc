@@ -28,14 +28,14 @@ ExitCode RunWait(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddWaitCommand(CLI::App& app, CommandLine& line) {
+void AddWaitCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const wait = app.add_subcommand("wait", "Wait until a dataset has reached a level");
-  AddRun(*wait, options->run);
-  AddDataset(*wait, options->dataset);
-  wait->add_option("LEVEL", options->level, "captured, local, redundant or prefix")->required()->check(CheckLevel);
-  AddTimeout(*wait, options->timeout);
-  SetRun(*wait, line, options, RunWait);
+  const Command wait = app.AddCommand("wait", "Wait until a dataset has reached a level");
+  AddRun(wait, options->run);
+  AddDataset(wait, options->dataset);
+  wait.AddOption("LEVEL", options->level, "captured, local, redundant or prefix").Required().Check(CheckLevel);
+  AddTimeout(wait, options->timeout);
+  SetRun(wait, line, options, RunWait);
 }
 
 }  // namespace cairn::cli

@@ -113,14 +113,14 @@ ExitCode RunBp(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddBpCommand(CLI::App& app, CommandLine& line) {
+void AddBpCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const bp = app.add_subcommand("bp", "All checkpoints of a run as one BP5 directory, without a copy");
-  bp->add_option("RUN", options->run, "Prefix, identity or name of the run")->required();
-  bp->add_option("-o,--output", options->output, "The directory to make")->required();
-  bp->add_option("--dataset", options->datasets, "Only this dataset (may be repeated)")->allow_extra_args(false);
-  bp->footer(kBpFooter);
-  SetRun(*bp, line, options, RunBp);
+  const Command bp = app.AddCommand("bp", "All checkpoints of a run as one BP5 directory, without a copy");
+  bp.AddOption("RUN", options->run, "Prefix, identity or name of the run").Required();
+  bp.AddOption("-o,--output", options->output, "The directory to make").Required();
+  bp.AddOption("--dataset", options->datasets, "Only this dataset (may be repeated)").OneValue();
+  bp.Footer(kBpFooter);
+  SetRun(bp, line, options, RunBp);
 }
 
 }  // namespace cairn::cli

@@ -172,23 +172,23 @@ ExitCode RunDump(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddDumpCommand(CLI::App& app, CommandLine& line) {
+void AddDumpCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const dump = app.add_subcommand("dump", "The values of a variable: as text, JSON or for numpy");
-  dump->add_option("DIR VAR|RUN DATASET VAR", options->arguments,
-                   "A BP5 directory, or a run and a dataset of it; then the variable")
-      ->required();
-  dump->add_option("--var", options->variable, "The variable's name, instead of VAR");
-  dump->add_option("--step", options->selection.step, "A step, negative from the last (-1), or all");
-  dump->add_flag("--relative", options->selection.relative, "--step counts the steps that have the variable");
-  dump->add_option("--start", options->start, "First element of the box, as 0,10");
-  dump->add_option("--count", options->count, "Elements in each dimension; -1: to the end");
-  dump->add_option("--block", options->selection.block, "Only this block, as `cairn vars -D` numbers them");
-  dump->add_option("--npy", options->npy, "Make this .npy file; - is standard output");
-  dump->add_flag("--force", options->force, "Replace the file if it is there");
-  dump->add_flag("--no-check", options->no_check, kNoCheckText);
-  dump->footer(kDumpFooter);
-  SetRun(*dump, line, options, RunDump);
+  const Command dump = app.AddCommand("dump", "The values of a variable: as text, JSON or for numpy");
+  dump.AddOption("DIR VAR|RUN DATASET VAR", options->arguments,
+                 "A BP5 directory, or a run and a dataset of it; then the variable")
+      .Required();
+  dump.AddOption("--var", options->variable, "The variable's name, instead of VAR");
+  dump.AddOption("--step", options->selection.step, "A step, negative from the last (-1), or all");
+  dump.AddFlag("--relative", options->selection.relative, "--step counts the steps that have the variable");
+  dump.AddOption("--start", options->start, "First element of the box, as 0,10");
+  dump.AddOption("--count", options->count, "Elements in each dimension; -1: to the end");
+  dump.AddOption("--block", options->selection.block, "Only this block, as `cairn vars -D` numbers them");
+  dump.AddOption("--npy", options->npy, "Make this .npy file; - is standard output");
+  dump.AddFlag("--force", options->force, "Replace the file if it is there");
+  dump.AddFlag("--no-check", options->no_check, kNoCheckText);
+  dump.Footer(kDumpFooter);
+  SetRun(dump, line, options, RunDump);
 }
 
 }  // namespace cairn::cli

@@ -101,20 +101,20 @@ ExitCode RunVars(const Context& context, const Options& options) {
 
 }  // namespace
 
-void AddVarsCommand(CLI::App& app, CommandLine& line) {
+void AddVarsCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  CLI::App* const vars = app.add_subcommand("vars", "Variables of a BP5 directory or a dataset: types, shapes, bounds");
-  vars->add_option("DIR|RUN DATASET", options->arguments, "A BP5 directory, or a run and a dataset of it; then names")
-      ->required();
-  vars->add_option("--var", options->names, "Only this variable, or those that match the pattern (may be repeated)")
-      ->allow_extra_args(false);
-  vars->add_flag("-D,--blocks", options->blocks, "Each step's blocks, or values");
-  vars->add_flag("-a,--attributes", options->attributes, "Attributes, too");
-  vars->add_flag("--raw", options->raw, "Index, formats and records, field by field");
-  vars->add_flag("-l,--long", options->bounds, "Minimum and maximum: always shown; accepted as bpls has it");
-  vars->add_flag("--no-check", options->no_check, kNoCheckText);
-  vars->footer(kVarsFooter);
-  SetRun(*vars, line, options, RunVars);
+  const Command vars = app.AddCommand("vars", "Variables of a BP5 directory or a dataset: types, shapes, bounds");
+  vars.AddOption("DIR|RUN DATASET", options->arguments, "A BP5 directory, or a run and a dataset of it; then names")
+      .Required();
+  vars.AddOption("--var", options->names, "Only this variable, or those that match the pattern (may be repeated)")
+      .OneValue();
+  vars.AddFlag("-D,--blocks", options->blocks, "Each step's blocks, or values");
+  vars.AddFlag("-a,--attributes", options->attributes, "Attributes, too");
+  vars.AddFlag("--raw", options->raw, "Index, formats and records, field by field");
+  vars.AddFlag("-l,--long", options->bounds, "Minimum and maximum: always shown; accepted as bpls has it");
+  vars.AddFlag("--no-check", options->no_check, kNoCheckText);
+  vars.Footer(kVarsFooter);
+  SetRun(vars, line, options, RunVars);
 }
 
 }  // namespace cairn::cli
