@@ -111,7 +111,8 @@ install -d "$to"/share/man/man{1,8} "$to/share/bash-completion/completions"
 /usr/bin/python3 -B "$here/install/man_pages.py" "$built/client/cli/cairn" 1 "$to/share/man/man1"
 /usr/bin/python3 -B "$here/install/man_pages.py" "$built/daemon/cairnd" 8 "$to/share/man/man8"
 for program in client/cli/cairn daemon/cairnd; do
-  /usr/bin/python3 -B "$here/install/completion.py" "$built/$program" >"$to/share/bash-completion/completions/${program##*/}"
+  /usr/bin/python3 -B "$here/install/completion.py" "$built/$program" \
+    >"$to/share/bash-completion/completions/${program##*/}"
 done
 chmod 644 "$to"/share/man/man?/cairn* "$to"/share/bash-completion/completions/cairn*
 

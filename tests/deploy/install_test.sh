@@ -24,7 +24,7 @@ at=$work/moved
 mv "$work/stage/opt/cairn" "$at"
 lib=$at/$libdir
 grep -qx 'ExecStart=/opt/cairn/bin/cairnd' "$lib/systemd/user/cairnd.service" || fail "the unit names another daemon"
-if grep -rlI --exclude-dir=systemd -e /opt/cairn -e "$work" "$at"; then fail "these files say where they were installed"; fi
+! grep -rlI --exclude-dir=systemd -e /opt/cairn -e "$work" "$at" || fail "these files say where they were installed"
 version=$("$at/bin/cairn" --version)
 version=${version#cairn }
 cd "$work"
@@ -48,12 +48,14 @@ printf '#include <cairn_reader.h>\nint main(void) { return cairn_reader_error() 
 gcc -o reader reader.c "${flags[@]}"
 
 # --- Built by CMake ---
-cmake -S "$examples" -B by_cmake -DCMAKE_PREFIX_PATH="$at" -DCMAKE_BUILD_TYPE=Release >cmake.log || { cat cmake.log; exit 1; }
-cmake --build by_cmake >build.log 2>&1 || { cat build.log; exit 1; }
+quietly() { "$@" >log 2>&1 || { cat log; exit 1; }; }
+quietly cmake -S "$examples" -B by_cmake -DCMAKE_PREFIX_PATH="$at" -DCMAKE_BUILD_TYPE=Release
+quietly cmake --build by_cmake
 # Does find_package take this version?
 finds() {
   mkdir -p version
-  printf 'cmake_minimum_required(VERSION 3.18)\nproject(v C)\nfind_package(Cairn %s REQUIRED)\n' "$1" >version/CMakeLists.txt
+  printf 'cmake_minimum_required(VERSION 3.18)\nproject(v C)\nfind_package(Cairn %s REQUIRED)\n' "$1" \
+    >version/CMakeLists.txt
   cmake -S version -B "version/$1" -DCMAKE_PREFIX_PATH="$at" >/dev/null 2>&1
 }
 finds "$version" || fail "CMake refuses version $version"
