@@ -49,9 +49,10 @@ say "Building"
 deploy/packages.sh
 # shellcheck source=deploy/bazel.sh
 . deploy/bazel.sh
-run_bazel build --noshow_progress --ui_event_filters=-info //daemon:cairnd //client/cli:cairn //client/examples:heat2d_mpi
+targets=(//daemon:cairnd //client/cli:cairn //client/examples:heat2d_mpi)
+[ "$nodes" -eq 1 ] || targets+=(//tests/support/cluster:cairn-cluster)
+build_shown "${targets[@]}"
 if [ "$nodes" -gt 1 ]; then
-  run_bazel build --noshow_progress --ui_event_filters=-info //tests/support/cluster:cairn-cluster
   export nodes ranks size steps every
   exec bazel-bin/tests/support/cluster/cairn-cluster --nodes "$nodes" --no-daemons -- deploy/quickstart-nodes.sh
 fi
