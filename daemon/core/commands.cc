@@ -151,20 +151,16 @@ absl::Status OnlyParts(DatasetId id) {
   return FailedPrecondition("only some parts of dataset {} are in this node's cache, and nobody knows the others", id);
 }
 
-std::string NamesOf(const std::vector<Nodes::Said>& silent) {
+// "; n2: why" for each whose status is not OK, nor that it has nothing of the dataset; empty: there is none.
+std::string WhoDidNot(const std::vector<Nodes::Said>& all,
+                      const std::function<absl::Status(const Nodes::Said& said)>& status_of) {
   std::string names;
-  for (const Nodes::Said& said : silent) {
-    names += fmt::format("; {} did not answer: {}", said.node.member.host, MessageOf(said.answer.status()));
+  for (const Nodes::Said& said : all) {
+    const absl::Status status = status_of(said);
+    if (status.ok() || absl::IsNotFound(status)) continue;
+    names += fmt::format("; {}: {}", said.node.member.host, MessageOf(status));
   }
   return names;
-}
-
-// Those who said neither yes nor that it is not theirs.
-std::vector<Nodes::Said> SilentOnes(std::vector<Nodes::Said> said) {
-  std::erase_if(said, [](const Nodes::Said& one) {
-    return one.answer.ok() || absl::IsNotFound(one.answer.status()) || absl::IsFailedPrecondition(one.answer.status());
-  });
-  return said;
 }
 
 // By a node that knows where all of it is.
@@ -177,10 +173,13 @@ void FlushInParts(Run& run, DatasetId id, std::function<void(admin::FlushReply)>
         return done(std::move(*one.answer->mutable_flush()));
       }
     }
+    const std::string silent = WhoDidNot(said, [](const Nodes::Said& one) {
+      // It does not know all of it, either.
+      return absl::IsFailedPrecondition(one.answer.status()) ? absl::OkStatus() : one.answer.status();
+    });
     admin::FlushReply reply;
-    *reply.mutable_status() =
-        StatusMessage(FailedPrecondition("{}; a launch over these nodes puts it together{}", MessageOf(OnlyParts(id)),
-                                         NamesOf(SilentOnes(std::move(said)))));
+    *reply.mutable_status() = StatusMessage(
+        FailedPrecondition("{}; a launch over these nodes puts it together{}", MessageOf(OnlyParts(id)), silent));
     done(std::move(reply));
   });
 }
@@ -193,13 +192,17 @@ void PinInParts(Run& run, const Dataset& dataset, bool pinned, std::function<voi
   question.set_own_parts(true);
   PinHere(run, dataset, pinned, [&run, question, done = std::move(done)](admin::PinReply here) {
     if (here.status().code() != local::OK) return done(std::move(here));
-    run.nodes.AskOthers(question, [question, done, here](std::vector<Nodes::Said> said) {
-      const std::vector<Nodes::Said> silent = SilentOnes(std::move(said));
-      if (silent.empty()) return done(here);
+    run.nodes.AskOthers(question, [question, done, here](const std::vector<Nodes::Said>& said) {
+      const std::string others = WhoDidNot(said, [](const Nodes::Said& one) {
+        if (!one.answer.ok()) return one.answer.status();
+        const local::Status& noted = one.answer->pin().status();
+        return noted.code() == local::OK ? absl::OkStatus() : Unavailable("{}", noted.message());
+      });
+      if (others.empty()) return done(here);
+      const char* const what = question.pin().pinned() ? "pinned" : "unpinned";
       admin::PinReply reply;
-      *reply.mutable_status() =
-          StatusMessage(Unavailable("dataset {} is {} here, and may not be elsewhere{}", question.pin().dataset(),
-                                    question.pin().pinned() ? "pinned" : "unpinned", NamesOf(silent)));
+      *reply.mutable_status() = StatusMessage(
+          Unavailable("dataset {} is {} here, and may not be elsewhere{}", question.pin().dataset(), what, others));
       done(std::move(reply));
     });
   });

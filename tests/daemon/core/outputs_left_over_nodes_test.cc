@@ -188,6 +188,13 @@ TEST_F(OutputsLeftOverNodesTest, WhatNobodyDecidesIsFlushedByWhoKnowsAllOfItAndP
   EXPECT_THAT(nobody.message(), HasSubstr("a launch over these nodes puts it together"));
   EXPECT_EQ(nodes[2].Pin(id).code(), local::OK);
   for (const int node : {0, 1, 2}) EXPECT_TRUE(nodes[node].IsPinned(id)) << node;
+  // What a node could not note does not outlive it.
+  nodes[1].cache.FailOn(
+      {.op = FakeOp::kAny, .path_part = "flush.cairn", .times = 100, .status = ResourceExhausted("full")});
+  const local::Status not_noted = nodes[2].Pin(id, false);
+  EXPECT_EQ(not_noted.code(), local::UNAVAILABLE);
+  EXPECT_THAT(not_noted.message(), HasSubstr("n2: "));
+  nodes[1].cache.ClearFaults();
   nodes.network.Block(nodes[2].address(), nodes[0].address());
   const local::Status half = nodes[2].Pin(id, false);
   EXPECT_NE(half.code(), local::OK);
