@@ -69,6 +69,7 @@ void ImageStore::Acquire(Wish wish) {
                                        Image::kAlignment));
   }
   const std::uint64_t wanted = RoundUp(wish.bytes);
+  wish.owner->has_begun_ = true;
   wish.owner->largest_ = std::max(wish.owner->largest_, wanted);
   if (TakeIdle(wish)) return;
   if (wish.owner->being_made_ >= wanted) {  // soon
@@ -272,10 +273,11 @@ void ImageStore::Expect(const ImageOwnerPtr& owner, std::uint64_t bytes) {
 }
 
 void ImageStore::Prepare(const ImageOwnerPtr& owner) {
+  if (owner->expected_ > budget_.bytes_max()) return;  // through a ring
   const std::uint64_t bytes = RoundUp(owner->expected_);
-  if (bytes <= owner->largest_) return;  // it has what it needs, in use or kept
+  if (owner->has_begun_ && bytes <= owner->largest_) return;  // it has what it needs, in use or kept
   std::erase_if(owner->idle_, [bytes](const std::shared_ptr<Image>& image) { return image->bytes().size() < bytes; });
-  if (owner->idle_.size() < (owner->largest_ != 0 ? 1 : kAheadMax)) MakeAhead(owner, bytes);
+  if (owner->idle_.size() < (owner->has_begun_ ? 1 : kAheadMax)) MakeAhead(owner, bytes);
 }
 
 void ImageStore::MakeAhead(const ImageOwnerPtr& owner, std::uint64_t bytes) {
@@ -287,6 +289,7 @@ void ImageStore::MakeAhead(const ImageOwnerPtr& owner, std::uint64_t bytes) {
                      owner->being_made_ = 0;
                      // Without one the next checkpoint makes its own, or takes the kept one: nothing to report.
                      if (!image.ok()) return RetryWishes();
+                     owner->largest_ = std::max<std::uint64_t>(owner->largest_, (*image)->bytes().size());
                      Release(owner, *std::move(image));
                      if (owner->expected_ != 0) Prepare(owner);
                    });

@@ -33,7 +33,8 @@ class ImageOwner {
   const RunId run_;
   const Rank rank_;
   bool gone_ = false;
-  std::uint64_t largest_ = 0;     // that it has wanted; 0: none so far
+  bool has_begun_ = false;        // it has asked for one
+  std::uint64_t largest_ = 0;     // bytes of the largest that it has had, or asked for
   std::uint64_t expected_ = 0;    // bytes of its next checkpoint, as it has said
   Loop::TimerId settles_ = 0;     // until that is acted upon
   std::uint64_t being_made_ = 0;  // bytes of the image that is being made ahead of need; 0: none

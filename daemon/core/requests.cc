@@ -112,7 +112,7 @@ bool Requests::Say(const SessionPtr& session, const RequestPtr& request) {
       }
       return true;
     case local::Request::kMark:  // what it says of the memory is heard already
-      if (session && session->connection->shares_memory()) {
+      if (session && !session->observer && session->connection->shares_memory()) {
         session->run->captures.Expect(*session, request->mark().expected_bytes());
       }
       if (session && session->followed) session->run->home.Say(*session, *request);
