@@ -34,7 +34,9 @@ absl::Status WriteRemoved(Disk& disk, SharedRecords& records, DatasetId id) {
 }
 
 absl::Status WriteRemovedByUser(Disk& disk, SharedRecords& records, DatasetId id) {
-  if (disk.Info(records.CommitPath(id)).ok()) return FailedPrecondition("dataset {} is committed", id);
+  const auto commit = disk.Info(records.CommitPath(id));
+  if (commit.ok()) return FailedPrecondition("dataset {} is committed", id);
+  if (!absl::IsNotFound(commit.status())) return commit.status();
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, records.DatasetFolder(id), kFolderMode));
   kvtree::Tree record = NewRecord();
   record.Set("BY_USER", std::uint64_t{1});
