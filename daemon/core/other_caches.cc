@@ -33,10 +33,6 @@ std::string NameOf(const Member& member) {
   return fmt::format("{} ({})", member.host, member.address);
 }
 
-bool SaysItIsNotThere(const absl::Status& status) {
-  return absl::IsDataLoss(status) || absl::IsNotFound(status);
-}
-
 // Only on the prefix, and committed too late: whoever has it whole commits it under a newer launch.
 bool CountsForNobody(const Dataset& dataset) {
   return dataset.standing == Standing::kFenced && dataset.cache == Place::kAbsent && !dataset.foreign &&
@@ -334,109 +330,6 @@ void OtherCaches::Describe(const JobPtr& job, const Candidate& from) {
                 if (!ready.ok()) return Failed(job, from, ready);
                 Fetch(job, from, coming);
               });
-}
-
-// The bytes stay where they are: only what describes them is read.
-void OtherCaches::DescribeParts(const JobPtr& job, const Candidate& from) {
-  struct Reading {
-    std::shared_ptr<Disk> disk;
-    scr::Descriptor descriptor;
-  };
-  std::map<NodeId, Reading> readings;
-  for (const auto& [rank, member] : from.at) {
-    Reading& reading = readings[member.node];
-    if (!reading.disk) {
-      reading = {.disk = given_.nodes.FilesOf(member), .descriptor = DescriptorOf(from.dataset, false)};
-      reading.descriptor.held.emplace();
-    }
-    reading.descriptor.held->Add(rank);
-  }
-  struct Described {
-    std::vector<catalogue::Catalogue> ranks;
-    std::vector<std::pair<Rank, absl::Status>> untrue;  // that are not there
-  };
-  auto read = [readings = std::move(readings), run = given_.cache.folder().record().run,
-               folder = FolderOnOtherNode(from.dataset.id)]() -> absl::StatusOr<Described> {
-    Described all;
-    for (const auto& [node, reading] : readings) {
-      auto ranks = ReadCatalogues(*reading.disk, folder, run, reading.descriptor);
-      if (ranks.ok()) std::ranges::move(*ranks, std::back_inserter(all.ranks));
-      if (ranks.ok()) continue;
-      if (!SaysItIsNotThere(ranks.status())) return ranks.status();
-      for (const std::uint64_t rank : reading.descriptor.held->Numbers()) {
-        scr::Descriptor one = reading.descriptor;
-        one.held.emplace().Add(rank);
-        auto catalogue = ReadCatalogues(*reading.disk, folder, run, one);
-        if (catalogue.ok()) {
-          std::ranges::move(*catalogue, std::back_inserter(all.ranks));
-        } else if (SaysItIsNotThere(catalogue.status())) {
-          all.untrue.emplace_back(static_cast<Rank>(rank), catalogue.status());
-        } else {
-          return catalogue.status();
-        }
-      }
-    }
-    return all;
-  };
-  RunBlocking(context_.env.pools.far, NameOf(from.member), context_.loop(), std::move(read),
-              [this, job, from](absl::StatusOr<Described> described) {
-                if (!described.ok()) return Failed(job, from, described.status());
-                if (!described->untrue.empty()) {
-                  return DescribeWithout(job, from, {described->untrue.begin(), described->untrue.end()});
-                }
-                PartsDescribed(job, from, std::move(described->ranks));
-              });
-}
-
-// Nodes have not what they say: then it is lost, unless another has it, and may be made anew.
-void OtherCaches::DescribeWithout(const JobPtr& job, const Candidate& from,
-                                  const std::map<Rank, absl::Status>& untrue) {
-  for (const auto& [rank, why] : untrue) {
-    const Member& member = from.at.at(rank);
-    context_.Warn(
-        fmt::format("{}: {} has not what it says of rank {}: {}", TextOf(from), NameOf(member), rank, MessageOf(why)));
-    job->untrue.emplace(from.dataset.id, rank, member.node);
-    const DatasetPtr known = given_.ledger.Get(from.dataset.id);
-    const bool believed = known && known->in_cache() && rank < known->parts.size() && known->parts[rank].elsewhere &&
-                          known->parts[rank].node == member.node;
-    if (believed) given_.ledger.PartIsBad(*known, rank);
-  }
-  for (Candidate& again : InParts(job->holdings, given_.ledger, OptionsOf(*job))) {
-    if (again.dataset.id == from.dataset.id && again.dataset.mark == from.dataset.mark) {
-      return DescribeParts(job, again);
-    }
-  }
-  Failed(job, from, DataLoss("too many parts are not where nodes say: {}", MessageOf(untrue.begin()->second)));
-}
-
-void OtherCaches::PartsDescribed(const JobPtr& job, const Candidate& from, std::vector<catalogue::Catalogue> ranks) {
-  absl::Status may = CheckMayCome(from);
-  for (const catalogue::Catalogue& rank : ranks) {
-    if (rank.step() != from.dataset.step) may = DataLoss("the catalogue of rank {} is of another step", rank.rank());
-  }
-  if (!may.ok()) return Failed(job, from, may);
-  DatasetPtr known = given_.ledger.Get(from.dataset.id);
-  if (known && !known->in_cache()) {
-    return Failed(job, from, AlreadyExists("the prefix has it, and it counts for nobody there"));
-  }
-  if (!known) known = given_.ledger.IsOnNodes(from.dataset);
-  given_.ids.Seen(known->id);
-  for (catalogue::Catalogue& catalogue : ranks) {
-    const Rank rank = catalogue.rank();
-    if (known->parts[rank].known()) continue;
-    given_.ledger.PartFound(*known, rank, from.at.at(rank).node, std::move(catalogue));
-    if (const auto set = from.keeps.find(rank); set != from.keeps.end()) {
-      given_.ledger.Keeps(*known, rank, std::make_shared<const kept::Set>(set->second));
-    }
-  }
-  from.lost.empty() ? PartsComplete(job, from, known) : DescribeLostParts(job, from, known);
-}
-
-void OtherCaches::PartsComplete(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset) {
-  job->brought.missed.erase(dataset->id);
-  spdlog::info("{}: all of it is there, and is read there", TextOf(from));
-  on_change_();
-  Next(job);
 }
 
 absl::Status OtherCaches::Reserve(const Candidate& from, std::vector<catalogue::Catalogue> ranks, DatasetPtr* coming) {
