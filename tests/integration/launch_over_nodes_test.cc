@@ -24,6 +24,7 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class LaunchOverNodesTest : public LaunchesOnNodes {
@@ -99,6 +100,22 @@ TEST_F(LaunchOverNodesTest, RanksThatComeBackOnOtherNodesReadTheirPartsThere) {
   cluster_->node(3).DeleteCache();
   StartDaemon(3);
   EXPECT_THAT(Run("c", {3, 3}, 3), Each(StartsWith(Resumed(3, newest, CAIRN_TIER_PREFIX))));
+}
+
+// Each node's part takes many times as long as a copy may stand still.
+TEST_F(LaunchOverNodesTest, ACopyThatGetsOnSlowlyIsWaitedFor) {
+  std::vector<std::string> slow = kKeepAll;
+  for (const char* flag : {"--flush-bandwidth", "2MiB/s", "--flush-stalled", "600ms"}) slow.emplace_back(flag);
+  StartThree(slow);
+  Run("a", {1, 2, 3}, 1);
+  const std::uint64_t newest = NewestOfRank(0);
+  ASSERT_NE(newest, 0u);
+  Cairn(HomeOf(1), {"flush", cluster_->prefix(), std::to_string(newest), "--wait"});
+  EXPECT_TRUE(std::filesystem::exists(cluster_->prefix() + "/ckpt." + std::to_string(newest)));
+  for (int node = 1; node <= 3; ++node) {
+    EXPECT_THAT(cluster_->node(node).DaemonLog(), Not(HasSubstr("has not got on"))) << node;
+    EXPECT_THAT(cluster_->node(node).DaemonLog(), Not(HasSubstr("next try in"))) << node;
+  }
 }
 
 TEST_F(LaunchOverNodesTest, OutputsOfFilesComeToThePrefixFromAllNodes) {
