@@ -286,6 +286,25 @@ class RebuildCommandTest : public RedundancyTest {
   }
 };
 
+// All but the home's node were away when the user removed it: what they have would be enough.
+TEST_F(RebuildCommandTest, WhatTheUserHasRemovedIsNotMadeAnew) {
+  Start("rs");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  clients.clear();
+  for (int node = 1; node < nodes.count(); ++node) nodes[node].Kill();
+  nodes.Pass(std::chrono::minutes(1));
+  const local::Status removed = nodes[0].Remove(id);
+  EXPECT_EQ(removed.code(), local::OK) << removed.message();
+  nodes[0].Kill();
+  for (int node = 1; node < nodes.count(); ++node) nodes[node].Start();
+  for (Rank rank = 0; rank < kMany; ++rank) moved_to[rank] = 1 + static_cast<int>(rank) % (nodes.count() - 1);
+  nodes.Pass(std::chrono::minutes(5));
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  EXPECT_EQ(CodeOfReply(clients[0]->Latest()), local::NOT_FOUND);
+  ExpectRefused(Rebuild(1, id), local::NOT_FOUND, "");
+}
+
 // An older one, which no launch would have asked for.
 TEST_F(RebuildCommandTest, WhatIsLostIsMadeAnewAndSaysOfWhat) {
   Start("xor");
