@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -128,8 +127,6 @@ ExitCode RunHalt(const Context& context, const Options& options) {
 }
 
 // --- options ---
-
-constexpr std::int32_t kIntMax = std::numeric_limits<std::int32_t>::max();
 
 constexpr const char* kHaltFooter =
     "Without options the run is to stop now: ExitReason JOB_HALTED is written to .scr/halt.scr, where Cairn\n"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,8 +22,6 @@ namespace cairn::cli {
 namespace {
 
 using Rows = std::vector<IndexRow>;
-
-constexpr std::int32_t kIntMax = std::numeric_limits<std::int32_t>::max();
 
 constexpr const char* kIndexFooter =
     "`cairn index RUN` lists, too. NAME is a dataset's name in the index, or its number.\n"
