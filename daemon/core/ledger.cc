@@ -193,7 +193,8 @@ DatasetPtr Ledger::Create(const Launch& given, DatasetId id, const BeginSpec& sp
   launch.attempts[{spec.step, spec.attempt}] = id;
   launch.open.push_back(id);
   if (launch.pin.state != Launch::Pin::State::kEnded) ForgetUnreadParts();  // it has restored what it wanted
-  launch.pin = {.state = Launch::Pin::State::kEnded, .dataset = 0};
+  launch.pin.told |= launch.pin.state == Launch::Pin::State::kSet;
+  launch.pin.state = Launch::Pin::State::kEnded;
   return dataset;
 }
 
@@ -438,16 +439,20 @@ bool Ledger::LatestIsSettling(const Launch& launch) const {
 DatasetPtr Ledger::PinLatest(const Launch& given) {
   using Pin = Launch::Pin;
   Launch& launch = Own(given);
-  DatasetPtr dataset;
-  if (launch.pin.state == Pin::State::kSet) {
+  const bool set = launch.pin.state == Pin::State::kSet;
+  DatasetPtr dataset = set ? nullptr : NewestRestorableFor(launch);
+  // What has turned out since the others were told, as by a node that came late, is not for this launch.
+  const bool of_older = !dataset || dataset->launch < launch.id;
+  if (set || (launch.pin.told && of_older)) {
     dataset = Get(launch.pin.dataset);
     if (launch.pin.dataset != 0 && (!dataset || !dataset->restorable())) {
       dataset = NewestRestorableFor(launch, launch.pin.dataset);
     }
-  } else {
-    dataset = NewestRestorableFor(launch);
   }
-  if (launch.pin.state != Pin::State::kEnded) launch.pin = {Pin::State::kSet, dataset ? dataset->id : 0};
+  if (launch.pin.state != Pin::State::kEnded) {
+    launch.pin.state = Pin::State::kSet;
+    launch.pin.dataset = dataset ? dataset->id : 0;
+  }
   return dataset;
 }
 

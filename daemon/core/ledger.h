@@ -93,10 +93,12 @@ struct Launch {
   // kFenced: a newer one has been made; everything that it sends is refused.
   enum class Standing : std::uint8_t { kNewest, kFenced };
   // What cairn_latest has answered. It is made by the first question, and ends when the launch first begins a dataset.
+  // Of what older launches have made a rank that asks after that is told the same as the others.
   struct Pin {
     enum class State : std::uint8_t { kNone, kSet, kEnded };
     State state = State::kNone;
-    DatasetId dataset = 0;  // kSet: 0: nothing to restart from
+    DatasetId dataset = 0;  // of the last answer; 0: nothing to restart from
+    bool told = false;      // there was an answer before it ended
   };
 
   LaunchId id = 0;

@@ -205,6 +205,27 @@ TEST_F(LedgerTest, APinHoldsUntilTheLaunchBeginsADataset) {
   EXPECT_EQ(next.pin.state, Launch::Pin::State::kEnded);
 }
 
+// A rank that asks late, when others have gone on, would wait for them for ever with another answer than theirs.
+TEST_F(LedgerTest, WhatTurnsOutAfterTheOthersWereToldIsNotForTheLaunch) {
+  const Launch& launch = Enter(1, 2);
+  const DatasetId older = Begin(launch, 0, 1);
+  ledger_.SessionEnded(launch, 0, true);
+  const Launch& next = Enter(2, 1, "next");
+  EXPECT_EQ(ledger_.PinLatest(next), nullptr);
+  const DatasetId own = Begin(next, 0, 2);
+  Dataset found;
+  found.id = 99;
+  found.launch = 1;
+  found.step = 7;
+  found.prefix = Place::kWhole;
+  found.nranks = 1;
+  ledger_.Adopt(std::move(found));
+  EXPECT_EQ(ledger_.NewestRestorable()->id, 99u) << older;
+  EXPECT_EQ(ledger_.PinLatest(next), nullptr);
+  Whole(own);
+  EXPECT_EQ(ledger_.PinLatest(next)->id, own);
+}
+
 TEST_F(LedgerTest, WhatIsGoneIsRememberedWithItsReason) {
   const Launch& launch = Enter(1, 1);
   const DatasetId id = Begin(launch, 0, 1);
