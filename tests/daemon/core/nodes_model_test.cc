@@ -53,7 +53,13 @@ class NodesHistory {
  public:
   explicit NodesHistory(std::uint64_t seed) : random_(seed), nodes_(seed, kNodes) {
     const std::uint32_t fan_in = 1 + Draw(2);  // 1: the third node reaches the home by way of the second
-    for (int node = 0; node < kNodes; ++node) nodes_[node].config.peers.fan_in = fan_in;
+    const std::string scheme = std::vector<std::string>{"single", "partner", "xor", "rs"}[Draw(4)];
+    for (int node = 0; node < kNodes; ++node) {
+      nodes_[node].config.peers.fan_in = fan_in;
+      nodes_[node].config.redundancy.scheme = scheme;
+      nodes_[node].config.redundancy.members = 3;
+      nodes_[node].config.redundancy.checksums = 2;
+    }
     nodes_.StartAll();
     nranks_ = static_cast<std::uint32_t>(2 + Draw(5));
     for (Rank rank = 0; rank < nranks_; ++rank) home_of_.push_back(static_cast<int>(Draw(kNodes)));
