@@ -350,7 +350,7 @@ TEST_F(DifferentialTest, ACrashAnywhereLeavesWorkNamesAndWholeClonesOnly) {
       if (nth == 0) {
         ASSERT_OK(result);
         operations = fake_.operations() - before;
-        EXPECT_GE(operations, 10u);
+        EXPECT_GE(operations, 5u);  // opening, renaming, syncing: more if chance changed any block
         continue;
       }
       fake_.Restart(random_());
