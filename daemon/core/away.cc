@@ -292,7 +292,19 @@ void Away::SendToHolders(const Dataset& dataset, const peer::FromHome& frame) {
 }
 
 void Away::Begun(const NodeId& node, const Dataset& dataset) {
-  if (HoldersOf(dataset).contains(node)) return;  // it was told
+  if (!HoldersOf(dataset).contains(node)) TellBegun(node, dataset);
+}
+
+void Away::Foretell(LaunchId launch, DatasetId dataset) {
+  peer::FromHome said;
+  said.mutable_foretold()->set_launch(launch);
+  said.mutable_foretold()->set_dataset(dataset);
+  for (const auto& [node, daemon] : daemons_) {
+    if (!daemon->ranks.empty()) Send(node, said);
+  }
+}
+
+void Away::TellBegun(const NodeId& node, const Dataset& dataset) {
   peer::FromHome said;
   peer::DatasetBegun& begun = *said.mutable_begun();
   begun.set_dataset(dataset.id);
@@ -317,7 +329,8 @@ void Away::TellFailed(const NodeId& node, DatasetId dataset, const std::string& 
 }
 
 void Away::TellState(const NodeId& node, const Dataset& dataset) {
-  if (dataset.in_cache() && dataset.unknown == 0) Whole(dataset);  // what others had may have been unknown till now
+  if (dataset.cache == Place::kArriving) TellBegun(node, dataset);  // it may have gone on with what was said ahead
+  if (dataset.in_cache() && dataset.unknown == 0) Whole(dataset);   // what others had may have been unknown till now
   if (dataset.kind.files && dataset.cache == Place::kArriving && dataset.all_captured()) AllEnded(dataset);
   if (dataset.in_cache() && dataset.redundant) AllKept(dataset);
   if (!dataset.in_prefix()) return;

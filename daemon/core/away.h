@@ -60,6 +60,8 @@ class Away {
 
   // --- What their daemons are told of datasets. Nothing, if they have no link ---
   void Begun(const NodeId& node, const Dataset& dataset);  // before the first answer to a Begin of it
+  // All that serve ranks, of the launch's next checkpoint (Foretold in peer.proto).
+  void Foretell(LaunchId launch, DatasetId dataset);
   void Failed(const Dataset& dataset, const std::string& why);
   void AllEnded(const Dataset& dataset);  // an output of files, by all ranks
   void Whole(const Dataset& dataset);
@@ -108,6 +110,7 @@ class Away {
   void RankGone(const DaemonPtr& daemon, std::uint64_t session);
   void OnMoved(const DaemonPtr& daemon, const peer::Moved& moved);
   bool Send(const NodeId& node, peer::FromHome frame);  // false: it has no link
+  void TellBegun(const NodeId& node, const Dataset& dataset);
   peer::FromHome LeavingFrame() const;
   void SendToHolders(const Dataset& dataset, const peer::FromHome& frame);
   std::shared_ptr<Rank> RankOf(const Connection& connection) const;

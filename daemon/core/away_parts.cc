@@ -50,20 +50,37 @@ bool AwayParts::MayBegin(const SessionPtr& session, Call& call) {
 }
 
 void AwayParts::Begin(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Begin& begin) {
-  if (!MayBegin(session, *call)) return;
-  if (absl::Status status = ValidateVariables(begin.variables()); !status.ok()) return call->Fail(status);
-  if (begin.attempt() == 0) return call->Fail(InvalidArgument("attempts count from 1"));
-  if (begin.file_bytes() > kFileBytesMax) {
-    return call->Fail(InvalidArgument("begin.file_bytes: {}, at most {}", begin.file_bytes(), kFileBytesMax));
-  }
-  const DatasetPtr dataset =
-      Enter(session, *call,
-            {.step = begin.step(), .attempt = begin.attempt(), .bytes = begin.file_bytes(), .name = begin.name()},
-            begin.variables());
-  if (!dataset) return;
+  const DatasetPtr dataset = MayBegin(session, *call) ? EnterMemory(session, *call, begin) : nullptr;
+  if (!dataset) return begin.foretold() != 0 ? NotAsForetold(*session, begin.foretold()) : void();
   local::Reply reply;
   reply.mutable_begin()->set_dataset(dataset->id);
   call->Reply(std::move(reply));
+}
+
+// Null: the call has failed.
+DatasetPtr AwayParts::EnterMemory(const SessionPtr& session, Call& call, const local::Begin& begin) {
+  const DatasetEntry::Wish wish{
+      .step = begin.step(), .attempt = begin.attempt(), .bytes = begin.file_bytes(), .name = begin.name()};
+  absl::Status sound = ValidateVariables(begin.variables());
+  if (sound.ok() && begin.attempt() == 0) sound = InvalidArgument("attempts count from 1");
+  if (sound.ok() && begin.file_bytes() > kFileBytesMax) {
+    sound = InvalidArgument("begin.file_bytes: {}, at most {}", begin.file_bytes(), kFileBytesMax);
+  }
+  if (sound.ok() && begin.foretold() != 0 && !given_.entry.WouldEnter(*session, wish, begin.foretold())) {
+    sound = Aborted("dataset {}: other ranks have begun another checkpoint, or it has failed", begin.foretold());
+  }
+  if (sound.ok()) return Enter(session, call, wish, begin.variables());
+  call.Fail(sound);
+  return nullptr;
+}
+
+// The rank has gone on with that number, and may have handed its bytes over under it: no dataset has them.
+void AwayParts::NotAsForetold(const Session& session, DatasetId id) {
+  const std::string why = fmt::format("rank {} could not begin it", session.rank);
+  const DatasetPtr dataset = given_.ledger.Get(id);
+  if (dataset && dataset->launch == session.launch) given_.ledger.Fail(id, why);
+  given_.away.TellFailed(session.connection->node(), id, why);
+  given_.waits.Changed();
 }
 
 void AwayParts::BeginOutput(const SessionPtr& session, const std::shared_ptr<Call>& call,

@@ -82,6 +82,8 @@ class AwayParts {
   using Listed = std::map<DatasetId, std::map<Rank, const peer::PartThere*>>;
   bool MayBegin(const SessionPtr& session, Call& call);
   DatasetPtr Enter(const SessionPtr& session, Call& call, DatasetEntry::Wish wish, const VariableList& variables);
+  DatasetPtr EnterMemory(const SessionPtr& session, Call& call, const local::Begin& begin);
+  void NotAsForetold(const Session& session, DatasetId id);
   bool IsBegun(const Dataset& dataset, Rank rank) const;  // and not handed over
   void HandedOver(const DatasetPtr& dataset, Rank rank);
   absl::Status CheckCatalogue(const Dataset& dataset, const catalogue::Catalogue& catalogue) const;

@@ -100,7 +100,7 @@ void Captures::ListKnown(const SessionPtr& session, const std::shared_ptr<Call>&
   const auto list = given_.lists.Next(*session, SizesOf(begin.variables()), letter);
   if (!list.ok()) return call->Fail(list.status());
   const std::uint64_t file_bytes = begin.variables().empty() ? 0 : (*list)->layout->file_bytes(letter);
-  if (session->followed) return AskHome(session, call, request, *list, file_bytes);
+  if (session->followed) return BeginElsewhere(session, call, request, {.list = *list, .file_bytes = file_bytes});
   const DatasetEntry::Wish wish{
       .step = begin.step(), .attempt = begin.attempt(), .bytes = file_bytes, .name = begin.name()};
   const auto dataset = given_.entry.Enter(*session, wish, begin.variables());
@@ -123,45 +123,8 @@ void Captures::ListKnown(const SessionPtr& session, const std::shared_ptr<Call>&
   Entered(session, call, begin, *dataset, *list);
 }
 
-// Which dataset it is, and whether it may begin, is decided at the launch's home; whether there is room for it, here.
-void Captures::AskHome(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request,
-                       const ListPtr& list, std::uint64_t file_bytes) {
-  local::Request asked = *request;
-  asked.mutable_begin()->set_file_bytes(file_bytes);
-  given_.home.Ask(session, call, std::move(asked), [=, this](const local::Reply& reply) {
-    Follow(session, call, request, {.dataset = reply.begin().dataset(), .list = list, .file_bytes = file_bytes});
-  });
-}
-
-// The rank has begun it at the home: what has no room in time fails the dataset.
-void Captures::Follow(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request,
-                      const Following& following) {
-  const DatasetPtr dataset = given_.ledger.Get(following.dataset);
-  const Rank rank = session->rank;
-  if (!dataset || !dataset->expects(rank) || dataset->kind.files || session->ended || IsOpen(*session)) {
-    return call->Fail(Aborted("dataset {} failed meanwhile", following.dataset));
-  }
-  const absl::Status room = given_.entry.Follow(dataset, rank, following.file_bytes);
-  const auto fail = [this, dataset, rank](std::string_view why) {
-    given_.ledger.Fail(dataset->id, fmt::format("rank {}: {}", rank, why));
-    given_.waits.Changed();
-  };
-  if (IsRoomToCome(room)) {
-    call->WaitingFor(fmt::format("room ({})", MessageOf(room)));
-    call->OnExpired([this, dataset, fail, room] {
-      if (given_.ledger.Has(dataset)) fail(MessageOf(room));
-    });
-    return given_.cache.WhenRoomChanges([=, this] {
-      if (!call->answered()) Follow(session, call, request, following);
-    });
-  }
-  if (room.ok()) return Entered(session, call, request->begin(), dataset, following.list);
-  fail(MessageOf(room));
-  call->Fail(room);
-}
-
-void Captures::Entered(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Begin& begin,
-                       const DatasetPtr& dataset, const ListPtr& list) {
+Captures::WriterPtr Captures::Entered(const SessionPtr& session, const std::shared_ptr<Call>& call,
+                                      const local::Begin& begin, const DatasetPtr& dataset, const ListPtr& list) {
   const WriterPtr writer = MakeWriter(session, *call, begin, dataset, list);
   call->OnExpired([this, writer] {
     given_.ledger.Fail(writer->dataset->id, fmt::format("rank {}: no image in time", writer->rank));
@@ -173,6 +136,7 @@ void Captures::Entered(const SessionPtr& session, const std::shared_ptr<Call>& c
                          .then = [this, writer, call](absl::StatusOr<std::shared_ptr<Image>> image) {
                            ImageReady(writer, call, std::move(image));
                          }});
+  return writer;
 }
 
 Captures::WriterPtr Captures::MakeWriter(const SessionPtr& session, const Call& call, const local::Begin& begin,
@@ -219,6 +183,12 @@ void Captures::ImageReady(const WriterPtr& writer, const std::shared_ptr<Call>& 
   writer->ring = BytesOf(writer->image) < writer->list->layout->data_bytes;
   writer->stage = Writer::Stage::kFilling;
   AnswerBegin(*writer, *call, planned->told);
+  WantFolder(writer);
+}
+
+// What the folder is to say of the dataset is not known before its launch's home has begun it.
+void Captures::WantFolder(const WriterPtr& writer) {
+  if (writer->dataset->foretold) return;
   given_.entry.WithFolder(writer->dataset, [this, writer](const absl::Status& status) {
     if (writer->ended()) return;
     if (status.ok()) return StartCapture(writer);

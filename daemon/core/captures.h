@@ -71,6 +71,7 @@ class Captures {
   void Expect(const Session& session, std::uint64_t bytes) { given_.images.Expect(session.images, bytes); }
   bool IsOpen(const Session& session) const { return open_.contains(session.id); }
   void DatasetFailed(const DatasetPtr& dataset);
+  void HomeHasBegun(const DatasetPtr& dataset);  // what ranks here have begun as it was foretold
   void SessionEnded(const Session& session) { open_.erase(session.id); }
   void Stop();  // aborts what is under way
 
@@ -109,18 +110,8 @@ class Captures {
   WriterPtr WriterOf(const Session& session) const;  // null: none
   void TryBegin(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request);
   void ListKnown(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request);
-  void AskHome(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request,
-               const ListPtr& list, std::uint64_t file_bytes);
-  // What the launch's home has answered, and what this daemon knows besides.
-  struct Following {
-    DatasetId dataset = 0;
-    ListPtr list;
-    std::uint64_t file_bytes = 0;
-  };
-  void Follow(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request,
-              const Following& following);
-  void Entered(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Begin& begin,
-               const DatasetPtr& dataset, const ListPtr& list);
+  WriterPtr Entered(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Begin& begin,
+                    const DatasetPtr& dataset, const ListPtr& list);
   WriterPtr MakeWriter(const SessionPtr& session, const Call& call, const local::Begin& begin,
                        const DatasetPtr& dataset, const ListPtr& list);
   void ImageReady(const WriterPtr& writer, const std::shared_ptr<Call>& call,
@@ -128,8 +119,22 @@ class Captures {
   bool AnsweredAgain(const WriterPtr& writer, const SessionPtr& session, const std::shared_ptr<Call>& call,
                      const local::Begin& begin);
   void AnswerBegin(const Writer& writer, Call& call, bool same_plan);
+  void WantFolder(const WriterPtr& writer);
   static void TellReleased(const Writer& writer);
   void Fail(const Writer& writer, const absl::Status& why);
+
+  // captures_follow.cc: the same, of a launch that has its home on another node
+  struct Following {
+    DatasetId dataset = 0;  // as the home has answered; 0: it has not
+    ListPtr list;
+    std::uint64_t file_bytes = 0;
+  };
+  void BeginElsewhere(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request,
+                      Following following);
+  bool BeginForetold(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request,
+                     const Following& following);
+  void Follow(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request,
+              const Following& following);
 
   // captures_end.cc: from the folder to a stored part
   Capture::Spec SpecOf(const Writer& writer);
@@ -140,6 +145,7 @@ class Captures {
   void StorePart(const WriterPtr& writer, const CaptureResult& result, std::shared_ptr<void> lease);
 
   // captures_fill.cc: while the client copies
+  void EndWithoutFile(const WriterPtr& writer);
   void Misbehaved(const SessionPtr& session, const local::Request& request, const absl::Status& status);
   absl::Status TakePiece(Writer& writer, const local::Piece& piece);
 

@@ -95,13 +95,17 @@ void Captures::Commit(const SessionPtr& session, const std::shared_ptr<Call>& ca
   local::Reply reply;
   reply.mutable_committed()->set_dataset(writer->dataset->id);
   call->Reply(std::move(reply));
-  if (writer->variables.empty()) {  // there is no file to capture
-    given_.entry.WithFolder(writer->dataset, [this, writer](const absl::Status& status) {
-      if (!status.ok()) return CaptureEnded(writer, status);
-      CaptureEnded(writer, CaptureResult{});
-    });
-  }
+  if (writer->variables.empty()) EndWithoutFile(writer);
   given_.waits.Changed();
+}
+
+// There is nothing to capture: the folder is all that it needs.
+void Captures::EndWithoutFile(const WriterPtr& writer) {
+  if (writer->dataset->foretold) return;
+  given_.entry.WithFolder(writer->dataset, [this, writer](const absl::Status& status) {
+    if (!status.ok()) return CaptureEnded(writer, status);
+    CaptureEnded(writer, CaptureResult{});
+  });
 }
 
 void Captures::Resume(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Resume& resume) {

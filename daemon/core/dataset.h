@@ -111,6 +111,9 @@ struct Dataset {
   std::uint32_t undescribed = 0;  // parts whose catalogue is not here
   // Its launch has its home on another node: what becomes of it is decided there, and told.
   bool followed = false;
+  // Followed: a rank here has begun it with the number that the home has said ahead; that the home has begun it, too,
+  // is not known yet. What is set when a dataset is made is known with that.
+  bool foretold = false;
   bool recorded = false;  // followed: this cache has noted, durably, that the parts that are here are whole
   bool let_go = false;    // followed: it may leave the cache when its room is needed
   bool will_go = false;   // followed: it will be let go when its flush, which is under way or to come, has ended

@@ -90,7 +90,7 @@ absl::StatusOr<DatasetPtr> DatasetEntry::Make(const Launch& launch, Rank rank, L
   if (!elsewhere) {
     CAIRN_ASSIGN_OR_RETURN(place, PlaceFor(launch, rank, spec));
   }
-  CAIRN_ASSIGN_OR_RETURN(const DatasetId id, given_.ids.Next());
+  CAIRN_ASSIGN_OR_RETURN(const DatasetId id, given_.foretold.Take(launch, spec.kind.files));
   CacheRoom::Make(place.room);
   spec.kind.past_cache = place.past_cache;
   const DatasetPtr dataset = given_.ledger.Create(launch, id, spec);
@@ -124,6 +124,13 @@ void DatasetEntry::GiveUp(const Session& session, const Wish& wish, const std::s
   if (begun.ok() && *begun) given_.ledger.Fail((*begun)->id, fmt::format("rank {}: {}", session.rank, why));
 }
 
+bool DatasetEntry::WouldEnter(const Session& session, const Wish& wish, DatasetId id) const {
+  const Launch* launch = given_.ledger.Find(session.launch);
+  if (launch == nullptr) return false;
+  const auto begun = launch->attempts.find({wish.step, wish.attempt});
+  return begun != launch->attempts.end() ? begun->second == id : given_.foretold.Is(*launch, id);
+}
+
 absl::Status DatasetEntry::Follow(const DatasetPtr& dataset, Rank rank, std::uint64_t bytes) {
   const bool first = dataset->bytes_here() == 0;  // of those here: the others share what it gets
   const DatasetPtr spare = first && bytes > 0 ? given_.cache.SpareFor(bytes, dataset->nranks) : nullptr;
@@ -131,6 +138,28 @@ absl::Status DatasetEntry::Follow(const DatasetPtr& dataset, Rank rank, std::uin
   given_.ledger.FollowBegin(*dataset, rank, bytes);
   if (spare) given_.cache.GiveFiles(spare, dataset->id);
   return absl::OkStatus();
+}
+
+absl::StatusOr<DatasetPtr> DatasetEntry::FollowForetold(const Launch& launch, DatasetId id, Rank rank,
+                                                        const Wish& wish) {
+  DatasetPtr dataset = given_.ledger.Get(id);
+  const bool the_same = dataset ? dataset->expects(rank) && !dataset->kind.files && dataset->step == wish.step &&
+                                      dataset->attempt == wish.attempt && dataset->name == wish.name
+                                : id > given_.ids.highest();  // a lower one has been, and is no more
+  if (!the_same) return FailedPrecondition("dataset {} is another checkpoint", id);
+  if (!wish.name.empty()) CAIRN_RETURN_IF_ERROR(CheckDatasetName(wish.name));
+  const bool first = !dataset || dataset->bytes_here() == 0;
+  const DatasetPtr spare = first && wish.bytes > 0 ? given_.cache.SpareFor(wish.bytes, launch.nranks) : nullptr;
+  CAIRN_RETURN_IF_ERROR(given_.cache.Reserve(wish.bytes, spare));
+  if (!dataset) {
+    given_.ids.Seen(id);
+    const Ledger::BeginSpec spec{
+        .step = wish.step, .attempt = wish.attempt, .now_us = context_.now_us(), .name = wish.name};
+    dataset = given_.ledger.Follow(launch, {.id = id, .spec = spec, .foretold = true});
+  }
+  given_.ledger.FollowBegin(*dataset, rank, wish.bytes);
+  if (spare) given_.cache.GiveFiles(spare, dataset->id);
+  return dataset;
 }
 
 void DatasetEntry::WithFolder(const DatasetPtr& dataset, std::function<void(absl::Status)> then) {

@@ -13,6 +13,7 @@
 #include "daemon/core/context.h"
 #include "daemon/core/dataset_folders.h"
 #include "daemon/core/dataset_ids.h"
+#include "daemon/core/foretold.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/run_cache.h"
 #include "daemon/core/session.h"
@@ -29,6 +30,7 @@ class DatasetEntry {
     std::shared_ptr<CacheFolder> cache_folder;
     Ledger& ledger;
     DatasetIds& ids;
+    Foretold& foretold;
     RunCache& cache;
     Stores& stores;
     DatasetFolders& folders;
@@ -58,12 +60,20 @@ class DatasetEntry {
   //   kUnavailable         no id can be had: the prefix does not answer
   absl::StatusOr<DatasetPtr> Enter(const Session& session, const Wish& wish, const VariableList& variables);
 
+  // Would a begin of this enter the dataset that has, or is to get, this number?
+  bool WouldEnter(const Session& session, const Wish& wish, DatasetId id) const;
+
   // The room did not come in time: others that have begun the dataset are not to wait for this rank.
   void GiveUp(const Session& session, const Wish& wish, const std::string& why);
 
   // The same at a daemon whose launch has its home elsewhere, where the rank has begun `dataset`: room for its part.
   //   kResourceExhausted  there is none; IsRoomToCome: it may be asked for again
   absl::Status Follow(const DatasetPtr& dataset, Rank rank, std::uint64_t bytes);
+  // The same before the home has heard of it, with the number `id` that it has said ahead. Nothing is changed if not
+  // OK.
+  //   kFailedPrecondition  this is not the checkpoint that has, or is to get, this number
+  //   kResourceExhausted   there is no room
+  absl::StatusOr<DatasetPtr> FollowForetold(const Launch& launch, DatasetId id, Rank rank, const Wish& wish);
 
   // The dataset's entry and folder in its store, with its bases ready; made by the first rank that needs it.
   void WithFolder(const DatasetPtr& dataset, std::function<void(absl::Status)> then);

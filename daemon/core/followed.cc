@@ -104,7 +104,8 @@ void Followed::OnBegun(const peer::DatasetBegun& begun) {
   if (const absl::Status sound = CheckBegun(begun); !sound.ok()) {
     return context_.Warn(fmt::format("run {}: what the launch's home says: {}", given_.run_name, MessageOf(sound)));
   }
-  if (given_.ledger.Get(begun.dataset())) return;  // a link broke in between
+  const DatasetPtr known = given_.ledger.Get(begun.dataset());
+  if (known && !known->foretold) return;  // a link broke in between
   Ledger::BeginSpec spec{.step = begun.step(),
                          .attempt = begun.attempt(),
                          .now_us = begun.created_us(),
@@ -114,9 +115,21 @@ void Followed::OnBegun(const peer::DatasetBegun& begun) {
   if (begun.files()) {
     spec.kind = {.files = true, .checkpoint = begun.checkpoint(), .output = begun.output()};
   }
+  if (known) return ForetoldBegun(known, {.id = known->id, .ordinal = begun.ordinal(), .spec = spec});
   given_.ids.Seen(begun.dataset());
   given_.ledger.Follow(*launch, {.id = begun.dataset(), .ordinal = begun.ordinal(), .spec = spec});
   if (const DatasetPtr dataset = Get(begun.dataset())) LetGo(*dataset);
+}
+
+// Ranks here have gone on with the number that was said ahead, and now it is known whether others mean the same by it.
+void Followed::ForetoldBegun(const DatasetPtr& dataset, const Ledger::FollowSpec& begun) {
+  const Ledger::BeginSpec& spec = begun.spec;
+  if (spec.kind.files || spec.step != dataset->step || spec.attempt != dataset->attempt || spec.name != dataset->name) {
+    return given_.ledger.Fail(dataset->id, "ranks on different nodes have begun different checkpoints");
+  }
+  given_.ledger.HomeHasBegun(*dataset, begun);
+  LetGo(*dataset);
+  given_.on_begun(dataset);
 }
 
 void Followed::OnFailed(DatasetId id, const std::string& why) {
@@ -275,6 +288,7 @@ void Followed::StopCopying() {
 void Followed::Restore(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Request& request) {
   if (moving_.contains(session->id)) return call->Fail(FailedPrecondition("this session is restoring already"));
   moving_[session->id] = {.call = call, .read = request.has_read(), .transfer = nullptr};
+  if (!request.has_read()) given_.home.ForgetForetold();  // if it does not succeed, no checkpoint may begin
   const auto ended = [this, session, call] {
     const auto moving = moving_.find(session->id);
     if (moving == moving_.end() || moving->second.call != call) return;

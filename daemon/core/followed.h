@@ -54,6 +54,8 @@ class Followed {
     Inventory& inventory;
     Completion& completion;
     Home& home;
+    // A dataset that was foretold has begun, and is what ranks here have taken it for.
+    std::function<void(const DatasetPtr& dataset)> on_begun;
   };
   Followed(const Context& context, const Given& given) : context_(context), given_(given) {}
   Followed(const Followed&) = delete;
@@ -89,6 +91,7 @@ class Followed {
 
   DatasetPtr Get(DatasetId id) const;  // null: no such one, or all of it is here
   void OnBegun(const peer::DatasetBegun& begun);
+  void ForetoldBegun(const DatasetPtr& dataset, const Ledger::FollowSpec& begun);
   void OnFailed(DatasetId id, const std::string& why);
   void Complete(DatasetId id, Home::Orders::Then then);
   void OnWhole(DatasetId id);

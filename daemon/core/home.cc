@@ -3,6 +3,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -96,6 +98,7 @@ void Home::LinkLost(const absl::Status& why) {
   context_.loop().Post([link = std::exchange(link_, nullptr)] {});
   const local::Reply lost = Refusal(Unavailable("the link to the launch's home was lost: {}", MessageOf(why)));
   by_session_.clear();
+  ForgetForetold();
   orders_.may_leave({});  // what was allowed before may not be what is now
   for (const auto& [number, rank] : std::exchange(ranks_, {})) {
     for (const auto& [call, answered] : std::exchange(rank->asked, {})) answered(lost);
@@ -263,6 +266,12 @@ void Home::AskWhatever(const SessionPtr& session, const std::shared_ptr<Call>& c
   });
 }
 
+void Home::Tell(const SessionPtr& session, const Call& call, local::Request request, Answered then) {
+  const auto known = by_session_.find(session->id);
+  if (known == by_session_.end()) return then(Refusal(Unavailable("the launch's home is not reached")));
+  SendRequest(*known->second, &call, std::move(request), std::move(then));
+}
+
 void Home::Say(const Session& session, const local::Request& request) {
   const auto known = by_session_.find(session.id);
   if (known != by_session_.end()) SendRequest(*known->second, nullptr, request, nullptr);
@@ -321,6 +330,8 @@ void Home::OnFrame(const peer::Frame& frame) {
       return;
     case peer::FromHome::kBegun:
       return orders_.on_begun(said.begun());
+    case peer::FromHome::kForetold:
+      return OnForetold(said.foretold());
     case peer::FromHome::kFailed:
       failing_ = said.failed().dataset();
       orders_.on_failed(failing_, said.failed().why());
@@ -353,6 +364,12 @@ void Home::OnFrame(const peer::Frame& frame) {
     default:
       return LinkLost(InvalidArgument("from_home.body: not what is to come"));
   }
+}
+
+void Home::OnForetold(const peer::Foretold& foretold) {
+  const bool number = foretold.dataset() <= std::numeric_limits<std::int32_t>::max();
+  if (!number) return LinkLost(InvalidArgument("foretold.dataset: {} is no number of a dataset", foretold.dataset()));
+  if (foretold.launch() == launch_) foretold_ = foretold.dataset();
 }
 
 // --- What it orders ---

@@ -101,6 +101,13 @@ class Home {
   // The same, but `then` gets a bad reply, too; none if the call was answered otherwise.
   void AskWhatever(const SessionPtr& session, const std::shared_ptr<Call>& call, local::Request request, Answered then);
   void Say(const Session& session, const local::Request& request);  // what has no answer
+  // The same, and the call is answered already: `then` gets any reply, or none if the session ends before. What could
+  // not be told, or was lost with the link, is answered UNAVAILABLE, when Serves() says no.
+  void Tell(const SessionPtr& session, const Call& call, local::Request request, Answered then);
+  bool Serves(const Session& session) const { return by_session_.contains(session.id); }
+  // The number of the launch's next checkpoint, as the home has said ahead; 0: it has not.
+  DatasetId foretold() const { return foretold_; }
+  void ForgetForetold() { foretold_ = 0; }
   // The rank has handed over its part.
   void Captured(const Session& session);
 
@@ -128,6 +135,7 @@ class Home {
   void LinkLost(const absl::Status& why);
   std::vector<peer::ToHome> PartsHere() const;
   void OnFrame(const peer::Frame& frame);
+  void OnForetold(const peer::Foretold& foretold);
   void OnComplete(const peer::Complete& order);
   void OnCopy(const peer::Copy& order);
   void OnKeep(const peer::Keep& order);
@@ -155,6 +163,7 @@ class Home {
   std::map<SessionId, OfRankPtr> by_session_;  // those that were let in
   std::uint64_t last_ = 0;
   DatasetId failing_ = 0;  // by the home's word
+  DatasetId foretold_ = 0;
   const std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };
 

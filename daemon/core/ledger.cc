@@ -300,12 +300,24 @@ DatasetPtr Ledger::Follow(const Launch& launch, const FollowSpec& given) {
   CAIRN_CHECK(launch.followed && !datasets_.contains(given.id));
   auto dataset = std::make_shared<Dataset>(NewDataset(launch, given.id, given.spec));
   dataset->followed = true;
+  dataset->foretold = given.foretold;
   dataset->ordinal = given.ordinal;
   dataset->unknown = dataset->undescribed = launch.nranks;
   for (Part& part : dataset->parts) part = {.catalogue = {}, .elsewhere = true, .described = false};
   gone_.erase(given.id);
   Know(dataset);
   return dataset;
+}
+
+void Ledger::HomeHasBegun(const Dataset& given, const FollowSpec& known) {
+  CAIRN_CHECK(given.foretold && given.step == known.spec.step && given.attempt == known.spec.attempt);
+  Dataset& dataset = Own(given);
+  dataset.foretold = false;
+  dataset.ordinal = known.ordinal;
+  dataset.created_us = known.spec.now_us;
+  dataset.user = known.spec.user;
+  dataset.job = known.spec.job;
+  by_age_.MakerChanged();
 }
 
 void Ledger::FollowBegin(const Dataset& given, Rank rank, std::uint64_t bytes) {

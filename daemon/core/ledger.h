@@ -19,7 +19,8 @@
 //   ComesFromNode   cache   (it is new)                      arriving   another node's cache has it; then Refetched,
 //   DidNotCome      cache   arriving                         (unknown)  or this
 //   IsOnNodes       cache   (it is new)                      whole      in parts in other nodes' caches
-//   Follow          cache   (it is new)                      arriving   a launch's home has begun it
+//   Follow          cache   (it is new)                      arriving   a launch's home has begun it, or has said its
+//                                                                       number ahead
 //   HomeCompleted   cache   arriving                         whole      the parts that are here; the rest is elsewhere
 //   FlushBegan      prefix  absent, damaged                  arriving
 //   FlushEnded      prefix  arriving                         absent     else it was seen there meanwhile: stays
@@ -215,9 +216,12 @@ class Ledger {
   struct FollowSpec {
     DatasetId id = 0;
     std::uint64_t ordinal = 0;
-    BeginSpec spec;  // but for `bytes`
+    BeginSpec spec;         // but for `bytes`
+    bool foretold = false;  // Dataset::foretold; of `spec` step, attempt and name are known
   };
   DatasetPtr Follow(const Launch& launch, const FollowSpec& spec);
+  // What was foretold the home has begun. REQUIRES: step, attempt and name are these.
+  void HomeHasBegun(const Dataset& dataset, const FollowSpec& spec);
   void FollowBegin(const Dataset& dataset, Rank rank, std::uint64_t bytes);  // a rank that is here
   void Recorded(const Dataset& dataset) { Own(dataset).recorded = true; }
   void HomeLetsGo(const Dataset& dataset, bool may_leave, bool will_go);

@@ -79,6 +79,7 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
              .on_parts_lost = [this] { LookForLost(); },
              .look_again = [this] { ApplyPolicy(); }}),
       ids(shared.context, name, gate),
+      foretold({ledger, ids, away}),
       inventory(
           shared.context, {name, ledger, ids, gate, record, folders, cache},
           [this](DatasetId dataset_id) { return flusher.Has(dataset_id); },
@@ -107,14 +108,15 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
               {.on_step = [this] { AfterStep(); }, .look_again = [this] { ApplyPolicy(); }}),
       notes(shared.context, id, name, ledger, gate, flush_file,
             [this](DatasetId dataset_id) { return flusher.InFlight(dataset_id); }),
-      entry(shared.context, {name, folder, ledger, ids, cache, stores, folders, bases}),
+      entry(shared.context, {name, folder, ledger, ids, foretold, cache, stores, folders, bases}),
       completion({ledger, folders, stores, waits, away, home},
                  [this](const DatasetPtr& dataset) { DatasetWhole(dataset); }),
       away_parts(shared.context,
                  {name, *folder, ledger, waits, gate, cache, away, names, growing, entry, completion, steering,
                   [this](const DatasetPtr& dataset) { outputs.AllEnded(dataset); }, [this] { LookForLost(); }}),
-      followed(shared.context, {name, shared.images, shared.slots.throttle, ledger, waits, lists, gate, nodes, record,
-                                cache, ids, inventory, completion, home}),
+      followed(shared.context,
+               {name, shared.images, shared.slots.throttle, ledger, waits, lists, gate, nodes, record, cache, ids,
+                inventory, completion, home, [this](const DatasetPtr& dataset) { captures.HomeHasBegun(dataset); }}),
       restores(shared.context, {id, name, shared.images, ledger, waits, lists, gate, bases, cache, inventory, nodes,
                                 away, [this](DatasetId dataset_id) { flusher.Order(dataset_id); },
                                 [this] { others.LookAgain(ledger.newest()->id); }}),
@@ -148,6 +150,7 @@ std::optional<SteadyTime> Run::HungSince() const {
 void Run::ApplyPolicy() {
   if (shared_.context.quiescing() || gate.replaced()) return;
   flusher.Plan();
+  foretold.Update();
   keeper.Update();
   nodes.Update();
   protector.Update();

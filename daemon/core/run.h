@@ -25,6 +25,7 @@
 #include "daemon/core/flush_notes.h"
 #include "daemon/core/flusher.h"
 #include "daemon/core/followed.h"
+#include "daemon/core/foretold.h"
 #include "daemon/core/growing.h"
 #include "daemon/core/home.h"
 #include "daemon/core/image_store.h"
@@ -123,6 +124,7 @@ class Run {
   BaseFiles bases;
   RunCache cache;
   DatasetIds ids;
+  Foretold foretold;
   Inventory inventory;
   OtherCaches others;
   Keeping keeping;
