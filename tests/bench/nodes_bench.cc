@@ -1,8 +1,9 @@
 // What it costs that a launch runs over several nodes: `cairnd`s in networks of their own (tests/support/cluster), one
 // disk for all. Launches alternate between
 //   16 ranks of 1 MiB on 4 nodes, and on one;
-//   4 ranks of 8 MiB on each of 4 nodes, where each daemon may flush with 64 MB/s, and one node's 4 ranks alone;
-//   the same, and a launch of its own on each of the 4 nodes at the same time: as much for disks and processors to do.
+//   4 ranks of 8 MiB on each of 4 nodes, each of which has an eighth of the disk and of 10 Gbit/s, and one such node's
+//   4 ranks alone;
+//   the same, and a launch of its own on each of the 4 nodes at the same time: as much for the processors to do.
 // A launch's figure is the median of its checkpoints but the first, each as long as its slowest rank; of several
 // launches at the same time the slowest one's.
 //
@@ -13,15 +14,20 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "storage/base/check.h"
+#include "tests/bench/disk_share.h"
 #include "tests/bench/ratio.h"
+#include "tests/bench/raw_io.h"
 #include "tests/integration/process.h"
 #include "tests/support/cluster/cluster.h"
 
@@ -31,7 +37,8 @@ namespace {
 using testing::Cluster;
 using testing::Process;
 
-constexpr int kNodes = 4, kSteps = 8;
+constexpr int kNodes = 4, kSteps = 8, kShares = 8;
+constexpr std::uint64_t kLinkBits = 10'000'000'000;
 
 enum Figure { kBlocked, kLocal, kPrefix, kFigures };
 using Figures = std::array<double, kFigures>;  // ms
@@ -44,11 +51,18 @@ class Nodes {
     CAIRN_CHECK(cluster.ok());
     cluster_ = *std::move(cluster);
   }
-  void Start(const std::vector<std::string>& more) {
-    std::vector<std::string> flags = {"--peers-interface", "eth0", "--flush-every", "1"};
-    flags.insert(flags.end(), more.begin(), more.end());
-    for (int node = 1; node <= kNodes; ++node) CAIRN_CHECK(cluster_->node(node).StartDaemon(flags));
+  // `share`: of the disk, for each node; null: it is there for all.
+  void Start(DiskShare* share) {
+    const std::vector<std::string> flags = {"--peers-interface", "eth0", "--flush-every", "1"};
+    for (int node = 1; node <= kNodes; ++node) {
+      const auto start = [&] { CAIRN_CHECK(cluster_->node(node).StartDaemon(flags)); };
+      share != nullptr ? share->In(node, start) : start();
+    }
   }
+  void ThrottleLinks(std::uint64_t bits_per_second) {
+    for (int node = 1; node <= kNodes; ++node) cluster_->Throttle(node, bits_per_second);
+  }
+  const std::string& folder() const { return cluster_->folder(); }
   void Stop() {
     for (int node = 1; node <= kNodes; ++node) cluster_->node(node).StopDaemon();
   }
@@ -144,15 +158,35 @@ void Compare(Nodes& nodes, const std::string& what, int kib, const Kind& ours, c
   std::fflush(stdout);
 }
 
+// What the disk takes when nothing else is written.
+double DiskBytesPerSecond(const std::string& folder) {
+  const std::vector<std::byte> zeros(64 << 20);
+  void* aligned = std::aligned_alloc(4096, zeros.size());
+  std::memcpy(aligned, zeros.data(), zeros.size());
+  std::vector<double> seconds;
+  for (int i = 0; i < 5; ++i) {
+    const auto begun = std::chrono::steady_clock::now();
+    RawWrite(folder + "/raw", std::span(static_cast<const std::byte*>(aligned), zeros.size()), /*sync=*/true);
+    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
+  }
+  std::free(aligned);
+  std::ranges::sort(seconds);
+  return static_cast<double>(zeros.size()) / seconds[seconds.size() / 2];
+}
+
 void Run(int pairs) {
   Nodes nodes;
-  nodes.Start({});
+  nodes.Start(nullptr);
   Compare(nodes, "16 ranks of 1 MiB on 4 nodes", 1024, {"four-nodes", {Spread(16, 4)}}, {"one-node", {Spread(16, 1)}},
           pairs);
   nodes.Stop();
-  const std::string what = "4 ranks of 8 MiB on each of 4 nodes, 64 MB/s each";
+  const double disk = DiskBytesPerSecond(nodes.folder());
+  const auto share = DiskShare::Make(nodes.folder(), static_cast<std::uint64_t>(disk / kShares));
+  if (!share.ok()) fmt::print("each node has all of the disk: {}\n", share.status().ToString());
+  nodes.ThrottleLinks(kLinkBits / kShares);
+  const std::string what = fmt::format("4 ranks of 8 MiB on each of 4 nodes, {:.0f} MB/s each", disk / kShares / 1e6);
   const Kind all = {"all-nodes", {Spread(16, 4)}};
-  nodes.Start({"--flush-bandwidth", "64 MB"});
+  nodes.Start(share.ok() ? share->get() : nullptr);
   Compare(nodes, what, 8192, all, {"that-node-alone", {Spread(4, 1)}}, pairs);
   Compare(nodes, what, 8192, all, {"each-for-itself", {{1, 1, 1, 1}, {2, 2, 2, 2}, {3, 3, 3, 3}, {4, 4, 4, 4}}}, pairs);
   nodes.Stop();
