@@ -35,7 +35,18 @@ bool IsPrivateFolder(const std::string& path) {
          (info.st_mode & 07777) == 0700;
 }
 
-// OK: somebody listens there.
+// As libcairn asks it (client/library/unix_transport.c): anybody may listen at a path that others look at.
+absl::Status CheckServer(int fd) {
+  ucred server{};
+  socklen_t bytes = sizeof(server);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &server, &bytes) != 0) {
+    return Unavailable("SO_PEERCRED: {}", std::strerror(errno));
+  }
+  if (server.uid == 0 || server.uid == geteuid()) return absl::OkStatus();
+  return PermissionDenied("user {} listens there, neither root nor this user, {}", server.uid, geteuid());
+}
+
+// OK: somebody listens there whom we believe.
 absl::Status Probe(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -43,7 +54,8 @@ absl::Status Probe(const std::string& path) {
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return Unavailable("{}", std::strerror(errno));
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) return absl::OkStatus();
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0)
+    return CheckServer(fd.get());
   return Unavailable("{}", std::strerror(errno));
 }
 

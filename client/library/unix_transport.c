@@ -174,6 +174,19 @@ static int connect_socket(int fd, const struct sockaddr_un* address, int64_t dea
   return CAIRN_OK;
 }
 
+/* The bytes of a checkpoint go to the user's own daemon, or to root's, which has them written by the user's own:
+ * anybody may listen at a path that others look at. Who listened is told by the kernel. */
+static int check_server(int fd, struct lc_why* why) {
+  struct ucred server;
+  socklen_t bytes = sizeof server;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &server, &bytes) != 0) {
+    return lc_because(why, CAIRN_UNAVAILABLE, "SO_PEERCRED: %s", lc_errno_text(errno));
+  }
+  if (server.uid == 0 || server.uid == geteuid()) return CAIRN_OK;
+  return lc_because(why, CAIRN_PERMISSION_DENIED, "user %u listens there, neither root nor this user, %u",
+                    (unsigned)server.uid, (unsigned)geteuid());
+}
+
 int lc_unix_connect(const char* path, int64_t deadline, struct lc_transport** transport, struct lc_why* why) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (strlen(path) >= sizeof address.sun_path) {
@@ -190,7 +203,8 @@ int lc_unix_connect(const char* path, int64_t deadline, struct lc_transport** tr
     free(t);
     return lc_because(why, CAIRN_RESOURCE_EXHAUSTED, "socket: %s", lc_errno_text(errno));
   }
-  const int code = connect_socket(t->fd, &address, deadline, why);
+  int code = connect_socket(t->fd, &address, deadline, why);
+  if (code == CAIRN_OK) code = check_server(t->fd, why);
   if (code != CAIRN_OK) {
     unix_close(&t->base);
     return code;

@@ -14,6 +14,7 @@
 #include "proto/frame.h"
 #include "tests/client/fake_daemon.h"
 #include "tests/client/played_session.h"
+#include "tests/support/strangers_socket.h"
 
 namespace cairn {
 namespace {
@@ -63,6 +64,18 @@ TEST_F(SessionTest, OpenWithoutADaemonFailsAtOnceAndNamesTheSocket) {
   EXPECT_EQ(session, nullptr);
   EXPECT_TRUE(Says(nullptr, daemon_.path())) << cairn_error(nullptr);
   EXPECT_TRUE(Says(nullptr, "Connection refused")) << cairn_error(nullptr);
+}
+
+TEST_F(SessionTest, AStrangerWhoListensInThePlaceOfTheDaemonIsNotTalkedTo) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+  const testing::StrangersSocket stranger;
+  const std::string address = "unix:" + stranger.path();
+  cairn_options options = daemon_.options();
+  options.address = address.c_str();
+  cairn_session* session = nullptr;
+  EXPECT_EQ(cairn_open(&options, &session), CAIRN_PERMISSION_DENIED);
+  EXPECT_EQ(session, nullptr);
+  EXPECT_TRUE(Says(nullptr, "user 65534 listens there, neither root nor this user, 0")) << cairn_error(nullptr);
 }
 
 TEST_F(SessionTest, OpenPassesOnWhatTheDaemonRefusesWith) {

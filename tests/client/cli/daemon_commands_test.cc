@@ -1,5 +1,6 @@
 // The commands that ask a daemon, against the real Admin service with a core that answers as it was told.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include "storage/base/status.h"
 #include "tests/client/cli/daemon_fixture.h"
 #include "tests/client/cli/run_cairn.h"
+#include "tests/support/strangers_socket.h"
 
 namespace cairn {
 namespace {
@@ -50,6 +52,13 @@ TEST_F(DaemonCommandsTest, StatusShowsHowTheRunIsSteered) {
   EXPECT_EQ(status["runs"][0]["rhythm"]["interval_ms"], 60'000);
   run.mutable_halt()->set_counts_checkpoints(false);
   EXPECT_TRUE(json::parse(Run({"--json", "status"}).out)["runs"][0]["halt"]["checkpoints_left"].is_null());
+}
+
+TEST_F(DaemonCommandsTest, AStrangerWhoListensInThePlaceOfTheDaemonIsNotAsked) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+  const testing::StrangersSocket stranger;
+  const CairnRun run = RunCairn({"--address", stranger.path(), "status"});
+  ExpectSaid(run, 4, "user 65534 listens there, neither root nor this user, 0");
 }
 
 TEST_F(DaemonCommandsTest, WhatIsNeitherADirectoryNorARunIsToldAsBoth) {
