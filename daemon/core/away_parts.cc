@@ -201,13 +201,25 @@ void AwayParts::There(const NodeId& node, const peer::PartsThere& there) {
   }
   for (const auto& [id, parts] : listed) {
     const DatasetPtr dataset = given_.ledger.Get(id);
-    if (dataset && dataset->launch == launch->id) {
+    if (dataset && !HasHeardOf(node, *dataset, parts)) {
+      given_.ledger.Fail(id, fmt::format("the word was lost that a rank on {} has begun it", NameOf(node)));
+      TellGone(node, id, parts);
+    } else if (dataset && dataset->launch == launch->id) {
       given_.away.TellState(node, *dataset);
     } else {
       TellGone(node, id, parts);
     }
   }
   given_.waits.Changed();
+}
+
+// A rank there that has gone on with a foretold number: its begin went over the link that broke.
+bool AwayParts::HasHeardOf(const NodeId& node, const Dataset& dataset,
+                           const std::map<Rank, const peer::PartThere*>& listed) {
+  if (dataset.cache != Place::kArriving || dataset.followed) return true;
+  return std::ranges::all_of(listed, [&](const auto& item) {
+    return item.first < dataset.parts.size() && dataset.parts[item.first].node == node;
+  });
 }
 
 // What was whole there stays: this daemon may have been unable to read its own record of it.

@@ -83,6 +83,8 @@ class AwayParts {
   bool MayBegin(const SessionPtr& session, Call& call);
   DatasetPtr Enter(const SessionPtr& session, Call& call, DatasetEntry::Wish wish, const VariableList& variables);
   DatasetPtr EnterMemory(const SessionPtr& session, Call& call, const local::Begin& begin);
+  static bool HasHeardOf(const NodeId& node, const Dataset& dataset,
+                         const std::map<Rank, const peer::PartThere*>& listed);
   void NotAsForetold(const Session& session, DatasetId id);
   bool IsBegun(const Dataset& dataset, Rank rank) const;  // and not handed over
   void HandedOver(const DatasetPtr& dataset, Rank rank);

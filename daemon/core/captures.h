@@ -133,6 +133,7 @@ class Captures {
                       Following following);
   bool BeginForetold(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request,
                      const Following& following);
+  void AnsweredForetold(const Writer& writer, const local::Reply& reply);
   void Follow(const SessionPtr& session, const std::shared_ptr<Call>& call, const Request& request,
               const Following& following);
 

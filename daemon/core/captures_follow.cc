@@ -35,13 +35,24 @@ bool Captures::BeginForetold(const SessionPtr& session, const std::shared_ptr<Ca
   told.mutable_begin()->set_file_bytes(following.file_bytes);
   told.mutable_begin()->set_foretold(foretold);
   given_.home.Tell(session, *call, std::move(told), [this, session, writer](const local::Reply& reply) {
-    if (reply.status().code() == local::OK || writer->ended()) return;
     // What is handed over outlives its session and the link: the home says later what it knows of it.
-    if (writer->stage == Writer::Stage::kCommitted && !given_.home.Serves(*session)) return;
-    given_.ledger.Fail(writer->dataset->id, fmt::format("rank {}: {}", writer->rank, reply.status().message()));
-    given_.waits.Changed();
+    const bool lost = !given_.home.Serves(*session) && writer->stage == Writer::Stage::kCommitted;
+    if (!writer->ended() && !lost) AnsweredForetold(*writer, reply);
   });
   return true;
+}
+
+void Captures::AnsweredForetold(const Writer& writer, const local::Reply& reply) {
+  const DatasetId id = writer.dataset->id;
+  if (reply.status().code() != local::OK) {
+    given_.ledger.Fail(id, fmt::format("rank {}: {}", writer.rank, reply.status().message()));
+  } else if (reply.begin().dataset() != id) {
+    given_.ledger.Fail(
+        id, fmt::format("rank {}: the launch's home takes it for dataset {}", writer.rank, reply.begin().dataset()));
+  } else {
+    return;
+  }
+  given_.waits.Changed();
 }
 
 void Captures::HomeHasBegun(const DatasetPtr& dataset) {

@@ -145,6 +145,10 @@ void Ledger::SessionLive(const Launch& launch, Rank rank) {
   SetRank(Own(launch), rank, RankState::kLive);
 }
 
+void Ledger::CameBack(const Launch& launch, Rank rank) {
+  FailOpenWithout(launch, rank, 0, fmt::format("rank {} has come back over a new link, and had not begun it", rank));
+}
+
 void Ledger::SessionEnded(const Launch& launch, Rank rank, bool closed) {
   if (launch.ranks[rank] != RankState::kLive) return;
   SetRank(Own(launch), rank, closed ? RankState::kClosed : RankState::kLost);

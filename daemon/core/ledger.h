@@ -180,6 +180,9 @@ class Ledger {
   // May a rank with this key join the newest launch, or is a new one needed? kInvalidArgument: another nranks.
   absl::StatusOr<Joining> Decide(const std::string& key, Rank rank, std::uint32_t nranks, bool takeover) const;
   void SessionLive(const Launch& launch, Rank rank);
+  // A rank on another node has come back over a new link. What others have begun without it fails: it may have begun
+  // it, too, and its daemon's word of that was lost.
+  void CameBack(const Launch& launch, Rank rank);
   // So many ranks of it are served by other nodes' daemons.
   void SetElsewhere(const Launch& launch, std::uint32_t ranks) { Own(launch).elsewhere = ranks; }
   // The session ended. `closed`: by cairn_close. Fails datasets that can never be whole any more.

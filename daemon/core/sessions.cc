@@ -184,6 +184,7 @@ SessionPtr Sessions::SessionFor(const local::Open& open, Run& run, const Launch&
     if (session->connection) TakeFromConnection(session);
     images_.ConnectionChanged(*session->images);
     run.lists.ConnectionChanged(*session);
+    if (launch.elsewhere > 0) run.ledger.CameBack(launch, open.rank());
     return session;
   }
   SessionPtr session = Make(run, open.rank());

@@ -164,6 +164,31 @@ TEST_F(ForetoldTest, ALinkThatBreaksUnderTheAnswerLosesNothing) {
   ExpectTheNextWorks(7);
 }
 
+// The home never heard of it: it cannot wait for a rank that has gone on.
+TEST_F(ForetoldTest, ALinkThatBreaksUnderTheWordFailsIt) {
+  Part();
+  const Memory memory = MemoryOf(1, 6);
+  const DatasetId id = BeginAlone(1, 6, memory);
+  ASSERT_NE(id, 0u);
+  ASSERT_TRUE(clients[1]->Fill(memory));
+  ASSERT_EQ(CodeOfReply(clients[1]->Commit()), local::OK);
+  ASSERT_EQ(CodeOfReply(clients[0]->Checkpoint(6, MemoryOf(0, 6))), local::OK);
+  const std::uint64_t waiting = clients[0]->SendWait(id, local::CAPTURED, 60'000);
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    launch = clients[rank]->launch();
+    tokens[rank] = clients[rank]->token();
+  }
+  nodes.network.BreakLinks(home(), other());
+  ASSERT_TRUE(nodes.AdvanceUntil([this] { return clients[1]->closed() && clients[3]->closed(); }));
+  nodes.network.UnblockAll();
+  for (Rank rank : {1u, 3u}) ASSERT_NO_FATAL_FAILURE(ComeAgain(rank));
+  EXPECT_SAYS(clients[0]->Next(waiting), local::FAILED, "");
+  EXPECT_SAYS(clients[1]->Wait(id, local::CAPTURED), local::FAILED, "");
+  nodes.Pass(std::chrono::seconds(1));
+  EXPECT_THAT(nodes[1].RanksInCache(id), IsEmpty());
+  ExpectTheNextWorks(7);
+}
+
 TEST_F(ForetoldTest, AHomeThatIsStartedAgainKnowsNothingOfItAndItFails) {
   Part();
   const Memory memory = MemoryOf(1, 6);

@@ -227,6 +227,37 @@ TEST_F(HostileHomeTest, WhatCannotBeChangesNothing) {
   EXPECT_TRUE(Lives());
 }
 
+TEST_F(HostileHomeTest, ANumberThatIsSaidAheadAndIsAnothersThenFails) {
+  ASSERT_NO_FATAL_FAILURE(OpenRank());
+  peer::FromHome ahead;
+  ahead.mutable_foretold()->set_launch(launch);
+  ahead.mutable_foretold()->set_dataset(kDataset + 1);
+  Say(ahead);
+  const local::Reply begun = client->Begin(1, own);
+  ASSERT_EQ(CodeOfReply(begun), local::OK);
+  EXPECT_EQ(begun.begin().dataset(), kDataset + 1);
+  ASSERT_TRUE(nodes.AdvanceUntil([this] { return heard.back().has_failed(); }));  // it was answered with kDataset
+  EXPECT_THAT(heard.back().failed().why(), ::testing::HasSubstr("the launch's home takes it for dataset 40"));
+  EXPECT_NE(CodeOfReply(client->Commit()), local::OK);
+
+  ahead.mutable_foretold()->set_dataset(kDataset + 2);
+  Say(ahead);
+  ASSERT_EQ(client->Begin(2, own).begin().dataset(), kDataset + 2);
+  peer::FromHome other;
+  other.mutable_begun()->set_dataset(kDataset + 2);
+  other.mutable_begun()->set_step(77);
+  other.mutable_begun()->set_attempt(1);
+  Post(other);
+  ASSERT_TRUE(nodes.AdvanceUntil([this] { return heard.back().has_failed(); }));
+  EXPECT_THAT(heard.back().failed().why(), ::testing::HasSubstr("different checkpoints"));
+  EXPECT_NE(CodeOfReply(client->Commit()), local::OK);
+
+  ahead.mutable_foretold()->set_dataset(std::uint64_t{1} << 40);
+  Say(ahead);
+  EXPECT_TRUE(closed);
+  EXPECT_TRUE(Lives());
+}
+
 TEST_F(HostileHomeTest, WhatIsNotNotedHereIsNotWhole) {
   ASSERT_NO_FATAL_FAILURE(OpenRank());
   ASSERT_EQ(CodeOfReply(client->Begin(1, own)), local::OK);
