@@ -216,7 +216,7 @@ class HostileHomeTest : public ::testing::Test {
       reply.mutable_open()->set_launch(launch);
       reply.mutable_open()->set_token("a token");
       Post(answer);
-    } else if (request.has_begin()) {
+    } else if (request.has_begin() && answers_begins) {
       peer::FromHome begun;
       begun.mutable_begun()->set_dataset(kDataset);
       begun.mutable_begun()->set_step(request.begin().step());
@@ -261,6 +261,7 @@ class HostileHomeTest : public ::testing::Test {
   std::uint64_t session = 0;
   std::vector<peer::ToHome> heard;
   bool closed = false;
+  bool answers_begins = true;
 };
 
 }  // namespace cairn

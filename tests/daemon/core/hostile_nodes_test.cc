@@ -240,6 +240,7 @@ TEST_F(HostileHomeTest, ANumberThatIsSaidAheadAndIsAnothersThenFails) {
   EXPECT_THAT(heard.back().failed().why(), ::testing::HasSubstr("the launch's home takes it for dataset 40"));
   EXPECT_NE(CodeOfReply(client->Commit()), local::OK);
 
+  answers_begins = false;
   ahead.mutable_foretold()->set_dataset(kDataset + 2);
   Say(ahead);
   ASSERT_EQ(client->Begin(2, own).begin().dataset(), kDataset + 2);
@@ -248,7 +249,7 @@ TEST_F(HostileHomeTest, ANumberThatIsSaidAheadAndIsAnothersThenFails) {
   other.mutable_begun()->set_step(77);
   other.mutable_begun()->set_attempt(1);
   Post(other);
-  ASSERT_TRUE(nodes.AdvanceUntil([this] { return heard.back().has_failed(); }));
+  ASSERT_TRUE(nodes.AdvanceUntil([this] { return heard.back().failed().dataset() == kDataset + 2; }));
   EXPECT_THAT(heard.back().failed().why(), ::testing::HasSubstr("different checkpoints"));
   EXPECT_NE(CodeOfReply(client->Commit()), local::OK);
 
