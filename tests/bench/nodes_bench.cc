@@ -37,11 +37,21 @@ namespace {
 using testing::Cluster;
 using testing::Process;
 
-constexpr int kNodes = 4, kSteps = 8, kShares = 8;
+constexpr int kNodes = 4, kShares = 8;
 constexpr std::uint64_t kLinkBits = 10'000'000'000;
 
 enum Figure { kBlocked, kLocal, kPrefix, kFigures };
 using Figures = std::array<double, kFigures>;  // ms
+
+// What each rank writes, and how often.
+struct Load {
+  int kib = 0, steps = 0;
+};
+
+struct Kind {
+  std::string name;
+  std::vector<std::vector<int>> launches;
+};
 
 class Nodes {
  public:
@@ -67,14 +77,14 @@ class Nodes {
     for (int node = 1; node <= kNodes; ++node) cluster_->node(node).StopDaemon();
   }
   // Each at the same time as the others, with a rank on each of `launches[i]`, and a run of its own of each name.
-  Figures Launch(const std::string& run, const std::vector<std::vector<int>>& launches, int kib) {
+  Figures Launch(const Kind& kind, const Load& load) {
     std::vector<Ranks> started;
-    for (std::size_t i = 0; i < launches.size(); ++i) {
-      started.push_back(Start(fmt::format("{}.{}", run, i), launches[i], kib));
+    for (std::size_t i = 0; i < kind.launches.size(); ++i) {
+      started.push_back(Start(fmt::format("{}.{}", kind.name, i), kind.launches[i], load));
     }
     Figures slowest{};
     for (const Ranks& ranks : started) {
-      const Figures figures = Finish(ranks);
+      const Figures figures = Finish(ranks, load.steps);
       for (std::size_t i = 0; i < kFigures; ++i) slowest[i] = std::max(slowest[i], figures[i]);
     }
     return slowest;
@@ -83,12 +93,13 @@ class Nodes {
  private:
   using Ranks = std::vector<std::unique_ptr<Process>>;
 
-  Ranks Start(const std::string& run, const std::vector<int>& nodes, int kib) {
+  Ranks Start(const std::string& run, const std::vector<int>& nodes, const Load& load) {
     Ranks ranks;
     const std::string key = fmt::format("job.{}", ++launches_);
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       Process::Options options =
-          cluster_->node(nodes[rank]).Client("tests/bench/nodes_rank", {std::to_string(kSteps), std::to_string(kib)});
+          cluster_->node(nodes[rank])
+              .Client("tests/bench/nodes_rank", {std::to_string(load.steps), std::to_string(load.kib)});
       options.environment["CAIRN_PREFIX"] = cluster_->prefix() + "/" + run;
       options.environment["CAIRN_RANK"] = std::to_string(rank);
       options.environment["CAIRN_NRANKS"] = std::to_string(nodes.size());
@@ -97,15 +108,15 @@ class Nodes {
     }
     return ranks;
   }
-  Figures Finish(const Ranks& ranks) {
+  static Figures Finish(const Ranks& ranks, int count) {
     std::array<std::vector<double>, kFigures> steps;
-    for (auto& figure : steps) figure.assign(kSteps, 0);
+    for (auto& figure : steps) figure.assign(static_cast<std::size_t>(count), 0);
     for (const auto& rank : ranks) {
       const testing::Ending ending = rank->Wait(std::chrono::seconds(300));
       if (ending.exit_code != 0) fmt::print("{}\n", ending.output);
       CAIRN_CHECK(ending.exit_code == 0);
       std::istringstream said(ending.output);
-      for (int step = 0; step < kSteps; ++step) {
+      for (int step = 0; step < count; ++step) {
         for (auto& figure : steps) {
           double ms = 0;
           CAIRN_CHECK(said >> ms);
@@ -116,7 +127,7 @@ class Nodes {
     Figures median{};
     for (std::size_t i = 0; i < kFigures; ++i) {
       std::ranges::sort(steps[i].begin() + 1, steps[i].end());
-      median[i] = steps[i][1 + (kSteps - 1) / 2];
+      median[i] = steps[i][1 + (steps[i].size() - 1) / 2];
     }
     return median;
   }
@@ -131,18 +142,13 @@ std::vector<int> Spread(int ranks, int nodes) {
   return all;
 }
 
-struct Kind {
-  std::string name;
-  std::vector<std::vector<int>> launches;
-};
-
-void Compare(Nodes& nodes, const std::string& what, int kib, const Kind& ours, const Kind& theirs, int pairs) {
+void Compare(Nodes& nodes, const std::string& what, const Load& load, const Kind& ours, const Kind& theirs, int pairs) {
   std::array<std::vector<Ratio>, kFigures> ratios;
   std::array<std::vector<double>, kFigures> more;
   for (int pair = 0; pair < pairs; ++pair) {
     Figures us{}, them{};
     for (const bool first : {pair % 2 == 0, pair % 2 != 0}) {
-      (first ? us : them) = nodes.Launch(first ? ours.name : theirs.name, first ? ours.launches : theirs.launches, kib);
+      (first ? us : them) = nodes.Launch(first ? ours : theirs, load);
     }
     for (std::size_t i = 0; i < kFigures; ++i) {
       ratios[i].push_back({.measured = us[i] / 1e3, .limit = them[i] / 1e3});
@@ -177,18 +183,20 @@ double DiskBytesPerSecond(const std::string& folder) {
 void Run(int pairs) {
   Nodes nodes;
   nodes.Start(nullptr);
-  Compare(nodes, "16 ranks of 1 MiB on 4 nodes", 1024, {"four-nodes", {Spread(16, 4)}}, {"one-node", {Spread(16, 1)}},
-          pairs);
+  Compare(nodes, "16 ranks of 1 MiB on 4 nodes", {.kib = 1024, .steps = 8}, {"four-nodes", {Spread(16, 4)}},
+          {"one-node", {Spread(16, 1)}}, pairs);
   nodes.Stop();
   const double disk = DiskBytesPerSecond(nodes.folder());
   const auto share = DiskShare::Make(nodes.folder(), static_cast<std::uint64_t>(disk / kShares));
   if (!share.ok()) fmt::print("each node has all of the disk: {}\n", share.status().ToString());
   nodes.ThrottleLinks(kLinkBits / kShares);
   const std::string what = fmt::format("4 ranks of 8 MiB on each of 4 nodes, {:.0f} MB/s each", disk / kShares / 1e6);
+  constexpr Load kThrottled = {.kib = 8192, .steps = 4};
   const Kind all = {"all-nodes", {Spread(16, 4)}};
   nodes.Start(share.ok() ? share->get() : nullptr);
-  Compare(nodes, what, 8192, all, {"that-node-alone", {Spread(4, 1)}}, pairs);
-  Compare(nodes, what, 8192, all, {"each-for-itself", {{1, 1, 1, 1}, {2, 2, 2, 2}, {3, 3, 3, 3}, {4, 4, 4, 4}}}, pairs);
+  Compare(nodes, what, kThrottled, all, {"that-node-alone", {Spread(4, 1)}}, pairs);
+  Compare(nodes, what, kThrottled, all, {"each-for-itself", {{1, 1, 1, 1}, {2, 2, 2, 2}, {3, 3, 3, 3}, {4, 4, 4, 4}}},
+          pairs);
   nodes.Stop();
 }
 
