@@ -45,7 +45,10 @@ void Keeping::Keep(const peer::Keep& order, Then then) {
   auto disks = DisksOf(order);
   if (!disks.ok()) return answer(disks.status());
   const std::uint64_t more = MoreFor(order, *dataset);
-  if (absl::Status room = given_.cache.Reserve(more, dataset); !room.ok()) return answer(std::move(room));
+  given_.ledger.ReadBegan(*dataset);  // it does not go for the sake of what it is to keep
+  absl::Status room = given_.cache.Reserve(more);
+  given_.ledger.ReadEnded(*dataset);
+  if (!room.ok()) return answer(std::move(room));
   Start(dataset, order, more, *std::move(disks), std::move(then));
 }
 
