@@ -91,7 +91,7 @@ put 644 share/cairn "$source_tree/client/cairn.f90" "$here/cairnd.toml"
 put 755 share/cairn "$here/make-certs.sh"
 put 644 share/doc/cairn "$source_tree/LICENSE"
 put 644 share/doc/cairn/examples "$source_tree"/client/examples/{minimal.c,heat2d_mpi.c,options.h,particles.cpp} \
-  "$source_tree"/client/examples/{wave1d.f90,heat.py,CMakeLists.txt}
+  "$source_tree"/client/examples/{wave1d.f90,heat.py,minimal.py,CMakeLists.txt}
 put 644 "$libdir/cairn/python" "$source_tree"/client/python/cairn{,_reader,_reader_calls}.py
 ln -sfn ../../libcairn.so "$to/$libdir/cairn/python/libcairn.so"
 ln -sfn ../../libcairn_reader.so "$to/$libdir/cairn/python/libcairn_reader.so"

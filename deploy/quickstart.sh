@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
-# Shows Cairn at work on this machine: a solver under MPI is killed, then the daemon and the whole cache with it, and each
-# time the result is bit for bit the undisturbed one. Installs what is missing, builds, cleans up after itself.
+# Shows Cairn at work on this machine: a solver under MPI is killed, then the daemon and the whole cache with it, and
+# each time the result is bit for bit the undisturbed one. Installs what is missing, builds, cleans up after itself.
 set -euo pipefail
+here=$PWD
 cd "$(dirname "$0")/.."
 
 usage() {
   cat <<'END'
-usage: deploy/quickstart.sh [--nodes N] [--ranks N] [--size N] [--steps N] [--keep]
+usage: deploy/quickstart.sh [--nodes N] [--ranks N] [--size N] [--steps N] [--picture FILE] [--keep]
 
-  --nodes N  over so many nodes, 2 to 16: networks, hosts and daemons of their own on this machine. One of them is taken
-             away, with its daemon, its ranks and its cache, and the run goes on [1]
-  --ranks N  MPI processes [4]
-  --size N   grid points in each dimension [1024]
-  --steps N  steps to compute, at least 400 [1550]
-  --keep     leave the temporary folder where it is; not with --nodes
+  --nodes N       run over N nodes, 2 to 16: each has a network, a host name and a daemon of its own on this machine.
+                  The last node is taken away, with its daemon, its ranks and its cache, and the run goes on [1]
+  --ranks N       MPI processes [4]
+  --size N        grid points in each dimension [1024]
+  --steps N       steps to compute, at least 400 [1550]
+  --picture FILE  where the picture goes, a PNG or SVG; python3-matplotlib makes it; "": no picture. Not with --nodes
+                  [cairn-quickstart.png, here]
+  --keep          leave the temporary folder where it is; not with --nodes
 The exit code is 0 if every restart gave the undisturbed result.
 END
 }
@@ -23,11 +26,18 @@ ranks=4
 size=1024
 steps=1550
 keep=0
+picture=cairn-quickstart.png
 while [ $# -gt 0 ]; do
   case "$1" in
     --nodes | --ranks | --size | --steps)
       [[ "${2-}" =~ ^[1-9][0-9]{0,7}$ ]] || { echo "quickstart.sh: $1 needs a number" >&2; exit 2; }
       declare "${1#--}=$2"
+      shift
+      ;;
+    --picture)
+      [[ $# -gt 1 && "$2" =~ ^$|[.](png|svg)$ ]] ||
+        { echo "quickstart.sh: --picture needs a .png or .svg" >&2; exit 2; }
+      picture=$2
       shift
       ;;
     --keep) keep=1 ;;
@@ -39,8 +49,9 @@ done
 [ "$steps" -ge 400 ] || { echo "quickstart.sh: at least 400 steps, to have checkpoints to go back to" >&2; exit 2; }
 [ "$nodes" -eq 1 ] || [ "$keep" -eq 0 ] || { echo "quickstart.sh: --keep is for one node" >&2; exit 2; }
 [ "$nodes" -le 16 ] || { echo "quickstart.sh: at most 16 nodes" >&2; exit 2; }
+[[ -z $picture || $picture = /* ]] || picture=$here/$picture
 every=$((steps / 15 + 1))
-[ $((steps % every)) -ne 0 ] || every=$((every + 1))  # no checkpoint of the last step: each restart has something to compute
+[ $((steps % every)) -ne 0 ] || every=$((every + 1))  # none of the last step: each restart has something to compute
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 [ -t 1 ] || say() { printf '\n== %s\n' "$*"; }
@@ -69,6 +80,9 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_va
 export OMPI_MCA_mpi_yield_when_idle=1
 daemon_pid=
 solver_pid=
+watcher_pid=
+python=/usr/bin/python3  # Debian's, which has Debian's matplotlib
+picture_program=$PWD/deploy/quickstart_picture.py
 
 # Signals a process that is not a child of this shell, and waits until it is gone.
 end_process() {  # signal, process id
@@ -82,6 +96,7 @@ end_process() {  # signal, process id
 
 clean_up() {
   [ -z "$solver_pid" ] || kill -TERM "$solver_pid" 2>/dev/null || true
+  stop_watching
   [ -z "$daemon_pid" ] || end_process TERM "$daemon_pid"
   if [ $keep -eq 1 ]; then echo "Everything is in $demo"; else rm -rf "$demo"; fi
 }
@@ -98,6 +113,51 @@ start_daemon() {
   answer=$(CAIRN_CONFIG='' "$daemon_program" --background --runtime-dir "$demo/run" --cache "$ssd") || fail "no daemon"
   daemon_pid=${answer%% *}
   echo "cairnd is process $daemon_pid, its socket is ${answer#* }"
+}
+
+# The picture. Whatever goes wrong with it, the rest goes on.
+start_watching() {
+  [ -n "$picture" ] || return 0
+  if ! "$python" -c 'import matplotlib' 2>/dev/null; then
+    echo "There will be no picture: $python has no matplotlib (Debian: python3-matplotlib)."
+    picture=
+    return 0
+  fi
+  "$python" "$picture_program" watch "$cairn" "$demo/ladder.log" &
+  watcher_pid=$!
+}
+
+stop_watching() {
+  [ -n "$watcher_pid" ] || return 0
+  kill "$watcher_pid" 2>/dev/null || true
+  wait "$watcher_pid" 2>/dev/null || true
+  watcher_pid=
+}
+
+note() {  # what happens now, for the picture
+  printf '%s %s\n' "${EPOCHREALTIME/,/.}" "$*" >>"$demo/events"
+}
+
+# The field of the newest checkpoint that was whole when the rank was killed, read from the node's cache.
+keep_field_before_kill() {
+  [ -n "$picture" ] || return 0
+  local step dataset
+  while read -r step dataset; do
+    "$cairn" wait "$pfs" "$dataset" local >/dev/null 2>&1 || continue
+    "$cairn" dump "$pfs" "$dataset" temperature --npy "$demo/before.npy" >/dev/null 2>&1 || continue
+    echo "$step" >"$demo/before.step"
+    return 0
+  done < <(sed -n 's/^checkpoint of step \([0-9]*\) is dataset \([0-9]*\)$/\1 \2/p' "$demo/killed.log" | tac)
+}
+
+draw_picture() {
+  [ -n "$picture" ] || return 0
+  stop_watching
+  if "$python" "$picture_program" draw "$demo" "$size" "$picture" 2>"$demo/picture.log"; then
+    echo "The picture of it: $picture"
+  else
+    echo "The picture could not be drawn: $(tail -n 1 "$demo/picture.log")"
+  fi
 }
 
 mpirun=(mpirun --oversubscribe --bind-to none)
@@ -136,18 +196,22 @@ say "3. The same with a checkpoint every $every steps, and SIGKILL to a rank in 
 "${mpirun[@]}" -n "$ranks" "${work[@]}" --out "$demo/killed.raw" --every "$every" >"$demo/killed.log" 2>&1 &
 solver_pid=$!
 until grep -q "^checkpoint of step $((every * 3)) " "$demo/killed.log"; do
-  kill -0 "$solver_pid" 2>/dev/null || { cat "$demo/killed.log" >&2; fail "the solver ended before it could be killed"; }
+  kill -0 "$solver_pid" 2>/dev/null ||
+    { cat "$demo/killed.log" >&2; fail "the solver ended before it could be killed"; }
   sleep 0.05
 done
 victim=$(a_rank_of "$solver_pid") || fail "no rank to kill"
 kill -KILL "$victim"
+note "a rank gets SIGKILL"
 wait "$solver_pid" && fail "the solver was not killed"
 solver_pid=
 grep '^checkpoint' "$demo/killed.log"
 echo "killed process $victim; no result was written"
 [ ! -e "$demo/killed.raw" ] || fail "there is a result"
+keep_field_before_kill
 
 say "4. Started again, by the same command: it goes on from the newest checkpoint"
+note "started again: goes on from the node"
 solve "$ranks" restarted --every "$every" | tee "$demo/restarted.log"
 expect_resumed "$demo/restarted.log" "image|cache"
 same restarted
@@ -159,20 +223,24 @@ newest=$(sed -n 's/^checkpoint of step [0-9]* is dataset \([0-9]*\)$/\1/p' "$dem
 echo
 echo "A checkpoint can be read as it is, by ADIOS2's tools, too:"
 "$cairn" vars "$pfs" "$newest"
+note "the daemon gets SIGKILL, its cache is deleted"
 end_process KILL "$daemon_pid"
 rm -rf "$ssd"
 mkdir "$ssd"
 start_daemon
 
 say "6. Started again: everything comes from the parallel file system"
+note "started again: goes on from the prefix"
 solve "$ranks" refetched --every "$every" | tee "$demo/refetched.log"
 expect_resumed "$demo/refetched.log" prefix
 same refetched
 
 others=$((ranks + 1))
 say "7. And once more, on $others ranks instead of $ranks: each puts its part together from what the others had stored"
+note "started again on $others ranks"
 solve "$others" elastic --every "$every" | tee "$demo/elastic.log"
 expect_resumed "$demo/elastic.log" "image|cache|prefix"
 same elastic
+draw_picture
 
 say "Done. Nothing was lost; what you saw is deploy/quickstart.sh, the solver is client/examples/heat2d_mpi.c."
