@@ -191,6 +191,7 @@ solve "$ranks" undisturbed --every 0
 
 say "2. A daemon on its defaults; $ssd plays the SSD, $pfs the parallel file system"
 start_daemon
+start_watching
 
 say "3. The same with a checkpoint every $every steps, and SIGKILL to a rank in mid-run"
 "${mpirun[@]}" -n "$ranks" "${work[@]}" --out "$demo/killed.raw" --every "$every" >"$demo/killed.log" 2>&1 &
