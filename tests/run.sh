@@ -8,9 +8,9 @@ usage() {
 usage: tests/run.sh [--soak] [--fuzz SECONDS] [--asan | --tsan] [TARGET…]
 
 Installs the Debian packages that are missing (deploy/packages.sh), builds everything with Bazel and runs all tests, or
-those of the given Bazel targets. If no targets or sanitizers are given, clang then checks locks and dependencies of
-libraries and programs (tests/README.md), and the build graph is held against the drawing of the layers
-(tests/structure/layers.py), which counts as a test each, and random files are decoded for a minute per format
+those of the given Bazel targets. If no targets or sanitizers are given, clang then checks the locks of libraries and
+programs (tests/structure/locks.py), and the build graph is held against the drawing of the layers and what sources
+include (layers.py, includes.py), which counts as a test each, and random files are decoded for a minute per format
 (tests/fuzz), which counts as a test each. The last line is `N passed, N failed`; the exit code is 0 if nothing failed.
 
   --soak          the long form: many more random instants, operations and rounds, and ten minutes of random files
@@ -157,13 +157,13 @@ fuzz() {
 
 others=()
 if [ $all -eq 1 ]; then
-  # Only what GCC does not check: nothing is linked.
-  run_bazel build --config=clang --keep_going //proto/... //storage/... //daemon/... //client/...
-  others+=("clang=$?")
-  # Does each target use what storage/README.md draws, and nothing else?
-  run_bazel query --output=xml '//proto/... + //storage/... + //daemon/... + //client/...' |
-    python3 tests/structure/layers.py
-  others+=("layers=$?")
+  tests/structure/locks.py "$(run_bazel info bazel-bin 2>/dev/null)"
+  others+=("locks=$?")
+  run_bazel query --output=xml '//proto/... + //storage/... + //daemon/... + //client/...' >"$folders/graph.xml"
+  for judge in layers includes; do
+    "tests/structure/$judge.py" <"$folders/graph.xml"
+    others+=("$judge=$?")
+  done
 fi
 if [ "$fuzz_seconds" -gt 0 ]; then
   fuzz_bin=$(run_bazel info --config=fuzz bazel-bin 2>/dev/null)/tests/fuzz
