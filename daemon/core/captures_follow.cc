@@ -12,6 +12,7 @@ void Captures::BeginElsewhere(const SessionPtr& session, const std::shared_ptr<C
   if (BeginForetold(session, call, request, following)) return;
   local::Request asked = *request;
   asked.mutable_begin()->set_file_bytes(following.file_bytes);
+  asked.mutable_begin()->clear_foretold();  // it is not the client's to say
   given_.home.Ask(session, call, std::move(asked), [=, this](const local::Reply& reply) mutable {
     following.dataset = reply.begin().dataset();
     Follow(session, call, request, following);

@@ -133,7 +133,7 @@ bool Sessions::IsToken(const std::string& token, const Launch& launch, Rank rank
 
 local::OpenReply Sessions::Admit(const std::shared_ptr<Connection>& connection, const local::Open& open, Run& run,
                                  const Launch& launch) {
-  const SessionPtr session = SessionFor(open, run, launch);
+  const SessionPtr session = SessionFor(*connection, open, run, launch);
   Connect(session, connection);
   run.steering.Join(*session, open);
   if (open.dirty()) run.ledger.MemoryDirty(launch.id, session->rank);
@@ -149,7 +149,7 @@ local::OpenReply Sessions::Admit(const std::shared_ptr<Connection>& connection, 
 local::OpenReply Sessions::AdmitFollowed(const std::shared_ptr<Connection>& connection, const local::Open& open,
                                          Run& run, const Launch& launch, local::OpenReply opened) {
   run.ledger.Followed(launch);
-  const SessionPtr session = SessionFor(open, run, launch);
+  const SessionPtr session = SessionFor(*connection, open, run, launch);
   Own(session).followed = true;
   Connect(session, connection);
   run.home.Admitted(session);
@@ -168,8 +168,8 @@ void Sessions::CountElsewhere(Run& run) const {
   run.ledger.SetElsewhere(*launch, std::max(launch->elsewhere, elsewhere));
 }
 
-// The rank's session as it is, without a connection, or a new one.
-SessionPtr Sessions::SessionFor(const local::Open& open, Run& run, const Launch& launch) {
+// The rank's session as it is, without a connection, or a new one. `connection` is the one that it gets.
+SessionPtr Sessions::SessionFor(const Connection& connection, const local::Open& open, Run& run, const Launch& launch) {
   ByRank& sessions = by_rank_[run.id];
   auto known = sessions.find(open.rank());
   if (known != sessions.end() && known->second->connection && !known->second->connection->resumable()) {
@@ -184,7 +184,8 @@ SessionPtr Sessions::SessionFor(const local::Open& open, Run& run, const Launch&
     if (session->connection) TakeFromConnection(session);
     images_.ConnectionChanged(*session->images);
     run.lists.ConnectionChanged(*session);
-    if (launch.elsewhere > 0) run.ledger.CameBack(launch, open.rank());
+    // A client of this node says all it has said again; what another node's daemon has said may be lost.
+    if (!connection.node().empty()) run.ledger.CameBack(launch, open.rank());
     return session;
   }
   SessionPtr session = Make(run, open.rank());

@@ -78,7 +78,7 @@ class Sessions {
   void ConnectionLost(const Connection& connection);  // nothing if it has no session
 
  private:
-  SessionPtr SessionFor(const local::Open& open, Run& run, const Launch& launch);
+  SessionPtr SessionFor(const Connection& connection, const local::Open& open, Run& run, const Launch& launch);
   SessionPtr Make(Run& run, Rank rank);
   void TakeFromConnection(const SessionPtr& session);
   void Connect(const SessionPtr& session, const std::shared_ptr<Connection>& connection);

@@ -40,6 +40,23 @@ class ForetoldTest : public LaunchOverNodesTest {
     const local::Reply begun = clients[rank]->TakeBegin(call);
     return CodeOfReply(begun) == local::OK ? begun.begin().dataset() : 0;
   }
+  // Begun so, and handed over.
+  DatasetId HandOverAlone(Rank rank, std::uint64_t step) {
+    const Memory memory = MemoryOf(rank, step);
+    const DatasetId id = BeginAlone(rank, step, memory);
+    if (id == 0 || !clients[rank]->Fill(memory)) return 0;
+    const local::Reply committed = clients[rank]->Commit();
+    EXPECT_EQ(CodeOfReply(committed), local::OK) << committed.status().message();
+    return committed.committed().dataset() == id ? id : 0;
+  }
+  // For longer than the relay keeps a link whose connection is broken. Then the ranks on the other node come again.
+  void BreakTheLink() {
+    RememberSessions();
+    nodes.network.BreakLinks(home(), other());
+    ASSERT_TRUE(nodes.AdvanceUntil([this] { return clients[1]->closed() && clients[3]->closed(); }));
+    nodes.network.UnblockAll();
+    for (Rank rank : {1u, 3u}) ASSERT_NO_FATAL_FAILURE(ComeAgain(rank));
+  }
   void ExpectTheNextWorks(std::uint64_t step) {
     const DatasetId next = Checkpoint(step);
     ASSERT_NE(next, 0u);
@@ -54,17 +71,9 @@ class ForetoldTest : public LaunchOverNodesTest {
 
 TEST_F(ForetoldTest, ARankIsServedBeforeTheHomeHasHeardOfIt) {
   Part();
-  DatasetId told = 0;
-  for (Rank rank : {1u, 3u}) {
-    const Memory memory = MemoryOf(rank, 6);
-    const DatasetId id = BeginAlone(rank, 6, memory);
-    EXPECT_GT(id, first) << rank;
-    ASSERT_TRUE(clients[rank]->Fill(memory));
-    const local::Reply committed = clients[rank]->Commit();
-    ASSERT_EQ(CodeOfReply(committed), local::OK) << committed.status().message();
-    EXPECT_EQ(committed.committed().dataset(), id);
-    told = id;
-  }
+  const DatasetId told = HandOverAlone(1, 6);
+  EXPECT_GT(told, first);
+  EXPECT_EQ(HandOverAlone(3, 6), told);
   nodes.network.UnblockAll();
   DatasetId id = 0;
   for (Rank rank : {0u, 2u}) {
@@ -83,6 +92,48 @@ TEST_F(ForetoldTest, TheFirstOfALaunchWaitsForTheHome) {
   ASSERT_NO_FATAL_FAILURE(Open("job.2"));
   Part();
   EXPECT_EQ(BeginAlone(1, 6, MemoryOf(1, 6)), 0u);
+}
+
+TEST_F(ForetoldTest, ItIsTakenBackWhenARankIsGone) {
+  clients[2]->Drop();
+  nodes.Pass(std::chrono::milliseconds(100));
+  Part();
+  EXPECT_EQ(BeginAlone(1, 6, MemoryOf(1, 6)), 0u);
+}
+
+TEST_F(ForetoldTest, AClientSaysNoneAhead) {
+  Close();
+  ASSERT_NO_FATAL_FAILURE(Open("job.2"));
+  const Memory memory = MemoryOf(1, 6);
+  local::Request request;
+  request.mutable_begin()->set_step(6);
+  request.mutable_begin()->set_attempt(1);
+  for (const Protected& one : memory) *request.mutable_begin()->add_variables() = one.variable;
+  request.mutable_begin()->set_foretold(first);
+  const local::Reply begun = clients[1]->TakeBegin(clients[1]->Send(request));
+  ASSERT_EQ(CodeOfReply(begun), local::OK) << begun.status().message();
+  EXPECT_GT(begun.begin().dataset(), first);
+  ASSERT_TRUE(clients[1]->Fill(memory));
+  EXPECT_EQ(CodeOfReply(clients[1]->Commit()), local::OK);
+}
+
+// A client of the home that comes back over gRPC goes on; only what another node's daemon has said may be lost.
+TEST_F(ForetoldTest, ARankOfTheHomeComesBackAndWhatOthersHaveBegunGoesOn) {
+  RememberSessions();
+  const ClientOptions over_grpc{.shares_memory = false, .resumable = true};
+  clients[2]->Drop();
+  ASSERT_NO_FATAL_FAILURE(ComeAgain(2, over_grpc));
+  nodes.Pass(std::chrono::milliseconds(100));  // the number was taken back, and is said again
+  ASSERT_EQ(CodeOfReply(clients[1]->Checkpoint(6, MemoryOf(1, 6))), local::OK);
+  clients[2]->Drop();
+  ASSERT_NO_FATAL_FAILURE(ComeAgain(2, over_grpc));
+  DatasetId id = 0;
+  for (Rank rank : {0u, 2u, 3u}) {
+    const local::Reply committed = clients[rank]->Checkpoint(6, MemoryOf(rank, 6));
+    ASSERT_EQ(CodeOfReply(committed), local::OK) << rank << ": " << committed.status().message();
+    id = committed.committed().dataset();
+  }
+  EXPECT_SAYS(clients[1]->Wait(id, local::LOCAL), local::OK, "");
 }
 
 TEST_F(ForetoldTest, WhatOthersHaveBegunAsAnotherCheckpointFailsForAll) {
@@ -133,12 +184,7 @@ TEST_F(ForetoldTest, SpoiledMemoryIsRefusedByTheHomeAtBegin) {
 // What was handed over outlives the link: the home knew of it, and its answer was lost.
 TEST_F(ForetoldTest, ALinkThatBreaksUnderTheAnswerLosesNothing) {
   nodes.network.Block(home(), other());
-  for (Rank rank : {1u, 3u}) {
-    const Memory memory = MemoryOf(rank, 6);
-    ASSERT_NE(BeginAlone(rank, 6, memory), 0u);
-    ASSERT_TRUE(clients[rank]->Fill(memory));
-    ASSERT_EQ(CodeOfReply(clients[rank]->Commit()), local::OK);
-  }
+  for (Rank rank : {1u, 3u}) ASSERT_NE(HandOverAlone(rank, 6), 0u);
   DatasetId id = 0;
   for (Rank rank : {0u, 2u}) {
     const local::Reply committed = clients[rank]->Checkpoint(6, MemoryOf(rank, 6));
@@ -147,15 +193,7 @@ TEST_F(ForetoldTest, ALinkThatBreaksUnderTheAnswerLosesNothing) {
   }
   nodes.Pass(std::chrono::milliseconds(100));
   ASSERT_TRUE(clients[0]->Test(id, local::CAPTURED).test().reached());
-  for (Rank rank = 0; rank < kRanks; ++rank) {
-    launch = clients[rank]->launch();
-    tokens[rank] = clients[rank]->token();
-  }
-  nodes.network.BreakLinks(home(), other());
-  // Longer than the relay keeps a link whose connection is broken.
-  ASSERT_TRUE(nodes.AdvanceUntil([this] { return clients[1]->closed() && clients[3]->closed(); }));
-  nodes.network.UnblockAll();
-  for (Rank rank : {1u, 3u}) ASSERT_NO_FATAL_FAILURE(ComeAgain(rank));
+  ASSERT_NO_FATAL_FAILURE(BreakTheLink());
   for (const auto& client : clients) {
     const local::Reply reached = client->Wait(id, local::LOCAL);
     EXPECT_EQ(CodeOfReply(reached), local::OK) << reached.status().message();
@@ -167,21 +205,11 @@ TEST_F(ForetoldTest, ALinkThatBreaksUnderTheAnswerLosesNothing) {
 // The home never heard of it: it cannot wait for a rank that has gone on.
 TEST_F(ForetoldTest, ALinkThatBreaksUnderTheWordFailsIt) {
   Part();
-  const Memory memory = MemoryOf(1, 6);
-  const DatasetId id = BeginAlone(1, 6, memory);
+  const DatasetId id = HandOverAlone(1, 6);
   ASSERT_NE(id, 0u);
-  ASSERT_TRUE(clients[1]->Fill(memory));
-  ASSERT_EQ(CodeOfReply(clients[1]->Commit()), local::OK);
   ASSERT_EQ(CodeOfReply(clients[0]->Checkpoint(6, MemoryOf(0, 6))), local::OK);
   const std::uint64_t waiting = clients[0]->SendWait(id, local::CAPTURED, 60'000);
-  for (Rank rank = 0; rank < kRanks; ++rank) {
-    launch = clients[rank]->launch();
-    tokens[rank] = clients[rank]->token();
-  }
-  nodes.network.BreakLinks(home(), other());
-  ASSERT_TRUE(nodes.AdvanceUntil([this] { return clients[1]->closed() && clients[3]->closed(); }));
-  nodes.network.UnblockAll();
-  for (Rank rank : {1u, 3u}) ASSERT_NO_FATAL_FAILURE(ComeAgain(rank));
+  ASSERT_NO_FATAL_FAILURE(BreakTheLink());
   EXPECT_SAYS(clients[0]->Next(waiting), local::FAILED, "");
   EXPECT_SAYS(clients[1]->Wait(id, local::CAPTURED), local::FAILED, "");
   nodes.Pass(std::chrono::seconds(1));
@@ -191,11 +219,8 @@ TEST_F(ForetoldTest, ALinkThatBreaksUnderTheWordFailsIt) {
 
 TEST_F(ForetoldTest, AHomeThatIsStartedAgainKnowsNothingOfItAndItFails) {
   Part();
-  const Memory memory = MemoryOf(1, 6);
-  const DatasetId id = BeginAlone(1, 6, memory);
+  const DatasetId id = HandOverAlone(1, 6);
   ASSERT_NE(id, 0u);
-  ASSERT_TRUE(clients[1]->Fill(memory));
-  ASSERT_EQ(CodeOfReply(clients[1]->Commit()), local::OK);
   ASSERT_NO_FATAL_FAILURE(KillNode(0));
   nodes.network.UnblockAll();
   nodes[0].Start();

@@ -59,13 +59,17 @@ class LaunchOverNodesTest : public ::testing::Test {
     }
     return id;
   }
-  // All connections to the node's daemon are gone; where it is the home, those of the other's ranks, too.
-  void KillNode(int node) {
+  // What the ranks need to come again.
+  void RememberSessions() {
     for (Rank rank = 0; rank < clients.size(); ++rank) {
       if (!clients[rank]) continue;
       launch = clients[rank]->launch();
       tokens[rank] = clients[rank]->token();
     }
+  }
+  // All connections to the node's daemon are gone; where it is the home, those of the other's ranks, too.
+  void KillNode(int node) {
+    RememberSessions();
     nodes[node].Kill();
     for (Rank rank = 0; rank < clients.size(); ++rank) {
       if (NodeOf(rank) == node) clients[rank] = nullptr;
@@ -76,8 +80,8 @@ class LaunchOverNodesTest : public ::testing::Test {
       return std::ranges::all_of(clients, [](const auto& client) { return !client || client->closed(); });
     })) << "their clients are to come again";
   }
-  void ComeAgain(Rank rank) {
-    clients[rank] = std::make_unique<FakeClient>(nodes[NodeOf(rank)]);
+  void ComeAgain(Rank rank, ClientOptions options = {}) {
+    clients[rank] = std::make_unique<FakeClient>(nodes[NodeOf(rank)], options);
     const local::Reply opened = clients[rank]->Open({.rank = rank,
                                                      .nranks = static_cast<std::uint32_t>(clients.size()),
                                                      .key = "",
