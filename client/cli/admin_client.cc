@@ -54,9 +54,10 @@ absl::Status Probe(const std::string& path) {
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return Unavailable("{}", std::strerror(errno));
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0)
-    return CheckServer(fd.get());
-  return Unavailable("{}", std::strerror(errno));
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return Unavailable("{}", std::strerror(errno));
+  }
+  return CheckServer(fd.get());
 }
 
 absl::Status FromGrpc(const grpc::Status& status) {
