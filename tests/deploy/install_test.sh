@@ -2,20 +2,7 @@
 # What deploy/install.sh installs is all that an application needs: it is installed, moved, and the examples are built
 # against it outside the tree, by pkg-config and by CMake, and run.
 set -euo pipefail
-root=$PWD
-work=$(mktemp -d /tmp/cairn-install.XXXXXX)
-daemon=
-clean_up() {
-  if [ -n "$daemon" ]; then
-    kill -TERM "$daemon" 2>/dev/null || true
-    for _ in $(seq 600); do kill -0 "$daemon" 2>/dev/null || break; sleep 0.1; done
-    kill -KILL "$daemon" 2>/dev/null || true
-  fi
-  rm -rf "$work"
-}
-trap clean_up EXIT
-fail() { echo "FAILED: $*" >&2; exit 1; }
-same() { [ "$1" = "$2" ] || fail "$3: '$1' and not '$2'"; }  # found, expected, of what
+. tests/support/with_daemon.sh
 
 # As a package is made, and then moved: nothing but systemd's units may know where it was.
 libdir=lib/$(gcc -print-multiarch)

@@ -2,20 +2,7 @@
 # README.md keeps its word: its samples stand in client/examples, its command builds the one in C, and both do what it
 # says, under a real daemon. It has at most 150 lines, and each of its links leads somewhere.
 set -euo pipefail
-root=$PWD
-work=$(mktemp -d /tmp/cairn-readme.XXXXXX)
-daemon=
-clean_up() {
-  if [ -n "$daemon" ]; then
-    kill -TERM "$daemon" 2>/dev/null || true
-    for _ in $(seq 600); do kill -0 "$daemon" 2>/dev/null || break; sleep 0.1; done
-    kill -KILL "$daemon" 2>/dev/null || true
-  fi
-  rm -rf "$work"
-}
-trap clean_up EXIT
-fail() { echo "FAILED: $*" >&2; exit 1; }
-same() { [ "$1" = "$2" ] || fail "$3: '$1' and not '$2'"; }  # found, expected, of what
+. tests/support/with_daemon.sh
 
 [ "$(wc -l <README.md)" -le 150 ] || fail "README.md has more than 150 lines"
 
