@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 #include "storage/base/check.h"
 #include "storage/base/status.h"
@@ -20,6 +21,16 @@ bool Write(const std::string& path, const std::string& text) {
   std::ofstream file(path);
   file << text << std::flush;
   return file.good();
+}
+
+// Of this process, as a path below the controller's folder.
+std::string OwnGroup() {
+  constexpr std::string_view kMark = ":blkio:";
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    if (const std::size_t at = line.find(kMark); at != std::string::npos) return line.substr(at + kMark.size());
+  }
+  return "/";
 }
 
 // Whole disks have limits, their partitions have none.
@@ -67,9 +78,10 @@ void DiskShare::In(int group, const std::function<void()>& start) {
   CAIRN_CHECK(!failed);
   CAIRN_CHECK(Write(path + "/blkio.throttle.write_bps_device", limit_));
   CAIRN_CHECK(Write(path + "/blkio.throttle.read_bps_device", limit_));
+  const std::string before = OwnGroup();
   CAIRN_CHECK(Write(path + "/cgroup.procs", "0"));
   start();
-  CAIRN_CHECK(Write(std::string(kController) + "/cgroup.procs", "0"));
+  CAIRN_CHECK(Write(fmt::format("{}{}/cgroup.procs", kController, before), "0"));
 }
 
 }  // namespace cairn::bench
