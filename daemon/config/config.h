@@ -35,6 +35,7 @@ struct Config {
   } image;
   struct Flush {
     std::uint32_t every = 1;  // every so many-th checkpoint of a launch goes to the prefix; 0: none by itself
+    std::uint32_t every_redundant = 0;  // the same for one that is redundant; 0: as `every` says
     bool superseded = false;  // false ("skip"): an unstarted flush of a superseded checkpoint is dropped; true ("keep")
     std::uint64_t bytes_per_s = 0;  // 0: no limit
     std::uint64_t beside_captures = 100'000'000;  // the same while captures and restores go on; 0: no other limit

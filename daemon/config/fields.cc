@@ -65,6 +65,10 @@ const Field kFields[] = {
     {"flush.every", kNumber,
      "every so many-th checkpoint of a launch goes to the prefix; 0: none by itself; can be reloaded",
      CAIRN_U32_(flush.every)},
+    {"flush.every_redundant", kNumber,
+     "the same where redundancy.scheme lets ranks protect each other: such a checkpoint outlives the loss of nodes "
+     "without the prefix; one that cannot become redundant goes by flush.every; 0: all do; can be reloaded",
+     CAIRN_U32_(flush.every_redundant)},
     {"flush.superseded", kChoice,
      "a waiting flush of a checkpoint that a newer one supersedes: skip drops it, keep does not; can be reloaded",
      CAIRN_BOOL_(flush.superseded), 0, 0, "skip", "keep"},

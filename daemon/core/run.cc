@@ -149,11 +149,11 @@ std::optional<SteadyTime> Run::HungSince() const {
 
 void Run::ApplyPolicy() {
   if (shared_.context.quiescing() || gate.replaced()) return;
+  nodes.Update();
+  protector.Update();  // what is to become redundant has a rhythm of its own
   flusher.Plan();
   foretold.Update();
   keeper.Update();
-  nodes.Update();
-  protector.Update();
   cache.ApplyPolicy();
   notes.Update();
   index.Update();

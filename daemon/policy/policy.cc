@@ -35,7 +35,7 @@ bool Droppable(const DatasetFacts& dataset) {
 }
 
 bool WaitsForFlush(const DatasetFacts& dataset, const Config::Flush& policy) {
-  return dataset.safe && dataset.in_cache && !dataset.in_prefix && !dataset.flushing && WantsPrefix(dataset, policy);
+  return dataset.whole && dataset.in_cache && !dataset.in_prefix && !dataset.flushing && WantsPrefix(dataset, policy);
 }
 
 // Also if nobody needs its room.
@@ -78,8 +78,9 @@ Facts OlderRestartable(std::span<const DatasetFacts> run) {
 bool WantsPrefix(const DatasetFacts& dataset, const Config::Flush& policy) {
   if (dataset.gave_way) return false;
   if (dataset.output || dataset.asked || dataset.pinned) return true;
-  if (dataset.dropped || !dataset.checkpoint || policy.every == 0) return false;
-  return dataset.ordinal % policy.every == 0;
+  if (dataset.dropped || !dataset.checkpoint) return false;
+  const std::uint32_t every = dataset.redundant && policy.every_redundant > 0 ? policy.every_redundant : policy.every;
+  return every > 0 && dataset.ordinal % every == 0;
 }
 
 bool ComesToPrefix(const DatasetFacts& dataset, const Config::Flush& policy) {

@@ -24,7 +24,9 @@ struct DatasetFacts {
   bool checkpoint = false;
   bool output = false;     // may be both
   bool own_files = false;  // the application's
+  bool whole = false;      // `local`
   bool safe = false;       // whole, at the configured level: `local`, or `redundant` where that is configured
+  bool redundant = false;  // or about to be: counts by flush.every_redundant
   bool in_cache = false;
   bool in_prefix = false;  // committed there
   bool flushing = false;   // a flush of it has begun
@@ -53,7 +55,7 @@ struct FlushPlan {
 };
 
 // Goes to the prefix at some time, unless dropped: an output, what was asked for or pinned, every so many-th
-// checkpoint.
+// checkpoint. One that is to become redundant and cannot then goes by flush.every.
 bool WantsPrefix(const DatasetFacts& dataset, const Config::Flush& policy);
 // Its flush is under way or to come.
 bool ComesToPrefix(const DatasetFacts& dataset, const Config::Flush& policy);

@@ -206,6 +206,41 @@ TEST_F(RedundancyTest, NodesThatMayFailTogetherDoNotProtectEachOther) {
   EXPECT_SAYS(clients[1]->Wait(id, local::REDUNDANT), local::UNSUPPORTED, "one failure group, switch7");
 }
 
+// --- With a rhythm of its own ---
+
+class SlowerFlushTest : public RedundancyTest {
+ protected:
+  void StartWithRhythm() {
+    Start("xor");
+    for (int i = 0; i < nodes.count(); ++i) {
+      nodes[i].config.flush = {.every = 1, .every_redundant = 3, .superseded = true};
+      nodes[i].core().Reload(nodes[i].config);
+    }
+    ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  }
+  bool OnPrefix(DatasetId id) { return clients[0]->Test(id, local::PREFIX).test().reached(); }
+};
+
+TEST_F(SlowerFlushTest, WhatIsRedundantGoesToThePrefixLessOften) {
+  ASSERT_NO_FATAL_FAILURE(StartWithRhythm());
+  std::vector<DatasetId> made;
+  for (std::uint64_t step = 1; step <= 3; ++step) made.push_back(Redundant(step));
+  ASSERT_SAYS(clients[0]->Wait(made[2], local::PREFIX), local::OK, "");
+  EXPECT_FALSE(OnPrefix(made[0]));
+  EXPECT_FALSE(OnPrefix(made[1]));
+}
+
+TEST_F(SlowerFlushTest, WhatCannotBeRedundantGoesAsOftenAsWithoutAScheme) {
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundancy.group = "switch7";
+  ASSERT_NO_FATAL_FAILURE(StartWithRhythm());
+  for (std::uint64_t step = 1; step <= 2; ++step) {
+    const DatasetId id = Checkpoint(step);
+    ASSERT_NE(id, 0u);
+    nodes.Pass(std::chrono::seconds(1));
+    EXPECT_TRUE(OnPrefix(id)) << step;
+  }
+}
+
 TEST_F(RedundancyTest, ADaemonThatIsStartedAgainKnowsWhatIsRedundant) {
   Start("rs");
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));

@@ -11,11 +11,18 @@ using ::testing::IsEmpty;
 
 // The n-th checkpoint of a launch: id, ordinal and step are n, 100 bytes, safe in the cache.
 DatasetFacts Checkpoint(DatasetId id) {
-  return {.id = id, .step = id, .ordinal = id, .checkpoint = true, .safe = true, .in_cache = true, .cache_bytes = 100};
+  return {.id = id,
+          .step = id,
+          .ordinal = id,
+          .checkpoint = true,
+          .whole = true,
+          .safe = true,
+          .in_cache = true,
+          .cache_bytes = 100};
 }
 
 DatasetFacts Output(DatasetId id) {
-  return {.id = id, .step = id, .output = true, .safe = true, .in_cache = true, .cache_bytes = 100};
+  return {.id = id, .step = id, .output = true, .whole = true, .safe = true, .in_cache = true, .cache_bytes = 100};
 }
 
 DatasetFacts OnPrefix(DatasetFacts dataset) {
@@ -33,6 +40,16 @@ TEST(FlushPolicyTest, EverySoManyThCheckpointIsFlushed) {
   const std::vector<DatasetFacts> run = {Checkpoint(1), Checkpoint(2), Checkpoint(3), Checkpoint(4)};
   EXPECT_THAT(PlanFlushes(run, {.every = 2, .superseded = true}, 9).start, ElementsAre(2, 4));
   EXPECT_THAT(PlanFlushes(run, {.every = 1, .superseded = true}, 9).start, ElementsAre(1, 2, 3, 4));
+}
+
+TEST(FlushPolicyTest, WhatIsRedundantHasARhythmOfItsOwn) {
+  std::vector<DatasetFacts> run = {Checkpoint(1), Checkpoint(2), Checkpoint(3), Checkpoint(4)};
+  for (DatasetFacts& dataset : run) dataset.redundant = dataset.id != 2;  // 2 cannot be
+  run[3].safe = false;                                                    // it is yet to be
+  EXPECT_THAT(PlanFlushes(run, {.every = 1, .every_redundant = 3, .superseded = true}, 9).start, ElementsAre(2, 3));
+  EXPECT_THAT(PlanFlushes(run, {.every = 1, .every_redundant = 4, .superseded = true}, 9).start, ElementsAre(2, 4));
+  EXPECT_THAT(PlanFlushes(run, {.every = 0, .every_redundant = 3, .superseded = true}, 9).start, ElementsAre(3));
+  EXPECT_THAT(PlanFlushes(run, {.every = 4, .every_redundant = 0, .superseded = true}, 9).start, ElementsAre(4));
 }
 
 TEST(FlushPolicyTest, EveryZeroFlushesOnlyOutputsAndWhatWasAskedForOrPinned) {
@@ -60,7 +77,7 @@ TEST(FlushPolicyTest, OnlyASuccessorBoundForThePrefixMakesAFlushDrop) {
 
 TEST(FlushPolicyTest, ASuccessorThatIsNotSafeSupersedesNothing) {
   DatasetFacts unsafe = Checkpoint(2);
-  unsafe.safe = false;
+  unsafe.whole = unsafe.safe = false;
   const std::vector<DatasetFacts> run = {Checkpoint(1), unsafe};
   const FlushPlan plan = PlanFlushes(run, {.every = 1}, 9);
   EXPECT_THAT(plan.start, ElementsAre(1));
