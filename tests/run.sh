@@ -112,19 +112,23 @@ flags+=(--test_tmpdir="$folders")
 run_bazel test "${flags[@]}" --build_event_json_file="$events" "${targets[@]}"
 bazel_exit=$?
 
-# Random files for a decoder, from ones of our own and those of the vectors: first build_fuzz NAME, then
-# run_fuzz NAME VECTORS. What it fails on is kept.
+# Random files for decoders: the vectors that each begins with besides files of our own.
+declare -A fuzzed=([ftiff]=ftiff [scr_records]=scr [bp5]=bp5 [operator]=bp5 [redundancy_record]="")
+
 build_fuzz() {
-  local work=$folders/$1
-  mkdir "$work" "$work/corpus" "$work/found" || return
+  local log=$folders/fuzz.log wanted=() name
+  for name in "${!fuzzed[@]}"; do wanted+=("//tests/fuzz:${name}_fuzz" "//tests/fuzz:${name}_corpus"); done
   # The linker has many warnings about the sanitizers.
-  run_bazel build --config=fuzz "//tests/fuzz:$1_fuzz" "//tests/fuzz:$1_corpus" >"$work/log" 2>&1 && return
-  grep -v "Cannot export local symbol" "$work/log" >&2
+  run_bazel build --config=fuzz "${wanted[@]}" >"$log" 2>&1 && return
+  grep -v "Cannot export local symbol" "$log" >&2
   return 1
 }
 
+# What it fails on is kept.
 run_fuzz() {
-  local name=$1 vectors=${shared:+$shared/vectors/$2} work=$folders/$1
+  local name=$1 vectors=${fuzzed[$1]} work=$folders/$1
+  vectors=${vectors:+${shared:+$shared/vectors/$vectors}}
+  mkdir "$work" "$work/corpus" "$work/found" || return
   "$fuzz_bin/${name}_corpus" "$work/corpus" ${vectors:+"$vectors"} || return
   timeout $((fuzz_seconds + 120)) "$fuzz_bin/${name}_fuzz" -max_total_time="$fuzz_seconds" -max_len=16384 -timeout=20 \
     -rss_limit_mb=2048 -malloc_limit_mb=128 -artifact_prefix="$work/found/" "$work/corpus" >"$work/log" 2>&1
@@ -139,20 +143,14 @@ run_fuzz() {
   return $status
 }
 
-# Two at a time, each on a core of its own: fuzz NAME VECTORS NAME VECTORS.
+# Two at a time, each on a core of its own.
 fuzz() {
-  local first second
-  if build_fuzz "$1" && build_fuzz "$3"; then
-    run_fuzz "$1" "$2" &
-    first=$!
-    run_fuzz "$3" "$4"
-    second=$?
-    wait "$first"
-    first=$?
-  else
-    first=1 second=1
-  fi
-  others+=("//tests/fuzz:$1_fuzz=$first" "//tests/fuzz:$3_fuzz=$second")
+  local name
+  for name in "${!fuzzed[@]}"; do
+    while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n; done
+    { run_fuzz "$name"; echo $? >"$folders/$name.exit"; } &
+  done
+  wait
 }
 
 others=()
@@ -167,7 +165,9 @@ if [ $all -eq 1 ]; then
 fi
 if [ "$fuzz_seconds" -gt 0 ]; then
   fuzz_bin=$(run_bazel info --config=fuzz bazel-bin 2>/dev/null)/tests/fuzz
-  fuzz ftiff ftiff scr_records scr
-  fuzz bp5 bp5 operator bp5
+  if build_fuzz; then fuzz; fi
+  for name in "${!fuzzed[@]}"; do
+    others+=("//tests/fuzz:${name}_fuzz=$(cat "$folders/$name.exit" 2>/dev/null || echo 1)")
+  done
 fi
 python3 tests/support/tally/tally.py "$events" "$bazel_exit" "${others[@]}"
