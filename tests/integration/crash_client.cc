@@ -3,16 +3,17 @@
 //
 //   crash_client --promises FILE [--mib N] [--steps N] [--flush-every N] [--guard-step S --guard-mib K] [--no-check]
 //               [--tries N] [--sparse] [--line L] [--takeover]
-//               [--wait-busy] [--outputs]
+//               [--wait-busy] [--outputs] [--redundant]
 //
-// Prints "resumed STEP DATASET TIER" or "fresh". Lines of the promises: "captured|local|prefix|output DATASET STEP",
-// "refused STEP CODE TEXT" (the call said so: no promise), "lost DATASET STEP TEXT" (a promise was broken).
-// With a guard, the memory K MiB into the protected block is taken away before step S's checkpoint, so that the process
-// dies exactly while the library copies that window. Without a daemon an open is tried N times (600), one each 100 ms;
-// with --wait-busy also while an older launch lives.
+// Prints "resumed STEP DATASET TIER" or "fresh". Lines of the promises: "captured|local|redundant|prefix|output DATASET
+// STEP", "refused STEP CODE TEXT" (the call said so: no promise), "lost DATASET STEP TEXT" (a promise was broken). With
+// a guard, the memory K MiB into the protected block is taken away before step S's checkpoint, so that the process dies
+// exactly while the library copies that window. Without a daemon an open is tried N times (600), one each 100 ms; with
+// --wait-busy also while an older launch lives.
 // --sparse: from step to step only one word in 32 KiB changes.
 // --outputs: before each checkpoint an output of one file, out/<step>.<rank>, of lines "step STEP rank RANK"; its
 // promise is that it is local.
+// --redundant: each checkpoint is waited for until it is that.
 // --line L: each checkpoint carries L, and its pattern depends on it; "resumed STEP DATASET TIER L" tells whose it was.
 // Exit: 0 done, 3 wrong bytes came back, 4 a promise was broken, 6 a newer launch shut this one out.
 #include <fcntl.h>
@@ -48,6 +49,7 @@ struct Options {
   bool takeover = false;
   bool busy = false;
   bool outputs = false;
+  bool redundant = false;
 };
 
 Options Parse(int argc, char** argv) {
@@ -68,6 +70,7 @@ Options Parse(int argc, char** argv) {
     if (name == "--takeover") options.takeover = true;
     if (name == "--wait-busy") options.busy = true;
     if (name == "--outputs") options.outputs = true;
+    if (name == "--redundant") options.redundant = true;
   }
   return options;
 }
@@ -146,6 +149,13 @@ int Output(cairn_session* session, std::uint64_t step, const std::string& rank, 
   return cairn_wait(session, *dataset, CAIRN_LEVEL_LOCAL, 60000);
 }
 
+void Await(cairn_session* session, int32_t level, const char* name, std::uint64_t dataset, std::uint64_t step,
+           Promises& promises) {
+  const int code = cairn_wait(session, dataset, level, 60000);
+  promises.Log(code == CAIRN_OK ? fmt::format("{} {} {}", name, dataset, step)
+                                : fmt::format("refused {} {} {}", step, code, cairn_error(session)));
+}
+
 int Run(const Options& options) {
   static cairn_session* session = nullptr;  // some ways out of here leave it open, on purpose: no leak
   cairn_options opening = CAIRN_OPTIONS_INIT;
@@ -205,12 +215,9 @@ int Run(const Options& options) {
     }
     promises.Log(fmt::format("local {} {}", dataset, s));
     local[dataset] = s;
+    if (options.redundant) Await(session, CAIRN_LEVEL_REDUNDANT, "redundant", dataset, s, promises);
     if (options.flush_every != 0 && s % options.flush_every == 0) {
-      if ((code = cairn_wait(session, dataset, CAIRN_LEVEL_PREFIX, 60000)) == CAIRN_OK) {
-        promises.Log(fmt::format("prefix {} {}", dataset, s));
-      } else {
-        promises.Log(fmt::format("refused {} {} {}", s, code, cairn_error(session)));
-      }
+      Await(session, CAIRN_LEVEL_PREFIX, "prefix", dataset, s, promises);
     }
     for (const auto& [promised, at_step] : local) {
       int32_t reached = 0;

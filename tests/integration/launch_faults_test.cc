@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "client/cairn.h"
-#include "tests/integration/launches_on_nodes.h"
+#include "tests/integration/launch_faults.h"
 #include "tests/support/fuse/fuse_test.h"
 
 namespace cairn::testing {
@@ -35,58 +35,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr std::chrono::seconds kDeadline(60);
 constexpr int kShutOut = 6;  // crash_client's exit code
-
-class LaunchFaultsTest : public LaunchesOnNodes {
- protected:
-  void SetUp() override {
-    LaunchesOnNodes::SetUp();
-    std::cerr << "CAIRN_TEST_SEED=" << seed_ << "\n";
-  }
-  static int Rounds() { return std::getenv("CAIRN_SOAK") != nullptr ? 100 : 8; }
-  std::uint64_t Draw(std::uint64_t below) {
-    return std::uniform_int_distribution<std::uint64_t>(0, below - 1)(random_);
-  }
-  std::uint64_t NewestPromised(const std::string& kind, std::size_t ranks = 3) {
-    std::uint64_t newest = 0;
-    for (std::size_t rank = 0; rank < ranks; ++rank) newest = std::max(newest, NewestOfRank(rank, kind));
-    return newest;
-  }
-  void StartMissing(const std::vector<std::string>& flags = kKeepAll) {
-    for (int node = 1; node <= cluster_->nodes(); ++node) {
-      if (cluster_->node(node).daemon() == nullptr) StartDaemon(node, flags);
-    }
-  }
-  // Until each rank has said from where it goes on. False: one has ended without that.
-  static bool AllBegun(const Job& job) {
-    return std::ranges::all_of(job.ranks, [](const auto& rank) { return rank->WaitForOutput("\n", kDeadline); });
-  }
-  // What each rank has said; "" of one that was killed before.
-  static std::vector<std::string> Kill(const Job& job) {
-    for (const auto& rank : job.ranks) rank->Signal(SIGKILL);
-    std::vector<std::string> said;
-    for (const auto& rank : job.ranks) {
-      const std::string output = rank->Wait(kDeadline).output;
-      said.push_back(output.substr(0, output.find('\n')));
-    }
-    return said;
-  }
-  // Its daemon, or another rank's, was killed while it began. Whatever else it says is for PointOf to look at.
-  static bool WasKilledBefore(const std::string& said) {
-    if (said.empty()) return true;
-    for (const int code : {CAIRN_FENCED, CAIRN_DEADLINE_EXCEEDED, CAIRN_UNAVAILABLE}) {
-      for (const char* const call : {"open", "resume"}) {
-        if (said.starts_with(fmt::format("{}: {} ", call, code))) return true;
-      }
-    }
-    return false;
-  }
-  int FollowerOf(int launch) { return HomeOf(launch) == 1 ? 2 : 1; }
-
-  const std::uint64_t seed_ = TestSeed();
-  std::mt19937_64 random_{seed_};
-};
 
 // All daemons come back before the next job begins. In half of the rounds it begins when all are linked: then what was
 // local is not lost. In the others links and coordinator are on their way, and what is on the prefix is not lost.
@@ -96,7 +45,8 @@ TEST_F(LaunchFaultsTest, NoPromiseIsLostWhoeverIsKilledAtAnyInstant) {
   Run("job.0", nodes, 1);
   std::uint64_t steps = 1;
   int compared = 0;
-  for (int round = 1; round <= Rounds(); ++round) {
+  const int rounds = IsSoak() ? 100 : 8;
+  for (int round = 1; round <= rounds; ++round) {
     SCOPED_TRACE("round " + std::to_string(round) + ", CAIRN_TEST_SEED=" + std::to_string(seed_));
     StartMissing();
     const bool linked = Draw(2) == 0;
@@ -131,13 +81,9 @@ TEST_F(LaunchFaultsTest, NoPromiseIsLostWhoeverIsKilledAtAnyInstant) {
       steps = std::max(from.step, steps);
       ++compared;
     }
-    for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
-      const Promises promised = ReadPromises(PromisesOfRank(rank));
-      const auto captured = promised.by_kind.find("captured");
-      if (captured != promised.by_kind.end()) steps = std::max(steps, NewestStep(captured->second));
-    }
+    steps = std::max(steps, NewestStepCaptured());
   }
-  EXPECT_GT(compared, Rounds()) << "hardly any launch came to its restart: this tests nothing";
+  EXPECT_GT(compared, rounds) << "hardly any launch came to its restart: this tests nothing";
 }
 
 TEST_F(LaunchFaultsTest, ANodeThatIsCutOffForAMomentComesBackToItsLaunch) {
