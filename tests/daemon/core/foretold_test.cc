@@ -125,6 +125,7 @@ TEST_F(ForetoldTest, ARankOfTheHomeComesBackAndWhatOthersHaveBegunGoesOn) {
   ASSERT_NO_FATAL_FAILURE(ComeAgain(2, over_grpc));
   nodes.Pass(std::chrono::milliseconds(100));  // the number was taken back, and is said again
   ASSERT_EQ(CodeOfReply(clients[1]->Checkpoint(6, MemoryOf(1, 6))), local::OK);
+  nodes.Pass(std::chrono::milliseconds(100));  // the home has heard of it
   clients[2]->Drop();
   ASSERT_NO_FATAL_FAILURE(ComeAgain(2, over_grpc));
   DatasetId id = 0;
