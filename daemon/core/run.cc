@@ -220,8 +220,9 @@ void Run::FolderUnused(DatasetId dataset_id) {
 }
 
 void Run::DatasetWhole(const DatasetPtr& dataset) {
-  // Its place in the rhythm is to hold over a restart.
-  if (dataset->in_cache() && dataset->kind.checkpoint && shared_.context.config.flush.every > 1) record.Store();
+  const Config::Flush& flush = shared_.context.config.flush;
+  const bool has_rhythm = flush.every > 1 || flush.every_redundant > 1;  // its place in that holds over a restart
+  if (dataset->in_cache() && dataset->kind.checkpoint && has_rhythm) record.Store();
   names.Forget(dataset->id);
   if (growing.Has(dataset->id)) {  // what has begun on the prefix is finished there
     ledger.FlushAsked(*dataset);

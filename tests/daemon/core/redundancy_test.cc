@@ -230,6 +230,19 @@ TEST_F(SlowerFlushTest, WhatIsRedundantGoesToThePrefixLessOften) {
   EXPECT_FALSE(OnPrefix(made[1]));
 }
 
+TEST_F(SlowerFlushTest, ItsPlaceInTheRhythmHoldsOverARestart) {
+  ASSERT_NO_FATAL_FAILURE(StartWithRhythm());
+  for (std::uint64_t step = 1; step <= 2; ++step) Redundant(step);
+  ASSERT_NO_FATAL_FAILURE(KillNode(0));
+  nodes[0].Start();
+  for (Rank rank = 0; rank < kMany; ++rank) ASSERT_NO_FATAL_FAILURE(ComeAgain(rank));
+  const DatasetId third = Redundant(3);
+  EXPECT_SAYS(clients[0]->Wait(third, local::PREFIX), local::OK, "");
+  const DatasetId fourth = Redundant(4);
+  nodes.Pass(std::chrono::seconds(1));
+  EXPECT_FALSE(OnPrefix(fourth));
+}
+
 TEST_F(SlowerFlushTest, WhatCannotBeRedundantGoesAsOftenAsWithoutAScheme) {
   for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundancy.group = "switch7";
   ASSERT_NO_FATAL_FAILURE(StartWithRhythm());
