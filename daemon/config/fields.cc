@@ -66,8 +66,8 @@ const Field kFields[] = {
      "every so many-th checkpoint of a launch goes to the prefix; 0: none by itself; can be reloaded",
      CAIRN_U32_(flush.every)},
     {"flush.every_redundant", kNumber,
-     "the same where redundancy.scheme lets ranks protect each other: such a checkpoint outlives the loss of nodes "
-     "without the prefix; one that cannot become redundant goes by flush.every; 0: all do; can be reloaded",
+     "every so many-th checkpoint that is redundant goes to the prefix (redundancy.scheme); one that cannot become "
+     "redundant goes by flush.every; 0: all go by flush.every; can be reloaded",
      CAIRN_U32_(flush.every_redundant)},
     {"flush.superseded", kChoice,
      "a waiting flush of a checkpoint that a newer one supersedes: skip drops it, keep does not; can be reloaded",

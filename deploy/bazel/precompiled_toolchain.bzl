@@ -4,7 +4,8 @@ They are parsed when the toolchain is set up, with the flags of .bazelrc. GCC co
 the text. For the sanitizers, whose flags are others, and for clang they are empty.
 
 What GCC has parsed is no input that Bazel knows: it differs from run to run, and says what the text says, which Bazel
-does know. In a sandbox, where it is not there, the text is found.
+does know. In a sandbox, where it is not there, the text is found. After an upgrade of the distribution's libraries it is
+old, as all that was compiled is: `bazel clean --expunge`.
 """
 
 _FILES = [

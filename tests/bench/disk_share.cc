@@ -23,12 +23,16 @@ bool Write(const std::string& path, const std::string& text) {
   return file.good();
 }
 
-// Of this process, as a path below the controller's folder.
+// Of this process, as a path below the controller's folder. In a container it may be named as its host sees it, which
+// is not there: then the topmost one.
 std::string OwnGroup() {
   constexpr std::string_view kMark = ":blkio:";
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
-    if (const std::size_t at = line.find(kMark); at != std::string::npos) return line.substr(at + kMark.size());
+    const std::size_t at = line.find(kMark);
+    if (at == std::string::npos) continue;
+    const std::string group = line.substr(at + kMark.size());
+    return std::filesystem::exists(kController + group) ? group : "/";
   }
   return "/";
 }

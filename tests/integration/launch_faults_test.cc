@@ -2,11 +2,9 @@
 // is cut off for a moment or for long, the home stands still, calendars disagree, the prefix takes nothing. Ranks log
 // outside the daemons what they were promised, and no restart is older than that. Instants are drawn from
 // CAIRN_TEST_SEED; CAIRN_SOAK makes it long.
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/fuse.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include <algorithm>
@@ -15,9 +13,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <iostream>
 #include <memory>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>

@@ -4,7 +4,8 @@
 usage: locks.py GENERATED   (the folder in which proto/ has what protoc made: bazel-bin)
 
 Judged are the sources of storage/, daemon/ and client/ that have an annotation, or include a header that has: who may
-touch what is guarded includes its class. Nothing is compiled. Prints what clang says, and exits with 1 if it says anything, or if there is nothing to judge.
+touch what is guarded includes its class. Nothing is compiled. Prints what clang says, and exits with 1 if it says
+anything, or if there is nothing to judge.
 """
 
 import concurrent.futures
@@ -18,7 +19,8 @@ import tempfile
 CLANG = "clang++-14"
 FLAGS = [
     "-std=c++20", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-warning-option", "-Wthread-safety",
-    "-DSPDLOG_COMPILED_LIB", "-DSPDLOG_SHARED_LIB", "-DSPDLOG_FMT_EXTERNAL", "-DBOOST_ASIO_NO_DEPRECATED", '-DCAIRN_VERSION=""', "-I."
+    "-DSPDLOG_COMPILED_LIB", "-DSPDLOG_SHARED_LIB", "-DSPDLOG_FMT_EXTERNAL", "-DBOOST_ASIO_NO_DEPRECATED",
+    '-DCAIRN_VERSION=""', "-I."
 ]
 COMMON = "deploy/bazel/common_headers.h"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by tests that are scripts and start a daemon: a folder `work`, in short a path as sockets need, and `daemon`,
-# to be set to the daemon's process. Both are gone at the end.
+# Sourced by tests that are scripts and start a daemon: a folder `work`, whose path is short, as sockets need it, and
+# `daemon`, to be set to the daemon's process. Both are gone at the end.
 # shellcheck disable=SC2034  # for those that go elsewhere
 root=$PWD
 work=$(mktemp -d /tmp/cairn-test.XXXXXX)
