@@ -89,6 +89,7 @@ void Captures::Commit(const SessionPtr& session, const std::shared_ptr<Call>& ca
   given_.lists.HandedOver(*session, writer->list);
   if (session->followed) {
     given_.home.Captured(*session);
+    if (open_.empty()) given_.home.CopiesEnded();
   } else {
     given_.steering.HandedOver(*session, *writer->dataset);  // its time ends before the client goes on
   }

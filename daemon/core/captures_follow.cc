@@ -35,7 +35,8 @@ bool Captures::BeginForetold(const SessionPtr& session, const std::shared_ptr<Ca
   local::Request told = *request;
   told.mutable_begin()->set_file_bytes(following.file_bytes);
   told.mutable_begin()->set_foretold(foretold);
-  given_.home.Tell(session, *call, std::move(told), [this, session, writer](const local::Reply& reply) {
+  const Home::When when = writer->image && !writer->ring ? Home::When::kAfterCopies : Home::When::kNow;
+  given_.home.Tell(session, *call, std::move(told), when, [this, session, writer](const local::Reply& reply) {
     // What is handed over outlives its session and the link: the home says later what it knows of it.
     const bool lost = !given_.home.Serves(*session) && writer->stage == Writer::Stage::kCommitted;
     if (!writer->ended() && !lost) AnsweredForetold(*writer, reply);

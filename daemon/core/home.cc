@@ -19,6 +19,7 @@ constexpr std::chrono::seconds kDialWithin(5);
 constexpr std::size_t kPartsBytes = 1 << 20;  // of one frame that lists parts, unless that is one part
 // The home's own deadline comes first, as its answer says what was waited for.
 constexpr std::chrono::milliseconds kOnTheWayMax(200);
+constexpr std::chrono::milliseconds kCopiesMax(10);
 
 local::Reply Refusal(const absl::Status& why) {
   local::Reply reply;
@@ -34,6 +35,7 @@ std::uint32_t DeadlineFor(std::chrono::milliseconds deadline) {
 
 void Home::Stop() {
   link_ = nullptr;
+  after_copies_.clear();
   ranks_.clear();
   by_session_.clear();
   waiting_.clear();
@@ -96,6 +98,7 @@ void Home::LinkCame(std::unique_ptr<PeerLink> link) {
 void Home::LinkLost(const absl::Status& why) {
   spdlog::warn("run {}: the link to the home of launch {} was lost: {}", given_.run_name, launch_, MessageOf(why));
   context_.loop().Post([link = std::exchange(link_, nullptr)] {});
+  after_copies_.clear();
   const local::Reply lost = Refusal(Unavailable("the link to the launch's home was lost: {}", MessageOf(why)));
   by_session_.clear();
   ForgetForetold();
@@ -140,11 +143,20 @@ std::vector<peer::ToHome> Home::PartsHere() const {
   return all;
 }
 
-void Home::Send(peer::ToHome said) const {
+void Home::Send(peer::ToHome said, When when) {
   if (!link_) return;
-  peer::Frame frame;
-  *frame.mutable_to_home() = std::move(said);
-  link_->Send(std::move(frame));
+  const bool first = after_copies_.empty();
+  *after_copies_.emplace_back().mutable_to_home() = std::move(said);
+  if (when == When::kNow) return SendWaiting();
+  if (!first) return;
+  context_.loop().After(kCopiesMax, [this, alive = std::weak_ptr<int>(alive_)] {
+    if (!alive.expired()) SendWaiting();
+  });
+}
+
+void Home::SendWaiting() {
+  const std::shared_ptr<PeerLink> link = link_;
+  for (peer::Frame& frame : std::exchange(after_copies_, {})) link->Send(std::move(frame));
 }
 
 // --- A rank comes ---
@@ -227,7 +239,7 @@ void Home::Closed(const Session& session) {
 
 // --- What ranks ask ---
 
-void Home::SendRequest(OfRank& rank, const Call* call, local::Request request, Answered answered) {
+void Home::SendRequest(OfRank& rank, const Call* call, local::Request request, When when, Answered answered) {
   if (const std::size_t bytes = request.ByteSizeLong(); bytes > frames::kCarriedBytesMax) {
     if (!answered) return;
     return answered(Refusal(ResourceExhausted("the request has {} bytes, at most {} can go to the launch's home", bytes,
@@ -240,7 +252,7 @@ void Home::SendRequest(OfRank& rank, const Call* call, local::Request request, A
   peer::ToHome said;
   said.mutable_from_rank()->set_session(rank.number);
   *said.mutable_from_rank()->mutable_request() = std::move(request);
-  Send(std::move(said));
+  Send(std::move(said), when);
 }
 
 void Home::Relay(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Request& request) {
@@ -261,26 +273,29 @@ void Home::AskWhatever(const SessionPtr& session, const std::shared_ptr<Call>& c
   call->WaitingFor(fmt::format("the answer of the launch's home, node {},", maker_.substr(0, 8)));
   std::erase_if(rank.calls, [](const auto& item) { return item.second.expired(); });
   rank.calls[request.call()] = call;
-  SendRequest(rank, call.get(), std::move(request), [call, then = std::move(then)](const local::Reply& reply) {
-    if (!call->answered()) then(reply);
-  });
+  SendRequest(rank, call.get(), std::move(request), When::kNow,
+              [call, then = std::move(then)](const local::Reply& reply) {
+                if (!call->answered()) then(reply);
+              });
 }
 
-void Home::Tell(const SessionPtr& session, const Call& call, local::Request request, Answered then) {
+void Home::Tell(const SessionPtr& session, const Call& call, local::Request request, When when, Answered then) {
   const auto known = by_session_.find(session->id);
   if (known == by_session_.end()) return then(Refusal(Unavailable("the launch's home is not reached")));
-  SendRequest(*known->second, &call, std::move(request), std::move(then));
+  SendRequest(*known->second, &call, std::move(request), when, std::move(then));
 }
 
 void Home::Say(const Session& session, const local::Request& request) {
   const auto known = by_session_.find(session.id);
-  if (known != by_session_.end()) SendRequest(*known->second, nullptr, request, nullptr);
+  if (known != by_session_.end()) SendRequest(*known->second, nullptr, request, When::kNow, nullptr);
 }
 
 void Home::Captured(const Session& session) {
+  const auto known = by_session_.find(session.id);
+  if (known == by_session_.end()) return;
   local::Request request;
   request.mutable_commit();
-  Say(session, request);
+  SendRequest(*known->second, nullptr, request, When::kAfterCopies, nullptr);
 }
 
 // --- What happens to parts that are here ---

@@ -103,13 +103,16 @@ class Home {
   void Say(const Session& session, const local::Request& request);  // what has no answer
   // The same, and the call is answered already: `then` gets any reply, or none if the session ends before. What could
   // not be told, or was lost with the link, is answered UNAVAILABLE, when Serves() says no.
-  void Tell(const SessionPtr& session, const Call& call, local::Request request, Answered then);
+  // kAfterCopies: it waits for CopiesEnded, 10 ms at most, so that what it makes two daemons do is not done beside the
+  // copies. What else is said goes at once, behind what waits.
+  enum class When : std::uint8_t { kNow, kAfterCopies };
+  void Tell(const SessionPtr& session, const Call& call, local::Request request, When when, Answered then);
   bool Serves(const Session& session) const { return by_session_.contains(session.id); }
   // The number of the launch's next checkpoint, as the home has said ahead; 0: it has not.
   DatasetId foretold() const { return foretold_; }
   void ForgetForetold() { foretold_ = 0; }
-  // The rank has handed over its part.
-  void Captured(const Session& session);
+  void Captured(const Session& session);  // it has handed over its part; goes kAfterCopies
+  void CopiesEnded() { SendWaiting(); }   // no rank here copies any more
 
   // --- What happens to parts that are here ---
   void Stored(const Dataset& dataset, Rank rank);
@@ -143,9 +146,10 @@ class Home {
   void OnFind(const peer::Find& find);
   void OnStart(const peer::Start& start);
   void OnAbandon(const peer::Abandon& abandon);
-  void Send(peer::ToHome said) const;
+  void Send(peer::ToHome said, When when = When::kNow);
+  void SendWaiting();
   void LetGo(std::uint64_t number);  // of the rank's session
-  void SendRequest(OfRank& rank, const Call* call, local::Request request, Answered answered);
+  void SendRequest(OfRank& rank, const Call* call, local::Request request, When when, Answered answered);
   OfRankPtr RankOf(std::uint64_t number) const;
   std::shared_ptr<Call> CallOf(std::uint64_t number, std::uint64_t call, SessionPtr* session) const;
   std::function<void(const absl::Status&, std::size_t, bool)> MovedReporter(std::uint64_t session, std::uint64_t call);
@@ -157,6 +161,7 @@ class Home {
   std::string mark_;
   NodeId maker_;
   std::shared_ptr<PeerLink> link_;
+  std::vector<peer::Frame> after_copies_;  // of the link, in order
   bool dialling_ = false;
   std::vector<Linked> waiting_;
   std::map<std::uint64_t, OfRankPtr> ranks_;   // by number

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "tests/daemon/core/fake_client.h"
 #include "tests/daemon/core/launch_over_nodes.h"
@@ -57,6 +59,15 @@ class ForetoldTest : public LaunchOverNodesTest {
     nodes.network.UnblockAll();
     for (Rank rank : {1u, 3u}) ASSERT_NO_FATAL_FAILURE(ComeAgain(rank));
   }
+  // What ranks ask and say, by frame.
+  void CountWhatTheHomeIsTold() {
+    nodes.network.on_send = [this](const std::string& from, const std::string& to, const peer::Frame& frame) {
+      if (from != other() || to != home()) return;
+      const auto& all = frame.carry().carried();
+      const auto count = std::ranges::count_if(all, [](const auto& one) { return one.to_home().has_from_rank(); });
+      if (count > 0) told.push_back(static_cast<std::size_t>(count));
+    };
+  }
   void ExpectTheNextWorks(std::uint64_t step) {
     const DatasetId next = Checkpoint(step);
     ASSERT_NE(next, 0u);
@@ -67,6 +78,7 @@ class ForetoldTest : public LaunchOverNodesTest {
   }
 
   DatasetId first = 0;
+  std::vector<std::size_t> told;
 };
 
 TEST_F(ForetoldTest, ARankIsServedBeforeTheHomeHasHeardOfIt) {
@@ -85,6 +97,27 @@ TEST_F(ForetoldTest, ARankIsServedBeforeTheHomeHasHeardOfIt) {
   for (const auto& client : clients) EXPECT_EQ(CodeOfReply(client->Wait(id, local::LOCAL)), local::OK);
   EXPECT_THAT(nodes[1].RanksInCache(id), ElementsAre(1, 3));
   ExpectTheNextWorks(7);
+}
+
+TEST_F(ForetoldTest, WhatTheHomeIsToldGoesAfterTheCopiesOfTheNode) {
+  CountWhatTheHomeIsTold();
+  const Memory of_1 = MemoryOf(1, 6), of_3 = MemoryOf(3, 6);
+  const std::uint64_t call_1 = clients[1]->SendBegin(6, of_1), call_3 = clients[3]->SendBegin(6, of_3);
+  ASSERT_EQ(CodeOfReply(clients[1]->TakeBegin(call_1)), local::OK);
+  ASSERT_EQ(CodeOfReply(clients[3]->TakeBegin(call_3)), local::OK);
+  ASSERT_TRUE(clients[1]->Fill(of_1));
+  ASSERT_EQ(CodeOfReply(clients[1]->Commit()), local::OK);
+  EXPECT_THAT(told, IsEmpty());
+  ASSERT_TRUE(clients[3]->Fill(of_3));
+  ASSERT_EQ(CodeOfReply(clients[3]->Commit()), local::OK);
+  nodes.Pass(std::chrono::milliseconds(2));
+  EXPECT_THAT(told, ElementsAre(4));
+}
+
+TEST_F(ForetoldTest, TheHomeHearsOfARankThatCopiesLong) {
+  CountWhatTheHomeIsTold();
+  ASSERT_NE(BeginAlone(1, 6, MemoryOf(1, 6)), 0u);
+  EXPECT_THAT(told, ElementsAre(1));
 }
 
 TEST_F(ForetoldTest, TheFirstOfALaunchWaitsForTheHome) {
