@@ -58,7 +58,7 @@ Outcome ParseAddress(std::string_view text, const Variable& variable, Address* a
   if (text.starts_with(kUnix)) {
     text.remove_prefix(kUnix.size());
     if (!text.starts_with('/')) return Invalid("grpc+unix: needs an absolute path, not '" + std::string(text) + "'");
-    address->target = "unix:" + std::string(text);
+    address->node_socket = text;
     return {};
   }
   if (!text.starts_with(kTcp)) {

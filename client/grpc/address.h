@@ -16,7 +16,8 @@ struct Outcome {
 };
 
 struct Address {
-  std::string target;  // as gRPC names it: "host:port" or "unix:/path"
+  std::string node_socket;  // its path; else:
+  std::string target;       // "host:port"
   bool tls = false;
   std::string ca, cert, key;  // PEM, if tls
 };

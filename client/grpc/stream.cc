@@ -7,6 +7,7 @@
 #include <grpc/support/log.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
+#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/byte_buffer.h>
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "client/cairn.h"
+#include "client/grpc/node_socket.h"
 #include "proto/frame.h"
 
 namespace cairn::transport {
@@ -299,7 +301,7 @@ bool KeepCallbackThreads() {
   return true;
 }
 
-std::shared_ptr<grpc::Channel> MakeChannel(const Address& address) {
+Outcome MakeChannel(const Address& address, std::shared_ptr<grpc::Channel>* channel) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(CAIRN_FRAME_BYTES_MAX);
   arguments.SetMaxSendMessageSize(CAIRN_FRAME_BYTES_MAX);
@@ -310,12 +312,20 @@ std::shared_ptr<grpc::Channel> MakeChannel(const Address& address) {
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // A session that connects again must not inherit the back-off of an earlier try.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  if (!address.tls) return grpc::CreateCustomChannel(address.target, grpc::InsecureChannelCredentials(), arguments);
-  grpc::SslCredentialsOptions options;
-  options.pem_root_certs = address.ca;
-  options.pem_cert_chain = address.cert;
-  options.pem_private_key = address.key;
-  return grpc::CreateCustomChannel(address.target, grpc::SslCredentials(options), arguments);
+  if (!address.node_socket.empty()) {
+    int fd = -1;
+    if (Outcome connected = ConnectToNode(address.node_socket, &fd); !connected.ok()) return connected;
+    *channel = grpc::CreateCustomInsecureChannelFromFd("localhost", fd, arguments);
+  } else if (!address.tls) {
+    *channel = grpc::CreateCustomChannel(address.target, grpc::InsecureChannelCredentials(), arguments);
+  } else {
+    grpc::SslCredentialsOptions options;
+    options.pem_root_certs = address.ca;
+    options.pem_cert_chain = address.cert;
+    options.pem_private_key = address.key;
+    *channel = grpc::CreateCustomChannel(address.target, grpc::SslCredentials(options), arguments);
+  }
+  return {};
 }
 
 }  // namespace
@@ -323,7 +333,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const Address& address) {
 Outcome Stream::Connect(const Address& address, Deadline deadline, std::unique_ptr<Stream>* stream) {
   [[maybe_unused]] static const bool kept = KeepGrpc() && KeepCallbackThreads();
   for (int tries = 1;; ++tries) {
-    const auto call = std::make_shared<Call>(MakeChannel(address), address.tls);
+    std::shared_ptr<grpc::Channel> channel;
+    if (Outcome made = MakeChannel(address, &channel); !made.ok()) return made;
+    const auto call = std::make_shared<Call>(std::move(channel), address.tls);
     auto result = std::make_unique<StreamImpl>(call);
     call->Begin(call);
     Outcome outcome = call->WaitConnected(deadline);

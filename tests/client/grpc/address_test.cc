@@ -41,7 +41,7 @@ class AddressTest : public ::testing::Test {
 TEST_F(AddressTest, AUnixSocketNeedsNoTls) {
   variables_["CAIRN_TLS_CA"] = "/nowhere";
   ASSERT_TRUE(Parse("grpc+unix:/run/cairn/cairnd-grpc.sock").ok());
-  EXPECT_EQ(address_.target, "unix:/run/cairn/cairnd-grpc.sock");
+  EXPECT_EQ(address_.node_socket, "/run/cairn/cairnd-grpc.sock");
   EXPECT_FALSE(address_.tls);
 }
 

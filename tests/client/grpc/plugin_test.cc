@@ -24,6 +24,7 @@
 #include "tests/daemon/door/fake_receiver.h"
 #include "tests/support/runfiles/runfiles.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/strangers_socket.h"
 
 namespace cairn {
 namespace {
@@ -256,6 +257,15 @@ TEST_F(PluginTest, NobodyThereIsUnavailableAndSoIsADaemonThatGoes) {
   ASSERT_NO_FATAL_FAILURE(Open());
   Stream again;
   Greet(again);
+}
+
+TEST_F(PluginTest, AStrangerWhoListensInThePlaceOfTheDaemonIsNotTalkedTo) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+  const testing::StrangersSocket stranger;
+  Stream stream;
+  EXPECT_EQ(stream.Connect("grpc+unix:" + stranger.path()), CAIRN_PERMISSION_DENIED);
+  EXPECT_NE(stream.error().find("user 65534 listens there, neither root nor this user, 0"), std::string::npos)
+      << stream.error();
 }
 
 TEST_F(PluginTest, CloseEndsTheStreamAtTheDaemon) {
