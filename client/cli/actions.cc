@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 
 #include "client/cli/file_argument.h"
@@ -11,10 +10,6 @@
 namespace cairn::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// A long wait is asked for in parts, so that no call hangs on a daemon that has stopped, and who waits for `prefix`
-// hears what is in the way.
 constexpr std::uint64_t kWaitPartMs = 60'000, kPrefixPartMs = 2'000;
 
 // The highest level that the dataset has when the wait ends well; else why not.
@@ -24,22 +19,15 @@ absl::StatusOr<Level> WaitFor(AdminClient& daemon, const std::string& run, Datas
   request.set_run(run);
   request.set_dataset(dataset);
   request.set_level(static_cast<local::Level>(level));
-  const std::uint64_t full_part_ms = level == Level::kPrefix ? kPrefixPartMs : kWaitPartMs;
-  const Clock::time_point begin = Clock::now();
+  WaitInParts parts(level == Level::kPrefix ? kPrefixPartMs : kWaitPartMs, timeout_ms);
   std::string told;
   for (;;) {
-    const auto passed_ms =
-        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count());
-    const bool last = timeout_ms != 0 && passed_ms + full_part_ms >= timeout_ms;
-    // At least 1: 0 would mean the daemon's own default.
-    const std::uint64_t part_ms =
-        last ? std::max<std::uint64_t>(timeout_ms - std::min(timeout_ms, passed_ms), 1) : full_part_ms;
-    request.set_timeout_ms(static_cast<std::uint32_t>(part_ms));
+    request.set_timeout_ms(parts.NextMs());
     CAIRN_ASSIGN_OR_RETURN(const admin::WaitReply reply, daemon.Wait(request));
     if (reply.status().code() == local::OK) return static_cast<Level>(reply.level());
     if (reply.status().code() == local::DEADLINE_EXCEEDED) {
       const std::string& why = reply.held_up_by();
-      if (last) {
+      if (parts.last()) {
         return DeadlineExceeded("dataset {} did not reach level {} within {} ms; it has level {}{}", dataset,
                                 NameOf(level), timeout_ms, NameOf(static_cast<Level>(reply.level())),
                                 why.empty() ? "" : ": " + why);
@@ -53,6 +41,15 @@ absl::StatusOr<Level> WaitFor(AdminClient& daemon, const std::string& run, Datas
 }
 
 }  // namespace
+
+std::uint32_t WaitInParts::NextMs() {
+  using std::chrono::milliseconds;
+  const auto passed = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin_);
+  const auto passed_ms = static_cast<std::uint64_t>(passed.count());
+  last_ = timeout_ms_ != 0 && passed_ms + part_ms_ >= timeout_ms_;
+  if (!last_) return static_cast<std::uint32_t>(part_ms_);
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(timeout_ms_ - std::min(timeout_ms_, passed_ms), 1));
+}
 
 ExitCode WaitAndTell(const Context& context, const std::string& run, DatasetId dataset, Level level,
                      std::uint64_t timeout_ms) {

@@ -4,6 +4,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -15,6 +16,22 @@
 #include "storage/base/status.h"
 
 namespace cairn::cli {
+
+// A long wait is asked for in parts, so that no call hangs on a daemon that has stopped, and who waits hears what is in
+// the way.
+class WaitInParts {
+ public:
+  WaitInParts(std::uint64_t part_ms, std::uint64_t timeout_ms)  // 0: without end
+      : part_ms_(part_ms), timeout_ms_(timeout_ms), begin_(std::chrono::steady_clock::now()) {}
+  // Of the next call; at least 1: 0 would mean the daemon's own default.
+  std::uint32_t NextMs();
+  bool last() const { return last_; }  // that was the last one
+
+ private:
+  const std::uint64_t part_ms_, timeout_ms_;
+  const std::chrono::steady_clock::time_point begin_;
+  bool last_ = false;
+};
 
 // Waits until the dataset has the level, and says so. timeout_ms 0: until that, or the dataset has failed, or the
 // daemon has gone. What is in the way of `prefix` is told on standard error meanwhile.

@@ -98,6 +98,9 @@ class AdminClientImpl final : public AdminClient {
   absl::StatusOr<admin::RebuildReply> Rebuild(const admin::RebuildRequest& request) override {
     return Ask<admin::RebuildReply>(&admin::Admin::Stub::Rebuild, request, kRebuildTime);
   }
+  absl::StatusOr<admin::LeaveReply> Leave(const admin::LeaveRequest& request) override {
+    return Ask<admin::LeaveReply>(&admin::Admin::Stub::Leave, request, std::chrono::milliseconds(request.timeout_ms()));
+  }
   absl::StatusOr<admin::NodesReply> Nodes(const admin::NodesRequest& request) override {
     return Ask<admin::NodesReply>(&admin::Admin::Stub::Nodes, request);
   }

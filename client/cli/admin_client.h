@@ -21,7 +21,7 @@ namespace cairn::cli {
 using Variable = std::function<const char*(const char* name)>;
 absl::StatusOr<std::vector<std::string>> AdminSockets(const std::string& address, const Variable& variable);
 
-// Every call ends within 30 s (Wait: its own timeout and 30 s; Rebuild: a day) with the service's answer or
+// Every call ends within 30 s (Wait, Leave: their own timeout and 30 s; Rebuild: a day) with the service's answer or
 //   kUnavailable       the daemon has gone or is going away
 //   kDeadlineExceeded  it did not answer
 // and the errors of the service itself.
@@ -41,6 +41,7 @@ class AdminClient {
   virtual absl::StatusOr<admin::PinReply> Pin(const admin::PinRequest& request) = 0;
   virtual absl::StatusOr<admin::RemoveReply> Remove(const admin::RemoveRequest& request) = 0;
   virtual absl::StatusOr<admin::RebuildReply> Rebuild(const admin::RebuildRequest& request) = 0;
+  virtual absl::StatusOr<admin::LeaveReply> Leave(const admin::LeaveRequest& request) = 0;
   virtual absl::StatusOr<admin::NodesReply> Nodes(const admin::NodesRequest& request) = 0;
 };
 

@@ -23,6 +23,7 @@ void AddLsCommand(Command app, CommandLine& line);
 void AddShowCommand(Command app, CommandLine& line);
 void AddRedundancyCommand(Command app, CommandLine& line);
 void AddRebuildCommand(Command app, CommandLine& line);
+void AddLeaveCommand(Command app, CommandLine& line);
 void AddWaitCommand(Command app, CommandLine& line);
 void AddFlushCommand(Command app, CommandLine& line);
 void AddPinCommand(Command app, CommandLine& line);

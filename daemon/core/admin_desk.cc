@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/core/commands.h"
+#include "daemon/core/leave_command.h"
 #include "daemon/core/over_nodes.h"
 #include "daemon/core/rebuild_command.h"
 #include "daemon/core/run_report.h"
@@ -14,16 +15,6 @@
 #include "storage/base/version.h"
 
 namespace cairn {
-namespace {
-
-// What is in the way of a dataset that is to be on the prefix; empty: nothing that is known.
-std::string HeldUpBy(const Run& run, DatasetId id) {
-  if (run.watch.lost()) return fmt::format("{}: the run is not there any more", run.gate.path());
-  if (run.HungSince()) return fmt::format("{}: the file system does not answer", run.gate.path());
-  return run.flusher.ErrorOf(id);
-}
-
-}  // namespace
 
 AdminDesk::AdminDesk(const Context& context, Runs& runs, const CacheRoom& room, const ImageStore& images,
                      std::uint64_t incarnation)
@@ -198,7 +189,7 @@ void AdminDesk::Wait(const admin::WaitRequest& request, std::function<void(admin
     if (std::exchange(state->answered, true)) return;
     const LevelAnswer now = run->levels.Ask(id, level);
     answer(StatusMessage(DeadlineExceeded("dataset {} did not reach level {} within {} ms", id, NameOf(level), ms)),
-           now.level, level == Level::kPrefix ? HeldUpBy(*run, id) : "");
+           now.level, level == Level::kPrefix ? run->HeldUpBy(id) : "");
   });
   run->waits.Wait([this, state, answer, run, id, level] {
     if (state->answered) return true;
@@ -225,6 +216,32 @@ void AdminDesk::Remove(const admin::RemoveRequest& request, std::function<void(a
 
 void AdminDesk::Rebuild(const admin::RebuildRequest& request, std::function<void(admin::RebuildReply)> done) const {
   Do(request, commands::Rebuild, std::move(done));
+}
+
+void AdminDesk::Leave(const admin::LeaveRequest& request, std::function<void(admin::LeaveReply)> done) const {
+  const auto runs = Named(request.run());
+  struct Gathered {
+    std::size_t left = 1;
+    absl::Status status;
+    admin::LeaveReply reply;
+  };
+  const auto gathered = std::make_shared<Gathered>();
+  gathered->status = runs.status();
+  const auto one_less = [gathered, done = std::move(done)] {
+    if (--gathered->left > 0) return;
+    *gathered->reply.mutable_status() = StatusMessage(gathered->status);
+    done(std::move(gathered->reply));
+  };
+  const std::chrono::milliseconds patience(request.timeout_ms());
+  for (Run* const run : runs.ok() ? *runs : std::vector<Run*>()) {
+    ++gathered->left;
+    commands::Leave(*run, context_, patience, [gathered, one_less, run](absl::StatusOr<commands::OnlyHere> only_here) {
+      if (!only_here.ok()) gathered->status = Annotate(only_here.status(), run->gate.path());
+      if (only_here.ok()) gathered->reply.mutable_only_here()->Add(only_here->begin(), only_here->end());
+      one_less();
+    });
+  }
+  one_less();
 }
 
 template <typename Request, typename Reply>

@@ -38,6 +38,7 @@ class AdminDesk {
   void Pin(const admin::PinRequest& request, std::function<void(admin::PinReply)> done) const;
   void Remove(const admin::RemoveRequest& request, std::function<void(admin::RemoveReply)> done) const;
   void Rebuild(const admin::RebuildRequest& request, std::function<void(admin::RebuildReply)> done) const;
+  void Leave(const admin::LeaveRequest& request, std::function<void(admin::LeaveReply)> done) const;
   absl::StatusOr<admin::NodesReply> DescribeNodes(const admin::NodesRequest& request) const;
 
  private:

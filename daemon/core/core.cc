@@ -16,6 +16,7 @@
 #include "daemon/core/context.h"
 #include "daemon/core/image_store.h"
 #include "daemon/core/openings.h"
+#include "daemon/core/rebuild_command.h"
 #include "daemon/core/requests.h"
 #include "daemon/core/run.h"
 #include "daemon/core/run_report.h"
@@ -70,6 +71,9 @@ class StrandCore final : public Core, private Connections {
   }
   void Rebuild(const admin::RebuildRequest& request, std::function<void(admin::RebuildReply)> done) override {
     Post([this, request, done = std::move(done)] { desk_.Rebuild(request, done); });
+  }
+  void Leave(const admin::LeaveRequest& request, std::function<void(admin::LeaveReply)> done) override {
+    Post([this, request, done = std::move(done)] { desk_.Leave(request, done); });
   }
   void Nodes(const admin::NodesRequest& request, std::function<void(absl::StatusOr<admin::NodesReply>)> done) override {
     Post([this, request, done = std::move(done)] { done(desk_.DescribeNodes(request)); });
@@ -152,6 +156,7 @@ std::unique_ptr<Run> StrandCore::MakeRun(const RunId& run, const std::string& pr
                   .answer_node =
                       [this](Run& of, const peer::Question& question, const Questions::Then& then) {
                         if (commands::IsOne(question)) return commands::Answer(of, question, then);
+                        if (question.has_remake()) return commands::Remake(of, question.remake(), then);
                         then(AnswerOf(of, context_, question));
                       },
                   .on_change = [this] { CheckQuiesced(); }},

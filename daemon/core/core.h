@@ -50,6 +50,7 @@ class Core : public Receiver {
   virtual void Pin(const admin::PinRequest& request, std::function<void(admin::PinReply)> done) = 0;
   virtual void Remove(const admin::RemoveRequest& request, std::function<void(admin::RemoveReply)> done) = 0;
   virtual void Rebuild(const admin::RebuildRequest& request, std::function<void(admin::RebuildReply)> done) = 0;
+  virtual void Leave(const admin::LeaveRequest& request, std::function<void(admin::LeaveReply)> done) = 0;
   virtual void Nodes(const admin::NodesRequest& request,
                      std::function<void(absl::StatusOr<admin::NodesReply>)> done) = 0;
 };

@@ -89,11 +89,16 @@ void OtherCaches::LookForRest(LaunchId launch) {
 }
 
 void OtherCaches::MakeAnew(DatasetId id, Then then) {
+  MakeAnewWithout("", id, std::move(then));
+}
+
+void OtherCaches::MakeAnewWithout(const NodeId& node, DatasetId id, Then then) {
   const Launch* const newest = given_.ledger.newest();
   Add({.launch = newest != nullptr ? newest->id : 0,
        .from = "",
        .parts_only = true,
        .only = id,
+       .without = node,
        .then = std::move(then)});
 }
 
@@ -149,13 +154,17 @@ void OtherCaches::End(const JobPtr& job) {
 void OtherCaches::Ask(const JobPtr& job) {
   // Who is to be waited for may be another node: that is for the next job.
   const auto same = [first = wishes_.front()](const Wish& wish) {
-    return (wish.from.empty() || wish.from == first.from) && wish.only == first.only;
+    return (wish.from.empty() || wish.from == first.from) && wish.only == first.only && wish.without == first.without;
   };
   const auto later = std::ranges::find_if_not(wishes_, same);
   job->only = wishes_.front().only;
+  job->without = wishes_.front().without;
   job->wishes = static_cast<std::size_t>(later - wishes_.begin());
   job->parts_only = std::all_of(wishes_.begin(), later, [](const Wish& wish) { return wish.parts_only; });
-  given_.nodes.AskHoldings([this, job](const Nodes::Holdings& holdings) { Answered(job, holdings); });
+  given_.nodes.AskHoldings([this, job](Nodes::Holdings holdings) {
+    std::erase_if(holdings, [&job](const auto& said) { return said.first.node == job->without; });
+    Answered(job, holdings);
+  });
 }
 
 void OtherCaches::Answered(const JobPtr& job, const Nodes::Holdings& holdings) {

@@ -94,6 +94,8 @@ class OtherCaches {
   // Of this dataset what no node has any more is made anew now, in this cache, if the others keep enough. `then` does
   // not come inside the call. REQUIRES: the prefix is in reach.
   void MakeAnew(DatasetId id, Then then);
+  // The same, as if that node were not there.
+  void MakeAnewWithout(const NodeId& node, DatasetId id, Then then);
   // Meanwhile what is not here, or not all here, may still be found.
   bool looking() const { return looking_ != 0; }
   // Ends it at the next block.
@@ -105,12 +107,14 @@ class OtherCaches {
     NodeId from;
     bool parts_only = false;  // what another cache has whole was brought when the launch began
     DatasetId only = 0;       // no other one; whether a launch would choose it or not. 0: whichever is wanted
+    NodeId without = {};      // of `only`: this node does not count
     Then then;
   };
   struct Job {
     std::size_t wishes = 0;  // the first ones, which were there when the others were asked
     bool parts_only = false;
     DatasetId only = 0;
+    NodeId without;
     SteadyTime settled_by;
     Nodes::Holdings holdings;
     std::set<std::tuple<DatasetId, Rank, NodeId>> untrue;  // what these say of them

@@ -1,5 +1,6 @@
 #include "daemon/core/rebuild_command.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -46,6 +47,23 @@ absl::Status HowItEnded(const Run& run, DatasetId id, const OtherCaches::Brought
                   LostRanks(*dataset), id, brought.all_answered ? "" : "; not all nodes have answered");
 }
 
+admin::RebuildReply ReplyOf(const Run& run, DatasetId id, const OtherCaches::Brought& brought) {
+  admin::RebuildReply reply;
+  *reply.mutable_status() = StatusMessage(HowItEnded(run, id, brought));
+  for (const OtherCaches::MadeAnew& made : brought.made) {
+    admin::RebuiltRank& rank = *reply.add_ranks();
+    rank.set_rank(made.rank);
+    rank.set_bytes(made.bytes);
+    *rank.mutable_set() = made.set;
+    rank.mutable_nodes()->Add(made.hosts.begin(), made.hosts.end());
+  }
+  return reply;
+}
+
+bool HasPartsAt(const Dataset& dataset, const NodeId& node) {
+  return std::ranges::any_of(dataset.parts, [&node](const Part& part) { return part.elsewhere && part.node == node; });
+}
+
 }  // namespace
 
 void Rebuild(Run& run, const admin::RebuildRequest& request, std::function<void(admin::RebuildReply)> done) {
@@ -55,17 +73,33 @@ void Rebuild(Run& run, const admin::RebuildRequest& request, std::function<void(
     *reply.mutable_status() = StatusMessage(why_not);
     return done(std::move(reply));
   }
-  run.others.MakeAnew(id, [&run, id, done = std::move(done)](const OtherCaches::Brought& brought) {
-    admin::RebuildReply reply;
-    *reply.mutable_status() = StatusMessage(HowItEnded(run, id, brought));
-    for (const OtherCaches::MadeAnew& made : brought.made) {
-      admin::RebuiltRank& rank = *reply.add_ranks();
-      rank.set_rank(made.rank);
-      rank.set_bytes(made.bytes);
-      *rank.mutable_set() = made.set;
-      rank.mutable_nodes()->Add(made.hosts.begin(), made.hosts.end());
-    }
-    done(std::move(reply));
+  run.others.MakeAnew(
+      id, [&run, id, done = std::move(done)](const OtherCaches::Brought& brought) { done(ReplyOf(run, id, brought)); });
+}
+
+// Redundant: each set bears the loss of any node. Should it fail all the same, what that node has is looked for again.
+void Remake(Run& run, const peer::Remake& request, std::function<void(absl::StatusOr<peer::Answer>)> done) {
+  const DatasetId id = request.dataset();
+  const auto answer = [done](admin::RebuildReply reply) {
+    peer::Answer answer;
+    *answer.mutable_remade() = std::move(reply);
+    done(std::move(answer));
+  };
+  const DatasetPtr dataset = run.ledger.Get(id);
+  if (!dataset || dataset->followed || !dataset->in_cache() || dataset->unknown > 0) {
+    return done(FailedPrecondition("this daemon does not decide about dataset {}", id));
+  }
+  if (!HasPartsAt(*dataset, request.node())) {
+    admin::RebuildReply nothing;
+    *nothing.mutable_status() = StatusMessage(absl::OkStatus());
+    return answer(std::move(nothing));
+  }
+  if (const absl::Status why_not = WhyNotHere(run, id); !why_not.ok()) return done(why_not);
+  if (!dataset->redundant) return done(FailedPrecondition("dataset {} is not redundant", id));
+  run.others.MakeAnewWithout(request.node(), id, [&run, id, answer](const OtherCaches::Brought& brought) {
+    admin::RebuildReply reply = ReplyOf(run, id, brought);
+    if (reply.status().code() == local::OK) return answer(std::move(reply));
+    run.others.MakeAnew(id, [answer, reply](const OtherCaches::Brought&) { answer(reply); });
   });
 }
 

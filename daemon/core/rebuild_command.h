@@ -3,10 +3,13 @@
 #ifndef CAIRN_DAEMON_CORE_REBUILD_COMMAND_H_
 #define CAIRN_DAEMON_CORE_REBUILD_COMMAND_H_
 
+#include <absl/status/statusor.h>
+
 #include <functional>
 
 #include "daemon/core/run.h"
 #include "proto/admin.pb.h"
+#include "proto/peer.pb.h"
 
 namespace cairn::commands {
 
@@ -17,6 +20,11 @@ namespace cairn::commands {
 //                        prefix, or not of several nodes
 //   kDataLoss            more is lost than redundancy sets bear: names the ranks, and why not
 void Rebuild(Run& run, const admin::RebuildRequest& request, std::function<void(admin::RebuildReply)> done);
+
+// Of a node that is about to go: its parts of a dataset that is redundant, and is not on the prefix, are made anew here
+// as if they were lost with it. Answers as Rebuild; OK, too, if the dataset needs nothing of that node.
+//   kFailedPrecondition  this daemon does not decide about the dataset, or it is not redundant
+void Remake(Run& run, const peer::Remake& request, std::function<void(absl::StatusOr<peer::Answer>)> done);
 
 }  // namespace cairn::commands
 

@@ -142,6 +142,12 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
   shared.room.Add(&cache);
 }
 
+std::string Run::HeldUpBy(DatasetId dataset) const {
+  if (watch.lost()) return fmt::format("{}: the run is not there any more", gate.path());
+  if (HungSince()) return fmt::format("{}: the file system does not answer", gate.path());
+  return flusher.ErrorOf(dataset);
+}
+
 std::optional<SteadyTime> Run::HungSince() const {
   const auto work = gate.HungSince(), flush = flusher.StalledSince();
   return work && flush ? std::min(work, flush) : std::max(work, flush);

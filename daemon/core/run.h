@@ -90,6 +90,8 @@ class Run {
   bool AnyCaptured() const;
   // Since when the prefix hangs, if it does: any work there (PrefixGate), or a flush that does not get on.
   std::optional<SteadyTime> HungSince() const;
+  // What is in the way of a dataset that is to be on the prefix; empty: nothing that is known.
+  std::string HeldUpBy(DatasetId dataset) const;
 
  private:
   void AfterStep();

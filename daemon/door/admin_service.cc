@@ -81,6 +81,9 @@ class AdminServiceImpl final : public AdminService, public admin::Admin::Callbac
   Reactor* Rebuild(Context*, const admin::RebuildRequest* request, admin::RebuildReply* reply) override {
     return Ask(reply, [&](auto done) { core_.Rebuild(*request, std::move(done)); });
   }
+  Reactor* Leave(Context*, const admin::LeaveRequest* request, admin::LeaveReply* reply) override {
+    return Ask(reply, [&](auto done) { core_.Leave(*request, std::move(done)); });
+  }
   Reactor* Nodes(Context*, const admin::NodesRequest* request, admin::NodesReply* reply) override {
     return AskOr(reply, [&](auto done) { core_.Nodes(*request, std::move(done)); });
   }

@@ -20,6 +20,7 @@ static_assert(static_cast<int>(peer::Question::kHoldings) == static_cast<int>(pe
 static_assert(static_cast<int>(peer::Question::kFlush) == static_cast<int>(peer::Answer::kFlush));
 static_assert(static_cast<int>(peer::Question::kPin) == static_cast<int>(peer::Answer::kPin));
 static_assert(static_cast<int>(peer::Question::kRemove) == static_cast<int>(peer::Answer::kRemove));
+static_assert(static_cast<int>(peer::Question::kRemake) == static_cast<int>(peer::Answer::kRemade));
 
 constexpr std::uint32_t kCodeMax = static_cast<std::uint32_t>(absl::StatusCode::kUnauthenticated);
 

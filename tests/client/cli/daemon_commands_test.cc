@@ -188,6 +188,31 @@ TEST_F(DaemonCommandsTest, FlushCanWait) {
   EXPECT_EQ(late.err.find(note, late.err.find(note) + 1), std::string::npos) << "once: " << late.err;
 }
 
+TEST_F(DaemonCommandsTest, LeaveSaysThatNothingWouldBeMissedOrWhatAndWhy) {
+  ExpectSaid(Run({"leave"}), 0, "it may go");
+  EXPECT_EQ(core_.asked(), (std::vector<std::string>{"leave "}));
+  EXPECT_EQ(json::parse(Run({"leave", "heat", "--json"}).out)["may_go"], true);
+
+  admin::OnlyHere& one = *core_.leave.add_only_here();
+  one.set_prefix("/scratch/\x1b[31mheat");
+  one.set_dataset(17);
+  one.set_step(120);
+  one.set_bytes(400 << 20);
+  one.set_why("the file system does not answer");
+  const CairnRun late = Run({"leave", "heat", "--timeout", "2s"});
+  EXPECT_EQ(late.exit_code, 6);
+  EXPECT_EQ(late.out,
+            "1 dataset would be missed if this node went now:\n"
+            "  /scratch/?[31mheat: dataset 17 (step 120, 400.0 MiB here): the file system does not answer\n");
+  const json late_too = json::parse(Run({"leave", "heat", "--timeout", "1s", "--json"}).out);
+  EXPECT_EQ(late_too["may_go"], false);
+  EXPECT_EQ(late_too["only_here"][0]["dataset"], 17);
+
+  core_.leave.mutable_status()->set_code(local::FAILED_PRECONDITION);
+  core_.leave.mutable_status()->set_message("ranks 0 of launch 3 are at work here");
+  ExpectSaid(Run({"leave"}), 1, "ranks 0 of launch 3 are at work");
+}
+
 TEST_F(DaemonCommandsTest, PinAndRemove) {
   ExpectSaid(Run({"pin", "heat", "17"}), 0, "pinned");
   ExpectSaid(Run({"pin", "heat", "17", "--off"}), 0, "no longer pinned");

@@ -127,6 +127,12 @@ local::Status CoreHarness::Flush(DatasetId id, const std::string& run) {
   return Answered<admin::FlushReply>([&](auto done) { core_->core().Flush(request, done); }).status();
 }
 
+admin::LeaveReply CoreHarness::Leave(std::uint32_t timeout_ms) {
+  admin::LeaveRequest request;
+  request.set_timeout_ms(timeout_ms);
+  return Answered<admin::LeaveReply>([&](auto done) { core_->core().Leave(request, done); });
+}
+
 local::Status CoreHarness::Pin(DatasetId id, bool pinned, const std::string& run) {
   admin::PinRequest request;
   request.set_run(run.empty() ? prefix() : run);

@@ -1,7 +1,7 @@
 // Random histories of launches over three nodes, against what their ranks were promised: daemons are killed at any
-// instant, with or without the power, links break, ranks come again, launches end and begin. Outputs of files that were
-// `local` come to the prefix in the end. Every history comes from its seed alone: CAIRN_TEST_SEED=<number> runs that
-// one again.
+// instant, with or without the power, links break, ranks come again, launches end and begin, nodes leave and take their
+// caches along. Outputs of files that were `local` come to the prefix in the end. Every history comes from its seed
+// alone: CAIRN_TEST_SEED=<number> runs that one again.
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
@@ -47,6 +47,7 @@ std::vector<OutputFile> FilesOf(Rank rank, std::uint64_t step) {
 struct Counts {
   int launches = 0, checkpoints = 0, local = 0, prefix = 0, kills = 0, cuts = 0, restored = 0, reopened = 0;
   int outputs = 0, saved = 0;  // ranks' promises of `local` and of `prefix`
+  int left = 0, stayed = 0;    // nodes that were to leave, and may or had better not
 };
 
 class NodesHistory {
@@ -59,6 +60,7 @@ class NodesHistory {
       nodes_[node].config.redundancy.scheme = scheme;
       nodes_[node].config.redundancy.members = 3;
       nodes_[node].config.redundancy.checksums = 2;
+      nodes_[node].config.lease.term_ms = 10'000;  // of a home that has left it is waited for
     }
     nodes_.StartAll();
     nranks_ = static_cast<std::uint32_t>(2 + Draw(5));
@@ -111,6 +113,8 @@ class NodesHistory {
       if (!nodes_[node].running()) nodes_[node].Start();
     }
     // Members find each other; leases of daemons that died are over.
+    if (Draw(2) == 0) nodes_.Pass(std::chrono::minutes(5));
+    if (Draw(3) == 0) NodeLeaves();
     nodes_.Pass(std::chrono::minutes(5));
     if (Draw(3) == 0) {
       for (int& node : home_of_) node = static_cast<int>(Draw(kNodes));
@@ -137,6 +141,21 @@ class NodesHistory {
       if (!live_) return;
     }
     Restore();
+  }
+
+  // If it says that it may, it does, and another one with an empty cache takes its place.
+  void NodeLeaves() {
+    SimulatedNodes::Node& node = nodes_[static_cast<int>(Draw(kNodes))];
+    const admin::LeaveReply reply = node.Leave(std::chrono::milliseconds(1 + Draw(60'000)));
+    ASSERT_EQ(reply.status().code(), local::OK) << reply.status().message();
+    if (!reply.only_here().empty()) {
+      ++counts_.stayed;
+      return;
+    }
+    ++counts_.left;
+    node.Kill();
+    ASSERT_TRUE(RemoveTree(node.cache, node.config.cache.path).ok());
+    node.Start();
   }
 
   std::vector<Rank> InAnyOrder() {
@@ -376,17 +395,20 @@ TEST(NodesModelTest, WhatWasPromisedHoldsInRandomHistoriesOfThreeNodes) {
     sum.reopened += counts.reopened;
     sum.outputs += counts.outputs;
     sum.saved += counts.saved;
+    sum.left += counts.left;
+    sum.stayed += counts.stayed;
   }
   std::printf(
       "%lu histories: %d launches, %d checkpoints, promises: %d local, %d prefix; %d kills, %d broken links, "
-      "%d restores, %d ranks came again; outputs: %d local, %d prefix\n",
+      "%d restores, %d ranks came again; outputs: %d local, %d prefix; %d nodes left, %d had better not\n",
       static_cast<unsigned long>(round), sum.launches, sum.checkpoints, sum.local, sum.prefix, sum.kills, sum.cuts,
-      sum.restored, sum.reopened, sum.outputs, sum.saved);
+      sum.restored, sum.reopened, sum.outputs, sum.saved, sum.left, sum.stayed);
   if (given != nullptr) return;
   EXPECT_GT(sum.local, sum.checkpoints);
   EXPECT_GT(sum.kills, static_cast<int>(round));
   EXPECT_GT(sum.restored, static_cast<int>(round));
   EXPECT_GT(sum.saved, static_cast<int>(round) / 2);
+  EXPECT_GT(sum.left, static_cast<int>(round) / 2);
 }
 
 }  // namespace

@@ -166,6 +166,15 @@ local::Status SimulatedNodes::Node::Remove(DatasetId id) {
   return Asked<admin::RemoveReply>(admin::RemoveRequest(), id, &Core::Remove);
 }
 
+admin::LeaveReply SimulatedNodes::Node::Leave(std::chrono::milliseconds patience) {
+  admin::LeaveRequest request;
+  request.set_timeout_ms(static_cast<std::uint32_t>(patience.count()));
+  const auto answer = std::make_shared<std::optional<admin::LeaveReply>>();
+  core_->Leave(request, [answer](admin::LeaveReply reply) { *answer = std::move(reply); });
+  EXPECT_TRUE(all_.AdvanceUntil([answer] { return answer->has_value(); }));
+  return answer->value_or(admin::LeaveReply());
+}
+
 std::string SimulatedNodes::Node::Warnings() {
   const admin::StatusReply status = Status();
   std::string all;

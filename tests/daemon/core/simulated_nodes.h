@@ -52,6 +52,7 @@ class SimulatedNodes {
     bool IsPinned(DatasetId id);  // as this node has it
     local::Status Flush(DatasetId id);
     local::Status Remove(DatasetId id);
+    admin::LeaveReply Leave(std::chrono::milliseconds patience = std::chrono::seconds(30));
     std::string FolderOf(DatasetId id);    // of the dataset in its cache, whether it is there or not; "": no run is
     absl::Status LoseParts(DatasetId id);  // while it does not run
     std::string Warnings();

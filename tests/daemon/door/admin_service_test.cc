@@ -98,8 +98,14 @@ TEST_F(AdminServiceTest, QuestionsAndAnswersPassUnchanged) {
   ASSERT_OK_AND_ASSIGN(const admin::RebuildReply rebuilt, client_->Rebuild(rebuild));
   EXPECT_EQ(rebuilt.ranks(0).rank(), 3u);
 
+  admin::LeaveRequest leave;
+  leave.set_run("heat");
+  core_.leave.add_only_here()->set_dataset(17);
+  ASSERT_OK_AND_ASSIGN(const admin::LeaveReply left, client_->Leave(leave));
+  EXPECT_EQ(left.only_here(0).dataset(), 17u);
+
   EXPECT_EQ(core_.asked(), (std::vector<std::string>{"list heat", "show heat 17", "flush heat 0", "pin heat 17 on",
-                                                     "rm heat 17", "rebuild heat 17"}));
+                                                     "rm heat 17", "rebuild heat 17", "leave heat"}));
 }
 
 TEST_F(AdminServiceTest, TheCoresErrorsKeepCodeAndWords) {

@@ -70,6 +70,10 @@ class FakeCore : public Core {
          (aside ? " aside " + std::to_string(request.set_aside()) : ""));
     done(remove);
   }
+  void Leave(const admin::LeaveRequest& request, std::function<void(admin::LeaveReply)> done) override {
+    Note("leave " + request.run());
+    done(leave);
+  }
   void Rebuild(const admin::RebuildRequest& request, std::function<void(admin::RebuildReply)> done) override {
     Note("rebuild " + request.run() + " " + std::to_string(request.dataset()));
     done(rebuild);
@@ -103,6 +107,7 @@ class FakeCore : public Core {
   admin::PinReply pin;
   admin::RemoveReply remove;
   admin::RebuildReply rebuild;
+  admin::LeaveReply leave;
   bool hold_waits = false;
   bool hold_status = false;
   std::atomic<int> status_count{0};

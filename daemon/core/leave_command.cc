@@ -1,0 +1,158 @@
+#include "daemon/core/leave_command.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "daemon/core/commands.h"
+#include "daemon/core/facts.h"
+#include "daemon/policy/policy.h"
+#include "proto/peer.pb.h"
+#include "storage/base/number_ranges.h"
+#include "storage/base/status.h"
+#include "storage/place/prefix/prefix.h"
+
+namespace cairn::commands {
+namespace {
+
+bool HasPartsHere(const Dataset& dataset) {
+  return std::ranges::any_of(dataset.parts, [](const Part& part) { return !part.elsewhere && part.captured(); });
+}
+
+// Handed over, and not whole yet.
+bool IsOnItsWay(const Dataset& dataset) {
+  return dataset.cache == Place::kArriving || (dataset.kind.past_cache && dataset.prefix == Place::kArriving);
+}
+
+absl::Status CheckNobodyWorks(const Ledger& ledger) {
+  const Launch* const newest = ledger.newest();
+  if (newest == nullptr || newest->over()) return absl::OkStatus();
+  NumberRanges live;
+  for (Rank rank = 0; rank < newest->ranks.size(); ++rank) {
+    if (newest->ranks[rank] == RankState::kLive) live.Add(rank);
+  }
+  return FailedPrecondition("ranks {} of launch {} are at work here, or by way of this node: they are to end first",
+                            TextOf(live), newest->id);
+}
+
+class Leaving : public std::enable_shared_from_this<Leaving> {
+ public:
+  using Done = std::function<void(absl::StatusOr<OnlyHere>)>;
+  Leaving(Run& run, const Context& context, Done done) : run_(run), context_(context), done_(std::move(done)) {}
+
+  void Start(std::chrono::milliseconds patience) {
+    if (const absl::Status may = CheckNobodyWorks(run_.ledger); !may.ok()) return done_(may);
+    timer_ = context_.loop().After(patience, [self = shared_from_this()] { self->Answer(); });
+    LookAtPrefix([self = shared_from_this()] { self->Begin(); });
+  }
+
+ private:
+  // What other daemons decide about may have come to the prefix without this one hearing of it.
+  void LookAtPrefix(std::function<void()> then) {
+    const std::vector<DatasetPtr> missed = Missed();
+    const bool others_decide = std::ranges::any_of(missed, [](const DatasetPtr& dataset) {
+      return dataset->followed || (dataset->in_cache() && dataset->unknown > 0);
+    });
+    const std::shared_ptr<Prefix> prefix = run_.gate.prefix();
+    if (!others_decide || !prefix) return then();
+    context_.OnPrefix(
+        run_.gate.path(), [prefix] { return prefix->Contents(); },
+        [self = shared_from_this(), then = std::move(then)](const absl::StatusOr<PrefixContents>& contents) {
+          if (contents.ok()) {
+            for (const auto& [id, dataset] : contents->datasets) self->elsewhere_.insert(id);
+          }
+          then();
+        });
+  }
+
+  void Begin() {
+    for (const DatasetPtr& dataset : Missed()) {
+      if (!dataset->in_cache()) continue;
+      dataset->followed && dataset->redundant ? Remake(dataset->id) : Order(dataset->id);
+    }
+    run_.waits.Wait([self = shared_from_this()] {
+      if (!self->answered_ && self->Missed().empty()) self->Answer();
+      return self->answered_;
+    });
+  }
+
+  void Order(DatasetId id) {
+    admin::FlushRequest request;
+    request.set_dataset(id);
+    Flush(run_, request, [self = shared_from_this(), id](const admin::FlushReply& reply) {
+      if (reply.status().code() != local::OK) self->why_[id] = reply.status().message();
+    });
+  }
+
+  // What others keep is enough to do without the parts that are here. Else it is flushed; not before, since what is
+  // being copied is not made anew.
+  void Remake(DatasetId id) {
+    peer::Question question;
+    question.mutable_remake()->set_dataset(id);
+    question.mutable_remake()->set_node(context_.cache_id);
+    run_.nodes.Ask(run_.home.node(), question, [self = shared_from_this(), id](const auto& answer) {
+      if (IsUnavailable(answer.status()) || IsDeadlineExceeded(answer.status())) {  // it is being copied, or made anew
+        self->why_[id] = std::string(MessageOf(answer.status()));
+      } else if (!answer.ok() || answer->remade().status().code() != local::OK) {
+        self->Order(id);
+      } else {
+        self->elsewhere_.insert(id);
+        self->run_.waits.Ask();
+      }
+    });
+  }
+
+  std::vector<DatasetPtr> Missed() const {
+    const std::vector<DatasetId> order = EvictionOrder(AllFactsOf(run_.ledger, context_.config.flush));
+    const std::set<DatasetId> may_go(order.begin(), order.end());
+    std::vector<DatasetPtr> missed;
+    for (const auto& [id, dataset] : run_.ledger.InPlay()) {
+      if (dataset->foreign || dataset->in_prefix() || elsewhere_.contains(id) || !HasPartsHere(*dataset)) continue;
+      if (IsOnItsWay(*dataset) || (dataset->in_cache() && !may_go.contains(id))) missed.push_back(dataset);
+    }
+    return missed;
+  }
+
+  std::string WhyMissed(const Dataset& dataset) const {
+    if (const auto why = why_.find(dataset.id); why != why_.end()) return why->second;
+    if (IsOnItsWay(dataset)) return "not all ranks' parts are stored yet";
+    const std::string held_up = run_.HeldUpBy(dataset.id);
+    return held_up.empty() ? "it is on its way to the prefix" : held_up;
+  }
+
+  void Answer() {
+    if (std::exchange(answered_, true)) return;
+    context_.loop().Cancel(timer_);
+    OnlyHere only_here;
+    for (const DatasetPtr& dataset : Missed()) {
+      admin::OnlyHere& one = only_here.emplace_back();
+      one.set_run(run_.id.Hex());
+      one.set_prefix(run_.gate.path());
+      one.set_dataset(dataset->id);
+      one.set_step(dataset->step);
+      one.set_bytes(dataset->bytes_here());
+      one.set_why(WhyMissed(*dataset));
+    }
+    done_(std::move(only_here));
+  }
+
+  Run& run_;
+  const Context& context_;
+  const Done done_;
+  Loop::TimerId timer_ = 0;
+  bool answered_ = false;
+  std::set<DatasetId> elsewhere_;         // all of it, as the prefix says, or the launch's home
+  std::map<DatasetId, std::string> why_;  // why it was not ordered there
+};
+
+}  // namespace
+
+void Leave(Run& run, const Context& context, std::chrono::milliseconds patience,
+           std::function<void(absl::StatusOr<OnlyHere>)> done) {
+  std::make_shared<Leaving>(run, context, std::move(done))->Start(patience);
+}
+
+}  // namespace cairn::commands
