@@ -18,7 +18,7 @@ struct Place {
   std::uint32_t member = 0;  // who holds it
   bool own = false;          // its own data; else in the payload, at `offset`
   std::uint64_t offset = 0;
-  ReadAt read;    // empty: lost
+  Source source;  // empty: lost
   WriteAt write;  // lost and wanted
 };
 
@@ -26,16 +26,16 @@ std::vector<Place> PlacesOf(const Set& set, const std::map<std::uint32_t, Target
   const auto members = static_cast<std::uint32_t>(set.members.size());
   std::vector<Place> places;
   for (std::uint32_t distance = 0; distance <= set.replicas; ++distance) {
-    Place place{.member = (owner + distance) % members, .own = distance == 0, .read = {}, .write = {}};
+    Place place{.member = (owner + distance) % members, .own = distance == 0, .source = {}, .write = {}};
     const Member& member = set.members[place.member];
     const auto target = targets.find(place.member);
     if (place.own) {
-      place.read = member.data;
-      if (!place.read && target != targets.end()) place.write = target->second.data;
+      place.source = member.data;
+      if (!place.source && target != targets.end()) place.write = target->second.data;
     } else {
       place.offset = CopyOffset(set, place.member, distance);
-      place.read = member.payload;
-      if (!place.read && target != targets.end()) place.write = target->second.payload;
+      place.source = member.payload;
+      if (!place.source && target != targets.end()) place.write = target->second.payload;
     }
     places.push_back(std::move(place));
   }
@@ -43,21 +43,37 @@ std::vector<Place> PlacesOf(const Set& set, const std::map<std::uint32_t, Target
 }
 
 bool IsThere(const Place& place) {
-  return static_cast<bool>(place.read);
+  return static_cast<bool>(place.source);
+}
+
+// All of the file from `at` on.
+void Expect(const Place& place, std::uint64_t at, std::uint64_t bytes) {
+  if (place.source.expect && at < bytes) place.source.expect(place.offset + at, bytes - at);
+}
+
+// Bytes of the file from `at` on, where their owner has them, or all of them in `scratch`.
+absl::StatusOr<std::span<const std::byte>> BlockOf(const Place& place, std::uint64_t at, std::uint64_t bytes,
+                                                   std::vector<std::byte>& scratch) {
+  if (place.source.lend) return place.source.lend(place.offset + at, bytes);
+  scratch.resize(static_cast<std::size_t>(bytes));
+  CAIRN_RETURN_IF_ERROR(place.source.read(place.offset + at, scratch));
+  return scratch;
 }
 
 absl::StatusOr<std::optional<Difference>> WalkFile(std::uint64_t bytes, const std::vector<Place>& places) {
   const auto source = std::find_if(places.begin(), places.end(), IsThere);
-  const auto of_use = [&](const Place& place) { return place.write || (place.read && &place != &*source); };
+  const auto of_use = [&](const Place& place) { return place.write || (place.source && &place != &*source); };
   if (source == places.end() || std::none_of(places.begin(), places.end(), of_use)) return std::nullopt;
-  std::vector<std::byte> block(std::min(bytes, kBlockBytes)), other(block.size());
-  for (std::uint64_t at = 0; at < bytes; at += kBlockBytes) {
-    const auto count = static_cast<std::size_t>(std::min(kBlockBytes, bytes - at));
-    CAIRN_RETURN_IF_ERROR(source->read(source->offset + at, {block.data(), count}));
+  std::vector<std::byte> scratch, other;
+  for (const Place& place : places) Expect(place, 0, bytes);
+  for (std::uint64_t at = 0, count = 0; at < bytes; at += count) {
+    CAIRN_ASSIGN_OR_RETURN(const auto block, BlockOf(*source, at, std::min(kBlockBytes, bytes - at), scratch));
+    count = block.size();
     for (auto place = places.begin(); place != places.end(); ++place) {
-      if (place->write) CAIRN_RETURN_IF_ERROR(place->write(place->offset + at, {block.data(), count}));
-      if (place == source || !place->read) continue;
-      CAIRN_RETURN_IF_ERROR(place->read(place->offset + at, {other.data(), count}));
+      if (place->write) CAIRN_RETURN_IF_ERROR(place->write(place->offset + at, block));
+      if (place == source || !place->source) continue;
+      other.resize(block.size());
+      CAIRN_RETURN_IF_ERROR(place->source.read(place->offset + at, other));
       if (std::memcmp(block.data(), other.data(), count) == 0) continue;
       const auto differs = std::mismatch(block.begin(), block.end(), other.begin());
       const auto index = static_cast<std::uint64_t>(differs.first - block.begin());
@@ -98,7 +114,11 @@ std::uint64_t CopyOffset(const Set& set, std::uint32_t member, std::uint32_t dis
 absl::StatusOr<std::optional<Difference>> WalkCopies(const Set& set, const std::map<std::uint32_t, Targets>& targets) {
   CAIRN_RETURN_IF_ERROR(CheckLosses(set, targets));
   std::optional<Difference> first;
-  for (std::uint32_t owner = 0; owner < set.members.size(); ++owner) {
+  // A payload has its left neighbours' files, nearest first.
+  const auto members = static_cast<std::uint32_t>(set.members.size());
+  const std::uint32_t begin = targets.empty() ? 0 : targets.begin()->first;
+  for (std::uint32_t i = 1; i <= members; ++i) {
+    const std::uint32_t owner = (begin % members + members - i) % members;
     CAIRN_ASSIGN_OR_RETURN(const auto difference, WalkFile(set.members[owner].bytes, PlacesOf(set, targets, owner)));
     if (difference && !first) first = difference;
   }
@@ -114,7 +134,8 @@ absl::Status ReadLostCopy(const Set& set, std::uint32_t member, std::uint64_t of
   const std::vector<Place> places = PlacesOf(set, {}, member);
   const auto copy = std::find_if(places.begin(), places.end(), IsThere);
   if (copy == places.end()) return AllLost(std::to_string(member));
-  return copy->read(copy->offset + offset, target);
+  Expect(*copy, offset, set.members[member].bytes);
+  return copy->source.read(copy->offset + offset, target);
 }
 
 std::vector<Ranges> UncheckedCopies(const Set& set) {

@@ -61,28 +61,28 @@ Mixer::Mixer(const Matrix& factors) : sources_(factors.at(0).size()), targets_(f
     CAIRN_CHECK(row.size() == sources_);
     flat.insert(flat.end(), row.begin(), row.end());
   }
-  // The kernel for sums alone wants two sources, and is several times as fast.
   sum_ = targets_ == 1 && sources_ >= 2 && std::all_of(flat.begin(), flat.end(), [](auto f) { return f == 1; });
-  inputs_.resize(sources_);
-  outputs_.resize(targets_);
-  if (sum_) return;
+  all_.resize(sources_ + targets_);
   tables_.resize(32 * sources_ * targets_);
   ec_init_tables(static_cast<int>(sources_), static_cast<int>(targets_), flat.data(), tables_.data());
 }
 
-void Mixer::Mix(Shards& shards, std::size_t bytes) {
-  CAIRN_CHECK(bytes <= shards.bytes());
-  for (std::size_t i = 0; i < sources_; ++i) inputs_[i] = reinterpret_cast<unsigned char*>(shards.at(i));
-  for (std::size_t i = 0; i < targets_; ++i) outputs_[i] = reinterpret_cast<unsigned char*>(shards.at(sources_ + i));
-  const auto length = static_cast<int>((bytes + kStride - 1) / kStride * kStride);
-  if (sum_) {
-    std::vector<void*> all(inputs_.begin(), inputs_.end());
-    all.push_back(outputs_[0]);
-    CAIRN_CHECK(xor_gen(static_cast<int>(all.size()), length, all.data()) == 0);
+void Mixer::Mix(std::span<const std::byte* const> sources, std::span<std::byte* const> targets, std::size_t bytes) {
+  CAIRN_CHECK(sources.size() == sources_ && targets.size() == targets_);
+  const auto as_kernels_take_it = [](const std::byte* at) {
+    return reinterpret_cast<unsigned char*>(const_cast<std::byte*>(at));  // of sources they only read
+  };
+  std::ranges::transform(sources, all_.begin(), as_kernels_take_it);
+  std::ranges::transform(targets, all_.begin() + static_cast<std::ptrdiff_t>(sources_), as_kernels_take_it);
+  // The kernel for sums alone is faster, but takes aligned memory only, and at least two sources.
+  const auto is_aligned = [](const unsigned char* at) { return reinterpret_cast<std::uintptr_t>(at) % kStride == 0; };
+  if (sum_ && std::ranges::all_of(all_, is_aligned)) {
+    CAIRN_CHECK(
+        xor_gen(static_cast<int>(all_.size()), static_cast<int>(bytes), reinterpret_cast<void**>(all_.data())) == 0);
     return;
   }
-  ec_encode_data(length, static_cast<int>(sources_), static_cast<int>(targets_), tables_.data(), inputs_.data(),
-                 outputs_.data());
+  ec_encode_data(static_cast<int>(bytes), static_cast<int>(sources_), static_cast<int>(targets_), tables_.data(),
+                 all_.data(), all_.data() + sources_);
 }
 
 }  // namespace cairn::redundancy

@@ -44,14 +44,14 @@ class Mixer {
  public:
   // factors[target][source]. REQUIRES: at least one of each; rows of one length.
   explicit Mixer(const Matrix& factors);
-  // The first `sources` of `shards` are read, the targets are those behind. REQUIRES: bytes <= shards.bytes().
-  void Mix(Shards& shards, std::size_t bytes);
+  // `bytes` of each, wherever they lie: fastest at multiples of 64 bytes. REQUIRES: as many as the factors have.
+  void Mix(std::span<const std::byte* const> sources, std::span<std::byte* const> targets, std::size_t bytes);
 
  private:
   const std::size_t sources_, targets_;
   bool sum_ = false;  // one target, all factors 1
   std::vector<std::uint8_t> tables_;
-  std::vector<unsigned char*> inputs_, outputs_;
+  std::vector<unsigned char*> all_;  // sources, then targets, as the kernels take them
 };
 
 }  // namespace cairn::redundancy

@@ -10,6 +10,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -17,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "storage/format/scr/redset_records.h"
@@ -28,11 +30,30 @@ inline constexpr std::uint32_t kMembersMax = 4096;
 using ReadAt = std::function<absl::Status(std::uint64_t offset, std::span<std::byte> target)>;
 using WriteAt = std::function<absl::Status(std::uint64_t offset, std::span<const std::byte> bytes)>;
 
+// Bytes from `offset` on where their owner has them in memory anyhow, at least one, at most `bytes_max`. They stay
+// until the same source is used again.
+using LendAt = std::function<absl::StatusOr<std::span<const std::byte>>(std::uint64_t offset, std::uint64_t bytes_max)>;
+// These bytes will be asked for next, in order, if the caller goes on so long.
+using ExpectAt = std::function<void(std::uint64_t offset, std::uint64_t bytes)>;
+
+// Bytes that a member has; empty: they are lost. A function that reads is enough. Without `lend` each byte is copied,
+// without `expect` sources are read one after the other.
+struct Source {
+  Source() = default;
+  template <typename Function>
+  requires std::constructible_from<ReadAt, Function> Source(Function function) : read(std::move(function)) {}
+  explicit operator bool() const { return static_cast<bool>(read); }
+
+  ReadAt read;
+  LendAt lend;
+  ExpectAt expect;
+};
+
 // One member, by set rank. What it has not (any more) is empty: data and payload may be lost each for itself.
 struct Member {
   std::uint64_t bytes = 0;  // of the logical file
-  ReadAt data;              // of it; never asked for more
-  ReadAt payload;           // what is behind the header, from 0; never asked for more than PayloadBytes
+  Source data;              // of it; never asked for more
+  Source payload;           // what is behind the header, from 0; never asked for more than PayloadBytes
 };
 
 struct Set {
@@ -63,7 +84,7 @@ absl::StatusOr<std::optional<Difference>> Verify(const Set& set);
 // Where to put what a member has lost; empty: it is not wanted.
 struct Targets {
   WriteAt data;     // any order; never beyond the logical file's end
-  WriteAt payload;  // likewise
+  WriteAt payload;  // likewise; of a sole target in order, from its first byte to its last
 };
 
 // Verify, and writes what is lost and wanted (by set rank). After a difference, what was written is not to be trusted.

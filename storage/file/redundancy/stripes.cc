@@ -14,7 +14,7 @@ namespace cairn::redundancy {
 namespace {
 
 constexpr std::uint64_t kMemoryBytes = 8 << 20;
-constexpr std::uint64_t kBlockBytesMax = 256 << 10;
+constexpr std::uint64_t kBlockBytesMax = 64 << 10;  // so that those of a set are in a core's own cache together
 constexpr std::uint64_t kBlockBytesMin = 4 << 10;
 
 // A member's part in one stripe.
@@ -49,8 +49,10 @@ class Stripes {
   absl::StatusOr<std::optional<Difference>> Walk() {
     for (std::uint32_t stripe = 0; stripe < members_; ++stripe) CAIRN_RETURN_IF_ERROR(CheckLosses(stripe));
     std::optional<Difference> first;
-    for (std::uint32_t stripe = 0; stripe < members_; ++stripe) {
-      CAIRN_ASSIGN_OR_RETURN(const auto difference, WalkStripe(stripe, 0, set_.chunk_bytes));
+    // A member's checksums are those of the stripe of its number and of the next ones.
+    const std::uint32_t begin = targets_.empty() ? 0 : targets_.begin()->first;
+    for (std::uint32_t i = 0; i < members_; ++i) {
+      CAIRN_ASSIGN_OR_RETURN(const auto difference, WalkStripe((begin + i) % members_, 0, set_.chunk_bytes));
       if (difference && !first) first = difference;
     }
     return first;
@@ -261,32 +263,40 @@ class Stripes {
     for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
       const std::uint64_t from = std::max(begin, bounds[i]), to = std::min(end, bounds[i + 1]);
       if (from >= to) continue;
-      CAIRN_ASSIGN_OR_RETURN(const auto difference, WalkPart(MakePlan(ShardsAt(shards, bounds[i])), from, to));
+      CAIRN_ASSIGN_OR_RETURN(const auto difference,
+                             WalkPart(MakePlan(ShardsAt(shards, bounds[i])), from, to, bounds[i + 1]));
       if (difference && !first) first = difference;
     }
     return first;
   }
 
-  // The same, where all of it is lost or there alike.
+  // The same, where all of it is lost or there alike: up to `part_end`.
   absl::StatusOr<std::optional<Difference>> WalkPart(const std::optional<Plan>& plan, std::uint64_t begin,
-                                                     std::uint64_t end) const {
+                                                     std::uint64_t end, std::uint64_t part_end) const {
     if (!plan || plan->targets.empty()) return std::nullopt;
-    const std::uint64_t shards_count = plan->sources.size() + plan->targets.size() + 1;  // one to compare with
+    for (const Shard& shard : plan->sources) Expect(shard, begin, part_end);
+    for (const Shard& shard : plan->targets) {
+      if (shard.there) Expect(shard, begin, part_end);
+    }
+    const std::size_t sources = plan->sources.size(), targets = plan->targets.size();
+    const std::uint64_t shards_count = sources + targets + 1;  // one to compare with
     const std::uint64_t block =
         std::min<std::uint64_t>(std::clamp(kMemoryBytes / shards_count, kBlockBytesMin, kBlockBytesMax), end - begin);
     Shards shards(shards_count, block);
     Mixer mixer(plan->factors);
+    std::vector<const std::byte*> from(sources);
+    std::vector<std::byte*> made(targets);
+    for (std::size_t i = 0; i < targets; ++i) made[i] = shards.at(sources + i);
     std::optional<Difference> first;
     for (std::uint64_t at = begin; at < end; at += block) {
       const auto count = static_cast<std::size_t>(std::min(block, end - at));
-      for (std::size_t i = 0; i < plan->sources.size(); ++i) {
-        CAIRN_RETURN_IF_ERROR(Read(plan->sources[i], at, {shards.at(i), count}));
+      for (std::size_t i = 0; i < sources; ++i) {
+        CAIRN_ASSIGN_OR_RETURN(from[i], Find(plan->sources[i], at, {shards.at(i), count}));
       }
-      mixer.Mix(shards, count);
-      for (std::size_t i = 0; i < plan->targets.size(); ++i) {
-        const std::span<const std::byte> made(shards.at(plan->sources.size() + i), count);
+      mixer.Mix(from, made, count);
+      for (std::size_t i = 0; i < targets; ++i) {
         CAIRN_ASSIGN_OR_RETURN(const auto difference,
-                               Finish(plan->targets[i], at, made, {shards.at(shards_count - 1), count}));
+                               Finish(plan->targets[i], at, {made[i], count}, {shards.at(shards_count - 1), count}));
         if (difference && !first) first = difference;
       }
     }
@@ -300,13 +310,35 @@ class Stripes {
     return offset >= bytes ? 0 : static_cast<std::size_t>(std::min<std::uint64_t>(count, bytes - offset));
   }
 
+  const Source& SourceOf(const Shard& shard) const {
+    const Member& member = set_.members[shard.member];
+    return shard.checksum ? member.payload : member.data;
+  }
+
+  void Expect(const Shard& shard, std::uint64_t begin, std::uint64_t end) const {
+    const Source& source = SourceOf(shard);
+    const std::size_t count = Within(shard, shard.offset + begin, end - begin);
+    if (source.expect && count > 0) source.expect(shard.offset + begin, count);
+  }
+
+  // Where so many bytes of the shard are, from `at` on: at their owner's, if he has all of them in one piece, else in
+  // `scratch`.
+  absl::StatusOr<const std::byte*> Find(const Shard& shard, std::uint64_t at, std::span<std::byte> scratch) const {
+    const std::uint64_t offset = shard.offset + at;
+    if (const Source& source = SourceOf(shard);
+        source.lend && Within(shard, offset, scratch.size()) == scratch.size()) {
+      CAIRN_ASSIGN_OR_RETURN(const auto lent, source.lend(offset, scratch.size()));
+      if (lent.size() == scratch.size()) return lent.data();
+    }
+    CAIRN_RETURN_IF_ERROR(Read(shard, at, scratch));
+    return scratch.data();
+  }
+
   absl::Status Read(const Shard& shard, std::uint64_t at, std::span<std::byte> target) const {
     const std::uint64_t offset = shard.offset + at;
     const std::size_t count = Within(shard, offset, target.size());
     std::fill(target.begin() + static_cast<std::ptrdiff_t>(count), target.end(), std::byte{0});
-    if (count == 0) return absl::OkStatus();
-    const Member& member = set_.members[shard.member];
-    return (shard.checksum ? member.payload : member.data)(offset, target.first(count));
+    return count == 0 ? absl::OkStatus() : SourceOf(shard).read(offset, target.first(count));
   }
 
   // Writes a target that is lost, or compares one that is there: a checksum that was not needed.
