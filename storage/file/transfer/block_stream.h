@@ -51,6 +51,8 @@ class BlockStream {
   BlockStream(const BlockStream&) = delete;
 
   bool done() const { return next_out_ == blocks_; }
+  // Begins to read into all buffers that are free, which Next does, too. Next's thread.
+  void ReadAhead() ABSL_LOCKS_EXCLUDED(mutex_);
   // REQUIRES: !done(). Errors are the file's; no block is taken then.
   absl::StatusOr<Block> Next();
   void GiveBack(std::size_t slot);
@@ -65,7 +67,6 @@ class BlockStream {
     absl::Status status;
   };
 
-  void ReadAhead() ABSL_LOCKS_EXCLUDED(mutex_);
   std::size_t BytesOf(std::uint64_t block) const;
 
   File& file_;

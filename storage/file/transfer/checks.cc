@@ -23,9 +23,10 @@ absl::Status CheckUnchanged(const std::string& path, const FileInfo& before, con
       SameTime(before.mtime, now.mtime) ? "at the same time" : "since");
 }
 
+}  // namespace
+
 void PutInfo(const FileInfo& info, catalogue::FileEntry* entry) {
   entry->set_bytes(info.bytes);
-  entry->set_inode(info.inode);
   entry->set_inode(info.inode);
   entry->set_mode(info.mode);
   entry->set_mtime_s(info.mtime.tv_sec);
@@ -33,8 +34,6 @@ void PutInfo(const FileInfo& info, catalogue::FileEntry* entry) {
   entry->set_atime_s(info.atime.tv_sec);
   entry->set_atime_ns(static_cast<std::uint32_t>(info.atime.tv_nsec));
 }
-
-}  // namespace
 
 absl::Status CheckEntry(const catalogue::FileEntry& entry) {
   const std::uint64_t blocks = entry.bytes() / kCrcBlockBytes + (entry.bytes() % kCrcBlockBytes != 0);

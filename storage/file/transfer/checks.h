@@ -12,6 +12,9 @@
 
 namespace cairn {
 
+// Size, inode, mode and times.
+void PutInfo(const FileInfo& info, catalogue::FileEntry* entry);
+
 // As many CRCs as blocks: kInvalidArgument.
 absl::Status CheckEntry(const catalogue::FileEntry& entry);
 

@@ -11,6 +11,7 @@
 #include "storage/base/checksum.h"
 #include "storage/base/status.h"
 #include "storage/file/transfer/work_file.h"
+#include "storage/file/transfer/written_sums.h"
 #include "tests/storage/place/cache/datasets.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
@@ -381,6 +382,29 @@ TEST_P(TransferTest, ChecksumFileTakesWhatTheCatalogueNeeds) {
   EXPECT_EQ(entry.mtime_s(), 7);
   EXPECT_EQ(entry.mtime_ns(), 8u);
   EXPECT_EQ(entry.atime_s(), 5);
+}
+
+TEST_P(TransferTest, SumsTakenWhileAFileIsWrittenAreThoseOfTheFile) {
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, 3 * kMiB, 3 * kMiB + 5}) {
+    SCOPED_TRACE(bytes);
+    const std::string path = "/cache/written", content = TestContent(3, bytes);
+    ASSERT_OK_AND_ASSIGN(const auto file, source_.Open(path, {.writable = true, .create = true}));
+    WrittenSums sums;
+    for (std::size_t step = 100; sums.bytes() < bytes; step = step * 3 + 1) {  // a header, and larger pieces
+      const auto part = std::as_bytes(std::span(content)).subspan(sums.bytes());
+      const auto now = part.first(std::min(step, part.size()));
+      ASSERT_OK(file->WriteAt(sums.bytes(), now));
+      sums.Add(now);
+    }
+    ASSERT_OK_AND_ASSIGN(const FileInfo info, file->Info());
+    ASSERT_OK_AND_ASSIGN(const catalogue::FileEntry taken, sums.Finish(*file, info));
+    catalogue::FileEntry read;
+    ASSERT_OK(ChecksumFile(source_, path, info, false, &read));
+    EXPECT_EQ(taken.SerializeAsString(), read.SerializeAsString());
+    ASSERT_OK(file->WriteAt(bytes, std::as_bytes(std::span("x", 1))));
+    ASSERT_OK_AND_ASSIGN(const FileInfo longer, file->Info());
+    EXPECT_STATUS(kFailedPrecondition, sums.Finish(*file, longer), path);
+  }
 }
 
 TEST_P(TransferTest, ChecksumFileSyncsIfAskedAndAFailedSyncIsAnError) {
