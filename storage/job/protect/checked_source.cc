@@ -8,6 +8,11 @@
 #include "storage/file/checked/checked_blocks.h"
 
 namespace cairn {
+namespace {
+
+constexpr std::size_t kBlocks = 16, kBlocksEachMax = 4;
+
+}  // namespace
 
 absl::Status CheckProtectSource(const ProtectSource& source) {
   const std::size_t files = source.member.files.size();
@@ -28,47 +33,104 @@ absl::Status CheckProtectSource(const ProtectSource& source) {
   return absl::OkStatus();
 }
 
-CheckedSource::CheckedSource(const ProtectSource& source, Throttle* throttle, TransferProgress& progress)
-    : source_(source), throttle_(throttle), progress_(progress) {
+CheckedSource::CheckedSource(const ProtectSource& source, Throttle* throttle, TransferProgress& progress,
+                             std::size_t blocks)
+    : source_(source), throttle_(throttle), progress_(progress), blocks_(blocks) {
   std::uint64_t end = 0;
   for (const catalogue::FileEntry& sums : source.sums) ends_.push_back(end += sums.bytes());
 }
 
 absl::Status CheckedSource::Read(std::uint64_t offset, std::span<std::byte> target) {
   while (!target.empty()) {
-    const auto file = static_cast<std::size_t>(std::ranges::upper_bound(ends_, offset) - ends_.begin());
-    const std::uint64_t at = offset - (file == 0 ? 0 : ends_[file - 1]);
-    CAIRN_RETURN_IF_ERROR(Load({.file = file, .begin = at - at % kCrcBlockBytes}));
-    const auto from = static_cast<std::size_t>(at % kCrcBlockBytes);
-    const std::size_t count = std::min(target.size(), block_.size() - from);
-    std::memcpy(target.data(), block_.data() + from, count);
-    target = target.subspan(count);
-    offset += count;
+    CAIRN_ASSIGN_OR_RETURN(const auto lent, Lend(offset, target.size()));
+    std::memcpy(target.data(), lent.data(), lent.size());
+    target = target.subspan(lent.size());
+    offset += lent.size();
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckedSource::Load(const Block& block) {
-  if (loaded_ && loaded_->file == block.file && loaded_->begin == block.begin) return absl::OkStatus();
-  loaded_.reset();
-  CAIRN_RETURN_IF_ERROR(Open(block.file));
-  const catalogue::FileEntry& sums = source_.sums[block.file];
-  block_.resize(static_cast<std::size_t>(std::min(kCrcBlockBytes, sums.bytes() - block.begin)));
-  const bool goes = throttle_ == nullptr ? !progress_.stop : TakeBandwidth(*throttle_, block_.size(), progress_);
+absl::StatusOr<std::span<const std::byte>> CheckedSource::Lend(std::uint64_t offset, std::uint64_t bytes_max) {
+  const Place place = PlaceOf(offset);
+  CAIRN_RETURN_IF_ERROR(Load(place));
+  const std::span<const std::byte> here = loaded_->bytes.subspan(place.from);
+  return here.first(static_cast<std::size_t>(std::min<std::uint64_t>(here.size(), bytes_max)));
+}
+
+void CheckedSource::Expect(std::uint64_t offset, std::uint64_t bytes) {
+  expected_end_ = offset + bytes;
+  if (bytes == 0) return;
+  const Place place = PlaceOf(offset);
+  if (IsLoaded(place)) return;
+  if (!IsNext(place) && !StartReading(place).ok()) return;
+  stream_->ReadAhead();
+}
+
+CheckedSource::Place CheckedSource::PlaceOf(std::uint64_t offset) const {
+  const auto file = static_cast<std::size_t>(std::ranges::upper_bound(ends_, offset) - ends_.begin());
+  const std::uint64_t at = offset - BeginOf(file);
+  return {.file = file, .block = at / kCrcBlockBytes, .from = static_cast<std::size_t>(at % kCrcBlockBytes)};
+}
+
+bool CheckedSource::IsLoaded(const Place& place) const {
+  return loaded_ && open_ == place.file && loaded_->index == place.block;
+}
+
+bool CheckedSource::IsNext(const Place& place) const {
+  return stream_ != nullptr && open_ == place.file && next_ == place.block && !stream_->done();
+}
+
+absl::Status CheckedSource::Load(const Place& place) {
+  if (IsLoaded(place)) return absl::OkStatus();
+  GiveBack();
+  const catalogue::FileEntry& sums = source_.sums[place.file];
+  const std::uint64_t bytes = std::min(kCrcBlockBytes, sums.bytes() - place.block * kCrcBlockBytes);
+  const bool goes = throttle_ == nullptr ? !progress_.stop : TakeBandwidth(*throttle_, bytes, progress_);
   if (!goes) return absl::CancelledError("the redundancy of a dataset is not made further");
-  CAIRN_RETURN_IF_ERROR(file_->ReadAt(block.begin, block_));
-  const std::uint32_t expected = sums.crc32c(static_cast<int>(block.begin / kCrcBlockBytes));
-  if (const std::uint32_t found = Crc32c(block_); found != expected) {
-    return BlockDiffers(source_.paths[block.file], block.begin, block_.size(), found, expected);
+  if (!IsNext(place)) CAIRN_RETURN_IF_ERROR(StartReading(place));
+  auto block = stream_->Next();
+  if (!block.ok()) {
+    StopReading();
+    return block.status();
   }
-  progress_.bytes_done += block_.size();
-  loaded_ = block;
+  loaded_ = *block;
+  ++next_;
+  const std::uint32_t expected = sums.crc32c(static_cast<int>(place.block));
+  if (const std::uint32_t found = Crc32c(loaded_->bytes); found != expected) {
+    StopReading();
+    return BlockDiffers(source_.paths[place.file], place.block * kCrcBlockBytes, bytes, found, expected);
+  }
+  progress_.bytes_done += bytes;
   return absl::OkStatus();
+}
+
+// From `place` to the end of what is expected of its file, at least one block.
+absl::Status CheckedSource::StartReading(const Place& place) {
+  StopReading();
+  CAIRN_RETURN_IF_ERROR(Open(place.file));
+  const std::uint64_t begin = BeginOf(place.file);
+  const std::uint64_t expected = expected_end_ > begin ? expected_end_ - begin : 0;
+  const std::uint64_t blocks = std::max(place.block + 1, (expected + kCrcBlockBytes - 1) / kCrcBlockBytes);
+  if (!buffers_) buffers_.emplace(std::min<std::uint64_t>(blocks_ * kCrcBlockBytes, bytes()));
+  const std::uint64_t end = std::min(blocks * kCrcBlockBytes, source_.sums[place.file].bytes());
+  stream_ = std::make_unique<BlockStream>(*file_, end, place.block, *buffers_);
+  next_ = place.block;
+  return absl::OkStatus();
+}
+
+void CheckedSource::StopReading() {
+  GiveBack();
+  stream_ = nullptr;  // waits for what is under way
+}
+
+void CheckedSource::GiveBack() {
+  if (loaded_) stream_->GiveBack(loaded_->slot);
+  loaded_.reset();
 }
 
 absl::Status CheckedSource::Open(std::size_t file) {
   if (file_ != nullptr && open_ == file) return absl::OkStatus();
-  file_ = nullptr;
+  file_ = nullptr;  // no stream is on it: StartReading
   CAIRN_ASSIGN_OR_RETURN(file_, source_.disk->Open(source_.paths[file], {}));
   open_ = file;
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file_->Info());
@@ -78,6 +140,22 @@ absl::Status CheckedSource::Open(std::size_t file) {
                     source_.sums[file].bytes());
   }
   return absl::OkStatus();
+}
+
+redundancy::Source AsSource(CheckedSource& source, std::uint64_t begin) {
+  redundancy::Source made = [&source, begin](std::uint64_t offset, std::span<std::byte> target) {
+    return source.Read(begin + offset, target);
+  };
+  made.lend = [&source, begin](std::uint64_t offset, std::uint64_t bytes_max) {
+    return source.Lend(begin + offset, bytes_max);
+  };
+  made.expect = [&source, begin](std::uint64_t offset, std::uint64_t bytes) { source.Expect(begin + offset, bytes); };
+  return made;
+}
+
+std::size_t BlocksOfEach(scr::Scheme scheme, std::size_t members) {
+  if (scheme == scr::Scheme::kPartner) return kBlocksEachMax;
+  return std::clamp<std::size_t>(kBlocks / members, 1, kBlocksEachMax);
 }
 
 }  // namespace cairn

@@ -4,6 +4,7 @@
 #define CAIRN_STORAGE_JOB_PROTECT_CHECKED_SOURCE_H_
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +13,10 @@
 #include <span>
 #include <vector>
 
+#include "storage/file/redundancy/payload.h"
+#include "storage/file/transfer/block_stream.h"
 #include "storage/file/transfer/transfer.h"
+#include "storage/format/scr/redset_records.h"
 #include "storage/io/disk.h"
 #include "storage/job/protect/protect.h"
 
@@ -21,33 +25,60 @@ namespace cairn {
 // Do paths, checksums and sizes fit each other? kDataLoss, kInvalidArgument.
 absl::Status CheckProtectSource(const ProtectSource& source);
 
-// Not thread-safe. One file is open at a time, and one block of it is in memory: what is read in order is read once.
+// Not thread-safe. One file is open at a time, and what is read in order is read once. While the caller uses a block,
+// the next expected blocks of its file are read in the background; several sources do so at the same time.
 class CheckedSource {
  public:
-  // All is borrowed. REQUIRES: paths and sums, as many. `throttle`: nullptr for bytes that cross no network.
-  CheckedSource(const ProtectSource& source, Throttle* throttle, TransferProgress& progress);
+  // All is borrowed. REQUIRES: paths and sums, as many. `throttle`: nullptr for bytes that cross no network. Memory:
+  // `blocks` MiB from the first use on, fewer if the files are shorter. REQUIRES: blocks > 0.
+  CheckedSource(const ProtectSource& source, Throttle* throttle, TransferProgress& progress, std::size_t blocks);
+  ~CheckedSource() { StopReading(); }
+  CheckedSource(const CheckedSource&) = delete;
 
   std::uint64_t bytes() const { return ends_.empty() ? 0 : ends_.back(); }
-  // REQUIRES: within bytes(). Errors as of WriteRedundancy.
+  // REQUIRES for all: within bytes(). Errors as of WriteRedundancy.
   absl::Status Read(std::uint64_t offset, std::span<std::byte> target);
+  // Where they are, up to the end of their block, at most `bytes_max`; until the next call of any of these.
+  // REQUIRES: bytes_max > 0.
+  absl::StatusOr<std::span<const std::byte>> Lend(std::uint64_t offset, std::uint64_t bytes_max);
+  // Begins to read them. An error is reported by the call that asks for the bytes.
+  void Expect(std::uint64_t offset, std::uint64_t bytes);
 
  private:
-  struct Block {
+  struct Place {
     std::size_t file = 0;
-    std::uint64_t begin = 0;  // in the file
+    std::uint64_t block = 0;  // of the file
+    std::size_t from = 0;     // in the block
   };
-  absl::Status Load(const Block& block);
+  Place PlaceOf(std::uint64_t offset) const;
+  std::uint64_t BeginOf(std::size_t file) const { return file == 0 ? 0 : ends_[file - 1]; }
+  bool IsLoaded(const Place& place) const;
+  bool IsNext(const Place& place) const;
+  absl::Status Load(const Place& place);
   absl::Status Open(std::size_t file);
+  absl::Status StartReading(const Place& place);
+  void StopReading();
+  void GiveBack();
 
   const ProtectSource& source_;
   Throttle* const throttle_;
   TransferProgress& progress_;
+  const std::size_t blocks_;
   std::vector<std::uint64_t> ends_;  // where each file ends
-  std::size_t open_ = 0;             // the file that `file_` is
+  std::uint64_t expected_end_ = 0;
+  std::size_t open_ = 0;  // the file that `file_` is
   std::unique_ptr<File> file_;
-  std::optional<Block> loaded_;
-  std::vector<std::byte> block_;  // as far as the file has it
+  std::optional<BlockBuffers> buffers_;
+  std::unique_ptr<BlockStream> stream_;       // of `file_`, from some block on
+  std::uint64_t next_ = 0;                    // the block that it gives next
+  std::optional<BlockStream::Block> loaded_;  // of `stream_`
 };
+
+// `source` from its byte `begin` on, as the arithmetic takes it; borrowed.
+redundancy::Source AsSource(CheckedSource& source, std::uint64_t begin = 0);
+
+// How many blocks the source of each of so many members has: PARTNER reads one after the other. REQUIRES: members > 0.
+std::size_t BlocksOfEach(scr::Scheme scheme, std::size_t members);
 
 }  // namespace cairn
 

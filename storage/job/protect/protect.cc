@@ -9,6 +9,7 @@
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/file/redundancy/payload.h"
+#include "storage/file/transfer/written_sums.h"
 #include "storage/format/kvtree/tree.h"
 #include "storage/job/protect/checked_source.h"
 
@@ -20,9 +21,10 @@ class Work {
  public:
   Work(const std::vector<ProtectSource>& set, std::uint32_t member, Throttle& throttle, TransferProgress& progress)
       : member_(member) {
+    const std::size_t blocks = BlocksOfEach(set[member].member.descriptor.scheme, set.size());
     for (std::uint32_t i = 0; i < set.size(); ++i) {
       members_.push_back(set[i].member);
-      sources_.push_back(std::make_unique<CheckedSource>(set[i], i == member ? nullptr : &throttle, progress));
+      sources_.push_back(std::make_unique<CheckedSource>(set[i], i == member ? nullptr : &throttle, progress, blocks));
     }
     header_ = scr::HeaderOf(members_, member);
     const scr::SetDescriptor& own = members_[member].descriptor;
@@ -32,20 +34,23 @@ class Work {
             .chunk_bytes = header_.chunk_bytes,
             .members = {}};
     for (const auto& source : sources_) {
-      set_.members.push_back(
-          {.bytes = source->bytes(),
-           .data = [&source = *source](std::uint64_t offset,
-                                       std::span<std::byte> target) { return source.Read(offset, target); },
-           .payload = {}});
+      set_.members.push_back({.bytes = source->bytes(), .data = AsSource(*source), .payload = {}});
     }
   }
 
   const scr::RedundancyHeader& header() const { return header_; }
 
-  absl::Status WriteInto(File& file, std::string_view header) const {
-    CAIRN_RETURN_IF_ERROR(file.WriteAt(0, std::as_bytes(std::span(header))));
+  // Header and payload, from the first byte to the last.
+  absl::Status WriteInto(File& file, std::string_view header, WrittenSums& sums) const {
+    const auto append = [&](std::span<const std::byte> bytes) {
+      CAIRN_RETURN_IF_ERROR(file.WriteAt(sums.bytes(), bytes));
+      sums.Add(bytes);
+      return absl::OkStatus();
+    };
+    CAIRN_RETURN_IF_ERROR(append(std::as_bytes(std::span(header))));
     const redundancy::WriteAt payload = [&](std::uint64_t offset, std::span<const std::byte> bytes) {
-      return file.WriteAt(header.size() + offset, bytes);
+      CAIRN_CHECK(header.size() + offset == sums.bytes());  // a sole target's payload comes in order
+      return append(bytes);
     };
     CAIRN_ASSIGN_OR_RETURN(const auto difference,
                            redundancy::Rebuild(set_, {{member_, {.data = {}, .payload = payload}}}));
@@ -64,11 +69,11 @@ class Work {
 absl::StatusOr<catalogue::FileEntry> WriteSynced(Disk& disk, const std::string& path, std::string_view header,
                                                  const Work& work) {
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, disk.Open(path, {.writable = true, .create = true}));
-  CAIRN_RETURN_IF_ERROR(work.WriteInto(*file, header));
+  WrittenSums sums;
+  CAIRN_RETURN_IF_ERROR(work.WriteInto(*file, header, sums));
+  CAIRN_RETURN_IF_ERROR(file->Sync());
   CAIRN_ASSIGN_OR_RETURN(const FileInfo written, file->Info());
-  catalogue::FileEntry entry;
-  CAIRN_RETURN_IF_ERROR(ChecksumFile(disk, path, written, /*sync=*/true, &entry));
-  return entry;
+  return sums.Finish(*file, written);
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ struct ProtectSource {
 };
 
 // Makes the redundancy file and the set descriptor of member `member` below `records`, the dataset's .scr here; what is
-// there under their names is replaced. Both are synced, under their names. Memory: some 8 MiB, and one for each member.
+// there under their names is replaced. Both are synced, under their names. Memory: some 16 MiB; of more
+// than 16 members one for each.
 // Every byte that goes into it has been compared with its checksum. Answered: size, CRCs, inode of the redundancy file.
 // `set`: all members, by set rank. `throttle`: of what is read from the others.
 //   kDataLoss  a member's file is not what it should be: names it

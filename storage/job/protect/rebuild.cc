@@ -213,7 +213,7 @@ class Opening {
     std::string text(static_cast<std::size_t>(kept.header_bytes), '\0');
     const ProtectSource source = SourceOf(kept);
     CAIRN_RETURN_IF_ERROR(
-        CheckedSource(source, &throttle_, progress_).Read(0, std::as_writable_bytes(std::span(text))));
+        CheckedSource(source, &throttle_, progress_, /*blocks=*/1).Read(0, std::as_writable_bytes(std::span(text))));
     std::uint64_t declared = 0;
     const auto tree = kvtree::Decode(kept.path, text, &declared);
     if (!tree.ok()) return DataLoss("{}", MessageOf(tree.status()));
@@ -306,12 +306,11 @@ class Opening {
 
 // Reads all of it. kDataLoss: it is not what its checksums say.
 absl::Status ReadAll(const ProtectSource& source, TransferProgress& progress) {
-  constexpr std::uint64_t kStep = 1 << 20;
-  CheckedSource checked(source, nullptr, progress);
-  std::vector<std::byte> buffer(kStep);
-  for (std::uint64_t at = 0; at < checked.bytes(); at += kStep) {
-    const std::uint64_t count = std::min(kStep, checked.bytes() - at);
-    CAIRN_RETURN_IF_ERROR(checked.Read(at, std::span(buffer).first(static_cast<std::size_t>(count))));
+  CheckedSource checked(source, nullptr, progress, /*blocks=*/4);
+  checked.Expect(0, checked.bytes());
+  for (std::uint64_t at = 0; at < checked.bytes();) {
+    CAIRN_ASSIGN_OR_RETURN(const auto block, checked.Lend(at, checked.bytes() - at));
+    at += block.size();
   }
   return absl::OkStatus();
 }

@@ -56,12 +56,11 @@ class Rebuilding {
   }
 
  private:
-  redundancy::ReadAt Reader(const ProtectSource& files, std::uint64_t begin, Throttle& throttle,
+  redundancy::Source Reader(const ProtectSource& files, std::uint64_t begin, Throttle& throttle,
                             TransferProgress& progress) {
-    checked_.push_back(std::make_unique<CheckedSource>(files, &throttle, progress));
-    return [source = checked_.back().get(), begin](std::uint64_t offset, std::span<std::byte> target) {
-      return source->Read(begin + offset, target);
-    };
+    const std::size_t blocks = BlocksOfEach(set_.scheme, sources_.size());
+    checked_.push_back(std::make_unique<CheckedSource>(files, &throttle, progress, blocks));
+    return AsSource(*checked_.back(), begin);
   }
 
   const std::vector<RebuildSource> sources_;

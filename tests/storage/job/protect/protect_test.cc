@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -46,18 +47,23 @@ class ProtectTest : public ::testing::Test {
 };
 
 TEST_F(ProtectTest, WhatIsAnsweredIsWhatIsThere) {
-  for (const scr::Scheme scheme : {scr::Scheme::kPartner, scr::Scheme::kXor, scr::Scheme::kRs}) {
+  for (const auto& [scheme, member] : {std::pair{scr::Scheme::kPartner, 1u},
+                                       {scr::Scheme::kXor, 1u},
+                                       {scr::Scheme::kRs, 1u},
+                                       {scr::Scheme::kRs, 3u}}) {
     const std::vector<ProtectSource> set = FourRanks(scheme);
-    ASSERT_OK_AND_ASSIGN(const catalogue::FileEntry made, Write(set, 1));
+    ASSERT_OK_AND_ASSIGN(const catalogue::FileEntry made, Write(set, member));
     const std::string bytes = testing::GetBytes(disk_, std::string(kRecords) + "/" + made.name());
     EXPECT_EQ(made.bytes(), bytes.size());
     EXPECT_EQ(made.crc32(), Crc32(std::as_bytes(std::span(bytes))));
+    EXPECT_OK(VerifyFile(disk_, std::string(kRecords) + "/" + made.name(), made));
     std::uint64_t declared = 0;
     ASSERT_OK_AND_ASSIGN(const kvtree::Tree tree, kvtree::Decode(made.name(), bytes, &declared));
     ASSERT_OK_AND_ASSIGN(const scr::RedundancyHeader header, scr::GetRedundancyHeader(tree));
     EXPECT_EQ(header.scheme(), scheme);
     EXPECT_EQ(declared + header.payload_bytes(), bytes.size());
-    EXPECT_EQ(header.members.at(0).files[2].first, "/node0/scr.dataset.1/b.dat");
+    const std::uint32_t left = (member + 3) % 4;
+    EXPECT_EQ(header.members.at(left).files[2].first, fmt::format("/node{}/scr.dataset.1/b.dat", left));
   }
 }
 
@@ -68,6 +74,16 @@ TEST_F(ProtectTest, ItIsThereAfterAPowerFailure) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) disk_.Restart(seed);
   EXPECT_EQ(Made(), before);
   EXPECT_OK(VerifyFile(disk_, std::string(kRecords) + "/" + made.name(), made));
+}
+
+TEST_F(ProtectTest, AFileThatCannotBeSyncedIsNotKept) {
+  const std::vector<ProtectSource> set = FourRanks(scr::Scheme::kRs);
+  FakeFault fault;
+  fault.op = FakeOp::kSync;
+  fault.path_part = std::string(kWorkSuffix);
+  disk_.FailOn(fault);
+  EXPECT_EQ(Write(set, 1).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(Made(), IsEmpty());
 }
 
 TEST_F(ProtectTest, ABlockThatIsDamagedGetsIntoNothing) {
@@ -118,6 +134,35 @@ TEST_F(ProtectTest, OnlyWhatIsNeededIsReadAndOnce) {
   const std::vector<ProtectSource> set = FourRanks(scr::Scheme::kPartner);
   ASSERT_OK(Write(set, 1).status());
   EXPECT_EQ(progress_.bytes_done, set[0].sums[0].bytes() + set[0].sums[2].bytes());
+}
+
+TEST_F(ProtectTest, SourcesAreReadAtTheSameTime) {
+  const std::vector<ProtectSource> set = FourRanks(scr::Scheme::kXor);
+  std::vector<std::string> done;
+  disk_.SetHook([&](FakeOp op, const std::string& path) {
+    if (op == FakeOp::kRead || op == FakeOp::kWrite) done.push_back(path);
+  });
+  ASSERT_OK(Write(set, 0).status());
+  disk_.SetHook(nullptr);
+  // The header, then what is expected of the three sources, and only then something is made of it.
+  const auto is_of_ours = [](const std::string& path) { return path.starts_with(kRecords); };
+  ASSERT_TRUE(is_of_ours(done.at(0)));
+  const auto made = std::find_if(done.begin() + 1, done.end(), is_of_ours);
+  for (const std::uint32_t member : {1u, 2u, 3u}) {
+    EXPECT_GE(std::count(done.begin(), made, set[member].paths[0]), 2) << member;
+  }
+}
+
+TEST_F(ProtectTest, NoBlockIsReadThatIsNotNeeded) {
+  const std::vector<ProtectSource> set = FourRanks(scr::Scheme::kXor);
+  std::map<std::string, int> reads;
+  disk_.SetHook([&](FakeOp op, const std::string& path) {
+    if (op == FakeOp::kRead) ++reads[path];
+  });
+  ASSERT_OK(Write(set, 0).status());
+  disk_.SetHook(nullptr);
+  // A chunk is a little longer than a block. Member 0 keeps the first checksum: of the first chunk of all others.
+  EXPECT_EQ(reads, (std::map<std::string, int>{{set[1].paths[0], 2}, {set[2].paths[0], 2}, {set[3].paths[0], 2}}));
 }
 
 TEST_F(ProtectTest, FilesAreTheBytesThatScrWrote) {
