@@ -1,56 +1,38 @@
-// What a rank keeps for the others of a set of six, made and used, against the arithmetic alone (ISA-L's own call over
-// the same bytes, in memory) and against moving the bytes that it needs. Files lie in memory (/dev/shm): no disk and no
-// network is in it.
-//   redundancy_bench [pairs] [MiB per rank]
+// What a rank keeps for the others of a set of six, made and used: against the arithmetic alone (ISA-L's own call over
+// the same bytes, in memory) and against moving the bytes that it needs. Files lie in memory (/dev/shm), no disk is in
+// it. Where a network is in it, that is the transport between nodes (daemon/bulk), both ends of it in this process.
+//   redundancy_bench [pairs] [MiB per rank] [bytes more per rank, so that chunks begin anywhere]
 #include <fmt/format.h>
 #include <isa-l/erasure_code.h>
 #include <isa-l/raid.h>
-#include <unistd.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <random>
 #include <span>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "storage/base/check.h"
 #include "storage/base/clock.h"
-#include "storage/base/status.h"
 #include "storage/file/redundancy/payload.h"
-#include "storage/format/scr/redset.h"
-#include "storage/io/posix_disk.h"
-#include "storage/job/protect/protect.h"
-#include "storage/job/protect/rebuilt_disk.h"
+#include "tests/bench/bulk_nodes.h"
 #include "tests/bench/ratio.h"
+#include "tests/bench/redundancy_ranks.h"
 
 namespace cairn::bench {
 namespace {
 
-constexpr std::uint32_t kMembers = 6;
 constexpr std::size_t kBlock = 1 << 20;
-
-void Check(const absl::Status& status) {
-  if (status.ok()) return;
-  fmt::print(stderr, "redundancy_bench: {}\n", MessageOf(status));
-  std::exit(1);
-}
-
-template <typename T>
-T Checked(absl::StatusOr<T> value) {
-  Check(value.status());
-  return *std::move(value);
-}
 
 double SecondsOf(const std::function<void()>& work) {
   const auto begin = SteadyNow();
@@ -58,229 +40,216 @@ double SecondsOf(const std::function<void()>& work) {
   return std::chrono::duration<double>(SteadyNow() - begin).count();
 }
 
-scr::SetDescriptor DescriptorOf(scr::Scheme scheme, std::uint32_t rank) {
-  return {.scheme = scheme,
-          .groups = 1,
-          .group = 0,
-          .ranks = kMembers,
-          .rank = rank,
-          .world_ranks = kMembers,
-          .world_rank = rank,
-          .replicas = scheme == scr::Scheme::kPartner ? 1u : 0u,
-          .checksums = scheme == scr::Scheme::kRs ? 2u : 0u};
+// Each comes first by turns. As PrintRatios takes them with `inverse`, `a` is the limit.
+std::vector<Ratio> Pairs(int count, const std::function<void()>& a, const std::function<void()>& b) {
+  a();  // memory is there, connections are
+  b();
+  std::vector<Ratio> pairs(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    for (const bool first : {true, false}) {
+      if (first == (i % 2 == 0))
+        pairs[i].measured = SecondsOf(a);
+      else
+        pairs[i].limit = SecondsOf(b);
+    }
+  }
+  return pairs;
 }
 
-// Six ranks with a file each, in memory, on one disk.
-class Ranks {
- public:
-  Ranks(scr::Scheme scheme, std::uint64_t bytes)
-      : folder_(fmt::format("/dev/shm/cairn-redundancy-bench-{}", ::getpid())), disk_(MakePosixDisk()) {
-    std::mt19937_64 random(7);
-    for (std::uint32_t rank = 0; rank < kMembers; ++rank) {
-      std::vector<std::uint64_t> words(bytes / 8);
-      for (std::uint64_t& word : words) word = random();
-      Check(MakeDirectories(*disk_, RecordsOf(rank)));
-      const std::string path = fmt::format("{}/{}/data", folder_, rank);
-      const auto file = Checked(disk_->Open(path, {.writable = true, .create = true}));
-      Check(file->WriteAt(0, std::as_bytes(std::span(words))));
-      ProtectSource source;
-      source.member.descriptor = DescriptorOf(scheme, rank);
-      source.disk = disk_.get();
-      source.paths = {path};
-      source.sums.resize(1);
-      Check(ChecksumFile(*disk_, path, Checked(file->Info()), false, &source.sums[0]));
-      scr::Meta meta;
-      meta.bytes = bytes;
-      source.member.files.emplace_back(path, meta);
-      set_.push_back(std::move(source));
-      for (const std::uint64_t word : words) memory_.push_back(word);
-    }
-    std::vector<scr::SetMember> members;
-    for (const ProtectSource& source : set_) members.push_back(source.member);
-    chunk_bytes_ = scr::HeaderOf(members, 0).chunk_bytes;
-    bytes_ = bytes;
-  }
-  ~Ranks() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  Ranks(const Ranks&) = delete;
-
-  std::string RecordsOf(std::uint32_t rank) const { return fmt::format("{}/{}/.scr", folder_, rank); }
-  const std::byte* BytesOf(std::uint32_t rank) const {
-    return reinterpret_cast<const std::byte*>(memory_.data()) + rank * bytes_;
-  }
-  Disk& disk() { return *disk_; }
-  std::vector<ProtectSource>& set() { return set_; }
-  std::uint64_t bytes() const { return bytes_; }
-  std::uint64_t chunk_bytes() const { return chunk_bytes_; }
-
- private:
-  const std::string folder_;
-  const std::unique_ptr<Disk> disk_;
-  std::vector<ProtectSource> set_;
-  std::vector<std::uint64_t> memory_;  // of all, one after the other
-  std::uint64_t bytes_ = 0, chunk_bytes_ = 0;
-};
+// Where the arithmetic's results go: all to their own place, or each block to the place of the one before.
+enum class Result { kKept, kPassedOn };
 
 // --- Limits ---
 
 // As many bytes in and out as member 0 has to do with, MiB by MiB as anybody would, of memory that is there.
 class Arithmetic {
  public:
-  Arithmetic(const Ranks& ranks, scr::Scheme scheme) : ranks_(ranks), scheme_(scheme), out_(kBlock + 64) {
+  explicit Arithmetic(const Ranks& ranks)
+      : ranks_(ranks), rs_(ranks.scheme() == scr::Scheme::kRs), out_(2 * ranks.chunk_bytes() / sizeof(Line) + 1) {
     // One row of factors: their values do not matter for the speed.
     std::vector<unsigned char> matrix(kMembers * kMembers);
     gf_gen_cauchy1_matrix(matrix.data(), kMembers, kMembers - 2);
     tables_.resize(32 * kMembers);
     ec_init_tables(kMembers - 2, 1, matrix.data() + (kMembers - 2) * (kMembers - 2), tables_.data());
   }
-  void Do() {
-    const int stripes = scheme_ == scr::Scheme::kRs ? 2 : 1, inputs = scheme_ == scr::Scheme::kRs ? 4 : 5;
-    for (int stripe = 0; stripe < stripes; ++stripe) {
-      for (std::uint64_t at = 0; at < ranks_.chunk_bytes(); at += kBlock) {
-        const auto count = static_cast<int>(std::min<std::uint64_t>(kBlock, ranks_.chunk_bytes() - at));
-        Mix(inputs, at, count / 64 * 64);
+  void Do(Result result) {
+    const std::uint64_t chunk = ranks_.chunk_bytes();
+    for (std::uint64_t stripe = 0; stripe < (rs_ ? 2 : 1); ++stripe) {
+      for (std::uint64_t at = 0; at < chunk; at += kBlock) {
+        const auto count = static_cast<int>(std::min<std::uint64_t>(kBlock, chunk - at));
+        Mix(stripe * chunk + at, result == Result::kKept ? stripe * chunk + at : 0, count / 64 * 64);
       }
     }
   }
 
  private:
-  void Mix(int inputs, std::uint64_t at, int count) {
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+
+  void Mix(std::uint64_t from, std::uint64_t to, int count) {
     std::vector<void*> all;
-    for (int i = 0; i < inputs; ++i) {
-      all.push_back(const_cast<std::byte*>(ranks_.BytesOf(static_cast<std::uint32_t>(i + 1)) + at));
+    for (std::uint32_t i = 0; i < (rs_ ? 4 : 5); ++i) {
+      all.push_back(const_cast<std::byte*>(ranks_.BytesOf(i + 1).data()) + from);
     }
-    all.push_back(Aligned());
-    if (scheme_ == scr::Scheme::kXor) {
-      CAIRN_CHECK(xor_gen(inputs + 1, count, all.data()) == 0);
+    auto* out = reinterpret_cast<unsigned char*>(out_.data()) + to / 64 * 64;
+    if (rs_) {
+      ec_encode_data(count, 4, 1, tables_.data(), reinterpret_cast<unsigned char**>(all.data()), &out);
       return;
     }
-    auto* out = static_cast<unsigned char*>(Aligned());
-    ec_encode_data(count, inputs, 1, tables_.data(), reinterpret_cast<unsigned char**>(all.data()), &out);
-  }
-  void* Aligned() {
-    void* at = out_.data();
-    std::size_t room = out_.size();
-    return std::align(64, kBlock, at, room);
+    all.push_back(out);
+    CAIRN_CHECK(xor_gen(static_cast<int>(all.size()), count, all.data()) == 0);
   }
 
   const Ranks& ranks_;
-  const scr::Scheme scheme_;
-  std::vector<std::byte> out_;
+  const bool rs_;
+  std::vector<Line> out_;
   std::vector<unsigned char> tables_;
 };
 
-// The files of these ranks, read once into memory.
-void Move(Ranks& ranks, const std::vector<std::uint32_t>& which, std::uint64_t bytes_of_each) {
-  std::vector<std::byte> block(kBlock);
-  for (const std::uint32_t rank : which) {
-    const auto file = Checked(ranks.disk().Open(ranks.set()[rank].paths[0], {}));
-    for (std::uint64_t at = 0; at < bytes_of_each; at += kBlock) {
-      const std::size_t count = std::min<std::uint64_t>(kBlock, bytes_of_each - at);
-      Check(file->ReadAt(at, std::span(block).first(count)));
+// The files of so many of the others, read once, as much at a time as `target` has.
+void Move(Disk& disk, const std::string& root, std::uint32_t others, std::uint64_t bytes, std::span<std::byte> target) {
+  for (std::uint32_t rank = 1; rank <= others; ++rank) {
+    const auto file = Checked(disk.Open(fmt::format("{}/{}/data", root, rank), {}));
+    for (std::uint64_t at = 0; at < bytes; at += target.size()) {
+      Check(
+          file->ReadAt(at, target.first(static_cast<std::size_t>(std::min<std::uint64_t>(target.size(), bytes - at)))));
     }
   }
 }
 
 // --- Ours ---
 
-// The arithmetic as Cairn streams it: from memory into memory.
-void MixStreamed(Ranks& ranks, scr::Scheme scheme, std::vector<std::byte>& out) {
-  redundancy::Set set{.scheme = scheme,
-                      .replicas = 0,
-                      .checksums = scheme == scr::Scheme::kRs ? 2u : 0u,
-                      .chunk_bytes = ranks.chunk_bytes(),
-                      .members = {}};
-  for (std::uint32_t rank = 0; rank < kMembers; ++rank) {
-    const std::byte* const from = ranks.BytesOf(rank);
-    set.members.push_back({.bytes = ranks.bytes(),
-                           .data =
-                               [from](std::uint64_t offset, std::span<std::byte> target) {
-                                 std::memcpy(target.data(), from + offset, target.size());
-                                 return absl::OkStatus();
-                               },
-                           .payload = {}});
-  }
-  out.resize(redundancy::PayloadBytes(set, 0));
-  const auto put = [&out](std::uint64_t offset, std::span<const std::byte> bytes) {
-    std::memcpy(out.data() + offset, bytes.data(), bytes.size());
-    return absl::OkStatus();
-  };
-  Check(redundancy::Rebuild(set, {{0, {.data = {}, .payload = put}}}).status());
-}
-
-catalogue::FileEntry Protect(Ranks& ranks, std::uint32_t rank) {
-  Throttle throttle(0);
-  TransferProgress progress;
-  return Checked(WriteRedundancy(ranks.disk(), ranks.RecordsOf(rank), scr::RedsetKind::kData, ranks.set(), rank,
-                                 throttle, progress));
-}
-
-// Member 0's file, of what the others have.
-void Rebuild(Ranks& ranks, const std::vector<catalogue::FileEntry>& kept) {
-  std::vector<RebuildSource> sources;
-  for (std::uint32_t rank = 0; rank < kMembers; ++rank) {
-    RebuildSource source{.files = ranks.set()[rank], .kept = std::nullopt};
-    if (rank == 0) {
-      source.files.disk = nullptr;
-      source.files.sums.clear();
-    } else {
-      std::vector<scr::SetMember> members;
-      for (const ProtectSource& one : ranks.set()) members.push_back(one.member);
-      const std::uint64_t payload = scr::HeaderOf(members, rank).payload_bytes();
-      source.kept = KeptFile{.disk = &ranks.disk(),
-                             .path = ranks.RecordsOf(rank) + "/" + kept[rank].name(),
-                             .sums = kept[rank],
-                             .header_bytes = kept[rank].bytes() - payload};
+// The arithmetic as Cairn streams it, of memory.
+class Streamed {
+ public:
+  explicit Streamed(const Ranks& ranks)
+      : set_{.scheme = ranks.scheme(),
+             .replicas = 0,
+             .checksums = ranks.scheme() == scr::Scheme::kRs ? 2u : 0u,
+             .chunk_bytes = ranks.chunk_bytes(),
+             .members = {}} {
+    for (std::uint32_t rank = 0; rank < kMembers; ++rank) {
+      const std::span<const std::byte> from = ranks.BytesOf(rank);
+      redundancy::Source data = [from](std::uint64_t offset, std::span<std::byte> target) {
+        std::memcpy(target.data(), from.data() + offset, target.size());
+        return absl::OkStatus();
+      };
+      // As files' blocks are lent (storage/job/protect/checked_source.h).
+      data.lend = [from](std::uint64_t offset, std::uint64_t bytes_max) -> absl::StatusOr<std::span<const std::byte>> {
+        return from.subspan(offset, std::min(bytes_max, kBlock - offset % kBlock));
+      };
+      set_.members.push_back({.bytes = ranks.bytes(), .data = std::move(data), .payload = {}});
     }
-    sources.push_back(std::move(source));
+    out_.resize(redundancy::PayloadBytes(set_, 0));
   }
-  Throttle throttle(0);
-  TransferProgress progress;
-  const auto disk = Checked(MakeRebuiltDisk(std::move(sources), 0, throttle, progress));
-  const auto file = Checked(disk->Open(ranks.set()[0].paths[0], {}));
-  std::vector<std::byte> block(kBlock);
-  for (std::uint64_t at = 0; at < ranks.bytes(); at += kBlock) {
-    const std::size_t count = std::min<std::uint64_t>(kBlock, ranks.bytes() - at);
-    Check(file->ReadAt(at, std::span(block).first(count)));
-    CAIRN_CHECK(std::memcmp(block.data(), ranks.BytesOf(0) + at, count) == 0);
+  void Do(Result result) {
+    const auto put = [&](std::uint64_t offset, std::span<const std::byte> bytes) {
+      if (result == Result::kKept) std::memcpy(out_.data() + offset, bytes.data(), bytes.size());
+      return absl::OkStatus();
+    };
+    Check(redundancy::Rebuild(set_, {{0, {.data = {}, .payload = put}}}).status());
   }
+
+ private:
+  redundancy::Set set_;
+  std::vector<std::byte> out_;
+};
+
+// --- Pairs ---
+
+void MeasureArithmetic(const std::string& name, Ranks& ranks, int pairs) {
+  Arithmetic arithmetic(ranks);
+  Streamed streamed(ranks);
+  for (const Result result : {Result::kPassedOn, Result::kKept}) {
+    PrintRatios(fmt::format("{}: arithmetic as it is streamed, results {}", name,
+                            result == Result::kKept ? "kept in memory" : "passed on block by block"),
+                Pairs(
+                    pairs, [&] { arithmetic.Do(result); }, [&] { streamed.Do(result); }),
+                "ISA-L alone", /*inverse=*/true);
+  }
+  const std::vector<ProtectSource> set = ranks.SetOn(ranks.disk(), ranks.folder());
+  PrintRatios(name + ": what a rank keeps, checked, written, with checksums",
+              Pairs(
+                  pairs, [&] { arithmetic.Do(Result::kPassedOn); }, [&] { ranks.Protect(set, 0); }),
+              "ISA-L alone", true);
 }
 
-void Measure(const std::string& name, scr::Scheme scheme, int pairs, std::uint64_t bytes) {
-  Ranks ranks(scheme, bytes);
-  Arithmetic arithmetic(ranks, scheme);
-  std::vector<std::byte> out;
-  std::vector<catalogue::FileEntry> kept;
-  for (std::uint32_t rank = 0; rank < kMembers; ++rank) kept.push_back(Protect(ranks, rank));
-  std::vector<std::uint32_t> left;
-  for (std::uint32_t rank = 1; rank < kMembers; ++rank) left.push_back(rank);
-  std::vector<Ratio> streamed, written, rebuilt;
-  for (int i = 0; i < pairs; ++i) {
-    const double limit = SecondsOf([&] { arithmetic.Do(); });
-    streamed.push_back({limit, SecondsOf([&] { MixStreamed(ranks, scheme, out); })});
-    written.push_back({SecondsOf([&] { arithmetic.Do(); }), SecondsOf([&] { Protect(ranks, 0); })});
-    // Of XOR all that the others have, and what they keep; of RS four of them are enough.
-    const std::vector<std::uint32_t> needed(left.begin(), left.end() - (scheme == scr::Scheme::kRs ? 1 : 0));
-    const double moved = SecondsOf([&] { Move(ranks, needed, ranks.bytes()); });
-    rebuilt.push_back({SecondsOf([&] { Rebuild(ranks, kept); }), moved});
+void MeasureRebuild(const std::string& name, Ranks& ranks, Disk& others, int pairs) {
+  ranks.ProtectAll();
+  // Of XOR all that the others have, and what they keep; of RS so much of four of them is enough.
+  const std::uint32_t needed = ranks.scheme() == scr::Scheme::kRs ? 4 : 5;
+  std::vector<std::byte> target(ranks.bytes());
+  const std::span<std::byte> block = std::span(target).first(kBlock);
+  const auto is_right = [&](std::uint64_t offset, std::span<const std::byte> bytes) {
+    CAIRN_CHECK(std::memcmp(bytes.data(), ranks.BytesOf(0).data() + offset, bytes.size()) == 0);
+  };
+  const auto nothing = [](std::uint64_t, std::span<const std::byte>) {};
+  ranks.Rebuild(others, "", is_right);
+  PrintRatios(name + ": a rank's file made anew, checked",
+              Pairs(
+                  pairs, [&] { ranks.Rebuild(ranks.disk(), ranks.folder(), nothing); },
+                  [&] { Move(ranks.disk(), ranks.folder(), needed, ranks.bytes(), block); }),
+              "reading what it is made of");
+  PrintRatios(
+      name + ": the same, of what other nodes have",
+      Pairs(
+          pairs, [&] { ranks.Rebuild(others, "", nothing); }, [&] { Move(others, "", needed, ranks.bytes(), target); }),
+      "moving what it is made of");
+}
+
+void MeasureCopy(Ranks& ranks, BulkNodes& nodes, PlainTls& plain, int pairs) {
+  const std::vector<ProtectSource> set = ranks.SetOn(nodes.files(), "");
+  std::vector<std::byte> target(ranks.bytes());
+  const auto copy = [&] { ranks.Protect(set, 1); };  // rank 0's file
+  const std::string name = "partner: a rank's file of another node, checked, written, with checksums";
+  PrintRatios(name,
+              Pairs(
+                  pairs, [&] { plain.Fetch(ranks.BytesOf(0), target); }, copy),
+              "plain TLS, memory to memory", /*inverse=*/true);
+  // The copy is a new file, whose pages the kernel has to find first. So it is here.
+  const std::string path = ranks.folder() + "/plain";
+  const auto file_by_plain_tls = [&] {
+    plain.Fetch(ranks.BytesOf(0), target);
+    const auto file = Checked(ranks.disk().Open(path, {.writable = true, .create = true}));
+    Check(file->WriteAt(0, target));
+    Check(file->Sync());
+  };
+  PrintRatios(name, Pairs(pairs, file_by_plain_tls, copy), "plain TLS into memory, and then into a new file", true);
+  PrintRatios(name,
+              Pairs(
+                  pairs, [&] { Move(nodes.files(), "", 1, ranks.bytes(), target); }, copy),
+              "the same transport into memory", true);
+}
+
+void Measure(int pairs, std::uint64_t bytes) {
+  const auto authority = NewBulkAuthority();
+  PlainTls plain(*authority, BulkOptions{}.connections_max);
+  for (const auto& [name, scheme] : {std::pair{"xor over 6", scr::Scheme::kXor}, {"rs(4+2)", scr::Scheme::kRs}}) {
+    Ranks ranks(scheme, bytes);
+    BulkNodes nodes(authority, ranks.folder());
+    MeasureArithmetic(name, ranks, pairs);
+    MeasureRebuild(name, ranks, nodes.files(), pairs);
   }
-  PrintRatios(name + ": arithmetic as it is streamed", streamed, "ISA-L alone", /*inverse=*/true);
-  PrintRatios(name + ": what a rank keeps, checked, written, with checksums", written, "ISA-L alone", true);
-  PrintRatios(name + ": a rank's file made anew, checked", rebuilt, "reading the files of those that are left");
+  Ranks ranks(scr::Scheme::kPartner, bytes);
+  BulkNodes nodes(authority, ranks.folder());
+  MeasureCopy(ranks, nodes, plain, pairs);
 }
 
 int Main(int argc, char** argv) {
   const int pairs = argc > 1 ? std::atoi(argv[1]) : 15;
   const int mib = argc > 2 ? std::atoi(argv[2]) : 60;
-  if (pairs < 1 || mib < 1 || mib > 1024) {
-    fmt::print(stderr, "usage: redundancy_bench [pairs, from 1] [MiB per rank, 1 to 1024]\n");
+  const int more = argc > 3 ? std::atoi(argv[3]) : 0;
+  if (pairs < 1 || mib < 1 || mib > 1024 || more < 0 || more >= 1 << 20) {
+    fmt::print(
+        stderr,
+        "usage: redundancy_bench [pairs, from 1] [MiB per rank, 1 to 1024] [bytes more per rank, below a MiB]\n");
     return 2;
   }
-  const std::uint64_t bytes = static_cast<std::uint64_t>(mib) << 20;
-  Measure("xor over 6", scr::Scheme::kXor, pairs, bytes);
-  Measure("rs(4+2)", scr::Scheme::kRs, pairs, bytes);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  spdlog::set_level(spdlog::level::warn);
+  Measure(pairs, (static_cast<std::uint64_t>(mib) << 20) + static_cast<std::uint64_t>(more));
   return 0;
 }
 
