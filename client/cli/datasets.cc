@@ -54,6 +54,9 @@ absl::StatusOr<admin::ShowReply> ShowPrefix(Disk& disk, const std::string& path,
   *reply.mutable_dataset() = RowOf(*prefix, found->second);
   if (!found->second.by_cairn) return reply;
   CAIRN_ASSIGN_OR_RETURN(const auto catalogues, prefix->Catalogues(id));
+  if (!catalogues.empty() && local::Scheme_IsValid(catalogues.front().scheme())) {
+    reply.set_asked_scheme(catalogues.front().scheme());
+  }
   std::uint64_t written_by_all = 0;
   for (const catalogue::Catalogue& catalogue : catalogues) {
     admin::RankRow& rank = *reply.add_ranks();

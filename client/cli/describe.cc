@@ -6,6 +6,7 @@
 #include "client/cli/json.h"
 #include "client/cli/text.h"
 #include "storage/base/ids.h"
+#include "storage/format/catalogue/scheme.h"
 
 namespace cairn::cli {
 
@@ -26,6 +27,11 @@ std::string StateText(const admin::DatasetRow& row) {
 
 std::string LevelText(local::Level level) {
   return std::string(NameOf(static_cast<Level>(level)));
+}
+
+std::string DescribeScheme(local::Scheme scheme) {
+  const std::string_view name = NameOfScheme(scheme);
+  return name.empty() ? "" : fmt::format("  its application has asked for redundancy {}\n", name);
 }
 
 std::string DescribeVariable(const local::Variable& variable) {
@@ -70,6 +76,7 @@ std::string DescribeCatalogue(const catalogue::Catalogue& catalogue) {
   std::string text = fmt::format("catalogue of rank {} of {}: dataset {}, step {}, launch {}, run {}\n",
                                  catalogue.rank(), catalogue.nranks(), catalogue.dataset(), catalogue.step(),
                                  catalogue.launch(), Clean(catalogue.run()));
+  text += DescribeScheme(catalogue.scheme());
   for (const local::Variable& variable : catalogue.variables()) text += DescribeVariable(variable);
   for (const catalogue::FileEntry& file : catalogue.file()) {
     text += fmt::format("  file {} ({}), {} blocks", Clean(file.name()), Bytes(file.bytes()), file.crc32c_size());

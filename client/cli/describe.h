@@ -14,6 +14,8 @@ std::string WhereText(const admin::DatasetRow& row);  // "cache, prefix"
 std::string StateText(const admin::DatasetRow& row);  // "whole, pinned"
 std::string LevelText(local::Level level);
 
+// "  its application has asked for redundancy xor", a line; empty: it has not.
+std::string DescribeScheme(local::Scheme scheme);
 std::string DescribeVariable(const local::Variable& variable);  // one line, indented by four
 // Without the dataset: "out/fields.bp: 17 steps, 15 of them on the prefix (2.1 GB)"; one line, not ended.
 std::string DescribeGrowing(const admin::GrowingDirectory& growing);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "proto/catalogue.pb.h"
+#include "storage/format/catalogue/scheme.h"
 #include "storage/format/kvtree/json.h"
 
 namespace cairn::cli {
@@ -40,12 +41,20 @@ constexpr auto kMoved = std::to_array<std::pair<std::string_view, double>>({
     {"cairn.admin.HaltStatus.checkpoints_left", 9.5},
     {"cairn.admin.RankRow.bytes_written", 3.5},
     {"cairn.admin.RunStatus.flushes", 10.5},
+    {"cairn.admin.ShowReply.asked_scheme", 1.5},
+    {"cairn.catalogue.Catalogue.scheme", 7.5},
     {"cairn.catalogue.FileEntry.crc32", 9.5},
 });
 
 double PlaceOf(const FieldDescriptor* field) {
   const auto moved = std::ranges::find(kMoved, field->full_name(), &std::pair<std::string_view, double>::first);
   return moved == kMoved.end() ? field->number() : moved->second;
+}
+
+// Without one nothing is shown.
+void MendScheme(local::Scheme scheme, const std::string& member, Json& json) {
+  json[member] = NameOfScheme(scheme);
+  if (NameOfScheme(scheme).empty()) json.erase(member);
 }
 
 // What is another value than the schema says, or none.
@@ -64,6 +73,10 @@ void Mend(const Message& message, Json& json) {
     if (!rank->has_set()) json.erase("set");
   } else if (const auto* const row = dynamic_cast<const admin::DatasetRow*>(&message)) {
     if (row->nodes().empty()) json.erase("nodes");
+  } else if (const auto* const show = dynamic_cast<const admin::ShowReply*>(&message)) {
+    MendScheme(show->asked_scheme(), "asked_scheme", json);
+  } else if (const auto* const catalogue = dynamic_cast<const catalogue::Catalogue*>(&message)) {
+    MendScheme(catalogue->scheme(), "scheme", json);
   } else if (const auto* const run = dynamic_cast<const admin::RunStatus*>(&message)) {
     if (run->nodes().empty()) json.erase("nodes");
   }

@@ -9,6 +9,7 @@
 #include "client/cli/describe.h"
 #include "client/cli/nodes_asked.h"
 #include "client/cli/text.h"
+#include "storage/format/catalogue/scheme.h"
 
 namespace cairn::cli {
 namespace {
@@ -96,6 +97,7 @@ std::string DescribeRedundancy(const admin::ShowReply& show) {
   std::string text = fmt::format("dataset {} of run {}  {}\n  step {}, {} ranks, level {}, in {}\n", row.dataset(),
                                  row.run().substr(0, 8), Clean(row.prefix()), row.step(), row.nranks(),
                                  LevelText(row.level()), WhereText(row));
+  text += DescribeScheme(show.asked_scheme());
   const std::vector<SetState> sets = SetsOf(show);
   if (sets.empty()) {
     text += fmt::format("  no rank keeps anything for others{}\n",
@@ -128,6 +130,7 @@ Json RedundancyJson(const admin::ShowReply& show) {
   return {{"dataset", show.dataset().dataset()},
           {"level", LevelText(show.dataset().level())},
           {"in_prefix", show.dataset().in_prefix()},
+          {"asked_scheme", NameOfScheme(show.asked_scheme())},
           {"sets", std::move(sets)},
           {"not_redundant", show.not_redundant()}};
 }

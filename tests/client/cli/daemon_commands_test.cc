@@ -128,6 +128,13 @@ TEST_F(DaemonCommandsTest, ListAndShowSayWhatTheDaemonKnows) {
   EXPECT_EQ(core_.asked(), (std::vector<std::string>{"list heat", "show heat 17"}));
 }
 
+TEST_F(DaemonCommandsTest, ShowSaysWhichRedundancyWasAskedFor) {
+  core_.show->set_asked_scheme(local::SCHEME_PARTNER);
+  ExpectSaid(Run({"show", "heat", "17"}), 0, "its application has asked for redundancy partner");
+  EXPECT_EQ(json::parse(Run({"show", "heat", "17", "--json"}).out)["asked_scheme"], "partner");
+  ExpectSaid(Run({"redundancy", "heat", "17"}), 0, "its application has asked for redundancy partner");
+}
+
 TEST_F(DaemonCommandsTest, ListAndShowAsJson) {
   const json list = json::parse(Run({"ls", "--json"}).out);
   EXPECT_EQ(list["from"], "daemon");

@@ -136,6 +136,7 @@ TEST_F(InspectCommandTest, CataloguesAreShown) {
   catalogue.set_dataset(17);
   catalogue.set_rank(2);
   catalogue.set_nranks(4);
+  catalogue.set_scheme(local::SCHEME_XOR);
   local::Variable& variable = *catalogue.add_variables();
   variable.set_id(7);
   variable.set_kind(local::VALUE);
@@ -145,6 +146,7 @@ TEST_F(InspectCommandTest, CataloguesAreShown) {
   variable.set_bytes(8);
   const std::string path = Write("rank_2.cat", EncodeCatalogue(catalogue));
   ExpectSaid(Run({"inspect", path}), 0, "catalogue of rank 2 of 4: dataset 17");
+  ExpectSaid(Run({"inspect", path}), 0, "its application has asked for redundancy xor");
   ExpectSaid(Run({"inspect", path}), 0, "7  int64[1]  value 'loop'  8 B");
   EXPECT_EQ(RunJson({"inspect", path})["variables"][0]["name"], "loop");
 }

@@ -92,6 +92,18 @@ TEST(JsonTest, OfACataloguesFileOnlyWhatIsKnownIsShown) {
             R"("crc32":0,"bytes_written":2,"verified_by":"parity"}]})");
 }
 
+TEST(JsonTest, ARedundancySchemeIsShownIfOneWasAskedFor) {
+  admin::ShowReply show;
+  EXPECT_FALSE(ToJson(show).contains("asked_scheme"));
+  show.set_asked_scheme(local::SCHEME_SINGLE);
+  EXPECT_EQ(ToJson(show)["asked_scheme"], "single");
+  catalogue::Catalogue catalogue;
+  catalogue.set_scheme(local::SCHEME_RS);
+  EXPECT_EQ(ToJson(catalogue)["scheme"], "rs");
+  catalogue.set_scheme(static_cast<local::Scheme>(77));  // of a newer release
+  EXPECT_FALSE(ToJson(catalogue).contains("scheme"));
+}
+
 TEST(JsonTest, TextThatIsNotUtf8IsReplaced) {
   EXPECT_EQ(Dump({{"name", "a\xff"}}), "{\n  \"name\": \"a\xef\xbf\xbd\"\n}\n");
 }

@@ -100,6 +100,15 @@ TEST(RedundancyTextTest, SaysWhyThereIsNone) {
   EXPECT_THAT(DescribeRedundancy(show), HasSubstr("no rank keeps anything for others: all of it is on one node"));
 }
 
+TEST(RedundancyTextTest, SaysWhatTheApplicationHasAskedFor) {
+  admin::ShowReply show = Show(kept::XOR);
+  EXPECT_THAT(DescribeRedundancy(show), ::testing::Not(HasSubstr("asked")));
+  EXPECT_EQ(RedundancyJson(show)["asked_scheme"], "");
+  show.set_asked_scheme(local::SCHEME_PARTNER);
+  EXPECT_THAT(DescribeRedundancy(show), HasSubstr("  its application has asked for redundancy partner\n  set 1 of 1"));
+  EXPECT_EQ(RedundancyJson(show)["asked_scheme"], "partner");
+}
+
 TEST(RedundancyTextTest, TheJsonHasTheSame) {
   const Json json = RedundancyJson(Show(kept::RS));
   EXPECT_EQ(json["sets"][0]["bears"], 2);

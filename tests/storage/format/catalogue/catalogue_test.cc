@@ -59,6 +59,7 @@ Catalogue FilesSample() {
   sample.set_files(true);
   sample.clear_variables();
   catalogue::FileEntry* file = sample.add_file();
+  sample.set_scheme(local::SCHEME_RS);
   file->set_name("out/a b.h5");
   file->set_prefix_name("out/a b.h5");
   return sample;
@@ -84,6 +85,12 @@ TEST(CatalogueTest, WhatIsEncodedIsDecoded) {
     ASSERT_TRUE(decoded.ok()) << decoded.status();
     EXPECT_EQ(decoded->SerializeAsString(), sample.SerializeAsString());
   }
+}
+
+TEST(CatalogueTest, ARedundancySchemeOfANewerReleaseIsNoDamage) {
+  Catalogue sample = Sample();
+  sample.set_scheme(static_cast<local::Scheme>(77));
+  EXPECT_TRUE(DecodeCatalogue("rank_3.cat", EncodeCatalogue(sample)).ok());
 }
 
 TEST(CatalogueTest, TheFileIsAsDescribed) {
