@@ -16,13 +16,16 @@ struct cairn_frame_header {
 #define CAIRN_FRAME_MAGIC 0x314e5243u /* "CRN1" */
 #define CAIRN_FRAME_BYTES_MAX (64u << 20)
 
-/* Protocol versions: a client offers a range, the daemon takes the newest that both speak and serves the one before
- * its newest, too. Number 1 was used once, by no program that is still in use: it is never given another meaning.
+/* Protocol versions: a client offers a range, the daemon takes the newest that both speak and serves all down to
+ * that of the release before it. Number 1 was used once, by no program that is still in use: it is never given another
+ * meaning.
  *   2  release 0.1.0
- *   3  names of datasets (Begin.name, OutputBegin.name, Find) and Reject: a daemon of 2 would pass over them */
-#define CAIRN_PROTOCOL_NEWEST 3u
+ *   3  names of datasets (Begin.name, OutputBegin.name, Find) and Reject: a daemon of 2 would pass over them
+ *   4  redundancy schemes of datasets (Begin.scheme, OutputBegin.scheme): a daemon of 3 would pass over them */
+#define CAIRN_PROTOCOL_NEWEST 4u
 #define CAIRN_PROTOCOL_OLDEST 2u
 #define CAIRN_PROTOCOL_OF_NAMES 3u
+#define CAIRN_PROTOCOL_OF_SCHEMES 4u
 
 /* Limits that both sides keep. */
 #define CAIRN_NAME_BYTES_MAX 4096u

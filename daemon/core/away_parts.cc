@@ -59,10 +59,8 @@ void AwayParts::Begin(const SessionPtr& session, const std::shared_ptr<Call>& ca
 
 // Null: the call has failed.
 DatasetPtr AwayParts::EnterMemory(const SessionPtr& session, Call& call, const local::Begin& begin) {
-  const DatasetEntry::Wish wish{
-      .step = begin.step(), .attempt = begin.attempt(), .bytes = begin.file_bytes(), .name = begin.name()};
-  absl::Status sound = ValidateVariables(begin.variables());
-  if (sound.ok() && begin.attempt() == 0) sound = InvalidArgument("attempts count from 1");
+  const DatasetEntry::Wish wish = DatasetEntry::WishOf(begin, begin.file_bytes());
+  absl::Status sound = DatasetEntry::Check(begin);
   if (sound.ok() && begin.file_bytes() > kFileBytesMax) {
     sound = InvalidArgument("begin.file_bytes: {}, at most {}", begin.file_bytes(), kFileBytesMax);
   }

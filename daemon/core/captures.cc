@@ -72,8 +72,7 @@ void Captures::Begin(const SessionPtr& session, const std::shared_ptr<Call>& cal
     open_.erase(session->id);  // it failed before its commit
   }
   if (!session->followed) given_.steering.Arrived(*session);
-  if (absl::Status status = ValidateVariables(begin.variables()); !status.ok()) return call->Fail(status);
-  if (begin.attempt() == 0) return call->Fail(InvalidArgument("attempts count from 1"));
+  if (absl::Status status = DatasetEntry::Check(begin); !status.ok()) return call->Fail(status);
   TryBegin(session, call, request);
 }
 
@@ -101,8 +100,7 @@ void Captures::ListKnown(const SessionPtr& session, const std::shared_ptr<Call>&
   if (!list.ok()) return call->Fail(list.status());
   const std::uint64_t file_bytes = begin.variables().empty() ? 0 : (*list)->layout->file_bytes(letter);
   if (session->followed) return BeginElsewhere(session, call, request, {.list = *list, .file_bytes = file_bytes});
-  const DatasetEntry::Wish wish{
-      .step = begin.step(), .attempt = begin.attempt(), .bytes = file_bytes, .name = begin.name()};
+  const DatasetEntry::Wish wish = DatasetEntry::WishOf(begin, file_bytes);
   const auto dataset = given_.entry.Enter(*session, wish, begin.variables());
   if (IsRoomToCome(dataset.status())) {
     const std::string why(MessageOf(dataset.status()));

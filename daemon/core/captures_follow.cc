@@ -27,9 +27,8 @@ bool Captures::BeginForetold(const SessionPtr& session, const std::shared_ptr<Ca
   const Launch* launch = given_.ledger.Find(session->launch);
   if (foretold == 0 || request->dirty() || launch == nullptr || !given_.home.Serves(*session)) return false;
   const local::Begin& begin = request->begin();
-  const auto dataset = given_.entry.FollowForetold(
-      *launch, foretold, session->rank,
-      {.step = begin.step(), .attempt = begin.attempt(), .bytes = following.file_bytes, .name = begin.name()});
+  const auto dataset =
+      given_.entry.FollowForetold(*launch, foretold, session->rank, DatasetEntry::WishOf(begin, following.file_bytes));
   if (!dataset.ok()) return false;  // the home's answer settles it, and room may still come
   const WriterPtr writer = Entered(session, call, begin, *dataset, following.list);
   local::Request told = *request;

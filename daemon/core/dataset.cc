@@ -35,6 +35,11 @@ std::uint64_t FileBytes(const catalogue::Catalogue& catalogue) {
   return bytes;
 }
 
+void LearnScheme(Dataset& dataset, const catalogue::Catalogue& catalogue) {
+  const bool known = dataset.scheme != local::SCHEME_NOT_GIVEN;
+  if (!known && local::Scheme_IsValid(catalogue.scheme())) dataset.scheme = catalogue.scheme();
+}
+
 void PutParts(Dataset& dataset, std::vector<catalogue::Catalogue> catalogues) {
   const auto nranks = static_cast<std::uint32_t>(catalogues.size());
   PutPartsHere(dataset, nranks, std::move(catalogues));
@@ -50,6 +55,7 @@ void PutPartsHere(Dataset& dataset, std::uint32_t nranks, std::vector<catalogue:
     part.elsewhere = false;
     part.described = true;
     part.bytes = FileBytes(catalogue);
+    LearnScheme(dataset, catalogue);
     part.catalogue = std::move(catalogue);
   }
 }

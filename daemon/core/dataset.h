@@ -14,6 +14,7 @@
 
 #include "daemon/core/variables.h"
 #include "proto/catalogue.pb.h"
+#include "proto/local.pb.h"
 #include "proto/redundancy.pb.h"
 #include "storage/base/ids.h"
 #include "storage/base/number_ranges.h"
@@ -97,6 +98,9 @@ struct Dataset {
   std::uint64_t unverified_files = 0;  // adopted as they were found
   std::string user, job;  // as SCR's records have them: whose, and of which job (the cache folder's scr.<job>)
   std::string name;       // in SCR's records, as SCR or the application has given it; empty: ckpt.<id>
+  // As the application has asked for at its begin; of one that was made in another life of the daemon its catalogues
+  // say it, as soon as one is here.
+  local::Scheme scheme = local::SCHEME_NOT_GIVEN;
 
   // What has become of it: changed by the ledger, event by event.
   // By rank. Of what is only on the prefix there are none until someone asks for its catalogues: a long run has many
@@ -200,6 +204,9 @@ struct SetHere {
 std::vector<SetHere> SetsHere(const Dataset& dataset);
 // For which the parts at `node` (empty: here) keep something since the last order, each once.
 std::vector<kept::Set> SetsAt(const Dataset& dataset, const std::string& node);
+
+// Takes the scheme from the catalogue of one of its parts, unless it is known already.
+void LearnScheme(Dataset& dataset, const catalogue::Catalogue& catalogue);
 
 // So many ranks, all of whose parts are stored. `catalogues`: by rank.
 void PutParts(Dataset& dataset, std::vector<catalogue::Catalogue> catalogues);

@@ -20,6 +20,12 @@ std::string JobOf(const CacheFolder& cache) {
   return folder.starts_with(kStem) ? folder.substr(kStem.size()) : folder;
 }
 
+absl::Status CheckTold(std::uint32_t attempt, local::Scheme scheme) {
+  if (attempt == 0) return InvalidArgument("attempts count from 1");
+  if (local::Scheme_IsValid(scheme)) return absl::OkStatus();
+  return InvalidArgument("redundancy scheme {} is not known to this daemon", static_cast<int>(scheme));
+}
+
 // What is kept of a dataset grows with its ranks; a rank that runs ahead of one that never comes is stopped.
 absl::Status CheckOpen(const Launch& launch) {
   const std::size_t open_max = std::clamp<std::size_t>((256 << 10) / launch.nranks, 2, 64);
@@ -31,15 +37,29 @@ absl::Status CheckOpen(const Launch& launch) {
 
 DatasetEntry::DatasetEntry(const Context& context, const Given& given) : context_(context), given_(given) {}
 
+absl::Status DatasetEntry::Check(const local::Begin& begin) {
+  CAIRN_RETURN_IF_ERROR(ValidateVariables(begin.variables()));
+  return CheckTold(begin.attempt(), begin.scheme());
+}
+
+DatasetEntry::Wish DatasetEntry::WishOf(const local::Begin& begin, std::uint64_t file_bytes) {
+  return {.step = begin.step(),
+          .attempt = begin.attempt(),
+          .bytes = file_bytes,
+          .name = begin.name(),
+          .scheme = begin.scheme()};
+}
+
 absl::StatusOr<DatasetEntry::Wish> DatasetEntry::WishOf(const local::OutputBegin& begin) {
   if (!begin.checkpoint() && !begin.output()) {
     return InvalidArgument("an output must be CAIRN_CHECKPOINT, CAIRN_OUTPUT or both");
   }
-  if (begin.attempt() == 0) return InvalidArgument("attempts count from 1");
+  CAIRN_RETURN_IF_ERROR(CheckTold(begin.attempt(), begin.scheme()));
   return Wish{.step = begin.step(),
               .attempt = begin.attempt(),
               .kind = {.files = true, .checkpoint = begin.checkpoint(), .output = begin.output()},
-              .name = begin.name()};
+              .name = begin.name(),
+              .scheme = begin.scheme()};
 }
 
 absl::StatusOr<DatasetPtr> DatasetEntry::Enter(const Session& session, const Wish& wish,
@@ -54,7 +74,8 @@ absl::StatusOr<DatasetPtr> DatasetEntry::Enter(const Session& session, const Wis
                                .now_us = context_.now_us(),
                                .user = context_.env.process.user,
                                .job = JobOf(*given_.cache_folder),
-                               .name = wish.name};
+                               .name = wish.name,
+                               .scheme = wish.scheme};
   CAIRN_ASSIGN_OR_RETURN(const DatasetPtr dataset, given_.ledger.FindForBegin(*launch, session.rank, spec));
   if (!dataset) return Make(*launch, session.rank, spec, variables, wish.elsewhere);
   CAIRN_RETURN_IF_ERROR(Join(*launch, dataset, session.rank, spec, variables, wish.elsewhere));
@@ -144,7 +165,8 @@ absl::StatusOr<DatasetPtr> DatasetEntry::FollowForetold(const Launch& launch, Da
                                                         const Wish& wish) {
   DatasetPtr dataset = given_.ledger.Get(id);
   const bool the_same = dataset ? dataset->expects(rank) && !dataset->kind.files && dataset->step == wish.step &&
-                                      dataset->attempt == wish.attempt && dataset->name == wish.name
+                                      dataset->attempt == wish.attempt && dataset->name == wish.name &&
+                                      dataset->scheme == wish.scheme
                                 : id > given_.ids.highest();  // a lower one has been, and is no more
   if (!the_same) return FailedPrecondition("dataset {} is another checkpoint", id);
   if (!wish.name.empty()) CAIRN_RETURN_IF_ERROR(CheckDatasetName(wish.name));
@@ -153,8 +175,11 @@ absl::StatusOr<DatasetPtr> DatasetEntry::FollowForetold(const Launch& launch, Da
   CAIRN_RETURN_IF_ERROR(given_.cache.Reserve(wish.bytes, spare));
   if (!dataset) {
     given_.ids.Seen(id);
-    const Ledger::BeginSpec spec{
-        .step = wish.step, .attempt = wish.attempt, .now_us = context_.now_us(), .name = wish.name};
+    const Ledger::BeginSpec spec{.step = wish.step,
+                                 .attempt = wish.attempt,
+                                 .now_us = context_.now_us(),
+                                 .name = wish.name,
+                                 .scheme = wish.scheme};
     dataset = given_.ledger.Follow(launch, {.id = id, .spec = spec, .foretold = true});
   }
   given_.ledger.FollowBegin(*dataset, rank, wish.bytes);

@@ -46,9 +46,14 @@ class DatasetEntry {
     Dataset::Kind kind = {};
     std::uint64_t bytes = 0;  // of its file, as planned; of files: not known
     std::string name = {};    // empty: none
+    local::Scheme scheme = local::SCHEME_NOT_GIVEN;
     bool elsewhere = false;   // the bytes go to another node's cache
   };
-  // Of files. kInvalidArgument: neither a checkpoint nor an output, or no attempt.
+  // kInvalidArgument: variables that are not sound, no attempt, or a scheme that is not known.
+  static absl::Status Check(const local::Begin& begin);
+  // Of memory, whose file has so many bytes. REQUIRES: Check is OK.
+  static Wish WishOf(const local::Begin& begin, std::uint64_t file_bytes);
+  // Of files. kInvalidArgument: neither a checkpoint nor an output, no attempt, or a scheme that is not known.
   static absl::StatusOr<Wish> WishOf(const local::OutputBegin& begin);
   // The dataset that it joins, or the first makes.
   //   kInvalidArgument     the name is none (CheckDatasetName)

@@ -36,6 +36,9 @@ absl::Status CheckBegun(const peer::DatasetBegun& begun) {
   if (begun.files() && !begun.checkpoint() && !begun.output()) {
     return InvalidArgument("begun.files: neither a checkpoint nor an output");
   }
+  if (!local::Scheme_IsValid(begun.scheme())) {
+    return InvalidArgument("begun.scheme: {} is not known", static_cast<int>(begun.scheme()));
+  }
   return absl::OkStatus();
 }
 
@@ -111,7 +114,8 @@ void Followed::OnBegun(const peer::DatasetBegun& begun) {
                          .now_us = begun.created_us(),
                          .user = begun.user(),
                          .job = begun.job(),
-                         .name = begun.name()};
+                         .name = begun.name(),
+                         .scheme = begun.scheme()};
   if (begun.files()) {
     spec.kind = {.files = true, .checkpoint = begun.checkpoint(), .output = begun.output()};
   }
@@ -124,7 +128,9 @@ void Followed::OnBegun(const peer::DatasetBegun& begun) {
 // Ranks here have gone on with the number that was said ahead, and now it is known whether others mean the same by it.
 void Followed::ForetoldBegun(const DatasetPtr& dataset, const Ledger::FollowSpec& begun) {
   const Ledger::BeginSpec& spec = begun.spec;
-  if (spec.kind.files || spec.step != dataset->step || spec.attempt != dataset->attempt || spec.name != dataset->name) {
+  const bool same_begin = spec.step == dataset->step && spec.attempt == dataset->attempt &&
+                          spec.name == dataset->name && spec.scheme == dataset->scheme;
+  if (spec.kind.files || !same_begin) {
     return given_.ledger.Fail(dataset->id, "ranks on different nodes have begun different checkpoints");
   }
   given_.ledger.HomeHasBegun(*dataset, begun);

@@ -6,12 +6,17 @@
 #include "storage/base/check.h"
 #include "storage/base/quoted.h"
 #include "storage/base/status.h"
+#include "storage/format/catalogue/scheme.h"
 
 namespace cairn {
 namespace {
 
 std::string NameForPeople(const std::string& name) {
   return name.empty() ? "one without a name" : Quoted(name);
+}
+
+std::string SchemeForPeople(local::Scheme scheme) {
+  return scheme == local::SCHEME_NOT_GIVEN ? "as it is configured" : std::string(NameOfScheme(scheme));
 }
 
 // How many are older than dataset `below`; 0: all are asked for. One that is not there any more was as old as its id.
@@ -38,6 +43,7 @@ Dataset NewDataset(const Launch& launch, DatasetId id, const Ledger::BeginSpec& 
   dataset.user = spec.user;
   dataset.job = spec.job;
   dataset.name = spec.name;
+  dataset.scheme = spec.scheme;
   dataset.parts.resize(launch.nranks);
   (spec.kind.past_cache ? dataset.prefix : dataset.cache) = Place::kArriving;
   return dataset;
@@ -229,6 +235,9 @@ absl::Status Ledger::Begin(const Launch& launch, const DatasetPtr& given, Rank r
   } else if (dataset.name != spec.name) {
     why = fmt::format("rank {} began it as {}, others as {}", rank, NameForPeople(spec.name),
                       NameForPeople(dataset.name));
+  } else if (dataset.scheme != spec.scheme) {
+    why = fmt::format("rank {} began it with redundancy {}, others {}", rank, SchemeForPeople(spec.scheme),
+                      SchemeForPeople(dataset.scheme));
   } else if (absl::Status agreed = dataset.agreement.Join(rank, variables); !agreed.ok()) {
     why = MessageOf(agreed);
   } else {

@@ -72,6 +72,7 @@
 #include "daemon/core/dataset.h"
 #include "daemon/core/variables.h"
 #include "proto/catalogue.pb.h"
+#include "proto/local.pb.h"
 #include "storage/base/ids.h"
 
 namespace cairn {
@@ -197,13 +198,14 @@ class Ledger {
     std::int64_t now_us = 0;
     std::string user = {}, job = {};
     std::string name = {};  // Dataset::name
+    local::Scheme scheme = local::SCHEME_NOT_GIVEN;
   };
   // The dataset that this begin joins, if it is there; null: a new one must be made (Create). An error: the dataset has
   // failed, or the rank has begun this attempt before.
   absl::StatusOr<DatasetPtr> FindForBegin(const Launch& launch, Rank rank, const BeginSpec& spec);
   DatasetPtr Create(const Launch& launch, DatasetId id, const BeginSpec& spec);
   // The rank has begun it; earlier ones that it has not begun fail. kAborted: the dataset itself has just failed
-  // (kinds or names differ, variables disagree, a rank is gone), with why.
+  // (kinds, names or schemes differ, variables disagree, a rank is gone), with why.
   absl::Status Begin(const Launch& launch, const DatasetPtr& dataset, Rank rank, const BeginSpec& spec,
                      const VariableList& variables);
   // The rank's bytes are with another node's daemon. After its begin.
@@ -220,10 +222,10 @@ class Ledger {
     DatasetId id = 0;
     std::uint64_t ordinal = 0;
     BeginSpec spec;         // but for `bytes`
-    bool foretold = false;  // Dataset::foretold; of `spec` step, attempt and name are known
+    bool foretold = false;  // Dataset::foretold; of `spec` step, attempt, name and scheme are known
   };
   DatasetPtr Follow(const Launch& launch, const FollowSpec& spec);
-  // What was foretold the home has begun. REQUIRES: step, attempt and name are these.
+  // What was foretold the home has begun. REQUIRES: step, attempt, name and scheme are these.
   void HomeHasBegun(const Dataset& dataset, const FollowSpec& spec);
   void FollowBegin(const Dataset& dataset, Rank rank, std::uint64_t bytes);  // a rank that is here
   void Recorded(const Dataset& dataset) { Own(dataset).recorded = true; }

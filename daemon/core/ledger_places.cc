@@ -143,6 +143,7 @@ void Ledger::PartFound(const Dataset& given, Rank rank, const std::string& node,
   if (!std::exchange(part.described, true)) --dataset.undescribed;
   part.node = node;
   part.bytes = FileBytes(catalogue);
+  LearnScheme(dataset, catalogue);
   part.catalogue = std::move(catalogue);
 }
 
@@ -176,6 +177,7 @@ void Ledger::Described(const Dataset& given, const std::vector<catalogue::Catalo
     part.described = true;
     part.state = Part::State::kStored;
     part.catalogue = catalogues[rank];
+    LearnScheme(dataset, part.catalogue);
     part.bytes = FileBytes(part.catalogue);
   }
 }

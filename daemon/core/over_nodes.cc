@@ -39,6 +39,9 @@ absl::Status CheckShow(const admin::ShowReply& show, const RunId& run, DatasetId
   absl::Status status = CheckRow(show.dataset(), run);
   if (status.ok() && show.dataset().dataset() != asked) status = InvalidArgument("dataset: not the one asked for");
   if (!status.ok()) return InvalidArgument("answer.show.dataset.{}", MessageOf(status));
+  if (!local::Scheme_IsValid(show.asked_scheme())) {
+    return InvalidArgument("answer.show.asked_scheme: {}", static_cast<int>(show.asked_scheme()));
+  }
   for (int i = 0; i < show.ranks_size(); ++i) {
     const admin::RankRow& row = show.ranks(i);
     const bool in_order = i == 0 || row.rank() > show.ranks(i - 1).rank();
@@ -173,9 +176,11 @@ absl::StatusOr<admin::ShowReply> OverNodes::Show(absl::StatusOr<admin::ShowReply
   admin::DatasetRow all;
   std::map<Rank, std::optional<admin::RankRow>> ranks;
   std::string not_redundant;  // the launch's home knows; the others have nothing to say
+  local::Scheme scheme = local::SCHEME_NOT_GIVEN;
   const auto add = [&](const admin::ShowReply& show, const std::string& name) {
     Join(show.dataset(), name, all);
     if (!show.not_redundant().empty()) not_redundant = show.not_redundant();
+    if (show.asked_scheme() != local::SCHEME_NOT_GIVEN) scheme = show.asked_scheme();
     for (const admin::RankRow& row : show.ranks()) Join(row, name, ranks[row.rank()]);
   };
   if (own.ok()) add(*own, asked.front().name());
@@ -193,6 +198,7 @@ absl::StatusOr<admin::ShowReply> OverNodes::Show(absl::StatusOr<admin::ShowReply
   all.set_prefix(prefix);
   admin::ShowReply reply;
   if (all.level() < local::REDUNDANT) reply.set_not_redundant(not_redundant);
+  reply.set_asked_scheme(scheme);
   *reply.mutable_dataset() = std::move(all);
   for (auto& [rank, row] : ranks) *reply.add_ranks() = std::move(*row);
   for (admin::NodeAnswer& node : asked) *reply.add_nodes() = std::move(node);

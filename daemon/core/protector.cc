@@ -8,6 +8,7 @@
 
 #include "storage/base/status.h"
 #include "storage/format/catalogue/catalogue.h"
+#include "storage/format/catalogue/scheme.h"
 #include "storage/format/scr/sets.h"
 #include "storage/job/protect/keep.h"
 #include "storage/place/cache/redundancy_record.h"
@@ -17,14 +18,13 @@ namespace {
 
 constexpr std::uint64_t kForRecords = 64 << 10;  // headers, and what protects filemaps, of a rank
 
-scr::Scheme SchemeOf(std::string_view name) {
-  if (name == "partner") return scr::Scheme::kPartner;
-  if (name == "xor") return scr::Scheme::kXor;
-  return name == "rs" ? scr::Scheme::kRs : scr::Scheme::kSingle;
-}
+constexpr std::string_view kSingle = "single";
 
-scr::SetWish WishOf(const Config::Redundancy& redundancy) {
-  const scr::Scheme scheme = SchemeOf(redundancy.scheme);
+scr::SetWish WishOf(std::string_view name, const Config::Redundancy& redundancy) {
+  scr::Scheme scheme = scr::Scheme::kSingle;
+  if (name == "partner") scheme = scr::Scheme::kPartner;
+  if (name == "xor") scheme = scr::Scheme::kXor;
+  if (name == "rs") scheme = scr::Scheme::kRs;
   return {.scheme = scheme,
           .members_min = redundancy.members,
           .checksums = scheme == scr::Scheme::kRs ? redundancy.checksums : 0};
@@ -42,20 +42,26 @@ std::uint64_t BytesOf(const Part& part) {
 
 // --- Which ---
 
+// What the application has said counts more than what the site has.
+std::string_view Protector::SchemeOf(const Dataset& dataset) const {
+  const bool given = dataset.scheme != local::SCHEME_NOT_GIVEN;
+  return given ? NameOfScheme(dataset.scheme) : context_.config.redundancy.scheme;
+}
+
 // Whole in the caches of several nodes, all of which are known, and not on the prefix, where it outlives all of them.
 bool Protector::Wants(const Dataset& dataset) const {
   const Launch* const newest = given_.ledger.newest();
-  if (newest == nullptr || !newest->ours || dataset.followed ||
-      SchemeOf(context_.config.redundancy.scheme) == scr::Scheme::kSingle) {
-    return false;
-  }
+  if (newest == nullptr || !newest->ours || dataset.followed || SchemeOf(dataset) == kSingle) return false;
   if (!dataset.in_cache() || dataset.in_prefix() || dataset.unknown > 0 || !dataset.described()) return false;
   if (dataset.redundant || !dataset.over_nodes() || dataset.standing > Standing::kDoubted) return false;
   return std::ranges::all_of(HoldersOf(dataset), [this](const NodeId& node) { return given_.away.HasLink(node); });
 }
 
 std::string Protector::WhyNot(const Dataset& dataset) const {
-  if (SchemeOf(context_.config.redundancy.scheme) == scr::Scheme::kSingle) {
+  if (dataset.scheme == local::SCHEME_SINGLE) {
+    return "`redundant` needs copies on other nodes, and its application has asked for `single`";
+  }
+  if (SchemeOf(dataset) == kSingle) {
     return "`redundant` needs copies on other nodes, and redundancy.scheme is `single`";
   }
   if (dataset.kind.past_cache) return "it goes past the cache: nothing of it is kept on other nodes";
@@ -114,7 +120,7 @@ absl::StatusOr<std::vector<std::string>> Protector::GroupsOf(const Dataset& data
 absl::StatusOr<Protector::Plan> Protector::MakePlan(const Dataset& dataset) const {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> groups, GroupsOf(dataset));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<scr::SetDescriptor> by_rank,
-                         scr::MakeSets(WishOf(context_.config.redundancy), groups));
+                         scr::MakeSets(WishOf(SchemeOf(dataset), context_.config.redundancy), groups));
   Plan plan;
   plan.sets = SetsOf(by_rank);
   if (plan.sets.empty()) {
@@ -146,7 +152,7 @@ absl::StatusOr<Protector::Plan> Protector::MakePlan(const Dataset& dataset) cons
 // Nobody lets go of its parts meanwhile: the dataset is being read.
 void Protector::Start(const DatasetPtr& dataset, Plan plan) {
   spdlog::info("run {}: dataset {} (step {}): its ranks on {} nodes are to protect each other ({})", given_.run_name,
-               dataset->id, dataset->step, plan.orders.size(), context_.config.redundancy.scheme);
+               dataset->id, dataset->step, plan.orders.size(), SchemeOf(*dataset));
   struct Gathered {
     std::size_t left = 0;
     absl::Status status;

@@ -1,6 +1,7 @@
 // Which datasets of a launch that has its home here are to be `redundant`, and in which order: what is whole in the
-// caches of several nodes is given to redundancy sets over them (redundancy.scheme), and each node is told what its
-// ranks are to keep (keeping.h). README.md, "Redundancy". Strand only.
+// caches of several nodes is given to redundancy sets over them, by the scheme that its application has asked for or
+// else by redundancy.scheme, and each node is told what its ranks are to keep (keeping.h). README.md, "Redundancy".
+// Strand only.
 #ifndef CAIRN_DAEMON_CORE_PROTECTOR_H_
 #define CAIRN_DAEMON_CORE_PROTECTOR_H_
 
@@ -12,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/core/away.h"
@@ -52,6 +54,7 @@ class Protector {
     std::map<NodeId, peer::Keep> orders;  // by the node that is to keep; this one's under this cache's id
   };
 
+  std::string_view SchemeOf(const Dataset& dataset) const;  // "single", "partner", "xor" or "rs"
   bool Wants(const Dataset& dataset) const;
   absl::StatusOr<std::vector<std::string>> GroupsOf(const Dataset& dataset) const;
   absl::StatusOr<Plan> MakePlan(const Dataset& dataset) const;

@@ -189,6 +189,28 @@ TEST_F(ForetoldTest, WhatOthersHaveBegunAsAnotherCheckpointFailsForAll) {
   ExpectTheNextWorks(8);
 }
 
+TEST_F(ForetoldTest, WhatOthersHaveBegunWithAnotherRedundancySchemeFailsForAll) {
+  Part();
+  clients[1]->AskFor(local::SCHEME_PARTNER);
+  const Memory memory = MemoryOf(1, 6);
+  const DatasetId id = BeginAlone(1, 6, memory);
+  ASSERT_NE(id, 0u);
+  EXPECT_EQ(BeginAlone(3, 6, MemoryOf(3, 6)), 0u) << "it asks for none, and waits for the home's answer";
+  ASSERT_EQ(clients[0]->Begin(6, MemoryOf(0, 6)).begin().dataset(), id);
+  ASSERT_TRUE(clients[1]->Fill(memory));
+  ASSERT_EQ(CodeOfReply(clients[1]->Commit()), local::OK);
+  nodes.network.UnblockAll();
+  EXPECT_SAYS(clients[1]->Wait(id, local::CAPTURED), local::FAILED, "");
+  EXPECT_SAYS(clients[2]->Wait(id, local::CAPTURED), local::FAILED,
+              "rank 1 began it with redundancy partner, others as it is configured");
+  EXPECT_NE(CodeOfReply(clients[0]->Commit()), local::OK);
+  nodes.Pass(std::chrono::seconds(1));
+  EXPECT_THAT(nodes[1].RanksInCache(id), IsEmpty());
+  clients[3]->Abort("the test gives it up");
+  clients[1]->AskFor(local::SCHEME_NOT_GIVEN);
+  ExpectTheNextWorks(8);
+}
+
 TEST_F(ForetoldTest, AnOutputThatComesFirstTakesTheNumberBackAndNobodyGetsIt) {
   Part();
   const Memory memory = MemoryOf(1, 6);

@@ -200,7 +200,7 @@ TEST_F(HostileHomeTest, ARankOfAnotherLaunchIsNotLetIn) {
 
 TEST_F(HostileHomeTest, WhatCannotBeChangesNothing) {
   ASSERT_NO_FATAL_FAILURE(OpenRank());
-  std::vector<peer::FromHome> all(14);
+  std::vector<peer::FromHome> all(15);
   all[0].mutable_begun()->set_dataset(0);
   all[1].mutable_begun()->set_dataset(std::uint64_t{1} << 40);
   all[2].mutable_begun()->set_dataset(41);
@@ -218,6 +218,8 @@ TEST_F(HostileHomeTest, WhatCannotBeChangesNothing) {
   all[12].mutable_all_ended()->set_dataset(77);
   all[13].mutable_begun()->set_dataset(43);
   all[13].mutable_begun()->set_files(true);
+  all[14].mutable_begun()->set_dataset(44);
+  all[14].mutable_begun()->set_scheme(static_cast<local::Scheme>(77));
   for (const peer::FromHome& what : all) Post(what);
   Say(all[0]);
   EXPECT_FALSE(closed);
@@ -241,17 +243,24 @@ TEST_F(HostileHomeTest, ANumberThatIsSaidAheadAndIsAnothersThenFails) {
   EXPECT_NE(CodeOfReply(client->Commit()), local::OK);
 
   answers_begins = false;
-  ahead.mutable_foretold()->set_dataset(kDataset + 2);
-  Say(ahead);
-  ASSERT_EQ(client->Begin(2, own).begin().dataset(), kDataset + 2);
-  peer::FromHome other;
-  other.mutable_begun()->set_dataset(kDataset + 2);
-  other.mutable_begun()->set_step(77);
-  other.mutable_begun()->set_attempt(1);
-  Post(other);
-  ASSERT_TRUE(nodes.AdvanceUntil([this] { return heard.back().failed().dataset() == kDataset + 2; }));
-  EXPECT_THAT(heard.back().failed().why(), ::testing::HasSubstr("different checkpoints"));
-  EXPECT_NE(CodeOfReply(client->Commit()), local::OK);
+  peer::DatasetBegun of_another_step, of_another_scheme;
+  of_another_step.set_step(77);
+  of_another_scheme.set_step(3);
+  of_another_scheme.set_scheme(local::SCHEME_PARTNER);
+  for (peer::DatasetBegun other : {of_another_step, of_another_scheme}) {
+    const DatasetId id = ahead.foretold().dataset() + 1;
+    ahead.mutable_foretold()->set_dataset(id);
+    Say(ahead);
+    ASSERT_EQ(client->Begin(id - kDataset, own).begin().dataset(), id);  // the second's step is 3
+    other.set_dataset(id);
+    other.set_attempt(1);
+    peer::FromHome said;
+    *said.mutable_begun() = other;
+    Post(said);
+    ASSERT_TRUE(nodes.AdvanceUntil([this, id] { return heard.back().failed().dataset() == id; }));
+    EXPECT_THAT(heard.back().failed().why(), ::testing::HasSubstr("different checkpoints"));
+    EXPECT_NE(CodeOfReply(client->Commit()), local::OK);
+  }
 
   ahead.mutable_foretold()->set_dataset(std::uint64_t{1} << 40);
   Say(ahead);

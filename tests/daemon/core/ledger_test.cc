@@ -334,6 +334,35 @@ TEST_F(LedgerTest, ALaunchIsCleanWhenItsLastDirtyRankIsCleanOrGone) {
   EXPECT_EQ(ledger_.WhyDirty(77), "");
 }
 
+// --- The scheme that is asked for ---
+
+TEST_F(LedgerTest, RanksThatAskForOtherSchemesFailTheDataset) {
+  const Launch& launch = Enter(1, 2);
+  const Ledger::BeginSpec spec{.step = 5, .bytes = 10, .scheme = local::SCHEME_XOR};
+  const DatasetPtr dataset = ledger_.Create(launch, ++last_id_, spec);
+  EXPECT_EQ(dataset->scheme, local::SCHEME_XOR);
+  ASSERT_TRUE(ledger_.Begin(launch, dataset, 0, spec, {}).ok());
+  const absl::Status status = ledger_.Begin(launch, dataset, 1, {.step = 5, .bytes = 10}, {});
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(failed_[dataset->id], "rank 1 began it with redundancy as it is configured, others xor");
+}
+
+TEST_F(LedgerTest, WhatABeginHasAskedForTheCataloguesDoNotChange) {
+  Dataset dataset;
+  catalogue::Catalogue catalogue;
+  LearnScheme(dataset, catalogue);
+  EXPECT_EQ(dataset.scheme, local::SCHEME_NOT_GIVEN);
+  catalogue.set_scheme(static_cast<local::Scheme>(77));  // of a newer release
+  LearnScheme(dataset, catalogue);
+  EXPECT_EQ(dataset.scheme, local::SCHEME_NOT_GIVEN);
+  catalogue.set_scheme(local::SCHEME_SINGLE);
+  LearnScheme(dataset, catalogue);
+  EXPECT_EQ(dataset.scheme, local::SCHEME_SINGLE);
+  catalogue.set_scheme(local::SCHEME_RS);
+  LearnScheme(dataset, catalogue);
+  EXPECT_EQ(dataset.scheme, local::SCHEME_SINGLE);
+}
+
 // --- What parts here keep for redundancy sets ---
 
 kept::Set XorOf(const std::vector<Rank>& ranks) {
@@ -407,6 +436,14 @@ TEST_F(KeptSetsTest, OneMoreFitsBesideTheFirstAndTheNewest) {
   ExpectHere({d_, c_, a_});
   ledger_.SetsHereAtMost(*dataset_, 3);
   ExpectHere({d_, c_, a_});
+}
+
+TEST_F(KeptSetsTest, ACatalogueThatComesTellsTheScheme) {
+  EXPECT_EQ(dataset_->scheme, local::SCHEME_NOT_GIVEN);
+  catalogue::Catalogue catalogue = Catalogue(1);
+  catalogue.set_scheme(local::SCHEME_PARTNER);
+  ledger_.PartFound(*dataset_, 1, "n1", catalogue);
+  EXPECT_EQ(dataset_->scheme, local::SCHEME_PARTNER);
 }
 
 TEST_F(KeptSetsTest, OnlyTheNewestMakesItRedundant) {

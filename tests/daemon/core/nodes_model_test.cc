@@ -122,10 +122,12 @@ class NodesHistory {
     ranks_.clear();
     ranks_.resize(nranks_);
     ++counts_.launches;
+    scheme_ = static_cast<local::Scheme>(Draw(local::Scheme_ARRAYSIZE));
     const std::string key = "job." + std::to_string(counts_.launches);
     for (const Rank rank : InAnyOrder()) {
       OfRank& one = ranks_[rank];
       one.client = std::make_unique<FakeClient>(nodes_[home_of_[rank]]);
+      one.client->AskFor(scheme_);
       const local::Reply opened = one.client->Open({.rank = rank, .nranks = nranks_, .key = key});
       ASSERT_EQ(CodeOfReply(opened), local::OK) << "rank " << rank << ": " << opened.status().message();
       one.token = one.client->token();
@@ -335,6 +337,7 @@ class NodesHistory {
         if (!one.client->closed()) continue;
         one.client->Drop();
         one.client = std::make_unique<FakeClient>(nodes_[home_of_[rank]]);
+        one.client->AskFor(scheme_);
         const local::Reply opened =
             one.client->Open({.rank = rank, .nranks = nranks_, .key = "", .launch = launch_, .token = one.token});
         ++counts_.reopened;
@@ -364,6 +367,7 @@ class NodesHistory {
   std::vector<int> home_of_;  // by rank: its node
   std::vector<OfRank> ranks_;
   LaunchId launch_ = 0;
+  local::Scheme scheme_ = local::SCHEME_NOT_GIVEN;  // that its ranks ask for
   bool live_ = false;
   int kills_before_ = 0;  // this launch
   std::uint64_t step_ = 0;

@@ -186,6 +186,8 @@ TEST(OverNodesTest, NonsenseIsNoAnswerAndNamesItsField) {
     return row;
   };
   peer::Answer status, foreign_status;
+  peer::Answer strange = Showing(Row(7, local::LOCAL), {});
+  strange.mutable_show()->set_asked_scheme(static_cast<local::Scheme>(77));
   status.mutable_status()->set_run(kRun.Hex());
   foreign_status.mutable_status()->set_run("x");
   const std::vector<std::tuple<std::string, peer::Question, peer::Answer>> bad = {
@@ -197,6 +199,7 @@ TEST(OverNodesTest, NonsenseIsNoAnswerAndNamesItsField) {
       {"answer.show.dataset.run", kShow, Showing(other_run(Row(7, local::LOCAL)), {})},
       {"answer.show.ranks[1].rank: 0 of 2", kShow, Showing(Row(7, local::LOCAL), {{0, true}, {0, true}})},
       {"answer.show.ranks[0].rank: 2 of 2", kShow, Showing(Row(7, local::LOCAL), {{2, true}})},
+      {"answer.show.asked_scheme: 77", kShow, strange},
       {"answer.status.nodes: 0", kStatus, status},
       {"answer.status.run", kStatus, foreign_status},
       {"answer.body: 0", kList, peer::Answer()},

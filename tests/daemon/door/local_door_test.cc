@@ -128,7 +128,8 @@ TEST_F(LocalDoorTest, NoCommonVersionIsRefusedNamingBothRanges) {
   RawClient first(options_.path);
   ASSERT_TRUE(first.Hello(1, 1));
   ExpectRefused(first, local::FAILED_PRECONDITION,
-                "the client speaks 1 to 1, cairnd test speaks 2 to 3; the client is too old");
+                fmt::format("the client speaks 1 to 1, cairnd test speaks {} to {}; the client is too old",
+                            CAIRN_PROTOCOL_OLDEST, CAIRN_PROTOCOL_NEWEST));
   RawClient inverted(options_.path);
   ASSERT_TRUE(inverted.Hello(3, 2));
   ExpectRefused(inverted, local::FAILED_PRECONDITION, "the client speaks 3 to 2");
