@@ -56,7 +56,7 @@ module cairn
   public :: cairn_open, cairn_close, cairn_protect, cairn_protect_value, cairn_protect_array, cairn_unprotect
   public :: cairn_checkpoint, cairn_test, cairn_wait, cairn_latest, cairn_restore, cairn_restored_tier
   public :: cairn_resume, cairn_restored_dataset, cairn_reject
-  public :: cairn_set_name, cairn_find, cairn_dataset_name
+  public :: cairn_set_name, cairn_find, cairn_dataset_name, cairn_redundancy
   public :: cairn_set_fill, cairn_unset_fill, cairn_read
   public :: cairn_output_begin, cairn_route_file, cairn_output_end, cairn_restart_file
   public :: cairn_should_exit, cairn_need_checkpoint
@@ -174,6 +174,11 @@ module cairn
       import :: c_int, c_ptr, c_char
       type(c_ptr), value :: session
       character(kind=c_char), intent(in) :: name(*)
+    end function
+    integer(c_int) function c_redundancy(session, scheme) bind(C, name="cairn_redundancy")
+      import :: c_int, c_ptr, c_char
+      type(c_ptr), value :: session
+      character(kind=c_char), intent(in) :: scheme(*)
     end function
     integer(c_int) function c_find(session, name, dataset, step) bind(C, name="cairn_find")
       import :: c_int, c_ptr, c_int64_t, c_char
@@ -716,6 +721,14 @@ contains
     type(cairn_session), intent(in) :: session
     character(len=*), intent(in) :: name
     code = c_set_name(session%handle, to_c(name))
+  end function
+
+  ! Of all checkpoints and outputs that are begun from now on: single, partner, xor or rs; blank: what CAIRN_REDUNDANCY
+  ! says, else what the daemon is configured for.
+  integer function cairn_redundancy(session, scheme) result(code)
+    type(cairn_session), intent(in) :: session
+    character(len=*), intent(in) :: scheme
+    code = c_redundancy(session%handle, to_c(scheme))
   end function
 
   ! The newest whole dataset of that name.

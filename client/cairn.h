@@ -39,7 +39,7 @@ enum cairn_code {
   CAIRN_UNAVAILABLE = 11,         /* no daemon answers */
   CAIRN_DATA_LOSS = 12,           /* damaged beyond what Cairn can repair */
   CAIRN_PERMISSION_DENIED = 13,
-  CAIRN_UNSUPPORTED = 14,         /* e.g. waiting for `redundant` where no redundancy is configured */
+  CAIRN_UNSUPPORTED = 14,         /* e.g. waiting for `redundant` where there is no redundancy */
   CAIRN_FORKED = 15,              /* the session belongs to the parent process */
   CAIRN_INTERNAL = 16,            /* our bug */
   CAIRN_DIRTY = 17                /* some rank's protected memory may hold part of a restore that did not succeed:
@@ -141,6 +141,21 @@ CAIRN_API int cairn_checkpoint(cairn_session* session, uint64_t step, uint64_t* 
  * CAIRN_INVALID_ARGUMENT. CAIRN_UNSUPPORTED of that call, of cairn_find, cairn_dataset_name and cairn_reject: the daemon
  * is older than this library. Names should be different: of several datasets of one name it means the newest. */
 CAIRN_API int cairn_set_name(cairn_session* session, const char* name);
+
+/* How the datasets that this session begins from now on outlive the loss of nodes before they are on the prefix. Each
+ * dataset keeps its scheme, also when the daemon is started again. `scheme` is the name of one:
+ *   "single"   not at all: nothing is kept on other nodes. A wait for `redundant` answers CAIRN_UNSUPPORTED
+ *   "partner"  each rank's files are copied to another node
+ *   "xor"      ranks on different nodes keep parity for each other: of each set of them one may be lost
+ *   "rs"       the same with several checksums: so many may be lost
+ * How many ranks make a set, and with "rs" how many may be lost, is the daemon's configuration (redundancy.members and
+ * redundancy.checksums). NULL or "": again what CAIRN_REDUNDANCY says, which cairn_open has read, or if that is not set,
+ * what the daemon is configured for (redundancy.scheme).
+ *
+ * All ranks give the same scheme, or none does; a dataset whose ranks differ fails. CAIRN_INVALID_ARGUMENT: there is no
+ * such scheme, and the one from before holds. CAIRN_UNSUPPORTED of the call that begins a dataset: the daemon is older
+ * than this library. */
+CAIRN_API int cairn_redundancy(cairn_session* session, const char* scheme);
 
 /* Has the dataset `level`? CAIRN_FAILED, naming the ranks, if it failed. CAIRN_UNAVAILABLE, of a launch over several
  * nodes: not known, as a daemon was started again and has not heard yet what the other nodes have. */

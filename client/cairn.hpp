@@ -253,6 +253,10 @@ class Session {
   // kInvalidArgument there.
   Result<void> set_name(const std::string& name) { return answer(cairn_set_name(session_, name.c_str())); }
 
+  // Of all checkpoints and outputs that are begun from now on: "single", "partner", "xor" or "rs"; empty: what
+  // CAIRN_REDUNDANCY says, else what the daemon is configured for.
+  Result<void> redundancy(const std::string& scheme = "") { return answer(cairn_redundancy(session_, scheme.c_str())); }
+
   Result<bool> test(std::uint64_t dataset, Level level) {
     std::int32_t reached = 0;
     const int code = cairn_test(session_, dataset, static_cast<std::int32_t>(level), &reached);

@@ -209,6 +209,7 @@ static int begin(struct capture* c) {
   body.variables = c->listed.messages;
   body.n_variables = c->listed.count;
   body.name = lc_name_of_next(c->call->session);
+  body.scheme = (Cairn__Local__Scheme)c->call->session->scheme;
   request.body_case = CAIRN__LOCAL__REQUEST__BODY_BEGIN;
   request.begin = &body;
   c->done = c->told = 0;

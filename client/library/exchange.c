@@ -59,28 +59,40 @@ static int transport_failed(struct lc_call* call, int code, const char* what, co
   }
 }
 
-/* An older daemon would pass over a name, and not know what is asked. */
-static bool needs_names(const Cairn__Local__Request* request) {
+/* Something in a request, over which an older daemon would pass. */
+struct need {
+  uint32_t protocol; /* that a daemon must speak */
+  const char* what;  /* needs it; NULL: nothing */
+};
+
+static struct need need_of_begin(const char* name, Cairn__Local__Scheme scheme) {
+  if (scheme != CAIRN__LOCAL__SCHEME__SCHEME_NOT_GIVEN) {
+    return (struct need){CAIRN_PROTOCOL_OF_SCHEMES, "redundancy schemes of datasets need"};
+  }
+  if (name[0] != '\0') return (struct need){CAIRN_PROTOCOL_OF_NAMES, "names and rejections of datasets need"};
+  return (struct need){0};
+}
+
+static struct need need_of(const Cairn__Local__Request* request) {
   switch (request->body_case) {
     case CAIRN__LOCAL__REQUEST__BODY_FIND:
     case CAIRN__LOCAL__REQUEST__BODY_REJECT:
-      return true;
+      return (struct need){CAIRN_PROTOCOL_OF_NAMES, "names and rejections of datasets need"};
     case CAIRN__LOCAL__REQUEST__BODY_BEGIN:
-      return request->begin->name[0] != '\0';
+      return need_of_begin(request->begin->name, request->begin->scheme);
     case CAIRN__LOCAL__REQUEST__BODY_OUTPUT_BEGIN:
-      return request->output_begin->name[0] != '\0';
+      return need_of_begin(request->output_begin->name, request->output_begin->scheme);
     default:
-      return false;
+      return (struct need){0};
   }
 }
 
 int lc_send(struct lc_call* call, Cairn__Local__Request* request) {
   cairn_session* session = call->session;
-  if (needs_names(request) && session->protocol < CAIRN_PROTOCOL_OF_NAMES) {
-    return lc_fail(call, CAIRN_UNSUPPORTED,
-                   "the daemon speaks protocol %u, names and rejections of datasets need %u: it is older than this "
-                   "library",
-                   session->protocol, CAIRN_PROTOCOL_OF_NAMES);
+  const struct need need = need_of(request);
+  if (session->protocol < need.protocol) {
+    return lc_fail(call, CAIRN_UNSUPPORTED, "the daemon speaks protocol %u, %s %u: it is older than this library",
+                   session->protocol, need.what, need.protocol);
   }
   uint8_t small[SMALL_MESSAGE_BYTES];
   struct lc_why why;

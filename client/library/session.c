@@ -59,6 +59,7 @@ int cairn_open(const cairn_options* options, cairn_session** session) {
   struct lc_call call = {.session = opened, .name = "cairn_open", .saved_errno = saved_errno, .started = lc_now()};
   int code = resolve(&call, options);
   if (code == CAIRN_OK) {
+    opened->scheme = opened->settings.scheme;
     lc_set_timeout(&call, opened->settings.open_deadline_ms);
     code = lc_connect(&call);
   }

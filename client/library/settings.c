@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/library/redundancy.h"
 #include "proto/frame.h"
 
 /* As the first libcairn had them: programs built with its header give no more. */
@@ -232,6 +233,9 @@ int lc_settings_resolve(const cairn_options* options, const struct lc_surroundin
   if (code == CAIRN_OK) code = resolve_address(&r);
   if (code == CAIRN_OK && !settings->observer) {
     code = lc_rhythm_resolve(surroundings->variable, surroundings->context, &settings->rhythm, why);
+  }
+  if (code == CAIRN_OK && !settings->observer) {
+    code = lc_scheme_resolve(surroundings->variable, surroundings->context, &settings->scheme, why);
   }
   settings->takeover = r.options.takeover != 0;
   settings->deadline_ms = r.options.deadline_ms != 0 ? r.options.deadline_ms : LC_DEADLINE_MS_DEFAULT;

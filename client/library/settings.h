@@ -28,8 +28,9 @@ struct lc_settings {
   uint32_t nranks;
   uint32_t deadline_ms, open_deadline_ms;
   bool takeover;
-  bool observer; /* rank, nranks, launch_key, rhythm mean nothing */
+  bool observer; /* rank, nranks, launch_key, rhythm, scheme mean nothing */
   struct lc_rhythm rhythm;
+  uint32_t scheme; /* of redundancy: see redundancy.h */
 };
 
 /* Where the settings come from besides the options: the process's environment, or a test's. */

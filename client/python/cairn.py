@@ -141,6 +141,7 @@ def _declare(library):
         "wait": [session, dataset, c.c_int32, c.c_uint32],
         "latest": [session, number, number],
         "set_name": [session, c.c_char_p],
+        "redundancy": [session, c.c_char_p],
         "find": [session, c.c_char_p, number, number],
         "dataset_name": [session, dataset, c.c_char_p, c.c_size_t],
         "reject": [session, dataset],
@@ -295,6 +296,11 @@ class Session:
     def set_name(self, name):
         """Names the next checkpoint or output that is begun, on all ranks alike, for one call; None: it has no name."""
         self._check(_library.cairn_set_name(self._handle, None if name is None else name.encode()))
+
+    def redundancy(self, scheme=None):
+        """How what is begun from now on outlives the loss of nodes, on all ranks alike: "single", "partner", "xor" or
+        "rs". None: what CAIRN_REDUNDANCY says, else what the daemon is configured for."""
+        self._check(_library.cairn_redundancy(self._handle, None if scheme is None else scheme.encode()))
 
     def test(self, dataset, level):
         reached = ctypes.c_int32()

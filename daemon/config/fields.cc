@@ -185,7 +185,8 @@ const Field kFields[] = {
      CAIRN_U32_(peers.fan_in), 2, 1024},
     {"redundancy.scheme", kText,
      "how a checkpoint outlives the loss of nodes before it is on the prefix: single, not at all; partner, a copy on "
-     "another node; xor, of each set of nodes one may be lost; rs, redundancy.checksums may be; can be reloaded",
+     "another node; xor, of each set of nodes one may be lost; rs, redundancy.checksums may be; what an application "
+     "asks for counts more (CAIRN_REDUNDANCY); can be reloaded",
      CAIRN_TEXT_(redundancy.scheme)},
     {"redundancy.members", kNumber,
      "ranks on different nodes that protect each other with xor or rs, at least, where there are so many; can be "

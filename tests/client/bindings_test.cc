@@ -177,6 +177,21 @@ TEST_F(BindingTest, CppNamesFindsAndRejects) {
   EXPECT_EQ(session->resume().code(), Code::kNotFound);
 }
 
+TEST_F(BindingTest, CppAsksForRedundancy) {
+  auto session = Session::open(options());
+  ASSERT_TRUE(session) << session.error().message;
+  std::vector<double> field(100, 1.5);
+  ASSERT_TRUE(session->protect(1, std::span(field)));
+  ASSERT_TRUE(session->redundancy("partner"));
+  EXPECT_TRUE(session->checkpoint(17));
+  EXPECT_EQ(session->redundancy("mirror").code(), Code::kInvalidArgument);
+  EXPECT_TRUE(session->output_begin(18, CAIRN_OUTPUT));
+  EXPECT_TRUE(session->output_end());
+  ASSERT_TRUE(session->redundancy());
+  EXPECT_TRUE(session->checkpoint(19));
+  EXPECT_EQ(honest_.schemes(), (std::vector{local::SCHEME_PARTNER, local::SCHEME_PARTNER, local::SCHEME_NOT_GIVEN}));
+}
+
 TEST_F(BindingTest, CppIsSteered) {
   auto session = Session::open(options());
   ASSERT_TRUE(session) << session.error().message;
@@ -211,6 +226,7 @@ TEST_F(BindingTest, CppErrorsCarryCodeAndWords) {
 TEST_F(BindingTest, FortranMemoryComesBack) {
   EXPECT_EQ(Run(std::getenv("CAIRN_FORTRAN_PROGRAM")), 0);
   EXPECT_EQ(honest_.checkpoints(), 3u);
+  EXPECT_EQ(honest_.schemes(), (std::vector{local::SCHEME_NOT_GIVEN, local::SCHEME_RS, local::SCHEME_NOT_GIVEN}));
   // A box of 2 x 3 inside 4 x 5, fastest first: stored as 3 rows of 2.
   const std::string box = honest_.Stored(3);
   ASSERT_EQ(box.size(), 6 * sizeof(float));
@@ -221,6 +237,8 @@ TEST_F(BindingTest, FortranMemoryComesBack) {
 TEST_F(BindingTest, PythonMemoryComesBack) {
   EXPECT_EQ(Run("/usr/bin/python3 tests/client/python_program.py"), 0);
   EXPECT_EQ(honest_.checkpoints(), 5u);
+  EXPECT_EQ(honest_.schemes(), (std::vector{local::SCHEME_NOT_GIVEN, local::SCHEME_NOT_GIVEN, local::SCHEME_XOR,
+                                            local::SCHEME_NOT_GIVEN, local::SCHEME_NOT_GIVEN}));
 }
 
 }  // namespace

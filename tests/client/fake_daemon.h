@@ -115,6 +115,8 @@ class HonestDaemon {
   std::uint64_t checkpoints() const { return dataset_; }
   // What variable `id` had in the last checkpoint, packed.
   std::string Stored(std::int32_t id) const;
+  // Redundancy, as it was asked for with each dataset that was begun.
+  const std::vector<local::Scheme>& schemes() const { return schemes_; }
 
  private:
   void Handle(FakePeer& peer, const local::Request& request);
@@ -131,6 +133,7 @@ class HonestDaemon {
   bool damaged_ = false;  // what was checkpointed last
   bool rejected_ = false;
   std::map<std::uint64_t, std::string> names_;
+  std::vector<local::Scheme> schemes_;
   google::protobuf::RepeatedPtrField<local::Variable> variables_;
   local::Plan plan_;
   std::unique_ptr<FakeImage> image_;

@@ -77,7 +77,14 @@ with cairn.Session(deadline_ms=5000) as session:
 
     session.set_name("dropped")
     session.set_name(None)
+    session.redundancy("xor")
     plain = session.checkpoint(14)
+    try:
+        session.redundancy("mirror")
+        raise SystemExit("redundancy of no kind")
+    except cairn.CairnError as error:
+        assert error.code is cairn.Code.INVALID_ARGUMENT and "mirror" in str(error)
+    session.redundancy()
     assert session.dataset_name(plain) == f"ckpt.{plain}" and session.find("dropped") is None
     session.set_name("Größe")
     named = session.checkpoint(15)

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "client/library/redundancy.h"
 #include "client/library/settings.h"
 
 namespace {
@@ -271,12 +272,30 @@ TEST_F(SettingsTest, ProgramsBuiltBeforeThereWereObserversGiveNoSuchOption) {
 TEST_F(SettingsTest, AnObserverNeedsNeitherRankNorLaunch) {
   environment_["CAIRN_RANK"] = "nonsense";
   environment_["CAIRN_CHECKPOINT_EVERY"] = "nonsense";
+  environment_["CAIRN_REDUNDANCY"] = "nonsense";
   options_.nranks = 17;
   options_.launch = nullptr;
   options_.observer = 1;
   ASSERT_EQ(Resolve(), CAIRN_OK) << why_.text;
   EXPECT_TRUE(settings_.observer);
   EXPECT_EQ(settings_.launch_key, nullptr);
+}
+
+TEST_F(SettingsTest, TheSchemeOfRedundancyIsTheVariables) {
+  ASSERT_EQ(Resolve(), CAIRN_OK) << why_.text;
+  EXPECT_EQ(settings_.scheme, LC_SCHEME_NOT_GIVEN);
+  environment_["CAIRN_REDUNDANCY"] = "";
+  ASSERT_EQ(Resolve(), CAIRN_OK) << why_.text;
+  EXPECT_EQ(settings_.scheme, LC_SCHEME_NOT_GIVEN);
+  for (const char* name : {"single", "partner", "xor", "rs"}) {
+    environment_["CAIRN_REDUNDANCY"] = name;
+    ASSERT_EQ(Resolve(), CAIRN_OK) << why_.text;
+    EXPECT_EQ(settings_.scheme, lc_scheme_of(name));
+    EXPECT_NE(settings_.scheme, LC_SCHEME_NOT_GIVEN);
+  }
+  environment_["CAIRN_REDUNDANCY"] = "nonsense";
+  EXPECT_EQ(Resolve(), CAIRN_INVALID_ARGUMENT);
+  EXPECT_TRUE(Says("CAIRN_REDUNDANCY")) << why_.text;
 }
 
 TEST_F(SettingsTest, NoOptionsAtAllAreTheDefaults) {
