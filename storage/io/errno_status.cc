@@ -51,6 +51,7 @@ absl::StatusCode CodeOf(int error) {
     case ENETDOWN:
     case ENETUNREACH:
     case ESHUTDOWN:
+    case EBADFD:  // GlusterFS, of a file or folder that was opened before its bricks were gone
     case ENOLCK:
     case EBUSY:
     case EAGAIN:

@@ -16,7 +16,7 @@ TEST(ErrnoStatusTest, CodeSaysWhatTheCallerDoesNext) {
     EXPECT_STATUS(absl::StatusCode::kResourceExhausted, ErrnoStatus(e, "x"), "");
   }
   for (const int e : {EACCES, EPERM}) EXPECT_STATUS(absl::StatusCode::kPermissionDenied, ErrnoStatus(e, "x"), "");
-  for (const int e : {EIO, ESTALE, EROFS, ETIMEDOUT, ENODEV}) {
+  for (const int e : {EIO, ESTALE, EROFS, ETIMEDOUT, ENODEV, ENOTCONN, EBADFD}) {
     EXPECT_STATUS(absl::StatusCode::kUnavailable, ErrnoStatus(e, "x"), "");
   }
   for (const int e : {EINVAL, ENAMETOOLONG, ELOOP}) {
