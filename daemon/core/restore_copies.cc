@@ -95,6 +95,18 @@ Tier RestoreCopies::HowFound(const Dataset& dataset, const ChosenCopies& copies)
   return Tier::kNone;
 }
 
+void RestoreCopies::AskForAway(const RestoreGroupPtr& group, std::function<void(bool)> then) {
+  const auto on_prefix = [](const auto& copy) { return copy.second == Tier::kPrefix; };
+  if (std::ranges::none_of(group->away, on_prefix)) return then(WaitForAway(*group));
+  auto ask = [visit = given_.gate.MakeVisitor()] { return visit([](Prefix&) { return absl::OkStatus(); }); };
+  context_.OnPrefix(given_.gate.path(), std::move(ask),
+                    [this, group, then = std::move(then)](const PrefixGate::Visited& visited) {
+                      given_.gate.VisitEnded(visited);
+                      if (absl::IsUnavailable(visited.status)) group->waits_until.reset();
+                      then(WaitForAway(*group));
+                    });
+}
+
 bool RestoreCopies::WaitForAway(RestoreGroup& group) const {
   if (group.away.empty()) return false;
   if (!group.waits_until) group.waits_until = context_.now() + kAwayAtMost;
@@ -109,7 +121,8 @@ void RestoreCopies::NoteFetch(RestoreGroup& group) {
 
 void RestoreCopies::FoundBad(RestoreGroup& group, Rank rank, Tier tier, const absl::Status& why) {
   if (!group.bad.insert({rank, tier}).second) return;
-  if (tier == Tier::kPartner && absl::IsUnavailable(why) && !group.away.insert({rank, tier}).second) return;
+  const bool may_come_back = tier == Tier::kPartner || tier == Tier::kPrefix;
+  if (may_come_back && absl::IsUnavailable(why) && !group.away.insert({rank, tier}).second) return;
   const Dataset& dataset = *group.dataset;
   context_.Warn(fmt::format("run {}: dataset {}: the copy of rank {} in the {} is bad: {}", given_.run_name, dataset.id,
                             rank, NameOf(tier), MessageOf(why)));

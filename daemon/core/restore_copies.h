@@ -5,6 +5,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -48,9 +49,11 @@ class RestoreCopies {
                                       const NodeId& reader) const;
   // kRebuilt if a copy in a cache was made anew, since its node was lost; else kNone.
   static Tier HowFound(const Dataset& dataset, const ChosenCopies& copies);
-  // No copy is left, but some are on nodes that did not answer: a daemon that was started again does so soon. True:
-  // they may be chosen once more, after a pause; not for longer than some seconds in all.
-  bool WaitForAway(RestoreGroup& group) const;
+  // No copy is left. Some may be on nodes that did not answer: a daemon that was started again does so soon. Or on the
+  // prefix, which is no reason to go on from something older while it is out of reach. `then` learns once, now or
+  // later, whether the copies may be chosen once more, after a pause: for some seconds in all, not counting those in
+  // which the prefix was out of reach.
+  void AskForAway(const RestoreGroupPtr& group, std::function<void(bool again)> then);
   // The restore reads from the prefix: noted in its index, once.
   void NoteFetch(RestoreGroup& group);
   // A copy cannot be used in this restore. If it is damaged or missing it never will be: reported, kept for a look,
@@ -63,6 +66,7 @@ class RestoreCopies {
   bool LoseDamaged(const RestoreGroup& group);
 
  private:
+  bool WaitForAway(RestoreGroup& group) const;
   absl::Status ChooseOne(const RestoreGroup& group, Rank from, const NodeId& reader, ChosenCopies* chosen) const;
 
   const Context& context_;

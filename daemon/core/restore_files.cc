@@ -69,8 +69,11 @@ void RestoreFiles::Fetched(const RestoreGroupPtr& group, const FetchResult& refe
   if (full && context_.config.cache.bypass) return VerifyOnPrefix(group);
   if (absl::IsAlreadyExists(refetched.status)) return VerifyOnPrefix(group);  // SCR has put it there meanwhile
   if (full) return on_end_(group, ResourceExhausted("{}", why));
-  if (refetched.source_damaged) given_.copies.FoundBad(*group, refetched.rank, Tier::kPrefix, refetched.status);
-  on_end_(group, DataLoss("{}", why));
+  const bool away = absl::IsUnavailable(refetched.status);
+  if (refetched.source_damaged || away) {
+    given_.copies.FoundBad(*group, refetched.rank, Tier::kPrefix, refetched.status);
+  }
+  on_end_(group, away ? Unavailable("{}", why) : DataLoss("{}", why));
 }
 
 // What caches have of it goes there first.
@@ -115,6 +118,9 @@ void RestoreFiles::VerifyOnPrefix(const RestoreGroupPtr& group) {
     if (verified.status.ok()) return on_end_(group, absl::OkStatus());
     const bool first = !group->bad.contains({verified.rank, Tier::kPrefix});
     given_.copies.FoundBad(*group, verified.rank, Tier::kPrefix, verified.status);
+    if (absl::IsUnavailable(verified.status)) {
+      return on_end_(group, Unavailable("rank {}: {}", verified.rank, MessageOf(verified.status)));
+    }
     if (first && AreReadOnPrefix(*group) && group->dataset->in_cache()) return FlushAnew(group);
     on_end_(group, DataLoss("rank {}: {}", verified.rank, MessageOf(verified.status)));
   });

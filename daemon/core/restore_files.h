@@ -33,7 +33,8 @@ class RestoreFiles {
     std::function<void(DatasetId)> flush;  // it is wanted on the prefix, also if it was left out
   };
   // OK: all files are whole where they are to be read. kResourceExhausted: there is no room for them in the cache;
-  // kDataLoss: no copy of some rank's files is whole. Once for a group, unless that has ended meanwhile.
+  // kUnavailable: they could not be read on the prefix just now, all ranks' may be checked again; kDataLoss: no copy of
+  // some rank's files is whole. Once for a group, or a round of checks, unless the group has ended meanwhile.
   using OnEnd = std::function<void(const RestoreGroupPtr& group, const absl::Status& status)>;
   RestoreFiles(const Context& context, const Given& given, OnEnd on_end)
       : context_(context), given_(given), on_end_(std::move(on_end)) {}

@@ -42,7 +42,7 @@ struct RestoreGroup {
   std::map<Rank, RestorePartPtr> parts;
   std::set<std::pair<Rank, Tier>> bad;      // copies that could not be used
   std::set<std::pair<Rank, Tier>> damaged;  // those of them that never will be
-  std::set<std::pair<Rank, Tier>> away;     // those of them whose node did not answer, and may again
+  std::set<std::pair<Rank, Tier>> away;     // those of them whose node, or the prefix, did not answer, and may again
   std::optional<SteadyTime> waits_until;    // for these
   bool started = false;                     // all ranks have matched
   bool fetched = false;                     // noted in the prefix' index

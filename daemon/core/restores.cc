@@ -264,17 +264,25 @@ std::shared_ptr<RestoreTransfer> Restores::MakeTransfer(const RestorePart& part,
 // In the nearest copies that are left.
 void Restores::FindPart(const RestoreGroupPtr& group, const RestorePartPtr& part) {
   auto copies = copies_.Choose(*group, part->wanted, part->call->connection()->node());
-  if (!copies.ok() && copies_.WaitForAway(*group)) {
-    context_.loop().After(kAwayPause, [this, group, part] {
-      const auto now = group->parts.find(part->session->rank);
-      if (!group->ended && now != group->parts.end() && now->second == part) FindPart(group, part);
-    });
-    return;
-  }
-  if (!copies.ok()) return RetryGroup(group, std::string(MessageOf(copies.status())));
+  if (!copies.ok()) return FindLater(group, part, std::string(MessageOf(copies.status())));
   part->transfer->Find(
       *std::move(copies), part->wanted, part->own_file,
       [this, group, part](const absl::Status& status, std::size_t copy) { PartFound(group, part, status, copy); });
+}
+
+// No copy is left, but one that could not be reached may be again.
+void Restores::FindLater(const RestoreGroupPtr& group, const RestorePartPtr& part, const std::string& why) {
+  const auto goes_on = [group, part] {
+    const auto now = group->parts.find(part->session->rank);
+    return !group->ended && now != group->parts.end() && now->second == part;
+  };
+  copies_.AskForAway(group, [this, group, part, why, goes_on](bool again) {
+    if (!goes_on()) return;
+    if (!again) return RetryGroup(group, why);
+    context_.loop().After(kAwayPause, [this, group, part, goes_on] {
+      if (goes_on()) FindPart(group, part);
+    });
+  });
 }
 
 void Restores::PartFound(const RestoreGroupPtr& group, const RestorePartPtr& part, const absl::Status& status,
@@ -325,7 +333,20 @@ void Restores::FilesEnded(const RestoreGroupPtr& group, const absl::Status& stat
   if (status.ok()) return GroupDone(group);
   const std::string why(MessageOf(status));
   if (absl::IsResourceExhausted(status)) return EndGroup(group, local::RESOURCE_EXHAUSTED, why);
-  RetryGroup(group, why);
+  if (!absl::IsUnavailable(status)) return RetryGroup(group, why);
+  copies_.AskForAway(group, [this, group, why](bool again) {
+    if (group->ended) return;
+    if (!again) return RetryGroup(group, why);
+    context_.loop().After(kAwayPause, [this, group] { FilesLater(group); });
+  });
+}
+
+void Restores::FilesLater(const RestoreGroupPtr& group) {
+  if (group->ended) return;
+  for (const auto& [rank, part] : group->parts) part->done = false;
+  for (const auto& [rank, part] : std::map(group->parts)) {
+    if (!group->ended) files_.Check(group, part);
+  }
 }
 
 // --- The end of a group ---

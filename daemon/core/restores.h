@@ -105,6 +105,7 @@ class Restores {
   // --- One rank's part ---
   void MatchPart(const RestoreGroupPtr& group, const RestorePartPtr& part, const VariableList& variables);
   void FindPart(const RestoreGroupPtr& group, const RestorePartPtr& part);
+  void FindLater(const RestoreGroupPtr& group, const RestorePartPtr& part, const std::string& why);
   void PartFound(const RestoreGroupPtr& group, const RestorePartPtr& part, const absl::Status& status,
                  std::size_t copy);
   void PartMatched(const RestoreGroupPtr& group, const RestorePartPtr& part);
@@ -112,6 +113,7 @@ class Restores {
   void PartEnded(const RestoreGroupPtr& group, const RestorePartPtr& part, const absl::Status& status,
                  std::size_t copy);
   void FilesEnded(const RestoreGroupPtr& group, const absl::Status& status);
+  void FilesLater(const RestoreGroupPtr& group);
 
   // --- The end of a group ---
   void LetGo(const RestoreGroupPtr& group);
