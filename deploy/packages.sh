@@ -18,7 +18,7 @@ packages=(
   clang-14 libclang-rt-14-dev
   libgtest-dev libgmock-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3 python3-numpy python3-matplotlib iproute2 procps
   cmake groff-base
-  etcd-server munge libmunge-dev
+  etcd-server munge libmunge-dev glusterfs-server glusterfs-client
 )
 
 missing=()
@@ -38,6 +38,7 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 
 # These packages start a service, now and at each boot. The tests start their own; whoever wants one can enable it.
+# glusterfs-server neither starts nor enables its own.
 services=(etcd-server:etcd munge:munge)
 policy=/usr/sbin/policy-rc.d
 added_policy=

@@ -1,7 +1,6 @@
 #include "tests/support/fuse/fuse_folder.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -20,22 +19,13 @@
 #include "storage/base/status.h"
 #include "tests/support/fuse/fuse_control.h"
 #include "tests/support/fuse/fuse_server.h"
+#include "tests/support/mount_namespace.h"
 
 namespace cairn {
 namespace {
 
 absl::Status Cannot(std::string_view what) {
   return FailedPrecondition("{}: {}", what, std::strerror(errno));
-}
-
-// Mounts of this thread and of what it starts are its own from now on, and vanish with them.
-absl::Status EnterNamespace() {
-  static thread_local bool entered = false;
-  if (entered) return absl::OkStatus();
-  if (::unshare(CLONE_NEWNS) != 0) return Cannot("a mount namespace");
-  if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return Cannot("private mounts");
-  entered = true;
-  return absl::OkStatus();
 }
 
 // What the test has open is none of the server's: a lock of the test's would outlive its file.
@@ -76,7 +66,7 @@ absl::StatusOr<std::unique_ptr<FuseFolder>> FuseFolder::Mount(const std::string&
   if (!device.valid()) return Cannot("/dev/fuse");
   const UniqueFd root(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) return NotFound("{}: {}", folder, std::strerror(errno));
-  CAIRN_RETURN_IF_ERROR(EnterNamespace());
+  CAIRN_RETURN_IF_ERROR(EnterMountNamespace());
   const std::string how = fmt::format("fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other",
                                       device.get(), ::geteuid(), ::getegid());
   if (::mount("cairn-test", mount_point.c_str(), "fuse.cairn", MS_NOSUID | MS_NODEV, how.c_str()) != 0) {

@@ -23,8 +23,8 @@ class FakePlace final : public ArbiterPlace {
 
 class PosixPlace final : public ArbiterPlace {
  public:
-  PosixPlace() {
-    std::string name = ::testing::TempDir() + "cairn-arbiter-XXXXXX";
+  explicit PosixPlace(const std::string& parent) {
+    std::string name = parent + "/cairn-arbiter-XXXXXX";
     folder_ = mkdtemp(name.data());
   }
   ~PosixPlace() override { std::filesystem::remove_all(folder_); }
@@ -42,8 +42,8 @@ std::unique_ptr<ArbiterPlace> MakeFakePlace(FakeDiskOptions options) {
   return std::make_unique<FakePlace>(options);
 }
 
-std::unique_ptr<ArbiterPlace> MakePosixPlace() {
-  return std::make_unique<PosixPlace>();
+std::unique_ptr<ArbiterPlace> MakePosixPlace(const std::string& parent) {
+  return std::make_unique<PosixPlace>(parent);
 }
 
 }  // namespace cairn

@@ -2,6 +2,8 @@
 #ifndef CAIRN_TESTS_STORAGE_PLACE_ARBITER_ARBITER_SITE_H_
 #define CAIRN_TESTS_STORAGE_PLACE_ARBITER_ARBITER_SITE_H_
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -26,7 +28,8 @@ class ArbiterPlace {
   virtual void PowerFailure() {}
 };
 std::unique_ptr<ArbiterPlace> MakeFakePlace(FakeDiskOptions options = {});
-std::unique_ptr<ArbiterPlace> MakePosixPlace();
+// A folder of its own, in `parent`; removed with it.
+std::unique_ptr<ArbiterPlace> MakePosixPlace(const std::string& parent = ::testing::TempDir());
 
 // Two runs, 0 and 1, each with a prefix of its own that has a .cairn, and one back end for both.
 class ArbiterSite {
