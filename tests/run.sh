@@ -10,7 +10,7 @@ usage: tests/run.sh [--soak] [--fuzz SECONDS] [--asan | --tsan] [TARGET…]
 Installs the Debian packages that are missing (deploy/packages.sh), builds everything with Bazel and runs all tests, or
 those of the given Bazel targets. If no targets or sanitizers are given, clang then checks the locks of libraries and
 programs (tests/structure/locks.py), and the build graph is held against the drawing of the layers and what sources
-include (layers.py, includes.py), which counts as a test each, and random files are decoded for a minute per format
+include (layers.py, includes.py), which counts as a test each, and random files are decoded for 40 seconds per format
 (tests/fuzz), which counts as a test each. The last line is `N passed, N failed`; the exit code is 0 if nothing failed.
 
   --soak          the long form: many more random instants, operations and rounds, and ten minutes of random files
@@ -57,7 +57,7 @@ while [ $# -gt 0 ]; do
 done
 all=0
 if [ ${#targets[@]} -eq 0 ] && [ -z "$sanitizer" ]; then all=1; fi
-if [ -z "$fuzz_seconds" ]; then fuzz_seconds=$((all ? (soak ? 600 : 60) : 0)); fi
+if [ -z "$fuzz_seconds" ]; then fuzz_seconds=$((all ? (soak ? 600 : 40) : 0)); fi
 [ ${#targets[@]} -gt 0 ] || targets=(//...)
 
 # What keeps the tests from running counts as one failure.
