@@ -95,7 +95,7 @@ for _ in $(seq 100); do
   cairn nodes | grep -q "^n$nodes .*linked" || break
   sleep 0.1
 done
-sleep 4  # its ranks are waited for so long: they might come back
+sleep 7  # from then on its ranks are waited for five seconds: they might come back
 
 say "5. Started again on the $((nodes - 1)) nodes that are left: what n$nodes had is made anew of what they keep"
 on_nodes "$(slots "${left[@]}")" restarted --every "$every" | tee "$demo/restarted.log"
