@@ -12,7 +12,7 @@ namespace cairn::transport {
 // A connection that does not block. `*fd` is the caller's to close.
 //   CAIRN_INVALID_ARGUMENT   too long for a socket
 //   CAIRN_UNAVAILABLE        nobody listens there
-//   CAIRN_PERMISSION_DENIED  somebody else does: names him
+//   CAIRN_PERMISSION_DENIED  somebody else does: names the user
 Outcome ConnectToNode(const std::string& path, int* fd);
 
 }  // namespace cairn::transport

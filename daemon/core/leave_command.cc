@@ -27,6 +27,11 @@ bool IsOnItsWay(const Dataset& dataset) {
   return dataset.cache == Place::kArriving || (dataset.kind.past_cache && dataset.prefix == Place::kArriving);
 }
 
+// What becomes of it is decided by another daemon, or by nobody just now: this one is not told everything.
+bool OthersDecide(const Dataset& dataset) {
+  return dataset.followed || (dataset.in_cache() && dataset.unknown > 0);
+}
+
 absl::Status CheckNobodyWorks(const Ledger& ledger) {
   const Launch* const newest = ledger.newest();
   if (newest == nullptr || newest->over()) return absl::OkStatus();
@@ -53,19 +58,24 @@ class Leaving : public std::enable_shared_from_this<Leaving> {
   // What other daemons decide about may have come to the prefix without this one hearing of it.
   void LookAtPrefix(std::function<void()> then) {
     const std::vector<DatasetPtr> missed = Missed();
-    const bool others_decide = std::ranges::any_of(missed, [](const DatasetPtr& dataset) {
-      return dataset->followed || (dataset->in_cache() && dataset->unknown > 0);
-    });
     const std::shared_ptr<Prefix> prefix = run_.gate.prefix();
-    if (!others_decide || !prefix) return then();
+    const bool any = std::ranges::any_of(missed, [](const DatasetPtr& dataset) { return OthersDecide(*dataset); });
+    if (!any || !prefix) return then();
     context_.OnPrefix(
         run_.gate.path(), [prefix] { return prefix->Contents(); },
         [self = shared_from_this(), then = std::move(then)](const absl::StatusOr<PrefixContents>& contents) {
-          if (contents.ok()) {
-            for (const auto& [id, dataset] : contents->datasets) self->elsewhere_.insert(id);
-          }
+          if (contents.ok()) self->Found(*contents);
           then();
         });
+  }
+
+  // Not one of SCR's that has its number, nor one whose copy there this daemon has found to be damaged.
+  void Found(const PrefixContents& contents) {
+    for (const DatasetPtr& dataset : Missed()) {
+      const auto there = contents.datasets.find(dataset->id);
+      const bool counts = there != contents.datasets.end() && there->second.by_cairn;
+      if (counts && OthersDecide(*dataset) && dataset->prefix == Place::kAbsent) elsewhere_.insert(dataset->id);
+    }
   }
 
   void Begin() {
@@ -126,6 +136,7 @@ class Leaving : public std::enable_shared_from_this<Leaving> {
   void Answer() {
     if (std::exchange(answered_, true)) return;
     context_.loop().Cancel(timer_);
+    if (const absl::Status may = CheckNobodyWorks(run_.ledger); !may.ok()) return done_(may);  // some may have come
     OnlyHere only_here;
     for (const DatasetPtr& dataset : Missed()) {
       admin::OnlyHere& one = only_here.emplace_back();
@@ -145,7 +156,7 @@ class Leaving : public std::enable_shared_from_this<Leaving> {
   Loop::TimerId timer_ = 0;
   bool answered_ = false;
   std::set<DatasetId> elsewhere_;         // all of it, as the prefix says, or the launch's home
-  std::map<DatasetId, std::string> why_;  // why it was not ordered there
+  std::map<DatasetId, std::string> why_;  // why it was not ordered there, or is not elsewhere yet
 };
 
 }  // namespace

@@ -223,6 +223,7 @@ TEST_F(HostileHomeTest, WhatCannotBeChangesNothing) {
   for (const peer::FromHome& what : all) Post(what);
   Say(all[0]);
   EXPECT_FALSE(closed);
+  for (const DatasetId id : {41, 42, 43, 44}) EXPECT_FALSE(nodes[0].Lists(id)) << id;
   ASSERT_EQ(CodeOfReply(client->Begin(1, own)), local::OK) << "the rank goes on";
   Say({});
   EXPECT_TRUE(closed);

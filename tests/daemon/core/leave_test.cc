@@ -130,6 +130,28 @@ TEST_F(LeaveOverNodesTest, WithoutTheHomeWhatItDecidesStaysMissed) {
   EXPECT_THAT(reply.only_here(0).why(), HasSubstr("home"));
 }
 
+// Nobody tells it what has become of the dataset.
+TEST_F(LeaveOverNodesTest, ANodeThatWasStartedAgainFindsOnThePrefixWhatAnotherBroughtThere) {
+  Close();
+  nodes[1].Kill();
+  nodes[1].Start();
+  nodes.Pass(std::chrono::minutes(1));  // it is a member again
+  nodes[1].Leave();
+  EXPECT_THAT(OnlyHere(nodes[1].Leave(std::chrono::seconds(2))), IsEmpty());
+  ExpectNothingIsLostWith(1);
+}
+
+TEST_F(LeaveOverNodesTest, RanksThatComeMeanwhileAreNamed) {
+  Close();
+  nodes.prefix.FailOn({.op = FakeOp::kWrite, .path_part = "/ckpt.", .times = UINT64_MAX});
+  const auto reply = nodes[0].AskToLeave(std::chrono::seconds(30));
+  ASSERT_NO_FATAL_FAILURE(Open("job.2"));
+  ASSERT_FALSE(reply->has_value());
+  ASSERT_TRUE(nodes.AdvanceUntil([&reply] { return reply->has_value(); }));
+  EXPECT_EQ((*reply)->status().code(), local::FAILED_PRECONDITION);
+  EXPECT_THAT((*reply)->status().message(), HasSubstr("at work"));
+}
+
 // Nothing of a dataset can come to the prefix: only what others keep helps.
 class LeaveRedundantTest : public RedundancyTest {
  protected:

@@ -36,13 +36,16 @@ class PrefixAwayTest : public ::testing::Test {
         ASSERT_SAYS(client.Wait(newer_, local::PREFIX), local::OK, "");
       }
     }
-    harness_.Stop();
-    harness_.config.cache.path = harness_.root() + "/another_node";
-    ASSERT_TRUE(harness_.Start().ok());
+    StartWithEmptyCache("/another_node");
     file_ = harness_.PrefixFile(newer_, 0);
     prefix_disk_.SetHook([this](FakeOp op, const std::string& path) {
       if (op == FakeOp::kOpen && path == file_) ++tries_;
     });
+  }
+  void StartWithEmptyCache(const std::string& name) {
+    harness_.Stop();
+    harness_.config.cache.path = harness_.root() + name;
+    ASSERT_TRUE(harness_.Start().ok());
   }
   // Until the file has been opened so many times more.
   bool AwaitTries(int more) {
@@ -108,6 +111,37 @@ TEST_F(PrefixAwayTest, AFileThatCannotBeReadWhileThePrefixIsInReachGivesWayToAnO
   EXPECT_EQ(restored.get().code, local::RETRY);
   EXPECT_EQ(client.Latest().latest().dataset(), older_);
   EXPECT_EQ(client.Restore(older_, back).code, local::OK);
+}
+
+TEST_F(PrefixAwayTest, TheApplicationsOwnFilesAreWaitedForAsWell) {
+  const std::string bytes = RandomBytes(3, 100'000);
+  {
+    FakeClient client(harness_);
+    ASSERT_SAYS(client.Open({}), local::OK, "");
+    const local::Reply begun = client.OutputBegin(3);
+    ASSERT_SAYS(begun, local::OK, "");
+    newer_ = begun.output_begin().dataset();
+    const local::Reply routed = client.RouteFile("out/a");
+    ASSERT_SAYS(routed, local::OK, "");
+    harness_.Write(harness_.cache_disk(), routed.route_file().path(), bytes);
+    ASSERT_SAYS(client.OutputEnd(), local::OK, "");
+    ASSERT_SAYS(client.Wait(newer_, local::PREFIX), local::OK, "");
+  }
+  ASSERT_NO_FATAL_FAILURE(StartWithEmptyCache("/a_third_node"));
+  file_ = harness_.prefix() + "/out/a";
+  FakeClient client(harness_);
+  ASSERT_SAYS(client.Open({}), local::OK, "");
+  Memory none;
+  auto restored = SendRestore(client, none);
+  Pass(std::chrono::seconds(10));
+  EXPECT_TRUE(AwaitTries(2));
+  prefix_disk_.ClearFaults();
+  const FakeClient::Restored one = restored.get();
+  ASSERT_EQ(one.code, local::OK) << one.message;
+  EXPECT_EQ(one.tier, local::TIER_PREFIX);
+  const local::Reply path = client.RestartFile(newer_, "out/a");
+  ASSERT_SAYS(path, local::OK, "");
+  EXPECT_TRUE(harness_.Read(harness_.cache_disk(), path.restart_file().path()) == bytes);
 }
 
 }  // namespace

@@ -142,14 +142,25 @@ local::Status SimulatedNodes::Node::Asked(Request request, DatasetId id,
 }
 
 bool SimulatedNodes::Node::IsPinned(DatasetId id) {
+  const admin::DatasetRow row = RowOf(id);
+  return row.dataset() == id && row.pinned();
+}
+
+bool SimulatedNodes::Node::Lists(DatasetId id) {
+  return RowOf(id).dataset() == id;
+}
+
+admin::DatasetRow SimulatedNodes::Node::RowOf(DatasetId id) {
   admin::ListRequest request;
   request.set_this_node_only(true);
   const auto answer = std::make_shared<std::optional<absl::StatusOr<admin::ListReply>>>();
   core_->List(request, [answer](absl::StatusOr<admin::ListReply> reply) { *answer = std::move(reply); });
   EXPECT_TRUE(all_.AdvanceUntil([answer] { return answer->has_value(); }));
   EXPECT_OK((*answer)->status());
-  const auto is_it = [id](const admin::DatasetRow& row) { return row.dataset() == id && row.pinned(); };
-  return (*answer)->ok() && std::ranges::any_of((**answer)->datasets(), is_it);
+  if (!(*answer)->ok()) return {};
+  const auto& rows = (**answer)->datasets();
+  const auto row = std::ranges::find(rows, id, &admin::DatasetRow::dataset);
+  return row == rows.end() ? admin::DatasetRow() : *row;
 }
 
 local::Status SimulatedNodes::Node::Pin(DatasetId id, bool pinned) {
@@ -166,11 +177,16 @@ local::Status SimulatedNodes::Node::Remove(DatasetId id) {
   return Asked<admin::RemoveReply>(admin::RemoveRequest(), id, &Core::Remove);
 }
 
-admin::LeaveReply SimulatedNodes::Node::Leave(std::chrono::milliseconds patience) {
+std::shared_ptr<std::optional<admin::LeaveReply>> SimulatedNodes::Node::AskToLeave(std::chrono::milliseconds patience) {
   admin::LeaveRequest request;
   request.set_timeout_ms(static_cast<std::uint32_t>(patience.count()));
-  const auto answer = std::make_shared<std::optional<admin::LeaveReply>>();
+  auto answer = std::make_shared<std::optional<admin::LeaveReply>>();
   core_->Leave(request, [answer](admin::LeaveReply reply) { *answer = std::move(reply); });
+  return answer;
+}
+
+admin::LeaveReply SimulatedNodes::Node::Leave(std::chrono::milliseconds patience) {
+  const auto answer = AskToLeave(patience);
   EXPECT_TRUE(all_.AdvanceUntil([answer] { return answer->has_value(); }));
   return answer->value_or(admin::LeaveReply());
 }

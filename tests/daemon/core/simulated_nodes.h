@@ -50,9 +50,11 @@ class SimulatedNodes {
     // As the command asks.
     local::Status Pin(DatasetId id, bool pinned = true);
     bool IsPinned(DatasetId id);  // as this node has it
+    bool Lists(DatasetId id);     // the same
     local::Status Flush(DatasetId id);
     local::Status Remove(DatasetId id);
     admin::LeaveReply Leave(std::chrono::milliseconds patience = std::chrono::seconds(30));
+    std::shared_ptr<std::optional<admin::LeaveReply>> AskToLeave(std::chrono::milliseconds patience);
     std::string FolderOf(DatasetId id);    // of the dataset in its cache, whether it is there or not; "": no run is
     absl::Status LoseParts(DatasetId id);  // while it does not run
     std::string Warnings();
@@ -68,6 +70,7 @@ class SimulatedNodes {
 
    private:
     friend class SimulatedNodes;
+    admin::DatasetRow RowOf(DatasetId id);  // empty: it is not listed
     template <typename Reply, typename Request>
     local::Status Asked(Request request, DatasetId id, void (Core::*ask)(const Request&, std::function<void(Reply)>));
     struct Parts;  // of a life
