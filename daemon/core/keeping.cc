@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "daemon/core/descriptor.h"
@@ -12,6 +13,8 @@
 
 namespace cairn {
 namespace {
+
+constexpr std::size_t kEarlierMax = 2;  // the newest may be one that has nothing of use
 
 bool IsHere(const Dataset& dataset, std::uint32_t rank) {
   return rank < dataset.parts.size() && !dataset.parts[rank].elsewhere && dataset.parts[rank].stored();
@@ -25,6 +28,13 @@ std::uint64_t MoreFor(const peer::Keep& order, const Dataset& dataset) {
   };
   if (!std::ranges::all_of(order.sets(), is_here)) return order.bytes();
   return order.bytes() - std::min<std::uint64_t>(order.bytes(), dataset.kept_bytes);
+}
+
+bool KeepsOneOf(const Dataset& dataset, const peer::Keep& order) {
+  const auto is_ordered = [&order](const SetHere& here) {
+    return std::ranges::any_of(order.sets(), [&here](const kept::Set& set) { return AreSame(set, here.set); });
+  };
+  return std::ranges::any_of(SetsHere(dataset), is_ordered);
 }
 
 }  // namespace
@@ -101,9 +111,26 @@ KeepWish Keeping::WishFor(const Dataset& dataset) const {
                 .descriptor = DescriptorOf(dataset, false),
                 .step = dataset.step,
                 .sets = {},
-                .elsewhere = {}};
+                .elsewhere = {},
+                .earlier = {}};
   wish.descriptor.held = HeldHere(dataset);
   return wish;
+}
+
+// The newest ones for which the same ranks keep something here.
+std::vector<EarlierDataset> Keeping::EarlierThan(const DatasetPtr& dataset, const peer::Keep& order) const {
+  std::vector<EarlierDataset> earlier;
+  bool older = false;
+  for (const DatasetPtr& other : given_.ledger.ByAge() | std::views::reverse) {
+    if (older && other->in_cache() && KeepsOneOf(*other, order)) {
+      earlier.push_back({.folder = given_.cache.folder().DatasetPath(other->id),
+                         .descriptor = DescriptorOf(*other, false),
+                         .step = other->step});
+      if (earlier.size() == kEarlierMax) break;
+    }
+    older |= other == dataset;
+  }
+  return earlier;
 }
 
 void Keeping::Start(const DatasetPtr& dataset, const peer::Keep& order, std::uint64_t more,
@@ -114,6 +141,7 @@ void Keeping::Start(const DatasetPtr& dataset, const peer::Keep& order, std::uin
   throttle_->SetLimit(context_.config.redundancy.bytes_per_s);
   KeepWish wish = WishFor(*dataset);
   wish.sets = {order.sets().begin(), order.sets().end()};
+  wish.earlier = EarlierThan(dataset, order);
   for (const auto& [rank, disk] : disks) {
     wish.elsewhere[rank] = {.disk = disk.get(), .folder = FolderOnOtherNode(dataset->id)};
   }

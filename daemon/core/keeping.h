@@ -42,8 +42,8 @@ class Keeping {
   Keeping(const Keeping&) = delete;
 
   // Makes what the ranks here are to keep, durably, beside what they have kept so far for other sets: that goes when
-  // all members of the new ones have noted them (AllKept). One order for a dataset at a time. `then` runs once, not
-  // inside the call:
+  // all members of the new ones have noted them (AllKept). Of copies, blocks that were kept for an earlier dataset do
+  // not come again. One order for a dataset at a time. `then` runs once, not inside the call:
   //   kNotFound            nothing of the dataset is whole here
   //   kInvalidArgument     the order contradicts itself, or what is here: names the field
   //   kUnavailable         a member's node is not reached; or an order for the dataset is under way
@@ -60,6 +60,7 @@ class Keeping {
   absl::Status Check(const peer::Keep& order, const Dataset& dataset) const;
   absl::StatusOr<std::map<Rank, std::shared_ptr<Disk>>> DisksOf(const peer::Keep& order) const;
   KeepWish WishFor(const Dataset& dataset) const;
+  std::vector<EarlierDataset> EarlierThan(const DatasetPtr& dataset, const peer::Keep& order) const;
   void Start(const DatasetPtr& dataset, const peer::Keep& order, std::uint64_t more,
              std::map<Rank, std::shared_ptr<Disk>> disks, Then then);
   absl::StatusOr<kept::Record> Make(const KeepWish& wish) const;

@@ -61,7 +61,7 @@ void CheckedSource::Expect(std::uint64_t offset, std::uint64_t bytes) {
   expected_end_ = offset + bytes;
   if (bytes == 0) return;
   const Place place = PlaceOf(offset);
-  if (IsLoaded(place)) return;
+  if (IsLoaded(place) || IsInEarlier(place)) return;
   if (!IsNext(place) && !StartReading(place).ok()) return;
   stream_->ReadAhead();
 }
@@ -73,44 +73,98 @@ CheckedSource::Place CheckedSource::PlaceOf(std::uint64_t offset) const {
 }
 
 bool CheckedSource::IsLoaded(const Place& place) const {
-  return loaded_ && open_ == place.file && loaded_->index == place.block;
+  return loaded_ && loaded_->file == place.file && loaded_->block == place.block;
 }
 
 bool CheckedSource::IsNext(const Place& place) const {
   return stream_ != nullptr && open_ == place.file && next_ == place.block && !stream_->done();
 }
 
+std::uint64_t CheckedSource::BytesOf(const Place& place) const {
+  return std::min(kCrcBlockBytes, source_.sums[place.file].bytes() - place.block * kCrcBlockBytes);
+}
+
 absl::Status CheckedSource::Load(const Place& place) {
   if (IsLoaded(place)) return absl::OkStatus();
   GiveBack();
-  const catalogue::FileEntry& sums = source_.sums[place.file];
-  const std::uint64_t bytes = std::min(kCrcBlockBytes, sums.bytes() - place.block * kCrcBlockBytes);
+  if (place.block == 0) in_order_ = {.file = place.file};
+  const bool in_order = in_order_ && in_order_->file == place.file && in_order_->next == place.block;
+  if (!in_order) in_order_.reset();
+  if (!in_order || !LoadEarlier(place)) CAIRN_RETURN_IF_ERROR(LoadFromDisk(place));
+  progress_.bytes_done += loaded_->bytes.size();
+  return in_order ? CheckInOrder(place) : absl::OkStatus();
+}
+
+// The file has a checksum of all of it besides: two blocks of which one checksum is the same count as equal only as
+// long as that agrees.
+bool CheckedSource::IsInEarlier(const Place& place) const {
+  const EarlierCopy* const earlier = source_.earlier.get();
+  if (earlier == nullptr || place.file >= earlier->sums.size() || !source_.sums[place.file].has_crc32()) return false;
+  const catalogue::FileEntry &before = earlier->sums[place.file], &now = source_.sums[place.file];
+  const std::uint64_t begin = place.block * kCrcBlockBytes, bytes = BytesOf(place);
+  const bool has_it = before.bytes() >= begin + bytes && std::min(kCrcBlockBytes, before.bytes() - begin) == bytes &&
+                      static_cast<std::uint64_t>(before.crc32c_size()) > place.block;
+  const int block = static_cast<int>(place.block);
+  return has_it && before.crc32c(block) == now.crc32c(block);
+}
+
+// What it does not have after all comes from where the rank's files are.
+bool CheckedSource::LoadEarlier(const Place& place) {
+  if (progress_.stop || !IsInEarlier(place)) return false;
+  const EarlierCopy& earlier = *source_.earlier;
+  const auto file = earlier.disk->Open(earlier.paths[place.file], {});
+  if (!file.ok()) return false;
+  earlier_block_.resize(static_cast<std::size_t>(BytesOf(place)));
+  if (!(*file)->ReadAt(place.block * kCrcBlockBytes, earlier_block_).ok()) return false;
+  if (Crc32c(earlier_block_) != source_.sums[place.file].crc32c(static_cast<int>(place.block))) return false;
+  loaded_ = {.file = place.file, .block = place.block, .bytes = earlier_block_, .slot = std::nullopt};
+  in_order_->uses_earlier = true;
+  return true;
+}
+
+absl::Status CheckedSource::LoadFromDisk(const Place& place) {
+  const std::uint64_t bytes = BytesOf(place);
   const bool goes = throttle_ == nullptr ? !progress_.stop : TakeBandwidth(*throttle_, bytes, progress_);
   if (!goes) return absl::CancelledError("the redundancy of a dataset is not made further");
   if (!IsNext(place)) CAIRN_RETURN_IF_ERROR(StartReading(place));
-  auto block = stream_->Next();
+  const auto block = stream_->Next();
   if (!block.ok()) {
     StopReading();
     return block.status();
   }
-  loaded_ = *block;
+  loaded_ = {.file = place.file, .block = place.block, .bytes = block->bytes, .slot = block->slot};
   ++next_;
-  const std::uint32_t expected = sums.crc32c(static_cast<int>(place.block));
+  const std::uint32_t expected = source_.sums[place.file].crc32c(static_cast<int>(place.block));
   if (const std::uint32_t found = Crc32c(loaded_->bytes); found != expected) {
     StopReading();
     return BlockDiffers(source_.paths[place.file], place.block * kCrcBlockBytes, bytes, found, expected);
   }
-  progress_.bytes_done += bytes;
   return absl::OkStatus();
 }
 
-// From `place` to the end of what is expected of its file, at least one block.
+absl::Status CheckedSource::CheckInOrder(const Place& place) {
+  if (source_.earlier == nullptr) return absl::OkStatus();
+  const catalogue::FileEntry& sums = source_.sums[place.file];
+  in_order_->crc32 = Crc32(loaded_->bytes, in_order_->crc32);
+  ++in_order_->next;
+  const bool at_end = in_order_->next == static_cast<std::uint64_t>(sums.crc32c_size());
+  if (!at_end || !in_order_->uses_earlier || in_order_->crc32 == sums.crc32()) return absl::OkStatus();
+  StopReading();
+  return absl::AbortedError(fmt::format("{}: blocks of an earlier copy of it have the same checksums, and are others",
+                                        source_.paths[place.file]));
+}
+
+// From `place` to the end of what is expected of its file, or to the next block that is in the earlier copy; at least
+// one block.
 absl::Status CheckedSource::StartReading(const Place& place) {
   StopReading();
   CAIRN_RETURN_IF_ERROR(Open(place.file));
   const std::uint64_t begin = BeginOf(place.file);
   const std::uint64_t expected = expected_end_ > begin ? expected_end_ - begin : 0;
-  const std::uint64_t blocks = std::max(place.block + 1, (expected + kCrcBlockBytes - 1) / kCrcBlockBytes);
+  const std::uint64_t last = std::max(place.block + 1, (expected + kCrcBlockBytes - 1) / kCrcBlockBytes);
+  const auto file_blocks = static_cast<std::uint64_t>(source_.sums[place.file].crc32c_size());
+  std::uint64_t blocks = place.block + 1;
+  while (blocks < std::min(last, file_blocks) && !IsInEarlier({.file = place.file, .block = blocks})) ++blocks;
   if (!buffers_) buffers_.emplace(std::min<std::uint64_t>(blocks_ * kCrcBlockBytes, bytes()));
   const std::uint64_t end = std::min(blocks * kCrcBlockBytes, source_.sums[place.file].bytes());
   stream_ = std::make_unique<BlockStream>(*file_, end, place.block, *buffers_);
@@ -124,7 +178,7 @@ void CheckedSource::StopReading() {
 }
 
 void CheckedSource::GiveBack() {
-  if (loaded_) stream_->GiveBack(loaded_->slot);
+  if (loaded_ && loaded_->slot) stream_->GiveBack(*loaded_->slot);
   loaded_.reset();
 }
 

@@ -26,7 +26,8 @@ namespace cairn {
 absl::Status CheckProtectSource(const ProtectSource& source);
 
 // Not thread-safe. One file is open at a time, and what is read in order is read once. While the caller uses a block,
-// the next expected blocks of its file are read in the background; several sources do so at the same time.
+// the next expected blocks of its file are read in the background; several sources do so at the same time. Blocks of an
+// earlier copy are used in files that are read in order from their beginning.
 class CheckedSource {
  public:
   // All is borrowed. REQUIRES: paths and sums, as many. `throttle`: nullptr for bytes that cross no network. Memory:
@@ -50,11 +51,29 @@ class CheckedSource {
     std::uint64_t block = 0;  // of the file
     std::size_t from = 0;     // in the block
   };
+  struct Loaded {
+    std::size_t file = 0;
+    std::uint64_t block = 0;
+    std::span<const std::byte> bytes;
+    std::optional<std::size_t> slot;  // of `stream_`; none: an earlier copy has it
+  };
+  // A file with an earlier copy, as far as it was read in order.
+  struct InOrder {
+    std::size_t file = 0;
+    std::uint64_t next = 0;  // block
+    std::uint32_t crc32 = 0;
+    bool uses_earlier = false;
+  };
   Place PlaceOf(std::uint64_t offset) const;
   std::uint64_t BeginOf(std::size_t file) const { return file == 0 ? 0 : ends_[file - 1]; }
   bool IsLoaded(const Place& place) const;
   bool IsNext(const Place& place) const;
   absl::Status Load(const Place& place);
+  std::uint64_t BytesOf(const Place& place) const;
+  bool IsInEarlier(const Place& place) const;
+  bool LoadEarlier(const Place& place);
+  absl::Status LoadFromDisk(const Place& place);
+  absl::Status CheckInOrder(const Place& place);
   absl::Status Open(std::size_t file);
   absl::Status StartReading(const Place& place);
   void StopReading();
@@ -69,9 +88,11 @@ class CheckedSource {
   std::size_t open_ = 0;  // the file that `file_` is
   std::unique_ptr<File> file_;
   std::optional<BlockBuffers> buffers_;
-  std::unique_ptr<BlockStream> stream_;       // of `file_`, from some block on
-  std::uint64_t next_ = 0;                    // the block that it gives next
-  std::optional<BlockStream::Block> loaded_;  // of `stream_`
+  std::unique_ptr<BlockStream> stream_;  // of `file_`, from some block on
+  std::uint64_t next_ = 0;               // the block that it gives next
+  std::optional<Loaded> loaded_;
+  std::optional<InOrder> in_order_;
+  std::vector<std::byte> earlier_block_;
 };
 
 // `source` from its byte `begin` on, as the arithmetic takes it; borrowed.

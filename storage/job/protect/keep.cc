@@ -12,6 +12,7 @@
 #include "storage/base/status.h"
 #include "storage/job/protect/member.h"
 #include "storage/job/protect/protect.h"
+#include "storage/job/protect/rebuild.h"
 #include "storage/place/cache/dataset_folder.h"
 #include "storage/place/cache/redundancy_record.h"
 
@@ -77,6 +78,7 @@ class Keeping {
       }
       if (sources.empty()) {
         CAIRN_ASSIGN_OR_RETURN(sources, ReadMembers(members, kind));
+        if (kind == RedsetKind::kData) AddEarlier(set, sources);
       }
       CAIRN_RETURN_IF_ERROR(Make(set, kind, sources, member.rank));
     }
@@ -112,13 +114,49 @@ class Keeping {
     return sources;
   }
 
-  absl::Status Make(const kept::Set& set, RedsetKind kind, const std::vector<ProtectSource>& sources,
-                    std::uint32_t member) {
+  void AddEarlier(const kept::Set& set, std::vector<ProtectSource>& sources) {
+    if (set.scheme() != kept::PARTNER) return;
+    for (ProtectSource& source : sources) {
+      const Rank rank = source.member.descriptor.world_rank;
+      if (here_.contains(rank)) continue;
+      for (const EarlierDataset& earlier : wish_.earlier) {
+        if (source.earlier == nullptr) source.earlier = EarlierOf(set, rank, earlier);
+      }
+    }
+  }
+
+  // As the members here keep it. Null: they have no copy of that rank's files, or none that can be read.
+  std::shared_ptr<const EarlierCopy> EarlierOf(const kept::Set& set, Rank rank, const EarlierDataset& earlier) {
+    RebuildWish wish{.run = wish_.run,
+                     .descriptor = earlier.descriptor,
+                     .step = earlier.step,
+                     .set = set,
+                     .lost = rank,
+                     .at = {},
+                     .without = {}};
+    for (const Rank member : set.ranks()) {
+      if (here_.contains(member)) wish.at[member] = {.disk = wish_.here.disk, .folder = earlier.folder};
+    }
+    auto rebuilt = OpenRebuilt(wish, no_throttle_, earlier_progress_);
+    if (!rebuilt.ok()) return nullptr;
+    auto copy = std::make_shared<EarlierCopy>();
+    copy->disk = std::move(rebuilt->disk);
+    for (catalogue::FileEntry& file : *rebuilt->catalogue.mutable_file()) {
+      copy->paths.push_back(rebuilt->folder + "/" + file.name());
+      copy->sums.push_back(std::move(file));
+    }
+    return copy;
+  }
+
+  absl::Status Make(const kept::Set& set, RedsetKind kind, std::vector<ProtectSource>& sources, std::uint32_t member) {
     const scr::SetDescriptor& own = sources[member].member.descriptor;
     CAIRN_RETURN_IF_ERROR(Free(scr::FileNameOf(scr::HeaderNameOf(kind, own))));
-    CAIRN_ASSIGN_OR_RETURN(const catalogue::FileEntry written,
-                           WriteRedundancy(*wish_.here.disk, RecordsFolder(wish_.here.folder), kind, sources, member,
-                                           throttle_, progress_));
+    auto made = Write(kind, sources, member);
+    if (absl::IsAborted(made.status())) {
+      for (ProtectSource& source : sources) source.earlier = nullptr;
+      made = Write(kind, sources, member);
+    }
+    CAIRN_ASSIGN_OR_RETURN(const catalogue::FileEntry written, std::move(made));
     std::vector<scr::SetMember> members;
     for (const ProtectSource& source : sources) members.push_back(source.member);
     kept::File& file = made_.emplace_back();
@@ -132,6 +170,12 @@ class Keeping {
     file.mutable_file()->set_has_crc32(written.has_crc32());
     file.set_header_bytes(written.bytes() - scr::HeaderOf(members, member).payload_bytes());
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<catalogue::FileEntry> Write(RedsetKind kind, const std::vector<ProtectSource>& sources,
+                                             std::uint32_t member) {
+    return WriteRedundancy(*wish_.here.disk, RecordsFolder(wish_.here.folder), kind, sources, member, throttle_,
+                           progress_);
   }
 
   std::string PathOf(const std::string& name) const { return RecordsFolder(wish_.here.folder) + "/" + name; }
@@ -228,6 +272,8 @@ class Keeping {
   std::set<Rank> here_;
   Throttle& throttle_;
   TransferProgress& progress_;
+  Throttle no_throttle_{0};
+  TransferProgress earlier_progress_;  // what is read here is no progress of what comes
   kept::Record before_;
   std::vector<kept::File> made_;
 };

@@ -24,6 +24,13 @@ struct DatasetAt {
   std::string folder;
 };
 
+// A dataset before this one that lies here, too.
+struct EarlierDataset {
+  std::string folder;  // on the same disk
+  scr::Descriptor descriptor;
+  std::uint64_t step = 0;
+};
+
 struct KeepWish {
   DatasetAt here;
   RunIdentity run;
@@ -31,6 +38,9 @@ struct KeepWish {
   std::uint64_t step = 0;
   std::vector<kept::Set> sets;          // in which ranks that are here are members
   std::map<Rank, DatasetAt> elsewhere;  // where all other members are
+  // Copies (PARTNER) of which are here for the same sets: blocks of 1 MiB with the same checksum do not come again. The
+  // first that can be used is. They may go meanwhile. With checksums (XOR, RS) all members' bytes are needed anyhow.
+  std::vector<EarlierDataset> earlier = {};
 };
 
 // Makes the redundancy files, of data and of filemaps, of each rank here that is a member. The record names them, and

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -53,19 +54,23 @@ class Nodes {
   Node& node(std::size_t i) { return *nodes_[i]; }
   std::size_t size() const { return nodes_.size(); }
   Node& NodeOf(Rank rank) { return *node_of_.at(rank); }
-  std::string PathOf(Rank rank) {
-    return NodeOf(rank).folder + "/" + fmt::format("Ckpt{}-Rank{}.fti", kNodesDataset, rank);
-  }
+  std::string PathOf(Rank rank) { return NodeOf(rank).folder + "/" + fmt::format("Ckpt{}-Rank{}.fti", id_, rank); }
   // Of no two ranks the same, some of whole blocks, one without any.
   static std::string ContentOf(Rank rank) {
     const std::size_t bytes = rank == 2 ? (4 << 20) + 333 : rank == 4 ? 0 : 40'000 + 7'001 * rank;
     return TestContent(rank + 1, bytes);
   }
+  // All nodes have this dataset now, too, and the folders are its.
+  void Next(DatasetId id, std::function<std::string(Rank)> content) {
+    id_ = id;
+    content_ = std::move(content);
+    for (const auto& node : nodes_) EXPECT_OK(Write(*node));
+  }
   catalogue::Catalogue CatalogueOf(Rank rank) const {
-    return TestCatalogue(TestRun(), kNodesDataset, rank, nranks(), ContentOf(rank));
+    return TestCatalogue(TestRun(), id_, rank, nranks(), content_(rank));
   }
   scr::Descriptor DescriptorOf(const Node& node) const {
-    scr::Descriptor descriptor = TestDescriptor(kNodesDataset, nranks());
+    scr::Descriptor descriptor = TestDescriptor(id_, nranks());
     descriptor.held.emplace();
     for (const Rank rank : node.ranks) descriptor.held->Add(rank);
     return descriptor;
@@ -82,9 +87,10 @@ class Nodes {
     KeepWish wish{.here = {.disk = const_cast<FakeDisk*>(&node.disk), .folder = node.folder},
                   .run = TestRun(),
                   .descriptor = DescriptorOf(node),
-                  .step = 10 * kNodesDataset,
+                  .step = 10 * id_,
                   .sets = sets,
-                  .elsewhere = {}};
+                  .elsewhere = {},
+                  .earlier = earlier};
     for (const auto& [rank, other] : node_of_) {
       if (other != &node) wish.elsewhere[rank] = {.disk = &other->disk, .folder = other->folder};
     }
@@ -110,8 +116,8 @@ class Nodes {
   }
   RebuildWish WishToRebuild(Rank lost, const std::set<std::size_t>& gone, const kept::Set& set) {
     RebuildWish wish{.run = TestRun(),
-                     .descriptor = TestDescriptor(kNodesDataset, nranks()),
-                     .step = 10 * kNodesDataset,
+                     .descriptor = TestDescriptor(id_, nranks()),
+                     .step = 10 * id_,
                      .set = set,
                      .lost = lost,
                      .at = {},
@@ -124,6 +130,7 @@ class Nodes {
     return wish;
   }
 
+  std::vector<EarlierDataset> earlier;  // of what is protected from now on
   Throttle throttle{0};
   TransferProgress progress;
 
@@ -135,17 +142,21 @@ class Nodes {
   }
 
   absl::Status Write(Node& node) {
-    CAIRN_ASSIGN_OR_RETURN(node.cache, CacheFolder::Open(node.disk, "/ssd", "alice", "demo", TestRun(), "/pfs/demo"));
-    node.folder = node.cache->DatasetPath(kNodesDataset);
+    if (!node.cache) {
+      CAIRN_ASSIGN_OR_RETURN(node.cache, CacheFolder::Open(node.disk, "/ssd", "alice", "demo", TestRun(), "/pfs/demo"));
+    }
+    node.folder = node.cache->DatasetPath(id_);
     CAIRN_RETURN_IF_ERROR(node.cache->Begin(DescriptorOf(node)));
     for (const Rank rank : node.ranks) {
-      const std::string work = node.cache->WorkPath(kNodesDataset, rank);
-      CAIRN_RETURN_IF_ERROR(WriteTestFile(node.disk, work, ContentOf(rank)));
+      const std::string work = node.cache->WorkPath(id_, rank);
+      CAIRN_RETURN_IF_ERROR(WriteTestFile(node.disk, work, content_(rank)));
       CAIRN_RETURN_IF_ERROR(node.cache->CommitRank(CatalogueOf(rank), work));
     }
     return node.cache->Complete(DescriptorOf(node));
   }
 
+  DatasetId id_ = kNodesDataset;
+  std::function<std::string(Rank)> content_ = ContentOf;
   std::vector<std::string> groups_;  // by rank the node
   std::vector<std::unique_ptr<Node>> nodes_;
   std::map<Rank, Node*> node_of_;
