@@ -3,13 +3,17 @@
 //   16 ranks of 1 MiB on 4 nodes, and on one;
 //   the same, and a launch of its own on each of the 4 nodes at the same time: as much for the processors to do;
 //   the same with each frame between nodes 20 ms late, and without: what does a call wait for that comes from there?
+//   8 ranks of 1 MiB on each of 2 nodes, each of which has a processor of its own, as nodes have, and a launch of its
+//   own on each of them;
 //   4 ranks of 8 MiB on each of 4 nodes, each of which has an eighth of the disk and of 10 Gbit/s, and one such node's
 //   4 ranks alone.
 // A launch's figure is the median of its checkpoints but the first, each as long as its slowest rank; of several
 // launches at the same time the slowest one's.
 //
-// usage: nodes_bench [pairs]    caches and prefix are in TEST_TMPDIR, or /tmp
+// usage: nodes_bench [pairs [PART]]    only comparisons whose name has PART; caches and prefix are in TEST_TMPDIR, or
+// /tmp
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -19,10 +23,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "storage/base/check.h"
@@ -55,6 +61,18 @@ struct Kind {
   std::chrono::milliseconds delay{0};  // of each frame between nodes
 };
 
+// Whatever is started there has this processor only; -1: all.
+void OnProcessor(int processor, const std::function<void()>& start) {
+  if (processor < 0) return start();
+  cpu_set_t before, only;
+  CAIRN_CHECK(::sched_getaffinity(0, sizeof before, &before) == 0);
+  CPU_ZERO(&only);
+  CPU_SET(processor, &only);
+  CAIRN_CHECK(::sched_setaffinity(0, sizeof only, &only) == 0);
+  start();
+  CAIRN_CHECK(::sched_setaffinity(0, sizeof before, &before) == 0);
+}
+
 class Nodes {
  public:
   Nodes() {
@@ -63,11 +81,15 @@ class Nodes {
     CAIRN_CHECK(cluster.ok());
     cluster_ = *std::move(cluster);
   }
-  // `share`: of the disk, for each node; null: it is there for all.
-  void Start(DiskShare* share) {
+  // `share`: of the disk, for each node; null: it is there for all. `processors`: node n has the n-th, alone or
+  // together with those after as many more; 0: all have all.
+  void Start(DiskShare* share, int processors) {
+    processors_ = processors;
     const std::vector<std::string> flags = {"--peers-interface", "eth0", "--flush-every", "1"};
     for (int node = 1; node <= kNodes; ++node) {
-      const auto start = [&] { CAIRN_CHECK(cluster_->node(node).StartDaemon(flags)); };
+      const auto start = [&] {
+        OnProcessor(ProcessorOf(node), [&] { CAIRN_CHECK(cluster_->node(node).StartDaemon(flags)); });
+      };
       share != nullptr ? share->In(node, start) : start();
     }
   }
@@ -107,7 +129,7 @@ class Nodes {
       options.environment["CAIRN_RANK"] = std::to_string(rank);
       options.environment["CAIRN_NRANKS"] = std::to_string(nodes.size());
       options.environment["CAIRN_LAUNCH"] = key;
-      ranks.push_back(cluster_->StartProgram(nodes[rank], options));
+      OnProcessor(ProcessorOf(nodes[rank]), [&] { ranks.push_back(cluster_->StartProgram(nodes[rank], options)); });
     }
     return ranks;
   }
@@ -143,7 +165,10 @@ class Nodes {
     delay_ = delay;
   }
 
+  int ProcessorOf(int node) const { return processors_ == 0 ? -1 : (node - 1) % processors_; }
+
   std::unique_ptr<Cluster> cluster_;
+  int processors_ = 0;
   int launches_ = 0;
   std::chrono::milliseconds delay_{0};
 };
@@ -154,10 +179,17 @@ std::vector<int> Spread(int ranks, int nodes) {
   return all;
 }
 
-void Compare(Nodes& nodes, const std::string& what, const Load& load, const Kind& ours, const Kind& theirs, int pairs) {
+struct Options {
+  int pairs = 15;
+  std::string part;
+};
+
+void Compare(Nodes& nodes, const std::string& what, const Load& load, const Kind& ours, const Kind& theirs,
+             const Options& options) {
+  if (what.find(options.part) == std::string::npos) return;
   std::array<std::vector<Ratio>, kFigures> ratios;
   std::array<std::vector<double>, kFigures> more;
-  for (int pair = 0; pair < pairs; ++pair) {
+  for (int pair = 0; pair < options.pairs; ++pair) {
     Figures us{}, them{};
     for (const bool first : {pair % 2 == 0, pair % 2 != 0}) {
       (first ? us : them) = nodes.Launch(first ? ours : theirs, load);
@@ -192,25 +224,31 @@ double DiskBytesPerSecond(const std::string& folder) {
   return static_cast<double>(zeros.size()) / seconds[seconds.size() / 2];
 }
 
-void Run(int pairs) {
+void Run(const Options& options) {
   Nodes nodes;
-  nodes.Start(nullptr);
+  nodes.Start(nullptr, 0);
   constexpr Load kSmall = {.kib = 1024, .steps = 8};
   const Kind four = {"four-nodes", {Spread(16, 4)}};
-  Compare(nodes, "16 ranks of 1 MiB on 4 nodes", kSmall, four, {"one-node", {Spread(16, 1)}}, pairs);
+  Compare(nodes, "16 ranks of 1 MiB on 4 nodes", kSmall, four, {"one-node", {Spread(16, 1)}}, options);
   Compare(nodes, "16 ranks of 1 MiB on 4 nodes", kSmall, four,
-          {"each-for-itself", {{1, 1, 1, 1}, {2, 2, 2, 2}, {3, 3, 3, 3}, {4, 4, 4, 4}}}, pairs);
+          {"each-for-itself", {{1, 1, 1, 1}, {2, 2, 2, 2}, {3, 3, 3, 3}, {4, 4, 4, 4}}}, options);
   Compare(nodes, "16 ranks of 1 MiB on 4 nodes, frames 20 ms late", kSmall,
-          {"late", {Spread(16, 4)}, std::chrono::milliseconds(20)}, four, pairs);
+          {"late", {Spread(16, 4)}, std::chrono::milliseconds(20)}, four, options);
   nodes.Stop();
+  if (std::thread::hardware_concurrency() >= 2) {
+    nodes.Start(nullptr, 2);
+    Compare(nodes, "8 ranks of 1 MiB on each of 2 nodes, a processor each", kSmall, {"two-nodes", {Spread(16, 2)}},
+            {"each-for-itself", {std::vector<int>(8, 1), std::vector<int>(8, 2)}}, options);
+    nodes.Stop();
+  }
   const double disk = DiskBytesPerSecond(nodes.folder());
   const auto share = DiskShare::Make(nodes.folder(), static_cast<std::uint64_t>(disk / kShares));
   if (!share.ok()) fmt::print("each node has all of the disk: {}\n", share.status().ToString());
   nodes.ThrottleLinks(kLinkBits / kShares);
   const std::string what = fmt::format("4 ranks of 8 MiB on each of 4 nodes, {:.0f} MB/s each", disk / kShares / 1e6);
   constexpr Load kThrottled = {.kib = 8192, .steps = 4};
-  nodes.Start(share.ok() ? share->get() : nullptr);
-  Compare(nodes, what, kThrottled, four, {"that-node-alone", {Spread(4, 1)}}, pairs);
+  nodes.Start(share.ok() ? share->get() : nullptr, 0);
+  Compare(nodes, what, kThrottled, four, {"that-node-alone", {Spread(4, 1)}}, options);
   nodes.Stop();
 }
 
@@ -218,6 +256,9 @@ void Run(int pairs) {
 }  // namespace cairn::bench
 
 int main(int argc, char** argv) {
-  cairn::bench::Run(argc > 1 ? std::atoi(argv[1]) : 15);
+  cairn::bench::Options options;
+  if (argc > 1) options.pairs = std::atoi(argv[1]);
+  if (argc > 2) options.part = argv[2];
+  cairn::bench::Run(options);
   return 0;
 }
