@@ -32,7 +32,7 @@ absl::Status TooLong(std::string_view what, std::size_t bytes) {
 }
 
 AwayOrders::Then StatusOnly(std::function<void(const absl::Status& status)> then) {
-  return [then = std::move(then)](const PartsCopied& how) { then(how.status); };
+  return [then = std::move(then)](const OrderEnded& how) { then(how.status); };
 }
 
 peer::Frame FrameOf(peer::FromHome said) {
@@ -214,6 +214,8 @@ void Away::OnNews(const DaemonPtr& daemon, const peer::ToHome& said) {
       return orders_.CopyGoesOn(daemon->node, said.copy_goes_on());
     case peer::ToHome::kKept:
       return answered(Kind::kKeep, said.kept(), "");
+    case peer::ToHome::kRebuilt:
+      return OnRebuilt(daemon, said.rebuilt());
     case peer::ToHome::kLeft:
       return reports_.on_left(daemon->node, said.left());
     case peer::ToHome::kMoved:
@@ -221,6 +223,14 @@ void Away::OnNews(const DaemonPtr& daemon, const peer::ToHome& said) {
     default:
       return Refuse(daemon, "to_home.body");
   }
+}
+
+void Away::OnRebuilt(const DaemonPtr& daemon, const peer::Rebuilt& rebuilt) {
+  OrderEnded how{.status = StatusOf(rebuilt.has_refused(), rebuilt.refused())};
+  for (const peer::Rebuild::Lost& one : rebuilt.by()) {
+    if (one.sets_size() == 1) how.made[one.rank()] = one.sets(0);
+  }
+  orders_.Answered(AwayOrders::Kind::kRebuild, daemon->node, rebuilt.dataset(), rebuilt.order(), how);
 }
 
 void Away::Refuse(const DaemonPtr& daemon, const std::string& field) {
@@ -402,7 +412,7 @@ void Away::Complete(const Dataset& dataset, std::function<void(const absl::Statu
   orders_.Give(AwayOrders::Kind::kComplete, dataset.id, HoldersOf(dataset), order, StatusOnly(std::move(then)));
 }
 
-void Away::Copy(const Dataset& dataset, LaunchId committer, std::function<void(const PartsCopied& copied)> then) {
+void Away::Copy(const Dataset& dataset, LaunchId committer, std::function<void(const OrderEnded& copied)> then) {
   peer::FromHome order;
   order.mutable_copy()->set_dataset(dataset.id);
   order.mutable_copy()->set_committer(committer);
@@ -425,6 +435,17 @@ void Away::Keep(const NodeId& node, const peer::Keep& order, std::function<void(
     return context_.loop().Post([then = std::move(then), bytes] { then(TooLong("what it is to keep", bytes)); });
   }
   orders_.Give(AwayOrders::Kind::kKeep, order.dataset(), {node}, said, StatusOnly(std::move(then)));
+}
+
+void Away::Rebuild(const NodeId& node, const peer::Rebuild& order, Made then) {
+  peer::FromHome said;
+  *said.mutable_rebuild() = order;
+  if (const std::size_t bytes = said.ByteSizeLong(); bytes > frames::kCarriedBytesMax) {
+    return context_.loop().Post([then = std::move(then), bytes] { then(TooLong("what it is to make anew", bytes)); });
+  }
+  orders_.Give(
+      AwayOrders::Kind::kRebuild, order.dataset().dataset(), {node}, said,
+      [then = std::move(then)](const OrderEnded& how) { how.status.ok() ? then(how.made) : then(how.status); });
 }
 
 // --- Restores ---

@@ -8,6 +8,7 @@
 #define CAIRN_DAEMON_CORE_AWAY_H_
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
 #include <cstdint>
 #include <functional>
@@ -28,6 +29,7 @@
 #include "daemon/relay/relay.h"
 #include "proto/catalogue.pb.h"
 #include "proto/peer.pb.h"
+#include "proto/redundancy.pb.h"
 #include "storage/base/ids.h"
 
 namespace cairn {
@@ -83,10 +85,14 @@ class Away {
   void Complete(const Dataset& dataset, std::function<void(const absl::Status& status)> then);
   void CompleteAt(const NodeId& node, const Dataset& dataset, std::function<void(const absl::Status& status)> then);
   // Those that have a link bring them to the prefix. The first that fails is told when all have ended.
-  void Copy(const Dataset& dataset, LaunchId committer, std::function<void(const PartsCopied& copied)> then);
+  void Copy(const Dataset& dataset, LaunchId committer, std::function<void(const OrderEnded& copied)> then);
 
   // One keeps what it should for redundancy sets (keeping.h).
   void Keep(const NodeId& node, const peer::Keep& order, std::function<void(const absl::Status& status)> then);
+
+  // One makes parts anew that no node has any more (rebuilder.h): by which sets.
+  using Made = std::function<void(const absl::StatusOr<std::map<Rank, kept::Set>>& by)>;
+  void Rebuild(const NodeId& node, const peer::Rebuild& order, Made then);
 
   // --- Restores: steps of one rank's, in its daemon ---
   using Moved = std::function<void(const absl::Status& status, std::size_t copy, bool delivered)>;
@@ -104,6 +110,7 @@ class Away {
   void OnFrame(const DaemonPtr& daemon, peer::Frame frame);
   void OnNews(const DaemonPtr& daemon, const peer::ToHome& said);
   void OnClosed(const DaemonPtr& daemon, const absl::Status& why);
+  void OnRebuilt(const DaemonPtr& daemon, const peer::Rebuilt& rebuilt);
   void Refuse(const DaemonPtr& daemon, const std::string& field);
   void OnParts(const DaemonPtr& daemon, peer::PartsThere there);
   void OnRank(const DaemonPtr& daemon, peer::FromRank said);

@@ -19,6 +19,8 @@ peer::FromHome Numbered(peer::FromHome order, std::uint64_t number) {
     order.mutable_complete()->set_order(number);
   } else if (order.has_copy()) {
     order.mutable_copy()->set_order(number);
+  } else if (order.has_rebuild()) {
+    order.mutable_rebuild()->set_order(number);
   } else {
     CAIRN_CHECK(order.has_keep());
     order.mutable_keep()->set_order(number);
@@ -38,11 +40,11 @@ void AwayOrders::Give(Kind kind, DatasetId dataset, const std::set<NodeId>& node
                       Then then) {
   struct Gathered {
     std::size_t left = 0;
-    PartsCopied how;
+    OrderEnded how;
   };
   const auto gathered = std::make_shared<Gathered>();
   gathered->left = std::max<std::size_t>(nodes.size(), 1);
-  const auto one_ended = [this, gathered, then = std::move(then)](const PartsCopied& how) {
+  const auto one_ended = [this, gathered, then = std::move(then)](const OrderEnded& how) {
     if (gathered->how.status.ok()) gathered->how = how;
     if (--gathered->left == 0) context_.loop().Post([then, gathered] { then(gathered->how); });
   };
@@ -71,7 +73,7 @@ void AwayOrders::ExpectToGoOn(const Key& key, Waiting& waiting) {
   });
 }
 
-void AwayOrders::End(const Key& key, const PartsCopied& how) {
+void AwayOrders::End(const Key& key, const OrderEnded& how) {
   const auto ended = waiting_.extract(key);
   if (!ended) return;
   if (ended.mapped().timer != 0) context_.loop().Cancel(ended.mapped().timer);
@@ -79,7 +81,7 @@ void AwayOrders::End(const Key& key, const PartsCopied& how) {
 }
 
 void AwayOrders::Answered(Kind kind, const NodeId& node, DatasetId dataset, std::uint64_t number,
-                          const PartsCopied& how) {
+                          const OrderEnded& how) {
   const Key key{kind, dataset, node};
   const auto waiting = waiting_.find(key);
   if (waiting != waiting_.end() && waiting->second.number == number) End(key, how);

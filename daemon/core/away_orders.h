@@ -17,20 +17,21 @@
 #include "daemon/core/context.h"
 #include "daemon/peers/member.h"
 #include "proto/peer.pb.h"
+#include "proto/redundancy.pb.h"
 #include "storage/base/ids.h"
 
 namespace cairn {
 
-// How a daemon's copy of its parts to the prefix has ended.
-struct PartsCopied {
+struct OrderEnded {
   absl::Status status;
-  std::string damaged_file = {};  // of that node's cache
+  std::string damaged_file = {};        // of a copy of parts to the prefix: in that node's cache
+  std::map<Rank, kept::Set> made = {};  // of what was made anew: by which set
 };
 
 class AwayOrders {
  public:
-  enum class Kind : std::uint8_t { kComplete, kCopy, kKeep };
-  using Then = std::function<void(const PartsCopied& how)>;
+  enum class Kind : std::uint8_t { kComplete, kCopy, kKeep, kRebuild };
+  using Then = std::function<void(const OrderEnded& how)>;
   // False: the node has no link.
   using Send = std::function<bool(const NodeId& node, const peer::FromHome& order)>;
   AwayOrders(const Context& context, Send send) : context_(context), send_(std::move(send)) {}
@@ -45,7 +46,7 @@ class AwayOrders {
   //   others             as the node says
   void Give(Kind kind, DatasetId dataset, const std::set<NodeId>& nodes, const peer::FromHome& order, Then then);
 
-  void Answered(Kind kind, const NodeId& node, DatasetId dataset, std::uint64_t number, const PartsCopied& how);
+  void Answered(Kind kind, const NodeId& node, DatasetId dataset, std::uint64_t number, const OrderEnded& how);
   void CopyGoesOn(const NodeId& node, const peer::CopyGoesOn& said);
   void LinkLost(const NodeId& node, const absl::Status& why);
 
@@ -57,7 +58,7 @@ class AwayOrders {
     Loop::TimerId timer = 0;  // of a copy: until it is given up
   };
   void GiveOne(const Key& key, const peer::FromHome& order, Then then);
-  void End(const Key& key, const PartsCopied& how);
+  void End(const Key& key, const OrderEnded& how);
   void ExpectToGoOn(const Key& key, Waiting& waiting);
 
   const Context& context_;

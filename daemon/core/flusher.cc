@@ -231,7 +231,7 @@ void Flusher::CopyOverNodes(const JobPtr& job) {
   struct Both {
     int left = 2;
     StepResult result;
-    PartsCopied there;
+    OrderEnded there;
   };
   const auto both = std::make_shared<Both>();
   const auto ended = [this, job, both] {
@@ -248,7 +248,7 @@ void Flusher::CopyOverNodes(const JobPtr& job) {
     given_.slots.CopyEnds(job->progress);  // what others still copy is no hang of this node's file system
     ended();
   });
-  given_.away.Copy(*job->dataset, job->committer, [both, ended](const PartsCopied& copied) {
+  given_.away.Copy(*job->dataset, job->committer, [both, ended](const OrderEnded& copied) {
     both->there = copied;
     ended();
   });

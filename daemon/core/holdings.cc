@@ -49,6 +49,9 @@ void Fill(const Dataset& dataset, peer::Holding* holding) {
   holding->set_ordinal(dataset.ordinal);
   holding->set_standing(ToldOf(dataset.standing));
   holding->set_pinned(dataset.pinned);
+}
+
+void FillWhere(const Dataset& dataset, peer::Holding* holding) {
   holding->set_bytes(dataset.bytes_here());
   if (const auto held = HeldHere(dataset)) holding->set_ranks(TextOf(*held));
   for (const SetHere& here : SetsHere(dataset)) {
@@ -119,9 +122,21 @@ peer::Holdings HoldingsOf(const Ledger& ledger, const std::set<DatasetId>& rejec
     if (!noted || dataset->foreign) continue;
     if (const auto held = HeldHere(*dataset); held && held->empty()) continue;
     if (ToldOf(dataset->standing) == peer::Holding::STANDING_UNKNOWN) continue;
-    Fill(*dataset, holdings.add_datasets());
+    peer::Holding& holding = *holdings.add_datasets();
+    Fill(*dataset, &holding);
+    FillWhere(*dataset, &holding);
   }
   return holdings;
+}
+
+peer::Holding HoldingOf(const Dataset& dataset) {
+  peer::Holding holding;
+  Fill(dataset, &holding);
+  return holding;
+}
+
+absl::Status Check(const peer::Holding& holding) {
+  return CheckOne(holding);
 }
 
 absl::Status Check(const peer::Holdings& holdings) {

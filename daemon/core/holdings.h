@@ -17,8 +17,12 @@ namespace cairn {
 // run's line. `rejected`: by this node's applications.
 peer::Holdings HoldingsOf(const Ledger& ledger, const std::set<DatasetId>& rejected);
 
+// What the dataset is, without where it lies: as DatasetOf takes it.
+peer::Holding HoldingOf(const Dataset& dataset);
+
 // What another node says is hostile. kInvalidArgument: names the field.
 absl::Status Check(const peer::Holdings& holdings);
+absl::Status Check(const peer::Holding& holding);
 
 // What one of them is, without its parts and where it lies. REQUIRES: checked.
 Dataset DatasetOf(const peer::Holding& holding);

@@ -362,6 +362,8 @@ void Home::OnFrame(const peer::Frame& frame) {
       return OnCopy(said.copy());
     case peer::FromHome::kKeep:
       return OnKeep(said.keep());
+    case peer::FromHome::kRebuild:
+      return OnRebuild(said.rebuild());
     case peer::FromHome::kAllKept:
       return orders_.on_all_kept(said.all_kept());
     case peer::FromHome::kOnPrefix:
@@ -421,6 +423,21 @@ void Home::OnKeep(const peer::Keep& order) {
   done.mutable_kept()->set_order(order.order());
   orders_.keep(order, [this, done = std::move(done)](const absl::Status& status) mutable {
     if (!status.ok()) *done.mutable_kept()->mutable_refused() = answers::From(status);
+    Send(std::move(done));
+  });
+}
+
+void Home::OnRebuild(const peer::Rebuild& order) {
+  peer::ToHome done;
+  done.mutable_rebuilt()->set_dataset(order.dataset().dataset());
+  done.mutable_rebuilt()->set_order(order.order());
+  orders_.rebuild(order, [this, done](const absl::StatusOr<std::map<Rank, kept::Set>>& by) mutable {
+    peer::Rebuilt& rebuilt = *done.mutable_rebuilt();
+    if (!by.ok()) *rebuilt.mutable_refused() = answers::From(by.status());
+    for (const auto& [rank, set] : by.ok() ? *by : std::map<Rank, kept::Set>()) {
+      rebuilt.add_by()->set_rank(rank);
+      *rebuilt.mutable_by()->rbegin()->add_sets() = set;
+    }
     Send(std::move(done));
   });
 }

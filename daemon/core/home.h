@@ -8,6 +8,7 @@
 #define CAIRN_DAEMON_CORE_HOME_H_
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
 #include <chrono>
 #include <cstdint>
@@ -28,6 +29,7 @@
 #include "daemon/peers/member.h"
 #include "proto/local.pb.h"
 #include "proto/peer.pb.h"
+#include "proto/redundancy.pb.h"
 #include "storage/base/ids.h"
 
 namespace cairn {
@@ -59,6 +61,8 @@ class Home {
     std::function<void(DatasetId dataset)> on_prefix;
     std::function<void(const peer::Keep& order, Then then)> keep;
     std::function<void(const peer::AllKept& kept)> on_all_kept;
+    using Made = std::function<void(const absl::StatusOr<std::map<Rank, kept::Set>>& by)>;
+    std::function<void(const peer::Rebuild& order, Made then)> rebuild;
     std::function<void(const peer::MayLeave& datasets)> may_leave;
     std::function<void(DatasetId dataset, bool useless, const std::string& why)> leaves;
     // Steps of a rank's restore. `moved` as a step of RestoreTransfer, `copy` among the sources of `find`.
@@ -142,6 +146,7 @@ class Home {
   void OnComplete(const peer::Complete& order);
   void OnCopy(const peer::Copy& order);
   void OnKeep(const peer::Keep& order);
+  void OnRebuild(const peer::Rebuild& order);
   void OnReply(const peer::ToRank& said);
   void OnFind(const peer::Find& find);
   void OnStart(const peer::Start& start);

@@ -128,10 +128,11 @@ struct Launch {
   // Someone has set the prefix' CURRENT back to this dataset: what others have made since is not chosen, until this
   // launch has committed a checkpoint. 0: no bound.
   DatasetId bound = 0;
-  std::int64_t bound_set_us = 0;  // what was made after this is not bound; 0: not known
-  std::uint64_t checkpoints = 0;  // begun
-  std::uint32_t elsewhere = 0;    // ranks that other nodes' daemons serve
-  std::set<Rank> dirty;           // their protected memory may hold part of a restore that did not succeed
+  std::int64_t bound_set_us = 0;      // what was made after this is not bound; 0: not known
+  std::uint64_t checkpoints = 0;      // begun
+  std::uint32_t elsewhere = 0;        // ranks that other nodes' daemons serve
+  std::map<Rank, std::string> nodes;  // by rank, of those that are there: whose daemon serves it; empty: this one
+  std::set<Rank> dirty;               // their protected memory may hold part of a restore that did not succeed
 
   std::uint32_t count(RankState state) const { return ranks_in[static_cast<std::size_t>(state)]; }
   std::uint32_t live() const { return count(RankState::kLive); }
@@ -184,6 +185,8 @@ class Ledger {
   // A rank on another node has come back over a new link. What others have begun without it fails: it may have begun
   // it, too, and its daemon's word of that was lost.
   void CameBack(const Launch& launch, Rank rank);
+  // Where the rank is, which is live: whose daemon serves it; empty: this one.
+  void RankIsAt(const Launch& launch, Rank rank, const std::string& node) { Own(launch).nodes[rank] = node; }
   // So many ranks of it are served by other nodes' daemons.
   void SetElsewhere(const Launch& launch, std::uint32_t ranks) { Own(launch).elsewhere = ranks; }
   // The session ended. `closed`: by cairn_close. Fails datasets that can never be whole any more.
@@ -283,9 +286,9 @@ class Ledger {
   // This cache has none of its parts any more: some are damaged, but what others keep may be enough to make them anew.
   // REQUIRES: over nodes, in the cache.
   void OwnPartsLost(const Dataset& dataset);
-  // No node has this part any more, and it was made anew here of what the others keep. REQUIRES: it was not known who
-  // has it; the catalogue is sound.
-  void Rebuilt(const Dataset& dataset, Rank rank, catalogue::Catalogue catalogue);
+  // No node had this part any more, and it was made anew of what the others keep, in that node's cache, or here
+  // (empty). REQUIRES: it was not known who has it; the catalogue is sound.
+  void Rebuilt(const Dataset& dataset, Rank rank, const std::string& node, catalogue::Catalogue catalogue);
 
   // --- It changes its place: the table above ---
   void LeftCache(const Dataset& dataset, const std::string& why);

@@ -292,10 +292,10 @@ void Ledger::OwnPartsLost(const Dataset& given) {
   }
 }
 
-void Ledger::Rebuilt(const Dataset& given, Rank rank, catalogue::Catalogue catalogue) {
-  PartFound(given, rank, "", std::move(catalogue));
+void Ledger::Rebuilt(const Dataset& given, Rank rank, const std::string& node, catalogue::Catalogue catalogue) {
+  PartFound(given, rank, node, std::move(catalogue));
   Part& part = Own(given).parts[rank];
-  part.elsewhere = false;
+  part.elsewhere = !node.empty();
   part.rebuilt = true;
 }
 

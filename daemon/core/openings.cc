@@ -403,7 +403,7 @@ void Openings::LaunchMade(const OpeningPtr& opening, Run& run, const Made& made)
     const Launch& launch = sessions_.EnterLaunch(run, made.record, /*from_record=*/false);
     spdlog::info("run {}: launch {} with {} ranks", run.name, launch.id, launch.nranks);
     Admit(opening, run, launch);
-    run.others.LookForRest(launch.id);
+    run.others.LaunchBegan(launch.id);
   } else if (absl::IsAborted(made.status) && made.record.id == 0) {
     Prepare(opening);  // somebody has made one meanwhile: whether it lives is another question
   } else if (IsArbiterSilent(made.status)) {

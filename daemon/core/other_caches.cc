@@ -25,6 +25,7 @@ constexpr std::chrono::milliseconds kAskEvery(200);
 // How long parts are looked for. Nodes that had their link to this daemon's former life look for its next one all
 // term/10.
 constexpr std::chrono::seconds kLooksAtLeast(3), kLooksAtMost(10);
+constexpr std::chrono::seconds kRanksComeWithin(5);
 constexpr std::chrono::seconds kLooksEvery(2);  // at the end: the pause doubles
 constexpr std::size_t kCandidatesMax = 64;      // the newest ones that others have
 constexpr int kMissedMax = 16;                  // copies that turn out to be bad, or nodes that do not give them
@@ -68,11 +69,20 @@ void OtherCaches::Stop() {
 // --- Parts of what older launches left ---
 
 void OtherCaches::LookForParts(LaunchId launch) {
+  LookFor(launch, kLooksAtLeast);
+}
+
+void OtherCaches::LaunchBegan(LaunchId launch) {
+  std::exchange(later_, false) ? LookFor(launch, std::chrono::seconds(0)) : LookForRest(launch);
+}
+
+void OtherCaches::LookFor(LaunchId launch, std::chrono::milliseconds at_least) {
   if (context_.env.peers == nullptr || context_.quiescing() || looked_for_ == launch) return;
   looked_for_ = launch;
-  if (looking_ != 0) context_.loop().Cancel(looking_);
-  looking_ = context_.loop().After(kLooksAtMost, [this] { EndLook(); });
-  looks_until_ = context_.now() + kLooksAtLeast;
+  later_failed_ = false;
+  EndLookAt(kLooksAtMost);
+  looks_until_ = context_.now() + at_least;
+  ranks_until_ = context_.now() + kRanksComeWithin;
   pause_ = kAskEvery;
   bad_.clear();
   Look();
@@ -80,7 +90,7 @@ void OtherCaches::LookForParts(LaunchId launch) {
 
 void OtherCaches::Look() {
   const auto looked = [this](const Brought& brought) { Looked(brought); };
-  Add({.launch = looked_for_, .from = "", .parts_only = true, .then = looked});
+  Add({.launch = looked_for_, .from = "", .parts_only = !later_failed_, .then = looked});
 }
 
 void OtherCaches::LookForRest(LaunchId launch) {
@@ -112,6 +122,12 @@ void OtherCaches::Looked(const Brought& brought) {
   });
 }
 
+// What is being made anew then is waited for: else an older dataset would be chosen.
+void OtherCaches::EndLookAt(std::chrono::milliseconds after) {
+  if (looking_ != 0) context_.loop().Cancel(looking_);
+  looking_ = context_.loop().After(after, [this] { making_ > 0 ? EndLookAt(kLooksEvery) : EndLook(); });
+}
+
 void OtherCaches::EndLook() {
   if (looking_ == 0) return;
   context_.loop().Cancel(std::exchange(looking_, 0));
@@ -122,7 +138,7 @@ void OtherCaches::EndLook() {
 bool OtherCaches::MoreMayCome() const {
   const Launch* const launch = given_.ledger.newest();
   if (launch == nullptr || launch->id != looked_for_) return false;
-  if (launch->count(RankState::kUnknown) > 0) return true;
+  if (launch->from_record && launch->count(RankState::kUnknown) > 0) return true;
   return std::ranges::any_of(given_.ledger.InPlay(), [this](const auto& item) {
     const Dataset& dataset = *item.second;
     return dataset.in_cache() && dataset.unknown > 0 && IsWanted(dataset);
@@ -157,6 +173,7 @@ void OtherCaches::Ask(const JobPtr& job) {
     return (wish.from.empty() || wish.from == first.from) && wish.only == first.only && wish.without == first.without;
   };
   const auto later = std::ranges::find_if_not(wishes_, same);
+  job->launch = wishes_.front().launch;
   job->only = wishes_.front().only;
   job->without = wishes_.front().without;
   job->wishes = static_cast<std::size_t>(later - wishes_.begin());

@@ -1,24 +1,27 @@
 // Checkpoints of the run that only other nodes' caches have. Before a launch begins here, the newest that it would
 // choose is brought into this cache; then everything goes on as if it had been made here: it is verified, restored,
 // flushed and evicted like any other. One that several nodes have in parts stays where it is, and is read there; a
-// daemon that was started again looks for it once more. Parts that no node has any more are made anew here, if the
-// others keep enough (rebuild.h). Outputs come in parts only, to be brought to the prefix.
-// README.md, "What only another node has". Strand only.
+// daemon that was started again looks for it once more. Parts that no node has any more are made anew on the nodes on
+// which their ranks run now, if the others keep enough (rebuilder.h). Outputs come in parts only, to be brought to the
+// prefix. README.md, "What only another node has". Strand only.
 #ifndef CAIRN_DAEMON_CORE_OTHER_CACHES_H_
 #define CAIRN_DAEMON_CORE_OTHER_CACHES_H_
 
 #include <absl/status/status.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "daemon/core/away.h"
 #include "daemon/core/context.h"
 #include "daemon/core/dataset_folders.h"
 #include "daemon/core/dataset_ids.h"
@@ -29,10 +32,11 @@
 #include "daemon/core/node_record.h"
 #include "daemon/core/nodes.h"
 #include "daemon/core/prefix_gate.h"
-#include "daemon/core/rebuild.h"
+#include "daemon/core/rebuilder.h"
 #include "daemon/core/run_cache.h"
 #include "daemon/peers/member.h"
 #include "proto/catalogue.pb.h"
+#include "proto/peer.pb.h"
 #include "proto/redundancy.pb.h"
 #include "storage/base/ids.h"
 #include "storage/file/transfer/transfer.h"
@@ -51,6 +55,8 @@ class OtherCaches {
     RunCache& cache;
     DatasetIds& ids;
     Inventory& inventory;
+    Away& away;
+    Rebuilder& rebuilder;
   };
   // `on_change`: of the run.
   OtherCaches(const Context& context, const Given& given, std::function<void()> on_change);
@@ -73,9 +79,10 @@ class OtherCaches {
   using Then = std::function<void(const Brought&)>;
   // Asks the others, waits for what is just becoming whole there, and brings the newest checkpoint that a launch after
   // `launch`, the newest one, would choose before all that is here: from whichever node gives it, else the next older
-  // one. `from`: a node that is waited for if it is not known yet; empty: none. One at a time, for all who had asked
-  // before the others were. `then` does not come inside the call. It may take as long as the bytes need; each step
-  // ends. REQUIRES: the prefix is in reach.
+  // one. Parts that no node has any more are only looked at, whether they can be made anew: that is done on the nodes
+  // on which their ranks come (LaunchBegan). `from`: a node that is waited for if it is not known yet; empty: none. One
+  // at a time, for all who had asked before the others were. `then` does not come inside the call. It may take as long
+  // as the bytes need; each step ends. REQUIRES: the prefix is in reach.
   void Bring(LaunchId launch, const NodeId& from, Then then);
   // A launch that a daemon before this one has made goes on here: what other nodes' caches have in parts, together with
   // this one, is looked for again, since only they know of it. Once for a launch; for three to ten seconds, until all
@@ -87,6 +94,9 @@ class OtherCaches {
     looked_for_ = 0;
     LookForParts(launch);
   }
+  // A launch has begun here: parts that Bring has left to be made anew are, each on its rank's node as soon as all
+  // ranks of such parts have come, and five seconds later here. Besides, as LookForRest.
+  void LaunchBegan(LaunchId launch);
   // A launch has begun here: outputs that other nodes' caches have in parts, together with this one, and that are not
   // on the prefix, are looked for once, unless a daemon sees to them. From then on this one brings them there. Or parts
   // were lost with a node's cache: what the others keep is looked for, to make them anew.
@@ -110,7 +120,10 @@ class OtherCaches {
     NodeId without = {};      // of `only`: this node does not count
     Then then;
   };
+  struct Making;
+  using MakingPtr = std::shared_ptr<Making>;
   struct Job {
+    LaunchId launch = 0;     // the newest one when it was wished for
     std::size_t wishes = 0;  // the first ones, which were there when the others were asked
     bool parts_only = false;
     DatasetId only = 0;
@@ -118,16 +131,18 @@ class OtherCaches {
     SteadyTime settled_by;
     Nodes::Holdings holdings;
     std::set<std::tuple<DatasetId, Rank, NodeId>> untrue;  // what these say of them
-    std::vector<Candidate> candidates;  // the best one is the last
-    int missed = 0;                     // so many candidates
+    std::vector<Candidate> candidates;                     // the best one is the last
+    int missed = 0;                                        // so many candidates
     Brought brought;
   };
   using JobPtr = std::shared_ptr<Job>;
 
   void Add(Wish wish);
+  void LookFor(LaunchId launch, std::chrono::milliseconds at_least);
   void Begin();
   void Look();
   void Looked(const Brought& brought);
+  void EndLookAt(std::chrono::milliseconds after);
   void EndLook();
   bool MoreMayCome() const;
   void Ask(const JobPtr& job);
@@ -150,11 +165,17 @@ class OtherCaches {
   void DescribeWithout(const JobPtr& job, const Candidate& from, const std::map<Rank, absl::Status>& untrue);
   void PartsDescribed(const JobPtr& job, const Candidate& from, std::vector<catalogue::Catalogue> ranks);
   void DescribeLostParts(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset);
-  void Rebuild(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset, LostParts parts,
-               std::vector<catalogue::Catalogue> ranks);
-  void RebuiltHere(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset,
-                   const std::vector<catalogue::Catalogue>& ranks,
-                   const absl::StatusOr<std::map<Rank, kept::Set>>& rebuilt);
+  bool HasBegun(const Job& job) const;
+  void Later(const JobPtr& job, const Candidate& from);
+  std::optional<NodeId> PlaceOf(Rank rank) const;
+  bool AwaitsRanks(const Job& job, const Candidate& from) const;
+  void MakeLost(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset,
+                const std::vector<catalogue::Catalogue>& ranks);
+  void MakeAt(const MakingPtr& making, const NodeId& node, const std::vector<Rank>& ranks);
+  peer::Rebuild OrderOf(const Making& making, const std::vector<Rank>& ranks) const;
+  void MadeAt(const MakingPtr& making, const NodeId& node, const std::vector<Rank>& ranks,
+              const absl::StatusOr<std::map<Rank, kept::Set>>& by);
+  void AllMade(const MakingPtr& making);
   MadeAnew TellMade(const Candidate& from, const catalogue::Catalogue& rank, const kept::Set& set) const;
   void PartsComplete(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset);
   absl::Status Reserve(const Candidate& from, std::vector<catalogue::Catalogue> ranks, DatasetPtr* coming);
@@ -172,6 +193,10 @@ class OtherCaches {
   LaunchId looked_for_ = 0;    // the last launch for which parts were looked for
   Loop::TimerId looking_ = 0;  // until that ends, come what may; 0: it has ended
   SteadyTime looks_until_;     // at least
+  SteadyTime ranks_until_;     // those are waited for whose parts are lost
+  bool later_ = false;         // parts are to be made anew when the next launch has begun
+  bool later_failed_ = false;  // not all could be: what other caches have whole counts again
+  std::size_t making_ = 0;     // datasets of which parts are being made anew
   std::chrono::milliseconds pause_{0};
   std::set<DatasetId> bad_;  // found by it, and of no use
   TransferProgress progress_;

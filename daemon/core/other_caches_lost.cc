@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "daemon/core/descriptor.h"
+#include "daemon/core/holdings.h"
 #include "daemon/core/other_caches.h"
 #include "daemon/core/rebuild.h"
 #include "storage/base/status.h"
@@ -41,7 +43,12 @@ void OtherCaches::NoteLostParts(const Nodes::Holdings& holdings, DatasetId only)
   }
 }
 
+// Before a launch begins nobody knows where its ranks will be: it is enough then that the parts can be made.
 void OtherCaches::DescribeLostParts(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset) {
+  if (AwaitsRanks(*job, from)) {
+    job->candidates.clear();
+    return Next(job);
+  }
   LostParts parts{.cache = given_.cache.shared_folder(),
                   .descriptor = DescriptorOf(*dataset, false),
                   .lost = from.lost,
@@ -59,54 +66,141 @@ void OtherCaches::DescribeLostParts(const JobPtr& job, const Candidate& from, co
   given_.ledger.ReadBegan(*dataset);
   RunBlocking(
       context_.env.pools.far, from.member.address, context_.loop(),
-      [this, parts] { return DescribeLost(parts, progress_); },
-      [this, job, from, dataset, parts](absl::StatusOr<std::vector<catalogue::Catalogue>> ranks) mutable {
+      [this, parts = std::move(parts)] { return DescribeLost(parts, progress_); },
+      [this, job, from, dataset](const absl::StatusOr<std::vector<catalogue::Catalogue>>& ranks) {
         given_.ledger.ReadEnded(*dataset);
         absl::Status may = ranks.status();
         if (may.ok()) may = given_.ledger.Has(dataset) ? CheckMayCome(from) : NotFound("it has left the cache");
         if (!may.ok()) return Failed(job, from, may);
-        Rebuild(job, from, dataset, std::move(parts), *std::move(ranks));
+        if (!job->parts_only && !HasBegun(*job)) return Later(job, from);
+        MakeLost(job, from, dataset, *ranks);
       });
 }
 
-// Their room is taken by what the dataset keeps, until they are there.
-void OtherCaches::Rebuild(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset, LostParts parts,
-                          std::vector<catalogue::Catalogue> ranks) {
+// The launch for whose sake it is looked for.
+bool OtherCaches::HasBegun(const Job& job) const {
+  const Launch* const launch = given_.ledger.newest();
+  return launch != nullptr && launch->ours && launch->id > job.launch;
+}
+
+void OtherCaches::Later(const JobPtr& job, const Candidate& from) {
+  spdlog::info("{}: the parts of {} of its {} ranks are made anew where these ranks come", TextOf(from),
+               from.lost.size(), from.dataset.nranks);
+  later_ = true;
+  job->brought.missed.erase(from.dataset.id);
+  job->candidates.clear();
+  Next(job);
+}
+
+// Where the rank runs now; nullopt: it has not come.
+std::optional<NodeId> OtherCaches::PlaceOf(Rank rank) const {
+  const Launch* const launch = given_.ledger.newest();
+  if (launch == nullptr || !launch->ours || rank >= launch->nranks) return NodeId();
+  if (launch->ranks[rank] == RankState::kUnknown) return std::nullopt;
+  const auto node = launch->nodes.find(rank);
+  return node == launch->nodes.end() || !given_.away.HasLink(node->second) ? NodeId() : node->second;
+}
+
+// Who does not come soon does not hold up the others: then its part is made here.
+bool OtherCaches::AwaitsRanks(const Job& job, const Candidate& from) const {
+  if (looking_ == 0 || job.only != 0 || context_.now() >= ranks_until_) return false;
+  return std::ranges::any_of(from.lost, [this](const auto& lost) { return !PlaceOf(lost.first); });
+}
+
+struct OtherCaches::Making {
+  JobPtr job;
+  Candidate from;
+  DatasetPtr dataset;
+  std::map<Rank, catalogue::Catalogue> catalogues;  // of the lost ranks
+  std::size_t nodes_left = 0;                       // that have not answered
+  std::vector<Rank> here;                           // that another node could not make
+  absl::Status failed;
+};
+
+// Each on the node on which its rank runs now; here, what cannot be made there.
+void OtherCaches::MakeLost(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset,
+                           const std::vector<catalogue::Catalogue>& ranks) {
   context_.Warn(
       fmt::format("{}: no node has the parts of {} of its {} ranks any more: they are made anew of what the "
                   "others keep",
                   TextOf(from), ranks.size(), dataset->nranks));
-  std::uint64_t bytes = 0;
-  for (const catalogue::Catalogue& rank : ranks) bytes += FileBytes(rank) + CatalogueFileBytes(rank);
-  given_.ledger.ReadBegan(*dataset);
-  if (const absl::Status room = given_.cache.Reserve(bytes); !room.ok()) {
-    given_.ledger.ReadEnded(*dataset);
-    return Failed(job, from, room);
+  const auto making = std::make_shared<Making>();
+  making->job = job;
+  making->from = from;
+  making->dataset = dataset;
+  std::map<NodeId, std::vector<Rank>> places;
+  for (const catalogue::Catalogue& catalogue : ranks) {
+    const Rank rank = catalogue.rank();
+    making->catalogues[rank] = catalogue;
+    places[job->only != 0 ? NodeId() : PlaceOf(rank).value_or("")].push_back(rank);
   }
-  given_.ledger.KeepBegan(*dataset, dataset->kept_bytes + bytes);
-  auto rebuild = [this, parts = std::move(parts), ranks] { return RebuildLost(parts, ranks, progress_); };
-  given_.folders.WhenUnchanged(dataset->id, [this, job, from, dataset, bytes, rebuild = std::move(rebuild), ranks] {
-    RunBlocking(context_.env.pools.far, from.member.address, context_.loop(), rebuild,
-                [this, job, from, dataset, bytes, ranks](const absl::StatusOr<std::map<Rank, kept::Set>>& rebuilt) {
-                  given_.ledger.KeepBegan(*dataset, dataset->kept_bytes - std::min(bytes, dataset->kept_bytes));
-                  given_.ledger.ReadEnded(*dataset);
-                  RebuiltHere(job, from, dataset, ranks, rebuilt);
-                });
-  });
+  making->nodes_left = places.size();
+  ++making_;
+  for (const auto& [node, at] : places) MakeAt(making, node, at);
 }
 
-void OtherCaches::RebuiltHere(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset,
-                              const std::vector<catalogue::Catalogue>& ranks,
-                              const absl::StatusOr<std::map<Rank, kept::Set>>& rebuilt) {
-  if (!given_.ledger.Has(dataset)) return Unwanted(job, dataset->id);
-  if (!rebuilt.ok()) return Failed(job, from, rebuilt.status());
-  for (const catalogue::Catalogue& rank : ranks) {
-    job->brought.made.push_back(TellMade(from, rank, rebuilt->at(rank.rank())));
-    if (!dataset->parts[rank.rank()].known()) given_.ledger.Rebuilt(*dataset, rank.rank(), rank);
+void OtherCaches::MakeAt(const MakingPtr& making, const NodeId& node, const std::vector<Rank>& ranks) {
+  const peer::Rebuild order = OrderOf(*making, ranks);
+  auto ended = [this, making, node, ranks](const absl::StatusOr<std::map<Rank, kept::Set>>& by) {
+    MadeAt(making, node, ranks, by);
+  };
+  node.empty() ? given_.rebuilder.Make(order, std::move(ended)) : given_.away.Rebuild(node, order, std::move(ended));
+}
+
+peer::Rebuild OtherCaches::OrderOf(const Making& making, const std::vector<Rank>& ranks) const {
+  peer::Rebuild order;
+  *order.mutable_dataset() = HoldingOf(*making.dataset);
+  std::set<Rank> members;
+  for (const Rank rank : ranks) {
+    peer::Rebuild::Lost& lost = *order.add_lost();
+    lost.set_rank(rank);
+    for (const kept::Set& set : making.from.lost.at(rank)) {
+      *lost.add_sets() = set;
+      members.insert(set.ranks().begin(), set.ranks().end());
+    }
   }
-  given_.folders.Known(dataset->id);
-  given_.record.Store();
-  PartsComplete(job, from, dataset);
+  for (const Rank rank : members) {
+    const Part& part = making.dataset->parts[rank];
+    if (!part.known() || making.from.lost.contains(rank)) continue;
+    peer::Keep::Member& member = *order.add_members();
+    member.set_rank(rank);
+    member.set_node(part.elsewhere ? part.node : context_.cache_id);
+  }
+  return order;
+}
+
+void OtherCaches::MadeAt(const MakingPtr& making, const NodeId& node, const std::vector<Rank>& ranks,
+                         const absl::StatusOr<std::map<Rank, kept::Set>>& by) {
+  const DatasetPtr& dataset = making->dataset;
+  if (by.ok()) {
+    for (const Rank rank : ranks) {
+      const catalogue::Catalogue& catalogue = making->catalogues.at(rank);
+      const auto set = by->find(rank);
+      if (set != by->end()) making->job->brought.made.push_back(TellMade(making->from, catalogue, set->second));
+      const bool to_note = !node.empty() && given_.ledger.Has(dataset) && !dataset->parts[rank].known();
+      if (to_note) given_.ledger.Rebuilt(*dataset, rank, node, catalogue);
+    }
+  } else if (node.empty()) {
+    making->failed = by.status();
+  } else {
+    spdlog::warn("{}: {} ranks' parts could not be made anew on their node {}, so they are made here: {}",
+                 TextOf(making->from), ranks.size(), node, MessageOf(by.status()));
+    making->here.insert(making->here.end(), ranks.begin(), ranks.end());
+  }
+  if (--making->nodes_left == 0) AllMade(making);
+}
+
+void OtherCaches::AllMade(const MakingPtr& making) {
+  const std::vector<Rank> here = std::exchange(making->here, {});
+  if (!here.empty() && making->failed.ok() && given_.ledger.Has(making->dataset)) {
+    making->nodes_left = 1;
+    return MakeAt(making, "", here);
+  }
+  --making_;
+  if (!given_.ledger.Has(making->dataset)) return Unwanted(making->job, making->dataset->id);
+  if (making->failed.ok()) return PartsComplete(making->job, making->from, making->dataset);
+  later_failed_ = true;
+  Failed(making->job, making->from, making->failed);
 }
 
 OtherCaches::MadeAnew OtherCaches::TellMade(const Candidate& from, const catalogue::Catalogue& rank,

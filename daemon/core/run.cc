@@ -84,7 +84,8 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
           shared.context, {name, ledger, ids, gate, record, folders, cache},
           [this](DatasetId dataset_id) { return flusher.Has(dataset_id); },
           [this](const std::string& mark) { return keeper.IsProvisional(mark); }),
-      others(shared.context, {name, ledger, gate, nodes, record, folders, cache, ids, inventory},
+      rebuilder(shared.context, {name, ledger, nodes, record, folders, cache, ids}, [this] { waits.Changed(); }),
+      others(shared.context, {name, ledger, gate, nodes, record, folders, cache, ids, inventory, away, rebuilder},
              [this] { waits.Changed(); }),
       keeping(shared.context, {name, ledger, nodes, folders, cache}, [this] { waits.Changed(); }),
       protector(shared.context, {name, ledger, waits, nodes, away, keeping}, [this] { ApplyPolicy(); }),
@@ -132,6 +133,9 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
     if (const DatasetPtr dataset = ledger.Get(dataset_id)) outputs.AllEnded(dataset);
   };
   orders.keep = [this](const peer::Keep& order, Home::Orders::Then then) { keeping.Keep(order, std::move(then)); };
+  orders.rebuild = [this](const peer::Rebuild& order, Home::Orders::Made then) {
+    rebuilder.Make(order, std::move(then));
+  };
   orders.on_all_kept = [this, level = std::move(orders.on_all_kept)](const peer::AllKept& kept) {
     level(kept);
     if (const DatasetPtr dataset = ledger.Get(kept.dataset())) {
@@ -270,6 +274,7 @@ void Run::Quiesce() {
   LeaveNodes();
   others.Stop();
   keeping.Stop();
+  rebuilder.Stop();
   followed.StopCopying();
   flusher.StopAll();
   growing.StopAll();

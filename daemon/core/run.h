@@ -42,6 +42,7 @@
 #include "daemon/core/prefix_gate.h"
 #include "daemon/core/prefix_watch.h"
 #include "daemon/core/protector.h"
+#include "daemon/core/rebuilder.h"
 #include "daemon/core/rejections.h"
 #include "daemon/core/removals.h"
 #include "daemon/core/restores.h"
@@ -128,6 +129,7 @@ class Run {
   DatasetIds ids;
   Foretold foretold;
   Inventory inventory;
+  Rebuilder rebuilder;
   OtherCaches others;
   Keeping keeping;
   Protector protector;

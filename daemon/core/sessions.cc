@@ -136,6 +136,7 @@ local::OpenReply Sessions::Admit(const std::shared_ptr<Connection>& connection, 
   const SessionPtr session = SessionFor(*connection, open, run, launch);
   Connect(session, connection);
   run.steering.Join(*session, open);
+  run.ledger.RankIsAt(launch, session->rank, connection->node());
   if (open.dirty()) run.ledger.MemoryDirty(launch.id, session->rank);
   if (!connection->node().empty()) CountElsewhere(run);
   local::OpenReply opened;

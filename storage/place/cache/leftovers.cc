@@ -51,9 +51,11 @@ class Leftovers {
     return static_cast<Rank>(*rank);
   }
 
-  // The checkpoint file of a rank that was being brought. (What an application writes may have such a name, too.)
+  // The checkpoint file of a rank that was being brought, whole or begun. (What an application writes may have such a
+  // name, too.)
   bool IsOfNobody(const std::string& name) const {
     if (descriptor_.own_files) return false;
+    if (IsWorkName(name)) return true;
     const auto rank = RankOf(name, fmt::format("Ckpt{}-Rank", descriptor_.id), ".fti");
     return rank && !here_.contains(*rank) && !named_.contains(folder_ + "/" + name);
   }
