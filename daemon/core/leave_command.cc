@@ -6,11 +6,14 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "daemon/core/commands.h"
 #include "daemon/core/facts.h"
+#include "daemon/core/holdings.h"
 #include "daemon/policy/policy.h"
 #include "proto/peer.pb.h"
+#include "proto/redundancy.pb.h"
 #include "storage/base/number_ranges.h"
 #include "storage/base/status.h"
 #include "storage/place/prefix/prefix.h"
@@ -41,6 +44,31 @@ absl::Status CheckNobodyWorks(const Ledger& ledger) {
   }
   return FailedPrecondition("ranks {} of launch {} are at work here, or by way of this node: they are to end first",
                             TextOf(live), newest->id);
+}
+
+// This node's parts, to be made anew on another of those that have parts.
+peer::Rebuild OrderWithout(const Dataset& dataset) {
+  peer::Rebuild order;
+  *order.mutable_dataset() = HoldingOf(dataset);
+  std::map<Rank, std::vector<kept::Set>> lost;
+  std::set<Rank> members;
+  for (const SetHere& here : SetsHere(dataset)) {
+    for (const Rank rank : here.set.ranks()) {
+      dataset.parts[rank].elsewhere ? static_cast<void>(members.insert(rank)) : lost[rank].push_back(here.set);
+    }
+  }
+  for (const auto& [rank, sets] : lost) {
+    peer::Rebuild::Lost& one = *order.add_lost();
+    one.set_rank(rank);
+    one.mutable_sets()->Add(sets.begin(), sets.end());
+  }
+  for (const Rank rank : members) {
+    if (!dataset.parts[rank].known()) continue;
+    peer::Keep::Member& member = *order.add_members();
+    member.set_rank(rank);
+    member.set_node(dataset.parts[rank].node);
+  }
+  return order;
 }
 
 class Leaving : public std::enable_shared_from_this<Leaving> {
@@ -81,7 +109,13 @@ class Leaving : public std::enable_shared_from_this<Leaving> {
   void Begin() {
     for (const DatasetPtr& dataset : Missed()) {
       if (!dataset->in_cache()) continue;
-      dataset->followed && dataset->redundant ? Remake(dataset->id) : Order(dataset->id);
+      if (dataset->followed && dataset->redundant) {
+        Remake(dataset->id);
+      } else if (dataset->over_nodes() && dataset->redundant) {
+        HandOver(*dataset);
+      } else {
+        Order(dataset->id);
+      }
     }
     run_.waits.Wait([self = shared_from_this()] {
       if (!self->answered_ && self->Missed().empty()) self->Answer();
@@ -112,6 +146,18 @@ class Leaving : public std::enable_shared_from_this<Leaving> {
         self->elsewhere_.insert(id);
         self->run_.waits.Ask();
       }
+    });
+  }
+
+  // The same, where this daemon is the home.
+  void HandOver(const Dataset& dataset) {
+    const std::set<NodeId> holders = HoldersOf(dataset);
+    const auto to = std::ranges::find_if(holders, [this](const NodeId& node) { return run_.away.HasLink(node); });
+    if (to == holders.end()) return Order(dataset.id);
+    run_.away.Rebuild(*to, OrderWithout(dataset), [self = shared_from_this(), id = dataset.id](const auto& by) {
+      if (!by.ok()) return self->Order(id);
+      self->elsewhere_.insert(id);
+      self->run_.waits.Ask();
     });
   }
 

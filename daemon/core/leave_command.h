@@ -1,7 +1,7 @@
 // What `cairn leave` wants: this node is about to go, and what only its cache has of a run is to be elsewhere before.
 // What would be missed is what may not leave the cache now (policy.h, EvictionOrder) and is not on the prefix: it is
-// brought there; of what is redundant the home of its launch makes the parts that are here anew instead, if that is
-// another daemon, and can. Strand only.
+// brought there; of what is redundant another daemon makes the parts that are here anew instead, if it can: the home of
+// its launch, or if that is this one, a node that has parts of it, too. Strand only.
 #ifndef CAIRN_DAEMON_CORE_LEAVE_COMMAND_H_
 #define CAIRN_DAEMON_CORE_LEAVE_COMMAND_H_
 

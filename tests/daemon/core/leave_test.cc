@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::vector<DatasetId> OnlyHere(const admin::LeaveReply& reply) {
   EXPECT_EQ(reply.status().code(), local::OK) << reply.status().message();
@@ -182,12 +184,37 @@ TEST_P(LeaveSchemeTest, WhatANodeHasIsMadeAnewAtTheHomeBefore) {
 INSTANTIATE_TEST_SUITE_P(EachScheme, LeaveSchemeTest, ::testing::Values("partner", "xor", "rs"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST_F(LeaveRedundantTest, WhatTheHomeHasOnlyThePrefixSaves) {
+// The home hands over, too.
+TEST_P(LeaveSchemeTest, WhatTheHomeHasIsMadeAnewOnAnotherNodeBefore) {
+  Start(GetParam());
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  Close();
+  NoPrefix();
+  EXPECT_THAT(OnlyHere(nodes[0].Leave()), IsEmpty());
+  int with = 0;
+  for (int node = 1; node < nodes.count(); ++node) {
+    const std::vector<Rank> ranks = nodes[node].RanksInCache(id);
+    with += std::ranges::count(ranks, 0u) > 0 ? 1 : 0;
+  }
+  EXPECT_EQ(with, 1);
+  Lose({0});
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  const Back back = RestoreLatest();
+  EXPECT_EQ(back.id, id);
+  for (Rank rank = 0; rank < kMany; ++rank) EXPECT_NE(back.ranks[rank].tier, local::TIER_PREFIX) << rank;
+  EXPECT_THAT(nodes[NodeOf(0)].Warnings(), Not(HasSubstr("are made anew"))) << "all parts were there";
+}
+
+TEST_F(LeaveRedundantTest, WithoutRoomAnywhereOnlyThePrefixSavesWhatTheHomeHas) {
   Start("xor");
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
   const DatasetId id = Redundant(5);
   Close();
   NoPrefix();
+  for (int node = 1; node < nodes.count(); ++node) {
+    nodes[node].cache.FailOn({.op = FakeOp::kWrite, .path_part = "Rank0", .times = UINT64_MAX});
+  }
   EXPECT_THAT(OnlyHere(nodes[0].Leave()), ElementsAre(id));
 }
 
