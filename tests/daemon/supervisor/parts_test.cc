@@ -1,0 +1,258 @@
+// The parts of the supervisor that need no process.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "daemon/supervisor/cgroup.h"
+#include "daemon/supervisor/folders.h"
+#include "daemon/supervisor/hand_over.h"
+#include "daemon/supervisor/listeners.h"
+#include "daemon/supervisor/pace.h"
+#include "daemon/supervisor/page.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+class PartsTest : public ::testing::Test {
+ protected:
+  PartsTest() {
+    std::string folder = "/tmp/cairn-test.XXXXXX";
+    EXPECT_NE(::mkdtemp(folder.data()), nullptr);
+    folder_ = folder;
+  }
+  ~PartsTest() override { fs::remove_all(folder_); }
+  void Write(const std::string& name, const std::string& text = "") const {
+    fs::create_directories((fs::path(folder_) / name).parent_path());
+    std::ofstream(folder_ + "/" + name) << text;
+  }
+  std::string Read(const std::string& name) const {
+    std::stringstream text;
+    text << std::ifstream(folder_ + "/" + name).rdbuf();
+    return text.str();
+  }
+  std::string folder_;
+};
+
+// --- pace.h ---
+
+TEST(PaceTest, PausesDoubleAndEnd) {
+  BackOff pace(milliseconds(10), milliseconds(50));
+  SteadyTime now{milliseconds(1'000'000)};
+  EXPECT_TRUE(pace.Forgotten(now));
+  for (const int pause : {10, 20, 40, 50, 50}) {
+    pace.Lost(now, now);
+    EXPECT_EQ(pace.until() - now, milliseconds(pause));
+    EXPECT_FALSE(pace.Forgotten(now));
+  }
+  pace.Lost(now, now + milliseconds(50));
+  EXPECT_EQ(pace.until() - now, milliseconds(60)) << "it has lived long enough";
+  EXPECT_TRUE(pace.Forgotten(now + milliseconds(110)));
+}
+
+TEST(PaceTest, StartsComeInABurstAndThenOneByOne) {
+  StartRate rate(3, milliseconds(10));
+  SteadyTime now{milliseconds(1'000'000)};
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(rate.Take(now));
+  EXPECT_FALSE(rate.Take(now));
+  EXPECT_TRUE(rate.Take(now + milliseconds(10)));
+  EXPECT_FALSE(rate.Take(now + milliseconds(10)));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(rate.Take(now + milliseconds(1000)));
+  EXPECT_FALSE(rate.Take(now + milliseconds(1000))) << "time that was not used is not saved up";
+}
+
+// --- page.h, hand_over.h ---
+
+TEST(PageTest, WhatIsWrittenIsRead) {
+  auto page = CountersPage::Make();
+  ASSERT_TRUE(page.ok());
+  EXPECT_EQ(page->Read().magic, 0u);
+  auto writer = CountersWriter::Map(UniqueFd(::dup(page->fd())));
+  ASSERT_TRUE(writer.ok());
+  writer->Set(&WorkerCounters::runs, 7);
+  writer->Add(&WorkerCounters::taken, 2);
+  EXPECT_EQ(page->Read().runs, 7u);
+  EXPECT_EQ(page->Read().taken, 2u);
+  writer->Set(&WorkerCounters::magic, 1);
+  EXPECT_EQ(page->Read().runs, 0u);
+  EXPECT_NE(::ftruncate(page->fd(), 0), 0) << "reading it would kill the supervisor";
+}
+
+TEST_F(PartsTest, WhatIsNoPageIsNotMapped) {
+  Write("short", "x");
+  EXPECT_FALSE(CountersWriter::Map(UniqueFd(::open((folder_ + "/short").c_str(), O_RDWR))).ok());
+  EXPECT_FALSE(CountersWriter::Map(UniqueFd()).ok());
+}
+
+TEST(HandOverTest, ConnectionsArriveInOrderUntilTheOtherEndIsGone) {
+  auto link = MakeLink();
+  ASSERT_TRUE(link.ok());
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  const UniqueFd one(ends[0]), other(ends[1]);
+  EXPECT_EQ(SendConnection(link->supervisor.get(), Door::kGrpc, other.get()), 0);
+  EXPECT_EQ(::send(link->supervisor.get(), "L", 1, 0), 1);  // without a descriptor
+  const auto first = ReceiveConnection(link->worker.get());
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(first->door, Door::kGrpc);
+  EXPECT_EQ(::write(first->connection.get(), "x", 1), 1);
+  char byte = 0;
+  EXPECT_EQ(::read(one.get(), &byte, 1), 1);
+  EXPECT_EQ(byte, 'x');
+  const auto second = ReceiveConnection(link->worker.get());
+  ASSERT_TRUE(second.ok());
+  EXPECT_FALSE(second->connection.valid());
+  link->supervisor.Reset();
+  EXPECT_EQ(ReceiveConnection(link->worker.get()).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ReceiveConnection(-1).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(HandOverTest, OneWhoTakesNothingIsHandedAHandfulAndNobodyHearsOfIt) {
+  auto link = MakeLink();
+  ASSERT_TRUE(link.ok());
+  int sent = 0;
+  while (sent < 1000 && SendConnection(link->supervisor.get(), Door::kLocal, 0) == 0) ++sent;
+  EXPECT_GE(sent, 1);
+  EXPECT_LE(sent, 16);
+  EXPECT_LT(::send(link->worker.get(), "x", 1, MSG_NOSIGNAL), 0) << "nobody would read it";
+}
+
+// --- folders.h ---
+
+TEST_F(PartsTest, NamesThatAreNoneAreRefused) {
+  const auto parent = OpenSharedFolder(folder_ + "/a/b", 0755);
+  ASSERT_TRUE(parent.ok()) << parent.status();
+  const Owner me{.user = ::geteuid(), .group = ::getegid()};
+  for (const char* name : {"", ".", "..", "a/b", "/etc"}) {
+    EXPECT_FALSE(MakeUserFolder(parent->get(), name, me).ok()) << name;
+    EXPECT_FALSE(MakeUserFile(parent->get(), name, me).ok()) << name;
+  }
+  EXPECT_FALSE(MakeUserFolder(parent->get(), std::string(300, 'x'), me).ok());
+  EXPECT_TRUE(MakeUserFolder(parent->get(), "mine", me).ok());
+  EXPECT_TRUE(MakeUserFolder(parent->get(), "mine", me).ok());
+}
+
+TEST_F(PartsTest, LinksAndFilesInTheWayAreRefused) {
+  const auto parent = OpenSharedFolder(folder_ + "/a", 0755);
+  ASSERT_TRUE(parent.ok());
+  const Owner me{.user = ::geteuid(), .group = ::getegid()};
+  Write("target", "kept");
+  fs::create_symlink(folder_ + "/target", folder_ + "/a/link");
+  fs::create_hard_link(folder_ + "/target", folder_ + "/a/second");
+  fs::create_directory_symlink(folder_, folder_ + "/a/there");
+  fs::create_directory_symlink(folder_ + "/a", folder_ + "/shared");
+  ASSERT_EQ(::mkfifo((folder_ + "/a/fifo").c_str(), 0600), 0);
+  EXPECT_EQ(MakeUserFile(parent->get(), "link", me).code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(MessageOf(MakeUserFile(parent->get(), "second", me))), HasSubstr("other names"));
+  EXPECT_THAT(std::string(MessageOf(MakeUserFile(parent->get(), "fifo", me))), HasSubstr("not a regular file"));
+  EXPECT_EQ(MakeUserFolder(parent->get(), "there", me).code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(OpenSharedFolder(folder_ + "/shared", 0755).status().code(), absl::StatusCode::kPermissionDenied);
+  fs::permissions(folder_ + "/a", fs::perms::owner_all);
+  EXPECT_THAT(std::string(MessageOf(OpenSharedFolder(folder_ + "/a", 0755).status())), HasSubstr("cannot pass it"));
+}
+
+// --- cgroup.h: a tree that looks like the kernel's ---
+
+constexpr WorkerLimits kLimits{.memory_bytes = 1 << 30, .cpu_weight = 50, .tasks_max = 400};
+
+TEST_F(PartsTest, Version2) {
+  Write("system.slice/cairnd.service/cgroup.controllers", "cpuset cpu io memory pids\n");
+  Write("system.slice/cairnd.service/cgroup.subtree_control");
+  Write("system.slice/cairnd.service/supervisor/cgroup.procs");
+  for (const char* file : {"memory.max", "cpu.weight", "pids.max", "cgroup.procs"}) {
+    Write(std::string("system.slice/cairnd.service/user-7/") + file);
+  }
+  const auto groups = WorkerGroups::Open(folder_, "0::/system.slice/cairnd.service\n", "", 42);
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  EXPECT_TRUE(groups->there());
+  EXPECT_THAT(groups->Describe(),
+              HasSubstr("version 2 below " + folder_ + "/system.slice/cairnd.service: memory cpu pids"));
+  const std::string at = "system.slice/cairnd.service/";
+  EXPECT_EQ(Read(at + "supervisor/cgroup.procs"), "42");
+  EXPECT_EQ(Read(at + "cgroup.subtree_control"), "+memory +cpu +pids");
+  EXPECT_TRUE(groups->Enter(7, kLimits, 43).ok());
+  EXPECT_EQ(Read(at + "user-7/memory.max"), "1073741824");
+  EXPECT_EQ(Read(at + "user-7/cpu.weight"), "50");
+  EXPECT_EQ(Read(at + "user-7/pids.max"), "400");
+  EXPECT_EQ(Read(at + "user-7/cgroup.procs"), "43");
+  EXPECT_TRUE(groups->Enter(7, {.memory_bytes = 0, .cpu_weight = 100, .tasks_max = 0}, 43).ok());
+  EXPECT_EQ(Read(at + "user-7/memory.max").substr(0, 3), "max");
+  EXPECT_FALSE(groups->Enter(8, kLimits, 43).ok()) << "a limit that cannot be set is none";
+}
+
+TEST_F(PartsTest, Version1) {
+  for (const char* file : {"memory/cairn/cgroup.procs", "memory/cairn/user-7/memory.limit_in_bytes",
+                           "memory/cairn/user-7/cgroup.procs", "cpu,cpuacct/cairn/cgroup.procs",
+                           "cpu,cpuacct/cairn/user-7/cpu.shares", "cpu,cpuacct/cairn/user-7/cgroup.procs"}) {
+    Write(file);
+  }
+  fs::create_directories(folder_ + "/pids");  // which may not be written: no cgroup.procs in the parent
+  const auto groups = WorkerGroups::Open(folder_, "8:pids:/\n4:memory:/x\n1:cpu,cpuacct:/x\n0::/\n", "/cairn", 42);
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  EXPECT_THAT(groups->Describe(), HasSubstr("/memory/cairn: memory"));
+  EXPECT_TRUE(groups->Enter(7, kLimits, 43).ok());
+  EXPECT_EQ(Read("memory/cairn/user-7/memory.limit_in_bytes"), "1073741824");
+  EXPECT_EQ(Read("memory/cairn/user-7/cgroup.procs"), "43");
+  EXPECT_EQ(Read("cpu,cpuacct/cairn/user-7/cpu.shares"), "512");
+}
+
+TEST_F(PartsTest, WithoutGroupsNothingIsLimited) {
+  const auto groups = WorkerGroups::Open(folder_, "0::/\n", "", 42);
+  ASSERT_FALSE(groups.ok());
+  EXPECT_THAT(std::string(MessageOf(groups.status())), HasSubstr("no controllers"));
+  EXPECT_FALSE(WorkerGroups().there());
+  EXPECT_TRUE(WorkerGroups().Enter(7, kLimits, 43).ok());
+}
+
+// --- listeners.h ---
+
+TEST_F(PartsTest, GivenSocketsAreTakenByTheirNames) {
+  std::vector<Listener> made;
+  ASSERT_TRUE(MakeListeners(folder_, &made).ok());
+  ASSERT_EQ(made.size(), 3u);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const UniqueFd at(::fcntl(made[2].fd.get(), F_DUPFD, 100));
+    ::dup2(at.get(), 3);
+    ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
+    ::setenv("LISTEN_FDS", "1", 1);
+    auto given = TakeGivenListeners();
+    if (!given.ok() || given->size() != 1 || given->front().door != Door::kLocal) std::_Exit(1);
+    if (std::getenv("LISTEN_FDS") != nullptr || (::fcntl(3, F_GETFD) & FD_CLOEXEC) == 0) std::_Exit(2);
+    ::setenv("LISTEN_PID", "1", 1);
+    ::setenv("LISTEN_FDS", "1", 1);
+    if (given = TakeGivenListeners(); !given.ok() || !given->empty()) std::_Exit(3);
+    ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
+    ::setenv("LISTEN_FDS", "1", 1);
+    const int other = ::open("/dev/null", O_RDONLY);
+    ::dup2(other, 3);
+    if (TakeGivenListeners().ok()) std::_Exit(4);
+    std::_Exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(PartsTest, WhatIsNoSocketStaysWhereItIs) {
+  Write("cairnd.sock", "mine");
+  std::vector<Listener> made;
+  EXPECT_EQ(MakeListeners(folder_, &made).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Read("cairnd.sock"), "mine");
+}
+
+}  // namespace
+}  // namespace cairn
