@@ -157,9 +157,10 @@ absl::StatusOr<std::vector<std::string>> AdminSockets(const std::string& address
   if (const char* runtime = variable("XDG_RUNTIME_DIR"); runtime != nullptr && *runtime != '\0') {
     sockets.push_back(fmt::format("{}/cairn{}", runtime, kSocketName));
   }
-  sockets.push_back(fmt::format("/run/cairn{}", kSocketName));
   const std::string folder = fmt::format("/tmp/cairn-{}", geteuid());
   if (IsPrivateFolder(folder)) sockets.push_back(fmt::format("{}{}", folder, kSocketName));
+  // The user's own daemon, wherever it is, comes before the one of all users.
+  sockets.push_back(fmt::format("/run/cairn{}", kSocketName));
   return sockets;
 }
 

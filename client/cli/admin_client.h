@@ -17,7 +17,7 @@ namespace cairn::cli {
 
 // The paths of the daemon's Admin socket to try, in order.
 //   `address` given, else $CAIRN_ADMIN_ADDRESS: grpc+unix:PATH or an absolute path (kInvalidArgument: anything else)
-//   else where libcairn looks: $XDG_RUNTIME_DIR/cairn, /run/cairn, /tmp/cairn-<uid> (if it is the user's and 0700)
+//   else where libcairn looks: $XDG_RUNTIME_DIR/cairn, /tmp/cairn-<uid> (if it is the user's and 0700), /run/cairn
 using Variable = std::function<const char*(const char* name)>;
 absl::StatusOr<std::vector<std::string>> AdminSockets(const std::string& address, const Variable& variable);
 

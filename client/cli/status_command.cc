@@ -1,13 +1,17 @@
 // `cairn status`: the daemon, its runs, and how their flushes come along.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "client/cli/admin_client.h"
+#include "client/cli/all_users.h"
 #include "client/cli/commands.h"
 #include "client/cli/context.h"
 #include "client/cli/json.h"
@@ -26,6 +30,7 @@ struct Options {
   bool watch = false;  // again and again, until the daemon goes or the user has enough
   std::string interval = "1s";
   bool this_node = false;
+  bool all = false;  // of root: all users
 };
 
 // One look at the daemon, ended lines. People see datasets as well.
@@ -71,7 +76,17 @@ ExitCode Watch(const Context& context, std::chrono::milliseconds pause) {
   return Complain(status);
 }
 
+ExitCode ShowAllUsers(const Context& context) {
+  const auto sockets = AdminSockets(context.address, [](const char* name) { return std::getenv(name); });
+  if (!sockets.ok()) return Complain(sockets.status());
+  const absl::StatusOr<AllUsers> all = AskSupervisor(StatusSocketBeside(sockets->back()));
+  if (!all.ok()) return Complain(all.status());
+  Print(context.json ? Dump(ToJson(*all)) : DescribeAllUsers(*all));
+  return ExitCode::kOk;
+}
+
 ExitCode RunStatus(const Context& context, const Options& options) {
+  if (options.all) return ShowAllUsers(context);
   if (options.watch) {
     // Not 0: that would ask without a pause.
     return Watch(context, std::chrono::milliseconds(std::max<std::uint64_t>(Milliseconds(options.interval), 10)));
@@ -79,6 +94,11 @@ ExitCode RunStatus(const Context& context, const Options& options) {
   const auto daemon = context.Daemon();
   if (!daemon.ok()) return Complain(daemon.status());
   const absl::StatusOr<std::string> text = Describe(context, **daemon, options.this_node);
+  if (absl::IsUnavailable(text.status()) && geteuid() == 0 &&
+      AskSupervisor(StatusSocketBeside((*daemon)->socket())).ok()) {
+    return Complain(Unavailable("{} is the daemon of all users, and has no worker for root: `cairn status --all`",
+                                (*daemon)->socket()));
+  }
   if (!text.ok()) return Complain(text.status());
   Print(*text);
   return ExitCode::kOk;
@@ -92,6 +112,7 @@ void AddStatusCommand(Command app, CommandLine& line) {
       app.AddCommand("status", "The daemon, its runs on all nodes, and how their flushes come along");
   status.AddFlag("--watch", options->watch, "Look on until interrupted; only at this node");
   status.AddOption("--interval", options->interval, "How often, with --watch (default 1s)").Check(CheckDuration);
+  status.AddFlag("--all", options->all, "As root: the workers of all users at this node, in numbers");
   AddThisNode(status, options->this_node);
   SetRun(status, line, options, RunStatus);
 }

@@ -197,7 +197,6 @@ static int search_addresses(struct resolver* r) {
   const char* runtime = variable(r, "XDG_RUNTIME_DIR");
   int code = CAIRN_OK;
   if (runtime != NULL) code = add_address(r, "unix:", runtime, "/cairn/cairnd.sock");
-  if (code == CAIRN_OK) code = add_address(r, "unix:/run/cairn/cairnd.sock", "", "");
   if (code != CAIRN_OK) return code;
   char* folder = NULL;
   if (asprintf(&folder, "%s/cairn-%u", r->surroundings->temporary, (unsigned)r->surroundings->user) < 0) {
@@ -205,6 +204,8 @@ static int search_addresses(struct resolver* r) {
   }
   if (is_private_folder(folder, r->surroundings->user)) code = add_address(r, "unix:", folder, "/cairnd.sock");
   free(folder);
+  /* The user's own daemon, wherever it is, comes before the one of all users. */
+  if (code == CAIRN_OK) code = add_address(r, "unix:/run/cairn/cairnd.sock", "", "");
   return code;
 }
 

@@ -1,0 +1,80 @@
+#include "client/cli/all_users.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "storage/base/status.h"
+#include "tests/support/strangers_socket.h"
+
+namespace cairn::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Sent(std::uint32_t rows, const WorkerStatus& row) {
+  const SupervisorStatus head{.magic = kStatusMagic,
+                              .row_bytes = sizeof(WorkerStatus),
+                              .rows = rows,
+                              .pid = 7,
+                              .uptime_ms = 61'000,
+                              .workers = 1,
+                              .workers_max = 5};
+  std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
+  for (std::uint32_t i = 0; i < rows; ++i) bytes.append(reinterpret_cast<const char*>(&row), sizeof row);
+  return bytes;
+}
+
+TEST(AllUsersTest, WhatIsCutOrChangedIsNotUnderstood) {
+  const std::string whole = Sent(2, {});
+  ASSERT_TRUE(ParseAllUsers(whole).ok());
+  for (std::size_t n = 0; n < whole.size(); ++n) {
+    EXPECT_EQ(ParseAllUsers(whole.substr(0, n)).status().code(), absl::StatusCode::kDataLoss) << n;
+  }
+  EXPECT_FALSE(ParseAllUsers(whole + "x").ok());
+  for (std::size_t n = 0; n < 12; ++n) {
+    std::string flipped = whole;
+    flipped[n] = static_cast<char>(flipped[n] ^ 0x40);
+    EXPECT_FALSE(ParseAllUsers(flipped).ok()) << n;
+  }
+}
+
+TEST(AllUsersTest, AnyNumbersOfAWorkerCanBeShown) {
+  WorkerStatus row;
+  std::memset(&row, 0xff, sizeof row);
+  const auto all = ParseAllUsers(Sent(1, row));
+  ASSERT_TRUE(all.ok());
+  EXPECT_THAT(DescribeAllUsers(*all), HasSubstr("18446744073709551615"));
+  EXPECT_THAT(Dump(ToJson(*all)), HasSubstr("18446744073709551615"));
+}
+
+TEST(AllUsersTest, StatesHaveNames) {
+  WorkerStatus row{};
+  const auto state = [&] { return DescribeAllUsers(*ParseAllUsers(Sent(1, row))); };
+  EXPECT_THAT(state(), HasSubstr("none"));
+  row.waiting = 1;
+  EXPECT_THAT(state(), HasSubstr("waits"));
+  row.pause_ms = 1;
+  EXPECT_THAT(state(), HasSubstr("pauses"));
+  row.pid = 9;
+  EXPECT_THAT(state(), HasSubstr("starts"));
+  row.counters.ready = 1;
+  EXPECT_THAT(state(), HasSubstr("idle"));
+  row.counters.busy = 1;
+  EXPECT_THAT(state(), HasSubstr("works"));
+  row.ending = 1;
+  EXPECT_THAT(state(), HasSubstr("ends"));
+  EXPECT_THAT(state(), HasSubstr("cairnd of all users, pid 7, up 1 m 1 s; 1 of at most 5 workers"));
+}
+
+TEST(AllUsersTest, AStrangerIsNotBelieved) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+  const testing::StrangersSocket stranger;
+  EXPECT_EQ(AskSupervisor(stranger.path()).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(AskSupervisor("/nowhere/cairnd-status.sock").status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(StatusSocketBeside("/run/cairn/cairnd-grpc.sock"), "/run/cairn/cairnd-status.sock");
+}
+
+}  // namespace
+}  // namespace cairn::cli
