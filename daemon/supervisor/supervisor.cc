@@ -28,6 +28,7 @@ namespace {
 
 using Milliseconds = Supervisor::Milliseconds;
 
+constexpr int kHeldByAnother = 3;  // exit code of cairnd
 constexpr auto kEdges = static_cast<std::uint32_t>(EPOLLET);
 constexpr int kAcceptsAtOnce = 64;  // of one socket, before the others get their turn
 constexpr int kCacheEntriesMax = 1 << 16;
@@ -377,7 +378,7 @@ void SupervisorImpl::Deliver(uid_t uid, User& user) {
       return LinkClosed(user);
     }
     ++worker.handed;
-    worker.idle_since.reset();
+    worker.NotIdle();
     user.waiting.pop_front();
     --waiting_;
   }
@@ -427,8 +428,10 @@ void SupervisorImpl::Ended(uid_t uid, User& user, int status) {
     // Also one that ended in order: its user can make it end as often as they like.
     ++user.lost;
     user.back_off.Lost(worker.started, SteadyNow());
-    // What a crash has interrupted goes on, though nobody may come.
-    user.wanted = !stopping_ && !in_order && report.empty() && worker.process.page.Read().busy != 0;
+    // What a crash has interrupted goes on, though nobody may come; also once the worker of a supervisor that was
+    // killed lets go of the cache.
+    const bool held = WIFEXITED(status) && WEXITSTATUS(status) == kHeldByAnother;
+    user.wanted = !stopping_ && !in_order && report.empty() && (held || worker.process.page.Read().busy != 0);
   }
   Say(in_order ? Tone::kInfo : Tone::kWarning, "user {}: worker {} ended, {}{}{}", uid, worker.process.pid,
       HowItEnded(status), report.empty() ? "" : ": ", report);
@@ -490,28 +493,29 @@ void SupervisorImpl::LookAt(uid_t uid, User& user, SteadyTime now) {
     worker.kill_at = now;
     return;
   }
-  if (!Worker::Idle(counters, worker.handed) || !user.waiting.empty()) {
-    worker.idle_since.reset();
+  if (!user.waiting.empty()) {
+    worker.NotIdle();
     worker.link_full = false;  // tried again; edges may have been missed while memory was short
     return Deliver(uid, user);
   }
-  if (!worker.idle_since) worker.idle_since = now;
-  if (options_.idle.count() == 0 || now - *worker.idle_since < options_.idle) return;
+  worker.Counted(counters, now);
+  if (options_.idle.count() == 0 || !worker.idle_since || now - *worker.idle_since < options_.idle) return;
   worker.retired = true;
   AskToEnd(worker, options_.stop);
 }
 
 void SupervisorImpl::Stop() {
   if (!stopping_ && options_.notify) options_.notify("STOPPING=1");
-  const Milliseconds patience = stopping_ ? kSecondSignal : options_.stop;
-  stopping_ = true;
+  const bool again = std::exchange(stopping_, true);
   for (Listener& listener : options_.listeners) CloseListener(&listener);
   for (auto& [uid, user] : users_) {
     while (!user.waiting.empty()) RefuseFirst(uid, user, "the daemon ends");
     user.wanted = false;
     if (!user.worker) continue;
+    // One that ends already is not to take this for a second signal, which would end it at once.
+    const bool ends = user.worker->retired || !user.worker->link_open;
     user.worker->retired = true;
-    AskToEnd(*user.worker, patience);
+    if (again || !ends) AskToEnd(*user.worker, again ? kSecondSignal : options_.stop);
   }
 }
 

@@ -30,15 +30,26 @@ struct Worker {
   Worker(StartedWorker it, SteadyTime now) : process(std::move(it)), started(now) {}
   StartedWorker process;
   SteadyTime started;
-  std::uint64_t handed = 0;              // connections
-  std::optional<SteadyTime> idle_since;  // it says that nothing is under way since then
-  std::optional<SteadyTime> kill_at;     // it was asked to end, or is ending: SIGKILL then
-  bool retired = false;                  // it was asked to end
-  bool executed = false;                 // it runs its own program
-  std::string report;                    // why it does not (start.h)
-  bool link_open = true;                 // it may be handed more
-  bool link_full = false;                // not now
+  std::uint64_t handed = 0;               // connections
+  std::optional<std::uint64_t> quiet_at;  // its beat when it first said that nothing is under way
+  std::optional<SteadyTime> idle_since;   // it has said so since then, and has counted anew meanwhile
+  std::optional<SteadyTime> kill_at;      // it was asked to end, or is ending: SIGKILL then
+  bool retired = false;                   // it was asked to end
+  bool executed = false;                  // it runs its own program
+  std::string report;                     // why it does not (start.h)
+  bool link_open = true;                  // it may be handed more
+  bool link_full = false;                 // not now
 
+  // Its counters now. What it counted before it took its last connection says nothing: two beats later it does.
+  void Counted(const WorkerCounters& counters, SteadyTime now) {
+    if (!Idle(counters, handed)) return NotIdle();
+    if (!quiet_at) quiet_at = counters.beats;
+    if (!idle_since && counters.beats - *quiet_at >= 2) idle_since = now;
+  }
+  void NotIdle() {
+    quiet_at.reset();
+    idle_since.reset();
+  }
   // It serves, has taken all that it was handed, and says that it could end.
   static bool Idle(const WorkerCounters& counters, std::uint64_t handed) {
     return counters.ready != 0 && counters.busy == 0 && counters.taken == handed;

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -56,11 +57,14 @@ int main(int argc, char** argv) {
   for (;;) {
     pollfd polls[] = {{.fd = signal_fd, .events = POLLIN, .revents = 0},
                       {.fd = deaf ? -1 : cairn::kLinkFd, .events = POLLIN, .revents = 0}};
-    poll(polls, 2, -1);
+    poll(polls, 2, 20);
+    page->Add(&cairn::WorkerCounters::beats, 1);
+    if (polls[0].revents == 0 && polls[1].revents == 0) continue;
     if (polls[0].revents != 0) {
       signalfd_siginfo info{};
       if (read(signal_fd, &info, sizeof info) != sizeof info) return 4;
       got += " " + std::to_string(info.ssi_signo);
+      fprintf(stderr, "signal %u\n", info.ssi_signo);
       if (info.ssi_signo == SIGTERM && !stubborn) return 0;
       continue;
     }

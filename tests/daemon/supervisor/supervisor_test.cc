@@ -236,6 +236,24 @@ TEST_F(SupervisorTest, AStopAsksAndThenKills) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/run/cairnd.sock"));
 }
 
+// A second SIGTERM ends a worker at once, with what it has only captured.
+TEST_F(SupervisorTest, AWorkerThatEndsAlreadyIsNotSignalledAgain) {
+  Start([](Supervisor::Options* options) { options->idle = milliseconds(200), options->stop = seconds(4); });
+  EXPECT_EQ(Ask(kAlice, "stubborn"), "done");
+  ASSERT_TRUE(Within([&] { return Status().of(kAlice)->ending == 1; }));
+  // What waits while it ends is not handed to it.
+  const UniqueFd waiting = Connect(kAlice);
+  EXPECT_TRUE(Within([&] { return Status().of(kAlice)->waiting == 1; }));
+  Signal(SIGTERM);
+  EXPECT_EQ(Hear(waiting), "refused");
+  EXPECT_EQ(Wait(), W_EXITCODE(1, 0));
+  std::ifstream file(folder_ + "/run/41001/cairnd.log");
+  std::string signals;
+  std::getline(file, signals);
+  EXPECT_EQ(signals, "signal 15") << "and no second one";
+  EXPECT_FALSE(std::getline(file, signals));
+}
+
 TEST_F(SupervisorTest, AReloadIsPassedOn) {
   Start();
   ASSERT_NE(WorkerOf(kAlice), 0);
