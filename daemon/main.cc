@@ -24,6 +24,8 @@
 #include "daemon/process/job_step.h"
 #include "daemon/process/service_notify.h"
 #include "daemon/server.h"
+#include "daemon/supervise.h"
+#include "daemon/worker_link.h"
 #include "storage/base/caught.h"
 #include "storage/base/check.h"
 #include "storage/base/lock_file.h"
@@ -146,16 +148,25 @@ void WarnOfJobStep() {
       step);
 }
 
-int Serve(const CommandLine& line, Config config, const UniqueFd& signals, std::optional<Background> background) {
-  const auto give_up = [&](int exit_code, std::string_view why) {
-    const std::string text = fmt::format("cairnd: {}", why);
-    if (background) {
-      background->Failed(exit_code, text);
-    } else {
-      std::fprintf(stderr, "%s\n", text.c_str());
-    }
-    return exit_code;
-  };
+int GiveUp(std::optional<Background>& background, int exit_code, std::string_view why) {
+  const std::string text = fmt::format("cairnd: {}", why);
+  if (background) {
+    background->Failed(exit_code, text);
+  } else {
+    std::fprintf(stderr, "%s\n", text.c_str());
+  }
+  return exit_code;
+}
+
+void TellReady(std::optional<Background>& background, const std::string& socket, const std::string& log_file) {
+  if (background) background->Ready(fmt::format("{} {}", ::getpid(), socket), log_file);
+  background.reset();
+}
+
+// `supervisor`: of a worker; null: this is no worker.
+int Serve(const CommandLine& line, const Config& config, const UniqueFd& signals, std::optional<Background> background,
+          std::unique_ptr<WorkerLink> supervisor) {
+  const auto give_up = [&](int code, std::string_view why) { return GiveUp(background, code, why); };
   const absl::StatusOr<std::vector<LockFile>> locks = TakeLocks(config);
   if (!locks.ok()) {
     return give_up(absl::IsFailedPrecondition(locks.status()) ? kHeld : kCannotStart, MessageOf(locks.status()));
@@ -163,19 +174,20 @@ int Serve(const CommandLine& line, Config config, const UniqueFd& signals, std::
   if (const absl::Status status = SetUpLog(config); !status.ok()) return give_up(kBadSettings, MessageOf(status));
   WarnOfJobStep();
   RaiseFileLimit();
-  const absl::StatusOr<std::unique_ptr<Server>> started = Server::Start(config);
+  const absl::StatusOr<std::unique_ptr<Server>> started =
+      Server::Start(config, supervisor ? Server::Clients::kAdmitted : Server::Clients::kListenedFor);
   if (!started.ok()) return give_up(kCannotStart, MessageOf(started.status()));
   Server& server = **started;
   spdlog::info("{} ready: socket {}, cache {}", kVersion, server.socket_path(), config.cache.path);
   Notify("READY=1");
-  if (background) {
-    background->Ready(fmt::format("{} {}", ::getpid(), server.socket_path()), config.log_file);
-    background.reset();
-  }
+  TellReady(background, server.socket_path(), config.log_file);
+  if (supervisor) supervisor->Serve(server, !config.peers.interface.empty());
   for (int signal = SIGHUP; signal == SIGHUP;) {
-    signal = NextSignal(signals.get(), -1, -1);
+    signal = NextSignal(signals.get(), supervisor ? supervisor->gone() : -1, -1);
     if (signal == SIGHUP) Reload(server, line);
+    if (signal == 0) spdlog::warn("the supervisor has gone");
   }
+  if (supervisor) supervisor->End();
   spdlog::info("stopping: bringing what was captured to the cache");
   Quiesce(server, signals.get(), config.quiesce_ms);
   if (const absl::Status stopped = server.Stop(); !stopped.ok()) {
@@ -185,6 +197,26 @@ int Serve(const CommandLine& line, Config config, const UniqueFd& signals, std::
   }
   spdlog::info("stopped");
   return kStopped;
+}
+
+int ServeAllUsers(const CommandLine& line, const Config& config, std::optional<Background> background) {
+  RaiseFileLimit();
+  ::signal(SIGPIPE, SIG_IGN);
+  const absl::StatusOr<bool> in_order =
+      Supervise(line, config,
+                {.set_up_log = [&] { return SetUpLog(config); },
+                 .notify =
+                     [&](std::string_view state) {
+                       Notify(state);
+                       if (state == "READY=1")
+                         TellReady(background, config.runtime_dir + "/cairnd.sock", config.log_file);
+                     }});
+  if (in_order.ok()) return *in_order ? kStopped : kCutShort;
+  return GiveUp(background,
+                absl::IsFailedPrecondition(in_order.status()) ? kHeld
+                : absl::IsInvalidArgument(in_order.status())  ? kBadSettings
+                                                              : kCannotStart,
+                MessageOf(in_order.status()));
 }
 
 int Main(int argc, char** argv) {
@@ -216,8 +248,17 @@ int Main(int argc, char** argv) {
     }
     background = *std::move(started);
   }
+  if (ServesOf(*line, Surroundings::OfThisProcess()) == Serves::kAllUsers) {
+    return ServeAllUsers(*line, *config, std::move(background));
+  }
+  std::unique_ptr<WorkerLink> supervisor;
+  if (line->worker) {
+    absl::StatusOr<std::unique_ptr<WorkerLink>> taken = WorkerLink::Take();
+    if (!taken.ok()) return GiveUp(background, kBadSettings, MessageOf(taken.status()));
+    supervisor = *std::move(taken);
+  }
   const UniqueFd signals = TakeSignals();
-  return Serve(*line, *std::move(config), signals, std::move(background));
+  return Serve(*line, *config, signals, std::move(background), std::move(supervisor));
 }
 
 }  // namespace

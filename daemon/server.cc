@@ -1,5 +1,6 @@
 #include "daemon/server.h"
 
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -28,8 +29,9 @@ DaemonIdentity NewIdentity() {
 
 class ServerImpl : public Server {
  public:
-  explicit ServerImpl(const Config& config)
-      : cache_disk_(MakePosixDisk({.engine = {}, .direct = config.cache.direct})),
+  ServerImpl(const Config& config, Clients clients)
+      : clients_(clients),
+        cache_disk_(MakePosixDisk({.engine = {}, .direct = config.cache.direct})),
         prefix_disk_(MakePosixDisk({.engine = {.may_hang = true}})),
         peers_(MakePeerAccess(config.peers)),
         socket_path_(config.runtime_dir + "/cairnd.sock") {}
@@ -51,11 +53,25 @@ class ServerImpl : public Server {
                                                             core_->core(), admin_.get()));
     // Last: who finds this socket finds everything else ready.
     LocalDoor::Options options;
-    options.path = socket_path_;
+    if (clients_ == Clients::kListenedFor) options.path = socket_path_;
     options.identity = identity;
     CAIRN_ASSIGN_OR_RETURN(local_door_, LocalDoor::Listen(std::move(options), core_->core()));
     return absl::OkStatus();
   }
+
+  void Admit(Door door, UniqueFd connection) override {
+    if (door == Door::kLocal) return local_door_->Admit(std::move(connection));
+    const absl::Status admitted = ingest_door_->Admit(std::move(connection));
+    if (!admitted.ok()) spdlog::warn("a connection that was handed over: {}", MessageOf(admitted));
+  }
+
+  void Status(std::function<void(const admin::StatusReply&)> done) override {
+    admin::StatusRequest request;
+    request.set_this_node_only(true);
+    core_->core().Status(request, [done = std::move(done)](const admin::StatusReply& reply) { done(reply); });
+  }
+
+  std::size_t connections() const override { return local_door_->connections(); }
 
   bool Quiesce() override {
     local_door_->StopAccepting();
@@ -78,6 +94,7 @@ class ServerImpl : public Server {
     admin_.reset();
   }
 
+  const Clients clients_;
   std::unique_ptr<Disk> cache_disk_, prefix_disk_;
   std::shared_ptr<const Arbiters> arbiters_;
   std::unique_ptr<PeerAccess> peers_;
@@ -103,8 +120,8 @@ absl::StatusOr<std::vector<LockFile>> TakeLocks(const Config& config) {
   return locks;
 }
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config) {
-  auto server = std::make_unique<ServerImpl>(config);
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Config& config, Clients clients) {
+  auto server = std::make_unique<ServerImpl>(config, clients);
   CAIRN_RETURN_IF_ERROR(server->Open(config));
   return server;
 }

@@ -5,12 +5,16 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "daemon/config/config.h"
+#include "proto/admin.pb.h"
+#include "proto/supervisor.h"
 #include "storage/base/lock_file.h"
+#include "storage/base/unique_fd.h"
 
 namespace cairn {
 
@@ -21,9 +25,19 @@ absl::StatusOr<std::vector<LockFile>> TakeLocks(const Config& config);
 
 class Server {
  public:
+  enum class Clients : std::uint8_t { kListenedFor, kAdmitted };
+
   // Reads the cache, opens the doors; ready when it returns. REQUIRES: the locks of this configuration (TakeLocks).
+  // kAdmitted: applications are not listened for at cairnd.sock, a supervisor hands their connections over.
   // Any error: a place cannot be used, an address is taken: the message says which and why.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(const Config& config);
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const Config& config, Clients clients = Clients::kListenedFor);
+
+  // With kAdmitted: takes a connection that a supervisor has accepted. One of another user is refused. Not after Stop.
+  virtual void Admit(Door door, UniqueFd connection) = 0;
+  // How this node's daemon is doing; `done` runs once, on a thread of the core's. Not after Stop.
+  virtual void Status(std::function<void(const admin::StatusReply&)> done) = 0;
+  // Applications that are connected at the Unix socket.
+  virtual std::size_t connections() const = 0;
 
   // Lets nobody new in, brings captured datasets to `local`; blocks at most quiesce_ms and a little. False:
   // some did not get there in time.

@@ -110,7 +110,7 @@ fail() {
 
 start_daemon() {
   local answer
-  answer=$(CAIRN_CONFIG='' "$daemon_program" --background --runtime-dir "$demo/run" --cache "$ssd") || fail "no daemon"
+  answer=$(CAIRN_CONFIG='' "$daemon_program" --single-user --background --runtime-dir "$demo/run" --cache "$ssd") || fail "no daemon"
   daemon_pid=${answer%% *}
   echo "cairnd is process $daemon_pid, its socket is ${answer#* }"
 }

@@ -51,7 +51,9 @@ struct Outcome {
 absl::StatusOr<std::string> CacheOf(const Options& options) {
   std::string given = options.cache;
   if (given.empty()) {
-    CAIRN_ASSIGN_OR_RETURN(const Config config, MakeConfig({}, Surroundings::OfThisProcess()));
+    ::cairn::CommandLine line;
+    line.single_user = true;  // also of root: what only root's own daemon would have
+    CAIRN_ASSIGN_OR_RETURN(const Config config, MakeConfig(line, Surroundings::OfThisProcess()));
     given = config.cache.path;
   }
   std::error_code error;

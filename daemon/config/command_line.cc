@@ -59,6 +59,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
                  "go on in the background once ready; prints the process id and the socket's path");
     app.add_flag("--take-cache", line.take_cache,
                  "use this cache though another node made it, once: only if that node is gone or was renamed");
+    app.add_flag("--single-user", line.single_user,
+                 "serve the user who starts it, also if that is root; root's daemon serves all users otherwise");
+    app.add_flag("--worker", line.worker)->group("");  // a supervisor's only
     AddFields(app, line);
     try {
       app.parse(argc, argv);
@@ -70,6 +73,21 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
     return InvalidArgument("{} (cairnd --help tells more)", error.what());
   }
   return line;
+}
+
+std::vector<std::string> FlagsForWorkers(const CommandLine& line, const Surroundings& surroundings) {
+  std::vector<std::string> flags;
+  if (const std::string file = ConfigFileOf(line, surroundings); !file.empty()) flags = {"--config", file};
+  if (line.take_cache) flags.emplace_back("--take-cache");
+  for (const auto& [key, value] : line.fields) {
+    if (key == "runtime_dir" || key == "cache.path" || key == "log_file") continue;
+    flags.push_back(FlagOf(key).substr(0, FlagOf(key).find(',')) + "=" + value);
+  }
+  return flags;
+}
+
+Serves ServesOf(const CommandLine& line, const Surroundings& surroundings) {
+  return surroundings.uid == 0 && !line.single_user && !line.worker ? Serves::kAllUsers : Serves::kOneUser;
 }
 
 std::string ConfigFileOf(const CommandLine& line, const Surroundings& surroundings) {
@@ -86,7 +104,9 @@ absl::StatusOr<Config> MakeConfig(const CommandLine& line, const Surroundings& s
   }
   for (const auto& [key, value] : line.fields) CAIRN_RETURN_IF_ERROR(SetConfigField(config, key, value));
   config.cache.take = line.take_cache;
-  ResolvePaths(config, surroundings);
+  ResolvePaths(config, surroundings, ServesOf(line, surroundings));
+  // A worker's is where its supervisor has put it: the one of the settings is the supervisor's.
+  if (line.worker) config.log_file.clear();
   CAIRN_RETURN_IF_ERROR(ValidateConfig(config));
   return config;
 }

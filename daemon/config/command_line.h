@@ -21,12 +21,20 @@ struct CommandLine {
   bool print_config = false;
   bool background = false;
   bool take_cache = false;
+  bool single_user = false;
+  bool worker = false;    // started by a supervisor
   bool answered = false;  // --help or --version: `text` is the answer
   std::string text;
 };
 
 // kInvalidArgument: an unknown flag, a missing or extra argument. Prints nothing.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
+
+// The settings that this line makes, as arguments for another cairnd: without its folders and its log.
+std::vector<std::string> FlagsForWorkers(const CommandLine& line, const Surroundings& surroundings);
+
+// Root's daemon serves all users, unless it is told otherwise.
+Serves ServesOf(const CommandLine& line, const Surroundings& surroundings);
 
 // The file that counts: --config, else $CAIRN_CONFIG, else kSystemConfigFile if it is there; empty: none.
 std::string ConfigFileOf(const CommandLine& line, const Surroundings& surroundings);

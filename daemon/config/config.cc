@@ -267,6 +267,14 @@ absl::Status ValidateRedundancy(const Config::Redundancy& redundancy) {
   return absl::OkStatus();
 }
 
+absl::Status ValidateSupervision(const Config::Supervision& supervisor) {
+  const std::string_view cgroup = supervisor.cgroup;
+  const bool path = cgroup.starts_with('/') && cgroup.size() > 1 && !cgroup.ends_with('/') &&
+                    cgroup.find("/../") == cgroup.npos && !cgroup.ends_with("/..");
+  if (cgroup == "auto" || cgroup == "off" || path) return absl::OkStatus();
+  return InvalidArgument("supervisor.cgroup: \"{}\" is none of auto, off, and a group's name such as /cairn", cgroup);
+}
+
 absl::Status ValidatePath(std::string_view key, std::string_view path) {
   if (!path.empty() && !path.starts_with('/')) return InvalidArgument("{}: \"{}\" is not an absolute path", key, path);
   if (path.find('\0') != path.npos) return InvalidArgument("{}: contains a zero byte", key);
@@ -348,6 +356,7 @@ absl::Status ValidateConfig(const Config& config) {
   CAIRN_RETURN_IF_ERROR(ValidateArbiter(config.arbiter));
   CAIRN_RETURN_IF_ERROR(ValidatePeers(config.peers));
   CAIRN_RETURN_IF_ERROR(ValidateRedundancy(config.redundancy));
+  CAIRN_RETURN_IF_ERROR(ValidateSupervision(config.supervisor));
   return ValidateIngest(config.ingest);
 }
 
@@ -385,7 +394,12 @@ Surroundings Surroundings::OfThisProcess() {
           .uid = ::geteuid()};
 }
 
-void ResolvePaths(Config& config, const Surroundings& surroundings) {
+void ResolvePaths(Config& config, const Surroundings& surroundings, Serves serves) {
+  if (serves == Serves::kAllUsers) {
+    if (config.runtime_dir.empty()) config.runtime_dir = "/run/cairn";
+    if (config.cache.path.empty()) config.cache.path = "/var/cache/cairn";
+    return;
+  }
   if (config.runtime_dir.empty()) {
     if (const auto runtime = surroundings.variable("XDG_RUNTIME_DIR")) {
       config.runtime_dir = *runtime + "/cairn";

@@ -34,12 +34,12 @@ struct Config {
     std::uint64_t linger_ms = 600000;  // of the last checkpoint's image once its application is gone
   } image;
   struct Flush {
-    std::uint32_t every = 1;  // every so many-th checkpoint of a launch goes to the prefix; 0: none by itself
+    std::uint32_t every = 1;            // every so many-th checkpoint of a launch goes to the prefix; 0: none by itself
     std::uint32_t every_redundant = 0;  // the same for one that is redundant; 0: as `every` says
     bool superseded = false;  // false ("skip"): an unstarted flush of a superseded checkpoint is dropped; true ("keep")
-    std::uint64_t bytes_per_s = 0;  // 0: no limit
+    std::uint64_t bytes_per_s = 0;                // 0: no limit
     std::uint64_t beside_captures = 100'000'000;  // the same while captures and restores go on; 0: no other limit
-    std::uint32_t parallel = 2;     // datasets in flight
+    std::uint32_t parallel = 2;                   // datasets in flight
     std::uint64_t retry_ms_min = 1000;
     std::uint64_t retry_ms_max = 300000;
     std::uint64_t stalled_ms = 30000;  // a copy that has not got on for so long hangs, and holds no slot
@@ -98,6 +98,16 @@ struct Config {
     std::string group;              // what may fail together with this node (a switch, a rack); empty: its host
     std::uint64_t bytes_per_s = 0;  // 0: no limit
   } redundancy;
+  // One daemon for all users of a node (daemon/supervisor).
+  struct Supervision {
+    std::uint64_t idle_ms = 900'000;  // a worker without anything to do is ended after so long; 0: never
+    std::uint32_t workers_max = 512;
+    std::uint32_t uid_min = 1000;      // users below are not served
+    std::string cgroup = "auto";       // "auto", "off", or the name of the group below which workers have theirs
+    std::uint32_t memory_percent = 0;  // of the machine's, for each worker; 0: no limit
+    std::uint32_t cpu_weight = 100;    // of each worker; 100 is what others have
+    std::uint32_t tasks_max = 0;       // processes and threads of each worker; 0: no limit
+  } supervisor;
   std::uint64_t call_ms_default = 120000;
   std::uint64_t quiesce_ms = 60000;  // SIGTERM: at most so long to bring captured datasets to `local`
   std::uint32_t threads = 0;         // of the pools; 0: number of cores, at most 8
@@ -138,9 +148,12 @@ struct Surroundings {
   static Surroundings OfThisProcess();
 };
 
+// Whose daemon it is: a user's own, or the one of the system for all users.
+enum class Serves : std::uint8_t { kOneUser, kAllUsers };
+
 // Fills empty paths: runtime_dir with $XDG_RUNTIME_DIR/cairn, as root /run/cairn, else /tmp/cairn-<uid>; cache.path
-// with $CAIRN_CACHE, else /var/tmp/cairn-<uid>/cache. Touches no file.
-void ResolvePaths(Config& config, const Surroundings& surroundings);
+// with $CAIRN_CACHE, else /var/tmp/cairn-<uid>/cache. For all users: /run/cairn and /var/cache/cairn. Touches no file.
+void ResolvePaths(Config& config, const Surroundings& surroundings, Serves serves = Serves::kOneUser);
 
 }  // namespace cairn
 

@@ -20,7 +20,7 @@ using enum FieldKind;
 const Field kFields[] = {
     {"runtime_dir", kPath,
      "folder of the sockets and the lock, made with mode 0700; empty: $XDG_RUNTIME_DIR/cairn, as root /run/cairn, else "
-     "/tmp/cairn-<uid>",
+     "/tmp/cairn-<uid>; for all users: /run/cairn, with a folder for each",
      CAIRN_TEXT_(runtime_dir)},
     {"threads", kNumber, "threads of each pool; 0: as many as cores, at most 8", CAIRN_U32_(threads), 0, 256},
     {"call_deadline", kDuration, "how long a client's call may take that names no deadline of its own",
@@ -30,7 +30,8 @@ const Field kFields[] = {
     {"log_level", kText, "trace, debug, info, warn, error or off", CAIRN_TEXT_(log_level)},
     {"log_file", kPath, "empty: standard error", CAIRN_TEXT_(log_file)},
     {"cache.path", kPath,
-     "the node-local cache, on an SSD if there is one; empty: $CAIRN_CACHE, else /var/tmp/cairn-<uid>/cache",
+     "the node-local cache, on an SSD if there is one; empty: $CAIRN_CACHE, else /var/tmp/cairn-<uid>/cache; "
+     "for all users: /var/cache/cairn",
      CAIRN_TEXT_(cache.path)},
     {"cache.bytes_max", kSize, "0: 90 % of the file system; can be reloaded", CAIRN_U64_(cache.bytes_max)},
     {"cache.keep", kNumber, "whole checkpoints kept per run beyond the newest; can be reloaded",
@@ -200,6 +201,23 @@ const Field kFields[] = {
      CAIRN_TEXT_(redundancy.group)},
     {"redundancy.bandwidth", kRate, "limit of what is read from other nodes to protect them; 0: none; can be reloaded",
      CAIRN_U64_(redundancy.bytes_per_s)},
+    {"supervisor.idle", kDuration,
+     "started by root for all users: a user's worker that has had nothing to do for so long is ended; 0: never",
+     CAIRN_U64_(supervisor.idle_ms), 0, 3650 * kDayMs},
+    {"supervisor.workers_max", kNumber, "users who have a worker at the same time", CAIRN_U32_(supervisor.workers_max),
+     1, 65536},
+    {"supervisor.uid_min", kNumber, "users below this number are not served", CAIRN_U32_(supervisor.uid_min), 1},
+    {"supervisor.cgroup", kText,
+     "where each worker has a control group, if one of the limits below is set: auto, below the supervisor's own; a "
+     "group's name such as /cairn; off, nowhere",
+     CAIRN_TEXT_(supervisor.cgroup)},
+    {"supervisor.memory_percent", kNumber,
+     "limit of each worker's memory, of the machine's; without control groups of its private memory only; 0: none",
+     CAIRN_U32_(supervisor.memory_percent), 0, 100},
+    {"supervisor.cpu_weight", kNumber, "share of each worker where processors are short; 100 is what others have",
+     CAIRN_U32_(supervisor.cpu_weight), 1, 10000},
+    {"supervisor.tasks_max", kNumber, "limit of each worker's processes and threads; 0: none",
+     CAIRN_U32_(supervisor.tasks_max)},
 };
 
 }  // namespace

@@ -1,8 +1,10 @@
 #include "daemon/door/ingest_door.h"
 
 #include <absl/synchronization/mutex.h>
+#include <fcntl.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+#include <grpcpp/server_posix.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
@@ -108,6 +110,7 @@ class IngestDoorImpl final : public IngestDoor {
 
   absl::Status Start(AdminService* admin);
   void StopAccepting() override { streams_->accepting = false; }
+  absl::Status Admit(UniqueFd connection) override;
   int tcp_port() const override { return tcp_port_; }
   ~IngestDoorImpl() override;
 
@@ -141,6 +144,17 @@ absl::Status IngestDoorImpl::ServeNode(AdminService* admin) {
   // gRPC binds the socket itself. Until now only its directory, which is closed, has kept others out: a umask would be
   // that of the flushes, too, which are under way by now.
   if (chmod(path.c_str(), 0600) != 0) return Unavailable("{}: {}", path, std::strerror(errno));
+  return absl::OkStatus();
+}
+
+absl::Status IngestDoorImpl::Admit(UniqueFd connection) {
+  CAIRN_ASSIGN_OR_RETURN(const PeerCredentials who, CredentialsOf(connection.get()));
+  if (who.uid != geteuid()) {
+    return PermissionDenied("this daemon serves user {}, not user {}", geteuid(), who.uid);
+  }
+  if (node_ == nullptr || !streams_->accepting) return Unavailable("nothing is served there");
+  if (fcntl(connection.get(), F_SETFL, O_NONBLOCK) != 0) return Unavailable("{}", std::strerror(errno));
+  grpc::AddInsecureChannelFromFd(node_.get(), connection.Release());
   return absl::OkStatus();
 }
 

@@ -19,6 +19,7 @@
 #include "daemon/config/config.h"
 #include "daemon/core/door.h"
 #include "daemon/door/handshake.h"
+#include "storage/base/unique_fd.h"
 
 namespace cairn {
 
@@ -48,6 +49,10 @@ class IngestDoor {
 
   // New streams are refused with UNAVAILABLE; Admin and the streams that are there go on.
   virtual void StopAccepting() = 0;
+  // Takes a connection to the node's socket that somebody else has accepted. Any thread; not once the door closes.
+  //   kPermissionDenied  it is another user's (SO_PEERCRED)
+  //   kUnavailable       it cannot be served
+  virtual absl::Status Admit(UniqueFd connection) = 0;
   // The TCP port, also if the configuration said 0; 0 without TCP.
   virtual int tcp_port() const = 0;
   // Ends all streams: what is queued still goes out, within at most 2 s. After this the receiver is not called any

@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -41,6 +43,8 @@ class LocalDoorImpl final : public LocalDoor {
 
   absl::Status Start();
   void StopAccepting() override;
+  void Admit(UniqueFd connection) override;
+  std::size_t connections() const override { return count_.load(std::memory_order_relaxed); }
   ~LocalDoorImpl() override;
 
  private:
@@ -48,6 +52,7 @@ class LocalDoorImpl final : public LocalDoor {
   void Welcome(Protocol::socket socket);
   void CloseAcceptor();
   void Run();
+  absl::Status Listen();
 
   const std::shared_ptr<const Options> options_;
   Receiver& receiver_;
@@ -58,12 +63,26 @@ class LocalDoorImpl final : public LocalDoor {
   Protocol::acceptor acceptor_;
   asio::steady_timer accept_timer_;
   std::map<LocalConnection*, std::shared_ptr<LocalConnection>> connections_;
+  // Without an acceptor, which the thread would wait for.
+  std::optional<asio::executor_work_guard<asio::io_context::executor_type>> admits_;
+
+  std::atomic<std::size_t> count_ = 0;  // of connections_
 
   ino_t inode_ = 0;
   std::thread thread_;
 };
 
 absl::Status LocalDoorImpl::Start() {
+  if (options_->path.empty()) {
+    admits_.emplace(io_->get_executor());
+  } else {
+    CAIRN_RETURN_IF_ERROR(Listen());
+  }
+  thread_ = std::thread([this] { Run(); });
+  return absl::OkStatus();
+}
+
+absl::Status LocalDoorImpl::Listen() {
   CAIRN_RETURN_IF_ERROR(PrepareSocketPath(options_->path));
   ErrorCode error;
   acceptor_.open(Protocol(), error);
@@ -75,7 +94,6 @@ absl::Status LocalDoorImpl::Start() {
   struct stat info {};
   if (lstat(options_->path.c_str(), &info) == 0) inode_ = info.st_ino;
   Accept();
-  thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
 }
 
@@ -113,13 +131,16 @@ void LocalDoorImpl::Welcome(Protocol::socket socket) {
     return;
   }
   Connection::Peer peer{.host = host_, .pid = static_cast<std::uint32_t>(who->pid), .program = ProgramOf(who->pid)};
-  const auto connection =
-      std::make_shared<LocalConnection>(io_, std::move(socket), std::move(peer), options_, receiver_,
-                                        [this](LocalConnection* gone) { connections_.erase(gone); });
+  const auto connection = std::make_shared<LocalConnection>(io_, std::move(socket), std::move(peer), options_,
+                                                            receiver_, [this](LocalConnection* gone) {
+                                                              connections_.erase(gone);
+                                                              count_ = connections_.size();
+                                                            });
   const bool full = connections_.size() >= options_->connections_max;
   // Beyond the maximum there is room for as many more that are being refused; then they are just hung up on.
   if (full && connections_.size() >= 2 * options_->connections_max) return;
   connections_.emplace(connection.get(), connection);
+  count_ = connections_.size();
   if (who->uid != geteuid()) {
     connection->Refuse(local::PERMISSION_DENIED,
                        fmt::format("this daemon serves user {}, not user {}", geteuid(), who->uid));
@@ -131,7 +152,20 @@ void LocalDoorImpl::Welcome(Protocol::socket socket) {
   }
 }
 
+void LocalDoorImpl::Admit(UniqueFd connection) {
+  asio::post(*io_, [this, given = std::make_shared<UniqueFd>(std::move(connection))] {
+    if (!admits_) return;
+    Protocol::socket socket(*io_);
+    ErrorCode error;
+    socket.assign(Protocol(), given->get(), error);
+    if (error) return spdlog::warn("a connection that was handed over: {}", error.message());
+    given->Release();
+    Welcome(std::move(socket));
+  });
+}
+
 void LocalDoorImpl::CloseAcceptor() {
+  admits_.reset();
   if (!acceptor_.is_open()) return;
   ErrorCode ignored;  // the name goes anyway
   acceptor_.close(ignored);

@@ -18,6 +18,7 @@
 #include "daemon/core/door.h"
 #include "daemon/door/handshake.h"
 #include "daemon/door/socket_path.h"
+#include "storage/base/unique_fd.h"
 
 namespace cairn {
 
@@ -25,7 +26,7 @@ namespace cairn {
 class LocalDoor {
  public:
   struct Options {
-    std::string path;  // of the socket; its directory is made (0700) if need be
+    std::string path;  // of the socket; its directory is made (0700) if need be; empty: none, connections are admitted
     DaemonIdentity identity;
     std::uint32_t hello_ms = 10'000;      // from accept to a valid Hello
     std::uint32_t drain_ms = 10'000;      // from Close until what is queued must have been taken
@@ -43,8 +44,13 @@ class LocalDoor {
   //   kFailedPrecondition  a process listens there already: the message names it
   static absl::StatusOr<std::unique_ptr<LocalDoor>> Listen(Options options, Receiver& receiver);
 
-  // Closes the socket and removes its name; connections stay.
+  // Closes the socket and removes its name; connections stay. Nothing is admitted any more.
   virtual void StopAccepting() = 0;
+  // Takes a connection that somebody else has accepted, as if it had come here: whose it is, is asked again. Any
+  // thread.
+  virtual void Admit(UniqueFd connection) = 0;
+  // How many there are. Any thread.
+  virtual std::size_t connections() const = 0;
   // Closes all connections and detaches them; after this the receiver is not called any more.
   virtual ~LocalDoor() = default;
 };

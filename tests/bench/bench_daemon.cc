@@ -52,8 +52,8 @@ void Daemon::Start() {
   if (pid_ == 0) {
     const std::string log = folder_ + "/log";
     if (std::freopen(log.c_str(), "a", stderr) == nullptr) std::_Exit(127);
-    execl(program, program, "--config", (folder_ + "/cairnd.toml").c_str(), "--runtime-dir", (folder_ + "/run").c_str(),
-          "--cache", (folder_ + "/cache").c_str(), nullptr);
+    execl(program, program, "--single-user", "--config", (folder_ + "/cairnd.toml").c_str(), "--runtime-dir",
+          (folder_ + "/run").c_str(), "--cache", (folder_ + "/cache").c_str(), nullptr);
     std::_Exit(127);
   }
   for (int i = 0; i < 10000 && access(socket.c_str(), F_OK) != 0; ++i) {

@@ -56,7 +56,7 @@ class SupervisorTest(unittest.TestCase):
     def test_its_rules_use_no_more(self):
         with open(os.path.join(self.folder, "BUILD"), encoding="utf-8") as file:
             text = file.read()
-        used = set(re.findall(r'"((?://|@)[^"]+)"', text)) - {"//daemon:__pkg__", "//tests/daemon/supervisor:__pkg__"}
+        used = set(re.findall(r'"((?://|@)[^"]+)"', text)) - {"//daemon:__pkg__", "//tests:__subpackages__"}
         self.assertEqual(
             used, {
                 "//proto:supervisor", "//storage/base:clock", "//storage/base:status", "//storage/base:unique_fd",

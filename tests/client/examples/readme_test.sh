@@ -31,7 +31,7 @@ ln -s "$root/client" client
 build=$(grep '^gcc ' "$root/README.md") || fail "README.md does not say how minimal.c is built"
 eval "$build" || fail "README.md's command does not build minimal.c"
 
-answer=$(CAIRN_CONFIG='' "$root/daemon/cairnd" --background --runtime-dir "$work/run" --cache "$work/cache" \
+answer=$(CAIRN_CONFIG='' "$root/daemon/cairnd" --single-user --background --runtime-dir "$work/run" --cache "$work/cache" \
   --log-file "$work/cairnd.log")
 daemon=${answer%% *}
 export CAIRN_ADDRESS=unix:$work/run/cairnd.sock

@@ -65,6 +65,29 @@ TEST_F(CommandLineTest, TheLastOfRepeatedFlagsCounts) {
   EXPECT_EQ(config->cache.path, "/b");
 }
 
+TEST_F(CommandLineTest, RootServesAllUsersUnlessItSaysOtherwise) {
+  Surroundings root = kNone;
+  root.uid = 0;
+  EXPECT_EQ(ServesOf(*Parse({}), root), Serves::kAllUsers);
+  EXPECT_EQ(ServesOf(*Parse({"--single-user"}), root), Serves::kOneUser);
+  EXPECT_EQ(ServesOf(*Parse({"--worker"}), root), Serves::kOneUser);
+  EXPECT_EQ(ServesOf(*Parse({}), kNone), Serves::kOneUser);
+  EXPECT_THAT(Parse({"--help"})->text, HasSubstr("--single-user"));
+  EXPECT_THAT(Parse({"--help"})->text, ::testing::Not(HasSubstr("--worker")));
+}
+
+TEST_F(CommandLineTest, WorkersAreToldWhatTheSupervisorWasButTheirPlaces) {
+  Write("[flush]\nevery = 3\n");
+  const auto line = Parse({"--config", path.c_str(), "--cache", "/ssd", "--runtime-dir", "/r", "--log-file", "/l",
+                           "--flush-every", "4", "--take-cache"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_THAT(FlagsForWorkers(*line, kNone),
+              ::testing::ElementsAre("--config", path, "--take-cache", "--flush-every=4"));
+  const auto worker = Parse({"--worker", "--log-file", "/l", "--runtime-dir", "/r/7", "--cache", "/ssd"});
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  EXPECT_EQ(MakeConfig(*worker, kNone)->log_file, "");
+}
+
 TEST_F(CommandLineTest, ACacheIsTakenOnlyByItsFlag) {
   Write("[cache]\nnode = \"node7\"\n");
   const auto line = Parse({"--config", path.c_str()});

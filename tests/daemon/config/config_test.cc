@@ -243,6 +243,18 @@ TEST(ConfigTest, TcpNeedsTlsOrLoopbackByName) {
   EXPECT_THAT(std::string(MessageOf(ValidateConfig(some))), HasSubstr("all three"));
 }
 
+TEST(ConfigTest, WorkersGroupsAreNamedOrNot) {
+  Config config = Resolved();
+  for (const char* good : {"auto", "off", "/cairn", "/system.slice/cairn"}) {
+    config.supervisor.cgroup = good;
+    EXPECT_TRUE(ValidateConfig(config).ok()) << good;
+  }
+  for (const char* bad : {"", "cairn", "/", "/cairn/", "/a/../b", "/.."}) {
+    config.supervisor.cgroup = bad;
+    EXPECT_THAT(std::string(MessageOf(ValidateConfig(config))), HasSubstr("supervisor.cgroup")) << bad;
+  }
+}
+
 TEST(ConfigTest, EmptyPathsAreFoundFromTheSurroundings) {
   Config config;
   ResolvePaths(config, With({{"XDG_RUNTIME_DIR", "/run/user/7"}, {"CAIRN_CACHE", "/ssd"}}, 7));
@@ -253,6 +265,11 @@ TEST(ConfigTest, EmptyPathsAreFoundFromTheSurroundings) {
   ResolvePaths(config, With({}, 0));
   EXPECT_EQ(config.runtime_dir, "/run/cairn");
   EXPECT_EQ(config.cache.path, "/var/tmp/cairn-0/cache");
+
+  config = Config();
+  ResolvePaths(config, With({{"XDG_RUNTIME_DIR", "/run/user/0"}, {"CAIRN_CACHE", "/ssd"}}, 0), Serves::kAllUsers);
+  EXPECT_EQ(config.runtime_dir, "/run/cairn");
+  EXPECT_EQ(config.cache.path, "/var/cache/cairn");
 
   config = Config();
   config.cache.path = "/given";

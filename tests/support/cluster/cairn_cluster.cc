@@ -72,9 +72,17 @@ std::map<std::string, std::string> EnvironmentOf(const std::string& cluster, int
 
 Words DaemonCommand(const std::string& cluster, int node, const Words& flags) {
   const std::string folder = FolderOf(cluster, node);
-  Words command = {DataPath("daemon/cairnd"), "--config",    folder + "/cairnd.toml", "--runtime-dir",
-                   folder + "/run",           "--cache",     folder + "/cache",       "--log-file",
-                   folder + "/cairnd.log",    "--background"};
+  Words command = {DataPath("daemon/cairnd"),
+                   "--single-user",
+                   "--config",
+                   folder + "/cairnd.toml",
+                   "--runtime-dir",
+                   folder + "/run",
+                   "--cache",
+                   folder + "/cache",
+                   "--log-file",
+                   folder + "/cairnd.log",
+                   "--background"};
   command.insert(command.end(), flags.begin(), flags.end());
   return command;
 }

@@ -1,0 +1,94 @@
+#include "daemon/supervise.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "daemon/door/frame_parser.h"
+#include "daemon/door/handshake.h"
+#include "daemon/process/memory_limit.h"
+#include "daemon/supervisor/folders.h"
+#include "daemon/supervisor/supervisor.h"
+#include "storage/base/lock_file.h"
+#include "storage/base/status.h"
+#include "storage/base/version.h"
+
+namespace cairn {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::chrono::seconds kPatience(2);      // a daemon that was just killed may not be quite gone
+constexpr milliseconds kWorkerStopGrace(15'000);  // beyond quiesce: a worker cuts itself short a little earlier
+
+void Log(Tone tone, std::string_view text) {
+  spdlog::log(tone == Tone::kInfo      ? spdlog::level::info
+              : tone == Tone::kWarning ? spdlog::level::warn
+                                       : spdlog::level::err,
+              "{}", text);
+}
+
+// Half of the time that the service manager gives (sd_watchdog_enabled(3)).
+std::optional<milliseconds> WatchdogOf(const Surroundings& surroundings) {
+  const auto number = [&](const char* name) {
+    const std::string text = surroundings.variable(name).value_or("");
+    return std::strtoull(text.c_str(), nullptr, 10);
+  };
+  if (number("WATCHDOG_USEC") < 2000 || (number("WATCHDOG_PID") != 0 && number("WATCHDOG_PID") != ::getpid() + 0ull)) {
+    return std::nullopt;
+  }
+  return milliseconds(number("WATCHDOG_USEC") / 2000);
+}
+
+void SetLimits(const Config::Supervision& settings, Supervisor::Options* options) {
+  options->limits = {.memory_bytes = MemoryOfThisProcess() / 100 * settings.memory_percent,
+                     .cpu_weight = settings.cpu_weight,
+                     .tasks_max = settings.tasks_max};
+  const bool limited = settings.memory_percent != 0 || settings.cpu_weight != 100 || settings.tasks_max != 0;
+  if (!limited || settings.cgroup == "off") return;
+  std::stringstream own;
+  own << std::ifstream("/proc/self/cgroup").rdbuf();
+  const std::string parent = settings.cgroup == "auto" ? "" : settings.cgroup;
+  absl::StatusOr<WorkerGroups> groups = WorkerGroups::Open("/sys/fs/cgroup", own.str(), parent, ::getpid());
+  if (groups.ok()) {
+    options->groups = *std::move(groups);
+    spdlog::info("workers are limited by control groups: {}", options->groups.Describe());
+  } else {
+    spdlog::warn("workers are not limited by control groups: {}", MessageOf(groups.status()));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<bool> Supervise(const CommandLine& line, const Config& config, const Supervision& with) {
+  const Surroundings surroundings = Surroundings::OfThisProcess();
+  CAIRN_RETURN_IF_ERROR(OpenSharedFolder(config.runtime_dir, 0755).status());
+  CAIRN_ASSIGN_OR_RETURN(const LockFile lock, LockFile::Take(config.runtime_dir + "/cairnd.lock", kPatience));
+  CAIRN_RETURN_IF_ERROR(with.set_up_log());
+  Supervisor::Options options;
+  options.arguments = FlagsForWorkers(line, surroundings);
+  options.runtime_dir = config.runtime_dir;
+  options.cache_dir = config.cache.path;
+  options.uid_min = config.supervisor.uid_min;
+  options.workers_max = config.supervisor.workers_max;
+  options.idle = milliseconds(config.supervisor.idle_ms);
+  options.stop = milliseconds(config.quiesce_ms) + kWorkerStopGrace;
+  options.refusal = EncodeFrame(ErrorReply(
+      0, local::UNAVAILABLE, "the daemon of all users has no worker for this user now: its log, and root, know why"));
+  options.log = Log;
+  options.notify = with.notify;
+  options.watchdog = WatchdogOf(surroundings);
+  SetLimits(config.supervisor, &options);
+  CAIRN_ASSIGN_OR_RETURN(options.listeners, TakeGivenListeners());
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Supervisor> supervisor, Supervisor::Open(std::move(options)));
+  spdlog::info("{} ready for all users: sockets in {}, caches in {}", kVersion, config.runtime_dir, config.cache.path);
+  const bool in_order = supervisor->Run();
+  spdlog::info("stopped");
+  return in_order;
+}
+
+}  // namespace cairn
