@@ -14,7 +14,7 @@ Builds Cairn and installs it below the folder PREFIX, which is made if need be. 
   lib/cairn/python/         the Python modules: put this folder into PYTHONPATH
   lib/pkgconfig/            pkg-config --cflags --libs cairn, cairn_reader
   lib/cmake/Cairn/          find_package(Cairn): Cairn::cairn, Cairn::cairn_static, Cairn::reader
-  lib/systemd/              units for a user's own daemon and for a named user's
+  lib/systemd/              units for the daemon of all users, and for a user's own; lib/{sysusers,tmpfiles}.d/ for it
   include/                  cairn.h, cairn.hpp, cairn_reader.h
   share/cairn/              cairn.f90 (compile it with the application), cairnd.toml with all settings, make-certs.sh
   share/doc/cairn/          the licence; examples with a CMakeLists.txt
@@ -103,9 +103,13 @@ fill_in CairnConfigVersion.cmake.in "$libdir/cmake/Cairn/CairnConfigVersion.cmak
 
 units=$to/$libdir/systemd
 install -d "$units/user" "$units/system"
-sed "s|=/usr/bin/|=$prefix/bin/|" "$here/systemd/cairnd.service" >"$units/user/cairnd.service"
-sed "s|=/usr/bin/|=$prefix/bin/|" "$here/systemd/cairnd@.service" >"$units/system/cairnd@.service"
+sed "s|=/usr/bin/|=$prefix/bin/|" "$here/systemd/cairnd-user.service" >"$units/user/cairnd-user.service"
+sed "s|=/usr/bin/|=$prefix/bin/|" "$here/systemd/cairnd.service" >"$units/system/cairnd.service"
 chmod 644 "$units"/*/cairnd*.service
+put 644 "$libdir/systemd/system" "$here/systemd/cairnd.socket"
+install -d "$to/lib/sysusers.d" "$to/lib/tmpfiles.d"
+install -m 644 "$here/systemd/cairn.sysusers" "$to/lib/sysusers.d/cairn.conf"
+install -m 644 "$here/systemd/cairn.tmpfiles" "$to/lib/tmpfiles.d/cairn.conf"
 
 install -d "$to"/share/man/man{1,8} "$to/share/bash-completion/completions"
 /usr/bin/python3 -B "$here/install/man_pages.py" "$built/client/cli/cairn" 1 "$to/share/man/man1"

@@ -10,7 +10,11 @@ DESTDIR=$work/stage deploy/install.sh --built "$root" --libdir "$libdir" /opt/ca
 at=$work/moved
 mv "$work/stage/opt/cairn" "$at"
 lib=$at/$libdir
-grep -qx 'ExecStart=/opt/cairn/bin/cairnd' "$lib/systemd/user/cairnd.service" || fail "the unit names another daemon"
+grep -qx 'ExecStart=/opt/cairn/bin/cairnd' "$lib/systemd/system/cairnd.service" || fail "the unit names another daemon"
+grep -qx 'ExecStart=/opt/cairn/bin/cairnd --single-user' "$lib/systemd/user/cairnd-user.service" ||
+  fail "the user's unit does not start the user's daemon"
+[ -f "$lib/systemd/system/cairnd.socket" ] && [ -f "$at/lib/tmpfiles.d/cairn.conf" ] && [ -f "$at/lib/sysusers.d/cairn.conf" ] ||
+  fail "systemd's files are not all there"
 ! grep -rlI --exclude-dir=systemd -e /opt/cairn -e "$work" "$at" || fail "these files say where they were installed"
 version=$("$at/bin/cairn" --version)
 version=${version#cairn }
@@ -53,7 +57,7 @@ finds "${version%.*}" || fail "CMake refuses version ${version%.*}"
 export LD_LIBRARY_PATH=$lib
 mkdir prefix heat_prefix
 export CAIRN_PREFIX=$work/prefix CAIRN_ADDRESS=unix:$work/run/cairnd.sock
-answer=$(CAIRN_CONFIG='' "$at/bin/cairnd" --background --runtime-dir "$work/run" --cache "$work/cache" \
+answer=$(CAIRN_CONFIG='' "$at/bin/cairnd" --single-user --background --runtime-dir "$work/run" --cache "$work/cache" \
   --log-file "$work/cairnd.log")
 daemon=${answer%% *}
 same "$(./minimal)" "from step 0" "the first run"
