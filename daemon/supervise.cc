@@ -65,6 +65,11 @@ void SetLimits(const Config::Supervision& settings, Supervisor::Options* options
 }  // namespace
 
 absl::StatusOr<bool> Supervise(const CommandLine& line, const Config& config, const Supervision& with) {
+  if (!config.ingest.listen.empty()) {
+    return InvalidArgument(
+        "ingest.listen: one port, and one key, cannot serve all users; leave it empty, or start a daemon for one user "
+        "(--single-user)");
+  }
   const Surroundings surroundings = Surroundings::OfThisProcess();
   CAIRN_RETURN_IF_ERROR(OpenSharedFolder(config.runtime_dir, 0755).status());
   CAIRN_ASSIGN_OR_RETURN(const LockFile lock, LockFile::Take(config.runtime_dir + "/cairnd.lock", kPatience));

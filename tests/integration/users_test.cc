@@ -86,7 +86,8 @@ class UsersTest : public ::testing::Test {
     if (!folder_.empty()) fs::remove_all(folder_, ignored);
   }
 
-  void Start(const std::vector<std::string>& flags = {}) {
+  // `passwd`: the users that its system has; empty: those of this one.
+  void Start(const std::vector<std::string>& flags = {}, const std::string& passwd = "") {
     NotifySocket ready(folder_ + "/notify");
     Process::Options options;
     options.arguments = {DataPath("daemon/cairnd"), "--config",       folder_ + "/cairnd.toml",
@@ -94,6 +95,11 @@ class UsersTest : public ::testing::Test {
                          folder_ + "/cache",        "--log-file",     folder_ + "/cairnd.log"};
     options.arguments.insert(options.arguments.end(), flags.begin(), flags.end());
     options.environment = {{"NOTIFY_SOCKET", folder_ + "/notify"}};
+    if (!passwd.empty()) {
+      const std::string script = "mount --bind \"$0\" /etc/passwd && exec \"$@\"";
+      const std::vector<std::string> unshare = {"unshare", "--mount", "sh", "-c", script, passwd};
+      options.arguments.insert(options.arguments.begin(), unshare.begin(), unshare.end());
+    }
     daemon_ = Process::Start(options);
     ASSERT_NE(daemon_, nullptr);
     ASSERT_EQ(ready.Await(*daemon_), "READY=1") << daemon_->Wait(seconds(0)).output;
@@ -109,10 +115,10 @@ class UsersTest : public ::testing::Test {
   // Does it as `user`, in a process of that user's; the process' exit code is what it returns.
   static pid_t Begin(uid_t user, const std::function<int()>& does) {
     const std::optional<Account> account = AccountOf(user);
+    const gid_t group = account ? account->group : user;
     const pid_t pid = ::fork();
     if (pid != 0) return pid;
-    if (::setgroups(0, nullptr) != 0 || ::setresgid(account->group, account->group, account->group) != 0 ||
-        ::setresuid(user, user, user) != 0) {
+    if (::setgroups(0, nullptr) != 0 || ::setresgid(group, group, group) != 0 || ::setresuid(user, user, user) != 0) {
       std::_Exit(101);
     }
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -295,6 +301,57 @@ TEST_F(UsersTest, AWorkerThatIsKilledIsStartedAnewForTheSameApplication) {
   EXPECT_EQ(after.at(kBob).pid, before.at(kBob).pid);
 }
 
+// Kilobytes of a process that are its own, or its share of what others have, too.
+long ShareOfMemory(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/smaps_rollup");
+  for (std::string word; file >> word;) {
+    if (word != "Pss:") continue;
+    long kilobytes = 0;
+    file >> kilobytes;
+    return kilobytes;
+  }
+  return 0;
+}
+
+TEST_F(UsersTest, FiftyUsersAtOnce) {
+  constexpr uid_t kFirst = 43'000, kCount = 50;
+  const std::string passwd = folder_ + "/passwd";
+  std::ofstream users(passwd);
+  users << "root:x:0:0:root:/root:/bin/sh\n";
+  for (uid_t user = kFirst; user < kFirst + kCount; ++user) {
+    users << "u" << user << ":x:" << user << ":" << user << "::/:/bin/sh\n";
+    ASSERT_EQ(::mkdir(PrefixOf(user).c_str(), 0700), 0);
+    ASSERT_EQ(::chown(PrefixOf(user).c_str(), user, user), 0);
+  }
+  users.close();
+  Start({}, passwd);
+  const auto begin = SteadyNow();
+  const auto ms = [&] { return std::chrono::duration_cast<milliseconds>(SteadyNow() - begin).count(); };
+  std::vector<pid_t> clients;
+  for (uid_t user = kFirst; user < kFirst + kCount; ++user) {
+    clients.push_back(Begin(user, [&, user] { return Work(user, 0, 0, 0); }));
+  }
+  std::map<int, int> codes;
+  std::vector<long> ended;
+  for (const pid_t client : clients) {
+    ++codes[End(client)];
+    ended.push_back(ms());
+  }
+  EXPECT_EQ(codes[0], static_cast<int>(kCount));
+  const auto workers = Workers();
+  EXPECT_EQ(workers.size(), kCount);
+  long memory = 0;
+  for (const auto& [user, worker] : workers) memory += ShareOfMemory(static_cast<pid_t>(worker.pid));
+  std::cout << kCount << " users at once, each opens a run for the first time: the first has done so after "
+            << *std::ranges::min_element(ended) << " ms, the last after " << *std::ranges::max_element(ended) << " ms; "
+            << memory / static_cast<long>(kCount) << " KiB for each worker, " << ShareOfMemory(daemon_->pid())
+            << " KiB for the supervisor\n";
+  const auto again = SteadyNow();
+  EXPECT_EQ(As(kFirst, [&] { return Work(kFirst, 0, 0, 0); }), 0);
+  std::cout << "one of them again: " << std::chrono::duration_cast<milliseconds>(SteadyNow() - again).count()
+            << " ms\n";
+}
+
 TEST_F(UsersTest, TheCommandShowsRootAllAndUsersTheirOwn) {
   Start();
   EXPECT_EQ(As(kAlice, [&] { return Work(kAlice, 0, 2, CAIRN_LEVEL_PREFIX); }), 0);
@@ -372,6 +429,12 @@ TEST_F(UsersTest, ASecondDaemonIsRefused) {
   const Ending second = RunProcess(options);
   EXPECT_EQ(second.exit_code, 3) << second.output;
   EXPECT_THAT(second.output, HasSubstr("held by process"));
+  // One port is none for all of them.
+  options.arguments.insert(options.arguments.end(),
+                           {"--ingest-listen", "127.0.0.1:0", "--ingest-insecure-loopback", "true"});
+  const Ending listening = RunProcess(options);
+  EXPECT_EQ(listening.exit_code, 2);
+  EXPECT_THAT(listening.output, HasSubstr("ingest.listen: one port"));
   // Nor may anybody start a worker but a supervisor.
   options.arguments = {DataPath("daemon/cairnd"), "--worker", "--runtime-dir",
                        folder_ + "/run2",         "--cache",  folder_ + "/cache2"};
