@@ -370,7 +370,7 @@ TEST_F(UsersTest, TheCommandShowsRootAllAndUsersTheirOwn) {
   EXPECT_THAT(all.output, ::testing::ContainsRegex("games +[0-9]+ +(idle|works)"));
   EXPECT_THAT(all.output, ::testing::ContainsRegex("man +[0-9]+ +(idle|works)"));
   EXPECT_THAT(all.output, Not(HasSubstr("prefix")));
-  EXPECT_THAT(cairn({"--json", "status", "--all"}).output, HasSubstr("\"user\":\"games\""));
+  EXPECT_THAT(cairn({"--json", "status", "--all"}).output, HasSubstr("\"user\": \"games\""));
   // As users, by the socket of all users, through gRPC in the worker.
   const UniqueFd program(::open(DataPath("client/cli/cairn").c_str(), O_PATH));
   const auto as = [&](uid_t user, std::vector<const char*> arguments) {
