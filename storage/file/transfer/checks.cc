@@ -101,7 +101,8 @@ absl::Status ChecksumFile(Disk& disk, const std::string& path, const FileInfo& b
   return absl::OkStatus();
 }
 
-absl::Status VerifyFile(Disk& disk, const std::string& path, const catalogue::FileEntry& entry) {
+absl::Status VerifyFile(Disk& disk, const std::string& path, const catalogue::FileEntry& entry,
+                        TransferProgress* progress) {
   CAIRN_RETURN_IF_ERROR(CheckEntry(entry));
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, disk.Open(path, {.direct = true}));
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file->Info());
@@ -109,11 +110,13 @@ absl::Status VerifyFile(Disk& disk, const std::string& path, const catalogue::Fi
   BlockBuffers buffers(info.bytes);
   BlockStream stream(*file, info.bytes, 0, buffers);
   while (!stream.done()) {
+    if (progress != nullptr && progress->stop) return Cancelled("{}: stopped", path);
     const auto block = stream.Next();
     if (!block.ok()) return block.status();
     const absl::Status matches = BlockMatches(*block, entry) ? absl::OkStatus() : BlockDiffers(path, *block, entry);
     stream.GiveBack(block->slot);
     CAIRN_RETURN_IF_ERROR(matches);
+    if (progress != nullptr) progress->bytes_done += block->bytes.size();
   }
   return absl::OkStatus();
 }

@@ -83,8 +83,10 @@ absl::Status PutInPlace(Disk& target, const std::vector<CopiedFile>& files);
 absl::Status ChecksumFile(Disk& disk, const std::string& path, const FileInfo& before, bool sync,
                           catalogue::FileEntry* entry);
 
-// Reads and compares with the entry. kDataLoss naming file and offset, kNotFound.
-absl::Status VerifyFile(Disk& disk, const std::string& path, const catalogue::FileEntry& entry);
+// Reads and compares with the entry. kDataLoss naming file and offset, kNotFound. `progress`: null: nobody looks at it;
+// else it ends with kCancelled at the next block when that says so.
+absl::Status VerifyFile(Disk& disk, const std::string& path, const catalogue::FileEntry& entry,
+                        TransferProgress* progress = nullptr);
 
 }  // namespace cairn
 

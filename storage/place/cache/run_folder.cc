@@ -1,7 +1,5 @@
 #include "storage/place/cache/run_folder.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -17,6 +15,7 @@
 #include "storage/place/cache/dataset_folder.h"
 #include "storage/place/cache/load.h"
 #include "storage/place/names.h"
+#include "storage/place/own_folder.h"
 
 namespace cairn {
 namespace {
@@ -168,19 +167,6 @@ absl::Status RestoreRecord(Disk& disk, const std::string& folder, const absl::St
   return ReplaceTree(disk, RecordPath(folder), ToTree(own));
 }
 
-// Only the user's own, closed to writes of others: what lies there is read back as the truth.
-absl::Status CheckOwn(Disk& disk, const std::string& folder) {
-  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(folder));
-  if (!info.is_directory()) return PermissionDenied("{}: is no directory", folder);
-  if (info.uid != ::geteuid()) {
-    return PermissionDenied("{}: belongs to user {}, this process runs as {}", folder, info.uid, ::geteuid());
-  }
-  if ((info.mode & 022) != 0) {
-    return PermissionDenied("{}: mode {:04o} lets others write to it", folder, info.mode & 07777);
-  }
-  return absl::OkStatus();
-}
-
 // As part of a file name; the identity follows, so it need not be unique.
 std::string Printable(std::string_view run_name) {
   std::string name(run_name.substr(0, kNameBytesMax));
@@ -195,7 +181,7 @@ absl::StatusOr<bool> TakeFolder(Disk& disk, const std::string& folder, const Run
   const absl::Status made = disk.MakeDirectory(folder, 0700);
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   CAIRN_RETURN_IF_ERROR(disk.SyncDirectory(ParentOf(folder)));
-  CAIRN_RETURN_IF_ERROR(CheckOwn(disk, folder));
+  CAIRN_RETURN_IF_ERROR(CheckOwnFolder(disk, folder));
   const auto record = ReadRecord(disk, folder);
   if (record.ok()) return record->run.run == own.run.run;
   if (!IsLost(record.status())) return record.status();
@@ -262,7 +248,7 @@ absl::StatusOr<RunFolder> FindOrTake(Disk& disk, const std::string& cache, std::
   if (!prefix.starts_with('/')) return InvalidArgument("prefix \"{}\" is not absolute", prefix);
   CAIRN_ASSIGN_OR_RETURN(const std::string folder, UserFolder(cache, user));
   CAIRN_RETURN_IF_ERROR(MakeDirectories(disk, folder, 0700));
-  CAIRN_RETURN_IF_ERROR(CheckOwn(disk, folder));
+  CAIRN_RETURN_IF_ERROR(CheckOwnFolder(disk, folder));
   RunFolder result;
   RunRecord& own = result.record;
   own.run = run;
@@ -270,7 +256,7 @@ absl::StatusOr<RunFolder> FindOrTake(Disk& disk, const std::string& cache, std::
   CAIRN_ASSIGN_OR_RETURN(const std::vector<CacheFolder::Found> found, CacheFolder::Find(disk, cache, user));
   for (const CacheFolder::Found& there : found) {
     if (there.run.run != run.run) continue;
-    CAIRN_RETURN_IF_ERROR(CheckOwn(disk, there.path));
+    CAIRN_RETURN_IF_ERROR(CheckOwnFolder(disk, there.path));
     const auto record = ReadRecord(disk, there.path);
     if (IsLost(record.status())) {
       CAIRN_RETURN_IF_ERROR(RestoreRecord(disk, there.path, record.status(), own, &result));

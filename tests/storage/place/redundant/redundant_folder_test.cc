@@ -1,0 +1,214 @@
+// A run's folder in a folder that is redundant itself: what is whole there is all there, over a power failure between
+// any two operations, and nothing that is not whole, or not this run's, counts.
+#include "storage/place/redundant/redundant_folder.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "storage/format/catalogue/catalogue.h"
+#include "tests/storage/place/cache/datasets.h"
+#include "tests/support/fake_disk.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::uint32_t kRanks = 2;
+constexpr DatasetId kId = 7;
+constexpr char kCache[] = "/ssd/scr.dataset.7";
+
+class RedundantFolderTest : public ::testing::Test {
+ protected:
+  RedundantFolderTest() {
+    EXPECT_OK(MakeDirectories(cache_, kCache));
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      const std::string content = TestContent(rank, 20'000);
+      ranks_.push_back(TestCatalogue(TestRun(), kId, rank, kRanks, content));
+      ranks_.back().set_step(70);
+      EXPECT_OK(WriteTestFile(cache_, std::string(kCache) + "/" + ranks_.back().file(0).name(), content));
+    }
+    record_.set_run(TestRun().Hex());
+    record_.set_launch(ranks_[0].launch());
+    record_.set_mark(TestRun(9).Hex());
+    record_.set_dataset(kId);
+    record_.set_step(70);
+    record_.set_nranks(kRanks);
+    record_.set_checkpoint(true);
+    Reset();
+  }
+  void Reset() {
+    disk_ = std::make_unique<FakeDisk>();
+    EXPECT_OK(MakeDirectories(*disk_, "/burst"));
+    disk_->SyncAll();
+  }
+  RedundantFolder Folder(const RunId& run = TestRun()) { return RedundantFolder(*disk_, "/burst", "me", run); }
+  // Each rank's by a node of its own.
+  absl::Status BringRank(Rank rank, std::string* damaged = nullptr) {
+    std::string name;
+    Throttle throttle(0);
+    TransferProgress progress;
+    const std::vector<catalogue::Catalogue> one = {ranks_[rank]};
+    return Folder().Bring(kId, {.disk = cache_, .folder = kCache, .ranks = one}, throttle, progress,
+                          damaged != nullptr ? damaged : &name);
+  }
+  absl::Status BringAll() {
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      if (const absl::Status brought = BringRank(rank); !brought.ok()) return brought;
+    }
+    return Folder().Complete(record_);
+  }
+  bool IsWhole() {
+    const auto contents = Folder().Look();
+    EXPECT_OK(contents.status());
+    return contents.ok() && contents->whole.contains(kId);
+  }
+  // Every byte of what counts.
+  void ExpectSound() {
+    for (const catalogue::Catalogue& rank : ranks_) {
+      for (const catalogue::FileEntry& file : rank.file()) {
+        EXPECT_OK(VerifyFile(*disk_, Folder().DatasetPath(kId) + "/" + file.name(), file));
+      }
+    }
+  }
+  std::string RecordPath() { return Folder().DatasetPath(kId) + "/.scr/whole.cairn"; }
+
+  FakeDisk cache_;
+  std::unique_ptr<FakeDisk> disk_;
+  std::vector<catalogue::Catalogue> ranks_;
+  kept::Whole record_;
+};
+
+TEST_F(RedundantFolderTest, CountsOnlyWhenAllPartsAreThere) {
+  EXPECT_FALSE(IsWhole());
+  ASSERT_OK(BringRank(1));
+  EXPECT_FALSE(IsWhole());
+  const absl::Status early = Folder().Complete(record_);
+  EXPECT_EQ(early.code(), absl::StatusCode::kUnavailable) << early;
+  EXPECT_FALSE(IsWhole());
+  ASSERT_OK(BringAll());
+  ASSERT_OK_AND_ASSIGN(const RedundantFolder::Contents contents, Folder().Look());
+  EXPECT_EQ(contents.whole.at(kId).record.step(), 70u);
+  EXPECT_EQ(contents.whole.at(kId).ranks.size(), kRanks);
+  EXPECT_OK(BringAll()) << "once more is as good";
+  ExpectSound();
+}
+
+TEST_F(RedundantFolderTest, WhatWasSaidHoldsOverAPowerFailureAfterAnyOperation) {
+  for (std::uint64_t n = 1; n < 1'000; ++n) {
+    Reset();
+    disk_->CrashAt(n);
+    const bool said = BringAll().ok();
+    disk_->Restart(n);
+    const bool whole = IsWhole();
+    EXPECT_TRUE(whole || !said) << n;
+    if (whole) ExpectSound();
+    EXPECT_OK(BringAll()) << "it goes on: " << n;
+    EXPECT_TRUE(IsWhole()) << n;
+    if (said) return;
+  }
+  FAIL() << "it has no end";
+}
+
+TEST_F(RedundantFolderTest, WhatIsRemovedGoesWholeOrNotAtAll) {
+  for (std::uint64_t n = 1; n < 1'000; ++n) {
+    Reset();
+    ASSERT_OK(BringAll());
+    disk_->SyncAll();
+    disk_->CrashAt(n);
+    const bool removed = Folder().Remove(kId).ok();
+    disk_->Restart(n);
+    const bool whole = IsWhole();
+    EXPECT_FALSE(whole && removed) << n;
+    if (whole) ExpectSound();
+    EXPECT_OK(Folder().Remove(kId));
+    EXPECT_OK(Folder().Tidy(kId, {}));
+    EXPECT_THAT(*disk_->List(Folder().path()), IsEmpty()) << n;
+    if (removed) return;
+  }
+  FAIL() << "it has no end";
+}
+
+TEST_F(RedundantFolderTest, ARecordThatIsCutOrFlippedIsNotBelieved) {
+  ASSERT_OK(BringAll());
+  ASSERT_OK_AND_ASSIGN(const std::string record, ReadWhole(*disk_, RecordPath(), 1 << 20));
+  for (std::size_t bytes = 0; bytes < record.size(); ++bytes) {
+    ASSERT_OK(ReplaceFile(*disk_, RecordPath(), record.substr(0, bytes)));
+    EXPECT_FALSE(IsWhole()) << "cut at " << bytes;
+    std::string flipped = record;
+    flipped[bytes] = static_cast<char>(flipped[bytes] ^ 4);
+    ASSERT_OK(ReplaceFile(*disk_, RecordPath(), flipped));
+    ASSERT_OK_AND_ASSIGN(const RedundantFolder::Contents contents, Folder().Look());
+    EXPECT_TRUE(contents.whole.empty() && contents.damaged.contains(kId)) << "flipped at " << bytes;
+  }
+}
+
+TEST_F(RedundantFolderTest, AnotherRunsAndAnotherNumbersTreeIsNotBelieved) {
+  ASSERT_OK(BringAll());
+  const RedundantFolder other = Folder(TestRun(2));
+  disk_->CopyTree(Folder().path(), other.path());
+  disk_->CopyTree(Folder().DatasetPath(kId), Folder().DatasetPath(8));
+  ASSERT_OK_AND_ASSIGN(const RedundantFolder::Contents there, other.Look());
+  EXPECT_THAT(there.whole, IsEmpty());
+  ASSERT_OK_AND_ASSIGN(const RedundantFolder::Contents here, Folder().Look());
+  EXPECT_TRUE(here.whole.contains(kId));
+  EXPECT_FALSE(here.whole.contains(8));
+  EXPECT_THAT(here.damaged.at(8).ToString(), HasSubstr("dataset: 7 in the place of 8"));
+}
+
+TEST_F(RedundantFolderTest, WhatIsReadBackDifferentlyIsWrittenAnew) {
+  const std::string path = Folder().DatasetPath(kId) + "/" + ranks_[0].file(0).name();
+  bool lies = true;
+  disk_->SetHook([&](FakeOp op, const std::string&) {  // between the copy and its check
+    if (op == FakeOp::kSyncDirectory && lies && disk_->Info(path).ok()) {
+      lies = false;
+      disk_->FlipBit(path, 80'000);
+    }
+  });
+  const absl::Status brought = BringRank(0);
+  EXPECT_EQ(brought.code(), absl::StatusCode::kUnavailable) << brought;
+  EXPECT_THAT(brought.ToString(), HasSubstr("read back differently"));
+  disk_->SetHook(nullptr);
+  EXPECT_OK(BringAll());
+  ExpectSound();
+}
+
+TEST_F(RedundantFolderTest, ADamagedFileOfTheCacheIsNamed) {
+  const std::string name = ranks_[1].file(0).name();
+  cache_.FlipBit(std::string(kCache) + "/" + name, 999);
+  std::string damaged;
+  EXPECT_EQ(BringRank(1, &damaged).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(damaged, name);
+  ASSERT_OK(cache_.Remove(std::string(kCache) + "/" + name));
+  damaged.clear();
+  EXPECT_EQ(BringRank(1, &damaged).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(damaged, name);
+}
+
+TEST_F(RedundantFolderTest, AsideAndUnfinishedOnesGoAtTheNextTidying) {
+  ASSERT_OK(BringAll());
+  ASSERT_OK(Folder().SetAside(kId));
+  EXPECT_FALSE(IsWhole());
+  ASSERT_OK(BringRank(0));
+  ASSERT_OK(Folder().Tidy(kId, {}));  // what is newer stays
+  EXPECT_EQ(disk_->List(Folder().path())->size(), 1u);
+  ASSERT_OK(Folder().Tidy(kId + 1, {kId}));
+  EXPECT_EQ(disk_->List(Folder().path())->size(), 1u);
+  ASSERT_OK(Folder().Tidy(kId + 1, {}));
+  EXPECT_THAT(*disk_->List(Folder().path()), IsEmpty());
+  ASSERT_OK(BringAll());
+  ASSERT_OK(Folder().Tidy(kId + 1, {}));
+  EXPECT_TRUE(IsWhole()) << "what is whole is left alone";
+}
+
+}  // namespace
+}  // namespace cairn
