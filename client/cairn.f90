@@ -20,7 +20,8 @@ module cairn
   integer, parameter, public :: CAIRN_LEVEL_NONE = 0, CAIRN_LEVEL_FROZEN = 1, CAIRN_LEVEL_CAPTURED = 2, &
     CAIRN_LEVEL_LOCAL = 3, CAIRN_LEVEL_REDUNDANT = 4, CAIRN_LEVEL_PREFIX = 5
   integer, parameter, public :: CAIRN_TIER_NONE = 0, CAIRN_TIER_IMAGE = 1, CAIRN_TIER_CACHE = 2, &
-    CAIRN_TIER_PARTNER = 3, CAIRN_TIER_REBUILT = 4, CAIRN_TIER_PREFIX = 5
+    CAIRN_TIER_PARTNER = 3, CAIRN_TIER_REBUILT = 4, CAIRN_TIER_PREFIX = 5, &
+    CAIRN_TIER_REDUNDANT = 6
   ! Flags of cairn_output_begin. (CAIRN_CHECKPOINT, as C has it, would be the function: case does not count.)
   integer, parameter, public :: CAIRN_FLAG_CHECKPOINT = 1, CAIRN_FLAG_OUTPUT = 2, &
     CAIRN_FLAG_GROWING = 4

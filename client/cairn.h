@@ -63,7 +63,8 @@ enum cairn_tier {
   CAIRN_TIER_CACHE = 2,
   CAIRN_TIER_PARTNER = 3, /* in part the cache of another node */
   CAIRN_TIER_REBUILT = 4,
-  CAIRN_TIER_PREFIX = 5
+  CAIRN_TIER_PREFIX = 5,
+  CAIRN_TIER_REDUNDANT = 6 /* the folder that is redundant itself (redundant.path): nearer than the prefix */
 };
 
 /* Element types; the numbers are those of ADIOS2's BP5 format. CAIRN_BYTE is for opaque bytes. */
@@ -148,9 +149,10 @@ CAIRN_API int cairn_set_name(cairn_session* session, const char* name);
  *   "partner"  each rank's files are copied to another node
  *   "xor"      ranks on different nodes keep parity for each other: of each set of them one may be lost
  *   "rs"       the same with several checksums: so many may be lost
+ *   "folder"   each rank's files are copied to a folder that is redundant itself (redundant.path of the daemons)
  * How many ranks make a set, and with "rs" how many may be lost, is the daemon's configuration (redundancy.members and
- * redundancy.checksums). NULL or "": again what CAIRN_REDUNDANCY says, which cairn_open has read, or if that is not set,
- * what the daemon is configured for (redundancy.scheme).
+ * redundancy.checksums). NULL or "": again what CAIRN_REDUNDANCY says, which cairn_open has read, or if that is not
+ * set, what the daemon is configured for (redundancy.scheme).
  *
  * All ranks give the same scheme, or none does; a dataset whose ranks differ fails. CAIRN_INVALID_ARGUMENT: there is no
  * such scheme, and the one from before holds. CAIRN_UNSUPPORTED of the call that begins a dataset: the daemon is older

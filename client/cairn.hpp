@@ -66,6 +66,7 @@ enum class Tier : std::int32_t {
   kPartner = CAIRN_TIER_PARTNER,
   kRebuilt = CAIRN_TIER_REBUILT,
   kPrefix = CAIRN_TIER_PREFIX,
+  kRedundant = CAIRN_TIER_REDUNDANT,
 };
 
 struct Error {

@@ -37,6 +37,7 @@ constexpr auto kLeftOut = std::to_array<std::string_view>({
 // Shown elsewhere than by their numbers: where among those of the others.
 constexpr auto kMoved = std::to_array<std::pair<std::string_view, double>>({
     {"cairn.admin.DatasetRow.bytes_written", 16.5},
+    {"cairn.admin.DatasetRow.in_folder", 14.5},
     {"cairn.admin.GrowingDirectory.dataset", 0.5},
     {"cairn.admin.HaltStatus.checkpoints_left", 9.5},
     {"cairn.admin.RankRow.bytes_written", 3.5},
@@ -73,6 +74,7 @@ void Mend(const Message& message, Json& json) {
     if (!rank->has_set()) json.erase("set");
   } else if (const auto* const row = dynamic_cast<const admin::DatasetRow*>(&message)) {
     if (row->nodes().empty()) json.erase("nodes");
+    if (!row->in_folder()) json.erase("in_folder");
   } else if (const auto* const show = dynamic_cast<const admin::ShowReply*>(&message)) {
     MendScheme(show->asked_scheme(), "asked_scheme", json);
   } else if (const auto* const catalogue = dynamic_cast<const catalogue::Catalogue*>(&message)) {

@@ -108,8 +108,8 @@ static inline void example_parse(int argc, char** argv, example_options* options
 }
 
 static inline const char* example_tier(int32_t tier) {
-  static const char* const kNames[] = {"none", "image", "cache", "partner", "rebuilt", "prefix"};
-  return tier >= 0 && tier <= CAIRN_TIER_PREFIX ? kNames[tier] : "unknown";
+  static const char* const kNames[] = {"none", "image", "cache", "partner", "rebuilt", "prefix", "redundant"};
+  return tier >= 0 && tier <= CAIRN_TIER_REDUNDANT ? kNames[tier] : "unknown";
 }
 
 #ifdef __cplusplus

@@ -12,7 +12,8 @@ uint32_t lc_scheme_of(const char* name) {
   } schemes[] = {{"single", CAIRN__LOCAL__SCHEME__SCHEME_SINGLE},
                  {"partner", CAIRN__LOCAL__SCHEME__SCHEME_PARTNER},
                  {"xor", CAIRN__LOCAL__SCHEME__SCHEME_XOR},
-                 {"rs", CAIRN__LOCAL__SCHEME__SCHEME_RS}};
+                 {"rs", CAIRN__LOCAL__SCHEME__SCHEME_RS},
+                 {"folder", CAIRN__LOCAL__SCHEME__SCHEME_FOLDER}};
   for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; ++i) {
     if (strcmp(name, schemes[i].name) == 0) return schemes[i].scheme;
   }

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 #define LC_SCHEME_NOT_GIVEN 0u /* as the daemon is configured */
-#define LC_SCHEMES "single, partner, xor or rs"
+#define LC_SCHEMES "single, partner, xor, rs or folder"
 
 /* The number that messages have for it (enum Scheme in proto/local.proto); LC_SCHEME_NOT_GIVEN: there is none of that
  * name. */

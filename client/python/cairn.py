@@ -69,6 +69,7 @@ class Tier(enum.IntEnum):
     PARTNER = 3
     REBUILT = 4
     PREFIX = 5
+    REDUNDANT = 6
 
 
 class Kind(enum.IntEnum):

@@ -250,14 +250,18 @@ absl::Status ValidatePeers(const Config::Peers& peers) {
   return absl::OkStatus();
 }
 
-absl::Status ValidateRedundancy(const Config::Redundancy& redundancy) {
-  constexpr std::array<std::string_view, 4> kSchemes{"single", "partner", "xor", "rs"};
+absl::Status ValidateRedundancy(const Config& config) {
+  const Config::Redundancy& redundancy = config.redundancy;
+  constexpr std::array<std::string_view, 5> kSchemes{"single", "partner", "xor", "rs", "folder"};
   if (std::ranges::find(kSchemes, redundancy.scheme) == kSchemes.end()) {
     return InvalidArgument("redundancy.scheme: \"{}\" is none of {}", redundancy.scheme, fmt::join(kSchemes, ", "));
   }
   if (redundancy.scheme == "rs" && redundancy.checksums >= redundancy.members) {
     return InvalidArgument("redundancy.checksums: {} of the {} members of a set (redundancy.members) cannot be lost",
                            redundancy.checksums, redundancy.members);
+  }
+  if (redundancy.scheme == "folder" && config.redundant.path.empty()) {
+    return InvalidArgument("redundancy.scheme: \"folder\" needs redundant.path");
   }
   const std::string_view group = redundancy.group;
   if (group.size() > HOST_NAME_MAX) return InvalidArgument("redundancy.group: longer than {} bytes", HOST_NAME_MAX);
@@ -355,7 +359,7 @@ absl::Status ValidateConfig(const Config& config) {
   }
   CAIRN_RETURN_IF_ERROR(ValidateArbiter(config.arbiter));
   CAIRN_RETURN_IF_ERROR(ValidatePeers(config.peers));
-  CAIRN_RETURN_IF_ERROR(ValidateRedundancy(config.redundancy));
+  CAIRN_RETURN_IF_ERROR(ValidateRedundancy(config));
   CAIRN_RETURN_IF_ERROR(ValidateSupervision(config.supervisor));
   return ValidateIngest(config.ingest);
 }

@@ -92,7 +92,7 @@ struct Config {
   } peers;
   // What ranks on several nodes keep for each other (storage/job/protect).
   struct Redundancy {
-    std::string scheme = "single";  // "single", "partner", "xor" or "rs"
+    std::string scheme = "single";  // "single", "partner", "xor", "rs" or "folder"
     std::uint32_t members = 8;      // of a set, at least, where there are as many
     std::uint32_t checksums = 2;    // "rs": members of a set that may be lost
     std::string group;              // what may fail together with this node (a switch, a rack); empty: its host
@@ -108,6 +108,10 @@ struct Config {
     std::uint32_t cpu_weight = 100;    // of each worker; 100 is what others have
     std::uint32_t tasks_max = 0;       // processes and threads of each worker; 0: no limit
   } supervisor;
+  // A folder of a file system that outlives the loss of nodes, and that all nodes mount (storage/place/redundant).
+  struct Redundant {
+    std::string path;  // empty: there is none
+  } redundant;
   std::uint64_t call_ms_default = 120000;
   std::uint64_t quiesce_ms = 60000;  // SIGTERM: at most so long to bring captured datasets to `local`
   std::uint32_t threads = 0;         // of the pools; 0: number of cores, at most 8

@@ -186,8 +186,9 @@ const Field kFields[] = {
      CAIRN_U32_(peers.fan_in), 2, 1024},
     {"redundancy.scheme", kText,
      "how a checkpoint outlives the loss of nodes before it is on the prefix: single, not at all; partner, a copy on "
-     "another node; xor, of each set of nodes one may be lost; rs, redundancy.checksums may be; what an application "
-     "asks for counts more (CAIRN_REDUNDANCY); can be reloaded",
+     "another node; xor, of each set of nodes one may be lost; rs, redundancy.checksums may be; folder, a copy in "
+     "redundant.path, which single means, too, where that is set; what an application asks for counts more "
+     "(CAIRN_REDUNDANCY); can be reloaded",
      CAIRN_TEXT_(redundancy.scheme)},
     {"redundancy.members", kNumber,
      "ranks on different nodes that protect each other with xor or rs, at least, where there are so many; can be "
@@ -201,6 +202,11 @@ const Field kFields[] = {
      CAIRN_TEXT_(redundancy.group)},
     {"redundancy.bandwidth", kRate, "limit of what is read from other nodes to protect them; 0: none; can be reloaded",
      CAIRN_U64_(redundancy.bytes_per_s)},
+    {"redundant.path", kPath,
+     "a folder, the same on all nodes, of a file system that outlives the loss of nodes (DAOS, Ceph, Gluster, a burst "
+     "buffer): what is verified there is `redundant`, and restored from there; best one inside of the mount, which is "
+     "not there without it; empty: none",
+     CAIRN_TEXT_(redundant.path)},
     {"supervisor.idle", kDuration,
      "started by root for all users: a user's worker that has had nothing to do for so long is ended; 0: never",
      CAIRN_U64_(supervisor.idle_ms), 0, 3650 * kDayMs},

@@ -343,7 +343,7 @@ void Away::TellState(const NodeId& node, const Dataset& dataset) {
   if (dataset.cache == Place::kArriving) TellBegun(node, dataset);  // it may have gone on with what was said ahead
   if (dataset.in_cache() && dataset.unknown == 0) Whole(dataset);   // what others had may have been unknown till now
   if (dataset.kind.files && dataset.cache == Place::kArriving && dataset.all_captured()) AllEnded(dataset);
-  if (dataset.in_cache() && dataset.redundant) AllKept(dataset);
+  if (dataset.in_cache() && dataset.is_redundant()) AllKept(dataset);
   if (!dataset.in_prefix()) return;
   peer::FromHome said;
   said.mutable_on_prefix()->set_dataset(dataset.id);

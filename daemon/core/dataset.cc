@@ -104,6 +104,7 @@ std::uint64_t Dataset::bytes_here() const {
 
 Level Dataset::level() const {
   if (in_prefix()) return Level::kPrefix;
+  if (in_folder()) return Level::kRedundant;
   if (in_cache() && safe()) return redundant ? Level::kRedundant : Level::kLocal;
   if (in_cache()) return Level::kNone;
   return all_captured() && !damaged() ? Level::kCaptured : Level::kNone;

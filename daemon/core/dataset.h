@@ -133,6 +133,7 @@ struct Dataset {
   std::set<std::pair<Rank, std::string>> bad_parts;
   Place cache = Place::kAbsent;
   Place prefix = Place::kAbsent;
+  Place folder = Place::kAbsent;  // the one that is redundant itself (redundant_tier.h)
   Standing standing = Standing::kCurrent;
   bool foreign = false;       // SCR's own on the prefix: nothing of it there is ever changed
   bool pinned = false;        // by the user
@@ -149,12 +150,15 @@ struct Dataset {
   Level level() const;
   bool in_cache() const { return cache == Place::kWhole; }
   bool in_prefix() const { return prefix == Place::kWhole; }
-  bool whole() const { return in_cache() || in_prefix(); }
+  bool in_folder() const { return folder == Place::kWhole; }
+  bool whole() const { return in_cache() || in_folder() || in_prefix(); }
   bool over_nodes() const { return std::ranges::any_of(parts, &Part::elsewhere); }
   // A restart could use it: what the cache has counts if it is known who has the rest.
-  bool can_be_read() const { return in_prefix() || (in_cache() && unknown == 0); }
+  bool can_be_read() const { return in_prefix() || in_folder() || (in_cache() && unknown == 0); }
   // Nobody needs to have anything older. What is followed is whole when its home says so.
-  bool safe() const { return in_prefix() || (in_cache() && (unknown == 0 || followed)); }
+  bool safe() const { return in_prefix() || in_folder() || (in_cache() && (unknown == 0 || followed)); }
+  // It outlives the loss of nodes.
+  bool is_redundant() const { return redundant || in_folder(); }
   bool all_begun() const {
     return std::ranges::none_of(parts, [](const Part& part) { return part.state == Part::State::kAbsent; });
   }
@@ -167,13 +171,16 @@ struct Dataset {
   bool all_stored() const { return stored == nranks; }
   // Whole on the prefix and nowhere else, and nobody wants anything of it: what happens to others is no matter to it.
   bool at_rest() const {
-    return cache == Place::kAbsent && prefix == Place::kWhole && !pinned && !asked && readers == 0;
+    return cache == Place::kAbsent && prefix == Place::kWhole && folder == Place::kAbsent && !pinned && !asked &&
+           readers == 0;
   }
   // The parts are here, with their catalogues as far as they are stored.
   bool described() const { return !parts.empty() && !outdated_parts && undescribed == 0; }
   bool has_captured(Rank rank) const { return rank < nranks && (parts.empty() || parts[rank].captured()); }
   // No tier could give it back.
-  bool damaged() const { return !whole() && (cache == Place::kDamaged || prefix == Place::kDamaged); }
+  bool damaged() const {
+    return !whole() && (cache == Place::kDamaged || prefix == Place::kDamaged || folder == Place::kDamaged);
+  }
   bool restorable() const { return kind.checkpoint && can_be_read() && standing != Standing::kAnothers; }
   bool dropped() const { return standing == Standing::kTakenOut || standing == Standing::kHistory; }
   bool id_taken() const { return standing == Standing::kIdTaken || standing == Standing::kHistory; }
@@ -194,7 +201,8 @@ std::uint64_t FileBytes(const catalogue::Catalogue& catalogue);  // of all its f
 // Ranks on several nodes have kept something for each other, and it is in these caches only: what one of them has lost
 // may be made anew. Of what this daemon decides about.
 inline bool MayBeMadeAnew(const Dataset& dataset) {
-  return !dataset.followed && dataset.in_cache() && !dataset.in_prefix() && dataset.keeping > 0 && dataset.over_nodes();
+  return !dataset.followed && dataset.in_cache() && !dataset.in_prefix() && !dataset.in_folder() &&
+         dataset.keeping > 0 && dataset.over_nodes();
 }
 // For which parts that are here keep something, each once, and which ranks do; of a rank the newest first.
 struct SetHere {

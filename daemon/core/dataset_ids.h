@@ -23,6 +23,8 @@ class DatasetIds {
   DatasetIds(const DatasetIds&) = delete;
 
   // Some dataset has this id: the newer of two has the higher one, so lower ones are not given out any more.
+  // What will be given out next; 0: there is none.
+  DatasetId next() const { return block_.count > 0 ? block_.first : 0; }
   void Seen(DatasetId id);
   // Seen, and newer than all that this daemon could still give out.
   void NewestSeen(DatasetId id);

@@ -12,7 +12,7 @@ namespace {
 
 // Parts of a dataset, of which nobody here knows where the rest is, or what is to become of it.
 bool IsOrphan(const Dataset& dataset) {
-  return dataset.in_cache() && dataset.unknown > 0 && !dataset.followed;
+  return dataset.in_cache() && dataset.unknown > 0 && !dataset.followed && !dataset.in_folder();
 }
 
 bool IsNowhereElse(const Dataset& dataset) {
@@ -44,9 +44,10 @@ class FactMaker {
             .own_files = dataset->kind.files,
             .whole = dataset->safe(),
             .safe = dataset->safe() && (dataset->in_prefix() || !dataset->awaits_redundancy),
-            .redundant = dataset->redundant || dataset->awaits_redundancy,
+            .redundant = dataset->is_redundant() || dataset->awaits_redundancy,
             .in_cache = dataset->in_cache(),
             .in_prefix = dataset->in_prefix(),
+            .in_folder = dataset->in_folder(),
             .flushing = moves,
             .dropped = dataset->flush_dropped(),
             .pinned = dataset->pinned,
@@ -55,7 +56,8 @@ class FactMaker {
             .followed = dataset->followed,
             .kept = dataset->followed && !dataset->let_go && !dataset->in_prefix(),
             .will_go = dataset->will_go,
-            .gave_way = dataset->gave_way() || dataset->unknown > 0 || (shut_out_ && !dataset->kind.output),
+            .gave_way = dataset->gave_way() || (dataset->unknown > 0 && !dataset->in_folder()) ||
+                        (shut_out_ && !dataset->kind.output),
             .asked = dataset->asked || dataset == last_,
             .cache_bytes = dataset->in_cache() ? dataset->bytes_here() : 0};
   }

@@ -63,8 +63,7 @@ void Flusher::Plan() {
 void Flusher::DropWithoutCopy() {
   std::vector<JobPtr> dropped;
   for (const auto& [id, job] : jobs_) {
-    const bool lacks = !job->dataset->in_cache() || job->dataset->unknown > 0;
-    if (job->state == Job::State::kWaiting && lacks) dropped.push_back(job);
+    if (job->state == Job::State::kWaiting && !job->dataset->can_be_read()) dropped.push_back(job);
   }
   for (const JobPtr& job : dropped) End(*job);
 }
@@ -177,6 +176,10 @@ void Flusher::End(const Job& job) {
 
 // --- The first step: the copy ---
 
+bool Flusher::IsHere(const Dataset& dataset, Rank rank) {
+  return dataset.in_cache() && !dataset.parts[rank].elsewhere;
+}
+
 void Flusher::Copy(const JobPtr& job) {
   const Dataset& dataset = *job->dataset;
   job->state = Job::State::kCopying;
@@ -188,10 +191,10 @@ void Flusher::Copy(const JobPtr& job) {
   job->here.clear();
   job->there.clear();
   for (Rank rank = 0; rank < dataset.nranks; ++rank) {
-    if (dataset.parts[rank].elsewhere) {
-      job->there.insert(rank);
-    } else {
+    if (IsHere(dataset, rank)) {
       job->here.push_back(job->catalogues[rank]);
+    } else {
+      job->there.insert(rank);
     }
   }
   given_.slots.CopyBegins(job->progress, context_.now());
@@ -203,19 +206,34 @@ void Flusher::Copy(const JobPtr& job) {
   CopyHere(job, [this, job](StepResult result) { CopyEnded(job, std::move(result)); });
 }
 
-// What nodes have that have no link to this one is read over the network.
+// What nodes have that have no link to this one is read over the network; what no node has, that is there, in the
+// folder that is redundant itself.
 absl::Status Flusher::FindElsewhere(Job& job) const {
+  const Dataset& dataset = *job.dataset;
   job.elsewhere.clear();
-  for (const NodeId& node : HoldersOf(*job.dataset)) {
-    if (given_.away.HasLink(node)) continue;
+  std::set<Rank> left = job.there;
+  for (const NodeId& node : HoldersOf(dataset)) {
+    const bool asked = given_.away.HasLink(node);
     const auto member = given_.nodes.Find(node);
-    if (!member) return Unavailable("node {}, which has parts of it, is not there", node.substr(0, 8));
-    Elsewhere& elsewhere =
-        job.elsewhere.emplace_back(Elsewhere{.disk = given_.nodes.FilesOf(*member), .catalogues = {}});
-    for (const Part& part : job.dataset->parts) {
-      if (part.elsewhere && part.node == node) elsewhere.catalogues.push_back(part.catalogue);
+    if (!asked && !member && dataset.in_folder()) continue;
+    if (!asked && !member) return Unavailable("node {}, which has parts of it, is not there", node.substr(0, 8));
+    Elsewhere elsewhere{.disk = asked ? nullptr : given_.nodes.FilesOf(*member),
+                        .folder = FolderOnOtherNode(dataset.id),
+                        .catalogues = {}};
+    for (Rank rank = 0; rank < dataset.parts.size(); ++rank) {
+      if (!dataset.parts[rank].elsewhere || dataset.parts[rank].node != node) continue;
+      elsewhere.catalogues.push_back(dataset.parts[rank].catalogue);
+      left.erase(rank);
     }
+    if (!asked) job.elsewhere.push_back(std::move(elsewhere));
   }
+  if (left.empty()) return absl::OkStatus();
+  if (!dataset.in_folder()) return Unavailable("nobody knows where rank {}'s part is", *left.begin());
+  Elsewhere& folder = job.elsewhere.emplace_back();
+  folder.disk = std::shared_ptr<Disk>(std::shared_ptr<Disk>(), &given_.tier.disk());
+  folder.folder = given_.tier.PathOf(dataset.id);
+  folder.redundant = true;
+  for (const Rank rank : left) folder.catalogues.push_back(dataset.parts[rank].catalogue);
   return absl::OkStatus();
 }
 
@@ -239,6 +257,7 @@ void Flusher::CopyOverNodes(const JobPtr& job) {
     if (both->result.visited.status.ok() && !both->there.status.ok()) {
       both->result.visited.status = both->there.status;
       both->result.damaged_there = both->there.damaged_file;
+      both->result.in_folder = false;
     }
     const bool look = both->result.visited.status.ok() && job->dataset->kind.files;
     look ? FindBrought(job, std::move(both->result)) : CopyEnded(job, std::move(both->result));
@@ -284,11 +303,11 @@ void Flusher::CopyHere(const JobPtr& job, std::function<void(StepResult)> then) 
           given_.slots.throttle, *job->progress);
       for (const Elsewhere& elsewhere : job->elsewhere) {
         if (!result.outcome.status.ok()) break;
-        const FlushOutcome part = CopyPart(
-            {*elsewhere.disk, "/" + RecordsFolderName(job->descriptor.id), job->descriptor, elsewhere.catalogues},
-            context_.env.prefix_disk, prefix, given_.slots.throttle, *job->progress);
+        const FlushOutcome part = CopyPart({*elsewhere.disk, elsewhere.folder, job->descriptor, elsewhere.catalogues},
+                                           context_.env.prefix_disk, prefix, given_.slots.throttle, *job->progress);
         result.outcome.status = part.status;
         result.damaged_there = part.damaged_file;
+        result.in_folder = elsewhere.redundant;
       }
       return result.outcome.status;
     });
@@ -301,7 +320,10 @@ void Flusher::CopyEnded(const JobPtr& job, StepResult result) {
   given_.slots.CopyEnds(job->progress);
   result.outcome.status = result.visited.status;
   TakeFindings(*job, result);
-  if (absl::IsDataLoss(result.outcome.status) && !result.damaged_there.empty()) {
+  if (absl::IsDataLoss(result.outcome.status) && !result.damaged_there.empty() && result.in_folder) {
+    End(*job);
+    given_.tier.FoundDamaged(job->dataset, std::string(MessageOf(result.outcome.status)));
+  } else if (absl::IsDataLoss(result.outcome.status) && !result.damaged_there.empty()) {
     PartIsBad(job, result.damaged_there, result.outcome.status);
   } else if (!result.outcome.status.ok()) {
     Failed(job, result.outcome);

@@ -24,6 +24,7 @@
 #include "daemon/core/nodes.h"
 #include "daemon/core/prefix_gate.h"
 #include "daemon/core/prefix_watch.h"
+#include "daemon/core/redundant_tier.h"
 #include "daemon/core/removals.h"
 #include "daemon/core/run_cache.h"
 #include "proto/admin.pb.h"
@@ -80,6 +81,7 @@ class Flusher {
     LaunchKeeper& keeper;
     Nodes& nodes;
     Away& away;
+    RedundantTier& tier;
   };
   struct Reports {
     std::function<void()> on_step;     // one has ended: others may have their turn
@@ -111,9 +113,12 @@ class Flusher {
   std::optional<SteadyTime> StalledSince() const;
 
  private:
-  // What another node's cache has, whose daemon serves no rank of this one's launch.
+  // What another node's cache has, whose daemon serves no rank of this one's launch; or the folder that is redundant
+  // itself, of what no cache has any more.
   struct Elsewhere {
     std::shared_ptr<Disk> disk;
+    std::string folder;  // of the dataset there
+    bool redundant = false;
     std::vector<catalogue::Catalogue> catalogues;
   };
   struct Job {
@@ -141,10 +146,12 @@ class Flusher {
   struct StepResult {
     PrefixGate::Visited visited;
     FlushOutcome outcome;
-    std::string damaged_there;  // a file of another node's cache
+    std::string damaged_there;  // a file of another node's cache,
+    bool in_folder = false;     // or of the folder that is redundant itself
     void FailWith(absl::Status why) { visited.status = std::move(why); }
   };
 
+  static bool IsHere(const Dataset& dataset, Rank rank);
   void DropWithoutCopy();
   std::uint32_t FreeSlots();
   void LookAgain();

@@ -363,6 +363,13 @@ absl::StatusOr<ChosenCopies> Followed::CopiesOf(const peer::Find& find, std::siz
       source.disk = source.lives_with.get();
       source.path = PathOnOtherNode(find.dataset(), named.file().name());
       copies.lane = named.node();
+    } else if (tier == Tier::kRedundant && given_.tier.configured()) {
+      source.disk = &given_.tier.disk();
+      source.path = given_.tier.PathOf(find.dataset()) + "/" + named.file().name();
+      copies.lane = given_.tier.lane();
+    } else if (tier == Tier::kRedundant) {
+      *bad = copies.sources.size();
+      return Unavailable("redundant.path is not set on {}", context_.env.process.host);
     } else if (tier == Tier::kPrefix && given_.gate.prefix()) {
       CAIRN_ASSIGN_OR_RETURN(const std::string name, NormalizeFileName("", named.file().prefix_name()));
       source.path = given_.gate.prefix()->FilePath(name);

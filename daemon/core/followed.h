@@ -26,6 +26,7 @@
 #include "daemon/core/node_record.h"
 #include "daemon/core/nodes.h"
 #include "daemon/core/prefix_gate.h"
+#include "daemon/core/redundant_tier.h"
 #include "daemon/core/restore_transfer.h"
 #include "daemon/core/run_cache.h"
 #include "daemon/core/session.h"
@@ -54,6 +55,7 @@ class Followed {
     Inventory& inventory;
     Completion& completion;
     Home& home;
+    RedundantTier& tier;
     // A dataset that was foretold has begun, and is what ranks here have taken it for.
     std::function<void(const DatasetPtr& dataset)> on_begun;
   };

@@ -152,7 +152,7 @@ Inventory::Known Inventory::WhatIsKnown() const {
 std::vector<CachedOrigin> Inventory::CachedOrigins() const {
   std::vector<CachedOrigin> origins;
   for (const auto& [id, dataset] : given_.ledger.InPlay()) {
-    if (!dataset->in_cache() || dataset->launch == 0) continue;
+    if (!(dataset->in_cache() || dataset->in_folder()) || dataset->launch == 0) continue;
     if (provisional_(dataset->mark)) continue;  // its launch is not on the prefix yet
     origins.push_back({.id = id,
                        .launch = dataset->launch,
@@ -165,7 +165,7 @@ std::vector<CachedOrigin> Inventory::CachedOrigins() const {
 void Inventory::AdoptOrigins(const PrefixLook& look) {
   for (const auto& [id, origin] : look.origins) {
     const DatasetPtr dataset = given_.ledger.Get(id);
-    if (!dataset || !dataset->in_cache()) continue;
+    if (!dataset || !(dataset->in_cache() || dataset->in_folder())) continue;
     if (origin == Prefix::Origin::kOurs) {  // what was fenced there may be committed under the next launch
       given_.ledger.CountsAgain(*dataset);
       continue;
@@ -187,7 +187,7 @@ void Inventory::AdoptOrigins(const PrefixLook& look) {
 void Inventory::LetGoOfRemoved(const PrefixLook& look) {
   for (const DatasetId id : look.removed_by_user) {
     const DatasetPtr dataset = given_.ledger.Get(id);
-    if (!dataset || !dataset->in_cache() || dataset->in_prefix()) continue;
+    if (!dataset || !(dataset->in_cache() || dataset->in_folder()) || dataset->in_prefix()) continue;
     if (dataset->readers > 0 || dataset->pinned || flushing_(id)) continue;
     spdlog::info("run {}: dataset {} (step {}) was removed by the user, at another node", given_.run_name, id,
                  dataset->step);
@@ -203,7 +203,8 @@ void Inventory::AdoptFenced(const PrefixLook& look) {
     DatasetPtr dataset = given_.ledger.Get(id);
     if (dataset && (IsAnother(*dataset, found.descriptor) || flushing_(id))) continue;
     // Whole in the cache: whoever serves the newest launch commits it under that.
-    const bool in_cache = dataset && (dataset->in_cache() || dataset->cache == Place::kArriving);
+    const bool in_cache =
+        dataset && (dataset->in_cache() || dataset->in_folder() || dataset->cache == Place::kArriving);
     if (in_cache && !dataset->of_no_line()) {
       given_.ledger.NotOnPrefix(*dataset);
       continue;
@@ -276,7 +277,7 @@ void Inventory::AdoptSince(const PrefixLook& look, const std::set<DatasetId>& ha
 }
 
 bool Inventory::IsOnlyCached(const Dataset& dataset) {
-  const bool cached = dataset.in_cache() || dataset.cache == Place::kArriving;
+  const bool cached = dataset.in_cache() || dataset.in_folder() || dataset.cache == Place::kArriving;
   return cached && dataset.prefix == Place::kAbsent && dataset.standing < Standing::kGaveWay;
 }
 
@@ -326,7 +327,7 @@ void Inventory::TakenOut(const DatasetPtr& dataset, const PrefixContents& found)
     given_.record.Store();
   }
   if (dropped) GiveUp(dataset, "it was taken out of the prefix' index");
-  if (!was_there || dataset->in_cache() || !given_.ledger.Has(dataset)) return;
+  if (!was_there || dataset->in_cache() || dataset->in_folder() || !given_.ledger.Has(dataset)) return;
   taken_out_.insert(id);
   given_.ledger.Forget(id, {.why = Gone::Why::kRemoved,
                             .message = "is not in the prefix' index any more, or failed there",

@@ -166,7 +166,8 @@ class Leaving : public std::enable_shared_from_this<Leaving> {
     const std::set<DatasetId> may_go(order.begin(), order.end());
     std::vector<DatasetPtr> missed;
     for (const auto& [id, dataset] : run_.ledger.InPlay()) {
-      if (dataset->foreign || dataset->in_prefix() || elsewhere_.contains(id) || !HasPartsHere(*dataset)) continue;
+      const bool elsewhere = dataset->in_prefix() || dataset->in_folder() || elsewhere_.contains(id);
+      if (dataset->foreign || elsewhere || !HasPartsHere(*dataset)) continue;
       if (IsOnItsWay(*dataset) || (dataset->in_cache() && !may_go.contains(id))) missed.push_back(dataset);
     }
     return missed;

@@ -34,6 +34,10 @@
 //   RemovalFailed   prefix  leaving                          whole      it is known again
 //   PrefixDamaged   prefix  whole                            damaged
 //   Fenced          prefix  all but leaving                  whole      it is there, but does not count; or stays
+//   InFolder        folder  all                              whole      the folder that is redundant itself
+//   FolderLeaves    folder  whole                            leaving    nobody counts on it any more
+//   FolderLeft      folder  leaving                          absent     nowhere else: it is forgotten
+//   FolderDamaged   folder  whole                            damaged
 //   Fail            either  arriving, by its first makers    (forgotten)
 //
 // What is to become of it (Standing):
@@ -291,6 +295,10 @@ class Ledger {
   void Rebuilt(const Dataset& dataset, Rank rank, const std::string& node, catalogue::Catalogue catalogue);
 
   // --- It changes its place: the table above ---
+  void InFolder(const Dataset& dataset);
+  void FolderLeaves(const Dataset& dataset);
+  void FolderLeft(const DatasetPtr& dataset);
+  void FolderDamaged(const Dataset& dataset);
   void LeftCache(const Dataset& dataset, const std::string& why);
   void FolderGone(DatasetId id);  // nothing if it is not leaving
   void CacheDamaged(const Dataset& dataset, const std::string& why);

@@ -67,6 +67,16 @@ void ForgetParts(Dataset& dataset) {
   KeepsNothing(dataset);
 }
 
+// All parts are where all of it is.
+void NoNodeHasParts(Dataset& dataset) {
+  for (Part& part : dataset.parts) {
+    part.elsewhere = false;
+    part.node.clear();
+    part.rebuilt = false;
+  }
+  dataset.unknown = 0;
+}
+
 }  // namespace
 
 // --- A dataset is known from disk ---
@@ -189,7 +199,8 @@ void Ledger::CataloguesChanged(const Dataset& dataset) {
 
 void Ledger::ForgetUnreadParts() {
   for (const auto& [id, dataset] : datasets_) {
-    const bool only_there = dataset->in_prefix() && dataset->cache == Place::kAbsent;
+    const bool only_there =
+        dataset->in_prefix() && dataset->cache == Place::kAbsent && dataset->folder == Place::kAbsent;
     const bool restored = std::any_of(launches_.begin(), launches_.end(), [id = id](const auto& launch) {
       return launch.second.restored_files.contains(id);
     });
@@ -301,6 +312,31 @@ void Ledger::Rebuilt(const Dataset& given, Rank rank, const std::string& node, c
 
 // --- It changes its place ---
 
+void Ledger::InFolder(const Dataset& dataset) {
+  Own(dataset).folder = Place::kWhole;
+}
+
+void Ledger::FolderLeaves(const Dataset& dataset) {
+  Move(Own(dataset).folder, {Place::kWhole}, Place::kLeaving);
+}
+
+// It may have been put there again meanwhile, or be arriving in the cache.
+void Ledger::FolderLeft(const DatasetPtr& dataset) {
+  if (dataset->folder != Place::kLeaving) return;
+  Own(*dataset).folder = Place::kAbsent;
+  const bool anywhere = dataset->cache != Place::kAbsent || dataset->prefix != Place::kAbsent;
+  if (anywhere || dataset->readers > 0) return;
+  const DatasetPtr newest = NewestRestorable();
+  Forget(dataset->id, {.why = Gone::Why::kSuperseded,
+                       .message = "it is not needed any more",
+                       .successor = newest ? newest->id : 0,
+                       .step = dataset->step});
+}
+
+void Ledger::FolderDamaged(const Dataset& dataset) {
+  Move(Own(dataset).folder, {Place::kWhole}, Place::kDamaged);
+}
+
 void Ledger::Completed(const Dataset& given) {
   Dataset& dataset = Own(given);
   CAIRN_CHECK(dataset.all_stored());
@@ -315,6 +351,7 @@ void Ledger::LeftCache(const Dataset& given, const std::string& why) {
   Move(dataset.cache, {Place::kWhole}, Place::kLeaving);
   KeepsNothing(dataset);
   for (auto& [id, launch] : launches_) launch.restored_files.erase(dataset.id);
+  if (dataset.in_folder()) return NoNodeHasParts(dataset);
   if (dataset.in_prefix() && dataset.readers == 0) return ForgetParts(dataset);
   if (dataset.in_prefix()) return;
   const DatasetPtr newest = NewestRestorable();
@@ -331,6 +368,7 @@ void Ledger::CacheDamaged(const Dataset& dataset, const std::string& why) {
   Move(Own(dataset).cache, {Place::kWhole}, Place::kDamaged);
   Own(dataset).why_damaged = why;
   KeepsNothing(Own(dataset));
+  if (dataset.in_folder()) NoNodeHasParts(Own(dataset));
 }
 
 void Ledger::RefetchBegan(const Dataset& dataset) {

@@ -335,6 +335,7 @@ void Openings::Join(const OpeningPtr& opening, Run& run) {
     if (prepared != nullptr && prepared->newest && prepared->newest->id == id) {
       run.keeper.Resume(*prepared->newest);
       if (now->from_record && !IsUnheard(*opening)) run.others.LookForParts(id);
+      if (now->from_record && run.tier.MayTakeUp(id)) run.tier.TakeUp([] {});
     }
     Admit(opening, run, *now);
   });
@@ -354,7 +355,7 @@ struct Openings::Made {
 // look at what it may restart from, which others may have changed since this daemon looked; then the cache's record, by
 // which a later daemon knows under which launch it acts.
 void Openings::MakeLaunch(const OpeningPtr& opening, Run& run) {
-  if (BringFirst(opening, run)) return;
+  if (TakeUpFirst(opening, run) || BringFirst(opening, run)) return;
   Inventory::Known before = run.inventory.WhatIsKnown();
   const local::Open& open = opening->open;
   auto make =
@@ -404,6 +405,7 @@ void Openings::LaunchMade(const OpeningPtr& opening, Run& run, const Made& made)
     spdlog::info("run {}: launch {} with {} ranks", run.name, launch.id, launch.nranks);
     Admit(opening, run, launch);
     run.others.LaunchBegan(launch.id);
+    run.tier.Tidy();
   } else if (absl::IsAborted(made.status) && made.record.id == 0) {
     Prepare(opening);  // somebody has made one meanwhile: whether it lives is another question
   } else if (IsArbiterSilent(made.status)) {

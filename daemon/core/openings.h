@@ -53,6 +53,7 @@ class Openings {
     bool left = false;                                 // the queue, while the prefix is still being asked
     std::optional<OtherCaches::Brought> brought = {};  // from other nodes' caches; none: they were not asked
     std::uint32_t bringing = 0;                        // so often: only the last is waited for
+    bool took_up = false;                              // what is only in the folder that is redundant itself
     LaunchId not_joined = 0;                           // its home has said that it cannot be joined
     bool job_asked = false;                            // since it looked last, of the newest launch's job
     LaunchId job_over = 0;                             // whose job the batch system says is over
@@ -107,6 +108,7 @@ class Openings {
   bool NeverHeardOfItsSession(const Opening& opening, const Run& run) const;
   void Reattach(const OpeningPtr& opening, Run& run);
   void Join(const OpeningPtr& opening, Run& run);
+  bool TakeUpFirst(const OpeningPtr& opening, Run& run);
   bool BringFirst(const OpeningPtr& opening, Run& run);
   struct Made;
   void MakeLaunch(const OpeningPtr& opening, Run& run);

@@ -135,6 +135,24 @@ SteadyTime Openings::MustBegin(const Opening& opening) const {
   return opening.begun + allowed - to_begin;
 }
 
+// What is only in the folder that is redundant itself may be newer than all that nodes have. True: the opening is put
+// aside, and comes again, within bounds.
+bool Openings::TakeUpFirst(const OpeningPtr& opening, Run& run) {
+  if (!run.tier.configured() || !opening->prepared->newest || std::exchange(opening->took_up, true)) return false;
+  opening->call->WaitingFor(fmt::format("what is in {} of run {}", run.tier.lane(), run.name));
+  const std::uint32_t bringing = ++opening->bringing;
+  End(opening);
+  const auto go_on = [this, opening, bringing] {
+    if (opening->bringing != bringing) return;
+    ++opening->bringing;
+    Again(opening);
+  };
+  run.tier.TakeUp(go_on);
+  const SteadyTime::duration left = std::max(MustBegin(*opening) - context_.now(), SteadyTime::duration(0));
+  context_.loop().After(std::chrono::ceil<std::chrono::milliseconds>(left), go_on);
+  return true;
+}
+
 // What only other nodes' caches have is brought before the launch is made: until then those nodes may still commit it,
 // and if it does not come, nothing is lost by the try. True: the opening is put aside, and comes again with `brought`;
 // at the latest when it must go on with what is here to be in time.

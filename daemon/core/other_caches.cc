@@ -213,7 +213,8 @@ void OtherCaches::Answered(const JobPtr& job, const Nodes::Holdings& holdings) {
 void OtherCaches::HearOfRejections(const std::set<DatasetId>& rejected) {
   for (const DatasetId id : rejected) {
     const DatasetPtr dataset = given_.ledger.Get(id);
-    if (dataset && dataset->in_cache() && !dataset->in_prefix()) given_.inventory.RejectedElsewhere(dataset);
+    const bool only_here = dataset && (dataset->in_cache() || dataset->in_folder()) && !dataset->in_prefix();
+    if (only_here) given_.inventory.RejectedElsewhere(dataset);
   }
 }
 

@@ -113,10 +113,12 @@ void Join(admin::DatasetRow row, const std::string& name, admin::DatasetRow& all
   if (row.in_cache()) nodes.Add(std::string(name));
   const bool in_cache = (known && all.in_cache()) || row.in_cache();
   const bool in_prefix = (known && all.in_prefix()) || row.in_prefix();
+  const bool in_folder = (known && all.in_folder()) || row.in_folder();
   const bool pinned = (known && all.pinned()) || row.pinned();
   if (!known || row.level() > all.level()) all = std::move(row);
   all.set_in_cache(in_cache);
   all.set_in_prefix(in_prefix);
+  all.set_in_folder(in_folder);
   all.set_pinned(pinned);
   *all.mutable_nodes() = std::move(nodes);
 }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kForRecords = 64 << 10;  // headers, and what protects filemaps, of a rank
 
-constexpr std::string_view kSingle = "single";
+constexpr std::string_view kSingle = "single", kFolder = "folder";
 
 scr::SetWish WishOf(std::string_view name, const Config::Redundancy& redundancy) {
   scr::Scheme scheme = scr::Scheme::kSingle;
@@ -42,18 +42,26 @@ std::uint64_t BytesOf(const Part& part) {
 
 // --- Which ---
 
-// What the application has said counts more than what the site has.
+// What the application has said counts more than what the site has, which has its folder for use.
 std::string_view Protector::SchemeOf(const Dataset& dataset) const {
-  const bool given = dataset.scheme != local::SCHEME_NOT_GIVEN;
-  return given ? NameOfScheme(dataset.scheme) : context_.config.redundancy.scheme;
+  if (dataset.scheme != local::SCHEME_NOT_GIVEN) return NameOfScheme(dataset.scheme);
+  const std::string_view configured = context_.config.redundancy.scheme;
+  return configured == kSingle && given_.tier.configured() ? kFolder : configured;
 }
 
 // Whole in the caches of several nodes, all of which are known, and not on the prefix, where it outlives all of them.
+// To the folder it goes from one node, too.
 bool Protector::Wants(const Dataset& dataset) const {
   const Launch* const newest = given_.ledger.newest();
-  if (newest == nullptr || !newest->ours || dataset.followed || SchemeOf(dataset) == kSingle) return false;
+  const std::string_view scheme = SchemeOf(dataset);
+  if (newest == nullptr || !newest->ours || dataset.followed || scheme == kSingle) return false;
   if (!dataset.in_cache() || dataset.in_prefix() || dataset.unknown > 0 || !dataset.described()) return false;
-  if (dataset.redundant || !dataset.over_nodes() || dataset.standing > Standing::kDoubted) return false;
+  if (dataset.is_redundant() || dataset.standing > Standing::kDoubted) return false;
+  const bool folder = scheme == kFolder;
+  if (folder ? dataset.launch == 0 || !given_.tier.configured() || !given_.tier.Belongs(dataset)
+             : !dataset.over_nodes()) {
+    return false;
+  }
   return std::ranges::all_of(HoldersOf(dataset), [this](const NodeId& node) { return given_.away.HasLink(node); });
 }
 
@@ -61,40 +69,55 @@ std::string Protector::WhyNot(const Dataset& dataset) const {
   if (dataset.scheme == local::SCHEME_SINGLE) {
     return "`redundant` needs copies on other nodes, and its application has asked for `single`";
   }
+  const bool folder = SchemeOf(dataset) == kFolder;
+  if (folder && !given_.tier.configured()) {
+    return "its application has asked for `folder`, and redundant.path is not set";
+  }
   if (SchemeOf(dataset) == kSingle) {
     return "`redundant` needs copies on other nodes, and redundancy.scheme is `single`";
   }
   if (dataset.kind.past_cache) return "it goes past the cache: nothing of it is kept on other nodes";
   if (dataset.followed || !dataset.in_cache()) return "";
-  if (!dataset.over_nodes()) return "all of it is on one node: ranks protect each other over several";
+  if (!folder && !dataset.over_nodes()) return "all of it is on one node: ranks protect each other over several";
   const auto refused = refused_.find(dataset.id);
   return refused != refused_.end() && refused->second.for_good ? refused->second.why : "";
 }
 
 void Protector::Update() {
   std::erase_if(refused_, [this](const auto& item) { return given_.ledger.Get(item.first) == nullptr; });
-  DatasetPtr next;
   const auto since = given_.ledger.SinceOldestInPlay();
   const std::vector<DatasetPtr> newest_first(since.rbegin(), since.rend());  // what is noted on the way changes them
   for (const DatasetPtr& dataset : newest_first) {
     const bool wants = Wants(*dataset);
     const auto refused = refused_.find(dataset->id);
-    const bool awaits = wants && refused == refused_.end();
+    const bool away = wants && SchemeOf(*dataset) == kFolder && given_.tier.IsAway();
+    const bool awaits = wants && !away && refused == refused_.end();
     if (dataset->awaits_redundancy != awaits) given_.ledger.AwaitsRedundancy(*dataset, awaits);
-    if (dataset->redundant && dataset->keeping_before > 0 && !dataset->followed) {
+    if (dataset->is_redundant() && dataset->keeping_before > 0 && !dataset->followed) {
       given_.keeping.AllKept(dataset, SetsAt(*dataset, ""));
     }
     const bool now =
         refused == refused_.end() || (!refused->second.for_good && context_.now() >= refused->second.until);
-    if (!next && wants && now) next = dataset;
+    if (wants && now && !context_.quiescing() && MayStart(*dataset)) Begin(dataset);
   }
-  if (!next || under_way_ != 0 || context_.quiescing()) return;
-  absl::StatusOr<Plan> plan = MakePlan(*next);
-  under_way_ = next->id;
-  if (!plan.ok()) {  // in a step of its own: this is a part of another change
-    return context_.loop().Post([this, next, why = plan.status()] { Ended(next, {}, why); });
+}
+
+bool Protector::MayStart(const Dataset& dataset) const {
+  if (SchemeOf(dataset) != kFolder) return under_way_ == 0;
+  return under_way_in_folder_ == 0 && given_.tier.MayBring(dataset.id);
+}
+
+void Protector::Begin(const DatasetPtr& dataset) {
+  if (SchemeOf(*dataset) == kFolder) {
+    under_way_in_folder_ = dataset->id;
+    given_.tier.Begun(dataset->id);
+    return Start(dataset, PlanForFolder(*dataset));
   }
-  Start(next, *std::move(plan));
+  under_way_ = dataset->id;
+  absl::StatusOr<Plan> plan = MakePlan(*dataset);
+  if (plan.ok()) return Start(dataset, *std::move(plan));
+  // In a step of its own: this is a part of another change.
+  context_.loop().Post([this, dataset, why = plan.status()] { Ended(dataset, {}, why); });
 }
 
 // --- How ---
@@ -149,10 +172,23 @@ absl::StatusOr<Protector::Plan> Protector::MakePlan(const Dataset& dataset) cons
   return plan;
 }
 
+// Each node that has parts brings them.
+Protector::Plan Protector::PlanForFolder(const Dataset& dataset) const {
+  Plan plan;
+  for (const Part& part : dataset.parts) {
+    peer::Keep& order = plan.orders[NodeOf(part, context_.cache_id)];
+    order.set_dataset(dataset.id);
+    order.set_in_folder(true);
+  }
+  return plan;
+}
+
 // Nobody lets go of its parts meanwhile: the dataset is being read.
 void Protector::Start(const DatasetPtr& dataset, Plan plan) {
-  spdlog::info("run {}: dataset {} (step {}): its ranks on {} nodes are to protect each other ({})", given_.run_name,
-               dataset->id, dataset->step, plan.orders.size(), SchemeOf(*dataset));
+  const bool folder = plan.sets.empty();
+  spdlog::info("run {}: dataset {} (step {}): its ranks on {} nodes are to {} ({})", given_.run_name, dataset->id,
+               dataset->step, plan.orders.size(), folder ? "bring it to a folder" : "protect each other",
+               SchemeOf(*dataset));
   struct Gathered {
     std::size_t left = 0;
     absl::Status status;
@@ -162,15 +198,18 @@ void Protector::Start(const DatasetPtr& dataset, Plan plan) {
   gathered->left = plan.orders.size();
   given_.ledger.ReadBegan(*dataset);
   for (auto& [node, order] : plan.orders) {
-    const auto ended = [this, dataset, gathered, sets, node = node](const absl::Status& status) {
+    const auto ended = [this, dataset, gathered, sets, folder, node = node](const absl::Status& status) {
       if (gathered->status.ok() && !status.ok()) {
         gathered->status = Annotate(status, fmt::format("node {}", node.substr(0, 8)));
       }
       if (--gathered->left > 0) return;
+      if (folder) return AllBrought(dataset, gathered->status);
       given_.ledger.ReadEnded(*dataset);
       Ended(dataset, *sets, gathered->status);
     };
-    if (node == context_.cache_id) {
+    if (node == context_.cache_id && folder) {
+      given_.tier.Bring(dataset->id, ended);
+    } else if (node == context_.cache_id) {
       given_.keeping.Keep(order, ended);
     } else {
       given_.away.Keep(node, order, ended);
@@ -178,12 +217,24 @@ void Protector::Start(const DatasetPtr& dataset, Plan plan) {
   }
 }
 
+// All nodes have: then it is `redundant` once the record says so.
+void Protector::AllBrought(const DatasetPtr& dataset, const absl::Status& status) {
+  const auto ended = [this, dataset](const absl::Status& how) {
+    given_.ledger.ReadEnded(*dataset);
+    Ended(dataset, {}, how);
+  };
+  if (absl::IsResourceExhausted(status)) given_.tier.IsFull(dataset->id);
+  if (!status.ok()) return ended(status);
+  given_.tier.Complete(dataset, ended);
+}
+
 void Protector::Ended(const DatasetPtr& dataset, const std::vector<kept::Set>& sets, const absl::Status& status) {
-  under_way_ = 0;
-  const bool there = given_.ledger.Has(dataset) && Wants(*dataset);
+  (under_way_in_folder_ == dataset->id ? under_way_in_folder_ : under_way_) = 0;
+  const bool in_folder = given_.ledger.Has(dataset) && dataset->in_folder();
+  const bool there = in_folder || (given_.ledger.Has(dataset) && Wants(*dataset));
   if (there && status.ok()) {
     refused_.erase(dataset->id);
-    given_.ledger.AllKeep(*dataset, sets);
+    if (!in_folder) given_.ledger.AllKeep(*dataset, sets);
     given_.away.AllKept(*dataset);
     spdlog::info("run {}: dataset {} (step {}) is redundant", given_.run_name, dataset->id, dataset->step);
   } else if (there) {

@@ -1,7 +1,7 @@
 // Which datasets of a launch that has its home here are to be `redundant`, and in which order: what is whole in the
 // caches of several nodes is given to redundancy sets over them, by the scheme that its application has asked for or
-// else by redundancy.scheme, and each node is told what its ranks are to keep (keeping.h). README.md, "Redundancy".
-// Strand only.
+// else by redundancy.scheme, and each node is told what its ranks are to keep (keeping.h). Or it is brought to the
+// folder that is redundant itself (redundant_tier.h). README.md, "Redundancy". Strand only.
 #ifndef CAIRN_DAEMON_CORE_PROTECTOR_H_
 #define CAIRN_DAEMON_CORE_PROTECTOR_H_
 
@@ -21,6 +21,7 @@
 #include "daemon/core/keeping.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/nodes.h"
+#include "daemon/core/redundant_tier.h"
 #include "daemon/core/waits.h"
 #include "proto/peer.pb.h"
 #include "proto/redundancy.pb.h"
@@ -37,6 +38,7 @@ class Protector {
     Nodes& nodes;
     Away& away;
     Keeping& keeping;
+    RedundantTier& tier;
   };
   // `look_again`: Update is to be called; time has passed.
   Protector(const Context& context, const Given& given, std::function<void()> look_again)
@@ -54,11 +56,15 @@ class Protector {
     std::map<NodeId, peer::Keep> orders;  // by the node that is to keep; this one's under this cache's id
   };
 
-  std::string_view SchemeOf(const Dataset& dataset) const;  // "single", "partner", "xor" or "rs"
+  std::string_view SchemeOf(const Dataset& dataset) const;  // "single", "partner", "xor", "rs" or "folder"
   bool Wants(const Dataset& dataset) const;
+  bool MayStart(const Dataset& dataset) const;
+  void Begin(const DatasetPtr& dataset);
   absl::StatusOr<std::vector<std::string>> GroupsOf(const Dataset& dataset) const;
   absl::StatusOr<Plan> MakePlan(const Dataset& dataset) const;
+  Plan PlanForFolder(const Dataset& dataset) const;
   void Start(const DatasetPtr& dataset, Plan plan);
+  void AllBrought(const DatasetPtr& dataset, const absl::Status& status);
   void Ended(const DatasetPtr& dataset, const std::vector<kept::Set>& sets, const absl::Status& status);
 
   struct Refused {
@@ -71,7 +77,8 @@ class Protector {
   const Context& context_;
   const Given given_;
   const std::function<void()> look_again_;
-  DatasetId under_way_ = 0;
+  // One to sets, one to the folder that is redundant itself: what hangs there holds up no other scheme.
+  DatasetId under_way_ = 0, under_way_in_folder_ = 0;
   std::map<DatasetId, Refused> refused_;
 };
 

@@ -22,6 +22,7 @@ absl::Status WhyNotHere(const Run& run, DatasetId id) {
   const DatasetPtr dataset = run.ledger.Get(id);
   if (!dataset) return absl::OkStatus();  // other nodes may know it
   if (dataset->in_prefix()) return FailedPrecondition("dataset {} is on the prefix, and is read there", id);
+  if (dataset->in_folder()) return FailedPrecondition("dataset {} is in redundant.path, and is read there", id);
   if (dataset->in_cache() && !dataset->over_nodes()) {
     return FailedPrecondition("all of dataset {} is in this node's cache", id);
   }
@@ -86,14 +87,16 @@ void Remake(Run& run, const peer::Remake& request, std::function<void(absl::Stat
     done(std::move(answer));
   };
   const DatasetPtr dataset = run.ledger.Get(id);
-  if (!dataset || dataset->followed || !dataset->in_cache() || dataset->unknown > 0) {
-    return done(FailedPrecondition("this daemon does not decide about dataset {}", id));
-  }
-  if (!HasPartsAt(*dataset, request.node())) {
+  const auto nothing_missed = [&answer] {
     admin::RebuildReply nothing;
     *nothing.mutable_status() = StatusMessage(absl::OkStatus());
     return answer(std::move(nothing));
+  };
+  if (dataset && !dataset->followed && dataset->in_folder()) return nothing_missed();
+  if (!dataset || dataset->followed || !dataset->in_cache() || dataset->unknown > 0) {
+    return done(FailedPrecondition("this daemon does not decide about dataset {}", id));
   }
+  if (!HasPartsAt(*dataset, request.node())) return nothing_missed();
   if (const absl::Status why_not = WhyNotHere(run, id); !why_not.ok()) return done(why_not);
   if (!dataset->redundant) return done(FailedPrecondition("dataset {} is not redundant", id));
   run.others.MakeAnewWithout(request.node(), id, [&run, id, answer](const OtherCaches::Brought& brought) {

@@ -13,6 +13,11 @@ bool MayTurnOut(const Ledger& ledger, DatasetId id) {
   return known ? known->whole() && !known->can_be_read() : ledger.FindGone(id) == nullptr;
 }
 
+// Other nodes' caches, or the folder that is redundant itself.
+bool IsLooking(const Run& run) {
+  return run.others.looking() || run.tier.taking_up();
+}
+
 bool DependsOnOthers(const Session& session, const local::Request& request) {
   const Ledger& ledger = session.run->ledger;
   switch (request.body_case()) {
@@ -56,14 +61,14 @@ void Requests::Answer(const SessionPtr& session, const CallPtr& call, const Requ
 // A daemon that was started again does not know yet what other nodes have in parts: a question whose answer that may
 // change waits for it. True: it is answered, or put aside.
 bool Requests::AwaitsOthers(const SessionPtr& session, const CallPtr& call, const RequestPtr& request) {
-  if (!session->run->others.looking() || !DependsOnOthers(*session, *request)) return false;
+  if (!IsLooking(*session->run) || !DependsOnOthers(*session, *request)) return false;
   if (request->has_test()) {
     call->Fail(Unavailable("dataset {}: other nodes are being asked for it", request->test().dataset()));
     return true;
   }
   call->WaitingFor(fmt::format("what other nodes' caches have of run {}", session->run->name));
   session->run->waits.Wait([this, session, call, request] {
-    const bool looking = !call->answered() && !session->ended && session->run->others.looking();
+    const bool looking = !call->answered() && !session->ended && IsLooking(*session->run);
     if (looking && DependsOnOthers(*session, *request)) return false;
     context_.loop().Post([this, session, call, request] { AnswerAtLast(session, call, request); });
     return true;

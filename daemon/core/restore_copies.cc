@@ -79,6 +79,12 @@ absl::Status RestoreCopies::ChooseOne(const RestoreGroup& group, Rank from, cons
     }
     return take(Tier::kPartner, holder);
   }
+  if (dataset.in_folder() && usable(Tier::kRedundant)) {
+    source.disk = &given_.tier.disk();
+    source.path = given_.tier.PathOf(dataset.id) + "/" + file.name();
+    chosen->lane = given_.tier.lane();
+    return take(Tier::kRedundant);
+  }
   if (dataset.in_prefix() && given_.gate.prefix() && usable(Tier::kPrefix)) {
     source.path = given_.gate.prefix()->FilePath(file.prefix_name());
     source.disk = &context_.env.prefix_disk;
@@ -121,15 +127,22 @@ void RestoreCopies::NoteFetch(RestoreGroup& group) {
 
 void RestoreCopies::FoundBad(RestoreGroup& group, Rank rank, Tier tier, const absl::Status& why) {
   if (!group.bad.insert({rank, tier}).second) return;
-  const bool may_come_back = tier == Tier::kPartner || tier == Tier::kPrefix;
+  const bool in_folder = tier == Tier::kRedundant;
+  const bool may_come_back = tier == Tier::kPartner || tier == Tier::kPrefix || in_folder;
+  // That there is nothing may mean that nothing is mounted there.
+  const bool unseen = in_folder && absl::IsNotFound(why);
+  if (unseen || (in_folder && absl::IsUnavailable(why))) given_.tier.LookAgain();
+  if (unseen && !group.away.insert({rank, tier}).second) return;
   if (may_come_back && absl::IsUnavailable(why) && !group.away.insert({rank, tier}).second) return;
   const Dataset& dataset = *group.dataset;
   context_.Warn(fmt::format("run {}: dataset {}: the copy of rank {} in the {} is bad: {}", given_.run_name, dataset.id,
                             rank, NameOf(tier), MessageOf(why)));
   if (tier == Tier::kImage) return given_.images.DropKept(given_.run, dataset.id, rank);
+  if (unseen) return;
   if (!absl::IsDataLoss(why) && !absl::IsNotFound(why) && !absl::IsInvalidArgument(why)) return;
   group.damaged.insert({rank, tier});
   if (tier == Tier::kPrefix) return given_.inventory.MarkFailed(dataset.id);
+  if (in_folder) return;                                       // it goes aside when nobody reads there any more
   if (tier == Tier::kPartner || dataset.over_nodes()) return;  // its own daemon sees to it
   given_.cache.NoteForRefetch(dataset.id);
   given_.bases.Distrust();
@@ -143,6 +156,7 @@ bool RestoreCopies::LoseDamaged(const RestoreGroup& group) {
   const DatasetPtr& dataset = group.dataset;
   if (!MayBeMadeAnew(*dataset)) return false;
   for (const auto& [rank, tier] : group.damaged) {
+    if (tier == Tier::kRedundant) continue;
     const Part& part = dataset->parts[rank];
     if (part.elsewhere && part.known()) {
       given_.ledger.PartIsBad(*dataset, rank);
@@ -163,6 +177,7 @@ void RestoreCopies::WithdrawDamaged(const RestoreGroup& group) {
     // A copy may have been fetched anew, or have left, meanwhile; and several ranks' may be damaged.
     if ((tier == Tier::kCache || tier == Tier::kPartner) && dataset.in_cache()) given_.ledger.CacheDamaged(dataset, "");
     if (tier == Tier::kPrefix && dataset.in_prefix()) given_.ledger.PrefixDamaged(dataset);
+    if (tier == Tier::kRedundant) given_.tier.FoundDamaged(group.dataset, "a restore could not read it");
   }
 }
 

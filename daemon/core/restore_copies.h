@@ -16,6 +16,7 @@
 #include "daemon/core/ledger.h"
 #include "daemon/core/nodes.h"
 #include "daemon/core/prefix_gate.h"
+#include "daemon/core/redundant_tier.h"
 #include "daemon/core/restore_group.h"
 #include "daemon/core/restore_plan.h"
 #include "daemon/core/restore_transfer.h"
@@ -39,6 +40,7 @@ class RestoreCopies {
     RunCache& cache;
     Inventory& inventory;
     Nodes& nodes;
+    RedundantTier& tier;
   };
   RestoreCopies(const Context& context, const Given& given) : context_(context), given_(given) {}
   RestoreCopies(const RestoreCopies&) = delete;

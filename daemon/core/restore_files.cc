@@ -49,29 +49,36 @@ void RestoreFiles::Checked(const RestoreGroupPtr& group, const RestorePartPtr& p
   const auto lacking =
       std::find_if(parts.begin(), parts.end(), [](const auto& item) { return item.second->tier == Tier::kPrefix; });
   if (lacking == parts.end()) return on_end_(group, absl::OkStatus());
-  if (dataset.in_prefix() && given_.gate.prefix()) return Fetch(group);
+  if (dataset.in_prefix() && given_.gate.prefix()) return Fetch(group, Tier::kPrefix);
+  if (dataset.in_folder()) return Fetch(group, Tier::kRedundant);
   on_end_(group, DataLoss("no copy of rank {}'s files is whole", lacking->first));
 }
 
-void RestoreFiles::Fetch(const RestoreGroupPtr& group) {
+void RestoreFiles::Fetch(const RestoreGroupPtr& group, Tier from) {
   const DatasetPtr& dataset = group->dataset;
-  for (auto& [rank, part] : group->parts) part->tier = Tier::kPrefix;
-  given_.copies.NoteFetch(*group);
-  if (given_.cache.HoldsScrs(dataset->id)) return VerifyOnPrefix(group);  // SCR's own copy has its place
-  given_.cache.Refetch(dataset, [this, group](const FetchResult& refetched) { Fetched(group, refetched); });
+  for (auto& [rank, part] : group->parts) part->tier = from;
+  if (from == Tier::kPrefix) given_.copies.NoteFetch(*group);
+  if (given_.cache.HoldsScrs(dataset->id)) return ReadOnPrefix(group, from);  // SCR's own copy has its place
+  given_.cache.Refetch(dataset, [this, group, from](const FetchResult& fetched) { Fetched(group, from, fetched); });
 }
 
-void RestoreFiles::Fetched(const RestoreGroupPtr& group, const FetchResult& refetched) {
+void RestoreFiles::ReadOnPrefix(const RestoreGroupPtr& group, Tier from) {
+  if (from == Tier::kPrefix) return VerifyOnPrefix(group);
+  for (auto& [rank, part] : group->parts) part->tier = Tier::kPrefix;
+  AwaitPrefix(group);
+}
+
+void RestoreFiles::Fetched(const RestoreGroupPtr& group, Tier from, const FetchResult& refetched) {
   if (group->ended) return given_.waits.Changed();
   if (refetched.status.ok()) return on_end_(group, absl::OkStatus());
   const std::string why = fmt::format("rank {}: {}", refetched.rank, MessageOf(refetched.status));
   const bool full = absl::IsResourceExhausted(refetched.status);
-  if (full && context_.config.cache.bypass) return VerifyOnPrefix(group);
-  if (absl::IsAlreadyExists(refetched.status)) return VerifyOnPrefix(group);  // SCR has put it there meanwhile
+  if (full && context_.config.cache.bypass) return ReadOnPrefix(group, from);
+  if (absl::IsAlreadyExists(refetched.status)) return ReadOnPrefix(group, from);  // SCR has put it there meanwhile
   if (full) return on_end_(group, ResourceExhausted("{}", why));
   const bool away = absl::IsUnavailable(refetched.status);
   if (refetched.source_damaged || away) {
-    given_.copies.FoundBad(*group, refetched.rank, Tier::kPrefix, refetched.status);
+    given_.copies.FoundBad(*group, refetched.rank, from, refetched.status);
   }
   on_end_(group, away ? Unavailable("{}", why) : DataLoss("{}", why));
 }
@@ -83,8 +90,8 @@ void RestoreFiles::AwaitPrefix(const RestoreGroupPtr& group) {
     const Dataset& dataset = *group->dataset;
     if (group->ended) return true;
     const bool there = dataset.in_prefix() && given_.gate.prefix();
-    const bool comes = given_.ledger.Has(group->dataset) && dataset.in_cache() && dataset.unknown == 0 &&
-                       !dataset.flush_dropped() && !dataset.gave_way();
+    const bool readable = dataset.in_folder() || (dataset.in_cache() && dataset.unknown == 0);
+    const bool comes = given_.ledger.Has(group->dataset) && readable && !dataset.flush_dropped() && !dataset.gave_way();
     if (!there && comes) return false;
     context_.loop().Post([this, group, there] {
       if (group->ended) return;

@@ -45,8 +45,10 @@ class RestoreFiles {
 
  private:
   void Checked(const RestoreGroupPtr& group, const RestorePartPtr& part, const absl::Status& status);
-  void Fetch(const RestoreGroupPtr& group);
-  void Fetched(const RestoreGroupPtr& group, const FetchResult& refetched);
+  // `from`: the prefix, or the folder that is redundant itself.
+  void Fetch(const RestoreGroupPtr& group, Tier from);
+  void Fetched(const RestoreGroupPtr& group, Tier from, const FetchResult& refetched);
+  void ReadOnPrefix(const RestoreGroupPtr& group, Tier from);
   void AwaitPrefix(const RestoreGroupPtr& group);
   void VerifyOnPrefix(const RestoreGroupPtr& group);
   bool AreReadOnPrefix(const RestoreGroup& group) const;

@@ -39,12 +39,11 @@ void FillPlan(const std::vector<PlanPiece>& pieces, local::Plan* plan) {
 }  // namespace
 
 bool ChosenCopies::far() const {
-  return std::any_of(tiers.begin(), tiers.end(),
-                     [](Tier tier) { return tier == Tier::kPrefix || tier == Tier::kPartner; });
+  return std::any_of(tiers.begin(), tiers.end(), [](Tier tier) { return !IsNearer(tier, Tier::kPartner); });
 }
 
 Tier ChosenCopies::weakest() const {
-  return tiers.empty() ? Tier::kNone : *std::max_element(tiers.begin(), tiers.end());
+  return tiers.empty() ? Tier::kNone : *std::max_element(tiers.begin(), tiers.end(), IsNearer);
 }
 
 LocalTransfer::LocalTransfer(const Context& context, ImageStore& images, SessionPtr session, std::shared_ptr<Call> call,

@@ -39,7 +39,8 @@ Restores::Restores(const Context& context, const Given& given)
                         .bases = given.bases,
                         .cache = given.cache,
                         .inventory = given.inventory,
-                        .nodes = given.nodes}),
+                        .nodes = given.nodes,
+                        .tier = given.tier}),
       files_(context,
              {.ledger = given.ledger,
               .waits = given.waits,
@@ -319,7 +320,7 @@ void Restores::PartEnded(const RestoreGroupPtr& group, const RestorePartPtr& par
                          std::size_t copy) {
   const ChosenCopies& copies = part->transfer->copies();
   if (status.ok()) {
-    part->tier = std::max(copies.weakest(), RestoreCopies::HowFound(*group->dataset, copies));
+    part->tier = std::max(copies.weakest(), RestoreCopies::HowFound(*group->dataset, copies), IsNearer);
     part->done = true;
     return GroupDone(group);
   }

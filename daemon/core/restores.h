@@ -23,6 +23,7 @@
 #include "daemon/core/inventory.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/prefix_gate.h"
+#include "daemon/core/redundant_tier.h"
 #include "daemon/core/restore_copies.h"
 #include "daemon/core/restore_files.h"
 #include "daemon/core/restore_group.h"
@@ -50,6 +51,7 @@ class Restores {
     Inventory& inventory;
     Nodes& nodes;
     Away& away;
+    RedundantTier& tier;
     std::function<void(DatasetId)> flush;  // it is wanted on the prefix, also if it was left out
     std::function<void()> look_for_parts;  // that are lost: questions wait until that has ended
   };

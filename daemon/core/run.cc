@@ -68,6 +68,9 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
             {id, name, folder, shared.room, shared.images, ledger, gate, watch, record, folders, bases,
              [this](DatasetId dataset_id) {
                return gate.usable() && !watch.lost() && !HungSince() && flusher.ErrorOf(dataset_id).empty();
+             },
+             [this](DatasetId dataset_id) -> RunCache::Given::InFolder {
+               return {.disk = tier.disk(), .path = tier.PathOf(dataset_id), .lane = tier.lane()};
              }},
             {.on_left = [this] { LeftCache(); },
              .on_parts_left = [this](const Dataset& dataset, RunCache::Left how,
@@ -88,7 +91,10 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
       others(shared.context, {name, ledger, gate, nodes, record, folders, cache, ids, inventory, away, rebuilder},
              [this] { waits.Changed(); }),
       keeping(shared.context, {name, ledger, nodes, folders, cache}, [this] { waits.Changed(); }),
-      protector(shared.context, {name, ledger, waits, nodes, away, keeping}, [this] { ApplyPolicy(); }),
+      tier(
+          shared.context, {name, ledger, ids, record, folders, cache, inventory}, [this] { waits.Changed(); },
+          [this] { ApplyPolicy(); }),
+      protector(shared.context, {name, ledger, waits, nodes, away, keeping, tier}, [this] { ApplyPolicy(); }),
       views(shared.context, name, gate),
       index(shared.context, name, gate, [this] { shared_.on_change(); }),
       removals(
@@ -105,7 +111,7 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
       steering(shared.context, name, ledger, gate, waits),
       flusher(shared.context,
               {name, folder, flush_file, shared.slots, ledger, gate, watch, record, removals, growing, cache, inventory,
-               keeper, nodes, away},
+               keeper, nodes, away, tier},
               {.on_step = [this] { AfterStep(); }, .look_again = [this] { ApplyPolicy(); }}),
       notes(shared.context, id, name, ledger, gate, flush_file,
             [this](DatasetId dataset_id) { return flusher.InFlight(dataset_id); }),
@@ -115,11 +121,11 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
       away_parts(shared.context,
                  {name, *folder, ledger, waits, gate, cache, away, names, growing, entry, completion, steering,
                   [this](const DatasetPtr& dataset) { outputs.AllEnded(dataset); }, [this] { LookForLost(); }}),
-      followed(shared.context,
-               {name, shared.images, shared.slots.throttle, ledger, waits, lists, gate, nodes, record, cache, ids,
-                inventory, completion, home, [this](const DatasetPtr& dataset) { captures.HomeHasBegun(dataset); }}),
+      followed(shared.context, {name, shared.images, shared.slots.throttle, ledger, waits, lists, gate, nodes, record,
+                                cache, ids, inventory, completion, home, tier,
+                                [this](const DatasetPtr& dataset) { captures.HomeHasBegun(dataset); }}),
       restores(shared.context, {id, name, shared.images, ledger, waits, lists, gate, bases, cache, inventory, nodes,
-                                away, [this](DatasetId dataset_id) { flusher.Order(dataset_id); },
+                                away, tier, [this](DatasetId dataset_id) { flusher.Order(dataset_id); },
                                 [this] { others.LookAgain(ledger.newest()->id); }}),
       rejections({name, ledger, waits, gate, record, flusher, inventory, restores}),
       outputs(shared.context, {id, name, *folder, ledger, gate, waits, folders, stores, cache, entry, completion,
@@ -132,7 +138,9 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
   orders.on_all_ended = [this](DatasetId dataset_id) {
     if (const DatasetPtr dataset = ledger.Get(dataset_id)) outputs.AllEnded(dataset);
   };
-  orders.keep = [this](const peer::Keep& order, Home::Orders::Then then) { keeping.Keep(order, std::move(then)); };
+  orders.keep = [this](const peer::Keep& order, Home::Orders::Then then) {
+    order.in_folder() ? tier.Bring(order.dataset(), std::move(then)) : keeping.Keep(order, std::move(then));
+  };
   orders.rebuild = [this](const peer::Rebuild& order, Home::Orders::Made then) {
     rebuilder.Make(order, std::move(then));
   };
@@ -160,6 +168,7 @@ std::optional<SteadyTime> Run::HungSince() const {
 void Run::ApplyPolicy() {
   if (shared_.context.quiescing() || gate.replaced()) return;
   nodes.Update();
+  tier.Update();
   protector.Update();  // what is to become redundant has a rhythm of its own
   flusher.Plan();
   foretold.Update();
@@ -275,6 +284,7 @@ void Run::Quiesce() {
   others.Stop();
   keeping.Stop();
   rebuilder.Stop();
+  tier.Stop();
   followed.StopCopying();
   flusher.StopAll();
   growing.StopAll();

@@ -43,6 +43,7 @@
 #include "daemon/core/prefix_watch.h"
 #include "daemon/core/protector.h"
 #include "daemon/core/rebuilder.h"
+#include "daemon/core/redundant_tier.h"
 #include "daemon/core/rejections.h"
 #include "daemon/core/removals.h"
 #include "daemon/core/restores.h"
@@ -132,6 +133,7 @@ class Run {
   Rebuilder rebuilder;
   OtherCaches others;
   Keeping keeping;
+  RedundantTier tier;
   Protector protector;
   Views views;
   IndexKeeper index;

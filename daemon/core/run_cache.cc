@@ -258,7 +258,8 @@ void RunCache::SetAside(const Dataset& dataset, const std::string& file, const s
 
 void RunCache::RefetchNoted(const DatasetPtr& dataset, std::function<void()> then) {
   if (context_.quiescing() || dataset->readers > 0) return;
-  if (to_refetch_.erase(dataset->id) == 0 || !dataset->in_prefix() || dataset->in_cache()) return;
+  if (to_refetch_.erase(dataset->id) == 0 || dataset->in_cache()) return;
+  if (!dataset->in_prefix() && !dataset->in_folder()) return;
   Refetch(dataset, [this, id = dataset->id, then = std::move(then)](const FetchResult& refetched) {
     if (refetched.status.ok()) {
       spdlog::info("run {}: dataset {} is whole in the cache again", given_.run_name, id);
@@ -317,18 +318,31 @@ void RunCache::ClearPlace(const DatasetPtr& dataset, DamagedCopy copy) {
   });
 }
 
+bool RunCache::ComesFromFolder(const Dataset& dataset) const {
+  return dataset.in_folder() && !(dataset.in_prefix() && given_.gate.prefix());
+}
+
 void RunCache::Fetch(const DatasetPtr& dataset) {
-  const std::shared_ptr<Prefix> prefix = given_.gate.prefix();
-  if (!prefix) return Fetched(dataset, {.status = Unavailable("{} is not in reach any more", given_.gate.path())});
-  auto fetch = [this, prefix, cache = given_.cache, catalogues = CataloguesOf(*dataset),
-                begun = DescriptorOf(*dataset, false), complete = DescriptorOf(*dataset, true)] {
-    const FetchFrom from{.disk = context_.env.prefix_disk, .path_of = [&](const catalogue::FileEntry& file) {
-                           return prefix->FilePath(file.prefix_name());
-                         }};
+  const auto fetch = [this, cache = given_.cache, catalogues = CataloguesOf(*dataset),
+                      begun = DescriptorOf(*dataset, false),
+                      complete = DescriptorOf(*dataset, true)](const FetchFrom& from) {
     return FetchDataset(from, *cache, catalogues, begun, complete, fetching_);
   };
-  context_.OnPrefix(given_.gate.path(), std::move(fetch),
-                    [this, dataset](const FetchResult& fetched) { Fetched(dataset, fetched); });
+  const auto fetched = [this, dataset](const FetchResult& result) { Fetched(dataset, result); };
+  if (ComesFromFolder(*dataset)) {
+    const Given::InFolder there = given_.in_folder(dataset->id);
+    const auto path_of = [path = there.path](const catalogue::FileEntry& file) { return path + "/" + file.name(); };
+    return RunBlocking(
+        context_.env.pools.far, there.lane, context_.loop(),
+        [fetch, path_of, &disk = there.disk] { return fetch({.disk = disk, .path_of = path_of}); }, fetched);
+  }
+  const std::shared_ptr<Prefix> prefix = given_.gate.prefix();
+  if (!prefix) return Fetched(dataset, {.status = Unavailable("{} is not in reach any more", given_.gate.path())});
+  const auto path_of = [prefix](const catalogue::FileEntry& file) { return prefix->FilePath(file.prefix_name()); };
+  context_.OnPrefix(
+      given_.gate.path(),
+      [fetch, path_of, &disk = context_.env.prefix_disk] { return fetch({.disk = disk, .path_of = path_of}); },
+      fetched);
 }
 
 void RunCache::Fetched(const DatasetPtr& dataset, const FetchResult& refetched) {

@@ -30,6 +30,7 @@
 #include "daemon/core/prefix_watch.h"
 #include "storage/base/ids.h"
 #include "storage/file/transfer/transfer.h"
+#include "storage/io/disk.h"
 #include "storage/place/cache/cache_folder.h"
 
 namespace cairn {
@@ -51,6 +52,12 @@ class RunCache {
     DatasetFolders& folders;
     BaseFiles& bases;
     std::function<bool(DatasetId)> may_flush;  // nothing is known to be in the way, if its flush is to come
+    // Where the folder that is redundant itself has the dataset, and the lane of what waits for it. REQUIRES: it does.
+    struct InFolder {
+      Disk& disk;
+      std::string path, lane;
+    };
+    std::function<InFolder(DatasetId)> in_folder;
   };
   struct Reports {
     std::function<void()> on_left;  // something has left the cache; not from deep within a call
@@ -124,8 +131,8 @@ class RunCache {
   void NoteForRefetch(DatasetId id) { to_refetch_.insert(id); }
   void RefetchNoted(const DatasetPtr& dataset, std::function<void()> then);
   // What the cache has of the dataset goes aside, or, if there is no room for both, is removed; then it is fetched, all
-  // ranks, each byte verified. `then` runs on the strand, not within this call. REQUIRES: described, and the prefix is
-  // in reach.
+  // ranks, each byte verified, from the prefix, or else from the folder that is redundant itself. `then` runs on the
+  // strand, not within this call. REQUIRES: described, and one of these is in reach.
   using Then = std::function<void(const FetchResult&)>;
   void Refetch(const DatasetPtr& dataset, Then then);
 
@@ -148,6 +155,7 @@ class RunCache {
   absl::StatusOr<DamagedCopy> ReserveForRefetch(const DatasetPtr& dataset);
   void ClearPlace(const DatasetPtr& dataset, DamagedCopy copy);
   void Fetch(const DatasetPtr& dataset);
+  bool ComesFromFolder(const Dataset& dataset) const;
   void Fetched(const DatasetPtr& dataset, const FetchResult& refetched);
   void RefetchEnded(DatasetId id, const FetchResult& refetched);
   void ApplyLinger();

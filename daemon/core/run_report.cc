@@ -46,6 +46,7 @@ admin::DatasetRow RowOf(const Run& run, const Dataset& dataset) {
   row.set_pinned(dataset.pinned);
   row.set_in_cache(dataset.in_cache());
   row.set_in_prefix(dataset.in_prefix());
+  row.set_in_folder(dataset.in_folder());
   row.set_bytes(dataset.bytes());
   for (const Part& part : dataset.parts) row.set_bytes_written(row.bytes_written() + BytesWritten(part));
   row.set_created_us(dataset.created_us);

@@ -35,7 +35,8 @@ bool Droppable(const DatasetFacts& dataset) {
 }
 
 bool WaitsForFlush(const DatasetFacts& dataset, const Config::Flush& policy) {
-  return dataset.whole && dataset.in_cache && !dataset.in_prefix && !dataset.flushing && WantsPrefix(dataset, policy);
+  return dataset.whole && (dataset.in_cache || dataset.in_folder) && !dataset.in_prefix && !dataset.flushing &&
+         WantsPrefix(dataset, policy);
 }
 
 // Also if nobody needs its room.
@@ -53,14 +54,19 @@ const DatasetFacts* NewestBound(std::span<const DatasetFacts> run, const Config:
 // What a restart would use, from the cache or from the prefix.
 const DatasetFacts* NewestSafe(std::span<const DatasetFacts> run) {
   return Newest(run, [](const DatasetFacts& dataset) {
-    return dataset.checkpoint && dataset.safe && (dataset.in_cache || dataset.in_prefix);
+    return dataset.checkpoint && dataset.safe && (dataset.in_cache || dataset.in_folder || dataset.in_prefix);
   });
+}
+
+// All of it, for a restart and for its flush.
+bool IsElsewhere(const DatasetFacts& dataset) {
+  return dataset.in_prefix || dataset.in_folder;
 }
 
 bool MayLeaveCache(const DatasetFacts& dataset) {
   if (!dataset.in_cache || !(dataset.safe || dataset.unwanted)) return false;
   if (dataset.pinned || dataset.held || dataset.kept || dataset.flushing) return false;
-  return !dataset.output || dataset.in_prefix || dataset.gave_way;
+  return !dataset.output || IsElsewhere(dataset) || dataset.gave_way;
 }
 
 // Whole checkpoints that a restart could use, but for the newest, oldest first.
@@ -119,7 +125,7 @@ std::vector<DatasetId> EvictionOrder(std::span<const DatasetFacts> run) {
   std::vector<DatasetId> on_prefix, superseded;
   for (const DatasetFacts* dataset : ByAge(run)) {
     if (!MayLeaveCache(*dataset) || dataset == newest) continue;
-    if (dataset->in_prefix || dataset->unwanted || (dataset->output && dataset->gave_way)) {
+    if (IsElsewhere(*dataset) || dataset->unwanted || (dataset->output && dataset->gave_way)) {
       on_prefix.push_back(dataset->id);
     } else if (dataset->checkpoint && newest && newest->NewerThan(*dataset)) {
       superseded.push_back(dataset->id);
@@ -144,7 +150,7 @@ std::vector<DatasetId> EvictForRoom(std::span<const DatasetFacts> run, std::uint
 std::optional<DatasetId> EvictNewest(std::span<const DatasetFacts> run) {
   const std::optional<DatasetId> newest = NewestRestartable(run);
   const auto dataset = std::ranges::find(run, newest, &DatasetFacts::id);
-  if (dataset == run.end() || !dataset->in_prefix || !MayLeaveCache(*dataset)) return std::nullopt;
+  if (dataset == run.end() || !IsElsewhere(*dataset) || !MayLeaveCache(*dataset)) return std::nullopt;
   return newest;
 }
 
@@ -187,9 +193,21 @@ std::vector<DatasetId> EvictLingering(std::span<const DatasetFacts> run, std::ui
   std::vector<DatasetId> evicted;
   if (linger_ms == 0 || idle_ms < linger_ms) return evicted;
   for (const DatasetFacts* dataset : ByAge(run)) {
-    if (dataset->in_prefix && MayLeaveCache(*dataset)) evicted.push_back(dataset->id);
+    if (IsElsewhere(*dataset) && MayLeaveCache(*dataset)) evicted.push_back(dataset->id);
   }
   return evicted;
+}
+
+bool BelongsInFolder(const DatasetFacts& dataset, std::span<const DatasetFacts> run, const Config::Flush& policy) {
+  if (dataset.pinned || dataset.held) return true;
+  if (dataset.in_prefix || dataset.unwanted) return false;
+  if (!dataset.in_cache && ComesToPrefix(dataset, policy)) return true;
+  if (dataset.output) return !dataset.gave_way;
+  if (!dataset.checkpoint) return false;
+  const DatasetFacts* newest = Newest(run, [](const DatasetFacts& other) {
+    return other.checkpoint && other.safe && (other.redundant || other.in_prefix);
+  });
+  return newest == nullptr || !newest->NewerThan(dataset);
 }
 
 std::vector<DatasetId> PrefixRemovals(std::span<const DatasetFacts> run, const Config::PrefixPolicy& policy) {

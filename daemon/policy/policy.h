@@ -29,6 +29,7 @@ struct DatasetFacts {
   bool redundant = false;  // or about to be: counts by flush.every_redundant
   bool in_cache = false;
   bool in_prefix = false;  // committed there
+  bool in_folder = false;  // whole in the folder that is redundant itself
   bool flushing = false;   // a flush of it has begun
   bool dropped = false;    // its flush was dropped
   bool pinned = false;     // by `cairn pin`
@@ -66,10 +67,10 @@ FlushPlan PlanFlushes(std::span<const DatasetFacts> run, const Config::Flush& po
 // The run's newest checkpoint that a restart would use from the cache, if any: never evicted.
 std::optional<DatasetId> NewestRestartable(std::span<const DatasetFacts> run);
 
-// Which datasets could leave the cache, in the order in which they do: oldest first those on the prefix and those that
-// no restart chooses, then superseded checkpoints, flushed or not. Never: the newest restartable one (of those in the
-// cache, unless a newer one is on the prefix), a pinned, held or kept one, one being flushed, an output that is not on
-// the prefix (unless it gave way there), one not yet safe.
+// Which datasets could leave the cache, in the order in which they do: oldest first those on the prefix or in the
+// folder that is redundant itself, and those that no restart chooses, then superseded checkpoints, flushed or not.
+// Never: the newest restartable one (of those in the cache, unless a newer one is on the prefix), a pinned, held or
+// kept one, one being flushed, an output that is not on the prefix (unless it gave way there), one not yet safe.
 std::vector<DatasetId> EvictionOrder(std::span<const DatasetFacts> run);
 
 // For room: the first ones of EvictionOrder that free `bytes`; all of them if that is not enough.
@@ -95,6 +96,10 @@ std::optional<DatasetId> ChooseSpare(std::span<const DatasetFacts> run, std::uin
 // one too. linger_ms 0: nothing.
 std::vector<DatasetId> EvictLingering(std::span<const DatasetFacts> run, std::uint64_t idle_ms,
                                       std::uint64_t linger_ms);
+
+// Is the dataset to be in the folder that is redundant itself? Until it is on the prefix, or a newer checkpoint that is
+// there or redundant has superseded it; but while it is pinned or held, or is to be flushed from there, it stays.
+bool BelongsInFolder(const DatasetFacts& dataset, std::span<const DatasetFacts> run, const Config::Flush& policy);
 
 // Which committed checkpoints leave the prefix, oldest first. Stay: the newest keep_last (0: all) of the line that the
 // user has chosen, what is newer than the oldest of these, steps that are multiples of keep_every, outputs, pinned and

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::string_view kHexDigits = "0123456789abcdef";
 constexpr std::array<std::string_view, 6> kLevelNames = {"none", "frozen", "captured", "local", "redundant", "prefix"};
-constexpr std::array<std::string_view, 6> kTierNames = {"none", "image", "cache", "partner", "rebuilt", "prefix"};
+constexpr std::array<std::string_view, 7> kTierNames = {"none",    "image",  "cache",    "partner",
+                                                        "rebuilt", "prefix", "redundant"};
 
 }  // namespace
 
@@ -55,6 +56,11 @@ absl::StatusOr<Level> ParseLevel(std::string_view name) {
     if (name == kLevelNames[i]) return static_cast<Level>(i);
   }
   return InvalidArgument("\"{}\" is no level: none, frozen, captured, local, redundant or prefix", name);
+}
+
+bool IsNearer(Tier a, Tier b) {
+  if (a == Tier::kPrefix || b == Tier::kPrefix) return a != b && b == Tier::kPrefix;
+  return a < b;
 }
 
 std::string_view NameOf(Tier tier) {

@@ -32,7 +32,17 @@ enum class Level : std::uint8_t { kNone = 0, kFrozen = 1, kCaptured = 2, kLocal 
 std::string_view NameOf(Level level);                    // "none", "frozen", …
 absl::StatusOr<Level> ParseLevel(std::string_view name);
 
-enum class Tier : std::uint8_t { kNone = 0, kImage = 1, kCache = 2, kPartner = 3, kRebuilt = 4, kPrefix = 5 };
+enum class Tier : std::uint8_t {
+  kNone = 0,
+  kImage = 1,
+  kCache = 2,
+  kPartner = 3,
+  kRebuilt = 4,
+  kPrefix = 5,
+  kRedundant = 6,  // the folder that is redundant itself
+};
+// By how far away it is, which is not the order of their numbers: the prefix is the last one.
+bool IsNearer(Tier a, Tier b);
 std::string_view NameOf(Tier tier);
 
 }  // namespace cairn

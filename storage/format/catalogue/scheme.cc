@@ -12,6 +12,8 @@ std::string_view NameOfScheme(local::Scheme scheme) {
       return "xor";
     case local::SCHEME_RS:
       return "rs";
+    case local::SCHEME_FOLDER:
+      return "folder";
     default:
       return "";
   }

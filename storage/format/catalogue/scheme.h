@@ -8,7 +8,7 @@
 
 namespace cairn {
 
-// As redundancy.scheme has it: single, partner, xor, rs. Empty: none was given, or it is not known here.
+// As redundancy.scheme has it: single, partner, xor, rs, folder. Empty: none was given, or it is not known here.
 std::string_view NameOfScheme(local::Scheme scheme);
 
 }  // namespace cairn

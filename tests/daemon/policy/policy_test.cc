@@ -52,6 +52,53 @@ TEST(FlushPolicyTest, WhatIsRedundantHasARhythmOfItsOwn) {
   EXPECT_THAT(PlanFlushes(run, {.every = 4, .every_redundant = 0, .superseded = true}, 9).start, ElementsAre(4));
 }
 
+// In the folder that is redundant itself.
+DatasetFacts InFolder(DatasetFacts dataset) {
+  dataset.in_folder = dataset.redundant = true;
+  return dataset;
+}
+
+TEST(FolderPolicyTest, TheNewestBelongsThereUntilANewerOneIsSafe) {
+  std::vector<DatasetFacts> run = {InFolder(Checkpoint(1)), Checkpoint(2)};
+  EXPECT_TRUE(BelongsInFolder(run[0], run, {}));
+  EXPECT_TRUE(BelongsInFolder(run[1], run, {}));
+  run[1].redundant = true;  // to be
+  run[1].safe = false;
+  EXPECT_TRUE(BelongsInFolder(run[0], run, {}));
+  run[1] = InFolder(Checkpoint(2));
+  EXPECT_FALSE(BelongsInFolder(run[0], run, {}));
+  EXPECT_TRUE(BelongsInFolder(run[1], run, {}));
+  run[1] = OnPrefix(Checkpoint(2));
+  for (const DatasetFacts& dataset : run) EXPECT_FALSE(BelongsInFolder(dataset, run, {})) << dataset.id;
+}
+
+TEST(FolderPolicyTest, PinnedHeldAndUnflushedOnesStay) {
+  std::vector<DatasetFacts> run = {InFolder(Checkpoint(1)), InFolder(Checkpoint(2))};
+  EXPECT_FALSE(BelongsInFolder(run[0], run, {.every = 1}));
+  run[0].in_cache = false;
+  EXPECT_TRUE(BelongsInFolder(run[0], run, {.every = 1})) << "it is flushed from there";
+  run[0].pinned = true;
+  EXPECT_TRUE(BelongsInFolder(OnPrefix(run[0]), run, {}));
+  run[0].pinned = false;
+  run[0].held = true;
+  EXPECT_TRUE(BelongsInFolder(OnPrefix(run[0]), run, {}));
+  run[0].held = false;
+  run[0].unwanted = true;
+  EXPECT_FALSE(BelongsInFolder(run[0], run, {}));
+  const DatasetFacts output = InFolder(Output(1));
+  EXPECT_TRUE(BelongsInFolder(output, run, {}));
+  EXPECT_FALSE(BelongsInFolder(OnPrefix(output), run, {}));
+}
+
+TEST(FolderPolicyTest, WhatIsThereMayLeaveTheCacheAndIsFlushedAllTheSame) {
+  std::vector<DatasetFacts> run = {InFolder(Output(1)), InFolder(Checkpoint(2))};
+  EXPECT_THAT(EvictionOrder(run), ElementsAre(1));
+  EXPECT_EQ(EvictNewest(run), 2u);
+  for (DatasetFacts& dataset : run) dataset.in_cache = false;
+  EXPECT_THAT(PlanFlushes(run, {.every = 1}, 9).start, ElementsAre(1, 2));
+  EXPECT_THAT(EvictionOrder(run), ElementsAre());
+}
+
 TEST(FlushPolicyTest, EveryZeroFlushesOnlyOutputsAndWhatWasAskedForOrPinned) {
   DatasetFacts asked = Checkpoint(2), pinned = Checkpoint(3);
   asked.asked = true;

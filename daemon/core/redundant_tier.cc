@@ -1,0 +1,411 @@
+#include "daemon/core/redundant_tier.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "daemon/core/facts.h"
+#include "daemon/policy/policy.h"
+#include "storage/base/status.h"
+#include "storage/place/cache/cache_folder.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::chrono::seconds kLookAtMost(10);  // an opening waits
+constexpr std::chrono::seconds kAgain(10);       // after what has failed
+
+constexpr DatasetId kAll = 0;  // while what is not needed goes
+
+// Has the record been made of this very dataset?
+bool IsSame(const Dataset& dataset, const kept::Whole& record) {
+  return dataset.launch == record.launch() && dataset.mark == record.mark() && dataset.step == record.step() &&
+         dataset.nranks == record.nranks();
+}
+
+kept::Whole RecordOf(const RunId& run, const Dataset& dataset) {
+  kept::Whole record;
+  record.set_run(run.Hex());
+  record.set_launch(dataset.launch);
+  record.set_mark(dataset.mark);
+  record.set_dataset(dataset.id);
+  record.set_step(dataset.step);
+  record.set_attempt(dataset.attempt);
+  record.set_nranks(dataset.nranks);
+  record.set_files(dataset.kind.files);
+  record.set_checkpoint(dataset.kind.checkpoint);
+  record.set_output(dataset.kind.output);
+  record.set_created_us(dataset.created_us);
+  record.set_ordinal(dataset.ordinal);
+  record.set_name(dataset.name);
+  record.set_user(dataset.user);
+  record.set_job(dataset.job);
+  return record;
+}
+
+Dataset DatasetOf(const RedundantFolder::Found& found) {
+  const kept::Whole& record = found.record;
+  Dataset dataset;
+  dataset.id = record.dataset();
+  dataset.launch = record.launch();
+  dataset.mark = record.mark();
+  dataset.step = record.step();
+  dataset.attempt = record.attempt();
+  dataset.kind = {.files = record.files(), .checkpoint = record.checkpoint(), .output = record.output()};
+  dataset.created_us = record.created_us();
+  dataset.ordinal = record.ordinal();
+  dataset.name = record.name();
+  dataset.user = record.user();
+  dataset.job = record.job();
+  dataset.folder = Place::kWhole;
+  PutParts(dataset, found.ranks);
+  return dataset;
+}
+
+}  // namespace
+
+RedundantTier::RedundantTier(const Context& context, const Given& given, std::function<void()> on_change,
+                             std::function<void()> look_again)
+    : context_(context), given_(given), on_change_(std::move(on_change)), look_again_(std::move(look_again)) {
+  const std::string& root = context_.config.redundant.path;
+  if (root.empty()) return;
+  folder_ = std::make_shared<RedundantFolder>(context_.env.prefix_disk, root, context_.env.process.user,
+                                              given_.cache.folder().record().run);
+  lane_ = root + " (redundant.path)";
+}
+
+void RedundantTier::WarnOnce(std::string text) {
+  if (text != last_warning_) context_.Warn(text);
+  last_warning_ = std::move(text);
+}
+
+bool RedundantTier::Belongs(const Dataset& dataset) const {
+  const std::vector<DatasetFacts> run = FactsOf(given_.ledger, context_.config.flush);
+  const auto facts = std::ranges::find(run, dataset.id, &DatasetFacts::id);
+  return facts != run.end() && BelongsInFolder(*facts, run, context_.config.flush);
+}
+
+// Another daemon may still need it: that of the newest launch decides.
+bool RedundantTier::DecidesHere() const {
+  const Launch* const newest = given_.ledger.newest();
+  return newest != nullptr && newest->ours && !newest->provisional;
+}
+
+void RedundantTier::Update() {
+  if (!configured() || context_.quiescing()) return;
+  if (!looked_ && !looking_ && context_.now() >= look_at_) Look();
+  if (looked_ && context_.now() >= remove_at_) RemoveNext();
+}
+
+void RedundantTier::Stop() {
+  waiting_.clear();
+  for (const auto& [id, bringing] : bringing_) {
+    bringing->progress->stop = true;
+    if (bringing->timer != 0) context_.loop().Cancel(std::exchange(bringing->timer, 0));
+  }
+}
+
+// --- What is there ---
+
+void RedundantTier::TakeUp(std::function<void()> then) {
+  if (!configured() || context_.quiescing()) return context_.loop().Post(std::move(then));
+  const std::uint64_t waiting = ++last_waiting_;
+  waiting_[waiting] = {.then = std::move(then)};
+  context_.loop().After(kLookAtMost, [this, waiting] {
+    if (!waiting_.contains(waiting)) return;
+    context_.Warn(fmt::format("run {}: {} does not answer: what is only there is not known", given_.run_name, lane_));
+    Answer(waiting);
+  });
+  if (!looking_) Look();
+}
+
+void RedundantTier::Answer(std::uint64_t waiting) {
+  const auto ended = waiting_.extract(waiting);
+  if (!ended) return;
+  context_.loop().Post([then = ended.mapped().then] { then(); });
+  on_change_();
+}
+
+// Who asks while a look is under way has the next one: by then there may be more.
+void RedundantTier::Look() {
+  looking_ = true;
+  look_began_ = context_.now();
+  context_.loop().After(stalled(), look_again_);
+  since_look_.clear();
+  for (auto& [number, waiting] : waiting_) waiting.in_this_look = true;
+  RunBlocking(
+      context_.env.pools.prefix, lane_, context_.loop(), [folder = folder_] { return folder->Look(); },
+      [this, take_up = !waiting_.empty()](const absl::StatusOr<RedundantFolder::Contents>& contents) {
+        looking_ = false;
+        Looked(contents, take_up);
+        std::vector<std::uint64_t> ended;
+        for (const auto& [number, waiting] : waiting_) {
+          if (waiting.in_this_look) ended.push_back(number);
+        }
+        for (const std::uint64_t number : ended) Answer(number);
+        if (!waiting_.empty() && !context_.quiescing()) Look();
+        on_change_();
+      });
+}
+
+void RedundantTier::Looked(const absl::StatusOr<RedundantFolder::Contents>& contents, bool take_up) {
+  look_failed_ = !contents.ok();
+  if (!contents.ok()) {
+    WarnOnce(
+        fmt::format("run {}: what is in {} is not known: {}", given_.run_name, lane_, MessageOf(contents.status())));
+    look_at_ = context_.now() + kAgain;
+    if (!looked_) context_.loop().After(kAgain, look_again_);
+    return;
+  }
+  looked_ = true;
+  for (const auto& [id, found] : contents->whole) {
+    if (!changing_.contains(id)) Found(id, found, take_up);
+  }
+  NotFoundAnyMore(*contents);
+  for (const auto& [id, why] : contents->damaged) {
+    const std::string text =
+        fmt::format("run {}: dataset {} in {} is damaged: {}", given_.run_name, id, lane_, MessageOf(why));
+    if (!take_up || changing_.contains(id)) {
+      WarnOnce(text);
+      continue;
+    }
+    context_.Warn(text + "; it goes aside");
+    Change(
+        id, [id = id](RedundantFolder& folder) { return folder.SetAside(id); }, [](const absl::Status&) {});
+  }
+}
+
+void RedundantTier::Found(DatasetId id, const RedundantFolder::Found& found, bool take_up) {
+  const DatasetPtr known = given_.ledger.Get(id);
+  if (known && !IsSame(*known, found.record)) {
+    return WarnOnce(fmt::format("run {}: {} has another dataset {}, of launch {}: it is left alone", given_.run_name,
+                                lane_, id, found.record.launch()));
+  }
+  if (!known) return take_up ? Adopt(id, found) : void();
+  const bool settled = known->in_cache() || known->in_prefix();
+  if (known->followed || known->folder == Place::kLeaving || known->in_folder() || !settled) return;
+  if (!known->described()) given_.ledger.Described(*known, found.ranks);
+  given_.ledger.InFolder(*known);
+  there_.insert(id);
+}
+
+// What was removed or rejected is only taken up to be removed there, too.
+void RedundantTier::Adopt(DatasetId id, const RedundantFolder::Found& found) {
+  const Gone* const gone = given_.ledger.FindGone(id);
+  const bool unwanted = given_.inventory.WasRefused(id) || (gone != nullptr && gone->why != Gone::Why::kSuperseded);
+  there_.insert(id);
+  if (unwanted) return;
+  Dataset dataset = DatasetOf(found);
+  dataset.pinned = given_.record.IsPinned(id);
+  given_.ids.Seen(id);
+  const DatasetPtr adopted = given_.ledger.Adopt(std::move(dataset));
+  spdlog::info("run {}: dataset {} (step {}) is in {}", given_.run_name, id, adopted->step, lane_);
+}
+
+// Another daemon, which served a launch of the run in between, has removed it; or somebody else.
+void RedundantTier::NotFoundAnyMore(const RedundantFolder::Contents& contents) {
+  for (const DatasetId id : std::set(there_)) {
+    if (contents.whole.contains(id) || since_look_.contains(id) || changing_.contains(id)) continue;
+    there_.erase(id);
+    const DatasetPtr dataset = given_.ledger.Get(id);
+    if (!dataset || !dataset->in_folder()) continue;
+    context_.Warn(
+        fmt::format("run {}: dataset {} (step {}) is not in {} any more", given_.run_name, id, dataset->step, lane_));
+    given_.ledger.FolderLeaves(*dataset);
+    given_.ledger.FolderLeft(dataset);
+  }
+}
+
+// What the newest launch is yet to make has higher numbers.
+void RedundantTier::Tidy() {
+  if (!configured() || context_.quiescing() || !DecidesHere() || changing_.contains(kAll)) return;
+  std::set<DatasetId> stay = begun_;
+  for (const auto& [id, bringing] : bringing_) stay.insert(id);
+  for (const auto& [id, dataset] : given_.ledger.InPlay()) {
+    if (dataset->in_cache()) stay.insert(id);  // it may go on with what has arrived
+  }
+  Change(
+      kAll, [stay, below = given_.ids.next()](RedundantFolder& folder) { return folder.Tidy(below, stay); },
+      [this](const absl::Status& tidied) {
+        if (tidied.ok()) return;
+        WarnOnce(fmt::format("run {}: what is not needed in {} stays: {}", given_.run_name, lane_, MessageOf(tidied)));
+      });
+}
+
+void RedundantTier::IsFull(DatasetId id) {
+  needs_room_ = id;
+  Tidy();
+}
+
+// --- Out of it ---
+
+bool RedundantTier::MayGo(DatasetId id) const {
+  if (bringing_.contains(id) || changing_.contains(id)) return false;
+  const DatasetPtr dataset = given_.ledger.Get(id);
+  if (!dataset || (!there_.contains(id) && id < needs_room_)) return DecidesHere();
+  if (dataset->followed || dataset->standing == Standing::kAnothers || dataset->readers > 0) return false;
+  return DecidesHere() && !Belongs(*dataset);
+}
+
+// One at a time. What was whole does not count any more before it goes.
+void RedundantTier::RemoveNext() {
+  if (!changing_.empty()) return;
+  std::set<DatasetId> all = there_;
+  all.insert(begun_.begin(), begun_.end());
+  for (const DatasetId id : all) {
+    const DatasetPtr dataset = given_.ledger.Get(id);
+    const bool leaving = dataset && dataset->folder == Place::kLeaving;
+    if (!leaving && !MayGo(id)) continue;
+    if (dataset && dataset->in_folder()) given_.ledger.FolderLeaves(*dataset);
+    spdlog::info("run {}: dataset {} leaves {}", given_.run_name, id, lane_);
+    Change(
+        id, [id](RedundantFolder& folder) { return folder.Remove(id); },
+        [this, id](const absl::Status& status) { Removed(id, status); });
+    return;
+  }
+}
+
+void RedundantTier::Removed(DatasetId id, const absl::Status& status) {
+  if (!status.ok()) {
+    WarnOnce(fmt::format("run {}: dataset {} stays in {} for now: {}", given_.run_name, id, lane_, MessageOf(status)));
+    remove_at_ = context_.now() + kAgain;
+    context_.loop().After(kAgain, look_again_);
+    return;
+  }
+  there_.erase(id);
+  begun_.erase(id);
+  if (const DatasetPtr dataset = given_.ledger.Get(id)) given_.ledger.FolderLeft(dataset);
+}
+
+// `then` is told after flush.stalled at the latest; the dataset is being changed for as long as it takes.
+void RedundantTier::Change(DatasetId id, std::function<absl::Status(RedundantFolder& folder)> work, Then then) {
+  changing_.insert(id);
+  const auto told = std::make_shared<Then>(std::move(then));
+  const auto tell = [told](const absl::Status& status) {
+    if (const Then once = std::exchange(*told, nullptr)) once(status);
+  };
+  const Loop::TimerId timer =
+      context_.loop().After(stalled(), [tell, lane = lane_] { tell(DeadlineExceeded("{} does not answer", lane)); });
+  RunBlocking(
+      context_.env.pools.prefix, lane_, context_.loop(),
+      [folder = folder_, work = std::move(work)] { return work(*folder); },
+      [this, id, tell, timer](const absl::Status& status) {
+        context_.loop().Cancel(timer);
+        changing_.erase(id);
+        tell(status);
+        on_change_();
+      });
+}
+
+void RedundantTier::FoundDamaged(const DatasetPtr& dataset, const std::string& why) {
+  if (!given_.ledger.Has(dataset) || !dataset->in_folder()) return;
+  const DatasetId id = dataset->id;
+  context_.Warn(fmt::format("run {}: dataset {} (step {}) in {} is damaged, and goes aside: {}", given_.run_name, id,
+                            dataset->step, lane_, why));
+  given_.ledger.FolderDamaged(*dataset);
+  there_.erase(id);
+  Change(
+      id, [id](RedundantFolder& folder) { return folder.SetAside(id); },
+      [this, id](const absl::Status& status) {
+        if (status.ok()) return;
+        WarnOnce(fmt::format("run {}: dataset {} could not be set aside: {}", given_.run_name, id, MessageOf(status)));
+      });
+}
+
+// --- Into it ---
+
+// While something hangs there, more would only hang, too.
+bool RedundantTier::MayBring(DatasetId id) const {
+  return configured() && looked_ && bringing_.empty() && !changing_.contains(id) && !changing_.contains(kAll);
+}
+
+bool RedundantTier::IsAway() const {
+  const bool hangs = std::ranges::any_of(bringing_, [](const auto& item) { return !item.second->then; });
+  const bool silent = looking_ && context_.now() >= look_began_ + stalled();
+  return hangs || (!looked_ && (look_failed_ || silent));
+}
+
+void RedundantTier::Bring(DatasetId id, Then then) {
+  const auto answer = [this, &then](absl::Status status) {
+    context_.loop().Post([then = std::move(then), status = std::move(status)] { then(status); });
+  };
+  const DatasetPtr dataset = given_.ledger.Get(id);
+  if (!configured()) return answer(FailedPrecondition("redundant.path is not set on {}", context_.env.process.host));
+  if (!dataset || !dataset->in_cache()) return answer(NotFound("dataset {} is not whole in this node's cache", id));
+  if (context_.quiescing()) return answer(Unavailable("the daemon is going away"));
+  if (!bringing_.empty()) return answer(Unavailable("{}: another copy is under way", lane_));
+  std::vector<catalogue::Catalogue> here;
+  for (const Part& part : dataset->parts) {
+    if (!part.elsewhere && part.stored()) here.push_back(part.catalogue);
+  }
+  const auto bringing = std::make_shared<Bringing>();
+  bringing->then = std::move(then);
+  bringing->since = context_.now();
+  bringing_[id] = bringing;
+  throttle_->SetLimit(context_.config.redundancy.bytes_per_s);
+  given_.ledger.ReadBegan(*dataset);
+  auto work = [folder = folder_, id, here = std::move(here), from = given_.cache.folder().DatasetPath(id),
+               &disk = context_.env.cache_disk, throttle = throttle_, progress = bringing->progress] {
+    Brought brought;
+    brought.status =
+        folder->Bring(id, {.disk = disk, .folder = from, .ranks = here}, *throttle, *progress, &brought.damaged);
+    return brought;
+  };
+  RunBlocking(context_.env.pools.flush, lane_, context_.loop(), std::move(work),
+              [this, dataset, bringing, lease = given_.folders.Lease(id)](const Brought& brought) {
+                BringEnded(dataset, bringing, brought);
+              });
+  LookAtBringing(id);
+}
+
+void RedundantTier::LookAtBringing(DatasetId id) {
+  const auto at = bringing_.find(id);
+  if (at == bringing_.end()) return;
+  Bringing& bringing = *at->second;
+  const std::uint64_t done = bringing.progress->bytes_done;
+  if (done != bringing.bytes_done || bringing.progress->throttled) bringing.since = context_.now();
+  bringing.bytes_done = done;
+  bringing.timer = 0;
+  if (context_.now() >= bringing.since + stalled()) {
+    bringing.progress->stop = true;
+    if (const Then then = std::exchange(bringing.then, nullptr)) then(DeadlineExceeded("{} does not answer", lane_));
+    return;
+  }
+  const auto pause = std::max<std::chrono::milliseconds>(stalled() / 4, std::chrono::milliseconds(1));
+  bringing.timer = context_.loop().After(pause, [this, id] { LookAtBringing(id); });
+}
+
+void RedundantTier::BringEnded(const DatasetPtr& dataset, const BringingPtr& bringing, const Brought& brought) {
+  bringing_.erase(dataset->id);
+  if (bringing->timer != 0) context_.loop().Cancel(std::exchange(bringing->timer, 0));
+  given_.ledger.ReadEnded(*dataset);
+  if (const Then then = std::exchange(bringing->then, nullptr)) then(brought.status);
+  const bool known = given_.ledger.Has(dataset) && dataset->in_cache();
+  if (known && absl::IsDataLoss(brought.status) && !brought.damaged.empty()) {
+    given_.cache.FoundDamaged(dataset, brought.damaged, brought.status);
+  }
+  on_change_();
+}
+
+void RedundantTier::Complete(const DatasetPtr& dataset, Then then) {
+  const DatasetId id = dataset->id;
+  Change(
+      id,
+      [record = RecordOf(given_.cache.folder().record().run.run, *dataset)](RedundantFolder& folder) {
+        return folder.Complete(record);
+      },
+      [this, dataset, id, then = std::move(then)](const absl::Status& status) {
+        if (status.ok() && given_.ledger.Has(dataset)) {
+          given_.ledger.InFolder(*dataset);
+          if (id >= needs_room_) needs_room_ = 0;
+          there_.insert(id);
+          since_look_.insert(id);
+          begun_.erase(id);
+        }
+        then(status);
+      });
+}
+
+}  // namespace cairn
