@@ -17,8 +17,11 @@ std::string KindText(const admin::DatasetRow& row) {
 }
 
 std::string WhereText(const admin::DatasetRow& row) {
-  if (row.in_cache()) return row.in_prefix() ? "cache, prefix" : "cache";
-  return row.in_prefix() ? "prefix" : "-";
+  std::vector<std::string_view> tiers;
+  if (row.in_cache()) tiers.emplace_back("cache");
+  if (row.in_folder()) tiers.emplace_back("redundant");
+  if (row.in_prefix()) tiers.emplace_back("prefix");
+  return tiers.empty() ? "-" : fmt::format("{}", fmt::join(tiers, ", "));
 }
 
 std::string StateText(const admin::DatasetRow& row) {

@@ -12,6 +12,7 @@
 #include "client/cli/json.h"
 #include "client/cli/probes.h"
 #include "client/cli/text.h"
+#include "daemon/config/command_line.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
 
@@ -54,6 +55,13 @@ void AskArbiter(std::vector<Finding>& findings) {
   findings.push_back(std::move(finding));
 }
 
+// Of the daemon's settings, too.
+void AskRedundant(Disk& disk, const std::string& cache, std::vector<Finding>& findings) {
+  const auto config = MakeConfig({}, Surroundings::OfThisProcess());
+  if (!config.ok() || config->redundant.path.empty()) return;  // what is wrong with them the arbiter's finding says
+  findings.push_back(ProbeRedundant(disk, config->redundant.path, cache));
+}
+
 std::vector<Finding> Examine(const Context& context, const DoctorOptions& options) {
   std::string cache = options.cache;
   std::vector<Finding> findings = {AskDaemon(context, &cache)};
@@ -76,6 +84,7 @@ std::vector<Finding> Examine(const Context& context, const DoctorOptions& option
     findings.push_back(ProbeInodes(*disk, prefix));
   }
   AskArbiter(findings);
+  AskRedundant(*disk, cache, findings);
   return findings;
 }
 

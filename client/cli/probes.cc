@@ -189,6 +189,26 @@ Finding ProbeInodes(Disk& disk, const std::string& directory) {
   return finding;
 }
 
+Finding ProbeRedundant(Disk& disk, const std::string& directory, const std::string& cache) {
+  constexpr const char* kName = "redundant.path";
+  constexpr const char* kInstead = "nothing becomes `redundant` there";
+  const auto real = disk.RealPath(directory);
+  if (!real.ok()) {
+    return Fails(kName, false, fmt::format("{}: is it mounted? {}: {}", directory, MessageOf(real.status()), kInstead));
+  }
+  Finding finding = ProbeWritable(disk, kName, *real);
+  finding.needed = false;
+  const auto type = disk.FileSystemType(*real);
+  if (!finding.works || !type.ok()) return finding;
+  const FileSystemKind* const kind = FindFileSystemKind(*type);
+  finding.detail += fmt::format(", {}", kind == nullptr ? fmt::format("kind {:#x}", *type) : std::string(kind->name));
+  const auto there = disk.Info(*real), here = disk.Info(ExistingPart(cache));
+  if (!there.ok() || !here.ok() || there->device != here->device) return finding;
+  finding.works = false;
+  finding.detail += "; it is on the device of the cache: it protects from nothing";
+  return finding;
+}
+
 std::string FileSystemTable() {
   std::string by_inode, by_path;
   for (const FileSystemKind& kind : FileSystemKinds()) {

@@ -29,6 +29,9 @@ Finding ProbeWritable(Disk& disk, const std::string& name,
                       const std::string& directory);            // write, sync, create once, rename
 Finding ProbePrefix(Disk& disk, const std::string& directory);  // the same, and exclusive creation
 Finding ProbeInodes(Disk& disk, const std::string& directory);  // a directory has one number on all nodes
+// A folder that is redundant itself (redundant.path): there, writable, of which kind, and on another device than the
+// cache.
+Finding ProbeRedundant(Disk& disk, const std::string& directory, const std::string& cache);
 Finding ProbeDirectIo(Disk& disk, const std::string& directory);
 Finding ProbePersistence(const std::string& directory);  // not a file system in memory
 

@@ -99,7 +99,8 @@ std::string DescribeRedundancy(const admin::ShowReply& show) {
                                  LevelText(row.level()), WhereText(row));
   text += DescribeScheme(show.asked_scheme());
   const std::vector<SetState> sets = SetsOf(show);
-  if (sets.empty()) {
+  if (row.in_folder()) text += "  it is in redundant.path, and outlives the loss of all nodes\n";
+  if (sets.empty() && !row.in_folder()) {
     text += fmt::format("  no rank keeps anything for others{}\n",
                         show.not_redundant().empty() ? "" : ": " + Clean(show.not_redundant()));
   }
@@ -129,6 +130,7 @@ Json RedundancyJson(const admin::ShowReply& show) {
   }
   return {{"dataset", show.dataset().dataset()},
           {"level", LevelText(show.dataset().level())},
+          {"in_folder", show.dataset().in_folder()},
           {"in_prefix", show.dataset().in_prefix()},
           {"asked_scheme", NameOfScheme(show.asked_scheme())},
           {"sets", std::move(sets)},

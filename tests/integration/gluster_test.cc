@@ -1,7 +1,7 @@
 // The prefix on a real distributed file system: GlusterFS with three bricks that hold the same, mounted by FUSE; the
-// cache on the local disk. Bricks are killed while checkpoints are flushed and restored. Clients log outside the daemon
-// what they were promised. Instants are drawn from CAIRN_TEST_SEED; CAIRN_SOAK=1 draws many more. Skipped, saying why,
-// where there is no GlusterFS.
+// cache on the local disk; and a tier that is redundant itself there. Bricks are killed while checkpoints are flushed
+// and restored. Clients log outside the daemon what they were promised. Instants are drawn from CAIRN_TEST_SEED;
+// CAIRN_SOAK=1 draws many more. Skipped, saying why, where there is no GlusterFS.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -237,6 +238,78 @@ TEST_F(GlusterPrefixTest, WithoutTwoBricksCheckpointsBecomeLocalAndAreFlushedWhe
   StartDaemonWithEmptyCache();
   ASSERT_EQ(run.Open(), CAIRN_OK) << cairn_error(nullptr);
   run.ExpectRestart(4, CAIRN_TIER_PREFIX);
+}
+
+// The same as a tier that is redundant itself, behind a prefix on the local disk, to which nothing is ever flushed.
+class GlusterTierTest : public GlusterPrefixTest {
+ protected:
+  void SetUp() override {
+    GlusterPrefixTest::SetUp();
+    std::filesystem::create_directory(tier_);
+    flags_.insert(flags_.end(), {"--flush-every", "0", "--redundant-path", tier_, "--lease-term", "1s"});
+  }
+  void StartAnew() {
+    harness_->KillDaemon();
+    harness_->DeleteCache();
+    ASSERT_TRUE(harness_->StartDaemon(flags_));
+  }
+  Process::Options ClientThere(const std::vector<std::string>& arguments, const std::string& launch) const {
+    Process::Options client = Client(*harness_, arguments, launch);
+    client.environment["CAIRN_PREFIX"] = harness_->folder() + "/local";
+    return client;
+  }
+  std::string ToItsEnd(const std::vector<std::string>& arguments, const std::string& launch) const {
+    const Ending ending = RunProcess(ClientThere(arguments, launch));
+    EXPECT_EQ(ending.exit_code, 0) << ending.output;
+    return ending.output;
+  }
+  static std::string ResumedThere(std::uint64_t step, std::uint64_t dataset) {
+    return "resumed " + std::to_string(step) + " " + std::to_string(dataset) + " " +
+           std::to_string(CAIRN_TIER_REDUNDANT) + "\n";
+  }
+
+  const std::string tier_ = gluster_.mount_point() + "/tier" + std::to_string(runs_);
+  std::vector<std::string> flags_ = kFlags;
+};
+
+TEST_F(GlusterTierTest, ABrickIsKilledWhileCheckpointsAreBroughtAndRestored) {
+  ASSERT_TRUE(harness_->StartDaemon(flags_));
+  auto client =
+      Process::Start(ClientThere({"--mib", "16", "--steps", "1000000", "--redundant", "--no-check"}, "one launch"));
+  const auto said = [this] { return ReadPromises(PromisesOf(0)).by_kind["redundant"].size(); };
+  const auto await = [&](std::size_t more) { return AwaitPromises(PromisesOf(0), "redundant", said() + more); };
+  for (int round = 0; round < Rounds(); ++round) {
+    ASSERT_TRUE(await(1)) << (client->running() ? Cairn(*harness_, {"status"}) : client->Wait().output);
+    LetItWorkFor(Draw(std::chrono::milliseconds(200)));
+    KillBricks(1);
+    EXPECT_TRUE(await(2)) << Cairn(*harness_, {"status"});
+    ASSERT_TRUE(gluster_.StartBricks());
+  }
+  client->Signal(SIGKILL);
+  client->Wait();
+  const Promises promised = ReadPromises(PromisesOf(0));
+  EXPECT_THAT(promised.refused, IsEmpty());
+  const std::uint64_t newest = NewestStep(promised.by_kind.at("redundant"));
+
+  const std::vector<std::string> restores = {"--mib", "16", "--steps", "0", "--wait-busy"};
+  ASSERT_NO_FATAL_FAILURE(StartAnew());
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string first = ToItsEnd(restores, "reads");
+  const auto whole = std::chrono::duration_cast<microseconds>(std::chrono::steady_clock::now() - begin);
+  std::uint64_t step = 0, dataset = 0;
+  ASSERT_EQ(std::sscanf(first.c_str(), "resumed %lu %lu", &step, &dataset), 2) << first;
+  EXPECT_EQ(first, ResumedThere(step, dataset));
+  EXPECT_GE(step, newest);
+  for (int round = 0; round < Rounds(); ++round) {
+    ASSERT_NO_FATAL_FAILURE(StartAnew());
+    auto reader = Process::Start(ClientThere(restores, "reads again " + std::to_string(round)));
+    LetItWorkFor(Draw(whole));
+    KillBricks(1);
+    const Ending ending = reader->Wait();
+    EXPECT_EQ(ending.exit_code, 0) << ending.output;
+    EXPECT_EQ(ending.output, ResumedThere(step, dataset));
+    ASSERT_TRUE(gluster_.StartBricks());
+  }
 }
 
 }  // namespace

@@ -237,6 +237,17 @@ TEST_F(FileCommandsTest, DoctorTellsByWhatACopyOfARunIsKnown) {
              "directory is told from it by its path");
 }
 
+TEST_F(FileCommandsTest, DoctorLooksAtTheFolderThatIsRedundantItself) {
+  const auto doctor = [this](const std::string& path) {
+    const std::string settings = Write("cairnd.toml", "[redundant]\npath = \"" + path + "\"\n");
+    return testing::RunCairn({"doctor", "--cache", folder_}, {{"CAIRN_CONFIG", settings}});
+  };
+  EXPECT_NE(doctor(folder_).out.find("no       redundant.path: " + folder_), std::string::npos);
+  EXPECT_NE(doctor(folder_).out.find("it is on the device of the cache: it protects from nothing"), std::string::npos);
+  EXPECT_NE(doctor(folder_ + "/nowhere").out.find("is it mounted?"), std::string::npos);
+  EXPECT_NE(doctor("/dev/shm").out.find("works    redundant.path: /dev/shm"), std::string::npos);
+}
+
 TEST_F(FileCommandsTest, DoctorsHelpHasTheTableOfFileSystems) {
   const CairnRun run = Run({"doctor", "--help"});
   EXPECT_EQ(run.exit_code, 0);

@@ -100,6 +100,16 @@ TEST(RedundancyTextTest, SaysWhyThereIsNone) {
   EXPECT_THAT(DescribeRedundancy(show), HasSubstr("no rank keeps anything for others: all of it is on one node"));
 }
 
+TEST(RedundancyTextTest, SaysThatItIsInTheFolder) {
+  admin::ShowReply show = Show(kept::XOR);
+  for (admin::RankRow& row : *show.mutable_ranks()) row.clear_set();
+  show.mutable_dataset()->set_in_folder(true);
+  const std::string text = DescribeRedundancy(show);
+  EXPECT_THAT(text, HasSubstr("it is in redundant.path, and outlives the loss of all nodes"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("no rank keeps")));
+  EXPECT_EQ(RedundancyJson(show)["in_folder"], true);
+}
+
 TEST(RedundancyTextTest, SaysWhatTheApplicationHasAskedFor) {
   admin::ShowReply show = Show(kept::XOR);
   EXPECT_THAT(DescribeRedundancy(show), ::testing::Not(HasSubstr("asked")));
