@@ -185,7 +185,8 @@ void RedundantTier::Found(DatasetId id, const RedundantFolder::Found& found, boo
   }
   if (!known) return take_up ? Adopt(id, found) : void();
   const bool settled = known->in_cache() || known->in_prefix();
-  if (known->followed || known->folder == Place::kLeaving || known->in_folder() || !settled) return;
+  if (known->folder == Place::kLeaving || known->in_folder() || !settled) return;
+  if (known->followed && !take_up) return;  // its home, which may be no more, has told what is there
   if (!known->described()) given_.ledger.Described(*known, found.ranks);
   given_.ledger.InFolder(*known);
   there_.insert(id);

@@ -56,7 +56,9 @@ class NodesHistory {
     const std::uint32_t fan_in = 1 + Draw(2);  // 1: the third node reaches the home by way of the second
     const std::string scheme = std::vector<std::string>{"single", "partner", "xor", "rs"}[Draw(4)];
     const bool folder = seed % 4 == 0;  // that is redundant itself
-    if (folder) EXPECT_TRUE(nodes_.prefix.MakeDirectory("/burst", 0755).ok());
+    if (folder) {
+      EXPECT_TRUE(nodes_.prefix.MakeDirectory("/burst", 0755).ok());
+    }
     for (int node = 0; node < kNodes; ++node) {
       nodes_[node].config.peers.fan_in = fan_in;
       nodes_[node].config.redundancy.scheme = folder ? "folder" : scheme;
