@@ -313,13 +313,16 @@ void Flusher::CopyHere(const JobPtr& job, std::function<void(StepResult)> then) 
     });
     return result;
   };
-  RunBlocking(context_.env.pools.flush, given_.gate.path(), context_.loop(), std::move(copy), std::move(then));
+  const bool from_folder = std::ranges::any_of(job->elsewhere, &Elsewhere::redundant);
+  const std::string lane = from_folder ? given_.tier.LaneTo(given_.gate.path()) : given_.gate.path();
+  RunBlocking(context_.env.pools.flush, lane, context_.loop(), std::move(copy), std::move(then));
 }
 
 void Flusher::CopyEnded(const JobPtr& job, StepResult result) {
   given_.slots.CopyEnds(job->progress);
   result.outcome.status = result.visited.status;
   TakeFindings(*job, result);
+  if (!result.outcome.status.ok() && result.in_folder) given_.tier.LookAgain();
   if (absl::IsDataLoss(result.outcome.status) && !result.damaged_there.empty() && result.in_folder) {
     End(*job);
     given_.tier.FoundDamaged(job->dataset, std::string(MessageOf(result.outcome.status)));

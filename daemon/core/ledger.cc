@@ -78,7 +78,9 @@ const Launch& Ledger::Enter(LaunchId id, std::string key, std::uint32_t nranks, 
   for (DatasetId dataset : doomed) Fail(dataset, fmt::format("launch {} has taken over", id));
   std::erase_if(launches_, [id](const auto& item) { return item.first < id && item.second.over(); });
   for (const auto& [dataset_id, dataset] : Datasets(InPlay())) {
-    if (dataset->followed && dataset->launch < id) Own(*dataset).followed = false;  // nobody orders anything any more
+    if (!dataset->followed || dataset->launch >= id) continue;
+    Own(*dataset).followed = false;  // nobody orders anything any more
+    JudgeRedundancy(Own(*dataset));  // what its home has said may not be so any more
   }
   Launch& launch = launches_[id];
   launch.id = id;

@@ -387,7 +387,8 @@ class Ledger {
   DatasetPtr BoundAt(DatasetId bound) const;
   bool IsBeyond(const Launch& launch, DatasetId bound, const Dataset& dataset) const;
   Launch& Own(const Launch& launch) { return launches_.at(launch.id); }
-  Dataset& Own(const Dataset& dataset);  // to be changed
+  Dataset& Own(const Dataset& dataset);           // to be changed
+  static void JudgeRedundancy(Dataset& dataset);  // by what its parts keep
   void Know(const DatasetPtr& dataset);
   void Unknow(const DatasetPtr& dataset);
   void SetForeign(Dataset& dataset, bool foreign);

@@ -277,7 +277,11 @@ void Ledger::Keeps(const Dataset& given, Rank rank, std::shared_ptr<const kept::
   const bool did = std::exchange(dataset.parts[rank].keeps, std::move(set)) != nullptr;
   if (keeps && !did) ++dataset.keeping;
   if (!keeps && did) --dataset.keeping;
-  // After a loss sets are made anew, node by node: until all have done so, some say one thing and some another.
+  JudgeRedundancy(dataset);
+}
+
+// After a loss sets are made anew, node by node: until all have done so, some say one thing and some another.
+void Ledger::JudgeRedundancy(Dataset& dataset) {
   dataset.redundant = dataset.keeping == dataset.nranks && MembersAgree(dataset);
 }
 

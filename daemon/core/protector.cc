@@ -225,6 +225,7 @@ void Protector::AllBrought(const DatasetPtr& dataset, const absl::Status& status
   };
   if (absl::IsResourceExhausted(status)) given_.tier.IsFull(dataset->id);
   if (!status.ok()) return ended(status);
+  if (!given_.ledger.Has(dataset) || !Wants(*dataset)) return ended(Unavailable("parts of it were lost meanwhile"));
   given_.tier.Complete(dataset, ended);
 }
 

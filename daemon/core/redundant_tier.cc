@@ -74,6 +74,8 @@ RedundantTier::RedundantTier(const Context& context, const Given& given, std::fu
   folder_ = std::make_shared<RedundantFolder>(context_.env.prefix_disk, root, context_.env.process.user,
                                               given_.cache.folder().record().run);
   lane_ = root + " (redundant.path)";
+  look_lane_ = fmt::format("{}, looks of run {}", lane_, given_.run_name);
+  change_lane_ = fmt::format("{}, changes of run {}", lane_, given_.run_name);
 }
 
 void RedundantTier::WarnOnce(std::string text) {
@@ -136,7 +138,7 @@ void RedundantTier::Look() {
   since_look_.clear();
   for (auto& [number, waiting] : waiting_) waiting.in_this_look = true;
   RunBlocking(
-      context_.env.pools.prefix, lane_, context_.loop(), [folder = folder_] { return folder->Look(); },
+      context_.env.pools.prefix, look_lane_, context_.loop(), [folder = folder_] { return folder->Look(); },
       [this, take_up = !waiting_.empty()](const absl::StatusOr<RedundantFolder::Contents>& contents) {
         looking_ = false;
         Looked(contents, take_up);
@@ -164,10 +166,23 @@ void RedundantTier::Looked(const absl::StatusOr<RedundantFolder::Contents>& cont
     if (!changing_.contains(id)) Found(id, found, take_up);
   }
   NotFoundAnyMore(*contents);
+  for (const auto& [id, why] : contents->unknown) {
+    WarnOnce(
+        fmt::format("run {}: dataset {} in {} cannot be looked at: {}", given_.run_name, id, lane_, MessageOf(why)));
+  }
+  if (!contents->unknown.empty()) {
+    context_.loop().After(kAgain, [this] {
+      LookAgain();
+      look_again_();
+    });
+  }
+  // What looks damaged may only look so from here, and may be the last copy: unless there is another, it stays.
   for (const auto& [id, why] : contents->damaged) {
     const std::string text =
         fmt::format("run {}: dataset {} in {} is damaged: {}", given_.run_name, id, lane_, MessageOf(why));
-    if (!take_up || changing_.contains(id)) {
+    const DatasetPtr known = given_.ledger.Get(id);
+    const bool elsewhere = known && (known->in_prefix() || (known->in_cache() && known->unknown == 0));
+    if (!take_up || !elsewhere || changing_.contains(id)) {
       WarnOnce(text);
       continue;
     }
@@ -208,7 +223,8 @@ void RedundantTier::Adopt(DatasetId id, const RedundantFolder::Found& found) {
 // Another daemon, which served a launch of the run in between, has removed it; or somebody else.
 void RedundantTier::NotFoundAnyMore(const RedundantFolder::Contents& contents) {
   for (const DatasetId id : std::set(there_)) {
-    if (contents.whole.contains(id) || since_look_.contains(id) || changing_.contains(id)) continue;
+    const bool may_be_there = contents.whole.contains(id) || contents.unknown.contains(id);
+    if (may_be_there || since_look_.contains(id) || changing_.contains(id)) continue;
     there_.erase(id);
     const DatasetPtr dataset = given_.ledger.Get(id);
     if (!dataset || !dataset->in_folder()) continue;
@@ -245,8 +261,9 @@ void RedundantTier::IsFull(DatasetId id) {
 bool RedundantTier::MayGo(DatasetId id) const {
   if (bringing_.contains(id) || changing_.contains(id)) return false;
   const DatasetPtr dataset = given_.ledger.Get(id);
+  if (dataset && dataset->readers > 0) return false;  // it may be being brought by others
   if (!dataset || (!there_.contains(id) && id < needs_room_)) return DecidesHere();
-  if (dataset->followed || dataset->standing == Standing::kAnothers || dataset->readers > 0) return false;
+  if (dataset->followed || dataset->standing == Standing::kAnothers) return false;
   return DecidesHere() && !Belongs(*dataset);
 }
 
@@ -290,7 +307,7 @@ void RedundantTier::Change(DatasetId id, std::function<absl::Status(RedundantFol
   const Loop::TimerId timer =
       context_.loop().After(stalled(), [tell, lane = lane_] { tell(DeadlineExceeded("{} does not answer", lane)); });
   RunBlocking(
-      context_.env.pools.prefix, lane_, context_.loop(),
+      context_.env.pools.prefix, change_lane_, context_.loop(),
       [folder = folder_, work = std::move(work)] { return work(*folder); },
       [this, id, tell, timer](const absl::Status& status) {
         context_.loop().Cancel(timer);
@@ -343,6 +360,7 @@ void RedundantTier::Bring(DatasetId id, Then then) {
   }
   const auto bringing = std::make_shared<Bringing>();
   bringing->then = std::move(then);
+  bringing->lease = given_.folders.Lease(id);
   bringing->since = context_.now();
   bringing_[id] = bringing;
   throttle_->SetLimit(context_.config.redundancy.bytes_per_s);
@@ -355,14 +373,13 @@ void RedundantTier::Bring(DatasetId id, Then then) {
     return brought;
   };
   RunBlocking(context_.env.pools.flush, lane_, context_.loop(), std::move(work),
-              [this, dataset, bringing, lease = given_.folders.Lease(id)](const Brought& brought) {
-                BringEnded(dataset, bringing, brought);
-              });
-  LookAtBringing(id);
+              [this, dataset, bringing](const Brought& brought) { BringEnded(dataset, bringing, brought); });
+  LookAtBringing(dataset);
 }
 
-void RedundantTier::LookAtBringing(DatasetId id) {
-  const auto at = bringing_.find(id);
+// What hangs holds nothing up: should it go on one day, it finds files that are gone, or not what their catalogues say.
+void RedundantTier::LookAtBringing(const DatasetPtr& dataset) {
+  const auto at = bringing_.find(dataset->id);
   if (at == bringing_.end()) return;
   Bringing& bringing = *at->second;
   const std::uint64_t done = bringing.progress->bytes_done;
@@ -371,18 +388,23 @@ void RedundantTier::LookAtBringing(DatasetId id) {
   bringing.timer = 0;
   if (context_.now() >= bringing.since + stalled()) {
     bringing.progress->stop = true;
+    bringing.lease.reset();
+    given_.ledger.ReadEnded(*dataset);
     if (const Then then = std::exchange(bringing.then, nullptr)) then(DeadlineExceeded("{} does not answer", lane_));
     return;
   }
   const auto pause = std::max<std::chrono::milliseconds>(stalled() / 4, std::chrono::milliseconds(1));
-  bringing.timer = context_.loop().After(pause, [this, id] { LookAtBringing(id); });
+  bringing.timer = context_.loop().After(pause, [this, dataset] { LookAtBringing(dataset); });
 }
 
 void RedundantTier::BringEnded(const DatasetPtr& dataset, const BringingPtr& bringing, const Brought& brought) {
   bringing_.erase(dataset->id);
   if (bringing->timer != 0) context_.loop().Cancel(std::exchange(bringing->timer, 0));
+  const Then then = std::exchange(bringing->then, nullptr);
+  if (!then) return on_change_();  // nothing that it has found counts any more
+  bringing->lease.reset();
   given_.ledger.ReadEnded(*dataset);
-  if (const Then then = std::exchange(bringing->then, nullptr)) then(brought.status);
+  then(brought.status);
   const bool known = given_.ledger.Has(dataset) && dataset->in_cache();
   if (known && absl::IsDataLoss(brought.status) && !brought.damaged.empty()) {
     given_.cache.FoundDamaged(dataset, brought.damaged, brought.status);

@@ -52,6 +52,8 @@ class RedundantTier {
   std::string PathOf(DatasetId id) const { return folder_->DatasetPath(id); }
   Disk& disk() const { return folder_->disk(); }
   const std::string& lane() const { return lane_; }
+  // The lane of what reads there and writes to the prefix: of neither's own.
+  std::string LaneTo(const std::string& prefix) const { return lane_ + " to " + prefix; }
 
   // After every change of the run: looks, if it has not yet, and removes what is not to be there any more.
   void Update();
@@ -97,7 +99,8 @@ class RedundantTier {
 
  private:
   struct Bringing {
-    Then then;  // null: it was told that it does not get on
+    Then then;                    // null: it was told that it does not get on, and the dataset is not held any more
+    std::shared_ptr<void> lease;  // of its folder in the cache, as long as it is held
     std::shared_ptr<TransferProgress> progress = std::make_shared<TransferProgress>();
     std::uint64_t bytes_done = 0;
     SteadyTime since;
@@ -126,7 +129,7 @@ class RedundantTier {
   void RemoveNext();
   void Removed(DatasetId id, const absl::Status& status);
   void Change(DatasetId id, std::function<absl::Status(RedundantFolder& folder)> work, Then then);
-  void LookAtBringing(DatasetId id);
+  void LookAtBringing(const DatasetPtr& dataset);
   void BringEnded(const DatasetPtr& dataset, const BringingPtr& bringing, const Brought& brought);
   void WarnOnce(std::string text);
 
@@ -135,6 +138,7 @@ class RedundantTier {
   const std::function<void()> on_change_, look_again_;
   std::shared_ptr<RedundantFolder> folder_;  // null: there is none
   std::string lane_;
+  std::string look_lane_, change_lane_;  // of this run: to remove many files takes its time, which nobody waits for
   std::map<std::uint64_t, Waiting> waiting_;  // for a look
   std::uint64_t last_waiting_ = 0;
   LaunchId took_up_for_ = 0;

@@ -92,7 +92,7 @@ TEST_F(RedundancyTest, WhatIsNoSchemeIsTheCallersErrorAndTheOneFromBeforeHolds) 
   EXPECT_EQ(cairn_redundancy(session, "rs"), CAIRN_OK);
   for (const char* wrong : {"mirror", "XOR", " xor", "rs:4+2", "single\n"}) {
     EXPECT_EQ(cairn_redundancy(session, wrong), CAIRN_INVALID_ARGUMENT) << wrong;
-    EXPECT_TRUE(Says(session, "not single, partner, xor or rs")) << cairn_error(session);
+    EXPECT_TRUE(Says(session, "not single, partner, xor, rs or folder")) << cairn_error(session);
   }
   EXPECT_EQ(cairn_redundancy(nullptr, "xor"), CAIRN_INVALID_ARGUMENT);
   EXPECT_EQ(cairn_checkpoint(session, 1, nullptr), CAIRN_FAILED);
@@ -105,7 +105,7 @@ TEST_F(RedundancyTest, AnEnvironmentThatNamesNoSchemeOpensNothing) {
   const cairn_options options = daemon_.options();
   cairn_session* session = nullptr;
   EXPECT_EQ(cairn_open(&options, &session), CAIRN_INVALID_ARGUMENT);
-  EXPECT_TRUE(Says(nullptr, "CAIRN_REDUNDANCY is \"mirror\": not single, partner, xor or rs")) << cairn_error(nullptr);
+  EXPECT_TRUE(Says(nullptr, "CAIRN_REDUNDANCY is \"mirror\": not single, partner, xor, rs or folder")) << cairn_error(nullptr);
 }
 
 TEST_F(RedundancyTest, ABeginThatIsToldAgainHasTheSchemeAgain) {

@@ -131,7 +131,7 @@ absl::StatusOr<RedundantFolder::Contents> RedundantFolder::Look() const {
     } else if (absl::IsDataLoss(found.status())) {
       contents.damaged.emplace(*id, found.status());
     } else if (!absl::IsNotFound(found.status())) {
-      return found.status();
+      contents.unknown.emplace(*id, found.status());
     }
   }
   return contents;
@@ -173,10 +173,11 @@ absl::Status RedundantFolder::Bring(DatasetId id, const Source& source, Throttle
   for (const catalogue::Catalogue& rank : source.ranks) {
     const std::string path = DatasetPath(id) + "/" + CatalogueName(rank.rank());
     const std::string text = EncodeCatalogue(rank);
-    CAIRN_RETURN_IF_ERROR(ReplaceFile(disk_, path, text));
+    // The catalogue comes last: where it is, all that it names has been read back.
     for (const catalogue::FileEntry& file : rank.file()) {
       CAIRN_RETURN_IF_ERROR(ReadBack(DatasetPath(id) + "/" + file.name(), file, progress));
     }
+    CAIRN_RETURN_IF_ERROR(ReplaceFile(disk_, path, text));
     const auto there = ReadWhole(disk_, path, kCatalogueBytesMax);
     if (!there.ok() && !absl::IsNotFound(there.status())) return there.status();
     if (!there.ok() || *there != text) return Unavailable("{}: is read back differently", path);

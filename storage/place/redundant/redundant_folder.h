@@ -47,6 +47,7 @@ class RedundantFolder {
   struct Contents {
     std::map<DatasetId, Found> whole;
     std::map<DatasetId, absl::Status> damaged;  // have a record, and are not what it says: why
+    std::map<DatasetId, absl::Status> unknown;  // could not be looked at, which says nothing of the others: why
   };
   // Only looks. The run has no folder: nothing.
   //   kUnavailable  there is no `root`: its file system is not mounted

@@ -263,6 +263,36 @@ TEST_P(RedundantTierTest, WhatSomebodyHasRemovedThereIsBroughtAgain) {
   EXPECT_TRUE(IsThere(id));
 }
 
+TEST_P(RedundantTierTest, OneThatCannotBeLookedAtHidesNoOther) {
+  Start();
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId older = Redundant(5);
+  EXPECT_EQ(nodes[0].Pin(older).code(), local::OK);
+  const DatasetId newest = Redundant(6);
+  LoseAllCaches();
+  nodes.prefix.FailOn({.path_part = FolderThere(older) + "/", .times = kForGood});
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  ExpectBack(newest, 6, local::TIER_REDUNDANT);
+  EXPECT_THAT(nodes[0].Warnings(), HasSubstr("cannot be looked at"));
+}
+
+// Files that are not seen from here, as on a file system that is mounted in part, are not taken for lost.
+TEST_P(RedundantTierTest, WhatLooksDamagedAndIsTheLastCopyStays) {
+  Start();
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  LoseAllCaches();
+  nodes.prefix.FailOn({.path_part = FolderThere(id) + "/Ckpt", .times = kForGood, .status = absl::NotFoundError("")});
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  EXPECT_SAYS(clients[0]->Latest(), local::NOT_FOUND, "");
+  EXPECT_THAT(nodes[0].Warnings(), HasSubstr("is damaged"));
+  Close();
+  nodes.prefix.ClearFaults();
+  LoseAllCaches();
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.3"));
+  ExpectBack(id, 5, local::TIER_REDUNDANT);
+}
+
 TEST_P(RedundantTierTest, TreesThatWereCopiedOrRenamedAreNotBelieved) {
   Start();
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
