@@ -58,7 +58,7 @@ void AwayOrders::GiveOne(const Key& key, const peer::FromHome& order, Then then)
   waiting.number = ++last_;
   waiting.then = std::move(then);
   const auto& [kind, dataset, node] = key;
-  if (kind == Kind::kCopy) ExpectToGoOn(key, waiting);
+  if (kind == Kind::kCopy || kind == Kind::kRebuild) ExpectToGoOn(key, waiting);
   if (send_(node, Numbered(order, waiting.number))) return;
   End(key, {.status = Unavailable("node {} has no link to this one", node.substr(0, kNodeLettersShown))});
 }
@@ -68,7 +68,8 @@ void AwayOrders::ExpectToGoOn(const Key& key, Waiting& waiting) {
   const std::chrono::milliseconds stalled(context_.config.flush.stalled_ms);
   waiting.timer = context_.loop().After(stalled, [this, key, stalled] {
     waiting_.at(key).timer = 0;
-    End(key, {.status = DeadlineExceeded("the copy on node {} has not got on for {} ms: its file system may hang",
+    End(key, {.status = DeadlineExceeded("{} on node {} has not got on for {} ms: its file system may hang",
+                                         std::get<Kind>(key) == Kind::kCopy ? "the copy" : "what is made anew",
                                          std::get<NodeId>(key).substr(0, kNodeLettersShown), stalled.count())});
   });
 }
@@ -88,9 +89,11 @@ void AwayOrders::Answered(Kind kind, const NodeId& node, DatasetId dataset, std:
 }
 
 void AwayOrders::CopyGoesOn(const NodeId& node, const peer::CopyGoesOn& said) {
-  const Key key{Kind::kCopy, said.dataset(), node};
-  const auto waiting = waiting_.find(key);
-  if (waiting != waiting_.end() && waiting->second.number == said.order()) ExpectToGoOn(key, waiting->second);
+  for (const Kind kind : {Kind::kCopy, Kind::kRebuild}) {
+    const Key key{kind, said.dataset(), node};
+    const auto waiting = waiting_.find(key);
+    if (waiting != waiting_.end() && waiting->second.number == said.order()) ExpectToGoOn(key, waiting->second);
+  }
 }
 
 void AwayOrders::LinkLost(const NodeId& node, const absl::Status& why) {

@@ -42,7 +42,7 @@ class AwayOrders {
   // with the first failure, if there was one. Without nodes: OK, soon. Of one dataset a node is given each kind once at
   // a time.
   //   kUnavailable       a node has no link, or loses it, or is being asked already
-  //   kDeadlineExceeded  a copy has not got on for flush.stalled
+  //   kDeadlineExceeded  a copy, or what is made anew, has not got on for flush.stalled
   //   others             as the node says
   void Give(Kind kind, DatasetId dataset, const std::set<NodeId>& nodes, const peer::FromHome& order, Then then);
 
@@ -55,7 +55,7 @@ class AwayOrders {
   struct Waiting {
     std::uint64_t number = 0;
     Then then;
-    Loop::TimerId timer = 0;  // of a copy: until it is given up
+    Loop::TimerId timer = 0;  // of what says that it goes on: until it is given up
   };
   void GiveOne(const Key& key, const peer::FromHome& order, Then then);
   void End(const Key& key, const OrderEnded& how);

@@ -431,15 +431,20 @@ void Home::OnRebuild(const peer::Rebuild& order) {
   peer::ToHome done;
   done.mutable_rebuilt()->set_dataset(order.dataset().dataset());
   done.mutable_rebuilt()->set_order(order.order());
-  orders_.rebuild(order, [this, done](const absl::StatusOr<std::map<Rank, kept::Set>>& by) mutable {
-    peer::Rebuilt& rebuilt = *done.mutable_rebuilt();
-    if (!by.ok()) *rebuilt.mutable_refused() = answers::From(by.status());
-    for (const auto& [rank, set] : by.ok() ? *by : std::map<Rank, kept::Set>()) {
-      rebuilt.add_by()->set_rank(rank);
-      *rebuilt.mutable_by()->rbegin()->add_sets() = set;
-    }
-    Send(std::move(done));
-  });
+  peer::ToHome on;
+  on.mutable_copy_goes_on()->set_dataset(order.dataset().dataset());
+  on.mutable_copy_goes_on()->set_order(order.order());
+  orders_.rebuild(
+      order, [this, on] { Send(on); },
+      [this, done](const absl::StatusOr<std::map<Rank, kept::Set>>& by) mutable {
+        peer::Rebuilt& rebuilt = *done.mutable_rebuilt();
+        if (!by.ok()) *rebuilt.mutable_refused() = answers::From(by.status());
+        for (const auto& [rank, set] : by.ok() ? *by : std::map<Rank, kept::Set>()) {
+          rebuilt.add_by()->set_rank(rank);
+          *rebuilt.mutable_by()->rbegin()->add_sets() = set;
+        }
+        Send(std::move(done));
+      });
 }
 
 void Home::OnReply(const peer::ToRank& said) {

@@ -62,7 +62,7 @@ class Home {
     std::function<void(const peer::Keep& order, Then then)> keep;
     std::function<void(const peer::AllKept& kept)> on_all_kept;
     using Made = std::function<void(const absl::StatusOr<std::map<Rank, kept::Set>>& by)>;
-    std::function<void(const peer::Rebuild& order, Made then)> rebuild;
+    std::function<void(const peer::Rebuild& order, std::function<void()> goes_on, Made then)> rebuild;
     std::function<void(const peer::MayLeave& datasets)> may_leave;
     std::function<void(DatasetId dataset, bool useless, const std::string& why)> leaves;
     // Steps of a rank's restore. `moved` as a step of RestoreTransfer, `copy` among the sources of `find`.

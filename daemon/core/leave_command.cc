@@ -118,7 +118,8 @@ class Leaving : public std::enable_shared_from_this<Leaving> {
       }
     }
     run_.waits.Wait([self = shared_from_this()] {
-      if (!self->answered_ && self->Missed().empty()) self->Answer();
+      const bool coming = std::ranges::any_of(self->ordered_, [&self](DatasetId id) { return self->IsComing(id); });
+      if (!self->answered_ && !coming && self->Missed().empty()) self->Answer();
       return self->answered_;
     });
   }
@@ -127,7 +128,11 @@ class Leaving : public std::enable_shared_from_this<Leaving> {
     admin::FlushRequest request;
     request.set_dataset(id);
     Flush(run_, request, [self = shared_from_this(), id](const admin::FlushReply& reply) {
-      if (reply.status().code() != local::OK) self->why_[id] = reply.status().message();
+      if (reply.status().code() == local::OK) {
+        self->ordered_.insert(id);
+      } else {
+        self->why_[id] = reply.status().message();
+      }
     });
   }
 
@@ -149,14 +154,26 @@ class Leaving : public std::enable_shared_from_this<Leaving> {
     });
   }
 
+  // Its flush is under way or to come: without this daemon nobody would see to it until the next launch.
+  bool Comes(DatasetId id) const {
+    const std::vector<DatasetFacts> facts = AllFactsOf(run_.ledger, context_.config.flush);
+    const auto of_it = std::ranges::find(facts, id, &DatasetFacts::id);
+    return of_it != facts.end() && ComesToPrefix(*of_it, context_.config.flush);
+  }
+
+  bool IsComing(DatasetId id) const {
+    const DatasetPtr dataset = run_.ledger.Get(id);
+    return dataset && !dataset->in_prefix() && Comes(id);
+  }
+
   // The same, where this daemon is the home.
   void HandOver(const Dataset& dataset) {
     const std::set<NodeId> holders = HoldersOf(dataset);
     const auto to = std::ranges::find_if(holders, [this](const NodeId& node) { return run_.away.HasLink(node); });
     if (to == holders.end()) return Order(dataset.id);
     run_.away.Rebuild(*to, OrderWithout(dataset), [self = shared_from_this(), id = dataset.id](const auto& by) {
-      if (!by.ok()) return self->Order(id);
-      self->elsewhere_.insert(id);
+      if (by.ok()) self->elsewhere_.insert(id);
+      if (!by.ok() || self->Comes(id)) self->Order(id);
       self->run_.waits.Ask();
     });
   }
@@ -202,6 +219,7 @@ class Leaving : public std::enable_shared_from_this<Leaving> {
   const Done done_;
   Loop::TimerId timer_ = 0;
   bool answered_ = false;
+  std::set<DatasetId> ordered_;           // to the prefix
   std::set<DatasetId> elsewhere_;         // all of it, as the prefix says, or the launch's home
   std::map<DatasetId, std::string> why_;  // why it was not ordered there, or is not elsewhere yet
 };

@@ -69,17 +69,20 @@ void OtherCaches::Stop() {
 // --- Parts of what older launches left ---
 
 void OtherCaches::LookForParts(LaunchId launch) {
+  postponed_ = false;
   LookFor(launch, kLooksAtLeast);
 }
 
 void OtherCaches::LaunchBegan(LaunchId launch) {
-  std::exchange(later_, false) ? LookFor(launch, std::chrono::seconds(0)) : LookForRest(launch);
+  // Of a launch that was looked for before this one nobody waits any more; what it lacked this one lacks, too.
+  if (!std::exchange(later_, false) && looking_ == 0) return LookForRest(launch);
+  postponed_ = true;
+  LookFor(launch, std::chrono::seconds(0));
 }
 
 void OtherCaches::LookFor(LaunchId launch, std::chrono::milliseconds at_least) {
   if (context_.env.peers == nullptr || context_.quiescing() || looked_for_ == launch) return;
   looked_for_ = launch;
-  later_failed_ = false;
   EndLookAt(kLooksAtMost);
   looks_until_ = context_.now() + at_least;
   ranks_until_ = context_.now() + kRanksComeWithin;
@@ -90,7 +93,7 @@ void OtherCaches::LookFor(LaunchId launch, std::chrono::milliseconds at_least) {
 
 void OtherCaches::Look() {
   const auto looked = [this](const Brought& brought) { Looked(brought); };
-  Add({.launch = looked_for_, .from = "", .parts_only = !later_failed_, .then = looked});
+  Add({.launch = looked_for_, .from = "", .parts_only = !postponed_, .look = true, .then = looked});
 }
 
 void OtherCaches::LookForRest(LaunchId launch) {
@@ -122,15 +125,16 @@ void OtherCaches::Looked(const Brought& brought) {
   });
 }
 
-// What is being made anew then is waited for: else an older dataset would be chosen.
+// What is being brought or made anew then is waited for: else an older dataset would be chosen.
 void OtherCaches::EndLookAt(std::chrono::milliseconds after) {
   if (looking_ != 0) context_.loop().Cancel(looking_);
-  looking_ = context_.loop().After(after, [this] { making_ > 0 ? EndLookAt(kLooksEvery) : EndLook(); });
+  looking_ = context_.loop().After(after, [this] { at_work_ ? EndLookAt(kLooksEvery) : EndLook(); });
 }
 
 void OtherCaches::EndLook() {
   if (looking_ == 0) return;
   context_.loop().Cancel(std::exchange(looking_, 0));
+  if (std::exchange(postponed_, false)) LookForRest(looked_for_);
   on_change_();
 }
 
@@ -170,10 +174,12 @@ void OtherCaches::End(const JobPtr& job) {
 void OtherCaches::Ask(const JobPtr& job) {
   // Who is to be waited for may be another node: that is for the next job.
   const auto same = [first = wishes_.front()](const Wish& wish) {
-    return (wish.from.empty() || wish.from == first.from) && wish.only == first.only && wish.without == first.without;
+    return (wish.from.empty() || wish.from == first.from) && wish.only == first.only && wish.without == first.without &&
+           wish.look == first.look;
   };
   const auto later = std::ranges::find_if_not(wishes_, same);
   job->launch = wishes_.front().launch;
+  job->look = wishes_.front().look;
   job->only = wishes_.front().only;
   job->without = wishes_.front().without;
   job->wishes = static_cast<std::size_t>(later - wishes_.begin());
@@ -198,12 +204,12 @@ void OtherCaches::Answered(const JobPtr& job, const Nodes::Holdings& holdings) {
     settling |= told->settling() > 0;
     if (told->settling() == 0) job->brought.heard.insert(member.node);
   }
-  if (settling && !job->parts_only && context_.now() < job->settled_by && !context_.quiescing()) {
+  if (settling && !job->parts_only && !job->look && context_.now() < job->settled_by && !context_.quiescing()) {
     context_.loop().After(kAskEvery, [this, job] { Ask(job); });
     return;
   }
   HearOfRejections(rejected);
-  if (!job->parts_only || job->only != 0) NoteLostParts(holdings, job->only);
+  if ((!job->parts_only && !job->look) || job->only != 0) NoteLostParts(holdings, job->only);
   job->holdings = holdings;
   job->candidates = CandidatesOf(*job, rejected);
   Next(job);
@@ -240,7 +246,7 @@ std::vector<Candidate> OtherCaches::CandidatesOf(const Job& job, const std::set<
   std::vector<Candidate> newest;  // oldest first
   const auto add = [&](Candidate candidate) {
     const DatasetId id = candidate.dataset.id;
-    if (rejected.contains(id) || (parts_only && job.only == 0 && bad_.contains(id))) return;
+    if (rejected.contains(id) || ((parts_only || job.look) && job.only == 0 && bad_.contains(id))) return;
     if (!IsWanted(job, candidate)) return;
     newest.insert(std::ranges::lower_bound(newest, candidate, older), std::move(candidate));
     if (newest.size() > kCandidatesMax) newest.erase(newest.begin());
@@ -307,12 +313,14 @@ absl::Status OtherCaches::CheckMayCome(const Candidate& from) const {
 
 // The newest that is left, unless something has come, or become known, that is newer.
 void OtherCaches::Next(const JobPtr& job) {
+  at_work_ = false;
   while (!job->candidates.empty()) {
     const Candidate from = std::move(job->candidates.back());
     job->candidates.pop_back();
     if (!IsWanted(*job, from)) continue;
     absl::Status may = CheckMayCome(from);
     if (job->missed == kMissedMax) may = Unavailable("{} others could not be, either", kMissedMax);
+    at_work_ = may.ok() && job->look;
     if (may.ok()) return Check(job, from);
     Missed(job, from, may);
     if (absl::IsUnavailable(may)) job->candidates.clear();

@@ -116,6 +116,7 @@ class OtherCaches {
     LaunchId launch = 0;
     NodeId from;
     bool parts_only = false;  // what another cache has whole was brought when the launch began
+    bool look = false;        // of a launch for which parts are looked for; it has begun
     DatasetId only = 0;       // no other one; whether a launch would choose it or not. 0: whichever is wanted
     NodeId without = {};      // of `only`: this node does not count
     Then then;
@@ -126,6 +127,7 @@ class OtherCaches {
     LaunchId launch = 0;     // the newest one when it was wished for
     std::size_t wishes = 0;  // the first ones, which were there when the others were asked
     bool parts_only = false;
+    bool look = false;
     DatasetId only = 0;
     NodeId without;
     SteadyTime settled_by;
@@ -168,6 +170,7 @@ class OtherCaches {
   bool HasBegun(const Job& job) const;
   void Later(const JobPtr& job, const Candidate& from);
   std::optional<NodeId> PlaceOf(Rank rank) const;
+  bool IsInCache(const DatasetPtr& dataset) const;
   bool AwaitsRanks(const Job& job, const Candidate& from) const;
   void MakeLost(const JobPtr& job, const Candidate& from, const DatasetPtr& dataset,
                 const std::vector<catalogue::Catalogue>& ranks);
@@ -195,8 +198,8 @@ class OtherCaches {
   SteadyTime looks_until_;     // at least
   SteadyTime ranks_until_;     // those are waited for whose parts are lost
   bool later_ = false;         // parts are to be made anew when the next launch has begun
-  bool later_failed_ = false;  // not all could be: what other caches have whole counts again
-  std::size_t making_ = 0;     // datasets of which parts are being made anew
+  bool postponed_ = false;     // to the launch that is looked for: what other caches have whole counts again
+  bool at_work_ = false;       // a look has found something
   std::chrono::milliseconds pause_{0};
   std::set<DatasetId> bad_;  // found by it, and of no use
   TransferProgress progress_;

@@ -72,7 +72,7 @@ void OtherCaches::DescribeLostParts(const JobPtr& job, const Candidate& from, co
         absl::Status may = ranks.status();
         if (may.ok()) may = given_.ledger.Has(dataset) ? CheckMayCome(from) : NotFound("it has left the cache");
         if (!may.ok()) return Failed(job, from, may);
-        if (!job->parts_only && !HasBegun(*job)) return Later(job, from);
+        if (!job->look && !job->parts_only && !HasBegun(*job)) return Later(job, from);
         MakeLost(job, from, dataset, *ranks);
       });
 }
@@ -92,6 +92,10 @@ void OtherCaches::Later(const JobPtr& job, const Candidate& from) {
   Next(job);
 }
 
+bool OtherCaches::IsInCache(const DatasetPtr& dataset) const {
+  return given_.ledger.Has(dataset) && dataset->in_cache();
+}
+
 // Where the rank runs now; nullopt: it has not come.
 std::optional<NodeId> OtherCaches::PlaceOf(Rank rank) const {
   const Launch* const launch = given_.ledger.newest();
@@ -103,7 +107,7 @@ std::optional<NodeId> OtherCaches::PlaceOf(Rank rank) const {
 
 // Who does not come soon does not hold up the others: then its part is made here.
 bool OtherCaches::AwaitsRanks(const Job& job, const Candidate& from) const {
-  if (looking_ == 0 || job.only != 0 || context_.now() >= ranks_until_) return false;
+  if (!job.look || context_.now() >= ranks_until_) return false;
   return std::ranges::any_of(from.lost, [this](const auto& lost) { return !PlaceOf(lost.first); });
 }
 
@@ -135,7 +139,6 @@ void OtherCaches::MakeLost(const JobPtr& job, const Candidate& from, const Datas
     places[job->only != 0 ? NodeId() : PlaceOf(rank).value_or("")].push_back(rank);
   }
   making->nodes_left = places.size();
-  ++making_;
   for (const auto& [node, at] : places) MakeAt(making, node, at);
 }
 
@@ -144,7 +147,9 @@ void OtherCaches::MakeAt(const MakingPtr& making, const NodeId& node, const std:
   auto ended = [this, making, node, ranks](const absl::StatusOr<std::map<Rank, kept::Set>>& by) {
     MadeAt(making, node, ranks, by);
   };
-  node.empty() ? given_.rebuilder.Make(order, std::move(ended)) : given_.away.Rebuild(node, order, std::move(ended));
+  node.empty() ? given_.rebuilder.Make(
+                     order, [] {}, std::move(ended))
+               : given_.away.Rebuild(node, order, std::move(ended));
 }
 
 peer::Rebuild OtherCaches::OrderOf(const Making& making, const std::vector<Rank>& ranks) const {
@@ -177,7 +182,7 @@ void OtherCaches::MadeAt(const MakingPtr& making, const NodeId& node, const std:
       const catalogue::Catalogue& catalogue = making->catalogues.at(rank);
       const auto set = by->find(rank);
       if (set != by->end()) making->job->brought.made.push_back(TellMade(making->from, catalogue, set->second));
-      const bool to_note = !node.empty() && given_.ledger.Has(dataset) && !dataset->parts[rank].known();
+      const bool to_note = !node.empty() && IsInCache(dataset) && !dataset->parts[rank].known();
       if (to_note) given_.ledger.Rebuilt(*dataset, rank, node, catalogue);
     }
   } else if (node.empty()) {
@@ -192,14 +197,13 @@ void OtherCaches::MadeAt(const MakingPtr& making, const NodeId& node, const std:
 
 void OtherCaches::AllMade(const MakingPtr& making) {
   const std::vector<Rank> here = std::exchange(making->here, {});
-  if (!here.empty() && making->failed.ok() && given_.ledger.Has(making->dataset)) {
+  if (!here.empty() && making->failed.ok() && IsInCache(making->dataset)) {
     making->nodes_left = 1;
     return MakeAt(making, "", here);
   }
-  --making_;
   if (!given_.ledger.Has(making->dataset)) return Unwanted(making->job, making->dataset->id);
+  if (!IsInCache(making->dataset)) return Next(making->job);  // it is on the prefix by now
   if (making->failed.ok()) return PartsComplete(making->job, making->from, making->dataset);
-  later_failed_ = true;
   Failed(making->job, making->from, making->failed);
 }
 

@@ -1,6 +1,7 @@
 #include "daemon/core/rebuilder.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <utility>
 
@@ -49,11 +50,11 @@ bool IsHere(const DatasetPtr& dataset, Rank rank) {
 
 }  // namespace
 
-void Rebuilder::Make(const peer::Rebuild& order, Then then) {
+void Rebuilder::Make(const peer::Rebuild& order, std::function<void()> goes_on, Then then) {
   const auto refuse = [this, &then](absl::Status why) {
     context_.loop().Post([then = std::move(then), why = std::move(why)] { then(why); });
   };
-  if (context_.quiescing() || progress_->stop) return refuse(Unavailable("the daemon is going away"));
+  if (context_.quiescing()) return refuse(Unavailable("the daemon is going away"));
   if (const absl::Status sound = Check(order.dataset()); !sound.ok()) {
     return refuse(InvalidArgument("rebuild.dataset.{}", MessageOf(sound)));
   }
@@ -70,18 +71,34 @@ void Rebuilder::Make(const peer::Rebuild& order, Then then) {
                  .here = {},
                  .elsewhere = {}};
   if (absl::Status members = TakeMembers(order, *work); !members.ok()) return refuse(std::move(members));
+  work->goes_on = std::move(goes_on);
   work->then = std::move(then);
-  under_way_.insert(begun.id);
+  under_way_[begun.id] = work;
+  LookAt(work);
   if (work->dataset) given_.ledger.ReadBegan(*work->dataset);
   RunBlocking(
       context_.env.pools.far, "what is made anew in " + given_.cache.folder().path(), context_.loop(),
-      [parts = work->parts, progress = progress_] { return DescribeLost(parts, *progress); },
+      [parts = work->parts, progress = work->progress] { return DescribeLost(parts, *progress); },
       [this, work](absl::StatusOr<std::vector<catalogue::Catalogue>> catalogues) {
         if (!catalogues.ok()) return End(work, catalogues.status());
         work->catalogues = *std::move(catalogues);
         if (absl::Status ready = Reserve(work); !ready.ok()) return End(work, ready);
         Rebuild(work);
       });
+}
+
+// Who has ordered it gives up what says nothing for flush.stalled.
+void Rebuilder::LookAt(const WorkPtr& work) {
+  const std::uint64_t done = work->progress->bytes_done;
+  if (std::exchange(work->bytes_done, done) != done) work->goes_on();
+  const std::chrono::milliseconds pause(std::max<std::uint64_t>(context_.config.flush.stalled_ms / 4, 1));
+  work->timer = context_.loop().After(pause, [this, weak = std::weak_ptr<Work>(work)] {
+    if (const WorkPtr still = weak.lock()) LookAt(still);
+  });
+}
+
+void Rebuilder::Stop() {
+  for (const auto& [id, work] : under_way_) work->progress->stop = true;
 }
 
 // Nothing is known here that speaks against it.
@@ -152,7 +169,7 @@ void Rebuilder::Rebuild(const WorkPtr& work) {
   given_.folders.WhenUnchanged(work->description.id, [this, work] {
     RunBlocking(
         context_.env.pools.far, "what is made anew in " + given_.cache.folder().path(), context_.loop(),
-        [parts = work->parts, catalogues = work->catalogues, progress = progress_] {
+        [parts = work->parts, catalogues = work->catalogues, progress = work->progress] {
           return RebuildLost(parts, catalogues, *progress);
         },
         [this, work](const absl::StatusOr<std::map<Rank, kept::Set>>& by) { Rebuilt(work, by); });
@@ -188,10 +205,13 @@ void Rebuilder::Rebuilt(const WorkPtr& work, const absl::StatusOr<std::map<Rank,
 
 void Rebuilder::End(const WorkPtr& work, const absl::StatusOr<std::map<Rank, kept::Set>>& by) {
   under_way_.erase(work->description.id);
+  context_.loop().Cancel(work->timer);
   const DatasetPtr& dataset = work->dataset;
   if (dataset) given_.ledger.ReadEnded(*dataset);
-  const bool did_not_come = dataset && given_.ledger.Has(dataset) && dataset->cache == Place::kArriving;
-  if (did_not_come) given_.ledger.DidNotCome(*dataset);
+  if (dataset && given_.ledger.Has(dataset) && dataset->cache == Place::kArriving) {
+    // It may have been seen on the prefix meanwhile.
+    dataset->prefix == Place::kAbsent ? given_.ledger.DidNotCome(*dataset) : given_.ledger.RefetchFailed(*dataset);
+  }
   work->then(by);
   on_change_();
 }

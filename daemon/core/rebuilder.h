@@ -7,10 +7,10 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -47,7 +47,8 @@ class Rebuilder {
   Rebuilder(const Rebuilder&) = delete;
 
   // Makes the lost ranks' parts, each byte verified, and notes them, durably, beside what is here of the dataset: all
-  // or none. `then` runs once, not inside the call, with the set by which each was made:
+  // or none. `goes_on`: it has got on since. `then` runs once, not inside the call, with the
+  // set by which each was made:
   //   kInvalidArgument     the order contradicts itself, or what is here: names the field
   //   kAlreadyExists       another dataset, or something that is not whole, has its number here
   //   kUnavailable         a member's node is not reached; the dataset is in use, or being made anew already
@@ -55,8 +56,8 @@ class Rebuilder {
   //   kDataLoss            too much is lost or damaged
   //   others               of a disk
   using Then = std::function<void(const absl::StatusOr<std::map<Rank, kept::Set>>& by)>;
-  void Make(const peer::Rebuild& order, Then then);
-  void Stop() { progress_->stop = true; }  // ends it at the next block
+  void Make(const peer::Rebuild& order, std::function<void()> goes_on, Then then);
+  void Stop();  // ends it at the next block
 
  private:
   struct Work {
@@ -64,10 +65,15 @@ class Rebuilder {
     Dataset description;  // what it is
     LostParts parts;
     std::vector<catalogue::Catalogue> catalogues;  // of the lost ranks
+    std::function<void()> goes_on;
     Then then;
+    std::shared_ptr<TransferProgress> progress = std::make_shared<TransferProgress>();
+    std::uint64_t bytes_done = 0;  // when that was looked at last
+    Loop::TimerId timer = 0;
   };
   using WorkPtr = std::shared_ptr<Work>;
 
+  void LookAt(const WorkPtr& work);
   absl::Status CheckPlace(const Dataset& wanted) const;
   absl::Status TakeMembers(const peer::Rebuild& order, Work& work) const;
   absl::Status Reserve(const WorkPtr& work);
@@ -78,8 +84,7 @@ class Rebuilder {
   const Context& context_;
   const Given given_;
   const std::function<void()> on_change_;
-  std::set<DatasetId> under_way_;
-  const std::shared_ptr<TransferProgress> progress_ = std::make_shared<TransferProgress>();
+  std::map<DatasetId, WorkPtr> under_way_;
 };
 
 }  // namespace cairn

@@ -141,8 +141,8 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
   orders.keep = [this](const peer::Keep& order, Home::Orders::Then then) {
     order.in_folder() ? tier.Bring(order.dataset(), std::move(then)) : keeping.Keep(order, std::move(then));
   };
-  orders.rebuild = [this](const peer::Rebuild& order, Home::Orders::Made then) {
-    rebuilder.Make(order, std::move(then));
+  orders.rebuild = [this](const peer::Rebuild& order, std::function<void()> goes_on, Home::Orders::Made then) {
+    rebuilder.Make(order, std::move(goes_on), std::move(then));
   };
   orders.on_all_kept = [this, level = std::move(orders.on_all_kept)](const peer::AllKept& kept) {
     level(kept);

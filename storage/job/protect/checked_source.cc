@@ -87,12 +87,21 @@ std::uint64_t CheckedSource::BytesOf(const Place& place) const {
 absl::Status CheckedSource::Load(const Place& place) {
   if (IsLoaded(place)) return absl::OkStatus();
   GiveBack();
-  if (place.block == 0) in_order_ = {.file = place.file};
   const bool in_order = in_order_ && in_order_->file == place.file && in_order_->next == place.block;
-  if (!in_order) in_order_.reset();
-  if (!in_order || !LoadEarlier(place)) CAIRN_RETURN_IF_ERROR(LoadFromDisk(place));
+  if (!in_order) CAIRN_RETURN_IF_ERROR(LeaveOrder(place));
+  if (!in_order_ || !LoadEarlier(place)) CAIRN_RETURN_IF_ERROR(LoadFromDisk(place));
   progress_.bytes_done += loaded_->bytes.size();
-  return in_order ? CheckInOrder(place) : absl::OkStatus();
+  return in_order_ ? CheckInOrder(place) : absl::OkStatus();
+}
+
+// Nobody would compare the rest of a file with its checksum then.
+absl::Status CheckedSource::LeaveOrder(const Place& place) {
+  const bool unchecked = in_order_ && in_order_->uses_earlier &&
+                         in_order_->next < static_cast<std::uint64_t>(source_.sums[in_order_->file].crc32c_size());
+  in_order_.reset();
+  if (unchecked) return absl::AbortedError("a file with blocks of an earlier copy was not read to its end");
+  if (place.block == 0) in_order_ = {.file = place.file};
+  return absl::OkStatus();
 }
 
 // The file has a checksum of all of it besides: two blocks of which one checksum is the same count as equal only as

@@ -70,6 +70,7 @@ class CheckedSource {
   bool IsNext(const Place& place) const;
   absl::Status Load(const Place& place);
   std::uint64_t BytesOf(const Place& place) const;
+  absl::Status LeaveOrder(const Place& place);
   bool IsInEarlier(const Place& place) const;
   bool LoadEarlier(const Place& place);
   absl::Status LoadFromDisk(const Place& place);

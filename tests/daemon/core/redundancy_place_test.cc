@@ -116,6 +116,33 @@ TEST_F(RedundancyPlaceTest, ARankThatDoesNotComeHoldsUpNobody) {
   EXPECT_EQ(NodesWith(id, 1), std::set<int>({0}));
 }
 
+// The first has begun, and its ranks were waited for, when the second one comes.
+TEST_F(RedundancyPlaceTest, OfTwoLaunchesOneAfterTheOtherTheSecondHasItToo) {
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  Lose({1});
+  clients.push_back(std::make_unique<FakeClient>(nodes[0]));
+  ASSERT_EQ(CodeOfReply(clients[0]->Open({.rank = 0, .nranks = kMany, .key = "job.2"})), local::OK);
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.3"));
+  ExpectBack(id, 1);
+}
+
+TEST_F(RedundancyPlaceTest, WhatCanBeMadeNowhereGivesWayToTheOneBefore) {
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId older = Redundant(5);
+  EXPECT_EQ(nodes[0].Pin(older).code(), local::OK);
+  const DatasetId newer = Redundant(6);
+  Lose({1});
+  for (int i = 0; i < nodes.count(); ++i) {
+    nodes[i].cache.FailOn(
+        {.op = FakeOp::kWrite, .path_part = fmt::format("Ckpt{}-Rank1.fti", newer), .times = UINT64_MAX});
+  }
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  ExpectBack(older, 1);
+}
+
 // Nobody has to wait for ranks whose parts are all there.
 TEST_F(RedundancyPlaceTest, WithoutLossesNobodyWaitsForRanks) {
   Start("xor");
