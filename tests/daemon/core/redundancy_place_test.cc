@@ -132,12 +132,13 @@ TEST_F(RedundancyPlaceTest, WhatCanBeMadeNowhereGivesWayToTheOneBefore) {
   Start("xor");
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
   const DatasetId older = Redundant(5);
-  EXPECT_EQ(nodes[0].Pin(older).code(), local::OK);
   const DatasetId newer = Redundant(6);
   Lose({1});
   for (int i = 0; i < nodes.count(); ++i) {
-    nodes[i].cache.FailOn(
-        {.op = FakeOp::kWrite, .path_part = fmt::format("Ckpt{}-Rank1.fti", newer), .times = UINT64_MAX});
+    nodes[i].cache.FailOn({.op = FakeOp::kWrite,
+                           .path_part = fmt::format("Ckpt{}-Rank1.fti", newer),
+                           .times = UINT64_MAX,
+                           .status = absl::ResourceExhaustedError("no space left on device")});
   }
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
   ExpectBack(older, 1);
