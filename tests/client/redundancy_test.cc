@@ -105,7 +105,8 @@ TEST_F(RedundancyTest, AnEnvironmentThatNamesNoSchemeOpensNothing) {
   const cairn_options options = daemon_.options();
   cairn_session* session = nullptr;
   EXPECT_EQ(cairn_open(&options, &session), CAIRN_INVALID_ARGUMENT);
-  EXPECT_TRUE(Says(nullptr, "CAIRN_REDUNDANCY is \"mirror\": not single, partner, xor, rs or folder")) << cairn_error(nullptr);
+  EXPECT_TRUE(Says(nullptr, "CAIRN_REDUNDANCY is \"mirror\": not single, partner, xor, rs or folder"))
+      << cairn_error(nullptr);
 }
 
 TEST_F(RedundancyTest, ABeginThatIsToldAgainHasTheSchemeAgain) {
