@@ -10,7 +10,7 @@
 
 #include "daemon/core/commands.h"
 #include "daemon/core/facts.h"
-#include "daemon/core/holdings.h"
+#include "daemon/core/rebuild_order.h"
 #include "daemon/policy/policy.h"
 #include "proto/peer.pb.h"
 #include "proto/redundancy.pb.h"
@@ -47,28 +47,15 @@ absl::Status CheckNobodyWorks(const Ledger& ledger) {
 }
 
 // This node's parts, to be made anew on another of those that have parts.
-peer::Rebuild OrderWithout(const Dataset& dataset) {
-  peer::Rebuild order;
-  *order.mutable_dataset() = HoldingOf(dataset);
+peer::Rebuild OrderWithout(const Dataset& dataset, const NodeId& here) {
   std::map<Rank, std::vector<kept::Set>> lost;
-  std::set<Rank> members;
-  for (const SetHere& here : SetsHere(dataset)) {
-    for (const Rank rank : here.set.ranks()) {
-      dataset.parts[rank].elsewhere ? static_cast<void>(members.insert(rank)) : lost[rank].push_back(here.set);
+  for (const SetHere& one : SetsHere(dataset)) {
+    for (const Rank rank : one.set.ranks()) {
+      if (!dataset.parts.at(rank).elsewhere) lost[rank].push_back(one.set);
     }
   }
-  for (const auto& [rank, sets] : lost) {
-    peer::Rebuild::Lost& one = *order.add_lost();
-    one.set_rank(rank);
-    one.mutable_sets()->Add(sets.begin(), sets.end());
-  }
-  for (const Rank rank : members) {
-    if (!dataset.parts[rank].known()) continue;
-    peer::Keep::Member& member = *order.add_members();
-    member.set_rank(rank);
-    member.set_node(dataset.parts[rank].node);
-  }
-  return order;
+  return RebuildOrder(
+      dataset, lost, [](Rank) { return true; }, here);
 }
 
 class Leaving : public std::enable_shared_from_this<Leaving> {
@@ -171,11 +158,12 @@ class Leaving : public std::enable_shared_from_this<Leaving> {
     const std::set<NodeId> holders = HoldersOf(dataset);
     const auto to = std::ranges::find_if(holders, [this](const NodeId& node) { return run_.away.HasLink(node); });
     if (to == holders.end()) return Order(dataset.id);
-    run_.away.Rebuild(*to, OrderWithout(dataset), [self = shared_from_this(), id = dataset.id](const auto& by) {
-      if (by.ok()) self->elsewhere_.insert(id);
-      if (!by.ok() || self->Comes(id)) self->Order(id);
-      self->run_.waits.Ask();
-    });
+    run_.away.Rebuild(*to, OrderWithout(dataset, context_.cache_id),
+                      [self = shared_from_this(), id = dataset.id](const auto& by) {
+                        if (by.ok()) self->elsewhere_.insert(id);
+                        if (!by.ok() || self->Comes(id)) self->Order(id);
+                        self->run_.waits.Ask();
+                      });
   }
 
   std::vector<DatasetPtr> Missed() const {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "daemon/core/descriptor.h"
-#include "daemon/core/holdings.h"
 #include "daemon/core/other_caches.h"
 #include "daemon/core/rebuild.h"
+#include "daemon/core/rebuild_order.h"
 #include "storage/base/status.h"
 #include "storage/format/catalogue/catalogue.h"
 
@@ -153,25 +153,10 @@ void OtherCaches::MakeAt(const MakingPtr& making, const NodeId& node, const std:
 }
 
 peer::Rebuild OtherCaches::OrderOf(const Making& making, const std::vector<Rank>& ranks) const {
-  peer::Rebuild order;
-  *order.mutable_dataset() = HoldingOf(*making.dataset);
-  std::set<Rank> members;
-  for (const Rank rank : ranks) {
-    peer::Rebuild::Lost& lost = *order.add_lost();
-    lost.set_rank(rank);
-    for (const kept::Set& set : making.from.lost.at(rank)) {
-      *lost.add_sets() = set;
-      members.insert(set.ranks().begin(), set.ranks().end());
-    }
-  }
-  for (const Rank rank : members) {
-    const Part& part = making.dataset->parts[rank];
-    if (!part.known() || making.from.lost.contains(rank)) continue;
-    peer::Keep::Member& member = *order.add_members();
-    member.set_rank(rank);
-    member.set_node(part.elsewhere ? part.node : context_.cache_id);
-  }
-  return order;
+  std::map<Rank, std::vector<kept::Set>> lost;
+  for (const Rank rank : ranks) lost[rank] = making.from.lost.at(rank);
+  const auto counts = [&making](Rank rank) { return !making.from.lost.contains(rank); };
+  return RebuildOrder(*making.dataset, lost, counts, context_.cache_id);
 }
 
 void OtherCaches::MadeAt(const MakingPtr& making, const NodeId& node, const std::vector<Rank>& ranks,
@@ -181,7 +166,11 @@ void OtherCaches::MadeAt(const MakingPtr& making, const NodeId& node, const std:
     for (const Rank rank : ranks) {
       const catalogue::Catalogue& catalogue = making->catalogues.at(rank);
       const auto set = by->find(rank);
-      if (set != by->end()) making->job->brought.made.push_back(TellMade(making->from, catalogue, set->second));
+      if (set == by->end()) {  // it does not say that it has made this one
+        making->here.push_back(rank);
+        continue;
+      }
+      making->job->brought.made.push_back(TellMade(making->from, catalogue, set->second));
       const bool to_note = !node.empty() && IsInCache(dataset) && !dataset->parts[rank].known();
       if (to_note) given_.ledger.Rebuilt(*dataset, rank, node, catalogue);
     }
