@@ -49,6 +49,7 @@ std::string Receive(int fd, std::size_t bytes_max, char end) {
   std::array<char, 1024> block;
   while (text.size() < bytes_max && (end == '\0' || text.find(end) == std::string::npos)) {
     const ssize_t n = ::recv(fd, block.data(), block.size(), 0);
+    if (n < 0 && errno == EINTR) continue;  // with a limit of time it is not begun again by the kernel
     if (n <= 0) break;
     text.append(block.data(), static_cast<std::size_t>(n));
   }
