@@ -12,6 +12,7 @@
 #include "daemon/config/config.h"
 #include "daemon/core/environment.h"
 #include "daemon/core/loop.h"
+#include "daemon/data/shared_blocks.h"
 #include "storage/file/transfer/transfer.h"
 
 namespace cairn {
@@ -44,8 +45,11 @@ class Transfers {
   void Ended();
   // Runs `done` once none is under way: now, or when the last one ends.
   void WhenNone(std::function<void()> done);
+  // What the restores among them read together.
+  SharedBlocks& blocks() { return blocks_; }
 
  private:
+  SharedBlocks blocks_;
   Throttle& yielding_;
   std::uint32_t under_way_ = 0;
   std::function<void()> when_none_;

@@ -111,7 +111,8 @@ void LocalTransfer::ImageCame(absl::StatusOr<std::shared_ptr<Image>> image) {
   };
   context_.transfers->Begun();
   restore_ = Restore::Start(context_.env.cache_disk, context_.env.pools.work, copies_.sources, pieces_, image_,
-                            std::move(callbacks), copies_.far() ? context_.FarAt(copies_.lane) : nullptr);
+                            std::move(callbacks), copies_.far() ? context_.FarAt(copies_.lane) : nullptr,
+                            &context_.transfers->blocks());
   if (absl::Status told = TellPlan(); !told.ok()) Tell(told, copies_.sources.size());
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <utility>
 
@@ -22,7 +23,7 @@ constexpr std::size_t kReadsMax = 8;      // in flight
 class RestoreImpl final : public Restore {
  public:
   RestoreImpl(Disk& disk, WorkPool& pool, std::vector<RestoreSource> sources, const std::vector<RestorePiece>& pieces,
-              std::shared_ptr<Image> image, Callbacks callbacks, Waiting waiting)
+              std::shared_ptr<Image> image, Callbacks callbacks, Waiting waiting, SharedBlocks* shared)
       : disk_(disk),
         pool_(pool),
         waiting_(OrPoolsOwn(std::move(waiting), pool)),
@@ -31,10 +32,14 @@ class RestoreImpl final : public Restore {
         image_(kept_alive_ == nullptr ? std::span<std::byte>() : kept_alive_->bytes()),
         slots_(image_.size() / kWindowBytes),
         plan_(PlanRestore(sources_, pieces, slots_)),
+        shared_(sources_.size()),
         callbacks_(std::move(callbacks)),
         checked_(plan_.blocks.size()),
         blocks_left_(sources_.size()) {
     for (const RestoreBlock& block : plan_.blocks) ++blocks_left_[block.source];
+    for (std::size_t i = 0; shared != nullptr && i < sources_.size(); ++i) {
+      if (sources_[i].kept == nullptr) shared_[i] = shared->FileOf(DiskOf(i), sources_[i].path);
+    }
   }
 
   void Begin(const std::vector<RestorePiece>& pieces) {
@@ -53,12 +58,16 @@ class RestoreImpl final : public Restore {
   struct Run {
     std::size_t first = 0;
     std::size_t count = 0;
+    bool lent = false;  // one block, which another restore reads
   };
 
   std::shared_ptr<RestoreImpl> Self() { return std::static_pointer_cast<RestoreImpl>(shared_from_this()); }
   std::span<std::byte> Slot(const RestoreBlock& block) const {
     return image_.subspan(block.slot * kWindowBytes, kWindowBytes);
   }
+  Disk& DiskOf(std::size_t source) const { return sources_[source].disk != nullptr ? *sources_[source].disk : disk_; }
+  bool Claim(std::size_t block);
+  void Forget(std::size_t block);
 
   void CheckRequest(const std::vector<RestorePiece>& pieces) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -74,6 +83,8 @@ class RestoreImpl final : public Restore {
   void Read(const Run& run);
   void ReadDone(const Run& run, const absl::Status& status);
   void CheckRun(const Run& run);
+  void TakeLent(const Run& run, const SharedFile::Lent& lent);
+  void Took(const Run& run, absl::Status status);
   void CopyKept(const RestoreBlock& block);
   absl::Status CheckBlock(const RestoreBlock& block) const;
   void Finish();
@@ -86,6 +97,7 @@ class RestoreImpl final : public Restore {
   const std::span<std::byte> image_;
   const std::uint64_t slots_;
   const RestorePlan plan_;
+  std::vector<std::shared_ptr<SharedFile>> shared_;  // by source; null: its blocks are not shared
 
   std::map<std::size_t, std::unique_ptr<File>> files_;  // by source; of the one reader, then of Finish
 
@@ -94,6 +106,7 @@ class RestoreImpl final : public Restore {
   std::vector<bool> checked_ ABSL_GUARDED_BY(mutex_);               // by block
   std::vector<std::uint64_t> blocks_left_ ABSL_GUARDED_BY(mutex_);  // by source: not yet read and checked
   std::size_t next_ ABSL_GUARDED_BY(mutex_) = 0;                    // block to be read next
+  std::deque<Run> again_ ABSL_GUARDED_BY(mutex_);                   // what could not be had from others; comes first
   std::size_t ready_blocks_ ABSL_GUARDED_BY(mutex_) = 0;            // all before are checked
   std::size_t free_blocks_ ABSL_GUARDED_BY(mutex_) = 0;             // all before are copied out
   std::uint64_t copied_ ABSL_GUARDED_BY(mutex_) = 0;                // pieces
@@ -141,7 +154,8 @@ void RestoreImpl::Abort() {
 // --- Reading ---
 
 bool RestoreImpl::MayRead() const {
-  return failure_.ok() && reads_ < kReadsMax && next_ < plan_.blocks.size() && next_ < free_blocks_ + slots_;
+  if (!failure_.ok() || reads_ >= kReadsMax) return false;
+  return !again_.empty() || (next_ < plan_.blocks.size() && next_ < free_blocks_ + slots_);
 }
 
 void RestoreImpl::PostReading() {
@@ -150,12 +164,32 @@ void RestoreImpl::PostReading() {
   waiting_([self = Self()] { self->ReadSome(); });
 }
 
+// True: the block is ours to read. Whoever had its slot before is not lent any more.
+bool RestoreImpl::Claim(std::size_t block) {
+  if (block >= slots_) Forget(block - slots_);
+  const RestoreBlock& wanted = plan_.blocks[block];
+  return shared_[wanted.source] == nullptr || shared_[wanted.source]->Claim(wanted.index, this);
+}
+
+void RestoreImpl::Forget(std::size_t block) {
+  const RestoreBlock& known = plan_.blocks[block];
+  if (shared_[known.source] != nullptr) shared_[known.source]->Forget(known.index, this);
+}
+
 RestoreImpl::Run RestoreImpl::NextRun() {
-  Run run{next_++, 1};
-  while (run.count < kRunBlocksMax && next_ < plan_.blocks.size() && next_ < free_blocks_ + slots_) {
+  if (!again_.empty()) {
+    Run run = again_.front();
+    again_.pop_front();
+    run.lent = run.lent && !Claim(run.first);
+    return run;
+  }
+  Run run{.first = next_++, .count = 1};
+  run.lent = !Claim(run.first);
+  while (!run.lent && run.count < kRunBlocksMax && next_ < plan_.blocks.size() && next_ < free_blocks_ + slots_) {
     const RestoreBlock& last = plan_.blocks[next_ - 1];
     const RestoreBlock& block = plan_.blocks[next_];
     if (block.source != last.source || block.index != last.index + 1 || block.slot != last.slot + 1) break;
+    if (!Claim(next_)) break;
     ++run.count;
     ++next_;
   }
@@ -196,8 +230,7 @@ void RestoreImpl::CloseFinished() {
 absl::StatusOr<File*> RestoreImpl::OpenSource(std::size_t source) {
   if (const auto found = files_.find(source); found != files_.end()) return found->second.get();
   const std::string& path = sources_[source].path;
-  Disk& disk = sources_[source].disk != nullptr ? *sources_[source].disk : disk_;
-  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<File> file, disk.Open(path, {.direct = true}));
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<File> file, DiskOf(source).Open(path, {.direct = true}));
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file->Info());
   if (!info.is_regular()) return DataLoss("{}: is no regular file", path);
   if (info.bytes != sources_[source].file_bytes) {
@@ -212,6 +245,14 @@ void RestoreImpl::Read(const Run& run) {
     pool_.Post([self = Self(), run] { self->CheckRun(run); });
     return;
   }
+  if (run.lent) {
+    // What goes wrong here is not for the other restore to notice, on whose thread this may run.
+    return shared_[first.source]->Ask(first.index, [self = Self(), run](SharedFile::Lent lent) {
+      absl::Status posted =
+          Caught([&] { self->pool_.Post([self, run, lent = std::move(lent)] { self->TakeLent(run, lent); }); });
+      if (!posted.ok()) self->Took(run, std::move(posted));
+    });
+  }
   const absl::StatusOr<File*> file = OpenSource(first.source);
   if (!file.ok()) return ReadDone(run, file.status());
   std::uint64_t bytes = (run.count - 1) * kWindowBytes + plan_.blocks[run.first + run.count - 1].bytes;
@@ -224,11 +265,7 @@ void RestoreImpl::Read(const Run& run) {
 void RestoreImpl::ReadDone(const Run& run, const absl::Status& status) {
   absl::Status failed = status;
   if (status.ok()) failed = Caught([&] { pool_.Post([self = Self(), run] { self->CheckRun(run); }); });
-  if (failed.ok()) return;
-  const absl::MutexLock lock(&mutex_);
-  --reads_;
-  Fail(std::move(failed), plan_.blocks[run.first].source);
-  Settle();
+  if (!failed.ok()) Took(run, std::move(failed));
 }
 
 // --- Checking ---
@@ -256,18 +293,48 @@ absl::Status RestoreImpl::CheckBlock(const RestoreBlock& block) const {
 
 void RestoreImpl::CheckRun(const Run& run) {
   const std::size_t source = plan_.blocks[run.first].source;
-  absl::Status status = Caught([&]() -> absl::Status {
-    for (std::size_t i = run.first; i < run.first + run.count; ++i) {
-      if (sources_[source].kept != nullptr) CopyKept(plan_.blocks[i]);
-      CAIRN_RETURN_IF_ERROR(CheckBlock(plan_.blocks[i]));
-    }
-    return absl::OkStatus();
+  Took(run, Caught([&]() -> absl::Status {
+         for (std::size_t i = run.first; i < run.first + run.count; ++i) {
+           const RestoreBlock& block = plan_.blocks[i];
+           if (sources_[source].kept != nullptr) CopyKept(block);
+           CAIRN_RETURN_IF_ERROR(CheckBlock(block));
+           if (shared_[source] == nullptr) continue;
+           shared_[source]->Lend(block.index, this, {kept_alive_, Slot(block).first(block.bytes)});
+         }
+         return absl::OkStatus();
+       }));
+}
+
+// The owner's client may have changed it by now, or its slot may hold something else: then it comes from the file.
+void RestoreImpl::TakeLent(const Run& run, const SharedFile::Lent& lent) {
+  const RestoreBlock& block = plan_.blocks[run.first];
+  absl::Status taken = Caught([&]() -> absl::Status {
+    if (lent.image == nullptr || lent.bytes.size() != block.bytes) return Aborted("nothing is lent");
+    std::copy(lent.bytes.begin(), lent.bytes.end(), Slot(block).begin());
+    return CheckBlock(block);
   });
+  if (taken.ok()) return Took(run, std::move(taken));
   const absl::MutexLock lock(&mutex_);
   --reads_;
-  if (!status.ok()) Fail(std::move(status), source);
-  blocks_left_[source] -= run.count;
-  std::fill_n(checked_.begin() + static_cast<std::ptrdiff_t>(run.first), run.count, true);
+  again_.push_back({.first = run.first, .count = 1, .lent = lent.image == nullptr});
+  PostReading();
+  Settle();
+}
+
+// The blocks of the run are in their slots and checked, or not.
+void RestoreImpl::Took(const Run& run, absl::Status status) {
+  const std::size_t source = plan_.blocks[run.first].source;
+  if (!status.ok()) {
+    for (std::size_t i = run.first; i < run.first + run.count; ++i) Forget(i);
+  }
+  const absl::MutexLock lock(&mutex_);
+  --reads_;
+  if (status.ok()) {
+    blocks_left_[source] -= run.count;
+    std::fill_n(checked_.begin() + static_cast<std::ptrdiff_t>(run.first), run.count, true);
+  } else {
+    Fail(std::move(status), source);
+  }
   const std::size_t before = ready_blocks_;
   while (ready_blocks_ < checked_.size() && checked_[ready_blocks_]) ++ready_blocks_;
   if (failure_.ok() && ready_blocks_ > before) {
@@ -306,6 +373,7 @@ void RestoreImpl::Finish() {
     source = failed_source_;
   }
   files_.clear();
+  for (std::size_t i = 0; i < plan_.blocks.size(); ++i) Forget(i);  // whoever asks from now on reads for itself
   callbacks.on_end(std::move(status), source);
 }
 
@@ -317,9 +385,9 @@ std::uint64_t Restore::ImageBytes(const std::vector<RestoreSource>& sources, con
 
 std::shared_ptr<Restore> Restore::Start(Disk& disk, WorkPool& pool, std::vector<RestoreSource> sources,
                                         std::vector<RestorePiece> pieces, std::shared_ptr<Image> image,
-                                        Callbacks callbacks, Waiting waiting) {
+                                        Callbacks callbacks, Waiting waiting, SharedBlocks* shared) {
   auto restore = std::make_shared<RestoreImpl>(disk, pool, std::move(sources), pieces, std::move(image),
-                                               std::move(callbacks), std::move(waiting));
+                                               std::move(callbacks), std::move(waiting), shared);
   restore->Begin(pieces);
   return restore;
 }

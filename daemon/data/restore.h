@@ -2,10 +2,11 @@
 // against the catalogue's CRC32C, and tells which pieces are ready. Elastic by construction: a piece may come from
 // any rank's file.
 //
-// Sources are files (direct I/O, read ahead) or kept images (copied, then checked: the copy is what counts).
-// The plan goes source by source (in the order of their first pieces) and upwards in each, so that every block is read
-// once and every file is opened once. If the image is smaller than all blocks it is a ring; slots are reused as the
-// client says what it has copied. Threads and callbacks: as Capture.
+// Sources are files (direct I/O, read ahead) or kept images (copied, then checked: the copy is what counts). A block of
+// a file that another restore of the node reads at the same time, or still holds, is copied from there
+// (shared_blocks.h). The plan goes source by source (in the order of their first pieces) and upwards in each, so that
+// every block is read once and every file is opened once. If the image is smaller than all blocks it is a ring; slots
+// are reused as the client says what it has copied. Threads and callbacks: as Capture.
 #ifndef CAIRN_DAEMON_DATA_RESTORE_H_
 #define CAIRN_DAEMON_DATA_RESTORE_H_
 
@@ -21,6 +22,7 @@
 
 #include "daemon/data/capture.h"
 #include "daemon/data/image.h"
+#include "daemon/data/shared_blocks.h"
 #include "daemon/data/work_pool.h"
 #include "storage/io/disk.h"
 
@@ -69,10 +71,11 @@ class Restore : public std::enable_shared_from_this<Restore> {
   };
 
   // Pieces that cross blocks are cut; rows that lie in one block stay together. `image` may be null if there are no
-  // bytes. `waiting`: as Capture::Start.
+  // bytes. `waiting`: as Capture::Start. `shared`: of all restores of the node, borrowed until this one ends; null:
+  // each block is read from its source.
   static std::shared_ptr<Restore> Start(Disk& disk, WorkPool& pool, std::vector<RestoreSource> sources,
                                         std::vector<RestorePiece> pieces, std::shared_ptr<Image> image,
-                                        Callbacks callbacks, Waiting waiting = nullptr);
+                                        Callbacks callbacks, Waiting waiting = nullptr, SharedBlocks* shared = nullptr);
   virtual ~Restore() = default;
 
   // In the order in which they become ready; after_released is unused.
