@@ -305,7 +305,9 @@ CAIRN_API int cairn_should_exit(cairn_session* session, int32_t* flag);
  *                              or from cairn_output_begin to cairn_output_end            [SCR_CHECKPOINT_OVERHEAD]
  *   CAIRN_MTBF                 mean time between failures of one node, a time as above: at the interval at which least
  *                              time is lost by it, for the cost measured as above
- * The last two say 1 at the first call, to learn the cost. 0 takes a setting out; with none set it is always 0. */
+ * The last two say 1 at the first call, to learn the cost. 0 takes a setting out; with none set it is always 0.
+ * With checkpoint.when_busy = "skip" in the daemon's configuration one that is due while the one before is not `local`
+ * yet is put off until it is: so a disk that cannot follow costs checkpoints, and never time. */
 CAIRN_API int cairn_need_checkpoint(cairn_session* session, int32_t* flag);
 
 /* Ends the session and frees it; captured datasets climb on without it. NULL is fine. */

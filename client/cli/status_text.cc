@@ -69,6 +69,7 @@ std::string DescribeRhythm(const admin::RhythmStatus& rhythm) {
                                  Duration(rhythm.cost_us() / 1000), Duration(rhythm.cost_total_us() / 1000),
                                  Duration(rhythm.elapsed_ms()));
   if (rhythm.interval_ms() > 0) text += fmt::format("; due every {}", Duration(rhythm.interval_ms()));
+  if (rhythm.put_off() > 0) text += fmt::format("; {} put off", rhythm.put_off());
   return text + "\n";
 }
 

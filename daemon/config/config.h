@@ -51,6 +51,7 @@ struct Config {
     std::uint64_t interval_ms = 0;       // so long after the last one
     std::uint32_t overhead_percent = 0;  // while the application has spent less than this on checkpoints
     std::uint64_t mtbf_ms = 0;  // of one node, mean time between failures: at the interval that loses least by it
+    bool skip_when_busy = false;  // a due one is put off while the one before is on its way to `local`
   } checkpoint;
   struct Ftiff {
     bool layout_a = false;     // of the files in cache and prefix: false ("F") the current one, true ("A") FTI 1.1's

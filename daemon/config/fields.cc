@@ -106,6 +106,10 @@ const Field kFields[] = {
      "... at the best interval for the measured cost and this mean time between failures of one node; 0: not known; "
      "can be reloaded",
      CAIRN_U64_(checkpoint.mtbf_ms)},
+    {"checkpoint.when_busy", kChoice,
+     "a checkpoint is due while an earlier one is still on its way to `local`: wait says so, and cairn_checkpoint "
+     "waits for memory if need be; skip says no, and yes as soon as the earlier one is `local`; can be reloaded",
+     CAIRN_BOOL_(checkpoint.skip_when_busy), 0, 0, "wait", "skip"},
     {"ftiff.layout", kChoice,
      "format of checkpoint files: F, what FTI writes today, or A, what FTI 1.1 (2018) writes and its documentation "
      "shows; A is slower; can be reloaded",

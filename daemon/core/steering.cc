@@ -260,10 +260,7 @@ bool Steering::TryAnswer(const Session& session, const std::shared_ptr<Answer>& 
   }
   std::optional<std::string> why = WhyHalted();
   if (why) why = "halt: " + DescribeReason(*why);
-  if (!exit && !why) {
-    why = WhyDue(RhythmOf(context_.config.checkpoint, state_.wanted), state_.costs, answer->number, now,
-                 static_cast<std::uint32_t>(state_.hosts.size()));
-  }
+  if (!exit && !why) why = WhyCheckpoint(session, *answer);
   answer->decided = true;
   answer->yes = why.has_value();
   answer->why = why.value_or("");
@@ -271,6 +268,33 @@ bool Steering::TryAnswer(const Session& session, const std::shared_ptr<Answer>& 
   if (answer->awaited) context_.loop().Post([this] { waits_.Ask(); });
   if (exit && answer->yes) spdlog::info("run {}: launch {} is told to stop: {}", run_name_, session.launch, *why);
   return true;
+}
+
+// One that is due while another is on its way may be put off. It is made up for at the first question after that.
+std::optional<std::string> Steering::WhyCheckpoint(const Session& session, const Answer& answer) {
+  std::optional<std::string> why =
+      WhyDue(RhythmOf(context_.config.checkpoint, state_.wanted), state_.costs, answer.number, context_.now(),
+             static_cast<std::uint32_t>(state_.hosts.size()));
+  if (context_.config.checkpoint.skip_when_busy && OneIsOnItsWay(session)) {
+    if (why && state_.put_off_at == 0) {
+      state_.put_off_at = answer.number;
+      ++state_.put_off;
+    }
+    return std::nullopt;
+  }
+  const std::uint64_t put_off_at = std::exchange(state_.put_off_at, 0);
+  if (!why && put_off_at != 0) {
+    why = fmt::format("due since call {}, when the one before was still on its way", put_off_at);
+  }
+  return why;
+}
+
+// Whether a checkpoint of the launch is begun and not yet whole.
+bool Steering::OneIsOnItsWay(const Session& session) const {
+  return std::any_of(state_.settling.begin(), state_.settling.end(), [&](DatasetId id) {
+    const DatasetPtr dataset = ledger_.Get(id);
+    return dataset && dataset->launch == session.launch;
+  });
 }
 
 // Whether checkpoints that this rank has handed over are not yet whole.

@@ -56,6 +56,8 @@ class Steering {
   void HaltFileRead(std::uint64_t whole, std::uint64_t wanted, absl::StatusOr<scr::Halt> read,
                     const absl::Status& counted);
   std::optional<std::string> WhyHalted() const;
+  std::optional<std::string> WhyCheckpoint(const Session& session, const Answer& answer);
+  bool OneIsOnItsWay(const Session& session) const;
   bool TryAnswer(const Session& session, const std::shared_ptr<Answer>& answer, bool exit);
   bool HasSettling(const Session& session) const;
 

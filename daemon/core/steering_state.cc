@@ -99,6 +99,7 @@ admin::RhythmStatus DescribeRhythm(const SteeringState& steering, const Rhythm& 
   status.set_elapsed_ms(WholeMs(now - costs.opened()));
   if (const auto interval = IntervalOf(rhythm, costs, nodes)) status.set_interval_ms(WholeMs(*interval));
   status.set_nodes(nodes);
+  status.set_put_off(steering.put_off);
   return status;
 }
 

@@ -40,6 +40,8 @@ struct SteeringState {
   std::int64_t end_time_s = 0;  // of the allocation; 0: not known
   std::set<std::string> hosts;  // that its ranks are on
   bool all_came = false;
+  std::uint64_t put_off_at = 0;  // the question at which one was due that is not made up for; 0: none is
+  std::uint64_t put_off = 0;     // so many since the launch began
 
   // Of the run.
   std::set<DatasetId> settling;  // checkpoints that were handed over by some rank and are not whole yet

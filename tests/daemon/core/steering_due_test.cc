@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "tests/daemon/core/gate.h"
 #include "tests/daemon/core/steering_fixture.h"
 
 namespace cairn {
@@ -51,6 +52,31 @@ TEST_F(SteeringTest, ByTimeSinceTheLastOneBeganAndAfterAReload) {
   EXPECT_FALSE(NeedSays(client, 3));
   Pass(1ms);
   EXPECT_TRUE(NeedSays(client, 4));
+}
+
+TEST_F(SteeringTest, WhileOneIsOnItsWayTheNextMayBePutOffAndIsMadeUpFor) {
+  harness_.config.checkpoint.every = 3;
+  harness_.Restart();
+  Ranks ranks(harness_, 2, "job.1");
+  Gate gate(FakeOp::kSync, "Ckpt");
+  cache_disk_.SetHook(gate.hook());
+  CheckpointFor(ranks[0], 1, 1s);
+  EXPECT_TRUE(NeedSays(ranks[0], 3)) << "by default it is due all the same";
+  EXPECT_TRUE(NeedSays(ranks[1], 3));
+  Config config = harness_.config;
+  config.checkpoint.skip_when_busy = true;
+  harness_.core().Reload(config);
+  for (std::uint64_t number = 4; number <= 9; ++number) EXPECT_FALSE(NeedSays(ranks[0], number)) << number;
+  EXPECT_EQ(harness_.Status().runs(0).rhythm().put_off(), 1u) << "the one at 6 waits, the one at 9 is the same";
+  CheckpointFor(ranks[1], 1, 1s);
+  gate.Open();
+  cache_disk_.SetHook(nullptr);
+  ASSERT_TRUE(harness_.Eventually([&] { return WholeCheckpoints() == 1; }));
+  EXPECT_FALSE(NeedSays(ranks[1], 9)) << "all ranks hear the same";
+  EXPECT_TRUE(NeedSays(ranks[0], 10)) << "made up for";
+  EXPECT_TRUE(NeedSays(ranks[1], 10));
+  EXPECT_FALSE(NeedSays(ranks[0], 11));
+  EXPECT_TRUE(NeedSays(ranks[0], 12));
 }
 
 TEST_F(SteeringTest, ByTheMeasuredCost) {
