@@ -5,10 +5,13 @@
 //   first     the first and the second call of a launch, 2 s per GiB after cairn_protect, against memcpy
 //   blocked   the calls after these: median, p99 and the longest, against memcpy at the same places
 //   compute   the phase after a call, against the phase after a copy
+//   local     from the return of a call until its dataset is `local`, as a rank finds out that asks every 5 ms while it
+//             computes; a dataset that is not there when the next call begins does not count
 //
-//   load_bench [--ranks N] [--mib N] [--interval-ms N] [--calls N] [--blocks N] [--config TOML]
+//   load_bench [--ranks N] [--mib N] [--interval-ms N] [--calls N] [--blocks N] [--config TOML] [--table SVG]
 //
-// One block is one launch with so many calls, and as many copies.
+// One block is one launch with so many calls, and as many copies. With --table: a line for each of several sizes,
+// numbers of ranks and intervals, from back to back to idle, as text, and as a picture into that file.
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -18,12 +21,14 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "client/cairn.h"
 #include "tests/bench/bench_daemon.h"
+#include "tests/bench/plot.h"
 #include "tests/bench/ratio.h"
 #include "tests/bench/raw_io.h"
 #include "tests/bench/shared_memory.h"
@@ -41,6 +46,7 @@ struct Options {
   int calls = 20;
   int blocks = 15;
   std::string config;
+  std::string table;  // file for the picture; empty: no table
   std::size_t bytes() const { return mib << 20; }
 };
 
@@ -48,6 +54,7 @@ struct Options {
 struct Times {
   double call = 0;
   double compute = 0;  // the phase after it
+  double local = 0;    // of a checkpoint; 0: not before the next call
 };
 
 struct Shared {
@@ -65,8 +72,9 @@ class Work {
     Run();
     sweeps_ = std::max(1, static_cast<int>(std::lround(sweeps_ * seconds / (Now() - start))));
   }
-  void Run() {
+  void Run(const std::function<void()>& after_sweep = nullptr) {
     for (int sweep = 0; sweep < sweeps_; ++sweep) {
+      if (after_sweep) after_sweep();
       for (std::size_t i = 1; i + 1 < grid_.size(); ++i) {
         grid_[i] = 0.25 * grid_[i - 1] + 0.5 * grid_[i] + 0.25 * grid_[i + 1];
       }
@@ -106,6 +114,20 @@ class RankProcess {
     work_.Run();
     return Now() - start;
   }
+  // The same, and rank 0 looks out for the dataset.
+  void ComputeAndWatch(cairn_session* session, std::uint64_t dataset, Times& times) {
+    constexpr double kEvery = 5e-3;
+    const double start = Now();
+    double asked = start;
+    work_.Run([&] {
+      if (rank_ != 0 || times.local != 0 || Now() - asked < kEvery) return;
+      std::int32_t reached = 0;
+      Check(cairn_test(session, dataset, CAIRN_LEVEL_LOCAL, &reached), session, "cairn_test");
+      asked = Now();
+      if (reached != 0) times.local = asked - start;
+    });
+    times.compute = Now() - start;
+  }
 
   void Copies() {
     Compute();
@@ -133,7 +155,7 @@ class RankProcess {
       Check(cairn_checkpoint(session, 0, &dataset), session, "cairn_checkpoint");
       const double returned = Now();
       Times times{.call = returned - start};
-      times.compute = Compute();
+      ComputeAndWatch(session, dataset, times);
       Tell(times);
     }
     Check(cairn_wait(session, dataset, CAIRN_LEVEL_PREFIX, 600000), session, "cairn_wait");
@@ -160,6 +182,7 @@ double Percentile(std::vector<double> values, double part) {
 struct Series {
   std::vector<Times> copies, calls;                    // the first two of each block are in `first`, too
   std::vector<Ratio> first, second, blocked, compute;  // by block: medians, ours and memcpy's
+  double cpu_per_gb = 0;                               // seconds of the daemon
 };
 
 Times Hear(const Options& options, Shared* shared) {
@@ -167,7 +190,7 @@ Times Hear(const Options& options, Shared* shared) {
   Times all;
   for (int rank = 0; rank < options.ranks; ++rank) {
     const Times& one = shared->times[rank];
-    all = {std::max(all.call, one.call), std::max(all.compute, one.compute)};
+    all = {std::max(all.call, one.call), std::max(all.compute, one.compute), std::max(all.local, one.local)};
   }
   pthread_barrier_wait(&shared->barrier);
   return all;
@@ -199,7 +222,7 @@ void OneBlock(const Options& options, Shared* shared, int block, Series& series)
   series.calls.insert(series.calls.end(), calls.begin(), calls.end());
 }
 
-void Measure(const Options& options) {
+Series Measure(const Options& options) {
   Daemon daemon(BenchFolder() + "/cairn-bench", options.config);
   Shared* shared = MakeShared<Shared>(options.ranks + 1);
   std::vector<pid_t> ranks;
@@ -217,6 +240,19 @@ void Measure(const Options& options) {
   for (const pid_t pid : ranks) waitpid(pid, nullptr, 0);
   daemon.Stop();
 
+  const double gb = static_cast<double>(options.bytes()) * options.ranks * options.blocks * (options.calls + 2) / 1e9;
+  series.cpu_per_gb = daemon.cpu_seconds() / gb;
+  return series;
+}
+
+// Of those that were seen; 0: none was.
+double MedianLocal(const Series& series) {
+  std::vector<double> seen = Of(series.calls, &Times::local);
+  std::erase(seen, 0.0);
+  return seen.empty() ? 0 : Percentile(seen, 0.5);
+}
+
+void Print(const Options& options, const Series& series) {
   const std::string what = fmt::format("{} x {} MiB every {} ms", options.ranks, options.mib, options.interval_ms);
   PrintRatios(what + ", first call", series.first, "memcpy");
   PrintRatios(what + ", second call", series.second, "memcpy");
@@ -227,8 +263,65 @@ void Measure(const Options& options) {
       "{}, {} calls: p99 {:.1f} ms, longest {:.1f} ms; memcpy: p99 {:.1f} ms, longest {:.1f} ms (p99 {:.2f} x)\n", what,
       ours.size(), Percentile(ours, 0.99) * 1e3, Percentile(ours, 1) * 1e3, Percentile(theirs, 0.99) * 1e3,
       Percentile(theirs, 1) * 1e3, Percentile(ours, 0.99) / Percentile(theirs, 0.99));
-  const double gib = static_cast<double>(options.bytes()) * options.ranks * options.blocks * (options.calls + 2) / 1e9;
-  fmt::print("  daemon: {:.3f} CPU s per GB\n", daemon.cpu_seconds() / gib);
+  fmt::print("  to local after {:.0f} ms in the median; daemon: {:.3f} CPU s per GB\n", MedianLocal(series) * 1e3,
+             series.cpu_per_gb);
+}
+
+// --- The table ---
+
+void PrintRow(const Options& options, const Series& series) {
+  const std::vector<double> ours = Of(series.calls, &Times::call), theirs = Of(series.copies, &Times::call);
+  const double local = MedianLocal(series);
+  const std::string to_local = local == 0
+                                   ? "later than the next call | "
+                                   : fmt::format("{:.0f} ms | {:.2f} GB/s", local * 1e3,
+                                                 static_cast<double>(options.bytes()) * options.ranks / 1e9 / local);
+  fmt::print(
+      "| {} x {} MiB | {} | {:.1f} / {:.1f} / {:.1f} ms | {:.1f} / {:.1f} ms | {:.2f} | {:.2f} | {:.2f} | {} | {:.2f} "
+      "|\n",
+      options.ranks, options.mib, options.interval_ms, Percentile(ours, 0) * 1e3, Percentile(ours, 0.5) * 1e3,
+      Percentile(ours, 0.99) * 1e3, Percentile(theirs, 0.5) * 1e3, Percentile(theirs, 0.99) * 1e3,
+      Percentile(ours, 0.5) / Percentile(theirs, 0.5), Percentile(ours, 0.99) / Percentile(theirs, 0.99),
+      Median(series.compute).value(), to_local, series.cpu_per_gb);
+  std::fflush(stdout);
+}
+
+// As many as take about ten seconds.
+int CallsAt(int interval_ms) {
+  return std::clamp(10'000 / std::max(interval_ms, 250), 6, 40);
+}
+
+void Table(Options options) {
+  fmt::print(
+      "| | interval, ms | blocked: best / median / p99 | memcpy: median / p99 | median | p99 | compute after it | "
+      "`local` after | | CPU s / GB |\n|---|---|---|---|---|---|---|---|---|---|\n");
+  std::vector<PlotLine> lines;
+  for (const std::size_t mib : {16, 256, 1024}) {
+    for (const int ranks : {1, options.ranks}) {
+      PlotLine median{.name = fmt::format("{} x {} MiB", ranks, mib), .dashed = false, .points = {}};
+      PlotLine p99{.name = "", .dashed = true, .points = {}};
+      for (const int interval_ms : {0, 250, 1000, 4000}) {
+        options.mib = mib;
+        options.interval_ms = interval_ms;
+        options.calls = CallsAt(interval_ms);
+        Options row = options;
+        row.ranks = ranks;
+        const Series series = Measure(row);
+        PrintRow(row, series);
+        const std::vector<double> ours = Of(series.calls, &Times::call), theirs = Of(series.copies, &Times::call);
+        const double x = std::max(interval_ms, 50);  // back to back has a place of its own at the left
+        median.points.push_back({x, Percentile(ours, 0.5) / Percentile(theirs, 0.5)});
+        p99.points.push_back({x, Percentile(ours, 0.99) / Percentile(theirs, 0.99)});
+      }
+      lines.push_back(std::move(median));
+      lines.push_back(std::move(p99));
+    }
+  }
+  const Plot plot{.title = "A checkpoint beside memcpy of the same bytes, all cores computing",
+                  .x = "ms from one to the next (left: back to back)",
+                  .y = "times as long: median, and p99 (dashed)",
+                  .lines = std::move(lines)};
+  if (!WriteSvg(plot, options.table)) Die(options.table + " cannot be written");
 }
 
 Options Parse(int argc, char** argv) {
@@ -247,6 +340,8 @@ Options Parse(int argc, char** argv) {
       options.blocks = std::stoi(value);
     } else if (name == "--config") {
       options.config = value;
+    } else if (name == "--table") {
+      options.table = value;
     } else {
       Die("unknown option " + name);
     }
@@ -259,5 +354,10 @@ Options Parse(int argc, char** argv) {
 }  // namespace cairn::bench
 
 int main(int argc, char** argv) {
-  cairn::bench::Measure(cairn::bench::Parse(argc, argv));
+  const cairn::bench::Options options = cairn::bench::Parse(argc, argv);
+  if (!options.table.empty()) {
+    cairn::bench::Table(options);
+  } else {
+    cairn::bench::Print(options, cairn::bench::Measure(options));
+  }
 }
