@@ -3,8 +3,8 @@
  * A session is one rank's connection. All calls of a session come from one thread at a time; sessions are independent
  * of each other. Calls block at most as long as the session's deadline (cairn_options.deadline_ms; cairn_wait has its
  * own) and then return CAIRN_DEADLINE_EXCEEDED (CAIRN_UNAVAILABLE if no daemon answered all that time), saying so in
- * cairn_error. The library starts no thread, catches no signal and prints nothing (unless CAIRN_LOG is set: see
- * README.md in this folder). If the daemon dies, the next call connects to its successor; nothing of the application
+ * cairn_error. The library catches no signal, starts no thread (unless CAIRN_COPY_THREADS is set) and prints
+ * nothing (unless CAIRN_LOG is: see README.md in this folder). If the daemon dies, the next call connects to its successor; nothing of the application
  * needs to be restarted. After a fork the child's copy of a session answers CAIRN_FORKED: it opens one of its own.
  *
  * Every function returns one of the CAIRN_ codes below. Protected memory is borrowed: it must stay valid until it is

@@ -4,9 +4,12 @@
 
 #include "client/library/capture.h"
 #include "client/library/clock.h"
-#include "client/library/copy.h"
+#include "client/library/copiers.h"
 #include "client/library/crc32c.h"
 #include "client/library/messages.h"
+
+/* For less than this a thread is not worth its while. */
+#define THREAD_BYTES_MIN (UINT64_C(4) << 20)
 
 /* One rank's part of one dataset, over as many connections as it takes. */
 struct capture {
@@ -101,12 +104,29 @@ static int send_piece(struct capture* c, size_t i) {
   return lc_send(c->call, &request);
 }
 
-static int copy_piece(struct capture* c, size_t i) {
+static void copy_piece(void* capture, size_t i) {
+  const struct capture* c = capture;
   const Cairn__Local__Plan* plan = plan_of(c);
   const struct lc_variable* v = c->listed.variables[plan->variable[i]];
   lc_gather(c->image + plan->image_offset[i], v->data, &v->box, plan->variable_offset[i], plan->bytes[i]);
-  c->untold_bytes += plan->bytes[i];
-  c->done = i + 1;
+}
+
+/* Copies at least one piece, for which there is room, and on until the doorbell is to be rung, the ring is full or the
+ * deadline comes. */
+static int copy_batch(struct capture* c) {
+  const Cairn__Local__Plan* plan = plan_of(c);
+  size_t end = c->done;
+  uint64_t bytes = 0;
+  do {
+    bytes += plan->bytes[end++];
+  } while (end < pieces_of(c) && c->untold_bytes + bytes < plan->doorbell_bytes &&
+           (plan->n_after_released == 0 || plan->after_released[end] <= c->released));
+  const struct lc_pieces pieces = {
+      .copy = copy_piece, .context = c, .from = c->done, .to = end, .deadline = c->call->deadline};
+  const uint64_t worth = bytes / THREAD_BYTES_MIN + 1;
+  const unsigned threads = c->call->session->settings.copy_threads;
+  const size_t copied = lc_copy_pieces(&pieces, worth < threads ? (unsigned)worth : threads);
+  for (; c->done < copied; ++c->done) c->untold_bytes += plan->bytes[c->done];
   return c->untold_bytes >= plan->doorbell_bytes && c->done < plan->n_bytes ? send_filled(c) : CAIRN_OK;
 }
 
@@ -129,7 +149,7 @@ static int follow_plan(struct capture* c) {
       return lc_late(c->call, what);
     }
     if (c->image != NULL) {
-      code = copy_piece(c, i);
+      code = copy_batch(c);
     } else {
       code = send_piece(c, i);
       c->done = i + 1;

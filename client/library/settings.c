@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/library/copiers.h"
 #include "client/library/redundancy.h"
 #include "proto/frame.h"
 
@@ -222,6 +223,19 @@ static int resolve_address(struct resolver* r) {
                     "address \"%.200s\": must be unix:PATH, grpc://HOST:PORT or grpc+unix:PATH", address);
 }
 
+static int resolve_copy_threads(struct resolver* r) {
+  const char* const names[] = {"CAIRN_COPY_THREADS", NULL};
+  int64_t threads = 1;
+  const int code = number_from(r, names, &threads);
+  if (code != CAIRN_OK) return code;
+  if (threads < 1 || threads > (int64_t)LC_COPIERS_MAX) {
+    return lc_because(r->why, CAIRN_INVALID_ARGUMENT, "CAIRN_COPY_THREADS is %lld, must be 1 to %u", (long long)threads,
+                      LC_COPIERS_MAX);
+  }
+  r->settings->copy_threads = (unsigned)threads;
+  return CAIRN_OK;
+}
+
 int lc_settings_resolve(const cairn_options* options, const struct lc_surroundings* surroundings,
                         struct lc_settings* settings, struct lc_why* why) {
   struct resolver r = {.surroundings = surroundings, .settings = settings, .why = why};
@@ -232,6 +246,7 @@ int lc_settings_resolve(const cairn_options* options, const struct lc_surroundin
   if (code == CAIRN_OK && !settings->observer) code = resolve_ranks(&r);
   if (code == CAIRN_OK && !settings->observer) code = resolve_launch(&r);
   if (code == CAIRN_OK) code = resolve_address(&r);
+  if (code == CAIRN_OK) code = resolve_copy_threads(&r);
   if (code == CAIRN_OK && !settings->observer) {
     code = lc_rhythm_resolve(surroundings->variable, surroundings->context, &settings->rhythm, why);
   }

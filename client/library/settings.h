@@ -27,6 +27,7 @@ struct lc_settings {
   uint32_t rank;
   uint32_t nranks;
   uint32_t deadline_ms, open_deadline_ms;
+  unsigned copy_threads; /* of a checkpoint: 1 to LC_COPIERS_MAX */
   bool takeover;
   bool observer; /* rank, nranks, launch_key, rhythm, scheme mean nothing */
   struct lc_rhythm rhythm;

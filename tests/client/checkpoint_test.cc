@@ -178,6 +178,31 @@ TEST_F(CheckpointTest, APlanThatStayedIsCheckedAgainstTheVariablesOfNow) {
   EXPECT_TRUE(Says(session_, "plan")) << cairn_error(session_);
 }
 
+TEST_F(CheckpointTest, SeveralThreadsCopyTheSame) {
+  ASSERT_EQ(setenv("CAIRN_COPY_THREADS", "4", 1), 0);
+  const FakeImage large(5, 40 << 20);
+  data_.resize(9'000'000);
+  std::iota(data_.begin(), data_.end(), 0);
+  Open([&](FakePeer& peer) {
+    const local::Request begin = peer.Expect(local::Request::kBegin);
+    local::Reply reply = BeginReplyFor(begin, large, true);
+    reply.mutable_begin()->mutable_plan()->set_doorbell_bytes(30 << 20);
+    const auto pieces = static_cast<std::uint64_t>(reply.begin().plan().bytes_size());
+    peer.Answer(begin, std::move(reply), large.fd());
+    const local::Request some = peer.Expect(local::Request::kFilled);
+    EXPECT_LT(some.filled().pieces(), pieces);
+    EXPECT_EQ(std::memcmp(large.bytes().data(), data_.data(), 30 << 20), 0) << "what it tells of is there";
+    EXPECT_EQ(peer.Expect(local::Request::kFilled).filled().pieces(), pieces);
+    const auto* const in_image = reinterpret_cast<const std::int32_t*>(large.bytes().data());
+    const auto differs = std::mismatch(data_.begin(), data_.end(), in_image).first;
+    EXPECT_EQ(differs, data_.end()) << "element " << differs - data_.begin();
+    AnswerCommit(peer);
+  });
+  EXPECT_EQ(unsetenv("CAIRN_COPY_THREADS"), 0);
+  EXPECT_EQ(cairn_checkpoint(session_, 0, nullptr), CAIRN_OK) << cairn_error(session_);
+  daemon_.Join();
+}
+
 TEST_F(CheckpointTest, InARingItWaitsForTheSlotAndTellsFirstWhatItFilled) {
   Open([this](FakePeer& peer) {
     const local::Request begin = peer.Expect(local::Request::kBegin);

@@ -88,6 +88,19 @@ TEST_F(SettingsTest, AloneItIsRankZeroOfOneWithADefaultDeadline) {
   EXPECT_FALSE(settings_.takeover);
 }
 
+TEST_F(SettingsTest, ThreadsThatCopyAreOneUnlessAskedFor) {
+  ASSERT_EQ(Resolve(), CAIRN_OK);
+  EXPECT_EQ(settings_.copy_threads, 1u);
+  environment_["CAIRN_COPY_THREADS"] = "64";
+  ASSERT_EQ(Resolve(), CAIRN_OK);
+  EXPECT_EQ(settings_.copy_threads, 64u);
+  for (const char* const wrong : {"0", "65", "-1", "two", "4x"}) {
+    environment_["CAIRN_COPY_THREADS"] = wrong;
+    EXPECT_EQ(Resolve(), CAIRN_INVALID_ARGUMENT) << wrong;
+    EXPECT_TRUE(Says("CAIRN_COPY_THREADS")) << why_.text;
+  }
+}
+
 TEST_F(SettingsTest, OptionsWinOverEveryVariable) {
   environment_.insert({{"CAIRN_RANK", "1"}, {"CAIRN_NRANKS", "2"}, {"CAIRN_LAUNCH", "other"}});
   options_.rank = 3;
