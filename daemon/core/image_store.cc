@@ -74,7 +74,10 @@ void ImageStore::Acquire(Wish wish) {
   if (TakeIdle(wish)) return;
   if (wish.owner->being_made_ >= wanted) {  // soon
     wish.call->WaitingFor("an image that is being made");
+    const ImageOwnerPtr owner = wish.owner;
     wishes_.push_back(std::move(wish));
+    *owner->hurry_ = true;
+    if (!owner->making_begun_) BeginMaking(owner);
     return;
   }
   const std::uint64_t room = MakeRoom(*wish.owner, wanted);
@@ -284,15 +287,43 @@ void ImageStore::MakeAhead(const ImageOwnerPtr& owner, std::uint64_t bytes) {
   if (owner->gone_ || owner->being_made_ != 0 || context_.quiescing()) return;
   if (budget_.used() + bytes > budget_.bytes_max() || !wishes_.empty()) return;
   owner->being_made_ = bytes;
-  context_.OnCache([this, bytes] { return Image::Make(budget_, bytes); },
-                   [this, owner](absl::StatusOr<std::shared_ptr<Image>> image) {
-                     owner->being_made_ = 0;
-                     // Without one the next checkpoint makes its own, or takes the kept one: nothing to report.
-                     if (!image.ok()) return RetryWishes();
-                     owner->largest_ = std::max<std::uint64_t>(owner->largest_, (*image)->bytes().size());
-                     Release(owner, *std::move(image));
-                     if (owner->expected_ != 0) Prepare(owner);
-                   });
+  *owner->hurry_ = false;
+  if (making_ < context_.env.pools.work.threads()) return BeginMaking(owner);
+  to_make_.push_back(owner);
+}
+
+// Not on the cache's own threads: what clients wait for comes behind nothing of this.
+void ImageStore::BeginMaking(const ImageOwnerPtr& owner) {
+  std::erase(to_make_, owner);
+  owner->making_begun_ = true;
+  ++making_;
+  WorkPool& pool = context_.env.pools.work;
+  pool.PostWaiting(ThenOnStrand(
+      context_.loop(),
+      [this, &pool, bytes = owner->being_made_, hurry = owner->hurry_] {
+        return Image::Make(budget_, bytes, [&] { pool.GiveWayToClients(*hurry); });
+      },
+      [this, owner](absl::StatusOr<std::shared_ptr<Image>> image) { Made(owner, std::move(image)); }));
+}
+
+void ImageStore::Made(const ImageOwnerPtr& owner, absl::StatusOr<std::shared_ptr<Image>> image) {
+  owner->being_made_ = 0;
+  owner->making_begun_ = false;
+  --making_;
+  while (!to_make_.empty() && making_ < context_.env.pools.work.threads()) {
+    const ImageOwnerPtr next = to_make_.front();
+    if (!next->gone_ && !context_.quiescing()) {
+      BeginMaking(next);
+    } else {
+      to_make_.pop_front();
+      next->being_made_ = 0;
+    }
+  }
+  // Without one the next checkpoint makes its own, or takes the kept one: nothing to report.
+  if (!image.ok()) return RetryWishes();
+  owner->largest_ = std::max<std::uint64_t>(owner->largest_, (*image)->bytes().size());
+  Release(owner, *std::move(image));
+  if (owner->expected_ != 0) Prepare(owner);
 }
 
 }  // namespace cairn

@@ -53,8 +53,11 @@ class Image {
   static constexpr std::size_t kAlignment = 2 << 20;
 
   // Makes and touches an image of `bytes`, rounded up to kAlignment. Takes long (0.3 s per GiB): I/O pool.
+  // `before_part` runs before each kPartBytes of it are touched, which takes the memory's bandwidth: it may wait.
   // kResourceExhausted: the budget or the machine has no room.
-  static absl::StatusOr<std::shared_ptr<Image>> Make(ImageBudget& budget, std::uint64_t bytes);
+  static constexpr std::size_t kPartBytes = 32 << 20;
+  static absl::StatusOr<std::shared_ptr<Image>> Make(ImageBudget& budget, std::uint64_t bytes,
+                                                     const std::function<void()>& before_part = nullptr);
   ~Image();
   Image(const Image&) = delete;
 

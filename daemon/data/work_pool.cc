@@ -2,6 +2,8 @@
 
 #include <absl/base/thread_annotations.h>
 #include <absl/synchronization/mutex.h>
+#include <absl/time/clock.h>
+#include <absl/time/time.h>
 #include <sched.h>
 #include <spdlog/spdlog.h>
 
@@ -33,6 +35,7 @@ struct Shared {
   absl::Mutex mutex;
   std::array<absl::CondVar, kKinds> work;  // for the threads of each kind
   absl::CondVar drained;
+  absl::CondVar no_holds;
   Queue jobs ABSL_GUARDED_BY(mutex);
   Queue waiting_jobs ABSL_GUARDED_BY(mutex);
   std::list<std::function<void()>> rescues ABSL_GUARDED_BY(mutex);  // of the jobs on idle threads
@@ -83,6 +86,7 @@ struct Shared {
 
   void EndHold() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (--holds > 0) return;
+    no_holds.SignalAll();
     for (std::function<void()>& rescue : rescues) {
       if (rescue == nullptr) continue;
       jobs.push_front({std::move(rescue), nullptr});
@@ -164,6 +168,14 @@ class ThreadWorkPool final : public WorkPool {
   }
 
   std::size_t threads() const override { return shared_.per_kind; }
+
+  void GiveWayToClients(const std::atomic<bool>& hurry) override {
+    const auto until = absl::Now() + absl::FromChrono(kClientPatience);
+    const absl::MutexLock lock(&shared_.mutex);
+    while (shared_.holds > 0 && !hurry && absl::Now() < until) {
+      shared_.no_holds.WaitWithTimeout(&shared_.mutex, absl::Milliseconds(10));
+    }
+  }
 
  private:
   void BeginHold() override {

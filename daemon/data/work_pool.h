@@ -5,6 +5,8 @@
 #ifndef CAIRN_DAEMON_DATA_WORK_POOL_H_
 #define CAIRN_DAEMON_DATA_WORK_POOL_H_
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -36,6 +38,10 @@ class WorkPool {
   virtual void PostWaiting(std::function<void()> job) = 0;
   // Posted jobs that run at once.
   virtual std::size_t threads() const = 0;
+  // For what is not urgent and takes the memory's bandwidth: waits while a client copies, but not for longer than
+  // kClientPatience, and not once `hurry` is set (looked at every 10 ms). On threads of PostWaiting only.
+  static constexpr std::chrono::milliseconds kClientPatience{1000};
+  virtual void GiveWayToClients(const std::atomic<bool>& hurry) = 0;
 
   class Hold {
    public:

@@ -148,6 +148,7 @@ class SteppedWorkPool final : public WorkPool {
   void Post(std::function<void()> job, std::function<void()> rescue) override;
   void PostWaiting(std::function<void()> job) override { waiting_.Add({std::move(job), nullptr}); }
   std::size_t threads() const override { return jobs_.threads(); }
+  void GiveWayToClients(const std::atomic<bool>& /*hurry*/) override {}  // nobody else would go on
   void Drop();
   std::size_t holds() const { return holds_; }
 

@@ -163,6 +163,17 @@ TEST_F(ImagesTest, ImagesAreMadeBeforeTheFirstCheckpoint) {
   ASSERT_SAYS(client.Close(), local::OK, "");
 }
 
+TEST_F(ImagesTest, MoreSessionsThanThreadsAllGetTheirs) {
+  StartWith(256 << 20);
+  Ranks ranks(harness_, 7, "job.1");
+  for (Rank rank = 0; rank < 7; ++rank) ranks[rank].Expect(6 << 20);
+  const std::vector<Memory> memory(7, {PlainOf(1, RandomBytes(1, 6 << 20))});
+  EXPECT_NE(ranks.Checkpoint(1, memory), 0u) << "those that are asked for are made first";
+  ASSERT_TRUE(harness_.Eventually([this] { return harness_.Status().image_bytes_used() == 7 * (12u << 20); }));
+  EXPECT_NE(ranks.Checkpoint(2, memory), 0u);
+  EXPECT_EQ(harness_.Status().image_bytes_used(), 7 * (12u << 20));
+}
+
 TEST_F(ImagesTest, WhatIsMadeAheadGivesWayAndKeepsToTheBudget) {
   StartWith(12 << 20);
   Ranks ranks(harness_, 2, "job.1");

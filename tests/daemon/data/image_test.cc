@@ -28,6 +28,16 @@ TEST(ImageTest, IsRoundedUpAlignedAndCountedUntilItGoes) {
   EXPECT_EQ(budget.used(), 0u);
 }
 
+TEST(ImageTest, WhoeverMakesItMayPauseBeforeEachPart) {
+  ImageBudget budget(128 << 20);
+  int parts = 0;
+  ASSERT_OK_AND_ASSIGN(const auto image, Image::Make(budget, 2 * Image::kPartBytes + 1, [&parts] { ++parts; }));
+  EXPECT_EQ(parts, 3);
+  std::vector<unsigned char> touched(image->bytes().size() / 4096);
+  ASSERT_EQ(mincore(image->bytes().data(), image->bytes().size(), touched.data()), 0);
+  EXPECT_EQ(std::count_if(touched.begin(), touched.end(), [](unsigned char page) { return (page & 1) == 0; }), 0);
+}
+
 TEST(ImageTest, BeyondTheBudgetIsResourceExhaustedAndTakesNothing) {
   ImageBudget budget(4 << 20);
   ASSERT_OK_AND_ASSIGN(const auto image, Image::Make(budget, 2 << 20));

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <latch>
 #include <new>
@@ -34,6 +35,36 @@ TEST(WorkPoolTest, OnlyIdleThreadsTakeJobsWhileAClientCopies) {
     EXPECT_EQ(PolicyOfNextJob(pool), SCHED_IDLE);
   }
   EXPECT_EQ(PolicyOfNextJob(pool), SCHED_OTHER);
+}
+
+TEST(WorkPoolTest, WhatIsNotUrgentGivesWayToAClientUntilItHasCopied) {
+  const std::unique_ptr<WorkPool> owned = MakeWorkPool(1);
+  WorkPool& pool = *owned;
+  std::atomic<bool> hurry(false);
+  pool.GiveWayToClients(hurry);  // nobody copies
+  std::optional<WorkPool::Hold> hold(pool.HoldForClient());
+  std::promise<void> begun, first, second;
+  std::future<void> first_on = first.get_future(), second_on = second.get_future();
+  pool.PostWaiting([&] {
+    begun.set_value();
+    pool.GiveWayToClients(hurry);
+    first.set_value();
+    pool.GiveWayToClients(hurry);
+    second.set_value();
+  });
+  begun.get_future().wait();
+  EXPECT_EQ(first_on.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  hurry = true;  // somebody waits for it
+  first_on.wait();
+  second_on.wait();
+  hurry = false;
+  std::promise<void> third;
+  pool.PostWaiting([&] {
+    pool.GiveWayToClients(hurry);
+    third.set_value();
+  });
+  hold.reset();
+  third.get_future().wait();
 }
 
 TEST(WorkPoolTest, AJobThatThrowsEndsNoThread) {
