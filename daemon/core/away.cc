@@ -328,7 +328,7 @@ void Away::TellBegun(const NodeId& node, const Dataset& dataset) {
   begun.set_files(dataset.kind.files);
   begun.set_checkpoint(dataset.kind.checkpoint);
   begun.set_output(dataset.kind.output);
-  begun.set_scheme(dataset.scheme);
+  PutAsked(dataset.scheme, begun);
   Send(node, std::move(said));
 }
 

@@ -15,8 +15,8 @@ std::string NameForPeople(const std::string& name) {
   return name.empty() ? "one without a name" : Quoted(name);
 }
 
-std::string SchemeForPeople(local::Scheme scheme) {
-  return scheme == local::SCHEME_NOT_GIVEN ? "as it is configured" : std::string(NameOfScheme(scheme));
+std::string SchemeForPeople(const AskedScheme& scheme) {
+  return scheme == local::SCHEME_NOT_GIVEN ? "as it is configured" : TextOfScheme(scheme);
 }
 
 // How many are older than dataset `below`; 0: all are asked for. One that is not there any more was as old as its id.

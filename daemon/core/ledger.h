@@ -205,7 +205,7 @@ class Ledger {
     std::int64_t now_us = 0;
     std::string user = {}, job = {};
     std::string name = {};  // Dataset::name
-    local::Scheme scheme = local::SCHEME_NOT_GIVEN;
+    AskedScheme scheme = {};
   };
   // The dataset that this begin joins, if it is there; null: a new one must be made (Create). An error: the dataset has
   // failed, or the rank has begun this attempt before.
