@@ -111,10 +111,10 @@ void RedundantTier::Stop() {
 
 // --- What is there ---
 
-void RedundantTier::TakeUp(std::function<void()> then) {
+void RedundantTier::TakeUp(std::function<void()> then, bool offline) {
   if (!configured() || context_.quiescing()) return context_.loop().Post(std::move(then));
   const std::uint64_t waiting = ++last_waiting_;
-  waiting_[waiting] = {.then = std::move(then)};
+  waiting_[waiting] = {.then = std::move(then), .offline = offline};
   context_.loop().After(kLookAtMost, [this, waiting] {
     if (!waiting_.contains(waiting)) return;
     context_.Warn(fmt::format("run {}: {} does not answer: what is only there is not known", given_.run_name, lane_));
@@ -139,7 +139,7 @@ void RedundantTier::Look() {
   for (auto& [number, waiting] : waiting_) waiting.in_this_look = true;
   RunBlocking(
       context_.env.pools.prefix, look_lane_, context_.loop(), [folder = folder_] { return folder->Look(); },
-      [this, take_up = !waiting_.empty()](const absl::StatusOr<RedundantFolder::Contents>& contents) {
+      [this, take_up = WhatToTakeUp()](const absl::StatusOr<RedundantFolder::Contents>& contents) {
         looking_ = false;
         Looked(contents, take_up);
         std::vector<std::uint64_t> ended;
@@ -152,7 +152,13 @@ void RedundantTier::Look() {
       });
 }
 
-void RedundantTier::Looked(const absl::StatusOr<RedundantFolder::Contents>& contents, bool take_up) {
+RedundantTier::TakingUp RedundantTier::WhatToTakeUp() const {
+  if (waiting_.empty()) return TakingUp::kNothing;
+  const bool offline = std::ranges::all_of(waiting_, [](const auto& item) { return item.second.offline; });
+  return offline ? TakingUp::kOfKnownLaunches : TakingUp::kAll;
+}
+
+void RedundantTier::Looked(const absl::StatusOr<RedundantFolder::Contents>& contents, TakingUp take_up) {
   look_failed_ = !contents.ok();
   if (!contents.ok()) {
     WarnOnce(
@@ -182,7 +188,7 @@ void RedundantTier::Looked(const absl::StatusOr<RedundantFolder::Contents>& cont
         fmt::format("run {}: dataset {} in {} is damaged: {}", given_.run_name, id, lane_, MessageOf(why));
     const DatasetPtr known = given_.ledger.Get(id);
     const bool elsewhere = known && (known->in_prefix() || (known->in_cache() && known->unknown == 0));
-    if (!take_up || !elsewhere || changing_.contains(id)) {
+    if (take_up != TakingUp::kAll || !elsewhere || changing_.contains(id)) {
       WarnOnce(text);
       continue;
     }
@@ -192,16 +198,22 @@ void RedundantTier::Looked(const absl::StatusOr<RedundantFolder::Contents>& cont
   }
 }
 
-void RedundantTier::Found(DatasetId id, const RedundantFolder::Found& found, bool take_up) {
+void RedundantTier::Found(DatasetId id, const RedundantFolder::Found& found, TakingUp take_up) {
   const DatasetPtr known = given_.ledger.Get(id);
   if (known && !IsSame(*known, found.record)) {
     return WarnOnce(fmt::format("run {}: {} has another dataset {}, of launch {}: it is left alone", given_.run_name,
                                 lane_, id, found.record.launch()));
   }
-  if (!known) return take_up ? Adopt(id, found) : void();
+  if (!known) {
+    const Launch* const launch = given_.ledger.Find(found.record.launch());
+    const bool counts = launch != nullptr && !launch->mark.empty() && launch->mark == found.record.mark();
+    const bool adopt = take_up == TakingUp::kAll || (take_up == TakingUp::kOfKnownLaunches && counts);
+    return adopt ? Adopt(id, found) : void();
+  }
   const bool settled = known->in_cache() || known->in_prefix();
   if (known->folder == Place::kLeaving || known->in_folder() || !settled) return;
-  if (known->followed && !take_up) return;  // its home, which may be no more, has told what is there
+  // Its home, which may be no more, has told what is there.
+  if (known->followed && take_up == TakingUp::kNothing) return;
   if (!known->described()) given_.ledger.Described(*known, found.ranks);
   given_.ledger.InFolder(*known);
   there_.insert(id);

@@ -9,6 +9,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -64,8 +65,9 @@ class RedundantTier {
 
   // --- What is only there ---
   // A launch is to be made here, or goes on here: looks, and takes up what is whole there. `then` comes within 10 s,
-  // not inside the call.
-  void TakeUp(std::function<void()> then);
+  // not inside the call. `offline`: the prefix, which would say which launches count, does not answer: only what those
+  // have made that this daemon knows.
+  void TakeUp(std::function<void()> then, bool offline = false);
   // Once for a launch that goes on.
   bool MayTakeUp(LaunchId launch) { return std::exchange(took_up_for_, launch) != launch; }
   bool taking_up() const { return !waiting_.empty(); }  // what is not known yet may still be found
@@ -114,15 +116,18 @@ class RedundantTier {
   };
   struct Waiting {
     std::function<void()> then;
+    bool offline = false;
     bool in_this_look = false;
   };
 
   std::chrono::milliseconds stalled() const { return std::chrono::milliseconds(context_.config.flush.stalled_ms); }
   bool DecidesHere() const;
   void Look();
-  void Looked(const absl::StatusOr<RedundantFolder::Contents>& contents, bool take_up);
+  enum class TakingUp : std::uint8_t { kNothing, kOfKnownLaunches, kAll };
+  TakingUp WhatToTakeUp() const;
+  void Looked(const absl::StatusOr<RedundantFolder::Contents>& contents, TakingUp take_up);
   void Answer(std::uint64_t waiting);
-  void Found(DatasetId id, const RedundantFolder::Found& found, bool take_up);
+  void Found(DatasetId id, const RedundantFolder::Found& found, TakingUp take_up);
   void Adopt(DatasetId id, const RedundantFolder::Found& found);
   void NotFoundAnyMore(const RedundantFolder::Contents& contents);
   bool MayGo(DatasetId id) const;

@@ -228,7 +228,8 @@ class OtherCachesTest : public ::testing::Test {
   using End = std::shared_ptr<std::optional<OtherCaches::Brought>>;
   End Bring(const std::string& from = "") {
     const auto end = std::make_shared<std::optional<OtherCaches::Brought>>();
-    run_->others.Bring(launch_, from, [end](const OtherCaches::Brought& brought) { *end = brought; });
+    run_->others.Bring({.launch = launch_, .maker = from},
+                       [end](const OtherCaches::Brought& brought) { *end = brought; });
     EXPECT_FALSE(end->has_value()) << "inside the call";
     return end;
   }
@@ -494,7 +495,8 @@ TEST_F(OtherCachesTest, WhoAsksWhenTheOthersHaveBeenAskedIsAnsweredByAnotherQues
   ASSERT_EQ(other_->asked, 1);
   Put(*other_, 5);  // since then
   const auto two = std::make_shared<std::optional<OtherCaches::Brought>>();
-  run_->others.Bring(launch_ + 1, "", [two](const OtherCaches::Brought& brought) { *two = brought; });
+  run_->others.Bring({.launch = launch_ + 1, .maker = ""},
+                     [two](const OtherCaches::Brought& brought) { *two = brought; });
   Pass(std::chrono::milliseconds(500));
   ASSERT_TRUE(one->has_value() && two->has_value());
   EXPECT_EQ((*one)->launch, launch_);

@@ -39,6 +39,7 @@ class SimulatedNodes {
     ~Node() override;
     void Start();                                    // EXPECTs that it starts
     std::shared_ptr<std::optional<bool>> Quiesce();  // whether all is local, once it has ended
+    void PrefixHangs(bool hangs);                    // for this node, until it says otherwise or is killed
     void Kill();                                     // what is in the air is gone; the disk stays
     std::string host() const { return "n" + std::to_string(number_); }
     std::string address() const {

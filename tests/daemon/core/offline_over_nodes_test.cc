@@ -1,0 +1,87 @@
+// Launches that begin while the prefix hangs, with checkpoints that are not all on their node: what other nodes' caches
+// have and keep, and what lies in the folder that is redundant itself. daemon/core/openings_offline.cc.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "storage/io/disk.h"
+#include "tests/daemon/core/fake_client.h"
+#include "tests/daemon/core/redundancy_fixture.h"
+#include "tests/support/fake_disk.h"
+#include "tests/support/status_matchers.h"
+
+namespace cairn {
+namespace {
+
+using ::testing::HasSubstr;
+
+class OfflineOverNodesTest : public RedundancyTest {
+ protected:
+  OfflineOverNodesTest() : RedundancyTest(3) { EXPECT_OK(nodes.prefix.MakeDirectory("/burst", 0755)); }
+  void TearDown() override {
+    nodes[0].PrefixHangs(false);
+    RedundancyTest::TearDown();
+  }
+  void AllRanksAt(int node) {
+    for (Rank rank = 0; rank < kMany; ++rank) moved_to[rank] = node;
+  }
+  // A rank on another node would wait for the prefix.
+  void OpenOffline(const std::string& key) {
+    nodes[0].PrefixHangs(true);
+    AllRanksAt(0);
+    ASSERT_NO_FATAL_FAILURE(OpenMany(key));
+    ASSERT_THAT(nodes[0].Warnings(), HasSubstr("begins without it"));
+  }
+};
+
+TEST_F(OfflineOverNodesTest, WhatWasLostWithANodeIsMadeAnew) {
+  Start("xor");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  clients.clear();
+  nodes[1].Kill();
+  ASSERT_NO_FATAL_FAILURE(OpenOffline("job.2"));
+  const Back back = RestoreLatest();
+  EXPECT_EQ(back.id, id);
+  EXPECT_EQ(back.step, 5u);
+  for (Rank rank = 0; rank < kMany; ++rank) {
+    if (rank % 3 == 1) {
+      EXPECT_EQ(back.ranks[rank].tier, local::TIER_REBUILT) << rank;
+    } else {
+      EXPECT_LE(back.ranks[rank].tier, local::TIER_PARTNER) << rank;
+    }
+  }
+  const DatasetId next = Checkpoint(6);
+  EXPECT_SAYS(clients[0]->Wait(next, local::LOCAL), local::OK, "");
+  nodes[0].PrefixHangs(false);
+  ASSERT_EQ(nodes[0].Flush(next).code(), local::OK);
+  EXPECT_SAYS(clients[0]->Wait(next, local::PREFIX), local::OK, "");
+}
+
+// It was not mounted when the launch before this one began.
+TEST_F(OfflineOverNodesTest, WhatIsOnlyInTheFolderIsTakenUp) {
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundant.path = "/burst";
+  Start("single");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  clients.clear();
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].Kill();
+  for (int i = 0; i < nodes.count(); ++i) EXPECT_OK(RemoveTree(nodes[i].cache, nodes[i].config.cache.path));
+  ASSERT_OK(nodes.prefix.Rename("/burst", "/away"));
+  nodes.StartAll();
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  EXPECT_SAYS(clients[0]->Latest(), local::NOT_FOUND, "");
+  Close();
+  ASSERT_OK(nodes.prefix.Rename("/away", "/burst"));
+  ASSERT_NO_FATAL_FAILURE(OpenOffline("job.3"));
+  const Back back = RestoreLatest();
+  EXPECT_EQ(back.id, id);
+  EXPECT_EQ(back.step, 5u);
+  for (Rank rank = 0; rank < kMany; ++rank) EXPECT_EQ(back.ranks[rank].tier, local::TIER_REDUNDANT) << rank;
+}
+
+}  // namespace
+}  // namespace cairn
