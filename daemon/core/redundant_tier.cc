@@ -71,9 +71,17 @@ RedundantTier::RedundantTier(const Context& context, const Given& given, std::fu
     : context_(context), given_(given), on_change_(std::move(on_change)), look_again_(std::move(look_again)) {
   const std::string& root = context_.config.redundant.path;
   if (root.empty()) return;
-  folder_ = std::make_shared<RedundantFolder>(context_.env.prefix_disk, root, context_.env.process.user,
-                                              given_.cache.folder().record().run);
+  const RunIdentity run = given_.cache.folder().record().run;
+  Disk& disk = context_.env.prefix_disk;
+  RedundantFolder::Checks checks{.apart_from = {}, .marked = context_.config.redundant.marked};
+  if (context_.config.redundant.apart) {
+    checks.apart_from = {{&context_.env.cache_disk, context_.config.cache.path}, {&disk, "/"}};
+  }
+  folder_ = std::make_shared<RedundantFolder>(disk, root, context_.env.process.user, run, std::move(checks));
   lane_ = root + " (redundant.path)";
+  agreement_ = std::make_unique<FolderAgreement>(
+      context_, FolderAgreement::Given{
+                    .ledger = given_.ledger, .gate = given_.gate, .run = run.run, .folder = folder_, .lane = lane_});
   look_lane_ = fmt::format("{}, looks of run {}", lane_, given_.run_name);
   change_lane_ = fmt::format("{}, changes of run {}", lane_, given_.run_name);
 }
@@ -205,8 +213,7 @@ void RedundantTier::Found(DatasetId id, const RedundantFolder::Found& found, Tak
                                 lane_, id, found.record.launch()));
   }
   if (!known) {
-    const Launch* const launch = given_.ledger.Find(found.record.launch());
-    const bool counts = launch != nullptr && !launch->mark.empty() && launch->mark == found.record.mark();
+    const bool counts = given_.ledger.KnowsThatCounts(found.record.launch(), found.record.mark());
     const bool adopt = take_up == TakingUp::kAll || (take_up == TakingUp::kOfKnownLaunches && counts);
     return adopt ? Adopt(id, found) : void();
   }
@@ -366,27 +373,35 @@ void RedundantTier::Bring(DatasetId id, Then then) {
   if (!dataset || !dataset->in_cache()) return answer(NotFound("dataset {} is not whole in this node's cache", id));
   if (context_.quiescing()) return answer(Unavailable("the daemon is going away"));
   if (!bringing_.empty()) return answer(Unavailable("{}: another copy is under way", lane_));
-  std::vector<catalogue::Catalogue> here;
-  for (const Part& part : dataset->parts) {
-    if (!part.elsewhere && part.stored()) here.push_back(part.catalogue);
-  }
   const auto bringing = std::make_shared<Bringing>();
+  for (const Part& part : dataset->parts) {
+    if (!part.elsewhere && part.stored()) bringing->here.push_back(part.catalogue);
+  }
   bringing->then = std::move(then);
   bringing->lease = given_.folders.Lease(id);
   bringing->since = context_.now();
   bringing_[id] = bringing;
-  throttle_->SetLimit(context_.config.redundancy.bytes_per_s);
   given_.ledger.ReadBegan(*dataset);
-  auto work = [folder = folder_, id, here = std::move(here), from = given_.cache.folder().DatasetPath(id),
-               &disk = context_.env.cache_disk, throttle = throttle_, progress = bringing->progress] {
+  LookAtBringing(dataset);
+  agreement_->Agree([this, dataset, bringing](const absl::Status& agreed) {
+    if (agreed.ok() && bringing->then) return Copy(dataset, bringing);
+    context_.loop().Post(
+        [this, dataset, bringing, agreed] { BringEnded(dataset, bringing, {.status = agreed, .damaged = {}}); });
+  });
+}
+
+void RedundantTier::Copy(const DatasetPtr& dataset, const BringingPtr& bringing) {
+  throttle_->SetLimit(context_.config.redundancy.bytes_per_s);
+  const DatasetId id = dataset->id;
+  auto work = [folder = folder_, id, bringing, from = given_.cache.folder().DatasetPath(id),
+               &disk = context_.env.cache_disk, throttle = throttle_] {
     Brought brought;
-    brought.status =
-        folder->Bring(id, {.disk = disk, .folder = from, .ranks = here}, *throttle, *progress, &brought.damaged);
+    brought.status = folder->Bring(id, {.disk = disk, .folder = from, .ranks = bringing->here}, *throttle,
+                                   *bringing->progress, &brought.damaged);
     return brought;
   };
   RunBlocking(context_.env.pools.flush, lane_, context_.loop(), std::move(work),
               [this, dataset, bringing](const Brought& brought) { BringEnded(dataset, bringing, brought); });
-  LookAtBringing(dataset);
 }
 
 // What hangs holds nothing up: should it go on one day, it finds files that are gone, or not what their catalogues say.
@@ -413,6 +428,7 @@ void RedundantTier::BringEnded(const DatasetPtr& dataset, const BringingPtr& bri
   bringing_.erase(dataset->id);
   if (bringing->timer != 0) context_.loop().Cancel(std::exchange(bringing->timer, 0));
   const Then then = std::exchange(bringing->then, nullptr);
+  if (!brought.status.ok()) agreement_->Doubt();
   if (!then) return on_change_();  // nothing that it has found counts any more
   bringing->lease.reset();
   given_.ledger.ReadEnded(*dataset);
@@ -425,6 +441,13 @@ void RedundantTier::BringEnded(const DatasetPtr& dataset, const BringingPtr& bri
 }
 
 void RedundantTier::Complete(const DatasetPtr& dataset, Then then) {
+  agreement_->Agree([this, dataset, then = std::move(then)](const absl::Status& agreed) {
+    if (agreed.ok()) return MakeRecord(dataset, then);
+    context_.loop().Post([then, agreed] { then(agreed); });
+  });
+}
+
+void RedundantTier::MakeRecord(const DatasetPtr& dataset, Then then) {
   const DatasetId id = dataset->id;
   Change(
       id,

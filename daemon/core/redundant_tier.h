@@ -16,14 +16,18 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "daemon/core/context.h"
 #include "daemon/core/dataset_folders.h"
 #include "daemon/core/dataset_ids.h"
+#include "daemon/core/folder_agreement.h"
 #include "daemon/core/inventory.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/node_record.h"
+#include "daemon/core/prefix_gate.h"
 #include "daemon/core/run_cache.h"
+#include "proto/catalogue.pb.h"
 #include "storage/base/ids.h"
 #include "storage/file/transfer/transfer.h"
 #include "storage/io/disk.h"
@@ -37,6 +41,7 @@ class RedundantTier {
     const std::string& run_name;
     Ledger& ledger;
     DatasetIds& ids;
+    PrefixGate& gate;
     NodeRecord& record;
     DatasetFolders& folders;
     RunCache& cache;
@@ -104,6 +109,7 @@ class RedundantTier {
     Then then;                    // null: it was told that it does not get on, and the dataset is not held any more
     std::shared_ptr<void> lease;  // of its folder in the cache, as long as it is held
     std::shared_ptr<TransferProgress> progress = std::make_shared<TransferProgress>();
+    std::vector<catalogue::Catalogue> here;
     std::uint64_t bytes_done = 0;
     SteadyTime since;
     Loop::TimerId timer = 0;
@@ -134,6 +140,8 @@ class RedundantTier {
   void RemoveNext();
   void Removed(DatasetId id, const absl::Status& status);
   void Change(DatasetId id, std::function<absl::Status(RedundantFolder& folder)> work, Then then);
+  void Copy(const DatasetPtr& dataset, const BringingPtr& bringing);
+  void MakeRecord(const DatasetPtr& dataset, Then then);
   void LookAtBringing(const DatasetPtr& dataset);
   void BringEnded(const DatasetPtr& dataset, const BringingPtr& bringing, const Brought& brought);
   void WarnOnce(std::string text);
@@ -142,6 +150,7 @@ class RedundantTier {
   const Given given_;
   const std::function<void()> on_change_, look_again_;
   std::shared_ptr<RedundantFolder> folder_;  // null: there is none
+  std::unique_ptr<FolderAgreement> agreement_;  // with the folder
   std::string lane_;
   std::string look_lane_, change_lane_;  // of this run: to remove many files takes its time, which nobody waits for
   std::map<std::uint64_t, Waiting> waiting_;  // for a look

@@ -92,7 +92,7 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
              [this] { waits.Changed(); }),
       keeping(shared.context, {name, ledger, nodes, folders, cache}, [this] { waits.Changed(); }),
       tier(
-          shared.context, {name, ledger, ids, record, folders, cache, inventory}, [this] { waits.Changed(); },
+          shared.context, {name, ledger, ids, gate, record, folders, cache, inventory}, [this] { waits.Changed(); },
           [this] { ApplyPolicy(); }),
       protector(shared.context, {name, ledger, waits, nodes, away, keeping, tier}, [this] { ApplyPolicy(); }),
       views(shared.context, name, gate),

@@ -20,7 +20,10 @@ using ::testing::HasSubstr;
 
 class OfflineOverNodesTest : public RedundancyTest {
  protected:
-  OfflineOverNodesTest() : RedundancyTest(3) { EXPECT_OK(nodes.prefix.MakeDirectory("/burst", 0755)); }
+  OfflineOverNodesTest() : RedundancyTest(3) {
+    EXPECT_OK(nodes.prefix.MakeDirectory("/burst", 0755));
+    nodes.prefix.Mount("/burst");
+  }
   void TearDown() override {
     nodes[0].PrefixHangs(false);
     RedundancyTest::TearDown();
@@ -28,9 +31,19 @@ class OfflineOverNodesTest : public RedundancyTest {
   void AllRanksAt(int node) {
     for (Rank rank = 0; rank < kMany; ++rank) moved_to[rank] = node;
   }
+  void Start(const std::string& scheme) {
+    for (int i = 0; i < nodes.count(); ++i) {
+      nodes[i].config.flush.every = 0;
+      nodes[i].config.lease.term_ms = 60'000;
+      nodes[i].config.redundancy.scheme = scheme;
+    }
+    nodes.StartAll();
+  }
   // A rank on another node would wait for the prefix.
   void OpenOffline(const std::string& key) {
     nodes[0].PrefixHangs(true);
+    clients.clear();
+    nodes.Pass(std::chrono::seconds(40));  // nobody comes back, and the lease holds
     AllRanksAt(0);
     ASSERT_NO_FATAL_FAILURE(OpenMany(key));
     ASSERT_THAT(nodes[0].Warnings(), HasSubstr("begins without it"));
@@ -41,7 +54,6 @@ TEST_F(OfflineOverNodesTest, WhatWasLostWithANodeIsMadeAnew) {
   Start("xor");
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
   const DatasetId id = Redundant(5);
-  clients.clear();
   nodes[1].Kill();
   ASSERT_NO_FATAL_FAILURE(OpenOffline("job.2"));
   const Back back = RestoreLatest();
@@ -74,7 +86,6 @@ TEST_F(OfflineOverNodesTest, WhatIsOnlyInTheFolderIsTakenUp) {
   nodes.StartAll();
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
   EXPECT_SAYS(clients[0]->Latest(), local::NOT_FOUND, "");
-  Close();
   ASSERT_OK(nodes.prefix.Rename("/away", "/burst"));
   ASSERT_NO_FATAL_FAILURE(OpenOffline("job.3"));
   const Back back = RestoreLatest();

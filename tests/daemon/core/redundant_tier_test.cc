@@ -28,7 +28,11 @@ constexpr std::uint64_t kForGood = std::uint64_t{1} << 40;
 
 class RedundantTierTest : public RedundancyTest, public ::testing::WithParamInterface<int> {
  protected:
-  RedundantTierTest() : RedundancyTest(GetParam()) { EXPECT_OK(nodes.prefix.MakeDirectory(kRoot, 0755)); }
+  RedundantTierTest() : RedundancyTest(GetParam()) { MountAt(kRoot); }
+  void MountAt(const std::string& path) {
+    EXPECT_OK(nodes.prefix.MakeDirectory(path, 0755));
+    nodes.prefix.Mount(path);
+  }
   void Start() {
     for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundant.path = kRoot;
     RedundancyTest::Start("single");
@@ -41,7 +45,8 @@ class RedundantTierTest : public RedundancyTest, public ::testing::WithParamInte
     nodes.StartAll();
   }
   std::string RunFolder() {
-    const auto runs = nodes.prefix.List(std::string(kRoot) + "/tester");
+    auto runs = nodes.prefix.List(std::string(kRoot) + "/tester");
+    if (runs.ok()) std::erase(*runs, "folder.cairn");
     return runs.ok() && runs->size() == 1 ? std::string(kRoot) + "/tester/" + runs->front() : "";
   }
   std::string FolderThere(DatasetId id) { return RunFolder() + "/" + RecordsFolderName(id); }
@@ -336,6 +341,86 @@ TEST_P(RedundantTierTest, AFolderThatIsNotThereIsNotMade) {
   EXPECT_SAYS(clients[0]->Wait(id, local::REDUNDANT), local::OK, "");
 }
 
+// --- Its file system is not mounted: the place of the mount is a folder of this node's own disk ---
+
+TEST_P(RedundantTierTest, AFolderOnTheDeviceOfTheRootIsNotUsedUnlessTheSiteSaysSo) {
+  ASSERT_OK(nodes.prefix.MakeDirectory("/plain", 0755));
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundant.path = "/plain";
+  RedundancyTest::Start("single");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Local(5);
+  nodes.Pass(std::chrono::seconds(30));
+  EXPECT_FALSE(IsRedundant(id));
+  EXPECT_THAT(nodes[0].Warnings(),
+              HasSubstr("/plain: is on the device of /, and protects from nothing; is it mounted?"));
+  EXPECT_THAT(*nodes.prefix.List("/plain"), IsEmpty());
+  clients.clear();
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].Kill();
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundant.apart = false;
+  nodes.StartAll();
+  nodes.Pass(std::chrono::minutes(1));
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  EXPECT_SAYS(clients[0]->Wait(id, local::REDUNDANT), local::OK, "");
+}
+
+TEST_P(RedundantTierTest, OnceUsedAnEmptyOneIsNotTakenForIt) {
+  Start();
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  ASSERT_OK(nodes.prefix.Rename(kRoot, "/away"));
+  ASSERT_NO_FATAL_FAILURE(MountAt(kRoot));  // another file system has the place of the mount
+  DatasetId next = Local(6);
+  const auto expect_unused = [&] {
+    nodes.Pass(std::chrono::seconds(30));
+    EXPECT_FALSE(IsRedundant(next));
+    EXPECT_THAT(nodes[0].Warnings(), HasSubstr("lacks the mark of the folder that this run has used"));
+    EXPECT_THAT(*nodes.prefix.List(kRoot), IsEmpty());
+  };
+  expect_unused();
+  EXPECT_TRUE(IsRedundant(id)) << "it is where it was";
+  clients.clear();
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].Kill();
+  nodes.StartAll();  // and know nothing of it
+  nodes.Pass(std::chrono::minutes(1));
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  next = Local(7);
+  expect_unused();
+  ASSERT_OK(nodes.prefix.Remove(kRoot));
+  ASSERT_OK(nodes.prefix.Rename("/away", kRoot));
+  EXPECT_SAYS(clients[0]->Wait(next, local::REDUNDANT), local::OK, "");
+  LoseAllCaches();
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.3"));
+  ExpectBack(next, 7, local::TIER_REDUNDANT);
+}
+
+// Another one is used when its user has taken the note away; or always, where each job has a new one.
+TEST_P(RedundantTierTest, ANewOneIsUsedIfSomebodySaysSo) {
+  Start();
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  Redundant(5);
+  ASSERT_OK(nodes.prefix.Rename(kRoot, "/away"));
+  ASSERT_NO_FATAL_FAILURE(MountAt(kRoot));
+  const DatasetId id = Local(6);
+  nodes.Pass(std::chrono::seconds(30));
+  ASSERT_FALSE(IsRedundant(id));
+  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> names, nodes.prefix.List("/pfs/run/.cairn"));
+  for (const std::string& name : names) {
+    if (!name.starts_with("redundant.")) continue;
+    EXPECT_THAT(nodes[0].Warnings(), HasSubstr("noted in /pfs/run/.cairn/" + name));
+    ASSERT_OK(nodes.prefix.Remove("/pfs/run/.cairn/" + name));
+  }
+  EXPECT_SAYS(clients[0]->Wait(id, local::REDUNDANT), local::OK, "");
+  ASSERT_OK(nodes.prefix.Rename(kRoot, "/away.2"));
+  ASSERT_NO_FATAL_FAILURE(MountAt(kRoot));
+  clients.clear();
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].Kill();
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundant.marked = false;
+  nodes.StartAll();
+  nodes.Pass(std::chrono::minutes(1));
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  Redundant(7);
+}
+
 TEST_P(RedundantTierTest, WhatTheUserRemovesGoesThere) {
   Start();
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
@@ -433,14 +518,27 @@ TEST_P(RedundantTierOfOneTest, ANodeWithoutTheFolderIsNamed) {
 }
 
 TEST_P(RedundantTierOfOneTest, ANodeWithAnotherFolderIsNotBelieved) {
-  ASSERT_OK(nodes.prefix.MakeDirectory("/other", 0755));
-  for (int i = 0; i < 3; ++i) nodes[i].config.redundant.path = i == 2 ? "/other" : kRoot;
+  ASSERT_NO_FATAL_FAILURE(MountAt("/other"));
+  for (int i = 0; i < 3; ++i) {
+    nodes[i].config.redundant = {.path = i == 2 ? "/other" : kRoot, .apart = true, .marked = false};
+  }
   RedundancyTest::Start("single");
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
   const DatasetId id = Local(5);
   nodes.Pass(std::chrono::seconds(30));
   EXPECT_FALSE(IsRedundant(id));
   EXPECT_THAT(nodes[0].Warnings(), HasSubstr("the same folder on all nodes?"));
+  // With marks already who brings something there is told so.
+  clients.clear();
+  for (int i = 0; i < 3; ++i) nodes[i].Kill();
+  for (int i = 0; i < 3; ++i) nodes[i].config.redundant.marked = true;
+  nodes.StartAll();
+  nodes.Pass(std::chrono::minutes(1));
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  const DatasetId next = Local(6);
+  nodes.Pass(std::chrono::seconds(30));
+  EXPECT_FALSE(IsRedundant(next));
+  EXPECT_THAT(nodes[0].Warnings(), HasSubstr("/other/tester: lacks the mark of the folder that this run"));
 }
 
 TEST_P(RedundantTierOfOneTest, SetsAreMadeForWhoAsksForThem) {
