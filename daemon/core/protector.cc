@@ -79,6 +79,10 @@ bool Protector::Wants(const Dataset& dataset) const {
   return std::ranges::all_of(HoldersOf(dataset), [this](const NodeId& node) { return given_.away.HasLink(node); });
 }
 
+bool Protector::Brings(const Dataset& dataset) const {
+  return dataset.awaits_redundancy && SchemeOf(dataset) == kFolder;
+}
+
 std::string Protector::WhyNot(const Dataset& dataset) const {
   if (dataset.scheme == local::SCHEME_SINGLE) {
     return "`redundant` needs copies on other nodes, and its application has asked for `single`";

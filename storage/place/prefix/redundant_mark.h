@@ -1,6 +1,6 @@
 // .cairn/redundant.<run>: the mark of the folder that is redundant itself which this run has used first
-// (storage/place/redundant/folder_mark.h), made once. By run: a copy of the prefix, which is a branch, begins anew. Calls
-// block on disk. Stateless, hence thread-safe.
+// (storage/place/redundant/folder_mark.h), made once. By run: a copy of the prefix, which is a branch, begins anew.
+// Calls block on disk. Stateless, hence thread-safe.
 #ifndef CAIRN_STORAGE_PLACE_PREFIX_REDUNDANT_MARK_H_
 #define CAIRN_STORAGE_PLACE_PREFIX_REDUNDANT_MARK_H_
 

@@ -5,11 +5,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "storage/io/disk.h"
 #include "tests/daemon/core/fake_client.h"
-#include "tests/daemon/core/redundancy_fixture.h"
+#include "tests/daemon/core/redundant_tier_fixture.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
 
@@ -18,12 +19,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class OfflineOverNodesTest : public RedundancyTest {
+class OfflineOverNodesTest : public RedundantTierFixture {
  protected:
-  OfflineOverNodesTest() : RedundancyTest(3) {
-    EXPECT_OK(nodes.prefix.MakeDirectory("/burst", 0755));
-    nodes.prefix.Mount("/burst");
-  }
+  OfflineOverNodesTest() : RedundantTierFixture(3) {}
   void TearDown() override {
     nodes[0].PrefixHangs(false);
     RedundancyTest::TearDown();
@@ -92,6 +90,37 @@ TEST_F(OfflineOverNodesTest, WhatIsOnlyInTheFolderIsTakenUp) {
   EXPECT_EQ(back.id, id);
   EXPECT_EQ(back.step, 5u);
   for (Rank rank = 0; rank < kMany; ++rank) EXPECT_EQ(back.ranks[rank].tier, local::TIER_REDUNDANT) << rank;
+}
+
+// It began while another was made elsewhere, and by then had something in the folder.
+TEST_F(OfflineOverNodesTest, WhatALaunchThatDoesNotCountHasInTheFolderIsNotChosenAndGoes) {
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundant.path = kRoot;
+  Start("single");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId first = Redundant(5);
+  ASSERT_NO_FATAL_FAILURE(OpenOffline("job.2"));
+  const DatasetId id = Redundant(6);
+  ASSERT_TRUE(IsThere(id));
+  const auto open_at_one = [this](const std::string& key) {
+    clients.clear();
+    AllRanksAt(1);
+    for (Rank rank = 0; rank < kMany; ++rank) {
+      clients.push_back(std::make_unique<FakeClient>(nodes[1]));
+      const bool takeover = rank == 0;
+      ASSERT_SAYS(clients.back()->Open({.rank = rank, .nranks = kMany, .key = key, .takeover = takeover}), local::OK,
+                  "");
+    }
+    EXPECT_EQ(clients[0]->Latest().latest().step(), 5u);
+  };
+  ASSERT_NO_FATAL_FAILURE(open_at_one("job.3"));
+  nodes[0].PrefixHangs(false);
+  nodes.Pass(std::chrono::minutes(1));  // it finds out
+  EXPECT_THAT(nodes[0].Warnings(), HasSubstr("another one was made elsewhere meanwhile"));
+  ASSERT_NO_FATAL_FAILURE(open_at_one("job.4"));
+  EXPECT_EQ(RestoreLatest().id, first);
+  nodes.Pass(std::chrono::seconds(10));
+  EXPECT_FALSE(IsThere(id));
+  EXPECT_TRUE(IsThere(first));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "storage/io/disk.h"
 #include "storage/place/names.h"
 #include "tests/daemon/core/fake_client.h"
-#include "tests/daemon/core/redundancy_fixture.h"
+#include "tests/daemon/core/redundant_tier_fixture.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
 
@@ -23,78 +23,9 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr char kRoot[] = "/burst";
-constexpr std::uint64_t kForGood = std::uint64_t{1} << 40;
-
-class RedundantTierTest : public RedundancyTest, public ::testing::WithParamInterface<int> {
+class RedundantTierTest : public RedundantTierFixture, public ::testing::WithParamInterface<int> {
  protected:
-  RedundantTierTest() : RedundancyTest(GetParam()) { MountAt(kRoot); }
-  void MountAt(const std::string& path) {
-    EXPECT_OK(nodes.prefix.MakeDirectory(path, 0755));
-    nodes.prefix.Mount(path);
-  }
-  void Start() {
-    for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundant.path = kRoot;
-    RedundancyTest::Start("single");
-  }
-  // With all that the disks of all nodes have; and new ones are started.
-  void LoseAllCaches() {
-    clients.clear();
-    for (int i = 0; i < nodes.count(); ++i) nodes[i].Kill();
-    for (int i = 0; i < nodes.count(); ++i) EXPECT_OK(RemoveTree(nodes[i].cache, nodes[i].config.cache.path));
-    nodes.StartAll();
-  }
-  std::string RunFolder() {
-    auto runs = nodes.prefix.List(std::string(kRoot) + "/tester");
-    if (runs.ok()) std::erase(*runs, "folder.cairn");
-    return runs.ok() && runs->size() == 1 ? std::string(kRoot) + "/tester/" + runs->front() : "";
-  }
-  std::string FolderThere(DatasetId id) { return RunFolder() + "/" + RecordsFolderName(id); }
-  std::vector<std::string> NamesThere() {
-    const std::string run = RunFolder();
-    auto names =
-        run.empty() ? std::vector<std::string>() : nodes.prefix.List(run).value_or(std::vector<std::string>{"?"});
-    return names;
-  }
-  bool IsThere(DatasetId id) { return nodes.prefix.Info(FolderThere(id) + "/.scr/whole.cairn").ok(); }
-  void ExpectBack(DatasetId id, std::uint64_t step, local::Tier tier) {
-    const Back back = RestoreLatest();
-    EXPECT_EQ(back.id, id);
-    EXPECT_EQ(back.step, step);
-    for (const auto& rank : back.ranks) EXPECT_EQ(rank.tier, tier);
-  }
-  void FlipThere(DatasetId id, Rank rank) {
-    nodes.prefix.FlipBit(FolderThere(id) + "/Ckpt" + std::to_string(id) + "-Rank" + std::to_string(rank) + ".fti",
-                         8 * 5000);
-  }
-  // While the daemons do not run; what they have noted stays.
-  void LosePartsOfAll(DatasetId id) {
-    clients.clear();
-    for (int i = 0; i < nodes.count(); ++i) nodes[i].Kill();
-    for (int i = 0; i < nodes.count(); ++i) EXPECT_OK(nodes[i].LoseParts(id));
-    nodes.StartAll();
-  }
-  DatasetId Local(std::uint64_t step) {
-    const DatasetId id = Checkpoint(step);
-    for (const auto& client : clients) EXPECT_SAYS(client->Wait(id, local::LOCAL), local::OK, "");
-    return id;
-  }
-  bool IsRedundant(DatasetId id) { return clients[0]->Test(id, local::REDUNDANT).test().reached(); }
-  // What is there of the datasets that are whole there, or were begun, besides what lies aside.
-  std::vector<std::string> FoldersOf(const std::vector<DatasetId>& ids) {
-    std::vector<std::string> names;
-    for (const DatasetId id : ids) names.push_back(RecordsFolderName(id));
-    return names;
-  }
-  void ExpectThereAreOnly(const std::vector<DatasetId>& ids) {
-    nodes.Pass(std::chrono::seconds(1));
-    EXPECT_EQ(NamesThere(), FoldersOf(ids));
-  }
-  // All that is done with the folder's files, and not with its directories.
-  void FailThere(absl::Status status, FakeOp op = FakeOp::kAny) {
-    nodes.prefix.FailOn({.op = op, .path_part = std::string(kRoot) + "/", .times = kForGood, .status = status});
-  }
-  void Eventually(const std::function<bool()>& holds) { EXPECT_TRUE(nodes.AdvanceUntil(holds)); }
+  RedundantTierTest() : RedundantTierFixture(GetParam()) {}
 };
 
 INSTANTIATE_TEST_SUITE_P(Nodes, RedundantTierTest, ::testing::Values(1, 3));
@@ -339,86 +270,6 @@ TEST_P(RedundantTierTest, AFolderThatIsNotThereIsNotMade) {
   EXPECT_THAT(nodes[0].Warnings(), HasSubstr("is it mounted?"));
   ASSERT_OK(nodes.prefix.MakeDirectory("/burst/mounted", 0755));
   EXPECT_SAYS(clients[0]->Wait(id, local::REDUNDANT), local::OK, "");
-}
-
-// --- Its file system is not mounted: the place of the mount is a folder of this node's own disk ---
-
-TEST_P(RedundantTierTest, AFolderOnTheDeviceOfTheRootIsNotUsedUnlessTheSiteSaysSo) {
-  ASSERT_OK(nodes.prefix.MakeDirectory("/plain", 0755));
-  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundant.path = "/plain";
-  RedundancyTest::Start("single");
-  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
-  const DatasetId id = Local(5);
-  nodes.Pass(std::chrono::seconds(30));
-  EXPECT_FALSE(IsRedundant(id));
-  EXPECT_THAT(nodes[0].Warnings(),
-              HasSubstr("/plain: is on the device of /, and protects from nothing; is it mounted?"));
-  EXPECT_THAT(*nodes.prefix.List("/plain"), IsEmpty());
-  clients.clear();
-  for (int i = 0; i < nodes.count(); ++i) nodes[i].Kill();
-  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundant.apart = false;
-  nodes.StartAll();
-  nodes.Pass(std::chrono::minutes(1));
-  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
-  EXPECT_SAYS(clients[0]->Wait(id, local::REDUNDANT), local::OK, "");
-}
-
-TEST_P(RedundantTierTest, OnceUsedAnEmptyOneIsNotTakenForIt) {
-  Start();
-  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
-  const DatasetId id = Redundant(5);
-  ASSERT_OK(nodes.prefix.Rename(kRoot, "/away"));
-  ASSERT_NO_FATAL_FAILURE(MountAt(kRoot));  // another file system has the place of the mount
-  DatasetId next = Local(6);
-  const auto expect_unused = [&] {
-    nodes.Pass(std::chrono::seconds(30));
-    EXPECT_FALSE(IsRedundant(next));
-    EXPECT_THAT(nodes[0].Warnings(), HasSubstr("lacks the mark of the folder that this run has used"));
-    EXPECT_THAT(*nodes.prefix.List(kRoot), IsEmpty());
-  };
-  expect_unused();
-  EXPECT_TRUE(IsRedundant(id)) << "it is where it was";
-  clients.clear();
-  for (int i = 0; i < nodes.count(); ++i) nodes[i].Kill();
-  nodes.StartAll();  // and know nothing of it
-  nodes.Pass(std::chrono::minutes(1));
-  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
-  next = Local(7);
-  expect_unused();
-  ASSERT_OK(nodes.prefix.Remove(kRoot));
-  ASSERT_OK(nodes.prefix.Rename("/away", kRoot));
-  EXPECT_SAYS(clients[0]->Wait(next, local::REDUNDANT), local::OK, "");
-  LoseAllCaches();
-  ASSERT_NO_FATAL_FAILURE(OpenMany("job.3"));
-  ExpectBack(next, 7, local::TIER_REDUNDANT);
-}
-
-// Another one is used when its user has taken the note away; or always, where each job has a new one.
-TEST_P(RedundantTierTest, ANewOneIsUsedIfSomebodySaysSo) {
-  Start();
-  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
-  Redundant(5);
-  ASSERT_OK(nodes.prefix.Rename(kRoot, "/away"));
-  ASSERT_NO_FATAL_FAILURE(MountAt(kRoot));
-  const DatasetId id = Local(6);
-  nodes.Pass(std::chrono::seconds(30));
-  ASSERT_FALSE(IsRedundant(id));
-  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> names, nodes.prefix.List("/pfs/run/.cairn"));
-  for (const std::string& name : names) {
-    if (!name.starts_with("redundant.")) continue;
-    EXPECT_THAT(nodes[0].Warnings(), HasSubstr("noted in /pfs/run/.cairn/" + name));
-    ASSERT_OK(nodes.prefix.Remove("/pfs/run/.cairn/" + name));
-  }
-  EXPECT_SAYS(clients[0]->Wait(id, local::REDUNDANT), local::OK, "");
-  ASSERT_OK(nodes.prefix.Rename(kRoot, "/away.2"));
-  ASSERT_NO_FATAL_FAILURE(MountAt(kRoot));
-  clients.clear();
-  for (int i = 0; i < nodes.count(); ++i) nodes[i].Kill();
-  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundant.marked = false;
-  nodes.StartAll();
-  nodes.Pass(std::chrono::minutes(1));
-  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
-  Redundant(7);
 }
 
 TEST_P(RedundantTierTest, WhatTheUserRemovesGoesThere) {

@@ -74,9 +74,9 @@ void SimulatedNodes::Node::Start() {
   core_ = *std::move(core);
 }
 
-void SimulatedNodes::Node::PrefixHangs(bool hangs) {
+void SimulatedNodes::Node::Hang(const std::string& lane) {
   for (SteppedLanes* const lanes : {&parts_->prefix, &parts_->flush, &parts_->growing, &parts_->far}) {
-    lanes->Hang(hangs ? kPrefix : "");
+    lanes->Hang(lane);
   }
 }
 
