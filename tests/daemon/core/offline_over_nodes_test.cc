@@ -23,7 +23,7 @@ class OfflineOverNodesTest : public RedundantTierFixture {
  protected:
   OfflineOverNodesTest() : RedundantTierFixture(3) {}
   void TearDown() override {
-    nodes[0].PrefixHangs(false);
+    if (nodes[0].running()) nodes[0].Hang("");
     RedundancyTest::TearDown();
   }
   void AllRanksAt(int node) {
@@ -92,7 +92,8 @@ TEST_F(OfflineOverNodesTest, WhatIsOnlyInTheFolderIsTakenUp) {
   for (Rank rank = 0; rank < kMany; ++rank) EXPECT_EQ(back.ranks[rank].tier, local::TIER_REDUNDANT) << rank;
 }
 
-// It began while another was made elsewhere, and by then had something in the folder.
+// It began while another was made elsewhere, and by then had something in the folder. Its own daemon does not come to
+// remove that.
 TEST_F(OfflineOverNodesTest, WhatALaunchThatDoesNotCountHasInTheFolderIsNotChosenAndGoes) {
   for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundant.path = kRoot;
   Start("single");
@@ -113,9 +114,11 @@ TEST_F(OfflineOverNodesTest, WhatALaunchThatDoesNotCountHasInTheFolderIsNotChose
     EXPECT_EQ(clients[0]->Latest().latest().step(), 5u);
   };
   ASSERT_NO_FATAL_FAILURE(open_at_one("job.3"));
-  nodes[0].PrefixHangs(false);
-  nodes.Pass(std::chrono::minutes(1));  // it finds out
+  nodes[0].Hang(std::string(kRoot) + " (redundant.path), changes of run run");
+  nodes.Pass(std::chrono::minutes(1));  // the prefix answers, and it finds out
   EXPECT_THAT(nodes[0].Warnings(), HasSubstr("another one was made elsewhere meanwhile"));
+  nodes[0].Kill();
+  ASSERT_TRUE(IsThere(id));
   ASSERT_NO_FATAL_FAILURE(open_at_one("job.4"));
   EXPECT_EQ(RestoreLatest().id, first);
   nodes.Pass(std::chrono::seconds(10));
