@@ -724,8 +724,8 @@ contains
     code = c_set_name(session%handle, to_c(name))
   end function
 
-  ! Of all checkpoints and outputs that are begun from now on: single, partner, xor or rs; blank: what CAIRN_REDUNDANCY
-  ! says, else what the daemon is configured for.
+  ! Of all checkpoints and outputs that are begun from now on: single, partner, xor, rs or folder, with sets of a
+  ! given size xor:7+1 or rs:4+2; blank: what CAIRN_REDUNDANCY says, else what the daemon is configured for.
   integer function cairn_redundancy(session, scheme) result(code)
     type(cairn_session), intent(in) :: session
     character(len=*), intent(in) :: scheme

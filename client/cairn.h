@@ -151,8 +151,11 @@ CAIRN_API int cairn_set_name(cairn_session* session, const char* name);
  *   "rs"       the same with several checksums: so many may be lost
  *   "folder"   each rank's files are copied to a folder that is redundant itself (redundant.path of the daemons)
  * How many ranks make a set, and with "rs" how many may be lost, is the daemon's configuration (redundancy.members and
- * redundancy.checksums). NULL or "": again what CAIRN_REDUNDANCY says, which cairn_open has read, or if that is not
- * set, what the daemon is configured for (redundancy.scheme).
+ * redundancy.checksums), unless the scheme says it: "rs:4+2" makes sets of 4 + 2 ranks, or somewhat more, of which 2
+ * may be lost; "xor:7+1" makes sets of 8. At most 64. If the ranks are on fewer nodes than such a set has members (or
+ * in fewer failure groups: redundancy.group), the checkpoint is made all the same, and a wait for `redundant` answers
+ * CAIRN_UNSUPPORTED. NULL or "": again what CAIRN_REDUNDANCY says, which cairn_open has read, or if that is not set,
+ * what the daemon is configured for (redundancy.scheme).
  *
  * All ranks give the same scheme, or none does; a dataset whose ranks differ fails. CAIRN_INVALID_ARGUMENT: there is no
  * such scheme, and the one from before holds. CAIRN_UNSUPPORTED of the call that begins a dataset: the daemon is older

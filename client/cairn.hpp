@@ -254,8 +254,8 @@ class Session {
   // kInvalidArgument there.
   Result<void> set_name(const std::string& name) { return answer(cairn_set_name(session_, name.c_str())); }
 
-  // Of all checkpoints and outputs that are begun from now on: "single", "partner", "xor" or "rs"; empty: what
-  // CAIRN_REDUNDANCY says, else what the daemon is configured for.
+  // Of all checkpoints and outputs that are begun from now on: "single", "partner", "xor", "rs" or "folder", with
+  // sets of a given size "xor:7+1" or "rs:4+2"; empty: what CAIRN_REDUNDANCY says, else what the daemon is configured for.
   Result<void> redundancy(const std::string& scheme = "") { return answer(cairn_redundancy(session_, scheme.c_str())); }
 
   Result<bool> test(std::uint64_t dataset, Level level) {

@@ -21,11 +21,13 @@ struct cairn_frame_header {
  * meaning.
  *   2  release 0.1.0
  *   3  names of datasets (Begin.name, OutputBegin.name, Find) and Reject: a daemon of 2 would pass over them
- *   4  redundancy schemes of datasets (Begin.scheme, OutputBegin.scheme): a daemon of 3 would pass over them */
-#define CAIRN_PROTOCOL_NEWEST 4u
+ *   4  redundancy schemes of datasets (Begin.scheme, OutputBegin.scheme): a daemon of 3 would pass over them
+ *   5  how large their sets are (Begin.scheme_members): a daemon of 4 would pass over it */
+#define CAIRN_PROTOCOL_NEWEST 5u
 #define CAIRN_PROTOCOL_OLDEST 2u
 #define CAIRN_PROTOCOL_OF_NAMES 3u
 #define CAIRN_PROTOCOL_OF_SCHEMES 4u
+#define CAIRN_PROTOCOL_OF_SET_SIZES 5u
 
 /* Limits that both sides keep. */
 #define CAIRN_NAME_BYTES_MAX 4096u

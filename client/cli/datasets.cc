@@ -6,6 +6,7 @@
 
 #include "client/cli/admin_client.h"
 #include "storage/base/status.h"
+#include "storage/format/catalogue/scheme.h"
 #include "storage/format/catalogue/verified_by.h"
 #include "storage/io/disk.h"
 #include "storage/io/posix_disk.h"
@@ -54,8 +55,8 @@ absl::StatusOr<admin::ShowReply> ShowPrefix(Disk& disk, const std::string& path,
   *reply.mutable_dataset() = RowOf(*prefix, found->second);
   if (!found->second.by_cairn) return reply;
   CAIRN_ASSIGN_OR_RETURN(const auto catalogues, prefix->Catalogues(id));
-  if (!catalogues.empty() && local::Scheme_IsValid(catalogues.front().scheme())) {
-    reply.set_asked_scheme(catalogues.front().scheme());
+  if (!catalogues.empty() && CheckAsked(AskedIn(catalogues.front())).ok()) {
+    ShowAsked(AskedIn(catalogues.front()), reply);
   }
   std::uint64_t written_by_all = 0;
   for (const catalogue::Catalogue& catalogue : catalogues) {

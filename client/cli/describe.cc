@@ -6,7 +6,6 @@
 #include "client/cli/json.h"
 #include "client/cli/text.h"
 #include "storage/base/ids.h"
-#include "storage/format/catalogue/scheme.h"
 
 namespace cairn::cli {
 
@@ -32,8 +31,8 @@ std::string LevelText(local::Level level) {
   return std::string(NameOf(static_cast<Level>(level)));
 }
 
-std::string DescribeScheme(local::Scheme scheme) {
-  const std::string_view name = NameOfScheme(scheme);
+std::string DescribeScheme(const AskedScheme& scheme) {
+  const std::string name = TextOfScheme(scheme);
   return name.empty() ? "" : fmt::format("  its application has asked for redundancy {}\n", name);
 }
 
@@ -79,7 +78,7 @@ std::string DescribeCatalogue(const catalogue::Catalogue& catalogue) {
   std::string text = fmt::format("catalogue of rank {} of {}: dataset {}, step {}, launch {}, run {}\n",
                                  catalogue.rank(), catalogue.nranks(), catalogue.dataset(), catalogue.step(),
                                  catalogue.launch(), Clean(catalogue.run()));
-  text += DescribeScheme(catalogue.scheme());
+  text += DescribeScheme(AskedIn(catalogue));
   for (const local::Variable& variable : catalogue.variables()) text += DescribeVariable(variable);
   for (const catalogue::FileEntry& file : catalogue.file()) {
     text += fmt::format("  file {} ({}), {} blocks", Clean(file.name()), Bytes(file.bytes()), file.crc32c_size());

@@ -6,6 +6,7 @@
 
 #include "proto/admin.pb.h"
 #include "proto/catalogue.pb.h"
+#include "storage/format/catalogue/scheme.h"
 
 namespace cairn::cli {
 
@@ -15,7 +16,7 @@ std::string StateText(const admin::DatasetRow& row);  // "whole, pinned"
 std::string LevelText(local::Level level);
 
 // "  its application has asked for redundancy xor", a line; empty: it has not.
-std::string DescribeScheme(local::Scheme scheme);
+std::string DescribeScheme(const AskedScheme& scheme);
 std::string DescribeVariable(const local::Variable& variable);  // one line, indented by four
 // Without the dataset: "out/fields.bp: 17 steps, 15 of them on the prefix (2.1 GB)"; one line, not ended.
 std::string DescribeGrowing(const admin::GrowingDirectory& growing);

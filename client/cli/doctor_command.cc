@@ -59,7 +59,7 @@ void AskArbiter(std::vector<Finding>& findings) {
 void AskRedundant(Disk& disk, const std::string& cache, std::vector<Finding>& findings) {
   const auto config = MakeConfig({}, Surroundings::OfThisProcess());
   if (!config.ok() || config->redundant.path.empty()) return;  // what is wrong with them the arbiter's finding says
-  findings.push_back(ProbeRedundant(disk, config->redundant.path, cache));
+  findings.push_back(ProbeRedundant(disk, config->redundant.path, cache, config->redundant.apart));
 }
 
 std::vector<Finding> Examine(const Context& context, const DoctorOptions& options) {

@@ -23,10 +23,14 @@ using google::protobuf::Message;
 constexpr auto kLeftOut = std::to_array<std::string_view>({
     "cairn.admin.HaltStatus.counts_checkpoints",
     "cairn.admin.RankRow.in_cache",
+    "cairn.admin.ShowReply.asked_checksums",
+    "cairn.admin.ShowReply.asked_members",
     "cairn.admin.ShowReply.dataset",
     "cairn.admin.ShowReply.nodes",
     "cairn.admin.ShowReply.not_redundant",
     "cairn.catalogue.Catalogue.placement",
+    "cairn.catalogue.Catalogue.scheme_checksums",
+    "cairn.catalogue.Catalogue.scheme_members",
     "cairn.catalogue.FileEntry.atime_ns",
     "cairn.catalogue.FileEntry.atime_s",
     "cairn.catalogue.FileEntry.has_crc32",
@@ -53,9 +57,9 @@ double PlaceOf(const FieldDescriptor* field) {
 }
 
 // Without one nothing is shown.
-void MendScheme(local::Scheme scheme, const std::string& member, Json& json) {
-  json[member] = NameOfScheme(scheme);
-  if (NameOfScheme(scheme).empty()) json.erase(member);
+void MendScheme(const AskedScheme& scheme, const std::string& member, Json& json) {
+  json[member] = TextOfScheme(scheme);
+  if (TextOfScheme(scheme).empty()) json.erase(member);
 }
 
 // What is another value than the schema says, or none.
@@ -76,9 +80,9 @@ void Mend(const Message& message, Json& json) {
     if (row->nodes().empty()) json.erase("nodes");
     if (!row->in_folder()) json.erase("in_folder");
   } else if (const auto* const show = dynamic_cast<const admin::ShowReply*>(&message)) {
-    MendScheme(show->asked_scheme(), "asked_scheme", json);
+    MendScheme(AskedShown(*show), "asked_scheme", json);
   } else if (const auto* const catalogue = dynamic_cast<const catalogue::Catalogue*>(&message)) {
-    MendScheme(catalogue->scheme(), "scheme", json);
+    MendScheme(AskedIn(*catalogue), "scheme", json);
   } else if (const auto* const run = dynamic_cast<const admin::RunStatus*>(&message)) {
     if (run->nodes().empty()) json.erase("nodes");
   }

@@ -189,7 +189,7 @@ Finding ProbeInodes(Disk& disk, const std::string& directory) {
   return finding;
 }
 
-Finding ProbeRedundant(Disk& disk, const std::string& directory, const std::string& cache) {
+Finding ProbeRedundant(Disk& disk, const std::string& directory, const std::string& cache, bool apart) {
   constexpr const char* kName = "redundant.path";
   constexpr const char* kInstead = "nothing becomes `redundant` there";
   const auto real = disk.RealPath(directory);
@@ -202,10 +202,13 @@ Finding ProbeRedundant(Disk& disk, const std::string& directory, const std::stri
   if (!finding.works || !type.ok()) return finding;
   const FileSystemKind* const kind = FindFileSystemKind(*type);
   finding.detail += fmt::format(", {}", kind == nullptr ? fmt::format("kind {:#x}", *type) : std::string(kind->name));
-  const auto there = disk.Info(*real), here = disk.Info(ExistingPart(cache));
-  if (!there.ok() || !here.ok() || there->device != here->device) return finding;
-  finding.works = false;
-  finding.detail += "; it is on the device of the cache: it protects from nothing";
+  const auto there = disk.Info(*real), of_cache = disk.Info(ExistingPart(cache)), root = disk.Info("/");
+  if (!there.ok() || !of_cache.ok() || !root.ok()) return finding;
+  const bool beside_cache = there->device == of_cache->device;
+  if (!beside_cache && there->device != root->device) return finding;
+  finding.works = !apart;
+  finding.detail += fmt::format("; it is on the device of {}: is it mounted? It protects from nothing{}",
+                                beside_cache ? "the cache" : "/", apart ? ", and is not used" : "");
   return finding;
 }
 

@@ -30,8 +30,8 @@ Finding ProbeWritable(Disk& disk, const std::string& name,
 Finding ProbePrefix(Disk& disk, const std::string& directory);  // the same, and exclusive creation
 Finding ProbeInodes(Disk& disk, const std::string& directory);  // a directory has one number on all nodes
 // A folder that is redundant itself (redundant.path): there, writable, of which kind, and on another device than the
-// cache.
-Finding ProbeRedundant(Disk& disk, const std::string& directory, const std::string& cache);
+// cache and /. `apart`: else it is not used (redundant.apart).
+Finding ProbeRedundant(Disk& disk, const std::string& directory, const std::string& cache, bool apart);
 Finding ProbeDirectIo(Disk& disk, const std::string& directory);
 Finding ProbePersistence(const std::string& directory);  // not a file system in memory
 

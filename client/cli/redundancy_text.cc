@@ -97,7 +97,7 @@ std::string DescribeRedundancy(const admin::ShowReply& show) {
   std::string text = fmt::format("dataset {} of run {}  {}\n  step {}, {} ranks, level {}, in {}\n", row.dataset(),
                                  row.run().substr(0, 8), Clean(row.prefix()), row.step(), row.nranks(),
                                  LevelText(row.level()), WhereText(row));
-  text += DescribeScheme(show.asked_scheme());
+  text += DescribeScheme(AskedShown(show));
   const std::vector<SetState> sets = SetsOf(show);
   if (row.in_folder()) text += "  it is in redundant.path, and outlives the loss of all nodes\n";
   if (sets.empty() && !row.in_folder()) {
@@ -132,7 +132,7 @@ Json RedundancyJson(const admin::ShowReply& show) {
           {"level", LevelText(show.dataset().level())},
           {"in_folder", show.dataset().in_folder()},
           {"in_prefix", show.dataset().in_prefix()},
-          {"asked_scheme", NameOfScheme(show.asked_scheme())},
+          {"asked_scheme", TextOfScheme(AskedShown(show))},
           {"sets", std::move(sets)},
           {"not_redundant", show.not_redundant()}};
 }

@@ -45,7 +45,7 @@ std::string DescribeShow(const admin::ShowReply& show) {
                       SizeOf(row.bytes(), row.bytes_written()));
   text += fmt::format("  level {}, {}, in {}, created {}\n", LevelText(row.level()), StateText(row), WhereText(row),
                       LocalTime(row.created_us()));
-  text += DescribeScheme(show.asked_scheme());
+  text += DescribeScheme(AskedShown(show));
   if (row.unverified_files() > 0) text += fmt::format("  {}\n", DescribeUnverified(row.unverified_files()));
   if (!row.error().empty()) text += fmt::format("  {}\n", Clean(row.error()));
   for (const admin::GrowingDirectory& growing : row.growing()) {

@@ -229,7 +229,9 @@ static int begin(struct capture* c) {
   body.variables = c->listed.messages;
   body.n_variables = c->listed.count;
   body.name = lc_name_of_next(c->call->session);
-  body.scheme = (Cairn__Local__Scheme)c->call->session->scheme;
+  body.scheme = (Cairn__Local__Scheme)c->call->session->scheme.kind;
+  body.scheme_members = c->call->session->scheme.members;
+  body.scheme_checksums = c->call->session->scheme.checksums;
   request.body_case = CAIRN__LOCAL__REQUEST__BODY_BEGIN;
   request.begin = &body;
   c->done = c->told = 0;

@@ -65,7 +65,8 @@ struct need {
   const char* what;  /* needs it; NULL: nothing */
 };
 
-static struct need need_of_begin(const char* name, Cairn__Local__Scheme scheme) {
+static struct need need_of_begin(const char* name, Cairn__Local__Scheme scheme, uint32_t members) {
+  if (members != 0) return (struct need){CAIRN_PROTOCOL_OF_SET_SIZES, "sizes of redundancy sets need"};
   if (scheme != CAIRN__LOCAL__SCHEME__SCHEME_NOT_GIVEN) {
     return (struct need){CAIRN_PROTOCOL_OF_SCHEMES, "redundancy schemes of datasets need"};
   }
@@ -79,9 +80,10 @@ static struct need need_of(const Cairn__Local__Request* request) {
     case CAIRN__LOCAL__REQUEST__BODY_REJECT:
       return (struct need){CAIRN_PROTOCOL_OF_NAMES, "names and rejections of datasets need"};
     case CAIRN__LOCAL__REQUEST__BODY_BEGIN:
-      return need_of_begin(request->begin->name, request->begin->scheme);
+      return need_of_begin(request->begin->name, request->begin->scheme, request->begin->scheme_members);
     case CAIRN__LOCAL__REQUEST__BODY_OUTPUT_BEGIN:
-      return need_of_begin(request->output_begin->name, request->output_begin->scheme);
+      return need_of_begin(request->output_begin->name, request->output_begin->scheme,
+                           request->output_begin->scheme_members);
     default:
       return (struct need){0};
   }

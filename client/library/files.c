@@ -51,7 +51,9 @@ static int begin_output(struct lc_call* call, uint64_t step, uint32_t attempt, u
   body.output = (flags & CAIRN_OUTPUT) != 0;
   body.growing = (flags & CAIRN_GROWING) != 0;
   body.name = lc_name_of_next(session);
-  body.scheme = (Cairn__Local__Scheme)session->scheme;
+  body.scheme = (Cairn__Local__Scheme)session->scheme.kind;
+  body.scheme_members = session->scheme.members;
+  body.scheme_checksums = session->scheme.checksums;
   request.body_case = CAIRN__LOCAL__REQUEST__BODY_OUTPUT_BEGIN;
   request.output_begin = &body;
   const int code = lc_ask(call, &request, CAIRN__LOCAL__REPLY__BODY_OUTPUT_BEGIN, "the answer to OutputBegin", &reply);

@@ -45,7 +45,7 @@ struct cairn_session {
   uint64_t begins;                     /* calls that begin a dataset: the label that stands for step 0 */
   uint64_t exit_asks, checkpoint_asks; /* calls of cairn_should_exit and cairn_need_checkpoint */
   char* name;                          /* of the next dataset that is begun; NULL: none */
-  uint32_t scheme;                     /* of redundancy, of all that are begun: see redundancy.h */
+  struct lc_scheme scheme;             /* of redundancy, of all that are begun */
   struct lc_output output;
   int32_t tier;
   uint64_t restored; /* dataset, by the last restore; 0: it did not succeed */

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "client/cairn.h"
+#include "client/library/redundancy.h"
 #include "client/library/rhythm.h"
 #include "client/library/text.h"
 
@@ -31,7 +32,7 @@ struct lc_settings {
   bool takeover;
   bool observer; /* rank, nranks, launch_key, rhythm, scheme mean nothing */
   struct lc_rhythm rhythm;
-  uint32_t scheme; /* of redundancy: see redundancy.h */
+  struct lc_scheme scheme;
 };
 
 /* Where the settings come from besides the options: the process's environment, or a test's. */

@@ -299,8 +299,8 @@ class Session:
         self._check(_library.cairn_set_name(self._handle, None if name is None else name.encode()))
 
     def redundancy(self, scheme=None):
-        """How what is begun from now on outlives the loss of nodes, on all ranks alike: "single", "partner", "xor" or
-        "rs". None: what CAIRN_REDUNDANCY says, else what the daemon is configured for."""
+        """How what is begun from now on outlives the loss of nodes, on all ranks alike: "single", "partner", "xor",
+        "rs" or "folder", with sets of a given size "xor:7+1" or "rs:4+2". None: what CAIRN_REDUNDANCY says, else what the daemon is configured for."""
         self._check(_library.cairn_redundancy(self._handle, None if scheme is None else scheme.encode()))
 
     def test(self, dataset, level):

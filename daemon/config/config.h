@@ -111,7 +111,9 @@ struct Config {
   } supervisor;
   // A folder of a file system that outlives the loss of nodes, and that all nodes mount (storage/place/redundant).
   struct Redundant {
-    std::string path;  // empty: there is none
+    std::string path;    // empty: there is none
+    bool apart = true;   // never on the device of the cache, or of /
+    bool marked = true;  // a run keeps to the one that it has used first
   } redundant;
   std::uint64_t call_ms_default = 120000;
   std::uint64_t quiesce_ms = 60000;  // SIGTERM: at most so long to bring captured datasets to `local`

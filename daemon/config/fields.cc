@@ -211,6 +211,13 @@ const Field kFields[] = {
      "buffer): what is verified there is `redundant`, and restored from there; best one inside of the mount, which is "
      "not there without it; empty: none",
      CAIRN_TEXT_(redundant.path)},
+    {"redundant.apart", kSwitch,
+     "not used while it is on the device of the cache or of /, as it is when its file system is not mounted",
+     CAIRN_BOOL_(redundant.apart)},
+    {"redundant.marked", kSwitch,
+     "a run that has used such a folder uses no other one, nor one that is empty since its file system is not mounted: "
+     "a mark tells; off: for a burst buffer that is new, and empty, in each job",
+     CAIRN_BOOL_(redundant.marked)},
     {"supervisor.idle", kDuration,
      "started by root for all users: a user's worker that has had nothing to do for so long is ended; 0: never",
      CAIRN_U64_(supervisor.idle_ms), 0, 3650 * kDayMs},

@@ -16,6 +16,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -106,6 +107,7 @@ class Away {
   struct Daemon;
   using DaemonPtr = std::shared_ptr<Daemon>;
 
+  static absl::Status TooLong(std::string_view what, std::size_t bytes);
   void OnLink(std::unique_ptr<PeerLink> link);
   void OnFrame(const DaemonPtr& daemon, peer::Frame frame);
   void OnNews(const DaemonPtr& daemon, const peer::ToHome& said);

@@ -27,7 +27,7 @@ catalogue::Catalogue CatalogueOf(const RunId& run, const Dataset& dataset, Rank 
   catalogue.set_step(dataset.step);
   catalogue.set_rank(rank);
   catalogue.set_nranks(dataset.nranks);
-  catalogue.set_scheme(dataset.scheme);
+  PutAsked(dataset.scheme, catalogue);
   *catalogue.mutable_variables() = variables;
   if (variables.empty()) return catalogue;
   catalogue::FileEntry& file = *catalogue.add_file();

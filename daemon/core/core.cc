@@ -322,6 +322,9 @@ void StrandCore::Reload(const Config& config) {
     now.ftiff = config.ftiff;
     now.prefix = config.prefix;
     now.checkpoint = config.checkpoint;
+    const std::string group = now.redundancy.group;  // the other nodes have been told of it
+    now.redundancy = config.redundancy;
+    now.redundancy.group = group;
     now.cache.keep = config.cache.keep;
     now.cache.linger_ms = config.cache.linger_ms;
     now.cache.grace_ms = config.cache.grace_ms;
@@ -332,6 +335,7 @@ void StrandCore::Reload(const Config& config) {
     slots_.throttle.SetLimit(config.flush.bytes_per_s, config.flush.beside_captures);
     spdlog::info("configuration read anew");
     for (const auto& [id, run] : runs_.all()) {
+      run->protector.ConfigurationChanged();
       run->ApplyPolicy();
       run->cache.asides().ApplyPolicy();
     }

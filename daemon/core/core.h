@@ -35,8 +35,8 @@ class Core : public Receiver {
   // Ends transfers and flushes at the next block. `done` runs once, on the strand, when no capture or restore uses
   // pools or disks any more. Nothing is promised from here on. Any thread.
   virtual void Stop(std::function<void()> done) = 0;
-  // What SIGHUP may change: flush.*, ftiff.*, prefix.*, checkpoint.*, cache.keep, cache.bytes_max, cache.bypass,
-  // cache.linger_ms, quiesce_ms.
+  // What SIGHUP may change: flush.*, ftiff.*, prefix.*, checkpoint.*, redundancy.* but for its group, cache.keep,
+  // cache.bytes_max, cache.bypass, cache.linger_ms, cache.grace_ms, cache.keep_damaged_ms, quiesce_ms.
   virtual void Reload(const Config& config) = 0;
 
   // For the Admin service; any thread, `done` runs once on a core thread. Messages carry a local.Status where a

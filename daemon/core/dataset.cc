@@ -36,8 +36,8 @@ std::uint64_t FileBytes(const catalogue::Catalogue& catalogue) {
 }
 
 void LearnScheme(Dataset& dataset, const catalogue::Catalogue& catalogue) {
-  const bool known = dataset.scheme != local::SCHEME_NOT_GIVEN;
-  if (!known && local::Scheme_IsValid(catalogue.scheme())) dataset.scheme = catalogue.scheme();
+  const AskedScheme asked = AskedIn(catalogue);
+  if (dataset.scheme.kind == local::SCHEME_NOT_GIVEN && CheckAsked(asked).ok()) dataset.scheme = asked;
 }
 
 void PutParts(Dataset& dataset, std::vector<catalogue::Catalogue> catalogues) {

@@ -18,6 +18,7 @@
 #include "proto/redundancy.pb.h"
 #include "storage/base/ids.h"
 #include "storage/base/number_ranges.h"
+#include "storage/format/catalogue/scheme.h"
 #include "storage/place/age.h"
 
 namespace cairn {
@@ -100,7 +101,7 @@ struct Dataset {
   std::string name;       // in SCR's records, as SCR or the application has given it; empty: ckpt.<id>
   // As the application has asked for at its begin; of one that was made in another life of the daemon its catalogues
   // say it, as soon as one is here.
-  local::Scheme scheme = local::SCHEME_NOT_GIVEN;
+  AskedScheme scheme = {};
 
   // What has become of it: changed by the ledger, event by event.
   // By rank. Of what is only on the prefix there are none until someone asks for its catalogues: a long run has many

@@ -20,10 +20,9 @@ std::string JobOf(const CacheFolder& cache) {
   return folder.starts_with(kStem) ? folder.substr(kStem.size()) : folder;
 }
 
-absl::Status CheckTold(std::uint32_t attempt, local::Scheme scheme) {
+absl::Status CheckTold(std::uint32_t attempt, const AskedScheme& scheme) {
   if (attempt == 0) return InvalidArgument("attempts count from 1");
-  if (local::Scheme_IsValid(scheme)) return absl::OkStatus();
-  return InvalidArgument("redundancy scheme {} is not known to this daemon", static_cast<int>(scheme));
+  return CheckAsked(scheme);
 }
 
 // What is kept of a dataset grows with its ranks; a rank that runs ahead of one that never comes is stopped.
@@ -39,7 +38,7 @@ DatasetEntry::DatasetEntry(const Context& context, const Given& given) : context
 
 absl::Status DatasetEntry::Check(const local::Begin& begin) {
   CAIRN_RETURN_IF_ERROR(ValidateVariables(begin.variables()));
-  return CheckTold(begin.attempt(), begin.scheme());
+  return CheckTold(begin.attempt(), AskedIn(begin));
 }
 
 DatasetEntry::Wish DatasetEntry::WishOf(const local::Begin& begin, std::uint64_t file_bytes) {
@@ -47,19 +46,19 @@ DatasetEntry::Wish DatasetEntry::WishOf(const local::Begin& begin, std::uint64_t
           .attempt = begin.attempt(),
           .bytes = file_bytes,
           .name = begin.name(),
-          .scheme = begin.scheme()};
+          .scheme = AskedIn(begin)};
 }
 
 absl::StatusOr<DatasetEntry::Wish> DatasetEntry::WishOf(const local::OutputBegin& begin) {
   if (!begin.checkpoint() && !begin.output()) {
     return InvalidArgument("an output must be CAIRN_CHECKPOINT, CAIRN_OUTPUT or both");
   }
-  CAIRN_RETURN_IF_ERROR(CheckTold(begin.attempt(), begin.scheme()));
+  CAIRN_RETURN_IF_ERROR(CheckTold(begin.attempt(), AskedIn(begin)));
   return Wish{.step = begin.step(),
               .attempt = begin.attempt(),
               .kind = {.files = true, .checkpoint = begin.checkpoint(), .output = begin.output()},
               .name = begin.name(),
-              .scheme = begin.scheme()};
+              .scheme = AskedIn(begin)};
 }
 
 absl::StatusOr<DatasetPtr> DatasetEntry::Enter(const Session& session, const Wish& wish,

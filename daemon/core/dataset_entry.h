@@ -46,7 +46,7 @@ class DatasetEntry {
     Dataset::Kind kind = {};
     std::uint64_t bytes = 0;  // of its file, as planned; of files: not known
     std::string name = {};    // empty: none
-    local::Scheme scheme = local::SCHEME_NOT_GIVEN;
+    AskedScheme scheme = {};
     bool elsewhere = false;   // the bytes go to another node's cache
   };
   // kInvalidArgument: variables that are not sound, no attempt, or a scheme that is not known.

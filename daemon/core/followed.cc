@@ -36,10 +36,7 @@ absl::Status CheckBegun(const peer::DatasetBegun& begun) {
   if (begun.files() && !begun.checkpoint() && !begun.output()) {
     return InvalidArgument("begun.files: neither a checkpoint nor an output");
   }
-  if (!local::Scheme_IsValid(begun.scheme())) {
-    return InvalidArgument("begun.scheme: {} is not known", static_cast<int>(begun.scheme()));
-  }
-  return absl::OkStatus();
+  return Annotate(CheckAsked(AskedIn(begun)), "begun.scheme");
 }
 
 // All that is here of it.
@@ -115,7 +112,7 @@ void Followed::OnBegun(const peer::DatasetBegun& begun) {
                          .user = begun.user(),
                          .job = begun.job(),
                          .name = begun.name(),
-                         .scheme = begun.scheme()};
+                         .scheme = AskedIn(begun)};
   if (begun.files()) {
     spec.kind = {.files = true, .checkpoint = begun.checkpoint(), .output = begun.output()};
   }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "daemon/core/descriptor.h"
@@ -78,6 +79,9 @@ absl::Status CheckName(std::string_view name, std::string_view field) {
 }
 
 absl::Status CheckOne(const peer::Holding& holding) {
+  if (holding.dataset() == 0 || holding.dataset() > std::numeric_limits<std::int32_t>::max()) {
+    return InvalidArgument("dataset: {} is no number of a dataset", holding.dataset());
+  }
   if (holding.nranks() == 0 || holding.nranks() > CAIRN_RANKS_MAX) {
     return InvalidArgument("nranks: {}, from 1 to {}", holding.nranks(), CAIRN_RANKS_MAX);
   }

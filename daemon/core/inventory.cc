@@ -170,10 +170,10 @@ void Inventory::AdoptOrigins(const PrefixLook& look) {
       given_.ledger.CountsAgain(*dataset);
       continue;
     }
-    if (dataset->of_no_line()) continue;
-    if (origin == Prefix::Origin::kAbandoned) {
+    if (origin == Prefix::Origin::kAbandoned) {  // when it was another's, its launch was not there yet
+      given_.ledger.CountsAgain(*dataset);
       given_.ledger.Fenced(*dataset, /*there=*/false);
-    } else {
+    } else if (!dataset->of_no_line()) {
       context_.Warn(
           fmt::format("run {}: dataset {} (step {}) of the cache is not of {}: launch {} there is another, or "
                       "none; it is not restored",

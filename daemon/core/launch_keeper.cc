@@ -102,9 +102,12 @@ LaunchKeeper::Wanted LaunchKeeper::WhatIsSo() const {
   if (newest != nullptr && !newest->over())
     return {.state = State::kLive, .what = fmt::format("{} ranks of launch {}", newest->live(), newest->id)};
   const DatasetPtr last = given_.ledger.NewestRestorable();
-  if (!last || last->in_prefix() || !reports_.flushing(last->id)) return {};
+  if (!last || last->in_prefix()) return {};
+  const bool flushing = reports_.flushing(last->id);
+  if (!flushing && (last->in_folder() || !reports_.bringing(*last))) return {};
   return {.state = State::kDraining,
-          .what = fmt::format("dataset {} (step {}) is on its way to the prefix", last->id, last->step)};
+          .what = fmt::format("dataset {} (step {}) is on its way to {}", last->id, last->step,
+                              flushing ? "the prefix" : "redundant.path")};
 }
 
 void LaunchKeeper::Update() {

@@ -38,6 +38,7 @@ class LaunchKeeper {
   };
   struct Reports {
     std::function<bool(DatasetId)> flushing;                   // it is being flushed, or waits for that
+    std::function<bool(const Dataset&)> bringing;              // the same to the folder that is redundant itself
     std::function<void(const LaunchRecord& launch)> on_newer;  // made elsewhere
     // Launches that had begun without the prefix are there now.
     std::function<void(const std::vector<ConfirmedLaunch>&)> on_confirmed;

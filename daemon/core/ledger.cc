@@ -15,8 +15,8 @@ std::string NameForPeople(const std::string& name) {
   return name.empty() ? "one without a name" : Quoted(name);
 }
 
-std::string SchemeForPeople(local::Scheme scheme) {
-  return scheme == local::SCHEME_NOT_GIVEN ? "as it is configured" : std::string(NameOfScheme(scheme));
+std::string SchemeForPeople(const AskedScheme& scheme) {
+  return scheme == local::SCHEME_NOT_GIVEN ? "as it is configured" : TextOfScheme(scheme);
 }
 
 // How many are older than dataset `below`; 0: all are asked for. One that is not there any more was as old as its id.
@@ -103,6 +103,19 @@ void Ledger::SetOrigin(const Launch& given, Origin origin) {
   launch.provisional = origin.provisional;
   launch.maker = std::move(origin.maker);
   launch.mark = std::move(origin.mark);
+  counting_.erase(launch.id);
+  if (origin.counts) Counts(launch);
+}
+
+void Ledger::Counts(const Launch& launch) {
+  constexpr std::size_t kRememberedMax = 64;
+  if (!launch.mark.empty()) counting_[launch.id] = launch.mark;
+  if (counting_.size() > kRememberedMax) counting_.erase(counting_.begin());
+}
+
+bool Ledger::KnowsThatCounts(LaunchId id, const std::string& mark) const {
+  const auto known = counting_.find(id);
+  return known != counting_.end() && known->second == mark;
 }
 
 void Ledger::SetBound(const Launch& launch, DatasetId bound, std::int64_t bound_set_us) {

@@ -165,6 +165,8 @@ class Ledger {
   const Launch* newest() const { return launches_.empty() ? nullptr : &launches_.rbegin()->second; }
   const Launch* Find(LaunchId id) const;
   const std::map<LaunchId, Launch>& launches() const { return launches_; }
+  // Of the last 64 that were entered since the daemon was started: does what it has made count, as the prefix says?
+  bool KnowsThatCounts(LaunchId id, const std::string& mark) const;
   // No launch, or all ranks of the newest have gone.
   bool over() const { return newest() == nullptr || newest()->over(); }
   // Enters a launch; older ones are fenced and forgotten once they are over. `from_record`: read, not just made.
@@ -174,12 +176,16 @@ class Ledger {
     bool ours = true;
     bool provisional = false;
     std::string maker = {}, mark = {};
+    bool counts = false;  // what it has made; as the prefix says
   };
   void SetOrigin(const Launch& launch, Origin origin);
   // This daemon serves ranks of it. REQUIRES: it is not ours.
   void Followed(const Launch& launch);
   // A provisional one is made on the prefix now, under its number.
-  void Confirmed(const Launch& launch) { Own(launch).provisional = false; }
+  void Confirmed(const Launch& launch) {
+    Own(launch).provisional = false;
+    Counts(launch);
+  }
   // What of the prefix the launch may choose (Launch::bound).
   void SetBound(const Launch& launch, DatasetId bound, std::int64_t bound_set_us);
   enum class Joining : std::uint8_t { kJoin, kMakeNew, kBusy };
@@ -205,7 +211,7 @@ class Ledger {
     std::int64_t now_us = 0;
     std::string user = {}, job = {};
     std::string name = {};  // Dataset::name
-    local::Scheme scheme = local::SCHEME_NOT_GIVEN;
+    AskedScheme scheme = {};
   };
   // The dataset that this begin joins, if it is there; null: a new one must be made (Create). An error: the dataset has
   // failed, or the rank has begun this attempt before.
@@ -389,6 +395,7 @@ class Ledger {
   Launch& Own(const Launch& launch) { return launches_.at(launch.id); }
   Dataset& Own(const Dataset& dataset);           // to be changed
   static void JudgeRedundancy(Dataset& dataset);  // by what its parts keep
+  void Counts(const Launch& launch);
   void Know(const DatasetPtr& dataset);
   void Unknow(const DatasetPtr& dataset);
   void SetForeign(Dataset& dataset, bool foreign);
@@ -399,6 +406,7 @@ class Ledger {
 
   OnFailed on_failed_;
   std::map<LaunchId, Launch> launches_;
+  std::map<LaunchId, std::string> counting_;  // marks of launches, as KnowsThatCounts
   Datasets datasets_;
   mutable AgeOrder by_age_;
   mutable Datasets in_play_;             // but for those

@@ -355,7 +355,7 @@ struct Openings::Made {
 // look at what it may restart from, which others may have changed since this daemon looked; then the cache's record, by
 // which a later daemon knows under which launch it acts.
 void Openings::MakeLaunch(const OpeningPtr& opening, Run& run) {
-  if (TakeUpFirst(opening, run) || BringFirst(opening, run)) return;
+  if (TakeUpFirst(opening, run, /*offline=*/false) || BringFirst(opening, run)) return;
   Inventory::Known before = run.inventory.WhatIsKnown();
   const local::Open& open = opening->open;
   auto make =

@@ -108,8 +108,9 @@ class Openings {
   bool NeverHeardOfItsSession(const Opening& opening, const Run& run) const;
   void Reattach(const OpeningPtr& opening, Run& run);
   void Join(const OpeningPtr& opening, Run& run);
-  bool TakeUpFirst(const OpeningPtr& opening, Run& run);
+  bool TakeUpFirst(const OpeningPtr& opening, Run& run, bool offline);
   bool BringFirst(const OpeningPtr& opening, Run& run);
+  bool BringBefore(const OpeningPtr& opening, Run& run, LaunchId launch, const NodeId& maker, bool offline);
   struct Made;
   void MakeLaunch(const OpeningPtr& opening, Run& run);
   void LaunchMade(const OpeningPtr& opening, Run& run, const Made& made);

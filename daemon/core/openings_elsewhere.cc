@@ -137,8 +137,8 @@ SteadyTime Openings::MustBegin(const Opening& opening) const {
 
 // What is only in the folder that is redundant itself may be newer than all that nodes have. True: the opening is put
 // aside, and comes again, within bounds.
-bool Openings::TakeUpFirst(const OpeningPtr& opening, Run& run) {
-  if (!run.tier.configured() || !opening->prepared->newest || std::exchange(opening->took_up, true)) return false;
+bool Openings::TakeUpFirst(const OpeningPtr& opening, Run& run, bool offline) {
+  if (!run.tier.configured() || run.ledger.newest() == nullptr || std::exchange(opening->took_up, true)) return false;
   opening->call->WaitingFor(fmt::format("what is in {} of run {}", run.tier.lane(), run.name));
   const std::uint32_t bringing = ++opening->bringing;
   End(opening);
@@ -147,7 +147,7 @@ bool Openings::TakeUpFirst(const OpeningPtr& opening, Run& run) {
     ++opening->bringing;
     Again(opening);
   };
-  run.tier.TakeUp(go_on);
+  run.tier.TakeUp(go_on, offline);
   const SteadyTime::duration left = std::max(MustBegin(*opening) - context_.now(), SteadyTime::duration(0));
   context_.loop().After(std::chrono::ceil<std::chrono::milliseconds>(left), go_on);
   return true;
@@ -158,16 +158,20 @@ bool Openings::TakeUpFirst(const OpeningPtr& opening, Run& run) {
 // at the latest when it must go on with what is here to be in time.
 bool Openings::BringFirst(const OpeningPtr& opening, Run& run) {
   const std::optional<LaunchRecord>& newest = opening->prepared->newest;
-  if (context_.env.peers == nullptr || !newest) return false;
-  if (opening->brought && opening->brought->launch == newest->id) return false;
+  if (!newest) return false;
+  const NodeId& maker = newest->maker.cache;
+  return BringBefore(opening, run, newest->id, maker == context_.cache_id ? "" : maker, /*offline=*/false);
+}
+
+bool Openings::BringBefore(const OpeningPtr& opening, Run& run, LaunchId launch, const NodeId& maker, bool offline) {
+  if (context_.env.peers == nullptr || (opening->brought && opening->brought->launch == launch)) return false;
   opening->call->WaitingFor(fmt::format("what other nodes' caches have of run {}", run.name));
   const std::uint32_t bringing = ++opening->bringing;
-  const LaunchId launch = newest->id;
-  const NodeId maker = newest->maker.cache == context_.cache_id ? "" : newest->maker.cache;
   End(opening);
-  run.others.Bring(launch, maker, [this, opening, bringing](const OtherCaches::Brought& brought) {
+  const auto then = [this, opening, bringing](const OtherCaches::Brought& brought) {
     BroughtTo(opening, bringing, brought);
-  });
+  };
+  run.others.Bring({.launch = launch, .maker = maker, .offline = offline}, then);
   const SteadyTime::duration left = std::max(MustBegin(*opening) - context_.now(), SteadyTime::duration(0));
   context_.loop().After(std::chrono::ceil<std::chrono::milliseconds>(left), [this, opening, bringing, launch] {
     BroughtTo(opening, bringing, {.launch = launch, .heard = {}, .missed = {}, .made = {}, .why_not = {}});

@@ -97,6 +97,9 @@ bool Openings::DecideOffline(const OpeningPtr& opening) {
     return true;
   }
   if (!MayBeginOffline(*opening, *run)) return false;
+  // As before any launch, but that the prefix does not tell what counts.
+  if (TakeUpFirst(opening, *run, /*offline=*/true)) return true;
+  if (BringBefore(opening, *run, newest->id, /*maker=*/"", /*offline=*/true)) return true;
   BeginOffline(opening, *run);
   return true;
 }
@@ -147,6 +150,7 @@ void Openings::BegunOffline(const OpeningPtr& opening, Run& run, const Provision
                     run.name, run.gate.path(), launch.id));
     Admit(opening, run, entered);
     run.keeper.BeginProvisional();
+    run.others.LaunchBegan(launch.id);
   } else {
     Fail(opening, noted);
   }

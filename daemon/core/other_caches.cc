@@ -50,8 +50,8 @@ std::string OtherCaches::TextOf(const Candidate& from) const {
                      from.dataset.step, NameOf(from.member), from.in_parts ? " and of others, in parts" : "");
 }
 
-void OtherCaches::Bring(LaunchId launch, const NodeId& from, Then then) {
-  Add({.launch = launch, .from = from, .then = std::move(then)});
+void OtherCaches::Bring(const Before& before, Then then) {
+  Add({.launch = before.launch, .from = before.maker, .offline = before.offline, .then = std::move(then)});
 }
 
 void OtherCaches::Add(Wish wish) {
@@ -175,13 +175,14 @@ void OtherCaches::Ask(const JobPtr& job) {
   // Who is to be waited for may be another node: that is for the next job.
   const auto same = [first = wishes_.front()](const Wish& wish) {
     return (wish.from.empty() || wish.from == first.from) && wish.only == first.only && wish.without == first.without &&
-           wish.look == first.look;
+           wish.look == first.look && wish.offline == first.offline;
   };
   const auto later = std::ranges::find_if_not(wishes_, same);
   job->launch = wishes_.front().launch;
   job->look = wishes_.front().look;
   job->only = wishes_.front().only;
   job->without = wishes_.front().without;
+  job->offline = wishes_.front().offline;
   job->wishes = static_cast<std::size_t>(later - wishes_.begin());
   job->parts_only = std::all_of(wishes_.begin(), later, [](const Wish& wish) { return wish.parts_only; });
   given_.nodes.AskHoldings([this, job](Nodes::Holdings holdings) {
@@ -330,9 +331,20 @@ void OtherCaches::Next(const JobPtr& job) {
 
 // --- Bringing it ---
 
+bool OtherCaches::IsOffline(const Job& job) const {
+  const Launch* const newest = given_.ledger.newest();
+  return job.offline || (newest != nullptr && newest->provisional);
+}
+
 // What another directory's launch has made, or one whose datasets do not count, does not come; nor does what someone
 // has removed or taken out meanwhile, and what is committed by now need not.
+// A prefix that does not answer is not waited for: what this daemon has looked up there before counts.
 void OtherCaches::Check(const JobPtr& job, const Candidate& from) {
+  if (IsOffline(*job)) {
+    const DatasetPtr known = given_.ledger.Get(from.dataset.id);
+    if (from.in_parts && known && known->mark == from.dataset.mark) return DescribeParts(job, from);
+    return Failed(job, from, Unavailable("the prefix, which would say whether it counts, does not answer"));
+  }
   const std::shared_ptr<Prefix> prefix = given_.gate.prefix();
   if (!prefix) return Failed(job, from, given_.gate.OutOfReach());
   auto look = [prefix, id = from.dataset.id, launch = from.dataset.launch,

@@ -80,10 +80,14 @@ class OtherCaches {
   // Asks the others, waits for what is just becoming whole there, and brings the newest checkpoint that a launch after
   // `launch`, the newest one, would choose before all that is here: from whichever node gives it, else the next older
   // one. Parts that no node has any more are only looked at, whether they can be made anew: that is done on the nodes
-  // on which their ranks come (LaunchBegan). `from`: a node that is waited for if it is not known yet; empty: none. One
-  // at a time, for all who had asked before the others were. `then` does not come inside the call. It may take as long
-  // as the bytes need; each step ends. REQUIRES: the prefix is in reach.
-  void Bring(LaunchId launch, const NodeId& from, Then then);
+  // on which their ranks come (LaunchBegan). One at a time, for all who had asked before the others were. `then` does
+  // not come inside the call. It may take as long as the bytes need; each step ends.
+  struct Before {
+    LaunchId launch = 0;
+    NodeId maker;          // a node that is waited for if it is not known yet; empty: none
+    bool offline = false;  // the prefix does not answer: only what is in this cache in parts, and counts, is seen to
+  };
+  void Bring(const Before& before, Then then);
   // A launch that a daemon before this one has made goes on here: what other nodes' caches have in parts, together with
   // this one, is looked for again, since only they know of it. Once for a launch; for three to ten seconds, until all
   // ranks have come again, every node that is known has answered, and nothing that would be chosen lacks parts.
@@ -119,6 +123,7 @@ class OtherCaches {
     bool look = false;        // of a launch for which parts are looked for; it has begun
     DatasetId only = 0;       // no other one; whether a launch would choose it or not. 0: whichever is wanted
     NodeId without = {};      // of `only`: this node does not count
+    bool offline = false;     // Before::offline
     Then then;
   };
   struct Making;
@@ -130,6 +135,7 @@ class OtherCaches {
     bool look = false;
     DatasetId only = 0;
     NodeId without;
+    bool offline = false;
     SteadyTime settled_by;
     Nodes::Holdings holdings;
     std::set<std::tuple<DatasetId, Rank, NodeId>> untrue;  // what these say of them
@@ -162,6 +168,7 @@ class OtherCaches {
   void Next(const JobPtr& job);
   void End(const JobPtr& job);
   void Check(const JobPtr& job, const Candidate& from);
+  bool IsOffline(const Job& job) const;
   void Describe(const JobPtr& job, const Candidate& from);
   void DescribeParts(const JobPtr& job, const Candidate& from);
   void DescribeWithout(const JobPtr& job, const Candidate& from, const std::map<Rank, absl::Status>& untrue);

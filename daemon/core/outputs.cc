@@ -399,7 +399,7 @@ catalogue::Catalogue Outputs::CatalogueOf(const Dataset& dataset, Rank rank) con
   catalogue.set_step(dataset.step);
   catalogue.set_rank(rank);
   catalogue.set_nranks(dataset.nranks);
-  catalogue.set_scheme(dataset.scheme);
+  PutAsked(dataset.scheme, catalogue);
   catalogue.set_files(true);
   return catalogue;
 }

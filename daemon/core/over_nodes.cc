@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "storage/base/status.h"
+#include "storage/format/catalogue/scheme.h"
 #include "storage/place/cache/redundancy_record.h"
 
 namespace cairn {
@@ -39,9 +40,7 @@ absl::Status CheckShow(const admin::ShowReply& show, const RunId& run, DatasetId
   absl::Status status = CheckRow(show.dataset(), run);
   if (status.ok() && show.dataset().dataset() != asked) status = InvalidArgument("dataset: not the one asked for");
   if (!status.ok()) return InvalidArgument("answer.show.dataset.{}", MessageOf(status));
-  if (!local::Scheme_IsValid(show.asked_scheme())) {
-    return InvalidArgument("answer.show.asked_scheme: {}", static_cast<int>(show.asked_scheme()));
-  }
+  CAIRN_RETURN_IF_ERROR(Annotate(CheckAsked(AskedShown(show)), "answer.show.asked_scheme"));
   for (int i = 0; i < show.ranks_size(); ++i) {
     const admin::RankRow& row = show.ranks(i);
     const bool in_order = i == 0 || row.rank() > show.ranks(i - 1).rank();
@@ -178,11 +177,11 @@ absl::StatusOr<admin::ShowReply> OverNodes::Show(absl::StatusOr<admin::ShowReply
   admin::DatasetRow all;
   std::map<Rank, std::optional<admin::RankRow>> ranks;
   std::string not_redundant;  // the launch's home knows; the others have nothing to say
-  local::Scheme scheme = local::SCHEME_NOT_GIVEN;
+  AskedScheme scheme;
   const auto add = [&](const admin::ShowReply& show, const std::string& name) {
     Join(show.dataset(), name, all);
     if (!show.not_redundant().empty()) not_redundant = show.not_redundant();
-    if (show.asked_scheme() != local::SCHEME_NOT_GIVEN) scheme = show.asked_scheme();
+    if (show.asked_scheme() != local::SCHEME_NOT_GIVEN) scheme = AskedShown(show);
     for (const admin::RankRow& row : show.ranks()) Join(row, name, ranks[row.rank()]);
   };
   if (own.ok()) add(*own, asked.front().name());
@@ -200,7 +199,7 @@ absl::StatusOr<admin::ShowReply> OverNodes::Show(absl::StatusOr<admin::ShowReply
   all.set_prefix(prefix);
   admin::ShowReply reply;
   if (all.level() < local::REDUNDANT) reply.set_not_redundant(not_redundant);
-  reply.set_asked_scheme(scheme);
+  ShowAsked(scheme, reply);
   *reply.mutable_dataset() = std::move(all);
   for (auto& [rank, row] : ranks) *reply.add_ranks() = std::move(*row);
   for (admin::NodeAnswer& node : asked) *reply.add_nodes() = std::move(node);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "storage/base/status.h"
@@ -20,18 +21,31 @@ constexpr std::uint64_t kForRecords = 64 << 10;  // headers, and what protects f
 
 constexpr std::string_view kSingle = "single", kFolder = "folder";
 
-scr::SetWish WishOf(std::string_view name, const Config::Redundancy& redundancy) {
+scr::SetWish WishOf(std::string_view name, const AskedScheme& asked, const Config::Redundancy& redundancy) {
   scr::Scheme scheme = scr::Scheme::kSingle;
   if (name == "partner") scheme = scr::Scheme::kPartner;
   if (name == "xor") scheme = scr::Scheme::kXor;
   if (name == "rs") scheme = scr::Scheme::kRs;
+  const std::uint32_t checksums = asked.has_size() ? asked.checksums : redundancy.checksums;
   return {.scheme = scheme,
-          .members_min = redundancy.members,
-          .checksums = scheme == scr::Scheme::kRs ? redundancy.checksums : 0};
+          .members_min = asked.has_size() ? asked.members : redundancy.members,
+          .checksums = scheme == scr::Scheme::kRs ? checksums : 0};
 }
 
 const NodeId& NodeOf(const Part& part, const NodeId& here) {
   return part.elsewhere ? part.node : here;
+}
+
+// Smaller sets than its application has asked for are none of them. But what nodes were lost of is protected over those
+// that are left: it bears as many further losses as was asked for.
+absl::Status CheckSize(const Dataset& dataset, const std::vector<std::string>& groups) {
+  if (!dataset.scheme.has_size()) return absl::OkStatus();
+  const bool was_redundant = std::ranges::any_of(dataset.parts, [](const Part& part) { return part.keeps != nullptr; });
+  const std::size_t count = std::set(groups.begin(), groups.end()).size();
+  if (was_redundant || count >= dataset.scheme.members) return absl::OkStatus();
+  return FailedPrecondition(
+      "its application has asked for `{}`, which needs ranks in {} failure groups; they are in {}",
+      TextOfScheme(dataset.scheme), dataset.scheme.members, count);
 }
 
 std::uint64_t BytesOf(const Part& part) {
@@ -44,7 +58,7 @@ std::uint64_t BytesOf(const Part& part) {
 
 // What the application has said counts more than what the site has, which has its folder for use.
 std::string_view Protector::SchemeOf(const Dataset& dataset) const {
-  if (dataset.scheme != local::SCHEME_NOT_GIVEN) return NameOfScheme(dataset.scheme);
+  if (dataset.scheme != local::SCHEME_NOT_GIVEN) return NameOfScheme(dataset.scheme.kind);
   const std::string_view configured = context_.config.redundancy.scheme;
   return configured == kSingle && given_.tier.configured() ? kFolder : configured;
 }
@@ -65,13 +79,19 @@ bool Protector::Wants(const Dataset& dataset) const {
   return std::ranges::all_of(HoldersOf(dataset), [this](const NodeId& node) { return given_.away.HasLink(node); });
 }
 
+bool Protector::Brings(const Dataset& dataset) const {
+  return dataset.awaits_redundancy && SchemeOf(dataset) == kFolder;
+}
+
 std::string Protector::WhyNot(const Dataset& dataset) const {
   if (dataset.scheme == local::SCHEME_SINGLE) {
     return "`redundant` needs copies on other nodes, and its application has asked for `single`";
   }
   const bool folder = SchemeOf(dataset) == kFolder;
   if (folder && !given_.tier.configured()) {
-    return "its application has asked for `folder`, and redundant.path is not set";
+    return dataset.scheme == local::SCHEME_FOLDER
+               ? "its application has asked for `folder`, and redundant.path is not set"
+               : "redundancy.scheme is `folder`, and redundant.path was not set when this daemon was started";
   }
   if (SchemeOf(dataset) == kSingle) {
     return "`redundant` needs copies on other nodes, and redundancy.scheme is `single`";
@@ -142,8 +162,9 @@ absl::StatusOr<std::vector<std::string>> Protector::GroupsOf(const Dataset& data
 //   kFailedPrecondition, kInvalidArgument  no such sets can be made of these nodes
 absl::StatusOr<Protector::Plan> Protector::MakePlan(const Dataset& dataset) const {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> groups, GroupsOf(dataset));
+  CAIRN_RETURN_IF_ERROR(CheckSize(dataset, groups));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<scr::SetDescriptor> by_rank,
-                         scr::MakeSets(WishOf(SchemeOf(dataset), context_.config.redundancy), groups));
+                         scr::MakeSets(WishOf(SchemeOf(dataset), dataset.scheme, context_.config.redundancy), groups));
   Plan plan;
   plan.sets = SetsOf(by_rank);
   if (plan.sets.empty()) {

@@ -47,6 +47,10 @@ class Protector {
 
   // After every change of the run: one dataset at a time, the newest first.
   void Update();
+  // What could not be protected may be now. Update is called next.
+  void ConfigurationChanged() { refused_.clear(); }
+  // It is being brought to the folder that is redundant itself, or is next, and no try has failed.
+  bool Brings(const Dataset& dataset) const;
   // Why the dataset does not become `redundant`, now or later; "": it will, or it is not known yet.
   std::string WhyNot(const Dataset& dataset) const;
 

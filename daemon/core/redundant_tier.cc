@@ -71,9 +71,17 @@ RedundantTier::RedundantTier(const Context& context, const Given& given, std::fu
     : context_(context), given_(given), on_change_(std::move(on_change)), look_again_(std::move(look_again)) {
   const std::string& root = context_.config.redundant.path;
   if (root.empty()) return;
-  folder_ = std::make_shared<RedundantFolder>(context_.env.prefix_disk, root, context_.env.process.user,
-                                              given_.cache.folder().record().run);
+  const RunIdentity run = given_.cache.folder().record().run;
+  Disk& disk = context_.env.prefix_disk;
+  RedundantFolder::Checks checks{.apart_from = {}, .marked = context_.config.redundant.marked};
+  if (context_.config.redundant.apart) {
+    checks.apart_from = {{&context_.env.cache_disk, context_.config.cache.path}, {&disk, "/"}};
+  }
+  folder_ = std::make_shared<RedundantFolder>(disk, root, context_.env.process.user, run, std::move(checks));
   lane_ = root + " (redundant.path)";
+  agreement_ = std::make_unique<FolderAgreement>(
+      context_, FolderAgreement::Given{
+                    .ledger = given_.ledger, .gate = given_.gate, .run = run.run, .folder = folder_, .lane = lane_});
   look_lane_ = fmt::format("{}, looks of run {}", lane_, given_.run_name);
   change_lane_ = fmt::format("{}, changes of run {}", lane_, given_.run_name);
 }
@@ -111,10 +119,10 @@ void RedundantTier::Stop() {
 
 // --- What is there ---
 
-void RedundantTier::TakeUp(std::function<void()> then) {
+void RedundantTier::TakeUp(std::function<void()> then, bool offline) {
   if (!configured() || context_.quiescing()) return context_.loop().Post(std::move(then));
   const std::uint64_t waiting = ++last_waiting_;
-  waiting_[waiting] = {.then = std::move(then)};
+  waiting_[waiting] = {.then = std::move(then), .offline = offline};
   context_.loop().After(kLookAtMost, [this, waiting] {
     if (!waiting_.contains(waiting)) return;
     context_.Warn(fmt::format("run {}: {} does not answer: what is only there is not known", given_.run_name, lane_));
@@ -139,7 +147,7 @@ void RedundantTier::Look() {
   for (auto& [number, waiting] : waiting_) waiting.in_this_look = true;
   RunBlocking(
       context_.env.pools.prefix, look_lane_, context_.loop(), [folder = folder_] { return folder->Look(); },
-      [this, take_up = !waiting_.empty()](const absl::StatusOr<RedundantFolder::Contents>& contents) {
+      [this, take_up = WhatToTakeUp()](const absl::StatusOr<RedundantFolder::Contents>& contents) {
         looking_ = false;
         Looked(contents, take_up);
         std::vector<std::uint64_t> ended;
@@ -152,7 +160,13 @@ void RedundantTier::Look() {
       });
 }
 
-void RedundantTier::Looked(const absl::StatusOr<RedundantFolder::Contents>& contents, bool take_up) {
+RedundantTier::TakingUp RedundantTier::WhatToTakeUp() const {
+  if (waiting_.empty()) return TakingUp::kNothing;
+  const bool offline = std::ranges::all_of(waiting_, [](const auto& item) { return item.second.offline; });
+  return offline ? TakingUp::kOfKnownLaunches : TakingUp::kAll;
+}
+
+void RedundantTier::Looked(const absl::StatusOr<RedundantFolder::Contents>& contents, TakingUp take_up) {
   look_failed_ = !contents.ok();
   if (!contents.ok()) {
     WarnOnce(
@@ -182,7 +196,7 @@ void RedundantTier::Looked(const absl::StatusOr<RedundantFolder::Contents>& cont
         fmt::format("run {}: dataset {} in {} is damaged: {}", given_.run_name, id, lane_, MessageOf(why));
     const DatasetPtr known = given_.ledger.Get(id);
     const bool elsewhere = known && (known->in_prefix() || (known->in_cache() && known->unknown == 0));
-    if (!take_up || !elsewhere || changing_.contains(id)) {
+    if (take_up != TakingUp::kAll || !elsewhere || changing_.contains(id)) {
       WarnOnce(text);
       continue;
     }
@@ -192,16 +206,21 @@ void RedundantTier::Looked(const absl::StatusOr<RedundantFolder::Contents>& cont
   }
 }
 
-void RedundantTier::Found(DatasetId id, const RedundantFolder::Found& found, bool take_up) {
+void RedundantTier::Found(DatasetId id, const RedundantFolder::Found& found, TakingUp take_up) {
   const DatasetPtr known = given_.ledger.Get(id);
   if (known && !IsSame(*known, found.record)) {
     return WarnOnce(fmt::format("run {}: {} has another dataset {}, of launch {}: it is left alone", given_.run_name,
                                 lane_, id, found.record.launch()));
   }
-  if (!known) return take_up ? Adopt(id, found) : void();
+  if (!known) {
+    const bool counts = given_.ledger.KnowsThatCounts(found.record.launch(), found.record.mark());
+    const bool adopt = take_up == TakingUp::kAll || (take_up == TakingUp::kOfKnownLaunches && counts);
+    return adopt ? Adopt(id, found) : void();
+  }
   const bool settled = known->in_cache() || known->in_prefix();
   if (known->folder == Place::kLeaving || known->in_folder() || !settled) return;
-  if (known->followed && !take_up) return;  // its home, which may be no more, has told what is there
+  // Its home, which may be no more, has told what is there.
+  if (known->followed && take_up == TakingUp::kNothing) return;
   if (!known->described()) given_.ledger.Described(*known, found.ranks);
   given_.ledger.InFolder(*known);
   there_.insert(id);
@@ -354,27 +373,35 @@ void RedundantTier::Bring(DatasetId id, Then then) {
   if (!dataset || !dataset->in_cache()) return answer(NotFound("dataset {} is not whole in this node's cache", id));
   if (context_.quiescing()) return answer(Unavailable("the daemon is going away"));
   if (!bringing_.empty()) return answer(Unavailable("{}: another copy is under way", lane_));
-  std::vector<catalogue::Catalogue> here;
-  for (const Part& part : dataset->parts) {
-    if (!part.elsewhere && part.stored()) here.push_back(part.catalogue);
-  }
   const auto bringing = std::make_shared<Bringing>();
+  for (const Part& part : dataset->parts) {
+    if (!part.elsewhere && part.stored()) bringing->here.push_back(part.catalogue);
+  }
   bringing->then = std::move(then);
   bringing->lease = given_.folders.Lease(id);
   bringing->since = context_.now();
   bringing_[id] = bringing;
-  throttle_->SetLimit(context_.config.redundancy.bytes_per_s);
   given_.ledger.ReadBegan(*dataset);
-  auto work = [folder = folder_, id, here = std::move(here), from = given_.cache.folder().DatasetPath(id),
-               &disk = context_.env.cache_disk, throttle = throttle_, progress = bringing->progress] {
+  LookAtBringing(dataset);
+  agreement_->Agree([this, dataset, bringing](const absl::Status& agreed) {
+    if (agreed.ok() && bringing->then) return Copy(dataset, bringing);
+    context_.loop().Post(
+        [this, dataset, bringing, agreed] { BringEnded(dataset, bringing, {.status = agreed, .damaged = {}}); });
+  });
+}
+
+void RedundantTier::Copy(const DatasetPtr& dataset, const BringingPtr& bringing) {
+  throttle_->SetLimit(context_.config.redundancy.bytes_per_s);
+  const DatasetId id = dataset->id;
+  auto work = [folder = folder_, id, bringing, from = given_.cache.folder().DatasetPath(id),
+               &disk = context_.env.cache_disk, throttle = throttle_] {
     Brought brought;
-    brought.status =
-        folder->Bring(id, {.disk = disk, .folder = from, .ranks = here}, *throttle, *progress, &brought.damaged);
+    brought.status = folder->Bring(id, {.disk = disk, .folder = from, .ranks = bringing->here}, *throttle,
+                                   *bringing->progress, &brought.damaged);
     return brought;
   };
   RunBlocking(context_.env.pools.flush, lane_, context_.loop(), std::move(work),
               [this, dataset, bringing](const Brought& brought) { BringEnded(dataset, bringing, brought); });
-  LookAtBringing(dataset);
 }
 
 // What hangs holds nothing up: should it go on one day, it finds files that are gone, or not what their catalogues say.
@@ -401,6 +428,7 @@ void RedundantTier::BringEnded(const DatasetPtr& dataset, const BringingPtr& bri
   bringing_.erase(dataset->id);
   if (bringing->timer != 0) context_.loop().Cancel(std::exchange(bringing->timer, 0));
   const Then then = std::exchange(bringing->then, nullptr);
+  if (!brought.status.ok()) agreement_->Doubt();
   if (!then) return on_change_();  // nothing that it has found counts any more
   bringing->lease.reset();
   given_.ledger.ReadEnded(*dataset);
@@ -413,6 +441,13 @@ void RedundantTier::BringEnded(const DatasetPtr& dataset, const BringingPtr& bri
 }
 
 void RedundantTier::Complete(const DatasetPtr& dataset, Then then) {
+  agreement_->Agree([this, dataset, then = std::move(then)](const absl::Status& agreed) {
+    if (agreed.ok()) return MakeRecord(dataset, then);
+    context_.loop().Post([then, agreed] { then(agreed); });
+  });
+}
+
+void RedundantTier::MakeRecord(const DatasetPtr& dataset, Then then) {
   const DatasetId id = dataset->id;
   Change(
       id,

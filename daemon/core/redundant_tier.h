@@ -9,20 +9,25 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "daemon/core/context.h"
 #include "daemon/core/dataset_folders.h"
 #include "daemon/core/dataset_ids.h"
+#include "daemon/core/folder_agreement.h"
 #include "daemon/core/inventory.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/node_record.h"
+#include "daemon/core/prefix_gate.h"
 #include "daemon/core/run_cache.h"
+#include "proto/catalogue.pb.h"
 #include "storage/base/ids.h"
 #include "storage/file/transfer/transfer.h"
 #include "storage/io/disk.h"
@@ -36,6 +41,7 @@ class RedundantTier {
     const std::string& run_name;
     Ledger& ledger;
     DatasetIds& ids;
+    PrefixGate& gate;
     NodeRecord& record;
     DatasetFolders& folders;
     RunCache& cache;
@@ -64,8 +70,9 @@ class RedundantTier {
 
   // --- What is only there ---
   // A launch is to be made here, or goes on here: looks, and takes up what is whole there. `then` comes within 10 s,
-  // not inside the call.
-  void TakeUp(std::function<void()> then);
+  // not inside the call. `offline`: the prefix, which would say which launches count, does not answer: only what those
+  // have made that this daemon knows.
+  void TakeUp(std::function<void()> then, bool offline = false);
   // Once for a launch that goes on.
   bool MayTakeUp(LaunchId launch) { return std::exchange(took_up_for_, launch) != launch; }
   bool taking_up() const { return !waiting_.empty(); }  // what is not known yet may still be found
@@ -102,6 +109,7 @@ class RedundantTier {
     Then then;                    // null: it was told that it does not get on, and the dataset is not held any more
     std::shared_ptr<void> lease;  // of its folder in the cache, as long as it is held
     std::shared_ptr<TransferProgress> progress = std::make_shared<TransferProgress>();
+    std::vector<catalogue::Catalogue> here;
     std::uint64_t bytes_done = 0;
     SteadyTime since;
     Loop::TimerId timer = 0;
@@ -114,21 +122,26 @@ class RedundantTier {
   };
   struct Waiting {
     std::function<void()> then;
+    bool offline = false;
     bool in_this_look = false;
   };
 
   std::chrono::milliseconds stalled() const { return std::chrono::milliseconds(context_.config.flush.stalled_ms); }
   bool DecidesHere() const;
   void Look();
-  void Looked(const absl::StatusOr<RedundantFolder::Contents>& contents, bool take_up);
+  enum class TakingUp : std::uint8_t { kNothing, kOfKnownLaunches, kAll };
+  TakingUp WhatToTakeUp() const;
+  void Looked(const absl::StatusOr<RedundantFolder::Contents>& contents, TakingUp take_up);
   void Answer(std::uint64_t waiting);
-  void Found(DatasetId id, const RedundantFolder::Found& found, bool take_up);
+  void Found(DatasetId id, const RedundantFolder::Found& found, TakingUp take_up);
   void Adopt(DatasetId id, const RedundantFolder::Found& found);
   void NotFoundAnyMore(const RedundantFolder::Contents& contents);
   bool MayGo(DatasetId id) const;
   void RemoveNext();
   void Removed(DatasetId id, const absl::Status& status);
   void Change(DatasetId id, std::function<absl::Status(RedundantFolder& folder)> work, Then then);
+  void Copy(const DatasetPtr& dataset, const BringingPtr& bringing);
+  void MakeRecord(const DatasetPtr& dataset, Then then);
   void LookAtBringing(const DatasetPtr& dataset);
   void BringEnded(const DatasetPtr& dataset, const BringingPtr& bringing, const Brought& brought);
   void WarnOnce(std::string text);
@@ -137,6 +150,7 @@ class RedundantTier {
   const Given given_;
   const std::function<void()> on_change_, look_again_;
   std::shared_ptr<RedundantFolder> folder_;  // null: there is none
+  std::unique_ptr<FolderAgreement> agreement_;  // with the folder
   std::string lane_;
   std::string look_lane_, change_lane_;  // of this run: to remove many files takes its time, which nobody waits for
   std::map<std::uint64_t, Waiting> waiting_;  // for a look

@@ -43,6 +43,7 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
             {.on_lost = [this] { flusher.EndWaiting(); }, .on_found = [this] { ApplyPolicy(); }}),
       keeper(shared.context, {name, folder, ledger, gate},
              {.flushing = [this](DatasetId dataset_id) { return flusher.Has(dataset_id); },
+              .bringing = [this](const Dataset& dataset) { return protector.Brings(dataset); },
               .on_newer = [this](const LaunchRecord& launch) { shared_.on_newer_launch(*this, launch); },
               .on_confirmed = [this](const auto& launches) { shared_.on_confirmed(*this, launches); }}),
       nodes(shared.context,
@@ -92,7 +93,7 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
              [this] { waits.Changed(); }),
       keeping(shared.context, {name, ledger, nodes, folders, cache}, [this] { waits.Changed(); }),
       tier(
-          shared.context, {name, ledger, ids, record, folders, cache, inventory}, [this] { waits.Changed(); },
+          shared.context, {name, ledger, ids, gate, record, folders, cache, inventory}, [this] { waits.Changed(); },
           [this] { ApplyPolicy(); }),
       protector(shared.context, {name, ledger, waits, nodes, away, keeping, tier}, [this] { ApplyPolicy(); }),
       views(shared.context, name, gate),

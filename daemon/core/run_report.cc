@@ -134,7 +134,7 @@ admin::RunStatus StatusOf(const Run& run, const Context& context) {
 admin::ShowReply Shown(const Run& run, const Dataset& dataset) {
   admin::ShowReply reply;
   *reply.mutable_dataset() = RowOf(run, dataset);
-  reply.set_asked_scheme(dataset.scheme);
+  ShowAsked(dataset.scheme, reply);
   if (dataset.level() < Level::kRedundant) reply.set_not_redundant(run.protector.WhyNot(dataset));
   if (dataset.parts.empty()) return reply;
   for (Rank rank = 0; rank < dataset.nranks; ++rank) {

@@ -90,7 +90,8 @@ const Launch& Sessions::EnterLaunch(Run& run, const LaunchRecord& record, bool f
   const bool ours = IsOurs(context_, record);
   run.ledger.SetOrigin(launch, {.ours = ours,
                                 .maker = DescribeMaker(record),
-                                .mark = record.has_base() ? LaunchMark(record.secret) : std::string()});
+                                .mark = record.has_base() ? LaunchMark(record.secret) : std::string(),
+                                .counts = !record.abandoned});
   if (!ours && HasBegunAnything(run, launch)) {
     context_.Warn(
         fmt::format("run {}: launch {} was made by the daemon on {}: what was begun here before it does not "

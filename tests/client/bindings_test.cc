@@ -189,7 +189,11 @@ TEST_F(BindingTest, CppAsksForRedundancy) {
   EXPECT_TRUE(session->output_end());
   ASSERT_TRUE(session->redundancy());
   EXPECT_TRUE(session->checkpoint(19));
-  EXPECT_EQ(honest_.schemes(), (std::vector{local::SCHEME_PARTNER, local::SCHEME_PARTNER, local::SCHEME_NOT_GIVEN}));
+  ASSERT_TRUE(session->redundancy("rs:4+2"));
+  EXPECT_TRUE(session->checkpoint(20));
+  EXPECT_EQ(honest_.schemes(),
+            (std::vector{local::SCHEME_PARTNER, local::SCHEME_PARTNER, local::SCHEME_NOT_GIVEN, local::SCHEME_RS}));
+  EXPECT_EQ(honest_.set_sizes(), (std::vector{std::pair{6u, 2u}}));
 }
 
 TEST_F(BindingTest, CppIsSteered) {
@@ -227,6 +231,7 @@ TEST_F(BindingTest, FortranMemoryComesBack) {
   EXPECT_EQ(Run(std::getenv("CAIRN_FORTRAN_PROGRAM")), 0);
   EXPECT_EQ(honest_.checkpoints(), 3u);
   EXPECT_EQ(honest_.schemes(), (std::vector{local::SCHEME_NOT_GIVEN, local::SCHEME_RS, local::SCHEME_NOT_GIVEN}));
+  EXPECT_EQ(honest_.set_sizes(), (std::vector{std::pair{12u, 2u}}));
   // A box of 2 x 3 inside 4 x 5, fastest first: stored as 3 rows of 2.
   const std::string box = honest_.Stored(3);
   ASSERT_EQ(box.size(), 6 * sizeof(float));
@@ -239,6 +244,7 @@ TEST_F(BindingTest, PythonMemoryComesBack) {
   EXPECT_EQ(honest_.checkpoints(), 5u);
   EXPECT_EQ(honest_.schemes(), (std::vector{local::SCHEME_NOT_GIVEN, local::SCHEME_NOT_GIVEN, local::SCHEME_XOR,
                                             local::SCHEME_NOT_GIVEN, local::SCHEME_NOT_GIVEN}));
+  EXPECT_EQ(honest_.set_sizes(), (std::vector{std::pair{4u, 1u}}));
 }
 
 }  // namespace

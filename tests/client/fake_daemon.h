@@ -117,8 +117,15 @@ class HonestDaemon {
   std::string Stored(std::int32_t id) const;
   // Redundancy, as it was asked for with each dataset that was begun.
   const std::vector<local::Scheme>& schemes() const { return schemes_; }
+  // That are given: members and checksums.
+  const std::vector<std::pair<std::uint32_t, std::uint32_t>>& set_sizes() const { return set_sizes_; }
 
  private:
+  template <typename Begin>
+  void NoteScheme(const Begin& begin) {
+    schemes_.push_back(begin.scheme());
+    if (begin.scheme_members() != 0) set_sizes_.emplace_back(begin.scheme_members(), begin.scheme_checksums());
+  }
   void Handle(FakePeer& peer, const local::Request& request);
   // Names the image; its descriptor, if the connection does not know it yet, else -1.
   int DescribeImage(local::Image* image);
@@ -134,6 +141,7 @@ class HonestDaemon {
   bool rejected_ = false;
   std::map<std::uint64_t, std::string> names_;
   std::vector<local::Scheme> schemes_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> set_sizes_;
   google::protobuf::RepeatedPtrField<local::Variable> variables_;
   local::Plan plan_;
   std::unique_ptr<FakeImage> image_;

@@ -88,7 +88,7 @@ program fortran_program
   if (path /= "/cache/out.dat") error stop "another path"
 
   call expect(cairn_set_name(session, "the best  "), CAIRN_OK, "set name")
-  call expect(cairn_redundancy(session, "rs  "), CAIRN_OK, "redundancy")
+  call expect(cairn_redundancy(session, "rs:10+2  "), CAIRN_OK, "redundancy")
   call expect(cairn_redundancy(session, "mirror"), CAIRN_INVALID_ARGUMENT, "redundancy of no kind")
   call expect(cairn_checkpoint(session, 14_int64, dataset), CAIRN_OK, "checkpoint with a name")
   call expect(cairn_redundancy(session, " "), CAIRN_OK, "redundancy as before")

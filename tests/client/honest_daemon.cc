@@ -51,7 +51,7 @@ void HonestDaemon::Begin(FakePeer& peer, const local::Request& request) {
   local::Reply reply;
   reply.mutable_begin()->set_dataset(++dataset_);
   names_[dataset_] = request.begin().name();
-  schemes_.push_back(request.begin().scheme());
+  NoteScheme(request.begin());
   const int fd = DescribeImage(reply.mutable_begin()->mutable_image());
   *reply.mutable_begin()->mutable_plan() = plan_;
   peer.Answer(request, std::move(reply), fd);
@@ -194,7 +194,7 @@ void HonestDaemon::Handle(FakePeer& peer, const local::Request& request) {
     case local::Request::kOutputBegin:
       reply.mutable_output_begin()->set_dataset(++dataset_);
       names_[dataset_] = request.output_begin().name();
-      schemes_.push_back(request.output_begin().scheme());
+      NoteScheme(request.output_begin());
       break;
     case local::Request::kRouteFile:
       reply.mutable_route_file()->set_path("/cache/" + request.route_file().file());

@@ -77,7 +77,7 @@ with cairn.Session(deadline_ms=5000) as session:
 
     session.set_name("dropped")
     session.set_name(None)
-    session.redundancy("xor")
+    session.redundancy("xor:3+1")
     plain = session.checkpoint(14)
     try:
         session.redundancy("mirror")

@@ -90,12 +90,46 @@ TEST_F(RedundancyTest, TheEnvironmentCountsUnlessTheSessionSaysSomethingElse) {
 TEST_F(RedundancyTest, WhatIsNoSchemeIsTheCallersErrorAndTheOneFromBeforeHolds) {
   cairn_session* session = Open([](FakePeer& peer) { EXPECT_EQ(NextScheme(peer), local::SCHEME_RS); });
   EXPECT_EQ(cairn_redundancy(session, "rs"), CAIRN_OK);
-  for (const char* wrong : {"mirror", "XOR", " xor", "rs:4+2", "single\n"}) {
+  for (const char* wrong : {"mirror", "XOR",    " xor",    "single\n", "rs:",         "rs:4",       "rs:4+",
+                            "rs:+2",  "rs:0+2", "rs:4+0",  "rs:04+2",  "rs:4+2 ",     "rs:63+2",    "rs:1+100",
+                            "rs4+2",  "rs:4-2", "xor:3+2", "xor:64+1", "partner:1+1", "single:1+1", "folder:4+2"}) {
     EXPECT_EQ(cairn_redundancy(session, wrong), CAIRN_INVALID_ARGUMENT) << wrong;
     EXPECT_TRUE(Says(session, "not single, partner, xor, rs or folder")) << cairn_error(session);
   }
   EXPECT_EQ(cairn_redundancy(nullptr, "xor"), CAIRN_INVALID_ARGUMENT);
   EXPECT_EQ(cairn_checkpoint(session, 1, nullptr), CAIRN_FAILED);
+  daemon_.Join();
+  cairn_close(session);
+}
+
+TEST_F(RedundancyTest, ASchemeMaySayHowLargeItsSetsAre) {
+  ASSERT_EQ(setenv("CAIRN_REDUNDANCY", "rs:62+2", 1), 0);
+  const auto next = [](FakePeer& peer, local::Scheme scheme, std::uint32_t members, std::uint32_t checksums) {
+    const local::Request begin = peer.Expect(local::Request::kBegin);
+    peer.Refuse(begin, local::FAILED, "refused");
+    peer.Expect(local::Request::kAbort);
+    EXPECT_EQ(begin.begin().scheme(), scheme);
+    EXPECT_EQ(begin.begin().scheme_members(), members);
+    EXPECT_EQ(begin.begin().scheme_checksums(), checksums);
+  };
+  cairn_session* session = Open([&](FakePeer& peer) {
+    next(peer, local::SCHEME_RS, 64, 2);
+    next(peer, local::SCHEME_RS, 6, 2);
+    next(peer, local::SCHEME_XOR, 8, 1);
+    next(peer, local::SCHEME_RS, 0, 0);
+    const local::Request begin = peer.Expect(local::Request::kOutputBegin);
+    peer.Refuse(begin, local::FAILED, "refused");
+    EXPECT_EQ(begin.output_begin().scheme_members(), 2u);
+    EXPECT_EQ(begin.output_begin().scheme_checksums(), 1u);
+  });
+  EXPECT_EQ(cairn_checkpoint(session, 1, nullptr), CAIRN_FAILED);
+  std::uint64_t step = 1;
+  for (const char* scheme : {"rs:4+2", "xor:7+1", "rs"}) {
+    EXPECT_EQ(cairn_redundancy(session, scheme), CAIRN_OK) << scheme;
+    EXPECT_EQ(cairn_checkpoint(session, ++step, nullptr), CAIRN_FAILED);
+  }
+  EXPECT_EQ(cairn_redundancy(session, "rs:1+1"), CAIRN_OK);
+  EXPECT_EQ(cairn_output_begin(session, 9, CAIRN_OUTPUT, nullptr), CAIRN_FAILED);
   daemon_.Join();
   cairn_close(session);
 }
@@ -143,6 +177,23 @@ TEST_F(RedundancyTest, AnOlderDaemonIsNotAskedToKeepWhatItDoesNotKnow) {
       << cairn_error(session);
   EXPECT_EQ(cairn_output_begin(session, 1, CAIRN_OUTPUT, nullptr), CAIRN_UNSUPPORTED);
   EXPECT_EQ(cairn_redundancy(session, nullptr), CAIRN_OK);
+  EXPECT_EQ(cairn_checkpoint(session, 2, nullptr), CAIRN_FAILED);
+  daemon_.Join();
+  cairn_close(session);
+}
+
+TEST_F(RedundancyTest, AnOlderDaemonIsNotAskedForSetsOfASize) {
+  daemon_.Play([this] {
+    FakePeer peer = daemon_.Accept();
+    peer.Greet(3, CAIRN_PROTOCOL_OF_SET_SIZES - 1);
+    peer.Expect(local::Request::kAbort);
+    EXPECT_EQ(NextScheme(peer), local::SCHEME_RS);
+  });
+  cairn_session* session = OpenOrDie(daemon_.options());
+  EXPECT_EQ(cairn_redundancy(session, "rs:4+2"), CAIRN_OK);
+  EXPECT_EQ(cairn_checkpoint(session, 1, nullptr), CAIRN_UNSUPPORTED);
+  EXPECT_TRUE(Says(session, "the daemon speaks protocol 4, sizes of redundancy sets need 5")) << cairn_error(session);
+  EXPECT_EQ(cairn_redundancy(session, "rs"), CAIRN_OK);
   EXPECT_EQ(cairn_checkpoint(session, 2, nullptr), CAIRN_FAILED);
   daemon_.Join();
   cairn_close(session);

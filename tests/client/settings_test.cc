@@ -297,15 +297,15 @@ TEST_F(SettingsTest, AnObserverNeedsNeitherRankNorLaunch) {
 
 TEST_F(SettingsTest, TheSchemeOfRedundancyIsTheVariables) {
   ASSERT_EQ(Resolve(), CAIRN_OK) << why_.text;
-  EXPECT_EQ(settings_.scheme, LC_SCHEME_NOT_GIVEN);
+  EXPECT_EQ(settings_.scheme.kind, LC_SCHEME_NOT_GIVEN);
   environment_["CAIRN_REDUNDANCY"] = "";
   ASSERT_EQ(Resolve(), CAIRN_OK) << why_.text;
-  EXPECT_EQ(settings_.scheme, LC_SCHEME_NOT_GIVEN);
+  EXPECT_EQ(settings_.scheme.kind, LC_SCHEME_NOT_GIVEN);
   for (const char* name : {"single", "partner", "xor", "rs"}) {
     environment_["CAIRN_REDUNDANCY"] = name;
     ASSERT_EQ(Resolve(), CAIRN_OK) << why_.text;
-    EXPECT_EQ(settings_.scheme, lc_scheme_of(name));
-    EXPECT_NE(settings_.scheme, LC_SCHEME_NOT_GIVEN);
+    EXPECT_NE(settings_.scheme.kind, LC_SCHEME_NOT_GIVEN);
+    EXPECT_EQ(settings_.scheme.members, 0u) << name;
   }
   environment_["CAIRN_REDUNDANCY"] = "nonsense";
   EXPECT_EQ(Resolve(), CAIRN_INVALID_ARGUMENT);

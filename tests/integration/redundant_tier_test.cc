@@ -22,7 +22,7 @@ class RedundantTierTest : public LaunchesOnNodes {
     std::filesystem::create_directory(folder_);
   }
   std::vector<std::string> Flags() const {
-    return {"--flush-every", "0", "--redundant-path", folder_, "--lease-term", "3s"};
+    return {"--flush-every", "0", "--redundant-path", folder_, "--redundant-apart", "false", "--lease-term", "3s"};
   }
   // All nodes are as new.
   void LoseAllCaches() {

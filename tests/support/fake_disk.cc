@@ -281,6 +281,14 @@ void FakeDisk::SyncAll() {
   state_->tree.SyncAll();
 }
 
+void FakeDisk::Mount(const std::string& path) {
+  const std::lock_guard lock(state_->mutex);
+  const auto place = state_->tree.Resolve(path, /*follow_last=*/false);
+  CAIRN_CHECK(place.ok());
+  CAIRN_CHECK(place->inode != nullptr);
+  place->inode->info.device += 1'000'000;
+}
+
 void FakeDisk::CopyTree(const std::string& from, const std::string& to) {
   const std::lock_guard lock(state_->mutex);
   const auto source = state_->tree.Resolve(from, /*follow_last=*/false);
@@ -423,7 +431,9 @@ absl::Status FakeDisk::MakeDirectory(const std::string& path, std::uint32_t mode
   CAIRN_RETURN_IF_ERROR(begun.status);
   CAIRN_ASSIGN_OR_RETURN(const FakeTree::Place place, state_->tree.Resolve(path, /*follow_last=*/false));
   if (place.inode != nullptr) return AlreadyExists("make directory {}: File exists", path);
-  state_->tree.Change({{place.parent, place.name, state_->tree.NewInode(S_IFDIR | (mode & 07777))}});
+  const FakeInodePtr made = state_->tree.NewInode(S_IFDIR | (mode & 07777));
+  made->info.device = place.parent->info.device;
+  state_->tree.Change({{place.parent, place.name, made}});
   return absl::OkStatus();
 }
 

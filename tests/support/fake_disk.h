@@ -97,6 +97,8 @@ class FakeDisk : public Disk {
   bool crashed() const;
   std::uint64_t operations() const;  // begun so far, those after a crash not counted
   void SyncAll();                    // all is durable: a test's starting point; not an operation
+  // The directory, and what is made below it from now on, is told as being on another device. REQUIRES: it is there.
+  void Mount(const std::string& path);
   // What `cp -a` does, all at once and by nobody: not an operation, and no fault hits it. The copy is not synced; its
   // inodes are new. REQUIRES: `from` is there, `to` is not, but its parent.
   void CopyTree(const std::string& from, const std::string& to);

@@ -128,17 +128,30 @@ class SteppedBlockingPool final : public BlockingPool {
   SteppedQueue queue_;
 };
 
-// All lanes are one queue here: nothing hangs.
+// All lanes are one queue here: nothing hangs but the one of which a test says so.
 class SteppedLanes final : public Lanes {
  public:
   SteppedLanes(Stepper& stepper, std::size_t threads) : queue_(stepper, threads) {}
-  void Post(const std::string&, std::function<void()> job) override { queue_.Add({std::move(job), nullptr}); }
+  void Post(const std::string& lane, std::function<void()> job) override {
+    if (!hangs_.empty() && lane == hangs_) return held_.push_back(std::move(job));
+    queue_.Add({std::move(job), nullptr});
+  }
+  // What is posted to it from now on waits. Empty: none hangs any more, and what has waited goes on.
+  void Hang(std::string lane) {
+    hangs_ = std::move(lane);
+    for (std::function<void()>& job : std::exchange(held_, {})) queue_.Add({std::move(job), nullptr});
+  }
   std::map<std::string, Time> BusySince() const override { return {}; }
   std::set<std::string> AwaitIdle(std::chrono::milliseconds) const override { return {}; }
-  void Drop() { queue_.Drop(); }
+  void Drop() {
+    std::exchange(held_, {}).clear();
+    queue_.Drop();
+  }
 
  private:
   SteppedQueue queue_;
+  std::string hangs_;
+  std::vector<std::function<void()>> held_;
 };
 
 class SteppedWorkPool final : public WorkPool {

@@ -12,6 +12,7 @@
 #include "storage/place/cache/cache_folder.h"
 #include "storage/place/names.h"
 #include "storage/place/own_folder.h"
+#include "storage/place/redundant/folder_mark.h"
 #include "storage/place/redundant/whole_record.h"
 
 namespace cairn {
@@ -38,12 +39,14 @@ absl::Status WhatIsMissing(Disk& disk, const std::vector<CopyJob>& jobs, const a
 
 }  // namespace
 
-RedundantFolder::RedundantFolder(Disk& disk, const std::string& root, std::string_view user, const RunIdentity& run)
+RedundantFolder::RedundantFolder(Disk& disk, const std::string& root, std::string_view user, const RunIdentity& run,
+                                 Checks checks)
     : disk_(disk),
       root_(root),
       user_folder_(fmt::format("{}/{}", root, user)),
       path_(fmt::format("{}/run.{}", user_folder_, run.run.Hex())),
-      run_(run) {}
+      run_(run),
+      checks_(std::move(checks)) {}
 
 std::string RedundantFolder::DatasetPath(DatasetId id) const {
   return path_ + "/" + RecordsFolderName(id);
@@ -52,11 +55,60 @@ std::string RedundantFolder::DatasetPath(DatasetId id) const {
 // --- The folders on the way ---
 
 absl::Status RedundantFolder::CheckRoot() const {
+  CAIRN_RETURN_IF_ERROR(CheckMounted());
+  return checks_.marked ? CheckMark() : absl::OkStatus();
+}
+
+absl::Status RedundantFolder::CheckMounted() const {
   const auto real = disk_.RealPath(root_);
   if (absl::IsNotFound(real.status())) return Unavailable("{}: is not there; is it mounted?", root_);
   CAIRN_RETURN_IF_ERROR(real.status());
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk_.Info(*real));
-  return info.is_directory() ? absl::OkStatus() : FailedPrecondition("{}: is no directory", root_);
+  if (!info.is_directory()) return FailedPrecondition("{}: is no directory", root_);
+  for (const auto& [disk, path] : checks_.apart_from) {
+    const auto other = disk->Info(path);
+    if (absl::IsNotFound(other.status())) continue;
+    CAIRN_RETURN_IF_ERROR(other.status());
+    if (other->device != info.device) continue;
+    return Unavailable("{}: is on the device of {}, and protects from nothing; is it mounted? (redundant.apart)", root_,
+                       path);
+  }
+  return absl::OkStatus();
+}
+
+//   kNotFound  there is none
+absl::StatusOr<std::string> RedundantFolder::MarkThere() const {
+  CAIRN_RETURN_IF_ERROR(CheckOwnFolder(disk_, user_folder_));
+  return ReadFolderMark(disk_, user_folder_);
+}
+
+absl::Status RedundantFolder::CheckMark() const {
+  const Expected expected = this->expected();
+  if (expected.mark.empty()) return absl::OkStatus();
+  const auto there = MarkThere();
+  if (there.ok() && *there == expected.mark) return absl::OkStatus();
+  if (!there.ok() && !absl::IsNotFound(there.status())) return there.status();
+  return Unavailable("{}: {} that this run has used; is it mounted? (redundant.marked; {})", user_folder_,
+                     there.ok() ? "is another folder than the one" : "lacks the mark of the folder",
+                     expected.noted_in.empty() ? "as it was found before" : "noted in " + expected.noted_in);
+}
+
+RedundantFolder::Expected RedundantFolder::expected() const {
+  const absl::MutexLock lock(&mutex_);
+  return expected_;
+}
+
+void RedundantFolder::Expect(const std::string& mark, const std::string& noted_in) {
+  const absl::MutexLock lock(&mutex_);
+  expected_ = {.mark = mark, .noted_in = noted_in};
+}
+
+absl::StatusOr<std::string> RedundantFolder::Mark() {
+  CAIRN_RETURN_IF_ERROR(CheckMounted());
+  CAIRN_RETURN_IF_ERROR(MakeOwnFolder(user_folder_));
+  CAIRN_ASSIGN_OR_RETURN(std::string mark, EnsureFolderMark(disk_, user_folder_));
+  CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(root_));
+  return mark;
 }
 
 absl::Status RedundantFolder::MakeOwnFolder(const std::string& folder) const {
@@ -119,9 +171,15 @@ absl::StatusOr<RedundantFolder::Found> RedundantFolder::LookAt(DatasetId id) con
   return found;
 }
 
-absl::StatusOr<RedundantFolder::Contents> RedundantFolder::Look() const {
+absl::StatusOr<RedundantFolder::Contents> RedundantFolder::Look() {
   Contents contents;
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
+  if (checks_.marked) {
+    const auto there = MarkThere();
+    if (!there.ok() && !absl::IsNotFound(there.status())) return there.status();
+    const absl::MutexLock lock(&mutex_);
+    if (there.ok() && expected_.mark.empty()) expected_.mark = *there;
+  }
   for (const std::string& name : names) {
     const auto id = DatasetOfRecords(name);
     if (!id) continue;
@@ -205,22 +263,30 @@ absl::Status RedundantFolder::Complete(const kept::Whole& record) {
 absl::Status RedundantFolder::MoveAway(DatasetId id, bool goes) {
   constexpr int kTriesMax = 1000;
   CAIRN_RETURN_IF_ERROR(CheckRoot());
+  std::vector<std::string> going;
   for (int n = 1; n <= kTriesMax; ++n) {
     const std::string away = fmt::format("{}/{}{}.{}", path_, goes ? kLeavingStem : kAsideStem, id, n);
     const auto taken = disk_.Info(away);
+    if (!taken.ok() && !absl::IsNotFound(taken.status())) return taken.status();
+    going.push_back(away);
     if (taken.ok()) continue;
-    if (!absl::IsNotFound(taken.status())) return taken.status();
     const absl::Status moved = disk_.Rename(DatasetPath(id), away);
-    if (absl::IsNotFound(moved)) return absl::OkStatus();
-    CAIRN_RETURN_IF_ERROR(moved);
-    CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(path_));
-    return goes ? RemoveTree(disk_, away) : absl::OkStatus();
+    if (!moved.ok() && !absl::IsNotFound(moved)) return moved;
+    // Also if it is not there: a try before this one may have failed here.
+    const absl::Status synced = disk_.SyncDirectory(path_);
+    if (absl::IsNotFound(synced)) return absl::OkStatus();  // the run has no folder
+    CAIRN_RETURN_IF_ERROR(synced);
+    for (const std::string& tree : goes ? going : std::vector<std::string>()) {
+      CAIRN_RETURN_IF_ERROR(RemoveTree(disk_, tree));
+    }
+    return absl::OkStatus();
   }
   return ResourceExhausted("{}: {} folders of dataset {} lie aside", path_, kTriesMax, id);
 }
 
 absl::Status RedundantFolder::Tidy(DatasetId end, const std::set<DatasetId>& stay) {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
+  if (std::ranges::any_of(names, IsAway)) CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(path_));  // as MoveAway
   for (const std::string& name : names) {
     if (IsAway(name)) CAIRN_RETURN_IF_ERROR(RemoveTree(disk_, path_ + "/" + name));
     const auto id = DatasetOfRecords(name);

@@ -4,6 +4,7 @@
 //   <root>/<user>/run.<identity>/scr.dataset.<id>/Ckpt<id>-Rank<r>.fti, rank_<r>.cat, files of the application's
 //                                scr.dataset.<id>/.scr/whole.cairn   all of it is there, verified
 //                                damaged.<id>.<n>   set aside;   going.<id>.<n>   its removal has begun
+//   <root>/<user>/folder.cairn   by which it is known again
 //
 // Each node brings its own ranks' parts (Bring); when all have, one of them makes the record (Complete), by which alone
 // the dataset counts. What goes loses its name first, durably, so that nothing counts of which something is missing.
@@ -13,13 +14,16 @@
 #ifndef CAIRN_STORAGE_PLACE_REDUNDANT_REDUNDANT_FOLDER_H_
 #define CAIRN_STORAGE_PLACE_REDUNDANT_REDUNDANT_FOLDER_H_
 
+#include <absl/base/thread_annotations.h>
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <absl/synchronization/mutex.h>
 
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "proto/catalogue.pb.h"
@@ -33,12 +37,24 @@ namespace cairn {
 
 class RedundantFolder {
  public:
+  // By what a folder is told that is only the place at which its file system is to be mounted: what is put there is on
+  // this node's own disk. Such a one is kUnavailable for all calls here.
+  struct Checks {
+    // None of these is on its device. Disks are borrowed. One that is not there does not matter.
+    std::vector<std::pair<Disk*, std::string>> apart_from;
+    bool marked = false;  // it has the mark that is expected, if one is
+  };
   // `disk` is borrowed. Nothing is asked yet.
-  RedundantFolder(Disk& disk, const std::string& root, std::string_view user, const RunIdentity& run);
+  RedundantFolder(Disk& disk, const std::string& root, std::string_view user, const RunIdentity& run, Checks checks);
 
   Disk& disk() const { return disk_; }
   const std::string& path() const { return path_; }
   std::string DatasetPath(DatasetId id) const;
+
+  // The mark of the user's folder, which is made if need be: it is used for the first time.
+  absl::StatusOr<std::string> Mark();
+  // From now on. `noted_in`: where it can be changed; for errors. Until then the mark is expected that Look has found.
+  void Expect(const std::string& mark, const std::string& noted_in);
 
   struct Found {
     kept::Whole record;
@@ -50,9 +66,9 @@ class RedundantFolder {
     std::map<DatasetId, absl::Status> unknown;  // could not be looked at, which says nothing of the others: why
   };
   // Only looks. The run has no folder: nothing.
-  //   kUnavailable  there is no `root`: its file system is not mounted
+  //   kUnavailable  there is no `root`, or not the one (Checks): its file system is not mounted
   //   others        the disk's, and kPermissionDenied: see above
-  absl::StatusOr<Contents> Look() const;
+  absl::StatusOr<Contents> Look();
 
   // Where the parts come from: a node's cache. Borrowed.
   struct Source {
@@ -77,7 +93,15 @@ class RedundantFolder {
   absl::Status Tidy(DatasetId end, const std::set<DatasetId>& stay);
 
  private:
+  struct Expected {
+    std::string mark;  // empty: any
+    std::string noted_in;
+  };
   absl::Status CheckRoot() const;
+  absl::Status CheckMounted() const;
+  absl::Status CheckMark() const;
+  absl::StatusOr<std::string> MarkThere() const;
+  Expected expected() const;
   absl::Status MakeFolders() const;
   absl::Status MakeOwnFolder(const std::string& folder) const;
   absl::StatusOr<std::vector<std::string>> Names() const;
@@ -91,6 +115,9 @@ class RedundantFolder {
   Disk& disk_;
   const std::string root_, user_folder_, path_;
   const RunIdentity run_;
+  const Checks checks_;
+  mutable absl::Mutex mutex_;
+  Expected expected_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace cairn

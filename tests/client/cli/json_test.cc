@@ -100,6 +100,10 @@ TEST(JsonTest, ARedundancySchemeIsShownIfOneWasAskedFor) {
   catalogue::Catalogue catalogue;
   catalogue.set_scheme(local::SCHEME_RS);
   EXPECT_EQ(ToJson(catalogue)["scheme"], "rs");
+  catalogue.set_scheme_members(6);
+  catalogue.set_scheme_checksums(2);
+  EXPECT_EQ(ToJson(catalogue)["scheme"], "rs:4+2");
+  EXPECT_FALSE(ToJson(catalogue).contains("scheme_members"));
   catalogue.set_scheme(static_cast<local::Scheme>(77));  // of a newer release
   EXPECT_FALSE(ToJson(catalogue).contains("scheme"));
 }

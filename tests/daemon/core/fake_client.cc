@@ -226,7 +226,7 @@ std::uint64_t FakeClient::SendBegin(std::uint64_t step, const Memory& memory, st
   request.mutable_begin()->set_attempt(++attempts_[step]);
   for (const Protected& one : memory) *request.mutable_begin()->add_variables() = one.variable;
   request.mutable_begin()->set_name(std::exchange(next_name_, {}));
-  request.mutable_begin()->set_scheme(scheme_);
+  PutAsked(scheme_, *request.mutable_begin());
   return begin_call_ = Send(std::move(request));
 }
 
@@ -488,7 +488,7 @@ local::Reply FakeClient::OutputBegin(std::uint64_t step, bool checkpoint, bool o
   begin.set_output(output);
   begin.set_growing(growing);
   begin.set_name(std::exchange(next_name_, {}));
-  begin.set_scheme(scheme_);
+  PutAsked(scheme_, begin);
   return Ask(std::move(request));
 }
 

@@ -18,6 +18,7 @@
 #include "daemon/data/image.h"
 #include "proto/local.pb.h"
 #include "storage/base/ids.h"
+#include "storage/format/catalogue/scheme.h"
 #include "tests/daemon/core/client_host.h"
 #include "tests/daemon/core/core_harness.h"
 
@@ -110,7 +111,7 @@ class FakeClient {
   local::Reply Wait(DatasetId id, local::Level level) { return Next(SendWait(id, level)); }
   local::Reply Latest(std::uint32_t deadline_ms = 0);
   void NameNext(std::string name) { next_name_ = std::move(name); }  // of the dataset that is begun next
-  void AskFor(local::Scheme scheme) { scheme_ = scheme; }            // of all datasets that are begun from now on
+  void AskFor(const AskedScheme& scheme) { scheme_ = scheme; }       // of all datasets that are begun from now on
   local::Reply Find(const std::string& name);
   std::string NameOf(DatasetId id);  // the message, if that is an error
   std::uint64_t SendReject(DatasetId id, std::uint32_t deadline_ms = 0);
@@ -171,7 +172,7 @@ class FakeClient {
   std::map<std::uint64_t, std::uint32_t> attempts_;
   bool spoiled_ = false;
   std::string next_name_;
-  local::Scheme scheme_ = local::SCHEME_NOT_GIVEN;
+  AskedScheme scheme_;
   std::uint64_t begin_call_ = 0;
   std::uint64_t released_ = 0;
   local::Plan plan_;

@@ -290,6 +290,99 @@ TEST_F(HostileHomeTest, WhatIsNotNotedHereIsNotWhole) {
   EXPECT_THAT(nodes[0].RanksInCache(kDataset), ::testing::ElementsAre(1));
 }
 
+// Each is answered, and nothing of it comes into the cache.
+TEST_F(HostileHomeTest, AnOrderToMakePartsAnewThatCannotBeIsRefused) {
+  ASSERT_NO_FATAL_FAILURE(OpenRank());
+  ASSERT_EQ(CodeOfReply(client->Begin(1, own)), local::OK);
+  ASSERT_TRUE(client->Fill(own));
+  ASSERT_EQ(CodeOfReply(client->Commit()), local::OK);
+  ASSERT_TRUE(nodes.AdvanceUntil([this] { return heard.back().has_stored(); }));
+  peer::FromHome complete, whole, leaves;
+  complete.mutable_complete()->set_dataset(kDataset);
+  whole.mutable_whole()->set_dataset(kDataset);
+  leaves.mutable_leaves()->set_dataset(kDataset);
+  Say(complete);
+  ASSERT_TRUE(nodes.AdvanceUntil([this] { return heard.back().has_completed(); }));
+  Say(whole);
+  ASSERT_THAT(nodes[0].RanksInCache(kDataset), ::testing::ElementsAre(1));
+
+  constexpr DatasetId kOther = kDataset + 1;
+  const NodeId here = NodeIdOf(nodes, 0);
+  std::uint64_t number = 0;
+  const auto sound = [&](DatasetId id, Rank lost) {
+    peer::Rebuild order;
+    peer::Holding& dataset = *order.mutable_dataset();
+    dataset.set_dataset(id);
+    dataset.set_launch(1);
+    dataset.set_step(1);
+    dataset.set_attempt(1);
+    dataset.set_nranks(2);
+    dataset.set_checkpoint(true);
+    dataset.set_mark(std::string(32, 'a'));
+    dataset.set_standing(peer::Holding::CURRENT);
+    order.add_lost()->set_rank(lost);
+    kept::Set& set = *order.mutable_lost(0)->add_sets();
+    set.set_scheme(kept::PARTNER);
+    set.set_groups(1);
+    set.set_replicas(1);
+    set.add_ranks(0);
+    set.add_ranks(1);
+    order.add_members()->set_rank(1 - lost);
+    order.mutable_members(0)->set_node(std::string(32, 'b'));
+    order.set_order(++number);
+    return order;
+  };
+  const auto refused = [&](const peer::Rebuild& order) {
+    peer::FromHome said;
+    *said.mutable_rebuild() = order;
+    Post(said);
+    const auto answered = [&] { return heard.back().has_rebuilt() && heard.back().rebuilt().order() == order.order(); };
+    EXPECT_TRUE(nodes.AdvanceUntil(answered)) << order.ShortDebugString();
+    EXPECT_TRUE(heard.back().rebuilt().has_refused()) << order.ShortDebugString();
+    return heard.back().rebuilt().refused().text();
+  };
+  using Spoil = std::function<void(peer::Rebuild&)>;
+  const auto set_of = [](peer::Rebuild& order) { return order.mutable_lost(0)->mutable_sets(0); };
+  const std::vector<std::pair<Spoil, std::string>> spoils = {
+      {[](auto& order) { order.mutable_dataset()->set_dataset(0); }, "rebuild.dataset.dataset: 0"},
+      {[](auto& order) { order.mutable_dataset()->set_dataset(std::uint64_t{1} << 40); }, "is no number of a dataset"},
+      {[](auto& order) { order.mutable_dataset()->set_nranks(0); }, "rebuild.dataset.nranks: 0"},
+      {[](auto& order) { order.mutable_dataset()->set_nranks(UINT32_MAX); }, "rebuild.dataset.nranks: 4294967295"},
+      {[](auto& order) { order.mutable_dataset()->set_created_us(INT64_MIN); }, "rebuild.dataset.created_us"},
+      {[](auto& order) { order.mutable_dataset()->set_mark("../.."); }, "rebuild.dataset.mark"},
+      {[](auto& order) { order.mutable_dataset()->set_name(std::string(100'000, 'n')); }, "rebuild.dataset.name"},
+      {[](auto& order) { order.clear_lost(); }, "rebuild.lost: none"},
+      {[](auto& order) { order.mutable_lost(0)->set_rank(2); }, "rebuild.lost.rank: 2 is none of 2"},
+      {[](auto& order) { order.mutable_lost(0)->set_rank(UINT32_MAX); }, "rebuild.lost.rank: 4294967295"},
+      {[](auto& order) { *order.add_lost() = order.lost(0); }, "told twice"},
+      {[](auto& order) { order.mutable_lost(0)->clear_sets(); }, "rebuild.lost.sets: none for rank 0"},
+      {[&](auto& order) { set_of(order)->set_ranks(1, 7); }, "rebuild.lost.sets: "},
+      {[&](auto& order) { set_of(order)->set_ranks(1, 0); }, "rebuild.lost.sets: "},
+      {[&](auto& order) { set_of(order)->set_replicas(UINT32_MAX); }, "rebuild.lost.sets: replicas: 4294967295"},
+      {[&](auto& order) { set_of(order)->set_checksums(UINT32_MAX); }, "rebuild.lost.sets: checksums: 4294967295"},
+      {[&](auto& order) { set_of(order)->set_groups(UINT32_MAX); }, "rebuild.lost.sets: groups: 4294967295"},
+      {[&](auto& order) { set_of(order)->set_group(UINT32_MAX); }, "rebuild.lost.sets: group: 4294967295"},
+      {[](auto& order) { order.mutable_members(0)->set_rank(0); }, "rebuild.members: rank 0 is lost"},
+      {[](auto& order) { order.mutable_members(0)->set_rank(UINT32_MAX); }, "rebuild.members: rank 4294967295"},
+      {[&](auto& order) { order.mutable_members(0)->set_node(here); }, "the files of rank 1 are not here"},
+      {[](auto&) {}, "which has rank 1's files, is not reached"},
+  };
+  for (const auto& [spoil, why] : spoils) {
+    peer::Rebuild order = sound(kOther, 0);
+    spoil(order);
+    EXPECT_THAT(refused(order), ::testing::HasSubstr(why));
+  }
+  // Of what is here.
+  EXPECT_THAT(refused(sound(kDataset, 0)), ::testing::HasSubstr("this node has something else"));
+  EXPECT_THAT(refused(sound(kDataset, 1)), ::testing::HasSubstr("this node has something else"));
+  EXPECT_THAT(nodes[0].RanksInCache(kDataset), ::testing::ElementsAre(1));
+  Post(leaves);  // it goes meanwhile
+  EXPECT_NE(refused(sound(kDataset, 0)), "");
+  for (const DatasetId id : {kDataset, kOther}) EXPECT_FALSE(nodes[0].Lists(id)) << id;
+  EXPECT_FALSE(closed);
+  EXPECT_TRUE(Lives());
+}
+
 TEST_F(HostileHomeTest, AStepOfARestoreThatCannotBeIsRefused) {
   using Spoil = std::function<void(peer::Find&)>;
   const std::vector<Spoil> spoils = {

@@ -184,6 +184,22 @@ TEST_P(LeaveSchemeTest, WhatANodeHasIsMadeAnewAtTheHomeBefore) {
 INSTANTIATE_TEST_SUITE_P(EachScheme, LeaveSchemeTest, ::testing::Values("partner", "xor", "rs"),
                          [](const auto& info) { return std::string(info.param); });
 
+// What the node has kept for the others goes with it: they protect each other anew at once, and bear a further loss.
+TEST_P(LeaveSchemeTest, WhatItHasKeptForOthersIsKeptAnewByThoseWhoStay) {
+  Start(GetParam());
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  Close();
+  NoPrefix();
+  EXPECT_THAT(OnlyHere(nodes[2].Leave()), IsEmpty());
+  nodes.Pass(std::chrono::seconds(10));  // nobody asks for anything
+  Lose({2, 3});
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  const Back back = RestoreLatest();
+  EXPECT_EQ(back.id, id);
+  for (Rank rank = 0; rank < kMany; ++rank) EXPECT_NE(back.ranks[rank].tier, local::TIER_PREFIX) << rank;
+}
+
 // The home hands over, too.
 TEST_P(LeaveSchemeTest, WhatTheHomeHasIsMadeAnewOnAnotherNodeBefore) {
   Start(GetParam());

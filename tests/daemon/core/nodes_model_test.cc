@@ -58,6 +58,7 @@ class NodesHistory {
     const bool folder = seed % 4 == 0;  // that is redundant itself
     if (folder) {
       EXPECT_TRUE(nodes_.prefix.MakeDirectory("/burst", 0755).ok());
+      nodes_.prefix.Mount("/burst");
     }
     for (int node = 0; node < kNodes; ++node) {
       nodes_[node].config.peers.fan_in = fan_in;

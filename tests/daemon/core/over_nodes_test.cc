@@ -199,7 +199,7 @@ TEST(OverNodesTest, NonsenseIsNoAnswerAndNamesItsField) {
       {"answer.show.dataset.run", kShow, Showing(other_run(Row(7, local::LOCAL)), {})},
       {"answer.show.ranks[1].rank: 0 of 2", kShow, Showing(Row(7, local::LOCAL), {{0, true}, {0, true}})},
       {"answer.show.ranks[0].rank: 2 of 2", kShow, Showing(Row(7, local::LOCAL), {{2, true}})},
-      {"answer.show.asked_scheme: 77", kShow, strange},
+      {"answer.show.asked_scheme: redundancy scheme 77", kShow, strange},
       {"answer.status.nodes: 0", kStatus, status},
       {"answer.status.run", kStatus, foreign_status},
       {"answer.body: 0", kList, peer::Answer()},

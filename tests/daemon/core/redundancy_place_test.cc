@@ -85,6 +85,37 @@ TEST_F(RedundancyPlaceTest, ANodeThatComesBackEmptyGetsItsOwnAgain) {
   EXPECT_EQ(NodesWith(id, 4), std::set<int>({4}));
 }
 
+// An OK counts for the parts that it names.
+TEST_F(RedundancyPlaceTest, WhatAnAnswerLeavesOutIsMadeAtTheHome) {
+  Start("rs");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  Lose({1, 2});
+  moved_to[1] = moved_to[2] = 4;
+  int changed = 0;
+  nodes.network.on_send = [&changed](const std::string&, const std::string&, peer::Frame& frame) {
+    if (!frame.has_carry()) return;
+    for (peer::Carried& carried : *frame.mutable_carry()->mutable_carried()) {
+      if (!carried.to_home().has_rebuilt()) continue;
+      auto& by = *carried.mutable_to_home()->mutable_rebuilt()->mutable_by();
+      for (int i = by.size(); i-- > 0;) {
+        if (by[i].rank() != 2) continue;
+        by.DeleteSubrange(i, 1);
+        ++changed;
+      }
+    }
+  };
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  ExpectBack(id, 1);
+  nodes.network.on_send = nullptr;
+  EXPECT_EQ(changed, 1);
+  EXPECT_EQ(NodesWith(id, 1), std::set<int>({4}));
+  EXPECT_EQ(NodesWith(id, 2), std::set<int>({0, 4}));
+  Lose({1, 2, 4});  // of which node 4 is not said to have rank 2's
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.3"));
+  EXPECT_EQ(RestoreLatest().id, id);
+}
+
 TEST_F(RedundancyPlaceTest, WithoutRoomThereItIsTheHome) {
   Start("xor");
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));

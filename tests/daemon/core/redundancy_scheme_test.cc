@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 class RedundancySchemeTest : public RedundancyTest {
  protected:
-  void AskFor(local::Scheme scheme) {
+  void AskFor(const AskedScheme& scheme) {
     for (const auto& client : clients) client->AskFor(scheme);
   }
   // By the names of SCR's redundancy files on all nodes.
@@ -119,6 +119,91 @@ TEST_F(RedundancySchemeTest, WhatCannotBeMadeSaysWhy) {
   AskFor(local::SCHEME_RS);
   const DatasetId id = Checkpoint(5);
   EXPECT_SAYS(clients[0]->Wait(id, local::REDUNDANT), local::UNSUPPORTED, "2 checksums");
+}
+
+// --- Of sets of a given size ---
+
+TEST_F(RedundancySchemeTest, SetsAreAsLargeAsItSays) {
+  Start("xor", /*members=*/2);
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  AskFor({local::SCHEME_RS, 6, 2});
+  const DatasetId id = Redundant(5);
+  EXPECT_THAT(SchemesOf(id), ElementsAre("rs"));
+  EXPECT_EQ(Show(3, id).asked_members(), 6u) << "a node that is not the home";
+  EXPECT_EQ(Show(3, id).asked_checksums(), 2u);
+  AskFor({local::SCHEME_XOR, 3, 1});
+  const admin::ShowReply of_three = Show(0, Redundant(6));
+  ASSERT_GT(of_three.ranks_size(), 0);
+  EXPECT_EQ(of_three.ranks(0).set().ranks_size(), 3);
+  AskFor({local::SCHEME_RS, 6, 2});
+  const DatasetId newest = Redundant(7);
+  ASSERT_NO_FATAL_FAILURE(ExpectBackWithout({1, 4}, newest, 7));
+  // Over the four nodes that are left it is made to bear two more.
+  for (const auto& client : clients) EXPECT_SAYS(client->Wait(newest, local::REDUNDANT), local::OK, "");
+  const admin::ShowReply shown = Show(0, newest);
+  ASSERT_GT(shown.ranks_size(), 0);
+  EXPECT_EQ(shown.ranks(0).set().checksums(), 2u);
+  // What is begun there needs six.
+  AskFor({local::SCHEME_RS, 6, 2});
+  const DatasetId another = Checkpoint(8);
+  EXPECT_SAYS(clients[0]->Wait(another, local::REDUNDANT), local::UNSUPPORTED,
+              "asked for `rs:4+2`, which needs ranks in 6 failure groups; they are in 4");
+  EXPECT_SAYS(clients[0]->Wait(another, local::LOCAL), local::OK, "");
+  AskFor({local::SCHEME_RS, 4, 2});
+  Redundant(9);
+}
+
+TEST_F(RedundancySchemeTest, SetsThatCannotBeAreRefusedAndRanksThatDifferFail) {
+  Start("rs");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  for (const AskedScheme& wrong :
+       {AskedScheme(local::SCHEME_RS, 65, 2), AskedScheme(local::SCHEME_RS, 4, 4), AskedScheme(local::SCHEME_RS, 4, 0),
+        AskedScheme(local::SCHEME_RS, 0, 2), AskedScheme(local::SCHEME_XOR, 4, 2), AskedScheme(local::SCHEME_RS, 1, 1),
+        AskedScheme(local::SCHEME_PARTNER, 2, 1), AskedScheme(local::SCHEME_NOT_GIVEN, 4, 2)}) {
+    for (const Rank rank : {0u, 1u}) {
+      clients[rank]->AskFor(wrong);
+      EXPECT_SAYS(clients[rank]->Begin(5, MemoryOf(rank, 5)), local::INVALID_ARGUMENT, "redundancy scheme");
+      EXPECT_SAYS(clients[rank]->OutputBegin(6), local::INVALID_ARGUMENT, "redundancy scheme");
+    }
+  }
+  AskFor({local::SCHEME_RS, 6, 2});
+  clients[1]->AskFor({local::SCHEME_RS, 6, 3});
+  ASSERT_SAYS(clients[0]->Begin(7, MemoryOf(0, 7)), local::OK, "");
+  EXPECT_SAYS(clients[1]->Begin(7, MemoryOf(1, 7)), local::FAILED,
+              "rank 1 began it with redundancy rs:3+3, others rs:4+2");
+  clients[0]->Abort("it has failed");
+}
+
+// --- What the site has may change ---
+
+// From then on, also for what could not be protected before.
+TEST_F(RedundancySchemeTest, TheConfigurationIsReadAnew) {
+  Start("xor", /*members=*/2);
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const auto reload = [this](const std::string& scheme, std::uint32_t members, std::uint32_t checksums) {
+    for (int i = 0; i < nodes.count(); ++i) {
+      nodes[i].config.redundancy.scheme = scheme;
+      nodes[i].config.redundancy.members = members;
+      nodes[i].config.redundancy.checksums = checksums;
+      nodes[i].config.redundancy.group = "switch7";  // said at the start, once
+      nodes[i].core().Reload(nodes[i].config);
+    }
+  };
+  EXPECT_THAT(SchemesOf(Redundant(5)), ElementsAre("xor"));
+  AskFor(local::SCHEME_RS);
+  const DatasetId id = Checkpoint(6);
+  EXPECT_SAYS(clients[0]->Wait(id, local::REDUNDANT), local::UNSUPPORTED, "2 checksums");
+  reload("partner", 6, 3);
+  for (const auto& client : clients) EXPECT_SAYS(client->Wait(id, local::REDUNDANT), local::OK, "");
+  const admin::ShowReply shown = Show(0, id);
+  ASSERT_GT(shown.ranks_size(), 0);
+  EXPECT_EQ(shown.ranks(0).set().ranks_size(), 6);
+  EXPECT_EQ(shown.ranks(0).set().checksums(), 3u);
+  AskFor(local::SCHEME_NOT_GIVEN);
+  EXPECT_THAT(SchemesOf(Redundant(7)), ElementsAre("partner"));
+  reload("folder", 6, 3);  // redundant.path is read at the start
+  EXPECT_SAYS(clients[0]->Wait(Checkpoint(8), local::REDUNDANT), local::UNSUPPORTED,
+              "redundancy.scheme is `folder`, and redundant.path was not set when this daemon was started");
 }
 
 TEST_F(RedundancySchemeTest, RanksThatDifferFailTheDataset) {

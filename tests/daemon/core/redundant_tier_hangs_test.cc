@@ -18,6 +18,7 @@ class RedundantTierHangsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     EXPECT_OK(MakeDirectories(prefix_disk_, "/burst"));
+    prefix_disk_.Mount("/burst");
     daemon_.config.redundant.path = "/burst";
     daemon_.config.flush.stalled_ms = 500;
     daemon_.config.flush.retry_ms_min = 100;

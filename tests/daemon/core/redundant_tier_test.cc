@@ -13,7 +13,7 @@
 #include "storage/io/disk.h"
 #include "storage/place/names.h"
 #include "tests/daemon/core/fake_client.h"
-#include "tests/daemon/core/redundancy_fixture.h"
+#include "tests/daemon/core/redundant_tier_fixture.h"
 #include "tests/support/fake_disk.h"
 #include "tests/support/status_matchers.h"
 
@@ -23,73 +23,9 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr char kRoot[] = "/burst";
-constexpr std::uint64_t kForGood = std::uint64_t{1} << 40;
-
-class RedundantTierTest : public RedundancyTest, public ::testing::WithParamInterface<int> {
+class RedundantTierTest : public RedundantTierFixture, public ::testing::WithParamInterface<int> {
  protected:
-  RedundantTierTest() : RedundancyTest(GetParam()) { EXPECT_OK(nodes.prefix.MakeDirectory(kRoot, 0755)); }
-  void Start() {
-    for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundant.path = kRoot;
-    RedundancyTest::Start("single");
-  }
-  // With all that the disks of all nodes have; and new ones are started.
-  void LoseAllCaches() {
-    clients.clear();
-    for (int i = 0; i < nodes.count(); ++i) nodes[i].Kill();
-    for (int i = 0; i < nodes.count(); ++i) EXPECT_OK(RemoveTree(nodes[i].cache, nodes[i].config.cache.path));
-    nodes.StartAll();
-  }
-  std::string RunFolder() {
-    const auto runs = nodes.prefix.List(std::string(kRoot) + "/tester");
-    return runs.ok() && runs->size() == 1 ? std::string(kRoot) + "/tester/" + runs->front() : "";
-  }
-  std::string FolderThere(DatasetId id) { return RunFolder() + "/" + RecordsFolderName(id); }
-  std::vector<std::string> NamesThere() {
-    const std::string run = RunFolder();
-    auto names =
-        run.empty() ? std::vector<std::string>() : nodes.prefix.List(run).value_or(std::vector<std::string>{"?"});
-    return names;
-  }
-  bool IsThere(DatasetId id) { return nodes.prefix.Info(FolderThere(id) + "/.scr/whole.cairn").ok(); }
-  void ExpectBack(DatasetId id, std::uint64_t step, local::Tier tier) {
-    const Back back = RestoreLatest();
-    EXPECT_EQ(back.id, id);
-    EXPECT_EQ(back.step, step);
-    for (const auto& rank : back.ranks) EXPECT_EQ(rank.tier, tier);
-  }
-  void FlipThere(DatasetId id, Rank rank) {
-    nodes.prefix.FlipBit(FolderThere(id) + "/Ckpt" + std::to_string(id) + "-Rank" + std::to_string(rank) + ".fti",
-                         8 * 5000);
-  }
-  // While the daemons do not run; what they have noted stays.
-  void LosePartsOfAll(DatasetId id) {
-    clients.clear();
-    for (int i = 0; i < nodes.count(); ++i) nodes[i].Kill();
-    for (int i = 0; i < nodes.count(); ++i) EXPECT_OK(nodes[i].LoseParts(id));
-    nodes.StartAll();
-  }
-  DatasetId Local(std::uint64_t step) {
-    const DatasetId id = Checkpoint(step);
-    for (const auto& client : clients) EXPECT_SAYS(client->Wait(id, local::LOCAL), local::OK, "");
-    return id;
-  }
-  bool IsRedundant(DatasetId id) { return clients[0]->Test(id, local::REDUNDANT).test().reached(); }
-  // What is there of the datasets that are whole there, or were begun, besides what lies aside.
-  std::vector<std::string> FoldersOf(const std::vector<DatasetId>& ids) {
-    std::vector<std::string> names;
-    for (const DatasetId id : ids) names.push_back(RecordsFolderName(id));
-    return names;
-  }
-  void ExpectThereAreOnly(const std::vector<DatasetId>& ids) {
-    nodes.Pass(std::chrono::seconds(1));
-    EXPECT_EQ(NamesThere(), FoldersOf(ids));
-  }
-  // All that is done with the folder's files, and not with its directories.
-  void FailThere(absl::Status status, FakeOp op = FakeOp::kAny) {
-    nodes.prefix.FailOn({.op = op, .path_part = std::string(kRoot) + "/", .times = kForGood, .status = status});
-  }
-  void Eventually(const std::function<bool()>& holds) { EXPECT_TRUE(nodes.AdvanceUntil(holds)); }
+  RedundantTierTest() : RedundantTierFixture(GetParam()) {}
 };
 
 INSTANTIATE_TEST_SUITE_P(Nodes, RedundantTierTest, ::testing::Values(1, 3));
@@ -433,14 +369,27 @@ TEST_P(RedundantTierOfOneTest, ANodeWithoutTheFolderIsNamed) {
 }
 
 TEST_P(RedundantTierOfOneTest, ANodeWithAnotherFolderIsNotBelieved) {
-  ASSERT_OK(nodes.prefix.MakeDirectory("/other", 0755));
-  for (int i = 0; i < 3; ++i) nodes[i].config.redundant.path = i == 2 ? "/other" : kRoot;
+  ASSERT_NO_FATAL_FAILURE(MountAt("/other"));
+  for (int i = 0; i < 3; ++i) {
+    nodes[i].config.redundant = {.path = i == 2 ? "/other" : kRoot, .apart = true, .marked = false};
+  }
   RedundancyTest::Start("single");
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
   const DatasetId id = Local(5);
   nodes.Pass(std::chrono::seconds(30));
   EXPECT_FALSE(IsRedundant(id));
   EXPECT_THAT(nodes[0].Warnings(), HasSubstr("the same folder on all nodes?"));
+  // With marks already who brings something there is told so.
+  clients.clear();
+  for (int i = 0; i < 3; ++i) nodes[i].Kill();
+  for (int i = 0; i < 3; ++i) nodes[i].config.redundant.marked = true;
+  nodes.StartAll();
+  nodes.Pass(std::chrono::minutes(1));
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  const DatasetId next = Local(6);
+  nodes.Pass(std::chrono::seconds(30));
+  EXPECT_FALSE(IsRedundant(next));
+  EXPECT_THAT(nodes[0].Warnings(), HasSubstr("/other/tester: lacks the mark of the folder that this run"));
 }
 
 TEST_P(RedundantTierOfOneTest, SetsAreMadeForWhoAsksForThem) {

@@ -74,6 +74,12 @@ void SimulatedNodes::Node::Start() {
   core_ = *std::move(core);
 }
 
+void SimulatedNodes::Node::Hang(const std::string& lane) {
+  for (SteppedLanes* const lanes : {&parts_->prefix, &parts_->flush, &parts_->growing, &parts_->far}) {
+    lanes->Hang(lane);
+  }
+}
+
 void SimulatedNodes::Node::Kill() {
   parts_->Drop();
   core_.reset();

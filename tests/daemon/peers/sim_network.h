@@ -51,8 +51,8 @@ class SimNetwork {
   Traffic& traffic(const std::string& address) { return traffic_[address]; }
   // Links that were dialled and live: (who dialled, to whom).
   std::vector<std::pair<std::string, std::string>> links() const;
-  // Sees each frame that is sent.
-  std::function<void(const std::string& from, const std::string& to, const peer::Frame& frame)> on_send;
+  // Sees each frame that is sent, and may change it.
+  std::function<void(const std::string& from, const std::string& to, peer::Frame& frame)> on_send;
 
  private:
   using Dialled = PeerNet::Dialled;

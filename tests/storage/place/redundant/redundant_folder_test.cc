@@ -51,7 +51,7 @@ class RedundantFolderTest : public ::testing::Test {
     EXPECT_OK(MakeDirectories(*disk_, "/burst"));
     disk_->SyncAll();
   }
-  RedundantFolder Folder(const RunId& run = TestRun()) { return RedundantFolder(*disk_, "/burst", "me", run); }
+  RedundantFolder Folder(const RunId& run = TestRun()) { return RedundantFolder(*disk_, "/burst", "me", run, {}); }
   // Each rank's by a node of its own.
   absl::Status BringRank(Rank rank, std::string* damaged = nullptr) {
     std::string name;
@@ -138,6 +138,88 @@ TEST_F(RedundantFolderTest, WhatIsRemovedGoesWholeOrNotAtAll) {
   FAIL() << "it has no end";
 }
 
+// By a try before this one, that could not sync it.
+TEST_F(RedundantFolderTest, WhatIsRemovedDoesNotComeBackThoughASyncHasFailed) {
+  for (const bool goes : {true, false}) {
+    Reset();
+    ASSERT_OK(BringAll());
+    disk_->SyncAll();
+    const auto away = [&] { return goes ? Folder().Remove(kId) : Folder().SetAside(kId); };
+    disk_->FailOn({.op = FakeOp::kSyncDirectory, .path_part = "/burst", .times = 2});
+    EXPECT_FALSE(away().ok());
+    EXPECT_FALSE(away().ok()) << "it is not there, and that may not hold";
+    EXPECT_OK(away());
+    if (goes) {
+      EXPECT_THAT(*disk_->List(Folder().path()), IsEmpty());
+    }
+    disk_->Restart(1);
+    EXPECT_FALSE(IsWhole()) << goes;
+  }
+}
+
+// --- Which folder it is ---
+
+TEST_F(RedundantFolderTest, AFolderIsKnownByItsMark) {
+  RedundantFolder marked(*disk_, "/burst", "me", TestRun(), {.apart_from = {}, .marked = true});
+  EXPECT_OK(marked.Look().status()) << "it may be the first use";
+  ASSERT_OK_AND_ASSIGN(const std::string mark, marked.Mark());
+  ASSERT_OK_AND_ASSIGN(const std::string again, marked.Mark());
+  EXPECT_EQ(again, mark);
+  disk_->Restart(1);
+  marked.Expect(mark, "a note");
+  ASSERT_OK(BringAll());
+  ASSERT_OK_AND_ASSIGN(const RedundantFolder::Contents contents, marked.Look());
+  EXPECT_TRUE(contents.whole.contains(kId));
+  const auto expect_refused = [&](const std::string& why) {
+    Throttle throttle(0);
+    TransferProgress progress;
+    std::string damaged;
+    for (const absl::Status& status :
+         {marked.Look().status(), marked.Complete(record_), marked.Remove(kId), marked.SetAside(kId),
+          marked.Tidy(kId + 1, {}),
+          marked.Bring(kId, {.disk = cache_, .folder = kCache, .ranks = ranks_}, throttle, progress, &damaged)}) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+      EXPECT_THAT(status.ToString(), HasSubstr(why));
+    }
+  };
+  marked.Expect(TestRun(3).Hex(), "a note");
+  expect_refused("is another folder than the one that this run has used; is it mounted? (redundant.marked; noted in a");
+  marked.Expect(mark, "a note");
+  ASSERT_OK(disk_->Rename("/burst", "/away"));
+  ASSERT_OK(disk_->MakeDirectory("/burst", 0755));
+  expect_refused("lacks the mark of the folder that this run has used");
+  EXPECT_THAT(*disk_->List("/burst"), IsEmpty());
+  // What a look has found counts, too, before anybody has said what to expect.
+  RedundantFolder another(*disk_, "/away", "me", TestRun(), {.apart_from = {}, .marked = true});
+  EXPECT_OK(another.Look().status());
+  ASSERT_OK(disk_->Remove("/away/me/folder.cairn"));
+  EXPECT_EQ(another.Look().status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(RedundantFolderTest, AMarkThatIsCutOrFlippedIsNotTakenForOne) {
+  RedundantFolder marked(*disk_, "/burst", "me", TestRun(), {.apart_from = {}, .marked = true});
+  ASSERT_OK_AND_ASSIGN(const std::string mark, marked.Mark());
+  marked.Expect(mark, "a note");
+  const std::string path = "/burst/me/folder.cairn";
+  ASSERT_OK_AND_ASSIGN(const std::string text, ReadWhole(*disk_, path, 1 << 20));
+  for (std::size_t bytes = 0; bytes < text.size(); ++bytes) {
+    ASSERT_OK(ReplaceFile(*disk_, path, text.substr(0, bytes)));
+    EXPECT_FALSE(marked.Look().ok()) << "cut at " << bytes;
+    std::string flipped = text;
+    flipped[bytes] = static_cast<char>(flipped[bytes] ^ 4);
+    ASSERT_OK(ReplaceFile(*disk_, path, flipped));
+    EXPECT_FALSE(marked.Look().ok()) << "flipped at " << bytes;
+  }
+}
+
+TEST_F(RedundantFolderTest, OneOnTheDeviceOfAnotherIsNotUsed) {
+  RedundantFolder apart(*disk_, "/burst", "me", TestRun(), {.apart_from = {{&cache_, "/ssd"}, {disk_.get(), "/"}}});
+  EXPECT_THAT(apart.Mark().status().ToString(), HasSubstr("/burst: is on the device of /, and protects from nothing"));
+  EXPECT_EQ(apart.Look().status().code(), absl::StatusCode::kUnavailable);
+  disk_->Mount("/burst");
+  EXPECT_OK(apart.Look().status());
+}
+
 TEST_F(RedundantFolderTest, ARecordThatIsCutOrFlippedIsNotBelieved) {
   ASSERT_OK(BringAll());
   ASSERT_OK_AND_ASSIGN(const std::string record, ReadWhole(*disk_, RecordPath(), 1 << 20));
@@ -154,7 +236,7 @@ TEST_F(RedundantFolderTest, ARecordThatIsCutOrFlippedIsNotBelieved) {
 
 TEST_F(RedundantFolderTest, AnotherRunsAndAnotherNumbersTreeIsNotBelieved) {
   ASSERT_OK(BringAll());
-  const RedundantFolder other = Folder(TestRun(2));
+  RedundantFolder other = Folder(TestRun(2));
   disk_->CopyTree(Folder().path(), other.path());
   disk_->CopyTree(Folder().DatasetPath(kId), Folder().DatasetPath(8));
   ASSERT_OK_AND_ASSIGN(const RedundantFolder::Contents there, other.Look());
