@@ -11,7 +11,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -101,8 +103,9 @@ void Reload(Server& server, const CommandLine& line) {
 }
 
 // Brings captured datasets to `local`. A second signal, or a stop that takes too long or brings not all of them there,
-// ends the process here.
-void Quiesce(Server& server, int signals, std::uint64_t quiesce_ms) {
+// ends the process here. `of_worker`: SIGTERM may come twice, from the service manager and from the supervisor, which
+// has SIGKILL for one that is to end at once.
+void Quiesce(Server& server, int signals, std::uint64_t quiesce_ms, bool of_worker) {
   Notify("STOPPING=1");
   const UniqueFd done(::eventfd(0, EFD_CLOEXEC));
   CAIRN_CHECK(done.valid());
@@ -112,8 +115,12 @@ void Quiesce(Server& server, int signals, std::uint64_t quiesce_ms) {
     if (!quiesced.ok()) spdlog::error("stopping: {}", MessageOf(quiesced));
     ::eventfd_write(done.get(), 1);
   });
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(quiesce_ms + kQuiesceGraceMs);
   int signal = SIGHUP;
-  while (signal == SIGHUP) signal = NextSignal(signals, done.get(), static_cast<int>(quiesce_ms) + kQuiesceGraceMs);
+  while (signal == SIGHUP || (of_worker && signal == SIGTERM)) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    signal = NextSignal(signals, done.get(), static_cast<int>(std::max<std::int64_t>(0, left)));
+  }
   if (signal != 0) {
     spdlog::error("{}: ending at once, what was captured may not be in the cache",
                   signal > 0 ? "second signal" : "stopping takes too long");
@@ -189,7 +196,7 @@ int Serve(const CommandLine& line, const Config& config, const UniqueFd& signals
   }
   if (supervisor) supervisor->End();
   spdlog::info("stopping: bringing what was captured to the cache");
-  Quiesce(server, signals.get(), config.quiesce_ms);
+  Quiesce(server, signals.get(), config.quiesce_ms, supervisor != nullptr);
   if (const absl::Status stopped = server.Stop(); !stopped.ok()) {
     spdlog::warn("stopped, without waiting for file systems that hang: {}; the next daemon goes on",
                  MessageOf(stopped));

@@ -19,6 +19,7 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3 python3-numpy python3-matplotlib iproute2 procps
   cmake groff-base
   etcd-server munge libmunge-dev glusterfs-server glusterfs-client
+  systemd systemd-container dbus libpam-systemd
 )
 
 missing=()

@@ -19,6 +19,7 @@
 
 #include "daemon/supervisor/folders.h"
 #include "daemon/supervisor/hand_over.h"
+#include "daemon/supervisor/status.h"
 #include "daemon/supervisor/worker_table.h"
 #include "storage/base/clock.h"
 #include "storage/base/status.h"
@@ -245,35 +246,7 @@ void SupervisorImpl::Admit(Door door, UniqueFd connection) {
 
 // Nothing is read: to connect is to ask.
 void SupervisorImpl::AnswerStatus(const UniqueFd& connection) {
-  const SteadyTime now = SteadyNow();
-  const auto ms = [](auto time) {
-    return static_cast<std::uint64_t>(
-        std::max<std::int64_t>(0, std::chrono::duration_cast<Milliseconds>(time).count()));
-  };
-  SupervisorStatus head{.magic = kStatusMagic,
-                        .row_bytes = sizeof(WorkerStatus),
-                        .rows = static_cast<std::uint32_t>(std::min<std::size_t>(users_.size(), kStatusRowsMax)),
-                        .pid = static_cast<std::uint32_t>(::getpid()),
-                        .uptime_ms = ms(now - began_),
-                        .workers = static_cast<std::uint32_t>(workers_),
-                        .workers_max = static_cast<std::uint32_t>(options_.workers_max)};
-  std::string answer(reinterpret_cast<const char*>(&head), sizeof head);
-  std::uint32_t rows = 0;
-  for (const auto& [uid, user] : users_) {
-    if (rows++ == head.rows) break;
-    WorkerStatus row{};
-    row.uid = uid;
-    row.waiting = static_cast<std::uint32_t>(user.waiting.size());
-    row.starts = user.starts, row.lost = user.lost, row.refused = user.refused;
-    row.pause_ms = ms(user.back_off.until() - now);
-    if (user.worker) {
-      row.pid = static_cast<std::uint32_t>(user.worker->process.pid);
-      row.ending = user.worker->kill_at ? 1 : 0;
-      row.age_ms = ms(now - user.worker->started);
-      row.counters = user.worker->process.page.Read();
-    }
-    answer.append(reinterpret_cast<const char*>(&row), sizeof row);
-  }
+  const std::string answer = StatusOf(users_, workers_, options_.workers_max, began_, SteadyNow());
   const int bytes = static_cast<int>(2 * answer.size() + (64 << 10));
   ::setsockopt(connection.get(), SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes);
   // What does not fit is cut off, which the reader can tell: root's own reader must not hold up others either.
@@ -412,12 +385,6 @@ void SupervisorImpl::Reap() {
   }
 }
 
-// How and why, for the log.
-std::string HowItEnded(int status) {
-  if (WIFSIGNALED(status)) return fmt::format("killed by signal {}", WTERMSIG(status));
-  return fmt::format("exit code {}", WEXITSTATUS(status));
-}
-
 void SupervisorImpl::Ended(uid_t uid, User& user, int status) {
   Worker& worker = *user.worker;
   if (worker.process.report.valid()) ReadReport(uid, user);
@@ -512,7 +479,7 @@ void SupervisorImpl::Stop() {
     while (!user.waiting.empty()) RefuseFirst(uid, user, "the daemon ends");
     user.wanted = false;
     if (!user.worker) continue;
-    // One that ends already is not to take this for a second signal, which would end it at once.
+    // One that ends already keeps the time that it has for that.
     const bool ends = user.worker->retired || !user.worker->link_open;
     user.worker->retired = true;
     if (again || !ends) AskToEnd(*user.worker, again ? kSecondSignal : options_.stop);

@@ -62,8 +62,8 @@ class Supervisor {
   static absl::StatusOr<std::unique_ptr<Supervisor>> Open(Options options);
 
   // Serves until SIGTERM or SIGINT and the end of all workers: SIGTERM to each, after `stop` SIGKILL; a second signal
-  // is passed on and leaves them 2 s. SIGHUP is passed on. Users who have something in the cache get a worker at once.
-  // False: some worker did not end in order.
+  // leaves them 2 s. SIGHUP is passed on. Users who have something in the cache get a worker at once. False: some
+  // worker did not end in order.
   virtual bool Run() = 0;
   virtual ~Supervisor() = default;
 };

@@ -2,7 +2,9 @@
 #ifndef CAIRN_DAEMON_SUPERVISOR_WORKER_TABLE_H_
 #define CAIRN_DAEMON_SUPERVISOR_WORKER_TABLE_H_
 
+#include <fmt/format.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 
 #include <chrono>
 #include <cstdint>
@@ -71,6 +73,12 @@ struct User {
     return !worker && waiting.empty() && !wanted && refused_untold == 0 && back_off.Forgotten(now);
   }
 };
+
+// What waitpid said of it, for the log.
+inline std::string HowItEnded(int status) {
+  if (WIFSIGNALED(status)) return fmt::format("killed by signal {}", WTERMSIG(status));
+  return fmt::format("exit code {}", WEXITSTATUS(status));
+}
 
 using Users = std::map<uid_t, User>;
 

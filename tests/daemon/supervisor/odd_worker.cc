@@ -1,18 +1,28 @@
 // A program in the place of a worker. Each connection brings one word, which says what it does with itself:
-//   look       answers with what it is and what it can reach
+//   look       answers with what it is and what it has
+//   reach      answers with what of the supervisor's, root's and user 41002's it can get at, as somebody who has taken
+//   it
+//              over would try: "reached WHAT" in lines, then "looked"
 //   abort, stop, deaf (takes no more connections), garbage (on the page of counters), busy, stubborn (SIGTERM and the
 //   supervisor's end change nothing), signals (answers with the signals that it got)
 // and answers "done" where it still can.
 #include <dirent.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +32,8 @@
 
 #include "daemon/supervisor/hand_over.h"
 #include "daemon/supervisor/page.h"
+#include "proto/supervisor.h"
+#include "storage/base/unique_fd.h"
 
 extern char** environ;
 
@@ -39,6 +51,70 @@ std::string Look() {
   }
   closedir(folder);
   return text.str();
+}
+
+bool Opens(const std::string& path, int flags) {
+  const int fd = open(path.c_str(), flags | O_CLOEXEC);
+  if (fd >= 0) close(fd);
+  return fd >= 0;
+}
+
+std::string Argument(int argc, char** argv, const std::string& name) {
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (name == argv[i]) return argv[i + 1];
+  }
+  return "";
+}
+
+bool Connects(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const cairn::UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+// Of one process: what a debugger, or a thief, would want of it.
+std::string ReachProcess(const std::string& name, pid_t pid) {
+  std::string reached;
+  const auto tell = [&](bool gets, const char* what) { reached += gets ? "reached " + name + what + "\n" : ""; };
+  const std::string proc = "/proc/" + std::to_string(pid) + "/";
+  char byte = 0;
+  iovec here{.iov_base = &byte, .iov_len = 1}, there{.iov_base = reinterpret_cast<void*>(0x1000), .iov_len = 1};
+  tell(kill(pid, 0) == 0, ", by a signal");
+  tell(ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == 0, ", traced");
+  tell(process_vm_readv(pid, &here, 1, &there, 1, 0) == 1 || errno == EFAULT, "'s pages");
+  tell(Opens(proc + "mem", O_RDONLY), "'s memory");
+  tell(Opens(proc + "environ", O_RDONLY), "'s environment");
+  tell(Opens(proc + "fd", O_RDONLY | O_DIRECTORY), "'s descriptors");
+  const rlimit files{.rlim_cur = 16, .rlim_max = 16};
+  tell(prlimit(pid, RLIMIT_NOFILE, &files, nullptr) == 0, "'s limits");
+  return reached;
+}
+
+std::string Reach(const std::string& runtime, const std::string& cache) {
+  std::string reached;
+  const auto tell = [&](bool gets, const std::string& what) { reached += gets ? "reached " + what + "\n" : ""; };
+  const std::string all = runtime.substr(0, runtime.rfind('/'));
+  tell(Opens(runtime, O_RDONLY | O_DIRECTORY), "my folder");
+  tell(Opens(cache + "/user41001", O_RDONLY | O_DIRECTORY), "my cache");
+  tell(Opens(all + "/41002", O_RDONLY | O_DIRECTORY), "another's folder");
+  tell(Opens(all + "/41002/cairnd.log", O_RDONLY), "another's log");
+  tell(Opens(cache + "/user41002", O_RDONLY | O_DIRECTORY), "another's cache");
+  tell(Opens(cache + "/cairnd.41002.lock", O_RDONLY), "another's lock");
+  tell(Opens(all, O_RDWR | O_TMPFILE), "the runtime folder");
+  tell(mkdir((cache + "/user41003").c_str(), 0700) == 0, "the folder of caches");
+  tell(rename((all + "/cairnd.sock").c_str(), (all + "/x").c_str()) == 0, "a socket's name");
+  tell(Connects(all + "/" + cairn::kStatusSocketName), "the status of all");
+  tell(Opens("/proc/self/exe", O_WRONLY), "its program");
+  tell(Opens("/etc/shadow", O_RDONLY), "what root alone reads");
+  // Its link brings connections, and nothing else goes either way.
+  const char byte = 'x';
+  tell(send(cairn::kLinkFd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1, "the supervisor, by the link");
+  tell(ftruncate(cairn::kPageFd, 1 << 20) == 0 || ftruncate(cairn::kPageFd, 0) == 0, "the page's size");
+  tell(setuid(0) == 0 || setgid(0) == 0 || setgroups(0, nullptr) == 0, "root's ids");
+  tell(mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 || chroot("/") == 0, "mounts");
+  return reached + ReachProcess("the supervisor", getppid());
 }
 
 }  // namespace
@@ -85,6 +161,9 @@ int main(int argc, char** argv) {
     if (asked == "look") {
       answer = Look();
       for (int i = 0; i < argc; ++i) answer += std::string("arg ") + argv[i] + "\n";
+    }
+    if (asked == "reach") {
+      answer = Reach(Argument(argc, argv, "--runtime-dir"), Argument(argc, argv, "--cache")) + "looked";
     }
     if (asked == "signals") answer = got;
     if (asked == "abort") abort();

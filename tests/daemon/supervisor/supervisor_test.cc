@@ -64,6 +64,14 @@ TEST_F(SupervisorTest, AWorkerHasItsUsersRightsAndNoOthers) {
   EXPECT_EQ(files, 8) << text;
 }
 
+TEST_F(SupervisorTest, AWorkerThatIsTakenOverReachesNothingOfOthers) {
+  Start();
+  ASSERT_NE(WorkerOf(kBob), 0);
+  // Its own, which shows that the trying works, and nothing else.
+  EXPECT_EQ(Ask(kAlice, "reach"), "reached my folder\nreached my cache\nlooked");
+  EXPECT_NE(WorkerOf(kBob), 0);
+}
+
 TEST_F(SupervisorTest, FoldersOfAUserAreTheUsersAlone) {
   Start();
   ASSERT_NE(WorkerOf(kAlice), 0);
