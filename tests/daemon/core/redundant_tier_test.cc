@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/io/disk.h"
 #include "storage/place/names.h"
@@ -102,6 +103,57 @@ TEST_P(RedundantTierTest, TheNewestIsThereUnlessOneIsPinnedAndNoneThatIsOnThePre
   ASSERT_EQ(nodes[0].Pin(second, false).code(), local::OK);
   ExpectThereAreOnly({});
   EXPECT_FALSE(IsThere(first));
+}
+
+// On one node they come into its cache. Ranks on several nodes read their files on the prefix, where they go from
+// there.
+TEST_P(RedundantTierTest, TheApplicationsOwnFilesComeBackFromThere) {
+  const bool one_node = nodes.count() == 1;
+  const auto name = [](Rank rank) { return "out/rank" + std::to_string(rank) + ".dat"; };
+  const auto bytes = [](Rank rank) { return RandomBytes(500 + rank, 30'000 + rank); };
+  Start();
+  if (one_node) nodes.prefix.FailOn({.path_part = "/out/", .times = kForGood});
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  DatasetId id = 0;
+  for (const auto& client : clients) {
+    const local::Reply begun = client->OutputBegin(5);
+    ASSERT_SAYS(begun, local::OK, "");
+    id = begun.output_begin().dataset();
+  }
+  for (Rank rank = 0; rank < kMany; ++rank) {
+    const local::Reply routed = clients[rank]->RouteFile(name(rank));
+    ASSERT_SAYS(routed, local::OK, "");
+    const std::string& path = routed.route_file().path();
+    ASSERT_OK(MakeDirectories(nodes[NodeOf(rank)].cache, ParentOf(path)));
+    ASSERT_OK(ReplaceFile(nodes[NodeOf(rank)].cache, path, bytes(rank)));
+  }
+  for (const auto& client : clients) ASSERT_SAYS(client->OutputEnd(), local::OK, "");
+  for (const auto& client : clients) ASSERT_SAYS(client->Wait(id, local::REDUNDANT), local::OK, "");
+  LoseAllCaches();
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  std::vector<FakeClient::Restored> restored(kMany);
+  std::vector<std::function<void()>> restores;
+  for (Rank rank = 0; rank < kMany; ++rank) {
+    const local::Reply latest = clients[rank]->Latest();
+    ASSERT_SAYS(latest, local::OK, "");
+    EXPECT_EQ(latest.latest().dataset(), id);
+    EXPECT_EQ(latest.latest().step(), 5u);
+    EXPECT_TRUE(latest.latest().files());
+    restores.push_back([&, rank] {
+      Memory none;
+      restored[rank] = clients[rank]->Restore(id, none);
+    });
+  }
+  nodes.Together(std::move(restores));
+  for (Rank rank = 0; rank < kMany; ++rank) {
+    EXPECT_EQ(restored[rank].code, local::OK) << rank << ": " << restored[rank].message;
+    EXPECT_EQ(restored[rank].tier, one_node ? local::TIER_REDUNDANT : local::TIER_PREFIX) << rank;
+    const local::Reply path = clients[rank]->RestartFile(id, name(rank));
+    ASSERT_SAYS(path, local::OK, "");
+    const auto found = ReadWhole(one_node ? nodes[0].cache : nodes.prefix, path.restart_file().path(), 1 << 20);
+    ASSERT_OK(found);
+    EXPECT_TRUE(*found == bytes(rank)) << rank;
+  }
 }
 
 TEST_P(RedundantTierTest, WhatNoCacheHasIsFlushedFromThere) {
