@@ -336,7 +336,7 @@ void StrandCore::Reload(const Config& config) {
     spdlog::info("configuration read anew");
     for (const auto& [id, run] : runs_.all()) {
       run->protector.ConfigurationChanged();
-      run->ApplyPolicy();
+      run->waits.Changed();
       run->cache.asides().ApplyPolicy();
     }
   });

@@ -61,6 +61,7 @@ class LaunchKeeper {
   void Update();
   // Others wait for this one's lease, by this daemon's own clock.
   bool LeaseHolds() const;
+  SteadyTime LeaseEnds() const { return written_at_ + term(); }  // REQUIRES: it holds
 
   // --- Without the prefix (provisional.h) ---
   // A launch has begun so, and is in the cache's record: it is made on the prefix as soon as that answers.

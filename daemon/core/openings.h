@@ -53,7 +53,10 @@ class Openings {
     bool left = false;                                 // the queue, while the prefix is still being asked
     std::optional<OtherCaches::Brought> brought = {};  // from other nodes' caches; none: they were not asked
     std::uint32_t bringing = 0;                        // so often: only the last is waited for
-    bool took_up = false;                              // what is only in the folder that is redundant itself
+    // What is only in the folder that is redundant itself was taken up, or what others' caches have was asked for;
+    // without the prefix that is less, and does not count once it answers.
+    enum class Asked : std::uint8_t { kNot, kOffline, kOnline };
+    Asked took_up = Asked::kNot, brought_how = Asked::kNot;
     LaunchId not_joined = 0;                           // its home has said that it cannot be joined
     bool job_asked = false;                            // since it looked last, of the newest launch's job
     LaunchId job_over = 0;                             // whose job the batch system says is over
@@ -108,6 +111,7 @@ class Openings {
   bool NeverHeardOfItsSession(const Opening& opening, const Run& run) const;
   void Reattach(const OpeningPtr& opening, Run& run);
   void Join(const OpeningPtr& opening, Run& run);
+  SteadyTime MustGoOn(const Opening& opening, const Run& run, bool offline) const;
   bool TakeUpFirst(const OpeningPtr& opening, Run& run, bool offline);
   bool BringFirst(const OpeningPtr& opening, Run& run);
   bool BringBefore(const OpeningPtr& opening, Run& run, LaunchId launch, const NodeId& maker, bool offline);

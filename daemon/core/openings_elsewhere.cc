@@ -135,10 +135,20 @@ SteadyTime Openings::MustBegin(const Opening& opening) const {
   return opening.begun + allowed - to_begin;
 }
 
+// A launch that begins without the prefix begins while this daemon's lease holds.
+SteadyTime Openings::MustGoOn(const Opening& opening, const Run& run, bool offline) const {
+  constexpr std::chrono::seconds kMargin(5);  // until it has been decided again
+  const SteadyTime begins = MustBegin(opening);
+  if (!offline || !run.keeper.LeaseHolds()) return begins;
+  return std::min(begins, run.keeper.LeaseEnds() - kMargin);
+}
+
 // What is only in the folder that is redundant itself may be newer than all that nodes have. True: the opening is put
 // aside, and comes again, within bounds.
 bool Openings::TakeUpFirst(const OpeningPtr& opening, Run& run, bool offline) {
-  if (!run.tier.configured() || run.ledger.newest() == nullptr || std::exchange(opening->took_up, true)) return false;
+  const auto how = offline ? Opening::Asked::kOffline : Opening::Asked::kOnline;
+  if (!run.tier.configured() || run.ledger.newest() == nullptr || opening->took_up >= how) return false;
+  opening->took_up = how;
   opening->call->WaitingFor(fmt::format("what is in {} of run {}", run.tier.lane(), run.name));
   const std::uint32_t bringing = ++opening->bringing;
   End(opening);
@@ -148,7 +158,8 @@ bool Openings::TakeUpFirst(const OpeningPtr& opening, Run& run, bool offline) {
     Again(opening);
   };
   run.tier.TakeUp(go_on, offline);
-  const SteadyTime::duration left = std::max(MustBegin(*opening) - context_.now(), SteadyTime::duration(0));
+  const SteadyTime until = MustGoOn(*opening, run, offline);
+  const SteadyTime::duration left = std::max(until - context_.now(), SteadyTime::duration(0));
   context_.loop().After(std::chrono::ceil<std::chrono::milliseconds>(left), go_on);
   return true;
 }
@@ -164,7 +175,10 @@ bool Openings::BringFirst(const OpeningPtr& opening, Run& run) {
 }
 
 bool Openings::BringBefore(const OpeningPtr& opening, Run& run, LaunchId launch, const NodeId& maker, bool offline) {
-  if (context_.env.peers == nullptr || (opening->brought && opening->brought->launch == launch)) return false;
+  const auto how = offline ? Opening::Asked::kOffline : Opening::Asked::kOnline;
+  const bool asked = opening->brought && opening->brought->launch == launch && opening->brought_how >= how;
+  if (context_.env.peers == nullptr || asked) return false;
+  opening->brought_how = how;
   opening->call->WaitingFor(fmt::format("what other nodes' caches have of run {}", run.name));
   const std::uint32_t bringing = ++opening->bringing;
   End(opening);
@@ -172,7 +186,8 @@ bool Openings::BringBefore(const OpeningPtr& opening, Run& run, LaunchId launch,
     BroughtTo(opening, bringing, brought);
   };
   run.others.Bring({.launch = launch, .maker = maker, .offline = offline}, then);
-  const SteadyTime::duration left = std::max(MustBegin(*opening) - context_.now(), SteadyTime::duration(0));
+  const SteadyTime until = MustGoOn(*opening, run, offline);
+  const SteadyTime::duration left = std::max(until - context_.now(), SteadyTime::duration(0));
   context_.loop().After(std::chrono::ceil<std::chrono::milliseconds>(left), [this, opening, bringing, launch] {
     BroughtTo(opening, bringing, {.launch = launch, .heard = {}, .missed = {}, .made = {}, .why_not = {}});
   });

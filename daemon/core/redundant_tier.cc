@@ -79,9 +79,13 @@ RedundantTier::RedundantTier(const Context& context, const Given& given, std::fu
   }
   folder_ = std::make_shared<RedundantFolder>(disk, root, context_.env.process.user, run, std::move(checks));
   lane_ = root + " (redundant.path)";
-  agreement_ = std::make_unique<FolderAgreement>(
-      context_, FolderAgreement::Given{
-                    .ledger = given_.ledger, .gate = given_.gate, .run = run.run, .folder = folder_, .lane = lane_});
+  agreement_ =
+      std::make_unique<FolderAgreement>(context_, FolderAgreement::Given{.ledger = given_.ledger,
+                                                                         .gate = given_.gate,
+                                                                         .run = run.run,
+                                                                         .folder = folder_,
+                                                                         .lane = lane_,
+                                                                         .on_another = [this] { IsAnotherFolder(); }});
   look_lane_ = fmt::format("{}, looks of run {}", lane_, given_.run_name);
   change_lane_ = fmt::format("{}, changes of run {}", lane_, given_.run_name);
 }
@@ -128,7 +132,19 @@ void RedundantTier::TakeUp(std::function<void()> then, bool offline) {
     context_.Warn(fmt::format("run {}: {} does not answer: what is only there is not known", given_.run_name, lane_));
     Answer(waiting);
   });
-  if (!looking_) Look();
+  if (offline) return looking_ ? void() : Look();
+  // Which folder it must be the prefix knows: an empty one in its place would say that there is nothing.
+  agreement_->Learn([this](const absl::Status&) {
+    if (!looking_ && !waiting_.empty() && !context_.quiescing()) Look();
+  });
+}
+
+// What was in the one before is not within reach any more.
+void RedundantTier::IsAnotherFolder() {
+  since_look_.clear();
+  NotFoundAnyMore({});
+  LookAgain();
+  look_again_();
 }
 
 void RedundantTier::Answer(std::uint64_t waiting) {
@@ -171,6 +187,10 @@ void RedundantTier::Looked(const absl::StatusOr<RedundantFolder::Contents>& cont
   if (!contents.ok()) {
     WarnOnce(
         fmt::format("run {}: what is in {} is not known: {}", given_.run_name, lane_, MessageOf(contents.status())));
+    if (folder_->Differed()) {
+      agreement_->Doubt();
+      agreement_->Agree([](const absl::Status&) {});
+    }
     look_at_ = context_.now() + kAgain;
     if (!looked_) context_.loop().After(kAgain, look_again_);
     return;
@@ -428,7 +448,7 @@ void RedundantTier::BringEnded(const DatasetPtr& dataset, const BringingPtr& bri
   bringing_.erase(dataset->id);
   if (bringing->timer != 0) context_.loop().Cancel(std::exchange(bringing->timer, 0));
   const Then then = std::exchange(bringing->then, nullptr);
-  if (!brought.status.ok()) agreement_->Doubt();
+  if (folder_->Differed()) agreement_->Doubt();
   if (!then) return on_change_();  // nothing that it has found counts any more
   bringing->lease.reset();
   given_.ledger.ReadEnded(*dataset);

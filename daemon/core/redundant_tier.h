@@ -132,6 +132,7 @@ class RedundantTier {
   enum class TakingUp : std::uint8_t { kNothing, kOfKnownLaunches, kAll };
   TakingUp WhatToTakeUp() const;
   void Looked(const absl::StatusOr<RedundantFolder::Contents>& contents, TakingUp take_up);
+  void IsAnotherFolder();
   void Answer(std::uint64_t waiting);
   void Found(DatasetId id, const RedundantFolder::Found& found, TakingUp take_up);
   void Adopt(DatasetId id, const RedundantFolder::Found& found);

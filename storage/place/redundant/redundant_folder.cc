@@ -66,10 +66,11 @@ absl::Status RedundantFolder::CheckMounted() const {
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk_.Info(*real));
   if (!info.is_directory()) return FailedPrecondition("{}: is no directory", root_);
   for (const auto& [disk, path] : checks_.apart_from) {
-    const auto other = disk->Info(path);
-    if (absl::IsNotFound(other.status())) continue;
-    CAIRN_RETURN_IF_ERROR(other.status());
-    if (other->device != info.device) continue;
+    const auto place = disk->RealPath(path);
+    if (absl::IsNotFound(place.status())) continue;
+    CAIRN_RETURN_IF_ERROR(place.status());
+    CAIRN_ASSIGN_OR_RETURN(const auto other, disk->Info(*place));
+    if (other.device != info.device) continue;
     return Unavailable("{}: is on the device of {}, and protects from nothing; is it mounted? (redundant.apart)", root_,
                        path);
   }
@@ -88,6 +89,7 @@ absl::Status RedundantFolder::CheckMark() const {
   const auto there = MarkThere();
   if (there.ok() && *there == expected.mark) return absl::OkStatus();
   if (!there.ok() && !absl::IsNotFound(there.status())) return there.status();
+  differed_ = true;
   return Unavailable("{}: {} that this run has used; is it mounted? (redundant.marked; {})", user_folder_,
                      there.ok() ? "is another folder than the one" : "lacks the mark of the folder",
                      expected.noted_in.empty() ? "as it was found before" : "noted in " + expected.noted_in);
@@ -98,13 +100,17 @@ RedundantFolder::Expected RedundantFolder::expected() const {
   return expected_;
 }
 
-void RedundantFolder::Expect(const std::string& mark, const std::string& noted_in) {
+bool RedundantFolder::Expect(const std::string& mark, const std::string& noted_in) {
   const absl::MutexLock lock(&mutex_);
+  const bool another = !expected_.mark.empty() && expected_.mark != mark;
   expected_ = {.mark = mark, .noted_in = noted_in};
+  return another;
 }
 
 absl::StatusOr<std::string> RedundantFolder::Mark() {
   CAIRN_RETURN_IF_ERROR(CheckMounted());
+  // One that was found by a look has gone. One whose note was taken away is to be replaced.
+  if (expected().noted_in.empty()) CAIRN_RETURN_IF_ERROR(CheckMark());
   CAIRN_RETURN_IF_ERROR(MakeOwnFolder(user_folder_));
   CAIRN_ASSIGN_OR_RETURN(std::string mark, EnsureFolderMark(disk_, user_folder_));
   CAIRN_RETURN_IF_ERROR(disk_.SyncDirectory(root_));

@@ -19,6 +19,7 @@
 #include <absl/status/statusor.h>
 #include <absl/synchronization/mutex.h>
 
+#include <atomic>
 #include <map>
 #include <set>
 #include <string>
@@ -54,7 +55,10 @@ class RedundantFolder {
   // The mark of the user's folder, which is made if need be: it is used for the first time.
   absl::StatusOr<std::string> Mark();
   // From now on. `noted_in`: where it can be changed; for errors. Until then the mark is expected that Look has found.
-  void Expect(const std::string& mark, const std::string& noted_in);
+  // True: another one was expected before.
+  bool Expect(const std::string& mark, const std::string& noted_in);
+  // A call has found that it is not the expected one, since this was asked last.
+  bool Differed() { return differed_.exchange(false); }
 
   struct Found {
     kept::Whole record;
@@ -118,6 +122,7 @@ class RedundantFolder {
   const Checks checks_;
   mutable absl::Mutex mutex_;
   Expected expected_ ABSL_GUARDED_BY(mutex_);
+  mutable std::atomic<bool> differed_{false};
 };
 
 }  // namespace cairn

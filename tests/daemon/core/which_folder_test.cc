@@ -69,6 +69,7 @@ TEST_P(WhichFolderTest, OnceUsedAnEmptyOneIsNotTakenForIt) {
   nodes.StartAll();  // and know nothing of it
   nodes.Pass(std::chrono::minutes(1));
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  EXPECT_THAT(nodes[0].Warnings(), HasSubstr("what is in /burst (redundant.path) is not known")) << "not: nothing";
   next = Local(7);
   expect_unused();
   ASSERT_OK(nodes.prefix.Remove(kRoot));
@@ -83,7 +84,8 @@ TEST_P(WhichFolderTest, OnceUsedAnEmptyOneIsNotTakenForIt) {
 TEST_P(WhichFolderTest, ANewOneIsUsedIfSomebodySaysSo) {
   Start();
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
-  Redundant(5);
+  const DatasetId older = Redundant(5);
+  ASSERT_EQ(nodes[0].Pin(older).code(), local::OK);  // so that it belongs there, too
   ASSERT_OK(nodes.prefix.Rename(kRoot, "/away"));
   ASSERT_NO_FATAL_FAILURE(MountAt(kRoot));
   const DatasetId id = Local(6);
@@ -96,6 +98,8 @@ TEST_P(WhichFolderTest, ANewOneIsUsedIfSomebodySaysSo) {
     ASSERT_OK(nodes.prefix.Remove("/pfs/run/.cairn/" + name));
   }
   EXPECT_SAYS(clients[0]->Wait(id, local::REDUNDANT), local::OK, "");
+  EXPECT_SAYS(clients[0]->Wait(older, local::REDUNDANT), local::OK, "");
+  EXPECT_TRUE(IsThere(older)) << "what is in the one before does not count";
   ASSERT_OK(nodes.prefix.Rename(kRoot, "/away.2"));
   ASSERT_NO_FATAL_FAILURE(MountAt(kRoot));
   clients.clear();

@@ -194,6 +194,12 @@ TEST_F(RedundantFolderTest, AFolderIsKnownByItsMark) {
   EXPECT_OK(another.Look().status());
   ASSERT_OK(disk_->Remove("/away/me/folder.cairn"));
   EXPECT_EQ(another.Look().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(another.Differed());
+  EXPECT_FALSE(another.Differed()) << "since it was asked last";
+  EXPECT_EQ(another.Mark().status().code(), absl::StatusCode::kUnavailable) << "it is not the first use";
+  EXPECT_FALSE(another.Expect(mark, "a note")) << "what it has found";
+  EXPECT_TRUE(another.Expect(TestRun(3).Hex(), "a note"));
+  EXPECT_OK(another.Mark().status()) << "somebody has taken the note away";
 }
 
 TEST_F(RedundantFolderTest, AMarkThatIsCutOrFlippedIsNotTakenForOne) {
