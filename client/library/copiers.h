@@ -1,6 +1,6 @@
 /* Pieces of a checkpoint, copied by several threads at once where the user asks for that (CAIRN_COPY_THREADS): one core
  * does not use all of a node's memory bandwidth. The threads live for one call, and take no signals of the
- * application's. */
+ * application's but those of their own faults. */
 #ifndef CAIRN_CLIENT_LIBRARY_COPIERS_H_
 #define CAIRN_CLIENT_LIBRARY_COPIERS_H_
 

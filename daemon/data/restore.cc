@@ -207,7 +207,13 @@ void RestoreImpl::ReadSome() {
         Settle();
         return;
       }
-      run = NextRun();
+      const absl::Status found = Caught([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { run = NextRun(); });
+      if (!found.ok()) {  // Finish forgets what it had claimed
+        reader_posted_ = false;
+        Fail(found, 0);
+        Settle();
+        return;
+      }
       ++reads_;
     }
     // Whoever throws has not taken the run over: ReadDone and CheckRun do not.
@@ -316,7 +322,10 @@ void RestoreImpl::TakeLent(const Run& run, const SharedFile::Lent& lent) {
   if (taken.ok()) return Took(run, std::move(taken));
   const absl::MutexLock lock(&mutex_);
   --reads_;
-  again_.push_back({.first = run.first, .count = 1, .lent = lent.image == nullptr});
+  const absl::Status kept = Caught([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    again_.push_back({.first = run.first, .count = 1, .lent = lent.image == nullptr});
+  });
+  if (!kept.ok()) Fail(kept, block.source);
   PostReading();
   Settle();
 }
