@@ -36,6 +36,7 @@ struct Process {
 struct Pools {          // all borrowed
   WorkPool& work;       // hashing, captures and restores on this node
   BlockingPool& cache;  // work on the cache disk
+  BlockingPool& images;  // memory that is touched ahead of need: nobody waits behind that
   // With a lane for each prefix, by its path: any of them may hang for hours.
   Lanes& prefix;   // short work
   Lanes& flush;    // copies

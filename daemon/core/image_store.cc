@@ -16,6 +16,8 @@ constexpr std::uint64_t kRingBytesWanted = 64 << 20;
 constexpr std::chrono::milliseconds kImageRetry(50);
 constexpr std::chrono::milliseconds kExpectationSettles(20);
 constexpr std::size_t kAheadMax = 2;  // that take turns
+// So long the making of an image ahead gives way to clients that copy, all in all: it has its place in the budget.
+constexpr std::chrono::milliseconds kClientPatience(1000);
 
 std::uint64_t RoundUp(std::uint64_t bytes) {
   return (bytes + Image::kAlignment - 1) / Image::kAlignment * Image::kAlignment;
@@ -74,11 +76,8 @@ void ImageStore::Acquire(Wish wish) {
   if (TakeIdle(wish)) return;
   if (wish.owner->being_made_ >= wanted) {  // soon
     wish.call->WaitingFor("an image that is being made");
-    const ImageOwnerPtr owner = wish.owner;
     wishes_.push_back(std::move(wish));
-    *owner->hurry_ = true;
-    if (!owner->making_begun_) BeginMaking(owner);
-    return;
+    return WishesChanged();
   }
   const std::uint64_t room = MakeRoom(*wish.owner, wanted);
   const std::uint64_t least = std::min({wanted, kRingBytesWanted, RoundDown(budget_.bytes_max())});
@@ -88,6 +87,7 @@ void ImageStore::Acquire(Wish wish) {
   // Those of answered calls go, so that repeated requests cannot grow the list.
   std::erase_if(wishes_, [](const Wish& other) { return other.call->answered(); });
   wishes_.push_back(std::move(wish));
+  WishesChanged();
 }
 
 // An idle image of the session, or the one that its last dataset keeps: that copy gives way to the new dataset.
@@ -144,6 +144,7 @@ void ImageStore::Make(Wish wish, std::uint64_t bytes) {
         // between the two: hence the look after a while.
         if (budget_.used() > 0) {
           wishes_.push_back(std::move(wish));
+          WishesChanged();
           context_.loop().After(kImageRetry, [this] { RetryWishes(); });
         } else {
           wish.then(Annotate(image.status(), fmt::format("an image of {} bytes", bytes)));
@@ -165,6 +166,7 @@ void ImageStore::RetryWishes() {
   for (Wish& wish : wishes) {
     if (!wish.call->answered()) Acquire(std::move(wish));
   }
+  WishesChanged();
 }
 
 // The session has ended, or the dataset of one call has failed: who waits for an image is told at once.
@@ -178,6 +180,7 @@ void ImageStore::DropWishes(const ImageOwnerPtr& owner, std::uint64_t call) {
       wishes_.push_back(std::move(wish));
     }
   }
+  WishesChanged();
 }
 
 // --- Images of checkpoints, kept for a restore ---
@@ -287,43 +290,19 @@ void ImageStore::MakeAhead(const ImageOwnerPtr& owner, std::uint64_t bytes) {
   if (owner->gone_ || owner->being_made_ != 0 || context_.quiescing()) return;
   if (budget_.used() + bytes > budget_.bytes_max() || !wishes_.empty()) return;
   owner->being_made_ = bytes;
-  *owner->hurry_ = false;
-  if (making_ < context_.env.pools.work.threads()) return BeginMaking(owner);
-  to_make_.push_back(owner);
-}
-
-// Not on the cache's own threads: what clients wait for comes behind nothing of this.
-void ImageStore::BeginMaking(const ImageOwnerPtr& owner) {
-  std::erase(to_make_, owner);
-  owner->making_begun_ = true;
-  ++making_;
-  WorkPool& pool = context_.env.pools.work;
-  pool.PostWaiting(ThenOnStrand(
-      context_.loop(),
-      [this, &pool, bytes = owner->being_made_, hurry = owner->hurry_] {
-        return Image::Make(budget_, bytes, [&] { pool.GiveWayToClients(*hurry); });
-      },
-      [this, owner](absl::StatusOr<std::shared_ptr<Image>> image) { Made(owner, std::move(image)); }));
-}
-
-void ImageStore::Made(const ImageOwnerPtr& owner, absl::StatusOr<std::shared_ptr<Image>> image) {
-  owner->being_made_ = 0;
-  owner->making_begun_ = false;
-  --making_;
-  while (!to_make_.empty() && making_ < context_.env.pools.work.threads()) {
-    const ImageOwnerPtr next = to_make_.front();
-    if (!next->gone_ && !context_.quiescing()) {
-      BeginMaking(next);
-    } else {
-      to_make_.pop_front();
-      next->being_made_ = 0;
-    }
-  }
-  // Without one the next checkpoint makes its own, or takes the kept one: nothing to report.
-  if (!image.ok()) return RetryWishes();
-  owner->largest_ = std::max<std::uint64_t>(owner->largest_, (*image)->bytes().size());
-  Release(owner, *std::move(image));
-  if (owner->expected_ != 0) Prepare(owner);
+  auto make = [this, bytes, hurry = hurry_, &work = context_.env.pools.work] {
+    std::chrono::milliseconds patience = kClientPatience;
+    return Image::Make(budget_, bytes, [&] { work.GiveWayToClients(*hurry, patience); });
+  };
+  RunBlocking(context_.env.pools.images, context_.loop(), std::move(make),
+              [this, owner](absl::StatusOr<std::shared_ptr<Image>> image) {
+                owner->being_made_ = 0;
+                // Without one the next checkpoint makes its own, or takes the kept one: nothing to report.
+                if (!image.ok()) return RetryWishes();
+                owner->largest_ = std::max<std::uint64_t>(owner->largest_, (*image)->bytes().size());
+                Release(owner, *std::move(image));
+                if (owner->expected_ != 0) Prepare(owner);
+              });
 }
 
 }  // namespace cairn

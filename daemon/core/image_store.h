@@ -38,9 +38,7 @@ class ImageOwner {
   std::uint64_t largest_ = 0;     // bytes of the largest that it has had, or asked for
   std::uint64_t expected_ = 0;    // bytes of its next checkpoint, as it has said
   Loop::TimerId settles_ = 0;     // until that is acted upon
-  std::uint64_t being_made_ = 0;  // bytes of the image that is being made ahead of need, or to be made; 0: none
-  bool making_begun_ = false;     // of that
-  std::shared_ptr<std::atomic<bool>> hurry_ = std::make_shared<std::atomic<bool>>(false);  // somebody waits for it
+  std::uint64_t being_made_ = 0;  // bytes of the image that is being made ahead of need; 0: none
   std::vector<std::shared_ptr<Image>> idle_;
   std::deque<std::uint64_t> known_;  // whose descriptor its connection has, the last named at the end
 };
@@ -119,17 +117,16 @@ class ImageStore {
   void Make(Wish wish, std::uint64_t bytes);
   void Prepare(const ImageOwnerPtr& owner);
   void MakeAhead(const ImageOwnerPtr& owner, std::uint64_t bytes);
-  void BeginMaking(const ImageOwnerPtr& owner);
-  void Made(const ImageOwnerPtr& owner, absl::StatusOr<std::shared_ptr<Image>> image);
   void RetryWishes();
+  void WishesChanged() { *hurry_ = !wishes_.empty(); }
 
   const Context& context_;
   ImageBudget budget_;
   std::multimap<std::pair<RunId, Rank>, ImageOwnerPtr> owners_;  // until OwnerGone
   std::map<RunId, KeptDatasets> kept_;  // no run is taken out: references to its datasets outlive a retry of wishes
   std::deque<Wish> wishes_;
-  std::deque<ImageOwnerPtr> to_make_;  // ahead of need, one after the other
-  std::size_t making_ = 0;             // of these begun; as many as there are cores for work
+  // There are wishes: what is made ahead gives way to nobody, since it may be wished for, or stand in a wish's way.
+  const std::shared_ptr<std::atomic<bool>> hurry_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 }  // namespace cairn

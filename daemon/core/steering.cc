@@ -289,11 +289,12 @@ std::optional<std::string> Steering::WhyCheckpoint(const Session& session, const
   return why;
 }
 
-// Whether a checkpoint of the launch is begun and not yet whole.
+// Whether a checkpoint that all ranks of the launch have begun is not yet whole. One whose rank could not begin it is
+// over with the next that any rank begins, for which somebody must be told that it is due.
 bool Steering::OneIsOnItsWay(const Session& session) const {
   return std::any_of(state_.settling.begin(), state_.settling.end(), [&](DatasetId id) {
     const DatasetPtr dataset = ledger_.Get(id);
-    return dataset && dataset->launch == session.launch;
+    return dataset && dataset->launch == session.launch && dataset->all_begun();
   });
 }
 

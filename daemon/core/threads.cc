@@ -62,6 +62,7 @@ class ThreadedCoreImpl final : public ThreadedCore {
         loop_(MakeThreadLoop()),
         work_(MakeWorkPool(config.threads)),
         cache_(MakeBlockingPool(std::max<std::size_t>(4, config.threads))),
+        images_(MakeBlockingPool(config.threads)),
         prefix_(MakeLanes(kPerPrefix, kLaneThreads, clocks_.steady)),
         flush_(MakeLanes(std::max<std::uint32_t>(1, config.flush.parallel), kLaneThreads, clocks_.steady)),
         growing_(MakeLanes(kPerPrefix, kLaneThreads, clocks_.steady)),
@@ -75,6 +76,7 @@ class ThreadedCoreImpl final : public ThreadedCore {
     growing_.reset();
     flush_.reset();
     prefix_.reset();
+    images_.reset();
     cache_.reset();
     work_.reset();
     loop_.reset();  // before the core: what has not run may hold parts of it
@@ -86,6 +88,7 @@ class ThreadedCoreImpl final : public ThreadedCore {
         .loop = *loop_,
         .pools = {.work = *work_,
                   .cache = *cache_,
+                  .images = *images_,
                   .prefix = *prefix_,
                   .flush = *flush_,
                   .growing = *growing_,
@@ -132,7 +135,7 @@ class ThreadedCoreImpl final : public ThreadedCore {
   PeerAccess* const peers_;
   std::unique_ptr<Loop> loop_;
   std::unique_ptr<WorkPool> work_;
-  std::unique_ptr<BlockingPool> cache_;
+  std::unique_ptr<BlockingPool> cache_, images_;
   std::unique_ptr<Lanes> prefix_, flush_, growing_, far_;
   std::unique_ptr<Core> core_;
   bool stopped_ = false;

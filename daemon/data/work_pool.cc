@@ -2,7 +2,6 @@
 
 #include <absl/base/thread_annotations.h>
 #include <absl/synchronization/mutex.h>
-#include <absl/time/clock.h>
 #include <absl/time/time.h>
 #include <sched.h>
 #include <spdlog/spdlog.h>
@@ -169,11 +168,11 @@ class ThreadWorkPool final : public WorkPool {
 
   std::size_t threads() const override { return shared_.per_kind; }
 
-  void GiveWayToClients(const std::atomic<bool>& hurry) override {
-    const auto until = absl::Now() + absl::FromChrono(kClientPatience);
+  void GiveWayToClients(const std::atomic<bool>& hurry, std::chrono::milliseconds& patience) override {
+    constexpr std::chrono::milliseconds kRound(10);
     const absl::MutexLock lock(&shared_.mutex);
-    while (shared_.holds > 0 && !hurry && absl::Now() < until) {
-      shared_.no_holds.WaitWithTimeout(&shared_.mutex, absl::Milliseconds(10));
+    for (; shared_.holds > 0 && !hurry && patience.count() > 0; patience -= kRound) {
+      shared_.no_holds.WaitWithTimeout(&shared_.mutex, absl::FromChrono(kRound));
     }
   }
 

@@ -39,9 +39,9 @@ class WorkPool {
   // Posted jobs that run at once.
   virtual std::size_t threads() const = 0;
   // For what is not urgent and takes the memory's bandwidth: waits while a client copies, but not for longer than
-  // kClientPatience, and not once `hurry` is set (looked at every 10 ms). On threads of PostWaiting only.
-  static constexpr std::chrono::milliseconds kClientPatience{1000};
-  virtual void GiveWayToClients(const std::atomic<bool>& hurry) = 0;
+  // `patience`, which goes down by that, and not once `hurry` is set (looked at every 10 ms). Not on the pool's
+  // threads.
+  virtual void GiveWayToClients(const std::atomic<bool>& hurry, std::chrono::milliseconds& patience) = 0;
 
   class Hold {
    public:

@@ -161,7 +161,8 @@ class SteppedWorkPool final : public WorkPool {
   void Post(std::function<void()> job, std::function<void()> rescue) override;
   void PostWaiting(std::function<void()> job) override { waiting_.Add({std::move(job), nullptr}); }
   std::size_t threads() const override { return jobs_.threads(); }
-  void GiveWayToClients(const std::atomic<bool>& /*hurry*/) override {}  // nobody else would go on
+  // Nobody else would go on.
+  void GiveWayToClients(const std::atomic<bool>& /*hurry*/, std::chrono::milliseconds& /*patience*/) override {}
   void Drop();
   std::size_t holds() const { return holds_; }
 
@@ -180,6 +181,7 @@ struct SteppedParts {
       : loop(stepper),
         work(stepper, 2),
         cache(stepper, 4),
+        images(stepper, 2),
         prefix(stepper, 4),
         flush(stepper, flushes),
         growing(stepper, 2),
@@ -189,6 +191,7 @@ struct SteppedParts {
     loop.Stop();
     work.Drop();
     cache.Drop();
+    images.Drop();
     prefix.Drop();
     flush.Drop();
     growing.Drop();
@@ -197,7 +200,7 @@ struct SteppedParts {
 
   SteppedLoop loop;
   SteppedWorkPool work;
-  SteppedBlockingPool cache;
+  SteppedBlockingPool cache, images;
   SteppedLanes prefix, flush, growing, far;
 };
 

@@ -35,7 +35,7 @@ class ByHand {
   std::function<bool(const std::string& job)> job_is_over;  // null: nothing is known of any
 
  private:
-  SteppedBlockingPool cache_pool_{cache, 1};
+  SteppedBlockingPool cache_pool_{cache, 1}, image_pool_{others, 1};
   SteppedLanes prefix_pool_{prefix, 1}, flush_{others, 1}, growing_{others, 1}, far_{others, 1};
   SteppedWorkPool work_{others, 1};
   PeerAccess* const peers_;
@@ -50,6 +50,7 @@ class ByHand {
           .loop = loop,
           .pools = {.work = work_,
                     .cache = cache_pool_,
+                    .images = image_pool_,
                     .prefix = prefix_pool_,
                     .flush = flush_,
                     .growing = growing_,

@@ -50,6 +50,7 @@ absl::Status SimulatedDaemon::Start() {
   auto core = Core::Start(config, {.loop = parts_->loop,
                                    .pools = {.work = parts_->work,
                                              .cache = parts_->cache,
+                                             .images = parts_->images,
                                              .prefix = parts_->prefix,
                                              .flush = parts_->flush,
                                              .growing = parts_->growing,

@@ -58,6 +58,7 @@ void SimulatedNodes::Node::Start() {
   auto core = Core::Start(config, {.loop = parts_->loop,
                                    .pools = {.work = parts_->work,
                                              .cache = parts_->cache,
+                                             .images = parts_->images,
                                              .prefix = parts_->prefix,
                                              .flush = parts_->flush,
                                              .growing = parts_->growing,

@@ -61,6 +61,7 @@ TEST_F(SteeringTest, WhileOneIsOnItsWayTheNextMayBePutOffAndIsMadeUpFor) {
   Gate gate(FakeOp::kSync, "Ckpt");
   cache_disk_.SetHook(gate.hook());
   CheckpointFor(ranks[0], 1, 1s);
+  CheckpointFor(ranks[1], 1, 1s);
   EXPECT_TRUE(NeedSays(ranks[0], 3)) << "by default it is due all the same";
   EXPECT_TRUE(NeedSays(ranks[1], 3));
   Config config = harness_.config;
@@ -68,7 +69,6 @@ TEST_F(SteeringTest, WhileOneIsOnItsWayTheNextMayBePutOffAndIsMadeUpFor) {
   harness_.core().Reload(config);
   for (std::uint64_t number = 4; number <= 9; ++number) EXPECT_FALSE(NeedSays(ranks[0], number)) << number;
   EXPECT_EQ(harness_.Status().runs(0).rhythm().put_off(), 1u) << "the one at 6 waits, the one at 9 is the same";
-  CheckpointFor(ranks[1], 1, 1s);
   gate.Open();
   cache_disk_.SetHook(nullptr);
   ASSERT_TRUE(harness_.Eventually([&] { return WholeCheckpoints() == 1; }));
@@ -77,6 +77,20 @@ TEST_F(SteeringTest, WhileOneIsOnItsWayTheNextMayBePutOffAndIsMadeUpFor) {
   EXPECT_TRUE(NeedSays(ranks[1], 10));
   EXPECT_FALSE(NeedSays(ranks[0], 11));
   EXPECT_TRUE(NeedSays(ranks[0], 12));
+}
+
+// Rank 1 could not begin it, so that it never becomes whole, and is over with the next one.
+TEST_F(SteeringTest, OneThatSomeRankHasNotBegunPutsNothingOff) {
+  harness_.config.checkpoint.every = 1;
+  harness_.config.checkpoint.skip_when_busy = true;
+  harness_.Restart();
+  Ranks ranks(harness_, 2, "job.1");
+  EXPECT_TRUE(NeedSays(ranks[0], 1));
+  EXPECT_TRUE(NeedSays(ranks[1], 1));
+  CheckpointFor(ranks[0], 1, 1s);
+  EXPECT_TRUE(NeedSays(ranks[0], 2));
+  EXPECT_TRUE(NeedSays(ranks[1], 2));
+  EXPECT_NE(ranks.Checkpoint(2, {kMemory, kMemory}), 0u);
 }
 
 TEST_F(SteeringTest, ByTheMeasuredCost) {
