@@ -112,7 +112,7 @@ TEST_P(RedundantTierTest, TheApplicationsOwnFilesComeBackFromThere) {
   const auto name = [](Rank rank) { return "out/rank" + std::to_string(rank) + ".dat"; };
   const auto bytes = [](Rank rank) { return RandomBytes(500 + rank, 30'000 + rank); };
   Start();
-  if (one_node) nodes.prefix.FailOn({.path_part = "/out/", .times = kForGood});
+  if (one_node) nodes.prefix.FailOn({.path_part = std::string(SimulatedNodes::kPrefix) + "/out", .times = kForGood});
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
   DatasetId id = 0;
   for (const auto& client : clients) {
