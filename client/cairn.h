@@ -3,9 +3,10 @@
  * A session is one rank's connection. All calls of a session come from one thread at a time; sessions are independent
  * of each other. Calls block at most as long as the session's deadline (cairn_options.deadline_ms; cairn_wait has its
  * own) and then return CAIRN_DEADLINE_EXCEEDED (CAIRN_UNAVAILABLE if no daemon answered all that time), saying so in
- * cairn_error. The library catches no signal, starts no thread (unless CAIRN_COPY_THREADS is set) and prints
- * nothing (unless CAIRN_LOG is: see README.md in this folder). If the daemon dies, the next call connects to its successor; nothing of the application
- * needs to be restarted. After a fork the child's copy of a session answers CAIRN_FORKED: it opens one of its own.
+ * cairn_error. The library catches no signal, starts no thread unless CAIRN_COPY_THREADS is set, and prints nothing
+ * unless CAIRN_LOG is (README.md in this folder). If the daemon dies, the next call connects to its successor; nothing
+ * of the application needs to be restarted. After a fork the child's copy of a session answers CAIRN_FORKED: it opens
+ * one of its own.
  *
  * Every function returns one of the CAIRN_ codes below. Protected memory is borrowed: it must stay valid until it is
  * unprotected, protected anew, or the session is closed. */
@@ -309,8 +310,8 @@ CAIRN_API int cairn_should_exit(cairn_session* session, int32_t* flag);
  *   CAIRN_MTBF                 mean time between failures of one node, a time as above: at the interval at which least
  *                              time is lost by it, for the cost measured as above
  * The last two say 1 at the first call, to learn the cost. 0 takes a setting out; with none set it is always 0.
- * With checkpoint.when_busy = "skip" in the daemon's configuration one that is due while the one before is not `local`
- * yet is put off until it is: so a disk that cannot follow costs checkpoints, and never time. */
+ * With checkpoint.when_busy = "skip" in the daemon's configuration, one that comes due while the one before is not
+ * `local` yet is put off until it is: a disk that cannot follow then costs checkpoints in place of waiting. */
 CAIRN_API int cairn_need_checkpoint(cairn_session* session, int32_t* flag);
 
 /* Ends the session and frees it; captured datasets climb on without it. NULL is fine. */

@@ -107,8 +107,8 @@ const Field kFields[] = {
      "can be reloaded",
      CAIRN_U64_(checkpoint.mtbf_ms)},
     {"checkpoint.when_busy", kChoice,
-     "a checkpoint is due while an earlier one is still on its way to `local`: wait says so, and cairn_checkpoint "
-     "waits for memory if need be; skip says no, and yes as soon as the earlier one is `local`; can be reloaded",
+     "what cairn_need_checkpoint says of a checkpoint that comes due before the last one is `local`: wait: yes, and "
+     "cairn_checkpoint may have to wait for memory; skip: no, and yes once the last one is `local`; can be reloaded",
      CAIRN_BOOL_(checkpoint.skip_when_busy), 0, 0, "wait", "skip"},
     {"ftiff.layout", kChoice,
      "format of checkpoint files: F, what FTI writes today, or A, what FTI 1.1 (2018) writes and its documentation "
