@@ -227,7 +227,7 @@ Series Measure(const Options& options) {
   Shared* shared = MakeShared<Shared>(options.ranks + 1);
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < options.ranks; ++rank) {
-    const pid_t pid = fork();
+    const pid_t pid = ForkRank();
     if (pid == 0) {
       RankProcess(options, daemon, shared, rank).Run();
       std::_Exit(0);

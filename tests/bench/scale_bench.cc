@@ -144,8 +144,7 @@ void Measure(const Load& load, const std::string& config, bool copies_first) {
   Shared* shared = MakeShared<Shared>(load.clients + 1);
   std::vector<pid_t> clients;
   for (int rank = 0; rank < load.clients; ++rank) {
-    const pid_t pid = fork();
-    if (pid < 0) Die("fork");
+    const pid_t pid = ForkRank();
     if (pid == 0) {
       Client(daemon, load, shared, rank).Run(copies_first);
       std::_Exit(0);

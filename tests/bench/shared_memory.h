@@ -3,9 +3,13 @@
 #define CAIRN_TESTS_BENCH_SHARED_MEMORY_H_
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -24,6 +28,24 @@ Shared* MakeShared(int parties) {
   pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
   pthread_barrier_init(&shared->barrier, &attributes, static_cast<unsigned>(parties));
   return shared;
+}
+
+// A process of a rank; in the parent its number. One that does not end with 0 ends the program, and the others with it:
+// they would wait at their barrier for ever.
+inline pid_t ForkRank() {
+  struct sigaction action {};
+  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_NOCLDSTOP;
+  action.sa_sigaction = [](int, siginfo_t* child, void*) {
+    if (child->si_code != CLD_EXITED || child->si_status != 0) std::_Exit(1);
+  };
+  sigaction(SIGCHLD, &action, nullptr);
+  const pid_t pid = fork();
+  if (pid < 0) Die("fork");
+  if (pid == 0) {
+    signal(SIGCHLD, SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+  }
+  return pid;
 }
 
 // In huge pages, if there are any; every byte has been written.
