@@ -115,6 +115,10 @@ class Disk {
   virtual absl::StatusOr<std::uint64_t> FreeBytes(const std::string& path) = 0;
   // Which kind of file system this is: statfs(2)'s f_type (file_system_kind.h). Follows links.
   virtual absl::StatusOr<std::uint64_t> FileSystemType(const std::string& path) = 0;
+  // From now on transfers of this disk from and to `memory` need not look for its pages each time; until the handle is
+  // let go of, which comes after the last transfer and before the memory goes. Null: this disk, kernel or user cannot
+  // do that, and all works as before.
+  virtual std::shared_ptr<void> Pin(std::span<std::byte> /*memory*/) { return nullptr; }
   // So many syncs at once, each on a thread of its own, are faster than one after the other. 1: no threads for that.
   virtual std::size_t syncs_at_once() const { return 1; }
 };

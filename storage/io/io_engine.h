@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 
 namespace cairn {
@@ -32,6 +33,7 @@ struct IoEngineOptions {
   unsigned in_flight_max = 64;   // transfers that the kernel works on at once
   std::size_t queued_max = 256;  // that wait for it; one more blocks its submitter until there is room
   unsigned threads = 4;          // where there is no io_uring
+  bool pin = true;               // false: as if the kernel refused to pin memory
   // Where a transfer may wait for hours, it must not keep the next one from being begun: some file systems (FUSE) wait
   // within the submission, whatever io_uring asks of them. Costs a change of threads for each transfer.
   bool may_hang = false;
@@ -44,6 +46,8 @@ class IoEngine {
   // Never lost, never refused: blocks while the queue is full, except on a thread of the engine itself, where the
   // transfer takes the place of the one that just ended.
   virtual void Submit(IoTransfer transfer) = 0;
+  // As Disk::Pin.
+  virtual std::shared_ptr<void> Pin(std::span<std::byte> /*memory*/) { return nullptr; }
   virtual std::string_view name() const = 0;  // "io_uring" or "threads"
 };
 
@@ -51,6 +55,9 @@ std::unique_ptr<IoEngine> MakeIoEngine(const IoEngineOptions& options);
 
 // Whether this kernel gives us an io_uring, or its reason why not.
 absl::Status ProbeIoUring();
+
+// Whether an io_uring may pin so much memory for this process, or its reason why not.
+absl::Status ProbePinning(std::size_t bytes);
 
 }  // namespace cairn
 

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
+#include <optional>
 #include <thread>
 
 #include "storage/base/check.h"
 #include "storage/base/unique_fd.h"
 #include "storage/io/errno_status.h"
 #include "storage/io/io_queue.h"
+#include "storage/io/pinned_memory.h"
 
 namespace cairn {
 namespace {
@@ -35,6 +38,7 @@ class IoRing final : public IoEngine {
     if (!ring->wake_fd_.valid()) return nullptr;
     // One entry more, for the eventfd.
     if (SetUpRing(ring->in_flight_max_ + 1, &ring->ring_) < 0) return nullptr;
+    if (options.pin) ring->pinned_ = std::make_shared<PinnedMemory>(ring->ring_);
     ring->thread_ = std::thread([r = ring.get()] { r->Run(); });
     return ring;
   }
@@ -44,7 +48,13 @@ class IoRing final : public IoEngine {
     queue_.Close();
     Wake();
     thread_.join();
+    if (pinned_ != nullptr) pinned_->Close();
     io_uring_queue_exit(&ring_);
+  }
+
+  std::shared_ptr<void> Pin(std::span<std::byte> memory) override {
+    int error = 0;
+    return pinned_ != nullptr ? pinned_->Pin(memory, &error) : nullptr;
   }
 
   void Submit(IoTransfer transfer) override {
@@ -108,14 +118,22 @@ class IoRing final : public IoEngine {
       entry = io_uring_get_sqe(&ring_);
     }
     CAIRN_CHECK(entry != nullptr);
-    const auto bytes = static_cast<unsigned>(job->part_bytes());
-    if (job->transfer.write) {
-      io_uring_prep_write(entry, job->transfer.fd, job->data(), bytes, job->offset());
-    } else {
-      io_uring_prep_read(entry, job->transfer.fd, job->data(), bytes, job->offset());
-    }
+    PrepareTransfer(*job, entry);
     io_uring_sqe_set_flags(entry, entry_flags_);
     io_uring_sqe_set_data(entry, job);
+  }
+
+  void PrepareTransfer(const IoJob& job, io_uring_sqe* entry) const {
+    const auto bytes = static_cast<unsigned>(job.part_bytes());
+    const int fd = job.transfer.fd;
+    const auto pinned = pinned_ != nullptr ? pinned_->NumberOf(job.data(), bytes) : std::nullopt;
+    if (pinned.has_value()) {
+      job.transfer.write ? io_uring_prep_write_fixed(entry, fd, job.data(), bytes, job.offset(), *pinned)
+                         : io_uring_prep_read_fixed(entry, fd, job.data(), bytes, job.offset(), *pinned);
+    } else {
+      job.transfer.write ? io_uring_prep_write(entry, fd, job.data(), bytes, job.offset())
+                         : io_uring_prep_read(entry, fd, job.data(), bytes, job.offset());
+    }
   }
 
   void Reap() {
@@ -146,7 +164,8 @@ class IoRing final : public IoEngine {
   std::atomic<bool> awake_{true};
   std::thread thread_;
 
-  // Of the thread only:
+  std::shared_ptr<PinnedMemory> pinned_;  // null: not asked for
+  // But for what is pinned, of the thread only:
   io_uring ring_{};
   unsigned in_flight_ = 0;
   bool wake_armed_ = false;
@@ -160,6 +179,17 @@ absl::Status ProbeIoUring() {
   if (const int result = SetUpRing(1, &ring); result < 0) return ErrnoStatus(-result, "io_uring_setup");
   io_uring_queue_exit(&ring);
   return absl::OkStatus();
+}
+
+absl::Status ProbePinning(std::size_t bytes) {
+  io_uring ring{};
+  if (const int result = SetUpRing(1, &ring); result < 0) return ErrnoStatus(-result, "io_uring_setup");
+  std::unique_ptr<std::byte, decltype(&std::free)> memory(
+      static_cast<std::byte*>(std::aligned_alloc(kDirectAlignment, bytes)), &std::free);
+  int error = memory == nullptr ? ENOMEM : 0;
+  if (memory != nullptr) std::make_shared<PinnedMemory>(ring)->Pin({memory.get(), bytes}, &error);
+  io_uring_queue_exit(&ring);
+  return error == 0 ? absl::OkStatus() : ErrnoStatus(error, fmt::format("io_uring_register of {} bytes", bytes));
 }
 
 std::unique_ptr<IoEngine> MakeIoEngine(const IoEngineOptions& options) {

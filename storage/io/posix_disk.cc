@@ -66,6 +66,16 @@ class Engines {
     return engines_.front()->name();
   }
 
+  // The first one pins: that of the cache, whose disk serves nothing else. What others transfer works without.
+  std::shared_ptr<void> Pin(std::span<std::byte> memory) {
+    IoEngine* first = nullptr;
+    {
+      const absl::MutexLock lock(&mutex_);
+      first = engines_.front().get();
+    }
+    return first->Pin(memory);
+  }
+
   // For one file.
   std::shared_ptr<IoEngine> Of(dev_t device) {
     return {Take(device), [this, device](IoEngine*) { LetGo(device); }};
@@ -233,6 +243,7 @@ class PosixDiskImpl final : public PosixDisk {
     return absl::OkStatus();
   }
 
+  std::shared_ptr<void> Pin(std::span<std::byte> memory) override { return engines_.Pin(memory); }
   // A journalling file system writes its journal once for all of them.
   std::size_t syncs_at_once() const override { return 8; }
   absl::StatusOr<std::uint64_t> FreeBytes(const std::string& path) override {

@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <functional>
 #include <future>
+#include <memory>
 #include <new>
 #include <span>
 #include <string>
@@ -192,6 +195,100 @@ TEST_P(IoEngineTest, SubmittersOnManyThreadsLoseNothing) {
     for (std::thread& thread : threads) thread.join();
   }
   EXPECT_EQ(done, 2000);
+}
+
+// --- Pinned memory ---
+
+class PinnedMemoryTest : public IoEngineTest {
+ protected:
+  static constexpr std::size_t kBytes = 3 << 20;
+
+  void SetUp() override {
+    IoEngineTest::SetUp();
+    void* const space = mmap(nullptr, 2 * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(space, MAP_FAILED);
+    all_ = {static_cast<std::byte*>(space), 2 * kBytes};
+    for (std::size_t i = 0; i < all_.size(); ++i) all_[i] = static_cast<std::byte>(i * 7 + i / 4096);
+  }
+  void TearDown() override { munmap(all_.data(), all_.size()); }
+
+  int Run(IoEngine& engine, bool write, std::uint64_t offset, std::span<std::byte> bytes) {
+    std::promise<int> end;
+    engine.Submit(Transfer(write, offset, bytes, [&](int error, std::size_t n) {
+      end.set_value(error != 0 ? error : n == bytes.size() ? 0 : EIO);
+    }));
+    return end.get_future().get();
+  }
+  // Both ways.
+  void ExpectMoved(IoEngine& engine, std::span<std::byte> bytes) {
+    std::vector<std::byte> back(bytes.size());
+    const std::vector<std::byte> content(bytes.begin(), bytes.end());
+    ASSERT_EQ(Run(engine, true, 5, bytes), 0);
+    ASSERT_EQ(Run(engine, false, 5, back), 0);
+    EXPECT_TRUE(back == content);
+    std::fill(bytes.begin(), bytes.end(), std::byte{0});
+    ASSERT_EQ(Run(engine, false, 5, bytes), 0);
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), content.begin()));
+  }
+
+  std::span<std::byte> all_;  // the first half is to be pinned
+};
+
+INSTANTIATE_TEST_SUITE_P(Engines, PinnedMemoryTest, testing::Values("io_uring", "threads"),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(PinnedMemoryTest, TransfersFromWithinAcrossAndOutsideMoveTheSameBytes) {
+  const auto engine = Make({});
+  auto pinned = engine->Pin(all_.first(kBytes));
+  EXPECT_EQ(pinned != nullptr, engine->name() == "io_uring" && ProbePinning(kBytes).ok());
+  for (const std::size_t from : {std::size_t{0}, std::size_t{1234}, kBytes - 4096, kBytes - 1, kBytes}) {
+    ExpectMoved(*engine, all_.subspan(from, 4096 + from % 100));
+  }
+  ExpectMoved(*engine, all_.first(kBytes));
+  pinned.reset();
+  ExpectMoved(*engine, all_.first(kBytes));
+}
+
+// Only then can the kernel have used them: what lies at their addresses now is something else.
+TEST_P(PinnedMemoryTest, ItsPagesAreLookedForOnce) {
+  const auto engine = Make({});
+  const auto pinned = engine->Pin(all_.first(kBytes));
+  if (pinned == nullptr) GTEST_SKIP() << "nothing is pinned by " << GetParam() << ": " << ProbePinning(kBytes);
+  const std::vector<std::byte> before(all_.begin(), all_.begin() + 8192);
+  ASSERT_NE(mmap(all_.data(), kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+            MAP_FAILED);
+  ASSERT_EQ(Run(*engine, true, 0, all_.first(8192)), 0);
+  std::vector<std::byte> back(8192);
+  ASSERT_EQ(Run(*engine, false, 0, back), 0);
+  EXPECT_TRUE(back == before);
+}
+
+TEST_P(PinnedMemoryTest, NumbersAreUsedAgainAndRefusedOnesHarmNothing) {
+  const auto engine = Make({});
+  for (int i = 0; i < 3000; ++i) {
+    const auto pinned = engine->Pin(all_.subspan(4096u * (i % 8), 4096));
+    if (i == 0 && pinned == nullptr) GTEST_SKIP() << "nothing is pinned by " << GetParam();
+    ASSERT_NE(pinned, nullptr) << i;
+  }
+  std::vector<std::shared_ptr<void>> many;
+  while (many.empty() || many.back() != nullptr) {
+    ASSERT_LT(many.size(), 1500u) << "there is no end of numbers";
+    many.push_back(engine->Pin(all_.subspan(2048 * many.size(), 2048)));
+  }
+  EXPECT_EQ(engine->Pin(all_.first(2048)), nullptr) << "it is pinned already";
+  ExpectMoved(*engine, all_.first(1 << 20));
+}
+
+TEST_P(PinnedMemoryTest, AHandleMayOutliveTheEngine) {
+  auto engine = Make({});
+  const auto pinned = engine->Pin(all_.first(kBytes));
+  engine.reset();
+}
+
+TEST_P(PinnedMemoryTest, SwitchedOffNothingIsPinnedAndAllWorks) {
+  const auto engine = Make({.pin = false});
+  EXPECT_EQ(engine->Pin(all_.first(kBytes)), nullptr);
+  ExpectMoved(*engine, all_.first(kBytes));
 }
 
 }  // namespace
