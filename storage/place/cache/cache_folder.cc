@@ -4,7 +4,9 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "storage/base/path.h"
 #include "storage/base/status.h"
@@ -26,6 +28,20 @@ bool CanShareExtents(Disk& disk, const std::string& folder) {
   if (!disk.Clone(index, clone).ok()) return false;
   disk.Remove(clone).IgnoreError();  // a work name: the next start removes it
   return true;
+}
+
+absl::Status CheckPart(const DatasetStore::Part& part) {
+  const catalogue::Catalogue& catalogue = part.catalogue;
+  if (catalogue.files() || (catalogue.file_size() == 1) != !part.work_path.empty()) {
+    return InvalidArgument("dataset {}, rank {}: {} files in the catalogue, {} written", catalogue.dataset(),
+                           catalogue.rank(), catalogue.file_size(), part.work_path.empty() ? 0 : 1);
+  }
+  if (catalogue.file_size() == 1 &&
+      catalogue.file(0).name() != CheckpointFileName(catalogue.dataset(), catalogue.rank())) {
+    return InvalidArgument("dataset {}, rank {}: checkpoint file named {}", catalogue.dataset(), catalogue.rank(),
+                           catalogue.file(0).name());
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -80,50 +96,67 @@ absl::Status CacheFolderOnDisk::CheckCatalogue(const catalogue::Catalogue& catal
   return InvalidArgument("catalogue of run {} in the cache of run {}", catalogue.run(), run.run.Hex());
 }
 
-template <typename Write>
-absl::Status CacheFolderOnDisk::CommitAs(const catalogue::Catalogue& catalogue, Write write) {
+absl::StatusOr<scr::Descriptor> CacheFolderOnDisk::BeginCommit(const catalogue::Catalogue& catalogue) {
   CAIRN_RETURN_IF_ERROR(CheckCatalogue(catalogue));
   const DatasetId id = catalogue.dataset();
   const Rank rank = catalogue.rank();
-  scr::Descriptor descriptor;
-  {
-    const absl::MutexLock lock(&mutex_);
-    const auto open = open_.find(id);
-    if (open == open_.end()) return FailedPrecondition("{}: dataset {} is not open", path_, id);
-    descriptor = open->second.descriptor;
-    if (catalogue.nranks() != descriptor.ranks) {
-      return InvalidArgument("dataset {}: rank {} says {} ranks, the dataset has {}", id, rank, catalogue.nranks(),
-                             *descriptor.ranks);
-    }
-    if (open->second.committed.contains(rank) || !open->second.committing.insert(rank).second) {
-      return AlreadyExists("dataset {}: rank {} was committed before", id, rank);
-    }
+  const absl::MutexLock lock(&mutex_);
+  const auto open = open_.find(id);
+  if (open == open_.end()) return FailedPrecondition("{}: dataset {} is not open", path_, id);
+  if (catalogue.nranks() != open->second.descriptor.ranks) {
+    return InvalidArgument("dataset {}: rank {} says {} ranks, the dataset has {}", id, rank, catalogue.nranks(),
+                           *open->second.descriptor.ranks);
   }
-  absl::StatusOr<RankFiles> files = write(descriptor);
+  if (open->second.committed.contains(rank) || !open->second.committing.insert(rank).second) {
+    return AlreadyExists("dataset {}: rank {} was committed before", id, rank);
+  }
+  return open->second.descriptor;
+}
+
+absl::Status CacheFolderOnDisk::EndCommit(const catalogue::Catalogue& catalogue, absl::StatusOr<RankFiles> files) {
+  const DatasetId id = catalogue.dataset();
   const absl::MutexLock lock(&mutex_);
   const auto open = open_.find(id);
   if (open == open_.end()) return FailedPrecondition("{}: dataset {} was removed meanwhile", path_, id);
-  open->second.committing.erase(rank);
+  open->second.committing.erase(catalogue.rank());
   if (!files.ok()) return files.status();
-  open->second.committed[rank] = *std::move(files);
+  open->second.committed[catalogue.rank()] = *std::move(files);
   return absl::OkStatus();
 }
 
+// In place, and its records, which are durable once the batch has run.
+absl::StatusOr<RankFiles> CacheFolderOnDisk::WritePart(const Part& part, SyncBatch& batch,
+                                                       const scr::Descriptor& descriptor) {
+  const std::string folder = DatasetPath(descriptor.id);
+  if (!part.work_path.empty()) {
+    CAIRN_RETURN_IF_ERROR(disk_.Rename(part.work_path, folder + "/" + part.catalogue.file(0).name()));
+  }
+  return WriteRankRecords(disk_, batch, folder, prefix(), descriptor, part.catalogue);
+}
+
+absl::Status CacheFolderOnDisk::CommitRanks(std::span<const Part> parts) {
+  for (const Part& part : parts) CAIRN_RETURN_IF_ERROR(CheckPart(part));
+  SyncBatch batch(disk_);
+  std::vector<absl::StatusOr<RankFiles>> written;
+  absl::Status status;
+  for (const Part& part : parts) {
+    const auto descriptor = BeginCommit(part.catalogue);
+    if (status = descriptor.status(); !status.ok()) break;
+    written.push_back(WritePart(part, batch, *descriptor));
+    if (status = written.back().status(); !status.ok()) break;
+  }
+  if (status.ok()) status = batch.Run();
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    const absl::Status ended =
+        EndCommit(parts[i].catalogue, status.ok() ? std::move(written[i]) : absl::StatusOr<RankFiles>(status));
+    if (status.ok()) status = ended;
+  }
+  return status;
+}
+
 absl::Status CacheFolderOnDisk::CommitRank(const catalogue::Catalogue& catalogue, const std::string& work_path) {
-  if (catalogue.files() || (catalogue.file_size() == 1) != !work_path.empty()) {
-    return InvalidArgument("dataset {}, rank {}: {} files in the catalogue, {} written", catalogue.dataset(),
-                           catalogue.rank(), catalogue.file_size(), work_path.empty() ? 0 : 1);
-  }
-  if (catalogue.file_size() == 1 &&
-      catalogue.file(0).name() != CheckpointFileName(catalogue.dataset(), catalogue.rank())) {
-    return InvalidArgument("dataset {}, rank {}: checkpoint file named {}", catalogue.dataset(), catalogue.rank(),
-                           catalogue.file(0).name());
-  }
-  return CommitAs(catalogue, [&](const scr::Descriptor& descriptor) -> absl::StatusOr<RankFiles> {
-    const std::string folder = DatasetPath(catalogue.dataset());
-    if (!work_path.empty()) CAIRN_RETURN_IF_ERROR(disk_.Rename(work_path, folder + "/" + catalogue.file(0).name()));
-    return WriteRankRecords(disk_, folder, prefix(), descriptor, catalogue);
-  });
+  const Part part{.catalogue = catalogue, .work_path = work_path};
+  return CommitRanks({&part, 1});
 }
 
 absl::Status CacheFolderOnDisk::CommitRankFiles(const catalogue::Catalogue& catalogue) {
@@ -131,9 +164,11 @@ absl::Status CacheFolderOnDisk::CommitRankFiles(const catalogue::Catalogue& cata
     return InvalidArgument("dataset {}, rank {}: not a catalogue of the application's files", catalogue.dataset(),
                            catalogue.rank());
   }
-  return CommitAs(catalogue, [&](const scr::Descriptor& descriptor) {
-    return WriteRankRecords(disk_, DatasetPath(catalogue.dataset()), prefix(), descriptor, catalogue);
-  });
+  CAIRN_ASSIGN_OR_RETURN(const scr::Descriptor descriptor, BeginCommit(catalogue));
+  SyncBatch batch(disk_);
+  auto written = WritePart({.catalogue = catalogue, .work_path = {}}, batch, descriptor);
+  if (const absl::Status synced = written.ok() ? batch.Run() : absl::OkStatus(); !synced.ok()) written = synced;
+  return EndCommit(catalogue, std::move(written));
 }
 
 absl::Status CacheFolderOnDisk::Complete(const scr::Descriptor& descriptor) {

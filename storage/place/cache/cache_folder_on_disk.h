@@ -91,6 +91,7 @@ class CacheFolderOnDisk final : public CacheFolder {
 
   absl::Status Begin(const scr::Descriptor& descriptor) override;
   absl::Status CommitRank(const catalogue::Catalogue& catalogue, const std::string& work_path) override;
+  absl::Status CommitRanks(std::span<const Part> parts) override;
   absl::Status CommitRankFiles(const catalogue::Catalogue& catalogue) override;
   absl::Status Complete(const scr::Descriptor& descriptor) override;
   absl::Status Protect(const scr::Descriptor& descriptor, const kept::Record& record) override;
@@ -157,8 +158,10 @@ class CacheFolderOnDisk final : public CacheFolder {
   absl::Status CompleteReopened(const scr::Descriptor& descriptor, const std::vector<RankFiles>& ranks);
   absl::Status WriteEntry(const scr::Descriptor& descriptor, const std::vector<RankFiles>& ranks, bool* removed);
   // Marks the rank as being committed, runs `write` with the dataset's descriptor, keeps what it answers.
-  template <typename Write>
-  absl::Status CommitAs(const catalogue::Catalogue& catalogue, Write write);
+  // From the first to the last a rank is being committed. The descriptor is that of its dataset.
+  absl::StatusOr<scr::Descriptor> BeginCommit(const catalogue::Catalogue& catalogue);
+  absl::StatusOr<RankFiles> WritePart(const Part& part, SyncBatch& batch, const scr::Descriptor& descriptor);
+  absl::Status EndCommit(const catalogue::Catalogue& catalogue, absl::StatusOr<RankFiles> files);
 
   Disk& disk_;
   const std::string path_;

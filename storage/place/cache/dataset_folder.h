@@ -22,6 +22,7 @@
 #include "storage/format/scr/records.h"
 #include "storage/format/scr/redset.h"
 #include "storage/io/disk.h"
+#include "storage/place/cache/sync_batch.h"
 #include "storage/place/run_identity.h"
 
 namespace cairn {
@@ -71,12 +72,14 @@ absl::StatusOr<std::vector<RankRecords::Tree>> MakeFilemapRecords(Disk& disk, co
 RankRecords::Tree MakeSetDescriptor(const std::string& folder, scr::RedsetKind kind, const kept::Set& set, Rank rank,
                                     std::uint32_t nranks);
 
-// The rank's files are in place in `folder`, synced: its catalogue, filemap and redundancy records, all synced, with
-// the directories that hold them and the files. (None of it is believed before the dataset's own records are there.)
+// The rank's files are in place in `folder`, synced: writes its catalogue, filemap and redundancy records. They are
+// durable once `batch` has run, with the directories that hold them and the files. (None of it is believed before the
+// dataset's own records are there.)
 //   kFailedPrecondition  a file is missing or has another size than the catalogue says
 //   kInvalidArgument     a record would become larger than records may be
-absl::StatusOr<RankFiles> WriteRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
-                                           const scr::Descriptor& descriptor, const catalogue::Catalogue& catalogue);
+absl::StatusOr<RankFiles> WriteRankRecords(Disk& disk, SyncBatch& batch, const std::string& folder,
+                                           const std::string& prefix, const scr::Descriptor& descriptor,
+                                           const catalogue::Catalogue& catalogue);
 // The same without the catalogue and the redundancy files, which are there.
 absl::Status RewriteRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
                                 const scr::Descriptor& descriptor, const StoredCatalogue& stored, const RankSets& sets);

@@ -8,7 +8,6 @@
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/place/cache/dataset_folder.h"
 #include "storage/place/cache/redundancy_record.h"
-#include "storage/place/cache/sync_batch.h"
 #include "storage/place/names.h"
 
 namespace cairn {
@@ -94,8 +93,7 @@ absl::Status WriteRecords(Disk& disk, SyncBatch& batch, const std::string& folde
   const catalogue::Catalogue& catalogue = stored.catalogue;
   CAIRN_ASSIGN_OR_RETURN(const std::vector<RankRecords::Tree> of_filemap,
                          MakeFilemapRecords(disk, folder, catalogue.rank(), catalogue.nranks(), sets));
-  CAIRN_RETURN_IF_ERROR(WriteTrees(batch, of_filemap));
-  return batch.Run();
+  return WriteTrees(batch, of_filemap);
 }
 
 }  // namespace
@@ -202,12 +200,12 @@ RankRecords::Tree MakeSetDescriptor(const std::string& folder, RedsetKind kind, 
   return Below(folder, scr::MakeRankRecords(kind, scr::HeaderOf(members, own))).front();
 }
 
-absl::StatusOr<RankFiles> WriteRankRecords(Disk& disk, const std::string& folder, const std::string& prefix,
-                                           const scr::Descriptor& descriptor, const catalogue::Catalogue& catalogue) {
+absl::StatusOr<RankFiles> WriteRankRecords(Disk& disk, SyncBatch& batch, const std::string& folder,
+                                           const std::string& prefix, const scr::Descriptor& descriptor,
+                                           const catalogue::Catalogue& catalogue) {
   const std::string encoded = EncodeCatalogue(catalogue);
   const StoredCatalogue stored{
       .catalogue = catalogue, .bytes = encoded.size(), .crc32 = Crc32(std::as_bytes(std::span(encoded)))};
-  SyncBatch batch(disk);
   CAIRN_RETURN_IF_ERROR(batch.Write(folder + "/" + CatalogueName(catalogue.rank()), encoded));
   CAIRN_RETURN_IF_ERROR(WriteRecords(disk, batch, folder, prefix, descriptor, stored, {}));
   return RankFilesOf(folder, stored, {});
@@ -217,7 +215,8 @@ absl::Status RewriteRankRecords(Disk& disk, const std::string& folder, const std
                                 const scr::Descriptor& descriptor, const StoredCatalogue& stored,
                                 const RankSets& sets) {
   SyncBatch batch(disk);
-  return WriteRecords(disk, batch, folder, prefix, descriptor, stored, sets);
+  CAIRN_RETURN_IF_ERROR(WriteRecords(disk, batch, folder, prefix, descriptor, stored, sets));
+  return batch.Run();
 }
 
 std::vector<RankRecords::Tree> MakeOwnershipLists(const std::string& folder, std::uint32_t nranks,

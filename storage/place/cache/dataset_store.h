@@ -7,6 +7,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <span>
 #include <string>
 
 #include "proto/catalogue.pb.h"
@@ -33,6 +34,14 @@ class DatasetStore {
   //   kFailedPrecondition  the dataset is not open, or the file's size is not the catalogue's
   //   kAlreadyExists       the rank is committed
   virtual absl::Status CommitRank(const catalogue::Catalogue& catalogue, const std::string& work_path) = 0;
+
+  // The same for several ranks of one dataset, where it can be with one wait for the disk. The first error; then some
+  // of them may be whole.
+  struct Part {
+    catalogue::Catalogue catalogue;
+    std::string work_path;
+  };
+  virtual absl::Status CommitRanks(std::span<const Part> parts) = 0;
 
   // The application's own files: already synced in place under the names in the catalogue.
   virtual absl::Status CommitRankFiles(const catalogue::Catalogue& catalogue) = 0;

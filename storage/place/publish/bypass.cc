@@ -38,6 +38,10 @@ class BypassOnDisk final : public Bypass {
   Disk& disk() override { return disk_; }
   absl::Status Begin(const scr::Descriptor& descriptor) override;
   absl::Status CommitRank(const catalogue::Catalogue& catalogue, const std::string& work_path) override;
+  absl::Status CommitRanks(std::span<const Part> parts) override {
+    for (const Part& part : parts) CAIRN_RETURN_IF_ERROR(CommitRank(part.catalogue, part.work_path));
+    return absl::OkStatus();
+  }
   absl::Status CommitRankFiles(const catalogue::Catalogue& catalogue) override;
   absl::Status Complete(const scr::Descriptor& descriptor) override;
   absl::Status Remove(DatasetId id) override;
