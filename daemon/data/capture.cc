@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "daemon/data/base_file.h"
+#include "daemon/data/hash_company.h"
 #include "daemon/data/hash_queue.h"
 #include "daemon/data/layout_a.h"
 #include "daemon/data/tail.h"
@@ -27,18 +28,21 @@ namespace {
 // What a ring, which has no place for windows without content, writes over what a base has there.
 alignas(kDirectAlignment) std::array<std::byte, kWindowBytes> zeros;  // never written, so that no page of it is made
 
-class CaptureImpl final : public Capture {
+class CaptureImpl final : public Capture, public HashPartner {
  public:
-  CaptureImpl(Disk& disk, WorkPool& pool, Spec spec, Callbacks callbacks, Waiting waiting)
+  CaptureImpl(Disk& disk, WorkPool& pool, Spec spec, Callbacks callbacks, Waiting waiting,
+              std::shared_ptr<HashCompany> company)
       : disk_(disk),
         pool_(pool),
         waiting_(OrPoolsOwn(std::move(waiting), pool)),
+        company_(company ? std::move(company) : std::make_shared<HashCompany>(pool)),
         spec_(std::move(spec)),
         image_(spec_.image == nullptr ? std::span<std::byte>() : spec_.image->bytes()),
         places_(table_),
         data_rest_(spec_.layout.data_bytes % kDirectAlignment),
         callbacks_(std::move(callbacks)),
         table_(spec_.layout, spec_.plan, image_.size()),
+        waits_(spec_.waits && !table_.ring()),
         hashes_(table_, image_),
         writes_(table_, spec_.layout.data_bytes) {
     for (WindowTable::Chunk& chunk : table_.chunks()) {
@@ -61,17 +65,17 @@ class CaptureImpl final : public Capture {
     return filled_;
   }
   absl::Status Commit() override;
+  void Go() override;
   void Abort() override;
+
+  bool Claim(HashPart& part, std::size_t lanes_max) override;
+  void Publish(HashPart& part) override;
+  void TakeBack(HashPart& part) override;
+  bool NoMore() const override { return stopping_; }
+  void HashingFailed(const absl::Status& why) override { FailUnless(why); }
 
  private:
   using Run = WriteQueue::Run;
-  // Works on copies: a job that starves on an idle thread is voided, others do its work, and its results do not count.
-  struct HashJob {
-    std::atomic<bool> voided{false};  // changes under the lock, as do the next two
-    bool claimed = false;
-    bool published = false;
-    HashWork work;  // made under the lock; then the job's own
-  };
 
   std::shared_ptr<CaptureImpl> Self() { return std::static_pointer_cast<CaptureImpl>(shared_from_this()); }
 
@@ -79,6 +83,7 @@ class CaptureImpl final : public Capture {
 
   absl::Status CheckFilled(std::uint64_t pieces) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakePieces(std::uint64_t pieces) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GoOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PostHashing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PostWriting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Release() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -90,10 +95,6 @@ class CaptureImpl final : public Capture {
 
   // Without the lock, on threads of the pool or of the disk.
   void FailUnless(const absl::Status& status);
-  void HashSome(HashJob& job);
-  bool ClaimSome(HashJob& job);
-  void Publish(HashJob& job);
-  void TakeBack(HashJob& job);
   void Open();
   void PrepareDigests();
   absl::StatusOr<std::unique_ptr<File>> OpenFile();
@@ -107,6 +108,7 @@ class CaptureImpl final : public Capture {
   Disk& disk_;
   WorkPool& pool_;
   const Waiting waiting_;
+  const std::shared_ptr<HashCompany> company_;
   const Spec spec_;
   const std::span<std::byte> image_;
 
@@ -124,6 +126,7 @@ class CaptureImpl final : public Capture {
 
   std::uint64_t filled_ ABSL_GUARDED_BY(mutex_) = 0;
   bool committed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool waits_ ABSL_GUARDED_BY(mutex_);  // for Go
 
   HashQueue hashes_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<BlockDigests> digests_ ABSL_GUARDED_BY(mutex_);  // null: none are made, or not yet
@@ -216,12 +219,24 @@ absl::Status CaptureImpl::Commit() {
                               spec_.plan.size());
   }
   committed_ = true;
-  writes_.Committed();
   hold_.reset();
+  GoOn();
+  return absl::OkStatus();
+}
+
+void CaptureImpl::Go() {
+  const absl::MutexLock lock(&mutex_);
+  if (!std::exchange(waits_, false) || !committed_) return;
+  GoOn();
+}
+
+// With what is committed.
+void CaptureImpl::GoOn() {
+  if (waits_) return;
+  writes_.Committed();
   PostHashing();
   PostWriting();
   Settle();
-  return absl::OkStatus();
 }
 
 void CaptureImpl::Abort() {
@@ -237,33 +252,22 @@ bool CaptureImpl::digesting() const {
 }
 
 void CaptureImpl::PostHashing() {
-  if (stopping_ || (!committed_ && !table_.ring()) || (digesting() && digests_ == nullptr)) return;
+  if (stopping_ || ((!committed_ || waits_) && !table_.ring()) || (digesting() && digests_ == nullptr)) return;
   while (jobs_unclaimed_ < hashes_.jobs_wanted() && jobs_ < pool_.threads()) {
     ++jobs_;
     ++jobs_unclaimed_;
-    const auto job = std::make_shared<HashJob>();
-    pool_.Post([self = Self(), job] { self->HashSome(*job); },
-               [self = Self(), job] { self->FailUnless(Caught([&] { self->TakeBack(*job); })); });
+    company_->Post(Self());
   }
 }
 
-bool CaptureImpl::ClaimSome(HashJob& job) {
+bool CaptureImpl::Claim(HashPart& part, std::size_t lanes_max) {
   const absl::MutexLock lock(&mutex_);
-  if (job.voided) return false;
-  job.claimed = true;
-  --jobs_unclaimed_;
-  if (!stopping_) job.work = hashes_.Claim();
-  if (job.work.claims.empty()) --jobs_;
-  return !job.work.claims.empty();
-}
-
-void CaptureImpl::HashSome(HashJob& job) {
-  const absl::Status hashed = Caught([&] {
-    if (!ClaimSome(job)) return;
-    HashQueue::Hash(job.work, [this, &job] { return job.voided || stopping_; });
-    Publish(job);
-  });
-  FailUnless(hashed);
+  if (part.voided) return false;
+  part.claimed = true;
+  part.posted ? --jobs_unclaimed_ : ++jobs_;
+  if (!stopping_) part.work = hashes_.Claim(lanes_max);
+  if (part.work.claims.empty()) --jobs_;
+  return !part.work.claims.empty();
 }
 
 // It ends at once, unless something else of it is still under way.
@@ -274,25 +278,25 @@ void CaptureImpl::FailUnless(const absl::Status& status) {
   Settle();
 }
 
-void CaptureImpl::Publish(HashJob& job) {
+void CaptureImpl::Publish(HashPart& part) {
   const absl::MutexLock lock(&mutex_);
-  if (job.voided || stopping_) return;
-  job.published = true;
+  if (part.voided || stopping_) return;
+  part.published = true;
   --jobs_;
-  for (const std::size_t window : hashes_.Publish(job.work)) writes_.Hashed(window);
+  for (const std::size_t window : hashes_.Publish(part.work)) writes_.Hashed(window);
   PostHashing();
   PostWriting();
   Release();
   Settle();
 }
 
-void CaptureImpl::TakeBack(HashJob& job) {
+void CaptureImpl::TakeBack(HashPart& part) {
   const absl::MutexLock lock(&mutex_);
-  if (job.published || job.voided) return;
-  job.voided = true;
-  if (!job.claimed) --jobs_unclaimed_;
-  if (!job.claimed || !job.work.claims.empty()) --jobs_;
-  hashes_.GiveBack(job.work);
+  if (part.published || part.voided) return;
+  part.voided = true;
+  if (!part.claimed) --jobs_unclaimed_;
+  if (!part.claimed || !part.work.claims.empty()) --jobs_;
+  hashes_.GiveBack(part.work);
   PostHashing();
 }
 
@@ -529,8 +533,14 @@ absl::StatusOr<CaptureResult> CaptureImpl::WriteEnd() {
 
 }  // namespace
 
-std::shared_ptr<Capture> Capture::Start(Disk& disk, WorkPool& pool, Spec spec, Callbacks callbacks, Waiting waiting) {
-  auto capture = std::make_shared<CaptureImpl>(disk, pool, std::move(spec), std::move(callbacks), std::move(waiting));
+std::shared_ptr<HashCompany> MakeHashCompany(WorkPool& pool) {
+  return std::make_shared<HashCompany>(pool);
+}
+
+std::shared_ptr<Capture> Capture::Start(Disk& disk, WorkPool& pool, Spec spec, Callbacks callbacks, Waiting waiting,
+                                        std::shared_ptr<HashCompany> company) {
+  auto capture = std::make_shared<CaptureImpl>(disk, pool, std::move(spec), std::move(callbacks), std::move(waiting),
+                                               std::move(company));
   capture->Begin();
   return capture;
 }

@@ -3,7 +3,8 @@
 // file.
 //
 // While the client copies into an image of the whole file, it has cores and memory for itself: hashing and writing
-// begin with the Commit. In a ring windows are hashed and written as they are complete.
+// begin with the Commit, or with Go if it waits for that. In a ring windows are hashed and written as they are
+// complete.
 //
 // With a base (a differential checkpoint) a window is written once it is hashed: of its blocks those whose digest
 // differs from the base's, and all that the base does not have. Metadata and trailer are always written anew. The
@@ -42,6 +43,10 @@
 #include "storage/io/disk.h"
 
 namespace cairn {
+
+// Captures that are hashed together, so that small ones fill the lanes of MD5 among them. Thread-safe.
+class HashCompany;
+std::shared_ptr<HashCompany> MakeHashCompany(WorkPool& pool);  // `pool` is borrowed and outlives what it hashes
 
 // What is known of the file once it is written and synced under its work name.
 struct CaptureResult {
@@ -87,6 +92,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
     std::int32_t checkpoint_id = 0;
     std::uint64_t timestamp_ns = 0;
     std::string work_path;
+    bool waits = false;  // for Go; not in a ring, whose client would wait, too
   };
   struct Callbacks {
     // Slots of the ring that are free again, counted from the begin. Never without a ring.
@@ -97,9 +103,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
   };
 
   // `disk` and `pool` are borrowed and outlive the object. `waiting`: what waits for the disk goes there; null: to the
-  // pool's own threads for that.
+  // pool's own threads for that. `company`: of that pool; those that share it are hashed together; null: alone.
   static std::shared_ptr<Capture> Start(Disk& disk, WorkPool& pool, Spec spec, Callbacks callbacks,
-                                        Waiting waiting = nullptr);
+                                        Waiting waiting = nullptr, std::shared_ptr<HashCompany> company = nullptr);
   virtual ~Capture() = default;
 
   virtual const std::vector<PlanPiece>& plan() const = 0;
@@ -115,6 +121,8 @@ class Capture : public std::enable_shared_from_this<Capture> {
   // OK: the bytes are `captured`; on_end follows. kFailedPrecondition: not all pieces are filled, or it was called
   // before; other errors: the capture has failed already, as on_end tells.
   virtual absl::Status Commit() = 0;
+  // What it was to wait for is over. Nothing if it waits for nothing.
+  virtual void Go() = 0;
   virtual void Abort() = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "daemon/data/hash_queue.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace cairn {
 namespace {
@@ -8,6 +9,18 @@ namespace {
 constexpr std::uint64_t kLaneBytesMax = 512 << 10;  // of one chunk in one job: 16 lanes take some 2 ms
 constexpr std::uint64_t kLaneBytesMin = 64 << 10;   // less than this does not count as a lane of its job
 constexpr std::size_t kChunksOfJobMax = 1024;
+
+void MakeClaimsShares(HashWork& work) {
+  for (std::size_t i = 0; i < work.claims.size(); ++i) {
+    HashWork::Claim& claim = work.claims[i];
+    HashLane& lane = work.lanes[i];
+    if (!work.digest_data_bytes.has_value()) {
+      claim.share = ShareOf(lane.crc, claim.bytes, claim.behind);
+    } else {
+      MakeShares(*work.digest_data_bytes, claim.file_offset, claim.bytes, lane.parts);
+    }
+  }
+}
 
 }  // namespace
 
@@ -23,11 +36,10 @@ void HashQueue::Add(std::size_t chunk) {
   std::push_heap(ready_.begin(), ready_.end());
 }
 
-HashWork HashQueue::Claim() {
+HashWork HashQueue::Claim(std::size_t lanes_max) {
   HashWork work;
   if (digests_ != nullptr) work.digest_data_bytes = digests_->data_bytes;
-  std::size_t full_lanes = 0;
-  while (!ready_.empty() && full_lanes < kMd5LanesMax && work.claims.size() < kChunksOfJobMax) {
+  while (!ready_.empty() && work.full_lanes < lanes_max && work.claims.size() < kChunksOfJobMax) {
     const std::size_t index = ready_.front().second;
     std::pop_heap(ready_.begin(), ready_.end());
     ready_.pop_back();
@@ -40,23 +52,9 @@ HashWork HashQueue::Claim() {
     work.lanes.push_back(
         {.hash = chunk.hash, .data = image_.subspan(table_.ImageOffset(at), bytes), .scan = chunk.scan});
     if (digests_ != nullptr) work.lanes.back().in_block = at % kDigestBlockBytes;
-    if (bytes >= kLaneBytesMin) ++full_lanes;
+    if (bytes >= kLaneBytesMin) ++work.full_lanes;
   }
   return work;
-}
-
-void HashQueue::Hash(HashWork& work, const std::function<bool()>& stop) {
-  HashLanes(work.lanes, stop);
-  if (stop()) return;
-  for (std::size_t i = 0; i < work.claims.size(); ++i) {
-    HashWork::Claim& claim = work.claims[i];
-    HashLane& lane = work.lanes[i];
-    if (!work.digest_data_bytes.has_value()) {
-      claim.share = ShareOf(lane.crc, claim.bytes, claim.behind);
-    } else {
-      MakeShares(*work.digest_data_bytes, claim.file_offset, claim.bytes, lane.parts);
-    }
-  }
 }
 
 std::vector<std::size_t> HashQueue::Publish(const HashWork& work) {
@@ -84,6 +82,18 @@ void HashQueue::GiveBack(const HashWork& work) {
   for (const HashWork::Claim& claim : work.claims) {
     taken_[claim.chunk] = false;
     Add(claim.chunk);
+  }
+}
+
+void HashTogether(std::span<HashWork* const> works, const std::function<bool()>& stop) {
+  std::vector<HashLane> lanes;
+  for (HashWork* const work : works) std::ranges::move(work->lanes, std::back_inserter(lanes));
+  HashLanes(lanes, stop);
+  if (stop()) return;
+  auto next = lanes.begin();
+  for (HashWork* const work : works) {
+    for (HashLane& lane : work->lanes) lane = std::move(*next++);
+    MakeClaimsShares(*work);
   }
 }
 

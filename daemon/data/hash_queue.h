@@ -1,5 +1,5 @@
 // What of a capture is to be hashed, and in which parts. The queue itself has no threads and no lock: its owner guards
-// it, but for Hash, which works on copies.
+// it. HashTogether works on copies.
 #ifndef CAIRN_DAEMON_DATA_HASH_QUEUE_H_
 #define CAIRN_DAEMON_DATA_HASH_QUEUE_H_
 
@@ -29,6 +29,7 @@ struct HashWork {
   };
   std::vector<Claim> claims;
   std::vector<HashLane> lanes;                     // as many
+  std::size_t full_lanes = 0;                      // that are worth a lane of MD5
   std::optional<std::uint64_t> digest_data_bytes;  // of the file; none: there are no digests
 };
 
@@ -46,10 +47,8 @@ class HashQueue {
   std::size_t jobs_wanted() const { return (ready_.size() + kMd5LanesMax - 1) / kMd5LanesMax; }
   bool all_hashed() const { return unhashed_ == 0; }
 
-  // Work for some ms, or none. The chunks in it are its own until Publish or GiveBack.
-  HashWork Claim();
-  // What takes long. Any thread; asks `stop` every MiB or so: true ends it, and the results are of no use.
-  static void Hash(HashWork& work, const std::function<bool()>& stop);
+  // Work for some ms, of at most so many full lanes, or none. The chunks in it are its own until Publish or GiveBack.
+  HashWork Claim(std::size_t lanes_max = kMd5LanesMax);
   // Takes the results. Returns the windows that are hashed by them.
   std::vector<std::size_t> Publish(const HashWork& work);
   void GiveBack(const HashWork& work);
@@ -62,6 +61,10 @@ class HashQueue {
   std::vector<bool> taken_;                                   // chunk is in ready_ or claimed
   std::size_t unhashed_ = 0;                                  // chunks
 };
+
+// What takes long, of one queue or of several. Any thread; asks `stop` every MiB or so: true ends it, and the results
+// are of no use.
+void HashTogether(std::span<HashWork* const> works, const std::function<bool()>& stop);
 
 }  // namespace cairn
 

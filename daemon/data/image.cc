@@ -109,6 +109,7 @@ Image::Image(std::shared_ptr<ImageBudget::Account> account, UniqueFd fd, std::by
     : account_(std::move(account)), id_(NextId()), fd_(std::move(fd)), base_(base), size_(size) {}
 
 Image::~Image() {
+  with_memory_ = nullptr;
   if (ScopedImageReuse* const reuse = ScopedImageReuse::current) {
     --reuse->in_use_;
     reuse->spare_.push_back({std::move(fd_), base_, size_});

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "storage/base/unique_fd.h"
 
@@ -66,6 +67,9 @@ class Image {
   // The daemon's own mapping. A client may write to it at any time: copy, then validate the copy.
   std::span<std::byte> bytes() const { return {base_, size_}; }
 
+  // What is let go of before the memory is: a disk's hold on it. Before others have the image.
+  void KeepWithMemory(std::shared_ptr<void> handle) { with_memory_ = std::move(handle); }
+
  private:
   Image(std::shared_ptr<ImageBudget::Account> account, UniqueFd fd, std::byte* base, std::size_t size);
   const std::shared_ptr<ImageBudget::Account> account_;
@@ -73,6 +77,7 @@ class Image {
   UniqueFd fd_;
   std::byte* base_;
   std::size_t size_;
+  std::shared_ptr<void> with_memory_;
 };
 
 }  // namespace cairn

@@ -36,8 +36,9 @@ Job CaptureFixture::Start(Sample sample, const JobOptions& options) {
                                 .image = job.image,
                                 .checkpoint_id = 5,
                                 .timestamp_ns = 1234567890123,
-                                .work_path = options.path},
-                               job.listener.callbacks());
+                                .work_path = options.path,
+                                .waits = options.waits},
+                               job.listener.callbacks(), nullptr, options.company);
   return job;
 }
 

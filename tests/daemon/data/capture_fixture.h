@@ -38,6 +38,8 @@ struct JobOptions {
   std::optional<CaptureBase> base = {};
   bool want_digests = false;
   std::vector<view::BoundsScan> scans = {};
+  bool waits = false;                              // for Go
+  std::shared_ptr<HashCompany> company = nullptr;  // null: it is hashed alone
 };
 
 class CaptureFixture : public testing::Test {

@@ -1,0 +1,70 @@
+// Hashing for several captures at once. MD5 runs in as many lanes as a vector has; a small file has one chunk and fills
+// one lane. So a thread that hashes for one capture takes chunks of others along that wait for their turn, until its
+// lanes are full.
+#ifndef CAIRN_DAEMON_DATA_HASH_COMPANY_H_
+#define CAIRN_DAEMON_DATA_HASH_COMPANY_H_
+
+#include <absl/base/thread_annotations.h>
+#include <absl/status/status.h>
+#include <absl/synchronization/mutex.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "daemon/data/hash_queue.h"
+#include "daemon/data/work_pool.h"
+
+namespace cairn {
+
+// What a job takes of one partner. It works on copies: one that starves on an idle thread is voided, others do its
+// work, and its results do not count. All but `work`, which is the job's own once it is claimed, is the partner's to
+// guard.
+struct HashPart {
+  std::atomic<bool> voided{false};
+  bool posted = false;  // taken by a job that the partner has asked for
+  bool claimed = false;
+  bool published = false;
+  HashWork work;
+};
+
+// Whose bytes are hashed. Any thread.
+class HashPartner {
+ public:
+  virtual ~HashPartner() = default;
+  // Takes work for so many lanes. False: there is none, or the part is voided; neither Publish nor TakeBack follows
+  // then.
+  virtual bool Claim(HashPart& part, std::size_t lanes_max) = 0;
+  virtual void Publish(HashPart& part) = 0;
+  // Its work is to be done by others, whatever becomes of it. Nothing if it is published.
+  virtual void TakeBack(HashPart& part) = 0;
+  virtual bool NoMore() const = 0;  // nobody wants the results any more
+  virtual void HashingFailed(const absl::Status& why) = 0;
+};
+
+// Thread-safe. `pool` is borrowed. Lives as long as one of its jobs is posted.
+class HashCompany : public std::enable_shared_from_this<HashCompany> {
+ public:
+  explicit HashCompany(WorkPool& pool) : pool_(pool) {}
+  HashCompany(const HashCompany&) = delete;
+
+  // A job that claims from `partner`, and then from others that have posted one. Never runs before it returns.
+  void Post(const std::shared_ptr<HashPartner>& partner);
+
+ private:
+  class Round;
+
+  void Begins(std::uint64_t number);
+  std::shared_ptr<HashPartner> NextThatWaits();  // null: none does
+
+  WorkPool& pool_;
+  absl::Mutex mutex_;
+  std::uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::uint64_t, std::weak_ptr<HashPartner>> waiting_ ABSL_GUARDED_BY(mutex_);  // whose jobs have not begun
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_DATA_HASH_COMPANY_H_
