@@ -260,6 +260,7 @@ void Captures::DatasetFailed(const DatasetPtr& dataset) {
       given_.images.Release(writer->images, std::exchange(writer->image, nullptr));
       given_.images.DropWishes(writer->images, writer->begin_call);
     }
+    NextMayGo(rank);
   }
 }
 

@@ -6,7 +6,9 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -105,6 +107,14 @@ class Captures {
     bool has_plan() const { return stage == Stage::kFilling || stage == Stage::kCommitted; }
   };
   using WriterPtr = std::shared_ptr<Writer>;
+  // What is captured of a dataset and not stored yet. While some parts are being stored, others gather, so that all of
+  // these wait for the disk once.
+  struct Unstored {
+    WriterPtr writer;
+    DatasetStore::Part part;
+    std::shared_ptr<void> lease;
+  };
+  static constexpr std::size_t kPartsAtOnce = 32;  // some files of each are open at once
 
   // captures.cc: until the client can copy
   WriterPtr WriterOf(const Session& session) const;  // null: none
@@ -140,10 +150,13 @@ class Captures {
   // captures_end.cc: from the folder to a stored part
   Capture::Spec SpecOf(const Writer& writer);
   void StartCapture(const WriterPtr& writer);
+  bool Waits(const Writer& writer) const;
+  void NextMayGo(Rank rank);
   void CaptureEnded(const WriterPtr& writer, absl::StatusOr<CaptureResult> result);
   void TakeResult(const WriterPtr& writer, CaptureResult& result);
   void BaseIsDamaged(const Writer& writer, const absl::Status& why);
   void StorePart(const WriterPtr& writer, const CaptureResult& result, std::shared_ptr<void> lease);
+  void StoreParts(const DatasetPtr& dataset);
 
   // captures_fill.cc: while the client copies
   void EndWithoutFile(const WriterPtr& writer);
@@ -154,6 +167,8 @@ class Captures {
   const Given given_;
   std::map<SessionId, WriterPtr> open_;                       // until the rank has committed
   std::map<DatasetId, std::map<Rank, WriterPtr>> capturing_;  // until the capture has ended
+  std::map<DatasetId, std::deque<Unstored>> storing_;         // from the first until none is left
+  const std::shared_ptr<HashCompany> company_ = MakeHashCompany(context_.env.pools.work);
 };
 
 }  // namespace cairn

@@ -1,5 +1,9 @@
 // From the dataset's folder to a stored part.
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "daemon/core/captures.h"
 #include "storage/base/status.h"
@@ -66,7 +70,30 @@ Capture::Spec Captures::SpecOf(const Writer& writer) {
   spec.checkpoint_id = static_cast<std::int32_t>(writer.dataset->id);
   spec.timestamp_ns = static_cast<std::uint64_t>(context_.now_us()) * 1000;
   spec.work_path = writer.work_path;
+  spec.waits = Waits(writer);
   return spec;
+}
+
+// A rank's checkpoints go to the cache one after the other: two at once would both take twice the time, and then let
+// the client go on twice at once, so that it would wait all the longer for the third. Where each prefix has a disk of
+// its own that may hang, nothing waits for another.
+bool Captures::Waits(const Writer& writer) const {
+  if (writer.dataset->kind.past_cache) return false;
+  for (const auto& [id, writers] : capturing_) {
+    if (id >= writer.dataset->id) return false;
+    const auto earlier = writers.find(writer.rank);
+    if (earlier != writers.end() && !earlier->second->dataset->kind.past_cache) return true;
+  }
+  return false;
+}
+
+void Captures::NextMayGo(Rank rank) {
+  for (const auto& [id, writers] : capturing_) {
+    const auto next = writers.find(rank);
+    if (next == writers.end() || next->second->dataset->kind.past_cache) continue;
+    if (next->second->capture) next->second->capture->Go();
+    return;
+  }
 }
 
 void Captures::StartCapture(const WriterPtr& writer) {
@@ -93,7 +120,7 @@ void Captures::StartCapture(const WriterPtr& writer) {
   };
   context_.transfers->Begun();
   writer->capture = Capture::Start(given_.stores.DiskOf(*writer->dataset), context_.env.pools.work, SpecOf(*writer),
-                                   std::move(callbacks), given_.stores.WhereCapturesWait(*writer->dataset));
+                                   std::move(callbacks), given_.stores.WhereCapturesWait(*writer->dataset), company_);
   // What the client told while the folder was made. A wrong count was refused when it was told.
   absl::Status status = writer->capture->Filled(writer->filled);
   if (status.ok() && writer->stage == Writer::Stage::kCommitted) status = writer->capture->Commit();
@@ -107,6 +134,7 @@ void Captures::CaptureEnded(const WriterPtr& writer, absl::StatusOr<CaptureResul
     writers->second.erase(writer->rank);
     if (writers->second.empty()) capturing_.erase(writers);
   }
+  NextMayGo(writer->rank);
   given_.lists.Settle(writer->list, std::exchange(writer->last, nullptr),
                       result.ok() ? std::optional(std::move(result->chunk_hashes)) : std::nullopt);
   if (result.ok() && !writer->ended()) {
@@ -157,17 +185,36 @@ void Captures::StorePart(const WriterPtr& writer, const CaptureResult& result, s
   const DatasetPtr& dataset = writer->dataset;
   catalogue::Catalogue catalogue =
       CatalogueOf(given_.run, *dataset, writer->rank, writer->variables, writer->letter, result);
-  auto store = [store = given_.stores.Of(*dataset), catalogue,
-                path = catalogue.file_size() > 0 ? writer->work_path : std::string()] {
-    return store->CommitRank(catalogue, path);
-  };
-  given_.stores.Blocking(
-      *dataset, std::move(store),
-      [this, writer, catalogue = std::move(catalogue), lease = std::move(lease)](const absl::Status& status) mutable {
-        if (!given_.ledger.Has(writer->dataset)) return;  // it failed meanwhile
-        if (status.ok()) return given_.completion.Stored(writer->dataset, writer->rank, std::move(catalogue));
-        Fail(*writer, status);
-      });
+  std::string work_path = catalogue.file_size() > 0 ? writer->work_path : std::string();
+  const bool first = !storing_.contains(dataset->id);
+  storing_[dataset->id].push_back({.writer = writer,
+                                   .part = {.catalogue = std::move(catalogue), .work_path = std::move(work_path)},
+                                   .lease = std::move(lease)});
+  if (first) StoreParts(dataset);
+}
+
+void Captures::StoreParts(const DatasetPtr& dataset) {
+  const auto storing = storing_.find(dataset->id);
+  std::deque<Unstored>& waiting = storing->second;
+  if (waiting.empty() || !given_.ledger.Has(dataset)) {  // it may have failed meanwhile
+    storing_.erase(storing);
+    return;
+  }
+  const auto end = waiting.begin() + static_cast<std::ptrdiff_t>(std::min(waiting.size(), kPartsAtOnce));
+  auto unstored = std::make_shared<std::vector<Unstored>>(std::move_iterator(waiting.begin()), std::move_iterator(end));
+  waiting.erase(waiting.begin(), end);
+  std::vector<DatasetStore::Part> parts;
+  for (const Unstored& one : *unstored) parts.push_back(one.part);
+  auto store = [store = given_.stores.Of(*dataset), parts = std::move(parts)] { return store->CommitRanks(parts); };
+  given_.stores.Blocking(*dataset, std::move(store), [this, dataset, unstored](const absl::Status& status) {
+    for (Unstored& one : *unstored) {
+      if (!given_.ledger.Has(dataset)) break;
+      status.ok() ? given_.completion.Stored(dataset, one.writer->rank, std::move(one.part.catalogue))
+                  : Fail(*one.writer, status);
+    }
+    unstored->clear();
+    StoreParts(dataset);
+  });
 }
 
 }  // namespace cairn

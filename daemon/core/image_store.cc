@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kRingBytesWanted = 64 << 20;
 constexpr std::chrono::milliseconds kImageRetry(50);
 constexpr std::chrono::milliseconds kExpectationSettles(20);
-constexpr std::size_t kAheadMax = 2;  // that take turns
+constexpr std::size_t kTakeTurns = 2;  // of one session
 // So long the making of an image ahead gives way to clients that copy, all in all: it has its place in the budget.
 constexpr std::chrono::milliseconds kClientPatience(1000);
 
@@ -79,6 +79,12 @@ void ImageStore::Acquire(Wish wish) {
     wishes_.push_back(std::move(wish));
     return WishesChanged();
   }
+  std::erase_if(wish.owner->out_, [](const std::weak_ptr<Image>& image) { return image.expired(); });
+  if (wish.owner->out_.size() >= kTakeTurns) {
+    wish.call->WaitingFor("one of the rank's two images, which are on their way to the cache");
+    wishes_.push_back(std::move(wish));
+    return WishesChanged();
+  }
   const std::uint64_t room = MakeRoom(*wish.owner, wanted);
   const std::uint64_t least = std::min({wanted, kRingBytesWanted, RoundDown(budget_.bytes_max())});
   if (room >= least) return Make(std::move(wish), std::min(wanted, room));
@@ -88,6 +94,15 @@ void ImageStore::Acquire(Wish wish) {
   std::erase_if(wishes_, [](const Wish& other) { return other.call->answered(); });
   wishes_.push_back(std::move(wish));
   WishesChanged();
+}
+
+void ImageStore::Give(Wish& wish, std::shared_ptr<Image> image) {
+  wish.owner->out_.push_back(image);
+  wish.then(std::move(image));
+}
+
+void ImageStore::IsBack(ImageOwner& owner, const Image* image) {
+  std::erase_if(owner.out_, [image](const std::weak_ptr<Image>& out) { return out.lock().get() == image; });
 }
 
 // An idle image of the session, or the one that its last dataset keeps: that copy gives way to the new dataset.
@@ -103,7 +118,7 @@ bool ImageStore::TakeIdle(Wish& wish) {
   if (best != owner.idle_.end()) {
     std::shared_ptr<Image> image = *best;
     owner.idle_.erase(best);
-    wish.then(std::move(image));
+    Give(wish, std::move(image));
     return true;
   }
   KeptDatasets& datasets = kept_[owner.run_];
@@ -114,7 +129,7 @@ bool ImageStore::TakeIdle(Wish& wish) {
     if (part->second.kept.use_count() > 1 || !large_enough(part->second.kept->image)) continue;
     std::shared_ptr<Image> image = part->second.kept->image;
     DropPart(datasets, id, owner.rank_);
-    wish.then(std::move(image));
+    Give(wish, std::move(image));
     return true;
   }
   return false;
@@ -133,28 +148,36 @@ std::uint64_t ImageStore::MakeRoom(ImageOwner& owner, std::uint64_t bytes) {
   return std::min(bytes, RoundDown(room()));
 }
 
+// Any thread that may block. Its pages are looked for now, not when the client waits for the disk.
+absl::StatusOr<std::shared_ptr<Image>> ImageStore::MakeImage(std::uint64_t bytes,
+                                                             const std::function<void()>& before_part) {
+  auto image = Image::Make(budget_, bytes, before_part);
+  if (image.ok()) (*image)->KeepWithMemory(context_.env.cache_disk.Pin((*image)->bytes()));
+  return image;
+}
+
 void ImageStore::Make(Wish wish, std::uint64_t bytes) {
-  context_.OnCache(
-      [this, bytes] { return Image::Make(budget_, bytes); },
-      [this, wish = std::move(wish), bytes](absl::StatusOr<std::shared_ptr<Image>> image) mutable {
-        if (image.ok() || image.status().code() != absl::StatusCode::kResourceExhausted || wish.call->answered()) {
-          return wish.then(std::move(image));
-        }
-        // Others may have taken the room meanwhile: as long as some image is out, it comes back. It may have come back
-        // between the two: hence the look after a while.
-        if (budget_.used() > 0) {
-          wishes_.push_back(std::move(wish));
-          WishesChanged();
-          context_.loop().After(kImageRetry, [this] { RetryWishes(); });
-        } else {
-          wish.then(Annotate(image.status(), fmt::format("an image of {} bytes", bytes)));
-        }
-      });
+  context_.OnCache([this, bytes] { return MakeImage(bytes, nullptr); },
+                   [this, wish = std::move(wish), bytes](const absl::StatusOr<std::shared_ptr<Image>>& image) mutable {
+                     Made(std::move(wish), bytes, image);
+                   });
+}
+
+void ImageStore::Made(Wish wish, std::uint64_t bytes, const absl::StatusOr<std::shared_ptr<Image>>& image) {
+  if (image.ok()) return Give(wish, *image);
+  if (image.status().code() != absl::StatusCode::kResourceExhausted || wish.call->answered()) return wish.then(image);
+  // Others may have taken the room meanwhile: as long as some image is out, it comes back. It may have come back
+  // between the two: hence the look after a while.
+  if (budget_.used() == 0) return wish.then(Annotate(image.status(), fmt::format("an image of {} bytes", bytes)));
+  wishes_.push_back(std::move(wish));
+  WishesChanged();
+  context_.loop().After(kImageRetry, [this] { RetryWishes(); });
 }
 
 void ImageStore::Release(const std::weak_ptr<ImageOwner>& owner, std::shared_ptr<Image> image) {
   if (!image) return;
   const ImageOwnerPtr known = owner.lock();
+  if (known) IsBack(*known, image.get());
   if (known && !known->gone_) known->idle_.push_back(std::move(image));
   image.reset();
   RetryWishes();
@@ -187,6 +210,7 @@ void ImageStore::DropWishes(const ImageOwnerPtr& owner, std::uint64_t call) {
 
 void ImageStore::Keep(const RunId& run, DatasetId dataset, std::int64_t created_us, Rank rank,
                       std::shared_ptr<const KeptImage> kept, const std::weak_ptr<ImageOwner>& owner) {
+  if (const ImageOwnerPtr its = owner.lock()) IsBack(*its, kept->image.get());
   KeptDataset& known = kept_[run][dataset];
   known.created_us = created_us;
   known.parts[rank] = {.kept = std::move(kept), .owner = owner};
@@ -283,7 +307,7 @@ void ImageStore::Prepare(const ImageOwnerPtr& owner) {
   const std::uint64_t bytes = RoundUp(owner->expected_);
   if (owner->has_begun_ && bytes <= owner->largest_) return;  // it has what it needs, in use or kept
   std::erase_if(owner->idle_, [bytes](const std::shared_ptr<Image>& image) { return image->bytes().size() < bytes; });
-  if (owner->idle_.size() < (owner->has_begun_ ? 1 : kAheadMax)) MakeAhead(owner, bytes);
+  if (owner->idle_.size() < (owner->has_begun_ ? 1 : kTakeTurns)) MakeAhead(owner, bytes);
 }
 
 void ImageStore::MakeAhead(const ImageOwnerPtr& owner, std::uint64_t bytes) {
@@ -292,7 +316,7 @@ void ImageStore::MakeAhead(const ImageOwnerPtr& owner, std::uint64_t bytes) {
   owner->being_made_ = bytes;
   auto make = [this, bytes, hurry = hurry_, &work = context_.env.pools.work] {
     std::chrono::milliseconds patience = kClientPatience;
-    return Image::Make(budget_, bytes, [&] { work.GiveWayToClients(*hurry, patience); });
+    return MakeImage(bytes, [&] { work.GiveWayToClients(*hurry, patience); });
   };
   RunBlocking(context_.env.pools.images, context_.loop(), std::move(make),
               [this, owner](absl::StatusOr<std::shared_ptr<Image>> image) {

@@ -40,7 +40,8 @@ class ImageOwner {
   Loop::TimerId settles_ = 0;     // until that is acted upon
   std::uint64_t being_made_ = 0;  // bytes of the image that is being made ahead of need; 0: none
   std::vector<std::shared_ptr<Image>> idle_;
-  std::deque<std::uint64_t> known_;  // whose descriptor its connection has, the last named at the end
+  std::vector<std::weak_ptr<Image>> out_;  // on their way from the client to the cache
+  std::deque<std::uint64_t> known_;        // whose descriptor its connection has, the last named at the end
 };
 using ImageOwnerPtr = std::shared_ptr<ImageOwner>;
 
@@ -68,7 +69,9 @@ class ImageStore {
   void OwnerGone(const ImageOwnerPtr& owner);
 
   // `then` gets an image of at least the wished size, or a smaller one, to be used as a ring, when the budget is
-  // smaller; at once or when there is room. kResourceExhausted: never; kAborted: it was dropped (DropWishes).
+  // smaller; at once, or when there is room and fewer than two of the session's are out. A third one would help a
+  // client once that is faster than the disk, at the price of its making, and then have it wait all the longer.
+  // kResourceExhausted: never; kAborted: it was dropped (DropWishes).
   void Acquire(Wish wish);
   void DropWishes(const ImageOwnerPtr& owner, std::uint64_t call = 0);  // 0: all calls
   // An image that is not needed any more goes back to its session, or away; null: nothing.
@@ -110,11 +113,15 @@ class ImageStore {
   };
   using KeptDatasets = std::map<DatasetId, KeptDataset>;
 
+  static void Give(Wish& wish, std::shared_ptr<Image> image);
+  static void IsBack(ImageOwner& owner, const Image* image);
   bool TakeIdle(Wish& wish);
   std::uint64_t MakeRoom(ImageOwner& owner, std::uint64_t bytes);
   bool DropOldestKept();
   static void DropPart(KeptDatasets& datasets, DatasetId dataset, Rank rank);
+  absl::StatusOr<std::shared_ptr<Image>> MakeImage(std::uint64_t bytes, const std::function<void()>& before_part);
   void Make(Wish wish, std::uint64_t bytes);
+  void Made(Wish wish, std::uint64_t bytes, const absl::StatusOr<std::shared_ptr<Image>>& image);
   void Prepare(const ImageOwnerPtr& owner);
   void MakeAhead(const ImageOwnerPtr& owner, std::uint64_t bytes);
   void RetryWishes();

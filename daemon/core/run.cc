@@ -1,5 +1,7 @@
 #include "daemon/core/run.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -240,6 +242,7 @@ void Run::FolderUnused(DatasetId dataset_id) {
 }
 
 void Run::DatasetWhole(const DatasetPtr& dataset) {
+  spdlog::debug("run {}: dataset {} (step {}) is local", name, dataset->id, dataset->step);
   const Config::Flush& flush = shared_.context.config.flush;
   const bool has_rhythm = flush.every > 1 || flush.every_redundant > 1;  // its place in that holds over a restart
   if (dataset->in_cache() && dataset->kind.checkpoint && has_rhythm) record.Store();
