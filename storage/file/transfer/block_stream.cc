@@ -1,6 +1,7 @@
 #include "storage/file/transfer/block_stream.h"
 
 #include <absl/synchronization/mutex.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <utility>
@@ -9,6 +10,8 @@
 
 namespace cairn {
 namespace {
+
+constexpr std::size_t kHugePage = 2 << 20;
 
 std::uint64_t BlocksOf(std::uint64_t bytes) {
   return bytes / kCrcBlockBytes + (bytes % kCrcBlockBytes != 0);
@@ -22,8 +25,12 @@ std::size_t RoundUp(std::size_t bytes) {
 
 BlockBuffers::BlockBuffers(std::uint64_t file_bytes)
     : count_(std::clamp<std::uint64_t>(BlocksOf(file_bytes), 1, kBlockBuffersMax)),
-      base_(static_cast<std::byte*>(std::aligned_alloc(kDirectAlignment, count_ * kCrcBlockBytes)), &std::free) {
+      base_(static_cast<std::byte*>(std::aligned_alloc(
+                count_ * kCrcBlockBytes % kHugePage == 0 ? kHugePage : kDirectAlignment, count_ * kCrcBlockBytes)),
+            &std::free) {
   CAIRN_CHECK(base_ != nullptr);
+  // The kernel looks for the pages of a block at each transfer; of huge ones there are few. Refused: small ones do.
+  madvise(base_.get(), count_ * kCrcBlockBytes, MADV_HUGEPAGE);
 }
 
 BlockStream::BlockStream(File& file, std::uint64_t file_bytes, std::uint64_t first_block, BlockBuffers& buffers)
