@@ -27,6 +27,8 @@ struct capture {
   uint32_t* crcs;   /* of the pieces, without shared memory */
   uint8_t* scratch; /* a piece of a box, without shared memory */
   uint64_t scratch_bytes;
+  int64_t begun_at;  /* the daemon had an image for it */
+  int64_t copied_at;
 };
 
 static const Cairn__Local__Plan* plan_of(const struct capture* c) {
@@ -290,8 +292,10 @@ static int capture_once(struct capture* c, bool* again) {
     code = begin(c);
     *again = code == CAIRN_UNAVAILABLE;
   }
+  c->begun_at = lc_now();
   if (code == CAIRN_OK && !committed) {
     code = follow_plan(c);
+    c->copied_at = lc_now();
     if (code == CAIRN_OK) code = commit(c);
   }
   *again = *again || code == LC_LOST;
@@ -310,6 +314,10 @@ static int run(struct capture* c) {
   }
 }
 
+static double milliseconds(int64_t ns) {
+  return (double)ns / LC_NS_PER_MS;
+}
+
 int lc_capture(struct lc_call* call, uint64_t step, uint32_t attempt, uint64_t* dataset) {
   struct capture c = {.call = call, .step = step, .attempt = attempt};
   if (!lc_list_variables(&call->session->variables, &c.listed)) {
@@ -319,9 +327,13 @@ int lc_capture(struct lc_call* call, uint64_t step, uint32_t attempt, uint64_t* 
   if (code != CAIRN_OK) lc_send_abort(call);
   if (dataset != NULL && c.dataset != 0) *dataset = c.dataset;
   if (code == CAIRN_OK) {
-    lc_log(call->session, LC_LOG_INFO, "dataset %llu, step %llu: %llu bytes captured in %.3f ms",
+    if (c.copied_at < c.begun_at) c.copied_at = c.begun_at; /* it had all of it already */
+    const int64_t now = lc_now();
+    lc_log(call->session, LC_LOG_INFO,
+           "dataset %llu, step %llu: %llu bytes captured in %.3f ms: waited %.3f, copied %.3f, committed %.3f",
            (unsigned long long)c.dataset, (unsigned long long)step, (unsigned long long)c.listed.bytes,
-           (double)(lc_now() - call->started) / LC_NS_PER_MS);
+           milliseconds(now - call->started), milliseconds(c.begun_at - call->started),
+           milliseconds(c.copied_at - c.begun_at), milliseconds(now - c.copied_at));
   }
   free(c.crcs);
   free(c.scratch);
