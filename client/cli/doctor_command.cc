@@ -73,9 +73,11 @@ std::vector<Finding> Examine(const Context& context, const DoctorOptions& option
   findings.push_back(ProbePeerCredentials());
   findings.push_back(ProbeSealedMemory());
   findings.push_back(ProbeHugePages());
+  findings.push_back(ProbeCopies());
+  findings.push_back(ProbeIdlePriority());
   findings.push_back(ProbeMd5());
   findings.push_back(ProbeUring());
-  findings.push_back(ProbeLockedMemory());
+  findings.push_back(ProbePinnedMemory());
   findings.push_back(ProbeWritable(*disk, "cache", cache));
   findings.push_back(ProbeDirectIo(*disk, cache));
   findings.push_back(ProbePersistence(cache));

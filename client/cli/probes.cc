@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -15,9 +16,11 @@
 #include <memory>
 #include <span>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "client/cli/text.h"
+#include "client/library/copy.h"
 #include "storage/base/md5_lanes.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
@@ -107,6 +110,29 @@ Finding ProbeHugePages() {
                            error == EINVAL ? "this kernel does not have it (6.1 does)" : std::strerror(error)));
 }
 
+Finding ProbeCopies() {
+  constexpr const char* kName = "copies past the processor's caches";
+  const lc_copy_way* way = lc_copy_ways;
+  while (!way->works_here()) ++way;  // the last one always does
+  const std::string name = way->name;
+  if (name != "memcpy") return Works(kName, false, fmt::format("by streaming stores of {}", name));
+  return Fails(kName, false,
+               "no streaming stores: memcpy copies into images, and the application's caches are emptied");
+}
+
+Finding ProbeIdlePriority() {
+  constexpr const char* kName = "idle priority";
+  int error = 0;
+  std::thread([&error] {  // a thread of an ordinary user can never leave it
+    const sched_param no_priority{};
+    if (sched_setscheduler(0, SCHED_IDLE, &no_priority) != 0) error = errno;
+  })
+      .join();
+  if (error == 0) return Works(kName, false, "SCHED_IDLE, for hashing while clients copy");
+  return Fails(kName, false,
+               fmt::format("SCHED_IDLE: {}: hashing takes time from clients that copy", std::strerror(error)));
+}
+
 Finding ProbeUring() {
   const absl::Status status = ProbeIoUring();
   if (status.ok()) return Works("io_uring", false, "used for the cache and the prefix");
@@ -123,15 +149,19 @@ Finding ProbeMd5() {
       "this processor has neither AVX-512 nor AVX2: OpenSSL hashes one stream at a time, some 0.7 GB/s a core");
 }
 
-Finding ProbeLockedMemory() {
-  constexpr std::uint64_t kEnough = 1 << 20;
+// As the daemon does with each image.
+Finding ProbePinnedMemory() {
+  constexpr const char* kName = "pinned images";
+  constexpr std::size_t kTried = 64 << 20;
   rlimit limit{};
-  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return Fails("locked memory", false, std::strerror(errno));
-  if (limit.rlim_cur == RLIM_INFINITY) return Works("locked memory", false, "no limit");
-  const std::string detail = fmt::format("limit {} (ulimit -l)", Bytes(limit.rlim_cur));
-  if (limit.rlim_cur >= kEnough) return Works("locked memory", false, detail + "; Cairn locks no buffers");
-  return Fails("locked memory", false,
-               detail + ": kernels before 5.12 count an io_uring against it, then threads serve");
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return Fails(kName, false, std::strerror(errno));
+  const std::string may =
+      limit.rlim_cur == RLIM_INFINITY ? "no limit" : fmt::format("limit {} (ulimit -l)", Bytes(limit.rlim_cur));
+  const absl::Status status = ProbePinning(kTried);
+  if (status.ok()) return Works(kName, false, "for the disk of the cache; locked memory: " + may);
+  return Fails(kName, false,
+               fmt::format("{}; locked memory: {}: the kernel looks for their pages at each transfer instead",
+                           MessageOf(status), may));
 }
 
 Finding ProbePeerCredentials() {

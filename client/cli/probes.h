@@ -20,9 +20,11 @@ struct Finding {
 
 Finding ProbeSealedMemory();  // memfd_create and seals
 Finding ProbeHugePages();     // MADV_COLLAPSE on a memfd
+Finding ProbeCopies();        // how libcairn copies into an image
+Finding ProbeIdlePriority();  // SCHED_IDLE for a thread
 Finding ProbeUring();
 Finding ProbeMd5();
-Finding ProbeLockedMemory();     // RLIMIT_MEMLOCK
+Finding ProbePinnedMemory();     // with RLIMIT_MEMLOCK
 Finding ProbePeerCredentials();  // SO_PEERCRED
 // In `directory`, or the nearest parent that is there:
 Finding ProbeWritable(Disk& disk, const std::string& name,
