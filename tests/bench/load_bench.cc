@@ -2,16 +2,18 @@
 // settings, cache and prefix on one disk, every checkpoint flushed. Ranks compute a fixed amount, then call
 // cairn_checkpoint, or in the other half of the blocks, by turns, copy the same bytes into touched memory instead.
 //
-//   first     the first and the second call of a launch, 2 s per GiB after cairn_protect, against memcpy
-//   blocked   the calls after these: median, p99 and the longest, against memcpy at the same places
+//   first     the first and the second call of a launch, 2 s per GiB of all ranks after cairn_protect, against memcpy
+//   blocked   the calls after these: median, p99 and the longest, against memcpy at the same places; the longest
+//             against the mean, too, which tells whether calls wait evenly where the disk cannot follow
 //   compute   the phase after a call, against the phase after a copy
 //   local     from the return of a call until its dataset is `local`, as a rank finds out that asks every 5 ms while it
 //             computes; a dataset that is not there when the next call begins does not count
 //
-//   load_bench [--ranks N] [--mib N] [--interval-ms N] [--calls N] [--blocks N] [--config TOML] [--table SVG]
+//   load_bench [--ranks N] [--mib N] [--interval-ms N | auto] [--calls N] [--blocks N] [--config TOML] [--table SVG]
 //
-// One block is one launch with so many calls, and as many copies. With --table: a line for each of several sizes,
-// numbers of ranks and intervals, from back to back to idle, as text, and as a picture into that file.
+// One block is one launch with so many calls, and as many copies. `auto`: twice the time from a call to `prefix` when
+// nothing else runs, measured first: an interval that the disk can follow. With --table: a line for each of several
+// sizes, numbers of ranks and intervals, from back to back to idle, as text, and as a picture into that file.
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -31,15 +33,16 @@
 #include "tests/bench/plot.h"
 #include "tests/bench/ratio.h"
 #include "tests/bench/raw_io.h"
+#include "tests/bench/relaxation.h"
 #include "tests/bench/shared_memory.h"
 
 namespace cairn::bench {
 namespace {
 
 constexpr std::size_t kRanksMax = 64;
-constexpr std::size_t kGridBytes = 4 << 20;  // that a rank computes on: more than a core's own caches
 
 struct Options {
+  static constexpr int kAuto = -1;
   int ranks = 2;
   std::size_t mib = 256;
   int interval_ms = 3000;
@@ -60,30 +63,6 @@ struct Times {
 struct Shared {
   pthread_barrier_t barrier;
   Times times[kRanksMax];
-};
-
-// A relaxation on a grid of one dimension; so many sweeps take the interval when nothing else runs.
-class Work {
- public:
-  Work() : grid_(kGridBytes / sizeof(double), 1.0) {}
-  void Calibrate(double seconds) {
-    sweeps_ = 20;
-    const double start = Now();
-    Run();
-    sweeps_ = std::max(1, static_cast<int>(std::lround(sweeps_ * seconds / (Now() - start))));
-  }
-  void Run(const std::function<void()>& after_sweep = nullptr) {
-    for (int sweep = 0; sweep < sweeps_; ++sweep) {
-      if (after_sweep) after_sweep();
-      for (std::size_t i = 1; i + 1 < grid_.size(); ++i) {
-        grid_[i] = 0.25 * grid_[i - 1] + 0.5 * grid_[i] + 0.25 * grid_[i + 1];
-      }
-    }
-  }
-
- private:
-  std::vector<double> grid_;
-  int sweeps_ = 0;
 };
 
 class RankProcess {
@@ -144,7 +123,7 @@ class RankProcess {
   void Checkpoints(int block) {
     cairn_session* session = OpenRank(daemon_, rank_, options_.ranks, fmt::format("block {}", block));
     Check(cairn_protect(session, 1, data_, options_.bytes(), CAIRN_BYTE), session, "cairn_protect");
-    const double ready = Now() + 2.0 * static_cast<double>(options_.bytes()) / (1u << 30);
+    const double ready = Now() + 2.0 * static_cast<double>(options_.bytes()) * options_.ranks / (1u << 30);
     do Compute();
     while (Now() < ready);
     std::uint64_t dataset = 0;
@@ -169,7 +148,7 @@ class RankProcess {
   const int rank_;
   std::byte* data_ = nullptr;
   std::byte* target_ = nullptr;
-  Work work_;
+  Relaxation work_;
 };
 
 double Percentile(std::vector<double> values, double part) {
@@ -245,6 +224,39 @@ Series Measure(const Options& options) {
   return series;
 }
 
+// What the disk takes for one checkpoint of all ranks when nothing else runs, until it is on the prefix; the third of
+// a launch, so that files and images are there.
+double SecondsAlone(const Options& options) {
+  Daemon daemon(BenchFolder() + "/cairn-bench", options.config);
+  auto* const shared = MakeShared<Shared>(options.ranks + 1);
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    if (ForkRank() != 0) continue;
+    std::byte* const data = Touched(options.bytes(), rank + 1);
+    cairn_session* session = OpenRank(daemon, rank, options.ranks, "alone");
+    Check(cairn_protect(session, 1, data, options.bytes(), CAIRN_BYTE), session, "cairn_protect");
+    std::uint64_t dataset = 0;
+    for (int call = 0; call < 3; ++call) {
+      data[0] = static_cast<std::byte>(call);
+      pthread_barrier_wait(&shared->barrier);
+      Check(cairn_checkpoint(session, 0, &dataset), session, "cairn_checkpoint");
+      Check(cairn_wait(session, dataset, CAIRN_LEVEL_PREFIX, 600000), session, "cairn_wait");
+      pthread_barrier_wait(&shared->barrier);
+    }
+    Check(cairn_close(session), nullptr, "cairn_close");
+    std::_Exit(0);
+  }
+  double start = 0;
+  for (int call = 0; call < 3; ++call) {
+    pthread_barrier_wait(&shared->barrier);
+    start = Now();
+    pthread_barrier_wait(&shared->barrier);
+  }
+  const double seconds = Now() - start;
+  while (waitpid(-1, nullptr, 0) > 0) continue;
+  daemon.Stop();
+  return seconds;
+}
+
 // Of those that were seen; 0: none was.
 double MedianLocal(const Series& series) {
   std::vector<double> seen = Of(series.calls, &Times::local);
@@ -263,6 +275,10 @@ void Print(const Options& options, const Series& series) {
       "{}, {} calls: p99 {:.1f} ms, longest {:.1f} ms; memcpy: p99 {:.1f} ms, longest {:.1f} ms (p99 {:.2f} x)\n", what,
       ours.size(), Percentile(ours, 0.99) * 1e3, Percentile(ours, 1) * 1e3, Percentile(theirs, 0.99) * 1e3,
       Percentile(theirs, 1) * 1e3, Percentile(ours, 0.99) / Percentile(theirs, 0.99));
+  double sum = 0;
+  for (const double call : ours) sum += call;
+  fmt::print("  mean of ours {:.1f} ms, the longest {:.2f} x that\n", sum / static_cast<double>(ours.size()) * 1e3,
+             Percentile(ours, 1) * static_cast<double>(ours.size()) / sum);
   fmt::print("  to local after {:.0f} ms in the median; daemon: {:.3f} CPU s per GB\n", MedianLocal(series) * 1e3,
              series.cpu_per_gb);
 }
@@ -333,7 +349,7 @@ Options Parse(int argc, char** argv) {
     } else if (name == "--mib") {
       options.mib = std::stoul(value);
     } else if (name == "--interval-ms") {
-      options.interval_ms = std::stoi(value);
+      options.interval_ms = value == "auto" ? Options::kAuto : std::stoi(value);
     } else if (name == "--calls") {
       options.calls = std::stoi(value);
     } else if (name == "--blocks") {
@@ -354,7 +370,10 @@ Options Parse(int argc, char** argv) {
 }  // namespace cairn::bench
 
 int main(int argc, char** argv) {
-  const cairn::bench::Options options = cairn::bench::Parse(argc, argv);
+  cairn::bench::Options options = cairn::bench::Parse(argc, argv);
+  if (options.interval_ms == options.kAuto) {
+    options.interval_ms = static_cast<int>(2e3 * cairn::bench::SecondsAlone(options));
+  }
   if (!options.table.empty()) {
     cairn::bench::Table(options);
   } else {
