@@ -102,15 +102,15 @@ WorkerCounters CountersOf(const admin::StatusReply& status, std::uint64_t connec
   counters.cache_bytes_max = status.cache_bytes_max();
   counters.image_bytes_used = status.image_bytes_used();
   counters.image_bytes_max = status.image_bytes_max();
-  bool growing = false;
+  bool at_work = false, wanted_elsewhere = false;
   for (const admin::RunStatus& run : status.runs()) {
     ++counters.runs;
     counters.sessions += run.sessions();
     counters.flushes += static_cast<std::uint64_t>(run.flushes_size());
-    growing = growing || run.growing_size() > 0;
+    at_work = at_work || run.growing_size() > 0 || run.at_work() > 0;
+    wanted_elsewhere = wanted_elsewhere || (linked && run.only_here() > 0);
   }
-  const bool wanted_elsewhere = linked && counters.cache_bytes_used > 0;
-  counters.busy = connections > 0 || counters.sessions > 0 || counters.flushes > 0 || growing ||
+  counters.busy = connections > 0 || counters.sessions > 0 || counters.flushes > 0 || at_work ||
                           status.hung_size() > 0 || status.quiescing() || wanted_elsewhere
                       ? 1
                       : 0;

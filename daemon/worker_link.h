@@ -12,8 +12,8 @@
 
 namespace cairn {
 
-// What a worker tells of itself: numbers, nothing private. `linked`: daemons on other nodes may want what it has
-// cached.
+// What a worker tells of itself: numbers, nothing private. It is busy as long as anything of what it does, or of what
+// it alone has, is needed. `linked`: daemons on other nodes may want what it has cached.
 WorkerCounters CountersOf(const admin::StatusReply& status, std::uint64_t connections, bool linked);
 
 class WorkerLink {

@@ -23,6 +23,8 @@ using google::protobuf::Message;
 constexpr auto kLeftOut = std::to_array<std::string_view>({
     "cairn.admin.HaltStatus.counts_checkpoints",
     "cairn.admin.RankRow.in_cache",
+    "cairn.admin.RunStatus.at_work",
+    "cairn.admin.RunStatus.only_here",
     "cairn.admin.ShowReply.asked_checksums",
     "cairn.admin.ShowReply.asked_members",
     "cairn.admin.ShowReply.dataset",

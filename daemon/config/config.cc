@@ -22,6 +22,7 @@
 #include "daemon/config/units.h"
 #include "storage/base/status.h"
 #include "storage/base/unique_fd.h"
+#include "storage/format/catalogue/scheme.h"
 
 namespace cairn {
 namespace {
@@ -252,10 +253,8 @@ absl::Status ValidatePeers(const Config::Peers& peers) {
 
 absl::Status ValidateRedundancy(const Config& config) {
   const Config::Redundancy& redundancy = config.redundancy;
-  constexpr std::array<std::string_view, 5> kSchemes{"single", "partner", "xor", "rs", "folder"};
-  if (std::ranges::find(kSchemes, redundancy.scheme) == kSchemes.end()) {
-    return InvalidArgument("redundancy.scheme: \"{}\" is none of {}", redundancy.scheme, fmt::join(kSchemes, ", "));
-  }
+  const absl::StatusOr<AskedScheme> scheme = ParseScheme(redundancy.scheme);
+  if (!scheme.ok()) return InvalidArgument("redundancy.scheme: {}", MessageOf(scheme.status()));
   if (redundancy.scheme == "rs" && redundancy.checksums >= redundancy.members) {
     return InvalidArgument("redundancy.checksums: {} of the {} members of a set (redundancy.members) cannot be lost",
                            redundancy.checksums, redundancy.members);

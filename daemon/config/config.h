@@ -93,9 +93,9 @@ struct Config {
   } peers;
   // What ranks on several nodes keep for each other (storage/job/protect).
   struct Redundancy {
-    std::string scheme = "single";  // "single", "partner", "xor", "rs" or "folder"
-    std::uint32_t members = 8;      // of a set, at least, where there are as many
-    std::uint32_t checksums = 2;    // "rs": members of a set that may be lost
+    std::string scheme = "single";  // as ParseScheme (storage/format/catalogue/scheme.h) takes it
+    std::uint32_t members = 8;      // of a set, at least, where there are as many; if the scheme does not say it
+    std::uint32_t checksums = 2;    // "rs": members of a set that may be lost; likewise
     std::string group;              // what may fail together with this node (a switch, a rack); empty: its host
     std::uint64_t bytes_per_s = 0;  // 0: no limit
   } redundancy;

@@ -190,15 +190,17 @@ const Field kFields[] = {
      CAIRN_U32_(peers.fan_in), 2, 1024},
     {"redundancy.scheme", kText,
      "how a checkpoint outlives the loss of nodes before it is on the prefix: single, not at all; partner, a copy on "
-     "another node; xor, of each set of nodes one may be lost; rs, redundancy.checksums may be; folder, a copy in "
+     "another node; xor, of each set of nodes one may be lost; rs, redundancy.checksums may be; xor:k+1, rs:k+m, the "
+     "same with sets of k + m ranks at least, not over fewer nodes, of which m may be lost; folder, a copy in "
      "redundant.path, which single means, too, where that is set; what an application asks for counts more "
      "(CAIRN_REDUNDANCY); can be reloaded",
      CAIRN_TEXT_(redundancy.scheme)},
     {"redundancy.members", kNumber,
-     "ranks on different nodes that protect each other with xor or rs, at least, where there are so many; can be "
-     "reloaded",
+     "ranks on different nodes that protect each other with xor or rs, at least, where there are so many, unless "
+     "redundancy.scheme says it; can be reloaded",
      CAIRN_U32_(redundancy.members), 2, 64},
-    {"redundancy.checksums", kNumber, "with rs: so many of a set may be lost; can be reloaded",
+    {"redundancy.checksums", kNumber,
+     "with rs: so many of a set may be lost, unless redundancy.scheme says it; can be reloaded",
      CAIRN_U32_(redundancy.checksums), 1, 63},
     {"redundancy.group", kText,
      "nodes that say the same may fail together, and do not protect each other: the name of a switch or a rack; empty: "

@@ -384,7 +384,7 @@ void AwayParts::Left(const NodeId& node, const peer::PartsLeft& left) {
   } else if (dataset->pinned || dataset->readers > 0) {
     given_.ledger.PartsLost(*dataset, node);  // the prefix has it: else that node would have kept its own
   } else {
-    given_.cache.Evict(dataset, why);
+    given_.cache.EvictOlder(dataset, why);
   }
   given_.waits.Changed();
 }

@@ -37,8 +37,8 @@ absl::StatusOr<CaptureBase> BaseFile(Disk& disk, const std::string& folder, cons
 }  // namespace
 
 BaseFiles::BaseFiles(const Context& context, std::shared_ptr<CacheFolder> cache, Ledger& ledger,
-                     DatasetFolders& folders)
-    : context_(context), cache_(std::move(cache)), ledger_(ledger), folders_(folders) {}
+                     RemoveFolder remove_folder)
+    : context_(context), cache_(std::move(cache)), ledger_(ledger), remove_folder_(std::move(remove_folder)) {}
 
 ftiff::Letter BaseFiles::LetterOfFiles() const {
   return context_.config.ftiff.layout_a ? ftiff::Letter::kA : ftiff::Letter::kF;
@@ -53,6 +53,7 @@ bool BaseFiles::Differential() const {
 void BaseFiles::Give(const Dataset& spare, DatasetId to) {
   Plan& plan = reuse_[to].plan;
   plan.base = spare.id;
+  plan.kept_bytes = spare.kept_bytes;
   plan.catalogues = CataloguesHere(spare);
   if (auto digests = digests_.extract(spare.id)) plan.digests = std::move(digests.mapped());
 }
@@ -117,11 +118,11 @@ std::optional<CaptureBase> BaseFiles::Take(DatasetId to, Rank rank) {
 void BaseFiles::End(DatasetId to) {
   const auto ended = reuse_.extract(to);
   if (!ended || ended.mapped().plan.clone) return;
-  const DatasetId base = ended.mapped().plan.base;
+  const Plan& plan = ended.mapped().plan;
+  const DatasetId base = plan.base;
   const DatasetPtr given = ledger_.Get(base);
   if (given && given->cache != Place::kLeaving) return;  // it is fetched anew into the same folder
-  folders_.Change(
-      base, [cache = cache_, base] { return cache->Remove(base); }, [this, base] { ledger_.FolderGone(base); });
+  remove_folder_(base, plan.kept_bytes, [this, base] { ledger_.FolderGone(base); });
 }
 
 // --- What is known of files in the cache ---

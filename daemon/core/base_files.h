@@ -4,6 +4,7 @@
 #define CAIRN_DAEMON_CORE_BASE_FILES_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "daemon/core/context.h"
-#include "daemon/core/dataset_folders.h"
 #include "daemon/core/ledger.h"
 #include "daemon/data/block_digests.h"
 #include "daemon/data/capture.h"
@@ -25,7 +25,9 @@ namespace cairn {
 
 class BaseFiles {
  public:
-  BaseFiles(const Context& context, std::shared_ptr<CacheFolder> cache, Ledger& ledger, DatasetFolders& folders);
+  // Removes the folder of one that has given its files; what it has kept for others may be of use to those to come.
+  using RemoveFolder = std::function<void(DatasetId id, std::uint64_t kept_bytes, std::function<void()> then)>;
+  BaseFiles(const Context& context, std::shared_ptr<CacheFolder> cache, Ledger& ledger, RemoveFolder remove_folder);
   BaseFiles(const BaseFiles&) = delete;
 
   ftiff::Letter LetterOfFiles() const;
@@ -42,6 +44,7 @@ class BaseFiles {
   // its files may be changed.
   struct Plan {
     DatasetId base = 0;
+    std::uint64_t kept_bytes = 0;                  // by the base, for other ranks
     bool clone = false;                            // they share extents; else they are the base's no more
     std::vector<catalogue::Catalogue> catalogues;  // of the base, by rank
     std::map<Rank, std::shared_ptr<const BlockDigests>> digests;  // that are known
@@ -78,7 +81,7 @@ class BaseFiles {
   const Context& context_;
   const std::shared_ptr<CacheFolder> cache_;
   Ledger& ledger_;
-  DatasetFolders& folders_;
+  const RemoveFolder remove_folder_;
   std::map<DatasetId, Reuse> reuse_;  // by the new dataset, until it is whole or has failed
   std::map<DatasetId, std::map<Rank, std::shared_ptr<const BlockDigests>>> digests_;
   DatasetId distrusted_ = 0;  // captures of datasets up to this one may have built upon damage

@@ -34,6 +34,7 @@ std::uint64_t CacheRoom::BytesOccupied() const {
 std::uint64_t CacheRoom::BytesRemovable() const {
   std::uint64_t bytes = 0;
   for (const auto& [owner, aside] : RemovableAsides()) bytes += aside.bytes;
+  for (RunCache* owner : runs_) bytes += owner->spares().bytes();
   return bytes;
 }
 
@@ -111,9 +112,18 @@ CacheRoom::Search CacheRoom::Look(RunCache& run, std::uint64_t bytes, const Data
   std::uint64_t used = BytesUsed();
   if (spare) used -= std::min(used, spare->bytes_here());
   const auto fits = [&] { return bytes <= bytes_max_ && used <= bytes_max_ - bytes; };
-  const auto found = [&](Room room) { return Search{.room = std::move(room), .used = used, .fits = fits()}; };
+  const auto found = [&](Room room) {
+    if (fits()) room.left = bytes_max_ - bytes - used;
+    return Search{.room = std::move(room), .used = used, .fits = fits()};
+  };
   Room room;
   if (fits() || bytes > bytes_max_) return found(std::move(room));
+  for (RunCache* owner : runs_) {
+    if (fits()) break;
+    if (owner->spares().bytes() == 0) continue;
+    used -= std::min(used, owner->spares().bytes());
+    room.spares.push_back(owner);
+  }
   for (auto& [owner, aside] : RemovableAsides()) {
     if (fits()) break;
     used -= std::min(used, aside.bytes);
@@ -174,8 +184,10 @@ void CacheRoom::Changed() {
 }
 
 void CacheRoom::Make(const Room& room) {
+  for (RunCache* owner : room.spares) owner->spares().Drop();
   for (const auto& [owner, aside] : room.asides) owner->asides().Remove(aside, "its room was needed");
-  for (const auto& [owner, dataset] : room.leaving) owner->GiveRoom(dataset);
+  std::uint64_t left = room.left;
+  for (const auto& [owner, dataset] : room.leaving) left -= owner->GiveRoom(dataset, left);
 }
 
 absl::Status CacheRoom::Reserve(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare) {

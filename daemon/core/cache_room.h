@@ -33,7 +33,7 @@ class CacheRoom {
   std::uint64_t bytes_max() const { return bytes_max_; }
   // What is on its way counts as planned, what lies aside as it is; what is only on the prefix does not count.
   std::uint64_t BytesUsed() const;
-  // Of that, what lies aside and goes when room is needed.
+  // Of that, what goes when room is needed though no dataset leaves: what lies aside, and spares.
   std::uint64_t BytesRemovable() const;
   // What is surely on the disk of that: clones may share nearly all that they have.
   std::uint64_t BytesOccupied() const;
@@ -42,14 +42,16 @@ class CacheRoom {
   using Leaving = std::vector<std::pair<RunCache*, DatasetPtr>>;
   using LeavingAsides = std::vector<std::pair<RunCache*, Aside>>;
   struct Room {
+    std::vector<RunCache*> spares;  // whose go
     LeavingAsides asides;
     Leaving leaving;
+    std::uint64_t left = 0;  // beyond what is wanted
   };
-  // For `bytes` of `run`. First goes what lies aside as damaged, oldest first. Then the run that wants room gives way;
-  // then what is left of runs whose prefix was lost for longer than cache.grace, oldest first; last what runs would
-  // restart from, and only if it is on the prefix. `spare`, if given, makes room by giving its files to what is to
-  // come. kResourceExhausted: the cache is full of what may not go; the message names the largest and what would free
-  // them. IsRoomToCome, if flushes would that nothing is known to be in the way of.
+  // For `bytes` of `run`. First go spares, then what lies aside as damaged, oldest first. Then the run that wants room
+  // gives way; then what is left of runs whose prefix was lost for longer than cache.grace, oldest first; last what
+  // runs would restart from, and only if it is on the prefix. `spare`, if given, makes room by giving its files to what
+  // is to come. kResourceExhausted: the cache is full of what may not go; the message names the largest and what would
+  // free them. IsRoomToCome, if flushes would that nothing is known to be in the way of.
   absl::StatusOr<Room> Find(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare = nullptr) const;
   static void Make(const Room& room);
   // Both. Nobody loses anything for what will not fit anyway.

@@ -80,7 +80,7 @@ Home::Orders Followed::MakeOrders() {
   orders.leaves = [this](DatasetId id, bool useless, const std::string& why) {
     const DatasetPtr dataset = Get(id);
     if (!dataset) return;
-    useless ? given_.cache.GiveUpParts(dataset, why) : given_.cache.Evict(dataset, why);
+    useless ? given_.cache.GiveUpParts(dataset, why) : given_.cache.EvictOlder(dataset, why);
   };
   orders.find = [this](const SessionPtr& session, const std::shared_ptr<Call>& call, const peer::Find& find,
                        Home::Orders::Moved moved) { Find(session, call, find, moved); };

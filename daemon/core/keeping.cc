@@ -30,6 +30,12 @@ std::uint64_t MoreFor(const peer::Keep& order, const Dataset& dataset) {
   return order.bytes() - std::min<std::uint64_t>(order.bytes(), dataset.kept_bytes);
 }
 
+std::uint64_t BytesOf(const std::vector<SpareFile>& files) {
+  std::uint64_t bytes = 0;
+  for (const SpareFile& file : files) bytes += file.bytes;
+  return bytes;
+}
+
 bool KeepsOneOf(const Dataset& dataset, const peer::Keep& order) {
   const auto is_ordered = [&order](const SetHere& here) {
     return std::ranges::any_of(order.sets(), [&here](const kept::Set& set) { return AreSame(set, here.set); });
@@ -55,15 +61,34 @@ void Keeping::Keep(const peer::Keep& order, Then then) {
   auto disks = DisksOf(order);
   if (!disks.ok()) return answer(disks.status());
   const std::uint64_t more = MoreFor(order, *dataset);
+  std::vector<SpareFile> spares = SparesFor(more);  // first: they do not go for their own room
   given_.ledger.ReadBegan(*dataset);  // it does not go for the sake of what it is to keep
   absl::Status room = given_.cache.Reserve(more);
   given_.ledger.ReadEnded(*dataset);
-  if (!room.ok()) return answer(std::move(room));
-  Start(dataset, order, more, *std::move(disks), std::move(then));
+  if (!room.ok()) {
+    given_.cache.spares().Remove(std::move(spares));
+    return answer(std::move(room));
+  }
+  Start(dataset, order, more, *std::move(disks), std::move(spares), std::move(then));
+}
+
+// Not more than what is to be kept, so that there is room for all of them.
+std::vector<SpareFile> Keeping::SparesFor(std::uint64_t bytes) {
+  std::vector<SpareFile> spares = given_.cache.spares().Take(), rest;
+  while (!spares.empty() && BytesOf(spares) > bytes) {
+    rest.push_back(std::move(spares.back()));
+    spares.pop_back();
+  }
+  given_.cache.spares().Remove(std::move(rest));
+  return spares;
 }
 
 absl::Status Keeping::Check(const peer::Keep& order, const Dataset& dataset) const {
   if (order.sets().empty()) return InvalidArgument("keep.sets: none");
+  if (const std::uint64_t max = given_.cache.bytes_max(); order.bytes() > max) {
+    return ResourceExhausted("keep.bytes: {}, and the cache of {} may hold {}", order.bytes(),
+                             context_.env.process.host, max);
+  }
   std::set<Rank> members;
   for (const kept::Set& set : order.sets()) {
     if (const absl::Status sound = CheckSet(set, dataset.nranks); !sound.ok()) {
@@ -134,7 +159,7 @@ std::vector<EarlierDataset> Keeping::EarlierThan(const DatasetPtr& dataset, cons
 }
 
 void Keeping::Start(const DatasetPtr& dataset, const peer::Keep& order, std::uint64_t more,
-                    std::map<Rank, std::shared_ptr<Disk>> disks, Then then) {
+                    std::map<Rank, std::shared_ptr<Disk>> disks, std::vector<SpareFile> spares, Then then) {
   const std::uint64_t before = dataset->kept_bytes;
   given_.ledger.KeepBegan(*dataset, before + more);
   given_.ledger.SetsHereAtMost(*dataset, kSetsOfRankMax - 1);  // what may leave the disk is not counted on before
@@ -142,6 +167,8 @@ void Keeping::Start(const DatasetPtr& dataset, const peer::Keep& order, std::uin
   KeepWish wish = WishFor(*dataset);
   wish.sets = {order.sets().begin(), order.sets().end()};
   wish.earlier = EarlierThan(dataset, order);
+  wish.spares = std::move(spares);
+  wish.bytes_max = order.bytes();
   for (const auto& [rank, disk] : disks) {
     wish.elsewhere[rank] = {.disk = disk.get(), .folder = FolderOnOtherNode(dataset->id)};
   }

@@ -24,6 +24,7 @@
 #include "storage/file/transfer/transfer.h"
 #include "storage/io/disk.h"
 #include "storage/job/protect/keep.h"
+#include "storage/place/cache/spare_files.h"
 
 namespace cairn {
 
@@ -59,10 +60,11 @@ class Keeping {
  private:
   absl::Status Check(const peer::Keep& order, const Dataset& dataset) const;
   absl::StatusOr<std::map<Rank, std::shared_ptr<Disk>>> DisksOf(const peer::Keep& order) const;
+  std::vector<SpareFile> SparesFor(std::uint64_t bytes);
   KeepWish WishFor(const Dataset& dataset) const;
   std::vector<EarlierDataset> EarlierThan(const DatasetPtr& dataset, const peer::Keep& order) const;
   void Start(const DatasetPtr& dataset, const peer::Keep& order, std::uint64_t more,
-             std::map<Rank, std::shared_ptr<Disk>> disks, Then then);
+             std::map<Rank, std::shared_ptr<Disk>> disks, std::vector<SpareFile> spares, Then then);
   absl::StatusOr<kept::Record> Make(const KeepWish& wish) const;
   // In the pool, one at a time for a dataset; nobody lets go of it, or changes its folder, meanwhile.
   void Run(const DatasetPtr& dataset, std::function<absl::StatusOr<kept::Record>()> work,

@@ -335,7 +335,7 @@ void Openings::Join(const OpeningPtr& opening, Run& run) {
     if (prepared != nullptr && prepared->newest && prepared->newest->id == id) {
       run.keeper.Resume(*prepared->newest);
       if (now->from_record && !IsUnheard(*opening)) run.others.LookForParts(id);
-      if (now->from_record && run.tier.MayTakeUp(id)) run.tier.TakeUp([] {});
+      if (now->from_record && run.tier.MayTakeUp(id)) run.tier.TakeUp([] {}, RedundantTier::For::kGoesOn);
     }
     Admit(opening, run, *now);
   });
@@ -391,6 +391,7 @@ void Openings::MakeLaunch(const OpeningPtr& opening, Run& run) {
                       if (made.status.ok()) {
                         Warn(made.look.warnings);
                         run.ids.Begin(made.ids);
+                        for (const auto& [id, origin] : made.look.origins) run.tier.IsJudged(id);
                         run.inventory.AdoptSince(made.look, had);
                       }
                       LaunchMade(opening, run, made);

@@ -157,7 +157,7 @@ bool Openings::TakeUpFirst(const OpeningPtr& opening, Run& run, bool offline) {
     ++opening->bringing;
     Again(opening);
   };
-  run.tier.TakeUp(go_on, offline);
+  run.tier.TakeUp(go_on, offline ? RedundantTier::For::kOfflineLaunch : RedundantTier::For::kLaunch);
   const SteadyTime until = MustGoOn(*opening, run, offline);
   const SteadyTime::duration left = std::max(until - context_.now(), SteadyTime::duration(0));
   context_.loop().After(std::chrono::ceil<std::chrono::milliseconds>(left), go_on);

@@ -112,6 +112,7 @@ class OtherCaches {
   void MakeAnewWithout(const NodeId& node, DatasetId id, Then then);
   // Meanwhile what is not here, or not all here, may still be found.
   bool looking() const { return looking_ != 0; }
+  bool at_work() const { return !wishes_.empty() || looking(); }
   // Ends it at the next block.
   void Stop();
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "storage/base/check.h"
 #include "storage/base/status.h"
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/format/catalogue/scheme.h"
@@ -21,11 +22,11 @@ constexpr std::uint64_t kForRecords = 64 << 10;  // headers, and what protects f
 
 constexpr std::string_view kSingle = "single", kFolder = "folder";
 
-scr::SetWish WishOf(std::string_view name, const AskedScheme& asked, const Config::Redundancy& redundancy) {
+scr::SetWish WishOf(const AskedScheme& asked, const Config::Redundancy& redundancy) {
   scr::Scheme scheme = scr::Scheme::kSingle;
-  if (name == "partner") scheme = scr::Scheme::kPartner;
-  if (name == "xor") scheme = scr::Scheme::kXor;
-  if (name == "rs") scheme = scr::Scheme::kRs;
+  if (asked.kind == local::SCHEME_PARTNER) scheme = scr::Scheme::kPartner;
+  if (asked.kind == local::SCHEME_XOR) scheme = scr::Scheme::kXor;
+  if (asked.kind == local::SCHEME_RS) scheme = scr::Scheme::kRs;
   const std::uint32_t checksums = asked.has_size() ? asked.checksums : redundancy.checksums;
   return {.scheme = scheme,
           .members_min = asked.has_size() ? asked.members : redundancy.members,
@@ -34,18 +35,6 @@ scr::SetWish WishOf(std::string_view name, const AskedScheme& asked, const Confi
 
 const NodeId& NodeOf(const Part& part, const NodeId& here) {
   return part.elsewhere ? part.node : here;
-}
-
-// Smaller sets than its application has asked for are none of them. But what nodes were lost of is protected over those
-// that are left: it bears as many further losses as was asked for.
-absl::Status CheckSize(const Dataset& dataset, const std::vector<std::string>& groups) {
-  if (!dataset.scheme.has_size()) return absl::OkStatus();
-  const bool was_redundant = std::ranges::any_of(dataset.parts, [](const Part& part) { return part.keeps != nullptr; });
-  const std::size_t count = std::set(groups.begin(), groups.end()).size();
-  if (was_redundant || count >= dataset.scheme.members) return absl::OkStatus();
-  return FailedPrecondition(
-      "its application has asked for `{}`, which needs ranks in {} failure groups; they are in {}",
-      TextOfScheme(dataset.scheme), dataset.scheme.members, count);
 }
 
 std::uint64_t BytesOf(const Part& part) {
@@ -57,10 +46,16 @@ std::uint64_t BytesOf(const Part& part) {
 // --- Which ---
 
 // What the application has said counts more than what the site has, which has its folder for use.
+AskedScheme Protector::AskedFor(const Dataset& dataset) const {
+  if (dataset.scheme != local::SCHEME_NOT_GIVEN) return dataset.scheme;
+  const absl::StatusOr<AskedScheme> configured = ParseScheme(context_.config.redundancy.scheme);
+  CAIRN_CHECK(configured.ok());  // ValidateConfig
+  return configured->kind == local::SCHEME_SINGLE && given_.tier.configured() ? AskedScheme(local::SCHEME_FOLDER)
+                                                                              : *configured;
+}
+
 std::string_view Protector::SchemeOf(const Dataset& dataset) const {
-  if (dataset.scheme != local::SCHEME_NOT_GIVEN) return NameOfScheme(dataset.scheme.kind);
-  const std::string_view configured = context_.config.redundancy.scheme;
-  return configured == kSingle && given_.tier.configured() ? kFolder : configured;
+  return NameOfScheme(AskedFor(dataset).kind);
 }
 
 // Whole in the caches of several nodes, all of which are known, and not on the prefix, where it outlives all of them.
@@ -81,6 +76,12 @@ bool Protector::Wants(const Dataset& dataset) const {
 
 bool Protector::Brings(const Dataset& dataset) const {
   return dataset.awaits_redundancy && SchemeOf(dataset) == kFolder;
+}
+
+bool Protector::IsToCome(const Dataset& dataset) const {
+  if (dataset.id == under_way_ || dataset.id == under_way_in_folder_) return true;
+  const auto refused = refused_.find(dataset.id);
+  return Wants(dataset) && (refused == refused_.end() || !refused->second.for_good);
 }
 
 std::string Protector::WhyNot(const Dataset& dataset) const {
@@ -159,12 +160,26 @@ absl::StatusOr<std::vector<std::string>> Protector::GroupsOf(const Dataset& data
   return groups;
 }
 
+// Smaller sets than were asked for are none of them. But what nodes were lost of is protected over those that are left:
+// it bears as many further losses as was asked for.
+absl::Status Protector::CheckSize(const Dataset& dataset, const std::vector<std::string>& groups) const {
+  const AskedScheme asked = AskedFor(dataset);
+  if (!asked.has_size()) return absl::OkStatus();
+  const bool was_redundant = std::ranges::any_of(dataset.parts, [](const Part& part) { return part.keeps != nullptr; });
+  const std::size_t count = std::set(groups.begin(), groups.end()).size();
+  if (was_redundant || count >= asked.members) return absl::OkStatus();
+  const bool by_application = dataset.scheme != local::SCHEME_NOT_GIVEN;
+  return FailedPrecondition("{} `{}`, which needs ranks in {} failure groups; they are in {}",
+                            by_application ? "its application has asked for" : "redundancy.scheme is",
+                            TextOfScheme(asked), asked.members, count);
+}
+
 //   kFailedPrecondition, kInvalidArgument  no such sets can be made of these nodes
 absl::StatusOr<Protector::Plan> Protector::MakePlan(const Dataset& dataset) const {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> groups, GroupsOf(dataset));
   CAIRN_RETURN_IF_ERROR(CheckSize(dataset, groups));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<scr::SetDescriptor> by_rank,
-                         scr::MakeSets(WishOf(SchemeOf(dataset), dataset.scheme, context_.config.redundancy), groups));
+                         scr::MakeSets(WishOf(AskedFor(dataset), context_.config.redundancy), groups));
   Plan plan;
   plan.sets = SetsOf(by_rank);
   if (plan.sets.empty()) {

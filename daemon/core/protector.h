@@ -26,6 +26,7 @@
 #include "proto/peer.pb.h"
 #include "proto/redundancy.pb.h"
 #include "storage/base/ids.h"
+#include "storage/format/catalogue/scheme.h"
 
 namespace cairn {
 
@@ -51,6 +52,8 @@ class Protector {
   void ConfigurationChanged() { refused_.clear(); }
   // It is being brought to the folder that is redundant itself, or is next, and no try has failed.
   bool Brings(const Dataset& dataset) const;
+  // It is being made redundant, or is to be, now or by a later try.
+  bool IsToCome(const Dataset& dataset) const;
   // Why the dataset does not become `redundant`, now or later; "": it will, or it is not known yet.
   std::string WhyNot(const Dataset& dataset) const;
 
@@ -60,7 +63,9 @@ class Protector {
     std::map<NodeId, peer::Keep> orders;  // by the node that is to keep; this one's under this cache's id
   };
 
+  AskedScheme AskedFor(const Dataset& dataset) const;
   std::string_view SchemeOf(const Dataset& dataset) const;  // "single", "partner", "xor", "rs" or "folder"
+  absl::Status CheckSize(const Dataset& dataset, const std::vector<std::string>& groups) const;
   bool Wants(const Dataset& dataset) const;
   bool MayStart(const Dataset& dataset) const;
   void Begin(const DatasetPtr& dataset);

@@ -58,6 +58,7 @@ class Rebuilder {
   using Then = std::function<void(const absl::StatusOr<std::map<Rank, kept::Set>>& by)>;
   void Make(const peer::Rebuild& order, std::function<void()> goes_on, Then then);
   void Stop();  // ends it at the next block
+  bool at_work() const { return !under_way_.empty(); }
 
  private:
   struct Work {

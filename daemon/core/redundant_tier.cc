@@ -123,16 +123,16 @@ void RedundantTier::Stop() {
 
 // --- What is there ---
 
-void RedundantTier::TakeUp(std::function<void()> then, bool offline) {
+void RedundantTier::TakeUp(std::function<void()> then, For whom) {
   if (!configured() || context_.quiescing()) return context_.loop().Post(std::move(then));
   const std::uint64_t waiting = ++last_waiting_;
-  waiting_[waiting] = {.then = std::move(then), .offline = offline};
+  waiting_[waiting] = {.then = std::move(then), .whom = whom};
   context_.loop().After(kLookAtMost, [this, waiting] {
     if (!waiting_.contains(waiting)) return;
     context_.Warn(fmt::format("run {}: {} does not answer: what is only there is not known", given_.run_name, lane_));
     Answer(waiting);
   });
-  if (offline) return looking_ ? void() : Look();
+  if (whom == For::kOfflineLaunch) return looking_ ? void() : Look();
   // Which folder it must be the prefix knows: an empty one in its place would say that there is nothing.
   agreement_->Learn([this](const absl::Status&) {
     if (!looking_ && !waiting_.empty() && !context_.quiescing()) Look();
@@ -178,11 +178,15 @@ void RedundantTier::Look() {
 
 RedundantTier::TakingUp RedundantTier::WhatToTakeUp() const {
   if (waiting_.empty()) return TakingUp::kNothing;
-  const bool offline = std::ranges::all_of(waiting_, [](const auto& item) { return item.second.offline; });
-  return offline ? TakingUp::kOfKnownLaunches : TakingUp::kAll;
+  const auto is = [](For whom) { return [whom](const auto& item) { return item.second.whom == whom; }; };
+  if (std::ranges::all_of(waiting_, is(For::kOfflineLaunch))) return TakingUp::kOfKnownLaunches;
+  return std::ranges::any_of(waiting_, is(For::kLaunch)) ? TakingUp::kToBeJudged : TakingUp::kAll;
 }
 
 void RedundantTier::Looked(const absl::StatusOr<RedundantFolder::Contents>& contents, TakingUp take_up) {
+  const Launch* const newest = given_.ledger.newest();
+  const bool offline = newest != nullptr && newest->provisional;  // it may have begun meanwhile
+  if (offline) take_up = std::min(take_up, TakingUp::kOfKnownLaunches);
   look_failed_ = !contents.ok();
   if (!contents.ok()) {
     WarnOnce(
@@ -216,7 +220,7 @@ void RedundantTier::Looked(const absl::StatusOr<RedundantFolder::Contents>& cont
         fmt::format("run {}: dataset {} in {} is damaged: {}", given_.run_name, id, lane_, MessageOf(why));
     const DatasetPtr known = given_.ledger.Get(id);
     const bool elsewhere = known && (known->in_prefix() || (known->in_cache() && known->unknown == 0));
-    if (take_up != TakingUp::kAll || !elsewhere || changing_.contains(id)) {
+    if (take_up < TakingUp::kToBeJudged || !elsewhere || changing_.contains(id)) {
       WarnOnce(text);
       continue;
     }
@@ -234,8 +238,12 @@ void RedundantTier::Found(DatasetId id, const RedundantFolder::Found& found, Tak
   }
   if (!known) {
     const bool counts = given_.ledger.KnowsThatCounts(found.record.launch(), found.record.mark());
-    const bool adopt = take_up == TakingUp::kAll || (take_up == TakingUp::kOfKnownLaunches && counts);
-    return adopt ? Adopt(id, found) : void();
+    if (take_up == TakingUp::kNothing || (take_up == TakingUp::kOfKnownLaunches && !counts)) return;
+    const DatasetPtr adopted = Adopt(id, found);
+    if (!adopted || counts || take_up == TakingUp::kAll) return;
+    given_.ledger.Fenced(*adopted, /*there=*/false);
+    unjudged_.insert(id);
+    return;
   }
   const bool settled = known->in_cache() || known->in_prefix();
   if (known->folder == Place::kLeaving || known->in_folder() || !settled) return;
@@ -247,16 +255,23 @@ void RedundantTier::Found(DatasetId id, const RedundantFolder::Found& found, Tak
 }
 
 // What was removed or rejected is only taken up to be removed there, too.
-void RedundantTier::Adopt(DatasetId id, const RedundantFolder::Found& found) {
+DatasetPtr RedundantTier::Adopt(DatasetId id, const RedundantFolder::Found& found) {
   const Gone* const gone = given_.ledger.FindGone(id);
   const bool unwanted = given_.inventory.WasRefused(id) || (gone != nullptr && gone->why != Gone::Why::kSuperseded);
   there_.insert(id);
-  if (unwanted) return;
+  if (unwanted) return nullptr;
   Dataset dataset = DatasetOf(found);
   dataset.pinned = given_.record.IsPinned(id);
   given_.ids.Seen(id);
   const DatasetPtr adopted = given_.ledger.Adopt(std::move(dataset));
   spdlog::info("run {}: dataset {} (step {}) is in {}", given_.run_name, id, adopted->step, lane_);
+  return adopted;
+}
+
+void RedundantTier::IsJudged(DatasetId id) {
+  if (unjudged_.erase(id) == 0) return;
+  const DatasetPtr dataset = given_.ledger.Get(id);
+  if (dataset && dataset->standing == Standing::kFenced) given_.ledger.CountsAgain(*dataset);
 }
 
 // Another daemon, which served a launch of the run in between, has removed it; or somebody else.
@@ -298,7 +313,7 @@ void RedundantTier::IsFull(DatasetId id) {
 // --- Out of it ---
 
 bool RedundantTier::MayGo(DatasetId id) const {
-  if (bringing_.contains(id) || changing_.contains(id)) return false;
+  if (bringing_.contains(id) || changing_.contains(id) || unjudged_.contains(id)) return false;
   const DatasetPtr dataset = given_.ledger.Get(id);
   if (dataset && dataset->readers > 0) return false;  // it may be being brought by others
   if (!dataset || (!there_.contains(id) && id < needs_room_)) return DecidesHere();

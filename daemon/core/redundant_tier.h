@@ -70,9 +70,15 @@ class RedundantTier {
 
   // --- What is only there ---
   // A launch is to be made here, or goes on here: looks, and takes up what is whole there. `then` comes within 10 s,
-  // not inside the call. `offline`: the prefix, which would say which launches count, does not answer: only what those
-  // have made that this daemon knows.
-  void TakeUp(std::function<void()> then, bool offline = false);
+  // not inside the call. Of launches of which this daemon does not know that they count:
+  //   kGoesOn         that too
+  //   kLaunch         the same, but until the prefix has judged it (IsJudged) it is fenced: it is not chosen, nothing
+  //                   gives way for it, and it does not go
+  //   kOfflineLaunch  nothing: the prefix does not answer
+  enum class For : std::uint8_t { kGoesOn, kLaunch, kOfflineLaunch };
+  void TakeUp(std::function<void()> then, For whom);
+  // The prefix was asked whether the dataset's launch counts; what it has said is noted next.
+  void IsJudged(DatasetId id);
   // Once for a launch that goes on.
   bool MayTakeUp(LaunchId launch) { return std::exchange(took_up_for_, launch) != launch; }
   bool taking_up() const { return !waiting_.empty(); }  // what is not known yet may still be found
@@ -122,20 +128,20 @@ class RedundantTier {
   };
   struct Waiting {
     std::function<void()> then;
-    bool offline = false;
+    For whom = For::kGoesOn;
     bool in_this_look = false;
   };
 
   std::chrono::milliseconds stalled() const { return std::chrono::milliseconds(context_.config.flush.stalled_ms); }
   bool DecidesHere() const;
   void Look();
-  enum class TakingUp : std::uint8_t { kNothing, kOfKnownLaunches, kAll };
+  enum class TakingUp : std::uint8_t { kNothing, kOfKnownLaunches, kToBeJudged, kAll };
   TakingUp WhatToTakeUp() const;
   void Looked(const absl::StatusOr<RedundantFolder::Contents>& contents, TakingUp take_up);
   void IsAnotherFolder();
   void Answer(std::uint64_t waiting);
   void Found(DatasetId id, const RedundantFolder::Found& found, TakingUp take_up);
-  void Adopt(DatasetId id, const RedundantFolder::Found& found);
+  DatasetPtr Adopt(DatasetId id, const RedundantFolder::Found& found);
   void NotFoundAnyMore(const RedundantFolder::Contents& contents);
   bool MayGo(DatasetId id) const;
   void RemoveNext();
@@ -163,6 +169,7 @@ class RedundantTier {
   SteadyTime look_at_, remove_at_;  // not before
   std::set<DatasetId> there_;       // whole, as far as is known here
   std::set<DatasetId> since_look_;  // of these, since the look began that is under way
+  std::set<DatasetId> unjudged_;    // taken up for a launch that was to be made
   std::set<DatasetId> begun_;       // by this launch's home, and not whole yet
   std::set<DatasetId> changing_;    // being completed, removed or set aside
   DatasetId needs_room_ = 0;        // of what has begun this one alone stays

@@ -66,7 +66,10 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
       home(shared.context, {id, name, ledger, nodes}),
       record(shared.context, name, folder, ledger),
       folders(shared.context, [this](DatasetId dataset_id) { FolderUnused(dataset_id); }),
-      bases(shared.context, folder, ledger, folders),
+      bases(shared.context, folder, ledger,
+            [this](DatasetId id, std::uint64_t kept_bytes, std::function<void()> then) {
+              cache.RemoveFolder(id, kept_bytes, std::move(then));
+            }),
       cache(shared.context,
             {id, name, folder, shared.room, shared.images, ledger, gate, watch, record, folders, bases,
              [this](DatasetId dataset_id) {

@@ -33,10 +33,11 @@ RunCache::RunCache(const Context& context, const Given& given, Reports reports)
     : context_(context),
       given_(given),
       reports_(std::move(reports)),
-      asides_(context, given.run_name, given.cache, given.ledger, given.folders) {}
+      asides_(context, given.run_name, given.cache, given.ledger, given.folders),
+      spares_(context, given.cache, given.ledger, given.folders) {}
 
 std::uint64_t RunCache::BytesUsed() const {
-  std::uint64_t used = asides_.bytes();
+  std::uint64_t used = asides_.bytes() + spares_.bytes();
   for (const auto& [id, dataset] : ledger().InPlay()) {
     if (dataset->in_cache() || dataset->cache == Place::kArriving) used += dataset->bytes_here();
   }
@@ -50,7 +51,7 @@ std::uint64_t RunCache::BytesOccupied() const {
     sum += dataset->bytes_here();
     largest = std::max(largest, dataset->bytes_here());
   }
-  return asides_.bytes() + (given_.cache->shares_extents() ? largest : sum);
+  return asides_.bytes() + spares_.bytes() + (given_.cache->shares_extents() ? largest : sum);
 }
 
 // --- Room for what is to come ---
@@ -79,24 +80,29 @@ void RunCache::GiveFiles(const DatasetPtr& spare, DatasetId to) {
   Leave(spare, fmt::format("dataset {} is written into its files", to));
 }
 
-// --- Out of it ---
-
-void RunCache::Evict(const DatasetPtr& dataset, const std::string& why) {
-  if (!dataset || !dataset->in_cache()) return;
-  Leave(dataset, why);
-  given_.folders.Change(
-      dataset->id, [cache = given_.cache, id = dataset->id] { return cache->Remove(id); },
-      [this, id = dataset->id] { given_.ledger.FolderGone(id); });
+void RunCache::RemoveFolder(DatasetId id, std::uint64_t kept_bytes, std::function<void()> then) {
+  const std::uint64_t room = bytes_max() - std::min(given_.room.BytesUsed(), bytes_max());
+  spares_.RemoveFolder(id, std::min(kept_bytes, room), std::move(then));
 }
 
-void RunCache::GiveRoom(const DatasetPtr& dataset) {
-  if (!given_.watch.MayForget()) return Evict(dataset, "its place was needed");
+// --- Out of it ---
+
+std::uint64_t RunCache::Evict(const DatasetPtr& dataset, const std::string& why, std::uint64_t spares_max) {
+  if (!dataset || !dataset->in_cache()) return 0;
+  const DatasetId id = dataset->id;
+  const std::uint64_t spares = std::min(dataset->kept_bytes, spares_max);  // as of now: it keeps nothing any more then
+  Leave(dataset, why);
+  return spares_.RemoveFolder(id, spares, [this, id] { given_.ledger.FolderGone(id); });
+}
+
+std::uint64_t RunCache::GiveRoom(const DatasetPtr& dataset, std::uint64_t spares_max) {
+  if (!given_.watch.MayForget()) return Evict(dataset, "its place was needed", spares_max);
   const std::string why = fmt::format("its place was needed, and the run is not at {} any more", given_.gate.path());
   if (dataset->in_cache() && !dataset->in_prefix()) {
     context_.Warn(fmt::format("run {}: dataset {} (step {}) is removed from the cache, which alone had it: {}",
                               given_.run_name, dataset->id, dataset->step, why));
   }
-  Evict(dataset, why);
+  return Evict(dataset, why, /*spares_max=*/0);
 }
 
 std::vector<DatasetPtr> RunCache::Forgettable() const {
@@ -144,9 +150,10 @@ void RunCache::ApplyPolicy() {
   const Config& config = context_.config;
   for (DatasetId id :
        EvictBeyondKeep(FactsOf(ledger(), config.flush), config.cache.keep, config.flush, given_.bases.KeepsSpare())) {
-    Evict(ledger().Get(id), "cache.keep");
+    EvictOlder(ledger().Get(id), "cache.keep");
   }
   ApplyLinger();
+  spares_.Update();
   given_.bases.Forget();
   given_.room.Changed();
 }

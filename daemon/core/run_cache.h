@@ -28,6 +28,7 @@
 #include "daemon/core/node_record.h"
 #include "daemon/core/prefix_gate.h"
 #include "daemon/core/prefix_watch.h"
+#include "daemon/core/spares.h"
 #include "storage/base/ids.h"
 #include "storage/file/transfer/transfer.h"
 #include "storage/io/disk.h"
@@ -94,12 +95,20 @@ class RunCache {
   bool MayFlush(DatasetId id) const { return given_.may_flush(id); }
   // As if the spare was evicted, but its files stay where they are until dataset `to` is through with them.
   void GiveFiles(const DatasetPtr& spare, DatasetId to);
+  // Of one that has given its files, and has left: later redundancy files may be written over what it kept.
+  void RemoveFolder(DatasetId id, std::uint64_t kept_bytes, std::function<void()> then);
 
   // --- Out of it ---
   // Not in the cache any more, by what an eviction before it has set free: nothing.
-  void Evict(const DatasetPtr& dataset, const std::string& why);
-  // For room that something else needs.
-  void GiveRoom(const DatasetPtr& dataset);
+  void Evict(const DatasetPtr& dataset, const std::string& why) { Evict(dataset, why, /*spares_max=*/0); }
+  // The same, of one that newer ones have superseded: later redundancy files may be written over what it kept.
+  void EvictOlder(const DatasetPtr& dataset, const std::string& why) {
+    Evict(dataset, why, dataset ? dataset->kept_bytes : 0);
+  }
+  // For room that something else needs. Answers how much of it, at most `spares_max`, later redundancy files are to be
+  // written over.
+  std::uint64_t GiveRoom(const DatasetPtr& dataset, std::uint64_t spares_max);
+  Spares& spares() { return spares_; }
   // Of a run that was lost for longer than cache.grace: all that nobody has pinned or reads, oldest first.
   std::vector<DatasetPtr> Forgettable() const;
   // It could not give enough room: is its prefix still there?
@@ -146,6 +155,7 @@ class RunCache {
   }
 
  private:
+  std::uint64_t Evict(const DatasetPtr& dataset, const std::string& why, std::uint64_t spares_max);
   bool LiesHereAlone(const Dataset& dataset, Rank rank) const;
   void Leave(const DatasetPtr& dataset, const std::string& why);
   void SetAsideWhole(DatasetId id, CacheFolder::Why why);
@@ -164,6 +174,7 @@ class RunCache {
   const Given given_;
   const Reports reports_;
   Asides asides_;
+  Spares spares_;
   std::optional<SteadyTime> idle_since_;  // no sessions
   std::set<DatasetId> to_refetch_;
   std::set<DatasetId> scrs_;

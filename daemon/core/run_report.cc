@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "daemon/core/holdings.h"
 #include "storage/base/ids.h"
@@ -85,6 +86,36 @@ void DescribeAsides(const Asides& asides, admin::RunStatus* status) {
   }
 }
 
+// On the prefix, or in the folder that is redundant itself: of that a node that follows is only told that the dataset
+// is redundant, and nothing is kept for others beside its parts.
+bool OutlivesNodes(const Dataset& dataset) {
+  return dataset.in_prefix() || dataset.in_folder() || (dataset.redundant && dataset.kept_bytes == 0);
+}
+
+// Another node may want it of this cache: a checkpoint that is no older than the newest one that outlives this node, or
+// an output. `outlived`: such a newer one was seen.
+bool IsOnlyHere(const Dataset& dataset, bool outlived) {
+  if (!dataset.in_cache() || OutlivesNodes(dataset)) return false;
+  if (dataset.of_no_line() || dataset.dropped()) return false;
+  return (dataset.kind.checkpoint && !outlived) || (dataset.kind.output && !dataset.flush_dropped());
+}
+
+// By this the supervisor of many users knows whether it may end a daemon that nobody uses.
+void DescribeWork(const Run& run, admin::RunStatus* status) {
+  std::uint32_t at_work = run.rebuilder.at_work() || run.others.at_work() ? 1 : 0, only_here = 0;
+  bool outlived = false;
+  const std::vector<DatasetPtr>& by_age = run.ledger.ByAge();
+  for (auto at = by_age.rbegin(); at != by_age.rend(); ++at) {
+    const Dataset& dataset = **at;
+    const bool moves = dataset.readers > 0 || dataset.cache == Place::kArriving;
+    if (moves || run.protector.IsToCome(dataset)) ++at_work;
+    if (IsOnlyHere(dataset, outlived)) ++only_here;
+    outlived |= dataset.restorable() && !dataset.of_no_line() && OutlivesNodes(dataset);
+  }
+  status->set_at_work(at_work);
+  status->set_only_here(only_here);
+}
+
 local::Level LevelOf(const Dataset& dataset, const Part& part) {
   const local::Level own = part.stored() ? local::LOCAL : part.captured() ? local::CAPTURED : local::NONE;
   return std::max(static_cast<local::Level>(dataset.level()), own);
@@ -125,6 +156,7 @@ admin::RunStatus StatusOf(const Run& run, const Context& context) {
   }
   if (const DatasetPtr newest = run.ledger.NewestRestorable()) status.set_newest_step(newest->step);
   DescribeAsides(run.cache.asides(), &status);
+  DescribeWork(run, &status);
   run.steering.Describe(&status);
   for (admin::GrowingDirectory& growing : run.growing.DescribeAll()) *status.add_growing() = std::move(growing);
   for (admin::FlushStatus& flush : run.flusher.Describe()) *status.add_flushes() = std::move(flush);

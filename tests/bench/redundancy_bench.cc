@@ -201,8 +201,10 @@ void MeasureRebuild(const std::string& name, Ranks& ranks, Disk& others, int pai
 void MeasureCopy(Ranks& ranks, BulkNodes& nodes, PlainTls& plain, int pairs) {
   const std::vector<ProtectSource> set = ranks.SetOn(nodes.files(), "");
   std::vector<std::byte> target(ranks.bytes());
-  const auto copy = [&] { ranks.Protect(set, 1); };  // rank 0's file
+  const auto copy = [&] { ranks.Protect(set, 1); };           // rank 0's file
+  const auto copy_over = [&] { ranks.ProtectOver(set, 1); };  // as each one after the first few
   const std::string name = "partner: a rank's file of another node, checked, written, with checksums";
+  const auto by_transport = [&] { Move(nodes.files(), "", 1, ranks.bytes(), target); };
   PrintRatios(name,
               Pairs(
                   pairs, [&] { plain.Fetch(ranks.BytesOf(0), target); }, copy),
@@ -216,10 +218,9 @@ void MeasureCopy(Ranks& ranks, BulkNodes& nodes, PlainTls& plain, int pairs) {
     Check(file->Sync());
   };
   PrintRatios(name, Pairs(pairs, file_by_plain_tls, copy), "plain TLS into memory, and then into a new file", true);
-  PrintRatios(name,
-              Pairs(
-                  pairs, [&] { Move(nodes.files(), "", 1, ranks.bytes(), target); }, copy),
-              "the same transport into memory", true);
+  PrintRatios(name + ", a new file", Pairs(pairs, by_transport, copy), "the same transport into memory", true);
+  PrintRatios(name + ", over an older one", Pairs(pairs, by_transport, copy_over), "the same transport into memory",
+              true);
 }
 
 void Measure(int pairs, std::uint64_t bytes) {

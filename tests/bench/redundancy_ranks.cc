@@ -93,11 +93,18 @@ scr::RedundancyHeader Ranks::HeaderOf(std::uint32_t rank) const {
   return scr::HeaderOf(members, rank);
 }
 
-catalogue::FileEntry Ranks::Protect(const std::vector<ProtectSource>& set, std::uint32_t rank) {
+catalogue::FileEntry Ranks::Protect(const std::vector<ProtectSource>& set, std::uint32_t rank,
+                                    const std::string& over) {
   Throttle throttle(0);
   TransferProgress progress;
   return Checked(
-      WriteRedundancy(*disk_, RecordsOf(folder_, rank), scr::RedsetKind::kData, set, rank, throttle, progress));
+      WriteRedundancy(*disk_, RecordsOf(folder_, rank), scr::RedsetKind::kData, set, rank, throttle, progress, over));
+}
+
+void Ranks::ProtectOver(const std::vector<ProtectSource>& set, std::uint32_t rank) {
+  const auto made = Protect(set, rank, spare_);
+  spare_ = folder_ + "/spare";
+  Check(disk_->Rename(RecordsOf(folder_, rank) + "/" + made.name(), spare_));
 }
 
 void Ranks::ProtectAll() {

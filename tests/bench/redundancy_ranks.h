@@ -47,7 +47,10 @@ class Ranks {
   std::vector<ProtectSource> SetOn(Disk& disk, const std::string& root) const;
 
   // What `rank` keeps for the others, made of their files where `set` has them, under its name here.
-  catalogue::FileEntry Protect(const std::vector<ProtectSource>& set, std::uint32_t rank);
+  catalogue::FileEntry Protect(const std::vector<ProtectSource>& set, std::uint32_t rank, const std::string& over = "");
+  // The same, written over what it kept for a dataset before, if this was called before: as the cache does it
+  // (storage/place/cache/spare_files.h).
+  void ProtectOver(const std::vector<ProtectSource>& set, std::uint32_t rank);
   // For all of them: Rebuilt needs it.
   void ProtectAll();
   // Reads member 0's file, made of what the others have and keep, where `disk` has these below `root`.
@@ -67,6 +70,7 @@ class Ranks {
   std::vector<ProtectSource> set_;
   std::vector<std::vector<Line>> memory_;   // by rank
   std::vector<catalogue::FileEntry> kept_;  // by rank
+  std::string spare_;                       // what ProtectOver has made last
 };
 
 }  // namespace cairn::bench

@@ -133,14 +133,16 @@ class SteppedLanes final : public Lanes {
  public:
   SteppedLanes(Stepper& stepper, std::size_t threads) : queue_(stepper, threads) {}
   void Post(const std::string& lane, std::function<void()> job) override {
-    if (!hangs_.empty() && lane == hangs_) return held_.push_back(std::move(job));
+    if (hangs_.contains(lane)) return held_.push_back(std::move(job));
     queue_.Add({std::move(job), nullptr});
   }
   // What is posted to it from now on waits. Empty: none hangs any more, and what has waited goes on.
-  void Hang(std::string lane) {
-    hangs_ = std::move(lane);
+  void Hang(const std::string& lane) {
+    hangs_.clear();
+    if (!lane.empty()) HangToo(lane);
     for (std::function<void()>& job : std::exchange(held_, {})) queue_.Add({std::move(job), nullptr});
   }
+  void HangToo(const std::string& lane) { hangs_.insert(lane); }  // besides those that hang
   std::map<std::string, Time> BusySince() const override { return {}; }
   std::set<std::string> AwaitIdle(std::chrono::milliseconds) const override { return {}; }
   void Drop() {
@@ -150,7 +152,7 @@ class SteppedLanes final : public Lanes {
 
  private:
   SteppedQueue queue_;
-  std::string hangs_;
+  std::set<std::string> hangs_;
   std::vector<std::function<void()>> held_;
 };
 

@@ -3,6 +3,7 @@
 #define CAIRN_STORAGE_FORMAT_CATALOGUE_SCHEME_H_
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
 #include <cstdint>
 #include <string>
@@ -54,6 +55,9 @@ absl::Status CheckAsked(const AskedScheme& asked);
 
 // As redundancy.scheme has it: single, partner, xor, rs, folder. Empty: none was given, or it is not known here.
 std::string_view NameOfScheme(local::Scheme scheme);
+// Of NameOfScheme, or xor:k+1, rs:k+m: as cairn_redundancy and redundancy.scheme take it, and TextOfScheme has it.
+//   kInvalidArgument  it is none of these, or its sets cannot be
+absl::StatusOr<AskedScheme> ParseScheme(std::string_view text);
 // As cairn_redundancy takes it: the same, and xor:k+1, rs:k+m. Empty, too, if CheckAsked would refuse it.
 std::string TextOfScheme(const AskedScheme& asked);
 

@@ -11,6 +11,7 @@ namespace cairn {
 namespace {
 
 constexpr std::size_t kBlocks = 16, kBlocksEachMax = 4;
+constexpr std::size_t kBlocksOfOne = 8;  // that is read alone: two windows for each connection to another node
 
 }  // namespace
 
@@ -217,7 +218,7 @@ redundancy::Source AsSource(CheckedSource& source, std::uint64_t begin) {
 }
 
 std::size_t BlocksOfEach(scr::Scheme scheme, std::size_t members) {
-  if (scheme == scr::Scheme::kPartner) return kBlocksEachMax;
+  if (scheme == scr::Scheme::kPartner) return kBlocksOfOne;
   return std::clamp<std::size_t>(kBlocks / members, 1, kBlocksEachMax);
 }
 

@@ -150,6 +150,7 @@ class Keeping {
 
   absl::Status Make(const kept::Set& set, RedsetKind kind, std::vector<ProtectSource>& sources, std::uint32_t member) {
     const scr::SetDescriptor& own = sources[member].member.descriptor;
+    if (kind == RedsetKind::kData) CAIRN_RETURN_IF_ERROR(TakeRoom(sources, member));
     CAIRN_RETURN_IF_ERROR(Free(scr::FileNameOf(scr::HeaderNameOf(kind, own))));
     auto made = Write(kind, sources, member);
     if (absl::IsAborted(made.status())) {
@@ -157,8 +158,6 @@ class Keeping {
       made = Write(kind, sources, member);
     }
     CAIRN_ASSIGN_OR_RETURN(const catalogue::FileEntry written, std::move(made));
-    std::vector<scr::SetMember> members;
-    for (const ProtectSource& source : sources) members.push_back(source.member);
     kept::File& file = made_.emplace_back();
     file.set_rank(own.world_rank);
     *file.mutable_set() = set;
@@ -168,14 +167,33 @@ class Keeping {
     *file.mutable_file()->mutable_crc32c() = written.crc32c();
     file.mutable_file()->set_crc32(written.crc32());
     file.mutable_file()->set_has_crc32(written.has_crc32());
-    file.set_header_bytes(written.bytes() - scr::HeaderOf(members, member).payload_bytes());
+    file.set_header_bytes(written.bytes() - scr::HeaderOf(MembersOf(sources), member).payload_bytes());
     return absl::OkStatus();
+  }
+
+  // Who has ordered it may have counted wrong.
+  absl::Status TakeRoom(const std::vector<ProtectSource>& sources, std::uint32_t member) {
+    const std::uint64_t bytes = scr::HeaderOf(MembersOf(sources), member).payload_bytes();
+    if (bytes <= wish_.bytes_max - bytes_) {
+      bytes_ += bytes;
+      return absl::OkStatus();
+    }
+    return ResourceExhausted("what rank {} is to keep for others has {} bytes, and room for {} is left of {}",
+                             sources[member].member.descriptor.world_rank, bytes, wish_.bytes_max - bytes_,
+                             wish_.bytes_max);
+  }
+
+  static std::vector<scr::SetMember> MembersOf(const std::vector<ProtectSource>& sources) {
+    std::vector<scr::SetMember> members;
+    for (const ProtectSource& source : sources) members.push_back(source.member);
+    return members;
   }
 
   absl::StatusOr<catalogue::FileEntry> Write(RedsetKind kind, const std::vector<ProtectSource>& sources,
                                              std::uint32_t member) {
+    const bool over = kind == RedsetKind::kData && next_spare_ < wish_.spares.size();
     return WriteRedundancy(*wish_.here.disk, RecordsFolder(wish_.here.folder), kind, sources, member, throttle_,
-                           progress_);
+                           progress_, over ? wish_.spares[next_spare_++].path : "");
   }
 
   std::string PathOf(const std::string& name) const { return RecordsFolder(wish_.here.folder) + "/" + name; }
@@ -275,6 +293,8 @@ class Keeping {
   Throttle no_throttle_{0};
   TransferProgress earlier_progress_;  // what is read here is no progress of what comes
   kept::Record before_;
+  std::size_t next_spare_ = 0;
+  std::uint64_t bytes_ = 0;  // of bytes_max, taken
   std::vector<kept::File> made_;
 };
 
@@ -285,7 +305,9 @@ std::uint64_t Sum(std::uint64_t a, std::uint64_t b) {
 }  // namespace
 
 absl::StatusOr<kept::Record> MakeKept(const KeepWish& wish, Throttle& throttle, TransferProgress& progress) {
-  return Keeping(wish, throttle, progress).Run();
+  absl::StatusOr<kept::Record> made = Keeping(wish, throttle, progress).Run();
+  for (const SpareFile& spare : wish.spares) wish.here.disk->Remove(spare.path).IgnoreError();  // most are not there
+  return made;
 }
 
 absl::StatusOr<kept::Record> ReadKept(const KeepWish& wish) {

@@ -14,6 +14,7 @@
 #include "storage/file/transfer/transfer.h"
 #include "storage/format/scr/descriptor.h"
 #include "storage/io/disk.h"
+#include "storage/place/cache/spare_files.h"
 #include "storage/place/run_identity.h"
 
 namespace cairn {
@@ -41,6 +42,9 @@ struct KeepWish {
   // Copies (PARTNER) of which are here for the same sets: blocks of 1 MiB with the same checksum do not come again. The
   // first that can be used is. They may go meanwhile. With checksums (XOR, RS) all members' bytes are needed anyhow.
   std::vector<EarlierDataset> earlier = {};
+  // Files on the same disk that are written over, in this order, by those of data; those that are left are removed.
+  std::vector<SpareFile> spares = {};
+  std::uint64_t bytes_max = UINT64_MAX;  // room for what files of data have to have for others
 };
 
 // Makes the redundancy files, of data and of filemaps, of each rank here that is a member. The record names them, and

@@ -39,6 +39,7 @@ class Work {
   }
 
   const scr::RedundancyHeader& header() const { return header_; }
+  std::uint64_t BytesWith(std::string_view header) const { return header.size() + header_.payload_bytes(); }
 
   // Header and payload, from the first byte to the last.
   absl::Status WriteInto(File& file, std::string_view header, WrittenSums& sums) const {
@@ -66,9 +67,29 @@ class Work {
   redundancy::Set set_;
 };
 
+// `over` under the name `path`, no longer than what is written into it.
+absl::StatusOr<std::unique_ptr<File>> TakeOver(Disk& disk, const std::string& over, const std::string& path,
+                                               std::uint64_t bytes) {
+  CAIRN_RETURN_IF_ERROR(disk.Rename(over, path));
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<File> file, disk.Open(path, {.writable = true}));
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo info, file->Info());
+  if (info.links != 1) return FailedPrecondition("{}: has another name, too", over);
+  if (info.bytes > bytes) CAIRN_RETURN_IF_ERROR(file->Truncate(bytes));
+  return file;
+}
+
+absl::StatusOr<std::unique_ptr<File>> OpenWorkFile(Disk& disk, const std::string& over, const std::string& path,
+                                                   std::uint64_t bytes) {
+  if (!over.empty()) {
+    if (auto taken = TakeOver(disk, over, path, bytes); taken.ok()) return taken;
+    for (const std::string& name : {over, path}) disk.Remove(name).IgnoreError();  // a new file does as well
+  }
+  return disk.Open(path, {.writable = true, .create = true});
+}
+
 absl::StatusOr<catalogue::FileEntry> WriteSynced(Disk& disk, const std::string& path, std::string_view header,
-                                                 const Work& work) {
-  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, disk.Open(path, {.writable = true, .create = true}));
+                                                 const Work& work, const std::string& over) {
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, OpenWorkFile(disk, over, path, work.BytesWith(header)));
   WrittenSums sums;
   CAIRN_RETURN_IF_ERROR(work.WriteInto(*file, header, sums));
   CAIRN_RETURN_IF_ERROR(file->Sync());
@@ -80,7 +101,8 @@ absl::StatusOr<catalogue::FileEntry> WriteSynced(Disk& disk, const std::string& 
 
 absl::StatusOr<catalogue::FileEntry> WriteRedundancy(Disk& disk, const std::string& records, scr::RedsetKind kind,
                                                      const std::vector<ProtectSource>& set, std::uint32_t member,
-                                                     Throttle& throttle, TransferProgress& progress) {
+                                                     Throttle& throttle, TransferProgress& progress,
+                                                     const std::string& over) {
   CAIRN_CHECK(member < set.size());
   for (const ProtectSource& source : set) CAIRN_RETURN_IF_ERROR(CheckProtectSource(source));
   const Work work(set, member, throttle, progress);
@@ -91,7 +113,7 @@ absl::StatusOr<catalogue::FileEntry> WriteRedundancy(Disk& disk, const std::stri
   const auto& [descriptor_name, descriptor] = trees[0];
   const auto& [name, header] = trees[1];
   const std::string path = records + "/" + name, work_path = WorkName(path);
-  absl::StatusOr<catalogue::FileEntry> made = WriteSynced(disk, work_path, kvtree::Encode(header), work);
+  absl::StatusOr<catalogue::FileEntry> made = WriteSynced(disk, work_path, kvtree::Encode(header), work, over);
   if (made.ok()) {
     made->set_name(name);
     // The descriptor's replacement syncs the directory, for both.

@@ -42,13 +42,17 @@ struct ProtectSource {
 // than 16 members one for each.
 // Every byte that goes into it has been compared with its checksum. Answered: size, CRCs, inode of the redundancy file.
 // `set`: all members, by set rank. `throttle`: of what is read from the others.
+// `over`: a file on `disk` that nothing needs any more: it gets the work name, and is written over, which takes less
+// time than to find pages or blocks for a new one. One that cannot be had, or has another name besides, is as good as
+// none.
 //   kDataLoss  a member's file is not what it should be: names it
 //   kAborted   blocks of an earlier copy with the same checksums are not the same: names the file
 //   kCancelled `progress.stop`
 //   others     of a disk
 absl::StatusOr<catalogue::FileEntry> WriteRedundancy(Disk& disk, const std::string& records, scr::RedsetKind kind,
                                                      const std::vector<ProtectSource>& set, std::uint32_t member,
-                                                     Throttle& throttle, TransferProgress& progress);
+                                                     Throttle& throttle, TransferProgress& progress,
+                                                     const std::string& over = "");
 
 }  // namespace cairn
 

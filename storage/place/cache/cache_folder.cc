@@ -294,14 +294,16 @@ absl::StatusOr<std::unique_ptr<CacheFolder>> CacheFolder::Open(Disk& disk, const
 
 absl::StatusOr<std::vector<catalogue::Catalogue>> ReadCatalogues(Disk& disk, const std::string& folder,
                                                                  const RunIdentity& run,
-                                                                 const scr::Descriptor& descriptor) {
-  constexpr std::uint64_t kBytesMax = 1u << 30;
+                                                                 const scr::Descriptor& descriptor,
+                                                                 std::uint64_t bytes_max) {
   std::uint64_t bytes = 0;
   std::vector<catalogue::Catalogue> catalogues;
   for (const Rank rank : scr::RanksHeld(descriptor)) {
     CAIRN_ASSIGN_OR_RETURN(StoredCatalogue stored, ReadRank(disk, folder, run, descriptor, rank));
+    if (stored.bytes > bytes_max - bytes) {
+      return ResourceExhausted("{}: catalogues of more than {} bytes", folder, bytes_max);
+    }
     bytes += stored.bytes;
-    if (bytes > kBytesMax) return ResourceExhausted("{}: catalogues of more than {} bytes", folder, kBytesMax);
     catalogues.push_back(std::move(stored.catalogue));
   }
   return catalogues;

@@ -160,11 +160,12 @@ class CacheFolder : public DatasetStore {
 // The catalogues of a dataset in a folder that is not this node's: of the ranks that lie there (Descriptor::held), each
 // of this run and dataset, and its files are there in their sizes. `folder`: the dataset's. Only looks.
 //   kDataLoss           what is missing or wrong
-//   kResourceExhausted  they have more than a GiB together
+//   kResourceExhausted  they have more than `bytes_max` together
 //   other errors        the disk's, which say nothing about the dataset
 absl::StatusOr<std::vector<catalogue::Catalogue>> ReadCatalogues(Disk& disk, const std::string& folder,
                                                                  const RunIdentity& run,
-                                                                 const scr::Descriptor& descriptor);
+                                                                 const scr::Descriptor& descriptor,
+                                                                 std::uint64_t bytes_max = 1u << 30);
 
 }  // namespace cairn
 

@@ -167,7 +167,8 @@ absl::StatusOr<RedundantFolder::Found> RedundantFolder::LookAt(DatasetId id) con
   }
   Found found;
   CAIRN_ASSIGN_OR_RETURN(found.record, ReadWholeRecord(disk_, folder, run_.run, id));
-  CAIRN_ASSIGN_OR_RETURN(found.ranks, ReadCatalogues(disk_, folder, run_, DescriptorOf(found.record)));
+  CAIRN_ASSIGN_OR_RETURN(found.ranks,
+                         ReadCatalogues(disk_, folder, run_, DescriptorOf(found.record), checks_.catalogues_bytes_max));
   for (const catalogue::Catalogue& rank : found.ranks) {
     if (rank.step() != found.record.step()) return DataLoss("{}: rank {} is of another step", folder, rank.rank());
   }
@@ -253,7 +254,7 @@ absl::Status RedundantFolder::Complete(const kept::Whole& record) {
   const DatasetId id = record.dataset();
   CAIRN_RETURN_IF_ERROR(CheckRoot());
   CAIRN_RETURN_IF_ERROR(CheckOwnFolder(disk_, DatasetPath(id)));
-  const auto ranks = ReadCatalogues(disk_, DatasetPath(id), run_, DescriptorOf(record));
+  const auto ranks = ReadCatalogues(disk_, DatasetPath(id), run_, DescriptorOf(record), checks_.catalogues_bytes_max);
   if (absl::IsDataLoss(ranks.status())) {
     return Unavailable("not all parts are there: is {} the same folder on all nodes? {}", root_,
                        MessageOf(ranks.status()));

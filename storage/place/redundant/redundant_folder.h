@@ -20,6 +20,7 @@
 #include <absl/synchronization/mutex.h>
 
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -38,12 +39,13 @@ namespace cairn {
 
 class RedundantFolder {
  public:
-  // By what a folder is told that is only the place at which its file system is to be mounted: what is put there is on
-  // this node's own disk. Such a one is kUnavailable for all calls here.
+  // How much is read; and by what a folder is told that is only the place at which its file system is to be mounted:
+  // what is put there is on this node's own disk. Such a one is kUnavailable for all calls here.
   struct Checks {
     // None of these is on its device. Disks are borrowed. One that is not there does not matter.
     std::vector<std::pair<Disk*, std::string>> apart_from;
     bool marked = false;  // it has the mark that is expected, if one is
+    std::uint64_t catalogues_bytes_max = 1u << 30;  // of a dataset: what has more is kResourceExhausted
   };
   // `disk` is borrowed. Nothing is asked yet.
   RedundantFolder(Disk& disk, const std::string& root, std::string_view user, const RunIdentity& run, Checks checks);

@@ -163,11 +163,13 @@ TEST(ConfigTest, RedundancyIsCheckedByItselfAndTogether) {
     return std::string(MessageOf(ValidateConfig(*config)));
   };
   EXPECT_EQ(Config().redundancy.scheme, "single");
-  for (const char* scheme : {"single", "partner", "xor", "rs"}) {
+  for (const char* scheme : {"single", "partner", "xor", "rs", "xor:7+1", "rs:4+2", "rs:62+2"}) {
     EXPECT_EQ(error(fmt::format("scheme = \"{}\"\n", scheme)), "");
   }
-  EXPECT_THAT(error("scheme = \"raid6\""),
-              HasSubstr("redundancy.scheme: \"raid6\" is none of single, partner, xor, rs"));
+  EXPECT_THAT(error("scheme = \"raid6\""), HasSubstr("redundancy.scheme: 'raid6' is none of single, partner, xor, rs"));
+  EXPECT_THAT(error("scheme = \"rs:4\""), HasSubstr("redundancy.scheme: 'rs:4': behind the colon"));
+  EXPECT_THAT(error("scheme = \"rs:63+2\""), HasSubstr("redundancy.scheme: redundancy scheme rs: sets of 65 members"));
+  EXPECT_EQ(error("scheme = \"rs:2+2\"\nmembers = 2\nchecksums = 4"), "");  // it says all of that itself
   EXPECT_THAT(error("scheme = \"rs\"\nmembers = 4\nchecksums = 4"),
               HasSubstr("redundancy.checksums: 4 of the 4 members"));
   EXPECT_EQ(error("scheme = \"xor\"\nmembers = 2\nchecksums = 4"), "");

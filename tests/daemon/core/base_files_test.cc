@@ -3,9 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "daemon/core/dataset_folders.h"
+#include "daemon/core/ledger.h"
 #include "storage/place/cache/cache_folder.h"
 #include "tests/daemon/core/by_hand.h"
 #include "tests/support/status_matchers.h"
@@ -19,7 +24,11 @@ class BaseFilesTest : public ::testing::Test {
     ASSERT_OK(MakeDirectories(by_hand_.cache_disk, "/ssd"));
     ASSERT_OK_AND_ASSIGN(cache_,
                          CacheFolder::Open(by_hand_.cache_disk, "/ssd", "me", "run", RunId::Random(), "/prefix"));
-    bases_ = std::make_unique<BaseFiles>(by_hand_.context, cache_, ledger_, folders_);
+    bases_ = std::make_unique<BaseFiles>(by_hand_.context, cache_, ledger_,
+                                         [this](DatasetId id, std::uint64_t, std::function<void()> then) {
+                                           folders_.Change(
+                                               id, [this, id] { return cache_->Remove(id); }, std::move(then));
+                                         });
     Dataset dataset;
     dataset.id = 3;
     dataset.nranks = 1;

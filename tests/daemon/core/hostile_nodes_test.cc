@@ -80,6 +80,10 @@ TEST_F(HostileNodesTest, ACatalogueThatIsNotThePartsFailsTheDataset) {
       [](auto& one) { one.mutable_file(0)->set_prefix_name("ckpt.1/Ckpt1-Rank0.fti"); },
       [](auto& one) { *one.add_file() = one.file(0); },
       [](auto& one) { one.mutable_file(0)->clear_crc32c(); },
+      [](auto& one) { one.mutable_file(0)->set_bytes(UINT64_MAX); },
+      [](auto& one) { one.mutable_file(0)->set_bytes(UINT64_MAX - (1 << 20)); },
+      [](auto& one) { one.mutable_file(0)->set_bytes(std::uint64_t{1} << 63); },
+      [](auto& one) { one.mutable_file(0)->set_bytes(0); },
   };
   ASSERT_NO_FATAL_FAILURE(Introduce());
   ASSERT_NO_FATAL_FAILURE(OpenRank());
@@ -379,6 +383,67 @@ TEST_F(HostileHomeTest, AnOrderToMakePartsAnewThatCannotBeIsRefused) {
   Post(leaves);  // it goes meanwhile
   EXPECT_NE(refused(sound(kDataset, 0)), "");
   for (const DatasetId id : {kDataset, kOther}) EXPECT_FALSE(nodes[0].Lists(id)) << id;
+  EXPECT_FALSE(closed);
+  EXPECT_TRUE(Lives());
+}
+
+TEST_F(HostileHomeTest, AnOrderToKeepWhatCannotBeIsRefused) {
+  ASSERT_NO_FATAL_FAILURE(OpenRank());
+  ASSERT_EQ(CodeOfReply(client->Begin(1, own)), local::OK);
+  ASSERT_TRUE(client->Fill(own));
+  ASSERT_EQ(CodeOfReply(client->Commit()), local::OK);
+  ASSERT_TRUE(nodes.AdvanceUntil([this] { return heard.back().has_stored(); }));
+  peer::FromHome complete, whole;
+  complete.mutable_complete()->set_dataset(kDataset);
+  whole.mutable_whole()->set_dataset(kDataset);
+  Say(complete);
+  ASSERT_TRUE(nodes.AdvanceUntil([this] { return heard.back().has_completed(); }));
+  Say(whole);
+  ASSERT_THAT(nodes[0].RanksInCache(kDataset), ::testing::ElementsAre(1));
+  const std::uint64_t used = nodes[0].Status().cache_bytes_used();
+
+  peer::FromHome sound;
+  peer::Keep& keep = *sound.mutable_keep();
+  keep.set_dataset(kDataset);
+  kept::Set& set = *keep.add_sets();
+  set.set_scheme(kept::PARTNER);
+  set.set_groups(1);
+  set.set_replicas(1);
+  for (const Rank rank : {0u, 1u}) {
+    set.add_ranks(rank);
+    peer::Keep::Member& member = *keep.add_members();
+    member.set_rank(rank);
+    member.set_node(rank == 1 ? NodeIdOf(nodes, 0) : std::string(32, 'b'));
+  }
+  keep.set_bytes(100'000);
+  std::uint64_t number = 0;
+  using Spoil = std::function<void(peer::Keep&)>;
+  const std::vector<std::pair<Spoil, std::string>> spoils = {
+      {[](auto& order) { order.set_bytes(UINT64_MAX); }, "keep.bytes: 18446744073709551615"},
+      {[](auto& order) { order.set_bytes(std::uint64_t{1} << 63); }, "keep.bytes: 9223372036854775808"},
+      {[](auto& order) { order.set_dataset(kDataset + 1); }, "is not whole in this node's cache"},
+      {[](auto& order) { order.clear_sets(); }, "keep.sets: none"},
+      {[](auto& order) { order.mutable_sets(0)->set_replicas(UINT32_MAX); }, "keep.sets: replicas: 4294967295"},
+      {[](auto& order) { order.mutable_sets(0)->set_groups(UINT32_MAX); }, "keep.sets: groups: 4294967295"},
+      {[](auto& order) { order.mutable_sets(0)->set_ranks(0, UINT32_MAX); }, "keep.sets: "},
+      {[](auto& order) { order.mutable_sets(0)->set_ranks(0, 1); }, "keep.sets: "},
+      {[](auto& order) { *order.add_sets() = order.sets(0); }, "is in two of them"},
+      {[](auto& order) { order.clear_members(); }, "keep.members: not all members"},
+      {[](auto& order) { order.mutable_members(0)->set_rank(UINT32_MAX); }, "keep.members: rank 4294967295"},
+      {[](auto& order) { order.mutable_members(1)->set_node(std::string(32, 'b')); }, "are not where it says"},
+      {[](auto&) {}, "which has rank 0's files, is not reached"},
+  };
+  for (const auto& [spoil, why] : spoils) {
+    peer::FromHome said = sound;
+    spoil(*said.mutable_keep());
+    said.mutable_keep()->set_order(++number);
+    Post(said);
+    const auto answered = [&] { return heard.back().has_kept() && heard.back().kept().order() == number; };
+    ASSERT_TRUE(nodes.AdvanceUntil(answered)) << why;
+    ASSERT_TRUE(heard.back().kept().has_refused()) << why;
+    EXPECT_THAT(heard.back().kept().refused().text(), ::testing::HasSubstr(why));
+  }
+  EXPECT_EQ(nodes[0].Status().cache_bytes_used(), used);
   EXPECT_FALSE(closed);
   EXPECT_TRUE(Lives());
 }

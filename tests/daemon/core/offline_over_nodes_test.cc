@@ -5,8 +5,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "storage/io/disk.h"
 #include "tests/daemon/core/fake_client.h"
@@ -18,12 +20,16 @@ namespace cairn {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class OfflineOverNodesTest : public RedundantTierFixture {
  protected:
   OfflineOverNodesTest() : RedundantTierFixture(3) {}
   void TearDown() override {
-    if (nodes[0].running()) nodes[0].Hang("");
+    nodes.prefix.SetHook(nullptr);
+    for (int node : {0, 1}) {
+      if (nodes[node].running()) nodes[node].Hang("");
+    }
     RedundancyTest::TearDown();
   }
   void AllRanksAt(int node) {
@@ -36,6 +42,25 @@ class OfflineOverNodesTest : public RedundantTierFixture {
       nodes[i].config.redundancy.scheme = scheme;
     }
     nodes.StartAll();
+  }
+  // All ranks there, the first with take-over.
+  void OpenAt(int node, const std::string& key) {
+    clients.clear();
+    AllRanksAt(node);
+    for (Rank rank = 0; rank < kMany; ++rank) {
+      clients.push_back(std::make_unique<FakeClient>(nodes[node]));
+      const bool takeover = rank == 0;
+      ASSERT_SAYS(clients.back()->Open({.rank = rank, .nranks = kMany, .key = key, .takeover = takeover}), local::OK,
+                  "");
+    }
+  }
+  // When the folder is looked at, once.
+  void OnLook(std::function<void()> then) {
+    const auto on_look = std::make_shared<std::function<void()>>(std::move(then));
+    nodes.prefix.SetHook([on_look, folder = RunFolder()](FakeOp op, const std::string& path) {
+      if (op != FakeOp::kList || path != folder) return;
+      if (const auto once = std::exchange(*on_look, nullptr)) once();
+    });
   }
   // A rank on another node would wait for the prefix.
   void OpenOffline(const std::string& key) {
@@ -102,28 +127,99 @@ TEST_F(OfflineOverNodesTest, WhatALaunchThatDoesNotCountHasInTheFolderIsNotChose
   ASSERT_NO_FATAL_FAILURE(OpenOffline("job.2"));
   const DatasetId id = Redundant(6);
   ASSERT_TRUE(IsThere(id));
-  const auto open_at_one = [this](const std::string& key) {
-    clients.clear();
-    AllRanksAt(1);
-    for (Rank rank = 0; rank < kMany; ++rank) {
-      clients.push_back(std::make_unique<FakeClient>(nodes[1]));
-      const bool takeover = rank == 0;
-      ASSERT_SAYS(clients.back()->Open({.rank = rank, .nranks = kMany, .key = key, .takeover = takeover}), local::OK,
-                  "");
-    }
-    EXPECT_EQ(clients[0]->Latest().latest().step(), 5u);
-  };
-  ASSERT_NO_FATAL_FAILURE(open_at_one("job.3"));
+  ASSERT_NO_FATAL_FAILURE(OpenAt(1, "job.3"));
+  EXPECT_EQ(clients[0]->Latest().latest().step(), 5u);
   nodes[0].Hang(std::string(kRoot) + " (redundant.path), changes of run run");
   nodes.Pass(std::chrono::minutes(1));  // the prefix answers, and it finds out
   EXPECT_THAT(nodes[0].Warnings(), HasSubstr("another one was made elsewhere meanwhile"));
   nodes[0].Kill();
   ASSERT_TRUE(IsThere(id));
-  ASSERT_NO_FATAL_FAILURE(open_at_one("job.4"));
+  ASSERT_NO_FATAL_FAILURE(OpenAt(1, "job.4"));
   EXPECT_EQ(RestoreLatest().id, first);
   nodes.Pass(std::chrono::seconds(10));
   EXPECT_FALSE(IsThere(id));
   EXPECT_TRUE(IsThere(first));
+}
+
+// What is there is looked up before a launch is made with the prefix, which then says what of it counts. Here it falls
+// silent in between, and the launch begins without it.
+TEST_F(OfflineOverNodesTest, WhatALookWithThePrefixHasFoundIsNotChosenWithoutItIfItMayNotCount) {
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundant.path = kRoot;
+  Start("single");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId first = Redundant(5);
+  ASSERT_NO_FATAL_FAILURE(OpenOffline("job.2"));
+  auto at_zero = std::move(clients);
+  ASSERT_NO_FATAL_FAILURE(OpenAt(1, "job.3"));  // by which job.2 does not count
+  std::swap(clients, at_zero);
+  const DatasetId id = Redundant(6);
+  ASSERT_TRUE(IsThere(id));
+  std::swap(clients, at_zero);
+  bool looked = false;
+  OnLook([&] {
+    looked = true;
+    nodes[1].PrefixHangs(true);
+  });
+  ASSERT_NO_FATAL_FAILURE(OpenAt(1, "job.4"));
+  EXPECT_TRUE(looked);
+  ASSERT_THAT(nodes[1].Warnings(), HasSubstr("begins without it"));
+  EXPECT_EQ(clients[0]->Latest().latest().step(), 5u);
+  EXPECT_EQ(RestoreLatest().id, first);
+  EXPECT_TRUE(IsThere(first)) << "nothing has superseded it";
+  EXPECT_TRUE(IsThere(id));
+}
+
+// What another daemon's launch has there cannot be known to count while the prefix is silent. Here it answers just when
+// that has been asked.
+TEST_F(OfflineOverNodesTest, WhatWasAskedWithoutThePrefixIsAskedAgainWithIt) {
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundant.path = kRoot;
+  Start("single");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  Redundant(5);
+  nodes[0].PrefixHangs(true);
+  ASSERT_NO_FATAL_FAILURE(OpenAt(1, "job.2"));
+  const DatasetId id = Redundant(6);
+  ASSERT_TRUE(IsThere(id));
+  clients.clear();
+  nodes[1].Kill();  // only the folder has it
+  bool looked = false;
+  OnLook([&] {
+    looked = true;
+    nodes[0].PrefixHangs(false);
+  });
+  ASSERT_NO_FATAL_FAILURE(OpenAt(0, "job.3"));
+  EXPECT_TRUE(looked);
+  EXPECT_THAT(nodes[0].Warnings(), Not(HasSubstr("begins without it")));
+  const Back back = RestoreLatest();
+  EXPECT_EQ(back.id, id);
+  EXPECT_EQ(back.step, 6u);
+}
+
+// A launch may begin without the prefix as long as the lease of the one before holds: what an opening asks before does
+// not take longer.
+TEST_F(OfflineOverNodesTest, WhatDoesNotAnswerIsNotWaitedForUntilTheLeaseEnds) {
+  constexpr std::chrono::seconds kTerm(60);
+  for (int i = 0; i < nodes.count(); ++i) nodes[i].config.redundant.path = kRoot;
+  Start("single");
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId first = Redundant(5);
+  auto renewed = nodes.now();
+  nodes.prefix.SetHook([&](FakeOp op, const std::string& path) {
+    if (op == FakeOp::kWrite && path.find(".lease") != std::string::npos) renewed = nodes.now();
+  });
+  nodes.Pass(kTerm);
+  clients.clear();
+  nodes[0].PrefixHangs(true);
+  nodes[0].HangToo(std::string(kRoot) + " (redundant.path), looks of run run");
+  const auto left = [&] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(renewed + kTerm - nodes.now());
+  };
+  nodes.Pass(left() - std::chrono::seconds(9));
+  AllRanksAt(0);
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.2"));
+  EXPECT_GT(left().count(), 0);
+  EXPECT_THAT(nodes[0].Warnings(), HasSubstr("begins without it"));
+  EXPECT_EQ(clients[0]->Latest().latest().dataset(), first);
 }
 
 }  // namespace

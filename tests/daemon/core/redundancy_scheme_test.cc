@@ -206,6 +206,25 @@ TEST_F(RedundancySchemeTest, TheConfigurationIsReadAnew) {
               "redundancy.scheme is `folder`, and redundant.path was not set when this daemon was started");
 }
 
+TEST_F(RedundancySchemeTest, TheSiteSaysHowLargeSetsAreAsApplicationsDo) {
+  Start("rs:4+2", /*members=*/2);
+  ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));
+  const DatasetId id = Redundant(5);
+  EXPECT_THAT(SchemesOf(id), ElementsAre("rs"));
+  const admin::ShowReply shown = Show(0, id);
+  ASSERT_GT(shown.ranks_size(), 0);
+  EXPECT_EQ(shown.ranks(0).set().ranks_size(), 6);
+  EXPECT_EQ(shown.ranks(0).set().checksums(), 2u);
+  for (int i = 0; i < nodes.count(); ++i) {
+    nodes[i].config.redundancy.scheme = "xor:6+1";
+    nodes[i].core().Reload(nodes[i].config);
+  }
+  EXPECT_SAYS(clients[0]->Wait(Checkpoint(6), local::REDUNDANT), local::UNSUPPORTED,
+              "redundancy.scheme is `xor:6+1`, which needs ranks in 7 failure groups; they are in 6");
+  AskFor(local::SCHEME_PARTNER);  // counts more
+  EXPECT_THAT(SchemesOf(Redundant(7)), ElementsAre("partner"));
+}
+
 TEST_F(RedundancySchemeTest, RanksThatDifferFailTheDataset) {
   Start("xor");
   ASSERT_NO_FATAL_FAILURE(OpenMany("job.1"));

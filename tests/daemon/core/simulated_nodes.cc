@@ -81,6 +81,12 @@ void SimulatedNodes::Node::Hang(const std::string& lane) {
   }
 }
 
+void SimulatedNodes::Node::HangToo(const std::string& lane) {
+  for (SteppedLanes* const lanes : {&parts_->prefix, &parts_->flush, &parts_->growing, &parts_->far}) {
+    lanes->HangToo(lane);
+  }
+}
+
 void SimulatedNodes::Node::Kill() {
   parts_->Drop();
   core_.reset();

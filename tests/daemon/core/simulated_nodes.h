@@ -41,6 +41,7 @@ class SimulatedNodes {
     std::shared_ptr<std::optional<bool>> Quiesce();  // whether all is local, once it has ended
     // For this node, until it says otherwise or is killed. A lane's name; empty: none hangs.
     void Hang(const std::string& lane);
+    void HangToo(const std::string& lane);  // besides what hangs
     void PrefixHangs(bool hangs) { Hang(hangs ? kPrefix : ""); }
     void Kill();                                     // what is in the air is gone; the disk stays
     std::string host() const { return "n" + std::to_string(number_); }

@@ -41,6 +41,51 @@ TEST(KeepTest, TheRecordNamesWhatIsThere) {
   }
 }
 
+TEST(KeepTest, FilesOfDataAreWrittenOverWhatIsSpareAndTheRestOfThatGoes) {
+  Nodes nodes({{0, 1}, {2, 3}, {4, 5}});
+  Node& node = nodes.node(1);
+  KeepWish wish = nodes.WishToKeep(node, nodes.Sets(scr::Scheme::kPartner));
+  std::vector<std::uint64_t> inodes;
+  for (const char* path : {"/ssd/a", "/ssd/b", "/ssd/c"}) {
+    ASSERT_OK(ReplaceFile(node.disk, path, std::string(5000, 'x')));
+    ASSERT_OK_AND_ASSIGN(const FileInfo info, node.disk.Info(path));
+    inodes.push_back(info.inode);
+    wish.spares.push_back({.path = path, .bytes = info.bytes});
+  }
+  ASSERT_OK_AND_ASSIGN(const kept::Record record, MakeKept(wish, nodes.throttle, nodes.progress));
+  std::vector<std::uint64_t> of_data;
+  for (const kept::File& file : record.files()) {
+    const std::string path = RecordsFolder(node.folder) + "/" + file.file().name();
+    EXPECT_OK(VerifyFile(node.disk, path, file.file()));
+    ASSERT_OK_AND_ASSIGN(const FileInfo info, node.disk.Info(path));
+    if (!file.of_filemap()) of_data.push_back(info.inode);
+  }
+  EXPECT_THAT(of_data, ::testing::UnorderedElementsAre(inodes[0], inodes[1]));
+  for (const SpareFile& spare : wish.spares) {
+    EXPECT_EQ(node.disk.Info(spare.path).status().code(), absl::StatusCode::kNotFound) << spare.path;
+  }
+}
+
+TEST(KeepTest, NothingIsWrittenBeyondTheRoomThatWasReserved) {
+  for (const scr::Scheme scheme : kSchemes) {
+    Nodes nodes({{0, 1}, {2, 3}, {4, 5}});
+    Node& node = nodes.node(2);
+    KeepWish wish = nodes.WishToKeep(node, nodes.Sets(scheme));
+    ASSERT_OK_AND_ASSIGN(const kept::Record whole, MakeKept(wish, nodes.throttle, nodes.progress));
+    std::uint64_t payload = 0;
+    for (const kept::File& file : whole.files()) {
+      if (!file.of_filemap()) payload += file.file().bytes() - file.header_bytes();
+    }
+    wish.bytes_max = payload;
+    EXPECT_OK(MakeKept(wish, nodes.throttle, nodes.progress).status());
+    for (const std::uint64_t less : {payload - 1, payload / 2, std::uint64_t{0}}) {
+      wish.bytes_max = less;
+      EXPECT_STATUS(absl::StatusCode::kResourceExhausted, MakeKept(wish, nodes.throttle, nodes.progress),
+                    "is to keep for others");
+    }
+  }
+}
+
 TEST(KeepTest, ItIsFoundAgainAfterARestart) {
   Nodes nodes = testing::SixNodes();
   ASSERT_OK(nodes.Protect(nodes.Sets(scr::Scheme::kRs)));

@@ -37,6 +37,13 @@ class ProtectTest : public ::testing::Test {
                                              scr::RedsetKind kind = scr::RedsetKind::kData) {
     return WriteRedundancy(disk_, kRecords, kind, set, member, throttle_, progress_);
   }
+  absl::StatusOr<catalogue::FileEntry> WriteOver(const std::string& over, const std::vector<ProtectSource>& set,
+                                                 std::uint32_t member) {
+    return WriteRedundancy(disk_, kRecords, scr::RedsetKind::kData, set, member, throttle_, progress_, over);
+  }
+  std::string Kept(const catalogue::FileEntry& made) {
+    return testing::GetBytes(disk_, std::string(kRecords) + "/" + made.name());
+  }
 
   std::vector<ProtectSource> FourRanks(scr::Scheme scheme) { return testing::FourRanks(disk_, scheme); }
   std::vector<std::string> Made() { return testing::FilesBelow(disk_, kRecords); }
@@ -74,6 +81,67 @@ TEST_F(ProtectTest, ItIsThereAfterAPowerFailure) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) disk_.Restart(seed);
   EXPECT_EQ(Made(), before);
   EXPECT_OK(VerifyFile(disk_, std::string(kRecords) + "/" + made.name(), made));
+}
+
+TEST_F(ProtectTest, AFileThatIsWrittenOverIsByteForByteANewOne) {
+  const std::vector<ProtectSource> set = FourRanks(scr::Scheme::kXor);
+  ASSERT_OK_AND_ASSIGN(const catalogue::FileEntry fresh, Write(set, 1));
+  const std::string wanted = Kept(fresh);
+  for (const std::size_t bytes : {std::size_t{0}, wanted.size() / 2, wanted.size(), wanted.size() + 12'345}) {
+    testing::PutBytes(disk_, "/here/old", std::string(bytes, 'x'));
+    ASSERT_OK_AND_ASSIGN(const FileInfo old, disk_.Info("/here/old"));
+    ASSERT_OK_AND_ASSIGN(const catalogue::FileEntry made, WriteOver("/here/old", set, 1));
+    EXPECT_EQ(made.inode(), old.inode) << bytes;
+    EXPECT_TRUE(Kept(made) == wanted) << bytes;
+    EXPECT_EQ(made.crc32(), fresh.crc32());
+    EXPECT_EQ(disk_.Info("/here/old").status().code(), absl::StatusCode::kNotFound);
+  }
+  EXPECT_EQ(Made().size(), 2u);
+}
+
+TEST_F(ProtectTest, WhatHasAnotherNameIsNotWrittenOver) {
+  const std::vector<ProtectSource> set = FourRanks(scr::Scheme::kXor);
+  testing::PutBytes(disk_, "/here/somebodys", "bytes");
+  ASSERT_OK(disk_.Link("/here/somebodys", "/here/old"));
+  ASSERT_OK_AND_ASSIGN(const catalogue::FileEntry made, WriteOver("/here/old", set, 1));
+  EXPECT_EQ(testing::GetBytes(disk_, "/here/somebodys"), "bytes");
+  EXPECT_OK(VerifyFile(disk_, std::string(kRecords) + "/" + made.name(), made));
+}
+
+TEST_F(ProtectTest, WhatCannotBeWrittenOverIsAsGoodAsNone) {
+  const std::vector<ProtectSource> set = FourRanks(scr::Scheme::kRs);
+  ASSERT_OK(disk_.MakeDirectory("/here/folder", 0700));
+  ASSERT_OK(disk_.Symlink("/here/elsewhere", "/here/link"));
+  for (const char* over : {"/here/not there", "/here/folder", "/here/link"}) {
+    ASSERT_OK_AND_ASSIGN(const catalogue::FileEntry made, WriteOver(over, set, 1));
+    EXPECT_OK(VerifyFile(disk_, std::string(kRecords) + "/" + made.name(), made)) << over;
+  }
+}
+
+TEST_F(ProtectTest, NoPowerFailureLeavesHalfOfOneThatIsWrittenOver) {
+  const std::vector<ProtectSource> set = FourRanks(scr::Scheme::kPartner);
+  ASSERT_OK_AND_ASSIGN(const catalogue::FileEntry made, Write(set, 1));
+  const std::string name = made.name(), wanted = Kept(made);
+  for (std::uint64_t at = 1;; ++at) {
+    ASSERT_LT(at, 10'000u) << "it never ends well";
+    testing::PutBytes(disk_, "/here/old", std::string(wanted.size() + 100, 'x'));
+    ASSERT_OK(disk_.Remove(std::string(kRecords) + "/" + name));
+    disk_.SyncAll();
+    disk_.CrashAt(at);
+    const bool ended = WriteOver("/here/old", set, 1).ok();
+    if (ended) break;
+    disk_.Restart(at);
+    const auto there = disk_.Info(std::string(kRecords) + "/" + name);
+    if (there.ok()) {
+      EXPECT_TRUE(Kept(made) == wanted) << at;
+    } else {
+      testing::PutBytes(disk_, std::string(kRecords) + "/" + name, "");
+    }
+    for (const std::string& left : Made()) {
+      if (!IsWorkName(left)) continue;
+      ASSERT_OK(disk_.Remove(left));
+    }
+  }
 }
 
 TEST_F(ProtectTest, AFileThatCannotBeSyncedIsNotKept) {

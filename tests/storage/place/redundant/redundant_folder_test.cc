@@ -253,6 +253,42 @@ TEST_F(RedundantFolderTest, AnotherRunsAndAnotherNumbersTreeIsNotBelieved) {
   EXPECT_THAT(here.damaged.at(8).ToString(), HasSubstr("dataset: 7 in the place of 8"));
 }
 
+TEST_F(RedundantFolderTest, WhatHasMoreOfCataloguesThanIsReadSaysNothingOfTheOthers) {
+  ASSERT_OK(BringAll());
+  std::uint64_t bytes = 0;
+  for (const catalogue::Catalogue& rank : ranks_) bytes += CatalogueFileBytes(rank);
+  const auto with = [&](std::uint64_t bytes_max) {
+    return RedundantFolder(*disk_, "/burst", "me", TestRun(), {.apart_from = {}, .catalogues_bytes_max = bytes_max});
+  };
+  ASSERT_OK_AND_ASSIGN(const RedundantFolder::Contents enough, with(bytes).Look());
+  EXPECT_TRUE(enough.whole.contains(kId));
+  for (const std::uint64_t less : {bytes - 1, bytes / 2, std::uint64_t{0}}) {
+    RedundantFolder folder = with(less);
+    ASSERT_OK_AND_ASSIGN(const RedundantFolder::Contents contents, folder.Look());
+    EXPECT_THAT(contents.whole, IsEmpty());
+    EXPECT_THAT(contents.damaged, IsEmpty()) << "it does not go aside for that";
+    ASSERT_TRUE(contents.unknown.contains(kId));
+    EXPECT_EQ(contents.unknown.at(kId).code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(folder.Complete(record_).code(), absl::StatusCode::kResourceExhausted);
+  }
+  EXPECT_TRUE(IsWhole());
+}
+
+// No file has such sizes, whatever their sum is.
+TEST_F(RedundantFolderTest, SizesThatOverflowAreDamage) {
+  ASSERT_OK(BringAll());
+  const std::string path = Folder().DatasetPath(kId) + "/" + CatalogueName(0);
+  for (const std::uint64_t bytes :
+       {UINT64_MAX, UINT64_MAX - 20'000 + 1, std::uint64_t{1} << 63, std::uint64_t{1} << 40, std::uint64_t{0}}) {
+    catalogue::Catalogue spoilt = ranks_[0];
+    spoilt.mutable_file(0)->set_bytes(bytes);
+    ASSERT_OK(ReplaceFile(*disk_, path, EncodeCatalogue(spoilt)));
+    ASSERT_OK_AND_ASSIGN(const RedundantFolder::Contents contents, Folder().Look());
+    EXPECT_TRUE(contents.damaged.contains(kId)) << bytes;
+    EXPECT_THAT(contents.whole, IsEmpty()) << bytes;
+  }
+}
+
 TEST_F(RedundantFolderTest, WhatIsReadBackDifferentlyIsWrittenAnew) {
   const std::string path = Folder().DatasetPath(kId) + "/" + ranks_[0].file(0).name();
   bool lies = true;
