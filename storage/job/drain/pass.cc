@@ -150,6 +150,7 @@ absl::Status Pass::MakeFolders() {
     }
     const absl::Status made = ground_.target->MakeFolder(folder.path);
     if (absl::IsResourceExhausted(made)) return made;
+    if (absl::IsAlreadyExists(made)) continue;  // of another machine's drain, a moment ago
     if (!made.ok()) {
       report_.failed.Add(folder.path, std::string(MessageOf(made)));
       continue;
