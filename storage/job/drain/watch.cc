@@ -150,10 +150,15 @@ class Watcher {
 
   // Until something is wrong with one of the two folders.
   absl::Status Work(bool* went) {
+    DrainOptions drain_options = options_.drain;
+    CAIRN_ASSIGN_OR_RETURN(drain_options.from, disk_.RealPath(options_.drain.from));
+    if (!drain_options.make_target) {
+      CAIRN_ASSIGN_OR_RETURN(drain_options.to, disk_.RealPath(options_.drain.to));
+    }
     // Before the drain, so that nothing is closed unseen. Without it the looks do.
-    auto watch = FolderWatch::Make(options_.drain.from);
+    auto watch = FolderWatch::Make(drain_options.from);
     absl::Status blind = watch.ok() ? (*watch)->Renew() : watch.status();
-    CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Drain> drain, Drain::Open(disk_, options_.drain));
+    CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Drain> drain, Drain::Open(disk_, drain_options));
     options_.working(drain.get());
     while (!stop_) {
       const auto began = SteadyNow();

@@ -21,7 +21,7 @@
 namespace cairn {
 
 struct DrainWatchOptions {
-  DrainOptions drain;
+  DrainOptions drain;                   // its folders may be named by links
   std::uint64_t look_ms = 60'000;       // at least so often all is looked at
   std::uint64_t gather_ms = 200;        // what is closed within this time is brought together
   std::uint64_t retry_ms_max = 30'000;  // of pauses after trouble: 1 s, 2 s, 4 s, ...

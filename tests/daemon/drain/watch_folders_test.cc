@@ -59,6 +59,19 @@ TEST_F(WatchFoldersTest, OneThatIsNotThereHoldsUpNoOther) {
   WaitFor("b-to/second");
 }
 
+TEST_F(WatchFoldersTest, FoldersMayBeNamedByLinks) {
+  Make("real");
+  Make("real-to");
+  std::filesystem::create_directory_symlink("real", folder_ + "/a");
+  std::filesystem::create_directory_symlink("real-to", folder_ + "/a-to");
+  DrainFolder folder = Folder("a", "a-to");
+  folder.settle_ms.reset();  // the news come, too
+  folders_.Set({folder});
+  ::usleep(300'000);
+  Put("real/file");
+  WaitFor("real-to/file");
+}
+
 TEST_F(WatchFoldersTest, AReloadBeginsEndsAndChangesThem) {
   for (const char* name : {"a", "a-to", "a-other", "b", "b-to"}) Make(name);
   folders_.Set({Folder("a", "a-to")});
