@@ -19,6 +19,7 @@ constexpr std::string_view kHead = "cairn drain journal 1\n";
 constexpr std::size_t kFrameBytes = 8;           // size and CRC
 constexpr std::size_t kFieldsBytes = 5 * 8 + 4;  // of a record, before its path
 constexpr std::size_t kRecordBytesMax = kFieldsBytes + (64 << 10);
+constexpr std::size_t kBeforeMax = 64;        // drains in a row that were killed before they renamed
 constexpr std::uint64_t kReplacedMax = 4096;  // records, before they are worth a rewrite
 
 static_assert(std::endian::native == std::endian::little);
@@ -121,7 +122,7 @@ absl::StatusOr<bool> Journal::Read() {
     while (const auto body = FrontRecord(left)) {
       std::string path;
       const Record record = GetRecord(*body, &path);
-      records_[std::move(path)] = record;
+      Take(path, record);
       left.remove_prefix(kFrameBytes + body->size());
       end_ += kFrameBytes + body->size();
       ++in_file_;
@@ -137,12 +138,24 @@ const Record* Journal::Find(const std::string& path) const {
   return found == records_.end() ? nullptr : &found->second;
 }
 
+void Journal::Take(const std::string& path, Record record) {
+  const auto [known, added] = records_.try_emplace(path);
+  if (!added) {
+    record.before = std::move(known->second.before);
+    if (record.before.size() == kBeforeMax) record.before.erase(record.before.begin());
+    if (known->second.made() != record.made()) record.before.push_back(known->second.made());
+  }
+  known->second = std::move(record);
+}
+
 void Journal::Confirm(const std::string& path) {
-  records_.at(path).confirmed = true;
+  Record& record = records_.at(path);
+  record.confirmed = true;
+  record.before.clear();
 }
 
 void Journal::Add(const std::string& path, const Record& record) {
-  records_[path] = record;
+  Take(path, record);
   PutRecord(path, record, unwritten_);
   ++in_file_;
 }
@@ -168,6 +181,13 @@ absl::Status Journal::Rewrite() {
     return absl::OkStatus();
   };
   for (const auto& [path, record] : records_) {
+    for (const Made& made : record.before) {
+      Record earlier;
+      earlier.target_inode = made.inode;
+      earlier.source.bytes = made.bytes;
+      earlier.source.mtime_ns = made.mtime_ns;
+      PutRecord(path, earlier, bytes);
+    }
     PutRecord(path, record, bytes);
     if (bytes.size() > (1 << 20)) CAIRN_RETURN_IF_ERROR(write());
   }

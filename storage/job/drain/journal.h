@@ -14,17 +14,30 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "storage/io/tree.h"
 #include "storage/job/drain/identity.h"
 
 namespace cairn::drain {
 
+// A file at the target, as a drain has made it.
+struct Made {
+  std::uint64_t inode = 0, bytes = 0;
+  std::int64_t mtime_ns = 0;
+  friend bool operator==(const Made&, const Made&) = default;
+};
+
 struct Record {
   Identity source;                 // as it was read
   std::uint64_t target_inode = 0;  // of what was made of it
   std::uint32_t crc32c = 0;        // of its bytes; of a file that was read in windows, of their CRCs
-  bool confirmed = false;          // not in the file: it was seen under its name, since this was opened
+  // Not in the file: it was seen under its name, since this was opened.
+  bool confirmed = false;
+  // Of records before this one, the newest last: what is at the target if this one's file never got its name.
+  std::vector<Made> before = {};
+
+  Made made() const { return {.inode = target_inode, .bytes = source.bytes, .mtime_ns = source.mtime_ns}; }
 };
 
 class Journal {
@@ -46,6 +59,7 @@ class Journal {
  private:
   Journal(Tree& target, std::string folder) : target_(target), folder_(std::move(folder)) {}
   absl::StatusOr<bool> Read();  // false: something behind the last record does not fit
+  void Take(const std::string& path, Record record);
   absl::Status Rewrite();
 
   Tree& target_;

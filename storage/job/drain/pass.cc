@@ -127,15 +127,17 @@ bool Pass::IsThere(CopyJob& job) {
   if (same && record->confirmed) return true;
   const auto there = ground_.target->Info(item.path);
   if (!there.ok()) return false;  // also if its folder is not there yet
-  const bool ours = record != nullptr && there->inode == record->target_inode && there->bytes == record->source.bytes &&
-                    Nanoseconds(there->mtime) == record->source.mtime_ns;
-  if (ours && same) {
+  const Made made{.inode = there->inode, .bytes = there->bytes, .mtime_ns = Nanoseconds(there->mtime)};
+  const bool current = record != nullptr && record->made() == made;
+  if (current && same) {
     ground_.journal->Confirm(item.path);
     return true;
   }
-  job.replace = ours;
+  // A drain that was killed, or refused what it had written, leaves a record of a file that never got its name.
+  job.replace = current || (record != nullptr && std::ranges::find(record->before, made) != record->before.end());
   // A name that another one of its names lost, a mode that changed: that moves ctime, too, and needs no second copy.
-  if (!ours || record->source.SameContent(identity)) job.mode = CopyJob::Mode::kCompare;
+  const bool only_ctime = current && record->source.SameContent(identity);
+  if (!job.replace || only_ctime) job.mode = CopyJob::Mode::kCompare;
   return false;
 }
 

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -141,14 +142,15 @@ TEST_F(DrainSetsTest, AnIndexThatNamesWhatCameAfterTheListingWaits) {
 }
 
 TEST_F(DrainSetsTest, AClosedBp5DirectoryGoesAtOnceItsIndexLast) {
-  GrowingBp5 job(*disk_, from_ + "/out.bp");
-  ASSERT_OK(job.Create());
-  ASSERT_OK(job.Step());
+  auto job = std::make_unique<GrowingBp5>(*disk_, from_ + "/out.bp");
+  ASSERT_OK(job->Create());
+  ASSERT_OK(job->Step());
   DrainReport report = Drained();
   EXPECT_GT(report.waiting.count(), 0U);  // its writer has not closed it
   EXPECT_TRUE(Files(to_).empty());
-  ASSERT_OK(job.Step());
-  ASSERT_OK(job.Close());
+  ASSERT_OK(job->Step());
+  ASSERT_OK(job->Close());
+  job.reset();  // its files are closed
   report = Drained();
   EXPECT_TRUE(report.complete());
   EXPECT_TRUE(Files(to_) == Files(from_));
