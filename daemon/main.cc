@@ -22,6 +22,7 @@
 #include <thread>
 
 #include "daemon/config/command_line.h"
+#include "daemon/drain/watch_folders.h"
 #include "daemon/process/background.h"
 #include "daemon/process/job_step.h"
 #include "daemon/process/service_notify.h"
@@ -40,6 +41,7 @@ namespace {
 enum ExitCode { kStopped = 0, kCannotStart = 1, kBadSettings = 2, kHeld = 3, kCutShort = 4 };
 
 constexpr int kReadyWaitMs = 300'000;    // --background: so long may reading the cache take
+constexpr std::uint64_t kDrainsEndMs = 5'000;  // drains that do not end in this time are left behind
 constexpr int kQuiesceGraceMs = 10'000;  // beyond quiesce_ms, before a stop that hangs is cut short
 
 void Notify(std::string_view state) {
@@ -91,14 +93,17 @@ int NextSignal(int signals, int event, int timeout_ms) {
   }
 }
 
-void Reload(Server& server, const CommandLine& line) {
+void Reload(Server& server, WatchFolders& drains, const CommandLine& line) {
   const absl::StatusOr<Config> config = MakeConfig(line, Surroundings::OfThisProcess());
-  if (!config.ok()) {
-    spdlog::error("settings not reloaded, the old ones stay: {}", MessageOf(config.status()));
+  const auto folders = MakeDrains(line, Surroundings::OfThisProcess());
+  if (!config.ok() || !folders.ok()) {
+    spdlog::error("settings not reloaded, the old ones stay: {}",
+                  MessageOf(config.ok() ? folders.status() : config.status()));
     return;
   }
   spdlog::set_level(spdlog::level::from_str(config->log_level));
   server.Reload(*config);
+  drains.Set(*folders);
   spdlog::info("settings reloaded");
 }
 
@@ -175,6 +180,8 @@ int Serve(const CommandLine& line, const Config& config, const UniqueFd& signals
           std::unique_ptr<WorkerLink> supervisor) {
   const auto give_up = [&](int code, std::string_view why) { return GiveUp(background, code, why); };
   const absl::StatusOr<std::vector<LockFile>> locks = TakeLocks(config);
+  const absl::StatusOr<std::vector<DrainFolder>> folders = MakeDrains(line, Surroundings::OfThisProcess());
+  if (!folders.ok()) return give_up(kBadSettings, MessageOf(folders.status()));
   if (!locks.ok()) {
     return give_up(absl::IsFailedPrecondition(locks.status()) ? kHeld : kCannotStart, MessageOf(locks.status()));
   }
@@ -189,12 +196,15 @@ int Serve(const CommandLine& line, const Config& config, const UniqueFd& signals
   Notify("READY=1");
   TellReady(background, server.socket_path(), config.log_file);
   if (supervisor) supervisor->Serve(server, !config.peers.interface.empty());
+  WatchFolders drains;
+  drains.Set(*folders);
   for (int signal = SIGHUP; signal == SIGHUP;) {
     signal = NextSignal(signals.get(), supervisor ? supervisor->gone() : -1, -1);
-    if (signal == SIGHUP) Reload(server, line);
+    if (signal == SIGHUP) Reload(server, drains, line);
     if (signal == 0) spdlog::warn("the supervisor has gone");
   }
   if (supervisor) supervisor->End();
+  drains.Stop();
   spdlog::info("stopping: bringing what was captured to the cache");
   Quiesce(server, signals.get(), config.quiesce_ms, supervisor != nullptr);
   if (const absl::Status stopped = server.Stop(); !stopped.ok()) {
@@ -202,6 +212,7 @@ int Serve(const CommandLine& line, const Config& config, const UniqueFd& signals
                  MessageOf(stopped));
     std::_Exit(kStopped);
   }
+  if (!drains.WaitForEnd(kDrainsEndMs)) std::_Exit(kStopped);
   spdlog::info("stopped");
   return kStopped;
 }
@@ -241,7 +252,10 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", std::string(MessageOf(config.status())).c_str());
     return kBadSettings;
   }
-  if (line->print_config) std::fputs(PrintConfig(*config).c_str(), stdout);
+  if (line->print_config) {
+    const auto drains = MakeDrains(*line, Surroundings::OfThisProcess());
+    std::fputs((PrintConfig(*config) + (drains.ok() ? PrintDrains(*drains) : "")).c_str(), stdout);
+  }
   if (line->print_config || line->check_config) return kStopped;
 
   std::optional<Background> background;

@@ -45,6 +45,7 @@ void AddDiffCommand(Command app, CommandLine& line);
 void AddAdoptCommand(Command app, CommandLine& line);
 void AddExportCommand(Command app, CommandLine& line);
 void AddScavengeCommand(Command app, CommandLine& line);
+void AddDrainCommand(Command app, CommandLine& line);
 // Of variables, as BP5 shows them (bp/): no daemon is needed where the data is on the prefix.
 void AddVarsCommand(Command app, CommandLine& line);
 void AddDumpCommand(Command app, CommandLine& line);

@@ -52,13 +52,14 @@ constexpr const char* kFooter =
     "  cairn adopt /scratch/me/heat --fti /scratch/me/fti   FTI's newest checkpoint becomes a dataset of the run\n"
     "  cairn export /scratch/me/heat --fti /scratch/me/out  the newest checkpoint for FTI to restart from\n"
     "  cairn scavenge                      what is left on this node goes there, when the daemon is gone, too\n"
+    "  cairn drain /bb/job7 --to /scratch/me/job7           what any program has left on a burst buffer\n"
     "  cairn doctor                        what works on this machine and what does not\n"
     "\n"
     "Exit codes:\n"
     "  0  done                             4  no such run, dataset or file\n"
     "  1  failed; diff: they differ        5  damaged bytes were found\n"
     "  2  the command is wrong             6  not done in time\n"
-    "  3  no daemon answers                7  ranks of a dataset are missing\n"
+    "  3  no daemon answers                7  ranks are missing; drain: files wait\n"
     "\n"
     "Environment:\n"
     "  CAIRN_ADMIN_ADDRESS  the daemon's socket, as --address; else the one beside $CAIRN_ADDRESS\n"
@@ -70,8 +71,8 @@ constexpr std::array kCommands = {
     AddStatusCommand,  AddLsCommand,    AddShowCommand,       AddWaitCommand,    AddFlushCommand,    AddPinCommand,
     AddRmCommand,      AddNodesCommand, AddRedundancyCommand, AddRebuildCommand, AddLeaveCommand,    AddRunCommand,
     AddIndexCommand,   AddHaltCommand,  AddPrintCommand,      AddVerifyCommand,  AddInspectCommand,  AddExtractCommand,
-    AddConvertCommand, AddDiffCommand,  AddAdoptCommand,      AddExportCommand,  AddScavengeCommand, AddVarsCommand,
-    AddDumpCommand,    AddBpCommand,    AddDoctorCommand,
+    AddConvertCommand, AddDiffCommand,  AddAdoptCommand,      AddExportCommand,  AddScavengeCommand, AddDrainCommand,
+    AddVarsCommand,    AddDumpCommand,  AddBpCommand,         AddDoctorCommand,
 };
 
 // What could not be printed is no success: the disk behind a redirection may be full.

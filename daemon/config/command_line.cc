@@ -5,7 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "daemon/config/config_file.h"
+#include "storage/base/host_name.h"
 #include "storage/base/status.h"
+#include "storage/base/user_name.h"
 #include "storage/base/version.h"
 
 namespace cairn {
@@ -109,6 +112,14 @@ absl::StatusOr<Config> MakeConfig(const CommandLine& line, const Surroundings& s
   if (line.worker) config.log_file.clear();
   CAIRN_RETURN_IF_ERROR(ValidateConfig(config));
   return config;
+}
+
+absl::StatusOr<std::vector<DrainFolder>> MakeDrains(const CommandLine& line, const Surroundings& surroundings) {
+  const std::string file = ConfigFileOf(line, surroundings);
+  if (file.empty()) return std::vector<DrainFolder>();
+  CAIRN_ASSIGN_OR_RETURN(const std::string text, ReadConfigFile(file));
+  CAIRN_ASSIGN_OR_RETURN(std::vector<DrainFolder> folders, ParseDrains(file, text));
+  return Resolved(std::move(folders), UserName(), HostName());
 }
 
 }  // namespace cairn

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/config/config.h"
+#include "daemon/config/drains.h"
 
 namespace cairn {
 
@@ -41,6 +42,9 @@ std::string ConfigFileOf(const CommandLine& line, const Surroundings& surroundin
 
 // Defaults, file, flags, paths resolved, validated. Again at SIGHUP. A file that was named must be there.
 absl::StatusOr<Config> MakeConfig(const CommandLine& line, const Surroundings& surroundings);
+
+// The folders that this user's daemon drains, by the same file.
+absl::StatusOr<std::vector<DrainFolder>> MakeDrains(const CommandLine& line, const Surroundings& surroundings);
 
 }  // namespace cairn
 

@@ -1,33 +1,29 @@
 #include "daemon/config/config.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <climits>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
+#include "daemon/config/config_file.h"
+#include "daemon/config/drains.h"
 #include "daemon/config/fields.h"
 #include "daemon/config/peer_address.h"
 #include "daemon/config/tcp_trust.h"
 #include "daemon/config/units.h"
 #include "storage/base/status.h"
-#include "storage/base/unique_fd.h"
 #include "storage/format/catalogue/scheme.h"
 
 namespace cairn {
 namespace {
 
-constexpr std::size_t kFileBytesMax = 1 << 20;
 constexpr std::size_t kSocketPathMax = 107;  // sizeof(sockaddr_un::sun_path) less the zero
 constexpr std::string_view kLongestSocketName = "/cairnd-grpc.sock";
 
@@ -156,6 +152,7 @@ void Lay(const toml::table& table, std::string_view name, const std::string& sec
     const auto line = toml_key.source().begin.line;
     const auto where = [&] { return fmt::format("{}:{}: {}", name, line, key); };
     const Field* field = FindField(key);
+    if (key == "drain") continue;  // ParseDrains
     if (field != nullptr) {
       const absl::Status status = SetFromNode(config, *field, node);
       if (!status.ok()) errors.push_back(fmt::format("{}: {}", where(), MessageOf(status)));
@@ -290,26 +287,6 @@ absl::Status ValidateNode(std::string_view node) {
   return has_control ? InvalidArgument("cache.node: contains a control character") : absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.valid()) {
-    const absl::StatusCode code = errno == ENOENT || errno == ENOTDIR ? absl::StatusCode::kNotFound
-                                  : errno == EACCES                   ? absl::StatusCode::kPermissionDenied
-                                                                      : absl::StatusCode::kInvalidArgument;
-    return MakeError(code, "{}: {}", path, std::strerror(errno));
-  }
-  std::string text;
-  std::array<char, 65536> block;
-  for (;;) {
-    const ssize_t n = ::read(fd.get(), block.data(), block.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return InvalidArgument("{}: {}", path, std::strerror(errno));
-    if (n == 0) return text;
-    text.append(block.data(), static_cast<std::size_t>(n));
-    if (text.size() > kFileBytesMax) return InvalidArgument("{}: larger than {}", path, FormatSize(kFileBytesMax));
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<Config> ParseConfig(std::string_view name, std::string_view text, const Config& base) {
@@ -322,12 +299,13 @@ absl::StatusOr<Config> ParseConfig(std::string_view name, std::string_view text,
   Config config = base;
   std::vector<std::string> errors;
   Lay(parsed.table(), name, "", config, errors);
+  if (const auto drains = ParseDrains(name, text); !drains.ok()) errors.emplace_back(MessageOf(drains.status()));
   if (!errors.empty()) return InvalidArgument("{}", fmt::join(errors, "\n"));
   return config;
 }
 
 absl::StatusOr<Config> LoadConfigFile(const std::string& path, const Config& base) {
-  CAIRN_ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  CAIRN_ASSIGN_OR_RETURN(const std::string text, ReadConfigFile(path));
   return ParseConfig(path, text, base);
 }
 
@@ -373,6 +351,7 @@ std::string PrintConfig(const Config& config) {
     if (of != section) text += fmt::format("\n[{}]\n", section = of);
     text += fmt::format("# {}\n{} = {}\n", field.help, name, FormatField(field, copy));
   }
+  text += DrainsExplained();
   return text;
 }
 

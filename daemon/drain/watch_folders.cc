@@ -1,0 +1,192 @@
+#include "daemon/drain/watch_folders.h"
+
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+#include <linux/ioprio.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "storage/base/caught.h"
+#include "storage/base/clock.h"
+#include "storage/base/size_text.h"
+#include "storage/base/status.h"
+#include "storage/io/posix_disk.h"
+#include "storage/job/drain/watch.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::size_t kNamesLogged = 5;
+
+// This thread alone: Linux has both for each.
+void GoToTheBackground() {
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), 19);
+  ::syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 7));
+}
+
+DrainWatchOptions OptionsOf(const DrainFolder& folder) {
+  DrainWatchOptions options;
+  options.drain.from = folder.from;
+  options.drain.to = folder.to;
+  options.drain.settle_ms = folder.settle_ms;
+  options.drain.marker = folder.marker;
+  options.drain.delete_source = folder.delete_source;
+  options.drain.check = folder.check;
+  options.drain.parallel = folder.parallel;
+  options.drain.bytes_per_s = folder.bytes_per_s;
+  options.drain.on_thread = GoToTheBackground;
+  options.look_ms = folder.look_ms;
+  return options;
+}
+
+// Each pass that did something, and each trouble once.
+class Log {
+ public:
+  explicit Log(std::string from) : from_(std::move(from)) {}
+
+  void Passed(const DrainReport& report) {
+    const std::uint64_t brought = report.files + report.symlinks + report.hard_links;
+    if (brought + report.deleted > 0) {
+      spdlog::info("drain of {}: {} files, {} brought, {} deleted from there, {} waiting", from_, brought,
+                   SizeText(report.bytes), report.deleted, report.waiting.count());
+    }
+    std::string failed;
+    std::size_t named = 0;
+    for (const auto* list : {&report.failed, &report.damaged, &report.left_out}) {
+      for (const drain::Told& told : list->list()) {
+        if (++named > kNamesLogged) break;
+        failed += fmt::format("; {}: {}", Printable(told.path), Printable(told.why));
+      }
+    }
+    const std::uint64_t count = report.failed.count() + report.damaged.count() + report.left_out.count();
+    failed = count == 0 ? "" : fmt::format("{} not brought{}", count, failed);
+    if (failed == failed_) return;
+    failed_ = failed;
+    if (!failed.empty()) spdlog::warn("drain of {}: {}", from_, failed);
+  }
+
+  void Trouble(const absl::Status& status) const {
+    if (status.ok()) {
+      spdlog::info("drain of {}: goes on", from_);
+    } else {
+      spdlog::warn("drain of {}: {}; it is tried again", from_, Printable(MessageOf(status)));
+    }
+  }
+
+ private:
+  // One line, whatever others have called their files.
+  static std::string Printable(std::string_view text) {
+    std::string printable(text);
+    for (char& c : printable) {
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+    }
+    return printable;
+  }
+
+  const std::string from_;
+  std::string failed_;
+};
+
+}  // namespace
+
+// Shared with its thread, which may be left behind.
+struct WatchFolders::Watch {
+  explicit Watch(const DrainFolder& what) : folder(what) {}
+
+  const DrainFolder folder;
+  std::atomic<bool> stop{false};
+  absl::Mutex mutex;
+  absl::CondVar ended_changed;
+  bool ended ABSL_GUARDED_BY(mutex) = false;
+
+  void Run() {
+    GoToTheBackground();
+    const auto disk = MakePosixDisk({.engine = {.may_hang = true}});
+    Log log(folder.from);
+    DrainWatchOptions options = OptionsOf(folder);
+    options.passed = [&](const DrainReport& report) { log.Passed(report); };
+    options.trouble = [&](const absl::Status& status) { log.Trouble(status); };
+    WatchAndDrain(*disk, options, stop);
+  }
+  void End() {
+    const absl::MutexLock lock(&mutex);
+    ended = true;
+    ended_changed.SignalAll();
+  }
+  bool WaitForEnd(std::chrono::steady_clock::time_point end) {
+    const absl::MutexLock lock(&mutex);
+    while (!ended) {
+      const auto left = end - SteadyNow();
+      if (left <= left.zero()) return false;
+      ended_changed.WaitWithTimeout(&mutex, absl::FromChrono(left));
+    }
+    return true;
+  }
+};
+
+WatchFolders::~WatchFolders() {
+  Stop();
+}
+
+// `after`: the one before, of the same folder: it has the target's lock until it has ended.
+std::shared_ptr<WatchFolders::Watch> WatchFolders::Begin(const DrainFolder& folder, std::shared_ptr<Watch> after) {
+  auto watch = std::make_shared<Watch>(folder);
+  std::thread([watch, after = std::move(after)]() mutable {
+    const absl::Status ran = Caught([&] {
+      while (after && !watch->stop && !after->WaitForEnd(SteadyNow() + std::chrono::milliseconds(100))) {
+      }
+      after.reset();
+      if (!watch->stop) watch->Run();
+    });
+    if (!ran.ok()) spdlog::error("drain of {}: ended: {}", watch->folder.from, MessageOf(ran));
+    watch->End();
+  }).detach();
+  return watch;
+}
+
+void WatchFolders::Set(const std::vector<DrainFolder>& folders) {
+  std::map<std::string, std::shared_ptr<Watch>> before = std::exchange(watches_, {});
+  std::erase_if(ending_, [](const auto& watch) { return watch->WaitForEnd(SteadyNow()); });
+  for (const DrainFolder& folder : folders) {
+    auto known = before.find(folder.from);
+    if (known != before.end() && known->second->folder == folder) {
+      watches_[folder.from] = std::move(known->second);
+      before.erase(known);
+      continue;
+    }
+    std::shared_ptr<Watch> after = known == before.end() ? nullptr : known->second;
+    if (after) after->stop = true;
+    watches_[folder.from] = Begin(folder, std::move(after));
+    spdlog::info("drains {} to {}", folder.from, folder.to);
+  }
+  for (auto& [from, watch] : before) {
+    watch->stop = true;
+    ending_.push_back(std::move(watch));
+  }
+}
+
+void WatchFolders::Stop() {
+  for (const auto& [from, watch] : watches_) watch->stop = true;
+  for (const auto& watch : ending_) watch->stop = true;
+}
+
+bool WatchFolders::WaitForEnd(std::uint64_t ms_max) {
+  const auto end = SteadyNow() + std::chrono::milliseconds(ms_max);
+  bool all = true;
+  for (const auto& watch : ending_) all = watch->WaitForEnd(end) && all;
+  for (const auto& [from, watch] : watches_) {
+    if (watch->WaitForEnd(end)) continue;
+    spdlog::warn("drain of {}: hangs, and is left behind: the next daemon goes on", from);
+    all = false;
+  }
+  return all;
+}
+
+}  // namespace cairn

@@ -1,0 +1,42 @@
+// The folders that the daemon drains, each on a thread of its own with threads of its own, all in the background: they
+// take what processors and disks have left over. One that hangs or vanishes holds up no other, nor the daemon.
+#ifndef CAIRN_DAEMON_DRAIN_WATCH_FOLDERS_H_
+#define CAIRN_DAEMON_DRAIN_WATCH_FOLDERS_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/config/drains.h"
+
+namespace cairn {
+
+// Not thread-safe. What happens in the folders is logged.
+class WatchFolders {
+ public:
+  WatchFolders() = default;
+  ~WatchFolders();  // Stop, without a wait
+  WatchFolders(const WatchFolders&) = delete;
+
+  // From now on these: new ones begin, others end, those that changed end and begin again.
+  void Set(const std::vector<DrainFolder>& folders);
+  // All are told to end: what is under way is committed, nothing new is begun.
+  void Stop();
+  // Waits for that, at most so long. False: some hang with their file systems; the process must not wait for their
+  // threads either.
+  bool WaitForEnd(std::uint64_t ms_max);
+
+ private:
+  struct Watch;
+
+  static std::shared_ptr<Watch> Begin(const DrainFolder& folder, std::shared_ptr<Watch> after);
+
+  std::map<std::string, std::shared_ptr<Watch>> watches_;  // by the folder that is drained
+  std::vector<std::shared_ptr<Watch>> ending_;
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_DRAIN_WATCH_FOLDERS_H_

@@ -1,0 +1,108 @@
+// A directory tree that is entered at its root and never left: links are not followed, on no part of a way, and what
+// another file system is mounted on is not entered (openat2(2) with RESOLVE_BENEATH). For trees whose names others
+// make. Beside what a Disk does it tells of holes, extended attributes, and whether somebody writes to a file.
+// A seam: tests fail, count and order its calls.
+//
+// Paths are relative to the root, without "." and ".."; "" is the root. Errors are those of storage/io/disk.h, and
+//   kFailedPrecondition  the way leads out of the tree, over a link, or into another file system
+// All calls block. Trees are thread-safe; a FileBelow may be read and written from several threads at different places.
+#ifndef CAIRN_STORAGE_IO_TREE_H_
+#define CAIRN_STORAGE_IO_TREE_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "storage/io/disk.h"
+
+namespace cairn {
+
+// Extended attributes by name, access control lists among them.
+using TreeAttributes = std::vector<std::pair<std::string, std::string>>;
+
+class FileBelow {
+ public:
+  enum class Writers : std::uint8_t { kNone, kSome, kUnknown };
+  struct Stretch {
+    std::uint64_t begin = 0, end = 0;
+  };
+
+  virtual ~FileBelow() = default;
+  // So many bytes came; less than the span only at the end of the file.
+  virtual absl::StatusOr<std::size_t> ReadAt(std::uint64_t offset, std::span<std::byte> target) = 0;
+  virtual absl::Status WriteAt(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
+  // The first stretch at or behind `offset` that is no hole; none: there is none. A file system that knows no holes
+  // has one stretch.
+  virtual absl::StatusOr<std::optional<Stretch>> DataFrom(std::uint64_t offset) = 0;
+  // Takes room for `bytes`, so that kResourceExhausted comes now. A file system that cannot: OK.
+  virtual absl::Status Reserve(std::uint64_t bytes) = 0;
+  virtual absl::Status Truncate(std::uint64_t bytes) = 0;
+  virtual absl::Status Sync() = 0;
+  virtual absl::StatusOr<FileInfo> Info() = 0;
+  // From now on all transfers pass the page cache by, in multiples of kDirectAlignment. False: not here; then what the
+  // cache holds of the file is dropped, as far as the kernel does.
+  virtual bool BypassCache() = 0;
+  // Has anybody, on this machine, the file open for writing, or mapped so? kUnknown: not our file, or the file system
+  // does not tell. Nobody is held up by the question for longer than it takes.
+  virtual Writers LookForWriters() = 0;
+  virtual absl::StatusOr<TreeAttributes> Attributes() = 0;
+  // Mode, times, owner, attributes, as `cp -a` does. False: owner or an attribute could not be kept.
+  virtual absl::StatusOr<bool> SetAttributes(const FileInfo& info, const TreeAttributes& attributes) = 0;
+};
+
+struct TreeEntry {
+  std::string name;
+  FileInfo info;
+};
+
+class Tree {
+ public:
+  virtual ~Tree() = default;
+  // The entries of a folder, sorted by name; what goes meanwhile is left out.
+  virtual absl::StatusOr<std::vector<TreeEntry>> List(const std::string& folder) = 0;
+  virtual absl::StatusOr<FileInfo> Info(const std::string& path) = 0;
+  // A regular file, else kInvalidArgument. A folder: OpenFolder, for its attributes.
+  virtual absl::StatusOr<std::unique_ptr<FileBelow>> Open(const std::string& path) = 0;
+  virtual absl::StatusOr<std::unique_ptr<FileBelow>> OpenFolder(const std::string& path) = 0;
+  // Makes a file with mode 0600 that is read and written.
+  virtual absl::StatusOr<std::unique_ptr<FileBelow>> Create(const std::string& path) = 0;
+  // One that is there, or is made.
+  virtual absl::StatusOr<std::unique_ptr<FileBelow>> OpenToWrite(const std::string& path) = 0;
+  virtual absl::StatusOr<std::string> ReadLink(const std::string& path) = 0;
+  virtual absl::Status Symlink(const std::string& target, const std::string& path) = 0;
+  // Owner and times of a symbolic link, as far as they can be kept.
+  virtual absl::Status SetLinkTimes(const std::string& path, const FileInfo& info) = 0;
+  virtual absl::Status Link(const std::string& existing, const std::string& path) = 0;
+  virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;     // replaces
+  virtual absl::Status RenameNew(const std::string& from, const std::string& to) = 0;  // kAlreadyExists
+  virtual absl::Status MakeFolder(const std::string& path) = 0;                        // mode 0700
+  virtual absl::Status Remove(const std::string& path) = 0;                            // a file or an empty folder
+  virtual absl::Status SyncFolder(const std::string& path) = 0;
+  // All that was written below the root is durable, names too. REQUIRES: syncs_as_a_whole().
+  virtual absl::Status SyncAll() = 0;
+  // False: on this file system only files and folders can be synced, one by one.
+  virtual bool syncs_as_a_whole() const = 0;
+  // kNotFound: the root was removed, or another one is in its place.
+  virtual absl::Status CheckRoot() = 0;
+};
+
+struct PosixTreeOptions {
+  // The folders on the way are kept open, and found again by their path. Only for a tree whose folders nobody else
+  // moves away: one that was moved would be written to where it is.
+  bool keep_folders = false;
+};
+
+// `root`: absolute. kNotFound, kInvalidArgument (no directory), kUnimplemented (a kernel without openat2).
+absl::StatusOr<std::unique_ptr<Tree>> OpenTree(const std::string& root, const PosixTreeOptions& options = {});
+
+}  // namespace cairn
+
+#endif  // CAIRN_STORAGE_IO_TREE_H_

@@ -1,0 +1,201 @@
+// Copying, committing and telling of batches of files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/base/status.h"
+#include "storage/job/drain/pass.h"
+
+namespace cairn::drain {
+namespace {
+
+// So few are synced one by one; one sync of all would also write what others have written to this file system.
+constexpr std::size_t kSyncedEachMax = 16;
+
+std::string FolderOf(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+}  // namespace
+
+// While this batch is copied, the one before becomes durable.
+absl::Status Pass::CopyBatch(Batch batch) {
+  if (batch.empty()) return absl::OkStatus();
+  const bool each = !ground_.target->syncs_as_a_whole() || batch.size() <= kSyncedEachMax;
+  const std::uint64_t first = std::exchange(ground_.works, ground_.works + batch.size());
+  ground_.workers->Begin(batch.size(), [&, first, each](std::size_t number, std::size_t worker) {
+    CopyJob& job = batch[number];
+    job.work = fmt::format("{}/{}/{}", ground_.work_folder, worker, first + number);
+    copier_->Copy(job, ground_.buffers->at(worker), each);
+  });
+  const absl::Status durable = MakeDurable(pending_, pending_synced_each_);
+  ground_.workers->Wait();
+  CAIRN_RETURN_IF_ERROR(durable);
+  CAIRN_RETURN_IF_ERROR(PublishAll(pending_, pending_synced_each_));
+  pending_ = std::move(batch);
+  pending_synced_each_ = each;
+  ended_ = ended_ || std::ranges::any_of(pending_, [](const CopyJob& job) { return job.outcome == Outcome::kFull; });
+  return absl::OkStatus();
+}
+
+absl::Status Pass::FinishPending() {
+  Batch batch = std::exchange(pending_, {});
+  CAIRN_RETURN_IF_ERROR(MakeDurable(batch, pending_synced_each_));
+  return PublishAll(batch, pending_synced_each_);
+}
+
+void Pass::Note(const CopyJob& job) {
+  ground_.journal->Add(job.item->path,
+                       {.source = IdentityOf(job.item->info), .target_inode = job.target_inode, .crc32c = job.crc32c});
+}
+
+// Bytes and records, not yet names.
+absl::Status Pass::MakeDurable(Batch& batch, bool synced_each) {
+  bool any = false;
+  for (const CopyJob& job : batch) {
+    if (job.outcome != Outcome::kCopied) continue;
+    Note(job);
+    any = true;
+  }
+  if (!any) return absl::OkStatus();
+  CAIRN_RETURN_IF_ERROR(ground_.journal->Write());
+  if (synced_each) return ground_.journal->Sync();
+  CAIRN_RETURN_IF_ERROR(ground_.target->SyncAll());
+  names_unsynced_ = false;
+  return absl::OkStatus();
+}
+
+// A disk that returns something else may have had a bad moment: once more, on another place of it.
+absl::Status Pass::CopyAgain(CopyJob& job) {
+  ground_.target->Remove(job.work).IgnoreError();  // else its name is taken, which the copy says
+  job.work = fmt::format("{}/0/{}", ground_.work_folder, ground_.works++);
+  copier_->Copy(job, ground_.buffers->at(0), true);
+  if (job.outcome != Outcome::kCopied) return absl::OkStatus();
+  Note(job);
+  CAIRN_RETURN_IF_ERROR(ground_.journal->Write());
+  CAIRN_RETURN_IF_ERROR(ground_.journal->Sync());
+  copier_->Check(job, ground_.buffers->at(0));
+  return absl::OkStatus();
+}
+
+absl::Status Pass::CheckAll(Batch& batch) {
+  if (!options_.check) return absl::OkStatus();
+  ground_.workers->Run(batch.size(), [&](std::size_t number, std::size_t worker) {
+    copier_->Check(batch[number], ground_.buffers->at(worker));
+  });
+  for (CopyJob& job : batch) {
+    if (job.outcome == Outcome::kDamaged) CAIRN_RETURN_IF_ERROR(CopyAgain(job));
+  }
+  return absl::OkStatus();
+}
+
+// REQUIRES: its bytes and its record are durable.
+void Pass::Publish(CopyJob& job, std::size_t worker) {
+  if (job.outcome == Outcome::kCopied) {
+    const std::string& path = job.item->path;
+    const absl::Status named =
+        job.replace ? ground_.target->Rename(job.work, path) : ground_.target->RenameNew(job.work, path);
+    if (named.ok()) return;
+    if (absl::IsAlreadyExists(named)) {
+      copier_->Compare(job, ground_.buffers->at(worker));
+    } else {
+      job.outcome = Outcome::kFailed;
+      job.why = MessageOf(named);
+    }
+  }
+  if (!job.work.empty()) ground_.target->Remove(job.work).IgnoreError();  // the next drain's beginning removes it, too
+}
+
+absl::Status Pass::PublishAll(Batch& batch, bool synced_each) {
+  if (batch.empty()) return absl::OkStatus();
+  CAIRN_RETURN_IF_ERROR(CheckAll(batch));
+  ground_.workers->Run(batch.size(), [&](std::size_t number, std::size_t worker) { Publish(batch[number], worker); });
+  for (CopyJob& job : batch) {
+    const bool named = job.outcome == Outcome::kCopied;
+    if (named && synced_each) unsynced_folders_.insert(FolderOf(job.item->path));
+    if (named && !synced_each) names_unsynced_ = true;
+    Account(job);
+  }
+  return ground_.journal->Write();
+}
+
+absl::Status Pass::CopyLarge(CopyJob& job) {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    job.work = fmt::format("{}/0/{}", ground_.work_folder, ground_.works++);
+    copier_->CopyLarge(job, *ground_.workers, *ground_.buffers, options_.check);
+    if (job.outcome != Outcome::kDamaged || attempt > 0) break;
+    ground_.target->Remove(job.work).IgnoreError();  // the next drain's beginning removes it, too
+  }
+  ended_ = ended_ || job.outcome == Outcome::kFull;
+  Batch one{job};
+  CAIRN_RETURN_IF_ERROR(MakeDurable(one, true));
+  Publish(one[0], 0);
+  if (one[0].outcome == Outcome::kCopied) unsynced_folders_.insert(FolderOf(job.item->path));
+  Account(one[0]);
+  return ground_.journal->Write();
+}
+
+absl::Status Pass::SyncNames() {
+  if (std::exchange(names_unsynced_, false)) {
+    unsynced_folders_.clear();
+    return ground_.target->SyncAll();
+  }
+  for (const std::string& folder : std::exchange(unsynced_folders_, {})) {
+    CAIRN_RETURN_IF_ERROR(ground_.target->SyncFolder(folder));
+  }
+  return absl::OkStatus();
+}
+
+void Pass::Account(CopyJob& job) {
+  const Item& item = *job.item;
+  ++ground_.progress.files;
+  if (job.outward) {
+    report_.outward.Add(item.path, "leads out of the folder; brought as a link, not followed");
+  }
+  switch (job.outcome) {
+    case Outcome::kCopied:
+      ground_.journal->Confirm(item.path);
+      report_.attributes_lost += job.attributes_lost ? 1 : 0;
+      report_.read_through_cache += options_.check && job.through_cache ? 1 : 0;
+      report_.links_copied += job.link_copied ? 1 : 0;
+      if (item.kind == Item::Kind::kSymlink) {
+        ++report_.symlinks;
+      } else if (job.mode == CopyJob::Mode::kLink && !job.link_copied) {
+        ++report_.hard_links;
+      } else {
+        ++report_.files;
+        report_.bytes += item.info.bytes;
+      }
+      states_[job.at] = State::kDone;
+      return;
+    case Outcome::kThere:
+      Note(job);
+      ground_.journal->Confirm(item.path);
+      ++report_.there_files;
+      report_.there_bytes += item.info.bytes;
+      states_[job.at] = State::kDone;
+      return;
+    case Outcome::kWaits:
+      ++report_.busy;
+      return NotDone(job.at, report_.waiting, std::move(job.why));
+    case Outcome::kGone:
+      ++report_.gone;
+      states_[job.at] = State::kNotDone;
+      return;
+    case Outcome::kFailed:
+      return NotDone(job.at, report_.failed, std::move(job.why));
+    case Outcome::kDamaged:
+      return NotDone(job.at, report_.damaged, std::move(job.why));
+    case Outcome::kFull:
+      report_.stopped = true;
+      report_.stopped_why = "the target is full: " + job.why;
+      return NotDone(job.at, report_.waiting, "the target is full");
+    case Outcome::kStopped:
+      states_[job.at] = State::kNotDone;
+      return;
+  }
+}
+
+}  // namespace cairn::drain

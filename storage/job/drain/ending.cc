@@ -1,0 +1,130 @@
+// The end of a pass: folders look as in the source, and what was brought leaves the source if that was asked for.
+#include <fmt/format.h>
+
+#include <ranges>
+#include <string>
+#include <utility>
+
+#include "storage/base/path.h"
+#include "storage/base/status.h"
+#include "storage/job/drain/pass.h"
+
+namespace cairn::drain {
+namespace {
+
+constexpr std::size_t kNameBytesMax = 255;
+
+std::string FolderOf(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+}  // namespace
+
+// What is in a folder comes before its times. That they are not durable at once costs nobody anything: the next pass
+// sets them again.
+void Pass::SetFolderAttributes() {
+  for (const Folder& folder : scan_.folders | std::views::reverse) {
+    const auto there = ground_.target->Info(folder.path);
+    if (!there.ok() || !there->is_directory()) continue;  // told by MakeFolders
+    if (there->mode == folder.info.mode && Nanoseconds(there->mtime) == Nanoseconds(folder.info.mtime)) continue;
+    const auto from = ground_.source.OpenFolder(folder.path);
+    const auto to = ground_.target->OpenFolder(folder.path);
+    if (!from.ok() || !to.ok()) {
+      ++report_.attributes_lost;
+      continue;
+    }
+    const auto attributes = (*from)->Attributes();
+    const auto set = (*to)->SetAttributes(folder.info, attributes.ok() ? *attributes : TreeAttributes());
+    if (!set.ok() || !*set || !attributes.ok()) ++report_.attributes_lost;
+  }
+}
+
+// --- The source ---
+
+absl::Status Pass::DeleteSource() {
+  std::set<std::size_t> held_back;  // sets of which not all has come
+  for (std::size_t at = 0; at < scan_.items.size(); ++at) {
+    if (states_[at] != State::kDone) held_back.insert(scan_.items[at].sets.begin(), scan_.items[at].sets.end());
+  }
+  std::vector<std::size_t> items;
+  std::set<std::string> folders;
+  for (std::size_t at = 0; at < scan_.items.size(); ++at) {
+    const Item& item = scan_.items[at];
+    const auto held = [&](std::size_t set) { return held_back.contains(set); };
+    if (states_[at] != State::kDone || std::ranges::any_of(item.sets, held)) continue;
+    items.push_back(at);
+    folders.insert(FolderOf(item.path));
+  }
+  if (items.empty()) return absl::OkStatus();
+  // Those that a drain before has renamed may not be durable under their names yet.
+  if (ground_.target->syncs_as_a_whole()) {
+    CAIRN_RETURN_IF_ERROR(ground_.target->SyncAll());
+  } else {
+    for (const std::string& folder : folders) CAIRN_RETURN_IF_ERROR(ground_.target->SyncFolder(folder));
+  }
+  for (const std::size_t at : items) {
+    if (stop_) break;
+    Delete(at);
+  }
+  return absl::OkStatus();
+}
+
+// Under its own name a file can be written to until the moment when it is gone, and that would be lost. So it first
+// gets another name, by which nobody knows it; then it is looked at once more.
+void Pass::Delete(std::size_t at) {
+  const Item& item = scan_.items[at];
+  const auto there = ground_.target->Info(item.path);
+  const Record* const record = ground_.journal->Find(item.path);
+  const bool safe =
+      there.ok() && record != nullptr && there->inode == record->target_inode && there->bytes == item.info.bytes;
+  if (!safe) return report_.failed.Add(item.path, "not deleted: what was brought is not at the target any more");
+  if (item.kind == Item::Kind::kSymlink) {
+    const auto now = ground_.source.Info(item.path);
+    if (!now.ok() || IdentityOf(*now) != IdentityOf(item.info)) return;  // another one: the next pass sees to it
+    const absl::Status removed = ground_.source.Remove(item.path);
+    if (!removed.ok()) return report_.failed.Add(item.path, fmt::format("not deleted: {}", MessageOf(removed)));
+    ++report_.deleted;
+    return;
+  }
+  if (const auto now = ground_.source.Info(item.path); now.ok() && item.info.links == 1) {
+    if (IdentityOf(*now) != IdentityOf(item.info)) return;  // it changed: the next pass sees to it
+  }
+  const std::string folder = FolderOf(item.path);
+  const std::string name = std::string(kAsidePrefix) + BaseOf("/" + item.path);
+  if (name.size() > kNameBytesMax) {
+    return report_.failed.Add(item.path, "not deleted: its name is too long for the one that it gets before");
+  }
+  const std::string aside = folder.empty() ? name : folder + "/" + name;
+  const absl::Status moved = ground_.source.RenameNew(item.path, aside);
+  if (absl::IsNotFound(moved)) return;
+  if (!moved.ok()) return report_.failed.Add(item.path, fmt::format("not deleted: {}", MessageOf(moved)));
+  RemoveAside(item, aside);
+}
+
+void Pass::RemoveAside(const Item& item, const std::string& aside) {
+  std::string why;
+  const auto file = ground_.source.Open(aside);
+  if (file.ok()) {
+    const auto info = (*file)->Info();
+    const bool same = info.ok() && IdentityOf(*info).SameContent(IdentityOf(item.info));
+    if (!same) why = "it changed";
+    if (same && (*file)->LookForWriters() == FileBelow::Writers::kSome) why = "somebody has it open for writing";
+  } else {
+    why = MessageOf(file.status());
+  }
+  if (why.empty()) {
+    const absl::Status removed = ground_.source.Remove(aside);
+    if (removed.ok()) {
+      ++report_.deleted;
+      return;
+    }
+    why = MessageOf(removed);
+  }
+  // Back to where it was, unless there is another one now: then the next pass tells of it.
+  const absl::Status back = ground_.source.RenameNew(aside, item.path);
+  report_.waiting.Add(
+      item.path, back.ok() ? "not deleted: " + why : fmt::format("not deleted: {}; it is called {} now", why, aside));
+}
+
+}  // namespace cairn::drain

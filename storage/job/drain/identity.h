@@ -1,0 +1,36 @@
+// By what a drain tells that a file is still the one that it has seen. Pure.
+#ifndef CAIRN_STORAGE_JOB_DRAIN_IDENTITY_H_
+#define CAIRN_STORAGE_JOB_DRAIN_IDENTITY_H_
+
+#include <cstdint>
+
+#include "storage/io/disk.h"
+
+namespace cairn::drain {
+
+inline std::int64_t Nanoseconds(const timespec& time) {
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+// Whoever writes to a file, or sets its times, moves ctime, which nobody can set.
+struct Identity {
+  std::uint64_t inode = 0, bytes = 0;
+  std::int64_t mtime_ns = 0, ctime_ns = 0;
+
+  friend bool operator==(const Identity&, const Identity&) = default;
+  // The same content, also if names were added or taken away since, which moves ctime.
+  bool SameContent(const Identity& other) const {
+    return inode == other.inode && bytes == other.bytes && mtime_ns == other.mtime_ns;
+  }
+};
+
+inline Identity IdentityOf(const FileInfo& info) {
+  return {.inode = info.inode,
+          .bytes = info.bytes,
+          .mtime_ns = Nanoseconds(info.mtime),
+          .ctime_ns = Nanoseconds(info.ctime)};
+}
+
+}  // namespace cairn::drain
+
+#endif  // CAIRN_STORAGE_JOB_DRAIN_IDENTITY_H_

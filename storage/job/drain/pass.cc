@@ -1,0 +1,350 @@
+#include "storage/job/drain/pass.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "storage/base/clock.h"
+#include "storage/base/path.h"
+#include "storage/base/status.h"
+#include "storage/job/drain/sets.h"
+
+namespace cairn::drain {
+namespace {
+
+constexpr std::size_t kBatchFiles = 4096;
+constexpr std::uint64_t kBatchBytes = 256 << 20;
+
+std::string FolderOf(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+bool IsLarge(const CopyJob& job) {
+  return job.item->kind == Item::Kind::kFile && job.item->info.bytes > kWindowBytes;
+}
+
+}  // namespace
+
+absl::StatusOr<DrainReport> Pass::Run() {
+  const auto began = SteadyNow();
+  CAIRN_RETURN_IF_ERROR(ground_.source.CheckRoot());
+  CAIRN_ASSIGN_OR_RETURN(scan_, ScanTree(ground_.source, options_.marker));
+  if (!options_.dry_run && !scan_.aside.empty()) {
+    RestoreAside(scan_);
+    CAIRN_ASSIGN_OR_RETURN(scan_, ScanTree(ground_.source, options_.marker));
+  }
+  AskSets(ground_.disk, options_.from, scan_);
+  ground_.completeness.Begin(scan_);
+  NoteScan();
+  if (ground_.target != nullptr) {
+    copier_ = std::make_unique<Copier>(ground_.source, *ground_.target, ground_.throttle, stop_, ground_.progress);
+  }
+  Judge();
+  if (options_.dry_run) {
+    DryRun();
+  } else {
+    CAIRN_RETURN_IF_ERROR(MakeFolders());
+    for (int wave = 0; wave < kWaves && !ended_; ++wave) CAIRN_RETURN_IF_ERROR(RunWave(static_cast<Wave>(wave)));
+    SetFolderAttributes();
+    if (options_.delete_source) CAIRN_RETURN_IF_ERROR(DeleteSource());
+  }
+  // What was cut short by this looks like anything.
+  CAIRN_RETURN_IF_ERROR(ground_.source.CheckRoot());
+  if (stop_ && !std::exchange(report_.stopped, true)) report_.stopped_why = "told to stop";
+  const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(SteadyNow() - began);
+  report_.milliseconds = static_cast<std::uint64_t>(time.count());
+  return std::move(report_);
+}
+
+// A drain that was killed while it deleted a file: that is one like all others again.
+void Pass::RestoreAside(const Scan& scan) {
+  for (const std::string& aside : scan.aside) {
+    const std::string folder = FolderOf(aside);
+    const std::string name = BaseOf("/" + aside).substr(kAsidePrefix.size());
+    const std::string path = folder.empty() ? name : folder + "/" + name;
+    const absl::Status back = ground_.source.RenameNew(aside, path);
+    if (absl::IsAlreadyExists(back)) {
+      report_.failed.Add(aside, "a drain was killed while it deleted this, and there is another file of its name now");
+    } else if (!back.ok() && !absl::IsNotFound(back)) {
+      report_.failed.Add(aside, std::string(MessageOf(back)));
+    }
+  }
+}
+
+void Pass::NoteScan() {
+  for (Told& told : scan_.left_out) report_.left_out.Add(told.path, told.why);
+  for (Told& told : scan_.failed) report_.failed.Add(told.path, told.why);
+}
+
+void Pass::NotDone(std::size_t at, ToldList& list, std::string why) {
+  states_[at] = State::kNotDone;
+  list.Add(scan_.items[at].path, std::move(why));
+}
+
+// --- What each item needs ---
+
+void Pass::Judge() {
+  states_.assign(scan_.items.size(), State::kOpen);
+  plan_.resize(scan_.items.size());
+  DrainProgress& progress = ground_.progress;
+  progress.files = progress.bytes = progress.files_all = progress.bytes_all = 0;
+  for (std::size_t at = 0; at < scan_.items.size(); ++at) {
+    Judge(at);
+    if (states_[at] != State::kOpen) continue;
+    ++progress.files_all;
+    if (plan_[at].mode == CopyJob::Mode::kCopy) progress.bytes_all += scan_.items[at].info.bytes;
+  }
+}
+
+void Pass::Judge(std::size_t at) {
+  const Item& item = scan_.items[at];
+  CopyJob& job = plan_[at];
+  job.item = &item;
+  job.at = at;
+  if (item.leader >= 0) {
+    job.mode = CopyJob::Mode::kLink;
+    job.leader = scan_.items[static_cast<std::size_t>(item.leader)].path;
+  }
+  if (ground_.target != nullptr && IsThere(job)) {
+    states_[at] = State::kDone;
+    ++report_.there_files;
+    if (item.kind == Item::Kind::kFile) report_.there_bytes += item.info.bytes;
+    return;
+  }
+  if (std::string why = ground_.completeness.WhyNot(item); !why.empty()) {
+    NotDone(at, report_.waiting, std::move(why));
+  }
+}
+
+// Has a drain before brought this very file? If not, *job says how to bring it.
+bool Pass::IsThere(CopyJob& job) {
+  const Item& item = *job.item;
+  const Identity identity = IdentityOf(item.info);
+  const Record* const record = ground_.journal == nullptr ? nullptr : ground_.journal->Find(item.path);
+  const bool same =
+      record != nullptr && (item.info.links > 1 ? record->source.SameContent(identity) : record->source == identity);
+  if (same && record->confirmed) return true;
+  const auto there = ground_.target->Info(item.path);
+  if (!there.ok()) return false;  // also if its folder is not there yet
+  const Made made{.inode = there->inode, .bytes = there->bytes, .mtime_ns = Nanoseconds(there->mtime)};
+  const bool current = record != nullptr && record->made() == made;
+  if (current && same) {
+    ground_.journal->Confirm(item.path);
+    return true;
+  }
+  // A drain that was killed, or refused what it had written, leaves a record of a file that never got its name.
+  job.replace = current || (record != nullptr && std::ranges::find(record->before, made) != record->before.end());
+  // A name that another one of its names lost, a mode that changed: that moves ctime, too, and needs no second copy.
+  const bool only_ctime = current && record->source.SameContent(identity);
+  if (!job.replace || only_ctime) job.mode = CopyJob::Mode::kCompare;
+  return false;
+}
+
+absl::Status Pass::MakeFolders() {
+  std::set<std::string> parents;
+  for (const Folder& folder : scan_.folders) {
+    const auto there = ground_.target->Info(folder.path);
+    if (there.ok() && there->is_directory()) continue;
+    if (there.ok()) {
+      report_.failed.Add(folder.path, "the target has something else of this name");
+      continue;
+    }
+    const absl::Status made = ground_.target->MakeFolder(folder.path);
+    if (absl::IsResourceExhausted(made)) return made;
+    if (absl::IsAlreadyExists(made)) continue;  // of another machine's drain, a moment ago
+    if (!made.ok()) {
+      report_.failed.Add(folder.path, std::string(MessageOf(made)));
+      continue;
+    }
+    ++report_.folders;
+    parents.insert(FolderOf(folder.path));
+  }
+  if (parents.empty()) return absl::OkStatus();
+  if (ground_.target->syncs_as_a_whole() && parents.size() > 16) return ground_.target->SyncAll();
+  for (const std::string& parent : parents) CAIRN_RETURN_IF_ERROR(ground_.target->SyncFolder(parent));
+  return absl::OkStatus();
+}
+
+// --- What has to wait for others ---
+
+const Item* Pass::FindItem(const std::string& path) const {
+  const auto found = std::ranges::lower_bound(scan_.items, path, {}, &Item::path);
+  return found != scan_.items.end() && found->path == path ? &*found : nullptr;
+}
+
+bool Pass::AllDoneBelow(const std::string& folder, Wave before) const {
+  const std::string front = folder.empty() ? "" : folder + "/";
+  auto item = std::ranges::lower_bound(scan_.items, front, {}, &Item::path);
+  for (; item != scan_.items.end() && item->path.starts_with(front); ++item) {
+    const auto at = static_cast<std::size_t>(item - scan_.items.begin());
+    if (item->wave < before && states_[at] != State::kDone) return false;
+  }
+  return true;
+}
+
+std::string Pass::WhyHeldBack(const Item& item) {
+  switch (item.wave) {
+    case Wave::kData:
+      return "";
+    case Wave::kRecords:
+      for (const std::size_t set : item.sets) {
+        const Set::Kind kind = scan_.sets[set].kind;
+        const std::size_t records = item.path.rfind("/.scr/");
+        if (kind == Set::Kind::kScrPrefix || kind == Set::Kind::kFti) continue;
+        if (kind == Set::Kind::kScrCache && records == std::string::npos) continue;
+        const std::string folder = kind == Set::Kind::kBp5 ? scan_.sets[set].folder : item.path.substr(0, records);
+        if (!AllDoneBelow(folder, Wave::kRecords)) return "it tells of files beside it that have not come yet";
+      }
+      return "";
+    case Wave::kBp5Index:
+    case Wave::kIndex:
+      for (const std::size_t set : item.sets) {
+        const bool bp5 = scan_.sets[set].kind == Set::Kind::kBp5;
+        if (bp5 != (item.wave == Wave::kBp5Index)) continue;
+        if (bp5 && scan_.sets[set].folder != FolderOf(item.path)) continue;
+        if (std::string why = WhySetHeldBack(set, item.wave); !why.empty()) return why;
+      }
+      return "";
+    case Wave::kMarker: {
+      if (!options_.marker.starts_with('*')) {
+        return AllDoneBelow(FolderOf(item.path), Wave::kMarker) ? "" : "files that it stands for have not come yet";
+      }
+      const Item* const marked = FindItem(item.path.substr(0, item.path.size() - (options_.marker.size() - 1)));
+      const bool done =
+          marked == nullptr || states_[static_cast<std::size_t>(marked - scan_.items.data())] == State::kDone;
+      return done ? "" : "the file that it stands for has not come yet";
+    }
+  }
+  return "";
+}
+
+std::string Pass::WhySetHeldBack(std::size_t set, Wave wave) {
+  const auto [known, added] = sets_held_back_.try_emplace(set);
+  if (!added) return known->second;
+  for (std::size_t at = 0; at < scan_.items.size(); ++at) {
+    const Item& item = scan_.items[at];
+    if (item.wave >= wave || states_[at] == State::kDone || std::ranges::find(item.sets, set) == item.sets.end()) {
+      continue;
+    }
+    known->second = fmt::format("an index comes last: not all of {} has come", NameOf(scan_.sets[set]));
+    return known->second;
+  }
+  known->second = WhyOtherThanBefore(set, wave);
+  return known->second;
+}
+
+// The index may name what was made after its folder was listed, and before the index itself was looked at. Since it is
+// only copied if it is still what it was then, all that it names is there by now: has it come?
+std::string Pass::WhyOtherThanBefore(std::size_t set, Wave wave) {
+  const std::string why = fmt::format("{} was written to during the drain", NameOf(scan_.sets[set]));
+  if (rescan_ == nullptr) {
+    auto scan = ScanTree(ground_.source, options_.marker);
+    if (!scan.ok()) return why;
+    rescan_ = std::make_unique<Scan>(*std::move(scan));
+  }
+  for (const Item& item : rescan_->items) {
+    const auto belongs = [&](std::size_t other) {
+      return rescan_->sets[other].kind == scan_.sets[set].kind && rescan_->sets[other].name == scan_.sets[set].name;
+    };
+    if (item.wave >= wave || std::ranges::none_of(item.sets, belongs)) continue;
+    const Item* const before = FindItem(item.path);
+    if (before == nullptr || !IdentityOf(before->info).SameContent(IdentityOf(item.info))) return why;
+  }
+  return "";
+}
+
+// --- Waves ---
+
+absl::Status Pass::RunWave(Wave wave) {
+  std::vector<std::size_t> items, links;
+  for (std::size_t at = 0; at < scan_.items.size(); ++at) {
+    if (states_[at] != State::kOpen || scan_.items[at].wave != wave) continue;
+    (scan_.items[at].leader < 0 ? items : links).push_back(at);
+  }
+  if (items.empty() && links.empty()) return absl::OkStatus();
+  std::ranges::sort(items, [&](std::size_t a, std::size_t b) {
+    const Item &one = scan_.items[a], &other = scan_.items[b];
+    if (one.order != other.order) return one.order > other.order;
+    const std::int64_t at = Nanoseconds(one.info.mtime), other_at = Nanoseconds(other.info.mtime);
+    return at != other_at ? at < other_at : a < b;
+  });
+  rescan_.reset();
+  sets_held_back_.clear();
+  // Also after an error, so that nothing is left under a work name that could have been committed.
+  const absl::Status run = RunItems(items);
+  CAIRN_RETURN_IF_ERROR(FinishPending());
+  CAIRN_RETURN_IF_ERROR(run);
+  CAIRN_RETURN_IF_ERROR(RunItems(links));
+  CAIRN_RETURN_IF_ERROR(FinishPending());
+  return SyncNames();
+}
+
+absl::Status Pass::RunItems(const std::vector<std::size_t>& items) {
+  Batch batch;
+  std::uint64_t bytes = 0;
+  for (const std::size_t at : items) {
+    if (ended_ || stop_) break;
+    CopyJob& job = plan_[at];
+    if (std::string why = WhyHeldBack(*job.item); !why.empty()) {
+      NotDone(at, report_.waiting, std::move(why));
+      continue;
+    }
+    if (job.item->leader >= 0 && states_[static_cast<std::size_t>(job.item->leader)] != State::kDone) {
+      NotDone(at, report_.waiting, "another name of this file has not come yet");
+      continue;
+    }
+    if (IsLarge(job) && (job.mode != CopyJob::Mode::kCompare || job.replace)) {
+      CAIRN_RETURN_IF_ERROR(CopyBatch(std::exchange(batch, {})));
+      CAIRN_RETURN_IF_ERROR(FinishPending());
+      bytes = 0;
+      CAIRN_RETURN_IF_ERROR(RunLarge(job));
+      continue;
+    }
+    batch.push_back(job);
+    bytes += job.item->info.bytes;
+    if (batch.size() < kBatchFiles && bytes < kBatchBytes) continue;
+    CAIRN_RETURN_IF_ERROR(CopyBatch(std::exchange(batch, {})));
+    bytes = 0;
+  }
+  return CopyBatch(std::move(batch));
+}
+
+absl::Status Pass::RunLarge(CopyJob& job) {
+  if (job.mode == CopyJob::Mode::kCompare) {
+    copier_->Compare(job, ground_.buffers->at(0));
+    if (job.outcome == Outcome::kFailed) job.mode = CopyJob::Mode::kCopy;  // not the same, and ours to replace
+  } else if (job.mode == CopyJob::Mode::kLink) {
+    job.work = fmt::format("{}/0/{}", ground_.work_folder, ground_.works++);
+    copier_->Copy(job, ground_.buffers->at(0), true);
+    if (job.outcome == Outcome::kFailed && job.link_copied) job.mode = CopyJob::Mode::kCopy;
+  }
+  if (job.mode == CopyJob::Mode::kCopy) return CopyLarge(job);
+  Batch one{job};
+  CAIRN_RETURN_IF_ERROR(MakeDurable(one, true));
+  return PublishAll(one, true);
+}
+
+void Pass::DryRun() {
+  for (std::size_t at = 0; at < scan_.items.size(); ++at) {
+    if (states_[at] != State::kOpen) continue;
+    const Item& item = scan_.items[at];
+    if (item.kind == Item::Kind::kSymlink) {
+      ++report_.symlinks;
+    } else if (item.leader >= 0) {
+      ++report_.hard_links;
+    } else {
+      const auto file = ground_.source.Open(item.path);
+      if (!file.ok()) {
+        NotDone(at, report_.failed, std::string(MessageOf(file.status())));
+      } else if ((*file)->LookForWriters() == FileBelow::Writers::kSome) {
+        NotDone(at, report_.waiting, "somebody has it open for writing");
+      } else {
+        ++report_.files;
+        report_.bytes += item.info.bytes;
+      }
+    }
+  }
+}
+
+}  // namespace cairn::drain

@@ -1,0 +1,110 @@
+// One pass of a drain: scan, plan, waves of batches, the source's deletion. Used by storage/job/drain only.
+#ifndef CAIRN_STORAGE_JOB_DRAIN_PASS_H_
+#define CAIRN_STORAGE_JOB_DRAIN_PASS_H_
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "storage/file/transfer/transfer.h"
+#include "storage/io/disk.h"
+#include "storage/io/tree.h"
+#include "storage/job/drain/complete.h"
+#include "storage/job/drain/copy.h"
+#include "storage/job/drain/drain.h"
+#include "storage/job/drain/journal.h"
+#include "storage/job/drain/scan.h"
+#include "storage/job/drain/workers.h"
+
+namespace cairn::drain {
+
+// What the passes of one drain share. `target` and `journal` are null only in a dry run whose target is not there.
+struct Ground {
+  Disk& disk;
+  const DrainOptions& options;
+  Tree& source;
+  Tree* target;
+  Journal* journal;
+  Workers* workers;  // null: a dry run
+  const Buffers* buffers;
+  Completeness& completeness;
+  Throttle& throttle;
+  DrainProgress& progress;
+  std::string work_folder;  // below it each thread has one: "0", "1", …
+  std::uint64_t works = 0;  // names that were given
+};
+
+class Pass {
+ public:
+  Pass(Ground& ground, const std::atomic<bool>& stop) : ground_(ground), options_(ground.options), stop_(stop) {}
+  absl::StatusOr<DrainReport> Run();
+
+ private:
+  enum class State : std::uint8_t { kOpen, kDone, kNotDone };
+  using Batch = std::vector<CopyJob>;
+
+  // pass.cc: what is to be done
+  void RestoreAside(const Scan& scan);
+  absl::Status MakeFolders();
+  void NoteScan();
+  void Judge();
+  void Judge(std::size_t at);
+  bool IsThere(CopyJob& job);
+  std::string WhyHeldBack(const Item& item);
+  std::string WhySetHeldBack(std::size_t set, Wave wave);
+  std::string WhyOtherThanBefore(std::size_t set, Wave wave);
+  bool AllDoneBelow(const std::string& folder, Wave before) const;
+  const Item* FindItem(const std::string& path) const;
+  absl::Status RunWave(Wave wave);
+  absl::Status RunItems(const std::vector<std::size_t>& items);
+  absl::Status RunLarge(CopyJob& job);
+  void DryRun();
+  void NotDone(std::size_t at, ToldList& list, std::string why);
+
+  // batches.cc: doing it
+  absl::Status CopyBatch(Batch batch);
+  absl::Status CopyLarge(CopyJob& job);
+  absl::Status FinishPending();
+  absl::Status MakeDurable(Batch& batch, bool synced_each);
+  absl::Status PublishAll(Batch& batch, bool synced_each);
+  absl::Status CheckAll(Batch& batch);
+  absl::Status CopyAgain(CopyJob& job);
+  void Publish(CopyJob& job, std::size_t worker);
+  absl::Status SyncNames();
+  void Account(CopyJob& job);
+  void Note(const CopyJob& job);
+
+  // ending.cc: folders' attributes, and what leaves the source
+  void SetFolderAttributes();
+  absl::Status DeleteSource();
+  void Delete(std::size_t at);
+  void RemoveAside(const Item& item, const std::string& aside);
+
+  Ground& ground_;
+  const DrainOptions& options_;
+  const std::atomic<bool>& stop_;
+  Scan scan_;
+  DrainReport report_;
+  std::vector<State> states_;
+  std::vector<CopyJob> plan_;  // by item
+  std::unique_ptr<Copier> copier_;
+  Batch pending_;  // copied, not yet committed
+  bool pending_synced_each_ = false;
+  bool names_unsynced_ = false;
+  std::set<std::string> unsynced_folders_;             // of a target that is not synced as a whole
+  std::unique_ptr<Scan> rescan_;                       // of this wave
+  std::map<std::size_t, std::string> sets_held_back_;  // of this wave, asked once
+  bool ended_ = false;                                 // stopped, or the target is full
+};
+
+}  // namespace cairn::drain
+
+#endif  // CAIRN_STORAGE_JOB_DRAIN_PASS_H_

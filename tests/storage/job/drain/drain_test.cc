@@ -1,0 +1,602 @@
+#include "storage/job/drain/drain.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <set>
+#include <string>
+
+#include "storage/base/unique_fd.h"
+#include "tests/storage/job/drain/drain_fixture.h"
+
+namespace cairn {
+namespace {
+
+using testing::DrainFixture;
+
+class DrainTest : public DrainFixture {};
+
+std::string Bytes(std::size_t count, char first = 'a') {
+  std::string bytes(count, '\0');
+  for (std::size_t at = 0; at < count; ++at) bytes[at] = static_cast<char>(first + (at * 7 + at / 4099) % 90);
+  return bytes;
+}
+
+TEST_F(DrainTest, BringsFilesOfAllSizesAndFoldersAsTheyAre) {
+  Put("empty", "");
+  Put("a/small", Bytes(1234));
+  Put("a/block", Bytes(4096));
+  Put("a/b/window", Bytes(4 << 20));
+  Put("a/b/large", Bytes((9 << 20) + 17));
+  std::filesystem::create_directory(from_ + "/nothing");
+  ASSERT_EQ(::chmod((from_ + "/a").c_str(), 0750), 0);
+  const DrainReport report = Drained();
+  EXPECT_TRUE(report.complete());
+  EXPECT_EQ(report.files, 5U);
+  EXPECT_TRUE(Files(to_) == Files(from_));
+  EXPECT_TRUE(std::filesystem::is_directory(to_ + "/nothing"));
+  EXPECT_EQ(std::filesystem::status(to_ + "/a").permissions(), std::filesystem::status(from_ + "/a").permissions());
+  EXPECT_EQ(std::filesystem::last_write_time(to_ + "/a"), std::filesystem::last_write_time(from_ + "/a"));
+}
+
+TEST_F(DrainTest, AgainBringsNothingTwice) {
+  Put("a", Bytes(100));
+  Put("b/c", Bytes(5 << 20));
+  Drained();
+  std::atomic<int> writes{0};
+  target_hooks_.before = [&](std::string_view what, const std::string&) {
+    if (what == "write" || what == "create" || what == "rename to") ++writes;
+    return absl::OkStatus();
+  };
+  Hook();
+  const DrainReport report = Drained();
+  EXPECT_EQ(report.files, 0U);
+  EXPECT_EQ(report.there_files, 2U);
+  EXPECT_EQ(writes, 0);
+}
+
+TEST_F(DrainTest, ABatchOfManySmallFiles) {
+  for (int i = 0; i < 5000; ++i) Put("d" + std::to_string(i % 7) + "/f" + std::to_string(i), Bytes(i % 300, 'A'));
+  const DrainReport report = Drained();
+  EXPECT_EQ(report.files, 5000U);
+  EXPECT_TRUE(Files(to_) == Files(from_));
+}
+
+TEST_F(DrainTest, KeepsModeTimesAndAttributes) {
+  Put("f", Bytes(10));
+  const std::string path = from_ + "/f";
+  ASSERT_EQ(::chmod(path.c_str(), 0741), 0);
+  const bool attributes = ::setxattr(path.c_str(), "user.cairn", "yes", 3, 0) == 0;
+  const timespec times[2] = {{1000000000, 123456789}, {1100000000, 987654321}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  Drained();
+  struct stat stat {};
+  ASSERT_EQ(::stat((to_ + "/f").c_str(), &stat), 0);
+  EXPECT_EQ(stat.st_mode & 07777, 0741U);
+  EXPECT_EQ(stat.st_mtim.tv_sec, 1100000000);
+  EXPECT_EQ(stat.st_mtim.tv_nsec, 987654321);
+  std::array<char, 8> value{};
+  if (attributes) {
+    EXPECT_EQ(::getxattr((to_ + "/f").c_str(), "user.cairn", value.data(), value.size()), 3);
+  }
+}
+
+TEST_F(DrainTest, NamesOfAnyBytes) {
+  const std::set<std::string> names{"with\nnewline", "with\ttab and blank ", "-rf", "\xff\xfe", std::string(255, 'n')};
+  for (const std::string& name : names) Put(name, name);
+  EXPECT_TRUE(Drained().complete());
+  EXPECT_TRUE(Files(to_) == Files(from_));
+  EXPECT_EQ(Drained().there_files, names.size());  // and the journal can hold them
+}
+
+TEST_F(DrainTest, HardLinksStayHardLinks) {
+  Put("first", Bytes(1000));
+  Put("large", Bytes(6 << 20));
+  std::filesystem::create_directory(from_ + "/z");
+  std::filesystem::create_hard_link(from_ + "/first", from_ + "/z/second");
+  std::filesystem::create_hard_link(from_ + "/large", from_ + "/z/large2");
+  const DrainReport report = Drained();
+  EXPECT_EQ(report.files, 2U);
+  EXPECT_EQ(report.hard_links, 2U);
+  EXPECT_TRUE(std::filesystem::equivalent(to_ + "/first", to_ + "/z/second"));
+  EXPECT_TRUE(std::filesystem::equivalent(to_ + "/large", to_ + "/z/large2"));
+  EXPECT_EQ(Drained().there_files, 4U);
+}
+
+TEST_F(DrainTest, WhereThereAreNoHardLinksTheyAreCopiedAndThatIsSaid) {
+  Put("first", Bytes(1000));
+  Put("large", Bytes(6 << 20));
+  std::filesystem::create_hard_link(from_ + "/first", from_ + "/second");
+  std::filesystem::create_hard_link(from_ + "/large", from_ + "/large2");
+  target_hooks_.before = [](std::string_view what, const std::string&) {
+    return what == "link" ? FailedPrecondition("no links") : absl::OkStatus();
+  };
+  Hook();
+  const DrainReport report = Drained();
+  EXPECT_TRUE(report.complete());
+  EXPECT_EQ(report.links_copied, 2U);
+  EXPECT_TRUE(Files(to_) == Files(from_));
+}
+
+TEST_F(DrainTest, HolesStayHoles) {
+  for (const auto& [name, size, at] : {std::tuple{"small", 1 << 20, 700001}, {"large", 64 << 20, 33333333}}) {
+    const UniqueFd fd(::open((from_ + "/" + name).c_str(), O_CREAT | O_RDWR, 0600));
+    ASSERT_EQ(::ftruncate(fd.get(), size), 0);
+    ASSERT_EQ(::pwrite(fd.get(), "data", 4, at), 4);
+  }
+  Put("all-hole", "");
+  std::filesystem::resize_file(from_ + "/all-hole", 10 << 20);
+  EXPECT_TRUE(Drained().complete());
+  EXPECT_TRUE(Files(to_) == Files(from_));
+  for (const char* name : {"small", "large", "all-hole"}) {
+    struct stat before {
+    }, after{};
+    ASSERT_EQ(::stat((from_ + "/" + name).c_str(), &before), 0);
+    ASSERT_EQ(::stat((to_ + "/" + name).c_str(), &after), 0);
+    EXPECT_EQ(after.st_blocks, before.st_blocks) << name;
+  }
+}
+
+TEST_F(DrainTest, LinksAreBroughtAsLinksAndNeverFollowed) {
+  std::filesystem::create_directory(folder_ + "/outside");
+  std::ofstream(folder_ + "/outside/secret") << "secret";
+  Put("in/file", "inside");
+  std::filesystem::create_symlink("file", from_ + "/in/near");
+  std::filesystem::create_symlink("/etc/passwd", from_ + "/absolute");
+  std::filesystem::create_symlink("../outside", from_ + "/folder");
+  const DrainReport report = Drained();
+  EXPECT_EQ(report.symlinks, 3U);
+  EXPECT_EQ(report.outward.count(), 2U);
+  EXPECT_EQ(std::filesystem::read_symlink(to_ + "/in/near"), "file");
+  EXPECT_EQ(std::filesystem::read_symlink(to_ + "/absolute"), "/etc/passwd");
+  EXPECT_EQ(std::filesystem::read_symlink(to_ + "/folder"), "../outside");
+  EXPECT_EQ(Files(to_).size(), 1U);  // nothing of what they lead to
+  EXPECT_EQ(Drained().there_files, 4U);
+}
+
+TEST_F(DrainTest, ALinkThatIsPutInTheWayDuringTheDrainIsNotFollowed) {
+  Put("d/file", "mine");
+  std::filesystem::create_directory(folder_ + "/outside");
+  std::ofstream(folder_ + "/outside/file") << "hers";
+  source_hooks_.before = [&](std::string_view what, const std::string& path) {
+    if (what == "open" && path == "d/file" && !std::filesystem::is_symlink(from_ + "/d")) {
+      std::filesystem::rename(from_ + "/d", folder_ + "/was");
+      std::filesystem::create_symlink(folder_ + "/outside", from_ + "/d");
+    }
+    return absl::OkStatus();
+  };
+  Hook();
+  const DrainReport report = Drained();
+  EXPECT_EQ(report.files, 0U);
+  EXPECT_NE(Why(report.failed, "d/file"), "");
+  EXPECT_FALSE(IsThere("d/file"));
+}
+
+TEST_F(DrainTest, ALinkInTheTargetIsNotFollowedEither) {
+  Put("d/file", "mine");
+  std::filesystem::create_directory(folder_ + "/outside");
+  std::filesystem::create_symlink(folder_ + "/outside", to_ + "/d");
+  const DrainReport report = Drained();
+  EXPECT_NE(Why(report.failed, "d/file"), "");
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/outside"));
+}
+
+TEST_F(DrainTest, WhatIsNoFileIsTold) {
+  ASSERT_EQ(::mkfifo((from_ + "/pipe").c_str(), 0600), 0);
+  Put("file", "x");
+  const DrainReport report = Drained();
+  EXPECT_FALSE(report.complete());
+  EXPECT_EQ(report.left_out.count(), 1U);
+  EXPECT_TRUE(IsThere("file"));
+}
+
+TEST_F(DrainTest, AFileThatSomebodyWritesToWaits) {
+  Put("file", "half");
+  const UniqueFd writer(::open((from_ + "/file").c_str(), O_WRONLY));
+  DrainReport report = Drained();
+  EXPECT_EQ(Why(report.waiting, "file"), "somebody has it open for writing");
+  EXPECT_FALSE(IsThere("file"));
+}
+
+TEST_F(DrainTest, AFileThatHasNotSettledWaitsAndIsBroughtWhenItHas) {
+  options_.settle_ms = 400;
+  Put("file", "new");
+  auto drain = Drain::Open(*disk_, options_);
+  ASSERT_OK(drain);
+  auto report = (*drain)->Pass(stop_);
+  ASSERT_OK(report);
+  EXPECT_NE(Why(report->waiting, "file"), "");
+  EXPECT_FALSE(IsThere("file"));
+  EXPECT_TRUE((*drain)->settles_at().has_value());
+  report = DrainOnce(**drain, 5000, stop_);
+  ASSERT_OK(report);
+  EXPECT_TRUE(report->complete());
+  EXPECT_EQ(At("file"), "new");
+}
+
+TEST_F(DrainTest, AFileWhoseTimesWereSetBackHasNotSettledForThat) {
+  options_.settle_ms = 60'000;
+  Put("file", "new");
+  const timespec times[2] = {{1000000000, 0}, {1000000000, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, (from_ + "/file").c_str(), times, 0), 0);
+  EXPECT_EQ(Drained().waiting.count(), 1U);
+}
+
+TEST_F(DrainTest, WithoutAnySignOfBeingCompleteAFileWaits) {
+  options_.settle_ms.reset();
+  Put("file", "old");
+  EXPECT_NE(Why(Drained().waiting, "file"), "");
+  auto drain = Drain::Open(*disk_, options_);
+  ASSERT_OK(drain);
+  (*drain)->Closed("file");
+  auto report = (*drain)->Pass(stop_);
+  ASSERT_OK(report);
+  EXPECT_TRUE(report->complete());
+  EXPECT_EQ(At("file"), "old");
+}
+
+TEST_F(DrainTest, AMarkerOfAFolderStandsForAllBelowAndComesLast) {
+  options_.settle_ms.reset();
+  options_.marker = "DONE";
+  Put("a/one", "1");
+  Put("a/sub/two", "2");
+  Put("b/three", "3");
+  EXPECT_EQ(Drained().waiting.count(), 3U);
+  ::usleep(20'000);  // the clock of ctime is coarse
+  Put("a/DONE", "");
+  std::vector<std::string> order;
+  target_hooks_.before = [&](std::string_view what, const std::string& path) {
+    if (what == "rename to") order.push_back(path);
+    return absl::OkStatus();
+  };
+  options_.parallel = 1;
+  Hook();
+  const DrainReport report = Drained();
+  EXPECT_EQ(report.waiting.count(), 1U);
+  EXPECT_NE(Why(report.waiting, "b/three"), "");
+  ASSERT_EQ(order.size(), 3U);
+  EXPECT_EQ(order.back(), "a/DONE");
+}
+
+TEST_F(DrainTest, AMarkerOfAFileStandsForThatAloneAndNotForWhatChangedLater) {
+  options_.settle_ms.reset();
+  options_.marker = "*.done";
+  Put("one", "1");
+  Put("two", "2");
+  ::usleep(20'000);
+  Put("one.done", "");
+  Put("two.done", "");
+  ::usleep(20'000);
+  Put("two", "changed");
+  const DrainReport report = Drained();
+  EXPECT_EQ(At("one"), "1");
+  EXPECT_FALSE(IsThere("two"));
+  EXPECT_NE(Why(report.waiting, "two"), "");
+  EXPECT_FALSE(IsThere("two.done"));
+}
+
+TEST_F(DrainTest, ASourceThatChangesWhileItIsReadIsNotCommitted) {
+  Put("small", Bytes(1000));
+  Put("large", Bytes(6 << 20));
+  std::atomic<bool> changed{false};
+  source_hooks_.came = [&](const std::string& path, std::span<std::byte>) {
+    if (!changed) std::ofstream(from_ + "/" + path, std::ios::app) << "more";
+  };
+  Hook();
+  DrainReport report = Drained();
+  EXPECT_EQ(report.waiting.count(), 2U);
+  EXPECT_EQ(report.files, 0U);
+  EXPECT_TRUE(Files(to_).empty());
+  changed = true;
+  report = Drained();
+  EXPECT_TRUE(report.complete());
+  EXPECT_TRUE(Files(to_) == Files(from_));
+}
+
+TEST_F(DrainTest, ANewVersionReplacesTheOneThatADrainHasMade) {
+  Put("file", "one");
+  Drained();
+  Put("file", "two, longer");
+  const DrainReport report = Drained();
+  EXPECT_EQ(report.files, 1U);
+  EXPECT_EQ(At("file"), "two, longer");
+}
+
+TEST_F(DrainTest, AModeThatChangedIsBroughtWithoutTheBytes) {
+  Put("small", Bytes(100));
+  Put("large", Bytes(6 << 20));
+  Drained();
+  for (const char* name : {"/small", "/large"}) ASSERT_EQ(::chmod((from_ + name).c_str(), 0711), 0);
+  std::atomic<int> creates{0};
+  target_hooks_.before = [&](std::string_view what, const std::string&) {
+    if (what == "create") ++creates;
+    return absl::OkStatus();
+  };
+  Hook();
+  const DrainReport report = Drained();
+  EXPECT_EQ(report.there_files, 2U);
+  EXPECT_EQ(creates, 0);
+  for (const char* name : {"/small", "/large"}) {
+    EXPECT_EQ(static_cast<int>(std::filesystem::status(to_ + name).permissions()), 0711) << name;
+  }
+}
+
+TEST_F(DrainTest, AFileOfSomebodyElseIsNeverReplaced) {
+  Put("file", "mine");
+  std::ofstream(to_ + "/file") << "hers";
+  EXPECT_NE(Why(Drained().failed, "file"), "");
+  EXPECT_EQ(At("file"), "hers");
+  // Nor one of ours that somebody has changed since.
+  Put("other", "one");
+  Drained();
+  std::ofstream(to_ + "/other") << "hers, too";
+  Put("other", "second");
+  EXPECT_NE(Why(Drained().failed, "other"), "");
+  EXPECT_EQ(At("other"), "hers, too");
+}
+
+TEST_F(DrainTest, TheSameFileOfSomebodyElseIsThere) {
+  Put("file", Bytes(5 << 20));
+  std::filesystem::copy_file(from_ + "/file", to_ + "/file");
+  const DrainReport report = Drained();
+  EXPECT_TRUE(report.complete());
+  EXPECT_EQ(report.files, 0U);
+  EXPECT_EQ(report.there_files, 1U);
+}
+
+TEST_F(DrainTest, AFileThatIsMadeThereMeanwhileIsNotReplaced) {
+  Put("file", "mine");
+  target_hooks_.before = [&](std::string_view what, const std::string& path) {
+    if (what == "rename to" && path == "file") std::ofstream(to_ + "/file") << "hers";
+    return absl::OkStatus();
+  };
+  Hook();
+  EXPECT_NE(Why(Drained().failed, "file"), "");
+  EXPECT_EQ(At("file"), "hers");
+}
+
+TEST_F(DrainTest, WhatIsReadBackOtherwiseIsWrittenAnewAndThenRefused) {
+  std::atomic<int> bad_left{0};
+  target_hooks_.came = [&](const std::string& path, std::span<std::byte> bytes) {
+    if (path.find("/work/") == std::string::npos || bytes.empty() || --bad_left < 0) return;
+    bytes[bytes.size() / 2] ^= std::byte{1};
+  };
+  Hook();
+  options_.parallel = 1;
+  for (const auto& [name, bytes] : {std::pair{"small", 1000}, {"large", 6 << 20}}) {
+    Put(name, Bytes(static_cast<std::size_t>(bytes)));
+    bad_left = 1;
+    EXPECT_TRUE(Drained().complete()) << name;
+    EXPECT_LE(bad_left, 0);
+    EXPECT_TRUE(Files(to_) == Files(from_));
+    Put(name, Bytes(static_cast<std::size_t>(bytes) + 1));
+    bad_left = 1000;
+    const DrainReport report = Drained();
+    EXPECT_EQ(report.damaged.count(), 1U) << name;
+    EXPECT_TRUE(At(name) == Bytes(static_cast<std::size_t>(bytes))) << name;
+    bad_left = 0;
+    EXPECT_TRUE(Drained().complete());
+  }
+}
+
+TEST_F(DrainTest, ATargetThatIsFullEndsItAndLeavesNothingHalf) {
+  for (int i = 0; i < 40; ++i) Put("f" + std::to_string(100 + i), Bytes(1000 + i));
+  Put("large", Bytes(9 << 20));
+  std::atomic<int> creates{0};
+  std::atomic<bool> full{true};
+  target_hooks_.before = [&](std::string_view what, const std::string& path) -> absl::Status {
+    if (!full || path.find("/work/") == std::string::npos) return absl::OkStatus();
+    if (what == "create") ++creates;
+    const bool no_room = what == "reserve" || (what == "write" && creates > 20);
+    return no_room ? ResourceExhausted("no room") : absl::OkStatus();
+  };
+  Hook();
+  DrainReport report = Drained();
+  EXPECT_TRUE(report.stopped);
+  EXPECT_NE(report.stopped_why.find("full"), std::string::npos);
+  EXPECT_GT(report.files, 0U);
+  const auto source = Files(from_);
+  for (const auto& [name, bytes] : Files(to_)) EXPECT_EQ(bytes, source.at(name)) << name;
+  full = false;
+  report = Drained();
+  EXPECT_TRUE(report.complete());
+  EXPECT_TRUE(Files(to_) == source);
+}
+
+TEST_F(DrainTest, ASourceThatVanishesIsTold) {
+  for (int i = 0; i < 30; ++i) Put("d/f" + std::to_string(i), Bytes(100));
+  source_hooks_.before = [&](std::string_view what, const std::string& path) {
+    if (what == "open" && path == "d/f7") std::filesystem::remove_all(from_);
+    return absl::OkStatus();
+  };
+  Hook();
+  EXPECT_STATUS(absl::StatusCode::kNotFound, Run(), from_);
+}
+
+TEST_F(DrainTest, DeletesTheSourceOnlyAfterTheCommit) {
+  Put("a", Bytes(100));
+  Put("b/c", Bytes(6 << 20));
+  std::filesystem::create_hard_link(from_ + "/a", from_ + "/b/second");
+  std::filesystem::create_symlink("a", from_ + "/link");
+  const auto source = Files(from_);
+  options_.delete_source = true;
+  source_hooks_.before = [&](std::string_view what, const std::string&) {
+    if (what == "remove") {
+      EXPECT_TRUE(Files(to_) == source);
+    }
+    return absl::OkStatus();
+  };
+  Hook();
+  const DrainReport report = Drained();
+  EXPECT_TRUE(report.complete());
+  EXPECT_EQ(report.deleted, 4U);
+  EXPECT_TRUE(Files(from_).empty());
+  EXPECT_TRUE(std::filesystem::is_directory(from_ + "/b"));
+  EXPECT_TRUE(Files(to_) == source);
+}
+
+TEST_F(DrainTest, WhatHasChangedSinceIsNotDeleted) {
+  Put("changed", "one");
+  Put("written", "two");
+  Put("replaced", "three");
+  options_.delete_source = true;
+  UniqueFd writer;
+  source_hooks_.before = [&](std::string_view what, const std::string& path) {
+    if (what != "rename to") return absl::OkStatus();
+    if (path == ".cairn-drained.changed") std::ofstream(from_ + "/changed") << "changed!";
+    if (path == ".cairn-drained.written") writer = UniqueFd(::open((from_ + "/written").c_str(), O_WRONLY));
+    if (path == ".cairn-drained.replaced") {
+      std::ofstream(from_ + "/new") << "other";
+      std::filesystem::rename(from_ + "/new", from_ + "/replaced");
+    }
+    return absl::OkStatus();
+  };
+  Hook();
+  const DrainReport report = Drained();
+  EXPECT_EQ(report.deleted, 0U);
+  EXPECT_EQ(ReadPath(from_ + "/changed"), "changed!");
+  EXPECT_EQ(ReadPath(from_ + "/written"), "two");
+  EXPECT_EQ(ReadPath(from_ + "/replaced"), "other");
+}
+
+TEST_F(DrainTest, AnInterruptedDeletionIsTakenBack) {
+  Put("d/file", "bytes");
+  std::filesystem::rename(from_ + "/d/file", from_ + "/d/.cairn-drained.file");
+  EXPECT_TRUE(Drained().complete());
+  EXPECT_EQ(At("d/file"), "bytes");
+  EXPECT_EQ(ReadPath(from_ + "/d/file"), "bytes");
+}
+
+TEST_F(DrainTest, WhatIsNotAtTheTargetAnyMoreIsNotDeleted) {
+  Put("file", "bytes");
+  auto drain = Drain::Open(*disk_, options_);
+  ASSERT_OK(drain);
+  ASSERT_OK((*drain)->Pass(stop_));
+  drain->reset();
+  options_.delete_source = true;
+  target_hooks_.before = [&](std::string_view what, const std::string&) {
+    if (what == "sync all") std::filesystem::remove(to_ + "/file");
+    return absl::OkStatus();
+  };
+  Hook();
+  const DrainReport report = Drained();
+  if (!std::filesystem::exists(to_ + "/file")) {
+    EXPECT_EQ(ReadPath(from_ + "/file"), "bytes");
+  }
+}
+
+TEST_F(DrainTest, TwoAtOnceOfOneFolderTheSecondIsRefused) {
+  Put("file", "bytes");
+  const auto first = Drain::Open(*disk_, options_);
+  ASSERT_OK(first);
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, Run(), std::to_string(::getpid()));
+}
+
+TEST_F(DrainTest, FoldersThatLieInEachOtherAreRefused) {
+  std::filesystem::create_directory(from_ + "/sub");
+  options_.to = from_ + "/sub";
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, Run(), "below");
+  options_.from = from_ + "/sub";
+  options_.to = from_;
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, Run(), "below");
+  options_.from = folder_ + "/none";
+  EXPECT_STATUS(absl::StatusCode::kNotFound, Run(), "none");
+}
+
+TEST_F(DrainTest, ADryRunChangesNothing) {
+  Put("a", "one");
+  Put("b", "two");
+  Drained();
+  Put("b", "changed");
+  options_.dry_run = true;
+  const DrainReport report = Drained();
+  EXPECT_EQ(report.files, 1U);
+  EXPECT_EQ(report.there_files, 1U);
+  EXPECT_EQ(At("b"), "two");
+  options_.to = folder_ + "/none";
+  EXPECT_EQ(Drained().files, 2U);
+  EXPECT_FALSE(Is(folder_ + "/none"));
+}
+
+TEST_F(DrainTest, ATornJournalCostsACompareAndNothingElse) {
+  for (int i = 0; i < 30; ++i) Put("f" + std::to_string(i), Bytes(100 + i));
+  Drained();
+  std::string journal;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(to_ + "/.cairn-drain")) {
+    if (entry.path().filename() == "journal") journal = entry.path();
+  }
+  const std::string whole = ReadPath(journal);
+  for (const std::size_t size : {std::size_t{0}, std::size_t{5}, whole.size() / 2, whole.size() - 1}) {
+    std::ofstream(journal, std::ios::binary) << whole.substr(0, size);
+    const DrainReport report = Drained();
+    EXPECT_TRUE(report.complete());
+    EXPECT_EQ(report.files, 0U) << size;
+    EXPECT_EQ(report.there_files, 30U) << size;
+  }
+  std::ofstream(journal, std::ios::binary) << "cairn drain journal 9\n";
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, Run(), "version");
+}
+
+TEST_F(DrainTest, StopsWhenToldAndGoesOnLater) {
+  for (int i = 0; i < 40; ++i) Put("f" + std::to_string(i), Bytes(100));
+  std::atomic<int> reads{0};
+  source_hooks_.came = [&](const std::string&, std::span<std::byte>) {
+    if (++reads == 5) stop_ = true;
+  };
+  Hook();
+  DrainReport report = Drained();
+  EXPECT_TRUE(report.stopped);
+  EXPECT_GT(report.files, 0U);
+  EXPECT_LT(report.files, 40U);
+  stop_ = false;
+  const std::uint64_t before = report.files;
+  report = Drained();
+  EXPECT_EQ(report.files + before, 40U);
+  EXPECT_TRUE(Files(to_) == Files(from_));
+}
+
+TEST_F(DrainTest, KeepsToTheBandwidth) {
+  for (int i = 0; i < 8; ++i) Put("f" + std::to_string(i), Bytes(100'000));
+  options_.bytes_per_s = 2'000'000;
+  const DrainReport report = Drained();
+  EXPECT_TRUE(report.complete());
+  EXPECT_GE(report.milliseconds, 250U);  // 0.8 MB, of which some may go at once
+}
+
+// An ordinary user may not read one file of several.
+TEST_F(DrainTest, OneFileWithoutRightsFailsAlone) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, who becomes another user";
+  Put("mine", "mine");
+  Put("closed", "closed");
+  ASSERT_EQ(::chmod((from_ + "/closed").c_str(), 0600), 0);
+  ASSERT_EQ(::chmod((from_ + "/mine").c_str(), 0644), 0);
+  ASSERT_EQ(::chmod(folder_.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(from_.c_str(), 0755), 0);
+  ASSERT_EQ(::chown(to_.c_str(), 65534, 65534), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(2);
+    options_.settle_ms = 0;
+    const auto disk = MakePosixDisk();
+    auto drain = Drain::Open(*disk, options_);
+    if (!drain.ok()) ::_exit(3);
+    const auto report = (*drain)->Pass(stop_);
+    const bool right =
+        report.ok() && report->files == 1 && report->failed.count() == 1 && report->failed.list()[0].path == "closed";
+    ::_exit(right ? 0 : 4);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  // 3: the way to the folder is closed to others on this machine.
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 3) GTEST_SKIP() << "another user cannot reach " << folder_;
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(At("mine"), "mine");
+  EXPECT_FALSE(IsThere("closed"));
+}
+
+}  // namespace
+}  // namespace cairn

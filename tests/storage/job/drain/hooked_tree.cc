@@ -1,0 +1,132 @@
+#include "tests/storage/job/drain/hooked_tree.h"
+
+#include <utility>
+
+#include "storage/base/status.h"
+
+namespace cairn::testing {
+namespace {
+
+class HookedFile final : public FileBelow {
+ public:
+  HookedFile(std::unique_ptr<FileBelow> file, std::string path, const TreeHooks& hooks)
+      : file_(std::move(file)), path_(std::move(path)), hooks_(hooks) {}
+
+  absl::StatusOr<std::size_t> ReadAt(std::uint64_t offset, std::span<std::byte> target) override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("read", path_));
+    const auto n = file_->ReadAt(offset, target);
+    if (n.ok()) hooks_.came(path_, target.first(*n));
+    return n;
+  }
+  absl::Status WriteAt(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("write", path_));
+    return file_->WriteAt(offset, bytes);
+  }
+  absl::StatusOr<std::optional<Stretch>> DataFrom(std::uint64_t offset) override { return file_->DataFrom(offset); }
+  absl::Status Reserve(std::uint64_t bytes) override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("reserve", path_));
+    return file_->Reserve(bytes);
+  }
+  absl::Status Truncate(std::uint64_t bytes) override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("truncate", path_));
+    return file_->Truncate(bytes);
+  }
+  absl::Status Sync() override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("sync", path_));
+    return file_->Sync();
+  }
+  absl::StatusOr<FileInfo> Info() override { return file_->Info(); }
+  bool BypassCache() override { return file_->BypassCache(); }
+  Writers LookForWriters() override { return file_->LookForWriters(); }
+  absl::StatusOr<TreeAttributes> Attributes() override { return file_->Attributes(); }
+  absl::StatusOr<bool> SetAttributes(const FileInfo& info, const TreeAttributes& attributes) override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("set attributes", path_));
+    return file_->SetAttributes(info, attributes);
+  }
+
+ private:
+  const std::unique_ptr<FileBelow> file_;
+  const std::string path_;
+  const TreeHooks& hooks_;
+};
+
+class HookedTree final : public Tree {
+ public:
+  HookedTree(std::unique_ptr<Tree> tree, const TreeHooks& hooks) : tree_(std::move(tree)), hooks_(hooks) {}
+
+  absl::StatusOr<std::vector<TreeEntry>> List(const std::string& folder) override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("list", folder));
+    return tree_->List(folder);
+  }
+  absl::StatusOr<FileInfo> Info(const std::string& path) override { return tree_->Info(path); }
+  absl::StatusOr<std::unique_ptr<FileBelow>> Open(const std::string& path) override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("open", path));
+    return Hooked(tree_->Open(path), path);
+  }
+  absl::StatusOr<std::unique_ptr<FileBelow>> OpenFolder(const std::string& path) override {
+    return Hooked(tree_->OpenFolder(path), path);
+  }
+  absl::StatusOr<std::unique_ptr<FileBelow>> Create(const std::string& path) override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("create", path));
+    return Hooked(tree_->Create(path), path);
+  }
+  absl::StatusOr<std::unique_ptr<FileBelow>> OpenToWrite(const std::string& path) override {
+    return Hooked(tree_->OpenToWrite(path), path);
+  }
+  absl::StatusOr<std::string> ReadLink(const std::string& path) override { return tree_->ReadLink(path); }
+  absl::Status Symlink(const std::string& target, const std::string& path) override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("symlink", path));
+    return tree_->Symlink(target, path);
+  }
+  absl::Status SetLinkTimes(const std::string& path, const FileInfo& info) override {
+    return tree_->SetLinkTimes(path, info);
+  }
+  absl::Status Link(const std::string& existing, const std::string& path) override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("link", path));
+    return tree_->Link(existing, path);
+  }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("rename to", to));
+    return tree_->Rename(from, to);
+  }
+  absl::Status RenameNew(const std::string& from, const std::string& to) override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("rename to", to));
+    return tree_->RenameNew(from, to);
+  }
+  absl::Status MakeFolder(const std::string& path) override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("make folder", path));
+    return tree_->MakeFolder(path);
+  }
+  absl::Status Remove(const std::string& path) override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("remove", path));
+    return tree_->Remove(path);
+  }
+  absl::Status SyncFolder(const std::string& path) override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("sync folder", path));
+    return tree_->SyncFolder(path);
+  }
+  absl::Status SyncAll() override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("sync all", ""));
+    return tree_->SyncAll();
+  }
+  bool syncs_as_a_whole() const override { return tree_->syncs_as_a_whole(); }
+  absl::Status CheckRoot() override { return tree_->CheckRoot(); }
+
+ private:
+  absl::StatusOr<std::unique_ptr<FileBelow>> Hooked(absl::StatusOr<std::unique_ptr<FileBelow>> file,
+                                                    const std::string& path) {
+    if (!file.ok()) return file.status();
+    return std::make_unique<HookedFile>(*std::move(file), path, hooks_);
+  }
+
+  const std::unique_ptr<Tree> tree_;
+  const TreeHooks& hooks_;
+};
+
+}  // namespace
+
+std::unique_ptr<Tree> HookTree(std::unique_ptr<Tree> tree, const TreeHooks& hooks) {
+  return std::make_unique<HookedTree>(std::move(tree), hooks);
+}
+
+}  // namespace cairn::testing

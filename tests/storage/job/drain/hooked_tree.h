@@ -1,0 +1,33 @@
+// A Tree that asks before each call: tests count, order and fail them, or change what is read.
+#ifndef CAIRN_TESTS_STORAGE_JOB_DRAIN_HOOKED_TREE_H_
+#define CAIRN_TESTS_STORAGE_JOB_DRAIN_HOOKED_TREE_H_
+
+#include <absl/status/status.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "storage/io/tree.h"
+
+namespace cairn::testing {
+
+struct TreeHooks {
+  // `what`: the call's name in lower case ("create", "write", "rename to" with the new name, ...). An error is the
+  // call's answer, and it is not made. Any thread.
+  std::function<absl::Status(std::string_view what, const std::string& path)> before =
+      [](std::string_view, const std::string&) { return absl::OkStatus(); };
+  // After a read, what came.
+  std::function<void(const std::string& path, std::span<std::byte> bytes)> came = [](const std::string&,
+                                                                                     std::span<std::byte>) {};
+};
+
+// `hooks` is borrowed.
+std::unique_ptr<Tree> HookTree(std::unique_ptr<Tree> tree, const TreeHooks& hooks);
+
+}  // namespace cairn::testing
+
+#endif  // CAIRN_TESTS_STORAGE_JOB_DRAIN_HOOKED_TREE_H_
