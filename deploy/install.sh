@@ -14,10 +14,11 @@ Builds Cairn and installs it below the folder PREFIX, which is made if need be. 
   lib/cairn/python/         the Python modules: put this folder into PYTHONPATH
   lib/pkgconfig/            pkg-config --cflags --libs cairn, cairn_reader
   lib/cmake/Cairn/          find_package(Cairn): Cairn::cairn, Cairn::cairn_static, Cairn::reader
+  lib/cairn/slurm/          prolog, epilog, task_prolog, burst_buffer.lua; the SPANK plug-in, if Slurm's headers are here
   lib/systemd/              units for the daemon of all users, and for a user's own; lib/{sysusers,tmpfiles}.d/ for it
   include/                  cairn.h, cairn.hpp, cairn_reader.h
-  share/cairn/              cairn.f90 (compile it with the application), cairnd.toml with all settings, make-certs.sh
-  share/doc/cairn/          the licence; examples with a CMakeLists.txt
+  share/cairn/              cairn.f90 (compile it with the application), make-certs.sh; all settings: cairnd.toml, slurm.conf
+  share/doc/cairn/          the licence; examples with a CMakeLists.txt; batch scripts for Slurm
   share/man/, share/bash-completion/   made from the programs' help texts
 
   --libdir DIR  below PREFIX, instead of lib: lib64, lib/x86_64-linux-gnu
@@ -61,8 +62,10 @@ if [ -z "$built" ]; then
   deploy/packages.sh
   # shellcheck source=deploy/bazel.sh
   . deploy/bazel.sh
-  build_shown //daemon:cairnd //client/cli:cairn //client:libcairn.so //client:libcairn.a \
-    //client/grpc:libcairn_grpc.so //client/reader:libcairn_reader.so
+  targets=(//daemon:cairnd //client/cli:cairn //client:libcairn.so //client:libcairn.a //client/grpc:libcairn_grpc.so
+    //client/reader:libcairn_reader.so)
+  [ ! -e /usr/include/slurm/spank.h ] || targets+=(//deploy/slurm/spank:cairn_spank.so)
+  build_shown "${targets[@]}"
   built=$source_tree/bazel-bin
 fi
 version=$("$built/client/cli/cairn" --version)
@@ -100,6 +103,15 @@ fill_in cairn.pc.in "$libdir/pkgconfig/cairn.pc"
 fill_in cairn_reader.pc.in "$libdir/pkgconfig/cairn_reader.pc"
 fill_in CairnConfig.cmake.in "$libdir/cmake/Cairn/CairnConfig.cmake"
 fill_in CairnConfigVersion.cmake.in "$libdir/cmake/Cairn/CairnConfigVersion.cmake"
+
+put 755 "$libdir/cairn/slurm" "$here"/slurm/{prolog,epilog,task_prolog}
+put 644 "$libdir/cairn/slurm" "$here"/slurm/{common.sh,burst_buffer.lua}
+# Prolog and epilog find the command from where they are.
+ln -sfn "$(realpath -m --relative-to="/p/$libdir/cairn/slurm" /p/bin/cairn)" "$to/$libdir/cairn/slurm/cairn"
+spank=$built/deploy/slurm/spank/cairn_spank.so
+[ ! -e "$spank" ] || put 755 "$libdir/cairn/slurm" "$spank"
+put 644 share/cairn "$here/slurm/slurm.conf"
+put 644 share/doc/cairn/slurm "$here"/slurm/README.md "$here"/slurm/examples/*.sbatch
 
 units=$to/$libdir/systemd
 install -d "$units/user" "$units/system"

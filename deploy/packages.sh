@@ -20,6 +20,7 @@ packages=(
   cmake groff-base
   etcd-server munge libmunge-dev glusterfs-server glusterfs-client
   systemd systemd-container dbus libpam-systemd
+  slurmctld slurmd slurm-client libslurm-dev lua5.3
 )
 
 missing=()
@@ -40,7 +41,7 @@ fi
 
 # These packages start a service, now and at each boot. The tests start their own; whoever wants one can enable it.
 # glusterfs-server neither starts nor enables its own.
-services=(etcd-server:etcd munge:munge)
+services=(etcd-server:etcd munge:munge slurmctld:slurmctld slurmd:slurmd)
 policy=/usr/sbin/policy-rc.d
 added_policy=
 keep_services_off() {

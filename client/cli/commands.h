@@ -24,6 +24,7 @@ void AddShowCommand(Command app, CommandLine& line);
 void AddRedundancyCommand(Command app, CommandLine& line);
 void AddRebuildCommand(Command app, CommandLine& line);
 void AddLeaveCommand(Command app, CommandLine& line);
+void AddJobCommand(Command app, CommandLine& line);
 void AddWaitCommand(Command app, CommandLine& line);
 void AddFlushCommand(Command app, CommandLine& line);
 void AddPinCommand(Command app, CommandLine& line);

@@ -68,11 +68,11 @@ constexpr const char* kFooter =
 
 // As `cairn --help` lists them.
 constexpr std::array kCommands = {
-    AddStatusCommand,  AddLsCommand,    AddShowCommand,       AddWaitCommand,    AddFlushCommand,    AddPinCommand,
-    AddRmCommand,      AddNodesCommand, AddRedundancyCommand, AddRebuildCommand, AddLeaveCommand,    AddRunCommand,
-    AddIndexCommand,   AddHaltCommand,  AddPrintCommand,      AddVerifyCommand,  AddInspectCommand,  AddExtractCommand,
-    AddConvertCommand, AddDiffCommand,  AddAdoptCommand,      AddExportCommand,  AddScavengeCommand, AddDrainCommand,
-    AddVarsCommand,    AddDumpCommand,  AddBpCommand,         AddDoctorCommand,
+    AddStatusCommand,  AddLsCommand,      AddShowCommand,       AddWaitCommand,    AddFlushCommand,  AddPinCommand,
+    AddRmCommand,      AddNodesCommand,   AddRedundancyCommand, AddRebuildCommand, AddLeaveCommand,  AddJobCommand,
+    AddRunCommand,     AddIndexCommand,   AddHaltCommand,       AddPrintCommand,   AddVerifyCommand, AddInspectCommand,
+    AddExtractCommand, AddConvertCommand, AddDiffCommand,       AddAdoptCommand,   AddExportCommand, AddScavengeCommand,
+    AddDrainCommand,   AddVarsCommand,    AddDumpCommand,       AddBpCommand,      AddDoctorCommand,
 };
 
 // What could not be printed is no success: the disk behind a redirection may be full.

@@ -12,6 +12,7 @@
 #include "client/cli/json.h"
 #include "client/cli/options.h"
 #include "client/cli/run_prefix.h"
+#include "client/cli/run_wait.h"
 #include "client/cli/text.h"
 #include "storage/base/status.h"
 #include "storage/io/posix_disk.h"
@@ -267,6 +268,8 @@ void AddRunCommand(Command app, CommandLine& line) {
       "Example:\n  cairn run show /scratch/me/heat\n\nExit codes: 0 shown; 4 no run is there; 5 a record is damaged.");
   AddRun(show, shown->run);
   SetRun(show, line, shown, RunShow);
+
+  AddRunWait(run, line);
 
   const auto options = std::make_shared<Options>();
   const Command moved = run.AddCommand("moved", "The directory is no copy: the run itself has moved here, and goes on");

@@ -232,10 +232,11 @@ void AdminDesk::Leave(const admin::LeaveRequest& request, std::function<void(adm
     *gathered->reply.mutable_status() = StatusMessage(gathered->status);
     done(std::move(gathered->reply));
   };
-  const std::chrono::milliseconds patience(request.timeout_ms());
+  const commands::LeaveHow how{.patience = std::chrono::milliseconds(request.timeout_ms()),
+                               .to_prefix = request.to_prefix()};
   for (Run* const run : runs.ok() ? *runs : std::vector<Run*>()) {
     ++gathered->left;
-    commands::Leave(*run, context_, patience, [gathered, one_less, run](absl::StatusOr<commands::OnlyHere> only_here) {
+    commands::Leave(*run, context_, how, [gathered, one_less, run](absl::StatusOr<commands::OnlyHere> only_here) {
       if (!only_here.ok()) gathered->status = Annotate(only_here.status(), run->gate.path());
       if (only_here.ok()) gathered->reply.mutable_only_here()->Add(only_here->begin(), only_here->end());
       one_less();

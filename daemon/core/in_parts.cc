@@ -71,6 +71,37 @@ void Add(const peer::Holding& holding, const Dataset& dataset, const Member& mem
   }
 }
 
+// What is told of a dataset by others, too (holdings.h).
+Dataset WithoutParts(const Dataset& of) {
+  Dataset dataset;
+  dataset.id = of.id;
+  dataset.launch = of.launch;
+  dataset.mark = of.mark;
+  dataset.step = of.step;
+  dataset.attempt = of.attempt;
+  dataset.nranks = of.nranks;
+  dataset.kind = of.kind;
+  dataset.ordinal = of.ordinal;
+  dataset.created_us = of.created_us;
+  dataset.user = of.user;
+  dataset.job = of.job;
+  dataset.name = of.name;
+  dataset.standing = of.standing;
+  return dataset;
+}
+
+// What no other node may have anything of any more: the ranks whose parts are here may keep enough for all others.
+void BeginWithOwn(const Ledger& ledger, const InPartsOptions& options, std::map<Key, Found>& all) {
+  for (const auto& [id, dataset] : ledger.InPlay()) {
+    if (!dataset->in_cache() || dataset->unknown == 0 || dataset->mark.empty()) continue;
+    if (!options.wanted(*dataset) && !options.left(*dataset)) continue;
+    Candidate& candidate = all[{id, dataset->mark}].candidate;
+    candidate.dataset = WithoutParts(*dataset);
+    candidate.member = options.own;
+    candidate.in_parts = true;
+  }
+}
+
 // What this cache has itself.
 void AddOwn(const Ledger& ledger, Found& found) {
   Candidate& candidate = found.candidate;
@@ -126,6 +157,7 @@ bool FindLost(Found& found) {
 
 std::vector<Candidate> InParts(const Nodes::Holdings& holdings, const Ledger& ledger, const InPartsOptions& options) {
   std::map<Key, Found> all;
+  BeginWithOwn(ledger, options, all);
   for (const auto& [member, told] : holdings) {
     if (!told.ok()) continue;
     std::uint64_t room = kPartsMax;

@@ -33,9 +33,10 @@ struct InPartsOptions {
   std::function<bool(const Dataset&)> left;    // an output that is to go to the prefix; not if some node sees to it
   // That node's word for the rank's part is not believed: it was found not to be so. Empty: all are believed.
   std::function<bool(DatasetId, Rank, const NodeId&)> bad = {};
+  Member own = {};  // this node, for messages
 };
 
-// The datasets in parts of which all parts are there, or can be made anew.
+// The datasets in parts of which all parts are there, or can be made anew; also of what this cache alone has kept.
 std::vector<Candidate> InParts(const Nodes::Holdings& holdings, const Ledger& ledger, const InPartsOptions& options);
 
 }  // namespace cairn

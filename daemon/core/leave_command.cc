@@ -61,15 +61,18 @@ peer::Rebuild OrderWithout(const Dataset& dataset, const NodeId& here) {
 class Leaving : public std::enable_shared_from_this<Leaving> {
  public:
   using Done = std::function<void(absl::StatusOr<OnlyHere>)>;
-  Leaving(Run& run, const Context& context, Done done) : run_(run), context_(context), done_(std::move(done)) {}
+  Leaving(Run& run, const Context& context, const LeaveHow& how, Done done)
+      : run_(run), context_(context), how_(how), done_(std::move(done)) {}
 
-  void Start(std::chrono::milliseconds patience) {
-    if (const absl::Status may = CheckNobodyWorks(run_.ledger); !may.ok()) return done_(may);
-    timer_ = context_.loop().After(patience, [self = shared_from_this()] { self->Answer(); });
+  void Start() {
+    if (const absl::Status may = CheckMay(); !may.ok()) return done_(may);
+    timer_ = context_.loop().After(how_.patience, [self = shared_from_this()] { self->Answer(); });
     LookAtPrefix([self = shared_from_this()] { self->Begin(); });
   }
 
  private:
+  absl::Status CheckMay() const { return how_.to_prefix ? absl::OkStatus() : CheckNobodyWorks(run_.ledger); }
+
   // What other daemons decide about may have come to the prefix without this one hearing of it.
   void LookAtPrefix(std::function<void()> then) {
     const std::vector<DatasetPtr> missed = Missed();
@@ -91,12 +94,18 @@ class Leaving : public std::enable_shared_from_this<Leaving> {
       const bool counts = there != contents.datasets.end() && there->second.by_cairn;
       if (counts && OthersDecide(*dataset) && dataset->prefix == Place::kAbsent) elsewhere_.insert(dataset->id);
     }
+    for (const auto& [id, there] : contents.datasets) {
+      if (!there.by_cairn || !there.descriptor.checkpoint) continue;
+      newest_there_ = std::max(newest_there_, std::pair(there.descriptor.launch.value_or(0), id));
+    }
   }
 
   void Begin() {
     for (const DatasetPtr& dataset : Missed()) {
       if (!dataset->in_cache()) continue;
-      if (dataset->followed && dataset->redundant) {
+      if (how_.to_prefix) {
+        Order(dataset->id);
+      } else if (dataset->followed && dataset->redundant) {
         Remake(dataset->id);
       } else if (dataset->over_nodes() && dataset->redundant) {
         HandOver(*dataset);
@@ -141,6 +150,12 @@ class Leaving : public std::enable_shared_from_this<Leaving> {
     });
   }
 
+  // A restart would choose a newer one, which is safe there; this daemon has not been told.
+  bool HasANewerOneThere(const Dataset& dataset) const {
+    const bool only_checkpoint = dataset.kind.checkpoint && !dataset.kind.output && !dataset.pinned;
+    return only_checkpoint && OthersDecide(dataset) && std::pair(dataset.launch, dataset.id) < newest_there_;
+  }
+
   // Its flush is under way or to come: without this daemon nobody would see to it until the next launch.
   bool Comes(DatasetId id) const {
     const std::vector<DatasetFacts> facts = AllFactsOf(run_.ledger, context_.config.flush);
@@ -171,8 +186,9 @@ class Leaving : public std::enable_shared_from_this<Leaving> {
     const std::set<DatasetId> may_go(order.begin(), order.end());
     std::vector<DatasetPtr> missed;
     for (const auto& [id, dataset] : run_.ledger.InPlay()) {
-      const bool elsewhere = dataset->in_prefix() || dataset->in_folder() || elsewhere_.contains(id);
-      if (dataset->foreign || elsewhere || !HasPartsHere(*dataset)) continue;
+      const bool in_folder = dataset->in_folder() && !how_.to_prefix;
+      const bool elsewhere = dataset->in_prefix() || in_folder || elsewhere_.contains(id);
+      if (dataset->foreign || elsewhere || !HasPartsHere(*dataset) || HasANewerOneThere(*dataset)) continue;
       if (IsOnItsWay(*dataset) || (dataset->in_cache() && !may_go.contains(id))) missed.push_back(dataset);
     }
     return missed;
@@ -188,7 +204,7 @@ class Leaving : public std::enable_shared_from_this<Leaving> {
   void Answer() {
     if (std::exchange(answered_, true)) return;
     context_.loop().Cancel(timer_);
-    if (const absl::Status may = CheckNobodyWorks(run_.ledger); !may.ok()) return done_(may);  // some may have come
+    if (const absl::Status may = CheckMay(); !may.ok()) return done_(may);  // some may have come
     OnlyHere only_here;
     for (const DatasetPtr& dataset : Missed()) {
       admin::OnlyHere& one = only_here.emplace_back();
@@ -204,19 +220,20 @@ class Leaving : public std::enable_shared_from_this<Leaving> {
 
   Run& run_;
   const Context& context_;
+  const LeaveHow how_;
   const Done done_;
   Loop::TimerId timer_ = 0;
   bool answered_ = false;
-  std::set<DatasetId> ordered_;           // to the prefix
-  std::set<DatasetId> elsewhere_;         // all of it, as the prefix says, or the launch's home
-  std::map<DatasetId, std::string> why_;  // why it was not ordered there, or is not elsewhere yet
+  std::set<DatasetId> ordered_;                  // to the prefix
+  std::pair<LaunchId, DatasetId> newest_there_;  // committed checkpoint, as the prefix says; 0: not looked at, or none
+  std::set<DatasetId> elsewhere_;                // all of it, as the prefix says, or the launch's home
+  std::map<DatasetId, std::string> why_;         // why it was not ordered there, or is not elsewhere yet
 };
 
 }  // namespace
 
-void Leave(Run& run, const Context& context, std::chrono::milliseconds patience,
-           std::function<void(absl::StatusOr<OnlyHere>)> done) {
-  std::make_shared<Leaving>(run, context, std::move(done))->Start(patience);
+void Leave(Run& run, const Context& context, const LeaveHow& how, std::function<void(absl::StatusOr<OnlyHere>)> done) {
+  std::make_shared<Leaving>(run, context, how, std::move(done))->Start();
 }
 
 }  // namespace cairn::commands

@@ -19,12 +19,18 @@ namespace cairn::commands {
 
 using OnlyHere = std::vector<admin::OnlyHere>;
 
-// Orders to the prefix what would be missed, and waits for it, at most so long. Answers once, with what would be missed
-// then, oldest first; if nothing: with this node nothing is lost of the run. `run` and `context` live as long as the
-// core.
-//   kFailedPrecondition  ranks are at work here, or by way of this node: names them
-void Leave(Run& run, const Context& context, std::chrono::milliseconds patience,
-           std::function<void(absl::StatusOr<OnlyHere>)> done);
+struct LeaveHow {
+  std::chrono::milliseconds patience{0};
+  // The node stays; a job has ended on it. What would be missed goes to the prefix and to no other node, what is in the
+  // folder that is redundant itself, too; ranks may be at work.
+  bool to_prefix = false;
+};
+
+// Orders to the prefix what would be missed, and waits for it, no longer than `patience`. Answers once, with what would
+// be missed then, oldest first; if nothing: with this node nothing is lost of the run. `run` and `context` live as long
+// as the core.
+//   kFailedPrecondition  ranks are at work here, or by way of this node: names them (not with to_prefix)
+void Leave(Run& run, const Context& context, const LeaveHow& how, std::function<void(absl::StatusOr<OnlyHere>)> done);
 
 }  // namespace cairn::commands
 

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "daemon/core/launch_keeper.h"
-#include "daemon/core/launch_key.h"
 #include "daemon/core/run.h"
 #include "proto/frame.h"
 #include "storage/base/check.h"
+#include "storage/base/launch_key.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/io/disk.h"

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "daemon/core/launch_keeper.h"
-#include "daemon/core/launch_key.h"
 #include "daemon/core/openings.h"
 #include "daemon/core/run.h"
+#include "storage/base/launch_key.h"
 #include "storage/base/status.h"
 
 namespace cairn {

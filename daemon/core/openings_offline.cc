@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/core/launch_key.h"
 #include "daemon/core/openings.h"
 #include "daemon/core/run.h"
+#include "storage/base/launch_key.h"
 #include "storage/base/launch_mark.h"
 #include "storage/base/status.h"
 

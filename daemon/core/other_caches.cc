@@ -233,7 +233,8 @@ InPartsOptions OtherCaches::OptionsOf(const Job& job) const {
               [this, &job](DatasetId id, Rank rank, const NodeId& node) {
                 const DatasetPtr known = given_.ledger.Get(id);
                 return job.untrue.contains({id, rank, node}) || (known && known->bad_parts.contains({rank, node}));
-              }};
+              },
+          .own = {.node = context_.cache_id, .host = context_.env.process.host, .address = "this node", .summary = {}}};
 }
 
 std::vector<Candidate> OtherCaches::CandidatesOf(const Job& job, const std::set<DatasetId>& rejected) const {

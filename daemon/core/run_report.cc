@@ -9,6 +9,7 @@
 
 #include "daemon/core/holdings.h"
 #include "storage/base/ids.h"
+#include "storage/base/launch_key.h"
 #include "storage/base/status.h"
 #include "storage/format/catalogue/verified_by.h"
 
@@ -146,6 +147,7 @@ admin::RunStatus StatusOf(const Run& run, const Context& context) {
   status.set_cache_folder(run.folder->path());
   if (const Launch* launch = run.ledger.newest()) {
     status.set_launch(launch->id);
+    status.set_job(SlurmJobOf(launch->key));
     status.set_nranks(launch->nranks);
     status.set_sessions(launch->live());
     status.set_provisional(launch->provisional);

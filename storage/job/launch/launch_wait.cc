@@ -4,6 +4,7 @@
 
 #include "storage/base/clock.h"
 #include "storage/base/host_name.h"
+#include "storage/base/launch_key.h"
 #include "storage/base/status.h"
 
 namespace cairn {
@@ -22,6 +23,11 @@ absl::Status NotProven(const Prefix& prefix, LaunchId launch, const std::string&
       prefix.path(), launch, holder);
 }
 
+absl::Status NotDrained(const Prefix& prefix, LaunchId launch, const std::string& holder) {
+  return DeadlineExceeded("{}: launch {} of this run is not over, or nothing tells yet that it is: {}", prefix.path(),
+                          launch, holder);
+}
+
 // One wait for whatever launch is the newest.
 class Waiting {
  public:
@@ -38,7 +44,7 @@ class Waiting {
       if (!newest.ok()) return newest.status();
       if (!*newest) return std::optional<LaunchId>(0);
       const LaunchRecord& launch = **newest;
-      if (IsOwn(launch)) return std::optional<LaunchId>(launch.id);
+      if (IsOwn(launch) || IsAnotherJobs(launch)) return std::optional<LaunchId>(launch.id);
       CAIRN_ASSIGN_OR_RETURN(const LeaseWatch::Judged judged, Judge(launch));
       CAIRN_ASSIGN_OR_RETURN(const bool over, Decide(launch.id, judged));
       if (over) return std::optional<LaunchId>(launch.id);
@@ -50,6 +56,10 @@ class Waiting {
  private:
   bool IsOwn(const LaunchRecord& launch) const {
     return !wait_.own_key_stem.empty() && launch.key.starts_with(wait_.own_key_stem) && launch.maker.cache.empty();
+  }
+
+  bool IsAnotherJobs(const LaunchRecord& launch) const {
+    return !wait_.of_job.empty() && SlurmJobOf(launch.key) != wait_.of_job;
   }
 
   absl::StatusOr<LeaseWatch::Judged> Judge(const LaunchRecord& launch) {
@@ -70,11 +80,16 @@ class Waiting {
   // True: it is over, or as good as that. False: it is waited for.
   absl::StatusOr<bool> Decide(LaunchId launch, const LeaseWatch::Judged& judged) {
     const bool time_is_up = SteadyNow() >= until_;
+    if (wait_.until_drained && time_is_up && judged.verdict != Verdict::kOver) {
+      return NotDrained(prefix_, launch, judged.holder);
+    }
     switch (judged.verdict) {
       case Verdict::kOver:
         return true;
       case Verdict::kLive:
-        return Busy(prefix_, launch, judged.holder);
+        if (!wait_.until_drained) return Busy(prefix_, launch, judged.holder);
+        Tell(fmt::format("waiting for the end of launch {} of {}: {}", launch, prefix_.path(), judged.holder));
+        return false;
       case Verdict::kUnproven:
         if (time_is_up) return NotProven(prefix_, launch, judged.holder);
         Tell(fmt::format("waiting until launch {} of {} is over: {}", launch, prefix_.path(), judged.holder));

@@ -22,6 +22,10 @@ struct LaunchWait {
   // Nobody works under a launch of such a key that has no daemon: the caller holds the lock under which these are made.
   // Empty: there is none.
   std::string own_key_stem = {};
+  // Also one that certainly lives is waited for, and none that lives or still brings data to the prefix is left behind.
+  bool until_drained = false;
+  // Only launches of this Slurm job are waited for (storage/base/launch_key.h); empty: whosever it is.
+  std::string of_job = {};
 };
 
 // A launch that release 0.1.0 made has no lease: if this host made it, it counts as over, else after a term.
@@ -29,6 +33,7 @@ struct LaunchWait {
 // prefix is waited for, but not for ever. Answers the newest launch, 0 if there is none: what is to be made comes after
 // it (Prefix::MakeLaunch). No answer: its record is damaged, so nobody works under it.
 //   kFailedPrecondition  BUSY: somebody works there, or, when the time is up, it cannot be told that nobody does
+//   kDeadlineExceeded    until_drained: the time is up, and it is not over, or that cannot be told
 absl::StatusOr<std::optional<LaunchId>> WaitUntilOver(Prefix& prefix, const LaunchWait& wait,
                                                       const std::function<void(const std::string&)>& note);
 

@@ -36,7 +36,7 @@ TEST(JsonTest, WhatIsNotKnownOfARunIsNull) {
             R"("bytes_per_s":0,"error":"no room","retry_in_ms":0}],"growing":[{"dataset":4,"name":"",)"
             R"("steps_complete":0,"steps_flushed":0,"bytes":0,"error":""}],)"
             R"("branch_of":"","served_by":"","provisional":false,"hung_since_us":0,"lost_since_us":0,)"
-            R"("kept_until_us":0,"aside":null})");
+            R"("kept_until_us":0,"aside":null,"job":""})");
 }
 
 TEST(JsonTest, CheckpointsLeftCountOnlyIfTheyAreCounted) {

@@ -156,6 +156,29 @@ TEST_F(RunCommandTest, TheArbiterIsShownAndChangedWhenNobodyWorksThere) {
   ExpectSaid(RunCairn({"run", "arbiter", Path("heat"), "prefix", "--force"}, settings), 0, "prefix from now on");
 }
 
+TEST_F(RunCommandTest, WaitIsUntilNobodyWorksThere) {
+  ExpectSaid(RunCairn({"run", "wait", Path("nowhere")}), 4, "no such directory");
+  std::filesystem::create_directory(Path("empty"));
+  ExpectSaid(RunCairn({"run", "wait", Path("empty")}), 4, Path("empty"));
+  const auto prefix = Open("heat");
+  ExpectSaid(RunCairn({"run", "wait", Path("heat")}), 0, "nobody works there; no checkpoint is on the prefix");
+  LeaseRecord lease;
+  lease.launch = prefix->MakeLaunch({.key = "slurm:17.0.0", .nranks = 8, .run = {}, .maker = {}})->id;
+  lease.host = "node7";
+  lease.pid = 42;
+  lease.term_ms = 120'000;
+  lease.state = LeaseRecord::State::kDraining;
+  ASSERT_OK_AND_ASSIGN(lease, prefix->MakeLease(lease));
+  ExpectSaid(RunCairn({"run", "wait", Path("heat"), "--timeout", "50ms"}), 6, "cairnd 42 on node7");
+  ExpectSaid(RunCairn({"run", "wait", Path("heat"), "--timeout", "50ms", "--job", "17"}), 6, "is not over");
+  ExpectSaid(RunCairn({"run", "wait", Path("heat"), "--timeout", "50ms", "--job", "16"}), 0, "nothing of job 16");
+  lease.state = LeaseRecord::State::kEnded;
+  ASSERT_OK(prefix->WriteLease(lease));
+  const json told = json::parse(RunCairn({"run", "wait", Path("heat"), "--json"}).out);
+  EXPECT_EQ(told["launch"], 1);
+  EXPECT_TRUE(told["dataset"].is_null());
+}
+
 TEST_F(RunCommandTest, HelpSaysWhenARunHasMovedAndWhenNot) {
   const CairnRun help = RunCairn({"run", "moved", "--help"});
   EXPECT_EQ(help.exit_code, 0);

@@ -127,9 +127,10 @@ local::Status CoreHarness::Flush(DatasetId id, const std::string& run) {
   return Answered<admin::FlushReply>([&](auto done) { core_->core().Flush(request, done); }).status();
 }
 
-admin::LeaveReply CoreHarness::Leave(std::uint32_t timeout_ms) {
+admin::LeaveReply CoreHarness::Leave(std::uint32_t timeout_ms, bool to_prefix) {
   admin::LeaveRequest request;
   request.set_timeout_ms(timeout_ms);
+  request.set_to_prefix(to_prefix);
   return Answered<admin::LeaveReply>([&](auto done) { core_->core().Leave(request, done); });
 }
 

@@ -53,7 +53,7 @@ class CoreHarness : public ClientHost {
   local::Status Flush(DatasetId id, const std::string& run = {});
   local::Status Pin(DatasetId id, bool pinned, const std::string& run = {});
   local::Status Remove(DatasetId id);
-  admin::LeaveReply Leave(std::uint32_t timeout_ms = 30000);
+  admin::LeaveReply Leave(std::uint32_t timeout_ms = 30000, bool to_prefix = false);
   admin::RemoveReply RemoveSetAside(admin::RemoveRequest::SetAside which, DatasetId besides = 0);
   // Asks again until it is so; false: it is not after a minute.
   bool Eventually(const std::function<bool()>& holds);

@@ -45,6 +45,14 @@ TEST_F(LeaveTest, RanksAtWorkAreNamed) {
   EXPECT_EQ(harness_.Row(id).level(), local::LOCAL);
 }
 
+// The node stays: a job has ended on it, and another of its user's may be at work in the same run.
+TEST_F(LeaveTest, AtTheEndOfAJobItGoesToThePrefixWhileRanksAreAtWork) {
+  const DatasetId first = Make(1), second = Make(2);
+  EXPECT_THAT(OnlyHere(harness_.Leave(30000, /*to_prefix=*/true)), IsEmpty());
+  EXPECT_EQ(harness_.Row(first).level(), local::LOCAL);
+  EXPECT_EQ(harness_.Row(second).level(), local::PREFIX);
+}
+
 TEST_F(LeaveTest, TheNewestCheckpointGoesToThePrefixAndThoseBeforeItNeedNot) {
   const DatasetId first = Make(1), second = Make(2);
   ASSERT_SAYS(client_->Close(), local::OK, "");
@@ -118,6 +126,14 @@ TEST_F(LeaveOverNodesTest, ANodeThatHasPartsAsksTheHome) {
   ExpectNothingIsLostWith(1);
 }
 
+// While ranks are at work elsewhere; and what is ordered comes there although nobody stays.
+TEST_F(LeaveOverNodesTest, AtTheEndOfAJobANodeThatHasPartsHasAllOfItBroughtToThePrefix) {
+  for (Rank rank : {1u, 3u}) ASSERT_EQ(CodeOfReply(clients[rank]->Close()), local::OK);
+  EXPECT_THAT(OnlyHere(nodes[1].Leave(std::chrono::milliseconds(1), /*to_prefix=*/true)), ElementsAre(id));
+  EXPECT_THAT(OnlyHere(nodes[1].Leave(std::chrono::seconds(30), /*to_prefix=*/true)), IsEmpty());
+  EXPECT_EQ(CodeOfReply(clients[0]->Wait(id, local::PREFIX)), local::OK);
+}
+
 TEST_F(LeaveOverNodesTest, TheHomeMayGoToo) {
   Close();
   EXPECT_THAT(OnlyHere(nodes[0].Leave()), IsEmpty());
@@ -141,6 +157,18 @@ TEST_F(LeaveOverNodesTest, ANodeThatWasStartedAgainFindsOnThePrefixWhatAnotherBr
   nodes[1].Leave();
   EXPECT_THAT(OnlyHere(nodes[1].Leave(std::chrono::seconds(2))), IsEmpty());
   ExpectNothingIsLostWith(1);
+}
+
+TEST_F(LeaveOverNodesTest, AnOlderOneOfWhichItHasPartsIsNotMissedOnceANewerOneIsOnThePrefix) {
+  const DatasetId newer = Checkpoint(6);
+  ASSERT_NE(newer, 0u);
+  for (const auto& client : clients) ASSERT_EQ(CodeOfReply(client->Wait(newer, local::LOCAL)), local::OK);
+  Close();
+  nodes[1].Kill();
+  nodes[1].Start();
+  nodes.Pass(std::chrono::minutes(1));  // it is a member again, and knows of neither what others have
+  EXPECT_THAT(OnlyHere(nodes[0].Leave()), IsEmpty());
+  EXPECT_THAT(OnlyHere(nodes[1].Leave(std::chrono::seconds(2))), IsEmpty());
 }
 
 TEST_F(LeaveOverNodesTest, RanksThatComeMeanwhileAreNamed) {

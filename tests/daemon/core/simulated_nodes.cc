@@ -190,16 +190,18 @@ local::Status SimulatedNodes::Node::Remove(DatasetId id) {
   return Asked<admin::RemoveReply>(admin::RemoveRequest(), id, &Core::Remove);
 }
 
-std::shared_ptr<std::optional<admin::LeaveReply>> SimulatedNodes::Node::AskToLeave(std::chrono::milliseconds patience) {
+std::shared_ptr<std::optional<admin::LeaveReply>> SimulatedNodes::Node::AskToLeave(std::chrono::milliseconds patience,
+                                                                                   bool to_prefix) {
   admin::LeaveRequest request;
   request.set_timeout_ms(static_cast<std::uint32_t>(patience.count()));
+  request.set_to_prefix(to_prefix);
   auto answer = std::make_shared<std::optional<admin::LeaveReply>>();
   core_->Leave(request, [answer](admin::LeaveReply reply) { *answer = std::move(reply); });
   return answer;
 }
 
-admin::LeaveReply SimulatedNodes::Node::Leave(std::chrono::milliseconds patience) {
-  const auto answer = AskToLeave(patience);
+admin::LeaveReply SimulatedNodes::Node::Leave(std::chrono::milliseconds patience, bool to_prefix) {
+  const auto answer = AskToLeave(patience, to_prefix);
   EXPECT_TRUE(all_.AdvanceUntil([answer] { return answer->has_value(); }));
   return answer->value_or(admin::LeaveReply());
 }

@@ -57,8 +57,9 @@ class SimulatedNodes {
     bool Lists(DatasetId id);     // the same
     local::Status Flush(DatasetId id);
     local::Status Remove(DatasetId id);
-    admin::LeaveReply Leave(std::chrono::milliseconds patience = std::chrono::seconds(30));
-    std::shared_ptr<std::optional<admin::LeaveReply>> AskToLeave(std::chrono::milliseconds patience);
+    admin::LeaveReply Leave(std::chrono::milliseconds patience = std::chrono::seconds(30), bool to_prefix = false);
+    std::shared_ptr<std::optional<admin::LeaveReply>> AskToLeave(std::chrono::milliseconds patience,
+                                                                 bool to_prefix = false);
     std::string FolderOf(DatasetId id);    // of the dataset in its cache, whether it is there or not; "": no run is
     absl::Status LoseParts(DatasetId id);  // while it does not run
     std::string Warnings();

@@ -71,7 +71,7 @@ class FakeCore : public Core {
     done(remove);
   }
   void Leave(const admin::LeaveRequest& request, std::function<void(admin::LeaveReply)> done) override {
-    Note("leave " + request.run());
+    Note("leave " + request.run() + (request.to_prefix() ? " to the prefix" : ""));
     done(leave);
   }
   void Rebuild(const admin::RebuildRequest& request, std::function<void(admin::RebuildReply)> done) override {

@@ -129,6 +129,45 @@ TEST_F(LaunchWaitTest, ALaunchThatLivesIsBusyAtOnce) {
   EXPECT_LT(passed_, seconds(60));
 }
 
+TEST_F(LaunchWaitTest, UntilDrainedOneThatLivesIsWaitedForUntilItHasEnded) {
+  Launch();
+  LeaseRecord lease = Lease(1);
+  meanwhile_ = [&] {
+    ++lease.counter;
+    if (passed_ > minutes(5)) lease.state = State::kDraining;
+    if (passed_ > minutes(6)) lease.state = State::kEnded;
+    EXPECT_OK(prefix_->WriteLease(lease));
+  };
+  EXPECT_EQ(*Wait({.at_most = minutes(60), .until_drained = true}), LaunchId{1});
+  EXPECT_GE(passed_, minutes(6));
+  EXPECT_TRUE(Said("waiting for the end of launch 1 of /pfs/demo: cairnd 42 on node7"));
+  EXPECT_TRUE(Said("waiting for launch 1 of /pfs/demo: cairnd 42 on node7"));
+}
+
+TEST_F(LaunchWaitTest, UntilDrainedNoneThatLivesOrDrainsIsLeftBehindWhenTheTimeIsUp) {
+  Launch();
+  LeaseRecord lease = Lease(1);
+  for (const State state : {State::kLive, State::kDraining}) {
+    lease.state = state;
+    meanwhile_ = [&] {
+      ++lease.counter;
+      EXPECT_OK(prefix_->WriteLease(lease));
+    };
+    EXPECT_STATUS(absl::StatusCode::kDeadlineExceeded, Wait({.at_most = minutes(4), .until_drained = true}),
+                  "launch 1 of this run is not over");
+  }
+  EXPECT_GE(passed_, minutes(8));
+}
+
+TEST_F(LaunchWaitTest, OfAJobOnlyItsOwnLaunchesAreWaitedFor) {
+  Launch("slurm:17.0.0");
+  Lease(1);
+  EXPECT_STATUS(absl::StatusCode::kDeadlineExceeded,
+                Wait({.at_most = seconds(5), .until_drained = true, .of_job = "17"}), "is not over");
+  EXPECT_EQ(*Wait({.at_most = seconds(5), .until_drained = true, .of_job = "16"}), LaunchId{1});
+  EXPECT_EQ(passed_, seconds(5));
+}
+
 TEST_F(LaunchWaitTest, WithoutTimeToWaitWhatIsNotProvenToBeOverIsBusy) {
   Launch();
   Lease(1);

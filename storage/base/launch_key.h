@@ -1,6 +1,6 @@
 // What a launch key tells besides which launch is meant (client/library/settings.c makes them). Pure.
-#ifndef CAIRN_DAEMON_CORE_LAUNCH_KEY_H_
-#define CAIRN_DAEMON_CORE_LAUNCH_KEY_H_
+#ifndef CAIRN_STORAGE_BASE_LAUNCH_KEY_H_
+#define CAIRN_STORAGE_BASE_LAUNCH_KEY_H_
 
 #include <string>
 #include <string_view>
@@ -15,4 +15,4 @@ std::string SlurmJobOf(std::string_view key);
 
 }  // namespace cairn
 
-#endif  // CAIRN_DAEMON_CORE_LAUNCH_KEY_H_
+#endif  // CAIRN_STORAGE_BASE_LAUNCH_KEY_H_

@@ -1,4 +1,4 @@
-#include "daemon/core/launch_key.h"
+#include "storage/base/launch_key.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,47 @@
+// Jobs that have a /tmp and a /dev/shm of their own (job_container/tmpfs).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/slurm/slurm_fixture.h"
+
+namespace cairn::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+const bool kWithContainers = [] {
+  OneSite::more = "PrologFlags=Contain\nJobContainerType=job_container/tmpfs\n";
+  return true;
+}();
+
+class ContainersTest : public SlurmTest {};
+
+TEST_F(ContainersTest, AJobWithATmpOfItsOwnReachesTheDaemonAndGoesOn) {
+  ASSERT_TRUE(kWithContainers);
+  const std::string name = "/tmp" + site().folder().substr(site().folder().rfind('/'));
+  site().AsRoot(2, "touch " + name + ".node");
+  const std::string script = Script("export CAIRN_PREFIX=" + PrefixOf() + "\nls " + name + ".node /dev/shm\ntouch " +
+                                    name + ".job\nsrun solver --log " + LogOf() + " --steps 100000");
+  jobs_.push_back(site().Submit("alice", "-N1 -n2 -w n2 " + script));
+  ASSERT_TRUE(AwaitEvent(LogOf(), "captured", 10));
+  EXPECT_THAT(site().OutputOf("alice", jobs_.back()), HasSubstr("cannot access '" + name + ".node'"));
+  EXPECT_NE(site().AsRoot(2, "ls " + name + ".job").exit_code, 0);
+  site().AsRoot(2, "rm " + name + ".node");
+  site().As("alice", "scancel " + std::to_string(jobs_.back()));
+  EXPECT_EQ(site().AwaitState(jobs_.back(), {"CANCELLED"}), "CANCELLED");
+  EXPECT_TRUE(site().AwaitIdle(2));
+  const std::uint64_t newest = NewestCaptured(LogOf());
+  jobs_.push_back(
+      site().Submit("alice", "-N1 -n2 -w n2 " + Script("export CAIRN_PREFIX=" + PrefixOf() + "\nsrun solver --log " +
+                                                       LogOf() + " --steps " + std::to_string(newest + 2))));
+  EXPECT_EQ(site().AwaitState(jobs_.back(), {"COMPLETED", "FAILED"}), "COMPLETED");
+  const auto resumed = EventsNamed(LogOf(), "resumed");
+  ASSERT_EQ(resumed.size(), 2u);
+  EXPECT_GE(resumed[0].numbers.at(0), newest);
+  Show("alice", jobs_.back(), {2});
+}
+
+}  // namespace
+}  // namespace cairn::testing
