@@ -131,6 +131,7 @@ Captures::WriterPtr Captures::Entered(const SessionPtr& session, const std::shar
   given_.images.Acquire({.owner = session->images,
                          .call = call,
                          .bytes = writer->list->layout->data_bytes,
+                         .takes_turn = !dataset->kind.past_cache,
                          .then = [this, writer, call](absl::StatusOr<std::shared_ptr<Image>> image) {
                            ImageReady(writer, call, std::move(image));
                          }});

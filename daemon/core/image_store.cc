@@ -74,30 +74,34 @@ void ImageStore::Acquire(Wish wish) {
   wish.owner->has_begun_ = true;
   wish.owner->largest_ = std::max(wish.owner->largest_, wanted);
   if (TakeIdle(wish)) return;
-  if (wish.owner->being_made_ >= wanted) {  // soon
-    wish.call->WaitingFor("an image that is being made");
-    wishes_.push_back(std::move(wish));
-    return WishesChanged();
-  }
+  if (wish.owner->being_made_ >= wanted) return Await(std::move(wish), true, "an image that is being made");
   std::erase_if(wish.owner->out_, [](const std::weak_ptr<Image>& image) { return image.expired(); });
-  if (wish.owner->out_.size() >= kTakeTurns) {
-    wish.call->WaitingFor("one of the rank's two images, which are on their way to the cache");
-    wishes_.push_back(std::move(wish));
-    return WishesChanged();
+  if (wish.takes_turn && wish.owner->out_.size() >= kTakeTurns) {
+    return Await(std::move(wish), false, "one of the rank's two images, which are on their way to the cache");
   }
   const std::uint64_t room = MakeRoom(*wish.owner, wanted);
   const std::uint64_t least = std::min({wanted, kRingBytesWanted, RoundDown(budget_.bytes_max())});
   if (room >= least) return Make(std::move(wish), std::min(wanted, room));
-  wish.call->WaitingFor(
-      fmt::format("room for an image of {} bytes ({} of {} in use)", wanted, budget_.used(), budget_.bytes_max()));
+  const std::string room_for =
+      fmt::format("room for an image of {} bytes ({} of {} in use)", wanted, budget_.used(), budget_.bytes_max());
+  Await(std::move(wish), true, room_for);
+}
+
+void ImageStore::Await(Wish wish, bool for_room, const std::string& what) {
+  wish.call->WaitingFor(what);
+  wish.for_room = for_room;
   // Those of answered calls go, so that repeated requests cannot grow the list.
   std::erase_if(wishes_, [](const Wish& other) { return other.call->answered(); });
   wishes_.push_back(std::move(wish));
   WishesChanged();
 }
 
+bool ImageStore::Short() const {
+  return std::ranges::any_of(wishes_, &Wish::for_room);
+}
+
 void ImageStore::Give(Wish& wish, std::shared_ptr<Image> image) {
-  wish.owner->out_.push_back(image);
+  if (wish.takes_turn) wish.owner->out_.push_back(image);
   wish.then(std::move(image));
 }
 
@@ -169,6 +173,7 @@ void ImageStore::Made(Wish wish, std::uint64_t bytes, const absl::StatusOr<std::
   // Others may have taken the room meanwhile: as long as some image is out, it comes back. It may have come back
   // between the two: hence the look after a while.
   if (budget_.used() == 0) return wish.then(Annotate(image.status(), fmt::format("an image of {} bytes", bytes)));
+  wish.for_room = true;
   wishes_.push_back(std::move(wish));
   WishesChanged();
   context_.loop().After(kImageRetry, [this] { RetryWishes(); });
@@ -312,7 +317,7 @@ void ImageStore::Prepare(const ImageOwnerPtr& owner) {
 
 void ImageStore::MakeAhead(const ImageOwnerPtr& owner, std::uint64_t bytes) {
   if (owner->gone_ || owner->being_made_ != 0 || context_.quiescing()) return;
-  if (budget_.used() + bytes > budget_.bytes_max() || !wishes_.empty()) return;
+  if (budget_.used() + bytes > budget_.bytes_max() || Short()) return;
   owner->being_made_ = bytes;
   auto make = [this, bytes, hurry = hurry_, &work = context_.env.pools.work] {
     std::chrono::milliseconds patience = kClientPatience;

@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -52,7 +53,9 @@ class ImageStore {
     ImageOwnerPtr owner;
     std::shared_ptr<Call> call;  // once it is answered nobody wants the image any more
     std::uint64_t bytes = 0;     // of the whole file or all blocks; 0: no image is needed
+    bool takes_turn = false;     // for the cache: it waits for one of the session's two that are on their way there
     Then then;
+    bool for_room = false;  // what it waits for; the store's to say
   };
 
   ImageStore(const Context& context, std::uint64_t bytes_max);
@@ -69,8 +72,9 @@ class ImageStore {
   void OwnerGone(const ImageOwnerPtr& owner);
 
   // `then` gets an image of at least the wished size, or a smaller one, to be used as a ring, when the budget is
-  // smaller; at once, or when there is room and fewer than two of the session's are out. A third one would help a
-  // client once that is faster than the disk, at the price of its making, and then have it wait all the longer.
+  // smaller; at once, or when there is room, and if it takes turns fewer than two of the session's are out. A third one
+  // would help a client once that is faster than the disk, at the price of its making, and then have it wait all the
+  // longer.
   // kResourceExhausted: never; kAborted: it was dropped (DropWishes).
   void Acquire(Wish wish);
   void DropWishes(const ImageOwnerPtr& owner, std::uint64_t call = 0);  // 0: all calls
@@ -116,6 +120,7 @@ class ImageStore {
   static void Give(Wish& wish, std::shared_ptr<Image> image);
   static void IsBack(ImageOwner& owner, const Image* image);
   bool TakeIdle(Wish& wish);
+  void Await(Wish wish, bool for_room, const std::string& what);
   std::uint64_t MakeRoom(ImageOwner& owner, std::uint64_t bytes);
   bool DropOldestKept();
   static void DropPart(KeptDatasets& datasets, DatasetId dataset, Rank rank);
@@ -125,14 +130,15 @@ class ImageStore {
   void Prepare(const ImageOwnerPtr& owner);
   void MakeAhead(const ImageOwnerPtr& owner, std::uint64_t bytes);
   void RetryWishes();
-  void WishesChanged() { *hurry_ = !wishes_.empty(); }
+  bool Short() const;  // somebody waits for room
+  void WishesChanged() { *hurry_ = Short(); }
 
   const Context& context_;
   ImageBudget budget_;
   std::multimap<std::pair<RunId, Rank>, ImageOwnerPtr> owners_;  // until OwnerGone
   std::map<RunId, KeptDatasets> kept_;  // no run is taken out: references to its datasets outlive a retry of wishes
   std::deque<Wish> wishes_;
-  // There are wishes: what is made ahead gives way to nobody, since it may be wished for, or stand in a wish's way.
+  // Somebody waits for room: what is made ahead gives way to nobody, since it may be wished for, or stand in its way.
   const std::shared_ptr<std::atomic<bool>> hurry_ = std::make_shared<std::atomic<bool>>(false);
 };
 

@@ -20,14 +20,13 @@ class HashCompany::Round {
   void Run() {
     company_->Begins(number_);
     bool claimed = false;
-    if (const absl::Status status = Caught([&] { claimed = ClaimAll(); }); !status.ok()) {
-      TakeBack();
-      return parts_.front().partner->HashingFailed(status);
-    }
+    if (const absl::Status status = Caught([&] { claimed = ClaimAll(); }); !status.ok()) return Failed(status);
     if (!claimed) return;
-    const absl::Status hashed = Caught([this] { Hash(); });
+    bool hashed = false;
+    if (const absl::Status status = Caught([&] { hashed = Hash(); }); !status.ok()) return Failed(status);
+    if (!hashed) return;  // its work is taken back, or nobody wants it
     for (const Taken& taken : parts_) {
-      taken.partner->HashingFailed(hashed.ok() ? Caught([&] { taken.partner->Publish(*taken.part); }) : hashed);
+      taken.partner->HashingFailed(Caught([&] { taken.partner->Publish(*taken.part); }));
     }
   }
 
@@ -51,30 +50,52 @@ class HashCompany::Round {
   bool ClaimAll() {
     if (!parts_.front().partner->Claim(*parts_.front().part, kMd5LanesMax)) return false;
     std::size_t lanes = parts_.front().part->work.full_lanes;
-    while (lanes < kMd5LanesMax) {
+    std::uint64_t bytes = parts_.front().part->work.bytes;
+    while (lanes < kMd5LanesMax && bytes < kHashJobBytesMax && MakeRoom()) {
       const std::shared_ptr<HashPartner> next = company_->NextThatWaits();
       if (next == nullptr) break;
-      const absl::MutexLock lock(&mutex_);
-      if (voided_) break;
+      // Without the lock: whoever takes all back must not wait for a thread of idle priority.
       auto part = std::make_unique<HashPart>();
-      parts_.reserve(parts_.size() + 1);  // what is claimed must be listed
       bool claimed = false;
       const absl::Status tried = Caught([&] { claimed = next->Claim(*part, kMd5LanesMax - lanes); });
-      if (!tried.ok()) next->HashingFailed(tried);
+      next->HashingFailed(tried);
       if (!claimed) continue;
       lanes += part->work.full_lanes;
-      parts_.push_back({next, std::move(part)});
+      bytes += part->work.bytes;
+      const absl::MutexLock lock(&mutex_);
+      if (!voided_) {
+        parts_.push_back({next, std::move(part)});
+        continue;
+      }
+      next->TakeBack(*part);
+      break;
     }
     return true;
   }
 
-  void Hash() {
+  // For one part more, so that what is claimed can be listed. False: none is to be added any more.
+  bool MakeRoom() {
+    const absl::MutexLock lock(&mutex_);
+    if (voided_) return false;
+    parts_.reserve(parts_.size() + 1);
+    return true;
+  }
+
+  // False: there are no results.
+  bool Hash() {
     std::vector<HashWork*> works;
     works.reserve(parts_.size());
     for (const Taken& taken : parts_) works.push_back(&taken.part->work);
-    HashTogether(works, [this] {
+    return HashTogether(works, [this] {
       return voided_ || std::ranges::all_of(parts_, [](const Taken& taken) { return taken.partner->NoMore(); });
     });
+  }
+
+  // That is the matter of the one that it was posted for; the others' work is done by their own jobs.
+  void Failed(const absl::Status& status) {
+    if (voided_) return;
+    TakeBack();
+    parts_.front().partner->HashingFailed(status);
   }
 
   const std::shared_ptr<HashCompany> company_;

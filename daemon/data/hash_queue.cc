@@ -6,8 +6,8 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint64_t kLaneBytesMax = 512 << 10;  // of one chunk in one job: 16 lanes take some 2 ms
-constexpr std::uint64_t kLaneBytesMin = 64 << 10;   // less than this does not count as a lane of its job
+constexpr std::uint64_t kLaneBytesMax = kHashJobBytesMax / kMd5LanesMax;  // of one chunk: 16 lanes take some 2 ms
+constexpr std::uint64_t kLaneBytesMin = 64 << 10;  // less than this does not count as a lane of its job
 constexpr std::size_t kChunksOfJobMax = 1024;
 
 void MakeClaimsShares(HashWork& work) {
@@ -52,6 +52,7 @@ HashWork HashQueue::Claim(std::size_t lanes_max) {
     work.lanes.push_back(
         {.hash = chunk.hash, .data = image_.subspan(table_.ImageOffset(at), bytes), .scan = chunk.scan});
     if (digests_ != nullptr) work.lanes.back().in_block = at % kDigestBlockBytes;
+    work.bytes += bytes;
     if (bytes >= kLaneBytesMin) ++work.full_lanes;
   }
   return work;
@@ -85,16 +86,17 @@ void HashQueue::GiveBack(const HashWork& work) {
   }
 }
 
-void HashTogether(std::span<HashWork* const> works, const std::function<bool()>& stop) {
+bool HashTogether(std::span<HashWork* const> works, const std::function<bool()>& stop) {
   std::vector<HashLane> lanes;
   for (HashWork* const work : works) std::ranges::move(work->lanes, std::back_inserter(lanes));
   HashLanes(lanes, stop);
-  if (stop()) return;
+  if (stop()) return false;
   auto next = lanes.begin();
   for (HashWork* const work : works) {
     for (HashLane& lane : work->lanes) lane = std::move(*next++);
     MakeClaimsShares(*work);
   }
+  return true;
 }
 
 }  // namespace cairn

@@ -30,6 +30,7 @@ struct HashWork {
   std::vector<Claim> claims;
   std::vector<HashLane> lanes;                     // as many
   std::size_t full_lanes = 0;                      // that are worth a lane of MD5
+  std::uint64_t bytes = 0;                         // of all
   std::optional<std::uint64_t> digest_data_bytes;  // of the file; none: there are no digests
 };
 
@@ -62,9 +63,12 @@ class HashQueue {
   std::size_t unhashed_ = 0;                                  // chunks
 };
 
-// What takes long, of one queue or of several. Any thread; asks `stop` every MiB or so: true ends it, and the results
-// are of no use.
-void HashTogether(std::span<HashWork* const> works, const std::function<bool()>& stop);
+// What takes long, of one queue or of several. Any thread; asks `stop` every MiB or so: true ends it. False: it was
+// stopped, and there are no results.
+bool HashTogether(std::span<HashWork* const> works, const std::function<bool()>& stop);
+
+// One job takes no more.
+inline constexpr std::uint64_t kHashJobBytesMax = 8 << 20;
 
 }  // namespace cairn
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "storage/file/transfer/transfer.h"
@@ -111,6 +112,46 @@ TEST_F(CacheFolderTest, ARankIsCommittedOnceAndOnlyInItsSize) {
   ASSERT_OK(WriteTestFile(disk_, work, "too short"));
   EXPECT_STATUS(kFailedPrecondition, folder->CommitRank(TestCatalogue(TestRun(), 1, 1, 2, ContentOf(1, 1)), work),
                 "9 bytes instead of 5001");
+}
+
+TEST_F(CacheFolderTest, RanksThatAreCommittedTogetherAreDurableAfterOneSyncOfEachDirectory) {
+  constexpr std::uint32_t kRanks = 5;
+  auto folder = Open();
+  ASSERT_OK(folder->Begin(TestDescriptor(1, kRanks)));
+  std::vector<DatasetStore::Part> parts;
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    const std::string content = ContentOf(1, rank), work = folder->WorkPath(1, rank);
+    ASSERT_OK(WriteTestFile(disk_, work, content));
+    parts.push_back({.catalogue = TestCatalogue(TestRun(), 1, rank, kRanks, content), .work_path = work});
+  }
+  std::atomic<int> syncs{0};
+  disk_.SetHook([&syncs](FakeOp op, const std::string&) { syncs += op == FakeOp::kSyncDirectory ? 1 : 0; });
+  ASSERT_OK(folder->CommitRanks(parts));
+  EXPECT_EQ(syncs, 2);  // the dataset's, and that of its records
+  EXPECT_STATUS(kAlreadyExists, folder->CommitRanks({&parts[3], 1}), "rank 3 was committed before");
+  ASSERT_OK(folder->Complete(TestDescriptor(1, kRanks)));
+  disk_.SetHook(nullptr);
+  disk_.Restart(7);  // what was not synced is gone
+  ASSERT_OK_AND_ASSIGN(const CacheLoad load, Open()->Load());
+  EXPECT_EQ(WholeIds(load), Ids({1}));
+  EXPECT_EQ(load.whole.at(1).ranks.size(), kRanks);
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(ReadWhole(disk_, Open()->DatasetPath(1) + "/" + CheckpointFileName(1, rank), 1 << 20).value_or(""),
+              ContentOf(1, rank));
+  }
+}
+
+TEST_F(CacheFolderTest, OfRanksThatAreCommittedTogetherNoneCountsIfOneCannotBe) {
+  auto folder = Open();
+  ASSERT_OK(folder->Begin(TestDescriptor(1, 3)));
+  std::vector<DatasetStore::Part> parts;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    const std::string content = ContentOf(1, rank), work = folder->WorkPath(1, rank);
+    ASSERT_OK(WriteTestFile(disk_, work, content + (rank == 1 ? "more than the catalogue says" : "")));
+    parts.push_back({.catalogue = TestCatalogue(TestRun(), 1, rank, 3, content), .work_path = work});
+  }
+  EXPECT_STATUS(kFailedPrecondition, folder->CommitRanks(parts), "bytes instead of");
+  EXPECT_STATUS(kFailedPrecondition, folder->Complete(TestDescriptor(1, 3)), "0 of 3 ranks");
 }
 
 TEST_F(CacheFolderTest, ARankWithoutVariablesHasACatalogueAndNoCheckpointFile) {
