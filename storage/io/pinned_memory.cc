@@ -8,8 +8,9 @@
 namespace cairn {
 namespace {
 
-constexpr int kNumbers = 1024;
-constexpr std::size_t kPartBytes = std::size_t{1} << 30;  // the kernel pins no more under one number
+constexpr int kNumbers = 16384;  // the kernel's maximum
+// The kernel takes the ring's lock while it pins one, so that transfers wait: no more than some ms.
+constexpr std::size_t kPartBytes = 64 << 20;
 
 std::span<std::byte> PartAt(std::span<std::byte> memory, std::size_t at) {
   return memory.subspan(at, std::min(kPartBytes, memory.size() - at));
@@ -24,7 +25,7 @@ PinnedMemory::PinnedMemory(io_uring& ring) : ring_(&ring) {
 }
 
 void PinnedMemory::Close() {
-  const absl::MutexLock lock(&mutex_);
+  const absl::MutexLock lock(&telling_);
   ring_ = nullptr;
 }
 
@@ -39,32 +40,49 @@ std::shared_ptr<void> PinnedMemory::Pin(std::span<std::byte> memory, int* error)
 }
 
 int PinnedMemory::Take(std::span<std::byte> part) {
+  int number = 0;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (parts_.contains(part.data())) return EEXIST;
+    if (free_.empty()) return ENOBUFS;
+    number = free_.back();
+    free_.pop_back();
+  }
+  const int error = Tell(number, part.data(), part.size());
   const absl::MutexLock lock(&mutex_);
-  if (parts_.contains(part.data())) return EEXIST;
-  if (free_.empty()) return ENOBUFS;
-  const int number = free_.back();
-  if (const int error = Tell(number, part.data(), part.size()); error != 0) return error;
-  free_.pop_back();
-  parts_[part.data()] = {.bytes = part.size(), .number = number};
-  return 0;
+  if (error == 0) {
+    parts_[part.data()] = {.bytes = part.size(), .number = number};
+  } else {
+    free_.push_back(number);
+  }
+  return error;
 }
 
 // A transfer that is still under way keeps its pages until it ends.
 void PinnedMemory::LetGo(std::span<std::byte> memory) {
-  const absl::MutexLock lock(&mutex_);
   for (std::size_t at = 0; at < memory.size(); at += kPartBytes) {
-    const auto part = parts_.extract(PartAt(memory, at).data());
+    int number = 0;
+    {
+      const absl::MutexLock lock(&mutex_);
+      number = parts_.extract(PartAt(memory, at).data()).mapped().number;
+    }
     // A number that the kernel will not let go of is not used again.
-    if (Tell(part.mapped().number, nullptr, 0) == 0) free_.push_back(part.mapped().number);
+    if (Tell(number, nullptr, 0) != 0) continue;
+    const absl::MutexLock lock(&mutex_);
+    free_.push_back(number);
   }
 }
 
 int PinnedMemory::Tell(int number, const void* base, std::size_t bytes) {
+  const absl::MutexLock lock(&telling_);
   if (ring_ == nullptr) return ENXIO;
+  if (refused_ && base != nullptr) return ENOMEM;
   const iovec memory{.iov_base = const_cast<void*>(base), .iov_len = bytes};
   const __u64 no_tag = 0;
   const int result = io_uring_register_buffers_update_tag(ring_, static_cast<unsigned>(number), &memory, &no_tag, 1);
   if (result == 1) return 0;
+  // Its limit of locked memory: each further image would be pinned up to that, and let go of again, for nothing.
+  if (base != nullptr && (result == -ENOMEM || result == -EPERM)) refused_ = true;
   return result < 0 ? -result : EIO;
 }
 

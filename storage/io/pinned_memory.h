@@ -38,10 +38,14 @@ class PinnedMemory : public std::enable_shared_from_this<PinnedMemory> {
 
   int Take(std::span<std::byte> part);
   void LetGo(std::span<std::byte> memory);
-  int Tell(int number, const void* base, std::size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int Tell(int number, const void* base, std::size_t bytes);
+
+  // Held while the kernel pins, which takes long; never together with the other one, which transfers wait for.
+  absl::Mutex telling_;
+  io_uring* ring_ ABSL_GUARDED_BY(telling_);        // null: it has ended
+  bool refused_ ABSL_GUARDED_BY(telling_) = false;  // this user may pin no more
 
   mutable absl::Mutex mutex_;
-  io_uring* ring_ ABSL_GUARDED_BY(mutex_);  // null: it has ended
   Parts parts_ ABSL_GUARDED_BY(mutex_);
   std::vector<int> free_ ABSL_GUARDED_BY(mutex_);  // numbers
 };
