@@ -40,6 +40,11 @@ absl::Status ValidateOpen(const local::Open& open) {
 // So long nobody asks whether an opening could do without its prefix.
 constexpr std::chrono::seconds kPatience{2};
 
+// The prefix was asked about what the folder that is redundant itself has.
+void TellJudged(Run& run, const PrefixLook& look) {
+  for (const auto& [id, origin] : look.origins) run.tier.IsJudged(id);
+}
+
 }  // namespace
 
 // --- One at a time ---
@@ -156,6 +161,7 @@ void Openings::RunReached(const OpeningPtr& opening, Run& run) {
   run.gate.Reached(prepared.prefix, prepared.path, prepared.read_only);
   if (!run.inventory.prefix_adopted() && prepared.look) {
     Warn(prepared.look->warnings);
+    TellJudged(run, *prepared.look);
     run.inventory.AdoptPrefix(*prepared.look);
     opening->looked = true;
   }
@@ -391,7 +397,7 @@ void Openings::MakeLaunch(const OpeningPtr& opening, Run& run) {
                       if (made.status.ok()) {
                         Warn(made.look.warnings);
                         run.ids.Begin(made.ids);
-                        for (const auto& [id, origin] : made.look.origins) run.tier.IsJudged(id);
+                        TellJudged(run, made.look);
                         run.inventory.AdoptSince(made.look, had);
                       }
                       LaunchMade(opening, run, made);
@@ -444,7 +450,10 @@ void Openings::Observe(const OpeningPtr& opening, Run& run) {
       [this, opening, &run, had = std::move(before.had)](const absl::StatusOr<PrefixLook>& look) {
         if (!look.ok()) return Fail(opening, look.status());
         Warn(look->warnings);
-        if (!HasLaunch(run)) run.inventory.AdoptSince(*look, had);
+        if (!HasLaunch(run)) {
+          TellJudged(run, *look);
+          run.inventory.AdoptSince(*look, had);
+        }
         AdmitObserver(opening, run);
       });
 }

@@ -245,6 +245,8 @@ void RedundantTier::Found(DatasetId id, const RedundantFolder::Found& found, Tak
     unjudged_.insert(id);
     return;
   }
+  // A launch that was to be made, and was not, has left it fenced; this one takes it up as it finds it.
+  if (take_up == TakingUp::kAll) IsJudged(id);
   const bool settled = known->in_cache() || known->in_prefix();
   if (known->folder == Place::kLeaving || known->in_folder() || !settled) return;
   // Its home, which may be no more, has told what is there.
@@ -280,6 +282,7 @@ void RedundantTier::NotFoundAnyMore(const RedundantFolder::Contents& contents) {
     const bool may_be_there = contents.whole.contains(id) || contents.unknown.contains(id);
     if (may_be_there || since_look_.contains(id) || changing_.contains(id)) continue;
     there_.erase(id);
+    unjudged_.erase(id);
     const DatasetPtr dataset = given_.ledger.Get(id);
     if (!dataset || !dataset->in_folder()) continue;
     context_.Warn(
