@@ -80,6 +80,23 @@ TEST_F(InTurnTest, AThirdCheckpointWaitsForAnImageOfTheFirstAndMakesNoneOfItsOwn
   EXPECT_EQ(harness_.Status().image_bytes_used(), 2u * (4 << 20));
 }
 
+TEST_F(InTurnTest, ARestoreWaitsForNoTurn) {
+  Gate gate(FakeOp::kWrite, "Ckpt2-Rank0");
+  cache_disk_.SetHook(gate.hook());
+  FakeClient client(harness_);
+  ASSERT_SAYS(client.Open({}), local::OK, "");
+  ASSERT_SAYS(client.Checkpoint(1, kMemory), local::OK, "");
+  ASSERT_SAYS(client.Wait(1, local::LOCAL), local::OK, "");
+  for (const std::uint64_t step : {2, 3}) ASSERT_SAYS(client.Checkpoint(step, kMemory), local::OK, "");
+  gate.AwaitArrival();
+  Memory back = Blank(kMemory);
+  const FakeClient::Restored restored = client.Restore(1, back);
+  EXPECT_EQ(restored.code, local::OK) << restored.message;
+  EXPECT_TRUE(back[0].bytes == kMemory[0].bytes);
+  gate.Open();
+  EXPECT_SAYS(client.Wait(3, local::LOCAL), local::OK, "");
+}
+
 TEST_F(InTurnTest, AStopBringsAllThatWaitToTheCache) {
   Ranks ranks(harness_, 1, "job.1");
   for (const std::uint64_t step : {1, 2}) ASSERT_SAYS(ranks[0].Checkpoint(step, kMemory), local::OK, "");

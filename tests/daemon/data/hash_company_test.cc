@@ -5,10 +5,12 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <future>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -49,7 +51,8 @@ class PoolByHand final : public WorkPool {
 // Has chunks of its own, each in one lane.
 class Partner final : public HashPartner {
  public:
-  Partner(std::string content, std::size_t chunks) : content_(std::move(content)), chunks_left(chunks) {}
+  Partner(std::string content, std::size_t chunks, bool full = true)
+      : content_(std::move(content)), chunks_left(chunks), full_(full) {}
 
   bool Claim(HashPart& part, std::size_t lanes_max) override {
     if (throws) throw std::bad_alloc();
@@ -57,7 +60,8 @@ class Partner final : public HashPartner {
     for (; chunks_left > 0 && part.work.full_lanes < lanes_max; --chunks_left) {
       part.work.lanes.push_back({.hash = {}, .data = std::as_bytes(std::span(content_))});
       part.work.claims.emplace_back().bytes = content_.size();
-      ++part.work.full_lanes;
+      part.work.bytes += content_.size();
+      if (full_) ++part.work.full_lanes;
     }
     return !part.work.claims.empty();
   }
@@ -67,6 +71,7 @@ class Partner final : public HashPartner {
     for (const HashLane& lane : part.work.lanes) digests.push_back(lane.hash.Finish());
   }
   void TakeBack(HashPart& part) override {
+    if (when_taken) when_taken();
     if (part.published || part.voided) return;
     part.voided = true;
     chunks_left += part.work.claims.size();
@@ -85,9 +90,12 @@ class Partner final : public HashPartner {
   const std::string content_;
   std::size_t chunks_left;
   bool throws = false;
-  std::function<void()> when_asked;
+  std::function<void()> when_asked, when_taken;
   std::vector<Md5Digest> digests;
   absl::Status failed;
+
+ private:
+  const bool full_;
 };
 
 class HashCompanyTest : public testing::Test {
@@ -148,6 +156,41 @@ TEST_F(HashCompanyTest, AJobThatStarvesGivesBackWhatItHasOfAll) {
   while (!pool_.jobs.empty()) pool_.RunNext();
   first->ExpectHashed(1);
   second->ExpectHashed(1);
+}
+
+// The job notices before all have taken their parts back: what it has not finished is no result.
+TEST_F(HashCompanyTest, AJobThatIsBeingTakenBackPublishesNothing) {
+  const auto first = Add('a', 1), second = Add('b', 1);
+  std::promise<void> taking, ended;
+  first->when_taken = [&] {
+    taking.set_value();
+    ended.get_future().wait();
+  };
+  std::thread rescue;
+  first->when_asked = [&, called = false]() mutable {
+    if (std::exchange(called, true)) return;
+    rescue = std::thread(pool_.rescue_running);
+    taking.get_future().wait();
+  };
+  pool_.RunNext();
+  ended.set_value();
+  rescue.join();
+  for (const auto& partner : partners_) {
+    partner->ExpectHashed(0);
+    EXPECT_EQ(partner->chunks_left, 1u);
+  }
+}
+
+TEST_F(HashCompanyTest, OneJobTakesNoMoreThanSomeMilliseconds) {
+  for (int i = 0; i < 400; ++i) {  // none of their chunks is worth a lane
+    partners_.push_back(std::make_shared<Partner>(std::string(50'000, 'x'), 1, false));
+    company_->Post(partners_.back());
+  }
+  pool_.RunNext();
+  std::uint64_t hashed = 0;
+  for (const auto& partner : partners_) hashed += 50'000 * partner->digests.size();
+  EXPECT_GE(hashed, kHashJobBytesMax);
+  EXPECT_LE(hashed, kHashJobBytesMax + 50'000);
 }
 
 TEST_F(HashCompanyTest, WhatFailsAtOneHarmsNoOther) {
