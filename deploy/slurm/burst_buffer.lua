@@ -8,7 +8,8 @@ directory, which the controller has to see, and waits:
   stage-in   the job begins when no other launch of the run works, and no daemon still brings data to the prefix
   stage-out  the job is over for Slurm (jobs that depend on it, its next life) when what it has left is on the prefix
 
-All of it is done with the rights of the job's user, by `cairn run wait`. Standard Lua from 5.1 on, no modules.
+All of it is done with the rights of the job's user, by `cairn run wait`; only a slurmctld that is root can give it those
+(SlurmUser=root): under another user each job that asks for this fails at its stage-in. Standard Lua from 5.1 on, no modules.
 --]]
 
 local kWait = { wait_in = 600, wait_out = 3600 }  -- seconds, unless the job says so; burst_buffer.conf bounds them, too
@@ -102,7 +103,7 @@ local function wait_for(job, uid, gid, wishes, seconds, of_job)
   local said, code = as_user(uid, gid, seconds, command)
   if code == 0 then return true, said_or(said, "nobody works there") end
   if code == 4 then
-    local above = string.match(wishes.prefix, "^(.*)/[^/]+/*$") .. "/"
+    local above = (string.match(wishes.prefix, "^(.*)/[^/]+/*$") or "") .. "/"
     local _, is_there = as_user(uid, gid, 10, "test -d " .. quoted(above))
     if is_there == 0 then return true, "no run is there yet" end
     return false, wishes.prefix .. ": neither this folder nor the one above it is there on the controller"
@@ -179,11 +180,8 @@ function slurm_bb_job_teardown(job_id, job_script, hurry)
   return slurm.SUCCESS
 end
 
--- `scontrol show bbstat RUN`: `cairn run show`, for the user who asks.
-function slurm_bb_get_status(uid, gid, ...)
-  local prefix = select(1, ...)
-  if not prefix then return slurm.SUCCESS, "scontrol show bbstat RUN: who works under the run\n" end
-  local said, code = as_user(tonumber(uid) or 65534, tonumber(gid) or 65534, 10,
-                             quoted(cairn) .. " run show " .. quoted(prefix))
-  return code == 0 and slurm.SUCCESS or slurm.ERROR, said .. "\n"
+-- `scontrol show bbstat …`: Slurm asks for this function by name, and does not say who asks; all arguments are that
+-- one's own words. Slurmctld is root: nothing is run for somebody unknown.
+function slurm_bb_get_status()
+  return slurm.SUCCESS, "who works under a run, its user is told by: cairn run show RUN\n"
 end

@@ -242,6 +242,18 @@ TEST_F(NodesTest, StageInAndStageOutWaitForTheRun) {
                            "\", \"2001\", \"2001\"))'");
   EXPECT_THAT(called.output, HasSubstr("neither this folder nor the one above it is there"));
   EXPECT_FALSE(std::filesystem::exists(trap));
+  // Whoever asks chooses all arguments of the first; the second's prefix has no folder above it.
+  const Ending asked = site().AsRoot(
+      1,
+      "lua5.3 -e 'dofile(\"/etc/slurm/burst_buffer.lua\") io.popen = function() error(\"runs a command\") end "
+      "print(slurm_bb_get_status(\"0\", \"0\", \"" +
+          PrefixOf() + "\"))'");
+  EXPECT_EQ(asked.exit_code, 0) << asked.output;
+  EXPECT_THAT(asked.output, HasSubstr("cairn run show RUN"));
+  const Ending top =
+      site().AsRoot(1, "lua5.3 -e 'dofile(\"/etc/slurm/burst_buffer.lua\") print(slurm_bb_data_in(\"1\", \"" +
+                           Script("#BB_LUA cairn prefix=/ wait_in=1") + "\", \"2001\", \"2001\"))'");
+  EXPECT_EQ(top.exit_code, 0) << top.output;
   const Ending refused = site().As("alice", "sbatch -N1 " + Script("#BB_LUA cairn prefix=runs/heat\ntrue"));
   std::cout << "  sbatch, of a prefix that is no path: " << refused.output;
   EXPECT_NE(refused.exit_code, 0);
