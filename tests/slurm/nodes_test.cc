@@ -139,6 +139,16 @@ TEST_F(NodesTest, OnlyIfItIsAskedToAPrologDrainsANodeWithoutADaemon) {
   ExpectNodeStays();
 }
 
+TEST_F(NodesTest, AUserWithoutAWorkerIsNoFaultOfTheNode) {
+  site().Configure("NODE_FAULT=drain\nSTART=true\n");  // as if the daemon ran, and had nothing for this user
+  site().KillDaemon(kNode);
+  const int job = RunThere("", Script("true"));
+  EXPECT_EQ(site().AwaitState(job, {"COMPLETED", "FAILED"}), "COMPLETED");
+  EXPECT_THAT(NewLog(), HasSubstr("the daemon was started, but has no worker for user 2001"));
+  ExpectNodeStays();
+  EXPECT_TRUE(site().StartDaemon(kNode));
+}
+
 TEST_F(NodesTest, TheSettingsFileHasTheDefaults) {
   const Ending file = site().AsRoot(kNode, "grep '^[A-Z]' " + site().folder() + "/cairn/share/cairn/slurm.conf");
   EXPECT_THAT(file.output, HasSubstr("END=background\n"));

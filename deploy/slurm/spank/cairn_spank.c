@@ -7,7 +7,8 @@
  * scripts=DIR        where prolog and epilog are, which it runs as slurmd's own: beside the plug-in by default.
  * environment_only   it does not run them: slurm.conf names them as Prolog and Epilog.
  *
- * Whatever goes wrong is told, and fails no job and no node, but for what the prolog itself says (NODE_FAULT=drain).
+ * Whatever goes wrong is told, and fails no job and no node. What the prolog itself says (NODE_FAULT=drain) is passed
+ * on, but Slurm passes over it where the line says "optional".
  * Built with the headers of one release of Slurm, and loaded by that one only. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
