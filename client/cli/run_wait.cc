@@ -103,7 +103,7 @@ void AddRunWait(Command run, CommandLine& line) {
   AddRun(wait, options->run);
   AddTimeout(wait, options->timeout);
   wait.AddOption("--job", options->job,
-                 "Only if the newest launch is of this Slurm job: a newer job's is not waited for")
+                 "Only for this Slurm job: the newest launch is passed over if its key says that it is another job's")
       .ValueName("JOB");
   wait.Footer(
       "It is over when its newest launch has said so, or its lease has not changed for a term (lease.term, 2 min "

@@ -58,8 +58,10 @@ class Waiting {
     return !wait_.own_key_stem.empty() && launch.key.starts_with(wait_.own_key_stem) && launch.maker.cache.empty();
   }
 
+  // What no key tells (CAIRN_LAUNCH, a PMIx of another kind) may well be that job's.
   bool IsAnotherJobs(const LaunchRecord& launch) const {
-    return !wait_.of_job.empty() && SlurmJobOf(launch.key) != wait_.of_job;
+    const std::string job = SlurmJobOf(launch.key);
+    return !wait_.of_job.empty() && !job.empty() && job != wait_.of_job;
   }
 
   absl::StatusOr<LeaseWatch::Judged> Judge(const LaunchRecord& launch) {

@@ -24,7 +24,8 @@ struct LaunchWait {
   std::string own_key_stem = {};
   // Also one that certainly lives is waited for, and none that lives or still brings data to the prefix is left behind.
   bool until_drained = false;
-  // Only launches of this Slurm job are waited for (storage/base/launch_key.h); empty: whosever it is.
+  // Launches of which the key says that they are another Slurm job's (storage/base/launch_key.h) are not waited for;
+  // empty: whosever it is.
   std::string of_job = {};
 };
 

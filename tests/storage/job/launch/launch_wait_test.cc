@@ -168,6 +168,14 @@ TEST_F(LaunchWaitTest, OfAJobOnlyItsOwnLaunchesAreWaitedFor) {
   EXPECT_EQ(passed_, seconds(5));
 }
 
+TEST_F(LaunchWaitTest, ALaunchWhoseKeyTellsNoJobMayBeTheJobs) {
+  Launch("night-run");
+  Lease(1);
+  EXPECT_STATUS(absl::StatusCode::kDeadlineExceeded,
+                Wait({.at_most = seconds(5), .until_drained = true, .of_job = "17"}), "is not over");
+  EXPECT_EQ(passed_, seconds(5));
+}
+
 TEST_F(LaunchWaitTest, WithoutTimeToWaitWhatIsNotProvenToBeOverIsBusy) {
   Launch();
   Lease(1);
