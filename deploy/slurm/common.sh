@@ -11,11 +11,13 @@ export PATH
 JOBS=all START='systemctl start cairnd.service' START_WAIT=10 BEGIN_WAIT=5 END=background END_WAIT=60
 MOUNTS='' NODE_FAULT=log LOG=syslog RUNTIME_DIR=/run/cairn
 
-# To the log: what an operator looks for when a user asks.
+# To the log: what an operator looks for when a user asks. One line, whatever a user has put into it (a path); no wait
+# for a system log that hangs.
 tell() {
+  local text=${*//[[:cntrl:]]/ }
   case $LOG in
-    syslog) logger -t "cairn-${0##*/}" -- "job ${SLURM_JOB_ID:-?}: $*" ;;
-    *) printf '%s %s job %s: %s\n' "$(date +%FT%T)" "${0##*/}" "${SLURM_JOB_ID:-?}" "$*" >>"$LOG" ;;
+    syslog) timeout --kill-after=1 2 logger -t "cairn-${0##*/}" -- "job ${SLURM_JOB_ID:-?}: $text" ;;
+    *) printf '%s %s job %s: %s\n' "$(date +%FT%T)" "${0##*/}" "${SLURM_JOB_ID:-?}" "$text" >>"$LOG" ;;
   esac 2>/dev/null </dev/null
 }
 
@@ -28,7 +30,10 @@ read_settings() {
       JOBS=all | JOBS=option | END=background | END=wait | NODE_FAULT=log | NODE_FAULT=drain) ;;
       START=* | MOUNTS=* | RUNTIME_DIR=/* | LOG=syslog | LOG=/*) ;;
       START_WAIT=*[!0-9]* | BEGIN_WAIT=*[!0-9]* | END_WAIT=*[!0-9]*) wrong=1 ;;
-      START_WAIT=?* | BEGIN_WAIT=?* | END_WAIT=?*) ;;
+      START_WAIT=?* | BEGIN_WAIT=?* | END_WAIT=?*)
+        value=$((10#$value)) # 08 is eight; 0 is no limit at all to `timeout`
+        if [ "$value" -lt 1 ] || [ "$value" -gt 604800 ]; then wrong=1; fi
+        ;;
       *) wrong=1 ;;
     esac
     if [ -n "${wrong-}" ]; then
@@ -83,11 +88,31 @@ bounded() {
   return "$status"
 }
 
+# The group of the job's user, in $group; asked for once, if Slurm does not tell it: a directory of users may hang, too.
+group=
+find_group() {
+  [ -z "$group" ] || return 0
+  case ${SLURM_JOB_GID-} in
+    '' | *[!0-9]* | 0) ;;
+    *)
+      group=$SLURM_JOB_GID
+      return 0
+      ;;
+  esac
+  bounded 2 id -g "$SLURM_JOB_UID" || return 1
+  case $said in '' | *[!0-9]*) return 1 ;; esac
+  group=$said
+}
+
 # `as_user SECONDS COMMAND…`: the same with the rights of the job's user, and nothing of this environment.
 as_user() {
   local limit=$1
   shift
-  bounded "$limit" setpriv --reuid "$SLURM_JOB_UID" --regid "${SLURM_JOB_GID:-$(id -g "$SLURM_JOB_UID")}" --init-groups \
+  if ! find_group; then
+    said="the group of user $SLURM_JOB_UID could not be found out"
+    return 1
+  fi
+  bounded "$limit" setpriv --reuid "$SLURM_JOB_UID" --regid "$group" --init-groups \
     --inh-caps=-all env -i PATH="$PATH" CAIRN_ADMIN_ADDRESS="$RUNTIME_DIR/cairnd-grpc.sock" "$@"
 }
 

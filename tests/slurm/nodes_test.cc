@@ -168,6 +168,17 @@ TEST_F(NodesTest, SettingsThatMakeNoSenseAreToldAndEndNothing) {
   ExpectNodeStays();
 }
 
+TEST_F(NodesTest, NumbersAreDecimalAndBoundedAndATextIsOneLineOfTheLog) {
+  site().Configure("END_WAIT=08\nBEGIN_WAIT=0\nSTART_WAIT=9999999\n");
+  const Ending called = site().AsRoot(
+      kNode, "bash -c 'exec 3>&1; here=" + site().scripts() +
+                 "; . $here/common.sh; echo $END_WAIT $BEGIN_WAIT $START_WAIT >&3; tell \"$(printf \"one\\ntwo\")\"'");
+  EXPECT_EQ(called.output, "8 5 10\n");
+  EXPECT_THAT(NewLog(), HasSubstr("this line says nothing: BEGIN_WAIT=0\n"));
+  EXPECT_THAT(NewLog(), HasSubstr("this line says nothing: START_WAIT=9999999\n"));
+  EXPECT_THAT(NewLog(), HasSubstr("one two\n"));
+}
+
 TEST_F(NodesTest, AnEpilogWithAHungPrefixGivesTheNodeBack) {
   site().Configure("END=wait\nEND_WAIT=3\n");
   const std::string prefix = site().slow().mount_point() + "/run";

@@ -151,7 +151,7 @@ static void set_number(const char* name, uint32_t number) {
 }
 
 /* A script that was killed or cannot be run is no fault of the node. */
-static int run_script(const char* name, uint32_t job, uid_t user) {
+static int run_script(const char* name, uint32_t job, uid_t user, gid_t group) {
   char path[kScriptsBytesMax + 16];
   snprintf(path, sizeof path, "%s/%s", scripts, name);
   const pid_t child = fork();
@@ -169,6 +169,7 @@ static int run_script(const char* name, uint32_t job, uid_t user) {
     for (int fd = STDIN_FILENO; nothing >= 0 && fd <= STDERR_FILENO; ++fd) dup2(nothing, fd);
     set_number("SLURM_JOB_ID", job);
     set_number("SLURM_JOB_UID", user);
+    if (group != 0) set_number("SLURM_JOB_GID", group);
     execl(path, path, (char*)NULL);
     _exit(127);
   }
@@ -184,6 +185,7 @@ static int run_script(const char* name, uint32_t job, uid_t user) {
 static int run_for_job(spank_t spank, const char* name, int count, char** arguments) {
   uint32_t job = 0;
   uid_t user = 0;
+  gid_t group = 0; /* the scripts find it out by themselves if Slurm does not say */
   char* argument = NULL;
   take_arguments(count, arguments);
   if (environment_only) return ESPANK_SUCCESS;
@@ -192,11 +194,12 @@ static int run_for_job(spank_t spank, const char* name, int count, char** argume
     slurm_error("cairn: %s: Slurm does not say whose job this is", name);
     return ESPANK_SUCCESS;
   }
+  if (spank_get_item(spank, S_JOB_GID, &group) != ESPANK_SUCCESS) group = 0;
   if (spank_option_getopt(spank, &option, &argument) == ESPANK_SUCCESS) {
     setenv("SPANK_CAIRN", "1", 1);
     if (is_given(argument) && argument[0] == '/') setenv("SPANK_CAIRN_PREFIX", argument, 1);
   }
-  return run_script(name, job, user);
+  return run_script(name, job, user, group);
 }
 
 int slurm_spank_job_prolog(spank_t spank, int count, char** arguments) {
