@@ -32,8 +32,10 @@ absl::Status Pass::CopyBatch(Batch batch) {
   });
   const absl::Status durable = MakeDurable(pending_, pending_synced_each_);
   ground_.workers->Wait();
+  // What a sync has failed on once may be lost, however well the next one goes: it never gets its name.
+  Batch before = std::exchange(pending_, {});
   CAIRN_RETURN_IF_ERROR(durable);
-  CAIRN_RETURN_IF_ERROR(PublishAll(pending_, pending_synced_each_));
+  CAIRN_RETURN_IF_ERROR(PublishAll(before, pending_synced_each_));
   pending_ = std::move(batch);
   pending_synced_each_ = each;
   ended_ = ended_ || std::ranges::any_of(pending_, [](const CopyJob& job) { return job.outcome == Outcome::kFull; });

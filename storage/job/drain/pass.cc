@@ -271,10 +271,9 @@ absl::Status Pass::RunWave(Wave wave) {
   });
   rescan_.reset();
   sets_held_back_.clear();
-  // Also after an error, so that nothing is left under a work name that could have been committed.
-  const absl::Status run = RunItems(items);
+  // Its errors are those of a sync or of the journal: after one of them nothing more gets a name.
+  CAIRN_RETURN_IF_ERROR(RunItems(items));
   CAIRN_RETURN_IF_ERROR(FinishPending());
-  CAIRN_RETURN_IF_ERROR(run);
   CAIRN_RETURN_IF_ERROR(RunItems(links));
   CAIRN_RETURN_IF_ERROR(FinishPending());
   return SyncNames();

@@ -407,6 +407,20 @@ TEST_F(DrainTest, ATargetThatIsFullEndsItAndLeavesNothingHalf) {
   EXPECT_TRUE(Files(to_) == source);
 }
 
+TEST_F(DrainTest, WhatASyncHasFailedOnGetsNoNameThoughTheNextOneGoesWell) {
+  for (int i = 0; i < 5000; ++i) Put("f" + std::to_string(i), Bytes(10));  // more than one batch
+  std::atomic<bool> failed{false};
+  target_hooks_.before = [&](std::string_view what, const std::string& path) -> absl::Status {
+    const bool commits = what == "sync all" || (what == "sync" && path.ends_with("/journal"));
+    return commits && !failed.exchange(true) ? Unavailable("bad disk") : absl::OkStatus();
+  };
+  Hook();
+  EXPECT_STATUS(absl::StatusCode::kUnavailable, Run(), "bad disk");
+  EXPECT_TRUE(Files(to_).empty());
+  EXPECT_TRUE(Drained().complete());
+  EXPECT_TRUE(Files(to_) == Files(from_));
+}
+
 TEST_F(DrainTest, ASourceThatVanishesIsTold) {
   for (int i = 0; i < 30; ++i) Put("d/f" + std::to_string(i), Bytes(100));
   source_hooks_.before = [&](std::string_view what, const std::string& path) {
