@@ -295,7 +295,7 @@ bool Copier::CompareLinks(CopyJob& job) {
   if (absl::IsInvalidArgument(there.status())) return false;
   if (!Blame(job, there.status(), false).ok() || *there != *text) return false;
   const auto info = target_.Info(job.item->path);
-  if (!Blame(job, info.status(), false).ok()) return false;
+  if (!Blame(job, info.status(), false).ok() || PlaceOf(*info) == PlaceOf(job.item->info)) return false;
   job.target_inode = info->inode;
   return true;
 }
@@ -308,6 +308,10 @@ bool Copier::CompareFiles(CopyJob& job, std::span<std::byte> buffer) {
   if (!Blame(job, to.status(), false).ok()) return false;
   const auto info = (*to)->Info();
   if (!Blame(job, info.status(), false).ok()) return false;
+  if (PlaceOf(*info) == PlaceOf(job.item->info)) {
+    Say(job, Outcome::kFailed, "the target has this very file, under another mount");
+    return false;
+  }
   if (info->bytes != job.item->info.bytes) return false;
   const std::span<std::byte> ours = buffer.first(buffer.size() / 2), theirs = buffer.subspan(buffer.size() / 2);
   std::uint32_t sum = 0;

@@ -12,6 +12,7 @@
 #include "storage/base/lock_file.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
+#include "storage/job/drain/identity.h"
 #include "storage/job/drain/pass.h"
 
 namespace cairn {
@@ -36,6 +37,18 @@ bool IsWithin(const std::string& path, const std::string& folder) {
 absl::Status CheckFolder(Disk& disk, const std::string& path) {
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, disk.Info(path));
   return info.is_directory() ? absl::OkStatus() : InvalidArgument("{}: not a folder", path);
+}
+
+// Is `folder`, or one above it, the other one? Names do not tell: one folder may be mounted twice.
+absl::Status CheckNotWithin(Disk& disk, const std::string& folder, const std::string& other) {
+  CAIRN_ASSIGN_OR_RETURN(const FileInfo refused, disk.Info(other));
+  for (std::string path = folder;; path = ParentOf(path)) {
+    const auto info = disk.Info(path);
+    if (info.ok() && PlaceOf(*info) == PlaceOf(refused)) {
+      return InvalidArgument("{} and {}: one is below the other, or the same: {} is {}", folder, other, path, other);
+    }
+    if (path == "/") return absl::OkStatus();
+  }
 }
 
 class DrainImpl final : public Drain {
@@ -94,6 +107,7 @@ class DrainImpl final : public Drain {
     auto target = OpenTree(options_.to);
     if (absl::IsNotFound(target.status())) return absl::OkStatus();
     CAIRN_RETURN_IF_ERROR(target.status());
+    CAIRN_RETURN_IF_ERROR(CheckApart());
     target_ = *std::move(target);
     CAIRN_ASSIGN_OR_RETURN(journal_, Journal::Look(*target_, own_));
     return absl::OkStatus();
@@ -102,6 +116,7 @@ class DrainImpl final : public Drain {
   absl::Status OpenToWork() {
     if (options_.make_target) CAIRN_RETURN_IF_ERROR(MakeTarget());
     CAIRN_RETURN_IF_ERROR(CheckFolder(disk_, options_.to));
+    CAIRN_RETURN_IF_ERROR(CheckApart());
     CAIRN_ASSIGN_OR_RETURN(LockFile lock, LockFile::Take(fmt::format("{}/{}/lock", options_.to, own_), kLockPatience));
     lock_ = std::move(lock);
     CAIRN_ASSIGN_OR_RETURN(target_, OpenTree(options_.to, {.keep_folders = true}));
@@ -121,6 +136,11 @@ class DrainImpl final : public Drain {
     buffers_ = std::make_unique<Buffers>(threads);
     workers_ = std::make_unique<Workers>(threads, options_.on_thread);
     return absl::OkStatus();
+  }
+
+  absl::Status CheckApart() {
+    CAIRN_RETURN_IF_ERROR(CheckNotWithin(disk_, options_.to, options_.from));
+    return CheckNotWithin(disk_, options_.from, options_.to);
   }
 
   absl::Status MakeTarget() {

@@ -13,6 +13,7 @@ namespace cairn::drain {
 namespace {
 
 constexpr std::size_t kNameBytesMax = 255;
+constexpr char kNotThere[] = "not deleted: what was brought is not at the target any more";
 
 std::string FolderOf(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -70,15 +71,18 @@ absl::Status Pass::DeleteSource() {
   return absl::OkStatus();
 }
 
+// Is what was brought, or was found to be the same, at the target?
+bool Pass::IsBrought(const Item& item) const {
+  const auto there = ground_.target->Info(item.path);
+  const Record* const record = ground_.journal->Find(item.path);
+  return there.ok() && record != nullptr && there->inode == record->target_inode && there->bytes == item.info.bytes;
+}
+
 // Under its own name a file can be written to until the moment when it is gone, and that would be lost. So it first
 // gets another name, by which nobody knows it; then it is looked at once more.
 void Pass::Delete(std::size_t at) {
   const Item& item = scan_.items[at];
-  const auto there = ground_.target->Info(item.path);
-  const Record* const record = ground_.journal->Find(item.path);
-  const bool safe =
-      there.ok() && record != nullptr && there->inode == record->target_inode && there->bytes == item.info.bytes;
-  if (!safe) return report_.failed.Add(item.path, "not deleted: what was brought is not at the target any more");
+  if (!IsBrought(item)) return report_.failed.Add(item.path, kNotThere);
   if (item.kind == Item::Kind::kSymlink) {
     const auto now = ground_.source.Info(item.path);
     if (!now.ok() || IdentityOf(*now) != IdentityOf(item.info)) return;  // another one: the next pass sees to it
@@ -112,6 +116,11 @@ void Pass::RemoveAside(const Item& item, const std::string& aside) {
     if (same && (*file)->LookForWriters() == FileBelow::Writers::kSome) why = "somebody has it open for writing";
   } else {
     why = MessageOf(file.status());
+  }
+  // If what is at the target was this very file, under another mount, it has gone from there with the name.
+  if (why.empty() && !IsBrought(item)) {
+    const absl::Status back = ground_.source.RenameNew(aside, item.path);
+    return report_.failed.Add(back.ok() ? item.path : aside, kNotThere);
   }
   if (why.empty()) {
     const absl::Status removed = ground_.source.Remove(aside);

@@ -12,6 +12,16 @@ inline std::int64_t Nanoseconds(const timespec& time) {
   return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
+// One folder or file under two names, or two mounts, has one of these.
+struct Place {
+  std::uint64_t device = 0, inode = 0;
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+inline Place PlaceOf(const FileInfo& info) {
+  return {.device = info.device, .inode = info.inode};
+}
+
 // Whoever writes to a file, or sets its times, moves ctime, which nobody can set.
 struct Identity {
   std::uint64_t inode = 0, bytes = 0;

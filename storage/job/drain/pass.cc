@@ -29,10 +29,14 @@ bool IsLarge(const CopyJob& job) {
 absl::StatusOr<DrainReport> Pass::Run() {
   const auto began = SteadyNow();
   CAIRN_RETURN_IF_ERROR(ground_.source.CheckRoot());
-  CAIRN_ASSIGN_OR_RETURN(scan_, ScanTree(ground_.source, options_.marker));
+  if (ground_.target != nullptr) {
+    CAIRN_ASSIGN_OR_RETURN(const FileInfo root, ground_.target->Info(""));
+    target_root_ = PlaceOf(root);
+  }
+  CAIRN_ASSIGN_OR_RETURN(scan_, ScanTree(ground_.source, options_.marker, target_root_));
   if (!options_.dry_run && !scan_.aside.empty()) {
     RestoreAside(scan_);
-    CAIRN_ASSIGN_OR_RETURN(scan_, ScanTree(ground_.source, options_.marker));
+    CAIRN_ASSIGN_OR_RETURN(scan_, ScanTree(ground_.source, options_.marker, target_root_));
   }
   AskSets(ground_.disk, options_.from, scan_);
   ground_.completeness.Begin(scan_);
@@ -239,7 +243,7 @@ std::string Pass::WhySetHeldBack(std::size_t set, Wave wave) {
 std::string Pass::WhyOtherThanBefore(std::size_t set, Wave wave) {
   const std::string why = fmt::format("{} was written to during the drain", NameOf(scan_.sets[set]));
   if (rescan_ == nullptr) {
-    auto scan = ScanTree(ground_.source, options_.marker);
+    auto scan = ScanTree(ground_.source, options_.marker, target_root_);
     if (!scan.ok()) return why;
     rescan_ = std::make_unique<Scan>(*std::move(scan));
   }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "storage/job/drain/complete.h"
 #include "storage/job/drain/copy.h"
 #include "storage/job/drain/drain.h"
+#include "storage/job/drain/identity.h"
 #include "storage/job/drain/journal.h"
 #include "storage/job/drain/scan.h"
 #include "storage/job/drain/workers.h"
@@ -86,11 +88,13 @@ class Pass {
   void SetFolderAttributes();
   absl::Status DeleteSource();
   void Delete(std::size_t at);
+  bool IsBrought(const Item& item) const;
   void RemoveAside(const Item& item, const std::string& aside);
 
   Ground& ground_;
   const DrainOptions& options_;
   const std::atomic<bool>& stop_;
+  std::optional<Place> target_root_;
   Scan scan_;
   DrainReport report_;
   std::vector<State> states_;

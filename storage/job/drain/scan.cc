@@ -34,7 +34,7 @@ std::vector<std::string_view> PartsOf(std::string_view path) {
 
 class Walk {
  public:
-  Walk(Tree& source, Scan& scan) : source_(source), scan_(scan) {}
+  Walk(Tree& source, const std::optional<Place>& target, Scan& scan) : source_(source), target_(target), scan_(scan) {}
 
   absl::Status Folder(const std::string& path, std::size_t depth) {
     auto entries = source_.List(path);
@@ -69,6 +69,10 @@ class Walk {
       scan_.left_out.push_back({path, "the journal of a drain to this folder"});
       return absl::OkStatus();
     }
+    if (target_ == PlaceOf(entry.info)) {
+      scan_.left_out.push_back({path, "the target of this drain, by another mount"});
+      return absl::OkStatus();
+    }
     if (depth == kDepthMax) {
       scan_.failed.push_back({path, fmt::format("more than {} folders deep", kDepthMax)});
       return absl::OkStatus();
@@ -86,6 +90,7 @@ class Walk {
   }
 
   Tree& source_;
+  const std::optional<Place> target_;
   Scan& scan_;
   std::optional<std::uint64_t> device_;
 };
@@ -249,9 +254,9 @@ bool IsMarker(std::string_view name, const std::string& marker) {
   return name.size() > end.size() && name.ends_with(end);
 }
 
-absl::StatusOr<Scan> ScanTree(Tree& source, const std::string& marker) {
+absl::StatusOr<Scan> ScanTree(Tree& source, const std::string& marker, const std::optional<Place>& target) {
   Scan scan;
-  Walk walk(source, scan);
+  Walk walk(source, target, scan);
   CAIRN_RETURN_IF_ERROR(walk.Folder("", 0));
   std::ranges::sort(scan.items, {}, &Item::path);
   FindHardLinks(scan);

@@ -8,11 +8,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "storage/io/tree.h"
+#include "storage/job/drain/identity.h"
 #include "storage/job/drain/report.h"
 
 namespace cairn::drain {
@@ -63,8 +65,9 @@ struct Scan {
   std::vector<std::string> aside;  // files whose deletion was interrupted
 };
 
-// `marker`: as DrainOptions has it. Errors: the root cannot be listed (kNotFound: it is gone).
-absl::StatusOr<Scan> ScanTree(Tree& source, const std::string& marker);
+// `marker`: as DrainOptions has it. `target`: the root of the drain's target, which is not entered if it is met, by
+// whatever mount it got there. Errors: the root cannot be listed (kNotFound: it is gone).
+absl::StatusOr<Scan> ScanTree(Tree& source, const std::string& marker, const std::optional<Place>& target);
 
 // Does `name` match a marker, "DONE" or "*.done"?
 bool IsMarker(std::string_view name, const std::string& marker);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "storage/base/unique_fd.h"
+#include "storage/io/tree.h"
 #include "tests/storage/job/drain/drain_fixture.h"
 
 namespace cairn {
@@ -519,6 +520,38 @@ TEST_F(DrainTest, FoldersThatLieInEachOtherAreRefused) {
   EXPECT_STATUS(absl::StatusCode::kInvalidArgument, Run(), "below");
   options_.from = folder_ + "/none";
   EXPECT_STATUS(absl::StatusCode::kNotFound, Run(), "none");
+}
+
+// As a folder looks that is mounted twice, without the mount: the names go another way than the descriptors.
+TEST_F(DrainTest, OneFolderByTwoWaysIsRefused) {
+  Put("file", "the only copy");
+  std::filesystem::create_symlink(from_, folder_ + "/mount");
+  options_.to = folder_ + "/mount/.";
+  options_.delete_source = true;
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, Run(), "the same");
+  EXPECT_EQ(ReadPath(from_ + "/file"), "the only copy");
+}
+
+TEST_F(DrainTest, ATargetThatIsTheSourceAfterAllDeletesNothing) {
+  Put("file", "the only copy");
+  options_.delete_source = true;
+  // The source's tree is the target's, which no comparison of the two roots can have seen.
+  options_.wrap_source = [this](auto) { return *OpenTree(to_); };
+  std::ofstream(to_ + "/file") << "the only copy";
+  const DrainReport report = Drained();
+  EXPECT_EQ(report.deleted, 0U);
+  EXPECT_NE(Why(report.failed, "file"), "");
+  EXPECT_EQ(At("file"), "the only copy");
+}
+
+TEST_F(DrainTest, TheTargetIsNotEnteredWhereItIsMetInTheSource) {
+  Put("file", "bytes");
+  Put("sub/file", "other bytes");
+  // As a mount of the sub-folder would be: no name tells of it.
+  options_.wrap_target = [this](auto) { return *OpenTree(from_ + "/sub", {.keep_folders = true}); };
+  const DrainReport report = Drained();
+  EXPECT_NE(Why(report.left_out, "sub"), "");
+  EXPECT_FALSE(Is(from_ + "/sub/sub"));
 }
 
 TEST_F(DrainTest, ADryRunChangesNothing) {
