@@ -49,8 +49,10 @@ absl::Status Pass::FinishPending() {
 }
 
 void Pass::Note(const CopyJob& job) {
+  // What was found and was the same stays somebody else's, unless it was ours before.
+  const bool ours = job.outcome == Outcome::kCopied || job.replace;
   ground_.journal->Add(job.item->path,
-                       {.source = IdentityOf(job.item->info), .target_inode = job.target_inode, .crc32c = job.crc32c});
+                       {.source = IdentityOf(job.item->info), .there = job.there, .ours = ours, .crc32c = job.crc32c});
 }
 
 // Bytes and records, not yet names.

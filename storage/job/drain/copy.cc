@@ -144,7 +144,7 @@ bool Copier::Finish(CopyJob& job, FileBelow& from, FileBelow& to, bool sync) {
   if (sync && !Blame(job, to.Sync(), false).ok()) return false;
   const auto info = to.Info();
   if (!Blame(job, info.status(), false).ok()) return false;
-  job.target_inode = info->inode;
+  job.there = MadeOf(*info);
   return true;
 }
 
@@ -173,7 +173,7 @@ void Copier::CopyLink(CopyJob& job) {
   job.attributes_lost = !target_.SetLinkTimes(job.work, job.item->info).ok();
   const auto info = target_.Info(job.work);
   if (!Blame(job, info.status(), false).ok()) return;
-  job.target_inode = info->inode;
+  job.there = MadeOf(*info);
   job.outward = LeadsOut(job.item->path, *text);
   Say(job, Outcome::kCopied);
 }
@@ -185,7 +185,7 @@ void Copier::MakeHardLink(CopyJob& job, std::span<std::byte> buffer, bool sync) 
   if (!Blame(job, linked, false).ok()) return;
   const auto info = target_.Info(job.work);
   if (!Blame(job, info.status(), false).ok()) return;
-  job.target_inode = info->inode;
+  job.there = MadeOf(*info);
   Say(job, Outcome::kCopied);
 }
 
@@ -296,7 +296,7 @@ bool Copier::CompareLinks(CopyJob& job) {
   if (!Blame(job, there.status(), false).ok() || *there != *text) return false;
   const auto info = target_.Info(job.item->path);
   if (!Blame(job, info.status(), false).ok() || PlaceOf(*info) == PlaceOf(job.item->info)) return false;
-  job.target_inode = info->inode;
+  job.there = MadeOf(*info);
   return true;
 }
 
@@ -326,14 +326,17 @@ bool Copier::CompareFiles(CopyJob& job, std::span<std::byte> buffer) {
   }
   if (!IsAsBefore(job, *from)) return false;
   job.crc32c = sum;
-  job.target_inode = info->inode;
   if (job.replace) {
     const auto attributes = from->Attributes();
     const auto set = (*to)->SetAttributes(job.item->info, attributes.ok() ? *attributes : TreeAttributes());
     job.attributes_lost = !attributes.ok() || !set.ok() || !*set;
   }
   // Somebody may have made it a moment ago, and it is to be counted on.
-  return Blame(job, (*to)->Sync(), false).ok();
+  if (!Blame(job, (*to)->Sync(), false).ok()) return false;
+  const auto now = (*to)->Info();
+  if (!Blame(job, now.status(), false).ok()) return false;
+  job.there = MadeOf(*now);
+  return true;
 }
 
 void Copier::Compare(CopyJob& job, std::span<std::byte> buffer) {

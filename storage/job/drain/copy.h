@@ -18,6 +18,7 @@
 
 #include "storage/file/transfer/transfer.h"
 #include "storage/io/tree.h"
+#include "storage/job/drain/identity.h"
 #include "storage/job/drain/report.h"
 #include "storage/job/drain/scan.h"
 #include "storage/job/drain/workers.h"
@@ -47,13 +48,14 @@ struct CopyJob {
   const Item* item = nullptr;
   std::size_t at = 0;  // its place in the scan
   Mode mode = Mode::kCopy;
-  bool replace = false;  // under its final name is what a drain before has made
+  bool replace = false;  // under its final name is what a drain before has made, and that is `replaced`
+  Made replaced;
   std::string leader;    // kLink: the final name that it becomes another one of
   std::string work;
 
   Outcome outcome = Outcome::kStopped;
   std::string why;
-  std::uint64_t target_inode = 0;
+  Made there;  // kCopied, kThere: what the target has, its attributes set
   std::uint32_t crc32c = 0;
   bool attributes_lost = false, through_cache = false, outward = false;
   bool link_copied = false;  // no hard link could be made; of a large file, which is not copied yet, kFailed says so

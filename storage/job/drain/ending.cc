@@ -75,7 +75,7 @@ absl::Status Pass::DeleteSource() {
 bool Pass::IsBrought(const Item& item) const {
   const auto there = ground_.target->Info(item.path);
   const Record* const record = ground_.journal->Find(item.path);
-  return there.ok() && record != nullptr && there->inode == record->target_inode && there->bytes == item.info.bytes;
+  return there.ok() && record != nullptr && MadeOf(*there) == record->there && there->bytes == item.info.bytes;
 }
 
 // Under its own name a file can be written to until the moment when it is gone, and that would be lost. So it first

@@ -41,6 +41,17 @@ inline Identity IdentityOf(const FileInfo& info) {
           .ctime_ns = Nanoseconds(info.ctime)};
 }
 
+// A file at the target, as it was when a drain had made it, or had found it.
+struct Made {
+  std::uint64_t inode = 0, bytes = 0;
+  std::int64_t mtime_ns = 0;  // as the target keeps it, which may be coarser than what was asked for
+  friend bool operator==(const Made&, const Made&) = default;
+};
+
+inline Made MadeOf(const FileInfo& info) {
+  return {.inode = info.inode, .bytes = info.bytes, .mtime_ns = Nanoseconds(info.mtime)};
+}
+
 }  // namespace cairn::drain
 
 #endif  // CAIRN_STORAGE_JOB_DRAIN_IDENTITY_H_

@@ -15,9 +15,9 @@
 namespace cairn::drain {
 namespace {
 
-constexpr std::string_view kHead = "cairn drain journal 1\n";
+constexpr std::string_view kHead = "cairn drain journal 2\n";
 constexpr std::size_t kFrameBytes = 8;           // size and CRC
-constexpr std::size_t kFieldsBytes = 5 * 8 + 4;  // of a record, before its path
+constexpr std::size_t kFieldsBytes = 7 * 8 + 4 + 1;  // of a record, before its path
 constexpr std::size_t kRecordBytesMax = kFieldsBytes + (64 << 10);
 constexpr std::size_t kBeforeMax = 64;        // drains in a row that were killed before they renamed
 constexpr std::uint64_t kReplacedMax = 4096;  // records, before they are worth a rewrite
@@ -42,9 +42,12 @@ std::uint32_t SumOf(std::string_view bytes) {
 
 void PutRecord(const std::string& path, const Record& record, std::string& bytes) {
   std::string body;
-  for (const std::uint64_t field : {record.source.inode, record.source.bytes, record.target_inode}) Put(field, body);
-  for (const std::int64_t field : {record.source.mtime_ns, record.source.ctime_ns}) Put(field, body);
+  const Identity& source = record.source;
+  const Made& there = record.there;
+  for (const std::uint64_t field : {source.inode, source.bytes, there.inode, there.bytes}) Put(field, body);
+  for (const std::int64_t field : {source.mtime_ns, source.ctime_ns, there.mtime_ns}) Put(field, body);
   Put(record.crc32c, body);
+  Put(static_cast<std::uint8_t>(record.ours ? 1 : 0), body);
   body += path;
   Put(static_cast<std::uint32_t>(body.size()), bytes);
   Put(SumOf(body), bytes);
@@ -54,9 +57,14 @@ void PutRecord(const std::string& path, const Record& record, std::string& bytes
 // REQUIRES: at least kFieldsBytes.
 Record GetRecord(std::string_view body, std::string* path) {
   Record record;
-  for (std::uint64_t* field : {&record.source.inode, &record.source.bytes, &record.target_inode}) Get(body, field);
-  for (std::int64_t* field : {&record.source.mtime_ns, &record.source.ctime_ns}) Get(body, field);
+  Identity& source = record.source;
+  Made& there = record.there;
+  for (std::uint64_t* field : {&source.inode, &source.bytes, &there.inode, &there.bytes}) Get(body, field);
+  for (std::int64_t* field : {&source.mtime_ns, &source.ctime_ns, &there.mtime_ns}) Get(body, field);
+  std::uint8_t ours = 0;
   Get(body, &record.crc32c);
+  Get(body, &ours);
+  record.ours = ours == 1;
   *path = body;
   return record;
 }
@@ -111,7 +119,7 @@ absl::StatusOr<bool> Journal::Read() {
     bytes.append(reinterpret_cast<const char*>(buffer.data()), n);
     if (!headed && bytes.size() >= kHead.size()) {
       if (!bytes.starts_with(kHead)) {
-        return FailedPrecondition("{}/journal: not a journal of version 1: another release has written it", folder_);
+        return FailedPrecondition("{}/journal: not a journal of version 2: another release has written it", folder_);
       }
       headed = true;
       end_ = kHead.size();
@@ -143,7 +151,8 @@ void Journal::Take(const std::string& path, Record record) {
   if (!added) {
     record.before = std::move(known->second.before);
     if (record.before.size() == kBeforeMax) record.before.erase(record.before.begin());
-    if (known->second.made() != record.made()) record.before.push_back(known->second.made());
+    const Record& old = known->second;
+    if (old.ours && old.there != record.there) record.before.push_back(old.there);
   }
   known->second = std::move(record);
 }
@@ -183,9 +192,8 @@ absl::Status Journal::Rewrite() {
   for (const auto& [path, record] : records_) {
     for (const Made& made : record.before) {
       Record earlier;
-      earlier.target_inode = made.inode;
-      earlier.source.bytes = made.bytes;
-      earlier.source.mtime_ns = made.mtime_ns;
+      earlier.there = made;
+      earlier.ours = true;
       PutRecord(path, earlier, bytes);
     }
     PutRecord(path, record, bytes);

@@ -10,6 +10,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -21,23 +22,21 @@
 
 namespace cairn::drain {
 
-// A file at the target, as a drain has made it.
-struct Made {
-  std::uint64_t inode = 0, bytes = 0;
-  std::int64_t mtime_ns = 0;
-  friend bool operator==(const Made&, const Made&) = default;
-};
-
 struct Record {
-  Identity source;                 // as it was read
-  std::uint64_t target_inode = 0;  // of what was made of it
-  std::uint32_t crc32c = 0;        // of its bytes; of a file that was read in windows, of their CRCs
+  Identity source;           // as it was read
+  Made there;                // what the target has of it
+  bool ours = false;         // a drain has made that, and may replace it; else it was found, and was the same
+  std::uint32_t crc32c = 0;  // of its bytes; of a file that was read in windows, of their CRCs
   // Not in the file: it was seen under its name, since this was opened.
   bool confirmed = false;
-  // Of records before this one, the newest last: what is at the target if this one's file never got its name.
+  // Of records before this one that were ours, the newest last: what is at the target if this one's file never got its
+  // name.
   std::vector<Made> before = {};
 
-  Made made() const { return {.inode = target_inode, .bytes = source.bytes, .mtime_ns = source.mtime_ns}; }
+  // Is `made` one of those that may be replaced?
+  bool IsOurs(const Made& made) const {
+    return (ours && made == there) || std::ranges::find(before, made) != before.end();
+  }
 };
 
 class Journal {

@@ -131,14 +131,15 @@ bool Pass::IsThere(CopyJob& job) {
   if (same && record->confirmed) return true;
   const auto there = ground_.target->Info(item.path);
   if (!there.ok()) return false;  // also if its folder is not there yet
-  const Made made{.inode = there->inode, .bytes = there->bytes, .mtime_ns = Nanoseconds(there->mtime)};
-  const bool current = record != nullptr && record->made() == made;
+  const Made made = MadeOf(*there);
+  const bool current = record != nullptr && record->there == made;
   if (current && same) {
     ground_.journal->Confirm(item.path);
     return true;
   }
   // A drain that was killed, or refused what it had written, leaves a record of a file that never got its name.
-  job.replace = current || (record != nullptr && std::ranges::find(record->before, made) != record->before.end());
+  job.replace = record != nullptr && record->IsOurs(made);
+  job.replaced = made;
   // A name that another one of its names lost, a mode that changed: that moves ctime, too, and needs no second copy.
   const bool only_ctime = current && record->source.SameContent(identity);
   if (!job.replace || only_ctime) job.mode = CopyJob::Mode::kCompare;

@@ -349,6 +349,45 @@ TEST_F(DrainTest, TheSameFileOfSomebodyElseIsThere) {
   EXPECT_EQ(report.there_files, 1U);
 }
 
+TEST_F(DrainTest, WhatWasOnlyFoundThereIsNotReplacedWhenTheSourceChanges) {
+  Put("file", "one");
+  std::filesystem::copy_file(from_ + "/file", to_ + "/file");
+  std::filesystem::last_write_time(to_ + "/file", std::filesystem::last_write_time(from_ + "/file"));
+  EXPECT_EQ(Drained().there_files, 1U);
+  Put("file", "two, longer");
+  EXPECT_NE(Why(Drained().failed, "file"), "");
+  EXPECT_EQ(At("file"), "one");
+}
+
+TEST_F(DrainTest, ATargetWithCoarserTimesStillKnowsItsFiles) {
+  target_hooks_.coarse_times = true;
+  Hook();
+  Put("file", "one");
+  Drained();
+  EXPECT_EQ(Drained().there_files, 1U);
+  Put("file", "two, longer");
+  EXPECT_EQ(Drained().files, 1U);
+  EXPECT_EQ(At("file"), "two, longer");
+}
+
+TEST_F(DrainTest, AReplacementThatDidNotGetItsNameGetsItLater) {
+  Put("file", "one");
+  Drained();
+  Put("file", "two, longer");
+  bool refuses = true;
+  target_hooks_.before = [&](std::string_view what, const std::string& path) -> absl::Status {
+    return refuses && what == "rename to" && path == "file" ? Unavailable("not now") : absl::OkStatus();
+  };
+  Hook();
+  EXPECT_NE(Why(Drained().failed, "file"), "");
+  EXPECT_EQ(At("file"), "one");
+  Put("file", "three, longer still");
+  EXPECT_NE(Why(Drained().failed, "file"), "");
+  refuses = false;
+  EXPECT_TRUE(Drained().complete());
+  EXPECT_EQ(At("file"), "three, longer still");
+}
+
 TEST_F(DrainTest, AFileThatIsMadeThereMeanwhileIsNotReplaced) {
   Put("file", "mine");
   target_hooks_.before = [&](std::string_view what, const std::string& path) {

@@ -7,6 +7,11 @@
 namespace cairn::testing {
 namespace {
 
+absl::StatusOr<FileInfo> Told(absl::StatusOr<FileInfo> info, const TreeHooks& hooks) {
+  if (info.ok() && hooks.coarse_times) info->mtime.tv_nsec = 0;
+  return info;
+}
+
 class HookedFile final : public FileBelow {
  public:
   HookedFile(std::unique_ptr<FileBelow> file, std::string path, const TreeHooks& hooks)
@@ -35,9 +40,9 @@ class HookedFile final : public FileBelow {
     CAIRN_RETURN_IF_ERROR(hooks_.before("sync", path_));
     return file_->Sync();
   }
-  absl::StatusOr<FileInfo> Info() override { return file_->Info(); }
+  absl::StatusOr<FileInfo> Info() override { return Told(file_->Info(), hooks_); }
   bool BypassCache() override { return file_->BypassCache(); }
-  Writers LookForWriters() override { return file_->LookForWriters(); }
+  Writers LookForWriters() override { return hooks_.writers_unknown ? Writers::kUnknown : file_->LookForWriters(); }
   absl::StatusOr<TreeAttributes> Attributes() override { return file_->Attributes(); }
   absl::StatusOr<bool> SetAttributes(const FileInfo& info, const TreeAttributes& attributes) override {
     CAIRN_RETURN_IF_ERROR(hooks_.before("set attributes", path_));
@@ -58,7 +63,7 @@ class HookedTree final : public Tree {
     CAIRN_RETURN_IF_ERROR(hooks_.before("list", folder));
     return tree_->List(folder);
   }
-  absl::StatusOr<FileInfo> Info(const std::string& path) override { return tree_->Info(path); }
+  absl::StatusOr<FileInfo> Info(const std::string& path) override { return Told(tree_->Info(path), hooks_); }
   absl::StatusOr<std::unique_ptr<FileBelow>> Open(const std::string& path) override {
     CAIRN_RETURN_IF_ERROR(hooks_.before("open", path));
     return Hooked(tree_->Open(path), path);
