@@ -14,6 +14,7 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "storage/base/host_name.h"
 #include "storage/base/status.h"
@@ -76,6 +77,10 @@ absl::StatusOr<LockFile> LockFile::Take(const std::string& path, std::chrono::mi
   CAIRN_RETURN_IF_ERROR(CheckOwner(directory));
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
   if (!fd.valid()) return Failed(path, errno);
+  return Take(std::move(fd), path, patience);
+}
+
+absl::StatusOr<LockFile> LockFile::Take(UniqueFd fd, const std::string& path, std::chrono::milliseconds patience) {
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return Failed(path, errno);
   if (!S_ISREG(info.st_mode)) return PermissionDenied("{}: not a regular file", path);

@@ -24,6 +24,8 @@ class LockFile {
   //   kPermissionDenied    it or its directory is another user's (root's directory is fine), or no directory can be
   //   made kUnavailable         the file system refuses files or locks
   static absl::StatusOr<LockFile> Take(const std::string& path, std::chrono::milliseconds patience = {});
+  // The same with a file that is open already, for reading and writing; `path` is for messages.
+  static absl::StatusOr<LockFile> Take(UniqueFd fd, const std::string& path, std::chrono::milliseconds patience = {});
 
  private:
   explicit LockFile(UniqueFd fd) : fd_(std::move(fd)) {}

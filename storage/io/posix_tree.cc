@@ -19,6 +19,7 @@
 #include <map>
 #include <string_view>
 
+#include "storage/base/lock_file.h"
 #include "storage/base/status.h"
 #include "storage/base/unique_fd.h"
 #include "storage/io/errno_status.h"
@@ -134,6 +135,12 @@ class PosixFileBelow final : public FileBelow {
       return Writers::kNone;
     }
     return errno == EAGAIN ? Writers::kSome : Writers::kUnknown;
+  }
+
+  absl::StatusOr<LockFile> Lock(std::chrono::milliseconds patience) override {
+    UniqueFd same(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));  // of one open file: one lock
+    if (!same.valid()) return Failed("lock");
+    return LockFile::Take(std::move(same), path_, patience);
   }
 
   absl::StatusOr<TreeAttributes> Attributes() override {

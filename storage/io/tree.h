@@ -12,6 +12,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "storage/base/lock_file.h"
 #include "storage/io/disk.h"
 
 namespace cairn {
@@ -53,6 +55,8 @@ class FileBelow {
   // Has anybody, on this machine, the file open for writing, or mapped so? kUnknown: not our file, or the file system
   // does not tell. Nobody is held up by the question for longer than it takes.
   virtual Writers LookForWriters() = 0;
+  // A lock for as long as the answer lives; the file holds who has it. Errors as LockFile::Take has them.
+  virtual absl::StatusOr<LockFile> Lock(std::chrono::milliseconds patience) = 0;
   virtual absl::StatusOr<TreeAttributes> Attributes() = 0;
   // Mode, times, owner, attributes, as `cp -a` does. False: owner or an attribute could not be kept.
   virtual absl::StatusOr<bool> SetAttributes(const FileInfo& info, const TreeAttributes& attributes) = 0;

@@ -1,5 +1,7 @@
 #include "storage/job/drain/drain.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -22,9 +24,10 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLockPatience(2000);  // a drain that was just killed may not be quite gone
+constexpr int kWorkDepth = 1;                // a folder for each thread
 constexpr milliseconds kBusyPause(500);      // before a file that was being written is looked at again
 
-// One folder below the target's .cairn-drain for each folder that is drained there, from each machine.
+// One folder below the user's own in the target for each folder that is drained there, from each machine.
 std::string KeyOf(const std::string& from) {
   const std::string what = HostName() + '\0' + from;
   return HexOf(Md5(std::as_bytes(std::span(what)))).substr(0, 16);
@@ -66,7 +69,7 @@ class DrainImpl final : public Drain {
     }
     CAIRN_ASSIGN_OR_RETURN(source_, OpenTree(options_.from));
     if (options_.wrap_source) source_ = options_.wrap_source(std::move(source_));
-    own_ = fmt::format("{}/{}", kOwnFolder, KeyOf(options_.from));
+    own_ = fmt::format("{}/{}", OwnFolder(), KeyOf(options_.from));
     return options_.dry_run ? OpenToLook() : OpenToWork();
   }
 
@@ -117,20 +120,22 @@ class DrainImpl final : public Drain {
     if (options_.make_target) CAIRN_RETURN_IF_ERROR(MakeTarget());
     CAIRN_RETURN_IF_ERROR(CheckFolder(disk_, options_.to));
     CAIRN_RETURN_IF_ERROR(CheckApart());
-    CAIRN_ASSIGN_OR_RETURN(LockFile lock, LockFile::Take(fmt::format("{}/{}/lock", options_.to, own_), kLockPatience));
-    lock_ = std::move(lock);
     CAIRN_ASSIGN_OR_RETURN(target_, OpenTree(options_.to, {.keep_folders = true}));
     if (options_.wrap_target) target_ = options_.wrap_target(std::move(target_));
+    CAIRN_RETURN_IF_ERROR(MakeOwn(OwnFolder()));
+    CAIRN_RETURN_IF_ERROR(MakeOwn(own_));
+    CAIRN_ASSIGN_OR_RETURN(const auto file, target_->OpenToWrite(own_ + "/lock"));
+    CAIRN_ASSIGN_OR_RETURN(LockFile lock, file->Lock(kLockPatience));
+    lock_ = std::move(lock);
     // What was never committed. Nobody else has the lock.
-    const std::string work = fmt::format("{}/{}/work", options_.to, own_);
-    CAIRN_RETURN_IF_ERROR(RemoveTree(disk_, work));
+    CAIRN_RETURN_IF_ERROR(RemoveWork(own_ + "/work", kWorkDepth));
     CAIRN_RETURN_IF_ERROR(target_->MakeFolder(own_ + "/work"));
     const std::size_t threads = std::max<std::size_t>(options_.parallel, 1);
     for (std::size_t worker = 0; worker < threads; ++worker) {
       CAIRN_RETURN_IF_ERROR(target_->MakeFolder(fmt::format("{}/work/{}", own_, worker)));
     }
     CAIRN_ASSIGN_OR_RETURN(journal_, Journal::Open(*target_, own_));
-    for (const std::string& folder : {own_, std::string(kOwnFolder), std::string()}) {
+    for (const std::string& folder : {own_, OwnFolder(), std::string()}) {
       CAIRN_RETURN_IF_ERROR(target_->SyncFolder(folder));
     }
     buffers_ = std::make_unique<Buffers>(threads);
@@ -141,6 +146,28 @@ class DrainImpl final : public Drain {
   absl::Status CheckApart() {
     CAIRN_RETURN_IF_ERROR(CheckNotWithin(disk_, options_.to, options_.from));
     return CheckNotWithin(disk_, options_.from, options_.to);
+  }
+
+  // In a target that others may write to, something of theirs may lie under the name.
+  absl::Status MakeOwn(const std::string& folder) {
+    const absl::Status made = target_->MakeFolder(folder);
+    if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+    CAIRN_ASSIGN_OR_RETURN(const FileInfo info, target_->Info(folder));
+    if (!info.is_directory()) return FailedPrecondition("{}/{}: not a folder", options_.to, folder);
+    if (info.uid == ::geteuid()) return absl::OkStatus();
+    return PermissionDenied("{}/{}: belongs to user {}", options_.to, folder, info.uid);
+  }
+
+  absl::Status RemoveWork(const std::string& folder, int depth) {
+    const auto entries = target_->List(folder);
+    if (absl::IsNotFound(entries.status())) return absl::OkStatus();
+    CAIRN_RETURN_IF_ERROR(entries.status());
+    for (const TreeEntry& entry : *entries) {
+      const std::string path = folder + "/" + entry.name;
+      const bool below = entry.info.is_directory() && depth > 0;
+      CAIRN_RETURN_IF_ERROR(below ? RemoveWork(path, depth - 1) : target_->Remove(path));
+    }
+    return target_->Remove(folder);
   }
 
   absl::Status MakeTarget() {

@@ -2,9 +2,9 @@
 // names, the same bytes, verified, each file whole or not at all. Resumable: killed at any instant, the next drain goes
 // on, loses nothing and brings nothing twice.
 //
-// How a file gets there: copied to a work name in the target's .cairn-drain, synced, read back past the page cache and
-// compared, noted in the journal, renamed; then the names are synced. Many small files share one sync. A file that
-// changes meanwhile waits for the next pass. A name in the target that no drain of this folder has made is never
+// How a file gets there: copied to a work name in the target's .cairn-drain-<user>, synced, read back past the page
+// cache and compared, noted in the journal, renamed; then the names are synced. Many small files share one sync. A file
+// that changes meanwhile waits for the next pass. A name in the target that no drain of this folder has made is never
 // touched. The source is only deleted if that was asked for, after the commit, and if it is still what was copied.
 //
 // The order (Wave, scan.h): checkpoints and outputs that are complete, the newest first; other files, the oldest first;
@@ -59,6 +59,7 @@ class Drain {
   //   kInvalidArgument     one is below the other, or no folder
   //   kFailedPrecondition  another drain of this folder to this target is at work: the message names it
   //   kUnavailable         the target has no locks
+  //   kPermissionDenied    the name of the drain's own folder is taken by another user
   static absl::StatusOr<std::unique_ptr<Drain>> Open(Disk& disk, const DrainOptions& options);
   virtual ~Drain() = default;
 

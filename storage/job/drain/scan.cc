@@ -1,5 +1,7 @@
 #include "storage/job/drain/scan.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -14,6 +16,7 @@ namespace cairn::drain {
 namespace {
 
 constexpr std::size_t kDepthMax = 128;
+constexpr std::string_view kOwnStem = ".cairn-drain-";
 constexpr std::string_view kBpIndex = "md.idx", kScrRecords = ".scr", kScrJobStem = "scr.";
 
 std::string Joined(const std::string& folder, const std::string& name) {
@@ -65,7 +68,7 @@ class Walk {
   }
 
   absl::Status SubFolder(const std::string& path, const TreeEntry& entry, std::size_t depth) {
-    if (path == kOwnFolder) {
+    if (IsOwnFolder(path)) {
       scan_.left_out.push_back({path, "the journal of a drain to this folder"});
       return absl::OkStatus();
     }
@@ -245,6 +248,15 @@ std::string NameOf(const Set& set) {
       return fmt::format("the BP5 directory {}", set.name.empty() ? "." : set.name);
   }
   return "";
+}
+
+std::string OwnFolder() {
+  return fmt::format("{}{}", kOwnStem, ::geteuid());
+}
+
+bool IsOwnFolder(std::string_view path) {
+  return path.size() > kOwnStem.size() && path.starts_with(kOwnStem) &&
+         path.find_first_not_of("0123456789", kOwnStem.size()) == path.npos;
 }
 
 bool IsMarker(std::string_view name, const std::string& marker) {

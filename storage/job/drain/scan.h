@@ -19,8 +19,10 @@
 
 namespace cairn::drain {
 
-// The folder of a drain's own below the root of its target; what lies there is never drained itself.
-inline constexpr std::string_view kOwnFolder = ".cairn-drain";
+// The folder of a drain's own below the root of its target: each user has one, ".cairn-drain-1000". What lies there is
+// never drained itself.
+std::string OwnFolder();
+bool IsOwnFolder(std::string_view path);  // of any user
 // A source file is called so while it is being deleted, for microseconds; this and its name.
 inline constexpr std::string_view kAsidePrefix = ".cairn-drained.";
 

@@ -75,7 +75,7 @@ class FolderWatchImpl final : public FolderWatch {
     while (const dirent* entry = ::readdir(directory.get())) {
       const std::string_view name = entry->d_name;
       if (name == "." || name == ".." || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN)) continue;
-      if (folder.empty() && name == drain::kOwnFolder) continue;
+      if (folder.empty() && drain::IsOwnFolder(name)) continue;
       CAIRN_RETURN_IF_ERROR(Watch(Joined(folder, name), depth + 1));
     }
     return absl::OkStatus();

@@ -3,6 +3,7 @@
 #define CAIRN_TESTS_STORAGE_JOB_DRAIN_DRAIN_FIXTURE_H_
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -51,6 +52,7 @@ class DrainFixture : public ::testing::Test {
     bytes << std::ifstream(path, std::ios::binary).rdbuf();
     return bytes.str();
   }
+  std::string Own() const { return to_ + "/.cairn-drain-" + std::to_string(::geteuid()); }
   std::string At(const std::string& name) const { return ReadPath(to_ + "/" + name); }
   static bool Is(const std::string& path) { return std::filesystem::exists(std::filesystem::symlink_status(path)); }
   bool IsThere(const std::string& name) const { return Is(to_ + "/" + name); }
@@ -60,7 +62,7 @@ class DrainFixture : public ::testing::Test {
     std::map<std::string, std::string> files;
     for (auto entry = std::filesystem::recursive_directory_iterator(root);
          entry != std::filesystem::recursive_directory_iterator(); ++entry) {
-      if (entry->path().filename() == ".cairn-drain") entry.disable_recursion_pending();
+      if (entry->path().filename().string().starts_with(".cairn-drain-")) entry.disable_recursion_pending();
       if (!entry->is_symlink() && entry->is_regular_file()) {
         files[std::filesystem::relative(entry->path(), root)] = ReadPath(entry->path());
       }

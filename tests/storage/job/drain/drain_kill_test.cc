@@ -96,7 +96,7 @@ TEST_F(DrainKillTest, AtFiftyInstantsNothingIsLostHalfOrTwice) {
       EXPECT_TRUE(Files(from_).empty());
     }
     // And nothing is left of the work.
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(to_ + "/.cairn-drain")) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(Own())) {
       if (entry.path().string().find("/work/") != std::string::npos) {
         EXPECT_FALSE(entry.is_regular_file());
       }

@@ -543,6 +543,37 @@ TEST_F(DrainTest, WhatIsNotAtTheTargetAnyMoreIsNotDeleted) {
   }
 }
 
+TEST_F(DrainTest, ALinkInPlaceOfTheDrainsOwnFolderIsNotFollowed) {
+  Put("file", "bytes");
+  Drained();
+  std::string key;
+  for (const auto& entry : std::filesystem::directory_iterator(Own())) key = entry.path().filename();
+  ASSERT_NE(key, "");
+  std::filesystem::create_directories(folder_ + "/hers/" + key + "/work");
+  std::ofstream(folder_ + "/hers/" + key + "/work/kept") << "kept";
+  // The key's folder, then the one above.
+  std::filesystem::rename(Own() + "/" + key, folder_ + "/key");
+  std::filesystem::create_directory_symlink(folder_ + "/hers/" + key, Own() + "/" + key);
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, Run(), "not a folder");
+  std::filesystem::rename(Own(), folder_ + "/own");
+  std::filesystem::create_directory_symlink(folder_ + "/hers", Own());
+  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, Run(), "not a folder");
+  EXPECT_EQ(ReadPath(folder_ + "/hers/" + key + "/work/kept"), "kept");
+}
+
+TEST_F(DrainTest, WorkOfADrainThatWasKilledIsRemoved) {
+  Put("file", "bytes");
+  Drained();
+  std::string work;
+  for (const auto& entry : std::filesystem::directory_iterator(Own())) work = entry.path().string() + "/work";
+  std::ofstream(work + "/0/7") << "half";
+  std::filesystem::create_symlink(from_, work + "/1/link");
+  Drained();
+  EXPECT_FALSE(Is(work + "/0/7"));
+  EXPECT_FALSE(Is(work + "/1/link"));
+  EXPECT_EQ(ReadPath(from_ + "/file"), "bytes");
+}
+
 TEST_F(DrainTest, TwoAtOnceOfOneFolderTheSecondIsRefused) {
   Put("file", "bytes");
   const auto first = Drain::Open(*disk_, options_);
@@ -612,7 +643,7 @@ TEST_F(DrainTest, ATornJournalCostsACompareAndNothingElse) {
   for (int i = 0; i < 30; ++i) Put("f" + std::to_string(i), Bytes(100 + i));
   Drained();
   std::string journal;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(to_ + "/.cairn-drain")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(Own())) {
     if (entry.path().filename() == "journal") journal = entry.path();
   }
   const std::string whole = ReadPath(journal);

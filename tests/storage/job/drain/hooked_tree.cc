@@ -1,7 +1,9 @@
 #include "tests/storage/job/drain/hooked_tree.h"
 
+#include <chrono>
 #include <utility>
 
+#include "storage/base/lock_file.h"
 #include "storage/base/status.h"
 
 namespace cairn::testing {
@@ -43,6 +45,7 @@ class HookedFile final : public FileBelow {
   absl::StatusOr<FileInfo> Info() override { return Told(file_->Info(), hooks_); }
   bool BypassCache() override { return file_->BypassCache(); }
   Writers LookForWriters() override { return hooks_.writers_unknown ? Writers::kUnknown : file_->LookForWriters(); }
+  absl::StatusOr<LockFile> Lock(std::chrono::milliseconds patience) override { return file_->Lock(patience); }
   absl::StatusOr<TreeAttributes> Attributes() override { return file_->Attributes(); }
   absl::StatusOr<bool> SetAttributes(const FileInfo& info, const TreeAttributes& attributes) override {
     CAIRN_RETURN_IF_ERROR(hooks_.before("set attributes", path_));
