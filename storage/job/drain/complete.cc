@@ -12,6 +12,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// What a server's clock may be behind ours: a file that is older than this, and has settled, is so by any clock.
+constexpr std::chrono::hours kClockDifferenceMax(1);
+
 std::string FolderOf(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? "" : path.substr(0, slash);
@@ -85,22 +88,42 @@ std::string Completeness::WhyNot(const Item& item) {
   return WhyNotSettled(item);
 }
 
+Completeness::Seen& Completeness::See(const Item& item) {
+  Seen& seen = seen_[item.path];
+  const Identity identity = IdentityOf(item.info);
+  // A name more or less of the same file moves its ctime.
+  const bool same = item.info.links > 1 ? seen.identity.SameContent(identity) : seen.identity == identity;
+  if (seen.scan == 0 || !same) seen = {.identity = identity, .since = SteadyNow(), .scan = scans_};
+  seen.scan = scans_;
+  return seen;
+}
+
+void Completeness::SettlesAt(std::chrono::steady_clock::time_point at) {
+  if (!settles_at_ || at < *settles_at_) settles_at_ = at;
+}
+
+bool Completeness::StayedAsItIs(const Item& item) {
+  if (!rules_.settle_ms) return true;
+  const auto at = See(item).since + milliseconds(*rules_.settle_ms);
+  if (SteadyNow() >= at) return true;
+  SettlesAt(at);
+  return false;
+}
+
 // By the clock of the file system; or, where that is not ours, by how long we have seen it so.
 std::string Completeness::WhyNotSettled(const Item& item) {
   const auto settle = milliseconds(*rules_.settle_ms);
   const std::int64_t now_ns =
       std::chrono::duration_cast<std::chrono::nanoseconds>(WallNow().time_since_epoch()).count();
-  const std::int64_t age_ns = now_ns - Nanoseconds(item.info.ctime);
+  std::int64_t age_ns = now_ns - Nanoseconds(item.info.ctime);
+  if (!rules_.our_clock) age_ns -= std::chrono::nanoseconds(kClockDifferenceMax).count();
   if (age_ns >= std::chrono::nanoseconds(settle).count()) return "";
-  Seen& seen = seen_[item.path];
-  const Identity identity = IdentityOf(item.info);
+  const Seen& seen = See(item);
   const auto now = SteadyNow();
-  if (seen.scan == 0 || seen.identity != identity) seen = {.identity = identity, .since = now, .scan = scans_};
-  seen.scan = scans_;
   if (now - seen.since >= settle) return "";
   auto at = seen.since + settle;
   if (age_ns > 0) at = std::min(at, now + std::chrono::ceil<milliseconds>(settle - std::chrono::nanoseconds(age_ns)));
-  if (!settles_at_ || at < *settles_at_) settles_at_ = at;
+  SettlesAt(at);
   return fmt::format("changed less than {} s ago, and its writer was not seen closing it",
                      std::chrono::ceil<std::chrono::seconds>(settle).count());
 }

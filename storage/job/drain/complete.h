@@ -20,11 +20,13 @@ namespace cairn::drain {
 struct CompleteRules {
   std::optional<std::uint64_t> settle_ms;  // none: age alone never counts
   std::string marker;
+  bool our_clock = true;  // the file system takes its times from this machine's clock
 };
 
 class Completeness {
  public:
   explicit Completeness(CompleteRules rules) : rules_(std::move(rules)) {}
+  void SetOurClock(bool ours) { rules_.our_clock = ours; }  // once it is known, before the first scan
 
   // The writer of a file has closed it: it was this then.
   void Closed(const std::string& path, const FileInfo& info) { closed_[path] = IdentityOf(info); }
@@ -38,6 +40,9 @@ class Completeness {
   void Begin(const Scan& scan);
   // "": it is complete. Whether somebody writes to it is not asked here.
   std::string WhyNot(const Item& item);
+  // Has it been what it is for as long as it takes to settle, by our own clock and while we looked? Where nobody can
+  // say who writes to a file, less is not enough for its deletion. True where age does not count.
+  bool StayedAsItIs(const Item& item);
   // After all items: when the first of those that only have to settle has done so; none: none has to.
   std::optional<std::chrono::steady_clock::time_point> settles_at() const { return settles_at_; }
 
@@ -50,11 +55,13 @@ class Completeness {
 
   bool IsMarked(const Item& item) const;
   std::string WhyNotSettled(const Item& item);
+  Seen& See(const Item& item);
+  void SettlesAt(std::chrono::steady_clock::time_point at);
 
-  const CompleteRules rules_;
+  CompleteRules rules_;
   std::unordered_map<std::string, Identity> closed_;
   std::set<std::string> closed_and_gone_;
-  std::unordered_map<std::string, Seen> seen_;  // that were not settled
+  std::unordered_map<std::string, Seen> seen_;  // that were not settled, or not long enough to be deleted
   std::uint64_t scans_ = 0;
   std::map<std::string, std::int64_t> marked_;  // folders (with a slash) and files that a marker stands for: its ctime
   std::optional<std::chrono::steady_clock::time_point> settles_at_;

@@ -69,6 +69,7 @@ class DrainImpl final : public Drain {
     }
     CAIRN_ASSIGN_OR_RETURN(source_, OpenTree(options_.from));
     if (options_.wrap_source) source_ = options_.wrap_source(std::move(source_));
+    completeness_.SetOurClock(source_->syncs_as_a_whole());  // it is one of this machine's own
     own_ = fmt::format("{}/{}", OwnFolder(), KeyOf(options_.from));
     return options_.dry_run ? OpenToLook() : OpenToWork();
   }
@@ -96,16 +97,23 @@ class DrainImpl final : public Drain {
   }
   void Closed(const std::string& path) override {
     const auto info = source_->Info(path);
-    if (info.ok() && info->is_regular()) completeness_.Closed(path, *info);
+    if (info.ok() && info->is_regular() && TellsOfWriters(path)) completeness_.Closed(path, *info);
     if (absl::IsNotFound(info.status())) completeness_.ClosedAndGone(path);
   }
   void Moved(const std::string& from, const std::string& to) override {
     const auto info = source_->Info(to);
-    if (info.ok() && info->is_regular()) completeness_.Moved(from, to, *info);
+    if (info.ok() && info->is_regular() && TellsOfWriters(to)) completeness_.Moved(from, to, *info);
   }
   DrainProgress& progress() override { return progress_; }
 
  private:
+  // One writer has closed it; are there others? Where that cannot be asked before it is copied, the news is worth
+  // nothing. kSome is no reason: the one that closes it may not be quite gone, and the copy asks again.
+  bool TellsOfWriters(const std::string& path) {
+    const auto file = source_->Open(path);
+    return file.ok() && (*file)->LookForWriters() != FileBelow::Writers::kUnknown;
+  }
+
   absl::Status OpenToLook() {
     auto target = OpenTree(options_.to);
     if (absl::IsNotFound(target.status())) return absl::OkStatus();

@@ -69,7 +69,8 @@ class Drain {
   virtual absl::StatusOr<DrainReport> Pass(const std::atomic<bool>& stop) = 0;
   // After a pass: when the first of those that only have to settle will have; none: no such file.
   virtual std::optional<std::chrono::steady_clock::time_point> settles_at() const = 0;
-  // The writer of `path` (relative) has closed it just now; it has got another name.
+  // The writer of `path` (relative) has closed it just now; it has got another name. Counts only where the kernel tells
+  // whether there are other writers: not of files of other users, nor where there are no leases.
   virtual void Closed(const std::string& path) = 0;
   virtual void Moved(const std::string& from, const std::string& to) = 0;
   virtual DrainProgress& progress() = 0;

@@ -13,6 +13,7 @@ namespace cairn::drain {
 namespace {
 
 constexpr std::size_t kNameBytesMax = 255;
+constexpr char kTooFresh[] = "not deleted yet: nobody can say whether it is being written to";
 constexpr char kNotThere[] = "not deleted: what was brought is not at the target any more";
 
 std::string FolderOf(const std::string& path) {
@@ -78,6 +79,10 @@ bool Pass::IsBrought(const Item& item) const {
   return there.ok() && record != nullptr && MadeOf(*there) == record->there && there->bytes == item.info.bytes;
 }
 
+bool Pass::IsTooFresh(const Item& item, FileBelow::Writers writers) {
+  return writers == FileBelow::Writers::kUnknown && !ground_.completeness.StayedAsItIs(item);
+}
+
 // Under its own name a file can be written to until the moment when it is gone, and that would be lost. So it first
 // gets another name, by which nobody knows it; then it is looked at once more.
 void Pass::Delete(std::size_t at) {
@@ -93,6 +98,9 @@ void Pass::Delete(std::size_t at) {
   }
   if (const auto now = ground_.source.Info(item.path); now.ok() && item.info.links == 1) {
     if (IdentityOf(*now) != IdentityOf(item.info)) return;  // it changed: the next pass sees to it
+  }
+  if (const auto file = ground_.source.Open(item.path); file.ok() && item.kind == Item::Kind::kFile) {
+    if (IsTooFresh(item, (*file)->LookForWriters())) return report_.waiting.Add(item.path, kTooFresh);
   }
   const std::string folder = FolderOf(item.path);
   const std::string name = std::string(kAsidePrefix) + BaseOf("/" + item.path);
@@ -113,7 +121,9 @@ void Pass::RemoveAside(const Item& item, const std::string& aside) {
     const auto info = (*file)->Info();
     const bool same = info.ok() && IdentityOf(*info).SameContent(IdentityOf(item.info));
     if (!same) why = "it changed";
-    if (same && (*file)->LookForWriters() == FileBelow::Writers::kSome) why = "somebody has it open for writing";
+    const FileBelow::Writers writers = (*file)->LookForWriters();
+    if (same && writers == FileBelow::Writers::kSome) why = "somebody has it open for writing";
+    if (same && IsTooFresh(item, writers)) why = kTooFresh;
   } else {
     why = MessageOf(file.status());
   }

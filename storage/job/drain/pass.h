@@ -89,6 +89,7 @@ class Pass {
   absl::Status DeleteSource();
   void Delete(std::size_t at);
   bool IsBrought(const Item& item) const;
+  bool IsTooFresh(const Item& item, FileBelow::Writers writers);
   void RemoveAside(const Item& item, const std::string& aside);
 
   Ground& ground_;

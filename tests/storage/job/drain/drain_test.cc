@@ -240,6 +240,39 @@ TEST_F(DrainTest, WithoutAnySignOfBeingCompleteAFileWaits) {
   EXPECT_EQ(At("file"), "old");
 }
 
+TEST_F(DrainTest, WhereNobodyTellsOfWritersNewsDoesNotCount) {
+  options_.settle_ms.reset();
+  Put("file", "perhaps half");
+  source_hooks_.writers_unknown = true;
+  Hook();
+  auto drain = Drain::Open(*disk_, options_);
+  ASSERT_OK(drain);
+  (*drain)->Closed("file");
+  const auto report = (*drain)->Pass(stop_);
+  ASSERT_OK(report);
+  EXPECT_NE(Why(report->waiting, "file"), "");
+  EXPECT_FALSE(IsThere("file"));
+}
+
+TEST_F(DrainTest, WhereNobodyTellsOfWritersASourceIsDeletedOnlyOnceItHasStayedAsItIs) {
+  options_.settle_ms = 600'000;
+  options_.marker = "DONE";
+  options_.delete_source = true;
+  Put("file", "bytes");
+  ::usleep(20'000);  // the clock of ctime is coarse
+  Put("DONE", "");
+  source_hooks_.writers_unknown = true;
+  Hook();
+  DrainReport report = Drained();
+  EXPECT_EQ(report.files, 2U);
+  EXPECT_EQ(report.deleted, 0U);
+  EXPECT_NE(Why(report.waiting, "file"), "");
+  EXPECT_EQ(ReadPath(from_ + "/file"), "bytes");
+  options_.settle_ms = 0;
+  EXPECT_EQ(Drained().deleted, 2U);
+  EXPECT_EQ(At("file"), "bytes");
+}
+
 TEST_F(DrainTest, AMarkerOfAFolderStandsForAllBelowAndComesLast) {
   options_.settle_ms.reset();
   options_.marker = "DONE";
