@@ -49,6 +49,9 @@ absl::Status Pass::DeleteSource() {
   for (std::size_t at = 0; at < scan_.items.size(); ++at) {
     if (states_[at] != State::kDone) held_back.insert(scan_.items[at].sets.begin(), scan_.items[at].sets.end());
   }
+  for (std::size_t set = 0; set < scan_.sets.size(); ++set) {
+    if (!SeenWhole(scan_.sets[set])) held_back.insert(set);
+  }
   std::vector<std::size_t> items;
   std::set<std::string> folders;
   for (std::size_t at = 0; at < scan_.items.size(); ++at) {

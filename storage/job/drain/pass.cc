@@ -20,6 +20,18 @@ std::string FolderOf(const std::string& path) {
   return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
+bool HasAtOrBelow(const std::vector<Told>& list, const std::string& folder) {
+  return std::ranges::any_of(list, [&](const Told& told) {
+    return folder.empty() || told.path == folder || told.path.starts_with(folder + "/");
+  });
+}
+
+// Below it lie all files of a set. Those of FTI's and of SCR's cache may lie in several folders, of which any may be
+// the one that could not be listed.
+std::string FolderOfAll(const Set& set) {
+  return set.kind == Set::Kind::kBp5 || set.kind == Set::Kind::kScrPrefix ? set.folder : "";
+}
+
 bool IsLarge(const CopyJob& job) {
   return job.item->kind == Item::Kind::kFile && job.item->info.bytes > kWindowBytes;
 }
@@ -179,6 +191,7 @@ const Item* Pass::FindItem(const std::string& path) const {
 }
 
 bool Pass::AllDoneBelow(const std::string& folder, Wave before) const {
+  if (HasAtOrBelow(scan_.failed, folder)) return false;  // who knows what is in there
   const std::string front = folder.empty() ? "" : folder + "/";
   auto item = std::ranges::lower_bound(scan_.items, front, {}, &Item::path);
   for (; item != scan_.items.end() && item->path.starts_with(front); ++item) {
@@ -186,6 +199,29 @@ bool Pass::AllDoneBelow(const std::string& folder, Wave before) const {
     if (item->wave < before && states_[at] != State::kDone) return false;
   }
   return true;
+}
+
+bool Pass::SeenWhole(const Set& set) const {
+  return !HasAtOrBelow(scan_.failed, FolderOfAll(set));
+}
+
+std::string Pass::WhyMarkerHeldBack(const Item& item) {
+  if (!options_.marker.starts_with('*')) {
+    const std::string folder = FolderOf(item.path);
+    return AllDoneBelow(folder, Wave::kMarker) ? WhyOtherBelow(folder) : "files that it stands for have not come yet";
+  }
+  const std::string name = item.path.substr(0, item.path.size() - (options_.marker.size() - 1));
+  const Item* const marked = FindItem(name);
+  if (marked != nullptr) {
+    const bool done = states_[static_cast<std::size_t>(marked - scan_.items.data())] == State::kDone;
+    return done ? "" : "the file that it stands for has not come yet";
+  }
+  // It may have been made after its folder was listed, before the marker.
+  const Scan* const now = Rescan();
+  const bool none = now != nullptr &&
+                    std::ranges::none_of(now->items, [&](const Item& other) { return other.path == name; }) &&
+                    !HasAtOrBelow(now->failed, FolderOf(name));
+  return none ? "" : "the file that it stands for has not come yet";
 }
 
 std::string Pass::WhyHeldBack(const Item& item) {
@@ -211,15 +247,8 @@ std::string Pass::WhyHeldBack(const Item& item) {
         if (std::string why = WhySetHeldBack(set, item.wave); !why.empty()) return why;
       }
       return "";
-    case Wave::kMarker: {
-      if (!options_.marker.starts_with('*')) {
-        return AllDoneBelow(FolderOf(item.path), Wave::kMarker) ? "" : "files that it stands for have not come yet";
-      }
-      const Item* const marked = FindItem(item.path.substr(0, item.path.size() - (options_.marker.size() - 1)));
-      const bool done =
-          marked == nullptr || states_[static_cast<std::size_t>(marked - scan_.items.data())] == State::kDone;
-      return done ? "" : "the file that it stands for has not come yet";
-    }
+    case Wave::kMarker:
+      return WhyMarkerHeldBack(item);
   }
   return "";
 }
@@ -227,6 +256,10 @@ std::string Pass::WhyHeldBack(const Item& item) {
 std::string Pass::WhySetHeldBack(std::size_t set, Wave wave) {
   const auto [known, added] = sets_held_back_.try_emplace(set);
   if (!added) return known->second;
+  if (!SeenWhole(scan_.sets[set])) {
+    known->second = fmt::format("an index comes last: not all of {} could be listed", NameOf(scan_.sets[set]));
+    return known->second;
+  }
   for (std::size_t at = 0; at < scan_.items.size(); ++at) {
     const Item& item = scan_.items[at];
     if (item.wave >= wave || states_[at] == State::kDone || std::ranges::find(item.sets, set) == item.sets.end()) {
@@ -239,15 +272,34 @@ std::string Pass::WhySetHeldBack(std::size_t set, Wave wave) {
   return known->second;
 }
 
+// Null: it cannot be listed now.
+const Scan* Pass::Rescan() {
+  if (rescan_ == nullptr) {
+    auto scan = ScanTree(ground_.source, options_.marker, target_root_);
+    if (scan.ok()) rescan_ = std::make_unique<Scan>(*std::move(scan));
+  }
+  return rescan_.get();
+}
+
+// The same of a folder with a marker.
+std::string Pass::WhyOtherBelow(const std::string& folder) {
+  const std::string why = "its folder was written to during the drain";
+  if (Rescan() == nullptr || HasAtOrBelow(rescan_->failed, folder)) return why;
+  const std::string front = folder.empty() ? "" : folder + "/";
+  auto item = std::ranges::lower_bound(rescan_->items, front, {}, &Item::path);
+  for (; item != rescan_->items.end() && item->path.starts_with(front); ++item) {
+    if (item->wave >= Wave::kMarker) continue;
+    const Item* const before = FindItem(item->path);
+    if (before == nullptr || !IdentityOf(before->info).SameContent(IdentityOf(item->info))) return why;
+  }
+  return "";
+}
+
 // The index may name what was made after its folder was listed, and before the index itself was looked at. Since it is
 // only copied if it is still what it was then, all that it names is there by now: has it come?
 std::string Pass::WhyOtherThanBefore(std::size_t set, Wave wave) {
   const std::string why = fmt::format("{} was written to during the drain", NameOf(scan_.sets[set]));
-  if (rescan_ == nullptr) {
-    auto scan = ScanTree(ground_.source, options_.marker, target_root_);
-    if (!scan.ok()) return why;
-    rescan_ = std::make_unique<Scan>(*std::move(scan));
-  }
+  if (Rescan() == nullptr || HasAtOrBelow(rescan_->failed, FolderOfAll(scan_.sets[set]))) return why;
   for (const Item& item : rescan_->items) {
     const auto belongs = [&](std::size_t other) {
       return rescan_->sets[other].kind == scan_.sets[set].kind && rescan_->sets[other].name == scan_.sets[set].name;

@@ -63,6 +63,10 @@ class Pass {
   std::string WhyHeldBack(const Item& item);
   std::string WhySetHeldBack(std::size_t set, Wave wave);
   std::string WhyOtherThanBefore(std::size_t set, Wave wave);
+  std::string WhyMarkerHeldBack(const Item& item);
+  std::string WhyOtherBelow(const std::string& folder);
+  const Scan* Rescan();
+  bool SeenWhole(const Set& set) const;
   bool AllDoneBelow(const std::string& folder, Wave before) const;
   const Item* FindItem(const std::string& path) const;
   absl::Status RunWave(Wave wave);

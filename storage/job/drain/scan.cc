@@ -43,7 +43,10 @@ class Walk {
     auto entries = source_.List(path);
     if (!entries.ok()) {
       if (path.empty()) return entries.status();
-      if (!absl::IsNotFound(entries.status())) scan_.failed.push_back({path, std::string(MessageOf(entries.status()))});
+      if (absl::IsNotFound(entries.status())) return absl::OkStatus();
+      // The file system's own, and closed to users: nothing that waits for all files waits for it.
+      std::vector<Told>& told = path == "lost+found" ? scan_.left_out : scan_.failed;
+      told.push_back({path, std::string(MessageOf(entries.status()))});
       return absl::OkStatus();
     }
     for (TreeEntry& entry : *entries) CAIRN_RETURN_IF_ERROR(Entry(path, entry, depth));

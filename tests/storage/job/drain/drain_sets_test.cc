@@ -141,6 +141,19 @@ TEST_F(DrainSetsTest, AnIndexThatNamesWhatCameAfterTheListingWaits) {
   EXPECT_TRUE(Drained().complete());
 }
 
+TEST_F(DrainSetsTest, AnIndexWaitsForAFolderThatCannotBeListed) {
+  for (const char* name : {"ckpt.1/a", ".scr/index.scr"}) Put(std::string("run/") + name, name);
+  options_.settle_ms = 0;
+  bool refuses = true;
+  source_hooks_.before = [&](std::string_view what, const std::string& path) -> absl::Status {
+    return refuses && what == "list" && path == "run/ckpt.1" ? PermissionDenied("not for you") : absl::OkStatus();
+  };
+  EXPECT_NE(Why(Drained().waiting, "run/.scr/index.scr"), "");
+  EXPECT_FALSE(IsThere("run/.scr/index.scr"));
+  refuses = false;
+  EXPECT_TRUE(Drained().complete());
+}
+
 TEST_F(DrainSetsTest, AClosedBp5DirectoryGoesAtOnceItsIndexLast) {
   auto job = std::make_unique<GrowingBp5>(*disk_, from_ + "/out.bp");
   ASSERT_OK(job->Create());

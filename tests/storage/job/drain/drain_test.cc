@@ -313,6 +313,41 @@ TEST_F(DrainTest, AMarkerOfAFileStandsForThatAloneAndNotForWhatChangedLater) {
   EXPECT_FALSE(IsThere("two.done"));
 }
 
+TEST_F(DrainTest, AMarkerWaitsForAFolderThatCannotBeListed) {
+  options_.marker = "DONE";
+  Put("a/sub/file", "1");
+  Put("a/DONE", "");
+  bool refuses = true;
+  source_hooks_.before = [&](std::string_view what, const std::string& path) -> absl::Status {
+    return refuses && what == "list" && path == "a/sub" ? PermissionDenied("not for you") : absl::OkStatus();
+  };
+  Hook();
+  EXPECT_NE(Why(Drained().waiting, "a/DONE"), "");
+  EXPECT_FALSE(IsThere("a/DONE"));
+  refuses = false;
+  EXPECT_TRUE(Drained().complete());
+  EXPECT_TRUE(IsThere("a/DONE"));
+}
+
+TEST_F(DrainTest, AMarkerWaitsForWhatCameAfterTheListing) {
+  for (const auto& [marker, name, late] : {std::tuple{"DONE", "DONE", "late"}, {"*.done", "late.done", "late"}}) {
+    const std::string folder = name;
+    options_.marker = marker;
+    Put(folder + "/file", "1");
+    Put(folder + "/" + name, "");
+    bool added = false;
+    source_hooks_.before = [&](std::string_view what, const std::string& path) {
+      if (what == "open" && path == folder + "/file" && !std::exchange(added, true)) Put(folder + "/" + late, "late");
+      return absl::OkStatus();
+    };
+    Hook();
+    EXPECT_NE(Why(Drained().waiting, folder + "/" + name), "") << marker;
+    EXPECT_FALSE(IsThere(folder + "/" + name)) << marker;
+    EXPECT_TRUE(Drained().complete()) << marker;
+    EXPECT_TRUE(IsThere(folder + "/" + name)) << marker;
+  }
+}
+
 TEST_F(DrainTest, ASourceThatChangesWhileItIsReadIsNotCommitted) {
   Put("small", Bytes(1000));
   Put("large", Bytes(6 << 20));
