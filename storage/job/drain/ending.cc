@@ -13,7 +13,7 @@ namespace cairn::drain {
 namespace {
 
 constexpr std::size_t kNameBytesMax = 255;
-constexpr char kTooFresh[] = "not deleted yet: nobody can say whether it is being written to";
+constexpr char kTooFresh[] = "nobody can say whether it is being written to";
 constexpr char kNotThere[] = "not deleted: what was brought is not at the target any more";
 
 std::string FolderOf(const std::string& path) {
@@ -59,7 +59,10 @@ absl::Status Pass::DeleteSource() {
     const auto held = [&](std::size_t set) { return held_back.contains(set); };
     if (states_[at] != State::kDone || std::ranges::any_of(item.sets, held)) continue;
     items.push_back(at);
-    folders.insert(FolderOf(item.path));
+    // All above it, too: whoever made those may not have synced them.
+    std::string folder = FolderOf(item.path);
+    for (; folders.insert(folder).second && !folder.empty(); folder = FolderOf(folder)) {
+    }
   }
   if (items.empty()) return absl::OkStatus();
   // Those that a drain before has renamed may not be durable under their names yet.
@@ -91,19 +94,14 @@ bool Pass::IsTooFresh(const Item& item, FileBelow::Writers writers) {
 void Pass::Delete(std::size_t at) {
   const Item& item = scan_.items[at];
   if (!IsBrought(item)) return report_.failed.Add(item.path, kNotThere);
-  if (item.kind == Item::Kind::kSymlink) {
-    const auto now = ground_.source.Info(item.path);
-    if (!now.ok() || IdentityOf(*now) != IdentityOf(item.info)) return;  // another one: the next pass sees to it
-    const absl::Status removed = ground_.source.Remove(item.path);
-    if (!removed.ok()) return report_.failed.Add(item.path, fmt::format("not deleted: {}", MessageOf(removed)));
-    ++report_.deleted;
-    return;
-  }
   if (const auto now = ground_.source.Info(item.path); now.ok() && item.info.links == 1) {
     if (IdentityOf(*now) != IdentityOf(item.info)) return;  // it changed: the next pass sees to it
   }
-  if (const auto file = ground_.source.Open(item.path); file.ok() && item.kind == Item::Kind::kFile) {
-    if (IsTooFresh(item, (*file)->LookForWriters())) return report_.waiting.Add(item.path, kTooFresh);
+  if (item.kind == Item::Kind::kFile) {
+    const auto file = ground_.source.Open(item.path);
+    if (file.ok() && IsTooFresh(item, (*file)->LookForWriters())) {
+      return report_.waiting.Add(item.path, fmt::format("not deleted yet: {}", kTooFresh));
+    }
   }
   const std::string folder = FolderOf(item.path);
   const std::string name = std::string(kAsidePrefix) + BaseOf("/" + item.path);
@@ -117,19 +115,23 @@ void Pass::Delete(std::size_t at) {
   RemoveAside(item, aside);
 }
 
-void Pass::RemoveAside(const Item& item, const std::string& aside) {
-  std::string why;
-  const auto file = ground_.source.Open(aside);
-  if (file.ok()) {
-    const auto info = (*file)->Info();
-    const bool same = info.ok() && IdentityOf(*info).SameContent(IdentityOf(item.info));
-    if (!same) why = "it changed";
-    const FileBelow::Writers writers = (*file)->LookForWriters();
-    if (same && writers == FileBelow::Writers::kSome) why = "somebody has it open for writing";
-    if (same && IsTooFresh(item, writers)) why = kTooFresh;
-  } else {
-    why = MessageOf(file.status());
+std::string Pass::WhyNotRemoved(const Item& item, const std::string& aside) {
+  if (item.kind == Item::Kind::kSymlink) {
+    const auto info = ground_.source.Info(aside);
+    if (!info.ok()) return std::string(MessageOf(info.status()));
+    return info->is_symlink() && IdentityOf(*info).SameContent(IdentityOf(item.info)) ? "" : "it changed";
   }
+  const auto file = ground_.source.Open(aside);
+  if (!file.ok()) return std::string(MessageOf(file.status()));
+  const auto info = (*file)->Info();
+  if (!info.ok() || !IdentityOf(*info).SameContent(IdentityOf(item.info))) return "it changed";
+  const FileBelow::Writers writers = (*file)->LookForWriters();
+  if (writers == FileBelow::Writers::kSome) return "somebody has it open for writing";
+  return IsTooFresh(item, writers) ? kTooFresh : "";
+}
+
+void Pass::RemoveAside(const Item& item, const std::string& aside) {
+  std::string why = WhyNotRemoved(item, aside);
   // If what is at the target was this very file, under another mount, it has gone from there with the name.
   if (why.empty() && !IsBrought(item)) {
     const absl::Status back = ground_.source.RenameNew(aside, item.path);

@@ -50,6 +50,9 @@ absl::StatusOr<DrainReport> Pass::Run() {
     RestoreAside(scan_);
     CAIRN_ASSIGN_OR_RETURN(scan_, ScanTree(ground_.source, options_.marker, target_root_));
   }
+  for (const std::string& aside : options_.dry_run ? scan_.aside : std::vector<std::string>()) {
+    report_.waiting.Add(aside, "a drain was killed while it deleted this; the next one gives it its name back");
+  }
   AskSets(ground_.disk, options_.from, scan_);
   ground_.completeness.Begin(scan_);
   NoteScan();

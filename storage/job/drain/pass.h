@@ -94,6 +94,7 @@ class Pass {
   void Delete(std::size_t at);
   bool IsBrought(const Item& item) const;
   bool IsTooFresh(const Item& item, FileBelow::Writers writers);
+  std::string WhyNotRemoved(const Item& item, const std::string& aside);
   void RemoveAside(const Item& item, const std::string& aside);
 
   Ground& ground_;

@@ -56,7 +56,8 @@ class Walk {
  private:
   absl::Status Entry(const std::string& folder, TreeEntry& entry, std::size_t depth) {
     const std::string path = Joined(folder, entry.name);
-    if (entry.name.starts_with(kAsidePrefix) && entry.info.is_regular()) {
+    const bool aside = entry.name.starts_with(kAsidePrefix) && entry.name.size() > kAsidePrefix.size();
+    if (aside && (entry.info.is_regular() || entry.info.is_symlink())) {
       scan_.aside.push_back(path);
       return absl::OkStatus();
     }

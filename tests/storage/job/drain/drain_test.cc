@@ -593,6 +593,32 @@ TEST_F(DrainTest, AnInterruptedDeletionIsTakenBack) {
   EXPECT_EQ(ReadPath(from_ + "/d/file"), "bytes");
 }
 
+TEST_F(DrainTest, AFileThatComesInPlaceOfALinkIsNotDeleted) {
+  std::filesystem::create_symlink("nowhere", from_ + "/link");
+  options_.delete_source = true;
+  source_hooks_.before = [&](std::string_view what, const std::string& path) {
+    if (what == "rename to" && path == ".cairn-drained.link") {
+      std::ofstream(from_ + "/new") << "new";
+      std::filesystem::rename(from_ + "/new", from_ + "/link");
+    }
+    return absl::OkStatus();
+  };
+  Hook();
+  EXPECT_EQ(Drained().deleted, 0U);
+  EXPECT_EQ(ReadPath(from_ + "/link"), "new");
+}
+
+TEST_F(DrainTest, AnInterruptedDeletionOfALinkIsTakenBackAndTheBarePrefixIsAName) {
+  std::filesystem::create_symlink("nowhere", from_ + "/.cairn-drained.link");
+  Put(".cairn-drained.", "a name like any other");
+  options_.dry_run = true;
+  EXPECT_NE(Why(Drained().waiting, ".cairn-drained.link"), "");
+  options_.dry_run = false;
+  EXPECT_TRUE(Drained().complete());
+  EXPECT_EQ(std::filesystem::read_symlink(to_ + "/link"), "nowhere");
+  EXPECT_EQ(At(".cairn-drained."), "a name like any other");
+}
+
 TEST_F(DrainTest, WhatIsNotAtTheTargetAnyMoreIsNotDeleted) {
   Put("file", "bytes");
   auto drain = Drain::Open(*disk_, options_);
