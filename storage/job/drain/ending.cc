@@ -23,12 +23,16 @@ std::string FolderOf(const std::string& path) {
 
 }  // namespace
 
-// What is in a folder comes before its times. That they are not durable at once costs nobody anything: the next pass
+// Only of folders that a drain has made, or that are the same user's: one of somebody else's stays as it is. What is in
+// a folder comes before its times. That they are not durable at once costs nobody anything: the next pass
 // sets them again.
 void Pass::SetFolderAttributes() {
   for (const Folder& folder : scan_.folders | std::views::reverse) {
     const auto there = ground_.target->Info(folder.path);
     if (!there.ok() || !there->is_directory()) continue;  // told by MakeFolders
+    const Record* const record = ground_.journal->Find(FolderKey(folder));
+    const bool made = record != nullptr && record->there.inode == there->inode;
+    if (!made && there->uid != folder.info.uid) continue;
     if (there->mode == folder.info.mode && Nanoseconds(there->mtime) == Nanoseconds(folder.info.mtime)) continue;
     const auto from = ground_.source.OpenFolder(folder.path);
     const auto to = ground_.target->OpenFolder(folder.path);

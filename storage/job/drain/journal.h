@@ -24,7 +24,7 @@ namespace cairn::drain {
 
 struct Record {
   Identity source;           // as it was read
-  Made there;                // what the target has of it
+  Made there;                // what the target has of it; of a folder (its path ends in a slash), the inode alone
   bool ours = false;         // a drain has made that, and may replace it; else it was found, and was the same
   std::uint32_t crc32c = 0;  // of its bytes; of a file that was read in windows, of their CRCs
   // Not in the file: it was seen under its name, since this was opened.

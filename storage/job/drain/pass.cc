@@ -161,6 +161,20 @@ bool Pass::IsThere(CopyJob& job) {
   return false;
 }
 
+// A file's path never ends so.
+std::string Pass::FolderKey(const Folder& folder) {
+  return folder.path + "/";
+}
+
+// While it is still empty, so that a drain that is killed after this gives it its attributes.
+absl::Status Pass::NoteFolder(const Folder& folder) {
+  const auto there = ground_.target->Info(folder.path);
+  if (!there.ok()) return absl::OkStatus();  // somebody took it away
+  ground_.journal->Add(FolderKey(folder),
+                       {.source = IdentityOf(folder.info), .there = {.inode = there->inode}, .ours = true});
+  return ground_.journal->Write();
+}
+
 absl::Status Pass::MakeFolders() {
   std::set<std::string> parents;
   for (const Folder& folder : scan_.folders) {
@@ -179,6 +193,7 @@ absl::Status Pass::MakeFolders() {
     }
     ++report_.folders;
     parents.insert(FolderOf(folder.path));
+    CAIRN_RETURN_IF_ERROR(NoteFolder(folder));
   }
   if (parents.empty()) return absl::OkStatus();
   if (ground_.target->syncs_as_a_whole() && parents.size() > 16) return ground_.target->SyncAll();

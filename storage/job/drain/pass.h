@@ -56,6 +56,8 @@ class Pass {
   // pass.cc: what is to be done
   void RestoreAside(const Scan& scan);
   absl::Status MakeFolders();
+  static std::string FolderKey(const Folder& folder);
+  absl::Status NoteFolder(const Folder& folder);
   void NoteScan();
   void Judge();
   void Judge(std::size_t at);

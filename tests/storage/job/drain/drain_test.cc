@@ -778,6 +778,27 @@ TEST_F(DrainTest, KeepsToTheBandwidth) {
   EXPECT_GE(report.milliseconds, 250U);  // 0.8 MB, of which some may go at once
 }
 
+TEST_F(DrainTest, AFolderOfAnotherUserAtTheTargetKeepsItsOwnerAndMode) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, who may give folders away";
+  Put("hers/file", "1");
+  Put("made/file", "2");
+  for (const char* name : {"/hers", "/made"}) {
+    ASSERT_EQ(::chmod((from_ + name).c_str(), 0777), 0);
+    ASSERT_EQ(::chown((from_ + name).c_str(), 65534, 65534), 0);
+  }
+  std::filesystem::create_directory(to_ + "/hers");
+  ASSERT_EQ(::chmod((to_ + "/hers").c_str(), 0700), 0);
+  EXPECT_TRUE(Drained().complete());
+  struct stat hers {
+  }, made{};
+  ASSERT_EQ(::stat((to_ + "/hers").c_str(), &hers), 0);
+  ASSERT_EQ(::stat((to_ + "/made").c_str(), &made), 0);
+  EXPECT_EQ(hers.st_uid, 0U);
+  EXPECT_EQ(hers.st_mode & 07777, 0700U);
+  EXPECT_EQ(made.st_uid, 65534U);
+  EXPECT_EQ(made.st_mode & 07777, 0777U);
+}
+
 // An ordinary user may not read one file of several.
 TEST_F(DrainTest, OneFileWithoutRightsFailsAlone) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, who becomes another user";
