@@ -95,12 +95,21 @@ absl::Status Pass::CheckAll(Batch& batch) {
   return absl::OkStatus();
 }
 
+// What is there was ours when the pass began; is it still?
+absl::Status Pass::Replace(const CopyJob& job) {
+  const std::string& path = job.item->path;
+  const auto there = ground_.target->Info(path);
+  if (absl::IsNotFound(there.status())) return ground_.target->RenameNew(job.work, path);
+  CAIRN_RETURN_IF_ERROR(there.status());
+  if (MadeOf(*there) == job.replaced) return ground_.target->Rename(job.work, path);
+  return FailedPrecondition("the target's file of this name was changed by somebody else during the drain");
+}
+
 // REQUIRES: its bytes and its record are durable.
 void Pass::Publish(CopyJob& job, std::size_t worker) {
   if (job.outcome == Outcome::kCopied) {
     const std::string& path = job.item->path;
-    const absl::Status named =
-        job.replace ? ground_.target->Rename(job.work, path) : ground_.target->RenameNew(job.work, path);
+    const absl::Status named = job.replace ? Replace(job) : ground_.target->RenameNew(job.work, path);
     if (named.ok()) return;
     if (absl::IsAlreadyExists(named)) {
       copier_->Compare(job, ground_.buffers->at(worker));

@@ -1,12 +1,14 @@
 #include "storage/job/drain/copy.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "storage/base/checksum.h"
+#include "storage/base/clock.h"
 #include "storage/base/status.h"
 #include "storage/job/drain/identity.h"
 
@@ -70,6 +72,14 @@ absl::StatusOr<bool> IsWindow(FileBelow& file, std::uint64_t bytes, std::uint64_
   return n >= expected && Crc32c(buffer.first(expected)) == crc32c;
 }
 
+// A second change within one tick of the file system's clock leaves the times as they are. What is read after that tick
+// cannot change without their telling.
+void OutwaitTick(const FileInfo& info) {
+  constexpr std::chrono::milliseconds kTick(20);
+  const auto age = WallNow().time_since_epoch() - std::chrono::nanoseconds(Nanoseconds(info.ctime));
+  if (age >= age.zero() && age < kTick) SleepFor(std::chrono::duration_cast<std::chrono::nanoseconds>(kTick - age));
+}
+
 bool IsSparse(const FileInfo& info) {
   return info.allocated_bytes < info.bytes;
 }
@@ -109,6 +119,7 @@ absl::Status Copier::Blame(CopyJob& job, const absl::Status& status, bool of_sou
 }
 
 bool Copier::OpenSource(CopyJob& job, std::unique_ptr<FileBelow>* file) {
+  OutwaitTick(job.item->info);
   auto opened = source_.Open(job.item->path);
   if (!Blame(job, opened.status(), true).ok()) return false;
   *file = *std::move(opened);

@@ -85,6 +85,7 @@ class Pass {
   absl::Status PublishAll(Batch& batch, bool synced_each);
   absl::Status CheckAll(Batch& batch);
   absl::Status CopyAgain(CopyJob& job);
+  absl::Status Replace(const CopyJob& job);
   void Publish(CopyJob& job, std::size_t worker);
   absl::Status SyncNames();
   void Account(CopyJob& job);

@@ -456,6 +456,19 @@ TEST_F(DrainTest, AReplacementThatDidNotGetItsNameGetsItLater) {
   EXPECT_EQ(At("file"), "three, longer still");
 }
 
+TEST_F(DrainTest, AFileOfOursThatIsChangedThereMeanwhileIsNotReplaced) {
+  Put("file", "one");
+  Drained();
+  Put("file", "two, longer");
+  target_hooks_.before = [&](std::string_view what, const std::string& path) {
+    if (what == "create" && path.find("/work/") != path.npos) std::ofstream(to_ + "/file") << "hers";
+    return absl::OkStatus();
+  };
+  Hook();
+  EXPECT_NE(Why(Drained().failed, "file"), "");
+  EXPECT_EQ(At("file"), "hers");
+}
+
 TEST_F(DrainTest, AFileThatIsMadeThereMeanwhileIsNotReplaced) {
   Put("file", "mine");
   target_hooks_.before = [&](std::string_view what, const std::string& path) {
