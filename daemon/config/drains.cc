@@ -180,12 +180,17 @@ absl::StatusOr<std::vector<DrainFolder>> ParseDrains(std::string_view name, std:
   return folders;
 }
 
-std::vector<DrainFolder> Resolved(std::vector<DrainFolder> folders, std::string_view user, std::string_view host) {
+absl::StatusOr<std::vector<DrainFolder>> Resolved(std::vector<DrainFolder> folders, std::string_view user,
+                                                  std::string_view host) {
   for (DrainFolder& folder : folders) {
     for (std::string* const path : {&folder.from, &folder.to}) {
       Replace(*path, "%u", user);
       Replace(*path, "%h", host);
     }
+  }
+  for (auto folder = folders.begin(); folder != folders.end(); ++folder) {
+    const auto same = [&](const DrainFolder& other) { return other.from == folder->from; };
+    if (std::any_of(folders.begin(), folder, same)) return InvalidArgument("drain: {} is drained twice", folder->from);
   }
   return folders;
 }

@@ -32,7 +32,9 @@ struct DrainFolder {
 absl::StatusOr<std::vector<DrainFolder>> ParseDrains(std::string_view name, std::string_view text);
 
 // %u and %h by these names.
-std::vector<DrainFolder> Resolved(std::vector<DrainFolder> folders, std::string_view user, std::string_view host);
+//   kInvalidArgument  two of them are one folder now
+absl::StatusOr<std::vector<DrainFolder>> Resolved(std::vector<DrainFolder> folders, std::string_view user,
+                                                  std::string_view host);
 
 // As ParseDrains reads it.
 std::string PrintDrains(const std::vector<DrainFolder>& folders);

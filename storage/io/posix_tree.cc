@@ -39,11 +39,18 @@ auto Uninterrupted(Call call) {
   return result;
 }
 
+// No room and no quota are the tree's matter; a file that is too large, or a process that has too much open, is not.
+absl::Status CallStatus(int error, std::string_view what) {
+  absl::Status status = ErrnoStatus(error, what);
+  if (!absl::IsResourceExhausted(status) || error == ENOSPC || error == EDQUOT) return status;
+  return Unavailable("{}", MessageOf(status));
+}
+
 // Where nobody may lead us out.
 absl::Status WayStatus(int error, std::string_view what, std::string_view path) {
   if (error == EXDEV) return FailedPrecondition("{} {}: the way leaves the tree, or its file system", what, path);
   if (error == ELOOP) return FailedPrecondition("{} {}: a symbolic link is in the way", what, path);
-  return ErrnoStatus(error, fmt::format("{} {}", what, path));
+  return CallStatus(error, fmt::format("{} {}", what, path));
 }
 
 // File systems whose syncfs(2) is as good as fsync(2) of each file: the kernel's own, with a journal or in memory.
@@ -188,7 +195,7 @@ class PosixFileBelow final : public FileBelow {
   }
 
  private:
-  absl::Status Failed(std::string_view what) const { return ErrnoStatus(errno, fmt::format("{} {}", what, path_)); }
+  absl::Status Failed(std::string_view what) const { return CallStatus(errno, fmt::format("{} {}", what, path_)); }
 
   const UniqueFd fd_;
   const std::string path_;

@@ -28,7 +28,9 @@ TEST(DrainsTest, EachTableIsAFolder) {
                                    "[[drain]]\nfrom = \"/c\"\nto = \"/d\"\nsettle = \"never\"\n");
   ASSERT_TRUE(folders.ok()) << folders.status();
   ASSERT_EQ(folders->size(), 3U);
-  const auto resolved = Resolved(*folders, "me", "n1");
+  const auto all = Resolved(*folders, "me", "n1");
+  ASSERT_TRUE(all.ok()) << all.status();
+  const std::vector<DrainFolder>& resolved = *all;
   EXPECT_EQ(resolved[0].from, "/bb/me");
   EXPECT_EQ(resolved[0].to, "/pfs/me/n1");
   EXPECT_EQ(resolved[0].settle_ms, 10'000U);
@@ -42,6 +44,14 @@ TEST(DrainsTest, EachTableIsAFolder) {
                                       .parallel = 8,
                                       .look_ms = 5000}));
   EXPECT_EQ(resolved[2].settle_ms, std::nullopt);
+}
+
+TEST(DrainsTest, OneFolderUnderTwoNamesIsRefusedOnceTheyAreKnown) {
+  const std::vector<DrainFolder> folders{{.from = "/bb/%u", .to = "/a"}, {.from = "/bb/alice", .to = "/b"}};
+  EXPECT_TRUE(Resolved(folders, "bob", "n1").ok());
+  const auto resolved = Resolved(folders, "alice", "n1");
+  EXPECT_EQ(resolved.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(MessageOf(resolved.status()).find("/bb/alice"), std::string::npos);
 }
 
 TEST(DrainsTest, PrintedFoldersReadBackEqual) {

@@ -1,6 +1,8 @@
 #include "storage/job/drain/drain.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -810,6 +812,30 @@ TEST_F(DrainTest, AFolderOfAnotherUserAtTheTargetKeepsItsOwnerAndMode) {
   EXPECT_EQ(hers.st_mode & 07777, 0700U);
   EXPECT_EQ(made.st_uid, 65534U);
   EXPECT_EQ(made.st_mode & 07777, 0777U);
+}
+
+// What one file is too large for does not mean that there is no room.
+TEST_F(DrainTest, AFileThatIsTooLargeForTheTargetFailsAlone) {
+  Put("large", Bytes(3 << 20));
+  Put("small", Bytes(1000));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{1 << 20, 1 << 20};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(2);
+    const auto disk = MakePosixDisk();
+    auto drain = Drain::Open(*disk, options_);
+    if (!drain.ok()) ::_exit(3);
+    const auto report = (*drain)->Pass(stop_);
+    const bool right = report.ok() && !report->stopped && report->files == 1 && report->failed.count() == 1 &&
+                       report->failed.list()[0].path == "large";
+    ::_exit(right ? 0 : 4);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(IsThere("small"));
+  EXPECT_FALSE(IsThere("large"));
 }
 
 // An ordinary user may not read one file of several.
