@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -21,6 +22,12 @@
 #include "tests/support/status_matchers.h"
 
 namespace cairn::testing {
+
+inline std::string Bytes(std::size_t count, char first = 'a') {
+  std::string bytes(count, '\0');
+  for (std::size_t at = 0; at < count; ++at) bytes[at] = static_cast<char>(first + (at * 7 + at / 4099) % 90);
+  return bytes;
+}
 
 class DrainFixture : public ::testing::Test {
  protected:

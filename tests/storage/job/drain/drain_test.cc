@@ -1,8 +1,6 @@
 #include "storage/job/drain/drain.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -13,21 +11,15 @@
 #include <string>
 
 #include "storage/base/unique_fd.h"
-#include "storage/io/tree.h"
 #include "tests/storage/job/drain/drain_fixture.h"
 
 namespace cairn {
 namespace {
 
+using testing::Bytes;
 using testing::DrainFixture;
 
 class DrainTest : public DrainFixture {};
-
-std::string Bytes(std::size_t count, char first = 'a') {
-  std::string bytes(count, '\0');
-  for (std::size_t at = 0; at < count; ++at) bytes[at] = static_cast<char>(first + (at * 7 + at / 4099) % 90);
-  return bytes;
-}
 
 TEST_F(DrainTest, BringsFilesOfAllSizesAndFoldersAsTheyAre) {
   Put("empty", "");
@@ -256,25 +248,6 @@ TEST_F(DrainTest, WhereNobodyTellsOfWritersNewsDoesNotCount) {
   EXPECT_FALSE(IsThere("file"));
 }
 
-TEST_F(DrainTest, WhereNobodyTellsOfWritersASourceIsDeletedOnlyOnceItHasStayedAsItIs) {
-  options_.settle_ms = 600'000;
-  options_.marker = "DONE";
-  options_.delete_source = true;
-  Put("file", "bytes");
-  ::usleep(20'000);  // the clock of ctime is coarse
-  Put("DONE", "");
-  source_hooks_.writers_unknown = true;
-  Hook();
-  DrainReport report = Drained();
-  EXPECT_EQ(report.files, 2U);
-  EXPECT_EQ(report.deleted, 0U);
-  EXPECT_NE(Why(report.waiting, "file"), "");
-  EXPECT_EQ(ReadPath(from_ + "/file"), "bytes");
-  options_.settle_ms = 0;
-  EXPECT_EQ(Drained().deleted, 2U);
-  EXPECT_EQ(At("file"), "bytes");
-}
-
 TEST_F(DrainTest, AMarkerOfAFolderStandsForAllBelowAndComesLast) {
   options_.settle_ms.reset();
   options_.marker = "DONE";
@@ -368,182 +341,6 @@ TEST_F(DrainTest, ASourceThatChangesWhileItIsReadIsNotCommitted) {
   EXPECT_TRUE(Files(to_) == Files(from_));
 }
 
-TEST_F(DrainTest, ANewVersionReplacesTheOneThatADrainHasMade) {
-  Put("file", "one");
-  Drained();
-  Put("file", "two, longer");
-  const DrainReport report = Drained();
-  EXPECT_EQ(report.files, 1U);
-  EXPECT_EQ(At("file"), "two, longer");
-}
-
-TEST_F(DrainTest, AModeThatChangedIsBroughtWithoutTheBytes) {
-  Put("small", Bytes(100));
-  Put("large", Bytes(6 << 20));
-  Drained();
-  for (const char* name : {"/small", "/large"}) ASSERT_EQ(::chmod((from_ + name).c_str(), 0711), 0);
-  std::atomic<int> creates{0};
-  target_hooks_.before = [&](std::string_view what, const std::string&) {
-    if (what == "create") ++creates;
-    return absl::OkStatus();
-  };
-  Hook();
-  const DrainReport report = Drained();
-  EXPECT_EQ(report.there_files, 2U);
-  EXPECT_EQ(creates, 0);
-  for (const char* name : {"/small", "/large"}) {
-    EXPECT_EQ(static_cast<int>(std::filesystem::status(to_ + name).permissions()), 0711) << name;
-  }
-}
-
-TEST_F(DrainTest, AFileOfSomebodyElseIsNeverReplaced) {
-  Put("file", "mine");
-  std::ofstream(to_ + "/file") << "hers";
-  EXPECT_NE(Why(Drained().failed, "file"), "");
-  EXPECT_EQ(At("file"), "hers");
-  // Nor one of ours that somebody has changed since.
-  Put("other", "one");
-  Drained();
-  std::ofstream(to_ + "/other") << "hers, too";
-  Put("other", "second");
-  EXPECT_NE(Why(Drained().failed, "other"), "");
-  EXPECT_EQ(At("other"), "hers, too");
-}
-
-TEST_F(DrainTest, TheSameFileOfSomebodyElseIsThere) {
-  Put("file", Bytes(5 << 20));
-  std::filesystem::copy_file(from_ + "/file", to_ + "/file");
-  const DrainReport report = Drained();
-  EXPECT_TRUE(report.complete());
-  EXPECT_EQ(report.files, 0U);
-  EXPECT_EQ(report.there_files, 1U);
-}
-
-TEST_F(DrainTest, WhatWasOnlyFoundThereIsNotReplacedWhenTheSourceChanges) {
-  Put("file", "one");
-  std::filesystem::copy_file(from_ + "/file", to_ + "/file");
-  std::filesystem::last_write_time(to_ + "/file", std::filesystem::last_write_time(from_ + "/file"));
-  EXPECT_EQ(Drained().there_files, 1U);
-  Put("file", "two, longer");
-  EXPECT_NE(Why(Drained().failed, "file"), "");
-  EXPECT_EQ(At("file"), "one");
-}
-
-TEST_F(DrainTest, ATargetWithCoarserTimesStillKnowsItsFiles) {
-  target_hooks_.coarse_times = true;
-  Hook();
-  Put("file", "one");
-  Drained();
-  EXPECT_EQ(Drained().there_files, 1U);
-  Put("file", "two, longer");
-  EXPECT_EQ(Drained().files, 1U);
-  EXPECT_EQ(At("file"), "two, longer");
-}
-
-TEST_F(DrainTest, AReplacementThatDidNotGetItsNameGetsItLater) {
-  Put("file", "one");
-  Drained();
-  Put("file", "two, longer");
-  bool refuses = true;
-  target_hooks_.before = [&](std::string_view what, const std::string& path) -> absl::Status {
-    return refuses && what == "rename to" && path == "file" ? Unavailable("not now") : absl::OkStatus();
-  };
-  Hook();
-  EXPECT_NE(Why(Drained().failed, "file"), "");
-  EXPECT_EQ(At("file"), "one");
-  Put("file", "three, longer still");
-  EXPECT_NE(Why(Drained().failed, "file"), "");
-  refuses = false;
-  EXPECT_TRUE(Drained().complete());
-  EXPECT_EQ(At("file"), "three, longer still");
-}
-
-TEST_F(DrainTest, AFileOfOursThatIsChangedThereMeanwhileIsNotReplaced) {
-  Put("file", "one");
-  Drained();
-  Put("file", "two, longer");
-  target_hooks_.before = [&](std::string_view what, const std::string& path) {
-    if (what == "create" && path.find("/work/") != path.npos) std::ofstream(to_ + "/file") << "hers";
-    return absl::OkStatus();
-  };
-  Hook();
-  EXPECT_NE(Why(Drained().failed, "file"), "");
-  EXPECT_EQ(At("file"), "hers");
-}
-
-TEST_F(DrainTest, AFileThatIsMadeThereMeanwhileIsNotReplaced) {
-  Put("file", "mine");
-  target_hooks_.before = [&](std::string_view what, const std::string& path) {
-    if (what == "rename to" && path == "file") std::ofstream(to_ + "/file") << "hers";
-    return absl::OkStatus();
-  };
-  Hook();
-  EXPECT_NE(Why(Drained().failed, "file"), "");
-  EXPECT_EQ(At("file"), "hers");
-}
-
-TEST_F(DrainTest, WhatIsReadBackOtherwiseIsWrittenAnewAndThenRefused) {
-  std::atomic<int> bad_left{0};
-  target_hooks_.came = [&](const std::string& path, std::span<std::byte> bytes) {
-    if (path.find("/work/") == std::string::npos || bytes.empty() || --bad_left < 0) return;
-    bytes[bytes.size() / 2] ^= std::byte{1};
-  };
-  Hook();
-  options_.parallel = 1;
-  for (const auto& [name, bytes] : {std::pair{"small", 1000}, {"large", 6 << 20}}) {
-    Put(name, Bytes(static_cast<std::size_t>(bytes)));
-    bad_left = 1;
-    EXPECT_TRUE(Drained().complete()) << name;
-    EXPECT_LE(bad_left, 0);
-    EXPECT_TRUE(Files(to_) == Files(from_));
-    Put(name, Bytes(static_cast<std::size_t>(bytes) + 1));
-    bad_left = 1000;
-    const DrainReport report = Drained();
-    EXPECT_EQ(report.damaged.count(), 1U) << name;
-    EXPECT_TRUE(At(name) == Bytes(static_cast<std::size_t>(bytes))) << name;
-    bad_left = 0;
-    EXPECT_TRUE(Drained().complete());
-  }
-}
-
-TEST_F(DrainTest, ATargetThatIsFullEndsItAndLeavesNothingHalf) {
-  for (int i = 0; i < 40; ++i) Put("f" + std::to_string(100 + i), Bytes(1000 + i));
-  Put("large", Bytes(9 << 20));
-  std::atomic<int> creates{0};
-  std::atomic<bool> full{true};
-  target_hooks_.before = [&](std::string_view what, const std::string& path) -> absl::Status {
-    if (!full || path.find("/work/") == std::string::npos) return absl::OkStatus();
-    if (what == "create") ++creates;
-    const bool no_room = what == "reserve" || (what == "write" && creates > 20);
-    return no_room ? ResourceExhausted("no room") : absl::OkStatus();
-  };
-  Hook();
-  DrainReport report = Drained();
-  EXPECT_TRUE(report.stopped);
-  EXPECT_NE(report.stopped_why.find("full"), std::string::npos);
-  EXPECT_GT(report.files, 0U);
-  const auto source = Files(from_);
-  for (const auto& [name, bytes] : Files(to_)) EXPECT_EQ(bytes, source.at(name)) << name;
-  full = false;
-  report = Drained();
-  EXPECT_TRUE(report.complete());
-  EXPECT_TRUE(Files(to_) == source);
-}
-
-TEST_F(DrainTest, WhatASyncHasFailedOnGetsNoNameThoughTheNextOneGoesWell) {
-  for (int i = 0; i < 5000; ++i) Put("f" + std::to_string(i), Bytes(10));  // more than one batch
-  std::atomic<bool> failed{false};
-  target_hooks_.before = [&](std::string_view what, const std::string& path) -> absl::Status {
-    const bool commits = what == "sync all" || (what == "sync" && path.ends_with("/journal"));
-    return commits && !failed.exchange(true) ? Unavailable("bad disk") : absl::OkStatus();
-  };
-  Hook();
-  EXPECT_STATUS(absl::StatusCode::kUnavailable, Run(), "bad disk");
-  EXPECT_TRUE(Files(to_).empty());
-  EXPECT_TRUE(Drained().complete());
-  EXPECT_TRUE(Files(to_) == Files(from_));
-}
-
 TEST_F(DrainTest, ASourceThatVanishesIsTold) {
   for (int i = 0; i < 30; ++i) Put("d/f" + std::to_string(i), Bytes(100));
   source_hooks_.before = [&](std::string_view what, const std::string& path) {
@@ -552,135 +349,6 @@ TEST_F(DrainTest, ASourceThatVanishesIsTold) {
   };
   Hook();
   EXPECT_STATUS(absl::StatusCode::kNotFound, Run(), from_);
-}
-
-TEST_F(DrainTest, DeletesTheSourceOnlyAfterTheCommit) {
-  Put("a", Bytes(100));
-  Put("b/c", Bytes(6 << 20));
-  std::filesystem::create_hard_link(from_ + "/a", from_ + "/b/second");
-  std::filesystem::create_symlink("a", from_ + "/link");
-  const auto source = Files(from_);
-  options_.delete_source = true;
-  source_hooks_.before = [&](std::string_view what, const std::string&) {
-    if (what == "remove") {
-      EXPECT_TRUE(Files(to_) == source);
-    }
-    return absl::OkStatus();
-  };
-  Hook();
-  const DrainReport report = Drained();
-  EXPECT_TRUE(report.complete());
-  EXPECT_EQ(report.deleted, 4U);
-  EXPECT_TRUE(Files(from_).empty());
-  EXPECT_TRUE(std::filesystem::is_directory(from_ + "/b"));
-  EXPECT_TRUE(Files(to_) == source);
-}
-
-TEST_F(DrainTest, WhatHasChangedSinceIsNotDeleted) {
-  Put("changed", "one");
-  Put("written", "two");
-  Put("replaced", "three");
-  options_.delete_source = true;
-  UniqueFd writer;
-  source_hooks_.before = [&](std::string_view what, const std::string& path) {
-    if (what != "rename to") return absl::OkStatus();
-    if (path == ".cairn-drained.changed") std::ofstream(from_ + "/changed") << "changed!";
-    if (path == ".cairn-drained.written") writer = UniqueFd(::open((from_ + "/written").c_str(), O_WRONLY));
-    if (path == ".cairn-drained.replaced") {
-      std::ofstream(from_ + "/new") << "other";
-      std::filesystem::rename(from_ + "/new", from_ + "/replaced");
-    }
-    return absl::OkStatus();
-  };
-  Hook();
-  const DrainReport report = Drained();
-  EXPECT_EQ(report.deleted, 0U);
-  EXPECT_EQ(ReadPath(from_ + "/changed"), "changed!");
-  EXPECT_EQ(ReadPath(from_ + "/written"), "two");
-  EXPECT_EQ(ReadPath(from_ + "/replaced"), "other");
-}
-
-TEST_F(DrainTest, AnInterruptedDeletionIsTakenBack) {
-  Put("d/file", "bytes");
-  std::filesystem::rename(from_ + "/d/file", from_ + "/d/.cairn-drained.file");
-  EXPECT_TRUE(Drained().complete());
-  EXPECT_EQ(At("d/file"), "bytes");
-  EXPECT_EQ(ReadPath(from_ + "/d/file"), "bytes");
-}
-
-TEST_F(DrainTest, AFileThatComesInPlaceOfALinkIsNotDeleted) {
-  std::filesystem::create_symlink("nowhere", from_ + "/link");
-  options_.delete_source = true;
-  source_hooks_.before = [&](std::string_view what, const std::string& path) {
-    if (what == "rename to" && path == ".cairn-drained.link") {
-      std::ofstream(from_ + "/new") << "new";
-      std::filesystem::rename(from_ + "/new", from_ + "/link");
-    }
-    return absl::OkStatus();
-  };
-  Hook();
-  EXPECT_EQ(Drained().deleted, 0U);
-  EXPECT_EQ(ReadPath(from_ + "/link"), "new");
-}
-
-TEST_F(DrainTest, AnInterruptedDeletionOfALinkIsTakenBackAndTheBarePrefixIsAName) {
-  std::filesystem::create_symlink("nowhere", from_ + "/.cairn-drained.link");
-  Put(".cairn-drained.", "a name like any other");
-  options_.dry_run = true;
-  EXPECT_NE(Why(Drained().waiting, ".cairn-drained.link"), "");
-  options_.dry_run = false;
-  EXPECT_TRUE(Drained().complete());
-  EXPECT_EQ(std::filesystem::read_symlink(to_ + "/link"), "nowhere");
-  EXPECT_EQ(At(".cairn-drained."), "a name like any other");
-}
-
-TEST_F(DrainTest, WhatIsNotAtTheTargetAnyMoreIsNotDeleted) {
-  Put("file", "bytes");
-  auto drain = Drain::Open(*disk_, options_);
-  ASSERT_OK(drain);
-  ASSERT_OK((*drain)->Pass(stop_));
-  drain->reset();
-  options_.delete_source = true;
-  target_hooks_.before = [&](std::string_view what, const std::string&) {
-    if (what == "sync all") std::filesystem::remove(to_ + "/file");
-    return absl::OkStatus();
-  };
-  Hook();
-  const DrainReport report = Drained();
-  if (!std::filesystem::exists(to_ + "/file")) {
-    EXPECT_EQ(ReadPath(from_ + "/file"), "bytes");
-  }
-}
-
-TEST_F(DrainTest, ALinkInPlaceOfTheDrainsOwnFolderIsNotFollowed) {
-  Put("file", "bytes");
-  Drained();
-  std::string key;
-  for (const auto& entry : std::filesystem::directory_iterator(Own())) key = entry.path().filename();
-  ASSERT_NE(key, "");
-  std::filesystem::create_directories(folder_ + "/hers/" + key + "/work");
-  std::ofstream(folder_ + "/hers/" + key + "/work/kept") << "kept";
-  // The key's folder, then the one above.
-  std::filesystem::rename(Own() + "/" + key, folder_ + "/key");
-  std::filesystem::create_directory_symlink(folder_ + "/hers/" + key, Own() + "/" + key);
-  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, Run(), "not a folder");
-  std::filesystem::rename(Own(), folder_ + "/own");
-  std::filesystem::create_directory_symlink(folder_ + "/hers", Own());
-  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, Run(), "not a folder");
-  EXPECT_EQ(ReadPath(folder_ + "/hers/" + key + "/work/kept"), "kept");
-}
-
-TEST_F(DrainTest, WorkOfADrainThatWasKilledIsRemoved) {
-  Put("file", "bytes");
-  Drained();
-  std::string work;
-  for (const auto& entry : std::filesystem::directory_iterator(Own())) work = entry.path().string() + "/work";
-  std::ofstream(work + "/0/7") << "half";
-  std::filesystem::create_symlink(from_, work + "/1/link");
-  Drained();
-  EXPECT_FALSE(Is(work + "/0/7"));
-  EXPECT_FALSE(Is(work + "/1/link"));
-  EXPECT_EQ(ReadPath(from_ + "/file"), "bytes");
 }
 
 TEST_F(DrainTest, TwoAtOnceOfOneFolderTheSecondIsRefused) {
@@ -701,38 +369,6 @@ TEST_F(DrainTest, FoldersThatLieInEachOtherAreRefused) {
   EXPECT_STATUS(absl::StatusCode::kNotFound, Run(), "none");
 }
 
-// As a folder looks that is mounted twice, without the mount: the names go another way than the descriptors.
-TEST_F(DrainTest, OneFolderByTwoWaysIsRefused) {
-  Put("file", "the only copy");
-  std::filesystem::create_symlink(from_, folder_ + "/mount");
-  options_.to = folder_ + "/mount/.";
-  options_.delete_source = true;
-  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, Run(), "the same");
-  EXPECT_EQ(ReadPath(from_ + "/file"), "the only copy");
-}
-
-TEST_F(DrainTest, ATargetThatIsTheSourceAfterAllDeletesNothing) {
-  Put("file", "the only copy");
-  options_.delete_source = true;
-  // The source's tree is the target's, which no comparison of the two roots can have seen.
-  options_.wrap_source = [this](auto) { return *OpenTree(to_); };
-  std::ofstream(to_ + "/file") << "the only copy";
-  const DrainReport report = Drained();
-  EXPECT_EQ(report.deleted, 0U);
-  EXPECT_NE(Why(report.failed, "file"), "");
-  EXPECT_EQ(At("file"), "the only copy");
-}
-
-TEST_F(DrainTest, TheTargetIsNotEnteredWhereItIsMetInTheSource) {
-  Put("file", "bytes");
-  Put("sub/file", "other bytes");
-  // As a mount of the sub-folder would be: no name tells of it.
-  options_.wrap_target = [this](auto) { return *OpenTree(from_ + "/sub", {.keep_folders = true}); };
-  const DrainReport report = Drained();
-  EXPECT_NE(Why(report.left_out, "sub"), "");
-  EXPECT_FALSE(Is(from_ + "/sub/sub"));
-}
-
 TEST_F(DrainTest, ADryRunChangesNothing) {
   Put("a", "one");
   Put("b", "two");
@@ -746,25 +382,6 @@ TEST_F(DrainTest, ADryRunChangesNothing) {
   options_.to = folder_ + "/none";
   EXPECT_EQ(Drained().files, 2U);
   EXPECT_FALSE(Is(folder_ + "/none"));
-}
-
-TEST_F(DrainTest, ATornJournalCostsACompareAndNothingElse) {
-  for (int i = 0; i < 30; ++i) Put("f" + std::to_string(i), Bytes(100 + i));
-  Drained();
-  std::string journal;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(Own())) {
-    if (entry.path().filename() == "journal") journal = entry.path();
-  }
-  const std::string whole = ReadPath(journal);
-  for (const std::size_t size : {std::size_t{0}, std::size_t{5}, whole.size() / 2, whole.size() - 1}) {
-    std::ofstream(journal, std::ios::binary) << whole.substr(0, size);
-    const DrainReport report = Drained();
-    EXPECT_TRUE(report.complete());
-    EXPECT_EQ(report.files, 0U) << size;
-    EXPECT_EQ(report.there_files, 30U) << size;
-  }
-  std::ofstream(journal, std::ios::binary) << "cairn drain journal 9\n";
-  EXPECT_STATUS(absl::StatusCode::kFailedPrecondition, Run(), "version");
 }
 
 TEST_F(DrainTest, StopsWhenToldAndGoesOnLater) {
@@ -791,51 +408,6 @@ TEST_F(DrainTest, KeepsToTheBandwidth) {
   const DrainReport report = Drained();
   EXPECT_TRUE(report.complete());
   EXPECT_GE(report.milliseconds, 250U);  // 0.8 MB, of which some may go at once
-}
-
-TEST_F(DrainTest, AFolderOfAnotherUserAtTheTargetKeepsItsOwnerAndMode) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root, who may give folders away";
-  Put("hers/file", "1");
-  Put("made/file", "2");
-  for (const char* name : {"/hers", "/made"}) {
-    ASSERT_EQ(::chmod((from_ + name).c_str(), 0777), 0);
-    ASSERT_EQ(::chown((from_ + name).c_str(), 65534, 65534), 0);
-  }
-  std::filesystem::create_directory(to_ + "/hers");
-  ASSERT_EQ(::chmod((to_ + "/hers").c_str(), 0700), 0);
-  EXPECT_TRUE(Drained().complete());
-  struct stat hers {
-  }, made{};
-  ASSERT_EQ(::stat((to_ + "/hers").c_str(), &hers), 0);
-  ASSERT_EQ(::stat((to_ + "/made").c_str(), &made), 0);
-  EXPECT_EQ(hers.st_uid, 0U);
-  EXPECT_EQ(hers.st_mode & 07777, 0700U);
-  EXPECT_EQ(made.st_uid, 65534U);
-  EXPECT_EQ(made.st_mode & 07777, 0777U);
-}
-
-// What one file is too large for does not mean that there is no room.
-TEST_F(DrainTest, AFileThatIsTooLargeForTheTargetFailsAlone) {
-  Put("large", Bytes(3 << 20));
-  Put("small", Bytes(1000));
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{1 << 20, 1 << 20};
-    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(2);
-    const auto disk = MakePosixDisk();
-    auto drain = Drain::Open(*disk, options_);
-    if (!drain.ok()) ::_exit(3);
-    const auto report = (*drain)->Pass(stop_);
-    const bool right = report.ok() && !report->stopped && report->files == 1 && report->failed.count() == 1 &&
-                       report->failed.list()[0].path == "large";
-    ::_exit(right ? 0 : 4);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  EXPECT_TRUE(IsThere("small"));
-  EXPECT_FALSE(IsThere("large"));
 }
 
 // An ordinary user may not read one file of several.

@@ -1,0 +1,169 @@
+// The source is deleted only if what was brought is at the target, and is not the source itself.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "storage/base/unique_fd.h"
+#include "storage/io/tree.h"
+#include "tests/storage/job/drain/drain_fixture.h"
+
+namespace cairn {
+namespace {
+
+using testing::Bytes;
+using testing::DrainFixture;
+
+class DrainDeletionTest : public DrainFixture {};
+
+TEST_F(DrainDeletionTest, WhereNobodyTellsOfWritersASourceIsDeletedOnlyOnceItHasStayedAsItIs) {
+  options_.settle_ms = 600'000;
+  options_.marker = "DONE";
+  options_.delete_source = true;
+  Put("file", "bytes");
+  ::usleep(20'000);  // the clock of ctime is coarse
+  Put("DONE", "");
+  source_hooks_.writers_unknown = true;
+  Hook();
+  DrainReport report = Drained();
+  EXPECT_EQ(report.files, 2U);
+  EXPECT_EQ(report.deleted, 0U);
+  EXPECT_NE(Why(report.waiting, "file"), "");
+  EXPECT_EQ(ReadPath(from_ + "/file"), "bytes");
+  options_.settle_ms = 0;
+  EXPECT_EQ(Drained().deleted, 2U);
+  EXPECT_EQ(At("file"), "bytes");
+}
+
+TEST_F(DrainDeletionTest, DeletesTheSourceOnlyAfterTheCommit) {
+  Put("a", Bytes(100));
+  Put("b/c", Bytes(6 << 20));
+  std::filesystem::create_hard_link(from_ + "/a", from_ + "/b/second");
+  std::filesystem::create_symlink("a", from_ + "/link");
+  const auto source = Files(from_);
+  options_.delete_source = true;
+  source_hooks_.before = [&](std::string_view what, const std::string&) {
+    if (what == "remove") {
+      EXPECT_TRUE(Files(to_) == source);
+    }
+    return absl::OkStatus();
+  };
+  Hook();
+  const DrainReport report = Drained();
+  EXPECT_TRUE(report.complete());
+  EXPECT_EQ(report.deleted, 4U);
+  EXPECT_TRUE(Files(from_).empty());
+  EXPECT_TRUE(std::filesystem::is_directory(from_ + "/b"));
+  EXPECT_TRUE(Files(to_) == source);
+}
+
+TEST_F(DrainDeletionTest, WhatHasChangedSinceIsNotDeleted) {
+  Put("changed", "one");
+  Put("written", "two");
+  Put("replaced", "three");
+  options_.delete_source = true;
+  UniqueFd writer;
+  source_hooks_.before = [&](std::string_view what, const std::string& path) {
+    if (what != "rename to") return absl::OkStatus();
+    if (path == ".cairn-drained.changed") std::ofstream(from_ + "/changed") << "changed!";
+    if (path == ".cairn-drained.written") writer = UniqueFd(::open((from_ + "/written").c_str(), O_WRONLY));
+    if (path == ".cairn-drained.replaced") {
+      std::ofstream(from_ + "/new") << "other";
+      std::filesystem::rename(from_ + "/new", from_ + "/replaced");
+    }
+    return absl::OkStatus();
+  };
+  Hook();
+  const DrainReport report = Drained();
+  EXPECT_EQ(report.deleted, 0U);
+  EXPECT_EQ(ReadPath(from_ + "/changed"), "changed!");
+  EXPECT_EQ(ReadPath(from_ + "/written"), "two");
+  EXPECT_EQ(ReadPath(from_ + "/replaced"), "other");
+}
+
+TEST_F(DrainDeletionTest, AnInterruptedDeletionIsTakenBack) {
+  Put("d/file", "bytes");
+  std::filesystem::rename(from_ + "/d/file", from_ + "/d/.cairn-drained.file");
+  EXPECT_TRUE(Drained().complete());
+  EXPECT_EQ(At("d/file"), "bytes");
+  EXPECT_EQ(ReadPath(from_ + "/d/file"), "bytes");
+}
+
+TEST_F(DrainDeletionTest, AFileThatComesInPlaceOfALinkIsNotDeleted) {
+  std::filesystem::create_symlink("nowhere", from_ + "/link");
+  options_.delete_source = true;
+  source_hooks_.before = [&](std::string_view what, const std::string& path) {
+    if (what == "rename to" && path == ".cairn-drained.link") {
+      std::ofstream(from_ + "/new") << "new";
+      std::filesystem::rename(from_ + "/new", from_ + "/link");
+    }
+    return absl::OkStatus();
+  };
+  Hook();
+  EXPECT_EQ(Drained().deleted, 0U);
+  EXPECT_EQ(ReadPath(from_ + "/link"), "new");
+}
+
+TEST_F(DrainDeletionTest, AnInterruptedDeletionOfALinkIsTakenBackAndTheBarePrefixIsAName) {
+  std::filesystem::create_symlink("nowhere", from_ + "/.cairn-drained.link");
+  Put(".cairn-drained.", "a name like any other");
+  options_.dry_run = true;
+  EXPECT_NE(Why(Drained().waiting, ".cairn-drained.link"), "");
+  options_.dry_run = false;
+  EXPECT_TRUE(Drained().complete());
+  EXPECT_EQ(std::filesystem::read_symlink(to_ + "/link"), "nowhere");
+  EXPECT_EQ(At(".cairn-drained."), "a name like any other");
+}
+
+TEST_F(DrainDeletionTest, WhatIsNotAtTheTargetAnyMoreIsNotDeleted) {
+  Put("file", "bytes");
+  auto drain = Drain::Open(*disk_, options_);
+  ASSERT_OK(drain);
+  ASSERT_OK((*drain)->Pass(stop_));
+  drain->reset();
+  options_.delete_source = true;
+  target_hooks_.before = [&](std::string_view what, const std::string&) {
+    if (what == "sync all") std::filesystem::remove(to_ + "/file");
+    return absl::OkStatus();
+  };
+  Hook();
+  const DrainReport report = Drained();
+  if (!std::filesystem::exists(to_ + "/file")) {
+    EXPECT_EQ(ReadPath(from_ + "/file"), "bytes");
+  }
+}
+
+// As a folder looks that is mounted twice, without the mount: the names go another way than the descriptors.
+TEST_F(DrainDeletionTest, OneFolderByTwoWaysIsRefused) {
+  Put("file", "the only copy");
+  std::filesystem::create_symlink(from_, folder_ + "/mount");
+  options_.to = folder_ + "/mount/.";
+  options_.delete_source = true;
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, Run(), "the same");
+  EXPECT_EQ(ReadPath(from_ + "/file"), "the only copy");
+}
+
+TEST_F(DrainDeletionTest, ATargetThatIsTheSourceAfterAllDeletesNothing) {
+  Put("file", "the only copy");
+  options_.delete_source = true;
+  // The source's tree is the target's, which no comparison of the two roots can have seen.
+  options_.wrap_source = [this](auto) { return *OpenTree(to_); };
+  std::ofstream(to_ + "/file") << "the only copy";
+  const DrainReport report = Drained();
+  EXPECT_EQ(report.deleted, 0U);
+  EXPECT_NE(Why(report.failed, "file"), "");
+  EXPECT_EQ(At("file"), "the only copy");
+}
+
+TEST_F(DrainDeletionTest, TheTargetIsNotEnteredWhereItIsMetInTheSource) {
+  Put("file", "bytes");
+  Put("sub/file", "other bytes");
+  // As a mount of the sub-folder would be: no name tells of it.
+  options_.wrap_target = [this](auto) { return *OpenTree(from_ + "/sub", {.keep_folders = true}); };
+  const DrainReport report = Drained();
+  EXPECT_NE(Why(report.left_out, "sub"), "");
+  EXPECT_FALSE(Is(from_ + "/sub/sub"));
+}
+
+}  // namespace
+}  // namespace cairn
