@@ -291,7 +291,7 @@ void ImageStore::MakeSpares(const RunId& run, DatasetId dataset) {
   if (known == datasets.end()) return;
   for (const auto& [rank, part] : known->second.parts) {
     const ImageOwnerPtr owner = part.owner.lock();
-    if (owner && owner->idle_.empty()) MakeAhead(owner, part.kept->image->bytes().size());
+    if (owner && owner->idle_.empty() && owner->out_.empty()) MakeAhead(owner, part.kept->image->bytes().size());
   }
 }
 
