@@ -20,7 +20,6 @@
 #include <utility>
 
 #include "client/cli/text.h"
-#include "client/library/copy.h"
 #include "storage/base/md5_lanes.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
@@ -108,16 +107,6 @@ Finding ProbeHugePages() {
   return Fails(kName, false,
                fmt::format("MADV_COLLAPSE: {}: images use small pages, and a copy into them takes longer",
                            error == EINVAL ? "this kernel does not have it (6.1 does)" : std::strerror(error)));
-}
-
-Finding ProbeCopies() {
-  constexpr const char* kName = "copies past the processor's caches";
-  const lc_copy_way* way = lc_copy_ways;
-  while (!way->works_here()) ++way;  // the last one always does
-  const std::string name = way->name;
-  if (name != "memcpy") return Works(kName, false, fmt::format("by streaming stores of {}", name));
-  return Fails(kName, false,
-               "no streaming stores: memcpy copies into images, and the application's caches are emptied");
 }
 
 Finding ProbeIdlePriority() {

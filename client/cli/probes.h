@@ -20,7 +20,6 @@ struct Finding {
 
 Finding ProbeSealedMemory();  // memfd_create and seals
 Finding ProbeHugePages();     // MADV_COLLAPSE on a memfd
-Finding ProbeCopies();        // how libcairn copies into an image
 Finding ProbeIdlePriority();  // SCHED_IDLE for a thread
 Finding ProbeUring();
 Finding ProbeMd5();

@@ -189,8 +189,10 @@ class Picture {
   }
   // Datasets follow one another in two heights, since they overlap.
   void Bar(int row, std::size_t index, double from, double to, const char* colour) {
-    svg_ += fmt::format("<rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"9\" fill=\"{}\" stroke=\"white\" stroke-width=\"0.5\"/>\n", X(from),
-                        kTop + row * kRow + (index % 2) * 11, std::max(0.4, X(to) - X(from)), colour);
+    svg_ += fmt::format(
+        "<rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"9\" fill=\"{}\" stroke=\"white\" "
+        "stroke-width=\"0.5\"/>\n",
+        X(from), kTop + row * kRow + (index % 2) * 11, std::max(0.4, X(to) - X(from)), colour);
   }
   bool Write(const std::string& path, const std::string& title) const {
     std::ofstream file(path);

@@ -50,7 +50,7 @@ struct CopyJob {
   Mode mode = Mode::kCopy;
   bool replace = false;  // under its final name is what a drain before has made, and that is `replaced`
   Made replaced;
-  std::string leader;    // kLink: the final name that it becomes another one of
+  std::string leader;  // kLink: the final name that it becomes another one of
   std::string work;
 
   Outcome outcome = Outcome::kStopped;

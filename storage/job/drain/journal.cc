@@ -16,7 +16,7 @@ namespace cairn::drain {
 namespace {
 
 constexpr std::string_view kHead = "cairn drain journal 2\n";
-constexpr std::size_t kFrameBytes = 8;           // size and CRC
+constexpr std::size_t kFrameBytes = 8;               // size and CRC
 constexpr std::size_t kFieldsBytes = 7 * 8 + 4 + 1;  // of a record, before its path
 constexpr std::size_t kRecordBytesMax = kFieldsBytes + (64 << 10);
 constexpr std::size_t kBeforeMax = 64;        // drains in a row that were killed before they renamed
