@@ -258,7 +258,9 @@ TEST_F(UnitsTest, InsideTheUnitAllMechanismsWorkAndNoPrefixIsHidden) {
   EXPECT_THAT(doctor.output, Not(HasSubstr("MISSING")));
   EXPECT_THAT(doctor.output, ContainsRegex("works +daemon: "));
   EXPECT_THAT(doctor.output, ContainsRegex("works +io_uring"));
-  if (MayRaiseLimits()) EXPECT_THAT(doctor.output, ContainsRegex("works +pinned images"));
+  if (MayRaiseLimits()) {
+    EXPECT_THAT(doctor.output, ContainsRegex("works +pinned images"));
+  }
   EXPECT_THAT(doctor.output, HasSubstr("pulled 8\n"));
 
   // A prefix that is mounted while the service runs, in a place that is often hidden.
