@@ -291,7 +291,14 @@ void ImageStore::MakeSpares(const RunId& run, DatasetId dataset) {
   if (known == datasets.end()) return;
   for (const auto& [rank, part] : known->second.parts) {
     const ImageOwnerPtr owner = part.owner.lock();
-    if (owner && owner->idle_.empty() && owner->out_.empty()) MakeAhead(owner, part.kept->image->bytes().size());
+    if (!owner) continue;
+    const auto keeps = [&owner](const auto& item) {
+      const auto its = item.second.parts.find(owner->rank_);
+      return its != item.second.parts.end() && its->second.owner.lock() == owner;
+    };
+    const auto has =
+        owner->idle_.size() + owner->out_.size() + static_cast<std::size_t>(std::ranges::count_if(datasets, keeps));
+    if (has < kTakeTurns) MakeAhead(owner, part.kept->image->bytes().size());
   }
 }
 
