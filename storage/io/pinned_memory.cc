@@ -18,8 +18,12 @@ std::span<std::byte> PartAt(std::span<std::byte> memory, std::size_t at) {
 
 }  // namespace
 
-PinnedMemory::PinnedMemory(io_uring& ring) : ring_(&ring) {
-  if (io_uring_register_buffers_sparse(&ring, kNumbers) != 0) return;  // before Linux 5.19
+// The kernel's table of numbers takes 128 KiB, and most rings pin nothing.
+void PinnedMemory::MakeNumbers() {
+  const absl::MutexLock telling(&telling_);
+  if (asked_for_numbers_ || ring_ == nullptr) return;
+  asked_for_numbers_ = true;
+  if (io_uring_register_buffers_sparse(ring_, kNumbers) != 0) return;  // before Linux 5.19
   const absl::MutexLock lock(&mutex_);
   for (int number = kNumbers; number-- > 0;) free_.push_back(number);
 }
@@ -30,6 +34,7 @@ void PinnedMemory::Close() {
 }
 
 std::shared_ptr<void> PinnedMemory::Pin(std::span<std::byte> memory, int* error) {
+  MakeNumbers();
   for (std::size_t at = 0; at < memory.size(); at += kPartBytes) {
     *error = Take(PartAt(memory, at));
     if (*error == 0) continue;

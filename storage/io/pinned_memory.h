@@ -20,7 +20,7 @@ namespace cairn {
 class PinnedMemory : public std::enable_shared_from_this<PinnedMemory> {
  public:
   // `ring` is borrowed until Close.
-  explicit PinnedMemory(io_uring& ring);
+  explicit PinnedMemory(io_uring& ring) : ring_(&ring) {}
   PinnedMemory(const PinnedMemory&) = delete;
   void Close();  // the ring ends, and with it all that it has pinned
 
@@ -36,14 +36,16 @@ class PinnedMemory : public std::enable_shared_from_this<PinnedMemory> {
   };
   using Parts = std::map<const std::byte*, Part>;  // by where they begin
 
+  void MakeNumbers();
   int Take(std::span<std::byte> part);
   void LetGo(std::span<std::byte> memory);
   int Tell(int number, const void* base, std::size_t bytes);
 
-  // Held while the kernel pins, which takes long; never together with the other one, which transfers wait for.
+  // Held while the kernel pins, which takes long. Transfers wait for the other one, which is held for moments only.
   absl::Mutex telling_;
   io_uring* ring_ ABSL_GUARDED_BY(telling_);        // null: it has ended
   bool refused_ ABSL_GUARDED_BY(telling_) = false;  // this user may pin no more
+  bool asked_for_numbers_ ABSL_GUARDED_BY(telling_) = false;
 
   mutable absl::Mutex mutex_;
   Parts parts_ ABSL_GUARDED_BY(mutex_);
