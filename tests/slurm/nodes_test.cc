@@ -105,9 +105,9 @@ TEST_F(NodesTest, AFullDiskIsToldToUserAndOperatorAndTheNodeStays) {
   const int job = RunThere("", Solves("--steps 3 --deadline 2000"));
   EXPECT_EQ(site().AwaitState(job, {"COMPLETED", "FAILED"}), "FAILED") << "by itself: it has no daemon";
   Show("alice", job, {kNode});
-  EXPECT_THAT(NewLog(), HasSubstr("the daemon was started, but has no worker for user 2001"));
+  EXPECT_THAT(NewLog(), HasSubstr("a daemon runs, but has no worker for user 2001"));
   EXPECT_THAT(site().OutputOf("alice", job),
-              HasSubstr("cairn on n4: the daemon was started, but has no worker for user 2001"));
+              HasSubstr("cairn on n4: a daemon runs, but has no worker for user 2001"));
   ExpectNodeStays();
   site().KillDaemon(kNode);
   EXPECT_EQ(site().AsRoot(kNode, "umount " + cache).exit_code, 0);
@@ -140,11 +140,12 @@ TEST_F(NodesTest, OnlyIfItIsAskedToAPrologDrainsANodeWithoutADaemon) {
 }
 
 TEST_F(NodesTest, AUserWithoutAWorkerIsNoFaultOfTheNode) {
-  site().Configure("NODE_FAULT=drain\nSTART=true\n");  // as if the daemon ran, and had nothing for this user
+  // As if the daemon ran, and had nothing for this user: cairnd ends with 3 then.
+  site().Configure("NODE_FAULT=drain\nSTART=sh -c 'exit 3'\n");
   site().KillDaemon(kNode);
   const int job = RunThere("", Script("true"));
   EXPECT_EQ(site().AwaitState(job, {"COMPLETED", "FAILED"}), "COMPLETED");
-  EXPECT_THAT(NewLog(), HasSubstr("the daemon was started, but has no worker for user 2001"));
+  EXPECT_THAT(NewLog(), HasSubstr("a daemon runs, but has no worker for user 2001"));
   ExpectNodeStays();
   EXPECT_TRUE(site().StartDaemon(kNode));
 }
