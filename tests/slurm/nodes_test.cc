@@ -92,6 +92,7 @@ TEST_F(NodesTest, AnEpilogStartsADaemonThatIsDeadAndWhatItsCacheHoldsGoesToThePr
   ExpectNodeStays();
   Show("alice", job, {kNode});
   EXPECT_THAT(NewLog(), HasSubstr("epilog job " + std::to_string(job) + ": the daemon was not there, and was started"));
+  EXPECT_TRUE(Within([&] { return IsOnPrefix(newest.numbers.at(1), PrefixOf()); }, seconds(30)));
 }
 
 TEST_F(NodesTest, AFullDiskIsToldToUserAndOperatorAndTheNodeStays) {
@@ -99,15 +100,14 @@ TEST_F(NodesTest, AFullDiskIsToldToUserAndOperatorAndTheNodeStays) {
   const std::string cache = site().folder() + "/cache";
   ASSERT_EQ(
       site()
-          .AsRoot(kNode, "mount -t tmpfs -o mode=0755,size=64k full " + cache + "; cat /dev/zero >" + cache + "/zero")
+          .AsRoot(kNode, "mount -t tmpfs -o mode=0755,size=64k full " + cache + " && cat /dev/zero >" + cache + "/zero")
           .exit_code,
       1);
   const int job = RunThere("", Solves("--steps 3 --deadline 2000"));
   EXPECT_EQ(site().AwaitState(job, {"COMPLETED", "FAILED"}), "FAILED") << "by itself: it has no daemon";
   Show("alice", job, {kNode});
   EXPECT_THAT(NewLog(), HasSubstr("a daemon runs, but has no worker for user 2001"));
-  EXPECT_THAT(site().OutputOf("alice", job),
-              HasSubstr("cairn on n4: a daemon runs, but has no worker for user 2001"));
+  EXPECT_THAT(site().OutputOf("alice", job), HasSubstr("cairn on n4: a daemon runs, but has no worker for user 2001"));
   ExpectNodeStays();
   site().KillDaemon(kNode);
   EXPECT_EQ(site().AsRoot(kNode, "umount " + cache).exit_code, 0);

@@ -210,10 +210,10 @@ void SlurmSite::WriteFiles() {
     }
     return text;
   };
-  std::string passwd = Read("/etc/passwd"), group = Read("/etc/group");
+  std::string passwd = Read("/etc/passwd"), group = Read("/etc/group");  // the first of a name or id counts
   for (const User& user : kUsers) {
-    passwd += fmt::format("{0}:x:{1}:{1}::{2}:/bin/bash\n", user.name, user.id, HomeOf(user.name));
-    group += fmt::format("{0}:x:{1}:\n", user.name, user.id);
+    passwd = fmt::format("{0}:x:{1}:{1}::{2}:/bin/bash\n", user.name, user.id, HomeOf(user.name)) + passwd;
+    group = fmt::format("{0}:x:{1}:\n", user.name, user.id) + group;
     fs::create_directories(HomeOf(user.name));
     if (::chown(HomeOf(user.name).c_str(), static_cast<uid_t>(user.id), static_cast<gid_t>(user.id)) != 0) {
       ADD_FAILURE() << std::strerror(errno);
