@@ -65,7 +65,7 @@ class JobsTest : public SlurmTest {
 };
 
 TEST_F(JobsTest, CompletionBringsTheLastCheckpointToThePrefix) {
-  const int job = Run("-N2 -n4", Solves("--steps 6"));
+  const int job = Run("-N2 -n4", Solves("--steps 6 --wait local"));  // an epilog orders what is whole by then
   EXPECT_EQ(site().AwaitState(job, {"COMPLETED", "FAILED"}), "COMPLETED");
   const auto done = EventsNamed(LogOf(), "captured");
   ASSERT_FALSE(done.empty());

@@ -183,8 +183,8 @@ TEST_F(NodesTest, NumbersAreDecimalAndBoundedAndATextIsOneLineOfTheLog) {
 TEST_F(NodesTest, AnEpilogWithAHungPrefixGivesTheNodeBack) {
   site().Configure("END=wait\nEND_WAIT=3\n");
   const std::string prefix = site().slow().mount_point() + "/run";
-  const int job = RunThere("", Solves("--steps 100000 --ms 100", prefix));
-  ASSERT_TRUE(AwaitEvent(LogOf(), "captured", 5));
+  const int job = RunThere("", Solves("--steps 5 --wait local --linger", prefix));
+  ASSERT_TRUE(AwaitEvent(LogOf(), "done"));
   site().slow().Hang({.opcode = 0, .name_part = {}, .times = UINT32_MAX});
   site().As("alice", "scancel " + std::to_string(job));
   const auto begun = SteadyNow();
@@ -225,7 +225,7 @@ TEST_F(NodesTest, ThePlugInSeesToTheDaemonWithoutAPrologOfSlurms) {
   }
   Plugin("");
   site().KillDaemon(kNode);
-  const int job = RunThere("--cairn=" + PrefixOf(), Script("srun solver --log " + LogOf() + " --steps 3"));
+  const int job = RunThere("--cairn=" + PrefixOf(), Script("srun solver --log " + LogOf() + " --steps 3 --wait local"));
   EXPECT_EQ(site().AwaitState(job, {"COMPLETED", "FAILED"}), "COMPLETED");
   Show("alice", job, {kNode});
   EXPECT_THAT(NewLog(), HasSubstr("the daemon was not there, and was started"));
@@ -239,7 +239,8 @@ TEST_F(NodesTest, ThePlugInSeesToTheDaemonWithoutAPrologOfSlurms) {
 
 TEST_F(NodesTest, StageInAndStageOutWaitForTheRun) {
   const std::string wishes = "#BB_LUA cairn prefix=" + PrefixOf() + " wait_in=30 wait_out=60\n";
-  const std::string script = Script(wishes + "echo prefix=$CAIRN_PREFIX\nsrun solver --log " + LogOf() + " --steps 8");
+  const std::string script =
+      Script(wishes + "echo prefix=$CAIRN_PREFIX\nsrun solver --log " + LogOf() + " --steps 8 --wait local");
   const int job = RunThere("", script);
   EXPECT_EQ(site().AwaitState(job, {"COMPLETED", "FAILED"}, seconds(90)), "COMPLETED");
   Show("alice", job);

@@ -1,16 +1,16 @@
 // A solver for jobs of the tests: one rank of a launch under srun. It resumes, checks what came back, computes steps,
 // checkpoints, asks whether it is to stop, and writes down what it sees.
 //
-//   solver --log FILE [--steps N] [--every N] [--ms N] [--mib N] [--done FILE] [--linger] [--wait prefix] [--safe N]
-//          [--deadline MS]
+//   solver --log FILE [--steps N] [--every N] [--ms N] [--mib N] [--done FILE] [--linger] [--safe N]
+//          [--wait local|prefix] [--deadline MS]
 //
 // Lines of the log, each with the time in milliseconds since the epoch in front, and the rank:
 //   "fresh" | "resumed STEP DATASET TIER"    "captured STEP DATASET"    "stops STEP WHY"    "done STEP"    "fenced
 //   STEP"
 // --done FILE: rank 0 makes it when all steps are done.   --linger: then it sleeps on.
-// --wait LEVEL: the last checkpoint is waited for.   --safe N: each N-th step's is waited for until it is on the
-// prefix, and then "safe STEP DATASET" is written down. Exit: 0 done, or told to stop; 3 wrong bytes came back; 6 shut
-// out by a newer launch; 1 anything else.
+// --wait LEVEL: the last checkpoint is waited for, before "done".   --safe N: each N-th step's is waited for until it
+// is on the prefix, and then "safe STEP DATASET" is written down. Exit: 0 done, or told to stop; 3 wrong bytes came
+// back; 6 shut out by a newer launch; 1 anything else.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -151,8 +151,8 @@ int Run(const Options& options) {
       log.Write(fmt::format("safe {} {}", state.step, dataset));
     }
   }
-  if (options.wait == "prefix" && dataset != 0 &&
-      cairn_wait(session, dataset, CAIRN_LEVEL_PREFIX, 60'000) != CAIRN_OK) {
+  const auto level = options.wait == "prefix" ? CAIRN_LEVEL_PREFIX : CAIRN_LEVEL_LOCAL;
+  if (!options.wait.empty() && dataset != 0 && cairn_wait(session, dataset, level, 60'000) != CAIRN_OK) {
     return Complain("wait", session);
   }
   if (!stops) log.Write(fmt::format("done {}", state.step));
