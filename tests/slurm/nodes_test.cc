@@ -203,13 +203,17 @@ TEST_F(NodesTest, AnEpilogWithAHungPrefixGivesTheNodeBack) {
 
 TEST_F(NodesTest, ThePlugInSetsTheEnvironmentOfStepsAndBatchScripts) {
   const std::string line = "'echo prefix=$CAIRN_PREFIX end=$CAIRN_END_TIME'";
-  const Ending step = site().As("alice", "srun -N1 -n1 -t5 --cairn=/scratch/heat bash -c " + line);
+  // The end that is inherited is another job's.
+  const Ending step = site().As("alice", "CAIRN_END_TIME=7 srun -N1 -n1 -t5 --cairn=/scratch/heat bash -c " + line);
   std::cout << "  srun --cairn=/scratch/heat: " << step.output;
   EXPECT_THAT(step.output, ::testing::ContainsRegex("prefix=/scratch/heat end=[0-9]{10}"));
   const Ending relative = site().As("alice", "srun -N1 -n1 -t5 --cairn=runs/heat bash -c " + line);
   EXPECT_THAT(relative.output, HasSubstr("prefix=" + site().HomeOf("alice") + "/runs/heat "));
   const Ending without = site().As("alice", "srun -N1 -n1 -t5 bash -c " + line);
   EXPECT_THAT(without.output, HasSubstr("prefix= end="));
+  const Ending refused = site().As("alice", "srun -N1 -n1 -t5 --cairn=$(printf /%05000d 1) true");
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.output, HasSubstr("the path of the run's directory is too long"));
   const int job = Run("-N2 -n2 -t5 --cairn=" + PrefixOf(), Script("srun solver --log " + LogOf() + " --steps 3"));
   EXPECT_EQ(site().AwaitState(job, {"COMPLETED", "FAILED"}), "COMPLETED");
   EXPECT_TRUE(std::filesystem::exists(PrefixOf() + "/.cairn"));

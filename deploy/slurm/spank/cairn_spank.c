@@ -1,6 +1,6 @@
 /* SPANK plug-in of Slurm (slurm/spank.h): `srun --cairn[=PREFIX]`, and the same of sbatch and salloc. The job's tasks
- * find the run's directory in CAIRN_PREFIX and the end of their allocation in CAIRN_END_TIME, and the node's daemon is
- * seen to before they begin: no prolog has to be edited.
+ * find the run's directory in CAIRN_PREFIX, srun's the end of their allocation in CAIRN_END_TIME, and the node's daemon
+ * is seen to before they begin: no prolog has to be edited.
  *
  *   optional /usr/lib/cairn/slurm/cairn_spank.so [scripts=DIR] [environment_only]      (plugstack.conf)
  *
@@ -31,7 +31,6 @@
 
 SPANK_PLUGIN(cairn, 1)
 
-/* Longer than the longest that the scripts allow themselves by default (slurm.conf of Cairn, END_WAIT). */
 enum { kNumberBytes = 24, kScriptsBytesMax = PATH_MAX };
 
 static bool asked;            /* the option was given */
@@ -57,20 +56,24 @@ static bool is_given(const char* argument) {
   return argument != NULL && argument[0] != '\0' && strcmp(argument, "(null)") != 0;
 }
 
+/* Negative: Slurm refuses the command. Its own ESPANK_BAD_ARG is not. */
 static int take_option(int value, const char* argument, int remote) {
   (void)value;
   asked = true;
   if (!is_given(argument)) return ESPANK_SUCCESS;
   char here[PATH_MAX] = "";
   const bool relative = argument[0] != '/';
-  if (relative && (remote || getcwd(here, sizeof here) == NULL)) {
-    slurm_error("--cairn=%s: this is no absolute path", argument);
-    return ESPANK_BAD_ARG;
+  if (relative && remote) return ESPANK_SUCCESS; /* srun or sbatch has made it absolute, in CAIRN_PREFIX */
+  if (relative && getcwd(here, sizeof here) == NULL) {
+    slurm_error("--cairn=%s: the path is relative, and the current folder has none: %s", argument, strerror(errno));
+    prefix[0] = '\0';
+    return -1;
   }
   const int length = snprintf(prefix, sizeof prefix, relative ? "%s/%s" : "%s%s", here, argument);
   if (length < 0 || (size_t)length >= sizeof prefix) {
     slurm_error("--cairn: the path of the run's directory is too long");
-    return ESPANK_BAD_ARG;
+    prefix[0] = '\0';
+    return -1;
   }
   return ESPANK_SUCCESS;
 }
@@ -116,14 +119,15 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char** arguments) {
   return ESPANK_SUCCESS;
 }
 
-/* In srun, once for a step: one question to the controller. */
+/* In srun, once for a step: one question to the controller. The end that the environment has may be of another job,
+ * from whose script this one was submitted. */
 int slurm_spank_local_user_init(spank_t spank, int count, char** arguments) {
   (void)count;
   (void)arguments;
   uint32_t job = 0;
   time_t end = 0;
   char text[kNumberBytes];
-  if (!asked || getenv("CAIRN_END_TIME") != NULL) return ESPANK_SUCCESS;
+  if (!asked) return ESPANK_SUCCESS;
   if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS || slurm_get_end_time(job, &end) != 0) {
     return ESPANK_SUCCESS;
   }
