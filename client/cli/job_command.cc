@@ -113,12 +113,12 @@ void Await(AdminClient& daemon, std::uint64_t timeout_ms, std::vector<Left>& lef
   }
 }
 
-std::string DescribeLeft(const Left& left, bool waited) {
+std::string DescribeLeft(const Left& left) {
   if (!left.status.ok()) return fmt::format("{}: {}\n", Clean(left.prefix), Clean(MessageOf(left.status)));
   std::string text;
   for (const admin::OnlyHere& one : left.now) {
-    const std::string how = waited ? "is not on the prefix yet: " + Clean(one.why()) : "goes to the prefix";
-    text += fmt::format("{}: dataset {} (step {}) {}\n", Clean(left.prefix), one.dataset(), one.step(), how);
+    text += fmt::format("{}: dataset {} (step {}) is not on the prefix yet: {}\n", Clean(left.prefix), one.dataset(),
+                        one.step(), Clean(one.why()));
   }
   if (text.empty() && !left.before.empty()) text = fmt::format("{}: all is on the prefix\n", Clean(left.prefix));
   return text;
@@ -135,7 +135,7 @@ ExitCode Tell(const Context& context, const EndOptions& options, const std::vect
                    {"prefix", Clean(of_run.prefix)},
                    {"not_on_prefix", std::move(datasets)},
                    {"error", of_run.status.ok() ? "" : Clean(MessageOf(of_run.status))}});
-    text += DescribeLeft(of_run, options.wait);
+    text += DescribeLeft(of_run);
     if (!of_run.status.ok()) code = Worse(code, CodeOf(of_run.status));
     if (options.wait && !of_run.now.empty()) code = Worse(code, ExitCode::kTimeout);
   }
@@ -170,17 +170,17 @@ void AddEnd(Command job, CommandLine& line) {
   const Command end =
       job.AddCommand("end", "A job has ended here: bring its newest checkpoint and outputs to the prefix");
   end.Footer(
-      "Of each run whose newest launch was JOB's (as Slurm numbers jobs: $SLURM_JOB_ID), what this node has and would\n"
-      "be missed (the newest whole checkpoint, outputs, what is pinned) goes to the prefix before all else. Without\n"
-      "--wait the command does not stay for that. The job of a launch is known by its key, which libcairn takes from "
-      "PMIx or Slurm; where\n"
-      "CAIRN_LAUNCH says another, it is not, and `cairn flush RUN` does the same for one run. A run that a newer job\n"
-      "has taken up meanwhile is left to that job.\n"
+      "Of each run whose newest launch was JOB's (as Slurm numbers jobs: $SLURM_JOB_ID), what this node has, is whole\n"
+      "here by then and would be missed (the newest checkpoint, outputs, what is pinned) goes to the prefix before\n"
+      "all else. Without --wait the command does not stay for that, and what is still on its way to the cache is not\n"
+      "ordered: flush.every decides, or use --wait. The job of a launch is known by its key, which libcairn takes\n"
+      "from PMIx or Slurm; where CAIRN_LAUNCH says another, it is not, and `cairn flush RUN` does the same for one\n"
+      "run. A run that a newer job has taken up meanwhile is left to that job.\n"
       "\n"
-      "Exit codes: 0 done, or nothing was left; 3 no daemon answers; 6 not all is there in time, and the daemon goes "
-      "on.");
+      "Exit codes: 0 what was whole is ordered, or nothing was left; 3 no daemon answers; 6 not all is there in time,\n"
+      "and the daemon goes on.");
   end.AddOption("JOB", options->job, "Number of the job").Required().Check(CheckJob);
-  end.AddFlag("--wait", options->wait, "Wait until it is there; tells what is in the way");
+  end.AddFlag("--wait", options->wait, "Wait until all of it is there; tells what is in the way");
   AddTimeout(end, options->timeout);
   SetRun(end, line, options, RunEnd);
 }

@@ -6,7 +6,8 @@ directory, which the controller has to see, and waits:
   #BB_LUA cairn prefix=/scratch/me/heat [wait_in=SECONDS] [wait_out=SECONDS]
 
   stage-in   the job begins when no other launch of the run works, and no daemon still brings data to the prefix
-  stage-out  the job is over for Slurm (jobs that depend on it, its next life) when what it has left is on the prefix
+  stage-out  the job is over for Slurm (jobs that depend on it, its next life) when nothing of it is on its way to the
+             prefix any more
 
 All of it is done with the rights of the job's user, by `cairn run wait`; only a slurmctld that is root can give it those
 (SlurmUser=root): under another user each job that asks for this fails at its stage-in. Standard Lua from 5.1 on, no modules.

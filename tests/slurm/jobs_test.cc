@@ -74,7 +74,7 @@ TEST_F(JobsTest, CompletionBringsTheLastCheckpointToThePrefix) {
   EXPECT_TRUE(site().AwaitIdle(2) && site().AwaitIdle(3));
   Show("alice", job, {2, 3});
   EXPECT_THAT(site().LogOf(2) + site().LogOf(3),
-              HasSubstr("dataset " + std::to_string(newest) + " (step 6) goes to the prefix"));
+              HasSubstr("dataset " + std::to_string(newest) + " (step 6) is not on the prefix yet"));
 }
 
 // All at once: a time limit is a minute at least, and Slurm looks twice a minute.

@@ -233,7 +233,7 @@ TEST_F(NodesTest, ThePlugInSeesToTheDaemonWithoutAPrologOfSlurms) {
   EXPECT_EQ(site().AwaitState(job, {"COMPLETED", "FAILED"}), "COMPLETED");
   Show("alice", job, {kNode});
   EXPECT_THAT(NewLog(), HasSubstr("the daemon was not there, and was started"));
-  EXPECT_TRUE(Within([&] { return NewLog().find("goes to the prefix") != std::string::npos; }, seconds(20)));
+  EXPECT_TRUE(Within([&] { return NewLog().find("is not on the prefix yet") != std::string::npos; }, seconds(20)));
   if (HasFailure())
     std::cout << site().AsRoot(kNode, "grep -i spank " + folder + "/log/slurmd.log | tail -n 20").output;
   Plugin("environment_only");

@@ -50,7 +50,8 @@ TEST_F(JobCommandTest, BeginWithoutADaemonFailsAtOnceAndOneThatIsGoingAwayIsGive
 
 TEST_F(JobCommandTest, EndOrdersWhatWouldBeMissedAndStaysForNothing) {
   Missed(17);
-  ExpectSaid(Run({"job", "end", "17"}), 0, "/scratch/?[31mheat: dataset 17 (step 120) goes to the prefix\n");
+  ExpectSaid(Run({"job", "end", "17"}), 0,
+             "/scratch/?[31mheat: dataset 17 (step 120) is not on the prefix yet: the prefix does not answer\n");
   EXPECT_THAT(core_.asked(), ElementsAre("leave " + run() + " to the prefix"));
 }
 
