@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "client/cli/text.h"
+#include "client/copy/copy.h"
 #include "storage/base/md5_lanes.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
@@ -136,6 +137,14 @@ Finding ProbeMd5() {
   return Fails(
       "parallel MD5", false,
       "this processor has neither AVX-512 nor AVX2: OpenSSL hashes one stream at a time, some 0.7 GB/s a core");
+}
+
+Finding ProbeCopy() {
+  const std::string stores = lc_copy_way_here()->name;
+  if (stores != "memcpy") return Works("copies past the caches", false, fmt::format("by {} stores", stores));
+  return Fails("copies past the caches", false,
+               "libcairn has no such stores for this processor: it copies by memcpy, which takes the caches from the "
+               "application");
 }
 
 // As the daemon does with each image.

@@ -23,6 +23,7 @@ Finding ProbeHugePages();     // MADV_COLLAPSE on a memfd
 Finding ProbeIdlePriority();  // SCHED_IDLE for a thread
 Finding ProbeUring();
 Finding ProbeMd5();
+Finding ProbeCopy();             // which stores libcairn copies into images with
 Finding ProbePinnedMemory();     // with RLIMIT_MEMLOCK
 Finding ProbePeerCredentials();  // SO_PEERCRED
 // In `directory`, or the nearest parent that is there:

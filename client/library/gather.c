@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "client/library/copy.h"
+#include "client/copy/copy.h"
 
 /* Rows shorter than this are put together in a block that fits the first cache before they are streamed out. */
 #define ROW_BYTES_LONG 2048u

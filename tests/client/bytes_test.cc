@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "client/library/copy.h"
+#include "client/copy/copy.h"
 #include "client/library/crc32c.h"
 #include "client/library/gather.h"
 

@@ -1,4 +1,4 @@
-#include "client/library/copy.h"
+#include "client/copy/copy.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -69,12 +69,16 @@ const struct lc_copy_way lc_copy_ways[] = {{"memcpy", always, copy_plain}};
 
 const size_t lc_copy_way_count = sizeof(lc_copy_ways) / sizeof(lc_copy_ways[0]);
 
-void lc_copy(void* target, const void* source, size_t bytes) {
+const struct lc_copy_way* lc_copy_way_here(void) {
   const struct lc_copy_way* way = lc_copy_ways;
+  while (!way->works_here()) ++way; /* the last one always does */
+  return way;
+}
+
+void lc_copy(void* target, const void* source, size_t bytes) {
   if (bytes < STREAM_BYTES_MIN) {
     copy_plain(target, source, bytes);
     return;
   }
-  while (!way->works_here()) ++way; /* the last one always does */
-  way->copy(target, source, bytes);
+  lc_copy_way_here()->copy(target, source, bytes);
 }

@@ -1,6 +1,6 @@
 /* Copies into shared memory that another process reads next: past the caches, so that the application keeps its own. */
-#ifndef CAIRN_CLIENT_LIBRARY_COPY_H_
-#define CAIRN_CLIENT_LIBRARY_COPY_H_
+#ifndef CAIRN_CLIENT_COPY_COPY_H_
+#define CAIRN_CLIENT_COPY_COPY_H_
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,17 +13,18 @@ extern "C" {
  * processor that is told so sees the bytes. */
 void lc_copy(void* target, const void* source, size_t bytes);
 
-/* The ways of lc_copy, for the test that compares each with memcpy. */
+/* The ways of lc_copy, the fastest first: for the test that compares each with memcpy, and for `cairn doctor`. */
 struct lc_copy_way {
-  const char* name;
+  const char* name; /* of the stores; "memcpy": not past the caches */
   bool (*works_here)(void);
   void (*copy)(void* target, const void* source, size_t bytes);
 };
 extern const struct lc_copy_way lc_copy_ways[];
 extern const size_t lc_copy_way_count;
+const struct lc_copy_way* lc_copy_way_here(void); /* which lc_copy takes for large copies */
 
 #ifdef __cplusplus
 }
 #endif
 
-#endif /* CAIRN_CLIENT_LIBRARY_COPY_H_ */
+#endif /* CAIRN_CLIENT_COPY_COPY_H_ */
