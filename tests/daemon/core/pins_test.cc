@@ -1,0 +1,99 @@
+// Which dataset a launch is pinned to, whatever becomes of others (daemon/core/ledger.h).
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "daemon/core/ledger.h"
+#include "tests/daemon/core/places_fixture.h"
+
+namespace cairn {
+namespace {
+
+using enum Place;
+
+class PinsTest : public PlacesTest {
+ protected:
+  PinsTest() {
+    for (const DatasetId id : {1, 2, 3}) {
+      Dataset dataset = Described(id, kWhole, kAbsent);
+      dataset.launch = kLaunch;
+      ledger_.Adopt(dataset);
+    }
+    ledger_.SessionLive(launch_, 0);
+  }
+  Launch::Pin::State State() const { return launch_.pin.state; }
+
+  const Launch& launch_ = ledger_.Enter(2, "another", 1, "secret");
+};
+
+TEST_F(PinsTest, TheFirstQuestionPinsTheNewestAndLaterOnesDoNotMoveIt) {
+  EXPECT_EQ(State(), Launch::Pin::State::kNone);
+  EXPECT_EQ(ledger_.PinLatest(launch_)->id, 3u);
+  ledger_.Adopt(Described(4, kWhole, kAbsent));
+  EXPECT_EQ(ledger_.PinLatest(launch_)->id, 3u);
+  EXPECT_TRUE(ledger_.PinnedByLaunch(3));
+  EXPECT_FALSE(ledger_.PinnedByLaunch(4));
+}
+
+TEST_F(PinsTest, ThatThereIsNothingIsPinnedToo) {
+  for (const DatasetId id : {1, 2, 3}) ledger_.CacheDamaged(*ledger_.Get(id), "");
+  EXPECT_EQ(ledger_.PinLatest(launch_), nullptr);
+  EXPECT_EQ(State(), Launch::Pin::State::kSet);
+  ledger_.Adopt(Described(4, kWhole, kAbsent));
+  EXPECT_EQ(ledger_.PinLatest(launch_), nullptr);
+}
+
+TEST_F(PinsTest, WhenThePinnedOneCannotBeRestoredAnyMoreThePinMovesToTheNextOlder) {
+  EXPECT_EQ(ledger_.PinLatest(launch_)->id, 3u);
+  ledger_.CacheDamaged(*ledger_.Get(3), "");
+  EXPECT_EQ(ledger_.PinLatest(launch_)->id, 2u);
+  EXPECT_TRUE(ledger_.PinnedByLaunch(2));
+  ledger_.LeftCache(*ledger_.Get(2), "");
+  EXPECT_EQ(ledger_.PinLatest(launch_)->id, 1u);
+}
+
+TEST_F(PinsTest, WhatTheLaunchPassesOverIsNotChosenAndItsPinMoves) {
+  EXPECT_EQ(ledger_.PinLatest(launch_)->id, 3u);
+  ledger_.PassOver(launch_.id, 1);
+  EXPECT_EQ(launch_.pin.dataset, 3u) << "it concerns another one";
+  ledger_.PassOver(launch_.id, 3);
+  EXPECT_EQ(launch_.pin.dataset, 2u);
+  ledger_.PassOver(launch_.id, 2);
+  EXPECT_EQ(launch_.pin.dataset, 0u) << "1 was passed over before";
+  EXPECT_EQ(ledger_.PinLatest(launch_), nullptr);
+  EXPECT_EQ(ledger_.NewestRestorable()->id, 3u) << "other launches may still choose it";
+}
+
+TEST_F(PinsTest, ALaunchThatIsOverOrFencedPinsNothing) {
+  ledger_.PinLatest(launch_);
+  ledger_.Enter(3, "newer", 1, "secret");
+  EXPECT_FALSE(ledger_.PinnedByLaunch(3)) << "fenced";
+  ledger_.SessionLive(*ledger_.Find(3), 0);
+  ledger_.PinLatest(*ledger_.Find(3));
+  EXPECT_TRUE(ledger_.PinnedByLaunch(3));
+  ledger_.SessionEnded(*ledger_.Find(3), 0, /*closed=*/true);
+  EXPECT_FALSE(ledger_.PinnedByLaunch(3)) << "over";
+}
+
+TEST_F(PinsTest, TheLatestIsSettlingWhileAnEarlierLaunchsBytesAreOnTheirWay) {
+  const DatasetPtr dataset = Create();
+  ASSERT_EQ(dataset->launch, kLaunch);
+  EXPECT_FALSE(ledger_.LatestIsSettling(launch_)) << "not captured";
+  for (Rank rank : {0, 1}) ledger_.Captured(*dataset, rank);
+  EXPECT_TRUE(ledger_.LatestIsSettling(launch_));
+  EXPECT_FALSE(ledger_.LatestIsSettling(*ledger_.Find(kLaunch))) << "its own are not waited for";
+  for (Rank rank : {0, 1}) ledger_.Stored(*dataset, rank, {});
+  EXPECT_TRUE(ledger_.LatestIsSettling(launch_));
+  ledger_.Completed(*dataset);
+  EXPECT_FALSE(ledger_.LatestIsSettling(launch_));
+}
+
+TEST_F(PinsTest, APinnedLaunchWaitsForNothing) {
+  ledger_.PinLatest(launch_);
+  const DatasetPtr dataset = Create();
+  for (Rank rank : {0, 1}) ledger_.Captured(*dataset, rank);
+  EXPECT_FALSE(ledger_.LatestIsSettling(launch_));
+}
+
+}  // namespace
+}  // namespace cairn
