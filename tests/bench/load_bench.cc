@@ -215,7 +215,10 @@ Series Measure(const Options& options) {
   }
   pthread_barrier_wait(&shared->barrier);
   Series series;
-  for (int block = 0; block < options.blocks; ++block) OneBlock(options, shared, block, series);
+  for (int block = 0; block < options.blocks; ++block) {
+    OneBlock(options, shared, block, series);
+    fmt::print(stderr, "block {} of {}\n", block + 1, options.blocks);
+  }
   for (const pid_t pid : ranks) waitpid(pid, nullptr, 0);
   daemon.Stop();
 
@@ -229,8 +232,10 @@ Series Measure(const Options& options) {
 double SecondsAlone(const Options& options) {
   Daemon daemon(BenchFolder() + "/cairn-bench", options.config);
   auto* const shared = MakeShared<Shared>(options.ranks + 1);
+  std::vector<pid_t> ranks;
   for (int rank = 0; rank < options.ranks; ++rank) {
-    if (ForkRank() != 0) continue;
+    ranks.push_back(ForkRank());
+    if (ranks.back() != 0) continue;
     std::byte* const data = Touched(options.bytes(), rank + 1);
     cairn_session* session = OpenRank(daemon, rank, options.ranks, "alone");
     Check(cairn_protect(session, 1, data, options.bytes(), CAIRN_BYTE), session, "cairn_protect");
@@ -252,7 +257,7 @@ double SecondsAlone(const Options& options) {
     pthread_barrier_wait(&shared->barrier);
   }
   const double seconds = Now() - start;
-  while (waitpid(-1, nullptr, 0) > 0) continue;
+  for (const pid_t pid : ranks) waitpid(pid, nullptr, 0);
   daemon.Stop();
   return seconds;
 }
