@@ -330,6 +330,7 @@ void StrandCore::Reload(const Config& config) {
     now.cache.grace_ms = config.cache.grace_ms;
     now.cache.keep_damaged_ms = config.cache.keep_damaged_ms;
     now.cache.bypass = config.cache.bypass;
+    now.image.read_ahead = config.image.read_ahead;
     now.quiesce_ms = config.quiesce_ms;
     if (config.cache.bytes_max != 0) room_.SetBytesMax(config.cache.bytes_max);
     slots_.throttle.SetLimit(config.flush.bytes_per_s, config.flush.beside_captures);

@@ -380,6 +380,7 @@ absl::StatusOr<ChosenCopies> Followed::CopiesOf(const peer::Find& find, std::siz
     copies.sources.push_back(std::move(source));
     copies.ranks.push_back(named.rank());
     copies.tiers.push_back(tier);
+    copies.from.push_back(tier);
     copies.nodes.push_back(named.node());
   }
   return copies;

@@ -84,6 +84,7 @@ void ImageStore::Acquire(Wish wish) {
   if (room >= least) return Make(std::move(wish), std::min(wanted, room));
   const std::string room_for =
       fmt::format("room for an image of {} bytes ({} of {} in use)", wanted, budget_.used(), budget_.bytes_max());
+  if (!wish.waits) return wish.then(ResourceExhausted("no {}", room_for));
   Await(std::move(wish), true, room_for);
 }
 
@@ -106,6 +107,7 @@ void ImageStore::Give(Wish& wish, std::shared_ptr<Image> image) {
 }
 
 void ImageStore::IsBack(ImageOwner& owner, const Image* image) {
+  if (owner.read_ahead_.lock().get() == image) owner.read_ahead_.reset();
   std::erase_if(owner.out_, [image](const std::weak_ptr<Image>& out) { return out.lock().get() == image; });
 }
 
@@ -169,7 +171,8 @@ void ImageStore::Make(Wish wish, std::uint64_t bytes) {
 
 void ImageStore::Made(Wish wish, std::uint64_t bytes, const absl::StatusOr<std::shared_ptr<Image>>& image) {
   if (image.ok()) return Give(wish, *image);
-  if (image.status().code() != absl::StatusCode::kResourceExhausted || wish.call->answered()) return wish.then(image);
+  const bool exhausted = absl::IsResourceExhausted(image.status());
+  if (!exhausted || !wish.waits || wish.call->answered()) return wish.then(image);
   // Others may have taken the room meanwhile: as long as some image is out, it comes back. It may have come back
   // between the two: hence the look after a while.
   if (budget_.used() == 0) return wish.then(Annotate(image.status(), fmt::format("an image of {} bytes", bytes)));
@@ -214,21 +217,22 @@ void ImageStore::DropWishes(const ImageOwnerPtr& owner, std::uint64_t call) {
 // --- Images of checkpoints, kept for a restore ---
 
 void ImageStore::Keep(const RunId& run, DatasetId dataset, std::int64_t created_us, Rank rank,
-                      std::shared_ptr<const KeptImage> kept, const std::weak_ptr<ImageOwner>& owner) {
+                      std::shared_ptr<const KeptImage> kept, const std::weak_ptr<ImageOwner>& owner, Tier from) {
   if (const ImageOwnerPtr its = owner.lock()) IsBack(*its, kept->image.get());
   KeptDataset& known = kept_[run][dataset];
   known.created_us = created_us;
-  known.parts[rank] = {.kept = std::move(kept), .owner = owner};
+  known.parts[rank] = {.kept = std::move(kept), .owner = owner, .from = from};
   RetryWishes();  // kept ones give way
 }
 
-std::shared_ptr<const KeptImage> ImageStore::KeptOf(const RunId& run, DatasetId dataset, Rank rank) const {
+ImageStore::KeptCopy ImageStore::KeptOf(const RunId& run, DatasetId dataset, Rank rank) const {
   const auto datasets = kept_.find(run);
-  if (datasets == kept_.end()) return nullptr;
+  if (datasets == kept_.end()) return {};
   const auto known = datasets->second.find(dataset);
-  if (known == datasets->second.end()) return nullptr;
+  if (known == datasets->second.end()) return {};
   const auto part = known->second.parts.find(rank);
-  return part == known->second.parts.end() ? nullptr : part->second.kept;
+  if (part == known->second.parts.end()) return {};
+  return {.kept = part->second.kept, .from = part->second.from};
 }
 
 bool ImageStore::DropOldestKept() {
@@ -291,15 +295,20 @@ void ImageStore::MakeSpares(const RunId& run, DatasetId dataset) {
   if (known == datasets.end()) return;
   for (const auto& [rank, part] : known->second.parts) {
     const ImageOwnerPtr owner = part.owner.lock();
-    if (!owner) continue;
-    const auto keeps = [&owner](const auto& item) {
-      const auto its = item.second.parts.find(owner->rank_);
-      return its != item.second.parts.end() && its->second.owner.lock() == owner;
-    };
-    const auto has =
-        owner->idle_.size() + owner->out_.size() + static_cast<std::size_t>(std::ranges::count_if(datasets, keeps));
-    if (has < kTakeTurns) MakeAhead(owner, part.kept->image->bytes().size());
+    if (owner && CountOf(owner) < kTakeTurns) MakeAhead(owner, part.kept->image->bytes().size());
   }
+}
+
+// The session's images, wherever they are.
+std::size_t ImageStore::CountOf(const ImageOwnerPtr& owner) const {
+  std::size_t count = owner->idle_.size() + owner->out_.size() + (owner->read_ahead_.expired() ? 0 : 1);
+  const auto datasets = kept_.find(owner->run_);
+  if (datasets == kept_.end()) return count;
+  for (const auto& [id, dataset] : datasets->second) {
+    const auto part = dataset.parts.find(owner->rank_);
+    if (part != dataset.parts.end() && part->second.owner.lock() == owner) ++count;
+  }
+  return count;
 }
 
 void ImageStore::Expect(const ImageOwnerPtr& owner, std::uint64_t bytes) {
@@ -319,25 +328,48 @@ void ImageStore::Prepare(const ImageOwnerPtr& owner) {
   const std::uint64_t bytes = RoundUp(owner->expected_);
   if (owner->has_begun_ && bytes <= owner->largest_) return;  // it has what it needs, in use or kept
   std::erase_if(owner->idle_, [bytes](const std::shared_ptr<Image>& image) { return image->bytes().size() < bytes; });
-  if (owner->idle_.size() < (owner->has_begun_ ? 1 : kTakeTurns)) MakeAhead(owner, bytes);
+  const bool lacks = owner->has_begun_ ? owner->idle_.empty() : CountOf(owner) < kTakeTurns;
+  if (lacks) MakeAhead(owner, bytes);
+}
+
+bool ImageStore::MayMakeAhead(const ImageOwner& owner, std::uint64_t bytes) const {
+  if (owner.gone_ || owner.being_made_ != 0 || context_.quiescing()) return false;
+  return budget_.used() + bytes <= budget_.bytes_max() && !Short();
 }
 
 void ImageStore::MakeAhead(const ImageOwnerPtr& owner, std::uint64_t bytes) {
-  if (owner->gone_ || owner->being_made_ != 0 || context_.quiescing()) return;
-  if (budget_.used() + bytes > budget_.bytes_max() || Short()) return;
+  if (MayMakeAhead(*owner, bytes)) {
+    MakeInPeace(owner, bytes, [this, owner](std::shared_ptr<Image> image) { Release(owner, std::move(image)); });
+  }
+}
+
+void ImageStore::MakeIfFree(const ImageOwnerPtr& owner, std::uint64_t bytes,
+                            std::function<void(std::shared_ptr<Image> image)> then) {
+  bytes = RoundUp(bytes);
+  if (!MayMakeAhead(*owner, bytes)) return then(nullptr);
+  MakeInPeace(owner, bytes, [owner, then = std::move(then)](std::shared_ptr<Image> image) {
+    owner->read_ahead_ = image;
+    then(std::move(image));
+  });
+}
+
+// While the application computes. REQUIRES: MayMakeAhead.
+void ImageStore::MakeInPeace(const ImageOwnerPtr& owner, std::uint64_t bytes,
+                             std::function<void(std::shared_ptr<Image> image)> then) {
   owner->being_made_ = bytes;
   auto make = [this, bytes, hurry = hurry_, &work = context_.env.pools.work] {
     std::chrono::milliseconds patience = kClientPatience;
     return MakeImage(bytes, [&] { work.GiveWayToClients(*hurry, patience); });
   };
   RunBlocking(context_.env.pools.images, context_.loop(), std::move(make),
-              [this, owner](absl::StatusOr<std::shared_ptr<Image>> image) {
+              [this, owner, then = std::move(then)](absl::StatusOr<std::shared_ptr<Image>> image) {
                 owner->being_made_ = 0;
+                if (image.ok()) owner->largest_ = std::max<std::uint64_t>(owner->largest_, (*image)->bytes().size());
                 // Without one the next checkpoint makes its own, or takes the kept one: nothing to report.
-                if (!image.ok()) return RetryWishes();
-                owner->largest_ = std::max<std::uint64_t>(owner->largest_, (*image)->bytes().size());
-                Release(owner, *std::move(image));
-                if (owner->expected_ != 0) Prepare(owner);
+                const bool made = image.ok();
+                then(made ? *std::move(image) : nullptr);
+                RetryWishes();  // who waited for this one
+                if (made && owner->expected_ != 0) Prepare(owner);
               });
 }
 

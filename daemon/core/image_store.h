@@ -42,6 +42,7 @@ class ImageOwner {
   std::uint64_t being_made_ = 0;  // bytes of the image that is being made ahead of need; 0: none
   std::vector<std::shared_ptr<Image>> idle_;
   std::vector<std::weak_ptr<Image>> out_;  // on their way from the client to the cache
+  std::weak_ptr<Image> read_ahead_;        // made by MakeIfFree, until it goes back
   std::deque<std::uint64_t> known_;        // whose descriptor its connection has, the last named at the end
 };
 using ImageOwnerPtr = std::shared_ptr<ImageOwner>;
@@ -55,6 +56,7 @@ class ImageStore {
     std::uint64_t bytes = 0;     // of the whole file or all blocks; 0: no image is needed
     bool takes_turn = false;     // for the cache: it waits for one of the session's two that are on their way there
     Then then;
+    bool waits = true;      // for room; false: kResourceExhausted
     bool for_room = false;  // what it waits for; the store's to say
   };
 
@@ -75,7 +77,7 @@ class ImageStore {
   // smaller; at once, or when there is room, and if it takes turns fewer than two of the session's are out. A third one
   // would help a client once that is faster than the disk, at the price of its making, and then have it wait all the
   // longer.
-  // kResourceExhausted: never; kAborted: it was dropped (DropWishes).
+  // kResourceExhausted: never, or not now if it does not wait; kAborted: it was dropped (DropWishes).
   void Acquire(Wish wish);
   void DropWishes(const ImageOwnerPtr& owner, std::uint64_t call = 0);  // 0: all calls
   // An image that is not needed any more goes back to its session, or away; null: nothing.
@@ -84,9 +86,13 @@ class ImageStore {
   void Describe(ImageOwner& owner, const std::shared_ptr<Image>& image, local::Image* out);
 
   // --- Images of checkpoints, kept for a restore until something needs the memory ---
+  struct KeptCopy {
+    std::shared_ptr<const KeptImage> kept;  // null: none
+    Tier from = Tier::kImage;               // kImage: of the capture; else where it has been read ahead
+  };
   void Keep(const RunId& run, DatasetId dataset, std::int64_t created_us, Rank rank,
-            std::shared_ptr<const KeptImage> kept, const std::weak_ptr<ImageOwner>& owner);
-  std::shared_ptr<const KeptImage> KeptOf(const RunId& run, DatasetId dataset, Rank rank) const;  // null: none
+            std::shared_ptr<const KeptImage> kept, const std::weak_ptr<ImageOwner>& owner, Tier from = Tier::kImage);
+  KeptCopy KeptOf(const RunId& run, DatasetId dataset, Rank rank) const;
   void DropKept(const RunId& run, DatasetId dataset);
   // Of a copy that cannot be used. Others may still read it: wishes are tried again when the last of them lets go of
   // it.
@@ -102,6 +108,10 @@ class ImageStore {
   void Expect(const ImageOwnerPtr& owner, std::uint64_t bytes);
   // Makes the second image of each session that has one of this dataset kept, while the application computes.
   void MakeSpares(const RunId& run, DatasetId dataset);
+  // An image of the session for something that nobody has asked for, later; null: others want the room, or the session
+  // has one that is being made. It goes back by Release or Keep.
+  void MakeIfFree(const ImageOwnerPtr& owner, std::uint64_t bytes,
+                  std::function<void(std::shared_ptr<Image> image)> then);
 
   std::uint64_t used() const { return budget_.used(); }
   std::uint64_t bytes_max() const { return budget_.bytes_max(); }
@@ -110,6 +120,7 @@ class ImageStore {
   struct KeptPart {
     std::shared_ptr<const KeptImage> kept;
     std::weak_ptr<ImageOwner> owner;  // gets the image back
+    Tier from = Tier::kImage;
   };
   struct KeptDataset {
     std::int64_t created_us = 0;
@@ -129,6 +140,10 @@ class ImageStore {
   void Made(Wish wish, std::uint64_t bytes, const absl::StatusOr<std::shared_ptr<Image>>& image);
   void Prepare(const ImageOwnerPtr& owner);
   void MakeAhead(const ImageOwnerPtr& owner, std::uint64_t bytes);
+  bool MayMakeAhead(const ImageOwner& owner, std::uint64_t bytes) const;
+  void MakeInPeace(const ImageOwnerPtr& owner, std::uint64_t bytes,
+                   std::function<void(std::shared_ptr<Image> image)> then);
+  std::size_t CountOf(const ImageOwnerPtr& owner) const;
   void RetryWishes();
   bool Short() const;  // somebody waits for room
   void WishesChanged() { *hurry_ = Short(); }

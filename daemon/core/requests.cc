@@ -216,6 +216,7 @@ void Requests::Begin(const SessionPtr& session, const CallPtr& call, const Reque
   if (request->has_output_begin() && run.captures.IsOpen(*session)) {
     return call->Fail(FailedPrecondition("the last checkpoint or output of this session is not ended"));
   }
+  run.restores.CaptureBegan(*session);
   request->has_begin() ? run.captures.Begin(session, call, request) : run.outputs.Begin(session, call, *request);
 }
 

@@ -53,16 +53,18 @@ absl::Status RestoreCopies::ChooseOne(const RestoreGroup& group, Rank from, cons
   RestoreSource source;
   source.file_bytes = file.bytes();
   source.crc32c.assign(file.crc32c().begin(), file.crc32c().end());
-  const auto take = [&](Tier tier, const NodeId& node = "") {
+  const auto take = [&](Tier tier, const NodeId& node = "", Tier read_from = Tier::kNone) {
     chosen->sources.push_back(std::move(source));
     chosen->ranks.push_back(from);
     chosen->tiers.push_back(tier);
+    chosen->from.push_back(read_from == Tier::kNone ? tier : read_from);
     chosen->nodes.push_back(node);
     return absl::OkStatus();
   };
-  if (auto kept = here ? given_.images.KeptOf(given_.run, dataset.id, from) : nullptr; kept && usable(Tier::kImage)) {
-    source.kept = std::move(kept);
-    return take(Tier::kImage);
+  if (auto copy = here ? given_.images.KeptOf(given_.run, dataset.id, from) : ImageStore::KeptCopy{};
+      copy.kept && usable(Tier::kImage)) {
+    source.kept = std::move(copy.kept);
+    return take(Tier::kImage, "", copy.from);
   }
   const bool near = holder == (here ? context_.cache_id : reader);
   if (dataset.in_cache() && near && usable(Tier::kCache)) {
@@ -95,7 +97,7 @@ absl::Status RestoreCopies::ChooseOne(const RestoreGroup& group, Rank from, cons
 
 Tier RestoreCopies::HowFound(const Dataset& dataset, const ChosenCopies& copies) {
   for (std::size_t i = 0; i < copies.ranks.size(); ++i) {
-    const bool cached = copies.tiers[i] == Tier::kCache || copies.tiers[i] == Tier::kPartner;
+    const bool cached = copies.from[i] == Tier::kCache || copies.from[i] == Tier::kPartner;
     if (cached && dataset.parts[copies.ranks[i]].rebuilt) return Tier::kRebuilt;
   }
   return Tier::kNone;
@@ -127,6 +129,7 @@ void RestoreCopies::NoteFetch(RestoreGroup& group) {
 
 void RestoreCopies::FoundBad(RestoreGroup& group, Rank rank, Tier tier, const absl::Status& why) {
   if (!group.bad.insert({rank, tier}).second) return;
+  if (tier == Tier::kImage && absl::IsResourceExhausted(why)) return;  // it is whole, and in its own way
   const bool in_folder = tier == Tier::kRedundant;
   const bool may_come_back = tier == Tier::kPartner || tier == Tier::kPrefix || in_folder;
   // That there is nothing may mean that nothing is mounted there.

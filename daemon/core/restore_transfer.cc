@@ -43,7 +43,7 @@ bool ChosenCopies::far() const {
 }
 
 Tier ChosenCopies::weakest() const {
-  return tiers.empty() ? Tier::kNone : *std::max_element(tiers.begin(), tiers.end(), IsNearer);
+  return from.empty() ? Tier::kNone : *std::max_element(from.begin(), from.end(), IsNearer);
 }
 
 LocalTransfer::LocalTransfer(const Context& context, ImageStore& images, SessionPtr session, std::shared_ptr<Call> call,
@@ -89,17 +89,26 @@ void LocalTransfer::PiecesFound(Found found) {
 void LocalTransfer::Start(Then then) {
   then_ = std::move(then);
   const bool remote = !call_->connection()->shares_memory();
+  // What it would wait for may be the room of the kept images that it reads.
   images_.Acquire({.owner = session_->images,
                    .call = call_,
                    .bytes = std::min(image_bytes_, remote ? kRemoteRingBytes : kRingBytes),
-                   .then = [self = shared_from_this()](absl::StatusOr<std::shared_ptr<Image>> image) {
-                     self->ImageCame(std::move(image));
-                   }});
+                   .then = [self = shared_from_this()](
+                               absl::StatusOr<std::shared_ptr<Image>> image) { self->ImageCame(std::move(image)); },
+                   .waits = FirstKept() == copies_.sources.size()});
+}
+
+// The first source that is in memory; as many as there are: none.
+std::size_t LocalTransfer::FirstKept() const {
+  const auto kept = [](const RestoreSource& source) { return source.kept != nullptr; };
+  return static_cast<std::size_t>(std::ranges::find_if(copies_.sources, kept) - copies_.sources.begin());
 }
 
 void LocalTransfer::ImageCame(absl::StatusOr<std::shared_ptr<Image>> image) {
   if (!then_) return images_.Release(session_->images, image.ok() ? *std::move(image) : nullptr);
-  if (!image.ok()) return Tell(image.status(), copies_.sources.size());
+  if (!image.ok()) {
+    return Tell(image.status(), absl::IsResourceExhausted(image.status()) ? FirstKept() : copies_.sources.size());
+  }
   image_ = *std::move(image);
   sent_ = 0;
   Restore::Callbacks callbacks;

@@ -33,16 +33,18 @@ struct ChosenCopies {
   std::vector<RestoreSource> sources;
   std::vector<Rank> ranks;  // whose file it is
   std::vector<Tier> tiers;
+  std::vector<Tier> from;     // the tiers that the bytes came from: another one if they have been read ahead
   std::vector<NodeId> nodes;  // Tier::kPartner: in whose cache; else empty
   std::string lane;           // that reads what is not on this node: the prefix, or another node
 
   bool far() const;      // some are not on this node
-  Tier weakest() const;  // kNone: nothing is read
+  Tier weakest() const;  // that the bytes came from; kNone: nothing is read
 };
 
 class RestoreTransfer {
  public:
-  // An error is one of copies()[copy], or, if there is no such copy, of none of them.
+  // An error is one of copies()[copy], or, if there is no such copy, of none of them. kResourceExhausted of one that is
+  // in memory: there is no room for its restore besides.
   using Then = std::function<void(const absl::Status& status, std::size_t copy)>;
 
   virtual ~RestoreTransfer() = default;
@@ -94,6 +96,7 @@ class LocalTransfer final : public RestoreTransfer, public std::enable_shared_fr
     void FailWith(absl::Status why) { pieces = std::move(why); }
   };
   void PiecesFound(Found found);
+  std::size_t FirstKept() const;
   void ImageCame(absl::StatusOr<std::shared_ptr<Image>> image);
   absl::Status TellPlan();
   void Ready(std::uint64_t pieces);

@@ -48,13 +48,20 @@ Restores::Restores(const Context& context, const Given& given)
               .cache = given.cache,
               .copies = copies_,
               .flush = given.flush},
-             [this](const RestoreGroupPtr& group, const absl::Status& status) { FilesEnded(group, status); }) {}
+             [this](const RestoreGroupPtr& group, const absl::Status& status) { FilesEnded(group, status); }),
+      read_ahead_(context, {.run = given.run,
+                            .run_name = given.run_name,
+                            .images = given.images,
+                            .ledger = given.ledger,
+                            .inventory = given.inventory,
+                            .copies = copies_}) {}
 
 // --- Requests ---
 
 void Restores::Restore(const SessionPtr& session, const std::shared_ptr<Call>& call, const local::Restore& restore) {
   if (const Answer no = WhyNotNow(*session)) return call->Fail(no->code(), no->message());
   if (absl::Status status = ValidateVariables(restore.variables()); !status.ok()) return call->Fail(status);
+  read_ahead_.RestoreBegan(*session);
   const DatasetPtr dataset = given_.ledger.Get(restore.dataset());
   if (const Answer no = WhyNotRestore(*session, *call, restore.dataset(), dataset)) {
     return call->Fail(no->code(), no->message());
@@ -310,8 +317,8 @@ void Restores::PartMatched(const RestoreGroupPtr& group, const RestorePartPtr& p
 
 void Restores::StartPart(const RestoreGroupPtr& group, const RestorePartPtr& part) {
   if (group->dataset->kind.files) return files_.Check(group, part);
-  const std::vector<Tier>& tiers = part->transfer->copies().tiers;
-  if (std::ranges::count(tiers, Tier::kPrefix) > 0 && !group->read) copies_.NoteFetch(*group);
+  const std::vector<Tier>& from = part->transfer->copies().from;
+  if (std::ranges::count(from, Tier::kPrefix) > 0 && !group->read) copies_.NoteFetch(*group);
   part->transfer->Start(
       [this, group, part](const absl::Status& status, std::size_t copy) { PartEnded(group, part, status, copy); });
 }
@@ -464,6 +471,7 @@ void Restores::NoteEnd(const RestoreGroup& group, const RestorePart& part) {
 
 void Restores::SessionLeft(const SessionPtr& session) {
   if (session->ended) ended_well_.erase(session->id);
+  read_ahead_.GiveUp(*session);
   if (const auto reading = reading_.find(session->id); reading != reading_.end()) {
     const RestoreGroupPtr group = reading->second;
     EndGroup(group, local::UNAVAILABLE, "the session was lost during the read");
@@ -481,6 +489,7 @@ void Restores::Stop() {
       if (part->transfer) part->transfer->Abort();
     }
   };
+  read_ahead_.Stop();
   if (group_) abort(*group_);
   for (const auto& [id, group] : reading_) abort(*group);
 }

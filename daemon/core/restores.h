@@ -23,6 +23,7 @@
 #include "daemon/core/inventory.h"
 #include "daemon/core/ledger.h"
 #include "daemon/core/prefix_gate.h"
+#include "daemon/core/read_ahead.h"
 #include "daemon/core/redundant_tier.h"
 #include "daemon/core/restore_copies.h"
 #include "daemon/core/restore_files.h"
@@ -66,6 +67,11 @@ class Restores {
   bool IsRestoring(const Session& session) const;  // with all ranks
   // The session asks for something else: it has heard how its last restore ended.
   void HeardOfEnd(const Session& session) { ended_well_.erase(session.id); }
+
+  // A rank's new session is there: it will most likely restore.
+  void SessionOpened(const SessionPtr& session) { read_ahead_.SessionOpened(session); }
+  // It captures: it needs no restore any more.
+  void CaptureBegan(const Session& session) { read_ahead_.GiveUp(session); }
 
   // No restart is to choose it any more: ranks that restore it now are told to ask again.
   void Rejected(const Dataset& dataset);
@@ -131,6 +137,7 @@ class Restores {
   const Given given_;
   RestoreCopies copies_;
   RestoreFiles files_;
+  ReadAhead read_ahead_;
   RestoreGroupPtr group_;                               // all ranks' restore; null: none is under way
   std::map<SessionId, RestoreGroupPtr> reading_;        // a group each
   Refused refused_;                                     // the last one

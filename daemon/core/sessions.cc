@@ -194,6 +194,7 @@ SessionPtr Sessions::SessionFor(const Connection& connection, const local::Open&
   Own(session).launch = launch.id;
   sessions[open.rank()] = session;
   run.ledger.SessionLive(launch, open.rank());
+  run.restores.SessionOpened(session);
   return session;
 }
 

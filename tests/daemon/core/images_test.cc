@@ -209,6 +209,21 @@ TEST_F(ImagesTest, WithoutSharedMemoryNoDescriptorGoesOut) {
   EXPECT_TRUE(client.images().empty());
 }
 
+// It would wait for its own room.
+TEST_F(ImagesTest, ARestoreWhoseKeptImageFillsTheBudgetReadsTheCache) {
+  StartWith(4 << 20);
+  FakeClient client(harness_);
+  ASSERT_SAYS(client.Open({}), local::OK, "");
+  const Memory memory = {PlainOf(1, RandomBytes(1, 3 << 20))};
+  const local::Reply done = client.Checkpoint(1, memory);
+  ASSERT_SAYS(client.Wait(done.committed().dataset(), local::LOCAL), local::OK, "");
+  Memory back = Blank(memory);
+  const FakeClient::Restored restored = client.Restore(done.committed().dataset(), back);
+  EXPECT_EQ(restored.code, local::OK) << restored.message;
+  EXPECT_EQ(restored.tier, local::TIER_CACHE);
+  EXPECT_TRUE(back[0].bytes == memory[0].bytes);
+}
+
 TEST_F(ImagesTest, RestoresOfSeveralRanksFitIntoASmallBudget) {
   StartWith(8 << 20);
   std::vector<Memory> memory;
