@@ -110,12 +110,12 @@ TEST_F(VariableCommandsTest, HelpHasExamplesAndExitCodes) {
 TEST_F(VariableCommandsTest, WhatIsNoDirectoryOfBp5IsTold) {
   ExpectSaid(Run({"vars", Path("none")}), 4, "no such directory");
   ExpectSaid(Run({"vars", Write("file", "text")}), 2, "file: a file");
-  ExpectSaid(Run({"vars", folder_}), 4, "there is no md.idx, no .scr and no .cairn in it");
+  ExpectSaid(Run({"vars", folder_}), 4, "it has no md.idx, no .scr and no .cairn");
   ExpectSaid(Run({"vars"}), 2, "required");
   ExpectSaid(Run({"dump", folder_}), 4, "no md.idx");
   ExpectSaid(Run({"vars", "somerun", "1"}), 4, "no daemon that may know it as a run");
   std::filesystem::create_directories(Path("new/.scr"));  // of a run that has nothing on its prefix yet
-  ExpectSaid(Run({"vars", Path("new"), "1"}), 4, "dataset 1 is not committed there, and not in this node's cache");
+  ExpectSaid(Run({"vars", Path("new"), "1"}), 4, "dataset 1 is not committed there, nor is it in this node's cache");
   std::filesystem::create_directory(Path("garbage.bp"));
   Write("garbage.bp/md.idx", std::string(200, 'x'));
   Write("garbage.bp/md.0", "x");
