@@ -192,9 +192,7 @@ void AddEnd(Command job, CommandLine& line) {
 
 void AddJobCommand(Command app, CommandLine& line) {
   const Command job =
-      app.AddCommand("job",
-                     "For prologs and epilogs of jobs: start a worker before the job, bring what is left to "
-                     "the prefix after it");
+      app.AddCommand("job", "For prologs and epilogs of jobs: a worker before the job, data for the prefix after it");
   job.RequireCommand(1, 1);
   AddBegin(job, line);
   AddEnd(job, line);
