@@ -178,7 +178,7 @@ std::string DescribeStatus(const admin::StatusReply& status, const StatusView& v
   std::string text =
       Painted(look, Paint::kHead, fmt::format("{} on {}", Clean(status.version()), Clean(status.host())));
   text += fmt::format(", process {}, up {}{}\n", status.pid(), Duration(status.uptime_ms()),
-                      status.quiescing() ? Painted(look, Paint::kBusy, ", stopping: takes nothing new") : "");
+                      status.quiescing() ? Painted(look, Paint::kBusy, ", going away: takes nothing new") : "");
   text += fmt::format("cache   {} in {}\n", DescribeUse(look, status.cache_bytes_used(), status.cache_bytes_max()),
                       Clean(status.cache()));
   text += fmt::format("images  {} of memory\n", DescribeUse(look, status.image_bytes_used(), status.image_bytes_max()));

@@ -240,7 +240,7 @@ TEST_F(DaemonCommandsTest, StatusTellsWhatLiesAsideAndWhenItGoes) {
   ExpectSaid(Run({"status"}), 0, "set aside as damaged in /ssd/me/scr.aside: 2 items, 3.0 MiB, the oldest since 20");
   ExpectSaid(Run({"status"}), 0, "; the daemon removes this when space is needed\n");
   aside.set_goes_us(1'800'000'000'000'000);
-  ExpectSaid(Run({"status"}), 0, "; goes on 2027-01-");
+  ExpectSaid(Run({"status"}), 0, "; the daemon removes this on 2027-01-");
   aside.clear_damaged();
   aside.set_taken(1);
   aside.set_taken_bytes(50);

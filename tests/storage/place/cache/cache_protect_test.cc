@@ -152,7 +152,7 @@ TEST_F(CacheProtectTest, WhatIsNotThereIsRefusedAndNothingChanges) {
   EXPECT_STATUS(kFailedPrecondition, folder_->Protect(TestDescriptor(4, 4), record), "no dataset 4");
   scr::Descriptor other = descriptor;
   other.launch = 2;
-  EXPECT_STATUS(kFailedPrecondition, folder_->Protect(other, record), "another one");
+  EXPECT_STATUS(kFailedPrecondition, folder_->Protect(other, record), "another dataset has the number");
   ExpectLoaded({0, 2}, before);
 }
 
