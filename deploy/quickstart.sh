@@ -189,8 +189,9 @@ expect_resumed() {  # the solver's output, tier
 say "1. The undisturbed run: $ranks ranks, $size x $size points, $steps steps, no checkpoints"
 solve "$ranks" undisturbed --every 0
 
-say "2. A daemon on its defaults; $ssd plays the SSD, $pfs the parallel file system"
+say "2. A daemon with its default settings"
 start_daemon
+echo "Two folders stand for the node's SSD and the parallel file system: $demo/{ssd,pfs}"
 start_watching
 
 say "3. The same run with a checkpoint every $every steps. In the middle, one rank gets SIGKILL"
@@ -215,9 +216,10 @@ say "4. Started again with the same command: the run goes on from the newest che
 note "started again: goes on from the node"
 solve "$ranks" restarted --every "$every" | tee "$demo/restarted.log"
 expect_resumed "$demo/restarted.log" "image|cache"
+echo "(The numbers of datasets jump: each launch takes a block of them, so that no number comes twice.)"
 same restarted
 
-say "5. The newest checkpoint reaches the parallel file system. Then the daemon gets SIGKILL, and its cache is deleted"
+say "5. The newest checkpoint reaches the parallel file system; then SIGKILL to the daemon, no cache left"
 newest=$(sed -n 's/^checkpoint of step [0-9]* is dataset \([0-9]*\)$/\1/p' "$demo/restarted.log" | tail -n 1)
 "$cairn" wait "$pfs" "$newest" prefix
 "$cairn" ls

@@ -15,7 +15,7 @@
 namespace cairn::cli {
 namespace {
 
-constexpr std::size_t kBarWidth = 30;
+constexpr std::size_t kBarWidth = 12;  // the line with it fits into 80 columns
 constexpr std::size_t kUseWidth = 20;
 
 // Far out is shown as the number: what is in the file may be anything.
@@ -25,8 +25,10 @@ std::string LocalTimeOfSeconds(std::int64_t seconds) {
 }
 
 std::string DescribeFlush(const Look& look, const admin::FlushStatus& flush) {
-  std::string line = fmt::format("  flush of dataset {} (step {}): ", flush.dataset(), flush.step());
-  if (look.people && flush.state() == "running") {
+  const bool picture = look.people && flush.state() == "running";  // the table above has the steps of the newest
+  std::string line =
+      fmt::format("  flush of dataset {}{}: ", flush.dataset(), picture ? "" : fmt::format(" (step {})", flush.step()));
+  if (picture) {
     line += fmt::format("{} {}, {} of {}",
                         Painted(look, Paint::kBusy, BarPicture(look, flush.bytes_done(), flush.bytes(), kBarWidth)),
                         Percent(flush.bytes_done(), flush.bytes()), Bytes(flush.bytes_done()), Bytes(flush.bytes()));

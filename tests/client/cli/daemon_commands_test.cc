@@ -85,7 +85,7 @@ TEST_F(DaemonCommandsTest, StatusInAPipeIsPlainLines) {
 
 TEST_F(DaemonCommandsTest, StatusOnATerminalDrawsBars) {
   const CairnRun run = testing::RunCairnOnTerminal({"status"}, Environment());
-  ExpectSaid(run, 0, "[#######.......................] 25 %, 100.0 MiB of 400.0 MiB, 50.0 MiB/s, 6 s left");
+  ExpectSaid(run, 0, "flush of dataset 17: [###.........] 25 %, 100.0 MiB of 400.0 MiB, 50.0 MiB/s, 6 s left");
   // What came from elsewhere does not steer the terminal.
   EXPECT_EQ(run.out.find('\x1b'), std::string::npos);
 }
