@@ -159,7 +159,7 @@ ExitCode RunDiff(const Context& context, const Options& options) {
 
 void AddDiffCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  const Command diff = app.AddCommand("diff", "Which variables of two checkpoint files differ; needs no daemon");
+  const Command diff = app.AddCommand("diff", "Show which variables of two checkpoint files differ; needs no daemon");
   diff.AddOption("FILE", options->file, "An FTI-FF checkpoint file").Required();
   diff.AddOption("OTHER", options->other, "Another one").Required();
   diff.Footer(kDiffFooter);
