@@ -227,7 +227,7 @@ absl::StatusOr<std::uint64_t> ChangedFile::ApplyAll(const std::vector<std::uint6
     }
     if (gap)
       hooks_.warn(
-          fmt::format("{}: changes {} to {} are lost, and the file does not have them", path_, expected, number - 1));
+          fmt::format("{}: changes {} to {} are gone, and the file does not have them", path_, expected, number - 1));
     state.newest = number;
     expected = number + 1;
     if (absl::IsDataLoss(edits.status())) {
