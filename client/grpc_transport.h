@@ -29,7 +29,7 @@ typedef uint32_t cairn_grpc_abi_function(void);
 __attribute__((visibility("default"))) uint32_t cairn_grpc_abi(void);
 
 /* Opens a stream to `target`, the address as the user gave it: "grpc://HOST:PORT" or "grpc+unix:PATH".
- *   CAIRN_INVALID_ARGUMENT     the address is wrong, or the files that the TLS variables name
+ *   CAIRN_INVALID_ARGUMENT     the address, or what the TLS variables name, makes no sense
  *   CAIRN_UNAVAILABLE          nobody answers there
  *   CAIRN_PERMISSION_DENIED    TLS refused one of the two sides
  *   CAIRN_DEADLINE_EXCEEDED    not connected in time */
@@ -41,7 +41,7 @@ __attribute__((visibility("default"))) int cairn_grpc_connect(const char* target
 
 /* Sends one serialized Request; the bytes may be reused when it returns.
  *   CAIRN_UNAVAILABLE          the stream is broken: close the handle
- *   CAIRN_DEADLINE_EXCEEDED    not taken in time: close the handle, since nobody knows whether it was sent */
+ *   CAIRN_DEADLINE_EXCEEDED    not taken in time: close the handle, for it is not known whether it was sent */
 typedef int cairn_grpc_send_function(struct cairn_grpc* handle, const void* request, size_t bytes, uint32_t deadline_ms,
                                      char* error, size_t error_bytes);
 __attribute__((visibility("default"))) int cairn_grpc_send(struct cairn_grpc* handle, const void* request, size_t bytes,
@@ -58,7 +58,7 @@ __attribute__((visibility("default"))) int cairn_grpc_receive(struct cairn_grpc*
 typedef void cairn_grpc_free_function(void* reply);
 __attribute__((visibility("default"))) void cairn_grpc_free(void* reply);
 
-/* Ends the stream and frees the handle; waits for nothing. NULL is allowed. */
+/* Ends the stream and frees the handle; waits for nobody. NULL is fine. */
 typedef void cairn_grpc_close_function(struct cairn_grpc* handle);
 __attribute__((visibility("default"))) void cairn_grpc_close(struct cairn_grpc* handle);
 
