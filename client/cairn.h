@@ -119,8 +119,8 @@ typedef struct cairn_options {
  * one, and cairn_error names the sockets that it tried. */
 CAIRN_API int cairn_open(const cairn_options* options, cairn_session** session);
 
-/* Protects `count` elements at `data` under `id` (0 to 2^31-1). A later call with the same id replaces them. What is
- * protected counts from the next checkpoint on. */
+/* Protects `count` elements at `data` under `id` (0 to 2^31-1). A later call with the same id replaces them, which
+ * takes effect at the next checkpoint. */
 CAIRN_API int cairn_protect(cairn_session* session, int32_t id, void* data, uint64_t count, int32_t type);
 
 /* Protects a value that is the same on all ranks, such as a loop counter. It comes back on any number of ranks. */
