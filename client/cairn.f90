@@ -1,11 +1,11 @@
 ! libcairn for Fortran 2018: cairn.h with optional arguments and the language's own arrays.
 !
-! Every function returns a code of cairn.h (CAIRN_OK is 0); cairn_error tells the last one in words. Protected memory is
-! borrowed until it is unprotected, protected anew, or the session closed: give it the TARGET attribute, keep it
-! allocated, and do not pass sections that are not contiguous (CAIRN_INVALID_ARGUMENT).
+! Every function returns a code of cairn.h (CAIRN_OK is 0); cairn_error tells the last error in words. The library
+! borrows protected memory until you unprotect it, protect its id anew, or close the session: give it the TARGET
+! attribute, keep it allocated, and pass contiguous sections only (others are CAIRN_INVALID_ARGUMENT).
 !
-! Arrays are described as the language sees them: fastest dimension first, the first element of a dimension is 1. In
-! the dataset they are stored as in C, slowest dimension first, so the dimensions appear in reverse to other programs.
+! Describe arrays as Fortran sees them: fastest dimension first, the first element of a dimension is 1. The dataset
+! stores them as C does, slowest dimension first: other programs see the dimensions in reverse order.
 module cairn
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
@@ -80,13 +80,13 @@ module cairn
     module procedure array_int32, array_int64, array_real32, array_real64
   end interface
 
-  ! cairn_set_fill(session, name, value): what elements of a global array become that no rank has stored.
+  ! cairn_set_fill(session, name, value): `value` stands for elements of a global array that no rank has stored.
   interface cairn_set_fill
     module procedure fill_int32, fill_int64, fill_real32, fill_real64
   end interface
 
-  ! cairn_read(session, dataset, name, data [, start]): as many elements as `data` has in each dimension, from `start`
-  ! (without it: 1, 1, ...) on in the global array, into `data`; of a value, which has one dimension, likewise.
+  ! cairn_read(session, dataset, name, data [, start]): reads from a global array into `data`, as many elements as it
+  ! has in each dimension, from `start` (without it: 1, 1, ...) on. A value has one dimension.
   interface cairn_read
     module procedure read_int32, read_int64, read_real32, read_real64
   end interface
@@ -275,8 +275,9 @@ module cairn
 
 contains
 
-  ! What is absent comes from the environment or is the default: see cairn_options.
-  ! observer: joins no launch; cairn_latest, cairn_find, cairn_dataset_name, cairn_read, cairn_test and cairn_wait only.
+  ! An absent argument comes from the environment, or has the default of cairn_options.
+  ! observer: joins no launch, and may call cairn_latest, cairn_find, cairn_dataset_name, cairn_read, cairn_test and
+  ! cairn_wait only.
   integer function cairn_open(session, prefix, rank, nranks, launch, address, takeover, deadline_ms, observer) &
       result(code)
     type(cairn_session), intent(inout) :: session
@@ -665,7 +666,7 @@ contains
     end do
   end function
 
-  ! step absent or 0: this rank's call count in this launch.
+  ! If step is absent or 0, it is the number of this rank's calls in this launch.
   integer function cairn_checkpoint(session, step, dataset) result(code)
     type(cairn_session), intent(in) :: session
     integer(int64), intent(in), optional :: step
@@ -710,22 +711,22 @@ contains
     code = c_restore(session%handle, dataset)
   end function
 
-  ! What was restored is of no use: no restart chooses the dataset any more.
+  ! The application cannot use what was restored: no restart chooses this dataset any more.
   integer function cairn_reject(session, dataset) result(code)
     type(cairn_session), intent(in) :: session
     integer(int64), intent(in) :: dataset
     code = c_reject(session%handle, dataset)
   end function
 
-  ! Of the next checkpoint or output that is begun, for one call; blank: none.
+  ! Names the dataset that the next checkpoint or output begins, for that one call; blank: no name.
   integer function cairn_set_name(session, name) result(code)
     type(cairn_session), intent(in) :: session
     character(len=*), intent(in) :: name
     code = c_set_name(session%handle, to_c(name))
   end function
 
-  ! Of all checkpoints and outputs that are begun from now on: single, partner, xor, rs or folder, with sets of a
-  ! given size xor:7+1 or rs:4+2; blank: what CAIRN_REDUNDANCY says, else what the daemon is configured for.
+  ! Sets the redundancy of all datasets that begin from now on: single, partner, xor, rs or folder; with the size of the
+  ! sets xor:7+1 or rs:4+2. Blank: the default, CAIRN_REDUNDANCY or else the daemon's setting.
   integer function cairn_redundancy(session, scheme) result(code)
     type(cairn_session), intent(in) :: session
     character(len=*), intent(in) :: scheme
@@ -752,8 +753,9 @@ contains
     name = from_c(c_loc(buffer))
   end function
 
-  ! cairn_latest and cairn_restore, done over while they say CAIRN_RETRY. CAIRN_NOT_FOUND: nothing to restart from, and
-  ! the memory is untouched. CAIRN_DIRTY: it may not be; initialise and protect all variables anew.
+  ! Calls cairn_latest and cairn_restore, and goes on to older checkpoints as long as they say CAIRN_RETRY.
+  ! CAIRN_NOT_FOUND: there is nothing to restart from, and the memory is untouched. CAIRN_DIRTY: there is nothing to
+  ! restart from, and some rank's memory may be touched; initialise and protect all variables anew.
   integer function cairn_resume(session, step) result(code)
     type(cairn_session), intent(in) :: session
     integer(int64), intent(out), optional :: step
@@ -779,7 +781,7 @@ contains
     tier = answer
   end function
 
-  ! The same on all ranks; cairn_error says why a flag is true.
+  ! The answer is the same on all ranks; cairn_error says why a flag is true.
   integer function cairn_should_exit(session, flag) result(code)
     type(cairn_session), intent(in) :: session
     logical, intent(out) :: flag
@@ -834,7 +836,7 @@ contains
     path = from_c(c_loc(buffer))
   end function
 
-  ! Of a session that could not be opened: what cairn_open said.
+  ! If the session could not be opened: what cairn_open said.
   function cairn_error(session) result(text)
     type(cairn_session), intent(in) :: session
     character(len=:), allocatable :: text

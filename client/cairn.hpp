@@ -7,8 +7,8 @@
 //   if (resumed) step = resumed->step;
 //   if (resumed.code() == cairn::Code::kDirty) ...  // initialise and protect all anew, then start from the beginning
 //
-// Threads, deadlines, borrowing of memory and the meaning of each code: cairn.h. Nothing here throws but what
-// std::string and std::vector throw when memory runs out.
+// Threads, deadlines, borrowed memory and the meaning of each code: see cairn.h. Nothing here throws, except
+// std::string and std::vector when memory runs out.
 #ifndef CAIRN_HPP_
 #define CAIRN_HPP_
 
@@ -140,14 +140,14 @@ template <typename T>
 concept Element = !std::is_const_v<T> && type_code<T>() != 0;
 
 struct Options {
-  std::string prefix{};  // empty, -1, 0: the defaults of cairn_options
+  std::string prefix{};  // what is empty, -1 or 0 has the default of cairn_options
   std::int32_t rank = -1;
   std::int32_t nranks = -1;
   std::string launch{};
   std::string address{};
   bool takeover = false;
   std::chrono::milliseconds deadline{0};
-  bool observer = false;  // joins no launch: latest, find, dataset_name, stored, read, test and wait only
+  bool observer = false;  // joins no launch; may call latest, find, dataset_name, stored, read, test and wait only
 };
 
 // This rank's box of a global array, slowest dimension first; all of them have as many entries as `shape`.
@@ -167,7 +167,7 @@ struct Latest {
 struct Resumed {
   std::uint64_t step = 0;
   std::uint64_t dataset = 0;
-  Tier tier = Tier::kNone;  // of the copy that served this rank
+  Tier tier = Tier::kNone;  // which copy served this rank
 };
 
 // One rank's connection. Move-only; the destructor closes it. Calls come from one thread at a time.
@@ -199,20 +199,20 @@ class Session {
   }
   ~Session() { cairn_close(session_); }
 
-  // Ends the session early, to hear what it says; after it, nothing but destruction and assignment.
+  // Ends the session, and answers as cairn_close does. After it the object can only be destroyed or assigned to.
   Result<void> close() {
     const int code = cairn_close(std::exchange(session_, nullptr));
     if (code == CAIRN_OK) return {};
     return Error{static_cast<Code>(code), cairn_strerror(code)};
   }
 
-  // The memory is borrowed until it is unprotected, protected anew, or the session closed.
+  // Borrows the memory until `id` is unprotected or protected anew, or the session is closed.
   template <Element T, std::size_t kExtent>
   Result<void> protect(std::int32_t id, std::span<T, kExtent> data) {
     return answer(cairn_protect(session_, id, data.data(), data.size(), type_code<T>()));
   }
 
-  // The same on all ranks: a loop counter, the time.
+  // Protects what is the same on all ranks, such as a loop counter.
   template <Element T>
   Result<void> value(std::int32_t id, const std::string& name, T& data) {
     return answer(cairn_protect_value(session_, id, name.c_str(), &data, 1, type_code<T>()));
@@ -222,8 +222,7 @@ class Session {
     return answer(cairn_protect_value(session_, id, name.c_str(), data.data(), data.size(), type_code<T>()));
   }
 
-  // `data` is the whole block of memory: mem_count elements, or the box itself. kInvalidArgument also if it is too
-  // small for that.
+  // `data` is the whole block of memory: mem_count elements, or the box itself. If it is smaller: kInvalidArgument.
   template <Element T, std::size_t kExtent>
   Result<void> array(std::int32_t id, const std::string& name, std::span<T, kExtent> data, const Box& box) {
     const std::size_t ndims = box.shape.size();
@@ -243,19 +242,19 @@ class Session {
 
   Result<void> unprotect(std::int32_t id) { return answer(cairn_unprotect(session_, id)); }
 
-  // The dataset's number. step 0: this rank's call count in this launch.
+  // Answers the dataset's number. If `step` is 0, the step is the number of this rank's calls in this launch.
   Result<std::uint64_t> checkpoint(std::uint64_t step = 0) {
     std::uint64_t dataset = 0;
     const int code = cairn_checkpoint(session_, step, &dataset);
     return answer(code, dataset);
   }
 
-  // Of the next checkpoint or output that is begun, for one call; empty: none. What cannot be a name is
-  // kInvalidArgument there.
+  // Names the dataset that the next checkpoint or output_begin begins; empty: no name. It holds for that one call, and
+  // if it cannot be a name, that call answers kInvalidArgument.
   Result<void> set_name(const std::string& name) { return answer(cairn_set_name(session_, name.c_str())); }
 
-  // Of all checkpoints and outputs that are begun from now on: "single", "partner", "xor", "rs" or "folder", with
-  // sets of a given size "xor:7+1" or "rs:4+2"; empty: what CAIRN_REDUNDANCY says, else what the daemon is configured for.
+  // Sets the redundancy of all datasets that begin from now on: "single", "partner", "xor", "rs" or "folder"; with the
+  // size of the sets "xor:7+1" or "rs:4+2". Empty: the default, CAIRN_REDUNDANCY or else the daemon's setting.
   Result<void> redundancy(const std::string& scheme = "") { return answer(cairn_redundancy(session_, scheme.c_str())); }
 
   Result<bool> test(std::uint64_t dataset, Level level) {
@@ -269,8 +268,9 @@ class Session {
         cairn_wait(session_, dataset, static_cast<std::int32_t>(level), static_cast<std::uint32_t>(timeout.count())));
   }
 
-  // The newest checkpoint that is whole comes back: latest() and restore(), done over while they say kRetry. kNotFound:
-  // nothing to restart from, and the memory is untouched. kDirty: it may not be; initialise and protect all anew.
+  // Brings the newest checkpoint that is whole back. It calls latest() and restore(), and goes on to older checkpoints
+  // as long as they answer kRetry. kNotFound: there is nothing to restart from, and the memory is untouched. kDirty:
+  // there is nothing to restart from, and some rank's memory may be touched; initialise and protect all anew.
   Result<Resumed> resume() {
     Resumed resumed;
     std::int32_t tier = 0;
@@ -282,7 +282,7 @@ class Session {
     return resumed;
   }
 
-  // kNotFound, kDirty: nothing to restart from.
+  // The newest checkpoint that can be restored. kNotFound, kDirty: there is none.
   Result<Latest> latest() {
     Latest latest;
     const int code = cairn_latest(session_, &latest.dataset, &latest.step);
@@ -290,7 +290,7 @@ class Session {
     return latest;
   }
 
-  // The newest whole dataset of that name. kNotFound: none.
+  // The newest whole dataset of that name. kNotFound: there is none.
   Result<Latest> find(const std::string& name) {
     Latest found;
     const int code = cairn_find(session_, name.c_str(), &found.dataset, &found.step);
@@ -304,8 +304,9 @@ class Session {
     return std::string(name.data());
   }
 
-  // All stored variables, by id. A dataset of files has none: empty, and so is one that is not there (restore says so).
-  // Type 0: of a checkpoint adopted from another system only ids and bytes (`count`) are known.
+  // All stored variables, in the order of their ids. The list is empty for a dataset of files, and for one that is not
+  // there: restore tells the difference. Type 0: the checkpoint was adopted from another system; only ids and
+  // bytes (`count`) are known.
   Result<std::vector<cairn_stored_info>> stored(std::uint64_t dataset) {
     std::vector<cairn_stored_info> all;
     for (;;) {
@@ -325,7 +326,8 @@ class Session {
     return info;
   }
 
-  // What elements of the global array become that no rank has stored; none: they are an error again.
+  // Says what a restore or read puts in place of elements of the global array that no rank has stored. After unset_fill
+  // such elements are an error again.
   template <Element T>
   Result<void> set_fill(const std::string& name, T value) {
     return answer(cairn_set_fill(session_, name.c_str(), type_code<T>(), &value));
@@ -334,8 +336,8 @@ class Session {
     return answer(cairn_set_fill(session_, name.c_str(), 0, nullptr));
   }
 
-  // Elements [start, start + count) of a global array into `out`, packed; of a value, with both empty, all of it.
-  // kInvalidArgument also if `out` is too small, kFailedPrecondition if it has another type.
+  // Reads elements [start, start + count) of a global array into `out`, packed. Both empty: all of a value.
+  // kInvalidArgument also if `out` is too small; kFailedPrecondition also if it has another type.
   template <Element T, std::size_t kExtent>
   Result<void> read(std::uint64_t dataset, const std::string& name, const std::vector<std::uint64_t>& start,
                     const std::vector<std::uint64_t>& count, std::span<T, kExtent> out) {
@@ -358,7 +360,7 @@ class Session {
                              all ? nullptr : count.data(), out.data()));
   }
 
-  // Which copy served this rank. kRetry: ask latest() again.
+  // Answers which copy served this rank. kRetry: call latest() again.
   Result<Tier> restore(std::uint64_t dataset) {
     std::int32_t tier = 0;
     int code = cairn_restore(session_, dataset);
@@ -367,10 +369,10 @@ class Session {
     return static_cast<Tier>(tier);
   }
 
-  // What was restored is of no use: no restart chooses the dataset any more.
+  // The application cannot use what was restored: no restart chooses this dataset any more.
   Result<void> reject(std::uint64_t dataset) { return answer(cairn_reject(session_, dataset)); }
 
-  // The same on all ranks. why(): what holds, after a true.
+  // The answer is the same on all ranks. After a true, why() tells the reason.
   Result<bool> should_exit() {
     std::int32_t flag = 0;
     const int code = cairn_should_exit(session_, &flag);
@@ -405,7 +407,7 @@ class Session {
     return std::string(path.data());
   }
 
-  // For calls of cairn.h; stays this object's.
+  // For calls of cairn.h. This object still owns it.
   cairn_session* handle() const { return session_; }
 
  private:

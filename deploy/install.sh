@@ -7,7 +7,7 @@ usage() {
   cat <<'END_OF_USAGE'
 usage: deploy/install.sh [--libdir DIR] [--built DIR] PREFIX
 
-Builds Cairn and installs it below the folder PREFIX, which is made if need be. Nothing outside of it is changed.
+Builds Cairn, and installs it below the folder PREFIX, which it makes if needed. It changes nothing outside of PREFIX.
 
   bin/                      cairn, cairnd
   lib/                      libcairn.so, libcairn.a, libcairn_grpc.so (for daemons on other hosts), libcairn_reader.so
@@ -22,11 +22,11 @@ Builds Cairn and installs it below the folder PREFIX, which is made if need be. 
   share/man/, share/bash-completion/   made from the programs' help texts
 
   --libdir DIR  below PREFIX, instead of lib: lib64, lib/x86_64-linux-gnu
-  --built DIR   take what Bazel has built from there, instead of building it now
+  --built DIR   take what Bazel has built from DIR, instead of building it now
 Environment:
-  DESTDIR  put in front of PREFIX while files are copied, for those who make packages
-What is installed can be moved: libraries, pkg-config's and CMake's files find each other from where they are. Only
-systemd's units name PREFIX.
+  DESTDIR  is put in front of PREFIX while files are copied: for makers of packages
+You can move the installed folder: libraries and the files for pkg-config and CMake find each other from where they are.
+Only systemd's units contain PREFIX.
 END_OF_USAGE
 }
 

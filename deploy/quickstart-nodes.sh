@@ -28,8 +28,8 @@ start_daemons() {
   local k
   for k in "$@"; do
     [ -e "$demo/n$k/cairnd.toml" ] || : >"$demo/n$k/cairnd.toml"
-    # Nothing is flushed: what outlives a node does so by what the others keep. Short leases and terms: what is lost is
-    # known within seconds.
+    # Nothing is flushed: a checkpoint survives the loss of a node only through what the others keep. Leases and terms
+    # are short, so that the others know within seconds what is lost.
     daemon "$k" --flush-every 0 --redundancy-scheme xor --peers-interface eth0 --peers-term 2s --lease-term 5s \
       --ingest-resume 2s >"$demo/n$k/started"
   done
@@ -84,7 +84,7 @@ done
 cairn ls
 cairn redundancy "$CAIRN_PREFIX" "$(newest_redundant)"
 
-say "4. Node n$nodes is taken away: its daemon, its ranks, its cache; nothing of that was ever on $CAIRN_PREFIX"
+say "4. Node n$nodes is taken away, with its daemon, ranks and cache. No checkpoint was ever on $CAIRN_PREFIX"
 cluster off "$nodes"
 ! compgen -G "$CAIRN_PREFIX/ckpt.*" >/dev/null || fail "a checkpoint was flushed"
 rm -rf "$demo/n$nodes/cache"
@@ -97,13 +97,13 @@ for _ in $(seq 100); do
 done
 sleep 7  # from then on its ranks are waited for five seconds: they might come back
 
-say "5. Started again on the $((nodes - 1)) nodes that are left: what n$nodes had is made anew of what they keep"
+say "5. Started again on the $((nodes - 1)) nodes that are left: they rebuild what n$nodes had from what they keep"
 on_nodes "$(slots "${left[@]}")" restarted --every "$every" | tee "$demo/restarted.log"
 grep -qE "^resumed from step [1-9]" "$demo/restarted.log" || fail "it has not gone on from a checkpoint"
-grep -q rebuilt "$demo/restarted.log" || fail "nothing was made anew"
+grep -q rebuilt "$demo/restarted.log" || fail "nothing was rebuilt"
 expect_same restarted
 
-say "6. The node comes back, empty, and the run goes on over all of them, from what the others have"
+say "6. The node comes back, empty. The run goes on over all nodes, from what the others have"
 cluster on "$nodes"
 mkdir -p "$demo/n$nodes/cache"
 start_daemons "$nodes"
@@ -112,4 +112,4 @@ grep -qE "^resumed from step [1-9]" "$demo/again.log" || fail "it has not gone o
 expect_same again
 cairn nodes
 
-say "Done. Nothing was lost; what you saw is deploy/quickstart-nodes.sh, the solver is client/examples/heat2d_mpi.c."
+say "Done. Nothing was lost. You saw deploy/quickstart-nodes.sh; the solver is client/examples/heat2d_mpi.c."

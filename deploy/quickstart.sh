@@ -10,7 +10,7 @@ usage() {
 usage: deploy/quickstart.sh [--nodes N] [--ranks N] [--size N] [--steps N] [--picture FILE] [--keep]
 
   --nodes N       run over N nodes, 2 to 16: each has a network, a host name and a daemon of its own on this machine.
-                  The last node is taken away, with its daemon, its ranks and its cache, and the run goes on [1]
+                  The last node is taken away, with its daemon, ranks and cache; the run goes on without it [1]
   --ranks N       MPI processes [4]
   --size N        grid points in each dimension [1024]
   --steps N       steps to compute, at least 400 [1550]
@@ -189,11 +189,12 @@ expect_resumed() {  # the solver's output, tier
 say "1. The undisturbed run: $ranks ranks, $size x $size points, $steps steps, no checkpoints"
 solve "$ranks" undisturbed --every 0
 
-say "2. A daemon on its defaults; $ssd plays the SSD, $pfs the parallel file system"
+say "2. A daemon with its default settings"
 start_daemon
+echo "Two folders stand for the node's SSD and the parallel file system: $demo/{ssd,pfs}"
 start_watching
 
-say "3. The same with a checkpoint every $every steps, and SIGKILL to a rank in mid-run"
+say "3. The same run with a checkpoint every $every steps. In the middle, one rank gets SIGKILL"
 "${mpirun[@]}" -n "$ranks" "${work[@]}" --out "$demo/killed.raw" --every "$every" >"$demo/killed.log" 2>&1 &
 solver_pid=$!
 until grep -q "^checkpoint of step $((every * 3)) " "$demo/killed.log"; do
@@ -211,18 +212,19 @@ echo "killed process $victim; no result was written"
 [ ! -e "$demo/killed.raw" ] || fail "there is a result"
 keep_field_before_kill
 
-say "4. Started again, by the same command: it goes on from the newest checkpoint"
+say "4. Started again with the same command: the run goes on from the newest checkpoint"
 note "started again: goes on from the node"
 solve "$ranks" restarted --every "$every" | tee "$demo/restarted.log"
 expect_resumed "$demo/restarted.log" "image|cache"
+echo "(The numbers of datasets jump: each launch takes a block of them, so that no number comes twice.)"
 same restarted
 
-say "5. The newest checkpoint reaches the parallel file system; then the daemon gets SIGKILL and the cache is deleted"
+say "5. The newest checkpoint reaches the parallel file system; then SIGKILL to the daemon, no cache left"
 newest=$(sed -n 's/^checkpoint of step [0-9]* is dataset \([0-9]*\)$/\1/p' "$demo/restarted.log" | tail -n 1)
 "$cairn" wait "$pfs" "$newest" prefix
 "$cairn" ls
 echo
-echo "A checkpoint can be read as it is, by ADIOS2's tools, too:"
+echo "Everybody can read a checkpoint as it is, with ADIOS2's tools, too:"
 "$cairn" vars "$pfs" "$newest"
 note "the daemon gets SIGKILL, its cache is deleted"
 end_process KILL "$daemon_pid"
@@ -230,18 +232,18 @@ rm -rf "$ssd"
 mkdir "$ssd"
 start_daemon
 
-say "6. Started again: everything comes from the parallel file system"
+say "6. Started again: the checkpoint comes from the parallel file system"
 note "started again: goes on from the prefix"
 solve "$ranks" refetched --every "$every" | tee "$demo/refetched.log"
 expect_resumed "$demo/refetched.log" prefix
 same refetched
 
 others=$((ranks + 1))
-say "7. And once more, on $others ranks instead of $ranks: each puts its part together from what the others had stored"
+say "7. Once more, on $others ranks instead of $ranks: each rank gets its part from what the $ranks had stored"
 note "started again on $others ranks"
 solve "$others" elastic --every "$every" | tee "$demo/elastic.log"
 expect_resumed "$demo/elastic.log" "image|cache|prefix"
 same elastic
 draw_picture
 
-say "Done. Nothing was lost; what you saw is deploy/quickstart.sh, the solver is client/examples/heat2d_mpi.c."
+say "Done. Nothing was lost. You saw deploy/quickstart.sh; the solver is client/examples/heat2d_mpi.c."

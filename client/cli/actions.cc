@@ -28,7 +28,7 @@ absl::StatusOr<Level> WaitFor(AdminClient& daemon, const std::string& run, Datas
     if (reply.status().code() == local::DEADLINE_EXCEEDED) {
       const std::string& why = reply.held_up_by();
       if (parts.last()) {
-        return DeadlineExceeded("dataset {} did not reach level {} within {} ms; it has level {}{}", dataset,
+        return DeadlineExceeded("dataset {} has not reached level {} within {} ms; its level is {}{}", dataset,
                                 NameOf(level), timeout_ms, NameOf(static_cast<Level>(reply.level())),
                                 why.empty() ? "" : ": " + why);
       }

@@ -17,8 +17,8 @@
 
 namespace cairn::cli {
 
-// A long wait is asked for in parts, so that no call hangs on a daemon that has stopped, and who waits hears what is in
-// the way.
+// A long wait asks the daemon in parts. So no call hangs on a daemon that has stopped, and the user hears what prevents
+// the wait from ending.
 class WaitInParts {
  public:
   WaitInParts(std::uint64_t part_ms, std::uint64_t timeout_ms)  // 0: without end
@@ -33,8 +33,8 @@ class WaitInParts {
   bool last_ = false;
 };
 
-// Waits until the dataset has the level, and says so. timeout_ms 0: until that, or the dataset has failed, or the
-// daemon has gone. What is in the way of `prefix` is told on standard error meanwhile.
+// Waits until the dataset has the level, and says so. timeout_ms 0: until then, or until the dataset has failed or the
+// daemon has gone. Meanwhile it says on standard error what keeps the dataset from `prefix`.
 ExitCode WaitAndTell(const Context& context, const std::string& run, DatasetId dataset, Level level,
                      std::uint64_t timeout_ms);
 
@@ -47,7 +47,7 @@ absl::StatusOr<Reply> Ask(const Context& context, const std::function<absl::Stat
   return reply;
 }
 
-// What was done: as `fields` behind the dataset's number, or as a sentence.
+// Prints what was done: as `fields` behind the dataset's number, or as a sentence.
 ExitCode Report(const Context& context, DatasetId dataset, const Json& fields, const std::string& sentence);
 
 }  // namespace cairn::cli

@@ -62,7 +62,7 @@ absl::Status Probe(const std::string& path) {
 
 absl::Status FromGrpc(const grpc::Status& status) {
   // Nobody here cancels: it was the daemon, on its way out.
-  if (status.error_code() == grpc::StatusCode::CANCELLED) return Unavailable("it went away in the middle of the call");
+  if (status.error_code() == grpc::StatusCode::CANCELLED) return Unavailable("the daemon ended during the call");
   // The numbers are the same by definition (absl/status/status.h).
   return MakeError(static_cast<absl::StatusCode>(status.error_code()), "{}", status.error_message());
 }

@@ -30,32 +30,34 @@ void AddFtiOptions(Command adopt, AdoptFtiOptions& options, Option fti) {
     return adopt.AddOption(name, value, help).Needs(fti).Group("With --fti");
   };
   add("--config", options.config, "FTI's configuration file (for nodes and groups)");
-  add("--execution", options.execution, "Which execution, if there are several: its id");
-  add("--node-size", options.node_size, "Processes a node, heads included, if no configuration says so");
-  add("--group-size", options.group_size, "Nodes a group, likewise");
-  add("--ranks", options.ranks, "Processes in all, heads included, likewise");
+  add("--execution", options.execution, "The id of the execution to take, if there are several");
+  add("--node-size", options.node_size, "Processes per node, heads included; needed if there is no configuration file");
+  add("--group-size", options.group_size, "Nodes per group; needed if there is no configuration file");
+  add("--ranks", options.ranks, "All processes, heads included; needed if there is no configuration file");
   adopt.AddFlag("--heads", options.heads, "The first process of each node is a head and writes no checkpoint")
       .Needs(fti)
       .Group("With --fti");
 }
 
 void AddScrOptions(Command adopt, AdoptScrOptions& options, Option scr, Option id) {
-  adopt.AddOption("--job", options.job, "Which job, if there are several: its id").Needs(scr).Group("With --scr");
+  adopt.AddOption("--job", options.job, "The id of the job to take, if there are several")
+      .Needs(scr)
+      .Group("With --scr");
   adopt
       .AddFlag("--all", options.all,
-               "Every whole dataset that the run does not have, outputs too, not the newest checkpoint alone")
+               "Take every whole dataset that the run does not have, outputs too, instead of the newest checkpoint")
       .Needs(scr)
       .Excludes(id)
       .Group("With --scr");
   adopt
       .AddOption("--prefix-was", options.prefix_was,
-                 "SCR's prefix at that time: names are below it (default: RUN, or what the application's names were "
-                 "relative to)")
+                 "SCR's prefix at the time of the job; files are named relative to it (default: RUN, or the folder "
+                 "to which the application's names were relative)")
       .Needs(scr)
       .Group("With --scr");
   adopt
       .AddFlag("--unverified", options.unverified,
-               "Files, too, whose bytes nothing verifies: all redundancy went into rebuilding, or SCR kept none")
+               "Take files, too, that nothing can verify: all redundancy was used to rebuild files, or SCR kept none")
       .Needs(scr)
       .Group("With --scr");
 }
@@ -87,15 +89,16 @@ void AddAdoptCommand(Command app, CommandLine& line) {
       "adopt",
       "Take the newest whole checkpoint of FTI or of an SCR cache, or a BP5 directory, into a run; needs no daemon");
   adopt.Footer(
-      "The checkpoint becomes a dataset on the run's prefix, which the next launch restarts from, on as many ranks:\n"
-      "FTI's by protecting the same ids with the same sizes, SCR's by asking for its files under their names. Lost\n"
-      "files are rebuilt from copies, code files and parity where FTI or SCR could do so; a checkpoint that is not\n"
-      "whole is passed over for the next older one. The answer says by what the bytes were verified: SCR's CRC,\n"
-      "parity, a second copy, FTI's hashes. If nothing could verify some, as when all parity went into rebuilding,\n"
-      "the dataset is refused; --unverified takes it, and `cairn show` and `cairn verify` say so from then on. A BP5\n"
-      "directory, as ADIOS2 writes it, becomes an output under its name, as found, since it has no checksums; one\n"
-      "that was never closed is taken up to its last whole step. In DIR nothing is changed.\n"
-      "No application may work in RUN meanwhile: if one does, the command ends; if one may, it waits.\n"
+      "The checkpoint becomes a dataset on the run's prefix. The next launch restarts from it, on as many ranks:\n"
+      "after FTI it protects the same ids with the same sizes, after SCR it asks for its files under their names.\n"
+      "Lost files are rebuilt from copies, code files and parity wherever FTI or SCR could rebuild them. If a\n"
+      "checkpoint is not whole, the next older one is tried. The answer says what verified the bytes: SCR's CRC,\n"
+      "parity, a second copy, or FTI's hashes. If nothing can verify some bytes, for example because all parity was\n"
+      "used for rebuilding, the dataset is refused. --unverified takes it all the same; `cairn show` and `cairn\n"
+      "verify` say so from then on. A BP5 directory, as ADIOS2 writes it, becomes an output under its name. It has\n"
+      "no checksums, so its bytes are taken as found; if it was never closed, it is taken up to its last whole\n"
+      "step. Nothing is changed in DIR. No application may work in RUN at that time. If one does, the command ends;\n"
+      "if one may, the command waits.\n"
       "\n"
       "Examples:\n"
       "  cairn adopt /scratch/me/heat --fti /local/fti --fti /scratch/fti/global\n"
@@ -105,25 +108,28 @@ void AddAdoptCommand(Command app, CommandLine& line) {
       "  cairn adopt /scratch/me/heat --scr /mnt/ssd/me --unverified     a node was lost, and XOR rebuilt its files\n"
       "  cairn adopt /scratch/me/heat --bp out/fields.bp                 ADIOS2's own output\n"
       "\n"
-      "Exit codes: 0 adopted, or it was before; 1 refused or failed; 2 the command is wrong; 4 nothing to adopt is\n"
-      "there; 5 no checkpoint is whole.");
-  adopt.AddOption("RUN", adoption->run, "The run's directory (made if need be), or a run that the daemon knows")
+      "Exit codes: 0 adopted, now or before; 1 refused or failed; 2 the command is wrong; 4 there is nothing to\n"
+      "adopt; 5 no checkpoint is whole.");
+  adopt
+      .AddOption("RUN", adoption->run,
+                 "The run's directory, which is made if it is missing; or a run that the "
+                 "daemon knows")
       .Required();
   const Option fti =
       adopt
           .AddOption("--fti", adoption->fti.roots,
-                     "FTI's local, global and metadata directories, of all nodes: a folder above them will do; may "
-                     "be given several times")
+                     "FTI's local, global and metadata directories of all nodes, or a folder above them; may be "
+                     "given several times")
           .OneValue();  // else it would take RUN, too
   const Option scr =
       adopt
           .AddOption("--scr", adoption->scr.roots,
-                     "SCR's cache and control directories, of all nodes: a folder above them will do; may be given "
-                     "several times")
+                     "SCR's cache and control directories of all nodes, or a folder above them; may be given several "
+                     "times")
           .OneValue()
           .Excludes(fti);
   const Option bp = adopt.AddOption("--bp", adoption->bp.directory, "A BP5 directory").Excludes(fti).Excludes(scr);
-  adopt.AddOption("--step", adoption->bp.step, "The dataset's step (default: how many steps it has)")
+  adopt.AddOption("--step", adoption->bp.step, "The dataset's step (default: the number of steps in the directory)")
       .Needs(bp)
       .Group("With --bp");
   const Option id = adopt.AddOption("--id", adoption->id, "Only this checkpoint of FTI, or dataset of SCR")
@@ -131,7 +137,7 @@ void AddAdoptCommand(Command app, CommandLine& line) {
                         .Excludes(bp);
   adopt
       .AddOption("--wait", adoption->wait,
-                 "How long to wait until it is certain that no application works in RUN any more; 0: not at all")
+                 "How long to wait for certainty that no application works in RUN; 0: do not wait")
       .ShowDefault()
       .Check(CheckDuration);
   AddFtiOptions(adopt, adoption->fti, fti);

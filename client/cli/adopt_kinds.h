@@ -33,7 +33,7 @@ struct AdoptScrOptions {
   std::optional<std::uint64_t> dataset;
   bool all = false;
   std::string prefix_was;
-  bool unverified = false;  // what nothing verifies is taken, too
+  bool unverified = false;  // take files, too, that nothing verifies
   LaunchWait wait;
 };
 ExitCode RunAdoptScr(const Context& context, const AdoptScrOptions& options);

@@ -31,7 +31,7 @@ absl::StatusOr<LockFile> LockPrefix(const Prefix& prefix) {
     return FailedPrecondition("another adopt is under way in {}: {}", prefix.path(), MessageOf(lock.status()));
   }
   if (absl::IsUnavailable(lock.status())) {
-    return Unavailable("no lock can be had in {}, so that nothing was adopted: {}", prefix.path(),
+    return Unavailable("the file system of {} gives no lock, so nothing was adopted: {}", prefix.path(),
                        MessageOf(lock.status()));
   }
   return lock;

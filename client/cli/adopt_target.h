@@ -25,9 +25,9 @@ struct AdoptTarget {
 };
 
 // `run`: a directory, made if it is given with a slash; or a run that the daemon knows.
-//   kNotFound            a mere name that no daemon knows: an empty directory by its name would help nobody
+//   kNotFound            a name without a slash that no daemon knows: an empty directory of that name would help nobody
 //   kFailedPrecondition  another adopt is under way
-//   kUnavailable         no lock can be had there, without which each adopt would take the other's files for leftovers
+//   kUnavailable         the file system gives no lock: two adopts would take each other's files for leftovers
 absl::StatusOr<AdoptTarget> OpenAdoptTarget(const Context& context, Disk& disk, const std::string& run);
 
 }  // namespace cairn::cli

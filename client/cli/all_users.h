@@ -26,7 +26,7 @@ std::string StatusSocketBeside(const std::string& admin_socket);
 //   kDataLoss          what it says is not whole, or not understood
 absl::StatusOr<AllUsers> AskSupervisor(const std::string& socket);
 
-// What came, as a whole. kDataLoss as above.
+// Reads all bytes that came. kDataLoss as above.
 absl::StatusOr<AllUsers> ParseAllUsers(std::string_view bytes);
 
 std::string DescribeAllUsers(const AllUsers& all);  // ended lines

@@ -1,5 +1,5 @@
-// What one command line says, and the commands that it may name. Each has a file of its own: the options that it takes,
-// the one call that does it, and what is printed of that.
+// What one command line says, and the commands that it may name. Each command has a file of its own, with its options,
+// the one call that does the work, and what it prints.
 #ifndef CAIRN_CLIENT_CLI_COMMANDS_H_
 #define CAIRN_CLIENT_CLI_COMMANDS_H_
 

@@ -1,4 +1,4 @@
-// What every command works with: where the daemon is, how to print, and what was asked of all commands alike.
+// What every command works with: where the daemon is, how to print, and the options that all commands have.
 #ifndef CAIRN_CLIENT_CLI_CONTEXT_H_
 #define CAIRN_CLIENT_CLI_CONTEXT_H_
 

@@ -21,13 +21,12 @@ namespace cairn::cli {
 namespace {
 
 constexpr const char* kConvertFooter =
-    "Layout A is the documented one, which FTI 1.1 reads; layout F is the one of FTI after 1.6. All six layouts can "
-    "be\n"
-    "converted. Content, checkpoint number, timestamp and levels' sizes stay; what is damaged is not converted. Where\n"
-    "layouts A and B hold no checkpoint number, it is taken from the name (Ckpt<id>-Rank<r>.fti).\n"
+    "FTI 1.1 reads layout A, the documented one; FTI after 1.6 reads layout F. The command reads all six layouts.\n"
+    "It keeps contents, checkpoint number, timestamp and the levels' sizes. It does not convert a damaged file.\n"
+    "Layouts A and B hold no checkpoint number: it comes from the file's name (Ckpt<id>-Rank<r>.fti).\n"
     "\n"
-    "Packing: keep has the same containers, so that FTI can go on with the file's history; exact puts each variable\n"
-    "into one container, without padding.\n"
+    "Packing: keep makes the same containers, so that FTI can go on with the file's history; exact makes one\n"
+    "container for each variable, without padding.\n"
     "\n"
     "Examples:\n"
     "  cairn convert old/Ckpt17-Rank0.fti --layout F -o new/Ckpt17-Rank0.fti\n"
@@ -94,10 +93,10 @@ ExitCode RunConvert(const Context& context, const Options& options) {
 
 void AddConvertCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  const Command convert = app.AddCommand("convert", "A checkpoint file again in layout A or F; needs no daemon");
+  const Command convert = app.AddCommand("convert", "Write a checkpoint file again in layout A or F; needs no daemon");
   convert.AddOption("FILE", options->file, "An FTI-FF checkpoint file of any layout").Required();
   convert.AddOption("--layout", options->layout, "A or F").Required().OneOf({"A", "F"});
-  convert.AddOption("--packing", options->packing, "keep (default): the same containers; exact: one a variable")
+  convert.AddOption("--packing", options->packing, "keep (default): the same containers; exact: one for each variable")
       .OneOf({"keep", "exact"});
   AddOutput(convert, options->output, options->force, "The file to make");
   convert.Footer(kConvertFooter);

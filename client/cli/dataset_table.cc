@@ -48,7 +48,9 @@ std::string NotesOf(const Look& look, const admin::DatasetRow& row) {
 std::string DescribeOlder(const std::vector<const admin::DatasetRow*>& rows, std::size_t from) {
   const auto on_prefix = std::count_if(rows.begin() + static_cast<std::ptrdiff_t>(from), rows.end(),
                                        [](const admin::DatasetRow* row) { return row->in_prefix(); });
-  return fmt::format("and {} older, {} of them on the prefix", rows.size() - from, on_prefix);
+  const std::size_t older = rows.size() - from;
+  const std::string share = static_cast<std::size_t>(on_prefix) == older ? "all" : fmt::format("{} of them", on_prefix);
+  return fmt::format("and {}, {} on the prefix", Count(older, "older dataset"), share);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What `ls` and `show` tell: from the daemon; where there is none, or it does not know the run, from the prefix itself.
+// What `ls` and `show` show: from the daemon, or from the prefix itself if no daemon is there or knows the run.
 #ifndef CAIRN_CLIENT_CLI_DATASETS_H_
 #define CAIRN_CLIENT_CLI_DATASETS_H_
 

@@ -25,16 +25,16 @@ constexpr ExitCode kDifferent = ExitCode::kFailed;
 constexpr ExitCode kCannotCompare = ExitCode::kUsage;
 
 constexpr const char* kDiffFooter =
-    "Variables are compared by id and offset, so that two files with the same content are the same in whatever "
-    "layout,\n"
-    "packing and order. Metadata that differs is told, but does not make the files different. Offsets are in bytes.\n"
+    "The command compares variables by id and offset. So two files with the same contents are the same, whatever\n"
+    "their layout, packing and order. It shows metadata that differs, but does not count it as a difference.\n"
+    "Offsets are in bytes.\n"
     "\n"
     "Examples:\n"
     "  cairn diff Ckpt17-Rank0.fti Ckpt18-Rank0.fti\n"
     "  cairn diff --json a.fti b.fti | jq '.variables[] | select(.equal | not) | .id'\n"
     "\n"
     "Exit codes: 0 all variables are the same; 1 they differ; 2 the files cannot be compared; 4 no such file;\n"
-    "5 a file is damaged (what can be read of it is compared nevertheless).";
+    "5 a file is damaged (all that can be read of it is compared).";
 
 struct Options {
   std::string file, other;
@@ -159,7 +159,7 @@ ExitCode RunDiff(const Context& context, const Options& options) {
 
 void AddDiffCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  const Command diff = app.AddCommand("diff", "Which variables of two checkpoint files differ; needs no daemon");
+  const Command diff = app.AddCommand("diff", "Show which variables of two checkpoint files differ; needs no daemon");
   diff.AddOption("FILE", options->file, "An FTI-FF checkpoint file").Required();
   diff.AddOption("OTHER", options->other, "Another one").Required();
   diff.Footer(kDiffFooter);

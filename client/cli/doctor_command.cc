@@ -108,7 +108,7 @@ ExitCode RunDoctor(const Context& context, const DoctorOptions& options) {
     const char* const verdict = finding.works ? "works" : finding.needed ? "MISSING" : "no";
     text += fmt::format("{:<7}  {}: {}\n", verdict, finding.name, Clean(finding.detail));
   }
-  text += healthy ? "Cairn can work here.\n" : "Cairn cannot work here before what is MISSING is mended.\n";
+  text += healthy ? "Cairn can work here.\n" : "Cairn cannot work here: first mend what is MISSING.\n";
   Print(context.json ? Dump({{"healthy", healthy}, {"findings", std::move(rows)}}) : text);
   return healthy ? ExitCode::kOk : ExitCode::kFailed;
 }
@@ -117,7 +117,9 @@ ExitCode RunDoctor(const Context& context, const DoctorOptions& options) {
 
 void AddDoctorCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<DoctorOptions>();
-  const Command doctor = app.AddCommand("doctor", "Which mechanisms work on this machine, and what happens if not");
+  const Command doctor = app.AddCommand("doctor",
+                                        "Test which mechanisms work on this machine, and say what happens "
+                                        "without them");
   doctor.AddOption("--cache", options->cache, "The cache directory to try (default: the daemon's)");
   doctor.AddOption("--prefix", options->prefix, "The prefix to try (default: $CAIRN_PREFIX)");
   doctor.Footer(FileSystemTable());

@@ -305,17 +305,15 @@ std::string CheckMarker(const std::string& marker) {
 void AddDrainCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
   const Command drain = app.AddCommand(
-      "drain", "Bring what any program has left in a folder (a burst buffer) to another one; needs no daemon");
+      "drain", "Bring what any program has left in a folder (a burst buffer) to another folder; needs no daemon");
   drain.Footer(
-      "Each file arrives whole and verified or not at all, under the same name: it is copied to a work name, synced,\n"
-      "read back past the page cache, compared, then renamed. Killed at any instant, the same command goes on. A file\n"
-      "goes when it is complete, never by a guess: it has not changed for --settle, or its --marker is there, or "
-      "(with\n"
-      "--watch) its writer was seen closing it; and nobody on this machine has it open for writing. Checkpoints of "
-      "FTI\n"
-      "and SCR, and BP5 directories, go by their own records: complete sets first, indexes last. Nothing of the "
-      "target\n"
-      "is replaced but what a drain of this folder has made. Links are never followed.\n"
+      "Each file arrives whole and verified, or not at all, under the same name. The command copies it to a work\n"
+      "name, syncs it, reads it back past the page cache, compares, and renames it. If it is killed at any instant,\n"
+      "the same command goes on. The command brings complete files only, and never guesses. A file is complete if\n"
+      "it has not changed for --settle, or its --marker is there, or (with --watch) its writer was seen closing it;\n"
+      "and nobody on this machine may have it open for writing. Checkpoints of FTI and SCR, and BP5 directories,\n"
+      "are complete by their own records: complete sets go first, indexes last. At the target the command replaces\n"
+      "only what a drain of this folder has made. It never follows links.\n"
       "\n"
       "Examples:\n"
       "  cairn drain /bb/job7 --to /scratch/me/job7                     what is complete; waits until files settle\n"
@@ -324,35 +322,43 @@ void AddDrainCommand(Command app, CommandLine& line) {
       "  cairn drain /bb/job7 --to /scratch/me/job7 --watch --delete-source   while the job runs, and make room\n"
       "  cairn drain out --to /archive/out --marker '*.done' --bandwidth '200 MB/s'\n"
       "\n"
-      "Exit codes: 0 all that is there has come; 1 something failed, or the target is full, or another drain of this\n"
-      "folder is at work; 2 the command is wrong; 4 a folder is not there, or has vanished; 5 bytes at the target\n"
-      "differ from what was written; 7 something waits or is no file, folder or link: the same command again brings\n"
-      "it. A signal ends it after what is under way is committed (exit code 1; --watch: as of the last pass); a "
-      "second\n"
-      "one at once.");
+      "Exit codes: 0 all that is there has arrived; 1 something failed, or the target is full, or another drain of\n"
+      "this folder is at work; 2 the command is wrong; 4 a folder is missing, or has vanished; 5 bytes at the\n"
+      "target differ from what was written; 7 something waits, or is no file, folder or link: call the command\n"
+      "again later. A signal ends the command after it has committed what is under way (exit code 1; with --watch\n"
+      "as of the last pass). A second signal ends it at once.");
   drain.AddOption("DIR", options->from, "The folder to drain").Required();
-  drain.AddOption("--to", options->to, "The folder to which it goes; made if only it is missing").Required();
-  const Option watch = drain.AddFlag("--watch", options->watch, "Go on until a signal, as files are completed");
-  drain.AddFlag("--dry-run", options->dry_run, "Change nothing, only say what would be done").Excludes(watch);
+  drain.AddOption("--to", options->to, "The folder to which files go; the command makes it, but not its parents")
+      .Required();
+  const Option watch = drain.AddFlag("--watch", options->watch,
+                                     "Go on until a signal, and bring files when they are "
+                                     "complete");
+  drain.AddFlag("--dry-run", options->dry_run, "Change nothing, and say what the command would do").Excludes(watch);
   drain
       .AddOption("--settle", options->settle,
-                 "A file is complete that has not changed for this time (default: 10s; with --marker: never)")
+                 "A file is complete if it has not changed for this time (default: 10s; with --marker: never)")
       .Check(CheckDuration);
   drain
       .AddOption("--marker", options->marker,
-                 "A file that says what is complete: DONE all in and below its folder, *.done the file of that name")
+                 "A file that says what is complete. DONE: all in and below its folder; *.done: the file of that name")
       .Check(CheckMarker)
       .ValueName("NAME");
   drain
       .AddOption("--wait", options->wait,
-                 "Wait at most so long for files that settle (default: until those that are there now have; 0: not)")
+                 "Wait at most this long for files to settle (default: until those that are there now have; 0: do "
+                 "not wait)")
       .Check(CheckDuration)
       .Excludes(watch);
   drain.AddFlag("--delete-source", options->delete_source,
-                "Delete each file of the source that is safe at the target, and has not changed since; folders stay");
+                "Delete each source file that is safe at the target and has not changed since; folders stay");
   drain.AddFlag("--no-check", options->no_check, "Do not read back what was written");
-  drain.AddOption("--parallel", options->parallel, "Files in flight").Between(1, 64).ShowDefault();
-  drain.AddOption("--bandwidth", options->bandwidth, "At most so much, for example '500 MB/s' (default: no limit)")
+  drain.AddOption("--parallel", options->parallel, "How many files are in flight at a time")
+      .Between(1, 64)
+      .ShowDefault();
+  drain
+      .AddOption("--bandwidth", options->bandwidth,
+                 "Limit for all files together, for example '500 MB/s' (default: "
+                 "no limit)")
       .Check(CheckBy([](const std::string& rate) { return ParseRate(rate); }));
   SetRun(drain, line, options, RunDrain);
 }

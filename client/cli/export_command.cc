@@ -102,11 +102,10 @@ std::vector<std::string> StepsOf(const Outcome& outcome, const Options& options)
   const Exported& exported = outcome.exported;
   std::vector<std::string> steps;
   steps.push_back(
-      fmt::format("call FTI_Init with {}/config.fti, or set in the application's own configuration what "
-                  "that has: failure, exec_id, ckpt_io, head, node_size, group_size and the three "
-                  "directories",
+      fmt::format("call FTI_Init with {}/config.fti, or copy these settings from it into your own configuration: "
+                  "failure, exec_id, ckpt_io, head, node_size, group_size and the three directories",
                   outcome.folder));
-  steps.push_back(fmt::format("start {} processes, {} a node, and protect the same ids with the same sizes",
+  steps.push_back(fmt::format("start {} processes, {} on each node, and protect the same ids with the same sizes",
                               exported.topology.ranks, exported.topology.node_size));
   if (options.level != 4) {
     steps.push_back(
@@ -122,8 +121,8 @@ std::vector<std::string> StepsOf(const Outcome& outcome, const Options& options)
   if (options.layout == "A") {
     steps.push_back("use FTI 1.1: later releases cannot read layout A");
     steps.push_back(
-        fmt::format("protect the variables in exactly this order, by which FTI 1.1 finds them; in another order those "
-                    "of equal size are swapped without a word: {}",
+        fmt::format("protect the variables in exactly this order. FTI 1.1 finds them by it: in another order it "
+                    "swaps variables of equal size and reports nothing: {}",
                     InOrder(exported.protect_order)));
   }
   return steps;
@@ -136,7 +135,7 @@ std::string Describe(const Outcome& outcome, const Options& options) {
                   exported.step, Clean(outcome.prefix), exported.checkpoint, options.level, options.layout);
   text += fmt::format("  {} ranks, {}, every byte verified, in {}\n", exported.application_ranks, Bytes(exported.bytes),
                       Clean(outcome.folder));
-  text += "What remains to be done:\n";
+  text += "What you have to do now:\n";
   for (const std::string& step : StepsOf(outcome, options)) text += fmt::format("  - {}\n", Clean(step));
   return text;
 }
@@ -183,13 +182,12 @@ ExitCode RunExport(const Context& context, const Options& options) {
 void AddExportCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
   ExportRequest& request = options->request;
-  const Command to_fti =
-      app.AddCommand("export", "Write a dataset of a run's prefix as an execution that FTI restarts from");
+  const Command to_fti = app.AddCommand("export", "Write a dataset of a run's prefix so that FTI restarts from it");
   to_fti.Footer(
-      "Values and arrays are plain variables to FTI. The prefix is only read; what is in the cache only has to be\n"
-      "flushed first (`cairn flush`).\n"
-      "Layout A: FTI 1.1 finds variables by the order in which they are protected. The files have that of the launch\n"
-      "that wrote the dataset, and it is printed. Ranks whose orders contradict each other are refused.");
+      "Values and arrays are plain variables to FTI. The command reads the prefix and changes nothing there. It\n"
+      "finds only datasets on the prefix: flush others first (`cairn flush`). Layout A: FTI 1.1 finds variables by\n"
+      "the order in which they are protected. The files have the order of the launch that wrote the dataset; the\n"
+      "command prints it. It refuses ranks whose orders contradict each other.");
   to_fti.AddOption("RUN", options->run, "Prefix, identity or name of the run").Required();
   to_fti.AddOption("DATASET", request.dataset,
                    "Number of the dataset, from `cairn ls` (default: the newest "
@@ -201,10 +199,10 @@ void AddExportCommand(Command app, CommandLine& line) {
   to_fti
       .AddOption(
           "--packing", [options](const std::string& packing) { options->request.keep_containers = packing == "keep"; },
-          "exact: one container a variable; keep: those of Cairn's file (default exact)")
+          "exact: one container for each variable; keep: the containers of Cairn's file (default exact)")
       .OneOf({"exact", "keep"});
-  to_fti.AddOption("--node-size", request.node_size, "FTI's processes a node, heads included (default 1)");
-  to_fti.AddOption("--group-size", request.group_size, "Nodes a group; levels 2 and 3 need 2 or more (default 1)");
+  to_fti.AddOption("--node-size", request.node_size, "FTI's processes per node, heads included (default 1)");
+  to_fti.AddOption("--group-size", request.group_size, "Nodes per group; levels 2 and 3 need 2 or more (default 1)");
   to_fti.AddFlag("--heads", request.heads, "The first process of each node is a head");
   to_fti.AddOption("--id", request.checkpoint, "FTI's number of the checkpoint (default: the step)")
       .Between(1, kCheckpointIdMax);

@@ -23,8 +23,8 @@ namespace cairn::cli {
 namespace {
 
 constexpr const char* kExtractFooter =
-    "The output has the variable's bytes as the application had them in memory, whatever containers they lie in.\n"
-    "Their hashes are compared on the way: if a chunk is damaged, it is named and no output is left.\n"
+    "The output has the variable's bytes as the application had them in memory, whatever containers hold them. The\n"
+    "command compares all hashes on the way. If a chunk is damaged, it names the chunk and leaves no output.\n"
     "\n"
     "Examples:\n"
     "  cairn extract Ckpt17-Rank0.fti --var 2 -o u.bin\n"
@@ -79,8 +79,7 @@ absl::StatusOr<Extracted> Extract(const Options& options) {
 ExitCode RunExtract(const Context& context, const Options& options) {
   const bool to_pipe = options.output == "-";
   if (to_pipe && context.terminal) {
-    return Complain(
-        InvalidArgument("the bytes of a variable are nothing for a terminal: redirect them or name a file"));
+    return Complain(InvalidArgument("a terminal cannot show the bytes of a variable: redirect them or name a file"));
   }
   const auto extracted = Extract(options);
   if (!extracted.ok()) return ComplainOfFile(extracted.status());
@@ -102,7 +101,7 @@ ExitCode RunExtract(const Context& context, const Options& options) {
 
 void AddExtractCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  const Command extract = app.AddCommand("extract", "One variable out of a checkpoint file; needs no daemon");
+  const Command extract = app.AddCommand("extract", "Take one variable out of a checkpoint file; needs no daemon");
   extract.AddOption("FILE", options->file, "An FTI-FF checkpoint file").Required();
   extract.AddOption("--var", options->variable, "The variable's id, as `cairn inspect` shows it").Required();
   AddOutput(extract, options->output, options->force, "The file to make; - is standard output");

@@ -29,8 +29,10 @@ absl::StatusOr<std::string> ResolveFile(const std::string& given) {
   if (error) return MakeError(CodeOf(error), "{}: {}", given, error.message());
   if (std::filesystem::is_directory(status)) return InvalidArgument("{} is a directory, not a file", given);
   if (!std::filesystem::is_regular_file(status)) {
-    return InvalidArgument("{} is not a regular file: pipes and devices cannot be read here and there, as it takes",
-                           given);
+    return InvalidArgument(
+        "{} is not a regular file: a pipe or a device cannot be read at any offset, as this "
+        "command needs",
+        given);
   }
   return path.string();
 }

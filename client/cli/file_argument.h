@@ -1,4 +1,4 @@
-// The files that a command line names, and what is refused of them.
+// The files that a command line names; some kinds are refused.
 #ifndef CAIRN_CLIENT_CLI_FILE_ARGUMENT_H_
 #define CAIRN_CLIENT_CLI_FILE_ARGUMENT_H_
 
@@ -15,7 +15,7 @@ namespace cairn::cli {
 // The absolute path, without symbolic links, of a file to read.
 //   kNotFound           there is none
 //   kInvalidArgument    a directory, a pipe, a device
-//   kPermissionDenied, kInternal   the way there cannot be walked
+//   kPermissionDenied, kInternal   a folder on the way cannot be entered
 absl::StatusOr<std::string> ResolveFile(const std::string& given);
 
 // The exit code of a command that asks no daemon: kUnavailable comes from the disk.

@@ -40,7 +40,7 @@ void AddFlushCommand(Command app, CommandLine& line) {
   const Command flush = app.AddCommand("flush", "Bring a dataset to the prefix now (default: the newest checkpoint)");
   AddRun(flush, options->run);
   AddDataset(flush, options->dataset, /*required=*/false);
-  flush.AddFlag("--wait", options->wait, "Wait until it is there; tells what is in the way");
+  flush.AddFlag("--wait", options->wait, "Wait until it is there, and say what prevents it");
   AddTimeout(flush, options->timeout);
   SetRun(flush, line, options, RunFlush);
 }

@@ -50,7 +50,7 @@ std::vector<std::vector<std::string>> Conditions(const scr::Halt& halt, std::opt
   std::vector<std::vector<std::string>> rows;
   const bool others = halt.checkpoints_left || halt.exit_before_s || halt.exit_after_s || halt.halt_seconds;
   if (halt.reason == scr::kFinalizeCalled) {
-    rows.push_back({others ? "of itself nothing: the last launch came to its own end"
+    rows.push_back({others ? "this stops nothing: the last launch came to its own end"
                            : "none: the last launch came to its own end",
                     "ExitReason " + halt.reason});
   } else if (!halt.reason.empty()) {
@@ -88,7 +88,7 @@ std::string Describe(const std::string& prefix, const scr::Halt& halt, const std
   std::vector<std::vector<std::string>> cells = {{"  CONDITION", "IN halt.scr"}};
   for (const auto& row : rows) cells.push_back({"  " + row[0], row[1]});
   text += Table(cells, {false, false});
-  return why ? text + "The next launch stops, too, until that is taken back: see cairn halt --help.\n" : text;
+  return why ? text + "The next launch stops, too, unless you take this back: see cairn halt --help.\n" : text;
 }
 
 template <typename T>
@@ -129,11 +129,11 @@ ExitCode RunHalt(const Context& context, const Options& options) {
 // --- options ---
 
 constexpr const char* kHaltFooter =
-    "Without options the run is to stop now: ExitReason JOB_HALTED is written to .scr/halt.scr, where Cairn\n"
-    "(cairn_should_exit) and SCR (SCR_Should_exit, and after each checkpoint) find it. To stop after the next\n"
-    "checkpoint, -c 1 writes CheckpointsLeft 1, which each checkpoint that succeeds lowers: at 0 the run is to\n"
-    "stop. Whether it does is up to the application: it has to ask. Conditions stay until they are unset or\n"
-    "removed, for the next launch, too. Of several the first that holds stops the run.\n"
+    "Without options the run is to stop now: the command writes ExitReason JOB_HALTED to .scr/halt.scr. Cairn finds\n"
+    "it there (cairn_should_exit), and so does SCR (SCR_Should_exit, and after each checkpoint). To stop after the\n"
+    "next checkpoint, -c 1 writes CheckpointsLeft 1; each checkpoint that succeeds lowers the number, and at 0 the\n"
+    "run is to stop. The application has to ask, or it does not stop. Conditions stay until you unset or remove\n"
+    "them, for the next launch, too. If there are several, the first that holds stops the run.\n"
     "\n"
     "TIME is YYYY-MM-DDTHH:MM:SS in local time, or from now on: +2h, +90min. SECONDS may be like 15min.\n"
     "\n"
@@ -159,7 +159,7 @@ std::string CheckTime(const std::string& text) {
 }
 
 void AddConditions(Command halt, HaltTexts& texts) {
-  halt.AddFlag("-i,--now", texts.now, "Stop now (what is meant without options)");
+  halt.AddFlag("-i,--now", texts.now, "Stop now (the same as no options)");
   halt.AddOption("--reason", texts.reason, "Stop now, for this reason (default JOB_HALTED)")
       .Check([](const std::string& text) { return std::string(MessageOf(CheckHaltReason(text))); });
   halt.AddOption("-c,--checkpoints", texts.checkpoints, "Stop after N more checkpoints; 1: after the next one")
@@ -182,7 +182,7 @@ void AddUnsetting(Command halt, HaltTexts& texts, HaltChange& change) {
   halt.AddFlag("--unset-before", change.unset_before, "Take --before back");
   halt.AddFlag("--unset-after", change.unset_after, "Take --after back");
   halt.AddFlag("--unset-seconds", change.unset_seconds, "Take --seconds back");
-  halt.AddFlag("-r,--remove", change.remove, "Remove the halt file: no conditions any more");
+  halt.AddFlag("-r,--remove", change.remove, "Remove the halt file, and so all conditions");
   halt.AddFlag("-l,--list", texts.list, "Only show what is set, and whether the run is to stop now");
 }
 
@@ -201,11 +201,11 @@ void Fill(const HaltTexts& texts, HaltChange& change) {
 void CheckHalt(const HaltTexts& texts, const HaltChange& change) {
   const auto refuse = [](const char* what, const char* why) { RefuseValue(what, why); };
   const bool later = change.checkpoints || change.before_s || change.after_s || change.seconds;
-  if (texts.list && change.changes()) refuse("--list", "changes nothing: it stands alone");
+  if (texts.list && change.changes()) refuse("--list", "changes nothing: give it alone");
   HaltChange rest = change;
   rest.remove = false;
-  if (change.remove && rest.changes()) refuse("--remove", "leaves no conditions: it stands alone");
-  if (change.reason && later) refuse("--now", "stops the run now: it goes with no condition for later");
+  if (change.remove && rest.changes()) refuse("--remove", "leaves no conditions: give it alone");
+  if (change.reason && later) refuse("--now", "stops the run now: give no condition for later with it");
   if (change.reason && change.unset_reason) refuse("--unset-reason", "and --now exclude each other");
   if ((change.checkpoints && change.unset_checkpoints) || (change.before_s && change.unset_before) ||
       (change.after_s && change.unset_after) || (change.seconds && change.unset_seconds)) {

@@ -74,7 +74,8 @@ absl::StatusOr<std::int64_t> ParseHaltTime(std::string_view text, std::int64_t n
   std::tm normal = *parts;
   const std::time_t seconds = std::mktime(&normal);
   // A time that does not exist comes back as another one.
-  if (seconds < 0 || !SameTime(normal, *parts)) return InvalidArgument("{}: there is no such time here", text);
+  if (seconds < 0 || !SameTime(normal, *parts))
+    return InvalidArgument("{}: no such time exists in this time zone", text);
   return seconds;
 }
 

@@ -11,8 +11,8 @@
 namespace cairn::cli {
 
 // Seconds since the epoch: of YYYY-MM-DDTHH:MM[:SS], a 'T' or a space between, in this process's time zone; or of
-// +DURATION (+2h, +90min) after `now_s`. kInvalidArgument: anything else, and what no clock shows (February 30, the
-// hour that summer time leaves out).
+// +DURATION (+2h, +90min) after `now_s`. kInvalidArgument: anything else, and a time that does not exist (February 30,
+// the hour that summer time leaves out).
 absl::StatusOr<std::int64_t> ParseHaltTime(std::string_view text, std::int64_t now_s);
 
 // Seconds: 900, 15min. At least 1, below 2^31, since SCR keeps them in an int. kInvalidArgument.

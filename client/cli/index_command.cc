@@ -26,15 +26,15 @@ using Rows = std::vector<IndexRow>;
 constexpr const char* kIndexFooter =
     "`cairn index RUN` lists, too. NAME is a dataset's name in the index, or its number.\n"
     "\n"
-    "The index (.scr/index.scr) says what a restart may use. It is SCR's file: what is changed here, SCR sees, and\n"
-    "what scr_index changes, Cairn sees. A launch that runs goes by what it found when it began: change the index\n"
-    "between launches, or ask the daemon (`cairn rm`). Lists go by the index alone: `cairn verify RUN` tells whether\n"
-    "what is VALID can be read.\n"
+    "The index (.scr/index.scr) says which datasets a restart may use. It is SCR's file: SCR sees what you change\n"
+    "here, and Cairn sees what scr_index changes. A launch reads it when it begins: change it between launches, or\n"
+    "ask the daemon (`cairn rm`). Lists show what the index says. `cairn verify RUN` tests whether a VALID dataset\n"
+    "can be read.\n"
     "\n"
     "Examples:\n"
     "  cairn index /scratch/me/heat                      checkpoints, newest first\n"
     "  cairn index list /scratch/me/heat --all           outputs, too, and all that is known of each\n"
-    "  cairn index current /scratch/me/heat ckpt.17      the next restart begins at this one\n"
+    "  cairn index current /scratch/me/heat ckpt.17      the next restart begins at this dataset\n"
     "  cairn index drop /scratch/me/heat 18              no restart sees it any more; its files stay\n"
     "  cairn index add /scratch/me/heat ckpt.18          and back again\n"
     "  cairn index build /scratch/me/heat 19             after a scavenge: enter it if all ranks' files are there\n"
@@ -81,7 +81,7 @@ void NoteIfEmpty(Disk& disk, const std::string& prefix) {
   const auto info = disk.Info(path);
   if (!info.ok() || info->bytes != 0) return;
   Note(
-      fmt::format("{} is empty, which counts as missing: `cairn index add RUN NAME` enters datasets anew from their "
+      fmt::format("{} is empty, and counts as missing: `cairn index add RUN NAME` enters datasets anew from their "
                   "own records",
                   Clean(path)));
 }
@@ -236,7 +236,7 @@ std::string Describe(const IndexBuilt& built) {
   if (built.missing.empty()) {
     return fmt::format("dataset {} is whole: {}, and is in the index now\n", built.id, Count(built.ranks, "rank"));
   }
-  std::string text = fmt::format("dataset {} is not whole, nothing was written: {} of {} missing: {}\n", built.id,
+  std::string text = fmt::format("dataset {} is not whole, so nothing was written: {} of {} missing: {}\n", built.id,
                                  built.missing.size(), Count(built.ranks, "rank"), Ranges(built.missing));
   for (std::size_t i = 0; i < std::min(built.reasons.size(), kShownMax); ++i) {
     text += fmt::format("  {}\n", Clean(built.reasons[i]));
@@ -327,12 +327,13 @@ void AddChange(Command index, CommandLine& line, const SharedOptions& options, I
 void AddList(Command index, CommandLine& line, const SharedOptions& options) {
   const Command list = AddAction(index, options, "list", "List checkpoints, newest first; --all: outputs, too");
   list.Footer(
-      "VALID: complete, and no restart from it has failed, by the index alone: `cairn verify RUN` tells whether it "
-      "can\n"
-      "be read. FLUSHED: when it was. CUR: a restart begins there, or before it. With --all,\n"
-      "STATE says why a dataset is not valid, FETCHED when a restart last used it, BY who wrote it.");
+      "VALID: the index says that it is complete, and that no restart from it has failed (`cairn verify RUN` tests\n"
+      "whether it can be read). FLUSHED: when it was flushed. CUR: a restart begins there, or before it. With\n"
+      "--all, STATE says why a dataset is not valid, FETCHED when a restart last used it, BY who wrote it.");
   for (const Command command : {list, index}) {
-    command.AddFlag("-a,--all", options->all, "What are no checkpoints, too, and all that the index says of each");
+    command.AddFlag("-a,--all", options->all,
+                    "Datasets that are no checkpoints, too, and all that the index says of "
+                    "each");
   }
   list.OnParsed([&line, options] {
     line.run = [&line, options] { return RunList(line.context, options->run_of_action, options->all); };
@@ -350,13 +351,13 @@ void AddIndexCommand(Command app, CommandLine& line) {
   index.RequireCommand(0, 1);
   AddList(index, line, options);
   AddChange(index, line, options, IndexChange::kCurrent, "current",
-            "Let restarts begin at this checkpoint, or before it, until the next one is there");
+            "Let restarts begin at this checkpoint, or before it, until the next one is committed");
   AddChange(index, line, options, IndexChange::kDrop, "drop", "Take a dataset out of the index; its files stay");
   AddChange(index, line, options, IndexChange::kDropAfter, "drop-after",
-            "The same with all that are newer than this one");
+            "Take all datasets that are newer than this one out of the index");
   AddChange(index, line, options, IndexChange::kRemove, "remove", "Remove a dataset: entry, records and files");
   AddChange(index, line, options, IndexChange::kAdd, "add",
-            "Enter a dataset that was dropped, lost or failed, by its records, if its files are whole");
+            "Enter a dataset that was dropped, lost or failed again, from its records, if its files are whole");
   const Command build =
       AddAction(index, options, "build", "Complete and enter what a scavenge saved, or say what is missing");
   build.AddOption("ID", options->dataset, "Number of the dataset").Required().AtLeast(1);

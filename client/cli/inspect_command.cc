@@ -20,10 +20,10 @@ namespace cairn::cli {
 namespace {
 
 constexpr const char* kInspectFooter =
-    "Of an FTI-FF file: which of the six layouts it has and which releases of FTI write it, the fields of its file\n"
-    "record, its variables, and block by block the containers: dptr (offset in the variable), fptr (offset in the\n"
-    "file), chunksize (bytes in use), containersize (bytes reserved), and the MD5 of the chunk. The data is not read:\n"
-    "see `cairn verify`.\n"
+    "Of an FTI-FF file the command shows which of the six layouts it has, which releases of FTI write that layout,\n"
+    "the fields of its file record, its variables, and block by block the containers: dptr (offset in the\n"
+    "variable), fptr (offset in the file), chunksize (bytes in use), containersize (bytes reserved), and the MD5 of\n"
+    "the chunk. It does not read the data: `cairn verify` does.\n"
     "\n"
     "Examples:\n"
     "  cairn inspect Ckpt17-Rank0.fti\n"
@@ -86,7 +86,7 @@ ExitCode RunInspect(const Context& context, const Options& options) {
 void AddInspectCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
   const Command inspect =
-      app.AddCommand("inspect", "What a checkpoint file, a kvtree file or a catalogue says; needs no daemon");
+      app.AddCommand("inspect", "Show what a checkpoint file, a kvtree file or a catalogue says; needs no daemon");
   inspect.AddOption("FILE", options->file, "The file").Required();
   inspect.Footer(kInspectFooter);
   SetRun(inspect, line, options, RunInspect);

@@ -155,12 +155,14 @@ ExitCode RunEnd(const Context& context, const EndOptions& options) {
 
 void AddBegin(Command job, CommandLine& line) {
   const auto options = std::make_shared<BeginOptions>();
-  const Command begin = job.AddCommand("begin", "See to it that this node's daemon serves you, and say who it is");
+  const Command begin = job.AddCommand("begin",
+                                       "Make sure that this node's daemon serves you, and say which process "
+                                       "it is");
   begin.Footer(
-      "A daemon of all users (root's cairnd) has a worker for each user, which is started when it is needed: this is\n"
-      "when. It is waited for, 10 s or --timeout.\n"
+      "A daemon for all users (root's cairnd) has a worker for each user. It starts a worker when the user needs\n"
+      "one: this command needs one, and waits for it for 10 s, or --timeout.\n"
       "\n"
-      "Exit codes: 0 it serves you; 3 no daemon is there, or it did not come to that in time.");
+      "Exit codes: 0 the daemon serves you; 3 there is no daemon, or it did not serve you in time.");
   AddTimeout(begin, options->timeout);
   SetRun(begin, line, options, RunBegin);
 }
@@ -170,17 +172,18 @@ void AddEnd(Command job, CommandLine& line) {
   const Command end =
       job.AddCommand("end", "A job has ended here: bring its newest checkpoint and outputs to the prefix");
   end.Footer(
-      "Of each run whose newest launch was JOB's (as Slurm numbers jobs: $SLURM_JOB_ID), what this node has, is whole\n"
-      "here by then and would be missed (the newest checkpoint, outputs, what is pinned) goes to the prefix before\n"
-      "all else. Without --wait the command does not stay for that, and what is still on its way to the cache is not\n"
-      "ordered: flush.every decides, or use --wait. The job of a launch is known by its key, which libcairn takes\n"
-      "from PMIx or Slurm; where CAIRN_LAUNCH says another, it is not, and `cairn flush RUN` does the same for one\n"
-      "run. A run that a newer job has taken up meanwhile is left to that job.\n"
+      "JOB is Slurm's number of the job ($SLURM_JOB_ID). The command looks for runs whose newest launch was JOB's.\n"
+      "What would be missed of them goes to the prefix before anything else: the newest checkpoint, outputs and\n"
+      "what is pinned, if this node has it and it is whole here by now. Without --wait the command orders this, and\n"
+      "ends. It does not order what is still on its way to the cache: flush.every decides about that, or use\n"
+      "--wait. libcairn takes a launch's key from PMIx or Slurm, and the key tells the job. If CAIRN_LAUNCH has set\n"
+      "another key, the job is not known: use `cairn flush RUN`. If a newer job has continued a run, the command\n"
+      "leaves the run to that job.\n"
       "\n"
-      "Exit codes: 0 what was whole is ordered, or nothing was left; 3 no daemon answers; 6 not all is there in time,\n"
-      "and the daemon goes on.");
+      "Exit codes: 0 all that was whole is ordered, or nothing was left; 3 no daemon answers; 6 not all arrived in\n"
+      "time, and the daemon goes on.");
   end.AddOption("JOB", options->job, "Number of the job").Required().Check(CheckJob);
-  end.AddFlag("--wait", options->wait, "Wait until all of it is there; tells what is in the way");
+  end.AddFlag("--wait", options->wait, "Wait until all of it is there, and say what prevents it");
   AddTimeout(end, options->timeout);
   SetRun(end, line, options, RunEnd);
 }
@@ -189,7 +192,7 @@ void AddEnd(Command job, CommandLine& line) {
 
 void AddJobCommand(Command app, CommandLine& line) {
   const Command job =
-      app.AddCommand("job", "For prologs and epilogs of jobs: a worker before it, what is left after it");
+      app.AddCommand("job", "For prologs and epilogs of jobs: a worker before the job, data for the prefix after it");
   job.RequireCommand(1, 1);
   AddBegin(job, line);
   AddEnd(job, line);

@@ -34,7 +34,7 @@ ExitCode Tell(const Context& context, const admin::LeaveReply& reply) {
     for (const admin::OnlyHere& one : reply.only_here()) all.push_back(ToJson(one));
     Print(Dump({{"may_go", all.empty()}, {"only_here", std::move(all)}}));
   } else if (reply.only_here().empty()) {
-    Print("nothing would be missed that only this node has: it may go\n");
+    Print("this node has nothing that would be missed: it may go\n");
   } else {
     Print(fmt::format("{} would be missed if this node went now:\n",
                       Count(static_cast<std::uint64_t>(reply.only_here_size()), "dataset")));
@@ -70,7 +70,9 @@ ExitCode RunLeave(const Context& context, const Options& options) {
 void AddLeaveCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
   const Command leave =
-      app.AddCommand("leave", "Before this node goes: bring to the prefix what only it has, and wait for that");
+      app.AddCommand("leave",
+                     "Before this node goes: bring what only it has to the prefix, and wait until it is "
+                     "there");
   AddRun(leave, options->run, /*required=*/false);
   AddTimeout(leave, options->timeout);
   SetRun(leave, line, options, RunLeave);

@@ -104,7 +104,7 @@ ExitCode RunList(const Context& context, const Options& options) {
 
 void AddLsCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  const Command list = app.AddCommand("ls", "The datasets of a run, or of all runs of the daemon, on all nodes");
+  const Command list = app.AddCommand("ls", "List the datasets of a run, or of all runs of the daemon, on all nodes");
   AddRun(list, options->run, /*required=*/false);
   AddThisNode(list, options->this_node);
   SetRun(list, line, options, RunList);

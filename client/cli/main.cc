@@ -20,25 +20,26 @@ namespace cairn::cli {
 namespace {
 
 constexpr const char* kAbout =
-    "cairn: look after checkpoints.\n\n"
-    "An application hands its state to the daemon cairnd on its node and computes on; the daemon makes it safe step "
-    "by\n"
-    "step: captured (in the daemon's hands), local (on this node's disk), redundant (on other nodes), prefix (on the\n"
-    "parallel file system). This command shows how far that is, and asks the daemon for more.";
+    "cairn: look after checkpoints.\n"
+    "\n"
+    "An application hands its state to the daemon cairnd on its node, and computes on. The daemon makes the state\n"
+    "safe, level by level: captured (in the daemon's hands), local (on this node's disk), redundant (on other\n"
+    "nodes), prefix (on the parallel file system). This command shows which level is reached, and asks the daemon\n"
+    "for more.";
 
 constexpr const char* kFooter =
-    "RUN is the run's directory on the parallel file system (its prefix), its identity or the beginning of it, or its\n"
-    "name. DATASET is the number that `cairn ls` shows. Durations are like 30s, 5min, 2h.\n"
+    "RUN is the run's directory on the parallel file system (its prefix), its identity or the identity's beginning,\n"
+    "or its name. DATASET is the number that `cairn ls` shows. Durations are like 30s, 5min, 2h.\n"
     "\n"
     "Examples:\n"
-    "  cairn status                        what is going on; --watch to look on\n"
+    "  cairn status                        what is going on; --watch: again and again\n"
     "  cairn ls /scratch/me/heat           the run's checkpoints, also without a daemon\n"
     "  cairn show heat 17                  ranks, files and variables of dataset 17\n"
-    "  cairn wait heat 17 prefix           until dataset 17 is safe on the parallel file system\n"
-    "  cairn flush heat --wait             the newest checkpoint goes there now\n"
-    "  cairn pin heat 17                   keep it, whatever the policy says\n"
+    "  cairn wait heat 17 prefix           wait until dataset 17 is on the parallel file system\n"
+    "  cairn flush heat --wait             bring the newest checkpoint there now\n"
+    "  cairn pin heat 17                   keep dataset 17, whatever the policy says\n"
     "  cairn run show /scratch/me/heat     which run that directory is, and who works there\n"
-    "  cairn index /scratch/me/heat        the checkpoints that a restart may use; choose, drop, add, remove them\n"
+    "  cairn index /scratch/me/heat        which checkpoints a restart may use; choose, drop, add or remove them\n"
     "  cairn halt /scratch/me/heat -c 1    stop the run after its next checkpoint\n"
     "  cairn verify /scratch/me/heat       read every byte and compare\n"
     "  cairn inspect Ckpt17-Rank0.fti      what a checkpoint file, a record of SCR or a catalogue holds\n"
@@ -47,12 +48,12 @@ constexpr const char* kFooter =
     "  cairn convert Ckpt17-Rank0.fti --layout A -o a.fti   the same for FTI 1.1\n"
     "  cairn diff Ckpt17-Rank0.fti Ckpt18-Rank0.fti         which variables differ, and where\n"
     "  cairn vars /scratch/me/heat 17      the variables of dataset 17, or of any BP5 directory\n"
-    "  cairn dump out/fields.bp T --npy t.npy               the values of one: as text, JSON or for numpy\n"
+    "  cairn dump out/fields.bp T --npy t.npy               the values of one variable: as text, JSON or for numpy\n"
     "  cairn bp /scratch/me/heat -o all.bp                  all checkpoints as one BP5 directory, without a copy\n"
     "  cairn adopt /scratch/me/heat --fti /scratch/me/fti   FTI's newest checkpoint becomes a dataset of the run\n"
-    "  cairn export /scratch/me/heat --fti /scratch/me/out  the newest checkpoint for FTI to restart from\n"
-    "  cairn scavenge                      what is left on this node goes there, when the daemon is gone, too\n"
-    "  cairn drain /bb/job7 --to /scratch/me/job7           what any program has left on a burst buffer\n"
+    "  cairn export /scratch/me/heat --fti /scratch/me/out  write the newest checkpoint so that FTI restarts from it\n"
+    "  cairn scavenge                      bring what is left on this node to the prefix, also without the daemon\n"
+    "  cairn drain /bb/job7 --to /scratch/me/job7           bring what any program has left on a burst buffer there\n"
     "  cairn doctor                        what works on this machine and what does not\n"
     "\n"
     "Exit codes:\n"
@@ -62,7 +63,7 @@ constexpr const char* kFooter =
     "  3  no daemon answers                7  ranks are missing; drain: files wait\n"
     "\n"
     "Environment:\n"
-    "  CAIRN_ADMIN_ADDRESS  the daemon's socket, as --address; else the one beside $CAIRN_ADDRESS\n"
+    "  CAIRN_ADMIN_ADDRESS  the daemon's socket, as for --address; if not set, the one beside $CAIRN_ADDRESS\n"
     "  CAIRN_PREFIX, CAIRN_CACHE  what `doctor` looks at\n"
     "  NO_COLOR             no colours, unless --color asks for them";
 
@@ -99,7 +100,7 @@ int Main(int argc, char** argv) {
   app.add_flag("--json", line.context.json, "JSON instead of text");
   app.add_option("--address", line.context.address, "The daemon's socket: grpc+unix:PATH (default: the usual places)");
   std::string colour = "auto";
-  app.add_option("--color", colour, "Colours and pictures: auto (on a terminal), always, or never colours")
+  app.add_option("--color", colour, "Colours and pictures: auto (on a terminal) or always; never: no colours")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->type_name("WHEN");
   for (const auto add : kCommands) add(Command(&app), line);

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kDigitsMax = 12;
 
 absl::Status NoList(std::string_view what) {
-  return InvalidArgument("{} is no list of hosts as Slurm writes it", Quoted(what));
+  return InvalidArgument("{} is not a list of hosts as Slurm writes it", Quoted(what));
 }
 
 absl::Status TooMany() {

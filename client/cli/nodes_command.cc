@@ -26,7 +26,7 @@ std::string DescribeCoordinator(const admin::RunNodes& run) {
   if (run.epoch() == 0) return "  no coordinator is known yet\n";
   std::string text = fmt::format("  coordinated by {} ({}), epoch {}", Clean(run.coordinator_host()),
                                  Clean(run.coordinator_address()), run.epoch());
-  if (!run.attached()) text += "; this node has no link to it just now, and looks for one";
+  if (!run.attached()) text += "; this node has no link to it now, and looks for one";
   return text + "\n";
 }
 
@@ -55,7 +55,7 @@ std::vector<std::string> Without(const std::vector<std::string>& hosts, const ad
 std::string DescribeWithout(const std::vector<std::string>& hosts) {
   constexpr std::size_t kToldMax = 8;
   if (hosts.empty()) return "";
-  std::string text = "  of this Slurm job's nodes no daemon has come on ";
+  std::string text = "  nodes of this Slurm job that have no daemon yet: ";
   for (std::size_t i = 0; i < std::min(kToldMax, hosts.size()); ++i) text += (i == 0 ? "" : ", ") + Clean(hosts[i]);
   if (hosts.size() > kToldMax) text += fmt::format(" and {} more", hosts.size() - kToldMax);
   return text + "\n";

@@ -13,7 +13,7 @@ void AddDataset(Command command, DatasetId& dataset, bool required) {
 }
 
 void AddThisNode(Command command, bool& this_node) {
-  command.AddFlag("--this-node", this_node, "Only what this node knows: do not ask the run's other nodes");
+  command.AddFlag("--this-node", this_node, "Show only what this node knows: do not ask the run's other nodes");
 }
 
 void AddTimeout(Command command, std::string& timeout) {

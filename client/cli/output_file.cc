@@ -21,7 +21,10 @@ namespace fs = std::filesystem;
 // Where the output goes: absolute, without links.
 absl::StatusOr<std::string> Resolve(const std::string& given, const OutputFile::Options& options) {
   if (given.empty()) return InvalidArgument("the output has no name");
-  if (given == "-") return InvalidArgument("a file is made here and there: it cannot go to standard output");
+  if (given == "-")
+    return InvalidArgument(
+        "the parts of this file are not written in order: it cannot go to "
+        "standard output");
   std::error_code error;
   if (!fs::exists(fs::symlink_status(given, error))) {
     const fs::path folder = fs::path(given).parent_path();
@@ -104,7 +107,7 @@ absl::Status OutputFile::Publish() {
   if (linked.ok()) return disk_.Remove(work_);
   if (absl::IsAlreadyExists(linked)) return linked;
   // A file system without links. What is made there between these two calls is lost.
-  if (disk_.Info(path_).ok()) return AlreadyExists("{} was made meanwhile", path_);
+  if (disk_.Info(path_).ok()) return AlreadyExists("{} was made by somebody else meanwhile", path_);
   return disk_.Rename(work_, path_);
 }
 

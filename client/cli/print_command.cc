@@ -18,16 +18,16 @@ namespace cairn::cli {
 namespace {
 
 constexpr const char* kPrintFooter =
-    "One key a line, two spaces a level, in the order of the file: byte for byte what SCR's printers show (on a\n"
-    "terminal with control characters as '?'). JSON has the tree as nested [key, [children]] pairs, so that order,\n"
-    "empty keys and all bytes are kept; a key that is not UTF-8 is \"hex:\" and its digits. `cairn inspect` tells of\n"
-    "other files, too.\n"
+    "The output has one key in each line, indented by two spaces for each level, in the order of the file: byte for\n"
+    "byte what SCR's printers show. On a terminal control characters are '?'. JSON has the tree as nested [key,\n"
+    "[children]] pairs, which keep the order, empty keys and all bytes; a key that is not UTF-8 is \"hex:\" and its\n"
+    "digits. For other files use `cairn inspect`.\n"
     "\n"
     "Examples:\n"
     "  cairn print /scratch/me/heat/.scr/index.scr\n"
     "  cairn print --sort /mnt/ssd/me/scr.4242/cindex.scrinfo\n"
     "\n"
-    "Exit codes: 0 done; 4 no such file; 5 damaged, or no kvtree file: section and offset are named.";
+    "Exit codes: 0 done; 4 no such file; 5 damaged, or no kvtree file: the message names section and offset.";
 
 struct Options {
   std::string file;
@@ -74,10 +74,10 @@ ExitCode RunPrint(const Context& context, const Options& options) {
 
 void AddPrintCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  const Command print = app.AddCommand("print", "Any kvtree file, as SCR's printer shows it; needs no daemon");
+  const Command print = app.AddCommand("print", "Show any kvtree file as SCR's printer does; needs no daemon");
   print.Footer(kPrintFooter);
   print.AddOption("FILE", options->file, "The file").Required();
-  print.AddFlag("--sort", options->sorted, "By key, as text (default: as in the file)");
+  print.AddFlag("--sort", options->sorted, "Sort by key, as text (default: the order of the file)");
   SetRun(print, line, options, RunPrint);
 }
 

@@ -39,8 +39,7 @@ ExitCode RunRebuild(const Context& context, const Options& options) {
 
 void AddRebuildCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  const Command rebuild =
-      app.AddCommand("rebuild", "Make anew, now, what no node has any more of a dataset over nodes");
+  const Command rebuild = app.AddCommand("rebuild", "Rebuild now those files of a dataset that no node has any more");
   AddRun(rebuild, options->run);
   AddDataset(rebuild, options->dataset);
   SetRun(rebuild, line, options, RunRebuild);

@@ -36,7 +36,7 @@ ExitCode RunRedundancy(const Context& context, const Options& options) {
 void AddRedundancyCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
   const Command redundancy =
-      app.AddCommand("redundancy", "What protects a dataset over nodes, and what may still be lost");
+      app.AddCommand("redundancy", "Show how nodes protect a dataset, and how many may still be lost");
   AddRun(redundancy, options->run);
   AddDataset(redundancy, options->dataset);
   SetRun(redundancy, line, options, RunRedundancy);

@@ -54,8 +54,8 @@ int Bears(const SetState& state) {
 }
 
 std::string BearsText(const SetState& state) {
-  if (state.bears < 0) return fmt::format("{} lost, too many to be made anew", state.lost);
-  const std::string lost = state.lost == 0 ? "" : fmt::format("{} lost, can be made anew; ", state.lost);
+  if (state.bears < 0) return fmt::format("{} lost, too many to rebuild", state.lost);
+  const std::string lost = state.lost == 0 ? "" : fmt::format("{} lost, can be rebuilt; ", state.lost);
   if (state.bears == 0) return lost + "none of its members may be lost now";
   return fmt::format("{}any {} of its members may be lost", lost, state.bears);
 }
@@ -99,7 +99,7 @@ std::string DescribeRedundancy(const admin::ShowReply& show) {
                                  LevelText(row.level()), WhereText(row));
   text += DescribeScheme(AskedShown(show));
   const std::vector<SetState> sets = SetsOf(show);
-  if (row.in_folder()) text += "  it is in redundant.path, and outlives the loss of all nodes\n";
+  if (row.in_folder()) text += "  it is in redundant.path, and survives the loss of all nodes\n";
   if (sets.empty() && !row.in_folder()) {
     text += fmt::format("  no rank keeps anything for others{}\n",
                         show.not_redundant().empty() ? "" : ": " + Clean(show.not_redundant()));
@@ -111,7 +111,7 @@ std::string DescribeRedundancy(const admin::ShowReply& show) {
       text += fmt::format("    rank {:<6} {}\n", member.rank, Clean(MemberText(member)));
     }
   }
-  if (row.in_prefix()) text += "  it is on the prefix, and outlives the loss of all nodes\n";
+  if (row.in_prefix()) text += "  it is on the prefix, and survives the loss of all nodes\n";
   return text + DescribeSilent(show.nodes());
 }
 
@@ -145,7 +145,7 @@ std::string DescribeRebuilt(DatasetId dataset, const admin::RebuildReply& reply)
     for (const Rank member : rank.set().ranks()) {
       if (member != rank.rank()) others.push_back(member);
     }
-    text += fmt::format("dataset {}: rank {} ({}) was made anew of what ranks {} have and keep on {} ({})\n", dataset,
+    text += fmt::format("dataset {}: rank {} ({}) was rebuilt from what ranks {} have and keep on {} ({})\n", dataset,
                         rank.rank(), Bytes(rank.bytes()), fmt::join(others, ", "), fmt::join(rank.nodes(), ", "),
                         SchemeText(rank.set()));
   }

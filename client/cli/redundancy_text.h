@@ -22,8 +22,8 @@ struct SetState {
     bool keeps = false;              // and what it keeps for the others
   };
   std::vector<Member> members;  // by their place in the set
-  std::uint32_t lost = 0;       // of them; they are made anew when a launch wants them, if the set bears it
-  // So many more of its members may be lost, whichever these are: all files could still be made anew. -1: some cannot.
+  std::uint32_t lost = 0;       // of them; a launch rebuilds them if the set allows it
+  // How many more members, any of them, may be lost so that all files can still be rebuilt. -1: some cannot be now.
   int bears = 0;
 };
 std::vector<SetState> SetsOf(const admin::ShowReply& show);

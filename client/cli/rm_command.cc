@@ -34,7 +34,7 @@ ExitCode RunRemoveSetAside(const Context& context, const Options& options) {
     Print(Dump({{"removed", reply->set_aside()}, {"bytes", reply->set_aside_bytes()}, {"in_use", reply->in_use()}}));
     return ExitCode::kOk;
   }
-  std::string text = "nothing was set aside that could go";
+  std::string text = "nothing that was set aside can be removed";
   if (reply->set_aside() != 0) {
     text = fmt::format("removed from the cache: {}, {}", Count(reply->set_aside(), "item"),
                        Bytes(reply->set_aside_bytes()));
@@ -46,7 +46,7 @@ ExitCode RunRemoveSetAside(const Context& context, const Options& options) {
 
 ExitCode RunRemove(const Context& context, const Options& options) {
   if (options.set_aside.empty() == (options.dataset == 0)) {
-    fmt::print(stderr, "cairn rm: a DATASET, or --set-aside damaged|all, and not both\n");
+    fmt::print(stderr, "cairn rm: give a DATASET or --set-aside damaged|all, not both\n");
     return ExitCode::kUsage;
   }
   if (!options.set_aside.empty()) return RunRemoveSetAside(context, options);
@@ -65,14 +65,14 @@ ExitCode RunRemove(const Context& context, const Options& options) {
 void AddRmCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
   const Command remove =
-      app.AddCommand("rm", "Remove a dataset from cache and prefix, or what lies aside in the cache");
+      app.AddCommand("rm", "Remove a dataset from cache and prefix, or what was set aside in the cache");
   AddRun(remove, options->run);
   AddDataset(remove, options->dataset, /*required=*/false);
   remove
       .AddOption("--set-aside", options->set_aside,
-                 "Instead of a dataset. damaged: copies in this node's cache that were found damaged, which would go "
-                 "after cache.keep_damaged; all: whole datasets as well that were set aside since their number is "
-                 "another's now (taken.*): there may be no other copy of them")
+                 "Instead of a dataset. damaged: remove copies in this node's cache that were found damaged (the "
+                 "daemon removes them after cache.keep_damaged); all: remove whole datasets, too, that were set "
+                 "aside because another dataset has their number now (taken.*). There may be no other copy of these")
       .OneOf({"damaged", "all"});
   remove.Footer(
       "Examples:\n  cairn rm heat 17\n  cairn rm heat --set-aside damaged\n\n`cairn status` says what was set aside.");

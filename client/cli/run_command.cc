@@ -239,18 +239,21 @@ namespace {
 
 void AddArbiter(Command run, CommandLine& line) {
   const auto options = std::make_shared<ArbiterOptions>();
-  const Command arbiter = run.AddCommand("arbiter", "Who decides races between nodes for the run; names another");
+  const Command arbiter = run.AddCommand("arbiter",
+                                         "Show who decides races between nodes for the run, or name "
+                                         "another");
   AddRun(arbiter, options->run);
   arbiter.AddOption("kind", options->kind, "prefix: the run's own folder; etcd: the one of arbiter.endpoints")
       .ValueName("KIND")
       .OneOf({"prefix", "etcd"});
   arbiter.AddFlag("--force", options->force,
-                  "without asking the old one whether somebody works under the run, for it is gone for good");
+                  "Do not ask the old one whether somebody works under the run: it is gone for good");
   arbiter.Footer(
-      "A run keeps the arbiter that it began with; a daemon that is set to another (arbiter.kind) is refused. So when\n"
-      "the settings change, say for each run that goes on `cairn run arbiter DIR etcd`. It waits until nobody works\n"
-      "under the run. Settings are the daemon's: $CAIRN_CONFIG, else /etc/cairn/cairnd.toml.\n"
-      "With --force whoever works there now is fenced by the next launch: what it commits after that does not count.\n"
+      "A run keeps the arbiter with which it began, and refuses a daemon that is set to another one (arbiter.kind).\n"
+      "So if you change that setting, call `cairn run arbiter DIR etcd` for each run that goes on. The command\n"
+      "waits until nobody works under the run. It reads the daemon's settings: $CAIRN_CONFIG, else\n"
+      "/etc/cairn/cairnd.toml. With --force the next launch fences everybody who works there now: what they commit\n"
+      "after it does not count.\n"
       "\n"
       "Exit codes: 0 shown, or changed; 1 refused or failed; 4 no run is there; 5 a record is damaged.");
   SetRun(arbiter, line, options, RunArbiter);
@@ -259,11 +262,11 @@ void AddArbiter(Command run, CommandLine& line) {
 }  // namespace
 
 void AddRunCommand(Command app, CommandLine& line) {
-  const Command run = app.AddCommand("run", "Which run a directory is, and who works there; needs no daemon");
+  const Command run = app.AddCommand("run", "Show which run a directory is, and who works there; needs no daemon");
   run.RequireCommand(1, 1);
 
   const auto shown = std::make_shared<Options>();
-  const Command show = run.AddCommand("show", "Identity, newest launch, who works under it, ids");
+  const Command show = run.AddCommand("show", "Show the run's identity, newest launch, who works under it, and ids");
   show.Footer(
       "Example:\n  cairn run show /scratch/me/heat\n\nExit codes: 0 shown; 4 no run is there; 5 a record is damaged.");
   AddRun(show, shown->run);
@@ -272,17 +275,18 @@ void AddRunCommand(Command app, CommandLine& line) {
   AddRunWait(run, line);
 
   const auto options = std::make_shared<Options>();
-  const Command moved = run.AddCommand("moved", "The directory is no copy: the run itself has moved here, and goes on");
+  const Command moved = run.AddCommand("moved",
+                                       "Say that the directory is no copy: the run itself has moved here, "
+                                       "and goes on");
   moved.Footer(
-      "A directory that was copied becomes a branch when it is used: a run of its own, which keeps the checkpoints "
-      "but\n"
-      "not the caches of the run that it was copied from. Cairn tells a copy by the inode of DIR/.cairn, or by the\n"
-      "path, so a directory that was moved may look like a copy. Say `cairn run moved DIR`\n"
-      "  after  rsync, tar or cp, when the old directory is gone for good;\n"
-      "         mv to another file system; lfs migrate; a restore from tape or from a backup.\n"
-      "  not after  cp -a to try something else in the copy: that is what branches are for. As long as the run lives\n"
-      "         in its old place, the command refuses.\n"
-      "The caches of the run are used again then. What was made in the meantime, as a branch, stays.\n"
+      "A copy of a run's directory becomes a branch when it is first used: a run of its own, which keeps the\n"
+      "checkpoints of the run that was copied, but not its caches. Cairn knows a copy by the inode of DIR/.cairn,\n"
+      "or by the path. So a directory that was moved may look like a copy. Call `cairn run moved DIR`\n"
+      "  after  rsync, tar or cp, if the old directory is gone for good;\n"
+      "         mv to another file system; lfs migrate; a restore from tape or from a backup;\n"
+      "  but not after  cp -a to try something else in the copy: branches are made for that.\n"
+      "The command refuses as long as the run lives in its old place. After it, Cairn uses the run's caches again.\n"
+      "What was made in the meantime, as a branch, stays.\n"
       "\n"
       "Example:\n"
       "  rsync -a /scratch/old/heat /scratch/new/ && rm -r /scratch/old/heat && cairn run moved /scratch/new/heat\n"

@@ -43,7 +43,7 @@ absl::Status CheckIsPrefix(Disk& disk, const std::string& directory) {
   for (const char* const folder : {"/.scr", "/.cairn"}) {
     if (const auto info = disk.Info(directory + folder); !absl::IsNotFound(info.status())) return info.status();
   }
-  return NotFound("{}: no run's directory: there is neither .scr nor .cairn in it", directory);
+  return NotFound("{}: not a run's directory: it has neither .scr nor .cairn", directory);
 }
 
 }  // namespace cairn::cli

@@ -17,8 +17,8 @@ namespace cairn::cli {
 //   kNotFound      no such directory, and no daemon that knows such a run
 absl::StatusOr<std::string> FindPrefix(const Context& context, const std::string& run);
 
-// A directory that holds what Cairn or SCR keep there: .cairn or .scr. kNotFound: neither, so that nothing is looked
-// for, or left, in a directory whose name was mistyped.
+// Checks that a directory has .cairn or .scr in it. kNotFound: it has neither; so a command looks for nothing, and
+// leaves nothing, in a directory whose name was mistyped.
 absl::Status CheckIsPrefix(Disk& disk, const std::string& directory);
 
 }  // namespace cairn::cli

@@ -103,16 +103,15 @@ void AddRunWait(Command run, CommandLine& line) {
   AddRun(wait, options->run);
   AddTimeout(wait, options->timeout);
   wait.AddOption("--job", options->job,
-                 "Only for this Slurm job: the newest launch is passed over if its key says that it is another job's")
+                 "Wait for this Slurm job only: the newest launch does not count if its key names another job")
       .ValueName("JOB");
   wait.Footer(
-      "It is over when its newest launch has said so, or its lease has not changed for a term (lease.term, 2 min "
-      "unless\n"
-      "configured). Until then ranks may be at work, or a daemon brings to the prefix what a restart would choose. It\n"
-      "only looks, and only at the directory: also where no daemon runs, as for stage-in and stage-out on the\n"
-      "controller of a batch system.\n"
+      "The run's work is over when its newest launch has said so, or when the launch's lease has not changed for a\n"
+      "term (lease.term, 2 min by default). Until then ranks may be at work, or a daemon may be bringing data to\n"
+      "the prefix that a restart would choose. The command looks at the directory only, and changes nothing. So it\n"
+      "works where no daemon runs, for example for stage-in and stage-out on the controller of a batch system.\n"
       "\n"
-      "Exit codes: 0 it is over; 4 no run is there; 5 a record is damaged; 6 not in time.");
+      "Exit codes: 0 the work is over; 4 no run is there; 5 a record is damaged; 6 not in time.");
   SetRun(wait, line, options, RunWait);
 }
 

@@ -67,8 +67,8 @@ absl::StatusOr<LockFile> LockCache(const std::string& cache) {
   auto lock = LockFile::Take(fmt::format("{}/cairnd.{}.lock", cache, geteuid()));
   if (!absl::IsFailedPrecondition(lock.status())) return lock;
   return FailedPrecondition(
-      "{}. A daemon flushes what it has by itself, also when the application is gone: `cairn status` shows how far it "
-      "is, `cairn flush RUN` asks for it now",
+      "{}. A daemon flushes by itself what it has, also when the application is gone: `cairn status` shows its "
+      "progress, and `cairn flush RUN` orders a flush now",
       MessageOf(lock.status()));
 }
 
@@ -101,7 +101,7 @@ absl::StatusOr<std::vector<CacheFolder::Found>> Choose(Disk& disk, std::vector<C
   }
   if (chosen.empty()) return NotFound("{} has nothing of a run {}", cache, given);
   if (chosen.size() > 1) {
-    return InvalidArgument("{} names {} runs in {}: say the prefix or the identity", given, chosen.size(), cache);
+    return InvalidArgument("{} names {} runs in {}: give the prefix or the identity", given, chosen.size(), cache);
   }
   return chosen;
 }
@@ -157,8 +157,10 @@ std::string DescribeMissing(const SavedDataset& dataset) {
   std::string text;
   for (const auto& [why, ranks] : reasons) text += fmt::format("    {}: {}\n", Ranks(ranks), Clean(why));
   if (!dataset.saved.empty()) {
-    text += fmt::format("    {} of this node, {}, are on the prefix: a scavenge that finds the others completes it\n",
-                        Ranks(dataset.saved), Bytes(dataset.bytes));
+    text += fmt::format(
+        "    {} of this node, {}, are on the prefix: a scavenge on the other nodes completes the "
+        "dataset\n",
+        Ranks(dataset.saved), Bytes(dataset.bytes));
   }
   return text;
 }
@@ -176,13 +178,15 @@ std::string Describe(const SavedDataset& dataset) {
       return what + fmt::format("INCOMPLETE: {} of {} ranks are missing\n", dataset.missing.size(), dataset.ranks) +
              DescribeMissing(dataset);
     case State::kHeldBack:
-      return what + fmt::format("copied, not committed: {}; --dataset {} commits it all the same\n", Clean(dataset.why),
-                                dataset.id);
+      return what + fmt::format("copied, but not committed: {}; --dataset {} commits it all the same\n",
+                                Clean(dataset.why), dataset.id);
     case State::kTooLate:
       return what + fmt::format("not saved: {}\n", Clean(dataset.why));
     case State::kFenced:
-      return what + fmt::format("is on the prefix, but a newer launch had been made: restorable by number only ({})\n",
-                                Clean(dataset.why));
+      return what + fmt::format(
+                        "is on the prefix, but a newer launch had begun: it can be restored by its number "
+                        "only ({})\n",
+                        Clean(dataset.why));
   }
   return what;
 }
@@ -260,7 +264,7 @@ ExitCode RunScavenge(const Context& context, const Options& options) {
   const auto outcomes = Scavenge(options, request);
   if (!outcomes.ok()) return ComplainOfFile(outcomes.status());
   ExitCode code = ExitCode::kOk;
-  std::string text = outcomes->empty() ? "no run of yours is in this cache\n" : "";
+  std::string text = outcomes->empty() ? "this cache has no run of yours\n" : "";
   Json runs = Json::array();
   for (const Outcome& outcome : *outcomes) {
     code = Worse(code, CodeOf(outcome));
@@ -277,13 +281,12 @@ void AddScavengeCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
   const Command scavenge = app.AddCommand(
       "scavenge",
-      "Save to the prefix what this node's cache holds, when application and daemon are gone; needs no daemon");
+      "Save what this node's cache holds to the prefix, when application and daemon are gone; needs no daemon");
   scavenge.Footer(
-      "Outputs, the oldest first, then the newest checkpoint that is whole. What a node has of a dataset goes to the\n"
-      "prefix; when all ranks are there, perhaps by scavenges on other nodes, the dataset is committed, else the "
-      "missing\n"
-      "ranks are listed. Again is harmless. Before the daemon starts again: its start removes what was never "
-      "completed.\n"
+      "The command saves outputs, the oldest first, and then the newest checkpoint that is whole. It copies to the\n"
+      "prefix what this node has of them. When all ranks of a dataset are there, perhaps by scavenges on other\n"
+      "nodes, it commits the dataset; before that it lists the missing ranks. Calling it again does no harm. Call\n"
+      "it before the daemon starts again: a daemon that starts removes what was never completed.\n"
       "\n"
       "Examples:\n"
       "  cairn scavenge                                          all runs of yours in this node's cache\n"

@@ -78,7 +78,7 @@ ExitCode RunShow(const Context& context, const Options& options) {
 
 void AddShowCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  const Command show = app.AddCommand("show", "One dataset: its ranks, files and variables");
+  const Command show = app.AddCommand("show", "Show one dataset: its ranks, files and variables");
   AddRun(show, options->run);
   AddDataset(show, options->dataset);
   AddThisNode(show, options->this_node);

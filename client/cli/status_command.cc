@@ -96,7 +96,7 @@ ExitCode RunStatus(const Context& context, const Options& options) {
   const absl::StatusOr<std::string> text = Describe(context, **daemon, options.this_node);
   if (absl::IsUnavailable(text.status()) && geteuid() == 0 &&
       AskSupervisor(StatusSocketBeside((*daemon)->socket())).ok()) {
-    return Complain(Unavailable("{} is the daemon of all users, and has no worker for root: `cairn status --all`",
+    return Complain(Unavailable("{} is the daemon of all users, and has no worker for root: use `cairn status --all`",
                                 (*daemon)->socket()));
   }
   if (!text.ok()) return Complain(text.status());
@@ -109,10 +109,11 @@ ExitCode RunStatus(const Context& context, const Options& options) {
 void AddStatusCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
   const Command status =
-      app.AddCommand("status", "The daemon, its runs on all nodes, and how their flushes come along");
-  status.AddFlag("--watch", options->watch, "Look on until interrupted; only at this node");
-  status.AddOption("--interval", options->interval, "How often, with --watch (default 1s)").Check(CheckDuration);
-  status.AddFlag("--all", options->all, "As root: the workers of all users at this node, in numbers");
+      app.AddCommand("status", "Show the daemon, its runs on all nodes, and the progress of their flushes");
+  status.AddFlag("--watch", options->watch, "Show it again and again until Ctrl-C; of this node only");
+  status.AddOption("--interval", options->interval, "Time between two looks, with --watch (default 1s)")
+      .Check(CheckDuration);
+  status.AddFlag("--all", options->all, "As root: show the workers of all users of this node, in numbers");
   AddThisNode(status, options->this_node);
   SetRun(status, line, options, RunStatus);
 }

@@ -15,7 +15,7 @@
 namespace cairn::cli {
 namespace {
 
-constexpr std::size_t kBarWidth = 30;
+constexpr std::size_t kBarWidth = 12;  // the line with it fits into 80 columns
 constexpr std::size_t kUseWidth = 20;
 
 // Far out is shown as the number: what is in the file may be anything.
@@ -25,8 +25,10 @@ std::string LocalTimeOfSeconds(std::int64_t seconds) {
 }
 
 std::string DescribeFlush(const Look& look, const admin::FlushStatus& flush) {
-  std::string line = fmt::format("  flush of dataset {} (step {}): ", flush.dataset(), flush.step());
-  if (look.people && flush.state() == "running") {
+  const bool picture = look.people && flush.state() == "running";  // the table above has the steps of the newest
+  std::string line =
+      fmt::format("  flush of dataset {}{}: ", flush.dataset(), picture ? "" : fmt::format(" (step {})", flush.step()));
+  if (picture) {
     line += fmt::format("{} {}, {} of {}",
                         Painted(look, Paint::kBusy, BarPicture(look, flush.bytes_done(), flush.bytes(), kBarWidth)),
                         Percent(flush.bytes_done(), flush.bytes()), Bytes(flush.bytes_done()), Bytes(flush.bytes()));
@@ -65,9 +67,9 @@ std::string DescribeHalt(const admin::HaltStatus& halt) {
 
 std::string DescribeRhythm(const admin::RhythmStatus& rhythm) {
   if (rhythm.checkpoints() == 0) return "";
-  std::string text = fmt::format("  {} held it up for {} each, {} of {}", Count(rhythm.checkpoints(), "checkpoint"),
-                                 Duration(rhythm.cost_us() / 1000), Duration(rhythm.cost_total_us() / 1000),
-                                 Duration(rhythm.elapsed_ms()));
+  std::string text = fmt::format("  {} held the application up for {} each, in all {} of {}",
+                                 Count(rhythm.checkpoints(), "checkpoint"), Duration(rhythm.cost_us() / 1000),
+                                 Duration(rhythm.cost_total_us() / 1000), Duration(rhythm.elapsed_ms()));
   if (rhythm.interval_ms() > 0) text += fmt::format("; due every {}", Duration(rhythm.interval_ms()));
   if (rhythm.put_off() > 0) text += fmt::format("; {} put off", rhythm.put_off());
   return text + "\n";
@@ -77,15 +79,17 @@ std::string DescribeAside(const admin::RunStatus& run) {
   const admin::AsideStatus& aside = run.aside();
   std::string text;
   if (aside.damaged() > 0) {
-    text += fmt::format("  set aside as damaged in {}: {}, {}, the oldest since {}; goes {}when room is needed\n",
-                        Clean(run.cache_folder()), Count(aside.damaged(), "item"), Bytes(aside.damaged_bytes()),
-                        LocalTime(aside.damaged_since_us()),
-                        aside.goes_us() == 0 ? "" : fmt::format("on {}, or before ", LocalTime(aside.goes_us())));
+    text += fmt::format(
+        "  set aside as damaged in {}: {}, {}, the oldest since {}; the daemon removes this {}when "
+        "space is needed\n",
+        Clean(run.cache_folder()), Count(aside.damaged(), "item"), Bytes(aside.damaged_bytes()),
+        LocalTime(aside.damaged_since_us()),
+        aside.goes_us() == 0 ? "" : fmt::format("on {}, or before ", LocalTime(aside.goes_us())));
   }
   if (aside.taken() > 0) {
     text += fmt::format(
-        "  kept as {}/taken.*: {}, {}, whose number another dataset has; stays until it is removed "
-        "(`cairn rm {} --set-aside all`)\n",
+        "  kept as {}/taken.*: {}, {}; other datasets now have the same numbers; `cairn rm {} --set-aside all` "
+        "removes this\n",
         Clean(run.cache_folder()), Count(aside.taken(), "whole dataset"), Bytes(aside.taken_bytes()),
         run.run().substr(0, 8));
   }
@@ -102,7 +106,7 @@ std::string Indented(const std::string& lines) {
 
 std::string KeptUntil(const admin::RunStatus& run) {
   if (run.kept_until_us() == 0) return "for good";
-  return "until " + LocalTime(run.kept_until_us()) + ", then as long as nobody needs the room";
+  return "until " + LocalTime(run.kept_until_us()) + ", and longer if nobody needs the space";
 }
 
 // A line, if it is not plain, in the colour of what is wrong.
@@ -125,14 +129,14 @@ std::string DescribeRun(const StatusView& view, const admin::RunStatus& run) {
   std::string text = RunHead(look, run.run(), run.prefix());
   if (!run.branch_of().empty()) {
     text += fmt::format(
-        "  is a branch: its directory is a copy of run {}'s. If it was moved and not copied: `cairn run "
-        "moved {}`\n",
+        "  the run is a branch: its directory is a copy of run {}'s. If it was moved, not copied: `cairn run moved "
+        "{}`\n",
         run.branch_of().substr(0, 8), Clean(run.prefix()));
   }
   if (!run.served_by().empty()) {
     text += fmt::format("  launch {} is served by the daemon on {}\n", run.launch(), Clean(run.served_by()));
   } else if (run.launch() == 0) {
-    text += "  no launch of it has come to this daemon\n";
+    text += "  no launch of this run has connected to this daemon\n";
   } else {
     text += fmt::format("  launch {}: {} of {} ranks connected; newest whole step: {}\n", run.launch(), run.sessions(),
                         run.nranks(), run.newest_step());
@@ -144,8 +148,8 @@ std::string DescribeRun(const StatusView& view, const admin::RunStatus& run) {
                                   LocalTime(run.hung_since_us())));
   }
   if (run.lost_since_us() != 0) {
-    text += Bad(look, fmt::format("  is not at the prefix any more, as seen since {}; the cache keeps what it has of "
-                                  "it {}",
+    text += Bad(look, fmt::format("  the run is no longer at its prefix, as seen since {}; the cache keeps what it "
+                                  "has of the run {}",
                                   LocalTime(run.lost_since_us()), KeptUntil(run)));
   }
   if (!run.nodes().empty()) text += DescribeTotals(run.nodes()) + Indented(DescribeSilent(run.nodes()));
@@ -183,7 +187,8 @@ std::string DescribeStatus(const admin::StatusReply& status, const StatusView& v
   if (status.runs().empty()) text += "no runs\n";
   for (const admin::RunStatus& run : status.runs()) text += (look.people ? "\n" : "") + DescribeRun(view, run);
   for (const admin::HungPrefix& hung : status.hung()) {
-    text += Bad(look, fmt::format("prefix {} has hung since {}: its file system does not answer; who opens it waits",
+    text += Bad(look, fmt::format("prefix {} has hung since {}: its file system does not answer; an application that "
+                                  "opens it waits",
                                   Clean(hung.prefix()), LocalTime(hung.since_us())));
   }
   for (const std::string& warning : status.warnings()) text += Bad(look, "warning: " + Clean(warning));

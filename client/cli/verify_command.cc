@@ -24,21 +24,22 @@ namespace cairn::cli {
 namespace {
 
 constexpr const char* kVerifyFooter =
-    "Of an FTI-FF file all is checked: its metadata, every chunk's hash, the file's checksum, the number of the\n"
-    "checkpoint in its name (Ckpt<id>-Rank<r>.fti) against the one in the file; of several files in one folder, that\n"
-    "the ranks' files are of one checkpoint. Damaged containers are named. Of a run every file is compared with its\n"
-    "catalogue, and SCR's lists (summary.scr, rank2file) with both; of SCR's own datasets, which have no checksums,\n"
-    "`sizes only`, as of what SCR's redundancy files hold. `as adopted` have bytes that nothing could verify when\n"
-    "`cairn adopt` took them: they are as they were then. `failed` are those that a restart has failed on: no restart\n"
-    "uses them until `cairn index add`. BP5 directories have no checksums of their own: see `cairn vars`.\n"
+    "Of an FTI-FF file the command checks its metadata, every chunk's hash, the file's checksum, and whether the\n"
+    "checkpoint's number in the name (Ckpt<id>-Rank<r>.fti) is the one in the file. It names damaged containers. If\n"
+    "you name several files of one folder, it checks that all are of one checkpoint. Of a run it compares every\n"
+    "file with its catalogue, and SCR's lists (summary.scr, rank2file) with both. It says\n"
+    "  sizes only   SCR's own datasets and redundancy files have no checksums: only their sizes were compared;\n"
+    "  as adopted   nothing could verify the bytes when `cairn adopt` took them: they are as they were then;\n"
+    "  failed       a restart from this dataset has failed: no restart uses it until `cairn index add`.\n"
+    "BP5 directories have no checksums of their own: see `cairn vars`.\n"
     "\n"
     "Examples:\n"
     "  cairn verify Ckpt17-Rank*.fti\n"
     "  cairn verify /local/node0/2018-03-02_14-13-20/l1\n"
     "  cairn verify /scratch/me/heat --dataset 17\n"
     "\n"
-    "Exit codes: 0 all is right; 5 something is damaged; 4 something is not there; 1 a dataset is failed, or anything\n"
-    "else.";
+    "Exit codes: 0 all is right; 5 something is damaged; 4 something is missing; 1 a dataset is failed, or any\n"
+    "other error.";
 
 struct Options {
   std::vector<std::string> targets;  // files, folders of FTI, prefixes, or runs that the daemon knows
@@ -77,7 +78,9 @@ void AddVerifyCommand(Command app, CommandLine& line) {
   const Command verify =
       app.AddCommand("verify", "Read every byte of runs or files and compare it with its checksums; needs no daemon");
   verify
-      .AddOption("RUN|FILE", options->targets, "Prefixes, runs, folders of FTI, or FTI-FF, kvtree and catalogue files")
+      .AddOption("RUN|FILE", options->targets,
+                 "Prefixes, runs, folders of FTI, FTI-FF files, kvtree files or "
+                 "catalogues")
       .Required();
   verify.AddOption("--dataset", options->dataset, "Only this dataset of each run");
   verify.Footer(kVerifyFooter);

@@ -167,9 +167,9 @@ ExitCode VerifyReport::Finish() {
     Print(Dump({{"ok", code_ == ExitCode::kOk}, {"targets", std::move(rows_)}}));
     return code_;
   }
-  if (sizes_only_) Note("sizes only: SCR keeps no checksums that would tell whether the bytes are right");
+  if (sizes_only_) Note("sizes only: SCR keeps no checksums, so nothing can tell whether the bytes are right");
   if (unverified_) {
-    Note("as adopted: the bytes are those that `cairn adopt` found; whether they were right then, nothing could tell");
+    Note("as adopted: the bytes are those that `cairn adopt` found; nothing could tell whether they were right");
   }
   if (failed_) {
     Note(

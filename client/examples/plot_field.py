@@ -3,8 +3,8 @@
 
     plot_field.py PREFIX [VARIABLE] [-o FILE] [--pictures N]
 
-Reads what the prefix holds through cairn.open, without a daemon: only the datasets that are shown, and of those in
-between least and greatest value where the writers noted them. Fields of three dimensions show their middle plane.
+It reads the prefix through cairn.open, without a daemon: the fields of the datasets that it shows, and of the others
+only the least and greatest values, if the writers noted them. Of a field of three dimensions it shows the middle plane.
 """
 import argparse
 import datetime

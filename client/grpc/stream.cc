@@ -249,7 +249,7 @@ Outcome Call::Broken() const {
   // gRPC has one code for all that keeps it from connecting; only its words tell what it was.
   std::string text = Essence(status_.error_message());
   if (Says(text, "wrong version number")) {
-    return {CAIRN_PERMISSION_DENIED, text + " (CAIRN_TLS_CA is set, but what listens there speaks no TLS)"};
+    return {CAIRN_PERMISSION_DENIED, text + " (CAIRN_TLS_CA is set, but the process that listens there speaks no TLS)"};
   }
   if (tls_ && (Says(text, "andshake") || Says(text, "peer certificate"))) {
     return {CAIRN_PERMISSION_DENIED, text + " (is the daemon's certificate for this name and from CAIRN_TLS_CA?)"};

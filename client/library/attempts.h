@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* Steps that are remembered: the last so many different ones. One that was begun before that counts from 1 again. */
+/* How many different steps are remembered, the last ones. A step that was begun before those counts from 1 again. */
 #define LC_ATTEMPT_STEPS_MAX 4096u
 
 struct lc_attempts {
@@ -19,7 +19,7 @@ struct lc_attempts {
   } * entries;
   size_t count;
   size_t capacity;
-  size_t oldest; /* once the table is full: the entry that goes next */
+  size_t oldest; /* once the table is full: the entry that is replaced next */
 };
 
 /* Counts one more begin of `step` and returns its number, from 1; 0: no memory. */

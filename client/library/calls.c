@@ -147,7 +147,7 @@ static int wait_level(struct lc_call* call, uint64_t dataset, int32_t level) {
   if (code != CAIRN_OK) return code;
   const bool reached = reply->test->reached;
   lc_free_reply(reply);
-  return reached ? CAIRN_OK : lc_protocol_error(call, "Wait was answered before the level was reached");
+  return reached ? CAIRN_OK : lc_protocol_error(call, "the daemon answered Wait before the level was reached");
 }
 
 /* Without time to wait it is a look. */

@@ -70,7 +70,7 @@ static int wait_released(struct capture* c, uint64_t needed, size_t index) {
     const bool right = reply->body_case == CAIRN__LOCAL__REPLY__BODY_RELEASED;
     if (right && reply->released->windows > c->released) c->released = reply->released->windows;
     lc_free_reply(reply);
-    if (!right) return lc_protocol_error(c->call, "something else came instead of Released");
+    if (!right) return lc_protocol_error(c->call, "the daemon sent something else instead of Released");
   }
   return CAIRN_OK;
 }
@@ -203,7 +203,7 @@ static int prepare(struct capture* c, const Cairn__Local__BeginReply* begin) {
   struct lc_why why;
   const uint64_t image_bytes = begin->image != NULL ? begin->image->bytes : 0;
   if (begin->same_plan && session->plan_connection != session->connection) {
-    return lc_protocol_error(c->call, "the plan is said to be that of a reply that never came");
+    return lc_protocol_error(c->call, "the daemon refers to the plan of a reply that it never sent");
   }
   const int code = lc_check_plan(session->plan, &c->listed, shares_memory(c) ? &image_bytes : NULL, true, &why);
   if (code != CAIRN_OK) return give_up(c, code, why.text);

@@ -1,6 +1,6 @@
-/* Pieces of a checkpoint, copied by several threads at once where the user asks for that (CAIRN_COPY_THREADS): one core
- * does not use all of a node's memory bandwidth. The threads live for one call, and take no signals of the
- * application's but those of their own faults. */
+/* Several threads copy pieces of a checkpoint at once, if the user asks for it (CAIRN_COPY_THREADS): one core cannot
+ * use all of a node's memory bandwidth. The threads live for one call. They take no signals of the application, only
+ * those of their own faults. */
 #ifndef CAIRN_CLIENT_LIBRARY_COPIERS_H_
 #define CAIRN_CLIENT_LIBRARY_COPIERS_H_
 
@@ -20,8 +20,8 @@ struct lc_pieces {
   int64_t deadline; /* nothing is begun after it */
 };
 
-/* Copies all of [from, to), or up to where the deadline found it: returns the end of what is copied without a gap. The
- * calling thread is one of `threads`, and the only one where the system gives no more. */
+/* Copies all of [from, to), or as much as the deadline allows; returns the end of what is copied without a gap. The
+ * calling thread is one of `threads`, and the only one if the system gives no more. */
 size_t lc_copy_pieces(const struct lc_pieces* pieces, unsigned threads);
 
 #ifdef __cplusplus

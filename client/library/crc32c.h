@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* Goes on from `crc`, that of the bytes before; 0 at the start. */
+/* `crc` is the CRC of the bytes before; 0 at the start. */
 uint32_t lc_crc32c(uint32_t crc, const void* data, size_t bytes);
 
 /* The same without the processor's help; for processors that have none, and for the test. */

@@ -1,4 +1,4 @@
-/* What elements of global arrays become that no rank has stored, by the arrays' names. */
+/* Fills: what stands for elements of a global array that no rank has stored, by the array's name. */
 #ifndef CAIRN_CLIENT_LIBRARY_FILLS_H_
 #define CAIRN_CLIENT_LIBRARY_FILLS_H_
 

@@ -38,8 +38,8 @@ uint64_t lc_box_end(const struct lc_box* box);
 void lc_gather(void* packed, const void* base, const struct lc_box* box, uint64_t offset, uint64_t bytes);
 void lc_scatter(void* base, const void* packed, const struct lc_box* box, uint64_t offset, uint64_t bytes);
 
-/* So many rows of `bytes`, which lie so far apart in the box as packed, and from `source` on.
- * REQUIRES: each as lc_scatter; rows > 0. */
+/* `rows` rows of `bytes` each. They are `stride` apart in the packed box, and `source_stride` apart from `source` on.
+ * REQUIRES: for each row what lc_scatter requires; rows > 0. */
 struct lc_rows {
   uint64_t offset; /* of the first */
   uint64_t bytes;

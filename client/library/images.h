@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* A daemon takes turns between a few images; the one not used for longest gives way. */
+/* A daemon uses a few images by turns; the least recently used one is unmapped first. */
 #define LC_IMAGES_MAX (CAIRN_IMAGES_MAPPED_MIN + 1)
 #define LC_IMAGE_ALIGNMENT (UINT64_C(2) << 20)
 
@@ -27,10 +27,9 @@ struct lc_images {
   uint64_t uses;
 };
 
-/* Maps `descriptor`, which stays the caller's. It must be sealed against shrinking, else touching the mapping could
- * kill the application.
- *   CAIRN_INTERNAL            it is not what it is said to be
- *   CAIRN_RESOURCE_EXHAUSTED  it cannot be mapped */
+/* Maps `descriptor`, which stays the caller's. It must be sealed against shrinking: otherwise touching the mapping
+ * could kill the application. CAIRN_INTERNAL            it is not what the daemon says CAIRN_RESOURCE_EXHAUSTED  it
+ * cannot be mapped */
 int lc_images_adopt(struct lc_images* images, uint64_t id, uint64_t bytes, int descriptor, struct lc_why* why);
 
 /* NULL: not mapped, or with another number of bytes. */

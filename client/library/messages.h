@@ -1,4 +1,4 @@
-/* Protected memory as the daemon is told of it, and the plans that it answers with. */
+/* The messages that describe protected memory to the daemon, and the plans that it answers. */
 #ifndef CAIRN_CLIENT_LIBRARY_MESSAGES_H_
 #define CAIRN_CLIENT_LIBRARY_MESSAGES_H_
 
@@ -27,10 +27,11 @@ struct lc_listed {
 bool lc_list_variables(const struct lc_variables* variables, struct lc_listed* listed);
 void lc_free_listed(struct lc_listed* listed);
 
-/* May the plan be followed? Every piece, with all of its rows, must lie in its variable and, with `image_bytes` given,
- * in the image; all bytes of all variables must be named, but for those that may have holes (`once`: exactly once in
- * number, in pieces of one row). NULL is a plan without pieces. `image_bytes` NULL: the payload travels in Pieces,
- * which must fit into a frame. CAIRN_INTERNAL, naming piece and field. */
+/* Checks a plan before it is followed. Every piece, with all of its rows, must lie in its variable and, if
+ * `image_bytes` is given, in the image. The pieces must name all bytes of all variables, except of variables that may
+ * have holes. With `once` they name as many bytes as there are, in pieces of one row. NULL is a plan without pieces.
+ * `image_bytes` NULL: the payload travels in Pieces, which must fit into a frame. CAIRN_INTERNAL: `why` names piece and
+ * field. */
 int lc_check_plan(const Cairn__Local__Plan* plan, const struct lc_listed* listed, const uint64_t* image_bytes,
                   bool once, struct lc_why* why);
 /* REQUIRES: a plan that was checked. */

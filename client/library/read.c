@@ -21,7 +21,10 @@ static int ask_why(struct lc_call* call, Cairn__Local__Read* read) {
   struct lc_why why;
   int code = lc_variable_make(0, NULL, NULL, 0, CAIRN_UINT8, &nothing, &why);
   if (code == CAIRN_OK) code = lc_read(call, &nothing, read);
-  return code != CAIRN_OK ? code : lc_protocol_error(call, "a read of what is not stored was answered");
+  return code != CAIRN_OK ? code
+                          : lc_protocol_error(call,
+                                              "the daemon answered a read of something that is not "
+                                              "stored");
 }
 
 /* The selection as a variable at `out`. */

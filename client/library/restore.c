@@ -105,7 +105,7 @@ static void put_piece(struct restore* r, const uint8_t* data, bool packed) {
 
 static int copy_ready(struct restore* r, uint64_t ready) {
   if (ready > pieces_of(r) || (ready > 0 && r->image == NULL)) {
-    return lc_protocol_error(r->call, "%llu pieces are said to be ready, of %zu", (unsigned long long)ready,
+    return lc_protocol_error(r->call, "the daemon says that %llu pieces are ready, of %zu", (unsigned long long)ready,
                              pieces_of(r));
   }
   while (r->done < ready) {
@@ -122,7 +122,7 @@ static int take_piece(struct restore* r, const Cairn__Local__Piece* piece) {
   if (r->call->session->transport->ops->shares_memory || i >= pieces_of(r) || piece->index != i ||
       piece->offset != r->plan->variable_offset[i] || piece->data.len != r->plan->bytes[i] * lc_rows_of(r->plan, i) ||
       piece->id != r->listed.variables[r->plan->variable[i]]->id) {
-    return lc_protocol_error(r->call, "a Piece came that is not the next one, %zu of %zu", i, pieces_of(r));
+    return lc_protocol_error(r->call, "the daemon sent a Piece that is not the next one, %zu of %zu", i, pieces_of(r));
   }
   if (lc_crc32c(0, piece->data.data, piece->data.len) != piece->crc32c) {
     lc_disconnect(r->call->session);
@@ -136,7 +136,7 @@ static int take_piece(struct restore* r, const Cairn__Local__Piece* piece) {
 /* The last word. Without any plan before it the dataset is one of files. */
 static int finish(struct restore* r, const Cairn__Local__RestoreEnd* end) {
   if (r->done < pieces_of(r)) {
-    return lc_protocol_error(r->call, "the restore is said to be over after piece %zu of %zu", r->done, pieces_of(r));
+    return lc_protocol_error(r->call, "the daemon ended the restore after piece %zu of %zu", r->done, pieces_of(r));
   }
   if (r->read != NULL) return CAIRN_OK;
   r->call->session->tier = (int32_t)end->tier;

@@ -69,7 +69,7 @@ struct lc_call {
   int saved_errno; /* the application's own */
 };
 
-/* Not a code of the interface: the connection broke (cairn_error says how), the caller decides what to do over. */
+/* Not a code of the interface: the connection broke, and cairn_error says how. The caller decides what to repeat. */
 #define LC_LOST (-1)
 
 /* CAIRN_INVALID_ARGUMENT: no session; CAIRN_FORKED. Every lc_enter has its lc_leave, which returns `code`. */
@@ -79,7 +79,7 @@ void lc_set_timeout(struct lc_call* call, uint32_t timeout_ms);
 
 /* Writes the session's error, with the call's name before it, and returns `code`. */
 int lc_fail(struct lc_call* call, int code, const char* format, ...) __attribute__((format(printf, 3, 4)));
-/* CAIRN_DEADLINE_EXCEEDED: `what` is what did not come. */
+/* CAIRN_DEADLINE_EXCEEDED; `what` is what the call waited for. */
 int lc_late(struct lc_call* call, const char* what);
 /* For cairn_error(NULL): of this thread. */
 void lc_keep_open_error(const char* text);
@@ -98,21 +98,21 @@ bool lc_back_off(struct lc_call* call, uint32_t* delay_ms);
 /* exchange.c: messages over the connection that lc_connect made. */
 /* Numbers, packs and sends. LC_LOST, or an error. */
 int lc_send(struct lc_call* call, Cairn__Local__Request* request);
-/* The next reply to one of the requests from number `first` on; those to older ones are dropped. `what` is what is
- * waited for, in words. Images and plans that come along are kept in the session. With a status that is not OK that
- * is the answer, and *reply is NULL; else free it with lc_free_reply. */
+/* Receives the next reply to one of the requests from number `first` on, and drops replies to older ones. `what` says
+ * in words what the call waits for. The session keeps images and plans that come along. If the reply has a status that
+ * is not OK, that is the answer, and *reply is NULL; otherwise free it with lc_free_reply. */
 int lc_receive(struct lc_call* call, uint64_t first, const char* what, Cairn__Local__Reply** reply);
 void lc_free_reply(Cairn__Local__Reply* reply);
-/* lc_connect, lc_send, lc_receive, done over while the connection breaks or the daemon says UNAVAILABLE. The answer
+/* lc_connect, lc_send and lc_receive, again as long as the connection breaks or the daemon says UNAVAILABLE. The answer
  * must have body `expected`. Never LC_LOST. */
 int lc_ask(struct lc_call* call, Cairn__Local__Request* request, Cairn__Local__Reply__BodyCase expected,
            const char* what, Cairn__Local__Reply** reply);
-/* Gives up what this rank has begun, so that the other ranks need not wait for it; nobody waits for the answer. The
- * session's error stays and is the reason that the daemon is told. */
+/* Tells the daemon that this rank gives up what it has begun, so that the other ranks need not wait for it. Does not
+ * wait for an answer. The session's error stays, and is the reason in the message. */
 void lc_send_abort(struct lc_call* call);
 /* The daemon broke the protocol: CAIRN_INTERNAL, and the connection is closed. */
 int lc_protocol_error(struct lc_call* call, const char* format, ...) __attribute__((format(printf, 2, 3)));
-/* After an LC_LOST: what it comes to if no time is left. */
+/* The code to answer after an LC_LOST when no time is left. */
 int lc_lost_for_good(struct lc_call* call);
 
 /* Counts one more begin of a dataset; a *step of 0 becomes the count. */
@@ -121,17 +121,17 @@ int lc_next_attempt(struct lc_call* call, uint64_t* step, uint32_t* attempt);
 /* names.c */
 /* The name of the dataset that this call begins; "": none. */
 char* lc_name_of_next(const cairn_session* session);
-/* It was for one call, whatever has become of that. */
+/* Drops the name after its one call, whatever that has answered. */
 void lc_forget_name(cairn_session* session);
 
 /* files.c: `found`, which is `what`, into the caller's `text`. CAIRN_INVALID_ARGUMENT: it has no room for that. */
 int lc_give_text(struct lc_call* call, const char* what, const char* found, char* text, size_t text_bytes);
 
 /* restart.c: the mark of memory that may hold part of a restore that did not succeed (variables.h). */
-/* Tells the daemon what it is now, and for how many bytes it may prepare, if there is a connection; nobody waits for an
+/* Tells the daemon the mark, and for how many bytes it may prepare, if there is a connection. Does not wait for an
  * answer. */
 void lc_tell_mark(struct lc_call* call);
-/* CAIRN_DIRTY, after the daemon was told, which is tried for a second at most. */
+/* CAIRN_DIRTY if memory is marked. First tells the daemon, for which it tries a second at most. */
 int lc_check_clean(struct lc_call* call);
 
 /* stored.c */

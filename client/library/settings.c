@@ -164,8 +164,8 @@ static int resolve_launch(struct resolver* r) {
   if (*key == NULL && given != NULL) return no_memory(r);
   if (*key == NULL && r->settings->nranks > 1) {
     return lc_because(r->why, CAIRN_INVALID_ARGUMENT,
-                      "%u ranks and no launch key: set cairn_options.launch or CAIRN_LAUNCH to a text that is the same "
-                      "on all ranks of this start and another one at the next",
+                      "%u ranks and no launch key: set cairn_options.launch or CAIRN_LAUNCH to a text that is the "
+                      "same on all ranks of this start, and different at the next start",
                       r->settings->nranks);
   }
   if (*key == NULL) *key = random_key();

@@ -1,4 +1,4 @@
-/* What cairn_open goes by, once options, environment and defaults are put together. */
+/* The settings of cairn_open: options, environment and defaults together. */
 #ifndef CAIRN_CLIENT_LIBRARY_SETTINGS_H_
 #define CAIRN_CLIENT_LIBRARY_SETTINGS_H_
 

@@ -14,9 +14,9 @@ extern "C" {
 
 struct lc_transport;
 
-/* Codes besides CAIRN_OK: CAIRN_UNAVAILABLE the connection is broken; CAIRN_DEADLINE_EXCEEDED; CAIRN_INTERNAL the
- * other side sent what is no message; CAIRN_RESOURCE_EXHAUSTED. After any of them but a receive's
- * CAIRN_DEADLINE_EXCEEDED the transport can only be closed. */
+/* Codes besides CAIRN_OK: CAIRN_UNAVAILABLE (the connection is broken), CAIRN_DEADLINE_EXCEEDED, CAIRN_INTERNAL (the
+ * other side sent something that is no message), CAIRN_RESOURCE_EXHAUSTED. After any of them the transport can only be
+ * closed, except after CAIRN_DEADLINE_EXCEEDED of a receive. */
 struct lc_transport_ops {
   bool shares_memory; /* payload goes through images; else it travels in Pieces */
   int (*send)(struct lc_transport* transport, const uint8_t* message, size_t bytes, int64_t deadline,

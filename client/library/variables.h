@@ -26,7 +26,7 @@ struct lc_variable {
   uint64_t start[CAIRN_DIMS_MAX];
   uint64_t box_count[CAIRN_DIMS_MAX];
   struct lc_box box;        /* where the bytes are, from `data` on; box.bytes: stored bytes */
-  bool spoiled;             /* may hold part of a restore that did not succeed, and was not protected anew since */
+  bool spoiled;             /* a failed restore may have written to it, and it was not protected anew since */
   struct lc_variable* next; /* registered after this one */
   struct lc_variable* before;
   struct lc_variable* chain; /* same bucket */
@@ -61,12 +61,12 @@ struct lc_array {
 int lc_variable_make_array(int32_t id, const char* name, void* data, int32_t type, const struct lc_array* array,
                            struct lc_variable* variable, struct lc_why* why);
 
-/* Takes the variable over in any case. Under an id that is there it replaces, keeping its place in the order. */
+/* Takes the variable over in any case. Replaces one with the same id, and keeps that one's place in the order. */
 int lc_variables_put(struct lc_variables* variables, const struct lc_variable* variable, struct lc_why* why);
 struct lc_variable* lc_variables_find(const struct lc_variables* variables, int32_t id);
 /* False: no such id. */
 bool lc_variables_remove(struct lc_variables* variables, int32_t id);
-/* A restore begins to write to the memory of all; it has succeeded; is some variable spoiled? */
+/* Mark all: a restore begins to write to their memory. Clear all: it has succeeded. Is any marked? */
 void lc_variables_spoil(struct lc_variables* variables);
 void lc_variables_mend(struct lc_variables* variables);
 bool lc_variables_spoiled(const struct lc_variables* variables);

@@ -1,4 +1,4 @@
-"""libcairn for Python: numpy arrays are protected, checkpointed and brought back.
+"""libcairn for Python: protects numpy arrays, checkpoints them, and brings them back. It needs no MPI.
 
     import cairn, numpy
     field = numpy.zeros((1024, 1024))
@@ -16,8 +16,8 @@
             ...
             session.checkpoint(int(step[0]))
 
-Threads, deadlines and the meaning of each code: cairn.h. A session keeps the arrays that it protects alive. The library
-is $CAIRN_LIB, or libcairn.so beside this file, or the one that the loader finds.
+cairn.h says what holds here, too: threads, deadlines, the meaning of each code. A session keeps the arrays that it
+protects alive. The module loads $CAIRN_LIB, or libcairn.so beside this file, or the one that the loader finds.
 """
 import collections
 import ctypes
@@ -81,11 +81,11 @@ class Kind(enum.IntEnum):
 class Output(enum.IntFlag):
     CHECKPOINT = 1
     OUTPUT = 2
-    GROWING = 4  # with one of the others: BP5 directories go to the prefix step by step
+    GROWING = 4  # add it to one of the others: BP5 directories go to the prefix step by step
 
 
 class CairnError(Exception):
-    """A call that did not answer OK. `dataset`: the number that a failed dataset had already been given, or 0."""
+    """A call failed. `dataset`: the number that Cairn had already given to a dataset that failed, or 0."""
 
     def __init__(self, code, message, dataset=0):
         super().__init__(message)
@@ -94,8 +94,8 @@ class CairnError(Exception):
 
 
 class DirtyError(CairnError):
-    """Code.DIRTY: some rank's protected arrays may hold part of a restore that did not succeed. Initialise and protect
-    all of them anew."""
+    """Code.DIRTY: a failed restore may have left parts of a checkpoint in some rank's protected arrays. Initialise and
+    protect all of them anew."""
 
 
 Latest = collections.namedtuple("Latest", "dataset step")
@@ -181,7 +181,7 @@ def _load():
 
 
 class _Unloaded:
-    """Loads libcairn with the first call of it: who only reads (open) does not need it."""
+    """Loads libcairn at its first call: a program that only reads (open) does not need it."""
 
     def __getattr__(self, name):
         global _library
@@ -197,7 +197,7 @@ def version():
 
 
 def open(path, check=True):
-    """A run's prefix or a BP5 directory, to be read as numpy arrays: cairn_reader.py, which does not need libcairn."""
+    """Opens a run's prefix or a BP5 directory, to read it as numpy arrays: cairn_reader.py, without libcairn."""
     import cairn_reader
     return cairn_reader.open(path, check)
 
@@ -227,8 +227,8 @@ def _protected_type_of(array):
 
 
 class Session:
-    """One rank's connection. What is None comes from the environment or is the default of cairn_options. An observer
-    joins no launch: latest, find, dataset_name, stored, read, test and wait only."""
+    """One rank's connection. An argument that is None comes from the environment, or has the default of cairn_options.
+    An observer joins no launch, and may call latest, find, dataset_name, stored, read, test and wait only."""
 
     def __init__(self, prefix=None, rank=None, nranks=None, launch=None, address=None, takeover=False, deadline_ms=0,
                  observer=False):
@@ -251,7 +251,7 @@ class Session:
             self.close()
 
     def close(self):
-        """Ends the session; captured datasets climb on without it."""
+        """Ends the session. The daemon goes on to make captured datasets safe."""
         handle, self._handle = self._handle, ctypes.c_void_p()
         _library.cairn_close(handle)
         self._arrays.clear()
@@ -263,7 +263,7 @@ class Session:
         self._arrays[id] = array
 
     def protect_value(self, id, name, array):
-        """Protects what is the same on all ranks: a loop counter, the time."""
+        """Protects what is the same on all ranks, such as a loop counter."""
         element = _protected_type_of(array)
         self._check(
             _library.cairn_protect_value(self._handle, id, name.encode(), array.ctypes.data, array.size, element))
@@ -289,18 +289,21 @@ class Session:
         self._arrays.pop(id, None)
 
     def checkpoint(self, step=0):
-        """Captures all protected memory; the dataset's number. step 0: this rank's call count in this launch."""
+        """Hands all protected arrays to the daemon, and returns the dataset's number. If `step` is 0, the step is the
+        number of this rank's calls in this launch."""
         dataset = ctypes.c_uint64()
         self._check(_library.cairn_checkpoint(self._handle, step, ctypes.byref(dataset)), dataset)
         return dataset.value
 
     def set_name(self, name):
-        """Names the next checkpoint or output that is begun, on all ranks alike, for one call; None: it has no name."""
+        """Names the dataset that the next checkpoint or output_begin begins, for that one call; None: no name. All
+        ranks give the same name."""
         self._check(_library.cairn_set_name(self._handle, None if name is None else name.encode()))
 
     def redundancy(self, scheme=None):
-        """How what is begun from now on outlives the loss of nodes, on all ranks alike: "single", "partner", "xor",
-        "rs" or "folder", with sets of a given size "xor:7+1" or "rs:4+2". None: what CAIRN_REDUNDANCY says, else what the daemon is configured for."""
+        """Says how datasets that begin from now on outlive the loss of nodes: "single", "partner", "xor", "rs" or
+        "folder"; with the size of the sets "xor:7+1" or "rs:4+2". None: the default, CAIRN_REDUNDANCY or else the
+        daemon's setting. All ranks give the same scheme."""
         self._check(_library.cairn_redundancy(self._handle, None if scheme is None else scheme.encode()))
 
     def test(self, dataset, level):
@@ -312,8 +315,9 @@ class Session:
         self._check(_library.cairn_wait(self._handle, dataset, level, timeout_ms))
 
     def resume(self):
-        """Brings the newest checkpoint that is whole back into the protected arrays: Resumed(step, dataset, tier).
-        None: there is none, and the arrays are untouched. DirtyError: there is none, and they may not be."""
+        """Brings the newest checkpoint that is whole back into the protected arrays, and returns Resumed(step, dataset,
+        tier). None: there is no checkpoint, and the arrays are untouched. DirtyError: there is none, and some rank's
+        arrays may be touched."""
         step, dataset = ctypes.c_uint64(), ctypes.c_uint64()
         code = _library.cairn_resume(self._handle, ctypes.byref(step))
         if code == Code.NOT_FOUND:
@@ -323,8 +327,8 @@ class Session:
         return Resumed(step.value, dataset.value, self._restored_tier())
 
     def latest(self):
-        """Latest(dataset, step) of the newest restorable checkpoint, the same on all ranks; None: there is none. resume
-        does all of a restart."""
+        """Returns Latest(dataset, step) of the newest checkpoint that can be restored, the same on all ranks; None:
+        there is none. resume does all of a restart by itself."""
         dataset, step = ctypes.c_uint64(), ctypes.c_uint64()
         code = _library.cairn_latest(self._handle, ctypes.byref(dataset), ctypes.byref(step))
         if code == Code.NOT_FOUND:
@@ -333,7 +337,7 @@ class Session:
         return Latest(dataset.value, step.value)
 
     def find(self, name):
-        """Latest(dataset, step) of the newest whole dataset of that name; None: there is none."""
+        """Returns Latest(dataset, step) of the newest whole dataset of that name; None: there is none."""
         dataset, step = ctypes.c_uint64(), ctypes.c_uint64()
         code = _library.cairn_find(self._handle, name.encode(), ctypes.byref(dataset), ctypes.byref(step))
         if code == Code.NOT_FOUND:
@@ -342,18 +346,18 @@ class Session:
         return Latest(dataset.value, step.value)
 
     def dataset_name(self, dataset):
-        """As SCR's records have it: what set_name gave, or ckpt.<number>."""
+        """Returns the dataset's name in SCR's records: what set_name gave, or ckpt.<number>."""
         name = ctypes.create_string_buffer(_DATASET_NAME_MAX)
         self._check(_library.cairn_dataset_name(self._handle, dataset, name, _DATASET_NAME_MAX))
         return name.value.decode(errors="replace")
 
     def reject(self, dataset):
-        """What was restored is of no use: no restart chooses the dataset any more."""
+        """Says that the application cannot use what was restored: no restart chooses this dataset any more."""
         self._check(_library.cairn_reject(self._handle, dataset))
 
     def stored(self, dataset):
-        """What the dataset holds, by id. dtype None: unknown, of a checkpoint adopted from another system; count is in
-        bytes then."""
+        """Lists the variables that the dataset holds, in the order of their ids. dtype None: the checkpoint was adopted
+        from another system and the type is unknown; then count is in bytes."""
         found = []
         while True:
             info = _StoredInfo(struct_size=ctypes.sizeof(_StoredInfo))
@@ -369,8 +373,8 @@ class Session:
         return self._stored(info)
 
     def restore(self, dataset):
-        """Brings the dataset back into the protected arrays; the Tier that served this rank. Code.RETRY: ask latest
-        again."""
+        """Brings the dataset back into the protected arrays, and returns the Tier that served this rank. Code.RETRY:
+        call latest again."""
         self._check(_library.cairn_restore(self._handle, dataset))
         return self._restored_tier()
 
@@ -380,16 +384,16 @@ class Session:
         return Tier(tier.value)
 
     def set_fill(self, name, value, dtype=None):
-        """What elements of the global array `name` become that no rank has stored; None: they are an error again. Without
-        dtype as numpy takes the value."""
+        """Says what stands for elements of the global array `name` that no rank has stored; None: they are an error
+        again. Without dtype, numpy chooses the type."""
         if value is None:
             return self._check(_library.cairn_set_fill(self._handle, name.encode(), 0, None))
         element = numpy.array([value], dtype=dtype)
         self._check(_library.cairn_set_fill(self._handle, name.encode(), _type_of(element), element.ctypes.data))
 
     def read(self, dataset, name, start=None, count=None):
-        """Elements [start, start + count) of a global array, as a new numpy array; what is None: from the beginning, to
-        the end. Of a value likewise."""
+        """Returns elements [start, start + count) of a global array or a value, as a new numpy array. Without start it
+        begins at the beginning, without count it goes to the end."""
         for one in self.stored(dataset):
             if one.kind is not Kind.PLAIN and one.name == name:
                 break
@@ -406,23 +410,24 @@ class Session:
             raise ValueError(f"{count} elements from {start} on do not lie in the shape {shape}")
         out = numpy.empty(count, dtype=one.dtype)
         self._check(
-            _library.cairn_read(self._handle, dataset, name.encode(), _numbers(start), _numbers(count), out.ctypes.data))
+            _library.cairn_read(
+                self._handle, dataset, name.encode(), _numbers(start), _numbers(count), out.ctypes.data))
         return out
 
     def should_exit(self):
-        """Is the run to stop? The same on all ranks; why() says what holds."""
+        """Should the run stop now? The answer is the same on all ranks; why() tells the reason."""
         flag = ctypes.c_int32()
         self._check(_library.cairn_should_exit(self._handle, ctypes.byref(flag)))
         return bool(flag.value)
 
     def need_checkpoint(self):
-        """Is a checkpoint due? The same on all ranks; why() says what holds."""
+        """Is a checkpoint due now? The answer is the same on all ranks; why() tells the reason."""
         flag = ctypes.c_int32()
         self._check(_library.cairn_need_checkpoint(self._handle, ctypes.byref(flag)))
         return bool(flag.value)
 
     def why(self):
-        """What the last should_exit or need_checkpoint found, if it was true."""
+        """The reason why the last should_exit or need_checkpoint was true."""
         return _library.cairn_error(self._handle).decode(errors="replace")
 
     def output_begin(self, step, flags=Output.OUTPUT):
@@ -431,7 +436,7 @@ class Session:
         return dataset.value
 
     def route_file(self, file):
-        """Where to write `file` instead."""
+        """Returns the path to which the application writes instead of `file`."""
         path = ctypes.create_string_buffer(_PATH_BYTES)
         self._check(_library.cairn_route_file(self._handle, _text(file), path, _PATH_BYTES))
         return os.fsdecode(path.value)
@@ -440,7 +445,7 @@ class Session:
         self._check(_library.cairn_output_end(self._handle, 1 if valid else 0))
 
     def restart_file(self, dataset, file):
-        """After restore of a dataset of files: where `file` can be read."""
+        """After restore or resume of a dataset of files: returns the path where `file` can be read."""
         path = ctypes.create_string_buffer(_PATH_BYTES)
         self._check(_library.cairn_restart_file(self._handle, dataset, _text(file), path, _PATH_BYTES))
         return os.fsdecode(path.value)

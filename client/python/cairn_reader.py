@@ -10,11 +10,11 @@
     fields = cairn.open("out/fields.bp")           # ... or a directory with many steps
     fields["T"].at(3)[...]; fields.step(3)["T"][...]; fields["T"].steps
 
-A selection that lies contiguous in a file is not copied: the array is the mapped file, read-only, and keeps it open;
-.copy() makes it one of your own. All else is read into new memory; what no writer stored is 0. What is read of a run's
-datasets is compared with the checksums in their catalogues, each MiB when it is first touched; check=False leaves that.
-What people should know of a directory (.notes) is a warning, too. The library is
-$CAIRN_READER_LIB, or libcairn_reader.so beside this file, or the one that the loader finds.
+A selection that is contiguous in a file is not copied: the array is the mapped file, read-only, and keeps it open.
+.copy() makes an array of your own. Any other selection is read into new memory; elements that no writer stored are 0.
+The reader compares what it reads of a run's datasets with the checksums in their catalogues, each MiB when it is first
+touched; check=False switches this off. What people should know of a directory stands in .notes, and is a warning, too.
+The module loads $CAIRN_READER_LIB, or libcairn_reader.so beside this file, or the one that the loader finds.
 """
 import collections
 import collections.abc
@@ -51,8 +51,8 @@ class Change(enum.IntEnum):
 Dataset = collections.namedtuple("Dataset", "id step launch bytes created nranks checkpoint output files")
 
 def open(path, check=True):
-    """A run's prefix as a Run, or a directory with an md.idx as a Directory. `check`: of a run, that nothing is given
-    which differs from its checksums (ReadError, Code.DATA_LOSS); of a directory by its path none are known."""
+    """Opens a run's prefix as a Run, or a directory with an md.idx as a Directory. With `check`, bytes of a run that
+    differ from their checksums are an error (ReadError, Code.DATA_LOSS). A directory by its path has no checksums."""
     path = os.fspath(path)
     if os.path.exists(os.path.join(path, "md.idx")):
         return Directory(_Handle(_lib.open, _lib.close, os.fsencode(path)), path)
@@ -72,7 +72,7 @@ class Run:
         self._handle = _Handle(_lib.open_run, _lib.close_run, os.fsencode(prefix))
 
     def refresh(self):
-        """Looks again; the run itself, so that it can be chained."""
+        """Looks again, and returns the run itself, so that calls can be chained."""
         _check(_lib.refresh_run(self._handle.pointer))
         return self
 
@@ -175,12 +175,12 @@ class Directory(collections.abc.Mapping):
 
     @property
     def active(self):
-        """A writer has it open, or died with it."""
+        """A writer has it open, or died before it closed it."""
         return bool(self._info().active)
 
     @property
     def ends_early(self):
-        """Closed, and damaged at its end: steps are missing. A note says how that shows."""
+        """It is closed, but damaged at its end: steps are missing. A note says how the damage was found."""
         return bool(self._info().ends_early)
 
     @property
@@ -205,7 +205,7 @@ class Directory(collections.abc.Mapping):
         return Step(self, number % steps)
 
     def refresh(self):
-        """Reads what was added: a Change. After REPLACED steps and variables are others."""
+        """Reads what was added, and returns a Change. After REPLACED, steps and variables are others."""
         change = ctypes.c_int32()
         _check(_lib.refresh(self._handle.pointer, ctypes.byref(change)))
         self._generation += change.value != Change.UNCHANGED
@@ -281,8 +281,8 @@ class _Array:
 
 
 class Variable(_Array):
-    """A variable in one step, `step`: the last one that it was written in, or as .at chose. Reads when it is indexed:
-    integers, slices (also with a stride) and an ellipsis."""
+    """A variable in one step: the last one in which it was written, or the one that .at chose. It is read when it is
+    indexed, with integers, slices (also with a stride) and an ellipsis."""
 
     def __init__(self, directory, name, step=None):
         self.directory = directory
@@ -315,7 +315,7 @@ class Variable(_Array):
 
     @property
     def steps(self):
-        """In which it was written, rising."""
+        """The steps in which it was written, in rising order."""
         self._look()
         return self._steps
 
@@ -343,7 +343,7 @@ class Variable(_Array):
 
     @property
     def shape(self):
-        """In this step. Values: (); local values: one per writer. TypeError: a local array has blocks instead."""
+        """The shape in this step. Values: (); local values: one per writer. TypeError: a local array has none."""
         if self.kind is Kind.LOCAL_ARRAY:
             raise TypeError(f"{self.name}: a local array has no shape but blocks")
         ndims, shape = ctypes.c_int32(_calls.DIMS_MAX), (ctypes.c_uint64 * _calls.DIMS_MAX)()
@@ -352,7 +352,7 @@ class Variable(_Array):
 
     @property
     def min(self):
-        """Least element in this step as its writers noted it; None: they did not."""
+        """The least element in this step, as its writers noted it; None: they did not."""
         return self._min_max(self.step)[0]
 
     @property
@@ -361,7 +361,7 @@ class Variable(_Array):
 
     @property
     def range(self):
-        """(min, max) over all steps; (None, None): not noted."""
+        """(min, max) over all steps; (None, None): the writers noted none."""
         return self._min_max(_calls.ALL_STEPS)[:2]
 
     @property
@@ -371,7 +371,7 @@ class Variable(_Array):
 
     @property
     def range_bounded(self):
-        """The same of all steps, and of range."""
+        """The same for all steps, and for range."""
         return self._min_max(_calls.ALL_STEPS)[2]
 
     def _min_max(self, step):
@@ -390,7 +390,7 @@ class Variable(_Array):
 
     @property
     def blocks(self):
-        """As the writers stored it, in their order."""
+        """The blocks as the writers stored them, in the order of the writers."""
         if self.kind in (Kind.GLOBAL_VALUE, Kind.LOCAL_VALUE):
             raise TypeError(f"{self.name}: a value has no blocks")
         self._look()
@@ -403,7 +403,7 @@ class Variable(_Array):
                       tuple(count[i * ndims:(i + 1) * ndims])) for i in range(n)]
 
     def read(self, key=..., fill=0):
-        """What [key] reads, with `fill` where nothing was stored. A local array of one block is that block."""
+        """Reads what [key] reads, with `fill` where nothing was stored. A local array of one block is that block."""
         if self.kind in (Kind.GLOBAL_VALUE, Kind.LOCAL_VALUE):
             return self._values(key)
         if self.kind is Kind.LOCAL_ARRAY:

@@ -51,13 +51,13 @@ cairn_reader_attribute_info InfoOf(const cairn_reader_attributes::One& one) {
 
 int cairn_reader_open_attributes(cairn_reader* reader, uint64_t step, cairn_reader_attributes** attributes) {
   return cairn::reader::Guard([&]() -> absl::Status {
-    if (attributes == nullptr) return absl::InvalidArgumentError("no place for the handle");
+    if (attributes == nullptr) return absl::InvalidArgumentError("the pointer for the handle is NULL");
     *attributes = nullptr;
     if (reader == nullptr) return absl::InvalidArgumentError("no reader");
     absl::ReaderMutexLock lock(&reader->mutex);
     CAIRN_RETURN_IF_ERROR(reader->directory->CheckHeld());
     const cairn::bp5::Metadata& metadata = reader->directory->metadata();
-    if (step >= metadata.steps()) return cairn::NotFound("there are {} steps, no {}", metadata.steps(), step);
+    if (step >= metadata.steps()) return cairn::NotFound("there are {} steps, and no step {}", metadata.steps(), step);
     CAIRN_ASSIGN_OR_RETURN(auto found, metadata.Attributes(static_cast<std::uint32_t>(step)));
     *attributes = ListOf(std::move(found)).release();
     return absl::OkStatus();

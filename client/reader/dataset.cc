@@ -17,7 +17,8 @@ namespace {
 
 absl::StatusOr<OpenedDataset> OpenFilesOf(const StoredDataset& dataset, bool check) {
   const std::map<std::string, std::string> found = DirectoriesIn(dataset);
-  if (found.empty()) return InvalidArgument("dataset {}: files of the application's, none of them BP5", dataset.id);
+  if (found.empty())
+    return InvalidArgument("dataset {}: the application's own files, and none of them is BP5", dataset.id);
   if (found.size() > 1) {
     std::vector<std::string> names;
     for (const auto& [name, path] : found) names.push_back(name);

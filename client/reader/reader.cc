@@ -42,13 +42,14 @@ struct Place {
 
 absl::StatusOr<Place> FindVariable(const Metadata& metadata, std::uint64_t variable) {
   const auto variables = metadata.variables();
-  if (variable >= variables.size()) return NotFound("there are {} variables, no {}", variables.size(), variable);
+  if (variable >= variables.size())
+    return NotFound("there are {} variables, and no variable {}", variables.size(), variable);
   return Place{metadata, variables[variable], static_cast<bp5::VariableNumber>(variable), 0};
 }
 
 absl::StatusOr<Place> FindPlace(const Metadata& metadata, std::uint64_t variable, std::uint64_t step) {
   CAIRN_ASSIGN_OR_RETURN(Place place, FindVariable(metadata, variable));
-  if (step >= metadata.steps()) return NotFound("there are {} steps, no {}", metadata.steps(), step);
+  if (step >= metadata.steps()) return NotFound("there are {} steps, and no step {}", metadata.steps(), step);
   place.step = static_cast<std::uint32_t>(step);
   return place;
 }
@@ -95,7 +96,7 @@ void GiveElement(const std::byte* element, const Variable& variable, void* targe
 }
 
 absl::Status GiveMinMax(const Place& place, bool all_steps, std::int32_t* has, void* min, void* max) {
-  if (has == nullptr) return absl::InvalidArgumentError("no place for the answer");
+  if (has == nullptr) return absl::InvalidArgumentError("the pointer for the answer is NULL");
   *has = CAIRN_READER_NO_BOUNDS;
   CAIRN_ASSIGN_OR_RETURN(
       const std::optional<bp5::MinMax> found,
@@ -108,7 +109,7 @@ absl::Status GiveMinMax(const Place& place, bool all_steps, std::int32_t* has, v
 }
 
 absl::Status GiveValue(const Place& place, std::uint32_t writer, const void** value, std::uint64_t* bytes) {
-  if (value == nullptr || bytes == nullptr) return absl::InvalidArgumentError("no place for the value");
+  if (value == nullptr || bytes == nullptr) return absl::InvalidArgumentError("the pointer for the value is NULL");
   if (IsArray(place.variable.kind)) return InvalidArgument("variable {}: an array", place.variable.name);
   if (writer == CAIRN_READER_FIRST_WRITER) {
     CAIRN_ASSIGN_OR_RETURN(writer, place.metadata.FirstWriter(place.number, place.step));
@@ -157,7 +158,7 @@ const char* cairn_reader_version(void) {
 
 int cairn_reader_open(const char* directory, cairn_reader** reader) {
   return cairn::reader::Guard([&]() -> absl::Status {
-    if (reader == nullptr) return absl::InvalidArgumentError("no place for the handle");
+    if (reader == nullptr) return absl::InvalidArgumentError("the pointer for the handle is NULL");
     *reader = nullptr;
     if (directory == nullptr) return absl::InvalidArgumentError("no directory");
     CAIRN_ASSIGN_OR_RETURN(auto opened, Directory::Open(std::string(directory)));
@@ -210,8 +211,8 @@ int cairn_reader_refresh(cairn_reader* reader, int32_t* change) {
 int cairn_reader_writers(cairn_reader* reader, uint64_t step, uint32_t* writers) {
   return With(reader, [&](Directory& directory) -> absl::Status {
     const bp5::Metadata& metadata = directory.metadata();
-    if (writers == nullptr) return absl::InvalidArgumentError("no place for the answer");
-    if (step >= metadata.steps()) return cairn::NotFound("there are {} steps, no {}", metadata.steps(), step);
+    if (writers == nullptr) return absl::InvalidArgumentError("the pointer for the answer is NULL");
+    if (step >= metadata.steps()) return cairn::NotFound("there are {} steps, and no step {}", metadata.steps(), step);
     *writers = metadata.writers(static_cast<std::uint32_t>(step));
     return absl::OkStatus();
   });
@@ -224,7 +225,7 @@ int cairn_reader_variable(cairn_reader* reader, uint64_t index, cairn_reader_var
 
 int cairn_reader_find(cairn_reader* reader, const char* name, uint64_t* index) {
   return With(reader, [&](Directory& directory) -> absl::Status {
-    if (name == nullptr || index == nullptr) return absl::InvalidArgumentError("no name, or no place for the answer");
+    if (name == nullptr || index == nullptr) return absl::InvalidArgumentError("name or index is NULL");
     const auto found = directory.metadata().FindVariable(name);
     if (!found) return cairn::NotFound("there is no variable {}", name);
     *index = *found;
@@ -235,7 +236,7 @@ int cairn_reader_find(cairn_reader* reader, const char* name, uint64_t* index) {
 int cairn_reader_shape(cairn_reader* reader, uint64_t variable, uint64_t step, int32_t* ndims, uint64_t* shape) {
   return With(reader, [&](Directory& directory) -> absl::Status {
     CAIRN_ASSIGN_OR_RETURN(const Place place, cairn::reader::FindPlace(directory.metadata(), variable, step));
-    if (ndims == nullptr) return absl::InvalidArgumentError("no place for the answer");
+    if (ndims == nullptr) return absl::InvalidArgumentError("the pointer for the answer is NULL");
     if (place.variable.kind == bp5::Kind::kLocalArray) {
       return cairn::InvalidArgument("variable {}: a local array has no shape, but blocks", place.variable.name);
     }
@@ -270,7 +271,7 @@ int cairn_reader_blocks(cairn_reader* reader, uint64_t variable, uint64_t step, 
                         cairn_reader_block* blocks, uint64_t* start, uint64_t* count, uint64_t* found) {
   return With(reader, [&](Directory& directory) -> absl::Status {
     CAIRN_ASSIGN_OR_RETURN(const Place place, cairn::reader::FindPlace(directory.metadata(), variable, step));
-    if (found == nullptr) return absl::InvalidArgumentError("no place for the answer");
+    if (found == nullptr) return absl::InvalidArgumentError("the pointer for the answer is NULL");
     if (!IsArray(place.variable.kind)) return cairn::InvalidArgument("variable {}: no array", place.variable.name);
     *found = 0;
     bp5::BlockWalk walk = place.metadata.Blocks(place.number, place.step);
@@ -309,7 +310,7 @@ int cairn_reader_read_block(cairn_reader* reader, uint64_t variable, uint64_t st
 int cairn_reader_in_place(cairn_reader* reader, uint64_t variable, uint64_t step, int32_t ndims, const uint64_t* start,
                           const uint64_t* count, const void** address) {
   return With(reader, [&](Directory& directory) -> absl::Status {
-    if (address == nullptr) return absl::InvalidArgumentError("no place for the answer");
+    if (address == nullptr) return absl::InvalidArgumentError("the pointer for the answer is NULL");
     *address = nullptr;
     CAIRN_ASSIGN_OR_RETURN(const Place place, cairn::reader::FindPlace(directory.metadata(), variable, step));
     CAIRN_ASSIGN_OR_RETURN(const Box box, cairn::reader::BoxOf(ndims, start, count));
@@ -325,7 +326,7 @@ int cairn_reader_in_place(cairn_reader* reader, uint64_t variable, uint64_t step
 int cairn_reader_block_in_place(cairn_reader* reader, uint64_t variable, uint64_t step, uint64_t block, int32_t ndims,
                                 const uint64_t* start, const uint64_t* count, const void** address) {
   return With(reader, [&](Directory& directory) -> absl::Status {
-    if (address == nullptr) return absl::InvalidArgumentError("no place for the answer");
+    if (address == nullptr) return absl::InvalidArgumentError("the pointer for the answer is NULL");
     *address = nullptr;
     CAIRN_ASSIGN_OR_RETURN(const Place place, cairn::reader::FindPlace(directory.metadata(), variable, step));
     CAIRN_ASSIGN_OR_RETURN(const std::optional<Box> within, cairn::reader::BoxWithin(ndims, start, count));

@@ -95,7 +95,7 @@ absl::StatusOr<cairn_reader_options> OptionsOf(const cairn_reader_options* given
 
 absl::Status OpenDataset(cairn_reader_run* run, uint64_t dataset, const cairn_reader_options* given,
                          cairn_reader** reader) {
-  if (reader == nullptr) return absl::InvalidArgumentError("no place for the handle");
+  if (reader == nullptr) return absl::InvalidArgumentError("the pointer for the handle is NULL");
   *reader = nullptr;
   if (run == nullptr) return absl::InvalidArgumentError("no run");
   CAIRN_ASSIGN_OR_RETURN(const cairn_reader_options options, OptionsOf(given));
@@ -110,7 +110,7 @@ absl::Status OpenDataset(cairn_reader_run* run, uint64_t dataset, const cairn_re
 
 int cairn_reader_open_run(const char* prefix, cairn_reader_run** run) {
   return Guard([&]() -> absl::Status {
-    if (run == nullptr) return absl::InvalidArgumentError("no place for the handle");
+    if (run == nullptr) return absl::InvalidArgumentError("the pointer for the handle is NULL");
     *run = nullptr;
     if (prefix == nullptr) return absl::InvalidArgumentError("no prefix");
     return OpenRun(prefix, run);

@@ -92,7 +92,7 @@ class ScavengeTest : public ::testing::Test {
 
 TEST_F(ScavengeTest, WhatAKilledDaemonLeftIsRestoredFromThePrefix) {
   CheckpointAndKill();
-  ExpectSaid(Scavenge(), 1, "A daemon flushes what it has by itself");
+  ExpectSaid(Scavenge(), 1, "A daemon flushes by itself what it has");
   harness_.KillDaemon();
   ExpectSaid(Scavenge(), 0, "(checkpoint, step 2): saved: 2 ranks are on the prefix");
   ExpectSaid(Scavenge(), 0, "nothing to save");

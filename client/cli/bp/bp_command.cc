@@ -26,19 +26,18 @@ namespace cairn::cli {
 namespace {
 
 constexpr const char* kBpFooter =
-    "Each committed dataset of protected memory is a step, in the order of their numbers; no byte of data is copied: "
-    "the\n"
-    "directory has links to the checkpoint files, relative ones where both are below one directory. So it shows the\n"
-    "checkpoints while they are there: make it again when some were added or removed (an older one of this command is\n"
-    "replaced, anything else is not). Datasets of the application's own files are not in it, which is said.\n"
+    "Each committed dataset of protected memory is a step, in the order of their numbers. The directory has links\n"
+    "to the checkpoint files, and no byte of data is copied. The links are relative if both are below one\n"
+    "directory. When checkpoints are added or removed, make the directory again: the command replaces an older one\n"
+    "that it made, and nothing else. Datasets of the application's own files are left out, and the command says so.\n"
     "\n"
     "Examples:\n"
     "  cairn bp /scratch/me/heat -o /scratch/me/heat/all.bp\n"
     "  cairn bp /scratch/me/heat -o some.bp --dataset 17 --dataset 20\n"
     "  bpls -l all.bp; cairn vars all.bp -D\n"
     "\n"
-    "Exit codes: 0 done; 1 refused or failed; 2 the command is wrong; 4 no such run or dataset, or none to show; 5 a\n"
-    "dataset is damaged.";
+    "Exit codes: 0 done; 1 refused or failed; 2 the command is wrong; 4 no such run or dataset, or none to show; 5\n"
+    "a dataset is damaged.";
 
 struct Options {
   std::string run;
@@ -115,7 +114,7 @@ ExitCode RunBp(const Context& context, const Options& options) {
 
 void AddBpCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  const Command bp = app.AddCommand("bp", "All checkpoints of a run as one BP5 directory, without a copy");
+  const Command bp = app.AddCommand("bp", "Show all checkpoints of a run as one BP5 directory, without a copy");
   bp.AddOption("RUN", options->run, "Prefix, identity or name of the run").Required();
   bp.AddOption("-o,--output", options->output, "The directory to make").Required();
   bp.AddOption("--dataset", options->datasets, "Only this dataset (may be repeated)").OneValue();

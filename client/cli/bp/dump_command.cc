@@ -27,21 +27,19 @@ namespace cairn::cli {
 namespace {
 
 constexpr const char* kDumpFooter =
-    "Where the variable is: as for `cairn vars`. Without --step scalars are shown in all steps, arrays in the last "
-    "one\n"
-    "that has them. Steps count over the whole directory, or with --relative over those that have the variable;\n"
-    "negative ones count from the variable's last (-1). --start and --count choose a box, slowest dimension first;\n"
-    "negative starts count from the end, a count of -1 goes to the end. Of local arrays every block is shown, or with\n"
-    "--block one, and the box counts from the block's begin. Text and JSON have as many digits as it takes to read "
-    "the\n"
-    "same number back; JSON's values are flat, in the order of memory. Elements in no block are 0, which is noted.\n"
+    "Name the place of the variable as for `cairn vars`. Without --step, all steps of a scalar are shown, and the\n"
+    "last step of an array. Steps count over the whole directory, or with --relative over the steps that have the\n"
+    "variable; negative numbers count back from the variable's last step (-1). --start and --count choose a box,\n"
+    "slowest dimension first. A negative start counts from the end; a count of -1 goes to the end. Of a local array\n"
+    "all blocks are shown, or with --block one; then the box counts from the block's begin. Text and JSON have all\n"
+    "digits that are needed to read the same number back. JSON's values are flat, in the order of memory. Elements\n"
+    "that no block has are 0, and a note says so.\n"
     "\n"
-    "What is read of a run's dataset is compared with the checksums in its catalogues, which have one of each MiB; a\n"
-    "BP5 directory by its path has none.\n"
+    "The command compares what it reads of a run's dataset with the checksums in the dataset's catalogues, one for\n"
+    "each MiB. A BP5 directory that is named by its path has no checksums.\n"
     "\n"
-    "A .npy has one array: of several steps with a dimension for the steps in front. Arrays of any size pass with a "
-    "few\n"
-    "MiB of memory.\n"
+    "A .npy has one array; if there are several steps, they are its first dimension. The command needs a few MiB of\n"
+    "memory for arrays of any size.\n"
     "\n"
     "Examples:\n"
     "  cairn dump out/fields.bp time                                  all steps\n"
@@ -50,8 +48,8 @@ constexpr const char* kDumpFooter =
     "  cairn dump out/fields.bp T --step all --npy - | python3 -c 'import numpy, sys, io;\n"
     "      print(numpy.load(io.BytesIO(sys.stdin.buffer.read())).mean())'\n"
     "\n"
-    "Exit codes: 0 done; 2 the command is wrong, or the box leaves the array; 4 no such variable, step or block, or a\n"
-    "data file is missing; 5 damaged; 1 anything else.";
+    "Exit codes: 0 done; 2 the command is wrong, or the box leaves the array; 4 no such variable, step or block, or\n"
+    "a data file is missing; 5 damaged; 1 anything else.";
 
 struct Options {
   std::vector<std::string> arguments;  // DIR VAR or RUN DATASET VAR
@@ -63,7 +61,7 @@ struct Options {
   bool no_check = false;
 };
 
-constexpr const char* kHoles = "some of these elements are in no block of the step; they are 0";
+constexpr const char* kHoles = "no block of the step has some of these elements; they are 0";
 
 absl::StatusOr<std::string> VariableName(const BpPlace& place, const Options& options) {
   const std::size_t names = place.rest.size() + (options.variable.empty() ? 0 : 1);
@@ -153,7 +151,7 @@ absl::Status DumpVariable(const Context& context, Options options) {
   CAIRN_ASSIGN_OR_RETURN(options.selection.start, ParseNumbers("--start", options.start));
   CAIRN_ASSIGN_OR_RETURN(options.selection.count, ParseNumbers("--count", options.count));
   if (options.npy == "-" && context.terminal) {
-    return InvalidArgument("a .npy is nothing for a terminal: redirect it or name a file");
+    return InvalidArgument("a terminal cannot show a .npy: redirect it or name a file");
   }
   const auto disk = MakePosixDisk();
   CAIRN_ASSIGN_OR_RETURN(const BpPlace place, FindBpPlace(context, *disk, options.arguments, !options.no_check));
@@ -174,7 +172,7 @@ ExitCode RunDump(const Context& context, const Options& options) {
 
 void AddDumpCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  const Command dump = app.AddCommand("dump", "The values of a variable: as text, JSON or for numpy");
+  const Command dump = app.AddCommand("dump", "Show the values of a variable: as text, as JSON or for numpy");
   dump.AddOption("DIR VAR|RUN DATASET VAR", options->arguments,
                  "A BP5 directory, or a run and a dataset of it; then the variable")
       .Required();

@@ -40,11 +40,11 @@ absl::Status CheckMayBeRun(const std::string& given) {
   const std::filesystem::file_status there = std::filesystem::status(given, error);
   if (!std::filesystem::exists(there)) return absl::OkStatus();
   if (!std::filesystem::is_directory(there)) {
-    return InvalidArgument("{}: a file; what is wanted is a BP5 directory (with md.idx in it) or a run", given);
+    return InvalidArgument("{}: this is a file; name a BP5 directory (with md.idx in it) or a run", given);
   }
   if (Has(given, ".scr") || Has(given, ".cairn")) return absl::OkStatus();
   return NotFound(
-      "{}: neither a BP5 directory nor a run's: there is no md.idx, no .scr and no .cairn in it (on a node's own disk, "
+      "{}: neither a BP5 directory nor a run's: it has no md.idx, no .scr and no .cairn (on the nodes' own disks, "
       "only the node of writer 0 has md.idx)",
       given);
 }
@@ -84,7 +84,7 @@ absl::StatusOr<StoredDataset> FindDataset(const Context& context, Disk& disk, co
   if (!absl::IsNotFound(found.status())) return found;
   auto cached = InCache(context, disk, path, id);
   if (cached.ok() || !(absl::IsNotFound(cached.status()) || absl::IsUnavailable(cached.status()))) return cached;
-  return NotFound("{}: dataset {} is not committed there, and not in this node's cache ({})", path, id,
+  return NotFound("{}: dataset {} is not committed there, nor is it in this node's cache ({})", path, id,
                   MessageOf(cached.status()));
 }
 
@@ -96,7 +96,8 @@ std::string WithoutSlash(std::string text) {
 absl::StatusOr<BpPlace> ChooseDirectory(const StoredDataset& dataset, BpPlace place, bool check) {
   const std::map<std::string, std::string> directories = DirectoriesIn(dataset);
   if (directories.empty()) {
-    return FailedPrecondition("{}: files of the application's own, and no BP5 directory among them", place.title);
+    return FailedPrecondition("{}: the dataset has the application's own files, and no BP5 directory is among them",
+                              place.title);
   }
   auto chosen = directories.size() == 1 ? directories.begin() : directories.end();
   if (!place.rest.empty()) {
@@ -125,7 +126,7 @@ absl::StatusOr<BpPlace> MakeView(Disk& disk, StoredDataset dataset, BpPlace plac
   if (check) place.sums = std::move(view.sums);
   if (!view.on_disk.ok()) place.notes.push_back(NoteOfDamagedView(view.on_disk));
   if (view.ranks_here < view.ranks) {
-    place.notes.push_back(fmt::format("{} of {} ranks are on this node: what the others stored is not shown",
+    place.notes.push_back(fmt::format("only {} of {} ranks are on this node: what the others stored is not shown",
                                       view.ranks_here, view.ranks));
   }
   return place;

@@ -18,22 +18,19 @@ namespace cairn::cli {
 namespace {
 
 constexpr const char* kVarsFooter =
-    "DIR is a BP5 directory, Cairn's or ADIOS2's; or name a run and a dataset. A dataset of the application's own "
-    "files\n"
-    "shows the BP5 directory in it (name it behind the number if there are several); a dataset that is in this node's\n"
-    "cache only is shown, too, as far as its ranks are on this node. Further names are variables, or patterns of "
-    "them.\n"
+    "DIR is a BP5 directory, Cairn's or ADIOS2's; or name a run and a dataset. Of a dataset of the application's\n"
+    "own files, the command shows the BP5 directory among them; if there are several, name one behind the number.\n"
+    "If a dataset is only in this node's cache, it shows the ranks of this node. Further names are variables, or\n"
+    "patterns.\n"
     "\n"
-    "A line is: type, name, steps*{shape} = min / max over all steps. __ is a number that differs between steps (or,\n"
-    "of local arrays, [blocks]*{extents}, between blocks); a scalar that is in one step only shows its value. With "
-    "-D:\n"
-    "each step's blocks with their boxes, bounds and writers, or its values. Steps count over the whole directory;\n"
-    "\"its 2\" is the step counted over those that have the variable. JSON has everything, block by block, with all\n"
-    "digits; NaN and infinities are strings there. Bounds leave out what was stored without; of how many steps they "
-    "are\n"
-    "is said then (JSON: bounds_partial). What is read of a run's dataset is compared with its catalogues. --raw shows "
-    "index, formats and records field by field with the\n"
-    "offsets where they lie, as far as a damaged directory can be read.\n"
+    "A line is: type, name, steps*{shape} = min / max over all steps. Local arrays have [blocks]*{extents}. __ is a\n"
+    "number that differs between steps or blocks. A scalar in one step only shows its value. With -D the command\n"
+    "shows each step's blocks with their boxes, bounds and writers, or its values. Steps count over the whole\n"
+    "directory; \"its 2\" counts only the steps that have the variable. JSON has everything, block by block, with\n"
+    "all digits; NaN and infinities are strings there. If some steps were stored without bounds, the line says how\n"
+    "many steps min and max cover (JSON: bounds_partial). What is read of a run's dataset is compared with its\n"
+    "catalogues. --raw shows index, formats and records field by field with their offsets, as far as a damaged\n"
+    "directory can be read.\n"
     "\n"
     "Examples:\n"
     "  cairn vars out/fields.bp\n"
@@ -42,9 +39,8 @@ constexpr const char* kVarsFooter =
     "  cairn vars --json out/fields.bp | jq '.variables[] | {name, min, max}'\n"
     "  cairn vars --raw out/fields.bp | less\n"
     "\n"
-    "Exit codes: 0 done; 2 the command is wrong; 4 no such directory, run, dataset or variable; 5 damaged (what can "
-    "be\n"
-    "read is shown); 1 anything else, as another version of the format.";
+    "Exit codes: 0 done; 2 the command is wrong; 4 no such directory, run, dataset or variable; 5 damaged (what can\n"
+    "be read is shown); 1 any other error, for example another version of the format.";
 
 struct Options {
   std::vector<std::string> arguments;  // DIR or RUN DATASET, then names
@@ -103,15 +99,17 @@ ExitCode RunVars(const Context& context, const Options& options) {
 
 void AddVarsCommand(Command app, CommandLine& line) {
   const auto options = std::make_shared<Options>();
-  const Command vars = app.AddCommand("vars", "Variables of a BP5 directory or a dataset: types, shapes, bounds");
+  const Command vars = app.AddCommand("vars",
+                                      "List the variables of a BP5 directory or a dataset: types, shapes, "
+                                      "bounds");
   vars.AddOption("DIR|RUN DATASET", options->arguments, "A BP5 directory, or a run and a dataset of it; then names")
       .Required();
   vars.AddOption("--var", options->names, "Only this variable, or those that match the pattern (may be repeated)")
       .OneValue();
   vars.AddFlag("-D,--blocks", options->blocks, "Each step's blocks, or values");
   vars.AddFlag("-a,--attributes", options->attributes, "Attributes, too");
-  vars.AddFlag("--raw", options->raw, "Index, formats and records, field by field");
-  vars.AddFlag("-l,--long", options->bounds, "Minimum and maximum: always shown; accepted as bpls has it");
+  vars.AddFlag("--raw", options->raw, "Show index, formats and records, field by field");
+  vars.AddFlag("-l,--long", options->bounds, "Accepted because bpls has it: minimum and maximum are always shown");
   vars.AddFlag("--no-check", options->no_check, kNoCheckText);
   vars.Footer(kVarsFooter);
   SetRun(vars, line, options, RunVars);

@@ -150,7 +150,7 @@ absl::StatusOr<ArbiterRecord> Ensure(Disk& disk, const std::string& prefix, Arbi
                             .number = 0});
     if (!absl::IsAlreadyExists(made.status())) return made;
   }
-  return Unavailable("{}/{}: somebody has made it, and it is not to be seen", FolderOf(prefix), kFirst);
+  return Unavailable("{}/{}: another node has made it, but this node cannot see it yet", FolderOf(prefix), kFirst);
 }
 
 absl::StatusOr<ArbiterRecord> Change(Disk& disk, const std::string& prefix, const ArbiterRecord& from, ArbiterKind kind,

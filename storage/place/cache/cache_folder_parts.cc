@@ -28,7 +28,7 @@ absl::StatusOr<scr::Descriptor> CacheFolderOnDisk::FindWhole(DatasetId id) {
 absl::StatusOr<scr::Descriptor> CacheFolderOnDisk::FindWhole(const scr::Descriptor& descriptor) {
   CAIRN_ASSIGN_OR_RETURN(scr::Descriptor here, FindWhole(descriptor.id));
   if (here.launch == descriptor.launch && here.ranks == descriptor.ranks) return here;
-  return FailedPrecondition("{}: dataset {} is another one here", path_, descriptor.id);
+  return FailedPrecondition("{}: another dataset has the number {} here", path_, descriptor.id);
 }
 
 absl::Status CacheFolderOnDisk::Protect(const scr::Descriptor& descriptor, const kept::Record& record) {
@@ -86,7 +86,7 @@ absl::Status CacheFolderOnDisk::SetRankAside(DatasetId id, Rank rank) {
   const bool is_here = rest.held->Contains(rank);
   rest.held->Remove(rank);
   if (!is_here || rest.held->empty()) {
-    return FailedPrecondition("{}: of dataset {} rank {} lies here alone, or not at all", path_, id, rank);
+    return FailedPrecondition("{}: dataset {} has rank {} here alone, or not at all", path_, id, rank);
   }
   const std::string folder = DatasetPath(id);
   // Before the entry: a record that names a rank that does not lie here would be taken for damaged.

@@ -87,7 +87,7 @@ void Loader::SeeAside(const Aside& aside) {
     Warn(fmt::format("{}/{}: a damaged copy of dataset {} is kept here", path_, aside.name, aside.dataset));
   }
   if (aside.kind != Aside::Kind::kTaken) return;
-  Warn(fmt::format("{}/{}: a dataset whose number, {}, another one has now is kept here until it is removed by hand",
+  Warn(fmt::format("{}/{}: another dataset has the number {} now; this one is kept here until somebody removes it",
                    path_, aside.name, aside.dataset));
 }
 
@@ -189,7 +189,7 @@ absl::Status Loader::PutInOrder(const CachedDataset& dataset, const std::vector<
   const absl::Status repaired = RepairRecords(disk_, folder, prefix_, descriptor, ranks, sets, &made_anew);
   for (std::size_t i = 0; i < std::min(made_anew.size(), kRepairsNamed); ++i) Warn(std::move(made_anew[i]));
   if (made_anew.size() > kRepairsNamed) {
-    Warn(fmt::format("dataset {}: {} more records made anew", descriptor.id, made_anew.size() - kRepairsNamed));
+    Warn(fmt::format("dataset {}: made {} more records anew", descriptor.id, made_anew.size() - kRepairsNamed));
   }
   CAIRN_RETURN_IF_ERROR(repaired);
   std::vector<RankFiles> files;
@@ -208,7 +208,7 @@ void Loader::TakeIn(DatasetId id, const scr::Descriptor& descriptor, std::vector
     dataset.redundancy = *std::move(redundancy);
     in_order = PutInOrder(dataset, ranks);
   }
-  if (!in_order.ok()) Warn(fmt::format("dataset {}: records cannot be made anew: {}", id, MessageOf(in_order)));
+  if (!in_order.ok()) Warn(fmt::format("dataset {}: its records cannot be made anew: {}", id, MessageOf(in_order)));
   for (StoredCatalogue& stored : ranks) dataset.ranks.push_back(std::move(stored.catalogue));
 }
 

@@ -178,7 +178,7 @@ absl::Status SettleLists(Disk& disk, const std::string& folder, std::uint32_t nr
 absl::Status CheckProtection(Disk& disk, const std::string& folder, const kept::Record& record) {
   for (const auto& [rank, pairs] : PairsByRank(record)) {
     for (const KeptPair& pair : pairs) {
-      if (pair.filemap == nullptr) return InvalidArgument("files: of rank {} data or filemap only", rank);
+      if (pair.filemap == nullptr) return InvalidArgument("files: rank {} has data or a filemap, but not both", rank);
       for (const kept::File* file : {pair.data, pair.filemap}) {
         CAIRN_RETURN_IF_ERROR(CheckThere(disk, folder, *file));
       }

@@ -38,7 +38,7 @@ class Surveyor {
     CacheIndex index(disk_, fmt::format("{}/{}", path_, kCacheIndexName));
     const absl::Status read = index.Read();
     if (!read.ok() && !absl::IsDataLoss(read)) return read;
-    if (!read.ok()) Note(fmt::format("{}; it is done without", MessageOf(read)));
+    if (!read.ok()) Note(fmt::format("{}; going on without it", MessageOf(read)));
     entries_ = index.Entries();
     CAIRN_ASSIGN_OR_RETURN(const std::vector<std::string> names, disk_.List(path_));
     for (const std::string& name : names) {

@@ -225,7 +225,9 @@ absl::StatusOr<std::uint64_t> ChangedFile::ApplyAll(const std::vector<std::uint6
       if (!lost.contains(number)) return number;
       continue;  // never made completely: if none is behind it, the next to come makes this one
     }
-    if (gap) hooks_.warn(fmt::format("{}: changes {} to {} are gone, and it lacks them", path_, expected, number - 1));
+    if (gap)
+      hooks_.warn(
+          fmt::format("{}: changes {} to {} are gone, and the file does not have them", path_, expected, number - 1));
     state.newest = number;
     expected = number + 1;
     if (absl::IsDataLoss(edits.status())) {
@@ -269,7 +271,7 @@ absl::StatusOr<ChangedFile::State> ChangedFile::Load(bool mend) const {
     if (now == before) lost.insert(missing);
     before = now;
   }
-  return Unavailable("{}: others change it all the time", path_);
+  return Unavailable("{}: other processes changed it during each attempt", path_);
 }
 
 absl::StatusOr<kvtree::Tree> ChangedFile::Read() const {
@@ -355,7 +357,7 @@ absl::Status ChangedFile::Make(const Change& change) {
     behind_ = number;
     return SyncChange(number);
   }
-  return Unavailable("{}: others change it all the time", path_);
+  return Unavailable("{}: other processes changed it during each attempt", path_);
 }
 
 void ChangedFile::LeaveBehind() {

@@ -94,7 +94,7 @@ std::vector<std::vector<std::string>> FileLists(DatasetId id, const std::vector<
 }
 
 absl::Status Taken(DatasetId id, const std::string& name) {
-  absl::Status status = Aborted("SCR has given out the number of dataset {} to a dataset of its own, {}", id, name);
+  absl::Status status = Aborted("SCR has given the number of dataset {} to a dataset of its own, {}", id, name);
   status.SetPayload(kTakenPayload, absl::Cord(name));
   return status;
 }
@@ -116,8 +116,8 @@ absl::Status Removed(const std::string& prefix, DatasetId id) {
 
 absl::Status Fenced(const std::string& prefix, DatasetId id, LaunchId committer) {
   return FencedStatus(
-      fmt::format("{}: dataset {} is there, but a launch newer than {} had been made before: no restart "
-                  "chooses it, it can be restored by its number",
+      fmt::format("{}: dataset {} is there, but a launch newer than {} was made before it: no restart chooses it; it "
+                  "can be restored by its number",
                   prefix, id, committer));
 }
 

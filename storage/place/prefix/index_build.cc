@@ -91,7 +91,10 @@ std::string FailedAt(SharedRecords& records, DatasetId id) {
 // Why it stays out of the index.
 absl::Status Refused(SharedRecords& records, DatasetId id, const absl::Status& why) {
   const std::string failed = FailedAt(records, id);
-  return failed.empty() ? why : Annotate(why, fmt::format("dataset {} failed at {} and is not whole", id, failed));
+  return failed.empty() ? why
+                        : Annotate(why, fmt::format("a restart from dataset {} failed at {}, and it is not "
+                                                    "whole",
+                                                    id, failed));
 }
 
 // What is added takes CURRENT as if it had been committed now, but for a bound that someone has set.

@@ -96,8 +96,8 @@ absl::Status Placing::Look(LaunchId committer) {
   CAIRN_ASSIGN_OR_RETURN(const std::optional<LaunchId> newer, records_.launches().NextAfter(committer));
   if (!newer) return absl::OkStatus();
   return FencedStatus(
-      fmt::format("{}: dataset {} takes nobody's names: launch {}, which is newer than {}, may have "
-                  "chosen theirs",
+      fmt::format("{}: dataset {} must not take file names from older datasets: launch {}, which is newer than {}, "
+                  "may have chosen one of them",
                   prefix_, id_, *newer, committer));
 }
 

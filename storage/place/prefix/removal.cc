@@ -124,7 +124,7 @@ absl::StatusOr<std::set<std::string>> NamesOfOthers(Disk& disk, const std::strin
     if (SameDatasets(view, after)) return names;
     view = std::move(after);
   }
-  return Unavailable("{}: datasets came or went during each of {} looks", prefix, kLooksMax);
+  return Unavailable("{}: others added or removed datasets during each of {} attempts", prefix, kLooksMax);
 }
 
 absl::Status CheckCatalogues(DatasetId id, const std::vector<catalogue::Catalogue>& catalogues) {

@@ -234,7 +234,7 @@ absl::StatusOr<SharedRecords::Commits> SharedRecords::ReadCommits(const PassOver
     CAIRN_ASSIGN_OR_RETURN(state, launches_.Now());
     if (state.newest == newest) return commits;
   }
-  return Unavailable("{}: a launch was made during each of {} looks", prefix_, kLooksMax);
+  return Unavailable("{}: others made a launch during each of {} attempts", prefix_, kLooksMax);
 }
 
 absl::StatusOr<SharedRecords::Commits> SharedRecords::ReadUnder(const Launches::State& state,

@@ -45,7 +45,8 @@ TEST_F(DaemonCommandsTest, StatusShowsHowTheRunIsSteered) {
   run.mutable_rhythm()->set_cost_total_us(9'000'000);
   run.mutable_rhythm()->set_elapsed_ms(123'000);
   run.mutable_rhythm()->set_interval_ms(60'000);
-  ExpectSaid(Run({"status"}), 0, "10 checkpoints held it up for 850 ms each, 9 s of 2 m 3 s; due every 1 m");
+  ExpectSaid(Run({"status"}), 0,
+             "10 checkpoints held the application up for 850 ms each, in all 9 s of 2 m 3 s; due every 1 m");
   const json status = json::parse(Run({"--json", "status"}).out);
   EXPECT_EQ(status["runs"][0]["halt"]["checkpoints_left"], 2);
   EXPECT_EQ(status["runs"][0]["rhythm"]["cost_us"], 850'000);
@@ -84,7 +85,7 @@ TEST_F(DaemonCommandsTest, StatusInAPipeIsPlainLines) {
 
 TEST_F(DaemonCommandsTest, StatusOnATerminalDrawsBars) {
   const CairnRun run = testing::RunCairnOnTerminal({"status"}, Environment());
-  ExpectSaid(run, 0, "[#######.......................] 25 %, 100.0 MiB of 400.0 MiB, 50.0 MiB/s, 6 s left");
+  ExpectSaid(run, 0, "flush of dataset 17: [###.........] 25 %, 100.0 MiB of 400.0 MiB, 50.0 MiB/s, 6 s left");
   // What came from elsewhere does not steer the terminal.
   EXPECT_EQ(run.out.find('\x1b'), std::string::npos);
 }
@@ -170,7 +171,7 @@ TEST_F(DaemonCommandsTest, WaitTellsReachedFailedAndTooLateApart) {
 
   core_.wait.set_level(local::CAPTURED);
   core_.wait.mutable_status()->set_code(local::DEADLINE_EXCEEDED);
-  ExpectSaid(Run({"wait", "heat", "17", "local", "--timeout", "50ms"}), 6, "it has level captured");
+  ExpectSaid(Run({"wait", "heat", "17", "local", "--timeout", "50ms"}), 6, "its level is captured");
 
   core_.wait.mutable_status()->set_code(local::FAILED);
   core_.wait.mutable_status()->set_message("dataset 17 failed: rank 3 was lost");
@@ -189,7 +190,7 @@ TEST_F(DaemonCommandsTest, FlushCanWait) {
   core_.wait.mutable_status()->set_code(local::DEADLINE_EXCEEDED);
   core_.wait.set_held_up_by("write /pfs/heat/x: No space left on device");
   const CairnRun late = Run({"flush", "heat", "18", "--wait", "--timeout", "5s"});
-  ExpectSaid(late, 6, "it has level local: write /pfs/heat/x: No space left on device");
+  ExpectSaid(late, 6, "its level is local: write /pfs/heat/x: No space left on device");
   const std::string note = "note: dataset 18 is not on the prefix yet: write /pfs/heat/x: No space";
   EXPECT_NE(late.err.find(note), std::string::npos) << late.err;
   EXPECT_EQ(late.err.find(note, late.err.find(note) + 1), std::string::npos) << "once: " << late.err;
@@ -237,17 +238,17 @@ TEST_F(DaemonCommandsTest, StatusTellsWhatLiesAsideAndWhenItGoes) {
   aside.set_damaged_bytes(3 << 20);
   aside.set_damaged_since_us(1'700'000'000'000'000);
   ExpectSaid(Run({"status"}), 0, "set aside as damaged in /ssd/me/scr.aside: 2 items, 3.0 MiB, the oldest since 20");
-  ExpectSaid(Run({"status"}), 0, "; goes when room is needed\n");
+  ExpectSaid(Run({"status"}), 0, "; the daemon removes this when space is needed\n");
   aside.set_goes_us(1'800'000'000'000'000);
-  ExpectSaid(Run({"status"}), 0, "; goes on 2027-01-");
+  ExpectSaid(Run({"status"}), 0, "; the daemon removes this on 2027-01-");
   aside.clear_damaged();
   aside.set_taken(1);
   aside.set_taken_bytes(50);
   const CairnRun told = Run({"status"});
   ExpectSaid(
       told, 0,
-      "  kept as /ssd/me/scr.aside/taken.*: 1 whole dataset, 50 B, whose number another dataset has; stays until "
-      "it is removed (`cairn rm 01234567 --set-aside all`)\n");
+      "  kept as /ssd/me/scr.aside/taken.*: 1 whole dataset, 50 B; other datasets now have the same numbers; `cairn "
+      "rm 01234567 --set-aside all` removes this\n");
   EXPECT_EQ(told.out.find("as damaged"), std::string::npos);
 }
 
@@ -259,7 +260,7 @@ TEST_F(DaemonCommandsTest, WhatLiesAsideIsRemovedWhenAsked) {
   const json told = json::parse(Run({"rm", "heat", "--set-aside", "all", "--json"}).out);
   EXPECT_EQ(told, (json{{"removed", 2}, {"bytes", 3 << 20}, {"in_use", 1}}));
   core_.remove.clear_set_aside();
-  ExpectSaid(Run({"rm", "heat", "--set-aside", "all"}), 0, "nothing was set aside that could go; in use");
+  ExpectSaid(Run({"rm", "heat", "--set-aside", "all"}), 0, "nothing that was set aside can be removed; in use");
   EXPECT_EQ(core_.asked(), (std::vector<std::string>{"rm heat 0 aside 1", "rm heat 0 aside 2", "rm heat 0 aside 2"}));
   EXPECT_EQ(Run({"rm", "heat"}).exit_code, 2);
   EXPECT_EQ(Run({"rm", "heat", "3", "--set-aside", "all"}).exit_code, 2);
@@ -302,7 +303,7 @@ TEST_F(DaemonCommandsTest, NodesAreShownWithWhatTheyHold) {
   auto in_job = Environment();
   in_job["SLURM_JOB_NODELIST"] = "n[1-5].site,gpu7";
   ExpectSaid(RunCairn({"nodes"}, in_job), 0,
-             "of this Slurm job's nodes no daemon has come on n4.site, n5.site, gpu7\n");
+             "nodes of this Slurm job that have no daemon yet: n4.site, n5.site, gpu7\n");
   EXPECT_EQ(json::parse(RunCairn({"--json", "nodes"}, in_job).out)["runs"][0]["job_nodes_without"],
             json({"n4.site", "n5.site", "gpu7"}));
   in_job["SLURM_JOB_NODELIST"] = "m[01-20]";
@@ -310,10 +311,10 @@ TEST_F(DaemonCommandsTest, NodesAreShownWithWhatTheyHold) {
   in_job["SLURM_JOB_NODELIST"] = "n[1-3]";
   EXPECT_EQ(RunCairn({"nodes"}, in_job).out, shown.out) << "each has one";
   in_job["SLURM_JOB_NODELIST"] = "n[1-";
-  ExpectSaid(RunCairn({"nodes"}, in_job), 0, "cairn: SLURM_JOB_NODELIST: 'n[1-' is no list of hosts");
+  ExpectSaid(RunCairn({"nodes"}, in_job), 0, "cairn: SLURM_JOB_NODELIST: 'n[1-' is not a list of hosts");
 
   run.set_attached(false);
-  ExpectSaid(Run({"nodes", "heat"}), 0, "this node has no link to it just now");
+  ExpectSaid(Run({"nodes", "heat"}), 0, "this node has no link to it now");
   EXPECT_EQ(core_.asked().back(), "nodes heat");
   run.set_epoch(0);
   ExpectSaid(Run({"nodes"}), 0, "no coordinator is known yet");

@@ -74,7 +74,7 @@ TEST_F(ExtractCommandTest, StandardOutputHasTheBytesAndNothingElse) {
 
 TEST_F(ExtractCommandTest, ATerminalGetsNoBytes) {
   const CairnRun run = testing::RunCairnOnTerminal({"extract", Write("a.fti", whole_), "--var", "2", "-o", "-"});
-  ExpectSaid(run, 1, "nothing for a terminal");
+  ExpectSaid(run, 1, "a terminal cannot show");
   EXPECT_EQ(run.out, "");
 }
 

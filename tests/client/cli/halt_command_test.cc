@@ -187,9 +187,9 @@ TEST_F(HaltCommandTest, AFileThatStaysLockedIsToldInTime) {
 
 TEST_F(HaltCommandTest, WhatIsNoRunsDirectoryIsNotFoundAndStaysEmpty) {
   std::filesystem::remove(prefix_ + "/.scr");
-  ExpectSaid(Halt({}), 4, prefix_ + ": no run's directory");
-  ExpectSaid(Halt({"--list"}), 4, "no run's directory");
-  ExpectSaid(Halt({"--remove"}), 4, "no run's directory");
+  ExpectSaid(Halt({}), 4, prefix_ + ": not a run's directory");
+  ExpectSaid(Halt({"--list"}), 4, "not a run's directory");
+  ExpectSaid(Halt({"--remove"}), 4, "not a run's directory");
   EXPECT_TRUE(std::filesystem::is_empty(prefix_));
   ExpectSaid(Run({"halt", Path("nothing")}), 4, "no such directory");
   ExpectSaid(Run({"halt", "nothing"}), 4, "no such directory, and no daemon");

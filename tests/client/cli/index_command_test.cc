@@ -210,7 +210,7 @@ TEST_F(IndexCommandTest, WhatIsNoRunsDirectoryIsNotFound) {
   for (const char* action : {"list", "current", "drop", "drop-after", "remove", "add", "build"}) {
     std::vector<std::string> arguments = {"index", action, prefix_};
     if (std::string(action) != "list") arguments.emplace_back("1");
-    ExpectSaid(Run(arguments), 4, prefix_ + ": no run's directory");
+    ExpectSaid(Run(arguments), 4, prefix_ + ": not a run's directory");
   }
   ExpectSaid(Run({"index", Path("nothing")}), 4, "no such directory");
   ExpectSaid(Run({"index", "nothing"}), 4, "no such directory, and no daemon");
@@ -341,7 +341,7 @@ TEST_F(IndexCommandTest, BuildCompletesWhatAScavengeSavedOrNamesTheRanksThatAreM
   }
   std::filesystem::rename(records + "filemap_1", records + "aside");
   const CairnRun missing = Run({"index", "build", prefix_, "1"});
-  ExpectSaid(missing, 7, "dataset 1 is not whole, nothing was written: 1 of 4 ranks missing: 1\n  rank 1: ");
+  ExpectSaid(missing, 7, "dataset 1 is not whole, so nothing was written: 1 of 4 ranks missing: 1\n  rank 1: ");
   const json answer = RunJson({"index", "build", prefix_, "1"}, 7);
   EXPECT_EQ(answer["whole"], false);
   EXPECT_EQ(answer["missing"], json{1});

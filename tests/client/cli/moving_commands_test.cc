@@ -117,7 +117,7 @@ TEST_F(MovingCommandsTest, AdoptRefusesWhereNoLockCanBeHad) {
   ExpectSaid(Adopt(), 0, "adopted");
   std::filesystem::remove(Path("heat/.cairn/adopt.lock"));
   std::filesystem::create_directory(Path("heat/.cairn/adopt.lock"));  // stands for a file system without locks
-  ExpectSaid(Adopt(), 1, "no lock can be had in " + Path("heat"));
+  ExpectSaid(Adopt(), 1, "the file system of " + Path("heat") + " gives no lock, so nothing was adopted");
 }
 
 TEST_F(MovingCommandsTest, AdoptRefusesAPrefixOfAnotherUserOrOpenToOthers) {
@@ -268,8 +268,9 @@ TEST_F(MovingCommandsTest, ExportSaysWhatRemainsToBeDone) {
   const CairnRun run =
       Run({"export", Path("heat"), "--fti", Path("out"), "--level", "1", "--node-size", "2", "--layout", "A"});
   ExpectSaid(run, 0, "exported dataset 1 (step 5)");
-  for (const char* part : {"as FTI's checkpoint 5, level 1, layout A", "/out/config.fti", "start 4 processes, 2 a node",
-                           "local_test = 0", "use FTI 1.1", "in exactly this order", "without a word: 1, 40\n"}) {
+  for (const char* part :
+       {"as FTI's checkpoint 5, level 1, layout A", "/out/config.fti", "start 4 processes, 2 on each node",
+        "local_test = 0", "use FTI 1.1", "in exactly this order", "reports nothing: 1, 40\n"}) {
     ExpectSaid(run, 0, part);
   }
   EXPECT_TRUE(std::filesystem::exists(Path("out/Local/node1/cairn/l1/Ckpt5-Rank3.fti")));
@@ -306,9 +307,9 @@ TEST_F(MovingCommandsTest, ExportRefusesWhatItCannotDo) {
 }
 
 TEST_F(MovingCommandsTest, HelpTellsWhatTheyAreFor) {
-  ExpectSaid(Run({"adopt", "--help"}), 0, "In DIR nothing is changed");
+  ExpectSaid(Run({"adopt", "--help"}), 0, "Nothing is changed in DIR");
   ExpectSaid(Run({"adopt", Path("heat"), "--fti", Path("fti"), "--wait", "soon"}), 2, "--wait");
-  ExpectSaid(Run({"export", "--help"}), 0, "has to be\nflushed first");
+  ExpectSaid(Run({"export", "--help"}), 0, "flush others first");
   ExpectSaid(Run({"--help"}), 0, "cairn adopt");
   for (const char* command : {"adopt", "scavenge"}) {
     for (const char* part : {"needs no daemon", "Examples:", "Exit codes:"})

@@ -23,7 +23,7 @@ TEST(NodeListTest, IsExpandedAsScontrolDoes) {
 
 TEST(NodeListTest, WhatIsNoneIsRefused) {
   for (const char* list : {"", ",", "n1,", "n[", "n]", "n[]", "n[1-]", "n[2-1]", "n[a]", "n[1-2", "n[1]]", "n[-1]"}) {
-    EXPECT_STATUS(absl::StatusCode::kInvalidArgument, ExpandNodeList(list), "no list of hosts") << list;
+    EXPECT_STATUS(absl::StatusCode::kInvalidArgument, ExpandNodeList(list), "not a list of hosts") << list;
   }
 }
 

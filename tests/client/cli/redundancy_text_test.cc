@@ -86,11 +86,11 @@ TEST(RedundancyTextTest, DrawsWhoKeepsWhat) {
   admin::ShowReply show = Show(kept::XOR);
   Lose(show, 3);
   const std::string text = DescribeRedundancy(show);
-  EXPECT_THAT(text, HasSubstr("set 1 of 1 (xor): 1 lost, can be made anew; none of its members may be lost now"));
+  EXPECT_THAT(text, HasSubstr("set 1 of 1 (xor): 1 lost, can be rebuilt; none of its members may be lost now"));
   EXPECT_THAT(text, HasSubstr("rank 0      [files] [keeps]  n0\n"));
   EXPECT_THAT(text, HasSubstr("rank 3      [.....] [.....]  on no node that answered\n"));
   Lose(show, 2);
-  EXPECT_THAT(DescribeRedundancy(show), HasSubstr("2 lost, too many to be made anew"));
+  EXPECT_THAT(DescribeRedundancy(show), HasSubstr("2 lost, too many to rebuild"));
 }
 
 TEST(RedundancyTextTest, SaysWhyThereIsNone) {
@@ -105,7 +105,7 @@ TEST(RedundancyTextTest, SaysThatItIsInTheFolder) {
   for (admin::RankRow& row : *show.mutable_ranks()) row.clear_set();
   show.mutable_dataset()->set_in_folder(true);
   const std::string text = DescribeRedundancy(show);
-  EXPECT_THAT(text, HasSubstr("it is in redundant.path, and outlives the loss of all nodes"));
+  EXPECT_THAT(text, HasSubstr("it is in redundant.path, and survives the loss of all nodes"));
   EXPECT_THAT(text, ::testing::Not(HasSubstr("no rank keeps")));
   EXPECT_EQ(RedundancyJson(show)["in_folder"], true);
 }
@@ -138,7 +138,7 @@ TEST(RebuiltTextTest, SaysOfWhatItWasMade) {
   rank.add_nodes("n1");
   rank.add_nodes("n6");
   EXPECT_EQ(DescribeRebuilt(7, reply),
-            "dataset 7: rank 3 (2.0 KiB) was made anew of what ranks 0, 5 have and keep on n1, n6 (xor)\n");
+            "dataset 7: rank 3 (2.0 KiB) was rebuilt from what ranks 0, 5 have and keep on n1, n6 (xor)\n");
   const Json json = RebuiltJson(reply);
   EXPECT_EQ(json[0]["rank"], 3);
   EXPECT_EQ(json[0]["set"][1], 3);

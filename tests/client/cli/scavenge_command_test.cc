@@ -173,7 +173,7 @@ TEST_F(ScavengeCommandTest, WhatANewerLaunchHasFencedIsSaidAndIsNoFailure) {
   for (int i = 0; i < 2; ++i) ASSERT_OK(prefix->MakeLaunch({.key = "k", .nranks = 2, .run = {}, .maker = {}}));
   ASSERT_OK_AND_ASSIGN(const auto folder, CacheFolder::Open(*disk_, Cache(), User(), "heat", run, Path("heat")));
   ASSERT_OK(folder->ChangeRecord([](RunRecord& record) { record.served = 1; }));
-  ExpectSaid(Run(), 0, "is on the prefix, but a newer launch had been made: restorable by number only");
+  ExpectSaid(Run(), 0, "is on the prefix, but a newer launch had begun: it can be restored by its number only");
   const json told = json::parse(Run({"--json"}).out);
   EXPECT_EQ(told["runs"][0]["datasets"][0]["state"], "fenced");
   EXPECT_NE(told["runs"][0]["datasets"][0]["why"], "");

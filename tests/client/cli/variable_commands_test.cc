@@ -109,13 +109,13 @@ TEST_F(VariableCommandsTest, HelpHasExamplesAndExitCodes) {
 
 TEST_F(VariableCommandsTest, WhatIsNoDirectoryOfBp5IsTold) {
   ExpectSaid(Run({"vars", Path("none")}), 4, "no such directory");
-  ExpectSaid(Run({"vars", Write("file", "text")}), 2, "file: a file");
-  ExpectSaid(Run({"vars", folder_}), 4, "there is no md.idx, no .scr and no .cairn in it");
+  ExpectSaid(Run({"vars", Write("file", "text")}), 2, "file: this is a file");
+  ExpectSaid(Run({"vars", folder_}), 4, "it has no md.idx, no .scr and no .cairn");
   ExpectSaid(Run({"vars"}), 2, "required");
   ExpectSaid(Run({"dump", folder_}), 4, "no md.idx");
   ExpectSaid(Run({"vars", "somerun", "1"}), 4, "no daemon that may know it as a run");
   std::filesystem::create_directories(Path("new/.scr"));  // of a run that has nothing on its prefix yet
-  ExpectSaid(Run({"vars", Path("new"), "1"}), 4, "dataset 1 is not committed there, and not in this node's cache");
+  ExpectSaid(Run({"vars", Path("new"), "1"}), 4, "dataset 1 is not committed there, nor is it in this node's cache");
   std::filesystem::create_directory(Path("garbage.bp"));
   Write("garbage.bp/md.idx", std::string(200, 'x'));
   Write("garbage.bp/md.0", "x");
@@ -387,7 +387,7 @@ TEST_F(VariableCommandsTest, BpMakesOneDirectoryOfAllCheckpoints) {
   ExpectSaid(Run({"bp", heat, "-o", heat}), 1, "is there");
   ExpectSaid(Run({"bp", heat, "-o", Path("no/all.bp")}), 4, "no");
   ExpectSaid(Run({"bp", heat, "-o", Path("x.bp"), "--dataset", "9"}), 4, "dataset 9 is not committed");
-  ExpectSaid(Run({"bp", folder_, "-o", Path("x.bp")}), 4, "no run's directory");
+  ExpectSaid(Run({"bp", folder_, "-o", Path("x.bp")}), 4, "not a run's directory");
   EXPECT_FALSE(std::filesystem::exists(Path("x.bp")));
 }
 

@@ -73,8 +73,11 @@ TEST_F(WatchTest, StatusShowsTheNewestDatasetsOfEachRun) {
   EXPECT_THAT(run.out, HasSubstr("\x1b[1;31mfailed\x1b[0m, pinned"));
   EXPECT_THAT(run.out, HasSubstr(" 20   120       0      4  \x1b[32m▂▄▆█\x1b[0m \x1b[32mprefix\x1b[0m"));
   EXPECT_THAT(run.out, Not(HasSubstr(" 19   120")));
-  EXPECT_THAT(run.out, HasSubstr("and 3 older, 2 of them on the prefix"));
+  EXPECT_THAT(run.out, HasSubstr("and 3 older datasets, 2 of them on the prefix"));
   EXPECT_LT(run.out.find(" 24   120"), run.out.find(" 20   120")) << "newest first";
+
+  core_.list->mutable_datasets(0)->set_in_prefix(true);
+  EXPECT_THAT(RunCairnOnTerminal({"status"}, Colourful()).out, HasSubstr("and 3 older datasets, all on the prefix"));
 }
 
 TEST_F(WatchTest, WatchDrawsInPlaceAndGivesTheWindowBackOnCtrlC) {

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # README.md keeps its word: its samples stand in client/examples, its command builds the one in C, and both do what it
-# says, under a real daemon. It has at most 150 lines, and each of its links leads somewhere.
+# says, under a real daemon. It has at most 150 lines of at most 120 columns, tables aside, and each of its links leads
+# somewhere.
 set -euo pipefail
 . tests/support/with_daemon.sh
 
 [ "$(wc -l <README.md)" -le 150 ] || fail "README.md has more than 150 lines"
+wide=$(LC_ALL=C.UTF-8 grep -nE '^[^|].{120}' README.md) && fail "README.md has lines of more than 120 columns: $wide"
 
 # Each sample is a run of lines of the program.
 sample() { sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" README.md | sed '1d;$d'; }

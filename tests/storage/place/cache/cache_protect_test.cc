@@ -142,7 +142,7 @@ TEST_F(CacheProtectTest, WhatIsNotThereIsRefusedAndNothingChanges) {
   EXPECT_STATUS(kFailedPrecondition, folder_->Protect(descriptor, record), "700 bytes instead of 701");
   record = sound;
   record.mutable_files()->RemoveLast();
-  EXPECT_STATUS(kInvalidArgument, folder_->Protect(descriptor, record), "of rank 2 data or filemap only");
+  EXPECT_STATUS(kInvalidArgument, folder_->Protect(descriptor, record), "rank 2 has data or a filemap, but not both");
   record = sound;
   record.set_step(1);
   EXPECT_STATUS(kInvalidArgument, folder_->Protect(descriptor, record), "step");
@@ -152,7 +152,7 @@ TEST_F(CacheProtectTest, WhatIsNotThereIsRefusedAndNothingChanges) {
   EXPECT_STATUS(kFailedPrecondition, folder_->Protect(TestDescriptor(4, 4), record), "no dataset 4");
   scr::Descriptor other = descriptor;
   other.launch = 2;
-  EXPECT_STATUS(kFailedPrecondition, folder_->Protect(other, record), "another one");
+  EXPECT_STATUS(kFailedPrecondition, folder_->Protect(other, record), "another dataset has the number");
   ExpectLoaded({0, 2}, before);
 }
 
@@ -301,7 +301,7 @@ TEST_F(CacheProtectTest, ARankWhoseRecordsAreGoneGoesAsideToo) {
 
 TEST_F(CacheProtectTest, WhatIsNotThereOrAloneDoesNotGoAside) {
   Protect(TestSet(kept::XOR, {0, 1, 2}));
-  EXPECT_STATUS(kFailedPrecondition, folder_->SetRankAside(kProtected, 1), "rank 1 lies here alone, or not at all");
+  EXPECT_STATUS(kFailedPrecondition, folder_->SetRankAside(kProtected, 1), "has rank 1 here alone, or not at all");
   EXPECT_STATUS(kFailedPrecondition, folder_->SetRankAside(4, 0), "no dataset 4");
   ASSERT_OK(folder_->Reopen(ProtectedDescriptor({0, 2})));
   EXPECT_STATUS(kFailedPrecondition, folder_->SetRankAside(kProtected, 2), "is open");

@@ -257,7 +257,7 @@ TEST_F(CacheRepairTest, OfManyRecordsTheFirstAreNamed) {
   ASSERT_OK_AND_ASSIGN(const CacheLoad load, Open()->Load());
   EXPECT_EQ(WholeIds(load), Ids({kId, 4}));
   EXPECT_EQ(load.warnings.size(), 9u);
-  EXPECT_TRUE(Warned(load, "more records made anew"));
+  EXPECT_TRUE(Warned(load, "more records anew"));
 }
 
 TEST_F(CacheRepairTest, ADatasetIsListedThoughItsRecordsCannotBeWritten) {
