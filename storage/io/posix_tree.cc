@@ -306,8 +306,7 @@ class PosixTree final : public Tree {
     if (::unlinkat(place.folder(), place.name.c_str(), 0) == 0) return absl::OkStatus();
     if (errno != EISDIR) return Failed("remove", path);
     if (::unlinkat(place.folder(), place.name.c_str(), AT_REMOVEDIR) != 0) return Failed("remove", path);
-    const absl::MutexLock lock(&mutex_);
-    folders_.clear();  // it may come again as another one
+    ForgetFolders();  // it may come again as another one
     return absl::OkStatus();
   }
 
@@ -324,6 +323,11 @@ class PosixTree final : public Tree {
     CAIRN_ASSIGN_OR_RETURN(const FileInfo now, ReadFileInfo(AT_FDCWD, path_.c_str(), AT_SYMLINK_NOFOLLOW, path_));
     if (now.inode == info_.inode && now.device == info_.device) return absl::OkStatus();
     return NotFound("{}: another folder is in its place now", path_);
+  }
+
+  void ForgetFolders() override {
+    const absl::MutexLock lock(&mutex_);
+    folders_.clear();
   }
 
  private:

@@ -97,11 +97,13 @@ class Tree {
   virtual bool syncs_as_a_whole() const = 0;
   // kNotFound: the root was removed, or another one is in its place.
   virtual absl::Status CheckRoot() = 0;
+  // Folders that are kept open (PosixTreeOptions) are looked up anew by their names from now on.
+  virtual void ForgetFolders() {}
 };
 
 struct PosixTreeOptions {
-  // The folders on the way are kept open, and found again by their path. Only for a tree whose folders nobody else
-  // moves away: one that was moved would be written to where it is.
+  // The folders on the way are kept open, and found again by their path. One that somebody moves away is written to
+  // where it is, until ForgetFolders.
   bool keep_folders = false;
 };
 

@@ -64,7 +64,7 @@ class Drain {
   virtual ~Drain() = default;
 
   // Looks once, and brings all that is complete. What happened to single files stands in the report.
-  //   kNotFound  the source is gone, or another folder is in its place: make a new Drain
+  //   kNotFound  the source or the target is gone, or another folder is in its place: make a new Drain
   //   others     the target cannot be written to; what was committed before stays, and a new Drain goes on
   virtual absl::StatusOr<DrainReport> Pass(const std::atomic<bool>& stop) = 0;
   // After a pass: when the first of those that only have to settle will have; none: no such file.

@@ -69,6 +69,7 @@ absl::Status Pass::DeleteSource() {
     }
   }
   if (items.empty()) return absl::OkStatus();
+  CAIRN_RETURN_IF_ERROR(CheckTarget());
   // Those that a drain before has renamed may not be durable under their names yet.
   if (ground_.target->syncs_as_a_whole()) {
     CAIRN_RETURN_IF_ERROR(ground_.target->SyncAll());

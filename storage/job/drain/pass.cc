@@ -41,6 +41,7 @@ bool IsLarge(const CopyJob& job) {
 absl::StatusOr<DrainReport> Pass::Run() {
   const auto began = SteadyNow();
   CAIRN_RETURN_IF_ERROR(ground_.source.CheckRoot());
+  CAIRN_RETURN_IF_ERROR(CheckTarget());
   if (ground_.target != nullptr) {
     CAIRN_ASSIGN_OR_RETURN(const FileInfo root, ground_.target->Info(""));
     target_root_ = PlaceOf(root);
@@ -70,10 +71,18 @@ absl::StatusOr<DrainReport> Pass::Run() {
   }
   // What was cut short by this looks like anything.
   CAIRN_RETURN_IF_ERROR(ground_.source.CheckRoot());
+  CAIRN_RETURN_IF_ERROR(CheckTarget());
   if (stop_ && !std::exchange(report_.stopped, true)) report_.stopped_why = "told to stop";
   const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(SteadyNow() - began);
   report_.milliseconds = static_cast<std::uint64_t>(time.count());
   return std::move(report_);
+}
+
+// A target, or a folder of it, that somebody has moved away must not be written to where it is now.
+absl::Status Pass::CheckTarget() {
+  if (ground_.target == nullptr) return absl::OkStatus();
+  ground_.target->ForgetFolders();
+  return ground_.target->CheckRoot();
 }
 
 // A drain that was killed while it deleted a file: that is one like all others again.

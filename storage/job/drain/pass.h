@@ -54,6 +54,7 @@ class Pass {
   using Batch = std::vector<CopyJob>;
 
   // pass.cc: what is to be done
+  absl::Status CheckTarget();
   void RestoreAside(const Scan& scan);
   absl::Status MakeFolders();
   static std::string FolderKey(const Folder& folder);

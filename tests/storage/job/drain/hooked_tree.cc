@@ -119,6 +119,7 @@ class HookedTree final : public Tree {
   }
   bool syncs_as_a_whole() const override { return tree_->syncs_as_a_whole(); }
   absl::Status CheckRoot() override { return tree_->CheckRoot(); }
+  void ForgetFolders() override { tree_->ForgetFolders(); }
 
  private:
   absl::StatusOr<std::unique_ptr<FileBelow>> Hooked(absl::StatusOr<std::unique_ptr<FileBelow>> file,
