@@ -60,9 +60,21 @@ bool SyncsAsAWhole(std::uint64_t type) {
   return std::ranges::find(kTypes, type) != kTypes.end();
 }
 
+// Whose writers a file system's leases tell of. Only the kernel's own know all. One that other machines share, or a
+// process serves, knows this machine's; NFS and SMB give a lease by what their server has promised, and may never.
+enum class Leases : std::uint8_t { kOfAll, kOfThisMachine, kOfNobody };
+
+Leases LeasesOf(std::uint64_t type) {
+  constexpr std::array<std::uint64_t, 4> kByServer{NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, SMB2_SUPER_MAGIC,
+                                                   CIFS_SUPER_MAGIC};
+  if (SyncsAsAWhole(type)) return Leases::kOfAll;
+  return std::ranges::find(kByServer, type) == kByServer.end() ? Leases::kOfThisMachine : Leases::kOfNobody;
+}
+
 class PosixFileBelow final : public FileBelow {
  public:
-  PosixFileBelow(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  PosixFileBelow(UniqueFd fd, std::string path, Leases leases)
+      : fd_(std::move(fd)), path_(std::move(path)), leases_(leases) {}
 
   absl::StatusOr<std::size_t> ReadAt(std::uint64_t offset, std::span<std::byte> target) override {
     std::size_t done = 0;
@@ -136,10 +148,10 @@ class PosixFileBelow final : public FileBelow {
   // SIGURG is ignored unless somebody asks for it.
   Writers LookForWriters() override {
     if (!quiet_) quiet_ = ::fcntl(fd_.get(), F_SETSIG, SIGURG) == 0;
-    if (!quiet_) return Writers::kUnknown;
+    if (!quiet_ || leases_ == Leases::kOfNobody) return Writers::kUnknown;
     if (::fcntl(fd_.get(), F_SETLEASE, F_RDLCK) == 0) {
       ::fcntl(fd_.get(), F_SETLEASE, F_UNLCK);
-      return Writers::kNone;
+      return leases_ == Leases::kOfAll ? Writers::kNone : Writers::kUnknown;
     }
     return errno == EAGAIN ? Writers::kSome : Writers::kUnknown;
   }
@@ -199,17 +211,19 @@ class PosixFileBelow final : public FileBelow {
 
   const UniqueFd fd_;
   const std::string path_;
+  const Leases leases_;
   bool direct_ = false;
   bool quiet_ = false;  // the lease's signal is one that does no harm
 };
 
 class PosixTree final : public Tree {
  public:
-  PosixTree(UniqueFd root, std::string path, const FileInfo& info, bool syncs_whole, bool keep_folders)
+  PosixTree(UniqueFd root, std::string path, const FileInfo& info, std::uint64_t type, bool keep_folders)
       : root_(std::move(root)),
         path_(std::move(path)),
         info_(info),
-        syncs_whole_(syncs_whole),
+        syncs_whole_(SyncsAsAWhole(type)),
+        leases_(LeasesOf(type)),
         keep_folders_(keep_folders) {}
 
   absl::StatusOr<std::vector<TreeEntry>> List(const std::string& folder) override {
@@ -253,7 +267,7 @@ class PosixTree final : public Tree {
   }
   absl::StatusOr<std::unique_ptr<FileBelow>> OpenFolder(const std::string& path) override {
     CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, Beneath("open", path, O_RDONLY | O_DIRECTORY));
-    return std::make_unique<PosixFileBelow>(std::move(fd), Full(path));
+    return std::make_unique<PosixFileBelow>(std::move(fd), Full(path), leases_);
   }
 
   absl::StatusOr<std::string> ReadLink(const std::string& path) override {
@@ -369,7 +383,7 @@ class PosixTree final : public Tree {
     struct stat stat {};
     if (::fstat(fd.get(), &stat) != 0) return Failed("stat", path);
     if (!S_ISREG(stat.st_mode)) return InvalidArgument("open {}: not a regular file", Full(path));
-    return std::make_unique<PosixFileBelow>(std::move(fd), Full(path));
+    return std::make_unique<PosixFileBelow>(std::move(fd), Full(path), leases_);
   }
 
   absl::StatusOr<Place> PlaceOf(std::string_view what, const std::string& path) {
@@ -409,7 +423,9 @@ class PosixTree final : public Tree {
   const UniqueFd root_;
   const std::string path_;
   const FileInfo info_;
-  const bool syncs_whole_, keep_folders_;
+  const bool syncs_whole_;
+  const Leases leases_;
+  const bool keep_folders_;
   absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<const UniqueFd>> folders_ ABSL_GUARDED_BY(mutex_);
 };
@@ -428,9 +444,9 @@ absl::StatusOr<std::unique_ptr<Tree>> OpenTree(const std::string& root, const Po
   }
   struct statfs volume {};
   if (::fstatfs(fd.get(), &volume) != 0) return ErrnoStatus(errno, fmt::format("file system of {}", root));
-  const bool whole = SyncsAsAWhole(static_cast<std::uint32_t>(volume.f_type));
+  const auto type = static_cast<std::uint32_t>(volume.f_type);
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, ReadFileInfo(fd.get(), "", AT_EMPTY_PATH, root));
-  return std::make_unique<PosixTree>(std::move(fd), root, info, whole, options.keep_folders);
+  return std::make_unique<PosixTree>(std::move(fd), root, info, type, options.keep_folders);
 }
 
 }  // namespace cairn

@@ -54,7 +54,8 @@ class FileBelow {
   // cache holds of the file is dropped, as far as the kernel does.
   virtual bool BypassCache() = 0;
   // Has anybody, on this machine, the file open for writing, or mapped so? kUnknown: not our file, or the file system
-  // does not tell. Nobody is held up by the question for longer than it takes.
+  // does not tell, or others than this machine may write there. Nobody is held up by the question for longer than it
+  // takes.
   virtual Writers LookForWriters() = 0;
   // A lock for as long as the answer lives; the file holds who has it. Errors as LockFile::Take has them.
   virtual absl::StatusOr<LockFile> Lock(std::chrono::milliseconds patience) = 0;

@@ -35,6 +35,19 @@ TEST_F(DrainDeletionTest, WhereNobodyTellsOfWritersASourceIsDeletedOnlyOnceItHas
   EXPECT_EQ(At("file"), "bytes");
 }
 
+// /proc gives leases, as file systems do that other machines share. It is none of those that know all writers.
+TEST_F(DrainDeletionTest, OnlyAFileSystemOfThisMachineIsBelievedThatNobodyWrites) {
+  const std::string folder = "/proc/" + std::to_string(::getpid());
+  const UniqueFd fd(::open((folder + "/comm").c_str(), O_RDONLY));
+  if (!fd.valid() || ::fcntl(fd.get(), F_SETLEASE, F_RDLCK) != 0) GTEST_SKIP() << "/proc gives no leases here";
+  ASSERT_EQ(::fcntl(fd.get(), F_SETLEASE, F_UNLCK), 0);
+  const auto tree = OpenTree(folder);
+  ASSERT_OK(tree);
+  const auto file = (*tree)->Open("comm");
+  ASSERT_OK(file);
+  EXPECT_EQ((*file)->LookForWriters(), FileBelow::Writers::kUnknown);
+}
+
 TEST_F(DrainDeletionTest, DeletesTheSourceOnlyAfterTheCommit) {
   Put("a", Bytes(100));
   Put("b/c", Bytes(6 << 20));
