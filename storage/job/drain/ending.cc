@@ -24,8 +24,8 @@ std::string FolderOf(const std::string& path) {
 }  // namespace
 
 // Only of folders that a drain has made, or that are the same user's: one of somebody else's stays as it is. What is in
-// a folder comes before its times. That they are not durable at once costs nobody anything: the next pass
-// sets them again.
+// a folder comes before its times, and before a mode that lets nothing more in. That they are not durable at once costs
+// nobody anything: the next pass sets them again.
 void Pass::SetFolderAttributes() {
   for (const Folder& folder : scan_.folders | std::views::reverse) {
     const auto there = ground_.target->Info(folder.path);
@@ -33,7 +33,9 @@ void Pass::SetFolderAttributes() {
     const Record* const record = ground_.journal->Find(FolderKey(folder));
     const bool made = record != nullptr && record->there.inode == there->inode;
     if (!made && there->uid != folder.info.uid) continue;
-    if (there->mode == folder.info.mode && Nanoseconds(there->mtime) == Nanoseconds(folder.info.mtime)) continue;
+    FileInfo info = folder.info;
+    if ((info.mode & 0700) != 0700 && !AllDoneBelow(folder.path, kAfterAll)) info.mode |= 0700;
+    if (there->mode == info.mode && Nanoseconds(there->mtime) == Nanoseconds(info.mtime)) continue;
     const auto from = ground_.source.OpenFolder(folder.path);
     const auto to = ground_.target->OpenFolder(folder.path);
     if (!from.ok() || !to.ok()) {
@@ -41,7 +43,7 @@ void Pass::SetFolderAttributes() {
       continue;
     }
     const auto attributes = (*from)->Attributes();
-    const auto set = (*to)->SetAttributes(folder.info, attributes.ok() ? *attributes : TreeAttributes());
+    const auto set = (*to)->SetAttributes(info, attributes.ok() ? *attributes : TreeAttributes());
     if (!set.ok() || !*set || !attributes.ok()) ++report_.attributes_lost;
   }
 }

@@ -1,5 +1,7 @@
 #include "storage/job/drain/pass.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -184,16 +186,38 @@ absl::Status Pass::NoteFolder(const Folder& folder) {
   return ground_.journal->Write();
 }
 
+// A folder of ours at the target that is closed to us, as the source's is. It gets its mode again at the end of the
+// pass. False: it is open, or not ours.
+bool Pass::OpenUp(const std::string& folder) {
+  const auto there = ground_.target->Info(folder);
+  if (!there.ok() || there->uid != ::geteuid() || (there->mode & 0300) == 0300) return false;
+  const auto opened = ground_.target->OpenFolder(folder);
+  if (!opened.ok()) return false;
+  FileInfo info = *there;
+  info.mode |= 0700;
+  return (*opened)->SetAttributes(info, {}).ok();
+}
+
+absl::Status Pass::MakeFolder(const std::string& folder) {
+  absl::Status made = ground_.target->MakeFolder(folder);
+  const std::string parent = FolderOf(folder);
+  const bool again = absl::IsPermissionDenied(made) && !parent.empty() && OpenUp(parent);
+  return again ? ground_.target->MakeFolder(folder) : made;
+}
+
 absl::Status Pass::MakeFolders() {
   std::set<std::string> parents;
   for (const Folder& folder : scan_.folders) {
     const auto there = ground_.target->Info(folder.path);
-    if (there.ok() && there->is_directory()) continue;
+    if (there.ok() && there->is_directory()) {
+      if ((there->mode & 0300) != 0300 && !AllDoneBelow(folder.path, kAfterAll)) OpenUp(folder.path);
+      continue;
+    }
     if (there.ok()) {
       report_.failed.Add(folder.path, "the target has something else of this name");
       continue;
     }
-    const absl::Status made = ground_.target->MakeFolder(folder.path);
+    const absl::Status made = MakeFolder(folder.path);
     if (absl::IsResourceExhausted(made)) return made;
     if (absl::IsAlreadyExists(made)) continue;  // of another machine's drain, a moment ago
     if (!made.ok()) {

@@ -59,6 +59,8 @@ class Pass {
   absl::Status MakeFolders();
   static std::string FolderKey(const Folder& folder);
   absl::Status NoteFolder(const Folder& folder);
+  bool OpenUp(const std::string& folder);
+  absl::Status MakeFolder(const std::string& folder);
   void NoteScan();
   void Judge();
   void Judge(std::size_t at);

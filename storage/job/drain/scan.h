@@ -29,6 +29,7 @@ inline constexpr std::string_view kAsidePrefix = ".cairn-drained.";
 // The waves of a drain. Each is durable, under its final names, before the next begins.
 enum class Wave : std::uint8_t { kData, kRecords, kBp5Index, kIndex, kMarker };
 inline constexpr int kWaves = 5;
+inline constexpr Wave kAfterAll = static_cast<Wave>(kWaves);
 
 // Whose files belong together: a drain of an index waits until all files of its set are there.
 struct Set {
