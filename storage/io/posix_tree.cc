@@ -19,6 +19,7 @@
 #include <map>
 #include <string_view>
 
+#include "storage/base/clock.h"
 #include "storage/base/lock_file.h"
 #include "storage/base/status.h"
 #include "storage/base/unique_fd.h"
@@ -374,7 +375,11 @@ class PosixTree final : public Tree {
       const long fd = ::syscall(SYS_openat2, root_.get(), name, &how, sizeof how);
       if (fd >= 0) return UniqueFd(static_cast<int>(fd));
       // EAGAIN: something was renamed while the kernel looked; it asks to be asked again.
-      if (errno != EINTR && errno != EAGAIN) return Failed(what, path);
+      if (errno == EAGAIN) {
+        SleepFor(std::chrono::milliseconds(1));
+      } else if (errno != EINTR) {
+        return Failed(what, path);
+      }
     }
   }
 

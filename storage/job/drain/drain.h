@@ -32,7 +32,7 @@ namespace cairn {
 
 struct DrainOptions {
   std::string from;          // absolute, without links
-  std::string to;            // the same; below neither of the two lies the other
+  std::string to;            // the same; neither lies below the other
   bool make_target = false;  // its folder is made if that is missing; not the one above it
   // A file is complete when its writer was seen closing it, or ...
   std::optional<std::uint64_t> settle_ms = 10'000;  // ... when it has stayed as it is for so long; none: that does not
