@@ -186,6 +186,7 @@ void Pass::Account(CopyJob& job) {
     case Outcome::kThere:
       Note(job);
       ground_.journal->Confirm(item.path);
+      report_.read_through_cache += job.through_cache ? 1 : 0;
       ++report_.there_files;
       report_.there_bytes += item.info.bytes;
       states_[job.at] = State::kDone;

@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/storage/job/drain/drain_fixture.h"
 
@@ -67,6 +69,42 @@ TEST_F(DrainTargetTest, TheSameFileOfSomebodyElseIsThere) {
   EXPECT_TRUE(report.complete());
   EXPECT_EQ(report.files, 0U);
   EXPECT_EQ(report.there_files, 1U);
+}
+
+// Whoever made it may not have synced it; and a write that was lost on its way still lies in the page cache.
+TEST_F(DrainTargetTest, WhatIsFoundThereCountsOnceItIsSyncedAndReadFromTheDisk) {
+  Put("file", Bytes(5000));
+  std::filesystem::copy_file(from_ + "/file", to_ + "/file");
+  std::vector<std::string> calls;
+  bool lost = true;
+  target_hooks_.before = [&](std::string_view what, const std::string& path) -> absl::Status {
+    if (path != "file") return absl::OkStatus();
+    if (what == "sync" || what == "bypass cache" || what == "read") calls.emplace_back(what);
+    return lost && what == "sync" ? Unavailable("bad disk") : absl::OkStatus();
+  };
+  Hook();
+  options_.delete_source = true;
+  EXPECT_NE(Why(Drained().failed, "file"), "");
+  EXPECT_TRUE(Is(from_ + "/file"));
+  lost = false;
+  calls.clear();
+  const DrainReport report = Drained();
+  EXPECT_EQ(report.there_files, 1U);
+  EXPECT_EQ(report.deleted, 1U);
+  ASSERT_GE(calls.size(), 3U);
+  EXPECT_EQ(calls[0], "sync");
+  EXPECT_EQ(calls[1], "bypass cache");
+  EXPECT_EQ(calls[2], "read");
+}
+
+TEST_F(DrainTargetTest, WhatIsFoundThereAndIsReadThroughTheCacheIsCounted) {
+  Put("file", Bytes(5000));
+  std::filesystem::copy_file(from_ + "/file", to_ + "/file");
+  target_hooks_.before = [](std::string_view what, const std::string&) {
+    return what == "bypass cache" ? Unavailable("not here") : absl::OkStatus();
+  };
+  Hook();
+  EXPECT_EQ(Drained().read_through_cache, 1U);
 }
 
 TEST_F(DrainTargetTest, WhatWasOnlyFoundThereIsNotReplacedWhenTheSourceChanges) {

@@ -43,7 +43,7 @@ class HookedFile final : public FileBelow {
     return file_->Sync();
   }
   absl::StatusOr<FileInfo> Info() override { return Told(file_->Info(), hooks_); }
-  bool BypassCache() override { return file_->BypassCache(); }
+  bool BypassCache() override { return hooks_.before("bypass cache", path_).ok() && file_->BypassCache(); }
   Writers LookForWriters() override { return hooks_.writers_unknown ? Writers::kUnknown : file_->LookForWriters(); }
   absl::StatusOr<LockFile> Lock(std::chrono::milliseconds patience) override { return file_->Lock(patience); }
   absl::StatusOr<TreeAttributes> Attributes() override { return file_->Attributes(); }
