@@ -77,7 +77,13 @@ absl::StatusOr<bool> IsWindow(FileBelow& file, std::uint64_t bytes, std::uint64_
 void OutwaitTick(const FileInfo& info) {
   constexpr std::chrono::milliseconds kTick(20);
   const auto age = WallNow().time_since_epoch() - std::chrono::nanoseconds(Nanoseconds(info.ctime));
-  if (age >= age.zero() && age < kTick) SleepFor(std::chrono::duration_cast<std::chrono::nanoseconds>(kTick - age));
+  if (age >= age.zero() && age < tick) SleepFor(std::chrono::duration_cast<std::chrono::nanoseconds>(tick - age));
+}
+
+// One file under two names, or by two mounts, which may tell of different devices; nobody can set a ctime.
+bool IsThisVeryFile(const FileInfo& there, const FileInfo& here) {
+  if (there.inode != here.inode) return false;
+  return there.device == here.device || Nanoseconds(there.ctime) == Nanoseconds(here.ctime);
 }
 
 bool IsSparse(const FileInfo& info) {
@@ -306,7 +312,7 @@ bool Copier::CompareLinks(CopyJob& job) {
   if (absl::IsInvalidArgument(there.status())) return false;
   if (!Blame(job, there.status(), false).ok() || *there != *text) return false;
   const auto info = target_.Info(job.item->path);
-  if (!Blame(job, info.status(), false).ok() || PlaceOf(*info) == PlaceOf(job.item->info)) return false;
+  if (!Blame(job, info.status(), false).ok() || IsThisVeryFile(*info, job.item->info)) return false;
   job.there = MadeOf(*info);
   return true;
 }
@@ -319,7 +325,7 @@ bool Copier::CompareFiles(CopyJob& job, std::span<std::byte> buffer) {
   if (!Blame(job, to.status(), false).ok()) return false;
   const auto info = (*to)->Info();
   if (!Blame(job, info.status(), false).ok()) return false;
-  if (PlaceOf(*info) == PlaceOf(job.item->info)) {
+  if (IsThisVeryFile(*info, job.item->info)) {
     Say(job, Outcome::kFailed, "the target has this very file, under another mount");
     return false;
   }

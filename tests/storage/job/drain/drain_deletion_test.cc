@@ -2,8 +2,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
+#include <utility>
 
+#include "storage/base/status.h"
 #include "storage/base/unique_fd.h"
 #include "storage/io/tree.h"
 #include "tests/storage/job/drain/drain_fixture.h"
@@ -162,10 +165,21 @@ TEST_F(DrainDeletionTest, ATargetThatIsTheSourceAfterAllDeletesNothing) {
   // The source's tree is the target's, which no comparison of the two roots can have seen.
   options_.wrap_source = [this](auto) { return *OpenTree(to_); };
   std::ofstream(to_ + "/file") << "the only copy";
-  const DrainReport report = Drained();
-  EXPECT_EQ(report.deleted, 0U);
-  EXPECT_NE(Why(report.failed, "file"), "");
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, Run(), "one folder");
   EXPECT_EQ(At("file"), "the only copy");
+  // Nor has the drain's lock been seen there.
+  source_hooks_.before = [](std::string_view what, const std::string& path) {
+    return what == "info" && path.starts_with(".cairn-drain-") ? NotFound("not seen") : absl::OkStatus();
+  };
+  options_.wrap_source = [this](auto) { return HookTree(*OpenTree(to_), source_hooks_); };
+  options_.wrap_target = [this](auto tree) { return HookTree(std::move(tree), target_hooks_); };
+  for (const bool other_device : {false, true}) {
+    target_hooks_.other_device = other_device;
+    const DrainReport report = Drained();
+    EXPECT_EQ(report.deleted, 0U);
+    EXPECT_NE(Why(report.failed, "file"), "");
+    EXPECT_EQ(At("file"), "the only copy");
+  }
 }
 
 TEST_F(DrainDeletionTest, TheTargetIsNotEnteredWhereItIsMetInTheSource) {

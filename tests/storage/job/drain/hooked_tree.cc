@@ -10,7 +10,8 @@ namespace cairn::testing {
 namespace {
 
 absl::StatusOr<FileInfo> Told(absl::StatusOr<FileInfo> info, const TreeHooks& hooks) {
-  if (info.ok() && hooks.coarse_times) info->mtime.tv_nsec = 0;
+  if (info.ok() && hooks.coarse_times) info->mtime.tv_nsec = info->ctime.tv_nsec = 0;
+  if (info.ok() && hooks.other_device) ++info->device;
   return info;
 }
 
@@ -64,9 +65,15 @@ class HookedTree final : public Tree {
 
   absl::StatusOr<std::vector<TreeEntry>> List(const std::string& folder) override {
     CAIRN_RETURN_IF_ERROR(hooks_.before("list", folder));
-    return tree_->List(folder);
+    auto entries = tree_->List(folder);
+    if (!entries.ok()) return entries;
+    for (TreeEntry& entry : *entries) entry.info = *Told(entry.info, hooks_);
+    return entries;
   }
-  absl::StatusOr<FileInfo> Info(const std::string& path) override { return Told(tree_->Info(path), hooks_); }
+  absl::StatusOr<FileInfo> Info(const std::string& path) override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("info", path));
+    return Told(tree_->Info(path), hooks_);
+  }
   absl::StatusOr<std::unique_ptr<FileBelow>> Open(const std::string& path) override {
     CAIRN_RETURN_IF_ERROR(hooks_.before("open", path));
     return Hooked(tree_->Open(path), path);
