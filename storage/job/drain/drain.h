@@ -63,7 +63,9 @@ class Drain {
   static absl::StatusOr<std::unique_ptr<Drain>> Open(Disk& disk, const DrainOptions& options);
   virtual ~Drain() = default;
 
-  // Looks once, and brings all that is complete. What happened to single files stands in the report.
+  // Looks once, and brings all that is complete. What happened to single files stands in the report. What this Drain
+  // has brought, or has found, it does not look at again at the target, unless it is to delete the source's: of what
+  // others have done to it there, a new Drain tells.
   //   kNotFound  the source or the target is gone, or another folder is in its place: make a new Drain
   //   others     the target cannot be written to; what was committed before stays, and a new Drain goes on
   virtual absl::StatusOr<DrainReport> Pass(const std::atomic<bool>& stop) = 0;

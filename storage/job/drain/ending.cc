@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kNameBytesMax = 255;
 constexpr char kTooFresh[] = "nobody can say whether it is being written to";
+constexpr char kNotWhileWritten[] = "not deleted: somebody has it open for writing";
 constexpr char kNotThere[] = "not deleted: what was brought is not at the target any more";
 
 std::string FolderOf(const std::string& path) {
@@ -92,6 +93,13 @@ bool Pass::IsBrought(const Item& item) const {
   return there.ok() && record != nullptr && MadeOf(*there) == record->there && there->bytes == item.info.bytes;
 }
 
+// The next pass brings it again, or tells of what is there instead.
+void Pass::NotAtTheTarget(const Item& item, const std::string& name) {
+  ground_.journal->Doubt(item.path);
+  ++report_.busy;
+  report_.failed.Add(name, kNotThere);
+}
+
 bool Pass::IsTooFresh(const Item& item, FileBelow::Writers writers) {
   return writers == FileBelow::Writers::kUnknown && !ground_.completeness.StayedAsItIs(item);
 }
@@ -100,13 +108,18 @@ bool Pass::IsTooFresh(const Item& item, FileBelow::Writers writers) {
 // gets another name, by which nobody knows it; then it is looked at once more.
 void Pass::Delete(std::size_t at) {
   const Item& item = scan_.items[at];
-  if (!IsBrought(item)) return report_.failed.Add(item.path, kNotThere);
+  if (!IsBrought(item)) return NotAtTheTarget(item, item.path);
   if (const auto now = ground_.source.Info(item.path); now.ok() && item.info.links == 1) {
-    if (IdentityOf(*now) != IdentityOf(item.info)) return;  // it changed: the next pass sees to it
+    if (IdentityOf(*now) != IdentityOf(item.info)) {
+      ++report_.busy;  // the next pass brings it
+      return report_.waiting.Add(item.path, "not deleted: it changed");
+    }
   }
   if (item.kind == Item::Kind::kFile) {
     const auto file = ground_.source.Open(item.path);
-    if (file.ok() && IsTooFresh(item, (*file)->LookForWriters())) {
+    const auto writers = file.ok() ? (*file)->LookForWriters() : FileBelow::Writers::kNone;
+    if (writers == FileBelow::Writers::kSome) return report_.waiting.Add(item.path, kNotWhileWritten);
+    if (file.ok() && IsTooFresh(item, writers)) {
       return report_.waiting.Add(item.path, fmt::format("not deleted yet: {}", kTooFresh));
     }
   }
@@ -142,7 +155,7 @@ void Pass::RemoveAside(const Item& item, const std::string& aside) {
   // If what is at the target was this very file, under another mount, it has gone from there with the name.
   if (why.empty() && !IsBrought(item)) {
     const absl::Status back = ground_.source.RenameNew(aside, item.path);
-    return report_.failed.Add(back.ok() ? item.path : aside, kNotThere);
+    return NotAtTheTarget(item, back.ok() ? item.path : aside);
   }
   if (why.empty()) {
     const absl::Status removed = ground_.source.Remove(aside);

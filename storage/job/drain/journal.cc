@@ -163,6 +163,10 @@ void Journal::Confirm(const std::string& path) {
   record.before.clear();
 }
 
+void Journal::Doubt(const std::string& path) {
+  if (const auto known = records_.find(path); known != records_.end()) known->second.confirmed = false;
+}
+
 void Journal::Add(const std::string& path, const Record& record) {
   Take(path, record);
   PutRecord(path, record, unwritten_);

@@ -52,6 +52,8 @@ class Journal {
   // Known from now on; written by Write, durable after Sync, or after the target was synced as a whole.
   void Add(const std::string& path, const Record& record);
   void Confirm(const std::string& path);  // REQUIRES: it is known
+  // What is under its name now, if anything, is not what was confirmed: it is looked at anew.
+  void Doubt(const std::string& path);
   absl::Status Write();
   absl::Status Sync() { return file_->Sync(); }
 

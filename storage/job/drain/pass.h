@@ -99,6 +99,7 @@ class Pass {
   absl::Status DeleteSource();
   void Delete(std::size_t at);
   bool IsBrought(const Item& item) const;
+  void NotAtTheTarget(const Item& item, const std::string& name);
   bool IsTooFresh(const Item& item, FileBelow::Writers writers);
   std::string WhyNotRemoved(const Item& item, const std::string& aside);
   void RemoveAside(const Item& item, const std::string& aside);

@@ -182,6 +182,63 @@ TEST_F(DrainDeletionTest, ATargetThatIsTheSourceAfterAllDeletesNothing) {
   }
 }
 
+TEST_F(DrainDeletionTest, WhatIsTakenAwayFromTheTargetBeforeTheDeletionIsBroughtAgain) {
+  Put("file", "bytes");
+  options_.delete_source = true;
+  bool taken = false;
+  target_hooks_.before = [&](std::string_view what, const std::string&) {
+    if (what == "sync all" && !std::exchange(taken, true)) std::filesystem::remove(to_ + "/file");
+    return absl::OkStatus();
+  };
+  Hook();
+  auto drain = Drain::Open(*disk_, options_);
+  ASSERT_OK(drain);
+  auto report = (*drain)->Pass(stop_);
+  ASSERT_OK(report);
+  ASSERT_TRUE(taken);
+  EXPECT_NE(Why(report->failed, "file"), "");
+  EXPECT_EQ(ReadPath(from_ + "/file"), "bytes");
+  report = DrainOnce(**drain, 5000, stop_);
+  ASSERT_OK(report);
+  EXPECT_TRUE(report->complete());
+  EXPECT_EQ(report->deleted, 1U);
+  EXPECT_EQ(At("file"), "bytes");
+}
+
+TEST_F(DrainDeletionTest, WhatChangesBeforeItsDeletionIsToldAndBroughtAgain) {
+  Put("file", "bytes");
+  Put("written", "half");
+  options_.delete_source = true;
+  UniqueFd writer;
+  target_hooks_.before = [&](std::string_view what, const std::string&) {
+    if (what != "sync all" || writer.valid()) return absl::OkStatus();
+    Put("file", "other bytes");
+    writer = UniqueFd(::open((from_ + "/written").c_str(), O_WRONLY));
+    return absl::OkStatus();
+  };
+  std::atomic<bool> renamed{false};
+  source_hooks_.before = [&](std::string_view what, const std::string& path) {
+    if (what == "rename to" && path == ".cairn-drained.written") renamed = true;
+    return absl::OkStatus();
+  };
+  Hook();
+  auto drain = Drain::Open(*disk_, options_);
+  ASSERT_OK(drain);
+  auto report = (*drain)->Pass(stop_);
+  ASSERT_OK(report);
+  EXPECT_EQ(Why(report->waiting, "file"), "not deleted: it changed");
+  EXPECT_EQ(Why(report->waiting, "written"), "not deleted: somebody has it open for writing");
+  EXPECT_FALSE(renamed);
+  EXPECT_FALSE(report->complete());
+  EXPECT_GT(report->busy, 0U);
+  ::close(writer.Release());
+  report = (*drain)->Pass(stop_);
+  ASSERT_OK(report);
+  EXPECT_TRUE(report->complete());
+  EXPECT_TRUE(Files(from_).empty());
+  EXPECT_EQ(At("file"), "other bytes");
+}
+
 TEST_F(DrainDeletionTest, TheTargetIsNotEnteredWhereItIsMetInTheSource) {
   Put("file", "bytes");
   Put("sub/file", "other bytes");
