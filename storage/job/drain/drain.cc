@@ -235,8 +235,8 @@ absl::StatusOr<std::unique_ptr<Drain>> Drain::Open(Disk& disk, const DrainOption
 }
 
 absl::StatusOr<DrainReport> DrainOnce(Drain& drain, std::uint64_t wait_ms, const std::atomic<bool>& stop) {
-  const auto end = SteadyNow() + drain::milliseconds(wait_ms);
   CAIRN_ASSIGN_OR_RETURN(DrainReport all, drain.Pass(stop));
+  const auto end = SteadyNow() + drain::milliseconds(wait_ms);  // a first pass that takes long takes nothing of it
   for (;;) {
     const auto now = SteadyNow();
     const auto settles = drain.settles_at();

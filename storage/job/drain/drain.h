@@ -78,8 +78,8 @@ class Drain {
   virtual DrainProgress& progress() = 0;
 };
 
-// A drain that ends by itself: passes until nothing is waiting that time alone would make complete, or `wait_ms` is
-// over. The report is of all of them together.
+// A drain that ends by itself: passes until nothing is waiting that time alone would make complete, or `wait_ms` are
+// over since the end of the first one. The report is of all of them together.
 absl::StatusOr<DrainReport> DrainOnce(Drain& drain, std::uint64_t wait_ms, const std::atomic<bool>& stop);
 
 }  // namespace cairn

@@ -239,6 +239,25 @@ TEST_F(DrainDeletionTest, WhatChangesBeforeItsDeletionIsToldAndBroughtAgain) {
   EXPECT_EQ(At("file"), "other bytes");
 }
 
+TEST_F(DrainDeletionTest, AFirstPassThatTakesLongTakesNothingOfTheTimeToWait) {
+  Put("file", "bytes");
+  options_.settle_ms = 300;
+  options_.delete_source = true;
+  ::usleep(400'000);
+  source_hooks_.writers_unknown = true;
+  target_hooks_.before = [](std::string_view what, const std::string& path) {
+    if (what == "rename to" && path == "file") ::usleep(700'000);
+    return absl::OkStatus();
+  };
+  Hook();
+  options_.wrap_source = [this](auto tree) { return HookTree(std::move(tree), source_hooks_); };
+  auto drain = Drain::Open(*disk_, options_);
+  ASSERT_OK(drain);
+  const auto report = DrainOnce(**drain, 600, stop_);
+  ASSERT_OK(report);
+  EXPECT_EQ(report->deleted, 1U);
+}
+
 TEST_F(DrainDeletionTest, TheTargetIsNotEnteredWhereItIsMetInTheSource) {
   Put("file", "bytes");
   Put("sub/file", "other bytes");
