@@ -95,6 +95,10 @@ void Pass::RestoreAside(const Scan& scan) {
     const std::string path = folder.empty() ? name : folder + "/" + name;
     const absl::Status back = ground_.source.RenameNew(aside, path);
     if (absl::IsAlreadyExists(back)) {
+      // Where a rename is a link and a removal, it may have been killed in between: one file by both names.
+      const auto one = ground_.source.Info(aside), other = ground_.source.Info(path);
+      const bool same = one.ok() && other.ok() && PlaceOf(*one) == PlaceOf(*other);
+      if (same && ground_.source.Remove(aside).ok()) continue;
       report_.failed.Add(aside, "a drain was killed while it deleted this, and there is another file of its name now");
     } else if (!back.ok() && !absl::IsNotFound(back)) {
       report_.failed.Add(aside, std::string(MessageOf(back)));

@@ -258,6 +258,20 @@ TEST_F(DrainDeletionTest, AFirstPassThatTakesLongTakesNothingOfTheTimeToWait) {
   EXPECT_EQ(report->deleted, 1U);
 }
 
+// Where a rename without replacing is a link and a removal.
+TEST_F(DrainDeletionTest, ADeletionThatWasKilledBetweenTwoNamesOfOneFileIsTakenBack) {
+  Put("d/file", "bytes");
+  Put("d/other", "mine");
+  std::filesystem::create_hard_link(from_ + "/d/file", from_ + "/d/.cairn-drained.file");
+  std::ofstream(from_ + "/d/.cairn-drained.other") << "another one";
+  const DrainReport report = Drained();
+  EXPECT_FALSE(Is(from_ + "/d/.cairn-drained.file"));
+  EXPECT_EQ(ReadPath(from_ + "/d/file"), "bytes");
+  EXPECT_EQ(At("d/file"), "bytes");
+  EXPECT_NE(Why(report.failed, "d/.cairn-drained.other"), "");
+  EXPECT_EQ(ReadPath(from_ + "/d/.cairn-drained.other"), "another one");
+}
+
 TEST_F(DrainDeletionTest, TheTargetIsNotEnteredWhereItIsMetInTheSource) {
   Put("file", "bytes");
   Put("sub/file", "other bytes");
