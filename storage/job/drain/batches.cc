@@ -199,6 +199,10 @@ void Pass::Account(CopyJob& job) {
       states_[job.at] = State::kNotDone;
       return;
     case Outcome::kFailed:
+      if (job.leader_changed) {
+        ground_.journal->Doubt(job.leader);
+        ++report_.busy;
+      }
       return NotDone(job.at, report_.failed, std::move(job.why));
     case Outcome::kDamaged:
       return NotDone(job.at, report_.damaged, std::move(job.why));

@@ -199,10 +199,15 @@ void Copier::MakeHardLink(CopyJob& job, std::span<std::byte> buffer, bool sync) 
   const absl::Status linked = target_.Link(job.leader, job.work);
   job.link_copied = absl::IsFailedPrecondition(linked);
   if (job.link_copied && job.item->info.bytes <= kWindowBytes) return CopyFile(job, buffer, sync);
+  job.leader_changed = absl::IsNotFound(linked);
   if (!Blame(job, linked, false).ok()) return;
   const auto info = target_.Info(job.work);
   if (!Blame(job, info.status(), false).ok()) return;
   job.there = MadeOf(*info);
+  if (job.there != job.leader_there) {
+    job.leader_changed = true;
+    return Say(job, Outcome::kFailed, "the target's file of another of its names was changed by somebody else");
+  }
   Say(job, Outcome::kCopied);
 }
 

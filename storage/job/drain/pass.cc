@@ -401,10 +401,7 @@ absl::Status Pass::RunItems(const std::vector<std::size_t>& items) {
       NotDone(at, report_.waiting, std::move(why));
       continue;
     }
-    if (job.item->leader >= 0 && states_[static_cast<std::size_t>(job.item->leader)] != State::kDone) {
-      NotDone(at, report_.waiting, "another name of this file has not come yet");
-      continue;
-    }
+    if (job.item->leader >= 0) job.leader_there = ground_.journal->Find(job.leader)->there;
     if (IsLarge(job) && (job.mode != CopyJob::Mode::kCompare || job.replace)) {
       CAIRN_RETURN_IF_ERROR(CopyBatch(std::exchange(batch, {})));
       CAIRN_RETURN_IF_ERROR(FinishPending());

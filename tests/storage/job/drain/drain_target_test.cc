@@ -107,6 +107,39 @@ TEST_F(DrainTargetTest, WhatIsFoundThereAndIsReadThroughTheCacheIsCounted) {
   EXPECT_EQ(Drained().read_through_cache, 1U);
 }
 
+TEST_F(DrainTargetTest, AFurtherNameIsNotMadeOfWhatSomebodyElseHasPutUnderTheFirstOne) {
+  Put("first", "mine");
+  std::filesystem::create_hard_link(from_ + "/first", from_ + "/second");
+  bool put = false, refused = false;
+  target_hooks_.before = [&](std::string_view what, const std::string&) {
+    if (what != "link" || std::exchange(put, true)) return absl::OkStatus();
+    std::filesystem::remove(to_ + "/first");
+    if (!refused) std::ofstream(to_ + "/first") << "hers";
+    return absl::OkStatus();
+  };
+  Hook();
+  auto drain = Drain::Open(*disk_, options_);
+  ASSERT_OK(drain);
+  auto report = (*drain)->Pass(stop_);
+  ASSERT_OK(report);
+  EXPECT_NE(Why(report->failed, "second"), "");
+  EXPECT_FALSE(IsThere("second"));
+  report = (*drain)->Pass(stop_);
+  ASSERT_OK(report);
+  EXPECT_NE(Why(report->failed, "first"), "");  // that of somebody else
+  EXPECT_EQ(At("first"), "hers");
+  // And when it is only taken away, both come.
+  std::filesystem::remove(to_ + "/first");
+  put = false, refused = true;
+  report = (*drain)->Pass(stop_);
+  ASSERT_OK(report);
+  EXPECT_NE(Why(report->failed, "second"), "");
+  report = (*drain)->Pass(stop_);
+  ASSERT_OK(report);
+  EXPECT_TRUE(report->complete());
+  EXPECT_TRUE(std::filesystem::equivalent(to_ + "/first", to_ + "/second"));
+}
+
 TEST_F(DrainTargetTest, WhatWasOnlyFoundThereIsNotReplacedWhenTheSourceChanges) {
   Put("file", "one");
   std::filesystem::copy_file(from_ + "/file", to_ + "/file");
