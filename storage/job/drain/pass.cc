@@ -70,6 +70,7 @@ absl::StatusOr<DrainReport> Pass::Run() {
     for (int wave = 0; wave < kWaves && !ended_; ++wave) CAIRN_RETURN_IF_ERROR(RunWave(static_cast<Wave>(wave)));
     SetFolderAttributes();
     if (options_.delete_source) CAIRN_RETURN_IF_ERROR(DeleteSource());
+    if (!ended_) CAIRN_RETURN_IF_ERROR(ground_.journal->Shrink());
   }
   // What was cut short by this looks like anything.
   CAIRN_RETURN_IF_ERROR(ground_.source.CheckRoot());

@@ -140,6 +140,30 @@ TEST_F(DrainTargetTest, AFurtherNameIsNotMadeOfWhatSomebodyElseHasPutUnderTheFir
   EXPECT_TRUE(std::filesystem::equivalent(to_ + "/first", to_ + "/second"));
 }
 
+TEST_F(DrainTargetTest, AJournalForgetsWhatCannotBeAtTheTargetAnyMore) {
+  constexpr int kFiles = 700, kPasses = 8;
+  for (int i = 0; i < kFiles; ++i) Put("f" + std::to_string(i), "bytes");
+  bool refuses = true;
+  target_hooks_.before = [&](std::string_view what, const std::string& path) {
+    return refuses && what == "rename to" && path.starts_with("f") ? Unavailable("not now") : absl::OkStatus();
+  };
+  Hook();
+  for (int pass = 0; pass < kPasses; ++pass) EXPECT_EQ(Drained().failed.count(), static_cast<unsigned>(kFiles));
+  refuses = false;
+  const auto size = [&] {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(Own())) {
+      if (entry.path().filename() == "journal") return entry.file_size();
+    }
+    return std::uintmax_t{0};
+  };
+  const std::uintmax_t before = size();
+  EXPECT_TRUE(Drained().complete());
+  EXPECT_LT(size(), before / (kPasses / 2));
+  const DrainReport report = Drained();
+  EXPECT_EQ(report.there_files, static_cast<unsigned>(kFiles));
+  EXPECT_EQ(report.files, 0U);
+}
+
 TEST_F(DrainTargetTest, WhatWasOnlyFoundThereIsNotReplacedWhenTheSourceChanges) {
   Put("file", "one");
   std::filesystem::copy_file(from_ + "/file", to_ + "/file");
