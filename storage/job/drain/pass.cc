@@ -182,9 +182,10 @@ std::string Pass::FolderKey(const Folder& folder) {
   return folder.path + "/";
 }
 
-// While it is still empty, so that a drain that is killed after this gives it its attributes.
-absl::Status Pass::NoteFolder(const Folder& folder) {
-  const auto there = ground_.target->Info(folder.path);
+// `now`: the name that it has now. While it is still empty, so that a drain that is killed after this gives it its
+// attributes.
+absl::Status Pass::NoteFolder(const Folder& folder, const std::string& now) {
+  const auto there = ground_.target->Info(now);
   if (!there.ok()) return absl::OkStatus();  // somebody took it away
   ground_.journal->Add(FolderKey(folder),
                        {.source = IdentityOf(folder.info), .there = {.inode = there->inode}, .ours = true});
@@ -203,15 +204,25 @@ bool Pass::OpenUp(const std::string& folder) {
   return (*opened)->SetAttributes(info, {}).ok();
 }
 
-absl::Status Pass::MakeFolder(const std::string& folder) {
-  absl::Status made = ground_.target->MakeFolder(folder);
-  const std::string parent = FolderOf(folder);
-  const bool again = absl::IsPermissionDenied(made) && !parent.empty() && OpenUp(parent);
-  return again ? ground_.target->MakeFolder(folder) : made;
+// Gives a folder its name that was made and noted under `work`.
+absl::Status Pass::NameFolder(const Folder& folder, const std::string& work) {
+  Tree& target = *ground_.target;
+  absl::Status named = target.RenameNew(work, folder.path);
+  const std::string parent = FolderOf(folder.path);
+  if (absl::IsPermissionDenied(named) && !parent.empty() && OpenUp(parent)) {
+    named = target.RenameNew(work, folder.path);
+  }
+  if (named.ok()) return named;
+  target.Remove(work).IgnoreError();  // the next drain's beginning removes it, too
+  if (absl::IsAlreadyExists(named) || absl::IsNotFound(named) || absl::IsResourceExhausted(named)) return named;
+  // Not every file system renames a folder without replacing another one.
+  CAIRN_RETURN_IF_ERROR(target.MakeFolder(folder.path));
+  return NoteFolder(folder, folder.path);
 }
 
-absl::Status Pass::MakeFolders() {
-  std::set<std::string> parents;
+// Those that are to be made, under work names, and known to the journal: so all that a drain has made is known.
+absl::StatusOr<std::vector<std::pair<const Folder*, std::string>>> Pass::PrepareFolders() {
+  std::vector<std::pair<const Folder*, std::string>> prepared;
   for (const Folder& folder : scan_.folders) {
     const auto there = ground_.target->Info(folder.path);
     if (there.ok() && there->is_directory()) {
@@ -222,16 +233,28 @@ absl::Status Pass::MakeFolders() {
       report_.failed.Add(folder.path, "the target has something else of this name");
       continue;
     }
-    const absl::Status made = MakeFolder(folder.path);
-    if (absl::IsResourceExhausted(made)) return made;
-    if (absl::IsAlreadyExists(made)) continue;  // of another machine's drain, a moment ago
-    if (!made.ok()) {
-      report_.failed.Add(folder.path, std::string(MessageOf(made)));
+    std::string work = fmt::format("{}/0/{}", ground_.work_folder, ground_.works++);
+    CAIRN_RETURN_IF_ERROR(ground_.target->MakeFolder(work));
+    CAIRN_RETURN_IF_ERROR(NoteFolder(folder, work));
+    prepared.emplace_back(&folder, std::move(work));
+  }
+  if (!prepared.empty()) CAIRN_RETURN_IF_ERROR(ground_.journal->Sync());
+  return prepared;
+}
+
+absl::Status Pass::MakeFolders() {
+  CAIRN_ASSIGN_OR_RETURN(const auto prepared, PrepareFolders());
+  std::set<std::string> parents;
+  for (const auto& [folder, work] : prepared) {
+    const absl::Status named = NameFolder(*folder, work);
+    if (absl::IsResourceExhausted(named)) return named;
+    if (absl::IsAlreadyExists(named)) continue;  // of another machine's drain, a moment ago
+    if (!named.ok()) {
+      report_.failed.Add(folder->path, std::string(MessageOf(named)));
       continue;
     }
     ++report_.folders;
-    parents.insert(FolderOf(folder.path));
-    CAIRN_RETURN_IF_ERROR(NoteFolder(folder));
+    parents.insert(FolderOf(folder->path));
   }
   if (parents.empty()) return absl::OkStatus();
   if (ground_.target->syncs_as_a_whole() && parents.size() > 16) return ground_.target->SyncAll();

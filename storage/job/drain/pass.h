@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "storage/file/transfer/transfer.h"
@@ -58,9 +59,10 @@ class Pass {
   void RestoreAside(const Scan& scan);
   absl::Status MakeFolders();
   static std::string FolderKey(const Folder& folder);
-  absl::Status NoteFolder(const Folder& folder);
+  absl::StatusOr<std::vector<std::pair<const Folder*, std::string>>> PrepareFolders();
+  absl::Status NoteFolder(const Folder& folder, const std::string& now);
   bool OpenUp(const std::string& folder);
-  absl::Status MakeFolder(const std::string& folder);
+  absl::Status NameFolder(const Folder& folder, const std::string& work);
   void NoteScan();
   void Judge();
   void Judge(std::size_t at);

@@ -164,6 +164,39 @@ TEST_F(DrainTargetTest, AJournalForgetsWhatCannotBeAtTheTargetAnyMore) {
   EXPECT_EQ(report.files, 0U);
 }
 
+// So a drain that is killed then knows the folder for its own.
+TEST_F(DrainTargetTest, TheJournalKnowsAFolderBeforeItHasItsName) {
+  Put("made/sub/file", "bytes");
+  int known = 0;
+  target_hooks_.before = [&](std::string_view what, const std::string& path) {
+    if ((what != "rename to" && what != "make folder") || (path != "made" && path != "made/sub")) {
+      return absl::OkStatus();
+    }
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(Own())) {
+      if (entry.path().filename() != "journal") continue;
+      known += ReadPath(entry.path()).find(path + "/") != std::string::npos ? 1 : 0;
+    }
+    return absl::OkStatus();
+  };
+  Hook();
+  EXPECT_TRUE(Drained().complete());
+  EXPECT_EQ(known, 2);
+}
+
+TEST_F(DrainTargetTest, WhereFoldersCannotBeRenamedTheyAreMadeUnderTheirNames) {
+  Put("made/sub/file", "bytes");
+  target_hooks_.before = [](std::string_view what, const std::string& path) {
+    return what == "rename to" && path.starts_with("made") && !path.ends_with("file") ? PermissionDenied("no")
+                                                                                      : absl::OkStatus();
+  };
+  Hook();
+  const DrainReport report = Drained();
+  EXPECT_TRUE(report.complete());
+  EXPECT_EQ(report.folders, 2U);
+  EXPECT_EQ(At("made/sub/file"), "bytes");
+  EXPECT_EQ(std::filesystem::last_write_time(to_ + "/made"), std::filesystem::last_write_time(from_ + "/made"));
+}
+
 TEST_F(DrainTargetTest, WhatWasOnlyFoundThereIsNotReplacedWhenTheSourceChanges) {
   Put("file", "one");
   std::filesystem::copy_file(from_ + "/file", to_ + "/file");
