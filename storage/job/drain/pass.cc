@@ -332,6 +332,13 @@ std::string Pass::WhyHeldBack(const Item& item) {
   return "";
 }
 
+// "": all that it has to wait for has come.
+std::string Pass::WhyNotNow(const Item& item) {
+  if (std::string why = WhyHeldBack(item); !why.empty()) return why;
+  const bool leads = item.leader < 0 || states_[static_cast<std::size_t>(item.leader)] == State::kDone;
+  return leads ? "" : "another name of this file has not come yet";
+}
+
 std::string Pass::WhySetHeldBack(std::size_t set, Wave wave) {
   const auto [known, added] = sets_held_back_.try_emplace(set);
   if (!added) return known->second;
@@ -421,7 +428,7 @@ absl::Status Pass::RunItems(const std::vector<std::size_t>& items) {
   for (const std::size_t at : items) {
     if (ended_ || stop_) break;
     CopyJob& job = plan_[at];
-    if (std::string why = WhyHeldBack(*job.item); !why.empty()) {
+    if (std::string why = WhyNotNow(*job.item); !why.empty()) {
       NotDone(at, report_.waiting, std::move(why));
       continue;
     }
@@ -458,25 +465,38 @@ absl::Status Pass::RunLarge(CopyJob& job) {
 }
 
 void Pass::DryRun() {
-  for (std::size_t at = 0; at < scan_.items.size(); ++at) {
-    if (states_[at] != State::kOpen) continue;
-    const Item& item = scan_.items[at];
-    if (item.kind == Item::Kind::kSymlink) {
-      ++report_.symlinks;
-    } else if (item.leader >= 0) {
-      ++report_.hard_links;
-    } else {
-      const auto file = ground_.source.Open(item.path);
-      if (!file.ok()) {
-        NotDone(at, report_.failed, std::string(MessageOf(file.status())));
-      } else if ((*file)->LookForWriters() == FileBelow::Writers::kSome) {
-        NotDone(at, report_.waiting, "somebody has it open for writing");
-      } else {
-        ++report_.files;
-        report_.bytes += item.info.bytes;
+  for (int wave = 0; wave < kWaves; ++wave) {
+    rescan_.reset();
+    sets_held_back_.clear();
+    for (const bool links : {false, true}) {
+      for (std::size_t at = 0; at < scan_.items.size(); ++at) {
+        const Item& item = scan_.items[at];
+        if (states_[at] != State::kOpen || item.wave != static_cast<Wave>(wave) || (item.leader >= 0) != links)
+          continue;
+        DryRun(at);
       }
     }
   }
+}
+
+// What would go counts as done, so that what waits for it goes, too.
+void Pass::DryRun(std::size_t at) {
+  const Item& item = scan_.items[at];
+  if (std::string why = WhyNotNow(item); !why.empty()) return NotDone(at, report_.waiting, std::move(why));
+  if (item.kind == Item::Kind::kSymlink) {
+    ++report_.symlinks;
+  } else if (item.leader >= 0) {
+    ++report_.hard_links;
+  } else {
+    const auto file = ground_.source.Open(item.path);
+    if (!file.ok()) return NotDone(at, report_.failed, std::string(MessageOf(file.status())));
+    if ((*file)->LookForWriters() == FileBelow::Writers::kSome) {
+      return NotDone(at, report_.waiting, "somebody has it open for writing");
+    }
+    ++report_.files;
+    report_.bytes += item.info.bytes;
+  }
+  states_[at] = State::kDone;
 }
 
 }  // namespace cairn::drain

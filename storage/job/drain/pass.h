@@ -67,6 +67,7 @@ class Pass {
   void Judge();
   void Judge(std::size_t at);
   bool IsThere(CopyJob& job);
+  std::string WhyNotNow(const Item& item);
   std::string WhyHeldBack(const Item& item);
   std::string WhySetHeldBack(std::size_t set, Wave wave);
   std::string WhyOtherThanBefore(std::size_t set, Wave wave);
@@ -80,6 +81,7 @@ class Pass {
   absl::Status RunItems(const std::vector<std::size_t>& items);
   absl::Status RunLarge(CopyJob& job);
   void DryRun();
+  void DryRun(std::size_t at);
   void NotDone(std::size_t at, ToldList& list, std::string why);
 
   // batches.cc: doing it

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "storage/base/unique_fd.h"
 #include "tests/storage/job/drain/drain_fixture.h"
@@ -382,6 +383,25 @@ TEST_F(DrainTest, ADryRunChangesNothing) {
   options_.to = folder_ + "/none";
   EXPECT_EQ(Drained().files, 2U);
   EXPECT_FALSE(Is(folder_ + "/none"));
+}
+
+TEST_F(DrainTest, ADryRunTellsWhatWaitsForWhat) {
+  options_.marker = "DONE";
+  options_.dry_run = true;
+  Put("a/file", "1");
+  std::filesystem::create_hard_link(from_ + "/a/file", from_ + "/a/second");
+  Put("a/DONE", "");
+  {
+    const UniqueFd writer(::open((from_ + "/a/file").c_str(), O_WRONLY));
+    const DrainReport report = Drained();
+    EXPECT_NE(Why(report.waiting, "a/second"), "");
+    EXPECT_NE(Why(report.waiting, "a/DONE"), "");
+    EXPECT_EQ(report.files, 0U);
+  }
+  const DrainReport report = Drained();
+  EXPECT_TRUE(report.complete());
+  EXPECT_EQ(report.files, 2U);
+  EXPECT_EQ(report.hard_links, 1U);
 }
 
 TEST_F(DrainTest, StopsWhenToldAndGoesOnLater) {
