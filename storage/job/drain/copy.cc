@@ -75,7 +75,7 @@ absl::StatusOr<bool> IsWindow(FileBelow& file, std::uint64_t bytes, std::uint64_
 // A second change within one tick of the file system's clock leaves the times as they are. What is read after that tick
 // cannot change without their telling.
 void OutwaitTick(const FileInfo& info) {
-  constexpr std::chrono::milliseconds kTick(20);
+  const std::chrono::milliseconds tick(info.ctime.tv_nsec == 0 ? 1010 : 20);  // whole seconds: not a finer clock
   const auto age = WallNow().time_since_epoch() - std::chrono::nanoseconds(Nanoseconds(info.ctime));
   if (age >= age.zero() && age < tick) SleepFor(std::chrono::duration_cast<std::chrono::nanoseconds>(tick - age));
 }

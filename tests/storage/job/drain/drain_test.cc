@@ -404,6 +404,20 @@ TEST_F(DrainTest, ADryRunTellsWhatWaitsForWhat) {
   EXPECT_EQ(report.hard_links, 1U);
 }
 
+// A second change within one tick of the clock cannot be seen.
+TEST_F(DrainTest, ASourceThatChangesWithinASecondOfAFileSystemWithoutFinerTimes) {
+  Put("file", "one");
+  source_hooks_.coarse_times = true;
+  bool changed = false;
+  source_hooks_.came = [&](const std::string&, std::span<std::byte>) {
+    if (!std::exchange(changed, true)) Put("file", "two");
+  };
+  Hook();
+  EXPECT_EQ(Drained().files, 0U);
+  EXPECT_TRUE(Drained().complete());
+  EXPECT_EQ(At("file"), "two");
+}
+
 TEST_F(DrainTest, StopsWhenToldAndGoesOnLater) {
   for (int i = 0; i < 40; ++i) Put("f" + std::to_string(i), Bytes(100));
   std::atomic<int> reads{0};
