@@ -207,7 +207,7 @@ void Pass::Account(CopyJob& job) {
     case Outcome::kDamaged:
       return NotDone(job.at, report_.damaged, std::move(job.why));
     case Outcome::kFull:
-      report_.stopped = true;
+      report_.stopped = report_.full = true;
       report_.stopped_why = "the target is full: " + job.why;
       return NotDone(job.at, report_.waiting, "the target is full");
     case Outcome::kStopped:

@@ -51,7 +51,8 @@ struct DrainReport {
   std::uint64_t links_copied = 0;        // further names that could not be hard links, and are files of their own
   std::uint64_t attributes_lost = 0;     // files whose owner or extended attributes could not be kept
   std::uint64_t read_through_cache = 0;  // files that were not read back past the page cache: the target cannot
-  bool stopped = false;                  // before all that was complete had come: told to, or the target is full
+  bool stopped = false;                  // before all that was complete had come: told to, or ...
+  bool full = false;                     // ... the target has no room
   std::string stopped_why;
   std::uint64_t milliseconds = 0;
 
