@@ -210,8 +210,9 @@ TEST_F(DrainDeletionTest, WhatChangesBeforeItsDeletionIsToldAndBroughtAgain) {
   Put("written", "half");
   options_.delete_source = true;
   UniqueFd writer;
+  bool changed = false;
   target_hooks_.before = [&](std::string_view what, const std::string&) {
-    if (what != "sync all" || writer.valid()) return absl::OkStatus();
+    if (what != "sync all" || std::exchange(changed, true)) return absl::OkStatus();
     Put("file", "other bytes");
     writer = UniqueFd(::open((from_ + "/written").c_str(), O_WRONLY));
     return absl::OkStatus();
@@ -231,7 +232,7 @@ TEST_F(DrainDeletionTest, WhatChangesBeforeItsDeletionIsToldAndBroughtAgain) {
   EXPECT_FALSE(renamed);
   EXPECT_FALSE(report->complete());
   EXPECT_GT(report->busy, 0U);
-  ::close(writer.Release());
+  writer = UniqueFd();
   report = (*drain)->Pass(stop_);
   ASSERT_OK(report);
   EXPECT_TRUE(report->complete());
@@ -250,7 +251,6 @@ TEST_F(DrainDeletionTest, AFirstPassThatTakesLongTakesNothingOfTheTimeToWait) {
     return absl::OkStatus();
   };
   Hook();
-  options_.wrap_source = [this](auto tree) { return HookTree(std::move(tree), source_hooks_); };
   auto drain = Drain::Open(*disk_, options_);
   ASSERT_OK(drain);
   const auto report = DrainOnce(**drain, 600, stop_);
