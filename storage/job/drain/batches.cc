@@ -13,11 +13,6 @@ namespace {
 // So few are synced one by one; one sync of all would also write what others have written to this file system.
 constexpr std::size_t kSyncedEachMax = 16;
 
-std::string FolderOf(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
-
 }  // namespace
 
 // While this batch is copied, the one before becomes durable.

@@ -1,4 +1,4 @@
-// The end of a pass: folders look as in the source, and what was brought leaves the source if that was asked for.
+// The end of a pass: what was brought leaves the source, if that was asked for.
 #include <fmt/format.h>
 
 #include <ranges>
@@ -17,39 +17,7 @@ constexpr char kTooFresh[] = "nobody can say whether it is being written to";
 constexpr char kNotWhileWritten[] = "not deleted: somebody has it open for writing";
 constexpr char kNotThere[] = "not deleted: what was brought is not at the target any more";
 
-std::string FolderOf(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
-
 }  // namespace
-
-// Only of folders that a drain has made, or that are the same user's: one of somebody else's stays as it is. What is in
-// a folder comes before its times, and before a mode that lets nothing more in. That they are not durable at once costs
-// nobody anything: the next pass sets them again.
-void Pass::SetFolderAttributes() {
-  for (const Folder& folder : scan_.folders | std::views::reverse) {
-    const auto there = ground_.target->Info(folder.path);
-    if (!there.ok() || !there->is_directory()) continue;  // told by MakeFolders
-    const Record* const record = ground_.journal->Find(FolderKey(folder));
-    const bool made = record != nullptr && record->there.inode == there->inode;
-    if (!made && there->uid != folder.info.uid) continue;
-    FileInfo info = folder.info;
-    if ((info.mode & 0700) != 0700 && !AllDoneBelow(folder.path, kAfterAll)) info.mode |= 0700;
-    if (there->mode == info.mode && Nanoseconds(there->mtime) == Nanoseconds(info.mtime)) continue;
-    const auto from = ground_.source.OpenFolder(folder.path);
-    const auto to = ground_.target->OpenFolder(folder.path);
-    if (!from.ok() || !to.ok()) {
-      ++report_.attributes_lost;
-      continue;
-    }
-    const auto attributes = (*from)->Attributes();
-    const auto set = (*to)->SetAttributes(info, attributes.ok() ? *attributes : TreeAttributes());
-    if (!set.ok() || !*set || !attributes.ok()) ++report_.attributes_lost;
-  }
-}
-
-// --- The source ---
 
 absl::Status Pass::DeleteSource() {
   std::set<std::size_t> held_back;  // sets of which not all has come

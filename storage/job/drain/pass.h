@@ -57,12 +57,6 @@ class Pass {
   // pass.cc: what is to be done
   absl::Status CheckTarget();
   void RestoreAside(const Scan& scan);
-  absl::Status MakeFolders();
-  static std::string FolderKey(const Folder& folder);
-  absl::StatusOr<std::vector<std::pair<const Folder*, std::string>>> PrepareFolders();
-  absl::Status NoteFolder(const Folder& folder, const std::string& now);
-  bool OpenUp(const std::string& folder);
-  absl::Status NameFolder(const Folder& folder, const std::string& work);
   void NoteScan();
   void Judge();
   void Judge(std::size_t at);
@@ -98,8 +92,16 @@ class Pass {
   void Account(CopyJob& job);
   void Note(const CopyJob& job);
 
-  // ending.cc: folders' attributes, and what leaves the source
+  // folders.cc: at the target
+  absl::Status MakeFolders();
+  static std::string FolderKey(const Folder& folder);
+  absl::StatusOr<std::vector<std::pair<const Folder*, std::string>>> PrepareFolders();
+  absl::Status NoteFolder(const Folder& folder, const std::string& now);
+  bool OpenUp(const std::string& folder);
+  absl::Status NameFolder(const Folder& folder, const std::string& work);
   void SetFolderAttributes();
+
+  // ending.cc: what leaves the source
   absl::Status DeleteSource();
   void Delete(std::size_t at);
   bool IsBrought(const Item& item) const;

@@ -72,6 +72,8 @@ struct Scan {
 // whatever mount it got there. Errors: the root cannot be listed (kNotFound: it is gone).
 absl::StatusOr<Scan> ScanTree(Tree& source, const std::string& marker, const std::optional<Place>& target);
 
+std::string FolderOf(const std::string& path);  // "" of what lies at the root
+
 // Does `name` match a marker, "DONE" or "*.done"?
 bool IsMarker(std::string_view name, const std::string& marker);
 
