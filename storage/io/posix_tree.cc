@@ -74,8 +74,8 @@ Leases LeasesOf(std::uint64_t type) {
 
 class PosixFileBelow final : public FileBelow {
  public:
-  PosixFileBelow(UniqueFd fd, std::string path, Leases leases)
-      : fd_(std::move(fd)), path_(std::move(path)), leases_(leases) {}
+  PosixFileBelow(UniqueFd fd, std::string path, const FileInfo& opened, Leases leases)
+      : fd_(std::move(fd)), path_(std::move(path)), opened_(opened), leases_(leases) {}
 
   absl::StatusOr<std::size_t> ReadAt(std::uint64_t offset, std::span<std::byte> target) override {
     std::size_t done = 0;
@@ -136,6 +136,7 @@ class PosixFileBelow final : public FileBelow {
   }
 
   absl::StatusOr<FileInfo> Info() override { return ReadFileInfo(fd_.get(), "", AT_EMPTY_PATH, path_); }
+  FileInfo opened() const override { return opened_; }
 
   bool BypassCache() override {
     const int flags = ::fcntl(fd_.get(), F_GETFL);
@@ -189,9 +190,10 @@ class PosixFileBelow final : public FileBelow {
 
   absl::StatusOr<bool> SetAttributes(const FileInfo& info, const TreeAttributes& attributes) override {
     bool all = true;
-    CAIRN_ASSIGN_OR_RETURN(const FileInfo now, Info());
+    const FileInfo& now = opened_;
     std::uint32_t mode = info.mode & 07777;
-    if ((now.uid != info.uid || now.gid != info.gid) && ::fchown(fd_.get(), info.uid, info.gid) != 0) {
+    const bool others = now.uid != info.uid || now.gid != info.gid;
+    if (others && ::fchown(fd_.get(), info.uid, info.gid) != 0) {
       // The group alone may be given, if we are in it. Without the owner nobody becomes him by running the file.
       all = false;
       if (::fchown(fd_.get(), static_cast<uid_t>(-1), info.gid) != 0) mode &= ~02000U;
@@ -201,7 +203,8 @@ class PosixFileBelow final : public FileBelow {
       if (::fsetxattr(fd_.get(), name.c_str(), value.data(), value.size(), 0) != 0) all = false;
     }
     // After owner and lists, both of which change it.
-    if (::fchmod(fd_.get(), mode) != 0) return Failed("set the mode of");
+    const bool moved = others || !attributes.empty() || mode != (now.mode & 07777);
+    if (moved && ::fchmod(fd_.get(), mode) != 0) return Failed("set the mode of");
     const timespec times[2] = {info.atime, info.mtime};
     if (::futimens(fd_.get(), times) != 0) return Failed("set the times of");
     return all;
@@ -212,6 +215,7 @@ class PosixFileBelow final : public FileBelow {
 
   const UniqueFd fd_;
   const std::string path_;
+  const FileInfo opened_;
   const Leases leases_;
   bool direct_ = false;
   bool quiet_ = false;  // the lease's signal is one that does no harm
@@ -260,15 +264,15 @@ class PosixTree final : public Tree {
   absl::StatusOr<std::unique_ptr<FileBelow>> Open(const std::string& path) override {
     return OpenAs(path, O_RDONLY, 0);
   }
-  absl::StatusOr<std::unique_ptr<FileBelow>> Create(const std::string& path) override {
-    return OpenAs(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+  absl::StatusOr<std::unique_ptr<FileBelow>> Create(const std::string& path, std::uint32_t mode) override {
+    return OpenAs(path, O_RDWR | O_CREAT | O_EXCL, mode);
   }
   absl::StatusOr<std::unique_ptr<FileBelow>> OpenToWrite(const std::string& path) override {
     return OpenAs(path, O_RDWR | O_CREAT, 0600);
   }
   absl::StatusOr<std::unique_ptr<FileBelow>> OpenFolder(const std::string& path) override {
     CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, Beneath("open", path, O_RDONLY | O_DIRECTORY));
-    return std::make_unique<PosixFileBelow>(std::move(fd), Full(path), leases_);
+    return Opened(std::move(fd), path);
   }
 
   absl::StatusOr<std::string> ReadLink(const std::string& path) override {
@@ -385,10 +389,15 @@ class PosixTree final : public Tree {
 
   absl::StatusOr<std::unique_ptr<FileBelow>> OpenAs(const std::string& path, int flags, std::uint32_t mode) {
     CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, Beneath("open", path, flags, mode));
-    struct stat stat {};
-    if (::fstat(fd.get(), &stat) != 0) return Failed("stat", path);
-    if (!S_ISREG(stat.st_mode)) return InvalidArgument("open {}: not a regular file", Full(path));
-    return std::make_unique<PosixFileBelow>(std::move(fd), Full(path), leases_);
+    CAIRN_ASSIGN_OR_RETURN(auto file, Opened(std::move(fd), path));
+    if (!file->opened().is_regular()) return InvalidArgument("open {}: not a regular file", Full(path));
+    return file;
+  }
+
+  absl::StatusOr<std::unique_ptr<FileBelow>> Opened(UniqueFd fd, const std::string& path) {
+    std::string full = Full(path);
+    CAIRN_ASSIGN_OR_RETURN(const FileInfo info, ReadFileInfo(fd.get(), "", AT_EMPTY_PATH, full));
+    return std::make_unique<PosixFileBelow>(std::move(fd), std::move(full), info, leases_);
   }
 
   absl::StatusOr<Place> PlaceOf(std::string_view what, const std::string& path) {

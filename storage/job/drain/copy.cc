@@ -86,6 +86,11 @@ bool IsThisVeryFile(const FileInfo& there, const FileInfo& here) {
   return there.device == here.device || Nanoseconds(there.ctime) == Nanoseconds(here.ctime);
 }
 
+// Its owner must be able to read it back; only its owner gets so far, until it has its name.
+std::uint32_t WorkMode(const FileInfo& info) {
+  return (info.mode & 0777) | 0400;
+}
+
 bool IsSparse(const FileInfo& info) {
   return info.allocated_bytes < info.bytes;
 }
@@ -129,16 +134,14 @@ bool Copier::OpenSource(CopyJob& job, std::unique_ptr<FileBelow>* file) {
   auto opened = source_.Open(job.item->path);
   if (!Blame(job, opened.status(), true).ok()) return false;
   *file = *std::move(opened);
-  return IsAsBefore(job, **file);
+  return IsAsBefore(job, **file, (*file)->opened());
 }
 
-bool Copier::IsAsBefore(CopyJob& job, FileBelow& file) {
-  const auto info = file.Info();
-  if (!Blame(job, info.status(), true).ok()) return false;
+bool Copier::IsAsBefore(CopyJob& job, FileBelow& file, const FileInfo& info) {
   // A further name that comes or goes moves ctime, too.
-  const bool same = info->links == job.item->info.links && job.item->info.links == 1
-                        ? IdentityOf(*info) == IdentityOf(job.item->info)
-                        : IdentityOf(*info).SameContent(IdentityOf(job.item->info));
+  const bool same = info.links == job.item->info.links && job.item->info.links == 1
+                        ? IdentityOf(info) == IdentityOf(job.item->info)
+                        : IdentityOf(info).SameContent(IdentityOf(job.item->info));
   if (!same) {
     Say(job, Outcome::kWaits, kChanged);
     return false;
@@ -150,6 +153,11 @@ bool Copier::IsAsBefore(CopyJob& job, FileBelow& file) {
   return true;
 }
 
+bool Copier::IsStillAsBefore(CopyJob& job, FileBelow& file) {
+  const auto info = file.Info();
+  return Blame(job, info.status(), true).ok() && IsAsBefore(job, file, *info);
+}
+
 // What follows the bytes: attributes, the look whether the source is still the same, the sync.
 bool Copier::Finish(CopyJob& job, FileBelow& from, FileBelow& to, bool sync) {
   const auto attributes = from.Attributes();
@@ -157,7 +165,7 @@ bool Copier::Finish(CopyJob& job, FileBelow& from, FileBelow& to, bool sync) {
   const auto set = to.SetAttributes(job.item->info, attributes.ok() ? *attributes : TreeAttributes());
   if (!Blame(job, set.status(), false).ok()) return false;
   job.attributes_lost = job.attributes_lost || !*set;
-  if (!IsAsBefore(job, from)) return false;
+  if (!IsStillAsBefore(job, from)) return false;
   if (sync && !Blame(job, to.Sync(), false).ok()) return false;
   const auto info = to.Info();
   if (!Blame(job, info.status(), false).ok()) return false;
@@ -170,7 +178,7 @@ void Copier::CopyFile(CopyJob& job, std::span<std::byte> buffer, bool sync) {
   std::unique_ptr<FileBelow> from;
   if (!OpenSource(job, &from)) return;
   if (!throttle_.Take(info.bytes, stop_)) return Say(job, Outcome::kStopped);
-  auto to = target_.Create(job.work);
+  auto to = target_.Create(job.work, WorkMode(info));
   if (!Blame(job, to.status(), false).ok()) return;
   const bool sparse = IsSparse(info);
   if (sparse && !Blame(job, (*to)->Truncate(info.bytes), false).ok()) return;
@@ -253,7 +261,7 @@ void Copier::CopyLarge(CopyJob& job, Workers& workers, const Buffers& buffers, b
   const FileInfo& info = job.item->info;
   std::unique_ptr<FileBelow> from;
   if (!OpenSource(job, &from)) return;
-  auto to = target_.Create(job.work);
+  auto to = target_.Create(job.work, WorkMode(info));
   if (!Blame(job, to.status(), false).ok()) return;
   const bool sparse = IsSparse(info);
   Windows windows;
@@ -328,19 +336,18 @@ bool Copier::CompareFiles(CopyJob& job, std::span<std::byte> buffer) {
   const auto to = target_.Open(job.item->path);
   if (absl::IsInvalidArgument(to.status())) return false;
   if (!Blame(job, to.status(), false).ok()) return false;
-  const auto info = (*to)->Info();
-  if (!Blame(job, info.status(), false).ok()) return false;
-  if (IsThisVeryFile(*info, job.item->info)) {
+  const FileInfo there = (*to)->opened();
+  if (IsThisVeryFile(there, job.item->info)) {
     Say(job, Outcome::kFailed, "the target has this very file, under another mount");
     return false;
   }
-  if (info->bytes != job.item->info.bytes) return false;
+  if (there.bytes != job.item->info.bytes) return false;
   // Whoever has written it may not have synced it, and a write that was lost on its way still lies in the page cache.
   if (!Blame(job, (*to)->Sync(), false).ok()) return false;
   job.through_cache = !(*to)->BypassCache();
   const std::span<std::byte> ours = buffer.first(buffer.size() / 2), theirs = buffer.subspan(buffer.size() / 2);
   std::uint32_t sum = 0;
-  for (std::uint64_t at = 0; at < info->bytes; at += ours.size()) {
+  for (std::uint64_t at = 0; at < there.bytes; at += ours.size()) {
     if (stop_ || !throttle_.Take(ours.size(), stop_)) return Say(job, Outcome::kStopped), false;
     const auto n = from->ReadAt(at, ours);
     if (!Blame(job, n.status(), true).ok()) return false;
@@ -349,7 +356,7 @@ bool Copier::CompareFiles(CopyJob& job, std::span<std::byte> buffer) {
     if (*m < *n || std::memcmp(ours.data(), theirs.data(), *n) != 0) return false;
     sum = Crc32c(ours.first(*n), sum);
   }
-  if (!IsAsBefore(job, *from)) return false;
+  if (!IsStillAsBefore(job, *from)) return false;
   job.crc32c = sum;
   if (job.replace) {
     const auto attributes = from->Attributes();
@@ -358,7 +365,7 @@ bool Copier::CompareFiles(CopyJob& job, std::span<std::byte> buffer) {
     if (!Blame(job, (*to)->Sync(), false).ok()) return false;
   }
   const auto now = (*to)->Info();
-  if (!Blame(job, now.status(), false).ok() || now->bytes != info->bytes) return false;
+  if (!Blame(job, now.status(), false).ok() || now->bytes != there.bytes) return false;
   job.there = MadeOf(*now);
   return true;
 }

@@ -93,7 +93,8 @@ class Copier {
 
   absl::Status Blame(CopyJob& job, const absl::Status& status, bool of_source);
   bool OpenSource(CopyJob& job, std::unique_ptr<FileBelow>* file);
-  bool IsAsBefore(CopyJob& job, FileBelow& file);
+  bool IsAsBefore(CopyJob& job, FileBelow& file, const FileInfo& info);
+  bool IsStillAsBefore(CopyJob& job, FileBelow& file);
   bool Finish(CopyJob& job, FileBelow& from, FileBelow& to, bool sync);
   void CopyFile(CopyJob& job, std::span<std::byte> buffer, bool sync);
   void CopyLink(CopyJob& job);

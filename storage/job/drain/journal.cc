@@ -191,7 +191,7 @@ absl::Status Journal::Shrink() {
 absl::Status Journal::Rewrite() {
   const std::string work = folder_ + "/journal.new";
   if (const absl::Status removed = target_.Remove(work); !removed.ok() && !absl::IsNotFound(removed)) return removed;
-  CAIRN_ASSIGN_OR_RETURN(auto file, target_.Create(work));
+  CAIRN_ASSIGN_OR_RETURN(auto file, target_.Create(work, 0600));
   std::string bytes(kHead);
   std::uint64_t end = 0, in_file = 0;
   const auto write = [&]() -> absl::Status {

@@ -44,6 +44,7 @@ class HookedFile final : public FileBelow {
     return file_->Sync();
   }
   absl::StatusOr<FileInfo> Info() override { return Told(file_->Info(), hooks_); }
+  FileInfo opened() const override { return *Told(file_->opened(), hooks_); }
   bool BypassCache() override { return hooks_.before("bypass cache", path_).ok() && file_->BypassCache(); }
   Writers LookForWriters() override { return hooks_.writers_unknown ? Writers::kUnknown : file_->LookForWriters(); }
   absl::StatusOr<LockFile> Lock(std::chrono::milliseconds patience) override { return file_->Lock(patience); }
@@ -81,9 +82,9 @@ class HookedTree final : public Tree {
   absl::StatusOr<std::unique_ptr<FileBelow>> OpenFolder(const std::string& path) override {
     return Hooked(tree_->OpenFolder(path), path);
   }
-  absl::StatusOr<std::unique_ptr<FileBelow>> Create(const std::string& path) override {
+  absl::StatusOr<std::unique_ptr<FileBelow>> Create(const std::string& path, std::uint32_t mode) override {
     CAIRN_RETURN_IF_ERROR(hooks_.before("create", path));
-    return Hooked(tree_->Create(path), path);
+    return Hooked(tree_->Create(path, mode), path);
   }
   absl::StatusOr<std::unique_ptr<FileBelow>> OpenToWrite(const std::string& path) override {
     return Hooked(tree_->OpenToWrite(path), path);
