@@ -147,7 +147,7 @@ class DrainImpl final : public Drain {
     for (const std::string& folder : {own_, OwnFolder(), std::string()}) {
       CAIRN_RETURN_IF_ERROR(target_->SyncFolder(folder));
     }
-    buffers_ = std::make_unique<Buffers>(threads);
+    buffers_ = std::make_unique<Buffers>(threads + 1);
     workers_ = std::make_unique<Workers>(threads, options_.on_thread);
     return absl::OkStatus();
   }

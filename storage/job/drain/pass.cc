@@ -145,6 +145,15 @@ void Pass::Judge(std::size_t at) {
   }
 }
 
+// At the target, when it is asked for the first time in this pass.
+bool Pass::IsFolderThere(const std::string& folder) {
+  const auto [known, added] = folders_there_.try_emplace(folder, true);
+  if (added && !folder.empty()) {
+    known->second = IsFolderThere(FolderOf(folder)) && ground_.target->Info(folder).ok();
+  }
+  return known->second;
+}
+
 // Has a drain before brought this very file? If not, *job says how to bring it.
 bool Pass::IsThere(CopyJob& job) {
   const Item& item = *job.item;
@@ -153,8 +162,9 @@ bool Pass::IsThere(CopyJob& job) {
   const bool same =
       record != nullptr && (item.info.links > 1 ? record->source.SameContent(identity) : record->source == identity);
   if (same && record->confirmed) return true;
+  if (!IsFolderThere(FolderOf(item.path))) return false;
   const auto there = ground_.target->Info(item.path);
-  if (!there.ok()) return false;  // also if its folder is not there yet
+  if (!there.ok()) return false;
   const Made made = MadeOf(*there);
   const bool current = record != nullptr && record->there == made;
   if (current && same) {
@@ -324,14 +334,14 @@ absl::Status Pass::RunWave(Wave wave) {
   sets_held_back_.clear();
   // Its errors are those of a sync or of the journal: after one of them nothing more gets a name.
   CAIRN_RETURN_IF_ERROR(RunItems(items));
-  CAIRN_RETURN_IF_ERROR(FinishPending());
+  CAIRN_RETURN_IF_ERROR(Finish());
   CAIRN_RETURN_IF_ERROR(RunItems(links));
-  CAIRN_RETURN_IF_ERROR(FinishPending());
+  CAIRN_RETURN_IF_ERROR(Finish());
   return SyncNames();
 }
 
 absl::Status Pass::RunItems(const std::vector<std::size_t>& items) {
-  Batch batch;
+  std::vector<CopyJob> batch;
   std::uint64_t bytes = 0;
   for (const std::size_t at : items) {
     if (ended_ || stop_) break;
@@ -343,7 +353,7 @@ absl::Status Pass::RunItems(const std::vector<std::size_t>& items) {
     if (job.item->leader >= 0) job.leader_there = ground_.journal->Find(job.leader)->there;
     if (IsLarge(job) && (job.mode != CopyJob::Mode::kCompare || job.replace)) {
       CAIRN_RETURN_IF_ERROR(CopyBatch(std::exchange(batch, {})));
-      CAIRN_RETURN_IF_ERROR(FinishPending());
+      CAIRN_RETURN_IF_ERROR(Finish());
       bytes = 0;
       CAIRN_RETURN_IF_ERROR(RunLarge(job));
       continue;
@@ -359,17 +369,15 @@ absl::Status Pass::RunItems(const std::vector<std::size_t>& items) {
 
 absl::Status Pass::RunLarge(CopyJob& job) {
   if (job.mode == CopyJob::Mode::kCompare) {
-    copier_->Compare(job, ground_.buffers->at(0));
+    copier_->Compare(job, OwnBuffer());
     if (job.outcome == Outcome::kFailed) job.mode = CopyJob::Mode::kCopy;  // not the same, and ours to replace
   } else if (job.mode == CopyJob::Mode::kLink) {
     job.work = fmt::format("{}/0/{}", ground_.work_folder, ground_.works++);
-    copier_->Copy(job, ground_.buffers->at(0), true);
+    copier_->Copy(job, OwnBuffer(), true);
     if (job.outcome == Outcome::kFailed && job.link_copied) job.mode = CopyJob::Mode::kCopy;
   }
   if (job.mode == CopyJob::Mode::kCopy) return CopyLarge(job);
-  Batch one{job};
-  CAIRN_RETURN_IF_ERROR(MakeDurable(one, true));
-  return PublishAll(one, true);
+  return PublishOne(job);
 }
 
 void Pass::DryRun() {
