@@ -260,10 +260,11 @@ std::string DescribePass(const DrainReport& report) {
 // Until a signal. What was brought adds up; what is not done is so as of the last pass.
 ExitCode RunWatch(const Context& context, Disk& disk, const DrainOptions& drain_options) {
   DrainWatchOptions watch{.drain = drain_options};
-  ExitCode code = ExitCode::kOk;
+  ExitCode code = ExitCode::kIncomplete;  // nothing was looked at yet
   watch.passed = [&](const DrainReport& report) {
-    code = CodeOf(report);
-    if (report.stopped && stop_asked) code = ExitCode::kOk;
+    // A look that the signal has cut short tells of trouble, but not that there is none.
+    const bool cut = report.stopped && !report.full;
+    if (!cut || report.failed.count() + report.damaged.count() > 0) code = CodeOf(report);
     const bool nothing = report.files + report.symlinks + report.hard_links + report.deleted == 0;
     if (nothing && report.failed.count() + report.damaged.count() == 0) return;
     Print(context.json ? ToJson(drain_options, report).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"

@@ -19,6 +19,7 @@
 #include <map>
 #include <string_view>
 
+#include "storage/base/clock.h"
 #include "storage/base/lock_file.h"
 #include "storage/base/status.h"
 #include "storage/base/unique_fd.h"
@@ -60,9 +61,21 @@ bool SyncsAsAWhole(std::uint64_t type) {
   return std::ranges::find(kTypes, type) != kTypes.end();
 }
 
+// Whose writers a file system's leases tell of. Only the kernel's own know all. One that other machines share, or a
+// process serves, knows this machine's; NFS and SMB give a lease by what their server has promised, and may never.
+enum class Leases : std::uint8_t { kOfAll, kOfThisMachine, kOfNobody };
+
+Leases LeasesOf(std::uint64_t type) {
+  constexpr std::array<std::uint64_t, 4> kByServer{NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, SMB2_SUPER_MAGIC,
+                                                   CIFS_SUPER_MAGIC};
+  if (SyncsAsAWhole(type)) return Leases::kOfAll;
+  return std::ranges::find(kByServer, type) == kByServer.end() ? Leases::kOfThisMachine : Leases::kOfNobody;
+}
+
 class PosixFileBelow final : public FileBelow {
  public:
-  PosixFileBelow(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  PosixFileBelow(UniqueFd fd, std::string path, const FileInfo& opened, Leases leases)
+      : fd_(std::move(fd)), path_(std::move(path)), opened_(opened), leases_(leases) {}
 
   absl::StatusOr<std::size_t> ReadAt(std::uint64_t offset, std::span<std::byte> target) override {
     std::size_t done = 0;
@@ -123,6 +136,7 @@ class PosixFileBelow final : public FileBelow {
   }
 
   absl::StatusOr<FileInfo> Info() override { return ReadFileInfo(fd_.get(), "", AT_EMPTY_PATH, path_); }
+  FileInfo opened() const override { return opened_; }
 
   bool BypassCache() override {
     const int flags = ::fcntl(fd_.get(), F_GETFL);
@@ -136,10 +150,10 @@ class PosixFileBelow final : public FileBelow {
   // SIGURG is ignored unless somebody asks for it.
   Writers LookForWriters() override {
     if (!quiet_) quiet_ = ::fcntl(fd_.get(), F_SETSIG, SIGURG) == 0;
-    if (!quiet_) return Writers::kUnknown;
+    if (!quiet_ || leases_ == Leases::kOfNobody) return Writers::kUnknown;
     if (::fcntl(fd_.get(), F_SETLEASE, F_RDLCK) == 0) {
       ::fcntl(fd_.get(), F_SETLEASE, F_UNLCK);
-      return Writers::kNone;
+      return leases_ == Leases::kOfAll ? Writers::kNone : Writers::kUnknown;
     }
     return errno == EAGAIN ? Writers::kSome : Writers::kUnknown;
   }
@@ -176,9 +190,10 @@ class PosixFileBelow final : public FileBelow {
 
   absl::StatusOr<bool> SetAttributes(const FileInfo& info, const TreeAttributes& attributes) override {
     bool all = true;
-    CAIRN_ASSIGN_OR_RETURN(const FileInfo now, Info());
+    const FileInfo& now = opened_;
     std::uint32_t mode = info.mode & 07777;
-    if ((now.uid != info.uid || now.gid != info.gid) && ::fchown(fd_.get(), info.uid, info.gid) != 0) {
+    const bool others = now.uid != info.uid || now.gid != info.gid;
+    if (others && ::fchown(fd_.get(), info.uid, info.gid) != 0) {
       // The group alone may be given, if we are in it. Without the owner nobody becomes him by running the file.
       all = false;
       if (::fchown(fd_.get(), static_cast<uid_t>(-1), info.gid) != 0) mode &= ~02000U;
@@ -188,7 +203,8 @@ class PosixFileBelow final : public FileBelow {
       if (::fsetxattr(fd_.get(), name.c_str(), value.data(), value.size(), 0) != 0) all = false;
     }
     // After owner and lists, both of which change it.
-    if (::fchmod(fd_.get(), mode) != 0) return Failed("set the mode of");
+    const bool moved = others || !attributes.empty() || mode != (now.mode & 07777);
+    if (moved && ::fchmod(fd_.get(), mode) != 0) return Failed("set the mode of");
     const timespec times[2] = {info.atime, info.mtime};
     if (::futimens(fd_.get(), times) != 0) return Failed("set the times of");
     return all;
@@ -199,17 +215,20 @@ class PosixFileBelow final : public FileBelow {
 
   const UniqueFd fd_;
   const std::string path_;
+  const FileInfo opened_;
+  const Leases leases_;
   bool direct_ = false;
   bool quiet_ = false;  // the lease's signal is one that does no harm
 };
 
 class PosixTree final : public Tree {
  public:
-  PosixTree(UniqueFd root, std::string path, const FileInfo& info, bool syncs_whole, bool keep_folders)
+  PosixTree(UniqueFd root, std::string path, const FileInfo& info, std::uint64_t type, bool keep_folders)
       : root_(std::move(root)),
         path_(std::move(path)),
         info_(info),
-        syncs_whole_(syncs_whole),
+        syncs_whole_(SyncsAsAWhole(type)),
+        leases_(LeasesOf(type)),
         keep_folders_(keep_folders) {}
 
   absl::StatusOr<std::vector<TreeEntry>> List(const std::string& folder) override {
@@ -245,15 +264,15 @@ class PosixTree final : public Tree {
   absl::StatusOr<std::unique_ptr<FileBelow>> Open(const std::string& path) override {
     return OpenAs(path, O_RDONLY, 0);
   }
-  absl::StatusOr<std::unique_ptr<FileBelow>> Create(const std::string& path) override {
-    return OpenAs(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+  absl::StatusOr<std::unique_ptr<FileBelow>> Create(const std::string& path, std::uint32_t mode) override {
+    return OpenAs(path, O_RDWR | O_CREAT | O_EXCL, mode);
   }
   absl::StatusOr<std::unique_ptr<FileBelow>> OpenToWrite(const std::string& path) override {
     return OpenAs(path, O_RDWR | O_CREAT, 0600);
   }
   absl::StatusOr<std::unique_ptr<FileBelow>> OpenFolder(const std::string& path) override {
     CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, Beneath("open", path, O_RDONLY | O_DIRECTORY));
-    return std::make_unique<PosixFileBelow>(std::move(fd), Full(path));
+    return Opened(std::move(fd), path);
   }
 
   absl::StatusOr<std::string> ReadLink(const std::string& path) override {
@@ -306,8 +325,7 @@ class PosixTree final : public Tree {
     if (::unlinkat(place.folder(), place.name.c_str(), 0) == 0) return absl::OkStatus();
     if (errno != EISDIR) return Failed("remove", path);
     if (::unlinkat(place.folder(), place.name.c_str(), AT_REMOVEDIR) != 0) return Failed("remove", path);
-    const absl::MutexLock lock(&mutex_);
-    folders_.clear();  // it may come again as another one
+    ForgetFolders();  // it may come again as another one
     return absl::OkStatus();
   }
 
@@ -324,6 +342,11 @@ class PosixTree final : public Tree {
     CAIRN_ASSIGN_OR_RETURN(const FileInfo now, ReadFileInfo(AT_FDCWD, path_.c_str(), AT_SYMLINK_NOFOLLOW, path_));
     if (now.inode == info_.inode && now.device == info_.device) return absl::OkStatus();
     return NotFound("{}: another folder is in its place now", path_);
+  }
+
+  void ForgetFolders() override {
+    const absl::MutexLock lock(&mutex_);
+    folders_.clear();
   }
 
  private:
@@ -356,16 +379,25 @@ class PosixTree final : public Tree {
       const long fd = ::syscall(SYS_openat2, root_.get(), name, &how, sizeof how);
       if (fd >= 0) return UniqueFd(static_cast<int>(fd));
       // EAGAIN: something was renamed while the kernel looked; it asks to be asked again.
-      if (errno != EINTR && errno != EAGAIN) return Failed(what, path);
+      if (errno == EAGAIN) {
+        SleepFor(std::chrono::milliseconds(1));
+      } else if (errno != EINTR) {
+        return Failed(what, path);
+      }
     }
   }
 
   absl::StatusOr<std::unique_ptr<FileBelow>> OpenAs(const std::string& path, int flags, std::uint32_t mode) {
     CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, Beneath("open", path, flags, mode));
-    struct stat stat {};
-    if (::fstat(fd.get(), &stat) != 0) return Failed("stat", path);
-    if (!S_ISREG(stat.st_mode)) return InvalidArgument("open {}: not a regular file", Full(path));
-    return std::make_unique<PosixFileBelow>(std::move(fd), Full(path));
+    CAIRN_ASSIGN_OR_RETURN(auto file, Opened(std::move(fd), path));
+    if (!file->opened().is_regular()) return InvalidArgument("open {}: not a regular file", Full(path));
+    return file;
+  }
+
+  absl::StatusOr<std::unique_ptr<FileBelow>> Opened(UniqueFd fd, const std::string& path) {
+    std::string full = Full(path);
+    CAIRN_ASSIGN_OR_RETURN(const FileInfo info, ReadFileInfo(fd.get(), "", AT_EMPTY_PATH, full));
+    return std::make_unique<PosixFileBelow>(std::move(fd), std::move(full), info, leases_);
   }
 
   absl::StatusOr<Place> PlaceOf(std::string_view what, const std::string& path) {
@@ -405,7 +437,9 @@ class PosixTree final : public Tree {
   const UniqueFd root_;
   const std::string path_;
   const FileInfo info_;
-  const bool syncs_whole_, keep_folders_;
+  const bool syncs_whole_;
+  const Leases leases_;
+  const bool keep_folders_;
   absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<const UniqueFd>> folders_ ABSL_GUARDED_BY(mutex_);
 };
@@ -424,9 +458,9 @@ absl::StatusOr<std::unique_ptr<Tree>> OpenTree(const std::string& root, const Po
   }
   struct statfs volume {};
   if (::fstatfs(fd.get(), &volume) != 0) return ErrnoStatus(errno, fmt::format("file system of {}", root));
-  const bool whole = SyncsAsAWhole(static_cast<std::uint32_t>(volume.f_type));
+  const auto type = static_cast<std::uint32_t>(volume.f_type);
   CAIRN_ASSIGN_OR_RETURN(const FileInfo info, ReadFileInfo(fd.get(), "", AT_EMPTY_PATH, root));
-  return std::make_unique<PosixTree>(std::move(fd), root, info, whole, options.keep_folders);
+  return std::make_unique<PosixTree>(std::move(fd), root, info, type, options.keep_folders);
 }
 
 }  // namespace cairn

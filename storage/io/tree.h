@@ -50,16 +50,20 @@ class FileBelow {
   virtual absl::Status Truncate(std::uint64_t bytes) = 0;
   virtual absl::Status Sync() = 0;
   virtual absl::StatusOr<FileInfo> Info() = 0;
+  // The same as of when it was opened: costs nothing.
+  virtual FileInfo opened() const = 0;
   // From now on all transfers pass the page cache by, in multiples of kDirectAlignment. False: not here; then what the
   // cache holds of the file is dropped, as far as the kernel does.
   virtual bool BypassCache() = 0;
   // Has anybody, on this machine, the file open for writing, or mapped so? kUnknown: not our file, or the file system
-  // does not tell. Nobody is held up by the question for longer than it takes.
+  // does not tell, or others than this machine may write there. Nobody is held up by the question for longer than it
+  // takes.
   virtual Writers LookForWriters() = 0;
   // A lock for as long as the answer lives; the file holds who has it. Errors as LockFile::Take has them.
   virtual absl::StatusOr<LockFile> Lock(std::chrono::milliseconds patience) = 0;
   virtual absl::StatusOr<TreeAttributes> Attributes() = 0;
-  // Mode, times, owner, attributes, as `cp -a` does. False: owner or an attribute could not be kept.
+  // Mode, times, owner, attributes, as `cp -a` does; mode and owner if they differ from what they were when it was
+  // opened. False: owner or an attribute could not be kept.
   virtual absl::StatusOr<bool> SetAttributes(const FileInfo& info, const TreeAttributes& attributes) = 0;
 };
 
@@ -77,8 +81,8 @@ class Tree {
   // A regular file, else kInvalidArgument. A folder: OpenFolder, for its attributes.
   virtual absl::StatusOr<std::unique_ptr<FileBelow>> Open(const std::string& path) = 0;
   virtual absl::StatusOr<std::unique_ptr<FileBelow>> OpenFolder(const std::string& path) = 0;
-  // Makes a file with mode 0600 that is read and written.
-  virtual absl::StatusOr<std::unique_ptr<FileBelow>> Create(const std::string& path) = 0;
+  // Makes a file that is read and written. Its mode is `mode`, without what the process's umask takes away.
+  virtual absl::StatusOr<std::unique_ptr<FileBelow>> Create(const std::string& path, std::uint32_t mode) = 0;
   // One that is there, or is made.
   virtual absl::StatusOr<std::unique_ptr<FileBelow>> OpenToWrite(const std::string& path) = 0;
   virtual absl::StatusOr<std::string> ReadLink(const std::string& path) = 0;
@@ -97,11 +101,13 @@ class Tree {
   virtual bool syncs_as_a_whole() const = 0;
   // kNotFound: the root was removed, or another one is in its place.
   virtual absl::Status CheckRoot() = 0;
+  // Folders that are kept open (PosixTreeOptions) are looked up anew by their names from now on.
+  virtual void ForgetFolders() {}
 };
 
 struct PosixTreeOptions {
-  // The folders on the way are kept open, and found again by their path. Only for a tree whose folders nobody else
-  // moves away: one that was moved would be written to where it is.
+  // The folders on the way are kept open, and found again by their path. One that somebody moves away is written to
+  // where it is, until ForgetFolders.
   bool keep_folders = false;
 };
 

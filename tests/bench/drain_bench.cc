@@ -1,12 +1,15 @@
 // A drain of many small files, and of one large one, against the better of `cp -a` and `rsync -a`, each followed by a
-// sync of the file system: the whole process, from its start to its end, with all durable. The drain is as the command
-// does it by default: every byte is read back past the page cache and compared, which the others do not. Each round
-// measures all of them, in turns, from the same source, which is in the page cache, to an empty target on the same
-// disk; what the one before has made is removed, and that is synced, between two measurements.
+// sync of the file system: the whole process, from its start to its end, with all durable. The drain is measured as the
+// command does it by default, with every byte read back past the page cache and compared, which the others do not; and
+// without that (--no-check). Each round measures all of them, in turns, from the same source, which is in the page
+// cache, to an empty target on the same disk; what came before is synced.
+// Small files go to a new folder each time, and all are removed at the end: for minutes ext4 looks through the inodes
+// that were deleted before it takes one, and that would be the one that comes after a removal to pay.
 //   drain_bench [small|large] [rounds] [files, or MiB of the large one] [folder]
 #include <fmt/format.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +18,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,15 +35,20 @@ using Arguments = std::vector<std::string>;
 constexpr std::size_t kSmallBytes = 4096;
 constexpr int kFilesInAFolder = 1000;
 
-// False: it is not here, or has failed.
-bool RunProgram(Arguments arguments) {
+// False: it is not here, or has failed. Adds the time of processors to *cpu.
+bool RunProgram(Arguments arguments, double* cpu) {
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   pid_t pid = -1;
   if (posix_spawnp(&pid, argv[0], nullptr, nullptr, argv.data(), environ) != 0) return false;
   int status = 0;
-  return ::waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  rusage usage{};
+  if (::wait4(pid, &status, 0, &usage) != pid) return false;
+  for (const timeval& time : {usage.ru_utime, usage.ru_stime}) {
+    *cpu += static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 std::string Filled(std::size_t bytes, std::uint64_t seed) {
@@ -68,56 +77,93 @@ void MakeLarge(const std::string& from, int mib) {
   for (int i = 0; i < mib; ++i) file << block;
 }
 
+// Of one measurement, or their sum.
+struct Cost {
+  double seconds = 0, cpu = 0;
+};
+
 class Bench {
  public:
-  Bench(std::string folder, bool small) : from_(folder + "/from"), to_(folder + "/to"), small_(small) {
-    tools_ = {{"cairn drain", {{testing::Runfile("client/cli/cairn"), "drain", from_, "--to", to_, "--settle", "0"}}},
-              {"cp -a", {{"cp", "-a", from_, to_}, {"sync", "-f", to_}}}};
-    if (RunProgram({"rsync", "--version"})) {
-      tools_.push_back({"rsync -a", {{"rsync", "-a", from_ + "/", to_ + "/"}, {"sync", "-f", to_}}});
+  Bench(const std::string& folder, bool small) : from_(folder + "/from"), to_(folder + "/to"), small_(small) {
+    const std::string cairn = testing::Runfile("client/cli/cairn");
+    const Arguments drain{cairn, "drain", from_, "--settle", "0", "--to"};
+    const auto drained = [drain](const std::string& to, const Arguments& more) {
+      Arguments all = drain;
+      all.push_back(to);
+      all.insert(all.end(), more.begin(), more.end());
+      return std::vector<Arguments>{all};
+    };
+    tools_.push_back({"cairn drain", [drained](const std::string& to) { return drained(to, {}); }});
+    tools_.push_back(
+        {"cairn drain --no-check", [drained](const std::string& to) { return drained(to, {"--no-check"}); }});
+    others_ = tools_.size();
+    tools_.push_back({"cp -a", [from = from_](const std::string& to) {
+                        return std::vector<Arguments>{{"cp", "-a", from, to}, {"sync", "-f", to}};
+                      }});
+    double cpu = 0;
+    if (RunProgram({"rsync", "--version"}, &cpu)) {
+      tools_.push_back({"rsync -a", [from = from_](const std::string& to) {
+                          return std::vector<Arguments>{{"rsync", "-a", from + "/", to + "/"}, {"sync", "-f", to}};
+                        }});
     } else {
       fmt::print("rsync is not here: cp -a alone is what the drain is compared with\n");
     }
   }
 
   void Run(int rounds) {
-    std::vector<bench::Ratio> better;
-    std::vector<std::vector<double>> seconds(tools_.size());
+    std::vector<std::vector<bench::Ratio>> better(others_);
+    std::vector<Cost> sums(tools_.size());
     for (int round = 0; round < rounds; ++round) {
       std::vector<double> now(tools_.size());
       for (std::size_t turn = 0; turn < tools_.size(); ++turn) {
         const std::size_t tool = (turn + static_cast<std::size_t>(round)) % tools_.size();
-        now[tool] = Measure(tools_[tool]);
-        seconds[tool].push_back(now[tool]);
+        const Cost cost = Measure(tools_[tool]);
+        now[tool] = cost.seconds;
+        sums[tool].seconds += cost.seconds;
+        sums[tool].cpu += cost.cpu;
       }
-      const double best = *std::min_element(now.begin() + 1, now.end());
-      better.push_back({.measured = best, .limit = now[0]});
+      const double best = *std::min_element(now.begin() + static_cast<std::ptrdiff_t>(others_), now.end());
+      for (std::size_t tool = 0; tool < others_; ++tool) {
+        better[tool].push_back({.measured = best, .limit = now[tool]});
+      }
       fmt::print("round {}:", round + 1);
       for (std::size_t tool = 0; tool < tools_.size(); ++tool) fmt::print(" {} {:.2f} s", tools_[tool].name, now[tool]);
       fmt::print("\n");
       std::fflush(stdout);
     }
-    bench::PrintRatios(small_ ? "many small files, throughput" : "one large file, throughput", better,
-                       "the better of the others", true);
+    for (std::size_t tool = 0; tool < others_; ++tool) {
+      bench::PrintRatios(
+          tools_[tool].name + (small_ ? " of many small files, throughput" : " of one large file, throughput"),
+          better[tool], "the better of the others", true);
+    }
+    for (std::size_t tool = 0; tool < tools_.size(); ++tool) {
+      fmt::print("{}: on average {:.2f} s, and {:.2f} s of processors\n", tools_[tool].name,
+                 sums[tool].seconds / rounds, sums[tool].cpu / rounds);
+    }
   }
 
  private:
   struct Tool {
     std::string name;
-    std::vector<Arguments> programs;  // one after the other
+    std::function<std::vector<Arguments>(const std::string& to)> programs;  // one after the other
   };
 
-  double Measure(const Tool& tool) {
-    std::filesystem::remove_all(to_);
+  Cost Measure(const Tool& tool) {
+    if (!small_) std::filesystem::remove_all(to_);
+    const std::string to = small_ ? fmt::format("{}{}", to_, targets_++) : to_;
     ::sync();
+    Cost cost;
     const Clock::time_point begin = Clock::now();
-    for (const Arguments& program : tool.programs) CAIRN_CHECK(RunProgram(program));
-    return std::chrono::duration<double>(Clock::now() - begin).count();
+    for (const Arguments& program : tool.programs(to)) CAIRN_CHECK(RunProgram(program, &cost.cpu));
+    cost.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    return cost;
   }
 
   const std::string from_, to_;
   const bool small_;
   std::vector<Tool> tools_;
+  std::size_t others_ = 0;  // the first that is none of ours
+  int targets_ = 0;
 };
 
 int Main(int argc, char** argv) {

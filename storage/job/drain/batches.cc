@@ -13,39 +13,56 @@ namespace {
 // So few are synced one by one; one sync of all would also write what others have written to this file system.
 constexpr std::size_t kSyncedEachMax = 16;
 
-std::string FolderOf(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
-
 }  // namespace
 
-// While this batch is copied, the one before becomes durable.
-absl::Status Pass::CopyBatch(Batch batch) {
-  if (batch.empty()) return absl::OkStatus();
-  const bool each = !ground_.target->syncs_as_a_whole() || batch.size() <= kSyncedEachMax;
-  const std::uint64_t first = std::exchange(ground_.works, ground_.works + batch.size());
-  ground_.workers->Begin(batch.size(), [&, first, each](std::size_t number, std::size_t worker) {
-    CopyJob& job = batch[number];
-    job.work = fmt::format("{}/{}/{}", ground_.work_folder, worker, first + number);
-    copier_->Copy(job, ground_.buffers->at(worker), each);
-  });
-  const absl::Status durable = MakeDurable(pending_, pending_synced_each_);
-  ground_.workers->Wait();
-  // What a sync has failed on once may be lost, however well the next one goes: it never gets its name.
-  Batch before = std::exchange(pending_, {});
-  CAIRN_RETURN_IF_ERROR(durable);
-  CAIRN_RETURN_IF_ERROR(PublishAll(before, pending_synced_each_));
-  pending_ = std::move(batch);
-  pending_synced_each_ = each;
-  ended_ = ended_ || std::ranges::any_of(pending_, [](const CopyJob& job) { return job.outcome == Outcome::kFull; });
+absl::Status Pass::CopyBatch(std::vector<CopyJob> jobs) {
+  if (jobs.empty()) return absl::OkStatus();
+  const bool each = !ground_.target->syncs_as_a_whole() || jobs.size() <= kSyncedEachMax;
+  return Round({.jobs = std::move(jobs), .synced_each = each});
+}
+
+absl::Status Pass::Finish() {
+  while (!copied_.jobs.empty() || !durable_.jobs.empty() || !checked_.jobs.empty()) {
+    CAIRN_RETURN_IF_ERROR(Round({}));
+  }
   return absl::OkStatus();
 }
 
-absl::Status Pass::FinishPending() {
-  Batch batch = std::exchange(pending_, {});
-  CAIRN_RETURN_IF_ERROR(MakeDurable(batch, pending_synced_each_));
-  return PublishAll(batch, pending_synced_each_);
+// A batch takes four rounds: the workers copy it; this thread makes it durable; the workers read it back; this thread
+// gives it its names. So four of them are under way at once, and neither processors nor disk wait for each other.
+// Names are given by one thread: two that rename between folders only wait for each other in the kernel.
+absl::Status Pass::Round(Batch next) {
+  const std::uint64_t first = std::exchange(ground_.works, ground_.works + next.jobs.size());
+  CopyAndCheck(next, first, durable_);
+  absl::Status status = Publish(checked_);
+  if (status.ok()) status = MakeDurable(copied_);
+  ground_.workers->Wait();
+  checked_ = std::exchange(durable_, {});
+  durable_ = std::exchange(copied_, {});
+  copied_ = std::move(next);
+  // What a sync has failed on once may be lost, however well the next one goes: it never gets its name.
+  CAIRN_RETURN_IF_ERROR(status);
+  for (CopyJob& job : checked_.jobs) {
+    if (job.outcome == Outcome::kDamaged) CAIRN_RETURN_IF_ERROR(CopyAgain(job));
+  }
+  const auto is_full = [](const CopyJob& job) { return job.outcome == Outcome::kFull; };
+  ended_ = ended_ || std::ranges::any_of(copied_.jobs, is_full);
+  return absl::OkStatus();
+}
+
+// Begins it; `first`: the number of the first work name. Mixed, since copying needs the processors, and reading back
+// waits for the disk.
+void Pass::CopyAndCheck(Batch& copied, std::uint64_t first, Batch& checked) {
+  const std::size_t checks = options_.check ? checked.jobs.size() : 0;
+  const std::size_t all = copied.jobs.size() + checks;
+  ground_.workers->Begin(all, [=, this, &copied, &checked](std::size_t number, std::size_t worker) {
+    const std::size_t before = number * checks / all, after = (number + 1) * checks / all;
+    if (after > before) return copier_->Check(checked.jobs[before], ground_.buffers->at(worker));
+    CopyJob& job = copied.jobs[number - before];
+    // A folder for each worker: two that make files in one wait for each other.
+    job.work = fmt::format("{}/{}/{}", ground_.work_folder, worker, first + number - before);
+    copier_->Copy(job, ground_.buffers->at(worker), copied.synced_each);
+  });
 }
 
 void Pass::Note(const CopyJob& job) {
@@ -56,16 +73,16 @@ void Pass::Note(const CopyJob& job) {
 }
 
 // Bytes and records, not yet names.
-absl::Status Pass::MakeDurable(Batch& batch, bool synced_each) {
+absl::Status Pass::MakeDurable(Batch& batch) {
   bool any = false;
-  for (const CopyJob& job : batch) {
+  for (const CopyJob& job : batch.jobs) {
     if (job.outcome != Outcome::kCopied) continue;
     Note(job);
     any = true;
   }
   if (!any) return absl::OkStatus();
   CAIRN_RETURN_IF_ERROR(ground_.journal->Write());
-  if (synced_each) return ground_.journal->Sync();
+  if (batch.synced_each) return ground_.journal->Sync();
   CAIRN_RETURN_IF_ERROR(ground_.target->SyncAll());
   names_unsynced_ = false;
   return absl::OkStatus();
@@ -75,23 +92,12 @@ absl::Status Pass::MakeDurable(Batch& batch, bool synced_each) {
 absl::Status Pass::CopyAgain(CopyJob& job) {
   ground_.target->Remove(job.work).IgnoreError();  // else its name is taken, which the copy says
   job.work = fmt::format("{}/0/{}", ground_.work_folder, ground_.works++);
-  copier_->Copy(job, ground_.buffers->at(0), true);
+  copier_->Copy(job, OwnBuffer(), true);
   if (job.outcome != Outcome::kCopied) return absl::OkStatus();
   Note(job);
   CAIRN_RETURN_IF_ERROR(ground_.journal->Write());
   CAIRN_RETURN_IF_ERROR(ground_.journal->Sync());
-  copier_->Check(job, ground_.buffers->at(0));
-  return absl::OkStatus();
-}
-
-absl::Status Pass::CheckAll(Batch& batch) {
-  if (!options_.check) return absl::OkStatus();
-  ground_.workers->Run(batch.size(), [&](std::size_t number, std::size_t worker) {
-    copier_->Check(batch[number], ground_.buffers->at(worker));
-  });
-  for (CopyJob& job : batch) {
-    if (job.outcome == Outcome::kDamaged) CAIRN_RETURN_IF_ERROR(CopyAgain(job));
-  }
+  copier_->Check(job, OwnBuffer());
   return absl::OkStatus();
 }
 
@@ -106,13 +112,13 @@ absl::Status Pass::Replace(const CopyJob& job) {
 }
 
 // REQUIRES: its bytes and its record are durable.
-void Pass::Publish(CopyJob& job, std::size_t worker) {
+void Pass::Publish(CopyJob& job) {
   if (job.outcome == Outcome::kCopied) {
     const std::string& path = job.item->path;
     const absl::Status named = job.replace ? Replace(job) : ground_.target->RenameNew(job.work, path);
     if (named.ok()) return;
     if (absl::IsAlreadyExists(named)) {
-      copier_->Compare(job, ground_.buffers->at(worker));
+      copier_->Compare(job, OwnBuffer());
     } else {
       job.outcome = Outcome::kFailed;
       job.why = MessageOf(named);
@@ -121,14 +127,12 @@ void Pass::Publish(CopyJob& job, std::size_t worker) {
   if (!job.work.empty()) ground_.target->Remove(job.work).IgnoreError();  // the next drain's beginning removes it, too
 }
 
-absl::Status Pass::PublishAll(Batch& batch, bool synced_each) {
-  if (batch.empty()) return absl::OkStatus();
-  CAIRN_RETURN_IF_ERROR(CheckAll(batch));
-  ground_.workers->Run(batch.size(), [&](std::size_t number, std::size_t worker) { Publish(batch[number], worker); });
-  for (CopyJob& job : batch) {
+absl::Status Pass::Publish(Batch& batch) {
+  for (CopyJob& job : batch.jobs) {
+    Publish(job);
     const bool named = job.outcome == Outcome::kCopied;
-    if (named && synced_each) unsynced_folders_.insert(FolderOf(job.item->path));
-    if (named && !synced_each) names_unsynced_ = true;
+    if (named && batch.synced_each) unsynced_folders_.insert(FolderOf(job.item->path));
+    if (named && !batch.synced_each) names_unsynced_ = true;
     Account(job);
   }
   return ground_.journal->Write();
@@ -142,12 +146,14 @@ absl::Status Pass::CopyLarge(CopyJob& job) {
     ground_.target->Remove(job.work).IgnoreError();  // the next drain's beginning removes it, too
   }
   ended_ = ended_ || job.outcome == Outcome::kFull;
-  Batch one{job};
-  CAIRN_RETURN_IF_ERROR(MakeDurable(one, true));
-  Publish(one[0], 0);
-  if (one[0].outcome == Outcome::kCopied) unsynced_folders_.insert(FolderOf(job.item->path));
-  Account(one[0]);
-  return ground_.journal->Write();
+  return PublishOne(job);
+}
+
+// REQUIRES: it is copied and durable, and needs no more checks.
+absl::Status Pass::PublishOne(const CopyJob& job) {
+  Batch one{.jobs = {job}, .synced_each = true};
+  CAIRN_RETURN_IF_ERROR(MakeDurable(one));
+  return Publish(one);
 }
 
 absl::Status Pass::SyncNames() {
@@ -186,6 +192,7 @@ void Pass::Account(CopyJob& job) {
     case Outcome::kThere:
       Note(job);
       ground_.journal->Confirm(item.path);
+      report_.read_through_cache += job.through_cache ? 1 : 0;
       ++report_.there_files;
       report_.there_bytes += item.info.bytes;
       states_[job.at] = State::kDone;
@@ -198,11 +205,15 @@ void Pass::Account(CopyJob& job) {
       states_[job.at] = State::kNotDone;
       return;
     case Outcome::kFailed:
+      if (job.leader_changed) {
+        ground_.journal->Doubt(job.leader);
+        ++report_.busy;
+      }
       return NotDone(job.at, report_.failed, std::move(job.why));
     case Outcome::kDamaged:
       return NotDone(job.at, report_.damaged, std::move(job.why));
     case Outcome::kFull:
-      report_.stopped = true;
+      report_.stopped = report_.full = true;
       report_.stopped_why = "the target is full: " + job.why;
       return NotDone(job.at, report_.waiting, "the target is full");
     case Outcome::kStopped:

@@ -15,11 +15,6 @@ using std::chrono::milliseconds;
 // What a server's clock may be behind ours: a file that is older than this, and has settled, is so by any clock.
 constexpr std::chrono::hours kClockDifferenceMax(1);
 
-std::string FolderOf(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
-
 }  // namespace
 
 void Completeness::ClosedAndGone(const std::string& path) {

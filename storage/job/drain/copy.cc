@@ -75,9 +75,20 @@ absl::StatusOr<bool> IsWindow(FileBelow& file, std::uint64_t bytes, std::uint64_
 // A second change within one tick of the file system's clock leaves the times as they are. What is read after that tick
 // cannot change without their telling.
 void OutwaitTick(const FileInfo& info) {
-  constexpr std::chrono::milliseconds kTick(20);
+  const std::chrono::milliseconds tick(info.ctime.tv_nsec == 0 ? 1010 : 20);  // whole seconds: not a finer clock
   const auto age = WallNow().time_since_epoch() - std::chrono::nanoseconds(Nanoseconds(info.ctime));
-  if (age >= age.zero() && age < kTick) SleepFor(std::chrono::duration_cast<std::chrono::nanoseconds>(kTick - age));
+  if (age >= age.zero() && age < tick) SleepFor(std::chrono::duration_cast<std::chrono::nanoseconds>(tick - age));
+}
+
+// One file under two names, or by two mounts, which may tell of different devices; nobody can set a ctime.
+bool IsThisVeryFile(const FileInfo& there, const FileInfo& here) {
+  if (there.inode != here.inode) return false;
+  return there.device == here.device || Nanoseconds(there.ctime) == Nanoseconds(here.ctime);
+}
+
+// Its owner must be able to read it back; only its owner gets so far, until it has its name.
+std::uint32_t WorkMode(const FileInfo& info) {
+  return (info.mode & 0777) | 0400;
 }
 
 bool IsSparse(const FileInfo& info) {
@@ -123,16 +134,14 @@ bool Copier::OpenSource(CopyJob& job, std::unique_ptr<FileBelow>* file) {
   auto opened = source_.Open(job.item->path);
   if (!Blame(job, opened.status(), true).ok()) return false;
   *file = *std::move(opened);
-  return IsAsBefore(job, **file);
+  return IsAsBefore(job, **file, (*file)->opened());
 }
 
-bool Copier::IsAsBefore(CopyJob& job, FileBelow& file) {
-  const auto info = file.Info();
-  if (!Blame(job, info.status(), true).ok()) return false;
+bool Copier::IsAsBefore(CopyJob& job, FileBelow& file, const FileInfo& info) {
   // A further name that comes or goes moves ctime, too.
-  const bool same = info->links == job.item->info.links && job.item->info.links == 1
-                        ? IdentityOf(*info) == IdentityOf(job.item->info)
-                        : IdentityOf(*info).SameContent(IdentityOf(job.item->info));
+  const bool same = info.links == job.item->info.links && job.item->info.links == 1
+                        ? IdentityOf(info) == IdentityOf(job.item->info)
+                        : IdentityOf(info).SameContent(IdentityOf(job.item->info));
   if (!same) {
     Say(job, Outcome::kWaits, kChanged);
     return false;
@@ -144,6 +153,11 @@ bool Copier::IsAsBefore(CopyJob& job, FileBelow& file) {
   return true;
 }
 
+bool Copier::IsStillAsBefore(CopyJob& job, FileBelow& file) {
+  const auto info = file.Info();
+  return Blame(job, info.status(), true).ok() && IsAsBefore(job, file, *info);
+}
+
 // What follows the bytes: attributes, the look whether the source is still the same, the sync.
 bool Copier::Finish(CopyJob& job, FileBelow& from, FileBelow& to, bool sync) {
   const auto attributes = from.Attributes();
@@ -151,7 +165,7 @@ bool Copier::Finish(CopyJob& job, FileBelow& from, FileBelow& to, bool sync) {
   const auto set = to.SetAttributes(job.item->info, attributes.ok() ? *attributes : TreeAttributes());
   if (!Blame(job, set.status(), false).ok()) return false;
   job.attributes_lost = job.attributes_lost || !*set;
-  if (!IsAsBefore(job, from)) return false;
+  if (!IsStillAsBefore(job, from)) return false;
   if (sync && !Blame(job, to.Sync(), false).ok()) return false;
   const auto info = to.Info();
   if (!Blame(job, info.status(), false).ok()) return false;
@@ -164,7 +178,7 @@ void Copier::CopyFile(CopyJob& job, std::span<std::byte> buffer, bool sync) {
   std::unique_ptr<FileBelow> from;
   if (!OpenSource(job, &from)) return;
   if (!throttle_.Take(info.bytes, stop_)) return Say(job, Outcome::kStopped);
-  auto to = target_.Create(job.work);
+  auto to = target_.Create(job.work, WorkMode(info));
   if (!Blame(job, to.status(), false).ok()) return;
   const bool sparse = IsSparse(info);
   if (sparse && !Blame(job, (*to)->Truncate(info.bytes), false).ok()) return;
@@ -193,10 +207,15 @@ void Copier::MakeHardLink(CopyJob& job, std::span<std::byte> buffer, bool sync) 
   const absl::Status linked = target_.Link(job.leader, job.work);
   job.link_copied = absl::IsFailedPrecondition(linked);
   if (job.link_copied && job.item->info.bytes <= kWindowBytes) return CopyFile(job, buffer, sync);
+  job.leader_changed = absl::IsNotFound(linked);
   if (!Blame(job, linked, false).ok()) return;
   const auto info = target_.Info(job.work);
   if (!Blame(job, info.status(), false).ok()) return;
   job.there = MadeOf(*info);
+  if (job.there != job.leader_there) {
+    job.leader_changed = true;
+    return Say(job, Outcome::kFailed, "the target's file of another of its names was changed by somebody else");
+  }
   Say(job, Outcome::kCopied);
 }
 
@@ -242,7 +261,7 @@ void Copier::CopyLarge(CopyJob& job, Workers& workers, const Buffers& buffers, b
   const FileInfo& info = job.item->info;
   std::unique_ptr<FileBelow> from;
   if (!OpenSource(job, &from)) return;
-  auto to = target_.Create(job.work);
+  auto to = target_.Create(job.work, WorkMode(info));
   if (!Blame(job, to.status(), false).ok()) return;
   const bool sparse = IsSparse(info);
   Windows windows;
@@ -306,7 +325,7 @@ bool Copier::CompareLinks(CopyJob& job) {
   if (absl::IsInvalidArgument(there.status())) return false;
   if (!Blame(job, there.status(), false).ok() || *there != *text) return false;
   const auto info = target_.Info(job.item->path);
-  if (!Blame(job, info.status(), false).ok() || PlaceOf(*info) == PlaceOf(job.item->info)) return false;
+  if (!Blame(job, info.status(), false).ok() || IsThisVeryFile(*info, job.item->info)) return false;
   job.there = MadeOf(*info);
   return true;
 }
@@ -317,35 +336,36 @@ bool Copier::CompareFiles(CopyJob& job, std::span<std::byte> buffer) {
   const auto to = target_.Open(job.item->path);
   if (absl::IsInvalidArgument(to.status())) return false;
   if (!Blame(job, to.status(), false).ok()) return false;
-  const auto info = (*to)->Info();
-  if (!Blame(job, info.status(), false).ok()) return false;
-  if (PlaceOf(*info) == PlaceOf(job.item->info)) {
+  const FileInfo there = (*to)->opened();
+  if (IsThisVeryFile(there, job.item->info)) {
     Say(job, Outcome::kFailed, "the target has this very file, under another mount");
     return false;
   }
-  if (info->bytes != job.item->info.bytes) return false;
+  if (there.bytes != job.item->info.bytes) return false;
+  // Whoever has written it may not have synced it, and a write that was lost on its way still lies in the page cache.
+  if (!Blame(job, (*to)->Sync(), false).ok()) return false;
+  job.through_cache = !(*to)->BypassCache();
   const std::span<std::byte> ours = buffer.first(buffer.size() / 2), theirs = buffer.subspan(buffer.size() / 2);
   std::uint32_t sum = 0;
-  for (std::uint64_t at = 0; at < info->bytes; at += ours.size()) {
+  for (std::uint64_t at = 0; at < there.bytes; at += ours.size()) {
     if (stop_ || !throttle_.Take(ours.size(), stop_)) return Say(job, Outcome::kStopped), false;
     const auto n = from->ReadAt(at, ours);
     if (!Blame(job, n.status(), true).ok()) return false;
-    const auto m = (*to)->ReadAt(at, theirs.first(*n));
+    const auto m = (*to)->ReadAt(at, theirs.first(Up(*n)));
     if (!Blame(job, m.status(), false).ok()) return false;
-    if (*m != *n || std::memcmp(ours.data(), theirs.data(), *n) != 0) return false;
+    if (*m < *n || std::memcmp(ours.data(), theirs.data(), *n) != 0) return false;
     sum = Crc32c(ours.first(*n), sum);
   }
-  if (!IsAsBefore(job, *from)) return false;
+  if (!IsStillAsBefore(job, *from)) return false;
   job.crc32c = sum;
   if (job.replace) {
     const auto attributes = from->Attributes();
     const auto set = (*to)->SetAttributes(job.item->info, attributes.ok() ? *attributes : TreeAttributes());
     job.attributes_lost = !attributes.ok() || !set.ok() || !*set;
+    if (!Blame(job, (*to)->Sync(), false).ok()) return false;
   }
-  // Somebody may have made it a moment ago, and it is to be counted on.
-  if (!Blame(job, (*to)->Sync(), false).ok()) return false;
   const auto now = (*to)->Info();
-  if (!Blame(job, now.status(), false).ok()) return false;
+  if (!Blame(job, now.status(), false).ok() || now->bytes != there.bytes) return false;
   job.there = MadeOf(*now);
   return true;
 }

@@ -51,6 +51,7 @@ struct CopyJob {
   bool replace = false;  // under its final name is what a drain before has made, and that is `replaced`
   Made replaced;
   std::string leader;  // kLink: the final name that it becomes another one of
+  Made leader_there;   // what is under that name, as far as we know
   std::string work;
 
   Outcome outcome = Outcome::kStopped;
@@ -58,7 +59,8 @@ struct CopyJob {
   Made there;  // kCopied, kThere: what the target has, its attributes set
   std::uint32_t crc32c = 0;
   bool attributes_lost = false, through_cache = false, outward = false;
-  bool link_copied = false;  // no hard link could be made; of a large file, which is not copied yet, kFailed says so
+  bool leader_changed = false;  // kFailed: under the leader's name is something else
+  bool link_copied = false;     // no hard link could be made; of a large file, which is not copied yet, kFailed says so
 };
 
 // A window each, aligned for direct I/O.
@@ -91,7 +93,8 @@ class Copier {
 
   absl::Status Blame(CopyJob& job, const absl::Status& status, bool of_source);
   bool OpenSource(CopyJob& job, std::unique_ptr<FileBelow>* file);
-  bool IsAsBefore(CopyJob& job, FileBelow& file);
+  bool IsAsBefore(CopyJob& job, FileBelow& file, const FileInfo& info);
+  bool IsStillAsBefore(CopyJob& job, FileBelow& file);
   bool Finish(CopyJob& job, FileBelow& from, FileBelow& to, bool sync);
   void CopyFile(CopyJob& job, std::span<std::byte> buffer, bool sync);
   void CopyLink(CopyJob& job);

@@ -135,6 +135,7 @@ class DrainImpl final : public Drain {
     CAIRN_ASSIGN_OR_RETURN(const auto file, target_->OpenToWrite(own_ + "/lock"));
     CAIRN_ASSIGN_OR_RETURN(LockFile lock, file->Lock(kLockPatience));
     lock_ = std::move(lock);
+    CAIRN_RETURN_IF_ERROR(CheckLockNotInSource(*file));
     // What was never committed. Nobody else has the lock.
     CAIRN_RETURN_IF_ERROR(RemoveWork(own_ + "/work", kWorkDepth));
     CAIRN_RETURN_IF_ERROR(target_->MakeFolder(own_ + "/work"));
@@ -146,7 +147,7 @@ class DrainImpl final : public Drain {
     for (const std::string& folder : {own_, OwnFolder(), std::string()}) {
       CAIRN_RETURN_IF_ERROR(target_->SyncFolder(folder));
     }
-    buffers_ = std::make_unique<Buffers>(threads);
+    buffers_ = std::make_unique<Buffers>(threads + 1);
     workers_ = std::make_unique<Workers>(threads, options_.on_thread);
     return absl::OkStatus();
   }
@@ -154,6 +155,15 @@ class DrainImpl final : public Drain {
   absl::Status CheckApart() {
     CAIRN_RETURN_IF_ERROR(CheckNotWithin(disk_, options_.to, options_.from));
     return CheckNotWithin(disk_, options_.from, options_.to);
+  }
+
+  // One folder may have two device numbers, by two addresses of a server, or two mounts of FUSE: is the file that was
+  // locked just now in the source as well?
+  absl::Status CheckLockNotInSource(FileBelow& lock) {
+    CAIRN_ASSIGN_OR_RETURN(const FileInfo ours, lock.Info());
+    const auto seen = source_->Info(own_ + "/lock");
+    if (!seen.ok() || seen->inode != ours.inode) return absl::OkStatus();
+    return InvalidArgument("{} and {} are one folder, by two mounts", options_.from, options_.to);
   }
 
   // In a target that others may write to, something of theirs may lie under the name.
@@ -225,8 +235,8 @@ absl::StatusOr<std::unique_ptr<Drain>> Drain::Open(Disk& disk, const DrainOption
 }
 
 absl::StatusOr<DrainReport> DrainOnce(Drain& drain, std::uint64_t wait_ms, const std::atomic<bool>& stop) {
-  const auto end = SteadyNow() + drain::milliseconds(wait_ms);
   CAIRN_ASSIGN_OR_RETURN(DrainReport all, drain.Pass(stop));
+  const auto end = SteadyNow() + drain::milliseconds(wait_ms);  // a first pass that takes long takes nothing of it
   for (;;) {
     const auto now = SteadyNow();
     const auto settles = drain.settles_at();

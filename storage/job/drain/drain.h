@@ -32,7 +32,7 @@ namespace cairn {
 
 struct DrainOptions {
   std::string from;          // absolute, without links
-  std::string to;            // the same; below neither of the two lies the other
+  std::string to;            // the same; neither lies below the other
   bool make_target = false;  // its folder is made if that is missing; not the one above it
   // A file is complete when its writer was seen closing it, or ...
   std::optional<std::uint64_t> settle_ms = 10'000;  // ... when it has stayed as it is for so long; none: that does not
@@ -63,8 +63,10 @@ class Drain {
   static absl::StatusOr<std::unique_ptr<Drain>> Open(Disk& disk, const DrainOptions& options);
   virtual ~Drain() = default;
 
-  // Looks once, and brings all that is complete. What happened to single files stands in the report.
-  //   kNotFound  the source is gone, or another folder is in its place: make a new Drain
+  // Looks once, and brings all that is complete. What happened to single files stands in the report. What this Drain
+  // has brought, or has found, it does not look at again at the target, unless it is to delete the source's: of what
+  // others have done to it there, a new Drain tells.
+  //   kNotFound  the source or the target is gone, or another folder is in its place: make a new Drain
   //   others     the target cannot be written to; what was committed before stays, and a new Drain goes on
   virtual absl::StatusOr<DrainReport> Pass(const std::atomic<bool>& stop) = 0;
   // After a pass: when the first of those that only have to settle will have; none: no such file.
@@ -76,8 +78,8 @@ class Drain {
   virtual DrainProgress& progress() = 0;
 };
 
-// A drain that ends by itself: passes until nothing is waiting that time alone would make complete, or `wait_ms` is
-// over. The report is of all of them together.
+// A drain that ends by itself: passes until nothing is waiting that time alone would make complete, or `wait_ms` are
+// over since the end of the first one. The report is of all of them together.
 absl::StatusOr<DrainReport> DrainOnce(Drain& drain, std::uint64_t wait_ms, const std::atomic<bool>& stop);
 
 }  // namespace cairn

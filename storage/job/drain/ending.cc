@@ -1,4 +1,4 @@
-// The end of a pass: folders look as in the source, and what was brought leaves the source if that was asked for.
+// The end of a pass: what was brought leaves the source, if that was asked for.
 #include <fmt/format.h>
 
 #include <ranges>
@@ -14,39 +14,10 @@ namespace {
 
 constexpr std::size_t kNameBytesMax = 255;
 constexpr char kTooFresh[] = "nobody can say whether it is being written to";
+constexpr char kNotWhileWritten[] = "not deleted: somebody has it open for writing";
 constexpr char kNotThere[] = "not deleted: what was brought is not at the target any more";
 
-std::string FolderOf(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
-
 }  // namespace
-
-// Only of folders that a drain has made, or that are the same user's: one of somebody else's stays as it is. What is in
-// a folder comes before its times. That they are not durable at once costs nobody anything: the next pass
-// sets them again.
-void Pass::SetFolderAttributes() {
-  for (const Folder& folder : scan_.folders | std::views::reverse) {
-    const auto there = ground_.target->Info(folder.path);
-    if (!there.ok() || !there->is_directory()) continue;  // told by MakeFolders
-    const Record* const record = ground_.journal->Find(FolderKey(folder));
-    const bool made = record != nullptr && record->there.inode == there->inode;
-    if (!made && there->uid != folder.info.uid) continue;
-    if (there->mode == folder.info.mode && Nanoseconds(there->mtime) == Nanoseconds(folder.info.mtime)) continue;
-    const auto from = ground_.source.OpenFolder(folder.path);
-    const auto to = ground_.target->OpenFolder(folder.path);
-    if (!from.ok() || !to.ok()) {
-      ++report_.attributes_lost;
-      continue;
-    }
-    const auto attributes = (*from)->Attributes();
-    const auto set = (*to)->SetAttributes(folder.info, attributes.ok() ? *attributes : TreeAttributes());
-    if (!set.ok() || !*set || !attributes.ok()) ++report_.attributes_lost;
-  }
-}
-
-// --- The source ---
 
 absl::Status Pass::DeleteSource() {
   std::set<std::size_t> held_back;  // sets of which not all has come
@@ -69,6 +40,7 @@ absl::Status Pass::DeleteSource() {
     }
   }
   if (items.empty()) return absl::OkStatus();
+  CAIRN_RETURN_IF_ERROR(CheckTarget());
   // Those that a drain before has renamed may not be durable under their names yet.
   if (ground_.target->syncs_as_a_whole()) {
     CAIRN_RETURN_IF_ERROR(ground_.target->SyncAll());
@@ -89,6 +61,13 @@ bool Pass::IsBrought(const Item& item) const {
   return there.ok() && record != nullptr && MadeOf(*there) == record->there && there->bytes == item.info.bytes;
 }
 
+// The next pass brings it again, or tells of what is there instead.
+void Pass::NotAtTheTarget(const Item& item, const std::string& name) {
+  ground_.journal->Doubt(item.path);
+  ++report_.busy;
+  report_.failed.Add(name, kNotThere);
+}
+
 bool Pass::IsTooFresh(const Item& item, FileBelow::Writers writers) {
   return writers == FileBelow::Writers::kUnknown && !ground_.completeness.StayedAsItIs(item);
 }
@@ -97,13 +76,18 @@ bool Pass::IsTooFresh(const Item& item, FileBelow::Writers writers) {
 // gets another name, by which nobody knows it; then it is looked at once more.
 void Pass::Delete(std::size_t at) {
   const Item& item = scan_.items[at];
-  if (!IsBrought(item)) return report_.failed.Add(item.path, kNotThere);
+  if (!IsBrought(item)) return NotAtTheTarget(item, item.path);
   if (const auto now = ground_.source.Info(item.path); now.ok() && item.info.links == 1) {
-    if (IdentityOf(*now) != IdentityOf(item.info)) return;  // it changed: the next pass sees to it
+    if (IdentityOf(*now) != IdentityOf(item.info)) {
+      ++report_.busy;  // the next pass brings it
+      return report_.waiting.Add(item.path, "not deleted: it changed");
+    }
   }
   if (item.kind == Item::Kind::kFile) {
     const auto file = ground_.source.Open(item.path);
-    if (file.ok() && IsTooFresh(item, (*file)->LookForWriters())) {
+    const auto writers = file.ok() ? (*file)->LookForWriters() : FileBelow::Writers::kNone;
+    if (writers == FileBelow::Writers::kSome) return report_.waiting.Add(item.path, kNotWhileWritten);
+    if (file.ok() && IsTooFresh(item, writers)) {
       return report_.waiting.Add(item.path, fmt::format("not deleted yet: {}", kTooFresh));
     }
   }
@@ -139,7 +123,7 @@ void Pass::RemoveAside(const Item& item, const std::string& aside) {
   // If what is at the target was this very file, under another mount, it has gone from there with the name.
   if (why.empty() && !IsBrought(item)) {
     const absl::Status back = ground_.source.RenameNew(aside, item.path);
-    return report_.failed.Add(back.ok() ? item.path : aside, kNotThere);
+    return NotAtTheTarget(item, back.ok() ? item.path : aside);
   }
   if (why.empty()) {
     const absl::Status removed = ground_.source.Remove(aside);

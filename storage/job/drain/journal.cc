@@ -93,7 +93,7 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(Tree& target, const std::
   CAIRN_ASSIGN_OR_RETURN(const bool whole, journal->Read());
   if (!whole) CAIRN_RETURN_IF_ERROR(journal->file_->Truncate(journal->end_));
   if (journal->end_ == 0) journal->unwritten_ = kHead;
-  if (journal->in_file_ > 2 * journal->records_.size() + kReplacedMax) CAIRN_RETURN_IF_ERROR(journal->Rewrite());
+  CAIRN_RETURN_IF_ERROR(journal->Shrink());
   return journal;
 }
 
@@ -163,6 +163,10 @@ void Journal::Confirm(const std::string& path) {
   record.before.clear();
 }
 
+void Journal::Doubt(const std::string& path) {
+  if (const auto known = records_.find(path); known != records_.end()) known->second.confirmed = false;
+}
+
 void Journal::Add(const std::string& path, const Record& record) {
   Take(path, record);
   PutRecord(path, record, unwritten_);
@@ -177,12 +181,19 @@ absl::Status Journal::Write() {
   return absl::OkStatus();
 }
 
+absl::Status Journal::Shrink() {
+  if (in_file_ <= 2 * records_.size() + kReplacedMax) return absl::OkStatus();
+  std::uint64_t needed = 0;
+  for (const auto& [path, record] : records_) needed += 1 + record.before.size();
+  return in_file_ > 2 * needed ? Rewrite() : absl::OkStatus();
+}
+
 absl::Status Journal::Rewrite() {
   const std::string work = folder_ + "/journal.new";
   if (const absl::Status removed = target_.Remove(work); !removed.ok() && !absl::IsNotFound(removed)) return removed;
-  CAIRN_ASSIGN_OR_RETURN(auto file, target_.Create(work));
+  CAIRN_ASSIGN_OR_RETURN(auto file, target_.Create(work, 0600));
   std::string bytes(kHead);
-  std::uint64_t end = 0;
+  std::uint64_t end = 0, in_file = 0;
   const auto write = [&]() -> absl::Status {
     CAIRN_RETURN_IF_ERROR(file->WriteAt(end, BytesOf(bytes)));
     end += bytes.size();
@@ -197,6 +208,7 @@ absl::Status Journal::Rewrite() {
       PutRecord(path, earlier, bytes);
     }
     PutRecord(path, record, bytes);
+    in_file += 1 + record.before.size();
     if (bytes.size() > (1 << 20)) CAIRN_RETURN_IF_ERROR(write());
   }
   CAIRN_RETURN_IF_ERROR(write());
@@ -205,7 +217,8 @@ absl::Status Journal::Rewrite() {
   CAIRN_RETURN_IF_ERROR(target_.SyncFolder(folder_));
   file_ = std::move(file);
   end_ = end;
-  in_file_ = records_.size();
+  in_file_ = in_file;
+  unwritten_.clear();  // it is among them
   return absl::OkStatus();
 }
 

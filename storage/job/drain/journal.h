@@ -42,7 +42,7 @@ struct Record {
 class Journal {
  public:
   // Reads it, or makes it. `folder`: of `target`, which is borrowed.
-  //   kFailedPrecondition  of a newer version
+  //   kFailedPrecondition  of another version
   static absl::StatusOr<std::unique_ptr<Journal>> Open(Tree& target, const std::string& folder);
   // As it is, without anything being changed; none: an empty one. Neither Write nor Sync after this.
   static absl::StatusOr<std::unique_ptr<Journal>> Look(Tree& target, const std::string& folder);
@@ -52,7 +52,12 @@ class Journal {
   // Known from now on; written by Write, durable after Sync, or after the target was synced as a whole.
   void Add(const std::string& path, const Record& record);
   void Confirm(const std::string& path);  // REQUIRES: it is known
+  // What is under its name now, if anything, is not what was confirmed: it is looked at anew.
+  void Doubt(const std::string& path);
   absl::Status Write();
+  // Writes it anew, durably, if that makes it shorter by half: what was confirmed needs no earlier records. An error:
+  // it may be that nothing can be added any more.
+  absl::Status Shrink();
   absl::Status Sync() { return file_->Sync(); }
 
  private:

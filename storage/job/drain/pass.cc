@@ -15,11 +15,6 @@ namespace {
 constexpr std::size_t kBatchFiles = 4096;
 constexpr std::uint64_t kBatchBytes = 256 << 20;
 
-std::string FolderOf(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
-
 bool HasAtOrBelow(const std::vector<Told>& list, const std::string& folder) {
   return std::ranges::any_of(list, [&](const Told& told) {
     return folder.empty() || told.path == folder || told.path.starts_with(folder + "/");
@@ -41,6 +36,7 @@ bool IsLarge(const CopyJob& job) {
 absl::StatusOr<DrainReport> Pass::Run() {
   const auto began = SteadyNow();
   CAIRN_RETURN_IF_ERROR(ground_.source.CheckRoot());
+  CAIRN_RETURN_IF_ERROR(CheckTarget());
   if (ground_.target != nullptr) {
     CAIRN_ASSIGN_OR_RETURN(const FileInfo root, ground_.target->Info(""));
     target_root_ = PlaceOf(root);
@@ -67,13 +63,22 @@ absl::StatusOr<DrainReport> Pass::Run() {
     for (int wave = 0; wave < kWaves && !ended_; ++wave) CAIRN_RETURN_IF_ERROR(RunWave(static_cast<Wave>(wave)));
     SetFolderAttributes();
     if (options_.delete_source) CAIRN_RETURN_IF_ERROR(DeleteSource());
+    if (!ended_) CAIRN_RETURN_IF_ERROR(ground_.journal->Shrink());
   }
   // What was cut short by this looks like anything.
   CAIRN_RETURN_IF_ERROR(ground_.source.CheckRoot());
+  CAIRN_RETURN_IF_ERROR(CheckTarget());
   if (stop_ && !std::exchange(report_.stopped, true)) report_.stopped_why = "told to stop";
   const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(SteadyNow() - began);
   report_.milliseconds = static_cast<std::uint64_t>(time.count());
   return std::move(report_);
+}
+
+// A target, or a folder of it, that somebody has moved away must not be written to where it is now.
+absl::Status Pass::CheckTarget() {
+  if (ground_.target == nullptr) return absl::OkStatus();
+  ground_.target->ForgetFolders();
+  return ground_.target->CheckRoot();
 }
 
 // A drain that was killed while it deleted a file: that is one like all others again.
@@ -84,6 +89,10 @@ void Pass::RestoreAside(const Scan& scan) {
     const std::string path = folder.empty() ? name : folder + "/" + name;
     const absl::Status back = ground_.source.RenameNew(aside, path);
     if (absl::IsAlreadyExists(back)) {
+      // Where a rename is a link and a removal, it may have been killed in between: one file by both names.
+      const auto one = ground_.source.Info(aside), other = ground_.source.Info(path);
+      const bool same = one.ok() && other.ok() && PlaceOf(*one) == PlaceOf(*other);
+      if (same && ground_.source.Remove(aside).ok()) continue;
       report_.failed.Add(aside, "a drain was killed while it deleted this, and there is another file of its name now");
     } else if (!back.ok() && !absl::IsNotFound(back)) {
       report_.failed.Add(aside, std::string(MessageOf(back)));
@@ -136,6 +145,15 @@ void Pass::Judge(std::size_t at) {
   }
 }
 
+// At the target, when it is asked for the first time in this pass.
+bool Pass::IsFolderThere(const std::string& folder) {
+  const auto [known, added] = folders_there_.try_emplace(folder, true);
+  if (added && !folder.empty()) {
+    known->second = IsFolderThere(FolderOf(folder)) && ground_.target->Info(folder).ok();
+  }
+  return known->second;
+}
+
 // Has a drain before brought this very file? If not, *job says how to bring it.
 bool Pass::IsThere(CopyJob& job) {
   const Item& item = *job.item;
@@ -144,8 +162,9 @@ bool Pass::IsThere(CopyJob& job) {
   const bool same =
       record != nullptr && (item.info.links > 1 ? record->source.SameContent(identity) : record->source == identity);
   if (same && record->confirmed) return true;
+  if (!IsFolderThere(FolderOf(item.path))) return false;
   const auto there = ground_.target->Info(item.path);
-  if (!there.ok()) return false;  // also if its folder is not there yet
+  if (!there.ok()) return false;
   const Made made = MadeOf(*there);
   const bool current = record != nullptr && record->there == made;
   if (current && same) {
@@ -159,46 +178,6 @@ bool Pass::IsThere(CopyJob& job) {
   const bool only_ctime = current && record->source.SameContent(identity);
   if (!job.replace || only_ctime) job.mode = CopyJob::Mode::kCompare;
   return false;
-}
-
-// A file's path never ends so.
-std::string Pass::FolderKey(const Folder& folder) {
-  return folder.path + "/";
-}
-
-// While it is still empty, so that a drain that is killed after this gives it its attributes.
-absl::Status Pass::NoteFolder(const Folder& folder) {
-  const auto there = ground_.target->Info(folder.path);
-  if (!there.ok()) return absl::OkStatus();  // somebody took it away
-  ground_.journal->Add(FolderKey(folder),
-                       {.source = IdentityOf(folder.info), .there = {.inode = there->inode}, .ours = true});
-  return ground_.journal->Write();
-}
-
-absl::Status Pass::MakeFolders() {
-  std::set<std::string> parents;
-  for (const Folder& folder : scan_.folders) {
-    const auto there = ground_.target->Info(folder.path);
-    if (there.ok() && there->is_directory()) continue;
-    if (there.ok()) {
-      report_.failed.Add(folder.path, "the target has something else of this name");
-      continue;
-    }
-    const absl::Status made = ground_.target->MakeFolder(folder.path);
-    if (absl::IsResourceExhausted(made)) return made;
-    if (absl::IsAlreadyExists(made)) continue;  // of another machine's drain, a moment ago
-    if (!made.ok()) {
-      report_.failed.Add(folder.path, std::string(MessageOf(made)));
-      continue;
-    }
-    ++report_.folders;
-    parents.insert(FolderOf(folder.path));
-    CAIRN_RETURN_IF_ERROR(NoteFolder(folder));
-  }
-  if (parents.empty()) return absl::OkStatus();
-  if (ground_.target->syncs_as_a_whole() && parents.size() > 16) return ground_.target->SyncAll();
-  for (const std::string& parent : parents) CAIRN_RETURN_IF_ERROR(ground_.target->SyncFolder(parent));
-  return absl::OkStatus();
 }
 
 // --- What has to wait for others ---
@@ -269,6 +248,13 @@ std::string Pass::WhyHeldBack(const Item& item) {
       return WhyMarkerHeldBack(item);
   }
   return "";
+}
+
+// "": all that it has to wait for has come.
+std::string Pass::WhyNotNow(const Item& item) {
+  if (std::string why = WhyHeldBack(item); !why.empty()) return why;
+  const bool leads = item.leader < 0 || states_[static_cast<std::size_t>(item.leader)] == State::kDone;
+  return leads ? "" : "another name of this file has not come yet";
 }
 
 std::string Pass::WhySetHeldBack(std::size_t set, Wave wave) {
@@ -348,29 +334,26 @@ absl::Status Pass::RunWave(Wave wave) {
   sets_held_back_.clear();
   // Its errors are those of a sync or of the journal: after one of them nothing more gets a name.
   CAIRN_RETURN_IF_ERROR(RunItems(items));
-  CAIRN_RETURN_IF_ERROR(FinishPending());
+  CAIRN_RETURN_IF_ERROR(Finish());
   CAIRN_RETURN_IF_ERROR(RunItems(links));
-  CAIRN_RETURN_IF_ERROR(FinishPending());
+  CAIRN_RETURN_IF_ERROR(Finish());
   return SyncNames();
 }
 
 absl::Status Pass::RunItems(const std::vector<std::size_t>& items) {
-  Batch batch;
+  std::vector<CopyJob> batch;
   std::uint64_t bytes = 0;
   for (const std::size_t at : items) {
     if (ended_ || stop_) break;
     CopyJob& job = plan_[at];
-    if (std::string why = WhyHeldBack(*job.item); !why.empty()) {
+    if (std::string why = WhyNotNow(*job.item); !why.empty()) {
       NotDone(at, report_.waiting, std::move(why));
       continue;
     }
-    if (job.item->leader >= 0 && states_[static_cast<std::size_t>(job.item->leader)] != State::kDone) {
-      NotDone(at, report_.waiting, "another name of this file has not come yet");
-      continue;
-    }
+    if (job.item->leader >= 0) job.leader_there = ground_.journal->Find(job.leader)->there;
     if (IsLarge(job) && (job.mode != CopyJob::Mode::kCompare || job.replace)) {
       CAIRN_RETURN_IF_ERROR(CopyBatch(std::exchange(batch, {})));
-      CAIRN_RETURN_IF_ERROR(FinishPending());
+      CAIRN_RETURN_IF_ERROR(Finish());
       bytes = 0;
       CAIRN_RETURN_IF_ERROR(RunLarge(job));
       continue;
@@ -386,39 +369,50 @@ absl::Status Pass::RunItems(const std::vector<std::size_t>& items) {
 
 absl::Status Pass::RunLarge(CopyJob& job) {
   if (job.mode == CopyJob::Mode::kCompare) {
-    copier_->Compare(job, ground_.buffers->at(0));
+    copier_->Compare(job, OwnBuffer());
     if (job.outcome == Outcome::kFailed) job.mode = CopyJob::Mode::kCopy;  // not the same, and ours to replace
   } else if (job.mode == CopyJob::Mode::kLink) {
     job.work = fmt::format("{}/0/{}", ground_.work_folder, ground_.works++);
-    copier_->Copy(job, ground_.buffers->at(0), true);
+    copier_->Copy(job, OwnBuffer(), true);
     if (job.outcome == Outcome::kFailed && job.link_copied) job.mode = CopyJob::Mode::kCopy;
   }
   if (job.mode == CopyJob::Mode::kCopy) return CopyLarge(job);
-  Batch one{job};
-  CAIRN_RETURN_IF_ERROR(MakeDurable(one, true));
-  return PublishAll(one, true);
+  return PublishOne(job);
 }
 
 void Pass::DryRun() {
-  for (std::size_t at = 0; at < scan_.items.size(); ++at) {
-    if (states_[at] != State::kOpen) continue;
-    const Item& item = scan_.items[at];
-    if (item.kind == Item::Kind::kSymlink) {
-      ++report_.symlinks;
-    } else if (item.leader >= 0) {
-      ++report_.hard_links;
-    } else {
-      const auto file = ground_.source.Open(item.path);
-      if (!file.ok()) {
-        NotDone(at, report_.failed, std::string(MessageOf(file.status())));
-      } else if ((*file)->LookForWriters() == FileBelow::Writers::kSome) {
-        NotDone(at, report_.waiting, "somebody has it open for writing");
-      } else {
-        ++report_.files;
-        report_.bytes += item.info.bytes;
+  for (int wave = 0; wave < kWaves; ++wave) {
+    rescan_.reset();
+    sets_held_back_.clear();
+    for (const bool links : {false, true}) {
+      for (std::size_t at = 0; at < scan_.items.size(); ++at) {
+        const Item& item = scan_.items[at];
+        if (states_[at] != State::kOpen || item.wave != static_cast<Wave>(wave) || (item.leader >= 0) != links)
+          continue;
+        DryRun(at);
       }
     }
   }
+}
+
+// What would go counts as done, so that what waits for it goes, too.
+void Pass::DryRun(std::size_t at) {
+  const Item& item = scan_.items[at];
+  if (std::string why = WhyNotNow(item); !why.empty()) return NotDone(at, report_.waiting, std::move(why));
+  if (item.kind == Item::Kind::kSymlink) {
+    ++report_.symlinks;
+  } else if (item.leader >= 0) {
+    ++report_.hard_links;
+  } else {
+    const auto file = ground_.source.Open(item.path);
+    if (!file.ok()) return NotDone(at, report_.failed, std::string(MessageOf(file.status())));
+    if ((*file)->LookForWriters() == FileBelow::Writers::kSome) {
+      return NotDone(at, report_.waiting, "somebody has it open for writing");
+    }
+    ++report_.files;
+    report_.bytes += item.info.bytes;
+  }
+  states_[at] = State::kDone;
 }
 
 }  // namespace cairn::drain

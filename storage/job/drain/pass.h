@@ -12,7 +12,9 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "storage/file/transfer/transfer.h"
@@ -35,8 +37,8 @@ struct Ground {
   Tree& source;
   Tree* target;
   Journal* journal;
-  Workers* workers;  // null: a dry run
-  const Buffers* buffers;
+  Workers* workers;        // null: a dry run
+  const Buffers* buffers;  // one for each worker, and one for the thread that runs the pass
   Completeness& completeness;
   Throttle& throttle;
   DrainProgress& progress;
@@ -51,17 +53,20 @@ class Pass {
 
  private:
   enum class State : std::uint8_t { kOpen, kDone, kNotDone };
-  using Batch = std::vector<CopyJob>;
+  struct Batch {
+    std::vector<CopyJob> jobs;
+    bool synced_each = false;  // its work files are durable when they are copied, else all of the target is synced
+  };
 
   // pass.cc: what is to be done
+  absl::Status CheckTarget();
   void RestoreAside(const Scan& scan);
-  absl::Status MakeFolders();
-  static std::string FolderKey(const Folder& folder);
-  absl::Status NoteFolder(const Folder& folder);
   void NoteScan();
   void Judge();
   void Judge(std::size_t at);
+  bool IsFolderThere(const std::string& folder);
   bool IsThere(CopyJob& job);
+  std::string WhyNotNow(const Item& item);
   std::string WhyHeldBack(const Item& item);
   std::string WhySetHeldBack(std::size_t set, Wave wave);
   std::string WhyOtherThanBefore(std::size_t set, Wave wave);
@@ -75,27 +80,40 @@ class Pass {
   absl::Status RunItems(const std::vector<std::size_t>& items);
   absl::Status RunLarge(CopyJob& job);
   void DryRun();
+  void DryRun(std::size_t at);
   void NotDone(std::size_t at, ToldList& list, std::string why);
 
   // batches.cc: doing it
-  absl::Status CopyBatch(Batch batch);
+  absl::Status CopyBatch(std::vector<CopyJob> jobs);
   absl::Status CopyLarge(CopyJob& job);
-  absl::Status FinishPending();
-  absl::Status MakeDurable(Batch& batch, bool synced_each);
-  absl::Status PublishAll(Batch& batch, bool synced_each);
-  absl::Status CheckAll(Batch& batch);
+  absl::Status Finish();
+  absl::Status Round(Batch next);
+  void CopyAndCheck(Batch& copied, std::uint64_t first, Batch& checked);
+  absl::Status MakeDurable(Batch& batch);
+  absl::Status Publish(Batch& batch);
   absl::Status CopyAgain(CopyJob& job);
   absl::Status Replace(const CopyJob& job);
-  void Publish(CopyJob& job, std::size_t worker);
+  void Publish(CopyJob& job);
+  absl::Status PublishOne(const CopyJob& job);
+  std::span<std::byte> OwnBuffer() const { return ground_.buffers->at(ground_.workers->count()); }
   absl::Status SyncNames();
   void Account(CopyJob& job);
   void Note(const CopyJob& job);
 
-  // ending.cc: folders' attributes, and what leaves the source
+  // folders.cc: at the target
+  absl::Status MakeFolders();
+  static std::string FolderKey(const Folder& folder);
+  absl::StatusOr<std::vector<std::pair<const Folder*, std::string>>> PrepareFolders();
+  absl::Status NoteFolder(const Folder& folder, const std::string& now);
+  bool OpenUp(const std::string& folder);
+  absl::Status NameFolder(const Folder& folder, const std::string& work);
   void SetFolderAttributes();
+
+  // ending.cc: what leaves the source
   absl::Status DeleteSource();
   void Delete(std::size_t at);
   bool IsBrought(const Item& item) const;
+  void NotAtTheTarget(const Item& item, const std::string& name);
   bool IsTooFresh(const Item& item, FileBelow::Writers writers);
   std::string WhyNotRemoved(const Item& item, const std::string& aside);
   void RemoveAside(const Item& item, const std::string& aside);
@@ -106,11 +124,11 @@ class Pass {
   std::optional<Place> target_root_;
   Scan scan_;
   DrainReport report_;
+  std::map<std::string, bool> folders_there_;
   std::vector<State> states_;
   std::vector<CopyJob> plan_;  // by item
   std::unique_ptr<Copier> copier_;
-  Batch pending_;  // copied, not yet committed
-  bool pending_synced_each_ = false;
+  Batch copied_, durable_, checked_;  // each one round further
   bool names_unsynced_ = false;
   std::set<std::string> unsynced_folders_;             // of a target that is not synced as a whole
   std::unique_ptr<Scan> rescan_;                       // of this wave

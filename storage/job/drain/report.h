@@ -46,12 +46,13 @@ struct DrainReport {
   drain::ToldList damaged;               // what was read back differs from what was written, twice
   drain::ToldList left_out;              // no file, folder or link
   drain::ToldList outward;               // links that lead out: copied as links, never followed
-  std::uint64_t busy = 0;                // of those that wait: changed while they were read, or are open for writing
+  std::uint64_t busy = 0;                // another pass may bring or delete them soon, though none has to settle
   std::uint64_t gone = 0;                // vanished between the listing and the copy
   std::uint64_t links_copied = 0;        // further names that could not be hard links, and are files of their own
   std::uint64_t attributes_lost = 0;     // files whose owner or extended attributes could not be kept
   std::uint64_t read_through_cache = 0;  // files that were not read back past the page cache: the target cannot
-  bool stopped = false;                  // before all that was complete had come: told to, or the target is full
+  bool stopped = false;                  // before all that was complete had come: told to, or ...
+  bool full = false;                     // ... the target has no room
   std::string stopped_why;
   std::uint64_t milliseconds = 0;
 

@@ -136,7 +136,7 @@ class Sets {
   }
 
   void FindSetsOf(const Item& item) {
-    const std::string folder = item.path.find('/') == std::string::npos ? "" : ParentOf("/" + item.path).substr(1);
+    const std::string folder = FolderOf(item.path);
     const std::string name = BaseOf("/" + item.path);
     if (name == kBpIndex) bp5_[folder] = Add(Set::Kind::kBp5, folder, folder);
     const std::vector<std::string_view> parts = PartsOf(item.path);
@@ -252,6 +252,11 @@ std::string NameOf(const Set& set) {
       return fmt::format("the BP5 directory {}", set.name.empty() ? "." : set.name);
   }
   return "";
+}
+
+std::string FolderOf(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
 std::string OwnFolder() {

@@ -29,6 +29,7 @@ inline constexpr std::string_view kAsidePrefix = ".cairn-drained.";
 // The waves of a drain. Each is durable, under its final names, before the next begins.
 enum class Wave : std::uint8_t { kData, kRecords, kBp5Index, kIndex, kMarker };
 inline constexpr int kWaves = 5;
+inline constexpr Wave kAfterAll = static_cast<Wave>(kWaves);
 
 // Whose files belong together: a drain of an index waits until all files of its set are there.
 struct Set {
@@ -70,6 +71,8 @@ struct Scan {
 // `marker`: as DrainOptions has it. `target`: the root of the drain's target, which is not entered if it is met, by
 // whatever mount it got there. Errors: the root cannot be listed (kNotFound: it is gone).
 absl::StatusOr<Scan> ScanTree(Tree& source, const std::string& marker, const std::optional<Place>& target);
+
+std::string FolderOf(const std::string& path);  // "" of what lies at the root
 
 // Does `name` match a marker, "DONE" or "*.done"?
 bool IsMarker(std::string_view name, const std::string& marker);

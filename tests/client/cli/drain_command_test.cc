@@ -85,5 +85,27 @@ TEST_F(DrainCommandTest, WatchesUntilASignalEndsIt) {
   EXPECT_EQ(cairn.End().exit_code, 0);
 }
 
+// A look that the signal cuts short: 7 if there was none before, 1 if something had failed by then.
+TEST_F(DrainCommandTest, AWatchThatIsEndedDuringItsFirstLookDoesNotSayThatAllIsWell) {
+  std::filesystem::create_directory(To());
+  std::filesystem::remove_all(Path("from/sub"));  // all that is found below the target stays there, or is a file
+  for (const int code : {7, 1}) {
+    std::ofstream(Path("from/large")) << std::string(12 << 20, 'x');
+    if (code == 1) std::ofstream(Path("to/file")) << "another";
+    CairnOnTerminal cairn({"drain", From(), "--to", To(), "--settle", "0", "--watch", "--bandwidth", "1 MB/s"}, {});
+    const auto at_work = [&] {
+      for (const auto& entry : std::filesystem::recursive_directory_iterator(To())) {
+        if (entry.path().string().find("/work/0/") != std::string::npos && entry.is_regular_file()) return true;
+      }
+      return false;
+    };
+    for (int i = 0; i < 3000 && !at_work(); ++i) ::usleep(10'000);
+    cairn.Send(SIGTERM);
+    EXPECT_EQ(cairn.End().exit_code, code);
+    std::filesystem::remove_all(To());
+    std::filesystem::create_directory(To());
+  }
+}
+
 }  // namespace
 }  // namespace cairn::testing

@@ -2,8 +2,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
+#include <utility>
 
+#include "storage/base/status.h"
 #include "storage/base/unique_fd.h"
 #include "storage/io/tree.h"
 #include "tests/storage/job/drain/drain_fixture.h"
@@ -33,6 +36,19 @@ TEST_F(DrainDeletionTest, WhereNobodyTellsOfWritersASourceIsDeletedOnlyOnceItHas
   options_.settle_ms = 0;
   EXPECT_EQ(Drained().deleted, 2U);
   EXPECT_EQ(At("file"), "bytes");
+}
+
+// /proc gives leases, as file systems do that other machines share. It is none of those that know all writers.
+TEST_F(DrainDeletionTest, OnlyAFileSystemOfThisMachineIsBelievedThatNobodyWrites) {
+  const std::string folder = "/proc/" + std::to_string(::getpid());
+  const UniqueFd fd(::open((folder + "/comm").c_str(), O_RDONLY));
+  if (!fd.valid() || ::fcntl(fd.get(), F_SETLEASE, F_RDLCK) != 0) GTEST_SKIP() << "/proc gives no leases here";
+  ASSERT_EQ(::fcntl(fd.get(), F_SETLEASE, F_UNLCK), 0);
+  const auto tree = OpenTree(folder);
+  ASSERT_OK(tree);
+  const auto file = (*tree)->Open("comm");
+  ASSERT_OK(file);
+  EXPECT_EQ((*file)->LookForWriters(), FileBelow::Writers::kUnknown);
 }
 
 TEST_F(DrainDeletionTest, DeletesTheSourceOnlyAfterTheCommit) {
@@ -149,10 +165,111 @@ TEST_F(DrainDeletionTest, ATargetThatIsTheSourceAfterAllDeletesNothing) {
   // The source's tree is the target's, which no comparison of the two roots can have seen.
   options_.wrap_source = [this](auto) { return *OpenTree(to_); };
   std::ofstream(to_ + "/file") << "the only copy";
-  const DrainReport report = Drained();
-  EXPECT_EQ(report.deleted, 0U);
-  EXPECT_NE(Why(report.failed, "file"), "");
+  EXPECT_STATUS(absl::StatusCode::kInvalidArgument, Run(), "one folder");
   EXPECT_EQ(At("file"), "the only copy");
+  // Nor has the drain's lock been seen there.
+  source_hooks_.before = [](std::string_view what, const std::string& path) {
+    return what == "info" && path.starts_with(".cairn-drain-") ? NotFound("not seen") : absl::OkStatus();
+  };
+  options_.wrap_source = [this](auto) { return HookTree(*OpenTree(to_), source_hooks_); };
+  options_.wrap_target = [this](auto tree) { return HookTree(std::move(tree), target_hooks_); };
+  for (const bool other_device : {false, true}) {
+    target_hooks_.other_device = other_device;
+    const DrainReport report = Drained();
+    EXPECT_EQ(report.deleted, 0U);
+    EXPECT_NE(Why(report.failed, "file"), "");
+    EXPECT_EQ(At("file"), "the only copy");
+  }
+}
+
+TEST_F(DrainDeletionTest, WhatIsTakenAwayFromTheTargetBeforeTheDeletionIsBroughtAgain) {
+  Put("file", "bytes");
+  options_.delete_source = true;
+  bool taken = false;
+  target_hooks_.before = [&](std::string_view what, const std::string&) {
+    if (what == "sync all" && !std::exchange(taken, true)) std::filesystem::remove(to_ + "/file");
+    return absl::OkStatus();
+  };
+  Hook();
+  auto drain = Drain::Open(*disk_, options_);
+  ASSERT_OK(drain);
+  auto report = (*drain)->Pass(stop_);
+  ASSERT_OK(report);
+  ASSERT_TRUE(taken);
+  EXPECT_NE(Why(report->failed, "file"), "");
+  EXPECT_EQ(ReadPath(from_ + "/file"), "bytes");
+  report = DrainOnce(**drain, 5000, stop_);
+  ASSERT_OK(report);
+  EXPECT_TRUE(report->complete());
+  EXPECT_EQ(report->deleted, 1U);
+  EXPECT_EQ(At("file"), "bytes");
+}
+
+TEST_F(DrainDeletionTest, WhatChangesBeforeItsDeletionIsToldAndBroughtAgain) {
+  Put("file", "bytes");
+  Put("written", "half");
+  options_.delete_source = true;
+  UniqueFd writer;
+  bool changed = false;
+  target_hooks_.before = [&](std::string_view what, const std::string&) {
+    if (what != "sync all" || std::exchange(changed, true)) return absl::OkStatus();
+    Put("file", "other bytes");
+    writer = UniqueFd(::open((from_ + "/written").c_str(), O_WRONLY));
+    return absl::OkStatus();
+  };
+  std::atomic<bool> renamed{false};
+  source_hooks_.before = [&](std::string_view what, const std::string& path) {
+    if (what == "rename to" && path == ".cairn-drained.written") renamed = true;
+    return absl::OkStatus();
+  };
+  Hook();
+  auto drain = Drain::Open(*disk_, options_);
+  ASSERT_OK(drain);
+  auto report = (*drain)->Pass(stop_);
+  ASSERT_OK(report);
+  EXPECT_EQ(Why(report->waiting, "file"), "not deleted: it changed");
+  EXPECT_EQ(Why(report->waiting, "written"), "not deleted: somebody has it open for writing");
+  EXPECT_FALSE(renamed);
+  EXPECT_FALSE(report->complete());
+  EXPECT_GT(report->busy, 0U);
+  writer = UniqueFd();
+  report = (*drain)->Pass(stop_);
+  ASSERT_OK(report);
+  EXPECT_TRUE(report->complete());
+  EXPECT_TRUE(Files(from_).empty());
+  EXPECT_EQ(At("file"), "other bytes");
+}
+
+TEST_F(DrainDeletionTest, AFirstPassThatTakesLongTakesNothingOfTheTimeToWait) {
+  Put("file", "bytes");
+  options_.settle_ms = 300;
+  options_.delete_source = true;
+  ::usleep(400'000);
+  source_hooks_.writers_unknown = true;
+  target_hooks_.before = [](std::string_view what, const std::string& path) {
+    if (what == "rename to" && path == "file") ::usleep(700'000);
+    return absl::OkStatus();
+  };
+  Hook();
+  auto drain = Drain::Open(*disk_, options_);
+  ASSERT_OK(drain);
+  const auto report = DrainOnce(**drain, 600, stop_);
+  ASSERT_OK(report);
+  EXPECT_EQ(report->deleted, 1U);
+}
+
+// Where a rename without replacing is a link and a removal.
+TEST_F(DrainDeletionTest, ADeletionThatWasKilledBetweenTwoNamesOfOneFileIsTakenBack) {
+  Put("d/file", "bytes");
+  Put("d/other", "mine");
+  std::filesystem::create_hard_link(from_ + "/d/file", from_ + "/d/.cairn-drained.file");
+  std::ofstream(from_ + "/d/.cairn-drained.other") << "another one";
+  const DrainReport report = Drained();
+  EXPECT_FALSE(Is(from_ + "/d/.cairn-drained.file"));
+  EXPECT_EQ(ReadPath(from_ + "/d/file"), "bytes");
+  EXPECT_EQ(At("d/file"), "bytes");
+  EXPECT_NE(Why(report.failed, "d/.cairn-drained.other"), "");
+  EXPECT_EQ(ReadPath(from_ + "/d/.cairn-drained.other"), "another one");
 }
 
 TEST_F(DrainDeletionTest, TheTargetIsNotEnteredWhereItIsMetInTheSource) {

@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/storage/job/drain/drain_fixture.h"
 
@@ -67,6 +69,132 @@ TEST_F(DrainTargetTest, TheSameFileOfSomebodyElseIsThere) {
   EXPECT_TRUE(report.complete());
   EXPECT_EQ(report.files, 0U);
   EXPECT_EQ(report.there_files, 1U);
+}
+
+// Whoever made it may not have synced it; and a write that was lost on its way still lies in the page cache.
+TEST_F(DrainTargetTest, WhatIsFoundThereCountsOnceItIsSyncedAndReadFromTheDisk) {
+  Put("file", Bytes(5000));
+  std::filesystem::copy_file(from_ + "/file", to_ + "/file");
+  std::vector<std::string> calls;
+  bool lost = true;
+  target_hooks_.before = [&](std::string_view what, const std::string& path) -> absl::Status {
+    if (path != "file") return absl::OkStatus();
+    if (what == "sync" || what == "bypass cache" || what == "read") calls.emplace_back(what);
+    return lost && what == "sync" ? Unavailable("bad disk") : absl::OkStatus();
+  };
+  Hook();
+  options_.delete_source = true;
+  EXPECT_NE(Why(Drained().failed, "file"), "");
+  EXPECT_TRUE(Is(from_ + "/file"));
+  lost = false;
+  calls.clear();
+  const DrainReport report = Drained();
+  EXPECT_EQ(report.there_files, 1U);
+  EXPECT_EQ(report.deleted, 1U);
+  ASSERT_GE(calls.size(), 3U);
+  EXPECT_EQ(calls[0], "sync");
+  EXPECT_EQ(calls[1], "bypass cache");
+  EXPECT_EQ(calls[2], "read");
+}
+
+TEST_F(DrainTargetTest, WhatIsFoundThereAndIsReadThroughTheCacheIsCounted) {
+  Put("file", Bytes(5000));
+  std::filesystem::copy_file(from_ + "/file", to_ + "/file");
+  target_hooks_.before = [](std::string_view what, const std::string&) {
+    return what == "bypass cache" ? Unavailable("not here") : absl::OkStatus();
+  };
+  Hook();
+  EXPECT_EQ(Drained().read_through_cache, 1U);
+}
+
+TEST_F(DrainTargetTest, AFurtherNameIsNotMadeOfWhatSomebodyElseHasPutUnderTheFirstOne) {
+  Put("first", "mine");
+  std::filesystem::create_hard_link(from_ + "/first", from_ + "/second");
+  bool put = false, refused = false;
+  target_hooks_.before = [&](std::string_view what, const std::string&) {
+    if (what != "link" || std::exchange(put, true)) return absl::OkStatus();
+    std::filesystem::remove(to_ + "/first");
+    if (!refused) std::ofstream(to_ + "/first") << "hers";
+    return absl::OkStatus();
+  };
+  Hook();
+  auto drain = Drain::Open(*disk_, options_);
+  ASSERT_OK(drain);
+  auto report = (*drain)->Pass(stop_);
+  ASSERT_OK(report);
+  EXPECT_NE(Why(report->failed, "second"), "");
+  EXPECT_FALSE(IsThere("second"));
+  report = (*drain)->Pass(stop_);
+  ASSERT_OK(report);
+  EXPECT_NE(Why(report->failed, "first"), "");  // that of somebody else
+  EXPECT_EQ(At("first"), "hers");
+  // And when it is only taken away, both come.
+  std::filesystem::remove(to_ + "/first");
+  put = false, refused = true;
+  report = (*drain)->Pass(stop_);
+  ASSERT_OK(report);
+  EXPECT_NE(Why(report->failed, "second"), "");
+  report = (*drain)->Pass(stop_);
+  ASSERT_OK(report);
+  EXPECT_TRUE(report->complete());
+  EXPECT_TRUE(std::filesystem::equivalent(to_ + "/first", to_ + "/second"));
+}
+
+TEST_F(DrainTargetTest, AJournalForgetsWhatCannotBeAtTheTargetAnyMore) {
+  constexpr int kFiles = 700, kPasses = 8;
+  for (int i = 0; i < kFiles; ++i) Put("f" + std::to_string(i), "bytes");
+  bool refuses = true;
+  target_hooks_.before = [&](std::string_view what, const std::string& path) {
+    return refuses && what == "rename to" && path.starts_with("f") ? Unavailable("not now") : absl::OkStatus();
+  };
+  Hook();
+  for (int pass = 0; pass < kPasses; ++pass) EXPECT_EQ(Drained().failed.count(), static_cast<unsigned>(kFiles));
+  refuses = false;
+  const auto size = [&] {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(Own())) {
+      if (entry.path().filename() == "journal") return entry.file_size();
+    }
+    return std::uintmax_t{0};
+  };
+  const std::uintmax_t before = size();
+  EXPECT_TRUE(Drained().complete());
+  EXPECT_LT(size(), before / (kPasses / 2));
+  const DrainReport report = Drained();
+  EXPECT_EQ(report.there_files, static_cast<unsigned>(kFiles));
+  EXPECT_EQ(report.files, 0U);
+}
+
+// So a drain that is killed then knows the folder for its own.
+TEST_F(DrainTargetTest, TheJournalKnowsAFolderBeforeItHasItsName) {
+  Put("made/sub/file", "bytes");
+  int known = 0;
+  target_hooks_.before = [&](std::string_view what, const std::string& path) {
+    if ((what != "rename to" && what != "make folder") || (path != "made" && path != "made/sub")) {
+      return absl::OkStatus();
+    }
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(Own())) {
+      if (entry.path().filename() != "journal") continue;
+      known += ReadPath(entry.path()).find(path + "/") != std::string::npos ? 1 : 0;
+    }
+    return absl::OkStatus();
+  };
+  Hook();
+  EXPECT_TRUE(Drained().complete());
+  EXPECT_EQ(known, 2);
+}
+
+TEST_F(DrainTargetTest, WhereFoldersCannotBeRenamedTheyAreMadeUnderTheirNames) {
+  Put("made/sub/file", "bytes");
+  target_hooks_.before = [](std::string_view what, const std::string& path) {
+    return what == "rename to" && path.starts_with("made") && !path.ends_with("file") ? PermissionDenied("no")
+                                                                                      : absl::OkStatus();
+  };
+  Hook();
+  const DrainReport report = Drained();
+  EXPECT_TRUE(report.complete());
+  EXPECT_EQ(report.folders, 2U);
+  EXPECT_EQ(At("made/sub/file"), "bytes");
+  EXPECT_EQ(std::filesystem::last_write_time(to_ + "/made"), std::filesystem::last_write_time(from_ + "/made"));
 }
 
 TEST_F(DrainTargetTest, WhatWasOnlyFoundThereIsNotReplacedWhenTheSourceChanges) {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "storage/base/unique_fd.h"
 #include "tests/storage/job/drain/drain_fixture.h"
@@ -384,6 +385,39 @@ TEST_F(DrainTest, ADryRunChangesNothing) {
   EXPECT_FALSE(Is(folder_ + "/none"));
 }
 
+TEST_F(DrainTest, ADryRunTellsWhatWaitsForWhat) {
+  options_.marker = "DONE";
+  options_.dry_run = true;
+  Put("a/file", "1");
+  std::filesystem::create_hard_link(from_ + "/a/file", from_ + "/a/second");
+  Put("a/DONE", "");
+  {
+    const UniqueFd writer(::open((from_ + "/a/file").c_str(), O_WRONLY));
+    const DrainReport report = Drained();
+    EXPECT_NE(Why(report.waiting, "a/second"), "");
+    EXPECT_NE(Why(report.waiting, "a/DONE"), "");
+    EXPECT_EQ(report.files, 0U);
+  }
+  const DrainReport report = Drained();
+  EXPECT_TRUE(report.complete());
+  EXPECT_EQ(report.files, 2U);
+  EXPECT_EQ(report.hard_links, 1U);
+}
+
+// A second change within one tick of the clock cannot be seen.
+TEST_F(DrainTest, ASourceThatChangesWithinASecondOfAFileSystemWithoutFinerTimes) {
+  Put("file", "one");
+  source_hooks_.coarse_times = true;
+  bool changed = false;
+  source_hooks_.came = [&](const std::string&, std::span<std::byte>) {
+    if (!std::exchange(changed, true)) Put("file", "two");
+  };
+  Hook();
+  EXPECT_EQ(Drained().files, 0U);
+  EXPECT_TRUE(Drained().complete());
+  EXPECT_EQ(At("file"), "two");
+}
+
 TEST_F(DrainTest, StopsWhenToldAndGoesOnLater) {
   for (int i = 0; i < 40; ++i) Put("f" + std::to_string(i), Bytes(100));
   std::atomic<int> reads{0};
@@ -439,6 +473,42 @@ TEST_F(DrainTest, OneFileWithoutRightsFailsAlone) {
   EXPECT_EQ(status, 0);
   EXPECT_EQ(At("mine"), "mine");
   EXPECT_FALSE(IsThere("closed"));
+}
+
+// A folder that lets nothing in gets its mode when all that belongs into it has come.
+TEST_F(DrainTest, AFolderThatIsReadOnlyIsFilledInAnyNumberOfPasses) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, who becomes another user";
+  Put("out/first", "1");
+  ASSERT_EQ(::chmod(folder_.c_str(), 0755), 0);
+  for (const std::string& path : {from_, from_ + "/out", from_ + "/out/first", to_}) {
+    ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
+    ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(2);
+    const std::string out = from_ + "/out";
+    if (::chmod(out.c_str(), 0555) != 0) ::_exit(5);
+    options_.settle_ms = 600'000;
+    const auto waits = Run();
+    if (!waits.ok()) ::_exit(3);
+    options_.settle_ms = 0;
+    const auto comes = Run();
+    if (waits->waiting.count() != 1 || !comes.ok() || !comes->complete()) ::_exit(4);
+    if (::chmod(out.c_str(), 0755) != 0) ::_exit(5);
+    Put("out/empty/sub/file", "2");
+    std::filesystem::remove(out + "/empty/sub/file");
+    if (::chmod(out.c_str(), 0555) != 0) ::_exit(5);
+    const auto again = Run();
+    ::_exit(again.ok() && again->complete() ? 0 : 6);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 3) GTEST_SKIP() << "another user cannot reach " << folder_;
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(At("out/first"), "1");
+  EXPECT_TRUE(IsThere("out/empty/sub"));
+  EXPECT_EQ(static_cast<int>(std::filesystem::status(to_ + "/out").permissions()), 0555);
 }
 
 }  // namespace

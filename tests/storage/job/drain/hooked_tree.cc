@@ -10,7 +10,8 @@ namespace cairn::testing {
 namespace {
 
 absl::StatusOr<FileInfo> Told(absl::StatusOr<FileInfo> info, const TreeHooks& hooks) {
-  if (info.ok() && hooks.coarse_times) info->mtime.tv_nsec = 0;
+  if (info.ok() && hooks.coarse_times) info->mtime.tv_nsec = info->ctime.tv_nsec = 0;
+  if (info.ok() && hooks.other_device) ++info->device;
   return info;
 }
 
@@ -43,7 +44,8 @@ class HookedFile final : public FileBelow {
     return file_->Sync();
   }
   absl::StatusOr<FileInfo> Info() override { return Told(file_->Info(), hooks_); }
-  bool BypassCache() override { return file_->BypassCache(); }
+  FileInfo opened() const override { return *Told(file_->opened(), hooks_); }
+  bool BypassCache() override { return hooks_.before("bypass cache", path_).ok() && file_->BypassCache(); }
   Writers LookForWriters() override { return hooks_.writers_unknown ? Writers::kUnknown : file_->LookForWriters(); }
   absl::StatusOr<LockFile> Lock(std::chrono::milliseconds patience) override { return file_->Lock(patience); }
   absl::StatusOr<TreeAttributes> Attributes() override { return file_->Attributes(); }
@@ -64,9 +66,15 @@ class HookedTree final : public Tree {
 
   absl::StatusOr<std::vector<TreeEntry>> List(const std::string& folder) override {
     CAIRN_RETURN_IF_ERROR(hooks_.before("list", folder));
-    return tree_->List(folder);
+    auto entries = tree_->List(folder);
+    if (!entries.ok()) return entries;
+    for (TreeEntry& entry : *entries) entry.info = *Told(entry.info, hooks_);
+    return entries;
   }
-  absl::StatusOr<FileInfo> Info(const std::string& path) override { return Told(tree_->Info(path), hooks_); }
+  absl::StatusOr<FileInfo> Info(const std::string& path) override {
+    CAIRN_RETURN_IF_ERROR(hooks_.before("info", path));
+    return Told(tree_->Info(path), hooks_);
+  }
   absl::StatusOr<std::unique_ptr<FileBelow>> Open(const std::string& path) override {
     CAIRN_RETURN_IF_ERROR(hooks_.before("open", path));
     return Hooked(tree_->Open(path), path);
@@ -74,9 +82,9 @@ class HookedTree final : public Tree {
   absl::StatusOr<std::unique_ptr<FileBelow>> OpenFolder(const std::string& path) override {
     return Hooked(tree_->OpenFolder(path), path);
   }
-  absl::StatusOr<std::unique_ptr<FileBelow>> Create(const std::string& path) override {
+  absl::StatusOr<std::unique_ptr<FileBelow>> Create(const std::string& path, std::uint32_t mode) override {
     CAIRN_RETURN_IF_ERROR(hooks_.before("create", path));
-    return Hooked(tree_->Create(path), path);
+    return Hooked(tree_->Create(path, mode), path);
   }
   absl::StatusOr<std::unique_ptr<FileBelow>> OpenToWrite(const std::string& path) override {
     return Hooked(tree_->OpenToWrite(path), path);
@@ -119,6 +127,7 @@ class HookedTree final : public Tree {
   }
   bool syncs_as_a_whole() const override { return tree_->syncs_as_a_whole(); }
   absl::Status CheckRoot() override { return tree_->CheckRoot(); }
+  void ForgetFolders() override { tree_->ForgetFolders(); }
 
  private:
   absl::StatusOr<std::unique_ptr<FileBelow>> Hooked(absl::StatusOr<std::unique_ptr<FileBelow>> file,

@@ -20,7 +20,8 @@ struct TreeHooks {
   // call's answer, and it is not made. Any thread.
   std::function<absl::Status(std::string_view what, const std::string& path)> before =
       [](std::string_view, const std::string&) { return absl::OkStatus(); };
-  bool coarse_times = false;     // mtimes are told in whole seconds
+  bool coarse_times = false;     // mtimes and ctimes are told in whole seconds
+  bool other_device = false;     // as another mount of the same file system may tell
   bool writers_unknown = false;  // nobody can tell whether a file is open for writing
   // After a read, what came.
   std::function<void(const std::string& path, std::span<std::byte> bytes)> came = [](const std::string&,

@@ -122,6 +122,49 @@ TEST_F(WatchTest, ATargetThatIsNotThereYet) {
   WaitUntil([this] { return IsThere("file"); });
 }
 
+TEST_F(WatchTest, ATargetThatIsMovedAwayIsNotWrittenToWhereItIsNow) {
+  options_.settle_ms = 0;
+  options_.delete_source = true;
+  Begin();
+  Put("a/first", "1");
+  WaitUntil([this] { return Files(from_).empty(); });
+  std::filesystem::rename(to_, folder_ + "/to.old");
+  std::filesystem::create_directory(to_);
+  Put("a/second", "2");
+  WaitUntil([this] { return Files(from_).empty(); });
+  EXPECT_EQ(At("a/second"), "2");
+  EXPECT_EQ(Files(folder_ + "/to.old").size(), 1U);
+}
+
+TEST_F(WatchTest, ATargetThatIsMadeAnewIsWrittenTo) {
+  options_.settle_ms = 0;
+  Begin();
+  Put("first", "1");
+  WaitUntil([this] { return IsThere("first"); });
+  std::filesystem::remove_all(to_);
+  std::filesystem::create_directory(to_);
+  Put("second", "2");
+  WaitUntil([this] { return IsThere("second"); });
+}
+
+TEST_F(WatchTest, AFolderOfTheTargetThatIsMovedAwayIsNotWrittenToWhereItIsNow) {
+  options_.settle_ms = 0;
+  options_.delete_source = true;
+  Begin();
+  Put("a/first", "1");
+  WaitUntil([this] { return Files(from_).empty(); });
+  std::filesystem::rename(to_ + "/a", to_ + "/a.old");
+  Put("a/second", "2");
+  WaitUntil([this] { return Files(from_).empty(); });
+  EXPECT_EQ(At("a/second"), "2");
+  EXPECT_FALSE(IsThere("a.old/second"));
+  std::filesystem::remove_all(to_ + "/a");
+  std::filesystem::create_directory(to_ + "/a");
+  Put("a/third", "3");
+  WaitUntil([this] { return Files(from_).empty(); });
+  EXPECT_EQ(At("a/third"), "3");
+}
+
 TEST_F(WatchTest, MakesRoomWhileItWatches) {
   options_.delete_source = true;
   Begin();
