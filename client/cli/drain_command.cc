@@ -152,6 +152,9 @@ std::string Describe(const Options& options, const DrainReport& report) {
   text += Describe("waiting", report.waiting) + Describe("FAILED", report.failed) +
           Describe("DAMAGED at the target", report.damaged) + Describe("left out", report.left_out) +
           Describe("note: links that lead out", report.outward);
+  if (report.former > 0) {
+    text += fmt::format("  removed at the target: {} of FTI's former checkpoints\n", Count(report.former, "file"));
+  }
   if (report.gone > 0) text += fmt::format("  note: {} vanished during the drain\n", Count(report.gone, "file"));
   if (report.links_copied > 0) {
     text += fmt::format("  note: {} copied, since the target makes no hard links\n",
@@ -194,6 +197,7 @@ Json ToJson(const DrainOptions& options, const DrainReport& report) {
           {"damaged", ToJson(report.damaged)},
           {"left_out", ToJson(report.left_out)},
           {"links_that_lead_out", ToJson(report.outward)},
+          {"former", report.former},
           {"gone", report.gone},
           {"hard_links_copied", report.links_copied},
           {"attributes_lost", report.attributes_lost},

@@ -383,7 +383,10 @@ void Openings::MakeLaunch(const OpeningPtr& opening, Run& run) {
                                                                 .what = "just begun"}));
           CAIRN_ASSIGN_OR_RETURN(made.ids, prefix->ReserveIds(above));
           CAIRN_ASSIGN_OR_RETURN(made.look, LookAtPrefix(*prefix, *folder, known, cached));
-          return folder->ChangeRecord([&](RunRecord& record) { record.served = made.record.id; });
+          return folder->ChangeRecord([&](RunRecord& record) {
+            record.served = made.record.id;
+            record.job = SlurmJobOf(wanted.key);
+          });
         }();
         if (!made.status.ok() && made.lease.epoch != 0) {  // nobody will serve it
           made.lease.state = LeaseRecord::State::kEnded;

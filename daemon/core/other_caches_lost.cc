@@ -31,7 +31,8 @@ void OtherCaches::NoteLostParts(const Nodes::Holdings& holdings, DatasetId only)
     for (const peer::Holding& holding : told->datasets()) there[member.node].emplace(holding.dataset(), holding.mark());
   }
   for (const auto& [id, dataset] : Datasets(given_.ledger.InPlay())) {
-    if (!dataset->in_cache() || dataset->prefix != Place::kAbsent || !dataset->kind.checkpoint) continue;
+    // A flush that is under way may be waiting for just these parts.
+    if (!dataset->in_cache() || dataset->in_prefix() || !dataset->kind.checkpoint) continue;
     if (dataset->kind.output || dataset->readers > 0 || (only != 0 && id != only)) continue;
     std::set<NodeId> lost;
     for (const Part& part : dataset->parts) {

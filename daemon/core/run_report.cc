@@ -152,6 +152,8 @@ admin::RunStatus StatusOf(const Run& run, const Context& context) {
     status.set_sessions(launch->live());
     status.set_provisional(launch->provisional);
     if (!launch->ours) status.set_served_by(launch->maker);
+  } else {  // no daemon since this one's start was asked to open it
+    status.set_job(run.folder->record().job);
   }
   if (const auto& prefix = run.gate.prefix(); prefix && prefix->identity().parent) {
     status.set_branch_of(prefix->identity().parent->Hex());

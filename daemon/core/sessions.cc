@@ -12,6 +12,7 @@
 #include "daemon/core/run.h"
 #include "daemon/data/image.h"
 #include "storage/base/check.h"
+#include "storage/base/launch_key.h"
 #include "storage/base/launch_mark.h"
 #include "storage/base/status.h"
 
@@ -100,7 +101,19 @@ const Launch& Sessions::EnterLaunch(Run& run, const LaunchRecord& record, bool f
   }
   run.ledger.SetBound(launch, run.inventory.bound(), run.inventory.bound_set_us());
   run.away_parts.LaunchEntered();
+  NoteJob(run, launch);
   return launch;
+}
+
+// So that the next daemon here knows whose end it is asked about. Where this daemon has made the launch, it is noted.
+void Sessions::NoteJob(const Run& run, const Launch& launch) const {
+  const std::string job = SlurmJobOf(launch.key);
+  if (run.folder->record().job == job) return;
+  context_.OnCache(
+      [folder = run.folder, job] { return folder->ChangeRecord([&job](RunRecord& noted) { noted.job = job; }); },
+      [this, name = run.name](const absl::Status& status) {
+        if (!status.ok()) context_.Warn(fmt::format("run {}: {}", name, MessageOf(status)));
+      });
 }
 
 void Sessions::BeganOffline(Run& run, const Launch& launch) {

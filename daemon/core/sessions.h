@@ -87,6 +87,7 @@ class Sessions {
   void EndObserver(const SessionPtr& session);
   void ForgetKeptLater(Run& run);
   void CountElsewhere(Run& run) const;
+  void NoteJob(const Run& run, const Launch& launch) const;
 
   const Context& context_;
   ImageStore& images_;

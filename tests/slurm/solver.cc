@@ -1,16 +1,16 @@
 // A solver for jobs of the tests: one rank of a launch under srun. It resumes, checks what came back, computes steps,
 // checkpoints, asks whether it is to stop, and writes down what it sees.
 //
-//   solver --log FILE [--steps N] [--every N] [--ms N] [--mib N] [--done FILE] [--linger] [--safe N]
-//          [--wait local|prefix] [--deadline MS]
+//   solver --log FILE [--steps N] [--every N] [--ms N] [--mib N] [--done FILE] [--linger] [--deadline MS]
+//          [--safe N] [--safe-at redundant|prefix] [--wait local|prefix]
 //
 // Lines of the log, each with the time in milliseconds since the epoch in front, and the rank:
 //   "fresh" | "resumed STEP DATASET TIER"    "captured STEP DATASET"    "stops STEP WHY"    "done STEP"    "fenced
 //   STEP"
 // --done FILE: rank 0 makes it when all steps are done.   --linger: then it sleeps on.
 // --wait LEVEL: the last checkpoint is waited for, before "done".   --safe N: each N-th step's is waited for until it
-// is on the prefix, and then "safe STEP DATASET" is written down. Exit: 0 done, or told to stop; 3 wrong bytes came
-// back; 6 shut out by a newer launch; 1 anything else.
+// has the level of --safe-at (prefix), and then "safe STEP DATASET" is written down. Exit: 0 done, or told to stop;
+// 3 wrong bytes came back; 6 shut out by a newer launch; 1 anything else.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@
 namespace {
 
 struct Options {
-  std::string log, done, wait;
+  std::string log, done, wait, safe_at = "prefix";
   std::uint64_t steps = 10, every = 1, safe = 0;
   int ms = 20;
   std::size_t mib = 4;
@@ -48,6 +48,7 @@ Options Parse(int argc, char** argv) {
     if (name == "--ms") options.ms = std::stoi(next());
     if (name == "--mib") options.mib = std::stoull(next());
     if (name == "--safe") options.safe = std::stoull(next());
+    if (name == "--safe-at") options.safe_at = next();
     if (name == "--deadline") options.deadline_ms = static_cast<std::uint32_t>(std::stoul(next()));
     if (name == "--linger") options.linger = true;
   }
@@ -129,6 +130,7 @@ int Run(const Options& options) {
   cairn_protect(session, 2, state.field.data(), state.field.size(), CAIRN_UINT64);
   if (const int failed = Resume(session, state, log); failed != 0) return failed;
 
+  const auto safe_at = options.safe_at == "redundant" ? CAIRN_LEVEL_REDUNDANT : CAIRN_LEVEL_PREFIX;
   std::uint64_t dataset = 0;
   bool stops = false;
   int code = CAIRN_OK;
@@ -147,7 +149,7 @@ int Run(const Options& options) {
       return 6;
     }
     const bool to_be_safe = options.safe != 0 && state.step % options.safe == 0;
-    if (to_be_safe && cairn_wait(session, dataset, CAIRN_LEVEL_PREFIX, 60'000) == CAIRN_OK) {
+    if (to_be_safe && cairn_wait(session, dataset, safe_at, 60'000) == CAIRN_OK) {
       log.Write(fmt::format("safe {} {}", state.step, dataset));
     }
   }

@@ -61,6 +61,7 @@ absl::StatusOr<DrainReport> Pass::Run() {
   } else {
     CAIRN_RETURN_IF_ERROR(MakeFolders());
     for (int wave = 0; wave < kWaves && !ended_; ++wave) CAIRN_RETURN_IF_ERROR(RunWave(static_cast<Wave>(wave)));
+    CAIRN_RETURN_IF_ERROR(RemoveFormer());
     SetFolderAttributes();
     if (options_.delete_source) CAIRN_RETURN_IF_ERROR(DeleteSource());
     if (!ended_) CAIRN_RETURN_IF_ERROR(ground_.journal->Shrink());

@@ -118,6 +118,12 @@ class Pass {
   std::string WhyNotRemoved(const Item& item, const std::string& aside);
   void RemoveAside(const Item& item, const std::string& aside);
 
+  // superseded.cc: FTI's former checkpoints at the target
+  struct Former;
+  absl::Status RemoveFormer();
+  std::vector<Former> FormerOf(const std::string& execution) const;
+  void FindFormer(const std::string& folder, int level, std::vector<Former>& former) const;
+
   Ground& ground_;
   const DrainOptions& options_;
   const std::atomic<bool>& stop_;

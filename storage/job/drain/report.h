@@ -41,6 +41,7 @@ struct DrainReport {
   std::uint64_t there_files = 0, there_bytes = 0;  // that a drain before has brought, or that are the same there
   std::uint64_t symlinks = 0, hard_links = 0, folders = 0;  // made now; hard links: further names
   std::uint64_t deleted = 0;                                // of the source
+  std::uint64_t former = 0;  // files of FTI's checkpoints, removed at the target: newer ones have taken their place
   drain::ToldList waiting;               // not complete, or changed while it was read: nothing of it is there
   drain::ToldList failed;                // cannot be read or written, or the target has another file of this name
   drain::ToldList damaged;               // what was read back differs from what was written, twice

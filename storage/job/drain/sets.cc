@@ -67,11 +67,7 @@ class Asker {
     if (!execution.ok()) return;
     const fti::Topology& topology = execution->topology;
     for (const fti::Checkpoint& checkpoint : execution->checkpoints) {
-      bool complete = true;
-      for (std::uint32_t rank = 0; rank < topology.ranks && complete; ++rank) {
-        complete = !topology.writes(rank) || checkpoint.files.contains(rank);
-      }
-      if (!complete) continue;
+      if (!IsComplete(topology, checkpoint)) continue;
       const std::uint64_t order = static_cast<std::uint64_t>(std::max(checkpoint.id, 0)) + 1;
       for (const auto* files : {&checkpoint.files, &checkpoint.copies, &checkpoint.codes}) {
         for (const auto& [rank, path] : *files) {
@@ -149,6 +145,13 @@ class Asker {
 };
 
 }  // namespace
+
+bool IsComplete(const fti::Topology& topology, const fti::Checkpoint& checkpoint) {
+  for (std::uint32_t rank = 0; rank < topology.ranks; ++rank) {
+    if (topology.writes(rank) && !checkpoint.files.contains(rank)) return false;
+  }
+  return topology.ranks > 0;
+}
 
 void AskSets(Disk& disk, const std::string& root, Scan& scan) {
   Asker asker(disk, root, scan);

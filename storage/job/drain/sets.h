@@ -5,10 +5,14 @@
 
 #include <string>
 
+#include "storage/file/fti/execution.h"
 #include "storage/io/disk.h"
 #include "storage/job/drain/scan.h"
 
 namespace cairn::drain {
+
+// Are the files of all ranks that write there, by their names?
+bool IsComplete(const fti::Topology& topology, const fti::Checkpoint& checkpoint);
 
 // Sets `finished` and `order` of the items. `root`: of the scan, absolute.
 //   FTI           a checkpoint with the files of all ranks that write

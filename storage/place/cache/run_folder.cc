@@ -48,6 +48,7 @@ kvtree::Tree ToTree(const RunRecord& record) {
   tree.Set("PREFIX", record.prefix);
   for (const RunId& before : record.run.before) tree.At("BEFORE").At(before.Hex());
   if (record.served != 0) tree.Set("SERVED", record.served);
+  if (!record.job.empty()) tree.Set("JOB", record.job);
   for (const ProvisionalLaunch& launch : record.provisional) {
     tree.At("PROVISIONAL").At(fmt::format("{}", launch.id)) = ToTree(launch);
   }
@@ -79,6 +80,11 @@ absl::StatusOr<ProvisionalLaunch> ParseProvisional(std::string_view id, const kv
 absl::Status TakeNotes(const kvtree::Tree& tree, RunRecord& record) {
   if (tree.Find("SERVED") != nullptr) {
     CAIRN_ASSIGN_OR_RETURN(record.served, tree.GetUnsigned("SERVED"));
+  }
+  if (tree.Find("JOB") != nullptr) {
+    CAIRN_ASSIGN_OR_RETURN(record.job, tree.GetString("JOB"));
+    const bool number = std::ranges::all_of(record.job, [](char c) { return c >= '0' && c <= '9'; });
+    if (!number || record.job.empty()) return DataLoss("JOB is no number");
   }
   if (tree.Find("LOST_SINCE") != nullptr) {
     CAIRN_ASSIGN_OR_RETURN(record.lost_since_us, tree.GetInt("LOST_SINCE"));
@@ -236,6 +242,7 @@ namespace {
 // What was noted stays; where the prefix is, and what it was before, may be new.
 absl::Status TakeOver(Disk& disk, const std::string& folder, const RunRecord& noted, RunRecord* own) {
   own->served = noted.served;
+  own->job = noted.job;
   own->provisional = noted.provisional;
   own->lost_since_us = noted.lost_since_us;
   own->run.before.insert(noted.run.before.begin(), noted.run.before.end());

@@ -31,6 +31,7 @@ struct RunRecord {
   RunIdentity run;                             // with what it was before
   std::string prefix;                          // as last opened on this node
   LaunchId served = 0;                         // the newest launch that this cache's daemons have served; 0: none
+  std::string job;                             // Slurm's number of the newest launch's job that was seen here; or ""
   std::vector<ProvisionalLaunch> provisional;  // not made on the prefix yet, in their order
   std::int64_t lost_since_us = 0;              // since then the run was not at its prefix any more; 0: it was
 };

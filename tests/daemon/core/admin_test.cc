@@ -50,6 +50,21 @@ TEST_F(AdminTest, StatusTellsOfRunsCacheAndImages) {
   EXPECT_EQ(status.runs(0).newest_step(), 17u);
 }
 
+// An epilog asks by it, perhaps of a daemon that it has started itself.
+TEST_F(AdminTest, StatusTellsTheJobOfTheNewestLaunchAlsoAfterARestart) {
+  for (const std::string job : {"17", "18"}) {
+    Ranks ranks(harness_, 1, "slurm:" + job + ".0.0");
+    const DatasetId id = ranks.Checkpoint(1, {{PlainOf(1, "abc")}});
+    ASSERT_SAYS(ranks[0].Wait(id, local::LOCAL), local::OK, "");
+    EXPECT_EQ(harness_.Status().runs(0).job(), job);
+    ASSERT_SAYS(ranks[0].Close(), local::OK, "");
+  }
+  harness_.Restart();
+  ASSERT_EQ(harness_.Status().runs_size(), 1);
+  EXPECT_EQ(harness_.Status().runs(0).job(), "18");
+  EXPECT_EQ(harness_.Status().runs(0).launch(), 0u) << "no daemon since then has seen it";
+}
+
 TEST_F(AdminTest, ListTellsHowFarEachDatasetIs) {
   Ranks ranks(harness_, 2, "job.1");
   const Memory memory = {PlainOf(1, "abc")};

@@ -285,9 +285,9 @@ TEST_F(NodesTest, ANodeThatDoesNotComeIsWaitedForSoLong) {
   nodes_->Update();
   Pass(std::chrono::seconds(1));
   const auto known = WhenKnown(kOtherNode);
-  Pass(std::chrono::milliseconds(1'800));
+  Pass(std::chrono::milliseconds(2'200));
   EXPECT_FALSE(*known);
-  Pass(std::chrono::milliseconds(400));
+  Pass(std::chrono::milliseconds(400));  // a fifth of a term
   EXPECT_TRUE(*known);
 }
 

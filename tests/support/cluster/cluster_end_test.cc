@@ -3,26 +3,24 @@
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <set>
 #include <thread>
+#include <vector>
 
+#include "tests/support/cluster/network.h"
 #include "tests/support/cluster/probe.h"
 
 namespace cairn::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-// "net:[4026531840]", "" if there is no such process, or it is not ours.
-std::string NetworkOf(const std::string& pid) {
-  std::error_code error;
-  return fs::read_symlink("/proc/" + pid + "/ns/net", error).string();
-}
 
 std::string ParentOf(const std::string& pid) {
   std::ifstream status("/proc/" + pid + "/status");
@@ -33,24 +31,24 @@ std::string ParentOf(const std::string& pid) {
 }
 
 // The processes in any of these networks.
-std::set<std::string> ProcessesIn(const std::set<std::string>& networks) {
+std::set<std::string> ProcessesIn(const HeldNetworks& networks) {
   std::set<std::string> found;
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string pid = entry.path().filename();
-    if (networks.contains(NetworkOf(pid))) found.insert(pid);
+    if (networks.Contains(NetworkOf(pid))) found.insert(pid);
   }
   return found;
 }
 
 // What a cluster of two nodes consists of.
 struct Parts {
-  explicit Parts(const std::string& node_1, const std::string& node_2)
-      : host(ParentOf(node_1)), networks({NetworkOf(host), NetworkOf(node_1), NetworkOf(node_2)}) {}
+  explicit Parts(const std::string& node_1, const std::string& node_2) : host(ParentOf(node_1)) {
+    for (const std::string& pid : {host, node_1, node_2}) EXPECT_TRUE(networks.Add(pid)) << pid;
+  }
   std::string host;
-  std::set<std::string> networks;
+  HeldNetworks networks;
 };
 
-// A network lives as long as a process in it, if nobody has given it a name.
 bool NothingIsLeft(const Parts& parts, const std::string& folder) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!ProcessesIn(parts.networks).empty() || fs::exists(folder)) {
@@ -86,7 +84,7 @@ class ClusterEndTest : public ::testing::Test {
     ASSERT_TRUE(line >> folder >> node_1 >> node_2) << starter->Wait(std::chrono::seconds(0)).output;
     parts.emplace(node_1, node_2);
     ASSERT_EQ(parts->networks.size(), 3u);
-    ASSERT_FALSE(parts->networks.contains(NetworkOf("self")));
+    ASSERT_FALSE(parts->networks.Contains(NetworkOf("self")));
     ASSERT_TRUE(fs::exists(folder + "/n2/run/cairnd.sock"));
     ASSERT_GE(ProcessesIn(parts->networks).size(), 5u);  // the host, the nodes, their daemons
   }
@@ -137,6 +135,21 @@ TEST_F(ClusterEndTest, NothingIsLeftAtItsEnd) {
   cluster.reset();
   EXPECT_FALSE(fs::exists(folder));
   EXPECT_TRUE(ProcessesIn(parts.networks).empty());
+}
+
+// The kernel gives numbers of networks that are gone to new ones, the lowest first.
+TEST_F(ClusterEndTest, ItsEndKillsNobodyWhoseNetworkHasTheNumberOfAFormerOne) {
+  if (::geteuid() != 0) GTEST_SKIP() << "an ordinary user's cluster sees no network but its own";
+  constexpr int kOthers = 60;
+  CAIRN_CLUSTER_OR_SKIP(cluster, {.nodes = 3});
+  for (int node = 1; node <= 3; ++node) cluster->PowerOff(node);
+  std::vector<std::unique_ptr<Process>> others;
+  for (int i = 0; i < kOthers; ++i) {
+    others.push_back(Process::Start(Program({"unshare", "--net", "sh", "-c", "echo there; exec sleep 1000"})));
+    EXPECT_TRUE(others.back()->WaitForOutput("there"));
+  }
+  cluster.reset();
+  for (const auto& other : others) EXPECT_TRUE(other->running());
 }
 
 }  // namespace

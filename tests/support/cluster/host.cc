@@ -20,6 +20,7 @@
 
 #include "storage/base/status.h"
 #include "tests/support/cluster/control.h"
+#include "tests/support/cluster/network.h"
 #include "tests/support/cluster/node.h"
 #include "tests/support/cluster/wiring.h"
 
@@ -40,12 +41,6 @@ absl::StatusOr<std::uint64_t> NumberIn(const std::string& text, std::uint64_t le
     return InvalidArgument("{} is no number from {} to {}", text, least, most);
   }
   return number;
-}
-
-// "net:[4026531840]"; "" of what is no process, or not ours.
-std::string NetworkOf(const std::string& pid) {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/" + pid + "/ns/net", error).string();
 }
 
 class Host {
@@ -156,9 +151,9 @@ class Host {
       options.clocks_ahead = ahead == options_.clocks_ahead.end() ? std::chrono::seconds(0) : ahead->second;
     }
     CAIRN_ASSIGN_OR_RETURN(nodes_[node], Node::Start(options));
-    const std::string network = NetworkOf(std::to_string(nodes_[node]->pid()));
-    if (network.empty()) return PermissionDenied("/proc does not tell which network n{} has", node);
-    networks_.insert(network);
+    if (!networks_.Add(std::to_string(nodes_[node]->pid()))) {
+      return PermissionDenied("/proc does not tell which network n{} has", node);
+    }
     return wiring_.Connect(node, nodes_[node]->pid());
   }
 
@@ -176,7 +171,7 @@ class Host {
       std::error_code error;
       for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
         const std::string name = entry.path().filename();
-        if (!networks_.contains(NetworkOf(name))) continue;
+        if (!networks_.Contains(NetworkOf(name))) continue;
         ++found;
         ::kill(std::atoi(name.c_str()), SIGKILL);
       }
@@ -195,7 +190,7 @@ class Host {
   bool made_folder_ = false;
   Wiring wiring_;
   std::map<int, std::unique_ptr<Node>> nodes_;
-  std::set<std::string> networks_;  // of all nodes that ever were
+  HeldNetworks networks_;  // of all nodes that ever were
 };
 
 int Fail(const absl::Status& status) {

@@ -90,6 +90,38 @@ TEST_F(DrainSetsTest, CompleteCheckpointsOfFtiComeBeforeOthersTheNewestFirst) {
   EXPECT_LT(Place("Ckpt3-Rank3.fti"), Place("Ckpt7-Rank0.fti"));
 }
 
+TEST_F(DrainSetsTest, ACheckpointOfFtiTakesThePlaceOfItsFormerOne) {
+  options_.settle_ms = 0;
+  const auto change = [this](std::int32_t id, const fti::Topology& topology) {
+    std::filesystem::remove_all(from_ + "/fti");
+    testing::SampleExport sample(topology, fti::Level::kLocal, ftiff::Letter::kF, id);
+    sample.what.folder = from_ + "/fti";
+    ASSERT_OK(fti::Write(*disk_, sample.what));
+  };
+  const std::string level = "fti/Local/node0/cairn/l1/", other = "fti/Local/node1/cairn/l1/";
+  change(3, kTopology);
+  EXPECT_EQ(Drained().former, 0U);
+  // Not a drain's own; and what FTI's user keeps.
+  std::ofstream(to_ + "/" + level + "Ckpt2-Rank0.fti") << "by hand";
+  Put("fti/Global/cairn/l4_archive/Ckpt1-Rank0.fti", "kept");
+  EXPECT_EQ(Drained().former, 0U);
+  change(5, kTopology);
+  // Of a node whose drain is behind nothing has come yet.
+  std::filesystem::rename(from_ + "/fti/Local/node1", folder_ + "/node1");
+  EXPECT_EQ(Drained().former, 0U);
+  EXPECT_TRUE(IsThere(level + "Ckpt3-Rank0.fti") && IsThere(level + "Ckpt5-Rank0.fti"));
+  std::filesystem::rename(folder_ + "/node1", from_ + "/fti/Local/node1");
+  EXPECT_EQ(Drained().former, 4U);
+  for (const char* rank : {"0", "1"}) EXPECT_FALSE(IsThere(level + "Ckpt3-Rank" + rank + ".fti"));
+  for (const char* rank : {"2", "3"}) EXPECT_FALSE(IsThere(other + "Ckpt3-Rank" + rank + ".fti"));
+  EXPECT_TRUE(IsThere(level + "Ckpt2-Rank0.fti") && IsThere("fti/Global/cairn/l4_archive/Ckpt1-Rank0.fti"));
+  EXPECT_TRUE(IsThere(level + "Ckpt5-Rank0.fti") && IsThere(other + "Ckpt5-Rank3.fti"));
+  // An older one that comes again is brought again, and takes no newer one's place.
+  change(4, kTopology);
+  EXPECT_EQ(Drained().former, 0U);
+  EXPECT_TRUE(IsThere(level + "Ckpt4-Rank0.fti") && IsThere(level + "Ckpt5-Rank0.fti"));
+}
+
 TEST_F(DrainSetsTest, ScrsCacheComesFilesFirstThenFilemapsThenTheIndex) {
   testing::PutSampleCache(*disk_, from_, {.id = 4, .files = {{1000, 20}, {3000}, {70}}});
   const DrainReport report = Drained();  // nothing of the dataset has settled, but its filemaps say that it is whole
