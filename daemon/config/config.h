@@ -32,7 +32,7 @@ struct Config {
   struct Images {
     std::uint64_t bytes_max = 0;       // 0: 25 % of memory, or of what control groups leave of it
     std::uint64_t linger_ms = 600000;  // of the last checkpoint's image once its application is gone
-    bool read_ahead = true;            // what a rank will most likely restore, when its session opens
+    bool read_ahead = true;            // what a rank will most likely restore from far away, when it opens
   } image;
   struct Flush {
     std::uint32_t every = 1;            // every so many-th checkpoint of a launch goes to the prefix; 0: none by itself

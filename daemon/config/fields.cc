@@ -64,8 +64,8 @@ const Field kFields[] = {
      "how long the last checkpoint's image stays in memory for a restart once its application is gone",
      CAIRN_U64_(image.linger_ms), 0, kDayMs},
     {"image.read_ahead", kSwitch,
-     "when a rank's session opens, its file of the newest checkpoint is read into memory, as far as there is room, "
-     "before it is asked for; can be reloaded",
+     "when a rank's session opens and the cache does not have its file of the newest checkpoint, that is read from "
+     "another node or the prefix into memory, as far as there is room, before it is asked for; can be reloaded",
      CAIRN_BOOL_(image.read_ahead)},
     {"flush.every", kNumber,
      "every so many-th checkpoint of a launch goes to the prefix; 0: none by itself; can be reloaded",

@@ -12,7 +12,8 @@
 namespace cairn {
 namespace {
 
-constexpr std::chrono::milliseconds kGetsReady(100);
+// Before images are made for its checkpoints (image_store.h), which come later.
+constexpr std::chrono::milliseconds kGetsReady(10);
 
 }  // namespace
 
@@ -54,9 +55,10 @@ void ReadAhead::Described(const WorkPtr& work, const absl::Status& status) {
   alone.dataset = work->dataset;
   alone.launch = work->session->launch;
   auto copies = given_.copies.Choose(alone, {{.rank = rank, .bytes = 1}}, /*reader=*/"");
-  if (!copies.ok() || copies->sources.size() != 1 || copies->tiers[0] == Tier::kImage) return Forget(work);
+  // From the node's own disk a restore is as fast as from memory: both are bound by checking and copying.
+  if (!copies.ok() || copies->sources.size() != 1 || !copies->far()) return Forget(work);
   work->tier = copies->tiers[0];
-  work->lane = copies->far() ? copies->lane : "";
+  work->lane = copies->lane;
   work->source = std::move(copies->sources[0]);
   given_.images.MakeIfFree(work->session->images, work->source.file_bytes,
                            [this, work](std::shared_ptr<Image> image) { Read(work, std::move(image)); });
@@ -81,9 +83,9 @@ void ReadAhead::Read(const WorkPtr& work, std::shared_ptr<Image> image) {
     context_.loop().Post([this, work, status] { Ended(work, status); });
   };
   const std::vector<RestorePiece> whole = {{.source = 0, .file_offset = 0, .bytes = work->source.file_bytes}};
-  work->reading = cairn::Restore::Start(
-      context_.env.cache_disk, context_.env.pools.work, {work->source}, whole, work->image, std::move(callbacks),
-      work->lane.empty() ? nullptr : context_.FarAt(work->lane), &context_.transfers->blocks());
+  work->reading =
+      cairn::Restore::Start(context_.env.cache_disk, context_.env.pools.work, {work->source}, whole, work->image,
+                            std::move(callbacks), context_.FarAt(work->lane), &context_.transfers->blocks());
 }
 
 void ReadAhead::Ended(const WorkPtr& work, const absl::Status& status) {

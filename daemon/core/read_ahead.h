@@ -1,6 +1,7 @@
-// What a rank will most likely ask for when its application begins again: its own file of the newest checkpoint. While
-// the application gets ready the file is read into an image, verified, and kept as a capture's is, so that the restore
-// copies memory. A restore that comes meanwhile takes what has been read from there (daemon/data/shared_blocks.h).
+// What a rank will most likely ask for when its application begins again: its own file of the newest checkpoint. If
+// this node's cache does not have it, the file is read from farther away into an image while the application gets
+// ready, is verified, and kept as a capture's is, so that the restore copies memory. A restore that comes meanwhile
+// takes what has been read from there (daemon/data/shared_blocks.h).
 //
 // It is a guess, which has the room that nobody else wants, and is given up when the session captures or ends. Its
 // errors are told to nobody: a restore meets them again, and says so. For ranks of this node, in launches of as many
@@ -54,7 +55,7 @@ class ReadAhead {
     SessionPtr session;
     DatasetPtr dataset;
     Tier tier = Tier::kNone;                  // that it is read from
-    std::string lane;                         // if that is far
+    std::string lane;                         // that reads it
     RestoreSource source;                     // the rank's file there
     std::shared_ptr<Image> image;             // of the session
     std::shared_ptr<cairn::Restore> reading;  // null: not begun, or ended
