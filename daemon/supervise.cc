@@ -8,10 +8,13 @@
 #include <sstream>
 #include <utility>
 
+#include "daemon/config/shares.h"
 #include "daemon/door/frame_parser.h"
 #include "daemon/door/handshake.h"
+#include "daemon/process/machine.h"
 #include "daemon/process/memory_limit.h"
 #include "daemon/supervisor/folders.h"
+#include "daemon/supervisor/project_quota.h"
 #include "daemon/supervisor/supervisor.h"
 #include "storage/base/lock_file.h"
 #include "storage/base/status.h"
@@ -62,6 +65,16 @@ void SetLimits(const Config::Supervision& settings, Supervisor::Options* options
   }
 }
 
+// How much it is, is asked for in the process that becomes the worker: the file system may let it wait.
+void SetQuota(const Config& config, Supervisor::Options* options) {
+  if (config.supervisor.projects == 0) return;
+  const auto bytes = [config](const std::string& user) -> absl::StatusOr<std::uint64_t> {
+    CAIRN_ASSIGN_OR_RETURN(const Machine machine, MachineOf(config.cache.path));
+    return QuotaOf(config, user, machine);
+  };
+  options->quota = ProjectQuota(config.supervisor.projects, bytes);
+}
+
 }  // namespace
 
 absl::StatusOr<bool> Supervise(const CommandLine& line, const Config& config, const Supervision& with) {
@@ -88,6 +101,7 @@ absl::StatusOr<bool> Supervise(const CommandLine& line, const Config& config, co
   options.notify = with.notify;
   options.watchdog = WatchdogOf(surroundings);
   SetLimits(config.supervisor, &options);
+  SetQuota(config, &options);
   CAIRN_ASSIGN_OR_RETURN(options.listeners, TakeGivenListeners());
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Supervisor> supervisor, Supervisor::Open(std::move(options)));
   spdlog::info("{} ready for all users: sockets in {}, caches in {}", kVersion, config.runtime_dir, config.cache.path);

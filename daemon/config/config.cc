@@ -16,6 +16,7 @@
 #include "daemon/config/drains.h"
 #include "daemon/config/fields.h"
 #include "daemon/config/peer_address.h"
+#include "daemon/config/shares.h"
 #include "daemon/config/tcp_trust.h"
 #include "daemon/config/units.h"
 #include "storage/base/status.h"
@@ -271,8 +272,10 @@ absl::Status ValidateSupervision(const Config::Supervision& supervisor) {
   const std::string_view cgroup = supervisor.cgroup;
   const bool path = cgroup.starts_with('/') && cgroup.size() > 1 && !cgroup.ends_with('/') &&
                     cgroup.find("/../") == cgroup.npos && !cgroup.ends_with("/..");
-  if (cgroup == "auto" || cgroup == "off" || path) return absl::OkStatus();
-  return InvalidArgument("supervisor.cgroup: \"{}\" is none of auto, off, and a group's name such as /cairn", cgroup);
+  if (cgroup != "auto" && cgroup != "off" && !path) {
+    return InvalidArgument("supervisor.cgroup: \"{}\" is none of auto, off, and a group's name such as /cairn", cgroup);
+  }
+  return Annotate(ParseShares(supervisor.shares_of).status(), "supervisor.shares_of");
 }
 
 absl::Status ValidatePath(std::string_view key, std::string_view path) {

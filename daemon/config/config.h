@@ -18,7 +18,8 @@ struct Config {
   std::string runtime_dir;  // sockets: cairnd.sock, cairnd-grpc.sock, cairnd.lock; made 0700; empty: see ResolvePaths
   struct Cache {
     std::string path;             // the cache directory: <path>/<user>/scr.<run>/…; empty: see ResolvePaths
-    std::uint64_t bytes_max = 0;  // 0: 90 % of the file system
+    std::uint64_t bytes_max = 0;  // 0: 90 % of the file system; of a user's worker: its share (shares.h)
+    std::uint64_t reserve = 0;    // free space of the file system that is left to others; 0: none, of a worker 5 %
     std::uint32_t keep = 2;       // whole checkpoints kept per run beyond what must stay
     std::uint64_t linger_ms =
         0;  // keep a finished run's cached datasets that are on the prefix for so long; 0: until room is needed
@@ -30,7 +31,7 @@ struct Config {
     bool take = false;   // make another node's cache ours: --take-cache only, no key of the file
   } cache;
   struct Images {
-    std::uint64_t bytes_max = 0;       // 0: 25 % of memory, or of what control groups leave of it
+    std::uint64_t bytes_max = 0;       // 0: 25 % of memory, or of what control groups leave of it; a worker: its share
     std::uint64_t linger_ms = 600000;  // of the last checkpoint's image once its application is gone
   } image;
   struct Flush {
@@ -110,6 +111,9 @@ struct Config {
     std::uint32_t tasks_max = 0;       // processes and threads of each worker; 0: no limit
   } supervisor;
   // A folder of a file system that outlives the loss of nodes, and that all nodes mount (storage/place/redundant).
+  std::uint32_t shares = 50;   // the cache and the memory for images are divided into so many (shares.h)
+  std::string shares_of;       // "alice=10,bob=2": users with more than one
+  std::uint32_t projects = 0;  // a user's project for the kernel's quota: this plus the uid; 0: no quota
   struct Redundant {
     std::string path;    // empty: there is none
     bool apart = true;   // never on the device of the cache, or of /

@@ -33,7 +33,14 @@ const Field kFields[] = {
      "the node-local cache, on an SSD if there is one; empty: $CAIRN_CACHE, else /var/tmp/cairn-<uid>/cache; "
      "for all users: /var/cache/cairn",
      CAIRN_TEXT_(cache.path)},
-    {"cache.bytes_max", kSize, "0: 90 % of the file system; can be reloaded", CAIRN_U64_(cache.bytes_max)},
+    {"cache.bytes_max", kSize,
+     "0: 90 % of the file system; for all users: of each user's cache; 0: the user's share (supervisor.shares); can be "
+     "reloaded",
+     CAIRN_U64_(cache.bytes_max)},
+    {"cache.reserve", kSize,
+     "free space of the cache's file system that is left to others, whatever cache.bytes_max says; 0: none; for all "
+     "users: 5 % of it; can be reloaded",
+     CAIRN_U64_(cache.reserve)},
     {"cache.keep", kNumber, "whole checkpoints kept per run beyond the newest; can be reloaded",
      CAIRN_U32_(cache.keep)},
     {"cache.linger", kDuration,
@@ -58,7 +65,8 @@ const Field kFields[] = {
      CAIRN_TEXT_(cache.node)},
     {"image.bytes_max", kSize,
      "shared memory for checkpoints on their way to the cache; 0: 25 % of the memory, or of "
-     "what its control groups leave to the daemon",
+     "what its control groups leave to the daemon; for all users: of each user; 0: the user's share "
+     "(supervisor.shares)",
      CAIRN_U64_(image.bytes_max)},
     {"image.linger", kDuration,
      "how long the last checkpoint's image stays in memory for a restart once its application is gone",
@@ -250,4 +258,18 @@ const Field* FindField(std::string_view key) {
   return field == std::end(kFields) ? nullptr : field;
 }
 
+{"supervisor.shares",
+ kNumber,
+ "the cache's file system, less cache.reserve, and 25 % of the memory, for images, are divided into so many "
+ "shares; each user's worker has one of each; 1: a user may have all of it",
+ CAIRN_U32_(supervisor.shares),
+ 1,
+ 65536},
+    {"supervisor.shares_of", kText, "users who have more than one share: alice=10,bob=2",
+     CAIRN_TEXT_(supervisor.shares_of)},
+    {"supervisor.projects", kNumber,
+     "where the cache's file system has project quotas, the kernel limits each user's cache: the user's project is "
+     "this "
+     "number plus the uid; 0: no quota",
+     CAIRN_U32_(supervisor.projects)},
 }  // namespace cairn

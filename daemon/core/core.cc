@@ -352,3 +352,5 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Start(const Config& config, const En
 }
 
 }  // namespace cairn
+now.cache.reserve = config.cache.reserve;
+room_.WatchDisk();

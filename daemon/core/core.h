@@ -36,7 +36,7 @@ class Core : public Receiver {
   // pools or disks any more. Nothing is promised from here on. Any thread.
   virtual void Stop(std::function<void()> done) = 0;
   // What SIGHUP may change: flush.*, ftiff.*, prefix.*, checkpoint.*, redundancy.* but for its group, cache.keep,
-  // cache.bytes_max, cache.bypass, cache.linger_ms, cache.grace_ms, cache.keep_damaged_ms, quiesce_ms.
+  // cache.bytes_max, cache.reserve, cache.bypass, cache.linger_ms, cache.grace_ms, cache.keep_damaged_ms, quiesce_ms.
   virtual void Reload(const Config& config) = 0;
 
   // For the Admin service; any thread, `done` runs once on a core thread. Messages carry a local.Status where a

@@ -67,7 +67,7 @@ DatasetPtr RunCache::SpareFor(std::uint64_t rank_bytes, std::uint32_t nranks) co
   });
   if (last != datasets.rend()) bytes = std::max(rank_bytes, last->second->bytes_here());
   const std::uint64_t used = given_.room.BytesUsed() - given_.room.BytesRemovable();
-  const std::uint64_t room = given_.room.bytes_max() - std::min(used, given_.room.bytes_max());
+  const std::uint64_t room = given_.room.limit() - std::min(used, given_.room.limit());
   const Config& config = context_.config;
   const std::optional<DatasetId> spare =
       ChooseSpare(FactsOf(ledger(), config.flush), config.cache.keep, config.flush, bytes - std::min(bytes, room));
@@ -81,7 +81,7 @@ void RunCache::GiveFiles(const DatasetPtr& spare, DatasetId to) {
 }
 
 void RunCache::RemoveFolder(DatasetId id, std::uint64_t kept_bytes, std::function<void()> then) {
-  const std::uint64_t room = bytes_max() - std::min(given_.room.BytesUsed(), bytes_max());
+  const std::uint64_t room = given_.room.limit() - std::min(given_.room.BytesUsed(), given_.room.limit());
   spares_.RemoveFolder(id, std::min(kept_bytes, room), std::move(then));
 }
 

@@ -1,5 +1,6 @@
 // One daemon for all users: ordinary users who check point and restart through root's supervisor.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <grp.h>
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -61,8 +63,8 @@ class UsersTest : public ::testing::Test {
     ASSERT_NE(::mkdtemp(folder.data()), nullptr);
     folder_ = folder;
     ASSERT_EQ(::chmod(folder_.c_str(), 0755), 0);
-    std::ofstream(folder_ + "/cairnd.toml")
-        << "[supervisor]\nuid_min = 2\n[image]\nbytes_max = \"64MiB\"\n[lease]\nterm = \"1s\"\n";
+    std::ofstream(folder_ + "/cairnd.toml") << "[supervisor]\nuid_min = 2\n[cache]\nreserve = "
+                                               "\"1MiB\"\n[image]\nbytes_max = \"64MiB\"\n[lease]\nterm = \"1s\"\n";
     for (const uid_t user : {kAlice, kBob, kCarol}) {
       ASSERT_TRUE(AccountOf(user)) << user;
       ASSERT_EQ(::mkdir(PrefixOf(user).c_str(), 0700), 0);
@@ -86,8 +88,8 @@ class UsersTest : public ::testing::Test {
     if (!folder_.empty()) fs::remove_all(folder_, ignored);
   }
 
-  // `passwd`: the users that its system has; empty: those of this one.
-  void Start(const std::vector<std::string>& flags = {}, const std::string& passwd = "") {
+  // `prepare`: what root does before, in the daemon's own view of the file systems (mounts); empty: nothing.
+  void Start(const std::vector<std::string>& flags = {}, const std::string& prepare = "") {
     NotifySocket ready(folder_ + "/notify");
     Process::Options options;
     options.arguments = {DataPath("daemon/cairnd"), "--config",       folder_ + "/cairnd.toml",
@@ -95,9 +97,9 @@ class UsersTest : public ::testing::Test {
                          folder_ + "/cache",        "--log-file",     folder_ + "/cairnd.log"};
     options.arguments.insert(options.arguments.end(), flags.begin(), flags.end());
     options.environment = {{"NOTIFY_SOCKET", folder_ + "/notify"}};
-    if (!passwd.empty()) {
-      const std::string script = "mount --bind \"$0\" /etc/passwd && exec \"$@\"";
-      const std::vector<std::string> unshare = {"unshare", "--mount", "sh", "-c", script, passwd};
+    if (!prepare.empty()) {
+      const std::string script = prepare + " && exec \"$@\"";
+      const std::vector<std::string> unshare = {"unshare", "--mount", "sh", "-c", script, folder_};
       options.arguments.insert(options.arguments.begin(), unshare.begin(), unshare.end());
     }
     daemon_ = Process::Start(options);
@@ -324,7 +326,7 @@ TEST_F(UsersTest, FiftyUsersAtOnce) {
     ASSERT_EQ(::chown(PrefixOf(user).c_str(), user, user), 0);
   }
   users.close();
-  Start({}, passwd);
+  Start({}, "mount --bind \"$0/passwd\" /etc/passwd");
   const auto begin = SteadyNow();
   const auto ms = [&] { return std::chrono::duration_cast<milliseconds>(SteadyNow() - begin).count(); };
   std::vector<pid_t> clients;
@@ -350,6 +352,59 @@ TEST_F(UsersTest, FiftyUsersAtOnce) {
   EXPECT_EQ(As(kFirst, [&] { return Work(kFirst, 0, 0, 0); }), 0);
   std::cout << "one of them again: " << std::chrono::duration_cast<milliseconds>(SteadyNow() - again).count()
             << " ms\n";
+}
+
+// The cache on a file system of its own, of 160 MiB, of which 32 MiB stay free.
+class UsersShareTest : public UsersTest {
+ protected:
+  static constexpr std::uint64_t kMiB = 1 << 20, kReserve = 32 * kMiB, kShare = 64 * kMiB;
+
+  // `others`: what lies there besides, in MiB.
+  void StartWithShares(int others, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> flags = {"--cache-reserve",      "32MiB", "--supervisor-shares", "2",
+                                      "--cache-keep",         "1000",  "--flush-every",       "0",
+                                      "--ftiff-differential", "false"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    Start(flags, fmt::format("mkdir -m 755 $0/cache && mount -t tmpfs -o size=160m,mode=755 cache $0/cache && "
+                             "head -c {}M /dev/zero > $0/cache/others",
+                             others));
+  }
+  // As the daemon sees it.
+  std::uint64_t Free() const {
+    struct statvfs info {};
+    const std::string cache = fmt::format("/proc/{}/root{}/cache", daemon_->pid(), folder_);
+    return ::statvfs(cache.c_str(), &info) == 0 ? std::uint64_t{info.f_bavail} * info.f_frsize : 0;
+  }
+};
+
+TEST_F(UsersShareTest, AUserWhoFillsTheCacheLeavesTheOtherTheirShareAndTheReserve) {
+  StartWithShares(0);
+  EXPECT_EQ(As(kAlice, [&] { return Work(kAlice, 0, 24, CAIRN_LEVEL_LOCAL); }), 0);  // three times her share
+  EXPECT_TRUE(Within([&] { return Workers()[kAlice].counters.cache_bytes_max == kShare; }));
+  EXPECT_TRUE(Within([&] { return Workers()[kAlice].counters.cache_bytes_used >= kShare - 16 * kMiB; }));
+  EXPECT_LE(Workers()[kAlice].counters.cache_bytes_used, kShare);
+  EXPECT_EQ(As(kBob, [&] { return Work(kBob, 0, 7, CAIRN_LEVEL_LOCAL); }), 0);
+  EXPECT_TRUE(Within([&] { return Workers()[kBob].counters.cache_bytes_used >= 7 * 8 * kMiB; }))
+      << Workers()[kBob].counters.cache_bytes_used;
+  EXPECT_GE(Free(), kReserve);
+  EXPECT_THAT(ReadLog("run/6/cairnd.log"), Not(HasSubstr("is full")));
+  EXPECT_THAT(ReadLog("run/6/cairnd.log"), HasSubstr("64MiB of the cache's file system, of which 32MiB stay free"));
+}
+
+TEST_F(UsersShareTest, AUserWithTwoSharesHasTwice) {
+  StartWithShares(0, {"--supervisor-shares-of", AccountOf(kAlice)->name + "=2"});
+  EXPECT_EQ(As(kAlice, [&] { return Work(kAlice, 0, 12, CAIRN_LEVEL_LOCAL); }), 0);
+  EXPECT_TRUE(Within([&] { return Workers()[kAlice].counters.cache_bytes_max == 2 * kShare; }));
+  EXPECT_TRUE(Within([&] { return Workers()[kAlice].counters.cache_bytes_used >= 12 * 8 * kMiB; }));
+}
+
+TEST_F(UsersShareTest, TheReserveHoldsWhoeverHasTakenTheRest) {
+  StartWithShares(104, {"--flush-every", "1"});  // 24 MiB are left above the reserve: less than the share
+  EXPECT_EQ(As(kAlice, [&] { return Work(kAlice, 0, 6, CAIRN_LEVEL_PREFIX); }), 0)
+      << "by way of the prefix, if need be";
+  EXPECT_GE(Free(), kReserve);
+  EXPECT_EQ(As(kBob, [&] { return Work(kBob, 0, 6, CAIRN_LEVEL_PREFIX); }), 0);
+  EXPECT_GE(Free(), kReserve - kMiB) << "records are small";
 }
 
 TEST_F(UsersTest, TheCommandShowsRootAllAndUsersTheirOwn) {

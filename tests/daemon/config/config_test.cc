@@ -257,6 +257,14 @@ TEST(ConfigTest, WorkersGroupsAreNamedOrNot) {
   }
 }
 
+TEST(ConfigTest, SharesAreOfUsersThatAreNamed) {
+  Config config = Resolved();
+  config.supervisor.shares_of = "alice=10,bob=2";
+  EXPECT_TRUE(ValidateConfig(config).ok());
+  config.supervisor.shares_of = "alice=ten";
+  EXPECT_THAT(std::string(MessageOf(ValidateConfig(config))), HasSubstr("supervisor.shares_of"));
+}
+
 TEST(ConfigTest, EmptyPathsAreFoundFromTheSurroundings) {
   Config config;
   ResolvePaths(config, With({{"XDG_RUNTIME_DIR", "/run/user/7"}, {"CAIRN_CACHE", "/ssd"}}, 7));

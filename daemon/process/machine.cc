@@ -1,0 +1,26 @@
+#include "daemon/process/machine.h"
+
+#include <sys/statvfs.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "daemon/process/memory_limit.h"
+#include "storage/base/path.h"
+#include "storage/base/status.h"
+
+namespace cairn {
+
+absl::StatusOr<Machine> MachineOf(const std::string& cache) {
+  struct statvfs info {};
+  std::string place = cache;  // or what of it is there already
+  while (::statvfs(place.c_str(), &info) != 0) {
+    if (errno != ENOENT || place == "/") return Unavailable("cache.path {}: {}", place, std::strerror(errno));
+    place = ParentOf(place);
+  }
+  return Machine{.cache_bytes = std::uint64_t{info.f_blocks} * info.f_frsize,
+                 .memory_bytes = MemoryOfMachine(),
+                 .memory_here = MemoryOfThisProcess()};
+}
+
+}  // namespace cairn

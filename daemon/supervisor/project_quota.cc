@@ -1,0 +1,73 @@
+#include "daemon/supervisor/project_quota.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/quota.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "storage/base/status.h"
+#include "storage/base/unique_fd.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t kBlockBytes = 1024;  // of the limits, on every file system (QIF_DQBLKSIZE)
+constexpr std::uint64_t kNoProject = 0xffff'ffff;
+
+absl::Status Errno(const char* what) {
+  return Unavailable("{}: {}", what, std::strerror(errno));
+}
+
+}  // namespace
+
+ProjectQuota::Kernel ProjectQuota::Kernel::Real() {
+  return {.ioctl = [](int fd, unsigned long request, void* argument) { return ::ioctl(fd, request, argument); },
+          .quotactl =
+              [](int fd, unsigned command, unsigned id, void* argument) {
+                return static_cast<int>(::syscall(SYS_quotactl_fd, fd, command, id, argument));
+              }};
+}
+
+ProjectQuota::ProjectQuota(std::uint32_t first, Bytes bytes, Kernel kernel)
+    : first_(first), bytes_(std::move(bytes)), kernel_(std::move(kernel)) {}
+
+absl::Status ProjectQuota::Check(int folder) const {
+  if (!wanted()) return absl::OkStatus();
+  fsxattr attributes{};
+  if (kernel_.ioctl(folder, FS_IOC_FSGETXATTR, &attributes) != 0) return Errno("projects");
+  std::uint32_t format = 0;
+  if (kernel_.quotactl(folder, QCMD(Q_GETFMT, PRJQUOTA), 0, &format) != 0) return Errno("project quotas");
+  return absl::OkStatus();
+}
+
+absl::Status ProjectQuota::Limit(int parent, const std::string& name, uid_t user) const {
+  if (!wanted()) return absl::OkStatus();
+  const std::uint64_t project = std::uint64_t{first_} + user;
+  if (project >= kNoProject) return InvalidArgument("supervisor.projects: there is no project {}", project);
+  // The user's own, in a folder of ours: nobody else can put a link there.
+  const UniqueFd folder(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder.valid()) return Errno(name.c_str());
+  CAIRN_ASSIGN_OR_RETURN(const std::uint64_t bytes, bytes_(name));
+  // The limit first: nothing is written without it.
+  if_dqblk limit{};
+  limit.dqb_bhardlimit = limit.dqb_bsoftlimit = bytes / kBlockBytes + 1;
+  limit.dqb_valid = QIF_BLIMITS;
+  if (kernel_.quotactl(folder.get(), QCMD(Q_SETQUOTA, PRJQUOTA), static_cast<unsigned>(project), &limit) != 0) {
+    return Errno("limit of a project");
+  }
+  fsxattr attributes{};
+  if (kernel_.ioctl(folder.get(), FS_IOC_FSGETXATTR, &attributes) != 0) return Errno("project of a folder");
+  const bool is_set = attributes.fsx_projid == project && (attributes.fsx_xflags & FS_XFLAG_PROJINHERIT) != 0;
+  attributes.fsx_projid = static_cast<std::uint32_t>(project);
+  attributes.fsx_xflags |= FS_XFLAG_PROJINHERIT;
+  if (!is_set && kernel_.ioctl(folder.get(), FS_IOC_FSSETXATTR, &attributes) != 0) return Errno("project of a folder");
+  return absl::OkStatus();
+}
+
+}  // namespace cairn
