@@ -8,6 +8,8 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "client/cairn.h"
 #include "client/grpc/address.h"
@@ -22,6 +24,8 @@ namespace {
 
 using cairn::transport::Outcome;
 using cairn::transport::Stream;
+
+constexpr std::uint32_t kEachMs = 3000;  // of several, until the next is tried
 
 Stream::Deadline In(std::uint32_t ms) {
   return std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
@@ -50,6 +54,25 @@ int Guarded(char* error, std::size_t error_bytes, Work work) noexcept {
   }
 }
 
+// The first that answers. What the last life of a daemon has told of itself may not be true any more: another daemon
+// may be there by now, or nobody; until the next life tells it anew, it is as if none were there.
+Outcome ConnectToOne(const std::vector<cairn::transport::Address>& addresses, Stream::Deadline deadline,
+                     std::unique_ptr<Stream>* stream) {
+  Outcome first;
+  for (const cairn::transport::Address& address : addresses) {
+    const bool last = &address == &addresses.back();
+    Outcome outcome = Stream::Connect(address, last ? deadline : std::min(deadline, In(kEachMs)), stream);
+    if (outcome.ok()) return outcome;
+    if (!address.name.empty()) {
+      outcome.text = address.target + ", as told in the run's folder: " + outcome.text;
+      if (outcome.code == CAIRN_PERMISSION_DENIED) outcome.code = CAIRN_UNAVAILABLE;
+    }
+    if (first.ok()) first = std::move(outcome);
+    if (std::chrono::steady_clock::now() >= deadline) break;
+  }
+  return first;
+}
+
 }  // namespace
 
 uint32_t cairn_grpc_abi(void) {
@@ -58,12 +81,12 @@ uint32_t cairn_grpc_abi(void) {
 
 int cairn_grpc_connect(const char* target, uint32_t deadline_ms, cairn_grpc** handle, char* error, size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Outcome {
-    cairn::transport::Address address;
-    Outcome outcome = ParseAddress(
-        target, [](const char* name) { return std::getenv(name); }, &address);
+    std::vector<cairn::transport::Address> addresses;
+    Outcome outcome = FindAddresses(
+        target, [](const char* name) { return std::getenv(name); }, &addresses);
     if (!outcome.ok()) return outcome;
     auto result = std::make_unique<cairn_grpc>();
-    outcome = Stream::Connect(address, In(deadline_ms), &result->stream);
+    outcome = ConnectToOne(addresses, In(deadline_ms), &result->stream);
     if (outcome.ok()) *handle = result.release();
     return outcome;
   });

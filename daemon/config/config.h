@@ -77,8 +77,10 @@ struct Config {
     std::string tls_ca, tls_cert, tls_key;
   } arbiter;
   struct Ingest {
-    std::string listen;  // host:port; empty: no TCP
-    std::string tls_ca, tls_cert, tls_key;
+    std::string listen;                     // host:port or host:first-last; empty: no TCP (ingest_address.h)
+    std::string name;                       // of this node, told to clients; empty: the host that is listened on
+    std::string announce;                   // a folder besides those of runs that clients are told in; "~": home
+    std::string tls_ca, tls_cert, tls_key;  // empty: keys of this daemon's own, told in the folders of its runs
     bool insecure_loopback = false;   // without TLS, only on a loopback address, only if asked for by this name
     std::uint64_t resume_ms = 30000;  // a broken stream keeps its session so long
   } ingest;
@@ -109,11 +111,11 @@ struct Config {
     std::uint32_t memory_percent = 0;  // of the machine's, for each worker; 0: no limit
     std::uint32_t cpu_weight = 100;    // of each worker; 100 is what others have
     std::uint32_t tasks_max = 0;       // processes and threads of each worker; 0: no limit
+    std::uint32_t shares = 50;         // the cache and the memory for images are divided into so many (shares.h)
+    std::string shares_of;             // "alice=10,bob=2": users with more than one
+    std::uint32_t projects = 0;        // a user's project for the kernel's quota: this plus the uid; 0: no quota
   } supervisor;
   // A folder of a file system that outlives the loss of nodes, and that all nodes mount (storage/place/redundant).
-  std::uint32_t shares = 50;   // the cache and the memory for images are divided into so many (shares.h)
-  std::string shares_of;       // "alice=10,bob=2": users with more than one
-  std::uint32_t projects = 0;  // a user's project for the kernel's quota: this plus the uid; 0: no quota
   struct Redundant {
     std::string path;    // empty: there is none
     bool apart = true;   // never on the device of the cache, or of /
@@ -163,7 +165,8 @@ struct Surroundings {
 enum class Serves : std::uint8_t { kOneUser, kAllUsers };
 
 // Fills empty paths: runtime_dir with $XDG_RUNTIME_DIR/cairn, as root /run/cairn, else /tmp/cairn-<uid>; cache.path
-// with $CAIRN_CACHE, else /var/tmp/cairn-<uid>/cache. For all users: /run/cairn and /var/cache/cairn. Touches no file.
+// with $CAIRN_CACHE, else /var/tmp/cairn-<uid>/cache. For all users: /run/cairn and /var/cache/cairn. Of one user's
+// ingest.announce "~" becomes $HOME. Touches no file.
 void ResolvePaths(Config& config, const Surroundings& surroundings, Serves serves = Serves::kOneUser);
 
 }  // namespace cairn

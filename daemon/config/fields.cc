@@ -160,8 +160,21 @@ const Field kFields[] = {
      CAIRN_TEXT_(arbiter.tls_ca)},
     {"arbiter.tls_cert", kPath, "PEM file: certificate that is shown to etcd", CAIRN_TEXT_(arbiter.tls_cert)},
     {"arbiter.tls_key", kPath, "PEM file: its private key", CAIRN_TEXT_(arbiter.tls_key)},
-    {"ingest.listen", kText, "host:port for clients on other hosts (gRPC); empty: no TCP", CAIRN_TEXT_(ingest.listen)},
-    {"ingest.tls_ca", kPath, "PEM file: authority that the clients' certificates are checked against",
+    {"ingest.listen", kText,
+     "host:port for clients on other hosts (gRPC), or host:first-last, of which the first free port is taken; for all "
+     "users: a range, of which each user's worker takes one; empty: no TCP",
+     CAIRN_TEXT_(ingest.listen)},
+    {"ingest.name", kText,
+     "name or address of this node that is told to clients of its runs (CAIRN_ADDRESS=grpc+run:); empty: the host of "
+     "ingest.listen, or the host name if that stands for any",
+     CAIRN_TEXT_(ingest.name)},
+    {"ingest.announce", kText,
+     "a folder in whose .cairn clients are told where this daemon is, as in the folders of its runs, so that they find "
+     "it before the first of these is opened on the node; ~: the user's home; empty: none",
+     CAIRN_TEXT_(ingest.announce)},
+    {"ingest.tls_ca", kPath,
+     "PEM file: authority that the clients' certificates are checked against; empty: the daemon makes keys of its own "
+     "and tells them in the folder of each run, .cairn, which only its user can read; for all users: always so",
      CAIRN_TEXT_(ingest.tls_ca)},
     {"ingest.tls_cert", kPath, "PEM file: the daemon's certificate", CAIRN_TEXT_(ingest.tls_cert)},
     {"ingest.tls_key", kPath, "PEM file: the daemon's private key", CAIRN_TEXT_(ingest.tls_key)},
@@ -245,6 +258,17 @@ const Field kFields[] = {
      CAIRN_U32_(supervisor.cpu_weight), 1, 10000},
     {"supervisor.tasks_max", kNumber, "limit of each worker's processes and threads; 0: none",
      CAIRN_U32_(supervisor.tasks_max)},
+    {"supervisor.shares", kNumber,
+     "the cache's file system, less cache.reserve, and 25 % of the memory, for images, are divided into so many "
+     "shares; each user's worker has one of each; 1: a user may have all of it",
+     CAIRN_U32_(supervisor.shares), 1, 65536},
+    {"supervisor.shares_of", kText, "users who have more than one share: alice=10,bob=2",
+     CAIRN_TEXT_(supervisor.shares_of)},
+    {"supervisor.projects", kNumber,
+     "where the cache's file system has project quotas, the kernel limits each user's cache: the user's project is "
+     "this "
+     "number plus the uid; 0: no quota",
+     CAIRN_U32_(supervisor.projects)},
 };
 
 }  // namespace
@@ -258,18 +282,4 @@ const Field* FindField(std::string_view key) {
   return field == std::end(kFields) ? nullptr : field;
 }
 
-{"supervisor.shares",
- kNumber,
- "the cache's file system, less cache.reserve, and 25 % of the memory, for images, are divided into so many "
- "shares; each user's worker has one of each; 1: a user may have all of it",
- CAIRN_U32_(supervisor.shares),
- 1,
- 65536},
-    {"supervisor.shares_of", kText, "users who have more than one share: alice=10,bob=2",
-     CAIRN_TEXT_(supervisor.shares_of)},
-    {"supervisor.projects", kNumber,
-     "where the cache's file system has project quotas, the kernel limits each user's cache: the user's project is "
-     "this "
-     "number plus the uid; 0: no quota",
-     CAIRN_U32_(supervisor.projects)},
 }  // namespace cairn

@@ -39,6 +39,12 @@ class Core : public Receiver {
   // cache.bytes_max, cache.reserve, cache.bypass, cache.linger_ms, cache.grace_ms, cache.keep_damaged_ms, quiesce_ms.
   virtual void Reload(const Config& config) = 0;
 
+  // What clients on other hosts are told of this daemon (proto/announcement.h), from now on: in the folder of each run,
+  // and in ingest.announce. Any thread.
+  virtual void Announce(std::string text) = 0;
+  // For `cairn status`, and the log. Any thread.
+  virtual void Warn(std::string text) = 0;
+
   // For the Admin service; any thread, `done` runs once on a core thread. Messages carry a local.Status where a
   // request can be refused.
   virtual void Status(const admin::StatusRequest& request, std::function<void(admin::StatusReply)> done) = 0;

@@ -21,8 +21,7 @@ class ProjectQuota {
     std::function<int(int fd, unsigned command, unsigned id, void* argument)> quotactl;  // quotactl_fd(2)
     static Kernel Real();
   };
-  using Bytes =
-      std::function<absl::StatusOr<std::uint64_t>(const std::string& user)>;  // that the user's cache may have
+  using Bytes = std::function<absl::StatusOr<std::uint64_t>(const std::string& user)>;  // that the user's cache may have
 
   // None is wanted: Limit does nothing.
   ProjectQuota() = default;

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "proto/announcement.h"
 #include "proto/frame.h"
 #include "tests/daemon/door/fake_receiver.h"
 #include "tests/daemon/door/ingest_client.h"
@@ -20,6 +21,7 @@ namespace cairn {
 namespace {
 
 using absl::StatusCode;
+using testing::Certificates;
 using testing::FakeReceiver;
 using testing::IngestClient;
 using Code = IngestClient::Code;
@@ -307,11 +309,10 @@ TEST_F(IngestDoorTest, WithoutTlsOnlyOnLoopbackAndOnlyIfAskedForByName) {
     options.tcp.insecure_loopback = insecure_loopback;
     return IngestDoor::Listen(options, receiver_, nullptr);
   };
-  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("127.0.0.1:0", false), "ingest.insecure_loopback");
-  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("0.0.0.0:0", true), "ingest.tls_ca");
-  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("127.example.org:0", true), "ingest.tls_ca");
-  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("127.0.0.1", true), "HOST:PORT");
-  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("127.0.0.1:http", true), "HOST:PORT");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("0.0.0.0:0", true), "ingest.insecure_loopback");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("127.example.org:0", true), "ingest.insecure_loopback");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("127.0.0.1", true), "host:port");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("127.0.0.1:http", true), "host:port");
 
   ASSERT_OK_AND_ASSIGN(const auto door, listen("127.0.0.1:0", true));
   ASSERT_GT(door->tcp_port(), 0);
@@ -322,6 +323,113 @@ TEST_F(IngestDoorTest, WithoutTlsOnlyOnLoopbackAndOnlyIfAskedForByName) {
   EXPECT_TRUE(receiver_.Attached(1)->resumable());
   // The port is ours alone.
   EXPECT_STATUS(StatusCode::kUnavailable, listen("127.0.0.1:" + std::to_string(door->tcp_port()), true), "taken");
+}
+
+// --- With keys of its own ---
+
+class OwnKeysTest : public IngestDoorTest {
+ protected:
+  OwnKeysTest() {
+    options_.node_socket.clear();
+    options_.host = "node7";
+  }
+  std::unique_ptr<IngestDoor> ListenAt(const std::string& address) {
+    options_.tcp.listen = address;
+    auto door = IngestDoor::Listen(options_, receiver_, nullptr);
+    EXPECT_OK(door);
+    return door.ok() ? *std::move(door) : nullptr;
+  }
+  static Announcement ToldBy(const IngestDoor& door) {
+    Announcement told;
+    EXPECT_TRUE(ParseAnnouncement(door.announcement(), &told)) << door.announcement();
+    return told;
+  }
+  static Certificates KeysOf(const IngestDoor& door) {
+    const Announcement told = ToldBy(door);
+    return {.ca = told.authority, .cert = told.certificate, .key = told.key, .name = told.name};
+  }
+  static bool ComesIn(const IngestDoor& door, const Certificates* keys) {
+    const auto client = IngestClient::Connect("127.0.0.1:" + std::to_string(door.tcp_port()), keys);
+    client->Hello();
+    return client->Receive().has_value();
+  }
+};
+
+TEST_F(OwnKeysTest, WhatItTellsIsAllThatAClientNeeds) {
+  const auto door = ListenAt("127.0.0.1:0");
+  ASSERT_NE(door, nullptr);
+  EXPECT_EQ(ToldBy(*door).address, "127.0.0.1:" + std::to_string(door->tcp_port()));
+  const Certificates keys = KeysOf(*door);
+  EXPECT_TRUE(ComesIn(*door, &keys));
+}
+
+TEST_F(OwnKeysTest, WithoutThemNobodyComesInAndNobodyIsTakenForIt) {
+  const auto door = ListenAt("127.0.0.1:0"), other = ListenAt("127.0.0.1:0");
+  ASSERT_TRUE(door != nullptr && other != nullptr);
+  const Certificates ours = KeysOf(*door), theirs = KeysOf(*other);
+  EXPECT_FALSE(ComesIn(*door, nullptr));
+  Certificates wrong = ours;
+  wrong.cert.clear(), wrong.key.clear();
+  EXPECT_FALSE(ComesIn(*door, &wrong)) << "without a certificate";
+  wrong = ours;
+  wrong.cert = theirs.cert, wrong.key = theirs.key;
+  EXPECT_FALSE(ComesIn(*door, &wrong)) << "with the certificate of another daemon's client";
+  EXPECT_FALSE(ComesIn(*door, &theirs)) << "another daemon answers for it";
+  wrong = ours;
+  wrong.name = theirs.name;
+  EXPECT_FALSE(ComesIn(*door, &wrong)) << "under another name";
+  EXPECT_EQ(receiver_.attached(), 0u);
+  EXPECT_TRUE(ComesIn(*door, &ours));
+}
+
+TEST_F(OwnKeysTest, EachLifeHasOthers) {
+  auto door = ListenAt("127.0.0.1:0");
+  ASSERT_NE(door, nullptr);
+  const Certificates before = KeysOf(*door);
+  door.reset();
+  door = ListenAt("127.0.0.1:0");
+  ASSERT_NE(door, nullptr);
+  EXPECT_FALSE(ComesIn(*door, &before));
+}
+
+TEST_F(OwnKeysTest, AHostThatStandsForAnyIsToldByName) {
+  auto door = ListenAt("0.0.0.0:0");
+  ASSERT_NE(door, nullptr);
+  EXPECT_EQ(ToldBy(*door).address, "node7:" + std::to_string(door->tcp_port()));
+  options_.tcp.name = "login.example.org";
+  door = ListenAt("127.0.0.1:0");
+  ASSERT_NE(door, nullptr);
+  EXPECT_EQ(ToldBy(*door).address, "login.example.org:" + std::to_string(door->tcp_port()));
+}
+
+TEST_F(OwnKeysTest, OfARangeTheFirstFreePortIsTaken) {
+  const int first = 21'000 + getpid() % 4'000 * 3;
+  const std::string range = "127.0.0.1:" + std::to_string(first) + "-" + std::to_string(first + 2);
+  const auto one = ListenAt(range);
+  auto two = ListenAt(range);
+  const auto three = ListenAt(range);
+  ASSERT_TRUE(one != nullptr && two != nullptr && three != nullptr);
+  EXPECT_EQ(one->tcp_port(), first);
+  EXPECT_EQ(two->tcp_port(), first + 1);
+  EXPECT_EQ(three->tcp_port(), first + 2);
+  const Certificates keys = KeysOf(*three);
+  EXPECT_TRUE(ComesIn(*three, &keys));
+  // None is left: that is said, and a daemon that can do without goes on.
+  EXPECT_STATUS(StatusCode::kUnavailable, IngestDoor::Listen(options_, receiver_, nullptr), "no port of ingest.listen");
+  options_.without_tcp = true;
+  ASSERT_OK_AND_ASSIGN(const auto without, IngestDoor::Listen(options_, receiver_, nullptr));
+  EXPECT_STATUS(StatusCode::kUnavailable, without->tcp_status(), range);
+  EXPECT_EQ(without->tcp_port(), 0);
+  EXPECT_EQ(without->announcement(), "");
+  two.reset();
+  const auto next = ListenAt(range);
+  ASSERT_NE(next, nullptr);
+  EXPECT_EQ(next->tcp_port(), first + 1);
+}
+
+TEST_F(OwnKeysTest, AHostOfAnotherMachineIsAnErrorAndNotAPortThatIsTaken) {
+  options_.tcp.listen = "192.0.2.1:7100-7101";
+  EXPECT_STATUS(StatusCode::kInvalidArgument, IngestDoor::Listen(options_, receiver_, nullptr), "192.0.2.1:7100");
 }
 
 }  // namespace
