@@ -5,9 +5,7 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/server_posix.h>
-#include <netdb.h>
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -23,6 +21,7 @@
 #include "daemon/door/grpc_life.h"
 #include "daemon/door/ingest_stream.h"
 #include "daemon/door/socket_path.h"
+#include "daemon/door/tcp_acceptor.h"
 #include "daemon/trust/ingest_keys.h"
 #include "proto/announcement.h"
 #include "proto/frame.h"
@@ -38,6 +37,8 @@ constexpr int kPingEveryMs = 30'000;
 constexpr int kPingAnswerMs = 20'000;
 // Clients ping, too; gRPC would take more than one in five minutes for an attack.
 constexpr int kPingFromClientMsMin = 10'000;
+// From the first byte until both certificates are known: strangers hold descriptors no longer.
+constexpr int kHandshakeMsMax = 10'000;
 
 // gRPC 1.51 cannot be told a minimum of TLS 1.3. It sets the cipher suites of TLS 1.2 from this variable, though, and
 // leaves those of TLS 1.3 alone: with a suite that needs a pre-shared key, which nobody has, no handshake of TLS 1.2
@@ -104,36 +105,10 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TcpCredentials(const Co
   return grpc::SslServerCredentials(options);
 }
 
-// Whether the port can be listened on now. gRPC, asked for one that is taken, says so on standard error.
-//   kUnavailable  it is taken       kInvalidArgument  the host is none of this machine's
-absl::Status TryPort(const IngestAddress& address, std::uint16_t port) {
-  const bool brackets = address.host.starts_with('[') && address.host.ends_with(']');
-  const std::string host = brackets ? address.host.substr(1, address.host.size() - 2) : address.host;
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  if (const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found); error != 0) {
-    return InvalidArgument("ingest.listen: {}: {}", host, gai_strerror(error));
-  }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
-  const UniqueFd fd(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1;
-  if (fd.valid()) setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (fd.valid() && bind(fd.get(), found->ai_addr, found->ai_addrlen) == 0 && listen(fd.get(), 1) == 0) {
-    return absl::OkStatus();
-  }
-  const int error = errno;
-  if (error == EADDRINUSE) return Unavailable("port {} is taken", port);
-  return InvalidArgument("ingest.listen: {}: {}", address.At(port), std::strerror(error));
-}
-
-bool StandsForAny(std::string_view host) {
-  return host == "0.0.0.0" || host == "[::]" || host == "*";
-}
-
 void SetLimits(grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(kRequestBytesMax);
   builder.SetMaxSendMessageSize(CAIRN_FRAME_BYTES_MAX);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMsMax);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingAnswerMs);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
@@ -158,11 +133,13 @@ class IngestDoorImpl final : public IngestDoor {
   absl::Status ServeNode(AdminService* admin);
   absl::Status ServeTcp();
   void ListenAt(const std::string& address, const std::shared_ptr<grpc::ServerCredentials>& credentials);
+  absl::Status ListenForAnybody(UniqueFd listener, const std::shared_ptr<grpc::ServerCredentials>& credentials);
 
   const std::shared_ptr<IngestStreams> streams_;
   IngestService service_;
   std::unique_ptr<grpc::Server> node_;
   std::unique_ptr<grpc::Server> tcp_;
+  std::unique_ptr<TcpAcceptor> acceptor_;
   int tcp_port_ = 0;
   absl::Status tcp_status_;
   std::string announcement_;
@@ -214,9 +191,17 @@ absl::Status IngestDoorImpl::ServeTcp() {
   CAIRN_ASSIGN_OR_RETURN(const auto credentials, TcpCredentials(tcp, keys));
   for (std::uint32_t port = address->first; port <= address->last && tcp_ == nullptr; ++port) {
     const auto one = static_cast<std::uint16_t>(port);
-    const absl::Status free = address->is_range() ? TryPort(*address, one) : absl::OkStatus();
-    if (absl::IsInvalidArgument(free)) return free;
-    if (free.ok()) ListenAt(address->At(one), credentials);  // somebody else may have been faster: then the next
+    // gRPC, asked for a port that is taken, says so on standard error.
+    absl::StatusOr<UniqueFd> listener = UniqueFd();
+    if (own_keys || address->is_range()) listener = ListenAtPort(address->host, one);
+    if (absl::IsInvalidArgument(listener.status())) return listener.status();
+    if (!listener.ok()) continue;
+    if (own_keys) {
+      CAIRN_RETURN_IF_ERROR(ListenForAnybody(*std::move(listener), credentials));
+    } else {
+      listener = UniqueFd();
+      ListenAt(address->At(one), credentials);  // somebody else may have been faster: then the next
+    }
   }
   if (tcp_ == nullptr && address->is_range()) {
     return Unavailable("no port of ingest.listen {} is free: clients on other hosts cannot come in", tcp.listen);
@@ -250,8 +235,24 @@ void IngestDoorImpl::ListenAt(const std::string& address, const std::shared_ptr<
   if (tcp_port_ == 0) tcp_ = nullptr;
 }
 
+absl::Status IngestDoorImpl::ListenForAnybody(UniqueFd listener,
+                                              const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+  CAIRN_ASSIGN_OR_RETURN(const int port, PortOf(listener));
+  grpc::ServerBuilder builder;
+  SetLimits(builder);
+  auto server = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
+  builder.RegisterService(&service_);
+  tcp_ = builder.BuildAndStart();
+  if (tcp_ == nullptr) return Internal("gRPC does not take connections at ingest.listen");
+  CAIRN_ASSIGN_OR_RETURN(acceptor_, TcpAcceptor::Start(std::move(listener), std::move(server)));
+  tcp_port_ = port;
+  return absl::OkStatus();
+}
+
 IngestDoorImpl::~IngestDoorImpl() {
   StopAccepting();
+  acceptor_.reset();
   std::vector<std::shared_ptr<IngestStream>> live;
   {
     const absl::MutexLock lock(&streams_->mutex);

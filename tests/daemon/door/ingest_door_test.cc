@@ -1,18 +1,29 @@
 #include "daemon/door/ingest_door.h"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "proto/announcement.h"
 #include "proto/frame.h"
+#include "storage/base/unique_fd.h"
 #include "tests/daemon/door/fake_receiver.h"
 #include "tests/daemon/door/ingest_client.h"
 #include "tests/support/status_matchers.h"
@@ -380,6 +391,49 @@ TEST_F(OwnKeysTest, WithoutThemNobodyComesInAndNobodyIsTakenForIt) {
   EXPECT_FALSE(ComesIn(*door, &wrong)) << "under another name";
   EXPECT_EQ(receiver_.attached(), 0u);
   EXPECT_TRUE(ComesIn(*door, &ours));
+}
+
+// Another process connects and says nothing.
+TEST_F(OwnKeysTest, StrangersLeaveHalfOfTheDescriptors) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 400;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto door = ListenAt("127.0.0.1:0");
+  ASSERT_NE(door, nullptr);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(door->tcp_port()));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  int told[2];
+  ASSERT_EQ(pipe(told), 0);
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    setrlimit(RLIMIT_NOFILE, &before);
+    for (int i = 0; i < 350; ++i) {
+      const int fd = socket(AF_INET, SOCK_STREAM, 0);
+      if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) _exit(1);
+    }
+    if (write(told[1], "x", 1) != 1) _exit(1);
+    pause();
+  }
+  char x;
+  close(told[1]);
+  ASSERT_EQ(read(told[0], &x, 1), 1) << "fewer than 512 descriptors are allowed here";
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  std::vector<UniqueFd> ours;
+  for (int i = 0; i < 150; ++i) ours.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  for (const UniqueFd& one : ours) EXPECT_TRUE(one.valid());
+  ours.clear();
+  kill(stranger, SIGKILL);
+  waitpid(stranger, nullptr, 0);
+  close(told[0]);
+  const Certificates keys = KeysOf(*door);
+  bool in = false;
+  for (int i = 0; i < 100 && !in; ++i) in = ComesIn(*door, &keys);
+  EXPECT_TRUE(in) << "clients come in again";
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST_F(OwnKeysTest, EachLifeHasOthers) {
