@@ -1,12 +1,15 @@
 #include "daemon/supervisor/project_quota.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/dqblk_xfs.h>
 #include <linux/fs.h>
 #include <linux/quota.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -31,6 +34,13 @@ ProjectQuota::Kernel ProjectQuota::Kernel::Real() {
           .quotactl =
               [](int fd, unsigned command, unsigned id, void* argument) {
                 return static_cast<int>(::syscall(SYS_quotactl_fd, fd, command, id, argument));
+              },
+          .privileged =
+              [] {
+                __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+                std::array<__user_cap_data_struct, 2> has{};
+                return ::syscall(SYS_capget, &header, has.data()) == 0 &&
+                       (has[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN)) != 0;
               }};
 }
 
@@ -41,8 +51,13 @@ absl::Status ProjectQuota::Check(int folder) const {
   if (!wanted()) return absl::OkStatus();
   fsxattr attributes{};
   if (kernel_.ioctl(folder, FS_IOC_FSGETXATTR, &attributes) != 0) return Errno("projects");
-  std::uint32_t format = 0;
-  if (kernel_.quotactl(folder, QCMD(Q_GETFMT, PRJQUOTA), 0, &format) != 0) return Errno("project quotas");
+  // Q_GETFMT knows nothing of XFS, and says nothing of limits.
+  fs_quota_stat state{};
+  if (kernel_.quotactl(folder, QCMD(Q_XGETQSTAT, PRJQUOTA), 0, &state) != 0) return Errno("project quotas");
+  if ((state.qs_flags & FS_QUOTA_PDQ_ENFD) == 0) {
+    return Unavailable("project quotas: the file system counts at most, it limits nothing: mount it with prjquota");
+  }
+  if (!kernel_.privileged()) return Unavailable("project quotas need CAP_SYS_ADMIN, which cairnd does not have");
   return absl::OkStatus();
 }
 

@@ -15,10 +15,11 @@ namespace cairn {
 
 class ProjectQuota {
  public:
-  // The two system calls, which answer 0, or -1 and errno.
+  // Two system calls, which answer 0, or -1 and errno; and whether this process may set quotas.
   struct Kernel {
     std::function<int(int fd, unsigned long request, void* argument)> ioctl;
     std::function<int(int fd, unsigned command, unsigned id, void* argument)> quotactl;  // quotactl_fd(2)
+    std::function<bool()> privileged;
     static Kernel Real();
   };
   using Bytes = std::function<absl::StatusOr<std::uint64_t>(const std::string& user)>;  // that the user's cache may have
@@ -29,8 +30,8 @@ class ProjectQuota {
   ProjectQuota(std::uint32_t first, Bytes bytes, Kernel kernel = Kernel::Real());
 
   bool wanted() const { return first_ != 0; }
-  // Of the folder that holds users' folders. kUnavailable: its file system has no project quotas, or does not keep
-  // them.
+  // Of the folder that holds users' folders. kUnavailable: its file system has no project quotas, or limits nothing by
+  // them, or we may not set them.
   absl::Status Check(int folder) const;
   // Makes `name` in `parent` the root of the user's project, and sets the project's limit. What was in it before does
   // not count unless it already belongs to the project.
