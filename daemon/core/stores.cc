@@ -31,13 +31,13 @@ Stores::Stores(const Context& context, std::string run_name, std::shared_ptr<Cac
 bool Stores::TooLarge(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const {
   const auto& datasets = ledger_.datasets();
   if (spec.kind.files) {
-    if (last_files_bytes_) return *last_files_bytes_ > room_.bytes_max();
+    if (last_files_bytes_) return *last_files_bytes_ > room_.limit();
     const auto last =
         std::find_if(datasets.rbegin(), datasets.rend(), [](const auto& item) { return item.second->kind.files; });
-    return last != datasets.rend() && last->second->bytes() > room_.bytes_max();
+    return last != datasets.rend() && last->second->bytes() > room_.limit();
   }
   if (spec.bytes == 0) return false;
-  return outgrown_ == launch.nranks || Planned(launch, rank, spec) > room_.bytes_max();
+  return outgrown_ == launch.nranks || Planned(launch, rank, spec) > room_.limit();
 }
 
 std::uint64_t Stores::Planned(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const {
@@ -117,7 +117,7 @@ void Stores::Complete(const DatasetPtr& dataset, std::function<void(absl::Status
 void Stores::Completed(const Dataset& dataset) {
   unfinished_.erase(dataset.id);
   record_.Settled(dataset.id);
-  if (!dataset.kind.files && dataset.bytes() <= room_.bytes_max()) outgrown_ = 0;
+  if (!dataset.kind.files && dataset.bytes() <= room_.limit()) outgrown_ = 0;
   record_.Store();
   TellWithdrawn();
 }
