@@ -43,7 +43,8 @@ class CacheRoom {
   std::uint64_t BytesUsed() const;
   // Of that, what goes when room is needed though no dataset leaves: what lies aside, and spares.
   std::uint64_t BytesRemovable() const;
-  // What is surely on the disk of that: clones may share nearly all that they have.
+  // What is on the disk of that: clones may share nearly all that they have. What ranks have begun counts, though its
+  // file may not be made yet: for that moment what begins beside it may take as much of the reserve.
   std::uint64_t BytesOccupied() const;
 
   // Room that can be had by evictions, until something else has changed.

@@ -47,8 +47,10 @@ std::uint64_t RunCache::BytesUsed() const {
 std::uint64_t RunCache::BytesOccupied() const {
   std::uint64_t sum = 0, largest = 0;
   for (const auto& [id, dataset] : ledger().InPlay()) {
-    if (!dataset->in_cache()) continue;
+    const bool arriving = dataset->cache == Place::kArriving;  // a rank's file has its blocks from the begin
+    if (!dataset->in_cache() && !arriving) continue;
     sum += dataset->bytes_here();
+    if (arriving) continue;
     largest = std::max(largest, dataset->bytes_here());
   }
   return asides_.bytes() + spares_.bytes() + (given_.cache->shares_extents() ? largest : sum);
