@@ -28,10 +28,12 @@ TEST(SharesTest, UsersWithMoreThanOneAreNamed) {
   EXPECT_STATUS(kInvalidArgument, ParseShares("a=1,b=2,a=3"), "'a' is there twice");
 }
 
-TEST(SharesTest, FiftyUsersWithDefaultsHaveRoomBesideEachOther) {
+TEST(SharesTest, FiftyUsersWithFiftySharesHaveRoomBesideEachOther) {
   std::uint64_t cache = 0, images = 0;
   for (int user = 0; user < 50; ++user) {
-    const Config config = WithShares(Config(), "user" + std::to_string(user), kMachine);
+    Config fifty;
+    fifty.supervisor.shares = 50;
+    const Config config = WithShares(fifty, "user" + std::to_string(user), kMachine);
     EXPECT_EQ(config.cache.reserve, 50 * kGiB);
     EXPECT_EQ(config.cache.bytes_max, 19 * kGiB);
     EXPECT_EQ(config.image.bytes_max, kGiB);
@@ -90,7 +92,9 @@ TEST(SharesTest, TheKernelsQuotaIsALittleMore) {
   Config config;
   config.cache.bytes_max = 160;
   EXPECT_EQ(QuotaOf(config, "alice", kMachine), 170u);
-  EXPECT_EQ(QuotaOf(Config(), "alice", kMachine), 19 * kGiB + 19 * kGiB / 16);
+  config = Config();
+  config.supervisor.shares = 50;
+  EXPECT_EQ(QuotaOf(config, "alice", kMachine), 19 * kGiB + 19 * kGiB / 16);
 }
 
 }  // namespace
