@@ -18,7 +18,7 @@ namespace cairn::transport {
 namespace {
 
 constexpr std::size_t kPemBytesMax = 1 << 20;
-constexpr std::size_t kToldMax = 4096;  // daemons, as many as a run may have nodes
+constexpr std::size_t kReadMax = 32;  // the newest of what daemons have told: older ones are of nodes that are gone
 
 struct Descriptor {
   explicit Descriptor(int number) : fd(number) {}
@@ -74,7 +74,7 @@ Outcome ReadTls(const Variable& variable, Address* address) {
 
 struct Told {
   timespec at{};
-  Address address;
+  std::string name;  // of its file
 };
 
 bool IsOursAlone(const struct stat& info) {
@@ -89,7 +89,7 @@ bool IsAnnouncement(std::string_view name) {
 }
 
 // False: it is none, or is being replaced.
-bool ReadAnnouncement(int folder, const char* name, Told* told) {
+bool ReadAnnouncement(int folder, const char* name, Address* address) {
   const Descriptor file(openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat info {};
   if (file.fd < 0 || fstat(file.fd, &info) != 0 || !S_ISREG(info.st_mode) || !IsOursAlone(info)) return false;
@@ -104,14 +104,13 @@ bool ReadAnnouncement(int folder, const char* name, Told* told) {
   if (!ParseAnnouncement(text, &announcement)) return false;
   const std::size_t colon = announcement.address.rfind(':');
   if (colon == 0 || colon == std::string::npos || !IsPort(announcement.address.substr(colon + 1))) return false;
-  told->at = info.st_mtim;
-  told->address = {.node_socket = {},
-                   .target = announcement.address,
-                   .name = announcement.name,
-                   .tls = true,
-                   .ca = announcement.authority,
-                   .cert = announcement.certificate,
-                   .key = announcement.key};
+  *address = {.node_socket = {},
+              .target = announcement.address,
+              .name = announcement.name,
+              .tls = true,
+              .ca = announcement.authority,
+              .cert = announcement.certificate,
+              .key = announcement.key};
   return true;
 }
 
@@ -127,21 +126,25 @@ Outcome FindTold(const std::string& run, std::vector<Address>* addresses) {
   if (entries == nullptr) return {CAIRN_UNAVAILABLE, path + ": " + std::strerror(errno)};
   folder.fd = -1;  // goes with `entries`
   std::vector<Told> all;
-  for (const dirent* entry = readdir(entries); entry != nullptr && all.size() < kToldMax; entry = readdir(entries)) {
-    Told told;
-    if (IsAnnouncement(entry->d_name) && ReadAnnouncement(dirfd(entries), entry->d_name, &told)) {
-      all.push_back(std::move(told));
-    }
-  }
-  closedir(entries);
-  if (all.empty()) {
-    return {CAIRN_UNAVAILABLE,
-            path + ": no daemon has told there where it is: it needs ingest.listen, and the run opened on its node"};
+  for (const dirent* entry = readdir(entries); entry != nullptr; entry = readdir(entries)) {
+    struct stat file {};
+    if (!IsAnnouncement(entry->d_name)) continue;
+    if (fstatat(dirfd(entries), entry->d_name, &file, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (S_ISREG(file.st_mode) && IsOursAlone(file)) all.push_back({.at = file.st_mtim, .name = entry->d_name});
   }
   std::stable_sort(all.begin(), all.end(), [](const Told& a, const Told& b) {
     return a.at.tv_sec != b.at.tv_sec ? a.at.tv_sec > b.at.tv_sec : a.at.tv_nsec > b.at.tv_nsec;
   });
-  for (Told& told : all) addresses->push_back(std::move(told.address));
+  for (const Told& told : all) {
+    Address address;
+    if (addresses->size() >= kReadMax) break;
+    if (ReadAnnouncement(dirfd(entries), told.name.c_str(), &address)) addresses->push_back(std::move(address));
+  }
+  closedir(entries);
+  if (addresses->empty()) {
+    return {CAIRN_UNAVAILABLE,
+            path + ": no daemon has told there where it is: it needs ingest.listen, and the run opened on its node"};
+  }
   return {};
 }
 

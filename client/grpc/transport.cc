@@ -1,6 +1,7 @@
 // The C functions of grpc_transport.h: deadlines and buffers in, codes out; no exception leaves.
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -25,7 +26,8 @@ namespace {
 using cairn::transport::Outcome;
 using cairn::transport::Stream;
 
-constexpr std::uint32_t kEachMs = 3000;  // of several, until the next is tried
+// Of several, until the next is tried: all have a part of the time.
+constexpr std::chrono::milliseconds kEachMost(3000), kEachLeast(200);
 
 Stream::Deadline In(std::uint32_t ms) {
   return std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
@@ -60,8 +62,11 @@ Outcome ConnectToOne(const std::vector<cairn::transport::Address>& addresses, St
                      std::unique_ptr<Stream>* stream) {
   Outcome first;
   for (const cairn::transport::Address& address : addresses) {
-    const bool last = &address == &addresses.back();
-    Outcome outcome = Stream::Connect(address, last ? deadline : std::min(deadline, In(kEachMs)), stream);
+    const auto now = std::chrono::steady_clock::now();
+    const std::ptrdiff_t left = addresses.data() + addresses.size() - &address;
+    const auto each = std::clamp(std::chrono::duration_cast<std::chrono::milliseconds>((deadline - now) / left),
+                                 kEachLeast, kEachMost);
+    Outcome outcome = Stream::Connect(address, left == 1 ? deadline : std::min(deadline, now + each), stream);
     if (outcome.ok()) return outcome;
     if (!address.name.empty()) {
       outcome.text = address.target + ", as told in the run's folder: " + outcome.text;
