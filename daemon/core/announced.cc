@@ -1,5 +1,7 @@
 #include "daemon/core/announced.h"
 
+#include <absl/status/status.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -17,7 +19,8 @@ constexpr std::uint32_t kDoublingsMax = 20;
 
 void Announced::Update() {
   const std::string& text = context_.announcement;
-  if (text.empty() || text == told_ || telling_ || timer_ != 0 || context_.quiescing() || gate_.replaced()) return;
+  if (text.empty() || text == told_ || telling_ || timer_ != 0 || context_.quiescing()) return;
+  if (gate_.replaced() || gate_.read_only()) return;  // nobody serves launches there
   telling_ = true;
   auto tell = [visit = gate_.MakeVisitor(), disk = &context_.env.prefix_disk, node = context_.cache_id, text] {
     return visit(
@@ -43,6 +46,8 @@ void Announced::Told(const std::string& text, const PrefixGate::Visited& visited
         fmt::format("run {}: clients on other hosts are not told where this daemon is: {}", run_name_, why_not));
   }
   why_not_ = std::move(why_not);
+  // A prefix that is gone, or that we may not write: the run's next change is the time to try again.
+  if (absl::IsNotFound(visited.status) || absl::IsPermissionDenied(visited.status)) return;
   const Config::Flush& flush = context_.config.flush;
   const std::uint64_t pause_ms = std::min(flush.retry_ms_min << std::min(failed_++, kDoublingsMax), flush.retry_ms_max);
   timer_ = context_.loop().After(std::chrono::milliseconds(pause_ms), [this] {
