@@ -2,7 +2,9 @@
 
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "daemon/process/memory_limit.h"
@@ -18,7 +20,9 @@ absl::StatusOr<Machine> MachineOf(const std::string& cache) {
     if (errno != ENOENT || place == "/") return Unavailable("cache.path {}: {}", place, std::strerror(errno));
     place = ParentOf(place);
   }
-  return Machine{.cache_bytes = std::uint64_t{info.f_blocks} * info.f_frsize,
+  const std::uint64_t of_root = info.f_bfree - std::min(info.f_bfree, info.f_bavail);  // which others cannot use
+  const std::uint64_t blocks = info.f_blocks - std::min<std::uint64_t>(of_root, info.f_blocks);
+  return Machine{.cache_bytes = blocks * info.f_frsize,
                  .memory_bytes = MemoryOfMachine(),
                  .memory_here = MemoryOfThisProcess()};
 }
