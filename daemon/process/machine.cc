@@ -22,9 +22,8 @@ absl::StatusOr<Machine> MachineOf(const std::string& cache) {
   }
   const std::uint64_t of_root = info.f_bfree - std::min(info.f_bfree, info.f_bavail);  // which others cannot use
   const std::uint64_t blocks = info.f_blocks - std::min<std::uint64_t>(of_root, info.f_blocks);
-  return Machine{.cache_bytes = blocks * info.f_frsize,
-                 .memory_bytes = MemoryOfMachine(),
-                 .memory_here = MemoryOfThisProcess()};
+  return Machine{
+      .cache_bytes = blocks * info.f_frsize, .memory_bytes = MemoryOfMachine(), .memory_here = MemoryOfThisProcess()};
 }
 
 }  // namespace cairn
