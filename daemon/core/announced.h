@@ -21,6 +21,11 @@ class Announced {
   // After every change of the run: tells it, if there is something that is not told yet (Context::announcement). What
   // fails is tried again, like a flush.
   void Update();
+  // A launch has begun here, or goes on: of several daemons that tell of themselves its clients are to try this first.
+  void Again() {
+    told_.clear();
+    Update();
+  }
 
  private:
   void Told(const std::string& text, const PrefixGate::Visited& visited);
