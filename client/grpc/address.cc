@@ -138,7 +138,9 @@ Outcome FindTold(const std::string& run, std::vector<Address>* addresses) {
   for (const Told& told : all) {
     Address address;
     if (addresses->size() >= kReadMax) break;
-    if (ReadAnnouncement(dirfd(entries), told.name.c_str(), &address)) addresses->push_back(std::move(address));
+    if (!ReadAnnouncement(dirfd(entries), told.name.c_str(), &address)) continue;
+    address.told_in = told.name;
+    addresses->push_back(std::move(address));
   }
   closedir(entries);
   if (addresses->empty()) {

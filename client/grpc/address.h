@@ -17,9 +17,10 @@ struct Outcome {
 };
 
 struct Address {
-  std::string node_socket;  // its path; else:
-  std::string target;       // "host:port"
-  std::string name;         // in the daemon's certificate; empty: the target's host
+  std::string node_socket;   // its path; else:
+  std::string target;        // "host:port"
+  std::string name;          // in the daemon's certificate; empty: the target's host
+  std::string told_in = {};  // name of the file that tells it; the same in all lives of a daemon
   bool tls = false;
   std::string ca, cert, key;  // PEM, if tls
 };
