@@ -69,6 +69,13 @@ absl::Status ProjectQuota::Limit(int parent, const std::string& name, uid_t user
   const UniqueFd folder(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!folder.valid()) return Errno(name.c_str());
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t bytes, bytes_(name));
+  fsxattr attributes{};
+  if (kernel_.ioctl(folder.get(), FS_IOC_FSGETXATTR, &attributes) != 0) return Errno("project of a folder");
+  // A project that is not ours is the site's: the folder is not taken out of it.
+  if (attributes.fsx_projid != 0 && attributes.fsx_projid != project) {
+    return FailedPrecondition("it belongs to project {}, supervisor.projects would make that {}", attributes.fsx_projid,
+                              project);
+  }
   // The limit first: nothing is written without it.
   if_dqblk limit{};
   limit.dqb_bhardlimit = limit.dqb_bsoftlimit = bytes / kBlockBytes + 1;
@@ -76,8 +83,6 @@ absl::Status ProjectQuota::Limit(int parent, const std::string& name, uid_t user
   if (kernel_.quotactl(folder.get(), QCMD(Q_SETQUOTA, PRJQUOTA), static_cast<unsigned>(project), &limit) != 0) {
     return Errno("limit of a project");
   }
-  fsxattr attributes{};
-  if (kernel_.ioctl(folder.get(), FS_IOC_FSGETXATTR, &attributes) != 0) return Errno("project of a folder");
   const bool is_set = attributes.fsx_projid == project && (attributes.fsx_xflags & FS_XFLAG_PROJINHERIT) != 0;
   attributes.fsx_projid = static_cast<std::uint32_t>(project);
   attributes.fsx_xflags |= FS_XFLAG_PROJINHERIT;

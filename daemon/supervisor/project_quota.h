@@ -22,7 +22,8 @@ class ProjectQuota {
     std::function<bool()> privileged;
     static Kernel Real();
   };
-  using Bytes = std::function<absl::StatusOr<std::uint64_t>(const std::string& user)>;  // that the user's cache may have
+  using Bytes =
+      std::function<absl::StatusOr<std::uint64_t>(const std::string& user)>;  // that the user's cache may have
 
   // None is wanted: Limit does nothing.
   ProjectQuota() = default;
@@ -35,9 +36,10 @@ class ProjectQuota {
   absl::Status Check(int folder) const;
   // Makes `name` in `parent` the root of the user's project, and sets the project's limit. What was in it before does
   // not count unless it already belongs to the project.
-  //   kInvalidArgument  there is no such project's number
-  //   kUnavailable      the folder cannot be opened, or the kernel refuses
-  //   others            of Bytes
+  //   kInvalidArgument     there is no such project's number
+  //   kFailedPrecondition  the folder belongs to another project
+  //   kUnavailable         the folder cannot be opened, or the kernel refuses
+  //   others               of Bytes
   absl::Status Limit(int parent, const std::string& name, uid_t user) const;
 
  private:

@@ -320,6 +320,14 @@ TEST_F(QuotaTest, WhatTheFolderWasElseItStays) {
   EXPECT_EQ(OfAlice().fsx_xflags, static_cast<unsigned>(FS_XFLAG_NODUMP | FS_XFLAG_PROJINHERIT));
 }
 
+TEST_F(QuotaTest, AFolderStaysInAProjectOfTheSite) {
+  struct stat info {};
+  ASSERT_EQ(::stat((folder_ + "/alice").c_str(), &info), 0);
+  quotas_.folders[info.st_ino].fsx_projid = 5;
+  EXPECT_THAT(std::string(MessageOf(Quota().Limit(parent_.get(), "alice", 7))), HasSubstr("belongs to project 5"));
+  EXPECT_TRUE(quotas_.done.empty());
+}
+
 TEST_F(QuotaTest, WhereThereAreNoneThatIsSaid) {
   quotas_.there = false;
   EXPECT_THAT(std::string(MessageOf(Quota().Check(parent_.get()))), HasSubstr("projects: "));
