@@ -417,7 +417,7 @@ class RemoteUsersTest : public UsersTest {
     // For libcairn, which finds it by its name then; the folder that it lies in is not for all users.
     ASSERT_NE(::dlopen(DataPath("client/grpc/libcairn_grpc.so").c_str(), RTLD_NOW | RTLD_LOCAL), nullptr)
         << ::dlerror();
-    first_ = 34'000 + ::getpid() % 2'000 * 4;
+    first_ = 24'000 + ::getpid() % 2'000 * 4;
     flags.insert(flags.end(), {"--ingest-listen", fmt::format("127.0.0.1:{}-{}", first_, first_ + kPorts - 1)});
     Start(flags);
   }
