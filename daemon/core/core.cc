@@ -85,6 +85,7 @@ class StrandCore final : public Core, private Connections {
   }
 
  private:
+  void TellFolder(std::uint32_t failed);
   struct Attached {
     std::shared_ptr<Connection> connection;
     std::vector<std::weak_ptr<Call>> calls;  // not yet answered, and some that are
@@ -327,12 +328,23 @@ void StrandCore::Announce(std::string text) {
     const std::string& folder = context_.config.ingest.announce;
     if (folder.empty()) return;
     if (folder == "~") return context_.Warn("ingest.announce: this user has no home (HOME is not set)");
-    auto tell = [disk = &context_.env.prefix_disk, folder, node = context_.cache_id, text] {
-      return ingest_record::Write(*disk, folder, node, text);
-    };
-    context_.OnPrefix(folder, std::move(tell), [this](const absl::Status& told) {
-      if (!told.ok()) context_.Warn(fmt::format("ingest.announce: {}", MessageOf(told)));
-    });
+    TellFolder(/*failed=*/0);
+  });
+}
+
+// A home may be mounted later than this daemon is started.
+void StrandCore::TellFolder(std::uint32_t failed) {
+  if (context_.quiescing()) return;
+  const std::string& folder = context_.config.ingest.announce;
+  auto tell = [disk = &context_.env.prefix_disk, folder, node = context_.cache_id, text = context_.announcement] {
+    return ingest_record::Write(*disk, folder, node, text);
+  };
+  context_.OnPrefix(folder, std::move(tell), [this, failed](const absl::Status& told) {
+    if (told.ok()) return;
+    if (failed == 0) context_.Warn(fmt::format("ingest.announce: {}", MessageOf(told)));
+    const Config::Flush& flush = context_.config.flush;
+    const std::uint64_t pause_ms = std::min(flush.retry_ms_min << std::min(failed, 20u), flush.retry_ms_max);
+    context_.loop().After(std::chrono::milliseconds(pause_ms), [this, failed] { TellFolder(failed + 1); });
   });
 }
 
