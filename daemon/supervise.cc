@@ -79,6 +79,9 @@ void SetQuota(const Config& config, Supervisor::Options* options) {
 // Each worker has a port and keys of its own: one of another user's could answer at any port, but not with its keys.
 absl::Status CheckIngest(const Config::Ingest& ingest) {
   if (ingest.listen.empty()) return absl::OkStatus();
+  if (!ingest.announce.empty() && ingest.announce != "~") {
+    return InvalidArgument("ingest.announce {}: one folder cannot be all users': only \"~\" can be", ingest.announce);
+  }
   CAIRN_ASSIGN_OR_RETURN(const IngestAddress address, ParseIngestAddress(ingest.listen));
   if (!address.is_range()) {
     return InvalidArgument(
