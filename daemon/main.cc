@@ -105,8 +105,9 @@ absl::StatusOr<Config> SettingsOf(const CommandLine& line) {
   return WithShares(std::move(config), UserName(), machine);
 }
 
-void Reload(Server& server, WatchFolders& drains, const CommandLine& line) {
-  const absl::StatusOr<Config> config = SettingsOf(line);
+// `cache_bytes`: that this life has begun with. The kernel's limit, if there is one, is of then.
+void Reload(Server& server, WatchFolders& drains, const CommandLine& line, std::uint64_t cache_bytes) {
+  absl::StatusOr<Config> config = SettingsOf(line);
   const auto folders = MakeDrains(line, Surroundings::OfThisProcess());
   if (!config.ok() || !folders.ok()) {
     spdlog::error("settings not reloaded, the old ones stay: {}",
@@ -114,6 +115,9 @@ void Reload(Server& server, WatchFolders& drains, const CommandLine& line) {
     return;
   }
   spdlog::set_level(spdlog::level::from_str(config->log_level));
+  if (line.worker && config->supervisor.projects != 0) {
+    config->cache.bytes_max = std::min(config->cache.bytes_max, cache_bytes);
+  }
   server.Reload(*config);
   drains.Set(*folders);
   spdlog::info("settings reloaded");
@@ -217,7 +221,7 @@ int Serve(const CommandLine& line, const Config& config, const UniqueFd& signals
   drains.Set(*folders);
   for (int signal = SIGHUP; signal == SIGHUP;) {
     signal = NextSignal(signals.get(), supervisor ? supervisor->gone() : -1, -1);
-    if (signal == SIGHUP) Reload(server, drains, line);
+    if (signal == SIGHUP) Reload(server, drains, line, config.cache.bytes_max);
     if (signal == 0) spdlog::warn("the supervisor has gone");
   }
   if (supervisor) supervisor->End();
