@@ -38,7 +38,8 @@ const Field kFields[] = {
      "reloaded",
      CAIRN_U64_(cache.bytes_max)},
     {"cache.reserve", kSize,
-     "free space of the cache's file system that is left to others, whatever cache.bytes_max says; an application's own "
+     "free space of the cache's file system that is left to others, whatever cache.bytes_max says; an application's "
+     "own "
      "files are judged by those of its last dataset, the first of a run not at all; 0: none; for all users: 5 % of it; "
      "can be reloaded",
      CAIRN_U64_(cache.reserve)},
@@ -261,7 +262,8 @@ const Field kFields[] = {
      CAIRN_U32_(supervisor.tasks_max)},
     {"supervisor.shares", kNumber,
      "the cache's file system, less cache.reserve, and 25 % of the memory, for images, are divided into so many "
-     "shares; each user's worker has one of each; 1: where a job has the node to itself; more where more users are on it "
+     "shares; each user's worker has one of each; 1: where a job has the node to itself; more where more users are on "
+     "it "
      "at a time",
      CAIRN_U32_(supervisor.shares), 1, 65536},
     {"supervisor.shares_of", kText, "users who have more than one share: alice=10,bob=2",
