@@ -105,7 +105,8 @@ typedef struct cairn_options {
   int32_t nranks;        /* [-1: $CAIRN_NRANKS, OMPI_COMM_WORLD_SIZE, SLURM_NTASKS; alone: 1] */
   const char* launch;    /* the launch key: the same text on all ranks of one start, another one at the next start
                             [$CAIRN_LAUNCH; the job as PMIx, Open MPI or Slurm name it; one rank: random] */
-  const char* address;   /* unix:PATH, grpc://HOST:PORT, grpc+unix:PATH [$CAIRN_ADDRESS, then the usual sockets] */
+  const char* address;   /* unix:PATH, grpc://HOST:PORT, grpc+unix:PATH, grpc+run:[DIR: the prefix]
+                            [$CAIRN_ADDRESS, then the usual sockets] */
   int32_t takeover;      /* 1: take over from an older launch that is still alive; its calls answer CAIRN_FENCED */
   uint32_t deadline_ms;  /* of each call [120000; cairn_open 180000] */
   int32_t observer;      /* 1: a session that only reads. It joins no launch, takes over from none, is never

@@ -28,7 +28,8 @@ struct cairn_grpc;
 typedef uint32_t cairn_grpc_abi_function(void);
 __attribute__((visibility("default"))) uint32_t cairn_grpc_abi(void);
 
-/* Opens a stream to `target`, the address as the user gave it: "grpc://HOST:PORT" or "grpc+unix:PATH".
+/* Opens a stream to `target`, the address as the user gave it: "grpc://HOST:PORT", "grpc+unix:PATH" or
+ * "grpc+run:DIR", where daemons tell in DIR/.cairn where they are (proto/announcement.h).
  *   CAIRN_INVALID_ARGUMENT     the address, or what the TLS variables name, makes no sense
  *   CAIRN_UNAVAILABLE          nobody answers there
  *   CAIRN_PERMISSION_DENIED    TLS refused one of the two sides

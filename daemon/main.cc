@@ -22,9 +22,12 @@
 #include <thread>
 
 #include "daemon/config/command_line.h"
+#include "daemon/config/shares.h"
+#include "daemon/config/units.h"
 #include "daemon/drain/watch_folders.h"
 #include "daemon/process/background.h"
 #include "daemon/process/job_step.h"
+#include "daemon/process/machine.h"
 #include "daemon/process/service_notify.h"
 #include "daemon/server.h"
 #include "daemon/supervise.h"
@@ -33,6 +36,7 @@
 #include "storage/base/check.h"
 #include "storage/base/lock_file.h"
 #include "storage/base/status.h"
+#include "storage/base/user_name.h"
 #include "storage/base/version.h"
 
 namespace cairn {
@@ -93,8 +97,17 @@ int NextSignal(int signals, int event, int timeout_ms) {
   }
 }
 
-void Reload(Server& server, WatchFolders& drains, const CommandLine& line) {
-  const absl::StatusOr<Config> config = MakeConfig(line, Surroundings::OfThisProcess());
+// A worker has its user's shares of the machine.
+absl::StatusOr<Config> SettingsOf(const CommandLine& line) {
+  CAIRN_ASSIGN_OR_RETURN(Config config, MakeConfig(line, Surroundings::OfThisProcess()));
+  if (!line.worker) return config;
+  CAIRN_ASSIGN_OR_RETURN(const Machine machine, MachineOf(config.cache.path));
+  return WithShares(std::move(config), UserName(), machine);
+}
+
+// `cache_bytes`: that this life has begun with. The kernel's limit, if there is one, is of then.
+void Reload(Server& server, WatchFolders& drains, const CommandLine& line, std::uint64_t cache_bytes) {
+  absl::StatusOr<Config> config = SettingsOf(line);
   const auto folders = MakeDrains(line, Surroundings::OfThisProcess());
   if (!config.ok() || !folders.ok()) {
     spdlog::error("settings not reloaded, the old ones stay: {}",
@@ -102,6 +115,9 @@ void Reload(Server& server, WatchFolders& drains, const CommandLine& line) {
     return;
   }
   spdlog::set_level(spdlog::level::from_str(config->log_level));
+  if (line.worker && config->supervisor.projects != 0) {
+    config->cache.bytes_max = std::min(config->cache.bytes_max, cache_bytes);
+  }
   server.Reload(*config);
   drains.Set(*folders);
   spdlog::info("settings reloaded");
@@ -193,6 +209,11 @@ int Serve(const CommandLine& line, const Config& config, const UniqueFd& signals
   if (!started.ok()) return give_up(kCannotStart, MessageOf(started.status()));
   Server& server = **started;
   spdlog::info("{} ready: socket {}, cache {}", kVersion, server.socket_path(), config.cache.path);
+  if (supervisor) {
+    spdlog::info("for this user: {} of the cache's file system, of which {} stay free, {} of memory for images",
+                 FormatSize(config.cache.bytes_max), FormatSize(config.cache.reserve),
+                 FormatSize(config.image.bytes_max));
+  }
   Notify("READY=1");
   TellReady(background, server.socket_path(), config.log_file);
   if (supervisor) supervisor->Serve(server, !config.peers.interface.empty());
@@ -200,7 +221,7 @@ int Serve(const CommandLine& line, const Config& config, const UniqueFd& signals
   drains.Set(*folders);
   for (int signal = SIGHUP; signal == SIGHUP;) {
     signal = NextSignal(signals.get(), supervisor ? supervisor->gone() : -1, -1);
-    if (signal == SIGHUP) Reload(server, drains, line);
+    if (signal == SIGHUP) Reload(server, drains, line, config.cache.bytes_max);
     if (signal == 0) spdlog::warn("the supervisor has gone");
   }
   if (supervisor) supervisor->End();
@@ -247,7 +268,7 @@ int Main(int argc, char** argv) {
     std::fputs(line->text.c_str(), stdout);
     return kStopped;
   }
-  absl::StatusOr<Config> config = MakeConfig(*line, Surroundings::OfThisProcess());
+  absl::StatusOr<Config> config = SettingsOf(*line);
   if (!config.ok()) {
     std::fprintf(stderr, "%s\n", std::string(MessageOf(config.status())).c_str());
     return kBadSettings;

@@ -13,6 +13,7 @@
 #include "daemon/door/ingest_door.h"
 #include "daemon/door/local_door.h"
 #include "daemon/door/peer_access.h"
+#include "storage/base/host_name.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/base/version.h"
@@ -49,8 +50,12 @@ class ServerImpl : public Server {
     const DaemonIdentity identity = NewIdentity();
     CAIRN_ASSIGN_OR_RETURN(ingest_door_, IngestDoor::Listen({.node_socket = config.runtime_dir + "/cairnd-grpc.sock",
                                                              .tcp = config.ingest,
+                                                             .host = HostName(),
+                                                             .without_tcp = clients_ == Clients::kAdmitted,
                                                              .identity = identity},
                                                             core_->core(), admin_.get()));
+    if (!ingest_door_->tcp_status().ok()) core_->core().Warn(std::string(MessageOf(ingest_door_->tcp_status())));
+    if (!ingest_door_->announcement().empty()) core_->core().Announce(ingest_door_->announcement());
     // Last: who finds this socket finds everything else ready.
     LocalDoor::Options options;
     if (clients_ == Clients::kListenedFor) options.path = socket_path_;

@@ -8,10 +8,14 @@
 #include <sstream>
 #include <utility>
 
+#include "daemon/config/ingest_address.h"
+#include "daemon/config/shares.h"
 #include "daemon/door/frame_parser.h"
 #include "daemon/door/handshake.h"
+#include "daemon/process/machine.h"
 #include "daemon/process/memory_limit.h"
 #include "daemon/supervisor/folders.h"
+#include "daemon/supervisor/project_quota.h"
 #include "daemon/supervisor/supervisor.h"
 #include "storage/base/lock_file.h"
 #include "storage/base/status.h"
@@ -62,14 +66,43 @@ void SetLimits(const Config::Supervision& settings, Supervisor::Options* options
   }
 }
 
+// How much it is, is asked for in the process that becomes the worker: the file system may let it wait.
+void SetQuota(const Config& config, Supervisor::Options* options) {
+  if (config.supervisor.projects == 0) return;
+  const auto bytes = [config](const std::string& user) -> absl::StatusOr<std::uint64_t> {
+    CAIRN_ASSIGN_OR_RETURN(const Machine machine, MachineOf(config.cache.path));
+    return QuotaOf(config, user, machine);
+  };
+  options->quota = ProjectQuota(config.supervisor.projects, bytes);
+}
+
+// Each worker has a port and keys of its own: one of another user's could answer at any port, but not with its keys.
+absl::Status CheckIngest(const Config::Ingest& ingest) {
+  if (ingest.listen.empty()) return absl::OkStatus();
+  if (!ingest.announce.empty() && ingest.announce != "~") {
+    return InvalidArgument("ingest.announce {}: one folder cannot be all users': only \"~\" can be", ingest.announce);
+  }
+  CAIRN_ASSIGN_OR_RETURN(const IngestAddress address, ParseIngestAddress(ingest.listen));
+  if (!address.is_range()) {
+    return InvalidArgument(
+        "ingest.listen: one port cannot serve all users: name a range of ports, host:first-last, or start a daemon for "
+        "one user (--single-user)");
+  }
+  if (!ingest.tls_ca.empty()) {
+    return InvalidArgument(
+        "ingest.tls_ca, tls_cert, tls_key: who has the one key could be taken for any user's daemon; leave them empty: "
+        "each user's worker makes keys of its own");
+  }
+  if (ingest.insecure_loopback) {
+    return InvalidArgument("ingest.insecure_loopback: would let every user of the node in; each worker has keys");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<bool> Supervise(const CommandLine& line, const Config& config, const Supervision& with) {
-  if (!config.ingest.listen.empty()) {
-    return InvalidArgument(
-        "ingest.listen: one port, and one key, cannot serve all users; leave it empty, or start a daemon for one user "
-        "(--single-user)");
-  }
+  CAIRN_RETURN_IF_ERROR(CheckIngest(config.ingest));
   const Surroundings surroundings = Surroundings::OfThisProcess();
   CAIRN_RETURN_IF_ERROR(OpenSharedFolder(config.runtime_dir, 0755).status());
   CAIRN_ASSIGN_OR_RETURN(const LockFile lock, LockFile::Take(config.runtime_dir + "/cairnd.lock", kPatience));
@@ -88,6 +121,7 @@ absl::StatusOr<bool> Supervise(const CommandLine& line, const Config& config, co
   options.notify = with.notify;
   options.watchdog = WatchdogOf(surroundings);
   SetLimits(config.supervisor, &options);
+  SetQuota(config, &options);
   CAIRN_ASSIGN_OR_RETURN(options.listeners, TakeGivenListeners());
   CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<Supervisor> supervisor, Supervisor::Open(std::move(options)));
   spdlog::info("{} ready for all users: sockets in {}, caches in {}", kVersion, config.runtime_dir, config.cache.path);

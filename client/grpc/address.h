@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cairn::transport {
 
@@ -16,8 +17,10 @@ struct Outcome {
 };
 
 struct Address {
-  std::string node_socket;  // its path; else:
-  std::string target;       // "host:port"
+  std::string node_socket;   // its path; else:
+  std::string target;        // "host:port"
+  std::string name;          // in the daemon's certificate; empty: the target's host
+  std::string told_in = {};  // name of the file that tells it; the same in all lives of a daemon
   bool tls = false;
   std::string ca, cert, key;  // PEM, if tls
 };
@@ -29,6 +32,12 @@ using Variable = std::function<const char*(const char* name)>;
 // is set, and then CAIRN_TLS_CERT and CAIRN_TLS_KEY must be, too, since both sides show a certificate; without it only
 // to a loopback address. Reads the files. CAIRN_INVALID_ARGUMENT says what is wrong and what to set.
 Outcome ParseAddress(std::string_view text, const Variable& variable, Address* address);
+
+// The same, and "grpc+run:DIR" (absolute): where the daemons are that DIR/.cairn tells of (proto/announcement.h), the
+// newest first, with the keys that each has told. Believed are files of this user's alone, in a folder that is.
+//   CAIRN_UNAVAILABLE        none tells of itself there
+//   CAIRN_PERMISSION_DENIED  the folder is another user's, or open to others
+Outcome FindAddresses(std::string_view text, const Variable& variable, std::vector<Address>* addresses);
 
 }  // namespace cairn::transport
 

@@ -323,6 +323,7 @@ Outcome MakeChannel(const Address& address, std::shared_ptr<grpc::Channel>* chan
     options.pem_root_certs = address.ca;
     options.pem_cert_chain = address.cert;
     options.pem_private_key = address.key;
+    if (!address.name.empty()) arguments.SetSslTargetNameOverride(address.name);
     *channel = grpc::CreateCustomChannel(address.target, grpc::SslCredentials(options), arguments);
   }
   return {};

@@ -1,13 +1,20 @@
 // The C functions of grpc_transport.h: deadlines and buffers in, codes out; no exception leaves.
+#include <absl/base/const_init.h>
+#include <absl/synchronization/mutex.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <memory>
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "client/cairn.h"
 #include "client/grpc/address.h"
@@ -22,6 +29,9 @@ namespace {
 
 using cairn::transport::Outcome;
 using cairn::transport::Stream;
+
+// Of several, until the next is tried: all have a part of the time.
+constexpr std::chrono::milliseconds kEachMost(3000), kEachLeast(200);
 
 Stream::Deadline In(std::uint32_t ms) {
   return std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
@@ -50,6 +60,53 @@ int Guarded(char* error, std::size_t error_bytes, Work work) noexcept {
   }
 }
 
+// The first that answers. What the last life of a daemon has told of itself may not be true any more: another daemon
+// may be there by now, or nobody; until the next life tells it anew, it is as if none were there.
+Outcome ConnectToOne(const std::vector<cairn::transport::Address>& addresses, Stream::Deadline deadline,
+                     std::unique_ptr<Stream>* stream, std::string* told_in) {
+  Outcome first;
+  for (const cairn::transport::Address& address : addresses) {
+    const auto now = std::chrono::steady_clock::now();
+    const std::ptrdiff_t left = addresses.data() + addresses.size() - &address;
+    const auto each = std::clamp(std::chrono::duration_cast<std::chrono::milliseconds>((deadline - now) / left),
+                                 kEachLeast, kEachMost);
+    Outcome outcome = Stream::Connect(address, left == 1 ? deadline : std::min(deadline, now + each), stream);
+    if (outcome.ok()) {
+      *told_in = address.told_in;
+      return outcome;
+    }
+    if (!address.name.empty()) {
+      outcome.text = address.target + ", as told in the run's folder: " + outcome.text;
+      if (outcome.code == CAIRN_PERMISSION_DENIED) outcome.code = CAIRN_UNAVAILABLE;
+    }
+    if (first.ok()) first = std::move(outcome);
+    if (std::chrono::steady_clock::now() >= deadline) break;
+  }
+  return first;
+}
+
+// Where this process was connected last, for each address as it was given. Another daemon may have told later, without
+// knowing anything of our session: that one is tried first only if ours does not answer.
+absl::Mutex last_mutex(absl::kConstInit);
+std::map<std::string, std::string>& LastFiles() {
+  static auto* const files = new std::map<std::string, std::string>;
+  return *files;
+}
+
+void PutLastFirst(const std::string& target, std::vector<cairn::transport::Address>* addresses) {
+  const absl::MutexLock lock(&last_mutex);
+  const auto last = LastFiles().find(target);
+  if (last == LastFiles().end()) return;
+  std::stable_partition(addresses->begin(), addresses->end(),
+                        [&](const auto& address) { return address.told_in == last->second; });
+}
+
+void NoteLast(const std::string& target, const std::string& told_in) {
+  if (told_in.empty()) return;
+  const absl::MutexLock lock(&last_mutex);
+  LastFiles()[target] = told_in;
+}
+
 }  // namespace
 
 uint32_t cairn_grpc_abi(void) {
@@ -58,13 +115,17 @@ uint32_t cairn_grpc_abi(void) {
 
 int cairn_grpc_connect(const char* target, uint32_t deadline_ms, cairn_grpc** handle, char* error, size_t error_bytes) {
   return Guarded(error, error_bytes, [&]() -> Outcome {
-    cairn::transport::Address address;
-    Outcome outcome = ParseAddress(
-        target, [](const char* name) { return std::getenv(name); }, &address);
+    std::vector<cairn::transport::Address> addresses;
+    Outcome outcome = FindAddresses(
+        target, [](const char* name) { return std::getenv(name); }, &addresses);
     if (!outcome.ok()) return outcome;
     auto result = std::make_unique<cairn_grpc>();
-    outcome = Stream::Connect(address, In(deadline_ms), &result->stream);
-    if (outcome.ok()) *handle = result.release();
+    PutLastFirst(target, &addresses);
+    std::string told_in;
+    outcome = ConnectToOne(addresses, In(deadline_ms), &result->stream, &told_in);
+    if (!outcome.ok()) return outcome;
+    NoteLast(target, told_in);
+    *handle = result.release();
     return outcome;
   });
 }

@@ -214,13 +214,16 @@ static int resolve_address(struct resolver* r) {
   const char* address =
       r->options.address != NULL && r->options.address[0] != '\0' ? r->options.address : variable(r, "CAIRN_ADDRESS");
   if (address == NULL) return search_addresses(r);
-  static const char* const kinds[] = {"unix:", "grpc://", "grpc+unix:"};
+  static const char* const kinds[] = {"unix:", "grpc://", "grpc+unix:", "grpc+run:"};
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i) {
     const size_t bytes = strlen(kinds[i]);
     if (strncmp(address, kinds[i], bytes) == 0 && address[bytes] != '\0') return add_address(r, address, "", "");
   }
+  /* The folder of the run, if it says no other. */
+  if (strcmp(address, "grpc+run:") == 0) return add_address(r, address, r->settings->prefix, "");
   return lc_because(r->why, CAIRN_INVALID_ARGUMENT,
-                    "address \"%.200s\": must be unix:PATH, grpc://HOST:PORT or grpc+unix:PATH", address);
+                    "address \"%.200s\": must be unix:PATH, grpc://HOST:PORT, grpc+unix:PATH or grpc+run:[DIR]",
+                    address);
 }
 
 static int resolve_copy_threads(struct resolver* r) {

@@ -35,7 +35,7 @@ struct lc_transport {
   const struct lc_transport_ops* ops;
 };
 
-/* Connects to unix:PATH, grpc://HOST:PORT or grpc+unix:PATH. CAIRN_UNAVAILABLE: nobody answers there. */
+/* Connects to unix:PATH, grpc://HOST:PORT, grpc+unix:PATH or grpc+run:DIR. CAIRN_UNAVAILABLE: nobody answers. */
 int lc_transport_connect(const char* address, int64_t deadline, struct lc_transport** transport, struct lc_why* why);
 
 int lc_unix_connect(const char* path, int64_t deadline, struct lc_transport** transport, struct lc_why* why);

@@ -15,7 +15,9 @@
 #include "daemon/config/config_file.h"
 #include "daemon/config/drains.h"
 #include "daemon/config/fields.h"
+#include "daemon/config/ingest_address.h"
 #include "daemon/config/peer_address.h"
+#include "daemon/config/shares.h"
 #include "daemon/config/tcp_trust.h"
 #include "daemon/config/units.h"
 #include "storage/base/status.h"
@@ -205,20 +207,19 @@ absl::StatusOr<bool> HasTlsFiles(std::string_view name, const Section& section) 
 
 absl::Status ValidateIngest(const Config::Ingest& ingest) {
   if (ingest.listen.empty()) return absl::OkStatus();
-  const std::size_t colon = ingest.listen.rfind(':');
-  const absl::StatusOr<std::uint64_t> port =
-      ParseNumber(colon == std::string::npos ? "" : std::string_view(ingest.listen).substr(colon + 1));
-  if (colon == 0 || !port.ok() || *port > 65535) {
-    return InvalidArgument("ingest.listen: \"{}\" is not host:port", ingest.listen);
+  CAIRN_RETURN_IF_ERROR(Annotate(ParseIngestAddress(ingest.listen).status(), "ingest.listen"));
+  const bool brackets = ingest.name.starts_with('[') && ingest.name.ends_with(']');
+  const bool odd = std::ranges::any_of(
+      ingest.name, [&](unsigned char c) { return c <= 0x20 || c >= 0x7f || c == '/' || (c == ':' && !brackets); });
+  if (odd) return InvalidArgument("ingest.name: \"{}\" is no name or address of a host", ingest.name);
+  if (!ingest.announce.empty() && ingest.announce != "~" && !ingest.announce.starts_with('/')) {
+    return InvalidArgument("ingest.announce: \"{}\" is neither an absolute path nor ~", ingest.announce);
   }
   CAIRN_ASSIGN_OR_RETURN(const bool tls, HasTlsFiles("ingest", ingest));
   if (tls && ingest.insecure_loopback) {
     return InvalidArgument("ingest.insecure_loopback: contradicts the ingest.tls_* files");
   }
-  if (!tls && !ingest.insecure_loopback) {
-    return InvalidArgument("ingest.listen: needs ingest.tls_ca, tls_cert and tls_key (or insecure_loopback)");
-  }
-  if (!tls && !IsLoopback(ingest.listen)) {
+  if (ingest.insecure_loopback && !IsLoopback(ingest.listen)) {
     return InvalidArgument("ingest.insecure_loopback: \"{}\" is not a loopback address", ingest.listen);
   }
   return absl::OkStatus();
@@ -271,8 +272,10 @@ absl::Status ValidateSupervision(const Config::Supervision& supervisor) {
   const std::string_view cgroup = supervisor.cgroup;
   const bool path = cgroup.starts_with('/') && cgroup.size() > 1 && !cgroup.ends_with('/') &&
                     cgroup.find("/../") == cgroup.npos && !cgroup.ends_with("/..");
-  if (cgroup == "auto" || cgroup == "off" || path) return absl::OkStatus();
-  return InvalidArgument("supervisor.cgroup: \"{}\" is none of auto, off, and a group's name such as /cairn", cgroup);
+  if (cgroup != "auto" && cgroup != "off" && !path) {
+    return InvalidArgument("supervisor.cgroup: \"{}\" is none of auto, off, and a group's name such as /cairn", cgroup);
+  }
+  return Annotate(ParseShares(supervisor.shares_of).status(), "supervisor.shares_of");
 }
 
 absl::Status ValidatePath(std::string_view key, std::string_view path) {
@@ -381,6 +384,9 @@ void ResolvePaths(Config& config, const Surroundings& surroundings, Serves serve
     if (config.runtime_dir.empty()) config.runtime_dir = "/run/cairn";
     if (config.cache.path.empty()) config.cache.path = "/var/cache/cairn";
     return;
+  }
+  if (config.ingest.announce == "~") {
+    config.ingest.announce = surroundings.variable("HOME").value_or(config.ingest.announce);
   }
   if (config.runtime_dir.empty()) {
     if (const auto runtime = surroundings.variable("XDG_RUNTIME_DIR")) {

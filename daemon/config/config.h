@@ -18,7 +18,8 @@ struct Config {
   std::string runtime_dir;  // sockets: cairnd.sock, cairnd-grpc.sock, cairnd.lock; made 0700; empty: see ResolvePaths
   struct Cache {
     std::string path;             // the cache directory: <path>/<user>/scr.<run>/…; empty: see ResolvePaths
-    std::uint64_t bytes_max = 0;  // 0: 90 % of the file system
+    std::uint64_t bytes_max = 0;  // 0: 90 % of the file system; of a user's worker: its share (shares.h)
+    std::uint64_t reserve = 0;    // free space of the file system that is left to others; 0: none, of a worker 5 %
     std::uint32_t keep = 2;       // whole checkpoints kept per run beyond what must stay
     std::uint64_t linger_ms =
         0;  // keep a finished run's cached datasets that are on the prefix for so long; 0: until room is needed
@@ -30,7 +31,7 @@ struct Config {
     bool take = false;   // make another node's cache ours: --take-cache only, no key of the file
   } cache;
   struct Images {
-    std::uint64_t bytes_max = 0;       // 0: 25 % of memory, or of what control groups leave of it
+    std::uint64_t bytes_max = 0;       // 0: 25 % of memory, or of what control groups leave of it; a worker: its share
     std::uint64_t linger_ms = 600000;  // of the last checkpoint's image once its application is gone
     bool read_ahead = true;            // what a rank will most likely restore from far away, when it opens
   } image;
@@ -77,8 +78,10 @@ struct Config {
     std::string tls_ca, tls_cert, tls_key;
   } arbiter;
   struct Ingest {
-    std::string listen;  // host:port; empty: no TCP
-    std::string tls_ca, tls_cert, tls_key;
+    std::string listen;                     // host:port or host:first-last; empty: no TCP (ingest_address.h)
+    std::string name;                       // of this node, told to clients; empty: the host that is listened on
+    std::string announce;                   // a folder besides those of runs that clients are told in; "~": home
+    std::string tls_ca, tls_cert, tls_key;  // empty: keys of this daemon's own, told in the folders of its runs
     bool insecure_loopback = false;   // without TLS, only on a loopback address, only if asked for by this name
     std::uint64_t resume_ms = 30000;  // a broken stream keeps its session so long
   } ingest;
@@ -109,6 +112,9 @@ struct Config {
     std::uint32_t memory_percent = 0;  // of the machine's, for each worker; 0: no limit
     std::uint32_t cpu_weight = 100;    // of each worker; 100 is what others have
     std::uint32_t tasks_max = 0;       // processes and threads of each worker; 0: no limit
+    std::uint32_t shares = 4;          // the cache and the memory for images are divided into so many (shares.h)
+    std::string shares_of;             // "alice=10,bob=2": users with more than one
+    std::uint32_t projects = 0;        // a user's project for the kernel's quota: this plus the uid; 0: no quota
   } supervisor;
   // A folder of a file system that outlives the loss of nodes, and that all nodes mount (storage/place/redundant).
   struct Redundant {
@@ -160,7 +166,8 @@ struct Surroundings {
 enum class Serves : std::uint8_t { kOneUser, kAllUsers };
 
 // Fills empty paths: runtime_dir with $XDG_RUNTIME_DIR/cairn, as root /run/cairn, else /tmp/cairn-<uid>; cache.path
-// with $CAIRN_CACHE, else /var/tmp/cairn-<uid>/cache. For all users: /run/cairn and /var/cache/cairn. Touches no file.
+// with $CAIRN_CACHE, else /var/tmp/cairn-<uid>/cache. For all users: /run/cairn and /var/cache/cairn. Of one user's
+// ingest.announce "~" becomes $HOME. Touches no file.
 void ResolvePaths(Config& config, const Surroundings& surroundings, Serves serves = Serves::kOneUser);
 
 }  // namespace cairn

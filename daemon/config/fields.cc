@@ -33,7 +33,16 @@ const Field kFields[] = {
      "the node-local cache, on an SSD if there is one; empty: $CAIRN_CACHE, else /var/tmp/cairn-<uid>/cache; "
      "for all users: /var/cache/cairn",
      CAIRN_TEXT_(cache.path)},
-    {"cache.bytes_max", kSize, "0: 90 % of the file system; can be reloaded", CAIRN_U64_(cache.bytes_max)},
+    {"cache.bytes_max", kSize,
+     "0: 90 % of the file system; for all users: of each user's cache; 0: the user's share (supervisor.shares); can be "
+     "reloaded",
+     CAIRN_U64_(cache.bytes_max)},
+    {"cache.reserve", kSize,
+     "free space of the cache's file system that is left to others, whatever cache.bytes_max says; an application's "
+     "own "
+     "files are judged by those of its last dataset, the first of a run not at all; 0: none; for all users: 5 % of it; "
+     "can be reloaded",
+     CAIRN_U64_(cache.reserve)},
     {"cache.keep", kNumber, "whole checkpoints kept per run beyond the newest; can be reloaded",
      CAIRN_U32_(cache.keep)},
     {"cache.linger", kDuration,
@@ -58,7 +67,8 @@ const Field kFields[] = {
      CAIRN_TEXT_(cache.node)},
     {"image.bytes_max", kSize,
      "shared memory for checkpoints on their way to the cache; 0: 25 % of the memory, or of "
-     "what its control groups leave to the daemon",
+     "what its control groups leave to the daemon; for all users: of each user; 0: the user's share "
+     "(supervisor.shares)",
      CAIRN_U64_(image.bytes_max)},
     {"image.linger", kDuration,
      "how long the last checkpoint's image stays in memory for a restart once its application is gone",
@@ -156,8 +166,21 @@ const Field kFields[] = {
      CAIRN_TEXT_(arbiter.tls_ca)},
     {"arbiter.tls_cert", kPath, "PEM file: certificate that is shown to etcd", CAIRN_TEXT_(arbiter.tls_cert)},
     {"arbiter.tls_key", kPath, "PEM file: its private key", CAIRN_TEXT_(arbiter.tls_key)},
-    {"ingest.listen", kText, "host:port for clients on other hosts (gRPC); empty: no TCP", CAIRN_TEXT_(ingest.listen)},
-    {"ingest.tls_ca", kPath, "PEM file: authority that the clients' certificates are checked against",
+    {"ingest.listen", kText,
+     "host:port for clients on other hosts (gRPC), or host:first-last, of which the first free port is taken; for all "
+     "users: a range, of which each user's worker takes one; empty: no TCP",
+     CAIRN_TEXT_(ingest.listen)},
+    {"ingest.name", kText,
+     "name or address of this node that is told to clients of its runs (CAIRN_ADDRESS=grpc+run:); empty: the host of "
+     "ingest.listen, or the host name if that stands for any",
+     CAIRN_TEXT_(ingest.name)},
+    {"ingest.announce", kText,
+     "a folder in whose .cairn clients are told where this daemon is, as in the folders of its runs, so that they find "
+     "it before the first of these is opened on the node; ~: the user's home; empty: none",
+     CAIRN_TEXT_(ingest.announce)},
+    {"ingest.tls_ca", kPath,
+     "PEM file: authority that the clients' certificates are checked against; empty: the daemon makes keys of its own "
+     "and tells them in the folder of each run, .cairn, which only its user can read; for all users: always so",
      CAIRN_TEXT_(ingest.tls_ca)},
     {"ingest.tls_cert", kPath, "PEM file: the daemon's certificate", CAIRN_TEXT_(ingest.tls_cert)},
     {"ingest.tls_key", kPath, "PEM file: the daemon's private key", CAIRN_TEXT_(ingest.tls_key)},
@@ -241,6 +264,19 @@ const Field kFields[] = {
      CAIRN_U32_(supervisor.cpu_weight), 1, 10000},
     {"supervisor.tasks_max", kNumber, "limit of each worker's processes and threads; 0: none",
      CAIRN_U32_(supervisor.tasks_max)},
+    {"supervisor.shares", kNumber,
+     "the cache's file system, less cache.reserve, and 25 % of the memory, for images, are divided into so many "
+     "shares; each user's worker has one of each; 1: where a job has the node to itself; more where more users are on "
+     "it "
+     "at a time",
+     CAIRN_U32_(supervisor.shares), 1, 65536},
+    {"supervisor.shares_of", kText, "users who have more than one share: alice=10,bob=2",
+     CAIRN_TEXT_(supervisor.shares_of)},
+    {"supervisor.projects", kNumber,
+     "where the cache's file system has project quotas, the kernel limits each user's cache: the user's project is "
+     "this "
+     "number plus the uid; 0: no quota",
+     CAIRN_U32_(supervisor.projects)},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "daemon/core/cache_room.h"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -12,6 +13,7 @@ namespace cairn {
 namespace {
 
 constexpr char kToCome[] = "cairn/room-to-come";
+constexpr std::chrono::seconds kLookEvery(1);
 
 }  // namespace
 
@@ -37,6 +39,53 @@ std::uint64_t CacheRoom::BytesRemovable() const {
   for (RunCache* owner : runs_) bytes += owner->spares().bytes();
   return bytes;
 }
+
+// --- What others leave of the file system ---
+
+void CacheRoom::WatchDisk(std::uint64_t free_bytes) {
+  if (context_.config.cache.reserve != 0) Looked(free_bytes, BytesOccupied());
+  WatchDisk();
+}
+
+void CacheRoom::WatchDisk() {
+  if (watching_ || context_.config.cache.reserve == 0) return;
+  watching_ = true;
+  LookAtDisk();
+}
+
+void CacheRoom::LookAtDisk() {
+  const auto ask = [&disk = context_.env.cache_disk, path = context_.config.cache.path] {
+    return disk.FreeBytes(path);
+  };
+  context_.OnCache(ask, [this, occupied = BytesOccupied()](const absl::StatusOr<std::uint64_t>& free_bytes) {
+    watching_ = context_.config.cache.reserve != 0;
+    if (!watching_) {  // the settings were read anew
+      ceiling_ = UINT64_MAX;
+      return Changed();
+    }
+    if (free_bytes.ok()) Looked(*free_bytes, occupied);  // else what was last known holds
+    context_.loop().After(kLookEvery, [this] { LookAtDisk(); });
+  });
+}
+
+// `occupied`: when that was asked. What came to the disk since is counted as not free, and what has left it as not
+// removed: until the next look there is rather less room than more.
+void CacheRoom::Looked(std::uint64_t free_bytes, std::uint64_t occupied) {
+  const std::uint64_t reserve = context_.config.cache.reserve, before = ceiling_;
+  const std::uint64_t ours = std::min(occupied, BytesOccupied());
+  const std::uint64_t reachable = ours + std::min(free_bytes, UINT64_MAX - ours);
+  ceiling_ = reachable - std::min(reserve, reachable);
+  if (free_bytes < reserve && !told_) {
+    context_.Warn(
+        fmt::format("the file system of the cache {} has {} bytes free, cache.reserve is {}: this cache gets "
+                    "no more of it",
+                    context_.config.cache.path, free_bytes, reserve));
+  }
+  told_ = free_bytes < reserve || (told_ && free_bytes < reserve + reserve / 4);
+  if (ceiling_ > before) Changed();
+}
+
+// --- Who gives way ---
 
 CacheRoom::LeavingAsides CacheRoom::RemovableAsides() const {
   LeavingAsides all;
@@ -111,13 +160,14 @@ std::vector<DatasetFacts> CacheRoom::Facts(const RunCache& owner, bool flushed) 
 CacheRoom::Search CacheRoom::Look(RunCache& run, std::uint64_t bytes, const DatasetPtr& spare, bool flushed) const {
   std::uint64_t used = BytesUsed();
   if (spare) used -= std::min(used, spare->bytes_here());
-  const auto fits = [&] { return bytes <= bytes_max_ && used <= bytes_max_ - bytes; };
+  const std::uint64_t limit = this->limit();
+  const auto fits = [&] { return bytes <= limit && used <= limit - bytes; };
   const auto found = [&](Room room) {
-    if (fits()) room.left = bytes_max_ - bytes - used;
+    if (fits()) room.left = limit - bytes - used;
     return Search{.room = std::move(room), .used = used, .fits = fits()};
   };
   Room room;
-  if (fits() || bytes > bytes_max_) return found(std::move(room));
+  if (fits() || bytes > limit) return found(std::move(room));
   for (RunCache* owner : runs_) {
     if (fits()) break;
     if (owner->spares().bytes() == 0) continue;
@@ -143,7 +193,7 @@ CacheRoom::Search CacheRoom::Look(RunCache& run, std::uint64_t bytes, const Data
     if (fits()) break;
     std::vector<DatasetFacts> facts = Facts(*owner, flushed);
     for (DatasetFacts& dataset : facts) dataset.held |= owner == &run && spare && dataset.id == spare->id;
-    for (DatasetId id : EvictForRoom(facts, used + bytes - bytes_max_)) leave(owner, id);
+    for (DatasetId id : EvictForRoom(facts, used + bytes - limit)) leave(owner, id);
   }
   for (const auto& [owner, dataset] : Forgettable(order)) {
     if (fits()) break;
@@ -167,9 +217,13 @@ absl::StatusOr<CacheRoom::Room> CacheRoom::Find(RunCache& run, std::uint64_t byt
   for (RunCache* owner : runs_) owner->AskWhetherLost();
   std::vector<RunCache*> order = runs_;
   std::stable_partition(order.begin(), order.end(), [&](const RunCache* owner) { return owner == &run; });
+  const std::string reserve =
+      ceiling_ < bytes_max_
+          ? fmt::format(" (cache.reserve leaves {} bytes of its file system to others)", context_.config.cache.reserve)
+          : "";
   absl::Status full = ResourceExhausted(
-      "the cache {} is full: {} bytes are wanted, {} of {} are in use by what may not go{}", context_.config.cache.path,
-      bytes, search.used, bytes_max_, WhoStays(order, search.room.leaving));
+      "the cache {} is full: {} bytes are wanted, {} of {} are in use by what may not go{}{}",
+      context_.config.cache.path, bytes, search.used, limit(), reserve, WhoStays(order, search.room.leaving));
   if (Look(run, bytes, spare, /*flushed=*/true).fits) full.SetPayload(kToCome, absl::Cord());
   return full;
 }

@@ -1,10 +1,12 @@
-// The room that all runs share in this node's cache: how much is in use, and who gives way to whom. Strand only.
+// The room that all runs share in this node's cache: how much is in use, and who gives way to whom. What others leave
+// of the file system bounds it, too: cache.reserve of it stays free. Strand only.
 #ifndef CAIRN_DAEMON_CORE_CACHE_ROOM_H_
 #define CAIRN_DAEMON_CORE_CACHE_ROOM_H_
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -31,11 +33,18 @@ class CacheRoom {
   void Add(RunCache* run) { runs_.push_back(run); }  // borrowed
   void SetBytesMax(std::uint64_t bytes) { bytes_max_ = bytes; }
   std::uint64_t bytes_max() const { return bytes_max_; }
+  // The same, less what cache.reserve forbids now.
+  std::uint64_t limit() const { return std::min(bytes_max_, ceiling_); }
+  // With a cache.reserve: so much of the file system is free now; from then on it is asked again each second. Also
+  // after a change of the settings.
+  void WatchDisk(std::uint64_t free_bytes);
+  void WatchDisk();
   // What is on its way counts as planned, what lies aside as it is; what is only on the prefix does not count.
   std::uint64_t BytesUsed() const;
   // Of that, what goes when room is needed though no dataset leaves: what lies aside, and spares.
   std::uint64_t BytesRemovable() const;
-  // What is surely on the disk of that: clones may share nearly all that they have.
+  // What is on the disk of that: clones may share nearly all that they have. What ranks have begun counts, though its
+  // file may not be made yet: for that moment what begins beside it may take as much of the reserve.
   std::uint64_t BytesOccupied() const;
 
   // Room that can be had by evictions, until something else has changed.
@@ -74,10 +83,15 @@ class CacheRoom {
   LeavingAsides RemovableAsides() const;
   static Leaving Forgettable(const std::vector<RunCache*>& order);
   std::string WhoStays(const std::vector<RunCache*>& order, const Leaving& leaving) const;
+  void LookAtDisk();
+  void Looked(std::uint64_t free_bytes, std::uint64_t occupied);
 
   const Context& context_;
   std::vector<RunCache*> runs_;
   std::uint64_t bytes_max_ = 0;
+  std::uint64_t ceiling_ = UINT64_MAX;  // more than this in use would leave less than cache.reserve free
+  bool watching_ = false;               // the file system is asked again and again
+  bool told_ = false;                   // that it has less free than that
   std::vector<std::function<void()>> waiting_;
   bool asking_ = false;  // the waiting ones, as soon as the strand comes to it
 };

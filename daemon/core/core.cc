@@ -27,6 +27,7 @@
 #include "storage/base/status.h"
 #include "storage/place/cache/node_identity.h"
 #include "storage/place/cache/node_life.h"
+#include "storage/place/prefix/ingest_record.h"
 
 namespace cairn {
 namespace {
@@ -47,6 +48,10 @@ class StrandCore final : public Core, private Connections {
   void Quiesce(std::function<void(bool all_local)> done) override;
   void Stop(std::function<void()> done) override;
   void Reload(const Config& config) override;
+  void Announce(std::string text) override;
+  void Warn(std::string text) override {
+    Post([this, text = std::move(text)] { context_.Warn(text); });
+  }
 
   void Status(const admin::StatusRequest& request, std::function<void(admin::StatusReply)> done) override {
     Post([this, request, done = std::move(done)] { desk_.Status(request, done); });
@@ -80,6 +85,7 @@ class StrandCore final : public Core, private Connections {
   }
 
  private:
+  void TellFolder(std::uint32_t failed);
   struct Attached {
     std::shared_ptr<Connection> connection;
     std::vector<std::weak_ptr<Call>> calls;  // not yet answered, and some that are
@@ -315,6 +321,33 @@ void StrandCore::Stop(std::function<void()> done) {
   });
 }
 
+void StrandCore::Announce(std::string text) {
+  Post([this, text = std::move(text)] {
+    context_.announcement = text;
+    for (const auto& [id, run] : runs_.all()) run->announced.Update();
+    const std::string& folder = context_.config.ingest.announce;
+    if (folder.empty()) return;
+    if (folder == "~") return context_.Warn("ingest.announce: this user has no home (HOME is not set)");
+    TellFolder(/*failed=*/0);
+  });
+}
+
+// A home may be mounted later than this daemon is started.
+void StrandCore::TellFolder(std::uint32_t failed) {
+  if (context_.quiescing()) return;
+  const std::string& folder = context_.config.ingest.announce;
+  auto tell = [disk = &context_.env.prefix_disk, folder, node = context_.cache_id, text = context_.announcement] {
+    return ingest_record::Write(*disk, folder, node, text);
+  };
+  context_.OnPrefix(folder, std::move(tell), [this, failed](const absl::Status& told) {
+    if (told.ok()) return;
+    if (failed == 0) context_.Warn(fmt::format("ingest.announce: {}", MessageOf(told)));
+    const Config::Flush& flush = context_.config.flush;
+    const std::uint64_t pause_ms = std::min(flush.retry_ms_min << std::min(failed, 20u), flush.retry_ms_max);
+    context_.loop().After(std::chrono::milliseconds(pause_ms), [this, failed] { TellFolder(failed + 1); });
+  });
+}
+
 void StrandCore::Reload(const Config& config) {
   Post([this, config] {
     Config& now = context_.config;
@@ -332,7 +365,9 @@ void StrandCore::Reload(const Config& config) {
     now.cache.bypass = config.cache.bypass;
     now.image.read_ahead = config.image.read_ahead;
     now.quiesce_ms = config.quiesce_ms;
+    now.cache.reserve = config.cache.reserve;
     if (config.cache.bytes_max != 0) room_.SetBytesMax(config.cache.bytes_max);
+    room_.WatchDisk();
     slots_.throttle.SetLimit(config.flush.bytes_per_s, config.flush.beside_captures);
     spdlog::info("configuration read anew");
     for (const auto& [id, run] : runs_.all()) {

@@ -36,8 +36,14 @@ class Core : public Receiver {
   // pools or disks any more. Nothing is promised from here on. Any thread.
   virtual void Stop(std::function<void()> done) = 0;
   // What SIGHUP may change: flush.*, ftiff.*, prefix.*, checkpoint.*, redundancy.* but for its group, cache.keep,
-  // cache.bytes_max, cache.bypass, cache.linger_ms, cache.grace_ms, cache.keep_damaged_ms, quiesce_ms.
+  // cache.bytes_max, cache.reserve, cache.bypass, cache.linger_ms, cache.grace_ms, cache.keep_damaged_ms, quiesce_ms.
   virtual void Reload(const Config& config) = 0;
+
+  // What clients on other hosts are told of this daemon (proto/announcement.h), from now on: in the folder of each run,
+  // and in ingest.announce. Any thread.
+  virtual void Announce(std::string text) = 0;
+  // For `cairn status`, and the log. Any thread.
+  virtual void Warn(std::string text) = 0;
 
   // For the Admin service; any thread, `done` runs once on a core thread. Messages carry a local.Status where a
   // request can be refused.

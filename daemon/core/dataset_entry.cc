@@ -90,8 +90,10 @@ absl::StatusOr<DatasetEntry::Place> DatasetEntry::PlaceFor(const Launch& launch,
   if (place.past_cache) return place;
   if (!spec.kind.files) place.spare = given_.cache.SpareFor(spec.bytes, launch.nranks);
   // Room for all ranks at once: a dataset of which only some fit would fail.
-  const std::uint64_t planned = spec.kind.files ? 0 : given_.stores.Planned(launch, rank, spec);
-  auto room = given_.cache.FindRoom(planned <= given_.cache.bytes_max() ? planned : spec.bytes, place.spare);
+  // The application writes its own files itself: where others are to find a reserve, there must be room before.
+  const std::uint64_t files = context_.config.cache.reserve != 0 ? given_.stores.FilesBefore() : 0;
+  const std::uint64_t planned = spec.kind.files ? files : given_.stores.Planned(launch, rank, spec);
+  auto room = given_.cache.FindRoom(planned <= given_.cache.limit() ? planned : spec.bytes, place.spare);
   if (room.ok()) {
     place.room = *std::move(room);
   } else if (may_bypass) {
@@ -132,7 +134,7 @@ absl::Status DatasetEntry::Join(const Launch& launch, const DatasetPtr& dataset,
   const absl::Status room = in_books ? given_.cache.Reserve(spec.bytes) : absl::OkStatus();
   if (room.ok()) return given_.ledger.Begin(launch, dataset, rank, spec, variables);
   if (IsRoomToCome(room)) return room;  // it has not begun, and may do so when the room is there
-  if (dataset->bytes_here() + spec.bytes > given_.cache.bytes_max()) given_.stores.Outgrown(launch.nranks);
+  if (dataset->bytes_here() + spec.bytes > given_.cache.limit()) given_.stores.Outgrown(launch.nranks);
   given_.ledger.Fail(dataset->id, fmt::format("rank {}: {}", rank, MessageOf(room)));
   return room;
 }

@@ -340,6 +340,7 @@ void Openings::Join(const OpeningPtr& opening, Run& run) {
     const Prepared* prepared = opening->prepared.get();
     if (prepared != nullptr && prepared->newest && prepared->newest->id == id) {
       run.keeper.Resume(*prepared->newest);
+      if (now->from_record) run.announced.Again();
       if (now->from_record && !IsUnheard(*opening)) run.others.LookForParts(id);
       if (now->from_record && run.tier.MayTakeUp(id)) run.tier.TakeUp([] {}, RedundantTier::For::kGoesOn);
     }
@@ -411,6 +412,7 @@ void Openings::LaunchMade(const OpeningPtr& opening, Run& run, const Made& made)
   const std::vector<OpeningPtr> waiting = std::move(making_.extract(run.id).mapped());
   if (made.status.ok()) {
     run.keeper.Begin(made.record, made.lease, made.began);
+    run.announced.Again();
     const Launch& launch = sessions_.EnterLaunch(run, made.record, /*from_record=*/false);
     spdlog::info("run {}: launch {} with {} ranks", run.name, launch.id, launch.nranks);
     Admit(opening, run, launch);

@@ -34,6 +34,7 @@ class PrefixGate {
   const std::string& path() const { return path_; }
   const std::shared_ptr<Prefix>& prefix() const { return prefix_; }  // null: gone or not reached yet
   bool writable() const { return prefix_ && !read_only_; }
+  bool read_only() const { return read_only_; }  // an observer has reached it where nothing can be written
   bool usable() const { return prefix_ && !replaced_; }
   // Since when something has been waiting for it, if it hangs (kHangsAfter).
   std::optional<SteadyTime> HungSince() const;

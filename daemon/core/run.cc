@@ -55,6 +55,7 @@ Run::Run(const Shared& shared, const RunId& run_id, const std::string& prefix_pa
              },
              folder->path(), [this](Relay* relay) { relay != nullptr ? away.Serve(*relay) : away.Stop(); }},
             [this] { shared_.on_change(); }),
+      announced(shared.context, name, gate),
       away(
           shared.context, {id, name, gate, shared.receiver},
           {.on_there = [this](const NodeId& node, const peer::PartsThere& there) { away_parts.There(node, there); },
@@ -174,6 +175,7 @@ std::optional<SteadyTime> Run::HungSince() const {
 void Run::ApplyPolicy() {
   if (shared_.context.quiescing() || gate.replaced()) return;
   nodes.Update();
+  announced.Update();
   tier.Update();
   protector.Update();  // what is to become redundant has a rhythm of its own
   flusher.Plan();

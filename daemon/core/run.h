@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "daemon/core/announced.h"
 #include "daemon/core/away.h"
 #include "daemon/core/away_parts.h"
 #include "daemon/core/base_files.h"
@@ -121,6 +122,7 @@ class Run {
   PrefixWatch watch;
   LaunchKeeper keeper;
   Nodes nodes;
+  Announced announced;
   Away away;
   Home home;
   NodeRecord record;

@@ -47,8 +47,10 @@ std::uint64_t RunCache::BytesUsed() const {
 std::uint64_t RunCache::BytesOccupied() const {
   std::uint64_t sum = 0, largest = 0;
   for (const auto& [id, dataset] : ledger().InPlay()) {
-    if (!dataset->in_cache()) continue;
+    const bool arriving = dataset->cache == Place::kArriving;  // a rank's file has its blocks from the begin
+    if (!dataset->in_cache() && !arriving) continue;
     sum += dataset->bytes_here();
+    if (arriving) continue;
     largest = std::max(largest, dataset->bytes_here());
   }
   return asides_.bytes() + spares_.bytes() + (given_.cache->shares_extents() ? largest : sum);
@@ -67,7 +69,7 @@ DatasetPtr RunCache::SpareFor(std::uint64_t rank_bytes, std::uint32_t nranks) co
   });
   if (last != datasets.rend()) bytes = std::max(rank_bytes, last->second->bytes_here());
   const std::uint64_t used = given_.room.BytesUsed() - given_.room.BytesRemovable();
-  const std::uint64_t room = given_.room.bytes_max() - std::min(used, given_.room.bytes_max());
+  const std::uint64_t room = given_.room.limit() - std::min(used, given_.room.limit());
   const Config& config = context_.config;
   const std::optional<DatasetId> spare =
       ChooseSpare(FactsOf(ledger(), config.flush), config.cache.keep, config.flush, bytes - std::min(bytes, room));
@@ -81,7 +83,7 @@ void RunCache::GiveFiles(const DatasetPtr& spare, DatasetId to) {
 }
 
 void RunCache::RemoveFolder(DatasetId id, std::uint64_t kept_bytes, std::function<void()> then) {
-  const std::uint64_t room = bytes_max() - std::min(given_.room.BytesUsed(), bytes_max());
+  const std::uint64_t room = given_.room.limit() - std::min(given_.room.BytesUsed(), given_.room.limit());
   spares_.RemoveFolder(id, std::min(kept_bytes, room), std::move(then));
 }
 

@@ -81,6 +81,7 @@ class RunCache {
   std::uint64_t BytesUsed() const;  // CacheRoom's
   std::uint64_t BytesOccupied() const;
   std::uint64_t bytes_max() const { return given_.room.bytes_max(); }
+  std::uint64_t limit() const { return given_.room.limit(); }
 
   // --- Room for what is to come ---
   // Which dataset's files the next checkpoint of memory may have; null: nobody's.

@@ -51,6 +51,7 @@ void Runs::Enter(CachedRuns cached) {
   // Nine tenths of what we have or could have; the rest is for others on the same file system.
   if (bytes_max == 0) bytes_max = (cached.free_bytes + room_.BytesOccupied()) / 10 * 9;
   room_.SetBytesMax(bytes_max);
+  room_.WatchDisk(cached.free_bytes);
   for (const auto& [id, run] : runs_) {
     run->ApplyPolicy();
     run->watch.Start();

@@ -29,15 +29,17 @@ Stores::Stores(const Context& context, std::string run_name, std::shared_ptr<Cac
 // to be the same; those on other nodes take nothing of this cache. How much files will be is not known at all: as much
 // as the last time.
 bool Stores::TooLarge(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const {
-  const auto& datasets = ledger_.datasets();
-  if (spec.kind.files) {
-    if (last_files_bytes_) return *last_files_bytes_ > room_.bytes_max();
-    const auto last =
-        std::find_if(datasets.rbegin(), datasets.rend(), [](const auto& item) { return item.second->kind.files; });
-    return last != datasets.rend() && last->second->bytes() > room_.bytes_max();
-  }
+  if (spec.kind.files) return FilesBefore() > room_.limit();
   if (spec.bytes == 0) return false;
-  return outgrown_ == launch.nranks || Planned(launch, rank, spec) > room_.bytes_max();
+  return outgrown_ == launch.nranks || Planned(launch, rank, spec) > room_.limit();
+}
+
+std::uint64_t Stores::FilesBefore() const {
+  if (last_files_bytes_) return *last_files_bytes_;
+  const auto& datasets = ledger_.datasets();
+  const auto last =
+      std::find_if(datasets.rbegin(), datasets.rend(), [](const auto& item) { return item.second->kind.files; });
+  return last != datasets.rend() ? last->second->bytes() : 0;
 }
 
 std::uint64_t Stores::Planned(const Launch& launch, Rank rank, const Ledger::BeginSpec& spec) const {
@@ -117,7 +119,7 @@ void Stores::Complete(const DatasetPtr& dataset, std::function<void(absl::Status
 void Stores::Completed(const Dataset& dataset) {
   unfinished_.erase(dataset.id);
   record_.Settled(dataset.id);
-  if (!dataset.kind.files && dataset.bytes() <= room_.bytes_max()) outgrown_ = 0;
+  if (!dataset.kind.files && dataset.bytes() <= room_.limit()) outgrown_ = 0;
   record_.Store();
   TellWithdrawn();
 }

@@ -53,12 +53,14 @@ std::uint64_t MemoryLimit(std::uint64_t machine, std::string_view cgroup, const 
   return least;
 }
 
+std::uint64_t MemoryOfMachine() {
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
 std::uint64_t MemoryOfThisProcess() {
   std::stringstream cgroup;
   cgroup << std::ifstream("/proc/self/cgroup").rdbuf();
-  return MemoryLimit(
-      static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)),
-      cgroup.str());
+  return MemoryLimit(MemoryOfMachine(), cgroup.str());
 }
 
 }  // namespace cairn

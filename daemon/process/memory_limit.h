@@ -13,6 +13,7 @@ namespace cairn {
 // version 2 (memory.max; beside version 1 below unified/) or 1 (memory/…/memory.limit_in_bytes). Facts: cgroups(7).
 std::uint64_t MemoryLimit(std::uint64_t machine, std::string_view cgroup, const std::string& root = "/sys/fs/cgroup");
 
+std::uint64_t MemoryOfMachine();
 // Of this process on this machine.
 std::uint64_t MemoryOfThisProcess();
 

@@ -39,6 +39,7 @@ absl::Status MakePlaces(uid_t user, const Account& account, const WorkerSetting&
   const Owner owner{.user = user, .group = account.group};
   CAIRN_RETURN_IF_ERROR(Annotate(MakeUserFolder(setting.runtime, fmt::format("{}", user), owner), setting.runtime_dir));
   CAIRN_RETURN_IF_ERROR(Annotate(MakeUserFolder(setting.cache, account.name, owner), setting.cache_dir));
+  CAIRN_RETURN_IF_ERROR(Annotate(setting.quota.Limit(setting.cache, account.name, user), setting.cache_dir));
   return Annotate(MakeUserFile(setting.cache, fmt::format("cairnd.{}.lock", user), owner), setting.cache_dir);
 }
 

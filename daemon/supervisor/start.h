@@ -14,6 +14,7 @@
 
 #include "daemon/supervisor/cgroup.h"
 #include "daemon/supervisor/page.h"
+#include "daemon/supervisor/project_quota.h"
 #include "storage/base/unique_fd.h"
 #include "storage/base/user_name.h"
 
@@ -27,6 +28,7 @@ struct WorkerSetting {
   uid_t uid_min = 1000;                // less is refused, and 0 always
   WorkerLimits limits;
   WorkerGroups groups;
+  ProjectQuota quota;
   std::function<std::optional<Account>(uid_t)> account = AccountOf;
 };
 

@@ -113,6 +113,10 @@ absl::Status SupervisorImpl::Prepare() {
   if (!program_.valid()) return Unavailable("{}: {}", options_.program, std::strerror(errno));
   CAIRN_ASSIGN_OR_RETURN(runtime_, OpenSharedFolder(options_.runtime_dir, 0755));
   CAIRN_ASSIGN_OR_RETURN(cache_, OpenSharedFolder(options_.cache_dir, 0755));
+  if (const absl::Status quota = options_.quota.Check(cache_.get()); !quota.ok()) {
+    Say(Tone::kWarning, "caches are not limited by project quotas: {}: {}", options_.cache_dir, MessageOf(quota));
+    options_.quota = {};
+  }
   setting_ = {.program = program_.get(),
               .arguments = options_.arguments,
               .runtime_dir = options_.runtime_dir,
@@ -122,6 +126,7 @@ absl::Status SupervisorImpl::Prepare() {
               .uid_min = options_.uid_min,
               .limits = options_.limits,
               .groups = options_.groups,
+              .quota = options_.quota,
               .account = options_.account};
   sigset_t signals;
   sigemptyset(&signals);

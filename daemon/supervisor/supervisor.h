@@ -19,6 +19,7 @@
 
 #include "daemon/supervisor/cgroup.h"
 #include "daemon/supervisor/listeners.h"
+#include "daemon/supervisor/project_quota.h"
 #include "storage/base/user_name.h"
 
 namespace cairn {
@@ -39,6 +40,7 @@ class Supervisor {
     Milliseconds stop{70'000};   // from SIGTERM to a worker until SIGKILL
     WorkerLimits limits;
     WorkerGroups groups;
+    ProjectQuota quota;   // of users' caches; where there can be none, the log says so
     std::string refusal;  // sent to who is refused at cairnd.sock: bytes that mean nothing here
     std::function<void(Tone, std::string_view)> log;
     std::function<void(std::string_view)> notify;  // the service manager: "READY=1", …

@@ -4,90 +4,21 @@
 #include <openssl/x509v3.h>
 
 #include <array>
-#include <span>
 #include <utility>
 
+#include "daemon/trust/certificate_maker.h"
 #include "daemon/trust/member_name.h"
 #include "daemon/trust/verification.h"
 #include "storage/base/check.h"
-#include "storage/base/random.h"
 #include "storage/base/status.h"
 
 namespace cairn {
 namespace {
 
-using BigNumber = std::unique_ptr<BIGNUM, FreedBy<&BN_free>>;
-using Extension = std::unique_ptr<X509_EXTENSION, FreedBy<&X509_EXTENSION_free>>;
 using GeneralNames = std::unique_ptr<GENERAL_NAMES, FreedBy<&GENERAL_NAMES_free>>;
-
-// An authority has no times of its own: who can read its key can make one with any. A run may live for years, and the
-// clock of the node that makes it may be wrong.
-constexpr char kAuthorityBegins[] = "20000101000000Z", kAuthorityEnds[] = "99991231235959Z";  // RFC 5280, 4.1.2.5
 
 std::string AuthorityName(const RunId& run) {
   return "cairn run " + run.Hex();
-}
-
-// Each step of making a certificate answers 1, or it failed.
-class Maker {
- public:
-  explicit Maker(X509* certificate) : certificate_(certificate) {
-    Step(X509_set_version(certificate, X509_VERSION_3));
-    SetSerial();
-  }
-
-  Maker& Step(int result) {
-    ok_ = ok_ && result == 1;
-    return *this;
-  }
-  // `value` as openssl's configuration files have it.
-  Maker& Extend(int nid, const std::string& value, X509* issuer) {
-    X509V3_CTX context;
-    X509V3_set_ctx(&context, issuer, certificate_, nullptr, nullptr, 0);
-    const Extension extension(X509V3_EXT_conf_nid(nullptr, &context, nid, value.c_str()));
-    return Step(extension != nullptr && X509_add_ext(certificate_, extension.get(), -1) == 1);
-  }
-  absl::Status Sign(EVP_PKEY* key) {
-    ok_ = ok_ && X509_sign(certificate_, key, EVP_sha256()) > 0;
-    return ok_ ? absl::OkStatus() : Internal("a certificate cannot be made: {}", OpenSslErrors());
-  }
-
- private:
-  // Two certificates of one authority never have the same: 127 random bits.
-  void SetSerial() {
-    std::array<unsigned char, 16> bytes{};
-    FillRandom(std::as_writable_bytes(std::span(bytes)));
-    bytes[0] &= 0x7f;
-    const BigNumber number(BN_bin2bn(bytes.data(), bytes.size(), nullptr));
-    Step(number != nullptr && BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate_)) != nullptr);
-  }
-
-  X509* const certificate_;
-  bool ok_ = true;
-};
-
-bool SetTime(ASN1_TIME* field, WallTime time) {
-  return ASN1_TIME_set(field, std::chrono::system_clock::to_time_t(time)) != nullptr;
-}
-
-absl::StatusOr<Certificate> SelfSigned(const RunId& run, EVP_PKEY* key) {
-  Certificate certificate(X509_new());
-  CAIRN_CHECK(certificate != nullptr);
-  X509* const x = certificate.get();
-  const std::string name = AuthorityName(run);
-  Maker maker(x);
-  maker.Step(ASN1_TIME_set_string_X509(X509_getm_notBefore(x), kAuthorityBegins))
-      .Step(ASN1_TIME_set_string_X509(X509_getm_notAfter(x), kAuthorityEnds))
-      .Step(X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC,
-                                       reinterpret_cast<const unsigned char*>(name.data()),
-                                       static_cast<int>(name.size()), -1, 0))
-      .Step(X509_set_issuer_name(x, X509_get_subject_name(x)))
-      .Step(X509_set_pubkey(x, key))
-      .Extend(NID_basic_constraints, "critical,CA:TRUE,pathlen:0", x)
-      .Extend(NID_key_usage, "critical,keyCertSign", x)
-      .Extend(NID_subject_key_identifier, "hash", x);
-  CAIRN_RETURN_IF_ERROR(maker.Sign(key));
-  return certificate;
 }
 
 // The one URI that the certificate names its holder by.
@@ -126,9 +57,11 @@ absl::StatusOr<std::shared_ptr<const Authority>> Authority::Of(const RunId& run,
   return std::shared_ptr<const Authority>(new Authority(run, std::move(key), std::move(certificate), std::move(store)));
 }
 
+// It has no times of its own: who can read its key can make one with any. A run may live for years, and the clock of
+// the node that makes it may be wrong.
 absl::StatusOr<std::shared_ptr<const Authority>> Authority::Make(const RunId& run) {
   CAIRN_ASSIGN_OR_RETURN(PrivateKey key, NewKey());
-  CAIRN_ASSIGN_OR_RETURN(Certificate certificate, SelfSigned(run, key.get()));
+  CAIRN_ASSIGN_OR_RETURN(Certificate certificate, MakeSelfSigned(AuthorityName(run), key.get()));
   return Of(run, std::move(key), std::move(certificate));
 }
 
@@ -167,9 +100,9 @@ absl::StatusOr<Credential> Authority::Sign(const PeerIdentity& member, WallTime 
   CAIRN_CHECK(credential.certificate != nullptr);
   CAIRN_ASSIGN_OR_RETURN(credential.key, NewKey());
   X509* const x = credential.certificate.get();
-  Maker maker(x);
-  maker.Step(SetTime(X509_getm_notBefore(x), now - validity.before))
-      .Step(SetTime(X509_getm_notAfter(x), now + validity.after))
+  CertificateMaker maker(x);
+  maker.ValidFrom(now - validity.before)
+      .ValidTo(now + validity.after)
       .Step(X509_set_issuer_name(x, X509_get_subject_name(certificate_.get())))
       .Step(X509_set_pubkey(x, credential.key.get()))
       .Extend(NID_basic_constraints, "critical,CA:FALSE", certificate_.get())

@@ -218,6 +218,16 @@ TEST_F(SettingsTest, AGivenAddressIsTheOnlyOne) {
   EXPECT_EQ(Addresses(), std::vector<std::string>{"grpc://host:1"});
 }
 
+TEST_F(SettingsTest, WhereDaemonsTellOfThemselvesIsTheRunsFolderUnlessAnotherIsNamed) {
+  options_.address = "grpc+run:/home/me";
+  ASSERT_EQ(Resolve(), CAIRN_OK);
+  EXPECT_EQ(Addresses(), std::vector<std::string>{"grpc+run:/home/me"});
+  options_.address = "grpc+run:";
+  options_.prefix = "/scratch/run7";
+  ASSERT_EQ(Resolve(), CAIRN_OK);
+  EXPECT_EQ(Addresses(), std::vector<std::string>{"grpc+run:/scratch/run7"});
+}
+
 TEST_F(SettingsTest, AnAddressOfNoKnownKindIsRefused) {
   for (const char* address : {"/a/path", "unix:", "tcp:host", "grpc:host", "grpc://", "grpc+unix:"}) {
     options_.address = address;

@@ -1,5 +1,7 @@
 // One daemon for all users: ordinary users who check point and restart through root's supervisor.
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <grp.h>
 #include <gtest/gtest.h>
@@ -7,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -61,8 +64,8 @@ class UsersTest : public ::testing::Test {
     ASSERT_NE(::mkdtemp(folder.data()), nullptr);
     folder_ = folder;
     ASSERT_EQ(::chmod(folder_.c_str(), 0755), 0);
-    std::ofstream(folder_ + "/cairnd.toml")
-        << "[supervisor]\nuid_min = 2\n[image]\nbytes_max = \"64MiB\"\n[lease]\nterm = \"1s\"\n";
+    std::ofstream(folder_ + "/cairnd.toml") << "[supervisor]\nuid_min = 2\n[cache]\nreserve = "
+                                               "\"1MiB\"\n[image]\nbytes_max = \"64MiB\"\n[lease]\nterm = \"1s\"\n";
     for (const uid_t user : {kAlice, kBob, kCarol}) {
       ASSERT_TRUE(AccountOf(user)) << user;
       ASSERT_EQ(::mkdir(PrefixOf(user).c_str(), 0700), 0);
@@ -86,8 +89,8 @@ class UsersTest : public ::testing::Test {
     if (!folder_.empty()) fs::remove_all(folder_, ignored);
   }
 
-  // `passwd`: the users that its system has; empty: those of this one.
-  void Start(const std::vector<std::string>& flags = {}, const std::string& passwd = "") {
+  // `prepare`: what root does before, in the daemon's own view of the file systems (mounts); empty: nothing.
+  void Start(const std::vector<std::string>& flags = {}, const std::string& prepare = "") {
     NotifySocket ready(folder_ + "/notify");
     Process::Options options;
     options.arguments = {DataPath("daemon/cairnd"), "--config",       folder_ + "/cairnd.toml",
@@ -95,9 +98,9 @@ class UsersTest : public ::testing::Test {
                          folder_ + "/cache",        "--log-file",     folder_ + "/cairnd.log"};
     options.arguments.insert(options.arguments.end(), flags.begin(), flags.end());
     options.environment = {{"NOTIFY_SOCKET", folder_ + "/notify"}};
-    if (!passwd.empty()) {
-      const std::string script = "mount --bind \"$0\" /etc/passwd && exec \"$@\"";
-      const std::vector<std::string> unshare = {"unshare", "--mount", "sh", "-c", script, passwd};
+    if (!prepare.empty()) {
+      const std::string script = prepare + " && exec \"$@\"";
+      const std::vector<std::string> unshare = {"unshare", "--mount", "sh", "-c", script, folder_};
       options.arguments.insert(options.arguments.begin(), unshare.begin(), unshare.end());
     }
     daemon_ = Process::Start(options);
@@ -132,8 +135,9 @@ class UsersTest : public ::testing::Test {
   static int As(uid_t user, const std::function<int()>& does) { return End(Begin(user, does)); }
 
   // Runs as the user: resumes, checks what it has read, checkpoints `steps` times, waits for `level`. 0, or the line.
-  int Work(uid_t user, std::uint64_t expected_step, int steps, int level) const {
-    const std::string address = "unix:" + folder_ + "/run/cairnd.sock", prefix = PrefixOf(user);
+  int Work(uid_t user, std::uint64_t expected_step, int steps, int level, std::string address = "") const {
+    if (address.empty()) address = "unix:" + folder_ + "/run/cairnd.sock";
+    const std::string prefix = PrefixOf(user);
     cairn_options options = CAIRN_OPTIONS_INIT;
     options.address = address.c_str();
     options.prefix = prefix.c_str();
@@ -324,7 +328,7 @@ TEST_F(UsersTest, FiftyUsersAtOnce) {
     ASSERT_EQ(::chown(PrefixOf(user).c_str(), user, user), 0);
   }
   users.close();
-  Start({}, passwd);
+  Start({}, "mount --bind \"$0/passwd\" /etc/passwd");
   const auto begin = SteadyNow();
   const auto ms = [&] { return std::chrono::duration_cast<milliseconds>(SteadyNow() - begin).count(); };
   std::vector<pid_t> clients;
@@ -350,6 +354,151 @@ TEST_F(UsersTest, FiftyUsersAtOnce) {
   EXPECT_EQ(As(kFirst, [&] { return Work(kFirst, 0, 0, 0); }), 0);
   std::cout << "one of them again: " << std::chrono::duration_cast<milliseconds>(SteadyNow() - again).count()
             << " ms\n";
+}
+
+// The cache on a file system of its own, of 160 MiB, of which 32 MiB stay free.
+class UsersShareTest : public UsersTest {
+ protected:
+  static constexpr std::uint64_t kMiB = 1 << 20, kReserve = 32 * kMiB, kShare = 64 * kMiB;
+
+  // `others`: what lies there besides, in MiB.
+  void StartWithShares(int others, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> flags = {"--cache-reserve",      "32MiB", "--supervisor-shares", "2",
+                                      "--cache-keep",         "1000",  "--flush-every",       "0",
+                                      "--ftiff-differential", "false"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    Start(flags, fmt::format("mkdir -m 755 $0/cache && mount -t tmpfs -o size=160m,mode=755 cache $0/cache && "
+                             "head -c {}M /dev/zero > $0/cache/others",
+                             others));
+  }
+  // As the daemon sees it.
+  std::uint64_t Free() const {
+    struct statvfs info {};
+    const std::string cache = fmt::format("/proc/{}/root{}/cache", daemon_->pid(), folder_);
+    return ::statvfs(cache.c_str(), &info) == 0 ? std::uint64_t{info.f_bavail} * info.f_frsize : 0;
+  }
+};
+
+TEST_F(UsersShareTest, AUserWhoFillsTheCacheLeavesTheOtherTheirShareAndTheReserve) {
+  StartWithShares(0);
+  EXPECT_EQ(As(kAlice, [&] { return Work(kAlice, 0, 24, CAIRN_LEVEL_LOCAL); }), 0);  // three times her share
+  EXPECT_TRUE(Within([&] { return Workers()[kAlice].counters.cache_bytes_max == kShare; }));
+  EXPECT_TRUE(Within([&] { return Workers()[kAlice].counters.cache_bytes_used >= kShare - 16 * kMiB; }));
+  EXPECT_LE(Workers()[kAlice].counters.cache_bytes_used, kShare);
+  EXPECT_EQ(As(kBob, [&] { return Work(kBob, 0, 7, CAIRN_LEVEL_LOCAL); }), 0);
+  EXPECT_TRUE(Within([&] { return Workers()[kBob].counters.cache_bytes_used >= 7 * 8 * kMiB; }))
+      << Workers()[kBob].counters.cache_bytes_used;
+  EXPECT_GE(Free(), kReserve);
+  EXPECT_THAT(ReadLog("run/6/cairnd.log"), Not(HasSubstr("is full")));
+  EXPECT_THAT(ReadLog("run/6/cairnd.log"), HasSubstr("64MiB of the cache's file system, of which 32MiB stay free"));
+}
+
+TEST_F(UsersShareTest, AUserWithTwoSharesHasTwice) {
+  StartWithShares(0, {"--supervisor-shares-of", AccountOf(kAlice)->name + "=2"});
+  EXPECT_EQ(As(kAlice, [&] { return Work(kAlice, 0, 12, CAIRN_LEVEL_LOCAL); }), 0);
+  EXPECT_TRUE(Within([&] { return Workers()[kAlice].counters.cache_bytes_max == 2 * kShare; }));
+  EXPECT_TRUE(Within([&] { return Workers()[kAlice].counters.cache_bytes_used >= 12 * 8 * kMiB; }));
+}
+
+TEST_F(UsersShareTest, TheReserveHoldsWhoeverHasTakenTheRest) {
+  StartWithShares(104, {"--flush-every", "1"});  // 24 MiB are left above the reserve: less than the share
+  EXPECT_EQ(As(kAlice, [&] { return Work(kAlice, 0, 6, CAIRN_LEVEL_PREFIX); }), 0)
+      << "by way of the prefix, if need be";
+  EXPECT_GE(Free(), kReserve);
+  EXPECT_EQ(As(kBob, [&] { return Work(kBob, 0, 6, CAIRN_LEVEL_PREFIX); }), 0);
+  EXPECT_GE(Free(), kReserve - kMiB) << "records are small";
+}
+
+// Clients that share no memory with the node, and know the folder of their run.
+class RemoteUsersTest : public UsersTest {
+ protected:
+  static constexpr int kPorts = 2;
+  void StartListening(std::vector<std::string> flags = {}) {
+    // For libcairn, which finds it by its name then; the folder that it lies in is not for all users.
+    ASSERT_NE(::dlopen(DataPath("client/grpc/libcairn_grpc.so").c_str(), RTLD_NOW | RTLD_LOCAL), nullptr)
+        << ::dlerror();
+    first_ = 24'000 + ::getpid() % 2'000 * 4;
+    flags.insert(flags.end(), {"--ingest-listen", fmt::format("127.0.0.1:{}-{}", first_, first_ + kPorts - 1)});
+    Start(flags);
+  }
+  int WorkFromAfar(uid_t user, std::uint64_t expected_step, int steps) const {
+    return Work(user, expected_step, steps, CAIRN_LEVEL_PREFIX, "grpc+run:");
+  }
+  // The file in which the user's worker tells of itself.
+  std::string ToldBy(uid_t user) const {
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(PrefixOf(user) + "/.cairn", none)) {
+      if (entry.path().filename().string().starts_with("ingest.")) return entry.path();
+    }
+    return "";
+  }
+  bool Listens(uid_t user) const {
+    return Within([&] { return !ToldBy(user).empty(); });
+  }
+  static std::string Content(const std::string& path) {
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+  int first_ = 0;
+};
+
+TEST_F(RemoteUsersTest, EachFindsTheirOwnWorkerAndNoneComesToAnothers) {
+  StartListening();
+  for (const uid_t user : {kAlice, kBob}) {  // the run is opened on the node
+    EXPECT_EQ(As(user, [&] { return Work(user, 0, 1, CAIRN_LEVEL_LOCAL); }), 0);
+    ASSERT_TRUE(Listens(user));
+  }
+  const pid_t alice = Begin(kAlice, [&] { return WorkFromAfar(kAlice, 1, 2); });
+  const pid_t bob = Begin(kBob, [&] { return WorkFromAfar(kBob, 1, 3); });
+  EXPECT_EQ(End(alice), 0);
+  EXPECT_EQ(End(bob), 0);
+  EXPECT_EQ(As(kAlice, [&] { return Work(kAlice, 3, 0, 0); }), 0);
+  EXPECT_EQ(As(kBob, [&] { return Work(kBob, 4, 0, 0); }), 0);
+  // Each says a port and keys of its own, to its user alone.
+  const std::string of_alice = Content(ToldBy(kAlice)), of_bob = Content(ToldBy(kBob));
+  EXPECT_THAT(of_alice + of_bob, HasSubstr(fmt::format("address 127.0.0.1:{}\n", first_)));
+  EXPECT_THAT(of_alice + of_bob, HasSubstr(fmt::format("address 127.0.0.1:{}\n", first_ + 1)));
+  EXPECT_EQ(As(kBob, [&] { return ::access(ToldBy(kAlice).c_str(), R_OK) == 0 ? 1 : 0; }), 0);
+  // Bob says, where his client looks, that he is at Alice's port: her worker has not his keys, and does not take them.
+  const auto address = [](const std::string& told) {
+    const std::size_t at = told.find("address ");
+    return told.substr(at, told.find('\n', at) - at);
+  };
+  std::string forged = of_bob;
+  forged.replace(forged.find("address "), address(of_bob).size(), address(of_alice));
+  EXPECT_EQ(As(kBob,
+               [&] {
+                 std::ofstream(ToldBy(kBob)) << forged;
+                 return 0;
+               }),
+            0);
+  EXPECT_NE(As(kBob, [&] { return WorkFromAfar(kBob, 4, 0); }), 0);
+  EXPECT_THAT(ReadLog("run/5/cairnd.log"), Not(HasSubstr(PrefixOf(kBob))));
+}
+
+TEST_F(RemoteUsersTest, AfterTheEndOfAWorkerItsSuccessorIsFound) {
+  StartListening();
+  EXPECT_EQ(As(kAlice, [&] { return Work(kAlice, 0, 1, CAIRN_LEVEL_LOCAL); }), 0);
+  ASSERT_TRUE(Listens(kAlice));
+  const std::string before = Content(ToldBy(kAlice));
+  const auto pid = static_cast<pid_t>(Workers()[kAlice].pid);
+  EXPECT_EQ(As(kAlice, [&] { return ::kill(pid, SIGKILL); }), 0);
+  EXPECT_EQ(As(kAlice, [&] { return Work(kAlice, 1, 0, 0); }), 0);  // on the node: that starts the next
+  EXPECT_TRUE(Within([&] { return Content(ToldBy(kAlice)) != before; }));
+  EXPECT_EQ(As(kAlice, [&] { return WorkFromAfar(kAlice, 1, 1); }), 0);
+}
+
+TEST_F(RemoteUsersTest, WhoFindsNoPortIsToldAndServedOnTheNode) {
+  StartListening();
+  for (const uid_t user : {kAlice, kBob, kCarol}) {
+    EXPECT_EQ(As(user, [&] { return Work(user, 0, 1, CAIRN_LEVEL_LOCAL); }), 0);
+  }
+  EXPECT_TRUE(
+      Within([&] { return ReadLog("run/7/cairnd.log").find("no port of ingest.listen") != std::string::npos; }));
+  EXPECT_TRUE(Within([&] { return Workers()[kCarol].counters.warnings >= 1; })) << "`cairn status` says it";
+  EXPECT_EQ(ToldBy(kCarol), "");
+  EXPECT_NE(As(kCarol, [&] { return WorkFromAfar(kCarol, 1, 0); }), 0);
 }
 
 TEST_F(UsersTest, TheCommandShowsRootAllAndUsersTheirOwn) {
@@ -429,12 +578,22 @@ TEST_F(UsersTest, ASecondDaemonIsRefused) {
   const Ending second = RunProcess(options);
   EXPECT_EQ(second.exit_code, 3) << second.output;
   EXPECT_THAT(second.output, HasSubstr("held by process"));
-  // One port is none for all of them.
-  options.arguments.insert(options.arguments.end(),
-                           {"--ingest-listen", "127.0.0.1:0", "--ingest-insecure-loopback", "true"});
-  const Ending listening = RunProcess(options);
-  EXPECT_EQ(listening.exit_code, 2);
-  EXPECT_THAT(listening.output, HasSubstr("ingest.listen: one port"));
+  // One port, or one key, is none for all of them.
+  const auto listening = [&](std::vector<std::string> flags) {
+    Process::Options with = options;
+    with.arguments.insert(with.arguments.end(), flags.begin(), flags.end());
+    const Ending ending = RunProcess(with);
+    EXPECT_EQ(ending.exit_code, 2);
+    return ending.output;
+  };
+  EXPECT_THAT(listening({"--ingest-listen", "127.0.0.1:0"}), HasSubstr("ingest.listen: one port"));
+  const std::vector<std::string> range = {"--ingest-listen", "127.0.0.1:7100-7199"};
+  std::vector<std::string> flags = range;
+  flags.insert(flags.end(), {"--ingest-insecure-loopback", "true"});
+  EXPECT_THAT(listening(flags), HasSubstr("ingest.insecure_loopback: would let every user"));
+  flags = range;
+  flags.insert(flags.end(), {"--ingest-tls-ca", "/a", "--ingest-tls-cert", "/b", "--ingest-tls-key", "/c"});
+  EXPECT_THAT(listening(flags), HasSubstr("who has the one key"));
   // Nor may anybody start a worker but a supervisor.
   options.arguments = {DataPath("daemon/cairnd"), "--worker", "--runtime-dir",
                        folder_ + "/run2",         "--cache",  folder_ + "/cache2"};

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "client/cairn.h"
+#include "proto/announcement.h"
 
 namespace cairn::transport {
 namespace {
@@ -83,6 +84,32 @@ TEST_F(AddressTest, TlsNeedsAllThreeFiles) {
   EXPECT_EQ(address_.ca, pem + "a");
   EXPECT_EQ(address_.cert, pem + "b");
   EXPECT_EQ(address_.key, pem + "c");
+}
+
+TEST(AnnouncementTest, IsReadExactlyAsItWasWritten) {
+  const auto block = [](const std::string& label) {
+    return "-----BEGIN " + label + "-----\nMIIB\n-----END " + label + "-----\n";
+  };
+  const Announcement told = {.address = "node7:7100",
+                             .name = "0123.ingest.cairn",
+                             .authority = block("CERTIFICATE"),
+                             .certificate = block("CERTIFICATE"),
+                             .key = block("PRIVATE KEY")};
+  const std::string text = EncodeAnnouncement(told);
+  Announcement read;
+  ASSERT_TRUE(ParseAnnouncement(text, &read));
+  EXPECT_EQ(read, told);
+  for (std::size_t bytes = 0; bytes < text.size(); ++bytes) {
+    EXPECT_FALSE(ParseAnnouncement(text.substr(0, bytes), &read)) << "cut at " << bytes;
+  }
+  EXPECT_FALSE(ParseAnnouncement(text + "x", &read));
+  EXPECT_FALSE(ParseAnnouncement("cairn ingest 2" + text.substr(14), &read)) << "of a newer program";
+  Announcement odd = told;
+  odd.address = "node7:7100\nname x";
+  EXPECT_FALSE(ParseAnnouncement(EncodeAnnouncement(odd), &read));
+  odd = told;
+  odd.authority = std::string(kAnnouncementBytesMax, 'x');
+  EXPECT_FALSE(ParseAnnouncement(EncodeAnnouncement(odd), &read));
 }
 
 }  // namespace

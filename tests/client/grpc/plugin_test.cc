@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -343,6 +346,88 @@ TEST_F(PluginTest, TlsThatEitherSideRefusesIsPermissionDenied) {
   UseCertificates("elsewhere", "elsewhere");
   EXPECT_EQ(stream.Connect(TcpAddress()), CAIRN_PERMISSION_DENIED) << stream.error();
   EXPECT_EQ(receiver_.attached(), 0u);
+}
+
+// --- Where daemons tell in the run's folder where they are ---
+
+class ToldTest : public PluginTest {
+ protected:
+  void SetUp() override {
+    PluginTest::SetUp();
+    options_.tcp.listen = "127.0.0.1:0";
+    run_ = folder_ + "/run";
+    std::filesystem::create_directories(run_ + "/.cairn");
+    std::filesystem::permissions(run_ + "/.cairn", std::filesystem::perms::owner_all);
+  }
+  // As the daemon of `node` does, so many seconds ago.
+  void Tell(char node, const std::string& text, int ago = 0) {
+    const std::string path = run_ + "/.cairn/ingest." + std::string(32, node);
+    std::ofstream(path) << text;
+    std::filesystem::permissions(path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::seconds(ago));
+  }
+  int Connect() { return stream_.Connect("grpc+run:" + run_); }
+
+  std::string run_;
+  Stream stream_;
+};
+
+TEST_F(ToldTest, AClientWithTheRunsFolderAloneComesIn) {
+  EXPECT_EQ(Connect(), CAIRN_UNAVAILABLE) << "nobody has told anything";
+  ASSERT_NO_FATAL_FAILURE(Open());
+  Tell('a', door_->announcement());
+  ASSERT_EQ(Connect(), CAIRN_OK) << stream_.error();
+  ASSERT_EQ(stream_.Send(Hello()), CAIRN_OK) << stream_.error();
+  local::Reply reply;
+  ASSERT_EQ(stream_.Receive(&reply), CAIRN_OK) << stream_.error();
+  EXPECT_TRUE(reply.has_hello());
+}
+
+TEST_F(ToldTest, WhatIsNotTrueAnyMoreAndWhatIsNoneIsPassedBy) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const std::string before = door_->announcement();
+  ASSERT_NO_FATAL_FAILURE(Open());
+  Tell('a', door_->announcement(), /*ago=*/100);
+  Tell('b', before);
+  Tell('c', "");
+  Tell('d', "cairn ingest 1\naddress 127.0.0.1:1\n");
+  Tell('e', std::string(100'000, 'x'));
+  std::filesystem::create_directory(run_ + "/.cairn/ingest." + std::string(32, 'f'));
+  ASSERT_EQ(::mkfifo((run_ + "/.cairn/ingest." + std::string(32, '0')).c_str(), 0600), 0);
+  EXPECT_EQ(Connect(), CAIRN_OK) << stream_.error();
+}
+
+TEST_F(ToldTest, WhoeverElseListensThereIsNotBelieved) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  Tell('a', door_->announcement());
+  options_.tcp.listen = "127.0.0.1:" + std::to_string(door_->tcp_port());
+  ASSERT_NO_FATAL_FAILURE(Open());  // another daemon, at the same port
+  EXPECT_EQ(Connect(), CAIRN_UNAVAILABLE) << "its successor may tell where it is";
+  EXPECT_NE(stream_.error().find("as told in the run's folder"), std::string::npos) << stream_.error();
+  EXPECT_EQ(receiver_.attached(), 0u);
+  Tell('a', door_->announcement());
+  EXPECT_EQ(Connect(), CAIRN_OK) << stream_.error();
+}
+
+TEST_F(ToldTest, OnlyWhatNobodyElseCanReadOrMakeIsBelieved) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  Tell('a', door_->announcement());
+  const std::string file = run_ + "/.cairn/ingest." + std::string(32, 'a');
+  std::filesystem::permissions(file, std::filesystem::perms::group_read, std::filesystem::perm_options::add);
+  EXPECT_EQ(Connect(), CAIRN_UNAVAILABLE);
+  std::filesystem::rename(file, run_ + "/elsewhere");
+  std::filesystem::permissions(run_ + "/elsewhere", std::filesystem::perms::group_read,
+                               std::filesystem::perm_options::remove);
+  std::filesystem::create_symlink(run_ + "/elsewhere", file);
+  EXPECT_EQ(Connect(), CAIRN_UNAVAILABLE);
+  std::filesystem::remove(file);
+  std::filesystem::rename(run_ + "/elsewhere", file);
+  std::filesystem::permissions(run_ + "/.cairn", std::filesystem::perms::others_write,
+                               std::filesystem::perm_options::add);
+  EXPECT_EQ(Connect(), CAIRN_PERMISSION_DENIED);
+  std::filesystem::permissions(run_ + "/.cairn", std::filesystem::perms::others_write,
+                               std::filesystem::perm_options::remove);
+  EXPECT_EQ(Connect(), CAIRN_OK) << stream_.error();
 }
 
 }  // namespace

@@ -233,7 +233,8 @@ TEST(ConfigTest, TcpNeedsTlsOrLoopbackByName) {
   EXPECT_EQ(listen("0.0.0.0:7000", false, true), "");
   EXPECT_EQ(listen("127.0.0.1:7000", true, false), "");
   EXPECT_EQ(listen("[::1]:0", true, false), "");
-  EXPECT_THAT(listen("127.0.0.1:7000", false, false), HasSubstr("tls_ca"));
+  EXPECT_EQ(listen("127.0.0.1:7000-7010", true, false), "");
+  EXPECT_EQ(listen("0.0.0.0:7000", false, false), "") << "with keys of its own";
   EXPECT_THAT(listen("10.0.0.1:7000", true, false), HasSubstr("loopback"));
   EXPECT_THAT(listen("127.evil.example:7000", true, false), HasSubstr("loopback"));
   EXPECT_THAT(listen("10.0.0.1:7000", true, true), HasSubstr("contradicts"));
@@ -243,6 +244,15 @@ TEST(ConfigTest, TcpNeedsTlsOrLoopbackByName) {
   some.ingest.listen = "10.0.0.1:1";
   some.ingest.tls_ca = "/x";
   EXPECT_THAT(std::string(MessageOf(ValidateConfig(some))), HasSubstr("all three"));
+  some.ingest.tls_ca = "";
+  for (const char* name : {"node7.example.org", "10.0.0.7", "[fd00::7]"}) {
+    some.ingest.name = name;
+    EXPECT_EQ(MessageOf(ValidateConfig(some)), "") << name;
+  }
+  for (const char* name : {"node7:7000", "fd00::7", "a b", "grpc://node7", "a\nb"}) {
+    some.ingest.name = name;
+    EXPECT_THAT(std::string(MessageOf(ValidateConfig(some))), HasSubstr("ingest.name")) << name;
+  }
 }
 
 TEST(ConfigTest, WorkersGroupsAreNamedOrNot) {
@@ -255,6 +265,27 @@ TEST(ConfigTest, WorkersGroupsAreNamedOrNot) {
     config.supervisor.cgroup = bad;
     EXPECT_THAT(std::string(MessageOf(ValidateConfig(config))), HasSubstr("supervisor.cgroup")) << bad;
   }
+}
+
+TEST(ConfigTest, ClientsAreToldInAFolderOrAtHome) {
+  Config config = Resolved();
+  config.ingest.listen = "0.0.0.0:7100";
+  for (const char* good : {"", "~", "/home/shared"}) {
+    config.ingest.announce = good;
+    EXPECT_EQ(MessageOf(ValidateConfig(config)), "") << good;
+  }
+  for (const char* bad : {"home", "~alice", "~/x"}) {
+    config.ingest.announce = bad;
+    EXPECT_THAT(std::string(MessageOf(ValidateConfig(config))), HasSubstr("ingest.announce")) << bad;
+  }
+}
+
+TEST(ConfigTest, SharesAreOfUsersThatAreNamed) {
+  Config config = Resolved();
+  config.supervisor.shares_of = "alice=10,bob=2";
+  EXPECT_TRUE(ValidateConfig(config).ok());
+  config.supervisor.shares_of = "alice=ten";
+  EXPECT_THAT(std::string(MessageOf(ValidateConfig(config))), HasSubstr("supervisor.shares_of"));
 }
 
 TEST(ConfigTest, EmptyPathsAreFoundFromTheSurroundings) {

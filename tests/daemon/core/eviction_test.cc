@@ -178,6 +178,71 @@ TEST_F(RoomToComeTest, WhoGoesMeanwhileLeavesNothing) {
   EXPECT_SAYS(one_->Checkpoint(2, memory_), local::OK, "");
 }
 
+// What others leave of the file system bounds the cache, too.
+class ReserveTest : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kReserve = 4 * kMiB;
+
+  ReserveTest() : disk_({.capacity = 12 * kMiB}) {
+    harness_.config.cache.reserve = kReserve;
+    harness_.config.cache.bypass = false;
+  }
+  void Start() {
+    ASSERT_TRUE(harness_.Start().ok());
+    client_ = std::make_unique<FakeClient>(harness_);
+    ASSERT_SAYS(client_->Open({}), local::OK, "");
+  }
+  void TearDown() override { client_ = nullptr; }
+  std::uint64_t Free() { return disk_.FreeBytes("/").value_or(0); }
+
+  FakeDisk disk_;
+  CoreHarness harness_{&disk_, nullptr};
+  std::unique_ptr<FakeClient> client_;
+  const Memory memory_ = {PlainOf(1, RandomBytes(1, 2 * kMiB))};
+};
+
+TEST_F(ReserveTest, TheCacheLeavesItFreeWhateverItMayHave) {
+  Start();
+  for (std::uint64_t step = 1; step <= 8; ++step) {
+    const local::Reply done = client_->Checkpoint(step, memory_);
+    ASSERT_SAYS(done, local::OK, "");
+    ASSERT_SAYS(client_->Wait(done.committed().dataset(), local::LOCAL), local::OK, "");
+    EXPECT_TRUE(harness_.Eventually([&] { return Free() >= kReserve; })) << "step " << step << ": " << Free();
+  }
+  EXPECT_GE(harness_.Status().cache_bytes_used(), 4 * kMiB) << "the rest is there to be used";
+}
+
+TEST_F(ReserveTest, WhereOthersFillTheFileSystemNothingMoreIsTakenUntilTheyLeaveIt) {
+  harness_.Write(disk_, "/others", RandomBytes(2, 9 * kMiB));
+  Start();
+  EXPECT_SAYS(client_->Begin(1, memory_), local::RESOURCE_EXHAUSTED, "cache.reserve leaves 4194304 bytes");
+  EXPECT_TRUE(harness_.Warned("cache.reserve is 4194304"));
+  ASSERT_TRUE(disk_.Remove("/others").ok());
+  EXPECT_TRUE(harness_.Eventually([&] { return CodeOfReply(client_->Checkpoint(1, memory_)) == local::OK; }));
+  EXPECT_GE(Free(), kReserve);
+}
+
+TEST_F(ReserveTest, OthersThatComeLaterCount) {
+  Start();
+  ASSERT_SAYS(client_->Checkpoint(1, memory_), local::OK, "");
+  harness_.Write(disk_, "/others", RandomBytes(2, 6 * kMiB));
+  EXPECT_TRUE(harness_.Eventually([&] { return harness_.Warned("cache.reserve is 4194304"); }));
+  EXPECT_SAYS(client_->Begin(2, memory_), local::RESOURCE_EXHAUSTED, "cache.reserve");
+}
+
+TEST_F(ReserveTest, CanBeChangedWhileRunning) {
+  harness_.Write(disk_, "/others", RandomBytes(2, 9 * kMiB));
+  Start();
+  EXPECT_SAYS(client_->Begin(1, memory_), local::RESOURCE_EXHAUSTED, "cache.reserve");
+  Config changed = harness_.config;
+  changed.cache.reserve = 0;
+  harness_.core().Reload(changed);
+  EXPECT_TRUE(harness_.Eventually([&] { return CodeOfReply(client_->Checkpoint(1, memory_)) == local::OK; }));
+  changed.cache.reserve = kReserve;
+  harness_.core().Reload(changed);
+  EXPECT_TRUE(harness_.Eventually([&] { return harness_.Warned("cache.reserve is 4194304"); }));
+}
+
 // A cache that holds one dataset but not two works: what is safe on the prefix gives way, what is not is passed by.
 TEST_F(EvictionTest, EachSizeOfACacheTakesOneCheckpointAfterTheOther) {
   for (const double datasets : {0.5, 1.2, 1.9, 2.5}) {

@@ -23,6 +23,8 @@ class FakeCore : public Core {
   void Quiesce(std::function<void(bool)> done) override { done(true); }
   void Stop(std::function<void()> done) override { done(); }
   void Reload(const Config&) override {}
+  void Announce(std::string) override {}
+  void Warn(std::string) override {}
 
   void Status(const admin::StatusRequest& request, std::function<void(admin::StatusReply)> done) override {
     this_node_only = request.this_node_only();

@@ -84,6 +84,7 @@ std::unique_ptr<IngestClient> IngestClient::Connect(const std::string& target, c
     options.pem_cert_chain = tls->cert;
     options.pem_private_key = tls->key;
     credentials = grpc::SslCredentials(options);
+    if (!tls->name.empty()) arguments.SetSslTargetNameOverride(tls->name);
   }
   return std::make_unique<IngestClientImpl>(grpc::CreateCustomChannel(target, credentials, arguments));
 }

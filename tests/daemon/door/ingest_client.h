@@ -14,6 +14,7 @@ namespace cairn::testing {
 
 struct Certificates {
   std::string ca, cert, key;  // PEM; empty: none
+  std::string name = {};      // that the daemon's certificate must have; empty: the target's
 };
 
 // One stream, driven by one thread. Every call ends within 20 s.

@@ -1,17 +1,29 @@
 #include "daemon/door/ingest_door.h"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "proto/announcement.h"
 #include "proto/frame.h"
+#include "storage/base/unique_fd.h"
 #include "tests/daemon/door/fake_receiver.h"
 #include "tests/daemon/door/ingest_client.h"
 #include "tests/support/status_matchers.h"
@@ -20,6 +32,7 @@ namespace cairn {
 namespace {
 
 using absl::StatusCode;
+using testing::Certificates;
 using testing::FakeReceiver;
 using testing::IngestClient;
 using Code = IngestClient::Code;
@@ -307,11 +320,10 @@ TEST_F(IngestDoorTest, WithoutTlsOnlyOnLoopbackAndOnlyIfAskedForByName) {
     options.tcp.insecure_loopback = insecure_loopback;
     return IngestDoor::Listen(options, receiver_, nullptr);
   };
-  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("127.0.0.1:0", false), "ingest.insecure_loopback");
-  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("0.0.0.0:0", true), "ingest.tls_ca");
-  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("127.example.org:0", true), "ingest.tls_ca");
-  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("127.0.0.1", true), "HOST:PORT");
-  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("127.0.0.1:http", true), "HOST:PORT");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("0.0.0.0:0", true), "ingest.insecure_loopback");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("127.example.org:0", true), "ingest.insecure_loopback");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("127.0.0.1", true), "host:port");
+  EXPECT_STATUS(StatusCode::kInvalidArgument, listen("127.0.0.1:http", true), "host:port");
 
   ASSERT_OK_AND_ASSIGN(const auto door, listen("127.0.0.1:0", true));
   ASSERT_GT(door->tcp_port(), 0);
@@ -322,6 +334,156 @@ TEST_F(IngestDoorTest, WithoutTlsOnlyOnLoopbackAndOnlyIfAskedForByName) {
   EXPECT_TRUE(receiver_.Attached(1)->resumable());
   // The port is ours alone.
   EXPECT_STATUS(StatusCode::kUnavailable, listen("127.0.0.1:" + std::to_string(door->tcp_port()), true), "taken");
+}
+
+// --- With keys of its own ---
+
+class OwnKeysTest : public IngestDoorTest {
+ protected:
+  OwnKeysTest() {
+    options_.node_socket.clear();
+    options_.host = "node7";
+  }
+  std::unique_ptr<IngestDoor> ListenAt(const std::string& address) {
+    options_.tcp.listen = address;
+    auto door = IngestDoor::Listen(options_, receiver_, nullptr);
+    EXPECT_OK(door);
+    return door.ok() ? *std::move(door) : nullptr;
+  }
+  static Announcement ToldBy(const IngestDoor& door) {
+    Announcement told;
+    EXPECT_TRUE(ParseAnnouncement(door.announcement(), &told)) << door.announcement();
+    return told;
+  }
+  static Certificates KeysOf(const IngestDoor& door) {
+    const Announcement told = ToldBy(door);
+    return {.ca = told.authority, .cert = told.certificate, .key = told.key, .name = told.name};
+  }
+  static bool ComesIn(const IngestDoor& door, const Certificates* keys) {
+    const auto client = IngestClient::Connect("127.0.0.1:" + std::to_string(door.tcp_port()), keys);
+    client->Hello();
+    return client->Receive().has_value();
+  }
+};
+
+TEST_F(OwnKeysTest, WhatItTellsIsAllThatAClientNeeds) {
+  const auto door = ListenAt("127.0.0.1:0");
+  ASSERT_NE(door, nullptr);
+  EXPECT_EQ(ToldBy(*door).address, "127.0.0.1:" + std::to_string(door->tcp_port()));
+  const Certificates keys = KeysOf(*door);
+  EXPECT_TRUE(ComesIn(*door, &keys));
+}
+
+TEST_F(OwnKeysTest, WithoutThemNobodyComesInAndNobodyIsTakenForIt) {
+  const auto door = ListenAt("127.0.0.1:0"), other = ListenAt("127.0.0.1:0");
+  ASSERT_TRUE(door != nullptr && other != nullptr);
+  const Certificates ours = KeysOf(*door), theirs = KeysOf(*other);
+  EXPECT_FALSE(ComesIn(*door, nullptr));
+  Certificates wrong = ours;
+  wrong.cert.clear(), wrong.key.clear();
+  EXPECT_FALSE(ComesIn(*door, &wrong)) << "without a certificate";
+  wrong = ours;
+  wrong.cert = theirs.cert, wrong.key = theirs.key;
+  EXPECT_FALSE(ComesIn(*door, &wrong)) << "with the certificate of another daemon's client";
+  EXPECT_FALSE(ComesIn(*door, &theirs)) << "another daemon answers for it";
+  wrong = ours;
+  wrong.name = theirs.name;
+  EXPECT_FALSE(ComesIn(*door, &wrong)) << "under another name";
+  EXPECT_EQ(receiver_.attached(), 0u);
+  EXPECT_TRUE(ComesIn(*door, &ours));
+}
+
+// Another process connects and says nothing.
+TEST_F(OwnKeysTest, StrangersLeaveHalfOfTheDescriptors) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 400;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto door = ListenAt("127.0.0.1:0");
+  ASSERT_NE(door, nullptr);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(door->tcp_port()));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  int told[2];
+  ASSERT_EQ(pipe(told), 0);
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    setrlimit(RLIMIT_NOFILE, &before);
+    for (int i = 0; i < 350; ++i) {
+      const int fd = socket(AF_INET, SOCK_STREAM, 0);
+      if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) _exit(1);
+    }
+    if (write(told[1], "x", 1) != 1) _exit(1);
+    pause();
+  }
+  char x;
+  close(told[1]);
+  ASSERT_EQ(read(told[0], &x, 1), 1) << "fewer than 512 descriptors are allowed here";
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  std::vector<UniqueFd> ours;
+  for (int i = 0; i < 150; ++i) ours.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  for (const UniqueFd& one : ours) EXPECT_TRUE(one.valid());
+  ours.clear();
+  kill(stranger, SIGKILL);
+  waitpid(stranger, nullptr, 0);
+  close(told[0]);
+  const Certificates keys = KeysOf(*door);
+  bool in = false;
+  for (int i = 0; i < 100 && !in; ++i) in = ComesIn(*door, &keys);
+  EXPECT_TRUE(in) << "clients come in again";
+  setrlimit(RLIMIT_NOFILE, &before);
+}
+
+TEST_F(OwnKeysTest, EachLifeHasOthers) {
+  auto door = ListenAt("127.0.0.1:0");
+  ASSERT_NE(door, nullptr);
+  const Certificates before = KeysOf(*door);
+  door.reset();
+  door = ListenAt("127.0.0.1:0");
+  ASSERT_NE(door, nullptr);
+  EXPECT_FALSE(ComesIn(*door, &before));
+}
+
+TEST_F(OwnKeysTest, AHostThatStandsForAnyIsToldByName) {
+  auto door = ListenAt("0.0.0.0:0");
+  ASSERT_NE(door, nullptr);
+  EXPECT_EQ(ToldBy(*door).address, "node7:" + std::to_string(door->tcp_port()));
+  options_.tcp.name = "login.example.org";
+  door = ListenAt("127.0.0.1:0");
+  ASSERT_NE(door, nullptr);
+  EXPECT_EQ(ToldBy(*door).address, "login.example.org:" + std::to_string(door->tcp_port()));
+}
+
+TEST_F(OwnKeysTest, OfARangeTheFirstFreePortIsTaken) {
+  const int first = 21'000 + getpid() % 4'000 * 3;
+  const std::string range = "127.0.0.1:" + std::to_string(first) + "-" + std::to_string(first + 2);
+  const auto one = ListenAt(range);
+  auto two = ListenAt(range);
+  const auto three = ListenAt(range);
+  ASSERT_TRUE(one != nullptr && two != nullptr && three != nullptr);
+  EXPECT_EQ(one->tcp_port(), first);
+  EXPECT_EQ(two->tcp_port(), first + 1);
+  EXPECT_EQ(three->tcp_port(), first + 2);
+  const Certificates keys = KeysOf(*three);
+  EXPECT_TRUE(ComesIn(*three, &keys));
+  // None is left: that is said, and a daemon that can do without goes on.
+  EXPECT_STATUS(StatusCode::kUnavailable, IngestDoor::Listen(options_, receiver_, nullptr), "no port of ingest.listen");
+  options_.without_tcp = true;
+  ASSERT_OK_AND_ASSIGN(const auto without, IngestDoor::Listen(options_, receiver_, nullptr));
+  EXPECT_STATUS(StatusCode::kUnavailable, without->tcp_status(), range);
+  EXPECT_EQ(without->tcp_port(), 0);
+  EXPECT_EQ(without->announcement(), "");
+  two.reset();
+  const auto next = ListenAt(range);
+  ASSERT_NE(next, nullptr);
+  EXPECT_EQ(next->tcp_port(), first + 1);
+}
+
+TEST_F(OwnKeysTest, AHostOfAnotherMachineIsAnErrorAndNotAPortThatIsTaken) {
+  options_.tcp.listen = "192.0.2.1:7100-7101";
+  EXPECT_STATUS(StatusCode::kInvalidArgument, IngestDoor::Listen(options_, receiver_, nullptr), "192.0.2.1:7100");
 }
 
 }  // namespace

@@ -1,0 +1,59 @@
+#include "daemon/core/announced.h"
+
+#include <absl/status/status.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "storage/base/status.h"
+#include "storage/place/prefix/ingest_record.h"
+#include "storage/place/prefix/prefix.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint32_t kDoublingsMax = 20;
+
+}  // namespace
+
+void Announced::Update() {
+  const std::string& text = context_.announcement;
+  if (text.empty() || text == told_ || telling_ || timer_ != 0 || context_.quiescing()) return;
+  if (gate_.replaced() || gate_.read_only()) return;  // nobody serves launches there
+  telling_ = true;
+  auto tell = [visit = gate_.MakeVisitor(), disk = &context_.env.prefix_disk, node = context_.cache_id, text] {
+    return visit(
+        [&](Prefix& prefix) -> absl::Status { return ingest_record::Write(*disk, prefix.path(), node, text); });
+  };
+  context_.OnPrefix(gate_.path(), std::move(tell), [this, text](const PrefixGate::Visited& visited) {
+    telling_ = false;
+    Told(text, visited);
+  });
+}
+
+void Announced::Told(const std::string& text, const PrefixGate::Visited& visited) {
+  gate_.VisitEnded(visited);
+  if (visited.status.ok()) {
+    told_ = text;
+    failed_ = 0;
+    why_not_.clear();
+    return Update();
+  }
+  std::string why_not(MessageOf(visited.status));
+  if (why_not != why_not_) {
+    context_.Warn(
+        fmt::format("run {}: clients on other hosts are not told where this daemon is: {}", run_name_, why_not));
+  }
+  why_not_ = std::move(why_not);
+  // A prefix that is gone, or that we may not write: the run's next change is the time to try again.
+  if (absl::IsNotFound(visited.status) || absl::IsPermissionDenied(visited.status)) return;
+  const Config::Flush& flush = context_.config.flush;
+  const std::uint64_t pause_ms = std::min(flush.retry_ms_min << std::min(failed_++, kDoublingsMax), flush.retry_ms_max);
+  timer_ = context_.loop().After(std::chrono::milliseconds(pause_ms), [this] {
+    timer_ = 0;
+    Update();
+  });
+}
+
+}  // namespace cairn

@@ -1,0 +1,45 @@
+// Where clients on other hosts reach this daemon, told in one run's folder on the prefix: as soon as the prefix is
+// reached, and anew in each life of the daemon. Strand only.
+#ifndef CAIRN_DAEMON_CORE_ANNOUNCED_H_
+#define CAIRN_DAEMON_CORE_ANNOUNCED_H_
+
+#include <cstdint>
+#include <string>
+
+#include "daemon/core/context.h"
+#include "daemon/core/loop.h"
+#include "daemon/core/prefix_gate.h"
+
+namespace cairn {
+
+class Announced {
+ public:
+  Announced(const Context& context, const std::string& run_name, PrefixGate& gate)
+      : context_(context), run_name_(run_name), gate_(gate) {}
+  Announced(const Announced&) = delete;
+
+  // After every change of the run: tells it, if there is something that is not told yet (Context::announcement). What
+  // fails is tried again, like a flush.
+  void Update();
+  // A launch has begun here, or goes on: of several daemons that tell of themselves its clients are to try this first.
+  void Again() {
+    told_.clear();
+    Update();
+  }
+
+ private:
+  void Told(const std::string& text, const PrefixGate::Visited& visited);
+
+  const Context& context_;
+  const std::string& run_name_;
+  PrefixGate& gate_;
+  std::string told_;  // stands there
+  bool telling_ = false;
+  std::string why_not_;       // the last time
+  std::uint32_t failed_ = 0;  // so often, one after the other
+  Loop::TimerId timer_ = 0;   // until it is tried again
+};
+
+}  // namespace cairn
+
+#endif  // CAIRN_DAEMON_CORE_ANNOUNCED_H_
