@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/core/run.h"
+#include "daemon/core/salvage.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
 #include "storage/io/disk.h"
@@ -26,11 +27,13 @@ absl::StatusOr<CachedRuns> Runs::LoadCached() const {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<CacheFolder::Found> found, CacheFolder::Find(disk, cache, user));
   CachedRuns cached;
   std::set<RunId> known;
+  Salvage salvage(context_.env.deposits, context_.env.pools.work);
   for (const CacheFolder::Found& one : found) {
     if (!known.insert(one.run.run).second) continue;  // someone's copy of a run's folder: Open takes the first
     const absl::Status loaded = [&]() -> absl::Status {
       CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<CacheFolder> folder,
                              CacheFolder::Open(disk, cache, user, one.run_name, one.run, one.prefix));
+      salvage.Into(*folder);
       CAIRN_ASSIGN_OR_RETURN(CacheContents contents, LookAtCache(*folder));
       cached.runs.push_back(
           {.run = one.run, .prefix = one.prefix, .folder = std::move(folder), .contents = std::move(contents)});
@@ -38,6 +41,7 @@ absl::StatusOr<CachedRuns> Runs::LoadCached() const {
     }();
     if (!loaded.ok()) cached.warnings.push_back(fmt::format("{}: {}", one.path, MessageOf(loaded)));
   }
+  for (std::string& warning : salvage.TakeWarnings()) cached.warnings.push_back(std::move(warning));
   CAIRN_ASSIGN_OR_RETURN(cached.free_bytes, disk.FreeBytes(cache));
   return cached;
 }
