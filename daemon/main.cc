@@ -27,6 +27,7 @@
 #include "daemon/process/job_step.h"
 #include "daemon/process/service_notify.h"
 #include "daemon/server.h"
+#include "daemon/service_deposits.h"
 #include "daemon/supervise.h"
 #include "daemon/worker_link.h"
 #include "storage/base/caught.h"
@@ -44,8 +45,8 @@ constexpr int kReadyWaitMs = 300'000;    // --background: so long may reading th
 constexpr std::uint64_t kDrainsEndMs = 5'000;  // drains that do not end in this time are left behind
 constexpr int kQuiesceGraceMs = 10'000;  // beyond quiesce_ms, before a stop that hangs is cut short
 
-void Notify(std::string_view state) {
-  const absl::Status status = NotifyService(Surroundings::OfThisProcess().variable("NOTIFY_SOCKET"), state);
+void Notify(std::string_view state, int fd = -1) {
+  const absl::Status status = NotifyService(Surroundings::OfThisProcess().variable("NOTIFY_SOCKET"), state, fd);
   if (!status.ok()) spdlog::warn("{}", MessageOf(status));
 }
 
@@ -188,8 +189,12 @@ int Serve(const CommandLine& line, const Config& config, const UniqueFd& signals
   if (const absl::Status status = SetUpLog(config); !status.ok()) return give_up(kBadSettings, MessageOf(status));
   WarnOfJobStep();
   RaiseFileLimit();
+  const Surroundings surroundings = Surroundings::OfThisProcess();
+  const std::shared_ptr<Deposits> deposits =
+      supervisor ? supervisor->deposits()
+                 : DepositsWithService(surroundings.variable("NOTIFY_SOCKET"), surroundings.variable("FDSTORE"));
   const absl::StatusOr<std::unique_ptr<Server>> started =
-      Server::Start(config, supervisor ? Server::Clients::kAdmitted : Server::Clients::kListenedFor);
+      Server::Start(config, supervisor ? Server::Clients::kAdmitted : Server::Clients::kListenedFor, deposits);
   if (!started.ok()) return give_up(kCannotStart, MessageOf(started.status()));
   Server& server = **started;
   spdlog::info("{} ready: socket {}, cache {}", kVersion, server.socket_path(), config.cache.path);
@@ -228,7 +233,8 @@ int ServeAllUsers(const CommandLine& line, const Config& config, std::optional<B
                        Notify(state);
                        if (state == "READY=1")
                          TellReady(background, config.runtime_dir + "/cairnd.sock", config.log_file);
-                     }});
+                     },
+                 .notify_holder = Notify});
   if (in_order.ok()) return *in_order ? kStopped : kCutShort;
   return GiveUp(background,
                 absl::IsFailedPrecondition(in_order.status()) ? kHeld

@@ -11,6 +11,7 @@
 
 #include "daemon/supervisor/hand_over.h"
 #include "daemon/supervisor/page.h"
+#include "daemon/worker_deposits.h"
 #include "storage/base/caught.h"
 #include "storage/base/check.h"
 #include "storage/base/status.h"
@@ -22,9 +23,10 @@ constexpr int kCountEveryMs = 1000;
 
 class WorkerLinkImpl final : public WorkerLink {
  public:
-  WorkerLinkImpl(UniqueFd link, std::shared_ptr<CountersWriter> page)
+  WorkerLinkImpl(UniqueFd link, std::shared_ptr<CountersWriter> page, std::shared_ptr<Deposits> deposits)
       : link_(std::move(link)),
         page_(std::move(page)),
+        deposits_(std::move(deposits)),
         gone_(::eventfd(0, EFD_CLOEXEC)),
         ending_(::eventfd(0, EFD_CLOEXEC)) {
     CAIRN_CHECK(gone_.valid());
@@ -44,6 +46,7 @@ class WorkerLinkImpl final : public WorkerLink {
     });
   }
 
+  std::shared_ptr<Deposits> deposits() const override { return deposits_; }
   int gone() const override { return gone_.get(); }
 
   void End() override {
@@ -88,6 +91,7 @@ class WorkerLinkImpl final : public WorkerLink {
 
   UniqueFd link_;
   const std::shared_ptr<CountersWriter> page_;
+  const std::shared_ptr<Deposits> deposits_;
   const UniqueFd gone_, ending_;
   std::thread receiver_, counter_;
 };
@@ -123,7 +127,16 @@ absl::StatusOr<std::unique_ptr<WorkerLink>> WorkerLink::Take() {
   }
   UniqueFd link(kLinkFd), page(kPageFd);
   CAIRN_ASSIGN_OR_RETURN(CountersWriter writer, CountersWriter::Map(std::move(page)));
-  return std::make_unique<WorkerLinkImpl>(std::move(link), std::make_shared<CountersWriter>(std::move(writer)));
+  const auto counters = std::make_shared<CountersWriter>(std::move(writer));
+  std::shared_ptr<Deposits> deposits;
+  int type = 0;
+  socklen_t bytes = sizeof type;
+  const bool socket = ::getsockopt(kDepositFd, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0 && type == SOCK_SEQPACKET;
+  if (socket && ::fcntl(kDepositFd, F_SETFD, FD_CLOEXEC) == 0) {
+    deposits = DepositsWithSupervisor(UniqueFd(kDepositFd), kFirstLeftFd,
+                                      [counters] { counters->Add(&WorkerCounters::beats, 1); });
+  }
+  return std::make_unique<WorkerLinkImpl>(std::move(link), counters, std::move(deposits));
 }
 
 }  // namespace cairn
