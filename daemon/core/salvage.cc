@@ -62,10 +62,15 @@ struct Believed {
 absl::StatusOr<std::optional<Believed>> Believe(int label, const Images& images) {
   CAIRN_ASSIGN_OR_RETURN(const std::optional<std::string> frame, ReadLabel(label, Salvage::kTriesMax));
   if (!frame) return std::nullopt;
+  CountTry(label, 1);
   Believed believed{.image = ImageOfLabel(*frame), .part = {}};
+  CountTry(label, -1);
   const auto image = images.find(believed.image);
   const SealedMemory memory = image == images.end() ? SealedMemory() : image->second.memory;
-  CAIRN_ASSIGN_OR_RETURN(believed.part, DecodeLabel(*frame, memory));
+  CountTry(label, 1);
+  absl::StatusOr<CapturedPart> part = DecodeLabel(*frame, memory);
+  CountTry(label, -1);
+  CAIRN_ASSIGN_OR_RETURN(believed.part, std::move(part));
   if (image == images.end()) return DataLoss("a label: image: {} was not left", believed.image);
   return believed;
 }
@@ -232,6 +237,7 @@ absl::Status Salvage::MakeWhole(CacheFolder& folder, const Found& found) {
 }
 
 absl::Status Salvage::Store(CacheFolder& folder, Left& left) {
+  CountTry(left.label_fd.get(), 1);
   deposits_->NeedsTime(kSecondsAtLeast + left.memory.bytes / kBytesPerSecond);
   ImageBudget budget(left.memory.bytes);
   CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<Image> image, Image::TakeUp(budget, std::move(left.fd)));

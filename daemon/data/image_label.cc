@@ -240,12 +240,16 @@ absl::StatusOr<std::optional<std::string>> ReadLabel(int fd, std::uint64_t tries
   if (bytes > kKind.bytes_max) return DataLoss("a label: offset {}: a frame of {} bytes", kSealOffset, bytes);
   CAIRN_ASSIGN_OR_RETURN(const std::uint64_t tries, ReadNumber(fd, kTriesOffset));
   if (tries >= tries_max) return ResourceExhausted("a label: it was tried {} times to take up its image", tries);
-  WriteNumber(fd, kTriesOffset, tries + 1);
   std::string frame(bytes, '\0');
   if (::pread(fd, frame.data(), frame.size(), kFrameOffset) != static_cast<ssize_t>(frame.size())) {
     return DataLoss("a label: offset {}: less than {} bytes", kFrameOffset, frame.size());
   }
   return frame;
+}
+
+void CountTry(int fd, int by) {
+  const absl::StatusOr<std::uint64_t> tries = ReadNumber(fd, kTriesOffset);
+  if (tries.ok()) WriteNumber(fd, kTriesOffset, *tries + static_cast<std::uint64_t>(by));
 }
 
 void UnsealLabel(int fd) {

@@ -68,10 +68,13 @@ class ImageLabel {
 
 // The side that takes up. `fd`: sealed memory.
 bool IsLabel(const SealedMemory& memory);
-// The frame; none: nothing is in the image. Counts the try first, and refuses beyond `tries_max`.
+// The frame; none: nothing is in the image.
 //   kDataLoss            the seal is no length that a frame can have
-//   kResourceExhausted   it was tried too often
+//   kResourceExhausted   it was tried `tries_max` times or more
 absl::StatusOr<std::optional<std::string>> ReadLabel(int fd, std::uint64_t tries_max);
+// Adds to the tries: +1 before anything that may end the process for this label's sake, -1 if it has not. A label whose
+// turn did not come is not counted.
+void CountTry(int fd, int by);
 // Nobody is to believe it any more.
 void UnsealLabel(int fd);
 // The image that a frame is of, by inode, without believing anything else; 0: it cannot be told.

@@ -204,7 +204,15 @@ TEST_F(LabelMemory, IsTriedSoManyTimes) {
   ImageLabel label = Mapped();
   ASSERT_OK(label.Write(PartHere(), kImage));
   label.Seal();
-  for (std::uint64_t i = 0; i < kTries; ++i) EXPECT_OK(ReadLabel(memory_.get(), kTries).status());
+  for (std::uint64_t i = 0; i < kTries; ++i) {
+    EXPECT_OK(ReadLabel(memory_.get(), kTries).status()) << "to look is no try";
+    EXPECT_OK(ReadLabel(memory_.get(), kTries).status());
+    CountTry(memory_.get(), 1);
+  }
+  EXPECT_EQ(ReadLabel(memory_.get(), kTries).status().code(), absl::StatusCode::kResourceExhausted);
+  CountTry(memory_.get(), -1);
+  EXPECT_OK(ReadLabel(memory_.get(), kTries).status());
+  CountTry(memory_.get(), 1);
   EXPECT_EQ(ReadLabel(memory_.get(), kTries).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
