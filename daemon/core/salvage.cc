@@ -75,6 +75,20 @@ absl::StatusOr<std::optional<Believed>> Believe(int label, const Images& images)
   return believed;
 }
 
+// It says nothing of what was captured: a disk that is full or does not answer, memory that is short.
+bool MayPass(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kUnknown:
+    case absl::StatusCode::kDeadlineExceeded:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::string NameOf(const scr::Descriptor& descriptor) {
   return fmt::format("dataset {} (step {}, launch {})", descriptor.id, descriptor.step.value_or(0),
                      descriptor.launch.value_or(0));
@@ -121,6 +135,7 @@ Salvage::Salvage(std::shared_ptr<Deposits> deposits, WorkPool& pool) : deposits_
 }
 
 Salvage::~Salvage() {
+  if (!told_) return;
   for (Left& left : left_) GiveUp(left);
   for (const std::uint64_t inode : nothing_in_) deposits_->GiveUp(inode);
 }
@@ -167,19 +182,26 @@ void Salvage::GiveUp(Left& left) {
   left.fd.Reset();
 }
 
-std::vector<std::string> Salvage::TakeWarnings() {
+std::vector<std::string> Salvage::TakeWarnings(const std::set<RunId>& unread) {
+  told_ = true;
   for (Left& left : left_) {
     if (left.label == 0) continue;
-    warnings_.push_back(
-        fmt::format("run {}: {}, rank {}: captured by the last daemon for no run of this cache: dropped",
-                    left.part.catalogue.run(), NameOf(DescriptorOf(left.part)), left.part.catalogue.rank()));
+    const std::string what = fmt::format("run {}: {}, rank {}: captured by the last daemon", left.part.catalogue.run(),
+                                         NameOf(DescriptorOf(left.part)), left.part.catalogue.rank());
+    const auto of = std::ranges::find_if(unread, [&](RunId run) { return run.Hex() == left.part.catalogue.run(); });
+    if (of != unread.end()) {
+      warnings_.push_back(fmt::format("{}: left to the next start", what));
+      left.label = 0;  // who holds both has them still
+      continue;
+    }
+    warnings_.push_back(fmt::format("{} for no run of this cache: dropped", what));
     GiveUp(left);
   }
   return std::exchange(warnings_, {});
 }
 
-void Salvage::Into(CacheFolder& folder) {
-  if (!deposits_) return;
+absl::Status Salvage::Into(CacheFolder& folder) {
+  if (!deposits_) return absl::OkStatus();
   std::map<DatasetId, Found> datasets;
   if (auto unfinished = folder.FindUnfinished(); unfinished.ok()) {
     for (scr::Descriptor& one : *unfinished) datasets[one.id].descriptor = std::move(one);
@@ -194,8 +216,10 @@ void Salvage::Into(CacheFolder& folder) {
     found.parts.push_back(&left);
   }
   for (const auto& [id, found] : datasets) {
+    for (const Left* left : found.parts) CountTry(left->label_fd.get(), 1);
     const absl::Status whole = MakeWhole(folder, found);
     const std::string what = fmt::format("{}: {}", folder.path(), NameOf(found.descriptor));
+    if (MayPass(whole) && !found.parts.empty()) return Annotate(whole, what);
     if (whole.ok()) {
       spdlog::info("{}, which the last daemon had captured, is taken up: it is local", what);
     } else if (!absl::IsAlreadyExists(whole)) {  // then it was whole, and its labels not cleared yet
@@ -203,6 +227,7 @@ void Salvage::Into(CacheFolder& folder) {
     }
     for (Left* left : found.parts) GiveUp(*left);
   }
+  return absl::OkStatus();
 }
 
 absl::Status Salvage::MakeWhole(CacheFolder& folder, const Found& found) {
@@ -237,7 +262,6 @@ absl::Status Salvage::MakeWhole(CacheFolder& folder, const Found& found) {
 }
 
 absl::Status Salvage::Store(CacheFolder& folder, Left& left) {
-  CountTry(left.label_fd.get(), 1);
   deposits_->NeedsTime(kSecondsAtLeast + left.memory.bytes / kBytesPerSecond);
   ImageBudget budget(left.memory.bytes);
   CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<Image> image, Image::TakeUp(budget, std::move(left.fd)));

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,14 +31,17 @@ class Salvage {
 
   // Reads what labels are left. `deposits`: null: nothing is left, and nothing is done. `pool` is borrowed.
   Salvage(std::shared_ptr<Deposits> deposits, WorkPool& pool);
-  // Gives up whatever is left.
+  // Gives up whatever is left, if TakeWarnings has been called: a start that did not get there leaves it to the next.
   ~Salvage();
   Salvage(const Salvage&) = delete;
 
   // Makes whole what it can of this run's datasets. REQUIRES: the folder's Load comes after it.
-  void Into(CacheFolder& folder);
+  // An error is the disk's or the machine's, which may pass: what is left stays so for the next start, and counts as
+  // tried. This one must not go on: Load would remove the parts that are in the folder.
+  absl::Status Into(CacheFolder& folder);
   // What was made whole, and what was not, and why; and what is left for no run of this cache. For the log.
-  std::vector<std::string> TakeWarnings();
+  // `unread`: runs whose folders could not be looked at: theirs stays with who holds it.
+  std::vector<std::string> TakeWarnings(const std::set<RunId>& unread = {});
 
  private:
   struct Left {
@@ -62,6 +66,7 @@ class Salvage {
   std::vector<Left> left_;
   std::vector<std::uint64_t> nothing_in_;  // inodes of what holds nothing
   std::vector<std::string> warnings_;
+  bool told_ = false;  // what was found has been dealt with
 };
 
 }  // namespace cairn

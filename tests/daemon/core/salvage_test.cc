@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -34,6 +36,7 @@ namespace cairn {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -152,7 +155,7 @@ class SalvageTest : public ::testing::Test {
     std::vector<std::string> warnings;
     {
       Salvage salvage(held_, *pool_);
-      salvage.Into(folder);
+      EXPECT_OK(salvage.Into(folder));
       warnings = salvage.TakeWarnings();
     }
     EXPECT_THAT(held_->held, IsEmpty());
@@ -313,6 +316,38 @@ TEST_F(SalvageTest, WhatIsOfNoRunHereIsDropped) {
   Leave(other);
   const auto folder = Open();
   EXPECT_THAT(Start(*folder), ElementsAre(HasSubstr("for no run of this cache")));
+  ExpectNothing(*folder);
+}
+
+TEST_F(SalvageTest, WhatIsOfARunThatCannotBeReadNowIsLeftToTheNextStart) {
+  Leave(Part(0, 1));
+  {
+    Salvage salvage(held_, *pool_);
+    EXPECT_THAT(salvage.TakeWarnings({run_}), ElementsAre(HasSubstr("left to the next start")));
+  }
+  EXPECT_EQ(held_->held.size(), 2u);
+  const auto folder = Open();
+  EXPECT_THAT(Start(*folder), IsEmpty());
+  ExpectWhole(*folder, {0});
+}
+
+// No file may become as long as it has to be.
+TEST_F(SalvageTest, WhatTheDiskRefusesIsLeftToTheNextStartFiveTimes) {
+  Leave(Part(0, 1));
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{.rlim_cur = 1 << 20, .rlim_max = before.rlim_max};
+  for (std::uint64_t start = 0; start < Salvage::kTriesMax; ++start) {
+    const auto folder = Open();
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    Salvage salvage(held_, *pool_);
+    EXPECT_EQ(salvage.Into(*folder).code(), absl::StatusCode::kResourceExhausted);
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  }
+  EXPECT_EQ(held_->held.size(), 2u);
+  const auto folder = Open();
+  EXPECT_THAT(Start(*folder), Contains(HasSubstr("it was tried 5 times")));
   ExpectNothing(*folder);
 }
 
