@@ -107,8 +107,8 @@ class CacheFolder : public DatasetStore {
   virtual absl::Status RemoveAside(const Aside& aside) = 0;
 
   // --- Before Load: what a daemon that was killed has begun ---
-  // Datasets that are not whole and were not given up, of which some ranks are committed. Where the index is damaged:
-  // none. Only looks.
+  // Datasets of checkpoint files that are not whole and were not given up, of which some ranks are committed. Where the
+  // index is damaged: none. Only looks.
   virtual absl::StatusOr<std::vector<scr::Descriptor>> FindUnfinished() = 0;
   // It is open as after Begin, with those ranks committed that were so soundly: these are returned. The rest may be
   // committed now, and all be completed. If that does not come to be, Load removes it as it would have.

@@ -1,14 +1,18 @@
 // FindUnfinished and TakeUp of cache_folder.h: datasets that a daemon which was killed has begun.
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "storage/base/checksum.h"
 #include "storage/base/path.h"
 #include "storage/base/status.h"
 #include "storage/format/catalogue/catalogue.h"
 #include "storage/place/cache/cache_folder_on_disk.h"
+#include "storage/place/cache/repair.h"
+#include "storage/place/cache/sync_batch.h"
 
 namespace cairn {
 namespace {
@@ -26,9 +30,17 @@ bool SameDataset(const scr::Descriptor& a, const scr::Descriptor& b) {
          a.ranks == b.ranks;
 }
 
-absl::Status SyncFile(Disk& disk, const std::string& path) {
-  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, disk.Open(path, {.writable = true}));
-  return file->Sync();
+// Writes a catalogue anew, durably but for its name. A sync of the file that is there would say nothing: the kernel
+// tells an error of its writing only once, and may have told it to the daemon that was killed.
+absl::Status WriteAnew(Disk& disk, const std::string& path, StoredCatalogue* stored) {
+  const std::string encoded = EncodeCatalogue(stored->catalogue);
+  stored->bytes = encoded.size();
+  stored->crc32 = Crc32(std::as_bytes(std::span(encoded)));
+  const std::string work = WorkName(path);
+  SyncBatch batch(disk);
+  CAIRN_RETURN_IF_ERROR(batch.Write(work, encoded));
+  CAIRN_RETURN_IF_ERROR(batch.Run());
+  return disk.Rename(work, path);
 }
 
 }  // namespace
@@ -43,7 +55,11 @@ absl::StatusOr<std::vector<scr::Descriptor>> CacheFolderOnDisk::FindUnfinished()
     const auto given_up = IsGivenUp(disk_, DatasetPath(*id));
     if (!given_up.ok() || *given_up) continue;
     auto descriptor = FindDescriptor(disk_, DatasetPath(*id), *id);
-    if (!descriptor.ok()) continue;  // nothing is committed
+    // Nothing is committed; or the files are the application's, of which no label is left either.
+    if (!descriptor.ok() || descriptor->own_files) continue;
+    // Its encode states are there, its entry is not: a removal of it was cut short. (Or its making, in the same moment.
+    // Then it is found by the labels that are still sealed, or goes as it would have without deposits.)
+    if (!absl::IsDataLoss(CheckEncoded(disk_, DatasetPath(*id)))) continue;
     descriptor->held.reset();
     found.push_back(*std::move(descriptor));
   }
@@ -51,7 +67,7 @@ absl::StatusOr<std::vector<scr::Descriptor>> CacheFolderOnDisk::FindUnfinished()
 }
 
 // A rank's files are synced before its catalogue is there, but not the catalogue itself; and not all may be there that
-// says the same for SCR: that is written anew.
+// says the same for SCR: these are written anew.
 absl::StatusOr<std::vector<Rank>> CacheFolderOnDisk::TakeUp(const scr::Descriptor& descriptor) {
   const DatasetId id = descriptor.id;
   const std::string folder = DatasetPath(id);
@@ -76,10 +92,10 @@ absl::StatusOr<std::vector<Rank>> CacheFolderOnDisk::TakeUp(const scr::Descripto
     if (IsWorkName(name)) CAIRN_RETURN_IF_ERROR(disk_.Remove(folder + "/" + name));
     const auto rank = RankOfCatalogue(name);
     if (!rank || *rank >= descriptor.ranks.value_or(0)) continue;
-    const auto stored = ReadRank(disk_, folder, record().run, descriptor, *rank);
+    auto stored = ReadRank(disk_, folder, record().run, descriptor, *rank);
     if (absl::IsDataLoss(stored.status())) continue;  // it was cut short
     CAIRN_RETURN_IF_ERROR(stored.status());
-    CAIRN_RETURN_IF_ERROR(SyncFile(disk_, folder + "/" + name));
+    CAIRN_RETURN_IF_ERROR(WriteAnew(disk_, folder + "/" + name, &*stored));
     CAIRN_RETURN_IF_ERROR(RewriteRankRecords(disk_, folder, prefix(), descriptor, *stored, {}));
     open.committed[*rank] = RankFilesOf(folder, *stored, {});
     ranks.push_back(*rank);

@@ -251,6 +251,19 @@ TEST_F(SalvageTest, WhatSomeRanksHadNotCapturedIsDroppedAndSaidToBe) {
   ExpectNothing(*folder);
 }
 
+// It was whole, and its removal was cut short behind the first of its steps.
+TEST_F(SalvageTest, WhatHasBeenWholeAndHasNoEntryDoesNotComeBack) {
+  Leave(Part(0, 1));
+  const auto folder = Open();
+  EXPECT_THAT(Start(*folder), IsEmpty());
+  ExpectWhole(*folder, {0});
+  fs::copy(folder->DatasetPath(kId), path_ + "/copy", fs::copy_options::recursive);
+  ASSERT_OK(folder->Remove(kId));
+  fs::copy(path_ + "/copy", folder->DatasetPath(kId), fs::copy_options::recursive);
+  EXPECT_THAT(Start(*folder), IsEmpty());
+  ExpectNothing(*folder);
+}
+
 TEST_F(SalvageTest, WhatIsWholeAlreadyIsLeftAlone) {
   Leave(Part(0, 1));
   const auto folder = Open();
