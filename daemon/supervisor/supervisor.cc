@@ -79,6 +79,7 @@ class SupervisorImpl final : public Supervisor {
   void TakeBackDeposits();
   void AnswerRequests(uid_t uid, User& user);
   void KeepOrLetGo(uid_t uid, User& user, bool in_order);
+  void LifeLost(uid_t uid, User& user);
   void AskToEnd(Worker& worker, Milliseconds patience);
   void Reap();
   void Ended(uid_t uid, User& user, int status);
@@ -316,6 +317,7 @@ void SupervisorImpl::Start(uid_t uid, User& user) {
   if (!started.ok()) {
     Say(Tone::kError, "user {}: no worker: {}", uid, MessageOf(started.status()));
     user.back_off.Lost(now, now);
+    if (!user.deposits.empty()) LifeLost(uid, user);
     return;
   }
   ++user.starts;
@@ -446,12 +448,17 @@ void SupervisorImpl::AnswerRequests(uid_t uid, User& user) {
 void SupervisorImpl::KeepOrLetGo(uid_t uid, User& user, bool in_order) {
   if (user.deposits.empty()) return;
   if (in_order) return desk_.LetGoOfAll(uid, user.deposits);
-  user.lives_lost = user.worker->process.page.Read().ready != 0 ? 0 : user.lives_lost + 1;
-  if (user.lives_lost < kLivesLostMax) {
+  if (user.worker->process.page.Read().ready != 0) user.lives_lost = 0;
+  LifeLost(uid, user);
+}
+
+// What is left needs another worker, though nobody may come; but not for ever.
+void SupervisorImpl::LifeLost(uid_t uid, User& user) {
+  if (++user.lives_lost <= kLivesLostMax) {
     user.wanted = !stopping_;
     return;
   }
-  Say(Tone::kError, "user {}: {} workers did not take up what was left to them: it is let go of", uid, user.lives_lost);
+  Say(Tone::kError, "user {}: {} workers did not take up what was left: it is let go of", uid, kLivesLostMax);
   user.lives_lost = 0;
   desk_.LetGoOfAll(uid, user.deposits);
 }
