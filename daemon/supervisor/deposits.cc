@@ -13,6 +13,7 @@
 #include "daemon/supervisor/given.h"
 #include "daemon/supervisor/hand_over.h"
 #include "proto/supervisor.h"
+#include "storage/base/clock.h"
 #include "storage/base/sealed_memory.h"
 #include "storage/base/status.h"
 
@@ -104,16 +105,17 @@ void DepositDesk::Tell(std::string_view what, uid_t user, std::uint64_t inode, i
 }
 
 // What comes with a request the kernel drops: there is no room for it.
-bool DepositDesk::Answer(uid_t user, HeldDeposits& held, int socket) const {
+DepositDesk::Asked DepositDesk::Answer(uid_t user, HeldDeposits& held, int socket) const {
   for (int i = 0; i < kRequestsAtOnce; ++i) {
     DepositRequest request{};
     const ssize_t got = ::recv(socket, &request, sizeof request, MSG_DONTWAIT | MSG_TRUNC);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
-    if (got <= 0) return false;
-    if (got != sizeof request) continue;
-    request.bytes == 0 ? LetGo(user, held, request.inode) : Make(user, held, socket, request.bytes);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Asked::kSome;
+    if (got <= 0) return Asked::kEnded;
+    if (got == sizeof request)
+      request.bytes == 0 ? LetGo(user, held, request.inode) : Make(user, held, socket, request.bytes);
+    if (!held.MayAskMore(SteadyNow())) return Asked::kLater;
   }
-  return true;
+  return Asked::kSome;
 }
 
 void DepositDesk::Make(uid_t user, HeldDeposits& held, int socket, std::uint64_t bytes) const {

@@ -6,6 +6,7 @@
 #include <absl/status/statusor.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/supervisor/pace.h"
 #include "storage/base/unique_fd.h"
 
 namespace cairn {
@@ -37,6 +39,9 @@ class HeldDeposits {
   std::vector<int> fds() const;
   bool empty() const { return held_.empty(); }
 
+  // One of its worker's requests has been answered. False: no more for now; a worker's usual asking does not get there.
+  bool MayAskMore(SteadyTime now) { return asks_.Take(now); }
+
  private:
   struct Held {
     UniqueFd fd;
@@ -44,6 +49,7 @@ class HeldDeposits {
   };
   std::map<std::uint64_t, Held> held_;
   std::uint64_t bytes_ = 0;
+  StartRate asks_{1024, std::chrono::milliseconds(10)};  // 512 deposits, made and let go of, at once
 };
 
 // Its name with the service manager: cairn-<uid>-<inode>.
@@ -67,8 +73,9 @@ class DepositDesk {
   DepositDesk(HeldDeposits::Max max, Notify notify) : max_(max), notify_(std::move(notify)) {}
 
   // Some of the requests that wait on a worker's socket: two numbers each, and nothing else of a worker's. Does not
-  // wait. False: no more will come.
-  bool Answer(uid_t user, HeldDeposits& held, int socket) const;
+  // wait. kEnded: no more will come; kLater: there were too many, to be asked about again in a while.
+  enum class Asked : std::uint8_t { kSome, kLater, kEnded };
+  Asked Answer(uid_t user, HeldDeposits& held, int socket) const;
   // What the service manager has held. Errors as HeldDeposits::Add.
   absl::StatusOr<std::uint64_t> TakeBack(HeldDeposits& held, GivenDeposit given) const;
   void LetGoOfAll(uid_t user, HeldDeposits& held) const;

@@ -441,7 +441,10 @@ void SupervisorImpl::TakeBackDeposits() {
 
 void SupervisorImpl::AnswerRequests(uid_t uid, User& user) {
   const int socket = user.worker->process.deposits.get();
-  if (!desk_.Answer(uid, user.deposits, socket)) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
+  const DepositDesk::Asked asked = desk_.Answer(uid, user.deposits, socket);
+  if (asked == DepositDesk::Asked::kSome) return;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
+  user.worker->asks_later = asked == DepositDesk::Asked::kLater;
 }
 
 // Its worker has ended. One that did so in order has brought everything to the cache.
@@ -499,6 +502,10 @@ void SupervisorImpl::LookAt(uid_t uid, User& user, SteadyTime now) {
     return;
   }
   Worker& worker = *user.worker;
+  if (worker.asks_later) {
+    worker.asks_later =
+        !Watch(worker.process.deposits.get(), EPOLLIN, WorkerEvent(kDepositEvent, uid, user.starts)).ok();
+  }
   if (worker.kill_at && now >= *worker.kill_at) {
     Say(Tone::kError, "user {}: worker {} does not end, and is killed", uid, worker.process.pid);
     ::kill(-worker.process.pid, SIGKILL);

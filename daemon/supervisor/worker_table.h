@@ -44,6 +44,7 @@ struct Worker {
   std::string report;                     // why it does not (start.h)
   bool link_open = true;                  // it may be handed more
   bool link_full = false;                 // not now
+  bool asks_later = false;                // it has asked for deposits too often: not listened to for a moment
 
   // Its counters now. What it counted before it took its last connection says nothing: two beats later it does.
   void Counted(const WorkerCounters& counters, SteadyTime now) {

@@ -40,7 +40,7 @@ class Answering {
     mine_ = std::move(link->supervisor);
     theirs_ = std::move(link->worker);
     thread_ = std::thread([this] {
-      while (desk_.Answer(1, held_, mine_.get())) ::usleep(1000);
+      while (desk_.Answer(1, held_, mine_.get()) != DepositDesk::Asked::kEnded) ::usleep(1000);
     });
   }
   ~Answering() {

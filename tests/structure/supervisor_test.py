@@ -11,7 +11,7 @@ import unittest
 
 FOLDER = "daemon/supervisor"
 BEGIN, END = "<!-- dependencies: tests/structure/supervisor_test.py reads this list -->", "<!-- end of dependencies -->"
-LINES_MAX = 1750  # of code, without blank lines and comments
+LINES_MAX = 1800  # of code, without blank lines and comments
 LIBRARIES = ("absl/status/", "fmt/")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
 

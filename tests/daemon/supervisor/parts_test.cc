@@ -180,12 +180,28 @@ TEST(DepositsTest, ADescriptorThatComesWithARequestIsNotTaken) {
   UniqueFd writer(ends[1]);
   ASSERT_EQ(SendConnection(link->worker.get(), Door::kLocal, writer.get()), 0);  // no request either: too short
   writer.Reset();
-  EXPECT_TRUE(desk.Answer(1, held, link->supervisor.get()));
+  EXPECT_EQ(desk.Answer(1, held, link->supervisor.get()), DepositDesk::Asked::kSome);
   EXPECT_TRUE(held.empty());
   char byte = 0;
   EXPECT_EQ(::read(reader.get(), &byte, 1), 0) << "nobody has the other end any more";
   link->worker.Reset();
-  EXPECT_FALSE(desk.Answer(1, held, link->supervisor.get()));
+  EXPECT_EQ(desk.Answer(1, held, link->supervisor.get()), DepositDesk::Asked::kEnded);
+}
+
+TEST(DepositsTest, WhoAsksWithoutEndIsNotListenedToForAWhile) {
+  auto link = MakeDepositLink();
+  ASSERT_TRUE(link.ok());
+  const DepositDesk desk({.count = 9, .bytes = 1 << 20}, nullptr);
+  HeldDeposits held;
+  const DepositRequest request{.bytes = 0, .inode = 1};
+  DepositDesk::Asked asked = DepositDesk::Asked::kSome;
+  int asks = 0;
+  for (; asks < 100'000 && asked == DepositDesk::Asked::kSome; ++asks) {
+    ASSERT_EQ(::send(link->worker.get(), &request, sizeof request, MSG_NOSIGNAL), 16);
+    asked = desk.Answer(1, held, link->supervisor.get());
+  }
+  EXPECT_EQ(asked, DepositDesk::Asked::kLater);
+  EXPECT_GE(asks, 1024) << "a worker may make all of its deposits, and let go of them";
 }
 
 TEST(DepositsTest, NamesSayWhoseTheyAre) {
