@@ -136,7 +136,7 @@ void Captures::TakeResult(const WriterPtr& writer, CaptureResult& result) {
     given_.bases.Keep(dataset.id, writer->rank, std::move(result.digests));
   }
   // What its label says must hold until the part is in the cache: else it could be lost with this process.
-  if (!writer->image || !writer->image->has_label()) PutImageBack(*writer, std::move(result.metadata));
+  if (!writer->image || !writer->image->is_labelled()) PutImageBack(*writer, std::move(result.metadata));
 }
 
 // A restore may want what it holds; else it is free for the next.

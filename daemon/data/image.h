@@ -79,6 +79,7 @@ class Image {
 
   // --- For a daemon after this one: what it holds (image_label.h). Nothing if it is no deposit. One thread at a time
   bool has_label() const { return deposit_.has_value(); }
+  bool is_labelled() const { return deposit_ && deposit_->label.written(); }
   void ClearLabel();  // before anything else is put into it
   void WriteLabel(const CapturedPart& part);
   void SealLabel();  // what was written is in it
