@@ -34,6 +34,7 @@ class WithService final : public Deposits {
     if (held_.size() >= max_) return Refused(ResourceExhausted("the service manager holds {} descriptors", max_));
     CAIRN_ASSIGN_OR_RETURN(UniqueFd fd, MakeSealedMemory("cairn-deposit", bytes));
     CAIRN_ASSIGN_OR_RETURN(const SealedMemory memory, LookAtMemory(fd.get()));
+    if (held_.contains(memory.inode)) return Refused(AlreadyExists("deposit {}: is held already", memory.inode));
     if (const absl::Status told = Tell("FDSTORE=1\nFDPOLL=0", memory.inode, fd.get()); !told.ok()) return Refused(told);
     held_.insert(memory.inode);
     return fd;

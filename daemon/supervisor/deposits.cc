@@ -52,7 +52,10 @@ absl::StatusOr<std::uint64_t> HeldDeposits::Add(UniqueFd fd, const Max& max) {
   if (held_.size() >= max.count || memory.bytes > max.bytes - std::min(bytes_, max.bytes)) {
     return Exhausted(held_.size(), bytes_);
   }
-  if (held_.try_emplace(memory.inode, Held{.fd = std::move(fd), .bytes = memory.bytes}).second) bytes_ += memory.bytes;
+  // Else two images would be one memory.
+  if (held_.contains(memory.inode)) return AlreadyExists("deposit {}: is held already", memory.inode);
+  held_.emplace(memory.inode, Held{.fd = std::move(fd), .bytes = memory.bytes});
+  bytes_ += memory.bytes;
   return memory.inode;
 }
 

@@ -11,7 +11,7 @@
 namespace cairn {
 
 struct SealedMemory {
-  std::uint64_t inode = 0;
+  std::uint64_t inode = 0;  // unique among memory files (Linux 5.9)
   std::uint64_t bytes = 0;
 };
 

@@ -158,6 +158,15 @@ TEST(DepositsTest, MemoryIsOfASizeThatStays) {
   EXPECT_NE(::ftruncate(held.Of(*made), 7000), 0);
 }
 
+TEST(DepositsTest, NoMemoryIsHeldTwice) {
+  HeldDeposits held;
+  const HeldDeposits::Max max{.count = 9, .bytes = 1 << 20};
+  const auto made = held.Make(6000, max);
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(held.Add(UniqueFd(::dup(held.Of(*made))), max).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(held.inodes().size(), 1u);
+}
+
 TEST(DepositsTest, OnlySealedMemoryIsTakenBack) {
   HeldDeposits held;
   const HeldDeposits::Max max{.count = 9, .bytes = 1 << 20};
