@@ -208,9 +208,10 @@ absl::Status Salvage::Into(CacheFolder& folder) {
   } else {
     warnings_.push_back(fmt::format("{}: {}", folder.path(), MessageOf(unfinished.status())));
   }
-  const RunIdentity run = folder.record().run;
+  // Not what it was before: a copy of the prefix has that, too, and a dataset of its own under the same number.
+  const std::string run = folder.record().run.run.Hex();
   for (Left& left : left_) {
-    if (left.label == 0 || !run.Includes(left.part.catalogue.run())) continue;
+    if (left.label == 0 || run != left.part.catalogue.run()) continue;
     Found& found = datasets[left.part.catalogue.dataset()];
     if (found.parts.empty()) found.descriptor = DescriptorOf(left.part);
     found.parts.push_back(&left);
