@@ -5,7 +5,7 @@
 //   8   8   how often it was tried to take it up
 //   16  n   the frame (storage/format/framed/framed.h): magic "CAIRNLBL", version 1, proto/label.proto
 //
-// Whoever holds the image can have changed a label on purpose: what is read is copied once, and validated.
+// Any process of this user can have changed a label on purpose: what is read is copied once, and validated.
 #ifndef CAIRN_DAEMON_DATA_IMAGE_LABEL_H_
 #define CAIRN_DAEMON_DATA_IMAGE_LABEL_H_
 
