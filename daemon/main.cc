@@ -41,12 +41,17 @@ namespace {
 
 enum ExitCode { kStopped = 0, kCannotStart = 1, kBadSettings = 2, kHeld = 3, kCutShort = 4 };
 
-constexpr int kReadyWaitMs = 300'000;    // --background: so long may reading the cache take
+constexpr int kReadyWaitMs = 300'000;          // --background: so long may reading the cache take
 constexpr std::uint64_t kDrainsEndMs = 5'000;  // drains that do not end in this time are left behind
-constexpr int kQuiesceGraceMs = 10'000;  // beyond quiesce_ms, before a stop that hangs is cut short
+constexpr int kQuiesceGraceMs = 10'000;        // beyond quiesce_ms, before a stop that hangs is cut short
 
-void Notify(std::string_view state, int fd = -1) {
-  const absl::Status status = NotifyService(Surroundings::OfThisProcess().variable("NOTIFY_SOCKET"), state, fd);
+// So often as users make it: the log is no place that they may fill.
+bool NotifyHolder(std::string_view state, int fd) {
+  return NotifyService(Surroundings::OfThisProcess().variable("NOTIFY_SOCKET"), state, fd).ok();
+}
+
+void Notify(std::string_view state) {
+  const absl::Status status = NotifyService(Surroundings::OfThisProcess().variable("NOTIFY_SOCKET"), state);
   if (!status.ok()) spdlog::warn("{}", MessageOf(status));
 }
 
@@ -234,7 +239,7 @@ int ServeAllUsers(const CommandLine& line, const Config& config, std::optional<B
                        if (state == "READY=1")
                          TellReady(background, config.runtime_dir + "/cairnd.sock", config.log_file);
                      },
-                 .notify_holder = Notify});
+                 .notify_holder = NotifyHolder});
   if (in_order.ok()) return *in_order ? kStopped : kCutShort;
   return GiveUp(background,
                 absl::IsFailedPrecondition(in_order.status()) ? kHeld

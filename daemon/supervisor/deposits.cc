@@ -103,12 +103,12 @@ std::vector<GivenDeposit> TakeGivenDeposits() {
 
 // --- The desk ---
 
-void DepositDesk::Tell(std::string_view what, uid_t user, std::uint64_t inode, int fd) const {
-  if (notify_) notify_(fmt::format("{}\nFDNAME={}", what, DepositName(user, inode)), fd);
+bool DepositDesk::Tell(std::string_view what, uid_t user, std::uint64_t inode, int fd) const {
+  return !notify_ || notify_(fmt::format("{}\nFDNAME={}", what, DepositName(user, inode)), fd);
 }
 
 // What comes with a request the kernel drops: there is no room for it.
-DepositDesk::Asked DepositDesk::Answer(uid_t user, HeldDeposits& held, int socket) const {
+DepositDesk::Asked DepositDesk::Answer(uid_t user, HeldDeposits& held, int socket) {
   for (int i = 0; i < kRequestsAtOnce; ++i) {
     DepositRequest request{};
     const ssize_t got = ::recv(socket, &request, sizeof request, MSG_DONTWAIT | MSG_TRUNC);
@@ -121,7 +121,7 @@ DepositDesk::Asked DepositDesk::Answer(uid_t user, HeldDeposits& held, int socke
   return Asked::kSome;
 }
 
-void DepositDesk::Make(uid_t user, HeldDeposits& held, int socket, std::uint64_t bytes) const {
+void DepositDesk::Make(uid_t user, HeldDeposits& held, int socket, std::uint64_t bytes) {
   const absl::StatusOr<std::uint64_t> made = held.Make(bytes, max_);
   if (!made.ok()) {
     (void)SendByte(socket, Door::kNoDeposit);  // one that takes no answers asks in vain
@@ -132,19 +132,34 @@ void DepositDesk::Make(uid_t user, HeldDeposits& held, int socket, std::uint64_t
     held.LetGo(*made);
     return;
   }
-  Tell("FDSTORE=1\nFDPOLL=0", user, *made, fd);
+  TellPending();
+  (void)Tell("FDSTORE=1\nFDPOLL=0", user, *made, fd);  // else it outlives this worker, but not us
 }
 
-void DepositDesk::LetGo(uid_t user, HeldDeposits& held, std::uint64_t inode) const {
-  if (held.LetGo(inode)) Tell("FDSTOREREMOVE=1", user, inode, -1);
+void DepositDesk::LetGo(uid_t user, HeldDeposits& held, std::uint64_t inode) {
+  if (!held.LetGo(inode)) return;
+  pending_.emplace(user, inode);
+  TellPending();
 }
 
-void DepositDesk::LetGoOfAll(uid_t user, HeldDeposits& held) const {
+void DepositDesk::TellPending() {
+  while (!pending_.empty() && Tell("FDSTOREREMOVE=1", pending_.begin()->first, pending_.begin()->second, -1)) {
+    pending_.erase(pending_.begin());
+  }
+}
+
+void DepositDesk::LetGoOfAll(uid_t user, HeldDeposits& held) {
   for (const std::uint64_t inode : held.inodes()) LetGo(user, held, inode);
 }
 
-absl::StatusOr<std::uint64_t> DepositDesk::TakeBack(HeldDeposits& held, GivenDeposit given) const {
-  return held.Add(std::move(given.fd), max_);
+absl::StatusOr<std::uint64_t> DepositDesk::TakeBack(HeldDeposits& held, GivenDeposit given) {
+  const absl::StatusOr<SealedMemory> memory = LookAtMemory(given.fd.get());
+  absl::StatusOr<std::uint64_t> added = held.Add(std::move(given.fd), max_);
+  if (!added.ok() && memory.ok() && !absl::IsAlreadyExists(added.status())) {
+    pending_.emplace(given.user, memory->inode);
+    TellPending();
+  }
+  return added;
 }
 
 }  // namespace cairn

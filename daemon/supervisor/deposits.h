@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -69,25 +70,28 @@ bool IsDepositName(std::string_view name);
 // Answers what workers ask for, and tells the service manager, which holds the same.
 class DepositDesk {
  public:
-  // Sends a state, with a descriptor or without (-1). Null: nobody else holds anything.
-  using Notify = std::function<void(std::string_view state, int fd)>;
+  // Sends a state, with a descriptor or without (-1); false: it was not taken. Null: nobody else holds anything.
+  using Notify = std::function<bool(std::string_view state, int fd)>;
   DepositDesk(HeldDeposits::Max max, Notify notify) : max_(max), notify_(std::move(notify)) {}
 
   // Some of the requests that wait on a worker's socket: two numbers each, and nothing else of a worker's. Does not
   // wait. kEnded: no more will come; kLater: there were too many, to be asked about again in a while.
   enum class Asked : std::uint8_t { kSome, kLater, kEnded };
-  Asked Answer(uid_t user, HeldDeposits& held, int socket) const;
+  Asked Answer(uid_t user, HeldDeposits& held, int socket);
   // What the service manager has held. Errors as HeldDeposits::Add.
-  absl::StatusOr<std::uint64_t> TakeBack(HeldDeposits& held, GivenDeposit given) const;
-  void LetGoOfAll(uid_t user, HeldDeposits& held) const;
+  absl::StatusOr<std::uint64_t> TakeBack(HeldDeposits& held, GivenDeposit given);
+  void LetGoOfAll(uid_t user, HeldDeposits& held);
+  // Tells the service manager what it did not take before. Now and then, at the latest before it is told more.
+  void TellPending();
 
  private:
-  void Make(uid_t user, HeldDeposits& held, int socket, std::uint64_t bytes) const;
-  void LetGo(uid_t user, HeldDeposits& held, std::uint64_t inode) const;
-  void Tell(std::string_view what, uid_t user, std::uint64_t inode, int fd) const;
+  void Make(uid_t user, HeldDeposits& held, int socket, std::uint64_t bytes);
+  void LetGo(uid_t user, HeldDeposits& held, std::uint64_t inode);
+  bool Tell(std::string_view what, uid_t user, std::uint64_t inode, int fd) const;
 
   const HeldDeposits::Max max_;
   const Notify notify_;
+  std::set<std::pair<uid_t, std::uint64_t>> pending_;  // that it holds, and is to let go of
 };
 
 }  // namespace cairn

@@ -99,7 +99,7 @@ class SupervisorImpl final : public Supervisor {
   UniqueFd program_, runtime_, cache_, epoll_, signals_;
   sigset_t mask_before_{};
   Users users_;
-  const DepositDesk desk_;
+  DepositDesk desk_;
   StartRate rate_;
   std::size_t waiting_ = 0, workers_ = 0;
   SteadyTime began_{}, accept_after_{}, next_watchdog_{};
@@ -486,6 +486,7 @@ void SupervisorImpl::Tick() {
       if (!watched.ok() && !stopping_) Say(Tone::kError, "{}", MessageOf(watched));
     }
   }
+  desk_.TellPending();
   for (auto user = users_.begin(); user != users_.end();) {
     LookAt(user->first, user->second, now);
     user = user->second.Forgettable(now) ? users_.erase(user) : std::next(user);

@@ -44,10 +44,10 @@ class Supervisor {
     std::function<void(Tone, std::string_view)> log;
     std::function<void(std::string_view)> notify;  // the service manager: "READY=1", …
     // The same, with a descriptor or without (-1): "FDSTORE=1…", "FDSTOREREMOVE=1…". Null: it holds none.
-    std::function<void(std::string_view, int)> notify_holder;
-    std::vector<GivenDeposit> deposits;            // that it has held for a supervisor before this one
-    HeldDeposits::Max deposits_max;                // of one user
-    std::optional<Milliseconds> watchdog;          // so often notify("WATCHDOG=1"), from the loop that does the work
+    DepositDesk::Notify notify_holder;
+    std::vector<GivenDeposit> deposits;    // that it has held for a supervisor before this one
+    HeldDeposits::Max deposits_max;        // of one user
+    std::optional<Milliseconds> watchdog;  // so often notify("WATCHDOG=1"), from the loop that does the work
 
     // Bounds, and what tests look up or wait for otherwise.
     std::size_t waiting_max = 1024;                   // connections that wait for a worker

@@ -54,7 +54,7 @@ class Answering {
   }
 
  private:
-  const DepositDesk desk_;
+  DepositDesk desk_;
   HeldDeposits held_;
   UniqueFd mine_, theirs_;
   std::thread thread_;

@@ -181,7 +181,7 @@ TEST(DepositsTest, OnlySealedMemoryIsTakenBack) {
 TEST(DepositsTest, ADescriptorThatComesWithARequestIsNotTaken) {
   auto link = MakeDepositLink();
   ASSERT_TRUE(link.ok());
-  const DepositDesk desk({.count = 9, .bytes = 1 << 20}, nullptr);
+  DepositDesk desk({.count = 9, .bytes = 1 << 20}, nullptr);
   HeldDeposits held;
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
@@ -200,7 +200,7 @@ TEST(DepositsTest, ADescriptorThatComesWithARequestIsNotTaken) {
 TEST(DepositsTest, WhoAsksWithoutEndIsNotListenedToForAWhile) {
   auto link = MakeDepositLink();
   ASSERT_TRUE(link.ok());
-  const DepositDesk desk({.count = 9, .bytes = 1 << 20}, nullptr);
+  DepositDesk desk({.count = 9, .bytes = 1 << 20}, nullptr);
   HeldDeposits held;
   const DepositRequest request{.bytes = 0, .inode = 1};
   DepositDesk::Asked asked = DepositDesk::Asked::kSome;
@@ -211,6 +211,26 @@ TEST(DepositsTest, WhoAsksWithoutEndIsNotListenedToForAWhile) {
   }
   EXPECT_EQ(asked, DepositDesk::Asked::kLater);
   EXPECT_GE(asks, 1024) << "a worker may make all of its deposits, and let go of them";
+}
+
+TEST(DepositsTest, WhatTheServiceManagerDoesNotTakeItIsToldAgain) {
+  bool takes = true;
+  std::vector<std::string> told;
+  DepositDesk desk({.count = 9, .bytes = 1 << 20}, [&](std::string_view state, int) {
+    if (takes) told.emplace_back(state);
+    return takes;
+  });
+  HeldDeposits held;
+  const auto made = held.Make(6000, {.count = 9, .bytes = 1 << 20});
+  ASSERT_TRUE(made.ok());
+  takes = false;
+  desk.LetGoOfAll(1, held);
+  EXPECT_TRUE(held.empty());
+  takes = true;
+  desk.TellPending();
+  desk.TellPending();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0], "FDSTOREREMOVE=1\nFDNAME=" + DepositName(1, *made));
 }
 
 TEST(DepositsTest, NamesSayWhoseTheyAre) {

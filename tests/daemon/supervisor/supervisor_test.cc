@@ -348,6 +348,7 @@ TEST_F(SupervisorTest, TheServiceManagerHoldsWhatTheSupervisorHolds) {
   Start([&](Supervisor::Options* options) {
     options->notify_holder = [told](std::string_view state, int fd) {
       std::ofstream(told, std::ios::app) << state << "\nwith " << (fd >= 0 ? "one" : "none") << std::endl;
+      return true;
     };
   });
   const std::string inode = Ask(kAlice, "deposit");
