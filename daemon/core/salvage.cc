@@ -25,6 +25,7 @@ namespace {
 // What a disk surely does in a second. Whoever waits for this daemon is told how long it may take.
 constexpr std::uint64_t kBytesPerSecond = 16 << 20;
 constexpr std::uint64_t kSecondsAtLeast = 60;
+constexpr std::uint64_t kRanksPerSecond = 16;  // whose records are made anew
 constexpr std::size_t kRanksNamed = 8;
 
 scr::Descriptor DescriptorOf(const CapturedPart& part) {
@@ -241,6 +242,7 @@ absl::Status Salvage::MakeWhole(CacheFolder& folder, const Found& found) {
       return DataLoss("rank {} is there twice", left->part.catalogue.rank());
     }
   }
+  deposits_->NeedsTime(kSecondsAtLeast + found.descriptor.ranks.value_or(0) / kRanksPerSecond);
   CAIRN_ASSIGN_OR_RETURN(const std::vector<Rank> stored, folder.TakeUp(found.descriptor));
   ranks.insert(stored.begin(), stored.end());
   const std::uint32_t nranks = *found.descriptor.ranks;
